@@ -1,0 +1,436 @@
+/* dpinfer.h - the public interface of libdpinfer.
+ *
+ * dpinfer writes text about sensitive documents without giving any one of them away. A GGUF
+ * LLaMA model is loaded into an immutable dpi_model; a dpi_session holds one KV cache per
+ * sequence (the public prompt and one per reference document) and computes next-token logits;
+ * a dpi_sampler turns the B+1 logit vectors of a step into one token by an exact
+ * differentially private mechanism, and counts what it spends.
+ *
+ *     dpi_model (shared, read-only) -> dpi_session (one per thread) -> logits [B+1, n_vocab]
+ *     logits -> dpi_sampler -> token -> dpi_decoder -> UTF-8 text
+ *
+ * The sampler and the accounting functions need no model: any engine can feed them.
+ *
+ * CONVENTIONS
+ * - Every function that can fail returns a dpi_status, which must be checked. The last
+ *   argument is a caller-owned dpi_error that is filled in on failure; it may be NULL.
+ *   On failure no output argument is changed, unless the function says otherwise.
+ * - The library never aborts, exits, prints, reads the environment, installs signal handlers
+ *   or keeps global state. Error messages never hold a prompt, a reference document, the name
+ *   of one, or a logit that was computed from one.
+ * - Option structs begin with `struct_size`. Fill them with their `_init` function, then
+ *   change what you need. A struct_size that this library does not know is refused.
+ * - Matrices are row-major, shapes are written [rows, columns]. Texts are UTF-8 with an
+ *   explicit length in bytes and need no terminating NUL, unless they are called a "string".
+ * - Threads: a dpi_model may be used by any number of threads at once. Every other object
+ *   belongs to one thread at a time.
+ */
+#ifndef DPINFER_H
+#define DPINFER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define DPI_API __attribute__((visibility("default")))
+#define DPI_MUST_CHECK __attribute__((warn_unused_result))
+#else
+#define DPI_API
+#define DPI_MUST_CHECK
+#endif
+
+/* Version of the binary interface: changes when a caller must be recompiled. */
+#define DPI_ABI_VERSION 1u
+
+/* ---- Status and errors -------------------------------------------------------------------- */
+
+/* One list for code, name and text. Codes are stable. */
+#define DPI_STATUS_MAP(XX)                                                   \
+    XX(0, OK, "success")                                                     \
+    XX(1, ARG, "invalid argument")                                           \
+    XX(2, MEMORY, "out of memory")                                           \
+    XX(3, IO, "cannot read or write a file")                                 \
+    XX(4, FORMAT, "malformed file")                                          \
+    XX(5, UNSUPPORTED, "not supported")                                      \
+    XX(6, LIMIT, "a limit was exceeded")                                     \
+    XX(7, ENTROPY, "the operating system gave no randomness")                \
+    XX(8, NUMERIC, "a number that must be finite is not")                    \
+    XX(9, BUDGET, "the privacy budget does not allow this")                  \
+    XX(10, STATE, "called in the wrong order")                               \
+    XX(11, CANCELLED, "cancelled by the caller")
+
+typedef enum dpi_status {
+#define DPI_STATUS_ENUM(code, name, text) DPI_STATUS_##name = (code),
+    DPI_STATUS_MAP(DPI_STATUS_ENUM)
+#undef DPI_STATUS_ENUM
+} dpi_status;
+
+/* offset is the position in the file, in bytes, where the fault was found; UINT64_MAX if the
+ * error has no position. message is a NUL-terminated string that names the thing, what was
+ * found and what is allowed. */
+typedef struct dpi_error {
+    int32_t code; /* a dpi_status */
+    int32_t reserved;
+    uint64_t offset;
+    char message[488];
+} dpi_error;
+
+DPI_API uint32_t dpi_abi_version(void);
+/* Static string such as "0.1.0". */
+DPI_API const char *dpi_version(void);
+/* Static strings, "unknown" for a code that is not in the list. */
+DPI_API const char *dpi_status_name(int32_t status);
+DPI_API const char *dpi_status_text(int32_t status);
+
+/* ---- Instruction sets --------------------------------------------------------------------- */
+
+typedef enum dpi_isa {
+    DPI_ISA_AUTO = 0, /* the best that the processor has */
+    DPI_ISA_REF = 1,  /* readable scalar C */
+    DPI_ISA_AVX2 = 2, /* AVX2, FMA, F16C */
+    DPI_ISA_AVX512 = 3, /* AVX-512 F, BW, DQ, VL, VNNI */
+} dpi_isa;
+
+/* "ref", "avx2", "avx512", "auto" to a dpi_isa, and back (static string, NULL if unknown). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_isa_parse(const char *name, int32_t *isa, dpi_error *err);
+DPI_API const char *dpi_isa_name(int32_t isa);
+/* The best ISA that this processor runs. Never DPI_ISA_AUTO. */
+DPI_API int32_t dpi_isa_best(void);
+
+/* ---- Model -------------------------------------------------------------------------------- */
+
+typedef struct dpi_model dpi_model;
+
+typedef struct dpi_model_options {
+    size_t struct_size;
+    int32_t use_mmap;   /* 1 (default): map the file; 0: read it into memory */
+    int32_t vocab_only; /* 1: tokenizer and metadata only, the file may have no weights */
+} dpi_model_options;
+
+typedef struct dpi_model_info {
+    size_t struct_size;
+    int32_t n_layer, n_embd, n_ff, n_head, n_kv_head;
+    int32_t head_dim;   /* of q and k: {arch}.attention.key_length, or n_embd / n_head */
+    int32_t head_dim_v; /* of v: {arch}.attention.value_length, or n_embd / n_head */
+    int32_t n_rot;      /* dimensions of a head that are rotated */
+    int32_t n_vocab;
+    int32_t n_ctx_train; /* {arch}.context_length */
+    int32_t chat_template; /* recognised dpi_chat, DPI_CHAT_NONE if the file has none,
+                              DPI_CHAT_UNKNOWN if it has one that is not recognised */
+    int32_t tied_output;   /* 1: the output head is the embedding matrix */
+    int32_t random_weights; /* 1: the file says that its weights are random (timing only) */
+    int64_t n_params;
+    int64_t weight_bytes; /* of all tensors, as stored in the file */
+    float rope_freq_base, rope_freq_scale, rms_eps;
+    char architecture[32];
+    char name[64];
+    char weight_types[96]; /* for example "Q4_K Q6_K F32", by share of bytes */
+} dpi_model_info;
+
+DPI_API void dpi_model_options_init(dpi_model_options *options);
+
+/* Opens a GGUF v2 or v3 file of architecture "llama". `options` may be NULL for the defaults.
+ * On success *model belongs to the caller, who closes it after every session on it. A mapped
+ * file must not be truncated while the model is open (SIGBUS): use_mmap = 0 avoids that.
+ * Errors: IO, FORMAT (with offset), UNSUPPORTED (a type or architecture, by name), MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_model_open(const char *path, const dpi_model_options *options,
+                                                 dpi_model **model, dpi_error *err);
+
+/* The same from memory. `data` stays the caller's and must outlive the model. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_model_open_buffer(const void *data, size_t n_bytes,
+                                                        const dpi_model_options *options,
+                                                        dpi_model **model, dpi_error *err);
+/* NULL is allowed. */
+DPI_API void dpi_model_close(dpi_model *model);
+
+/* Fills *info; info->struct_size must be set by the caller. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_model_info_get(const dpi_model *model, dpi_model_info *info,
+                                                     dpi_error *err);
+
+/* Reads every weight and refuses non-finite values (by tensor name, row and offset). Slow. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_model_check(const dpi_model *model, dpi_error *err);
+
+/* The metadata and tensors of the file, for inspection. Index in [0, count). The strings live
+ * as long as the model. `value` renders scalars and strings in full and arrays shortened. */
+DPI_API int64_t dpi_model_metadata_count(const dpi_model *model);
+DPI_API DPI_MUST_CHECK dpi_status dpi_model_metadata_get(const dpi_model *model, int64_t index,
+                                                         const char **key, const char **type,
+                                                         char *value, size_t value_size,
+                                                         dpi_error *err);
+DPI_API int64_t dpi_model_tensor_count(const dpi_model *model);
+/* shape: 4 dimensions, GGUF order (columns first), unused ones 1. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_model_tensor_get(const dpi_model *model, int64_t index,
+                                                       const char **name, const char **type,
+                                                       int64_t shape[4], uint64_t *offset,
+                                                       uint64_t *n_bytes, dpi_error *err);
+
+/* ---- Tokens and text ---------------------------------------------------------------------- */
+
+enum {
+    DPI_TOKENIZE_BOS = 1, /* begin with the BOS token if the model's metadata asks for one */
+};
+
+/* Token ids of a text. The text of special tokens ("</s>", "<|eot_id|>") is plain text here,
+ * always: a document cannot forge a turn. Writes up to `capacity` ids to `tokens` and the full
+ * count to *n_tokens. If the count exceeds the capacity nothing else is wrong: the status is
+ * LIMIT, *n_tokens is set, and the first `capacity` ids are valid. A bound that always
+ * suffices: 4 * n_bytes + 5. Time n log n in n_bytes. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_tokenize(const dpi_model *model, const char *text,
+                                               size_t n_bytes, int32_t flags, int32_t *tokens,
+                                               size_t capacity, size_t *n_tokens, dpi_error *err);
+
+/* 1 if `token` ends a text (any of the model's end-of-generation ids), else 0. */
+DPI_API int32_t dpi_token_is_eog(const dpi_model *model, int32_t token);
+/* BOS id, or -1 if the model has none. */
+DPI_API int32_t dpi_token_bos(const dpi_model *model);
+
+/* Streaming detokenizer: tokens in, whole UTF-8 sequences out. Bytes of an unfinished sequence
+ * are held back; bytes that cannot be UTF-8 come out as U+FFFD. Special tokens give no text. */
+typedef struct dpi_decoder dpi_decoder;
+DPI_API DPI_MUST_CHECK dpi_status dpi_decoder_create(const dpi_model *model, dpi_decoder **decoder,
+                                                     dpi_error *err);
+/* The text that `token` completes. *text belongs to the decoder and is valid until the next
+ * call on it. Errors: ARG (token out of range), MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_decoder_push(dpi_decoder *decoder, int32_t token,
+                                                   const char **text, size_t *n_bytes,
+                                                   dpi_error *err);
+/* What is held back at the end of a text (U+FFFD or nothing); starts a new text. */
+DPI_API void dpi_decoder_finish(dpi_decoder *decoder, const char **text, size_t *n_bytes);
+DPI_API void dpi_decoder_free(dpi_decoder *decoder);
+
+/* Chat formats, as fixed renderers (a template in a model file is recognised, never run). */
+typedef enum dpi_chat {
+    DPI_CHAT_AUTO = 0, /* the one recognised in the model file, else NONE */
+    DPI_CHAT_NONE = 1, /* BOS, then the text: base models */
+    DPI_CHAT_ZEPHYR = 2,
+    DPI_CHAT_LLAMA2 = 3,
+    DPI_CHAT_LLAMA3 = 4,
+    DPI_CHAT_CHATML = 5,
+    DPI_CHAT_UNKNOWN = -1, /* only in dpi_model_info: a template that is not recognised */
+} dpi_chat;
+
+/* "auto", "none", "zephyr", "llama2", "llama3", "chatml", and back (NULL if unknown). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_chat_parse(const char *name, int32_t *chat, dpi_error *err);
+DPI_API const char *dpi_chat_name(int32_t chat);
+
+/* Token ids of a whole prompt: BOS where the model wants one, an optional system message
+ * (NULL or n_system = 0 for none; before the text, set off by a blank line, where the format
+ * has no system turn), the user's message, and the header of the assistant's turn. Only the
+ * renderer makes special tokens; texts stay plain. Writes as dpi_tokenize does. A bound that
+ * always suffices: 4 * (n_system + n_user) + 256.
+ * Errors: ARG, UNSUPPORTED (the vocabulary lacks a token that the format needs), LIMIT. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_prompt_encode(const dpi_model *model, int32_t chat,
+                                                    const char *system, size_t n_system,
+                                                    const char *user, size_t n_user,
+                                                    int32_t *tokens, size_t capacity,
+                                                    size_t *n_tokens, dpi_error *err);
+
+/* ---- Session: KV caches and logits -------------------------------------------------------- */
+
+typedef struct dpi_session dpi_session;
+
+typedef enum dpi_kv {
+    DPI_KV_F16 = 0,
+    DPI_KV_F32 = 1,
+} dpi_kv;
+
+/* Who computes the products of a prompt that have f32 activations: weights stored as floats, and
+ * every weight in an exact session. Quantised weights otherwise have integer kernels of their own. */
+typedef enum dpi_prefill {
+    DPI_PREFILL_AUTO = 0,    /* BLAS where there is no SIMD kernel (ISA ref), else KERNELS */
+    DPI_PREFILL_KERNELS = 1, /* the kernels that also compute steps */
+    DPI_PREFILL_BLAS = 2,    /* OpenBLAS in one fixed shape; set it to one thread */
+} dpi_prefill;
+
+/* Asked now and then during long work: non-zero stops it with status CANCELLED. */
+typedef int32_t (*dpi_cancel_fn)(void *user);
+
+typedef struct dpi_session_options {
+    size_t struct_size;
+    int32_t n_seq;     /* sequences, 1..4097; default 1 */
+    int32_t n_ctx;     /* positions per sequence; 0 (default): the model's n_ctx_train */
+    int32_t n_threads; /* 0 (default): the processors this process may use */
+    int32_t isa;       /* a dpi_isa; default AUTO. One that the processor lacks is refused */
+    int32_t kv_type;   /* a dpi_kv; default F16 */
+    int32_t exact;     /* 1: f32 activations everywhere and an f32 KV cache (slow; default 0) */
+    int32_t prefill;   /* a dpi_prefill; default AUTO */
+    int32_t reserved;
+    dpi_cancel_fn cancel; /* may be NULL */
+    void *cancel_user;
+} dpi_session_options;
+
+DPI_API void dpi_session_options_init(dpi_session_options *options);
+
+/* The model must outlive the session. Cache memory grows with the tokens that are held.
+ * Errors: ARG, MEMORY, UNSUPPORTED (isa). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_session_create(const dpi_model *model,
+                                                     const dpi_session_options *options,
+                                                     dpi_session **session, dpi_error *err);
+/* Wipes caches and logits. NULL is allowed. */
+DPI_API void dpi_session_free(dpi_session *session);
+
+/* Appends n_tokens (>= 1) to sequence `seq` and computes the logits after the last one, or
+ * after each of them if `all_logits` [n_tokens, n_vocab] is not NULL.
+ *
+ * PURITY: the logits of a sequence are a function of the weights, the session's options other
+ * than n_seq, n_threads and n_ctx, the tokens given to it by prefill and those given by step;
+ * their bits do not depend on other sequences or on the thread count (privacy.md section 3).
+ * Errors: ARG, LIMIT (context full: nothing is appended), MEMORY (nothing is appended),
+ * CANCELLED (the sequence is reset). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_session_prefill(dpi_session *session, int32_t seq,
+                                                      const int32_t *tokens, size_t n_tokens,
+                                                      float *all_logits, dpi_error *err);
+
+/* Appends tokens[i] to sequence seqs[i] for i in [0, n_rows), seqs distinct, in one pass that
+ * reads each weight once. Errors: ARG, LIMIT, MEMORY; nothing is appended on error. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_session_step(dpi_session *session, int32_t n_rows,
+                                                   const int32_t *seqs, const int32_t *tokens,
+                                                   dpi_error *err);
+
+/* Logits [n_vocab] after the last token of `seq`; NULL if it has none or is out of range. The
+ * session's; valid until the next prefill or step of that sequence, reset or free. */
+DPI_API const float *dpi_session_logits(const dpi_session *session, int32_t seq);
+/* Tokens held by `seq`; -1 if it is out of range. */
+DPI_API int32_t dpi_session_length(const dpi_session *session, int32_t seq);
+/* Empties the sequence, wipes and frees its cache. Out of range: nothing. */
+DPI_API void dpi_session_reset(dpi_session *session, int32_t seq);
+DPI_API const dpi_model *dpi_session_model(const dpi_session *session);
+DPI_API int32_t dpi_session_n_ctx(const dpi_session *session);
+DPI_API int32_t dpi_session_n_threads(const dpi_session *session);
+DPI_API int32_t dpi_session_isa(const dpi_session *session);
+
+/* Bytes that a session with these options needs when every sequence holds n_tokens tokens:
+ * caches, logits and work space, without the weights. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_session_memory(const dpi_model *model,
+                                                     const dpi_session_options *options,
+                                                     int32_t n_tokens, uint64_t *n_bytes,
+                                                     dpi_error *err);
+
+/* ---- Accounting (no model needed) --------------------------------------------------------- */
+
+/* zCDP to approximate DP, by the optimal order (privacy.md 4.1). Each returns the safe end:
+ * delta and epsilon are upper bounds, rho is a lower bound.
+ * Ranges: rho in (0, 1e6], epsilon in (0, 1e6], delta in (0, 1). Errors: ARG. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_zcdp_delta(double rho, double epsilon, double *delta,
+                                                 dpi_error *err);
+DPI_API DPI_MUST_CHECK dpi_status dpi_zcdp_epsilon(double rho, double delta, double *epsilon,
+                                                   dpi_error *err);
+DPI_API DPI_MUST_CHECK dpi_status dpi_zcdp_rho(double epsilon, double delta, double *rho,
+                                               dpi_error *err);
+
+/* ---- Sampler ------------------------------------------------------------------------------ */
+
+typedef struct dpi_sampler dpi_sampler;
+
+typedef enum dpi_method {
+    DPI_METHOD_PLAIN = 0,        /* Top-k sampling of the public logits: no privacy claim */
+    DPI_METHOD_INVISIBLEINK = 1, /* InvisibleInk, Algorithm 1 */
+} dpi_method;
+
+/* Source of random bits: fills `buffer` with n_bytes, 0 on success. */
+typedef int32_t (*dpi_random_fn)(void *user, void *buffer, size_t n_bytes);
+
+typedef struct dpi_sampler_options {
+    size_t struct_size;
+    int32_t method;  /* a dpi_method; default INVISIBLEINK */
+    int32_t n_vocab; /* 1..2^18 */
+    int32_t n_ref;   /* B, the reference slots: 1..4096 (0 for PLAIN). Public, fixed */
+    int32_t n_tokens; /* T, the most tokens of one text: 1..2^20 */
+    int32_t top_k;   /* 1..n_vocab; 0: the whole vocabulary. Default 100 */
+    double tau;      /* temperature, 0.01..100; default 1. PLAIN only: 0 is the most likely token */
+    double rho;      /* zCDP budget of one text (and so of a run over disjoint batches);
+                        (0, 1e6]; ignored by PLAIN */
+    dpi_random_fn random; /* NULL (default): getrandom(2). Anything else voids the guarantee */
+    void *random_user;
+} dpi_sampler_options;
+
+/* What the budget comes to, computed from the integers that the sampler uses. Source:
+ * InvisibleInk Theorem 2, privacy.md sections 1 and 2. */
+typedef struct dpi_sampler_plan {
+    size_t struct_size;
+    int64_t K;        /* integer clip bound, units of 2^-20 logits */
+    uint64_t a;       /* inverse temperature: tau_effective = 2^48 / (a ln2 2^20 B) */
+    double clip;      /* C = B tau sqrt(2 rho / T), the real clip bound that K realises */
+    double eta;       /* bounded range of one token, rounded up: 2 K a ln2 / 2^48 + 2^-38 */
+    double rho_token; /* eta^2 / 8, rounded up */
+    double rho_total; /* T * rho_token, rounded up; <= the budget */
+} dpi_sampler_plan;
+
+DPI_API void dpi_sampler_options_init(dpi_sampler_options *options);
+
+/* Calibrates without making a sampler: the largest K whose cost over T tokens fits rho.
+ * plan->struct_size must be set. Errors: ARG (with the allowed range), BUDGET (no K >= 1 fits). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_plan_make(const dpi_sampler_options *options,
+                                                        dpi_sampler_plan *plan, dpi_error *err);
+
+/* Errors: as dpi_sampler_plan_make, MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_create(const dpi_sampler_options *options,
+                                                     dpi_sampler **sampler, dpi_error *err);
+/* Wipes its buffers. NULL is allowed. */
+DPI_API void dpi_sampler_free(dpi_sampler *sampler);
+
+/* Starts a text: the next n_tokens steps share one budget. The caller promises that the
+ * references of different texts are disjoint (parallel composition). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_begin(dpi_sampler *sampler, dpi_error *err);
+
+/* Draws the next token. `public_logits` [n_vocab]; `reference_logits` n_ref pointers to
+ * [n_vocab], NULL for a null slot (ignored by PLAIN, may be NULL there).
+ * Trusted: public_logits must not depend on any reference, and reference_logits[i] on no
+ * reference but i. Not trusted: the values of reference_logits, which may be anything.
+ * Distribution: softmax(phi / tau_effective) on V_k+, exact to 2^-38 in log probability.
+ * Errors: BUDGET (n_tokens were drawn), NUMERIC (a public logit is not finite or is beyond
+ * 1e4 in magnitude), ENTROPY, STATE (no begin). No token is drawn on error. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_step(dpi_sampler *sampler, const float *public_logits,
+                                                   const float *const *reference_logits,
+                                                   int32_t *token, dpi_error *err);
+
+/* A reproducible, insecure random source for tests: set options->random to this and
+ * random_user to a uint64_t state that holds the seed. Output is then NOT PRIVATE. */
+DPI_API int32_t dpi_random_insecure(void *state, void *buffer, size_t n_bytes);
+
+/* ---- Generation: session and sampler together --------------------------------------------- */
+
+typedef struct dpi_generate_input {
+    size_t struct_size;
+    const int32_t *public_tokens; /* [n_public], the public prompt */
+    size_t n_public;
+    const int32_t *const *reference_tokens; /* [n_ref] prompts; NULL entries are null slots */
+    const size_t *n_reference_tokens;       /* [n_ref] */
+    int32_t n_ref;                          /* the sampler's n_ref; 0 for PLAIN */
+    int32_t n_tokens;                       /* the sampler's n_tokens, T */
+} dpi_generate_input;
+
+typedef struct dpi_generate_hooks {
+    size_t struct_size;
+    /* Each released token, end-of-text included. Non-zero stops the text (CANCELLED). */
+    int32_t (*on_token)(void *user, int32_t token);
+    /* Public progress: tokens drawn so far (0 while prompts are read), and T. May be NULL. */
+    void (*on_progress)(void *user, int32_t n_drawn, int32_t n_tokens);
+    dpi_cancel_fn cancel; /* between tokens and prompts; may be NULL */
+    void *user;
+} dpi_generate_hooks;
+
+typedef struct dpi_generate_result {
+    size_t struct_size;
+    int32_t n_drawn; /* tokens released, end-of-text included */
+    int32_t ended;   /* 1: an end-of-generation token was drawn; 0: n_tokens was reached */
+} dpi_generate_result;
+
+/* One text from one batch. Resets the session's sequences 0..n_ref, reads the prompts
+ * (sequence 0 is public, i + 1 is reference i), then draws until an end-of-generation token or
+ * n_tokens. The caches are wiped before it returns, on success and on failure. `result` (may
+ * be NULL; struct_size set) is filled in either way.
+ * Errors: those of prefill, step and the sampler; ARG if a prompt with n_tokens does not fit. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_generate(dpi_session *session, dpi_sampler *sampler,
+                                               const dpi_generate_input *input,
+                                               const dpi_generate_hooks *hooks,
+                                               dpi_generate_result *result, dpi_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

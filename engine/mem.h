@@ -1,0 +1,35 @@
+/* mem.h - checked sizes and allocations. Internal. */
+#ifndef DPI_MEM_H
+#define DPI_MEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* *out = a * b or a + b; false (and *out unchanged) on overflow. */
+static inline bool dpi_mul_u64(uint64_t a, uint64_t b, uint64_t *out) {
+    uint64_t r;
+    if (__builtin_mul_overflow(a, b, &r))
+        return false;
+    *out = r;
+    return true;
+}
+
+static inline bool dpi_add_u64(uint64_t a, uint64_t b, uint64_t *out) {
+    uint64_t r;
+    if (__builtin_add_overflow(a, b, &r))
+        return false;
+    *out = r;
+    return true;
+}
+
+/* n * size zeroed bytes, NULL on overflow or lack of memory. Never NULL for n * size == 0.
+ * Aligned to 64 bytes (one cache line, one AVX-512 vector). Free with free(). */
+void *dpi_calloc(size_t n, size_t size);
+
+/* Zeroes memory that held private data; not optimised away. NULL is allowed. */
+void dpi_wipe(void *p, size_t n_bytes);
+/* dpi_wipe, then free. NULL is allowed. */
+void dpi_wipe_free(void *p, size_t n_bytes);
+
+#endif
