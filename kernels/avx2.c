@@ -1,0 +1,344 @@
+/* avx2.c - kernels for AVX2, FMA and F16C. Structure and purity as in avx512.c. */
+#include "kernels.h"
+
+#include <immintrin.h>
+#include <math.h>
+#include <string.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+enum { ROWS = 4, COLS = 2 }; /* 8 of 16 registers accumulate */
+
+/* Elements [0, n) of p, zero beyond; n >= 1. */
+INLINE __m256 load(const float *p, int64_t n) {
+    if (n >= 8)
+        return _mm256_loadu_ps(p);
+    __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_maskload_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lanes));
+}
+
+INLINE void store(float *p, __m256 v, int64_t n) {
+    if (n >= 8) {
+        _mm256_storeu_ps(p, v);
+        return;
+    }
+    __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    _mm256_maskstore_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lanes), v);
+}
+
+INLINE __m256 load_half(const uint16_t *p, int64_t n) {
+    if (n >= 8)
+        return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
+    uint16_t part[8] = {0};
+    memcpy(part, p, (size_t)n * sizeof *p);
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)part));
+}
+
+INLINE float reduce_add(__m256 v) {
+    __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+}
+
+INLINE float reduce_max(__m256 v) {
+    __m128 s = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    s = _mm_max_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
+}
+
+INLINE __m256 round256(__m256 v) {
+    return _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+/* 2^k for integer k in [-150, 128] as two factors, since one exponent field does not reach. */
+INLINE __m256 scale_by_power(__m256 p, __m256i k) {
+    const __m256i bias = _mm256_set1_epi32(127);
+    __m256i half = _mm256_srai_epi32(k, 1), rest = _mm256_sub_epi32(k, half);
+    p = _mm256_mul_ps(p, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(half, bias), 23)));
+    return _mm256_mul_ps(
+        p, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(rest, bias), 23)));
+}
+
+/* As exp512 of avx512.c. */
+INLINE __m256 exp256(__m256 x) {
+    x = _mm256_max_ps(x, _mm256_set1_ps(-104.0f));
+    x = _mm256_min_ps(x, _mm256_set1_ps(89.0f));
+    __m256 k = round256(_mm256_mul_ps(x, _mm256_set1_ps(1.44269504f)));
+    __m256 r = _mm256_fnmadd_ps(k, _mm256_set1_ps(0.693359375f), x);
+    r = _mm256_fnmadd_ps(k, _mm256_set1_ps(-2.12194440e-4f), r);
+    __m256 p = _mm256_set1_ps(1.0f / 720);
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f / 120));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f / 24));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f / 6));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(0.5f));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f));
+    return scale_by_power(p, _mm256_cvtps_epi32(k));
+}
+
+static void rmsnorm_avx2(float *y, const float *x, const float *w, int32_t n, float eps) {
+    __m256 sum = _mm256_setzero_ps();
+    for (int32_t i = 0; i < n; i += 8) {
+        __m256 v = load(x + i, n - i);
+        sum = _mm256_fmadd_ps(v, v, sum);
+    }
+    float scale = 1.0f / sqrtf(reduce_add(sum) / (float)n + eps);
+    for (int32_t i = 0; i < n; i += 8) {
+        __m256 v = _mm256_mul_ps(load(x + i, n - i), _mm256_set1_ps(scale));
+        store(y + i, _mm256_mul_ps(v, load(w + i, n - i)), n - i);
+    }
+}
+
+static void add_avx2(float *y, const float *x, int64_t n) {
+    for (int64_t i = 0; i < n; i += 8)
+        store(y + i, _mm256_add_ps(load(y + i, n - i), load(x + i, n - i)), n - i);
+}
+
+static void swiglu_avx2(float *g, const float *u, int64_t n) {
+    const __m256 one = _mm256_set1_ps(1.0f);
+    for (int64_t i = 0; i < n; i += 8) {
+        __m256 z = load(g + i, n - i);
+        __m256 e = exp256(_mm256_sub_ps(_mm256_setzero_ps(), z));
+        z = _mm256_div_ps(z, _mm256_add_ps(one, e));
+        store(g + i, _mm256_mul_ps(z, load(u + i, n - i)), n - i);
+    }
+}
+
+static void f16_to_f32_avx2(float *y, const uint16_t *x, int64_t n) {
+    for (int64_t i = 0; i < n; i += 8)
+        store(y + i, load_half(x + i, n - i), n - i);
+}
+
+static void f32_to_f16_avx2(uint16_t *y, const float *x, int64_t n) {
+    for (int64_t i = 0; i < n; i += 8) {
+        __m128i half = _mm256_cvtps_ph(load(x + i, n - i),
+                                       _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+        memcpy(y + i, &half, n - i >= 8 ? sizeof half : (size_t)(n - i) * sizeof *y);
+    }
+}
+
+/* ---- f32 products ---------------------------------------------------------------------------- */
+
+INLINE void tile_f32(float *y, int64_t y_stride, const float *x, int64_t x_stride, const float *w,
+                     int64_t n_in, const int rows, const int cols) {
+    __m256 acc[ROWS][COLS];
+    for (int r = 0; r < rows; r++)
+        for (int c = 0; c < cols; c++)
+            acc[r][c] = _mm256_setzero_ps();
+    int64_t k = 0;
+    for (; k + 8 <= n_in; k += 8) {
+        __m256 wv[COLS];
+        for (int c = 0; c < cols; c++)
+            wv[c] = _mm256_loadu_ps(w + c * n_in + k);
+        for (int r = 0; r < rows; r++) {
+            __m256 xv = _mm256_loadu_ps(x + r * x_stride + k);
+            for (int c = 0; c < cols; c++)
+                acc[r][c] = _mm256_fmadd_ps(wv[c], xv, acc[r][c]);
+        }
+    }
+    if (k < n_in)
+        for (int r = 0; r < rows; r++) {
+            __m256 xv = load(x + r * x_stride + k, n_in - k);
+            for (int c = 0; c < cols; c++)
+                acc[r][c] = _mm256_fmadd_ps(load(w + c * n_in + k, n_in - k), xv, acc[r][c]);
+        }
+    for (int r = 0; r < rows; r++)
+        for (int c = 0; c < cols; c++)
+            y[r * y_stride + c] = reduce_add(acc[r][c]);
+}
+
+INLINE void rows_f32(float *y, int64_t y_stride, const float *x, int64_t x_stride, int32_t n_rows,
+                     const float *w, int64_t n_in, const int cols) {
+    for (; n_rows >= 4; n_rows -= 4, x += 4 * x_stride, y += 4 * y_stride)
+        tile_f32(y, y_stride, x, x_stride, w, n_in, 4, cols);
+    switch (n_rows) {
+    case 3: tile_f32(y, y_stride, x, x_stride, w, n_in, 3, cols); break;
+    case 2: tile_f32(y, y_stride, x, x_stride, w, n_in, 2, cols); break;
+    case 1: tile_f32(y, y_stride, x, x_stride, w, n_in, 1, cols); break;
+    default: break;
+    }
+}
+
+static void matmul_f32_avx2(float *y, int64_t y_stride, const float *x, int64_t x_stride,
+                            int32_t n_rows, const float *w, int64_t n_in, int32_t n_out) {
+    int32_t o = 0;
+    for (; o + COLS <= n_out; o += COLS)
+        rows_f32(y + o, y_stride, x, x_stride, n_rows, w + o * n_in, n_in, COLS);
+    for (; o < n_out; o++)
+        rows_f32(y + o, y_stride, x, x_stride, n_rows, w + o * n_in, n_in, 1);
+}
+
+/* ---- 8-bit products -------------------------------------------------------------------------- */
+
+/* The squared error of one block with max / levels, in units of max^2, summed in the order that
+ * kernels.def fixes: lane i of part 0 and 1 are elements i and i + 8, parts 2 and 3 theirs + 16. */
+INLINE float q8_error(const float *x, float max, float levels) {
+    __m256 inverse = _mm256_set1_ps(max > 1e-30f ? levels / max : 0.0f), e[4];
+    for (int i = 0; i < 4; i++) {
+        __m256 v = _mm256_mul_ps(_mm256_loadu_ps(x + 8 * i), inverse);
+        v = _mm256_sub_ps(v, round256(v));
+        e[i] = _mm256_mul_ps(v, v);
+    }
+    return reduce_add(_mm256_add_ps(_mm256_add_ps(e[0], e[2]), _mm256_add_ps(e[1], e[3]))) /
+           (levels * levels);
+}
+
+static void quantize_q8_avx2(int8_t *q, float *d, const float *x, int64_t n) {
+    const __m256 sign = _mm256_set1_ps(-0.0f);
+    const __m256 limit = _mm256_set1_ps(127.0f), low = _mm256_set1_ps(-127.0f);
+    for (int64_t b = 0; b < n; b += DPI_Q8_BLOCK) {
+        __m256 max = _mm256_setzero_ps();
+        for (int i = 0; i < DPI_Q8_BLOCK; i += 8) /* a NaN is passed over: the second wins */
+            max = _mm256_max_ps(_mm256_andnot_ps(sign, _mm256_loadu_ps(x + b + i)), max);
+        float amax = reduce_max(max), levels = 127.0f;
+        float best = q8_error(x + b, amax, levels);
+        for (int level = 1; level < DPI_Q8_LEVELS; level++) {
+            float error = q8_error(x + b, amax, (float)(127 - level));
+            levels = error < best ? (float)(127 - level) : levels;
+            best = error < best ? error : best;
+        }
+        __m256 inverse = _mm256_set1_ps(amax > 1e-30f ? levels / amax : 0.0f);
+        d[b / DPI_Q8_BLOCK] = amax / levels;
+        for (int i = 0; i < DPI_Q8_BLOCK; i += 8) {
+            __m256 v = round256(_mm256_mul_ps(_mm256_loadu_ps(x + b + i), inverse));
+            v = _mm256_min_ps(_mm256_max_ps(v, low), limit); /* a NaN becomes -127 */
+            __m256i n32 = _mm256_cvtps_epi32(v);
+            __m128i n16 = _mm_packs_epi32(_mm256_castsi256_si128(n32),
+                                          _mm256_extracti128_si256(n32, 1));
+            _mm_storel_epi64((__m128i *)(q + b + i), _mm_packs_epi16(n16, n16));
+        }
+    }
+}
+
+enum { Q8_0_BYTES = 34 };
+
+INLINE float load_scale(const void *p) {
+    uint16_t half;
+    memcpy(&half, p, sizeof half);
+    return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(half)));
+}
+
+/* vpmaddubsw wants its left side unsigned: |w| * (x with the sign of w). Its 16-bit pair sums
+ * reach at most 2 * 128 * 127 = 32512, so they never saturate. */
+INLINE __m256i dot_q8(__m256i w, __m256i x) {
+    __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
+    return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+}
+
+INLINE void tile_q8_0(float *y, int64_t y_stride, const int8_t *xq, const float *xd,
+                      const unsigned char *w, int64_t n_in, const int rows, const int cols) {
+    int64_t n_blocks = n_in / 32, row_bytes = n_blocks * Q8_0_BYTES;
+    __m256 acc[ROWS][COLS];
+    for (int r = 0; r < rows; r++)
+        for (int c = 0; c < cols; c++)
+            acc[r][c] = _mm256_setzero_ps();
+    for (int64_t b = 0; b < n_blocks; b++)
+        for (int c = 0; c < cols; c++) {
+            const unsigned char *block = w + c * row_bytes + b * Q8_0_BYTES;
+            __m256i wv = _mm256_loadu_si256((const __m256i *)(block + 2));
+            float wd = load_scale(block);
+            for (int r = 0; r < rows; r++) {
+                const int8_t *q = xq + r * n_in + b * 32;
+                __m256 sum =
+                    _mm256_cvtepi32_ps(dot_q8(wv, _mm256_loadu_si256((const __m256i *)q)));
+                acc[r][c] =
+                    _mm256_fmadd_ps(sum, _mm256_set1_ps(wd * xd[r * n_blocks + b]), acc[r][c]);
+            }
+        }
+    for (int r = 0; r < rows; r++)
+        for (int c = 0; c < cols; c++)
+            y[r * y_stride + c] = reduce_add(acc[r][c]);
+}
+
+INLINE void rows_q8_0(float *y, int64_t y_stride, const int8_t *xq, const float *xd, int32_t n_rows,
+                      const unsigned char *w, int64_t n_in, const int cols) {
+    for (; n_rows >= 4; n_rows -= 4, xq += 4 * n_in, xd += 4 * (n_in / 32), y += 4 * y_stride)
+        tile_q8_0(y, y_stride, xq, xd, w, n_in, 4, cols);
+    switch (n_rows) {
+    case 3: tile_q8_0(y, y_stride, xq, xd, w, n_in, 3, cols); break;
+    case 2: tile_q8_0(y, y_stride, xq, xd, w, n_in, 2, cols); break;
+    case 1: tile_q8_0(y, y_stride, xq, xd, w, n_in, 1, cols); break;
+    default: break;
+    }
+}
+
+static void matmul_q8_0_avx2(float *y, int64_t y_stride, const int8_t *xq, const float *xd,
+                             int32_t n_rows, const void *w, int64_t n_in, int32_t n_out) {
+    const unsigned char *row = w;
+    int64_t row_bytes = n_in / 32 * Q8_0_BYTES;
+    int32_t o = 0;
+    for (; o + COLS <= n_out; o += COLS)
+        rows_q8_0(y + o, y_stride, xq, xd, n_rows, row + o * row_bytes, n_in, COLS);
+    for (; o < n_out; o++)
+        rows_q8_0(y + o, y_stride, xq, xd, n_rows, row + o * row_bytes, n_in, 1);
+}
+
+/* ---- Attention ------------------------------------------------------------------------------- */
+
+INLINE __m256 load_kv(const void *p, int64_t i, int64_t n, const int half) {
+    return half ? load_half((const uint16_t *)p + i, n) : load((const float *)p + i, n);
+}
+
+INLINE void attend(float *acc, float *m, float *l, const float *q, const void *k, const void *v,
+                   int32_t n_q, int32_t n, int32_t head_dim, int32_t head_dim_v, float scale,
+                   const int half) {
+    /* Scores beyond n stay at the lowest number, whose exponential is 0. */
+    float p[DPI_KV_BLOCK];
+    for (int32_t h = 0; h < n_q; h++, q += head_dim, acc += head_dim_v) {
+        for (int32_t j = 0; j < DPI_KV_BLOCK; j++)
+            p[j] = -INFINITY;
+        for (int32_t j = 0; j < n; j++) {
+            __m256 s = _mm256_setzero_ps();
+            for (int32_t i = 0; i < head_dim; i += 8)
+                s = _mm256_fmadd_ps(load(q + i, head_dim - i),
+                                    load_kv(k, (int64_t)j * head_dim + i, head_dim - i, half), s);
+            p[j] = reduce_add(s) * scale;
+        }
+        __m256 max = _mm256_set1_ps(m[h]);
+        for (int32_t j = 0; j < n; j += 8)
+            max = _mm256_max_ps(max, _mm256_loadu_ps(p + j));
+        float new_max = reduce_max(max);
+        __m256 sum = _mm256_setzero_ps();
+        for (int32_t j = 0; j < n; j += 8) {
+            __m256 e = exp256(_mm256_sub_ps(_mm256_loadu_ps(p + j), _mm256_set1_ps(new_max)));
+            sum = _mm256_add_ps(sum, e);
+            _mm256_storeu_ps(p + j, e);
+        }
+        __m256 correction = exp256(_mm256_set1_ps(m[h] - new_max));
+        for (int32_t i = 0; i < head_dim_v; i += 8) {
+            int64_t left = head_dim_v - i;
+            __m256 a = _mm256_mul_ps(load(acc + i, left), correction);
+            for (int32_t j = 0; j < n; j++)
+                a = _mm256_fmadd_ps(_mm256_set1_ps(p[j]),
+                                    load_kv(v, (int64_t)j * head_dim_v + i, left, half), a);
+            store(acc + i, a, left);
+        }
+        l[h] = l[h] * _mm256_cvtss_f32(correction) + reduce_add(sum);
+        m[h] = new_max;
+    }
+}
+
+static void attend_f32_avx2(float *acc, float *m, float *l, const float *q, const float *k,
+                            const float *v, int32_t n_q, int32_t n, int32_t head_dim,
+                            int32_t head_dim_v, float scale) {
+    attend(acc, m, l, q, k, v, n_q, n, head_dim, head_dim_v, scale, 0);
+}
+
+static void attend_f16_avx2(float *acc, float *m, float *l, const float *q, const uint16_t *k,
+                            const uint16_t *v, int32_t n_q, int32_t n, int32_t head_dim,
+                            int32_t head_dim_v, float scale) {
+    attend(acc, m, l, q, k, v, n_q, n, head_dim, head_dim_v, scale, 1);
+}
+
+void dpi_kernels_init_avx2(dpi_kernels *k) {
+    k->rmsnorm = rmsnorm_avx2;
+    k->add = add_avx2;
+    k->swiglu = swiglu_avx2;
+    k->f16_to_f32 = f16_to_f32_avx2;
+    k->f32_to_f16 = f32_to_f16_avx2;
+    k->matmul_f32 = matmul_f32_avx2;
+    k->quantize_q8 = quantize_q8_avx2;
+    k->matmul_q8_0 = matmul_q8_0_avx2;
+    k->attend_f32 = attend_f32_avx2;
+    k->attend_f16 = attend_f16_avx2;
+}

@@ -1,0 +1,56 @@
+/* support.h - what the tests share: cmocka's preamble, the golden data, errors, allocation
+ * failures. */
+#ifndef DPI_TEST_SUPPORT_H
+#define DPI_TEST_SUPPORT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "dpinfer.h"
+
+/* Path of a file in the shared data directory (static buffer, overwritten by the next call but
+ * three). The directory is ../shared/data, or $DPI_DATA. */
+const char *data_path(const char *relative);
+
+/* Skips the running test with a message if the shared file is not there. */
+void require_data(const char *relative);
+
+/* The whole of a file, NUL-terminated after *n_bytes bytes; the caller frees it. Fails the test
+ * if it cannot be read. */
+char *read_file(const char *path, size_t *n_bytes);
+
+/* Path of a fresh directory for this test's files, removed by remove_dir. */
+char *make_dir(char *buffer, size_t size);
+void remove_dir(const char *path);
+void write_file(const char *path, const void *data, size_t n_bytes);
+
+/* Fails the test with the error's message unless status is OK. */
+#define assert_ok(status, err) assert_ok_at((status), (err), #status, __FILE__, __LINE__)
+void assert_ok_at(dpi_status status, const dpi_error *err, const char *what, const char *file,
+                  int line);
+/* Fails unless status is `wanted` and the message contains `part`. */
+#define assert_error(status, wanted, err, part) \
+    assert_error_at((status), (wanted), (err), (part), __FILE__, __LINE__)
+void assert_error_at(dpi_status status, dpi_status wanted, const dpi_error *err, const char *part,
+                     const char *file, int line);
+
+/* Deterministic test data. */
+uint64_t random_u64(uint64_t *state);
+double random_uniform(uint64_t *state); /* [0, 1) */
+double random_normal(uint64_t *state);
+int32_t random_below(uint64_t *state, int32_t n);
+
+/* Allocation failures: in tests built by dpi_add_test(... FAIL_ALLOC), the n-th allocation
+ * from now on (1 = the next) fails, once; 0 = none. Returns allocations seen since the last
+ * call. Covers malloc, calloc, realloc, aligned_alloc and mmap. */
+int64_t fail_allocation(int64_t n);
+
+#endif
