@@ -1,0 +1,29 @@
+/* config.h - the hyperparameters of a LLaMA model, read from metadata and checked. Internal. */
+#ifndef DPI_CONFIG_H
+#define DPI_CONFIG_H
+
+#include "gguf.h"
+
+typedef struct dpi_config {
+    int32_t n_layer;     /* llama.block_count */
+    int32_t n_embd;      /* llama.embedding_length */
+    int32_t n_ff;        /* llama.feed_forward_length */
+    int32_t n_head;      /* llama.attention.head_count */
+    int32_t n_kv_head;   /* llama.attention.head_count_kv; divides n_head */
+    int32_t head_dim;    /* llama.attention.key_length, or n_embd / n_head */
+    int32_t head_dim_v;  /* llama.attention.value_length, or n_embd / n_head */
+    int32_t n_rot;       /* llama.rope.dimension_count, or head_dim; even, <= head_dim */
+    int32_t n_ctx_train; /* llama.context_length */
+    float rms_eps;       /* llama.attention.layer_norm_rms_epsilon */
+    float rope_freq_base;
+    float rope_freq_scale; /* positions are multiplied by it: 1 / llama.rope.scaling.factor */
+} dpi_config;
+
+/* Errors: UNSUPPORTED (architecture, experts, rope scaling, by name), FORMAT (missing, or out of
+ * range, by key). */
+dpi_status dpi_config_read(const dpi_gguf *gguf, dpi_config *config, dpi_error *err);
+
+/* Only that general.architecture is one of ours: what a vocabulary file must satisfy. */
+dpi_status dpi_config_check_architecture(const dpi_gguf *gguf, dpi_error *err);
+
+#endif

@@ -1,0 +1,291 @@
+/* forward.c - one pass through a LLaMA model for a batch of rows, top to bottom.
+ *
+ * One parallel region per pass; every function below is run by all threads, each taking its share
+ * by (thread, n_threads), with a barrier where the next step reads what others wrote. Shares are
+ * cut between output columns or between rows and heads, never inside a reduction, so the thread
+ * count cannot change a bit. */
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+#include "gemm.h"
+#include "session.h"
+
+_Static_assert((int)DPI_CHUNK == (int)DPI_GEMM_ROWS, "a prompt chunk is one fixed BLAS shape");
+_Static_assert(DPI_CHUNK % DPI_KV_BLOCK == 0, "prompt chunks do not straddle KV blocks");
+
+typedef struct pass {
+    dpi_session *s;
+    const dpi_batch *batch;
+    int32_t thread, n_threads;
+} pass;
+
+/* A batch's rows of one activation buffer, ready for products. */
+typedef struct input {
+    const float *x; /* [buffer rows, n] */
+    int64_t n;
+} input;
+
+/* Every thread of the pass gets here before any goes on. */
+static void barrier(void) {
+#pragma omp barrier
+}
+
+/* [*begin, *end): this thread's share of n things, contiguous. */
+static void share(const pass *p, int64_t n, int64_t *begin, int64_t *end) {
+    *begin = n * p->thread / p->n_threads;
+    *end = n * (p->thread + 1) / p->n_threads;
+}
+
+static bool has_q8_kernel(const dpi_session *s, const dpi_mat *w) {
+    return !s->exact && w->type && w->type->id == DPI_TYPE_Q8_0;
+}
+
+/* ---- Products -------------------------------------------------------------------------------- */
+
+/* y[row, o] = x[row] . w[o] for columns [o0, o1) and the rows of the batch from `row` on. */
+static void product(const pass *p, const dpi_mat *w, input in, int32_t row, int32_t n_rows,
+                    float *y, int64_t y_stride, int64_t o0, int64_t o1) {
+    const dpi_session *s = p->s;
+    const unsigned char *weights = w->data + (uint64_t)o0 * dpi_type_row_bytes(w->type, w->n_in);
+    int32_t n_out = (int32_t)(o1 - o0);
+    if (has_q8_kernel(s, w)) {
+        s->kernels.matmul_q8_0(y + row * y_stride + o0, y_stride, s->work.q8 + row * in.n,
+                               s->work.d8 + row * (in.n / DPI_Q8_BLOCK), n_rows, weights, in.n,
+                               n_out);
+        return;
+    }
+    const float *f32 = (const float *)(const void *)weights;
+    if (w->type->id != DPI_TYPE_F32) {
+        float *tile = s->work.tile + (int64_t)p->thread * DPI_TILE_OUT * s->work.max_in;
+        if (w->type->id == DPI_TYPE_F16)
+            s->kernels.f16_to_f32(tile, (const uint16_t *)(const void *)weights, n_out * in.n);
+        else
+            w->type->dequantize(weights, tile, n_out * in.n);
+        f32 = tile;
+    }
+    if (s->blas && p->batch->is_prompt)
+        dpi_gemm_f32(y + o0, y_stride, in.x, in.n, f32, in.n, n_out);
+    else
+        s->kernels.matmul_f32(y + row * y_stride + o0, y_stride, in.x + row * in.n, in.n, n_rows,
+                              f32, in.n, n_out);
+}
+
+/* This thread's columns of y = x W^T + bias for all rows of the batch, in tiles whose bounds
+ * depend on the matrix alone. The range it wrote is [*begin, *end). */
+static void linear(const pass *p, const dpi_mat *w, const float *bias, input in, float *y,
+                   int64_t *begin, int64_t *end) {
+    int32_t first = p->batch->first, n_rows = p->batch->n_rows;
+    share(p, (w->n_out + DPI_TILE_OUT - 1) / DPI_TILE_OUT, begin, end);
+    *begin *= DPI_TILE_OUT;
+    *end = *end * DPI_TILE_OUT < w->n_out ? *end * DPI_TILE_OUT : w->n_out;
+    for (int64_t o = *begin; o < *end; o += DPI_TILE_OUT) {
+        int64_t stop = o + DPI_TILE_OUT < *end ? o + DPI_TILE_OUT : *end;
+        product(p, w, in, first, n_rows, y, w->n_out, o, stop);
+        for (int32_t r = first; bias && r < first + n_rows; r++)
+            p->s->kernels.add(y + r * w->n_out + o, bias + o, stop - o);
+    }
+}
+
+/* Quantises row r of the input that the next products read. */
+static void quantize_row(const pass *p, input in, int32_t r) {
+    const dpi_work *w = &p->s->work;
+    p->s->kernels.quantize_q8(w->q8 + r * in.n, w->d8 + r * (in.n / DPI_Q8_BLOCK), in.x + r * in.n,
+                              in.n);
+}
+
+/* norm = RMSNorm(x) for this thread's rows, quantised as well if a matrix wants it. */
+static input normalize(const pass *p, const float *weight, const dpi_mat *const *mats, int n_mats) {
+    dpi_session *s = p->s;
+    const dpi_config *c = &s->model->config;
+    input in = {s->work.norm, c->n_embd};
+    bool quantize = false;
+    for (int i = 0; i < n_mats; i++)
+        quantize |= has_q8_kernel(s, mats[i]);
+    int64_t begin, end;
+    share(p, p->batch->n_rows, &begin, &end);
+    for (int64_t i = begin; i < end; i++) {
+        int32_t r = p->batch->first + (int32_t)i;
+        s->kernels.rmsnorm(s->work.norm + r * in.n, s->work.x + r * in.n, weight, c->n_embd,
+                           c->rms_eps);
+        if (quantize)
+            quantize_row(p, in, r);
+    }
+    barrier();
+    return in;
+}
+
+/* x += W in + bias; the input is quantised first where W wants it. */
+static void add_product(const pass *p, const dpi_mat *w, const float *bias, input in) {
+    dpi_session *s = p->s;
+    int64_t begin, end;
+    if (has_q8_kernel(s, w)) {
+        share(p, p->batch->n_rows, &begin, &end);
+        for (int64_t i = begin; i < end; i++)
+            quantize_row(p, in, p->batch->first + (int32_t)i);
+        barrier();
+    }
+    linear(p, w, bias, in, s->work.out, &begin, &end);
+    for (int32_t r = p->batch->first; r < p->batch->first + p->batch->n_rows; r++)
+        s->kernels.add(s->work.x + r * w->n_out + begin, s->work.out + r * w->n_out + begin,
+                       end - begin);
+    barrier();
+}
+
+/* ---- Attention ------------------------------------------------------------------------------- */
+
+static void store(const dpi_session *s, void *cache, int32_t at, const float *x, int32_t n) {
+    if (s->kv.type == DPI_KV_F32)
+        memcpy((float *)cache + (int64_t)at * n, x, (size_t)n * sizeof *x);
+    else
+        s->kernels.f32_to_f16((uint16_t *)cache + (int64_t)at * n, x, n);
+}
+
+/* Rotates one KV head of a row and the query heads that share it, and caches its K and V. */
+static void rotate_and_cache(const pass *p, int32_t layer, int32_t index, int32_t head) {
+    dpi_session *s = p->s;
+    const dpi_config *c = &s->model->config;
+    int32_t r = p->batch->first + index, n_q = c->n_head / c->n_kv_head;
+    int32_t seq = s->row_seq[index], pos = s->row_pos[index];
+    int32_t block = pos / DPI_KV_BLOCK, at = pos % DPI_KV_BLOCK;
+    const float *cs = s->work.cs + (int64_t)r * c->n_rot;
+    float *q = s->work.q + ((int64_t)r * c->n_head + (int64_t)head * n_q) * c->head_dim;
+    float *k = s->work.k + ((int64_t)r * c->n_kv_head + head) * c->head_dim;
+    const float *v = s->work.v + ((int64_t)r * c->n_kv_head + head) * c->head_dim_v;
+    s->kernels.rope(q, cs, n_q, c->head_dim, c->n_rot);
+    s->kernels.rope(k, cs, 1, c->head_dim, c->n_rot);
+    store(s, dpi_kv_k(&s->kv, seq, block, layer, head), at, k, c->head_dim);
+    store(s, dpi_kv_v(&s->kv, seq, block, layer, head), at, v, c->head_dim_v);
+}
+
+/* att = softmax(q K^T / sqrt(head_dim)) V over positions 0..pos, block by block. */
+static void attend(const pass *p, int32_t layer, int32_t index, int32_t head) {
+    dpi_session *s = p->s;
+    const dpi_config *c = &s->model->config;
+    int32_t r = p->batch->first + index, n_q = c->n_head / c->n_kv_head;
+    int32_t seq = s->row_seq[index], length = s->row_pos[index] + 1;
+    const float *q = s->work.q + ((int64_t)r * c->n_head + (int64_t)head * n_q) * c->head_dim;
+    float *att = s->work.att + ((int64_t)r * c->n_head + (int64_t)head * n_q) * c->head_dim_v;
+    float *m = s->work.ml + (int64_t)p->thread * 2 * n_q, *l = m + n_q;
+    float scale = 1.0f / sqrtf((float)c->head_dim);
+    memset(att, 0, (size_t)n_q * (size_t)c->head_dim_v * sizeof *att);
+    for (int32_t h = 0; h < n_q; h++) {
+        m[h] = -INFINITY;
+        l[h] = 0;
+    }
+    for (int32_t at = 0, block = 0; at < length; at += DPI_KV_BLOCK, block++) {
+        int32_t n = length - at < DPI_KV_BLOCK ? length - at : DPI_KV_BLOCK;
+        void *k = dpi_kv_k(&s->kv, seq, block, layer, head);
+        void *v = dpi_kv_v(&s->kv, seq, block, layer, head);
+        if (s->kv.type == DPI_KV_F32)
+            s->kernels.attend_f32(att, m, l, q, k, v, n_q, n, c->head_dim, c->head_dim_v, scale);
+        else
+            s->kernels.attend_f16(att, m, l, q, k, v, n_q, n, c->head_dim, c->head_dim_v, scale);
+    }
+    for (int32_t h = 0; h < n_q; h++)
+        for (int32_t i = 0; i < c->head_dim_v; i++)
+            att[h * c->head_dim_v + i] /= l[h];
+}
+
+static void attention(const pass *p, int32_t index) {
+    dpi_session *s = p->s;
+    const dpi_config *c = &s->model->config;
+    const dpi_layer *layer = &s->model->layers[index];
+    const dpi_mat *mats[] = {&layer->wq, &layer->wk, &layer->wv};
+    input in = normalize(p, layer->attn_norm, mats, 3);
+    int64_t begin, end;
+    linear(p, &layer->wq, layer->bq, in, s->work.q, &begin, &end);
+    linear(p, &layer->wk, layer->bk, in, s->work.k, &begin, &end);
+    linear(p, &layer->wv, layer->bv, in, s->work.v, &begin, &end);
+    barrier();
+    /* Interleaved, since later rows of a prompt have more to attend to. In a step a (row, head)
+     * reads only what its own thread has cached; in a prompt also what others have. */
+    int64_t n_items = (int64_t)p->batch->n_rows * c->n_kv_head;
+    for (int64_t i = p->thread; i < n_items; i += p->n_threads)
+        rotate_and_cache(p, index, (int32_t)(i / c->n_kv_head), (int32_t)(i % c->n_kv_head));
+    if (p->batch->is_prompt)
+        barrier();
+    for (int64_t i = p->thread; i < n_items; i += p->n_threads)
+        attend(p, index, (int32_t)(i / c->n_kv_head), (int32_t)(i % c->n_kv_head));
+    barrier();
+    add_product(p, &layer->wo, layer->bo,
+                (input){s->work.att, (int64_t)c->n_head * c->head_dim_v});
+}
+
+/* ---- Feed-forward ---------------------------------------------------------------------------- */
+
+static void feed_forward(const pass *p, int32_t index) {
+    dpi_session *s = p->s;
+    const dpi_layer *layer = &s->model->layers[index];
+    int64_t n_ff = s->model->config.n_ff, begin, end;
+    const dpi_mat *mats[] = {&layer->w_gate, &layer->w_up};
+    input in = normalize(p, layer->ffn_norm, mats, 2);
+    linear(p, &layer->w_gate, NULL, in, s->work.gate, &begin, &end);
+    linear(p, &layer->w_up, NULL, in, s->work.up, &begin, &end); /* the same columns */
+    for (int32_t r = p->batch->first; r < p->batch->first + p->batch->n_rows; r++)
+        s->kernels.swiglu(s->work.gate + r * n_ff + begin, s->work.up + r * n_ff + begin,
+                          end - begin);
+    barrier();
+    add_product(p, &layer->w_down, NULL, (input){s->work.gate, n_ff});
+}
+
+/* ---- Ends ------------------------------------------------------------------------------------ */
+
+/* x = embedding of each token; cosines and sines of each position. */
+static void embed(const pass *p) {
+    dpi_session *s = p->s;
+    const dpi_config *c = &s->model->config;
+    int64_t begin, end;
+    share(p, p->batch->n_rows, &begin, &end);
+    for (int64_t i = begin; i < end; i++) {
+        int64_t r = p->batch->first + i;
+        dpi_mat_row(&s->model->embedding, s->row_token[i], s->work.x + r * c->n_embd);
+        float *cs = s->work.cs + r * c->n_rot;
+        for (int32_t j = 0; j < c->n_rot / 2; j++) {
+            double angle = s->row_pos[i] * s->freqs[j];
+            cs[2 * j] = (float)cos(angle);
+            cs[2 * j + 1] = (float)sin(angle);
+        }
+    }
+    barrier();
+}
+
+/* Logits of the rows that want them. Rows whose destinations are adjacent go together, and a
+ * tile of the head stays in cache between such groups: it is read from memory once. */
+static void head(const pass *p) {
+    dpi_session *s = p->s;
+    const dpi_mat *w = &s->model->output;
+    int64_t n_vocab = s->model->n_vocab, begin, end;
+    input in = normalize(p, s->model->output_norm, (const dpi_mat *const[]){w}, 1);
+    pass step = *p;
+    dpi_batch batch = *p->batch;
+    batch.is_prompt = 0; /* few rows want logits: never worth a fixed shape */
+    step.batch = &batch;
+    share(p, (n_vocab + DPI_TILE_OUT - 1) / DPI_TILE_OUT, &begin, &end);
+    for (int64_t t = begin; t < end; t++) {
+        int64_t o = t * DPI_TILE_OUT;
+        int64_t stop = o + DPI_TILE_OUT < n_vocab ? o + DPI_TILE_OUT : n_vocab;
+        for (int32_t r = 0, n; r < batch.n_rows; r += n) {
+            n = 1;
+            if (!s->dest[r])
+                continue;
+            while (r + n < batch.n_rows && s->dest[r + n] == s->dest[r] + n * n_vocab)
+                n++;
+            int32_t row = batch.first + r;
+            product(&step, w, in, row, n, s->dest[r] - row * n_vocab, n_vocab, o, stop);
+        }
+    }
+}
+
+void dpi_forward(dpi_session *s, const dpi_batch *batch) {
+#pragma omp parallel num_threads(s->n_threads)
+    {
+        pass p = {s, batch, omp_get_thread_num(), omp_get_num_threads()};
+        embed(&p);
+        for (int32_t i = 0; i < s->model->config.n_layer; i++) {
+            attention(&p, i);
+            feed_forward(&p, i);
+        }
+        head(&p);
+    }
+}

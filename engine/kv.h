@@ -1,0 +1,56 @@
+/* kv.h - the KV caches of a session: per sequence a list of blocks of DPI_KV_BLOCK positions that
+ * grows with its tokens. Internal.
+ *
+ * A block holds, for every layer, K [n_kv_head, DPI_KV_BLOCK, head_dim] and then
+ * V [n_kv_head, DPI_KV_BLOCK, head_dim_v], as f16 or f32. Block b has positions
+ * [b * DPI_KV_BLOCK, (b + 1) * DPI_KV_BLOCK): the softmax is split by position, never by count
+ * (privacy.md section 3). */
+#ifndef DPI_KV_H
+#define DPI_KV_H
+
+#include "config.h"
+#include "kernels.h"
+
+typedef struct dpi_kv_seq {
+    int32_t length; /* tokens held */
+    int32_t n_blocks;
+    unsigned char **blocks; /* [max_blocks] */
+} dpi_kv_seq;
+
+typedef struct dpi_kv_cache {
+    int32_t type; /* a dpi_kv */
+    int32_t n_seq, n_ctx, max_blocks;
+    int32_t head_dim, head_dim_v;
+    uint64_t item_bytes, k_bytes; /* k_bytes: all of K of one layer in a block */
+    uint64_t layer_bytes, block_bytes;
+    dpi_kv_seq *seqs; /* [n_seq] */
+} dpi_kv_cache;
+
+/* Sizes only. False if they overflow. */
+bool dpi_kv_sizes(dpi_kv_cache *kv, const dpi_config *config, int32_t n_seq, int32_t n_ctx,
+                  int32_t type);
+/* dpi_kv_sizes, and the sequences, empty. Errors: MEMORY, LIMIT. */
+dpi_status dpi_kv_init(dpi_kv_cache *kv, const dpi_config *config, int32_t n_seq, int32_t n_ctx,
+                       int32_t type, dpi_error *err);
+/* Wipes and frees everything; a zeroed cache is allowed. */
+void dpi_kv_free(dpi_kv_cache *kv);
+
+/* Makes room for `length` tokens (<= n_ctx). On MEMORY nothing that was held is lost. */
+dpi_status dpi_kv_reserve(dpi_kv_cache *kv, int32_t seq, int32_t length, dpi_error *err);
+/* Wipes and frees the blocks of a sequence. */
+void dpi_kv_reset(dpi_kv_cache *kv, int32_t seq);
+
+/* Start of K or V of one head in one block: [DPI_KV_BLOCK, head_dim or head_dim_v]. */
+static inline void *dpi_kv_k(const dpi_kv_cache *kv, int32_t seq, int32_t block, int32_t layer,
+                             int32_t head) {
+    return kv->seqs[seq].blocks[block] + (uint64_t)layer * kv->layer_bytes +
+           (uint64_t)head * DPI_KV_BLOCK * (uint64_t)kv->head_dim * kv->item_bytes;
+}
+
+static inline void *dpi_kv_v(const dpi_kv_cache *kv, int32_t seq, int32_t block, int32_t layer,
+                             int32_t head) {
+    return kv->seqs[seq].blocks[block] + (uint64_t)layer * kv->layer_bytes + kv->k_bytes +
+           (uint64_t)head * DPI_KV_BLOCK * (uint64_t)kv->head_dim_v * kv->item_bytes;
+}
+
+#endif

@@ -1,0 +1,316 @@
+#define _GNU_SOURCE /* sched_getaffinity */
+#include "session.h"
+
+#include <math.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mem.h"
+#include "status.h"
+
+enum { MAX_SEQ = 4097, MAX_THREADS = 1024 };
+
+void dpi_session_options_init(dpi_session_options *options) {
+    memset(options, 0, sizeof *options);
+    options->struct_size = sizeof *options;
+    options->n_seq = 1;
+}
+
+/* ---- Sizes ----------------------------------------------------------------------------------- */
+
+static int32_t available_processors(void) {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
+        return 1;
+    int32_t n = CPU_COUNT(&set);
+    return n < 1 ? 1 : n > MAX_THREADS ? MAX_THREADS : n;
+}
+
+static dpi_status check_range(const char *name, int64_t value, int64_t min, int64_t max,
+                              dpi_error *err) {
+    if (value < min || value > max)
+        return dpi_fail(err, DPI_STATUS_ARG, "%s is %lld, must be %lld..%lld", name,
+                        (long long)value, (long long)min, (long long)max);
+    return DPI_STATUS_OK;
+}
+
+/* The options with their defaults resolved. */
+static dpi_status resolve(const dpi_model *model, const dpi_session_options *options,
+                          dpi_session_options *out, dpi_error *err) {
+    dpi_session_options o;
+    dpi_session_options_init(&o);
+    if (options) {
+        if (options->struct_size != sizeof o)
+            return dpi_fail(err, DPI_STATUS_ARG,
+                            "dpi_session_options.struct_size is %zu, must be %zu",
+                            options->struct_size, sizeof o);
+        o = *options;
+    }
+    if (model->vocab_only)
+        return dpi_fail(err, DPI_STATUS_STATE, "the model was opened without its weights");
+    DPI_TRY(check_range("n_seq", o.n_seq, 1, MAX_SEQ, err));
+    DPI_TRY(check_range("n_ctx", o.n_ctx, 0, 1 << 24, err));
+    DPI_TRY(check_range("n_threads", o.n_threads, 0, MAX_THREADS, err));
+    DPI_TRY(check_range("kv_type", o.kv_type, DPI_KV_F16, DPI_KV_F32, err));
+    DPI_TRY(check_range("exact", o.exact, 0, 1, err));
+    DPI_TRY(check_range("prefill", o.prefill, DPI_PREFILL_AUTO, DPI_PREFILL_BLAS, err));
+    if (o.n_ctx == 0)
+        o.n_ctx = model->config.n_ctx_train < 1 << 24 ? model->config.n_ctx_train : 1 << 24;
+    if (o.n_threads == 0)
+        o.n_threads = available_processors();
+    if (o.exact)
+        o.kv_type = DPI_KV_F32;
+    *out = o;
+    return DPI_STATUS_OK;
+}
+
+/* Lays out buffers one after the other, each on a cache line of its own. With base NULL it only
+ * counts. */
+typedef struct layout {
+    unsigned char *base;
+    uint64_t used;
+    bool overflow;
+} layout;
+
+static void *take(layout *l, uint64_t a, uint64_t b, uint64_t size) {
+    enum { LINE = 64 };
+    uint64_t n, start = l->used;
+    if (!dpi_mul_u64(a, b, &n) || !dpi_mul_u64(n, size, &n) || !dpi_add_u64(n, LINE - 1, &n) ||
+        !dpi_add_u64(start, n / LINE * LINE, &l->used)) {
+        l->overflow = true;
+        return NULL;
+    }
+    return l->base ? l->base + start : NULL;
+}
+
+static void lay_out(dpi_session *s, layout *l) {
+    const dpi_config *c = &s->model->config;
+    dpi_work *w = &s->work;
+    uint64_t rows = (uint64_t)s->max_rows, threads = (uint64_t)s->n_threads;
+    uint64_t n_embd = (uint64_t)c->n_embd, n_ff = (uint64_t)c->n_ff;
+    uint64_t n_q = (uint64_t)c->n_head * (uint64_t)c->head_dim;
+    uint64_t n_k = (uint64_t)c->n_kv_head * (uint64_t)c->head_dim;
+    uint64_t n_v = (uint64_t)c->n_kv_head * (uint64_t)c->head_dim_v;
+    uint64_t n_o = (uint64_t)c->n_head * (uint64_t)c->head_dim_v;
+    uint64_t max_in = n_embd > n_ff ? n_embd : n_ff;
+    max_in = max_in > n_o ? max_in : n_o;
+    w->max_in = (int64_t)max_in;
+    w->x = take(l, rows, n_embd, sizeof(float));
+    w->norm = take(l, rows, n_embd, sizeof(float));
+    w->q = take(l, rows, n_q, sizeof(float));
+    w->k = take(l, rows, n_k, sizeof(float));
+    w->v = take(l, rows, n_v, sizeof(float));
+    w->att = take(l, rows, n_o, sizeof(float));
+    w->out = take(l, rows, n_embd, sizeof(float));
+    w->gate = take(l, rows, n_ff, sizeof(float));
+    w->up = take(l, rows, n_ff, sizeof(float));
+    w->q8 = take(l, rows, max_in, sizeof(int8_t));
+    w->d8 = take(l, rows, max_in / DPI_Q8_BLOCK + 1, sizeof(float));
+    w->cs = take(l, rows, (uint64_t)c->n_rot, sizeof(float));
+    w->tile = take(l, threads * DPI_TILE_OUT, max_in, sizeof(float));
+    w->ml = take(l, threads, 2 * (uint64_t)(c->n_head / c->n_kv_head), sizeof(float));
+    s->freqs = take(l, (uint64_t)c->n_rot / 2, 1, sizeof(double));
+    s->logits = take(l, (uint64_t)s->n_seq, (uint64_t)s->model->n_vocab, sizeof(float));
+    s->dest = take(l, rows, 1, sizeof(float *));
+    s->row_seq = take(l, rows, 1, sizeof(int32_t));
+    s->row_pos = take(l, rows, 1, sizeof(int32_t));
+    s->row_token = take(l, rows, 1, sizeof(int32_t));
+    s->seen = take(l, (uint64_t)s->n_seq, 1, 1);
+}
+
+static void apply(dpi_session *s, const dpi_model *model, const dpi_session_options *o) {
+    s->model = model;
+    s->n_seq = o->n_seq;
+    s->n_ctx = o->n_ctx;
+    s->n_threads = o->n_threads;
+    s->exact = o->exact;
+    s->max_rows = o->n_seq > DPI_CHUNK ? o->n_seq : DPI_CHUNK;
+    s->cancel = o->cancel;
+    s->cancel_user = o->cancel_user;
+}
+
+dpi_status dpi_session_memory(const dpi_model *model, const dpi_session_options *options,
+                              int32_t n_tokens, uint64_t *n_bytes, dpi_error *err) {
+    dpi_session s;
+    dpi_session_options o;
+    memset(&s, 0, sizeof s);
+    DPI_TRY(resolve(model, options, &o, err));
+    DPI_TRY(check_range("n_tokens", n_tokens, 0, o.n_ctx, err));
+    apply(&s, model, &o);
+    layout l = {NULL, 0, false};
+    lay_out(&s, &l);
+    uint64_t blocks = ((uint64_t)n_tokens + DPI_KV_BLOCK - 1) / DPI_KV_BLOCK, bytes;
+    if (l.overflow || !dpi_kv_sizes(&s.kv, &model->config, o.n_seq, o.n_ctx, o.kv_type) ||
+        !dpi_mul_u64(blocks * (uint64_t)o.n_seq, s.kv.block_bytes, &bytes) ||
+        !dpi_add_u64(bytes, l.used + sizeof s, &bytes))
+        return dpi_fail(err, DPI_STATUS_LIMIT, "session of %d sequences: the size overflows",
+                        (int)o.n_seq);
+    *n_bytes = bytes;
+    return DPI_STATUS_OK;
+}
+
+/* ---- Creation -------------------------------------------------------------------------------- */
+
+static void fill_freqs(dpi_session *s) {
+    const dpi_config *c = &s->model->config;
+    for (int32_t i = 0; i < c->n_rot / 2; i++) {
+        double f = pow((double)c->rope_freq_base, -2.0 * i / c->n_rot) * (double)c->rope_freq_scale;
+        s->freqs[i] = s->model->rope_freqs ? f / (double)s->model->rope_freqs[i] : f;
+    }
+}
+
+dpi_status dpi_session_create(const dpi_model *model, const dpi_session_options *options,
+                              dpi_session **session, dpi_error *err) {
+    dpi_session_options o;
+    DPI_TRY(resolve(model, options, &o, err));
+    dpi_kernels kernels;
+    DPI_TRY(dpi_kernels_init(&kernels, o.isa, err));
+    dpi_session *s = dpi_calloc(1, sizeof *s);
+    if (!s)
+        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a session");
+    apply(s, model, &o);
+    s->kernels = kernels;
+    s->blas = o.prefill == DPI_PREFILL_BLAS ||
+              (o.prefill == DPI_PREFILL_AUTO && kernels.isa == DPI_ISA_REF);
+    dpi_status status = dpi_kv_init(&s->kv, &model->config, o.n_seq, o.n_ctx, o.kv_type, err);
+    layout l = {NULL, 0, false};
+    lay_out(s, &l);
+    if (status == DPI_STATUS_OK && !l.overflow) {
+        s->memory_bytes = l.used;
+        s->memory = dpi_calloc(1, l.used);
+    }
+    if (status == DPI_STATUS_OK && !s->memory)
+        status = dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a session of %d sequences",
+                          (int)o.n_seq);
+    if (status != DPI_STATUS_OK) {
+        dpi_session_free(s);
+        return status;
+    }
+    l = (layout){s->memory, 0, false};
+    lay_out(s, &l);
+    fill_freqs(s);
+    *session = s;
+    return DPI_STATUS_OK;
+}
+
+void dpi_session_free(dpi_session *s) {
+    if (!s)
+        return;
+    dpi_kv_free(&s->kv);
+    dpi_wipe_free(s->memory, s->memory_bytes);
+    free(s);
+}
+
+/* ---- Tokens in, logits out ------------------------------------------------------------------- */
+
+static dpi_status check_token(const dpi_session *s, int32_t token, dpi_error *err) {
+    if (token < 0 || token >= s->model->n_vocab)
+        return dpi_fail(err, DPI_STATUS_ARG, "token id out of range, must be 0..%d",
+                        (int)s->model->n_vocab - 1);
+    return DPI_STATUS_OK;
+}
+
+static dpi_status check_room(const dpi_session *s, int32_t seq, size_t n_tokens, dpi_error *err) {
+    if (seq < 0 || seq >= s->n_seq)
+        return dpi_fail(err, DPI_STATUS_ARG, "sequence %d, must be 0..%d", (int)seq,
+                        (int)s->n_seq - 1);
+    if (n_tokens > (size_t)(s->n_ctx - s->kv.seqs[seq].length))
+        return dpi_fail(err, DPI_STATUS_LIMIT, "sequence %d would exceed the context of %d tokens",
+                        (int)seq, (int)s->n_ctx);
+    return DPI_STATUS_OK;
+}
+
+static float *logits_of(const dpi_session *s, int32_t seq) {
+    return s->logits + (int64_t)seq * s->model->n_vocab;
+}
+
+dpi_status dpi_session_prefill(dpi_session *s, int32_t seq, const int32_t *tokens, size_t n_tokens,
+                               float *all_logits, dpi_error *err) {
+    DPI_TRY(check_room(s, seq, n_tokens, err));
+    if (n_tokens == 0 || !tokens)
+        return dpi_fail(err, DPI_STATUS_ARG, "prefill of no tokens, must be 1 or more");
+    for (size_t i = 0; i < n_tokens; i++)
+        DPI_TRY(check_token(s, tokens[i], err));
+    dpi_kv_seq *kv = &s->kv.seqs[seq];
+    DPI_TRY(dpi_kv_reserve(&s->kv, seq, kv->length + (int32_t)n_tokens, err));
+    int64_t n_vocab = s->model->n_vocab;
+    for (size_t done = 0; done < n_tokens;) {
+        if (s->cancel && s->cancel(s->cancel_user)) {
+            dpi_session_reset(s, seq);
+            return dpi_fail(err, DPI_STATUS_CANCELLED, "cancelled while reading a prompt");
+        }
+        /* Up to the next multiple of DPI_CHUNK, so that a position always has the same row. */
+        int32_t first = kv->length % DPI_CHUNK;
+        size_t left = n_tokens - done, room = (size_t)(DPI_CHUNK - first);
+        dpi_batch batch = {first, (int32_t)(left < room ? left : room), 1};
+        for (int32_t r = 0; r < batch.n_rows; r++) {
+            bool last = done + (size_t)r + 1 == n_tokens;
+            s->row_seq[r] = seq;
+            s->row_pos[r] = kv->length + r;
+            s->row_token[r] = tokens[done + (size_t)r];
+            s->dest[r] = all_logits ? all_logits + (int64_t)(done + (size_t)r) * n_vocab
+                         : last     ? logits_of(s, seq)
+                                    : NULL;
+        }
+        dpi_forward(s, &batch);
+        kv->length += batch.n_rows;
+        done += (size_t)batch.n_rows;
+    }
+    if (all_logits)
+        memcpy(logits_of(s, seq), all_logits + (int64_t)(n_tokens - 1) * n_vocab,
+               (size_t)n_vocab * sizeof *all_logits);
+    return DPI_STATUS_OK;
+}
+
+static dpi_status check_rows(dpi_session *s, int32_t n_rows, const int32_t *seqs,
+                             const int32_t *tokens, dpi_error *err) {
+    DPI_TRY(check_range("n_rows", n_rows, 1, s->n_seq, err));
+    memset(s->seen, 0, (size_t)s->n_seq);
+    for (int32_t r = 0; r < n_rows; r++) {
+        DPI_TRY(check_room(s, seqs[r], 1, err));
+        DPI_TRY(check_token(s, tokens[r], err));
+        if (s->seen[seqs[r]]++)
+            return dpi_fail(err, DPI_STATUS_ARG, "sequence %d occurs twice in a step",
+                            (int)seqs[r]);
+    }
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_session_step(dpi_session *s, int32_t n_rows, const int32_t *seqs,
+                            const int32_t *tokens, dpi_error *err) {
+    DPI_TRY(check_rows(s, n_rows, seqs, tokens, err));
+    for (int32_t r = 0; r < n_rows; r++)
+        DPI_TRY(dpi_kv_reserve(&s->kv, seqs[r], s->kv.seqs[seqs[r]].length + 1, err));
+    for (int32_t r = 0; r < n_rows; r++) {
+        s->row_seq[r] = seqs[r];
+        s->row_pos[r] = s->kv.seqs[seqs[r]].length;
+        s->row_token[r] = tokens[r];
+        s->dest[r] = logits_of(s, seqs[r]);
+    }
+    dpi_batch batch = {0, n_rows, 0};
+    dpi_forward(s, &batch);
+    for (int32_t r = 0; r < n_rows; r++)
+        s->kv.seqs[seqs[r]].length++;
+    return DPI_STATUS_OK;
+}
+
+const float *dpi_session_logits(const dpi_session *s, int32_t seq) {
+    return seq < 0 || seq >= s->n_seq || s->kv.seqs[seq].length == 0 ? NULL : logits_of(s, seq);
+}
+
+int32_t dpi_session_length(const dpi_session *s, int32_t seq) {
+    return seq < 0 || seq >= s->n_seq ? -1 : s->kv.seqs[seq].length;
+}
+
+void dpi_session_reset(dpi_session *s, int32_t seq) {
+    if (seq < 0 || seq >= s->n_seq)
+        return;
+    dpi_kv_reset(&s->kv, seq);
+    dpi_wipe(logits_of(s, seq), (size_t)s->model->n_vocab * sizeof(float));
+}
+
+const dpi_model *dpi_session_model(const dpi_session *s) { return s->model; }
+int32_t dpi_session_n_ctx(const dpi_session *s) { return s->n_ctx; }
+int32_t dpi_session_n_threads(const dpi_session *s) { return s->n_threads; }
+int32_t dpi_session_isa(const dpi_session *s) { return s->kernels.isa; }

@@ -1,0 +1,63 @@
+/* session.h - the mutable side of inference: caches, logits, work space. Internal. */
+#ifndef DPI_SESSION_H
+#define DPI_SESSION_H
+
+#include "kernels.h"
+#include "kv.h"
+#include "model.h"
+
+enum {
+    DPI_CHUNK = 64,    /* positions of one sequence that prefill computes at a time */
+    DPI_TILE_OUT = 32, /* output columns that a thread takes at a time */
+};
+
+/* Activations of the rows of a batch, row-major, one buffer each. */
+typedef struct dpi_work {
+    float *x;    /* [rows, n_embd]                 residual stream */
+    float *norm; /* [rows, n_embd]                 normalised input of a product */
+    float *q;    /* [rows, n_head * head_dim] */
+    float *k;    /* [rows, n_kv_head * head_dim] */
+    float *v;    /* [rows, n_kv_head * head_dim_v] */
+    float *att;  /* [rows, n_head * head_dim_v]    attention output */
+    float *out;  /* [rows, n_embd]                 what a product adds to x */
+    float *gate; /* [rows, n_ff] */
+    float *up;   /* [rows, n_ff] */
+    int8_t *q8;  /* [rows, max_in]                 the current input, quantised */
+    float *d8;   /* [rows, max_in / 32]            and its scales */
+    float *cs;   /* [rows, n_rot]                  cosine and sine of each position */
+    float *tile; /* [n_threads, DPI_TILE_OUT, max_in] dequantised weights */
+    float *ml;   /* [n_threads, 2, n_head / n_kv_head] softmax maxima and sums */
+    int64_t max_in; /* the longest row of any weight matrix */
+} dpi_work;
+
+struct dpi_session {
+    const dpi_model *model;
+    dpi_kernels kernels;
+    int32_t n_seq, n_ctx, n_threads;
+    int32_t exact;
+    int32_t blas; /* prompts go through gemm.h where activations are f32 */
+    int32_t max_rows; /* rows of the work buffers: max(n_seq, DPI_CHUNK) */
+    dpi_kv_cache kv;
+    dpi_work work;
+    unsigned char *memory; /* all of the work buffers */
+    uint64_t memory_bytes;
+    double *freqs;  /* [n_rot / 2] radians per position */
+    float *logits;  /* [n_seq, n_vocab] */
+    float **dest;   /* [max_rows] where the logits of a row go */
+    int32_t *row_seq, *row_pos, *row_token; /* [max_rows] */
+    unsigned char *seen; /* [n_seq] scratch of the duplicate check */
+    dpi_cancel_fn cancel;
+    void *cancel_user;
+};
+
+/* One pass through the model. Rows r in [0, n_rows) stand at buffer row first + r; row_seq,
+ * row_pos and row_token (indexed by r) say what they are, and dest[r] (NULL: none) where their
+ * logits go. The caches have room; lengths are the caller's to advance. */
+typedef struct dpi_batch {
+    int32_t first, n_rows;
+    int32_t is_prompt; /* rows are consecutive positions of one sequence, at row p % DPI_CHUNK */
+} dpi_batch;
+
+void dpi_forward(dpi_session *session, const dpi_batch *batch);
+
+#endif
