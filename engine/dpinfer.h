@@ -140,7 +140,8 @@ DPI_API void dpi_model_options_init(dpi_model_options *options);
 DPI_API DPI_MUST_CHECK dpi_status dpi_model_open(const char *path, const dpi_model_options *options,
                                                  dpi_model **model, dpi_error *err);
 
-/* The same from memory. `data` stays the caller's and must outlive the model. */
+/* The same from memory. `data` stays the caller's and must outlive the model. ARG if it is not
+ * aligned to 8 bytes and the file has weights. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_model_open_buffer(const void *data, size_t n_bytes,
                                                         const dpi_model_options *options,
                                                         dpi_model **model, dpi_error *err);

@@ -50,10 +50,6 @@ static dpi_status bind_mat(dpi_model *m, const char *name, int64_t n_out, int64_
         return DPI_STATUS_OK;
     DPI_TRY(check_shape(m, t, n_in, n_out, err));
     const dpi_type *type = dpi_type_find(t->type);
-    /* Kernels read F32 weights through float pointers; every other type is read bytewise. */
-    if (type->id == DPI_TYPE_F32 && (uintptr_t)t->data % sizeof(float))
-        return dpi_fail_at(err, DPI_STATUS_FORMAT, t->offset,
-                           "%s: tensor %s is not aligned to 4 bytes", dpi_gguf_name(m->gguf), name);
     *mat = (dpi_mat){type, t->data, n_out, n_in};
     return DPI_STATUS_OK;
 }
