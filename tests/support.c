@@ -99,3 +99,16 @@ double random_normal(uint64_t *state) {
 int32_t random_below(uint64_t *state, int32_t n) {
     return (int32_t)(random_u64(state) % (uint64_t)n);
 }
+
+int32_t forced_isa(void) {
+    const char *name = getenv("DPI_ISA");
+    int32_t isa = DPI_ISA_AUTO;
+    dpi_error err;
+    if (name)
+        assert_ok(dpi_isa_parse(name, &isa, &err), &err);
+    if (isa > dpi_isa_best()) {
+        print_message("skipped: this processor has no %s\n", name);
+        exit(77);
+    }
+    return isa;
+}

@@ -48,6 +48,10 @@ double random_uniform(uint64_t *state); /* [0, 1) */
 double random_normal(uint64_t *state);
 int32_t random_below(uint64_t *state, int32_t n);
 
+/* The instruction set that DPI_ISA forces on this run (dpi_isa), AUTO if unset. Ends the program
+ * with status 77, which ctest counts as skipped, if the processor lacks it. */
+int32_t forced_isa(void);
+
 /* Allocation failures: in tests built by dpi_add_test(... FAIL_ALLOC), the n-th allocation
  * from now on (1 = the next) fails, once; 0 = none. Returns allocations seen since the last
  * call. Covers malloc, calloc, realloc, aligned_alloc and mmap. */

@@ -1,0 +1,345 @@
+#!/usr/bin/env bash
+# Tests of the command line: cli.sh path/to/dpinfer
+# Exit codes, stdout and stderr of every command. What needs the shared data ($DPI_DATA or
+# ../shared/data) is skipped with a message when it is absent.
+set -u
+export LC_ALL=C OMP_WAIT_POLICY=passive
+unset DPI_ISA
+dpinfer=$(readlink -f "$1")
+here=$(cd "$(dirname "$0")" && pwd)
+refs=$here/../examples/refs
+data=${DPI_DATA:-$here/../../shared/data}
+model=$data/models/stories260K.gguf
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+
+passed=0
+failed=0
+ok() { passed=$((passed + 1)); }
+bad() {
+    failed=$((failed + 1))
+    echo "FAILED: $*"
+    echo "  exit code: $rc"
+    sed 's/^/  stderr: /' err | tail -n 5
+    head -c 300 out | sed 's/^/  stdout: /'
+}
+# run ARGS: the program's stdout in `out`, stderr in `err`, exit code in $rc.
+run() {
+    last="dpinfer $*"
+    "$dpinfer" "$@" >out 2>err </dev/null
+    rc=$?
+}
+expect_rc() { if [ "$rc" -eq "$1" ]; then ok; else bad "$last: expected exit code $1"; fi; }
+expect_err() { if grep -qF -- "$1" err; then ok; else bad "$last: no '$1' on stderr"; fi; }
+expect_out() { if grep -qF -- "$1" out; then ok; else bad "$last: no '$1' on stdout"; fi; }
+expect_no_err() { if grep -qF -- "$1" err; then bad "$last: '$1' on stderr"; else ok; fi; }
+expect_empty_out() { if [ -s out ]; then bad "$last: stdout is not empty"; else ok; fi; }
+expect_same() { if cmp -s "$1" "$2"; then ok; else bad "$last: $1 and $2 differ"; fi; }
+expect_different() { if cmp -s "$1" "$2"; then bad "$last: $1 and $2 are the same"; else ok; fi; }
+expect_lines() {
+    if [ "$(wc -l <"$2")" -eq "$1" ]; then ok; else bad "$last: $2 has not $1 lines"; fi
+}
+# check MESSAGE COMMAND...: the command succeeds.
+check() {
+    local message=$1
+    shift
+    if "$@"; then ok; else bad "$last: $message"; fi
+}
+# refuse CODE TEXT ARGS: exit code, message, and nothing on stdout.
+refuse() {
+    local code=$1 text=$2
+    shift 2
+    run "$@"
+    expect_rc "$code"
+    expect_err "$text"
+    expect_empty_out
+}
+field() { sed -n "s/^ *\"$1\": \(.*[^,]\),\{0,1\}\$/\1/p" out; }
+# near FIELD VALUE: relative difference below 1e-9 (tables have 12 digits).
+near() {
+    if awk -v x="$(field "$1")" -v y="$2" -v e="${3:-1e-9}" \
+        'BEGIN { d = x / y - 1; exit !(x != "" && d < e && d > -e) }'; then ok
+    else bad "$last: $1 is $(field "$1"), expected $2"; fi
+}
+
+# ---- Help, version, bad command lines ---------------------------------------------------------
+run --version; expect_rc 0; expect_out "dpinfer "
+run; expect_rc 2; expect_err "Usage:"; expect_empty_out
+run -h; expect_rc 0; expect_out "dpinfer run model.gguf"
+for c in run plan account inspect tokenize logits; do
+    run "$c" -h; expect_rc 0; expect_out "Usage: dpinfer $c"; expect_out "Exit codes:"
+done
+refuse 2 "'walk' is not a command" walk
+refuse 2 "'--walk' is not an option here" run --walk
+refuse 2 "'-z' is not an option here" run -z
+refuse 2 "'--rho' needs a value" run m.gguf r --rho
+refuse 2 "no MODEL given" run
+refuse 2 "no REFS given" run no.gguf
+refuse 2 "no REFS given" run no.gguf --rho 1
+refuse 2 "unexpected argument 'x'" run no.gguf refs x --rho 1
+refuse 2 "no privacy budget: give --rho" run no.gguf refs
+refuse 2 "allowed is one of them" run no.gguf refs --rho 1 --epsilon 1
+refuse 2 "leave out --rho" run no.gguf --plain --rho 1
+refuse 2 "--reference is allowed only with --plain" run no.gguf refs --rho 1 --reference 1
+
+# Values are refused, with the allowed range, before the model (which does not exist) is opened.
+refuse 2 "--temp: found 'x', allowed 0.01..100" run no.gguf refs --rho 1 --temp x
+refuse 2 "--temp: found '-1', allowed 0.01..100" run no.gguf refs --rho 1 --temp -1
+refuse 2 "--temp: found 'nan', allowed 0.01..100" run no.gguf refs --rho 1 --temp nan
+refuse 2 "--temp: found '0x1', allowed 0.01..100" run no.gguf refs --rho 1 --temp 0x1
+refuse 2 "--temp: found '', allowed 0.01..100" run no.gguf refs --rho 1 --temp ''
+refuse 2 "--temp: found '0', allowed 0.01..100" run no.gguf refs --rho 1 --temp 0
+refuse 2 "--rho: found '0', allowed 0 < x <= 1e+06" run no.gguf refs --rho 0
+refuse 2 "--rho: found 'inf', allowed" run no.gguf refs --rho inf
+refuse 2 "--epsilon: found '1e7', allowed 0 < x <= 1e+06" run no.gguf refs --epsilon 1e7
+refuse 2 "--delta: found '1', allowed 0 < x < 1" run no.gguf refs --rho 1 --delta 1
+refuse 2 "--batch: found '0', allowed 1..4096" run no.gguf refs --rho 1 -B 0
+refuse 2 "--batch: found '4097', allowed 1..4096" run no.gguf refs --rho 1 -B 4097
+refuse 2 "--batch: found '8.5', allowed 1..4096" run no.gguf refs --rho 1 -B 8.5
+refuse 2 "--batch: found '99999999999999999999', allowed" run no.gguf refs --rho 1 -B 99999999999999999999
+refuse 2 "--n-predict: found '0', allowed 1..1048576" run no.gguf refs --rho 1 -n 0
+refuse 2 "--threads: found '0', allowed 1..1024" run no.gguf refs --rho 1 -t 0
+refuse 2 "--template: found 'vicuna', allowed auto|none|zephyr" run no.gguf refs --rho 1 --template vicuna
+refuse 2 "--kv: found 'f', allowed f16|f32" run no.gguf refs --rho 1 --kv f
+refuse 2 "--isa: found 'sse', allowed auto|ref|avx2|avx512" run no.gguf refs --rho 1 --isa sse
+DPI_ISA=sse refuse 2 "DPI_ISA: found 'sse', allowed" run no.gguf refs --rho 1
+refuse 2 "found 0 times {reference}" run no.gguf "$refs" --rho 1 --private-prompt "Write."
+refuse 2 "found 2 times {reference}" run no.gguf "$refs" --rho 1 \
+    --private-prompt "{reference} {reference}"
+refuse 2 "--public-prompt: found {reference}" run no.gguf "$refs" --rho 1 --public-prompt "{reference}"
+refuse 2 "allowed is one of them" run no.gguf "$refs" --rho 1 --system a --system-file b
+refuse 2 "--system-file: cannot read none.txt" run no.gguf "$refs" --rho 1 --system-file none.txt
+
+# ---- Records that are refused -----------------------------------------------------------------
+mkdir empty folder
+refuse 4 "cannot open the records nowhere" run no.gguf nowhere --rho 1
+refuse 4 "no file whose name ends in .txt" run no.gguf empty --rho 1
+echo text >plain.txt
+refuse 4 "is not a folder of .txt files" run no.gguf plain.txt --rho 1
+: >none.jsonl
+refuse 4 "none.jsonl holds no record" run no.gguf none.jsonl --rho 1
+printf 'name,body\nx,y\n' >columns.csv
+refuse 4 "no column 'text' in the header row" run no.gguf columns.csv --rho 1
+printf 'text\n"open\n' >open.csv
+refuse 4 "is not RFC 4180" run no.gguf open.csv --rho 1
+printf '\xef\xbb\xbftext\na\n' >mark.csv
+refuse 3 "no.gguf" run no.gguf mark.csv --rho 1
+for i in $(seq 20); do echo '{"text": "a"}'; done >twenty.jsonl
+refuse 2 "--delta: found 0.05 with 20 records, allowed less than 1 / number of records = 0.05" \
+    run no.gguf twenty.jsonl --rho 1 --delta 0.05
+
+# ---- Model files that are refused -------------------------------------------------------------
+refuse 3 "no.gguf" run no.gguf "$refs" --rho 1
+echo "this is not a model" >bad.gguf
+refuse 3 "bad.gguf" run bad.gguf "$refs" --rho 1
+expect_err "(at byte 0)"
+refuse 3 "bad.gguf" inspect bad.gguf
+refuse 3 "bad.gguf" tokenize bad.gguf
+
+# ---- Accounting: the tables of the privacy specification --------------------------------------
+run account --rho 0.1 --delta 1e-5 --json; expect_rc 0; near epsilon 1.914239 1e-6
+run account --rho 5 --json; near epsilon 20.551949 1e-7
+run account --epsilon 3 --delta 1e-9 --json; near rho .120582 1e-5
+run account --epsilon 10 --json; near rho 1.53928 1e-5
+run account --rho 2 --epsilon 10 --json; near delta 4.872631e-5 1e-6
+row() {
+    run account --epsilon "$1" -n "$2" -B "$3" --temp "$4" --json
+    expect_rc 0
+    near C "$5" 1e-8; near a "$6" 1e-15; near K "$7" 1e-15; near eta "$8" 1e-10
+    near rho_total "$9" 1e-10; near epsilon_realised "${10}"
+}
+row 1 500 7 1.1 .0760017232 50294870 79693 .0197405628274 .0243556137964 .9999921611
+row 10 500 7 1.1 .604198106 50294870 633547 .156934415264 1.53927566838 9.999988095
+row 3 200 15 1.2 .774355399 21515028 811970 .0860394378204 .185069621511 2.999998044
+row 5 100 31 1.0 2.98330506 12492597 3128222 .192471291767 .463064976929 4.99999992
+row 10 100 127 1.0 22.2831897 3049374 23365618 .350916371518 1.53927874749 9.999999937
+run account --rho 0.5; expect_rc 0; expect_out "5.2215"
+refuse 2 "give --rho, or --epsilon" account
+refuse 2 "the third is computed" account --rho 1 --epsilon 1 --delta 1e-6
+refuse 2 "allowed are all three, or none" account --rho 1 -n 10
+"$dpinfer" account --rho 1 >/dev/full 2>err; rc=$?; last="account >/dev/full"; : >out
+expect_rc 1; expect_err "cannot write standard output"
+
+# ---- With the trained model -------------------------------------------------------------------
+if [ ! -f "$model" ]; then
+    echo "skipped: the tests that need $model"
+    echo "cli: $passed passed, $failed failed"
+    [ "$failed" -eq 0 ]
+    exit
+fi
+
+run run "$model" "$refs" --rho 0.5
+expect_rc 0; check "no text" test -s out
+for part in "InvisibleInk" "replace-by-null" "one record = one .txt file" "0.5-zCDP" "1e-06" \
+    "getrandom(2)" "B, slots a text    16" "parallel over disjoint batches"; do
+    expect_err "$part"
+done
+expect_no_err "NOT PRIVATE"
+expect_no_err "empty or unreadable"
+
+# Plain, greedy: the text that this model is known for.
+run run "$model" --plain --temp 0 -n 29 -c 512 \
+    --public-prompt "Once upon a time, there was a little girl named Lily."
+expect_rc 0
+expect_out "She loved to play outside in the park. One day, she saw a big, red ball."
+check "NOT PRIVATE at start and end" test "$(grep -c 'NOT PRIVATE' err)" -ge 2
+run run "$model" --plain --temp 0; expect_rc 0; expect_out "Once upon a time, there was a little girl named Lily. She"
+run run "$model" "$refs" --plain --reference 1 --temp 0 -n 8 --jsonl --report plain.json
+expect_rc 0; expect_out '"private":false'; expect_out "NOT PRIVATE"
+check "report" grep -q '"private": false' plain.json
+refuse 2 "--reference: found '17', allowed 1..16" run "$model" "$refs" --plain --reference 17
+
+# A seed reproduces a run, whatever the threads; it is never private.
+seeded() { run run "$model" "$@" --seed 7 -n 12 -c 256; }
+seeded "$refs" --rho 20 -B 8; cp out a; expect_rc 0; expect_err "NOT PRIVATE"
+seeded "$refs" --rho 20 -B 8 -t 1; expect_same out a
+seeded "$refs" --rho 20 -B 8 --no-mmap --quiet; expect_same out a; expect_err "NOT PRIVATE"
+seeded -m "$model" "$refs" --rho 20 -B 8; expect_rc 2
+run run -m "$model" "$refs" --rho 20 -B 8 --seed 7 -n 12 -c 256; expect_same out a
+run run "$model" "$refs" --rho 20 -B 8 --seed 8 -n 12 -c 256; expect_different out a
+run run "$model" "$refs" --rho 20 -B 8 -n 12 -c 256 -o text.out; expect_rc 0; expect_empty_out
+check "text.out" test -s text.out
+
+# The same three records in three forms give the same text.
+mkdir three
+printf 'The cat, the "big" one, sat.\n' >three/a.txt
+printf 'A dog ran\nfar away.\n' >three/b.txt
+printf 'The end.' >three/c.txt
+printf '%s\n' '{"text":"The cat, the \"big\" one, sat."}' '{"x":1,"text":"A dog ran\nfar away."}' \
+    '{"text":"The end."}' >three.jsonl
+printf 'id,text\r\n1,"The cat, the ""big"" one, sat."\r\n2,"A dog ran\nfar away."\r\n3,The end.' >three.csv
+seeded three --rho 50; cp out a
+seeded three.jsonl --rho 50; expect_same out a; expect_err "one line of a .jsonl file"
+seeded three.csv --rho 50; expect_same out a; expect_err "one row of a .csv file"
+sed 's/"text"/"body"/' three.jsonl >body.jsonl
+seeded body.jsonl --rho 50 --text-field body; expect_same out a
+expect_no_err "empty or unreadable"
+
+# Null in place: an unreadable file, a directory (no record) and a hidden file (no record).
+cp -r three four; ln -s nothing four/aa.txt; mkdir four/d.txt; echo x >four/.e.txt; mkfifo four/f.txt
+seeded four --rho 50; expect_rc 0; expect_err "1 of 4 records are empty or unreadable"
+cp out a
+rm four/aa.txt; printf ' \n\t\n' >four/aa.txt
+seeded four --rho 50; expect_same out a; expect_err "1 of 4 records"
+{ sed -n 1p three.jsonl; echo; sed -n 2,3p three.jsonl; } >four.jsonl
+seeded four.jsonl --rho 50; expect_same out a; expect_err "1 of 4 records"
+for broken in '{"text":' '[1]' '{"text":3}' '{"other":"x"}' '{"text":""}'; do
+    { sed -n 1p three.jsonl; echo "$broken"; sed -n 2,3p three.jsonl; } >four.jsonl
+    seeded four.jsonl --rho 50; expect_same out a
+done
+printf 'id,text\n1,"The cat, the ""big"" one, sat."\n\n2,"A dog ran\nfar away."\n3,The end.\n' >four.csv
+seeded four.csv --rho 50; expect_same out a; expect_err "1 of 4 records"
+seeded four --rho 50 --quiet; expect_no_err "1 of 4"
+run run "$model" four --rho 50 -n 8 --report null.json
+check "the report tells the null count" test "$(grep -ciE '"[^"]*(null|empty|unreadable)[^"]*":' null.json)" -eq 0
+for i in aa b c; do printf '' >"four/$i.txt"; done; printf '' >four/a.txt
+run run "$model" four --rho 1 -n 8; expect_rc 0; expect_err "4 of 4 records"
+
+# Batches by position: emptying a record of the first batch leaves the second text as it was.
+cp -r "$refs" sixteen
+run run "$model" sixteen --rho 90 -B 8 --seed 3 -n 5 --jsonl; cp out a; expect_lines 2 out
+: >sixteen/02-snow.txt
+run run "$model" sixteen --rho 90 -B 8 --seed 3 -n 5 --jsonl
+if [ "$(sed -n 2p out)" = "$(sed -n 2p a)" ]; then ok; else bad "$last: the second batch changed"; fi
+
+# A long record is cut, a long prompt is refused.
+mkdir long; for i in 1 2 3; do yes "A long story about a dog." | head -n 2000 >long/$i.txt; done
+run run "$model" long --rho 1 -n 8; expect_rc 0; expect_no_err "empty or unreadable"
+run run "$model" long --rho 1 -n 8 --max-ref-tokens 3; expect_rc 0
+printf 'A long story. {reference} %s' "$(yes word | head -n 300 | tr '\n' ' ')" >long.prompt
+refuse 2 "the private prompt without a record has" run "$model" long --rho 1 --private-prompt-file long.prompt
+tr -d '{}' <long.prompt >public.prompt
+refuse 2 "the public prompt has" run "$model" long --rho 1 --public-prompt-file public.prompt
+refuse 2 "--n-predict: found '128', allowed 1..127" run "$model" "$refs" --rho 1 -n 128
+refuse 2 "--top-k: found '513', allowed 0..512" run "$model" "$refs" --rho 1 --top-k 513
+run run "$model" "$refs" --rho 1 -c 256 -n 4; expect_err "beyond the 128"
+
+# Output: texts apart by a blank line, JSON lines, reports, errors.
+run run "$model" "$refs" --rho 1 -B 4 -n 3 --public-prompt "One day" --top-k 1
+expect_rc 0
+check "4 texts, 3 blank lines" test "$(grep -c '^$' out)" -eq 3
+run run "$model" "$refs" --rho 1 -B 4 -n 3 --jsonl --num 2; expect_lines 2 out
+expect_out '{"index":0,"text":"'; expect_out '"index":1'; expect_out '"private":true'
+run run "$model" "$refs" --epsilon 10 --delta 1e-5 -n 4 --report r.json; expect_rc 0
+cp r.json out; near rho 1.78270 1e-5; near T 4; near B 16; near delta 1e-5
+refuse 2 "would be overwritten" run "$model" three.jsonl --rho 1 -o three.jsonl
+refuse 2 "lead to the same file" run "$model" "$refs" --rho 1 -o same --report same
+refuse 1 "cannot write nowhere/x" run "$model" "$refs" --rho 1 -n 4 -o nowhere/x
+refuse 1 "cannot write nowhere/x" run "$model" "$refs" --rho 1 -n 4 --report nowhere/x
+run run "$model" "$refs" --rho 1 -n 4 -o /dev/full; expect_rc 1; expect_err "No space left"
+expect_err "0.9999"
+"$dpinfer" run "$model" "$refs" --rho 1 2>err | head -c 3 >out; rc=${PIPESTATUS[0]}; last="run | head"
+expect_rc 1; expect_err "Broken pipe"; expect_err "Privacy statement"
+"$dpinfer" run "$model" "$refs" --rho 1 -n 4 >&- 2>err; rc=$?; last="run >&-"
+expect_rc 1; expect_err "cannot write standard output"
+
+# Signals: what was released is written, the statement follows.
+for i in $(seq 5000); do echo '{"text": "One day it rained."}'; done >many.jsonl
+stop_with() {
+    "$dpinfer" run "$model" many.jsonl --rho 1 -B 1 --report s.json >out 2>err &
+    local pid=$! i
+    for i in $(seq 300); do
+        [ -s out ] && break
+        sleep 0.1
+    done
+    kill "-$1" "$pid"
+    wait "$pid"
+    rc=$?
+    last="run, SIG$1"
+    expect_rc "$2"
+    expect_err "Privacy statement"
+    expect_err "stopped early"
+    if [ -s out ] && [ "$(tail -c 1 out | od -An -c | tr -d ' ')" = '\n' ]; then ok
+    else bad "$last: the text does not end"; fi
+    check "report" grep -q '"complete": false' s.json
+}
+stop_with INT 130
+stop_with TERM 143
+
+# ---- plan, inspect, tokenize, logits ----------------------------------------------------------
+run plan "$model" "$refs" --rho 0.5 --json; expect_rc 0
+near rows_per_step 17; near n_texts 1; near T 64; near K 2097152 1e-6; near weight_bytes 1171200
+run plan "$model" --records 100 --rho 0.5 --json; expect_rc 0; near n_texts 13; near B 8
+run plan "$model" --records 100 --rho 0.5; expect_out "memory"; expect_out "at least"
+refuse 2 "REFS and --records" plan "$model" "$refs" --records 3 --rho 1
+run plan "$model" --plain; expect_rc 0; expect_out "NOT PRIVATE"
+
+run inspect "$model" --check; expect_rc 0; expect_out "token_embd.weight"; expect_out "every weight is finite"
+run inspect "$model" --json; expect_rc 0; near n_vocab 512; near n_layer 5; expect_out '"tensors"'
+
+last=tokenize
+printf 'Once upon a time' | "$dpinfer" tokenize "$model" >out 2>err; rc=$?; expect_rc 0; expect_lines 1 out
+cp out a
+printf 'Once upon a time' | "$dpinfer" tokenize "$model" --bos >out; sed 's/^1 //' out >b; expect_same b a
+expect_different out a
+printf 'Once upon a time\0\0Once upon a time' | "$dpinfer" tokenize "$model" --nul >out
+{ cat a; echo; cat a; } >b; expect_same out b
+: | "$dpinfer" tokenize "$model" --nul >out; expect_lines 0 out
+"$dpinfer" tokenize "$data/tokenizer/vocab-llama-spm.gguf" --nul <"$data/tokenizer/random.strings" >out 2>err
+rc=$?; expect_rc 0; expect_same out "$data/tokenizer/random-spm.tokens"
+
+# NMSE of two files of float32.
+nmse() {
+    paste <(od -An -v -w4 -tf4 "$1") <(od -An -v -w4 -tf4 "$2") |
+        awk '{ d = $1 - $2; e += d * d; s += $2 * $2 } END { print (NR > 0 && s > 0) ? e / s : 1 }'
+}
+near_golden() {
+    if awk -v x="$(nmse "$1" "$2")" -v y="$3" 'BEGIN { exit !(x <= y) }'; then ok
+    else bad "$last: NMSE is $(nmse "$1" "$2"), allowed $3"; fi
+}
+tokens=$data/golden/tokens64.txt
+run logits "$model" --tokens "$tokens" -o exact.f32 --exact; expect_rc 0; expect_empty_out
+near_golden exact.f32 "$data/golden/stories260K.exact.f32" 1e-9
+"$dpinfer" logits "$model" --tokens - --exact <"$tokens" >piped.f32; expect_same piped.f32 exact.f32
+run logits "$model" --tokens "$tokens" -o default.f32; near_golden default.f32 exact.f32 1e-4
+refuse 2 "no --tokens FILE given" logits "$model"
+printf '1 2 512' >big; refuse 2 "not a token id at byte 4, allowed 0..511" logits "$model" --tokens big
+printf '1 -2' >big; refuse 2 "not a token id at byte 2" logits "$model" --tokens big
+printf '1 2x' >big; refuse 2 "not a token id at byte 2" logits "$model" --tokens big
+printf ' \n' >big; refuse 2 "found no token id" logits "$model" --tokens big
+run logits "$model" --tokens "$tokens" -o nowhere/x; expect_rc 1; expect_err "cannot write nowhere/x"
+run logits "$model" --tokens "$tokens" -o /dev/full; expect_rc 1; expect_err "No space left"
+
+echo "cli: $passed passed, $failed failed"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,241 @@
+/* The loop: what it emits is what a caller who feeds session and sampler by hand would get; null
+ * slots, limits, cancellation, and that nothing private outlives it. */
+#include <math.h>
+
+#include "model.h"
+#include "session.h"
+#include "support.h"
+#include "tiny_model.h"
+
+enum { N_REF = 3, N_TOKENS = 12 };
+
+static void *image;
+static dpi_model *model;
+static int32_t public_prompt[] = {1, 261, 262};
+static int32_t first_prompt[] = {1, 290, 291, 292, 293}, third_prompt[] = {1, 300};
+static const int32_t *prompts[N_REF] = {first_prompt, NULL, third_prompt};
+static size_t lengths[N_REF] = {5, 0, 2};
+
+static int setup(void **state) {
+    (void)state;
+    tiny_spec spec = tiny_default();
+    model = tiny_open(&spec, 11, &image);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    dpi_model_close(model);
+    free(image);
+    return 0;
+}
+
+static dpi_session *open_session(int32_t n_seq, int32_t n_ctx) {
+    dpi_session_options o;
+    dpi_session *s = NULL;
+    dpi_error err;
+    dpi_session_options_init(&o);
+    o.n_seq = n_seq;
+    o.n_ctx = n_ctx;
+    assert_ok(dpi_session_create(model, &o, &s, &err), &err);
+    return s;
+}
+
+static dpi_sampler *open_sampler(int32_t method, int32_t n_ref, double tau, uint64_t *seed) {
+    dpi_sampler_options o;
+    dpi_sampler *s = NULL;
+    dpi_error err;
+    dpi_sampler_options_init(&o);
+    o.method = method;
+    o.n_vocab = model->n_vocab;
+    o.n_ref = n_ref;
+    o.n_tokens = N_TOKENS;
+    o.top_k = 40;
+    o.tau = tau;
+    o.rho = 5;
+    o.random = dpi_random_insecure;
+    o.random_user = seed;
+    assert_ok(dpi_sampler_create(&o, &s, &err), &err);
+    return s;
+}
+
+typedef struct record {
+    int32_t tokens[N_TOKENS + 1], n;
+    int32_t progress, stop_at, asked;
+} record;
+
+static int32_t on_token(void *user, int32_t token) {
+    record *r = user;
+    assert_true(r->n < N_TOKENS);
+    r->tokens[r->n++] = token;
+    return r->stop_at && r->n == r->stop_at;
+}
+
+static void on_progress(void *user, int32_t n_drawn, int32_t n_tokens) {
+    record *r = user;
+    assert_int_equal(n_tokens, N_TOKENS);
+    assert_int_equal(n_drawn, r->progress);
+    r->progress++;
+}
+
+static int32_t on_cancel(void *user) {
+    record *r = user;
+    return r->asked-- == 0;
+}
+
+static dpi_generate_input input_of(int32_t n_ref) {
+    return (dpi_generate_input){.struct_size = sizeof(dpi_generate_input),
+                                .public_tokens = public_prompt,
+                                .n_public = 3,
+                                .reference_tokens = prompts,
+                                .n_reference_tokens = lengths,
+                                .n_ref = n_ref,
+                                .n_tokens = N_TOKENS};
+}
+
+/* By hand, one sequence a session, in the order of the definition. */
+static int32_t by_hand(dpi_sampler *sampler, int32_t *tokens) {
+    dpi_session *s[N_REF + 1] = {0};
+    const float *logits[N_REF] = {0};
+    dpi_error err;
+    int32_t n = 0, seq = 0;
+    assert_ok(dpi_sampler_begin(sampler, &err), &err);
+    for (int i = 0; i <= N_REF; i++) {
+        const int32_t *prompt = i ? prompts[i - 1] : public_prompt;
+        if (!prompt)
+            continue;
+        s[i] = open_session(1, 64);
+        assert_ok(dpi_session_prefill(s[i], 0, prompt, i ? lengths[i - 1] : 3, NULL, &err), &err);
+    }
+    while (n < N_TOKENS) {
+        for (int i = 0; i < N_REF; i++)
+            logits[i] = s[i + 1] ? dpi_session_logits(s[i + 1], 0) : NULL;
+        int32_t token;
+        assert_ok(dpi_sampler_step(sampler, dpi_session_logits(s[0], 0), logits, &token, &err),
+                  &err);
+        tokens[n++] = token;
+        if (token == 2)
+            break;
+        for (int i = 0; i <= N_REF; i++)
+            if (s[i])
+                assert_ok(dpi_session_step(s[i], 1, &seq, &token, &err), &err);
+    }
+    for (int i = 0; i <= N_REF; i++)
+        dpi_session_free(s[i]);
+    return n;
+}
+
+static void test_equals_by_hand(void **state) {
+    (void)state;
+    uint64_t seed = 42, seed_by_hand = 42;
+    dpi_session *session = open_session(N_REF + 1, 64);
+    dpi_sampler *sampler = open_sampler(DPI_METHOD_INVISIBLEINK, N_REF, 1, &seed);
+    dpi_sampler *other = open_sampler(DPI_METHOD_INVISIBLEINK, N_REF, 1, &seed_by_hand);
+    dpi_generate_input input = input_of(N_REF);
+    dpi_error err;
+    for (int text = 0; text < 5; text++) { /* the session and the sampler serve text after text */
+        record r = {0};
+        dpi_generate_hooks hooks = {sizeof hooks, on_token, on_progress, NULL, &r};
+        dpi_generate_result result = {.struct_size = sizeof result};
+        assert_ok(dpi_generate(session, sampler, &input, &hooks, &result, &err), &err);
+        int32_t wanted[N_TOKENS], n = by_hand(other, wanted);
+        assert_int_equal(r.n, n);
+        assert_int_equal(result.n_drawn, n);
+        assert_int_equal(result.ended, wanted[n - 1] == 2);
+        assert_int_equal(r.progress, n + 1);
+        assert_memory_equal(r.tokens, wanted, (size_t)n * sizeof *wanted);
+        for (int i = 0; i <= N_REF; i++) { /* wiped */
+            assert_int_equal(dpi_session_length(session, i), 0);
+            for (int32_t v = 0; v < model->n_vocab; v++)
+                assert_true(session->logits[i * model->n_vocab + v] == 0);
+        }
+    }
+    dpi_sampler_free(sampler);
+    dpi_sampler_free(other);
+    dpi_session_free(session);
+}
+
+/* tau = 0 without references: the most likely token every time. */
+static void test_plain_greedy(void **state) {
+    (void)state;
+    uint64_t seed = 1;
+    dpi_session *session = open_session(1, 64), *check = open_session(1, 64);
+    dpi_sampler *sampler = open_sampler(DPI_METHOD_PLAIN, 0, 0, &seed);
+    dpi_generate_input input = input_of(0);
+    record r = {0};
+    dpi_generate_hooks hooks = {sizeof hooks, on_token, NULL, NULL, &r};
+    dpi_error err;
+    int32_t seq = 0;
+    assert_ok(dpi_generate(session, sampler, &input, &hooks, NULL, &err), &err);
+    assert_ok(dpi_session_prefill(check, 0, public_prompt, 3, NULL, &err), &err);
+    for (int32_t t = 0; t < r.n; t++) {
+        const float *logits = dpi_session_logits(check, 0);
+        for (int32_t v = 0; v < model->n_vocab; v++)
+            assert_true(logits[v] <= logits[r.tokens[t]]);
+        assert_ok(dpi_session_step(check, 1, &seq, &r.tokens[t], &err), &err);
+    }
+    dpi_sampler_free(sampler);
+    dpi_session_free(session);
+    dpi_session_free(check);
+}
+
+static void test_cancel(void **state) {
+    (void)state;
+    uint64_t seed = 42;
+    dpi_session *session = open_session(N_REF + 1, 64);
+    dpi_sampler *sampler = open_sampler(DPI_METHOD_INVISIBLEINK, N_REF, 1, &seed);
+    dpi_generate_input input = input_of(N_REF);
+    dpi_error err;
+    record r = {.stop_at = 2};
+    dpi_generate_hooks hooks = {sizeof hooks, on_token, NULL, NULL, &r};
+    dpi_generate_result result = {.struct_size = sizeof result};
+    assert_error(dpi_generate(session, sampler, &input, &hooks, &result, &err),
+                 DPI_STATUS_CANCELLED, &err, "after a token");
+    assert_int_equal(result.n_drawn, 2);
+    for (int asked = 0; asked < 5; asked++) { /* 3 prompts, then before each token */
+        r = (record){.asked = asked};
+        hooks.cancel = on_cancel;
+        assert_error(dpi_generate(session, sampler, &input, &hooks, &result, &err),
+                     DPI_STATUS_CANCELLED, &err, asked < 3 ? "reading prompts" : "between tokens");
+        assert_int_equal(result.n_drawn, asked < 3 ? 0 : asked - 3);
+        assert_int_equal(dpi_session_length(session, 0), 0);
+    }
+    dpi_sampler_free(sampler);
+    dpi_session_free(session);
+}
+
+static void test_limits(void **state) {
+    (void)state;
+    uint64_t seed = 42;
+    dpi_error err;
+    dpi_sampler *sampler = open_sampler(DPI_METHOD_INVISIBLEINK, N_REF, 1, &seed);
+    dpi_session *session = open_session(N_REF + 1, N_TOKENS + 4);
+    dpi_generate_input input = input_of(N_REF);
+    assert_error(dpi_generate(session, sampler, &input, NULL, NULL, &err), DPI_STATUS_ARG, &err,
+                 "a reference prompt: more than the 4 tokens that a context of 16 leaves");
+    assert_null(strstr(err.message, "5")); /* the reference's own length is private */
+    input.n_public = 0;
+    assert_error(dpi_generate(session, sampler, &input, NULL, NULL, &err), DPI_STATUS_ARG, &err,
+                 "the public prompt has no tokens");
+    input = input_of(N_REF);
+    input.struct_size = 8;
+    assert_error(dpi_generate(session, sampler, &input, NULL, NULL, &err), DPI_STATUS_ARG, &err,
+                 "struct_size of input is 8");
+    dpi_session_free(session);
+    session = open_session(2, 64); /* fewer sequences than slots */
+    input = input_of(N_REF);
+    assert_error(dpi_generate(session, sampler, &input, NULL, NULL, &err), DPI_STATUS_ARG, &err,
+                 "sequence 3");
+    dpi_session_free(session);
+    dpi_sampler_free(sampler);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_equals_by_hand),
+        cmocka_unit_test(test_plain_greedy),
+        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_limits),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

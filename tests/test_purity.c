@@ -1,0 +1,172 @@
+/* Purity (privacy.md section 3): there is a function F(weights, prompt tokens, drawn tokens) whose
+ * bits are the logits. F is computed alone; then in random batches of random companions, slots,
+ * lengths, nulls, orders and thread counts, and compared bit for bit. */
+#include "model.h"
+#include "support.h"
+#include "tiny_model.h"
+
+enum { MAX_SEQ = 9, MAX_PROMPT = 150, N_DRAWN = 6, N_CASES = 12 };
+
+/* One prompt and what follows it, with its logits after the prompt and after each drawn token. */
+typedef struct sequence {
+    int32_t prompt[MAX_PROMPT], n_prompt;
+    int32_t drawn[N_DRAWN];
+    float *logits; /* [N_DRAWN + 1, n_vocab] */
+} sequence;
+
+static dpi_session *open_session(const dpi_model *model, const dpi_session_options *base,
+                                 int32_t n_seq, int32_t n_threads) {
+    dpi_session_options o = *base;
+    dpi_session *s = NULL;
+    dpi_error err;
+    o.n_seq = n_seq;
+    o.n_threads = n_threads;
+    assert_ok(dpi_session_create(model, &o, &s, &err), &err);
+    return s;
+}
+
+static void compute_alone(const dpi_model *model, const dpi_session_options *base, sequence *q) {
+    size_t n_vocab = (size_t)model->n_vocab;
+    dpi_session *s = open_session(model, base, 1, 1);
+    dpi_error err;
+    int32_t seq = 0;
+    q->logits = malloc((N_DRAWN + 1) * n_vocab * sizeof *q->logits);
+    assert_non_null(q->logits);
+    assert_ok(dpi_session_prefill(s, 0, q->prompt, (size_t)q->n_prompt, NULL, &err), &err);
+    for (int32_t t = 0;; t++) {
+        memcpy(q->logits + (size_t)t * n_vocab, dpi_session_logits(s, 0), n_vocab * sizeof(float));
+        if (t == N_DRAWN)
+            break;
+        assert_ok(dpi_session_step(s, 1, &seq, &q->drawn[t], &err), &err);
+    }
+    dpi_session_free(s);
+}
+
+static void shuffle(int32_t *x, int32_t n, uint64_t *seed) {
+    for (int32_t i = n - 1; i > 0; i--) {
+        int32_t j = random_below(seed, i + 1), swap = x[i];
+        x[i] = x[j];
+        x[j] = swap;
+    }
+}
+
+static void assert_same(const dpi_session *s, int32_t slot, const sequence *q, int32_t t,
+                        size_t n_vocab, int32_t n_threads) {
+    if (memcmp(dpi_session_logits(s, slot), q->logits + (size_t)t * n_vocab, n_vocab * 4) != 0)
+        fail_msg("slot %d, prompt of %d, after %d drawn tokens, %d threads: bits differ", (int)slot,
+                 (int)q->n_prompt, (int)t, (int)n_threads);
+}
+
+/* A random batch: some of the sequences in random slots, the others null. */
+static void check_batch(const dpi_model *model, const dpi_session_options *base, sequence *all,
+                        uint64_t *seed) {
+    static const int32_t threads[] = {1, 2, 3, 8};
+    size_t n_vocab = (size_t)model->n_vocab;
+    int32_t n_threads = threads[random_below(seed, 4)];
+    int32_t n_slots = 1 + random_below(seed, MAX_SEQ), slots[MAX_SEQ], members[N_CASES];
+    int32_t n = 1 + random_below(seed, n_slots); /* the other slots are null */
+    for (int32_t i = 0; i < n_slots; i++)
+        slots[i] = i;
+    for (int32_t i = 0; i < N_CASES; i++)
+        members[i] = i;
+    shuffle(slots, n_slots, seed);
+    shuffle(members, N_CASES, seed);
+    dpi_session *s = open_session(model, base, n_slots, n_threads);
+    dpi_error err;
+    for (int32_t i = 0; i < n; i++) {
+        const sequence *q = &all[members[i]];
+        if (random_below(seed, 4) == 0) { /* a slot that held something else before */
+            assert_ok(dpi_session_prefill(s, slots[i], all[0].prompt, (size_t)all[0].n_prompt, NULL,
+                                          &err), &err);
+            dpi_session_reset(s, slots[i]);
+        }
+        assert_ok(dpi_session_prefill(s, slots[i], q->prompt, (size_t)q->n_prompt, NULL, &err),
+                  &err);
+    }
+    for (int32_t t = 0;; t++) {
+        int32_t tokens[MAX_SEQ], seqs[MAX_SEQ], order[MAX_SEQ];
+        for (int32_t i = 0; i < n; i++) {
+            assert_same(s, slots[i], &all[members[i]], t, n_vocab, n_threads);
+            order[i] = i;
+        }
+        if (t == N_DRAWN)
+            break;
+        shuffle(order, n, seed);
+        for (int32_t i = 0; i < n; i++) {
+            seqs[i] = slots[order[i]];
+            tokens[i] = all[members[order[i]]].drawn[t];
+        }
+        assert_ok(dpi_session_step(s, n, seqs, tokens, &err), &err);
+    }
+    dpi_session_free(s);
+}
+
+static void check_model(const tiny_spec *spec, const dpi_session_options *base, int n_batches) {
+    uint64_t seed = spec->type + 1;
+    void *image;
+    dpi_model *model = tiny_open(spec, seed, &image);
+    sequence *all = calloc(N_CASES, sizeof *all);
+    assert_non_null(all);
+    for (int32_t i = 0; i < N_CASES; i++) {
+        sequence *q = &all[i];
+        q->n_prompt = i == 0 ? MAX_PROMPT : i == 1 ? 1 : i == 2 ? 64 : 1 + random_below(&seed, 100);
+        for (int32_t t = 0; t < q->n_prompt; t++)
+            q->prompt[t] = random_below(&seed, spec->n_vocab);
+        for (int32_t t = 0; t < N_DRAWN; t++)
+            q->drawn[t] = random_below(&seed, spec->n_vocab);
+        compute_alone(model, base, q);
+    }
+    for (int i = 0; i < n_batches; i++)
+        check_batch(model, base, all, &seed);
+    for (int32_t i = 0; i < N_CASES; i++)
+        free(all[i].logits);
+    free(all);
+    dpi_model_close(model);
+    free(image);
+}
+
+static const int n_batches_default = 4; /* DPI_PURITY_BATCHES: more, for a longer search */
+
+static void check_type(uint32_t type) {
+    const char *n = getenv("DPI_PURITY_BATCHES");
+    int n_batches = n ? atoi(n) : n_batches_default;
+    assert_true(n_batches > 0);
+    tiny_spec spec = tiny_default();
+    spec.type = type;
+    dpi_session_options o;
+    dpi_session_options_init(&o);
+    o.isa = forced_isa();
+    for (o.exact = 0; o.exact <= 1; o.exact++)
+        for (o.prefill = DPI_PREFILL_KERNELS; o.prefill <= DPI_PREFILL_BLAS; o.prefill++)
+            check_model(&spec, &o, n_batches);
+    o.exact = 0;
+    o.prefill = DPI_PREFILL_AUTO;
+    o.kv_type = DPI_KV_F32;
+    check_model(&spec, &o, n_batches);
+    spec.n_embd = 96, spec.n_head = 6, spec.n_kv_head = 3, spec.head_dim = 20, spec.head_dim_v = 32;
+    spec.n_vocab = 333;
+    check_model(&spec, &o, n_batches);
+}
+
+static void test_purity_F32(void **state) {
+    (void)state;
+    check_type(DPI_TYPE_F32);
+}
+static void test_purity_F16(void **state) {
+    (void)state;
+    check_type(DPI_TYPE_F16);
+}
+static void test_purity_Q8_0(void **state) {
+    (void)state;
+    check_type(DPI_TYPE_Q8_0);
+}
+
+int main(void) {
+    forced_isa(); /* skips before the first test */
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_purity_F32),
+        cmocka_unit_test(test_purity_F16),
+        cmocka_unit_test(test_purity_Q8_0),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
