@@ -1,0 +1,52 @@
+/* cli.h - what every command shares: exit codes, error lines, memory for private data. */
+#ifndef DPI_CLI_H
+#define DPI_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "dpinfer.h"
+
+/* Exit codes of the program; 128 + signal number after SIGINT (130) and SIGTERM (143). */
+enum {
+    CLI_OK = 0,
+    CLI_FAILED = 1,  /* while running: memory, randomness, input, output */
+    CLI_USAGE = 2,   /* the command line */
+    CLI_MODEL = 3,   /* the model file was refused */
+    CLI_RECORDS = 4, /* the records were refused */
+};
+
+/* The name that begins every line on stderr, such as "dpinfer run". Set once, by main. */
+void cli_set_name(const char *name);
+
+/* Prints "dpinfer run: MESSAGE" to stderr and returns `code`, so that every error path carries
+ * a message: return cli_fail(CLI_USAGE, "..."). */
+int cli_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same for an error of the library, with its offset if it has one. Lack of memory is
+ * CLI_FAILED whatever `code` says. */
+int cli_fail_library(int code, const dpi_error *err);
+/* The same line for something that is not an error. */
+void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* malloc, realloc and free for memory that may hold private data: zeroed before it goes back
+ * to the heap. Not interchangeable with malloc's own. */
+void *private_malloc(size_t n_bytes);
+void *private_realloc(void *p, size_t n_bytes);
+void private_free(void *p);
+
+/* Reads all of `fd`, to private memory that the caller frees with private_free. One more byte,
+ * a NUL, follows the data. False on failure, with errno. */
+bool cli_read_fd(int fd, char **data, size_t *n_bytes);
+/* The same for a path; "-" is standard input. */
+bool cli_read_path(const char *path, char **data, size_t *n_bytes);
+
+/* Length of the text without one line end (LF or CRLF) at its end: editors put it there. */
+size_t cli_trim_line_end(const char *text, size_t n_bytes);
+
+/* Opens the model and fills in *info (may be NULL); the caller closes it. CLI_OK or an exit
+ * code, with a message printed. */
+int cli_open_model(const char *path, bool use_mmap, bool vocab_only, dpi_model **model,
+                   dpi_model_info *info);
+
+#endif

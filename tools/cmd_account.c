@@ -1,0 +1,104 @@
+/* cmd_account.c - `dpinfer account`: what a budget means, without a model or records. */
+#include <stdio.h>
+
+#include "commands.h"
+#include "facts.h"
+
+static int check(const args *a) {
+    const option_value *v = a->v;
+    int n = v[OPT_RHO].given + v[OPT_EPSILON].given + v[OPT_DELTA].given;
+    if (!v[OPT_RHO].given && !v[OPT_EPSILON].given)
+        return cli_fail(CLI_USAGE, "give --rho, or --epsilon with --delta, or --rho and --epsilon");
+    if (n == 3)
+        return cli_fail(CLI_USAGE, "--rho, --epsilon and --delta: allowed are two of them, the "
+                                   "third is computed");
+    n = v[OPT_N_PREDICT].given + v[OPT_BATCH].given + v[OPT_TEMP].given;
+    if (n != 0 && n != 3)
+        return cli_fail(CLI_USAGE, "-n, -B and --temp: allowed are all three, or none");
+    if (v[OPT_TEMP].d == 0)
+        return cli_fail(CLI_USAGE, "--temp: found '0', allowed 0.01..100");
+    return CLI_OK;
+}
+
+/* Any two of rho, epsilon, delta give the third; a lone one goes with the default delta. */
+static int solve(const args *a, double *rho, double *epsilon, double *delta) {
+    const option_value *v = a->v;
+    *rho = v[OPT_RHO].d;
+    *epsilon = v[OPT_EPSILON].d;
+    *delta = v[OPT_DELTA].d;
+    dpi_error err;
+    dpi_status status;
+    if (v[OPT_RHO].given && v[OPT_EPSILON].given)
+        status = dpi_zcdp_delta(*rho, *epsilon, delta, &err);
+    else if (v[OPT_RHO].given)
+        status = dpi_zcdp_epsilon(*rho, *delta, epsilon, &err);
+    else
+        status = dpi_zcdp_rho(*epsilon, *delta, rho, &err);
+    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_USAGE, &err);
+}
+
+static int add_plan(const args *a, double rho, double delta, facts *f) {
+    dpi_sampler_options options;
+    dpi_sampler_options_init(&options);
+    options.n_vocab = 2; /* any: the cost does not depend on it */
+    options.top_k = 0;
+    options.n_ref = (int32_t)a->v[OPT_BATCH].i;
+    options.n_tokens = (int32_t)a->v[OPT_N_PREDICT].i;
+    options.tau = a->v[OPT_TEMP].d;
+    options.rho = rho;
+    dpi_sampler_plan plan = {.struct_size = sizeof plan};
+    double epsilon;
+    dpi_error err;
+    if (dpi_sampler_plan_make(&options, &plan, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_USAGE, &err);
+    facts_int(f, "T", "T, tokens a text", options.n_tokens);
+    facts_int(f, "B", "B, slots a text", options.n_ref);
+    facts_real(f, "tau", "tau, temperature", options.tau);
+    facts_real(f, "C", "C, clip bound", plan.clip);
+    facts_int(f, "K", "K, C as integer", plan.K);
+    facts_int(f, "a", "a, 1/tau as integer", (int64_t)plan.a);
+    facts_bound(f, "eta", "eta, range a token", plan.eta);
+    facts_bound(f, "rho_token", "rho, of one token", plan.rho_token);
+    facts_bound(f, "rho_total", "rho, spent", plan.rho_total);
+    /* The smallest deltas have no epsilon within the accountant's range. */
+    if (delta > 0 && delta < 1) {
+        if (dpi_zcdp_epsilon(plan.rho_total, delta, &epsilon, &err) != DPI_STATUS_OK)
+            return cli_fail_library(CLI_USAGE, &err);
+        facts_bound(f, "epsilon_realised", "epsilon, realised", epsilon);
+    }
+    return CLI_OK;
+}
+
+static int account_main(const args *a) {
+    double rho, epsilon, delta;
+    int code = check(a);
+    if (code == CLI_OK)
+        code = solve(a, &rho, &epsilon, &delta);
+    if (code != CLI_OK)
+        return code;
+    facts f;
+    facts_init(&f);
+    facts_text(&f, "accounting", "accounting", "zCDP");
+    facts_real(&f, "rho", "rho", rho);
+    facts_bound(&f, "epsilon", "epsilon", epsilon);
+    facts_bound(&f, "delta", "delta", delta);
+    if (a->v[OPT_N_PREDICT].given)
+        code = add_plan(a, rho, delta, &f);
+    if (code == CLI_OK)
+        code = facts_print(&f, a->v[OPT_JSON].i, stdout);
+    facts_free(&f);
+    return code;
+}
+
+const command command_account = {
+    .name = "account", .bit = CMD_ACCOUNT, .arguments = "", .run = account_main,
+    .summary = "rho, epsilon, delta, and the clip bound that they allow",
+    .details =
+        "Computes the third of rho, epsilon and delta:\n"
+        "  --rho R [--delta D]      epsilon\n"
+        "  --epsilon E [--delta D]  rho\n"
+        "  --rho R --epsilon E      delta\n"
+        "With -n, -B and --temp also what InvisibleInk makes of the budget: the clip bound C\n"
+        "and the integers K and a that the sampler uses, and what they cost exactly.\n"
+        "Upper bounds are rounded up.\n",
+};

@@ -1,0 +1,120 @@
+/* cmd_inspect.c - `dpinfer inspect`: what a model file says. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "commands.h"
+#include "facts.h"
+
+static const char *chat_name(int32_t chat) {
+    const char *name = dpi_chat_name(chat);
+    return name ? name : "not recognised";
+}
+
+static void add_info(facts *f, const dpi_model_info *info) {
+    facts_text(f, "architecture", "architecture", info->architecture);
+    facts_text(f, "name", "name", info->name);
+    facts_text(f, "weight_types", "weight types", info->weight_types);
+    facts_int(f, "n_params", "parameters", info->n_params);
+    facts_int(f, "weight_bytes", "bytes of weights", info->weight_bytes);
+    facts_int(f, "n_layer", "n_layer", info->n_layer);
+    facts_int(f, "n_embd", "n_embd", info->n_embd);
+    facts_int(f, "n_ff", "n_ff", info->n_ff);
+    facts_int(f, "n_head", "n_head", info->n_head);
+    facts_int(f, "n_kv_head", "n_kv_head", info->n_kv_head);
+    facts_int(f, "head_dim", "head_dim", info->head_dim);
+    facts_int(f, "head_dim_v", "head_dim_v", info->head_dim_v);
+    facts_int(f, "n_rot", "n_rot", info->n_rot);
+    facts_int(f, "n_vocab", "n_vocab", info->n_vocab);
+    facts_int(f, "n_ctx_train", "n_ctx_train", info->n_ctx_train);
+    facts_real(f, "rope_freq_base", "rope_freq_base", (double)info->rope_freq_base);
+    facts_real(f, "rope_freq_scale", "rope_freq_scale", (double)info->rope_freq_scale);
+    facts_real(f, "rms_eps", "rms_eps", (double)info->rms_eps);
+    facts_text(f, "chat_template", "chat template", chat_name(info->chat_template));
+    facts_bool(f, "tied_output", "tied output", info->tied_output);
+    facts_bool(f, "random_weights", "random weights", info->random_weights);
+}
+
+static int add_metadata(facts *f, const dpi_model *model) {
+    json_t *list = json_array();
+    facts_json(f, "metadata", list);
+    facts_gap(f);
+    int64_t n = dpi_model_metadata_count(model);
+    for (int64_t i = 0; i < n; i++) {
+        const char *key, *type;
+        char value[1024];
+        dpi_error err;
+        if (dpi_model_metadata_get(model, i, &key, &type, value, sizeof value, &err) !=
+            DPI_STATUS_OK)
+            return cli_fail_library(CLI_MODEL, &err);
+        json_array_append_new(list, json_pack("{s:o, s:o, s:o}", "key", facts_string(key), "type",
+                                              facts_string(type), "value", facts_string(value)));
+        char line[1200];
+        snprintf(line, sizeof line, "%.120s (%.40s) = %s", key, type, value);
+        facts_text(f, NULL, "metadata", line);
+    }
+    return CLI_OK;
+}
+
+static int add_tensors(facts *f, const dpi_model *model) {
+    json_t *list = json_array();
+    facts_json(f, "tensors", list);
+    facts_gap(f);
+    int64_t n = dpi_model_tensor_count(model);
+    for (int64_t i = 0; i < n; i++) {
+        const char *name, *type;
+        int64_t shape[4];
+        uint64_t offset, n_bytes;
+        dpi_error err;
+        if (dpi_model_tensor_get(model, i, &name, &type, shape, &offset, &n_bytes, &err) !=
+            DPI_STATUS_OK)
+            return cli_fail_library(CLI_MODEL, &err);
+        json_t *dims = json_pack("[I, I, I, I]", (json_int_t)shape[0], (json_int_t)shape[1],
+                                 (json_int_t)shape[2], (json_int_t)shape[3]);
+        json_array_append_new(list, json_pack("{s:o, s:s, s:o, s:I, s:I}", "name",
+                                              facts_string(name), "type", type, "shape", dims,
+                                              "offset", (json_int_t)offset, "bytes",
+                                              (json_int_t)n_bytes));
+        char line[256];
+        snprintf(line, sizeof line, "%-28.64s %-7.16s [%" PRId64 ", %" PRId64 ", %" PRId64
+                 ", %" PRId64 "] %" PRIu64 " bytes at %" PRIu64, name, type, shape[0], shape[1],
+                 shape[2], shape[3], n_bytes, offset);
+        facts_text(f, NULL, "tensor", line);
+    }
+    return CLI_OK;
+}
+
+static int inspect_main(const args *a) {
+    dpi_model *model;
+    dpi_model_info info;
+    int code = cli_open_model(a->model, !a->v[OPT_NO_MMAP].i, false, &model, &info);
+    if (code != CLI_OK)
+        return code;
+    facts f;
+    facts_init(&f);
+    add_info(&f, &info);
+    dpi_error err;
+    if (a->v[OPT_CHECK].i && dpi_model_check(model, &err) != DPI_STATUS_OK)
+        code = cli_fail_library(CLI_MODEL, &err);
+    else if (a->v[OPT_CHECK].i)
+        facts_text(&f, "check", "check", "every weight is finite");
+    if (code == CLI_OK)
+        code = add_metadata(&f, model);
+    if (code == CLI_OK)
+        code = add_tensors(&f, model);
+    if (code == CLI_OK)
+        code = facts_print(&f, a->v[OPT_JSON].i, stdout);
+    facts_free(&f);
+    dpi_model_close(model);
+    return code;
+}
+
+const command command_inspect = {
+    .name = "inspect", .bit = CMD_INSPECT, .arguments = "MODEL", .takes_model = 1,
+    .run = inspect_main,
+    .summary = "what a model file says",
+    .details =
+        "Shows the shape of a model, its metadata and its tensors (columns first). A file that\n"
+        "would not load is refused with the byte and the reason. --check also reads every\n"
+        "weight.\n",
+};

@@ -1,0 +1,128 @@
+/* cmd_logits.c - `dpinfer logits`: token ids to logits, for comparisons. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "job.h"
+#include "output.h"
+
+static bool is_space(char c) { return memchr(" \t\n\v\f\r", c, 6) != NULL; }
+
+/* Ids separated by white space. *tokens is private memory. */
+static int parse_tokens(const char *text, size_t n_bytes, int32_t n_vocab, int32_t **tokens,
+                        size_t *n_tokens) {
+    int32_t *ids = private_malloc((n_bytes / 2 + 1) * sizeof *ids); /* a digit and a space each */
+    if (!ids)
+        return cli_fail(CLI_FAILED, "out of memory for the token ids");
+    size_t n = 0, at = 0;
+    for (;;) {
+        while (at < n_bytes && is_space(text[at]))
+            at++;
+        if (at == n_bytes)
+            break;
+        size_t begin = at;
+        int64_t id = 0;
+        for (; at < n_bytes && text[at] >= '0' && text[at] <= '9' && id < n_vocab; at++)
+            id = 10 * id + (text[at] - '0');
+        if (at == begin || id >= n_vocab || (at < n_bytes && !is_space(text[at]))) {
+            private_free(ids);
+            return cli_fail(CLI_USAGE, "--tokens: not a token id at byte %zu, allowed 0..%d", begin,
+                            n_vocab - 1);
+        }
+        ids[n++] = (int32_t)id;
+    }
+    if (n == 0) {
+        private_free(ids);
+        return cli_fail(CLI_USAGE, "--tokens: found no token id, allowed 1 or more");
+    }
+    *tokens = ids;
+    *n_tokens = n;
+    return CLI_OK;
+}
+
+static int read_tokens(const char *path, int32_t n_vocab, int32_t **tokens, size_t *n_tokens) {
+    char *text;
+    size_t n_bytes;
+    if (!cli_read_path(path, &text, &n_bytes))
+        return cli_fail(CLI_USAGE, "--tokens: cannot read %s: %s", path, strerror(errno));
+    int code = parse_tokens(text, n_bytes, n_vocab, tokens, n_tokens);
+    private_free(text);
+    if (code == CLI_OK && *n_tokens > 1 << 20) {
+        private_free(*tokens);
+        code = cli_fail(CLI_USAGE, "--tokens: found %zu token ids, allowed %d", *n_tokens, 1 << 20);
+    }
+    return code;
+}
+
+/* logits [n_tokens, n_vocab], private memory. */
+static int compute(const dpi_model *model, const dpi_session_options *options,
+                   const int32_t *tokens, size_t n_tokens, size_t n_vocab, float **logits) {
+    dpi_session *session = NULL;
+    dpi_error err;
+    float *values = private_malloc(n_tokens * n_vocab * sizeof *values);
+    if (!values)
+        return cli_fail(CLI_FAILED, "out of memory for %zu rows of logits", n_tokens);
+    dpi_status status = dpi_session_create(model, options, &session, &err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_session_prefill(session, 0, tokens, n_tokens, values, &err);
+    dpi_session_free(session);
+    if (status != DPI_STATUS_OK) {
+        private_free(values);
+        return cli_fail_library(CLI_FAILED, &err);
+    }
+    *logits = values;
+    return CLI_OK;
+}
+
+static int write_logits(const char *path, const float *logits, size_t n) {
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the output is little-endian: swap the bytes here"
+#endif
+    output out;
+    int code = output_open(&out, path, true);
+    if (code == CLI_OK)
+        code = output_write(&out, logits, n * sizeof *logits);
+    int closed = output_close(&out, code == CLI_OK);
+    return code != CLI_OK ? code : closed;
+}
+
+static int logits_main(const args *a) {
+    dpi_session_options options;
+    int code = job_session_options(a, &options);
+    if (code == CLI_OK && !a->v[OPT_TOKENS].given)
+        code = cli_fail(CLI_USAGE, "no --tokens FILE given; see 'dpinfer logits -h'");
+    if (code != CLI_OK)
+        return code;
+    dpi_model *model;
+    dpi_model_info info;
+    code = cli_open_model(a->model, !a->v[OPT_NO_MMAP].i, false, &model, &info);
+    if (code != CLI_OK)
+        return code;
+    int32_t *tokens = NULL;
+    float *logits = NULL;
+    size_t n_tokens = 0, n_vocab = (size_t)info.n_vocab;
+    code = read_tokens(a->v[OPT_TOKENS].s, info.n_vocab, &tokens, &n_tokens);
+    if (code == CLI_OK) {
+        options.n_ctx = (int32_t)n_tokens;
+        job_note_context((int64_t)n_tokens, &info);
+        code = compute(model, &options, tokens, n_tokens, n_vocab, &logits);
+        private_free(tokens);
+    }
+    if (code == CLI_OK)
+        code = write_logits(a->v[OPT_OUTPUT].s, logits, n_tokens * n_vocab);
+    private_free(logits);
+    dpi_model_close(model);
+    return code;
+}
+
+const command command_logits = {
+    .name = "logits", .bit = CMD_LOGITS, .arguments = "MODEL", .takes_model = 1,
+    .run = logits_main,
+    .summary = "logits of a list of token ids",
+    .details =
+        "Writes float32 little-endian logits [n, n_vocab]: after each of the n token ids of\n"
+        "--tokens. The default computes what 'run' computes; --exact takes f32 activations and\n"
+        "an f32 KV cache. A file appears under its name only when it is whole.\n",
+};

@@ -1,0 +1,397 @@
+/* cmd_run.c - `dpinfer run`: records in, text out. */
+#include "commands.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "facts.h"
+#include "job.h"
+#include "output.h"
+#include "statement.h"
+
+/* ---- Signals -------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t stop_signal;
+
+static void on_signal(int number) { stop_signal = number; }
+
+/* The first SIGINT or SIGTERM finishes the token; SA_RESETHAND: the second one kills. */
+static void catch_signals(void) {
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+static int32_t is_cancelled(void *user) {
+    (void)user;
+    return stop_signal != 0;
+}
+
+/* ---- The state of a run --------------------------------------------------------------------- */
+
+typedef struct run {
+    const job *j;
+    bool jsonl, quiet, show_progress;
+    output out;
+    dpi_session *session;
+    dpi_sampler *sampler;
+    dpi_decoder *decoder;
+    /* the prompts of one batch, private: [n_ref] */
+    int32_t **tokens;
+    size_t *n_tokens;
+    int64_t n_null; /* derived from the records: for stderr only */
+    /* the text that is being written */
+    int32_t index;
+    char *text; /* jsonl: all of it so far; private until its last token is out */
+    size_t n_text, text_capacity;
+    bool line_open; /* text mode: the last byte was not a line feed */
+    bool failed;    /* a hook failed, with a message */
+    struct timespec first, shown; /* its first token; the last progress line */
+} run;
+
+/* ---- Output --------------------------------------------------------------------------------- */
+
+static bool keep_text(run *r, const char *text, size_t n_bytes) {
+    if (n_bytes > r->text_capacity - r->n_text) {
+        size_t capacity = 2 * (r->n_text + n_bytes) + 256;
+        char *grown = private_realloc(r->text, capacity);
+        if (!grown) {
+            cli_fail(CLI_FAILED, "out of memory for the text");
+            return false;
+        }
+        r->text = grown;
+        r->text_capacity = capacity;
+    }
+    memcpy(r->text + r->n_text, text, n_bytes);
+    r->n_text += n_bytes;
+    return true;
+}
+
+static bool put_text(run *r, const char *text, size_t n_bytes) {
+    if (n_bytes == 0)
+        return true;
+    if (r->jsonl)
+        return keep_text(r, text, n_bytes);
+    r->line_open = text[n_bytes - 1] != '\n';
+    return output_write(&r->out, text, n_bytes) == CLI_OK;
+}
+
+/* Texts end with a line feed and are set apart by a blank line. */
+static bool begin_text(run *r) {
+    r->n_text = 0;
+    r->line_open = true; /* an empty text is an empty line */
+    return r->jsonl || r->index == 0 || output_write(&r->out, "\n", 1) == CLI_OK;
+}
+
+static bool end_text(run *r, const dpi_generate_result *result) {
+    const char *text;
+    size_t n_bytes;
+    dpi_decoder_finish(r->decoder, &text, &n_bytes);
+    if (!put_text(r, text, n_bytes))
+        return false;
+    if (!r->jsonl)
+        return !r->line_open || output_write(&r->out, "\n", 1) == CLI_OK;
+    json_t *object = json_pack("{s:i, s:s%, s:i, s:b, s:b}", "index", r->index, "text",
+                               r->text ? r->text : "", r->n_text, "n_tokens", result->n_drawn,
+                               "ended", result->ended, "private", r->j->is_private);
+    if (object && r->j->warning)
+        json_object_set_new(object, "label", json_string(r->j->warning));
+    char *line = object ? json_dumps(object, JSON_COMPACT) : NULL;
+    json_decref(object);
+    bool ok = line && output_write(&r->out, line, strlen(line)) == CLI_OK &&
+              output_write(&r->out, "\n", 1) == CLI_OK;
+    if (!line)
+        cli_fail(CLI_FAILED, "out of memory for the text");
+    private_free(line);
+    return ok;
+}
+
+/* ---- Hooks ---------------------------------------------------------------------------------- */
+
+static double seconds_between(const struct timespec *a, const struct timespec *b) {
+    return (double)(b->tv_sec - a->tv_sec) + 1e-9 * (double)(b->tv_nsec - a->tv_nsec);
+}
+
+/* A dpi_generate hook: the token is already released, so that its text goes out at once. */
+static int32_t on_token(void *user, int32_t token) {
+    run *r = user;
+    const char *text;
+    size_t n_bytes;
+    dpi_error err;
+    if (dpi_decoder_push(r->decoder, token, &text, &n_bytes, &err) != DPI_STATUS_OK) {
+        cli_fail_library(CLI_FAILED, &err);
+        r->failed = true;
+    } else if (!put_text(r, text, n_bytes)) {
+        r->failed = true;
+    }
+    return r->failed;
+}
+
+/* One line on a terminal, rewritten a few times a second. */
+static void on_progress(void *user, int32_t n_drawn, int32_t n_tokens) {
+    run *r = user;
+    if (!r->show_progress)
+        return;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (n_drawn == 0) {
+        fprintf(stderr, "\r\033[Ktext %d/%d: reading the prompts", r->index + 1, r->j->n_texts);
+        return;
+    }
+    if (n_drawn == 1)
+        r->first = now;
+    double seconds = seconds_between(&r->first, &now);
+    if (seconds <= 0 || (seconds_between(&r->shown, &now) < 0.2 && n_drawn < n_tokens))
+        return;
+    r->shown = now;
+    double rate = (double)(n_drawn - 1) / seconds;
+    int64_t eta = (int64_t)((double)(n_tokens - n_drawn) / rate);
+    fprintf(stderr, "\r\033[Ktext %d/%d: %d/%d tokens, %.1f tokens/s, at most %" PRId64
+                    ":%02" PRId64 " left for this text",
+            r->index + 1, r->j->n_texts, n_drawn, n_tokens, rate, eta / 60, eta % 60);
+}
+
+static void clear_progress(const run *r) {
+    if (r->show_progress)
+        fputs("\r\033[K", stderr);
+}
+
+/* ---- Generating ----------------------------------------------------------------------------- */
+
+/* The prompt of record i into slot `slot`, or null. */
+static int load_record(run *r, int64_t i, int32_t slot) {
+    char *text;
+    size_t n_bytes;
+    int code = CLI_OK;
+    if (records_read(r->j->docs, (size_t)i, &text, &n_bytes)) {
+        code = prompts_encode(&r->j->prompts, text, n_bytes, &r->tokens[slot], &r->n_tokens[slot]);
+        private_free(text);
+    }
+    if (code == CLI_OK && !r->tokens[slot])
+        r->n_null++;
+    return code;
+}
+
+static void drop_prompts(run *r, int32_t n) {
+    for (int32_t slot = 0; slot < n; slot++) {
+        private_free(r->tokens[slot]);
+        r->tokens[slot] = NULL;
+        r->n_tokens[slot] = 0;
+    }
+}
+
+/* Records go to batches by position: text b has the records b B .. b B + B - 1. Slots past the
+ * last record stay null. */
+static int load_batch(run *r) {
+    int32_t n_ref = r->j->sampler.n_ref;
+    int64_t first = (int64_t)r->index * n_ref;
+    for (int32_t slot = 0; slot < n_ref && first + slot < r->j->n_records; slot++) {
+        int code = load_record(r, first + slot, slot);
+        if (code != CLI_OK)
+            return code;
+    }
+    return CLI_OK;
+}
+
+static int generate_text(run *r, const dpi_generate_input *input) {
+    dpi_generate_hooks hooks = {.struct_size = sizeof hooks, .on_token = on_token,
+                                .on_progress = on_progress, .cancel = is_cancelled, .user = r};
+    dpi_generate_result result = {.struct_size = sizeof result};
+    dpi_error err;
+    if (!begin_text(r))
+        return CLI_FAILED;
+    dpi_status status = dpi_generate(r->session, r->sampler, input, &hooks, &result, &err);
+    clear_progress(r);
+    int code = CLI_OK;
+    if (r->failed)
+        code = CLI_FAILED;
+    else if (status == DPI_STATUS_CANCELLED && stop_signal)
+        code = 128 + (int)stop_signal;
+    else if (status != DPI_STATUS_OK)
+        code = cli_fail_library(CLI_FAILED, &err);
+    /* What was released is written, whatever happened. */
+    if (result.n_drawn > 0 && !end_text(r, &result))
+        code = CLI_FAILED;
+    return code;
+}
+
+static int generate_private(run *r) {
+    const job *j = r->j;
+    int code = load_batch(r);
+    if (code == CLI_OK) {
+        dpi_generate_input input = {.struct_size = sizeof input,
+            .public_tokens = j->prompts.public_tokens, .n_public = j->prompts.n_public_tokens,
+            .reference_tokens = (const int32_t *const *)r->tokens,
+            .n_reference_tokens = r->n_tokens, .n_ref = j->sampler.n_ref,
+            .n_tokens = j->sampler.n_tokens};
+        code = generate_text(r, &input);
+    }
+    drop_prompts(r, j->sampler.n_ref);
+    return code;
+}
+
+/* Without privacy: continues the public prompt, or the private prompt of one record. */
+static int generate_plain(run *r) {
+    const job *j = r->j;
+    dpi_generate_input input = {.struct_size = sizeof input,
+        .public_tokens = j->prompts.public_tokens, .n_public = j->prompts.n_public_tokens,
+        .n_tokens = j->sampler.n_tokens};
+    int code = CLI_OK;
+    if (j->reference >= 0) {
+        code = load_record(r, j->reference, 0);
+        if (code == CLI_OK && !r->tokens[0])
+            code = cli_fail(CLI_RECORDS, "record %" PRId64 " is empty or unreadable",
+                            j->reference + 1);
+        input.public_tokens = r->tokens[0];
+        input.n_public = r->n_tokens[0];
+    }
+    if (code == CLI_OK)
+        code = generate_text(r, &input);
+    drop_prompts(r, 1);
+    return code;
+}
+
+/* ---- The whole run -------------------------------------------------------------------------- */
+
+static int create_engine(run *r) {
+    const job *j = r->j;
+    dpi_session_options options = j->session;
+    options.cancel = is_cancelled;
+    dpi_error err;
+    if (dpi_session_create(j->model, &options, &r->session, &err) != DPI_STATUS_OK ||
+        dpi_sampler_create(&j->sampler, &r->sampler, &err) != DPI_STATUS_OK ||
+        dpi_decoder_create(j->model, &r->decoder, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_FAILED, &err);
+    size_t n_slots = (size_t)j->sampler.n_ref + 1;
+    r->tokens = calloc(n_slots, sizeof *r->tokens);
+    r->n_tokens = calloc(n_slots, sizeof *r->n_tokens);
+    if (!r->tokens || !r->n_tokens)
+        return cli_fail(CLI_FAILED, "out of memory for %zu prompts", n_slots);
+    return CLI_OK;
+}
+
+static void free_engine(run *r) {
+    dpi_decoder_free(r->decoder);
+    dpi_sampler_free(r->sampler);
+    dpi_session_free(r->session);
+    free(r->tokens);
+    free(r->n_tokens);
+    private_free(r->text);
+}
+
+static int check_output_paths(const args *a) {
+    static const option_id outputs[] = {OPT_OUTPUT, OPT_REPORT};
+    for (int i = 0; i < 2; i++) {
+        const char *path = a->v[outputs[i]].s;
+        if (path && (output_same_file(path, a->model) ||
+                     (a->n_positional > 0 && output_same_file(path, a->positional[0]))))
+            return cli_fail(CLI_USAGE, "%s is an input of this run and would be overwritten", path);
+    }
+    const char *report = a->v[OPT_REPORT].s;
+    if (report && (strcmp(report, a->v[OPT_OUTPUT].s) == 0 ||
+                   output_same_file(report, a->v[OPT_OUTPUT].s)))
+        return cli_fail(CLI_USAGE, "--report and --output lead to the same file");
+    return CLI_OK;
+}
+
+static int write_texts(run *r) {
+    const job *j = r->j;
+    int code = CLI_OK;
+    for (r->index = 0; r->index < j->n_texts && code == CLI_OK; r->index++) {
+        code = j->plain ? generate_plain(r) : generate_private(r);
+        /* A signal after the last token of a text that is not the last one. */
+        if (code == CLI_OK && stop_signal && r->index + 1 < j->n_texts)
+            code = 128 + (int)stop_signal;
+    }
+    return code;
+}
+
+/* The statement is owed once the first text has begun, also when the run fails after that: its
+ * budget has to be taken as spent. */
+static int write_statement(const run *r, int code, output *report) {
+    const job *j = r->j;
+    if (r->n_null > 0 && !j->plain && !r->quiet)
+        cli_note("note: %" PRId64 " of %" PRId64 " records are empty or unreadable and add nothing",
+                 r->n_null, j->n_records);
+    facts f;
+    facts_init(&f);
+    statement_add(&f, j);
+    if (code != CLI_OK)
+        facts_line(&f, "stopped early", "the guarantee and its cost are those of the whole run");
+    facts_bool(&f, "complete", NULL, code == CLI_OK);
+    fprintf(stderr, "\nPrivacy statement%s\n", j->is_private ? "" : ": NOT PRIVATE");
+    int result = facts_print(&f, false, stderr);
+    if (report->fd >= 0) {
+        char *dump = facts_dump(&f);
+        if (!dump)
+            result = cli_fail(CLI_FAILED, "out of memory for the report");
+        else if (output_write(report, dump, strlen(dump)) != CLI_OK ||
+                 output_write(report, "\n", 1) != CLI_OK)
+            result = CLI_FAILED;
+        private_free(dump);
+    }
+    facts_free(&f);
+    return code != CLI_OK ? code : result;
+}
+
+static int run_job(const args *a, run *r) {
+    output report = {.fd = -1};
+    int code = check_output_paths(a);
+    if (code == CLI_OK)
+        code = create_engine(r);
+    if (code == CLI_OK && a->v[OPT_REPORT].given)
+        code = output_open(&report, a->v[OPT_REPORT].s, true);
+    if (code == CLI_OK)
+        code = output_open(&r->out, a->v[OPT_OUTPUT].s, false);
+    if (code == CLI_OK) {
+        bool to_terminal = !r->jsonl && isatty(r->out.fd);
+        r->show_progress = !r->quiet && isatty(STDERR_FILENO) && !to_terminal;
+        catch_signals();
+        if (r->j->warning)
+            cli_note("%s", r->j->warning);
+        code = write_texts(r);
+        if (output_close(&r->out, true) != CLI_OK && code == CLI_OK)
+            code = CLI_FAILED;
+        code = write_statement(r, code, &report);
+    }
+    bool keep = report.fd >= 0;
+    if (output_close(&report, keep) != CLI_OK && code == CLI_OK)
+        code = CLI_FAILED;
+    return code;
+}
+
+static int run_main(const args *a) {
+    run r = {.jsonl = a->v[OPT_JSONL].i, .quiet = a->v[OPT_QUIET].i, .out = {.fd = -1}};
+    if (!a->v[OPT_PLAIN].i && a->n_positional == 0)
+        return cli_fail(CLI_USAGE, "no REFS given; see 'dpinfer run -h'");
+    job j;
+    r.j = &j;
+    int code = job_prepare(a, r.quiet, &j);
+    if (code == CLI_OK)
+        code = run_job(a, &r);
+    free_engine(&r);
+    job_free(&j);
+    return code;
+}
+
+const command command_run = {
+    .name = "run", .bit = CMD_RUN, .arguments = "MODEL REFS", .takes_model = 1,
+    .max_positional = 1, .run = run_main,
+    .summary = "write private text about records",
+    .details =
+        "Writes text that resembles the records without giving any one of them away. Needs a\n"
+        "privacy budget: --rho, or --epsilon with --delta.\n\n"
+        "REFS is a folder of .txt files (one file is one record, in the byte order of the\n"
+        "names), a .jsonl (one line) or a .csv with a header row (one row). Records go to\n"
+        "batches by position and each batch gives one text. A record that is empty or cannot\n"
+        "be read keeps its place and adds nothing.\n\n"
+        "Only the text goes to stdout, token by token; texts are set apart by a blank line,\n"
+        "or see --jsonl. The privacy statement goes to stderr, and to --report.\n"
+        "SIGINT and SIGTERM finish the token, write what is released and the statement.\n",
+};

@@ -1,0 +1,10 @@
+/* commands.h - the commands, one file each (cmd_NAME.c). main's table is the only caller. */
+#ifndef DPI_COMMANDS_H
+#define DPI_COMMANDS_H
+
+#include "options.h"
+
+extern const command command_run, command_plan, command_account, command_inspect,
+    command_tokenize, command_logits;
+
+#endif

@@ -1,0 +1,58 @@
+/* options.h - the command line of every command, from one table (options.c). */
+#ifndef DPI_OPTIONS_H
+#define DPI_OPTIONS_H
+
+#include "cli.h"
+
+typedef enum option_id {
+    OPT_MODEL, OPT_RHO, OPT_EPSILON, OPT_DELTA, OPT_BATCH, OPT_NUM, OPT_N_PREDICT, OPT_TEMP,
+    OPT_TOP_K, OPT_SEED, OPT_PLAIN, OPT_REFERENCE,
+    OPT_RECORDS, OPT_TEXT_FIELD, OPT_MAX_REF_TOKENS,
+    OPT_PRIVATE_PROMPT, OPT_PRIVATE_PROMPT_FILE, OPT_PUBLIC_PROMPT, OPT_PUBLIC_PROMPT_FILE,
+    OPT_SYSTEM, OPT_SYSTEM_FILE, OPT_TEMPLATE,
+    OPT_CTX_SIZE, OPT_THREADS, OPT_ISA, OPT_EXACT, OPT_KV, OPT_NO_MMAP,
+    OPT_TOKENS, OPT_OUTPUT, OPT_JSONL, OPT_REPORT, OPT_QUIET, OPT_JSON,
+    OPT_CHECK, OPT_NUL, OPT_BOS, OPT_HELP,
+    N_OPTIONS
+} option_id;
+
+/* Commands as bits, for the table's "which commands take this option". */
+enum {
+    CMD_RUN = 1, CMD_PLAN = 2, CMD_ACCOUNT = 4, CMD_INSPECT = 8, CMD_TOKENIZE = 16,
+    CMD_LOGITS = 32,
+};
+
+/* The value of one option: `given` on the command line, else the default of the table. */
+typedef struct option_value {
+    bool given;
+    int64_t i;     /* INT, FLAG (0 or 1), ENUM (index of the choice) */
+    double d;      /* DOUBLE, and INT as a double */
+    const char *s; /* STRING, ENUM: the text; NULL without a default */
+} option_value;
+
+struct command;
+
+typedef struct args {
+    const struct command *command;
+    option_value v[N_OPTIONS];
+    const char *model;         /* -m, or the first positional; NULL if the command takes none */
+    const char *positional[1]; /* what follows MODEL */
+    int n_positional;
+} args;
+
+typedef struct command {
+    const char *name;      /* "run" */
+    int bit;               /* CMD_RUN */
+    const char *arguments; /* "MODEL REFS", for the usage line */
+    const char *summary;   /* one line for the list of commands */
+    const char *details;   /* paragraphs for -h, ended by a newline */
+    int takes_model;       /* 1: MODEL is needed */
+    int max_positional;    /* positional arguments after MODEL */
+    int (*run)(const args *a);
+} command;
+
+/* Parses argv[1..] of a command. CLI_OK: go on. Anything else is the program's exit code, with
+ * the message printed; *done = true if the command was -h and its help is on stdout. */
+int options_parse(const command *command, int argc, char **argv, args *a, bool *done);
+
+#endif
