@@ -1,12 +1,15 @@
 /* generate.c - the loop: prompts into caches, logits into the sampler, tokens out.
  *
- * Only public things steer it: the number of slots, which of them are null, T, and the tokens
- * already released. Stopping at an end-of-generation token is post-processing of a released
- * token: it neither costs nor refunds anything (privacy.md section 1). */
+ * What is released is a function of what the sampler draws. Only public things steer the loop: the
+ * number of slots, T, and the tokens already released; a null slot changes nothing but the time
+ * that a step takes (which is out of scope, PRIVACY.md). Stopping at an end-of-generation token is
+ * post-processing of a released token: it neither costs nor refunds anything (privacy.md
+ * section 1). */
 #include <stdlib.h>
 
 #include "dpinfer.h"
 #include "mem.h"
+#include "sampler.h"
 #include "status.h"
 
 typedef struct loop {
@@ -42,10 +45,11 @@ static dpi_status check_input(const loop *l, dpi_error *err) {
                         "dpi_generate: struct_size of input is %zu (must be %zu), of hooks %zu "
                         "(must be %zu)",
                         in->struct_size, sizeof *in, l->hooks->struct_size, sizeof *l->hooks);
-    if (in->n_ref < 0 || in->n_tokens < 1)
+    const dpi_sampler_options *o = dpi_sampler_options_get(l->sampler);
+    if (in->n_ref != o->n_ref || in->n_tokens != o->n_tokens)
         return dpi_fail(err, DPI_STATUS_ARG,
-                        "dpi_generate: n_ref is %d (must be 0 or more), n_tokens %d (1 or more)",
-                        (int)in->n_ref, (int)in->n_tokens);
+                        "dpi_generate: n_ref is %d and n_tokens %d, must be the sampler's %d and %d",
+                        (int)in->n_ref, (int)in->n_tokens, (int)o->n_ref, (int)o->n_tokens);
     DPI_TRY(check_prompt(l, in->n_public, "the public", err));
     for (int32_t i = 0; i < in->n_ref; i++)
         if (in->reference_tokens[i])

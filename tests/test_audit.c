@@ -13,7 +13,7 @@ static dpi_sampler *create(const dpi_sampler_options *options) {
     return s;
 }
 
-/* ---- A. White box: the loss between neighbours -------------------------------------------------- */
+/* ---- A. White box: the loss between neighbours ---------------------------------------------- */
 
 enum { V = 64, B_MIN = 3, B_MAX = 8 };
 
@@ -51,8 +51,8 @@ static int64_t audit(const world *w, int32_t j) {
         assert_int_equal(d.support[i], e.support[i]);
         int64_t c = d.sum[i] - e.sum[i];
         assert_true(c <= plan->K && c >= -plan->K);
-        assert_int_equal(c, oracle_contribution(w->pointers[j], w->public_logits, d.support[i],
-                                                plan->K));
+        assert_int_equal(
+            c, oracle_contribution(w->pointers[j], w->public_logits, d.support[i], plan->K));
         long double loss = logl((long double)d.weights[i] / (long double)e.weights[i]);
         low = loss < low ? loss : low;
         high = loss > high ? loss : high;
@@ -151,7 +151,7 @@ static void test_threshold_neighbours(void **state) {
     for (int round = 0; round < 200; round++) {
         world w;
         random_world(&w, &seed);
-        w.options.n_ref = 4; /* 2K/B = K/2 */
+        w.options.n_ref = 4;      /* 2K/B = K/2 */
         w.options.n_tokens = 500; /* K < 2^23: the logits below are exact floats */
         w.options.top_k = 10;
         dpi_sampler_plan plan = {.struct_size = sizeof plan};
@@ -192,7 +192,7 @@ static void test_degenerate_neighbours(void **state) {
     }
 }
 
-/* ---- B. Black box: frequencies ----------------------------------------------------------------- */
+/* ---- B. Black box: frequencies -------------------------------------------------------------- */
 
 /* Chance that chi-square with n degrees of freedom exceeds x: Q(n/2, x/2), from Q(1/2, x) =
  * erfc(sqrt x), Q(1, x) = e^-x and Q(s+1, x) = Q(s, x) + x^s e^-x / Gamma(s+1). */
@@ -325,7 +325,7 @@ static void test_pairs(void **state) {
     assert_p_value(chi_square(count, probability, 64, 5e5), 63, 1e-4, "5e5 pairs");
 }
 
-/* ---- The reference sampler: Canonne, Kamath and Steinke 2020, exact integer rejection -------- */
+/* ---- The reference sampler: Canonne, Kamath and Steinke 2020, exact integer rejection ------- */
 
 /* Uniform in [0, n). */
 static uint64_t below(uint64_t n, uint64_t *seed) {

@@ -221,6 +221,9 @@ static void test_limits(void **state) {
     input.struct_size = 8;
     assert_error(dpi_generate(session, sampler, &input, NULL, NULL, &err), DPI_STATUS_ARG, &err,
                  "struct_size of input is 8");
+    input = input_of(N_REF - 1);
+    assert_error(dpi_generate(session, sampler, &input, NULL, NULL, &err), DPI_STATUS_ARG, &err,
+                 "n_ref is 2 and n_tokens 12, must be the sampler's 3 and 12");
     dpi_session_free(session);
     session = open_session(2, 64); /* fewer sequences than slots */
     input = input_of(N_REF);

@@ -141,7 +141,7 @@ static void test_weights_are_shift_invariant(void **state) {
     }
 }
 
-/* ---- The draw --------------------------------------------------------------------------------- */
+/* ---- The draw ------------------------------------------------------------------------------- */
 
 /* floor(X * sum / 2^256) >= prefix <=> X >= ceil(prefix * 2^256 / sum): the least X that draws
  * index i, by long division, one bit at a time. */
