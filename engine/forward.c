@@ -277,8 +277,14 @@ static void head(const pass *p) {
     }
 }
 
+/* Threads for a batch: one if the whole pass is shorter than what waiting at its barriers may cost
+ * on a busy machine. */
+static int32_t threads_for(const dpi_session *s, const dpi_batch *batch) {
+    return s->n_weights * batch->n_rows < s->worth_sharing ? 1 : s->n_threads;
+}
+
 void dpi_forward(dpi_session *s, const dpi_batch *batch) {
-#pragma omp parallel num_threads(s->n_threads)
+#pragma omp parallel num_threads(threads_for(s, batch))
     {
         pass p = {s, batch, omp_get_thread_num(), omp_get_num_threads()};
         embed(&p);

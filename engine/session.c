@@ -9,7 +9,11 @@
 #include "mem.h"
 #include "status.h"
 
-enum { MAX_SEQ = 4097, MAX_THREADS = 1024 };
+enum {
+    MAX_SEQ = 4097,
+    MAX_THREADS = 1024,
+    WORTH_SHARING = 1 << 24, /* about a millisecond of one core */
+};
 
 void dpi_session_options_init(dpi_session_options *options) {
     memset(options, 0, sizeof *options);
@@ -119,12 +123,27 @@ static void lay_out(dpi_session *s, layout *l) {
     s->seen = take(l, (uint64_t)s->n_seq, 1, 1);
 }
 
+static int64_t count_weights(const dpi_model *model) {
+    const dpi_mat *output = &model->output;
+    int64_t n = output->n_out * output->n_in;
+    for (int32_t i = 0; i < model->config.n_layer; i++) {
+        const dpi_layer *l = &model->layers[i];
+        const dpi_mat *const mats[] = {&l->wq, &l->wk, &l->wv, &l->wo, &l->w_gate, &l->w_up,
+                                       &l->w_down};
+        for (size_t j = 0; j < sizeof mats / sizeof mats[0]; j++)
+            n += mats[j]->n_out * mats[j]->n_in;
+    }
+    return n;
+}
+
 static void apply(dpi_session *s, const dpi_model *model, const dpi_session_options *o) {
     s->model = model;
     s->n_seq = o->n_seq;
     s->n_ctx = o->n_ctx;
     s->n_threads = o->n_threads;
     s->exact = o->exact;
+    s->n_weights = count_weights(model);
+    s->worth_sharing = WORTH_SHARING;
     s->max_rows = o->n_seq > DPI_CHUNK ? o->n_seq : DPI_CHUNK;
     s->cancel = o->cancel;
     s->cancel_user = o->cancel_user;

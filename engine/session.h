@@ -36,6 +36,8 @@ struct dpi_session {
     int32_t n_seq, n_ctx, n_threads;
     int32_t exact;
     int32_t blas; /* prompts go through gemm.h where activations are f32 */
+    int64_t n_weights; /* weights that a row is multiplied with in one pass */
+    int64_t worth_sharing; /* multiply-adds from which a pass uses all threads */
     int32_t max_rows; /* rows of the work buffers: max(n_seq, DPI_CHUNK) */
     dpi_kv_cache kv;
     dpi_work work;

@@ -2,6 +2,7 @@
  * bits are the logits. F is computed alone; then in random batches of random companions, slots,
  * lengths, nulls, orders and thread counts, and compared bit for bit. */
 #include "model.h"
+#include "session.h"
 #include "support.h"
 #include "tiny_model.h"
 
@@ -22,6 +23,7 @@ static dpi_session *open_session(const dpi_model *model, const dpi_session_optio
     o.n_seq = n_seq;
     o.n_threads = n_threads;
     assert_ok(dpi_session_create(model, &o, &s, &err), &err);
+    s->worth_sharing = 0; /* these models are too small to be shared between threads otherwise */
     return s;
 }
 
@@ -161,12 +163,32 @@ static void test_purity_Q8_0(void **state) {
     check_type(DPI_TYPE_Q8_0);
 }
 
+/* The weight types without a search of their own above: one small model each. */
+static void test_purity_other_types(void **state) {
+    (void)state;
+    const dpi_type *type;
+    for (int32_t i = 0; (type = dpi_type_at(i)) != NULL; i++) {
+        if (type->id == DPI_TYPE_F32 || type->id == DPI_TYPE_F16 || type->id == DPI_TYPE_Q8_0)
+            continue;
+        tiny_spec spec = tiny_default();
+        spec.type = type->id;
+        spec.n_layer = 1;
+        if (type->block > 32)
+            spec.n_embd = spec.n_ff = type->block;
+        dpi_session_options o;
+        dpi_session_options_init(&o);
+        o.isa = forced_isa();
+        check_model(&spec, &o, 1);
+    }
+}
+
 int main(void) {
     forced_isa(); /* skips before the first test */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_purity_F32),
         cmocka_unit_test(test_purity_F16),
         cmocka_unit_test(test_purity_Q8_0),
+        cmocka_unit_test(test_purity_other_types),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
