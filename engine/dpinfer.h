@@ -178,8 +178,9 @@ enum {
 /* Token ids of a text. The text of special tokens ("</s>", "<|eot_id|>") is plain text here,
  * always: a document cannot forge a turn. Writes up to `capacity` ids to `tokens` and the full
  * count to *n_tokens. If the count exceeds the capacity nothing else is wrong: the status is
- * LIMIT, *n_tokens is set, and the first `capacity` ids are valid. A bound that always
- * suffices: 4 * n_bytes + 5. Time n log n in n_bytes. */
+ * LIMIT, *n_tokens is set, and the first `capacity` ids are valid. After another error the content
+ * of `tokens` is unspecified. A bound that always suffices: 4 * n_bytes + 5. Time and work memory
+ * grow as n_bytes log n_bytes. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_tokenize(const dpi_model *model, const char *text,
                                                size_t n_bytes, int32_t flags, int32_t *tokens,
                                                size_t capacity, size_t *n_tokens, dpi_error *err);

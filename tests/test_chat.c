@@ -106,21 +106,10 @@ static void check_prompt(const dpi_vocab *vocab, int32_t chat, const char *syste
         check_prompt(vocab, chat, system, user, ids_, sizeof ids_ / sizeof ids_[0]);      \
     } while (0)
 
-static dpi_vocab *load_llama(void) {
-    dpi_gguf *gguf;
-    dpi_vocab *vocab = NULL;
-    dpi_error err = {0};
-    require_data("tokenizer/vocab-llama-spm.gguf");
-    assert_ok(dpi_gguf_open(data_path("tokenizer/vocab-llama-spm.gguf"), true, &gguf, &err), &err);
-    assert_ok(dpi_vocab_create(gguf, &vocab, &err), &err);
-    dpi_gguf_close(gguf);
-    return vocab;
-}
-
 /* Ids as published for this vocabulary (github.com/lm-sys/FastChat/pull/3006, TinyLlama). */
 static void renders_zephyr_for_tinyllama(void **state) {
     (void)state;
-    dpi_vocab *vocab = load_llama();
+    dpi_vocab *vocab = load_file("tokenizer/vocab-llama-spm.gguf");
     assert_prompt(vocab, DPI_CHAT_ZEPHYR, "You are an AI.", "What is up?", 1, 529, 29989, 5205, 29989,
                   29958, 13, 3492, 526, 385, 319, 29902, 29889, 2, 29871, 13, 29966, 29989, 1792,
                   29989, 29958, 13, 5618, 338, 701, 29973, 2, 29871, 13, 29966, 29989, 465, 22137,
@@ -136,8 +125,8 @@ static void renders_zephyr_for_tinyllama(void **state) {
 /* "[INST]" is 518 25580 29962, "<<SYS>>\n" 3532 14816 29903 6778 13 in Llama 2's documentation. */
 static void renders_llama2(void **state) {
     (void)state;
-    dpi_vocab *vocab = load_llama();
-    assert_prompt(vocab, DPI_CHAT_LLAMA2, "You are a helpful assistant.", "Hello", 1, 518, 25580,
+    dpi_vocab *vocab = load_file("tokenizer/vocab-llama-spm.gguf");
+    assert_prompt(vocab, DPI_CHAT_LLAMA2, "You are a helpful assistant.", "Hello \n", 1, 518, 25580,
                   29962, 3532, 14816, 29903, 6778, 13, 3492, 526, 263, 8444, 20255, 29889, 13, 29966,
                   829, 14816, 29903, 6778, 13, 13, 10994, 518, 29914, 25580, 29962);
     assert_prompt(vocab, DPI_CHAT_LLAMA2, NULL, " \tHello\n", 1, 518, 25580, 29962, 15043, 518, 29914,
@@ -147,7 +136,7 @@ static void renders_llama2(void **state) {
 
 static void renders_plain_text(void **state) {
     (void)state;
-    dpi_vocab *vocab = load_llama();
+    dpi_vocab *vocab = load_file("tokenizer/vocab-llama-spm.gguf");
     /* "Hello world" is 15043 3186 in the golden strings; 13 is a line feed. */
     assert_prompt(vocab, DPI_CHAT_NONE, NULL, "Hello world", 1, 15043, 3186);
     assert_prompt(vocab, DPI_CHAT_NONE, "Hello world", "Hello", 1, 15043, 3186, 13, 13, 10994);

@@ -305,11 +305,21 @@ static void collects_the_ends_of_text(void **state) {
     assert_int_equal(dpi_vocab_is_control(vocab, 9), 1);
     assert_int_equal(dpi_vocab_is_control(vocab, 12), 0);
     dpi_vocab_free(vocab);
+    /* A line feed can end a text and is still needed to write one. */
+    build_begin(&b);
+    begin_pieces(&s, true);
+    build_pieces(&b, &s);
+    build_u32(&b, KEY("eos_token_id"), FIRST_BYTE + '\n');
+    vocab = accepted(&b);
+    assert_int_equal(dpi_vocab_is_eog(vocab, FIRST_BYTE + '\n'), 1);
+    assert_int_equal(dpi_vocab_is_control(vocab, FIRST_BYTE + '\n'), 0);
+    check_round_trip(vocab, "a\nb", 3);
+    dpi_vocab_free(vocab);
     /* "</s>" as an ordinary word of another vocabulary is none. */
     s.p[2].type = NORMAL;
     build_begin(&b);
     build_pieces(&b, &s);
-    build_u32(&b, KEY("eos_token_id"), 9);
+    build_u32(&b, KEY("eos_token_id"), 1);
     vocab = accepted(&b);
     assert_int_equal(dpi_vocab_is_eog(vocab, 2), 0);
     dpi_vocab_free(vocab);

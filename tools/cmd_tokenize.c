@@ -8,7 +8,7 @@
 #include "commands.h"
 
 static int print_tokens(const dpi_model *model, const char *text, size_t n_bytes, int32_t flags) {
-    size_t capacity = n_bytes + 2, n; /* dpinfer.h: always suffices */
+    size_t capacity = 4 * n_bytes + 5, n; /* dpinfer.h: always suffices */
     int32_t *tokens = private_malloc(capacity * sizeof *tokens);
     if (!tokens)
         return cli_fail(CLI_FAILED, "out of memory for %zu tokens", capacity);

@@ -89,7 +89,7 @@ void prompts_free(prompts *p) {
 
 static int encode(const prompts *p, const char *text, size_t n_bytes, int32_t **tokens,
                   size_t *n_tokens) {
-    size_t capacity = p->n_system + n_bytes + 256; /* dpinfer.h: always suffices */
+    size_t capacity = 4 * (p->n_system + n_bytes) + 256; /* dpinfer.h: always suffices */
     int32_t *ids = private_malloc(capacity * sizeof *ids);
     if (!ids)
         return cli_fail(CLI_FAILED, "out of memory for the prompts");

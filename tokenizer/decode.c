@@ -1,0 +1,156 @@
+/* decode.c - ids to UTF-8, one token at a time. Bytes go through a small automaton that lets
+ * whole sequences out and replaces what cannot be UTF-8, one U+FFFD per maximal subpart (the
+ * Unicode Standard, section 3.9, "U+FFFD substitution of maximal subparts"). */
+#include <string.h>
+
+#include "mem.h"
+#include "status.h"
+#include "vocab.h"
+
+struct dpi_decoder {
+    const dpi_vocab *vocab;
+    unsigned char held[4]; /* the start of an unfinished sequence */
+    int32_t n_held;
+    int32_t n_needed;        /* bytes of that sequence */
+    unsigned char low, high; /* range of its next byte */
+    bool drop_space; /* the next character, if it is a space, is the one that encoding adds */
+    char *text;      /* [capacity] output of one call */
+    size_t n_text, capacity;
+};
+
+static const char replacement[3] = "\xef\xbf\xbd"; /* U+FFFD */
+
+static void put(dpi_decoder *d, const void *bytes, size_t n_bytes) {
+    if (d->vocab->kind->space_mark && n_bytes == strlen(DPI_SPACE_MARK) &&
+        memcmp(bytes, DPI_SPACE_MARK, n_bytes) == 0) {
+        bytes = " ";
+        n_bytes = 1;
+    }
+    bool drop = d->drop_space && n_bytes == 1 && *(const char *)bytes == ' ';
+    d->drop_space = false;
+    if (drop)
+        return;
+    memcpy(d->text + d->n_text, bytes, n_bytes);
+    d->n_text += n_bytes;
+}
+
+static void put_held(dpi_decoder *d) {
+    if (d->n_held > 0)
+        put(d, replacement, sizeof replacement);
+    d->n_held = 0;
+    dpi_wipe(d->held, sizeof d->held);
+}
+
+/* Begins a sequence of n bytes whose second one is in [low, high]. */
+static void hold(dpi_decoder *d, unsigned char byte, int32_t n, unsigned char low,
+                 unsigned char high) {
+    d->held[0] = byte;
+    d->n_held = 1;
+    d->n_needed = n;
+    d->low = low;
+    d->high = high;
+}
+
+static void begin(dpi_decoder *d, unsigned char byte) {
+    if (byte < 0x80)
+        put(d, &byte, 1);
+    else if (byte >= 0xc2 && byte <= 0xdf)
+        hold(d, byte, 2, 0x80, 0xbf);
+    else if (byte >= 0xe0 && byte <= 0xef) /* no overlong forms, no surrogates */
+        hold(d, byte, 3, byte == 0xe0 ? 0xa0 : 0x80, byte == 0xed ? 0x9f : 0xbf);
+    else if (byte >= 0xf0 && byte <= 0xf4) /* no overlong forms, nothing past U+10FFFF */
+        hold(d, byte, 4, byte == 0xf0 ? 0x90 : 0x80, byte == 0xf4 ? 0x8f : 0xbf);
+    else
+        put(d, replacement, sizeof replacement);
+}
+
+static void take(dpi_decoder *d, unsigned char byte) {
+    if (d->n_held == 0 || byte < d->low || byte > d->high) {
+        put_held(d);
+        begin(d, byte);
+        return;
+    }
+    d->held[d->n_held++] = byte;
+    d->low = 0x80;
+    d->high = 0xbf;
+    if (d->n_held == d->n_needed) {
+        put(d, d->held, (size_t)d->n_held);
+        d->n_held = 0;
+    }
+}
+
+static void take_text(dpi_decoder *d, const dpi_token *t) {
+    for (uint32_t i = 0; i < t->n_bytes; i++)
+        take(d, (unsigned char)t->text[i]);
+}
+
+dpi_status dpi_vocab_decoder(const dpi_vocab *vocab, dpi_decoder **decoder, dpi_error *err) {
+    dpi_decoder *d = dpi_calloc(1, sizeof *d);
+    /* Each byte of a token can come out as a replacement, and so can the one held sequence. */
+    size_t capacity = ((size_t)vocab->max_bytes + 2) * sizeof replacement;
+    char *text = dpi_calloc(capacity, 1);
+    if (!d || !text) {
+        dpi_wipe_free(d, sizeof *d);
+        dpi_wipe_free(text, capacity);
+        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a decoder");
+    }
+    d->vocab = vocab;
+    d->text = text;
+    d->capacity = capacity;
+    d->drop_space = vocab->add_space_prefix;
+    *decoder = d;
+    return DPI_STATUS_OK;
+}
+
+/* The encoder adds a space to a text that begins or that follows a special or user-defined token:
+ * the same places lose one here, so that decoding is its inverse. */
+dpi_status dpi_decoder_push(dpi_decoder *d, int32_t token, const char **text, size_t *n_bytes,
+                            dpi_error *err) {
+    if (!d || !text || !n_bytes)
+        return dpi_fail(err, DPI_STATUS_ARG, "decoder, text and n_bytes must not be NULL");
+    if (token < 0 || token >= d->vocab->n_tokens)
+        return dpi_fail(err, DPI_STATUS_ARG, "token is %d, must be 0..%d", (int)token,
+                        (int)d->vocab->n_tokens - 1);
+    const dpi_token *t = &d->vocab->tokens[token];
+    d->n_text = 0;
+    switch ((dpi_token_type)t->type) {
+    case DPI_TOKEN_UNKNOWN: /* in the middle of a text: no space was added after it */
+        put_held(d);
+        break;
+    case DPI_TOKEN_CONTROL:
+        put_held(d);
+        d->drop_space = d->vocab->add_space_prefix;
+        break;
+    case DPI_TOKEN_USER_DEFINED:
+        d->drop_space = false;
+        take_text(d, t);
+        d->drop_space = d->vocab->add_space_prefix;
+        break;
+    case DPI_TOKEN_BYTE:
+        take(d, t->byte);
+        break;
+    case DPI_TOKEN_UNDEFINED:
+    case DPI_TOKEN_NORMAL:
+    case DPI_TOKEN_UNUSED:
+        take_text(d, t);
+        break;
+    }
+    *text = d->text;
+    *n_bytes = d->n_text;
+    return DPI_STATUS_OK;
+}
+
+void dpi_decoder_finish(dpi_decoder *d, const char **text, size_t *n_bytes) {
+    d->n_text = 0;
+    put_held(d);
+    d->drop_space = d->vocab->add_space_prefix;
+    *text = d->text;
+    *n_bytes = d->n_text;
+}
+
+void dpi_decoder_free(dpi_decoder *d) {
+    if (!d)
+        return;
+    dpi_wipe_free(d->text, d->capacity);
+    dpi_wipe_free(d, sizeof *d);
+}
