@@ -77,18 +77,6 @@ static dpi_status load_image(dpi_gguf *g, const char *path, bool use_mmap, dpi_e
     return status;
 }
 
-/* The one place that knows of split files: a reader of all parts would begin here. */
-static dpi_status check_split(const dpi_gguf *g, dpi_error *err) {
-    int64_t n_parts = 1, part = 0;
-    DPI_TRY(dpi_gguf_get_int(g, "split.count", 0, UINT16_MAX, &n_parts, NULL, err));
-    if (n_parts > 1)
-        return dpi_fail_at(err, DPI_STATUS_UNSUPPORTED, dpi_gguf_find(g, "split.count")->offset,
-                           "%s: split.count is %" PRId64 ", a part of a split model: split files "
-                           "are not supported yet, merge the parts into one",
-                           g->name, n_parts);
-    return dpi_gguf_get_int(g, "split.no", 0, 0, &part, NULL, err);
-}
-
 static dpi_gguf *create(const char *name) {
     dpi_gguf *g = dpi_calloc(1, sizeof *g);
     char *copy = dpi_calloc(strlen(name) + 1, 1);
@@ -105,10 +93,19 @@ static dpi_gguf *create(const char *name) {
 static dpi_status finish(dpi_status status, dpi_gguf *g, dpi_gguf **gguf, dpi_error *err) {
     if (status == DPI_STATUS_OK)
         status = dpi_gguf_check(g, err);
-    if (status != DPI_STATUS_OK)
-        dpi_fail_in(err, status, g->name);
-    else
-        status = check_split(g, err);
+    if (status == DPI_STATUS_OK) {
+        *gguf = g;
+        return status;
+    }
+    dpi_fail_in(err, status, g->name);
+    dpi_gguf_close(g);
+    return status;
+}
+
+/* Brings in the other parts, or closes the file. */
+static dpi_status join(dpi_gguf *g, const char *path, bool use_mmap, dpi_gguf **gguf,
+                       dpi_error *err) {
+    dpi_status status = dpi_gguf_join(g, path, use_mmap, err);
     if (status == DPI_STATUS_OK)
         *gguf = g;
     else
@@ -116,15 +113,21 @@ static dpi_status finish(dpi_status status, dpi_gguf *g, dpi_gguf **gguf, dpi_er
     return status;
 }
 
-dpi_status dpi_gguf_open(const char *path, bool use_mmap, dpi_gguf **gguf, dpi_error *err) {
-    if (!path || !gguf)
-        return dpi_fail(err, DPI_STATUS_ARG, "the path or the place for the result is NULL");
+dpi_status dpi_gguf_open_one(const char *path, bool use_mmap, dpi_gguf **gguf, dpi_error *err) {
     const char *slash = strrchr(path, '/');
     const char *name = slash && slash[1] ? slash + 1 : path;
     dpi_gguf *g = create(name);
     if (!g)
         return dpi_fail(err, DPI_STATUS_MEMORY, "%s: no memory to open the file", name);
     return finish(load_image(g, path, use_mmap, err), g, gguf, err);
+}
+
+dpi_status dpi_gguf_open(const char *path, bool use_mmap, dpi_gguf **gguf, dpi_error *err) {
+    dpi_gguf *g;
+    if (!path || !gguf)
+        return dpi_fail(err, DPI_STATUS_ARG, "the path or the place for the result is NULL");
+    DPI_TRY(dpi_gguf_open_one(path, use_mmap, &g, err));
+    return join(g, path, use_mmap, gguf, err);
 }
 
 dpi_status dpi_gguf_open_buffer(const void *data, size_t n_bytes, dpi_gguf **gguf, dpi_error *err) {
@@ -138,7 +141,18 @@ dpi_status dpi_gguf_open_buffer(const void *data, size_t n_bytes, dpi_gguf **ggu
     g->base = data;
     g->size = n_bytes;
     g->owner = IMAGE_BORROWED;
-    return finish(DPI_STATUS_OK, g, gguf, err);
+    DPI_TRY(finish(DPI_STATUS_OK, g, &g, err));
+    return join(g, NULL, false, gguf, err);
+}
+
+void dpi_gguf_release(const dpi_gguf *gguf, const void *data, uint64_t n_bytes) {
+    if (gguf->owner == IMAGE_BORROWED)
+        return;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin = ((uintptr_t)data + page - 1) / page * page;
+    uintptr_t end = ((uintptr_t)data + n_bytes) / page * page;
+    if (begin < end) /* whole pages only: the others hold something else too */
+        madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
 void dpi_gguf_close(dpi_gguf *gguf) {
@@ -148,6 +162,9 @@ void dpi_gguf_close(dpi_gguf *gguf) {
         munmap((void *)(uintptr_t)gguf->base, gguf->size);
     else if (gguf->owner == IMAGE_ALLOCATED)
         free((void *)(uintptr_t)gguf->base);
+    for (uint64_t i = 0; i < gguf->n_parts; i++)
+        dpi_gguf_close(gguf->parts[i]);
+    free(gguf->parts);
     free(gguf->kvs);
     free(gguf->kv_by_key);
     free(gguf->keys);

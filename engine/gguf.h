@@ -51,7 +51,8 @@ typedef struct dpi_gguf_tensor {
     uint32_t type;        /* GGML type id; known to quant.h, its block size divides shape[0] */
     int32_t n_dims;       /* 1..4 */
     int64_t shape[4];     /* columns first; each >= 1; unused dimensions are 1 */
-    uint64_t offset;      /* of the data in the file, aligned to general.alignment */
+    const char *file;     /* name, for messages, of the file that has the data */
+    uint64_t offset;      /* of the data in that file, aligned to general.alignment */
     uint64_t n_bytes;
     const void *data; /* in the file image, aligned to 8 bytes at least */
 } dpi_gguf_tensor;
@@ -59,11 +60,17 @@ typedef struct dpi_gguf_tensor {
 typedef struct dpi_gguf dpi_gguf;
 
 /* Opens and checks the whole container. With use_mmap the file is mapped read-only, else read
- * into memory. *gguf belongs to the caller. Errors: IO, FORMAT, UNSUPPORTED, MEMORY. */
+ * into memory. The first part of a split model (NAME-00001-of-0000N.gguf) brings the tensors of the
+ * others, which stand beside it. *gguf belongs to the caller. Errors: IO, FORMAT, UNSUPPORTED,
+ * MEMORY. */
 dpi_status dpi_gguf_open(const char *path, bool use_mmap, dpi_gguf **gguf, dpi_error *err);
 /* The same over memory that outlives *gguf. ARG if it is not aligned to 8 bytes and has tensors. */
 dpi_status dpi_gguf_open_buffer(const void *data, size_t n_bytes, dpi_gguf **gguf, dpi_error *err);
 void dpi_gguf_close(dpi_gguf *gguf);
+
+/* These bytes of tensor data will not be read again: gives their memory back where the file is mapped
+ * or was read into memory of its own. Afterwards they may read as anything. */
+void dpi_gguf_release(const dpi_gguf *gguf, const void *data, uint64_t n_bytes);
 
 /* The name for messages: the last component of the path, or "buffer". */
 const char *dpi_gguf_name(const dpi_gguf *gguf);

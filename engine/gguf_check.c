@@ -397,9 +397,20 @@ static dpi_status place_tensors(dpi_gguf *g, const cursor *c) {
                                dpi_gguf_printable(t->name, strlen(t->name)).text, t->n_bytes,
                                t->offset, data_bytes);
         t->offset += data_start;
+        t->file = g->name;
         t->data = g->base + t->offset;
     }
     return DPI_STATUS_OK;
+}
+
+const dpi_gguf_tensor *dpi_gguf_sort_names(dpi_gguf *g) {
+    for (uint64_t i = 0; i < g->n_tensors; i++)
+        g->by_name[i] = &g->tensors[i];
+    qsort(g->by_name, g->n_tensors, sizeof g->by_name[0], compare_names);
+    for (uint64_t i = 1; i < g->n_tensors; i++)
+        if (strcmp(g->by_name[i - 1]->name, g->by_name[i]->name) == 0)
+            return g->by_name[i];
+    return NULL;
 }
 
 /* Leaves by_name sorted by name; on the way it serves to find overlapping data. */
@@ -416,13 +427,12 @@ static dpi_status sort_tensors(dpi_gguf *g, const cursor *c) {
                                dpi_gguf_printable(a->name, strlen(a->name)).text,
                                dpi_gguf_printable(b->name, strlen(b->name)).text);
     }
-    qsort(order, g->n_tensors, sizeof order[0], compare_names);
-    for (uint64_t i = 1; i < g->n_tensors; i++)
-        if (strcmp(order[i - 1]->name, order[i]->name) == 0)
-            return dpi_fail_at(c->err, DPI_STATUS_FORMAT,
-                               entry_offset(g, (uint64_t)(order[i] - g->tensors)),
-                               "tensor '%s' occurs twice",
-                               dpi_gguf_printable(order[i]->name, strlen(order[i]->name)).text);
+    const dpi_gguf_tensor *twice = dpi_gguf_sort_names(g);
+    if (twice)
+        return dpi_fail_at(c->err, DPI_STATUS_FORMAT,
+                           entry_offset(g, (uint64_t)(twice - g->tensors)),
+                           "tensor '%s' occurs twice",
+                           dpi_gguf_printable(twice->name, strlen(twice->name)).text);
     return DPI_STATUS_OK;
 }
 

@@ -33,7 +33,21 @@ struct dpi_gguf {
     const dpi_gguf_tensor **by_name; /* [n_tensors], sorted by name */
     char *names;
     uint64_t directory_start; /* offset of the first tensor's entry */
+
+    /* The other parts of a split model, whose tensors are among those above. */
+    dpi_gguf **parts; /* [n_parts] */
+    uint64_t n_parts;
 };
+
+/* Opens and checks one file, whether or not it is a part of a split model. */
+dpi_status dpi_gguf_open_one(const char *path, bool use_mmap, dpi_gguf **gguf, dpi_error *err);
+
+/* Brings in the other parts if *gguf is the first part of a split model; refuses any other part.
+ * `path` leads to *gguf; NULL: it is a buffer, which cannot have others beside it. */
+dpi_status dpi_gguf_join(dpi_gguf *gguf, const char *path, bool use_mmap, dpi_error *err);
+
+/* Fills by_name: the tensors sorted by name. The second of two with the same name, or NULL. */
+const dpi_gguf_tensor *dpi_gguf_sort_names(dpi_gguf *gguf);
 
 /* Checks the image [base, size] and fills in the rest; what it allocated stays with *gguf, also on
  * failure. Errors: FORMAT, UNSUPPORTED, ARG (alignment of the image), MEMORY. */

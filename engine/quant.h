@@ -5,13 +5,26 @@
 
 #include <stdint.h>
 
-/* GGML type ids. Only those in the table of quant.c can be loaded; the others are here for
- * messages that name them. */
+/* GGML type ids of the types in the table of quant.c, which can be loaded. */
 enum {
     DPI_TYPE_F32 = 0,
     DPI_TYPE_F16 = 1,
+    DPI_TYPE_Q4_0 = 2,
+    DPI_TYPE_Q4_1 = 3,
+    DPI_TYPE_Q5_0 = 6,
+    DPI_TYPE_Q5_1 = 7,
     DPI_TYPE_Q8_0 = 8,
+    DPI_TYPE_Q2_K = 10,
+    DPI_TYPE_Q3_K = 11,
+    DPI_TYPE_Q4_K = 12,
+    DPI_TYPE_Q5_K = 13,
+    DPI_TYPE_Q6_K = 14,
+    DPI_TYPE_IQ4_NL = 20,
+    DPI_TYPE_IQ4_XS = 23,
+    DPI_TYPE_BF16 = 30,
 };
+
+enum { DPI_MAX_BLOCK = 256 }; /* weights in the largest block of any type */
 
 typedef struct dpi_type {
     uint32_t id;      /* GGML type id */
@@ -20,8 +33,13 @@ typedef struct dpi_type {
     int32_t block_bytes;
     /* n weights (a multiple of block) from `src` (any alignment) to f32, exactly. */
     void (*dequantize)(const void *src, float *dst, int64_t n);
+    /* The other way, as closely as the type allows; finite values of at most 65504 in magnitude.
+     * NULL if the type can only be read. */
+    void (*quantize)(const float *src, void *dst, int64_t n);
 } dpi_type;
 
+/* The types in the order of the table; NULL beyond its end. */
+const dpi_type *dpi_type_at(int32_t index);
 /* NULL if the type cannot be loaded. */
 const dpi_type *dpi_type_find(uint32_t id);
 /* The name of any GGML type id, loadable or not; NULL if there is no such id. */

@@ -116,6 +116,75 @@ static void test_golden_Q8_0(void **state) {
     (void)state;
     check_golden("tiny-gqa-Q8_0", 1e-8, 1);
 }
+static void test_golden_BF16(void **state) {
+    (void)state;
+    check_golden("tiny-gqa-BF16", 1e-8, 1);
+}
+static void test_golden_Q4_0(void **state) {
+    (void)state;
+    check_golden("tiny-gqa-Q4_0", 1e-8, 1);
+}
+static void test_golden_Q4_1(void **state) {
+    (void)state;
+    check_golden("tiny-gqa-Q4_1", 1e-8, 1);
+}
+static void test_golden_Q5_0(void **state) {
+    (void)state;
+    check_golden("tiny-gqa-Q5_0", 1e-8, 1);
+}
+static void test_golden_Q5_1(void **state) {
+    (void)state;
+    check_golden("tiny-gqa-Q5_1", 1e-8, 1);
+}
+static void test_golden_IQ4_NL(void **state) {
+    (void)state;
+    check_golden("tiny-gqa-IQ4_NL", 1e-8, 1);
+}
+static void test_golden_Q2_K(void **state) {
+    (void)state;
+    check_golden("tiny-gqa-Q2_K", 1e-8, 1);
+}
+static void test_golden_Q3_K_S(void **state) {
+    (void)state;
+    check_golden("tiny-gqa-Q3_K_S", 1e-8, 1);
+}
+static void test_golden_Q4_K_S(void **state) {
+    (void)state;
+    check_golden("tiny-gqa-Q4_K_S", 1e-8, 1);
+}
+static void test_golden_Q5_K_S(void **state) {
+    (void)state;
+    check_golden("tiny-gqa-Q5_K_S", 1e-8, 1);
+}
+static void test_golden_Q6_K(void **state) {
+    (void)state;
+    check_golden("tiny-gqa-Q6_K", 1e-8, 1);
+}
+static void test_golden_IQ4_XS(void **state) {
+    (void)state;
+    check_golden("tiny-gqa-IQ4_XS", 1e-8, 1);
+}
+
+/* The usual mixture: there is no exact file, but data/README.md says how far llama.cpp is from the
+ * exact logits of its K-quants, which is then how far it may be from ours. */
+static void test_golden_Q4_K_M(void **state) {
+    (void)state;
+    require_data("golden/tiny-gqa-Q4_K_M.llamacpp.f32");
+    int32_t tokens[64];
+    assert_int_equal(read_tokens(tokens, 64), 64);
+    size_t n_bytes;
+    float *peer = (float *)(void *)read_file(data_path("golden/tiny-gqa-Q4_K_M.llamacpp.f32"),
+                                             &n_bytes);
+    dpi_model *model = NULL;
+    dpi_error err;
+    assert_ok(dpi_model_open(data_path("models/tiny-gqa-Q4_K_M.gguf"), NULL, &model, &err), &err);
+    float *logits = run(model, tokens, 64, 64, 1, DPI_PREFILL_AUTO);
+    double error = nmse(peer, logits, n_bytes / sizeof *peer);
+    if (!(error <= 4.6e-4))
+        fail_msg("Q4_K_M: llama.cpp is at NMSE %.3g", error);
+    free(logits), free(peer);
+    dpi_model_close(model);
+}
 
 /* The prompt of the golden data, tokenized here. */
 static void test_golden_prompt(void **state) {
@@ -187,6 +256,8 @@ static void test_shapes(void **state) {
     check_shape(&s, 9);
     s = d, s.type = DPI_TYPE_F16, s.n_layer = 3;
     check_shape(&s, 10);
+    s = d, s.type = DPI_TYPE_Q4_K, s.n_embd = s.n_ff = 256, s.n_layer = 1;
+    check_shape(&s, 11);
 }
 
 /* ---- Text ------------------------------------------------------------------------------------ */
@@ -231,8 +302,22 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_golden_stories260K), cmocka_unit_test(test_golden_F32),
         cmocka_unit_test(test_golden_llama3),      cmocka_unit_test(test_golden_F16),
-        cmocka_unit_test(test_golden_Q8_0),        cmocka_unit_test(test_golden_prompt),
-        cmocka_unit_test(test_shapes),             cmocka_unit_test(test_greedy_story),
+        cmocka_unit_test(test_golden_Q8_0),
+        cmocka_unit_test(test_golden_BF16),
+        cmocka_unit_test(test_golden_Q4_0),
+        cmocka_unit_test(test_golden_Q4_1),
+        cmocka_unit_test(test_golden_Q5_0),
+        cmocka_unit_test(test_golden_Q5_1),
+        cmocka_unit_test(test_golden_IQ4_NL),
+        cmocka_unit_test(test_golden_Q2_K),
+        cmocka_unit_test(test_golden_Q3_K_S),
+        cmocka_unit_test(test_golden_Q4_K_S),
+        cmocka_unit_test(test_golden_Q5_K_S),
+        cmocka_unit_test(test_golden_Q6_K),
+        cmocka_unit_test(test_golden_IQ4_XS),
+        cmocka_unit_test(test_golden_Q4_K_M),
+        cmocka_unit_test(test_golden_prompt),      cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_greedy_story),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,7 +63,44 @@ static void add_vector(gguf_build *b, const char *name, int64_t n, double mean, 
     free(x);
 }
 
-/* Weights of variance about 1 / n_in, written as `type` without any quantiser: random blocks. */
+/* Where a block has its scale (and minimum), and the standard deviation of weights whose scale is
+ * 1, whose minimum is `min` and whose other bytes are random. */
+static const struct block_form {
+    uint32_t type;
+    int scale_at, min_at; /* byte offsets of halves; min_at -1: none */
+    double deviation, min;
+} forms[] = {
+    {DPI_TYPE_Q8_0, 0, -1, 74, 0},      {DPI_TYPE_Q4_0, 0, -1, 4.6, 0},
+    {DPI_TYPE_Q4_1, 0, 2, 4.6, -7.5},   {DPI_TYPE_Q5_0, 0, -1, 9.2, 0},
+    {DPI_TYPE_Q5_1, 0, 2, 9.2, -15.5},  {DPI_TYPE_IQ4_NL, 0, -1, 71, 0},
+    {DPI_TYPE_Q2_K, 80, 82, 14, 1.5},   {DPI_TYPE_Q3_K, 108, -1, 43, 0},
+    {DPI_TYPE_Q4_K, 0, 2, 257, 7.5},    {DPI_TYPE_Q5_K, 0, 2, 530, 15.5},
+    {DPI_TYPE_Q6_K, 208, -1, 1365, 0},  {DPI_TYPE_IQ4_XS, 0, -1, 1310, 0},
+};
+
+static void put_half(unsigned char *p, double value) {
+    uint16_t half = dpi_f32_to_f16((float)value);
+    memcpy(p, &half, 2);
+}
+
+/* n weights of a type with blocks: random bytes and finite scales, without any quantiser. */
+static void fill_blocks(unsigned char *data, uint32_t type, int64_t n, double deviation,
+                        uint64_t *seed) {
+    const dpi_type *t = dpi_type_find(type);
+    const struct block_form *form = forms;
+    while (form->type != type)
+        assert_true(++form < forms + sizeof forms / sizeof forms[0]);
+    for (int64_t i = 0; i < n / t->block; i++, data += t->block_bytes) {
+        double scale = deviation / form->deviation * (0.5 + random_uniform(seed));
+        for (int j = 0; j < t->block_bytes; j++)
+            data[j] = (unsigned char)random_u64(seed);
+        put_half(data + form->scale_at, scale);
+        if (form->min_at >= 0)
+            put_half(data + form->min_at, scale * form->min);
+    }
+}
+
+/* Weights of variance about 1 / n_in. */
 static void add_matrix(gguf_build *b, const char *name, uint32_t type, int64_t n_out, int64_t n_in,
                        uint64_t *seed) {
     int64_t n = n_out * n_in, shape[2] = {n_in, n_out};
@@ -71,20 +108,19 @@ static void add_matrix(gguf_build *b, const char *name, uint32_t type, int64_t n
     unsigned char *data = malloc(n_bytes);
     assert_non_null(data);
     double deviation = 1.0 / sqrt((double)n_in);
-    for (int64_t i = 0; type == DPI_TYPE_F32 && i < n; i++) {
-        float v = (float)(deviation * random_normal(seed));
-        memcpy(data + 4 * i, &v, 4);
-    }
-    for (int64_t i = 0; type == DPI_TYPE_F16 && i < n; i++) {
-        uint16_t v = dpi_f32_to_f16((float)(deviation * random_normal(seed)));
-        memcpy(data + 2 * i, &v, 2);
-    }
-    for (int64_t i = 0; type == DPI_TYPE_Q8_0 && i < n / 32; i++) {
-        uint16_t scale = dpi_f32_to_f16((float)(deviation / 73 * (0.5 + random_uniform(seed))));
-        memcpy(data + 34 * i, &scale, 2);
-        for (int j = 0; j < 32; j++)
-            data[34 * i + 2 + j] = (unsigned char)random_u64(seed);
-    }
+    if (dpi_type_find(type)->block > 1)
+        fill_blocks(data, type, n, deviation, seed);
+    else
+        for (int64_t i = 0; i < n; i++) {
+            float v = (float)(deviation * random_normal(seed));
+            unsigned char *p = data + i * dpi_type_find(type)->block_bytes;
+            if (type == DPI_TYPE_F32)
+                memcpy(p, &v, 4);
+            else if (type == DPI_TYPE_F16)
+                put_half(p, (double)v);
+            else /* BF16: the upper half, cut off */
+                memcpy(p, (unsigned char *)&v + 2, 2);
+        }
     build_tensor(b, name, type, 2, shape, data, n_bytes);
     free(data);
 }

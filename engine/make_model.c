@@ -1,0 +1,279 @@
+/* make_model.c - writes a model of a given shape with random weights.
+ *
+ * A matrix is put together from a pool of random pieces that have been quantised once, drawn anew
+ * for every place: as fast as the disk, for every type. Weights are near normal with deviation
+ * 1 / sqrt(n_in), so that a product keeps the size of its input; the output head has three times
+ * that, which makes logits of deviation 3. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "convert.h"
+#include "make_vocab.h"
+#include "mem.h"
+#include "status.h"
+
+static const struct {
+    const char *name;
+    dpi_model_shape shape;
+} shapes[] = {
+    /* n_layer, n_embd, n_ff, n_head, n_kv_head, n_vocab, n_ctx_train, tied, rope base */
+    {"tinyllama-1.1b", {0, 22, 2048, 5632, 32, 4, 32000, 2048, 0, 10000}},
+    {"llama-3.2-1b", {0, 16, 2048, 8192, 32, 8, 128256, 131072, 1, 500000}},
+    {"llama-3-8b", {0, 32, 4096, 14336, 32, 8, 128256, 8192, 0, 500000}},
+};
+
+enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
+
+static dpi_status check_struct(const dpi_model_shape *shape, dpi_error *err) {
+    if (!shape || shape->struct_size != sizeof *shape)
+        return dpi_fail(err, DPI_STATUS_ARG, "dpi_model_shape.struct_size is %zu, must be %zu",
+                        shape ? shape->struct_size : 0, sizeof *shape);
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_model_shape_find(const char *name, dpi_model_shape *shape, dpi_error *err) {
+    char names[96] = "";
+    DPI_TRY(check_struct(shape, err));
+    for (int i = 0; i < N_SHAPES; i++) {
+        if (name && strcmp(shapes[i].name, name) == 0) {
+            *shape = shapes[i].shape;
+            shape->struct_size = sizeof *shape;
+            return DPI_STATUS_OK;
+        }
+        size_t n = strlen(names);
+        snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "", shapes[i].name);
+    }
+    return dpi_fail(err, DPI_STATUS_ARG, "shape '%.32s' is unknown, must be one of %s",
+                    name ? name : "", names);
+}
+
+static dpi_status check_range(const char *name, int64_t value, int64_t min, int64_t max,
+                              dpi_error *err) {
+    if (value < min || value > max)
+        return dpi_fail(err, DPI_STATUS_ARG, "%s is %lld, must be %lld..%lld", name,
+                        (long long)value, (long long)min, (long long)max);
+    return DPI_STATUS_OK;
+}
+
+static dpi_status check_shape(const dpi_model_shape *s, dpi_error *err) {
+    DPI_TRY(check_struct(s, err));
+    DPI_TRY(check_range("n_layer", s->n_layer, 1, 4096, err));
+    DPI_TRY(check_range("n_embd", s->n_embd, 2, 1 << 16, err));
+    DPI_TRY(check_range("n_ff", s->n_ff, 1, 1 << 18, err));
+    DPI_TRY(check_range("n_head", s->n_head, 1, 4096, err));
+    DPI_TRY(check_range("n_kv_head", s->n_kv_head, 1, s->n_head, err));
+    DPI_TRY(check_range("n_vocab", s->n_vocab, DPI_SYNTHETIC_MIN, DPI_SYNTHETIC_MAX, err));
+    DPI_TRY(check_range("n_ctx_train", s->n_ctx_train, 1, 1 << 24, err));
+    DPI_TRY(check_range("tied_output", s->tied_output, 0, 1, err));
+    if (!(s->rope_freq_base >= 1 && s->rope_freq_base <= 1e12f))
+        return dpi_fail(err, DPI_STATUS_ARG, "rope_freq_base is %g, must be 1..1e12",
+                        (double)s->rope_freq_base);
+    if (s->n_embd % s->n_head || s->n_embd / s->n_head % 2)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "n_embd is %d, must be an even multiple of n_head, which is %d",
+                        (int)s->n_embd, (int)s->n_head);
+    if (s->n_head % s->n_kv_head)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "n_head is %d, not a multiple of n_kv_head, which is %d", (int)s->n_head,
+                        (int)s->n_kv_head);
+    return DPI_STATUS_OK;
+}
+
+/* ---- Randomness: the same on every machine --------------------------------------------------- */
+
+/* splitmix64 */
+static uint64_t next_random(uint64_t *state) {
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+/* Near normal, deviation 1: the sum of four uniform integers, so exact arithmetic. */
+static float random_weight(uint64_t *state) {
+    uint64_t bits = next_random(state);
+    int64_t sum = (int64_t)((bits & 0xffff) + (bits >> 16 & 0xffff) + (bits >> 32 & 0xffff) +
+                            (bits >> 48)) - 2 * 0xffff;
+    return (float)sum * (1.7320508f / 65536);
+}
+
+/* ---- Tensors --------------------------------------------------------------------------------- */
+
+typedef struct plan {
+    char name[64];
+    const dpi_type *type;
+    int32_t n_dims;
+    int64_t n_in, n_rows;
+    float deviation, mean;
+} plan;
+
+/* Pieces of `weights` weights each, one after the other. */
+typedef struct pool {
+    int64_t weights;
+    uint64_t piece_bytes;
+    unsigned char *data;
+} pool;
+
+enum { N_PIECES = 256 };
+
+static dpi_status fill_pool(pool *p, const plan *t, uint64_t state, dpi_error *err) {
+    p->weights = DPI_MAX_BLOCK;
+    while (t->n_in % p->weights != 0)
+        p->weights /= 2; /* still a multiple of the type's block */
+    p->piece_bytes = dpi_type_row_bytes(t->type, p->weights);
+    p->data = dpi_calloc(N_PIECES, p->piece_bytes);
+    if (!p->data)
+        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for random weights");
+    for (int64_t i = 0; i < N_PIECES; i++) {
+        float x[DPI_MAX_BLOCK];
+        for (int64_t j = 0; j < p->weights; j++)
+            x[j] = t->mean + t->deviation * random_weight(&state);
+        t->type->quantize(x, p->data + (uint64_t)i * p->piece_bytes, p->weights);
+    }
+    return DPI_STATUS_OK;
+}
+
+/* n_bytes, a multiple of a piece: the whole rows that are written next. */
+static void fill_rows(const pool *p, uint64_t *state, unsigned char *out, uint64_t n_bytes) {
+    for (const unsigned char *end = out + n_bytes; out < end; out += p->piece_bytes)
+        memcpy(out, p->data + next_random(state) % N_PIECES * p->piece_bytes, p->piece_bytes);
+}
+
+static dpi_status write_tensor(dpi_conversion *c, const plan *t, uint64_t state, dpi_error *err) {
+    pool p = {0};
+    uint64_t row_bytes = dpi_type_row_bytes(t->type, t->n_in);
+    int64_t piece = dpi_piece_rows(t->n_in, t->n_rows);
+    unsigned char *out = dpi_calloc((size_t)piece, row_bytes);
+    dpi_status status = out ? fill_pool(&p, t, next_random(&state), err)
+                            : dpi_fail(err, DPI_STATUS_MEMORY, "no memory for rows of %s", t->name);
+    for (int64_t r = 0; r < t->n_rows && status == DPI_STATUS_OK; r += piece) {
+        int64_t n = t->n_rows - r < piece ? t->n_rows - r : piece;
+        fill_rows(&p, &state, out, (uint64_t)n * row_bytes);
+        status = dpi_conversion_put(c, out, (uint64_t)n * row_bytes, n * t->n_in, err);
+    }
+    free(p.data);
+    free(out);
+    return status;
+}
+
+/* ---- The model ------------------------------------------------------------------------------- */
+
+static void put_metadata(dpi_gguf_writer *w, const dpi_model_shape *s, int32_t n_vocab) {
+    char name[64];
+    snprintf(name, sizeof name, "random weights, %d layers of %d", (int)s->n_layer, (int)s->n_embd);
+    dpi_gguf_put_string(w, "general.architecture", "llama");
+    dpi_gguf_put_string(w, "general.name", name);
+    dpi_gguf_put_bool(w, "dpinfer.random_weights", true);
+    dpi_gguf_put_u32(w, "llama.block_count", (uint32_t)s->n_layer);
+    dpi_gguf_put_u32(w, "llama.context_length", (uint32_t)s->n_ctx_train);
+    dpi_gguf_put_u32(w, "llama.embedding_length", (uint32_t)s->n_embd);
+    dpi_gguf_put_u32(w, "llama.feed_forward_length", (uint32_t)s->n_ff);
+    dpi_gguf_put_u32(w, "llama.attention.head_count", (uint32_t)s->n_head);
+    dpi_gguf_put_u32(w, "llama.attention.head_count_kv", (uint32_t)s->n_kv_head);
+    dpi_gguf_put_u32(w, "llama.rope.dimension_count", (uint32_t)(s->n_embd / s->n_head));
+    dpi_gguf_put_u32(w, "llama.vocab_size", (uint32_t)n_vocab);
+    dpi_gguf_put_f32(w, "llama.rope.freq_base", s->rope_freq_base);
+    dpi_gguf_put_f32(w, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
+}
+
+/* The list of tensors being made. */
+typedef struct planner {
+    plan *plans;
+    int64_t n;
+    const dpi_recipe *recipe;
+    const dpi_model_shape *shape;
+} planner;
+
+/* n_rows = 0: a vector of norm weights. */
+static plan *add(planner *p, const char *name, int64_t n_in, int64_t n_rows) {
+    plan *t = &p->plans[p->n++];
+    snprintf(t->name, sizeof t->name, "%s", name);
+    const dpi_type *type = dpi_recipe_type(p->recipe, name, n_rows ? 2 : 1, n_in,
+                                           p->shape->n_layer, p->shape->tied_output);
+    t->n_dims = n_rows ? 2 : 1;
+    t->type = type ? type : dpi_type_find(DPI_TYPE_F32);
+    t->n_in = n_in;
+    t->n_rows = n_rows ? n_rows : 1;
+    t->mean = n_rows ? 0 : 1;
+    t->deviation = n_rows ? 1 / sqrtf((float)n_in) : 0.1f;
+    return t;
+}
+
+static void add_layer(planner *p, int32_t index) {
+    const dpi_model_shape *s = p->shape;
+    int64_t n_embd = s->n_embd, n_kv = (int64_t)s->n_embd / s->n_head * s->n_kv_head;
+    const struct {
+        const char *name;
+        int64_t n_in, n_rows;
+    } tensors[] = {
+        {"attn_norm", n_embd, 0},     {"attn_q", n_embd, n_embd},   {"attn_k", n_embd, n_kv},
+        {"attn_v", n_embd, n_kv},     {"attn_output", n_embd, n_embd},
+        {"ffn_norm", n_embd, 0},      {"ffn_gate", n_embd, s->n_ff}, {"ffn_up", n_embd, s->n_ff},
+        {"ffn_down", s->n_ff, n_embd},
+    };
+    char name[64];
+    for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++) {
+        snprintf(name, sizeof name, "blk.%d.%s.weight", (int)index, tensors[i].name);
+        add(p, name, tensors[i].n_in, tensors[i].n_rows);
+    }
+}
+
+static void add_tensors(planner *p, int32_t n_vocab) {
+    const dpi_model_shape *s = p->shape;
+    plan *head = add(p, "token_embd.weight", s->n_embd, n_vocab);
+    add(p, "output_norm.weight", s->n_embd, 0);
+    if (!s->tied_output)
+        head = add(p, "output.weight", s->n_embd, n_vocab);
+    head->deviation *= 3;
+    for (int32_t i = 0; i < s->n_layer; i++)
+        add_layer(p, i);
+}
+
+static dpi_status write_model(dpi_conversion *c, const planner *p, uint64_t seed, dpi_error *err) {
+    for (int64_t i = 0; i < p->n; i++) {
+        const plan *t = &p->plans[i];
+        int64_t shape[2] = {t->n_in, t->n_rows};
+        dpi_gguf_put_tensor(c->writer, t->name, t->type->id, t->n_dims, shape);
+        c->n_weights += t->n_in * t->n_rows;
+    }
+    for (int64_t i = 0; i < p->n; i++)
+        DPI_TRY(write_tensor(c, &p->plans[i], next_random(&seed), err));
+    return DPI_STATUS_OK;
+}
+
+static dpi_status make(dpi_conversion *c, const dpi_model_shape *shape, const char *vocab_path,
+                       uint64_t seed, dpi_error *err) {
+    enum { PER_LAYER = 9, OTHERS = 3 };
+    dpi_gguf *vocab = NULL;
+    int32_t n_vocab = shape->n_vocab;
+    if (vocab_path)
+        DPI_TRY(dpi_vocab_source_open(vocab_path, &vocab, &n_vocab, err));
+    put_metadata(c->writer, shape, n_vocab);
+    dpi_conversion_put_kind(c);
+    dpi_status status = DPI_STATUS_OK;
+    if (vocab)
+        dpi_vocab_source_put(c->writer, vocab);
+    else
+        status = dpi_synthetic_vocab_put(c->writer, n_vocab, err);
+    dpi_gguf_close(vocab);
+    planner p = {.recipe = c->recipe, .shape = shape};
+    p.plans = dpi_calloc((size_t)shape->n_layer * PER_LAYER + OTHERS, sizeof *p.plans);
+    if (status == DPI_STATUS_OK && !p.plans)
+        status = dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a list of tensors");
+    if (status == DPI_STATUS_OK) {
+        add_tensors(&p, n_vocab);
+        status = write_model(c, &p, seed, err);
+    }
+    free(p.plans);
+    return status;
+}
+
+dpi_status dpi_model_make(const dpi_model_shape *shape, const char *vocab_path, uint64_t seed,
+                          const char *out_path, const dpi_write_options *options, dpi_error *err) {
+    dpi_conversion c;
+    DPI_TRY(check_shape(shape, err));
+    DPI_TRY(dpi_conversion_begin(&c, options, out_path, err));
+    return dpi_conversion_end(&c, make(&c, shape, vocab_path, seed, err), err);
+}

@@ -1,0 +1,30 @@
+/* cmd_quantize.c - `dpinfer quantize`: a model with its weights in another type. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "write_model.h"
+
+static int quantize_main(const args *a) {
+    if (a->n_positional < 2)
+        return cli_fail(CLI_USAGE, "no OUT and TYPE given; see 'dpinfer quantize -h'");
+    if (access(a->model, R_OK) != 0)
+        return cli_fail(CLI_MODEL, "cannot read %s: %s", a->model, strerror(errno));
+    dpi_write_options options;
+    write_model_options(a, a->positional[1], &options);
+    dpi_error err;
+    dpi_status status = dpi_model_quantize(a->model, a->positional[0], &options, &err);
+    return write_model_finish(&options, status, &err);
+}
+
+const command command_quantize = {
+    .name = "quantize", .bit = CMD_QUANTIZE, .arguments = "IN OUT TYPE", .takes_model = 1,
+    .max_positional = 2, .run = quantize_main,
+    .summary = "write a model with weights of another type",
+    .details =
+        "TYPE is F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K or Q6_K for every matrix,\n"
+        "or a mixture, Q4_K_M or Q5_K_M, in which the output head and the most sensitive parts\n"
+        "are Q6_K. Norms and biases stay as they are. Start from the most precise file there is:\n"
+        "what one quantisation has lost, the next cannot bring back. OUT appears when it is whole.\n",
+};
