@@ -10,16 +10,17 @@ static void names_and_numbers_agree(void **state) {
     static const struct {
         const char *name;
         int32_t chat;
-    } list[] = {{"auto", 0}, {"none", 1}, {"zephyr", 2}, {"llama2", 3}, {"llama3", 4}, {"chatml", 5}};
+    } list[] = {{"auto", 0},   {"none", 1},   {"zephyr", 2}, {"llama2", 3},
+                {"llama3", 4}, {"chatml", 5}, {"mistral", 6}};
     dpi_error err = {0};
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 7; i++) {
         int32_t chat = -9;
         assert_ok(dpi_chat_parse(list[i].name, &chat, &err), &err);
         assert_int_equal(chat, list[i].chat);
         assert_string_equal(dpi_chat_name(chat), list[i].name);
     }
     assert_null(dpi_chat_name(DPI_CHAT_UNKNOWN));
-    assert_null(dpi_chat_name(6));
+    assert_null(dpi_chat_name(7));
     int32_t chat = -9;
     assert_error(dpi_chat_parse("Zephyr", &chat, &err), DPI_STATUS_ARG, &err, "\"Zephyr\" is unknown");
     assert_error(dpi_chat_parse("", &chat, &err), DPI_STATUS_ARG, &err, "must be auto, none");
@@ -62,15 +63,45 @@ static void recognises_templates(void **state) {
     assert_int_equal(recognised("{% set content = '<<SYS>>\\n' + system_message + '\\n<</SYS>>\\n\\n' "
                                 "%}{{ bos_token + '[INST] ' + content.strip() + ' [/INST]' }}"),
                      DPI_CHAT_LLAMA2);
-    /* Llama-3-Instruct */
+    assert_int_equal(recognised("{% if messages[0]['role'] == 'system' %}{% set loop_messages = "
+                                "messages[1:] %}{% set system_message = messages[0]['content'] %}"
+                                "{% endif %}{% if loop.index0 == 0 and system_message != false %}"
+                                "{% set content = '<<SYS>>\\n' + system_message + '\\n<</SYS>>\\n\\n' "
+                                "+ message['content'] %}{% endif %}{% if message['role'] == 'user' %}"
+                                "{{ bos_token + '[INST] ' + content.strip() + ' [/INST]' }}"),
+                     DPI_CHAT_LLAMA2);
+    /* Llama-3-Instruct, Llama-3.1 and 3.2-Instruct */
     assert_int_equal(recognised("{% set content = '<|start_header_id|>' + message['role'] + "
                                 "'<|end_header_id|>\n\n'+ message['content'] | trim + '<|eot_id|>' %}"),
                      DPI_CHAT_LLAMA3);
-    /* SmolLM2 and the many others of this form */
+    assert_int_equal(recognised("{{- bos_token }}\n{%- if custom_tools is defined %}\n"
+                                "{#- System message #}\n{{- \"<|start_header_id|>system"
+                                "<|end_header_id|>\\n\\n\" }}\n{{- \"Cutting Knowledge Date: "
+                                "December 2023\\n\" }}\n{{- \"Today Date: \" + date_string + "
+                                "\"\\n\\n\" }}\n{{- system_message }}\n{{- \"<|eot_id|>\" }}"),
+                     DPI_CHAT_LLAMA3);
+    /* SmolLM2, with its system message, and the many others of this form */
+    assert_int_equal(recognised("{% for message in messages %}{% if loop.first and messages[0]['role'] "
+                                "!= 'system' %}{{ '<|im_start|>system\nYou are a helpful AI assistant "
+                                "named SmolLM, trained by Hugging Face<|im_end|>\n' }}{% endif %}"
+                                "{{'<|im_start|>' + message['role'] + '\n' + message['content'] + "
+                                "'<|im_end|>' + '\n'}}{% endfor %}"), DPI_CHAT_CHATML);
     assert_int_equal(recognised("{{'<|im_start|>' + message['role'] + '\n' + message['content'] + "
                                 "'<|im_end|>' + '\n'}}"), DPI_CHAT_CHATML);
-    /* Mistral, Falcon 3, Phi 3, Phi 4, SmolVLM, Gemma: known to be something else */
-    assert_int_equal(recognised("{{ bos_token }}{{ '[INST] ' + message['content'] + ' [/INST]' }}"),
+    /* Mistral-7B-Instruct v0.1, v0.2 as first published, both in their later form, v0.3 */
+    assert_int_equal(recognised("{% if message['role'] == 'user' %}{{ '[INST] ' + message['content'] + "
+                                "' [/INST]' }}{% elif message['role'] == 'assistant' %}"
+                                "{{ message['content'] + eos_token + ' ' }}"), DPI_CHAT_MISTRAL);
+    assert_int_equal(recognised("{{ bos_token }}{% for message in messages %}{{ '[INST] ' + "
+                                "message['content'] + ' [/INST]' }}{{ message['content'] + "
+                                "eos_token}}"), DPI_CHAT_MISTRAL);
+    assert_int_equal(recognised("{{- ' [INST] ' + system_message + '\\n\\n' + message['content'] + "
+                                "' [/INST]' }}"), DPI_CHAT_MISTRAL);
+    assert_int_equal(recognised("{{- \"[AVAILABLE_TOOLS] [\" }}{{- \"[INST] \" + message[\"content\"] "
+                                "+ \"[/INST]\" }}"), DPI_CHAT_MISTRAL);
+    /* Mistral's later ones, Falcon 3, Phi 3, Phi 4, SmolVLM, Gemma: known to be something else */
+    assert_int_equal(recognised("{{- '[SYSTEM_PROMPT] ' + system_message + '[/SYSTEM_PROMPT]' }}"
+                                "{{- '[INST] ' + message['content'] + '[/INST]' }}"),
                      DPI_CHAT_UNKNOWN);
     assert_int_equal(recognised("{{ '<|user|>\n' + message['content'] + '\n' }}{% else %}"
                                 "{{ '<|assistant|>\n' + message['content'] + eos_token + '\n' }}"),
@@ -131,6 +162,20 @@ static void renders_llama2(void **state) {
                   829, 14816, 29903, 6778, 13, 13, 10994, 518, 29914, 25580, 29962);
     assert_prompt(vocab, DPI_CHAT_LLAMA2, NULL, " \tHello\n", 1, 518, 25580, 29962, 15043, 518, 29914,
                   25580, 29962);
+    dpi_vocab_free(vocab);
+}
+
+/* <|begin_of_text|> 128000, <|start_header_id|> 128006, <|end_header_id|> 128007, <|eot_id|> 128009;
+ * user 882, system 9125, assistant 78191, a blank line 271: as in the model card of Llama 3. */
+static void renders_llama3_for_llama3(void **state) {
+    (void)state;
+    dpi_vocab *vocab = load_file("tokenizer/vocab-llama3-bpe.gguf");
+    assert_prompt(vocab, DPI_CHAT_LLAMA3, "You are a helpful assistant", "Hello", 128000, 128006, 9125,
+                  128007, 271, 2675, 527, 264, 11190, 18328, 128009, 128006, 882, 128007, 271, 9906,
+                  128009, 128006, 78191, 128007, 271);
+    assert_prompt(vocab, DPI_CHAT_LLAMA3, NULL, " Hello\n", 128000, 128006, 882, 128007, 271, 9906,
+                  128009, 128006, 78191, 128007, 271);
+    assert_prompt(vocab, DPI_CHAT_NONE, NULL, "Hello", 128000, 9906);
     dpi_vocab_free(vocab);
 }
 
@@ -206,6 +251,35 @@ static void renders_chatml(void **state) {
     dpi_vocab_free(vocab);
 }
 
+/* SmolLM2: byte-level, no BOS, and no system message but the caller's. */
+static void renders_chatml_without_bos(void **state) {
+    (void)state;
+    static pieces s;
+    gguf_build b;
+    dpi_vocab *vocab = NULL;
+    dpi_error err = {0};
+    begin_bpe(&s);
+    add(&s, "<|endoftext|>", 0, CONTROL); /* 256 */
+    add(&s, "<|im_start|>", 0, CONTROL);  /* 257 */
+    add(&s, "<|im_end|>", 0, CONTROL);    /* 258 */
+    build_begin(&b);
+    build_bpe(&b, &s, "smollm", NULL, 0);
+    build_u32(&b, "tokenizer.ggml.bos_token_id", 257);
+    build_u32(&b, "tokenizer.ggml.eos_token_id", 258);
+    build_u32(&b, "tokenizer.ggml.unknown_token_id", 256);
+    build_string(&b, "tokenizer.chat_template", "{{ '<|im_start|>system\nYou are a helpful AI "
+                                                "assistant named SmolLM'}}");
+    assert_ok(load_image(&b, &vocab, &err), &err);
+    assert_prompt(vocab, DPI_CHAT_AUTO, NULL, "Hi", 257, 'u', 's', 'e', 'r', '\n', 'H', 'i', 258, '\n',
+                  257, 'a', 's', 's', 'i', 's', 't', 'a', 'n', 't', '\n');
+    assert_prompt(vocab, DPI_CHAT_AUTO, "A", "", 257, 's', 'y', 's', 't', 'e', 'm', '\n', 'A', 258,
+                  '\n', 257, 'u', 's', 'e', 'r', '\n', 258, '\n', 257, 'a', 's', 's', 'i', 's', 't',
+                  'a', 'n', 't', '\n');
+    for (int32_t id = 256; id < 259; id++)
+        assert_int_equal(dpi_vocab_is_eog(vocab, id), id != 257);
+    dpi_vocab_free(vocab);
+}
+
 static void renders_llama3(void **state) {
     (void)state;
     static const char *const specials[] = {"<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>"};
@@ -233,6 +307,42 @@ static void renders_llama3(void **state) {
         check_prompt(vocab, with_system ? DPI_CHAT_LLAMA3 : DPI_CHAT_AUTO,
                      with_system ? "\nBe brief. " : "", "  Hi <|eot_id|>\n", e.ids, e.n);
     }
+    dpi_vocab_free(vocab);
+}
+
+/* v0.1 and v0.2: <s>[INST] Hi [/INST], in words. */
+static void renders_mistral_in_words(void **state) {
+    (void)state;
+    dpi_vocab *vocab = load_bytes(NULL, 0, "{{ '[INST] ' + message['content'] + ' [/INST]' }}");
+    expected e = {.n = 0};
+    special(&e, 1);
+    plain(&e, "[INST] Hi </s>! [/INST]");
+    check_prompt(vocab, DPI_CHAT_AUTO, NULL, "Hi </s>!", e.ids, e.n);
+    e.n = 0;
+    special(&e, 1);
+    plain(&e, "[INST] Be brief.\n\nHi [/INST]");
+    check_prompt(vocab, DPI_CHAT_MISTRAL, "Be brief.", "Hi", e.ids, e.n);
+    dpi_vocab_free(vocab);
+}
+
+/* v0.3: <s> [INST] "▁Hi" [/INST], where both markers are tokens and only SPM's space comes between. */
+static void renders_mistral_in_tokens(void **state) {
+    (void)state;
+    static const char *const specials[] = {"[INST]", "<unused>", "[/INST]"};
+    enum { BEGIN = SPACE + 1, END = SPACE + 3 };
+    dpi_vocab *vocab = load_bytes(specials, 3, "{{ '[INST] ' + message['content'] + '[/INST]' }}");
+    expected e = {.n = 0};
+    special(&e, 1);
+    special(&e, BEGIN);
+    plain(&e, "Hi [/INST]!");
+    special(&e, END);
+    check_prompt(vocab, DPI_CHAT_AUTO, NULL, "Hi [/INST]!", e.ids, e.n);
+    e.n = 0;
+    special(&e, 1);
+    special(&e, BEGIN);
+    plain(&e, "Be brief.\n\nHi");
+    special(&e, END);
+    check_prompt(vocab, DPI_CHAT_MISTRAL, "Be brief.", "Hi", e.ids, e.n);
     dpi_vocab_free(vocab);
 }
 
@@ -268,7 +378,7 @@ static void refuses_what_it_cannot_render(void **state) {
                  DPI_STATUS_UNSUPPORTED, &err, "no token <|im_end|>, which the chat template chatml");
     assert_error(dpi_vocab_encode_prompt(vocab, DPI_CHAT_LLAMA3, NULL, 0, "a", 1, ids, 64, &n, &err),
                  DPI_STATUS_UNSUPPORTED, &err, "<|start_header_id|>");
-    static const int32_t bad[] = {DPI_CHAT_UNKNOWN, 6, 1000};
+    static const int32_t bad[] = {DPI_CHAT_UNKNOWN, 7, 1000};
     for (int i = 0; i < 3; i++)
         assert_error(dpi_vocab_encode_prompt(vocab, bad[i], NULL, 0, "a", 1, ids, 64, &n, &err),
                      DPI_STATUS_ARG, &err, "must be a dpi_chat");
@@ -290,9 +400,13 @@ int main(void) {
         cmocka_unit_test(recognises_templates),
         cmocka_unit_test(renders_zephyr_for_tinyllama),
         cmocka_unit_test(renders_llama2),
+        cmocka_unit_test(renders_llama3_for_llama3),
         cmocka_unit_test(renders_plain_text),
         cmocka_unit_test(renders_chatml),
         cmocka_unit_test(renders_llama3),
+        cmocka_unit_test(renders_mistral_in_words),
+        cmocka_unit_test(renders_mistral_in_tokens),
+        cmocka_unit_test(renders_chatml_without_bos),
         cmocka_unit_test(renders_zephyr_with_marker_tokens),
         cmocka_unit_test(refuses_what_it_cannot_render),
     };

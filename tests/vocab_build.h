@@ -1,10 +1,14 @@
-/* vocab_build.h - small SPM vocabularies for tests: pieces with score and type, written as a GGUF
- * image and read back; encoding and decoding in one call.
+/* vocab_build.h - small vocabularies for tests: pieces with score and type, written as a GGUF image
+ * and read back; encoding and decoding in one call; golden files of token ids.
  *
  *     static pieces s;
  *     begin_pieces(&s, true);                 <unk> <s> </s> and the 256 byte tokens
  *     add(&s, MARK "a", -1, NORMAL);          id FIRST_EXTRA
  *     dpi_vocab *vocab = load_pieces(&s);
+ *
+ *     begin_bpe(&s);                          byte b is token b
+ *     add(&s, "ab", 0, NORMAL);               id FIRST_BPE
+ *     vocab = load_bpe(&s, "gpt-2", (const char *[]){"a b"}, 1);
  */
 #ifndef DPI_VOCAB_BUILD_H
 #define DPI_VOCAB_BUILD_H
@@ -25,7 +29,7 @@ typedef struct piece {
     int32_t type;
 } piece;
 
-enum { MAX_PIECES = 512, FIRST_BYTE = 3, FIRST_EXTRA = 259 };
+enum { MAX_PIECES = 512, FIRST_BYTE = 3, FIRST_EXTRA = 259, FIRST_BPE = 256 };
 
 typedef struct pieces {
     piece p[MAX_PIECES];
@@ -66,6 +70,58 @@ static inline void build_pieces(gguf_build *b, const pieces *s) {
     build_array(b, "tokenizer.ggml.token_type", DPI_GGUF_I32, types, n, sizeof types[0]);
 }
 
+/* ---- Byte-level BPE -------------------------------------------------------------------------- */
+
+/* Bytes as GPT-2 writes them in tokens: itself if it is a printable character of Latin-1, else the
+ * next of U+0100, U+0101, ... NUL-terminated; the caller's buffer holds 2 * n_bytes + 1. */
+static inline char *bpe_text(const char *bytes, size_t n_bytes, char *out) {
+    uint32_t chars[256], next = 256;
+    for (uint32_t b = 0; b < 256; b++) {
+        bool printable = (b >= '!' && b <= '~') || (b >= 0xa1 && b <= 0xac) || b >= 0xae;
+        chars[b] = printable ? b : next++;
+    }
+    char *p = out;
+    for (size_t i = 0; i < n_bytes; i++) {
+        uint32_t c = chars[(unsigned char)bytes[i]];
+        if (c >= 0x80) {
+            *p++ = (char)(0xc0 | c >> 6);
+            *p++ = (char)(0x80 | (c & 0x3f));
+        } else {
+            *p++ = (char)c;
+        }
+    }
+    *p = '\0';
+    return out;
+}
+
+/* The tokens of the 256 bytes; what is added next has id FIRST_BPE. */
+static inline void begin_bpe(pieces *s) {
+    s->n = 0;
+    for (int i = 0; i < 256; i++) {
+        char byte = (char)i;
+        add(s, bpe_text(&byte, 1, s->bytes[i]), 0, NORMAL);
+    }
+}
+
+/* pre: NULL for none. */
+static inline void build_bpe(gguf_build *b, const pieces *s, const char *pre,
+                             const char *const *merges, size_t n_merges) {
+    const char *texts[MAX_PIECES];
+    int32_t types[MAX_PIECES];
+    for (int32_t i = 0; i < s->n; i++) {
+        texts[i] = s->p[i].text;
+        types[i] = s->p[i].type;
+    }
+    build_string(b, "tokenizer.ggml.model", "gpt2");
+    if (pre)
+        build_string(b, "tokenizer.ggml.pre", pre);
+    build_strings(b, "tokenizer.ggml.tokens", texts, (size_t)s->n);
+    build_array(b, "tokenizer.ggml.token_type", DPI_GGUF_I32, types, (size_t)s->n, sizeof types[0]);
+    build_strings(b, "tokenizer.ggml.merges", merges, n_merges);
+}
+
+/* ---- Loading --------------------------------------------------------------------------------- */
+
 /* Reads a vocabulary from an image; the image is gone afterwards. */
 static inline dpi_status load_image(gguf_build *b, dpi_vocab **vocab, dpi_error *err) {
     build_end(b);
@@ -83,6 +139,17 @@ static inline dpi_vocab *load_pieces(const pieces *s) {
     dpi_error err = {0};
     build_begin(&b);
     build_pieces(&b, s);
+    assert_ok(load_image(&b, &vocab, &err), &err);
+    return vocab;
+}
+
+static inline dpi_vocab *load_bpe(const pieces *s, const char *pre, const char *const *merges,
+                                  size_t n_merges) {
+    gguf_build b;
+    dpi_vocab *vocab = NULL;
+    dpi_error err = {0};
+    build_begin(&b);
+    build_bpe(&b, s, pre, merges, n_merges);
     assert_ok(load_image(&b, &vocab, &err), &err);
     return vocab;
 }
@@ -183,5 +250,63 @@ static inline void check_round_trip(const dpi_vocab *vocab, const char *text, si
     free(back);
     free(ids);
 }
+
+/* ---- Golden files ---------------------------------------------------------------------------- */
+
+/* The ids of one line; returns the start of the next. */
+static inline char *parse_line(char *line, int32_t *ids, size_t capacity, size_t *n) {
+    *n = 0;
+    while (*line && *line != '\n') {
+        char *end;
+        long id = strtol(line, &end, 10);
+        if (end == line) {
+            line++;
+            continue;
+        }
+        assert_true(*n < capacity);
+        ids[(*n)++] = (int32_t)id;
+        line = end;
+        while (*line == ' ')
+            line++;
+    }
+    return *line ? line + 1 : line;
+}
+
+/* Every string of `strings`, each followed by `separator`, has the ids of its line in `tokens`, and
+ * comes back from them. n_separator: bytes of the separator, which may be NUL. */
+static inline void check_golden(const char *vocab_file, const char *strings, const char *separator,
+                                size_t n_separator, const char *tokens, int n_wanted) {
+    dpi_vocab *vocab = load_file(vocab_file);
+    require_data(strings);
+    size_t n_text, n_lines_bytes;
+    char *text = read_file(data_path(strings), &n_text);
+    char *lines = read_file(data_path(tokens), &n_lines_bytes);
+    char *begin = text, *line = lines;
+    int32_t wanted[4096];
+    int n_strings = 0;
+    while (begin < text + n_text) {
+        char *end = begin;
+        while (end + n_separator <= text + n_text && memcmp(end, separator, n_separator) != 0)
+            end++;
+        if (end + n_separator > text + n_text)
+            break;
+        size_t n;
+        line = parse_line(line, wanted, 4096, &n);
+        check_ids(vocab, begin, (size_t)(end - begin), wanted, n);
+        check_round_trip(vocab, begin, (size_t)(end - begin));
+        n_strings++;
+        begin = end + n_separator;
+    }
+    assert_int_equal(n_strings, n_wanted); /* every separator in the file */
+    assert_int_equal(*line, '\0');
+    free(text);
+    free(lines);
+    dpi_vocab_free(vocab);
+}
+
+#define check_golden_strings(vocab, strings, tokens)                                        \
+    check_golden(vocab, strings, "\n__ggml_vocab_test__\n", 21, tokens, 46)
+#define check_random_strings(vocab, tokens)                                                 \
+    check_golden(vocab, "tokenizer/random.strings", "", 1, tokens, 600)
 
 #endif

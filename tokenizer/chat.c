@@ -1,7 +1,9 @@
 /* chat.c - chat formats: which one a model file asks for, and fixed renderers for each. A
  * template in a file is looked at, never run (CVE-2024-34359).
  * Source: the chat templates published with TinyLlama-1.1B-Chat and Zephyr, Llama-2-chat,
- * Llama-3-Instruct, and ChatML. */
+ * Llama-3-Instruct and its successors, SmolLM2-Instruct (ChatML), Mistral-7B-Instruct v0.1 to v0.3.
+ * What a template adds of its own is left out: SmolLM2's system message and the dates of Llama 3.1
+ * are there only if the caller gives them as a system message. */
 #define _GNU_SOURCE /* memmem */
 #include <string.h>
 
@@ -17,6 +19,7 @@ static const struct {
 } names[] = {
     {DPI_CHAT_AUTO, "auto"},     {DPI_CHAT_NONE, "none"},     {DPI_CHAT_ZEPHYR, "zephyr"},
     {DPI_CHAT_LLAMA2, "llama2"}, {DPI_CHAT_LLAMA3, "llama3"}, {DPI_CHAT_CHATML, "chatml"},
+    {DPI_CHAT_MISTRAL, "mistral"},
 };
 enum { N_NAMES = sizeof names / sizeof names[0] };
 
@@ -30,7 +33,7 @@ dpi_status dpi_chat_parse(const char *name, int32_t *chat, dpi_error *err) {
         }
     return dpi_fail(err, DPI_STATUS_ARG,
                     "chat template \"%.32s\" is unknown, must be auto, none, zephyr, llama2, "
-                    "llama3 or chatml",
+                    "llama3, chatml or mistral",
                     name);
 }
 
@@ -71,8 +74,10 @@ int32_t dpi_chat_recognise(const char *text, size_t n_bytes) {
         return DPI_CHAT_CHATML;
     if (contains(text, n_bytes, "<|start_header_id|>"))
         return DPI_CHAT_LLAMA3;
-    if (contains(text, n_bytes, "[INST]")) /* without <<SYS>> it is one of Mistral's */
-        return contains(text, n_bytes, "<<SYS>>") ? DPI_CHAT_LLAMA2 : DPI_CHAT_UNKNOWN;
+    if (contains(text, n_bytes, "[SYSTEM_PROMPT]")) /* Mistral's from 2024-11 on */
+        return DPI_CHAT_UNKNOWN;
+    if (contains(text, n_bytes, "[INST]"))
+        return contains(text, n_bytes, "<<SYS>>") ? DPI_CHAT_LLAMA2 : DPI_CHAT_MISTRAL;
     return user_turn_ends_with_eos(text, n_bytes) ? DPI_CHAT_ZEPHYR : DPI_CHAT_UNKNOWN;
 }
 
@@ -191,6 +196,25 @@ static void render_llama2(prompt *p, const message *m) {
     add_literal(p, " [/INST]");
 }
 
+/* [INST] is plain text in v0.1 and v0.2, with spaces inside, and a token in v0.3, where the only
+ * space is the one that SPM puts in front of the user's words. System messages join those. */
+static void render_mistral(prompt *p, const message *m) {
+    bool tokens = find_special(p->vocab, "[INST]") >= 0;
+    if (tokens)
+        add_special(p, "[INST]");
+    else
+        add_literal(p, "[INST] ");
+    if (m->n_system > 0) {
+        add_text(p, m->system, m->n_system);
+        add_literal(p, "\n\n");
+    }
+    add_text(p, m->user, m->n_user);
+    if (tokens)
+        add_special(p, "[/INST]");
+    else
+        add_literal(p, " [/INST]");
+}
+
 static void llama3_header(prompt *p, const char *role) {
     add_special(p, "<|start_header_id|>");
     add_literal(p, role);
@@ -285,8 +309,11 @@ static dpi_status render(prompt *p, int32_t chat, const message *m, dpi_error *e
     case DPI_CHAT_CHATML:
         render_chatml(p, m);
         break;
+    case DPI_CHAT_MISTRAL:
+        render_mistral(p, m);
+        break;
     default:
-        return dpi_fail(err, DPI_STATUS_ARG, "chat is %d, must be a dpi_chat, 0..5", (int)chat);
+        return dpi_fail(err, DPI_STATUS_ARG, "chat is %d, must be a dpi_chat, 0..6", (int)chat);
     }
     if (p->missing)
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,

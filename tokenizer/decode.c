@@ -84,6 +84,15 @@ static void take_text(dpi_decoder *d, const dpi_token *t) {
         take(d, (unsigned char)t->text[i]);
 }
 
+static void take_plain(dpi_decoder *d, const dpi_token *t) {
+    if (!d->vocab->kind->byte_level) {
+        take_text(d, t);
+        return;
+    }
+    for (size_t i = 0, used; i < t->n_bytes; i += used)
+        take(d, dpi_bpe_next_byte(t->text + i, t->n_bytes - i, &used));
+}
+
 dpi_status dpi_vocab_decoder(const dpi_vocab *vocab, dpi_decoder **decoder, dpi_error *err) {
     dpi_decoder *d = dpi_calloc(1, sizeof *d);
     /* Each byte of a token can come out as a replacement, and so can the one held sequence. */
@@ -132,7 +141,7 @@ dpi_status dpi_decoder_push(dpi_decoder *d, int32_t token, const char **text, si
     case DPI_TOKEN_UNDEFINED:
     case DPI_TOKEN_NORMAL:
     case DPI_TOKEN_UNUSED:
-        take_text(d, t);
+        take_plain(d, t);
         break;
     }
     *text = d->text;

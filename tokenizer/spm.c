@@ -1,6 +1,7 @@
 /* spm.c - SentencePiece BPE: characters are merged, best score first, into tokens. */
 #include "vocab.h"
 
+#include "heap.h"
 #include "mem.h"
 #include "status.h"
 
@@ -11,6 +12,26 @@ enum {
     MARK_BYTES = sizeof DPI_SPACE_MARK - 1,
 };
 
+/* ---- Reading ------------------------------------------------------------------------------- */
+
+dpi_status dpi_spm_load(dpi_vocab *v, const dpi_gguf *gguf, dpi_error *err) {
+    int32_t n = 0;
+    memset(v->byte_ids, 0xff, sizeof v->byte_ids); /* all -1 */
+    for (int32_t i = 0; i < v->n_tokens; i++)
+        if (v->tokens[i].type == DPI_TOKEN_BYTE) { /* each byte once: texts are distinct */
+            v->byte_ids[v->tokens[i].byte] = i;
+            n++;
+        }
+    v->byte_fallback = n == 256;
+    if (!v->byte_fallback && v->unk < 0)
+        return dpi_fail(err, DPI_STATUS_FORMAT,
+                        "%s: %d of 256 byte tokens and no unknown token: some text has no ids",
+                        dpi_gguf_name(gguf), (int)n);
+    return DPI_STATUS_OK;
+}
+
+/* ---- Encoding ------------------------------------------------------------------------------ */
+
 /* A stretch of the text that will be one token. Neighbours touch. */
 typedef struct symbol {
     int32_t prev, next; /* indices, -1 at the ends */
@@ -18,21 +39,13 @@ typedef struct symbol {
     uint32_t n_bytes; /* 0: merged into its left neighbour */
 } symbol;
 
-/* Two neighbours that together are a token. Stale once either of them has grown or gone. */
-typedef struct bigram {
-    float score;
-    int32_t left, right;
-    uint32_t n_bytes;
-} bigram;
-
 typedef struct merger {
     const dpi_vocab *vocab;
     char *text; /* [n_text], spaces replaced */
     uint32_t n_text;
     symbol *symbols; /* [n_symbols] */
     int32_t n_symbols;
-    bigram *heap; /* [heap_capacity], the best first */
-    size_t n_heap, heap_capacity;
+    dpi_heap heap; /* [2 * n_symbols] */
 } merger;
 
 /* Bytes of the character that begins with this one, by its high bits alone: bytes that are not
@@ -42,45 +55,12 @@ static uint32_t char_bytes(char first) {
     return n[(unsigned char)first >> 4];
 }
 
-static bool better(const bigram *a, const bigram *b) {
-    return a->score > b->score || (a->score == b->score && a->left < b->left);
-}
-
-static void heap_push(merger *m, bigram item) {
-    size_t i = m->n_heap++;
-    while (i > 0 && better(&item, &m->heap[(i - 1) / 2])) {
-        m->heap[i] = m->heap[(i - 1) / 2];
-        i = (i - 1) / 2;
-    }
-    m->heap[i] = item;
-}
-
-static bigram heap_pop(merger *m) {
-    bigram top = m->heap[0], last = m->heap[--m->n_heap];
-    size_t i = 0;
-    for (;;) {
-        size_t child = 2 * i + 1;
-        if (child >= m->n_heap)
-            break;
-        if (child + 1 < m->n_heap && better(&m->heap[child + 1], &m->heap[child]))
-            child++;
-        if (!better(&m->heap[child], &last))
-            break;
-        m->heap[i] = m->heap[child];
-        i = child;
-    }
-    m->heap[i] = last;
-    return top;
-}
-
-/* The token that plain text may become: never one that stands for something else than its text. */
-static int32_t find_piece(const dpi_vocab *vocab, const char *text, uint32_t n_bytes) {
-    int32_t id = dpi_vocab_find(vocab, text, n_bytes);
-    if (id < 0)
-        return -1;
-    uint8_t type = vocab->tokens[id].type;
-    bool special = type == DPI_TOKEN_CONTROL || type == DPI_TOKEN_UNKNOWN || type == DPI_TOKEN_BYTE;
-    return special ? -1 : id;
+/* Unsigned numbers that fall as scores rise: the bits of a float, by sign and magnitude. */
+static uint32_t priority_of(float score) {
+    uint32_t bits;
+    score += 0.0f; /* -0 equals 0 */
+    memcpy(&bits, &score, sizeof bits);
+    return bits & 0x80000000u ? bits : ~bits & 0x7fffffffu;
 }
 
 static void try_pair(merger *m, int32_t left, int32_t right) {
@@ -88,26 +68,29 @@ static void try_pair(merger *m, int32_t left, int32_t right) {
         return;
     const symbol *a = &m->symbols[left], *b = &m->symbols[right];
     uint32_t n_bytes = a->n_bytes + b->n_bytes;
-    int32_t id = find_piece(m->vocab, m->text + a->start, n_bytes);
-    if (id >= 0)
-        heap_push(m, (bigram){m->vocab->tokens[id].score, left, right, n_bytes});
+    int32_t id = dpi_vocab_find_plain(m->vocab, m->text + a->start, n_bytes);
+    if (id < 0)
+        return;
+    uint32_t priority = priority_of(m->vocab->tokens[id].score);
+    dpi_heap_push(&m->heap, (dpi_merge){dpi_merge_key(priority, left), right, n_bytes});
 }
 
 static void merge_all(merger *m) {
     for (int32_t i = 1; i < m->n_symbols; i++)
         try_pair(m, i - 1, i);
-    while (m->n_heap > 0) {
-        bigram best = heap_pop(m);
-        symbol *a = &m->symbols[best.left], *b = &m->symbols[best.right];
+    while (m->heap.n > 0) {
+        dpi_merge best = dpi_heap_pop(&m->heap);
+        int32_t left = dpi_merge_left(&best);
+        symbol *a = &m->symbols[left], *b = &m->symbols[best.right];
         if (a->n_bytes == 0 || b->n_bytes == 0 || a->n_bytes + b->n_bytes != best.n_bytes)
             continue;
         a->n_bytes = best.n_bytes;
         b->n_bytes = 0;
         a->next = b->next;
         if (b->next >= 0)
-            m->symbols[b->next].prev = best.left;
-        try_pair(m, a->prev, best.left);
-        try_pair(m, best.left, a->next);
+            m->symbols[b->next].prev = left;
+        try_pair(m, a->prev, left);
+        try_pair(m, left, a->next);
     }
 }
 
@@ -116,7 +99,7 @@ static void emit_all(const merger *m, dpi_tokens *out) {
     for (int32_t i = 0; i >= 0; i = m->symbols[i].next) {
         const char *text = m->text + m->symbols[i].start;
         uint32_t n_bytes = m->symbols[i].n_bytes;
-        int32_t id = find_piece(vocab, text, n_bytes);
+        int32_t id = dpi_vocab_find_plain(vocab, text, n_bytes);
         if (id >= 0)
             dpi_tokens_push(out, id);
         else if (!vocab->byte_fallback)
@@ -155,12 +138,9 @@ static dpi_status prepare(merger *m, const char *text, size_t n_bytes, bool pref
     int32_t n_symbols = 0;
     for (uint32_t i = 0; i < n; i += char_bytes(m->text[i]))
         n_symbols++;
-    /* Each pop makes room for one of the two pairs that a merge can bring, and there are fewer
-     * merges than symbols: the heap never holds more than twice the symbols. */
-    m->heap_capacity = 2 * (size_t)n_symbols;
     m->symbols = dpi_calloc((size_t)n_symbols, sizeof *m->symbols);
-    m->heap = dpi_calloc(m->heap_capacity, sizeof *m->heap);
-    if (!m->symbols || !m->heap)
+    m->heap.items = dpi_calloc(2 * (size_t)n_symbols, sizeof *m->heap.items);
+    if (!m->symbols || !m->heap.items)
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory to encode a text");
     for (uint32_t i = 0; i < n;) {
         uint32_t length = char_bytes(m->text[i]);
@@ -186,6 +166,6 @@ dpi_status dpi_spm_encode(const dpi_vocab *vocab, const char *text, size_t n_byt
     }
     dpi_wipe_free(m.text, m.n_text);
     dpi_wipe_free(m.symbols, (size_t)m.n_symbols * sizeof *m.symbols);
-    dpi_wipe_free(m.heap, m.heap_capacity * sizeof *m.heap);
+    dpi_wipe_free(m.heap.items, 2 * (size_t)m.n_symbols * sizeof *m.heap.items);
     return status;
 }

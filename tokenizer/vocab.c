@@ -13,7 +13,9 @@
 /* The tokenizer models. A new one is a row here and its file. */
 static const dpi_vocab_kind kinds[] = {
     {.model = "llama", .bos = 1, .eos = 2, .unk = 0, .add_bos = true, .add_space_prefix = true,
-     .space_mark = true, .needs_scores = true, .encode = dpi_spm_encode},
+     .space_mark = true, .needs_scores = true, .load = dpi_spm_load, .encode = dpi_spm_encode},
+    {.model = "gpt2", .bos = -1, .eos = -1, .unk = -1, .byte_level = true, .load = dpi_bpe_load,
+     .encode = dpi_bpe_encode},
 };
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
@@ -24,6 +26,10 @@ static const char *const end_texts[] = {
     "<|endoftext|>", "<|end|>", "<end_of_turn>",
 };
 enum { N_END_TEXTS = sizeof end_texts / sizeof end_texts[0] };
+
+/* Texts of tokens that make up a turn without looking special: no document may write them. */
+static const char *const turn_texts[] = {"[INST]", "[/INST]"};
+enum { N_TURN_TEXTS = sizeof turn_texts / sizeof turn_texts[0] };
 
 typedef struct loader {
     const dpi_gguf *gguf;
@@ -76,6 +82,15 @@ int32_t dpi_vocab_find(const dpi_vocab *v, const char *text, size_t n_bytes) {
     if (n_bytes > v->max_bytes)
         return -1;
     return dpi_vocab_find_hash(v, text, n_bytes, dpi_text_hash(text, n_bytes));
+}
+
+int32_t dpi_vocab_find_plain(const dpi_vocab *v, const char *text, size_t n_bytes) {
+    int32_t id = dpi_vocab_find(v, text, n_bytes);
+    if (id < 0)
+        return -1;
+    uint8_t type = v->tokens[id].type;
+    bool special = type == DPI_TOKEN_CONTROL || type == DPI_TOKEN_UNKNOWN || type == DPI_TOKEN_BYTE;
+    return special ? -1 : id;
 }
 
 /* Order of the index. qsort has no context argument: while sorting, entries carry their token. */
@@ -140,6 +155,13 @@ static dpi_status build_index(loader *l) {
 
 /* ---- Reading ------------------------------------------------------------------------------- */
 
+void dpi_str_printable(dpi_str text, char *out, size_t size) {
+    size_t n = 0;
+    for (; n + 1 < size && n < text.n_bytes; n++)
+        out[n] = text.data[n] > ' ' && text.data[n] <= '~' ? text.data[n] : '?';
+    out[n] = '\0';
+}
+
 static dpi_status load_kind(loader *l) {
     const char *key = "tokenizer.ggml.model";
     dpi_str model = {0};
@@ -151,14 +173,15 @@ static dpi_status load_kind(loader *l) {
         if (model.n_bytes == strlen(kinds[i].model) &&
             memcmp(model.data, kinds[i].model, model.n_bytes) == 0)
             l->v->kind = &kinds[i];
-    if (l->v->kind)
+    if (l->v->kind) {
+        l->v->add_bos = l->v->kind->add_bos;
         return DPI_STATUS_OK;
-    char name[32] = "";
-    for (size_t i = 0; i < sizeof name - 1 && i < model.n_bytes; i++)
-        name[i] = model.data[i] > ' ' && model.data[i] <= '~' ? model.data[i] : '?';
+    }
+    char name[32];
+    dpi_str_printable(model, name, sizeof name);
     return dpi_fail_at(l->err, DPI_STATUS_UNSUPPORTED, dpi_gguf_find(l->gguf, key)->offset,
-                       "%s: %s is \"%s\", which is not supported; must be \"llama\" (SPM)", l->file,
-                       key, name);
+                       "%s: %s is \"%s\", which is not supported; must be \"llama\" (SPM) "
+                       "or \"gpt2\" (BPE)", l->file, key, name);
 }
 
 static dpi_status load_texts(loader *l) {
@@ -251,7 +274,7 @@ static dpi_status load_types(loader *l) {
     DPI_TRY(find_per_token(l, key, DPI_GGUF_I32, &array));
     for (int32_t i = 0; i < l->v->n_tokens; i++) {
         dpi_token *t = &l->v->tokens[i];
-        int32_t byte = byte_of(t);
+        int32_t byte = l->v->kind->byte_level && !array ? -1 : byte_of(t);
         if (!array) { /* old files: everything is normal but what looks like a byte */
             t->type = byte >= 0 ? DPI_TOKEN_BYTE : DPI_TOKEN_NORMAL;
             t->byte = byte >= 0 ? (uint8_t)byte : 0;
@@ -323,6 +346,8 @@ static void mark_by_text(dpi_vocab *v) {
         if (v->tokens[i].type == DPI_TOKEN_CONTROL && text_is(&v->tokens[i], "</s>"))
             mark(v, i, DPI_TOKEN_CONTROL, true);
     }
+    for (int i = 0; i < N_TURN_TEXTS; i++)
+        mark(v, dpi_vocab_find(v, turn_texts[i], strlen(turn_texts[i])), DPI_TOKEN_CONTROL, false);
     for (int i = 0; i < N_END_TEXTS; i++)
         mark(v, dpi_vocab_find(v, end_texts[i], strlen(end_texts[i])), DPI_TOKEN_CONTROL, true);
 }
@@ -347,38 +372,20 @@ static dpi_status load_special(loader *l) {
 
 static dpi_status load_flags(loader *l) {
     dpi_vocab *v = l->v;
-    bool found = false, add_eos = false;
-    v->add_bos = v->kind->add_bos;
-    v->add_space_prefix = v->kind->add_space_prefix;
+    bool found = false, add_eos = false, add_space_prefix = v->kind->add_space_prefix;
     DPI_TRY(dpi_gguf_get_bool(l->gguf, "tokenizer.ggml.add_bos_token", &v->add_bos, &found,
                               l->err));
     /* Checked only: what we encode is continued, so it never ends with EOS. */
     DPI_TRY(dpi_gguf_get_bool(l->gguf, "tokenizer.ggml.add_eos_token", &add_eos, NULL, l->err));
-    DPI_TRY(dpi_gguf_get_bool(l->gguf, "tokenizer.ggml.add_space_prefix", &v->add_space_prefix,
-                              NULL, l->err));
+    DPI_TRY(dpi_gguf_get_bool(l->gguf, "tokenizer.ggml.add_space_prefix", &add_space_prefix, NULL,
+                              l->err));
+    v->add_space_prefix = add_space_prefix && v->kind->add_space_prefix;
     if (v->bos < 0 && v->add_bos && found)
         return dpi_fail_at(l->err, DPI_STATUS_FORMAT,
                            dpi_gguf_find(l->gguf, "tokenizer.ggml.add_bos_token")->offset,
                            "%s: tokenizer.ggml.add_bos_token is true, but there is no BOS token",
                            l->file);
     v->add_bos = v->add_bos && v->bos >= 0;
-    return DPI_STATUS_OK;
-}
-
-static dpi_status load_bytes(loader *l) {
-    dpi_vocab *v = l->v;
-    int32_t n = 0;
-    memset(v->byte_ids, 0xff, sizeof v->byte_ids); /* all -1 */
-    for (int32_t i = 0; i < v->n_tokens; i++)
-        if (v->tokens[i].type == DPI_TOKEN_BYTE) { /* each byte once: texts are distinct */
-            v->byte_ids[v->tokens[i].byte] = i;
-            n++;
-        }
-    v->byte_fallback = n == 256;
-    if (!v->byte_fallback && v->unk < 0)
-        return dpi_fail(l->err, DPI_STATUS_FORMAT,
-                        "%s: %d of 256 byte tokens and no unknown token: some text has no ids",
-                        l->file, (int)n);
     return DPI_STATUS_OK;
 }
 
@@ -429,8 +436,8 @@ static dpi_status load_all(loader *l) {
     DPI_TRY(load_types(l));
     DPI_TRY(build_index(l));
     DPI_TRY(load_special(l));
+    DPI_TRY(l->v->kind->load(l->v, l->gguf, l->err));
     DPI_TRY(load_flags(l));
-    DPI_TRY(load_bytes(l));
     DPI_TRY(load_user_defined(l));
     return load_chat(l);
 }
@@ -457,6 +464,7 @@ void dpi_vocab_free(dpi_vocab *vocab) {
     free(vocab->entries);
     free(vocab->buckets);
     free(vocab->user_defined);
+    dpi_bpe_free(vocab->bpe);
     free(vocab);
 }
 

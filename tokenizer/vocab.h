@@ -50,14 +50,21 @@ typedef struct dpi_vocab_kind {
     const char *model;
     int32_t bos, eos, unk; /* ids where the file gives none; -1: none */
     bool add_bos;          /* where the file does not say */
-    bool add_space_prefix; /* where the file does not say */
+    bool add_space_prefix; /* where the file does not say; false: never */
     bool space_mark;       /* DPI_SPACE_MARK in a token stands for a space */
+    bool byte_level;       /* texts of plain tokens are written as in bpe.c */
     bool needs_scores;     /* scores must be in the file */
+    /* Reads what only this model has, once tokens and special ids are known. May change the
+     * defaults of the flags. What it allocates is freed with the vocabulary, also on failure. */
+    dpi_status (*load)(dpi_vocab *vocab, const dpi_gguf *gguf, dpi_error *err);
     /* Ids of a stretch of plain text without user-defined tokens (n_bytes >= 1). `prefix`: it
      * begins a text or follows a special token. Errors: MEMORY, ARG (too long). */
     dpi_status (*encode)(const dpi_vocab *vocab, const char *text, size_t n_bytes, bool prefix,
                          dpi_tokens *out, dpi_error *err);
 } dpi_vocab_kind;
+
+/* What byte-level BPE needs beyond the tokens. */
+typedef struct dpi_bpe dpi_bpe;
 
 /* A row of the index from text to id. */
 typedef struct dpi_vocab_entry {
@@ -81,7 +88,8 @@ struct dpi_vocab {
     int32_t *user_defined; /* [n_user_defined] ids, longest text first, then by id */
     int32_t n_user_defined;
     int32_t byte_ids[256]; /* -1 if there is none */
-    bool byte_fallback;    /* all of them are there */
+    bool byte_fallback;    /* SPM: all of them are there */
+    dpi_bpe *bpe;          /* NULL in other models */
     int32_t bos, eos, unk; /* -1 if none */
     bool add_bos, add_space_prefix;
     int32_t chat;
@@ -103,6 +111,11 @@ int32_t dpi_vocab_find(const dpi_vocab *vocab, const char *text, size_t n_bytes)
 int32_t dpi_vocab_find_hash(const dpi_vocab *vocab, const char *text, size_t n_bytes,
                             uint64_t hash);
 
+/* The same, but only what plain text may become: -1 for control, unknown and byte tokens. */
+int32_t dpi_vocab_find_plain(const dpi_vocab *vocab, const char *text, size_t n_bytes);
+/* A name from a file for a message: cut to `size` with the NUL, '?' for what a terminal obeys. */
+void dpi_str_printable(dpi_str text, char *out, size_t size);
+
 /* Ids of plain text that begins a text or follows a special token: user-defined tokens are cut
  * out first, the rest goes to the tokenizer model. n_bytes may be 0. */
 dpi_status dpi_vocab_encode_plain(const dpi_vocab *vocab, const char *text, size_t n_bytes,
@@ -111,8 +124,18 @@ dpi_status dpi_vocab_encode_plain(const dpi_vocab *vocab, const char *text, size
 dpi_status dpi_tokens_finish(const dpi_tokens *out, size_t *n_tokens, dpi_error *err);
 
 /* spm.c */
+dpi_status dpi_spm_load(dpi_vocab *vocab, const dpi_gguf *gguf, dpi_error *err);
 dpi_status dpi_spm_encode(const dpi_vocab *vocab, const char *text, size_t n_bytes, bool prefix,
                           dpi_tokens *out, dpi_error *err);
+
+/* bpe.c */
+dpi_status dpi_bpe_load(dpi_vocab *vocab, const dpi_gguf *gguf, dpi_error *err);
+void dpi_bpe_free(dpi_bpe *bpe); /* NULL is allowed */
+dpi_status dpi_bpe_encode(const dpi_vocab *vocab, const char *text, size_t n_bytes, bool prefix,
+                          dpi_tokens *out, dpi_error *err);
+/* The byte that a token's text (n_bytes >= 1) begins with, written in *used bytes; what is no
+ * byte's character stands for itself. */
+unsigned char dpi_bpe_next_byte(const char *text, size_t n_bytes, size_t *used);
 
 /* chat.c: the dpi_chat of a template, UNKNOWN if none. */
 int32_t dpi_chat_recognise(const char *template_text, size_t n_bytes);
