@@ -101,6 +101,19 @@ DPI_API const char *dpi_isa_name(int32_t isa);
 /* The best ISA that this processor runs. Never DPI_ISA_AUTO. */
 DPI_API int32_t dpi_isa_best(void);
 
+/* The limits of this machine, measured now (about half a second), for benchmarks. */
+typedef struct dpi_machine {
+    size_t struct_size;
+    double read_bytes_per_second; /* memory, all threads together */
+    double int8_ops_per_second;   /* 8-bit multiply and add, two operations each; 0 for ISA ref */
+    double f32_ops_per_second;    /* the same in f32 */
+} dpi_machine;
+
+/* n_threads 0: the processors this process may use; isa: a dpi_isa. machine->struct_size must be
+ * set. Errors: ARG, UNSUPPORTED (isa), MEMORY (256 MB are read). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_machine_measure(int32_t n_threads, int32_t isa,
+                                                      dpi_machine *machine, dpi_error *err);
+
 /* ---- Model -------------------------------------------------------------------------------- */
 
 typedef struct dpi_model dpi_model;
@@ -109,6 +122,11 @@ typedef struct dpi_model_options {
     size_t struct_size;
     int32_t use_mmap;   /* 1 (default): map the file; 0: read it into memory */
     int32_t vocab_only; /* 1: tokenizer and metadata only, the file may have no weights */
+    int32_t check_weights; /* 1: read every weight first, and refuse non-finite ones by tensor, row
+                              and offset (NUMERIC). Slow */
+    int32_t repack;        /* 1 (default): quantised weights are rearranged for the integer kernels as
+                              the model opens, and the file's pages given back; 0: they stay as
+                              they are, for inspection (sessions compute with f32 activations) */
 } dpi_model_options;
 
 typedef struct dpi_model_info {
@@ -151,9 +169,6 @@ DPI_API void dpi_model_close(dpi_model *model);
 /* Fills *info; info->struct_size must be set by the caller. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_model_info_get(const dpi_model *model, dpi_model_info *info,
                                                      dpi_error *err);
-
-/* Reads every weight and refuses non-finite values (by tensor name, row and offset). Slow. */
-DPI_API DPI_MUST_CHECK dpi_status dpi_model_check(const dpi_model *model, dpi_error *err);
 
 /* The metadata and tensors of the file, for inspection. Index in [0, count). The strings live
  * as long as the model. `value` renders scalars and strings in full and arrays shortened. */
@@ -212,10 +227,11 @@ typedef enum dpi_chat {
     DPI_CHAT_LLAMA2 = 3,
     DPI_CHAT_LLAMA3 = 4,
     DPI_CHAT_CHATML = 5,
+    DPI_CHAT_MISTRAL = 6,
     DPI_CHAT_UNKNOWN = -1, /* only in dpi_model_info: a template that is not recognised */
 } dpi_chat;
 
-/* "auto", "none", "zephyr", "llama2", "llama3", "chatml", and back (NULL if unknown). */
+/* "auto", "none", "zephyr", "llama2", "llama3", "chatml", "mistral", and back (NULL if unknown). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_chat_parse(const char *name, int32_t *chat, dpi_error *err);
 DPI_API const char *dpi_chat_name(int32_t chat);
 
@@ -324,6 +340,57 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_zcdp_epsilon(double rho, double delta, dou
 DPI_API DPI_MUST_CHECK dpi_status dpi_zcdp_rho(double epsilon, double delta, double *rho,
                                                dpi_error *err);
 
+#define DPI_BR_TOKENS_MAX 16384
+
+/* n_tokens tokens, each of bounded range eta and each chosen knowing the ones before: the exact
+ * worst case over adaptive adversaries (privacy.md 4.2), discretised upwards. Tighter than zCDP.
+ * delta and epsilon are upper bounds (epsilon within 1e-9 of what dpi_br_delta gives), eta is
+ * the largest that fits, less 1e-9 of it at most.
+ * Ranges: eta in (0, 1e3], n_tokens 1..DPI_BR_TOKENS_MAX, epsilon in (0, 1e6], delta in (0, 1).
+ * Time: milliseconds for delta at 500 tokens, some ten times that for the other two.
+ * Errors: ARG, MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_br_delta(double eta, int32_t n_tokens, double epsilon,
+                                               double *delta, dpi_error *err);
+DPI_API DPI_MUST_CHECK dpi_status dpi_br_epsilon(double eta, int32_t n_tokens, double delta,
+                                                 double *epsilon, dpi_error *err);
+DPI_API DPI_MUST_CHECK dpi_status dpi_br_eta(double epsilon, double delta, int32_t n_tokens,
+                                             double *eta, dpi_error *err);
+
+/* Secret assignment: each record independently joins one of the batches with total probability
+ * q in (0, 1], else none (privacy.md 4.4). If the mechanism without it is (epsilon, delta)-DP
+ * against the absence of a record, in both directions, then with it the run is
+ * (ln(1 + q (e^epsilon - 1)), q delta)-DP. The assignment and the sizes of batches must stay
+ * secret and be drawn anew for each run.
+ * dpi_subsample_outside: what the run has, upper bounds. dpi_subsample_inside: what the mechanism
+ * without it may have so that the run has (epsilon, delta), lower bounds. Ranges as above.
+ * Errors: ARG. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_subsample_outside(double epsilon, double delta, double q,
+                                                        double *epsilon_run, double *delta_run,
+                                                        dpi_error *err);
+DPI_API DPI_MUST_CHECK dpi_status dpi_subsample_inside(double epsilon_run, double delta_run,
+                                                       double q, double *epsilon, double *delta,
+                                                       dpi_error *err);
+
+/* ---- Records to batches (no model needed) --------------------------------------------------- */
+
+/* The batch 0..n_batches-1 of a record, from its own ID and nothing else: the upper bits of
+ * SipHash-2-4 of the ID. Adding or removing other records moves none, which add/remove adjacency
+ * needs. The key is public data for that purpose; fresh random bits keep batches even against
+ * IDs that were made to collide. n_batches 1..2^30. Errors: ARG. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_assign_hash(const uint8_t key[16], const void *id,
+                                                  size_t n_bytes, int32_t n_batches,
+                                                  int32_t *batch, dpi_error *err);
+
+/* Source of random bits: fills `buffer` with n_bytes, 0 on success. */
+typedef int32_t (*dpi_random_fn)(void *user, void *buffer, size_t n_bytes);
+
+/* The batch of one record under secret assignment: -1 (none), or 0..n_batches-1, all equally
+ * likely, with total probability at most q (and less by 2^-64 at most). One call per record,
+ * whatever the others got. `random` as in dpi_sampler_options. Errors: ARG, ENTROPY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_assign_secret(double q, int32_t n_batches,
+                                                    dpi_random_fn random, void *random_user,
+                                                    int32_t *batch, dpi_error *err);
+
 /* ---- Sampler ------------------------------------------------------------------------------ */
 
 typedef struct dpi_sampler dpi_sampler;
@@ -331,41 +398,88 @@ typedef struct dpi_sampler dpi_sampler;
 typedef enum dpi_method {
     DPI_METHOD_PLAIN = 0,        /* Top-k sampling of the public logits: no privacy claim */
     DPI_METHOD_INVISIBLEINK = 1, /* InvisibleInk, Algorithm 1 */
+    DPI_METHOD_AMIN = 2,         /* Amin et al. 2024, Algorithm 1: private and public tokens */
+    DPI_METHOD_ADAPMIXED = 3,    /* for comparison: its cost depends on the records, so it is NOT a
+                                    DP guarantee; refused without acknowledge_not_dp */
 } dpi_method;
 
-/* Source of random bits: fills `buffer` with n_bytes, 0 on success. */
-typedef int32_t (*dpi_random_fn)(void *user, void *buffer, size_t n_bytes);
+/* Which two lists of records a guarantee cannot tell apart (PRIVACY.md section 10). */
+typedef enum dpi_adjacency {
+    DPI_ADJACENCY_REPLACE_BY_NULL = 0, /* a record, and an empty slot in its place */
+    DPI_ADJACENCY_ADD_REMOVE = 1,      /* a record, and one record less. Needs a denominator */
+    DPI_ADJACENCY_ZERO_OUT = 2, /* a record, and logits that are all 0: a null slot counts as such */
+} dpi_adjacency;
+
+/* How the cost of a text is counted. */
+typedef enum dpi_accountant {
+    DPI_ACCOUNTANT_ZCDP = 0,   /* the same cost for every token and record, in zCDP */
+    DPI_ACCOUNTANT_BR = 1,     /* the same for every token and record, exact (dpi_br_delta) */
+    DPI_ACCOUNTANT_FILTER = 2, /* each record has a budget of its own and spends what it moves */
+} dpi_accountant;
 
 typedef struct dpi_sampler_options {
     size_t struct_size;
     int32_t method;  /* a dpi_method; default INVISIBLEINK */
     int32_t n_vocab; /* 1..2^18 */
-    int32_t n_ref;   /* B, the reference slots: 1..4096 (0 for PLAIN). Public, fixed */
+    int32_t n_ref;   /* reference slots: 1..4096 (0 for PLAIN). Public, fixed; but private, and
+                        0..2^20, with ADD_REMOVE or subsample: the records of the batch */
     int32_t n_tokens; /* T, the most tokens of one text: 1..2^20 */
     int32_t top_k;   /* 1..n_vocab; 0: the whole vocabulary. Default 100 */
     double tau;      /* temperature, 0.01..100; default 1. PLAIN only: 0 is the most likely token */
-    double rho;      /* zCDP budget of one text (and so of a run over disjoint batches);
-                        (0, 1e6]; ignored by PLAIN */
+    /* The budget of one text (and so of a run over disjoint batches), ignored by PLAIN: either
+     * rho, in zCDP, or epsilon at delta. The other one is 0. */
+    double rho;     /* (0, 1e6] */
+    double epsilon; /* (0, 1e6]; BR and subsample need it */
+    double delta;   /* (0, 1); with rho it may be 0: then the plan has no epsilon */
     dpi_random_fn random; /* NULL (default): getrandom(2). Anything else voids the guarantee */
     void *random_user;
+    int32_t adjacency;   /* a dpi_adjacency; default REPLACE_BY_NULL */
+    int32_t accountant;  /* a dpi_accountant; default ZCDP */
+    int32_t denominator; /* 1..4096, public: what sums over references are divided by; 0 (default):
+                            n_ref. With ADD_REMOVE or subsample it must be given */
+    int32_t center;      /* 1: logits of a reference are shifted to the mass of the public ones on
+                            the candidates before they are clipped; default 0 */
+    double clip;         /* FILTER: the clip bound C in logits, public, (0, 2047]; 0 (default):
+                            DPI_FILTER_CLIP_FACTOR times what ZCDP allows. Else 0 */
+    double subsample;    /* q in (0, 1]: the records of each text come from dpi_assign_secret with
+                            this q, the budget is that of the run; 0 (default): no such claim */
+    /* Of the methods amin and adapmixed; 0 (default) and ignored for the others. */
+    double threshold;  /* amin: a token is private where the distance of the mean of the references'
+                          distributions to the public one (L1: 0..2) is above it, up to noise;
+                          -1000..1000. adapmixed: Renyi divergence of screening; 0: 4.5 */
+    double sigma;      /* amin: Laplace noise of the threshold, twice that on each distance,
+                          1e-6..1000; 0: every token is private while the budget lasts.
+                          adapmixed: noise of screening; 0: .01 */
+    double tau_public; /* amin: temperature of public tokens, .01..100; 0: tau */
+    int32_t n_private; /* amin: the most private tokens of a text, which share rho; 0: n_tokens */
+    int32_t acknowledge_not_dp; /* adapmixed, which is not a DP method: must be 1 */
 } dpi_sampler_options;
 
-/* What the budget comes to, computed from the integers that the sampler uses. Source:
- * InvisibleInk Theorem 2, privacy.md sections 1 and 2. */
+/* See clip in dpi_sampler_options; PRIVACY.md section 11 says why 2. */
+#define DPI_FILTER_CLIP_FACTOR 2
+
+/* What the budget comes to, computed from the integers that the sampler uses. D is the
+ * denominator, f is 2 (4 with ZERO_OUT). Source: PRIVACY.md, privacy.md sections 1, 2 and 4. */
 typedef struct dpi_sampler_plan {
     size_t struct_size;
     int64_t K;        /* integer clip bound, units of 2^-20 logits */
-    uint64_t a;       /* inverse temperature: tau_effective = 2^48 / (a ln2 2^20 B) */
-    double clip;      /* C = B tau sqrt(2 rho / T), the real clip bound that K realises */
-    double eta;       /* bounded range of one token, rounded up: 2 K a ln2 / 2^48 + 2^-38 */
-    double rho_token; /* eta^2 / 8, rounded up */
-    double rho_total; /* T * rho_token, rounded up; <= the budget */
+    uint64_t a;       /* inverse temperature: tau_effective = 2^48 / (a ln2 2^20 D) */
+    double clip;      /* C, the real clip bound that K realises */
+    double eta;       /* bounded range of one token, rounded up: f K a ln2 / 2^48 + 2^-38 */
+    double rho_token; /* eta^2 / 8, rounded up; with FILTER the most that a token can spend */
+    double rho_total; /* zCDP of a text, rounded up: T * rho_token; with FILTER the budget. With
+                         subsample: of the mechanism inside */
+    double rho_budget;    /* zCDP that the budget allows (inside, with subsample), rounded down; 0
+                             with BR */
+    double epsilon, delta; /* what the accountant proves for the run at delta, rounded up, subsample
+                              included; 0 if options.delta is 0 */
 } dpi_sampler_plan;
 
 DPI_API void dpi_sampler_options_init(dpi_sampler_options *options);
 
-/* Calibrates without making a sampler: the largest K whose cost over T tokens fits rho.
- * plan->struct_size must be set. Errors: ARG (with the allowed range), BUDGET (no K >= 1 fits). */
+/* Calibrates without making a sampler: the largest K whose cost over T tokens fits the budget.
+ * plan->struct_size must be set. Errors: ARG (with the allowed range), UNSUPPORTED (a combination
+ * that is not proven, with the reason), BUDGET (no K >= 1 fits), MEMORY (BR). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_plan_make(const dpi_sampler_options *options,
                                                         dpi_sampler_plan *plan, dpi_error *err);
 
@@ -376,11 +490,12 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_create(const dpi_sampler_options *
 DPI_API void dpi_sampler_free(dpi_sampler *sampler);
 
 /* Starts a text: the next n_tokens steps share one budget. The caller promises that the
- * references of different texts are disjoint (parallel composition). */
+ * references of different texts are disjoint (parallel composition), so that budgets of records
+ * (FILTER) start anew too, and that reference i is the same record in every step of a text. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_begin(dpi_sampler *sampler, dpi_error *err);
 
 /* Draws the next token. `public_logits` [n_vocab]; `reference_logits` n_ref pointers to
- * [n_vocab], NULL for a null slot (ignored by PLAIN, may be NULL there).
+ * [n_vocab], NULL for a null slot (ignored by PLAIN; may be NULL if n_ref is 0).
  * Trusted: public_logits must not depend on any reference, and reference_logits[i] on no
  * reference but i. Not trusted: the values of reference_logits, which may be anything.
  * Distribution: softmax(phi / tau_effective) on V_k+, exact to 2^-38 in log probability.
@@ -431,6 +546,61 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_generate(dpi_session *session, dpi_sampler
                                                const dpi_generate_input *input,
                                                const dpi_generate_hooks *hooks,
                                                dpi_generate_result *result, dpi_error *err);
+
+/* ---- Making model files -------------------------------------------------------------------- */
+
+typedef struct dpi_write_options {
+    size_t struct_size;
+    /* What the weights become: F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K or Q6_K for
+     * every matrix, or a mixture, Q4_K_M or Q5_K_M, that holds the output head and the most
+     * sensitive half of attn_v and ffn_down as Q6_K. Rows that are not a multiple of 256 become
+     * Q5_0, Q5_1, Q8_0 in place of Q4_K, Q5_K, Q6_K. Vectors (norms, biases) stay as they are. */
+    const char *type;
+    int32_t n_threads; /* 0 (default): the processors this process may use */
+    int32_t reserved;
+    /* Weights written so far, and in all. May be NULL. */
+    void (*on_progress)(void *user, int64_t n_done, int64_t n_weights);
+    dpi_cancel_fn cancel; /* may be NULL */
+    void *user;
+} dpi_write_options;
+
+DPI_API void dpi_write_options_init(dpi_write_options *options);
+
+/* Both functions below write tensor by tensor and hold some rows at a time. The file appears under
+ * its name when it is whole; until then it is a temporary file beside it, removed on failure. The
+ * bytes written do not depend on n_threads. */
+
+/* Writes the model in `in_path` with its weights as options->type. Errors: those of
+ * dpi_model_open; ARG (out_path is in_path; a type that is not in the list), NUMERIC (a weight is
+ * not finite or beyond what the type holds, by tensor and offset), IO, MEMORY, CANCELLED. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_model_quantize(const char *in_path, const char *out_path,
+                                                     const dpi_write_options *options,
+                                                     dpi_error *err);
+
+typedef struct dpi_model_shape {
+    size_t struct_size;
+    int32_t n_layer, n_embd, n_ff; /* n_embd a multiple of n_head, n_embd / n_head even */
+    int32_t n_head, n_kv_head;     /* n_head a multiple of n_kv_head */
+    int32_t n_vocab;               /* 260..2^18: <unk>, <s>, </s>, 256 bytes and made-up words */
+    int32_t n_ctx_train;
+    int32_t tied_output; /* 1: the output head is the embedding matrix */
+    float rope_freq_base;
+} dpi_model_shape;
+
+/* Fills *shape (struct_size set by the caller) with that of "tinyllama-1.1b", "llama-3.2-1b" or
+ * "llama-3-8b". Errors: ARG, with the list. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_model_shape_find(const char *name, dpi_model_shape *shape,
+                                                       dpi_error *err);
+
+/* Writes a model of that shape with random weights, for timing and tests: its metadata says
+ * dpinfer.random_weights = true. The weights follow from `seed` and are scaled so that logits are
+ * about normal with deviation 3. `vocab_path`: a GGUF file whose vocabulary (and its size) is
+ * taken; NULL: a synthetic SPM vocabulary, with dpinfer.synthetic_vocabulary = true.
+ * Errors: ARG, those of reading the vocabulary, IO, MEMORY, CANCELLED. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_model_make(const dpi_model_shape *shape,
+                                                 const char *vocab_path, uint64_t seed,
+                                                 const char *out_path,
+                                                 const dpi_write_options *options, dpi_error *err);
 
 #ifdef __cplusplus
 }

@@ -20,10 +20,12 @@ typedef struct pass {
     int32_t thread, n_threads;
 } pass;
 
-/* A batch's rows of one activation buffer, ready for products. */
+/* Rows [first, first + n_rows) of one activation buffer, the input of products. Where a matrix wants
+ * 8-bit activations, work.q8 holds the same rows. */
 typedef struct input {
     const float *x; /* [buffer rows, n] */
     int64_t n;
+    int32_t first, n_rows;
 } input;
 
 /* Every thread of the pass gets here before any goes on. */
@@ -37,96 +39,104 @@ static void share(const pass *p, int64_t n, int64_t *begin, int64_t *end) {
     *end = n * (p->thread + 1) / p->n_threads;
 }
 
-static bool has_q8_kernel(const dpi_session *s, const dpi_mat *w) {
-    return !s->exact && w->type && w->type->id == DPI_TYPE_Q8_0;
+/* The kernel for 8-bit activations, where this matrix is to use one. */
+static dpi_matmul_q_fn *q8_kernel(const dpi_session *s, const dpi_mat *w) {
+    return s->exact || !w->layout ? NULL : dpi_kernels_matmul_q(&s->kernels, w->type->id);
 }
 
 /* ---- Products -------------------------------------------------------------------------------- */
 
-/* y[row, o] = x[row] . w[o] for columns [o0, o1) and the rows of the batch from `row` on. */
-static void product(const pass *p, const dpi_mat *w, input in, int32_t row, int32_t n_rows,
-                    float *y, int64_t y_stride, int64_t o0, int64_t o1) {
+/* Rows [o0, o1) of a matrix as f32: in place, or dequantised into this thread's tile. */
+static const float *weights_f32(const pass *p, const dpi_mat *w, int64_t o0, int64_t o1) {
     const dpi_session *s = p->s;
-    const unsigned char *weights = w->data + (uint64_t)o0 * dpi_type_row_bytes(w->type, w->n_in);
-    int32_t n_out = (int32_t)(o1 - o0);
-    if (has_q8_kernel(s, w)) {
-        s->kernels.matmul_q8_0(y + row * y_stride + o0, y_stride, s->work.q8 + row * in.n,
-                               s->work.d8 + row * (in.n / DPI_Q8_BLOCK), n_rows, weights, in.n,
-                               n_out);
-        return;
-    }
-    const float *f32 = (const float *)(const void *)weights;
-    if (w->type->id != DPI_TYPE_F32) {
-        float *tile = s->work.tile + (int64_t)p->thread * DPI_TILE_OUT * s->work.max_in;
-        if (w->type->id == DPI_TYPE_F16)
-            s->kernels.f16_to_f32(tile, (const uint16_t *)(const void *)weights, n_out * in.n);
-        else
-            w->type->dequantize(weights, tile, n_out * in.n);
-        f32 = tile;
-    }
-    if (s->blas && p->batch->is_prompt)
-        dpi_gemm_f32(y + o0, y_stride, in.x, in.n, f32, in.n, n_out);
+    const unsigned char *rows = w->data + (uint64_t)o0 * dpi_type_row_bytes(w->type, w->n_in);
+    if (w->type->id == DPI_TYPE_F32)
+        return (const float *)(const void *)rows;
+    float *tile = s->work.tile + (int64_t)p->thread * DPI_TILE_OUT * s->work.max_in;
+    if (w->type->id == DPI_TYPE_F16)
+        s->kernels.f16_to_f32(tile, (const uint16_t *)(const void *)rows, (o1 - o0) * w->n_in);
     else
-        s->kernels.matmul_f32(y + row * y_stride + o0, y_stride, in.x + row * in.n, in.n, n_rows,
-                              f32, in.n, n_out);
+        for (int64_t o = o0; o < o1; o++)
+            dpi_mat_row(w, o, tile + (o - o0) * w->n_in);
+    return tile;
 }
 
-/* This thread's columns of y = x W^T + bias for all rows of the batch, in tiles whose bounds
- * depend on the matrix alone. The range it wrote is [*begin, *end). */
+/* y[r * y_stride + o - o0] = x[first + r] . w[o] for columns [o0, o1), o0 a multiple of DPI_TILE_OUT. */
+static void product(const pass *p, const dpi_mat *w, input in, float *y, int64_t y_stride,
+                    int64_t o0, int64_t o1) {
+    const dpi_session *s = p->s;
+    int32_t n_out = (int32_t)(o1 - o0);
+    dpi_matmul_q_fn *matmul_q = q8_kernel(s, w);
+    if (matmul_q)
+        matmul_q(y, y_stride, &s->work.q8, in.n_rows,
+                 w->data + (uint64_t)o0 * dpi_type_row_bytes(w->type, w->n_in), in.n, n_out);
+    else
+        s->kernels.matmul_f32(y, y_stride, in.x + in.first * in.n, in.n, in.n_rows,
+                              weights_f32(p, w, o0, o1), in.n, n_out);
+}
+
+/* This thread's columns of y = x W^T + bias, in tiles whose bounds depend on the matrix alone. The
+ * range it wrote is [*begin, *end). y is a buffer as in.x is. */
 static void linear(const pass *p, const dpi_mat *w, const float *bias, input in, float *y,
                    int64_t *begin, int64_t *end) {
-    int32_t first = p->batch->first, n_rows = p->batch->n_rows;
+    bool blas = p->s->blas && p->batch->is_prompt && !q8_kernel(p->s, w);
     share(p, (w->n_out + DPI_TILE_OUT - 1) / DPI_TILE_OUT, begin, end);
     *begin *= DPI_TILE_OUT;
     *end = *end * DPI_TILE_OUT < w->n_out ? *end * DPI_TILE_OUT : w->n_out;
     for (int64_t o = *begin; o < *end; o += DPI_TILE_OUT) {
         int64_t stop = o + DPI_TILE_OUT < *end ? o + DPI_TILE_OUT : *end;
-        product(p, w, in, first, n_rows, y, w->n_out, o, stop);
-        for (int32_t r = first; bias && r < first + n_rows; r++)
+        if (blas) /* all DPI_CHUNK rows of the buffer, used or not */
+            dpi_gemm_f32(y + o, w->n_out, in.x, in.n, weights_f32(p, w, o, stop), in.n,
+                         (int32_t)(stop - o));
+        else
+            product(p, w, in, y + in.first * w->n_out + o, w->n_out, o, stop);
+        for (int32_t r = in.first; bias && r < in.first + in.n_rows; r++)
             p->s->kernels.add(y + r * w->n_out + o, bias + o, stop - o);
     }
 }
 
-/* Quantises row r of the input that the next products read. */
-static void quantize_row(const pass *p, input in, int32_t r) {
-    const dpi_work *w = &p->s->work;
-    p->s->kernels.quantize_q8(w->q8 + r * in.n, w->d8 + r * (in.n / DPI_Q8_BLOCK), in.x + r * in.n,
-                              in.n);
+/* Brings this thread's rows of an input into 8 bits. */
+static void quantize(const pass *p, input in, int64_t begin, int64_t end) {
+    const dpi_session *s = p->s;
+    for (int32_t r = (int32_t)begin; r < end; r++) {
+        int32_t first = dpi_row_block_first(in.n_rows, r);
+        dpi_q8 block = dpi_q8_at(&s->work.q8, first, in.n);
+        s->kernels.quantize_q8(&block, dpi_row_block(in.n_rows, first), r - first,
+                               in.x + (in.first + r) * in.n, in.n);
+    }
 }
 
-/* norm = RMSNorm(x) for this thread's rows, quantised as well if a matrix wants it. */
-static input normalize(const pass *p, const float *weight, const dpi_mat *const *mats, int n_mats) {
+/* norm = RMSNorm(x) of some rows, also in 8 bits if a matrix wants it. */
+static input normalize(const pass *p, const float *weight, const dpi_mat *const *mats, int n_mats,
+                       int32_t first, int32_t n_rows) {
     dpi_session *s = p->s;
     const dpi_config *c = &s->model->config;
-    input in = {s->work.norm, c->n_embd};
-    bool quantize = false;
+    input in = {s->work.norm, c->n_embd, first, n_rows};
+    bool wanted = false;
     for (int i = 0; i < n_mats; i++)
-        quantize |= has_q8_kernel(s, mats[i]);
+        wanted |= q8_kernel(s, mats[i]) != NULL;
     int64_t begin, end;
-    share(p, p->batch->n_rows, &begin, &end);
-    for (int64_t i = begin; i < end; i++) {
-        int32_t r = p->batch->first + (int32_t)i;
+    share(p, n_rows, &begin, &end);
+    for (int64_t r = first + begin; r < first + end; r++)
         s->kernels.rmsnorm(s->work.norm + r * in.n, s->work.x + r * in.n, weight, c->n_embd,
                            c->rms_eps);
-        if (quantize)
-            quantize_row(p, in, r);
-    }
+    if (wanted)
+        quantize(p, in, begin, end);
     barrier();
     return in;
 }
 
-/* x += W in + bias; the input is quantised first where W wants it. */
+/* x += W in + bias; the input is brought into 8 bits first where W wants it. */
 static void add_product(const pass *p, const dpi_mat *w, const float *bias, input in) {
     dpi_session *s = p->s;
     int64_t begin, end;
-    if (has_q8_kernel(s, w)) {
-        share(p, p->batch->n_rows, &begin, &end);
-        for (int64_t i = begin; i < end; i++)
-            quantize_row(p, in, p->batch->first + (int32_t)i);
+    if (q8_kernel(s, w)) {
+        share(p, in.n_rows, &begin, &end);
+        quantize(p, in, begin, end);
         barrier();
     }
     linear(p, w, bias, in, s->work.out, &begin, &end);
-    for (int32_t r = p->batch->first; r < p->batch->first + p->batch->n_rows; r++)
+    for (int32_t r = in.first; r < in.first + in.n_rows; r++)
         s->kernels.add(s->work.x + r * w->n_out + begin, s->work.out + r * w->n_out + begin,
                        end - begin);
     barrier();
@@ -192,7 +202,7 @@ static void attention(const pass *p, int32_t index) {
     const dpi_config *c = &s->model->config;
     const dpi_layer *layer = &s->model->layers[index];
     const dpi_mat *mats[] = {&layer->wq, &layer->wk, &layer->wv};
-    input in = normalize(p, layer->attn_norm, mats, 3);
+    input in = normalize(p, layer->attn_norm, mats, 3, p->batch->first, p->batch->n_rows);
     int64_t begin, end;
     linear(p, &layer->wq, layer->bq, in, s->work.q, &begin, &end);
     linear(p, &layer->wk, layer->bk, in, s->work.k, &begin, &end);
@@ -208,8 +218,9 @@ static void attention(const pass *p, int32_t index) {
     for (int64_t i = p->thread; i < n_items; i += p->n_threads)
         attend(p, index, (int32_t)(i / c->n_kv_head), (int32_t)(i % c->n_kv_head));
     barrier();
-    add_product(p, &layer->wo, layer->bo,
-                (input){s->work.att, (int64_t)c->n_head * c->head_dim_v});
+    in.x = s->work.att;
+    in.n = (int64_t)c->n_head * c->head_dim_v;
+    add_product(p, &layer->wo, layer->bo, in);
 }
 
 /* ---- Feed-forward ---------------------------------------------------------------------------- */
@@ -219,14 +230,16 @@ static void feed_forward(const pass *p, int32_t index) {
     const dpi_layer *layer = &s->model->layers[index];
     int64_t n_ff = s->model->config.n_ff, begin, end;
     const dpi_mat *mats[] = {&layer->w_gate, &layer->w_up};
-    input in = normalize(p, layer->ffn_norm, mats, 2);
+    input in = normalize(p, layer->ffn_norm, mats, 2, p->batch->first, p->batch->n_rows);
     linear(p, &layer->w_gate, NULL, in, s->work.gate, &begin, &end);
     linear(p, &layer->w_up, NULL, in, s->work.up, &begin, &end); /* the same columns */
     for (int32_t r = p->batch->first; r < p->batch->first + p->batch->n_rows; r++)
         s->kernels.swiglu(s->work.gate + r * n_ff + begin, s->work.up + r * n_ff + begin,
                           end - begin);
     barrier();
-    add_product(p, &layer->w_down, NULL, (input){s->work.gate, n_ff});
+    in.x = s->work.gate;
+    in.n = n_ff;
+    add_product(p, &layer->w_down, NULL, in);
 }
 
 /* ---- Ends ------------------------------------------------------------------------------------ */
@@ -250,30 +263,26 @@ static void embed(const pass *p) {
     barrier();
 }
 
-/* Logits of the rows that want them. Rows whose destinations are adjacent go together, and a
- * tile of the head stays in cache between such groups: it is read from memory once. */
+/* Logits of the rows that want them, which are the last ones of the batch. They go where each row's
+ * sequence keeps its own, through a tile. */
 static void head(const pass *p) {
     dpi_session *s = p->s;
+    const dpi_batch *b = p->batch;
     const dpi_mat *w = &s->model->output;
     int64_t n_vocab = s->model->n_vocab, begin, end;
-    input in = normalize(p, s->model->output_norm, (const dpi_mat *const[]){w}, 1);
-    pass step = *p;
-    dpi_batch batch = *p->batch;
-    batch.is_prompt = 0; /* few rows want logits: never worth a fixed shape */
-    step.batch = &batch;
+    float *tile = s->work.head + (int64_t)p->thread * s->max_rows * DPI_TILE_OUT;
+    int32_t skip = 0;
+    while (!s->dest[skip])
+        skip++;
+    input in = normalize(p, s->model->output_norm, (const dpi_mat *const[]){w}, 1, b->first + skip,
+                         b->n_rows - skip);
     share(p, (n_vocab + DPI_TILE_OUT - 1) / DPI_TILE_OUT, &begin, &end);
-    for (int64_t t = begin; t < end; t++) {
-        int64_t o = t * DPI_TILE_OUT;
+    for (int64_t o = begin * DPI_TILE_OUT; o < end * DPI_TILE_OUT; o += DPI_TILE_OUT) {
         int64_t stop = o + DPI_TILE_OUT < n_vocab ? o + DPI_TILE_OUT : n_vocab;
-        for (int32_t r = 0, n; r < batch.n_rows; r += n) {
-            n = 1;
-            if (!s->dest[r])
-                continue;
-            while (r + n < batch.n_rows && s->dest[r + n] == s->dest[r] + n * n_vocab)
-                n++;
-            int32_t row = batch.first + r;
-            product(&step, w, in, row, n, s->dest[r] - row * n_vocab, n_vocab, o, stop);
-        }
+        product(p, w, in, tile, DPI_TILE_OUT, o, stop);
+        for (int32_t r = 0; r < in.n_rows; r++)
+            memcpy(s->dest[skip + r] + o, tile + r * DPI_TILE_OUT,
+                   (size_t)(stop - o) * sizeof *tile);
     }
 }
 

@@ -93,7 +93,7 @@ dpi_status dpi_model_info_get(const dpi_model *model, dpi_model_info *info, dpi_
 
 /* ---- Values of weights ----------------------------------------------------------------------- */
 
-static dpi_status check_tensor(const dpi_gguf *gguf, const dpi_gguf_tensor *t, float *row,
+static dpi_status check_tensor(const dpi_gguf_tensor *t, float *row,
                                dpi_error *err) {
     const dpi_type *type = dpi_type_find(t->type);
     uint64_t row_bytes = dpi_type_row_bytes(type, t->shape[0]);
@@ -105,7 +105,7 @@ static dpi_status check_tensor(const dpi_gguf *gguf, const dpi_gguf_tensor *t, f
             if (!isfinite(row[i]))
                 return dpi_fail_at(err, DPI_STATUS_NUMERIC, t->offset + at,
                                    "%s: tensor %s (%s), row %lld, column %lld is %g, must be finite",
-                                   dpi_gguf_name(gguf), t->name, type->name, (long long)r,
+                                   t->file, t->name, type->name, (long long)r,
                                    (long long)i, (double)row[i]);
     }
     return DPI_STATUS_OK;
@@ -123,7 +123,7 @@ dpi_status dpi_model_check(const dpi_model *model, dpi_error *err) {
                         (long long)widest);
     dpi_status status = DPI_STATUS_OK;
     for (int64_t i = 0; i < dpi_gguf_tensor_count(model->gguf) && status == DPI_STATUS_OK; i++)
-        status = check_tensor(model->gguf, dpi_gguf_tensor_at(model->gguf, i), row, err);
+        status = check_tensor(dpi_gguf_tensor_at(model->gguf, i), row, err);
     free(row);
     return status;
 }

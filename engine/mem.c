@@ -1,8 +1,10 @@
-#define _DEFAULT_SOURCE
+#define _GNU_SOURCE /* sched_getaffinity */
 #include "mem.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { ALIGNMENT = 64 };
 
@@ -16,6 +18,27 @@ void *dpi_calloc(size_t n, size_t size) {
     if (p)
         memset(p, 0, padded);
     return p;
+}
+
+void *dpi_map(size_t n_bytes) {
+    void *p = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    madvise(p, n_bytes, MADV_HUGEPAGE); /* a wish: failure costs nothing but speed */
+    return p;
+}
+
+void dpi_unmap(void *p, size_t n_bytes) {
+    if (p)
+        munmap(p, n_bytes);
+}
+
+int32_t dpi_processors(void) {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
+        return 1;
+    int n = CPU_COUNT(&set);
+    return n < 1 ? 1 : n > 1024 ? 1024 : n;
 }
 
 void dpi_wipe(void *p, size_t n_bytes) {

@@ -27,6 +27,14 @@ static inline bool dpi_add_u64(uint64_t a, uint64_t b, uint64_t *out) {
  * Aligned to 64 bytes (one cache line, one AVX-512 vector). Free with free(). */
 void *dpi_calloc(size_t n, size_t size);
 
+/* n_bytes (> 0) zeroed bytes straight from the system, in large pages where it has them: for
+ * weights, which are read from end to end at every step. NULL on failure. Give back with dpi_unmap. */
+void *dpi_map(size_t n_bytes);
+void dpi_unmap(void *p, size_t n_bytes); /* NULL is allowed */
+
+/* Processors that this process may use, 1..1024. */
+int32_t dpi_processors(void);
+
 /* Zeroes memory that held private data; not optimised away. NULL is allowed. */
 void dpi_wipe(void *p, size_t n_bytes);
 /* dpi_wipe, then free. NULL is allowed. */

@@ -12,23 +12,19 @@ void dpi_model_options_init(dpi_model_options *options) {
     memset(options, 0, sizeof *options);
     options->struct_size = sizeof *options;
     options->use_mmap = 1;
-}
-
-void dpi_mat_row(const dpi_mat *mat, int64_t row, float *out) {
-    const unsigned char *p = mat->data + (uint64_t)row * dpi_type_row_bytes(mat->type, mat->n_in);
-    mat->type->dequantize(p, out, mat->n_in);
+    options->repack = 1;
 }
 
 /* ---- Binding tensors ------------------------------------------------------------------------- */
 
-static dpi_status check_shape(const dpi_model *m, const dpi_gguf_tensor *t, int64_t n_in,
+static dpi_status check_shape(const dpi_gguf_tensor *t, int64_t n_in,
                               int64_t n_out, dpi_error *err) {
     if (t->shape[0] == n_in && t->shape[1] == n_out && t->shape[2] == 1 && t->shape[3] == 1)
         return DPI_STATUS_OK;
     return dpi_fail_at(err, DPI_STATUS_FORMAT, t->offset,
                        "%s: tensor %s has shape [%lld, %lld, %lld, %lld], the hyperparameters ask "
                        "for [%lld, %lld]",
-                       dpi_gguf_name(m->gguf), t->name, (long long)t->shape[0],
+                       t->file, t->name, (long long)t->shape[0],
                        (long long)t->shape[1], (long long)t->shape[2], (long long)t->shape[3],
                        (long long)n_in, (long long)n_out);
 }
@@ -48,9 +44,9 @@ static dpi_status bind_mat(dpi_model *m, const char *name, int64_t n_out, int64_
     DPI_TRY(find_tensor(m, name, required, &t, err));
     if (!t)
         return DPI_STATUS_OK;
-    DPI_TRY(check_shape(m, t, n_in, n_out, err));
+    DPI_TRY(check_shape(t, n_in, n_out, err));
     const dpi_type *type = dpi_type_find(t->type);
-    *mat = (dpi_mat){type, t->data, n_out, n_in};
+    *mat = (dpi_mat){type, NULL, t->data, n_out, n_in};
     return DPI_STATUS_OK;
 }
 
@@ -62,7 +58,7 @@ static dpi_status bind_vector(dpi_model *m, const char *name, int64_t n, bool re
     DPI_TRY(find_tensor(m, name, required, &t, err));
     if (!t)
         return DPI_STATUS_OK;
-    DPI_TRY(check_shape(m, t, n, 1, err));
+    DPI_TRY(check_shape(t, n, 1, err));
     float *copy = dpi_calloc((size_t)n, sizeof *copy);
     if (!copy)
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for tensor %s", name);
@@ -154,6 +150,10 @@ static dpi_status create(dpi_gguf *gguf, const dpi_model_options *options, dpi_m
         m->n_vocab = dpi_vocab_size(m->vocab);
         if (!m->vocab_only)
             status = bind_weights(m, err);
+        if (status == DPI_STATUS_OK && options->check_weights)
+            status = dpi_model_check(m, err);
+        if (status == DPI_STATUS_OK && !m->vocab_only && options->repack)
+            status = dpi_model_pack(m, err);
     }
     if (status != DPI_STATUS_OK) {
         dpi_model_close(m);
@@ -204,6 +204,7 @@ void dpi_model_close(dpi_model *m) {
     for (int32_t i = 0; i < m->n_vectors; i++)
         free(m->vectors[i]);
     free(m->vectors);
+    dpi_unmap(m->packed, m->packed_bytes);
     free(m->layers);
     dpi_vocab_free(m->vocab);
     dpi_gguf_close(m->gguf);

@@ -4,12 +4,15 @@
 #define DPI_MODEL_H
 
 #include "config.h"
+#include "pack.h"
 #include "quant.h"
 #include "tokenizer.h"
 
-/* A weight matrix [n_out, n_in] in the file image; rows are contiguous blocks of its type. */
+/* A weight matrix [n_out, n_in]: rows of contiguous blocks of its type in the file image, or, if
+ * `layout` is not NULL, packed groups of 16 rows (pack.h) in the model's own memory. */
 typedef struct dpi_mat {
     const dpi_type *type; /* NULL: no such matrix */
+    const dpi_layout *layout;
     const unsigned char *data;
     int64_t n_out, n_in;
 } dpi_mat;
@@ -39,11 +42,20 @@ struct dpi_model {
     const float *output_norm; /* [n_embd] */
     const float *rope_freqs;  /* [n_rot / 2] divisors of the frequencies, or NULL */
     dpi_layer *layers;        /* [n_layer] */
+    unsigned char *packed;    /* every packed matrix */
+    uint64_t packed_bytes;
     float **vectors;          /* every owned vector, for freeing */
     int32_t n_vectors, max_vectors;
 };
 
 /* Row `row` of a matrix as f32 [n_in]. */
 void dpi_mat_row(const dpi_mat *mat, int64_t row, float *out);
+
+/* Reads every weight of the file. Errors: NUMERIC (one is not finite), MEMORY. */
+dpi_status dpi_model_check(const dpi_model *m, dpi_error *err);
+
+/* Packs every matrix that has a packed form into m->packed, with all processors, and gives the
+ * file's own copy back as it goes: the weights are in memory once. Errors: MEMORY. */
+dpi_status dpi_model_pack(dpi_model *m, dpi_error *err);
 
 #endif

@@ -1,8 +1,6 @@
-#define _GNU_SOURCE /* sched_getaffinity */
 #include "session.h"
 
 #include <math.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,14 +20,6 @@ void dpi_session_options_init(dpi_session_options *options) {
 }
 
 /* ---- Sizes ----------------------------------------------------------------------------------- */
-
-static int32_t available_processors(void) {
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0)
-        return 1;
-    int32_t n = CPU_COUNT(&set);
-    return n < 1 ? 1 : n > MAX_THREADS ? MAX_THREADS : n;
-}
 
 static dpi_status check_range(const char *name, int64_t value, int64_t min, int64_t max,
                               dpi_error *err) {
@@ -62,7 +52,7 @@ static dpi_status resolve(const dpi_model *model, const dpi_session_options *opt
     if (o.n_ctx == 0)
         o.n_ctx = model->config.n_ctx_train < 1 << 24 ? model->config.n_ctx_train : 1 << 24;
     if (o.n_threads == 0)
-        o.n_threads = available_processors();
+        o.n_threads = dpi_processors();
     if (o.exact)
         o.kv_type = DPI_KV_F32;
     *out = o;
@@ -100,6 +90,7 @@ static void lay_out(dpi_session *s, layout *l) {
     uint64_t max_in = n_embd > n_ff ? n_embd : n_ff;
     max_in = max_in > n_o ? max_in : n_o;
     w->max_in = (int64_t)max_in;
+    uint64_t max_blocks = max_in / DPI_Q8_BLOCK + 1;
     w->x = take(l, rows, n_embd, sizeof(float));
     w->norm = take(l, rows, n_embd, sizeof(float));
     w->q = take(l, rows, n_q, sizeof(float));
@@ -109,10 +100,14 @@ static void lay_out(dpi_session *s, layout *l) {
     w->out = take(l, rows, n_embd, sizeof(float));
     w->gate = take(l, rows, n_ff, sizeof(float));
     w->up = take(l, rows, n_ff, sizeof(float));
-    w->q8 = take(l, rows, max_in, sizeof(int8_t));
-    w->d8 = take(l, rows, max_in / DPI_Q8_BLOCK + 1, sizeof(float));
+    w->q8.q = take(l, rows, max_in, sizeof *w->q8.q);
+    w->q8.d = take(l, rows, max_blocks, sizeof *w->q8.d);
+    w->q8.negative32 = take(l, rows, max_blocks, sizeof *w->q8.negative32);
+    w->q8.negative16 = take(l, rows, 2 * max_blocks, sizeof *w->q8.negative16);
+    w->q8.scaled32 = take(l, rows, max_blocks, sizeof *w->q8.scaled32);
     w->cs = take(l, rows, (uint64_t)c->n_rot, sizeof(float));
     w->tile = take(l, threads * DPI_TILE_OUT, max_in, sizeof(float));
+    w->head = take(l, threads * DPI_TILE_OUT, rows, sizeof(float));
     w->ml = take(l, threads, 2 * (uint64_t)(c->n_head / c->n_kv_head), sizeof(float));
     s->freqs = take(l, (uint64_t)c->n_rot / 2, 1, sizeof(double));
     s->logits = take(l, (uint64_t)s->n_seq, (uint64_t)s->model->n_vocab, sizeof(float));

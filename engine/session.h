@@ -22,10 +22,10 @@ typedef struct dpi_work {
     float *out;  /* [rows, n_embd]                 what a product adds to x */
     float *gate; /* [rows, n_ff] */
     float *up;   /* [rows, n_ff] */
-    int8_t *q8;  /* [rows, max_in]                 the current input, quantised */
-    float *d8;   /* [rows, max_in / 32]            and its scales */
+    dpi_q8 q8;   /* the current input in 8 bits, up to [rows, max_in] */
     float *cs;   /* [rows, n_rot]                  cosine and sine of each position */
     float *tile; /* [n_threads, DPI_TILE_OUT, max_in] dequantised weights */
+    float *head; /* [n_threads, rows, DPI_TILE_OUT] logits on their way */
     float *ml;   /* [n_threads, 2, n_head / n_kv_head] softmax maxima and sums */
     int64_t max_in; /* the longest row of any weight matrix */
 } dpi_work;
@@ -54,7 +54,7 @@ struct dpi_session {
 
 /* One pass through the model. Rows r in [0, n_rows) stand at buffer row first + r; row_seq,
  * row_pos and row_token (indexed by r) say what they are, and dest[r] (NULL: none) where their
- * logits go. The caches have room; lengths are the caller's to advance. */
+ * logits go; only the last rows want any, and the last does. The caches have room; lengths are the caller's to advance. */
 typedef struct dpi_batch {
     int32_t first, n_rows;
     int32_t is_prompt; /* rows are consecutive positions of one sequence, at row p % DPI_CHUNK */

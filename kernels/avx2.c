@@ -168,111 +168,6 @@ static void matmul_f32_avx2(float *y, int64_t y_stride, const float *x, int64_t 
         rows_f32(y + o, y_stride, x, x_stride, n_rows, w + o * n_in, n_in, 1);
 }
 
-/* ---- 8-bit products -------------------------------------------------------------------------- */
-
-/* The squared error of one block with max / levels, in units of max^2, summed in the order that
- * kernels.def fixes: lane i of part 0 and 1 are elements i and i + 8, parts 2 and 3 theirs + 16. */
-INLINE float q8_error(const float *x, float max, float levels) {
-    __m256 inverse = _mm256_set1_ps(max > 1e-30f ? levels / max : 0.0f), e[4];
-    for (int i = 0; i < 4; i++) {
-        __m256 v = _mm256_mul_ps(_mm256_loadu_ps(x + 8 * i), inverse);
-        v = _mm256_sub_ps(v, round256(v));
-        e[i] = _mm256_mul_ps(v, v);
-    }
-    return reduce_add(_mm256_add_ps(_mm256_add_ps(e[0], e[2]), _mm256_add_ps(e[1], e[3]))) /
-           (levels * levels);
-}
-
-static void quantize_q8_avx2(int8_t *q, float *d, const float *x, int64_t n) {
-    const __m256 sign = _mm256_set1_ps(-0.0f);
-    const __m256 limit = _mm256_set1_ps(127.0f), low = _mm256_set1_ps(-127.0f);
-    for (int64_t b = 0; b < n; b += DPI_Q8_BLOCK) {
-        __m256 max = _mm256_setzero_ps();
-        for (int i = 0; i < DPI_Q8_BLOCK; i += 8) /* a NaN is passed over: the second wins */
-            max = _mm256_max_ps(_mm256_andnot_ps(sign, _mm256_loadu_ps(x + b + i)), max);
-        float amax = reduce_max(max), levels = 127.0f;
-        float best = q8_error(x + b, amax, levels);
-        for (int level = 1; level < DPI_Q8_LEVELS; level++) {
-            float error = q8_error(x + b, amax, (float)(127 - level));
-            levels = error < best ? (float)(127 - level) : levels;
-            best = error < best ? error : best;
-        }
-        __m256 inverse = _mm256_set1_ps(amax > 1e-30f ? levels / amax : 0.0f);
-        d[b / DPI_Q8_BLOCK] = amax / levels;
-        for (int i = 0; i < DPI_Q8_BLOCK; i += 8) {
-            __m256 v = round256(_mm256_mul_ps(_mm256_loadu_ps(x + b + i), inverse));
-            v = _mm256_min_ps(_mm256_max_ps(v, low), limit); /* a NaN becomes -127 */
-            __m256i n32 = _mm256_cvtps_epi32(v);
-            __m128i n16 = _mm_packs_epi32(_mm256_castsi256_si128(n32),
-                                          _mm256_extracti128_si256(n32, 1));
-            _mm_storel_epi64((__m128i *)(q + b + i), _mm_packs_epi16(n16, n16));
-        }
-    }
-}
-
-enum { Q8_0_BYTES = 34 };
-
-INLINE float load_scale(const void *p) {
-    uint16_t half;
-    memcpy(&half, p, sizeof half);
-    return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(half)));
-}
-
-/* vpmaddubsw wants its left side unsigned: |w| * (x with the sign of w). Its 16-bit pair sums
- * reach at most 2 * 128 * 127 = 32512, so they never saturate. */
-INLINE __m256i dot_q8(__m256i w, __m256i x) {
-    __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
-    return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
-}
-
-INLINE void tile_q8_0(float *y, int64_t y_stride, const int8_t *xq, const float *xd,
-                      const unsigned char *w, int64_t n_in, const int rows, const int cols) {
-    int64_t n_blocks = n_in / 32, row_bytes = n_blocks * Q8_0_BYTES;
-    __m256 acc[ROWS][COLS];
-    for (int r = 0; r < rows; r++)
-        for (int c = 0; c < cols; c++)
-            acc[r][c] = _mm256_setzero_ps();
-    for (int64_t b = 0; b < n_blocks; b++)
-        for (int c = 0; c < cols; c++) {
-            const unsigned char *block = w + c * row_bytes + b * Q8_0_BYTES;
-            __m256i wv = _mm256_loadu_si256((const __m256i *)(block + 2));
-            float wd = load_scale(block);
-            for (int r = 0; r < rows; r++) {
-                const int8_t *q = xq + r * n_in + b * 32;
-                __m256 sum =
-                    _mm256_cvtepi32_ps(dot_q8(wv, _mm256_loadu_si256((const __m256i *)q)));
-                acc[r][c] =
-                    _mm256_fmadd_ps(sum, _mm256_set1_ps(wd * xd[r * n_blocks + b]), acc[r][c]);
-            }
-        }
-    for (int r = 0; r < rows; r++)
-        for (int c = 0; c < cols; c++)
-            y[r * y_stride + c] = reduce_add(acc[r][c]);
-}
-
-INLINE void rows_q8_0(float *y, int64_t y_stride, const int8_t *xq, const float *xd, int32_t n_rows,
-                      const unsigned char *w, int64_t n_in, const int cols) {
-    for (; n_rows >= 4; n_rows -= 4, xq += 4 * n_in, xd += 4 * (n_in / 32), y += 4 * y_stride)
-        tile_q8_0(y, y_stride, xq, xd, w, n_in, 4, cols);
-    switch (n_rows) {
-    case 3: tile_q8_0(y, y_stride, xq, xd, w, n_in, 3, cols); break;
-    case 2: tile_q8_0(y, y_stride, xq, xd, w, n_in, 2, cols); break;
-    case 1: tile_q8_0(y, y_stride, xq, xd, w, n_in, 1, cols); break;
-    default: break;
-    }
-}
-
-static void matmul_q8_0_avx2(float *y, int64_t y_stride, const int8_t *xq, const float *xd,
-                             int32_t n_rows, const void *w, int64_t n_in, int32_t n_out) {
-    const unsigned char *row = w;
-    int64_t row_bytes = n_in / 32 * Q8_0_BYTES;
-    int32_t o = 0;
-    for (; o + COLS <= n_out; o += COLS)
-        rows_q8_0(y + o, y_stride, xq, xd, n_rows, row + o * row_bytes, n_in, COLS);
-    for (; o < n_out; o++)
-        rows_q8_0(y + o, y_stride, xq, xd, n_rows, row + o * row_bytes, n_in, 1);
-}
-
 /* ---- Attention ------------------------------------------------------------------------------- */
 
 INLINE __m256 load_kv(const void *p, int64_t i, int64_t n, const int half) {
@@ -330,15 +225,58 @@ static void attend_f16_avx2(float *acc, float *m, float *l, const float *q, cons
     attend(acc, m, l, q, k, v, n_q, n, head_dim, head_dim_v, scale, 1);
 }
 
+/* ---- What the processor can do --------------------------------------------------------------- */
+
+enum { PROBES = 10 }; /* independent chains: more than latency times throughput */
+
+static uint64_t probe_read_avx2(const void *p, size_t n) {
+    const unsigned char *at = p;
+    __m256i sum[4] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256()};
+    for (size_t i = 0; i < n; i += 4 * sizeof sum[0])
+        for (size_t j = 0; j < 4; j++)
+            sum[j] = _mm256_add_epi64(sum[j], _mm256_loadu_si256((const void *)(at + i + j * sizeof sum[0])));
+    for (int j = 1; j < 4; j++)
+        sum[0] = _mm256_add_epi64(sum[0], sum[j]);
+    return (uint64_t)_mm256_extract_epi64(sum[0], 0);
+}
+
+static double probe_int8_avx2(int64_t steps, int32_t *result) {
+    __m256i acc[PROBES], w = _mm256_set1_epi8((char)(steps % 3 + 1));
+    for (int i = 0; i < PROBES; i++)
+        acc[i] = _mm256_set1_epi32(i);
+    for (int64_t s = 0; s < steps; s++)
+        for (int i = 0; i < PROBES; i++)
+            acc[i] = _mm256_add_epi32(acc[i], _mm256_madd_epi16(_mm256_maddubs_epi16(w, acc[i]), w));
+    for (int i = 1; i < PROBES; i++)
+        acc[0] = _mm256_add_epi32(acc[0], acc[i]);
+    *result = _mm256_extract_epi32(acc[0], 0);
+    return (double)steps * PROBES * 64;
+}
+
+static double probe_f32_avx2(int64_t steps, float *result) {
+    __m256 acc[PROBES], w = _mm256_set1_ps(1.0f / (float)(steps + 2));
+    for (int i = 0; i < PROBES; i++)
+        acc[i] = _mm256_set1_ps((float)i);
+    for (int64_t s = 0; s < steps; s++)
+        for (int i = 0; i < PROBES; i++)
+            acc[i] = _mm256_fmadd_ps(acc[i], w, w);
+    for (int i = 1; i < PROBES; i++)
+        acc[0] = _mm256_add_ps(acc[0], acc[i]);
+    *result = reduce_add(acc[0]);
+    return (double)steps * PROBES * 16;
+}
+
 void dpi_kernels_init_avx2(dpi_kernels *k) {
+    k->probe_read = probe_read_avx2;
+    k->probe_int8 = probe_int8_avx2;
+    k->probe_f32 = probe_f32_avx2;
     k->rmsnorm = rmsnorm_avx2;
     k->add = add_avx2;
     k->swiglu = swiglu_avx2;
     k->f16_to_f32 = f16_to_f32_avx2;
     k->f32_to_f16 = f32_to_f16_avx2;
     k->matmul_f32 = matmul_f32_avx2;
-    k->quantize_q8 = quantize_q8_avx2;
-    k->matmul_q8_0 = matmul_q8_0_avx2;
     k->attend_f32 = attend_f32_avx2;
     k->attend_f16 = attend_f16_avx2;
+    dpi_kernels_init_avx2_q(k);
 }

@@ -7,7 +7,6 @@
 
 #include <immintrin.h>
 #include <math.h>
-#include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -139,135 +138,6 @@ static void matmul_f32_avx512(float *y, int64_t y_stride, const float *x, int64_
         rows_f32(y + o, y_stride, x, x_stride, n_rows, w + o * n_in, n_in, 1);
 }
 
-/* ---- 8-bit products -------------------------------------------------------------------------- */
-
-/* In the order that kernels.def fixes. */
-INLINE float sum_halves(__m512 v) {
-    __m256 a = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
-    __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
-    b = _mm_add_ps(b, _mm_movehl_ps(b, b));
-    return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
-}
-
-/* The squared error of one block with max / levels, in units of max^2. */
-INLINE float q8_error(__m512 x0, __m512 x1, float max, float levels) {
-    __m512 inverse = _mm512_set1_ps(max > 1e-30f ? levels / max : 0.0f);
-    __m512 v0 = _mm512_mul_ps(x0, inverse), v1 = _mm512_mul_ps(x1, inverse);
-    v0 = _mm512_sub_ps(v0, round512(v0));
-    v1 = _mm512_sub_ps(v1, round512(v1));
-    return sum_halves(_mm512_add_ps(_mm512_mul_ps(v0, v0), _mm512_mul_ps(v1, v1))) /
-           (levels * levels);
-}
-
-static void quantize_q8_avx512(int8_t *q, float *d, const float *x, int64_t n) {
-    const __m512 limit = _mm512_set1_ps(127.0f), low = _mm512_set1_ps(-127.0f);
-    for (int64_t b = 0; b < n; b += DPI_Q8_BLOCK) {
-        __m512 x0 = _mm512_loadu_ps(x + b), x1 = _mm512_loadu_ps(x + b + 16);
-        /* max(a, b) is b if either is NaN, so a NaN is passed over, as in ref.c. */
-        __m512 max = _mm512_max_ps(_mm512_abs_ps(x0), _mm512_setzero_ps());
-        max = _mm512_max_ps(_mm512_abs_ps(x1), max);
-        float amax = _mm512_reduce_max_ps(max), levels = 127.0f;
-        float best = q8_error(x0, x1, amax, levels);
-        for (int level = 1; level < DPI_Q8_LEVELS; level++) {
-            float error = q8_error(x0, x1, amax, (float)(127 - level));
-            levels = error < best ? (float)(127 - level) : levels;
-            best = error < best ? error : best;
-        }
-        __m512 inverse = _mm512_set1_ps(amax > 1e-30f ? levels / amax : 0.0f);
-        d[b / DPI_Q8_BLOCK] = amax / levels;
-        for (int h = 0; h < 2; h++) {
-            __m512 v = round512(_mm512_mul_ps(h ? x1 : x0, inverse));
-            v = _mm512_min_ps(_mm512_max_ps(v, low), limit); /* a NaN becomes -127 */
-            _mm_storeu_si128((__m128i *)(q + b + 16 * h),
-                             _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(v)));
-        }
-    }
-}
-
-enum { Q8_0_BYTES = 34 };
-
-/* Two blocks of 32 side by side; the second is zero if `pair` is 0. */
-INLINE __m512i load_pair(const void *first, const void *second, const int pair) {
-    __m256i a = _mm256_loadu_si256(first);
-    __m256i b = pair ? _mm256_loadu_si256(second) : _mm256_setzero_si256();
-    return _mm512_inserti64x4(_mm512_castsi256_si512(a), b, 1);
-}
-
-INLINE __m512 scale_pair(float first, float second) {
-    return _mm512_insertf32x8(_mm512_set1_ps(first), _mm256_set1_ps(second), 1);
-}
-
-INLINE float load_half(const void *p) {
-    uint16_t half;
-    memcpy(&half, p, sizeof half);
-    return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(half)));
-}
-
-/* One or two blocks of one tile. vpdpbusd wants its left side unsigned: (w + 128) x - 128 x. The
- * second term does not depend on the column, so it costs one instruction per row. */
-INLINE void step_q8_0(__m512 acc[][4], const int8_t *xq, const float *xd, int64_t n_in,
-                      const unsigned char *w, int64_t row_bytes, const int rows, const int cols,
-                      const int pair) {
-    const __m512i bias = _mm512_set1_epi8(-128);
-    __m512i wv[4];
-    __m512 wd[4];
-    for (int c = 0; c < cols; c++) {
-        const unsigned char *block = w + c * row_bytes;
-        wv[c] = _mm512_xor_si512(load_pair(block + 2, block + Q8_0_BYTES + 2, pair), bias);
-        wd[c] = scale_pair(load_half(block), pair ? load_half(block + Q8_0_BYTES) : 0.0f);
-    }
-    for (int r = 0; r < rows; r++) {
-        __m512i x = load_pair(xq + r * n_in, xq + r * n_in + 32, pair);
-        const float *d = xd + r * (n_in / 32);
-        __m512 dx = scale_pair(d[0], pair ? d[1] : 0.0f);
-        __m512i minus = _mm512_sub_epi32(_mm512_setzero_si512(),
-                                         _mm512_dpbusd_epi32(_mm512_setzero_si512(), bias, x));
-        for (int c = 0; c < cols; c++) {
-            __m512 sum = _mm512_cvtepi32_ps(_mm512_dpbusd_epi32(minus, wv[c], x));
-            acc[r][c] = _mm512_fmadd_ps(sum, _mm512_mul_ps(wd[c], dx), acc[r][c]);
-        }
-    }
-}
-
-INLINE void tile_q8_0(float *y, int64_t y_stride, const int8_t *xq, const float *xd,
-                      const unsigned char *w, int64_t n_in, const int rows, const int cols) {
-    int64_t n_blocks = n_in / 32, row_bytes = n_blocks * Q8_0_BYTES, b = 0;
-    __m512 acc[DPI_TILE_ROWS][4];
-    for (int r = 0; r < rows; r++)
-        for (int c = 0; c < cols; c++)
-            acc[r][c] = _mm512_setzero_ps();
-    for (; b + 2 <= n_blocks; b += 2)
-        step_q8_0(acc, xq + b * 32, xd + b, n_in, w + b * Q8_0_BYTES, row_bytes, rows, cols, 1);
-    if (b < n_blocks)
-        step_q8_0(acc, xq + b * 32, xd + b, n_in, w + b * Q8_0_BYTES, row_bytes, rows, cols, 0);
-    for (int r = 0; r < rows; r++)
-        for (int c = 0; c < cols; c++)
-            y[r * y_stride + c] = _mm512_reduce_add_ps(acc[r][c]);
-}
-
-INLINE void rows_q8_0(float *y, int64_t y_stride, const int8_t *xq, const float *xd, int32_t n_rows,
-                      const unsigned char *w, int64_t n_in, const int cols) {
-    for (; n_rows >= 4; n_rows -= 4, xq += 4 * n_in, xd += 4 * (n_in / 32), y += 4 * y_stride)
-        tile_q8_0(y, y_stride, xq, xd, w, n_in, 4, cols);
-    switch (n_rows) {
-    case 3: tile_q8_0(y, y_stride, xq, xd, w, n_in, 3, cols); break;
-    case 2: tile_q8_0(y, y_stride, xq, xd, w, n_in, 2, cols); break;
-    case 1: tile_q8_0(y, y_stride, xq, xd, w, n_in, 1, cols); break;
-    default: break;
-    }
-}
-
-static void matmul_q8_0_avx512(float *y, int64_t y_stride, const int8_t *xq, const float *xd,
-                               int32_t n_rows, const void *w, int64_t n_in, int32_t n_out) {
-    const unsigned char *row = w;
-    int64_t row_bytes = n_in / 32 * Q8_0_BYTES;
-    int32_t o = 0;
-    for (; o + 4 <= n_out; o += 4)
-        rows_q8_0(y + o, y_stride, xq, xd, n_rows, row + o * row_bytes, n_in, 4);
-    for (; o < n_out; o++)
-        rows_q8_0(y + o, y_stride, xq, xd, n_rows, row + o * row_bytes, n_in, 1);
-}
-
 /* ---- Attention ------------------------------------------------------------------------------- */
 
 INLINE __m512 load_kv(const void *p, int64_t i, __mmask16 mask, const int half) {
@@ -329,15 +199,58 @@ static void attend_f16_avx512(float *acc, float *m, float *l, const float *q, co
     attend(acc, m, l, q, k, v, n_q, n, head_dim, head_dim_v, scale, 1);
 }
 
+/* ---- What the processor can do --------------------------------------------------------------- */
+
+enum { PROBES = 12 }; /* independent chains: more than latency times throughput */
+
+static uint64_t probe_read_avx512(const void *p, size_t n) {
+    const unsigned char *at = p;
+    __m512i sum[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
+    for (size_t i = 0; i < n; i += 4 * sizeof sum[0])
+        for (size_t j = 0; j < 4; j++)
+            sum[j] = _mm512_add_epi64(sum[j], _mm512_loadu_si512((const void *)(at + i + j * sizeof sum[0])));
+    for (int j = 1; j < 4; j++)
+        sum[0] = _mm512_add_epi64(sum[0], sum[j]);
+    return (uint64_t)_mm512_reduce_add_epi64(sum[0]);
+}
+
+static double probe_int8_avx512(int64_t steps, int32_t *result) {
+    __m512i acc[PROBES], w = _mm512_set1_epi8((char)(steps % 3 + 1));
+    for (int i = 0; i < PROBES; i++)
+        acc[i] = _mm512_set1_epi32(i);
+    for (int64_t s = 0; s < steps; s++)
+        for (int i = 0; i < PROBES; i++)
+            acc[i] = _mm512_dpbusd_epi32(acc[i], w, w);
+    for (int i = 1; i < PROBES; i++)
+        acc[0] = _mm512_add_epi32(acc[0], acc[i]);
+    *result = _mm512_reduce_add_epi32(acc[0]);
+    return (double)steps * PROBES * 128;
+}
+
+static double probe_f32_avx512(int64_t steps, float *result) {
+    __m512 acc[PROBES], w = _mm512_set1_ps(1.0f / (float)(steps + 2));
+    for (int i = 0; i < PROBES; i++)
+        acc[i] = _mm512_set1_ps((float)i);
+    for (int64_t s = 0; s < steps; s++)
+        for (int i = 0; i < PROBES; i++)
+            acc[i] = _mm512_fmadd_ps(acc[i], w, w);
+    for (int i = 1; i < PROBES; i++)
+        acc[0] = _mm512_add_ps(acc[0], acc[i]);
+    *result = _mm512_reduce_add_ps(acc[0]);
+    return (double)steps * PROBES * 32;
+}
+
 void dpi_kernels_init_avx512(dpi_kernels *k) {
+    k->probe_read = probe_read_avx512;
+    k->probe_int8 = probe_int8_avx512;
+    k->probe_f32 = probe_f32_avx512;
     k->rmsnorm = rmsnorm_avx512;
     k->add = add_avx512;
     k->swiglu = swiglu_avx512;
     k->f16_to_f32 = f16_to_f32_avx512;
     k->f32_to_f16 = f32_to_f16_avx512;
     k->matmul_f32 = matmul_f32_avx512;
-    k->quantize_q8 = quantize_q8_avx512;
-    k->matmul_q8_0 = matmul_q8_0_avx512;
     k->attend_f32 = attend_f32_avx512;
     k->attend_f16 = attend_f16_avx512;
+    dpi_kernels_init_avx512_q(k);
 }

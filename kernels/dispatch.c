@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "quant.h"
 #include "status.h"
 
 static const struct {
@@ -67,4 +68,16 @@ dpi_status dpi_kernels_init(dpi_kernels *kernels, int32_t isa, dpi_error *err) {
 #endif
     kernels->isa = isa;
     return DPI_STATUS_OK;
+}
+
+dpi_matmul_q_fn *dpi_kernels_matmul_q(const dpi_kernels *kernels, uint32_t type) {
+    switch (type) {
+#define TYPE(name, id) \
+    case id:           \
+        return kernels->matmul_##name;
+        DPI_MATMUL_Q_TYPES(TYPE)
+#undef TYPE
+    default:
+        return NULL;
+    }
 }

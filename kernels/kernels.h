@@ -17,14 +17,81 @@ enum {
     DPI_KV_BLOCK = 64, /* positions per block of a KV cache, and per softmax block */
     DPI_Q8_BLOCK = 32, /* activations per scale */
     DPI_Q8_LEVELS = 4, /* scales tried: max|x| / 127 .. max|x| / 124 */
-    DPI_TILE_ROWS = 4, /* rows that a matmul tile holds in registers */
+    DPI_TILE_ROWS = 4, /* rows that an f32 matmul tile holds in registers */
+    DPI_ROW_BLOCK = 9, /* the most rows that an 8-bit product takes at a time: 8 references and
+                          the public prompt */
 };
+
+/* Activations of n_rows rows of n values in 8 bits, in blocks of up to DPI_ROW_BLOCK rows, one
+ * block after the other. Within a block of `rows` rows every array is [.., rows], so that what a
+ * kernel broadcasts to each row stands side by side:
+ *   q           [n / 4, rows, 4]  x / d, rounded
+ *   d           [n / 32, rows]    scale
+ *   negative32  [n / 32, rows]    minus the sum of q over 32 values
+ *   negative16  [n / 32, 2, rows] the same over 16
+ *   scaled32    [n / 32, rows]    d * negative32
+ * n is a multiple of 32. Each array is indexed from the block's first row times its length of a
+ * row. */
+typedef struct dpi_q8 {
+    int8_t *q;
+    float *d;
+    int32_t *negative32, *negative16;
+    float *scaled32;
+} dpi_q8;
+
+/* Rows in the block that begins at row `first`; blocks are as equal as they can be. */
+static inline int32_t dpi_row_block(int32_t n_rows, int32_t first) {
+    int32_t n_blocks = (n_rows + DPI_ROW_BLOCK - 1) / DPI_ROW_BLOCK;
+    int32_t least = n_rows / n_blocks, longer = n_rows % n_blocks;
+    return first < longer * (least + 1) ? least + 1 : least;
+}
+
+/* First row of the block that row `row` is in. */
+static inline int32_t dpi_row_block_first(int32_t n_rows, int32_t row) {
+    int32_t n_blocks = (n_rows + DPI_ROW_BLOCK - 1) / DPI_ROW_BLOCK;
+    int32_t least = n_rows / n_blocks, longer = (n_rows % n_blocks) * (least + 1);
+    return row < longer ? row - row % (least + 1) : row - (row - longer) % least;
+}
+
+/* The arrays of the block that begins at row `first`. */
+static inline dpi_q8 dpi_q8_at(const dpi_q8 *x, int64_t first, int64_t n) {
+    int64_t blocks = first * (n / DPI_Q8_BLOCK);
+    return (dpi_q8){x->q + first * n, x->d + blocks, x->negative32 + blocks,
+                    x->negative16 + 2 * blocks, x->scaled32 + blocks};
+}
+
+/* The arrays of a block from its row `row` on; they keep the block's strides. */
+static inline dpi_q8 dpi_q8_skip(const dpi_q8 *block, int32_t row) {
+    return (dpi_q8){block->q + 4 * row, block->d + row, block->negative32 + row,
+                    block->negative16 + row, block->scaled32 + row};
+}
+
+/* The types that have packed products: TYPE(name in kernels.def, GGML type id). */
+#define DPI_MATMUL_Q_TYPES(TYPE)                                                                  \
+    TYPE(q8_0, DPI_TYPE_Q8_0)                                                                     \
+    TYPE(q4_0, DPI_TYPE_Q4_0)                                                                     \
+    TYPE(q4_1, DPI_TYPE_Q4_1)                                                                     \
+    TYPE(q5_0, DPI_TYPE_Q5_0)                                                                     \
+    TYPE(q5_1, DPI_TYPE_Q5_1)                                                                     \
+    TYPE(q2_k, DPI_TYPE_Q2_K)                                                                     \
+    TYPE(q3_k, DPI_TYPE_Q3_K)                                                                     \
+    TYPE(q4_k, DPI_TYPE_Q4_K)                                                                     \
+    TYPE(q5_k, DPI_TYPE_Q5_K)                                                                     \
+    TYPE(q6_k, DPI_TYPE_Q6_K)                                                                     \
+    TYPE(iq4_nl, DPI_TYPE_IQ4_NL)                                                                 \
+    TYPE(iq4_xs, DPI_TYPE_IQ4_XS)
 
 typedef struct dpi_kernels {
     int32_t isa; /* a dpi_isa other than AUTO */
 #define KERNEL(name, parameters) void(*name) parameters;
 #include "kernels.def"
 #undef KERNEL
+    /* What the processor can do at best, for benchmarks: a sum over n bytes (a multiple of 256), and
+     * `steps` rounds of independent multiply-adds on registers, whose number of operations they
+     * return. The results only keep the compiler from leaving the work out. NULL: unknown. */
+    uint64_t (*probe_read)(const void *p, size_t n);
+    double (*probe_int8)(int64_t steps, int32_t *result);
+    double (*probe_f32)(int64_t steps, float *result);
 } dpi_kernels;
 
 /* Fills the table for `isa` (AUTO: the best). Errors: ARG (not a dpi_isa), UNSUPPORTED (the
@@ -35,5 +102,13 @@ dpi_status dpi_kernels_init(dpi_kernels *kernels, int32_t isa, dpi_error *err);
 void dpi_kernels_init_ref(dpi_kernels *kernels);
 void dpi_kernels_init_avx2(dpi_kernels *kernels);
 void dpi_kernels_init_avx512(dpi_kernels *kernels);
+void dpi_kernels_init_ref_q(dpi_kernels *kernels);
+void dpi_kernels_init_avx2_q(dpi_kernels *kernels);
+void dpi_kernels_init_avx512_q(dpi_kernels *kernels);
+
+typedef void dpi_matmul_q_fn(float *y, int64_t y_stride, const dpi_q8 *x, int32_t n_rows,
+                             const void *w, int64_t n_in, int32_t n_out);
+/* The slot for packed weights of a GGML type; NULL if there is none. */
+dpi_matmul_q_fn *dpi_kernels_matmul_q(const dpi_kernels *kernels, uint32_t type);
 
 #endif

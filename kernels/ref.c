@@ -59,63 +59,6 @@ static void matmul_f32_ref(float *y, int64_t y_stride, const float *x, int64_t x
             y[r * y_stride + o] = (float)dot(x + r * x_stride, w + o * n_in, n_in);
 }
 
-/* Quantises one block with d = max / levels and returns its squared error in units of max^2. */
-static float quantize_block(int8_t *q, const float *x, float max, float levels) {
-    float inverse = max > 1e-30f ? levels / max : 0.0f, e[DPI_Q8_BLOCK];
-    for (int i = 0; i < DPI_Q8_BLOCK; i++) {
-        float v = x[i] * inverse, rounded = rintf(v);
-        /* Written so that a NaN comes out as -127. */
-        q[i] = (int8_t)(rounded > 127.0f ? 127 : rounded >= -127.0f ? (int)rounded : -127);
-        e[i] = (v - rounded) * (v - rounded);
-    }
-    for (int half = DPI_Q8_BLOCK / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; i++)
-            e[i] += e[i + half];
-    return e[0] / (levels * levels);
-}
-
-static void quantize_q8_ref(int8_t *q, float *d, const float *x, int64_t n) {
-    for (int64_t b = 0; b < n; b += DPI_Q8_BLOCK) {
-        float max = 0;
-        for (int j = 0; j < DPI_Q8_BLOCK; j++)
-            max = fabsf(x[b + j]) > max ? fabsf(x[b + j]) : max;
-        float best = quantize_block(q + b, x + b, max, 127.0f);
-        d[b / DPI_Q8_BLOCK] = max / 127.0f;
-        for (int level = 1; level < DPI_Q8_LEVELS; level++) {
-            int8_t trial[DPI_Q8_BLOCK];
-            float error = quantize_block(trial, x + b, max, (float)(127 - level));
-            if (error < best) {
-                best = error;
-                memcpy(q + b, trial, sizeof trial);
-                d[b / DPI_Q8_BLOCK] = max / (float)(127 - level);
-            }
-        }
-    }
-}
-
-static void matmul_q8_0_ref(float *y, int64_t y_stride, const int8_t *xq, const float *xd,
-                            int32_t n_rows, const void *w, int64_t n_in, int32_t n_out) {
-    enum { BLOCK_BYTES = 34 };
-    int64_t n_blocks = n_in / 32;
-    for (int32_t o = 0; o < n_out; o++) {
-        const unsigned char *row = (const unsigned char *)w + o * n_blocks * BLOCK_BYTES;
-        for (int32_t r = 0; r < n_rows; r++) {
-            double sum = 0;
-            for (int64_t b = 0; b < n_blocks; b++) {
-                uint16_t half;
-                memcpy(&half, row + b * BLOCK_BYTES, sizeof half);
-                const unsigned char *wq = row + b * BLOCK_BYTES + 2;
-                const int8_t *q = xq + r * n_in + b * 32;
-                int32_t integer = 0;
-                for (int j = 0; j < 32; j++)
-                    integer += (int8_t)wq[j] * q[j];
-                sum += (double)integer * dpi_f16_to_f32(half) * xd[r * n_blocks + b];
-            }
-            y[r * y_stride + o] = (float)sum;
-        }
-    }
-}
-
 /* k and v through `load`, which is all that differs between the cache types. */
 static void attend(float *acc, float *m, float *l, const float *q, const void *k, const void *v,
                    int32_t n_q, int32_t n, int32_t head_dim, int32_t head_dim_v, float scale,
@@ -162,7 +105,19 @@ static void attend_f16_ref(float *acc, float *m, float *l, const float *q, const
     attend(acc, m, l, q, k, v, n_q, n, head_dim, head_dim_v, scale, load_f16);
 }
 
+static uint64_t probe_read_ref(const void *p, size_t n) {
+    uint64_t sum = 0, word;
+    for (size_t i = 0; i < n; i += sizeof word) {
+        memcpy(&word, (const unsigned char *)p + i, sizeof word);
+        sum += word;
+    }
+    return sum;
+}
+
 void dpi_kernels_init_ref(dpi_kernels *k) {
+    k->probe_read = probe_read_ref;
+    k->probe_int8 = NULL;
+    k->probe_f32 = NULL;
     k->isa = DPI_ISA_REF;
     k->rmsnorm = rmsnorm_ref;
     k->rope = rope_ref;
@@ -171,8 +126,7 @@ void dpi_kernels_init_ref(dpi_kernels *k) {
     k->f16_to_f32 = f16_to_f32_ref;
     k->f32_to_f16 = f32_to_f16_ref;
     k->matmul_f32 = matmul_f32_ref;
-    k->quantize_q8 = quantize_q8_ref;
-    k->matmul_q8_0 = matmul_q8_0_ref;
     k->attend_f32 = attend_f32_ref;
     k->attend_f16 = attend_f16_ref;
+    dpi_kernels_init_ref_q(k);
 }

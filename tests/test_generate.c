@@ -223,7 +223,7 @@ static void test_limits(void **state) {
                  "struct_size of input is 8");
     input = input_of(N_REF - 1);
     assert_error(dpi_generate(session, sampler, &input, NULL, NULL, &err), DPI_STATUS_ARG, &err,
-                 "n_ref is 2 and n_tokens 12, must be the sampler's 3 and 12");
+                 "n_ref must be the sampler's");
     dpi_session_free(session);
     session = open_session(2, 64); /* fewer sequences than slots */
     input = input_of(N_REF);

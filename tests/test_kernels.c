@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "kernels.h"
+#include "pack.h"
 #include "quant.h"
 #include "support.h"
 
@@ -175,56 +176,165 @@ static void check_matmul_f32(void **state) {
         }
 }
 
-static void check_quantize_q8(void **state) {
-    (void)state;
-    enum { N = 32 * 300 };
-    float *x = randoms(N, 2), *da = zeros(N / 32, 4), *db = zeros(N / 32, 4);
-    int8_t *qa = zeros(N, 1), *qb = zeros(N, 1);
-    memset(x, 0, 32 * sizeof *x);                     /* a block of zeros */
-    for (int i = 32; i < 64; i++)
-        x[i] = 1e-38f * (float)(i - 40);              /* a block too small to scale */
-    x[64] = NAN, x[97] = -127.0f, x[98] = 0.5f, x[99] = 1.5f, x[100] = -2.5f;
-    isa.quantize_q8(qa, da, x, N);
-    ref.quantize_q8(qb, db, x, N);
-    assert_memory_equal(qa, qb, N);
-    assert_memory_equal(da, db, N / 32 * sizeof *da);
-    /* The definition, in double: within half a step. */
-    for (int i = 65; i < N; i++)
-        assert_true(fabs((double)x[i] - (double)db[i / 32] * qb[i]) <=
-                    0.5 * (double)db[i / 32] * (1 + 1e-4) + 1e-36);
-    free(x), free(da), free(db), free(qa), free(qb);
+/* Room for n_rows rows of n 8-bit activations. */
+static dpi_q8 q8_alloc(int32_t n_rows, int64_t n) {
+    int64_t blocks = n_rows * (n / 32);
+    return (dpi_q8){zeros(n_rows * n, 1), zeros(blocks, 4), zeros(blocks, 4), zeros(2 * blocks, 4),
+                    zeros(blocks, 4)};
 }
 
-static void check_matmul_q8_0(void **state) {
-    (void)state;
-    static const int32_t widths[] = {32, 64, 96, 256, 2048};
-    static const int32_t rows[] = {1, 2, 3, 4, 5, 9, 33};
-    for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++)
-        for (size_t j = 0; j < sizeof rows / sizeof rows[0]; j++) {
-            int32_t n_in = widths[i], n_rows = rows[j], n_out = 1 + random_below(&seed, 11);
-            int64_t n_blocks = n_in / 32;
-            float *x = randoms((int64_t)n_rows * n_in, 1), *d = zeros(n_rows * n_blocks, 4);
-            int8_t *q = zeros((int64_t)n_rows * n_in, 1);
-            unsigned char *w = zeros(n_out * n_blocks * 34, 1);
-            for (int64_t b = 0; b < n_out * n_blocks; b++) {
-                uint16_t scale = dpi_f32_to_f16((float)(0.02 * random_normal(&seed)));
-                memcpy(w + b * 34, &scale, 2);
-                for (int k = 0; k < 32; k++) /* -128 too: llama.cpp never writes it, a file may */
-                    w[b * 34 + 2 + k] = (unsigned char)random_u64(&seed);
-            }
-            isa.quantize_q8(q, d, x, (int64_t)n_rows * n_in);
-            float *a = zeros((int64_t)n_rows * n_out, 4), *b = zeros((int64_t)n_rows * n_out, 4);
-            isa.matmul_q8_0(a, n_out, q, d, n_rows, w, n_in, n_out);
-            ref.matmul_q8_0(b, n_out, q, d, n_rows, w, n_in, n_out);
-            assert_close(a, b, (int64_t)n_rows * n_out, sqrt(n_in) * 12,
-                         EPS * ((double)n_blocks + 8));
-            for (int32_t r = 0; r < n_rows; r++)
-                isa.matmul_q8_0(b + (int64_t)r * n_out, n_out, q + (int64_t)r * n_in,
-                                d + r * n_blocks, 1, w, n_in, n_out);
-            assert_rows_pure(a, b, n_rows, n_out);
-            free(x), free(d), free(q), free(w), free(a), free(b);
-        }
+static void q8_free(dpi_q8 *x) {
+    free(x->q), free(x->d), free(x->negative32), free(x->negative16), free(x->scaled32);
 }
+
+/* Rows of x into blocks, as forward.c does. */
+static void q8_fill(const dpi_kernels *k, dpi_q8 *to, const float *x, int32_t n_rows, int64_t n) {
+    for (int32_t r = 0; r < n_rows; r++) {
+        int32_t first = dpi_row_block_first(n_rows, r);
+        dpi_q8 block = dpi_q8_at(to, first, n);
+        k->quantize_q8(&block, dpi_row_block(n_rows, first), r - first, x + r * n, n);
+    }
+}
+
+static void test_row_blocks(void **state) {
+    (void)state;
+    for (int32_t n = 1; n < 200; n++) {
+        int32_t least = n, most = 0;
+        for (int32_t first = 0, count; first < n; first += count) {
+            count = dpi_row_block(n, first);
+            assert_true(count >= 1 && count <= DPI_ROW_BLOCK && first + count <= n);
+            for (int32_t r = first; r < first + count; r++)
+                assert_int_equal(dpi_row_block_first(n, r), first);
+            least = count < least ? count : least;
+            most = count > most ? count : most;
+        }
+        assert_true(most - least <= 1);
+    }
+}
+
+static void check_quantize_q8(void **state) {
+    (void)state;
+    enum { ROWS = 11, N = 32 * 30 };
+    float *x = randoms(ROWS * N, 2);
+    memset(x, 0, 32 * sizeof *x); /* a sub-block of zeros */
+    for (int i = 32; i < 64; i++)
+        x[i] = 1e-38f * (float)(i - 40); /* one too small to scale */
+    x[64] = NAN, x[97] = -127.0f, x[98] = 0.5f, x[99] = 1.5f, x[100] = -2.5f;
+    dpi_q8 a = q8_alloc(ROWS, N), b = q8_alloc(ROWS, N);
+    q8_fill(&isa, &a, x, ROWS, N);
+    q8_fill(&ref, &b, x, ROWS, N);
+    assert_memory_equal(a.q, b.q, ROWS * N);
+    assert_memory_equal(a.d, b.d, ROWS * N / 32 * 4);
+    assert_memory_equal(a.negative32, b.negative32, ROWS * N / 32 * 4);
+    assert_memory_equal(a.negative16, b.negative16, ROWS * N / 16 * 4);
+    assert_memory_equal(a.scaled32, b.scaled32, ROWS * N / 32 * 4);
+    for (int32_t r = 0; r < ROWS; r++) { /* the definition, in double: within half a step */
+        int32_t first = dpi_row_block_first(ROWS, r), rows = dpi_row_block(ROWS, first);
+        dpi_q8 block = dpi_q8_at(&a, first, N);
+        int sums[2] = {0};
+        for (int i = 0; i < N; i++) {
+            double d = (double)block.d[i / 32 * rows + r - first];
+            int q = block.q[(i / 4 * rows + r - first) * 4 + i % 4];
+            if (r > 0 || i > 64)
+                assert_true(fabs((double)x[r * N + i] - d * q) <= 0.5 * d * (1 + 1e-4) + 1e-36);
+            sums[i % 32 / 16] += q;
+            if (i % 32 == 31) {
+                assert_int_equal(block.negative16[i / 32 * 2 * rows + r - first], -sums[0]);
+                assert_int_equal(block.negative16[(i / 32 * 2 + 1) * rows + r - first], -sums[1]);
+                assert_int_equal(block.negative32[i / 32 * rows + r - first], -sums[0] - sums[1]);
+                sums[0] = sums[1] = 0;
+            }
+        }
+    }
+    free(x), q8_free(&a), q8_free(&b);
+}
+
+/* Random bytes as blocks of a type, but for the halves among them: scales of a usual size. */
+static void random_blocks(uint32_t id, unsigned char *w, int64_t n_blocks) {
+    static const struct {
+        uint32_t id;
+        int32_t halves[2]; /* offsets in a block; -1: none */
+    } types[] = {
+        {DPI_TYPE_Q8_0, {0, -1}},  {DPI_TYPE_Q4_0, {0, -1}},   {DPI_TYPE_Q4_1, {0, 2}},
+        {DPI_TYPE_Q5_0, {0, -1}},  {DPI_TYPE_Q5_1, {0, 2}},    {DPI_TYPE_Q2_K, {80, 82}},
+        {DPI_TYPE_Q3_K, {108, -1}}, {DPI_TYPE_Q4_K, {0, 2}},   {DPI_TYPE_Q5_K, {0, 2}},
+        {DPI_TYPE_Q6_K, {208, -1}}, {DPI_TYPE_IQ4_NL, {0, -1}}, {DPI_TYPE_IQ4_XS, {0, -1}},
+    };
+    size_t t = 0;
+    while (types[t].id != id)
+        t++;
+    int32_t bytes = dpi_type_find(id)->block_bytes;
+    for (int64_t i = 0; i < n_blocks * bytes; i++)
+        w[i] = (unsigned char)random_u64(&seed);
+    for (int64_t b = 0; b < n_blocks; b++)
+        for (int h = 0; h < 2; h++)
+            if (types[t].halves[h] >= 0) {
+                uint16_t half = dpi_f32_to_f16((float)(0.02 * random_normal(&seed)));
+                memcpy(w + b * bytes + types[t].halves[h], &half, 2);
+            }
+}
+
+static void check_matmul_q(uint32_t id) {
+    static const int32_t rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 17, 33};
+    const dpi_type *type = dpi_type_find(id);
+    const dpi_layout *layout = dpi_layout_find(id);
+    dpi_matmul_q_fn *fast = dpi_kernels_matmul_q(&isa, id), *slow = dpi_kernels_matmul_q(&ref, id);
+    for (size_t j = 0; j < sizeof rows / sizeof rows[0]; j++) {
+        int32_t n_rows = rows[j], n_blocks = 1 + (int32_t)j % 4, n_out = 1 + random_below(&seed, 40);
+        int64_t n_in = n_blocks * type->block, row_bytes = n_blocks * type->block_bytes;
+        int32_t n_groups = (n_out + DPI_GROUP - 1) / DPI_GROUP;
+        unsigned char *plain = zeros(n_out * row_bytes, 1);
+        unsigned char *packed = zeros(n_groups * DPI_GROUP * row_bytes, 1), bytes[256];
+        float *w = zeros(n_out * n_in, 4), *x = randoms(n_rows * n_in, 1);
+        random_blocks(id, plain, (int64_t)n_out * n_blocks);
+        type->dequantize(plain, w, n_out * n_in);
+        for (int32_t g = 0; g < n_groups; g++) {
+            int32_t left = n_out - g * DPI_GROUP;
+            dpi_pack_group(layout, plain + g * DPI_GROUP * row_bytes,
+                           left < DPI_GROUP ? left : DPI_GROUP, n_blocks,
+                           packed + g * DPI_GROUP * row_bytes);
+        }
+        for (int32_t o = 0; o < n_out; o++) /* every row can be read back */
+            for (int32_t b = 0; b < n_blocks; b++) {
+                dpi_unpack_block(layout, packed + o / DPI_GROUP * DPI_GROUP * row_bytes,
+                                 o % DPI_GROUP, b, n_blocks, bytes);
+                assert_memory_equal(bytes, plain + o * row_bytes + b * type->block_bytes,
+                                    (size_t)type->block_bytes);
+            }
+        dpi_q8 q = q8_alloc(n_rows, n_in);
+        q8_fill(&isa, &q, x, n_rows, n_in);
+        /* One column more than n_out: it must stay untouched. */
+        int64_t stride = n_out + 1;
+        float *a = zeros(n_rows * stride, 4), *b = zeros(n_rows * stride, 4);
+        fast(a, stride, &q, n_rows, packed, n_in, n_out);
+        slow(b, stride, &q, n_rows, packed, n_in, n_out);
+        for (int32_t r = 0; r < n_rows; r++) {
+            assert_true(a[r * stride + n_out] == 0);
+            for (int32_t o = 0; o < n_out; o++) {
+                double power = 0; /* errors are relative to the terms, which may cancel */
+                for (int64_t k = 0; k < n_in; k++)
+                    power += fabs((double)w[o * n_in + k]);
+                assert_close(a + r * stride + o, b + r * stride + o, 1, 128 * power / 32,
+                             EPS * ((double)n_in / 32 + 8));
+            }
+        }
+        for (int32_t r = 0; r < n_rows; r++) { /* alone, a row has the same bits */
+            dpi_q8 one = q8_alloc(1, n_in);
+            q8_fill(&isa, &one, x + r * n_in, 1, n_in);
+            fast(b + r * stride, stride, &one, 1, packed, n_in, n_out);
+            q8_free(&one);
+        }
+        assert_memory_equal(a, b, (size_t)(n_rows * stride) * 4);
+        free(plain), free(packed), free(w), free(x), free(a), free(b), q8_free(&q);
+    }
+}
+
+#define CHECK_MATMUL_Q(name, id)                \
+    static void check_matmul_##name(void **state) { \
+        (void)state;                            \
+        check_matmul_q(id);                     \
+    }
+DPI_MATMUL_Q_TYPES(CHECK_MATMUL_Q)
 
 /* Three blocks of online softmax; the reference is also held against plain softmax in double. */
 static void check_attend(int half) {
@@ -304,6 +414,7 @@ static void test_isa_names(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_isa_names),
+        cmocka_unit_test(test_row_blocks),
 /* A kernel without a check does not compile. */
 #define KERNEL(name, parameters) cmocka_unit_test(check_##name),
 #include "kernels.def"

@@ -54,16 +54,21 @@ static void add_tensors(gguf_build *b, const char *odd, int64_t odd_columns) {
     }
 }
 
-static dpi_status open_built(gguf_build *b, dpi_model **model, dpi_error *err) {
+static dpi_status open_built_with(gguf_build *b, const dpi_model_options *options,
+                                  dpi_model **model, dpi_error *err) {
     char dir[256], path[300];
     build_end(b);
     make_dir(dir, sizeof dir);
     snprintf(path, sizeof path, "%s/m.gguf", dir);
     write_file(path, b->data, b->n_bytes);
-    dpi_status status = dpi_model_open(path, NULL, model, err);
+    dpi_status status = dpi_model_open(path, options, model, err);
     remove_dir(dir);
     build_free(b);
     return status;
+}
+
+static dpi_status open_built(gguf_build *b, dpi_model **model, dpi_error *err) {
+    return open_built_with(b, NULL, model, err);
 }
 
 static void refuse(gguf_build *b, dpi_status status, const char *message) {
@@ -180,18 +185,20 @@ static void test_check_weights(void **state) {
     dpi_error err;
     float values[32] = {0};
     int64_t shape[1] = {32};
+    dpi_model_options options;
     begin(&b, "");
     add_tensors(&b, "output_norm.weight", 0);
     values[17] = INFINITY;
     build_tensor(&b, "output_norm.weight", DPI_TYPE_F32, 1, shape, values, sizeof values);
-    assert_ok(open_built(&b, &model, &err), &err);
-    assert_error(dpi_model_check(model, &err), DPI_STATUS_NUMERIC, &err,
+    dpi_model_options_init(&options);
+    options.check_weights = 1;
+    assert_error(open_built_with(&b, &options, &model, &err), DPI_STATUS_NUMERIC, &err,
                  "tensor output_norm.weight (F32), row 0, column 17 is inf");
-    dpi_model_close(model);
     tiny_spec spec = tiny_default();
     void *image;
-    model = tiny_open(&spec, 3, &image);
-    assert_ok(dpi_model_check(model, &err), &err);
+    size_t n_bytes;
+    tiny_build(&spec, 3, &image, &n_bytes);
+    assert_ok(dpi_model_open_buffer(image, n_bytes, &options, &model, &err), &err);
     dpi_model_close(model);
     free(image);
 }

@@ -1,0 +1,203 @@
+/* avx2_q.c - 8-bit activations and their products with packed weights, AVX2. */
+#include <immintrin.h>
+#include <string.h>
+
+#include "kernels.h"
+#include "pack.h"
+#include "quant.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* ---- Activations ----------------------------------------------------------------------------- */
+
+INLINE __m256 round256(__m256 v) {
+    return _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+INLINE float reduce_add(__m256 v) {
+    __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+}
+
+INLINE float reduce_max(__m256 v) {
+    __m128 s = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    s = _mm_max_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
+}
+
+INLINE int32_t reduce_add_i(__m256i v) {
+    __m128i s = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
+    return _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
+}
+
+/* The squared error of one block with max / levels, in units of max^2, summed in the order that
+ * kernels.def fixes: lane i of part 0 and 1 are elements i and i + 8, parts 2 and 3 theirs + 16. */
+INLINE float q8_error(const float *x, float max, float levels) {
+    __m256 inverse = _mm256_set1_ps(max > 1e-30f ? levels / max : 0.0f), e[4];
+    for (int i = 0; i < 4; i++) {
+        __m256 v = _mm256_mul_ps(_mm256_loadu_ps(x + 8 * i), inverse);
+        v = _mm256_sub_ps(v, round256(v));
+        e[i] = _mm256_mul_ps(v, v);
+    }
+    return reduce_add(_mm256_add_ps(_mm256_add_ps(e[0], e[2]), _mm256_add_ps(e[1], e[3]))) /
+           (levels * levels);
+}
+
+/* 8 values as 8-bit integers, in 32 bits each. */
+INLINE __m256i quantize_8(const float *x, float inverse) {
+    const __m256 limit = _mm256_set1_ps(127.0f), low = _mm256_set1_ps(-127.0f);
+    __m256 v = round256(_mm256_mul_ps(_mm256_loadu_ps(x), _mm256_set1_ps(inverse)));
+    v = _mm256_min_ps(_mm256_max_ps(v, low), limit); /* a NaN becomes -127 */
+    return _mm256_cvtps_epi32(v);
+}
+
+static void quantize_q8_avx2(const dpi_q8 *block, int32_t rows, int32_t row, const float *x,
+                             int64_t n) {
+    const __m256 sign = _mm256_set1_ps(-0.0f);
+    for (int64_t b = 0; b < n / DPI_Q8_BLOCK; b++, x += DPI_Q8_BLOCK) {
+        __m256 max = _mm256_setzero_ps();
+        for (int i = 0; i < DPI_Q8_BLOCK; i += 8) /* a NaN is passed over: the second wins */
+            max = _mm256_max_ps(_mm256_andnot_ps(sign, _mm256_loadu_ps(x + i)), max);
+        float amax = reduce_max(max), levels = 127.0f;
+        float best = q8_error(x, amax, levels);
+        for (int level = 1; level < DPI_Q8_LEVELS; level++) {
+            float error = q8_error(x, amax, (float)(127 - level));
+            levels = error < best ? (float)(127 - level) : levels;
+            best = error < best ? error : best;
+        }
+        float inverse = amax > 1e-30f ? levels / amax : 0.0f, d = amax / levels;
+        int32_t negative[2];
+        for (int h = 0; h < 2; h++) {
+            __m256i a = quantize_8(x + 16 * h, inverse), c = quantize_8(x + 16 * h + 8, inverse);
+            negative[h] = -reduce_add_i(_mm256_add_epi32(a, c));
+            block->negative16[(2 * b + h) * rows + row] = negative[h];
+            __m256i pairs = _mm256_packs_epi32(a, c); /* within 128-bit lanes */
+            __m128i lo = _mm256_castsi256_si128(pairs), hi = _mm256_extracti128_si256(pairs, 1);
+            int32_t words[4]; /* weights 0..3, 8..11, 4..7, 12..15 */
+            _mm_storeu_si128((__m128i *)(void *)words, _mm_packs_epi16(lo, hi));
+            for (int i = 0; i < 4; i++)
+                memcpy(block->q + ((b * 8 + h * 4 + i) * rows + row) * 4,
+                       &words[(i & 1) << 1 | i >> 1], 4);
+        }
+        block->d[b * rows + row] = d;
+        block->negative32[b * rows + row] = negative[0] + negative[1];
+        block->scaled32[b * rows + row] = d * (float)(negative[0] + negative[1]);
+    }
+}
+
+/* ---- Products: the primitives of q_products.h -------------------------------------------------- */
+
+#define LANES 8
+#define TILE 4 /* 4 sums and 4 accumulators, of 16 registers */
+#define SIGNED_CODES 1
+typedef __m256i vec;
+typedef __m256 vecf;
+
+INLINE vec load_word(const unsigned char *p) {
+    return _mm256_loadu_si256((const __m256i *)(const void *)p);
+}
+INLINE vec zero_i(void) { return _mm256_setzero_si256(); }
+INLINE vec or_bits(vec a, vec b) { return _mm256_or_si256(a, b); }
+INLINE vec and_bytes(vec v, const int mask) {
+    return _mm256_and_si256(v, _mm256_set1_epi8((char)mask));
+}
+INLINE vec flip_sign(vec v) { return _mm256_xor_si256(v, _mm256_set1_epi8(-128)); }
+INLINE vec shift_left16(vec v, const int n) { return _mm256_slli_epi16(v, n); }
+INLINE vec shift_right16(vec v, const int n) { return _mm256_srli_epi16(v, n); }
+INLINE vec shift_left32(vec v, const int n) { return _mm256_slli_epi32(v, n); }
+INLINE vec shift_right32(vec v, const int n) { return _mm256_srli_epi32(v, n); }
+INLINE vec shift_right32_signed(vec v, const int n) { return _mm256_srai_epi32(v, n); }
+INLINE vec and_words(vec v, const int mask) { return _mm256_and_si256(v, _mm256_set1_epi32(mask)); }
+INLINE vec sub_words(vec v, const int n) { return _mm256_sub_epi32(v, _mm256_set1_epi32(n)); }
+INLINE vec broadcast_word(int32_t x) { return _mm256_set1_epi32(x); }
+
+INLINE vecf zero_f(void) { return _mm256_setzero_ps(); }
+INLINE vecf broadcast_f(float x) { return _mm256_set1_ps(x); }
+INLINE vecf mul_f(vecf a, vecf b) { return _mm256_mul_ps(a, b); }
+INLINE vecf sub_f(vecf a, vecf b) { return _mm256_sub_ps(a, b); }
+INLINE vecf fma_f(vecf a, vecf b, vecf c) { return _mm256_fmadd_ps(a, b, c); }
+INLINE vecf to_float(vec v) { return _mm256_cvtepi32_ps(v); }
+INLINE vecf low_half(vec v) {
+    vec packed = _mm256_packus_epi32(_mm256_and_si256(v, _mm256_set1_epi32(0xffff)), zero_i());
+    return _mm256_cvtph_ps(_mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x08)));
+}
+INLINE vecf high_half(vec v) { return low_half(_mm256_srli_epi32(v, 16)); }
+INLINE vecf load_halves(const unsigned char *p) {
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+INLINE void store_f(float *p, vecf v, int32_t n) {
+    __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    _mm256_maskstore_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(n), lanes), v);
+}
+
+/* vpmaddubsw wants unsigned bytes on the left, and saturates at 2^15: codes are at most 63, and
+ * |w| * (x with the sign of w) reaches at most 2 * 128 * 127. */
+INLINE vec dot(vec sum, vec weights, vec x, const int signed_weights) {
+    vec pairs = signed_weights
+                    ? _mm256_maddubs_epi16(_mm256_abs_epi8(weights), _mm256_sign_epi8(x, weights))
+                    : _mm256_maddubs_epi16(weights, x);
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+
+/* Adds 16 to the bytes of weights 4g..4g+3 whose bit is set in each row's word of 32 high bits. */
+INLINE vec add_high_bits(vec low, vec high, const int g) {
+    const char i = (char)(g / 2);
+    const __m256i copy = _mm256_broadcastsi128_si256(
+        _mm_add_epi8(_mm_set1_epi8(i), _mm_setr_epi8(0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12,
+                                                     12)));
+    const __m256i select = _mm256_set1_epi32(g % 2 ? (int)0x80402010 : 0x08040201);
+    vec set = _mm256_and_si256(_mm256_shuffle_epi8(high, copy), select);
+    return or_bits(low, and_bytes(_mm256_cmpeq_epi8(set, select), 16));
+}
+
+/* The values of IQ4 codes. */
+INLINE vec iq4_values(vec codes) {
+    const __m256i table = _mm256_broadcastsi128_si256(_mm_setr_epi8(
+        -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113));
+    return _mm256_shuffle_epi8(table, codes);
+}
+
+INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x,
+                  const unsigned char *group, const int lane, int64_t n_in, int32_t n_out);
+
+#include "q_products.h"
+
+INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x,
+                  const unsigned char *group, const int lane, int64_t n_in, int32_t n_out) {
+    for (int r = 0; r < rows; r += TILE) {
+        dpi_q8 from = dpi_q8_skip(&x, r);
+        float *to = y + r * y_stride;
+        switch (rows - r) {
+        case 1:
+            tile(type, 1, rows, to, y_stride, from, group, lane, n_in, n_out);
+            break;
+        case 2:
+            tile(type, 2, rows, to, y_stride, from, group, lane, n_in, n_out);
+            break;
+        case 3:
+            tile(type, 3, rows, to, y_stride, from, group, lane, n_in, n_out);
+            break;
+        default:
+            tile(type, 4, rows, to, y_stride, from, group, lane, n_in, n_out);
+        }
+    }
+}
+
+/* One function a type: the dispatch table's slots. */
+#define TYPE(name, type)                                                                          \
+    static void matmul_##name##_avx2(float *y, int64_t y_stride, const dpi_q8 *x,               \
+                                       int32_t n_rows, const void *w, int64_t n_in,               \
+                                       int32_t n_out) {                                           \
+        matmul(type, y, y_stride, x, n_rows, w, n_in, n_out);                                     \
+    }
+DPI_MATMUL_Q_TYPES(TYPE)
+#undef TYPE
+
+void dpi_kernels_init_avx2_q(dpi_kernels *k) {
+    k->quantize_q8 = quantize_q8_avx2;
+#define TYPE(name, type) k->matmul_##name = matmul_##name##_avx2;
+    DPI_MATMUL_Q_TYPES(TYPE)
+#undef TYPE
+}

@@ -1,0 +1,304 @@
+/* q_products.h - products of 8-bit activations with packed weights, written once for every ISA.
+ *
+ * One vector holds four consecutive weights of each of LANES output rows (pack.h); a dot instruction
+ * multiplies them with four activations of one sequence, broadcast from memory. A weight is loaded
+ * and unpacked once for up to TILE sequences.
+ *
+ * Sums of 32 (or 16) products are exact integers; they are scaled and added in f32 in one fixed
+ * order, block after block, whatever the number of sequences.
+ *
+ * An ISA file defines, then includes this:
+ *   LANES, TILE, SIGNED_CODES (0: the dot wants unsigned weights, so 128 is added to those of
+ *   types whose values are signed bytes), vec (integers), vecf (LANES floats), and the static
+ *   functions
+ *     load_word(p)              LANES words from p
+ *     dot(sum, weights, x, signed_weights)  sum + products of groups of four bytes
+ *     and_bytes(v, mask) add_high_bits(low, bits, g) iq4_values(codes) flip_sign(bytes)
+ *     shift_left16 / shift_right16 (v, n)    within 16-bit pairs of bytes
+ *     or_bits  broadcast_word(x)
+ *     shift_left32 / shift_right32 / shift_right32_signed (v, n)  and_words(v, mask) sub_words(v, n)
+ *     to_float(v)  low_half(v) high_half(v)  halves at the low or high end of each word, as f32
+ *     load_halves(p)  mul_f fma_f sub_f broadcast_f zero_f zero_i  store_f(p, v, n)
+ * and afterwards uses matmul(type, ...). Not a header to include elsewhere. */
+
+#define UNROLL_PRAGMA(x) _Pragma(#x)
+#ifdef __clang__
+#define UNROLL UNROLL_PRAGMA(clang loop unroll(full))
+#else
+#define UNROLL UNROLL_PRAGMA(GCC unroll 64)
+#endif
+
+enum { PREFETCH_BYTES = 4096 }; /* ahead of the words that are read */
+
+/* ---- What differs between the types; `type` is always a constant here ------------------------ */
+
+INLINE int sub_blocks(const int type) { /* of 32 weights in a block */
+    switch (type) {
+    case DPI_TYPE_Q2_K:
+    case DPI_TYPE_Q3_K:
+    case DPI_TYPE_Q4_K:
+    case DPI_TYPE_Q5_K:
+    case DPI_TYPE_Q6_K:
+    case DPI_TYPE_IQ4_XS:
+        return 8;
+    default:
+        return 1;
+    }
+}
+
+INLINE int scales_per_32(const int type) {
+    return type == DPI_TYPE_Q2_K || type == DPI_TYPE_Q3_K || type == DPI_TYPE_Q6_K ? 2 : 1;
+}
+
+INLINE int has_min(const int type) {
+    return type == DPI_TYPE_Q4_1 || type == DPI_TYPE_Q5_1 || type == DPI_TYPE_Q2_K ||
+           type == DPI_TYPE_Q4_K || type == DPI_TYPE_Q5_K;
+}
+
+INLINE int signed_values(const int type) {
+    return type == DPI_TYPE_Q8_0 || type == DPI_TYPE_IQ4_NL || type == DPI_TYPE_IQ4_XS;
+}
+
+/* A weight's value is code - 2^bits; 0: it is the code. */
+INLINE int bias_bits(const int type) {
+    switch (type) {
+    case DPI_TYPE_Q8_0:
+    case DPI_TYPE_IQ4_NL:
+    case DPI_TYPE_IQ4_XS:
+        return SIGNED_CODES ? 0 : 7;
+    case DPI_TYPE_Q6_K:
+        return 5;
+    case DPI_TYPE_Q5_0:
+        return 4;
+    case DPI_TYPE_Q4_0:
+        return 3;
+    case DPI_TYPE_Q3_K:
+        return 2;
+    default:
+        return 0;
+    }
+}
+
+/* The block's scale is a lone half in front of all words (pack.h). */
+INLINE int has_lone_half(const int type) {
+    return type == DPI_TYPE_Q8_0 || type == DPI_TYPE_Q4_0 || type == DPI_TYPE_Q5_0 ||
+           type == DPI_TYPE_IQ4_NL || type == DPI_TYPE_Q3_K || type == DPI_TYPE_Q6_K;
+}
+
+INLINE int block_words(const int type) {
+    switch (type) {
+    case DPI_TYPE_Q8_0:
+        return 8;
+    case DPI_TYPE_Q4_1:
+    case DPI_TYPE_Q5_0:
+        return 5;
+    case DPI_TYPE_Q5_1:
+        return 6;
+    case DPI_TYPE_Q2_K:
+        return 21;
+    case DPI_TYPE_Q3_K:
+        return 27;
+    case DPI_TYPE_Q4_K:
+        return 36;
+    case DPI_TYPE_Q5_K:
+        return 44;
+    case DPI_TYPE_Q6_K:
+        return 52;
+    case DPI_TYPE_IQ4_XS:
+        return 34;
+    default:
+        return 4; /* Q4_0, IQ4_NL */
+    }
+}
+
+/* ---- Codes ----------------------------------------------------------------------------------- */
+
+/* Word i of a block, of LANES of the group's 16 rows. */
+INLINE vec word(const unsigned char *words, const int i) {
+    return load_word(words + 4 * DPI_GROUP * i);
+}
+
+/* One half of each byte. */
+INLINE vec nibble(vec v, const int high) { return and_bytes(high ? shift_right16(v, 4) : v, 15); }
+
+/* Bits [from, from + n) of each byte moved to bits [to, to + n), the others 0; mask is those n bits
+ * in place. The shift may cross bytes, the mask takes away what came over. */
+INLINE vec move_bits(vec v, const int from, const int to, const int mask) {
+    if (to > from)
+        v = shift_left16(v, to - from);
+    if (from > to)
+        v = shift_right16(v, from - to);
+    return and_bytes(v, mask);
+}
+
+/* Weights 4g..4g+3 of sub-block `sub` of LANES rows, from the words of their block. The layouts are
+ * those of quant.c and quant_k.c. */
+INLINE vec code(const int type, const unsigned char *w, const int sub, const int g) {
+    const int half = sub / 4, quarter = sub % 4;
+    switch (type) {
+    case DPI_TYPE_Q8_0:
+        return SIGNED_CODES ? word(w, g) : flip_sign(word(w, g));
+    case DPI_TYPE_Q4_0:
+        return nibble(word(w, g % 4), g / 4);
+    case DPI_TYPE_IQ4_NL:
+        return iq4_values(nibble(word(w, g % 4), g / 4));
+    case DPI_TYPE_Q4_1:
+        return nibble(word(w, 1 + g % 4), g / 4);
+    case DPI_TYPE_Q5_0:
+        return add_high_bits(nibble(word(w, 1 + g % 4), g / 4), word(w, 0), g);
+    case DPI_TYPE_Q5_1:
+        return add_high_bits(nibble(word(w, 2 + g % 4), g / 4), word(w, 1), g);
+    case DPI_TYPE_Q4_K:
+        return nibble(word(w, 4 + 8 * (sub / 2) + g), sub % 2);
+    case DPI_TYPE_Q5_K:
+        return or_bits(nibble(word(w, 12 + 8 * (sub / 2) + g), sub % 2),
+                       move_bits(word(w, 4 + g), sub, 4, 0x10));
+    case DPI_TYPE_Q6_K:
+        return or_bits(nibble(word(w, 16 * half + 8 * (quarter % 2) + g), quarter / 2),
+                       move_bits(word(w, 32 + 8 * half + g), 2 * quarter, 4, 0x30));
+    case DPI_TYPE_Q2_K:
+        return move_bits(word(w, 4 + 8 * half + g), 2 * quarter, 0, 3);
+    case DPI_TYPE_Q3_K:
+        return or_bits(move_bits(word(w, 8 + 8 * half + g), 2 * quarter, 0, 3),
+                       move_bits(word(w, g), sub, 2, 4));
+    default: /* IQ4_XS */
+        return iq4_values(nibble(word(w, 2 + 4 * sub + g % 4), g / 4));
+    }
+}
+
+/* ---- Scales ---------------------------------------------------------------------------------- */
+
+typedef struct scales {
+    vecf scale; /* a weight is scale * value - min */
+    vecf min;
+} scales;
+
+/* Bits [from, from + n) of each word as a number. */
+INLINE vec bits(vec v, const int from, const int n) {
+    return and_words(shift_right32(v, from), (1 << n) - 1);
+}
+
+INLINE vec join(vec low, vec high, const int at) { return or_bits(low, shift_left32(high, at)); }
+
+/* Scale and minimum of sub-block `sub` of Q4_K and Q5_K: 6 bits each in words 1 to 3. */
+INLINE scales k_scales(const unsigned char *w, const int sub) {
+    const int at = 8 * (sub % 4);
+    vec scale, min;
+    if (sub < 4) {
+        scale = bits(word(w, 1), at, 6);
+        min = bits(word(w, 2), at, 6);
+    } else {
+        scale = join(bits(word(w, 3), at, 4), bits(word(w, 1), at + 6, 2), 4);
+        min = join(bits(word(w, 3), at + 4, 4), bits(word(w, 2), at + 6, 2), 4);
+    }
+    vec d = word(w, 0);
+    return (scales){mul_f(low_half(d), to_float(scale)), mul_f(high_half(d), to_float(min))};
+}
+
+/* Of weights [32 sub, 32 sub + 32), or of half `h` of those where scales_per_32 is 2. `lone` is the
+ * block's halves. */
+INLINE scales scales_of(const int type, const unsigned char *lone, const unsigned char *w,
+                        const int sub, const int h) {
+    const int k = 2 * sub + h, at = 8 * (k % 4);
+    vec n;
+    switch (type) {
+    case DPI_TYPE_Q4_1:
+    case DPI_TYPE_Q5_1:
+        return (scales){low_half(word(w, 0)), sub_f(zero_f(), high_half(word(w, 0)))};
+    case DPI_TYPE_Q4_K:
+    case DPI_TYPE_Q5_K:
+        return k_scales(w, sub);
+    case DPI_TYPE_Q2_K:
+        n = word(w, k / 4);
+        return (scales){mul_f(low_half(word(w, 20)), to_float(bits(n, at, 4))),
+                        mul_f(high_half(word(w, 20)), to_float(bits(n, at + 4, 4)))};
+    case DPI_TYPE_Q3_K:
+        n = join(bits(word(w, 24 + k % 8 / 4), at + 4 * (k / 8), 4),
+                 bits(word(w, 26), at + 2 * (k / 4), 2), 4);
+        return (scales){mul_f(load_halves(lone), to_float(sub_words(n, 32))), zero_f()};
+    case DPI_TYPE_Q6_K:
+        n = shift_right32_signed(shift_left32(word(w, 48 + k / 4), 24 - at), 24);
+        return (scales){mul_f(load_halves(lone), to_float(n)), zero_f()};
+    case DPI_TYPE_IQ4_XS:
+        n = join(bits(word(w, 1), 4 * sub, 4), bits(word(w, 0), 16 + 2 * sub, 2), 4);
+        return (scales){mul_f(low_half(word(w, 0)), to_float(sub_words(n, 32))), zero_f()};
+    default:
+        return (scales){load_halves(lone), zero_f()};
+    }
+}
+
+/* ---- Products -------------------------------------------------------------------------------- */
+
+/* acc[r] += one sub-block's products for n sequences, which are the ones from x on in a block of
+ * `rows`. */
+INLINE void sub_block(const int type, const int n, const int rows, vecf *acc,
+                      const unsigned char *lone, const unsigned char *w, const int sub,
+                      const dpi_q8 *x) {
+    const int parts = scales_per_32(type), steps = 8 / parts;
+    UNROLL for (int h = 0; h < parts; h++) {
+        vec sum[TILE];
+        const int32_t *negative = parts == 2 ? x->negative16 + h * rows : x->negative32;
+        for (int r = 0; r < n; r++)
+            sum[r] = bias_bits(type) ? shift_left32(broadcast_word(negative[r]), bias_bits(type))
+                                     : zero_i();
+        UNROLL for (int s = 0; s < steps; s++) {
+            const int g = h * steps + s;
+            vec c = code(type, w, sub, g);
+            const int32_t *four = (const int32_t *)(const void *)x->q + g * rows;
+            for (int r = 0; r < n; r++)
+                sum[r] = dot(sum[r], c, broadcast_word(four[r]), SIGNED_CODES && signed_values(type));
+        }
+        scales f = scales_of(type, lone, w, sub, h);
+        for (int r = 0; r < n; r++) {
+            acc[r] = fma_f(to_float(sum[r]), mul_f(f.scale, broadcast_f(x->d[r])), acc[r]);
+            if (has_min(type) && parts == 1)
+                acc[r] = fma_f(f.min, broadcast_f(x->scaled32[r]), acc[r]);
+            if (has_min(type) && parts == 2)
+                acc[r] = fma_f(f.min, broadcast_f((float)negative[r] * x->d[r]), acc[r]);
+        }
+    }
+}
+
+/* y[r, 0..n_out) for LANES outputs (at `lane` of a group) and n sequences of a block of `rows`. */
+INLINE void tile(const int type, const int n, const int rows, float *y, int64_t y_stride, dpi_q8 x,
+                 const unsigned char *group, const int lane, int64_t n_in, int32_t n_out) {
+    const int subs = sub_blocks(type), lone_bytes = has_lone_half(type) ? 2 * DPI_GROUP : 0;
+    int64_t n_blocks = n_in / (32 * subs);
+    const unsigned char *lone = group + 2 * lane, *w = group + n_blocks * lone_bytes + 4 * lane;
+    vecf acc[TILE];
+    for (int r = 0; r < n; r++)
+        acc[r] = zero_f();
+    for (int64_t b = 0; b < n_blocks; b++) {
+        /* The hardware follows neither two streams at once nor a stream across pages well. */
+        UNROLL for (int i = 0; i < block_words(type); i++)
+            _mm_prefetch((const char *)w + PREFETCH_BYTES + 64 * i, _MM_HINT_T0);
+        UNROLL for (int sub = 0; sub < subs; sub++) {
+            sub_block(type, n, rows, acc, lone, w, sub, &x);
+            x.q += 32 * rows;
+            x.d += rows;
+            x.negative32 += rows;
+            x.negative16 += 2 * rows;
+            x.scaled32 += rows;
+        }
+        lone += lone_bytes;
+        w += 4 * DPI_GROUP * block_words(type);
+    }
+    for (int r = 0; r < n; r++)
+        store_f(y + r * y_stride, acc[r], n_out);
+}
+
+INLINE void matmul(const int type, float *y, int64_t y_stride, const dpi_q8 *x, int32_t n_rows,
+                   const void *w, int64_t n_in, int32_t n_out) {
+    const int lone_bytes = has_lone_half(type) ? 2 : 0;
+    int64_t n_blocks = n_in / (32 * sub_blocks(type));
+    int64_t group_bytes = DPI_GROUP * n_blocks * (4 * block_words(type) + lone_bytes);
+    const unsigned char *group = w;
+    for (int32_t o = 0; o < n_out; o += DPI_GROUP, group += group_bytes)
+        for (int32_t first = 0, rows; first < n_rows; first += rows) {
+            rows = dpi_row_block(n_rows, first);
+            dpi_q8 block = dpi_q8_at(x, first, n_in);
+            for (int lane = 0; lane < DPI_GROUP && o + lane < n_out; lane += LANES)
+                tiles(type, rows, y + first * y_stride + o + lane, y_stride, block, group, lane,
+                      n_in, n_out - o - lane);
+        }
+}

@@ -1,0 +1,111 @@
+/* ref_q.c - the definition of 8-bit activations and of their products with packed weights. */
+#include <math.h>
+#include <string.h>
+
+#include "kernels.h"
+#include "pack.h"
+#include "quant.h"
+
+/* Quantises 32 values with d = max / levels; returns the squared error in units of max^2. */
+static float try_levels(int8_t *q, const float *x, float max, float levels) {
+    float inverse = max > 1e-30f ? levels / max : 0.0f, e[DPI_Q8_BLOCK];
+    for (int i = 0; i < DPI_Q8_BLOCK; i++) {
+        float v = x[i] * inverse, rounded = rintf(v);
+        /* Written so that a NaN comes out as -127. */
+        q[i] = (int8_t)(rounded > 127.0f ? 127 : rounded >= -127.0f ? (int)rounded : -127);
+        e[i] = (v - rounded) * (v - rounded);
+    }
+    for (int half = DPI_Q8_BLOCK / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++)
+            e[i] += e[i + half];
+    return e[0] / (levels * levels);
+}
+
+/* The best of the scales; returns d. */
+static float quantize_32(int8_t *q, const float *x) {
+    float max = 0, levels = 127.0f;
+    for (int j = 0; j < DPI_Q8_BLOCK; j++)
+        max = fabsf(x[j]) > max ? fabsf(x[j]) : max;
+    float best = try_levels(q, x, max, levels);
+    for (int level = 1; level < DPI_Q8_LEVELS; level++) {
+        int8_t trial[DPI_Q8_BLOCK];
+        float error = try_levels(trial, x, max, (float)(127 - level));
+        if (error < best) {
+            best = error;
+            levels = (float)(127 - level);
+            memcpy(q, trial, sizeof trial);
+        }
+    }
+    return max / levels;
+}
+
+static void quantize_q8_ref(const dpi_q8 *block, int32_t rows, int32_t row, const float *x,
+                            int64_t n) {
+    for (int64_t b = 0; b < n / DPI_Q8_BLOCK; b++) {
+        int8_t q[DPI_Q8_BLOCK];
+        int32_t negative[2] = {0, 0};
+        float d = quantize_32(q, x + b * DPI_Q8_BLOCK);
+        for (int j = 0; j < DPI_Q8_BLOCK; j++) {
+            block->q[((b * 8 + j / 4) * rows + row) * 4 + j % 4] = q[j];
+            negative[j / 16] -= q[j];
+        }
+        block->d[b * rows + row] = d;
+        block->negative16[2 * b * rows + row] = negative[0];
+        block->negative16[(2 * b + 1) * rows + row] = negative[1];
+        block->negative32[b * rows + row] = negative[0] + negative[1];
+        block->scaled32[b * rows + row] = d * (float)(negative[0] + negative[1]);
+    }
+}
+
+/* sum over k of w[k] x[k] for one row of a block of `rows` rows; weights as their exact values. */
+static double dot_q8(const float *w, const dpi_q8 *x, int32_t rows, int32_t row, int64_t from,
+                     int32_t n) {
+    double sum = 0;
+    for (int32_t k = 0; k < n; k++) {
+        int64_t i = from + k;
+        sum += (double)w[k] * x->q[((i / 4) * rows + row) * 4 + i % 4] *
+               (double)x->d[i / DPI_Q8_BLOCK * rows + row];
+    }
+    return sum;
+}
+
+static void matmul(uint32_t id, float *y, int64_t y_stride, const dpi_q8 *x, int32_t n_rows,
+                   const void *w, int64_t n_in, int32_t n_out) {
+    const dpi_type *type = dpi_type_find(id);
+    const dpi_layout *layout = dpi_layout_find(id);
+    int64_t n_blocks = n_in / type->block;
+    for (int32_t o = 0; o < n_out; o++) {
+        const unsigned char *group =
+            (const unsigned char *)w + o / DPI_GROUP * (DPI_GROUP * n_blocks * type->block_bytes);
+        for (int32_t first = 0, rows; first < n_rows; first += rows) {
+            double sum[DPI_ROW_BLOCK] = {0};
+            rows = dpi_row_block(n_rows, first);
+            dpi_q8 block = dpi_q8_at(x, first, n_in);
+            for (int64_t b = 0; b < n_blocks; b++) {
+                unsigned char bytes[256];
+                float weights[256];
+                dpi_unpack_block(layout, group, o % DPI_GROUP, b, n_blocks, bytes);
+                type->dequantize(bytes, weights, type->block);
+                for (int32_t r = 0; r < rows; r++)
+                    sum[r] += dot_q8(weights, &block, rows, r, b * type->block, type->block);
+            }
+            for (int32_t r = 0; r < rows; r++)
+                y[(first + r) * y_stride + o] = (float)sum[r];
+        }
+    }
+}
+
+#define TYPE(name, type)                                                                          \
+    static void matmul_##name##_ref(float *y, int64_t y_stride, const dpi_q8 *x, int32_t n_rows,  \
+                                    const void *w, int64_t n_in, int32_t n_out) {                 \
+        matmul(type, y, y_stride, x, n_rows, w, n_in, n_out);                                     \
+    }
+DPI_MATMUL_Q_TYPES(TYPE)
+#undef TYPE
+
+void dpi_kernels_init_ref_q(dpi_kernels *k) {
+    k->quantize_q8 = quantize_q8_ref;
+#define TYPE(name, type) k->matmul_##name = matmul_##name##_ref;
+    DPI_MATMUL_Q_TYPES(TYPE)
+#undef TYPE
+}
