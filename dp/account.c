@@ -2,7 +2,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdbool.h>
 
 #include "status.h"
 
@@ -25,18 +24,27 @@ double dpi_rho_total_bound(double rho_token, int32_t n_tokens) {
     return up((double)n_tokens * rho_token);
 }
 
-int64_t dpi_clip_calibrate(uint64_t a, int32_t factor, int32_t n_tokens, double rho) {
-    /* The bounds never decrease with K, so bisection over the integers is exact. */
+/* The bounds never decrease with K, so bisection over the integers is exact. */
+static int64_t largest_clip(uint64_t a, int32_t factor, int32_t n_tokens, double rho, double eta) {
     int64_t fits = 0, too_big = DPI_CLIP_MAX + 1;
     while (too_big - fits > 1) {
         int64_t K = fits + (too_big - fits) / 2;
-        double rho_token = dpi_rho_token_bound(dpi_eta_bound(factor * K, a));
-        if (dpi_rho_total_bound(rho_token, n_tokens) <= rho)
+        double eta_token = dpi_eta_bound(factor * K, a);
+        double rho_total = dpi_rho_total_bound(dpi_rho_token_bound(eta_token), n_tokens);
+        if (eta_token <= eta && rho_total <= rho)
             fits = K;
         else
             too_big = K;
     }
     return fits;
+}
+
+int64_t dpi_clip_calibrate(uint64_t a, int32_t factor, int32_t n_tokens, double rho) {
+    return largest_clip(a, factor, n_tokens, rho, INFINITY);
+}
+
+int64_t dpi_clip_fit(uint64_t a, int32_t factor, double eta) {
+    return largest_clip(a, factor, 1, INFINITY, eta);
 }
 
 /* ---- zCDP to approximate DP, privacy.md 4.1 ------------------------------------------------- */
@@ -79,7 +87,8 @@ static double delta_bound(double rho, double epsilon) {
     return delta < 1 ? delta : 1; /* also if delta is NaN: 1 is always true */
 }
 
-static dpi_status check(const char *name, double value, double max, bool open, dpi_error *err) {
+dpi_status dpi_account_check(const char *name, double value, double max, bool open,
+                             dpi_error *err) {
     if (value > 0 && (open ? value < max : value <= max))
         return DPI_STATUS_OK;
     return dpi_fail(err, DPI_STATUS_ARG, "%s is %g, must be above 0 and %s %g", name, value,
@@ -89,8 +98,8 @@ static dpi_status check(const char *name, double value, double max, bool open, d
 static const double RHO_MAX = 1e6, EPSILON_MAX = 1e6;
 
 dpi_status dpi_zcdp_delta(double rho, double epsilon, double *delta, dpi_error *err) {
-    DPI_TRY(check("rho", rho, RHO_MAX, false, err));
-    DPI_TRY(check("epsilon", epsilon, EPSILON_MAX, false, err));
+    DPI_TRY(dpi_account_check("rho", rho, RHO_MAX, false, err));
+    DPI_TRY(dpi_account_check("epsilon", epsilon, EPSILON_MAX, false, err));
     *delta = delta_bound(rho, epsilon);
     return DPI_STATUS_OK;
 }
@@ -98,8 +107,8 @@ dpi_status dpi_zcdp_delta(double rho, double epsilon, double *delta, dpi_error *
 /* The end of each bisection that is returned has itself been put to delta_bound. */
 
 dpi_status dpi_zcdp_epsilon(double rho, double delta, double *epsilon, dpi_error *err) {
-    DPI_TRY(check("rho", rho, RHO_MAX, false, err));
-    DPI_TRY(check("delta", delta, 1, true, err));
+    DPI_TRY(dpi_account_check("rho", rho, RHO_MAX, false, err));
+    DPI_TRY(dpi_account_check("delta", delta, 1, true, err));
     double bad = 0, good = rho + 2 * sqrt(rho * -log(delta)); /* Bun and Steinke 2016 */
     while (delta_bound(rho, good) > delta)                    /* at most once: rounding */
         good = 2 * good + DBL_MIN;
@@ -117,8 +126,8 @@ dpi_status dpi_zcdp_epsilon(double rho, double delta, double *epsilon, dpi_error
 }
 
 dpi_status dpi_zcdp_rho(double epsilon, double delta, double *rho, dpi_error *err) {
-    DPI_TRY(check("epsilon", epsilon, EPSILON_MAX, false, err));
-    DPI_TRY(check("delta", delta, 1, true, err));
+    DPI_TRY(dpi_account_check("epsilon", epsilon, EPSILON_MAX, false, err));
+    DPI_TRY(dpi_account_check("delta", delta, 1, true, err));
     double good = 0, bad = RHO_MAX;
     if (delta_bound(bad, epsilon) <= delta)
         good = bad;

@@ -46,10 +46,12 @@ static dpi_status check_input(const loop *l, dpi_error *err) {
                         "(must be %zu)",
                         in->struct_size, sizeof *in, l->hooks->struct_size, sizeof *l->hooks);
     const dpi_sampler_options *o = dpi_sampler_options_get(l->sampler);
-    if (in->n_ref != o->n_ref || in->n_tokens != o->n_tokens)
+    if (in->n_ref != o->n_ref) /* private in some runs: not named */
+        return dpi_fail(err, DPI_STATUS_ARG, "dpi_generate: n_ref must be the sampler's");
+    if (in->n_tokens != o->n_tokens)
         return dpi_fail(err, DPI_STATUS_ARG,
-                        "dpi_generate: n_ref is %d and n_tokens %d, must be the sampler's %d and %d",
-                        (int)in->n_ref, (int)in->n_tokens, (int)o->n_ref, (int)o->n_tokens);
+                        "dpi_generate: n_tokens is %d, must be the sampler's %d", (int)in->n_tokens,
+                        (int)o->n_tokens);
     DPI_TRY(check_prompt(l, in->n_public, "the public", err));
     for (int32_t i = 0; i < in->n_ref; i++)
         if (in->reference_tokens[i])

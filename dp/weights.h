@@ -1,7 +1,7 @@
 /* weights.h - exact sampling from softmax: integer utilities to integer weights to a draw.
  * Internal. Source: privacy.md section 2, "Sampler".
  *
- * Utilities are int64, |U| < 2^47; a is the inverse temperature, 1 <= a < 2^37, so that the
+ * Utilities are int64, |U| < 2^53; a is the inverse temperature, 1 <= a < 2^37, so that the
  * ideal weight of a candidate is 2^(109 - min(gap * a / 2^48, 69)), gap = max U - U. Computed
  * weights are in [2^40, 2^109] and differ from the ideal by less than 2^-40 in the logarithm
  * (weights.c says why). At most DPI_WEIGHTS_MAX candidates, so that sums fit 127 bits.

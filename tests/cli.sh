@@ -161,6 +161,54 @@ refuse 2 "allowed are all three, or none" account --rho 1 -n 10
 "$dpinfer" account --rho 1 >/dev/full 2>err; rc=$?; last="account >/dev/full"; : >out
 expect_rc 1; expect_err "cannot write standard output"
 
+# ---- quantize, make-model ---------------------------------------------------------------------
+run make-model --type F32 --layers 1 -o made.gguf; expect_rc 0; expect_empty_out
+run inspect made.gguf --check; expect_rc 0; expect_out "every weight is finite"
+check "does not say that its weights are random" grep -qE '^ *random weights +yes' out
+run make-model --type F32 --layers 1 --seed 0 -t 1 -o again.gguf; expect_same made.gguf again.gguf
+run make-model --type F32 --layers 1 --seed 1 -o again.gguf; expect_different made.gguf again.gguf
+run quantize made.gguf small.gguf Q4_K_M -q; expect_rc 0; expect_empty_out
+run inspect small.gguf --check; expect_rc 0
+check "is not a mixture" grep -qE '^ *weight types +(Q4_K Q6_K|Q6_K Q4_K) F32' out
+run quantize small.gguf again.gguf F16; expect_rc 0
+echo 1 5 300 | "$dpinfer" logits small.gguf --tokens - --exact >a.f32
+echo 1 5 300 | "$dpinfer" logits again.gguf --tokens - --exact >b.f32
+check "logits have the wrong size" test "$(wc -c <a.f32)" -eq $((3 * 1024 * 4))
+check "logits have the wrong size" test "$(wc -c <b.f32)" -eq $((3 * 1024 * 4))
+refuse 2 "no OUT and TYPE given" quantize made.gguf
+refuse 2 "no OUT and TYPE given" quantize made.gguf x
+refuse 2 "type 'Q2_K' cannot be written, allowed: F32 F16" quantize made.gguf x Q2_K
+refuse 2 "the output is the input" quantize made.gguf made.gguf Q8_0
+refuse 3 "cannot read none.gguf" quantize none.gguf x Q8_0
+refuse 3 "magic number" quantize a.f32 x Q8_0
+refuse 1 "cannot be created" quantize made.gguf nowhere/x Q8_0
+refuse 2 "no -o FILE given" make-model --type Q8_0
+refuse 2 "--shape: found 'gpt'" make-model --shape gpt -o x
+refuse 2 "even multiple of n_head" make-model --heads 7 -o x
+refuse 3 "magic number" make-model --vocab a.f32 -o x
+check "left something behind" test ! -e x
+check "left a temporary file" test -z "$(find . -name '*.part')"
+
+# Other accountants: the gains of the tables (exact composition: 1/256 more than with N = 256).
+gains() { # EPSILON T BR SUBSAMPLE_0.1
+    run account --epsilon "$1" -n "$2" -B 8 --temp 1 --subsample 0.1 --json; expect_rc 0
+    near gain_br "$3" 6e-3; near gain_zcdp_subsample "$4" 1e-6
+}
+gains 1 100 1.069 2.9444162; gains 3 100 1.062 1.8019190; gains 5 100 1.059 1.5079892; gains 10 100 1.054 1.2746587
+run account --epsilon 10 --accountant br -n 500 -B 7 --temp 1.1 --json; expect_rc 0
+near gain_br 1.050 4e-3; near C "$(field C_br)" 1e-12; near epsilon_realised 10 5e-6
+run account --epsilon 1 --accountant filter --clip 3 -n 500 -B 7 --temp 1.1 --json; near C 3 1e-12
+near C_filter "$(awk -v c="$(field C_zcdp)" 'BEGIN { printf "%.17g", 2 * c }')" 1e-12
+run account --epsilon 10 --adjacency zero-out -n 500 -B 7 --temp 1.1 --json; near C .302099053 1e-8
+refuse 2 "nothing is amplified" account --epsilon 1 --adjacency zero-out --subsample .5 -n 9 -B 7 --temp 1
+refuse 2 "only the accountant filter leaves it free" account --rho 1 --clip 2 -n 9 -B 7 --temp 1
+refuse 2 "need -n, -B and --temp" account --rho 1 --accountant br
+refuse 2 "--accountant: found 'rdp', allowed zcdp|br|filter" account --rho 1 --accountant rdp
+refuse 2 "--subsample: found '1.5', allowed 0 < x <= 1" run no.gguf refs --rho 1 --subsample 1.5
+refuse 2 "-B and --num must be given" run no.gguf refs --rho 1 --adjacency add-remove --num 3
+refuse 2 "-B and --num must be given" run no.gguf refs --epsilon 1 --subsample .5 -B 3
+refuse 2 "leave out --accountant" run no.gguf --plain --accountant br
+
 # ---- With the trained model -------------------------------------------------------------------
 if [ ! -f "$model" ]; then
     echo "skipped: the tests that need $model"
@@ -243,6 +291,40 @@ run run "$model" sixteen --rho 90 -B 8 --seed 3 -n 5 --jsonl; cp out a; expect_l
 run run "$model" sixteen --rho 90 -B 8 --seed 3 -n 5 --jsonl
 if [ "$(sed -n 2p out)" = "$(sed -n 2p a)" ]; then ok; else bad "$last: the second batch changed"; fi
 
+# Under add/remove a record's batch is its own affair: without one record, the other batches keep
+# their texts, whatever the form and the order of the records (one key per seed).
+added() { run run "$model" "$1" --rho 90 -B 4 --num 5 --adjacency add-remove --seed 5 -n 4 --jsonl; }
+sed 's/^/One day a friend named /; s/$/ came./' >names.txt <<'END'
+Ann
+Ben
+Cid
+Dora
+Eve
+Finn
+Gus
+Hal
+Ida
+Jo
+END
+sed 's/.*/{"text": "&"}/' names.txt >names.jsonl
+added names.jsonl; expect_rc 0; expect_lines 5 out; expect_err "add-remove: one record more or less"
+expect_no_err "  records "; cp out a
+grep -v Finn names.jsonl >fewer.jsonl; added fewer.jsonl; expect_lines 5 out
+check "one text changes at most" test "$(diff a out | grep -c '^<')" -le 1
+tac names.jsonl >order.jsonl; added order.jsonl; expect_same a out
+printf '' >nobody.jsonl; refuse 4 "holds no record" run "$model" nobody.jsonl --rho 1
+printf '{}\n' >nobody.jsonl; added nobody.jsonl; expect_rc 0; expect_lines 5 out
+
+run run "$model" names.jsonl --epsilon 5 -B 2 --num 3 --subsample .3 -n 4 --jsonl --report q.json
+expect_rc 0; expect_lines 3 out; expect_err "one secret random batch with probability q"
+cp q.json out; near subsample .3; near epsilon 5 1e-5; near T 4
+check "no size of a batch" test "$(grep -ciE '"(n_slots|slots|joined)' q.json)" -eq 0
+run run "$model" "$refs" --epsilon 8 --accountant br -n 4; expect_rc 0; expect_err "exact composition"
+run run "$model" "$refs" --rho 1 --accountant filter --center -n 4; expect_rc 0
+expect_err "each record has a budget of its own"; expect_err "centred            yes"
+run run "$model" "$refs" --rho 1 --adjacency zero-out -n 4; expect_rc 0; expect_err "zero-out: the record's"
+refuse 2 "a budget of rho with exact composition" run "$model" "$refs" --rho 1 --accountant br
+
 # A long record is cut, a long prompt is refused.
 mkdir long; for i in 1 2 3; do yes "A long story about a dog." | head -n 2000 >long/$i.txt; done
 run run "$model" long --rho 1 -n 8; expect_rc 0; expect_no_err "empty or unreadable"
@@ -318,6 +400,8 @@ printf 'Once upon a time\0\0Once upon a time' | "$dpinfer" tokenize "$model" --n
 : | "$dpinfer" tokenize "$model" --nul >out; expect_lines 0 out
 "$dpinfer" tokenize "$data/tokenizer/vocab-llama-spm.gguf" --nul <"$data/tokenizer/random.strings" >out 2>err
 rc=$?; expect_rc 0; expect_same out "$data/tokenizer/random-spm.tokens"
+"$dpinfer" tokenize "$data/tokenizer/vocab-llama3-bpe.gguf" --nul <"$data/tokenizer/random.strings" >out 2>err
+rc=$?; expect_rc 0; expect_same out "$data/tokenizer/random-bpe.tokens"
 
 # NMSE of two files of float32.
 nmse() {

@@ -1,0 +1,678 @@
+/* test_amin.c - Amin et al. 2024: white-box loss of the private token, brute-force sensitivity of
+ * the distance, and the budget under hostile inputs. */
+#include "amin.h"
+
+#include <math.h>
+
+#include "sampler.h"
+#include "support.h"
+
+enum { V = 40, B_MAX = 8 };
+
+static const int32_t adjacencies[] = {DPI_ADJACENCY_REPLACE_BY_NULL, DPI_ADJACENCY_ADD_REMOVE,
+                                      DPI_ADJACENCY_ZERO_OUT};
+
+/* Records' worth of change: privacy.md 4.5. */
+static int32_t moved_by(int32_t adjacency) {
+    return adjacency == DPI_ADJACENCY_REPLACE_BY_NULL ? 2 : 1;
+}
+
+typedef struct world {
+    dpi_sampler_options options;
+    float public_logits[V];
+    float reference[B_MAX][V];
+    const float *pointers[B_MAX];
+} world;
+
+static dpi_sampler *create(const dpi_sampler_options *options) {
+    dpi_sampler *s = NULL;
+    dpi_error err;
+    assert_ok(dpi_sampler_create(options, &s, &err), &err);
+    return s;
+}
+
+static dpi_sampler_options make_options(int32_t adjacency, int32_t n_ref, double rho) {
+    dpi_sampler_options o;
+    dpi_sampler_options_init(&o);
+    o.method = DPI_METHOD_AMIN;
+    o.adjacency = adjacency;
+    o.n_vocab = V;
+    o.n_ref = n_ref;
+    o.denominator = adjacency == DPI_ADJACENCY_ADD_REMOVE ? n_ref : 0;
+    o.n_tokens = 100;
+    o.n_private = 10;
+    o.top_k = 0;
+    o.tau = 1.5;
+    o.rho = rho;
+    o.threshold = .5;
+    o.sigma = 2;
+    o.tau_public = 1;
+    return o;
+}
+
+static void random_world(world *w, int32_t adjacency, uint64_t *seed) {
+    static const float odd[] = {NAN, INFINITY, -INFINITY, 3e38f, -3e38f, 1e-40f};
+    memset(w, 0, sizeof *w);
+    w->options = make_options(adjacency, 2 + random_below(seed, B_MAX - 1),
+                              exp(8 * random_uniform(seed) - 3));
+    w->options.sigma = 1e3; /* leaves the budget to the tokens */
+    w->options.n_private = 1 + random_below(seed, 100);
+    w->options.tau = .3 + 2 * random_uniform(seed);
+    w->options.top_k = random_below(seed, 2) ? random_below(seed, V + 1) : 0;
+    double spread = exp(6 * random_uniform(seed) - 3);
+    int32_t n_odd = random_below(seed, 3) == 0 ? 8 : 1000;
+    for (int y = 0; y < V; y++)
+        w->public_logits[y] = (float)(4 * random_normal(seed));
+    for (int j = 0; j < w->options.n_ref; j++) {
+        for (int y = 0; y < V; y++) {
+            w->reference[j][y] = w->public_logits[y] + (float)(spread * random_normal(seed));
+            if (random_below(seed, n_odd) == 0)
+                w->reference[j][y] = odd[random_below(seed, 6)];
+            if (n_odd == 8 && random_below(seed, 8) == 0) { /* any bits */
+                uint32_t bits = (uint32_t)random_u64(seed);
+                memcpy(&w->reference[j][y], &bits, sizeof bits);
+            }
+        }
+        w->pointers[j] = random_below(seed, 6) ? w->reference[j] : NULL;
+    }
+}
+
+/* The world without record j: an empty slot, or one reference less and the same denominator. */
+static void neighbour(const world *w, int32_t j, world *n) {
+    *n = *w;
+    memcpy(n->pointers, w->pointers, sizeof n->pointers);
+    if (w->options.adjacency == DPI_ADJACENCY_ADD_REMOVE) {
+        n->options.n_ref--;
+        for (int32_t i = j; i < n->options.n_ref; i++)
+            n->pointers[i] = w->pointers[i + 1];
+    } else {
+        n->pointers[j] = NULL;
+    }
+}
+
+/* ---- The private token ---------------------------------------------------------------------- */
+
+/* clip_c of equation (1), in units of 2^-20; not finite = lowest float. */
+static void oracle_clip(const float *l, const int32_t *support, int64_t n, int64_t K, int64_t *c) {
+    double top = -INFINITY;
+    for (int64_t i = 0; i < n; i++) {
+        double x = isfinite(l[support[i]]) ? (double)l[support[i]] : -0x1.fffffep127;
+        top = fmax(top, x);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        double x = isfinite(l[support[i]]) ? (double)l[support[i]] : -0x1.fffffep127;
+        double z = (x - top) * 1048576;
+        c[i] = z < -2.0 * (double)K ? -K : (int64_t)fmax((double)-K, rint(z) + (double)K);
+    }
+}
+
+static double max_ratio; /* of the measured loss range to eta */
+
+static void audit(const world *w, int32_t j) {
+    world n;
+    neighbour(w, j, &n);
+    dpi_sampler *s = create(&w->options), *t = create(&n.options);
+    const dpi_sampler_plan *plan = dpi_sampler_plan_get(s);
+    assert_memory_equal(plan, dpi_sampler_plan_get(t), sizeof *plan);
+    dpi_distribution d, e;
+    assert_ok(dpi_sampler_distribution(s, w->public_logits, w->pointers, &d, NULL), NULL);
+    assert_ok(dpi_sampler_distribution(t, n.public_logits, n.pointers, &e, NULL), NULL);
+    assert_int_equal(d.n_support, e.n_support);
+
+    const int32_t moved = moved_by(w->options.adjacency);
+    int64_t c[V] = {0}, null[V] = {0};
+    const int64_t K = plan->K;
+    if (moved == 2)
+        oracle_clip(w->public_logits, d.support, d.n_support, K, null);
+    if (w->pointers[j])
+        oracle_clip(w->pointers[j], d.support, d.n_support, K, c);
+    else
+        memcpy(c, null, sizeof c);
+    long double low = INFINITY, high = -INFINITY;
+    for (int64_t i = 0; i < d.n_support; i++) {
+        assert_int_equal(d.support[i], e.support[i]);
+        assert_true(c[i] >= -K && c[i] <= K);
+        assert_int_equal(d.sum[i] - e.sum[i], c[i] - null[i]);
+        long double loss = logl((long double)d.weights[i] / (long double)e.weights[i]);
+        low = fminl(low, loss);
+        high = fmaxl(high, loss);
+    }
+    assert_true(high - low <= (long double)plan->eta + 0x1p-55L);
+    max_ratio = fmax(max_ratio, (double)(high - low) / plan->eta);
+    dpi_sampler_free(s);
+    dpi_sampler_free(t);
+}
+
+static void test_random_neighbours(void **state) {
+    (void)state;
+    uint64_t seed = 1;
+    for (int a = 0; a < 3; a++)
+        for (int i = 0; i < 700; i++) {
+            world w;
+            random_world(&w, adjacencies[a], &seed);
+            audit(&w, random_below(&seed, w.options.n_ref));
+        }
+}
+
+/* One record whose best token is what the public text (and so a null) likes least. */
+static void test_extreme_neighbours_reach_eta(void **state) {
+    (void)state;
+    uint64_t seed = 2;
+    for (int a = 0; a < 3; a++) {
+        max_ratio = 0;
+        for (int i = 0; i < 60; i++) {
+            world w;
+            random_world(&w, adjacencies[a], &seed);
+            w.options.top_k = 0;
+            for (int y = 0; y < V; y++) {
+                w.public_logits[y] = y ? 0.f : 1000.f;
+                for (int j = 0; j < B_MAX; j++)
+                    w.reference[j][y] = y % 2 ? 0.f : (float)(-y * i) / 8;
+                w.reference[0][y] = y == 1 ? 1000.f : 0.f;
+            }
+            w.pointers[0] = w.reference[0];
+            if (i % 3 == 0)
+                for (int j = 1; j < B_MAX; j++)
+                    w.pointers[j] = i % 2 ? w.reference[j] : NULL;
+            audit(&w, 0);
+        }
+        if (!(max_ratio > .999))
+            fail_msg("adjacency %d: largest range / eta is %.6f", adjacencies[a], max_ratio);
+    }
+}
+
+/* ---- Mass and distance ---------------------------------------------------------------------- */
+
+static void check_mass(const float *logits, size_t n) {
+    int64_t mass[V], sum = 0;
+    dpi_amin_mass(logits, n, mass);
+    double top = -INFINITY, z = 0;
+    for (size_t y = 0; y < n; y++)
+        top = fmax(top, isfinite(logits[y]) ? (double)logits[y] : -0x1.fffffep127);
+    for (size_t y = 0; y < n; y++)
+        z += exp((isfinite(logits[y]) ? (double)logits[y] : -0x1.fffffep127) - top);
+    for (size_t y = 0; y < n; y++) {
+        double x = isfinite(logits[y]) ? (double)logits[y] : -0x1.fffffep127;
+        double p = exp(x - top) / z * DPI_MASS_ONE;
+        assert_true(mass[y] >= 0);
+        assert_true(fabs((double)mass[y] - floor(p)) <= p * 0x1p-29 + 1);
+        sum += mass[y];
+    }
+    assert_true(sum <= DPI_MASS_ONE);
+    assert_true(sum > DPI_MASS_ONE - (int64_t)n - 1);
+}
+
+static void test_mass(void **state) {
+    (void)state;
+    uint64_t seed = 3;
+    float logits[V];
+    for (int i = 0; i < 3000; i++) {
+        double spread = exp(8 * random_uniform(&seed) - 4);
+        for (int y = 0; y < V; y++) {
+            uint32_t bits = (uint32_t)random_u64(&seed);
+            logits[y] = (float)(spread * random_normal(&seed));
+            if (i % 3 == 0 && random_below(&seed, 4) == 0)
+                memcpy(&logits[y], &bits, sizeof bits);
+            if (i % 7 == 0)
+                logits[y] = i % 2 ? NAN : 5.f;
+        }
+        check_mass(logits, 1 + (size_t)random_below(&seed, V));
+    }
+}
+
+/* Equation (2) with null slots as the adjacency has them, in units of 2^-30 / D. */
+static double oracle_distance(const world *w, double denominator) {
+    double mean[V] = {0}, p[V], d = 0;
+    for (int j = -1; j < w->options.n_ref; j++) {
+        const float *l = j < 0 ? w->public_logits : w->pointers[j];
+        if (!l && moved_by(w->options.adjacency) == 1)
+            continue;
+        if (!l)
+            l = w->public_logits;
+        double top = -INFINITY, z = 0;
+        for (int y = 0; y < V; y++)
+            top = fmax(top, isfinite(l[y]) ? (double)l[y] : -0x1.fffffep127);
+        for (int y = 0; y < V; y++)
+            z += p[y] = exp((isfinite(l[y]) ? (double)l[y] : -0x1.fffffep127) - top);
+        for (int y = 0; y < V; y++)
+            mean[y] += (j < 0 ? -denominator : 1) * p[y] / z;
+    }
+    for (int y = 0; y < V; y++)
+        d += fabs(mean[y]);
+    return d * DPI_MASS_ONE;
+}
+
+static int64_t distance(const world *w) {
+    dpi_sampler *s = create(&w->options);
+    int64_t d;
+    dpi_amin_distance(s, w->public_logits, w->pointers, &d);
+    dpi_sampler_free(s);
+    return d;
+}
+
+static void test_distance(void **state) {
+    (void)state;
+    uint64_t seed = 4;
+    for (int a = 0; a < 3; a++)
+        for (int i = 0; i < 300; i++) {
+            world w;
+            random_world(&w, adjacencies[a], &seed);
+            double D = w.options.n_ref, wanted = oracle_distance(&w, D);
+            double slack = (2 * D + 1) * (V + DPI_MASS_ONE * 0x1p-28);
+            assert_true(fabs((double)distance(&w) - wanted) <= slack);
+        }
+}
+
+/* |d - d'| <= svt_sensitivity exactly, and reached. */
+static void test_distance_sensitivity(void **state) {
+    (void)state;
+    uint64_t seed = 5;
+    for (int a = 0; a < 3; a++) {
+        const int64_t bound = (int64_t)moved_by(adjacencies[a]) << 30;
+        int64_t largest = 0;
+        for (int i = 0; i < 400; i++) {
+            world w, n;
+            random_world(&w, adjacencies[a], &seed);
+            if (i % 2) { /* all mass in one place each: the corners of the simplex */
+                for (int y = 0; y < V; y++)
+                    w.public_logits[y] = -900;
+                w.public_logits[random_below(&seed, 4)] = 0;
+                for (int j = 0; j < w.options.n_ref; j++) {
+                    for (int y = 0; y < V; y++)
+                        w.reference[j][y] = -INFINITY;
+                    w.reference[j][random_below(&seed, 4)] = 0;
+                }
+            }
+            int32_t j = random_below(&seed, w.options.n_ref);
+            neighbour(&w, j, &n);
+            int64_t moved = llabs(distance(&w) - distance(&n));
+            assert_true(moved <= bound);
+            largest = moved > largest ? moved : largest;
+            assert_int_equal(dpi_amin_plan_get(&w.options).svt_sensitivity, bound);
+        }
+        assert_true((double)largest > .999 * (double)bound);
+    }
+}
+
+/* ---- The plan ------------------------------------------------------------------------------- */
+
+static void test_plan(void **state) {
+    (void)state;
+    for (int a = 0; a < 3; a++) {
+        dpi_sampler_options o = make_options(adjacencies[a], 100, .5);
+        o.tau = 2;
+        o.sigma = .5;
+        const double moved = moved_by(o.adjacency), s = 100, r = o.n_private;
+        dpi_sampler_plan plan = {.struct_size = sizeof plan};
+        dpi_error err;
+        assert_ok(dpi_sampler_plan_make(&o, &plan, &err), &err);
+        dpi_amin_plan amin = dpi_amin_plan_get(&o);
+        assert_int_equal(amin.n_private, 10);
+        assert_int_equal(amin.svt_scale, (int64_t)50 << 30);
+        assert_int_equal(amin.svt_threshold, (int64_t)50 << 30);
+        /* Theorem 1 of the paper, with 2c/s and 2/s where a record is exchanged. */
+        double c = (double)plan.K / 1048576, eps = 2 * moved / (s * o.sigma);
+        double token = pow(moved * c / (s * o.tau), 2) / 2, svt = eps * tanh(eps / 2);
+        assert_true(fabs(amin.svt_epsilon / eps - 1) < 1e-14 && amin.svt_epsilon >= eps);
+        assert_true(fabs(amin.rho_svt / svt - 1) < 1e-13);
+        assert_true(amin.rho_svt <= 2 * pow(moved / (s * o.sigma), 2));
+        assert_true(fabs(plan.rho_token / token - 1) < 1e-6);
+        assert_true(plan.rho_total >= r * (plan.rho_token + amin.rho_svt) * (1 - 1e-15));
+        assert_true(plan.rho_total <= o.rho && plan.rho_total > o.rho * (1 - 1e-4));
+        /* One unit more of K does not fit. */
+        double more = pow(2 * moved * ((double)plan.K + 1) * (double)plan.a * log(2) * 0x1p-48, 2);
+        assert_true(r * (more / 8 + amin.rho_svt) > o.rho);
+        /* Without a sparse vector all of it goes to the tokens. */
+        o.sigma = 0;
+        o.n_private = 0;
+        assert_ok(dpi_sampler_plan_make(&o, &plan, &err), &err);
+        amin = dpi_amin_plan_get(&o);
+        assert_int_equal(amin.n_private, o.n_tokens);
+        assert_true(amin.rho_svt == 0 && amin.svt_epsilon == 0);
+        double clip = s * o.tau * sqrt(2 * o.rho / o.n_tokens) / moved;
+        assert_true(fabs(plan.clip / clip - 1) < 1e-9);
+        assert_true(fabs((double)plan.K / 1048576 / clip - 1) < 1e-4);
+    }
+}
+
+static void assert_refused(const dpi_sampler_options *o, dpi_status status, const char *part) {
+    dpi_error err;
+    dpi_sampler_plan plan = {.struct_size = sizeof plan};
+    dpi_sampler *s = NULL;
+    assert_error(dpi_sampler_plan_make(o, &plan, &err), status, &err, part);
+    assert_error(dpi_sampler_create(o, &s, &err), status, &err, part);
+    assert_null(s);
+}
+
+static void test_options_are_refused(void **state) {
+    (void)state;
+    const dpi_sampler_options good = make_options(DPI_ADJACENCY_REPLACE_BY_NULL, 8, 10);
+    dpi_sampler_options o;
+#define REFUSED(field, value, part) \
+    (o = good, o.field = (value), assert_refused(&o, DPI_STATUS_ARG, part))
+    REFUSED(n_private, -1, "n_private is -1, must be 1..100");
+    REFUSED(n_private, 101, "must be 1..100");
+    REFUSED(tau_public, .001, "tau_public is 0.001, must be 0.01..100 or 0");
+    REFUSED(threshold, NAN, "threshold is nan, must be -1000..1000");
+    REFUSED(sigma, -1, "sigma is -1");
+    REFUSED(sigma, NAN, "sigma is nan");
+    REFUSED(sigma, 1001, "must be 1e-06..1000");
+    o = good;
+    o.n_ref = 100;
+    o.sigma = 400;
+    assert_refused(&o, DPI_STATUS_ARG, "sigma is 400, must be at most 327.68 with denominator 100");
+    o = good;
+    o.sigma = .001;
+    assert_refused(&o, DPI_STATUS_BUDGET, "go to the sparse vector");
+    o = good;
+    o.accountant = DPI_ACCOUNTANT_BR;
+    o.rho = 0;
+    o.epsilon = 1;
+    o.delta = 1e-6;
+    assert_refused(&o, DPI_STATUS_UNSUPPORTED, "amin");
+    o = good;
+    o.center = 1;
+    assert_refused(&o, DPI_STATUS_UNSUPPORTED, "amin");
+}
+
+/* ---- The budget under hostile inputs -------------------------------------------------------- */
+
+/* References that all want token 1, public logits that want token 0 (or the same: distance 0). */
+static void set_worlds(world *w, bool same) {
+    for (int y = 0; y < V; y++) {
+        w->public_logits[y] = y == 0 ? 30.f : 0.f;
+        for (int j = 0; j < B_MAX; j++)
+            w->reference[j][y] = same ? w->public_logits[y] : y == 1 ? 30.f : 0.f;
+    }
+    for (int j = 0; j < B_MAX; j++)
+        w->pointers[j] = w->reference[j];
+}
+
+/* What instances and tokens cost, from the plan and no other code: to 1e-14. */
+static double spent_by_hand(const dpi_sampler *s, const dpi_amin_spent *spent) {
+    return spent->n_armed * dpi_amin_plan_get(dpi_sampler_options_get(s)).rho_svt +
+           spent->n_private * dpi_sampler_plan_get(s)->rho_token;
+}
+
+/* Steps through whole texts and checks the ledger after every token. */
+static void check_ledger(const world *w, int32_t n_texts, uint64_t *seed, dpi_amin_spent *last) {
+    dpi_sampler_options o = w->options;
+    o.random = dpi_random_insecure;
+    o.random_user = seed;
+    dpi_sampler *s = create(&o);
+    const int32_t n_private = dpi_amin_plan_get(&o).n_private;
+    for (int32_t i = 0; i < n_texts; i++) {
+        dpi_amin_spent before = {0};
+        assert_ok(dpi_sampler_begin(s, NULL), NULL);
+        *last = dpi_amin_spent_get(s);
+        assert_true(last->n_armed == 0 && last->n_private == 0);
+        for (int32_t t = 0; t < o.n_tokens; t++) {
+            int32_t token;
+            assert_ok(dpi_sampler_step(s, w->public_logits, w->pointers, &token, NULL), NULL);
+            *last = dpi_amin_spent_get(s);
+            assert_true(last->rho <= o.rho);
+            double by_hand = spent_by_hand(s, last);
+            assert_true(last->rho >= by_hand * (1 - 1e-14) && last->rho <= by_hand * (1 + 1e-14));
+            assert_true(last->n_private <= n_private);
+            assert_in_range(last->n_private - before.n_private, 0, 1);
+            if (o.sigma > 0) { /* charged when armed: at most one is ahead of its token */
+                assert_in_range(last->n_armed - last->n_private, 0, 1);
+                assert_in_range(last->n_armed - before.n_armed, 0, 1);
+                /* A private token needs an instance that was paid before or in this step. */
+                assert_true(last->n_private == before.n_private ||
+                            last->n_armed >= last->n_private);
+            }
+            before = *last;
+        }
+        int32_t token;
+        dpi_error err;
+        assert_error(dpi_sampler_step(s, w->public_logits, w->pointers, &token, &err),
+                     DPI_STATUS_BUDGET, &err, "all 100 tokens");
+    }
+    dpi_sampler_free(s);
+}
+
+static void test_always_above(void **state) {
+    (void)state;
+    uint64_t seed = 6;
+    for (int a = 0; a < 3; a++) {
+        world w = {.options = make_options(adjacencies[a], 4, 20)};
+        dpi_amin_spent spent;
+        set_worlds(&w, false);
+        w.options.threshold = -1000;
+        check_ledger(&w, 3, &seed, &spent);
+        /* All ten, then public to the end of the text; an eleventh would not fit. */
+        assert_int_equal(spent.n_private, 10);
+        assert_int_equal(spent.n_armed, 10);
+        assert_true(spent.rho > 20 * .999 && spent.rho <= 20);
+
+        w.options.sigma = 0; /* every token private while the budget lasts */
+        check_ledger(&w, 3, &seed, &spent);
+        assert_int_equal(spent.n_private, 10);
+        assert_int_equal(spent.n_armed, 0);
+    }
+}
+
+static void test_never_above(void **state) {
+    (void)state;
+    uint64_t seed = 7;
+    world w = {.options = make_options(DPI_ADJACENCY_REPLACE_BY_NULL, 4, 20)};
+    dpi_amin_spent spent;
+    set_worlds(&w, true);
+    w.options.threshold = 1000;
+    check_ledger(&w, 3, &seed, &spent);
+    /* Armed and charged by the first token; never spent. */
+    assert_int_equal(spent.n_armed, 1);
+    assert_int_equal(spent.n_private, 0);
+    assert_true(spent.rho > 0);
+}
+
+/* Somewhere between, with ragged records. */
+static void test_sometimes_above(void **state) {
+    (void)state;
+    uint64_t seed = 8;
+    for (int i = 0; i < 60; i++) {
+        world w;
+        dpi_amin_spent spent;
+        random_world(&w, adjacencies[i % 3], &seed);
+        w.options.sigma = .5 + 4 * random_uniform(&seed);
+        w.options.rho = 200 * random_uniform(&seed);
+        w.options.n_private = 1 + random_below(&seed, 20);
+        dpi_sampler_plan plan = {.struct_size = sizeof plan};
+        if (dpi_sampler_plan_make(&w.options, &plan, NULL) == DPI_STATUS_OK)
+            check_ledger(&w, 2, &seed, &spent);
+    }
+}
+
+/* The threshold is noisy anew for each instance. At distance = threshold the first query of an
+ * instance is above with probability 1/2, whatever happened before: the share of such instances
+ * in a text then varies as that of coin tosses does. With one noise per text it would vary four
+ * times as much. */
+static void test_threshold_is_redrawn(void **state) {
+    (void)state;
+    enum { N_TEXTS = 300, N_INSTANCES = 40 };
+    uint64_t seed = 9;
+    world w = {.options = make_options(DPI_ADJACENCY_REPLACE_BY_NULL, 4, 400)};
+    set_worlds(&w, true);
+    w.options.threshold = 0;
+    w.options.n_private = N_INSTANCES;
+    w.options.n_tokens = 1000;
+    w.options.random = dpi_random_insecure;
+    w.options.random_user = &seed;
+    dpi_sampler *s = create(&w.options);
+    double sum = 0, squares = 0;
+    for (int i = 0; i < N_TEXTS; i++) {
+        int32_t token, n_at_once = 0;
+        assert_ok(dpi_sampler_begin(s, NULL), NULL);
+        for (dpi_amin_spent spent = {0}, before; spent.n_private < N_INSTANCES;) {
+            before = spent;
+            assert_ok(dpi_sampler_step(s, w.public_logits, w.pointers, &token, NULL), NULL);
+            spent = dpi_amin_spent_get(s);
+            n_at_once += spent.n_armed > before.n_armed && spent.n_private > before.n_private;
+        }
+        sum += n_at_once;
+        squares += (double)n_at_once * n_at_once;
+    }
+    dpi_sampler_free(s);
+    double mean = sum / N_TEXTS, variance = squares / N_TEXTS - mean * mean;
+    assert_true(fabs(mean / N_INSTANCES - .5) < 4 * .5 / sqrt(N_TEXTS * N_INSTANCES));
+    assert_true(variance < 1.5 * N_INSTANCES / 4.0);
+}
+
+/* Public tokens: their own temperature and Top-k, whatever the references. */
+static void test_public_tokens(void **state) {
+    (void)state;
+    enum { N = 20000, K_PUBLIC = 6 };
+    uint64_t seed = 10;
+    world w;
+    random_world(&w, DPI_ADJACENCY_REPLACE_BY_NULL, &seed);
+    for (int y = 0; y < V; y++)
+        w.public_logits[y] = (float)(y % 20) / 4 + (float)y / 1000;
+    w.options.threshold = 1000;
+    w.options.sigma = 10;
+    w.options.rho = 1e3;
+    w.options.tau_public = .7;
+    w.options.top_k = K_PUBLIC;
+    w.options.n_tokens = N;
+    w.options.random = dpi_random_insecure;
+    w.options.random_user = &seed;
+    dpi_sampler *s = create(&w.options);
+    assert_ok(dpi_sampler_begin(s, NULL), NULL);
+    int32_t count[V] = {0};
+    for (int i = 0; i < N; i++) {
+        int32_t token;
+        assert_ok(dpi_sampler_step(s, w.public_logits, w.pointers, &token, NULL), NULL);
+        count[token]++;
+    }
+    assert_int_equal(dpi_amin_spent_get(s).n_private, 0);
+    dpi_sampler_free(s);
+    double z = 0, x = 0;
+    for (int y = 0; y < V; y++)
+        z += y % 20 >= 17 ? exp((double)w.public_logits[y] / .7) : 0;
+    for (int y = 0; y < V; y++) {
+        double p = y % 20 >= 17 ? exp((double)w.public_logits[y] / .7) / z : 0;
+        if (p == 0)
+            assert_int_equal(count[y], 0);
+        else
+            x += pow(count[y] - N * p, 2) / (N * p);
+    }
+    assert_true(x < 25.7); /* chi-square, 5 degrees of freedom, 1e-4 */
+}
+
+/* Gives bits for n calls, then fails. */
+typedef struct limited {
+    uint64_t seed;
+    int32_t n;
+} limited;
+
+static int32_t limited_bits(void *user, void *buffer, size_t n_bytes) {
+    limited *l = user;
+    return l->n-- > 0 ? dpi_random_insecure(&l->seed, buffer, n_bytes) : -1;
+}
+
+/* Wherever the bits run out: no token, an error, and never more than the budget afterwards. */
+static void test_a_source_that_fails(void **state) {
+    (void)state;
+    for (int32_t n = 0; n < 60; n++) {
+        world w = {.options = make_options(DPI_ADJACENCY_ADD_REMOVE, 4, 20)};
+        limited l = {.seed = (uint64_t)n};
+        set_worlds(&w, n % 2);
+        w.options.threshold = n % 2 ? 1 : -1;
+        w.options.random = limited_bits;
+        w.options.random_user = &l;
+        dpi_sampler *s = create(&w.options);
+        assert_ok(dpi_sampler_begin(s, NULL), NULL);
+        int32_t n_failed = 0;
+        for (int32_t t = 0; t < 60; t++) {
+            int32_t token = -7;
+            dpi_error err;
+            l.n = n;
+            dpi_status status = dpi_sampler_step(s, w.public_logits, w.pointers, &token, &err);
+            if (status != DPI_STATUS_OK) {
+                assert_error(status, DPI_STATUS_ENTROPY, &err, "random source");
+                assert_int_equal(token, -7);
+                n_failed++;
+            }
+            assert_true(dpi_amin_spent_get(s).rho <= w.options.rho);
+            assert_true(dpi_amin_spent_get(s).n_private <= 10);
+        }
+        if (n == 0)
+            assert_int_equal(n_failed, 60);
+        dpi_sampler_free(s);
+    }
+}
+
+/* ---- Black box: a whole text on a small alphabet -------------------------------------------- */
+
+/* Outcome of a text of three tokens over two letters: which letter and whether private. The
+ * logarithm of the ratio of any outcome's probabilities is at most n (eta + svt_epsilon). */
+static void test_black_box(void **state) {
+    (void)state;
+    enum { N = 40000, N_OUTCOMES = 64 };
+    static int32_t count[2][N_OUTCOMES];
+    uint64_t seed = 11;
+    world w = {.options = make_options(DPI_ADJACENCY_ADD_REMOVE, 2, .4)};
+    w.options.n_vocab = 2;
+    w.options.n_tokens = 3;
+    w.options.n_private = 1;
+    w.options.sigma = 2;
+    w.options.threshold = .5;
+    w.options.random = dpi_random_insecure;
+    w.options.random_user = &seed;
+    memset(count, 0, sizeof count);
+    double bound = 0;
+    for (int side = 0; side < 2; side++) {
+        world n;
+        w.public_logits[0] = w.reference[1][0] = 3;
+        w.reference[0][1] = 30;
+        w.pointers[0] = w.reference[0];
+        w.pointers[1] = w.reference[1];
+        neighbour(&w, 0, &n);
+        world *v = side ? &n : &w;
+        dpi_sampler *s = create(&v->options);
+        bound = dpi_sampler_plan_get(s)->eta + dpi_amin_plan_get(&v->options).svt_epsilon;
+        for (int i = 0; i < N; i++) {
+            int outcome = 0, n_private = 0;
+            assert_ok(dpi_sampler_begin(s, NULL), NULL);
+            for (int t = 0; t < 3; t++) {
+                int32_t token;
+                assert_ok(dpi_sampler_step(s, v->public_logits, v->pointers, &token, NULL), NULL);
+                dpi_amin_spent spent = dpi_amin_spent_get(s);
+                outcome = outcome << 2 | token << 1 | (spent.n_private - n_private);
+                n_private = spent.n_private;
+            }
+            count[side][outcome]++;
+        }
+        dpi_sampler_free(s);
+    }
+    assert_true(bound < 2);
+    double largest = 0;
+    for (int k = 0; k < N_OUTCOMES; k++) {
+        if (count[0][k] < 30 || count[1][k] < 30)
+            continue;
+        double loss = fabs(log((double)count[0][k] / count[1][k]));
+        assert_true(loss <= bound + 4 * sqrt(1.0 / count[0][k] + 1.0 / count[1][k]));
+        largest = fmax(largest, loss);
+    }
+    assert_true(largest > .2 * bound); /* the worlds do differ */
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random_neighbours),
+        cmocka_unit_test(test_extreme_neighbours_reach_eta),
+        cmocka_unit_test(test_mass),
+        cmocka_unit_test(test_distance),
+        cmocka_unit_test(test_distance_sensitivity),
+        cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_options_are_refused),
+        cmocka_unit_test(test_always_above),
+        cmocka_unit_test(test_never_above),
+        cmocka_unit_test(test_sometimes_above),
+        cmocka_unit_test(test_threshold_is_redrawn),
+        cmocka_unit_test(test_public_tokens),
+        cmocka_unit_test(test_a_source_that_fails),
+        cmocka_unit_test(test_black_box),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
