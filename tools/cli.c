@@ -130,14 +130,10 @@ size_t cli_trim_line_end(const char *text, size_t n_bytes) {
     return n_bytes;
 }
 
-int cli_open_model(const char *path, bool use_mmap, bool vocab_only, dpi_model **model,
+int cli_open_model(const char *path, const dpi_model_options *options, dpi_model **model,
                    dpi_model_info *info) {
-    dpi_model_options options;
-    dpi_model_options_init(&options);
-    options.use_mmap = use_mmap;
-    options.vocab_only = vocab_only;
     dpi_error err;
-    if (dpi_model_open(path, &options, model, &err) != DPI_STATUS_OK)
+    if (dpi_model_open(path, options, model, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_MODEL, &err);
     if (!info)
         return CLI_OK;

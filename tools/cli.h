@@ -46,7 +46,7 @@ size_t cli_trim_line_end(const char *text, size_t n_bytes);
 
 /* Opens the model and fills in *info (may be NULL); the caller closes it. CLI_OK or an exit
  * code, with a message printed. */
-int cli_open_model(const char *path, bool use_mmap, bool vocab_only, dpi_model **model,
+int cli_open_model(const char *path, const dpi_model_options *options, dpi_model **model,
                    dpi_model_info *info);
 
 #endif

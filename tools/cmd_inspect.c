@@ -87,16 +87,18 @@ static int add_tensors(facts *f, const dpi_model *model) {
 static int inspect_main(const args *a) {
     dpi_model *model;
     dpi_model_info info;
-    int code = cli_open_model(a->model, !a->v[OPT_NO_MMAP].i, false, &model, &info);
+    dpi_model_options options;
+    dpi_model_options_init(&options);
+    options.use_mmap = !a->v[OPT_NO_MMAP].i;
+    options.check_weights = a->v[OPT_CHECK].i != 0;
+    options.repack = 0;
+    int code = cli_open_model(a->model, &options, &model, &info);
     if (code != CLI_OK)
         return code;
     facts f;
     facts_init(&f);
     add_info(&f, &info);
-    dpi_error err;
-    if (a->v[OPT_CHECK].i && dpi_model_check(model, &err) != DPI_STATUS_OK)
-        code = cli_fail_library(CLI_MODEL, &err);
-    else if (a->v[OPT_CHECK].i)
+    if (a->v[OPT_CHECK].i)
         facts_text(&f, "check", "check", "every weight is finite");
     if (code == CLI_OK)
         code = add_metadata(&f, model);

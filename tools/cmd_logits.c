@@ -97,7 +97,10 @@ static int logits_main(const args *a) {
         return code;
     dpi_model *model;
     dpi_model_info info;
-    code = cli_open_model(a->model, !a->v[OPT_NO_MMAP].i, false, &model, &info);
+    dpi_model_options model_options;
+    dpi_model_options_init(&model_options);
+    model_options.use_mmap = !a->v[OPT_NO_MMAP].i;
+    code = cli_open_model(a->model, &model_options, &model, &info);
     if (code != CLI_OK)
         return code;
     int32_t *tokens = NULL;

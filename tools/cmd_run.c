@@ -12,6 +12,7 @@
 #include "facts.h"
 #include "job.h"
 #include "output.h"
+#include "partition.h"
 #include "statement.h"
 
 /* ---- Signals -------------------------------------------------------------------------------- */
@@ -42,6 +43,8 @@ typedef struct run {
     dpi_session *session;
     dpi_sampler *sampler;
     dpi_decoder *decoder;
+    partition parts;
+    int32_t n_ref; /* slots of a text; private where j->assigned */
     /* the prompts of one batch, private: [n_ref] */
     int32_t **tokens;
     size_t *n_tokens;
@@ -186,13 +189,16 @@ static void drop_prompts(run *r, int32_t n) {
     }
 }
 
-/* Records go to batches by position: text b has the records b B .. b B + B - 1. Slots past the
- * last record stay null. */
+/* The records of text b: b B .. b B + B - 1, or those that were assigned to it. Slots past the last
+ * record stay null. */
 static int load_batch(run *r) {
-    int32_t n_ref = r->j->sampler.n_ref;
-    int64_t first = (int64_t)r->index * n_ref;
-    for (int32_t slot = 0; slot < n_ref && first + slot < r->j->n_records; slot++) {
-        int code = load_record(r, first + slot, slot);
+    const int32_t *batch = r->parts.batch;
+    int64_t first = batch ? 0 : (int64_t)r->index * r->n_ref;
+    int32_t slot = 0;
+    for (int64_t i = first; i < r->j->n_records && slot < r->n_ref; i++) {
+        if (batch && batch[i] != r->index)
+            continue;
+        int code = load_record(r, i, slot++);
         if (code != CLI_OK)
             return code;
     }
@@ -228,11 +234,11 @@ static int generate_private(run *r) {
         dpi_generate_input input = {.struct_size = sizeof input,
             .public_tokens = j->prompts.public_tokens, .n_public = j->prompts.n_public_tokens,
             .reference_tokens = (const int32_t *const *)r->tokens,
-            .n_reference_tokens = r->n_tokens, .n_ref = j->sampler.n_ref,
+            .n_reference_tokens = r->n_tokens, .n_ref = r->n_ref,
             .n_tokens = j->sampler.n_tokens};
         code = generate_text(r, &input);
     }
-    drop_prompts(r, j->sampler.n_ref);
+    drop_prompts(r, r->n_ref);
     return code;
 }
 
@@ -262,13 +268,19 @@ static int generate_plain(run *r) {
 static int create_engine(run *r) {
     const job *j = r->j;
     dpi_session_options options = j->session;
-    options.cancel = is_cancelled;
+    dpi_sampler_options sampler = j->sampler;
     dpi_error err;
+    int code = partition_make(j, &r->parts);
+    if (code != CLI_OK)
+        return code;
+    r->n_ref = sampler.n_ref = r->parts.n_slots;
+    options.n_seq = r->n_ref + 1;
+    options.cancel = is_cancelled;
     if (dpi_session_create(j->model, &options, &r->session, &err) != DPI_STATUS_OK ||
-        dpi_sampler_create(&j->sampler, &r->sampler, &err) != DPI_STATUS_OK ||
+        dpi_sampler_create(&sampler, &r->sampler, &err) != DPI_STATUS_OK ||
         dpi_decoder_create(j->model, &r->decoder, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
-    size_t n_slots = (size_t)j->sampler.n_ref + 1;
+    size_t n_slots = (size_t)r->n_ref + 1;
     r->tokens = calloc(n_slots, sizeof *r->tokens);
     r->n_tokens = calloc(n_slots, sizeof *r->n_tokens);
     if (!r->tokens || !r->n_tokens)
@@ -282,6 +294,7 @@ static void free_engine(run *r) {
     dpi_session_free(r->session);
     free(r->tokens);
     free(r->n_tokens);
+    partition_free(&r->parts);
     private_free(r->text);
 }
 
@@ -390,7 +403,10 @@ const command command_run = {
         "REFS is a folder of .txt files (one file is one record, in the byte order of the\n"
         "names), a .jsonl (one line) or a .csv with a header row (one row). Records go to\n"
         "batches by position and each batch gives one text. A record that is empty or cannot\n"
-        "be read keeps its place and adds nothing.\n\n"
+        "be read keeps its place and adds nothing. With --adjacency add-remove a record goes\n"
+        "to the batch that a keyed hash of its content says, with --subsample to a random one\n"
+        "or to none; there are then --num texts, sums are divided by -B, and how many records\n"
+        "a text has stays secret.\n\n"
         "Only the text goes to stdout, token by token; texts are set apart by a blank line,\n"
         "or see --jsonl. The privacy statement goes to stderr, and to --report.\n"
         "SIGINT and SIGTERM finish the token, write what is released and the statement.\n",

@@ -11,7 +11,8 @@
 
 static const command *const commands[] = {
     &command_run,     &command_plan,     &command_account,
-    &command_inspect, &command_tokenize, &command_logits,
+    &command_inspect, &command_tokenize, &command_logits, &command_quantize,
+    &command_make_model, &command_bench,
 };
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
@@ -19,7 +20,7 @@ static void print_usage(FILE *stream) {
     fprintf(stream, "dpinfer %s: text about sensitive documents, with differential privacy\n\n"
                     "Usage: dpinfer COMMAND [options] [arguments]\n\n", dpi_version());
     for (int i = 0; i < N_COMMANDS; i++)
-        fprintf(stream, "  %-9s %-12s %s\n", commands[i]->name, commands[i]->arguments,
+        fprintf(stream, "  %-10s %-12s %s\n", commands[i]->name, commands[i]->arguments,
                 commands[i]->summary);
     fprintf(stream, "\n'dpinfer COMMAND -h' explains a command. The main job:\n\n"
                     "  dpinfer run model.gguf records/ --rho 0.5\n");

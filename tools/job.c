@@ -7,6 +7,7 @@ enum {
     DEFAULT_N_PREDICT = 200,
     DEFAULT_MAX_CTX = 4096, /* larger contexts only when asked for: KV caches grow with it */
     DEFAULT_TOP_K = 100,
+    DEFAULT_TOP_K_ADAPMIXED = 60,
     DEFAULT_BATCH = 8,
     DEFAULT_ONE_BATCH = 16, /* up to so many records make one batch */
 };
@@ -14,9 +15,13 @@ enum {
 /* ---- Before anything is opened -------------------------------------------------------------- */
 
 static int check_plain(const args *a) {
-    static const option_id budget[] = {OPT_RHO, OPT_EPSILON, OPT_DELTA, OPT_BATCH};
-    static const char *const names[] = {"rho", "epsilon", "delta", "batch"};
-    for (int i = 0; i < 4; i++) {
+    static const option_id budget[] = {OPT_RHO,        OPT_EPSILON,   OPT_DELTA, OPT_BATCH,
+                                       OPT_METHOD,     OPT_ACCOUNTANT, OPT_ADJACENCY,
+                                       OPT_SUBSAMPLE,  OPT_CLIP,      OPT_CENTER};
+    static const char *const names[] = {"rho",    "epsilon",    "delta",     "batch",
+                                        "method", "accountant", "adjacency", "subsample",
+                                        "clip",   "center"};
+    for (size_t i = 0; i < sizeof budget / sizeof *budget; i++) {
         if (a->v[budget[i]].given)
             return cli_fail(CLI_USAGE, "--plain has no privacy: leave out --%s", names[i]);
     }
@@ -42,14 +47,58 @@ static int check_private(const args *a) {
     return CLI_OK;
 }
 
-/* rho of the budget, whichever way it was given. */
+/* --method and the options that only some methods have. */
+static int settle_method(const args *a, job *j) {
+    static const struct {
+        option_id id;
+        const char *name;
+        bool adapmixed; /* else amin only */
+    } owned[] = {
+        {OPT_PRIVATE_TOKENS, "private-tokens", false}, {OPT_PUBLIC_TEMP, "public-temp", false},
+        {OPT_THRESHOLD, "threshold", true},            {OPT_SIGMA, "sigma", true},
+    };
+    const int64_t method = a->v[OPT_METHOD].i;
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
+        if (a->v[owned[i].id].given && method != METHOD_AMIN &&
+            !(method == METHOD_ADAPMIXED && owned[i].adapmixed))
+            return cli_fail(CLI_USAGE, "--%s is allowed only with --method amin%s", owned[i].name,
+                            owned[i].adapmixed ? " or adapmixed" : "");
+    if (method == METHOD_AMIN && a->v[OPT_THRESHOLD].given != a->v[OPT_SIGMA].given)
+        return cli_fail(CLI_USAGE, "--threshold and --sigma: with --method amin allowed are both, "
+                                   "or neither");
+    if (method == METHOD_ADAPMIXED && !a->v[OPT_NOT_DP].i)
+        return cli_fail(CLI_USAGE, "--method adapmixed is for comparison only: it counts its cost "
+                                   "on the records themselves, which guarantees nothing. To run "
+                                   "it all the same add --i-know-this-is-not-dp");
+    if (method != METHOD_ADAPMIXED && a->v[OPT_NOT_DP].i)
+        return cli_fail(CLI_USAGE, "--i-know-this-is-not-dp is allowed only with --method "
+                                   "adapmixed");
+    j->sampler.n_private = (int32_t)a->v[OPT_PRIVATE_TOKENS].i;
+    j->sampler.tau_public = a->v[OPT_PUBLIC_TEMP].d;
+    j->sampler.threshold = a->v[OPT_THRESHOLD].d;
+    j->sampler.sigma = a->v[OPT_SIGMA].d;
+    j->sampler.acknowledge_not_dp = a->v[OPT_NOT_DP].i == 1;
+    return CLI_OK;
+}
+
+void job_budget(const args *a, dpi_sampler_options *options) {
+    options->rho = a->v[OPT_RHO].d;
+    options->epsilon = a->v[OPT_EPSILON].d;
+    options->delta = a->v[OPT_DELTA].d;
+    options->accountant = (int32_t)a->v[OPT_ACCOUNTANT].i; /* the choices are in the enums' order */
+    options->adjacency = (int32_t)a->v[OPT_ADJACENCY].i;
+    options->subsample = a->v[OPT_SUBSAMPLE].d;
+    options->clip = a->v[OPT_CLIP].d;
+    options->center = (int32_t)a->v[OPT_CENTER].i;
+}
+
 static int settle_budget(const args *a, job *j) {
-    j->delta = a->v[OPT_DELTA].d;
-    j->sampler.rho = a->v[OPT_RHO].d;
-    dpi_error err;
-    if (a->v[OPT_EPSILON].given &&
-        dpi_zcdp_rho(a->v[OPT_EPSILON].d, j->delta, &j->sampler.rho, &err) != DPI_STATUS_OK)
-        return cli_fail_library(CLI_USAGE, &err);
+    job_budget(a, &j->sampler);
+    j->delta = j->sampler.delta;
+    j->assigned = j->sampler.adjacency == DPI_ADJACENCY_ADD_REMOVE || a->v[OPT_SUBSAMPLE].given;
+    if (j->assigned && (!a->v[OPT_BATCH].given || !a->v[OPT_NUM].given))
+        return cli_fail(CLI_USAGE, "-B and --num must be given with --adjacency add-remove and with "
+                                   "--subsample: they must not follow from the records");
     return CLI_OK;
 }
 
@@ -71,14 +120,18 @@ int job_session_options(const args *a, dpi_session_options *options) {
 static int settle_options(const args *a, job *j) {
     j->plain = a->v[OPT_PLAIN].i;
     bool seeded = a->v[OPT_SEED].given;
-    j->is_private = !j->plain && !seeded;
+    bool not_dp = !j->plain && a->v[OPT_METHOD].i == METHOD_ADAPMIXED;
+    j->is_private = !j->plain && !not_dp && !seeded;
     j->warning = j->plain ? "NOT PRIVATE: --plain applies no privacy mechanism"
+                 : not_dp  ? "NOT PRIVATE: adapmixed counts its cost on the records themselves; "
+                               "what it counts is data-dependent and not a guarantee"
                  : seeded ? "NOT PRIVATE: whoever knows the --seed can undo the mechanism"
                           : NULL;
     j->reference = a->v[OPT_REFERENCE].given ? a->v[OPT_REFERENCE].i - 1 : -1;
 
     dpi_sampler_options_init(&j->sampler);
-    j->sampler.method = j->plain ? DPI_METHOD_PLAIN : DPI_METHOD_INVISIBLEINK;
+    j->sampler.method =
+        j->plain ? DPI_METHOD_PLAIN : DPI_METHOD_INVISIBLEINK + (int32_t)a->v[OPT_METHOD].i;
     j->sampler.tau = a->v[OPT_TEMP].d;
     if (seeded) {
         j->seed = (uint64_t)a->v[OPT_SEED].i;
@@ -86,6 +139,8 @@ static int settle_options(const args *a, job *j) {
         j->sampler.random_user = &j->seed;
     }
     int code = j->plain ? check_plain(a) : check_private(a);
+    if (code == CLI_OK)
+        code = settle_method(a, j);
     if (code == CLI_OK && !j->plain)
         code = settle_budget(a, j);
     if (code == CLI_OK)
@@ -129,12 +184,12 @@ static int settle_records(const args *a, job *j) {
     if (a->v[OPT_BATCH].given)
         batch = a->v[OPT_BATCH].i;
     int64_t n_texts = (j->n_records + batch - 1) / batch;
-    if (a->v[OPT_NUM].given && a->v[OPT_NUM].i < n_texts)
+    if (a->v[OPT_NUM].given && (j->assigned || a->v[OPT_NUM].i < n_texts))
         n_texts = a->v[OPT_NUM].i;
     if (n_texts > INT32_MAX)
         return cli_fail(CLI_RECORDS, "%" PRId64 " records make %" PRId64 " texts, allowed %d: see "
                                      "--batch and --num", j->n_records, n_texts, INT32_MAX);
-    j->sampler.n_ref = (int32_t)batch;
+    j->sampler.n_ref = j->sampler.denominator = (int32_t)batch;
     j->n_texts = (int32_t)n_texts;
     return CLI_OK;
 }
@@ -159,7 +214,9 @@ static int settle_lengths(const args *a, bool quiet, job *j) {
     if (n_tokens >= n_ctx || n_tokens < 1)
         return cli_fail(CLI_USAGE, "--n-predict: found '%d', allowed 1..%d with a context of %d "
                                    "tokens", n_tokens, n_ctx - 1, n_ctx);
-    int32_t top_k = j->info.n_vocab < DEFAULT_TOP_K ? j->info.n_vocab : DEFAULT_TOP_K;
+    int32_t top_k = j->sampler.acknowledge_not_dp ? DEFAULT_TOP_K_ADAPMIXED : DEFAULT_TOP_K;
+    if (top_k > j->info.n_vocab)
+        top_k = j->info.n_vocab;
     if (a->v[OPT_TOP_K].given)
         top_k = (int32_t)a->v[OPT_TOP_K].i;
     if (top_k > j->info.n_vocab)
@@ -179,8 +236,8 @@ static int settle_prompts(const args *a, bool quiet, job *j) {
     if (dpi_chat_parse(a->v[OPT_TEMPLATE].s, &chat, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_USAGE, &err);
     if (!quiet && chat == DPI_CHAT_AUTO && j->info.chat_template == DPI_CHAT_UNKNOWN)
-        cli_note("note: the model's chat template is not recognised, so none is used; choose one "
-                 "with --template");
+        cli_note("warning: the model's chat template is not recognised, so prompts are written "
+                 "without one; choose the format with --template");
     return prompts_prepare(&j->prompts, j->model, &j->info, chat,
                            (size_t)(j->session.n_ctx - j->sampler.n_tokens),
                            (size_t)a->v[OPT_MAX_REF_TOKENS].i);
@@ -191,19 +248,21 @@ static int settle_plan(job *j) {
         return CLI_OK;
     dpi_error err;
     j->plan.struct_size = sizeof j->plan;
-    if (dpi_sampler_plan_make(&j->sampler, &j->plan, &err) != DPI_STATUS_OK ||
-        dpi_zcdp_epsilon(j->plan.rho_total, j->delta, &j->epsilon, &err) != DPI_STATUS_OK)
+    if (dpi_sampler_plan_make(&j->sampler, &j->plan, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_USAGE, &err);
     return CLI_OK;
 }
 
 int job_prepare(const args *a, bool quiet, job *j) {
     *j = (job){0};
+    dpi_model_options options;
+    dpi_model_options_init(&options);
+    options.use_mmap = !a->v[OPT_NO_MMAP].i;
     int code = settle_options(a, j);
     if (code == CLI_OK)
         code = settle_records(a, j);
     if (code == CLI_OK)
-        code = cli_open_model(a->model, !a->v[OPT_NO_MMAP].i, false, &j->model, &j->info);
+        code = cli_open_model(a->model, &options, &j->model, &j->info);
     if (code == CLI_OK)
         code = settle_lengths(a, quiet, j);
     if (code == CLI_OK)

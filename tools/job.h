@@ -13,18 +13,23 @@ typedef struct job {
     const char *warning; /* why not, NULL if private */
     records *docs;       /* NULL if only their number is known, or none are needed */
     int64_t n_records;   /* 0 in a plain run without records */
+    bool assigned;       /* records are drawn or hashed to batches: how many a batch holds is private,
+                            and -B is what sums are divided by */
     int64_t reference;   /* plain: the record that is continued, counted from 0; -1: none */
     int32_t n_texts;
     double delta;
-    double epsilon;      /* that plan.rho_total amounts to at delta; 0 if plain */
     dpi_model *model;
     dpi_model_info info;
     prompts prompts;
     dpi_session_options session;
-    dpi_sampler_options sampler; /* n_ref = B, n_tokens = T, top_k, tau, rho */
+    dpi_sampler_options sampler; /* n_ref = denominator = B, n_tokens = T, top_k, tau, budget */
     dpi_sampler_plan plan;       /* zero if plain */
     uint64_t seed;               /* state of --seed; sampler.random_user points here */
 } job;
+
+/* The accounting options of a command into sampler options: the budget, the accountant, the
+ * adjacency, centring. */
+void job_budget(const args *a, dpi_sampler_options *options);
 
 /* Checks the options, finds the records, opens the model, settles every number. CLI_OK, or an
  * exit code with a message. job_free in any case. `quiet` suppresses notes. */

@@ -5,12 +5,17 @@
 #include "cli.h"
 
 typedef enum option_id {
-    OPT_MODEL, OPT_RHO, OPT_EPSILON, OPT_DELTA, OPT_BATCH, OPT_NUM, OPT_N_PREDICT, OPT_TEMP,
+    OPT_MODEL, OPT_RHO, OPT_EPSILON, OPT_DELTA, OPT_ACCOUNTANT, OPT_ADJACENCY, OPT_SUBSAMPLE,
+    OPT_CLIP, OPT_CENTER, OPT_BATCH, OPT_NUM, OPT_N_PREDICT, OPT_TEMP,
     OPT_TOP_K, OPT_SEED, OPT_PLAIN, OPT_REFERENCE,
+    OPT_METHOD, OPT_PRIVATE_TOKENS, OPT_PUBLIC_TEMP, OPT_THRESHOLD, OPT_SIGMA, OPT_NOT_DP,
     OPT_RECORDS, OPT_TEXT_FIELD, OPT_MAX_REF_TOKENS,
     OPT_PRIVATE_PROMPT, OPT_PRIVATE_PROMPT_FILE, OPT_PUBLIC_PROMPT, OPT_PUBLIC_PROMPT_FILE,
     OPT_SYSTEM, OPT_SYSTEM_FILE, OPT_TEMPLATE,
     OPT_CTX_SIZE, OPT_THREADS, OPT_ISA, OPT_EXACT, OPT_KV, OPT_NO_MMAP,
+    OPT_SHAPE, OPT_TYPE, OPT_VOCAB, OPT_LAYERS, OPT_EMBD, OPT_FF, OPT_HEADS, OPT_KV_HEADS,
+    OPT_VOCAB_SIZE, OPT_TIED,
+    OPT_LIST_B, OPT_LIST_P, OPT_LIST_N, OPT_LIST_T, OPT_REPEATS, OPT_FORMAT,
     OPT_TOKENS, OPT_OUTPUT, OPT_JSONL, OPT_REPORT, OPT_QUIET, OPT_JSON,
     OPT_CHECK, OPT_NUL, OPT_BOS, OPT_HELP,
     N_OPTIONS
@@ -19,8 +24,12 @@ typedef enum option_id {
 /* Commands as bits, for the table's "which commands take this option". */
 enum {
     CMD_RUN = 1, CMD_PLAN = 2, CMD_ACCOUNT = 4, CMD_INSPECT = 8, CMD_TOKENIZE = 16,
-    CMD_LOGITS = 32,
+    CMD_LOGITS = 32, CMD_QUANTIZE = 64, CMD_MAKE_MODEL = 128,
+    CMD_BENCH = 256,
 };
+
+/* Choices of --method, in the order of dpi_method from DPI_METHOD_INVISIBLEINK on. */
+enum { METHOD_INVISIBLEINK, METHOD_AMIN, METHOD_ADAPMIXED };
 
 /* The value of one option: `given` on the command line, else the default of the table. */
 typedef struct option_value {
@@ -36,7 +45,7 @@ typedef struct args {
     const struct command *command;
     option_value v[N_OPTIONS];
     const char *model;         /* -m, or the first positional; NULL if the command takes none */
-    const char *positional[1]; /* what follows MODEL */
+    const char *positional[2]; /* what follows MODEL */
     int n_positional;
 } args;
 

@@ -9,4 +9,9 @@
  * what is in a record. `plan` shows the same before a run. */
 void statement_add(facts *f, const job *j);
 
+/* How a dpi_accountant counts, in words. */
+const char *statement_accounting(int32_t accountant);
+/* What plan.rho_total is, in a label. */
+const char *statement_rho_label(const dpi_sampler_options *options);
+
 #endif
