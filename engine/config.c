@@ -4,6 +4,8 @@
 
 #include "status.h"
 
+enum { MAX_CTX = 1 << 24 };
+
 static bool equals(dpi_str s, const char *text) {
     return s.n_bytes == strlen(text) && memcmp(s.data, text, s.n_bytes) == 0;
 }
@@ -44,6 +46,40 @@ static dpi_status optional(const dpi_gguf *gguf, const char *key, int64_t max, i
     return DPI_STATUS_OK;
 }
 
+static dpi_status read_llama3(const dpi_gguf *gguf, dpi_config *c, dpi_error *err) {
+    double factor = 8, low = 1, high = 4, original = 8192; /* those of Llama 3.1 */
+    DPI_TRY(dpi_gguf_get_float(gguf, "llama.rope.scaling.factor", 1, 1e6, &factor, NULL, err));
+    DPI_TRY(dpi_gguf_get_float(gguf, "llama.rope.scaling.low_freq_factor", 1e-3, 1e3, &low, NULL,
+                               err));
+    DPI_TRY(dpi_gguf_get_float(gguf, "llama.rope.scaling.high_freq_factor", 1e-3, 1e3, &high, NULL,
+                               err));
+    int64_t context = (int64_t)original;
+    DPI_TRY(dpi_gguf_get_int(gguf, "llama.rope.scaling.original_context_length", 1, INT32_MAX,
+                             &context, NULL, err));
+    if (high <= low)
+        return dpi_fail(err, DPI_STATUS_FORMAT,
+                        "%s: llama.rope.scaling.high_freq_factor is %g, must be above "
+                        "low_freq_factor, %g",
+                        dpi_gguf_name(gguf), high, low);
+    c->llama3.factor = (float)factor;
+    c->llama3.low_freq_factor = (float)low;
+    c->llama3.high_freq_factor = (float)high;
+    c->llama3.original_context = (float)context;
+    return DPI_STATUS_OK;
+}
+
+double dpi_config_llama3_divisor(const dpi_config *c, double radians) {
+    double turns = (double)c->llama3.original_context * radians / 6.283185307179586;
+    double low = (double)c->llama3.low_freq_factor, high = (double)c->llama3.high_freq_factor;
+    double factor = (double)c->llama3.factor;
+    if (turns > high)
+        return 1;
+    if (turns < low)
+        return factor;
+    double smooth = (turns - low) / (high - low);
+    return 1 / ((1 - smooth) / factor + smooth);
+}
+
 static dpi_status read_rope(const dpi_gguf *gguf, dpi_config *c, dpi_error *err) {
     c->n_rot = c->head_dim;
     DPI_TRY(optional(gguf, "llama.rope.dimension_count", c->head_dim, &c->n_rot, err));
@@ -58,9 +94,12 @@ static dpi_status read_rope(const dpi_gguf *gguf, dpi_config *c, dpi_error *err)
     bool has_type = false;
     DPI_TRY(dpi_gguf_get_string(gguf, "llama.rope.scaling.type", &type, &has_type, err));
     bool linear = !has_type || equals(type, "linear");
-    if (!linear && !equals(type, "none"))
+    if (has_type && equals(type, "llama3"))
+        DPI_TRY(read_llama3(gguf, c, err));
+    else if (!linear && !equals(type, "none"))
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
-                        "%s: llama.rope.scaling.type is '%.*s', only none and linear are supported",
+                        "%s: llama.rope.scaling.type is '%.*s', only none, linear and llama3 are "
+                        "supported",
                         dpi_gguf_name(gguf), (int)(type.n_bytes > 32 ? 32 : type.n_bytes),
                         type.data);
     if (linear) {
@@ -78,7 +117,7 @@ static dpi_status read_rope(const dpi_gguf *gguf, dpi_config *c, dpi_error *err)
 }
 
 /* Features that would change the logits and are not implemented: never ignored. */
-static dpi_status refuse_unsupported(const dpi_gguf *gguf, const dpi_config *c, dpi_error *err) {
+static dpi_status refuse_unsupported(const dpi_gguf *gguf, dpi_config *c, dpi_error *err) {
     int64_t n_expert = 0, window = 0;
     DPI_TRY(dpi_gguf_get_int(gguf, "llama.expert_count", 0, INT32_MAX, &n_expert, NULL, err));
     if (n_expert > 0)
@@ -87,11 +126,10 @@ static dpi_status refuse_unsupported(const dpi_gguf *gguf, const dpi_config *c, 
                         dpi_gguf_name(gguf), (int)n_expert);
     DPI_TRY(dpi_gguf_get_int(gguf, "llama.attention.sliding_window", 0, INT32_MAX, &window, NULL,
                              err));
-    if (window > 0 && window < c->n_ctx_train)
-        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
-                        "%s: llama.attention.sliding_window is %d, less than the context of %d: "
-                        "sliding windows are not supported",
-                        dpi_gguf_name(gguf), (int)window, (int)c->n_ctx_train);
+    /* Within its window a sliding-window model is like any other. */
+    c->n_ctx_max = window > 0 && window < MAX_CTX ? (int32_t)window : MAX_CTX;
+    if (c->n_ctx_train > c->n_ctx_max)
+        c->n_ctx_train = c->n_ctx_max;
     return DPI_STATUS_OK;
 }
 

@@ -16,12 +16,23 @@ typedef struct dpi_config {
     int32_t n_ctx_train; /* llama.context_length */
     float rms_eps;       /* llama.attention.layer_norm_rms_epsilon */
     float rope_freq_base;
-    float rope_freq_scale; /* positions are multiplied by it: 1 / llama.rope.scaling.factor */
+    float rope_freq_scale; /* positions are multiplied by it: 1 / llama.rope.scaling.factor where
+                              llama.rope.scaling.type is linear */
+    /* llama.rope.scaling.type llama3: low frequencies are divided by `factor`, high ones kept; used
+     * where the file has no rope_freqs.weight. factor 0: not this type. */
+    struct {
+        float factor, low_freq_factor, high_freq_factor, original_context;
+    } llama3;
+    int32_t n_ctx_max; /* positions beyond which the model would need a feature that is missing */
 } dpi_config;
 
 /* Errors: UNSUPPORTED (architecture, experts, rope scaling, by name), FORMAT (missing, or out of
  * range, by key). */
 dpi_status dpi_config_read(const dpi_gguf *gguf, dpi_config *config, dpi_error *err);
+
+/* What frequency `radians` (per position) is divided by under Llama 3's scaling. Source: the
+ * rope_scaling of Llama 3.1's published configuration. */
+double dpi_config_llama3_divisor(const dpi_config *config, double radians);
 
 /* Only that general.architecture is one of ours: what a vocabulary file must satisfy. */
 dpi_status dpi_config_check_architecture(const dpi_gguf *gguf, dpi_error *err);

@@ -44,13 +44,13 @@ static dpi_status resolve(const dpi_model *model, const dpi_session_options *opt
     if (model->vocab_only)
         return dpi_fail(err, DPI_STATUS_STATE, "the model was opened without its weights");
     DPI_TRY(check_range("n_seq", o.n_seq, 1, MAX_SEQ, err));
-    DPI_TRY(check_range("n_ctx", o.n_ctx, 0, 1 << 24, err));
+    DPI_TRY(check_range("n_ctx", o.n_ctx, 0, model->config.n_ctx_max, err));
     DPI_TRY(check_range("n_threads", o.n_threads, 0, MAX_THREADS, err));
     DPI_TRY(check_range("kv_type", o.kv_type, DPI_KV_F16, DPI_KV_F32, err));
     DPI_TRY(check_range("exact", o.exact, 0, 1, err));
     DPI_TRY(check_range("prefill", o.prefill, DPI_PREFILL_AUTO, DPI_PREFILL_BLAS, err));
     if (o.n_ctx == 0)
-        o.n_ctx = model->config.n_ctx_train < 1 << 24 ? model->config.n_ctx_train : 1 << 24;
+        o.n_ctx = model->config.n_ctx_train;
     if (o.n_threads == 0)
         o.n_threads = dpi_processors();
     if (o.exact)
@@ -170,7 +170,11 @@ static void fill_freqs(dpi_session *s) {
     const dpi_config *c = &s->model->config;
     for (int32_t i = 0; i < c->n_rot / 2; i++) {
         double f = pow((double)c->rope_freq_base, -2.0 * i / c->n_rot) * (double)c->rope_freq_scale;
-        s->freqs[i] = s->model->rope_freqs ? f / (double)s->model->rope_freqs[i] : f;
+        if (s->model->rope_freqs)
+            f /= (double)s->model->rope_freqs[i];
+        else if (c->llama3.factor > 0)
+            f /= dpi_config_llama3_divisor(c, f);
+        s->freqs[i] = f;
     }
 }
 

@@ -248,6 +248,8 @@ static void test_shapes(void **state) {
     check_shape(&s, 5);
     s = d, s.rope_factor = 4, s.rope_base = 500000, s.rope_freqs = 1;
     check_shape(&s, 6);
+    s = d, s.llama3_factor = 8, s.head_dim = 48, s.n_rot = 48; /* all three cases of the scaling */
+    check_shape(&s, 11);
     s = d, s.n_embd = 60, s.n_head = 6, s.n_kv_head = 3, s.n_ff = 50, s.n_vocab = 333;
     check_shape(&s, 7); /* nothing is a multiple of a vector */
     s = d, s.n_embd = 50, s.n_head = 4, s.head_dim = 14, s.head_dim_v = 10;

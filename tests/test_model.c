@@ -133,7 +133,6 @@ static void test_refused_values(void **state) {
         {"llama.rope.freq_base", NAN, "f", DPI_STATUS_FORMAT, "freq_base"},
         {"llama.rope.scaling.type", 0, "yarn", DPI_STATUS_UNSUPPORTED, "'yarn'"},
         {"llama.expert_count", 8, NULL, DPI_STATUS_UNSUPPORTED, "mixtures of experts"},
-        {"llama.attention.sliding_window", 16, NULL, DPI_STATUS_UNSUPPORTED, "sliding_window is 16"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         gguf_build b;
@@ -147,6 +146,29 @@ static void test_refused_values(void **state) {
         add_tensors(&b, "", 0);
         refuse(&b, cases[i].status, cases[i].message);
     }
+}
+
+/* A sliding window limits the context; within it the model is like any other. */
+static void test_sliding_window(void **state) {
+    (void)state;
+    gguf_build b;
+    dpi_model *model = NULL;
+    dpi_session *session = NULL;
+    dpi_session_options o;
+    dpi_error err;
+    begin(&b, "");
+    build_u32(&b, "llama.attention.sliding_window", 16);
+    add_tensors(&b, "", 0);
+    assert_ok(open_built(&b, &model, &err), &err);
+    dpi_session_options_init(&o);
+    o.n_ctx = 17;
+    assert_error(dpi_session_create(model, &o, &session, &err), DPI_STATUS_ARG, &err,
+                 "n_ctx is 17, must be 0..16");
+    o.n_ctx = 0;
+    assert_ok(dpi_session_create(model, &o, &session, &err), &err);
+    assert_int_equal(dpi_session_n_ctx(session), 16);
+    dpi_session_free(session);
+    dpi_model_close(model);
 }
 
 static void test_architecture(void **state) {
@@ -243,6 +265,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_complete),       cmocka_unit_test(test_missing_keys),
         cmocka_unit_test(test_refused_values), cmocka_unit_test(test_architecture),
+        cmocka_unit_test(test_sliding_window),
         cmocka_unit_test(test_tensor_shapes),  cmocka_unit_test(test_check_weights),
         cmocka_unit_test(test_inspection),
     };

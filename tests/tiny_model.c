@@ -177,6 +177,11 @@ void tiny_build(const tiny_spec *s, uint64_t seed, void **image, size_t *n_bytes
         build_string(&b, "llama.rope.scaling.type", "linear");
         build_f32(&b, "llama.rope.scaling.factor", s->rope_factor);
     }
+    if (s->llama3_factor > 0) {
+        build_string(&b, "llama.rope.scaling.type", "llama3");
+        build_f32(&b, "llama.rope.scaling.factor", s->llama3_factor);
+        build_u32(&b, "llama.rope.scaling.original_context_length", 64);
+    }
     tiny_vocab(&b, s->n_vocab);
     add_matrix(&b, "token_embd.weight", s->type, s->n_vocab, s->n_embd, &seed);
     add_vector(&b, "output_norm.weight", s->n_embd, 3, 0.5, &seed);
@@ -228,15 +233,29 @@ static void normalize(const float *w, const double *x, double *y, int32_t n) {
         y[i] = x[i] / sqrt(sum / n + 1e-5) * (double)w[i];
 }
 
+static double llama3(double frequency, double factor) {
+    const double low = 1, high = 4, original = 64;
+    double wavelength = 2 * acos(-1.0) / frequency;
+    if (wavelength < original / high)
+        return frequency;
+    if (wavelength > original / low)
+        return frequency / factor;
+    double smooth = (original / wavelength - low) / (high - low);
+    return (1 - smooth) * frequency / factor + smooth * frequency;
+}
+
 static void rotate(const tiny_spec *s, const dpi_model *m, double *x, int32_t n_head, int32_t dim,
                    int32_t pos) {
     int32_t n_rot = or_default(s->n_rot, dim);
     for (int32_t h = 0; h < n_head; h++)
         for (int32_t i = 0; i < n_rot / 2; i++) {
             double base = s->rope_base > 0 ? (double)s->rope_base : 10000;
-            double angle = pos * pow(base, -2.0 * i / n_rot);
-            angle /= s->rope_factor > 0 ? (double)s->rope_factor : 1;
-            angle /= s->rope_freqs ? (double)m->rope_freqs[i] : 1;
+            double frequency = pow(base, -2.0 * i / n_rot);
+            frequency /= s->rope_factor > 0 ? (double)s->rope_factor : 1;
+            frequency /= s->rope_freqs ? (double)m->rope_freqs[i] : 1;
+            if (s->llama3_factor > 0) /* by wavelength, as Llama 3.1's configuration is written */
+                frequency = llama3(frequency, (double)s->llama3_factor);
+            double angle = pos * frequency;
             double *p = x + h * dim + 2 * i, a = p[0], b = p[1];
             p[0] = a * cos(angle) - b * sin(angle);
             p[1] = a * sin(angle) + b * cos(angle);
