@@ -1,11 +1,9 @@
 /* avx2.c - kernels for AVX2, FMA and F16C. Structure and purity as in avx512.c. */
+#include "avx2_util.h"
 #include "kernels.h"
 
-#include <immintrin.h>
 #include <math.h>
 #include <string.h>
-
-#define INLINE static inline __attribute__((always_inline))
 
 enum { ROWS = 4, COLS = 2 }; /* 8 of 16 registers accumulate */
 
@@ -32,22 +30,6 @@ INLINE __m256 load_half(const uint16_t *p, int64_t n) {
     uint16_t part[8] = {0};
     memcpy(part, p, (size_t)n * sizeof *p);
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)part));
-}
-
-INLINE float reduce_add(__m256 v) {
-    __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
-    return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
-}
-
-INLINE float reduce_max(__m256 v) {
-    __m128 s = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-    s = _mm_max_ps(s, _mm_movehl_ps(s, s));
-    return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
-}
-
-INLINE __m256 round256(__m256 v) {
-    return _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
 /* 2^k for integer k in [-150, 128] as two factors, since one exponent field does not reach. */

@@ -1,30 +1,12 @@
 /* avx2_q.c - 8-bit activations and their products with packed weights, AVX2. */
-#include <immintrin.h>
 #include <string.h>
 
+#include "avx2_util.h"
 #include "kernels.h"
 #include "pack.h"
 #include "quant.h"
 
-#define INLINE static inline __attribute__((always_inline))
-
 /* ---- Activations ----------------------------------------------------------------------------- */
-
-INLINE __m256 round256(__m256 v) {
-    return _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
-
-INLINE float reduce_add(__m256 v) {
-    __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
-    return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
-}
-
-INLINE float reduce_max(__m256 v) {
-    __m128 s = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-    s = _mm_max_ps(s, _mm_movehl_ps(s, s));
-    return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
-}
 
 INLINE int32_t reduce_add_i(__m256i v) {
     __m128i s = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));

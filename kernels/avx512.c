@@ -3,18 +3,12 @@
  * Remainders use masks, so an element's lane depends on its index alone. The matmul tiles take
  * their row and column counts as compile-time constants; each (row, column) has one accumulator
  * and the same sequence of operations in every tile shape. */
+#include "avx512_util.h"
 #include "kernels.h"
 
-#include <immintrin.h>
 #include <math.h>
 
-#define INLINE static inline __attribute__((always_inline))
-
 INLINE __mmask16 mask_of(int64_t n) { return n >= 16 ? 0xffff : (__mmask16)((1u << n) - 1); }
-
-INLINE __m512 round512(__m512 v) {
-    return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
 
 /* exp(x): x = k ln2 + r, |r| <= ln2 / 2, degree-6 Taylor in r. Relative error below 4e-7;
  * underflows to 0, overflows to infinity; exp(-inf) = 0. */

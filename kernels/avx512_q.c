@@ -1,18 +1,12 @@
 /* avx512_q.c - 8-bit activations and their products with packed weights, AVX-512 VNNI. */
-#include <immintrin.h>
 #include <string.h>
 
+#include "avx512_util.h"
 #include "kernels.h"
 #include "pack.h"
 #include "quant.h"
 
-#define INLINE static inline __attribute__((always_inline))
-
 /* ---- Activations ----------------------------------------------------------------------------- */
-
-INLINE __m512 round512(__m512 v) {
-    return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
 
 /* In the order that kernels.def fixes. */
 INLINE float sum_halves(__m512 v) {

@@ -186,6 +186,17 @@ refuse 2 "no -o FILE given" make-model --type Q8_0
 refuse 2 "--shape: found 'gpt'" make-model --shape gpt -o x
 refuse 2 "even multiple of n_head" make-model --heads 7 -o x
 refuse 3 "magic number" make-model --vocab a.f32 -o x
+
+# ---- bench ------------------------------------------------------------------------------------
+# Times are not judged: only that every row is there and says what it was asked for.
+run bench made.gguf -B 1,3 -p 4 -n 2 -t 1,2 -r 2 -o jsonl; expect_rc 0; expect_lines 6 out
+expect_out '"method":"invisibleink","B":3'; expect_out '"overhead_x":1.0'; expect_out '"out_t/s":'
+expect_out '"peak_rss_MiB":'; expect_err "GB/s"
+run bench made.gguf -B 2 -p 4 -n 2 -t 1 -r 1; expect_rc 0; expect_lines 4 out; expect_out "| overhead_x |"
+run bench made.gguf -B 2 -p 4 -n 2 -t 1 -r 1 -o csv; expect_lines 3 out
+run bench made.gguf -B 2 -p 4 -n 2 -t 1 -r 1 -o json; expect_rc 0; expect_out '[{"model":'
+refuse 2 "-B: found '0', allowed are numbers 1..4096 between commas" bench made.gguf -B 0
+refuse 2 "-p: found '3,x'" bench made.gguf -p 3,x
 check "left something behind" test ! -e x
 check "left a temporary file" test -z "$(find . -name '*.part')"
 
@@ -359,6 +370,7 @@ expect_rc 1; expect_err "cannot write standard output"
 # Signals: what was released is written, the statement follows.
 for i in $(seq 5000); do echo '{"text": "One day it rained."}'; done >many.jsonl
 stop_with() {
+    : >out # the shell that is about to become dpinfer must not be killed: it would clean up
     "$dpinfer" run "$model" many.jsonl --rho 1 -B 1 --report s.json >out 2>err &
     local pid=$! i
     for i in $(seq 300); do

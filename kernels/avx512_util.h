@@ -1,0 +1,13 @@
+/* avx512_util.h - what the AVX-512 files share. Include it only where AVX-512 is compiled for. */
+#ifndef DPI_AVX512_UTIL_H
+#define DPI_AVX512_UTIL_H
+
+#include <immintrin.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE __m512 round512(__m512 v) {
+    return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+#endif
