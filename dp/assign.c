@@ -22,7 +22,8 @@ static int32_t scale_down(uint64_t x, int32_t n) {
     return (int32_t)((wide)x * (uint64_t)n >> 64);
 }
 
-/* ---- SipHash-2-4: Aumasson and Bernstein 2012 ------------------------------------------------- */
+/* ---- SipHash-2-4: Aumasson and Bernstein 2012 -------------------------------------------------
+ */
 
 static uint64_t rotate(uint64_t x, int n) { return x << n | x >> (64 - n); }
 
@@ -67,8 +68,8 @@ static uint64_t siphash(const uint8_t key[16], const uint8_t *data, size_t n_byt
     return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-dpi_status dpi_assign_hash(const uint8_t key[16], const void *id, size_t n_bytes,
-                           int32_t n_batches, int32_t *batch, dpi_error *err) {
+dpi_status dpi_assign_hash(const uint8_t key[16], const void *id, size_t n_bytes, int32_t n_batches,
+                           int32_t *batch, dpi_error *err) {
     if (!key || (!id && n_bytes > 0) || !batch)
         return dpi_fail(err, DPI_STATUS_ARG, "the key, the ID or the batch is NULL");
     DPI_TRY(check_batches(n_batches, err));
@@ -76,7 +77,8 @@ dpi_status dpi_assign_hash(const uint8_t key[16], const void *id, size_t n_bytes
     return DPI_STATUS_OK;
 }
 
-/* ---- Secret assignment ------------------------------------------------------------------------ */
+/* ---- Secret assignment ------------------------------------------------------------------------
+ */
 
 static dpi_status check_q(double q, dpi_error *err) {
     return dpi_account_check("q", q, 1, false, err);

@@ -2,30 +2,44 @@
 
 #include "method.h"
 
-/* x, or a number below all floats (and so of no weight) if it is not finite. */
-static inline double finite_or_low(float logit) {
-    const double low = -1e39;
-    uint32_t bits;
-    memcpy(&bits, &logit, sizeof bits);
-    uint32_t odd = (bits & 0x7f800000) == 0x7f800000;
-    return dpi_finite_or_zero((double)logit) + low * (double)odd;
-}
-
-/* The larger of two finite numbers, by a mask: compilers make branches of comparisons. */
-static inline double larger(double a, double b) {
-    uint64_t x, y, a_less = dpi_mask_hide(0 - (uint64_t)(a < b));
+/* b where `mask` is all ones, a where it is 0. Hidden masks: compilers make branches and tables of
+ * comparisons. */
+static inline double choose(double a, double b, uint64_t mask) {
+    uint64_t x, y;
     memcpy(&x, &a, sizeof x);
     memcpy(&y, &b, sizeof y);
-    x = (x & ~a_less) | (y & a_less);
+    mask = dpi_mask_hide(mask);
+    x = (x & ~mask) | (y & mask);
     memcpy(&a, &x, sizeof a);
     return a;
 }
 
+static inline double larger(double a, double b) { return choose(a, b, 0 - (uint64_t)(a < b)); }
+
+/* The logit, or a number below all floats (and so of no weight) if it is not finite. */
+static inline double finite_or_low(float logit) {
+    uint32_t bits;
+    memcpy(&bits, &logit, sizeof bits);
+    uint64_t odd = (bits & 0x7f800000) == 0x7f800000;
+    return choose((double)logit, -1e39, 0 - odd);
+}
+
 /* e^x, x <= 0; e^-700 below -700. e^x = 2^k e^r, |r| <= ln2 / 2; the series ends with r^13. */
 static inline double exp_negative(double x) {
-    static const double inverse[] = {1. / 6227020800, 1. / 479001600, 1. / 39916800, 1. / 3628800,
-                                     1. / 362880,     1. / 40320,     1. / 5040,     1. / 720,
-                                     1. / 120,        1. / 24,        1. / 6,        1. / 2, 1, 1};
+    static const double inverse[] = {1. / 6227020800,
+                                     1. / 479001600,
+                                     1. / 39916800,
+                                     1. / 3628800,
+                                     1. / 362880,
+                                     1. / 40320,
+                                     1. / 5040,
+                                     1. / 720,
+                                     1. / 120,
+                                     1. / 24,
+                                     1. / 6,
+                                     1. / 2,
+                                     1,
+                                     1};
     const double ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;
     x = larger(x, -700);
     int64_t k = dpi_round_even(x * 0x1.71547652b82fep+0);

@@ -21,7 +21,8 @@
  * wide enough for the bound to be tight; any window gives a bound.
  *
  * Rounding: stored values are upper bounds and taken as exact in the next step; what a step adds
- * is a relative error of a few 2^-53 in sums of positive terms, covered by UP in the coefficients. */
+ * is a relative error of a few 2^-53 in sums of positive terms, covered by UP in the coefficients.
+ */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -141,7 +142,8 @@ static void step(game *g, int32_t low, int32_t top) {
     for (int32_t j = low - N; j < top; j++) /* from here on: of the grid point j, either side */
         bonus[j] = bonus[j] > bonus[j + 1] ? bonus[j] : bonus[j + 1];
     for (int32_t k = 1; k < N; k++) {
-        const double p = g->p[k], q = g->q[k], *a = w + k - N, *b = w + k, *extra = bonus + k - N - 1;
+        const double p = g->p[k], q = g->q[k], *a = w + k - N, *b = w + k,
+                     *extra = bonus + k - N - 1;
         for (int32_t j = low; j <= top; j++) {
             double value = q * a[j] + p * b[j] + extra[j];
             next[j] = value > next[j] ? value : next[j];
@@ -195,7 +197,8 @@ dpi_status dpi_br_delta(double eta, int32_t n_tokens, double epsilon, double *de
     return compute_delta(eta, n_tokens, epsilon, delta, err);
 }
 
-/* One argument is known, the other is looked for: delta at (eta, epsilon) must be at most target. */
+/* One argument is known, the other is looked for: delta at (eta, epsilon) must be at most target.
+ */
 typedef struct search {
     double eta, epsilon; /* the known one; 0: the one that is looked for */
     double target;       /* delta */

@@ -83,8 +83,7 @@ static dpi_status read_prompts(loop *l, dpi_error *err) {
 static dpi_status draw(loop *l, int32_t *token, dpi_error *err) {
     const dpi_generate_hooks *h = l->hooks;
     for (int32_t i = 0; i < l->input->n_ref; i++)
-        l->logits[i] =
-            l->input->reference_tokens[i] ? dpi_session_logits(l->session, i + 1) : NULL;
+        l->logits[i] = l->input->reference_tokens[i] ? dpi_session_logits(l->session, i + 1) : NULL;
     DPI_TRY(dpi_sampler_step(l->sampler, dpi_session_logits(l->session, 0), l->logits, token, err));
     l->result.n_drawn++;
     if (h->on_token && h->on_token(h->user, *token))
@@ -116,7 +115,8 @@ dpi_status dpi_generate(dpi_session *session, dpi_sampler *sampler, const dpi_ge
                         const dpi_generate_hooks *hooks, dpi_generate_result *result,
                         dpi_error *err) {
     static const dpi_generate_hooks none = {.struct_size = sizeof none};
-    loop l = {.session = session, .sampler = sampler, .input = input, .hooks = hooks ? hooks : &none};
+    loop l = {
+        .session = session, .sampler = sampler, .input = input, .hooks = hooks ? hooks : &none};
     if (result && result->struct_size != sizeof *result)
         return dpi_fail(err, DPI_STATUS_ARG, "dpi_generate_result.struct_size is %zu, must be %zu",
                         result->struct_size, sizeof *result);
@@ -125,9 +125,10 @@ dpi_status dpi_generate(dpi_session *session, dpi_sampler *sampler, const dpi_ge
     l.seqs = dpi_calloc(n_seq, sizeof *l.seqs);
     l.tokens = dpi_calloc(n_seq, sizeof *l.tokens);
     l.logits = dpi_calloc(n_seq, sizeof *l.logits);
-    dpi_status status = l.seqs && l.tokens && l.logits
-                            ? DPI_STATUS_OK
-                            : dpi_fail(err, DPI_STATUS_MEMORY, "no memory for %zu sequences", n_seq);
+    dpi_status status =
+        l.seqs && l.tokens && l.logits
+            ? DPI_STATUS_OK
+            : dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the sequences");
     if (status == DPI_STATUS_OK) {
         for (int32_t i = 0; i <= input->n_ref; i++)
             dpi_session_reset(session, i);

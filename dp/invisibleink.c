@@ -17,7 +17,7 @@ typedef struct ink_state {
     float *zeros;      /* [n_vocab] zero-out: the logits of a null slot */
     double public_mass;
     /* Accountant FILTER; PRIVATE */
-    dpi_u128 limit;           /* public */
+    dpi_u128 limit;          /* public */
     dpi_u128 *spent, *after; /* [n_ref] before and after the token of this step */
 } ink_state;
 
@@ -64,8 +64,7 @@ static dpi_status make_plan(const dpi_sampler_options *o, dpi_sampler_plan *plan
                         o->n_tokens, D, o->tau);
     plan->eta = dpi_eta_bound(factor * plan->K, plan->a);
     plan->rho_token = dpi_rho_token_bound(plan->eta);
-    plan->rho_total =
-        filter ? plan->rho_budget : dpi_rho_total_bound(plan->rho_token, o->n_tokens);
+    plan->rho_total = filter ? plan->rho_budget : dpi_rho_total_bound(plan->rho_token, o->n_tokens);
     return DPI_STATUS_OK;
 }
 
@@ -197,7 +196,8 @@ static dpi_status distribution(dpi_sampler *s, const float *public_logits,
                                const float *const *reference_logits, dpi_error *err) {
     const dpi_sampler_options *o = &s->options;
     if (!reference_logits && o->n_ref > 0)
-        return dpi_fail(err, DPI_STATUS_ARG, "the reference logits are NULL, must be pointers to "
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "the reference logits are NULL, must be pointers to "
                         "the logits of each reference");
     DPI_TRY(dpi_public_fix(public_logits, o->n_vocab, s->fixed, NULL, err));
     s->n_support = dpi_support_find(s->fixed, o->n_vocab, o->top_k, dpi_sampler_denominator(o),

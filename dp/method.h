@@ -24,7 +24,7 @@
 typedef struct dpi_method_ops dpi_method_ops;
 
 enum {
-    DPI_REF_MAX = 4096,           /* slots, denominator */
+    DPI_REF_MAX = 4096,            /* slots, denominator */
     DPI_REF_PRIVATE_MAX = 1 << 20, /* records of a batch whose size is private */
 };
 
@@ -56,8 +56,9 @@ struct dpi_method_ops {
     const char *name; /* of the command line */
     int32_t min_ref, max_ref;
     bool greedy; /* tau = 0 is allowed */
-    /* What is proven beyond accountant ZCDP and adjacency REPLACE_BY_NULL: bits 1 << dpi_accountant,
-     * 1 << dpi_adjacency; centring; secret assignment. Whatever else is refused for the method. */
+    /* What is proven beyond accountant ZCDP and adjacency REPLACE_BY_NULL: bits 1 <<
+     * dpi_accountant, 1 << dpi_adjacency; centring; secret assignment. Whatever else is refused for
+     * the method. */
     uint32_t accountants, adjacencies;
     bool centers, subsamples;
 
@@ -107,7 +108,8 @@ int32_t dpi_sampler_denominator(const dpi_sampler_options *options);
 /* Whether n_ref is private (dpi_sampler_options): it must not show in messages or plans then. */
 bool dpi_sampler_n_ref_private(const dpi_sampler_options *options);
 
-/* ---- Doubles to integers ---------------------------------------------------------------------- */
+/* ---- Doubles to integers ----------------------------------------------------------------------
+ */
 
 /* Nearest integer, ties to even, |x| < 2^51: adding 1.5 * 2^52 leaves no fraction bits. The same
  * as llrint in the default rounding mode; in any other mode still an integer next to x. */
@@ -130,7 +132,8 @@ static inline double dpi_finite_or_zero(double x) {
     return x;
 }
 
-/* ---- The methods ------------------------------------------------------------------------------ */
+/* ---- The methods ------------------------------------------------------------------------------
+ */
 
 extern const dpi_method_ops dpi_method_plain;
 extern const dpi_method_ops dpi_method_invisibleink;

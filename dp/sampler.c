@@ -221,8 +221,10 @@ dpi_status dpi_sampler_distribution(dpi_sampler *s, const float *public_logits,
                                     dpi_distribution *distribution, dpi_error *err) {
     dpi_sampler_forget(s);
     if (!s->method->distribution)
-        return dpi_fail(err, DPI_STATUS_UNSUPPORTED, "a step of %s is not one draw from one "
-                        "distribution", s->method->name);
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                        "a step of %s is not one draw from one "
+                        "distribution",
+                        s->method->name);
     DPI_TRY(s->method->distribution(s, public_logits, reference_logits, err));
     *distribution = (dpi_distribution){.n_support = (int64_t)s->n_support,
                                        .support = s->support,

@@ -32,7 +32,7 @@ dpi_status dpi_kv_init(dpi_kv_cache *kv, const dpi_config *config, int32_t n_seq
     }
     kv->seqs = dpi_calloc((size_t)n_seq, sizeof *kv->seqs);
     if (!kv->seqs)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for %d sequences", (int)n_seq);
+        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the sequences");
     return DPI_STATUS_OK;
 }
 

@@ -43,7 +43,9 @@ static dpi_status resolve(const dpi_model *model, const dpi_session_options *opt
     }
     if (model->vocab_only)
         return dpi_fail(err, DPI_STATUS_STATE, "the model was opened without its weights");
-    DPI_TRY(check_range("n_seq", o.n_seq, 1, MAX_SEQ, err));
+    /* How many sequences there are may be private (PRIVACY.md section 10): no message names it. */
+    if (o.n_seq < 1 || o.n_seq > MAX_SEQ)
+        return dpi_fail(err, DPI_STATUS_ARG, "n_seq must be 1..%d", (int)MAX_SEQ);
     DPI_TRY(check_range("n_ctx", o.n_ctx, 0, model->config.n_ctx_max, err));
     DPI_TRY(check_range("n_threads", o.n_threads, 0, MAX_THREADS, err));
     DPI_TRY(check_range("kv_type", o.kv_type, DPI_KV_F16, DPI_KV_F32, err));
@@ -158,8 +160,7 @@ dpi_status dpi_session_memory(const dpi_model *model, const dpi_session_options 
     if (l.overflow || !dpi_kv_sizes(&s.kv, &model->config, o.n_seq, o.n_ctx, o.kv_type) ||
         !dpi_mul_u64(blocks * (uint64_t)o.n_seq, s.kv.block_bytes, &bytes) ||
         !dpi_add_u64(bytes, l.used + sizeof s, &bytes))
-        return dpi_fail(err, DPI_STATUS_LIMIT, "session of %d sequences: the size overflows",
-                        (int)o.n_seq);
+        return dpi_fail(err, DPI_STATUS_LIMIT, "the size of the session overflows");
     *n_bytes = bytes;
     return DPI_STATUS_OK;
 }
@@ -199,8 +200,7 @@ dpi_status dpi_session_create(const dpi_model *model, const dpi_session_options 
         s->memory = dpi_calloc(1, l.used);
     }
     if (status == DPI_STATUS_OK && !s->memory)
-        status = dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a session of %d sequences",
-                          (int)o.n_seq);
+        status = dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a session");
     if (status != DPI_STATUS_OK) {
         dpi_session_free(s);
         return status;
@@ -231,8 +231,8 @@ static dpi_status check_token(const dpi_session *s, int32_t token, dpi_error *er
 
 static dpi_status check_room(const dpi_session *s, int32_t seq, size_t n_tokens, dpi_error *err) {
     if (seq < 0 || seq >= s->n_seq)
-        return dpi_fail(err, DPI_STATUS_ARG, "sequence %d, must be 0..%d", (int)seq,
-                        (int)s->n_seq - 1);
+        return dpi_fail(err, DPI_STATUS_ARG, "sequence %d, must be one of the session's",
+                        (int)seq);
     if (n_tokens > (size_t)(s->n_ctx - s->kv.seqs[seq].length))
         return dpi_fail(err, DPI_STATUS_LIMIT, "sequence %d would exceed the context of %d tokens",
                         (int)seq, (int)s->n_ctx);
@@ -283,7 +283,8 @@ dpi_status dpi_session_prefill(dpi_session *s, int32_t seq, const int32_t *token
 
 static dpi_status check_rows(dpi_session *s, int32_t n_rows, const int32_t *seqs,
                              const int32_t *tokens, dpi_error *err) {
-    DPI_TRY(check_range("n_rows", n_rows, 1, s->n_seq, err));
+    if (n_rows < 1 || n_rows > s->n_seq)
+        return dpi_fail(err, DPI_STATUS_ARG, "n_rows must be 1 to the session's n_seq");
     memset(s->seen, 0, (size_t)s->n_seq);
     for (int32_t r = 0; r < n_rows; r++) {
         DPI_TRY(check_room(s, seqs[r], 1, err));

@@ -71,7 +71,8 @@ static void test_secret_assignment(void **state) {
     assert_ok(dpi_assign_secret(1, 10, scripted, &s, &batch, NULL), NULL);
     assert_int_equal(batch, 9);
     s.result = -1;
-    assert_error(dpi_assign_secret(1, 10, scripted, &s, &batch, &err), DPI_STATUS_ENTROPY, &err, "");
+    assert_error(dpi_assign_secret(1, 10, scripted, &s, &batch, &err), DPI_STATUS_ENTROPY, &err,
+                 "");
     assert_int_equal(batch, 9);
 
     int count[4] = {0};
@@ -140,7 +141,8 @@ static void test_theorem_on_gaussians(void **state) {
     for (int k = 0; k < 12; k++) {
         double q = k % 2 ? .05 : .4, epsilon = .5 + .5 * k, run, with = 0, without = 0;
         double delta = normal_tail(epsilon / shift - shift / 2) -
-                       exp(epsilon) * normal_tail(epsilon / shift + shift / 2), delta_run;
+                       exp(epsilon) * normal_tail(epsilon / shift + shift / 2),
+               delta_run;
         assert_ok(dpi_subsample_outside(epsilon, delta, q, &run, &delta_run, NULL), NULL);
         for (double x = -12; x < 14; x += 1e-3) {
             double Q = exp(-x * x / 2) / sqrt(2 * acos(-1));
@@ -166,7 +168,8 @@ static void test_refusals(void **state) {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_error(dpi_assign_secret(bad[i], 2, NULL, NULL, &batch, &err), DPI_STATUS_ARG, &err,
                      "q is");
-        assert_error(dpi_subsample_inside(1, .1, bad[i], &x, &y, &err), DPI_STATUS_ARG, &err, "q is");
+        assert_error(dpi_subsample_inside(1, .1, bad[i], &x, &y, &err), DPI_STATUS_ARG, &err,
+                     "q is");
         assert_error(dpi_subsample_outside(1, .1, bad[i], &x, &y, &err), DPI_STATUS_ARG, &err,
                      "q is");
     }
@@ -178,9 +181,9 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_siphash),       cmocka_unit_test(test_batches_are_even),
+        cmocka_unit_test(test_siphash),           cmocka_unit_test(test_batches_are_even),
         cmocka_unit_test(test_secret_assignment), cmocka_unit_test(test_amplification),
-        cmocka_unit_test(test_rounding),      cmocka_unit_test(test_theorem_on_gaussians),
+        cmocka_unit_test(test_rounding),          cmocka_unit_test(test_theorem_on_gaussians),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -317,8 +317,7 @@ static void test_filter_spends_its_budget(void **state) {
             double spread = exp(4 * random_uniform(&seed) - 3);
             for (int j = 0; j < w.options.n_ref; j++)
                 for (int y = 0; y < V; y++)
-                    w.reference[j][y] =
-                        w.public_logits[y] + (float)(spread * random_normal(&seed));
+                    w.reference[j][y] = w.public_logits[y] + (float)(spread * random_normal(&seed));
             dpi_distribution d, e;
             assert_ok(dpi_sampler_distribution(s, w.public_logits, w.pointers, &d, NULL), NULL);
             assert_ok(dpi_sampler_distribution(t, w.public_logits, n.pointers, &e, NULL), NULL);
@@ -337,7 +336,8 @@ static void test_filter_spends_its_budget(void **state) {
         dpi_sampler_free(s);
         dpi_sampler_free(t);
     }
-    print_message("filter: %d of 150 exhausted, at most %.6f of a budget spent\n", n_exhausted, most);
+    print_message("filter: %d of 150 exhausted, at most %.6f of a budget spent\n", n_exhausted,
+                  most);
     assert_true(n_exhausted > 20 && n_exhausted < 130 && most > .98);
 }
 

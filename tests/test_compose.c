@@ -44,7 +44,8 @@ static double brute(int k, double l, double eta, double epsilon, int n) {
 
 static void test_two_and_three_tokens(void **state) {
     (void)state;
-    static const double cases[][2] = {{.1, .05}, {.1, .15}, {.5, .3}, {1, 1}, {2, .5}, {3, 4}, {6, 2}};
+    static const double cases[][2] = {{.1, .05}, {.1, .15}, {.5, .3}, {1, 1},
+                                      {2, .5},   {3, 4},    {6, 2}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         double eta = cases[i][0], epsilon = cases[i][1];
         double two = brute(2, 0, eta, epsilon, 400), delta = br_delta(eta, 2, epsilon);
@@ -92,7 +93,8 @@ static void test_against_the_grid(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         double eta = cases[i][0], epsilon = cases[i][2];
         int n = (int)cases[i][1];
-        double low = grid_delta(eta, n, epsilon, 48, 48), high = grid_delta(eta, n, epsilon, 48, 49);
+        double low = grid_delta(eta, n, epsilon, 48, 48),
+               high = grid_delta(eta, n, epsilon, 48, 49);
         double delta = br_delta(eta, n, epsilon);
         assert_true(delta >= low && delta <= high);
         assert_true(delta <= low + .1 * (high - low)); /* most of the way to the lower one */

@@ -39,8 +39,8 @@ static void test_options(void **state) {
         int32_t value;
         const char *message;
     } bad[] = {
-        {offsetof(dpi_session_options, n_seq), 0, "n_seq is 0, must be 1..4097"},
-        {offsetof(dpi_session_options, n_seq), 4098, "n_seq is 4098"},
+        {offsetof(dpi_session_options, n_seq), 0, "n_seq must be 1..4097"},
+        {offsetof(dpi_session_options, n_seq), 4098, "n_seq must be 1..4097"},
         {offsetof(dpi_session_options, n_ctx), -1, "n_ctx is -1"},
         {offsetof(dpi_session_options, n_threads), 1025, "n_threads is 1025"},
         {offsetof(dpi_session_options, kv_type), 2, "kv_type is 2, must be 0..1"},
@@ -75,7 +75,7 @@ static void test_limits(void **state) {
     assert_error(dpi_session_prefill(s, 0, tokens, 0, NULL, &err), DPI_STATUS_ARG, &err,
                  "no tokens");
     assert_error(dpi_session_prefill(s, 2, tokens, 1, NULL, &err), DPI_STATUS_ARG, &err,
-                 "sequence 2, must be 0..1");
+                 "sequence 2, must be one of the session's");
     assert_error(dpi_session_prefill(s, 0, tokens, 11, NULL, &err), DPI_STATUS_LIMIT, &err,
                  "context of 10");
     tokens[1] = 320;
@@ -89,7 +89,7 @@ static void test_limits(void **state) {
     assert_error(dpi_session_step(s, 2, seqs, tokens, &err), DPI_STATUS_LIMIT, &err,
                  "sequence 0 would exceed");
     assert_int_equal(dpi_session_length(s, 1), 1);
-    assert_error(dpi_session_step(s, 3, seqs, tokens, &err), DPI_STATUS_ARG, &err, "n_rows is 3");
+    assert_error(dpi_session_step(s, 3, seqs, tokens, &err), DPI_STATUS_ARG, &err, "n_rows must be 1 to");
     dpi_session_reset(s, 0);
     assert_int_equal(dpi_session_length(s, 0), 0);
     assert_null(dpi_session_logits(s, 0));
