@@ -95,15 +95,23 @@ static void linear(const pass *p, const dpi_mat *w, const float *bias, input in,
     }
 }
 
-/* Brings this thread's rows of an input into 8 bits. */
-static void quantize(const pass *p, input in, int64_t begin, int64_t end) {
+/* Brings an input into 8 bits. Threads share columns, not rows: the rows of a block stand side by side
+ * in the same cache lines. */
+static void quantize(const pass *p, input in) {
     const dpi_session *s = p->s;
-    for (int32_t r = (int32_t)begin; r < end; r++) {
-        int32_t first = dpi_row_block_first(in.n_rows, r);
+    int64_t begin, end;
+    share(p, in.n / DPI_Q8_BLOCK, &begin, &end);
+    begin *= DPI_Q8_BLOCK;
+    end *= DPI_Q8_BLOCK;
+    for (int32_t first = 0, rows; first < in.n_rows; first += rows) {
+        rows = dpi_row_block(in.n_rows, first);
         dpi_q8 block = dpi_q8_at(&s->work.q8, first, in.n);
-        s->kernels.quantize_q8(&block, dpi_row_block(in.n_rows, first), r - first,
-                               in.x + (in.first + r) * in.n, in.n);
+        block = dpi_q8_from(&block, rows, begin);
+        for (int32_t r = 0; r < rows; r++)
+            s->kernels.quantize_q8(&block, rows, r, in.x + (in.first + first + r) * in.n + begin,
+                                   end - begin);
     }
+    barrier();
 }
 
 /* norm = RMSNorm(x) of some rows, also in 8 bits if a matrix wants it. */
@@ -120,21 +128,16 @@ static input normalize(const pass *p, const float *weight, const dpi_mat *const 
     for (int64_t r = first + begin; r < first + end; r++)
         s->kernels.rmsnorm(s->work.norm + r * in.n, s->work.x + r * in.n, weight, c->n_embd,
                            c->rms_eps);
-    if (wanted)
-        quantize(p, in, begin, end);
     barrier();
+    if (wanted)
+        quantize(p, in);
     return in;
 }
 
-/* x += W in + bias; the input is brought into 8 bits first where W wants it. */
+/* x += W in + bias, with the input in 8 bits where W wants it. */
 static void add_product(const pass *p, const dpi_mat *w, const float *bias, input in) {
     dpi_session *s = p->s;
     int64_t begin, end;
-    if (q8_kernel(s, w)) {
-        share(p, in.n_rows, &begin, &end);
-        quantize(p, in, begin, end);
-        barrier();
-    }
     linear(p, w, bias, in, s->work.out, &begin, &end);
     for (int32_t r = in.first; r < in.first + in.n_rows; r++)
         s->kernels.add(s->work.x + r * w->n_out + begin, s->work.out + r * w->n_out + begin,
@@ -220,6 +223,8 @@ static void attention(const pass *p, int32_t index) {
     barrier();
     in.x = s->work.att;
     in.n = (int64_t)c->n_head * c->head_dim_v;
+    if (q8_kernel(s, &layer->wo))
+        quantize(p, in);
     add_product(p, &layer->wo, layer->bo, in);
 }
 
@@ -236,9 +241,11 @@ static void feed_forward(const pass *p, int32_t index) {
     for (int32_t r = p->batch->first; r < p->batch->first + p->batch->n_rows; r++)
         s->kernels.swiglu(s->work.gate + r * n_ff + begin, s->work.up + r * n_ff + begin,
                           end - begin);
-    barrier();
+    barrier(); /* also before the 8-bit form of the input is overwritten */
     in.x = s->work.gate;
     in.n = n_ff;
+    if (q8_kernel(s, &layer->w_down))
+        quantize(p, in);
     add_product(p, &layer->w_down, NULL, in);
 }
 

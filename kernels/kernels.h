@@ -60,6 +60,13 @@ static inline dpi_q8 dpi_q8_at(const dpi_q8 *x, int64_t first, int64_t n) {
                     x->negative16 + 2 * blocks, x->scaled32 + blocks};
 }
 
+/* The arrays of a block of `rows` rows from value `from` on, a multiple of 32. */
+static inline dpi_q8 dpi_q8_from(const dpi_q8 *block, int32_t rows, int64_t from) {
+    int64_t at = from / DPI_Q8_BLOCK * rows;
+    return (dpi_q8){block->q + from * rows, block->d + at, block->negative32 + at,
+                    block->negative16 + 2 * at, block->scaled32 + at};
+}
+
 /* The arrays of a block from its row `row` on; they keep the block's strides. */
 static inline dpi_q8 dpi_q8_skip(const dpi_q8 *block, int32_t row) {
     return (dpi_q8){block->q + 4 * row, block->d + row, block->negative32 + row,
