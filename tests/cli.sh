@@ -194,6 +194,7 @@ expect_out '"method":"invisibleink","B":3'; expect_out '"overhead_x":1.0'; expec
 expect_out '"peak_rss_MiB":'; expect_err "GB/s"
 run bench made.gguf -B 2 -p 4 -n 2 -t 1 -r 1; expect_rc 0; expect_lines 4 out; expect_out "| overhead_x |"
 run bench made.gguf -B 2 -p 4 -n 2 -t 1 -r 1 -o csv; expect_lines 3 out
+expect_out '"random weights, 1 layers of 256",'
 run bench made.gguf -B 2 -p 4 -n 2 -t 1 -r 1 -o json; expect_rc 0; expect_out '[{"model":'
 refuse 2 "-B: found '0', allowed are numbers 1..4096 between commas" bench made.gguf -B 0
 refuse 2 "-p: found '3,x'" bench made.gguf -p 3,x

@@ -290,11 +290,21 @@ static int make_columns(const bench *b, const result *r, column *c) {
     return (int)(sizeof all / sizeof all[0]);
 }
 
-static void print_value(const column *c) {
-    if (c->format)
+/* Texts of a CSV stand in quotes, which are doubled within (RFC 4180). */
+static void print_value(const column *c, bool csv) {
+    if (c->format) {
         printf(c->format, c->value);
-    else
-        printf("%s", c->text);
+        return;
+    }
+    if (csv)
+        putchar('"');
+    for (const char *p = c->text; *p; p++) {
+        if (csv && *p == '"')
+            putchar('"');
+        putchar(*p);
+    }
+    if (csv)
+        putchar('"');
 }
 
 static void print_json_row(const column *c, int n) {
@@ -332,7 +342,7 @@ static void print_row(bench *b, const result *r) {
         }
         for (int i = 0; i < n; i++) {
             printf("%s", md ? "| " : i ? "," : "");
-            print_value(&c[i]);
+            print_value(&c[i], !md);
             printf("%s", md ? " " : "");
         }
         printf("%s\n", md ? "|" : "");
