@@ -205,7 +205,7 @@ static uint64_t probe_read_avx512(const void *p, size_t n) {
             sum[j] = _mm512_add_epi64(sum[j], _mm512_loadu_si512((const void *)(at + i + j * sizeof sum[0])));
     for (int j = 1; j < 4; j++)
         sum[0] = _mm512_add_epi64(sum[0], sum[j]);
-    return (uint64_t)_mm512_reduce_add_epi64(sum[0]);
+    return (uint64_t)_mm_cvtsi128_si64(_mm512_castsi512_si128(sum[0]));
 }
 
 static double probe_int8_avx512(int64_t steps, int32_t *result) {
@@ -217,7 +217,7 @@ static double probe_int8_avx512(int64_t steps, int32_t *result) {
             acc[i] = _mm512_dpbusd_epi32(acc[i], w, w);
     for (int i = 1; i < PROBES; i++)
         acc[0] = _mm512_add_epi32(acc[0], acc[i]);
-    *result = _mm512_reduce_add_epi32(acc[0]);
+    *result = _mm_cvtsi128_si32(_mm512_castsi512_si128(acc[0]));
     return (double)steps * PROBES * 128;
 }
 

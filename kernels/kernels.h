@@ -93,7 +93,7 @@ typedef struct dpi_kernels {
 #define KERNEL(name, parameters) void(*name) parameters;
 #include "kernels.def"
 #undef KERNEL
-    /* What the processor can do at best, for benchmarks: a sum over n bytes (a multiple of 256), and
+    /* What the processor can do at best, for benchmarks: a read of n bytes (a multiple of 256), and
      * `steps` rounds of independent multiply-adds on registers, whose number of operations they
      * return. The results only keep the compiler from leaving the work out. NULL: unknown. */
     uint64_t (*probe_read)(const void *p, size_t n);
