@@ -28,7 +28,11 @@
 #define UNROLL UNROLL_PRAGMA(GCC unroll 64)
 #endif
 
-enum { PREFETCH_BYTES = 4096 }; /* ahead of the words that are read */
+/* How far ahead of the words that are read they are asked for. The hardware follows neither two
+ * streams at once nor a stream across pages well, so that all of them are, far ahead and into L2:
+ * requests that wait in L1 for memory are too few to keep it busy. Types whose codes take little
+ * unpacking have room for asking a second time, into L1. */
+enum { PREFETCH_L2 = 16384, PREFETCH_L1 = 1024 };
 
 /* ---- What differs between the types; `type` is always a constant here ------------------------ */
 
@@ -229,6 +233,16 @@ INLINE scales scales_of(const int type, const unsigned char *lone, const unsigne
 
 /* ---- Products -------------------------------------------------------------------------------- */
 
+/* The share of step `step` in a block's requests: one after the other, never many at once. */
+INLINE void prefetch(const int type, const unsigned char *w, const int step) {
+    const int words = block_words(type), steps = 8 * sub_blocks(type);
+    UNROLL for (int i = step * words / steps; i < (step + 1) * words / steps; i++) {
+        _mm_prefetch((const char *)w + PREFETCH_L2 + 4 * DPI_GROUP * i, _MM_HINT_T1);
+        if (sub_blocks(type) == 1)
+            _mm_prefetch((const char *)w + PREFETCH_L1 + 4 * DPI_GROUP * i, _MM_HINT_T0);
+    }
+}
+
 /* acc[r] += one sub-block's products for n sequences, which are the ones from x on in a block of
  * `rows`. */
 INLINE void sub_block(const int type, const int n, const int rows, vecf *acc,
@@ -243,6 +257,7 @@ INLINE void sub_block(const int type, const int n, const int rows, vecf *acc,
                                      : zero_i();
         UNROLL for (int s = 0; s < steps; s++) {
             const int g = h * steps + s;
+            prefetch(type, w, 8 * sub + g);
             vec c = code(type, w, sub, g);
             const int32_t *four = (const int32_t *)(const void *)x->q + g * rows;
             for (int r = 0; r < n; r++)
@@ -269,9 +284,6 @@ INLINE void tile(const int type, const int n, const int rows, float *y, int64_t 
     for (int r = 0; r < n; r++)
         acc[r] = zero_f();
     for (int64_t b = 0; b < n_blocks; b++) {
-        /* The hardware follows neither two streams at once nor a stream across pages well. */
-        UNROLL for (int i = 0; i < block_words(type); i++)
-            _mm_prefetch((const char *)w + PREFETCH_BYTES + 64 * i, _MM_HINT_T0);
         UNROLL for (int sub = 0; sub < subs; sub++) {
             sub_block(type, n, rows, acc, lone, w, sub, &x);
             x.q += 32 * rows;
