@@ -109,6 +109,13 @@ refuse 2 "found 2 times {reference}" run no.gguf "$refs" --rho 1 \
     --private-prompt "{reference} {reference}"
 refuse 2 "--public-prompt: found {reference}" run no.gguf "$refs" --rho 1 --public-prompt "{reference}"
 refuse 2 "allowed is one of them" run no.gguf "$refs" --rho 1 --system a --system-file b
+refuse 2 "--query and --public-prompt: allowed is one of them" run no.gguf "$refs" --rho 1 --query a --public-prompt b
+refuse 2 "--query and --private-prompt: allowed is one of them" run no.gguf "$refs" --rho 1 --query a \
+    --private-prompt "{reference} a"
+refuse 2 "--query and --query-file: allowed is one of them" run no.gguf "$refs" --rho 1 --query a --query-file b
+refuse 2 "--query: found no text" run no.gguf "$refs" --rho 1 --query " "
+refuse 2 "--query: found {reference}" run no.gguf "$refs" --rho 1 --query "{reference}: who is it?"
+refuse 2 "--query-file: cannot read none.txt" run no.gguf "$refs" --rho 1 --query-file none.txt
 refuse 2 "--system-file: cannot read none.txt" run no.gguf "$refs" --rho 1 --system-file none.txt
 
 # ---- Records that are refused -----------------------------------------------------------------
@@ -336,6 +343,21 @@ run run "$model" "$refs" --rho 1 --accountant filter --center -n 4; expect_rc 0
 expect_err "each record has a budget of its own"; expect_err "centred            yes"
 run run "$model" "$refs" --rho 1 --adjacency zero-out -n 4; expect_rc 0; expect_err "zero-out: the record's"
 refuse 2 "a budget of rho with exact composition" run "$model" "$refs" --rho 1 --accountant br
+
+# A query is the task of both prompts: after the record in the private one, alone in the public one.
+asked="Who was happy?"
+seeded "$refs" --rho 50 --public-prompt "Question: $asked"$'\nAnswer:' \
+    --private-prompt $'{reference}\n\n'"Question: $asked"$'\nAnswer:'; cp out a
+seeded "$refs" --rho 50 --query "$asked"; expect_rc 0; expect_same out a
+echo "$asked" >query.txt; seeded "$refs" --rho 50 --query-file query.txt; expect_same out a
+seeded "$refs" --rho 50 --query "Who was sad?"; expect_different out a
+seeded "$refs" --rho 50 --system "One day." --query "$asked"; expect_rc 0; expect_different out a
+run run "$model" --plain --temp 0 -n 8 --public-prompt "Question: $asked"$'\nAnswer:'; cp out a
+run run "$model" --plain --temp 0 -n 8 --query "$asked"; expect_same out a
+run plan "$model" --records 9 --rho 1 --query "$asked" -c 512 --template zephyr --json; expect_rc 0
+check "a chat model is told what to do" test "$(field public_prompt_tokens)" -gt 80
+run plan "$model" --records 9 --rho 1 --query "$asked" -c 256 --json; check "a base model is not" \
+    test "$(field public_prompt_tokens)" -lt 40
 
 # A long record is cut, a long prompt is refused.
 mkdir long; for i in 1 2 3; do yes "A long story about a dog." | head -n 2000 >long/$i.txt; done

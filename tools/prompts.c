@@ -18,6 +18,15 @@ static const char chat_task[] =
     "Please write another, fictional document of the kind that the collection holds. Do not "
     "copy names, dates or other particulars. Output only the text of the new document.";
 
+/* The same with --query: the task is the question, alone or after a record. */
+static const char base_question[] = "Question: ", base_answer[] = "\nAnswer:";
+static const char chat_query_lead[] =
+    "Here is one document that may help with the question below:\n\n{reference}\n\n"
+    "The document ends here.\n\n";
+static const char chat_question[] =
+    "Please answer this question in a few sentences. Do not give names, dates or other "
+    "particulars of any one document. Output only the answer.\n\nQuestion: ";
+
 /* ---- Reading -------------------------------------------------------------------------------- */
 
 static char *copy_text(const char *a, size_t n_a, const char *b, size_t n_b, size_t *n) {
@@ -29,6 +38,15 @@ static char *copy_text(const char *a, size_t n_a, const char *b, size_t n_b, siz
     text[n_a + n_b] = '\0';
     *n = n_a + n_b;
     return text;
+}
+
+/* Static `before`, a text, static `after`. */
+static char *wrap_text(const char *before, const char *text, size_t n_bytes, const char *after,
+                       size_t *n) {
+    char *head = copy_text(before, strlen(before), text, n_bytes, n);
+    char *whole = head ? copy_text(head, *n, after, strlen(after), n) : NULL;
+    private_free(head);
+    return whole;
 }
 
 static int load_text(const args *a, option_id inline_id, option_id file_id, const char *name,
@@ -57,6 +75,23 @@ static int count_placeholders(const char *text, size_t n_bytes) {
     return n;
 }
 
+/* The query is the task of both prompts, so that nothing is left for the other options to say. */
+static int load_query(const args *a, prompts *p) {
+    int code = load_text(a, OPT_QUERY, OPT_QUERY_FILE, "query", &p->query, &p->n_query);
+    if (code != CLI_OK || !p->query)
+        return code;
+    if (p->private_text || p->public_text)
+        return cli_fail(CLI_USAGE, "--query and --%s-prompt: allowed is one of them (the query is "
+                                   "the public prompt, and comes after the record in the private "
+                                   "one)", p->public_text ? "public" : "private");
+    if (strspn(p->query, " \t\r\n") == p->n_query)
+        return cli_fail(CLI_USAGE, "--query: found no text, allowed is a question");
+    if (count_placeholders(p->query, p->n_query) > 0)
+        return cli_fail(CLI_USAGE, "--query: found {reference}, which stands before the query "
+                                   "without being asked for");
+    return CLI_OK;
+}
+
 int prompts_load(const args *a, prompts *p) {
     *p = (prompts){0};
     int code = load_text(a, OPT_PRIVATE_PROMPT, OPT_PRIVATE_PROMPT_FILE, "private-prompt",
@@ -64,6 +99,8 @@ int prompts_load(const args *a, prompts *p) {
     if (code == CLI_OK)
         code = load_text(a, OPT_PUBLIC_PROMPT, OPT_PUBLIC_PROMPT_FILE, "public-prompt",
                          &p->public_text, &p->n_public);
+    if (code == CLI_OK)
+        code = load_query(a, p);
     if (code == CLI_OK)
         code = load_text(a, OPT_SYSTEM, OPT_SYSTEM_FILE, "system", &p->system, &p->n_system);
     if (code != CLI_OK)
@@ -80,6 +117,7 @@ int prompts_load(const args *a, prompts *p) {
 void prompts_free(prompts *p) {
     private_free(p->private_text);
     private_free(p->public_text);
+    private_free(p->query);
     private_free(p->system);
     private_free(p->public_tokens);
     *p = (prompts){0};
@@ -165,7 +203,11 @@ int prompts_encode(const prompts *p, const char *body, size_t n_body, int32_t **
 static int set_defaults(prompts *p) {
     bool base = p->chat == DPI_CHAT_NONE;
     const char *task = base ? base_task : chat_task, *lead = base ? base_lead : chat_lead;
-    if (!p->public_text)
+    if (p->query) {
+        lead = base ? base_lead : chat_query_lead;
+        p->public_text = wrap_text(base ? base_question : chat_question, p->query, p->n_query,
+                                   base ? base_answer : "", &p->n_public);
+    } else if (!p->public_text)
         p->public_text = copy_text(task, strlen(task), "", 0, &p->n_public);
     if (p->public_text && !p->private_text)
         p->private_text = copy_text(lead, strlen(lead), p->public_text, p->n_public,

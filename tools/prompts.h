@@ -3,16 +3,17 @@
  * The public prompt depends on no record. The private prompt is a text in which {reference}
  * stands for the body of a record; a body that does not fit is cut at the longest prefix, in
  * whole UTF-8 characters, whose prompt has at most n_limit tokens, which is public. The text
- * around it is never cut. */
+ * around it is never cut. A query, which is public, makes both: it is the public prompt, and the
+ * private one is a record and then the query. */
 #ifndef DPI_PROMPTS_H
 #define DPI_PROMPTS_H
 
 #include "options.h"
 
 typedef struct prompts {
-    /* Set by prompts_load. private_text and system may be NULL: the default, none. */
-    char *private_text, *public_text, *system;
-    size_t n_private, n_public, n_system;
+    /* Set by prompts_load. private_text, query and system may be NULL: the default, none. */
+    char *private_text, *public_text, *query, *system;
+    size_t n_private, n_public, n_query, n_system;
     /* Set by prompts_prepare. */
     const dpi_model *model;
     int32_t chat;           /* the dpi_chat that is used */
