@@ -249,6 +249,7 @@ INLINE void sub_block(const int type, const int n, const int rows, vecf *acc,
                       const unsigned char *lone, const unsigned char *w, const int sub,
                       const dpi_q8 *x) {
     const int parts = scales_per_32(type), steps = 8 / parts;
+    vecf scaled[TILE]; /* the sub-block's products in units of the activations' scale */
     UNROLL for (int h = 0; h < parts; h++) {
         vec sum[TILE];
         const int32_t *negative = parts == 2 ? x->negative16 + h * rows : x->negative32;
@@ -265,13 +266,16 @@ INLINE void sub_block(const int type, const int n, const int rows, vecf *acc,
         }
         scales f = scales_of(type, lone, w, sub, h);
         for (int r = 0; r < n; r++) {
-            acc[r] = fma_f(to_float(sum[r]), mul_f(f.scale, broadcast_f(x->d[r])), acc[r]);
+            vecf v = to_float(sum[r]);
+            scaled[r] = h == 0 ? mul_f(f.scale, v) : fma_f(f.scale, v, scaled[r]);
             if (has_min(type) && parts == 1)
                 acc[r] = fma_f(f.min, broadcast_f(x->scaled32[r]), acc[r]);
             if (has_min(type) && parts == 2)
-                acc[r] = fma_f(f.min, broadcast_f((float)negative[r] * x->d[r]), acc[r]);
+                scaled[r] = fma_f(f.min, broadcast_f((float)negative[r]), scaled[r]);
         }
     }
+    for (int r = 0; r < n; r++)
+        acc[r] = fma_f(scaled[r], broadcast_f(x->d[r]), acc[r]);
 }
 
 /* y[r, 0..n_out) for LANES outputs (at `lane` of a group) and n sequences of a block of `rows`. */
