@@ -44,6 +44,11 @@ static dpi_matmul_q_fn *q8_kernel(const dpi_session *s, const dpi_mat *w) {
     return s->exact || !w->layout ? NULL : dpi_kernels_matmul_q(&s->kernels, w->type->id);
 }
 
+/* The kernel for f32 activations and packed weights of 16 bits. */
+static dpi_matmul_h_fn *h_kernel(const dpi_session *s, const dpi_mat *w) {
+    return s->exact || !w->layout ? NULL : dpi_kernels_matmul_h(&s->kernels, w->type->id);
+}
+
 /* ---- Products -------------------------------------------------------------------------------- */
 
 /* Rows [o0, o1) of a matrix as f32: in place, or dequantised into this thread's tile. */
@@ -53,7 +58,7 @@ static const float *weights_f32(const pass *p, const dpi_mat *w, int64_t o0, int
     if (w->type->id == DPI_TYPE_F32)
         return (const float *)(const void *)rows;
     float *tile = s->work.tile + (int64_t)p->thread * DPI_TILE_OUT * s->work.max_in;
-    if (w->type->id == DPI_TYPE_F16)
+    if (w->type->id == DPI_TYPE_F16 && !w->layout)
         s->kernels.f16_to_f32(tile, (const uint16_t *)(const void *)rows, (o1 - o0) * w->n_in);
     else
         for (int64_t o = o0; o < o1; o++)
@@ -67,9 +72,12 @@ static void product(const pass *p, const dpi_mat *w, input in, float *y, int64_t
     const dpi_session *s = p->s;
     int32_t n_out = (int32_t)(o1 - o0);
     dpi_matmul_q_fn *matmul_q = q8_kernel(s, w);
+    dpi_matmul_h_fn *matmul_h = h_kernel(s, w);
+    const unsigned char *packed = w->data + (uint64_t)o0 * dpi_type_row_bytes(w->type, w->n_in);
     if (matmul_q)
-        matmul_q(y, y_stride, &s->work.q8, in.n_rows,
-                 w->data + (uint64_t)o0 * dpi_type_row_bytes(w->type, w->n_in), in.n, n_out);
+        matmul_q(y, y_stride, &s->work.q8, in.n_rows, packed, in.n, n_out);
+    else if (matmul_h)
+        matmul_h(y, y_stride, in.x + in.first * in.n, in.n, in.n_rows, packed, in.n, n_out);
     else
         s->kernels.matmul_f32(y, y_stride, in.x + in.first * in.n, in.n, in.n_rows,
                               weights_f32(p, w, o0, o1), in.n, n_out);

@@ -21,10 +21,12 @@ void dpi_mat_row(const dpi_mat *mat, int64_t row, float *out) {
     }
     const unsigned char *group = mat->data + (uint64_t)(row / DPI_GROUP) * group_bytes(mat);
     int64_t n_blocks = mat->n_in / mat->type->block;
-    unsigned char block[DPI_MAX_BLOCK]; /* no type has more bytes than weights */
-    for (int64_t b = 0; b < n_blocks; b++) {
-        dpi_unpack_block(mat->layout, group, (int32_t)(row % DPI_GROUP), b, n_blocks, block);
-        mat->type->dequantize(block, out + b * mat->type->block, mat->type->block);
+    unsigned char blocks[2 * DPI_MAX_BLOCK]; /* no type has more than 2 bytes a weight */
+    int64_t at_once = (int64_t)sizeof blocks / mat->type->block_bytes;
+    for (int64_t b = 0; b < n_blocks; b += at_once) {
+        int64_t n = n_blocks - b < at_once ? n_blocks - b : at_once;
+        dpi_unpack_blocks(mat->layout, group, (int32_t)(row % DPI_GROUP), b, n, n_blocks, blocks);
+        mat->type->dequantize(blocks, out + b * mat->type->block, n * mat->type->block);
     }
 }
 

@@ -1,4 +1,4 @@
-/* avx2_q.c - 8-bit activations and their products with packed weights, AVX2. */
+/* avx2_q.c - 8-bit activations, and products with packed weights, AVX2. */
 #include <string.h>
 
 #include "avx2_util.h"
@@ -98,6 +98,7 @@ INLINE vec broadcast_word(int32_t x) { return _mm256_set1_epi32(x); }
 INLINE vecf zero_f(void) { return _mm256_setzero_ps(); }
 INLINE vecf broadcast_f(float x) { return _mm256_set1_ps(x); }
 INLINE vecf mul_f(vecf a, vecf b) { return _mm256_mul_ps(a, b); }
+INLINE vecf add_f(vecf a, vecf b) { return _mm256_add_ps(a, b); }
 INLINE vecf sub_f(vecf a, vecf b) { return _mm256_sub_ps(a, b); }
 INLINE vecf fma_f(vecf a, vecf b, vecf c) { return _mm256_fmadd_ps(a, b, c); }
 INLINE vecf to_float(vec v) { return _mm256_cvtepi32_ps(v); }
@@ -177,9 +178,47 @@ INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x
 DPI_MATMUL_Q_TYPES(TYPE)
 #undef TYPE
 
+
+/* ---- Weights of 16 bits ---------------------------------------------------------------------- */
+
+#define H_TILE 5
+
+INLINE vecf load_bfloats(const unsigned char *p) {
+    __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(v), 16));
+}
+
+INLINE void h_tiles(const int type, int rows, float *y, int64_t y_stride, const float *x,
+                    int64_t x_stride, const unsigned char *w, int64_t n_in, int32_t n_out);
+
+#include "h_products.h"
+
+INLINE void h_tiles(const int type, int rows, float *y, int64_t y_stride, const float *x,
+                    int64_t x_stride, const unsigned char *w, int64_t n_in, int32_t n_out) {
+    for (int r = 0; r < rows; r += H_TILE, x += H_TILE * x_stride, y += H_TILE * y_stride)
+        switch (rows - r) {
+        case 1: h_tile(type, 1, y, y_stride, x, x_stride, w, n_in, n_out); break;
+        case 2: h_tile(type, 2, y, y_stride, x, x_stride, w, n_in, n_out); break;
+        case 3: h_tile(type, 3, y, y_stride, x, x_stride, w, n_in, n_out); break;
+        case 4: h_tile(type, 4, y, y_stride, x, x_stride, w, n_in, n_out); break;
+        default: h_tile(type, 5, y, y_stride, x, x_stride, w, n_in, n_out);
+        }
+}
+
+/* One function a type: the dispatch table's slots. */
+#define TYPE(name, type)                                                                          \
+    static void matmul_##name##_avx2(float *y, int64_t y_stride, const float *x,                \
+                                       int64_t x_stride, int32_t n_rows, const void *w,           \
+                                       int64_t n_in, int32_t n_out) {                             \
+        matmul_h(type, y, y_stride, x, x_stride, n_rows, w, n_in, n_out);                         \
+    }
+DPI_MATMUL_H_TYPES(TYPE)
+#undef TYPE
+
 void dpi_kernels_init_avx2_q(dpi_kernels *k) {
     k->quantize_q8 = quantize_q8_avx2;
 #define TYPE(name, type) k->matmul_##name = matmul_##name##_avx2;
     DPI_MATMUL_Q_TYPES(TYPE)
+    DPI_MATMUL_H_TYPES(TYPE)
 #undef TYPE
 }

@@ -1,4 +1,4 @@
-/* avx512_q.c - 8-bit activations and their products with packed weights, AVX-512 VNNI. */
+/* avx512_q.c - 8-bit activations, and products with packed weights, AVX-512 VNNI. */
 #include <string.h>
 
 #include "avx512_util.h"
@@ -88,6 +88,7 @@ INLINE vec broadcast_word(int32_t x) { return _mm512_set1_epi32(x); }
 INLINE vecf zero_f(void) { return _mm512_setzero_ps(); }
 INLINE vecf broadcast_f(float x) { return _mm512_set1_ps(x); }
 INLINE vecf mul_f(vecf a, vecf b) { return _mm512_mul_ps(a, b); }
+INLINE vecf add_f(vecf a, vecf b) { return _mm512_add_ps(a, b); }
 INLINE vecf sub_f(vecf a, vecf b) { return _mm512_sub_ps(a, b); }
 INLINE vecf fma_f(vecf a, vecf b, vecf c) { return _mm512_fmadd_ps(a, b, c); }
 INLINE vecf to_float(vec v) { return _mm512_cvtepi32_ps(v); }
@@ -172,9 +173,51 @@ INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x
 DPI_MATMUL_Q_TYPES(TYPE)
 #undef TYPE
 
+
+/* ---- Weights of 16 bits ---------------------------------------------------------------------- */
+
+#define H_TILE DPI_ROW_BLOCK
+
+INLINE vecf load_bfloats(const unsigned char *p) {
+    __m256i v = _mm256_loadu_si256((const __m256i *)(const void *)p);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(v), 16));
+}
+
+INLINE void h_tiles(const int type, int rows, float *y, int64_t y_stride, const float *x,
+                    int64_t x_stride, const unsigned char *w, int64_t n_in, int32_t n_out);
+
+#include "h_products.h"
+
+INLINE void h_tiles(const int type, int rows, float *y, int64_t y_stride, const float *x,
+                    int64_t x_stride, const unsigned char *w, int64_t n_in, int32_t n_out) {
+    switch (rows) {
+    case 1: h_tile(type, 1, y, y_stride, x, x_stride, w, n_in, n_out); break;
+    case 2: h_tile(type, 2, y, y_stride, x, x_stride, w, n_in, n_out); break;
+    case 3: h_tile(type, 3, y, y_stride, x, x_stride, w, n_in, n_out); break;
+    case 4: h_tile(type, 4, y, y_stride, x, x_stride, w, n_in, n_out); break;
+    case 5: h_tile(type, 5, y, y_stride, x, x_stride, w, n_in, n_out); break;
+    case 6: h_tile(type, 6, y, y_stride, x, x_stride, w, n_in, n_out); break;
+    case 7: h_tile(type, 7, y, y_stride, x, x_stride, w, n_in, n_out); break;
+    case 8: h_tile(type, 8, y, y_stride, x, x_stride, w, n_in, n_out); break;
+    case 9: h_tile(type, 9, y, y_stride, x, x_stride, w, n_in, n_out); break;
+    default: break; /* DPI_ROW_BLOCK is 9 */
+    }
+}
+
+/* One function a type: the dispatch table's slots. */
+#define TYPE(name, type)                                                                          \
+    static void matmul_##name##_avx512(float *y, int64_t y_stride, const float *x,                \
+                                       int64_t x_stride, int32_t n_rows, const void *w,           \
+                                       int64_t n_in, int32_t n_out) {                             \
+        matmul_h(type, y, y_stride, x, x_stride, n_rows, w, n_in, n_out);                         \
+    }
+DPI_MATMUL_H_TYPES(TYPE)
+#undef TYPE
+
 void dpi_kernels_init_avx512_q(dpi_kernels *k) {
     k->quantize_q8 = quantize_q8_avx512;
 #define TYPE(name, type) k->matmul_##name = matmul_##name##_avx512;
     DPI_MATMUL_Q_TYPES(TYPE)
+    DPI_MATMUL_H_TYPES(TYPE)
 #undef TYPE
 }

@@ -81,3 +81,15 @@ dpi_matmul_q_fn *dpi_kernels_matmul_q(const dpi_kernels *kernels, uint32_t type)
         return NULL;
     }
 }
+
+dpi_matmul_h_fn *dpi_kernels_matmul_h(const dpi_kernels *kernels, uint32_t type) {
+    switch (type) {
+#define TYPE(name, id) \
+    case id:           \
+        return kernels->matmul_##name;
+        DPI_MATMUL_H_TYPES(TYPE)
+#undef TYPE
+    default:
+        return NULL;
+    }
+}

@@ -88,6 +88,11 @@ static inline dpi_q8 dpi_q8_skip(const dpi_q8 *block, int32_t row) {
     TYPE(iq4_nl, DPI_TYPE_IQ4_NL)                                                                 \
     TYPE(iq4_xs, DPI_TYPE_IQ4_XS)
 
+/* The same of weights of 16 bits, whose activations stay f32. */
+#define DPI_MATMUL_H_TYPES(TYPE)                                                                  \
+    TYPE(f16, DPI_TYPE_F16)                                                                       \
+    TYPE(bf16, DPI_TYPE_BF16)
+
 typedef struct dpi_kernels {
     int32_t isa; /* a dpi_isa other than AUTO */
 #define KERNEL(name, parameters) void(*name) parameters;
@@ -115,7 +120,10 @@ void dpi_kernels_init_avx512_q(dpi_kernels *kernels);
 
 typedef void dpi_matmul_q_fn(float *y, int64_t y_stride, const dpi_q8 *x, int32_t n_rows,
                              const void *w, int64_t n_in, int32_t n_out);
+typedef void dpi_matmul_h_fn(float *y, int64_t y_stride, const float *x, int64_t x_stride,
+                             int32_t n_rows, const void *w, int64_t n_in, int32_t n_out);
 /* The slot for packed weights of a GGML type; NULL if there is none. */
 dpi_matmul_q_fn *dpi_kernels_matmul_q(const dpi_kernels *kernels, uint32_t type);
+dpi_matmul_h_fn *dpi_kernels_matmul_h(const dpi_kernels *kernels, uint32_t type);
 
 #endif

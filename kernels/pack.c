@@ -13,6 +13,7 @@ static const dpi_layout layouts[] = {
     {DPI_TYPE_Q3_K, 108, 0, 27, 110},  {DPI_TYPE_Q4_K, -1, 0, 36, 144},
     {DPI_TYPE_Q5_K, -1, 0, 44, 176},   {DPI_TYPE_Q6_K, 208, 0, 52, 210},
     {DPI_TYPE_IQ4_NL, 0, 2, 4, 18},    {DPI_TYPE_IQ4_XS, -1, 0, 34, 136},
+    {DPI_TYPE_F16, 0, 2, 0, 2},        {DPI_TYPE_BF16, 0, 2, 0, 2},
 };
 
 const dpi_layout *dpi_layout_find(uint32_t type) {
@@ -42,14 +43,16 @@ void dpi_pack_group(const dpi_layout *layout, const void *rows, int32_t n_rows, 
     }
 }
 
-void dpi_unpack_block(const dpi_layout *layout, const void *group, int32_t row, int64_t block,
-                      int64_t n_blocks, void *out) {
+void dpi_unpack_blocks(const dpi_layout *layout, const void *group, int32_t row, int64_t first,
+                       int64_t count, int64_t n_blocks, void *out) {
     const unsigned char *halves = group;
     const unsigned char *words = halves + dpi_layout_words(layout, n_blocks);
     unsigned char *to = out;
-    if (layout->half >= 0)
-        memcpy(to + layout->half, halves + (block * DPI_GROUP + row) * 2, 2);
-    for (int32_t i = 0; i < layout->n_words; i++)
-        memcpy(to + layout->words + 4 * i,
-               words + ((block * layout->n_words + i) * DPI_GROUP + row) * 4, 4);
+    for (int64_t b = first; b < first + count; b++, to += layout->block_bytes) {
+        if (layout->half >= 0)
+            memcpy(to + layout->half, halves + (b * DPI_GROUP + row) * 2, 2);
+        for (int32_t i = 0; i < layout->n_words; i++)
+            memcpy(to + layout->words + 4 * i,
+                   words + ((b * layout->n_words + i) * DPI_GROUP + row) * 4, 4);
+    }
 }

@@ -3,7 +3,8 @@
  * A group is 16 rows of a matrix. It holds the bytes of those rows, each once, in another order:
  *     u16 [n_blocks, 16]        the lone half of every block (its scale), where a type has one
  *     u32 [n_blocks, n_words, 16]  the rest of every block, four bytes at a time
- * so that one vector load yields the same four bytes of 16 rows. Nothing is lost or added: a
+ * so that one vector load yields the same four bytes of 16 rows. A weight of 16 bits is a block of one
+ * lone half. Nothing is lost or added: a
  * packed matrix is as large as it was, and any row can be read back. */
 #ifndef DPI_PACK_H
 #define DPI_PACK_H
@@ -28,9 +29,10 @@ const dpi_layout *dpi_layout_find(uint32_t type);
  * block_bytes bytes of `group`, aligned to 4. Missing rows become zeros. */
 void dpi_pack_group(const dpi_layout *layout, const void *rows, int32_t n_rows, int64_t n_blocks,
                     void *group);
-/* Block `block` of row `row` (0..15) of a group, as it was: block_bytes bytes. */
-void dpi_unpack_block(const dpi_layout *layout, const void *group, int32_t row, int64_t block,
-                      int64_t n_blocks, void *out);
+/* Blocks [first, first + count) of row `row` (0..15) of a group, as they were: block_bytes bytes
+ * each. */
+void dpi_unpack_blocks(const dpi_layout *layout, const void *group, int32_t row, int64_t first,
+                       int64_t count, int64_t n_blocks, void *out);
 
 /* Where a group's words begin. */
 static inline int64_t dpi_layout_words(const dpi_layout *layout, int64_t n_blocks) {

@@ -84,7 +84,7 @@ static void matmul(uint32_t id, float *y, int64_t y_stride, const dpi_q8 *x, int
             for (int64_t b = 0; b < n_blocks; b++) {
                 unsigned char bytes[256];
                 float weights[256];
-                dpi_unpack_block(layout, group, o % DPI_GROUP, b, n_blocks, bytes);
+                dpi_unpack_blocks(layout, group, o % DPI_GROUP, b, 1, n_blocks, bytes);
                 type->dequantize(bytes, weights, type->block);
                 for (int32_t r = 0; r < rows; r++)
                     sum[r] += dot_q8(weights, &block, rows, r, b * type->block, type->block);
@@ -94,6 +94,32 @@ static void matmul(uint32_t id, float *y, int64_t y_stride, const dpi_q8 *x, int
         }
     }
 }
+
+static void matmul_h(uint32_t id, float *y, int64_t y_stride, const float *x, int64_t x_stride,
+                     int32_t n_rows, const void *w, int64_t n_in, int32_t n_out) {
+    const dpi_type *type = dpi_type_find(id);
+    for (int32_t o = 0; o < n_out; o++) {
+        const unsigned char *group =
+            (const unsigned char *)w + (int64_t)(o / DPI_GROUP) * DPI_GROUP * n_in * 2;
+        for (int32_t r = 0; r < n_rows; r++) {
+            double sum = 0;
+            for (int64_t k = 0; k < n_in; k++) {
+                float weight;
+                type->dequantize(group + (k * DPI_GROUP + o % DPI_GROUP) * 2, &weight, 1);
+                sum += (double)weight * (double)x[r * x_stride + k];
+            }
+            y[r * y_stride + o] = (float)sum;
+        }
+    }
+}
+
+#define TYPE(name, type)                                                                          \
+    static void matmul_##name##_ref(float *y, int64_t y_stride, const float *x, int64_t x_stride, \
+                                    int32_t n_rows, const void *w, int64_t n_in, int32_t n_out) { \
+        matmul_h(type, y, y_stride, x, x_stride, n_rows, w, n_in, n_out);                         \
+    }
+DPI_MATMUL_H_TYPES(TYPE)
+#undef TYPE
 
 #define TYPE(name, type)                                                                          \
     static void matmul_##name##_ref(float *y, int64_t y_stride, const dpi_q8 *x, int32_t n_rows,  \
@@ -107,5 +133,6 @@ void dpi_kernels_init_ref_q(dpi_kernels *k) {
     k->quantize_q8 = quantize_q8_ref;
 #define TYPE(name, type) k->matmul_##name = matmul_##name##_ref;
     DPI_MATMUL_Q_TYPES(TYPE)
+    DPI_MATMUL_H_TYPES(TYPE)
 #undef TYPE
 }

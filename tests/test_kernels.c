@@ -296,8 +296,8 @@ static void check_matmul_q(uint32_t id) {
         }
         for (int32_t o = 0; o < n_out; o++) /* every row can be read back */
             for (int32_t b = 0; b < n_blocks; b++) {
-                dpi_unpack_block(layout, packed + o / DPI_GROUP * DPI_GROUP * row_bytes,
-                                 o % DPI_GROUP, b, n_blocks, bytes);
+                dpi_unpack_blocks(layout, packed + o / DPI_GROUP * DPI_GROUP * row_bytes,
+                                  o % DPI_GROUP, b, 1, n_blocks, bytes);
                 assert_memory_equal(bytes, plain + o * row_bytes + b * type->block_bytes,
                                     (size_t)type->block_bytes);
             }
@@ -335,6 +335,59 @@ static void check_matmul_q(uint32_t id) {
         check_matmul_q(id);                     \
     }
 DPI_MATMUL_Q_TYPES(CHECK_MATMUL_Q)
+
+static void check_matmul_h(uint32_t id) {
+    static const int32_t rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 17, 33};
+    const dpi_type *type = dpi_type_find(id);
+    const dpi_layout *layout = dpi_layout_find(id);
+    dpi_matmul_h_fn *fast = dpi_kernels_matmul_h(&isa, id), *slow = dpi_kernels_matmul_h(&ref, id);
+    for (size_t j = 0; j < sizeof rows / sizeof rows[0]; j++) {
+        int32_t n_rows = rows[j], n_out = 1 + random_below(&seed, 40);
+        int64_t n_in = 1 + random_below(&seed, 100), stride = n_out + 1; /* a column to spare */
+        int32_t n_groups = (n_out + DPI_GROUP - 1) / DPI_GROUP;
+        float *w = randoms(n_out * n_in, 1), *x = randoms(n_rows * n_in, 1);
+        float *a = zeros(n_rows * stride, 4), *b = zeros(n_rows * stride, 4), *row = zeros(n_in, 4);
+        uint16_t *plain = zeros(n_out * n_in, 2);
+        unsigned char *packed = zeros(n_groups * DPI_GROUP * n_in, 2);
+        for (int64_t i = 0; i < n_out * n_in; i++) {
+            uint32_t bits;
+            memcpy(&bits, &w[i], 4);
+            plain[i] = id == DPI_TYPE_F16 ? dpi_f32_to_f16(w[i]) : (uint16_t)(bits >> 16);
+        }
+        for (int32_t g = 0; g < n_groups; g++) {
+            int32_t left = n_out - g * DPI_GROUP;
+            dpi_pack_group(layout, plain + g * DPI_GROUP * n_in, left < DPI_GROUP ? left : DPI_GROUP,
+                           n_in, packed + g * DPI_GROUP * n_in * 2);
+        }
+        fast(a, stride, x, n_in, n_rows, packed, n_in, n_out);
+        slow(b, stride, x, n_in, n_rows, packed, n_in, n_out);
+        for (int32_t o = 0; o < n_out; o++) {
+            type->dequantize(plain + o * n_in, row, n_in);
+            for (int32_t r = 0; r < n_rows; r++) {
+                double sum = 0, power = 0; /* errors are relative to the terms, which may cancel */
+                for (int64_t k = 0; k < n_in; k++) {
+                    sum += (double)row[k] * (double)x[r * n_in + k];
+                    power += fabs((double)row[k] * (double)x[r * n_in + k]);
+                }
+                float exact = (float)sum;
+                assert_close(b + r * stride + o, &exact, 1, power, EPS);
+                assert_close(a + r * stride + o, &exact, 1, power, EPS * (double)n_in);
+                assert_true(a[r * stride + n_out] == 0);
+            }
+        }
+        for (int32_t r = 0; r < n_rows; r++) /* alone, a row has the same bits */
+            fast(b + r * stride, stride, x + r * n_in, n_in, 1, packed, n_in, n_out);
+        assert_memory_equal(a, b, (size_t)(n_rows * stride) * 4);
+        free(plain), free(packed), free(w), free(x), free(a), free(b), free(row);
+    }
+}
+
+#define CHECK_MATMUL_H(name, id)                    \
+    static void check_matmul_##name(void **state) { \
+        (void)state;                                \
+        check_matmul_h(id);                         \
+    }
+DPI_MATMUL_H_TYPES(CHECK_MATMUL_H)
 
 /* Three blocks of online softmax; the reference is also held against plain softmax in double. */
 static void check_attend(int half) {

@@ -1,0 +1,45 @@
+/* h_products.h - products of f32 activations with packed weights of 16 bits, written once for every
+ * ISA. Included after q_products.h, whose primitives it uses; the ISA file adds
+ *   H_TILE               sequences in a tile: 2 H_TILE sums are held in registers
+ *   load_bfloats(p)      LANES bfloat16 from p, as f32
+ *   h_tiles(...)         cuts `rows` sequences into tiles of constant size
+ * Not a header to include elsewhere. */
+
+INLINE vecf load_weights(const int type, const unsigned char *p) {
+    return type == DPI_TYPE_F16 ? load_halves(p) : load_bfloats(p);
+}
+
+/* y[r, 0..n_out) for LANES outputs and n sequences. `w` is a group from its lane on. Even and odd k
+ * are summed apart, since one sum could not be added to in every cycle. */
+INLINE void h_tile(const int type, const int n, float *y, int64_t y_stride, const float *x,
+                   int64_t x_stride, const unsigned char *w, int64_t n_in, int32_t n_out) {
+    vecf even[H_TILE], odd[H_TILE];
+    for (int r = 0; r < n; r++)
+        even[r] = odd[r] = zero_f();
+    int64_t k = 0;
+    for (; k + 2 <= n_in; k += 2, w += 4 * DPI_GROUP) {
+        _mm_prefetch((const char *)w + PREFETCH_L2, _MM_HINT_T1);
+        vecf a = load_weights(type, w), b = load_weights(type, w + 2 * DPI_GROUP);
+        for (int r = 0; r < n; r++) {
+            even[r] = fma_f(a, broadcast_f(x[r * x_stride + k]), even[r]);
+            odd[r] = fma_f(b, broadcast_f(x[r * x_stride + k + 1]), odd[r]);
+        }
+    }
+    if (k < n_in)
+        for (int r = 0; r < n; r++)
+            even[r] = fma_f(load_weights(type, w), broadcast_f(x[r * x_stride + k]), even[r]);
+    for (int r = 0; r < n; r++)
+        store_f(y + r * y_stride, add_f(even[r], odd[r]), n_out);
+}
+
+INLINE void matmul_h(const int type, float *y, int64_t y_stride, const float *x, int64_t x_stride,
+                     int32_t n_rows, const void *w, int64_t n_in, int32_t n_out) {
+    const unsigned char *group = w;
+    for (int32_t o = 0; o < n_out; o += DPI_GROUP, group += 2 * DPI_GROUP * n_in)
+        for (int32_t first = 0, rows; first < n_rows; first += rows) {
+            rows = dpi_row_block(n_rows, first);
+            for (int lane = 0; lane < DPI_GROUP && o + lane < n_out; lane += LANES)
+                h_tiles(type, rows, y + first * y_stride + o + lane, y_stride, x + first * x_stride,
+                        x_stride, group + 2 * lane, n_in, n_out - o - lane);
+        }
+}
