@@ -101,6 +101,12 @@ static dpi_status make_plan(const dpi_sampler_options *o, dpi_sampler_plan *plan
                         "budget, sigma, the references or the temperature, or lower the private "
                         "tokens",
                         rho, n, D, o->tau, svt);
+    plan->n_private = n;
+    plan->svt_threshold = amin.svt_threshold;
+    plan->svt_scale = amin.svt_scale;
+    plan->svt_sensitivity = amin.svt_scale > 0 ? amin.svt_sensitivity : 0;
+    plan->svt_epsilon = amin.svt_epsilon;
+    plan->rho_svt = amin.rho_svt;
     plan->clip = fmin(D * o->tau * sqrt(2 * left / n) / moved, (double)DPI_CLIP_MAX / DPI_UNIT);
     plan->eta = dpi_eta_bound(2 * moved * plan->K, plan->a);
     plan->rho_token = dpi_rho_token_bound(plan->eta);

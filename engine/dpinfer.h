@@ -473,6 +473,15 @@ typedef struct dpi_sampler_plan {
                              with BR */
     double epsilon, delta; /* what the accountant proves for the run at delta, rounded up, subsample
                               included; 0 if options.delta is 0 */
+    /* amin, else 0: private tokens that share the budget, and its sparse vector (0 without one) in
+     * integers. rho_total is n_private (rho_svt + rho_token), rounded up. */
+    int32_t n_private;
+    int32_t reserved;
+    int64_t svt_threshold;   /* in units of 2^-30 / D, like the next two */
+    int64_t svt_scale;       /* of the Laplace noise of the threshold; twice that on each distance */
+    int64_t svt_sensitivity; /* what a record moves a distance by, at most */
+    double svt_epsilon;      /* of one instance: 2 svt_sensitivity / svt_scale, rounded up */
+    double rho_svt;          /* the same in zCDP, rounded up; spent when an instance is armed */
 } dpi_sampler_plan;
 
 DPI_API void dpi_sampler_options_init(dpi_sampler_options *options);

@@ -319,6 +319,12 @@ static void test_plan(void **state) {
         assert_true(fabs(plan.rho_token / token - 1) < 1e-6);
         assert_true(plan.rho_total >= r * (plan.rho_token + amin.rho_svt) * (1 - 1e-15));
         assert_true(plan.rho_total <= o.rho && plan.rho_total > o.rho * (1 - 1e-4));
+        assert_int_equal(plan.n_private, 10);
+        assert_int_equal(plan.svt_threshold, (int64_t)50 << 30);
+        assert_int_equal(plan.svt_scale, (int64_t)50 << 30);
+        assert_int_equal(plan.svt_sensitivity, (int64_t)moved << 30);
+        assert_true(fabs(plan.svt_epsilon / eps - 1) < 1e-14 && plan.svt_epsilon >= eps);
+        assert_true(fabs(plan.rho_svt / svt - 1) < 1e-13);
         /* One unit more of K does not fit. */
         double more = pow(2 * moved * ((double)plan.K + 1) * (double)plan.a * log(2) * 0x1p-48, 2);
         assert_true(r * (more / 8 + amin.rho_svt) > o.rho);
@@ -329,6 +335,8 @@ static void test_plan(void **state) {
         amin = dpi_amin_plan_get(&o);
         assert_int_equal(amin.n_private, o.n_tokens);
         assert_true(amin.rho_svt == 0 && amin.svt_epsilon == 0);
+        assert_int_equal(plan.n_private, o.n_tokens);
+        assert_true(plan.rho_svt == 0 && plan.svt_epsilon == 0 && plan.svt_sensitivity == 0);
         double clip = s * o.tau * sqrt(2 * o.rho / o.n_tokens) / moved;
         assert_true(fabs(plan.clip / clip - 1) < 1e-9);
         assert_true(fabs((double)plan.K / 1048576 / clip - 1) < 1e-4);

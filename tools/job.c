@@ -117,27 +117,31 @@ int job_session_options(const args *a, dpi_session_options *options) {
     return CLI_OK;
 }
 
-static int settle_options(const args *a, job *j) {
-    j->plain = a->v[OPT_PLAIN].i;
-    bool seeded = a->v[OPT_SEED].given;
-    bool not_dp = !j->plain && a->v[OPT_METHOD].i == METHOD_ADAPMIXED;
+void job_set_private(job *j) {
+    bool not_dp = j->sampler.method == DPI_METHOD_ADAPMIXED, seeded = j->sampler.random != NULL;
     j->is_private = !j->plain && !not_dp && !seeded;
     j->warning = j->plain ? "NOT PRIVATE: --plain applies no privacy mechanism"
                  : not_dp  ? "NOT PRIVATE: adapmixed counts its cost on the records themselves; "
                                "what it counts is data-dependent and not a guarantee"
                  : seeded ? "NOT PRIVATE: whoever knows the --seed can undo the mechanism"
                           : NULL;
+}
+
+static int settle_options(const args *a, job *j) {
+    j->plain = a->v[OPT_PLAIN].i;
+    j->unit = "one record";
     j->reference = a->v[OPT_REFERENCE].given ? a->v[OPT_REFERENCE].i - 1 : -1;
 
     dpi_sampler_options_init(&j->sampler);
     j->sampler.method =
         j->plain ? DPI_METHOD_PLAIN : DPI_METHOD_INVISIBLEINK + (int32_t)a->v[OPT_METHOD].i;
     j->sampler.tau = a->v[OPT_TEMP].d;
-    if (seeded) {
+    if (a->v[OPT_SEED].given) {
         j->seed = (uint64_t)a->v[OPT_SEED].i;
         j->sampler.random = dpi_random_insecure;
         j->sampler.random_user = &j->seed;
     }
+    job_set_private(j);
     int code = j->plain ? check_plain(a) : check_private(a);
     if (code == CLI_OK)
         code = settle_method(a, j);
@@ -160,6 +164,7 @@ static int settle_plain_records(const args *a, job *j) {
     if (code != CLI_OK)
         return code;
     j->n_records = (int64_t)records_count(j->docs);
+    j->unit = records_unit(j->docs);
     if (j->reference >= j->n_records)
         return cli_fail(CLI_USAGE, "--reference: found '%" PRId64 "', allowed 1..%" PRId64,
                         j->reference + 1, j->n_records);
@@ -175,6 +180,7 @@ static int settle_records(const args *a, job *j) {
         if (code != CLI_OK)
             return code;
         j->n_records = (int64_t)records_count(j->docs);
+        j->unit = records_unit(j->docs);
     }
     if (j->delta * (double)j->n_records >= 1)
         return cli_fail(CLI_USAGE, "--delta: found %g with %" PRId64 " records, allowed less than "

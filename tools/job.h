@@ -12,6 +12,7 @@ typedef struct job {
     bool is_private; /* neither --plain nor --seed */
     const char *warning; /* why not, NULL if private */
     records *docs;       /* NULL if only their number is known, or none are needed */
+    const char *unit;    /* what one record is, in words; static */
     int64_t n_records;   /* 0 in a plain run without records */
     bool assigned;       /* records are drawn or hashed to batches: how many a batch holds is private,
                             and -B is what sums are divided by */
@@ -30,6 +31,9 @@ typedef struct job {
 /* The accounting options of a command into sampler options: the budget, the accountant, the
  * adjacency, centring. */
 void job_budget(const args *a, dpi_sampler_options *options);
+
+/* Sets is_private and warning from plain, and the sampler's method and source of randomness. */
+void job_set_private(job *j);
 
 /* Checks the options, finds the records, opens the model, settles every number. CLI_OK, or an
  * exit code with a message. job_free in any case. `quiet` suppresses notes. */

@@ -22,35 +22,43 @@ const char *statement_rho_label(const dpi_sampler_options *options) {
                                                                : "rho, spent";
 }
 
-/* "0.5-zCDP, and so (5.2, 1e-06)-DP", or only the second where the first is not what is counted. */
-static void guarantee_text(const job *j, char *text, size_t size) {
-    char rho[40], epsilon[40];
+const char *statement_method(int32_t method) {
+    static const char *const names[] = {
+        [DPI_METHOD_PLAIN] = "plain",
+        [DPI_METHOD_INVISIBLEINK] = "InvisibleInk",
+        [DPI_METHOD_AMIN] = "Amin et al. 2024",
+        [DPI_METHOD_ADAPMIXED] = "AdaPMixED",
+    };
+    return names[method];
+}
+
+bool statement_is_zcdp(const dpi_sampler_options *o) {
+    return o->subsample == 0 && o->accountant != DPI_ACCOUNTANT_BR;
+}
+
+void statement_guarantee(const job *j, char *text, size_t size) {
+    char rho[40], epsilon[40], delta[40];
     facts_round_up(j->plan.rho_total, 7, rho, sizeof rho);
     facts_round_up(j->plan.epsilon, 7, epsilon, sizeof epsilon);
-    if (j->sampler.subsample > 0 || j->sampler.accountant == DPI_ACCOUNTANT_BR)
-        snprintf(text, size, "(%s, %g)-DP", epsilon, j->delta);
+    facts_round_up(j->delta, 7, delta, sizeof delta);
+    if (statement_is_zcdp(&j->sampler))
+        snprintf(text, size, "%s-zCDP, and so (%s, %s)-DP", rho, epsilon, delta);
     else
-        snprintf(text, size, "%s-zCDP, and so (%s, %g)-DP", rho, epsilon, j->delta);
+        snprintf(text, size, "(%s, %s)-DP", epsilon, delta);
 }
 
-static void add_partition(facts *f, const job *j) {
-    if (j->sampler.subsample > 0) {
-        facts_real(f, "subsample", "q, of joining", j->sampler.subsample);
-        facts_text(f, "composition", "composition",
-                   "each record in one secret random batch with probability q, else in none; runs "
-                   "add up");
-    } else if (j->assigned) {
-        facts_text(f, "composition", "composition",
-                   "parallel over disjoint batches, by a keyed hash of each record; runs add up");
-    } else {
-        facts_text(f, "composition", "composition",
-                   "parallel over disjoint batches, each record in one; runs add up");
-    }
+const char *statement_composition(const job *j) {
+    return j->sampler.subsample > 0 ? "each record in one secret random batch with probability q, "
+                                      "else in none; runs add up"
+           : j->assigned ? "parallel over disjoint batches, by a keyed hash of each record; runs "
+                           "add up"
+                         : "parallel over disjoint batches, each record in one; runs add up";
 }
 
-/* What is exchanged. The null slots of amin are its own (PRIVACY.md). */
-static const char *adjacency_text(const dpi_sampler_options *o) {
-    if (o->method != DPI_METHOD_INVISIBLEINK + METHOD_AMIN ||
+const char *statement_adjacency(int32_t adjacency) { return ADJACENCY[adjacency][0]; }
+
+const char *statement_adjacency_text(const dpi_sampler_options *o) {
+    if (o->method != DPI_METHOD_AMIN ||
         o->adjacency == DPI_ADJACENCY_ADD_REMOVE)
         return ADJACENCY[o->adjacency][1];
     return o->adjacency == DPI_ADJACENCY_REPLACE_BY_NULL && o->subsample == 0
@@ -61,18 +69,20 @@ static const char *adjacency_text(const dpi_sampler_options *o) {
 static void add_guarantee(facts *f, const job *j) {
     char text[128];
     const dpi_sampler_options *o = &j->sampler;
-    guarantee_text(j, text, sizeof text);
+    statement_guarantee(j, text, sizeof text);
     if (j->is_private)
         facts_line(f, "guarantee", "%s, for all texts together", text);
     else
         facts_line(f, "guarantee", "none (with secret randomness: %s)", text);
     facts_text(f, "adjacency", NULL, ADJACENCY[o->adjacency][0]);
-    facts_line(f, "adjacency", "%s: %s", ADJACENCY[o->adjacency][0], adjacency_text(o));
-    const char *unit = j->docs ? records_unit(j->docs) : "one record";
-    facts_text(f, "unit", NULL, unit);
-    facts_line(f, "unit", "one record = %s", unit);
+    facts_line(f, "adjacency", "%s: %s", ADJACENCY[o->adjacency][0],
+               statement_adjacency_text(o));
+    facts_text(f, "unit", NULL, j->unit);
+    facts_line(f, "unit", "one record = %s", j->unit);
     facts_text(f, "accounting", "accounting", statement_accounting(o->accountant));
-    add_partition(f, j);
+    if (o->subsample > 0)
+        facts_real(f, "subsample", "q, of joining", o->subsample);
+    facts_text(f, "composition", "composition", statement_composition(j));
 }
 
 static void add_parameters(facts *f, const job *j) {
@@ -100,10 +110,11 @@ static void add_parameters(facts *f, const job *j) {
 /* Where --method amin has more than the others. */
 static void add_amin(facts *f, const job *j) {
     const dpi_sampler_options *o = &j->sampler;
-    facts_int(f, "n_private", "private tokens, most", o->n_private ? o->n_private : o->n_tokens);
+    facts_int(f, "n_private", "private tokens, most", j->plan.n_private);
     if (o->sigma > 0) {
         facts_real(f, "threshold", "threshold, L1", o->threshold);
         facts_real(f, "sigma", "sigma of threshold", o->sigma);
+        facts_bound(f, "rho_svt", "rho, of a threshold", j->plan.rho_svt);
     }
     facts_line(f, "private are", "%s", o->sigma > 0
                ? "tokens whose distribution is far from the public one (sparse vector)"
@@ -131,7 +142,7 @@ static void add_adapmixed(facts *f, const job *j) {
 }
 
 void statement_add(facts *f, const job *j) {
-    const int method = j->sampler.method - DPI_METHOD_INVISIBLEINK; /* a choice of --method */
+    const int32_t method = j->sampler.method;
     if (j->warning)
         facts_line(f, "NOT PRIVATE", "%s", j->warning + sizeof "NOT PRIVATE: " - 1);
     facts_text(f, "program", NULL, "dpinfer");
@@ -139,22 +150,19 @@ void statement_add(facts *f, const job *j) {
     facts_bool(f, "private", NULL, j->is_private);
     facts_text(f, "label", NULL, j->is_private ? "PRIVATE" : j->warning);
     facts_text(f, "model", "model", j->info.name);
+    facts_text(f, "method", "method", statement_method(method));
     if (j->plain) {
-        facts_text(f, "method", "method", "plain");
         facts_text(f, "prompt", "prompt",
                    j->reference >= 0 ? "private, of one record" : "public");
         facts_int(f, "T", "T, tokens a text", j->sampler.n_tokens);
         facts_real(f, "tau", "tau, temperature", j->sampler.tau);
         facts_int(f, "top_k", "k of Top-k", j->sampler.top_k);
-    } else if (method == METHOD_ADAPMIXED) {
-        facts_text(f, "method", "method", "AdaPMixED");
+    } else if (method == DPI_METHOD_ADAPMIXED) {
         add_adapmixed(f, j);
     } else {
-        facts_text(f, "method", "method", method == METHOD_AMIN ? "Amin et al. 2024"
-                                                                : "InvisibleInk");
         add_guarantee(f, j);
         add_parameters(f, j);
-        if (method == METHOD_AMIN)
+        if (method == DPI_METHOD_AMIN)
             add_amin(f, j);
     }
     facts_int(f, "n_texts", "texts", j->n_texts);
