@@ -14,54 +14,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
 
-passed=0
-failed=0
-ok() { passed=$((passed + 1)); }
-bad() {
-    failed=$((failed + 1))
-    echo "FAILED: $*"
-    echo "  exit code: $rc"
-    sed 's/^/  stderr: /' err | tail -n 5
-    head -c 300 out | sed 's/^/  stdout: /'
-}
-# run ARGS: the program's stdout in `out`, stderr in `err`, exit code in $rc.
-run() {
-    last="dpinfer $*"
-    "$dpinfer" "$@" >out 2>err </dev/null
-    rc=$?
-}
-expect_rc() { if [ "$rc" -eq "$1" ]; then ok; else bad "$last: expected exit code $1"; fi; }
-expect_err() { if grep -qF -- "$1" err; then ok; else bad "$last: no '$1' on stderr"; fi; }
-expect_out() { if grep -qF -- "$1" out; then ok; else bad "$last: no '$1' on stdout"; fi; }
-expect_no_err() { if grep -qF -- "$1" err; then bad "$last: '$1' on stderr"; else ok; fi; }
-expect_empty_out() { if [ -s out ]; then bad "$last: stdout is not empty"; else ok; fi; }
-expect_same() { if cmp -s "$1" "$2"; then ok; else bad "$last: $1 and $2 differ"; fi; }
-expect_different() { if cmp -s "$1" "$2"; then bad "$last: $1 and $2 are the same"; else ok; fi; }
-expect_lines() {
-    if [ "$(wc -l <"$2")" -eq "$1" ]; then ok; else bad "$last: $2 has not $1 lines"; fi
-}
-# check MESSAGE COMMAND...: the command succeeds.
-check() {
-    local message=$1
-    shift
-    if "$@"; then ok; else bad "$last: $message"; fi
-}
-# refuse CODE TEXT ARGS: exit code, message, and nothing on stdout.
-refuse() {
-    local code=$1 text=$2
-    shift 2
-    run "$@"
-    expect_rc "$code"
-    expect_err "$text"
-    expect_empty_out
-}
-field() { sed -n "s/^ *\"$1\": \(.*[^,]\),\{0,1\}\$/\1/p" out; }
-# near FIELD VALUE: relative difference below 1e-9 (tables have 12 digits).
-near() {
-    if awk -v x="$(field "$1")" -v y="$2" -v e="${3:-1e-9}" \
-        'BEGIN { d = x / y - 1; exit !(x != "" && d < e && d > -e) }'; then ok
-    else bad "$last: $1 is $(field "$1"), expected $2"; fi
-}
+. "$here/cli_support.sh"
 
 # ---- Help, version, bad command lines ---------------------------------------------------------
 run --version; expect_rc 0; expect_out "dpinfer "

@@ -15,6 +15,7 @@ enum {
     CLI_USAGE = 2,   /* the command line */
     CLI_MODEL = 3,   /* the model file was refused */
     CLI_RECORDS = 4, /* the records were refused */
+    CLI_REPORT = 5,  /* the report was refused */
 };
 
 /* The name that begins every line on stderr, such as "dpinfer run". Set once, by main. */

@@ -13,6 +13,7 @@
 #include "job.h"
 #include "output.h"
 #include "partition.h"
+#include "report.h"
 #include "statement.h"
 
 /* ---- Signals -------------------------------------------------------------------------------- */
@@ -298,18 +299,21 @@ static void free_engine(run *r) {
     private_free(r->text);
 }
 
+/* No file is written twice, or over an input. */
 static int check_output_paths(const args *a) {
-    static const option_id outputs[] = {OPT_OUTPUT, OPT_REPORT};
-    for (int i = 0; i < 2; i++) {
-        const char *path = a->v[outputs[i]].s;
-        if (path && (output_same_file(path, a->model) ||
-                     (a->n_positional > 0 && output_same_file(path, a->positional[0]))))
-            return cli_fail(CLI_USAGE, "%s is an input of this run and would be overwritten", path);
+    const char *paths[1 + MAX_REPORTS] = {a->v[OPT_OUTPUT].s};
+    const int n = 1 + a->n_reports;
+    memcpy(paths + 1, a->reports, (size_t)a->n_reports * sizeof *paths);
+    for (int i = 0; i < n; i++) {
+        if (output_same_file(paths[i], a->model) ||
+            (a->n_positional > 0 && output_same_file(paths[i], a->positional[0])))
+            return cli_fail(CLI_USAGE, "%s is an input of this run and would be overwritten",
+                            paths[i]);
+        for (int k = 0; k < i; k++)
+            if (strcmp(paths[i], paths[k]) == 0 || output_same_file(paths[i], paths[k]))
+                return cli_fail(CLI_USAGE, "--report and %s lead to the same file",
+                                k == 0 ? "--output" : "--report");
     }
-    const char *report = a->v[OPT_REPORT].s;
-    if (report && (strcmp(report, a->v[OPT_OUTPUT].s) == 0 ||
-                   output_same_file(report, a->v[OPT_OUTPUT].s)))
-        return cli_fail(CLI_USAGE, "--report and --output lead to the same file");
     return CLI_OK;
 }
 
@@ -326,8 +330,8 @@ static int write_texts(run *r) {
 }
 
 /* The statement is owed once the first text has begun, also when the run fails after that: its
- * budget has to be taken as spent. */
-static int write_statement(const run *r, int code, output *report) {
+ * budget has to be taken as spent. Takes `model`, the report's section. */
+static int write_statement(const run *r, int code, report_files *reports, json_t *model) {
     const job *j = r->j;
     if (r->n_null > 0 && !j->plain && !r->quiet)
         cli_note("note: %" PRId64 " of %" PRId64 " records are empty or unreadable and add nothing",
@@ -337,44 +341,52 @@ static int write_statement(const run *r, int code, output *report) {
     statement_add(&f, j);
     if (code != CLI_OK)
         facts_line(&f, "stopped early", "the guarantee and its cost are those of the whole run");
-    facts_bool(&f, "complete", NULL, code == CLI_OK);
     fprintf(stderr, "\nPrivacy statement%s\n", j->is_private ? "" : ": NOT PRIVATE");
     int result = facts_print(&f, false, stderr);
-    if (report->fd >= 0) {
-        char *dump = facts_dump(&f);
-        if (!dump)
-            result = cli_fail(CLI_FAILED, "out of memory for the report");
-        else if (output_write(report, dump, strlen(dump)) != CLI_OK ||
-                 output_write(report, "\n", 1) != CLI_OK)
-            result = CLI_FAILED;
-        private_free(dump);
-    }
     facts_free(&f);
+    if (reports) {
+        json_t *report = report_make(j, code == CLI_OK, report_software(), model);
+        if (!report)
+            result = cli_fail(CLI_FAILED, "out of memory for the report");
+        else if (report_files_write(reports, report) != CLI_OK)
+            result = CLI_FAILED;
+        json_decref(report);
+    }
     return code != CLI_OK ? code : result;
 }
 
-static int run_job(const args *a, run *r) {
-    output report = {.fd = -1};
-    int code = check_output_paths(a);
-    if (code == CLI_OK)
-        code = create_engine(r);
-    if (code == CLI_OK && a->v[OPT_REPORT].given)
-        code = output_open(&report, a->v[OPT_REPORT].s, true);
+/* Everything that can fail is tried before a record is read: the files of the reports are made, the
+ * model is hashed, the output is opened. */
+static int open_outputs(const args *a, run *r, report_files **reports, json_t **model) {
+    int code = report_files_open(a, reports);
+    if (code == CLI_OK && *reports)
+        code = report_model(r->j, a->model, model);
     if (code == CLI_OK)
         code = output_open(&r->out, a->v[OPT_OUTPUT].s, false);
-    if (code == CLI_OK) {
+    return code;
+}
+
+static int run_job(const args *a, run *r) {
+    report_files *reports = NULL;
+    json_t *model = NULL;
+    int code = open_outputs(a, r, &reports, &model);
+    if (code == CLI_OK)
+        code = create_engine(r);
+    bool begun = code == CLI_OK;
+    if (begun) {
         bool to_terminal = !r->jsonl && isatty(r->out.fd);
         r->show_progress = !r->quiet && isatty(STDERR_FILENO) && !to_terminal;
         catch_signals();
         if (r->j->warning)
             cli_note("%s", r->j->warning);
         code = write_texts(r);
-        if (output_close(&r->out, true) != CLI_OK && code == CLI_OK)
-            code = CLI_FAILED;
-        code = write_statement(r, code, &report);
     }
-    bool keep = report.fd >= 0;
-    if (output_close(&report, keep) != CLI_OK && code == CLI_OK)
+    if (output_close(&r->out, true) != CLI_OK && code == CLI_OK)
+        code = CLI_FAILED;
+    if (begun)
+        code = write_statement(r, code, reports, json_incref(model));
+    json_decref(model);
+    if (report_files_close(reports, begun) != CLI_OK && code == CLI_OK)
         code = CLI_FAILED;
     return code;
 }
@@ -385,7 +397,12 @@ static int run_main(const args *a) {
         return cli_fail(CLI_USAGE, "no REFS given; see 'dpinfer run -h'");
     job j;
     r.j = &j;
-    int code = job_prepare(a, r.quiet, &j);
+    int code = check_output_paths(a);
+    if (code == CLI_OK)
+        code = report_files_probe(a);
+    if (code != CLI_OK)
+        return code;
+    code = job_prepare(a, r.quiet, &j);
     if (code == CLI_OK)
         code = run_job(a, &r);
     free_engine(&r);

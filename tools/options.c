@@ -34,7 +34,7 @@ typedef struct option_spec {
 /* In the order of the help. */
 static const option_spec specs[N_OPTIONS] = {
     [OPT_MODEL] = {.name = "model", .short_name = 'm', .type = OPT_STRING,
-        .commands = LOADS | CMD_QUANTIZE,
+        .commands = LOADS | CMD_QUANTIZE | CMD_VERIFY,
         .arg = "FILE", .help = "the GGUF model, instead of MODEL"},
     [OPT_RHO] = {.name = "rho", .type = OPT_DOUBLE,
         .commands = GENERATES | CMD_ACCOUNT | CMD_BENCH,
@@ -183,7 +183,8 @@ static const option_spec specs[N_OPTIONS] = {
     [OPT_JSONL] = {.name = "jsonl", .type = OPT_FLAG, .commands = GENERATES,
         .help = "one JSON object per text instead of the bare text"},
     [OPT_REPORT] = {.name = "report", .type = OPT_STRING, .commands = GENERATES, .arg = "FILE",
-        .help = "also write the privacy statement as JSON"},
+        .help = "also write a report of the privacy statement: as\nMarkdown if the name ends in .md, else "
+                "as JSON. May be\ngiven more than once"},
     [OPT_QUIET] = {.name = "quiet", .short_name = 'q', .type = OPT_FLAG,
         .commands = GENERATES | WRITES_MODEL,
         .help = "no progress and no notes; the statement stays"},
@@ -324,7 +325,7 @@ static void print_help(const command *cmd) {
             print_option(&specs[id]);
     }
     printf("\nExit codes: 0 success, 1 failure while running, 2 bad command line, 3 model file\n"
-           "refused, 4 records refused, 130 and 143 stopped by SIGINT and SIGTERM.\n");
+           "refused, 4 records refused, 5 report refused, 130 and 143 stopped by SIGINT and SIGTERM.\n");
 }
 
 /* ---- The parser ----------------------------------------------------------------------------- */
@@ -409,6 +410,10 @@ int options_parse(const command *cmd, int argc, char **argv, args *a, bool *done
         if (code != CLI_OK)
             return code;
         a->v[id].given = true;
+        if (id == OPT_REPORT && a->n_reports == MAX_REPORTS)
+            return cli_fail(CLI_USAGE, "--report: given more than %d times", MAX_REPORTS);
+        if (id == OPT_REPORT)
+            a->reports[a->n_reports++] = optarg;
     }
     /* One place for the one option whose default the environment may change. */
     const char *isa = getenv("DPI_ISA");

@@ -25,11 +25,13 @@ typedef enum option_id {
 enum {
     CMD_RUN = 1, CMD_PLAN = 2, CMD_ACCOUNT = 4, CMD_INSPECT = 8, CMD_TOKENIZE = 16,
     CMD_LOGITS = 32, CMD_QUANTIZE = 64, CMD_MAKE_MODEL = 128,
-    CMD_BENCH = 256,
+    CMD_BENCH = 256, CMD_VERIFY = 512,
 };
 
 /* Choices of --method, in the order of dpi_method from DPI_METHOD_INVISIBLEINK on. */
 enum { METHOD_INVISIBLEINK, METHOD_AMIN, METHOD_ADAPMIXED };
+
+enum { MAX_REPORTS = 8 };
 
 /* The value of one option: `given` on the command line, else the default of the table. */
 typedef struct option_value {
@@ -47,6 +49,8 @@ typedef struct args {
     const char *model;         /* -m, or the first positional; NULL if the command takes none */
     const char *positional[2]; /* what follows MODEL */
     int n_positional;
+    const char *reports[MAX_REPORTS]; /* --report, which may be given more than once */
+    int n_reports;
 } args;
 
 typedef struct command {

@@ -33,6 +33,16 @@ static bool open_temporary(output *o, const char *path, mode_t mode) {
     return fchmod(o->fd, mode) == 0;
 }
 
+/* Whether a file at `path` can be replaced as a whole. */
+static bool is_replaceable(const char *path, mode_t *mode) {
+    struct stat st;
+    bool exists = stat(path, &st) == 0;
+    mode_t mask = umask(0);
+    umask(mask);
+    *mode = exists ? st.st_mode & 0777 : 0666 & ~mask;
+    return !exists || S_ISREG(st.st_mode);
+}
+
 int output_open(output *o, const char *path, bool atomic) {
     *o = (output){.fd = -1, .name = path};
     if (strcmp(path, "-") == 0) {
@@ -40,17 +50,21 @@ int output_open(output *o, const char *path, bool atomic) {
         o->fd = STDOUT_FILENO;
         return CLI_OK;
     }
-    struct stat st;
-    bool exists = stat(path, &st) == 0;
-    if (atomic && (!exists || S_ISREG(st.st_mode))) {
-        mode_t mask = umask(0);
-        umask(mask);
-        if (!open_temporary(o, path, exists ? st.st_mode & 0777 : 0666 & ~mask))
-            return write_failed(o);
-        return CLI_OK;
-    }
+    mode_t mode;
+    if (atomic && is_replaceable(path, &mode))
+        return open_temporary(o, path, mode) ? CLI_OK : write_failed(o);
     o->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     return o->fd >= 0 ? CLI_OK : write_failed(o);
+}
+
+int output_probe(const char *path) {
+    mode_t mode;
+    output o = {.fd = -1};
+    if (strcmp(path, "-") == 0 || !is_replaceable(path, &mode))
+        return CLI_OK;
+    int code = output_open(&o, path, true);
+    output_close(&o, false);
+    return code;
 }
 
 int output_write(output *o, const void *data, size_t n_bytes) {

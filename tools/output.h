@@ -18,6 +18,10 @@ typedef struct output {
  * outlive the output. CLI_OK, or CLI_FAILED with a message. */
 int output_open(output *o, const char *path, bool atomic);
 
+/* CLI_OK if output_open could make an atomic file at `path` now, and leaves nothing behind; what is
+ * not atomic is not tried. Else CLI_FAILED with a message. */
+int output_probe(const char *path);
+
 /* CLI_OK, or CLI_FAILED: the message is printed the first time. */
 int output_write(output *o, const void *data, size_t n_bytes);
 

@@ -286,11 +286,10 @@ void records_close(records *r) {
 
 size_t records_count(const records *r) { return r->n; }
 
-const char *records_unit(const records *r) {
-    static const char *const units[] = {"one .txt file", "one line of a .jsonl file",
-                                        "one row of a .csv file"};
-    return units[r->kind];
-}
+const char *const records_units[] = {"one .txt file", "one line of a .jsonl file",
+                                     "one row of a .csv file", "one record", NULL};
+
+const char *records_unit(const records *r) { return records_units[r->kind]; }
 
 static bool is_blank(const char *text, size_t n_bytes) {
     for (size_t i = 0; i < n_bytes; i++) {

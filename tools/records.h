@@ -26,6 +26,8 @@ void records_close(records *r);
 size_t records_count(const records *r);
 /* "one .txt file", "one line of a .jsonl file", "one row of a .csv file" */
 const char *records_unit(const records *r);
+/* These, and "one record" for records that are not there; ended by NULL. */
+extern const char *const records_units[];
 
 /* The text of record i: true, and *text [*n_bytes] belongs to the caller, who frees it with
  * private_free. False: null, and the outputs are not changed. */

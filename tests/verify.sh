@@ -1,0 +1,171 @@
+#!/usr/bin/env bash
+# Tests of reports and of `dpinfer verify`: verify.sh path/to/dpinfer
+# On a small random model, so that no shared data is needed.
+set -u
+export LC_ALL=C OMP_WAIT_POLICY=passive
+unset DPI_ISA
+dpinfer=$(readlink -f "$1")
+here=$(cd "$(dirname "$0")" && pwd)
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+. "$here/cli_support.sh"
+
+"$dpinfer" make-model --layers 1 --embd 32 --ff 32 --heads 2 --kv-heads 1 --vocab-size 300 --type F32 \
+    -o m.gguf 2>err || exit 1
+for i in 1 2 3 4 5 6; do echo "{\"text\": \"Record $i of Anna.\"}"; done >refs.jsonl
+
+# report NAME ARGS: a run that writes NAME.json and NAME.md.
+report() {
+    local name=$1
+    shift
+    run run m.gguf refs.jsonl -n 4 -t 1 --quiet "$@" --report "$name.json" --report "$name.md"
+    expect_rc 0
+}
+report ink --rho 0.5 -B 3
+report br --epsilon 2 --accountant br --delta 1e-5
+report filter --rho 1 --accountant filter --clip 1.5 --center
+report secret --epsilon 3 --subsample .25 -B 3 --num 2
+report added --epsilon 3 --adjacency add-remove -B 3 --num 2
+report zero --rho 1 --adjacency zero-out
+report amin --rho 9 --method amin
+report svt --rho 9 --method amin --threshold .3 --sigma 2 --private-tokens 2 --public-temp 1.5
+report seeded --rho 0.5 --seed 7
+report adapmixed --epsilon 3 --method adapmixed --i-know-this-is-not-dp
+report plain_reference --plain --reference 2
+run run m.gguf -n 4 -t 1 --quiet --plain --report plain.json --report plain.md; expect_rc 0
+reports="ink br filter secret added zero amin svt seeded adapmixed plain_reference plain"
+
+# ---- What is in them --------------------------------------------------------------------------
+for name in $reports; do
+    run verify "$name.json"; expect_rc 0; expect_out "verified: "
+    run verify "$name.json" --model m.gguf; expect_rc 0; expect_out "the model is the one named"
+    for form in json md; do
+        check "$name.$form tells a record, a path, or the text" \
+test "$(grep -cE 'Anna|refs|m\.gguf|'"$dir" "$name.$form")" -eq 0
+    done
+    case $name in
+    seeded | adapmixed | plain*)
+        check "$name.json" grep -q '^  "label": "NOT PRIVATE: ' "$name.json"
+        check "$name.json" test "$(sed -n 3p "$name.json")" = '  "private": false,'
+        check "$name.md" test "$(sed -n 1p "$name.md")" = '# Privacy report: NOT PRIVATE'
+        check "$name.md" grep -q '^\*\*NOT PRIVATE: ' "$name.md"
+        check "$name.json claims an epsilon" grep -q '^    "epsilon": null' "$name.json"
+        check "$name.json claims a rho" grep -q '^    "rho": null' "$name.json"
+        run verify "$name.json"; expect_out "NOT PRIVATE: " ;;
+    *)
+        check "$name.json" test "$(sed -n 3,4p "$name.json" | tr -d '\n ')" = '"private":true,"label":"PRIVATE",'
+        check "$name.md" test "$(sed -n 1p "$name.md")" = '# Privacy report'
+        check "$name.md" grep -q '(c) Formal DP statement:\*\* The texts of the run together' "$name.md" ;;
+    esac
+done
+last="the files of the model"
+check "SHA-256" grep -q "\"sha256\": \"$(sha256sum m.gguf | cut -c 1-64)\"" ink.json
+check "SHA-256" grep -q "\"sha256\": \"$(sha256sum "$dpinfer" | cut -c 1-64)\"" ink.json
+check "SHA-256" grep -q "$(sha256sum m.gguf | cut -c 1-64)" ink.md
+cp m.gguf other.gguf; printf x >>other.gguf
+run verify ink.json --model other.gguf; expect_rc 1; expect_err "model.files[0].sha256"
+refuse 3 "cannot read none.gguf" verify ink.json --model none.gguf
+last="the number of records under add/remove"
+check "is told" grep -q '"n_records": null' added.json
+cp ink.json out; near epsilon 5.221535 1e-6; near rho 0.5 1e-4 # privacy.md 4.1
+cp br.json out; near epsilon 2 1e-5; check "br claims zCDP" grep -q '"rho": null' br.json
+
+# The parts of a split model, by the names that are made of the first.
+cp m.gguf s-00001-of-00002.gguf; printf 'part two' >s-00002-of-00002.gguf
+hash=$(printf 'part two' | sha256sum | cut -c 1-64)
+sed "s/^      }$/      }, {\"n_bytes\": 8, \"sha256\": \"$hash\"}/" ink.json >split.json
+run verify split.json --model s-00001-of-00002.gguf; expect_rc 0; expect_out "model.files[1].sha256"
+printf 'part 2!!' >s-00002-of-00002.gguf
+run verify split.json --model s-00001-of-00002.gguf; expect_rc 1; expect_err "model.files[1].sha256"
+refuse 3 "must end in -00001-of-00002.gguf" verify split.json --model m.gguf
+
+# ---- Every field that is changed is found -------------------------------------------------------
+# mutate N FILE: line N with another value, nothing if there is none on it.
+mutate() {
+    awk -v n="$1" 'NR != n { print; next }
+        !match($0, /(-?[0-9][0-9.e+-]*|true|false|null|"([^"\\]|\\.)*"),?$/) { exit 1 }
+        { head = substr($0, 1, RSTART - 1); value = substr($0, RSTART); comma = sub(/,$/, "", value)
+          if (value == "true") value = "false"
+          else if (value == "false") value = "true"
+          else if (value == "null") value = "0.75"
+          else if (value ~ /^"/) value = "\"x" substr(value, 2)
+          else if (value ~ /[.e]/) value = sprintf("%.17g", value * 1.0001)
+          else value = value + 1
+          print head value (comma ? "," : "") }' "$2"
+}
+# Neither determined by others nor part of the cost: nobody can tell.
+free='"(complete|top_k|n_vocab|n_records|center|tau_public|program|version|commit|compiler|build|sha256|name|random_weights|n_bytes)"'
+for name in svt secret seeded filter plain; do
+    [ "$name" = plain ] && free=${free%)*}'|T|tau|n_texts)"' # nothing follows from them
+    for i in $(seq "$(wc -l <"$name.json")"); do
+        mutate "$i" "$name.json" >mutant.json || continue
+        line=$(sed -n "${i}p" "$name.json")
+        run verify mutant.json
+        if echo "$line" | grep -qE "^ *$free"; then continue; fi
+        key=$(echo "$line" | sed -n 's/^ *"\([a-zA-Z_]*\)": .*/\1/p')
+        last="$name.json with another $line"
+        if [ "$rc" -eq 1 ] || [ "$rc" -eq 5 ]; then ok; else bad "$last: not found"; fi
+        # A parameter shows in what follows from it; all others are named themselves.
+        if ! sed -n '/"parameters"/,/^  }/p' "$name.json" | grep -qF -- "$line"; then expect_err "$key"; fi
+    done
+done
+sed 's/"T": 4/"T": 3/' ink.json >mutant.json; run verify mutant.json; expect_rc 1; expect_err "realised.K"
+sed '/"eta":/d' ink.json >mutant.json; run verify mutant.json; expect_rc 1; expect_err "realised.eta"
+expect_out "realised.eta: recorded (none)"
+sed 's/"K": /"extra": 1, "K": /' ink.json >mutant.json; run verify mutant.json; expect_rc 1; expect_err "realised.extra"
+sed 's/"n_texts": 2/"n_texts": 3/' ink.json >mutant.json; refuse 1 "parameters.n_texts is 3" verify mutant.json
+sed 's/"n_records": 6/"n_records": 2000000/' ink.json >mutant.json; refuse 1 "parameters.budget_delta" verify mutant.json
+sed 's/replace-by-null",/zero-out",/' secret.json >mutant.json; refuse 1 "nothing is amplified" verify mutant.json
+sed 's/"tau": 1.0/"tau": 1/' ink.json >mutant.json; run verify mutant.json; expect_rc 0 # the same number
+
+# ---- What is no report --------------------------------------------------------------------------
+refuse 2 "no REPORT given" verify
+refuse 2 "unexpected argument" verify ink.json br.json
+refuse 5 "cannot read none.json" verify none.json
+refuse 5 "Markdown cannot be verified" verify ink.md
+bytes=$(wc -c <ink.json)
+for n in 0 1 100 2000 $((bytes - 3)); do
+    head -c "$n" ink.json >cut.json; refuse 5 "cut.json is not a JSON report" verify cut.json
+done
+head -c 1000 ink.json >cut.json; refuse 5 "it ends too early" verify cut.json
+head -c 2000000 /dev/zero | tr '\0' '[' >deep.json; refuse 5 "allowed 1048576" verify deep.json
+head -c 100000 deep.json >deeper.json; refuse 5 "is not a JSON report" verify deeper.json
+head -c 5000 m.gguf >binary.json; refuse 5 "is not a JSON report" verify binary.json
+for text in '[]' '3' 'null' '{}' '{"dpinfer_report": "1"}' '{"dpinfer_report": 1.0}'; do
+    echo "$text" >bad.json
+    run verify bad.json; expect_rc 5; expect_empty_out
+done
+refuse 5 "it has no 'dpinfer_report'" verify bad.json
+sed 's/"dpinfer_report": 1/"dpinfer_report": 2/' ink.json >bad.json
+refuse 5 "has dpinfer_report 2, this program knows 1" verify bad.json
+sed 's/"dpinfer_report": 1/"private": true, "dpinfer_report": 1/' ink.json >bad.json; refuse 5 "malformed" verify bad.json
+sed '/"parameters"/,/^  }/d' ink.json >bad.json; refuse 5 "no section 'parameters'" verify bad.json
+sed '/"software"/,/^  }/d' ink.json >bad.json; refuse 5 "'software' is missing" verify bad.json
+sed '/"sha256"/d' ink.json >bad.json; run verify bad.json; expect_rc 5
+sed '/"complete"/d' ink.json >bad.json; refuse 5 "'complete' is missing" verify bad.json
+sed '/"T"/d' ink.json >bad.json; refuse 5 "parameters.T is missing, must be an integer" verify bad.json
+sed 's/"T": 4/"T": "4"/' ink.json >bad.json; refuse 5 'parameters.T is "4", must be an integer' verify bad.json
+sed 's/"T": 4/"T": 99999999999/' ink.json >bad.json; refuse 5 "parameters.T is 99999999999" verify bad.json
+sed 's/"B": 3/"B": -3/' ink.json >bad.json; refuse 5 "parameters.B is -3" verify bad.json
+sed 's/"tau": 1.0/"tau": 1e999/' ink.json >bad.json; refuse 5 "malformed" verify bad.json
+sed 's/"tau": 1.0/"tau": -1/' ink.json >bad.json; refuse 1 "tau is -1" verify bad.json
+sed 's/"accountant": "zcdp"/"accountant": "\\u001b[2J"/' ink.json >bad.json
+refuse 5 "must be one of: zcdp, br, filter" verify bad.json
+check "a control character reaches the terminal" test "$(grep -c $'\033' err)" -eq 0
+sed 's/"version": "/"version": "\\u001b[2J/' ink.json >bad.json; run verify bad.json; expect_rc 0
+check "a control character reaches the terminal" test "$(grep -c $'\033' out)" -eq 0
+"$dpinfer" verify - <ink.json >out 2>err; rc=$?; last="verify -"; expect_rc 0
+
+# ---- The files are tried before anything is read ------------------------------------------------
+refuse 1 "cannot write nowhere/r.json" run m.gguf no-such-refs --rho 1 --report nowhere/r.json
+refuse 1 "cannot write nowhere/r.md" run m.gguf refs.jsonl --rho 1 --report r.json --report nowhere/r.md
+refuse 2 "--report and --report lead to the same file" run m.gguf refs.jsonl --rho 1 --report r.json --report r.json
+refuse 2 "--report and --output lead to the same file" run m.gguf refs.jsonl --rho 1 --report r.json -o r.json
+refuse 2 "is an input of this run" run m.gguf refs.jsonl --rho 1 --report refs.jsonl
+refuse 2 "given more than 8 times" run m.gguf refs.jsonl --rho 1 $(printf -- '--report r%d ' 1 2 3 4 5 6 7 8 9)
+refuse 4 "no-such-refs" run m.gguf no-such-refs --rho 1 --report r.json
+check "a report of nothing" test -z "$(find . -name 'r.json*' -o -name 'r[0-9]*')"
+
+echo "verify: $passed passed, $failed failed"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,99 @@
+/* hash.c - see hash.h. SHA-256 is nettle's, which uses the processor's instructions for it. */
+#include "hash.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <nettle/sha2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* All of fd into the digest; the number of bytes, or -1 with errno. */
+static int64_t digest_fd(int fd, struct sha256_ctx *digest) {
+    enum { PIECE = 1 << 20 };
+    uint8_t *piece = malloc(PIECE);
+    int64_t n_bytes = 0;
+    ssize_t n = piece ? 1 : -1;
+    while (n > 0) {
+        n = read(fd, piece, PIECE);
+        if (n < 0 && errno == EINTR) {
+            n = 1;
+            continue;
+        }
+        if (n > 0)
+            sha256_update(digest, (size_t)n, piece);
+        n_bytes += n;
+    }
+    int reason = errno;
+    free(piece);
+    errno = reason;
+    return n < 0 ? -1 : n_bytes;
+}
+
+bool hash_file(const char *path, char hex[HASH_HEX + 1], int64_t *n_bytes) {
+    struct sha256_ctx digest;
+    uint8_t bytes[SHA256_DIGEST_SIZE];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    sha256_init(&digest);
+    int64_t n = digest_fd(fd, &digest);
+    int reason = errno;
+    close(fd);
+    errno = reason;
+    if (n < 0)
+        return false;
+    sha256_digest(&digest, sizeof bytes, bytes);
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(hex + 2 * i, 3, "%02x", bytes[i]);
+    *n_bytes = n;
+    return true;
+}
+
+/* What the names of n_files parts end in, from part i = 1 on. */
+static void part_suffix(int64_t i, int64_t n_files, char suffix[64]) {
+    snprintf(suffix, 64, "-%05" PRId64 "-of-%05" PRId64 ".gguf", i, n_files);
+}
+
+static int hash_part(const char *path, json_t *files) {
+    char hex[HASH_HEX + 1];
+    int64_t n_bytes;
+    if (!hash_file(path, hex, &n_bytes))
+        return cli_fail(CLI_MODEL, "cannot read %s: %s", path, strerror(errno));
+    json_t *file = json_pack("{s:I, s:s}", "n_bytes", (json_int_t)n_bytes, "sha256", hex);
+    return json_array_append_new(files, file) == 0 ? CLI_OK
+                                                   : cli_fail(CLI_FAILED, "out of memory");
+}
+
+static int hash_parts(const char *path, int64_t n_files, json_t *files) {
+    char suffix[64];
+    part_suffix(1, n_files, suffix);
+    size_t n = strlen(path), n_suffix = strlen(suffix);
+    if (n < n_suffix || strcmp(path + n - n_suffix, suffix) != 0)
+        return cli_fail(CLI_MODEL, "%s: the model has %" PRId64 " files, so the name of the first "
+                                   "must end in %s", path, n_files, suffix);
+    int code = CLI_OK;
+    for (int64_t i = 1; i <= n_files && code == CLI_OK; i++) {
+        char *part;
+        part_suffix(i, n_files, suffix);
+        if (asprintf(&part, "%.*s%s", (int)(n - n_suffix), path, suffix) < 0)
+            return cli_fail(CLI_FAILED, "out of memory");
+        code = hash_part(part, files);
+        free(part);
+    }
+    return code;
+}
+
+int hash_model(const char *path, int64_t n_files, json_t **files) {
+    json_t *made = json_array();
+    if (!made)
+        return cli_fail(CLI_FAILED, "out of memory");
+    int code = n_files <= 1 ? hash_part(path, made) : hash_parts(path, n_files, made);
+    if (code == CLI_OK)
+        *files = made;
+    else
+        json_decref(made);
+    return code;
+}
