@@ -1,0 +1,124 @@
+/* audit_filter.c - audit A of whole texts under the accountant filter: neighbours with the same
+ * history, token after token. What one record's losses cost stays within its own budget, and
+ * nobody else's contributions depend on it. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "audit.h"
+#include "sampler.h"
+#include "status.h"
+
+enum { V = DPI_AUDIT_VOCAB, N_TEXTS = 150, N_TOKENS = 60 };
+
+typedef struct text {
+    dpi_audit *audit;
+    dpi_audit_case with, without; /* the records, and those without record 0 */
+    dpi_sampler *s, *t;
+    long double spent; /* cost of the losses seen so far */
+    bool exhausted;
+} text;
+
+static void random_options(dpi_audit *a, dpi_sampler_options *o, int32_t i) {
+    dpi_sampler_options_init(o);
+    o->accountant = DPI_ACCOUNTANT_FILTER;
+    o->adjacency = i % 3;
+    o->center = i / 3 % 2;
+    o->n_vocab = V;
+    o->n_ref = 3 + dpi_audit_below(a, DPI_AUDIT_REFS - 2);
+    o->denominator = 1 + dpi_audit_below(a, 2 * DPI_AUDIT_REFS);
+    o->n_tokens = N_TOKENS;
+    o->top_k = dpi_audit_below(a, V + 1);
+    o->tau = .3 + 2 * dpi_audit_uniform(a);
+    o->rho = exp(5 * dpi_audit_uniform(a) - 4);
+}
+
+/* Logits of the next token: the records' come with another spread for each token and record, so
+ * that some use up their budgets and others do not. */
+static void next_logits(text *x) {
+    dpi_audit *a = x->audit;
+    dpi_audit_case *w = &x->with;
+    for (int y = 0; y < V; y++)
+        w->public_logits[y] = (float)(4 * dpi_audit_normal(a));
+    for (int j = 0; j < DPI_AUDIT_REFS; j++) {
+        const double spread = exp(4 * dpi_audit_uniform(a) - 3);
+        for (int y = 0; y < V; y++)
+            w->reference[j][y] = w->public_logits[y] + (float)(spread * dpi_audit_normal(a));
+    }
+}
+
+/* Record 0 moves what the formulas say, or nothing: what others contribute does not depend on it.
+ * And once it moves nothing where it could, that is for good. */
+static void check_moved(text *x, const dpi_distribution *d, const dpi_distribution *e) {
+    dpi_audit *a = x->audit;
+    const dpi_audit_case *w = &x->with;
+    const int64_t K = dpi_sampler_plan_get(x->s)->K;
+    int64_t own[V], null[V];
+    const int64_t off = dpi_audit_contribution(w, w->reference[0], d, K, own) +
+                        dpi_audit_contribution(w, NULL, d, K, null);
+    bool pays = true, nothing = true, could = false;
+    for (int64_t i = 0; i < d->n_support; i++) {
+        const int64_t moved = d->sum[i] - e->sum[i], wanted = own[i] - null[i];
+        pays &= llabs(moved - wanted) <= off;
+        nothing &= moved == 0;
+        could |= llabs(wanted) > off;
+    }
+    dpi_audit_hold(a, pays || nothing, "a record changes what others contribute");
+    dpi_audit_hold(a, !x->exhausted || nothing, "a record goes on after its budget");
+    x->exhausted |= nothing && could;
+}
+
+/* One token in both worlds. */
+static dpi_status compare_token(text *x) {
+    dpi_audit *a = x->audit;
+    dpi_distribution d, e;
+    int32_t ignored;
+    next_logits(x);
+    const float *p = x->with.public_logits;
+    DPI_TRY(dpi_sampler_distribution(x->s, p, x->with.pointers, &d, a->err));
+    DPI_TRY(dpi_sampler_distribution(x->t, p, x->without.pointers, &e, a->err));
+    a->result.n_cases++;
+    if (!dpi_audit_hold(a, d.n_support == e.n_support, "the supports of neighbours differ"))
+        return DPI_STATUS_OK;
+    const long double loss = dpi_audit_loss(&d, &e);
+    check_moved(x, &d, &e);
+    x->spent += loss * loss / 8;
+    DPI_TRY(dpi_sampler_step(x->s, p, x->with.pointers, &ignored, a->err));
+    return dpi_sampler_step(x->t, p, x->without.pointers, &ignored, a->err);
+}
+
+static dpi_status play(text *x) {
+    dpi_sampler_options fewer = x->without.options;
+    dpi_error *err = x->audit->err;
+    DPI_TRY(dpi_sampler_create(&x->with.options, &x->s, err));
+    DPI_TRY(dpi_sampler_create(&fewer, &x->t, err));
+    for (int round = 0; round < 2; round++) { /* a second text: other records, full budgets */
+        DPI_TRY(dpi_sampler_begin(x->s, err));
+        DPI_TRY(dpi_sampler_begin(x->t, err));
+        x->spent = 0;
+        x->exhausted = false;
+        for (int i = 0; i < N_TOKENS; i++)
+            DPI_TRY(compare_token(x));
+        dpi_audit_hold(x->audit, x->spent <= (long double)x->with.options.rho,
+                       "a record spends more than its budget");
+    }
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_audit_filter(dpi_audit *a) {
+    const int32_t n = dpi_audit_count(a, N_TEXTS);
+    long double most = 0;
+    DPI_TRY(dpi_audit_begin(a, "A", "InvisibleInk, texts under filter"));
+    for (int32_t i = 0; i < n; i++) {
+        text x = {.audit = a};
+        random_options(a, &x.with.options, i);
+        dpi_audit_fill(&x.with);
+        dpi_audit_neighbour(&x.with, 0, &x.without);
+        dpi_status status = play(&x);
+        dpi_sampler_free(x.s);
+        dpi_sampler_free(x.t);
+        DPI_TRY(status);
+        most = fmaxl(most, x.spent / x.with.options.rho);
+    }
+    dpi_audit_end(a, "largest cost of losses / rho", (double)most, .97, 1);
+    return DPI_STATUS_OK;
+}
