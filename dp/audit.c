@@ -10,6 +10,7 @@
 void dpi_audit_options_init(dpi_audit_options *options) {
     memset(options, 0, sizeof *options);
     options->struct_size = sizeof *options;
+    dpi_session_options_init(&options->session);
     options->seed = 1;
     options->effort = 1;
     options->false_alarm = 1e-4;

@@ -117,13 +117,11 @@ static int32_t give(void *user, void *buffer, size_t n_bytes) {
 
 static dpi_status open_text(text *x, const dpi_model *model, int32_t n_threads) {
     dpi_audit *a = x->audit;
-    dpi_session_options so;
+    dpi_session_options so = a->options.session;
     dpi_sampler_options po;
-    dpi_session_options_init(&so);
     so.n_seq = N_SEQ;
     so.n_ctx = N_PROMPT_MAX + N_TOKENS;
     so.n_threads = n_threads;
-    so.isa = a->options.isa;
     DPI_TRY(dpi_session_create(model, &so, &x->session, a->err));
     dpi_sampler_options_init(&po);
     po.n_vocab = (int32_t)x->trace->n_vocab;
@@ -172,7 +170,7 @@ static dpi_status run(dpi_audit *a, trace *r, bool first, int32_t missing, int32
 }
 
 static dpi_status run_all(dpi_audit *a, trace *r, long double *max_ratio) {
-    const int32_t n_threads = a->options.n_threads;
+    const int32_t n_threads = a->options.session.n_threads;
     DPI_TRY(run(a, r, true, -1, n_threads, max_ratio));
     DPI_TRY(run(a, r, false, -1, 1, max_ratio));
     dpi_audit_hold(a, *max_ratio == 0, "the number of threads changes the distribution");

@@ -564,8 +564,7 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_generate(dpi_session *session, dpi_sampler
 typedef struct dpi_audit_options {
     size_t struct_size;
     const dpi_model *model; /* for the audit of logits; NULL (default): without it */
-    int32_t n_threads;      /* of the model's sessions; 0 (default): the processors */
-    int32_t isa;            /* a dpi_isa; default AUTO */
+    dpi_session_options session; /* of the model; n_seq and n_ctx are the audit's own */
     uint64_t seed;          /* of the made-up records; default 1 */
     double effort;          /* (0, 1]: share of the cases and draws; default 1 */
     double false_alarm;     /* [1e-12, 0.01]: chance, for each statistical bound, that a sound program

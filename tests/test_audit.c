@@ -34,7 +34,7 @@ static void test_reproducible(void **state) {
     o.effort = .1;
 #endif
     o.model = model;
-    o.n_threads = 2;
+    o.session.n_threads = 2;
     o.random = dpi_random_insecure;
     o.random_user = &seed;
     run_audits(&o);

@@ -26,8 +26,8 @@ typedef struct option_spec {
 } option_spec;
 
 #define GENERATES (CMD_RUN | CMD_PLAN)
-#define LOADS (GENERATES | CMD_INSPECT | CMD_TOKENIZE | CMD_LOGITS | CMD_BENCH)
-#define COMPUTES (GENERATES | CMD_LOGITS | CMD_BENCH)
+#define LOADS (GENERATES | CMD_INSPECT | CMD_TOKENIZE | CMD_LOGITS | CMD_BENCH | CMD_AUDIT)
+#define COMPUTES (GENERATES | CMD_LOGITS | CMD_BENCH | CMD_AUDIT)
 #define WRITES_MODEL (CMD_QUANTIZE | CMD_MAKE_MODEL)
 #define WRITABLE_TYPES "F32|F16|BF16|Q8_0|Q4_0|Q4_1|Q5_0|Q5_1|Q4_K|Q5_K|Q6_K|Q4_K_M|Q5_K_M"
 
@@ -178,7 +178,7 @@ static const option_spec specs[N_OPTIONS] = {
     [OPT_TOKENS] = {.name = "tokens", .type = OPT_STRING, .commands = CMD_LOGITS, .arg = "FILE",
         .help = "token ids separated by white space (-: stdin)"},
     [OPT_OUTPUT] = {.name = "output", .short_name = 'o', .type = OPT_STRING,
-        .commands = COMPUTES | CMD_MAKE_MODEL, .arg = "FILE", .def = "-",
+        .commands = (COMPUTES & ~CMD_AUDIT) | CMD_MAKE_MODEL, .arg = "FILE", .def = "-",
         .help = "output file; - is stdout"},
     [OPT_JSONL] = {.name = "jsonl", .type = OPT_FLAG, .commands = GENERATES,
         .help = "one JSON object per text instead of the bare text"},
@@ -189,13 +189,19 @@ static const option_spec specs[N_OPTIONS] = {
         .commands = GENERATES | WRITES_MODEL,
         .help = "no progress and no notes; the statement stays"},
     [OPT_JSON] = {.name = "json", .type = OPT_FLAG,
-        .commands = CMD_PLAN | CMD_ACCOUNT | CMD_INSPECT, .help = "JSON with full precision"},
+        .commands = CMD_PLAN | CMD_ACCOUNT | CMD_INSPECT | CMD_AUDIT,
+        .help = "JSON with full precision"},
     [OPT_CHECK] = {.name = "check", .type = OPT_FLAG, .commands = CMD_INSPECT,
         .help = "read every weight and refuse non-finite ones"},
     [OPT_NUL] = {.name = "nul", .type = OPT_FLAG, .commands = CMD_TOKENIZE,
         .help = "strings end with a NUL byte; one line of ids each"},
     [OPT_BOS] = {.name = "bos", .type = OPT_FLAG, .commands = CMD_TOKENIZE,
         .help = "begin with BOS if the model wants one"},
+    [OPT_AUDIT_SEED] = {.name = "seed", .type = OPT_INT, .commands = CMD_AUDIT, .arg = "N",
+        .min = 0, .max = 9007199254740992.0, .def = "1",
+        .help = "which records are made up; draws are never seeded"},
+    [OPT_AUDIT_REPORT] = {.name = "output", .short_name = 'o', .type = OPT_STRING,
+        .commands = CMD_AUDIT, .arg = "FILE", .help = "also write the report to FILE, as JSON"},
     [OPT_HELP] = {.name = "help", .short_name = 'h', .type = OPT_FLAG, .commands = ~0,
         .help = "this text"},
 };

@@ -1,0 +1,142 @@
+/* cmd_audit.c - `dpinfer audit`: tries to catch this program leaking, on this machine. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "commands.h"
+#include "facts.h"
+#include "job.h"
+#include "output.h"
+
+typedef struct audit {
+    bool json; /* nothing on stdout but the JSON at the end */
+    double seconds;
+    json_t *results;
+    bool failed; /* out of memory */
+} audit;
+
+/* A bound as JSON: null if there is none. */
+static json_t *bound(double value) { return isfinite(value) ? json_real(value) : json_null(); }
+
+static void bounds_text(const dpi_audit_result *r, char *text, size_t size) {
+    if (isinf(r->min))
+        snprintf(text, size, "<= %.6g", r->max);
+    else if (isinf(r->max))
+        snprintf(text, size, ">= %.6g", r->min);
+    else
+        snprintf(text, size, "%.6g..%.6g", r->min, r->max);
+}
+
+static void print_result(const dpi_audit_result *r) {
+    char bounds[48], measured[32];
+    bounds_text(r, bounds, sizeof bounds);
+    snprintf(measured, sizeof measured, "%.9g", r->measured);
+    printf("%-5s  %-46s  %-28s  %12s  %-17s  %7.2f  %s\n", r->audit, r->subject, r->quantity, measured,
+           bounds, r->seconds, r->passed ? "pass" : "FAIL");
+    if (!r->passed)
+        printf("       %s\n", r->failure);
+    fflush(stdout);
+}
+
+static void add_result(void *user, const dpi_audit_result *r) {
+    audit *x = user;
+    x->seconds += r->seconds;
+    json_t *row = json_pack(
+        "{s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:b, s:s?, s:f}", "audit", r->audit, "subject",
+        r->subject, "quantity", r->quantity, "measured", bound(r->measured), "min", bound(r->min),
+        "max", bound(r->max), "cases", (json_int_t)r->n_cases, "passed", r->passed, "failure",
+        r->failure, "seconds", r->seconds);
+    if (json_array_append_new(x->results, row) != 0)
+        x->failed = true;
+    if (!x->json)
+        print_result(r);
+}
+
+static void describe(facts *f, const dpi_model_info *info, const dpi_audit_options *o) {
+    facts_text(f, "program", NULL, "dpinfer");
+    facts_text(f, "version", NULL, dpi_version());
+    facts_text(f, "model", NULL, info->name);
+    facts_text(f, "weight_types", NULL, info->weight_types);
+    facts_int(f, "n_params", NULL, info->n_params);
+    facts_int(f, "seed", NULL, (int64_t)o->seed);
+    facts_real(f, "false_alarm", NULL, o->false_alarm);
+}
+
+static int write_report(facts *f, const char *path) {
+    output out;
+    int code = output_open(&out, path, true);
+    if (code != CLI_OK)
+        return code;
+    char *text = facts_dump(f);
+    if (!text)
+        code = cli_fail(CLI_FAILED, "out of memory while writing the report");
+    else if ((code = output_write(&out, text, strlen(text))) == CLI_OK)
+        code = output_write(&out, "\n", 1);
+    private_free(text);
+    int closed = output_close(&out, code == CLI_OK);
+    return code != CLI_OK ? code : closed;
+}
+
+static int run_audits(const args *a, const dpi_audit_options *options, audit *x, facts *f) {
+    int32_t n_failed;
+    dpi_error err;
+    if (!x->json)
+        printf("%-5s  %-46s  %-28s  %12s  %-17s  %7s  %s\n", "audit", "of", "measured", "value",
+               "bounds", "seconds", "verdict");
+    if (dpi_audit_run(options, add_result, x, &n_failed, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_FAILED, &err);
+    const int n = (int)json_array_size(x->results);
+    if (!x->json)
+        printf("%d of %d passed in %.1f s\n", n - n_failed, n, x->seconds);
+    facts_bool(f, "passed", NULL, n_failed == 0);
+    facts_json(f, "results", json_incref(x->results));
+    f->failed |= x->failed;
+    int code = x->json ? facts_print(f, true, stdout) : CLI_OK;
+    if (code == CLI_OK && a->v[OPT_AUDIT_REPORT].given)
+        code = write_report(f, a->v[OPT_AUDIT_REPORT].s);
+    if (code == CLI_OK && n_failed > 0)
+        code = cli_fail(CLI_FAILED, "%d of %d audits failed", (int)n_failed, n);
+    return code;
+}
+
+static int audit_main(const args *a) {
+    dpi_audit_options options;
+    dpi_model_options model_options;
+    dpi_model *model;
+    dpi_model_info info;
+    dpi_audit_options_init(&options);
+    options.seed = (uint64_t)a->v[OPT_AUDIT_SEED].i;
+    int code = job_session_options(a, &options.session);
+    if (code == CLI_OK && a->v[OPT_AUDIT_REPORT].given)
+        code = output_probe(a->v[OPT_AUDIT_REPORT].s);
+    if (code != CLI_OK)
+        return code;
+    dpi_model_options_init(&model_options);
+    model_options.use_mmap = !a->v[OPT_NO_MMAP].i;
+    code = cli_open_model(a->model, &model_options, &model, &info);
+    if (code != CLI_OK)
+        return code;
+    options.model = model;
+    audit x = {.json = a->v[OPT_JSON].i, .results = json_array()};
+    facts f;
+    facts_init(&f);
+    describe(&f, &info, &options);
+    code = run_audits(a, &options, &x, &f);
+    facts_free(&f);
+    json_decref(x.results);
+    dpi_model_close(model);
+    return code;
+}
+
+const command command_audit = {
+    .name = "audit", .bit = CMD_AUDIT, .arguments = "MODEL", .takes_model = 1,
+    .run = audit_main,
+    .summary = "try to catch this program leaking, on this machine",
+    .details =
+        "Plays made-up records against the code that writes texts, and the model's logits against\n"
+        "each other, and holds what one record changes to what is claimed. A: the distribution of\n"
+        "the next token and what plans charge, from inside; the model's logits, bit for bit. B:\n"
+        "random draws. C and D: an attacker who reads texts. No record of yours is read. The exit\n"
+        "code is 1 if an audit fails. Draws come from the operating system: each of the lines B, C\n"
+        "and D fails by bad luck once in 5000 runs. dp/PRIVACY.md says what audits cannot show.\n",
+};
