@@ -20,7 +20,7 @@ cd "$dir" || exit 1
 run --version; expect_rc 0; expect_out "dpinfer "
 run; expect_rc 2; expect_err "Usage:"; expect_empty_out
 run -h; expect_rc 0; expect_out "dpinfer run model.gguf"
-for c in run plan account inspect tokenize logits; do
+for c in run plan account inspect tokenize logits verify; do
     run "$c" -h; expect_rc 0; expect_out "Usage: dpinfer $c"; expect_out "Exit codes:"
 done
 refuse 2 "'walk' is not a command" walk
