@@ -186,7 +186,7 @@ static const option_spec specs[N_OPTIONS] = {
         .help = "also write a report of the privacy statement: as\nMarkdown if the name ends in .md, else "
                 "as JSON. May be\ngiven more than once"},
     [OPT_QUIET] = {.name = "quiet", .short_name = 'q', .type = OPT_FLAG,
-        .commands = GENERATES | WRITES_MODEL,
+        .commands = GENERATES | WRITES_MODEL | CMD_PRETRAIN,
         .help = "no progress and no notes; the statement stays"},
     [OPT_JSON] = {.name = "json", .type = OPT_FLAG,
         .commands = CMD_PLAN | CMD_ACCOUNT | CMD_INSPECT | CMD_AUDIT,

@@ -1,0 +1,170 @@
+/* cmd_pretrain.c - `dpinfer pretrain`: a small model from scratch. */
+#include <cblas.h>
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "train_log.h"
+
+enum { LOG_STEPS = 10 }; /* steps to a line of the loss curve, and of progress that is not a screen */
+
+typedef struct monitor {
+    train_log log;
+    bool quiet, screen;
+    double peak;         /* f32 operations per second of the machine */
+    double speed, share; /* steps per second and share of peak, smoothed */
+} monitor;
+
+static volatile sig_atomic_t stop_signal;
+
+static void on_signal(int number) { stop_signal = number; }
+
+static int32_t is_cancelled(void *user) {
+    (void)user;
+    return stop_signal != 0;
+}
+
+static void catch_signals(void) {
+    /* A second signal kills; then the last checkpoint is what is left. */
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+/* ---- Progress -------------------------------------------------------------------------------- */
+
+static void smooth(double *mean, double value) {
+    *mean = *mean > 0 ? 0.95 * *mean + 0.05 * value : value;
+}
+
+static void show_step(monitor *m, const dpi_train_progress *p) {
+    bool evaluated = !isnan(p->heldout_loss);
+    smooth(&m->speed, 1 / p->seconds);
+    smooth(&m->share, p->operations / p->seconds / m->peak);
+    if (!m->screen && !evaluated && !p->saved && p->step % LOG_STEPS != 0)
+        return;
+    int left = (int)((double)(p->steps - p->step) / m->speed);
+    fprintf(stderr, "%sstep %lld/%lld  loss %.4f  lr %.2e  norm %.2f  %.0f tokens/s  %.0f %% of peak"
+                    "  %d:%02d:%02d left  ",
+            m->screen ? "\r" : "", (long long)p->step, (long long)p->steps, p->loss, p->lr,
+            p->grad_norm, (double)p->n_tokens * m->speed, 100 * m->share, left / 3600,
+            left / 60 % 60, left % 60);
+    if (evaluated)
+        fprintf(stderr, "held-out %.4f  ", p->heldout_loss);
+    if (p->saved)
+        fputs("saved", stderr);
+    if (!m->screen || evaluated)
+        fputc('\n', stderr);
+}
+
+static void on_step(void *user, const dpi_train_progress *p) {
+    monitor *m = user;
+    train_log_step(&m->log, p, LOG_STEPS);
+    if (!m->quiet)
+        show_step(m, p);
+}
+
+static void show_info(const dpi_train_info *i) {
+    cli_note("%lld examples (%lld longer than the context left out), %lld positions in %lld rows",
+             (long long)i->n_examples, (long long)i->n_too_long, (long long)i->n_tokens,
+             (long long)i->n_rows);
+    cli_note("%.2f million parameters, vocabulary %d, %d threads, steps %lld to %lld",
+             (double)i->n_params / 1e6, (int)i->n_vocab, (int)i->threads, (long long)i->step + 1,
+             (long long)i->steps);
+}
+
+/* ---- The command ----------------------------------------------------------------------------- */
+
+static int fail(const dpi_error *err) {
+    switch (err->code) {
+    case DPI_STATUS_ARG: return cli_fail_library(CLI_USAGE, err);
+    case DPI_STATUS_CANCELLED: cli_fail_library(CLI_FAILED, err); return 128 + (int)stop_signal;
+    default: return cli_fail_library(CLI_FAILED, err);
+    }
+}
+
+static int finish(dpi_train *train, const dpi_train_config *config, const dpi_train_info *info) {
+    dpi_error err;
+    if (info->n_heldout > 0) {
+        double loss;
+        int64_t n_tokens;
+        if (dpi_train_evaluate(train, 0, &loss, &n_tokens, &err) != DPI_STATUS_OK)
+            return fail(&err);
+        cli_note("held-out loss %.4f, perplexity %.3f, on %lld tokens of %lld answers", loss,
+                 exp(loss), (long long)n_tokens, (long long)info->n_heldout);
+    }
+    if (!config->output[0])
+        return CLI_OK;
+    if (dpi_train_export(train, config->output, config->output_type, &err) != DPI_STATUS_OK)
+        return fail(&err);
+    cli_note("wrote %s (%s)", config->output, config->output_type);
+    return CLI_OK;
+}
+
+static int measure(monitor *m, const dpi_train_info *info) {
+    dpi_machine machine = {.struct_size = sizeof machine};
+    dpi_error err;
+    if (dpi_machine_measure(info->threads, DPI_ISA_AUTO, &machine, &err) != DPI_STATUS_OK)
+        return fail(&err);
+    m->peak = machine.f32_ops_per_second;
+    cli_note("the machine does %.0f billion f32 operations a second at best", m->peak / 1e9);
+    return CLI_OK;
+}
+
+static int train_model(dpi_train *train, const dpi_train_config *config, const args *a) {
+    dpi_train_info info = {.struct_size = sizeof info};
+    dpi_error err;
+    monitor m = {.quiet = a->v[OPT_QUIET].i != 0, .screen = isatty(STDERR_FILENO) != 0};
+    if (dpi_train_info_get(train, &info, &err) != DPI_STATUS_OK)
+        return fail(&err);
+    if (!m.quiet) {
+        show_info(&info);
+        int code = measure(&m, &info);
+        if (code != CLI_OK)
+            return code;
+    }
+    if (!train_log_open(&m.log, config->checkpoint, info.step))
+        return cli_fail(CLI_FAILED, "cannot write %s.csv: %s", config->checkpoint, strerror(errno));
+    dpi_train_hooks hooks = {sizeof hooks, on_step, is_cancelled, &m};
+    dpi_status status = dpi_train_run(train, &hooks, &err);
+    bool logged = train_log_close(&m.log);
+    if (status != DPI_STATUS_OK)
+        return fail(&err);
+    if (!logged)
+        return cli_fail(CLI_FAILED, "cannot write %s.csv: %s", config->checkpoint, strerror(errno));
+    return finish(train, config, &info);
+}
+
+static int pretrain_main(const args *a) {
+    if (a->n_positional < 1)
+        return cli_fail(CLI_USAGE, "no CONFIG given; see 'dpinfer pretrain -h'");
+    openblas_set_num_threads(1); /* rows of a batch are computed in parallel */
+    catch_signals();
+    dpi_train_config config;
+    dpi_train *train;
+    dpi_error err;
+    dpi_train_config_init(&config);
+    if (dpi_train_config_read(a->positional[0], &config, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_USAGE, &err);
+    if (dpi_train_create(&config, &train, &err) != DPI_STATUS_OK)
+        return fail(&err);
+    int code = train_model(train, &config, a);
+    dpi_train_free(train);
+    return code;
+}
+
+const command command_pretrain = {
+    .name = "pretrain", .bit = CMD_PRETRAIN, .arguments = "CONFIG", .max_positional = 1,
+    .run = pretrain_main,
+    .summary = "train a small model from scratch",
+    .details =
+        "CONFIG holds key = value lines; models/dpinfer-4m.conf explains them. The run is resumed from\n"
+        "its checkpoint if there is one, and stopped with a checkpoint by SIGINT or SIGTERM. The loss\n"
+        "curve goes to CHECKPOINT.csv. At the end the model is written to `output`. The text is\n"
+        "assumed to be public: training gives NO PRIVACY.\n",
+};

@@ -1,0 +1,52 @@
+/* graph.c - what does not depend on the number type: the layout, which version to run, its cost. */
+#include "graph.h"
+
+#include "dpinfer.h"
+
+static int64_t next(int64_t *end, int64_t size) {
+    int64_t begin = *end;
+    *end += size;
+    return begin;
+}
+
+void dpi_graph_layout_of(const dpi_graph_shape *s, dpi_graph_layout *layout) {
+    int64_t dim = s->dim, head_dim = dim / s->n_head, end = 0, in_layer = 0;
+    dpi_graph_layout l;
+    l.attn_norm = next(&in_layer, dim);
+    l.wqkv = next(&in_layer, (s->n_head + 2 * s->n_kv_head) * head_dim * dim);
+    l.wo = next(&in_layer, dim * dim);
+    l.ffn_norm = next(&in_layer, dim);
+    l.w_gate_up = next(&in_layer, 2 * s->ffn * dim);
+    l.w_down = next(&in_layer, dim * s->ffn);
+    l.layer_size = in_layer;
+    l.embedding = next(&end, s->n_vocab * dim);
+    l.output = s->tied ? l.embedding : next(&end, s->n_vocab * dim);
+    l.output_norm = next(&end, dim);
+    l.layers = next(&end, in_layer * s->n_layer);
+    l.n_params = end;
+    *layout = l;
+}
+
+const dpi_graph *dpi_graph_best(void) {
+#if defined(__x86_64__)
+    switch (dpi_isa_best()) {
+    case DPI_ISA_AVX512: return &dpi_graph_f32_avx512;
+    case DPI_ISA_AVX2: return &dpi_graph_f32_avx2;
+    default: break;
+    }
+#endif
+    return &dpi_graph_f32;
+}
+
+double dpi_graph_flops(const dpi_graph_shape *s, const dpi_row *row) {
+    double dim = s->dim, head_dim = dim / s->n_head;
+    double layer = (2 * dim + 2 * s->n_kv_head * head_dim + 3.0 * s->ffn) * dim;
+    double products = row->n * s->n_layer * layer, pairs = 0;
+    for (int32_t t = 0; t < row->n; t++)
+        products += row->weights[t] > 0 ? dim * s->n_vocab : 0;
+    for (int32_t i = 0; i < row->n_segments; i++) {
+        double n = row->begins[i + 1] - row->begins[i];
+        pairs += n * (n + 1) / 2;
+    }
+    return 3 * 2 * (products + 2 * dim * s->n_layer * pairs);
+}

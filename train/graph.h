@@ -1,0 +1,84 @@
+/* graph.h - the LLaMA graph as it is trained: where each parameter lies, what a packed row is, and
+ * the loss of a row with its gradient. Internal.
+ *
+ * A row is computed by one thread from end to end and writes a gradient of its own; the trainer
+ * (trainer.c) runs rows in parallel and adds their gradients in a fixed order. So no sum depends on
+ * how many threads there are or which one was faster. It is also where per-example gradients belong:
+ * a row that holds one example gives that example's gradient, to be clipped before it is added.
+ *
+ * The arithmetic is written once (ops.h, attention.h, graph_impl.h), in the type `real`, and compiled
+ * as graph_*.c: f32 for each instruction set, and f64, in which finite differences are checked.
+ */
+#ifndef DPI_TRAIN_GRAPH_H
+#define DPI_TRAIN_GRAPH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct dpi_graph_shape {
+    int32_t n_layer, dim, n_head, n_kv_head, ffn, n_vocab;
+    int32_t context; /* the most positions of a row */
+    int32_t tied;    /* 1: the output head is the embedding */
+    float rms_eps, rope_base;
+} dpi_graph_shape;
+
+/* Offsets into the flat array of parameters, in reals. Matrices are [n_out, n_in], row-major, as in
+ * GGUF; those that share an input lie one after the other and are computed as one. */
+typedef struct dpi_graph_layout {
+    int64_t embedding;   /* [n_vocab, dim] */
+    int64_t output;      /* [n_vocab, dim]; the embedding if tied */
+    int64_t output_norm; /* [dim] */
+    int64_t layers;      /* the first layer */
+    int64_t layer_size;  /* from one layer to the next */
+    /* In a layer, from its beginning: */
+    int64_t attn_norm; /* [dim] */
+    int64_t wqkv;      /* [(n_head + 2 n_kv_head) head_dim, dim]: q, k, v */
+    int64_t wo;        /* [dim, n_head head_dim] */
+    int64_t ffn_norm;  /* [dim] */
+    int64_t w_gate_up; /* [2 ffn, dim]: gate, up */
+    int64_t w_down;    /* [dim, ffn] */
+    int64_t n_params;
+} dpi_graph_layout;
+
+void dpi_graph_layout_of(const dpi_graph_shape *shape, dpi_graph_layout *layout);
+
+/* Examples packed one after the other. Attention does not cross them, and positions start at 0 in
+ * each. */
+typedef struct dpi_row {
+    int32_t n;              /* positions, 1..context */
+    int32_t n_segments;
+    const int32_t *begins;  /* [n_segments + 1]: first position of each example; then n */
+    const int32_t *tokens;  /* [n] inputs */
+    const int32_t *targets; /* [n] the token after; not read where the weight is 0 */
+    const float *weights;   /* [n] of each position's loss, >= 0 */
+} dpi_row;
+
+/* One compiled version of the graph. `void` is an array of its real type. */
+typedef struct dpi_graph {
+    size_t real_size;
+    /* Reals of work space for rows of up to shape->context positions. */
+    size_t (*work_size)(const dpi_graph_shape *shape);
+    /* Fills the tables of a zeroed work space (rotations). Once, before its first use. */
+    void (*work_init)(const dpi_graph_shape *shape, void *work);
+    /* The sum over positions of weight * -log p(target). If `gradient` [n_params] is not NULL it
+     * becomes the gradient of `scale` times that; what it held before does not matter. */
+    double (*loss)(const dpi_graph_shape *shape, const void *params, const dpi_row *row,
+                   double scale, void *gradient, void *work);
+    /* Logits [n, n_vocab] of every position. */
+    void (*logits)(const dpi_graph_shape *shape, const void *params, const dpi_row *row,
+                   void *logits, void *work);
+} dpi_graph;
+
+extern const dpi_graph dpi_graph_f64, dpi_graph_f32;
+#if defined(__x86_64__)
+extern const dpi_graph dpi_graph_f32_avx2, dpi_graph_f32_avx512;
+#endif
+
+/* The f32 version for the best instruction set that this processor has. */
+const dpi_graph *dpi_graph_best(void);
+
+/* Operations of a forward and backward pass over a row: two for each multiply and add of the matrix
+ * products and of attention, each of which the backward pass does twice. */
+double dpi_graph_flops(const dpi_graph_shape *shape, const dpi_row *row);
+
+#endif

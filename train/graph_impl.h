@@ -1,0 +1,325 @@
+/* graph_impl.h - the graph and its gradient in the type `real`; a template: graph_*.c include it with
+ * GRAPH_NAME, the dpi_graph to define. Internal. */
+#include "attention.h"
+#include "graph.h"
+
+enum { HEAD_ROWS = 64 }; /* rows whose logits are in the cache at a time */
+
+/* ---- Work space ------------------------------------------------------------------------------ */
+
+/* What the backward pass of a layer needs of the forward pass. */
+typedef struct activations {
+    real *x;      /* [context, dim] input of the layer */
+    real *r1;     /* [context] of the first norm */
+    real *n1;     /* [context, dim] normalised */
+    real *qkv;    /* [context, (n_head + 2 n_kv_head) head_dim], rotated */
+    real *att;    /* [context, dim] output of attention */
+    real *lse;    /* [context, n_head] */
+    real *middle; /* [context, dim] x + attention */
+    real *r2;     /* [context] */
+    real *n2;     /* [context, dim] */
+    real *gu;     /* [context, 2 ffn] */
+    real *h;      /* [context, ffn] */
+} activations;
+
+/* Views of one array; layers' activations one after the other. */
+typedef struct work {
+    real *cs; /* [context, head_dim]: cosines and sines */
+    activations first;
+    int64_t layer_size;
+    real *x;      /* [context, dim] output of the last layer */
+    real *r;      /* [context] of the last norm */
+    real *norm;   /* [context, dim] the last norm, rows that have a loss only */
+    real *dnorm;  /* [context, dim] */
+    real *packed; /* [context] weights of those rows */
+    int32_t *rows, *targets; /* [context] which rows they are, and their targets */
+    real *logits; /* [HEAD_ROWS, n_vocab] */
+    real *blocks; /* [2, ATTN_BLOCK, context] */
+    real *dx;     /* [context, dim] */
+    real *dn;     /* [context, dim] */
+    real *dqkv;   /* as qkv */
+    real *dh;     /* [context, ffn] */
+    size_t size;  /* of all, in reals */
+} work;
+
+static int32_t head_dim_of(const dpi_graph_shape *s) { return s->dim / s->n_head; }
+static int32_t qkv_of(const dpi_graph_shape *s) {
+    return (s->n_head + 2 * s->n_kv_head) * head_dim_of(s);
+}
+
+/* The next n reals of `base` (NULL: only counts), beginning on a cache line. */
+static real *take(real *base, size_t *used, int64_t n) {
+    const size_t line = 64 / sizeof(real);
+    real *p = base ? base + *used : NULL;
+    *used += ((size_t)n + line - 1) / line * line;
+    return p;
+}
+
+static work work_map(const dpi_graph_shape *s, real *base) {
+    int64_t n = s->context, dim = s->dim, qkv = qkv_of(s), ffn = s->ffn;
+    size_t used = 0;
+    work w = {.cs = take(base, &used, n * head_dim_of(s))};
+    w.x = take(base, &used, n * dim);
+    w.r = take(base, &used, n);
+    w.norm = take(base, &used, n * dim);
+    w.dnorm = take(base, &used, n * dim);
+    w.packed = take(base, &used, n);
+    w.rows = (int32_t *)(void *)take(base, &used, n); /* a real has at least the size of an int32 */
+    w.targets = (int32_t *)(void *)take(base, &used, n);
+    w.logits = take(base, &used, (int64_t)HEAD_ROWS * s->n_vocab);
+    w.blocks = take(base, &used, 2 * ATTN_BLOCK * n);
+    w.dx = take(base, &used, n * dim);
+    w.dn = take(base, &used, n * dim);
+    w.dqkv = take(base, &used, n * qkv);
+    w.dh = take(base, &used, n * ffn);
+    size_t before = used;
+    w.first.x = take(base, &used, n * dim);
+    w.first.r1 = take(base, &used, n);
+    w.first.n1 = take(base, &used, n * dim);
+    w.first.qkv = take(base, &used, n * qkv);
+    w.first.att = take(base, &used, n * dim);
+    w.first.lse = take(base, &used, n * s->n_head);
+    w.first.middle = take(base, &used, n * dim);
+    w.first.r2 = take(base, &used, n);
+    w.first.n2 = take(base, &used, n * dim);
+    w.first.gu = take(base, &used, n * 2 * ffn);
+    w.first.h = take(base, &used, n * ffn);
+    w.layer_size = (int64_t)(used - before);
+    w.size = before + (size_t)(w.layer_size * s->n_layer);
+    return w;
+}
+
+static activations layer_activations(const work *w, int32_t layer) {
+    int64_t skip = layer * w->layer_size;
+    activations a = w->first;
+    a.x += skip, a.r1 += skip, a.n1 += skip, a.qkv += skip, a.att += skip, a.lse += skip;
+    a.middle += skip, a.r2 += skip, a.n2 += skip, a.gu += skip, a.h += skip;
+    return a;
+}
+
+static size_t work_size(const dpi_graph_shape *shape) { return work_map(shape, NULL).size; }
+
+/* Angles as the engine has them (session.c): position / base^(2 i / head_dim), in double. */
+static void work_init(const dpi_graph_shape *shape, void *base) {
+    int32_t head_dim = head_dim_of(shape);
+    real *cs = work_map(shape, base).cs;
+    for (int32_t t = 0; t < shape->context; t++)
+        for (int32_t i = 0; i < head_dim; i += 2, cs += 2) {
+            double angle = t * pow((double)shape->rope_base, -(double)i / head_dim);
+            cs[0] = (real)cos(angle);
+            cs[1] = (real)sin(angle);
+        }
+}
+
+/* ---- Forward --------------------------------------------------------------------------------- */
+
+/* Everything a pass is about. */
+typedef struct pass {
+    const dpi_graph_shape *s;
+    dpi_graph_layout at;
+    const dpi_row *row;
+    const real *params;
+    real *gradient; /* NULL: forward only */
+    work w;
+} pass;
+
+static attn_head head_of(const pass *p, const activations *a, int32_t segment, int32_t head) {
+    const dpi_graph_shape *s = p->s;
+    int32_t hd = head_dim_of(s), shared = s->n_head / s->n_kv_head;
+    int32_t begin = p->row->begins[segment];
+    const real *qkv = a->qkv + (int64_t)begin * qkv_of(s);
+    return (attn_head){.q = qkv + head * hd,
+                       .k = qkv + (s->n_head + head / shared) * hd,
+                       .v = qkv + (s->n_head + s->n_kv_head + head / shared) * hd,
+                       .stride = qkv_of(s),
+                       .n = p->row->begins[segment + 1] - begin,
+                       .head_dim = hd,
+                       .out_stride = s->dim,
+                       .scale = 1 / SQRT((real)hd)};
+}
+
+/* Queries and keys lie side by side: rotated (sign 1) or turned back (-1) as one. */
+static void rope_qk(const pass *p, real *qkv, real sign) {
+    const dpi_graph_shape *s = p->s;
+    op_rope(qkv, qkv_of(s), p->w.cs, p->row->begins, p->row->n_segments, s->n_head + s->n_kv_head,
+            head_dim_of(s), sign);
+}
+
+static void attention_forward(const pass *p, const activations *a) {
+    const dpi_graph_shape *s = p->s;
+    for (int32_t segment = 0; segment < p->row->n_segments; segment++)
+        for (int32_t head = 0; head < s->n_head; head++) {
+            attn_head h = head_of(p, a, segment, head);
+            int64_t begin = p->row->begins[segment];
+            attn_forward(&h, a->att + begin * s->dim + head * h.head_dim,
+                         a->lse + begin * s->n_head + head, s->n_head, p->w.blocks);
+        }
+}
+
+/* From a.x to `out`, the input of the next layer. */
+static void layer_forward(const pass *p, int32_t layer, real *out) {
+    const dpi_graph_shape *s = p->s;
+    const dpi_graph_layout *at = &p->at;
+    const real *w = p->params + at->layers + layer * at->layer_size;
+    activations a = layer_activations(&p->w, layer);
+    int32_t n = p->row->n, dim = s->dim;
+    size_t bytes = (size_t)n * (size_t)dim * sizeof(real);
+    op_rmsnorm(a.n1, a.r1, a.x, w + at->attn_norm, n, dim, s->rms_eps);
+    op_linear(a.qkv, a.n1, w + at->wqkv, n, dim, qkv_of(s), 0);
+    rope_qk(p, a.qkv, 1);
+    attention_forward(p, &a);
+    memcpy(a.middle, a.x, bytes);
+    op_linear(a.middle, a.att, w + at->wo, n, dim, dim, 1);
+    op_rmsnorm(a.n2, a.r2, a.middle, w + at->ffn_norm, n, dim, s->rms_eps);
+    op_linear(a.gu, a.n2, w + at->w_gate_up, n, dim, 2 * s->ffn, 0);
+    op_swiglu(a.h, a.gu, n, s->ffn);
+    memcpy(out, a.middle, bytes);
+    op_linear(out, a.h, w + at->w_down, n, s->ffn, dim, 1);
+}
+
+static void forward(const pass *p) {
+    op_embed(p->w.first.x, p->params + p->at.embedding, p->row->tokens, p->row->n, p->s->dim);
+    for (int32_t l = 0; l < p->s->n_layer; l++)
+        layer_forward(p, l, l + 1 < p->s->n_layer ? layer_activations(&p->w, l + 1).x : p->w.x);
+}
+
+/* ---- The head: norm, logits, loss ------------------------------------------------------------ */
+
+/* Only rows with a weight have logits: masked prompts cost nothing here. Returns how many. */
+static int32_t gather_rows(const pass *p) {
+    int32_t n = 0, dim = p->s->dim;
+    for (int32_t t = 0; t < p->row->n; t++) {
+        if (!(p->row->weights[t] > 0))
+            continue;
+        p->w.rows[n] = t;
+        p->w.targets[n] = p->row->targets[t];
+        p->w.packed[n] = (real)p->row->weights[t];
+        memmove(p->w.norm + (int64_t)n * dim, p->w.norm + (int64_t)t * dim,
+                (size_t)dim * sizeof(real));
+        n++;
+    }
+    return n;
+}
+
+/* Loss of the n gathered rows. With a gradient: of the output matrix, and of the rows in dnorm. */
+static double head_loss(const pass *p, int32_t n, double scale) {
+    const dpi_graph_shape *s = p->s;
+    const real *w = p->params + p->at.output;
+    double loss = 0;
+    for (int32_t from = 0; from < n; from += HEAD_ROWS) {
+        int32_t rows = n - from < HEAD_ROWS ? n - from : HEAD_ROWS;
+        const real *x = p->w.norm + (int64_t)from * s->dim;
+        op_linear(p->w.logits, x, w, rows, s->dim, s->n_vocab, 0);
+        loss += op_cross_entropy(p->w.logits, p->w.targets + from, p->w.packed + from, rows,
+                                 s->n_vocab, scale);
+        if (!p->gradient)
+            continue;
+        op_linear_dx(p->w.dnorm + (int64_t)from * s->dim, p->w.logits, w, rows, s->dim, s->n_vocab);
+        op_linear_dw(p->gradient + p->at.output, p->w.logits, x, rows, s->dim, s->n_vocab, 1);
+    }
+    return loss;
+}
+
+/* ---- Backward -------------------------------------------------------------------------------- */
+
+static void attention_backward(const pass *p, const activations *a, const real *datt) {
+    const dpi_graph_shape *s = p->s;
+    int32_t width = qkv_of(s);
+    memset(p->w.dqkv, 0, (size_t)p->row->n * (size_t)width * sizeof(real));
+    for (int32_t segment = 0; segment < p->row->n_segments; segment++)
+        for (int32_t head = 0; head < s->n_head; head++) {
+            attn_head h = head_of(p, a, segment, head);
+            int64_t begin = p->row->begins[segment];
+            int64_t out = begin * s->dim + head * h.head_dim;
+            attn_backward(&h, a->att + out, datt + out, a->lse + begin * s->n_head + head, s->n_head,
+                          p->w.dqkv + (h.q - a->qkv), p->w.dqkv + (h.k - a->qkv),
+                          p->w.dqkv + (h.v - a->qkv), p->w.blocks);
+        }
+}
+
+/* w.dx: from the gradient of the layer's output to that of its input. */
+static void layer_backward(const pass *p, int32_t layer) {
+    const dpi_graph_shape *s = p->s;
+    const dpi_graph_layout *at = &p->at;
+    int64_t offset = at->layers + layer * at->layer_size;
+    const real *w = p->params + offset;
+    real *g = p->gradient + offset;
+    activations a = layer_activations(&p->w, layer);
+    real *dx = p->w.dx, *dn = p->w.dn;
+    int32_t n = p->row->n, dim = s->dim, ffn = s->ffn;
+    op_linear_dw(g + at->w_down, dx, a.h, n, ffn, dim, 0);
+    op_linear_dx(p->w.dh, dx, w + at->w_down, n, ffn, dim);
+    op_swiglu_grad(a.gu, p->w.dh, n, ffn);
+    op_linear_dw(g + at->w_gate_up, a.gu, a.n2, n, dim, 2 * ffn, 0);
+    op_linear_dx(dn, a.gu, w + at->w_gate_up, n, dim, 2 * ffn);
+    op_rmsnorm_grad(dx, g + at->ffn_norm, dn, a.middle, w + at->ffn_norm, a.r2, n, dim);
+    op_linear_dw(g + at->wo, dx, a.att, n, dim, dim, 0);
+    op_linear_dx(dn, dx, w + at->wo, n, dim, dim);
+    attention_backward(p, &a, dn);
+    rope_qk(p, p->w.dqkv, -1);
+    op_linear_dw(g + at->wqkv, p->w.dqkv, a.n1, n, dim, qkv_of(s), 0);
+    op_linear_dx(dn, p->w.dqkv, w + at->wqkv, n, dim, qkv_of(s));
+    op_rmsnorm_grad(dx, g + at->attn_norm, dn, a.x, w + at->attn_norm, a.r1, n, dim);
+}
+
+/* What the operators add to instead of writing begins at zero. */
+static void clear_gradient(const pass *p) {
+    const dpi_graph_layout *at = &p->at;
+    size_t dim = (size_t)p->s->dim, table = dim * (size_t)p->s->n_vocab * sizeof(real);
+    memset(p->gradient + at->embedding, 0, table);
+    memset(p->gradient + at->output, 0, table);
+    memset(p->gradient + at->output_norm, 0, dim * sizeof(real));
+    for (int32_t l = 0; l < p->s->n_layer; l++) {
+        real *g = p->gradient + at->layers + l * at->layer_size;
+        memset(g + at->attn_norm, 0, dim * sizeof(real));
+        memset(g + at->ffn_norm, 0, dim * sizeof(real));
+    }
+}
+
+/* dnorm [n, dim], of the gathered rows, to w.dx, of all rows, through the last norm. */
+static void norm_backward(const pass *p, int32_t n) {
+    const dpi_graph_shape *s = p->s;
+    memset(p->w.dx, 0, (size_t)p->row->n * (size_t)s->dim * sizeof(real));
+    for (int32_t i = 0; i < n; i++) {
+        int64_t at = (int64_t)p->w.rows[i] * s->dim;
+        op_rmsnorm_grad(p->w.dx + at, p->gradient + p->at.output_norm,
+                        p->w.dnorm + (int64_t)i * s->dim, p->w.x + at, p->params + p->at.output_norm,
+                        p->w.r + p->w.rows[i], 1, s->dim);
+    }
+}
+
+/* ---- The whole ------------------------------------------------------------------------------- */
+
+static pass begin_pass(const dpi_graph_shape *s, const void *params, const dpi_row *row,
+                       void *gradient, void *base) {
+    pass p = {.s = s, .row = row, .params = params, .gradient = gradient, .w = work_map(s, base)};
+    dpi_graph_layout_of(s, &p.at);
+    forward(&p);
+    op_rmsnorm(p.w.norm, p.w.r, p.w.x, p.params + p.at.output_norm, row->n, s->dim, s->rms_eps);
+    return p;
+}
+
+static double loss(const dpi_graph_shape *s, const void *params, const dpi_row *row, double scale,
+                   void *gradient, void *base) {
+    pass p = begin_pass(s, params, row, gradient, base);
+    int32_t n = gather_rows(&p);
+    if (gradient)
+        clear_gradient(&p);
+    double sum = head_loss(&p, n, scale);
+    if (!gradient)
+        return sum;
+    norm_backward(&p, n);
+    for (int32_t l = s->n_layer - 1; l >= 0; l--)
+        layer_backward(&p, l);
+    op_embed_grad(p.gradient + p.at.embedding, p.w.dx, row->tokens, row->n, s->dim);
+    return sum;
+}
+
+static void logits(const dpi_graph_shape *s, const void *params, const dpi_row *row, void *out,
+                   void *base) {
+    pass p = begin_pass(s, params, row, NULL, base);
+    op_linear(out, p.w.norm, p.params + p.at.output, row->n, s->dim, s->n_vocab, 0);
+}
+
+const dpi_graph GRAPH_NAME = {.real_size = sizeof(real), .work_size = work_size,
+                              .work_init = work_init, .loss = loss, .logits = logits};

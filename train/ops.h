@@ -1,0 +1,210 @@
+/* ops.h - the operators of the graph and their gradients, in the type `real`. Internal; a template:
+ * included by graph_impl.h, in one translation unit for each type and instruction set, and by the
+ * test of gradients, which holds each of them to finite differences.
+ *
+ * Rows are positions. Sums over a row are written as `omp simd` reductions, which lets the compiler
+ * reorder these sums and nothing else.
+ */
+#ifndef DPI_TRAIN_OPS_H
+#define DPI_TRAIN_OPS_H
+
+#include <cblas.h>
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef DPI_TRAIN_F64
+typedef double real;
+#define GEMM cblas_dgemm
+#define SQRT sqrt
+#define LOG log
+#else
+typedef float real;
+#define GEMM cblas_sgemm
+#define SQRT sqrtf
+#define LOG logf
+#endif
+
+/* ---- exp ----------------------------------------------------------------------------------- */
+
+#ifdef DPI_TRAIN_F64
+static inline real op_exp(real x) { return exp(x); }
+#else
+/* x = k ln2 + r, |r| <= ln2 / 2, degree-6 Taylor in r: relative error below 4e-7. No branches and no
+ * calls, so that loops over it become vector code. Clamped to -87..88. */
+static inline real op_exp(real x) {
+    const float shifter = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer */
+    x = x < -87.0f ? -87.0f : x;
+    x = x > 88.0f ? 88.0f : x;
+    float k = (x * 1.44269504f + shifter) - shifter;
+    float r = (x - k * 0.693359375f) + k * 2.12194440e-4f;
+    float p = 1.0f / 720;
+    p = p * r + 1.0f / 120;
+    p = p * r + 1.0f / 24;
+    p = p * r + 1.0f / 6;
+    p = p * r + 0.5f;
+    p = p * r + 1.0f;
+    p = p * r + 1.0f;
+    union {
+        int32_t i;
+        float f;
+    } power = {.i = ((int32_t)k + 127) * (1 << 23)};
+    return p * power.f;
+}
+#endif
+
+/* ---- Linear layers ------------------------------------------------------------------------- */
+
+/* y [rows, n_out] = x [rows, n_in] W^T, plus y if `add`.
+ * LoRA hooks in here and in the gradients below: y += s (x A^T) B^T with A [r, n_in], B [n_out, r],
+ * and dB = s dy^T (x A^T), dA = s (dy B)^T x in place of op_linear_dw. */
+static inline void op_linear(real *y, const real *x, const real *w, int32_t rows, int32_t n_in,
+                             int32_t n_out, int add) {
+    GEMM(CblasRowMajor, CblasNoTrans, CblasTrans, rows, n_out, n_in, 1, x, n_in, w, n_in, add, y,
+         n_out);
+}
+
+/* dx [rows, n_in] = dy [rows, n_out] W */
+static inline void op_linear_dx(real *dx, const real *dy, const real *w, int32_t rows,
+                                int32_t n_in, int32_t n_out) {
+    GEMM(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, n_in, n_out, 1, dy, n_out, w, n_in, 0, dx,
+         n_in);
+}
+
+/* dW [n_out, n_in] = dy^T x, plus dW if `add`. Per-example gradients hook in here: the product over
+ * the rows of one example is that example's (and its norm is known from dy dy^T and x x^T alone). */
+static inline void op_linear_dw(real *dw, const real *dy, const real *x, int32_t rows,
+                                int32_t n_in, int32_t n_out, int add) {
+    GEMM(CblasRowMajor, CblasTrans, CblasNoTrans, n_out, n_in, rows, 1, dy, n_out, x, n_in, add, dw,
+         n_in);
+}
+
+/* ---- RMSNorm ------------------------------------------------------------------------------- */
+
+/* y = x w r, r = 1 / sqrt(mean(x^2) + eps); r [rows] is kept for the gradient. */
+static inline void op_rmsnorm(real *y, real *r, const real *x, const real *w, int32_t rows,
+                              int32_t n, float eps) {
+    for (int32_t t = 0; t < rows; t++, x += n, y += n) {
+        real sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (int32_t i = 0; i < n; i++)
+            sum += x[i] * x[i];
+        real scale = 1 / SQRT(sum / (real)n + (real)eps);
+        r[t] = scale;
+        for (int32_t i = 0; i < n; i++)
+            y[i] = x[i] * scale * w[i];
+    }
+}
+
+/* dx += r (w dy) - x r^3 / n sum(w dy x); dw += dy x r */
+static inline void op_rmsnorm_grad(real *dx, real *dw, const real *dy, const real *x, const real *w,
+                                   const real *r, int32_t rows, int32_t n) {
+    for (int32_t t = 0; t < rows; t++, x += n, dy += n, dx += n) {
+        real scale = r[t], sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (int32_t i = 0; i < n; i++)
+            sum += w[i] * dy[i] * x[i];
+        real pull = sum * scale * scale * scale / (real)n;
+        for (int32_t i = 0; i < n; i++) {
+            dx[i] += scale * w[i] * dy[i] - pull * x[i];
+            dw[i] += dy[i] * x[i] * scale;
+        }
+    }
+}
+
+/* ---- RoPE ---------------------------------------------------------------------------------- */
+
+/* Rotates the adjacent pairs of n_head heads of each row by the angle of the row's position, in
+ * place: the engine's convention for GGUF files of LLaMA (kernels.def, rope). Cosines and sines
+ * [context, head_dim / 2, 2]. sign -1 turns back: the gradient. */
+static inline void op_rope(real *x, int32_t stride, const real *cs, const int32_t *begins,
+                           int32_t n_segments, int32_t n_head, int32_t head_dim, real sign) {
+    for (int32_t s = 0; s < n_segments; s++)
+        for (int32_t t = begins[s]; t < begins[s + 1]; t++) {
+            const real *c = cs + (int64_t)(t - begins[s]) * head_dim;
+            for (int32_t h = 0; h < n_head; h++) {
+                real *v = x + (int64_t)t * stride + h * head_dim;
+                for (int32_t i = 0; i < head_dim; i += 2) {
+                    real a = v[i], b = v[i + 1], sine = sign * c[i + 1];
+                    v[i] = a * c[i] - b * sine;
+                    v[i + 1] = a * sine + b * c[i];
+                }
+            }
+        }
+}
+
+/* ---- SwiGLU -------------------------------------------------------------------------------- */
+
+/* h [rows, n] = silu(gate) up, silu(z) = z / (1 + exp(-z)); gate and up are the halves of each row of
+ * gu [rows, 2 n]. */
+static inline void op_swiglu(real *h, const real *gu, int32_t rows, int32_t n) {
+    for (int32_t t = 0; t < rows; t++, gu += 2 * n, h += n)
+        for (int32_t i = 0; i < n; i++)
+            h[i] = gu[i] / (1 + op_exp(-gu[i])) * gu[n + i];
+}
+
+/* gu becomes its own gradient: with s = 1 / (1 + exp(-gate)),
+ * dgate = dh up s (1 + gate (1 - s)), dup = dh gate s. */
+static inline void op_swiglu_grad(real *gu, const real *dh, int32_t rows, int32_t n) {
+    for (int32_t t = 0; t < rows; t++, gu += 2 * n, dh += n)
+        for (int32_t i = 0; i < n; i++) {
+            real gate = gu[i], up = gu[n + i], s = 1 / (1 + op_exp(-gate));
+            gu[i] = dh[i] * up * s * (1 + gate * (1 - s));
+            gu[n + i] = dh[i] * gate * s;
+        }
+}
+
+/* ---- Embedding ----------------------------------------------------------------------------- */
+
+static inline void op_embed(real *x, const real *table, const int32_t *tokens, int32_t rows,
+                            int32_t n) {
+    for (int32_t t = 0; t < rows; t++)
+        memcpy(x + (int64_t)t * n, table + (int64_t)tokens[t] * n, (size_t)n * sizeof *x);
+}
+
+/* dtable[token] += dx */
+static inline void op_embed_grad(real *dtable, const real *dx, const int32_t *tokens, int32_t rows,
+                                 int32_t n) {
+    for (int32_t t = 0; t < rows; t++) {
+        real *d = dtable + (int64_t)tokens[t] * n;
+        for (int32_t i = 0; i < n; i++)
+            d[i] += dx[(int64_t)t * n + i];
+    }
+}
+
+/* ---- Softmax and cross-entropy ------------------------------------------------------------- */
+
+/* x[i] = exp(scale x[i] - m) with m = max(scale x); returns the sum, *max = m. */
+static inline real op_exp_row(real *x, int32_t n, real scale, real *max) {
+    real m = x[0], sum = 0;
+#pragma omp simd reduction(max : m)
+    for (int32_t i = 0; i < n; i++)
+        m = x[i] > m ? x[i] : m;
+    m *= scale;
+#pragma omp simd reduction(+ : sum)
+    for (int32_t i = 0; i < n; i++) {
+        x[i] = op_exp(scale * x[i] - m);
+        sum += x[i];
+    }
+    *max = m;
+    return sum;
+}
+
+/* Returns the sum over rows of weight * (log sum exp(logits) - logits[target]). The logits
+ * [rows, n] become scale times its gradient: scale weight (softmax - onehot). */
+static inline double op_cross_entropy(real *logits, const int32_t *targets, const real *weights,
+                                      int32_t rows, int32_t n, double scale) {
+    double loss = 0;
+    for (int32_t t = 0; t < rows; t++, logits += n) {
+        real max, wanted = logits[targets[t]];
+        real sum = op_exp_row(logits, n, 1, &max);
+        loss += (double)weights[t] * ((double)LOG(sum) + (double)max - (double)wanted);
+        real factor = (real)scale * weights[t], share = factor / sum;
+        for (int32_t i = 0; i < n; i++)
+            logits[i] *= share;
+        logits[targets[t]] -= factor;
+    }
+    return loss;
+}
+
+#endif

@@ -1,0 +1,138 @@
+#include "vocab_text.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mem.h"
+#include "status.h"
+#include "tokenizer.h"
+
+enum {
+    TYPE_NORMAL = 1,
+    TYPE_UNKNOWN = 2,
+    TYPE_CONTROL = 3,
+    TYPE_BYTE = 6,
+};
+
+static const char chat_template[] =
+    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + "
+    "message['content'] + '<|im_end|>' + '\\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
+
+static int32_t type_of(const char *piece, size_t n) {
+    unsigned byte;
+    int used = 0;
+    if (strcmp(piece, "<unk>") == 0)
+        return TYPE_UNKNOWN;
+    if (strcmp(piece, "<s>") == 0 || strcmp(piece, "</s>") == 0 || strcmp(piece, "<pad>") == 0)
+        return TYPE_CONTROL;
+    if (n > 4 && memcmp(piece, "<|", 2) == 0 && memcmp(piece + n - 2, "|>", 2) == 0)
+        return TYPE_CONTROL;
+    return n == 6 && sscanf(piece, "<0x%2X>%n", &byte, &used) == 1 && used == 6 ? TYPE_BYTE
+                                                                               : TYPE_NORMAL;
+}
+
+/* Room for one more token of n bytes. */
+static bool reserve(dpi_vocab_text *v, size_t n) {
+    uint64_t wanted = v->n_bytes + sizeof(uint64_t) + n;
+    if (wanted > v->n_capacity) {
+        unsigned char *texts = realloc(v->texts, wanted * 2);
+        if (!texts)
+            return false;
+        v->texts = texts;
+        v->n_capacity = wanted * 2;
+    }
+    if (v->n == v->capacity) {
+        int32_t capacity = v->capacity ? 2 * v->capacity : 4096;
+        float *scores = realloc(v->scores, (size_t)capacity * sizeof *scores);
+        v->scores = scores ? scores : v->scores;
+        int32_t *types = realloc(v->types, (size_t)capacity * sizeof *types);
+        v->types = types ? types : v->types;
+        if (!scores || !types)
+            return false;
+        v->capacity = capacity;
+    }
+    return true;
+}
+
+static dpi_status add_line(dpi_vocab_text *v, const char *path, char *line, dpi_error *err) {
+    line[strcspn(line, "\r\n")] = '\0';
+    char *tab = strrchr(line, '\t'), *end = NULL;
+    float score = tab ? strtof(tab + 1, &end) : 0;
+    size_t n = tab ? (size_t)(tab - line) : 0;
+    if (!tab || end == tab + 1 || *end != '\0' || !isfinite(score) || n == 0 ||
+        n > DPI_TOKEN_MAX_BYTES)
+        return dpi_fail(err, DPI_STATUS_FORMAT,
+                        "%s:%d: must be a piece of 1..%d bytes, a tab and a score", path,
+                        (int)v->n + 1, (int)DPI_TOKEN_MAX_BYTES);
+    if (v->n == DPI_VOCAB_MAX_TOKENS)
+        return dpi_fail(err, DPI_STATUS_FORMAT, "%s: more than %d pieces", path,
+                        (int)DPI_VOCAB_MAX_TOKENS);
+    if (!reserve(v, n))
+        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the vocabulary");
+    *tab = '\0';
+    uint64_t length = n;
+    memcpy(v->texts + v->n_bytes, &length, sizeof length);
+    memcpy(v->texts + v->n_bytes + sizeof length, line, n);
+    v->n_bytes += sizeof length + n;
+    v->scores[v->n] = score;
+    v->types[v->n] = type_of(line, n);
+    if (strcmp(line, "<unk>") == 0)
+        v->unk = v->n;
+    else if (strcmp(line, "<s>") == 0)
+        v->bos = v->n;
+    else if (strcmp(line, "<|im_end|>") == 0)
+        v->eos = v->n;
+    v->n++;
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_vocab_text_read(const char *path, dpi_vocab_text *vocab, dpi_error *err) {
+    dpi_vocab_text v = {.unk = -1, .bos = -1, .eos = -1};
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return dpi_fail(err, DPI_STATUS_IO, "cannot read %s: %s", path, strerror(errno));
+    char *line = NULL;
+    size_t capacity = 0;
+    dpi_status status = DPI_STATUS_OK;
+    while (status == DPI_STATUS_OK && getline(&line, &capacity, file) >= 0)
+        status = add_line(&v, path, line, err);
+    if (status == DPI_STATUS_OK && ferror(file))
+        status = dpi_fail(err, DPI_STATUS_IO, "cannot read %s: %s", path, strerror(errno));
+    if (status == DPI_STATUS_OK && (v.unk < 0 || v.bos < 0 || v.eos < 0))
+        status = dpi_fail(err, DPI_STATUS_FORMAT, "%s: has no piece %s", path,
+                          v.unk < 0 ? "<unk>" : v.bos < 0 ? "<s>" : "<|im_end|>");
+    free(line);
+    fclose(file);
+    if (status == DPI_STATUS_OK)
+        *vocab = v;
+    else
+        dpi_vocab_text_free(&v);
+    return status;
+}
+
+void dpi_vocab_text_free(dpi_vocab_text *vocab) {
+    free(vocab->texts);
+    free(vocab->scores);
+    free(vocab->types);
+    *vocab = (dpi_vocab_text){0};
+}
+
+void dpi_vocab_text_put(dpi_gguf_writer *w, const dpi_vocab_text *v) {
+    uint64_t n = (uint64_t)v->n;
+    dpi_gguf_put_string(w, "tokenizer.ggml.model", "llama");
+    dpi_gguf_put_array(w, "tokenizer.ggml.tokens", DPI_GGUF_STRING, n, v->texts, v->n_bytes);
+    dpi_gguf_put_array(w, "tokenizer.ggml.scores", DPI_GGUF_F32, n, v->scores,
+                       n * sizeof *v->scores);
+    dpi_gguf_put_array(w, "tokenizer.ggml.token_type", DPI_GGUF_I32, n, v->types,
+                       n * sizeof *v->types);
+    dpi_gguf_put_u32(w, "tokenizer.ggml.unknown_token_id", (uint32_t)v->unk);
+    dpi_gguf_put_u32(w, "tokenizer.ggml.bos_token_id", (uint32_t)v->bos);
+    dpi_gguf_put_u32(w, "tokenizer.ggml.eos_token_id", (uint32_t)v->eos);
+    dpi_gguf_put_bool(w, "tokenizer.ggml.add_bos_token", true);
+    dpi_gguf_put_bool(w, "tokenizer.ggml.add_eos_token", false);
+    dpi_gguf_put_string(w, "tokenizer.chat_template", chat_template);
+}
