@@ -18,6 +18,7 @@ typedef struct pass {
     dpi_session *s;
     const dpi_batch *batch;
     int32_t thread, n_threads;
+    dpi_patience patience;
 } pass;
 
 /* Rows [first, first + n_rows) of one activation buffer, the input of products. Where a matrix wants
@@ -29,8 +30,9 @@ typedef struct input {
 } input;
 
 /* Every thread of the pass gets here before any goes on. */
-static void barrier(void) {
-#pragma omp barrier
+static void barrier(pass *p) {
+    if (p->n_threads > 1)
+        dpi_barrier_wait(&p->s->barrier, p->n_threads, &p->patience);
 }
 
 /* [*begin, *end): this thread's share of n things, contiguous. */
@@ -105,7 +107,7 @@ static void linear(const pass *p, const dpi_mat *w, const float *bias, input in,
 
 /* Brings an input into 8 bits. Threads share columns, not rows: the rows of a block stand side by side
  * in the same cache lines. */
-static void quantize(const pass *p, input in) {
+static void quantize(pass *p, input in) {
     const dpi_session *s = p->s;
     int64_t begin, end;
     share(p, in.n / DPI_Q8_BLOCK, &begin, &end);
@@ -119,11 +121,11 @@ static void quantize(const pass *p, input in) {
             s->kernels.quantize_q8(&block, rows, r, in.x + (in.first + first + r) * in.n + begin,
                                    end - begin);
     }
-    barrier();
+    barrier(p);
 }
 
 /* norm = RMSNorm(x) of some rows, also in 8 bits if a matrix wants it. */
-static input normalize(const pass *p, const float *weight, const dpi_mat *const *mats, int n_mats,
+static input normalize(pass *p, const float *weight, const dpi_mat *const *mats, int n_mats,
                        int32_t first, int32_t n_rows) {
     dpi_session *s = p->s;
     const dpi_config *c = &s->model->config;
@@ -136,21 +138,21 @@ static input normalize(const pass *p, const float *weight, const dpi_mat *const 
     for (int64_t r = first + begin; r < first + end; r++)
         s->kernels.rmsnorm(s->work.norm + r * in.n, s->work.x + r * in.n, weight, c->n_embd,
                            c->rms_eps);
-    barrier();
+    barrier(p);
     if (wanted)
         quantize(p, in);
     return in;
 }
 
 /* x += W in + bias, with the input in 8 bits where W wants it. */
-static void add_product(const pass *p, const dpi_mat *w, const float *bias, input in) {
+static void add_product(pass *p, const dpi_mat *w, const float *bias, input in) {
     dpi_session *s = p->s;
     int64_t begin, end;
     linear(p, w, bias, in, s->work.out, &begin, &end);
     for (int32_t r = in.first; r < in.first + in.n_rows; r++)
         s->kernels.add(s->work.x + r * w->n_out + begin, s->work.out + r * w->n_out + begin,
                        end - begin);
-    barrier();
+    barrier(p);
 }
 
 /* ---- Attention ------------------------------------------------------------------------------- */
@@ -208,7 +210,7 @@ static void attend(const pass *p, int32_t layer, int32_t index, int32_t head) {
             att[h * c->head_dim_v + i] /= l[h];
 }
 
-static void attention(const pass *p, int32_t index) {
+static void attention(pass *p, int32_t index) {
     dpi_session *s = p->s;
     const dpi_config *c = &s->model->config;
     const dpi_layer *layer = &s->model->layers[index];
@@ -218,17 +220,17 @@ static void attention(const pass *p, int32_t index) {
     linear(p, &layer->wq, layer->bq, in, s->work.q, &begin, &end);
     linear(p, &layer->wk, layer->bk, in, s->work.k, &begin, &end);
     linear(p, &layer->wv, layer->bv, in, s->work.v, &begin, &end);
-    barrier();
+    barrier(p);
     /* Interleaved, since later rows of a prompt have more to attend to. In a step a (row, head)
      * reads only what its own thread has cached; in a prompt also what others have. */
     int64_t n_items = (int64_t)p->batch->n_rows * c->n_kv_head;
     for (int64_t i = p->thread; i < n_items; i += p->n_threads)
         rotate_and_cache(p, index, (int32_t)(i / c->n_kv_head), (int32_t)(i % c->n_kv_head));
     if (p->batch->is_prompt)
-        barrier();
+        barrier(p);
     for (int64_t i = p->thread; i < n_items; i += p->n_threads)
         attend(p, index, (int32_t)(i / c->n_kv_head), (int32_t)(i % c->n_kv_head));
-    barrier();
+    barrier(p);
     in.x = s->work.att;
     in.n = (int64_t)c->n_head * c->head_dim_v;
     if (q8_kernel(s, &layer->wo))
@@ -238,7 +240,7 @@ static void attention(const pass *p, int32_t index) {
 
 /* ---- Feed-forward ---------------------------------------------------------------------------- */
 
-static void feed_forward(const pass *p, int32_t index) {
+static void feed_forward(pass *p, int32_t index) {
     dpi_session *s = p->s;
     const dpi_layer *layer = &s->model->layers[index];
     int64_t n_ff = s->model->config.n_ff, begin, end;
@@ -249,7 +251,7 @@ static void feed_forward(const pass *p, int32_t index) {
     for (int32_t r = p->batch->first; r < p->batch->first + p->batch->n_rows; r++)
         s->kernels.swiglu(s->work.gate + r * n_ff + begin, s->work.up + r * n_ff + begin,
                           end - begin);
-    barrier(); /* also before the 8-bit form of the input is overwritten */
+    barrier(p); /* also before the 8-bit form of the input is overwritten */
     in.x = s->work.gate;
     in.n = n_ff;
     if (q8_kernel(s, &layer->w_down))
@@ -260,7 +262,7 @@ static void feed_forward(const pass *p, int32_t index) {
 /* ---- Ends ------------------------------------------------------------------------------------ */
 
 /* x = embedding of each token; cosines and sines of each position. */
-static void embed(const pass *p) {
+static void embed(pass *p) {
     dpi_session *s = p->s;
     const dpi_config *c = &s->model->config;
     int64_t begin, end;
@@ -275,12 +277,12 @@ static void embed(const pass *p) {
             cs[2 * j + 1] = (float)sin(angle);
         }
     }
-    barrier();
+    barrier(p);
 }
 
 /* Logits of the rows that want them, which are the last ones of the batch. They go where each row's
  * sequence keeps its own, through a tile. */
-static void head(const pass *p) {
+static void head(pass *p) {
     dpi_session *s = p->s;
     const dpi_batch *b = p->batch;
     const dpi_mat *w = &s->model->output;
@@ -310,7 +312,7 @@ static int32_t threads_for(const dpi_session *s, const dpi_batch *batch) {
 void dpi_forward(dpi_session *s, const dpi_batch *batch) {
 #pragma omp parallel num_threads(threads_for(s, batch))
     {
-        pass p = {s, batch, omp_get_thread_num(), omp_get_num_threads()};
+        pass p = {s, batch, omp_get_thread_num(), omp_get_num_threads(), {0}};
         embed(&p);
         for (int32_t i = 0; i < s->model->config.n_layer; i++) {
             attention(&p, i);

@@ -2,6 +2,7 @@
 #ifndef DPI_SESSION_H
 #define DPI_SESSION_H
 
+#include "barrier.h"
 #include "kernels.h"
 #include "kv.h"
 #include "model.h"
@@ -40,6 +41,7 @@ struct dpi_session {
     int64_t worth_sharing; /* multiply-adds from which a pass uses all threads */
     int32_t max_rows; /* rows of the work buffers: max(n_seq, DPI_CHUNK) */
     dpi_kv_cache kv;
+    dpi_barrier barrier; /* of the pass that is running */
     dpi_work work;
     unsigned char *memory; /* all of the work buffers */
     uint64_t memory_bytes;

@@ -1,0 +1,27 @@
+/* barrier.h - where the threads of a pass wait for each other. Internal.
+ *
+ * A pass has about seven barriers a layer, a few microseconds apart in a small model. Threads that
+ * only spin stop each other for whole time slices as soon as another process wants a core, and
+ * threads that only sleep pay for being woken. These spin as long as that has lately been enough,
+ * and sleep otherwise. */
+#ifndef DPI_BARRIER_H
+#define DPI_BARRIER_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+typedef struct dpi_barrier {
+    _Alignas(64) _Atomic uint32_t arrived;
+    _Alignas(64) _Atomic uint32_t phase; /* counts the times that all have arrived */
+    _Atomic uint32_t n_asleep;
+} dpi_barrier;
+
+/* A thread's own: how long it spins. Starts at 0. */
+typedef struct dpi_patience {
+    int32_t spins;
+} dpi_patience;
+
+/* Returns when n_threads threads have called it. What each did before is visible to all after. */
+void dpi_barrier_wait(dpi_barrier *barrier, int32_t n_threads, dpi_patience *patience);
+
+#endif
