@@ -271,6 +271,10 @@ dpi_status dpi_sampler_step(dpi_sampler *s, const float *public_logits,
     return status;
 }
 
+int32_t dpi_sampler_tokens_left(const dpi_sampler *s) {
+    return s && s->begun ? s->options.n_tokens - s->n_drawn : 0;
+}
+
 const dpi_sampler_options *dpi_sampler_options_get(const dpi_sampler *sampler) {
     return &sampler->options;
 }

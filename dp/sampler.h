@@ -36,8 +36,7 @@ dpi_status dpi_sampler_distribution(dpi_sampler *sampler, const float *public_lo
 /* Wipes everything that was computed from reference logits. */
 void dpi_sampler_forget(dpi_sampler *sampler);
 
-/* What the sampler was created with, and what came of it; the sampler's. */
+/* What the sampler was created with; the sampler's. */
 const dpi_sampler_options *dpi_sampler_options_get(const dpi_sampler *sampler);
-const dpi_sampler_plan *dpi_sampler_plan_get(const dpi_sampler *sampler);
 
 #endif

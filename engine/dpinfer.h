@@ -393,6 +393,15 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_assign_secret(double q, int32_t n_batches,
 
 /* ---- Sampler ------------------------------------------------------------------------------ */
 
+/* One session of a method, as a state machine that takes the logits of any engine:
+ *
+ *     create(options with the budget of a text)
+ *         -> begin -> step(public logits, reference logits) -> token, at most n_tokens times
+ *         -> begin again, or free
+ *
+ * A server makes one for each question that it has in flight, with that question's budget,
+ * references and length: that takes microseconds (ACCOUNTANT_BR: some ten milliseconds) and
+ * less than 100 bytes per token of the vocabulary. examples/other_engine.c is a whole program. */
 typedef struct dpi_sampler dpi_sampler;
 
 typedef enum dpi_method {
@@ -498,9 +507,16 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_create(const dpi_sampler_options *
 /* Wipes its buffers. NULL is allowed. */
 DPI_API void dpi_sampler_free(dpi_sampler *sampler);
 
-/* Starts a text: the next n_tokens steps share one budget. The caller promises that the
- * references of different texts are disjoint (parallel composition), so that budgets of records
- * (FILTER) start anew too, and that reference i is the same record in every step of a text. */
+/* What the sampler's options came to, as dpi_sampler_plan_make computes it: what a statement of the
+ * guarantee is made of. The sampler's. */
+DPI_API const dpi_sampler_plan *dpi_sampler_plan_get(const dpi_sampler *sampler);
+
+/* Starts a text, at any time: the next n_tokens steps share one budget. The caller promises that
+ * reference i is the same record in every step of a text, and that the references of different
+ * texts are disjoint (parallel composition), so that budgets of records (FILTER) start anew too.
+ * Where a record serves in several texts, of one sampler or more, they are all about it: the plans'
+ * rho_total add up (zCDP composes by addition; dpi_zcdp_epsilon makes epsilon of the sum), and it is
+ * for the caller to keep that sum below what the record may spend. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_begin(dpi_sampler *sampler, dpi_error *err);
 
 /* Draws the next token. `public_logits` [n_vocab]; `reference_logits` n_ref pointers to
@@ -508,11 +524,18 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_begin(dpi_sampler *sampler, dpi_er
  * Trusted: public_logits must not depend on any reference, and reference_logits[i] on no
  * reference but i. Not trusted: the values of reference_logits, which may be anything.
  * Distribution: softmax(phi / tau_effective) on V_k+, exact to 2^-38 in log probability.
- * Errors: BUDGET (n_tokens were drawn), NUMERIC (a public logit is not finite or is beyond
- * 1e4 in magnitude), ENTROPY, STATE (no begin). No token is drawn on error. */
+ * Errors: BUDGET (n_tokens were drawn: the text is over until the next begin), NUMERIC (a public
+ * logit is not finite or is beyond 1e4 in magnitude), ENTROPY, STATE (no begin), ARG. No token is
+ * drawn on error, *token is unchanged, and the step may be tried again. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_step(dpi_sampler *sampler, const float *public_logits,
                                                    const float *const *reference_logits,
                                                    int32_t *token, dpi_error *err);
+
+/* Tokens that the text may still have: n_tokens less those drawn since begin; 0 before the first
+ * begin, and then step fails with STATE or BUDGET. Public: it depends on the options and the number
+ * of released tokens alone. There is no such number for the budget: ending a text early earns
+ * nothing back, because where it ends is part of what was released. */
+DPI_API int32_t dpi_sampler_tokens_left(const dpi_sampler *sampler);
 
 /* A reproducible, insecure random source for tests: set options->random to this and
  * random_user to a uint64_t state that holds the seed. Output is then NOT PRIVATE. */

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Only dpi_ symbols of the public header are visible in libdpinfer.a, and all of those. And the
-# library does not print, exit, abort, read the environment or define writable globals.
+# Only dpi_ symbols of the public header are visible in libdpinfer.a or .so, and all of those. And
+# the library does not print, exit, abort, read the environment or (.a) define writable globals.
 #   exports.sh LIBRARY HEADER [sanitized]
 set -uo pipefail
 lib=$1 header=$2 sanitized=${3:-}
@@ -9,7 +9,9 @@ complain() {
     echo "exports: $*"
     failed=1
 }
-exported=$(nm -g --defined-only "$lib" | awk 'NF == 3 { print $3 }' | sort)
+dynamic=() # a shared library has symbols of the start-up files too, which nobody sees
+[[ "$lib" != *.so* ]] || dynamic=(-D)
+exported=$(nm "${dynamic[@]}" -g --defined-only "$lib" | awk 'NF == 3 { print $3 }' | sort)
 declared=$(grep -oE '\bdpi_[a-z0-9_]+\(' "$header" | tr -d '(' | sort -u)
 [ -n "$exported" ] || complain "no symbols in $lib"
 for symbol in $exported; do
@@ -19,12 +21,12 @@ for symbol in $declared; do
     grep -qE "DPI_API[^;]*\b$symbol\(" <(tr '\n' ' ' <"$header" | sed 's/;/;\n/g') || continue
     grep -qx "$symbol" <<<"$exported" || complain "$symbol is declared but not exported"
 done
-undefined=$(nm -u "$lib" | awk '{ print $2 }')
+undefined=$(nm "${dynamic[@]}" -u "$lib" | awk '{ sub(/@.*/, "", $2); print $2 }')
 for symbol in exit _exit abort printf fprintf puts fputs putchar perror vfprintf getenv setenv signal \
     sigaction __assert_fail __printf_chk __fprintf_chk; do
     ! grep -qx "$symbol" <<<"$undefined" || complain "the library calls $symbol"
 done
-if [ -z "$sanitized" ]; then # sanitizers add data of their own
+if [ -z "$sanitized${dynamic[*]}" ]; then # sanitizers add data of their own
     # .data.rel.ro is constant: read-only once its pointers are relocated.
     writable=$(objdump -t "$lib" |
         awk '$0 ~ / O / && $0 ~ /[ \t]\.(data|bss|tdata|tbss|data\.[^r][^ ]*|bss\.[^ ]*)\t/ { print $NF }')

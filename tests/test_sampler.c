@@ -318,17 +318,21 @@ static void test_states(void **state) {
     o.random_user = &random;
     dpi_sampler *s = create(&o);
     int32_t token = -7;
+    assert_int_equal(dpi_sampler_tokens_left(s), 0);
     assert_error(dpi_sampler_step(s, b.public_logits, b.pointers, &token, &err), DPI_STATUS_STATE,
                  &err, "begin");
     for (int text = 0; text < 3; text++) {
         assert_ok(dpi_sampler_begin(s, &err), &err);
+        assert_int_equal(dpi_sampler_tokens_left(s), 2);
         random.byte = 0; /* X = 0 draws the first token, X = 2^256 - 1 the last */
         assert_ok(dpi_sampler_step(s, b.public_logits, b.pointers, &token, &err), &err);
         assert_int_equal(token, 0);
+        assert_int_equal(dpi_sampler_tokens_left(s), 1);
         random.byte = 255;
         assert_ok(dpi_sampler_step(s, b.public_logits, b.pointers, &token, &err), &err);
         assert_int_equal(token, V - 1);
         token = -7;
+        assert_int_equal(dpi_sampler_tokens_left(s), 0);
         assert_error(dpi_sampler_step(s, b.public_logits, b.pointers, &token, &err),
                      DPI_STATUS_BUDGET, &err, "all 2 tokens");
         assert_int_equal(token, -7);

@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# An installed dpinfer serves projects outside: examples/other_engine.c is built against it with
+# CMake's find_package and with pkg-config, its twin runs in Python, and all write the same text.
+#   install.sh CMAKE CC SOURCE BUILD [FLAG...]    FLAG: how the library is sanitized
+set -uo pipefail
+cmake=$1 cc=$2 source=$3 build=$4
+shift 4
+work=$build/install-test
+passed=0 failed=0
+# try WHAT COMMAND...: counts, and shows what the command said if it fails.
+try() {
+    local what=$1
+    shift
+    if "$@" >"$work/log" 2>&1; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "install: $what"
+        cat "$work/log"
+    fi
+}
+rm -rf "$work" && mkdir -p "$work" || exit 1
+
+# dev alone has no shared library, so that -ldpinfer is the static one.
+try "install" "$cmake" --install "$build" --prefix "$work/all"
+try "install dev" "$cmake" --install "$build" --prefix "$work/dev" --component dev
+mv "$work/all" "$work/usr" && mv "$work/dev" "$work/static" # an installed tree may be moved
+pc=$(find "$work/static" -name dpinfer.pc)
+libs=$(dirname "$(dirname "${pc#"$work/static/"}")")
+try "header" test -f "$work/usr/include/dpinfer.h"
+try "program" "$work/usr/bin/dpinfer" --version
+
+# pkg_config PREFIX OPTION...: what pkg-config says of the dpinfer there.
+pkg_config() {
+    PKG_CONFIG_PATH=$work/$1/$libs/pkgconfig pkg-config "${@:2}" dpinfer
+}
+some=("$source"/examples/refs/0[1-6]-*.txt "$work/no-such-record.txt")
+# text NAME COMMAND...: the command's text for these records and a seed, into NAME.txt.
+text() {
+    local name=$1
+    shift
+    try "run $name" "$@" --seed 3 "$source/examples/public.txt" "${records[@]}"
+    [ "$failed" -eq 0 ] || exit 1 # what follows compares these texts
+    grep -v -e zCDP -e '^NOT PRIVATE' -e '^  ' "$work/log" >"$work/$name.txt"
+}
+# same NAME COMMAND...: that text is the first program's.
+same() {
+    text "$@"
+    try "text of $1" cmp "$work/static.txt" "$work/$1.txt"
+}
+
+flags=(-Wall -Wextra -Wpedantic -Werror "$@")
+read -ra static <<<"$(pkg_config static --static --cflags --libs)"
+try "pkg-config --static" "$cc" -std=c17 "${flags[@]}" "$source/examples/other_engine.c" \
+    "${static[@]}" -o "$work/static/engine"
+records=("${some[@]}")
+text static "$work/static/engine"
+try "two answers" test "$(grep -c . "$work/static.txt")" -eq 2
+records=("$work"/no-such-record-{1..7}.txt)
+text null "$work/static/engine"
+try "records move the text" bash -c "! cmp -s '$work/null.txt' '$work/static.txt'"
+records=("${some[@]}")
+try "public text needed" grep -q 'no public text' <("$work/static/engine" none none 2>&1)
+
+cat >"$work/two.cc" <<'END'
+#include <dpinfer.h>
+int main() {
+    double rho = 0;
+    return dpi_zcdp_rho(1, 1e-6, &rho, nullptr) != DPI_STATUS_OK || rho < 0.02435 || rho > 0.02436;
+}
+END
+if echo | "$cc" -x c++ -fsyntax-only - 2>/dev/null; then
+    try "C++" "$cc" -x c++ -std=c++17 "${flags[@]}" "$work/two.cc" -x none "${static[@]}" \
+        -o "$work/two"
+    try "run C++" "$work/two"
+fi
+
+try "cmake" "$cmake" -S "$source/examples" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$work/usr" \
+    -DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS="$*"
+try "cmake --build" "$cmake" --build "$work/cmake"
+same cmake "$work/cmake/other_engine"
+
+# A sanitizer's runtime has to be loaded before a library that needs it: not from here.
+if [ -e "$work/usr/$libs/libdpinfer.so" ] && [ $# -eq 0 ]; then
+    read -ra shared <<<"$(pkg_config usr --cflags --libs)"
+    try "pkg-config" "$cc" -std=c17 "${flags[@]}" "$source/examples/other_engine.c" "${shared[@]}" \
+        -lm -o "$work/shared"
+    try "not the shared library" test "$(readelf -d "$work/shared" | grep -c 'libdpinfer.so.1')" -eq 1
+    same shared env LD_LIBRARY_PATH="$work/usr/$libs" "$work/shared"
+    if command -v python3 >/dev/null; then
+        same python env DPINFER_LIB="$work/usr/$libs/libdpinfer.so" \
+            python3 "$source/examples/other_engine.py"
+    else
+        echo "skipped: no python3"
+    fi
+fi
+echo "install: $passed passed, $failed failed"
+[ "$failed" -eq 0 ]
