@@ -150,12 +150,18 @@ refuse 3 "magic number" make-model --vocab a.f32 -o x
 # ---- bench ------------------------------------------------------------------------------------
 # Times are not judged: only that every row is there and says what it was asked for.
 run bench made.gguf -B 1,3 -p 4 -n 2 -t 1,2 -r 2 -o jsonl; expect_rc 0; expect_lines 6 out
-expect_out '"method":"invisibleink","B":3'; expect_out '"overhead_x":1.0'; expect_out '"out_t/s":'
-expect_out '"peak_rss_MiB":'; expect_err "GB/s"
-run bench made.gguf -B 2 -p 4 -n 2 -t 1 -r 1; expect_rc 0; expect_lines 4 out; expect_out "| overhead_x |"
-run bench made.gguf -B 2 -p 4 -n 2 -t 1 -r 1 -o csv; expect_lines 3 out
-expect_out '"random weights, 1 layers of 256",'
+expect_out '"threads":2,"test":"pp4+tg2"'; expect_out '"method":"invisibleink","B":3,"k":100,"rho":0.5'
+expect_out '"PP":4,"TG":2,"N_KV":24,'; expect_out '"overhead_x":1.0,'; expect_out '"peak_rss":'
+for name in model size params backend t/s S_PP S_TG T S out_t/s fwd_t/s tg_read_% first_token_ms; do
+    expect_out "\"$name\":"
+done
+expect_err "GB/s"
+run bench made.gguf -B 2 -p 4,5 -n 2 -t 1 -r 1 -o csv --method plain,invisibleink,amin --top-k 7
+expect_lines 7 out; expect_out '"random weights, 1 layers of 256",'; expect_out '"amin",2,7,'
+run bench made.gguf -B 2 -p 4 -n 2 -t 1 -r 1; expect_rc 0; expect_out "| tg2 | "
+expect_out "| overhead_x |"; expect_out "| 1 | invisibleink | 2 |"; expect_lines 13 out
 run bench made.gguf -B 2 -p 4 -n 2 -t 1 -r 1 -o json; expect_rc 0; expect_out '[{"model":'
+refuse 2 "--method: found 'plain,x', allowed are plain, invisibleink and amin" bench made.gguf --method plain,x
 refuse 2 "-B: found '0', allowed are numbers 1..4096 between commas" bench made.gguf -B 0
 refuse 2 "-p: found '3,x'" bench made.gguf -p 3,x
 check "left something behind" test ! -e x

@@ -71,7 +71,7 @@ static const option_spec specs[N_OPTIONS] = {
     [OPT_TEMP] = {.name = "temp", .type = OPT_DOUBLE, .commands = GENERATES | CMD_ACCOUNT,
         .arg = "TAU", .min = 0.01, .max = 100, .zero = "the likeliest token, with --plain",
         .def = "1", .help = "temperature tau"},
-    [OPT_TOP_K] = {.name = "top-k", .type = OPT_INT, .commands = GENERATES, .arg = "K", .min = 0,
+    [OPT_TOP_K] = {.name = "top-k", .type = OPT_INT, .commands = GENERATES | CMD_BENCH, .arg = "K", .min = 0,
         .max = 1 << 18,
         .help = "draw from the K likeliest tokens of the public\nprompt and those as likely within the clip bound;\n"
                 "0: from all; without it 100"},
@@ -163,6 +163,9 @@ static const option_spec specs[N_OPTIONS] = {
         .arg = "N", .min = 260, .max = 1 << 18, .help = "tokens of a synthetic vocabulary"},
     [OPT_TIED] = {.name = "tied", .type = OPT_FLAG, .commands = CMD_MAKE_MODEL,
         .help = "the output head is the embedding matrix"},
+    [OPT_LIST_METHOD] = {.name = "method", .type = OPT_STRING, .commands = CMD_BENCH,
+        .arg = "LIST", .def = "plain,invisibleink",
+        .help = "of plain, invisibleink and amin, between commas"},
     [OPT_LIST_B] = {.name = "batch", .short_name = 'B', .type = OPT_STRING, .commands = CMD_BENCH,
         .arg = "LIST", .def = "1,4,8,16,32", .help = "numbers of references, between commas"},
     [OPT_LIST_P] = {.name = "prompt", .short_name = 'p', .type = OPT_STRING,

@@ -1,0 +1,245 @@
+/* bench_run.c - see bench_run.h. */
+#include "bench_run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+double bench_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int fail(const dpi_error *err) { return cli_fail_library(CLI_FAILED, err); }
+
+/* ---- Memory --------------------------------------------------------------------------------- */
+
+/* From here on the peak counts anew: what was measured before is not this setting's. */
+static void reset_peak_rss(void) {
+    FILE *f = fopen("/proc/self/clear_refs", "w");
+    if (f) {
+        fputs("5", f); /* if the kernel refuses, the peak is merely too high */
+        fclose(f);
+    }
+}
+
+static uint64_t peak_rss(void) {
+    FILE *f = fopen("/proc/self/status", "r");
+    char line[256];
+    uint64_t kib = 0;
+    while (f && fgets(line, sizeof line, f))
+        if (strncmp(line, "VmHWM:", 6) == 0)
+            kib = strtoull(line + 6, NULL, 10);
+    if (f)
+        fclose(f);
+    return kib * 1024;
+}
+
+/* ---- Numbers of a few runs -------------------------------------------------------------------- */
+
+typedef struct series {
+    double x[BENCH_MAX_REPEATS];
+    int n;
+} series;
+
+static int compare(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(series s) { /* a copy: sorting must not part what belongs together */
+    qsort(s.x, (size_t)s.n, sizeof *s.x, compare);
+    return s.n % 2 ? s.x[s.n / 2] : (s.x[s.n / 2 - 1] + s.x[s.n / 2]) / 2;
+}
+
+/* Of `count` tokens in each run's seconds. */
+static bench_rate rate(const series *s, double count) {
+    double mean = 0, sum = 0;
+    for (int i = 0; i < s->n; i++)
+        mean += count / s->x[i] / s->n;
+    for (int i = 0; i < s->n; i++)
+        sum += (count / s->x[i] - mean) * (count / s->x[i] - mean);
+    return (bench_rate){mean, s->n > 1 ? sqrt(sum / (s->n - 1)) : 0};
+}
+
+/* ---- One run ---------------------------------------------------------------------------------- */
+
+typedef struct times {
+    double pp, tg, sampler;
+} times;
+
+/* Random tokens, each sequence its own; the plain run reads that of sequence 0. */
+static int read_prompts(dpi_session *session, const bench_context *c, const bench_setting *s,
+                        int32_t n_ref) {
+    int32_t *tokens = private_malloc((size_t)s->n_prompt * sizeof *tokens);
+    dpi_error err;
+    if (!tokens)
+        return cli_fail(CLI_FAILED, "out of memory for %d tokens", s->n_prompt);
+    uint64_t random = 1;
+    int code = CLI_OK;
+    for (int32_t seq = 0; seq <= n_ref && code == CLI_OK; seq++) {
+        for (int32_t i = 0; i < s->n_prompt; i++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            tokens[i] = (int32_t)((random >> 33) % (uint64_t)c->info.n_vocab);
+        }
+        if (dpi_session_prefill(session, seq, tokens, (size_t)s->n_prompt, NULL, &err) !=
+            DPI_STATUS_OK)
+            code = fail(&err);
+    }
+    private_free(tokens);
+    return code;
+}
+
+/* Draws and steps; end-of-text tokens do not stop it, so that every run does the same work. */
+static int draw_tokens(dpi_session *session, dpi_sampler *sampler, int32_t n_ref, int32_t n_tokens,
+                       double *t_sampler) {
+    const float *logits[4096];
+    int32_t seqs[4097], tokens[4097], token;
+    dpi_error err;
+    *t_sampler = 0;
+    if (dpi_sampler_begin(sampler, &err) != DPI_STATUS_OK)
+        return fail(&err);
+    for (int32_t t = 0; t < n_tokens; t++) {
+        for (int32_t i = 0; i < n_ref; i++)
+            logits[i] = dpi_session_logits(session, i + 1);
+        double begin = bench_now();
+        if (dpi_sampler_step(sampler, dpi_session_logits(session, 0), logits, &token, &err) !=
+            DPI_STATUS_OK)
+            return fail(&err);
+        *t_sampler += bench_now() - begin;
+        for (int32_t i = 0; i <= n_ref; i++) {
+            seqs[i] = i;
+            tokens[i] = token;
+        }
+        if (dpi_session_step(session, n_ref + 1, seqs, tokens, &err) != DPI_STATUS_OK)
+            return fail(&err);
+    }
+    return CLI_OK;
+}
+
+static int run_once(dpi_session *session, dpi_sampler *sampler, const bench_context *c,
+                    const bench_setting *s, int32_t n_ref, times *t) {
+    for (int32_t seq = 0; seq <= n_ref; seq++)
+        dpi_session_reset(session, seq);
+    double begin = bench_now();
+    int code = read_prompts(session, c, s, n_ref);
+    double middle = bench_now();
+    if (code == CLI_OK)
+        code = draw_tokens(session, sampler, n_ref, s->n_tokens, &t->sampler);
+    t->pp = middle - begin;
+    t->tg = bench_now() - middle;
+    for (int32_t seq = 0; seq <= n_ref; seq++)
+        dpi_session_reset(session, seq);
+    return code;
+}
+
+/* ---- All runs of a setting -------------------------------------------------------------------- */
+
+static dpi_sampler_options sampler_options(const bench_context *c, const bench_setting *s,
+                                           int32_t method) {
+    dpi_sampler_options o;
+    dpi_sampler_options_init(&o);
+    o.method = method;
+    o.n_vocab = c->info.n_vocab;
+    o.n_ref = method == DPI_METHOD_PLAIN ? 0 : s->n_ref;
+    o.n_tokens = s->n_tokens;
+    o.top_k = c->top_k;
+    o.rho = c->rho;
+    return o;
+}
+
+static int open_session(const bench_context *c, const bench_setting *s, dpi_session **session) {
+    dpi_session_options o = c->session;
+    o.n_seq = s->n_ref + 1;
+    o.n_ctx = s->n_prompt + s->n_tokens;
+    o.n_threads = s->n_threads;
+    dpi_error err;
+    return dpi_session_create(c->model, &o, session, &err) == DPI_STATUS_OK ? CLI_OK : fail(&err);
+}
+
+static int open_sampler(const dpi_sampler_options *o, dpi_sampler **sampler) {
+    dpi_error err;
+    return dpi_sampler_create(o, sampler, &err) == DPI_STATUS_OK ? CLI_OK : fail(&err);
+}
+
+typedef struct runs {
+    series pp, tg, all, sampler, overhead, overhead_all;
+} runs;
+
+static void keep(runs *r, const times *t, const times *plain) {
+    int i = r->pp.n;
+    r->pp.x[i] = t->pp;
+    r->tg.x[i] = t->tg;
+    r->all.x[i] = t->pp + t->tg;
+    r->sampler.x[i] = t->sampler;
+    r->overhead.x[i] = t->tg / plain->tg;
+    r->overhead_all.x[i] = (t->pp + t->tg) / (plain->pp + plain->tg);
+    r->pp.n = r->tg.n = r->all.n = r->sampler.n = r->overhead.n = r->overhead_all.n = i + 1;
+}
+
+/* A private run follows a plain one each time: what the machine can do changes from one minute to the
+ * next, and the ratio is of neighbours. */
+static int repeat(const bench_context *c, const bench_setting *s, dpi_session *session,
+                  dpi_sampler *plain, dpi_sampler *private, runs *r) {
+    for (int i = -1; i < c->n_repeats; i++) { /* -1: warm-up */
+        times t, t_plain;
+        int code = run_once(session, plain, c, s, 0, &t_plain);
+        t = t_plain;
+        if (code == CLI_OK && private)
+            code = run_once(session, private, c, s, s->n_ref, &t);
+        if (code != CLI_OK)
+            return code;
+        if (i >= 0)
+            keep(r, &t, &t_plain);
+    }
+    return CLI_OK;
+}
+
+static void summarize(const runs *all, bench_result *r) {
+    double rows = r->s.n_ref + 1, n_pp = r->s.n_prompt * rows, n_tg = r->s.n_tokens * rows;
+    r->t_pp = median(all->pp);
+    r->t_tg = median(all->tg);
+    r->t_sampler = median(all->sampler);
+    r->pp = rate(&all->pp, n_pp);
+    r->tg = rate(&all->tg, n_tg);
+    r->all = rate(&all->all, n_pp + n_tg);
+    r->overhead = median(all->overhead);
+    r->overhead_all = median(all->overhead_all);
+}
+
+int bench_measure(const bench_context *c, const bench_setting *s, bench_result *r) {
+    dpi_session *session = NULL;
+    dpi_sampler *plain = NULL, *private = NULL;
+    dpi_sampler_options o = sampler_options(c, s, DPI_METHOD_PLAIN);
+    dpi_sampler_plan plan = {.struct_size = sizeof plan};
+    dpi_error err;
+    runs all = {0};
+    *r = (bench_result){.s = *s};
+    reset_peak_rss();
+    int code = open_session(c, s, &session);
+    if (code == CLI_OK)
+        code = open_sampler(&o, &plain);
+    if (code == CLI_OK && s->method != DPI_METHOD_PLAIN) {
+        o = sampler_options(c, s, s->method);
+        if (dpi_sampler_plan_make(&o, &plan, &err) != DPI_STATUS_OK)
+            code = fail(&err);
+        else
+            code = open_sampler(&o, &private);
+    }
+    if (code == CLI_OK)
+        code = repeat(c, s, session, plain, private, &all);
+    if (code == CLI_OK) {
+        r->s.n_threads = dpi_session_n_threads(session);
+        r->rho = plan.rho_total;
+        r->clip = plan.clip;
+        summarize(&all, r);
+        r->peak_rss = peak_rss();
+    }
+    dpi_sampler_free(plain);
+    dpi_sampler_free(private);
+    dpi_session_free(session);
+    return code;
+}
