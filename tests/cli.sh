@@ -369,6 +369,7 @@ stop_with() {
     if [ -s out ] && [ "$(tail -c 1 out | od -An -c | tr -d ' ')" = '\n' ]; then ok
     else bad "$last: the text does not end"; fi
     check "report" grep -q '"complete": false' s.json
+    run verify s.json; expect_rc 0
 }
 stop_with INT 130
 stop_with TERM 143

@@ -64,6 +64,11 @@ last="the files of the model"
 check "SHA-256" grep -q "\"sha256\": \"$(sha256sum m.gguf | cut -c 1-64)\"" ink.json
 check "SHA-256" grep -q "\"sha256\": \"$(sha256sum "$dpinfer" | cut -c 1-64)\"" ink.json
 check "SHA-256" grep -q "$(sha256sum m.gguf | cut -c 1-64)" ink.md
+last="numbers in Markdown"
+cp svt.json out
+for key in T B K a svt_scale n_private; do
+    check "$key" grep -qF "| ${key//_/\\_} | $(field "$key") |" svt.md
+done
 cp m.gguf other.gguf; printf x >>other.gguf
 run verify ink.json --model other.gguf; expect_rc 1; expect_err "model.files[0].sha256"
 refuse 3 "cannot read none.gguf" verify ink.json --model none.gguf
@@ -166,6 +171,7 @@ check "a control character reaches the terminal" test "$(grep -c $'\033' out)" -
 # ---- The files are tried before anything is read ------------------------------------------------
 refuse 1 "cannot write nowhere/r.json" run m.gguf no-such-refs --rho 1 --report nowhere/r.json
 refuse 1 "cannot write nowhere/r.md" run m.gguf refs.jsonl --rho 1 --report r.json --report nowhere/r.md
+refuse 1 "cannot write : No such file" run m.gguf refs.jsonl --rho 1 --report ""
 refuse 2 "--report and --report lead to the same file" run m.gguf refs.jsonl --rho 1 --report r.json --report r.json
 refuse 2 "--report and --output lead to the same file" run m.gguf refs.jsonl --rho 1 --report r.json -o r.json
 refuse 2 "is an input of this run" run m.gguf refs.jsonl --rho 1 --report refs.jsonl

@@ -355,12 +355,16 @@ static int write_statement(const run *r, int code, report_files *reports, json_t
     return code != CLI_OK ? code : result;
 }
 
-/* Everything that can fail is tried before a record is read: the files of the reports are made, the
- * model is hashed, the output is opened. */
+/* Everything that can fail is tried before a record is read: the model is hashed, the files of the
+ * reports are made, the output is opened. */
 static int open_outputs(const args *a, run *r, report_files **reports, json_t **model) {
-    int code = report_files_open(a, reports);
-    if (code == CLI_OK && *reports)
+    int code = CLI_OK;
+    if (a->n_reports > 0 && !r->quiet && r->j->info.weight_bytes > INT64_C(1) << 30)
+        cli_note("note: reading the model once for its hash in the report");
+    if (a->n_reports > 0)
         code = report_model(r->j, a->model, model);
+    if (code == CLI_OK)
+        code = report_files_open(a, reports);
     if (code == CLI_OK)
         code = output_open(&r->out, a->v[OPT_OUTPUT].s, false);
     return code;

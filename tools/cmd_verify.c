@@ -183,7 +183,7 @@ static bool is_given(const comparison *c, const char *path) {
 
 static void compare_leaf(comparison *c, const char *path, const json_t *recorded,
                          const json_t *expected) {
-    char left[64], right[64];
+    char left[80], right[80];
     show(recorded, left, sizeof left);
     show(expected, right, sizeof right);
     if (!is_same(recorded, expected)) {
@@ -276,8 +276,8 @@ const command command_verify = {
     .details =
         "Takes the JSON that 'run --report' wrote (-: standard input) and computes everything in\n"
         "it that follows from its parameters a second time, without the model and the records.\n"
-        "Shows each field as recorded and as found. With --model FILE the hash of the model is\n"
-        "checked too. Exit code 1 if a field does not hold, 5 if it is not a report.\n\n"
+        "Shows each field as recorded and as computed. With --model FILE the hashes of the model\n"
+        "are checked too. Exit code 1 if a field does not hold, 5 if it is not a report.\n\n"
         "'given' are the parameters, and what only the operator can vouch for: that the run took\n"
         "place in this way, with this program. A NOT PRIVATE report is verified as such.\n",
 };

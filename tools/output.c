@@ -18,6 +18,10 @@ static int write_failed(output *o) {
 
 /* A temporary file beside the target, so that rename does not cross file systems. */
 static bool open_temporary(output *o, const char *path, mode_t mode) {
+    if (path[0] == '\0') { /* its temporary file could be made, and only renaming would fail */
+        errno = ENOENT;
+        return false;
+    }
     char *real = realpath(path, NULL); /* the file behind a symbolic link, if there is one */
     o->target = real ? real : strdup(path);
     if (!o->target || asprintf(&o->temporary, "%s.XXXXXX", o->target) < 0) {

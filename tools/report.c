@@ -51,7 +51,7 @@ static json_t *covered(const job *j) {
 }
 
 static json_t *not_covered(const job *j) {
-    const char *const assigned = "that there are records at all, and what is in no record";
+    const char *const assigned = "the number of texts and B: public, and chosen without the records";
     const char *const by_position =
         "the number of records, and in a folder the order of the names: they are public";
     const char *const all[] = {

@@ -53,17 +53,19 @@ static void put_value(FILE *f, const char *key, const json_t *value) {
     }
 }
 
-/* "key: value" as an item, a list as items of its own. Files of the model: see put_files. */
+/* "key: value" as an item, a list as items of its own. */
 static void put_item(FILE *f, const char *label, const char *key, const json_t *value) {
     size_t i;
     json_t *item;
     if (!value || json_is_null(value))
         return;
-    fprintf(f, "- **%s:** ", label);
-    if (!json_is_array(value))
+    fprintf(f, "- **%s:**", label);
+    if (json_is_array(value)) {
+        fputs(json_array_size(value) == 0 ? " none" : "", f);
+    } else {
+        fputc(' ', f);
         put_value(f, key, value);
-    else if (json_array_size(value) == 0)
-        fputs("none", f);
+    }
     json_array_foreach(value, i, item) {
         fputs("\n    - ", f);
         put_value(f, key, item);

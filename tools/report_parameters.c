@@ -51,7 +51,7 @@ static const parameter parameters[] = {
     {"clip", REAL, AT(clip), PROVEN, true, NULL},
     {"center", FLAG, AT(center), PROVEN, false, NULL},
     {"n_private", INT, AT(n_private), AMIN, true, NULL},
-    {"threshold", REAL, AT(threshold), AMIN | ADAPMIXED, true, NULL},
+    {"threshold", REAL, AT(threshold), AMIN | ADAPMIXED, false, NULL},
     {"sigma", REAL, AT(sigma), AMIN | ADAPMIXED, true, NULL},
     {"tau_public", REAL, AT(tau_public), AMIN, true, NULL},
 };
