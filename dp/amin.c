@@ -264,7 +264,7 @@ static dpi_status distribution(dpi_sampler *s, const float *public_logits,
         add_record(s, logits, present);
     }
     memcpy(s->utility, s->sum, s->n_support * sizeof *s->utility);
-    dpi_weights_compute(&s->tables, s->plan.a, s->utility, s->n_support, s->weights);
+    dpi_sampler_weigh(s, s->plan.a);
     return DPI_STATUS_OK;
 }
 
@@ -312,7 +312,7 @@ static void public_distribution(dpi_sampler *s) {
         dpi_support_find(s->fixed, s->options.n_vocab, s->options.top_k, 1, 0, s->support);
     for (size_t i = 0; i < s->n_support; i++)
         s->utility[i] = s->fixed[s->support[i]];
-    dpi_weights_compute(&s->tables, state->a_public, s->utility, s->n_support, s->weights);
+    dpi_sampler_weigh(s, state->a_public);
 }
 
 static dpi_status step(dpi_sampler *s, const float *public_logits,

@@ -11,14 +11,21 @@
 #include "method.h"
 #include "status.h"
 
+enum { BLOCK = 1024 }; /* candidates at a time: all about them stays in the nearest cache */
+
 typedef struct ink_state {
-    int64_t *moved;    /* [n_vocab] what one record adds beyond null; PRIVATE */
-    int64_t *baseline; /* [n_vocab] what a null slot adds: 0, but for zero-out. Public */
     float *zeros;      /* [n_vocab] zero-out: the logits of a null slot */
-    double public_mass;
+    double *centre;    /* [n_ref] m_i; PRIVATE */
+    uint64_t *pays;    /* [n_ref] masks: whether what a record moves counts; PRIVATE */
+    double centre_null; /* public */
+    /* Of one block of candidates: */
+    float p[BLOCK];       /* public logits */
+    int64_t null[BLOCK];  /* what a null slot adds: 0, but for zero-out. Public */
+    float logits[BLOCK];  /* of one record; PRIVATE */
     /* Accountant FILTER; PRIVATE */
     dpi_u128 limit;          /* public */
     dpi_u128 *spent, *after; /* [n_ref] before and after the token of this step */
+    int64_t (*range)[2];     /* [n_ref] least and most that a record moves utilities by */
 } ink_state;
 
 /* ---- What a token costs --------------------------------------------------------------------- */
@@ -77,25 +84,28 @@ static dpi_status create(dpi_sampler *s, dpi_error *err) {
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a sampler");
     if (s->options.accountant == DPI_ACCOUNTANT_FILTER)
         state->limit = dpi_filter_limit(s->plan.rho_total);
-    state->moved = dpi_calloc(n, sizeof *state->moved);
-    state->baseline = dpi_calloc(n, sizeof *state->baseline);
     state->zeros = dpi_calloc(n, sizeof *state->zeros);
+    state->centre = dpi_calloc(n_ref, sizeof *state->centre);
+    state->pays = dpi_calloc(n_ref, sizeof *state->pays);
     state->spent = dpi_calloc(n_ref, sizeof *state->spent);
     state->after = dpi_calloc(n_ref, sizeof *state->after);
-    if (!state->moved || !state->baseline || !state->zeros || !state->spent || !state->after)
+    state->range = dpi_calloc(n_ref, sizeof *state->range);
+    if (!state->zeros || !state->centre || !state->pays || !state->spent || !state->after ||
+        !state->range)
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a sampler of %zu tokens", n);
     return DPI_STATUS_OK;
 }
 
 static void release(dpi_sampler *s) {
-    const size_t n = (size_t)s->options.n_vocab, n_ref = (size_t)s->options.n_ref;
+    const size_t n_ref = (size_t)s->options.n_ref;
     ink_state *state = s->state;
     if (!state)
         return;
-    dpi_wipe_free(state->moved, n * sizeof *state->moved);
+    dpi_wipe_free(state->centre, n_ref * sizeof *state->centre);
+    dpi_wipe_free(state->pays, n_ref * sizeof *state->pays);
     dpi_wipe_free(state->spent, n_ref * sizeof *state->spent);
     dpi_wipe_free(state->after, n_ref * sizeof *state->after);
-    free(state->baseline);
+    dpi_wipe_free(state->range, n_ref * sizeof *state->range);
     free(state->zeros);
     dpi_wipe_free(state, sizeof *state);
 }
@@ -115,81 +125,117 @@ static void charge(dpi_sampler *s) {
 }
 
 static void forget(dpi_sampler *s) {
+    const size_t n_ref = (size_t)s->options.n_ref;
     ink_state *state = s->state;
-    dpi_wipe(state->moved, s->n_support * sizeof *state->moved);
-    dpi_wipe(state->after, (size_t)s->options.n_ref * sizeof *state->after);
+    dpi_wipe(state->logits, sizeof state->logits);
+    dpi_wipe(state->centre, n_ref * sizeof *state->centre);
+    dpi_wipe(state->pays, n_ref * sizeof *state->pays);
+    dpi_wipe(state->after, n_ref * sizeof *state->after);
+    dpi_wipe(state->range, n_ref * sizeof *state->range);
 }
 
 /* ---- Private from here: no branch or address depends on reference logits --------------------- */
 
-/* c = clip(l - p - centre) in units of 2^-20, NaN and infinities 0: an integer in [-K, K] for any
- * bits of `l` (PRIVACY.md, Lemma 1). The clamp of doubles keeps the rounding in range, the clamp
- * of integers is the one that the proof needs. Centring comes before clipping, never after. */
-static inline int64_t contribution(float l, float p, double centre, int64_t K) {
-    const double bound = (double)K;
-    double d = dpi_finite_or_zero(((double)l - (double)p - centre) * DPI_UNIT);
-    d = d < -bound ? -bound : d;
-    d = d > bound ? bound : d;
-    return dpi_i64_max(dpi_i64_min(dpi_round_even(d), K), -K);
+/* A null slot is given logits that move nothing, and its work is that of any other. */
+typedef struct slots {
+    const float *public_logits, *null_logits;
+    const float *const *reference_logits;
+} slots;
+
+static const float *slot_logits(const slots *in, int32_t j) {
+    return in->reference_logits[j] ? in->reference_logits[j] : in->null_logits;
 }
 
-/* out = what a sequence with these logits contributes, less `baseline`. */
-static void contributions(const dpi_sampler *s, const float *public_logits, const float *logits,
-                          const int64_t *baseline, int64_t *out) {
-    const ink_state *state = s->state;
-    const int64_t K = s->plan.K;
-    double centre = 0; /* m_i: a function of this reference and public data only */
-    if (s->options.center)
-        centre = dpi_log_mass(logits, s->support, s->n_support) - state->public_mass;
-    for (size_t i = 0; i < s->n_support; i++) {
-        int32_t y = s->support[i];
-        out[i] = contribution(logits[y], public_logits[y], centre, K) - baseline[i];
-    }
+/* The logits of the candidates from `first` on, where they stand or gathered in `room`. */
+static const float *candidates(const dpi_sampler *s, const float *logits, size_t first, size_t n,
+                               float *room) {
+    if (s->n_support == (size_t)s->options.n_vocab)
+        return logits + first;
+    for (size_t i = 0; i < n; i++)
+        room[i] = logits[s->support[first + i]];
+    return room;
 }
 
-/* Accountant FILTER: all ones if record j can pay for this token, else 0. */
-static uint64_t pay(const dpi_sampler *s, int32_t j) {
-    const ink_state *state = s->state;
-    const int64_t *moved = state->moved;
-    int64_t low = moved[0], high = moved[0];
-    for (size_t i = 1; i < s->n_support; i++) {
-        low = dpi_i64_min(low, moved[i]);
-        high = dpi_i64_max(high, moved[i]);
-    }
-    dpi_u128 cost = dpi_filter_cost(high - low, s->plan.a);
-    return dpi_filter_pay(state->spent[j], cost, state->limit, &state->after[j]);
-}
-
-/* S += what record j moves: all of it, or nothing once its budget is used up. */
-static void add_record(dpi_sampler *s, const float *public_logits, const float *logits, int32_t j) {
+/* A block's public logits, and what a null slot adds to it. */
+static const float *begin_block(dpi_sampler *s, const slots *in, size_t first, size_t n) {
+    static const int64_t zeros[BLOCK];
     ink_state *state = s->state;
-    uint64_t pays = ~UINT64_C(0);
-    contributions(s, public_logits, logits, state->baseline, state->moved);
-    if (s->options.accountant == DPI_ACCOUNTANT_FILTER)
-        pays = pay(s, j);
-    for (size_t i = 0; i < s->n_support; i++)
-        s->sum[i] += (int64_t)((uint64_t)state->moved[i] & pays);
+    const float *p = candidates(s, in->public_logits, first, n, state->p);
+    const float *null = candidates(s, in->null_logits, first, n, state->logits);
+    memset(state->null, 0, n * sizeof *state->null);
+    s->kernels.clip_add(state->null, null, p, zeros, state->centre_null, s->plan.K, ~UINT64_C(0),
+                        (int64_t)n);
+    return p;
 }
 
-/* A null slot is given logits that move nothing, and its work is that of any other record. */
+static size_t block_size(const dpi_sampler *s, size_t first) {
+    return s->n_support - first < BLOCK ? s->n_support - first : BLOCK;
+}
+
+/* m_i: a function of one reference and public data only. Centring comes before clipping. */
+static void centre_records(dpi_sampler *s, const slots *in) {
+    ink_state *state = s->state;
+    double public_mass = 0;
+    state->centre_null = 0;
+    if (s->options.center) {
+        public_mass = dpi_log_mass(in->public_logits, s->support, s->n_support);
+        state->centre_null = dpi_log_mass(in->null_logits, s->support, s->n_support) - public_mass;
+    }
+    for (int32_t j = 0; j < s->options.n_ref; j++) {
+        const float *logits = slot_logits(in, j);
+        state->centre[j] = 0;
+        if (s->options.center)
+            state->centre[j] = dpi_log_mass(logits, s->support, s->n_support) - public_mass;
+    }
+}
+
+/* Accountant FILTER: all ones for each record that can pay for this token, else 0. */
+static void pay(dpi_sampler *s, const slots *in) {
+    ink_state *state = s->state;
+    for (int32_t j = 0; j < s->options.n_ref; j++)
+        state->range[j][0] = INT64_C(1) << 40, state->range[j][1] = -(INT64_C(1) << 40);
+    for (size_t first = 0; first < s->n_support; first += BLOCK) {
+        const size_t n = block_size(s, first);
+        const float *p = begin_block(s, in, first, n);
+        for (int32_t j = 0; j < s->options.n_ref; j++)
+            s->kernels.clip_range(state->range[j],
+                                  candidates(s, slot_logits(in, j), first, n, state->logits), p,
+                                  state->null, state->centre[j], s->plan.K, (int64_t)n);
+    }
+    for (int32_t j = 0; j < s->options.n_ref; j++) {
+        dpi_u128 cost = dpi_filter_cost(state->range[j][1] - state->range[j][0], s->plan.a);
+        state->pays[j] = dpi_filter_pay(state->spent[j], cost, state->limit, &state->after[j]);
+    }
+}
+
+/* S and U of a block of candidates: the logits of each slot are read once, and clipped and added
+ * while the sums are at hand. */
+static void aggregate_block(dpi_sampler *s, const slots *in, size_t first, size_t n) {
+    const int64_t D = dpi_sampler_denominator(&s->options);
+    ink_state *state = s->state;
+    int64_t *sum = s->sum + first, *utility = s->utility + first;
+    const float *p = begin_block(s, in, first, n);
+    for (size_t i = 0; i < n; i++)
+        sum[i] = s->options.n_ref * state->null[i];
+    for (int32_t j = 0; j < s->options.n_ref; j++)
+        s->kernels.clip_add(sum, candidates(s, slot_logits(in, j), first, n, state->logits), p,
+                            state->null, state->centre[j], s->plan.K, state->pays[j], (int64_t)n);
+    for (size_t i = 0; i < n; i++)
+        utility[i] = D * s->fixed[s->support[first + i]] + sum[i];
+}
+
 static void aggregate(dpi_sampler *s, const float *public_logits,
                       const float *const *reference_logits) {
-    const int64_t D = dpi_sampler_denominator(&s->options);
     const bool zero_out = s->options.adjacency == DPI_ADJACENCY_ZERO_OUT;
     ink_state *state = s->state;
-    const float *null_logits = zero_out ? state->zeros : public_logits;
-    if (s->options.center)
-        state->public_mass = dpi_log_mass(public_logits, s->support, s->n_support);
-    memset(state->baseline, 0, s->n_support * sizeof *state->baseline);
-    contributions(s, public_logits, null_logits, state->baseline, state->baseline);
-    for (size_t i = 0; i < s->n_support; i++)
-        s->sum[i] = s->options.n_ref * state->baseline[i];
-    for (int32_t j = 0; j < s->options.n_ref; j++) {
-        const float *logits = reference_logits[j];
-        add_record(s, public_logits, logits ? logits : null_logits, j);
-    }
-    for (size_t i = 0; i < s->n_support; i++)
-        s->utility[i] = D * s->fixed[s->support[i]] + s->sum[i];
+    const slots in = {public_logits, zero_out ? state->zeros : public_logits, reference_logits};
+    centre_records(s, &in);
+    if (s->options.accountant == DPI_ACCOUNTANT_FILTER)
+        pay(s, &in);
+    else
+        memset(state->pays, 0xff, (size_t)s->options.n_ref * sizeof *state->pays);
+    for (size_t first = 0; first < s->n_support; first += BLOCK)
+        aggregate_block(s, &in, first, block_size(s, first));
 }
 
 static dpi_status distribution(dpi_sampler *s, const float *public_logits,
@@ -203,7 +249,7 @@ static dpi_status distribution(dpi_sampler *s, const float *public_logits,
     s->n_support = dpi_support_find(s->fixed, o->n_vocab, o->top_k, dpi_sampler_denominator(o),
                                     2 * s->plan.K, s->support);
     aggregate(s, public_logits, reference_logits);
-    dpi_weights_compute(&s->tables, s->plan.a, s->utility, s->n_support, s->weights);
+    dpi_sampler_weigh(s, s->plan.a);
     return DPI_STATUS_OK;
 }
 

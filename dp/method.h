@@ -9,8 +9,8 @@
  * sampler.c does the rest: checks of the common options, memory of the arrays below, the state
  * machine (begin, at most n_tokens tokens), random bits, wiping.
  *
- * Helpers for methods: dpi_public_fix, dpi_support_find (public.c), the inline
- * integers below and in weights.h, the bounds of account.h, dpi_random_fill (rng.h; always with
+ * Helpers for methods: dpi_public_fix, dpi_support_find (public.c), dpi_sampler_weigh, the inline
+ * integers of exact.h, the bounds of account.h, dpi_random_fill (rng.h; always with
  * sampler->options.random and random_user). */
 #ifndef DPI_METHOD_H
 #define DPI_METHOD_H
@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "dpinfer.h"
+#include "kernels.h"
 #include "weights.h"
 
 typedef struct dpi_method_ops dpi_method_ops;
@@ -29,7 +30,6 @@ enum {
 };
 
 #define DPI_LOGIT_MAX 1e4 /* magnitude of a public logit */
-#define DPI_UNIT 0x1p20   /* fixed point: 2^20 per logit */
 
 struct dpi_sampler {
     dpi_sampler_options options;
@@ -37,7 +37,9 @@ struct dpi_sampler {
     const dpi_method_ops *method;
     void *state; /* the method's own, or NULL: made by `create`, released by `free` */
     dpi_weight_tables tables;
+    dpi_kernels kernels; /* of the processor: their results do not depend on the ISA */
     bool begun;
+    bool used; /* private arrays are not all zero: there is something to forget */
     int32_t n_drawn; /* of the current text */
 
     int64_t *fixed;   /* [n_vocab] P, the public logits below their maximum */
@@ -100,6 +102,9 @@ size_t dpi_support_find(const int64_t *fixed, int32_t n, int32_t top_k, int64_t 
 
 /* ---- sampler.c ------------------------------------------------------------------------------ */
 
+/* weights from utility, on the first n_support entries, at inverse temperature `a`. */
+void dpi_sampler_weigh(dpi_sampler *sampler, uint64_t a);
+
 /* One index in [0, n_support) from sampler->weights, with 256 fresh bits. Errors: ENTROPY. */
 dpi_status dpi_sampler_draw(dpi_sampler *sampler, size_t *index, dpi_error *err);
 
@@ -107,30 +112,6 @@ dpi_status dpi_sampler_draw(dpi_sampler *sampler, size_t *index, dpi_error *err)
 int32_t dpi_sampler_denominator(const dpi_sampler_options *options);
 /* Whether n_ref is private (dpi_sampler_options): it must not show in messages or plans then. */
 bool dpi_sampler_n_ref_private(const dpi_sampler_options *options);
-
-/* ---- Doubles to integers ----------------------------------------------------------------------
- */
-
-/* Nearest integer, ties to even, |x| < 2^51: adding 1.5 * 2^52 leaves no fraction bits. The same
- * as llrint in the default rounding mode; in any other mode still an integer next to x. */
-static inline int64_t dpi_round_even(double x) {
-    const double shift = 0x1.8p52;
-    double shifted = x + shift;
-    int64_t bits, zero;
-    memcpy(&bits, &shifted, sizeof bits);
-    memcpy(&zero, &shift, sizeof zero);
-    return bits - zero;
-}
-
-/* x, or +0 if it is not finite; without a branch. */
-static inline double dpi_finite_or_zero(double x) {
-    const uint64_t exponent = UINT64_C(0x7ff) << 52;
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    bits &= (uint64_t)0 - (uint64_t)((bits & exponent) != exponent);
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
 
 /* ---- The methods ------------------------------------------------------------------------------
  */

@@ -26,7 +26,7 @@ static dpi_status distribution(dpi_sampler *s, const float *public_logits,
         s->sum[i] = 0;
         s->utility[i] = s->fixed[s->support[i]];
     }
-    dpi_weights_compute(&s->tables, s->plan.a, s->utility, s->n_support, s->weights);
+    dpi_sampler_weigh(s, s->plan.a);
     return DPI_STATUS_OK;
 }
 

@@ -159,6 +159,11 @@ dpi_status dpi_sampler_create(const dpi_sampler_options *options, dpi_sampler **
     dpi_sampler *s = dpi_calloc(1, sizeof *s);
     if (!s)
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a sampler");
+    dpi_status status = dpi_kernels_init(&s->kernels, options->isa, err);
+    if (status != DPI_STATUS_OK) {
+        free(s);
+        return status;
+    }
     s->options = *options;
     s->plan = plan;
     s->method = find_method(options->method);
@@ -173,7 +178,7 @@ dpi_status dpi_sampler_create(const dpi_sampler_options *options, dpi_sampler **
         dpi_sampler_free(s);
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a sampler of %zu tokens", n);
     }
-    dpi_status status = s->method->create ? s->method->create(s, err) : DPI_STATUS_OK;
+    status = s->method->create ? s->method->create(s, err) : DPI_STATUS_OK;
     if (status != DPI_STATUS_OK) {
         dpi_sampler_free(s);
         return status;
@@ -209,11 +214,14 @@ dpi_status dpi_sampler_begin(dpi_sampler *sampler, dpi_error *err) {
 }
 
 void dpi_sampler_forget(dpi_sampler *s) {
+    if (!s->used)
+        return;
     dpi_wipe(s->sum, s->n_support * sizeof *s->sum);
     dpi_wipe(s->utility, s->n_support * sizeof *s->utility);
     dpi_wipe(s->weights, s->n_support * sizeof *s->weights);
     if (s->method->forget)
         s->method->forget(s);
+    s->used = false;
 }
 
 dpi_status dpi_sampler_distribution(dpi_sampler *s, const float *public_logits,
@@ -225,12 +233,18 @@ dpi_status dpi_sampler_distribution(dpi_sampler *s, const float *public_logits,
                         "a step of %s is not one draw from one "
                         "distribution",
                         s->method->name);
+    s->used = true;
     DPI_TRY(s->method->distribution(s, public_logits, reference_logits, err));
     *distribution = (dpi_distribution){.n_support = (int64_t)s->n_support,
                                        .support = s->support,
                                        .sum = s->sum,
                                        .weights = s->weights};
     return DPI_STATUS_OK;
+}
+
+void dpi_sampler_weigh(dpi_sampler *s, uint64_t a) {
+    const uint64_t(*table)[256] = (const uint64_t(*)[256])s->tables.table;
+    s->kernels.exp2_weights(s->weights, s->utility, a, table, (int64_t)s->n_support);
 }
 
 dpi_status dpi_sampler_draw(dpi_sampler *s, size_t *index, dpi_error *err) {
@@ -262,6 +276,7 @@ dpi_status dpi_sampler_step(dpi_sampler *s, const float *public_logits,
     if (s->n_drawn >= s->options.n_tokens)
         return dpi_fail(err, DPI_STATUS_BUDGET, "all %d tokens of this text have been drawn",
                         s->options.n_tokens);
+    s->used = true;
     dpi_status status = s->method->step
                             ? s->method->step(s, public_logits, reference_logits, token, err)
                             : draw_token(s, public_logits, reference_logits, token, err);

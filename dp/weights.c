@@ -5,7 +5,7 @@
 
 #include "mem.h"
 
-/* WHY |ln(w / ideal)| < 2^-40. Table entries are within 2^-63 relative of their ideal, the three
+/* WHY |ln(w / ideal)| < 2^-40, w from the kernel exp2_weights. Table entries are within 2^-63 relative of their ideal, the three
  * products and the correction lose at most 2^-62 each by truncation, and the third-order term of
  * e^-x that is left out is below (2^-24.5)^3 / 6 < 2^-76: mant is within 2^-59. The last shift
  * truncates to an integer >= 2^40, which loses less than one unit, 2^-40 relative, always
@@ -17,10 +17,6 @@ enum {
     CHAIN_BITS = 126, /* fixed point of the square-root chain */
     N_CHAIN = 24,     /* 2^-(2^-j), j = 1..24 */
 };
-
-#define LN2_63 UINT64_C(0x58b90bfbe8e7bcd5) /* floor(ln2 * 2^63) */
-#define ONE_63 (UINT64_C(1) << 63)
-#define FLOOR_BITS 40
 
 /* product[na + nb] = a[na] * b[nb], 64-bit words, least significant first. */
 static void multiply(const uint64_t *a, int na, const uint64_t *b, int nb, uint64_t *product) {
@@ -96,97 +92,6 @@ uint64_t dpi_weights_scale(int32_t n_ref, double tau) {
 }
 
 /* ---- No branch or address below depends on private data ------------------------------------- */
-
-/* All ones if a == b, else zero; a, b < 2^63. */
-static inline uint64_t equal_mask(uint64_t a, uint64_t b) {
-    return dpi_mask_hide(0 - (((a ^ b) - 1) >> 63));
-}
-
-/* Two 64-bit lanes, which every x86-64 and AArch64 has; comparisons in 32-bit lanes. */
-typedef uint64_t pair __attribute__((vector_size(16)));
-typedef uint32_t quad __attribute__((vector_size(16)));
-
-static inline pair load_pair(const uint64_t *p) {
-    pair v;
-    memcpy(&v, p, sizeof v);
-    return v;
-}
-
-/* All ones in lane 0 if low == i, in lane 1 if low == j. */
-static inline pair lane_mask(quad low, uint32_t i, uint32_t j) {
-    return (pair)(low == (quad){i, i, j, j});
-}
-
-/* table[index], index < 256, by reading every entry: the row of 16, then the entry in it. Eight
- * columns of the table at a time, so that their sums stay in registers. */
-static inline uint64_t look_up(const uint64_t table[256], uint64_t index) {
-    uint32_t high = (uint32_t)(index >> 4), low = (uint32_t)(index & 15);
-    quad highs = {high, high, high, high}, lows = {low, low, low, low};
-    pair value = {0, 0};
-    for (uint32_t j = 0; j < 16; j += 8) {
-        pair c0 = {0, 0}, c2 = {0, 0}, c4 = {0, 0}, c6 = {0, 0};
-        for (uint32_t i = 0; i < 16; i++) {
-            const uint64_t *row = &table[16 * i + j];
-            pair mask = lane_mask(highs, i, i);
-            c0 |= load_pair(row) & mask;
-            c2 |= load_pair(row + 2) & mask;
-            c4 |= load_pair(row + 4) & mask;
-            c6 |= load_pair(row + 6) & mask;
-        }
-        value |= c0 & lane_mask(lows, j, j + 1);
-        value |= c2 & lane_mask(lows, j + 2, j + 3);
-        value |= c4 & lane_mask(lows, j + 4, j + 5);
-        value |= c6 & lane_mask(lows, j + 6, j + 7);
-    }
-    return value[0] | value[1];
-}
-
-static inline uint64_t multiply_63(uint64_t a, uint64_t b) {
-    return (uint64_t)((dpi_u128)a * b >> 63);
-}
-
-/* 2^-(r / 2^48) as a 63-bit fraction, r < 2^48. */
-static inline uint64_t exp2_fraction(const dpi_weight_tables *tables, uint64_t r) {
-    uint64_t mant = look_up(tables->table[0], r >> 40);
-    mant = multiply_63(mant, look_up(tables->table[1], r >> 32 & 255));
-    mant = multiply_63(mant, look_up(tables->table[2], r >> 24 & 255));
-    uint64_t x = (uint64_t)((dpi_u128)(r & 0xffffff) * LN2_63 >> 48); /* 63-bit fraction */
-    uint64_t half_square = (uint64_t)((dpi_u128)x * x >> 64);
-    return multiply_63(mant, ONE_63 - x + half_square);
-}
-
-/* max(mant * 2^46 >> q, 2^40), q <= 69. */
-static inline dpi_u128 scale_weight(uint64_t mant, uint64_t q) {
-    uint64_t hi = mant >> 18, lo = mant << 46;
-    uint64_t whole = dpi_mask_hide(0 - (q >> 6)); /* all ones: shift by a whole word first */
-    lo = (lo & ~whole) | (hi & whole);
-    hi &= ~whole;
-    q &= 63;
-    lo = lo >> q | (hi << 1) << (63 - q);
-    hi >>= q;
-    uint64_t below = equal_mask(hi | lo >> FLOOR_BITS, 0);
-    lo = (lo & ~below) | ((UINT64_C(1) << FLOOR_BITS) & below);
-    return (dpi_u128)hi << 64 | lo;
-}
-
-static int64_t maximum(const int64_t *values, size_t n) {
-    int64_t m = values[0];
-    for (size_t i = 1; i < n; i++)
-        m = dpi_i64_max(m, values[i]);
-    return m;
-}
-
-void dpi_weights_compute(const dpi_weight_tables *tables, uint64_t a, const int64_t *utility,
-                         size_t n, dpi_u128 *weights) {
-    const int64_t top = maximum(utility, n);
-    const int64_t gap_max = (int64_t)((UINT64_C(69) << 48) / a + 1);
-    for (size_t i = 0; i < n; i++) {
-        int64_t gap = dpi_i64_min(top - utility[i], gap_max);
-        uint64_t e = (uint64_t)gap * a; /* <= 69 * 2^48 + a < 2^56 */
-        uint64_t mant = exp2_fraction(tables, e & ((UINT64_C(1) << 48) - 1));
-        weights[i] = scale_weight(mant, e >> 48);
-    }
-}
 
 size_t dpi_weights_draw(const dpi_u128 *weights, size_t n, const uint64_t bits[DPI_DRAW_WORDS]) {
     dpi_u128 sum = 0;

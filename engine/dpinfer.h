@@ -462,6 +462,7 @@ typedef struct dpi_sampler_options {
     double tau_public; /* amin: temperature of public tokens, .01..100; 0: tau */
     int32_t n_private; /* amin: the most private tokens of a text, which share rho; 0: n_tokens */
     int32_t acknowledge_not_dp; /* adapmixed, which is not a DP method: must be 1 */
+    int32_t isa; /* a dpi_isa; default AUTO. Decides time, not one bit of what is drawn */
 } dpi_sampler_options;
 
 /* See clip in dpi_sampler_options; PRIVACY.md section 11 says why 2. */
@@ -501,7 +502,7 @@ DPI_API void dpi_sampler_options_init(dpi_sampler_options *options);
 DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_plan_make(const dpi_sampler_options *options,
                                                         dpi_sampler_plan *plan, dpi_error *err);
 
-/* Errors: as dpi_sampler_plan_make, MEMORY. */
+/* Errors: as dpi_sampler_plan_make, MEMORY, and ARG or UNSUPPORTED for options->isa. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_create(const dpi_sampler_options *options,
                                                      dpi_sampler **sampler, dpi_error *err);
 /* Wipes its buffers. NULL is allowed. */

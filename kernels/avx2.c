@@ -261,4 +261,5 @@ void dpi_kernels_init_avx2(dpi_kernels *k) {
     k->attend_f32 = attend_f32_avx2;
     k->attend_f16 = attend_f16_avx2;
     dpi_kernels_init_avx2_q(k);
+    dpi_kernels_init_avx2_sampler(k);
 }

@@ -247,4 +247,5 @@ void dpi_kernels_init_avx512(dpi_kernels *k) {
     k->attend_f32 = attend_f32_avx512;
     k->attend_f16 = attend_f16_avx512;
     dpi_kernels_init_avx512_q(k);
+    dpi_kernels_init_avx512_sampler(k);
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "dpinfer.h"
+#include "exact.h"
 
 #ifdef __FAST_MATH__
 #error "dpinfer's guarantees need IEEE arithmetic: build without -ffast-math"
@@ -20,7 +21,11 @@ enum {
     DPI_TILE_ROWS = 4, /* rows that an f32 matmul tile holds in registers */
     DPI_ROW_BLOCK = 9, /* the most rows that an 8-bit product takes at a time: 8 references and
                           the public prompt */
+    DPI_FLOOR_BITS = 40, /* no weight of the sampler is below 2^40 */
 };
+
+/* What a gap of utilities is cut to before it is multiplied by a: no more than 69 bits count. */
+static inline int64_t dpi_gap_max(uint64_t a) { return (int64_t)((UINT64_C(69) << 48) / a + 1); }
 
 /* Activations of n_rows rows of n values in 8 bits, in blocks of up to DPI_ROW_BLOCK rows, one
  * block after the other. Within a block of `rows` rows every array is [.., rows], so that what a
@@ -117,6 +122,9 @@ void dpi_kernels_init_avx512(dpi_kernels *kernels);
 void dpi_kernels_init_ref_q(dpi_kernels *kernels);
 void dpi_kernels_init_avx2_q(dpi_kernels *kernels);
 void dpi_kernels_init_avx512_q(dpi_kernels *kernels);
+void dpi_kernels_init_ref_sampler(dpi_kernels *kernels);
+void dpi_kernels_init_avx2_sampler(dpi_kernels *kernels);
+void dpi_kernels_init_avx512_sampler(dpi_kernels *kernels);
 
 typedef void dpi_matmul_q_fn(float *y, int64_t y_stride, const dpi_q8 *x, int32_t n_rows,
                              const void *w, int64_t n_in, int32_t n_out);

@@ -129,4 +129,5 @@ void dpi_kernels_init_ref(dpi_kernels *k) {
     k->attend_f32 = attend_f32_ref;
     k->attend_f16 = attend_f16_ref;
     dpi_kernels_init_ref_q(k);
+    dpi_kernels_init_ref_sampler(k);
 }

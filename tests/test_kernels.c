@@ -2,6 +2,7 @@
  * row's bits do not depend on how many rows are computed with it. */
 #include <math.h>
 
+#include "check_sampler.h"
 #include "kernels.h"
 #include "pack.h"
 #include "quant.h"
@@ -451,6 +452,15 @@ static void check_attend_f16(void **state) {
     (void)state;
     check_attend(1);
 }
+
+#define CHECK_SAMPLER(name)                     \
+    static void check_##name(void **state) {    \
+        (void)state;                            \
+        check_sampler_##name(&isa, &ref);       \
+    }
+CHECK_SAMPLER(clip_add)
+CHECK_SAMPLER(clip_range)
+CHECK_SAMPLER(exp2_weights)
 
 static void test_isa_names(void **state) {
     (void)state;
