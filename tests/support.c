@@ -112,3 +112,54 @@ int32_t forced_isa(void) {
     }
     return isa;
 }
+
+int32_t limited_bits(void *source, void *buffer, size_t n_bytes) {
+    limited_source *l = source;
+    return l->n-- > 0 ? dpi_random_insecure(&l->seed, buffer, n_bytes) : -1;
+}
+
+dpi_session *open_session(const dpi_model *model, const dpi_session_options *base, int32_t n_seq,
+                          int32_t n_ctx) {
+    dpi_session_options o;
+    dpi_session *s = NULL;
+    dpi_error err;
+    dpi_session_options_init(&o);
+    if (base)
+        o = *base;
+    o.n_seq = n_seq;
+    o.n_ctx = n_ctx;
+    assert_ok(dpi_session_create(model, &o, &s, &err), &err);
+    assert_non_null(s);
+    return s;
+}
+
+dpi_sampler *open_sampler(const dpi_sampler_options *options) {
+    dpi_sampler *s = NULL;
+    dpi_error err;
+    assert_ok(dpi_sampler_create(options, &s, &err), &err);
+    assert_non_null(s);
+    return s;
+}
+
+dpi_sampler_options ink_options(int32_t n_vocab, int32_t n_ref, int32_t n_tokens, double tau,
+                                double rho) {
+    dpi_sampler_options o;
+    dpi_sampler_options_init(&o);
+    o.n_vocab = n_vocab;
+    o.n_ref = n_ref;
+    o.n_tokens = n_tokens;
+    o.tau = tau;
+    o.rho = rho;
+    o.top_k = 0;
+    return o;
+}
+
+void assert_refused(const dpi_sampler_options *options, dpi_status status, const char *part) {
+    dpi_error err;
+    dpi_sampler_plan plan = {.struct_size = sizeof plan, .K = 77};
+    dpi_sampler *s = NULL;
+    assert_error(dpi_sampler_plan_make(options, &plan, &err), status, &err, part);
+    assert_int_equal(plan.K, 77);
+    assert_error(dpi_sampler_create(options, &s, &err), status, &err, part);
+    assert_null(s);
+}

@@ -52,6 +52,24 @@ int32_t random_below(uint64_t *state, int32_t n);
  * with status 77, which ctest counts as skipped, if the processor lacks it. */
 int32_t forced_isa(void);
 
+/* A dpi_random_fn whose user is a limited_source: insecure bits for n calls, then it fails. */
+typedef struct limited_source {
+    uint64_t seed;
+    int32_t n;
+} limited_source;
+int32_t limited_bits(void *source, void *buffer, size_t n_bytes);
+
+/* A session of n_seq sequences and n_ctx positions (0: the model's); its other options are those of
+ * base, or the defaults if that is NULL. */
+dpi_session *open_session(const dpi_model *model, const dpi_session_options *base, int32_t n_seq,
+                          int32_t n_ctx);
+/* A sampler, and the options of InvisibleInk over the whole vocabulary. */
+dpi_sampler *open_sampler(const dpi_sampler_options *options);
+dpi_sampler_options ink_options(int32_t n_vocab, int32_t n_ref, int32_t n_tokens, double tau,
+                                double rho);
+/* Fails unless these options give neither a plan nor a sampler, with that status and message. */
+void assert_refused(const dpi_sampler_options *options, dpi_status status, const char *part);
+
 /* Allocation failures: in tests built by dpi_add_test(... FAIL_ALLOC), the n-th allocation
  * from now on (1 = the next) fails, once; 0 = none. Returns allocations seen since the last
  * call. Covers malloc, calloc, realloc, aligned_alloc and mmap. */

@@ -198,9 +198,8 @@ static void side_by_side(world *w, double spread, oracle *o, uint64_t *seed) {
     o->n = w->options.n_ref;
     w->options.random = dpi_random_insecure;
     w->options.random_user = &words;
-    dpi_sampler *s = NULL;
+    dpi_sampler *s = open_sampler(&w->options);
     dpi_error err;
-    assert_ok(dpi_sampler_create(&w->options, &s, &err), &err);
     assert_ok(dpi_sampler_begin(s, NULL), NULL);
     for (int t = 0; t < w->options.n_tokens; t++) {
         int32_t token;
@@ -271,8 +270,7 @@ static void test_begin_starts_anew(void **state) {
     w.options.sigma = 1e-4;
     w.options.random = dpi_random_insecure;
     w.options.random_user = &words;
-    dpi_sampler *s = NULL;
-    assert_ok(dpi_sampler_create(&w.options, &s, NULL), NULL);
+    dpi_sampler *s = open_sampler(&w.options);
     for (int i = 0; i < 2; i++) {
         assert_ok(dpi_sampler_begin(s, NULL), NULL);
         assert_false(dpi_adapmixed_spent_get(s).stopped);
@@ -288,15 +286,6 @@ static void test_begin_starts_anew(void **state) {
 }
 
 /* ---- Not a DP method ------------------------------------------------------------------------ */
-
-static void assert_refused(const dpi_sampler_options *o, dpi_status status, const char *part) {
-    dpi_error err;
-    dpi_sampler_plan plan = {.struct_size = sizeof plan};
-    dpi_sampler *s = NULL;
-    assert_error(dpi_sampler_plan_make(o, &plan, &err), status, &err, part);
-    assert_error(dpi_sampler_create(o, &s, &err), status, &err, part);
-    assert_null(s);
-}
 
 static void test_refusals(void **state) {
     (void)state;

@@ -6,22 +6,15 @@
 #include "support.h"
 #include "tiny_model.h"
 
-static dpi_session *open_session(const dpi_model *model, int32_t exact, int32_t prefill) {
+/* Logits [n, n_vocab] after each token: the first n_prompt as a prompt, the others by steps. */
+static float *run(const dpi_model *model, const int32_t *tokens, int32_t n, int32_t n_prompt,
+                  int32_t exact, int32_t prefill) {
     dpi_session_options o;
-    dpi_session *s = NULL;
-    dpi_error err;
     dpi_session_options_init(&o);
     o.isa = forced_isa();
     o.exact = exact;
     o.prefill = prefill;
-    assert_ok(dpi_session_create(model, &o, &s, &err), &err);
-    return s;
-}
-
-/* Logits [n, n_vocab] after each token: the first n_prompt as a prompt, the others by steps. */
-static float *run(const dpi_model *model, const int32_t *tokens, int32_t n, int32_t n_prompt,
-                  int32_t exact, int32_t prefill) {
-    dpi_session *s = open_session(model, exact, prefill);
+    dpi_session *s = open_session(model, &o, 1, 0);
     size_t n_vocab = (size_t)model->n_vocab;
     float *logits = malloc((size_t)n * n_vocab * sizeof *logits);
     assert_non_null(logits);
@@ -268,6 +261,9 @@ static void test_greedy_story(void **state) {
     (void)state;
     require_data("models/stories260K.gguf");
     const char *prompt = "Once upon a time";
+    dpi_session_options o;
+    dpi_session_options_init(&o);
+    o.isa = forced_isa();
     const char *wanted = ", there was a little girl named Lily. She loved to play outside in the "
                          "park. One day, she saw a big, red ball.";
     dpi_model *model = NULL;
@@ -275,7 +271,7 @@ static void test_greedy_story(void **state) {
     dpi_error err;
     assert_ok(dpi_model_open(data_path("models/stories260K.gguf"), NULL, &model, &err), &err);
     assert_ok(dpi_decoder_create(model, &decoder, &err), &err);
-    dpi_session *s = open_session(model, 0, DPI_PREFILL_AUTO);
+    dpi_session *s = open_session(model, &o, 1, 0);
     int32_t tokens[32], seq = 0;
     size_t n, n_bytes;
     assert_ok(dpi_tokenize(model, prompt, strlen(prompt), DPI_TOKENIZE_BOS, tokens, 32, &n, &err),

@@ -30,33 +30,13 @@ static int teardown(void **state) {
     return 0;
 }
 
-static dpi_session *open_session(int32_t n_seq, int32_t n_ctx) {
-    dpi_session_options o;
-    dpi_session *s = NULL;
-    dpi_error err;
-    dpi_session_options_init(&o);
-    o.n_seq = n_seq;
-    o.n_ctx = n_ctx;
-    assert_ok(dpi_session_create(model, &o, &s, &err), &err);
-    return s;
-}
-
-static dpi_sampler *open_sampler(int32_t method, int32_t n_ref, double tau, uint64_t *seed) {
-    dpi_sampler_options o;
-    dpi_sampler *s = NULL;
-    dpi_error err;
-    dpi_sampler_options_init(&o);
+static dpi_sampler *make_sampler(int32_t method, int32_t n_ref, double tau, uint64_t *seed) {
+    dpi_sampler_options o = ink_options(model->n_vocab, n_ref, N_TOKENS, tau, 5);
     o.method = method;
-    o.n_vocab = model->n_vocab;
-    o.n_ref = n_ref;
-    o.n_tokens = N_TOKENS;
     o.top_k = 40;
-    o.tau = tau;
-    o.rho = 5;
     o.random = dpi_random_insecure;
     o.random_user = seed;
-    assert_ok(dpi_sampler_create(&o, &s, &err), &err);
-    return s;
+    return open_sampler(&o);
 }
 
 typedef struct record {
@@ -104,7 +84,7 @@ static int32_t by_hand(dpi_sampler *sampler, int32_t *tokens) {
         const int32_t *prompt = i ? prompts[i - 1] : public_prompt;
         if (!prompt)
             continue;
-        s[i] = open_session(1, 64);
+        s[i] = open_session(model, NULL, 1, 64);
         assert_ok(dpi_session_prefill(s[i], 0, prompt, i ? lengths[i - 1] : 3, NULL, &err), &err);
     }
     while (n < N_TOKENS) {
@@ -128,9 +108,9 @@ static int32_t by_hand(dpi_sampler *sampler, int32_t *tokens) {
 static void test_equals_by_hand(void **state) {
     (void)state;
     uint64_t seed = 42, seed_by_hand = 42;
-    dpi_session *session = open_session(N_REF + 1, 64);
-    dpi_sampler *sampler = open_sampler(DPI_METHOD_INVISIBLEINK, N_REF, 1, &seed);
-    dpi_sampler *other = open_sampler(DPI_METHOD_INVISIBLEINK, N_REF, 1, &seed_by_hand);
+    dpi_session *session = open_session(model, NULL, N_REF + 1, 64);
+    dpi_sampler *sampler = make_sampler(DPI_METHOD_INVISIBLEINK, N_REF, 1, &seed);
+    dpi_sampler *other = make_sampler(DPI_METHOD_INVISIBLEINK, N_REF, 1, &seed_by_hand);
     dpi_generate_input input = input_of(N_REF);
     dpi_error err;
     for (int text = 0; text < 5; text++) { /* the session and the sampler serve text after text */
@@ -159,8 +139,9 @@ static void test_equals_by_hand(void **state) {
 static void test_plain_greedy(void **state) {
     (void)state;
     uint64_t seed = 1;
-    dpi_session *session = open_session(1, 64), *check = open_session(1, 64);
-    dpi_sampler *sampler = open_sampler(DPI_METHOD_PLAIN, 0, 0, &seed);
+    dpi_session *session = open_session(model, NULL, 1, 64);
+    dpi_session *check = open_session(model, NULL, 1, 64);
+    dpi_sampler *sampler = make_sampler(DPI_METHOD_PLAIN, 0, 0, &seed);
     dpi_generate_input input = input_of(0);
     record r = {0};
     dpi_generate_hooks hooks = {sizeof hooks, on_token, NULL, NULL, &r};
@@ -182,8 +163,8 @@ static void test_plain_greedy(void **state) {
 static void test_cancel(void **state) {
     (void)state;
     uint64_t seed = 42;
-    dpi_session *session = open_session(N_REF + 1, 64);
-    dpi_sampler *sampler = open_sampler(DPI_METHOD_INVISIBLEINK, N_REF, 1, &seed);
+    dpi_session *session = open_session(model, NULL, N_REF + 1, 64);
+    dpi_sampler *sampler = make_sampler(DPI_METHOD_INVISIBLEINK, N_REF, 1, &seed);
     dpi_generate_input input = input_of(N_REF);
     dpi_error err;
     record r = {.stop_at = 2};
@@ -208,8 +189,8 @@ static void test_limits(void **state) {
     (void)state;
     uint64_t seed = 42;
     dpi_error err;
-    dpi_sampler *sampler = open_sampler(DPI_METHOD_INVISIBLEINK, N_REF, 1, &seed);
-    dpi_session *session = open_session(N_REF + 1, N_TOKENS + 4);
+    dpi_sampler *sampler = make_sampler(DPI_METHOD_INVISIBLEINK, N_REF, 1, &seed);
+    dpi_session *session = open_session(model, NULL, N_REF + 1, N_TOKENS + 4);
     dpi_generate_input input = input_of(N_REF);
     assert_error(dpi_generate(session, sampler, &input, NULL, NULL, &err), DPI_STATUS_ARG, &err,
                  "a reference prompt: more than the 4 tokens that a context of 16 leaves");
@@ -225,7 +206,7 @@ static void test_limits(void **state) {
     assert_error(dpi_generate(session, sampler, &input, NULL, NULL, &err), DPI_STATUS_ARG, &err,
                  "n_ref must be the sampler's");
     dpi_session_free(session);
-    session = open_session(2, 64); /* fewer sequences than slots */
+    session = open_session(model, NULL, 2, 64); /* fewer sequences than slots */
     input = input_of(N_REF);
     assert_error(dpi_generate(session, sampler, &input, NULL, NULL, &err), DPI_STATUS_ARG, &err,
                  "sequence 3");

@@ -123,23 +123,12 @@ static void test_scale_is_checked(void **state) {
     assert_int_equal(z, 99);
 }
 
-/* Gives bits for n calls, then fails. */
-typedef struct limited {
-    uint64_t seed;
-    int32_t n;
-} limited;
-
-static int32_t limited_bits(void *user, void *buffer, size_t n_bytes) {
-    limited *l = user;
-    return l->n-- > 0 ? dpi_random_insecure(&l->seed, buffer, n_bytes) : -1;
-}
-
 static void test_a_source_that_fails(void **state) {
     (void)state;
     int32_t n_failed = 0;
     dpi_error err;
     for (int32_t n = 0;; n++) {
-        limited l = {.seed = 5, .n = n};
+        limited_source l = {.seed = 5, .n = n};
         int64_t z = 99;
         dpi_status status = dpi_noise_laplace(10, limited_bits, &l, &z, &err);
         if (status == DPI_STATUS_OK)

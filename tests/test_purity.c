@@ -15,21 +15,18 @@ typedef struct sequence {
     float *logits; /* [N_DRAWN + 1, n_vocab] */
 } sequence;
 
-static dpi_session *open_session(const dpi_model *model, const dpi_session_options *base,
+static dpi_session *open_threads(const dpi_model *model, const dpi_session_options *base,
                                  int32_t n_seq, int32_t n_threads) {
     dpi_session_options o = *base;
-    dpi_session *s = NULL;
-    dpi_error err;
-    o.n_seq = n_seq;
     o.n_threads = n_threads;
-    assert_ok(dpi_session_create(model, &o, &s, &err), &err);
+    dpi_session *s = open_session(model, &o, n_seq, o.n_ctx);
     s->worth_sharing = 0; /* these models are too small to be shared between threads otherwise */
     return s;
 }
 
 static void compute_alone(const dpi_model *model, const dpi_session_options *base, sequence *q) {
     size_t n_vocab = (size_t)model->n_vocab;
-    dpi_session *s = open_session(model, base, 1, 1);
+    dpi_session *s = open_threads(model, base, 1, 1);
     dpi_error err;
     int32_t seq = 0;
     q->logits = malloc((N_DRAWN + 1) * n_vocab * sizeof *q->logits);
@@ -73,7 +70,7 @@ static void check_batch(const dpi_model *model, const dpi_session_options *base,
         members[i] = i;
     shuffle(slots, n_slots, seed);
     shuffle(members, N_CASES, seed);
-    dpi_session *s = open_session(model, base, n_slots, n_threads);
+    dpi_session *s = open_threads(model, base, n_slots, n_threads);
     dpi_error err;
     for (int32_t i = 0; i < n; i++) {
         const sequence *q = &all[members[i]];

@@ -7,27 +7,6 @@
 #include "sampler.h"
 #include "support.h"
 
-static dpi_sampler_options make_options(int32_t n_vocab, int32_t n_ref, int32_t n_tokens,
-                                        double tau, double rho) {
-    dpi_sampler_options o;
-    dpi_sampler_options_init(&o);
-    o.n_vocab = n_vocab;
-    o.n_ref = n_ref;
-    o.n_tokens = n_tokens;
-    o.tau = tau;
-    o.rho = rho;
-    o.top_k = 0;
-    return o;
-}
-
-static dpi_sampler *create(const dpi_sampler_options *options) {
-    dpi_sampler *s = NULL;
-    dpi_error err;
-    assert_ok(dpi_sampler_create(options, &s, &err), &err);
-    assert_non_null(s);
-    return s;
-}
-
 /* ---- The distribution of a step ------------------------------------------------------------- */
 
 enum { V = 60, B_MAX = 6 };
@@ -110,9 +89,9 @@ static void test_distribution(void **state) {
     for (int round = 0; round < 1500; round++) {
         int32_t n_ref = 1 + random_below(&seed, B_MAX);
         double tau = .05 + 2 * random_uniform(&seed), rho = exp(8 * random_uniform(&seed) - 5);
-        dpi_sampler_options o = make_options(V, n_ref, 20, tau, rho);
+        dpi_sampler_options o = ink_options(V, n_ref, 20, tau, rho);
         o.top_k = random_below(&seed, V + 1);
-        dpi_sampler *s = create(&o);
+        dpi_sampler *s = open_sampler(&o);
         batch b;
         for (int i = 0; i < 3; i++) {
             random_batch(&b, n_ref, &seed);
@@ -132,8 +111,8 @@ static void test_rounding_of_contributions(void **state) {
     const float *pointers[1] = {reference};
     for (int i = 0; i < N; i++)
         reference[i] = (float)(units[i] * 0x1p-20);
-    dpi_sampler_options o = make_options(N, 1, 10, 1, .5);
-    dpi_sampler *s = create(&o);
+    dpi_sampler_options o = ink_options(N, 1, 10, 1, .5);
+    dpi_sampler *s = open_sampler(&o);
     int64_t K = dpi_sampler_plan_get(s)->K;
     dpi_distribution d;
     assert_ok(dpi_sampler_distribution(s, public_logits, pointers, &d, NULL), NULL);
@@ -148,9 +127,9 @@ static void test_rounding_of_contributions(void **state) {
 static void test_order_and_nulls(void **state) {
     (void)state;
     uint64_t seed = 21;
-    dpi_sampler_options o = make_options(V, B_MAX, 20, .8, 2);
+    dpi_sampler_options o = ink_options(V, B_MAX, 20, .8, 2);
     o.top_k = 9;
-    dpi_sampler *s = create(&o), *t = create(&o);
+    dpi_sampler *s = open_sampler(&o), *t = open_sampler(&o);
     for (int round = 0; round < 200; round++) {
         batch b;
         dpi_distribution d, e;
@@ -180,9 +159,9 @@ static void test_saturation(void **state) {
     (void)state;
     const float public_logits[4] = {1e4f, 0, -1, -1e4f};
     const float *pointers[2] = {NULL, NULL};
-    dpi_sampler_options o = make_options(4, 2, 10, 100, 1);
+    dpi_sampler_options o = ink_options(4, 2, 10, 100, 1);
     o.top_k = 2; /* the threshold is 0 = 1e4 below the top, where the others are saturated too */
-    dpi_sampler *s = create(&o);
+    dpi_sampler *s = open_sampler(&o);
     dpi_distribution d;
     assert_ok(dpi_sampler_distribution(s, public_logits, pointers, &d, NULL), NULL);
     assert_int_equal(d.n_support, 4);
@@ -198,10 +177,10 @@ static void test_filter_begins_anew(void **state) {
     (void)state;
     float public_logits[8] = {0}, reference[8] = {5, -5, 5, -5, 5, -5, 5, -5};
     const float *pointers[2] = {reference, NULL};
-    dpi_sampler_options o = make_options(8, 2, 100, 1, .5);
+    dpi_sampler_options o = ink_options(8, 2, 100, 1, .5);
     o.accountant = DPI_ACCOUNTANT_FILTER;
     o.clip = .5; /* eta = 2 * .5 / 2 = .5, rho of a token 1/32: 15 fit .5, with the rounding */
-    dpi_sampler *s = create(&o);
+    dpi_sampler *s = open_sampler(&o);
     for (int text = 0; text < 3; text++) {
         assert_ok(dpi_sampler_begin(s, NULL), NULL);
         for (int i = 0; i < 30; i++) {
@@ -224,10 +203,10 @@ static double clipped_share(double offset, int32_t center) {
     const float *pointers[1];
     uint64_t seed = 26;
     int64_t n = 0, n_clipped = 0;
-    dpi_sampler_options o = make_options(N, 1, 100, 1, 50); /* C = 1 */
+    dpi_sampler_options o = ink_options(N, 1, 100, 1, 50); /* C = 1 */
     o.center = center;
     o.top_k = 50;
-    dpi_sampler *s = create(&o);
+    dpi_sampler *s = open_sampler(&o);
     const int64_t K = dpi_sampler_plan_get(s)->K;
     for (int round = 0; round < 20; round++) {
         for (int y = 0; y < N; y++)
@@ -265,9 +244,9 @@ static void test_plain(void **state) {
     (void)state;
     const float logits[6] = {-1, 2, 0.5f, 2, 0.5f, -7};
     int32_t token = -1;
-    dpi_sampler_options o = make_options(6, 0, 1000, 0, 0);
+    dpi_sampler_options o = ink_options(6, 0, 1000, 0, 0);
     o.method = DPI_METHOD_PLAIN;
-    dpi_sampler *s = create(&o); /* greedy */
+    dpi_sampler *s = open_sampler(&o); /* greedy */
     assert_ok(dpi_sampler_begin(s, NULL), NULL);
     for (int i = 0; i < 100; i++) {
         assert_ok(dpi_sampler_step(s, logits, NULL, &token, NULL), NULL);
@@ -277,7 +256,7 @@ static void test_plain(void **state) {
 
     o.tau = .7;
     o.top_k = 3; /* the third largest is 0.5, twice */
-    s = create(&o);
+    s = open_sampler(&o);
     dpi_distribution d;
     assert_ok(dpi_sampler_distribution(s, logits, NULL, &d, NULL), NULL);
     assert_int_equal(d.n_support, 4);
@@ -313,10 +292,10 @@ static void test_states(void **state) {
     batch b;
     random_batch(&b, 3, &seed);
     script random = {0, 0, 0};
-    dpi_sampler_options o = make_options(V, 3, 2, 1, 1);
+    dpi_sampler_options o = ink_options(V, 3, 2, 1, 1);
     o.random = scripted;
     o.random_user = &random;
-    dpi_sampler *s = create(&o);
+    dpi_sampler *s = open_sampler(&o);
     int32_t token = -7;
     assert_int_equal(dpi_sampler_tokens_left(s), 0);
     assert_error(dpi_sampler_step(s, b.public_logits, b.pointers, &token, &err), DPI_STATUS_STATE,
@@ -356,10 +335,10 @@ static void test_failures_draw_nothing(void **state) {
     batch b;
     random_batch(&b, 3, &seed);
     script random = {-1, 0, 0};
-    dpi_sampler_options o = make_options(V, 3, 1, 1, 1);
+    dpi_sampler_options o = ink_options(V, 3, 1, 1, 1);
     o.random = scripted;
     o.random_user = &random;
-    dpi_sampler *s = create(&o);
+    dpi_sampler *s = open_sampler(&o);
     int32_t token = -7;
     assert_ok(dpi_sampler_begin(s, &err), &err);
     assert_error(dpi_sampler_step(s, b.public_logits, b.pointers, &token, &err), DPI_STATUS_ENTROPY,
@@ -383,11 +362,11 @@ static void test_failures_draw_nothing(void **state) {
 static void test_step_and_wipe(void **state) {
     (void)state;
     uint64_t seed = 24, state_a = 99, state_b = 99;
-    dpi_sampler_options o = make_options(V, 4, 1000, .9, 3);
+    dpi_sampler_options o = ink_options(V, 4, 1000, .9, 3);
     o.top_k = 30;
     o.random = dpi_random_insecure;
     o.random_user = &state_a;
-    dpi_sampler *s = create(&o), *t = create(&o);
+    dpi_sampler *s = open_sampler(&o), *t = open_sampler(&o);
     assert_ok(dpi_sampler_begin(s, NULL), NULL);
     for (int i = 0; i < 500; i++) {
         batch b;
@@ -410,11 +389,11 @@ static void test_step_and_wipe(void **state) {
 
 static void test_no_memory(void **state) {
     (void)state;
-    dpi_sampler_options o = make_options(1000, 4, 10, 1, 1);
+    dpi_sampler_options o = ink_options(1000, 4, 10, 1, 1);
     dpi_sampler *s = NULL;
     dpi_error err;
     fail_allocation(0);
-    dpi_sampler_free(create(&o));
+    dpi_sampler_free(open_sampler(&o));
     int64_t n = fail_allocation(0);
     assert_true(n >= 5);
     for (int64_t i = 1; i <= n; i++) {

@@ -21,17 +21,6 @@ static int teardown(void **state) {
     return 0;
 }
 
-static dpi_session *open_session(int32_t n_seq, int32_t n_ctx) {
-    dpi_session_options o;
-    dpi_session *s = NULL;
-    dpi_error err;
-    dpi_session_options_init(&o);
-    o.n_seq = n_seq;
-    o.n_ctx = n_ctx;
-    assert_ok(dpi_session_create(model, &o, &s, &err), &err);
-    return s;
-}
-
 static void test_options(void **state) {
     (void)state;
     static const struct {
@@ -66,7 +55,7 @@ static void test_options(void **state) {
 
 static void test_limits(void **state) {
     (void)state;
-    dpi_session *s = open_session(2, 10);
+    dpi_session *s = open_session(model, NULL, 2, 10);
     dpi_error err;
     int32_t tokens[16] = {5, 6, 7}, seqs[2] = {1, 1};
     assert_null(dpi_session_logits(s, 0));
@@ -124,7 +113,7 @@ static void test_cancel(void **state) {
 /* A reset leaves nothing of a sequence in its logits. */
 static void test_wiped(void **state) {
     (void)state;
-    dpi_session *s = open_session(2, 64);
+    dpi_session *s = open_session(model, NULL, 2, 64);
     dpi_error err;
     int32_t token = 9;
     assert_ok(dpi_session_prefill(s, 1, &token, 1, NULL, &err), &err);
