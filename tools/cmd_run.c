@@ -42,7 +42,7 @@ typedef struct run {
     bool jsonl, quiet, show_progress;
     output out;
     dpi_session *session;
-    dpi_sampler *sampler;
+    dpi_sampler *sampler; /* the job's, if it has one */
     dpi_decoder *decoder;
     partition parts;
     int32_t n_ref; /* slots of a text; private where j->assigned */
@@ -277,8 +277,9 @@ static int create_engine(run *r) {
     r->n_ref = sampler.n_ref = r->parts.n_slots;
     options.n_seq = r->n_ref + 1;
     options.cancel = is_cancelled;
+    r->sampler = j->made;
     if (dpi_session_create(j->model, &options, &r->session, &err) != DPI_STATUS_OK ||
-        dpi_sampler_create(&sampler, &r->sampler, &err) != DPI_STATUS_OK ||
+        (!r->sampler && dpi_sampler_create(&sampler, &r->sampler, &err) != DPI_STATUS_OK) ||
         dpi_decoder_create(j->model, &r->decoder, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
     size_t n_slots = (size_t)r->n_ref + 1;
@@ -291,7 +292,8 @@ static int create_engine(run *r) {
 
 static void free_engine(run *r) {
     dpi_decoder_free(r->decoder);
-    dpi_sampler_free(r->sampler);
+    if (r->sampler != r->j->made)
+        dpi_sampler_free(r->sampler);
     dpi_session_free(r->session);
     free(r->tokens);
     free(r->n_tokens);

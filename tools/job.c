@@ -253,10 +253,16 @@ static int settle_plan(job *j) {
     if (j->plain)
         return CLI_OK;
     dpi_error err;
+    dpi_status status;
     j->plan.struct_size = sizeof j->plan;
-    if (dpi_sampler_plan_make(&j->sampler, &j->plan, &err) != DPI_STATUS_OK)
-        return cli_fail_library(CLI_USAGE, &err);
-    return CLI_OK;
+    if (j->assigned) { /* the slots of a text are not known yet */
+        status = dpi_sampler_plan_make(&j->sampler, &j->plan, &err);
+    } else {
+        status = dpi_sampler_create(&j->sampler, &j->made, &err);
+        if (status == DPI_STATUS_OK)
+            j->plan = *dpi_sampler_plan_get(j->made);
+    }
+    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_USAGE, &err);
 }
 
 int job_prepare(const args *a, bool quiet, job *j) {
@@ -287,6 +293,7 @@ int32_t job_max_tokens(const job *j) {
 void job_free(job *j) {
     prompts_free(&j->prompts);
     records_close(j->docs);
+    dpi_sampler_free(j->made);
     dpi_model_close(j->model);
     *j = (job){0};
 }

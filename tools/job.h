@@ -25,6 +25,8 @@ typedef struct job {
     dpi_session_options session;
     dpi_sampler_options sampler; /* n_ref = denominator = B, n_tokens = T, top_k, tau, budget */
     dpi_sampler_plan plan;       /* zero if plain */
+    dpi_sampler *made; /* a sampler by that plan, which can take long to make twice; NULL if plain or
+                          assigned */
     uint64_t seed;               /* state of --seed; sampler.random_user points here */
 } job;
 
