@@ -1,5 +1,6 @@
 /* prompts.c - see prompts.h. */
 #include "prompts.h"
+#include "prompt_texts.h"
 
 #include <errno.h>
 #include <string.h>
@@ -12,11 +13,7 @@ enum { PLACEHOLDER_BYTES = sizeof placeholder - 1 };
  * document, stands before the text that they write. */
 static const char base_lead[] = "{reference}\n\n";
 static const char base_task[] = "";
-static const char chat_lead[] =
-    "Here is one document of a collection:\n\n{reference}\n\nThe document ends here.\n\n";
-static const char chat_task[] =
-    "Please write another, fictional document of the kind that the collection holds. Do not "
-    "copy names, dates or other particulars. Output only the text of the new document.";
+static const char chat_lead[] = DPI_CHAT_LEAD, chat_task[] = DPI_CHAT_TASK;
 
 /* The same with --query: the task is the question, alone or after a record. */
 static const char base_question[] = "Question: ", base_answer[] = "\nAnswer:";
