@@ -1,6 +1,10 @@
 #include "kernels.h"
 
+#include <stdbool.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include "quant.h"
 #include "status.h"
@@ -49,6 +53,15 @@ int32_t dpi_isa_best(void) {
     return DPI_ISA_REF;
 }
 
+#if defined(__x86_64__)
+/* A feature of AVX2 processors rather than an ISA: results do not change. Neither gcc nor clang
+ * know its name in every version that we build with. */
+static bool has_avxvnni(void) {
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
+}
+#endif
+
 dpi_status dpi_kernels_init(dpi_kernels *kernels, int32_t isa, dpi_error *err) {
     if (!dpi_isa_name(isa))
         return dpi_fail(err, DPI_STATUS_ARG, "isa is %d, must be a dpi_isa (0..3)", (int)isa);
@@ -63,6 +76,8 @@ dpi_status dpi_kernels_init(dpi_kernels *kernels, int32_t isa, dpi_error *err) {
 #if defined(__x86_64__)
     if (isa >= DPI_ISA_AVX2)
         dpi_kernels_init_avx2(kernels);
+    if (isa == DPI_ISA_AVX2 && has_avxvnni())
+        dpi_kernels_init_avxvnni_q(kernels);
     if (isa >= DPI_ISA_AVX512)
         dpi_kernels_init_avx512(kernels);
 #endif

@@ -9,7 +9,10 @@
 #include "support.h"
 
 static dpi_kernels ref, isa; /* filled once, by setup */
+static const dpi_kernels *twin; /* products that have the bits of isa's; NULL: none */
 static uint64_t seed;
+
+void init_vnni_evex(dpi_kernels *k); /* vnni_evex.c */
 
 static int setup(void **state) {
     (void)state;
@@ -308,6 +311,10 @@ static void check_matmul_q(uint32_t id) {
         int64_t stride = n_out + 1;
         float *a = zeros(n_rows * stride, 4), *b = zeros(n_rows * stride, 4);
         fast(a, stride, &q, n_rows, packed, n_in, n_out);
+        if (twin) {
+            dpi_kernels_matmul_q(twin, id)(b, stride, &q, n_rows, packed, n_in, n_out);
+            assert_memory_equal(a, b, (size_t)(n_rows * stride) * 4);
+        }
         slow(b, stride, &q, n_rows, packed, n_in, n_out);
         for (int32_t r = 0; r < n_rows; r++) {
             assert_true(a[r * stride + n_out] == 0);
@@ -336,6 +343,25 @@ static void check_matmul_q(uint32_t id) {
         check_matmul_q(id);                     \
     }
 DPI_MATMUL_Q_TYPES(CHECK_MATMUL_Q)
+
+/* vpdpbusd instead of two instructions: the same bits. */
+static void test_vnni(void **state) {
+    (void)state;
+#if defined(__x86_64__)
+    dpi_kernels vnni = isa, plain = isa, forced = isa;
+    if (isa.isa != DPI_ISA_AVX2 || dpi_isa_best() != DPI_ISA_AVX512)
+        skip(); /* without AVX-512, isa itself has them if the processor does */
+    init_vnni_evex(&vnni);
+    dpi_kernels_init_avx2_q(&plain);
+    isa = plain;
+    twin = &vnni;
+#define CHECK(name, id) check_matmul_q(id);
+    DPI_MATMUL_Q_TYPES(CHECK)
+#undef CHECK
+    twin = NULL;
+    isa = forced;
+#endif
+}
 
 static void check_matmul_h(uint32_t id) {
     static const int32_t rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 17, 33};
@@ -478,6 +504,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_isa_names),
         cmocka_unit_test(test_row_blocks),
+        cmocka_unit_test(test_vnni),
 /* A kernel without a check does not compile. */
 #define KERNEL(name, parameters) cmocka_unit_test(check_##name),
 #include "kernels.def"

@@ -1,0 +1,172 @@
+/* avx2_products.h - products with packed weights for AVX2, with the dot product instruction of
+ * AVX-VNNI or without: the same integers, so the same bits. The including file defines VNNI (0 or
+ * 1) and NAME(kernel), the name of its function; it gets init_products(). */
+#include "avx2_util.h"
+#include "kernels.h"
+#include "pack.h"
+#include "quant.h"
+
+/* ---- Products: the primitives of q_products.h -------------------------------------------------- */
+
+#define LANES 8
+#define TILE 4 /* 4 sums and 4 accumulators, of 16 registers */
+#define SIGNED_CODES !VNNI /* vpdpbusd: unsigned weights, signed activations */
+typedef __m256i vec;
+typedef __m256 vecf;
+
+INLINE vec load_word(const unsigned char *p) {
+    return _mm256_loadu_si256((const __m256i *)(const void *)p);
+}
+INLINE vec zero_i(void) { return _mm256_setzero_si256(); }
+INLINE vec or_bits(vec a, vec b) { return _mm256_or_si256(a, b); }
+INLINE vec and_bytes(vec v, const int mask) {
+    return _mm256_and_si256(v, _mm256_set1_epi8((char)mask));
+}
+INLINE vec flip_sign(vec v) { return _mm256_xor_si256(v, _mm256_set1_epi8(-128)); }
+INLINE vec shift_left16(vec v, const int n) { return _mm256_slli_epi16(v, n); }
+INLINE vec shift_right16(vec v, const int n) { return _mm256_srli_epi16(v, n); }
+INLINE vec shift_left32(vec v, const int n) { return _mm256_slli_epi32(v, n); }
+INLINE vec shift_right32(vec v, const int n) { return _mm256_srli_epi32(v, n); }
+INLINE vec shift_right32_signed(vec v, const int n) { return _mm256_srai_epi32(v, n); }
+INLINE vec and_words(vec v, const int mask) { return _mm256_and_si256(v, _mm256_set1_epi32(mask)); }
+INLINE vec sub_words(vec v, const int n) { return _mm256_sub_epi32(v, _mm256_set1_epi32(n)); }
+INLINE vec broadcast_word(int32_t x) { return _mm256_set1_epi32(x); }
+
+INLINE vecf zero_f(void) { return _mm256_setzero_ps(); }
+INLINE vecf broadcast_f(float x) { return _mm256_set1_ps(x); }
+INLINE vecf mul_f(vecf a, vecf b) { return _mm256_mul_ps(a, b); }
+INLINE vecf add_f(vecf a, vecf b) { return _mm256_add_ps(a, b); }
+INLINE vecf sub_f(vecf a, vecf b) { return _mm256_sub_ps(a, b); }
+INLINE vecf fma_f(vecf a, vecf b, vecf c) { return _mm256_fmadd_ps(a, b, c); }
+INLINE vecf to_float(vec v) { return _mm256_cvtepi32_ps(v); }
+INLINE vecf low_half(vec v) {
+    vec packed = _mm256_packus_epi32(_mm256_and_si256(v, _mm256_set1_epi32(0xffff)), zero_i());
+    return _mm256_cvtph_ps(_mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x08)));
+}
+INLINE vecf high_half(vec v) { return low_half(_mm256_srli_epi32(v, 16)); }
+INLINE vecf load_halves(const unsigned char *p) {
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+INLINE void store_f(float *p, vecf v, int32_t n) {
+    __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    _mm256_maskstore_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(n), lanes), v);
+}
+
+#if VNNI
+INLINE vec dot(vec sum, vec weights, vec x, const int signed_weights) {
+    (void)signed_weights; /* never: SIGNED_CODES is 0 */
+#ifdef __AVXVNNI__
+    return _mm256_dpbusd_avx_epi32(sum, weights, x);
+#else
+    return _mm256_dpbusd_epi32(sum, weights, x); /* the same of AVX-512, for tests */
+#endif
+}
+#else
+/* vpmaddubsw wants unsigned bytes on the left, and saturates at 2^15: codes are at most 63, and
+ * |w| * (x with the sign of w) reaches at most 2 * 128 * 127. */
+INLINE vec dot(vec sum, vec weights, vec x, const int signed_weights) {
+    vec pairs = signed_weights
+                    ? _mm256_maddubs_epi16(_mm256_abs_epi8(weights), _mm256_sign_epi8(x, weights))
+                    : _mm256_maddubs_epi16(weights, x);
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+#endif
+
+/* Adds 16 to the bytes of weights 4g..4g+3 whose bit is set in each row's word of 32 high bits. */
+INLINE vec add_high_bits(vec low, vec high, const int g) {
+    const char i = (char)(g / 2);
+    const __m256i copy = _mm256_broadcastsi128_si256(
+        _mm_add_epi8(_mm_set1_epi8(i), _mm_setr_epi8(0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12,
+                                                     12)));
+    const __m256i select = _mm256_set1_epi32(g % 2 ? (int)0x80402010 : 0x08040201);
+    vec set = _mm256_and_si256(_mm256_shuffle_epi8(high, copy), select);
+    return or_bits(low, and_bytes(_mm256_cmpeq_epi8(set, select), 16));
+}
+
+/* The values of IQ4 codes, plus 128 if weights are unsigned. */
+INLINE vec iq4_values(vec codes) {
+    const __m256i table = _mm256_broadcastsi128_si256(_mm_setr_epi8(
+        -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113));
+    vec values = _mm256_shuffle_epi8(table, codes);
+    return SIGNED_CODES ? values : flip_sign(values);
+}
+
+INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x,
+                  const unsigned char *group, const int lane, int64_t n_in, int32_t n_out);
+
+#include "q_products.h"
+
+INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x,
+                  const unsigned char *group, const int lane, int64_t n_in, int32_t n_out) {
+    for (int r = 0; r < rows; r += TILE) {
+        dpi_q8 from = dpi_q8_skip(&x, r);
+        float *to = y + r * y_stride;
+        switch (rows - r) {
+        case 1:
+            tile(type, 1, rows, to, y_stride, from, group, lane, n_in, n_out);
+            break;
+        case 2:
+            tile(type, 2, rows, to, y_stride, from, group, lane, n_in, n_out);
+            break;
+        case 3:
+            tile(type, 3, rows, to, y_stride, from, group, lane, n_in, n_out);
+            break;
+        default:
+            tile(type, 4, rows, to, y_stride, from, group, lane, n_in, n_out);
+        }
+    }
+}
+
+/* One function a type: the dispatch table's slots. */
+#define TYPE(name, type)                                                                          \
+    static void NAME(matmul_##name)(float *y, int64_t y_stride, const dpi_q8 *x,               \
+                                       int32_t n_rows, const void *w, int64_t n_in,               \
+                                       int32_t n_out) {                                           \
+        matmul(type, y, y_stride, x, n_rows, w, n_in, n_out);                                     \
+    }
+DPI_MATMUL_Q_TYPES(TYPE)
+#undef TYPE
+
+
+/* ---- Weights of 16 bits ---------------------------------------------------------------------- */
+
+#define H_TILE 5
+
+INLINE vecf load_bfloats(const unsigned char *p) {
+    __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(v), 16));
+}
+
+INLINE void h_tiles(const int type, int rows, float *y, int64_t y_stride, const float *x,
+                    int64_t x_stride, const unsigned char *w, int64_t n_in, int32_t n_out);
+
+#include "h_products.h"
+
+INLINE void h_tiles(const int type, int rows, float *y, int64_t y_stride, const float *x,
+                    int64_t x_stride, const unsigned char *w, int64_t n_in, int32_t n_out) {
+    for (int r = 0; r < rows; r += H_TILE, x += H_TILE * x_stride, y += H_TILE * y_stride)
+        switch (rows - r) {
+        case 1: h_tile(type, 1, y, y_stride, x, x_stride, w, n_in, n_out); break;
+        case 2: h_tile(type, 2, y, y_stride, x, x_stride, w, n_in, n_out); break;
+        case 3: h_tile(type, 3, y, y_stride, x, x_stride, w, n_in, n_out); break;
+        case 4: h_tile(type, 4, y, y_stride, x, x_stride, w, n_in, n_out); break;
+        default: h_tile(type, 5, y, y_stride, x, x_stride, w, n_in, n_out);
+        }
+}
+
+/* One function a type: the dispatch table's slots. */
+#define TYPE(name, type)                                                                          \
+    static void NAME(matmul_##name)(float *y, int64_t y_stride, const float *x,                \
+                                       int64_t x_stride, int32_t n_rows, const void *w,           \
+                                       int64_t n_in, int32_t n_out) {                             \
+        matmul_h(type, y, y_stride, x, x_stride, n_rows, w, n_in, n_out);                         \
+    }
+DPI_MATMUL_H_TYPES(TYPE)
+#undef TYPE
+
+static void init_products(dpi_kernels *k) {
+#define TYPE(name, type) k->matmul_##name = NAME(matmul_##name);
+    DPI_MATMUL_Q_TYPES(TYPE)
+    DPI_MATMUL_H_TYPES(TYPE)
+#undef TYPE
+}
