@@ -40,19 +40,12 @@ void dpi_sampler_options_init(dpi_sampler_options *options) {
     options->tau = 1;
 }
 
-static dpi_status check_int(const char *name, int32_t value, int32_t min, int32_t max,
-                            dpi_error *err) {
-    if (value >= min && value <= max)
-        return DPI_STATUS_OK;
-    return dpi_fail(err, DPI_STATUS_ARG, "%s is %d, must be %d..%d", name, value, min, max);
-}
-
 static dpi_status check_references(const dpi_sampler_options *o, const dpi_method_ops *m,
                                    dpi_error *err) {
     if (o->denominator != 0)
-        DPI_TRY(check_int("denominator", o->denominator, 1, DPI_REF_MAX, err));
+        DPI_TRY(dpi_check_range("denominator", o->denominator, 1, DPI_REF_MAX, err));
     if (!dpi_sampler_n_ref_private(o))
-        return check_int("n_ref", o->n_ref, m->min_ref, m->max_ref, err);
+        return dpi_check_range("n_ref", o->n_ref, m->min_ref, m->max_ref, err);
     if (o->n_ref < 0 || o->n_ref > DPI_REF_PRIVATE_MAX) /* its value is not named */
         return dpi_fail(err, DPI_STATUS_ARG, "n_ref must be 0..%d", DPI_REF_PRIVATE_MAX);
     if (o->denominator == 0)
@@ -103,18 +96,18 @@ static dpi_status check_options(const dpi_sampler_options *o, dpi_error *err) {
     if (!m)
         return dpi_fail(err, DPI_STATUS_ARG, "method is %d, must be 0..%d", o->method,
                         N_METHODS - 1);
-    DPI_TRY(check_int("n_vocab", o->n_vocab, 1, DPI_WEIGHTS_MAX, err));
-    DPI_TRY(check_int("n_tokens", o->n_tokens, 1, N_TOKENS_MAX, err));
-    DPI_TRY(check_int("top_k", o->top_k, 0, o->n_vocab, err));
+    DPI_TRY(dpi_check_range("n_vocab", o->n_vocab, 1, DPI_WEIGHTS_MAX, err));
+    DPI_TRY(dpi_check_range("n_tokens", o->n_tokens, 1, N_TOKENS_MAX, err));
+    DPI_TRY(dpi_check_range("top_k", o->top_k, 0, o->n_vocab, err));
     /* Written so that a NaN is refused. */
     if (!(o->tau >= 0.01 && o->tau <= 100) && !(m->greedy && o->tau == 0))
         return dpi_fail(err, DPI_STATUS_ARG, "tau is %g, must be 0.01..100%s", o->tau,
                         m->greedy ? " or 0" : "");
     if (m->max_ref == 0)
-        return check_int("n_ref", o->n_ref, 0, 0, err);
-    DPI_TRY(check_int("accountant", o->accountant, 0, DPI_ACCOUNTANT_FILTER, err));
-    DPI_TRY(check_int("adjacency", o->adjacency, 0, DPI_ADJACENCY_ZERO_OUT, err));
-    DPI_TRY(check_int("center", o->center, 0, 1, err));
+        return dpi_check_range("n_ref", o->n_ref, 0, 0, err);
+    DPI_TRY(dpi_check_range("accountant", o->accountant, 0, DPI_ACCOUNTANT_FILTER, err));
+    DPI_TRY(dpi_check_range("adjacency", o->adjacency, 0, DPI_ADJACENCY_ZERO_OUT, err));
+    DPI_TRY(dpi_check_range("center", o->center, 0, 1, err));
     DPI_TRY(dpi_budget_check(o, err));
     DPI_TRY(check_references(o, m, err));
     return check_combination(o, m, err);

@@ -185,6 +185,19 @@ void dpi_gguf_put_string(dpi_gguf_writer *w, const char *key, const char *value)
     put_text(w, &w->metadata, value);
 }
 
+void dpi_gguf_put_shape(dpi_gguf_writer *w, const dpi_model_shape *s, float rms_eps) {
+    dpi_gguf_put_u32(w, "llama.block_count", (uint32_t)s->n_layer);
+    dpi_gguf_put_u32(w, "llama.context_length", (uint32_t)s->n_ctx_train);
+    dpi_gguf_put_u32(w, "llama.embedding_length", (uint32_t)s->n_embd);
+    dpi_gguf_put_u32(w, "llama.feed_forward_length", (uint32_t)s->n_ff);
+    dpi_gguf_put_u32(w, "llama.attention.head_count", (uint32_t)s->n_head);
+    dpi_gguf_put_u32(w, "llama.attention.head_count_kv", (uint32_t)s->n_kv_head);
+    dpi_gguf_put_u32(w, "llama.rope.dimension_count", (uint32_t)(s->n_embd / s->n_head));
+    dpi_gguf_put_u32(w, "llama.vocab_size", (uint32_t)s->n_vocab);
+    dpi_gguf_put_f32(w, "llama.rope.freq_base", s->rope_freq_base);
+    dpi_gguf_put_f32(w, "llama.attention.layer_norm_rms_epsilon", rms_eps);
+}
+
 void dpi_gguf_put_array(dpi_gguf_writer *w, const char *key, dpi_gguf_type item_type,
                         uint64_t n_items, const void *items, uint64_t n_bytes) {
     put_key(w, key, DPI_GGUF_ARRAY);

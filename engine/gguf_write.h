@@ -27,6 +27,8 @@ void dpi_gguf_put_u32(dpi_gguf_writer *writer, const char *key, uint32_t value);
 void dpi_gguf_put_f32(dpi_gguf_writer *writer, const char *key, float value);
 void dpi_gguf_put_bool(dpi_gguf_writer *writer, const char *key, bool value);
 void dpi_gguf_put_string(dpi_gguf_writer *writer, const char *key, const char *value);
+/* The hyperparameters of an architecture "llama"; whether the head is tied shows in the tensors. */
+void dpi_gguf_put_shape(dpi_gguf_writer *writer, const dpi_model_shape *shape, float rms_eps);
 /* n_items items in the form of the file, n_bytes in all; a string is u64 length and bytes. */
 void dpi_gguf_put_array(dpi_gguf_writer *writer, const char *key, dpi_gguf_type item_type,
                         uint64_t n_items, const void *items, uint64_t n_bytes);

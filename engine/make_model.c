@@ -49,24 +49,16 @@ dpi_status dpi_model_shape_find(const char *name, dpi_model_shape *shape, dpi_er
                     name ? name : "", names);
 }
 
-static dpi_status check_range(const char *name, int64_t value, int64_t min, int64_t max,
-                              dpi_error *err) {
-    if (value < min || value > max)
-        return dpi_fail(err, DPI_STATUS_ARG, "%s is %lld, must be %lld..%lld", name,
-                        (long long)value, (long long)min, (long long)max);
-    return DPI_STATUS_OK;
-}
-
 static dpi_status check_shape(const dpi_model_shape *s, dpi_error *err) {
     DPI_TRY(check_struct(s, err));
-    DPI_TRY(check_range("n_layer", s->n_layer, 1, 4096, err));
-    DPI_TRY(check_range("n_embd", s->n_embd, 2, 1 << 16, err));
-    DPI_TRY(check_range("n_ff", s->n_ff, 1, 1 << 18, err));
-    DPI_TRY(check_range("n_head", s->n_head, 1, 4096, err));
-    DPI_TRY(check_range("n_kv_head", s->n_kv_head, 1, s->n_head, err));
-    DPI_TRY(check_range("n_vocab", s->n_vocab, DPI_SYNTHETIC_MIN, DPI_SYNTHETIC_MAX, err));
-    DPI_TRY(check_range("n_ctx_train", s->n_ctx_train, 1, 1 << 24, err));
-    DPI_TRY(check_range("tied_output", s->tied_output, 0, 1, err));
+    DPI_TRY(dpi_check_range("n_layer", s->n_layer, 1, 4096, err));
+    DPI_TRY(dpi_check_range("n_embd", s->n_embd, 2, 1 << 16, err));
+    DPI_TRY(dpi_check_range("n_ff", s->n_ff, 1, 1 << 18, err));
+    DPI_TRY(dpi_check_range("n_head", s->n_head, 1, 4096, err));
+    DPI_TRY(dpi_check_range("n_kv_head", s->n_kv_head, 1, s->n_head, err));
+    DPI_TRY(dpi_check_range("n_vocab", s->n_vocab, DPI_SYNTHETIC_MIN, DPI_SYNTHETIC_MAX, err));
+    DPI_TRY(dpi_check_range("n_ctx_train", s->n_ctx_train, 1, 1 << 24, err));
+    DPI_TRY(dpi_check_range("tied_output", s->tied_output, 0, 1, err));
     if (!(s->rope_freq_base >= 1 && s->rope_freq_base <= 1e12f))
         return dpi_fail(err, DPI_STATUS_ARG, "rope_freq_base is %g, must be 1..1e12",
                         (double)s->rope_freq_base);
@@ -160,22 +152,13 @@ static dpi_status write_tensor(dpi_conversion *c, const plan *t, uint64_t state,
 
 /* ---- The model ------------------------------------------------------------------------------- */
 
-static void put_metadata(dpi_gguf_writer *w, const dpi_model_shape *s, int32_t n_vocab) {
+static void put_metadata(dpi_gguf_writer *w, const dpi_model_shape *s) {
     char name[64];
     snprintf(name, sizeof name, "random weights, %d layers of %d", (int)s->n_layer, (int)s->n_embd);
     dpi_gguf_put_string(w, "general.architecture", "llama");
     dpi_gguf_put_string(w, "general.name", name);
     dpi_gguf_put_bool(w, "dpinfer.random_weights", true);
-    dpi_gguf_put_u32(w, "llama.block_count", (uint32_t)s->n_layer);
-    dpi_gguf_put_u32(w, "llama.context_length", (uint32_t)s->n_ctx_train);
-    dpi_gguf_put_u32(w, "llama.embedding_length", (uint32_t)s->n_embd);
-    dpi_gguf_put_u32(w, "llama.feed_forward_length", (uint32_t)s->n_ff);
-    dpi_gguf_put_u32(w, "llama.attention.head_count", (uint32_t)s->n_head);
-    dpi_gguf_put_u32(w, "llama.attention.head_count_kv", (uint32_t)s->n_kv_head);
-    dpi_gguf_put_u32(w, "llama.rope.dimension_count", (uint32_t)(s->n_embd / s->n_head));
-    dpi_gguf_put_u32(w, "llama.vocab_size", (uint32_t)n_vocab);
-    dpi_gguf_put_f32(w, "llama.rope.freq_base", s->rope_freq_base);
-    dpi_gguf_put_f32(w, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
+    dpi_gguf_put_shape(w, s, 1e-5f);
 }
 
 /* The list of tensors being made. */
@@ -220,12 +203,12 @@ static void add_layer(planner *p, int32_t index) {
     }
 }
 
-static void add_tensors(planner *p, int32_t n_vocab) {
+static void add_tensors(planner *p) {
     const dpi_model_shape *s = p->shape;
-    plan *head = add(p, "token_embd.weight", s->n_embd, n_vocab);
+    plan *head = add(p, "token_embd.weight", s->n_embd, s->n_vocab);
     add(p, "output_norm.weight", s->n_embd, 0);
     if (!s->tied_output)
-        head = add(p, "output.weight", s->n_embd, n_vocab);
+        head = add(p, "output.weight", s->n_embd, s->n_vocab);
     head->deviation *= 3;
     for (int32_t i = 0; i < s->n_layer; i++)
         add_layer(p, i);
@@ -243,27 +226,27 @@ static dpi_status write_model(dpi_conversion *c, const planner *p, uint64_t seed
     return DPI_STATUS_OK;
 }
 
-static dpi_status make(dpi_conversion *c, const dpi_model_shape *shape, const char *vocab_path,
+static dpi_status make(dpi_conversion *c, const dpi_model_shape *wanted, const char *vocab_path,
                        uint64_t seed, dpi_error *err) {
     enum { PER_LAYER = 9, OTHERS = 3 };
     dpi_gguf *vocab = NULL;
-    int32_t n_vocab = shape->n_vocab;
+    dpi_model_shape shape = *wanted;
     if (vocab_path)
-        DPI_TRY(dpi_vocab_source_open(vocab_path, &vocab, &n_vocab, err));
-    put_metadata(c->writer, shape, n_vocab);
+        DPI_TRY(dpi_vocab_source_open(vocab_path, &vocab, &shape.n_vocab, err));
+    put_metadata(c->writer, &shape);
     dpi_conversion_put_kind(c);
     dpi_status status = DPI_STATUS_OK;
     if (vocab)
         dpi_vocab_source_put(c->writer, vocab);
     else
-        status = dpi_synthetic_vocab_put(c->writer, n_vocab, err);
+        status = dpi_synthetic_vocab_put(c->writer, shape.n_vocab, err);
     dpi_gguf_close(vocab);
-    planner p = {.recipe = c->recipe, .shape = shape};
-    p.plans = dpi_calloc((size_t)shape->n_layer * PER_LAYER + OTHERS, sizeof *p.plans);
+    planner p = {.recipe = c->recipe, .shape = &shape};
+    p.plans = dpi_calloc((size_t)shape.n_layer * PER_LAYER + OTHERS, sizeof *p.plans);
     if (status == DPI_STATUS_OK && !p.plans)
         status = dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a list of tensors");
     if (status == DPI_STATUS_OK) {
-        add_tensors(&p, n_vocab);
+        add_tensors(&p);
         status = write_model(c, &p, seed, err);
     }
     free(p.plans);

@@ -21,14 +21,6 @@ void dpi_session_options_init(dpi_session_options *options) {
 
 /* ---- Sizes ----------------------------------------------------------------------------------- */
 
-static dpi_status check_range(const char *name, int64_t value, int64_t min, int64_t max,
-                              dpi_error *err) {
-    if (value < min || value > max)
-        return dpi_fail(err, DPI_STATUS_ARG, "%s is %lld, must be %lld..%lld", name,
-                        (long long)value, (long long)min, (long long)max);
-    return DPI_STATUS_OK;
-}
-
 /* The options with their defaults resolved. */
 static dpi_status resolve(const dpi_model *model, const dpi_session_options *options,
                           dpi_session_options *out, dpi_error *err) {
@@ -46,11 +38,11 @@ static dpi_status resolve(const dpi_model *model, const dpi_session_options *opt
     /* How many sequences there are may be private (PRIVACY.md section 10): no message names it. */
     if (o.n_seq < 1 || o.n_seq > MAX_SEQ)
         return dpi_fail(err, DPI_STATUS_ARG, "n_seq must be 1..%d", (int)MAX_SEQ);
-    DPI_TRY(check_range("n_ctx", o.n_ctx, 0, model->config.n_ctx_max, err));
-    DPI_TRY(check_range("n_threads", o.n_threads, 0, MAX_THREADS, err));
-    DPI_TRY(check_range("kv_type", o.kv_type, DPI_KV_F16, DPI_KV_F32, err));
-    DPI_TRY(check_range("exact", o.exact, 0, 1, err));
-    DPI_TRY(check_range("prefill", o.prefill, DPI_PREFILL_AUTO, DPI_PREFILL_BLAS, err));
+    DPI_TRY(dpi_check_range("n_ctx", o.n_ctx, 0, model->config.n_ctx_max, err));
+    DPI_TRY(dpi_check_range("n_threads", o.n_threads, 0, MAX_THREADS, err));
+    DPI_TRY(dpi_check_range("kv_type", o.kv_type, DPI_KV_F16, DPI_KV_F32, err));
+    DPI_TRY(dpi_check_range("exact", o.exact, 0, 1, err));
+    DPI_TRY(dpi_check_range("prefill", o.prefill, DPI_PREFILL_AUTO, DPI_PREFILL_BLAS, err));
     if (o.n_ctx == 0)
         o.n_ctx = model->config.n_ctx_train;
     if (o.n_threads == 0)
@@ -152,7 +144,7 @@ dpi_status dpi_session_memory(const dpi_model *model, const dpi_session_options 
     dpi_session_options o;
     memset(&s, 0, sizeof s);
     DPI_TRY(resolve(model, options, &o, err));
-    DPI_TRY(check_range("n_tokens", n_tokens, 0, o.n_ctx, err));
+    DPI_TRY(dpi_check_range("n_tokens", n_tokens, 0, o.n_ctx, err));
     apply(&s, model, &o);
     layout l = {NULL, 0, false};
     lay_out(&s, &l);

@@ -76,3 +76,11 @@ dpi_status dpi_fail_in(dpi_error *err, dpi_status status, const char *context) {
     }
     return status;
 }
+
+dpi_status dpi_check_range(const char *name, int64_t value, int64_t min, int64_t max,
+                           dpi_error *err) {
+    if (value >= min && value <= max)
+        return DPI_STATUS_OK;
+    return dpi_fail(err, DPI_STATUS_ARG, "%s is %lld, must be %lld..%lld", name, (long long)value,
+                    (long long)min, (long long)max);
+}

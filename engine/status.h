@@ -19,6 +19,10 @@ dpi_status dpi_fail_at(dpi_error *err, dpi_status status, uint64_t offset, const
 /* Puts "context: " before the message of an error that a callee has reported (file names). */
 dpi_status dpi_fail_in(dpi_error *err, dpi_status status, const char *context);
 
+/* ARG, with the range, unless `value` is in min..max. `name` is that of a public option. */
+dpi_status dpi_check_range(const char *name, int64_t value, int64_t min, int64_t max,
+                           dpi_error *err);
+
 /* Returns from the calling function if `expr` fails; for functions that own nothing yet. */
 #define DPI_TRY(expr)                                      \
     do {                                                   \

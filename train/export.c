@@ -64,16 +64,12 @@ static void metadata(dpi_gguf_writer *w, const char *name, const dpi_graph_shape
     dpi_gguf_put_string(w, "general.architecture", "llama");
     dpi_gguf_put_string(w, "general.name", name);
     dpi_gguf_put_u32(w, "general.file_type", 0); /* all F32 */
-    dpi_gguf_put_u32(w, "llama.block_count", (uint32_t)s->n_layer);
-    dpi_gguf_put_u32(w, "llama.context_length", (uint32_t)s->context);
-    dpi_gguf_put_u32(w, "llama.embedding_length", (uint32_t)s->dim);
-    dpi_gguf_put_u32(w, "llama.feed_forward_length", (uint32_t)s->ffn);
-    dpi_gguf_put_u32(w, "llama.attention.head_count", (uint32_t)s->n_head);
-    dpi_gguf_put_u32(w, "llama.attention.head_count_kv", (uint32_t)s->n_kv_head);
-    dpi_gguf_put_u32(w, "llama.rope.dimension_count", (uint32_t)(s->dim / s->n_head));
-    dpi_gguf_put_u32(w, "llama.vocab_size", (uint32_t)s->n_vocab);
-    dpi_gguf_put_f32(w, "llama.rope.freq_base", s->rope_base);
-    dpi_gguf_put_f32(w, "llama.attention.layer_norm_rms_epsilon", s->rms_eps);
+    const dpi_model_shape model = {
+        .n_layer = s->n_layer, .n_embd = s->dim, .n_ff = s->ffn, .n_head = s->n_head,
+        .n_kv_head = s->n_kv_head, .n_vocab = s->n_vocab, .n_ctx_train = s->context,
+        .rope_freq_base = s->rope_base,
+    };
+    dpi_gguf_put_shape(w, &model, s->rms_eps);
 }
 
 dpi_status dpi_export_gguf(const char *path, const char *name, const dpi_graph_shape *shape,
