@@ -75,6 +75,13 @@ refuse 3 "cannot read none.gguf" verify ink.json --model none.gguf
 last="the number of records under add/remove"
 check "is told" grep -q '"n_records": null' added.json
 cp ink.json out; near epsilon 5.221535 1e-6; near rho 0.5 1e-4 # privacy.md 4.1
+# The same options give the same report, whatever is in the records.
+report again --rho 0.5 -B 3
+mv refs.jsonl kept.jsonl
+printf '%s\n' '{"text": ""}' '' 'no JSON' '{}' '{"text": "One."}' "{\"text\": \"$(seq -s ' ' 50)\"}" >refs.jsonl
+report others --rho 0.5 -B 3
+mv kept.jsonl refs.jsonl
+for form in json md; do expect_same ink.$form again.$form; expect_same ink.$form others.$form; done
 # The sparse vector: B = 6, a record exchanged counts twice; epsilon = 4 / (6 sigma), rho = epsilon tanh(epsilon / 2).
 cp svt.json out; near svt_scale $((12 << 30)); near svt_threshold 1932735283; near svt_sensitivity $((2 << 30))
 near svt_epsilon .333333333333; near rho_svt .05504680430821; near private_tokens_most 2; near rho 9 1e-3
@@ -103,12 +110,11 @@ mutate() {
           else value = value + 1
           print head value (comma ? "," : "") }' "$2"
 }
-# Neither determined by others nor part of the cost: nobody can tell.
-free='"(complete|top_k|n_vocab|n_records|center|tau_public|program|version|commit|compiler|build|sha256|name|random_weights|n_bytes)"'
+# What only the operator can vouch for.
+free='"(complete|program|version|commit|compiler|build|sha256|name|random_weights|n_bytes)"'
 for name in svt secret seeded filter plain; do
     first=1
     [ "$name" = svt ] || first=$(grep -n '"statement": {' "$name.json" | cut -d : -f 1) # texts: once
-    [ "$name" = plain ] && free=${free%)*}'|T|tau|n_texts)"' # nothing follows from them
     for i in $(seq "$first" "$(wc -l <"$name.json")"); do
         mutate "$i" "$name.json" >mutant.json || continue
         line=$(sed -n "${i}p" "$name.json")

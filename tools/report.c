@@ -1,6 +1,7 @@
 /* report.c - see report.h. The sections are in the order of the checklist. */
 #include "report.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,14 +70,23 @@ static json_t *not_covered(const job *j) {
     return make_list(is_proven(j) ? all : none);
 }
 
+/* "one record = one .txt file; 16 records", without the number where it is secret or there are none. */
+static void unit_text(const job *j, char *text, size_t size) {
+    const bool is_known = strcmp(j->unit, "one record") != 0;
+    int n = snprintf(text, size, "one record%s%s", is_known ? " = " : "", is_known ? j->unit : "");
+    if (report_tells_n_records(j))
+        snprintf(text + n, size - (size_t)n, "; %" PRId64 " records", j->n_records);
+}
+
 static json_t *dp_definition(const job *j) {
     const bool amin = j->sampler.method == DPI_METHOD_AMIN, proven = is_proven(j);
-    return json_pack("{s:o, s:o, s:s+, s:s++, s:s?, s:s?, s:s?}",
+    char unit[96];
+    unit_text(j, unit, sizeof unit);
+    return json_pack("{s:o, s:o, s:s+, s:s, s:s?, s:s?, s:s?}",
         "accesses_covered", covered(j), "accesses_not_covered", not_covered(j),
         "mechanism_output", "all tokens of all texts, in their order, and where each text ends",
         amin ? ", and which tokens are private" : "",
-        "unit", "one record", strcmp(j->unit, "one record") == 0 ? "" : " = ",
-        strcmp(j->unit, "one record") == 0 ? "" : j->unit,
+        "unit", unit,
         "neighbours", proven ? statement_adjacency(j->sampler.adjacency) : NULL,
         "neighbours_meaning", proven ? statement_adjacency_text(&j->sampler) : NULL,
         "composition", proven ? statement_composition(j) : NULL);
@@ -140,20 +150,20 @@ static json_t *accounting(const job *j) {
 
 /* The formal statement. Without a guarantee it has no numbers, lest someone take them for one. */
 static json_t *formal_statement(const job *j) {
-    char guarantee[128], text[512];
+    char guarantee[128], texts[64], text[512];
+    snprintf(texts, sizeof texts, "%d, of at most %d tokens each", j->n_texts, j->sampler.n_tokens);
     if (is_proven(j))
         statement_guarantee(j, guarantee, sizeof guarantee);
     if (!is_proven(j))
-        snprintf(text, sizeof text, "No guarantee.");
+        snprintf(text, sizeof text, "No guarantee for the texts (%s).", texts);
     else if (!j->is_private)
-        snprintf(text, sizeof text, "No guarantee. With secret randomness it would be %s.",
-                 guarantee);
+        snprintf(text, sizeof text, "No guarantee for the texts (%s). With secret randomness it would "
+                                    "be %s.", texts, guarantee);
     else
         snprintf(text, sizeof text,
-                 "The texts of the run together (%d, of at most %d tokens each) are %s: for any two lists "
-                 "of records D and D' that are neighbours, and any event E over all texts, Pr[E | D] "
-                 "<= e^epsilon Pr[E | D'] + delta, and the same with D and D' exchanged.",
-                 j->n_texts, j->sampler.n_tokens, guarantee);
+                 "The texts of the run together (%s) are %s: for any two lists of records D and D' that "
+                 "are neighbours, and any event E over all texts, Pr[E | D] <= e^epsilon Pr[E | D'] + "
+                 "delta, and the same with D and D' exchanged.", texts, guarantee);
     const bool zcdp = j->is_private && statement_is_zcdp(&j->sampler);
     return json_pack("{s:s, s:o, s:o, s:o}", "text", text,
         "epsilon", j->is_private ? json_real(j->plan.epsilon) : json_null(),
@@ -186,9 +196,28 @@ static json_t *realised(const job *j) {
 
 /* ---- 4. Transparency ------------------------------------------------------------------------ */
 
+/* What the method does with the options that cost nothing. */
+static void method_text(const job *j, char *text, size_t size) {
+    const dpi_sampler_options *o = &j->sampler;
+    const char *name = statement_method(o->method);
+    if (o->method == DPI_METHOD_INVISIBLEINK)
+        snprintf(text, size, "%s: temperature %.10g, Top-k+ with k = %d of %d tokens, logits %scentred "
+                             "before they are clipped", name, o->tau, o->top_k, o->n_vocab,
+                 o->center ? "" : "not ");
+    else if (o->method == DPI_METHOD_AMIN)
+        snprintf(text, size, "%s: private tokens at temperature %.10g, of %d; public ones at "
+                             "temperature %.10g, Top-k with k = %d", name, o->tau, o->n_vocab,
+                 o->tau_public > 0 ? o->tau_public : o->tau, o->top_k);
+    else
+        snprintf(text, size, "%s: temperature %.10g, k = %d of %d tokens", name, o->tau, o->top_k,
+                 o->n_vocab);
+}
+
 static json_t *transparency(const job *j) {
+    char method[256];
+    method_text(j, method, sizeof method);
     return json_pack("{s:s, s:s, s:s, s:s}",
-        "method", statement_method(j->sampler.method),
+        "method", method,
         "randomness", j->sampler.random ? "--seed: reproducible, and so insecure"
                                         : "getrandom(2), fresh for every draw",
         "proofs", "dp/PRIVACY.md of the source code, from each claim to its proof, its function and "

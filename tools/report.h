@@ -26,6 +26,8 @@ json_t *report_software(void);
  * exit code with a message; the caller owns *model. */
 int report_model(const job *j, const char *path, json_t **model);
 
+/* Whether the number of records is public, and is there. */
+bool report_tells_n_records(const job *j);
 /* The section `parameters`: everything that the guarantee is computed from. */
 json_t *report_parameters(const job *j);
 /* The same back into a job, of which those fields are set that report_make reads; the plan is

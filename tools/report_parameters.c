@@ -59,8 +59,7 @@ enum { N_PARAMETERS = sizeof parameters / sizeof *parameters };
 
 static const char *const RANDOMNESS[] = {"getrandom", "seed", NULL};
 
-/* Whether the number of records is public, and is there. */
-static bool has_n_records(const job *j) {
+bool report_tells_n_records(const job *j) {
     return j->sampler.adjacency != DPI_ADJACENCY_ADD_REMOVE && (!j->plain || j->reference >= 0);
 }
 
@@ -91,7 +90,7 @@ json_t *report_parameters(const job *j) {
                                      write_parameter(&parameters[i], &j->sampler)) == 0;
     json_t *rest = json_pack("{s:i, s:o, s:s, s:b, s:s}",
         "n_texts", j->n_texts,
-        "n_records", has_n_records(j) ? json_integer(j->n_records) : json_null(),
+        "n_records", report_tells_n_records(j) ? json_integer(j->n_records) : json_null(),
         "unit", j->unit,
         "record_in_prompt", !j->plain || j->reference >= 0,
         "randomness", RANDOMNESS[j->sampler.random != NULL]);
