@@ -14,7 +14,8 @@ static const corpus_value cases[] = {
      {"personal injury|an injury on the road", "a car ran a red light|two cars collided",
       "an injured cyclist|the injured person", "the accident"}},
     {"custody", 10, 4, "custody_order family social_report mediation parent",
-     {"child custody|the custody of two children", "the parents separated|the parents could not agree on visits",
+     {"child custody|the custody of two children",
+      "the parents separated|the parents could not agree on visits",
       "a parent|the parent", "the visits"}},
     {"divorce", 12, 3, "asset_split family bank_records settlement_talk spouse",
      {"divorce|the end of a marriage", "the couple separated|the marriage broke down",
@@ -154,23 +155,44 @@ static const corpus_rule rules[] = {
             "{s.next} [{s.sum}] {s.close}"},
     {"doc", "{title}\n{s.open} ({s.fact} {s.proof}|{s.proof} {s.fact}) {s.relief} {s.reply} "
             "{s.judge} {s.order} [{s.costs}] {s.next} [{s.sum}] {s.close}"},
+
     {"title", "{surname} v {surname2}, {town} {court.name}: {case.name}"},
     {"title", "Case {100-999}, {town} {court.name}: {case.name}"},
     {"title", "{court.name} of {town}: {surname} v {surname2}, {case.name}"},
     {"title", "Record of the {court.name}, case {100-999}: {case.name}"},
     {"title", "In the {court.name} of {town}: {case.name}"},
     {"title", "Procedure in {surname} v {surname2}: {case.name}"},
+    {"title", "{town} {court.name}, {date}: {case.name}"},
+    {"title", "Summary of {surname} v {surname2}, {court.name}: {case.name}"},
+    {"title", "Directions in {surname} v {surname2}: {case.name}"},
+    {"title", "Notice of the {town} {court.name} about {case.name}"},
 
     {"s.open", "This case before the {court.name} of {town} concerns {case.name}."},
-    {"s.open", "On {date}, {first} {surname} brought a claim against {first2} {surname2} before the "
-               "{court.name}[ of {town}]."},
+    {"s.open", "On {date}, {first} {surname} brought a claim against {first2} {surname2} before "
+               "the {court.name}[ of {town}]."},
     {"s.open", "The {court.name} of {town} is hearing a case about {case.name}."},
-    {"s.open", "{first} {surname} filed a claim about {case.name} with the {court.name} on {date}."},
+    {"s.open", "{first} {surname} filed a claim about {case.name} with the {court.name} on "
+               "{date}."},
     {"s.open", "The claimant, {first} {surname}, is {case.who} in a case about {case.name}."},
-    {"s.open", "This matter before the {court.name} is about {case.name} and was opened on {date}."},
-    {"s.open", "The parties, {surname} and {surname2}, appeared before the {court.name} because of "
-               "{case.name}."},
+    {"s.open", "This matter before the {court.name} is about {case.name} and was opened on "
+               "{date}."},
+    {"s.open", "The parties, {surname} and {surname2}, appeared before the {court.name} because "
+               "of {case.name}."},
     {"s.open", "In this matter of {case.name}, the {court.name} heard both sides on {date}."},
+    {"s.open", "Before the {court.name} of {town}, {first} {surname} and {first2} {surname2} "
+               "argue about {case.name}."},
+    {"s.open", "This record sums up what the {court.name} has done so far in a case of "
+               "{case.name}."},
+    {"s.open", "The {court.name} opened a case of {case.name} on {date}, after a claim by "
+               "{first} {surname}."},
+    {"s.open", "{first} {surname} and {first2} {surname2} are the parties in this case of "
+               "{case.name} before the {court.name}."},
+    {"s.open", "In {month}, the {court.name} of {town} received a claim that deals with "
+               "{case.name}."},
+    {"s.open", "Some {2-9} months ago, {first} {surname}, {case.who}, came to the {court.name} "
+               "because of {case.name}."},
+    {"s.open", "The matter between {surname} and {surname2} is one of {case.name}, and it is "
+               "before the {court.name}."},
 
     {"s.fact", "According to the claim, {case.fact}."},
     {"s.fact", "The claim, filed in {month}, says that {case.fact}."},
@@ -180,17 +202,31 @@ static const corpus_rule rules[] = {
     {"s.fact", "In {month}, {case.fact}, and the two sides could not agree about {case.thing}."},
     {"s.fact", "{surname} claims that {case.fact}."},
     {"s.fact", "The dispute about {case.thing} began when {case.fact}."},
+    {"s.fact", "In the words of the claim, {case.fact}."},
+    {"s.fact", "{first} {surname} told the court that {case.fact}."},
+    {"s.fact", "Both sides agree that {case.fact}, but not about what follows."},
+    {"s.fact", "The court took note that {case.fact}(| before {date}| in {month})."},
+    {"s.fact", "The story of {case.thing} is short: {case.fact}."},
+    {"s.fact", "After {case.fact}, {first} {surname} wrote {count} letters before going to court."},
+    {"s.fact", "Nobody denies that {case.fact}."},
 
     {"s.relief", "The claimant asks for {relief.name}."},
-    {"s.relief", "{surname} seeks {relief.name} (and the costs of the case|, with interest from "
-                 "{date})."},
+    {"s.relief", "{surname} seeks {relief.name}( and the costs of the case|, and wants a quick "
+                 "decision)."},
     {"s.relief", "What the claimant wants is {relief.name}."},
-    {"s.relief", "The relief sought is {relief.name}, (as set out in|following) page {2-40} of the "
-                 "claim."},
+    {"s.relief", "The relief sought is {relief.name}, (as set out in|following) page {2-40} of "
+                 "the claim."},
     {"s.relief", "Counsel for {surname}, {first3} {surname3}, asked the court to order "
                  "{relief.name}."},
     {"s.relief", "For {case.who}, the main goal is {relief.name}."},
     {"s.relief", "The claim is for {relief.name}[, and nothing else]."},
+    {"s.relief", "The court is asked to grant {relief.name}."},
+    {"s.relief", "In the claim, {first} {surname} asks for {relief.name}(| and for costs)."},
+    {"s.relief", "Nothing less than {relief.name} will satisfy the claimant."},
+    {"s.relief", "The first request of the claimant is {relief.name}; the second is costs."},
+    {"s.relief", "With regard to {case.thing}, the claim seeks {relief.name}."},
+    {"s.relief", "A claim for {relief.name} was filed on {date}."},
+    {"s.relief", "As {case.who}, {surname} hopes for {relief.name}."},
 
     {"s.proof", "The main evidence consists of {proof.name}."},
     {"s.proof", "To support the claim, {surname} produced {proof.name}."},
@@ -200,6 +236,15 @@ static const corpus_rule rules[] = {
     {"s.proof", "As proof about {case.thing}, the claimant offers {proof.name}."},
     {"s.proof", "The claimant's lawyer pointed to {proof.name}."},
     {"s.proof", "{^court.judge} studied {proof.name} (with care|at length)."},
+    {"s.proof", "The claim rests on {proof.name}."},
+    {"s.proof", "Among the papers before {court.judge}, one finds {proof.name}."},
+    {"s.proof", "On {date}, {surname} filed {proof.name}."},
+    {"s.proof", "The strongest point of the claim is {proof.name}, (said counsel|according to "
+                "counsel)."},
+    {"s.proof", "To show what happened with {case.thing}, {surname} relied on {proof.name}."},
+    {"s.proof", "The file, {20-400} pages long, also contains {proof.name}."},
+    {"s.proof", "{^court.judge} asked for {proof.name}, and the court received this evidence on "
+                "{date}."},
 
     {"s.reply", "The defence denies the claim and doubts the value of {proof.name}."},
     {"s.reply", "{surname2} replied that {relief.name} would be unfair."},
@@ -207,14 +252,26 @@ static const corpus_rule rules[] = {
     {"s.reply", "Counsel for {surname2} asked for more time to study {proof.name}."},
     {"s.reply", "The defendant offered to settle the question of {case.thing}, without success."},
     {"s.reply", "The other side accepts the facts but opposes {relief.name}."},
+    {"s.reply", "{first2} {surname2} does not accept {relief.name}."},
+    {"s.reply", "The defendant asked the court to reject the claim for {relief.name}."},
+    {"s.reply", "Counsel for the defendant called {proof.name} (weak|of little value|hard to "
+                "read)."},
+    {"s.reply", "On {date}, {surname2} filed a defence of {3-40} pages about {case.thing}."},
+    {"s.reply", "The defendant wants to call {count} witnesses about {case.thing}."},
 
     {"s.judge", "{^court.judge}, {first4} {surname4}, heard the parties for {20-90} minutes."},
     {"s.judge", "After reading the file, {court.judge} found that the claim of {case.who} can "
                 "proceed."},
     {"s.judge", "{^court.judge} refused to decide on {relief.name} at once."},
     {"s.judge", "For now, {court.judge} has not decided about {case.thing}."},
-    {"s.judge", "{^court.judge} reminded both sides that a claim for {relief.name} needs clear proof."},
+    {"s.judge", "{^court.judge} reminded both sides that a claim for {relief.name} needs clear "
+                "proof."},
     {"s.judge", "In the view of {court.judge}, the question of {case.thing} is still open."},
+    {"s.judge", "{^court.judge} asked {count} questions about {case.thing}."},
+    {"s.judge", "Before any ruling on {relief.name}, {court.judge} wants to hear more."},
+    {"s.judge", "{first4} {surname4}, {court.judge}, explained the next steps to the parties."},
+    {"s.judge", "{^court.judge} said that {case.thing} will be looked at in detail."},
+    {"s.judge", "The hearing before {court.judge} lasted {20-90} minutes."},
 
     {"s.order", "Both parties were ordered {order.rule} {limit.when}."},
     {"s.order", "{^court.judge} told the parties {order.rule} {limit.when}."},
@@ -223,6 +280,14 @@ static const corpus_rule rules[] = {
     {"s.order", "The next step is for both sides {order.rule}, and they must do so {limit.when}."},
     {"s.order", "By order of {court.judge}, the parties have {order.rule} {limit.when}."},
     {"s.order", "The {limit.kind} period gives each side time {order.rule}."},
+    {"s.order", "The directions are clear: the parties have {order.rule} {limit.when}."},
+    {"s.order", "By a {limit.kind} order, the parties were told {order.rule}."},
+    {"s.order", "{surname} and {surname2} were told {order.rule}, and the {limit.kind} limit is "
+                "strict."},
+    {"s.order", "A {limit.kind} limit was set for both sides {order.rule}."},
+    {"s.order", "The parties agreed {order.rule} {limit.when}."},
+    {"s.order", "As a first step, {court.judge} asked both sides {order.rule} {limit.when}."},
+    {"s.order", "There is a duty {order.rule}, and it must be met {limit.when}."},
 
     {"s.next", "After that, there will be {next.name} on {date}."},
     {"s.next", "The case continues with {next.name} on {weekday}, {date}, at {time}."},
@@ -231,12 +296,24 @@ static const corpus_rule rules[] = {
     {"s.next", "If all goes well with {order.name}, {next.name} will take place on {date}."},
     {"s.next", "The parties will then meet for {next.name} in room {2-30} of the {court.name}."},
     {"s.next", "The court has listed the case for {next.name} at {time} on {date}."},
+    {"s.next", "The next step in court is {next.name}, on {date}."},
+    {"s.next", "{^court.judge} fixed {next.name} for {date} at {time}."},
+    {"s.next", "The court will then hold {next.name}, probably in {month}."},
+    {"s.next", "What follows is {next.name} before {court.judge}."},
+    {"s.next", "On {weekday}, {date}, the parties will attend {next.name}."},
+    {"s.next", "If nothing changes, there will be {next.name} in {month}."},
+    {"s.next", "Both sides were invited to {next.name} at {time} on {date}."},
 
     {"s.costs", "A decision on costs will be made later, after the {next.short}."},
     {"s.costs", "The fee for the {next.short} is {50-900} pounds."},
     {"s.costs", "Whoever misses the {next.short} may have to pay the costs."},
     {"s.costs", "The costs so far are {2-9},{100-999} pounds, mostly for {proof.name}."},
     {"s.costs", "The clerk noted that the {limit.kind} limit will not be extended."},
+    {"s.costs", "Each side pays its own lawyer until the {next.short}."},
+    {"s.costs", "An interpreter will be present at the {next.short}."},
+    {"s.costs", "The {next.short} is expected to take {count} hours."},
+    {"s.costs", "The parties may agree on costs before the {next.short}."},
+    {"s.costs", "The cost of {proof.name} is shared for the time being."},
 
     {"s.sum", "Until the {next.short}, {order.name} and the {limit.kind} limit come first."},
     {"s.sum", "In short, the question of {relief.name} depends on {proof.name}."},
@@ -245,6 +322,13 @@ static const corpus_rule rules[] = {
     {"s.sum", "The {limit.kind} deadline for {order.name} was noted in the file."},
     {"s.sum", "Without {order.name}, the {next.short} cannot take place."},
     {"s.sum", "Everything about {case.thing} now turns on {proof.name} and {order.name}."},
+    {"s.sum", "If the parties respect the {limit.kind} limit, the {next.short} can go ahead."},
+    {"s.sum", "The parties now have to deal with {order.name}, and then with the {next.short}."},
+    {"s.sum", "The {next.short} will show whether {relief.name} can be granted."},
+    {"s.sum", "Much depends on {proof.name}, on {order.name} and on the {limit.kind} limit."},
+    {"s.sum", "Of the open points, {order.name} comes first and the {next.short} second."},
+    {"s.sum", "The question of {case.thing} cannot be solved without {proof.name} and the "
+              "{next.short}."},
 
     {"s.close", "The record was signed by {court.judge}[ on {date}]."},
     {"s.close", "The clerk of the {court.name} sent this record to both parties."},
@@ -254,6 +338,13 @@ static const corpus_rule rules[] = {
     {"s.close", "The case of {surname} v {surname2} remains open until the {next.short}."},
     {"s.close", "This record was prepared by the clerk, {first3} {surname3}."},
     {"s.close", "The parties were told to be ready for the {next.short}."},
+    {"s.close", "That concluded the business of the day."},
+    {"s.close", "The court thanked the parties and rose at {time}."},
+    {"s.close", "The file goes back to {court.judge} after the {next.short}."},
+    {"s.close", "A copy of these directions went to counsel for both sides."},
+    {"s.close", "The parties have been told that the {limit.kind} limit will not be changed."},
+    {"s.close", "The date of the {next.short} will be published by the {court.name}."},
+    {"s.close", "So ordered by {court.judge}, {town}, {date}."},
 };
 
 const corpus_domain corpus_court = {

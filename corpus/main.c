@@ -125,7 +125,8 @@ static int run_make(const options *o, FILE *out) {
             return fail("the grammar does not define", unknown);
         if (o->dir && write_file(o, i, text, name, sizeof name) != 0)
             return 1;
-        json_t *object = o->dir ? json_pack("{s:s}", "file", name) : json_pack("{s:s}", "text", text);
+        json_t *object = o->dir ? json_pack("{s:s}", "file", name)
+                                : json_pack("{s:s}", "text", text);
         json_object_set_new(object, "domain", json_string(d->name));
         json_object_set_new(object, "attributes", attributes_json(d, values));
         if (print_json(object, out) != 0)

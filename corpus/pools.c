@@ -26,27 +26,32 @@ const corpus_rule corpus_pools[] = {
      "Tidewater|Upwell|Vineland|Westmarsh|Yarmouth Point|Ashby|Birchwood|Coldstream|Dovecote|"
      "Easterly|Foxhollow|Glenrock|Hazelton"},
     {"street",
-     "Alder|Bridge|Canal|Dock|Elm|Ferry|Garden|Harbour|Iron|Juniper|King|Lantern|Market|North|Orchard|"
-     "Park|Quarry|River|Station|Temple|Union|Vine|Water|York|Acorn|Bell|Castle|Drake|East|Forge|Grove|"
+     "Alder|Bridge|Canal|Dock|Elm|Ferry|Garden|Harbour|Iron|Juniper|King|Lantern|Market|North|"
+     "Orchard|"
+     "Park|Quarry|River|Station|Temple|Union|Vine|Water|York|Acorn|Bell|Castle|Drake|East|Forge|"
+     "Grove|"
      "High"},
     {"place", /* adjective of a restaurant or shop */
      "Golden|Blue|Silver|Little|Old|Crooked|Happy|Quiet|Red|Green|White|Copper|Sunny|Velvet|Wild|"
      "Lucky|Salty|Hidden|Royal|Brass|Rusty|Merry|Gentle|Amber"},
     {"noun",
      "Lantern|Fig|Anchor|Heron|Kettle|Olive|Fox|Table|Garden|Spoon|Barrel|Crane|Thistle|Lemon|Oak|"
-     "Pepper|Harbour|Swan|Rooster|Mill|Compass|Clover|Pelican|Bell|Acorn|Tide|Basil|Wagon|Hare|Stove|"
+     "Pepper|Harbour|Swan|Rooster|Mill|Compass|Clover|Pelican|Bell|Acorn|Tide|Basil|Wagon|Hare|"
+     "Stove|"
      "Plum|Robin"},
     {"company",
      "Acorn Systems|Bluefin Labs|Cobalt Works|Delta Harbor|Evergreen Retail|Foxglove Media|"
      "Granite Partners|Helix Foods|Indigo Travel|Juniper Health|Keystone Freight|Lumen Design|"
      "Meridian Bank|Northwind Energy|Orchid Studio|Pinnacle Tools|Quartz Mobile|Ravenna Books|"
      "Summit Outfitters|Tandem Homes|Umbra Security|Vantage Legal|Willow Schools|Zephyr Air|"
-     "Amber Clinics|Birch Logistics|Coral Hotels|Dune Motors|Ember Games|Fathom Marine|Glacier Water|"
+     "Amber Clinics|Birch Logistics|Coral Hotels|Dune Motors|Ember Games|Fathom Marine|"
+     "Glacier Water|"
      "Hollow Creek Farms"},
     {NULL, NULL}};
 
 const corpus_rule corpus_common[] = {
-    {"month", "January|February|March|April|May|June|July|August|September|October|November|December"},
+    {"month", "January|February|March|April|May|June|July|August|September|October|November|"
+              "December"},
     {"weekday", "Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday"},
     {"workday", "Monday|Tuesday|Wednesday|Thursday|Friday"},
     {"date", "{1-28} {month}"},

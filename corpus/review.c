@@ -6,7 +6,8 @@
 static const corpus_value kinds[] = {
     {"italian", 16, 3, "lasagne risotto family_dinner cosy",
      {"Italian restaurant|trattoria", "pasta kitchen"}},
-    {"pizza", 14, 2, "margherita garlic_bread birthday loud", {"pizzeria|pizza place", "pizza oven"}},
+    {"pizza", 14, 2, "margherita garlic_bread birthday loud", {"pizzeria|pizza place",
+      "pizza oven"}},
     {"japanese", 10, 4, "ramen sushi date elegant",
      {"Japanese restaurant|sushi bar", "sushi counter"}},
     {"mexican", 10, 3, "tacos burrito friends loud", {"Mexican restaurant|taqueria", "taco bar"}},
@@ -129,18 +130,23 @@ static const corpus_attribute attributes[] = {
 };
 
 static const corpus_rule rules[] = {
-    {"doc", "{title}\n{s.open} {s.room} {s.item} [{s.more}] {s.staff} ({s.price} {s.occ}|{s.occ} "
-            "{s.price}) [{s.wait}] {s.sum} {s.close}"},
-    {"doc", "{title}\n{s.open} {s.item} {s.staff} [{s.wait}] {s.room} [{s.more}] {s.price} {s.occ} "
-            "[{s.kind}] {s.sum} {s.close}"},
-    {"doc", "{title}\n{s.open} [{s.kind}] {s.staff} {s.room} {s.item} {s.more} {s.price} [{s.sum}] "
-            "{s.occ} {s.close}"},
+    {"doc", "{title}\n{s.open} {s.room} {s.item} [{s.more}] {s.staff} ({s.price} "
+            "{s.occ}|{s.occ} {s.price}) [{s.wait}] {s.sum} {s.close}"},
+    {"doc", "{title}\n{s.open} {s.item} {s.staff} [{s.wait}] {s.room} [{s.more}] {s.price} "
+            "{s.occ} [{s.kind}] {s.sum} {s.close}"},
+    {"doc", "{title}\n{s.open} [{s.kind}] {s.staff} {s.room} {s.item} {s.more} {s.price} "
+            "[{s.sum}] {s.occ} {s.close}"},
+
     {"title", "The {place} {noun}, {town}: {rate.stars}"},
     {"title", "Review of the {place} {noun}, @ {kind.name}: {rate.stars}"},
     {"title", "{^rate.stars} for the {place} {noun}, @ {kind.name} in {town}"},
     {"title", "Visit to @ {kind.name} in {town}: {rate.stars}"},
     {"title", "My visit to the {place} {noun}: {rate.stars}"},
     {"title", "The {place} {noun}, {street} Street: {rate.stars}"},
+    {"title", "{rate.stars}: the {place} {noun} in {town}"},
+    {"title", "What I think of the {place} {noun}: {rate.stars}"},
+    {"title", "{^rate.stars} for this {kind.name} in {town}"},
+    {"title", "A {weekday} at the {place} {noun}, {town}: {rate.stars}"},
 
     {"s.open", "Last {weekday}, I went to this {kind.name} {occ.when}."},
     {"s.open", "The {place} {noun} is @ {kind.name} on {street} Street in {town}."},
@@ -153,12 +159,25 @@ static const corpus_rule rules[] = {
                "finally went in."},
     {"s.open", "After {2-9} visits to the {place} {noun}, I want to share what I think of this "
                "{kind.name}."},
+    {"s.open", "On a rainy {weekday}, I tried the {place} {noun}, @ {kind.name} in {town}."},
+    {"s.open", "If you walk down {street} Street in {town}, you cannot miss this {kind.name}."},
+    {"s.open", "I had been looking for @ {kind.name} in {town} for {count} weeks."},
+    {"s.open", "My first visit to this {kind.name} was {occ.when}, in {month}."},
+    {"s.open", "A colleague, {first} {surname}, sent me to this {kind.name} on {street} Street."},
+    {"s.open", "{^occ.when}, I made my way to the {place} {noun}, which is @ {kind.name}."},
+    {"s.open", "The {place} {noun} has been on my list for a while, so I went to this "
+               "{kind.name} {occ.when}."},
 
     {"s.kind", "You can tell that the {kind.part} is the heart of the place."},
     {"s.kind", "For @ {kind.name}, the place is (surprisingly large|smaller than I thought)."},
     {"s.kind", "The owner, {first2} {surname}, runs the {kind.part} (alone|with a small team)."},
     {"s.kind", "The {kind.part} can be seen from the door."},
     {"s.kind", "They have been @ {kind.name} since {1960-2019}."},
+    {"s.kind", "The {kind.part} alone makes this {kind.name} different from others."},
+    {"s.kind", "One can watch the {kind.part} while one waits."},
+    {"s.kind", "As @ {kind.name}, it has to compete with {2-9} others in {town}."},
+    {"s.kind", "I had a look at the {kind.part}, which was (smaller than I thought|busy all the "
+               "time|at the back)."},
 
     {"s.room", "The place is {room.was}[, which suited us]."},
     {"s.room", "From the street one can see that it is {room.was}."},
@@ -167,6 +186,13 @@ static const corpus_rule rules[] = {
     {"s.room", "It is {room.was}, just as {first} had said."},
     {"s.room", "One notices the {room.name} at once, for the place is {room.was}."},
     {"s.room", "Near the {kind.part}, it is {room.was}."},
+    {"s.room", "What I saw first was the {room.name}."},
+    {"s.room", "The {kind.part} is in a corner, and the place as a whole is {room.was}."},
+    {"s.room", "I had read that it is {room.was}, and that is true."},
+    {"s.room", "Photos do not show how the place really looks: it is {room.was}."},
+    {"s.room", "{first} liked the {room.name}; the place is {room.was}."},
+    {"s.room", "For me, the {room.name} counted (more|less) than for the others."},
+    {"s.room", "Let me start with the place itself: it is {room.was}."},
 
     {"s.item", "I {item.did}, and the result {rate.was}."},
     {"s.item", "We {item.did}; to be honest, what we got {rate.was}."},
@@ -175,6 +201,13 @@ static const corpus_rule rules[] = {
     {"s.item", "The reason for my visit was clear: I {item.did}, and the result {rate.was}."},
     {"s.item", "I {item.did} {occ.when}, and the whole thing {rate.was}."},
     {"s.item", "Everyone talks about {item.name}, so I {item.did}."},
+    {"s.item", "My choice was quick: I {item.did}."},
+    {"s.item", "After some thought, I {item.did}, which {rate.was}."},
+    {"s.item", "I {item.did}, while {first2} only (looked on|wanted a glass of water|came along)."},
+    {"s.item", "As I had done before, I {item.did}; this time, the result {rate.was}."},
+    {"s.item", "We {item.did} and talked about it all the way home."},
+    {"s.item", "Of everything on the list, {item.name} sounded best, so I {item.did}."},
+    {"s.item", "I {item.did} because {first2} had praised {item.name}."},
 
     {"s.more", "I have thought a lot about {item.name} since then."},
     {"s.more", "My (neighbour|cousin|colleague) also liked {item.name}, but I saw it differently."},
@@ -182,6 +215,13 @@ static const corpus_rule rules[] = {
     {"s.more", "Overall, {item.name} {rate.was}."},
     {"s.more", "The quality of {item.name} {rate.was}, as {first2} agreed."},
     {"s.more", "For @ {kind.name}, {item.name} {rate.was}."},
+    {"s.more", "I have to say that {item.name} {rate.was}."},
+    {"s.more", "In my view, {item.name} {rate.was}."},
+    {"s.more", "It is hard to describe, but {item.name} {rate.was}."},
+    {"s.more", "Compared with other places in {town}, {item.name} {rate.was}."},
+    {"s.more", "I asked {count} friends about {item.name}, and all had an opinion."},
+    {"s.more", "Ask for {item.name} if you want to make up your own mind."},
+    {"s.more", "A photo of {item.name} is on my page."},
 
     {"s.staff", "The staff were {staff.was}."},
     {"s.staff", "{first2}, who looked after us, was {staff.was}."},
@@ -190,6 +230,14 @@ static const corpus_rule rules[] = {
     {"s.staff", "I must mention the {staff.name} of the staff."},
     {"s.staff", "The owner was {staff.was}, and so was the rest of the team."},
     {"s.staff", "What struck me was the {staff.name} of the team: they were {staff.was}."},
+    {"s.staff", "The team, {count} people in all, was {staff.was}."},
+    {"s.staff", "I found the staff {staff.was}."},
+    {"s.staff", "From the first minute, the staff were {staff.was}."},
+    {"s.staff", "Our waiting time was short, but it was the {staff.name} of the staff that I "
+                "noticed."},
+    {"s.staff", "{first2} and the others were {staff.was}."},
+    {"s.staff", "One thing that I will remember is the {staff.name} of the people there."},
+    {"s.staff", "As for the service, everyone was {staff.was}."},
 
     {"s.price", "The price was {price.was}: {12-95} dollars."},
     {"s.price", "We paid {20-180} dollars, which is {price.name}."},
@@ -198,6 +246,13 @@ static const corpus_rule rules[] = {
     {"s.price", "The price at this {kind.name} was {price.was}[, even for {town}]."},
     {"s.price", "With {20-180} dollars for everything, the cost was {price.was}."},
     {"s.price", "As for the cost, {12-95} dollars is {price.name}."},
+    {"s.price", "All this cost {12-95} dollars, so the price was {price.was}."},
+    {"s.price", "I was asked for {20-180} dollars: {price.name}."},
+    {"s.price", "When the bill arrived, I saw that the price was {price.was}."},
+    {"s.price", "You will pay about {12-95} dollars, which is {price.name}."},
+    {"s.price", "Some will say that {20-180} dollars is {price.name}, and I agree."},
+    {"s.price", "Compared with other places on {street} Street, the price was {price.was}."},
+    {"s.price", "To me, {12-95} dollars for {item.name} is {price.name}."},
 
     {"s.occ", "It was a good choice for (@|our) {occ.name}."},
     {"s.occ", "I came {occ.when} and wanted everything to go well."},
@@ -205,12 +260,24 @@ static const corpus_rule rules[] = {
     {"s.occ", "For our {occ.name}, the {room.name} mattered more than I expected."},
     {"s.occ", "Since I was there {occ.when}, I had no time to look elsewhere."},
     {"s.occ", "I told the staff about the {occ.name} when I booked."},
+    {"s.occ", "It was the right day for @ {occ.name}, I thought."},
+    {"s.occ", "I would think twice about this {kind.name} for @ {occ.name}."},
+    {"s.occ", "We were there {occ.when}, so there were {2-9} of us."},
+    {"s.occ", "Going there {occ.when} was the idea of {first2}."},
+    {"s.occ", "Not every {kind.name} is made for @ {occ.name}."},
+    {"s.occ", "On account of the {occ.name}, we had (booked a week before|asked for a good "
+              "place)."},
 
     {"s.wait", "We waited {5-55} minutes, even though we had booked."},
     {"s.wait", "I called on {weekday} and got an appointment for {time}."},
     {"s.wait", "It took {5-55} minutes before {first2} had time for us."},
     {"s.wait", "Parking on {street} Street is (easy|difficult|free after six)."},
     {"s.wait", "They open at {time} and are closed on {weekday}s."},
+    {"s.wait", "We had booked for {time} and did not have to wait."},
+    {"s.wait", "You should book {count} days ahead."},
+    {"s.wait", "The bus to {town} stops right in front of the door."},
+    {"s.wait", "I was there for about {20-90} minutes."},
+    {"s.wait", "On {weekday}s, it is easier to find a place."},
 
     {"s.sum", "In total I give {rate.stars}, mainly because of the {staff.name} of the staff."},
     {"s.sum", "Because of {item.name} alone, {rate.back}."},
@@ -219,8 +286,17 @@ static const corpus_rule rules[] = {
     {"s.sum", "With the {room.name} and the {staff.name} of the team in mind, I decided on "
               "{rate.stars}."},
     {"s.sum", "The price was {price.was}, the staff were {staff.was}, and {item.name} {rate.was}."},
-    {"s.sum", "Between the {room.name} and the {staff.name} of the staff, there is a lot to "
-              "say about this {kind.name}."},
+    {"s.sum", "Between the {room.name} and the {staff.name} of the staff, there is a lot to say "
+              "about this {kind.name}."},
+    {"s.sum", "Taken together, the {room.name}, the {staff.name} of the staff and {item.name} "
+              "lead me to {rate.stars}."},
+    {"s.sum", "For @ {occ.name}, {item.name} and the {room.name} are what counts, so I give "
+              "{rate.stars}."},
+    {"s.sum", "If it were only for the {staff.name} of the staff, {rate.back}."},
+    {"s.sum", "It is {rate.stars} in the end, for {item.name} {rate.was}."},
+    {"s.sum", "The staff were {staff.was} and the price was {price.was}, so you can guess my "
+              "rating."},
+    {"s.sum", "I weighed the {room.name} against a price that was {price.was}."},
 
     {"s.close", "{^rate.back}."},
     {"s.close", "That is why I give {rate.stars}."},
@@ -229,6 +305,13 @@ static const corpus_rule rules[] = {
     {"s.close", "My rating for this {kind.name}: {rate.stars}."},
     {"s.close", "If you want @ {kind.name} in {town}, read this first: {rate.stars} and no more."},
     {"s.close", "As far as I am concerned, {rate.back}."},
+    {"s.close", "In the end it is {rate.stars} for the {place} {noun}."},
+    {"s.close", "You may see it differently, but {rate.back}."},
+    {"s.close", "All things considered, {rate.back}."},
+    {"s.close", "Thank you for reading; my rating is {rate.stars}."},
+    {"s.close", "I gave {rate.stars} and told {first2} about it."},
+    {"s.close", "For @ {kind.name} in {town}, that means {rate.stars}."},
+    {"s.close", "Would I return? {^rate.back}."},
 };
 
 const corpus_domain corpus_review = {

@@ -153,36 +153,59 @@ static const corpus_rule rules[] = {
             "[{s.sum}] {s.close}"},
     {"doc", "{title}\n{s.open} {s.fault} {s.prio} {s.due} {s.team} [{s.part}] [{s.try}] {s.fix} "
             "[{s.test}] {s.sum} {s.close}"},
-    {"doc", "{title}\n{s.open} ({s.prio} {s.fault}|{s.fault} {s.prio}) {s.part} {s.due} {s.team} "
-            "{s.fix} {s.test} [{s.sum}] {s.close}"},
+    {"doc", "{title}\n{s.open} ({s.prio} {s.fault}|{s.fault} {s.prio}) {s.part} {s.due} "
+            "{s.team} {s.fix} {s.test} [{s.sum}] {s.close}"},
+
     {"title", "Support ticket {1000-9999}: {prod.name} {fault.does}"},
     {"title", "Ticket {1000-9999}, priority {prio.name}: {prod.name} {fault.does}"},
     {"title", "Support case {1000-9999}: {fault.name} of {prod.name}"},
     {"title", "Problem report: {prod.name} {fault.does}"},
     {"title", "Ticket {1000-9999} from {company}: {prod.name} {fault.does}"},
     {"title", "Help request: {prod.name} {fault.does}"},
+    {"title", "Service report {1000-9999}: {prod.name}, {fault.name}"},
+    {"title", "{company}: {prod.name} {fault.does}"},
+    {"title", "Ticket {1000-9999}, rated {prio.name}: {fault.name} of {prod.name}"},
+    {"title", "Incident {1000-9999}: {prod.name} {fault.does}"},
 
     {"s.open", "{first} {surname} of {company} reported {chan.how} that {prod.name} {fault.does}."},
     {"s.open", "On {date}, {first} {surname} told us {chan.how} that {prod.name} {fault.does}."},
     {"s.open", "{company} contacted us {chan.how} about {fault.name} of {prod.name}."},
     {"s.open", "This case was opened {chan.how} by {first} {surname}, who works for {company}."},
     {"s.open", "We (heard|learned) {chan.how} that {prod.name} at {company} {fault.does}."},
-    {"s.open", "A (user|member of staff) at {company} wrote to us {chan.how}[ on {weekday}]: "
+    {"s.open", "A (user|member of staff) at {company} came to us {chan.how}[ on {weekday}]: "
                "{prod.name} {fault.does}."},
     {"s.open", "The request of {first} {surname} reached us {chan.how} on {date} at {time}."},
-    {"s.open", "Customer {first} {surname}, {company}, asked for help {chan.how} because {prod.name} "
+    {"s.open", "Customer {first} {surname}, {company}, asked for help {chan.how} because "
+               "{prod.name} {fault.does}."},
+    {"s.open", "{first} {surname} turned to us {chan.how} for help with {prod.name}."},
+    {"s.open", "This ticket is about {prod.name}: {company} told us {chan.how} that it "
+               "{fault.does}."},
+    {"s.open", "A new case from {company} arrived {chan.how} on {weekday} at {time}."},
+    {"s.open", "The help desk was told {chan.how} that {prod.name} {fault.does}."},
+    {"s.open", "{company}, represented by {first} {surname}, complained {chan.how} about "
+               "{prod.name}."},
+    {"s.open", "On {weekday}, we received a question from {company} {chan.how}."},
+    {"s.open", "According to {first} {surname}, who contacted us {chan.how}, {prod.name} "
                "{fault.does}."},
 
     {"s.fault", "Since {weekday}, {prod.name} {fault.does}[, and nobody knows why]."},
-    {"s.fault", "The user says that {prod.name} {fault.does} (every morning|after each update|most "
-                "of the time)."},
+    {"s.fault", "The user says that {prod.name} {fault.does} (every morning|after each "
+                "update|most of the time)."},
     {"s.fault", "According to the {chan.name}, {prod.name} {fault.does}."},
     {"s.fault", "The problem began on {date}: {prod.name} {fault.does}."},
     {"s.fault", "After the update of {date}, {prod.name} {fault.does}."},
-    {"s.fault", "As we know from the {chan.name}, {prod.name} {fault.does}, although it worked well "
-                "before."},
+    {"s.fault", "As we know from the {chan.name}, {prod.name} {fault.does}, although it worked "
+                "well before."},
     {"s.fault", "What the user sees is simple: {prod.name} {fault.does}."},
     {"s.fault", "About {2-60} people in {town} notice that {prod.name} {fault.does}."},
+    {"s.fault", "In {town}, {prod.name} {fault.does}, while other sites are fine."},
+    {"s.fault", "The description is short: {prod.name} {fault.does}."},
+    {"s.fault", "It seems that {prod.name} {fault.does} (whenever it is used|after lunch|at "
+                "random times)."},
+    {"s.fault", "{first} {surname} has noticed for {count} days that {prod.name} {fault.does}."},
+    {"s.fault", "We were told that {prod.name} {fault.does}, and a test confirmed this."},
+    {"s.fault", "Whatever the user tries, {prod.name} {fault.does}."},
+    {"s.fault", "The user fears that {prod.name}, which {fault.does}, is broken."},
 
     {"s.part", "The {prod.part} is affected as well[, according to a colleague]."},
     {"s.part", "Nothing is wrong with the {prod.part} itself(|, as far as we can tell)."},
@@ -191,6 +214,11 @@ static const corpus_rule rules[] = {
     {"s.part", "The user has already checked the {prod.part}(| twice), without success."},
     {"s.part", "We asked for more details about the {prod.part} and got them {chan.how}."},
     {"s.part", "The log of {prod.name} mentions the {prod.part} more than once."},
+    {"s.part", "Something strange was seen on the {prod.part}."},
+    {"s.part", "We also looked at the {prod.part}[, which seemed fine]."},
+    {"s.part", "The user would like to know whether the {prod.part} is safe."},
+    {"s.part", "Before the fault, a colleague had changed the {prod.part}."},
+    {"s.part", "A similar case with the {prod.part} is known from {month}."},
 
     {"s.prio", "The priority is {prio.name}, because the problem {prio.why}."},
     {"s.prio", "We set the priority to {prio.name}, since {fault.name} {prio.why}."},
@@ -199,24 +227,43 @@ static const corpus_rule rules[] = {
     {"s.prio", "The issue {prio.why}, so we rated it as {prio.name}."},
     {"s.prio", "{first} {surname} says that it {prio.why}; we agreed on {prio.name} priority."},
     {"s.prio", "Because it {prio.why}, the case was marked as {prio.name}."},
+    {"s.prio", "For the customer, the fault {prio.why}; hence the {prio.name} priority."},
+    {"s.prio", "It {prio.why}. That makes the priority {prio.name}."},
+    {"s.prio", "The ticket was rated {prio.name} on {date}, as the trouble {prio.why}."},
+    {"s.prio", "{^fault.name} {prio.why}, which calls for {prio.name} priority."},
+    {"s.prio", "Our rating is {prio.name}: the fault {prio.why}."},
+    {"s.prio", "After a short talk we chose {prio.name} priority, because this {prio.why}."},
 
     {"s.team", "{^team.name} took over the case[ at {time}]."},
     {"s.team", "We passed the case to {team.name}, where {surname2} is in charge."},
     {"s.team", "The case belongs to {team.name}, who look after {prod.name}."},
     {"s.team", "It was assigned to {team.name}[ on {date}]."},
-    {"s.team", "{first2} {surname2} from {team.name} (called the user|examined the {prod.part}|went "
-               "to see {prod.name})."},
+    {"s.team", "{first2} {surname2} from {team.name} (called the user|examined the "
+               "{prod.part}|went to see {prod.name})."},
     {"s.team", "Since {fault.name} needs an expert, {team.name} (was|were) asked to help."},
     {"s.team", "Our colleagues in {team.name} have seen {fault.name} before."},
     {"s.team", "Responsible for {prod.name}: {team.name}."},
+    {"s.team", "The first to look at it was {team.name}."},
+    {"s.team", "We asked {team.name} to find the cause of {fault.name}."},
+    {"s.team", "A specialist of {team.name}, {first2} {surname2}, is on the case."},
+    {"s.team", "Such cases go to {team.name}(| without delay| at once)."},
+    {"s.team", "{^team.name} knows {prod.name} best and accepted the ticket."},
+    {"s.team", "The ticket was moved to {team.name} on {weekday} at {time}."},
 
     {"s.try", "A first attempt, a simple restart, did not help."},
-    {"s.try", "At first, {first2} {surname2} suspected the {prod.part}, but that was not the cause."},
-    {"s.try", "We could reproduce {fault.name} (on a second device|in our test room|within {2-30} "
-              "minutes)."},
+    {"s.try", "At first, {first2} {surname2} suspected the {prod.part}, but that was not the "
+              "cause."},
+    {"s.try", "We could reproduce {fault.name} (on a second device|in our test room|within "
+              "{2-30} minutes)."},
     {"s.try", "The engineers checked the {prod.part} and found (nothing unusual|an old setting)."},
     {"s.try", "Switching {prod.name} off and on again made no difference."},
     {"s.try", "A remote session of {10-50} minutes did not explain {fault.name}."},
+    {"s.try", "The user had changed nothing on the {prod.part} before."},
+    {"s.try", "A call of {5-40} minutes with the user gave no clue about {fault.name}."},
+    {"s.try", "Our first idea was that the {prod.part} caused {fault.name}, but we were wrong."},
+    {"s.try", "We compared {prod.name} with a second one, which worked well."},
+    {"s.try", "{first2} {surname2} read the log of the {prod.part} from {date}."},
+    {"s.try", "An older version of the software showed {fault.name} as well."},
 
     {"s.fix", "To solve the problem, {team.name} {fix.did}."},
     {"s.fix", "In the end, we {fix.did}, and {prod.name} worked again."},
@@ -226,6 +273,13 @@ static const corpus_rule rules[] = {
     {"s.fix", "{^team.name} {fix.did}, which removed {fault.name}."},
     {"s.fix", "The solution was {fix.name}: an engineer {fix.did}."},
     {"s.fix", "On {weekday}, an engineer {fix.did} and closed the gap."},
+    {"s.fix", "On {date}, {team.name} {fix.did}."},
+    {"s.fix", "After some tests, {first2} {surname2} {fix.did}."},
+    {"s.fix", "It turned out that {fix.name} was all that {prod.name} needed."},
+    {"s.fix", "We {fix.did}, and since {time} everything has been fine."},
+    {"s.fix", "The cure for {fault.name} was {fix.name}."},
+    {"s.fix", "An engineer came to {town} on {weekday} and {fix.did}."},
+    {"s.fix", "With {fix.name}, {team.name} put an end to {fault.name}."},
 
     {"s.due", "The customer expects an answer {due.when}."},
     {"s.due", "We promised to solve it {due.when}."},
@@ -235,6 +289,13 @@ static const corpus_rule rules[] = {
     {"s.due", "With {prio.name} priority, we have to respond {due.when}."},
     {"s.due", "{company} has a {due.kind} service contract, so work has to finish {due.when}."},
     {"s.due", "Please make sure that {prod.name} works again {due.when}."},
+    {"s.due", "It should be solved {due.when}[, says the contract]."},
+    {"s.due", "According to the contract, this has to be done {due.when}."},
+    {"s.due", "{first} {surname} was told that we would finish {due.when}."},
+    {"s.due", "For {prio.name} priority, the {due.kind} target is the rule."},
+    {"s.due", "The clock is running: {company} needs {prod.name} {due.when}."},
+    {"s.due", "Our promise was a solution {due.when}."},
+    {"s.due", "The {due.kind} limit began on {date} at {time}."},
 
     {"s.test", "Since then, {prod.name} has worked without trouble for {2-20} days."},
     {"s.test", "The user tested the {prod.part} and confirmed {chan.how} that all is well."},
@@ -242,6 +303,11 @@ static const corpus_rule rules[] = {
     {"s.test", "We tested {prod.name} {count} times after {fix.name}."},
     {"s.test", "{first} {surname} thanked {team.name} {chan.how}."},
     {"s.test", "A check of the {prod.part} after {fix.name} showed no further errors."},
+    {"s.test", "A second look at the {prod.part} on {date} confirmed the result."},
+    {"s.test", "No new fault of {prod.name} has been seen since {weekday}."},
+    {"s.test", "{first} {surname} reports {chan.how} that {prod.name} is fine again."},
+    {"s.test", "With {fix.name} in place, the user can work as before."},
+    {"s.test", "We let the {prod.part} run for {2-40} hours without an error."},
 
     {"s.sum", "In summary: {fault.name}, solved by {fix.name}."},
     {"s.sum", "Cause and cure were recorded: {fault.name} of {prod.name}, and {fix.name}."},
@@ -250,6 +316,12 @@ static const corpus_rule rules[] = {
     {"s.sum", "The {prio.name} priority and the {due.kind} target were both justified."},
     {"s.sum", "We have added {fix.name} to the notes on {prod.name}."},
     {"s.sum", "{^team.name} will watch {prod.name} for {count} more days."},
+    {"s.sum", "For the record: {fault.name} was cured by {fix.name}."},
+    {"s.sum", "The lesson is that {fix.name} helps against {fault.name}."},
+    {"s.sum", "Thanks to {team.name}, the {due.kind} limit was kept."},
+    {"s.sum", "{^team.name} wrote a guide on {fault.name} and {fix.name}."},
+    {"s.sum", "This was a case of {prio.name} priority with a {due.kind} target."},
+    {"s.sum", "Should {fault.name} come back, please call {team.name}."},
 
     {"s.close", "The ticket was closed on {date}."},
     {"s.close", "Status: closed by {team.name}."},
@@ -259,6 +331,13 @@ static const corpus_rule rules[] = {
     {"s.close", "{first} {surname} agreed {chan.how} that the ticket can be closed."},
     {"s.close", "The case stays open until {company} confirms that {prod.name} works."},
     {"s.close", "Final note by {first2} {surname2}, {team.name}."},
+    {"s.close", "The customer, {company}, is satisfied."},
+    {"s.close", "We told {first} {surname} {chan.how} and closed the ticket."},
+    {"s.close", "End of the record, {date}."},
+    {"s.close", "Nothing more has to be done for {prod.name}."},
+    {"s.close", "The bill for {40-900} dollars goes to {company}."},
+    {"s.close", "{^team.name} will call the user again on {weekday}."},
+    {"s.close", "Ticket closed, {prio.name} priority, solved {due.when}."},
 };
 
 const corpus_domain corpus_ticket = {
