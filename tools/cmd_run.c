@@ -12,9 +12,9 @@
 #include "facts.h"
 #include "job.h"
 #include "output.h"
-#include "partition.h"
 #include "report.h"
 #include "statement.h"
+#include "writer.h"
 
 /* ---- Signals -------------------------------------------------------------------------------- */
 
@@ -41,49 +41,37 @@ typedef struct run {
     const job *j;
     bool jsonl, quiet, show_progress;
     output out;
-    dpi_session *session;
-    dpi_sampler *sampler; /* the job's, if it has one */
-    dpi_decoder *decoder;
-    partition parts;
-    int32_t n_ref; /* slots of a text; private where j->assigned */
-    /* the prompts of one batch, private: [n_ref] */
-    int32_t **tokens;
-    size_t *n_tokens;
-    int64_t n_null; /* derived from the records: for stderr only */
+    writer *writer;
     /* the text that is being written */
     int32_t index;
     char *text; /* jsonl: all of it so far; private until its last token is out */
     size_t n_text, text_capacity;
     bool line_open; /* text mode: the last byte was not a line feed */
-    bool failed;    /* a hook failed, with a message */
     struct timespec first, shown; /* its first token; the last progress line */
 } run;
 
 /* ---- Output --------------------------------------------------------------------------------- */
 
-static bool keep_text(run *r, const char *text, size_t n_bytes) {
+static int keep_text(run *r, const char *text, size_t n_bytes) {
     if (n_bytes > r->text_capacity - r->n_text) {
         size_t capacity = 2 * (r->n_text + n_bytes) + 256;
         char *grown = private_realloc(r->text, capacity);
-        if (!grown) {
-            cli_fail(CLI_FAILED, "out of memory for the text");
-            return false;
-        }
+        if (!grown)
+            return cli_fail(CLI_FAILED, "out of memory for the text");
         r->text = grown;
         r->text_capacity = capacity;
     }
     memcpy(r->text + r->n_text, text, n_bytes);
     r->n_text += n_bytes;
-    return true;
+    return CLI_OK;
 }
 
-static bool put_text(run *r, const char *text, size_t n_bytes) {
-    if (n_bytes == 0)
-        return true;
+static int on_text(void *user, const char *text, size_t n_bytes) {
+    run *r = user;
     if (r->jsonl)
         return keep_text(r, text, n_bytes);
     r->line_open = text[n_bytes - 1] != '\n';
-    return output_write(&r->out, text, n_bytes) == CLI_OK;
+    return output_write(&r->out, text, n_bytes);
 }
 
 /* Texts end with a line feed and are set apart by a blank line. */
@@ -93,14 +81,9 @@ static bool begin_text(run *r) {
     return r->jsonl || r->index == 0 || output_write(&r->out, "\n", 1) == CLI_OK;
 }
 
-static bool end_text(run *r, const dpi_generate_result *result) {
-    const char *text;
-    size_t n_bytes;
-    dpi_decoder_finish(r->decoder, &text, &n_bytes);
-    if (!put_text(r, text, n_bytes))
-        return false;
+static int end_text(run *r, const writer_result *result) {
     if (!r->jsonl)
-        return !r->line_open || output_write(&r->out, "\n", 1) == CLI_OK;
+        return r->line_open ? output_write(&r->out, "\n", 1) : CLI_OK;
     json_t *object = json_pack("{s:i, s:s%, s:i, s:b, s:b}", "index", r->index, "text",
                                r->text ? r->text : "", r->n_text, "n_tokens", result->n_drawn,
                                "ended", result->ended, "private", r->j->is_private);
@@ -108,33 +91,18 @@ static bool end_text(run *r, const dpi_generate_result *result) {
         json_object_set_new(object, "label", json_string(r->j->warning));
     char *line = object ? json_dumps(object, JSON_COMPACT) : NULL;
     json_decref(object);
-    bool ok = line && output_write(&r->out, line, strlen(line)) == CLI_OK &&
-              output_write(&r->out, "\n", 1) == CLI_OK;
-    if (!line)
-        cli_fail(CLI_FAILED, "out of memory for the text");
+    int code = line ? output_write(&r->out, line, strlen(line))
+                    : cli_fail(CLI_FAILED, "out of memory for the text");
+    if (code == CLI_OK)
+        code = output_write(&r->out, "\n", 1);
     private_free(line);
-    return ok;
+    return code;
 }
 
-/* ---- Hooks ---------------------------------------------------------------------------------- */
+/* ---- Progress ------------------------------------------------------------------------------- */
 
 static double seconds_between(const struct timespec *a, const struct timespec *b) {
     return (double)(b->tv_sec - a->tv_sec) + 1e-9 * (double)(b->tv_nsec - a->tv_nsec);
-}
-
-/* A dpi_generate hook: the token is already released, so that its text goes out at once. */
-static int32_t on_token(void *user, int32_t token) {
-    run *r = user;
-    const char *text;
-    size_t n_bytes;
-    dpi_error err;
-    if (dpi_decoder_push(r->decoder, token, &text, &n_bytes, &err) != DPI_STATUS_OK) {
-        cli_fail_library(CLI_FAILED, &err);
-        r->failed = true;
-    } else if (!put_text(r, text, n_bytes)) {
-        r->failed = true;
-    }
-    return r->failed;
 }
 
 /* One line on a terminal, rewritten a few times a second. */
@@ -168,138 +136,21 @@ static void clear_progress(const run *r) {
 
 /* ---- Generating ----------------------------------------------------------------------------- */
 
-/* The prompt of record i into slot `slot`, or null. */
-static int load_record(run *r, int64_t i, int32_t slot) {
-    char *text;
-    size_t n_bytes;
-    int code = CLI_OK;
-    if (records_read(r->j->docs, (size_t)i, &text, &n_bytes)) {
-        code = prompts_encode(&r->j->prompts, text, n_bytes, &r->tokens[slot], &r->n_tokens[slot]);
-        private_free(text);
-    }
-    if (code == CLI_OK && !r->tokens[slot])
-        r->n_null++;
-    return code;
-}
-
-static void drop_prompts(run *r, int32_t n) {
-    for (int32_t slot = 0; slot < n; slot++) {
-        private_free(r->tokens[slot]);
-        r->tokens[slot] = NULL;
-        r->n_tokens[slot] = 0;
-    }
-}
-
-/* The records of text b: b B .. b B + B - 1, or those that were assigned to it. Slots past the last
- * record stay null. */
-static int load_batch(run *r) {
-    const int32_t *batch = r->parts.batch;
-    int64_t first = batch ? 0 : (int64_t)r->index * r->n_ref;
-    int32_t slot = 0;
-    for (int64_t i = first; i < r->j->n_records && slot < r->n_ref; i++) {
-        if (batch && batch[i] != r->index)
-            continue;
-        int code = load_record(r, i, slot++);
-        if (code != CLI_OK)
-            return code;
-    }
-    return CLI_OK;
-}
-
-static int generate_text(run *r, const dpi_generate_input *input) {
-    dpi_generate_hooks hooks = {.struct_size = sizeof hooks, .on_token = on_token,
-                                .on_progress = on_progress, .cancel = is_cancelled, .user = r};
-    dpi_generate_result result = {.struct_size = sizeof result};
-    dpi_error err;
+static int generate_text(run *r) {
     if (!begin_text(r))
         return CLI_FAILED;
-    dpi_status status = dpi_generate(r->session, r->sampler, input, &hooks, &result, &err);
+    writer_result result;
+    int code = writer_text(r->writer, r->index, &result);
     clear_progress(r);
-    int code = CLI_OK;
-    if (r->failed)
-        code = CLI_FAILED;
-    else if (status == DPI_STATUS_CANCELLED && stop_signal)
+    if (code == CLI_OK && result.cancelled)
         code = 128 + (int)stop_signal;
-    else if (status != DPI_STATUS_OK)
-        code = cli_fail_library(CLI_FAILED, &err);
     /* What was released is written, whatever happened. */
-    if (result.n_drawn > 0 && !end_text(r, &result))
+    if (result.n_drawn > 0 && end_text(r, &result) != CLI_OK)
         code = CLI_FAILED;
-    return code;
-}
-
-static int generate_private(run *r) {
-    const job *j = r->j;
-    int code = load_batch(r);
-    if (code == CLI_OK) {
-        dpi_generate_input input = {.struct_size = sizeof input,
-            .public_tokens = j->prompts.public_tokens, .n_public = j->prompts.n_public_tokens,
-            .reference_tokens = (const int32_t *const *)r->tokens,
-            .n_reference_tokens = r->n_tokens, .n_ref = r->n_ref,
-            .n_tokens = j->sampler.n_tokens};
-        code = generate_text(r, &input);
-    }
-    drop_prompts(r, r->n_ref);
-    return code;
-}
-
-/* Without privacy: continues the public prompt, or the private prompt of one record. */
-static int generate_plain(run *r) {
-    const job *j = r->j;
-    dpi_generate_input input = {.struct_size = sizeof input,
-        .public_tokens = j->prompts.public_tokens, .n_public = j->prompts.n_public_tokens,
-        .n_tokens = j->sampler.n_tokens};
-    int code = CLI_OK;
-    if (j->reference >= 0) {
-        code = load_record(r, j->reference, 0);
-        if (code == CLI_OK && !r->tokens[0])
-            code = cli_fail(CLI_RECORDS, "record %" PRId64 " is empty or unreadable",
-                            j->reference + 1);
-        input.public_tokens = r->tokens[0];
-        input.n_public = r->n_tokens[0];
-    }
-    if (code == CLI_OK)
-        code = generate_text(r, &input);
-    drop_prompts(r, 1);
     return code;
 }
 
 /* ---- The whole run -------------------------------------------------------------------------- */
-
-static int create_engine(run *r) {
-    const job *j = r->j;
-    dpi_session_options options = j->session;
-    dpi_sampler_options sampler = j->sampler;
-    dpi_error err;
-    int code = partition_make(j, &r->parts);
-    if (code != CLI_OK)
-        return code;
-    r->n_ref = sampler.n_ref = r->parts.n_slots;
-    options.n_seq = r->n_ref + 1;
-    options.cancel = is_cancelled;
-    r->sampler = j->made;
-    if (dpi_session_create(j->model, &options, &r->session, &err) != DPI_STATUS_OK ||
-        (!r->sampler && dpi_sampler_create(&sampler, &r->sampler, &err) != DPI_STATUS_OK) ||
-        dpi_decoder_create(j->model, &r->decoder, &err) != DPI_STATUS_OK)
-        return cli_fail_library(CLI_FAILED, &err);
-    size_t n_slots = (size_t)r->n_ref + 1;
-    r->tokens = calloc(n_slots, sizeof *r->tokens);
-    r->n_tokens = calloc(n_slots, sizeof *r->n_tokens);
-    if (!r->tokens || !r->n_tokens)
-        return cli_fail(CLI_FAILED, "out of memory for %zu prompts", n_slots);
-    return CLI_OK;
-}
-
-static void free_engine(run *r) {
-    dpi_decoder_free(r->decoder);
-    if (r->sampler != r->j->made)
-        dpi_sampler_free(r->sampler);
-    dpi_session_free(r->session);
-    free(r->tokens);
-    free(r->n_tokens);
-    partition_free(&r->parts);
-    private_free(r->text);
-}
 
 /* No file is written twice, or over an input. */
 static int check_output_paths(const args *a) {
@@ -323,7 +174,7 @@ static int write_texts(run *r) {
     const job *j = r->j;
     int code = CLI_OK;
     for (r->index = 0; r->index < j->n_texts && code == CLI_OK; r->index++) {
-        code = j->plain ? generate_plain(r) : generate_private(r);
+        code = generate_text(r);
         /* A signal after the last token of a text that is not the last one. */
         if (code == CLI_OK && stop_signal && r->index + 1 < j->n_texts)
             code = 128 + (int)stop_signal;
@@ -335,9 +186,10 @@ static int write_texts(run *r) {
  * budget has to be taken as spent. Takes `model`, the report's section. */
 static int write_statement(const run *r, int code, report_files *reports, json_t *model) {
     const job *j = r->j;
-    if (r->n_null > 0 && !j->plain && !r->quiet)
+    int64_t n_null = writer_null_records(r->writer);
+    if (n_null > 0 && !j->plain && !r->quiet)
         cli_note("note: %" PRId64 " of %" PRId64 " records are empty or unreadable and add nothing",
-                 r->n_null, j->n_records);
+                 n_null, j->n_records);
     facts f;
     facts_init(&f);
     statement_add(&f, j);
@@ -377,7 +229,7 @@ static int run_job(const args *a, run *r) {
     json_t *model = NULL;
     int code = open_outputs(a, r, &reports, &model);
     if (code == CLI_OK)
-        code = create_engine(r);
+        code = writer_open(r->j, &(writer_hooks){on_text, on_progress, is_cancelled, r}, &r->writer);
     bool begun = code == CLI_OK;
     if (begun) {
         bool to_terminal = !r->jsonl && isatty(r->out.fd);
@@ -411,7 +263,8 @@ static int run_main(const args *a) {
     code = job_prepare(a, r.quiet, &j);
     if (code == CLI_OK)
         code = run_job(a, &r);
-    free_engine(&r);
+    writer_close(r.writer);
+    private_free(r.text);
     job_free(&j);
     return code;
 }
