@@ -35,17 +35,20 @@ static json_t *dp_setting(const job *j) {
                              ? "none: the texts are those of the public prompt, and no record was used"
                              : "none: whoever sees the texts may learn what is in the records");
     return json_pack("{s:s, s:s}", "model", "central", "trust",
-        "The operator, who runs the program and may read the records, is trusted to give the records "
+        "The operator, who runs the program and may read the records, is trusted to give the "
+        "records "
         "to this program, to keep its memory, its time and its random bits from others, and to "
         "release nothing but its output. Whoever sees the output is not trusted: they may know the "
-        "model, every option, all other records and all texts, and are not bounded in computation.");
+        "model, every option, all other records and all texts, and are not bounded in "
+        "computation.");
 }
 
 /* ---- 2. The definition ---------------------------------------------------------------------- */
 
 static json_t *covered(const job *j) {
     const char *const all[] = {
-        "every use of the records by the model and by the sampler in this run, for all of its texts "
+        "every use of the records by the model and by the sampler in this run, for all of its "
+        "texts "
         "together; a text that ends early is paid for as a whole one",
         NULL};
     return is_proven(j) ? make_list(all) : json_array();
@@ -58,7 +61,8 @@ static json_t *not_covered(const job *j) {
     const char *const all[] = {
         "the choice of options, prompts, the query and hyper-parameters: inputs, which must not "
         "follow from what is in the records",
-        "the choice of the records, for example by a search for the query: the guarantee begins with "
+        "the choice of the records, for example by a search for the query: the guarantee begins "
+        "with "
         "the records that the program was given",
         "other runs on the same records, also those made to choose options: their costs add up",
         "the data that the model was trained on",
@@ -96,12 +100,15 @@ static json_t *dp_definition(const job *j) {
 
 static const char *const SOURCES[] = {
     [DPI_ACCOUNTANT_ZCDP] =
-        "A draw of bounded range eta is eta^2/8-zCDP (Cesar and Rogers 2021); draws compose adaptively "
-        "(Bun and Steinke 2016); rho-zCDP gives (epsilon, delta) by Canonne, Kamath and Steinke 2020, "
+        "A draw of bounded range eta is eta^2/8-zCDP (Cesar and Rogers 2021); draws compose "
+        "adaptively "
+        "(Bun and Steinke 2016); rho-zCDP gives (epsilon, delta) by Canonne, Kamath and Steinke "
+        "2020, "
         "Proposition 12. Holds for any records.",
     [DPI_ACCOUNTANT_BR] =
         "T tokens of bounded range eta, each chosen knowing the ones before, compose to the exact "
-        "worst case over adaptive adversaries, discretised upwards (dp/PRIVACY.md, Theorem 8). Holds "
+        "worst case over adaptive adversaries, discretised upwards (dp/PRIVACY.md, Theorem 8). "
+        "Holds "
         "for any records.",
     [DPI_ACCOUNTANT_FILTER] =
         "Each record has a budget of its own in zCDP, pays for what it moves each token by, and "
@@ -113,7 +120,8 @@ static const char *sampling_assumption(const job *j) {
     return j->sampler.subsample > 0
                ? "Amplification needs that each record joins one of the batches with probability q in "
                  "all, independently of the others, and that assignment and sizes of batches stay "
-                 "secret. Fulfilled by the program: a fresh draw for each record and run, batches of "
+                 "secret. Fulfilled by the program: a fresh draw for each record and run, "
+                 "batches of "
                  "any size; no shuffling."
            : j->assigned
                ? "No amplification by sampling is used. Batches are disjoint, and the batch of a "
@@ -136,7 +144,8 @@ static json_t *accounting(const job *j) {
                             "follow from --seed."
                           : "256 independent uniform random bits for each draw. Provided by the "
                             "operating system, getrandom(2).",
-        "Costs are those of the integers K and a that the sampler uses; its rounding is part of eta, and "
+        "Costs are those of the integers K and a that the sampler uses; its rounding is part of "
+        "eta, and "
         "every bound is rounded up.",
         j->sampler.method == DPI_METHOD_AMIN
             ? "A threshold is paid for when it is drawn, a private token before it is drawn, and a "
@@ -161,8 +170,10 @@ static json_t *formal_statement(const job *j) {
                                     "be %s.", texts, guarantee);
     else
         snprintf(text, sizeof text,
-                 "The texts of the run together (%s) are %s: for any two lists of records D and D' that "
-                 "are neighbours, and any event E over all texts, Pr[E | D] <= e^epsilon Pr[E | D'] + "
+                 "The texts of the run together (%s) are %s: for any two lists of records D and "
+                 "D' that "
+                 "are neighbours, and any event E over all texts, Pr[E | D] <= e^epsilon Pr[E | "
+                 "D'] + "
                  "delta, and the same with D and D' exchanged.", texts, guarantee);
     const bool zcdp = j->is_private && statement_is_zcdp(&j->sampler);
     return json_pack("{s:s, s:o, s:o, s:o}", "text", text,
@@ -220,7 +231,8 @@ static json_t *transparency(const job *j) {
         "method", method,
         "randomness", j->sampler.random ? "--seed: reproducible, and so insecure"
                                         : "getrandom(2), fresh for every draw",
-        "proofs", "dp/PRIVACY.md of the source code, from each claim to its proof, its function and "
+        "proofs", "dp/PRIVACY.md of the source code, from each claim to its proof, its function "
+        "and "
                   "its test",
         "verification", "'dpinfer verify' computes all sections but parameters, software and model "
                         "a second time from the parameters, and with --model the hashes. That the "
