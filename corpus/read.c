@@ -217,20 +217,25 @@ static void read_sentences(const corpus_domain *d, const char *text, corpus_read
 }
 
 void corpus_read(const char *text, size_t n_bytes, corpus_reading *r) {
+    corpus_reading each[CORPUS_DOMAINS];
+    int32_t most = 0;
     int64_t best = -1;
     *r = (corpus_reading){.domain = -1};
     if (strlen(text) != n_bytes)
         return; /* NUL bytes are no text */
     for (int32_t i = 0; i < CORPUS_DOMAINS; i++) {
-        const corpus_domain *d = corpus_domains[i];
-        corpus_reading one = {.domain = i};
-        read_sentences(d, text, &one);
-        int64_t score = read_attributes(d, text, one.values) + ((int64_t)one.n_recognised << 32);
-        for (int32_t a = 0; a < d->n_attributes; a++)
-            one.well_formed = one.well_formed && one.values[a] >= 0;
-        if (score > best) {
-            best = score;
-            *r = one;
-        }
+        each[i] = (corpus_reading){.domain = i};
+        read_sentences(corpus_domains[i], text, &each[i]);
+        most = each[i].n_recognised > most ? each[i].n_recognised : most;
     }
+    for (int32_t i = 0; i < CORPUS_DOMAINS; i++) {
+        if (each[i].n_recognised < most)
+            continue;
+        int64_t n_votes = read_attributes(corpus_domains[i], text, each[i].values);
+        if (n_votes > best)
+            *r = each[i];
+        best = n_votes > best ? n_votes : best;
+    }
+    for (int32_t a = 0; a < corpus_domains[r->domain]->n_attributes; a++)
+        r->well_formed = r->well_formed && r->values[a] >= 0;
 }
