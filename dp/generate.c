@@ -19,6 +19,7 @@ typedef struct loop {
     const dpi_generate_hooks *hooks;
     dpi_generate_result result;
     int32_t n_active;     /* sequences that are not null */
+    int32_t first;        /* the first reference that was read; 0: none yet */
     int32_t *seqs;        /* [n_active] */
     int32_t *tokens;      /* [n_active] the released token, once per sequence */
     const float **logits; /* [n_ref] NULL for null slots */
@@ -59,12 +60,45 @@ static dpi_status check_input(const loop *l, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-static dpi_status read_prompt(loop *l, int32_t seq, const int32_t *tokens, size_t n,
-                              dpi_error *err) {
+static const int32_t *prompt_of(const loop *l, int32_t seq, size_t *n) {
+    const dpi_generate_input *in = l->input;
+    *n = seq ? in->n_reference_tokens[seq - 1] : in->n_public;
+    return seq ? in->reference_tokens[seq - 1] : in->public_tokens;
+}
+
+/* Tokens that a prompt shares with another one, among the public ones it begins with. One token is
+ * left to compute: it gives the logits. */
+static int32_t in_common(const loop *l, int32_t seq, int32_t other) {
+    size_t n_a, n_b, n = 0, most = l->input->n_prefix;
+    const int32_t *a = prompt_of(l, seq, &n_a), *b = prompt_of(l, other, &n_b);
+    while (n < most && n + 1 < n_a && n < n_b && a[n] == b[n])
+        n++;
+    return (int32_t)n;
+}
+
+/* Takes over what the public prompt, or the first reference, has computed of the same beginning. */
+static dpi_status share_prefix(loop *l, int32_t seq, int32_t *n_shared, dpi_error *err) {
+    int32_t from = 0, n = in_common(l, seq, 0), n_first = l->first ? in_common(l, seq, l->first) : 0;
+    if (n_first > n) {
+        from = l->first;
+        n = n_first;
+    }
+    *n_shared = n;
+    return n ? dpi_session_fork(l->session, from, seq, n, err) : DPI_STATUS_OK;
+}
+
+static dpi_status read_prompt(loop *l, int32_t seq, dpi_error *err) {
+    int32_t n_shared = 0;
+    size_t n;
+    const int32_t *tokens = prompt_of(l, seq, &n);
     const dpi_generate_hooks *h = l->hooks;
     if (h->cancel && h->cancel(h->user))
         return dpi_fail(err, DPI_STATUS_CANCELLED, "cancelled while reading prompts");
-    DPI_TRY(dpi_session_prefill(l->session, seq, tokens, n, NULL, err));
+    if (seq > 0)
+        DPI_TRY(share_prefix(l, seq, &n_shared, err));
+    DPI_TRY(dpi_session_prefill(l->session, seq, tokens + n_shared, n - (size_t)n_shared, NULL, err));
+    if (seq > 0 && l->first == 0)
+        l->first = seq;
     l->seqs[l->n_active++] = seq;
     return DPI_STATUS_OK;
 }
@@ -73,10 +107,10 @@ static dpi_status read_prompts(loop *l, dpi_error *err) {
     const dpi_generate_input *in = l->input;
     if (l->hooks->on_progress)
         l->hooks->on_progress(l->hooks->user, 0, in->n_tokens);
-    DPI_TRY(read_prompt(l, 0, in->public_tokens, in->n_public, err));
+    DPI_TRY(read_prompt(l, 0, err));
     for (int32_t i = 0; i < in->n_ref; i++)
         if (in->reference_tokens[i])
-            DPI_TRY(read_prompt(l, i + 1, in->reference_tokens[i], in->n_reference_tokens[i], err));
+            DPI_TRY(read_prompt(l, i + 1, err));
     return DPI_STATUS_OK;
 }
 

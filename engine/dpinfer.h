@@ -309,6 +309,14 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_session_step(dpi_session *session, int32_t
                                                    const int32_t *seqs, const int32_t *tokens,
                                                    dpi_error *err);
 
+/* Empties sequence `to` and gives it the first n_tokens (>= 1) tokens that `from` holds, as if they had
+ * been given to it in the same way, without computing them again: whole KV blocks are shared, the
+ * rest is copied. What happens to one of the two later does not touch the other. `to` has no
+ * logits until its next prefill or step, unless it got all tokens of `from`.
+ * Errors: ARG (from == to, out of range, more tokens than `from` holds), MEMORY (`to` is empty). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_session_fork(dpi_session *session, int32_t from, int32_t to,
+                                                   int32_t n_tokens, dpi_error *err);
+
 /* Logits [n_vocab] after the last token of `seq`; NULL if it has none or is out of range. The
  * session's; valid until the next prefill or step of that sequence, reset or free. */
 DPI_API const float *dpi_session_logits(const dpi_session *session, int32_t seq);
@@ -321,12 +329,13 @@ DPI_API int32_t dpi_session_n_ctx(const dpi_session *session);
 DPI_API int32_t dpi_session_n_threads(const dpi_session *session);
 DPI_API int32_t dpi_session_isa(const dpi_session *session);
 
-/* Bytes that a session with these options needs when every sequence holds n_tokens tokens:
+/* Bytes that a session with these options needs when every sequence holds n_tokens tokens, of which
+ * the first n_prefix (0..n_tokens) came to all but sequence 0 by dpi_session_fork from one of them:
  * caches, logits and work space, without the weights. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_session_memory(const dpi_model *model,
                                                      const dpi_session_options *options,
-                                                     int32_t n_tokens, uint64_t *n_bytes,
-                                                     dpi_error *err);
+                                                     int32_t n_tokens, int32_t n_prefix,
+                                                     uint64_t *n_bytes, dpi_error *err);
 
 /* ---- Accounting (no model needed) --------------------------------------------------------- */
 
@@ -552,6 +561,9 @@ typedef struct dpi_generate_input {
     const size_t *n_reference_tokens;       /* [n_ref] */
     int32_t n_ref;                          /* the sampler's n_ref; 0 for PLAIN */
     int32_t n_tokens;                       /* the sampler's n_tokens, T */
+    size_t n_prefix; /* public: how many tokens the references' prompts begin with that depend on no
+                        record. Where two prompts, the public one included, have these in common
+                        they are computed once. Decides time and memory, not the text. 0: none */
 } dpi_generate_input;
 
 typedef struct dpi_generate_hooks {

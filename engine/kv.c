@@ -6,6 +6,14 @@
 #include "mem.h"
 #include "status.h"
 
+/* Before a block's data, on a cache line of its own: how many sequences use it. */
+typedef struct block_head {
+    int32_t n_users;
+    char pad[60];
+} block_head;
+
+static block_head *head_of(unsigned char *data) { return (block_head *)(void *)data - 1; }
+
 bool dpi_kv_sizes(dpi_kv_cache *kv, const dpi_config *config, int32_t n_seq, int32_t n_ctx,
                   int32_t type) {
     memset(kv, 0, sizeof *kv);
@@ -21,6 +29,7 @@ bool dpi_kv_sizes(dpi_kv_cache *kv, const dpi_config *config, int32_t n_seq, int
     kv->k_bytes = position * DPI_KV_BLOCK * (uint64_t)kv->head_dim;
     kv->layer_bytes = kv->k_bytes + position * DPI_KV_BLOCK * (uint64_t)kv->head_dim_v;
     return dpi_mul_u64(kv->layer_bytes, (uint64_t)config->n_layer, &kv->block_bytes) &&
+           dpi_add_u64(kv->block_bytes, sizeof(block_head), &kv->block_bytes) &&
            kv->block_bytes <= PTRDIFF_MAX;
 }
 
@@ -43,26 +52,77 @@ void dpi_kv_free(dpi_kv_cache *kv) {
     memset(kv, 0, sizeof *kv);
 }
 
-dpi_status dpi_kv_reserve(dpi_kv_cache *kv, int32_t seq, int32_t length, dpi_error *err) {
-    dpi_kv_seq *s = &kv->seqs[seq];
+static bool make_table(const dpi_kv_cache *kv, dpi_kv_seq *s) {
     if (!s->blocks)
         s->blocks = dpi_calloc((size_t)kv->max_blocks, sizeof *s->blocks);
-    while (s->blocks && (int64_t)s->n_blocks * DPI_KV_BLOCK < length) {
-        unsigned char *block = dpi_calloc(1, kv->block_bytes);
-        if (!block)
-            break;
-        s->blocks[s->n_blocks++] = block;
+    return s->blocks != NULL;
+}
+
+static bool add_block(const dpi_kv_cache *kv, dpi_kv_seq *s) {
+    block_head *head = dpi_calloc(1, kv->block_bytes);
+    if (!head)
+        return false;
+    head->n_users = 1;
+    s->blocks[s->n_blocks++] = (unsigned char *)(head + 1);
+    return true;
+}
+
+static dpi_status no_memory(const dpi_kv_cache *kv, dpi_error *err) {
+    return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a KV block of %llu bytes",
+                    (unsigned long long)kv->block_bytes);
+}
+
+dpi_status dpi_kv_reserve(dpi_kv_cache *kv, int32_t seq, int32_t length, dpi_error *err) {
+    dpi_kv_seq *s = &kv->seqs[seq];
+    bool ok = make_table(kv, s);
+    while (ok && (int64_t)s->n_blocks * DPI_KV_BLOCK < length)
+        ok = add_block(kv, s);
+    return ok ? DPI_STATUS_OK : no_memory(kv, err);
+}
+
+/* Copies the first n positions of a block. */
+static void copy_positions(const dpi_kv_cache *kv, unsigned char *to, const unsigned char *from,
+                           int32_t n) {
+    uint64_t k_head = DPI_KV_BLOCK * (uint64_t)kv->head_dim * kv->item_bytes;
+    uint64_t v_head = DPI_KV_BLOCK * (uint64_t)kv->head_dim_v * kv->item_bytes;
+    for (uint64_t layer = 0; layer < kv->block_bytes - sizeof(block_head);
+         layer += kv->layer_bytes) {
+        for (uint64_t at = layer; at < layer + kv->k_bytes; at += k_head)
+            memcpy(to + at, from + at, k_head / DPI_KV_BLOCK * (uint64_t)n);
+        for (uint64_t at = layer + kv->k_bytes; at < layer + kv->layer_bytes; at += v_head)
+            memcpy(to + at, from + at, v_head / DPI_KV_BLOCK * (uint64_t)n);
     }
-    if (!s->blocks || (int64_t)s->n_blocks * DPI_KV_BLOCK < length)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a KV block of %llu bytes",
-                        (unsigned long long)kv->block_bytes);
+}
+
+dpi_status dpi_kv_fork(dpi_kv_cache *kv, int32_t from, int32_t to, int32_t n_tokens,
+                       dpi_error *err) {
+    const dpi_kv_seq *f = &kv->seqs[from];
+    dpi_kv_seq *t = &kv->seqs[to];
+    int32_t n_full = n_tokens / DPI_KV_BLOCK, n_rest = n_tokens % DPI_KV_BLOCK;
+    if (!make_table(kv, t))
+        return no_memory(kv, err);
+    for (; t->n_blocks < n_full; t->n_blocks++) {
+        t->blocks[t->n_blocks] = f->blocks[t->n_blocks];
+        head_of(t->blocks[t->n_blocks])->n_users++;
+    }
+    if (n_rest > 0) {
+        if (!add_block(kv, t)) {
+            dpi_kv_reset(kv, to);
+            return no_memory(kv, err);
+        }
+        copy_positions(kv, t->blocks[n_full], f->blocks[n_full], n_rest);
+    }
+    t->length = n_tokens;
     return DPI_STATUS_OK;
 }
 
 void dpi_kv_reset(dpi_kv_cache *kv, int32_t seq) {
     dpi_kv_seq *s = &kv->seqs[seq];
-    for (int32_t b = 0; b < s->n_blocks; b++)
-        dpi_wipe_free(s->blocks[b], kv->block_bytes);
+    for (int32_t b = 0; b < s->n_blocks; b++) {
+        block_head *head = head_of(s->blocks[b]);
+        if (--head->n_users == 0)
+            dpi_wipe_free(head, kv->block_bytes);
+    }
     free(s->blocks);
     memset(s, 0, sizeof *s);
 }

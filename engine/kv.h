@@ -4,7 +4,10 @@
  * A block holds, for every layer, K [n_kv_head, DPI_KV_BLOCK, head_dim] and then
  * V [n_kv_head, DPI_KV_BLOCK, head_dim_v], as f16 or f32. Block b has positions
  * [b * DPI_KV_BLOCK, (b + 1) * DPI_KV_BLOCK): the softmax is split by position, never by count
- * (privacy.md section 3). */
+ * (privacy.md section 3).
+ *
+ * Sequences that begin alike may share blocks, which are counted. Only full blocks are shared, and
+ * positions that are held are never written again, so that no copy is ever needed on a write. */
 #ifndef DPI_KV_H
 #define DPI_KV_H
 
@@ -14,7 +17,7 @@
 typedef struct dpi_kv_seq {
     int32_t length; /* tokens held */
     int32_t n_blocks;
-    unsigned char **blocks; /* [max_blocks] */
+    unsigned char **blocks; /* [max_blocks] data of each block; the block itself begins before it */
 } dpi_kv_seq;
 
 typedef struct dpi_kv_cache {
@@ -22,7 +25,7 @@ typedef struct dpi_kv_cache {
     int32_t n_seq, n_ctx, max_blocks;
     int32_t head_dim, head_dim_v;
     uint64_t item_bytes, k_bytes; /* k_bytes: all of K of one layer in a block */
-    uint64_t layer_bytes, block_bytes;
+    uint64_t layer_bytes, block_bytes; /* block_bytes: allocated, with the count of users */
     dpi_kv_seq *seqs; /* [n_seq] */
 } dpi_kv_cache;
 
@@ -37,7 +40,11 @@ void dpi_kv_free(dpi_kv_cache *kv);
 
 /* Makes room for `length` tokens (<= n_ctx). On MEMORY nothing that was held is lost. */
 dpi_status dpi_kv_reserve(dpi_kv_cache *kv, int32_t seq, int32_t length, dpi_error *err);
-/* Wipes and frees the blocks of a sequence. */
+/* Gives the empty sequence `to` the first n_tokens tokens of `from` (at most its length): full blocks
+ * are shared, the rest of the last one is copied. On MEMORY `to` is empty. */
+dpi_status dpi_kv_fork(dpi_kv_cache *kv, int32_t from, int32_t to, int32_t n_tokens,
+                       dpi_error *err);
+/* Gives up the blocks of a sequence; those that no other one uses are wiped and freed. */
 void dpi_kv_reset(dpi_kv_cache *kv, int32_t seq);
 
 /* Start of K or V of one head in one block: [DPI_KV_BLOCK, head_dim or head_dim_v]. */

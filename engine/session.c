@@ -105,6 +105,7 @@ static void lay_out(dpi_session *s, layout *l) {
     w->ml = take(l, threads, 2 * (uint64_t)(c->n_head / c->n_kv_head), sizeof(float));
     s->freqs = take(l, (uint64_t)c->n_rot / 2, 1, sizeof(double));
     s->logits = take(l, (uint64_t)s->n_seq, (uint64_t)s->model->n_vocab, sizeof(float));
+    s->ready = take(l, (uint64_t)s->n_seq, 1, 1);
     s->dest = take(l, rows, 1, sizeof(float *));
     s->row_seq = take(l, rows, 1, sizeof(int32_t));
     s->row_pos = take(l, rows, 1, sizeof(int32_t));
@@ -139,18 +140,23 @@ static void apply(dpi_session *s, const dpi_model *model, const dpi_session_opti
 }
 
 dpi_status dpi_session_memory(const dpi_model *model, const dpi_session_options *options,
-                              int32_t n_tokens, uint64_t *n_bytes, dpi_error *err) {
+                              int32_t n_tokens, int32_t n_prefix, uint64_t *n_bytes,
+                              dpi_error *err) {
     dpi_session s;
     dpi_session_options o;
     memset(&s, 0, sizeof s);
     DPI_TRY(resolve(model, options, &o, err));
     DPI_TRY(dpi_check_range("n_tokens", n_tokens, 0, o.n_ctx, err));
+    DPI_TRY(dpi_check_range("n_prefix", n_prefix, 0, n_tokens, err));
     apply(&s, model, &o);
     layout l = {NULL, 0, false};
     lay_out(&s, &l);
-    uint64_t blocks = ((uint64_t)n_tokens + DPI_KV_BLOCK - 1) / DPI_KV_BLOCK, bytes;
+    uint64_t blocks = ((uint64_t)n_tokens + DPI_KV_BLOCK - 1) / DPI_KV_BLOCK * (uint64_t)o.n_seq;
+    if (o.n_seq > 2) /* sequence 0 and one other have blocks of their own */
+        blocks -= (uint64_t)(n_prefix / DPI_KV_BLOCK) * (uint64_t)(o.n_seq - 2);
+    uint64_t bytes;
     if (l.overflow || !dpi_kv_sizes(&s.kv, &model->config, o.n_seq, o.n_ctx, o.kv_type) ||
-        !dpi_mul_u64(blocks * (uint64_t)o.n_seq, s.kv.block_bytes, &bytes) ||
+        !dpi_mul_u64(blocks, s.kv.block_bytes, &bytes) ||
         !dpi_add_u64(bytes, l.used + sizeof s, &bytes))
         return dpi_fail(err, DPI_STATUS_LIMIT, "the size of the session overflows");
     *n_bytes = bytes;
@@ -265,6 +271,7 @@ dpi_status dpi_session_prefill(dpi_session *s, int32_t seq, const int32_t *token
         }
         dpi_forward(s, &batch);
         kv->length += batch.n_rows;
+        s->ready[seq] = done + (size_t)batch.n_rows == n_tokens;
         done += (size_t)batch.n_rows;
     }
     if (all_logits)
@@ -301,13 +308,30 @@ dpi_status dpi_session_step(dpi_session *s, int32_t n_rows, const int32_t *seqs,
     }
     dpi_batch batch = {0, n_rows, 0};
     dpi_forward(s, &batch);
-    for (int32_t r = 0; r < n_rows; r++)
+    for (int32_t r = 0; r < n_rows; r++) {
         s->kv.seqs[seqs[r]].length++;
+        s->ready[seqs[r]] = 1;
+    }
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_session_fork(dpi_session *s, int32_t from, int32_t to, int32_t n_tokens,
+                            dpi_error *err) {
+    if (from < 0 || from >= s->n_seq || to < 0 || to >= s->n_seq || from == to)
+        return dpi_fail(err, DPI_STATUS_ARG, "fork of sequence %d to %d, must be two of the session's",
+                        (int)from, (int)to);
+    if (n_tokens < 1 || n_tokens > s->kv.seqs[from].length)
+        return dpi_fail(err, DPI_STATUS_ARG, "fork of more tokens than the sequence holds, or none");
+    dpi_session_reset(s, to);
+    DPI_TRY(dpi_kv_fork(&s->kv, from, to, n_tokens, err));
+    s->ready[to] = s->ready[from] && n_tokens == s->kv.seqs[from].length;
+    if (s->ready[to])
+        memcpy(logits_of(s, to), logits_of(s, from), (size_t)s->model->n_vocab * sizeof(float));
     return DPI_STATUS_OK;
 }
 
 const float *dpi_session_logits(const dpi_session *s, int32_t seq) {
-    return seq < 0 || seq >= s->n_seq || s->kv.seqs[seq].length == 0 ? NULL : logits_of(s, seq);
+    return seq < 0 || seq >= s->n_seq || !s->ready[seq] ? NULL : logits_of(s, seq);
 }
 
 int32_t dpi_session_length(const dpi_session *s, int32_t seq) {
@@ -318,6 +342,7 @@ void dpi_session_reset(dpi_session *s, int32_t seq) {
     if (seq < 0 || seq >= s->n_seq)
         return;
     dpi_kv_reset(&s->kv, seq);
+    s->ready[seq] = 0;
     dpi_wipe(logits_of(s, seq), (size_t)s->model->n_vocab * sizeof(float));
 }
 

@@ -47,6 +47,7 @@ struct dpi_session {
     uint64_t memory_bytes;
     double *freqs;  /* [n_rot / 2] radians per position */
     float *logits;  /* [n_seq, n_vocab] */
+    unsigned char *ready; /* [n_seq] 1: logits are those after the sequence's last token */
     float **dest;   /* [max_rows] where the logits of a row go */
     int32_t *row_seq, *row_pos, *row_token; /* [max_rows] */
     unsigned char *seen; /* [n_seq] scratch of the duplicate check */

@@ -135,6 +135,61 @@ static void test_equals_by_hand(void **state) {
     dpi_session_free(session);
 }
 
+/* Prompts that begin alike: the same text whatever is shared, and full blocks are held once. */
+enum { N_ALIKE = 70 };
+
+typedef struct watch {
+    record r;
+    const dpi_session *session;
+    int32_t n_shared; /* references 1 and 3 hold so many blocks together, as seen while drawing */
+} watch;
+
+static int32_t on_token_watch(void *user, int32_t token) {
+    watch *w = user;
+    const dpi_kv_seq *a = &w->session->kv.seqs[1], *b = &w->session->kv.seqs[3];
+    for (w->n_shared = 0; w->n_shared < a->n_blocks && w->n_shared < b->n_blocks; w->n_shared++)
+        if (a->blocks[w->n_shared] != b->blocks[w->n_shared])
+            break;
+    return on_token(&w->r, token);
+}
+
+static void test_prefix(void **state) {
+    (void)state;
+    static const size_t n_prefix[] = {0, 1, 2, 63, 64, 65, 70, 71, 1000};
+    int32_t public[N_ALIKE], first[N_ALIKE + 5], third[N_ALIKE + 2];
+    for (int32_t i = 0; i < N_ALIKE + 5; i++)
+        first[i] = i == 0 ? 1 : 260 + i % 40;
+    memcpy(third, first, sizeof third);
+    third[N_ALIKE] = 300;
+    memcpy(public, first, sizeof public);
+    public[2] = 301; /* begins alike for two tokens */
+    const int32_t *references[N_REF] = {first, NULL, third};
+    size_t n_reference[N_REF] = {N_ALIKE + 5, 0, N_ALIKE + 2};
+    dpi_session *session = open_session(model, NULL, N_REF + 1, 128);
+    watch wanted = {0};
+    for (size_t i = 0; i < sizeof n_prefix / sizeof *n_prefix; i++) {
+        uint64_t seed = 43;
+        dpi_sampler *sampler = make_sampler(DPI_METHOD_INVISIBLEINK, N_REF, 1, &seed);
+        dpi_generate_input input = input_of(N_REF);
+        input.public_tokens = public;
+        input.n_public = N_ALIKE;
+        input.reference_tokens = references;
+        input.n_reference_tokens = n_reference;
+        input.n_prefix = n_prefix[i];
+        watch w = {.session = session};
+        dpi_generate_hooks hooks = {sizeof hooks, on_token_watch, NULL, NULL, &w};
+        dpi_error err;
+        assert_ok(dpi_generate(session, sampler, &input, &hooks, NULL, &err), &err);
+        if (i == 0)
+            wanted = w;
+        assert_int_equal(w.r.n, wanted.r.n);
+        assert_memory_equal(w.r.tokens, wanted.r.tokens, (size_t)w.r.n * sizeof *w.r.tokens);
+        assert_int_equal(w.n_shared, n_prefix[i] >= 64);
+        dpi_sampler_free(sampler);
+    }
+    dpi_session_free(session);
+}
+
 /* tau = 0 without references: the most likely token every time. */
 static void test_plain_greedy(void **state) {
     (void)state;
@@ -217,6 +272,7 @@ static void test_limits(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_equals_by_hand),
+        cmocka_unit_test(test_prefix),
         cmocka_unit_test(test_plain_greedy),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_limits),

@@ -1,6 +1,6 @@
 /* Purity (privacy.md section 3): there is a function F(weights, prompt tokens, drawn tokens) whose
  * bits are the logits. F is computed alone; then in random batches of random companions, slots,
- * lengths, nulls, orders and thread counts, and compared bit for bit. */
+ * lengths, nulls, orders, shared beginnings and thread counts, and compared bit for bit. */
 #include "model.h"
 #include "session.h"
 #include "support.h"
@@ -41,6 +41,23 @@ static void compute_alone(const dpi_model *model, const dpi_session_options *bas
     dpi_session_free(s);
 }
 
+/* Reads a prompt into a slot: whole, or after taking the beginning that it shares with one of the
+ * earlier members, or some of it, from there. */
+static void read_prompt(dpi_session *s, const sequence *all, const int32_t *members,
+                        const int32_t *slots, int32_t i, uint64_t *seed) {
+    const sequence *q = &all[members[i]];
+    int32_t n = 0, j = random_below(seed, i + 1);
+    dpi_error err;
+    const sequence *other = &all[members[j]];
+    while (j < i && n + 1 < q->n_prompt && n < other->n_prompt && q->prompt[n] == other->prompt[n])
+        n++;
+    n = n > 1 && random_below(seed, 2) ? 1 + random_below(seed, n) : n;
+    if (n > 0)
+        assert_ok(dpi_session_fork(s, slots[j], slots[i], n, &err), &err);
+    assert_ok(dpi_session_prefill(s, slots[i], q->prompt + n, (size_t)(q->n_prompt - n), NULL, &err),
+              &err);
+}
+
 static void shuffle(int32_t *x, int32_t n, uint64_t *seed) {
     for (int32_t i = n - 1; i > 0; i--) {
         int32_t j = random_below(seed, i + 1), swap = x[i];
@@ -73,14 +90,12 @@ static void check_batch(const dpi_model *model, const dpi_session_options *base,
     dpi_session *s = open_threads(model, base, n_slots, n_threads);
     dpi_error err;
     for (int32_t i = 0; i < n; i++) {
-        const sequence *q = &all[members[i]];
         if (random_below(seed, 4) == 0) { /* a slot that held something else before */
             assert_ok(dpi_session_prefill(s, slots[i], all[0].prompt, (size_t)all[0].n_prompt, NULL,
                                           &err), &err);
             dpi_session_reset(s, slots[i]);
         }
-        assert_ok(dpi_session_prefill(s, slots[i], q->prompt, (size_t)q->n_prompt, NULL, &err),
-                  &err);
+        read_prompt(s, all, members, slots, i, seed);
     }
     for (int32_t t = 0;; t++) {
         int32_t tokens[MAX_SEQ], seqs[MAX_SEQ], order[MAX_SEQ];
@@ -109,8 +124,9 @@ static void check_model(const tiny_spec *spec, const dpi_session_options *base, 
     for (int32_t i = 0; i < N_CASES; i++) {
         sequence *q = &all[i];
         q->n_prompt = i == 0 ? MAX_PROMPT : i == 1 ? 1 : i == 2 ? 64 : 1 + random_below(&seed, 100);
+        int32_t n_shared = i > 0 && i % 3 > 0 ? 1 + random_below(&seed, q->n_prompt) : 0;
         for (int32_t t = 0; t < q->n_prompt; t++)
-            q->prompt[t] = random_below(&seed, spec->n_vocab);
+            q->prompt[t] = t < n_shared ? all[0].prompt[t] : random_below(&seed, spec->n_vocab);
         for (int32_t t = 0; t < N_DRAWN; t++)
             q->drawn[t] = random_below(&seed, spec->n_vocab);
         compute_alone(model, base, q);

@@ -125,6 +125,64 @@ static void test_wiped(void **state) {
     dpi_session_free(s);
 }
 
+static int64_t distinct_blocks(const dpi_session *s) {
+    int64_t n = 0;
+    for (int32_t i = 0; i < s->n_seq; i++)
+        for (int32_t b = 0; b < s->kv.seqs[i].n_blocks; b++) {
+            bool seen = false;
+            for (int32_t j = 0; j < i; j++)
+                seen |= b < s->kv.seqs[j].n_blocks &&
+                        s->kv.seqs[j].blocks[b] == s->kv.seqs[i].blocks[b];
+            n += !seen;
+        }
+    return n;
+}
+
+/* A fork goes its own way: whatever becomes of the two, each has the bits it has alone. */
+static void test_fork(void **state) {
+    (void)state;
+    enum { N = 140, FORK = 130 };
+    dpi_session *s = open_session(model, NULL, 3, 256);
+    dpi_session *alone = open_session(model, NULL, 1, 256);
+    dpi_error err;
+    int32_t tokens[N], other = 77, seqs[2] = {0, 1}, both[2] = {5, 6};
+    for (int i = 0; i < N; i++)
+        tokens[i] = 3 + i;
+    assert_error(dpi_session_fork(s, 0, 1, 1, &err), DPI_STATUS_ARG, &err, "more tokens than");
+    assert_ok(dpi_session_prefill(s, 0, tokens, N, NULL, &err), &err);
+    assert_error(dpi_session_fork(s, 0, 1, 0, &err), DPI_STATUS_ARG, &err, "or none");
+    assert_error(dpi_session_fork(s, 0, 1, N + 1, &err), DPI_STATUS_ARG, &err, "more tokens than");
+    assert_error(dpi_session_fork(s, 0, 0, 1, &err), DPI_STATUS_ARG, &err, "sequence 0 to 0");
+    assert_error(dpi_session_fork(s, 0, 3, 1, &err), DPI_STATUS_ARG, &err, "sequence 0 to 3");
+    assert_error(dpi_session_fork(s, -1, 0, 1, &err), DPI_STATUS_ARG, &err, "sequence -1 to 0");
+    assert_ok(dpi_session_prefill(s, 1, &other, 1, NULL, &err), &err); /* is emptied by the fork */
+    assert_ok(dpi_session_fork(s, 0, 1, FORK, &err), &err);
+    assert_int_equal(dpi_session_length(s, 1), FORK);
+    assert_null(dpi_session_logits(s, 1));
+    assert_int_equal(distinct_blocks(s), 4); /* 64 + 64 shared, 2 of 12 copied */
+    assert_ok(dpi_session_fork(s, 0, 2, N, &err), &err);
+    assert_memory_equal(dpi_session_logits(s, 0), dpi_session_logits(s, 2),
+                        (size_t)model->n_vocab * sizeof(float));
+    assert_ok(dpi_session_step(s, 2, seqs, both, &err), &err);
+    assert_ok(dpi_session_prefill(alone, 0, tokens, FORK, NULL, &err), &err);
+    assert_ok(dpi_session_step(alone, 1, seqs, &both[1], &err), &err);
+    dpi_session_reset(s, 0); /* its blocks live on where they are shared */
+    assert_ok(dpi_session_prefill(s, 0, tokens + 5, N - 5, NULL, &err), &err);
+    assert_ok(dpi_session_step(s, 1, &seqs[1], &other, &err), &err);
+    assert_ok(dpi_session_step(alone, 1, seqs, &other, &err), &err);
+    assert_memory_equal(dpi_session_logits(s, 1), dpi_session_logits(alone, 0),
+                        (size_t)model->n_vocab * sizeof(float));
+    dpi_session_reset(alone, 0);
+    assert_ok(dpi_session_prefill(alone, 0, tokens, N, NULL, &err), &err);
+    assert_ok(dpi_session_step(alone, 1, seqs, &other, &err), &err);
+    seqs[0] = 2;
+    assert_ok(dpi_session_step(s, 1, seqs, &other, &err), &err);
+    assert_memory_equal(dpi_session_logits(s, 2), dpi_session_logits(alone, 0),
+                        (size_t)model->n_vocab * sizeof(float));
+    dpi_session_free(s);
+    dpi_session_free(alone);
+}
+
 /* What dpi_session_memory promises is what is allocated. */
 static void test_memory(void **state) {
     (void)state;
@@ -137,7 +195,7 @@ static void test_memory(void **state) {
     dpi_session_options_init(&o);
     o.n_seq = 3;
     o.n_threads = 2;
-    assert_ok(dpi_session_memory(model, &o, 130, &bytes, &err), &err);
+    assert_ok(dpi_session_memory(model, &o, 130, 0, &bytes, &err), &err);
     dpi_session *s = NULL;
     assert_ok(dpi_session_create(model, &o, &s, &err), &err);
     uint64_t held = sizeof *s + s->memory_bytes;
@@ -146,8 +204,16 @@ static void test_memory(void **state) {
         held += (uint64_t)s->kv.seqs[i].n_blocks * s->kv.block_bytes;
     }
     assert_int_equal(held, bytes);
+    assert_ok(dpi_session_memory(model, &o, 130, 100, &bytes, &err), &err);
+    dpi_session_reset(s, 2);
+    assert_ok(dpi_session_fork(s, 1, 2, 100, &err), &err);
+    assert_ok(dpi_session_prefill(s, 2, tokens, 30, NULL, &err), &err);
+    assert_int_equal(bytes, sizeof *s + s->memory_bytes +
+                                (uint64_t)distinct_blocks(s) * s->kv.block_bytes);
+    assert_error(dpi_session_memory(model, &o, 130, 131, &bytes, &err), DPI_STATUS_ARG, &err,
+                 "n_prefix is 131, must be 0..130");
     dpi_session_free(s);
-    assert_error(dpi_session_memory(model, &o, 513, &bytes, &err), DPI_STATUS_ARG, &err,
+    assert_error(dpi_session_memory(model, &o, 513, 0, &bytes, &err), DPI_STATUS_ARG, &err,
                  "n_tokens is 513, must be 0..512");
 }
 
@@ -159,6 +225,7 @@ static dpi_status whole_way(size_t n_bytes, dpi_error *err) {
     dpi_session_options o;
     int32_t tokens[70] = {1, 2, 3}, seq = 0;
     dpi_session_options_init(&o);
+    o.n_seq = 2;
     o.n_threads = 1;
     o.prefill = DPI_PREFILL_KERNELS;
     dpi_status status = dpi_model_open_buffer(image, n_bytes, NULL, &m, err);
@@ -170,6 +237,8 @@ static dpi_status whole_way(size_t n_bytes, dpi_error *err) {
         status = dpi_session_step(s, 1, &seq, tokens, err);
     if (status == DPI_STATUS_OK)
         status = dpi_session_step(s, 1, &seq, tokens, err); /* needs a second KV block */
+    if (status == DPI_STATUS_OK)
+        status = dpi_session_fork(s, 0, 1, 65, err); /* one block is shared, one copied */
     dpi_session_free(s);
     dpi_model_close(m);
     return status;
@@ -218,6 +287,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_options),    cmocka_unit_test(test_limits),
         cmocka_unit_test(test_cancel),     cmocka_unit_test(test_wiped),
+        cmocka_unit_test(test_fork),
         cmocka_unit_test(test_memory),     cmocka_unit_test(test_allocation_failures),
         cmocka_unit_test(test_vocab_only),
     };

@@ -71,7 +71,13 @@ typedef struct times {
     double pp, tg, sampler;
 } times;
 
-/* Random tokens, each sequence its own; the plain run reads that of sequence 0. */
+static int32_t random_token(uint64_t *random, int32_t n_vocab) {
+    *random = *random * 6364136223846793005u + 1442695040888963407u;
+    return (int32_t)((*random >> 33) % (uint64_t)n_vocab);
+}
+
+/* Random tokens, each sequence its own but for the prefix, which reference 1 computes for all. The
+ * plain run reads the prompt of sequence 0. */
 static int read_prompts(dpi_session *session, const bench_context *c, const bench_setting *s,
                         int32_t n_ref) {
     int32_t *tokens = private_malloc((size_t)s->n_prompt * sizeof *tokens);
@@ -81,12 +87,13 @@ static int read_prompts(dpi_session *session, const bench_context *c, const benc
     uint64_t random = 1;
     int code = CLI_OK;
     for (int32_t seq = 0; seq <= n_ref && code == CLI_OK; seq++) {
-        for (int32_t i = 0; i < s->n_prompt; i++) {
-            random = random * 6364136223846793005u + 1442695040888963407u;
-            tokens[i] = (int32_t)((random >> 33) % (uint64_t)c->info.n_vocab);
-        }
-        if (dpi_session_prefill(session, seq, tokens, (size_t)s->n_prompt, NULL, &err) !=
-            DPI_STATUS_OK)
+        int32_t n_shared = seq > 1 ? s->n_prefix : 0; /* they stand in `tokens` already */
+        for (int32_t i = n_shared; i < s->n_prompt; i++)
+            tokens[i] = random_token(&random, c->info.n_vocab);
+        if ((n_shared > 0 &&
+             dpi_session_fork(session, 1, seq, n_shared, &err) != DPI_STATUS_OK) ||
+            dpi_session_prefill(session, seq, tokens + n_shared, (size_t)(s->n_prompt - n_shared),
+                                NULL, &err) != DPI_STATUS_OK)
             code = fail(&err);
     }
     private_free(tokens);

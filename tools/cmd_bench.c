@@ -350,6 +350,7 @@ static int bench_main(const args *a) {
         int32_t top_k = a->v[OPT_TOP_K].given ? (int32_t)a->v[OPT_TOP_K].i : DEFAULT_TOP_K;
         b.c.top_k = top_k < b.c.info.n_vocab ? top_k : b.c.info.n_vocab;
         b.c.rho = a->v[OPT_RHO].given ? a->v[OPT_RHO].d : 0.5;
+        b.n_prefix = (int32_t)a->v[OPT_PREFIX].i;
         b.c.n_repeats = (int32_t)a->v[OPT_REPEATS].i;
         b.results = calloc((size_t)(b.methods.n * b.refs.n * b.prompts.n * b.tokens.n *
                                     b.threads.n), sizeof *b.results);

@@ -41,8 +41,8 @@ static double read_bandwidth(void) {
 static int add_memory(facts *f, const job *j) {
     uint64_t n_bytes;
     dpi_error err;
-    if (dpi_session_memory(j->model, &j->session, job_max_tokens(j), &n_bytes, &err) !=
-        DPI_STATUS_OK)
+    if (dpi_session_memory(j->model, &j->session, job_max_tokens(j), (int32_t)j->prompts.n_prefix,
+                           &n_bytes, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
     double mib = 1024 * 1024;
     uint64_t total = n_bytes + (uint64_t)j->info.weight_bytes;

@@ -227,6 +227,30 @@ static int encode_public(prompts *p) {
     return encode(p, "\n", 1, &p->public_tokens, &p->n_public_tokens);
 }
 
+/* n_prefix, from records that begin in different ways: what stands before {reference} may merge with
+ * a record. One that begins in yet another way shares less, which dpi_generate sees. */
+static int find_prefix(prompts *p) {
+    static const char *const records[] = {"The", "a", "1", " x", "\n", "\"", "\xc3\x89"};
+    int32_t *first = NULL;
+    int code = CLI_OK;
+    for (size_t i = 0; i < sizeof records / sizeof *records && code == CLI_OK; i++) {
+        int32_t *ids = NULL;
+        size_t n_ids, n = 0;
+        code = encode_private(p, records[i], strlen(records[i]), &ids, &n_ids);
+        if (code == CLI_OK && !first) {
+            first = ids;
+            p->n_prefix = n_ids;
+            continue;
+        }
+        while (code == CLI_OK && n < n_ids && n < p->n_prefix && ids[n] == first[n])
+            n++;
+        p->n_prefix = n;
+        private_free(ids);
+    }
+    private_free(first);
+    return code;
+}
+
 int prompts_prepare(prompts *p, const dpi_model *model, const dpi_model_info *info, int32_t chat,
                     size_t n_room, size_t max_ref_tokens) {
     p->model = model;
@@ -249,6 +273,9 @@ int prompts_prepare(prompts *p, const dpi_model *model, const dpi_model_info *in
     if (p->n_frame >= n_room)
         return cli_fail(CLI_USAGE, "the private prompt without a record has %zu tokens, allowed less "
                                    "than %zu (context less -n)", p->n_frame, n_room);
+    code = find_prefix(p);
+    if (code != CLI_OK)
+        return code;
     p->n_limit = n_room;
     if (max_ref_tokens > 0 && max_ref_tokens < n_room - p->n_frame)
         p->n_limit = p->n_frame + max_ref_tokens;

@@ -21,6 +21,7 @@ typedef struct prompts {
     int32_t *public_tokens; /* [n_public_tokens] */
     size_t n_public_tokens;
     size_t n_frame;         /* tokens of the private prompt with an empty body */
+    size_t n_prefix;        /* tokens that private prompts begin with, whatever the record */
     size_t n_limit;         /* most tokens of a private prompt */
 } prompts;
 

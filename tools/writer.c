@@ -121,7 +121,7 @@ static int generate_private(writer *w, writer_result *result) {
             .public_tokens = j->prompts.public_tokens, .n_public = j->prompts.n_public_tokens,
             .reference_tokens = (const int32_t *const *)w->tokens,
             .n_reference_tokens = w->n_tokens, .n_ref = w->n_ref,
-            .n_tokens = j->sampler.n_tokens};
+            .n_tokens = j->sampler.n_tokens, .n_prefix = j->prompts.n_prefix};
         code = generate(w, &input, result);
     }
     drop_prompts(w, w->n_ref);
