@@ -28,13 +28,13 @@ class Options(c.Structure):
         (name, c.c_int32) for name in ("adjacency", "accountant", "denominator", "center")] + [
         (name, c.c_double) for name in ("clip", "subsample", "threshold", "sigma",
                                         "tau_public")] + [
-        ("n_private", c.c_int32), ("acknowledge_not_dp", c.c_int32)]
+        (name, c.c_int32) for name in ("n_private", "acknowledge_not_dp", "isa")]
 
 
 INVISIBLEINK = 1
 
 
-class Plan(c.Structure):
+class Plan(c.Structure):  # begins like this: it is only ever read where the library has it
     _fields_ = [("struct_size", c.c_size_t), ("K", c.c_int64), ("a", c.c_uint64)] + [
         (name, c.c_double) for name in ("clip", "eta", "rho_token", "rho_total", "rho_budget",
                                         "epsilon", "delta")]
