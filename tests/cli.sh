@@ -7,7 +7,7 @@ export LC_ALL=C OMP_WAIT_POLICY=passive
 unset DPI_ISA
 dpinfer=$(readlink -f "$1")
 here=$(cd "$(dirname "$0")" && pwd)
-refs=$here/../examples/refs
+refs=$here/../examples/refs/stories
 data=${DPI_DATA:-$here/../../shared/data}
 model=$data/models/stories260K.gguf
 dir=$(mktemp -d)

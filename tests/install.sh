@@ -34,7 +34,7 @@ try "program" "$work/usr/bin/dpinfer" --version
 pkg_config() {
     PKG_CONFIG_PATH=$work/$1/$libs/pkgconfig pkg-config "${@:2}" dpinfer
 }
-some=("$source"/examples/refs/0[1-6]-*.txt "$work/no-such-record.txt")
+some=("$source"/examples/refs/stories/0[1-6]-*.txt "$work/no-such-record.txt")
 # text NAME COMMAND...: the command's text for these records and a seed, into NAME.txt.
 text() {
     local name=$1
