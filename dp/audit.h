@@ -59,13 +59,14 @@ double dpi_binomial_upper(int32_t n, int32_t k, double alpha);
 
 /* ---- audit_case.c: records, their neighbours and what they add up to, by the formulas ---------- */
 
-enum { DPI_AUDIT_VOCAB = 64, DPI_AUDIT_REFS = 8 };
+/* Vocabularies: DPI_AUDIT_VOCAB, or a wide one that takes more than one block of candidates. */
+enum { DPI_AUDIT_VOCAB = 64, DPI_AUDIT_WIDE = 2100, DPI_AUDIT_REFS = 8 };
 
-/* Public logits and those of records; pointers[i] is reference[i], or NULL. */
+/* Public logits and those of records, options.n_vocab of each; pointers[i] is reference[i], or NULL. */
 typedef struct dpi_audit_case {
     dpi_sampler_options options;
-    float public_logits[DPI_AUDIT_VOCAB];
-    float reference[DPI_AUDIT_REFS][DPI_AUDIT_VOCAB];
+    float public_logits[DPI_AUDIT_WIDE];
+    float reference[DPI_AUDIT_REFS][DPI_AUDIT_WIDE];
     const float *pointers[DPI_AUDIT_REFS];
 } dpi_audit_case;
 
@@ -73,8 +74,10 @@ typedef struct dpi_audit_case {
 void dpi_audit_logits(dpi_audit *audit, dpi_audit_case *c);
 /* pointers[i] = reference[i] for every slot. */
 void dpi_audit_fill(dpi_audit_case *c);
-/* The neighbour without record j, in the sense of the adjacency. */
-void dpi_audit_neighbour(const dpi_audit_case *c, int32_t j, dpi_audit_case *neighbour);
+/* The neighbour without record j, in the sense of the adjacency: its options, which differ in n_ref if
+ * at all, and its pointers. */
+dpi_sampler_options dpi_audit_neighbour(const dpi_audit_case *c, int32_t j,
+                                        const float *pointers[DPI_AUDIT_REFS]);
 
 struct dpi_distribution;
 /* InvisibleInk: c[n_support] of logits `l` (NULL: of a null slot) on d's support. Returns by how much
@@ -102,6 +105,7 @@ dpi_status dpi_audit_amin(dpi_audit *audit);         /* A */
 dpi_status dpi_audit_model(dpi_audit *audit);        /* A: a model's logits in a real text */
 dpi_status dpi_audit_random_bits(dpi_audit *audit);  /* B: bits to token; sources that fail */
 dpi_status dpi_audit_draws(dpi_audit *audit);        /* B: frequencies */
+dpi_status dpi_audit_noise(dpi_audit *audit);        /* B: the sparse vector */
 dpi_status dpi_audit_assignment(dpi_audit *audit);   /* B: secret assignment */
 dpi_status dpi_audit_game(dpi_audit *audit);         /* C */
 dpi_status dpi_audit_one_run(dpi_audit *audit);      /* D */

@@ -96,13 +96,13 @@ static void check_token(setting *s, const dpi_audit_case *w, int32_t j, const dp
     dpi_audit_formulas(a, w, plan, 0, 0, 0, d);
 }
 
-static void check_distance(setting *s, const dpi_audit_case *w, const dpi_audit_case *n) {
+static void check_distance(setting *s, const dpi_audit_case *w, const float *const *neighbour) {
     dpi_audit *a = s->audit;
     const int32_t D = w->options.denominator;
     const int64_t bound = (int64_t)records_moved(&w->options) << 30;
     int64_t d, e;
     dpi_amin_distance(s->with, w->public_logits, w->pointers, &d);
-    dpi_amin_distance(s->without, n->public_logits, n->pointers, &e);
+    dpi_amin_distance(s->without, w->public_logits, neighbour, &e);
     const int64_t moved = d > e ? d - e : e - d;
     dpi_audit_hold(a, moved <= bound, "the distance moves by more than its sensitivity");
     /* Masses are rounded down, to 2^-30 relative and a unit. */
@@ -114,14 +114,14 @@ static void check_distance(setting *s, const dpi_audit_case *w, const dpi_audit_
 
 static dpi_status compare(setting *s, const dpi_audit_case *w, int32_t j) {
     dpi_audit *a = s->audit;
-    dpi_audit_case n;
+    const float *neighbour[DPI_AUDIT_REFS];
     dpi_distribution d, e;
-    dpi_audit_neighbour(w, j, &n);
+    dpi_audit_neighbour(w, j, neighbour);
     DPI_TRY(dpi_sampler_distribution(s->with, w->public_logits, w->pointers, &d, a->err));
-    DPI_TRY(dpi_sampler_distribution(s->without, n.public_logits, n.pointers, &e, a->err));
+    DPI_TRY(dpi_sampler_distribution(s->without, w->public_logits, neighbour, &e, a->err));
     a->result.n_cases++;
     check_token(s, w, j, &d, &e);
-    check_distance(s, w, &n);
+    check_distance(s, w, neighbour);
     return DPI_STATUS_OK;
 }
 
@@ -146,6 +146,7 @@ static dpi_status crafted(setting *s, dpi_audit_case *w) {
 
 static void random_options(dpi_audit *a, dpi_sampler_options *o) {
     o->method = DPI_METHOD_AMIN;
+    o->isa = DPI_ISA_REF + dpi_audit_below(a, dpi_isa_best());
     o->n_vocab = V;
     o->n_ref = 2 + dpi_audit_below(a, DPI_AUDIT_REFS - 1);
     o->denominator = o->adjacency == DPI_ADJACENCY_ADD_REMOVE ? 1 + dpi_audit_below(a, 9) : o->n_ref;

@@ -8,7 +8,7 @@
 #include "method.h"
 #include "sampler.h"
 
-enum { V = DPI_AUDIT_VOCAB };
+enum { V_MAX = DPI_AUDIT_WIDE };
 
 static const long double LN2 = 0.693147180559945309417232121458176568L;
 
@@ -17,6 +17,7 @@ static const long double LN2 = 0.693147180559945309417232121458176568L;
 void dpi_audit_logits(dpi_audit *a, dpi_audit_case *c) {
     static const float odd[] = {NAN, INFINITY, -INFINITY, 3e38f, -3e38f, 1e-40f};
     const double spread = exp(6 * dpi_audit_uniform(a) - 4);
+    const int32_t V = c->options.n_vocab;
     const bool ties = dpi_audit_below(a, 4) == 0, nulls = dpi_audit_below(a, 3) == 0;
     const int32_t n_odd = dpi_audit_below(a, 3) == 0 ? 12 : 1000;
     for (int y = 0; y < V; y++) {
@@ -43,15 +44,17 @@ void dpi_audit_fill(dpi_audit_case *c) {
         c->pointers[j] = c->reference[j];
 }
 
-/* Its pointers still lead to the references of `c`. */
-void dpi_audit_neighbour(const dpi_audit_case *c, int32_t j, dpi_audit_case *n) {
-    *n = *c;
-    n->pointers[j] = NULL;
-    if (c->options.adjacency != DPI_ADJACENCY_ADD_REMOVE)
-        return;
-    n->options.n_ref--;
-    for (int32_t i = j; i < n->options.n_ref; i++)
-        n->pointers[i] = c->pointers[i + 1];
+dpi_sampler_options dpi_audit_neighbour(const dpi_audit_case *c, int32_t j,
+                                        const float *pointers[DPI_AUDIT_REFS]) {
+    dpi_sampler_options o = c->options;
+    memcpy(pointers, c->pointers, sizeof c->pointers);
+    pointers[j] = NULL;
+    if (o.adjacency != DPI_ADJACENCY_ADD_REMOVE)
+        return o;
+    o.n_ref--;
+    for (int32_t i = j; i < o.n_ref; i++)
+        pointers[i] = c->pointers[i + 1];
+    return o;
 }
 
 /* ---- Contributions ---------------------------------------------------------------------------- */
@@ -72,7 +75,7 @@ static long double log_mass(const float *l, const dpi_distribution *d) {
 /* Without centring the definition is one double subtraction, and they are exact. */
 int64_t dpi_audit_contribution(const dpi_audit_case *w, const float *l, const dpi_distribution *d,
                                int64_t K, int64_t *c) {
-    static const float zeros[V];
+    static const float zeros[V_MAX];
     long double m = 0;
     if (!l && w->options.adjacency == DPI_ADJACENCY_ZERO_OUT)
         l = zeros;
@@ -108,7 +111,8 @@ static int descending(const void *x, const void *y) {
     return (a < b) - (a > b);
 }
 
-static void fix(const dpi_audit_case *c, int64_t P[V]) {
+static void fix(const dpi_audit_case *c, int64_t *P) {
+    const int32_t V = c->options.n_vocab;
     double top = -INFINITY;
     for (int y = 0; y < V; y++)
         top = fmax(top, (double)c->public_logits[y]);
@@ -117,11 +121,11 @@ static void fix(const dpi_audit_case *c, int64_t P[V]) {
 }
 
 /* V_k+ by sorting. */
-static bool support_is(const int64_t P[V], int32_t top_k, int64_t D, int64_t slack,
+static bool support_is(const int64_t *P, int32_t V, int32_t top_k, int64_t D, int64_t slack,
                        const dpi_distribution *d) {
-    int64_t sorted[V], n = 0;
-    memcpy(sorted, P, sizeof sorted);
-    qsort(sorted, V, sizeof *sorted, descending);
+    int64_t sorted[V_MAX], n = 0;
+    memcpy(sorted, P, (size_t)V * sizeof *sorted);
+    qsort(sorted, (size_t)V, sizeof *sorted, descending);
     for (int32_t y = 0; y < V; y++) {
         if (top_k > 0 && D * P[y] < D * sorted[top_k - 1] - slack)
             continue;
@@ -150,9 +154,9 @@ void dpi_audit_formulas(dpi_audit *audit, const dpi_audit_case *c, const dpi_sam
                         int64_t public_scale, int32_t top_k, int64_t slack,
                         const dpi_distribution *d) {
     const int64_t D = dpi_sampler_denominator(&c->options);
-    int64_t P[V], U[V];
+    int64_t P[V_MAX], U[V_MAX];
     fix(c, P);
-    if (!dpi_audit_hold(audit, support_is(P, top_k, D, slack, d), "the support is not V_k+"))
+    if (!dpi_audit_hold(audit, support_is(P, c->options.n_vocab, top_k, D, slack, d), "the support is not V_k+"))
         return;
     for (int64_t i = 0; i < d->n_support; i++)
         U[i] = public_scale * P[d->support[i]] + d->sum[i];

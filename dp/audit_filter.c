@@ -12,7 +12,8 @@ enum { V = DPI_AUDIT_VOCAB, N_TEXTS = 150, N_TOKENS = 60 };
 
 typedef struct text {
     dpi_audit *audit;
-    dpi_audit_case with, without; /* the records, and those without record 0 */
+    dpi_audit_case with;
+    const float *without[DPI_AUDIT_REFS]; /* the records but record 0 */
     dpi_sampler *s, *t;
     long double spent; /* cost of the losses seen so far */
     bool exhausted;
@@ -23,6 +24,7 @@ static void random_options(dpi_audit *a, dpi_sampler_options *o, int32_t i) {
     o->accountant = DPI_ACCOUNTANT_FILTER;
     o->adjacency = i % 3;
     o->center = i / 3 % 2;
+    o->isa = DPI_ISA_REF + dpi_audit_below(a, dpi_isa_best());
     o->n_vocab = V;
     o->n_ref = 3 + dpi_audit_below(a, DPI_AUDIT_REFS - 2);
     o->denominator = 1 + dpi_audit_below(a, 2 * DPI_AUDIT_REFS);
@@ -75,7 +77,7 @@ static dpi_status compare_token(text *x) {
     next_logits(x);
     const float *p = x->with.public_logits;
     DPI_TRY(dpi_sampler_distribution(x->s, p, x->with.pointers, &d, a->err));
-    DPI_TRY(dpi_sampler_distribution(x->t, p, x->without.pointers, &e, a->err));
+    DPI_TRY(dpi_sampler_distribution(x->t, p, x->without, &e, a->err));
     a->result.n_cases++;
     if (!dpi_audit_hold(a, d.n_support == e.n_support, "the supports of neighbours differ"))
         return DPI_STATUS_OK;
@@ -83,11 +85,11 @@ static dpi_status compare_token(text *x) {
     check_moved(x, &d, &e);
     x->spent += loss * loss / 8;
     DPI_TRY(dpi_sampler_step(x->s, p, x->with.pointers, &ignored, a->err));
-    return dpi_sampler_step(x->t, p, x->without.pointers, &ignored, a->err);
+    return dpi_sampler_step(x->t, p, x->without, &ignored, a->err);
 }
 
 static dpi_status play(text *x) {
-    dpi_sampler_options fewer = x->without.options;
+    const dpi_sampler_options fewer = dpi_audit_neighbour(&x->with, 0, x->without);
     dpi_error *err = x->audit->err;
     DPI_TRY(dpi_sampler_create(&x->with.options, &x->s, err));
     DPI_TRY(dpi_sampler_create(&fewer, &x->t, err));
@@ -112,7 +114,6 @@ dpi_status dpi_audit_filter(dpi_audit *a) {
         text x = {.audit = a};
         random_options(a, &x.with.options, i);
         dpi_audit_fill(&x.with);
-        dpi_audit_neighbour(&x.with, 0, &x.without);
         dpi_status status = play(&x);
         dpi_sampler_free(x.s);
         dpi_sampler_free(x.t);

@@ -8,7 +8,7 @@
 #include "sampler.h"
 #include "status.h"
 
-enum { V = DPI_AUDIT_VOCAB, N_SETTINGS = 100, N_CASES = 20 };
+enum { V_MAX = DPI_AUDIT_WIDE, N_SETTINGS = 100, N_CASES = 20 };
 
 /* One setting, and samplers for records and for their neighbours. */
 typedef struct setting {
@@ -22,13 +22,19 @@ typedef struct setting {
 
 static bool within(int64_t x, int64_t bound) { return x <= bound && x >= -bound; }
 
+/* rho of one token in which a record moves utilities within an interval of length `range`. */
+static double cost(int64_t range, const dpi_sampler_plan *plan) {
+    const double eta = (double)range * (double)plan->a * 0x1.62e42fefa39efp-49;
+    return eta * eta / 8;
+}
+
 /* What record j moves: its clipped contribution, less a null's; or, with the filter, nothing at all
  * if that costs more than a whole budget. */
 static void check_moved(const setting *s, const dpi_audit_case *w, int32_t j,
                         const dpi_distribution *d, const dpi_distribution *e,
                         const dpi_sampler_plan *plan) {
     const int64_t K = plan->K;
-    int64_t own[V], null[V], low = INT64_MAX, high = INT64_MIN;
+    int64_t own[V_MAX], null[V_MAX], low = INT64_MAX, high = INT64_MIN, least = 0, most = 0;
     bool exact = true, nothing = true, bounded = true;
     const int64_t off = dpi_audit_contribution(w, w->pointers[j], d, K, own) +
                         dpi_audit_contribution(w, NULL, d, K, null);
@@ -38,12 +44,15 @@ static void check_moved(const setting *s, const dpi_audit_case *w, int32_t j,
         bounded &= w->options.adjacency == DPI_ADJACENCY_ZERO_OUT || within(moved, K);
         exact &= within(moved - wanted, off);
         nothing &= moved == 0;
+        least = i == 0 || moved < least ? moved : least;
+        most = i == 0 || moved > most ? moved : most;
         low = wanted < low ? wanted : low;
         high = wanted > high ? wanted : high;
     }
     if (w->options.accountant == DPI_ACCOUNTANT_FILTER) {
-        const double eta = (double)(high - low + 2 * off) * (double)plan->a * 0x1.62e42fefa39efp-49;
-        exact |= nothing && eta * eta / 8 >= plan->rho_budget * (1 - 1e-9);
+        exact |= nothing && cost(high - low + 2 * off, plan) >= plan->rho_budget * (1 - 1e-9);
+        dpi_audit_hold(s->audit, cost(most - least, plan) <= plan->rho_budget,
+                       "a record moves more than its whole budget");
     }
     dpi_audit_hold(s->audit, bounded, "|c| exceeds K");
     dpi_audit_hold(s->audit, exact, "S differs by other than c of the record");
@@ -53,7 +62,7 @@ static void check_moved(const setting *s, const dpi_audit_case *w, int32_t j,
  * the filter check_moved says as much, record by record. */
 static void check_sum(const setting *s, const dpi_audit_case *w, const dpi_distribution *d,
                       const dpi_sampler_plan *plan) {
-    int64_t sum[V] = {0}, c[V], off = 0;
+    int64_t sum[V_MAX] = {0}, c[V_MAX], off = 0;
     if (w->options.accountant == DPI_ACCOUNTANT_FILTER)
         return;
     for (int32_t j = 0; j < w->options.n_ref; j++) {
@@ -70,7 +79,7 @@ static void check_sum(const setting *s, const dpi_audit_case *w, const dpi_distr
 /* The same records in other slots. Overwrites the distribution of s->with. */
 static dpi_status check_order(const setting *s, const dpi_audit_case *w, dpi_distribution *d) {
     dpi_audit *a = s->audit;
-    int64_t sum[V];
+    int64_t sum[V_MAX];
     const float *reversed[DPI_AUDIT_REFS];
     const int32_t n = w->options.n_ref;
     memcpy(sum, d->sum, (size_t)d->n_support * sizeof *sum);
@@ -85,11 +94,11 @@ static dpi_status check_order(const setting *s, const dpi_audit_case *w, dpi_dis
 static dpi_status compare(const setting *s, const dpi_audit_case *w, int32_t j) {
     dpi_audit *a = s->audit;
     const dpi_sampler_plan *plan = dpi_sampler_plan_get(s->with);
-    dpi_audit_case n;
+    const float *neighbour[DPI_AUDIT_REFS];
     dpi_distribution d, e;
-    dpi_audit_neighbour(w, j, &n);
+    dpi_audit_neighbour(w, j, neighbour);
     DPI_TRY(dpi_sampler_distribution(s->with, w->public_logits, w->pointers, &d, a->err));
-    DPI_TRY(dpi_sampler_distribution(s->without, n.public_logits, n.pointers, &e, a->err));
+    DPI_TRY(dpi_sampler_distribution(s->without, w->public_logits, neighbour, &e, a->err));
     a->result.n_cases++;
     if (!dpi_audit_hold(a, d.n_support == e.n_support &&
                                memcmp(d.support, e.support,
@@ -115,7 +124,7 @@ static dpi_status compare(const setting *s, const dpi_audit_case *w, int32_t j) 
 static void craft_halves(dpi_audit_case *w, const dpi_sampler_plan *plan, double distance) {
     const double clip = ldexp((double)plan->K, -20);
     dpi_audit_fill(w);
-    for (int y = 0; y < V; y++) {
+    for (int y = 0; y < w->options.n_vocab; y++) {
         const double sign = y % 2 ? -1 : 1, p = sign * fmin(1.01 * clip, 4);
         w->public_logits[y] = (float)p;
         for (int j = 0; j < DPI_AUDIT_REFS; j++)
@@ -126,7 +135,7 @@ static void craft_halves(dpi_audit_case *w, const dpi_sampler_plan *plan, double
 /* Centred at its worst: a record with all its mass on a token whose public share is 1/8. */
 static void craft_centred(dpi_audit_case *w) {
     dpi_audit_fill(w);
-    for (int y = 0; y < V; y++) {
+    for (int y = 0; y < w->options.n_vocab; y++) {
         w->public_logits[y] = y < 8 ? 0 : -10;
         for (int j = 0; j < DPI_AUDIT_REFS; j++)
             w->reference[j][y] = y == j ? 1e4f : 0;
@@ -137,9 +146,9 @@ static void craft_centred(dpi_audit_case *w) {
  * long as the threshold is within 16 logits. */
 static void craft_threshold(dpi_audit_case *w, const dpi_sampler_plan *plan) {
     const int64_t edge = 2 * plan->K / dpi_sampler_denominator(&w->options);
-    const int32_t k = w->options.top_k > 0 && w->options.top_k < V ? w->options.top_k : 10;
+    const int32_t top_k = w->options.top_k, k = top_k > 0 && top_k < 60 ? top_k : 10;
     dpi_audit_fill(w);
-    for (int y = 0; y < V; y++) {
+    for (int y = 0; y < w->options.n_vocab; y++) {
         const int64_t units = y < k ? -3 * y : -3 * (k - 1) - edge + y % 5 - 2;
         w->public_logits[y] = (float)ldexp((double)units, -20);
         for (int j = 0; j < DPI_AUDIT_REFS; j++)
@@ -147,10 +156,21 @@ static void craft_threshold(dpi_audit_case *w, const dpi_sampler_plan *plan) {
     }
 }
 
+/* Like the public logits on the first candidates, and at both ends of the clip range on the last. */
+static void craft_late(dpi_audit_case *w) {
+    const int32_t n = w->options.n_vocab;
+    dpi_audit_fill(w);
+    for (int32_t y = 0; y < n; y++) {
+        w->public_logits[y] = 0;
+        for (int j = 0; j < DPI_AUDIT_REFS; j++)
+            w->reference[j][y] = y < n * 3 / 4 ? 0 : y % 2 ? 5000 : -5000;
+    }
+}
+
 static void craft_odd(dpi_audit_case *w, int kind) {
     static const float odd[] = {NAN, INFINITY, -INFINITY};
     dpi_audit_fill(w);
-    for (int y = 0; y < V; y++)
+    for (int y = 0; y < w->options.n_vocab; y++)
         w->reference[0][y] = kind < 3 ? odd[kind] : y % 2 ? odd[y % 3] : w->public_logits[y] + 50;
 }
 
@@ -168,6 +188,8 @@ static dpi_status crafted(const setting *s, dpi_audit_case *w) {
     DPI_TRY(compare(s, w, 0));
     craft_threshold(w, plan);
     DPI_TRY(compare(s, w, 0));
+    craft_late(w);
+    DPI_TRY(compare(s, w, 0));
     for (int kind = 0; kind < 4; kind++) {
         craft_odd(w, kind);
         DPI_TRY(compare(s, w, 0));
@@ -179,9 +201,9 @@ static dpi_status crafted(const setting *s, dpi_audit_case *w) {
 /* ---- Settings --------------------------------------------------------------------------------- */
 
 static void random_options(dpi_audit *a, dpi_sampler_options *o) {
-    o->n_vocab = V;
+    o->isa = DPI_ISA_REF + dpi_audit_below(a, dpi_isa_best());
     o->n_ref = 3 + dpi_audit_below(a, DPI_AUDIT_REFS - 2);
-    o->top_k = dpi_audit_below(a, V + 1);
+    o->top_k = dpi_audit_below(a, o->n_vocab + 1);
     o->tau = .3 + 2 * dpi_audit_uniform(a);
     o->denominator = 1 + dpi_audit_below(a, 2 * DPI_AUDIT_REFS);
     if (o->accountant == DPI_ACCOUNTANT_BR) {
@@ -210,6 +232,15 @@ static dpi_status sharp_options(dpi_audit *a, dpi_sampler_options *o) {
     return DPI_STATUS_OK;
 }
 
+/* Accountant filter: a clip bound at whose ends one token costs twice a budget. */
+static dpi_status unaffordable_options(dpi_audit *a, dpi_sampler_options *o) {
+    dpi_sampler_plan plan = {.struct_size = sizeof plan};
+    o->clip = 0;
+    DPI_TRY(dpi_sampler_plan_make(o, &plan, a->err));
+    o->clip = fmin(plan.clip * sqrt(2 * plan.rho_total / plan.rho_token), 2047);
+    return DPI_STATUS_OK;
+}
+
 static dpi_status create_pair(setting *s, const dpi_sampler_options *o) {
     dpi_sampler_options fewer = *o;
     fewer.n_ref -= o->adjacency == DPI_ADJACENCY_ADD_REMOVE;
@@ -227,6 +258,8 @@ static dpi_status run_setting(setting *s, dpi_audit_case *w, bool sharp) {
     random_options(a, &w->options);
     if (sharp)
         DPI_TRY(sharp_options(a, &w->options));
+    else if (w->options.n_vocab == DPI_AUDIT_WIDE && w->options.accountant == DPI_ACCOUNTANT_FILTER)
+        DPI_TRY(unaffordable_options(a, &w->options));
     DPI_TRY(create_pair(s, &w->options));
     for (int i = 0; i < N_CASES; i++) {
         dpi_audit_logits(a, w);
@@ -245,6 +278,7 @@ static dpi_status audit_options(dpi_audit *a, const dpi_sampler_options *o, cons
         dpi_audit_case w;
         memset(&w, 0, sizeof w);
         w.options = *o;
+        w.options.n_vocab = i % 25 == 1 ? DPI_AUDIT_WIDE : DPI_AUDIT_VOCAB;
         dpi_status status = run_setting(&s, &w, i % 4 == 0);
         dpi_sampler_free(s.with);
         dpi_sampler_free(s.without);

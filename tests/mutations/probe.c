@@ -1,0 +1,43 @@
+/* probe.c - the program that every mutant is linked into: reduced audits, with the system's random
+ * bits and bounds that a sound program never misses. Exit code 0: nothing was noticed; 1: an audit
+ * failed, and stdout says which; 2: something else went wrong. */
+#include "support.h"
+#include "tiny_model.h"
+
+static int32_t n_failed;
+
+static void on_result(void *user, const dpi_audit_result *r) {
+    (void)user;
+    if (r->passed || n_failed++)
+        return;
+    printf("AUDIT FAILED: %s | %s | %s (%.6g)\n", r->audit, r->subject, r->failure, r->measured);
+}
+
+/* One failure is enough. */
+static int32_t cancel(void *user) {
+    (void)user;
+    return n_failed > 0;
+}
+
+int main(void) {
+    const tiny_spec spec = tiny_default();
+    dpi_audit_options o;
+    dpi_error err = {0};
+    int32_t n;
+    void *image;
+    dpi_model *model = tiny_open(&spec, 1, &image);
+    dpi_audit_options_init(&o);
+    o.model = model;
+    o.session.n_threads = 2;
+    o.effort = .1;
+    o.false_alarm = 1e-11;
+    o.cancel = cancel;
+    dpi_status status = dpi_audit_run(&o, on_result, NULL, &n, &err);
+    dpi_model_close(model);
+    free(image);
+    if (n_failed > 0)
+        return 1;
+    if (status != DPI_STATUS_OK)
+        fprintf(stderr, "%s: %s\n", dpi_status_name((int32_t)status), err.message);
+    return status == DPI_STATUS_OK ? 0 : 2;
+}
