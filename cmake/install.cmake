@@ -1,6 +1,6 @@
-# cmake --install: header, libraries, program, CMake package and pkg-config file. The last two find
-# their own place, so that the tree may be moved and --prefix chosen late. Components: dev (what
-# linking libdpinfer.a needs), shared, bin.
+# cmake --install: header, libraries, program, manual page, CMake package and pkg-config file. The
+# last two find their own place, so that the tree may be moved and --prefix chosen late. Components:
+# dev (what linking libdpinfer.a needs), shared, bin.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -30,4 +30,10 @@ install(FILES ${CMAKE_BINARY_DIR}/dpinfer-config.cmake
 if(DPI_SHARED)
   install(TARGETS dpinfer_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT shared)
 endif()
+add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/dpinfer.1
+  COMMAND ${CMAKE_CURRENT_LIST_DIR}/manpage.sh $<TARGET_FILE:dpinfer_cli> > dpinfer.1
+  DEPENDS dpinfer_cli ${CMAKE_CURRENT_LIST_DIR}/manpage.sh WORKING_DIRECTORY ${CMAKE_BINARY_DIR}
+  VERBATIM)
+add_custom_target(dpinfer_manpage ALL DEPENDS ${CMAKE_BINARY_DIR}/dpinfer.1)
+install(FILES ${CMAKE_BINARY_DIR}/dpinfer.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT bin)
 install(TARGETS dpinfer_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT bin)

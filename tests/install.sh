@@ -29,6 +29,9 @@ pc=$(find "$work/static" -name dpinfer.pc)
 libs=$(dirname "$(dirname "${pc#"$work/static/"}")")
 try "header" test -f "$work/usr/include/dpinfer.h"
 try "program" "$work/usr/bin/dpinfer" --version
+page=$work/usr/share/man/man1/dpinfer.1
+try "a section of the manual page for each command" test "$(grep -c '^Usage: dpinfer ' "$page")" \
+    -eq "$(($("$work/usr/bin/dpinfer" -h | grep -c '^  [a-z]')))"
 
 # pkg_config PREFIX OPTION...: what pkg-config says of the dpinfer there.
 pkg_config() {
@@ -85,7 +88,7 @@ if [ -e "$work/usr/$libs/libdpinfer.so" ] && [ $# -eq 0 ]; then
     read -ra shared <<<"$(pkg_config usr --cflags --libs)"
     try "pkg-config" "$cc" -std=c17 "${flags[@]}" "$source/examples/other_engine.c" "${shared[@]}" \
         -lm -o "$work/shared"
-    try "not the shared library" test "$(readelf -d "$work/shared" | grep -c 'libdpinfer.so.1')" -eq 1
+    try "not the shared library" grep -q 'libdpinfer\.so\.1' <(readelf -d "$work/shared")
     same shared env LD_LIBRARY_PATH="$work/usr/$libs" "$work/shared"
     if command -v python3 >/dev/null; then
         same python env DPINFER_LIB="$work/usr/$libs/libdpinfer.so" \
