@@ -524,9 +524,9 @@ DPI_API const dpi_sampler_plan *dpi_sampler_plan_get(const dpi_sampler *sampler)
 /* Starts a text, at any time: the next n_tokens steps share one budget. The caller promises that
  * reference i is the same record in every step of a text, and that the references of different
  * texts are disjoint (parallel composition), so that budgets of records (FILTER) start anew too.
- * Where a record serves in several texts, of one sampler or more, they are all about it: the plans'
- * rho_total add up (zCDP composes by addition; dpi_zcdp_epsilon makes epsilon of the sum), and it is
- * for the caller to keep that sum below what the record may spend. */
+ * Where a record serves in several texts, of one sampler or more, what they cost it adds up: the
+ * plans' rho_total (dpi_zcdp_epsilon makes epsilon of the sum), or with subsample their epsilons and
+ * their deltas. The caller keeps that sum below what the record may spend. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_begin(dpi_sampler *sampler, dpi_error *err);
 
 /* Draws the next token. `public_logits` [n_vocab]; `reference_logits` n_ref pointers to
