@@ -20,7 +20,7 @@ cd "$dir" || exit 1
 run --version; expect_rc 0; expect_out "dpinfer "
 run; expect_rc 2; expect_err "Usage:"; expect_empty_out
 run -h; expect_rc 0; expect_out "dpinfer run model.gguf"
-for c in run plan account inspect tokenize logits verify; do
+for c in run plan account inspect tokenize logits verify pretrain; do
     run "$c" -h; expect_rc 0; expect_out "Usage: dpinfer $c"; expect_out "Exit codes:"
 done
 refuse 2 "'walk' is not a command" walk
@@ -146,6 +146,52 @@ refuse 2 "no -o FILE given" make-model --type Q8_0
 refuse 2 "--shape: found 'gpt'" make-model --shape gpt -o x
 refuse 2 "even multiple of n_head" make-model --heads 7 -o x
 refuse 3 "magic number" make-model --vocab a.f32 -o x
+
+# ---- pretrain ---------------------------------------------------------------------------------
+{
+    printf '%s\t0\n' '<unk>' '<s>' '</s>' '<|im_start|>' '<|im_end|>'
+    printf '<0x%02X>\t0\n' {0..255}
+    printf '%s\t-1\n' $'\xe2\x96\x81' {a..z}
+} >vocab
+for word in one two three four; do
+    echo "{\"user\": \"say $word\", \"assistant\": \"$word $word\"}"
+done >say.jsonl
+cat >say.conf <<END
+data = say.jsonl
+heldout = say.jsonl
+vocab = vocab
+checkpoint = say.ckpt
+output = say.gguf   # a comment
+n_layer = 1
+dim = 32
+n_head = 2
+n_kv_head = 1
+ffn = 32
+context = 256
+batch_tokens = 256
+steps = 20
+warmup = 2
+END
+run pretrain say.conf; expect_rc 0; expect_empty_out
+expect_err "step 20/20"; expect_err "held-out loss"; expect_err "wrote say.gguf (Q8_0)"
+expect_lines 3 say.ckpt.csv
+run inspect say.gguf --check; expect_rc 0; expect_out "every weight is finite"
+expect_out "chatml"
+run run say.gguf --plain --public-prompt "say one" -n 8 --seed 1; expect_rc 0
+cp say.gguf first.gguf
+sed -i 's/^steps = 20/steps = 30/' say.conf
+run pretrain say.conf -q; expect_rc 0; expect_lines 4 say.ckpt.csv; expect_different first.gguf say.gguf
+cp say.gguf first.gguf
+run pretrain say.conf -q -q; expect_rc 0; expect_same first.gguf say.gguf # nothing left to do
+refuse 2 "no CONFIG given" pretrain
+refuse 2 "cannot read none.conf" pretrain none.conf
+refuse 2 "unexpected argument 'more'" pretrain say.conf more
+echo "steps = many" >bad.conf
+refuse 2 "bad.conf:1: steps is 'many', allowed: a whole number in 0..1000000000" pretrain bad.conf
+sed 's/^dim = 32/dim = 40/' say.conf >bad.conf
+refuse 1 "say.ckpt is of a run with another configuration" pretrain bad.conf
+sed 's/^dim = 32/dim = 33/' say.conf >bad.conf
+refuse 2 "dim is 33, must be an even multiple of n_head, 2" pretrain bad.conf
 
 # ---- bench ------------------------------------------------------------------------------------
 # Times are not judged: only that every row is there and says what it was asked for.

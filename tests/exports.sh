@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Only dpi_ symbols of the public header are visible in libdpinfer.a or .so, and all of those. And
+# Only dpi_ symbols of the public headers are visible in a library (.a or .so), and all of those. And
 # the library does not print, exit, abort, read the environment or (.a) define writable globals.
-#   exports.sh LIBRARY HEADER [sanitized]
+#   exports.sh LIBRARY "HEADER..." [sanitized]
 set -uo pipefail
-lib=$1 header=$2 sanitized=${3:-}
+lib=$1 sanitized=${3:-}
+read -ra headers <<<"$2"
+header=$(cat "${headers[@]}")
 failed=0
 complain() {
     echo "exports: $*"
@@ -12,13 +14,13 @@ complain() {
 dynamic=() # a shared library has symbols of the start-up files too, which nobody sees
 [[ "$lib" != *.so* ]] || dynamic=(-D)
 exported=$(nm "${dynamic[@]}" -g --defined-only "$lib" | awk 'NF == 3 { print $3 }' | sort)
-declared=$(grep -oE '\bdpi_[a-z0-9_]+\(' "$header" | tr -d '(' | sort -u)
+declared=$(grep -oE '\bdpi_[a-z0-9_]+\(' <<<"$header" | tr -d '(' | sort -u)
 [ -n "$exported" ] || complain "no symbols in $lib"
 for symbol in $exported; do
-    grep -qx "$symbol" <<<"$declared" || complain "$symbol is exported but not in dpinfer.h"
+    grep -qx "$symbol" <<<"$declared" || complain "$symbol is exported but not in ${headers[*]##*/}"
 done
 for symbol in $declared; do
-    grep -qE "DPI_API[^;]*\b$symbol\(" <(tr '\n' ' ' <"$header" | sed 's/;/;\n/g') || continue
+    grep -qE "DPI_API[^;]*\b$symbol\(" <(tr '\n' ' ' <<<"$header" | sed 's/;/;\n/g') || continue
     grep -qx "$symbol" <<<"$exported" || complain "$symbol is declared but not exported"
 done
 undefined=$(nm "${dynamic[@]}" -u "$lib" | awk '{ sub(/@.*/, "", $2); print $2 }')
