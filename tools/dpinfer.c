@@ -13,7 +13,7 @@ static const command *const commands[] = {
     &command_run,     &command_plan,     &command_account,
     &command_inspect, &command_tokenize, &command_logits, &command_quantize,
     &command_make_model, &command_bench,  &command_verify, &command_audit,
-    &command_pretrain,
+    &command_pretrain, &command_demo,
 };
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 

@@ -26,7 +26,7 @@ enum {
     CMD_RUN = 1, CMD_PLAN = 2, CMD_ACCOUNT = 4, CMD_INSPECT = 8, CMD_TOKENIZE = 16,
     CMD_LOGITS = 32, CMD_QUANTIZE = 64, CMD_MAKE_MODEL = 128,
     CMD_BENCH = 256, CMD_VERIFY = 512, CMD_AUDIT = 1024,
-    CMD_PRETRAIN = 2048,
+    CMD_PRETRAIN = 2048, CMD_DEMO = 4096,
 };
 
 /* Choices of --method, in the order of dpi_method from DPI_METHOD_INVISIBLEINK on. */

@@ -95,7 +95,8 @@ static int load_batch(writer *w) {
 
 static int generate(writer *w, const dpi_generate_input *input, writer_result *result) {
     dpi_generate_hooks hooks = {.struct_size = sizeof hooks, .on_token = on_token,
-                                .on_progress = on_progress, .cancel = is_cancelled, .user = w};
+                                .on_progress = on_progress, .user = w,
+                                .cancel = w->hooks.cancel ? is_cancelled : NULL};
     dpi_generate_result drawn = {.struct_size = sizeof drawn};
     dpi_error err;
     w->failed = CLI_OK;

@@ -9,7 +9,7 @@ typedef struct writer_hooks {
     int (*on_text)(void *user, const char *text, size_t n_bytes);
     /* Public progress, as dpi_generate_hooks has it. */
     void (*on_progress)(void *user, int32_t n_drawn, int32_t n_tokens);
-    dpi_cancel_fn cancel; /* between tokens and prompts */
+    dpi_cancel_fn cancel; /* between tokens and prompts; may be NULL */
     void *user;
 } writer_hooks;
 
