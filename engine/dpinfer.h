@@ -356,7 +356,7 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_zcdp_rho(double epsilon, double delta, dou
  * delta and epsilon are upper bounds (epsilon within 1e-9 of what dpi_br_delta gives), eta is
  * the largest that fits, less 1e-9 of it at most.
  * Ranges: eta in (0, 1e3], n_tokens 1..DPI_BR_TOKENS_MAX, epsilon in (0, 1e6], delta in (0, 1).
- * Time: milliseconds for delta at 500 tokens, some ten times that for the other two.
+ * Time: some 30 ms for delta at 500 tokens, ten times that for the other two.
  * Errors: ARG, MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_br_delta(double eta, int32_t n_tokens, double epsilon,
                                                double *delta, dpi_error *err);
@@ -408,9 +408,10 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_assign_secret(double q, int32_t n_batches,
  *         -> begin -> step(public logits, reference logits) -> token, at most n_tokens times
  *         -> begin again, or free
  *
- * A server makes one for each question that it has in flight, with that question's budget,
- * references and length: that takes microseconds (ACCOUNTANT_BR: some ten milliseconds) and
- * less than 100 bytes per token of the vocabulary. examples/other_engine.c is a whole program. */
+ * A server has one for each question in flight, with that question's budget, slots and length, and
+ * begins it again for the next question that has the same. Making one takes less than a millisecond
+ * with 32,000 tokens of vocabulary, but half a second of plan with ACCOUNTANT_BR, and at most 100
+ * bytes per token. examples/other_engine.c is a whole program. */
 typedef struct dpi_sampler dpi_sampler;
 
 typedef enum dpi_method {
