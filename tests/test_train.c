@@ -140,8 +140,9 @@ static void assert_same_file(const char *a, const char *b) {
     free(x), free(y);
 }
 
-/* Killed between two checkpoints: the next run goes on from the last one, and ends with the weights of
- * a run that was left alone. First of the tests: a fork after threads of OpenMP would not have them. */
+/* Killed between two checkpoints: the next run goes on from the last one, and ends with the
+ * weights of a run that was left alone. First of the tests: a fork after threads of OpenMP
+ * would not have them. */
 static void test_killed_and_resumed(void **state) {
     (void)state;
     dpi_error err;
@@ -149,7 +150,8 @@ static void test_killed_and_resumed(void **state) {
     dpi_train_config config = tiny_config("whole.ckpt");
     assert_ok(run(&config, &whole, in_dir("whole.gguf"), &err), &err);
     assert_int_equal(whole.last, STEPS);
-    assert_true(isfinite(whole.heldout[4]) && isnan(whole.heldout[5]) && isfinite(whole.heldout[8]));
+    assert_true(isfinite(whole.heldout[4]) && isnan(whole.heldout[5]));
+    assert_true(isfinite(whole.heldout[STEPS]));
 
     config = tiny_config("killed.ckpt");
     pid_t child = fork();
@@ -166,7 +168,8 @@ static void test_killed_and_resumed(void **state) {
     assert_same_file(in_dir("whole.gguf"), in_dir("rest.gguf"));
 }
 
-/* Another number of threads, more rows than there are gradients at a time, a stop that was asked for. */
+/* Another number of threads, more rows than there are gradients at a time, a stop that was
+ * asked for. */
 static void test_same_bits(void **state) {
     (void)state;
     dpi_error err;
@@ -432,7 +435,8 @@ static void test_checkpoint_refusals(void **state) {
 
     other = config;
     other.lr *= 2;
-    assert_error(create(&other, &err), DPI_STATUS_FORMAT, &err, "bad.ckpt is of a run with another");
+    assert_error(create(&other, &err), DPI_STATUS_FORMAT, &err,
+                 "bad.ckpt is of a run with another configuration");
     other = config;
     other.steps = 4;
     assert_error(create(&other, &err), DPI_STATUS_ARG, &err, "has done 8 steps, steps is 4");
@@ -441,7 +445,8 @@ static void test_checkpoint_refusals(void **state) {
     other.threads = 2;
     assert_ok(create(&other, &err), &err);
     snprintf(other.data[0], sizeof other.data[0], "%s", in_dir("heldout.jsonl"));
-    assert_error(create(&other, &err), DPI_STATUS_FORMAT, &err, "bad.ckpt is of a run on other data");
+    assert_error(create(&other, &err), DPI_STATUS_FORMAT, &err,
+                 "bad.ckpt is of a run on other data");
 
     write_file(path, data, n - 1);
     assert_error(create(&config, &err), DPI_STATUS_FORMAT, &err, "bytes, must have");
@@ -463,7 +468,8 @@ static void test_config_file(void **state) {
     } cases[] = {
         {"dim = 64\nlayers = 3\n", "c.conf:2: key 'layers' is unknown"},
         {"dim 64", "c.conf:1: found 'dim 64', must be key = value"},
-        {"# x\n\ndim = sixty # y\n", "c.conf:3: dim is 'sixty', allowed: a whole number in 2..16384"},
+        {"# x\n\ndim = sixty # y\n",
+         "c.conf:3: dim is 'sixty', allowed: a whole number in 2..16384"},
         {"dim = 1", "dim is '1'"},
         {"dim = 64.5", "dim is '64.5'"},
         {"lr = nan", "lr is 'nan', allowed: 0..1"},
@@ -519,7 +525,8 @@ static void test_data_refusals(void **state) {
     static const struct {
         const char *text, *message;
     } cases[] = {
-        {"{\"user\": \"a\", \"assistant\": \"b\"}\n{\"user\": 1}\n", "bad.jsonl:2: must be an object"},
+        {"{\"user\": \"a\", \"assistant\": \"b\"}\n{\"user\": 1}\n",
+         "bad.jsonl:2: must be an object"},
         {"\n\n{\n", "bad.jsonl:3: not a JSON object"},
         {"", "bad.jsonl: no example fits into 64 positions"},
     };
@@ -543,11 +550,17 @@ static void test_data_refusals(void **state) {
 int main(void) {
     openblas_set_num_threads(1);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_killed_and_resumed),  cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_learns), cmocka_unit_test(test_example_tokens), cmocka_unit_test(test_packing),
-        cmocka_unit_test(test_adamw),               cmocka_unit_test(test_learning_rate),
-        cmocka_unit_test(test_inference_agrees),    cmocka_unit_test(test_checkpoint_refusals),
-        cmocka_unit_test(test_config_file),         cmocka_unit_test(test_config_rules),
+        cmocka_unit_test(test_killed_and_resumed),
+        cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_learns),
+        cmocka_unit_test(test_example_tokens),
+        cmocka_unit_test(test_packing),
+        cmocka_unit_test(test_adamw),
+        cmocka_unit_test(test_learning_rate),
+        cmocka_unit_test(test_inference_agrees),
+        cmocka_unit_test(test_checkpoint_refusals),
+        cmocka_unit_test(test_config_file),
+        cmocka_unit_test(test_config_rules),
         cmocka_unit_test(test_data_refusals),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

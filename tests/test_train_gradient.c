@@ -66,8 +66,9 @@ typedef struct operands {
 
 static operands make_operands(int64_t n_x, int64_t n_w, int64_t n_y) {
     uint64_t state = 7;
-    return (operands){random_array(n_x, &state), random_array(n_w, &state), random_array(n_y, &state),
-                      random_array(ROWS, &state), random_array(n_y, &state), NULL};
+    return (operands){random_array(n_x, &state), random_array(n_w, &state),
+                      random_array(n_y, &state), random_array(ROWS, &state),
+                      random_array(n_y, &state), NULL};
 }
 
 static void free_operands(operands *o) {
@@ -221,7 +222,8 @@ static double attention_scalar(void *context) {
 static void test_attention(void **unused) {
     (void)unused;
     uint64_t state = 3;
-    attention_case a = {random_array(POSITIONS * WIDTH, &state), random_array(POSITIONS * WIDTH, &state),
+    attention_case a = {random_array(POSITIONS * WIDTH, &state),
+                        random_array(POSITIONS * WIDTH, &state),
                         random_array(POSITIONS * 2, &state),
                         random_array(2 * ATTN_BLOCK * POSITIONS, &state),
                         random_array(POSITIONS * 2 * HEAD, &state)};
@@ -354,7 +356,7 @@ static void test_masked(void **state) {
     free_model(&m);
 }
 
-/* ---- f32 -------------------------------------------------------------------------------------- */
+/* ---- f32 -------------------------------------------------------------------------------- */
 
 static void compare_f32(const dpi_graph *graph) {
     static const int32_t begins[] = {0, 5, MAX_POSITIONS};

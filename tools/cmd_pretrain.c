@@ -10,7 +10,7 @@
 #include "commands.h"
 #include "train_log.h"
 
-enum { LOG_STEPS = 10 }; /* steps to a line of the loss curve, and of progress that is not a screen */
+enum { LOG_STEPS = 10 }; /* to a line of the loss curve, and of progress that is not a screen */
 
 typedef struct monitor {
     train_log log;
@@ -49,8 +49,8 @@ static void show_step(monitor *m, const dpi_train_progress *p) {
     if (!m->screen && !evaluated && !p->saved && p->step % LOG_STEPS != 0)
         return;
     int left = (int)((double)(p->steps - p->step) / m->speed);
-    fprintf(stderr, "%sstep %lld/%lld  loss %.4f  lr %.2e  norm %.2f  %.0f tokens/s  %.0f %% of peak"
-                    "  %d:%02d:%02d left  ",
+    fprintf(stderr, "%sstep %lld/%lld  loss %.4f  lr %.2e  norm %.2f  %.0f tokens/s  "
+                    "%.0f %% of peak  %d:%02d:%02d left  ",
             m->screen ? "\r" : "", (long long)p->step, (long long)p->steps, p->loss, p->lr,
             p->grad_norm, (double)p->n_tokens * m->speed, 100 * m->share, left / 3600,
             left / 60 % 60, left % 60);
@@ -163,8 +163,8 @@ const command command_pretrain = {
     .run = pretrain_main,
     .summary = "train a small model from scratch",
     .details =
-        "CONFIG holds key = value lines; models/dpinfer-4m.conf explains them. The run is resumed from\n"
-        "its checkpoint if there is one, and stopped with a checkpoint by SIGINT or SIGTERM. The loss\n"
-        "curve goes to CHECKPOINT.csv. At the end the model is written to `output`. The text is\n"
-        "assumed to be public: training gives NO PRIVACY.\n",
+        "CONFIG holds key = value lines; models/dpinfer-4m.conf explains them. The run is resumed\n"
+        "from its checkpoint if there is one, and stopped with a checkpoint by SIGINT or SIGTERM.\n"
+        "The loss curve goes to CHECKPOINT.csv. At the end the model is written to `output`. The\n"
+        "text is assumed to be public: training gives NO PRIVACY.\n",
 };

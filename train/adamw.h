@@ -1,5 +1,5 @@
-/* adamw.h - the sum of gradients, its norm, and the step of AdamW (Loshchilov and Hutter 2019). Internal.
- * Threads share fixed blocks of parameters, so no sum depends on how many there are. */
+/* adamw.h - the sum of gradients, its norm, and the step of AdamW (Loshchilov and Hutter 2019).
+ * Internal. Threads share fixed blocks of parameters, so no sum depends on how many there are. */
 #ifndef DPI_TRAIN_ADAMW_H
 #define DPI_TRAIN_ADAMW_H
 

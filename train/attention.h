@@ -1,9 +1,9 @@
-/* attention.h - causal attention over packed examples, and its gradient, in the type `real`. Internal;
- * a template like ops.h.
+/* attention.h - causal attention over packed examples, and its gradient, in the type `real`.
+ * Internal; a template like ops.h.
  *
- * Query rows go in blocks of ATTN_BLOCK; a block meets the keys up to its own end, so half of the
- * square above the diagonal is never computed. Probabilities are not kept: the gradient computes them
- * again from the log-sum-exp of each row (Dao et al. 2022, algorithm 4).
+ * Query rows go in blocks of ATTN_BLOCK; a block meets the keys up to its own end, so half of
+ * the square above the diagonal is never computed. Probabilities are not kept: the gradient
+ * computes them again from the log-sum-exp of each row (Dao et al. 2022, algorithm 4).
  */
 #ifndef DPI_TRAIN_ATTENTION_H
 #define DPI_TRAIN_ATTENTION_H
@@ -66,8 +66,8 @@ static inline void attn_softmax_grad(const attn_head *a, real *p, real *ds, int3
     memset(ds + n, 0, (size_t)(end - n) * sizeof *ds);
 }
 
-/* dq = , dk +=, dv +=: several query heads share keys and values. `out` and `lse` as attn_forward left
- * them; `blocks`: [2, ATTN_BLOCK, n]. */
+/* dq = , dk +=, dv +=: several query heads share keys and values. `out` and `lse` as
+ * attn_forward left them; `blocks`: [2, ATTN_BLOCK, n]. */
 static inline void attn_backward(const attn_head *a, const real *out, const real *dout,
                                  const real *lse, int32_t lse_stride, real *dq, real *dk, real *dv,
                                  real *blocks) {

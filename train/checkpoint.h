@@ -1,7 +1,8 @@
 /* checkpoint.h - the state of a run in a file: position, weights, moments. Internal.
  *
- * A file is written beside the old one, flushed to the disk and put in its place by rename: whenever
- * the process is killed, one of the two is there, whole. Native byte order: it is not for exchange. */
+ * A file is written beside the old one, flushed to the disk and put in its place by rename:
+ * whenever the process is killed, one of the two is there, whole. Native byte order: it is not
+ * for exchange. */
 #ifndef DPI_TRAIN_CHECKPOINT_H
 #define DPI_TRAIN_CHECKPOINT_H
 
@@ -18,10 +19,10 @@ typedef struct dpi_checkpoint {
 dpi_status dpi_checkpoint_write(const char *path, const dpi_checkpoint *state,
                                 const float *const arrays[3], dpi_error *err);
 
-/* `state` comes with what the run expects (hashes, n_params), and on success has the position too.
- * *found = false, and nothing else is changed, if there is no such file. On failure the arrays are
- * unspecified. Errors: IO; FORMAT: not a checkpoint, truncated, damaged, of another configuration or
- * other data. */
+/* `state` comes with what the run expects (hashes, n_params), and on success has the position
+ * too. *found = false, and nothing else is changed, if there is no such file. On failure the
+ * arrays are unspecified. Errors: IO; FORMAT: not a checkpoint, truncated, damaged, of another
+ * configuration or other data. */
 dpi_status dpi_checkpoint_read(const char *path, dpi_checkpoint *state, float *const arrays[3],
                                int32_t *found, dpi_error *err);
 

@@ -5,8 +5,8 @@
 #include "graph.h"
 #include "vocab_text.h"
 
-/* params NULL: metadata and vocabulary only, for the tokenizer. Else every tensor in f32: the layout
- * of graph.h is that of the file, so each is a slice. Errors: IO, MEMORY. */
+/* params NULL: metadata and vocabulary only, for the tokenizer. Else every tensor in f32: the
+ * layout of graph.h is that of the file, so each is a slice. Errors: IO, MEMORY. */
 dpi_status dpi_export_gguf(const char *path, const char *name, const dpi_graph_shape *shape,
                            const dpi_vocab_text *vocab, const float *params, dpi_error *err);
 

@@ -1,13 +1,15 @@
-/* graph.h - the LLaMA graph as it is trained: where each parameter lies, what a packed row is, and
- * the loss of a row with its gradient. Internal.
+/* graph.h - the LLaMA graph as it is trained: where each parameter lies, what a packed row is,
+ * and the loss of a row with its gradient. Internal.
  *
  * A row is computed by one thread from end to end and writes a gradient of its own; the trainer
- * (trainer.c) runs rows in parallel and adds their gradients in a fixed order. So no sum depends on
- * how many threads there are or which one was faster. It is also where per-example gradients belong:
- * a row that holds one example gives that example's gradient, to be clipped before it is added.
+ * (trainer.c) runs rows in parallel and adds their gradients in a fixed order. So no sum
+ * depends on how many threads there are or which one was faster. It is also where per-example
+ * gradients belong: a row that holds one example gives that example's gradient, to be clipped
+ * before it is added.
  *
- * The arithmetic is written once (ops.h, attention.h, graph_impl.h), in the type `real`, and compiled
- * as graph_*.c: f32 for each instruction set, and f64, in which finite differences are checked.
+ * The arithmetic is written once (ops.h, attention.h, graph_impl.h), in the type `real`, and
+ * compiled as graph_*.c: f32 for each instruction set, and f64, in which finite differences are
+ * checked.
  */
 #ifndef DPI_TRAIN_GRAPH_H
 #define DPI_TRAIN_GRAPH_H

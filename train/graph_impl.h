@@ -1,5 +1,5 @@
-/* graph_impl.h - the graph and its gradient in the type `real`; a template: graph_*.c include it with
- * GRAPH_NAME, the dpi_graph to define. Internal. */
+/* graph_impl.h - the graph and its gradient in the type `real`; a template: graph_*.c include
+ * it with GRAPH_NAME, the dpi_graph to define. Internal. */
 #include "attention.h"
 #include "graph.h"
 
@@ -231,7 +231,8 @@ static void attention_backward(const pass *p, const activations *a, const real *
             attn_head h = head_of(p, a, segment, head);
             int64_t begin = p->row->begins[segment];
             int64_t out = begin * s->dim + head * h.head_dim;
-            attn_backward(&h, a->att + out, datt + out, a->lse + begin * s->n_head + head, s->n_head,
+            const real *lse = a->lse + begin * s->n_head + head;
+            attn_backward(&h, a->att + out, datt + out, lse, s->n_head,
                           p->w.dqkv + (h.q - a->qkv), p->w.dqkv + (h.k - a->qkv),
                           p->w.dqkv + (h.v - a->qkv), p->w.blocks);
         }
@@ -283,8 +284,8 @@ static void norm_backward(const pass *p, int32_t n) {
     for (int32_t i = 0; i < n; i++) {
         int64_t at = (int64_t)p->w.rows[i] * s->dim;
         op_rmsnorm_grad(p->w.dx + at, p->gradient + p->at.output_norm,
-                        p->w.dnorm + (int64_t)i * s->dim, p->w.x + at, p->params + p->at.output_norm,
-                        p->w.r + p->w.rows[i], 1, s->dim);
+                        p->w.dnorm + (int64_t)i * s->dim, p->w.x + at,
+                        p->params + p->at.output_norm, p->w.r + p->w.rows[i], 1, s->dim);
     }
 }
 

@@ -30,8 +30,8 @@ typedef float real;
 #ifdef DPI_TRAIN_F64
 static inline real op_exp(real x) { return exp(x); }
 #else
-/* x = k ln2 + r, |r| <= ln2 / 2, degree-6 Taylor in r: relative error below 4e-7. No branches and no
- * calls, so that loops over it become vector code. Clamped to -87..88. */
+/* x = k ln2 + r, |r| <= ln2 / 2, degree-6 Taylor in r: relative error below 4e-7. No branches
+ * and no calls, so that loops over it become vector code. Clamped to -87..88. */
 static inline real op_exp(real x) {
     const float shifter = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer */
     x = x < -87.0f ? -87.0f : x;
@@ -71,8 +71,9 @@ static inline void op_linear_dx(real *dx, const real *dy, const real *w, int32_t
          n_in);
 }
 
-/* dW [n_out, n_in] = dy^T x, plus dW if `add`. Per-example gradients hook in here: the product over
- * the rows of one example is that example's (and its norm is known from dy dy^T and x x^T alone). */
+/* dW [n_out, n_in] = dy^T x, plus dW if `add`. Per-example gradients hook in here: the product
+ * over the rows of one example is that example's (and its norm is known from dy dy^T and x x^T
+ * alone). */
 static inline void op_linear_dw(real *dw, const real *dy, const real *x, int32_t rows,
                                 int32_t n_in, int32_t n_out, int add) {
     GEMM(CblasRowMajor, CblasTrans, CblasNoTrans, n_out, n_in, rows, 1, dy, n_out, x, n_in, add, dw,
@@ -135,8 +136,8 @@ static inline void op_rope(real *x, int32_t stride, const real *cs, const int32_
 
 /* ---- SwiGLU -------------------------------------------------------------------------------- */
 
-/* h [rows, n] = silu(gate) up, silu(z) = z / (1 + exp(-z)); gate and up are the halves of each row of
- * gu [rows, 2 n]. */
+/* h [rows, n] = silu(gate) up, silu(z) = z / (1 + exp(-z)); gate and up are the halves of each
+ * row of gu [rows, 2 n]. */
 static inline void op_swiglu(real *h, const real *gu, int32_t rows, int32_t n) {
     for (int32_t t = 0; t < rows; t++, gu += 2 * n, h += n)
         for (int32_t i = 0; i < n; i++)

@@ -13,8 +13,8 @@ typedef struct dpi_packing {
     int64_t *examples; /* [corpus n], row after row */
 } dpi_packing;
 
-/* Best fit: each example in turn goes to the fullest row that still has room. On failure *packing is
- * unchanged. Errors: MEMORY. */
+/* Best fit: each example in turn goes to the fullest row that still has room. On failure
+ * *packing is unchanged. Errors: MEMORY. */
 dpi_status dpi_packing_create(const dpi_corpus *corpus, int32_t context, uint64_t seed,
                               int64_t epoch, dpi_packing *packing, dpi_error *err);
 void dpi_packing_free(dpi_packing *packing);

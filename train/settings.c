@@ -1,4 +1,5 @@
-/* settings.c - the configuration of a training run: one table of keys, their ranges, and the reader. */
+/* settings.c - the configuration of a training run: one table of keys, their ranges, and the
+ * reader. */
 #include "settings.h"
 
 #include <errno.h>
@@ -234,7 +235,8 @@ dpi_status dpi_train_config_check(const dpi_train_config *c, dpi_error *err) {
         return dpi_fail(err, DPI_STATUS_ARG, "n_head is %d, must be a multiple of n_kv_head, %d",
                         (int)c->n_head, (int)c->n_kv_head);
     if (c->batch_tokens % c->context)
-        return dpi_fail(err, DPI_STATUS_ARG, "batch_tokens is %d, must be a multiple of context, %d",
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "batch_tokens is %d, must be a multiple of context, %d",
                         (int)c->batch_tokens, (int)c->context);
     if ((c->steps > 0) == (c->epochs > 0))
         return dpi_fail(err, DPI_STATUS_ARG,

@@ -8,9 +8,9 @@
  *     dpi_train_run(train, &hooks, &err);
  *     dpi_train_export(train, "model.gguf", "Q8_0", &err);
  *
- * Conventions are those of dpinfer.h. The same configuration gives the same weights, bit for bit, on
- * the same instruction set, whatever the number of threads and however often the run was killed and
- * resumed. It relies on OpenBLAS, whose own threads must be set to one by the program
+ * Conventions are those of dpinfer.h. The same configuration gives the same weights, bit for bit,
+ * on the same instruction set, whatever the number of threads and however often the run was
+ * killed and resumed. It relies on OpenBLAS, whose own threads must be set to one by the program
  * (openblas_set_num_threads(1)): rows of a batch are computed in parallel here.
  *
  * NOT PRIVATE: this is pretraining on public text. The weights remember what they were trained on.
@@ -60,7 +60,7 @@ typedef struct dpi_train_config {
     int32_t threads;         /* 0 (default): the processors this process may use */
     int64_t checkpoint_steps; /* default 100 */
     int64_t heldout_steps;    /* default 200 */
-    int64_t heldout_rows;     /* rows of `context` positions that are evaluated; 0: all; default 32 */
+    int64_t heldout_rows;     /* packed rows that are evaluated; 0: all; default 32 */
 } dpi_train_config;
 
 DPI_API void dpi_train_config_init(dpi_train_config *config);
@@ -100,7 +100,7 @@ typedef struct dpi_train_progress {
     int64_t step, steps;  /* 1..steps */
     int64_t n_tokens;     /* positions of this step */
     double loss;          /* mean over weights, nats per token, before the update */
-    double heldout_loss;  /* mean over the assistant's tokens; NaN if not evaluated after this step */
+    double heldout_loss;  /* mean over the assistant's tokens; NaN: not evaluated after this step */
     double lr, grad_norm; /* norm before clipping */
     double seconds;       /* of the step, without evaluation and checkpoint */
     double operations;    /* of the step, two for each multiply and add */
@@ -119,8 +119,8 @@ typedef struct dpi_train_hooks {
 DPI_API DPI_MUST_CHECK dpi_status dpi_train_run(dpi_train *train, const dpi_train_hooks *hooks,
                                                 dpi_error *err);
 
-/* Mean loss over the assistant's tokens of the held-out examples, end of turn included, in nats, and
- * how many tokens that is. max_rows 0: all. Errors: STATE (no held-out file). */
+/* Mean loss over the assistant's tokens of the held-out examples, end of turn included, in
+ * nats, and how many tokens that is. max_rows 0: all. Errors: STATE (no held-out file). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_train_evaluate(dpi_train *train, int64_t max_rows,
                                                      double *loss, int64_t *n_tokens,
                                                      dpi_error *err);

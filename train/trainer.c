@@ -129,8 +129,8 @@ static void init_norm(float *w, int64_t n) {
         w[i] = 1;
 }
 
-/* Matrices keep half the size of their input; those that add to the residual stream share its growth
- * (Radford et al. 2019, section 2.3). */
+/* Matrices keep half the size of their input; those that add to the residual stream share its
+ * growth (Radford et al. 2019, section 2.3). */
 static void init_params(dpi_train *t) {
     const dpi_graph_shape *s = &t->shape;
     const dpi_graph_layout *at = &t->layout;
@@ -236,8 +236,8 @@ static int64_t positions_of(const dpi_corpus *c) { return c->n ? c->begins[c->n]
 
 dpi_status dpi_train_info_get(const dpi_train *t, dpi_train_info *info, dpi_error *err) {
     if (!t || !info || info->struct_size != sizeof *info)
-        return dpi_fail(err, DPI_STATUS_ARG, "train must not be NULL, dpi_train_info.struct_size %zu",
-                        sizeof *info);
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "train must not be NULL, dpi_train_info.struct_size %zu", sizeof *info);
     *info = (dpi_train_info){
         .struct_size = sizeof *info, .n_params = t->layout.n_params, .n_examples = t->corpus.n,
         .n_too_long = t->corpus.n_too_long, .n_tokens = positions_of(&t->corpus),
@@ -266,9 +266,9 @@ typedef struct totals {
     int64_t n_tokens;
 } totals;
 
-/* The gradient of the wave's summed loss goes to t->sum, added to what is there unless `first`. It is
- * divided by the total weight of the step later, when that is known. A private variant would clip
- * slots[i] here, one example to a row, before they are added. */
+/* The gradient of the wave's summed loss goes to t->sum, added to what is there unless `first`.
+ * It is divided by the total weight of the step later, when that is known. A private variant
+ * would clip slots[i] here, one example to a row, before they are added. */
 static void compute_wave(dpi_train *t, const dpi_row *rows, int32_t n, int first, totals *all) {
     double losses[WAVE];
 #pragma omp parallel for schedule(dynamic, 1) num_threads(t->n_threads)
@@ -445,7 +445,8 @@ dpi_status dpi_train_export(const dpi_train *t, const char *path, const char *ty
     dpi_write_options_init(&options);
     options.type = type;
     options.n_threads = t->n_threads;
-    dpi_status status = dpi_export_gguf(exact, t->config.name, &t->shape, &t->vocab, t->params, err);
+    dpi_status status =
+        dpi_export_gguf(exact, t->config.name, &t->shape, &t->vocab, t->params, err);
     if (status == DPI_STATUS_OK)
         status = dpi_model_quantize(exact, path, &options, err);
     unlink(exact);
