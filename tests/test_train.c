@@ -93,6 +93,7 @@ static int tear_down(void **state) {
 /* The curve of a run; what follows says how it ends. */
 typedef struct curve {
     double loss[MAX_STEPS + 1], heldout[MAX_STEPS + 1];
+    int64_t n_tokens[MAX_STEPS + 1]; /* positions so far */
     int64_t first, last, kill_after, stop_after; /* 0: never */
 } curve;
 
@@ -101,6 +102,7 @@ static void on_step(void *user, const dpi_train_progress *p) {
     c->first = c->first ? c->first : p->step;
     c->last = p->step;
     c->loss[p->step] = p->loss;
+    c->n_tokens[p->step] = c->n_tokens[p->step - 1] + p->n_tokens;
     c->heldout[p->step] = p->heldout_loss;
     if (p->step == c->kill_after)
         raise(SIGKILL);
@@ -188,6 +190,32 @@ static void test_same_bits(void **state) {
     snprintf(config.checkpoint, sizeof config.checkpoint, "%s", in_dir("seed.ckpt"));
     assert_ok(run(&config, &other, NULL, &err), &err);
     assert_true(other.loss[1] != one.loss[1]);
+}
+
+/* A row a step, for two epochs: each has every position once. */
+static void test_epochs(void **state) {
+    (void)state;
+    dpi_error err;
+    curve c = {0};
+    dpi_train *train;
+    dpi_train_config config = tiny_config("epochs.ckpt");
+    config.batch_tokens = config.context;
+    config.steps = 0;
+    config.epochs = 2.1;
+    assert_ok(dpi_train_create(&config, &train, &err), &err);
+    dpi_train_info info = {.struct_size = sizeof info};
+    assert_ok(dpi_train_info_get(train, &info, &err), &err);
+    assert_int_equal(info.n_examples, N_EXAMPLES);
+    assert_int_equal(info.n_too_long, 0);
+    assert_int_equal(info.steps, (int64_t)ceil(2.1 * (double)info.n_rows));
+    dpi_train_hooks hooks = {sizeof hooks, on_step, NULL, &c};
+    assert_ok(dpi_train_run(train, &hooks, &err), &err);
+    assert_int_equal(c.n_tokens[info.n_rows], info.n_tokens);
+    int64_t step = info.n_rows;
+    while (step < info.steps && c.n_tokens[step] < 2 * info.n_tokens)
+        step++;
+    assert_int_equal(c.n_tokens[step], 2 * info.n_tokens);
+    dpi_train_free(train);
 }
 
 /* From a uniform guess to what the answers leave open, which is mostly where they end. */
@@ -552,6 +580,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_killed_and_resumed),
         cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_epochs),
         cmocka_unit_test(test_learns),
         cmocka_unit_test(test_example_tokens),
         cmocka_unit_test(test_packing),
