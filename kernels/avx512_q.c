@@ -8,57 +8,93 @@
 
 /* ---- Activations ----------------------------------------------------------------------------- */
 
-/* In the order that kernels.def fixes. */
-INLINE float sum_halves(__m512 v) {
-    __m256 a = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
-    __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
-    b = _mm_add_ps(b, _mm_movehl_ps(b, b));
-    return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
+enum { Q8_AT_ONCE = 4 };
+
+/* The errors of one block for each of the scales max / L, in units of max^2, in the order that
+ * kernels.def fixes. inverse [DPI_Q8_LEVELS] = L / max. */
+INLINE __m128 q8_errors(__m512 x0, __m512 x1, const float *inverse) {
+    __m128 e[DPI_Q8_LEVELS];
+    for (int i = 0; i < DPI_Q8_LEVELS; i++) {
+        __m512 scale = _mm512_set1_ps(inverse[i]);
+        __m512 v0 = _mm512_mul_ps(x0, scale), v1 = _mm512_mul_ps(x1, scale);
+        v0 = _mm512_sub_ps(v0, round512(v0));
+        v1 = _mm512_sub_ps(v1, round512(v1));
+        v0 = _mm512_add_ps(_mm512_mul_ps(v0, v0), _mm512_mul_ps(v1, v1));
+        __m256 h = _mm256_add_ps(_mm512_castps512_ps256(v0), _mm512_extractf32x8_ps(v0, 1));
+        e[i] = _mm_add_ps(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));
+    }
+    _MM_TRANSPOSE4_PS(e[0], e[1], e[2], e[3]);
+    __m128 sum = _mm_add_ps(_mm_add_ps(e[0], e[2]), _mm_add_ps(e[1], e[3]));
+    return _mm_div_ps(sum, _mm_setr_ps(127 * 127, 126 * 126, 125 * 125, 124 * 124));
+}
+_Static_assert(DPI_Q8_LEVELS == 4, "q8_errors has one lane a level");
+
+/* The block's q as bytes, and minus the sums of its halves. */
+INLINE __m256i q8_round(__m512 x0, __m512 x1, float inverse, int32_t *negative) {
+    const __m512 limit = _mm512_set1_ps(127.0f), low = _mm512_set1_ps(-127.0f);
+    __m128i half[2];
+    for (int h = 0; h < 2; h++) {
+        __m512 v = round512(_mm512_mul_ps(h ? x1 : x0, _mm512_set1_ps(inverse)));
+        v = _mm512_min_ps(_mm512_max_ps(v, low), limit); /* a NaN becomes -127 */
+        half[h] = _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(v));
+    }
+    __m256i q = _mm256_inserti128_si256(_mm256_castsi128_si256(half[0]), half[1], 1);
+    __m256i sums = _mm256_dpbusd_epi32(_mm256_setzero_si256(), _mm256_set1_epi8(1), q);
+    sums = _mm256_hadd_epi32(sums, sums); /* within each half */
+    sums = _mm256_hadd_epi32(sums, sums);
+    negative[0] = -_mm256_extract_epi32(sums, 0);
+    negative[1] = -_mm256_extract_epi32(sums, 4);
+    return q;
 }
 
-/* The squared error of one block with max / levels, in units of max^2. */
-INLINE float q8_error(__m512 x0, __m512 x1, float max, float levels) {
-    __m512 inverse = _mm512_set1_ps(max > 1e-30f ? levels / max : 0.0f);
-    __m512 v0 = _mm512_mul_ps(x0, inverse), v1 = _mm512_mul_ps(x1, inverse);
-    v0 = _mm512_sub_ps(v0, round512(v0));
-    v1 = _mm512_sub_ps(v1, round512(v1));
-    return sum_halves(_mm512_add_ps(_mm512_mul_ps(v0, v0), _mm512_mul_ps(v1, v1))) /
-           (levels * levels);
+/* Blocks [b, b + n) of a row. One block is a long chain of operations, each waiting for the one
+ * before, so that several go through it side by side. */
+INLINE void q8_blocks(const int n, const dpi_q8 *block, int32_t rows, int32_t row, const float *x,
+                      int64_t b) {
+    const __m128 levels = _mm_setr_ps(127, 126, 125, 124);
+    __m512 x0[Q8_AT_ONCE], x1[Q8_AT_ONCE];
+    float amax[Q8_AT_ONCE], inverse[Q8_AT_ONCE][DPI_Q8_LEVELS];
+    int best[Q8_AT_ONCE];
+    for (int i = 0; i < n; i++) {
+        x0[i] = _mm512_loadu_ps(x + (b + i) * DPI_Q8_BLOCK);
+        x1[i] = _mm512_loadu_ps(x + (b + i) * DPI_Q8_BLOCK + 16);
+        /* max(a, b) is b if either is NaN, so a NaN is passed over, as in ref_q.c. */
+        __m512 max = _mm512_max_ps(_mm512_abs_ps(x0[i]), _mm512_setzero_ps());
+        amax[i] = _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(x1[i]), max));
+    }
+    for (int i = 0; i < n; i++)
+        _mm_storeu_ps(inverse[i], amax[i] > 1e-30f ? _mm_div_ps(levels, _mm_set1_ps(amax[i]))
+                                                   : _mm_setzero_ps());
+    for (int i = 0; i < n; i++) {
+        __m128 error = q8_errors(x0[i], x1[i], inverse[i]);
+        __m128 least = _mm_min_ps(error, _mm_movehl_ps(error, error));
+        least = _mm_min_ss(least, _mm_movehdup_ps(least));
+        /* The first of those that are not larger; all of them if they are NaN. */
+        __mmask8 small = _mm_cmp_ps_mask(error, _mm_broadcastss_ps(least), _CMP_NGT_UQ);
+        best[i] = __builtin_ctz((unsigned)small | 8);
+    }
+    for (int i = 0; i < n; i++) {
+        float d = amax[i] / (float)(127 - best[i]);
+        int32_t negative[2], words[8];
+        __m256i q = q8_round(x0[i], x1[i], inverse[i][best[i]], negative);
+        _mm256_storeu_si256((__m256i *)(void *)words, q);
+        for (int k = 0; k < 8; k++)
+            memcpy(block->q + (((b + i) * 8 + k) * rows + row) * 4, &words[k], 4);
+        block->d[(b + i) * rows + row] = d;
+        block->negative16[2 * (b + i) * rows + row] = negative[0];
+        block->negative16[(2 * (b + i) + 1) * rows + row] = negative[1];
+        block->negative32[(b + i) * rows + row] = negative[0] + negative[1];
+        block->scaled32[(b + i) * rows + row] = d * (float)(negative[0] + negative[1]);
+    }
 }
 
 static void quantize_q8_avx512(const dpi_q8 *block, int32_t rows, int32_t row, const float *x,
                                int64_t n) {
-    const __m512 limit = _mm512_set1_ps(127.0f), low = _mm512_set1_ps(-127.0f);
-    for (int64_t b = 0; b < n / DPI_Q8_BLOCK; b++, x += DPI_Q8_BLOCK) {
-        __m512 x0 = _mm512_loadu_ps(x), x1 = _mm512_loadu_ps(x + 16);
-        /* max(a, b) is b if either is NaN, so a NaN is passed over, as in ref_q.c. */
-        __m512 max = _mm512_max_ps(_mm512_abs_ps(x0), _mm512_setzero_ps());
-        max = _mm512_max_ps(_mm512_abs_ps(x1), max);
-        float amax = _mm512_reduce_max_ps(max), levels = 127.0f;
-        float best = q8_error(x0, x1, amax, levels);
-        for (int level = 1; level < DPI_Q8_LEVELS; level++) {
-            float error = q8_error(x0, x1, amax, (float)(127 - level));
-            levels = error < best ? (float)(127 - level) : levels;
-            best = error < best ? error : best;
-        }
-        __m512 inverse = _mm512_set1_ps(amax > 1e-30f ? levels / amax : 0.0f);
-        float d = amax / levels;
-        int32_t negative[2];
-        for (int h = 0; h < 2; h++) {
-            __m512 v = round512(_mm512_mul_ps(h ? x1 : x0, inverse));
-            v = _mm512_min_ps(_mm512_max_ps(v, low), limit); /* a NaN becomes -127 */
-            __m512i n32 = _mm512_cvtps_epi32(v);
-            negative[h] = -_mm512_reduce_add_epi32(n32);
-            block->negative16[(2 * b + h) * rows + row] = negative[h];
-            int32_t words[4];
-            _mm_storeu_si128((__m128i *)(void *)words, _mm512_cvtepi32_epi8(n32));
-            for (int i = 0; i < 4; i++)
-                memcpy(block->q + ((b * 8 + h * 4 + i) * rows + row) * 4, &words[i], 4);
-        }
-        block->d[b * rows + row] = d;
-        block->negative32[b * rows + row] = negative[0] + negative[1];
-        block->scaled32[b * rows + row] = d * (float)(negative[0] + negative[1]);
-    }
+    int64_t b = 0, n_blocks = n / DPI_Q8_BLOCK;
+    for (; b + Q8_AT_ONCE <= n_blocks; b += Q8_AT_ONCE)
+        q8_blocks(Q8_AT_ONCE, block, rows, row, x, b);
+    for (; b < n_blocks; b++)
+        q8_blocks(1, block, rows, row, x, b);
 }
 
 /* ---- Products: the primitives of q_products.h -------------------------------------------------- */
