@@ -64,7 +64,8 @@ static void test_names(void **state) {
         char text[CORPUS_TEXT_BYTES], name[4][32];
         uint64_t rng = seed;
         write_document(&d, NULL, seed % 2, &rng, text);
-        assert_int_equal(sscanf(text, "%31s %31s %31s %31s", name[0], name[1], name[2], name[3]), 4);
+        int n = sscanf(text, "%31s %31s %31s %31s", name[0], name[1], name[2], name[3]);
+        assert_int_equal(n, 4);
         assert_string_equal(name[0], name[1]);
         assert_string_not_equal(name[0], name[2]);
         assert_string_not_equal(name[0], name[3]);

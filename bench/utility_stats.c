@@ -1,0 +1,234 @@
+/* utility_stats.c - see utility.h. */
+#include "utility.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { N_LAW_DRAWS = 200000, N_RESAMPLES = 400, MAX_WORDS = 4096 };
+
+/* ---- Laws ----------------------------------------------------------------------------------- */
+
+void law_of_private(const corpus_domain *d, attribute_law law) {
+    corpus_law odds = corpus_law_of(d, CORPUS_PRIVATE);
+    uint64_t rng = 1;
+    memset(law, 0, sizeof(attribute_law));
+    for (int32_t i = 0; i < N_LAW_DRAWS; i++) {
+        int8_t values[CORPUS_ATTRIBUTES];
+        corpus_draw(d, &odds, true, &rng, values);
+        for (int32_t a = 0; a < d->n_attributes; a++)
+            law[a][values[a]] += 1.0 / N_LAW_DRAWS;
+    }
+}
+
+void law_of_references(const corpus_domain *d, const reference *refs, int32_t n,
+                       attribute_law law) {
+    memset(law, 0, sizeof(attribute_law));
+    for (int32_t i = 0; i < n; i++)
+        for (int32_t a = 0; a < d->n_attributes; a++)
+            law[a][refs[i].values[a]] += 1.0 / n;
+}
+
+/* ---- N-grams of words ----------------------------------------------------------------------- */
+
+static int compare_hashes(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Hashes (FNV-1a, 64 bits) of the n-grams of a text's words into grams [MAX_WORDS], in order of
+ * the text; how many. */
+static int32_t hash_grams(const char *text, int32_t n, uint64_t *grams) {
+    uint64_t words[MAX_WORDS];
+    int32_t n_words = 0, n_grams = 0;
+    for (const char *s = text + strspn(text, " \n"); *s && n_words < MAX_WORDS;
+         s += strspn(s, " \n")) {
+        uint64_t hash = 0xcbf29ce484222325u;
+        for (; *s && *s != ' ' && *s != '\n'; s++)
+            hash = (hash ^ (unsigned char)*s) * 0x100000001b3u;
+        words[n_words++] = hash;
+    }
+    for (int32_t i = 0; i + n <= n_words; i++) {
+        uint64_t hash = 0;
+        for (int32_t k = 0; k < n; k++)
+            hash = (hash ^ words[i + k]) * 0x9e3779b97f4a7c15u + 1;
+        grams[n_grams++] = hash;
+    }
+    return n_grams;
+}
+
+/* Sorts and drops what is there twice; how many are left. */
+static int32_t make_set(uint64_t *grams, int32_t n) {
+    int32_t n_set = 0;
+    qsort(grams, (size_t)n, sizeof *grams, compare_hashes);
+    for (int32_t i = 0; i < n; i++)
+        if (i == 0 || grams[i] != grams[i - 1])
+            grams[n_set++] = grams[i];
+    return n_set;
+}
+
+bool is_near_copy(const char *a, const char *b) {
+    uint64_t x[MAX_WORDS], y[MAX_WORDS];
+    int32_t n_x = make_set(x, hash_grams(a, 3, x)), n_y = make_set(y, hash_grams(b, 3, y));
+    int32_t n_shared = 0;
+    for (int32_t i = 0, k = 0; i < n_x && k < n_y;) {
+        n_shared += x[i] == y[k];
+        bool left = x[i] <= y[k], right = y[k] <= x[i];
+        i += left;
+        k += right;
+    }
+    int32_t fewer = n_x < n_y ? n_x : n_y;
+    return fewer > 0 && 2 * n_shared >= fewer;
+}
+
+/* Share of the n-grams of all texts together that are different ones. */
+static double distinct_share(const sample *samples, int32_t n_samples, int32_t n) {
+    uint64_t *all = calloc((size_t)n_samples * MAX_WORDS + 1, sizeof *all);
+    int32_t n_all = 0;
+    if (!all)
+        abort();
+    for (int32_t i = 0; i < n_samples; i++)
+        n_all += hash_grams(samples[i].text, n, all + n_all);
+    double share = n_all ? (double)make_set(all, n_all) / n_all : 0;
+    free(all);
+    return share;
+}
+
+/* ---- Metrics -------------------------------------------------------------------------------- */
+
+/* A resample: samples[index[i]], i < n. */
+typedef struct bag {
+    const sample *samples;
+    const int32_t *index;
+    int32_t n;
+    const target *t;
+} bag;
+
+/* Half the L1 distance of what is read to a law. Texts without the attribute, or of another
+ * domain, are all off. */
+static double total_variation(const bag *b, const attribute_law law, int32_t a) {
+    double share[CORPUS_VALUES] = {0}, unread = 0, distance = 0;
+    for (int32_t i = 0; i < b->n; i++) {
+        const corpus_reading *r = &b->samples[b->index[i]].reading;
+        if (r->domain == b->t->domain && r->values[a] >= 0)
+            share[r->values[a]] += 1.0 / b->n;
+        else
+            unread += 1.0 / b->n;
+    }
+    for (int32_t v = 0; v < b->t->d->attributes[a].n_values; v++)
+        distance += fabs(share[v] - law[a][v]);
+    return (distance + unread) / 2;
+}
+
+static double mean_variation(const bag *b, const attribute_law law) {
+    double sum = 0;
+    for (int32_t a = 0; a < b->t->d->n_attributes; a++)
+        sum += total_variation(b, law, a);
+    return sum / b->t->d->n_attributes;
+}
+
+/* Share of the attributes that are the reference's. */
+static double as_reference(const target *t, const sample *x) {
+    int32_t n = 0;
+    if (x->reference < 0 || x->reading.domain != t->domain)
+        return 0;
+    for (int32_t a = 0; a < t->d->n_attributes; a++)
+        n += x->reading.values[a] == t->refs[x->reference].values[a];
+    return (double)n / t->d->n_attributes;
+}
+
+enum { M_LAW, M_REFS, M_WELL, M_SENTENCES, M_PPL, M_TOKENS, M_ENDED, M_COPIES, M_SUPPORT,
+       M_OUTSIDE, M_AS_REFERENCE, M_DISTINCT };
+
+const metric metrics[N_METRICS] = {
+    [M_LAW] = {"tv_law", "TV to the law", "%.3f", 1},
+    [M_REFS] = {"tv_references", "TV to the references", "%.3f", 1},
+    [M_WELL] = {"well_formed", "well-formed, %", "%.0f", 100},
+    [M_SENTENCES] = {"sentences", "sentences recognised, %", "%.1f", 100},
+    [M_PPL] = {"perplexity", "perplexity", "%.2f", 1},
+    [M_TOKENS] = {"tokens", "tokens", "%.0f", 1},
+    [M_ENDED] = {"ended", "ended, %", "%.0f", 100},
+    [M_COPIES] = {"near_copies", "near-copies, %", "%.1f", 100},
+    [M_SUPPORT] = {"support", "Top-k+ size", "%.1f", 1},
+    [M_OUTSIDE] = {"outside", "from the expansion, %", "%.2f", 100},
+    [M_AS_REFERENCE] = {"as_reference", "attributes of its reference, %", "%.0f", 100},
+    [M_DISTINCT] = {"distinct_3", "distinct trigrams, %", "%.1f", 100},
+};
+
+static double compute(const bag *b, int32_t which) {
+    double sum = 0, n = 0;
+    if (which == M_LAW)
+        return mean_variation(b, b->t->law);
+    if (which == M_REFS)
+        return mean_variation(b, b->t->reference_law);
+    for (int32_t i = 0; i < b->n; i++) {
+        const sample *x = &b->samples[b->index[i]];
+        const double each[N_METRICS][2] = { /* sum, and what it is divided by */
+            [M_WELL] = {x->reading.well_formed, 1},
+            [M_SENTENCES] = {x->reading.n_recognised, x->reading.n_sentences},
+            [M_PPL] = {x->nll, x->n_scored},
+            [M_TOKENS] = {x->n_tokens, 1},
+            [M_ENDED] = {x->ended, 1},
+            [M_COPIES] = {x->near_copy, 1},
+            [M_SUPPORT] = {(double)x->n_support, x->n_tokens},
+            [M_OUTSIDE] = {x->n_outside, x->n_tokens},
+            [M_AS_REFERENCE] = {as_reference(b->t, x), 1},
+        };
+        sum += each[which][0];
+        n += each[which][1];
+    }
+    double mean = n > 0 ? sum / n : 0;
+    return which == M_PPL ? exp(mean) : mean;
+}
+
+/* Metrics, then distances to the law of each attribute, then to the references'. */
+enum { N_ALL = N_METRICS + 2 * CORPUS_ATTRIBUTES };
+
+static void compute_all(const bag *b, double *out) {
+    for (int32_t i = 0; i < N_METRICS; i++)
+        out[i] = i == M_DISTINCT ? 0 : compute(b, i);
+    for (int32_t a = 0; a < b->t->d->n_attributes; a++) {
+        out[N_METRICS + a] = total_variation(b, b->t->law, a);
+        out[N_METRICS + CORPUS_ATTRIBUTES + a] = total_variation(b, b->t->reference_law, a);
+    }
+}
+
+void measure(const setting *s, const sample *samples, int32_t n, const target *t, result *r) {
+    int32_t *index = calloc((size_t)n, sizeof *index);
+    double value[N_ALL] = {0}, sum[N_ALL] = {0}, squares[N_ALL] = {0}, one[N_ALL] = {0};
+    uint64_t rng = 7;
+    if (!index)
+        abort();
+    for (int32_t i = 0; i < n; i++)
+        index[i] = i;
+    bag b = {samples, index, n, t};
+    compute_all(&b, value);
+    for (int32_t k = 0; k < N_RESAMPLES; k++) {
+        for (int32_t i = 0; i < n; i++)
+            index[i] = (int32_t)corpus_below(&rng, (uint32_t)n);
+        compute_all(&b, one);
+        for (int32_t i = 0; i < N_ALL; i++) {
+            sum[i] += one[i] - value[i];
+            squares[i] += (one[i] - value[i]) * (one[i] - value[i]);
+        }
+    }
+    free(index);
+    *r = (result){.s = *s, .n = n};
+    estimate all[N_ALL];
+    for (int32_t i = 0; i < N_ALL; i++) {
+        double mean = sum[i] / N_RESAMPLES, variance = squares[i] / N_RESAMPLES - mean * mean;
+        all[i] = (estimate){value[i], 1.96 * sqrt(variance > 0 ? variance : 0)};
+    }
+    memcpy(r->of, all, sizeof r->of);
+    memcpy(r->distance, all + N_METRICS, sizeof r->distance);
+    memcpy(r->reference_distance, all + N_METRICS + CORPUS_ATTRIBUTES,
+           sizeof r->reference_distance);
+    r->of[M_DISTINCT] = (estimate){distinct_share(samples, n, 3), NAN};
+    if (s->kind != TEXT_REFERENCE)
+        r->of[M_AS_REFERENCE] = (estimate){NAN, NAN};
+    if (s->kind <= DOCUMENTS_PUBLIC)
+        r->of[M_SUPPORT] = r->of[M_OUTSIDE] = (estimate){NAN, NAN};
+    if (s->kind == TEXT_PRIVATE && strcmp(s->variant, "amin") == 0)
+        r->of[M_SUPPORT] = (estimate){NAN, NAN}; /* it has a support of another kind */
+}
