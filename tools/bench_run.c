@@ -155,6 +155,7 @@ static dpi_sampler_options sampler_options(const bench_context *c, const bench_s
     o.n_tokens = s->n_tokens;
     o.top_k = c->top_k;
     o.rho = c->rho;
+    o.isa = c->session.isa;
     return o;
 }
 

@@ -149,6 +149,7 @@ static int settle_options(const args *a, job *j) {
         code = settle_budget(a, j);
     if (code == CLI_OK)
         code = job_session_options(a, &j->session);
+    j->sampler.isa = j->session.isa; /* what computes, not what comes out */
     return code == CLI_OK ? prompts_load(a, &j->prompts) : code;
 }
 
