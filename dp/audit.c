@@ -27,8 +27,8 @@ static double now(void) {
 dpi_status dpi_audit_begin(dpi_audit *a, const char *letter, const char *subject) {
     if (a->options.cancel && a->options.cancel(a->options.cancel_user))
         return dpi_fail(a->err, DPI_STATUS_CANCELLED, "cancelled between audits");
-    a->result = (dpi_audit_result){
-        .struct_size = sizeof a->result, .audit = letter, .subject = subject};
+    a->result =
+        (dpi_audit_result){.struct_size = sizeof a->result, .audit = letter, .subject = subject};
     a->started = now();
     return DPI_STATUS_OK;
 }
@@ -51,6 +51,11 @@ void dpi_audit_end(dpi_audit *a, const char *quantity, double measured, double m
     a->n_failed += !r->passed;
     if (a->on_result)
         a->on_result(a->user, r);
+}
+
+void dpi_audit_end_chi_square(dpi_audit *a, double x, int32_t n) {
+    const double alarm = a->options.false_alarm;
+    dpi_audit_end(a, "p of chi-square", dpi_chi_square_tail(x, n), alarm, 1 - alarm);
 }
 
 int32_t dpi_audit_count(const dpi_audit *a, int32_t n) {
@@ -98,12 +103,15 @@ static dpi_status check_options(const dpi_audit_options *o, dpi_audit_fn on_resu
 dpi_status dpi_audit_run(const dpi_audit_options *options, dpi_audit_fn on_result, void *user,
                          int32_t *n_failed, dpi_error *err) {
     static dpi_status (*const audits[])(dpi_audit *) = {
-        dpi_audit_invisibleink, dpi_audit_filter,    dpi_audit_accounting, dpi_audit_amin,
-        dpi_audit_model,        dpi_audit_random_bits, dpi_audit_draws,
-        dpi_audit_noise,        dpi_audit_assignment,   dpi_audit_game,      dpi_audit_one_run,
+        dpi_audit_invisibleink, dpi_audit_filter,      dpi_audit_accounting, dpi_audit_amin,
+        dpi_audit_model,        dpi_audit_random_bits, dpi_audit_draws,      dpi_audit_noise,
+        dpi_audit_assignment,   dpi_audit_game,        dpi_audit_one_run,
     };
     DPI_TRY(check_options(options, on_result, n_failed, err));
-    dpi_audit a = {.options = *options, .on_result = on_result, .user = user, .err = err,
+    dpi_audit a = {.options = *options,
+                   .on_result = on_result,
+                   .user = user,
+                   .err = err,
                    .seed = options->seed};
     *n_failed = 0;
     for (size_t i = 0; i < sizeof audits / sizeof *audits; i++) {

@@ -38,6 +38,9 @@ dpi_status dpi_audit_begin(dpi_audit *audit, const char *letter, const char *sub
 bool dpi_audit_hold(dpi_audit *audit, bool holds, const char *failure);
 /* Reports the line. */
 void dpi_audit_end(dpi_audit *audit, const char *quantity, double measured, double min, double max);
+/* Reports a line whose measure is chi-square with n degrees of freedom, as its p value: two-sided,
+ * as counts that fit too well are no random draws either. */
+void dpi_audit_end_chi_square(dpi_audit *audit, double x, int32_t n);
 /* n times the effort, at least 1. */
 int32_t dpi_audit_count(const dpi_audit *audit, int32_t n);
 
@@ -57,12 +60,14 @@ double dpi_binomial_tail(int32_t n, int32_t k, double p);
 double dpi_binomial_lower(int32_t n, int32_t k, double alpha);
 double dpi_binomial_upper(int32_t n, int32_t k, double alpha);
 
-/* ---- audit_case.c: records, their neighbours and what they add up to, by the formulas ---------- */
+/* ---- audit_case.c: records, their neighbours and what they add up to, by the formulas ----------
+ */
 
 /* Vocabularies: DPI_AUDIT_VOCAB, or a wide one that takes more than one block of candidates. */
 enum { DPI_AUDIT_VOCAB = 64, DPI_AUDIT_WIDE = 2100, DPI_AUDIT_REFS = 8 };
 
-/* Public logits and those of records, options.n_vocab of each; pointers[i] is reference[i], or NULL. */
+/* Public logits and those of records, options.n_vocab of each; pointers[i] is reference[i], or
+ * NULL. */
 typedef struct dpi_audit_case {
     dpi_sampler_options options;
     float public_logits[DPI_AUDIT_WIDE];
@@ -74,14 +79,14 @@ typedef struct dpi_audit_case {
 void dpi_audit_logits(dpi_audit *audit, dpi_audit_case *c);
 /* pointers[i] = reference[i] for every slot. */
 void dpi_audit_fill(dpi_audit_case *c);
-/* The neighbour without record j, in the sense of the adjacency: its options, which differ in n_ref if
- * at all, and its pointers. */
+/* The neighbour without record j, in the sense of the adjacency: its options, which differ in n_ref
+ * if at all, and its pointers. */
 dpi_sampler_options dpi_audit_neighbour(const dpi_audit_case *c, int32_t j,
                                         const float *pointers[DPI_AUDIT_REFS]);
 
 struct dpi_distribution;
-/* InvisibleInk: c[n_support] of logits `l` (NULL: of a null slot) on d's support. Returns by how much
- * the values may be off. */
+/* InvisibleInk: c[n_support] of logits `l` (NULL: of a null slot) on d's support. Returns by how
+ * much the values may be off. */
 int64_t dpi_audit_contribution(const dpi_audit_case *c, const float *l,
                                const struct dpi_distribution *d, int64_t K, int64_t *contribution);
 /* Length of the interval of log probability ratios of two distributions on the same support;

@@ -62,7 +62,7 @@ static void random_options(dpi_audit *a, dpi_sampler_options *o) {
     o->n_ref = o->denominator = 1 + dpi_audit_below(a, 30);
     o->tau = .3 + 2 * dpi_audit_uniform(a);
     o->n_tokens = o->accountant == DPI_ACCOUNTANT_BR ? 1 + dpi_audit_below(a, 6)
-                                                      : 1 + dpi_audit_below(a, 500);
+                                                     : 1 + dpi_audit_below(a, 500);
     o->epsilon = exp(4 * dpi_audit_uniform(a) - 1);
     o->delta = exp(-2 - 20 * dpi_audit_uniform(a));
     o->subsample = dpi_audit_below(a, 2) ? fmax(.01 + dpi_audit_uniform(a), 2 * o->delta) : 0;
@@ -86,8 +86,8 @@ static dpi_status audit_accountant(dpi_audit *a, int32_t accountant, const char 
         a->result.n_cases++;
         dpi_audit_hold(a, dpi_audit_charges(&o, &p, 2), "the plan charges less than it costs");
         dpi_audit_hold(a, p.epsilon <= o.epsilon, "epsilon exceeds the budget");
-        const long double real = br ? best_attack(p.eta, o.n_tokens, epsilon)
-                                    : zcdp_delta(p.rho_total, epsilon);
+        const long double real =
+            br ? best_attack(p.eta, o.n_tokens, epsilon) : zcdp_delta(p.rho_total, epsilon);
         most = fmaxl(most, real / delta);
         if (!br) { /* whatever the formula: an attacker gets less */
             const int32_t T = accountant == DPI_ACCOUNTANT_FILTER ? 1 : o.n_tokens;

@@ -126,7 +126,8 @@ static dpi_status compare(setting *s, const dpi_audit_case *w, int32_t j) {
 }
 
 /* A record that wants what the public text (and so a null) likes least, among others that are
- * spread, that want the same, or null. All mass is in one place each: the corners of the simplex. */
+ * spread, that want the same, or null. All mass is in one place each: the corners of the simplex.
+ */
 static dpi_status crafted(setting *s, dpi_audit_case *w) {
     for (int kind = 0; kind < 4; kind++) {
         dpi_audit_fill(w);
@@ -149,7 +150,8 @@ static void random_options(dpi_audit *a, dpi_sampler_options *o) {
     o->isa = DPI_ISA_REF + dpi_audit_below(a, dpi_isa_best());
     o->n_vocab = V;
     o->n_ref = 2 + dpi_audit_below(a, DPI_AUDIT_REFS - 1);
-    o->denominator = o->adjacency == DPI_ADJACENCY_ADD_REMOVE ? 1 + dpi_audit_below(a, 9) : o->n_ref;
+    o->denominator =
+        o->adjacency == DPI_ADJACENCY_ADD_REMOVE ? 1 + dpi_audit_below(a, 9) : o->n_ref;
     o->n_tokens = N_TEXT_TOKENS;
     o->n_private = 1 + dpi_audit_below(a, N_TEXT_TOKENS);
     o->top_k = dpi_audit_below(a, V + 1);
@@ -232,12 +234,14 @@ static dpi_status check_text(dpi_audit *a, dpi_sampler *s, const dpi_audit_case 
         dpi_audit_hold(a, spent.rho >= by_hand(s, spent.n_armed, spent.n_private) * (1 - 1e-9L),
                        "the ledger holds less than was spent");
         dpi_audit_hold(a, spent.rho <= w->options.rho, "more than rho is spent");
-        dpi_audit_hold(a, !is_public || spent.n_private == 0, "a private token below the threshold");
-        *most = fmaxl(*most, by_hand(s, spent.n_armed, fmax(spent.n_private, n_private)) /
-                                 w->options.rho);
+        dpi_audit_hold(a, !is_public || spent.n_private == 0,
+                       "a private token below the threshold");
+        *most = fmaxl(*most,
+                      by_hand(s, spent.n_armed, fmax(spent.n_private, n_private)) / w->options.rho);
     }
-    dpi_audit_hold(a, dpi_sampler_step(s, w->public_logits, w->pointers, &token, NULL) ==
-                          DPI_STATUS_BUDGET, "a text goes on after its last token");
+    dpi_audit_hold(
+        a, dpi_sampler_step(s, w->public_logits, w->pointers, &token, NULL) == DPI_STATUS_BUDGET,
+        "a text goes on after its last token");
     return DPI_STATUS_OK;
 }
 

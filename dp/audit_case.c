@@ -1,5 +1,5 @@
-/* audit_case.c - records for audits, their neighbours, and the formulas of PRIVACY.md section 2 and 3
- * a second time: in real arithmetic and by brute force. */
+/* audit_case.c - records for audits, their neighbours, and the formulas of PRIVACY.md section 2 and
+ * 3 a second time: in real arithmetic and by brute force. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +57,8 @@ dpi_sampler_options dpi_audit_neighbour(const dpi_audit_case *c, int32_t j,
     return o;
 }
 
-/* ---- Contributions ---------------------------------------------------------------------------- */
+/* ---- Contributions ----------------------------------------------------------------------------
+ */
 
 static long double log_mass(const float *l, const dpi_distribution *d) {
     long double top = -INFINITY, sum = 0;
@@ -156,7 +157,8 @@ void dpi_audit_formulas(dpi_audit *audit, const dpi_audit_case *c, const dpi_sam
     const int64_t D = dpi_sampler_denominator(&c->options);
     int64_t P[V_MAX], U[V_MAX];
     fix(c, P);
-    if (!dpi_audit_hold(audit, support_is(P, c->options.n_vocab, top_k, D, slack, d), "the support is not V_k+"))
+    if (!dpi_audit_hold(audit, support_is(P, c->options.n_vocab, top_k, D, slack, d),
+                        "the support is not V_k+"))
         return;
     for (int64_t i = 0; i < d->n_support; i++)
         U[i] = public_scale * P[d->support[i]] + d->sum[i];
@@ -166,8 +168,8 @@ void dpi_audit_formulas(dpi_audit *audit, const dpi_audit_case *c, const dpi_sam
 /* ---- Charges -------------------------------------------------------------------------------- */
 
 bool dpi_audit_charges(const dpi_sampler_options *o, const dpi_sampler_plan *p, int32_t factor) {
-    const long double eta = (long double)factor * (long double)p->K * (long double)p->a * LN2 *
-                            0x1p-48L + 0x1p-38L;
+    const long double eta =
+        (long double)factor * (long double)p->K * (long double)p->a * LN2 * 0x1p-48L + 0x1p-38L;
     const long double exact = 1 - 0x1p-60L; /* rounding here */
     const long double own = p->eta, token = p->rho_token;
     if (!(own >= eta * exact && token >= own * own / 8 && p->eta <= 1.000001 * (double)eta))

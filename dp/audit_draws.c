@@ -1,5 +1,5 @@
-/* audit_draws.c - audit B from outside: what is drawn, against frequencies from the formulas in real
- * arithmetic, and against an exact sampler of another kind. */
+/* audit_draws.c - audit B from outside: what is drawn, against frequencies from the formulas in
+ * real arithmetic, and against an exact sampler of another kind. */
 #include <math.h>
 #include <string.h>
 
@@ -9,7 +9,8 @@
 
 enum { CELLS_MAX = 16, N_REF = 3, N_DRAWS = 1000000, N_PAIRS = 500000 };
 
-/* A batch in which clipping bites, and softmax(p + mean of clipped l - p) on the whole vocabulary. */
+/* A batch in which clipping bites, and softmax(p + mean of clipped l - p) on the whole vocabulary.
+ */
 typedef struct batch {
     int32_t n;
     dpi_sampler_options options;
@@ -68,12 +69,6 @@ static double chi_square(const int64_t *count, const double *probability, int32_
         x += ((double)count[i] - expected) * ((double)count[i] - expected) / expected;
     }
     return x;
-}
-
-/* Two-sided: counts that fit too well are no random draws either. */
-static void end_chi_square(dpi_audit *a, double x, int32_t n) {
-    const double alarm = a->options.false_alarm;
-    dpi_audit_end(a, "p of chi-square", dpi_chi_square_tail(x, n), alarm, 1 - alarm);
 }
 
 static dpi_status count_draws(dpi_audit *a, const batch *b, int32_t n_draws, int64_t *count) {
@@ -145,7 +140,7 @@ static dpi_status audit_frequencies(dpi_audit *a) {
     DPI_TRY(dpi_audit_begin(a, "B", "draws against the formula"));
     DPI_TRY(count_draws(a, &b, n, ours));
     a->result.n_cases = n;
-    end_chi_square(a, chi_square(ours, b.probability, 16, n), 15);
+    dpi_audit_end_chi_square(a, chi_square(ours, b.probability, 16, n), 15);
 
     DPI_TRY(dpi_audit_begin(a, "B", "draws against the reference sampler"));
     count_reference(a, &b, n, theirs);
@@ -154,7 +149,7 @@ static dpi_status audit_frequencies(dpi_audit *a) {
             x += (double)((ours[y] - theirs[y]) * (ours[y] - theirs[y])) /
                  (double)(ours[y] + theirs[y]);
     a->result.n_cases = n;
-    end_chi_square(a, x, 15);
+    dpi_audit_end_chi_square(a, x, 15);
     return DPI_STATUS_OK;
 }
 
@@ -180,7 +175,7 @@ static dpi_status audit_pairs(dpi_audit *a) {
     for (int i = 0; i < 64; i++)
         probability[i] = b.probability[i / 8] * b.probability[i % 8];
     a->result.n_cases = n;
-    end_chi_square(a, chi_square(count, probability, 64, n), 63);
+    dpi_audit_end_chi_square(a, chi_square(count, probability, 64, n), 63);
     return DPI_STATUS_OK;
 }
 
@@ -202,8 +197,8 @@ static dpi_status audit_batches(dpi_audit *a, bool same_sampler) {
     batch b;
     dpi_sampler *s, *t = NULL;
     DPI_TRY(make_batch(a, 16, &b));
-    DPI_TRY(dpi_audit_begin(a, "B", same_sampler ? "two texts of one sampler"
-                                                 : "two samplers side by side"));
+    DPI_TRY(dpi_audit_begin(
+        a, "B", same_sampler ? "two texts of one sampler" : "two samplers side by side"));
     dpi_status status = start(a, &b, &s);
     if (status == DPI_STATUS_OK)
         status = start(a, &b, &t);
@@ -221,8 +216,8 @@ static dpi_status audit_batches(dpi_audit *a, bool same_sampler) {
     for (int y = 0; y < 16; y++)
         collision += b.probability[y] * b.probability[y];
     const double total = (double)n * TEXT;
-    const double z = ((double)n_agree - total * collision) /
-                     sqrt(total * collision * (1 - collision));
+    const double z =
+        ((double)n_agree - total * collision) / sqrt(total * collision * (1 - collision));
     a->result.n_cases = (int64_t)n * TEXT;
     dpi_audit_end(a, "p of agreement", erfc(fabs(z) / sqrt(2)), a->options.false_alarm, 1);
     return DPI_STATUS_OK;
@@ -235,8 +230,8 @@ dpi_status dpi_audit_draws(dpi_audit *a) {
     return audit_batches(a, false);
 }
 
-/* Each record joins batch 0..4 with probability q / 5 or none, whatever the record before did: pairs
- * of consecutive records, 6 x 6. */
+/* Each record joins batch 0..4 with probability q / 5 or none, whatever the record before did:
+ * pairs of consecutive records, 6 x 6. */
 dpi_status dpi_audit_assignment(dpi_audit *a) {
     enum { N_BATCHES = 5, N = N_BATCHES + 1 };
     const double q = .6;
@@ -246,15 +241,15 @@ dpi_status dpi_audit_assignment(dpi_audit *a) {
     DPI_TRY(dpi_audit_begin(a, "B", "secret assignment"));
     for (int32_t i = 0; i < n; i++) {
         int32_t x, y;
-        DPI_TRY(dpi_assign_secret(q, N_BATCHES, a->options.random, a->options.random_user, &x,
-                                  a->err));
-        DPI_TRY(dpi_assign_secret(q, N_BATCHES, a->options.random, a->options.random_user, &y,
-                                  a->err));
+        DPI_TRY(
+            dpi_assign_secret(q, N_BATCHES, a->options.random, a->options.random_user, &x, a->err));
+        DPI_TRY(
+            dpi_assign_secret(q, N_BATCHES, a->options.random, a->options.random_user, &y, a->err));
         count[N * (x + 1) + y + 1]++;
     }
     for (int i = 0; i < N * N; i++)
         probability[i] = (i / N ? q / N_BATCHES : 1 - q) * (i % N ? q / N_BATCHES : 1 - q);
     a->result.n_cases = n;
-    end_chi_square(a, chi_square(count, probability, N * N, n), N * N - 1);
+    dpi_audit_end_chi_square(a, chi_square(count, probability, N * N, n), N * N - 1);
     return DPI_STATUS_OK;
 }

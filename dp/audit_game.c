@@ -1,5 +1,5 @@
-/* audit_game.c - audits C and D: an attacker who knows everything but one record reads texts and says
- * whether the record was there. V = 16, B = 4, T = 8, eta = .5.
+/* audit_game.c - audits C and D: an attacker who knows everything but one record reads texts and
+ * says whether the record was there. V = 16, B = 4, T = 8, eta = .5.
  *
  * Tokens come in pairs on which the public logits and the other records agree, so that without the
  * record each is as likely as its twin. The record wants one of each pair, by a coin that the
@@ -22,7 +22,8 @@ typedef struct game {
     float public_logits[V], reference[B][V];
 } game;
 
-/* The tiny model: logits are functions of a hash of the history. Returns the wanted twin, 0 or 1. */
+/* The tiny model: logits are functions of a hash of the history. Returns the wanted twin, 0 or 1.
+ */
 static int set_logits(game *g, uint64_t history) {
     dpi_audit scratch = {.seed = history};
     const int wanted = dpi_audit_below(&scratch, 2);
@@ -118,7 +119,8 @@ dpi_status dpi_audit_play(dpi_audit *a, double eta, double claimed) {
 
 dpi_status dpi_audit_game(dpi_audit *a) { return dpi_audit_play(a, ETA, ETA); }
 
-/* ---- D: one run, a coin for each batch --------------------------------------------------------- */
+/* ---- D: one run, a coin for each batch ---------------------------------------------------------
+ */
 
 /* Steinke, Nasr and Jagielski 2023. Batches are independent, and each guess is right with a chance
  * of at most (1 + delta_T(0)) / 2, so that right guesses are below a binomial count. */

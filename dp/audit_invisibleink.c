@@ -100,9 +100,10 @@ static dpi_status compare(const setting *s, const dpi_audit_case *w, int32_t j) 
     DPI_TRY(dpi_sampler_distribution(s->with, w->public_logits, w->pointers, &d, a->err));
     DPI_TRY(dpi_sampler_distribution(s->without, w->public_logits, neighbour, &e, a->err));
     a->result.n_cases++;
-    if (!dpi_audit_hold(a, d.n_support == e.n_support &&
-                               memcmp(d.support, e.support,
-                                      (size_t)d.n_support * sizeof *d.support) == 0,
+    if (!dpi_audit_hold(a,
+                        d.n_support == e.n_support &&
+                            memcmp(d.support, e.support, (size_t)d.n_support * sizeof *d.support) ==
+                                0,
                         "the supports of neighbours differ"))
         return DPI_STATUS_OK;
     const long double loss = dpi_audit_loss(&d, &e);
@@ -156,7 +157,8 @@ static void craft_threshold(dpi_audit_case *w, const dpi_sampler_plan *plan) {
     }
 }
 
-/* Like the public logits on the first candidates, and at both ends of the clip range on the last. */
+/* Like the public logits on the first candidates, and at both ends of the clip range on the last.
+ */
 static void craft_late(dpi_audit_case *w) {
     const int32_t n = w->options.n_vocab;
     dpi_audit_fill(w);
@@ -198,7 +200,8 @@ static dpi_status crafted(const setting *s, dpi_audit_case *w) {
     return compare(s, w, 0);
 }
 
-/* ---- Settings --------------------------------------------------------------------------------- */
+/* ---- Settings ---------------------------------------------------------------------------------
+ */
 
 static void random_options(dpi_audit *a, dpi_sampler_options *o) {
     o->isa = DPI_ISA_REF + dpi_audit_below(a, dpi_isa_best());
@@ -246,7 +249,8 @@ static dpi_status create_pair(setting *s, const dpi_sampler_options *o) {
     fewer.n_ref -= o->adjacency == DPI_ADJACENCY_ADD_REMOVE;
     DPI_TRY(dpi_sampler_create(o, &s->with, s->audit->err));
     DPI_TRY(dpi_sampler_create(&fewer, &s->without, s->audit->err));
-    const dpi_sampler_plan *p = dpi_sampler_plan_get(s->with), *q = dpi_sampler_plan_get(s->without);
+    const dpi_sampler_plan *p = dpi_sampler_plan_get(s->with),
+                           *q = dpi_sampler_plan_get(s->without);
     dpi_audit_hold(s->audit, memcmp(p, q, sizeof *p) == 0, "the plans of neighbours differ");
     dpi_audit_hold(s->audit, dpi_audit_charges(o, p, s->range_factor),
                    "the plan charges less than its integers cost");
@@ -270,7 +274,8 @@ static dpi_status run_setting(setting *s, dpi_audit_case *w, bool sharp) {
 
 static dpi_status audit_options(dpi_audit *a, const dpi_sampler_options *o, const char *subject) {
     long double max_ratio = 0;
-    setting s = {.audit = a, .max_ratio = &max_ratio,
+    setting s = {.audit = a,
+                 .max_ratio = &max_ratio,
                  .range_factor = o->adjacency == DPI_ADJACENCY_ZERO_OUT ? 4 : 2};
     const int32_t n = dpi_audit_count(a, N_SETTINGS);
     DPI_TRY(dpi_audit_begin(a, "A", subject));
@@ -291,8 +296,11 @@ static dpi_status audit_options(dpi_audit *a, const dpi_sampler_options *o, cons
 
 dpi_status dpi_audit_invisibleink(dpi_audit *a) {
     /* [adjacency][centring][accountant], in the order of their enums */
-#define ACCOUNTANTS(text) {"InvisibleInk, " text ", zcdp", "InvisibleInk, " text ", br", \
-                           "InvisibleInk, " text ", filter"}
+#define ACCOUNTANTS(text)                                                                          \
+    {                                                                                              \
+        "InvisibleInk, " text ", zcdp", "InvisibleInk, " text ", br",                              \
+            "InvisibleInk, " text ", filter"                                                       \
+    }
     static const char *const subjects[3][2][3] = {
         {ACCOUNTANTS("replace-by-null"), ACCOUNTANTS("replace-by-null, centred")},
         {ACCOUNTANTS("add-remove"), ACCOUNTANTS("add-remove, centred")},

@@ -4,8 +4,8 @@
  * the distributions are neighbours as audit A wants them.
  *
  * The history is made the same by the bits that tokens are drawn with: the audit is the source of
- * random bits, asked when the weights of the next token are there, and gives bits for a candidate of
- * its choice. */
+ * random bits, asked when the weights of the next token are there, and gives bits for a candidate
+ * of its choice. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +16,8 @@
 #include "sampler.h"
 #include "status.h"
 
-/* Prompts of records begin alike, for more than a block of the KV cache, and the public one begins as
- * they do: dpi_generate computes once what they have in common. */
+/* Prompts of records begin alike, for more than a block of the KV cache, and the public one begins
+ * as they do: dpi_generate computes once what they have in common. */
 enum { N_REF = 3, N_TOKENS = 3, N_SEQ = N_REF + 1, N_PREFIX = 67, N_SHARED = 4, N_PROMPT_MAX = 96 };
 
 static const size_t lengths[N_SEQ] = {8, N_PREFIX + 9, N_PREFIX + 19, N_PREFIX + 3};
@@ -36,7 +36,7 @@ typedef struct trace {
 typedef struct text {
     dpi_audit *audit;
     trace *trace;
-    bool first;  /* records the trace; else it is compared with it */
+    bool first;   /* records the trace; else it is compared with it */
     bool warming; /* another text, before the one that is looked at */
     dpi_session *session;
     dpi_sampler *sampler;
@@ -45,7 +45,8 @@ typedef struct text {
     long double *max_ratio;
 } text;
 
-/* ---- What a draw sees ------------------------------------------------------------------------- */
+/* ---- What a draw sees -------------------------------------------------------------------------
+ */
 
 static void record(text *x) {
     trace *r = x->trace;
@@ -70,8 +71,9 @@ static void compare_logits(const text *x) {
         const float *l = dpi_session_logits(x->session, i);
         const bool same =
             l && memcmp(l, r->logits + N_SEQ * at + (size_t)i * n, n * sizeof *l) == 0;
-        dpi_audit_hold(x->audit, same, i == 0 ? "a record changes the public logits"
-                                              : "a record changes the logits of another one");
+        dpi_audit_hold(x->audit, same,
+                       i == 0 ? "a record changes the public logits"
+                              : "a record changes the logits of another one");
     }
 }
 
@@ -79,10 +81,11 @@ static void compare_distributions(const text *x) {
     const trace *r = x->trace;
     const dpi_sampler *s = x->sampler;
     const size_t n = r->n_vocab, at = (size_t)x->t * n, n_support = s->n_support;
-    if (!dpi_audit_hold(x->audit, memcmp(r->fixed + at, s->fixed, n * sizeof *s->fixed) == 0 &&
-                                      n_support == r->n_support[x->t] &&
-                                      memcmp(r->support + at, s->support,
-                                             n_support * sizeof *s->support) == 0,
+    if (!dpi_audit_hold(x->audit,
+                        memcmp(r->fixed + at, s->fixed, n * sizeof *s->fixed) == 0 &&
+                            n_support == r->n_support[x->t] &&
+                            memcmp(r->support + at, s->support, n_support * sizeof *s->support) ==
+                                0,
                         "the supports of neighbours differ"))
         return;
     const dpi_distribution d = {.n_support = (int64_t)n_support, .weights = r->weights + at};
@@ -120,7 +123,8 @@ static int32_t give(void *user, void *buffer, size_t n_bytes) {
     return 0;
 }
 
-/* ---- Texts ------------------------------------------------------------------------------------ */
+/* ---- Texts ------------------------------------------------------------------------------------
+ */
 
 static dpi_status open_text(text *x, const dpi_model *model, int32_t n_threads) {
     dpi_audit *a = x->audit;
@@ -158,10 +162,14 @@ static dpi_status write_text(text *x, uint64_t salt) {
         pointers[j] = x->present[j] ? tokens[j + 1] : NULL;
         n_tokens[j] = lengths[j + 1];
     }
-    const dpi_generate_input input = {
-        .struct_size = sizeof input, .public_tokens = tokens[0], .n_public = lengths[0],
-        .reference_tokens = pointers, .n_reference_tokens = n_tokens, .n_ref = N_REF, .n_prefix = N_PREFIX,
-        .n_tokens = N_TOKENS};
+    const dpi_generate_input input = {.struct_size = sizeof input,
+                                      .public_tokens = tokens[0],
+                                      .n_public = lengths[0],
+                                      .reference_tokens = pointers,
+                                      .n_reference_tokens = n_tokens,
+                                      .n_ref = N_REF,
+                                      .n_prefix = N_PREFIX,
+                                      .n_tokens = N_TOKENS};
     return dpi_generate(x->session, x->sampler, &input, NULL, NULL, x->audit->err);
 }
 

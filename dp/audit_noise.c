@@ -14,11 +14,6 @@ static double law(double scale, int32_t z) {
     return tanh(1 / (2 * scale)) * exp(-fabs((double)z) / scale);
 }
 
-static void end_chi_square(dpi_audit *a, double x, int32_t n) {
-    const double alarm = a->options.false_alarm;
-    dpi_audit_end(a, "p of chi-square", dpi_chi_square_tail(x, n), alarm, 1 - alarm);
-}
-
 /* Cells -LAST..LAST, what is beyond in the outer ones. */
 static dpi_status audit_laplace(dpi_audit *a) {
     enum { LAST = 12, N_CELLS = 2 * LAST + 1 };
@@ -36,7 +31,7 @@ static dpi_status audit_laplace(dpi_audit *a) {
     for (int i = 0; i < N_CELLS; i++)
         x += pow((double)count[i] - expected[i], 2) / expected[i];
     a->result.n_cases = n;
-    end_chi_square(a, x, N_CELLS - 1);
+    dpi_audit_end_chi_square(a, x, N_CELLS - 1);
     return DPI_STATUS_OK;
 }
 
@@ -72,7 +67,7 @@ static dpi_status audit_answers(dpi_audit *a) {
         x += pow(n_above - n * p, 2) / (n * p * (1 - p));
     }
     a->result.n_cases = (int64_t)n * N_OFFSETS;
-    end_chi_square(a, x, N_OFFSETS);
+    dpi_audit_end_chi_square(a, x, N_OFFSETS);
     return DPI_STATUS_OK;
 }
 

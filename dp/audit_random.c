@@ -11,7 +11,8 @@
 enum { V = DPI_AUDIT_VOCAB };
 
 /* Long division: ceil(cumulative 2^256 / sum). */
-void dpi_audit_bits(const dpi_u128 *weights, size_t n, size_t index, uint64_t bits[DPI_DRAW_WORDS]) {
+void dpi_audit_bits(const dpi_u128 *weights, size_t n, size_t index,
+                    uint64_t bits[DPI_DRAW_WORDS]) {
     dpi_u128 cumulative = 0, sum = 0;
     for (size_t i = 0; i < n; i++) {
         sum += weights[i];
@@ -84,23 +85,24 @@ static dpi_status check_shares(dpi_audit *a, dpi_sampler *s, const dpi_audit_cas
 static void check_refusals(dpi_audit *a, dpi_sampler *s, dpi_audit_case *w, source *src) {
     int32_t token = -7, n_tokens = w->options.n_tokens;
     *src = (source){.sampler = s, .fails = true};
-    bool refused = dpi_sampler_begin(s, NULL) == DPI_STATUS_OK &&
-                   dpi_sampler_step(s, w->public_logits, w->pointers, &token, NULL) ==
-                       DPI_STATUS_ENTROPY;
+    bool refused =
+        dpi_sampler_begin(s, NULL) == DPI_STATUS_OK &&
+        dpi_sampler_step(s, w->public_logits, w->pointers, &token, NULL) == DPI_STATUS_ENTROPY;
     dpi_audit_hold(a, refused && token == -7, "a token is drawn although the source failed");
     src->fails = false;
     const float kept = w->public_logits[0];
     w->public_logits[0] = NAN;
-    refused = dpi_sampler_step(s, w->public_logits, w->pointers, &token, NULL) ==
-              DPI_STATUS_NUMERIC;
+    refused =
+        dpi_sampler_step(s, w->public_logits, w->pointers, &token, NULL) == DPI_STATUS_NUMERIC;
     dpi_audit_hold(a, refused && token == -7, "a token is drawn from public logits that are NaN");
     w->public_logits[0] = kept;
     dpi_status status = dpi_sampler_begin(s, NULL);
     for (int32_t i = 0; i < n_tokens && status == DPI_STATUS_OK; i++)
         status = dpi_sampler_step(s, w->public_logits, w->pointers, &token, NULL);
-    dpi_audit_hold(a, status == DPI_STATUS_OK &&
-                          dpi_sampler_step(s, w->public_logits, w->pointers, &token, NULL) ==
-                              DPI_STATUS_BUDGET, "a text goes on after its last token");
+    dpi_audit_hold(a,
+                   status == DPI_STATUS_OK && dpi_sampler_step(s, w->public_logits, w->pointers,
+                                                               &token, NULL) == DPI_STATUS_BUDGET,
+                   "a text goes on after its last token");
 }
 
 dpi_status dpi_audit_random_bits(dpi_audit *a) {

@@ -1,4 +1,5 @@
-/* audit_stats.c - tails of chi-square and of the binomial law, and bounds of Clopper and Pearson. */
+/* audit_stats.c - tails of chi-square and of the binomial law, and bounds of Clopper and Pearson.
+ */
 #include <math.h>
 
 #include "audit.h"
@@ -26,8 +27,8 @@ double dpi_binomial_tail(int32_t n, int32_t k, double p) {
     const double log_p = log(p), log_q = log1p(-p), all = log_gamma(n + 1.);
     double sum = 0;
     for (int32_t i = k; i <= n; i++) {
-        double term = exp(all - log_gamma(i + 1.) - log_gamma(n - i + 1.) + i * log_p +
-                          (n - i) * log_q);
+        double term =
+            exp(all - log_gamma(i + 1.) - log_gamma(n - i + 1.) + i * log_p + (n - i) * log_q);
         sum += term;
         if (i > n * p && term < 1e-20 * sum)
             break;

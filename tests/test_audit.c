@@ -54,9 +54,7 @@ static void test_system_bits(void **state) {
 
 /* ---- Power ---------------------------------------------------------------------------------- */
 
-static void keep_result(void *user, const dpi_audit_result *r) {
-    *(dpi_audit_result *)user = *r;
-}
+static void keep_result(void *user, const dpi_audit_result *r) { *(dpi_audit_result *)user = *r; }
 
 /* Chance of k heads or more of 8, by counting. */
 static double heads(double p, int k) {
@@ -134,7 +132,8 @@ static void test_bits(void **state) {
     }
 }
 
-/* ---- Options ---------------------------------------------------------------------------------- */
+/* ---- Options ----------------------------------------------------------------------------------
+ */
 
 static int32_t always(void *user) {
     (void)user;

@@ -31,8 +31,8 @@ static void print_result(const dpi_audit_result *r) {
     char bounds[48], measured[32];
     bounds_text(r, bounds, sizeof bounds);
     snprintf(measured, sizeof measured, "%.9g", r->measured);
-    printf("%-5s  %-46s  %-28s  %12s  %-17s  %7.2f  %s\n", r->audit, r->subject, r->quantity, measured,
-           bounds, r->seconds, r->passed ? "pass" : "FAIL");
+    printf("%-5s  %-46s  %-28s  %12s  %-17s  %7.2f  %s\n", r->audit, r->subject, r->quantity,
+           measured, bounds, r->seconds, r->passed ? "pass" : "FAIL");
     if (!r->passed)
         printf("       %s\n", r->failure);
     fflush(stdout);
@@ -41,11 +41,11 @@ static void print_result(const dpi_audit_result *r) {
 static void add_result(void *user, const dpi_audit_result *r) {
     audit *x = user;
     x->seconds += r->seconds;
-    json_t *row = json_pack(
-        "{s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:b, s:s?, s:f}", "audit", r->audit, "subject",
-        r->subject, "quantity", r->quantity, "measured", bound(r->measured), "min", bound(r->min),
-        "max", bound(r->max), "cases", (json_int_t)r->n_cases, "passed", r->passed, "failure",
-        r->failure, "seconds", r->seconds);
+    json_t *row =
+        json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:b, s:s?, s:f}", "audit", r->audit,
+                  "subject", r->subject, "quantity", r->quantity, "measured", bound(r->measured),
+                  "min", bound(r->min), "max", bound(r->max), "cases", (json_int_t)r->n_cases,
+                  "passed", r->passed, "failure", r->failure, "seconds", r->seconds);
     if (json_array_append_new(x->results, row) != 0)
         x->failed = true;
     if (!x->json)
@@ -129,7 +129,10 @@ static int audit_main(const args *a) {
 }
 
 const command command_audit = {
-    .name = "audit", .bit = CMD_AUDIT, .arguments = "MODEL", .takes_model = 1,
+    .name = "audit",
+    .bit = CMD_AUDIT,
+    .arguments = "MODEL",
+    .takes_model = 1,
     .run = audit_main,
     .summary = "try to catch this program leaking, on this machine",
     .details =
@@ -137,6 +140,7 @@ const command command_audit = {
         "each other, and holds what one record changes to what is claimed. A: the distribution of\n"
         "the next token and what plans charge, from inside; the model's logits, bit for bit. B:\n"
         "random draws. C and D: an attacker who reads texts. No record of yours is read. The exit\n"
-        "code is 1 if an audit fails. Draws come from the operating system: each of the lines B, C\n"
+        "code is 1 if an audit fails. Draws come from the operating system: each of the lines B, "
+        "C\n"
         "and D fails by bad luck once in 5000 runs. dp/PRIVACY.md says what audits cannot show.\n",
 };
