@@ -192,7 +192,7 @@ static uint64_t reciprocal(uint64_t z) {
 
 /* 2^44 e^-gap, rounded down, gap in [0, 41]: an integer in [0, 2^44], 2^44 at 0. With n the integer
  * next to gap / ln2, e^-gap = 2^-n e^x and |x| < 0.347, where ten terms leave 3e-13. The tables of
- * weights.c would be exact to 2^-40, at twenty times the cost; nothing rests on it here. */
+ * weights.c would be exact to 2^-40; nothing rests on it here. */
 static inline int64_t exponential(double gap) {
     double bits = gap * 0x1.71547652b82fep+0; /* 1 / ln2 */
     int64_t n = dpi_round_even(bits);
