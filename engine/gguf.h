@@ -68,6 +68,9 @@ dpi_status dpi_gguf_open(const char *path, bool use_mmap, dpi_gguf **gguf, dpi_e
 dpi_status dpi_gguf_open_buffer(const void *data, size_t n_bytes, dpi_gguf **gguf, dpi_error *err);
 void dpi_gguf_close(dpi_gguf *gguf);
 
+/* Whether tensor data comes into memory page by page as it is read. */
+bool dpi_gguf_is_mapped(const dpi_gguf *gguf);
+
 /* These bytes of tensor data will not be read again: gives their memory back where the file is mapped
  * or was read into memory of its own. Afterwards they may read as anything. */
 void dpi_gguf_release(const dpi_gguf *gguf, const void *data, uint64_t n_bytes);

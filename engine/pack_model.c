@@ -1,11 +1,15 @@
 /* pack_model.c - a model's matrices in the layout that the kernels read (pack.h), and back. */
+#include <math.h>
 #include <omp.h>
 
 #include "mem.h"
 #include "model.h"
 #include "status.h"
 
-enum { ALIGNMENT = 64 };
+enum {
+    ALIGNMENT = 64,
+    FAULT_BYTES = 1 << 16, /* what Linux maps of a cached file around a page that is touched */
+};
 
 static uint64_t group_bytes(const dpi_mat *mat) {
     return DPI_GROUP * dpi_type_row_bytes(mat->type, mat->n_in);
@@ -91,4 +95,23 @@ dpi_status dpi_model_pack(dpi_model *m, dpi_error *err) {
     if (m->tied_output)
         m->output = m->embedding;
     return DPI_STATUS_OK;
+}
+
+static uint64_t file_bytes(const dpi_mat *mat) {
+    return (uint64_t)mat->n_out * dpi_type_row_bytes(mat->type, mat->n_in);
+}
+
+uint64_t dpi_model_unread_bytes(const dpi_model *model, int64_t n_tokens) {
+    dpi_model m = *model;
+    uint64_t n = 0;
+    if (m.vocab_only || !dpi_gguf_is_mapped(m.gguf))
+        return 0;
+    for (int32_t i = 0; matrix_at(&m, i); i++)
+        if (!matrix_at(&m, i)->layout)
+            n += file_bytes(matrix_at(&m, i));
+    /* So many windows of the embedding are hit by n_tokens rows anywhere in it, on average. */
+    double windows = (double)file_bytes(&m.embedding) / FAULT_BYTES;
+    if (!m.tied_output)
+        n += (uint64_t)(-expm1(-(double)n_tokens / windows) * windows * FAULT_BYTES);
+    return n;
 }

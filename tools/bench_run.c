@@ -26,18 +26,6 @@ static void reset_peak_rss(void) {
     }
 }
 
-static uint64_t peak_rss(void) {
-    FILE *f = fopen("/proc/self/status", "r");
-    char line[256];
-    uint64_t kib = 0;
-    while (f && fgets(line, sizeof line, f))
-        if (strncmp(line, "VmHWM:", 6) == 0)
-            kib = strtoull(line + 6, NULL, 10);
-    if (f)
-        fclose(f);
-    return kib * 1024;
-}
-
 /* ---- Numbers of a few runs -------------------------------------------------------------------- */
 
 typedef struct series {
@@ -244,7 +232,7 @@ int bench_measure(const bench_context *c, const bench_setting *s, bench_result *
         r->rho = plan.rho_total;
         r->clip = plan.clip;
         summarize(&all, r);
-        r->peak_rss = peak_rss();
+        r->peak_rss = cli_memory("VmHWM");
     }
     dpi_sampler_free(plain);
     dpi_sampler_free(private);

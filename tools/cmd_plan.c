@@ -38,23 +38,31 @@ static double read_bandwidth(void) {
     return bytes / seconds;
 }
 
+/* The peak of a run: this process, which has opened the model as a run does, and what computing adds. */
 static int add_memory(facts *f, const job *j) {
-    uint64_t n_bytes;
+    uint64_t session;
+    int32_t n_tokens = job_max_tokens(j);
     dpi_error err;
-    if (dpi_session_memory(j->model, &j->session, job_max_tokens(j), (int32_t)j->prompts.n_prefix,
-                           &n_bytes, &err) != DPI_STATUS_OK)
+    if (dpi_session_memory(j->model, &j->session, n_tokens, (int32_t)j->prompts.n_prefix, &session,
+                           &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
-    double mib = 1024 * 1024;
-    uint64_t total = n_bytes + (uint64_t)j->info.weight_bytes;
+    int64_t n_prompt = n_tokens - j->sampler.n_tokens;
+    uint64_t model = cli_memory("VmRSS"), opening = cli_memory("VmHWM");
+    model = model ? model + dpi_model_unread_bytes(j->model, n_prompt * j->session.n_seq +
+                                                                 j->sampler.n_tokens)
+                  : (uint64_t)j->info.weight_bytes;
+    uint64_t total = model + session > opening ? model + session : opening;
     facts_int(f, "n_ctx", "context", j->session.n_ctx);
-    facts_int(f, "max_prompt_tokens", "longest prompt", job_max_tokens(j) - j->sampler.n_tokens);
+    facts_int(f, "max_prompt_tokens", "longest prompt", n_prompt);
     facts_int(f, "public_prompt_tokens", "public prompt", (int64_t)j->prompts.n_public_tokens);
     facts_int(f, "rows_per_step", "rows per step", j->session.n_seq);
     facts_json(f, "weight_bytes", json_integer(j->info.weight_bytes));
-    facts_json(f, "session_bytes", json_integer((json_int_t)n_bytes));
+    facts_json(f, "model_bytes", json_integer((json_int_t)model));
+    facts_json(f, "session_bytes", json_integer((json_int_t)session));
     facts_json(f, "memory_bytes", json_integer((json_int_t)total));
-    facts_line(f, "memory", "%.1f MiB at most: weights %.1f, caches and work space %.1f",
-               (double)total / mib, (double)j->info.weight_bytes / mib, (double)n_bytes / mib);
+    double mib = 1024 * 1024;
+    facts_line(f, "memory", "%.1f MiB: program and model %.1f, caches and work space %.1f",
+               (double)total / mib, (double)model / mib, (double)session / mib);
     return CLI_OK;
 }
 
