@@ -209,6 +209,7 @@ expect_lines 2 out; expect_out ',PP,prefix,TG,'; expect_out ',4,3,2,18,'
 run bench made.gguf -B 2 -p 4 -n 2 -t 1 -r 1; expect_rc 0; expect_out "| tg2 | "
 expect_out "| overhead_x |"; expect_out "| 1 | invisibleink | 2 |"; expect_lines 13 out
 run bench made.gguf -B 2 -p 4 -n 2 -t 1 -r 1 -o json; expect_rc 0; expect_out '[{"model":'
+for name in vocab_ms load_ms; do expect_out "\"$name\":"; done
 refuse 2 "--method: found 'plain,x', allowed are plain, invisibleink and amin" bench made.gguf --method plain,x
 refuse 2 "-B: found '0', allowed are numbers 1..4096 between commas" bench made.gguf -B 0
 refuse 2 "-p: found '3,x'" bench made.gguf -p 3,x
