@@ -4,7 +4,8 @@
  *   dpinfer-bench-kernels [-t THREADS] [-o md|csv|json|jsonl] [-i ISA,...] [-r ROWS,...] [-k WORD]
  *
  * Each thread works on its own arrays: in-cache ones that stay in its L2, streaming ones that come from
- * memory each time. Times are medians of REPEATS stretches of MIN_SECONDS. */
+ * memory each time. Times are medians of REPEATS stretches of MIN_SECONDS. read_% is a share of what
+ * memory gives, which data in caches may exceed. */
 #include <getopt.h>
 #include <jansson.h>
 #include <omp.h>
@@ -18,6 +19,7 @@
 #include "pack.h"
 #include "quant.h"
 #include "table.h"
+#include "weights.h"
 
 enum {
     N_IN = 2048,          /* columns of the matrices, elements of the vectors */
@@ -36,6 +38,9 @@ typedef struct work {
     float *x, *y;   /* [MAX_ROWS, N_IN], [MAX_ROWS, n_out] and at least as long as x */
     uint16_t *half; /* [MAX_ROWS, N_IN] */
     dpi_q8 q8;
+    int64_t *sum, *null; /* [N_IN] of the sampler */
+    dpi_u128 *weight;    /* [N_IN] */
+    dpi_weight_tables tables;
     unsigned char *weights; /* [n_out, N_IN] of the kernel's type */
 } work;
 
@@ -72,6 +77,17 @@ static void call_attend_f16(const work *w) {
     w->k->attend_f16(w->y, m, l, w->x, w->half, w->half + DPI_KV_BLOCK * HEAD_DIM, HEADS,
                      DPI_KV_BLOCK, HEAD_DIM, HEAD_DIM, 0.125f);
 }
+static void call_clip_add(const work *w) {
+    w->k->clip_add(w->sum, w->x, w->x + N_IN, w->null, 0, 1 << 20, ~(uint64_t)0, N_IN);
+}
+static void call_clip_range(const work *w) {
+    int64_t range[2] = {0, 0};
+    w->k->clip_range(range, w->x, w->x + N_IN, w->null, 0, 1 << 20, N_IN);
+}
+static void call_exp2_weights(const work *w) {
+    w->k->exp2_weights(w->weight, w->null, (uint64_t)1 << 26,
+                       (const uint64_t(*)[256])w->tables.table, N_IN);
+}
 #define CALL_Q(name, id)                                                                          \
     static void call_##name(const work *w) {                                                      \
         w->k->matmul_##name(w->y, w->n_out, &w->q8, w->rows, w->weights, N_IN, w->n_out);         \
@@ -96,13 +112,23 @@ static const timed kernels[] = {
      call_attend_f32},
     {"attend_f16", DPI_TYPE_F32, false, false, ATTEND_OPS, 4.0 * DPI_KV_BLOCK * HEAD_DIM,
      call_attend_f16},
+    {"clip_add", DPI_TYPE_F32, false, false, 6.0 * N_IN, 32.0 * N_IN, call_clip_add},
+    {"clip_range", DPI_TYPE_F32, false, false, 6.0 * N_IN, 16.0 * N_IN, call_clip_range},
+    {"exp2_weights", DPI_TYPE_F32, false, false, 12.0 * N_IN, 24.0 * N_IN, call_exp2_weights},
     {"matmul_f32", DPI_TYPE_F32, true, false, 0, 0, call_matmul_f32},
 #define KERNEL_H(name, id) {"matmul_" #name, id, true, false, 0, 0, call_##name},
     DPI_MATMUL_H_TYPES(KERNEL_H)
 #define KERNEL_Q(name, id) {"matmul_" #name, id, true, true, 0, 0, call_##name},
     DPI_MATMUL_Q_TYPES(KERNEL_Q)
 };
-enum { N_KERNELS = sizeof kernels / sizeof *kernels };
+enum {
+    N_KERNELS = sizeof kernels / sizeof *kernels,
+#define KERNEL(name, parameters) +1
+    N_LISTED = 0
+#include "kernels.def"
+#undef KERNEL
+};
+_Static_assert((int)N_KERNELS == (int)N_LISTED, "every kernel of kernels.def is timed");
 
 /* ---- Arrays --------------------------------------------------------------------------------------- */
 
@@ -120,14 +146,20 @@ static bool work_init(work *w, const dpi_kernels *k, const timed *kernel, int32_
     w->q8.negative32 = dpi_calloc(MAX_ROWS * BLOCKS, sizeof(int32_t));
     w->q8.negative16 = dpi_calloc(MAX_ROWS * 2 * BLOCKS, sizeof(int32_t));
     w->q8.scaled32 = dpi_calloc(MAX_ROWS * BLOCKS, sizeof(float));
+    w->sum = dpi_calloc(N_IN, sizeof *w->sum);
+    w->null = dpi_calloc(N_IN, sizeof *w->null);
+    w->weight = dpi_calloc(N_IN, sizeof *w->weight);
     w->weights = dpi_map(bytes);
     if (!w->x || !w->y || !w->half || !w->q8.q || !w->q8.d || !w->q8.negative32 ||
-        !w->q8.negative16 || !w->q8.scaled32 || !w->weights)
+        !w->q8.negative16 || !w->q8.scaled32 || !w->sum || !w->null || !w->weight || !w->weights)
         return false;
     for (int32_t i = 0; i < MAX_ROWS * N_IN; i++) {
         w->x[i] = (float)(i % 37 - 18) / 18;
         w->half[i] = (uint16_t)(0x3000 + i % 0x400);
     }
+    for (int32_t i = 0; i < N_IN; i++)
+        w->null[i] = (int64_t)(i % 101) << 16;
+    dpi_weights_tables(&w->tables);
     /* Bytes below 0x40: whatever they are read as, a half, a float, is finite and below 4. */
     for (uint64_t i = 0; i < bytes; i++)
         w->weights[i] = (unsigned char)(i * 7 % 61);
@@ -145,7 +177,7 @@ static void work_free(work *w, const timed *kernel) {
                               (uint64_t)w->n_out);
     free(w->x), free(w->y), free(w->half);
     free(w->q8.q), free(w->q8.d), free(w->q8.negative32), free(w->q8.negative16);
-    free(w->q8.scaled32);
+    free(w->q8.scaled32), free(w->sum), free(w->null), free(w->weight);
 }
 
 /* ---- Timing --------------------------------------------------------------------------------------- */
