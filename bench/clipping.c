@@ -1,0 +1,197 @@
+/* clipping.c - how much of what references say is clipped away, with centring and without.
+ *
+ *     dpinfer-clipping MODEL TASK FILE...
+ *
+ * The files are references, one text each. One text is drawn by InvisibleInk from all of them; at
+ * each of its steps the differences l_i - p, and l_i - p - m_i, over the candidates V_k+ are held
+ * against the clip bounds C of several budgets (privacy.md section 1). Evaluation of records that
+ * are not private: nothing of this may be shown of real ones. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dpinfer.h"
+#include "prompt_texts.h"
+
+enum { TOP_K = 100, N_TOKENS = 200, N_BUDGETS = 4, MAX_TEXT = 1 << 16 };
+static const double budgets[N_BUDGETS] = {1, 3, 5, 10}; /* epsilon at delta = 1e-6 */
+
+typedef struct tally {
+    double n, beyond, size, lost; /* differences; of those |d| > C; sums of |d|, and of |d| - C */
+} tally;
+
+typedef struct bench {
+    dpi_model *model;
+    dpi_session *session;
+    dpi_sampler *sampler; /* of the largest budget: draws the text */
+    dpi_model_info info;
+    int32_t n_ref;
+    double clip[N_BUDGETS];
+    tally tallies[N_BUDGETS][2]; /* without centring, with */
+} bench;
+
+/* Prints why and ends the program: this is a bench, with nothing to clean up. */
+static void die(const char *what, const char *why) {
+    fprintf(stderr, "dpinfer-clipping: %s: %s\n", what, why);
+    exit(1);
+}
+
+static void check(dpi_status status, const dpi_error *err) {
+    if (status != DPI_STATUS_OK)
+        die("library", err->message);
+}
+
+static void read_prompt(const bench *b, int32_t seq, const char *user) {
+    static int32_t tokens[4 * MAX_TEXT];
+    size_t n_tokens;
+    dpi_error err;
+    check(dpi_prompt_encode(b->model, DPI_CHAT_AUTO, NULL, 0, user, strlen(user), tokens,
+                            sizeof tokens / sizeof *tokens, &n_tokens, &err), &err);
+    check(dpi_session_prefill(b->session, seq, tokens, n_tokens, NULL, &err), &err);
+}
+
+static void read_reference(const bench *b, int32_t seq, const char *path, const char *task) {
+    static char text[MAX_TEXT], user[2 * MAX_TEXT];
+    static const char lead[] = DPI_CHAT_LEAD;
+    const char *at = strstr(lead, "{reference}");
+    FILE *f = fopen(path, "r");
+    if (!f)
+        die(path, strerror(errno));
+    text[fread(text, 1, sizeof text - 1, f)] = '\0';
+    fclose(f);
+    snprintf(user, sizeof user, "%.*s%s%s%s", (int)(at - lead), lead, text,
+             at + strlen("{reference}"), task);
+    read_prompt(b, seq, user);
+}
+
+/* ---- Counting -------------------------------------------------------------------------------- */
+
+static int down(const void *a, const void *b) {
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x < y) - (x > y);
+}
+
+/* ln sum exp over the candidates. */
+static double log_mass(const float *logits, const int32_t *support, int32_t n) {
+    double max = -INFINITY, sum = 0;
+    for (int32_t i = 0; i < n; i++)
+        max = fmax(max, (double)logits[support[i]]);
+    for (int32_t i = 0; i < n; i++)
+        sum += exp((double)logits[support[i]] - max);
+    return max + log(sum);
+}
+
+static void count(tally *t, double difference, double clip) {
+    double size = fabs(difference);
+    t->n++;
+    t->size += size;
+    t->beyond += size > clip;
+    t->lost += size > clip ? size - clip : 0;
+}
+
+static void count_step(bench *b, const float *p, const float *sorted, int32_t *support) {
+    for (int i = 0; i < N_BUDGETS; i++) {
+        int32_t n = 0;
+        for (int32_t y = 0; y < b->info.n_vocab; y++)
+            if (p[y] >= sorted[TOP_K - 1] - 2 * b->clip[i] / b->n_ref)
+                support[n++] = y;
+        double public_mass = log_mass(p, support, n);
+        for (int32_t r = 1; r <= b->n_ref; r++) {
+            const float *l = dpi_session_logits(b->session, r);
+            double centre = log_mass(l, support, n) - public_mass;
+            for (int32_t k = 0; k < n; k++) {
+                double d = (double)l[support[k]] - (double)p[support[k]];
+                count(&b->tallies[i][0], d, b->clip[i]);
+                count(&b->tallies[i][1], d - centre, b->clip[i]);
+            }
+        }
+    }
+}
+
+/* ---- Drawing --------------------------------------------------------------------------------- */
+
+static void write_text(bench *b) {
+    const size_t n = (size_t)b->info.n_vocab, rows = (size_t)b->n_ref + 1;
+    float *sorted = malloc(n * sizeof *sorted);
+    int32_t *support = malloc(n * sizeof *support);
+    int32_t *seqs = malloc(rows * sizeof *seqs), *tokens = malloc(rows * sizeof *tokens);
+    const float **logits = malloc(rows * sizeof *logits);
+    dpi_error err;
+    if (!sorted || !support || !seqs || !tokens || !logits)
+        die("memory", strerror(errno));
+    check(dpi_sampler_begin(b->sampler, &err), &err);
+    for (int32_t t = 0, token = -1; t < N_TOKENS; t++) {
+        for (size_t r = 0; r < rows; r++)
+            logits[r] = dpi_session_logits(b->session, (int32_t)r);
+        memcpy(sorted, logits[0], n * sizeof *sorted);
+        qsort(sorted, n, sizeof *sorted, down);
+        count_step(b, logits[0], sorted, support);
+        check(dpi_sampler_step(b->sampler, logits[0], logits + 1, &token, &err), &err);
+        if (dpi_token_is_eog(b->model, token))
+            break;
+        for (size_t r = 0; r < rows; r++) {
+            seqs[r] = (int32_t)r;
+            tokens[r] = token;
+        }
+        check(dpi_session_step(b->session, (int32_t)rows, seqs, tokens, &err), &err);
+    }
+    free(sorted), free(support), free(seqs), free(tokens), free(logits);
+}
+
+static void calibrate(bench *b) {
+    dpi_sampler_options o;
+    dpi_error err;
+    dpi_sampler_options_init(&o);
+    o.n_vocab = b->info.n_vocab;
+    o.n_ref = b->n_ref;
+    o.n_tokens = N_TOKENS;
+    o.top_k = TOP_K;
+    o.delta = 1e-6;
+    for (int i = 0; i < N_BUDGETS; i++) {
+        dpi_sampler_plan plan = {.struct_size = sizeof plan};
+        o.epsilon = budgets[i];
+        check(dpi_sampler_plan_make(&o, &plan, &err), &err);
+        b->clip[i] = plan.clip;
+    }
+    check(dpi_sampler_create(&o, &b->sampler, &err), &err);
+}
+
+static void print(const bench *b) {
+    printf("| epsilon | C | clipped | clipped, centred | lost | lost, centred |\n"
+           "|---:|---:|---:|---:|---:|---:|\n");
+    for (int i = 0; i < N_BUDGETS; i++) {
+        const tally *t = b->tallies[i];
+        printf("| %g | %.3f | %.1f %% | %.1f %% | %.1f %% | %.1f %% |\n", budgets[i], b->clip[i],
+               100 * t[0].beyond / t[0].n, 100 * t[1].beyond / t[1].n, 100 * t[0].lost / t[0].size,
+               100 * t[1].lost / t[1].size);
+    }
+}
+
+int main(int argc, char **argv) {
+    if (argc < 4) {
+        fputs("usage: dpinfer-clipping MODEL TASK FILE...\n"
+              "  share of the differences between references and public model that are clipped, and\n"
+              "  of their size that is lost, with centring and without, at several budgets\n", stderr);
+        return 2;
+    }
+    bench b = {.n_ref = argc - 3, .info = {.struct_size = sizeof b.info}};
+    dpi_session_options options;
+    dpi_error err;
+    check(dpi_model_open(argv[1], NULL, &b.model, &err), &err);
+    check(dpi_model_info_get(b.model, &b.info, &err), &err);
+    dpi_session_options_init(&options);
+    options.n_seq = b.n_ref + 1;
+    check(dpi_session_create(b.model, &options, &b.session, &err), &err);
+    calibrate(&b);
+    read_prompt(&b, 0, argv[2]);
+    for (int32_t r = 1; r <= b.n_ref; r++)
+        read_reference(&b, r, argv[r + 2], argv[2]);
+    write_text(&b);
+    print(&b);
+    dpi_sampler_free(b.sampler);
+    dpi_session_free(b.session);
+    dpi_model_close(b.model);
+    return 0;
+}
