@@ -289,7 +289,7 @@ static void test_examples(void **state) {
     for (int32_t i = 0; i < N; i++) {
         corpus_example e;
         corpus_reading answer, reference;
-        corpus_example_make(false, &rng, &e);
+        corpus_example_make(false, false, &rng, &e);
         read_text(e.assistant, &answer);
         assert_true(answer.well_formed);
         n_unnamed += strstr(e.user, DPI_CHAT_TASK) != NULL;
@@ -322,9 +322,9 @@ static void test_deterministic(void **state) {
     corpus_example a, b, c;
     uint64_t one = 1, same = 1, other = 2;
     for (int32_t i = 0; i < 20; i++) {
-        corpus_example_make(false, &one, &a);
-        corpus_example_make(false, &same, &b);
-        corpus_example_make(false, &other, &c);
+        corpus_example_make(false, false, &one, &a);
+        corpus_example_make(false, false, &same, &b);
+        corpus_example_make(false, false, &other, &c);
         assert_string_equal(a.user, b.user);
         assert_string_equal(a.assistant, b.assistant);
         assert_string_not_equal(a.assistant, c.assistant);

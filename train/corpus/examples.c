@@ -19,7 +19,7 @@ static void put_reference(const char *reference, const char *task, char *user, s
              at + strlen("{reference}"), task);
 }
 
-void corpus_example_make(bool heldout, uint64_t *rng, corpus_example *e) {
+void corpus_example_make(bool heldout, bool new_names, uint64_t *rng, corpus_example *e) {
     const corpus_domain *d = corpus_domains[corpus_below(rng, CORPUS_DOMAINS)];
     const char *task = pick_task(d, rng);
     bool with_reference = corpus_below(rng, 10) >= 3;
@@ -30,11 +30,11 @@ void corpus_example_make(bool heldout, uint64_t *rng, corpus_example *e) {
     corpus_draw(d, &law, heldout, rng, values);
     if (with_reference) {
         char reference[CORPUS_TEXT_BYTES];
-        corpus_write(d, values, heldout, rng, reference);
+        corpus_write(d, values, new_names, rng, reference);
         put_reference(reference, task, e->user, sizeof e->user);
         if (corpus_below(rng, 8) == 0)
             corpus_redraw(d, &law, heldout, rng, values);
     } else
         snprintf(e->user, sizeof e->user, "%s", task);
-    corpus_write(d, values, heldout, rng, e->assistant);
+    corpus_write(d, values, new_names, rng, e->assistant);
 }

@@ -11,6 +11,7 @@
 
 typedef struct options {
     const char *domain, *law, *split, *out, *dir, *attributes;
+    bool new_names;
     long n;
     uint64_t seed;
 } options;
@@ -20,6 +21,7 @@ static void usage(FILE *to) {
           "  make      documents with their attributes, as JSON lines or a folder of .txt files\n"
           "            --domain D --law public|private|flat [--dir FOLDER --attributes FILE]\n"
           "  examples  training examples: {\"user\": ..., \"assistant\": ...} in JSON lines\n"
+          "            [--new-names]: with names that no training example has\n"
           "  text      prompts and documents as plain text, to train a tokenizer on\n"
           "  read      [FILE]: domain, attributes and well-formedness of JSON lines with \"text\"\n"
           "  laws      --domain D: the laws' marginals, in percent, from 100000 draws\n"
@@ -37,7 +39,8 @@ static int parse(int argc, char **argv, options *o) {
     static const struct option longs[] = {
         {"domain", 1, NULL, 'd'}, {"law", 1, NULL, 'l'},        {"split", 1, NULL, 's'},
         {"seed", 1, NULL, 'r'},   {"dir", 1, NULL, 'D'},        {"attributes", 1, NULL, 'a'},
-        {"out", 1, NULL, 'o'},    {"count", 1, NULL, 'n'},      {NULL, 0, NULL, 0}};
+        {"out", 1, NULL, 'o'},    {"count", 1, NULL, 'n'},      {"new-names", 0, NULL, 'N'},
+        {NULL, 0, NULL, 0}};
     *o = (options){.domain = "", .law = "public", .split = "train", .n = 1, .seed = 1};
     for (int c; (c = getopt_long(argc, argv, "n:o:", longs, NULL)) != -1;) {
         char *end = NULL;
@@ -48,6 +51,7 @@ static int parse(int argc, char **argv, options *o) {
         case 'D': o->dir = optarg; break;
         case 'a': o->attributes = optarg; break;
         case 'o': o->out = optarg; break;
+        case 'N': o->new_names = true; break;
         case 'n': o->n = strtol(optarg, &end, 10); break;
         case 'r': o->seed = strtoull(optarg, &end, 10); break;
         default: return 1;
@@ -140,7 +144,7 @@ static int run_examples(const options *o, FILE *out) {
     uint64_t rng = stream_of(o, 1000);
     for (long i = 0; i < o->n; i++) {
         corpus_example e;
-        corpus_example_make(heldout, &rng, &e);
+        corpus_example_make(heldout, o->new_names, &rng, &e);
         if (print_json(json_pack("{s:s,s:s}", "user", e.user, "assistant", e.assistant), out) != 0)
             return 1;
     }
@@ -151,7 +155,7 @@ static int run_text(const options *o, FILE *out) {
     uint64_t rng = stream_of(o, 2000);
     for (long i = 0; i < o->n; i++) {
         corpus_example e;
-        corpus_example_make(false, &rng, &e);
+        corpus_example_make(false, false, &rng, &e);
         if (fprintf(out, "%s\n%s\n", e.user, e.assistant) < 0)
             return fail("cannot write", strerror(errno));
     }
