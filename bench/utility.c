@@ -19,14 +19,22 @@ typedef struct list {
 typedef struct options {
     maker_options make;
     list batches, epsilons;
-    const char *variants[MAX_LIST];
+    const variant *variants[MAX_LIST];
     int32_t n_variants;
     const char *prefix;
     int32_t n_texts;
     bool baselines;
 } options;
 
-static const char *const known_variants[] = {"zcdp", "br", "filter", "amin"};
+static const variant known_variants[] = {
+    {"zcdp", "InvisibleInk, zCDP", DPI_METHOD_INVISIBLEINK, DPI_ACCOUNTANT_ZCDP, 0},
+    {"br", "InvisibleInk, bounded range", DPI_METHOD_INVISIBLEINK, DPI_ACCOUNTANT_BR, 0},
+    {"filter", "InvisibleInk, filter", DPI_METHOD_INVISIBLEINK, DPI_ACCOUNTANT_FILTER, 0},
+    {"zcdp-center", "InvisibleInk, zCDP, centred", DPI_METHOD_INVISIBLEINK, DPI_ACCOUNTANT_ZCDP, 1},
+    {"br-center", "InvisibleInk, bounded range, centred", DPI_METHOD_INVISIBLEINK,
+     DPI_ACCOUNTANT_BR, 1},
+    {"amin", "Amin et al.", DPI_METHOD_AMIN, DPI_ACCOUNTANT_ZCDP, 0},
+};
 
 static void usage(FILE *to) {
     fputs("usage: dpinfer-utility MODEL REFS ATTRIBUTES [OPTIONS]\n"
@@ -35,8 +43,10 @@ static void usage(FILE *to) {
           "  -n COUNT           texts per setting (64)\n"
           "  -B LIST            references per text (7,15,31)\n"
           "  -e LIST            epsilon (1,3,5,10)\n"
-          "  --variants LIST    zcdp, br, filter: accountants of InvisibleInk; amin (zcdp)\n"
+          "  --variants LIST    zcdp, br, filter (accountants of InvisibleInk), zcdp-center,\n"
+          "                     br-center, amin (zcdp)\n"
           "  --no-baselines     without documents, public and plain texts\n"
+          "  --private-tokens N (0: all), --threshold D (0), --sigma S (0): amin, as in run\n"
           "  --judge MODEL      whose perplexity is reported (MODEL's own)\n"
           "  --delta D (1e-5)   -T TOKENS (264)   -k TOP_K (100)   --tau TAU (1)\n"
           "  --seed S (1)       -t THREADS (all)  -o OUT (utility)\n", to);
@@ -66,12 +76,12 @@ static bool parse_list(char *text, double low, double high, list *l) {
 static bool parse_variants(char *text, options *o) {
     o->n_variants = 0;
     for (char *one = strtok(text, ","); one; one = strtok(NULL, ",")) {
-        bool known = false;
+        const variant *found = NULL;
         for (size_t i = 0; i < sizeof known_variants / sizeof *known_variants; i++)
-            known = known || strcmp(known_variants[i], one) == 0;
-        if (!known || o->n_variants == MAX_LIST)
+            found = strcmp(known_variants[i].name, one) == 0 ? &known_variants[i] : found;
+        if (!found || o->n_variants == MAX_LIST)
             return false;
-        o->variants[o->n_variants++] = one;
+        o->variants[o->n_variants++] = found;
     }
     return o->n_variants > 0;
 }
@@ -93,6 +103,9 @@ static bool parse_option(int c, options *o) {
     case 'u': good = parse_number(optarg, 0.01, 100, &m->tau); break;
     case 'S': good = parse_number(optarg, 0, 1e15, &x); m->seed = (uint64_t)x; break;
     case 't': good = parse_number(optarg, 0, 4096, &x); m->n_threads = (int32_t)x; break;
+    case 'P': good = parse_number(optarg, 0, 16384, &x); m->n_private = (int32_t)x; break;
+    case 'H': good = parse_number(optarg, -1000, 1000, &m->threshold); break;
+    case 'G': good = parse_number(optarg, 0, 1000, &m->sigma); break;
     case 'o': o->prefix = optarg; break;
     default: return false;
     }
@@ -105,11 +118,12 @@ static int parse(int argc, char **argv, options *o) {
     static const struct option longs[] = {
         {"variants", 1, NULL, 'V'}, {"no-baselines", 0, NULL, 'N'}, {"judge", 1, NULL, 'J'},
         {"delta", 1, NULL, 'D'},    {"tau", 1, NULL, 'u'},          {"seed", 1, NULL, 'S'},
+        {"private-tokens", 1, NULL, 'P'}, {"threshold", 1, NULL, 'H'}, {"sigma", 1, NULL, 'G'},
         {NULL, 0, NULL, 0}};
     *o = (options){.make = {.n_tokens = 264, .top_k = 100, .tau = 1, .delta = 1e-5, .seed = 1},
                    .batches = {{7, 15, 31}, 3}, .epsilons = {{1, 3, 5, 10}, 4},
-                   .variants = {"zcdp"}, .n_variants = 1, .prefix = "utility", .n_texts = 64,
-                   .baselines = true};
+                   .variants = {known_variants}, .n_variants = 1, .prefix = "utility",
+                   .n_texts = 64, .baselines = true};
     for (int c; (c = getopt_long(argc, argv, "n:B:e:T:k:t:o:", longs, NULL)) != -1;)
         if (!parse_option(c, o))
             return 1;

@@ -16,9 +16,15 @@ typedef enum setting_kind {
     TEXT_PRIVATE,      /* a method with a budget */
 } setting_kind;
 
+/* A method, and how its cost is counted. */
+typedef struct variant {
+    const char *name, *title;
+    int32_t method, accountant, center; /* dpi_method, dpi_accountant */
+} variant;
+
 typedef struct setting {
     setting_kind kind;
-    const char *variant; /* TEXT_PRIVATE: zcdp, br, filter (InvisibleInk), amin */
+    const variant *v; /* TEXT_PRIVATE */
     int32_t n_ref;       /* B */
     double epsilon;
 } setting;
@@ -53,6 +59,8 @@ typedef struct maker_options {
     const char *refs, *attributes;
     int32_t n_tokens, top_k, n_threads, max_ref;
     double tau, delta;
+    double threshold, sigma; /* amin, as in dpi_sampler_options */
+    int32_t n_private;
     uint64_t seed;
 } maker_options;
 

@@ -7,13 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *method_of(const setting *s) {
-    return strcmp(s->variant, "amin") == 0     ? "Amin et al."
-           : strcmp(s->variant, "br") == 0     ? "InvisibleInk, bounded range"
-           : strcmp(s->variant, "filter") == 0 ? "InvisibleInk, filter"
-                                               : "InvisibleInk, zCDP";
-}
-
 void setting_name(const setting *s, char *name, size_t size) {
     static const char *const names[] = {"documents of the private law",
                                         "documents of the public law", "public",
@@ -21,7 +14,7 @@ void setting_name(const setting *s, char *name, size_t size) {
     if (s->kind != TEXT_PRIVATE)
         snprintf(name, size, "%s", names[s->kind]);
     else
-        snprintf(name, size, "%s, B = %d, eps = %g", method_of(s), (int)s->n_ref, s->epsilon);
+        snprintf(name, size, "%s, B = %d, eps = %g", s->v->title, (int)s->n_ref, s->epsilon);
 }
 
 /* ---- Table ---------------------------------------------------------------------------------- */
@@ -86,7 +79,7 @@ static void write_row(FILE *f, const result *r, const char *name, const char *pa
     const setting *s = &r->s;
     if (isnan(e.value))
         return;
-    fprintf(f, "%s,%d,%g,%d,%s%s,%.6g,", s->kind == TEXT_PRIVATE ? s->variant : kinds[s->kind],
+    fprintf(f, "%s,%d,%g,%d,%s%s,%.6g,", s->kind == TEXT_PRIVATE ? s->v->name : kinds[s->kind],
             (int)s->n_ref, s->epsilon, (int)r->n, name, part, e.value);
     fprintf(f, isnan(e.half) ? "\n" : "%.4g\n", e.half);
 }
@@ -175,7 +168,7 @@ static void draw_baseline(const plot *p, const result *r, int32_t *n_legend) {
 
 static bool same_line(const setting *a, const setting *b) {
     return a->kind == TEXT_PRIVATE && b->kind == TEXT_PRIVATE && a->epsilon == b->epsilon &&
-           strcmp(a->variant, b->variant) == 0;
+           a->v == b->v;
 }
 
 /* The line that starts with result `first`, if none before it belongs to the same. */
@@ -202,7 +195,7 @@ static void draw_line(const plot *p, const result *results, int32_t n, int32_t f
     fprintf(p->f, "<line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\" stroke-width=\"2\" stroke=\"%s\" "
                   "stroke-dasharray=\"%s\"/><text x=\"%d\" y=\"%d\" font-size=\"11\">%s, eps = %g"
                   "</text>\n", WIDTH - RIGHT + 12, WIDTH - RIGHT + 40, y, y, colours[colour % 6],
-            dashes[dash % 4], WIDTH - RIGHT + 46, y + 4, results[first].s.variant,
+            dashes[dash % 4], WIDTH - RIGHT + 46, y + 4, results[first].s.v->name,
             results[first].s.epsilon);
 }
 
@@ -224,7 +217,7 @@ static void draw_results(const plot *p, const result *results, int32_t n) {
             bool is_new = before->kind == TEXT_PRIVATE;
             for (int32_t j = 0; j < k && is_new; j++)
                 is_new = !same_line(&results[j].s, before);
-            colour += is_new && strcmp(before->variant, s->variant) == 0;
+            colour += is_new && before->v == s->v;
             dash += is_new && before->epsilon == s->epsilon;
         }
         draw_line(p, results, n, i, colour, dash, &n_legend);

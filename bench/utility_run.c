@@ -399,10 +399,12 @@ static int open_sampler(const maker *m, const setting *s, uint64_t *state, dpi_s
     o.random = dpi_random_insecure; /* the same texts for a seed: the records are made up */
     o.random_user = state;
     if (s->kind == TEXT_PRIVATE) {
-        o.method = strcmp(s->variant, "amin") == 0 ? DPI_METHOD_AMIN : DPI_METHOD_INVISIBLEINK;
-        o.accountant = strcmp(s->variant, "br") == 0       ? DPI_ACCOUNTANT_BR
-                       : strcmp(s->variant, "filter") == 0 ? DPI_ACCOUNTANT_FILTER
-                                                           : DPI_ACCOUNTANT_ZCDP;
+        o.method = s->v->method;
+        o.accountant = s->v->accountant;
+        o.center = s->v->center;
+        o.threshold = m->o->threshold;
+        o.sigma = m->o->sigma;
+        o.n_private = m->o->n_private;
         o.n_ref = o.denominator = s->n_ref;
         o.epsilon = s->epsilon;
         o.delta = m->o->delta;

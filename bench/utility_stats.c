@@ -229,6 +229,6 @@ void measure(const setting *s, const sample *samples, int32_t n, const target *t
         r->of[M_AS_REFERENCE] = (estimate){NAN, NAN};
     if (s->kind <= DOCUMENTS_PUBLIC)
         r->of[M_SUPPORT] = r->of[M_OUTSIDE] = (estimate){NAN, NAN};
-    if (s->kind == TEXT_PRIVATE && strcmp(s->variant, "amin") == 0)
+    if (s->kind == TEXT_PRIVATE && s->v->method == DPI_METHOD_AMIN)
         r->of[M_SUPPORT] = (estimate){NAN, NAN}; /* it has a support of another kind */
 }
