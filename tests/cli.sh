@@ -193,6 +193,16 @@ refuse 1 "say.ckpt is of a run with another configuration" pretrain bad.conf
 sed 's/^dim = 32/dim = 33/' say.conf >bad.conf
 refuse 2 "dim is 33, must be an even multiple of n_head, 2" pretrain bad.conf
 
+# ---- what private prompts share -----------------------------------------------------------------
+# Of a base model only BOS stands before the record; else the tokens that no record can merge with.
+run plan made.gguf --records 2 --rho 1 --template none --json; expect_rc 0; near shared_prompt_tokens 1
+run plan made.gguf --records 2 --rho 1 --template none --private-prompt 'Text: {reference}' --json
+near shared_prompt_tokens "$(for record in The a 1 ' x' $'\n' '"' É; do
+    printf 'Text: %s' "$record" | "$dpinfer" tokenize made.gguf --bos
+done | awk 'NR == 1 { n = split($0, a) }
+    { m = split($0, b); for (i = 1; i <= n && i <= m && a[i] == b[i]; i++); n = i - 1 } END { print n }')"
+run plan made.gguf --plain --json; expect_out '"shared_prompt_tokens": 0,'
+
 # ---- bench ------------------------------------------------------------------------------------
 # Times are not judged: only that every row is there and says what it was asked for.
 run bench made.gguf -B 1,3 -p 4 -n 2 -t 1,2 -r 2 -o jsonl; expect_rc 0; expect_lines 6 out

@@ -55,6 +55,8 @@ static int add_memory(facts *f, const job *j) {
     facts_int(f, "n_ctx", "context", j->session.n_ctx);
     facts_int(f, "max_prompt_tokens", "longest prompt", n_prompt);
     facts_int(f, "public_prompt_tokens", "public prompt", (int64_t)j->prompts.n_public_tokens);
+    facts_int(f, "shared_prompt_tokens", "shared beginning",
+              j->plain ? 0 : (int64_t)j->prompts.n_prefix);
     facts_int(f, "rows_per_step", "rows per step", j->session.n_seq);
     facts_json(f, "weight_bytes", json_integer(j->info.weight_bytes));
     facts_json(f, "model_bytes", json_integer((json_int_t)model));
