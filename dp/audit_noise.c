@@ -79,7 +79,8 @@ static dpi_status play(dpi_audit *a, dpi_sampler *s, const float *logits, int32_
     bool last = false;
     int32_t n_seen = 0, n_fired = 0;
     DPI_TRY(dpi_sampler_begin(s, a->err));
-    while (n_fired < n_instances) {
+    /* Noise that makes an instance wait for all that is left of a text is rare, and no fault. */
+    while (n_fired < n_instances && dpi_sampler_tokens_left(s) > 0) {
         int32_t token;
         DPI_TRY(dpi_sampler_step(s, logits, pointers, &token, a->err));
         const dpi_amin_spent spent = dpi_amin_spent_get(s);
