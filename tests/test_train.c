@@ -489,6 +489,28 @@ static void test_checkpoint_refusals(void **state) {
     free(data);
 }
 
+/* Every allocation of creation fails once. One that a line of the data needs is asked for again. */
+static void test_memory(void **state) {
+    (void)state;
+    dpi_error err;
+    dpi_train_config config = tiny_config("memory.ckpt");
+    write_examples(in_dir("few.jsonl"), 3, 6);
+    snprintf(config.data[0], sizeof config.data[0], "%s", in_dir("few.jsonl"));
+    fail_allocation(0);
+    assert_ok(create(&config, &err), &err);
+    int64_t n = fail_allocation(0), n_failed = 0;
+    assert_true(n > 50);
+    for (int64_t i = 1; i <= n; i++) {
+        fail_allocation(i);
+        dpi_status status = create(&config, &err);
+        fail_allocation(0);
+        n_failed += status != DPI_STATUS_OK;
+        if (status != DPI_STATUS_OK)
+            assert_error(status, DPI_STATUS_MEMORY, &err, "memory");
+    }
+    assert_true(n_failed > 30);
+}
+
 static void test_config_file(void **state) {
     (void)state;
     static const struct {
@@ -588,6 +610,7 @@ int main(void) {
         cmocka_unit_test(test_learning_rate),
         cmocka_unit_test(test_inference_agrees),
         cmocka_unit_test(test_checkpoint_refusals),
+        cmocka_unit_test(test_memory),
         cmocka_unit_test(test_config_file),
         cmocka_unit_test(test_config_rules),
         cmocka_unit_test(test_data_refusals),
