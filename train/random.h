@@ -1,19 +1,18 @@
-/* random.h - reproducible random numbers for initial weights and shuffles (splitmix64). Not for
- * privacy: that is dp/rng.h. Internal. */
+/* random.h - reproducible random numbers for initial weights and shuffles. Internal. */
 #ifndef DPI_TRAIN_RANDOM_H
 #define DPI_TRAIN_RANDOM_H
 
 #include <math.h>
-#include <stdint.h>
+
+#include "dpinfer.h"
 
 static inline uint64_t dpi_train_random(uint64_t *state) {
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
+    uint64_t x = 0;
+    dpi_random_insecure(state, &x, sizeof x);
+    return x;
 }
 
-/* 0..n-1; the bias, below n / 2^64, is of no matter here. */
+/* 0..n-1; the bias, below n / 2^64, does not matter here. */
 static inline uint64_t dpi_train_random_below(uint64_t *state, uint64_t n) {
     return dpi_train_random(state) % n;
 }
