@@ -37,3 +37,6 @@ add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/dpinfer.1
 add_custom_target(dpinfer_manpage ALL DEPENDS ${CMAKE_BINARY_DIR}/dpinfer.1)
 install(FILES ${CMAKE_BINARY_DIR}/dpinfer.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT bin)
 install(TARGETS dpinfer_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT bin)
+# What `dpinfer demo` shows (tools/cmd_demo.c looks for it here).
+install(FILES models/dpinfer-4m-q8_0.gguf DESTINATION share/dpinfer/models COMPONENT bin)
+install(DIRECTORY examples/refs DESTINATION share/dpinfer/examples COMPONENT bin)
