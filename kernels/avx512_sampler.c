@@ -22,12 +22,12 @@ INLINE clipper make_clipper(double centre, int64_t K) {
 /* clip(x, p) - null of up to 8 candidates; lanes that the mask leaves out are any numbers. */
 INLINE __m512i moved(const clipper *c, const float *x, const float *p, const int64_t *null,
                      __mmask8 mask) {
-    const int not_finite = 0x99; /* quiet and signalling NaN, both infinities */
+    enum { NOT_FINITE = 0x99 }; /* quiet and signalling NaN, both infinities */
     const __m512d shift = _mm512_set1_pd(0x1.8p52);
     __m512d d = _mm512_sub_pd(_mm512_cvtps_pd(_mm256_maskz_loadu_ps(mask, x)),
                               _mm512_cvtps_pd(_mm256_maskz_loadu_ps(mask, p)));
     d = _mm512_mul_pd(_mm512_sub_pd(d, c->centre), _mm512_set1_pd(DPI_UNIT));
-    d = _mm512_maskz_mov_pd(_knot_mask8(_mm512_fpclass_pd_mask(d, not_finite)), d);
+    d = _mm512_maskz_mov_pd(_knot_mask8(_mm512_fpclass_pd_mask(d, NOT_FINITE)), d);
     d = _mm512_max_pd(d, _mm512_sub_pd(_mm512_setzero_pd(), c->bound));
     d = _mm512_min_pd(d, c->bound);
     __m512i i = _mm512_sub_epi64(_mm512_castpd_si512(_mm512_add_pd(d, shift)),
