@@ -203,7 +203,7 @@ static const corpus_rule rules[] = {
 
     {"s.open", "You were (treated|cared for) at {hospital} Hospital for {dx.name} and (can|may) "
                "now (go|return) home."},
-    {"s.open", "Dear {first} {surname}, you are leaving {hospital} Hospital today after "
+    {"s.open", "Dear {first} {surname3}, you are leaving {hospital} Hospital today after "
                "(treatment for|{2-9} days with) {dx.name}."},
     {"s.open", "You stayed on ward {2-9} of {hospital} Hospital from {date} because of {dx.name}."},
     {"s.open", "This (sheet|letter|page) explains how to look after yourself at home after "
@@ -219,7 +219,7 @@ static const corpus_rule rules[] = {
                "thank you for your patience]. We treated you for {dx.name}."},
     {"s.open", "Today you are going home after {dx.name}, and this page tells you (what to "
                "do|what comes next)."},
-    {"s.open", "{first} {surname}, patient {1000-9999}, may leave {hospital} Hospital after "
+    {"s.open", "{first} {surname3}, patient {1000-9999}, may leave {hospital} Hospital after "
                "treatment for {dx.name}."},
     {"s.open", "Our records show that you spent {2-9} nights with us because of {dx.name}."},
     {"s.open", "You are now strong enough to leave {hospital} Hospital, where we looked after "
@@ -294,7 +294,7 @@ static const corpus_rule rules[] = {
     {"s.diet", "Until your next visit, {diet.rule}[, and keep alcohol to a minimum]."},
     {"s.diet", "As for food and drink, {diet.rule}."},
     {"s.diet", "To help {dx.part} recover, {diet.rule}."},
-    {"s.diet", "The dietitian[, {first} {surname},] asks you to {diet.rule}."},
+    {"s.diet", "The dietitian[, {first2} {surname4},] asks you to {diet.rule}."},
     {"s.diet", "It is (important|best) to follow the advice of the dietitian: {diet.rule}."},
     {"s.diet", "For the next {count} weeks, {diet.rule}."},
     {"s.diet", "We recommend {diet.name}, so please {diet.rule}."},
@@ -313,7 +313,7 @@ static const corpus_rule rules[] = {
     {"s.act", "Please {act.rule} (until you feel strong again|for at least {count} weeks)."},
     {"s.act", "While you recover from {dx.name}, {act.rule}."},
     {"s.act", "The nurses have explained why you should {act.rule}."},
-    {"s.act", "You should also {act.rule}, and call us if anything hurts."},
+    {"s.act", "Also, please {act.rule}, and call us if anything hurts."},
     {"s.act", "Once at home, {act.rule}[, as we discussed on the ward]."},
     {"s.act", "As for daily life, {act.rule}."},
     {"s.act", "To (stay safe|heal well), {act.rule}."},

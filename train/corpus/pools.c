@@ -1,4 +1,6 @@
-/* pools.c - fictional names, shared by all domains; see grammar.h. Every eighth is held out. */
+/* pools.c - fictional names, shared by all domains; see grammar.h. Every eighth is held out, with
+ * all its endings. Those make thousands of names, so that a model learns to spell one that it
+ * has not seen and to repeat it, and not a list. */
 #include "grammar.h"
 
 const corpus_rule corpus_pools[] = {
@@ -9,7 +11,19 @@ const corpus_rule corpus_pools[] = {
      "Jessop|Kimura|Lockwood|Mendez|Nakata|Osborne|Prescott|Radley|Sorensen|Thackeray|Upton|Voss|"
      "Winslow|Abara|Beckett|Calloway|Draper|Espinoza|Fairley|Goodwin|Haverford|Ingram|Joyce|"
      "Kendrick|Lambert|Mistry|Novak|Oakes|Parrish|Rowntree|Sheridan|Tennant|Valdez|Wexley|"
-     "Achebe|Bellamy|Conway|Delgado|Eastman|Fielding|Garrick|Huxley"},
+     "Achebe|Bellamy|Conway|Delgado|Eastman|Fielding|Garrick|Huxley|"
+     "Ald{ending}|Amber{ending}|Arling{ending}|Barn{ending}|Beck{ending}|Bex{ending}|"
+     "Brad{ending}|Bram{ending}|Brant{ending}|Bright{ending}|Burl{ending}|Cald{ending}|"
+     "Carl{ending}|Chal{ending}|Chat{ending}|Clay{ending}|Cran{ending}|Crom{ending}|Dal{ending}|"
+     "Darl{ending}|Den{ending}|Dray{ending}|Dun{ending}|East{ending}|Ed{ending}|Elm{ending}|"
+     "Farn{ending}|Fen{ending}|Gal{ending}|Gil{ending}|Glad{ending}|Grim{ending}|"
+     "Hal{ending}|Ham{ending}|Har{ending}|Hather{ending}|Hazel{ending}|Hol{ending}|Hum{ending}|"
+     "Kel{ending}|Ken{ending}|Kil{ending}|Kings{ending}|Lang{ending}|Laver{ending}|Lin{ending}|"
+     "Mel{ending}|Mer{ending}|Mil{ending}|Oak{ending}|"
+     "Orm{ending}|Pen{ending}|Pres{ending}|Quen{ending}|Ran{ending}|Red{ending}|Rock{ending}|"
+     "Sel{ending}|Shel{ending}|Stan{ending}|Strat{ending}|Tal{ending}|Thorn{ending}|Tor{ending}|"
+     "Wal{ending}|War{ending}|Wen{ending}|Whit{ending}|Wil{ending}|Win{ending}|Wood{ending}|"
+     "Wyn{ending}"},
     {"first",
      "Alice|Bruno|Clara|Daniel|Elena|Felix|Greta|Hugo|Irene|Jonas|Karen|Leo|Maria|Nadia|Oscar|"
      "Paula|Quentin|Rosa|Samuel|Teresa|Victor|Wendy|Yusuf|Zoe|Amir|Bella|Conrad|Dora|Edwin|Fiona|"
@@ -24,7 +38,13 @@ const corpus_rule corpus_pools[] = {
      "Aldermoor|Brightwater|Carrow|Denholm|Elmstead|Fenwick|Greyport|Hartwell|Inverley|Juniper Bay|"
      "Kelbrook|Langmere|Maplewood|Netherby|Orchard Falls|Penrose|Quarry Hill|Redcliff|Seabourne|"
      "Tidewater|Upwell|Vineland|Westmarsh|Yarmouth Point|Ashby|Birchwood|Coldstream|Dovecote|"
-     "Easterly|Foxhollow|Glenrock|Hazelton"},
+     "Easterly|Foxhollow|Glenrock|Hazelton|"
+     "Birch{town_ending}|Black{town_ending}|Brook{town_ending}|"
+     "Copper{town_ending}|Cross{town_ending}|Deer{town_ending}|Eagle{town_ending}|"
+     "Fox{town_ending}|Gold{town_ending}|Grey{town_ending}|Hart{town_ending}|Iron{town_ending}|"
+     "Kestrel{town_ending}|Lark{town_ending}|Marsh{town_ending}|Moss{town_ending}|"
+     "North{town_ending}|Otter{town_ending}|Raven{town_ending}|Silver{town_ending}|"
+     "South{town_ending}|Stone{town_ending}|Swan{town_ending}|West{town_ending}|Wolf{town_ending}"},
     {"street",
      "Alder|Bridge|Canal|Dock|Elm|Ferry|Garden|Harbour|Iron|Juniper|King|Lantern|Market|North|"
      "Orchard|"
@@ -56,5 +76,9 @@ const corpus_rule corpus_common[] = {
     {"workday", "Monday|Tuesday|Wednesday|Thursday|Friday"},
     {"date", "{1-28} {month}"},
     {"time", "{9-11}(|:15|:30|:45) in the morning|{1-5}(|:15|:30|:45) in the afternoon"},
+    {"ending", "bury|by|combe|den|er|field|ford|ham|hurst|ing|land|leigh|low|man|mere|more|ney|row|"
+               "sby|shaw|son|stead|ston|ton|wall|ward|way|well|wick|wood|worth"},
+    {"town_ending", "bank|bridge|brook|bury|by|cliff|dale|field|ford|gate|ham|haven|hill|holm|hurst|"
+                    "ley|mead|mere|mill|moor|mouth|port|stead|ton|wick|wood"},
     {"count", "two|three|four|five|six"},
     {NULL, NULL}};

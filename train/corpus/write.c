@@ -66,7 +66,10 @@ static void put_name(writer *w, const corpus_rule *pool, int32_t copy) {
     uint32_t first = corpus_below(&hash, n_mine), step = 1 + corpus_below(&hash, (n_mine + 4) / 5);
     uint32_t i = (first + (uint32_t)copy * step) % n_mine;
     uint32_t index = w->heldout ? 8 * i + 7 : i < 7 * n_heldout ? i + i / 7 : i + n_heldout;
+    uint64_t *rng = w->rng;
+    w->rng = &hash; /* so that a name's ending stays the same too */
     put_alternative(w, items, (int32_t)index);
+    w->rng = rng;
 }
 
 static void put_slot(writer *w, const char *name, size_t n_name) {
