@@ -1,19 +1,8 @@
 #!/usr/bin/env bash
 # Tests of `dpinfer audit`: audit.sh path/to/dpinfer [sanitized]
-# On a small random model, so that no shared data is needed. The audits themselves are tested by
-# test_audit; here each of them runs once as a user runs it.
-set -u
-export LC_ALL=C OMP_WAIT_POLICY=passive
-unset DPI_ISA
-dpinfer=$(readlink -f "$1")
-here=$(cd "$(dirname "$0")" && pwd)
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-. "$here/cli_support.sh"
-
-"$dpinfer" make-model --layers 1 --embd 32 --ff 32 --heads 2 --kv-heads 1 --vocab-size 300 --type F32 \
-    -o m.gguf 2>err || exit 1
+# The audits themselves are tested by test_audit; here each of them runs once as a user runs it.
+. "$(dirname "$0")/cli_support.sh"
+small_model
 
 refuse 2 "no MODEL given" audit
 refuse 3 "none.gguf" audit none.gguf
@@ -21,8 +10,7 @@ refuse 2 "--seed: found '-1'" audit m.gguf --seed -1
 refuse 1 "cannot write" audit m.gguf -o no/such/folder/report.json
 
 if [ -n "${2:-}" ]; then # minutes with sanitizers; test_audit runs them all
-    echo "audit: $passed passed, $failed failed"
-    exit "$failed"
+    finish
 fi
 # Draws come from the system: one run in a thousand fails a line by bad luck, two do not.
 run audit m.gguf -t 2 -o report.json
@@ -37,5 +25,4 @@ for letter in A B C D; do
     check "an audit $letter" grep -q "\"audit\": \"$letter\"" report.json
 done
 
-echo "audit: $passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

@@ -2,19 +2,10 @@
 # Tests of the command line: cli.sh path/to/dpinfer
 # Exit codes, stdout and stderr of every command. What needs the shared data ($DPI_DATA or
 # ../shared/data) is skipped with a message when it is absent.
-set -u
-export LC_ALL=C OMP_WAIT_POLICY=passive
-unset DPI_ISA
-dpinfer=$(readlink -f "$1")
-here=$(cd "$(dirname "$0")" && pwd)
+. "$(dirname "$0")/cli_support.sh"
 refs=$here/../examples/refs/stories
 data=${DPI_DATA:-$here/../../shared/data}
 model=$data/models/stories260K.gguf
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-
-. "$here/cli_support.sh"
 
 # ---- Help, version, bad command lines ---------------------------------------------------------
 run --version; expect_rc 0; expect_out "dpinfer "
@@ -249,9 +240,7 @@ refuse 2 "leave out --accountant" run no.gguf --plain --accountant br
 # ---- With the trained model -------------------------------------------------------------------
 if [ ! -f "$model" ]; then
     echo "skipped: the tests that need $model"
-    echo "cli: $passed passed, $failed failed"
-    [ "$failed" -eq 0 ]
-    exit
+    finish
 fi
 
 run run "$model" "$refs" --rho 0.5
@@ -479,5 +468,4 @@ printf ' \n' >big; refuse 2 "found no token id" logits "$model" --tokens big
 run logits "$model" --tokens "$tokens" -o nowhere/x; expect_rc 1; expect_err "cannot write nowhere/x"
 run logits "$model" --tokens "$tokens" -o /dev/full; expect_rc 1; expect_err "No space left"
 
-echo "cli: $passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

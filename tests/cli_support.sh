@@ -1,8 +1,27 @@
-# What the tests of the command line share; to be sourced. $dpinfer is the program. Files out and err
-# of the current directory are the last run's.
+# What the tests of the command line share; to be sourced, with $1 the program. They go on in $dir,
+# an empty directory that is removed at the end; files out and err there are the last run's.
 # shellcheck shell=bash
+set -u
+export LC_ALL=C OMP_WAIT_POLICY=passive
+unset DPI_ISA
+dpinfer=$(readlink -f "$1")
+here=$(cd "$(dirname "$0")" && pwd)
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+
 passed=0
 failed=0
+# finish: the test's exit, with its counts.
+finish() {
+    echo "$(basename "$0" .sh): $passed passed, $failed failed"
+    exit $((failed > 0))
+}
+# small_model: m.gguf, of random weights, so that no shared data is needed.
+small_model() {
+    "$dpinfer" make-model --layers 1 --embd 32 --ff 32 --heads 2 --kv-heads 1 --vocab-size 300 \
+        --type F32 -o m.gguf 2>err || exit 1
+}
 ok() { passed=$((passed + 1)); }
 bad() {
     failed=$((failed + 1))

@@ -1,18 +1,7 @@
 #!/usr/bin/env bash
 # Tests of reports and of `dpinfer verify`: verify.sh path/to/dpinfer
-# On a small random model, so that no shared data is needed.
-set -u
-export LC_ALL=C OMP_WAIT_POLICY=passive
-unset DPI_ISA
-dpinfer=$(readlink -f "$1")
-here=$(cd "$(dirname "$0")" && pwd)
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-. "$here/cli_support.sh"
-
-"$dpinfer" make-model --layers 1 --embd 32 --ff 32 --heads 2 --kv-heads 1 --vocab-size 300 --type F32 \
-    -o m.gguf 2>err || exit 1
+. "$(dirname "$0")/cli_support.sh"
+small_model
 for i in 1 2 3 4 5 6; do echo "{\"text\": \"Record $i of Anna.\"}"; done >refs.jsonl
 
 # report NAME ARGS: a run that writes NAME.json and NAME.md.
@@ -185,5 +174,4 @@ refuse 2 "given more than 8 times" run m.gguf refs.jsonl --rho 1 $(printf -- '--
 refuse 4 "no-such-refs" run m.gguf no-such-refs --rho 1 --report r.json
 check "a report of nothing" test -z "$(find . -name 'r.json*' -o -name 'r[0-9]*')"
 
-echo "verify: $passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish
