@@ -117,17 +117,6 @@ INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x
     }
 }
 
-/* One function a type: the dispatch table's slots. */
-#define TYPE(name, type)                                                                          \
-    static void NAME(matmul_##name)(float *y, int64_t y_stride, const dpi_q8 *x,               \
-                                       int32_t n_rows, const void *w, int64_t n_in,               \
-                                       int32_t n_out) {                                           \
-        matmul(type, y, y_stride, x, n_rows, w, n_in, n_out);                                     \
-    }
-DPI_MATMUL_Q_TYPES(TYPE)
-#undef TYPE
-
-
 /* ---- Weights of 16 bits ---------------------------------------------------------------------- */
 
 #define H_TILE 5
@@ -154,19 +143,4 @@ INLINE void h_tiles(const int type, int rows, float *y, int64_t y_stride, const 
         }
 }
 
-/* One function a type: the dispatch table's slots. */
-#define TYPE(name, type)                                                                          \
-    static void NAME(matmul_##name)(float *y, int64_t y_stride, const float *x,                \
-                                       int64_t x_stride, int32_t n_rows, const void *w,           \
-                                       int64_t n_in, int32_t n_out) {                             \
-        matmul_h(type, y, y_stride, x, x_stride, n_rows, w, n_in, n_out);                         \
-    }
-DPI_MATMUL_H_TYPES(TYPE)
-#undef TYPE
-
-static void init_products(dpi_kernels *k) {
-#define TYPE(name, type) k->matmul_##name = NAME(matmul_##name);
-    DPI_MATMUL_Q_TYPES(TYPE)
-    DPI_MATMUL_H_TYPES(TYPE)
-#undef TYPE
-}
+#include "product_slots.h"

@@ -199,17 +199,6 @@ INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x
     }
 }
 
-/* One function a type: the dispatch table's slots. */
-#define TYPE(name, type)                                                                          \
-    static void matmul_##name##_avx512(float *y, int64_t y_stride, const dpi_q8 *x,               \
-                                       int32_t n_rows, const void *w, int64_t n_in,               \
-                                       int32_t n_out) {                                           \
-        matmul(type, y, y_stride, x, n_rows, w, n_in, n_out);                                     \
-    }
-DPI_MATMUL_Q_TYPES(TYPE)
-#undef TYPE
-
-
 /* ---- Weights of 16 bits ---------------------------------------------------------------------- */
 
 #define H_TILE DPI_ROW_BLOCK
@@ -240,20 +229,10 @@ INLINE void h_tiles(const int type, int rows, float *y, int64_t y_stride, const 
     }
 }
 
-/* One function a type: the dispatch table's slots. */
-#define TYPE(name, type)                                                                          \
-    static void matmul_##name##_avx512(float *y, int64_t y_stride, const float *x,                \
-                                       int64_t x_stride, int32_t n_rows, const void *w,           \
-                                       int64_t n_in, int32_t n_out) {                             \
-        matmul_h(type, y, y_stride, x, x_stride, n_rows, w, n_in, n_out);                         \
-    }
-DPI_MATMUL_H_TYPES(TYPE)
-#undef TYPE
+#define NAME(kernel) kernel##_avx512
+#include "product_slots.h"
 
 void dpi_kernels_init_avx512_q(dpi_kernels *k) {
     k->quantize_q8 = quantize_q8_avx512;
-#define TYPE(name, type) k->matmul_##name = matmul_##name##_avx512;
-    DPI_MATMUL_Q_TYPES(TYPE)
-    DPI_MATMUL_H_TYPES(TYPE)
-#undef TYPE
+    init_products(k);
 }

@@ -113,26 +113,10 @@ static void matmul_h(uint32_t id, float *y, int64_t y_stride, const float *x, in
     }
 }
 
-#define TYPE(name, type)                                                                          \
-    static void matmul_##name##_ref(float *y, int64_t y_stride, const float *x, int64_t x_stride, \
-                                    int32_t n_rows, const void *w, int64_t n_in, int32_t n_out) { \
-        matmul_h(type, y, y_stride, x, x_stride, n_rows, w, n_in, n_out);                         \
-    }
-DPI_MATMUL_H_TYPES(TYPE)
-#undef TYPE
-
-#define TYPE(name, type)                                                                          \
-    static void matmul_##name##_ref(float *y, int64_t y_stride, const dpi_q8 *x, int32_t n_rows,  \
-                                    const void *w, int64_t n_in, int32_t n_out) {                 \
-        matmul(type, y, y_stride, x, n_rows, w, n_in, n_out);                                     \
-    }
-DPI_MATMUL_Q_TYPES(TYPE)
-#undef TYPE
+#define NAME(kernel) kernel##_ref
+#include "product_slots.h"
 
 void dpi_kernels_init_ref_q(dpi_kernels *k) {
     k->quantize_q8 = quantize_q8_ref;
-#define TYPE(name, type) k->matmul_##name = matmul_##name##_ref;
-    DPI_MATMUL_Q_TYPES(TYPE)
-    DPI_MATMUL_H_TYPES(TYPE)
-#undef TYPE
+    init_products(k);
 }
