@@ -175,34 +175,14 @@ INLINE void look_up(const slices *tables, const int t, const __m256i e[VECTORS],
     zip(value);
 }
 
-/* a * b >> 63 of 64-bit lanes, from four products of their halves. */
-INLINE __m256i multiply_63(__m256i a, __m256i b) {
-    const __m256i low = _mm256_set1_epi64x(0xffffffff);
-    __m256i a1 = _mm256_srli_epi64(a, 32), b1 = _mm256_srli_epi64(b, 32);
-    __m256i p00 = _mm256_mul_epu32(a, b), p01 = _mm256_mul_epu32(a, b1);
-    __m256i p10 = _mm256_mul_epu32(a1, b), p11 = _mm256_mul_epu32(a1, b1);
-    __m256i middle = _mm256_add_epi64(_mm256_srli_epi64(p00, 32), _mm256_and_si256(p01, low));
-    middle = _mm256_add_epi64(middle, _mm256_and_si256(p10, low)); /* bits 32.. of the product */
-    __m256i high = _mm256_add_epi64(p11, _mm256_srli_epi64(p01, 32));
-    high = _mm256_add_epi64(high, _mm256_srli_epi64(p10, 32));
-    /* high times 2^64 plus middle times 2^32, shifted right by 63 */
-    return _mm256_add_epi64(_mm256_add_epi64(high, high), _mm256_srli_epi64(middle, 31));
+typedef __m256i vec;
+typedef uint64_t u64s __attribute__((vector_size(sizeof(vec))));
+
+INLINE u64s mul_32(u64s a, u64s b) {
+    return (u64s)_mm256_mul_epu32((vec)a, (vec)b);
 }
 
-/* The factor for the low 24 bits of the exponent: 1 - x + x^2 / 2 (exp2_fraction of ref_sampler.c),
- * x = r ln2 / 2^48 in 63-bit fixed point, below 2^39. */
-INLINE __m256i last_factor(__m256i e) {
-    const __m256i ln2 = _mm256_set1_epi64x(0x58b90bfbe8e7bcd5);
-    __m256i r = _mm256_and_si256(e, _mm256_set1_epi64x(0xffffff));
-    __m256i x = _mm256_add_epi64(_mm256_mul_epu32(r, _mm256_srli_epi64(ln2, 32)),
-                                 _mm256_srli_epi64(_mm256_mul_epu32(r, ln2), 32));
-    x = _mm256_srli_epi64(x, 16);
-    __m256i x1 = _mm256_srli_epi64(x, 32);
-    __m256i square = _mm256_add_epi64(_mm256_slli_epi64(_mm256_mul_epu32(x1, x), 1),
-                                      _mm256_srli_epi64(_mm256_mul_epu32(x, x), 32));
-    square = _mm256_add_epi64(_mm256_mul_epu32(x1, x1), _mm256_srli_epi64(square, 32));
-    return _mm256_add_epi64(_mm256_sub_epi64(_mm256_set1_epi64x(INT64_MIN), x), square);
-}
+#include "fixed63.h"
 
 /* max(mant * 2^46 >> q, 2^40) to w. Shifts by 64 and more, and by less than 0, leave nothing. */
 INLINE void store_weights(dpi_u128 *w, __m256i mant, __m256i q) {

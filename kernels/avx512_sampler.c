@@ -110,34 +110,14 @@ INLINE void look_up(const halves *h, const int t, const __m512i e[2], __m512i va
     value[1] = halves_of(_mm512_srli_epi64(low, 32), high);
 }
 
-/* a * b >> 63 of 64-bit lanes, from four products of their halves. */
-INLINE __m512i multiply_63(__m512i a, __m512i b) {
-    const __m512i low = _mm512_set1_epi64(0xffffffff);
-    __m512i a1 = _mm512_srli_epi64(a, 32), b1 = _mm512_srli_epi64(b, 32);
-    __m512i p00 = _mm512_mul_epu32(a, b), p01 = _mm512_mul_epu32(a, b1);
-    __m512i p10 = _mm512_mul_epu32(a1, b), p11 = _mm512_mul_epu32(a1, b1);
-    __m512i middle = _mm512_add_epi64(_mm512_srli_epi64(p00, 32), _mm512_and_si512(p01, low));
-    middle = _mm512_add_epi64(middle, _mm512_and_si512(p10, low)); /* bits 32.. of the product */
-    __m512i high = _mm512_add_epi64(p11, _mm512_srli_epi64(p01, 32));
-    high = _mm512_add_epi64(high, _mm512_srli_epi64(p10, 32));
-    /* high << 32 plus middle, both times 2^32, shifted right by 63 */
-    return _mm512_add_epi64(_mm512_add_epi64(high, high), _mm512_srli_epi64(middle, 31));
+typedef __m512i vec;
+typedef uint64_t u64s __attribute__((vector_size(sizeof(vec))));
+
+INLINE u64s mul_32(u64s a, u64s b) {
+    return (u64s)_mm512_mul_epu32((vec)a, (vec)b);
 }
 
-/* The factor for the low 24 bits of the exponent: 1 - x + x^2 / 2 (exp2_fraction of ref_sampler.c),
- * x = r ln2 / 2^48 in 63-bit fixed point, below 2^39. */
-INLINE __m512i last_factor(__m512i e) {
-    const __m512i ln2 = _mm512_set1_epi64(0x58b90bfbe8e7bcd5);
-    __m512i r = _mm512_and_si512(e, _mm512_set1_epi64(0xffffff));
-    __m512i x = _mm512_add_epi64(_mm512_mul_epu32(r, _mm512_srli_epi64(ln2, 32)),
-                                 _mm512_srli_epi64(_mm512_mul_epu32(r, ln2), 32));
-    x = _mm512_srli_epi64(x, 16);
-    __m512i x1 = _mm512_srli_epi64(x, 32);
-    __m512i square = _mm512_add_epi64(_mm512_slli_epi64(_mm512_mul_epu32(x1, x), 1),
-                                      _mm512_srli_epi64(_mm512_mul_epu32(x, x), 32));
-    square = _mm512_add_epi64(_mm512_mul_epu32(x1, x1), _mm512_srli_epi64(square, 32));
-    return _mm512_add_epi64(_mm512_sub_epi64(_mm512_set1_epi64(INT64_MIN), x), square);
-}
+#include "fixed63.h"
 
 /* max(mant * 2^46 >> q, 2^40) to w. Shifts by 64 and more, and by less than 0, leave nothing. */
 INLINE void store_weights(dpi_u128 *w, __m512i mant, __m512i q, int64_t n) {

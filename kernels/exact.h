@@ -8,7 +8,8 @@
 
 __extension__ typedef unsigned __int128 dpi_u128;
 
-#define DPI_UNIT 0x1p20 /* fixed point: 2^20 per logit */
+#define DPI_UNIT 0x1p20                         /* fixed point: 2^20 per logit */
+#define DPI_LN2_63 UINT64_C(0x58b90bfbe8e7bcd5) /* floor(ln2 * 2^63) */
 
 /* Hides a mask from the optimiser, which could otherwise turn a selection into a branch. */
 static inline uint64_t dpi_mask_hide(uint64_t mask) {

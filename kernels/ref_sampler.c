@@ -32,7 +32,6 @@ static void clip_range_ref(int64_t range[2], const float *x, const float *p, con
 
 /* ---- Weights -------------------------------------------------------------------------------- */
 
-#define LN2_63 UINT64_C(0x58b90bfbe8e7bcd5) /* floor(ln2 * 2^63) */
 #define ONE_63 (UINT64_C(1) << 63)
 
 /* All ones if a == b, else zero; a, b < 2^63. */
@@ -88,7 +87,7 @@ static inline uint64_t exp2_fraction(const uint64_t table[3][256], uint64_t r) {
     uint64_t mant = look_up(table[0], r >> 40);
     mant = multiply_63(mant, look_up(table[1], r >> 32 & 255));
     mant = multiply_63(mant, look_up(table[2], r >> 24 & 255));
-    uint64_t x = (uint64_t)((dpi_u128)(r & 0xffffff) * LN2_63 >> 48); /* 63-bit fraction */
+    uint64_t x = (uint64_t)((dpi_u128)(r & 0xffffff) * DPI_LN2_63 >> 48); /* 63-bit fraction */
     uint64_t half_square = (uint64_t)((dpi_u128)x * x >> 64);
     return multiply_63(mant, ONE_63 - x + half_square);
 }
