@@ -16,6 +16,7 @@
 #include <stdbool.h>
 
 #include "dpinfer.h"
+#include "sampler.h"
 #include "weights.h"
 
 typedef struct dpi_audit {
@@ -79,24 +80,35 @@ typedef struct dpi_audit_case {
 void dpi_audit_logits(dpi_audit *audit, dpi_audit_case *c);
 /* pointers[i] = reference[i] for every slot. */
 void dpi_audit_fill(dpi_audit_case *c);
-/* The neighbour without record j, in the sense of the adjacency: its options, which differ in n_ref
- * if at all, and its pointers. */
-dpi_sampler_options dpi_audit_neighbour(const dpi_audit_case *c, int32_t j,
-                                        const float *pointers[DPI_AUDIT_REFS]);
 
-struct dpi_distribution;
+/* Samplers for records and for their neighbours in the sense of the adjacency, and what they made of
+ * the last case. */
+typedef struct dpi_audit_pair {
+    dpi_sampler *with, *without;
+    const float *neighbour[DPI_AUDIT_REFS];
+    dpi_distribution d, e; /* of the next token, with the record and without; the samplers' own */
+} dpi_audit_pair;
+
+/* To be freed after a failure, too. */
+dpi_status dpi_audit_pair_create(dpi_audit *audit, const dpi_sampler_options *o,
+                                 dpi_audit_pair *pair);
+void dpi_audit_pair_free(dpi_audit_pair *pair);
+/* One more case: the records of c, and the neighbour without record j. */
+dpi_status dpi_audit_pair_compare(dpi_audit *audit, const dpi_audit_case *c, int32_t j,
+                                  dpi_audit_pair *pair);
+
 /* InvisibleInk: c[n_support] of logits `l` (NULL: of a null slot) on d's support. Returns by how
  * much the values may be off. */
-int64_t dpi_audit_contribution(const dpi_audit_case *c, const float *l,
-                               const struct dpi_distribution *d, int64_t K, int64_t *contribution);
+int64_t dpi_audit_contribution(const dpi_audit_case *c, const float *l, const dpi_distribution *d,
+                               int64_t K, int64_t *contribution);
 /* Length of the interval of log probability ratios of two distributions on the same support;
  * infinite if one of them has a weight of zero. */
-long double dpi_audit_loss(const struct dpi_distribution *d, const struct dpi_distribution *e);
+long double dpi_audit_loss(const dpi_distribution *d, const dpi_distribution *e);
 /* Holds `d` to what the formulas make of its sums S: V_k+ and the weights. public_scale: the factor
  * of P in utilities (D; 0 if public logits are no part of them); slack: that of V_k+. */
 void dpi_audit_formulas(dpi_audit *audit, const dpi_audit_case *c, const dpi_sampler_plan *plan,
                         int64_t public_scale, int32_t top_k, int64_t slack,
-                        const struct dpi_distribution *d);
+                        const dpi_distribution *d);
 /* privacy.md 4.1 and section 2 for what `plan` charges: false if it is less than the integers cost.
  * `factor`: f of the plan's eta. */
 bool dpi_audit_charges(const dpi_sampler_options *o, const dpi_sampler_plan *plan, int32_t factor);

@@ -6,7 +6,6 @@
 #include "amin.h"
 #include "audit.h"
 #include "noise.h"
-#include "sampler.h"
 #include "status.h"
 
 enum { V = DPI_AUDIT_VOCAB, N_SETTINGS = 100, N_CASES = 20, N_TEXT_TOKENS = 100 };
@@ -20,7 +19,7 @@ static int32_t records_moved(const dpi_sampler_options *o) {
 
 typedef struct setting {
     dpi_audit *audit;
-    dpi_sampler *with, *without;
+    dpi_audit_pair pair;
     long double token_ratio;    /* largest loss / eta */
     long double distance_ratio; /* largest |d - d'| / sensitivity */
 } setting;
@@ -78,7 +77,7 @@ static double distance(const dpi_audit_case *w, double D) {
 static void check_token(setting *s, const dpi_audit_case *w, int32_t j, const dpi_distribution *d,
                         const dpi_distribution *e) {
     dpi_audit *a = s->audit;
-    const dpi_sampler_plan *plan = dpi_sampler_plan_get(s->with);
+    const dpi_sampler_plan *plan = dpi_sampler_plan_get(s->pair.with);
     int64_t own[V], null[V];
     bool exact = true, bounded = true;
     if (!dpi_audit_hold(a, d->n_support == V && e->n_support == V, "a support is not everything"))
@@ -96,13 +95,13 @@ static void check_token(setting *s, const dpi_audit_case *w, int32_t j, const dp
     dpi_audit_formulas(a, w, plan, 0, 0, 0, d);
 }
 
-static void check_distance(setting *s, const dpi_audit_case *w, const float *const *neighbour) {
+static void check_distance(setting *s, const dpi_audit_case *w) {
     dpi_audit *a = s->audit;
     const int32_t D = w->options.denominator;
     const int64_t bound = (int64_t)records_moved(&w->options) << 30;
     int64_t d, e;
-    dpi_amin_distance(s->with, w->public_logits, w->pointers, &d);
-    dpi_amin_distance(s->without, w->public_logits, neighbour, &e);
+    dpi_amin_distance(s->pair.with, w->public_logits, w->pointers, &d);
+    dpi_amin_distance(s->pair.without, w->public_logits, s->pair.neighbour, &e);
     const int64_t moved = d > e ? d - e : e - d;
     dpi_audit_hold(a, moved <= bound, "the distance moves by more than its sensitivity");
     /* Masses are rounded down, to 2^-30 relative and a unit. */
@@ -113,15 +112,9 @@ static void check_distance(setting *s, const dpi_audit_case *w, const float *con
 }
 
 static dpi_status compare(setting *s, const dpi_audit_case *w, int32_t j) {
-    dpi_audit *a = s->audit;
-    const float *neighbour[DPI_AUDIT_REFS];
-    dpi_distribution d, e;
-    dpi_audit_neighbour(w, j, neighbour);
-    DPI_TRY(dpi_sampler_distribution(s->with, w->public_logits, w->pointers, &d, a->err));
-    DPI_TRY(dpi_sampler_distribution(s->without, w->public_logits, neighbour, &e, a->err));
-    a->result.n_cases++;
-    check_token(s, w, j, &d, &e);
-    check_distance(s, w, neighbour);
+    DPI_TRY(dpi_audit_pair_compare(s->audit, w, j, &s->pair));
+    check_token(s, w, j, &s->pair.d, &s->pair.e);
+    check_distance(s, w);
     return DPI_STATUS_OK;
 }
 
@@ -164,12 +157,9 @@ static void random_options(dpi_audit *a, dpi_sampler_options *o) {
 static dpi_status run_setting(setting *s, dpi_audit_case *w) {
     dpi_audit *a = s->audit;
     random_options(a, &w->options);
-    dpi_sampler_options fewer = w->options;
-    fewer.n_ref -= w->options.adjacency == DPI_ADJACENCY_ADD_REMOVE;
-    DPI_TRY(dpi_sampler_create(&w->options, &s->with, a->err));
-    DPI_TRY(dpi_sampler_create(&fewer, &s->without, a->err));
+    DPI_TRY(dpi_audit_pair_create(a, &w->options, &s->pair));
     const int32_t factor = 2 * records_moved(&w->options);
-    dpi_audit_hold(a, dpi_audit_charges(&w->options, dpi_sampler_plan_get(s->with), factor),
+    dpi_audit_hold(a, dpi_audit_charges(&w->options, dpi_sampler_plan_get(s->pair.with), factor),
                    "the plan charges less than its integers cost");
     for (int i = 0; i < N_CASES; i++) {
         dpi_audit_logits(a, w);
@@ -188,9 +178,7 @@ static dpi_status audit_adjacency(dpi_audit *a, int32_t adjacency, const char *s
         dpi_sampler_options_init(&w.options);
         w.options.adjacency = adjacency;
         dpi_status status = run_setting(&s, &w);
-        dpi_sampler_free(s.with);
-        dpi_sampler_free(s.without);
-        s.with = s.without = NULL;
+        dpi_audit_pair_free(&s.pair);
         DPI_TRY(status);
     }
     dpi_audit_hold(a, s.distance_ratio > .999, "the distance's sensitivity is not reached");

@@ -6,7 +6,7 @@
 
 #include "audit.h"
 #include "method.h"
-#include "sampler.h"
+#include "status.h"
 
 enum { V_MAX = DPI_AUDIT_WIDE };
 
@@ -44,17 +44,39 @@ void dpi_audit_fill(dpi_audit_case *c) {
         c->pointers[j] = c->reference[j];
 }
 
-dpi_sampler_options dpi_audit_neighbour(const dpi_audit_case *c, int32_t j,
-                                        const float *pointers[DPI_AUDIT_REFS]) {
-    dpi_sampler_options o = c->options;
+/* ---- Pairs ---------------------------------------------------------------------------------- */
+
+/* The neighbour's slots, in the sense of the adjacency. */
+static void leave_out(const dpi_audit_case *c, int32_t j, const float *pointers[DPI_AUDIT_REFS]) {
     memcpy(pointers, c->pointers, sizeof c->pointers);
     pointers[j] = NULL;
-    if (o.adjacency != DPI_ADJACENCY_ADD_REMOVE)
-        return o;
-    o.n_ref--;
-    for (int32_t i = j; i < o.n_ref; i++)
-        pointers[i] = c->pointers[i + 1];
-    return o;
+    if (c->options.adjacency == DPI_ADJACENCY_ADD_REMOVE)
+        for (int32_t i = j; i + 1 < c->options.n_ref; i++)
+            pointers[i] = c->pointers[i + 1];
+}
+
+dpi_status dpi_audit_pair_create(dpi_audit *audit, const dpi_sampler_options *o,
+                                 dpi_audit_pair *pair) {
+    dpi_sampler_options fewer = *o;
+    fewer.n_ref -= o->adjacency == DPI_ADJACENCY_ADD_REMOVE;
+    DPI_TRY(dpi_sampler_create(o, &pair->with, audit->err));
+    return dpi_sampler_create(&fewer, &pair->without, audit->err);
+}
+
+void dpi_audit_pair_free(dpi_audit_pair *pair) {
+    dpi_sampler_free(pair->with);
+    dpi_sampler_free(pair->without);
+    memset(pair, 0, sizeof *pair);
+}
+
+dpi_status dpi_audit_pair_compare(dpi_audit *audit, const dpi_audit_case *c, int32_t j,
+                                  dpi_audit_pair *pair) {
+    const float *p = c->public_logits;
+    leave_out(c, j, pair->neighbour);
+    DPI_TRY(dpi_sampler_distribution(pair->with, p, c->pointers, &pair->d, audit->err));
+    DPI_TRY(dpi_sampler_distribution(pair->without, p, pair->neighbour, &pair->e, audit->err));
+    audit->result.n_cases++;
+    return DPI_STATUS_OK;
 }
 
 /* ---- Contributions ----------------------------------------------------------------------------

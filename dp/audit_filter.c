@@ -5,17 +5,15 @@
 #include <stdlib.h>
 
 #include "audit.h"
-#include "sampler.h"
 #include "status.h"
 
 enum { V = DPI_AUDIT_VOCAB, N_TEXTS = 150, N_TOKENS = 60 };
 
 typedef struct text {
     dpi_audit *audit;
-    dpi_audit_case with;
-    const float *without[DPI_AUDIT_REFS]; /* the records but record 0 */
-    dpi_sampler *s, *t;
-    long double spent; /* cost of the losses seen so far */
+    dpi_audit_case records;
+    dpi_audit_pair pair; /* the neighbour is without record 0 */
+    long double spent;   /* cost of the losses seen so far */
     bool exhausted;
 } text;
 
@@ -38,7 +36,7 @@ static void random_options(dpi_audit *a, dpi_sampler_options *o, int32_t i) {
  * that some use up their budgets and others do not. */
 static void next_logits(text *x) {
     dpi_audit *a = x->audit;
-    dpi_audit_case *w = &x->with;
+    dpi_audit_case *w = &x->records;
     for (int y = 0; y < V; y++)
         w->public_logits[y] = (float)(4 * dpi_audit_normal(a));
     for (int j = 0; j < DPI_AUDIT_REFS; j++) {
@@ -52,8 +50,8 @@ static void next_logits(text *x) {
  * And once it moves nothing where it could, that is for good. */
 static void check_moved(text *x, const dpi_distribution *d, const dpi_distribution *e) {
     dpi_audit *a = x->audit;
-    const dpi_audit_case *w = &x->with;
-    const int64_t K = dpi_sampler_plan_get(x->s)->K;
+    const dpi_audit_case *w = &x->records;
+    const int64_t K = dpi_sampler_plan_get(x->pair.with)->K;
     int64_t own[V], null[V];
     const int64_t off = dpi_audit_contribution(w, w->reference[0], d, K, own) +
                         dpi_audit_contribution(w, NULL, d, K, null);
@@ -72,35 +70,31 @@ static void check_moved(text *x, const dpi_distribution *d, const dpi_distributi
 /* One token in both worlds. */
 static dpi_status compare_token(text *x) {
     dpi_audit *a = x->audit;
-    dpi_distribution d, e;
+    const dpi_distribution *d = &x->pair.d, *e = &x->pair.e;
+    const float *p = x->records.public_logits;
     int32_t ignored;
     next_logits(x);
-    const float *p = x->with.public_logits;
-    DPI_TRY(dpi_sampler_distribution(x->s, p, x->with.pointers, &d, a->err));
-    DPI_TRY(dpi_sampler_distribution(x->t, p, x->without, &e, a->err));
-    a->result.n_cases++;
-    if (!dpi_audit_hold(a, d.n_support == e.n_support, "the supports of neighbours differ"))
+    DPI_TRY(dpi_audit_pair_compare(a, &x->records, 0, &x->pair));
+    if (!dpi_audit_hold(a, d->n_support == e->n_support, "the supports of neighbours differ"))
         return DPI_STATUS_OK;
-    const long double loss = dpi_audit_loss(&d, &e);
-    check_moved(x, &d, &e);
+    const long double loss = dpi_audit_loss(d, e);
+    check_moved(x, d, e);
     x->spent += loss * loss / 8;
-    DPI_TRY(dpi_sampler_step(x->s, p, x->with.pointers, &ignored, a->err));
-    return dpi_sampler_step(x->t, p, x->without, &ignored, a->err);
+    DPI_TRY(dpi_sampler_step(x->pair.with, p, x->records.pointers, &ignored, a->err));
+    return dpi_sampler_step(x->pair.without, p, x->pair.neighbour, &ignored, a->err);
 }
 
 static dpi_status play(text *x) {
-    const dpi_sampler_options fewer = dpi_audit_neighbour(&x->with, 0, x->without);
     dpi_error *err = x->audit->err;
-    DPI_TRY(dpi_sampler_create(&x->with.options, &x->s, err));
-    DPI_TRY(dpi_sampler_create(&fewer, &x->t, err));
+    DPI_TRY(dpi_audit_pair_create(x->audit, &x->records.options, &x->pair));
     for (int round = 0; round < 2; round++) { /* a second text: other records, full budgets */
-        DPI_TRY(dpi_sampler_begin(x->s, err));
-        DPI_TRY(dpi_sampler_begin(x->t, err));
+        DPI_TRY(dpi_sampler_begin(x->pair.with, err));
+        DPI_TRY(dpi_sampler_begin(x->pair.without, err));
         x->spent = 0;
         x->exhausted = false;
         for (int i = 0; i < N_TOKENS; i++)
             DPI_TRY(compare_token(x));
-        dpi_audit_hold(x->audit, x->spent <= (long double)x->with.options.rho,
+        dpi_audit_hold(x->audit, x->spent <= (long double)x->records.options.rho,
                        "a record spends more than its budget");
     }
     return DPI_STATUS_OK;
@@ -112,13 +106,12 @@ dpi_status dpi_audit_filter(dpi_audit *a) {
     DPI_TRY(dpi_audit_begin(a, "A", "InvisibleInk, texts under filter"));
     for (int32_t i = 0; i < n; i++) {
         text x = {.audit = a};
-        random_options(a, &x.with.options, i);
-        dpi_audit_fill(&x.with);
+        random_options(a, &x.records.options, i);
+        dpi_audit_fill(&x.records);
         dpi_status status = play(&x);
-        dpi_sampler_free(x.s);
-        dpi_sampler_free(x.t);
+        dpi_audit_pair_free(&x.pair);
         DPI_TRY(status);
-        most = fmaxl(most, x.spent / x.with.options.rho);
+        most = fmaxl(most, x.spent / x.records.options.rho);
     }
     dpi_audit_end(a, "largest cost of losses / rho", (double)most, .97, 1);
     return DPI_STATUS_OK;

@@ -5,17 +5,15 @@
 
 #include "audit.h"
 #include "method.h"
-#include "sampler.h"
 #include "status.h"
 
 enum { V_MAX = DPI_AUDIT_WIDE, N_SETTINGS = 100, N_CASES = 20 };
 
-/* One setting, and samplers for records and for their neighbours. */
 typedef struct setting {
     dpi_audit *audit;
-    dpi_sampler *with, *without;
-    int32_t range_factor;   /* f of the plan's eta */
-    long double *max_ratio; /* of a loss to eta */
+    dpi_audit_pair pair;
+    int32_t range_factor;  /* f of the plan's eta */
+    long double max_ratio; /* of a loss to eta */
 } setting;
 
 /* ---- A pair of neighbours ------------------------------------------------------------------- */
@@ -76,7 +74,7 @@ static void check_sum(const setting *s, const dpi_audit_case *w, const dpi_distr
     dpi_audit_hold(s->audit, same, "S is not the sum of the contributions");
 }
 
-/* The same records in other slots. Overwrites the distribution of s->with. */
+/* The same records in other slots. Overwrites the distribution of s->pair.with. */
 static dpi_status check_order(const setting *s, const dpi_audit_case *w, dpi_distribution *d) {
     dpi_audit *a = s->audit;
     int64_t sum[V_MAX];
@@ -85,36 +83,30 @@ static dpi_status check_order(const setting *s, const dpi_audit_case *w, dpi_dis
     memcpy(sum, d->sum, (size_t)d->n_support * sizeof *sum);
     for (int32_t j = 0; j < n; j++)
         reversed[j] = w->pointers[n - 1 - j];
-    DPI_TRY(dpi_sampler_distribution(s->with, w->public_logits, reversed, d, a->err));
+    DPI_TRY(dpi_sampler_distribution(s->pair.with, w->public_logits, reversed, d, a->err));
     dpi_audit_hold(a, memcmp(sum, d->sum, (size_t)d->n_support * sizeof *sum) == 0,
                    "S depends on the order of slots");
     return DPI_STATUS_OK;
 }
 
-static dpi_status compare(const setting *s, const dpi_audit_case *w, int32_t j) {
+static dpi_status compare(setting *s, const dpi_audit_case *w, int32_t j) {
     dpi_audit *a = s->audit;
-    const dpi_sampler_plan *plan = dpi_sampler_plan_get(s->with);
-    const float *neighbour[DPI_AUDIT_REFS];
-    dpi_distribution d, e;
-    dpi_audit_neighbour(w, j, neighbour);
-    DPI_TRY(dpi_sampler_distribution(s->with, w->public_logits, w->pointers, &d, a->err));
-    DPI_TRY(dpi_sampler_distribution(s->without, w->public_logits, neighbour, &e, a->err));
-    a->result.n_cases++;
-    if (!dpi_audit_hold(a,
-                        d.n_support == e.n_support &&
-                            memcmp(d.support, e.support, (size_t)d.n_support * sizeof *d.support) ==
-                                0,
+    const dpi_sampler_plan *plan = dpi_sampler_plan_get(s->pair.with);
+    dpi_distribution *const d = &s->pair.d, *const e = &s->pair.e;
+    DPI_TRY(dpi_audit_pair_compare(a, w, j, &s->pair));
+    const size_t n_bytes = (size_t)d->n_support * sizeof *d->support;
+    if (!dpi_audit_hold(a, d->n_support == e->n_support && !memcmp(d->support, e->support, n_bytes),
                         "the supports of neighbours differ"))
         return DPI_STATUS_OK;
-    const long double loss = dpi_audit_loss(&d, &e);
+    const long double loss = dpi_audit_loss(d, e);
     /* 2^-55: rounding of the logarithms. */
     dpi_audit_hold(a, loss <= (long double)plan->eta + 0x1p-55L, "a loss exceeds eta");
-    *s->max_ratio = fmaxl(*s->max_ratio, loss / plan->eta);
+    s->max_ratio = fmaxl(s->max_ratio, loss / plan->eta);
     dpi_audit_formulas(a, w, plan, dpi_sampler_denominator(&w->options), w->options.top_k,
-                       2 * plan->K, &d);
-    check_moved(s, w, j, &d, &e, plan);
-    check_sum(s, w, &d, plan);
-    return check_order(s, w, &d);
+                       2 * plan->K, d);
+    check_moved(s, w, j, d, e, plan);
+    check_sum(s, w, d, plan);
+    return check_order(s, w, d);
 }
 
 /* ---- Crafted cases --------------------------------------------------------------------------- */
@@ -176,9 +168,9 @@ static void craft_odd(dpi_audit_case *w, int kind) {
         w->reference[0][y] = kind < 3 ? odd[kind] : y % 2 ? odd[y % 3] : w->public_logits[y] + 50;
 }
 
-static dpi_status crafted(const setting *s, dpi_audit_case *w) {
+static dpi_status crafted(setting *s, dpi_audit_case *w) {
     static const double distances[] = {2, 1e3, 1.000001, 1, .999999, .5, -1, -1e3};
-    const dpi_sampler_plan *plan = dpi_sampler_plan_get(s->with);
+    const dpi_sampler_plan *plan = dpi_sampler_plan_get(s->pair.with);
     for (size_t i = 0; i < sizeof distances / sizeof *distances; i++) {
         craft_halves(w, plan, distances[i]);
         DPI_TRY(compare(s, w, 0));
@@ -245,14 +237,12 @@ static dpi_status unaffordable_options(dpi_audit *a, dpi_sampler_options *o) {
 }
 
 static dpi_status create_pair(setting *s, const dpi_sampler_options *o) {
-    dpi_sampler_options fewer = *o;
-    fewer.n_ref -= o->adjacency == DPI_ADJACENCY_ADD_REMOVE;
-    DPI_TRY(dpi_sampler_create(o, &s->with, s->audit->err));
-    DPI_TRY(dpi_sampler_create(&fewer, &s->without, s->audit->err));
-    const dpi_sampler_plan *p = dpi_sampler_plan_get(s->with),
-                           *q = dpi_sampler_plan_get(s->without);
-    dpi_audit_hold(s->audit, memcmp(p, q, sizeof *p) == 0, "the plans of neighbours differ");
-    dpi_audit_hold(s->audit, dpi_audit_charges(o, p, s->range_factor),
+    dpi_audit *a = s->audit;
+    DPI_TRY(dpi_audit_pair_create(a, o, &s->pair));
+    const dpi_sampler_plan *p = dpi_sampler_plan_get(s->pair.with);
+    const dpi_sampler_plan *q = dpi_sampler_plan_get(s->pair.without);
+    dpi_audit_hold(a, memcmp(p, q, sizeof *p) == 0, "the plans of neighbours differ");
+    dpi_audit_hold(a, dpi_audit_charges(o, p, s->range_factor),
                    "the plan charges less than its integers cost");
     return DPI_STATUS_OK;
 }
@@ -273,10 +263,7 @@ static dpi_status run_setting(setting *s, dpi_audit_case *w, bool sharp) {
 }
 
 static dpi_status audit_options(dpi_audit *a, const dpi_sampler_options *o, const char *subject) {
-    long double max_ratio = 0;
-    setting s = {.audit = a,
-                 .max_ratio = &max_ratio,
-                 .range_factor = o->adjacency == DPI_ADJACENCY_ZERO_OUT ? 4 : 2};
+    setting s = {.audit = a, .range_factor = o->adjacency == DPI_ADJACENCY_ZERO_OUT ? 4 : 2};
     const int32_t n = dpi_audit_count(a, N_SETTINGS);
     DPI_TRY(dpi_audit_begin(a, "A", subject));
     for (int32_t i = 0; i < n; i++) {
@@ -285,12 +272,10 @@ static dpi_status audit_options(dpi_audit *a, const dpi_sampler_options *o, cons
         w.options = *o;
         w.options.n_vocab = i % 25 == 1 ? DPI_AUDIT_WIDE : DPI_AUDIT_VOCAB;
         dpi_status status = run_setting(&s, &w, i % 4 == 0);
-        dpi_sampler_free(s.with);
-        dpi_sampler_free(s.without);
-        s.with = s.without = NULL;
+        dpi_audit_pair_free(&s.pair);
         DPI_TRY(status);
     }
-    dpi_audit_end(a, "largest loss / eta", (double)max_ratio, .999, 1 + 1e-9);
+    dpi_audit_end(a, "largest loss / eta", (double)s.max_ratio, .999, 1 + 1e-9);
     return DPI_STATUS_OK;
 }
 
