@@ -6,8 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* In pauses of 10 to 40 ns, by processor: from about what a sleep costs to a few times that. */
-enum { SPINS_MIN = 100, SPINS_MAX = 4000 };
+/* Pauses of 10 to 40 ns, by processor: a few times what a sleep costs, and how often that is halved. */
+enum { SPINS = 4000, HALVINGS = 5 };
 
 static void relax(void) {
 #if defined(__x86_64__)
@@ -34,15 +34,14 @@ void dpi_barrier_wait(dpi_barrier *b, int32_t n_threads, dpi_patience *patience)
             wake_all(&b->phase);
         return;
     }
-    int32_t limit = patience->spins < SPINS_MIN ? SPINS_MIN : patience->spins;
-    for (int32_t i = 0; i < limit; i++) {
+    for (int32_t i = 0; i < SPINS >> patience->halvings; i++) {
         if (atomic_load_explicit(&b->phase, memory_order_acquire) != phase) {
-            patience->spins = limit < SPINS_MAX / 2 ? 2 * limit : SPINS_MAX;
+            patience->halvings -= patience->halvings > 0;
             return;
         }
         relax();
     }
-    patience->spins = limit / 2;
+    patience->halvings += patience->halvings < HALVINGS;
     atomic_fetch_add(&b->n_asleep, 1);
     while (atomic_load(&b->phase) == phase)
         sleep_while(&b->phase, phase);

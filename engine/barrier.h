@@ -3,7 +3,8 @@
  * A pass has about seven barriers a layer, a few microseconds apart in a small model. Threads that
  * only spin stop each other for whole time slices as soon as another process wants a core, and
  * threads that only sleep pay for being woken. These spin as long as that has lately been enough,
- * and sleep otherwise. */
+ * and sleep otherwise. They begin by spinning: whoever had to be woken comes late to the next barrier,
+ * where the others then sleep in turn, so that little patience would not become more. */
 #ifndef DPI_BARRIER_H
 #define DPI_BARRIER_H
 
@@ -16,9 +17,9 @@ typedef struct dpi_barrier {
     _Atomic uint32_t n_asleep;
 } dpi_barrier;
 
-/* A thread's own: how long it spins. Starts at 0. */
+/* A thread's own: how much less it spins than at first, since that was in vain. Starts at 0. */
 typedef struct dpi_patience {
-    int32_t spins;
+    int32_t halvings;
 } dpi_patience;
 
 /* Returns when n_threads threads have called it. What each did before is visible to all after. */
