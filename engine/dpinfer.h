@@ -314,6 +314,22 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_session_step(dpi_session *session, int32_t
                                                    const int32_t *seqs, const int32_t *tokens,
                                                    dpi_error *err);
 
+/* The same, with logits of the first n_logits rows only (0..n_rows): the other sequences have none
+ * before dpi_session_logits_at. For callers who read all logits of some sequences and few of the
+ * others, which costs a few percent of a step, and a fifth where the vocabulary is large. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_session_step_partial(dpi_session *session, int32_t n_rows,
+                                                           const int32_t *seqs,
+                                                           const int32_t *tokens,
+                                                           int32_t n_logits, dpi_error *err);
+
+/* Logits of the tokens ids [n_ids] (ascending, none twice; NULL: of all, and n_ids does not count) for the
+ * sequences of the last step that it left without. They are in dpi_session_logits at these ids, the
+ * same bits as a whole step's; what stands at other ids is no logit of this step. May be called
+ * again with other ids. Time: 16 tokens side by side cost what one does.
+ * Errors: ARG; STATE (there was no step, or a prefill, fork or reset after it). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_session_logits_at(dpi_session *session, const int32_t *ids,
+                                                        int32_t n_ids, dpi_error *err);
+
 /* Empties sequence `to` and gives it the first n_tokens (>= 1) tokens that `from` holds, as if they had
  * been given to it in the same way, without computing them again: whole KV blocks are shared, the
  * rest is copied. What happens to one of the two later does not touch the other. `to` has no
@@ -322,8 +338,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_session_step(dpi_session *session, int32_t
 DPI_API DPI_MUST_CHECK dpi_status dpi_session_fork(dpi_session *session, int32_t from, int32_t to,
                                                    int32_t n_tokens, dpi_error *err);
 
-/* Logits [n_vocab] after the last token of `seq`; NULL if it has none or is out of range. The
- * session's; valid until the next prefill or step of that sequence, reset or free. */
+/* Logits [n_vocab] after the last token of `seq`; NULL if it has none or is out of range. After
+ * dpi_session_logits_at only those that it was asked for. The session's; valid until the next prefill or step of that sequence, reset or free. */
 DPI_API const float *dpi_session_logits(const dpi_session *session, int32_t seq);
 /* Tokens held by `seq`; -1 if it is out of range. */
 DPI_API int32_t dpi_session_length(const dpi_session *session, int32_t seq);

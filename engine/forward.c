@@ -68,7 +68,8 @@ static const float *weights_f32(const pass *p, const dpi_mat *w, int64_t o0, int
     return tile;
 }
 
-/* y[r * y_stride + o - o0] = x[first + r] . w[o] for columns [o0, o1), o0 a multiple of DPI_TILE_OUT. */
+/* y[r * y_stride + o - o0] = x[first + r] . w[o] for columns [o0, o1), at most DPI_TILE_OUT of them;
+ * o0 is a multiple of DPI_GROUP. */
 static void product(const pass *p, const dpi_mat *w, input in, float *y, int64_t y_stride,
                     int64_t o0, int64_t o1) {
     const dpi_session *s = p->s;
@@ -280,37 +281,57 @@ static void embed(pass *p) {
     barrier(p);
 }
 
-/* Logits of the rows that want them, which are the last ones of the batch. They go where each row's
- * sequence keeps its own, through a tile. */
-static void head(pass *p) {
-    dpi_session *s = p->s;
-    const dpi_batch *b = p->batch;
-    const dpi_mat *w = &s->model->output;
-    int64_t n_vocab = s->model->n_vocab, begin, end;
+/* What the output head reads: the rows that want logits. */
+static input head_input(pass *p) {
+    const dpi_model *m = p->s->model;
+    return normalize(p, m->output_norm, (const dpi_mat *const[]){&m->output}, 1,
+                     p->batch->first + p->batch->head_first, p->batch->n_head);
+}
+
+/* Logits of at most n tokens from o on, a multiple of DPI_GROUP. They go where each row's sequence
+ * keeps its own, through a tile. */
+static void head_columns(const pass *p, input in, int64_t o, int64_t n) {
+    const dpi_session *s = p->s;
     float *tile = s->work.head + (int64_t)p->thread * s->max_rows * DPI_TILE_OUT;
-    int32_t skip = 0;
-    while (!s->dest[skip])
-        skip++;
-    input in = normalize(p, s->model->output_norm, (const dpi_mat *const[]){w}, 1, b->first + skip,
-                         b->n_rows - skip);
-    share(p, (n_vocab + DPI_TILE_OUT - 1) / DPI_TILE_OUT, &begin, &end);
-    for (int64_t o = begin * DPI_TILE_OUT; o < end * DPI_TILE_OUT; o += DPI_TILE_OUT) {
-        int64_t stop = o + DPI_TILE_OUT < n_vocab ? o + DPI_TILE_OUT : n_vocab;
-        product(p, w, in, tile, DPI_TILE_OUT, o, stop);
-        for (int32_t r = 0; r < in.n_rows; r++)
-            memcpy(s->dest[skip + r] + o, tile + r * DPI_TILE_OUT,
-                   (size_t)(stop - o) * sizeof *tile);
+    int64_t stop = o + n < s->model->n_vocab ? o + n : s->model->n_vocab;
+    product(p, &s->model->output, in, tile, DPI_TILE_OUT, o, stop);
+    for (int32_t r = 0; r < in.n_rows; r++)
+        memcpy(s->dest[p->batch->head_first + r] + o, tile + r * DPI_TILE_OUT,
+               (size_t)(stop - o) * sizeof *tile);
+}
+
+/* All logits of the rows that want them. */
+static void head(pass *p) {
+    int64_t begin, end;
+    if (p->batch->n_head == 0)
+        return;
+    input in = head_input(p);
+    share(p, (p->s->model->n_vocab + DPI_TILE_OUT - 1) / DPI_TILE_OUT, &begin, &end);
+    for (int64_t tile = begin; tile < end; tile++)
+        head_columns(p, in, tile * DPI_TILE_OUT, DPI_TILE_OUT);
+}
+
+/* Those of the groups of columns that hold one of the ids, which ascend. Threads take turns. */
+static void head_at(pass *p, const int32_t *ids, int32_t n_ids) {
+    input in = head_input(p);
+    int64_t group = -1, n_groups = 0;
+    for (int32_t i = 0; i < n_ids; i++) {
+        if (ids[i] / DPI_GROUP == group)
+            continue;
+        group = ids[i] / DPI_GROUP;
+        if (n_groups++ % p->n_threads == p->thread)
+            head_columns(p, in, group * DPI_GROUP, DPI_GROUP);
     }
 }
 
-/* Threads for a batch: one if the whole pass is shorter than what waiting at its barriers may cost
+/* Threads for so many multiply-adds: one if they are shorter than what waiting at barriers may cost
  * on a busy machine. */
-static int32_t threads_for(const dpi_session *s, const dpi_batch *batch) {
-    return s->n_weights * batch->n_rows < s->worth_sharing ? 1 : s->n_threads;
+static int32_t threads_for(const dpi_session *s, int64_t n) {
+    return n < s->worth_sharing ? 1 : s->n_threads;
 }
 
 void dpi_forward(dpi_session *s, const dpi_batch *batch) {
-#pragma omp parallel num_threads(threads_for(s, batch))
+#pragma omp parallel num_threads(threads_for(s, s->n_weights * batch->n_rows))
     {
         pass p = {s, batch, omp_get_thread_num(), omp_get_num_threads(), {0}};
         embed(&p);
@@ -319,5 +340,18 @@ void dpi_forward(dpi_session *s, const dpi_batch *batch) {
             feed_forward(&p, i);
         }
         head(&p);
+    }
+}
+
+void dpi_forward_head(dpi_session *s, const dpi_batch *batch, const int32_t *ids, int32_t n_ids) {
+    int64_t n_columns = ids ? (int64_t)n_ids * DPI_GROUP : s->model->n_vocab;
+    int64_t n = n_columns * s->model->config.n_embd * batch->n_head;
+#pragma omp parallel num_threads(threads_for(s, n))
+    {
+        pass p = {s, batch, omp_get_thread_num(), omp_get_num_threads(), {0}};
+        if (ids)
+            head_at(&p, ids, n_ids);
+        else
+            head(&p);
     }
 }

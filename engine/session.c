@@ -250,6 +250,7 @@ dpi_status dpi_session_prefill(dpi_session *s, int32_t seq, const int32_t *token
         DPI_TRY(check_token(s, tokens[i], err));
     dpi_kv_seq *kv = &s->kv.seqs[seq];
     DPI_TRY(dpi_kv_reserve(&s->kv, seq, kv->length + (int32_t)n_tokens, err));
+    s->rest.n_rows = 0;
     int64_t n_vocab = s->model->n_vocab;
     for (size_t done = 0; done < n_tokens;) {
         if (s->cancel && s->cancel(s->cancel_user)) {
@@ -259,16 +260,17 @@ dpi_status dpi_session_prefill(dpi_session *s, int32_t seq, const int32_t *token
         /* Up to the next multiple of DPI_CHUNK, so that a position always has the same row. */
         int32_t first = kv->length % DPI_CHUNK;
         size_t left = n_tokens - done, room = (size_t)(DPI_CHUNK - first);
-        dpi_batch batch = {first, (int32_t)(left < room ? left : room), 1};
+        dpi_batch batch = {
+            .first = first, .n_rows = (int32_t)(left < room ? left : room), .is_prompt = 1};
         for (int32_t r = 0; r < batch.n_rows; r++) {
-            bool last = done + (size_t)r + 1 == n_tokens;
             s->row_seq[r] = seq;
             s->row_pos[r] = kv->length + r;
             s->row_token[r] = tokens[done + (size_t)r];
             s->dest[r] = all_logits ? all_logits + (int64_t)(done + (size_t)r) * n_vocab
-                         : last     ? logits_of(s, seq)
-                                    : NULL;
+                                    : logits_of(s, seq);
         }
+        batch.head_first = all_logits ? 0 : batch.n_rows - 1;
+        batch.n_head = all_logits || left <= room ? batch.n_rows - batch.head_first : 0;
         dpi_forward(s, &batch);
         kv->length += batch.n_rows;
         s->ready[seq] = done + (size_t)batch.n_rows == n_tokens;
@@ -297,7 +299,14 @@ static dpi_status check_rows(dpi_session *s, int32_t n_rows, const int32_t *seqs
 
 dpi_status dpi_session_step(dpi_session *s, int32_t n_rows, const int32_t *seqs,
                             const int32_t *tokens, dpi_error *err) {
+    return dpi_session_step_partial(s, n_rows, seqs, tokens, n_rows, err);
+}
+
+dpi_status dpi_session_step_partial(dpi_session *s, int32_t n_rows, const int32_t *seqs,
+                                    const int32_t *tokens, int32_t n_logits, dpi_error *err) {
     DPI_TRY(check_rows(s, n_rows, seqs, tokens, err));
+    if (n_logits < 0 || n_logits > n_rows)
+        return dpi_fail(err, DPI_STATUS_ARG, "n_logits must be 0 to the step's n_rows");
     for (int32_t r = 0; r < n_rows; r++)
         DPI_TRY(dpi_kv_reserve(&s->kv, seqs[r], s->kv.seqs[seqs[r]].length + 1, err));
     for (int32_t r = 0; r < n_rows; r++) {
@@ -306,12 +315,38 @@ dpi_status dpi_session_step(dpi_session *s, int32_t n_rows, const int32_t *seqs,
         s->row_token[r] = tokens[r];
         s->dest[r] = logits_of(s, seqs[r]);
     }
-    dpi_batch batch = {0, n_rows, 0};
+    dpi_batch batch = {.n_rows = n_rows, .n_head = n_logits};
     dpi_forward(s, &batch);
     for (int32_t r = 0; r < n_rows; r++) {
         s->kv.seqs[seqs[r]].length++;
-        s->ready[seqs[r]] = 1;
+        s->ready[seqs[r]] = r < n_logits;
     }
+    s->rest = batch;
+    s->rest.head_first = n_logits;
+    s->rest.n_head = n_rows - n_logits;
+    return DPI_STATUS_OK;
+}
+
+static dpi_status check_ids(const dpi_session *s, const int32_t *ids, int32_t n_ids,
+                            dpi_error *err) {
+    for (int32_t i = 0; ids && i < n_ids; i++) {
+        DPI_TRY(check_token(s, ids[i], err));
+        if (i > 0 && ids[i] <= ids[i - 1])
+            return dpi_fail(err, DPI_STATUS_ARG, "token ids must ascend");
+    }
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_session_logits_at(dpi_session *s, const int32_t *ids, int32_t n_ids,
+                                 dpi_error *err) {
+    DPI_TRY(check_ids(s, ids, n_ids, err));
+    if (s->rest.n_rows == 0)
+        return dpi_fail(err, DPI_STATUS_STATE,
+                        "logits of chosen tokens come after a step, with nothing between");
+    if (s->rest.n_head > 0)
+        dpi_forward_head(s, &s->rest, ids, n_ids);
+    for (int32_t r = s->rest.head_first; r < s->rest.n_rows; r++)
+        s->ready[s->row_seq[r]] = 1;
     return DPI_STATUS_OK;
 }
 
@@ -343,6 +378,7 @@ void dpi_session_reset(dpi_session *s, int32_t seq) {
         return;
     dpi_kv_reset(&s->kv, seq);
     s->ready[seq] = 0;
+    s->rest.n_rows = 0;
     dpi_wipe(logits_of(s, seq), (size_t)s->model->n_vocab * sizeof(float));
 }
 

@@ -31,6 +31,15 @@ typedef struct dpi_work {
     int64_t max_in; /* the longest row of any weight matrix */
 } dpi_work;
 
+/* One pass through the model. Rows r in [0, n_rows) stand at buffer row first + r; row_seq,
+ * row_pos and row_token (indexed by r) say what they are. Logits are wanted of n_head of them, from
+ * r = head_first on, and go to dest[r]. */
+typedef struct dpi_batch {
+    int32_t first, n_rows;
+    int32_t head_first, n_head;
+    int32_t is_prompt; /* rows are consecutive positions of one sequence, at row p % DPI_CHUNK */
+} dpi_batch;
+
 struct dpi_session {
     const dpi_model *model;
     dpi_kernels kernels;
@@ -49,20 +58,20 @@ struct dpi_session {
     float *logits;  /* [n_seq, n_vocab] */
     unsigned char *ready; /* [n_seq] 1: logits are those after the sequence's last token */
     float **dest;   /* [max_rows] where the logits of a row go */
+    dpi_batch rest; /* the last step, and its rows that have no logits yet; n_rows 0: activations are
+                       not those of a step */
     int32_t *row_seq, *row_pos, *row_token; /* [max_rows] */
     unsigned char *seen; /* [n_seq] scratch of the duplicate check */
     dpi_cancel_fn cancel;
     void *cancel_user;
 };
 
-/* One pass through the model. Rows r in [0, n_rows) stand at buffer row first + r; row_seq,
- * row_pos and row_token (indexed by r) say what they are, and dest[r] (NULL: none) where their
- * logits go; only the last rows want any, and the last does. The caches have room; lengths are the caller's to advance. */
-typedef struct dpi_batch {
-    int32_t first, n_rows;
-    int32_t is_prompt; /* rows are consecutive positions of one sequence, at row p % DPI_CHUNK */
-} dpi_batch;
-
+/* The pass. The caches have room; lengths are the caller's to advance. */
 void dpi_forward(dpi_session *session, const dpi_batch *batch);
+
+/* Logits of other rows of the pass that was the last: those that `batch`, else the same, names now.
+ * Those of tokens ids [n_ids], ascending, and of some beside them; NULL: all. */
+void dpi_forward_head(dpi_session *session, const dpi_batch *batch, const int32_t *ids,
+                      int32_t n_ids);
 
 #endif

@@ -88,6 +88,48 @@ static void test_limits(void **state) {
     dpi_session_free(NULL);
 }
 
+/* Logits of chosen tokens: what may be asked for, and when. */
+static void test_chosen_logits(void **state) {
+    (void)state;
+    dpi_session *s = open_session(model, NULL, 3, 64);
+    dpi_error err;
+    int32_t tokens[3] = {5, 6, 7}, seqs[3] = {2, 0, 1}, ids[3] = {3, 17, 319};
+    assert_error(dpi_session_logits_at(s, ids, 3, &err), DPI_STATUS_STATE, &err, "after a step");
+    for (int32_t i = 0; i < 3; i++)
+        assert_ok(dpi_session_prefill(s, i, tokens, 2, NULL, &err), &err);
+    assert_error(dpi_session_logits_at(s, ids, 3, &err), DPI_STATUS_STATE, &err, "after a step");
+    assert_error(dpi_session_step_partial(s, 3, seqs, tokens, 4, &err), DPI_STATUS_ARG, &err,
+                 "n_logits must be");
+    assert_error(dpi_session_step_partial(s, 3, seqs, tokens, -1, &err), DPI_STATUS_ARG, &err,
+                 "n_logits must be");
+    assert_int_equal(dpi_session_length(s, 0), 2);
+    assert_ok(dpi_session_step_partial(s, 3, seqs, tokens, 1, &err), &err);
+    assert_non_null(dpi_session_logits(s, 2));
+    ids[2] = 320;
+    assert_error(dpi_session_logits_at(s, ids, 3, &err), DPI_STATUS_ARG, &err, "0..319");
+    ids[2] = -1;
+    assert_error(dpi_session_logits_at(s, ids, 3, &err), DPI_STATUS_ARG, &err, "0..319");
+    ids[2] = 17;
+    assert_error(dpi_session_logits_at(s, ids, 3, &err), DPI_STATUS_ARG, &err, "ascend");
+    assert_null(dpi_session_logits(s, 0));
+    ids[2] = 18;
+    assert_ok(dpi_session_logits_at(s, ids, 3, &err), &err);
+    assert_non_null(dpi_session_logits(s, 0));
+    assert_non_null(dpi_session_logits(s, 1));
+    for (int way = 0; way < 3; way++) { /* the activations of the step are gone */
+        dpi_session_reset(s, 2);
+        assert_ok(dpi_session_step_partial(s, 2, seqs, tokens, 0, &err), &err);
+        if (way == 0)
+            assert_ok(dpi_session_prefill(s, 1, tokens, 1, NULL, &err), &err);
+        else if (way == 1)
+            dpi_session_reset(s, 0);
+        else
+            assert_ok(dpi_session_fork(s, 2, 1, 1, &err), &err);
+        assert_error(dpi_session_logits_at(s, ids, 3, &err), DPI_STATUS_STATE, &err, "after a step");
+    }
+    dpi_session_free(s);
+}
+
 static int32_t cancel_second(void *user) { return ++*(int *)user == 2; }
 
 static void test_cancel(void **state) {
@@ -287,7 +329,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_options),    cmocka_unit_test(test_limits),
         cmocka_unit_test(test_cancel),     cmocka_unit_test(test_wiped),
-        cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_chosen_logits), cmocka_unit_test(test_fork),
         cmocka_unit_test(test_memory),     cmocka_unit_test(test_allocation_failures),
         cmocka_unit_test(test_vocab_only),
     };
