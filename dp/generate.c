@@ -2,7 +2,8 @@
  *
  * What is released is a function of what the sampler draws. Only public things steer the loop: the
  * number of slots, T, and the tokens already released; a null slot changes nothing but the time
- * that a step takes (which is out of scope, PRIVACY.md). Stopping at an end-of-generation token is
+ * that a step takes (which is out of scope, PRIVACY.md). Of the references' logits only those of the
+ * candidates are computed, where these are few; the public logits say which. Stopping at an end-of-generation token is
  * post-processing of a released token: it neither costs nor refunds anything (privacy.md
  * section 1). */
 #include <stdlib.h>
@@ -20,6 +21,7 @@ typedef struct loop {
     dpi_generate_result result;
     int32_t n_active;     /* sequences that are not null */
     int32_t first;        /* the first reference that was read; 0: none yet */
+    bool partial;         /* steps compute all logits of sequence 0 only. Public */
     int32_t *seqs;        /* [n_active] */
     int32_t *tokens;      /* [n_active] the released token, once per sequence */
     const float **logits; /* [n_ref] NULL for null slots */
@@ -114,11 +116,25 @@ static dpi_status read_prompts(loop *l, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
+/* The references' logits of the candidates, where the step has left them out. Few candidates now are
+ * the sign of few after the next token. */
+static dpi_status complete_logits(loop *l, const float *public_logits, dpi_error *err) {
+    const int32_t *ids;
+    int32_t n_ids;
+    DPI_TRY(dpi_sampler_candidates(l->sampler, public_logits, &ids, &n_ids, err));
+    if (l->partial)
+        DPI_TRY(dpi_session_logits_at(l->session, ids, n_ids, err));
+    l->partial = ids != NULL;
+    return DPI_STATUS_OK;
+}
+
 static dpi_status draw(loop *l, int32_t *token, dpi_error *err) {
     const dpi_generate_hooks *h = l->hooks;
+    const float *public_logits = dpi_session_logits(l->session, 0);
+    DPI_TRY(complete_logits(l, public_logits, err));
     for (int32_t i = 0; i < l->input->n_ref; i++)
         l->logits[i] = l->input->reference_tokens[i] ? dpi_session_logits(l->session, i + 1) : NULL;
-    DPI_TRY(dpi_sampler_step(l->sampler, dpi_session_logits(l->session, 0), l->logits, token, err));
+    DPI_TRY(dpi_sampler_step(l->sampler, public_logits, l->logits, token, err));
     l->result.n_drawn++;
     if (h->on_token && h->on_token(h->user, *token))
         return dpi_fail(err, DPI_STATUS_CANCELLED, "cancelled after a token");
@@ -141,7 +157,8 @@ static dpi_status run(loop *l, dpi_error *err) {
             return DPI_STATUS_OK;
         for (int32_t i = 0; i < l->n_active; i++)
             l->tokens[i] = token;
-        DPI_TRY(dpi_session_step(l->session, l->n_active, l->seqs, l->tokens, err));
+        DPI_TRY(dpi_session_step_partial(l->session, l->n_active, l->seqs, l->tokens,
+                                         l->partial ? 1 : l->n_active, err));
     }
 }
 

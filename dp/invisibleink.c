@@ -134,6 +134,16 @@ static void forget(dpi_sampler *s) {
     dpi_wipe(state->range, n_ref * sizeof *state->range);
 }
 
+/* ---- Public ---------------------------------------------------------------------------------- */
+
+static dpi_status find_candidates(dpi_sampler *s, const float *public_logits, dpi_error *err) {
+    const dpi_sampler_options *o = &s->options;
+    DPI_TRY(dpi_public_fix(public_logits, o->n_vocab, s->fixed, NULL, err));
+    s->n_support = dpi_support_find(s->fixed, o->n_vocab, o->top_k, dpi_sampler_denominator(o),
+                                    2 * s->plan.K, s->support);
+    return DPI_STATUS_OK;
+}
+
 /* ---- Private from here: no branch or address depends on reference logits --------------------- */
 
 /* A null slot is given logits that move nothing, and its work is that of any other. */
@@ -240,14 +250,11 @@ static void aggregate(dpi_sampler *s, const float *public_logits,
 
 static dpi_status distribution(dpi_sampler *s, const float *public_logits,
                                const float *const *reference_logits, dpi_error *err) {
-    const dpi_sampler_options *o = &s->options;
-    if (!reference_logits && o->n_ref > 0)
+    if (!reference_logits && s->options.n_ref > 0)
         return dpi_fail(err, DPI_STATUS_ARG,
                         "the reference logits are NULL, must be pointers to "
                         "the logits of each reference");
-    DPI_TRY(dpi_public_fix(public_logits, o->n_vocab, s->fixed, NULL, err));
-    s->n_support = dpi_support_find(s->fixed, o->n_vocab, o->top_k, dpi_sampler_denominator(o),
-                                    2 * s->plan.K, s->support);
+    DPI_TRY(find_candidates(s, public_logits, err));
     aggregate(s, public_logits, reference_logits);
     dpi_sampler_weigh(s, s->plan.a);
     return DPI_STATUS_OK;
@@ -264,6 +271,7 @@ const dpi_method_ops dpi_method_invisibleink = {
     .plan = make_plan,
     .create = create,
     .begin = begin,
+    .candidates = find_candidates,
     .distribution = distribution,
     .charge = charge,
     .forget = forget,

@@ -217,6 +217,23 @@ void dpi_sampler_forget(dpi_sampler *s) {
     s->used = false;
 }
 
+dpi_status dpi_sampler_candidates(dpi_sampler *s, const float *public_logits, const int32_t **ids,
+                                  int32_t *n, dpi_error *err) {
+    if (!s || !public_logits || !ids || !n)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "the sampler, the public logits, ids or n is NULL");
+    const int32_t n_vocab = s->options.n_vocab;
+    bool few = s->method->candidates && s->options.top_k > 0;
+    if (few) {
+        dpi_sampler_forget(s); /* while n_support is still that of the arrays in use */
+        DPI_TRY(s->method->candidates(s, public_logits, err));
+        few = s->n_support <= (size_t)(n_vocab / DPI_CANDIDATES_FEW);
+    }
+    *ids = few ? s->support : NULL;
+    *n = few ? (int32_t)s->n_support : n_vocab;
+    return DPI_STATUS_OK;
+}
+
 dpi_status dpi_sampler_distribution(dpi_sampler *s, const float *public_logits,
                                     const float *const *reference_logits,
                                     dpi_distribution *distribution, dpi_error *err) {

@@ -496,6 +496,10 @@ typedef struct dpi_sampler_options {
     int32_t isa; /* a dpi_isa; default AUTO. Decides time, not one bit of what is drawn */
 } dpi_sampler_options;
 
+/* See dpi_sampler_candidates: with one candidate for so many tokens, at least half of the groups of 16
+ * have none. */
+#define DPI_CANDIDATES_FEW 32
+
 /* See clip in dpi_sampler_options; PRIVACY.md section 11 says why 2. */
 #define DPI_FILTER_CLIP_FACTOR 2
 
@@ -551,8 +555,21 @@ DPI_API const dpi_sampler_plan *dpi_sampler_plan_get(const dpi_sampler *sampler)
  * their deltas. The caller keeps that sum below what the record may spend. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_begin(dpi_sampler *sampler, dpi_error *err);
 
+/* The tokens whose reference logits a step with these public logits [n_vocab] reads: *ids [*n],
+ * ascending, the sampler's, valid until the next call on it. The others need not be computed. *ids is
+ * NULL and *n n_vocab where all may be read (AMIN, ADAPMIXED), or so many, more than n_vocab /
+ * DPI_CANDIDATES_FEW, that leaving out the others does not pay; and for PLAIN.
+ * Trusted: public_logits must not depend on any reference. The candidates are a function of them and
+ * of the options alone, so they are public. No state changes, nothing is charged.
+ * Errors: ARG, NUMERIC as step. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_candidates(dpi_sampler *sampler,
+                                                         const float *public_logits,
+                                                         const int32_t **ids, int32_t *n,
+                                                         dpi_error *err);
+
 /* Draws the next token. `public_logits` [n_vocab]; `reference_logits` n_ref pointers to
- * [n_vocab], NULL for a null slot (ignored by PLAIN; may be NULL if n_ref is 0).
+ * [n_vocab], NULL for a null slot (ignored by PLAIN; may be NULL if n_ref is 0). What they hold
+ * beside the candidates is not read, where dpi_sampler_candidates gives some.
  * Trusted: public_logits must not depend on any reference, and reference_logits[i] on no
  * reference but i. Not trusted: the values of reference_logits, which may be anything.
  * Distribution: softmax(phi / tau_effective) on V_k+, exact to 2^-38 in log probability.

@@ -19,6 +19,7 @@ static size_t lengths[N_REF] = {5, 0, 2};
 static int setup(void **state) {
     (void)state;
     tiny_spec spec = tiny_default();
+    spec.n_vocab = 2005; /* some 20 candidates are few */
     model = tiny_open(&spec, 11, &image);
     return 0;
 }
@@ -30,13 +31,21 @@ static int teardown(void **state) {
     return 0;
 }
 
-static dpi_sampler *make_sampler(int32_t method, int32_t n_ref, double tau, uint64_t *seed) {
+static dpi_sampler_options options_of(int32_t method, int32_t n_ref, double tau) {
     dpi_sampler_options o = ink_options(model->n_vocab, n_ref, N_TOKENS, tau, 5);
     o.method = method;
     o.top_k = 40;
+    return o;
+}
+
+static dpi_sampler *seeded(dpi_sampler_options o, uint64_t *seed) {
     o.random = dpi_random_insecure;
     o.random_user = seed;
     return open_sampler(&o);
+}
+
+static dpi_sampler *make_sampler(int32_t method, int32_t n_ref, double tau, uint64_t *seed) {
+    return seeded(options_of(method, n_ref, tau), seed);
 }
 
 typedef struct record {
@@ -133,6 +142,69 @@ static void test_equals_by_hand(void **state) {
     dpi_sampler_free(sampler);
     dpi_sampler_free(other);
     dpi_session_free(session);
+}
+
+/* What a step has not computed is not read: NaN in the references' logits before each step changes no
+ * token. Where there are few candidates most of it stays. */
+typedef struct poison {
+    record r;
+    dpi_session *session;
+    bool few;
+} poison;
+
+static int32_t on_token_poison(void *user, int32_t token) {
+    poison *p = user;
+    const int32_t n = model->n_vocab, present[] = {1, 3};
+    for (int i = 0; i < 2; i++) {
+        float *logits = p->session->logits + present[i] * n;
+        int32_t n_left = 0;
+        for (int32_t y = 0; y < n; y++) {
+            n_left += isnan(logits[y]) != 0;
+            logits[y] = NAN;
+        }
+        if (p->r.n > 0) /* the prompts give all */
+            assert_true(p->few ? n_left > n / 2 : n_left == 0);
+    }
+    return on_token(&p->r, token);
+}
+
+static void check_poisoned(dpi_sampler_options o, bool few) {
+    uint64_t seed = 44, seed_by_hand = 44;
+    dpi_session *session = open_session(model, NULL, N_REF + 1, 64);
+    dpi_sampler *sampler = seeded(o, &seed), *other = seeded(o, &seed_by_hand);
+    dpi_generate_input input = input_of(N_REF);
+    dpi_error err;
+    int32_t wanted[N_TOKENS], n_steps = 0;
+    for (int text = 0; text < 3; text++) {
+        poison p = {.session = session, .few = few};
+        dpi_generate_hooks hooks = {sizeof hooks, on_token_poison, NULL, NULL, &p};
+        assert_ok(dpi_generate(session, sampler, &input, &hooks, NULL, &err), &err);
+        assert_int_equal(p.r.n, by_hand(other, wanted));
+        assert_memory_equal(p.r.tokens, wanted, (size_t)p.r.n * sizeof *wanted);
+        n_steps += p.r.n - 1;
+    }
+    assert_true(n_steps > N_TOKENS);
+    dpi_sampler_free(sampler);
+    dpi_sampler_free(other);
+    dpi_session_free(session);
+}
+
+static void test_only_candidates(void **state) {
+    (void)state;
+    dpi_sampler_options o = options_of(DPI_METHOD_INVISIBLEINK, N_REF, 1);
+    o.denominator = N_REF;
+    o.top_k = 20;
+    o.rho = .02; /* a small slack */
+    for (o.center = 0; o.center <= 1; o.center++)
+        for (o.adjacency = 0; o.adjacency <= DPI_ADJACENCY_ZERO_OUT; o.adjacency++)
+            for (o.accountant = 0; o.accountant <= DPI_ACCOUNTANT_FILTER; o.accountant += 2)
+                check_poisoned(o, true);
+    o = options_of(DPI_METHOD_INVISIBLEINK, N_REF, 1);
+    o.top_k = 500;
+    check_poisoned(o, false);
+    o.top_k = 0;
+    check_poisoned(o, false);
+    check_poisoned(options_of(DPI_METHOD_AMIN, N_REF, 1), false);
 }
 
 /* Prompts that begin alike: the same text whatever is shared, and full blocks are held once. */
@@ -272,6 +344,7 @@ static void test_limits(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_equals_by_hand),
+        cmocka_unit_test(test_only_candidates),
         cmocka_unit_test(test_prefix),
         cmocka_unit_test(test_plain_greedy),
         cmocka_unit_test(test_cancel),

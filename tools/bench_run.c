@@ -88,28 +88,48 @@ static int read_prompts(dpi_session *session, const bench_context *c, const benc
     return code;
 }
 
-/* Draws and steps; end-of-text tokens do not stop it, so that every run does the same work. */
+/* *partial: the step has computed all logits of sequence 0 only, and then whether the next one may. */
+static int draw_token(dpi_session *session, dpi_sampler *sampler, int32_t n_ref, bool *partial,
+                      double *t_sampler, int32_t *token) {
+    const float *logits[4096], *public_logits = dpi_session_logits(session, 0);
+    const int32_t *ids;
+    int32_t n_ids;
+    dpi_error err;
+    double begin = bench_now();
+    if (dpi_sampler_candidates(sampler, public_logits, &ids, &n_ids, &err) != DPI_STATUS_OK)
+        return fail(&err);
+    double found = bench_now();
+    if (*partial && dpi_session_logits_at(session, ids, n_ids, &err) != DPI_STATUS_OK)
+        return fail(&err);
+    *partial = ids != NULL;
+    for (int32_t i = 0; i < n_ref; i++)
+        logits[i] = dpi_session_logits(session, i + 1);
+    double computed = bench_now();
+    if (dpi_sampler_step(sampler, public_logits, logits, token, &err) != DPI_STATUS_OK)
+        return fail(&err);
+    *t_sampler += bench_now() - computed + found - begin;
+    return CLI_OK;
+}
+
+/* Draws and steps as dpi_generate does; end-of-text tokens do not stop it, so that every run does the
+ * same work. */
 static int draw_tokens(dpi_session *session, dpi_sampler *sampler, int32_t n_ref, int32_t n_tokens,
                        double *t_sampler) {
-    const float *logits[4096];
     int32_t seqs[4097], tokens[4097], token;
+    bool partial = false;
     dpi_error err;
     *t_sampler = 0;
     if (dpi_sampler_begin(sampler, &err) != DPI_STATUS_OK)
         return fail(&err);
     for (int32_t t = 0; t < n_tokens; t++) {
-        for (int32_t i = 0; i < n_ref; i++)
-            logits[i] = dpi_session_logits(session, i + 1);
-        double begin = bench_now();
-        if (dpi_sampler_step(sampler, dpi_session_logits(session, 0), logits, &token, &err) !=
-            DPI_STATUS_OK)
-            return fail(&err);
-        *t_sampler += bench_now() - begin;
+        if (draw_token(session, sampler, n_ref, &partial, t_sampler, &token) != CLI_OK)
+            return CLI_FAILED;
         for (int32_t i = 0; i <= n_ref; i++) {
             seqs[i] = i;
             tokens[i] = token;
         }
-        if (dpi_session_step(session, n_ref + 1, seqs, tokens, &err) != DPI_STATUS_OK)
+        if (dpi_session_step_partial(session, n_ref + 1, seqs, tokens, partial ? 1 : n_ref + 1,
+                                     &err) != DPI_STATUS_OK)
             return fail(&err);
     }
     return CLI_OK;

@@ -20,11 +20,12 @@ static int32_t cancel(void *user) {
 }
 
 int main(void) {
-    const tiny_spec spec = tiny_default();
+    tiny_spec spec = tiny_default();
     dpi_audit_options o;
     dpi_error err = {0};
     int32_t n;
     void *image;
+    spec.n_vocab = 8000; /* so that the candidates are few */
     dpi_model *model = tiny_open(&spec, 1, &image);
     dpi_audit_options_init(&o);
     o.model = model;
