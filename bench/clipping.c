@@ -172,8 +172,9 @@ static void print(const bench *b) {
 int main(int argc, char **argv) {
     if (argc < 4) {
         fputs("usage: dpinfer-clipping MODEL TASK FILE...\n"
-              "  share of the differences between references and public model that are clipped, and\n"
-              "  of their size that is lost, with centring and without, at several budgets\n", stderr);
+              "  share of the differences between references and public model that are clipped,\n"
+              "  and of their size that is lost, with centring and without, at several budgets\n",
+              stderr);
         return 2;
     }
     bench b = {.n_ref = argc - 3, .info = {.struct_size = sizeof b.info}};

@@ -1,11 +1,11 @@
-/* kernels.c - every kernel of kernels.def alone: how fast it is, and what share of the machine's limits
- * that is, measured in the same run.
+/* kernels.c - every kernel of kernels.def alone: how fast it is, and what share of the machine's
+ * limits that is, measured in the same run.
  *
  *   dpinfer-bench-kernels [-t THREADS] [-o md|csv|json|jsonl] [-i ISA,...] [-r ROWS,...] [-k WORD]
  *
- * Each thread works on its own arrays: in-cache ones that stay in its L2, streaming ones that come from
- * memory each time. Times are medians of REPEATS stretches of MIN_SECONDS. read_% is a share of what
- * memory gives, which data in caches may exceed. */
+ * Each thread works on its own arrays: in-cache ones that stay in its L2, streaming ones that come
+ * from memory each time. Times are medians of REPEATS stretches of MIN_SECONDS. read_% is a share
+ * of what memory gives, which data in caches may exceed. */
 #include <getopt.h>
 #include <jansson.h>
 #include <omp.h>
@@ -52,7 +52,7 @@ typedef struct timed {
     void (*call)(const work *w);
 } timed;
 
-/* ---- One call of each kernel -------------------------------------------------------------------- */
+/* ---- One call of each kernel ----------------------------------------------------------------- */
 
 static void call_rmsnorm(const work *w) { w->k->rmsnorm(w->y, w->x, w->x + N_IN, N_IN, 1e-5f); }
 static void call_rope(const work *w) {
@@ -130,7 +130,7 @@ enum {
 };
 _Static_assert((int)N_KERNELS == (int)N_LISTED, "every kernel of kernels.def is timed");
 
-/* ---- Arrays --------------------------------------------------------------------------------------- */
+/* ---- Arrays ---------------------------------------------------------------------------------- */
 
 static bool work_init(work *w, const dpi_kernels *k, const timed *kernel, int32_t rows,
                       int32_t n_out) {
@@ -180,7 +180,7 @@ static void work_free(work *w, const timed *kernel) {
     free(w->q8.scaled32), free(w->sum), free(w->null), free(w->weight);
 }
 
-/* ---- Timing --------------------------------------------------------------------------------------- */
+/* ---- Timing ---------------------------------------------------------------------------------- */
 
 static int compare(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
@@ -198,7 +198,8 @@ static double seconds_of(const timed *kernel, const dpi_kernels *k, int32_t rows
         failed += !work_init(&w, k, kernel, rows, n_out);
 #pragma omp barrier
         int64_t calls = 1;
-        for (int i = -1; i < REPEATS && !failed; i++) { /* -1: warm-up, and how many calls to time */
+        /* -1: warm-up, and how many calls to time */
+        for (int i = -1; i < REPEATS && !failed; i++) {
             double begin = omp_get_wtime();
             int64_t done = 0;
             do {
@@ -218,7 +219,7 @@ static double seconds_of(const timed *kernel, const dpi_kernels *k, int32_t rows
     return all[REPEATS / 2];
 }
 
-/* ---- The table ------------------------------------------------------------------------------------- */
+/* ---- The table ------------------------------------------------------------------------------- */
 
 typedef struct bench {
     table table;
@@ -283,7 +284,7 @@ static int run_isa(bench *b, int32_t isa) {
     return code;
 }
 
-/* ---- The command line ---------------------------------------------------------------------------- */
+/* ---- The command line ------------------------------------------------------------------------ */
 
 static int parse_rows(const char *text, bench *b) {
     b->n_rows = 0;
@@ -314,8 +315,9 @@ static int parse_isas(const char *text, bench *b) {
         snprintf(name, sizeof name, "%.*s", (int)n, p);
         if (b->n_isas == MAX_LIST ||
             dpi_isa_parse(name, &b->isas[b->n_isas++], &err) != DPI_STATUS_OK)
-            return cli_fail(CLI_USAGE, "-i: found '%s', allowed are ref, avx2, avx512 and others that "
-                                       "dpinfer -h names, between commas", text);
+            return cli_fail(CLI_USAGE,
+                            "-i: found '%s', allowed are ref, avx2, avx512 and others that dpinfer "
+                            "-h names, between commas", text);
         p = p[n] ? p + n + 1 : NULL;
     }
     return CLI_OK;
@@ -338,8 +340,8 @@ static int parse(int argc, char **argv, bench *b) {
         else if (c == 'k')
             b->word = optarg;
         else
-            return cli_fail(CLI_USAGE, "options: -t THREADS -o md|csv|json|jsonl -i ISA,... -r ROWS,... "
-                                       "-k WORD");
+            return cli_fail(CLI_USAGE, "options: -t THREADS -o md|csv|json|jsonl -i ISA,... "
+                                       "-r ROWS,... -k WORD");
     }
     int f = 0;
     while (f < 4 && strcmp(format, formats[f]) != 0)

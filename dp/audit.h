@@ -81,8 +81,8 @@ void dpi_audit_logits(dpi_audit *audit, dpi_audit_case *c);
 /* pointers[i] = reference[i] for every slot. */
 void dpi_audit_fill(dpi_audit_case *c);
 
-/* Samplers for records and for their neighbours in the sense of the adjacency, and what they made of
- * the last case. */
+/* Samplers for records and for their neighbours in the sense of the adjacency, and what they made
+ * of the last case. */
 typedef struct dpi_audit_pair {
     dpi_sampler *with, *without;
     const float *neighbour[DPI_AUDIT_REFS];

@@ -5,13 +5,13 @@
 
 #include "mem.h"
 
-/* WHY |ln(w / ideal)| < 2^-40, w from the kernel exp2_weights. Table entries are within 2^-63 relative of their ideal, the three
- * products and the correction lose at most 2^-62 each by truncation, and the third-order term of
- * e^-x that is left out is below (2^-24.5)^3 / 6 < 2^-76: mant is within 2^-59. The last shift
- * truncates to an integer >= 2^40, which loses less than one unit, 2^-40 relative, always
- * downwards. From gap * a >= 69 * 2^48 on, weight and ideal are 2^40 exactly.
- * The errors are one-sided but for 2^-59, so ln(w/w') over neighbours has a range of at most the
- * ideal one + 2 * (2^-40 + 2^-58) < ideal + 2^-38: the slack in eta. */
+/* WHY |ln(w / ideal)| < 2^-40, w from the kernel exp2_weights. Table entries are within 2^-63
+ * relative of their ideal, the three products and the correction lose at most 2^-62 each by
+ * truncation, and the third-order term of e^-x that is left out is below (2^-24.5)^3 / 6 < 2^-76:
+ * mant is within 2^-59. The last shift truncates to an integer >= 2^40, which loses less than one
+ * unit, 2^-40 relative, always downwards. From gap * a >= 69 * 2^48 on, weight and ideal are 2^40
+ * exactly. The errors are one-sided but for 2^-59, so ln(w/w') over neighbours has a range of at
+ * most the ideal one + 2 * (2^-40 + 2^-58) < ideal + 2^-38: the slack in eta. */
 
 enum {
     CHAIN_BITS = 126, /* fixed point of the square-root chain */

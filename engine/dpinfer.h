@@ -124,8 +124,8 @@ typedef struct dpi_model_options {
     int32_t vocab_only; /* 1: tokenizer and metadata only, the file may have no weights */
     int32_t check_weights; /* 1: read every weight first, and refuse non-finite ones by tensor, row
                               and offset (NUMERIC). Slow */
-    int32_t repack;        /* 1 (default): quantised weights are rearranged for the integer kernels as
-                              the model opens, and the file's pages given back; 0: they stay as
+    int32_t repack;        /* 1 (default): quantised weights are rearranged for the integer kernels
+                              as the model opens, and the file's pages given back; 0: they stay as
                               they are, for inspection (sessions compute with f32 activations) */
 } dpi_model_options;
 
@@ -170,9 +170,9 @@ DPI_API void dpi_model_close(dpi_model *model);
 DPI_API DPI_MUST_CHECK dpi_status dpi_model_info_get(const dpi_model *model, dpi_model_info *info,
                                                      dpi_error *err);
 
-/* Bytes of the mapped file that computing brings into memory and that opening the model did not: all of
- * the matrices that are used in place, and about so much of an embedding that is only looked up as
- * n_tokens tokens need. 0 if the file is not mapped. */
+/* Bytes of the mapped file that computing brings into memory and that opening the model did not:
+ * all of the matrices that are used in place, and about so much of an embedding that is only looked
+ * up as n_tokens tokens need. 0 if the file is not mapped. */
 DPI_API uint64_t dpi_model_unread_bytes(const dpi_model *model, int64_t n_tokens);
 
 /* The metadata and tensors of the file, for inspection. Index in [0, count). The strings live
@@ -262,7 +262,8 @@ typedef enum dpi_kv {
 } dpi_kv;
 
 /* Who computes the products of a prompt that have f32 activations: weights stored as floats, and
- * every weight in an exact session. Quantised weights otherwise have integer kernels of their own. */
+ * every weight in an exact session. Quantised weights otherwise have integer kernels of their own.
+ */
 typedef enum dpi_prefill {
     DPI_PREFILL_AUTO = 0,    /* BLAS where there is no SIMD kernel (ISA ref), else KERNELS */
     DPI_PREFILL_KERNELS = 1, /* the kernels that also compute steps */
@@ -322,24 +323,25 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_session_step_partial(dpi_session *session,
                                                            const int32_t *tokens,
                                                            int32_t n_logits, dpi_error *err);
 
-/* Logits of the tokens ids [n_ids] (ascending, none twice; NULL: of all, and n_ids does not count) for the
- * sequences of the last step that it left without. They are in dpi_session_logits at these ids, the
- * same bits as a whole step's; what stands at other ids is no logit of this step. May be called
- * again with other ids. Time: 16 tokens side by side cost what one does.
+/* Logits of the tokens ids [n_ids] (ascending, none twice; NULL: of all, and n_ids does not count)
+ * for the sequences of the last step that it left without. They are in dpi_session_logits at these
+ * ids, the same bits as a whole step's; what stands at other ids is no logit of this step. May be
+ * called again with other ids. Time: 16 tokens side by side cost what one does.
  * Errors: ARG; STATE (there was no step, or a prefill, fork or reset after it). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_session_logits_at(dpi_session *session, const int32_t *ids,
                                                         int32_t n_ids, dpi_error *err);
 
-/* Empties sequence `to` and gives it the first n_tokens (>= 1) tokens that `from` holds, as if they had
- * been given to it in the same way, without computing them again: whole KV blocks are shared, the
- * rest is copied. What happens to one of the two later does not touch the other. `to` has no
+/* Empties sequence `to` and gives it the first n_tokens (>= 1) tokens that `from` holds, as if they
+ * had been given to it in the same way, without computing them again: whole KV blocks are shared,
+ * the rest is copied. What happens to one of the two later does not touch the other. `to` has no
  * logits until its next prefill or step, unless it got all tokens of `from`.
  * Errors: ARG (from == to, out of range, more tokens than `from` holds), MEMORY (`to` is empty). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_session_fork(dpi_session *session, int32_t from, int32_t to,
                                                    int32_t n_tokens, dpi_error *err);
 
 /* Logits [n_vocab] after the last token of `seq`; NULL if it has none or is out of range. After
- * dpi_session_logits_at only those that it was asked for. The session's; valid until the next prefill or step of that sequence, reset or free. */
+ * dpi_session_logits_at only those that it was asked for. The session's; valid until the next
+ * prefill or step of that sequence, reset or free. */
 DPI_API const float *dpi_session_logits(const dpi_session *session, int32_t seq);
 /* Tokens held by `seq`; -1 if it is out of range. */
 DPI_API int32_t dpi_session_length(const dpi_session *session, int32_t seq);
@@ -447,7 +449,7 @@ typedef enum dpi_method {
 typedef enum dpi_adjacency {
     DPI_ADJACENCY_REPLACE_BY_NULL = 0, /* a record, and an empty slot in its place */
     DPI_ADJACENCY_ADD_REMOVE = 1,      /* a record, and one record less. Needs a denominator */
-    DPI_ADJACENCY_ZERO_OUT = 2, /* a record, and logits that are all 0: a null slot counts as such */
+    DPI_ADJACENCY_ZERO_OUT = 2, /* a record, and logits that are all 0: so are a null slot's */
 } dpi_adjacency;
 
 /* How the cost of a text is counted. */
@@ -496,8 +498,8 @@ typedef struct dpi_sampler_options {
     int32_t isa; /* a dpi_isa; default AUTO. Decides time, not one bit of what is drawn */
 } dpi_sampler_options;
 
-/* See dpi_sampler_candidates: with one candidate for so many tokens, at least half of the groups of 16
- * have none. */
+/* See dpi_sampler_candidates: with one candidate for so many tokens, at least half of the groups of
+ * 16 have none. */
 #define DPI_CANDIDATES_FEW 32
 
 /* See clip in dpi_sampler_options; PRIVACY.md section 11 says why 2. */
@@ -523,7 +525,7 @@ typedef struct dpi_sampler_plan {
     int32_t n_private;
     int32_t reserved;
     int64_t svt_threshold;   /* in units of 2^-30 / D, like the next two */
-    int64_t svt_scale;       /* of the Laplace noise of the threshold; twice that on each distance */
+    int64_t svt_scale;       /* of the threshold's Laplace noise; twice that on each distance */
     int64_t svt_sensitivity; /* what a record moves a distance by, at most */
     double svt_epsilon;      /* of one instance: 2 svt_sensitivity / svt_scale, rounded up */
     double rho_svt;          /* the same in zCDP, rounded up; spent when an instance is armed */
@@ -551,16 +553,16 @@ DPI_API const dpi_sampler_plan *dpi_sampler_plan_get(const dpi_sampler *sampler)
  * reference i is the same record in every step of a text, and that the references of different
  * texts are disjoint (parallel composition), so that budgets of records (FILTER) start anew too.
  * Where a record serves in several texts, of one sampler or more, what they cost it adds up: the
- * plans' rho_total (dpi_zcdp_epsilon makes epsilon of the sum), or with subsample their epsilons and
- * their deltas. The caller keeps that sum below what the record may spend. */
+ * plans' rho_total (dpi_zcdp_epsilon makes epsilon of the sum), or with subsample their epsilons
+ * and their deltas. The caller keeps that sum below what the record may spend. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_begin(dpi_sampler *sampler, dpi_error *err);
 
 /* The tokens whose reference logits a step with these public logits [n_vocab] reads: *ids [*n],
- * ascending, the sampler's, valid until the next call on it. The others need not be computed. *ids is
- * NULL and *n n_vocab where all may be read (AMIN, ADAPMIXED), or so many, more than n_vocab /
+ * ascending, the sampler's, valid until the next call on it. The others need not be computed. *ids
+ * is NULL and *n n_vocab where all may be read (AMIN, ADAPMIXED), or so many, more than n_vocab /
  * DPI_CANDIDATES_FEW, that leaving out the others does not pay; and for PLAIN.
- * Trusted: public_logits must not depend on any reference. The candidates are a function of them and
- * of the options alone, so they are public. No state changes, nothing is charged.
+ * Trusted: public_logits must not depend on any reference. The candidates are a function of them
+ * and of the options alone, so they are public. No state changes, nothing is charged.
  * Errors: ARG, NUMERIC as step. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_candidates(dpi_sampler *sampler,
                                                          const float *public_logits,
@@ -642,8 +644,8 @@ typedef struct dpi_audit_options {
     dpi_session_options session; /* of the model; n_seq and n_ctx are the audit's own */
     uint64_t seed;          /* of the made-up records; default 1 */
     double effort;          /* (0, 1]: share of the cases and draws; default 1 */
-    double false_alarm;     /* [1e-12, 0.01]: chance, for each statistical bound, that a sound program
-                               misses it; default 1e-4 */
+    double false_alarm;     /* [1e-12, 0.01]: chance, for each statistical bound, that a sound
+                               program misses it; default 1e-4 */
     dpi_random_fn random;   /* what audited draws use: NULL (default): getrandom(2) */
     void *random_user;
     dpi_cancel_fn cancel; /* asked between audits; may be NULL */
@@ -669,7 +671,7 @@ typedef void (*dpi_audit_fn)(void *user, const dpi_audit_result *result);
 DPI_API void dpi_audit_options_init(dpi_audit_options *options);
 
 /* Runs all audits and reports each as it ends. *n_failed (not NULL) counts those that did not pass:
- * that is no error. Errors: ARG, CANCELLED, and those of the audited functions (MEMORY, ENTROPY). */
+ * that is no error. Errors: ARG, CANCELLED, and those of audited functions (MEMORY, ENTROPY). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_audit_run(const dpi_audit_options *options,
                                                 dpi_audit_fn on_result, void *user,
                                                 int32_t *n_failed, dpi_error *err);

@@ -37,7 +37,8 @@ static void describe_types(const dpi_gguf *gguf, char *out, size_t size) {
     }
     out[0] = '\0';
     for (size_t j = 0; j < n; j++) {
-        int w = snprintf(out + used, size - used, "%s%s", j ? " " : "", dpi_type_name(sums[j].type));
+        const char *name = dpi_type_name(sums[j].type);
+        int w = snprintf(out + used, size - used, "%s%s", j ? " " : "", name);
         if (w < 0 || (size_t)w >= size - used) {
             out[used] = '\0';
             return;
@@ -104,8 +105,8 @@ static dpi_status check_tensor(const dpi_gguf_tensor *t, float *row,
         for (int64_t i = 0; i < t->shape[0]; i++)
             if (!isfinite(row[i]))
                 return dpi_fail_at(err, DPI_STATUS_NUMERIC, t->offset + at,
-                                   "%s: tensor %s (%s), row %lld, column %lld is %g, must be finite",
-                                   t->file, t->name, type->name, (long long)r,
+                                   "%s: tensor %s (%s), row %lld, column %lld is %g, must be "
+                                   "finite", t->file, t->name, type->name, (long long)r,
                                    (long long)i, (double)row[i]);
     }
     return DPI_STATUS_OK;

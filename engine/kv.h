@@ -40,8 +40,8 @@ void dpi_kv_free(dpi_kv_cache *kv);
 
 /* Makes room for `length` tokens (<= n_ctx). On MEMORY nothing that was held is lost. */
 dpi_status dpi_kv_reserve(dpi_kv_cache *kv, int32_t seq, int32_t length, dpi_error *err);
-/* Gives the empty sequence `to` the first n_tokens tokens of `from` (at most its length): full blocks
- * are shared, the rest of the last one is copied. On MEMORY `to` is empty. */
+/* Gives the empty sequence `to` the first n_tokens tokens of `from` (at most its length): full
+ * blocks are shared, the rest of the last one is copied. On MEMORY `to` is empty. */
 dpi_status dpi_kv_fork(dpi_kv_cache *kv, int32_t from, int32_t to, int32_t n_tokens,
                        dpi_error *err);
 /* Gives up the blocks of a sequence; those that no other one uses are wiped and freed. */

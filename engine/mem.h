@@ -28,7 +28,7 @@ static inline bool dpi_add_u64(uint64_t a, uint64_t b, uint64_t *out) {
 void *dpi_calloc(size_t n, size_t size);
 
 /* n_bytes (> 0) zeroed bytes straight from the system, in large pages where it has them: for
- * weights, which are read from end to end at every step. NULL on failure. Give back with dpi_unmap. */
+ * weights, which are read from end to end at every step. NULL on failure. Give back: dpi_unmap. */
 void *dpi_map(size_t n_bytes);
 void dpi_unmap(void *p, size_t n_bytes); /* NULL is allowed */
 

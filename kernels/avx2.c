@@ -213,10 +213,12 @@ enum { PROBES = 10 }; /* independent chains: more than latency times throughput 
 
 static uint64_t probe_read_avx2(const void *p, size_t n) {
     const unsigned char *at = p;
-    __m256i sum[4] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256()};
+    const __m256i zero = _mm256_setzero_si256();
+    __m256i sum[4] = {zero, zero, zero, zero};
     for (size_t i = 0; i < n; i += 4 * sizeof sum[0])
         for (size_t j = 0; j < 4; j++)
-            sum[j] = _mm256_add_epi64(sum[j], _mm256_loadu_si256((const void *)(at + i + j * sizeof sum[0])));
+            sum[j] = _mm256_add_epi64(
+                sum[j], _mm256_loadu_si256((const void *)(at + i + j * sizeof sum[0])));
     for (int j = 1; j < 4; j++)
         sum[0] = _mm256_add_epi64(sum[0], sum[j]);
     return (uint64_t)_mm256_extract_epi64(sum[0], 0);
@@ -228,7 +230,8 @@ static double probe_int8_avx2(int64_t steps, int32_t *result) {
         acc[i] = _mm256_set1_epi32(i);
     for (int64_t s = 0; s < steps; s++)
         for (int i = 0; i < PROBES; i++)
-            acc[i] = _mm256_add_epi32(acc[i], _mm256_madd_epi16(_mm256_maddubs_epi16(w, acc[i]), w));
+            acc[i] = _mm256_add_epi32(acc[i],
+                                      _mm256_madd_epi16(_mm256_maddubs_epi16(w, acc[i]), w));
     for (int i = 1; i < PROBES; i++)
         acc[0] = _mm256_add_epi32(acc[0], acc[i]);
     *result = _mm256_extract_epi32(acc[0], 0);

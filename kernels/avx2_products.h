@@ -6,7 +6,7 @@
 #include "pack.h"
 #include "quant.h"
 
-/* ---- Products: the primitives of q_products.h -------------------------------------------------- */
+/* ---- Products: the primitives of q_products.h ------------------------------------------------ */
 
 #define LANES 8
 #define TILE 4 /* 4 sums and 4 accumulators, of 16 registers */

@@ -54,7 +54,8 @@ INLINE __m256i moved(const clipper *c, const float *x, const float *p, const int
                                 load_i64(null + i));
     const __m256i left = _mm256_set1_epi64x(n - i);
     const __m256i mask = _mm256_cmpgt_epi64(left, _mm256_setr_epi64x(0, 1, 2, 3));
-    const __m128i mask_32 = _mm_cmpgt_epi32(_mm_set1_epi32((int)(n - i)), _mm_setr_epi32(0, 1, 2, 3));
+    const __m128i mask_32 =
+        _mm_cmpgt_epi32(_mm_set1_epi32((int)(n - i)), _mm_setr_epi32(0, 1, 2, 3));
     __m256i v = clip(c, _mm_maskload_ps(x + i, mask_32), _mm_maskload_ps(p + i, mask_32));
     v = _mm256_sub_epi64(v, _mm256_maskload_epi64((const long long *)(null + i), mask));
     return _mm256_and_si256(v, mask);

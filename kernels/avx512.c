@@ -196,8 +196,8 @@ INLINE void scores(const int heads, float *p, const float *q, const void *k, int
     }
 }
 
-/* acc[h] = acc[h] * c[h] + sum_j p[j * heads + h] v[j] for `chunks` times 16 dimensions, the last of
- * which may be fewer. */
+/* acc[h] = acc[h] * c[h] + sum_j p[j * heads + h] v[j] for `chunks` times 16 dimensions, the last
+ * of which may be fewer. */
 INLINE void add_values(const int heads, const int chunks, float *acc, int32_t head_dim_v,
                        const float *c, const float *p, const void *v, int32_t from, int32_t n,
                        const int half) {
@@ -290,10 +290,12 @@ enum { PROBES = 12 }; /* independent chains: more than latency times throughput 
 
 static uint64_t probe_read_avx512(const void *p, size_t n) {
     const unsigned char *at = p;
-    __m512i sum[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
+    const __m512i zero = _mm512_setzero_si512();
+    __m512i sum[4] = {zero, zero, zero, zero};
     for (size_t i = 0; i < n; i += 4 * sizeof sum[0])
         for (size_t j = 0; j < 4; j++)
-            sum[j] = _mm512_add_epi64(sum[j], _mm512_loadu_si512((const void *)(at + i + j * sizeof sum[0])));
+            sum[j] = _mm512_add_epi64(
+                sum[j], _mm512_loadu_si512((const void *)(at + i + j * sizeof sum[0])));
     for (int j = 1; j < 4; j++)
         sum[0] = _mm512_add_epi64(sum[0], sum[j]);
     return (uint64_t)_mm_cvtsi128_si64(_mm512_castsi512_si128(sum[0]));

@@ -97,7 +97,7 @@ static void quantize_q8_avx512(const dpi_q8 *block, int32_t rows, int32_t row, c
         q8_blocks(1, block, rows, row, x, b);
 }
 
-/* ---- Products: the primitives of q_products.h -------------------------------------------------- */
+/* ---- Products: the primitives of q_products.h ------------------------------------------------ */
 
 #define LANES 16
 #define TILE DPI_ROW_BLOCK
@@ -166,9 +166,9 @@ INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x
 
 #include "q_products.h"
 
-/* The tile sizes that matter: one sequence; the 9 of B = 8; the 8 that longer batches and prompts are
- * cut into. The others are put together, which keeps the code a third smaller. A tile of 9 has 9 sums
- * and 9 accumulators, of 32 registers. */
+/* The tile sizes that matter: one sequence; the 9 of B = 8; the 8 that longer batches and prompts
+ * are cut into. The others are put together, which keeps the code a third smaller. A tile of 9 has
+ * 9 sums and 9 accumulators, of 32 registers. */
 INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x,
                   const unsigned char *group, const int lane, int64_t n_in, int32_t n_out) {
     if (rows == 9) {

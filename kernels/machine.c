@@ -1,5 +1,5 @@
-/* machine.c - measures what this machine can do at best, so that a benchmark can say what share of it
- * a kernel reaches. */
+/* machine.c - measures what this machine can do at best, so that a benchmark can say what share of
+ * it a kernel reaches. */
 #include <omp.h>
 #include <string.h>
 

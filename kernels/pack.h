@@ -3,9 +3,9 @@
  * A group is 16 rows of a matrix. It holds the bytes of those rows, each once, in another order:
  *     u16 [n_blocks, 16]        the lone half of every block (its scale), where a type has one
  *     u32 [n_blocks, n_words, 16]  the rest of every block, four bytes at a time
- * so that one vector load yields the same four bytes of 16 rows. A weight of 16 bits is a block of one
- * lone half. Nothing is lost or added: a
- * packed matrix is as large as it was, and any row can be read back. */
+ * so that one vector load yields the same four bytes of 16 rows. A weight of 16 bits is a block of
+ * one lone half. Nothing is lost or added: a packed matrix is as large as it was, and any row can
+ * be read back. */
 #ifndef DPI_PACK_H
 #define DPI_PACK_H
 

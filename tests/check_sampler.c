@@ -9,7 +9,8 @@
 
 enum { N_MAX = 1100, MARGIN = 8 };
 
-static const int64_t counts[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 100, 257, 1024, 1099};
+static const int64_t counts[] = {1,  2,  3,  4,  5,  7,   8,   9,    15,
+                                 16, 17, 31, 32, 33, 100, 257, 1024, 1099};
 enum { N_COUNTS = sizeof counts / sizeof *counts };
 
 /* A float of any kind: usual, large, tiny, denormal, zeros, infinities, NaNs with any payload. */
@@ -132,7 +133,8 @@ static int64_t any_gap(uint64_t a, uint64_t *seed) {
     const uint64_t cap = (UINT64_C(69) << 48) / a + 1, bit = (UINT64_C(1) << 48) / a;
     switch (random_below(seed, 6)) {
     case 0: return random_below(seed, 4);
-    case 1: return (int64_t)((uint64_t)random_below(seed, 70) * bit + (uint64_t)random_below(seed, 3));
+    case 1:
+        return (int64_t)((uint64_t)random_below(seed, 70) * bit + (uint64_t)random_below(seed, 3));
     case 2: return (int64_t)(cap + (uint64_t)random_below(seed, 3) - 1);
     case 3: return (int64_t)(random_u64(seed) >> 12);
     default: return (int64_t)(random_u64(seed) % (cap + 1));

@@ -1,7 +1,7 @@
-/* fuzz_tokenizer.c - libFuzzer target: the first two bytes of the input choose what is done with the
- * rest and with which vocabulary: that of the GGUF file $DPI_FUZZ_VOCAB, else one made here in which
- * everything can happen (ties, user-defined tokens, tokens that are not UTF-8), or one that the
- * input itself spells out. */
+/* fuzz_tokenizer.c - libFuzzer target: the first two bytes of the input choose what is done with
+ * the rest and with which vocabulary: that of the GGUF file $DPI_FUZZ_VOCAB, else one made here in
+ * which everything can happen (ties, user-defined tokens, tokens that are not UTF-8), or one that
+ * the input itself spells out. */
 #define _GNU_SOURCE /* memmem */
 #include "vocab_build.h"
 
@@ -26,9 +26,10 @@ static const char *const turn_tokens[] = {"<|im_start|>", "<|im_end|>", "<|eot_i
 
 static dpi_vocab *load_spm(void) {
     static pieces s;
-    static const char *const normal[] = {MARK, MARK MARK, MARK "a", "a", "b", "ab", "ba", "aa", "aab",
-                                         "bab", "<", "s", ">", "</", "s>", "<|", "|>", "\xe2", "\x96",
-                                         "\xe2\x96", "\xc3\xa9", "\xf0\x9f\x98\x80", "\xff\xff", "\n"};
+    static const char *const normal[] = {
+        MARK, MARK MARK, MARK "a", "a", "b", "ab", "ba", "aa", "aab", "bab", "<", "s", ">", "</",
+        "s>", "<|", "|>", "\xe2", "\x96", "\xe2\x96", "\xc3\xa9", "\xf0\x9f\x98\x80", "\xff\xff",
+        "\n"};
     begin_pieces(&s, true);
     for (int i = 0; i < 24; i++)
         add(&s, normal[i], -(float)(i % 5), NORMAL);
@@ -160,15 +161,15 @@ static void fuzz_prompt(int32_t chat, const char *text, size_t n_bytes, size_t s
     /* The count of special tokens depends on the format, not on what the texts say. */
     size_t n_plain = 0;
     int32_t n_plain_special = 0;
-    require(dpi_vocab_encode_prompt(vocab, chat, "a", split ? 1 : 0, "a", 1, again, MAX_IDS, &n_plain,
-                                    &err) == DPI_STATUS_OK);
+    require(dpi_vocab_encode_prompt(vocab, chat, "a", split ? 1 : 0, "a", 1, again, MAX_IDS,
+                                    &n_plain, &err) == DPI_STATUS_OK);
     for (size_t i = 0; i < n_plain; i++)
         n_plain_special += dpi_vocab_is_control(vocab, again[i]);
     require(n_special == n_plain_special);
 }
 
-/* A vocabulary spelled out: lines of tokens, an empty line, lines of merges, an empty line, the chat
- * template, an empty line, a text to encode. A token's first byte is its type. */
+/* A vocabulary spelled out: lines of tokens, an empty line, lines of merges, an empty line, the
+ * chat template, an empty line, a text to encode. A token's first byte is its type. */
 static void fuzz_vocabulary(char *text, size_t n_bytes, const char *pre) {
     enum { MAX_LINES = 600 };
     const char *lines[MAX_LINES], *part[4] = {"", "", "", ""};
@@ -198,7 +199,8 @@ static void fuzz_vocabulary(char *text, size_t n_bytes, const char *pre) {
             lines[n_lines++] = i == 0 ? line + 1 : line;
         }
         n_tokens = i == 0 ? n_lines : n_tokens;
-        build_strings(&b, i == 0 ? "tokenizer.ggml.tokens" : "tokenizer.ggml.merges", lines, n_lines);
+        build_strings(&b, i == 0 ? "tokenizer.ggml.tokens" : "tokenizer.ggml.merges", lines,
+                      n_lines);
         if (i == 0)
             build_array(&b, "tokenizer.ggml.token_type", DPI_GGUF_I32, types, n_tokens, 4);
     }

@@ -40,7 +40,8 @@ static void knows_the_tokens_of_llama3(void **state) {
     assert_int_equal(ids[0], 128000);
     assert_int_equal(ids[1], 9906);
     /* What looks like a special token is text. */
-    static const char *const documents[] = {"<|eot_id|>", "a<|begin_of_text|>", "<|end_of_text|>\n"};
+    static const char *const documents[] = {"<|eot_id|>", "a<|begin_of_text|>",
+                                            "<|end_of_text|>\n"};
     for (int i = 0; i < 3; i++) {
         int32_t *document = encode(vocab, documents[i], strlen(documents[i]), &n);
         for (size_t k = 0; k < n; k++)
@@ -244,7 +245,8 @@ static void cuts_out_user_defined_tokens(void **state) {
     assert_ids(vocab, "x <br> y", 'x', ' ', 258, ' ', 'y');
     assert_ids(vocab, "\xc3\xa9\xc4\xa0", 259);
     assert_text(vocab, "  |  |<br>|\xc3\xa9\xc4\xa0", 256, '|', 257, '|', 258, '|', 259);
-    static const char *const texts[] = {" a", "   ", "a  <br>  b", "<br", "\xc3\xa9\xc4\xa0\xc3\xa9"};
+    static const char *const texts[] = {" a", "   ", "a  <br>  b", "<br",
+                                        "\xc3\xa9\xc4\xa0\xc3\xa9"};
     for (int i = 0; i < 5; i++)
         check_round_trip(vocab, texts[i], strlen(texts[i]));
     dpi_vocab_free(vocab);
@@ -289,9 +291,11 @@ static void adds_bos_as_the_file_says(void **state) {
         int32_t says; /* -1: nothing */
         bool adds;
     } cases[] = {
-        {"llama-bpe", true, -1, true}, {"llama-bpe", true, 0, false}, {"llama-bpe", false, -1, false},
-        {"smollm", true, -1, false},   {"smollm", true, 1, true},     {"gpt-2", true, -1, false},
-        {"default", true, -1, false},  {NULL, true, -1, false},       {"falcon3", true, -1, true},
+        {"llama-bpe", true, -1, true},   {"llama-bpe", true, 0, false},
+        {"llama-bpe", false, -1, false}, {"smollm", true, -1, false},
+        {"smollm", true, 1, true},       {"gpt-2", true, -1, false},
+        {"default", true, -1, false},    {NULL, true, -1, false},
+        {"falcon3", true, -1, true},
     };
     for (int i = 0; i < 9; i++) {
         gguf_build b;
@@ -394,7 +398,7 @@ static void refuses_bad_merges(void **state) {
     refused(&b, DPI_STATUS_FORMAT, "has 4194305 merges, at most 4194304", true);
 }
 
-/* ---- Time and memory -------------------------------------------------------------------------- */
+/* ---- Time and memory ------------------------------------------------------------------------- */
 
 static double seconds_for(const dpi_vocab *vocab, const char *text, size_t n_bytes) {
     size_t n;

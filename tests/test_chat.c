@@ -22,7 +22,8 @@ static void names_and_numbers_agree(void **state) {
     assert_null(dpi_chat_name(DPI_CHAT_UNKNOWN));
     assert_null(dpi_chat_name(7));
     int32_t chat = -9;
-    assert_error(dpi_chat_parse("Zephyr", &chat, &err), DPI_STATUS_ARG, &err, "\"Zephyr\" is unknown");
+    assert_error(dpi_chat_parse("Zephyr", &chat, &err), DPI_STATUS_ARG, &err,
+                 "\"Zephyr\" is unknown");
     assert_error(dpi_chat_parse("", &chat, &err), DPI_STATUS_ARG, &err, "must be auto, none");
     assert_error(dpi_chat_parse(NULL, &chat, &err), DPI_STATUS_ARG, &err, "NULL");
     assert_int_equal(chat, -9);
@@ -52,28 +53,32 @@ static void recognises_templates(void **state) {
     assert_int_equal(recognised(NULL), DPI_CHAT_NONE);
     assert_int_equal(recognised(""), DPI_CHAT_NONE);
     /* TinyLlama-1.1B-Chat, Zephyr */
-    assert_int_equal(recognised("{% for message in messages %}\n{% if message['role'] == 'user' %}\n"
-                                "{{ '<|user|>\\n' + message['content'] + eos_token }}\n"
-                                "{% elif message['role'] == 'system' %}\n"
-                                "{{ '<|system|>\\n' + message['content'] + eos_token }}"),
-                     DPI_CHAT_ZEPHYR);
+    assert_int_equal(
+        recognised("{% for message in messages %}\n{% if message['role'] == 'user' %}\n"
+                   "{{ '<|user|>\\n' + message['content'] + eos_token }}\n"
+                   "{% elif message['role'] == 'system' %}\n"
+                   "{{ '<|system|>\\n' + message['content'] + eos_token }}"),
+        DPI_CHAT_ZEPHYR);
     assert_int_equal(recognised("<|system|>\n{{ .System }}</s>\n<|user|>\n{{ .Prompt }}</s>\n"
                                 "<|assistant|>\n"), DPI_CHAT_ZEPHYR);
     /* Llama-2-chat */
-    assert_int_equal(recognised("{% set content = '<<SYS>>\\n' + system_message + '\\n<</SYS>>\\n\\n' "
-                                "%}{{ bos_token + '[INST] ' + content.strip() + ' [/INST]' }}"),
-                     DPI_CHAT_LLAMA2);
-    assert_int_equal(recognised("{% if messages[0]['role'] == 'system' %}{% set loop_messages = "
-                                "messages[1:] %}{% set system_message = messages[0]['content'] %}"
-                                "{% endif %}{% if loop.index0 == 0 and system_message != false %}"
-                                "{% set content = '<<SYS>>\\n' + system_message + '\\n<</SYS>>\\n\\n' "
-                                "+ message['content'] %}{% endif %}{% if message['role'] == 'user' %}"
-                                "{{ bos_token + '[INST] ' + content.strip() + ' [/INST]' }}"),
-                     DPI_CHAT_LLAMA2);
+    assert_int_equal(
+        recognised("{% set content = '<<SYS>>\\n' + system_message + '\\n<</SYS>>\\n\\n' "
+                   "%}{{ bos_token + '[INST] ' + content.strip() + ' [/INST]' }}"),
+        DPI_CHAT_LLAMA2);
+    assert_int_equal(
+        recognised("{% if messages[0]['role'] == 'system' %}{% set loop_messages = "
+                   "messages[1:] %}{% set system_message = messages[0]['content'] %}"
+                   "{% endif %}{% if loop.index0 == 0 and system_message != false %}"
+                   "{% set content = '<<SYS>>\\n' + system_message + '\\n<</SYS>>\\n\\n' "
+                   "+ message['content'] %}{% endif %}{% if message['role'] == 'user' %}"
+                   "{{ bos_token + '[INST] ' + content.strip() + ' [/INST]' }}"),
+        DPI_CHAT_LLAMA2);
     /* Llama-3-Instruct, Llama-3.1 and 3.2-Instruct */
-    assert_int_equal(recognised("{% set content = '<|start_header_id|>' + message['role'] + "
-                                "'<|end_header_id|>\n\n'+ message['content'] | trim + '<|eot_id|>' %}"),
-                     DPI_CHAT_LLAMA3);
+    assert_int_equal(
+        recognised("{% set content = '<|start_header_id|>' + message['role'] + "
+                   "'<|end_header_id|>\n\n'+ message['content'] | trim + '<|eot_id|>' %}"),
+        DPI_CHAT_LLAMA3);
     assert_int_equal(recognised("{{- bos_token }}\n{%- if custom_tools is defined %}\n"
                                 "{#- System message #}\n{{- \"<|start_header_id|>system"
                                 "<|end_header_id|>\\n\\n\" }}\n{{- \"Cutting Knowledge Date: "
@@ -81,24 +86,30 @@ static void recognises_templates(void **state) {
                                 "\"\\n\\n\" }}\n{{- system_message }}\n{{- \"<|eot_id|>\" }}"),
                      DPI_CHAT_LLAMA3);
     /* SmolLM2, with its system message, and the many others of this form */
-    assert_int_equal(recognised("{% for message in messages %}{% if loop.first and messages[0]['role'] "
-                                "!= 'system' %}{{ '<|im_start|>system\nYou are a helpful AI assistant "
-                                "named SmolLM, trained by Hugging Face<|im_end|>\n' }}{% endif %}"
-                                "{{'<|im_start|>' + message['role'] + '\n' + message['content'] + "
-                                "'<|im_end|>' + '\n'}}{% endfor %}"), DPI_CHAT_CHATML);
+    assert_int_equal(
+        recognised("{% for message in messages %}{% if loop.first and messages[0]['role'] "
+                   "!= 'system' %}{{ '<|im_start|>system\nYou are a helpful AI assistant "
+                   "named SmolLM, trained by Hugging Face<|im_end|>\n' }}{% endif %}"
+                   "{{'<|im_start|>' + message['role'] + '\n' + message['content'] + "
+                   "'<|im_end|>' + '\n'}}{% endfor %}"),
+        DPI_CHAT_CHATML);
     assert_int_equal(recognised("{{'<|im_start|>' + message['role'] + '\n' + message['content'] + "
                                 "'<|im_end|>' + '\n'}}"), DPI_CHAT_CHATML);
     /* Mistral-7B-Instruct v0.1, v0.2 as first published, both in their later form, v0.3 */
-    assert_int_equal(recognised("{% if message['role'] == 'user' %}{{ '[INST] ' + message['content'] + "
-                                "' [/INST]' }}{% elif message['role'] == 'assistant' %}"
-                                "{{ message['content'] + eos_token + ' ' }}"), DPI_CHAT_MISTRAL);
+    assert_int_equal(
+        recognised("{% if message['role'] == 'user' %}{{ '[INST] ' + message['content'] + "
+                   "' [/INST]' }}{% elif message['role'] == 'assistant' %}"
+                   "{{ message['content'] + eos_token + ' ' }}"),
+        DPI_CHAT_MISTRAL);
     assert_int_equal(recognised("{{ bos_token }}{% for message in messages %}{{ '[INST] ' + "
                                 "message['content'] + ' [/INST]' }}{{ message['content'] + "
                                 "eos_token}}"), DPI_CHAT_MISTRAL);
     assert_int_equal(recognised("{{- ' [INST] ' + system_message + '\\n\\n' + message['content'] + "
                                 "' [/INST]' }}"), DPI_CHAT_MISTRAL);
-    assert_int_equal(recognised("{{- \"[AVAILABLE_TOOLS] [\" }}{{- \"[INST] \" + message[\"content\"] "
-                                "+ \"[/INST]\" }}"), DPI_CHAT_MISTRAL);
+    assert_int_equal(
+        recognised("{{- \"[AVAILABLE_TOOLS] [\" }}{{- \"[INST] \" + message[\"content\"] "
+                   "+ \"[/INST]\" }}"),
+        DPI_CHAT_MISTRAL);
     /* Mistral's later ones, Falcon 3, Phi 3, Phi 4, SmolVLM, Gemma: known to be something else */
     assert_int_equal(recognised("{{- '[SYSTEM_PROMPT] ' + system_message + '[/SYSTEM_PROMPT]' }}"
                                 "{{- '[INST] ' + message['content'] + '[/INST]' }}"),
@@ -141,15 +152,16 @@ static void check_prompt(const dpi_vocab *vocab, int32_t chat, const char *syste
 static void renders_zephyr_for_tinyllama(void **state) {
     (void)state;
     dpi_vocab *vocab = load_file("tokenizer/vocab-llama-spm.gguf");
-    assert_prompt(vocab, DPI_CHAT_ZEPHYR, "You are an AI.", "What is up?", 1, 529, 29989, 5205, 29989,
-                  29958, 13, 3492, 526, 385, 319, 29902, 29889, 2, 29871, 13, 29966, 29989, 1792,
-                  29989, 29958, 13, 5618, 338, 701, 29973, 2, 29871, 13, 29966, 29989, 465, 22137,
-                  29989, 29958, 13);
-    assert_prompt(vocab, DPI_CHAT_ZEPHYR, NULL, "What is up?", 1, 529, 29989, 1792, 29989, 29958, 13,
-                  5618, 338, 701, 29973, 2, 29871, 13, 29966, 29989, 465, 22137, 29989, 29958, 13);
+    assert_prompt(vocab, DPI_CHAT_ZEPHYR, "You are an AI.", "What is up?", 1, 529, 29989, 5205,
+                  29989, 29958, 13, 3492, 526, 385, 319, 29902, 29889, 2, 29871, 13, 29966, 29989,
+                  1792, 29989, 29958, 13, 5618, 338, 701, 29973, 2, 29871, 13, 29966, 29989, 465,
+                  22137, 29989, 29958, 13);
+    assert_prompt(vocab, DPI_CHAT_ZEPHYR, NULL, "What is up?", 1, 529, 29989, 1792, 29989, 29958,
+                  13, 5618, 338, 701, 29973, 2, 29871, 13, 29966, 29989, 465, 22137, 29989, 29958,
+                  13);
     /* What the user says about </s> does not end the turn. */
-    assert_prompt(vocab, DPI_CHAT_ZEPHYR, NULL, "up</s>", 1, 529, 29989, 1792, 29989, 29958, 13, 786,
-                  829, 29879, 29958, 2, 29871, 13, 29966, 29989, 465, 22137, 29989, 29958, 13);
+    assert_prompt(vocab, DPI_CHAT_ZEPHYR, NULL, "up</s>", 1, 529, 29989, 1792, 29989, 29958, 13,
+                  786, 829, 29879, 29958, 2, 29871, 13, 29966, 29989, 465, 22137, 29989, 29958, 13);
     dpi_vocab_free(vocab);
 }
 
@@ -158,21 +170,22 @@ static void renders_llama2(void **state) {
     (void)state;
     dpi_vocab *vocab = load_file("tokenizer/vocab-llama-spm.gguf");
     assert_prompt(vocab, DPI_CHAT_LLAMA2, "You are a helpful assistant.", "Hello \n", 1, 518, 25580,
-                  29962, 3532, 14816, 29903, 6778, 13, 3492, 526, 263, 8444, 20255, 29889, 13, 29966,
-                  829, 14816, 29903, 6778, 13, 13, 10994, 518, 29914, 25580, 29962);
-    assert_prompt(vocab, DPI_CHAT_LLAMA2, NULL, " \tHello\n", 1, 518, 25580, 29962, 15043, 518, 29914,
-                  25580, 29962);
+                  29962, 3532, 14816, 29903, 6778, 13, 3492, 526, 263, 8444, 20255, 29889, 13,
+                  29966, 829, 14816, 29903, 6778, 13, 13, 10994, 518, 29914, 25580, 29962);
+    assert_prompt(vocab, DPI_CHAT_LLAMA2, NULL, " \tHello\n", 1, 518, 25580, 29962, 15043, 518,
+                  29914, 25580, 29962);
     dpi_vocab_free(vocab);
 }
 
-/* <|begin_of_text|> 128000, <|start_header_id|> 128006, <|end_header_id|> 128007, <|eot_id|> 128009;
- * user 882, system 9125, assistant 78191, a blank line 271: as in the model card of Llama 3. */
+/* <|begin_of_text|> 128000, <|start_header_id|> 128006, <|end_header_id|> 128007, <|eot_id|>
+ * 128009; user 882, system 9125, assistant 78191, a blank line 271: as in the model card of
+ * Llama 3. */
 static void renders_llama3_for_llama3(void **state) {
     (void)state;
     dpi_vocab *vocab = load_file("tokenizer/vocab-llama3-bpe.gguf");
-    assert_prompt(vocab, DPI_CHAT_LLAMA3, "You are a helpful assistant", "Hello", 128000, 128006, 9125,
-                  128007, 271, 2675, 527, 264, 11190, 18328, 128009, 128006, 882, 128007, 271, 9906,
-                  128009, 128006, 78191, 128007, 271);
+    assert_prompt(vocab, DPI_CHAT_LLAMA3, "You are a helpful assistant", "Hello", 128000, 128006,
+                  9125, 128007, 271, 2675, 527, 264, 11190, 18328, 128009, 128006, 882, 128007, 271,
+                  9906, 128009, 128006, 78191, 128007, 271);
     assert_prompt(vocab, DPI_CHAT_LLAMA3, NULL, " Hello\n", 128000, 128006, 882, 128007, 271, 9906,
                   128009, 128006, 78191, 128007, 271);
     assert_prompt(vocab, DPI_CHAT_NONE, NULL, "Hello", 128000, 9906);
@@ -190,7 +203,7 @@ static void renders_plain_text(void **state) {
     dpi_vocab_free(vocab);
 }
 
-/* ---- Prompts of a vocabulary of bytes --------------------------------------------------------- */
+/* ---- Prompts of a vocabulary of bytes -------------------------------------------------------- */
 
 enum { SPACE = FIRST_EXTRA };
 
@@ -270,8 +283,8 @@ static void renders_chatml_without_bos(void **state) {
     build_string(&b, "tokenizer.chat_template", "{{ '<|im_start|>system\nYou are a helpful AI "
                                                 "assistant named SmolLM'}}");
     assert_ok(load_image(&b, &vocab, &err), &err);
-    assert_prompt(vocab, DPI_CHAT_AUTO, NULL, "Hi", 257, 'u', 's', 'e', 'r', '\n', 'H', 'i', 258, '\n',
-                  257, 'a', 's', 's', 'i', 's', 't', 'a', 'n', 't', '\n');
+    assert_prompt(vocab, DPI_CHAT_AUTO, NULL, "Hi", 257, 'u', 's', 'e', 'r', '\n', 'H', 'i', 258,
+                  '\n', 257, 'a', 's', 's', 'i', 's', 't', 'a', 'n', 't', '\n');
     assert_prompt(vocab, DPI_CHAT_AUTO, "A", "", 257, 's', 'y', 's', 't', 'e', 'm', '\n', 'A', 258,
                   '\n', 257, 'u', 's', 'e', 'r', '\n', 258, '\n', 257, 'a', 's', 's', 'i', 's', 't',
                   'a', 'n', 't', '\n');
@@ -282,7 +295,8 @@ static void renders_chatml_without_bos(void **state) {
 
 static void renders_llama3(void **state) {
     (void)state;
-    static const char *const specials[] = {"<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>"};
+    static const char *const specials[] = {"<|eot_id|>", "<|start_header_id|>",
+                                           "<|end_header_id|>"};
     enum { EOT = SPACE + 1, START, END };
     dpi_vocab *vocab = load_bytes(specials, 3, "<|start_header_id|>");
     for (int with_system = 0; with_system < 2; with_system++) {
@@ -325,7 +339,7 @@ static void renders_mistral_in_words(void **state) {
     dpi_vocab_free(vocab);
 }
 
-/* v0.3: <s> [INST] "▁Hi" [/INST], where both markers are tokens and only SPM's space comes between. */
+/* v0.3: <s> [INST] "▁Hi" [/INST], where both markers are tokens and only SPM's space is between. */
 static void renders_mistral_in_tokens(void **state) {
     (void)state;
     static const char *const specials[] = {"[INST]", "<unused>", "[/INST]"};
@@ -374,10 +388,12 @@ static void refuses_what_it_cannot_render(void **state) {
     dpi_error err = {0};
     int32_t ids[64];
     size_t n = 99;
-    assert_error(dpi_vocab_encode_prompt(vocab, DPI_CHAT_CHATML, NULL, 0, "a", 1, ids, 64, &n, &err),
-                 DPI_STATUS_UNSUPPORTED, &err, "no token <|im_end|>, which the chat template chatml");
-    assert_error(dpi_vocab_encode_prompt(vocab, DPI_CHAT_LLAMA3, NULL, 0, "a", 1, ids, 64, &n, &err),
-                 DPI_STATUS_UNSUPPORTED, &err, "<|start_header_id|>");
+    assert_error(
+        dpi_vocab_encode_prompt(vocab, DPI_CHAT_CHATML, NULL, 0, "a", 1, ids, 64, &n, &err),
+        DPI_STATUS_UNSUPPORTED, &err, "no token <|im_end|>, which the chat template chatml");
+    assert_error(
+        dpi_vocab_encode_prompt(vocab, DPI_CHAT_LLAMA3, NULL, 0, "a", 1, ids, 64, &n, &err),
+        DPI_STATUS_UNSUPPORTED, &err, "<|start_header_id|>");
     static const int32_t bad[] = {DPI_CHAT_UNKNOWN, 7, 1000};
     for (int i = 0; i < 3; i++)
         assert_error(dpi_vocab_encode_prompt(vocab, bad[i], NULL, 0, "a", 1, ids, 64, &n, &err),

@@ -119,8 +119,9 @@ static void run_steps(void *arg) {
     scene *s = arg;
     dpi_error err;
     for (int t = 0; t < (under_memcheck ? STEPS : 1); t++)
-        assert_ok(dpi_sampler_step(s->sampler, s->public_logits, s->references, &s->tokens[t], &err),
-                  &err);
+        assert_ok(
+            dpi_sampler_step(s->sampler, s->public_logits, s->references, &s->tokens[t], &err),
+            &err);
 }
 
 static scene *make_scene(const dpi_sampler_options *options) {
@@ -173,7 +174,7 @@ static bool leaks(const char *name, void (*run)(void *), scene *s) {
     return result == TRACE_DIFFERS;
 }
 
-/* The step of a method with these options leaks nothing, though private data does reach the draw. */
+/* The step of a method with these options leaks nothing, though private data reaches the draw. */
 static void check(const char *name, const dpi_sampler_options *options, int64_t n_published) {
     scene *s = make_scene(options);
     n_tainted = 0;

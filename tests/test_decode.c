@@ -5,7 +5,8 @@
 
 #define BAD "\xef\xbf\xbd" /* U+FFFD */
 
-static void push_bytes(const dpi_vocab *vocab, const char *bytes, size_t n_bytes, const char *wanted) {
+static void push_bytes(const dpi_vocab *vocab, const char *bytes, size_t n_bytes,
+                       const char *wanted) {
     int32_t ids[64];
     for (size_t i = 0; i < n_bytes; i++)
         ids[i] = FIRST_BYTE + (unsigned char)bytes[i];
@@ -18,9 +19,12 @@ static void replaces_what_is_not_utf8(void **state) {
     begin_pieces(&s, true);
     dpi_vocab *vocab = load_pieces(&s);
     /* The Unicode Standard, tables 3-8 to 3-11. */
-    push_bytes(vocab, "\xc0\xaf\xe0\x80\xbf\xf0\x81\x82\x41", 9, BAD BAD BAD BAD BAD BAD BAD BAD "A");
-    push_bytes(vocab, "\xed\xa0\x80\xed\xbf\xbf\xed\xaf\x41", 9, BAD BAD BAD BAD BAD BAD BAD BAD "A");
-    push_bytes(vocab, "\xf4\x91\x92\x93\xff\x41\x80\xbf\x42", 9, BAD BAD BAD BAD BAD "A" BAD BAD "B");
+    push_bytes(vocab, "\xc0\xaf\xe0\x80\xbf\xf0\x81\x82\x41", 9,
+               BAD BAD BAD BAD BAD BAD BAD BAD "A");
+    push_bytes(vocab, "\xed\xa0\x80\xed\xbf\xbf\xed\xaf\x41", 9,
+               BAD BAD BAD BAD BAD BAD BAD BAD "A");
+    push_bytes(vocab, "\xf4\x91\x92\x93\xff\x41\x80\xbf\x42", 9,
+               BAD BAD BAD BAD BAD "A" BAD BAD "B");
     push_bytes(vocab, "\xe1\x80\xe2\xf0\x91\x92\xf1\xbf\x41", 9, BAD BAD BAD BAD "A");
     /* Held back at the end, and in front of a whole sequence. */
     push_bytes(vocab, "a\xf0\x9f\x98", 4, "a" BAD);

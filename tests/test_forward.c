@@ -189,7 +189,8 @@ static void test_golden_prompt(void **state) {
     assert_ok(dpi_model_open(data_path("models/stories260K.gguf"), NULL, &model, &err), &err);
     int32_t tokens[64];
     size_t n, n_bytes;
-    assert_ok(dpi_tokenize(model, text, strlen(text), DPI_TOKENIZE_BOS, tokens, 64, &n, &err), &err);
+    assert_ok(dpi_tokenize(model, text, strlen(text), DPI_TOKENIZE_BOS, tokens, 64, &n, &err),
+              &err);
     assert_int_equal(n, 16);
     float *golden = (float *)(void *)read_file(data_path("golden/stories260K-prompt.exact.f32"),
                                                &n_bytes);

@@ -284,7 +284,8 @@ static void check_matmul_q(uint32_t id) {
     const dpi_layout *layout = dpi_layout_find(id);
     dpi_matmul_q_fn *fast = dpi_kernels_matmul_q(&isa, id), *slow = dpi_kernels_matmul_q(&ref, id);
     for (size_t j = 0; j < sizeof rows / sizeof rows[0]; j++) {
-        int32_t n_rows = rows[j], n_blocks = 1 + (int32_t)j % 4, n_out = 1 + random_below(&seed, 40);
+        int32_t n_rows = rows[j], n_blocks = 1 + (int32_t)j % 4;
+        int32_t n_out = 1 + random_below(&seed, 40);
         int64_t n_in = n_blocks * type->block, row_bytes = n_blocks * type->block_bytes;
         int32_t n_groups = (n_out + DPI_GROUP - 1) / DPI_GROUP;
         unsigned char *plain = zeros(n_out * row_bytes, 1);
@@ -383,8 +384,9 @@ static void check_matmul_h(uint32_t id) {
         }
         for (int32_t g = 0; g < n_groups; g++) {
             int32_t left = n_out - g * DPI_GROUP;
-            dpi_pack_group(layout, plain + g * DPI_GROUP * n_in, left < DPI_GROUP ? left : DPI_GROUP,
-                           n_in, packed + g * DPI_GROUP * n_in * 2);
+            dpi_pack_group(layout, plain + g * DPI_GROUP * n_in,
+                           left < DPI_GROUP ? left : DPI_GROUP, n_in,
+                           packed + g * DPI_GROUP * n_in * 2);
         }
         fast(a, stride, x, n_in, n_rows, packed, n_in, n_out);
         slow(b, stride, x, n_in, n_rows, packed, n_in, n_out);

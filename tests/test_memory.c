@@ -1,5 +1,5 @@
-/* The memory that `dpinfer plan` predicts is what `dpinfer run` takes, within 5 % and a fixed 2 MiB for
- * what the C library, OpenMP and the page tables hold. From outside, on a model of 100 MB. */
+/* The memory that `dpinfer plan` predicts is what `dpinfer run` takes, within 5 % and a fixed 2 MiB
+ * for what the C library, OpenMP and the page tables hold. From outside, on a model of 100 MB. */
 #include <fcntl.h>
 #include <math.h>
 #include <sys/resource.h>
@@ -73,11 +73,12 @@ static double predicted(const char *const *argv) {
 }
 
 static void check(const char *batch, const char *kv) {
-    const char *plan[] = {"dpinfer", "plan", "m.gguf", "records.jsonl", "-B", batch, "--num", "1", "--rho",
-                    "5", "-n", "16", "--max-ref-tokens", "80", "-t", "2", "--kv", kv, "--json",
-                    NULL};
-    const char *run[] = {"dpinfer", "run", "m.gguf", "records.jsonl", "-B", batch, "--num", "1", "--rho",
-                   "5", "-n", "16", "--max-ref-tokens", "80", "-t", "2", "--kv", kv, "-q", NULL};
+#define OPTIONS                                                                                    \
+    "m.gguf", "records.jsonl", "-B", batch, "--num", "1", "--rho", "5", "-n", "16",                \
+        "--max-ref-tokens", "80", "-t", "2", "--kv", kv
+    const char *plan[] = {"dpinfer", "plan", OPTIONS, "--json", NULL};
+    const char *run[] = {"dpinfer", "run", OPTIONS, "-q", NULL};
+#undef OPTIONS
     double wanted = predicted(plan), found = peak_of(run, "out");
     if (!(fabs(wanted - found) <= 0.05 * found + (2 << 20)))
         fail_msg("-B %s --kv %s: %.1f MiB predicted, %.1f taken", batch, kv, wanted / (1 << 20),

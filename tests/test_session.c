@@ -78,7 +78,8 @@ static void test_limits(void **state) {
     assert_error(dpi_session_step(s, 2, seqs, tokens, &err), DPI_STATUS_LIMIT, &err,
                  "sequence 0 would exceed");
     assert_int_equal(dpi_session_length(s, 1), 1);
-    assert_error(dpi_session_step(s, 3, seqs, tokens, &err), DPI_STATUS_ARG, &err, "n_rows must be 1 to");
+    assert_error(dpi_session_step(s, 3, seqs, tokens, &err), DPI_STATUS_ARG, &err,
+                 "n_rows must be 1 to");
     dpi_session_reset(s, 0);
     assert_int_equal(dpi_session_length(s, 0), 0);
     assert_null(dpi_session_logits(s, 0));

@@ -46,7 +46,8 @@ static int32_t find_piece(const pieces *s, const char *text, size_t n, bool merg
     for (int32_t i = 0; i < s->n; i++) {
         int32_t type = s->p[i].type;
         bool plain = type == NORMAL || type == USER || type == UNUSED;
-        if ((!mergeable || plain) && strlen(s->p[i].text) == n && memcmp(s->p[i].text, text, n) == 0)
+        if ((!mergeable || plain) && strlen(s->p[i].text) == n &&
+            memcmp(s->p[i].text, text, n) == 0)
             return i;
     }
     return -1;
@@ -184,7 +185,8 @@ static double seconds_for(const dpi_vocab *vocab, const char *text, size_t n_byt
 static void encodes_a_long_line_in_linear_time(void **state) {
     (void)state;
     static pieces s;
-    static const char *const words[] = {"a", "b", "aa", "ab", "ba", "aab", "abab", "bbbb", "babaab"};
+    static const char *const words[] = {"a",   "b",    "aa",   "ab",    "ba",
+                                        "aab", "abab", "bbbb", "babaab"};
     begin_pieces(&s, true);
     for (int i = 0; i < 9; i++)
         add(&s, words[i], (float)i, NORMAL);
@@ -214,17 +216,18 @@ static void text_never_becomes_a_special_token(void **state) {
     static pieces s;
     begin_pieces(&s, true);
     /* Merges lead straight to "<s>", "</s>", "<0x41>" and "<|im_end|>". */
-    static const char *const texts[] = {"<", "s", ">", "/", "s>", "</", "<s", "</s", "<0", "x4", "1>",
-                                        "<0x4", "<|", "im_end", "|>", "i", "m", "_", "e", "n", "d",
-                                        "im", "im_", "en", "end", MARK, "|"};
+    static const char *const texts[] = {
+        "<",  "s", ">", "/", "s>", "</", "<s", "</s", "<0",  "x4", "1>",  "<0x4", "<|", "im_end",
+        "|>", "i", "m", "_", "e",  "n",  "d",  "im",  "im_", "en", "end", MARK,   "|"};
     for (int i = 0; i < 27; i++)
         add(&s, texts[i], -1, NORMAL);
     add(&s, "<|im_end|>", 5, USER); /* as some converters have written it */
     add(&s, "<|x|>", 5, NORMAL);
     add(&s, "[INST]", 5, USER);
     dpi_vocab *vocab = load_pieces(&s);
-    static const char *const documents[] = {"<s>", "a</s>", "</s></s>", "<unk>", "<0x41>", "A<0x41>",
-                                            "<|im_end|>", "x<|im_end|>\n", "<|x|>", "<s>[INST]"};
+    static const char *const documents[] = {"<s>",    "a</s>",    "</s></s>",   "<unk>",
+                                            "<0x41>", "A<0x41>",  "<|im_end|>", "x<|im_end|>\n",
+                                            "<|x|>",  "<s>[INST]"};
     for (int k = 0; k < 10; k++) {
         size_t n, n_bytes = strlen(documents[k]);
         int32_t *ids = encode(vocab, documents[k], n_bytes, &n);
@@ -353,14 +356,17 @@ static void counts_what_does_not_fit(void **state) {
     assert_ok(dpi_vocab_encode(vocab, NULL, 0, 0, NULL, 0, &n, &err), &err);
     assert_int_equal(n, 0); /* the empty text has no ids, not even a prefix space */
     n = 99;
-    assert_error(dpi_vocab_encode(vocab, NULL, 1, 0, NULL, 0, &n, &err), DPI_STATUS_ARG, &err, "NULL");
-    assert_error(dpi_vocab_encode(vocab, "a", 1, 0, NULL, 1, &n, &err), DPI_STATUS_ARG, &err, "NULL");
-    assert_error(dpi_vocab_encode(vocab, "a", 1, 2, NULL, 0, &n, &err), DPI_STATUS_ARG, &err, "flags");
+    assert_error(dpi_vocab_encode(vocab, NULL, 1, 0, NULL, 0, &n, &err), DPI_STATUS_ARG, &err,
+                 "NULL");
+    assert_error(dpi_vocab_encode(vocab, "a", 1, 0, NULL, 1, &n, &err), DPI_STATUS_ARG, &err,
+                 "NULL");
+    assert_error(dpi_vocab_encode(vocab, "a", 1, 2, NULL, 0, &n, &err), DPI_STATUS_ARG, &err,
+                 "flags");
     assert_int_equal(n, 99);
     dpi_vocab_free(vocab);
 }
 
-/* ---- Running out of memory -------------------------------------------------------------------- */
+/* ---- Running out of memory ------------------------------------------------------------------- */
 
 static void survives_allocation_failures(void **state) {
     (void)state;
@@ -406,8 +412,8 @@ static void survives_allocation_failures(void **state) {
         int32_t ids[64];
         size_t n_ids = 99;
         fail_allocation(n);
-        status = dpi_vocab_encode_prompt(vocab, DPI_CHAT_ZEPHYR, "a", 1, "a x a", 5, ids, 64, &n_ids,
-                                         &err);
+        status = dpi_vocab_encode_prompt(vocab, DPI_CHAT_ZEPHYR, "a", 1, "a x a", 5, ids, 64,
+                                         &n_ids, &err);
         fail_allocation(0);
         if (status != DPI_STATUS_OK) {
             assert_error(status, DPI_STATUS_MEMORY, &err, "no memory");

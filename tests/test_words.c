@@ -67,7 +67,8 @@ static void cuts_as_published(void **state) {
     assert_words("llama-bpe", "  \n \n  x", "  \n \n| | x");
     assert_words("llama-bpe", "\tfoo\nbar  ", "\tfoo|\n|bar|  ");
     assert_words("llama-bpe", "1234567", "123|456|7");
-    assert_words("llama-bpe", "e\xcc\x81t\xc3\xa9", "e|\xcc\x81t\xc3\xa9"); /* a mark is no letter */
+    /* a mark is no letter */
+    assert_words("llama-bpe", "e\xcc\x81t\xc3\xa9", "e|\xcc\x81t\xc3\xa9");
     assert_words("llama-bpe", "", "");
     /* gpt-2: lower-case contractions, a space before letters, digits or others */
     assert_words("gpt-2", "Hello, world! It's 12345", "Hello|,| world|!| It|'s| 12345");
@@ -125,10 +126,10 @@ static const sample samples[] = {
     {"\xc2\xbd", 'N'}, {"'", 'P'}, {"!", 'P'}, {"\"", 'P'}, {"-", 'P'}, {"_", 'P'}, {"\\", 'P'},
     {"\xe2\x80\x94", 'P'}, {"\xe3\x80\x82", 'P'}, {"$", 'O'}, {"`", 'O'}, {"~", 'O'}, {"^", 'O'},
     {"\xe2\x82\xac", 'O'}, {"\xf0\x9f\x98\x80", 'O'}, {"\xcc\x81", 'O'}, {"\xe0\xa4\x83", 'O'},
-    {"\x01", 'O'}, {"\x7f", 'O'}, {"\xe2\x80\x8b", 'O'}, {"\xef\xbb\xbf", 'O'}, {"\xe1\xa0\x8e", 'O'},
-    {"\xee\x80\x80", 'O'}, {"\xcd\xb8", 'O'}, {" ", 'W'}, {" ", 'W'}, {"\t", 'W'}, {"\n", 'W'},
-    {"\r", 'W'}, {"\x0b", 'W'}, {"\xc2\x85", 'W'}, {"\xc2\xa0", 'W'}, {"\xe2\x80\xa8", 'W'},
-    {"\xe3\x80\x80", 'W'},
+    {"\x01", 'O'}, {"\x7f", 'O'}, {"\xe2\x80\x8b", 'O'}, {"\xef\xbb\xbf", 'O'},
+    {"\xe1\xa0\x8e", 'O'}, {"\xee\x80\x80", 'O'}, {"\xcd\xb8", 'O'}, {" ", 'W'}, {" ", 'W'},
+    {"\t", 'W'}, {"\n", 'W'}, {"\r", 'W'}, {"\x0b", 'W'}, {"\xc2\x85", 'W'}, {"\xc2\xa0", 'W'},
+    {"\xe2\x80\xa8", 'W'}, {"\xe3\x80\x80", 'W'},
 };
 enum { N_SAMPLES = sizeof samples / sizeof samples[0] };
 
@@ -271,7 +272,8 @@ static void agrees_with_the_matcher(void **state) {
             bool is_end[64] = {false};
             char text[256] = "";
             size_t n = 1 + (size_t)random_below(&rng, 60), offset = 0, word = 0;
-            int32_t from = round % 4 == 1 ? 48 : round % 4 == 2 ? 18 : 0; /* mostly blanks; digits */
+            /* mostly blanks; digits */
+            int32_t from = round % 4 == 1 ? 48 : round % 4 == 2 ? 18 : 0;
             for (size_t i = 0; i < n; i++) {
                 int32_t first = random_below(&rng, 8) ? from : 0;
                 c[i] = &samples[first + random_below(&rng, N_SAMPLES - first)];
@@ -301,12 +303,13 @@ static void agrees_with_the_matcher(void **state) {
     assert_true(n_words > 200000); /* or nothing was tried */
 }
 
-/* ---- Names, errors, long texts ---------------------------------------------------------------- */
+/* ---- Names, errors, long texts --------------------------------------------------------------- */
 
 static void knows_its_names(void **state) {
     (void)state;
     static const char *const same[][3] = {{"llama-bpe", "llama3", "llama-v3"},
-                                          {"gpt-2", "phi-2", "gigachat"}, {"default", "", "default"}};
+                                          {"gpt-2", "phi-2", "gigachat"},
+                                          {"default", "", "default"}};
     for (int i = 0; i < 3; i++)
         for (int k = 1; k < 3; k++)
             assert_ptr_equal(dpi_words_rule_find((dpi_str){same[i][0], strlen(same[i][0])}),
@@ -316,8 +319,9 @@ static void knows_its_names(void **state) {
         assert_null(dpi_words_rule_find((dpi_str){unknown[i], strlen(unknown[i])}));
     char names[128], few[16];
     dpi_words_rule_names(names, sizeof names);
-    assert_string_equal(names, "default, llama-bpe, llama3, llama-v3, falcon3, gpt-2, phi-2, gigachat, "
-                               "smollm");
+    assert_string_equal(names,
+                        "default, llama-bpe, llama3, llama-v3, falcon3, gpt-2, phi-2, gigachat, "
+                        "smollm");
     dpi_words_rule_names(few, sizeof few);
     assert_string_equal(few, "default, llama3"); /* those that fit, whole */
 }

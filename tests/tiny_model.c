@@ -297,7 +297,8 @@ void oracle_logits(const tiny_spec *s, const dpi_model *m, const int32_t *tokens
     int64_t nk = (int64_t)s->n_kv_head * dk, nv = (int64_t)s->n_kv_head * dv;
     double *x = doubles((int64_t)n * e), *k = doubles(n * nk), *v = doubles(n * nv);
     double *norm = doubles(e), *q = doubles((int64_t)s->n_head * dk), *add = doubles(e);
-    double *att = doubles((int64_t)s->n_head * dv), *gate = doubles(s->n_ff), *up = doubles(s->n_ff);
+    double *att = doubles((int64_t)s->n_head * dv);
+    double *gate = doubles(s->n_ff), *up = doubles(s->n_ff);
     float *row = malloc((size_t)e * sizeof *row);
     assert_non_null(row);
     for (int32_t t = 0; t < n; t++) {

@@ -48,8 +48,8 @@ static int32_t parse_register(const char **p) {
     return strstr(name, "mm") ? VECTOR_REGISTER : NO_REGISTER; /* rip */
 }
 
-/* One line "  401000:\tmov 0x8(%rax,%rbx,4),%rcx". Displacement and scale are the instruction's own,
- * so the registers are what can differ. */
+/* One line "  401000:\tmov 0x8(%rax,%rbx,4),%rcx". Displacement and scale are the instruction's
+ * own, so the registers are what can differ. */
 static void add_line(program *code, const char *line) {
     uint64_t at;
     char mnemonic[32];
@@ -190,7 +190,8 @@ trace_result trace_compare(void (*prepare)(void *, int), void (*run)(void *), vo
     *report = (trace_report){0};
     if (trace.code.n == 0) { /* read once for all comparisons */
         if (!read_program(&trace.code)) {
-            snprintf(report->message, sizeof report->message, "no objdump to read the program with");
+            snprintf(report->message, sizeof report->message,
+                     "no objdump to read the program with");
             return TRACE_UNAVAILABLE;
         }
         trace.shift = (uint64_t)(uintptr_t)trace_end - trace.code.end_label;

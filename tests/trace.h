@@ -1,6 +1,7 @@
-/* trace.h - what a function executes, instruction by instruction: where the program counter goes and
- * which addresses are read and written, compared between runs on different data. On the processor
- * itself, stepping by its trap flag, so with every instruction set. x86-64 Linux; one thread. */
+/* trace.h - what a function executes, instruction by instruction: where the program counter goes
+ * and which addresses are read and written, compared between runs on different data. On the
+ * processor itself, stepping by its trap flag, so with every instruction set. x86-64 Linux; one
+ * thread. */
 #ifndef TRACE_H
 #define TRACE_H
 
@@ -19,9 +20,9 @@ typedef struct trace_report {
 } trace_report;
 
 /* For r in [0, n_runs): prepare(arg, r), unobserved, then run(arg), step by step, without system
- * calls. run's instructions, up to 2^20, must be the same in the same order with the same addresses in
- * all runs. Within shared libraries only the program counter is compared. Gathers, whose addresses stand in
- * a vector, count as a difference. */
+ * calls. run's instructions, up to 2^20, must be the same in the same order with the same addresses
+ * in all runs. Within shared libraries only the program counter is compared. Gathers, whose
+ * addresses stand in a vector, count as a difference. */
 trace_result trace_compare(void (*prepare)(void *arg, int r), void (*run)(void *arg), void *arg,
                            int n_runs, trace_report *report);
 

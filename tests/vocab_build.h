@@ -227,7 +227,8 @@ static inline void check_ids(const dpi_vocab *vocab, const char *text, size_t n_
         check_ids(vocab, text, strlen(text), ids_, sizeof ids_ / sizeof ids_[0]);      \
     } while (0)
 
-static inline void check_text(const dpi_vocab *vocab, const int32_t *ids, size_t n, const char *wanted) {
+static inline void check_text(const dpi_vocab *vocab, const int32_t *ids, size_t n,
+                              const char *wanted) {
     size_t n_bytes;
     char *text = decode(vocab, ids, n, &n_bytes);
     assert_string_equal(text, wanted);

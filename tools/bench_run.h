@@ -1,5 +1,5 @@
-/* bench_run.h - one measurement of `dpinfer bench`: prompts read and tokens drawn with random tokens,
- * several times. */
+/* bench_run.h - one measurement of `dpinfer bench`: prompts read and tokens drawn with random
+ * tokens, several times. */
 #ifndef DPI_BENCH_RUN_H
 #define DPI_BENCH_RUN_H
 

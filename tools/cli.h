@@ -45,8 +45,8 @@ bool cli_read_path(const char *path, char **data, size_t *n_bytes);
 /* Length of the text without one line end (LF or CRLF) at its end: editors put it there. */
 size_t cli_trim_line_end(const char *text, size_t n_bytes);
 
-/* Memory of this process in bytes: "VmRSS" now, "VmHWM" at most so far (proc(5)). 0 where the system does
- * not tell. */
+/* Memory of this process in bytes: "VmRSS" now, "VmHWM" at most so far (proc(5)). 0 where the
+ * system does not tell. */
 uint64_t cli_memory(const char *field);
 
 /* Opens the model and fills in *info (may be NULL); the caller closes it. CLI_OK or an exit

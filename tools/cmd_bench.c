@@ -21,8 +21,9 @@ typedef struct bench {
     int_list methods, refs, prompts, tokens, threads;
     int32_t n_prefix;
     dpi_machine machine; /* for the threads of the current settings */
-    double t_vocab, t_load, t_first; /* seconds until the metadata and vocabulary are read, until the
-                                        model is open, until the logits of a first token are there */
+    /* seconds until the metadata and vocabulary are read, until the model is open, until the logits
+     * of a first token are there */
+    double t_vocab, t_load, t_first;
     double layer_params, head_params; /* weights that a token is multiplied with */
     double step_bytes;                /* weights that a step reads */
     bool float_weights;               /* products are in f32, not in 8 bits */
@@ -88,10 +89,10 @@ static int parse_lists(const args *a, bench *b) {
     return code == CLI_OK ? parse_list("-t", a->v[OPT_LIST_T].s, 0, 1024, &b->threads) : code;
 }
 
-/* ---- What a figure is a share of -------------------------------------------------------------- */
+/* ---- What a figure is a share of ------------------------------------------------------------- */
 
-/* A token is multiplied with every weight but the embedding, which is only looked up unless it is the
- * output head as well; prompts use the head once. */
+/* A token is multiplied with every weight but the embedding, which is only looked up unless it is
+ * the output head as well; prompts use the head once. */
 static int count_weights(bench *b) {
     const dpi_model_info *info = &b->c.info;
     double embedding = (double)info->n_vocab * info->n_embd;
@@ -142,7 +143,7 @@ static void add_shares(bench *b, const bench_result *r) {
     table_number(t, "tg_read_%", 1, percent(tg_bytes, b->machine.read_bytes_per_second));
 }
 
-/* ---- Rows ------------------------------------------------------------------------------------- */
+/* ---- Rows ------------------------------------------------------------------------------------ */
 
 static void add_model(bench *b, const bench_result *r) {
     const dpi_model_info *info = &b->c.info;
@@ -216,7 +217,7 @@ static void print_long_row(bench *b, const bench_result *r) {
     table_print_row(t);
 }
 
-/* ---- Markdown: two tables ----------------------------------------------------------------------- */
+/* ---- Markdown: two tables -------------------------------------------------------------------- */
 
 /* As llama-bench: one row a test. */
 static void print_test_row(bench *b, const bench_result *r, const char *test, int32_t n,
@@ -256,7 +257,8 @@ static int measure(bench *b, const bench_setting *s) {
     int code = bench_measure(&b->c, s, &r);
     if (code != CLI_OK)
         return code;
-    fprintf(stderr, "%s -B %d -p %d -n %d: prompts %.1f t/s, %.2f ms a drawn token, %.2f of plain\n",
+    fprintf(stderr,
+            "%s -B %d -p %d -n %d: prompts %.1f t/s, %.2f ms a drawn token, %.2f of plain\n",
             method_names[s->method], s->n_ref, s->n_prompt, s->n_tokens, r.pp.mean,
             1e3 * r.t_tg / s->n_tokens, r.overhead);
     if (b->table.format == TABLE_MD)

@@ -1,4 +1,4 @@
-/* cmd_demo.c - `dpinfer demo`: the built-in model and sample documents, with and without privacy. */
+/* cmd_demo.c - `dpinfer demo`: the built-in model and sample texts, with privacy and without. */
 #include "commands.h"
 
 #include <errno.h>
@@ -285,7 +285,7 @@ const command command_demo = {
     .summary = "see what privacy does to a text",
     .details =
         "Writes hospital discharge instructions with the built-in model: from the model alone,\n"
-        "from " N_REFERENCES " fictional documents under two privacy budgets, and without privacy from one\n"
-        "document, and shows what each costs. Randomness comes from the operating system, so\n"
-        "that every demo is another.\n",
+        "from " N_REFERENCES " fictional documents under two privacy budgets, and without privacy\n"
+        "from one document, and shows what each costs. Randomness comes from the operating\n"
+        "system, so that every demo is another.\n",
 };

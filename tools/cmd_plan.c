@@ -38,7 +38,8 @@ static double read_bandwidth(void) {
     return bytes / seconds;
 }
 
-/* The peak of a run: this process, which has opened the model as a run does, and what computing adds. */
+/* The peak of a run: this process, which has opened the model as a run does, and what computing
+ * adds. */
 static int add_memory(facts *f, const job *j) {
     uint64_t session;
     int32_t n_tokens = job_max_tokens(j);

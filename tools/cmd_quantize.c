@@ -23,8 +23,9 @@ const command command_quantize = {
     .max_positional = 2, .run = quantize_main,
     .summary = "write a model with weights of another type",
     .details =
-        "TYPE is F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K or Q6_K for every matrix,\n"
-        "or a mixture, Q4_K_M or Q5_K_M, in which the output head and the most sensitive parts\n"
-        "are Q6_K. Norms and biases stay as they are. Start from the most precise file there is:\n"
-        "what one quantisation has lost, the next cannot bring back. OUT appears when it is whole.\n",
+        "TYPE is F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K or Q6_K for every\n"
+        "matrix, or a mixture, Q4_K_M or Q5_K_M, in which the output head and the most sensitive\n"
+        "parts are Q6_K. Norms and biases stay as they are. Start from the most precise file\n"
+        "there is: what one quantisation has lost, the next cannot bring back. OUT appears when\n"
+        "it is whole.\n",
 };

@@ -229,7 +229,8 @@ static int run_job(const args *a, run *r) {
     json_t *model = NULL;
     int code = open_outputs(a, r, &reports, &model);
     if (code == CLI_OK)
-        code = writer_open(r->j, &(writer_hooks){on_text, on_progress, is_cancelled, r}, &r->writer);
+        code =
+            writer_open(r->j, &(writer_hooks){on_text, on_progress, is_cancelled, r}, &r->writer);
     bool begun = code == CLI_OK;
     if (begun) {
         bool to_terminal = !r->jsonl && isatty(r->out.fd);

@@ -24,7 +24,8 @@ static int parse(const char *path, json_t **report) {
     json_t *root = NULL;
     int code = CLI_OK;
     if (n_bytes > REPORT_BYTES_MAX)
-        code = cli_fail(CLI_REPORT, "%s has %zu bytes, allowed %d", path, n_bytes, REPORT_BYTES_MAX);
+        code = cli_fail(CLI_REPORT, "%s has %zu bytes, allowed %d", path, n_bytes,
+                        REPORT_BYTES_MAX);
     else if (!(root = json_loadb(text, n_bytes, JSON_REJECT_DUPLICATES, &error)))
         code = cli_fail(CLI_REPORT, "%s is not a JSON report: line %d, column %d: %s%s", path,
                         error.line, error.column,
@@ -42,16 +43,18 @@ static int check_schema(const char *path, const json_t *report) {
     if (!json_is_integer(schema))
         return cli_fail(CLI_REPORT, "%s is not a dpinfer report: it has no 'dpinfer_report'", path);
     if (json_integer_value(schema) != REPORT_SCHEMA)
-        return cli_fail(CLI_REPORT, "%s has dpinfer_report %" JSON_INTEGER_FORMAT ", this program knows "
-                                    "%d: use the version of dpinfer that wrote it", path,
-                        json_integer_value(schema), REPORT_SCHEMA);
+        return cli_fail(CLI_REPORT,
+                        "%s has dpinfer_report %" JSON_INTEGER_FORMAT
+                        ", this program knows %d: use the version of dpinfer that wrote it",
+                        path, json_integer_value(schema), REPORT_SCHEMA);
     return CLI_OK;
 }
 
 /* What is taken from `software` and `model` as it is has at least the form that it was written in.
  * New references, or NULL. */
 static json_t *copy_software(const json_t *report) {
-    static const char *const keys[] = {"program", "version", "commit", "compiler", "build", "sha256"};
+    static const char *const keys[] = {"program",  "version", "commit",
+                                       "compiler", "build",   "sha256"};
     const json_t *found = json_object_get(report, "software");
     json_t *copy = json_object();
     for (size_t i = 0; i < sizeof keys / sizeof *keys && copy; i++) {
@@ -94,12 +97,15 @@ static int check_parameters(const job *j) {
     if (j->plain)
         return CLI_OK;
     if (j->delta * (double)j->n_records >= 1)
-        return cli_fail(CLI_FAILED, "parameters.budget_delta is %g with %" PRId64 " records, must be "
-                                    "less than 1 / number of records", j->delta, j->n_records);
+        return cli_fail(CLI_FAILED,
+                        "parameters.budget_delta is %g with %" PRId64
+                        " records, must be less than 1 / number of records",
+                        j->delta, j->n_records);
     const int32_t B = j->sampler.denominator;
     if (!j->assigned && j->n_texts > (j->n_records + B - 1) / B)
-        return cli_fail(CLI_FAILED, "parameters.n_texts is %d, must be at most %" PRId64 ": %" PRId64
-                                    " records in batches of %d",
+        return cli_fail(CLI_FAILED,
+                        "parameters.n_texts is %d, must be at most %" PRId64 ": %" PRId64
+                        " records in batches of %d",
                         j->n_texts, (j->n_records + B - 1) / B, j->n_records, B);
     return CLI_OK;
 }

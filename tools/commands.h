@@ -4,8 +4,8 @@
 
 #include "options.h"
 
-extern const command command_run, command_plan, command_account, command_inspect,
-    command_tokenize, command_logits, command_quantize, command_make_model, command_bench, command_verify,
+extern const command command_run, command_plan, command_account, command_inspect, command_tokenize,
+    command_logits, command_quantize, command_make_model, command_bench, command_verify,
     command_audit, command_pretrain, command_demo;
 
 #endif

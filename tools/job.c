@@ -97,8 +97,9 @@ static int settle_budget(const args *a, job *j) {
     j->delta = j->sampler.delta;
     j->assigned = j->sampler.adjacency == DPI_ADJACENCY_ADD_REMOVE || a->v[OPT_SUBSAMPLE].given;
     if (j->assigned && (!a->v[OPT_BATCH].given || !a->v[OPT_NUM].given))
-        return cli_fail(CLI_USAGE, "-B and --num must be given with --adjacency add-remove and with "
-                                   "--subsample: they must not follow from the records");
+        return cli_fail(CLI_USAGE,
+                        "-B and --num must be given with --adjacency add-remove and with "
+                        "--subsample: they must not follow from the records");
     return CLI_OK;
 }
 

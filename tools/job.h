@@ -14,8 +14,8 @@ typedef struct job {
     records *docs;       /* NULL if only their number is known, or none are needed */
     const char *unit;    /* what one record is, in words; static */
     int64_t n_records;   /* 0 in a plain run without records */
-    bool assigned;       /* records are drawn or hashed to batches: how many a batch holds is private,
-                            and -B is what sums are divided by */
+    bool assigned;       /* records are drawn or hashed to batches: how many a batch holds is
+                            private, and -B is what sums are divided by */
     int64_t reference;   /* plain: the record that is continued, counted from 0; -1: none */
     int32_t n_texts;
     double delta;
@@ -25,8 +25,8 @@ typedef struct job {
     dpi_session_options session;
     dpi_sampler_options sampler; /* n_ref = denominator = B, n_tokens = T, top_k, tau, budget */
     dpi_sampler_plan plan;       /* zero if plain */
-    dpi_sampler *made; /* a sampler by that plan, which can take long to make twice; NULL if plain or
-                          assigned */
+    dpi_sampler *made;           /* a sampler by that plan, which can take long to make twice; NULL
+                                    if plain or assigned */
     uint64_t seed;               /* state of --seed; sampler.random_user points here */
 } job;
 

@@ -48,13 +48,15 @@ static const option_spec specs[N_OPTIONS] = {
         .help = "delta; must be less than 1 / number of records"},
     [OPT_ACCOUNTANT] = {.name = "accountant", .type = OPT_ENUM, .commands = GENERATES | CMD_ACCOUNT,
         .arg = "NAME", .choices = "zcdp|br|filter", .def = "zcdp",
-        .help = "how cost is counted: zcdp; br, exact composition\n(needs --epsilon); filter, a budget for each record"},
+        .help = "how cost is counted: zcdp; br, exact composition\n"
+                "(needs --epsilon); filter, a budget for each record"},
     [OPT_ADJACENCY] = {.name = "adjacency", .type = OPT_ENUM, .commands = GENERATES | CMD_ACCOUNT,
         .arg = "NAME", .choices = "replace-by-null|add-remove|zero-out", .def = "replace-by-null",
         .help = "what neighbouring records are; add-remove needs -B\nand --num"},
     [OPT_SUBSAMPLE] = {.name = "subsample", .type = OPT_DOUBLE, .commands = GENERATES | CMD_ACCOUNT,
         .arg = "Q", .min = 0, .max = 1, .open = true,
-        .help = "each record joins a random batch with probability Q,\nelse none; needs --epsilon, -B and --num"},
+        .help = "each record joins a random batch with probability Q,\n"
+                "else none; needs --epsilon, -B and --num"},
     [OPT_CLIP] = {.name = "clip", .type = OPT_DOUBLE, .commands = GENERATES | CMD_ACCOUNT,
         .arg = "C", .min = 0, .max = 2047, .open = true,
         .help = "with --accountant filter: the clip bound; without it\ntwice that of zcdp"},
@@ -64,24 +66,29 @@ static const option_spec specs[N_OPTIONS] = {
         .commands = GENERATES | CMD_ACCOUNT, .arg = "B", .min = 1, .max = 4096,
         .help = "reference slots per text; without it all records\nup to 16, else 8"},
     [OPT_NUM] = {.name = "num", .type = OPT_INT, .commands = GENERATES, .arg = "N", .min = 1,
-        .max = 1 << 30, .help = "write at most N texts; without it one per batch\n(1 with --plain)"},
+        .max = 1 << 30,
+        .help = "write at most N texts; without it one per batch\n(1 with --plain)"},
     [OPT_N_PREDICT] = {.name = "n-predict", .short_name = 'n', .type = OPT_INT,
         .commands = GENERATES | CMD_ACCOUNT, .arg = "T", .min = 1, .max = 1 << 20,
-        .help = "the most tokens of one text; without it 200, or\nhalf the context if that is less"},
+        .help = "the most tokens of one text; without it 200, or\n"
+                "half the context if that is less"},
     [OPT_TEMP] = {.name = "temp", .type = OPT_DOUBLE, .commands = GENERATES | CMD_ACCOUNT,
         .arg = "TAU", .min = 0.01, .max = 100, .zero = "the likeliest token, with --plain",
         .def = "1", .help = "temperature tau"},
-    [OPT_TOP_K] = {.name = "top-k", .type = OPT_INT, .commands = GENERATES | CMD_BENCH, .arg = "K", .min = 0,
-        .max = 1 << 18,
-        .help = "draw from the K likeliest tokens of the public\nprompt and those as likely within the clip bound;\n"
+    [OPT_TOP_K] = {.name = "top-k", .type = OPT_INT, .commands = GENERATES | CMD_BENCH, .arg = "K",
+        .min = 0, .max = 1 << 18,
+        .help = "draw from the K likeliest tokens of the public\n"
+                "prompt and those as likely within the clip bound;\n"
                 "0: from all; without it 100"},
     [OPT_SEED] = {.name = "seed", .type = OPT_INT, .commands = GENERATES | CMD_MAKE_MODEL,
         .arg = "N", .min = 0, .max = 9007199254740992.0,
         .help = "reproducible randomness: generated text is NOT PRIVATE"},
     [OPT_PLAIN] = {.name = "plain", .type = OPT_FLAG, .commands = GENERATES,
-        .help = "no privacy: from the public prompt, or from one\nrecord with --reference; NOT PRIVATE"},
+        .help = "no privacy: from the public prompt, or from one\n"
+                "record with --reference; NOT PRIVATE"},
     [OPT_REFERENCE] = {.name = "reference", .type = OPT_INT, .commands = GENERATES, .arg = "N",
-        .min = 1, .max = 1 << 30, .help = "with --plain: from the private prompt of record N,\ncounted from 1"},
+        .min = 1, .max = 1 << 30,
+        .help = "with --plain: from the private prompt of record N,\ncounted from 1"},
     [OPT_METHOD] = {.name = "method", .type = OPT_ENUM, .commands = GENERATES, .arg = "NAME",
         .choices = "invisibleink|amin|adapmixed", .def = "invisibleink",
         .help = "how tokens are drawn; adapmixed guarantees nothing"},
@@ -118,7 +125,8 @@ static const option_spec specs[N_OPTIONS] = {
     [OPT_PUBLIC_PROMPT_FILE] = {.name = "public-prompt-file", .type = OPT_STRING,
         .commands = GENERATES, .arg = "FILE", .help = "the same from a file"},
     [OPT_QUERY] = {.name = "query", .type = OPT_STRING, .commands = GENERATES, .arg = "TEXT",
-        .help = "answer this question about the records, instead of\nwriting more of their kind; it is public"},
+        .help = "answer this question about the records, instead of\n"
+                "writing more of their kind; it is public"},
     [OPT_QUERY_FILE] = {.name = "query-file", .type = OPT_STRING, .commands = GENERATES,
         .arg = "FILE", .help = "the same from a file"},
     [OPT_SYSTEM] = {.name = "system", .type = OPT_STRING, .commands = GENERATES, .arg = "TEXT",
@@ -130,9 +138,11 @@ static const option_spec specs[N_OPTIONS] = {
         .help = "chat format"},
     [OPT_CTX_SIZE] = {.name = "ctx-size", .short_name = 'c', .type = OPT_INT,
         .commands = GENERATES, .arg = "N", .min = 8, .max = 1 << 20,
-        .help = "tokens of one prompt and its text together; without\nit the model's, 4096 at most"},
+        .help = "tokens of one prompt and its text together; without\n"
+                "it the model's, 4096 at most"},
     [OPT_THREADS] = {.name = "threads", .short_name = 't', .type = OPT_INT,
-        .commands = (COMPUTES & ~CMD_BENCH) | WRITES_MODEL, .arg = "N", .min = 1, .max = 1024, .help = "threads; without it all processors"},
+        .commands = (COMPUTES & ~CMD_BENCH) | WRITES_MODEL, .arg = "N", .min = 1, .max = 1024,
+        .help = "threads; without it all processors"},
     [OPT_ISA] = {.name = "isa", .type = OPT_ENUM, .commands = COMPUTES,
         .arg = "NAME", .choices = "auto|ref|avx2|avx512", .def = "auto",
         .help = "instruction set; the environment's DPI_ISA is used\nif the option is not given"},
@@ -189,7 +199,8 @@ static const option_spec specs[N_OPTIONS] = {
     [OPT_JSONL] = {.name = "jsonl", .type = OPT_FLAG, .commands = GENERATES,
         .help = "one JSON object per text instead of the bare text"},
     [OPT_REPORT] = {.name = "report", .type = OPT_STRING, .commands = GENERATES, .arg = "FILE",
-        .help = "also write a report of the privacy statement: as\nMarkdown if the name ends in .md, else "
+        .help = "also write a report of the privacy statement: as\n"
+                "Markdown if the name ends in .md, else "
                 "as JSON. May be\ngiven more than once"},
     [OPT_QUIET] = {.name = "quiet", .short_name = 'q', .type = OPT_FLAG,
         .commands = GENERATES | WRITES_MODEL | CMD_PRETRAIN,
@@ -337,7 +348,8 @@ static void print_help(const command *cmd) {
             print_option(&specs[id]);
     }
     printf("\nExit codes: 0 success, 1 failure while running, 2 bad command line, 3 model file\n"
-           "refused, 4 records refused, 5 report refused, 130 and 143 stopped by SIGINT and SIGTERM.\n");
+           "refused, 4 records refused, 5 report refused, 130 and 143 stopped by\n"
+           "SIGINT and SIGTERM.\n");
 }
 
 /* ---- The parser ----------------------------------------------------------------------------- */

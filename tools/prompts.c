@@ -227,8 +227,8 @@ static int encode_public(prompts *p) {
     return encode(p, "\n", 1, &p->public_tokens, &p->n_public_tokens);
 }
 
-/* n_prefix, from records that begin in different ways: what stands before {reference} may merge with
- * a record. One that begins in yet another way shares less, which dpi_generate sees. */
+/* n_prefix, from records that begin in different ways: what stands before {reference} may merge
+ * with a record. One that begins in yet another way shares less, which dpi_generate sees. */
 static int find_prefix(prompts *p) {
     static const char *const records[] = {"The", "a", "1", " x", "\n", "\"", "\xc3\x89"};
     int32_t *first = NULL;
@@ -263,7 +263,8 @@ int prompts_prepare(prompts *p, const dpi_model *model, const dpi_model_info *in
     if (code != CLI_OK)
         return code;
     if (p->n_public_tokens > n_room)
-        return cli_fail(CLI_USAGE, "the public prompt has %zu tokens, allowed %zu (context less -n)",
+        return cli_fail(CLI_USAGE,
+                        "the public prompt has %zu tokens, allowed %zu (context less -n)",
                         p->n_public_tokens, n_room);
     int32_t *frame;
     code = encode_private(p, "", 0, &frame, &p->n_frame);
@@ -271,8 +272,9 @@ int prompts_prepare(prompts *p, const dpi_model *model, const dpi_model_info *in
         return code;
     private_free(frame);
     if (p->n_frame >= n_room)
-        return cli_fail(CLI_USAGE, "the private prompt without a record has %zu tokens, allowed less "
-                                   "than %zu (context less -n)", p->n_frame, n_room);
+        return cli_fail(CLI_USAGE,
+                        "the private prompt without a record has %zu tokens, allowed less than "
+                        "%zu (context less -n)", p->n_frame, n_room);
     code = find_prefix(p);
     if (code != CLI_OK)
         return code;

@@ -32,7 +32,8 @@ static json_t *dp_setting(const job *j) {
     if (!is_proven(j))
         return json_pack("{s:n, s:s}", "model", "trust",
                          j->plain && j->reference < 0
-                             ? "none: the texts are those of the public prompt, and no record was used"
+                             ? "none: the texts are those of the public prompt, and no record was "
+                               "used"
                              : "none: whoever sees the texts may learn what is in the records");
     return json_pack("{s:s, s:s}", "model", "central", "trust",
         "The operator, who runs the program and may read the records, is trusted to give the "
@@ -55,7 +56,8 @@ static json_t *covered(const job *j) {
 }
 
 static json_t *not_covered(const job *j) {
-    const char *const assigned = "the number of texts and B: public, and chosen without the records";
+    const char *const assigned =
+        "the number of texts and B: public, and chosen without the records";
     const char *const by_position =
         "the number of records, and in a folder the order of the names: they are public";
     const char *const all[] = {
@@ -74,7 +76,8 @@ static json_t *not_covered(const job *j) {
     return make_list(is_proven(j) ? all : none);
 }
 
-/* "one record = one .txt file; 16 records", without the number where it is secret or there are none. */
+/* "one record = one .txt file; 16 records", without the number where it is secret or there are
+ * none. */
 static void unit_text(const job *j, char *text, size_t size) {
     const bool is_known = strcmp(j->unit, "one record") != 0;
     int n = snprintf(text, size, "one record%s%s", is_known ? " = " : "", is_known ? j->unit : "");
@@ -118,11 +121,10 @@ static const char *const SOURCES[] = {
 
 static const char *sampling_assumption(const job *j) {
     return j->sampler.subsample > 0
-               ? "Amplification needs that each record joins one of the batches with probability q in "
-                 "all, independently of the others, and that assignment and sizes of batches stay "
-                 "secret. Fulfilled by the program: a fresh draw for each record and run, "
-                 "batches of "
-                 "any size; no shuffling."
+               ? "Amplification needs that each record joins one of the batches with probability q "
+                 "in all, independently of the others, and that assignment and sizes of batches "
+                 "stay secret. Fulfilled by the program: a fresh draw for each record and run, "
+                 "batches of any size; no shuffling."
            : j->assigned
                ? "No amplification by sampling is used. Batches are disjoint, and the batch of a "
                  "record depends on its own content and a fresh key only. Fulfilled by the program."
@@ -140,8 +142,8 @@ static json_t *accounting(const job *j) {
         sampling_assumption(j),
         "The logits of a record are a function of that record, the tokens drawn so far and public "
         "data, and of no other record. Fulfilled by the program, bit for bit.",
-        j->sampler.random ? "256 independent uniform random bits for each draw. NOT fulfilled: they "
-                            "follow from --seed."
+        j->sampler.random ? "256 independent uniform random bits for each draw. NOT fulfilled: "
+                            "they follow from --seed."
                           : "256 independent uniform random bits for each draw. Provided by the "
                             "operating system, getrandom(2).",
         "Costs are those of the integers K and a that the sampler uses; its rounding is part of "
@@ -166,8 +168,9 @@ static json_t *formal_statement(const job *j) {
     if (!is_proven(j))
         snprintf(text, sizeof text, "No guarantee for the texts (%s).", texts);
     else if (!j->is_private)
-        snprintf(text, sizeof text, "No guarantee for the texts (%s). With secret randomness it would "
-                                    "be %s.", texts, guarantee);
+        snprintf(text, sizeof text,
+                 "No guarantee for the texts (%s). With secret randomness it would be %s.", texts,
+                 guarantee);
     else
         snprintf(text, sizeof text,
                  "The texts of the run together (%s) are %s: for any two lists of records D and "
@@ -212,9 +215,10 @@ static void method_text(const job *j, char *text, size_t size) {
     const dpi_sampler_options *o = &j->sampler;
     const char *name = statement_method(o->method);
     if (o->method == DPI_METHOD_INVISIBLEINK)
-        snprintf(text, size, "%s: temperature %.10g, Top-k+ with k = %d of %d tokens, logits %scentred "
-                             "before they are clipped", name, o->tau, o->top_k, o->n_vocab,
-                 o->center ? "" : "not ");
+        snprintf(text, size,
+                 "%s: temperature %.10g, Top-k+ with k = %d of %d tokens, logits %scentred "
+                 "before they are clipped",
+                 name, o->tau, o->top_k, o->n_vocab, o->center ? "" : "not ");
     else if (o->method == DPI_METHOD_AMIN)
         snprintf(text, size, "%s: private tokens at temperature %.10g, of %d; public ones at "
                              "temperature %.10g, Top-k with k = %d", name, o->tau, o->n_vocab,

@@ -4,8 +4,8 @@
  * It may be released as it is. Every value is an option, a fact about the program or the model, or
  * follows from those; none is derived from what is in a record. The sections `parameters`,
  * `software`, `model` and the flag `complete` are what a reader has to believe; all others are
- * functions of `parameters`, made by report_make and nothing else, so that `dpinfer verify` can make
- * them a second time. README.md lists the keys. A change of a key or of a text changes
+ * functions of `parameters`, made by report_make and nothing else, so that `dpinfer verify` can
+ * make them a second time. README.md lists the keys. A change of a key or of a text changes
  * REPORT_SCHEMA. */
 #ifndef DPI_REPORT_H
 #define DPI_REPORT_H

@@ -77,8 +77,8 @@ static void put_files(FILE *f, const json_t *files) {
     size_t i;
     json_t *file;
     json_array_foreach(files, i, file)
-        fprintf(f, "- **SHA-256 of model file %zu (%" JSON_INTEGER_FORMAT " bytes):** `%s`\n", i + 1,
-                json_integer_value(json_object_get(file, "n_bytes")),
+        fprintf(f, "- **SHA-256 of model file %zu (%" JSON_INTEGER_FORMAT " bytes):** `%s`\n",
+                i + 1, json_integer_value(json_object_get(file, "n_bytes")),
                 json_string_value(json_object_get(file, "sha256")));
 }
 
@@ -135,11 +135,12 @@ static void put_report(FILE *f, const json_t *report) {
     const bool is_private = json_is_true(json_object_get(report, "private"));
     fprintf(f, "# Privacy report%s\n\n**", is_private ? "" : ": NOT PRIVATE");
     put_text(f, json_string_value(json_object_get(report, "label")));
-    fprintf(f, "**\n\nThe checklist of Ponomareva et al. 2023, \"How to DP-fy ML\", section 5.3.3, for a "
-               "run of dpinfer. Form %" JSON_INTEGER_FORMAT ".\n",
+    fprintf(f, "**\n\nThe checklist of Ponomareva et al. 2023, \"How to DP-fy ML\", section 5.3.3, "
+               "for a run of dpinfer. Form %" JSON_INTEGER_FORMAT ".\n",
             json_integer_value(json_object_get(report, "dpinfer_report")));
     if (!json_is_true(json_object_get(report, "complete")))
-        fputs("\nThe run stopped early. The guarantee and its cost are those of the whole run.\n", f);
+        fputs("\nThe run stopped early. The guarantee and its cost are those of the whole run.\n",
+              f);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (rows[i].heading)
             fprintf(f, "\n## %s\n\n", rows[i].heading);

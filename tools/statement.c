@@ -2,7 +2,8 @@
 #include "statement.h"
 
 static const char *const ADJACENCY[][2] = {
-    [DPI_ADJACENCY_REPLACE_BY_NULL] = {"replace-by-null", "the record's slot stays, and adds nothing"},
+    [DPI_ADJACENCY_REPLACE_BY_NULL] = {"replace-by-null",
+                                       "the record's slot stays, and adds nothing"},
     [DPI_ADJACENCY_ADD_REMOVE] = {"add-remove", "one record more or less; sums are divided by B"},
     [DPI_ADJACENCY_ZERO_OUT] = {"zero-out", "the record's logits become 0; its slot stays"},
 };

@@ -35,7 +35,7 @@ void table_number(table *t, const char *name, int digits, double value) {
     table_spread(t, name, digits, value, -1);
 }
 
-/* ---- Markdown --------------------------------------------------------------------------------- */
+/* ---- Markdown -------------------------------------------------------------------------------- */
 
 static void print_md_head(const table *t) {
     for (int i = 0; i < t->n_cells; i++)
@@ -59,7 +59,7 @@ static void print_md_row(const table *t) {
     printf("|\n");
 }
 
-/* ---- CSV (RFC 4180) --------------------------------------------------------------------------- */
+/* ---- CSV (RFC 4180) -------------------------------------------------------------------------- */
 
 static void print_quoted(const char *text) {
     putchar('"');
@@ -95,7 +95,7 @@ static void print_csv_row(const table *t) {
     printf("\n");
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 /* The number as the other formats print it. */
 static json_t *number(const table_cell *c, double value) {
@@ -122,7 +122,7 @@ static void print_json_row(const table *t) {
     json_decref(object);
 }
 
-/* ---- Rows ------------------------------------------------------------------------------------- */
+/* ---- Rows ------------------------------------------------------------------------------------ */
 
 void table_print_row(table *t) {
     switch (t->format) {

@@ -5,7 +5,8 @@
 #include "job.h"
 
 typedef struct writer_hooks {
-    /* Bytes of the text, which are released. CLI_OK, or an exit code, after a message, that stops it. */
+    /* Bytes of the text, which are released. CLI_OK, or an exit code, after a message, that stops
+     * it. */
     int (*on_text)(void *user, const char *text, size_t n_bytes);
     /* Public progress, as dpi_generate_hooks has it. */
     void (*on_progress)(void *user, int32_t n_drawn, int32_t n_tokens);
@@ -21,8 +22,8 @@ typedef struct writer_result {
 
 typedef struct writer writer;
 
-/* Makes the engine of a job, which must outlive it, and reads the records if that settles which text
- * they go to. CLI_OK, or an exit code with a message. */
+/* Makes the engine of a job, which must outlive it, and reads the records if that settles which
+ * text they go to. CLI_OK, or an exit code with a message. */
 int writer_open(const job *j, const writer_hooks *hooks, writer **out);
 
 /* Text `index` of the job, from 0; each once. *result is filled in either way. CLI_OK (cancelled or

@@ -15,8 +15,9 @@ typedef struct corpus_example {
  * model goes on with what it wrote when the reference says something else. Half of the requests
  * name no domain. The private law is never used.
  *
- * heldout: the combinations of attributes are those of the held-out split. new_names: the names are,
- * so that losses say how the model takes names that it never saw, more than how well it writes. */
+ * heldout: the combinations of attributes are those of the held-out split. new_names: the names
+ * are, so that losses say how the model takes names that it never saw, more than how well it
+ * writes. */
 void corpus_example_make(bool heldout, bool new_names, uint64_t *rng, corpus_example *example);
 
 #endif

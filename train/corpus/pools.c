@@ -78,7 +78,8 @@ const corpus_rule corpus_common[] = {
     {"time", "{9-11}(|:15|:30|:45) in the morning|{1-5}(|:15|:30|:45) in the afternoon"},
     {"ending", "bury|by|combe|den|er|field|ford|ham|hurst|ing|land|leigh|low|man|mere|more|ney|row|"
                "sby|shaw|son|stead|ston|ton|wall|ward|way|well|wick|wood|worth"},
-    {"town_ending", "bank|bridge|brook|bury|by|cliff|dale|field|ford|gate|ham|haven|hill|holm|hurst|"
-                    "ley|mead|mere|mill|moor|mouth|port|stead|ton|wick|wood"},
+    {"town_ending",
+     "bank|bridge|brook|bury|by|cliff|dale|field|ford|gate|ham|haven|hill|holm|hurst|"
+     "ley|mead|mere|mill|moor|mouth|port|stead|ton|wick|wood"},
     {"count", "two|three|four|five|six"},
     {NULL, NULL}};
