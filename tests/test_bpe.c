@@ -319,14 +319,6 @@ static void adds_bos_as_the_file_says(void **state) {
     }
 }
 
-static void refused(gguf_build *b, dpi_status wanted, const char *part, bool has_offset) {
-    dpi_vocab *vocab = NULL;
-    dpi_error err = {0};
-    assert_error(load_image(b, &vocab, &err), wanted, &err, part);
-    assert_null(vocab);
-    assert_int_equal(err.offset != UINT64_MAX, has_offset);
-}
-
 static void refuses_other_words_by_name(void **state) {
     (void)state;
     static const char *const names[] = {"tekken", "qwen2", "Llama-BPE", "a\033[2J"};

@@ -42,14 +42,6 @@ static void build_parts(gguf_build *b, const parts *p) {
         build_array(b, KEY("token_type"), p->types_type, p->types, p->n_types, 4);
 }
 
-static void refused(gguf_build *b, dpi_status wanted, const char *part, bool has_offset) {
-    dpi_vocab *vocab = NULL;
-    dpi_error err = {0};
-    assert_error(load_image(b, &vocab, &err), wanted, &err, part);
-    assert_null(vocab);
-    assert_int_equal(err.offset != UINT64_MAX, has_offset);
-}
-
 static void refused_parts(const parts *p, dpi_status wanted, const char *part, bool has_offset) {
     gguf_build b;
     build_parts(&b, p);

@@ -133,6 +133,16 @@ static inline dpi_status load_image(gguf_build *b, dpi_vocab **vocab, dpi_error 
     return status;
 }
 
+/* The image is refused with this status, a message with `part` in it, and an offset or none. */
+static inline void refused(gguf_build *b, dpi_status wanted, const char *part,
+                           bool has_offset) {
+    dpi_vocab *vocab = NULL;
+    dpi_error err = {0};
+    assert_error(load_image(b, &vocab, &err), wanted, &err, part);
+    assert_null(vocab);
+    assert_int_equal(err.offset != UINT64_MAX, has_offset);
+}
+
 static inline dpi_vocab *load_pieces(const pieces *s) {
     gguf_build b;
     dpi_vocab *vocab = NULL;
