@@ -15,15 +15,14 @@ enum {
 /* ---- Before anything is opened -------------------------------------------------------------- */
 
 static int check_plain(const args *a) {
-    static const option_id budget[] = {OPT_RHO,        OPT_EPSILON,   OPT_DELTA, OPT_BATCH,
-                                       OPT_METHOD,     OPT_ACCOUNTANT, OPT_ADJACENCY,
-                                       OPT_SUBSAMPLE,  OPT_CLIP,      OPT_CENTER};
-    static const char *const names[] = {"rho",    "epsilon",    "delta",     "batch",
-                                        "method", "accountant", "adjacency", "subsample",
-                                        "clip",   "center"};
+    static const option_id budget[] = {OPT_RHO,       OPT_EPSILON,   OPT_DELTA,
+                                       OPT_BATCH,     OPT_METHOD,    OPT_ACCOUNTANT,
+                                       OPT_ADJACENCY, OPT_SUBSAMPLE, OPT_CLIP,
+                                       OPT_CENTER};
     for (size_t i = 0; i < sizeof budget / sizeof *budget; i++) {
         if (a->v[budget[i]].given)
-            return cli_fail(CLI_USAGE, "--plain has no privacy: leave out --%s", names[i]);
+            return cli_fail(CLI_USAGE, "--plain has no privacy: leave out --%s",
+                            option_name(budget[i]));
     }
     if (a->v[OPT_REFERENCE].given && a->n_positional == 0)
         return cli_fail(CLI_USAGE, "--reference needs REFS, the records");
@@ -51,18 +50,19 @@ static int check_private(const args *a) {
 static int settle_method(const args *a, job *j) {
     static const struct {
         option_id id;
-        const char *name;
         bool adapmixed; /* else amin only */
     } owned[] = {
-        {OPT_PRIVATE_TOKENS, "private-tokens", false}, {OPT_PUBLIC_TEMP, "public-temp", false},
-        {OPT_THRESHOLD, "threshold", true},            {OPT_SIGMA, "sigma", true},
+        {OPT_PRIVATE_TOKENS, false},
+        {OPT_PUBLIC_TEMP, false},
+        {OPT_THRESHOLD, true},
+        {OPT_SIGMA, true},
     };
     const int64_t method = a->v[OPT_METHOD].i;
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         if (a->v[owned[i].id].given && method != METHOD_AMIN &&
             !(method == METHOD_ADAPMIXED && owned[i].adapmixed))
-            return cli_fail(CLI_USAGE, "--%s is allowed only with --method amin%s", owned[i].name,
-                            owned[i].adapmixed ? " or adapmixed" : "");
+            return cli_fail(CLI_USAGE, "--%s is allowed only with --method amin%s",
+                            option_name(owned[i].id), owned[i].adapmixed ? " or adapmixed" : "");
     if (method == METHOD_AMIN && a->v[OPT_THRESHOLD].given != a->v[OPT_SIGMA].given)
         return cli_fail(CLI_USAGE, "--threshold and --sigma: with --method amin allowed are both, "
                                    "or neither");

@@ -200,8 +200,8 @@ static const option_spec specs[N_OPTIONS] = {
         .help = "one JSON object per text instead of the bare text"},
     [OPT_REPORT] = {.name = "report", .type = OPT_STRING, .commands = GENERATES, .arg = "FILE",
         .help = "also write a report of the privacy statement: as\n"
-                "Markdown if the name ends in .md, else "
-                "as JSON. May be\ngiven more than once"},
+                "Markdown if the name ends in .md, else as JSON. May be\n"
+                "given more than once"},
     [OPT_QUIET] = {.name = "quiet", .short_name = 'q', .type = OPT_FLAG,
         .commands = GENERATES | WRITES_MODEL | CMD_PRETRAIN,
         .help = "no progress and no notes; the statement stays"},
@@ -222,6 +222,8 @@ static const option_spec specs[N_OPTIONS] = {
     [OPT_HELP] = {.name = "help", .short_name = 'h', .type = OPT_FLAG, .commands = ~0,
         .help = "this text"},
 };
+
+const char *option_name(option_id id) { return specs[id].name; }
 
 /* ---- Values --------------------------------------------------------------------------------- */
 

@@ -66,6 +66,9 @@ typedef struct command {
     int (*run)(const args *a);
 } command;
 
+/* "rho" */
+const char *option_name(option_id id);
+
 /* Parses argv[1..] of a command. CLI_OK: go on. Anything else is the program's exit code, with
  * the message printed; *done = true if the command was -h and its help is on stdout. */
 int options_parse(const command *command, int argc, char **argv, args *a, bool *done);
