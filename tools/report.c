@@ -37,10 +37,9 @@ static json_t *dp_setting(const job *j) {
                              : "none: whoever sees the texts may learn what is in the records");
     return json_pack("{s:s, s:s}", "model", "central", "trust",
         "The operator, who runs the program and may read the records, is trusted to give the "
-        "records "
-        "to this program, to keep its memory, its time and its random bits from others, and to "
-        "release nothing but its output. Whoever sees the output is not trusted: they may know the "
-        "model, every option, all other records and all texts, and are not bounded in "
+        "records to this program, to keep its memory, its time and its random bits from others, "
+        "and to release nothing but its output. Whoever sees the output is not trusted: they may "
+        "know the model, every option, all other records and all texts, and are not bounded in "
         "computation.");
 }
 
@@ -49,8 +48,7 @@ static json_t *dp_setting(const job *j) {
 static json_t *covered(const job *j) {
     const char *const all[] = {
         "every use of the records by the model and by the sampler in this run, for all of its "
-        "texts "
-        "together; a text that ends early is paid for as a whole one",
+        "texts together; a text that ends early is paid for as a whole one",
         NULL};
     return is_proven(j) ? make_list(all) : json_array();
 }
@@ -64,8 +62,7 @@ static json_t *not_covered(const job *j) {
         "the choice of options, prompts, the query and hyper-parameters: inputs, which must not "
         "follow from what is in the records",
         "the choice of the records, for example by a search for the query: the guarantee begins "
-        "with "
-        "the records that the program was given",
+        "with the records that the program was given",
         "other runs on the same records, also those made to choose options: their costs add up",
         "the data that the model was trained on",
         "the time and memory that the run took, and what it told its operator on stderr",
@@ -104,15 +101,12 @@ static json_t *dp_definition(const job *j) {
 static const char *const SOURCES[] = {
     [DPI_ACCOUNTANT_ZCDP] =
         "A draw of bounded range eta is eta^2/8-zCDP (Cesar and Rogers 2021); draws compose "
-        "adaptively "
-        "(Bun and Steinke 2016); rho-zCDP gives (epsilon, delta) by Canonne, Kamath and Steinke "
-        "2020, "
-        "Proposition 12. Holds for any records.",
+        "adaptively (Bun and Steinke 2016); rho-zCDP gives (epsilon, delta) by Canonne, Kamath and "
+        "Steinke 2020, Proposition 12. Holds for any records.",
     [DPI_ACCOUNTANT_BR] =
         "T tokens of bounded range eta, each chosen knowing the ones before, compose to the exact "
         "worst case over adaptive adversaries, discretised upwards (dp/PRIVACY.md, Theorem 8). "
-        "Holds "
-        "for any records.",
+        "Holds for any records.",
     [DPI_ACCOUNTANT_FILTER] =
         "Each record has a budget of its own in zCDP, pays for what it moves each token by, and "
         "counts as null from the token on that it cannot pay for (Feldman and Zrnic 2021). What a "
@@ -147,8 +141,7 @@ static json_t *accounting(const job *j) {
                           : "256 independent uniform random bits for each draw. Provided by the "
                             "operating system, getrandom(2).",
         "Costs are those of the integers K and a that the sampler uses; its rounding is part of "
-        "eta, and "
-        "every bound is rounded up.",
+        "eta, and every bound is rounded up.",
         j->sampler.method == DPI_METHOD_AMIN
             ? "A threshold is paid for when it is drawn, a private token before it is drawn, and a "
               "text goes on without the records when its budget is used up. Public tokens cost "
@@ -174,10 +167,8 @@ static json_t *formal_statement(const job *j) {
     else
         snprintf(text, sizeof text,
                  "The texts of the run together (%s) are %s: for any two lists of records D and "
-                 "D' that "
-                 "are neighbours, and any event E over all texts, Pr[E | D] <= e^epsilon Pr[E | "
-                 "D'] + "
-                 "delta, and the same with D and D' exchanged.", texts, guarantee);
+                 "D' that are neighbours, and any event E over all texts, Pr[E | D] <= e^epsilon "
+                 "Pr[E | D'] + delta, and the same with D and D' exchanged.", texts, guarantee);
     const bool zcdp = j->is_private && statement_is_zcdp(&j->sampler);
     return json_pack("{s:s, s:o, s:o, s:o}", "text", text,
         "epsilon", j->is_private ? json_real(j->plan.epsilon) : json_null(),
@@ -236,8 +227,7 @@ static json_t *transparency(const job *j) {
         "randomness", j->sampler.random ? "--seed: reproducible, and so insecure"
                                         : "getrandom(2), fresh for every draw",
         "proofs", "dp/PRIVACY.md of the source code, from each claim to its proof, its function "
-        "and "
-                  "its test",
+                  "and its test",
         "verification", "'dpinfer verify' computes all sections but parameters, software and model "
                         "a second time from the parameters, and with --model the hashes. That the "
                         "run took place as the parameters say is the operator's word.");
