@@ -132,6 +132,8 @@ static int parse(int argc, char **argv, options *o) {
     o->make.model = argv[optind];
     o->make.refs = argv[optind + 1];
     o->make.attributes = argv[optind + 2];
+    if (TEXT_PRIVATE + o->n_variants * o->epsilons.n * o->batches.n > MAX_RESULTS)
+        return fail("more settings than one report holds", "leave out variants, epsilons or B");
     for (int32_t i = 0; i < o->batches.n; i++)
         if (o->batches.of[i] > o->make.max_ref)
             o->make.max_ref = (int32_t)o->batches.of[i];
@@ -146,7 +148,7 @@ static int32_t list_settings(const options *o, setting *settings) {
         settings[n++] = (setting){.kind = (setting_kind)kind};
     for (int32_t v = 0; v < o->n_variants; v++)
         for (int32_t e = 0; e < o->epsilons.n; e++)
-            for (int32_t b = 0; b < o->batches.n && n < MAX_RESULTS; b++)
+            for (int32_t b = 0; b < o->batches.n; b++)
                 settings[n++] = (setting){TEXT_PRIVATE, o->variants[v], (int32_t)o->batches.of[b],
                                           o->epsilons.of[e]};
     return n;
