@@ -61,7 +61,8 @@ static bool write_file(const char *path, const header *h, const float *const arr
         ok = ok && write_all(fd, arrays[i], array_bytes(&h->state));
     ok = ok && fsync(fd) == 0;
     int reason = errno;
-    ok = close(fd) == 0 && ok;
+    if (close(fd) != 0 && ok)
+        return false;
     errno = reason;
     return ok;
 }
