@@ -98,7 +98,7 @@ static void write_csv(FILE *f, const target *t, const result *results, int32_t n
 
 /* ---- Plot: 1 - TV against B, a line per variant and epsilon --------------------------------- */
 
-enum { WIDTH = 720, HEIGHT = 440, LEFT = 70, RIGHT = 230, TOP = 40, BOTTOM = 60, MAX_LINES = 64 };
+enum { WIDTH = 720, HEIGHT = 440, LEFT = 70, RIGHT = 230, TOP = 40, BOTTOM = 60 };
 
 static const char *const colours[] = {"#1b6ca8", "#2a9d5c", "#e08a1e", "#c0392b", "#7d3c98",
                                       "#555555"};
@@ -256,7 +256,9 @@ int report_write(const char *prefix, const maker_options *o, const target *t, co
         draw_results(&p, results, n_results);
     }
     for (int32_t i = 0; i < 3; i++)
-        if (f[i] && fclose(f[i]))
+        if (f[i] && fclose(f[i])) {
+            fprintf(stderr, "dpinfer-utility: cannot write a report: %s\n", strerror(errno));
             code = -1;
+        }
     return code;
 }
