@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Only dpi_ symbols of the public headers are visible in a library (.a or .so), and all of those. And
-# the library does not print, exit, abort, read the environment or (.a) define writable globals.
+# Only dpi_ symbols of the public headers are visible in a library (.a or .so), and all of those.
+# And the library does not print, exit, abort, read the environment or (.a) define writable globals.
 #   exports.sh LIBRARY "HEADER..." [sanitized]
 set -uo pipefail
 lib=$1 sanitized=${3:-}
@@ -24,8 +24,8 @@ for symbol in $declared; do
     grep -qx "$symbol" <<<"$exported" || complain "$symbol is declared but not exported"
 done
 undefined=$(nm "${dynamic[@]}" -u "$lib" | awk '{ sub(/@.*/, "", $2); print $2 }')
-for symbol in exit _exit abort printf fprintf puts fputs putchar perror vfprintf getenv setenv signal \
-    sigaction __assert_fail __printf_chk __fprintf_chk; do
+for symbol in exit _exit abort printf fprintf puts fputs putchar perror vfprintf getenv setenv \
+    signal sigaction __assert_fail __printf_chk __fprintf_chk; do
     ! grep -qx "$symbol" <<<"$undefined" || complain "the library calls $symbol"
 done
 if [ -z "$sanitized${dynamic[*]}" ]; then # sanitizers add data of their own

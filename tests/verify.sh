@@ -43,9 +43,11 @@ for name in $reports; do
         check "$name.json claims a rho" grep -q '^    "rho": null' "$name.json"
         expect_out "NOT PRIVATE: " ;;
     *)
-        check "$name.json" test "$(sed -n 3,4p "$name.json" | tr -d '\n ')" = '"private":true,"label":"PRIVATE",'
+        check "$name.json" test "$(sed -n 3,4p "$name.json" | tr -d '\n ')" = \
+            '"private":true,"label":"PRIVATE",'
         check "$name.md" test "$(sed -n 1p "$name.md")" = '# Privacy report'
-        check "$name.md" grep -q '(c) Formal DP statement:\*\* The texts of the run together' "$name.md" ;;
+        check "$name.md" grep -q '(c) Formal DP statement:\*\* The texts of the run together' \
+            "$name.md" ;;
     esac
 done
 run verify ink.json; expect_rc 0; expect_out "the model was not looked at"
@@ -67,13 +69,17 @@ cp ink.json out; near epsilon 5.221535 1e-6; near rho 0.5 1e-4 # privacy.md 4.1
 # The same options give the same report, whatever is in the records.
 report again --rho 0.5 -B 3
 mv refs.jsonl kept.jsonl
-printf '%s\n' '{"text": ""}' '' 'no JSON' '{}' '{"text": "One."}' "{\"text\": \"$(seq -s ' ' 50)\"}" >refs.jsonl
+printf '%s\n' '{"text": ""}' '' 'no JSON' '{}' '{"text": "One."}' \
+    "{\"text\": \"$(seq -s ' ' 50)\"}" >refs.jsonl
 report others --rho 0.5 -B 3
 mv kept.jsonl refs.jsonl
 for form in json md; do expect_same ink.$form again.$form; expect_same ink.$form others.$form; done
-# The sparse vector: B = 6, a record exchanged counts twice; epsilon = 4 / (6 sigma), rho = epsilon tanh(epsilon / 2).
-cp svt.json out; near svt_scale $((12 << 30)); near svt_threshold 1932735283; near svt_sensitivity $((2 << 30))
-near svt_epsilon .333333333333; near rho_svt .05504680430821; near private_tokens_most 2; near rho 9 1e-3
+# The sparse vector: B = 6, a record exchanged counts twice; epsilon = 4 / (6 sigma), rho = epsilon
+# tanh(epsilon / 2).
+cp svt.json out; near svt_scale $((12 << 30)); near svt_threshold 1932735283
+near svt_sensitivity $((2 << 30))
+near svt_epsilon .333333333333; near rho_svt .05504680430821; near private_tokens_most 2
+near rho 9 1e-3
 cp br.json out; near epsilon 2 1e-5; check "br claims zCDP" grep -q '"rho": null' br.json
 
 # The parts of a split model, by the names that are made of the first.
@@ -103,7 +109,8 @@ mutate() {
 free='"(complete|program|version|commit|compiler|build|sha256|name|random_weights|n_bytes)"'
 for name in svt secret seeded filter plain; do
     first=1
-    [ "$name" = svt ] || first=$(grep -n '"statement": {' "$name.json" | cut -d : -f 1) # texts: once
+    # The texts before the statement once.
+    [ "$name" = svt ] || first=$(grep -n '"statement": {' "$name.json" | cut -d : -f 1)
     for i in $(seq "$first" "$(wc -l <"$name.json")"); do
         mutate "$i" "$name.json" >mutant.json || continue
         line=$(sed -n "${i}p" "$name.json")
@@ -113,17 +120,26 @@ for name in svt secret seeded filter plain; do
         last="$name.json with another $line"
         if [ "$rc" -eq 1 ] || [ "$rc" -eq 5 ]; then ok; else bad "$last: not found"; fi
         # A parameter shows in what follows from it; all others are named themselves.
-        if ! sed -n '/"parameters"/,/^  }/p' "$name.json" | grep -qF -- "$line"; then expect_err "$key"; fi
+        if ! sed -n '/"parameters"/,/^  }/p' "$name.json" | grep -qF -- "$line"; then
+            expect_err "$key"
+        fi
     done
 done
-sed 's/"T": 4/"T": 3/' ink.json >mutant.json; run verify mutant.json; expect_rc 1; expect_err "realised.K"
-sed '/"eta":/d' ink.json >mutant.json; run verify mutant.json; expect_rc 1; expect_err "realised.eta"
+sed 's/"T": 4/"T": 3/' ink.json >mutant.json; run verify mutant.json; expect_rc 1
+expect_err "realised.K"
+sed '/"eta":/d' ink.json >mutant.json; run verify mutant.json; expect_rc 1
+expect_err "realised.eta"
 expect_out "realised.eta: recorded (none)"
-sed 's/"K": /"extra": 1, "K": /' ink.json >mutant.json; run verify mutant.json; expect_rc 1; expect_err "realised.extra"
-sed 's/"n_texts": 2/"n_texts": 3/' ink.json >mutant.json; refuse 1 "parameters.n_texts is 3" verify mutant.json
-sed 's/"n_records": 6/"n_records": 2000000/' ink.json >mutant.json; refuse 1 "parameters.budget_delta" verify mutant.json
-sed 's/replace-by-null",/zero-out",/' secret.json >mutant.json; refuse 1 "nothing is amplified" verify mutant.json
-sed 's/"tau": 1.0/"tau": 1/' ink.json >mutant.json; run verify mutant.json; expect_rc 0 # the same number
+sed 's/"K": /"extra": 1, "K": /' ink.json >mutant.json; run verify mutant.json; expect_rc 1
+expect_err "realised.extra"
+sed 's/"n_texts": 2/"n_texts": 3/' ink.json >mutant.json
+refuse 1 "parameters.n_texts is 3" verify mutant.json
+sed 's/"n_records": 6/"n_records": 2000000/' ink.json >mutant.json
+refuse 1 "parameters.budget_delta" verify mutant.json
+sed 's/replace-by-null",/zero-out",/' secret.json >mutant.json
+refuse 1 "nothing is amplified" verify mutant.json
+# The same number.
+sed 's/"tau": 1.0/"tau": 1/' ink.json >mutant.json; run verify mutant.json; expect_rc 0
 
 # ---- What is no report --------------------------------------------------------------------------
 refuse 2 "no REPORT given" verify
@@ -145,14 +161,18 @@ done
 refuse 5 "it has no 'dpinfer_report'" verify bad.json
 sed 's/"dpinfer_report": 1/"dpinfer_report": 2/' ink.json >bad.json
 refuse 5 "has dpinfer_report 2, this program knows 1" verify bad.json
-sed 's/"dpinfer_report": 1/"private": true, "dpinfer_report": 1/' ink.json >bad.json; refuse 5 "malformed" verify bad.json
+sed 's/"dpinfer_report": 1/"private": true, "dpinfer_report": 1/' ink.json >bad.json
+refuse 5 "malformed" verify bad.json
 sed '/"parameters"/,/^  }/d' ink.json >bad.json; refuse 5 "no section 'parameters'" verify bad.json
 sed '/"software"/,/^  }/d' ink.json >bad.json; refuse 5 "'software' is missing" verify bad.json
 sed '/"sha256"/d' ink.json >bad.json; run verify bad.json; expect_rc 5
 sed '/"complete"/d' ink.json >bad.json; refuse 5 "'complete' is missing" verify bad.json
-sed '/"T"/d' ink.json >bad.json; refuse 5 "parameters.T is missing, must be an integer" verify bad.json
-sed 's/"T": 4/"T": "4"/' ink.json >bad.json; refuse 5 'parameters.T is "4", must be an integer' verify bad.json
-sed 's/"T": 4/"T": 99999999999/' ink.json >bad.json; refuse 5 "parameters.T is 99999999999" verify bad.json
+sed '/"T"/d' ink.json >bad.json
+refuse 5 "parameters.T is missing, must be an integer" verify bad.json
+sed 's/"T": 4/"T": "4"/' ink.json >bad.json
+refuse 5 'parameters.T is "4", must be an integer' verify bad.json
+sed 's/"T": 4/"T": 99999999999/' ink.json >bad.json
+refuse 5 "parameters.T is 99999999999" verify bad.json
 sed 's/"B": 3/"B": -3/' ink.json >bad.json; refuse 5 "parameters.B is -3" verify bad.json
 sed 's/"tau": 1.0/"tau": 1e999/' ink.json >bad.json; refuse 5 "malformed" verify bad.json
 sed 's/"tau": 1.0/"tau": -1/' ink.json >bad.json; refuse 1 "tau is -1" verify bad.json
@@ -165,12 +185,16 @@ check "a control character reaches the terminal" test "$(grep -c $'\033' out)" -
 
 # ---- The files are tried before anything is read ------------------------------------------------
 refuse 1 "cannot write nowhere/r.json" run m.gguf no-such-refs --rho 1 --report nowhere/r.json
-refuse 1 "cannot write nowhere/r.md" run m.gguf refs.jsonl --rho 1 --report r.json --report nowhere/r.md
+refuse 1 "cannot write nowhere/r.md" run m.gguf refs.jsonl --rho 1 --report r.json \
+    --report nowhere/r.md
 refuse 1 "cannot write : No such file" run m.gguf refs.jsonl --rho 1 --report ""
-refuse 2 "--report and --report lead to the same file" run m.gguf refs.jsonl --rho 1 --report r.json --report r.json
-refuse 2 "--report and --output lead to the same file" run m.gguf refs.jsonl --rho 1 --report r.json -o r.json
+refuse 2 "--report and --report lead to the same file" run m.gguf refs.jsonl --rho 1 \
+    --report r.json --report r.json
+refuse 2 "--report and --output lead to the same file" run m.gguf refs.jsonl --rho 1 \
+    --report r.json -o r.json
 refuse 2 "is an input of this run" run m.gguf refs.jsonl --rho 1 --report refs.jsonl
-refuse 2 "given more than 8 times" run m.gguf refs.jsonl --rho 1 $(printf -- '--report r%d ' 1 2 3 4 5 6 7 8 9)
+refuse 2 "given more than 8 times" run m.gguf refs.jsonl --rho 1 \
+    $(printf -- '--report r%d ' 1 2 3 4 5 6 7 8 9)
 refuse 4 "no-such-refs" run m.gguf no-such-refs --rho 1 --report r.json
 check "a report of nothing" test -z "$(find . -name 'r.json*' -o -name 'r[0-9]*')"
 

@@ -32,7 +32,8 @@ avx512-*)
     ;;
 esac
 rm -rf "$work"
-mkdir -p "$work" && cp -r "$SOURCE/dp" "$SOURCE/engine" "$SOURCE/kernels" "$work" && cd "$work" || exit 1
+mkdir -p "$work" && cp -r "$SOURCE/dp" "$SOURCE/engine" "$SOURCE/kernels" "$work" && cd "$work" ||
+    exit 1
 die() {
     echo "mutation $name: $*"
     exit 1
@@ -49,7 +50,9 @@ if [ "$name" != none ]; then
         case $source in
         *.h) continue ;;
         kernels/avx2*) isa="-mavx2 -mfma -mf16c" ;;
-        kernels/avx512*) isa="-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mfma -mf16c" ;;
+        kernels/avx512*)
+            isa="-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mfma -mf16c"
+            ;;
         esac
         object=$(basename "$source" .c).o
         $CC $CFLAGS $isa -I"$work/dp" -I"$work/engine" -I"$work/kernels" -I"$SOURCE/tokenizer" \
