@@ -41,22 +41,27 @@ refuse 2 "--delta: found '1', allowed 0 < x < 1" run no.gguf refs --rho 1 --delt
 refuse 2 "--batch: found '0', allowed 1..4096" run no.gguf refs --rho 1 -B 0
 refuse 2 "--batch: found '4097', allowed 1..4096" run no.gguf refs --rho 1 -B 4097
 refuse 2 "--batch: found '8.5', allowed 1..4096" run no.gguf refs --rho 1 -B 8.5
-refuse 2 "--batch: found '99999999999999999999', allowed" run no.gguf refs --rho 1 -B 99999999999999999999
+refuse 2 "--batch: found '99999999999999999999', allowed" run no.gguf refs --rho 1 \
+    -B 99999999999999999999
 refuse 2 "--n-predict: found '0', allowed 1..1048576" run no.gguf refs --rho 1 -n 0
 refuse 2 "--threads: found '0', allowed 1..1024" run no.gguf refs --rho 1 -t 0
-refuse 2 "--template: found 'vicuna', allowed auto|none|zephyr" run no.gguf refs --rho 1 --template vicuna
+refuse 2 "--template: found 'vicuna', allowed auto|none|zephyr" run no.gguf refs --rho 1 \
+    --template vicuna
 refuse 2 "--kv: found 'f', allowed f16|f32" run no.gguf refs --rho 1 --kv f
 refuse 2 "--isa: found 'sse', allowed auto|ref|avx2|avx512" run no.gguf refs --rho 1 --isa sse
 DPI_ISA=sse refuse 2 "DPI_ISA: found 'sse', allowed" run no.gguf refs --rho 1
 refuse 2 "found 0 times {reference}" run no.gguf "$refs" --rho 1 --private-prompt "Write."
 refuse 2 "found 2 times {reference}" run no.gguf "$refs" --rho 1 \
     --private-prompt "{reference} {reference}"
-refuse 2 "--public-prompt: found {reference}" run no.gguf "$refs" --rho 1 --public-prompt "{reference}"
+refuse 2 "--public-prompt: found {reference}" run no.gguf "$refs" --rho 1 \
+    --public-prompt "{reference}"
 refuse 2 "allowed is one of them" run no.gguf "$refs" --rho 1 --system a --system-file b
-refuse 2 "--query and --public-prompt: allowed is one of them" run no.gguf "$refs" --rho 1 --query a --public-prompt b
-refuse 2 "--query and --private-prompt: allowed is one of them" run no.gguf "$refs" --rho 1 --query a \
-    --private-prompt "{reference} a"
-refuse 2 "--query and --query-file: allowed is one of them" run no.gguf "$refs" --rho 1 --query a --query-file b
+refuse 2 "--query and --public-prompt: allowed is one of them" run no.gguf "$refs" --rho 1 \
+    --query a --public-prompt b
+refuse 2 "--query and --private-prompt: allowed is one of them" run no.gguf "$refs" --rho 1 \
+    --query a --private-prompt "{reference} a"
+refuse 2 "--query and --query-file: allowed is one of them" run no.gguf "$refs" --rho 1 \
+    --query a --query-file b
 refuse 2 "--query: found no text" run no.gguf "$refs" --rho 1 --query " "
 refuse 2 "--query: found {reference}" run no.gguf "$refs" --rho 1 --query "{reference}: who is it?"
 refuse 2 "--query-file: cannot read none.txt" run no.gguf "$refs" --rho 1 --query-file none.txt
@@ -171,7 +176,8 @@ expect_out "chatml"
 run run say.gguf --plain --public-prompt "say one" -n 8 --seed 1; expect_rc 0
 cp say.gguf first.gguf
 sed -i 's/^steps = 20/steps = 30/' say.conf
-run pretrain say.conf -q; expect_rc 0; expect_lines 4 say.ckpt.csv; expect_different first.gguf say.gguf
+run pretrain say.conf -q; expect_rc 0; expect_lines 4 say.ckpt.csv
+expect_different first.gguf say.gguf
 cp say.gguf first.gguf
 run pretrain say.conf -q -q; expect_rc 0; expect_same first.gguf say.gguf # nothing left to do
 refuse 2 "no CONFIG given" pretrain
@@ -186,18 +192,21 @@ refuse 2 "dim is 33, must be an even multiple of n_head, 2" pretrain bad.conf
 
 # ---- what private prompts share -----------------------------------------------------------------
 # Of a base model only BOS stands before the record; else the tokens that no record can merge with.
-run plan made.gguf --records 2 --rho 1 --template none --json; expect_rc 0; near shared_prompt_tokens 1
+run plan made.gguf --records 2 --rho 1 --template none --json; expect_rc 0
+near shared_prompt_tokens 1
 run plan made.gguf --records 2 --rho 1 --template none --private-prompt 'Text: {reference}' --json
 near shared_prompt_tokens "$(for record in The a 1 ' x' $'\n' '"' É; do
     printf 'Text: %s' "$record" | "$dpinfer" tokenize made.gguf --bos
 done | awk 'NR == 1 { n = split($0, a) }
-    { m = split($0, b); for (i = 1; i <= n && i <= m && a[i] == b[i]; i++); n = i - 1 } END { print n }')"
+    { m = split($0, b); for (i = 1; i <= n && i <= m && a[i] == b[i]; i++); n = i - 1 }
+    END { print n }')"
 run plan made.gguf --plain --json; expect_out '"shared_prompt_tokens": 0,'
 
 # ---- bench ------------------------------------------------------------------------------------
 # Times are not judged: only that every row is there and says what it was asked for.
 run bench made.gguf -B 1,3 -p 4 -n 2 -t 1,2 -r 2 -o jsonl; expect_rc 0; expect_lines 6 out
-expect_out '"threads":2,"test":"pp4+tg2"'; expect_out '"method":"invisibleink","B":3,"k":100,"rho":0.5'
+expect_out '"threads":2,"test":"pp4+tg2"'
+expect_out '"method":"invisibleink","B":3,"k":100,"rho":0.5'
 expect_out '"PP":4,"TG":2,"N_KV":24,'; expect_out '"overhead_x":1.0,'; expect_out '"peak_rss":'
 for name in model size params backend t/s S_PP S_TG T S out_t/s fwd_t/s tg_read_% first_token_ms; do
     expect_out "\"$name\":"
@@ -211,7 +220,8 @@ run bench made.gguf -B 2 -p 4 -n 2 -t 1 -r 1; expect_rc 0; expect_out "| tg2 | "
 expect_out "| overhead_x |"; expect_out "| 1 | invisibleink | 2 |"; expect_lines 13 out
 run bench made.gguf -B 2 -p 4 -n 2 -t 1 -r 1 -o json; expect_rc 0; expect_out '[{"model":'
 for name in vocab_ms load_ms; do expect_out "\"$name\":"; done
-refuse 2 "--method: found 'plain,x', allowed are plain, invisibleink and amin" bench made.gguf --method plain,x
+refuse 2 "--method: found 'plain,x', allowed are plain, invisibleink and amin" bench made.gguf \
+    --method plain,x
 refuse 2 "-B: found '0', allowed are numbers 1..4096 between commas" bench made.gguf -B 0
 refuse 2 "-p: found '3,x'" bench made.gguf -p 3,x
 check "left something behind" test ! -e x
@@ -222,13 +232,15 @@ gains() { # EPSILON T BR SUBSAMPLE_0.1
     run account --epsilon "$1" -n "$2" -B 8 --temp 1 --subsample 0.1 --json; expect_rc 0
     near gain_br "$3" 6e-3; near gain_zcdp_subsample "$4" 1e-6
 }
-gains 1 100 1.069 2.9444162; gains 3 100 1.062 1.8019190; gains 5 100 1.059 1.5079892; gains 10 100 1.054 1.2746587
+gains 1 100 1.069 2.9444162; gains 3 100 1.062 1.8019190; gains 5 100 1.059 1.5079892
+gains 10 100 1.054 1.2746587
 run account --epsilon 10 --accountant br -n 500 -B 7 --temp 1.1 --json; expect_rc 0
 near gain_br 1.050 4e-3; near C "$(field C_br)" 1e-12; near epsilon_realised 10 5e-6
 run account --epsilon 1 --accountant filter --clip 3 -n 500 -B 7 --temp 1.1 --json; near C 3 1e-12
 near C_filter "$(awk -v c="$(field C_zcdp)" 'BEGIN { printf "%.17g", 2 * c }')" 1e-12
 run account --epsilon 10 --adjacency zero-out -n 500 -B 7 --temp 1.1 --json; near C .302099053 1e-8
-refuse 2 "nothing is amplified" account --epsilon 1 --adjacency zero-out --subsample .5 -n 9 -B 7 --temp 1
+refuse 2 "nothing is amplified" account --epsilon 1 --adjacency zero-out --subsample .5 -n 9 -B 7 \
+    --temp 1
 refuse 2 "only the accountant filter leaves it free" account --rho 1 --clip 2 -n 9 -B 7 --temp 1
 refuse 2 "need -n, -B and --temp" account --rho 1 --accountant br
 refuse 2 "--accountant: found 'rdp', allowed zcdp|br|filter" account --rho 1 --accountant rdp
@@ -258,7 +270,8 @@ run run "$model" --plain --temp 0 -n 29 -c 512 \
 expect_rc 0
 expect_out "She loved to play outside in the park. One day, she saw a big, red ball."
 check "NOT PRIVATE at start and end" test "$(grep -c 'NOT PRIVATE' err)" -ge 2
-run run "$model" --plain --temp 0; expect_rc 0; expect_out "Once upon a time, there was a little girl named Lily. She"
+run run "$model" --plain --temp 0; expect_rc 0
+expect_out "Once upon a time, there was a little girl named Lily. She"
 run run "$model" "$refs" --plain --reference 1 --temp 0 -n 8 --jsonl --report plain.json
 expect_rc 0; expect_out '"private":false'; expect_out "NOT PRIVATE"
 check "report" grep -q '"private": false' plain.json
@@ -282,7 +295,8 @@ printf 'A dog ran\nfar away.\n' >three/b.txt
 printf 'The end.' >three/c.txt
 printf '%s\n' '{"text":"The cat, the \"big\" one, sat."}' '{"x":1,"text":"A dog ran\nfar away."}' \
     '{"text":"The end."}' >three.jsonl
-printf 'id,text\r\n1,"The cat, the ""big"" one, sat."\r\n2,"A dog ran\nfar away."\r\n3,The end.' >three.csv
+printf 'id,text\r\n1,"The cat, the ""big"" one, sat."\r\n2,"A dog ran\nfar away."\r\n3,The end.' \
+    >three.csv
 seeded three --rho 50; cp out a
 seeded three.jsonl --rho 50; expect_same out a; expect_err "one line of a .jsonl file"
 seeded three.csv --rho 50; expect_same out a; expect_err "one row of a .csv file"
@@ -291,7 +305,8 @@ seeded body.jsonl --rho 50 --text-field body; expect_same out a
 expect_no_err "empty or unreadable"
 
 # Null in place: an unreadable file, a directory (no record) and a hidden file (no record).
-cp -r three four; ln -s nothing four/aa.txt; mkdir four/d.txt; echo x >four/.e.txt; mkfifo four/f.txt
+cp -r three four; ln -s nothing four/aa.txt; mkdir four/d.txt; echo x >four/.e.txt
+mkfifo four/f.txt
 seeded four --rho 50; expect_rc 0; expect_err "1 of 4 records are empty or unreadable"
 cp out a
 rm four/aa.txt; printf ' \n\t\n' >four/aa.txt
@@ -302,11 +317,13 @@ for broken in '{"text":' '[1]' '{"text":3}' '{"other":"x"}' '{"text":""}'; do
     { sed -n 1p three.jsonl; echo "$broken"; sed -n 2,3p three.jsonl; } >four.jsonl
     seeded four.jsonl --rho 50; expect_same out a
 done
-printf 'id,text\n1,"The cat, the ""big"" one, sat."\n\n2,"A dog ran\nfar away."\n3,The end.\n' >four.csv
+printf 'id,text\n1,"The cat, the ""big"" one, sat."\n\n2,"A dog ran\nfar away."\n3,The end.\n' \
+    >four.csv
 seeded four.csv --rho 50; expect_same out a; expect_err "1 of 4 records"
 seeded four --rho 50 --quiet; expect_no_err "1 of 4"
 run run "$model" four --rho 50 -n 8 --report null.json
-check "the report tells the null count" test "$(grep -ciE '"[^"]*(null|empty|unreadable)[^"]*":' null.json)" -eq 0
+check "the report tells the null count" test \
+    "$(grep -ciE '"[^"]*(null|empty|unreadable)[^"]*":' null.json)" -eq 0
 for i in aa b c; do printf '' >"four/$i.txt"; done; printf '' >four/a.txt
 run run "$model" four --rho 1 -n 8; expect_rc 0; expect_err "4 of 4 records"
 
@@ -315,11 +332,13 @@ cp -r "$refs" sixteen
 run run "$model" sixteen --rho 90 -B 8 --seed 3 -n 5 --jsonl; cp out a; expect_lines 2 out
 : >sixteen/02-snow.txt
 run run "$model" sixteen --rho 90 -B 8 --seed 3 -n 5 --jsonl
-if [ "$(sed -n 2p out)" = "$(sed -n 2p a)" ]; then ok; else bad "$last: the second batch changed"; fi
+check "the second batch changed" test "$(sed -n 2p out)" = "$(sed -n 2p a)"
 
 # Under add/remove a record's batch is its own affair: without one record, the other batches keep
 # their texts, whatever the form and the order of the records (one key per seed).
-added() { run run "$model" "$1" --rho 90 -B 4 --num 5 --adjacency add-remove --seed 5 -n 4 --jsonl; }
+added() {
+    run run "$model" "$1" --rho 90 -B 4 --num 5 --adjacency add-remove --seed 5 -n 4 --jsonl
+}
 sed 's/^/One day a friend named /; s/$/ came./' >names.txt <<'END'
 Ann
 Ben
@@ -345,10 +364,12 @@ run run "$model" names.jsonl --epsilon 5 -B 2 --num 3 --subsample .3 -n 4 --json
 expect_rc 0; expect_lines 3 out; expect_err "one secret random batch with probability q"
 cp q.json out; near subsample .3; near epsilon 5 1e-5; near T 4
 check "no size of a batch" test "$(grep -ciE '"(n_slots|slots|joined)' q.json)" -eq 0
-run run "$model" "$refs" --epsilon 8 --accountant br -n 4; expect_rc 0; expect_err "exact composition"
+run run "$model" "$refs" --epsilon 8 --accountant br -n 4; expect_rc 0
+expect_err "exact composition"
 run run "$model" "$refs" --rho 1 --accountant filter --center -n 4; expect_rc 0
 expect_err "each record has a budget of its own"; expect_err "centred            yes"
-run run "$model" "$refs" --rho 1 --adjacency zero-out -n 4; expect_rc 0; expect_err "zero-out: the record's"
+run run "$model" "$refs" --rho 1 --adjacency zero-out -n 4; expect_rc 0
+expect_err "zero-out: the record's"
 refuse 2 "a budget of rho with exact composition" run "$model" "$refs" --rho 1 --accountant br
 
 # A query is the task of both prompts: after the record in the private one, alone in the public one.
@@ -371,7 +392,8 @@ mkdir long; for i in 1 2 3; do yes "A long story about a dog." | head -n 2000 >l
 run run "$model" long --rho 1 -n 8; expect_rc 0; expect_no_err "empty or unreadable"
 run run "$model" long --rho 1 -n 8 --max-ref-tokens 3; expect_rc 0
 printf 'A long story. {reference} %s' "$(yes word | head -n 300 | tr '\n' ' ')" >long.prompt
-refuse 2 "the private prompt without a record has" run "$model" long --rho 1 --private-prompt-file long.prompt
+refuse 2 "the private prompt without a record has" run "$model" long --rho 1 \
+    --private-prompt-file long.prompt
 tr -d '{}' <long.prompt >public.prompt
 refuse 2 "the public prompt has" run "$model" long --rho 1 --public-prompt-file public.prompt
 refuse 2 "--n-predict: found '128', allowed 1..127" run "$model" "$refs" --rho 1 -n 128
@@ -392,7 +414,8 @@ refuse 1 "cannot write nowhere/x" run "$model" "$refs" --rho 1 -n 4 -o nowhere/x
 refuse 1 "cannot write nowhere/x" run "$model" "$refs" --rho 1 -n 4 --report nowhere/x
 run run "$model" "$refs" --rho 1 -n 4 -o /dev/full; expect_rc 1; expect_err "No space left"
 expect_err "0.9999"
-"$dpinfer" run "$model" "$refs" --rho 1 2>err | head -c 3 >out; rc=${PIPESTATUS[0]}; last="run | head"
+"$dpinfer" run "$model" "$refs" --rho 1 2>err | head -c 3 >out; rc=${PIPESTATUS[0]}
+last="run | head"
 expect_rc 1; expect_err "Broken pipe"; expect_err "Privacy statement"
 "$dpinfer" run "$model" "$refs" --rho 1 -n 4 >&- 2>err; rc=$?; last="run >&-"
 expect_rc 1; expect_err "cannot write standard output"
@@ -430,20 +453,25 @@ run plan "$model" --records 100 --rho 0.5; expect_out "memory"; expect_out "at l
 refuse 2 "REFS and --records" plan "$model" "$refs" --records 3 --rho 1
 run plan "$model" --plain; expect_rc 0; expect_out "NOT PRIVATE"
 
-run inspect "$model" --check; expect_rc 0; expect_out "token_embd.weight"; expect_out "every weight is finite"
+run inspect "$model" --check; expect_rc 0; expect_out "token_embd.weight"
+expect_out "every weight is finite"
 run inspect "$model" --json; expect_rc 0; near n_vocab 512; near n_layer 5; expect_out '"tensors"'
 
 last=tokenize
-printf 'Once upon a time' | "$dpinfer" tokenize "$model" >out 2>err; rc=$?; expect_rc 0; expect_lines 1 out
+printf 'Once upon a time' | "$dpinfer" tokenize "$model" >out 2>err; rc=$?; expect_rc 0
+expect_lines 1 out
 cp out a
-printf 'Once upon a time' | "$dpinfer" tokenize "$model" --bos >out; sed 's/^1 //' out >b; expect_same b a
+printf 'Once upon a time' | "$dpinfer" tokenize "$model" --bos >out; sed 's/^1 //' out >b
+expect_same b a
 expect_different out a
 printf 'Once upon a time\0\0Once upon a time' | "$dpinfer" tokenize "$model" --nul >out
 { cat a; echo; cat a; } >b; expect_same out b
 : | "$dpinfer" tokenize "$model" --nul >out; expect_lines 0 out
-"$dpinfer" tokenize "$data/tokenizer/vocab-llama-spm.gguf" --nul <"$data/tokenizer/random.strings" >out 2>err
+"$dpinfer" tokenize "$data/tokenizer/vocab-llama-spm.gguf" --nul <"$data/tokenizer/random.strings" \
+    >out 2>err
 rc=$?; expect_rc 0; expect_same out "$data/tokenizer/random-spm.tokens"
-"$dpinfer" tokenize "$data/tokenizer/vocab-llama3-bpe.gguf" --nul <"$data/tokenizer/random.strings" >out 2>err
+"$dpinfer" tokenize "$data/tokenizer/vocab-llama3-bpe.gguf" --nul \
+    <"$data/tokenizer/random.strings" >out 2>err
 rc=$?; expect_rc 0; expect_same out "$data/tokenizer/random-bpe.tokens"
 
 # NMSE of two files of float32.
@@ -461,11 +489,13 @@ near_golden exact.f32 "$data/golden/stories260K.exact.f32" 1e-9
 "$dpinfer" logits "$model" --tokens - --exact <"$tokens" >piped.f32; expect_same piped.f32 exact.f32
 run logits "$model" --tokens "$tokens" -o default.f32; near_golden default.f32 exact.f32 1e-4
 refuse 2 "no --tokens FILE given" logits "$model"
-printf '1 2 512' >big; refuse 2 "not a token id at byte 4, allowed 0..511" logits "$model" --tokens big
+printf '1 2 512' >big
+refuse 2 "not a token id at byte 4, allowed 0..511" logits "$model" --tokens big
 printf '1 -2' >big; refuse 2 "not a token id at byte 2" logits "$model" --tokens big
 printf '1 2x' >big; refuse 2 "not a token id at byte 2" logits "$model" --tokens big
 printf ' \n' >big; refuse 2 "found no token id" logits "$model" --tokens big
-run logits "$model" --tokens "$tokens" -o nowhere/x; expect_rc 1; expect_err "cannot write nowhere/x"
+run logits "$model" --tokens "$tokens" -o nowhere/x; expect_rc 1
+expect_err "cannot write nowhere/x"
 run logits "$model" --tokens "$tokens" -o /dev/full; expect_rc 1; expect_err "No space left"
 
 finish
