@@ -317,7 +317,7 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_session_step(dpi_session *session, int32_t
 
 /* The same, with logits of the first n_logits rows only (0..n_rows): the other sequences have none
  * before dpi_session_logits_at. For callers who read all logits of some sequences and few of the
- * others, which costs a few percent of a step, and a fifth where the vocabulary is large. */
+ * others: it saves some percent of a step, more where the vocabulary is large. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_session_step_partial(dpi_session *session, int32_t n_rows,
                                                            const int32_t *seqs,
                                                            const int32_t *tokens,

@@ -1,5 +1,5 @@
-/* test_candidates.c - which reference logits a step reads: V_k+ by brute force, what "all" means, and
- * that nothing else is read. */
+/* test_candidates.c - which reference logits a step reads: V_k+ by brute force, what "all" means,
+ * and that nothing else is read. */
 #include <math.h>
 
 #include "sampler.h"
@@ -106,8 +106,8 @@ static void test_all_and_errors(void **state) {
     dpi_sampler_free(s);
 }
 
-/* One text twice with the same random bits: with all reference logits, and with NaN wherever there is
- * no candidate. Sums and tokens are the same. */
+/* One text twice with the same random bits: with all reference logits, and with NaN wherever there
+ * is no candidate. Sums and tokens are the same. */
 static void compare_texts(dpi_sampler_options o) {
     uint64_t seed_full = 7, seed_poisoned = 7, seed = 3;
     o.random = dpi_random_insecure;

@@ -144,8 +144,8 @@ static void test_equals_by_hand(void **state) {
     dpi_session_free(session);
 }
 
-/* What a step has not computed is not read: NaN in the references' logits before each step changes no
- * token. Where there are few candidates most of it stays. */
+/* What a step has not computed is not read: NaN in the references' logits before each step changes
+ * no token. Where there are few candidates most of it stays. */
 typedef struct poison {
     record r;
     dpi_session *session;

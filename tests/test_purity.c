@@ -1,7 +1,7 @@
 /* Purity (privacy.md section 3): there is a function F(weights, prompt tokens, drawn tokens) whose
  * bits are the logits. F is computed alone; then in random batches of random companions, slots,
- * lengths, nulls, orders, shared beginnings and thread counts, with logits of all tokens and of some, and
- * compared bit for bit. */
+ * lengths, nulls, orders, shared beginnings and thread counts, with logits of all tokens and of
+ * some, and compared bit for bit. */
 #include <math.h>
 
 #include "model.h"
@@ -76,8 +76,8 @@ static void assert_same(const dpi_session *s, int32_t slot, const sequence *q, i
                  (int)q->n_prompt, (int)t, (int)n_threads);
 }
 
-/* Logits of some tokens only, for the rows that a step left without: these are right, and others were
- * not computed beside them but in their group of 16. */
+/* Logits of some tokens only, for the rows that a step left without: these are right, and others
+ * were not computed beside them but in their group of 16. */
 static void check_chosen(dpi_session *s, int32_t slot, const sequence *q, int32_t t,
                          const int32_t *ids, int32_t n_ids) {
     int32_t n_vocab = s->model->n_vocab;
@@ -101,8 +101,8 @@ static int32_t choose_ids(int32_t n_vocab, int32_t *ids, uint64_t *seed) {
     return n;
 }
 
-/* Of a step's rows the first n_logits get all logits at once; the others those of random tokens, and
- * then all. */
+/* Of a step's rows the first n_logits get all logits at once; the others those of random tokens,
+ * and then all. */
 static void step(dpi_session *s, int32_t n, const int32_t *seqs, const int32_t *tokens,
                  const int32_t *order, const sequence *all, const int32_t *members, int32_t t,
                  uint64_t *seed) {

@@ -57,6 +57,7 @@ static bench_rate rate(const series *s, double count) {
 
 typedef struct times {
     double pp, tg, sampler;
+    double n_logits; /* computed by the steps */
 } times;
 
 static int32_t random_token(uint64_t *random, int32_t n_vocab) {
@@ -88,9 +89,9 @@ static int read_prompts(dpi_session *session, const bench_context *c, const benc
     return code;
 }
 
-/* *partial: the step has computed all logits of sequence 0 only, and then whether the next one may. */
+/* *partial: the step has computed all logits of sequence 0 only; then, whether the next one may. */
 static int draw_token(dpi_session *session, dpi_sampler *sampler, int32_t n_ref, bool *partial,
-                      double *t_sampler, int32_t *token) {
+                      times *t, int32_t *token) {
     const float *logits[4096], *public_logits = dpi_session_logits(session, 0);
     const int32_t *ids;
     int32_t n_ids;
@@ -101,36 +102,39 @@ static int draw_token(dpi_session *session, dpi_sampler *sampler, int32_t n_ref,
     double found = bench_now();
     if (*partial && dpi_session_logits_at(session, ids, n_ids, &err) != DPI_STATUS_OK)
         return fail(&err);
+    t->n_logits += *partial ? (double)n_ref * n_ids : 0;
     *partial = ids != NULL;
     for (int32_t i = 0; i < n_ref; i++)
         logits[i] = dpi_session_logits(session, i + 1);
     double computed = bench_now();
     if (dpi_sampler_step(sampler, public_logits, logits, token, &err) != DPI_STATUS_OK)
         return fail(&err);
-    *t_sampler += bench_now() - computed + found - begin;
+    t->sampler += bench_now() - computed + found - begin;
     return CLI_OK;
 }
 
-/* Draws and steps as dpi_generate does; end-of-text tokens do not stop it, so that every run does the
- * same work. */
-static int draw_tokens(dpi_session *session, dpi_sampler *sampler, int32_t n_ref, int32_t n_tokens,
-                       double *t_sampler) {
+/* Draws and steps as dpi_generate does; end-of-text tokens do not stop it, so that every run does
+ * the same work. */
+static int draw_tokens(dpi_session *session, dpi_sampler *sampler, const bench_context *c,
+                       const bench_setting *s, int32_t n_ref, times *t) {
     int32_t seqs[4097], tokens[4097], token;
     bool partial = false;
     dpi_error err;
-    *t_sampler = 0;
+    t->sampler = t->n_logits = 0;
     if (dpi_sampler_begin(sampler, &err) != DPI_STATUS_OK)
         return fail(&err);
-    for (int32_t t = 0; t < n_tokens; t++) {
-        if (draw_token(session, sampler, n_ref, &partial, t_sampler, &token) != CLI_OK)
+    for (int32_t n = 0; n < s->n_tokens; n++) {
+        if (draw_token(session, sampler, n_ref, &partial, t, &token) != CLI_OK)
             return CLI_FAILED;
         for (int32_t i = 0; i <= n_ref; i++) {
             seqs[i] = i;
             tokens[i] = token;
         }
-        if (dpi_session_step_partial(session, n_ref + 1, seqs, tokens, partial ? 1 : n_ref + 1,
-                                     &err) != DPI_STATUS_OK)
+        int32_t n_whole = partial ? 1 : n_ref + 1;
+        if (dpi_session_step_partial(session, n_ref + 1, seqs, tokens, n_whole, &err) !=
+            DPI_STATUS_OK)
             return fail(&err);
+        t->n_logits += (double)n_whole * c->info.n_vocab;
     }
     return CLI_OK;
 }
@@ -143,7 +147,7 @@ static int run_once(dpi_session *session, dpi_sampler *sampler, const bench_cont
     int code = read_prompts(session, c, s, n_ref);
     double middle = bench_now();
     if (code == CLI_OK)
-        code = draw_tokens(session, sampler, n_ref, s->n_tokens, &t->sampler);
+        code = draw_tokens(session, sampler, c, s, n_ref, t);
     t->pp = middle - begin;
     t->tg = bench_now() - middle;
     for (int32_t seq = 0; seq <= n_ref; seq++)
@@ -183,6 +187,7 @@ static int open_sampler(const dpi_sampler_options *o, dpi_sampler **sampler) {
 
 typedef struct runs {
     series pp, tg, all, sampler, overhead, overhead_all;
+    double n_logits; /* of the last run: in random text they change little */
 } runs;
 
 static void keep(runs *r, const times *t, const times *plain) {
@@ -210,6 +215,7 @@ static int repeat(const bench_context *c, const bench_setting *s, dpi_session *s
             return code;
         if (i >= 0)
             keep(r, &t, &t_plain);
+        r->n_logits = t.n_logits;
     }
     return CLI_OK;
 }
@@ -219,6 +225,7 @@ static void summarize(const runs *all, bench_result *r) {
     r->t_pp = median(all->pp);
     r->t_tg = median(all->tg);
     r->t_sampler = median(all->sampler);
+    r->n_logits = all->n_logits;
     r->pp = rate(&all->pp, n_pp);
     r->tg = rate(&all->tg, n_tg);
     r->all = rate(&all->all, n_pp + n_tg);

@@ -34,6 +34,7 @@ typedef struct bench_result {
     bench_setting s; /* with the threads that were used */
     double t_pp, t_tg; /* median seconds: all prompts; all steps with their draws */
     double t_sampler;  /* median seconds of the draws alone */
+    double n_logits;   /* that the steps computed; prompts compute one row each */
     bench_rate pp, tg, all; /* tokens of all sequences: prompts, drawn, both */
     double rho, clip; /* of the sampler's plan; 0 for plain */
     /* Medians over the runs of the time beside that of the plain run just before it, for as many

@@ -135,7 +135,8 @@ static void add_shares(bench *b, const bench_result *r) {
     table *t = &b->table;
     double rows = r->s.n_ref + 1, n = r->s.n_tokens;
     double pp_ops = 2 * rows * (r->s.n_prompt * b->layer_params + b->head_params) / r->t_pp;
-    double tg_ops = 2 * rows * n * (b->layer_params + b->head_params) / r->t_tg;
+    double tg_ops =
+        2 * (rows * n * b->layer_params + r->n_logits * b->c.info.n_embd) / r->t_tg;
     double tg_bytes = n * (b->step_bytes + rows * kv_bytes(b, &r->s)) / r->t_tg;
     table_number(t, "sampler_%", 2, percent(r->t_sampler, r->t_tg));
     table_number(t, "pp_peak_%", 1, percent(pp_ops, peak_ops(b)));
