@@ -152,48 +152,47 @@ static void matmul_f32_avx2(float *y, int64_t y_stride, const float *x, int64_t 
 
 /* ---- Attention ------------------------------------------------------------------------------- */
 
-INLINE __m256 load_kv(const void *p, int64_t i, int64_t n, const int half) {
-    return half ? load_half((const uint16_t *)p + i, n) : load((const float *)p + i, n);
+#define LANES 8
+#define SUMS 8
+#define VALUES 8 /* of 16 registers */
+typedef __m256 vecf;
+typedef int64_t part; /* how many lanes */
+
+INLINE part part_of(int64_t n) { return n; }
+INLINE vecf load_part(const float *p, part n) { return n > 0 ? load(p, n) : _mm256_setzero_ps(); }
+INLINE void store_part(float *p, vecf v, part n) {
+    if (n > 0)
+        store(p, v, n);
+}
+INLINE vecf load_kv(const void *p, int64_t i, part n, const int half) {
+    if (half && n > 0)
+        return load_half((const uint16_t *)p + i, n);
+    return load_part((const float *)p + i, n);
+}
+INLINE vecf load_f(const float *p) { return _mm256_loadu_ps(p); }
+INLINE void store_f(float *p, vecf v) { _mm256_storeu_ps(p, v); }
+INLINE vecf zero_f(void) { return _mm256_setzero_ps(); }
+INLINE vecf broadcast_f(float x) { return _mm256_set1_ps(x); }
+INLINE vecf add_f(vecf a, vecf b) { return _mm256_add_ps(a, b); }
+INLINE vecf sub_f(vecf a, vecf b) { return _mm256_sub_ps(a, b); }
+INLINE vecf mul_f(vecf a, vecf b) { return _mm256_mul_ps(a, b); }
+INLINE vecf max_f(vecf a, vecf b) { return _mm256_max_ps(a, b); }
+INLINE vecf fma_f(vecf a, vecf b, vecf c) { return _mm256_fmadd_ps(a, b, c); }
+INLINE vecf exp_f(vecf x) { return exp256(x); }
+INLINE vecf repeat_4(__m128 v) { return _mm256_insertf128_ps(_mm256_castps128_ps256(v), v, 1); }
+INLINE vecf swap_pairs(vecf v) { return _mm256_permute_ps(v, 0x4e); }
+INLINE vecf swap_neighbours(vecf v) { return _mm256_permute_ps(v, 0xb1); }
+#define FOLD_FOURS(op, v) v = op(v, _mm256_permute2f128_ps(v, v, 1))
+
+INLINE __m128 reduce_add_4(const vecf *v) {
+    __m128 s[4];
+    for (int i = 0; i < 4; i++)
+        s[i] = _mm_add_ps(_mm256_castps256_ps128(v[i]), _mm256_extractf128_ps(v[i], 1));
+    _MM_TRANSPOSE4_PS(s[0], s[1], s[2], s[3]);
+    return _mm_add_ps(_mm_add_ps(s[0], s[2]), _mm_add_ps(s[1], s[3]));
 }
 
-INLINE void attend(float *acc, float *m, float *l, const float *q, const void *k, const void *v,
-                   int32_t n_q, int32_t n, int32_t head_dim, int32_t head_dim_v, float scale,
-                   const int half) {
-    /* Scores beyond n stay at the lowest number, whose exponential is 0. */
-    float p[DPI_KV_BLOCK];
-    for (int32_t h = 0; h < n_q; h++, q += head_dim, acc += head_dim_v) {
-        for (int32_t j = 0; j < DPI_KV_BLOCK; j++)
-            p[j] = -INFINITY;
-        for (int32_t j = 0; j < n; j++) {
-            __m256 s = _mm256_setzero_ps();
-            for (int32_t i = 0; i < head_dim; i += 8)
-                s = _mm256_fmadd_ps(load(q + i, head_dim - i),
-                                    load_kv(k, (int64_t)j * head_dim + i, head_dim - i, half), s);
-            p[j] = reduce_add(s) * scale;
-        }
-        __m256 max = _mm256_set1_ps(m[h]);
-        for (int32_t j = 0; j < n; j += 8)
-            max = _mm256_max_ps(max, _mm256_loadu_ps(p + j));
-        float new_max = reduce_max(max);
-        __m256 sum = _mm256_setzero_ps();
-        for (int32_t j = 0; j < n; j += 8) {
-            __m256 e = exp256(_mm256_sub_ps(_mm256_loadu_ps(p + j), _mm256_set1_ps(new_max)));
-            sum = _mm256_add_ps(sum, e);
-            _mm256_storeu_ps(p + j, e);
-        }
-        __m256 correction = exp256(_mm256_set1_ps(m[h] - new_max));
-        for (int32_t i = 0; i < head_dim_v; i += 8) {
-            int64_t left = head_dim_v - i;
-            __m256 a = _mm256_mul_ps(load(acc + i, left), correction);
-            for (int32_t j = 0; j < n; j++)
-                a = _mm256_fmadd_ps(_mm256_set1_ps(p[j]),
-                                    load_kv(v, (int64_t)j * head_dim_v + i, left, half), a);
-            store(acc + i, a, left);
-        }
-        l[h] = l[h] * _mm256_cvtss_f32(correction) + reduce_add(sum);
-        m[h] = new_max;
-    }
-}
+#include "attend.h"
 
 static void attend_f32_avx2(float *acc, float *m, float *l, const float *q, const float *k,
                             const float *v, int32_t n_q, int32_t n, int32_t head_dim,

@@ -137,14 +137,37 @@ static void matmul_f32_avx512(float *y, int64_t y_stride, const float *x, int64_
 
 /* ---- Attention ------------------------------------------------------------------------------- */
 
-INLINE __m512 load_kv(const void *p, int64_t i, __mmask16 mask, const int half) {
-    if (half)
-        return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask, (const uint16_t *)p + i));
-    return _mm512_maskz_loadu_ps(mask, (const float *)p + i);
-}
+#define LANES 16
+#define SUMS 4
+#define VALUES 16
+typedef __m512 vecf;
+typedef __mmask16 part;
 
-/* The sums of the lanes of four vectors. */
-INLINE __m128 reduce_add_4(const __m512 *v) {
+INLINE part part_of(int64_t n) { return mask_of(n); }
+INLINE vecf load_part(const float *p, part lanes) { return _mm512_maskz_loadu_ps(lanes, p); }
+INLINE void store_part(float *p, vecf v, part lanes) { _mm512_mask_storeu_ps(p, lanes, v); }
+INLINE vecf load_kv(const void *p, int64_t i, part lanes, const int half) {
+    if (half)
+        return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(lanes, (const uint16_t *)p + i));
+    return load_part((const float *)p + i, lanes);
+}
+INLINE vecf load_f(const float *p) { return _mm512_loadu_ps(p); }
+INLINE void store_f(float *p, vecf v) { _mm512_storeu_ps(p, v); }
+INLINE vecf zero_f(void) { return _mm512_setzero_ps(); }
+INLINE vecf broadcast_f(float x) { return _mm512_set1_ps(x); }
+INLINE vecf add_f(vecf a, vecf b) { return _mm512_add_ps(a, b); }
+INLINE vecf sub_f(vecf a, vecf b) { return _mm512_sub_ps(a, b); }
+INLINE vecf mul_f(vecf a, vecf b) { return _mm512_mul_ps(a, b); }
+INLINE vecf max_f(vecf a, vecf b) { return _mm512_max_ps(a, b); }
+INLINE vecf fma_f(vecf a, vecf b, vecf c) { return _mm512_fmadd_ps(a, b, c); }
+INLINE vecf exp_f(vecf x) { return exp512(x); }
+INLINE vecf repeat_4(__m128 v) { return _mm512_broadcast_f32x4(v); }
+INLINE vecf swap_pairs(vecf v) { return _mm512_permute_ps(v, 0x4e); }
+INLINE vecf swap_neighbours(vecf v) { return _mm512_permute_ps(v, 0xb1); }
+#define FOLD_FOURS(op, v)                                                                         \
+    v = op(v, _mm512_shuffle_f32x4(v, v, 0x4e)), v = op(v, _mm512_shuffle_f32x4(v, v, 0xb1))
+
+INLINE __m128 reduce_add_4(const vecf *v) {
     __m128 s[4];
     for (int i = 0; i < 4; i++) {
         __m256 h = _mm256_add_ps(_mm512_castps512_ps256(v[i]), _mm512_extractf32x8_ps(v[i], 1));
@@ -154,123 +177,7 @@ INLINE __m128 reduce_add_4(const __m512 *v) {
     return _mm_add_ps(_mm_add_ps(s[0], s[1]), _mm_add_ps(s[2], s[3]));
 }
 
-/* Values of `heads` heads repeated over all lanes, and back: lane i belongs to head i % heads. */
-INLINE __m512 repeat(const float *x, const int heads) {
-    if (heads == 1)
-        return _mm512_set1_ps(x[0]);
-    if (heads == 2)
-        return _mm512_castpd_ps(_mm512_set1_pd(_mm_cvtsd_f64(_mm_castps_pd(
-            _mm_setr_ps(x[0], x[1], 0, 0)))));
-    return _mm512_broadcast_f32x4(_mm_loadu_ps(x));
-}
-
-/* op over the lanes of each head, in all of its lanes. */
-#define FOLD(op, v, heads)                                                                        \
-    do {                                                                                          \
-        v = op(v, _mm512_shuffle_f32x4(v, v, 0x4e));                                              \
-        v = op(v, _mm512_shuffle_f32x4(v, v, 0xb1));                                              \
-        if (heads <= 2)                                                                           \
-            v = op(v, _mm512_permute_ps(v, 0x4e));                                                \
-        if (heads == 1)                                                                           \
-            v = op(v, _mm512_permute_ps(v, 0xb1));                                                \
-    } while (0)
-
-/* p[j * heads + h] = scale * q[h] . k[j], four at a time. */
-INLINE void scores(const int heads, float *p, const float *q, const void *k, int32_t n,
-                   int32_t head_dim, float scale, const int half) {
-    const int at_once = 4 / heads; /* positions */
-    for (int32_t j = 0; j < n; j += at_once) {
-        __m512 s[4] = {_mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_ps(),
-                       _mm512_setzero_ps()};
-        for (int32_t i = 0; i < head_dim; i += 16) {
-            __mmask16 mask = mask_of(head_dim - i);
-            for (int t = 0; t < at_once; t++) {
-                int64_t at = j + t < n ? j + t : j; /* past the end: any, it is not used */
-                __m512 kv = load_kv(k, at * head_dim + i, mask, half);
-                for (int h = 0; h < heads; h++)
-                    s[t * heads + h] = _mm512_fmadd_ps(
-                        _mm512_maskz_loadu_ps(mask, q + h * head_dim + i), kv, s[t * heads + h]);
-            }
-        }
-        _mm_storeu_ps(p + j * heads, _mm_mul_ps(reduce_add_4(s), _mm_set1_ps(scale)));
-    }
-}
-
-/* acc[h] = acc[h] * c[h] + sum_j p[j * heads + h] v[j] for `chunks` times 16 dimensions, the last
- * of which may be fewer. */
-INLINE void add_values(const int heads, const int chunks, float *acc, int32_t head_dim_v,
-                       const float *c, const float *p, const void *v, int32_t from, int32_t n,
-                       const int half) {
-    __m512 a[8][4];
-    __mmask16 mask[8];
-    for (int i = 0; i < chunks; i++) {
-        mask[i] = mask_of(head_dim_v - from - 16 * i);
-        for (int h = 0; h < heads; h++)
-            a[i][h] = _mm512_mul_ps(
-                _mm512_maskz_loadu_ps(mask[i], acc + h * head_dim_v + from + 16 * i),
-                _mm512_set1_ps(c[h]));
-    }
-    for (int32_t j = 0; j < n; j++)
-        for (int i = 0; i < chunks; i++) {
-            __m512 kv = load_kv(v, (int64_t)j * head_dim_v + from + 16 * i, mask[i], half);
-            for (int h = 0; h < heads; h++)
-                a[i][h] = _mm512_fmadd_ps(_mm512_set1_ps(p[j * heads + h]), kv, a[i][h]);
-        }
-    for (int i = 0; i < chunks; i++)
-        for (int h = 0; h < heads; h++)
-            _mm512_mask_storeu_ps(acc + h * head_dim_v + from + 16 * i, mask[i], a[i][h]);
-}
-
-/* The block for `heads` (1, 2 or 4) heads, which share K and V: these are read once. */
-INLINE void attend_heads(const int heads, float *acc, float *m, float *l, const float *q,
-                         const void *k, const void *v, int32_t n, int32_t head_dim,
-                         int32_t head_dim_v, float scale, const int half) {
-    float p[4 * DPI_KV_BLOCK], c[16], total[16], new_max[16];
-    scores(heads, p, q, k, n, head_dim, scale, half);
-    __m512 old = repeat(m, heads), max = old, sum = _mm512_setzero_ps();
-    for (int32_t i = 0; i < n * heads; i += 16) {
-        __mmask16 mask = mask_of(n * heads - i);
-        max = _mm512_mask_max_ps(max, mask, max, _mm512_maskz_loadu_ps(mask, p + i));
-    }
-    FOLD(_mm512_max_ps, max, heads);
-    for (int32_t i = 0; i < n * heads; i += 16) {
-        __mmask16 mask = mask_of(n * heads - i);
-        __m512 e = exp512(_mm512_sub_ps(_mm512_maskz_loadu_ps(mask, p + i), max));
-        sum = _mm512_mask_add_ps(sum, mask, sum, e);
-        _mm512_mask_storeu_ps(p + i, mask, e);
-    }
-    FOLD(_mm512_add_ps, sum, heads);
-    _mm512_storeu_ps(c, exp512(_mm512_sub_ps(old, max)));
-    _mm512_storeu_ps(total, sum);
-    _mm512_storeu_ps(new_max, max);
-    int32_t from = 0;
-    for (; heads < 4 && head_dim_v - from > 64; from += 128)
-        add_values(heads, 8, acc, head_dim_v, c, p, v, from, n, half);
-    for (; head_dim_v - from > 32; from += 64)
-        add_values(heads, 4, acc, head_dim_v, c, p, v, from, n, half);
-    for (; head_dim_v - from > 0; from += 32)
-        add_values(heads, 2, acc, head_dim_v, c, p, v, from, n, half);
-    for (int h = 0; h < heads; h++) {
-        l[h] = l[h] * c[h] + total[h];
-        m[h] = new_max[h];
-    }
-}
-
-INLINE void attend(float *acc, float *m, float *l, const float *q, const void *k, const void *v,
-                   int32_t n_q, int32_t n, int32_t head_dim, int32_t head_dim_v, float scale,
-                   const int half) {
-    int32_t h = 0;
-#define HEADS(count)                                                                              \
-    attend_heads(count, acc + h * head_dim_v, m + h, l + h, q + h * head_dim, k, v, n, head_dim,  \
-                 head_dim_v, scale, half)
-    for (; h + 4 <= n_q; h += 4)
-        HEADS(4);
-    for (; h + 2 <= n_q; h += 2)
-        HEADS(2);
-    for (; h < n_q; h++)
-        HEADS(1);
-#undef HEADS
-}
+#include "attend.h"
 
 static void attend_f32_avx512(float *acc, float *m, float *l, const float *q, const float *k,
                               const float *v, int32_t n_q, int32_t n, int32_t head_dim,

@@ -1,0 +1,130 @@
+/* attend.h - one block of attention, written once for every ISA.
+ *
+ * Heads that share K and V go through it four, two or one together, so that K and V are read and
+ * widened once for all of them. How the heads of a model are grouped depends on their number alone.
+ *
+ * An ISA file defines, then includes this:
+ *   LANES, SUMS (sums of a dot product at a time, 4 or 8), VALUES (sums of values that registers
+ *   hold, a multiple of 4), vecf (LANES floats), part (which lanes of a vector), and the static
+ *   functions
+ *     part_of(n)                  the first n lanes, none if n < 0
+ *     load_part(p, part) store_part(p, v, part)     zero elsewhere
+ *     load_kv(p, i, part, half)   from element i of p: float, or half precision
+ *     load_f(p) store_f(p, v) zero_f() broadcast_f(x) add_f sub_f mul_f max_f fma_f exp_f
+ *     repeat_4(v)                 four floats over and over
+ *     swap_pairs(v) swap_neighbours(v)   lanes 2 3 0 1 and 1 0 3 2 of each four
+ *     reduce_add_4(v)             the sums of the lanes of four vectors
+ *   and the macro FOLD_FOURS(op, v), op over lanes i, i + 4, i + 8 ..., in all of them.
+ * It gets attend(). Not a header to include elsewhere. */
+
+/* Values of `heads` heads over all lanes: lane i belongs to head i % heads. */
+INLINE vecf repeat(const float *x, const int heads) {
+    if (heads == 1)
+        return broadcast_f(x[0]);
+    return repeat_4(heads == 2 ? _mm_setr_ps(x[0], x[1], x[0], x[1]) : _mm_loadu_ps(x));
+}
+
+/* op over the lanes of each head, in all of its lanes. */
+#define FOLD(op, v, heads)                                                                        \
+    do {                                                                                          \
+        FOLD_FOURS(op, v);                                                                        \
+        if (heads <= 2)                                                                           \
+            v = op(v, swap_pairs(v));                                                             \
+        if (heads == 1)                                                                           \
+            v = op(v, swap_neighbours(v));                                                        \
+    } while (0)
+
+/* p[j * heads + h] = scale * q[h] . k[j], SUMS at a time, and -infinity in LANES behind them. */
+INLINE void scores(const int heads, float *p, const float *q, const void *k, int32_t n,
+                   int32_t head_dim, float scale, const int half) {
+    const int at_once = SUMS / heads; /* positions */
+    for (int32_t j = 0; j < n; j += at_once) {
+        vecf s[SUMS];
+        for (int i = 0; i < SUMS; i++)
+            s[i] = zero_f();
+        for (int32_t i = 0; i < head_dim; i += LANES) {
+            part lanes = part_of(head_dim - i);
+            for (int t = 0; t < at_once; t++) {
+                int64_t at = j + t < n ? j + t : j; /* past the end: any, it is not used */
+                vecf kv = load_kv(k, at * head_dim + i, lanes, half);
+                for (int h = 0; h < heads; h++)
+                    s[t * heads + h] =
+                        fma_f(load_part(q + h * head_dim + i, lanes), kv, s[t * heads + h]);
+            }
+        }
+        for (int i = 0; i < SUMS; i += 4)
+            _mm_storeu_ps(p + j * heads + i, _mm_mul_ps(reduce_add_4(s + i), _mm_set1_ps(scale)));
+    }
+    store_f(p + n * heads, broadcast_f(-INFINITY));
+}
+
+/* acc[h] = acc[h] * c[h] + sum_j p[j * heads + h] v[j] for `chunks` times LANES dimensions, the
+ * last of which may be fewer. */
+INLINE void add_values(const int heads, const int chunks, float *acc, int32_t head_dim_v,
+                       const float *c, const float *p, const void *v, int32_t from, int32_t n,
+                       const int half) {
+    vecf a[VALUES];
+    part lanes[VALUES];
+    for (int i = 0; i < chunks; i++) {
+        lanes[i] = part_of(head_dim_v - from - LANES * i);
+        for (int h = 0; h < heads; h++)
+            a[i * heads + h] = mul_f(load_part(acc + h * head_dim_v + from + LANES * i, lanes[i]),
+                                     broadcast_f(c[h]));
+    }
+    for (int32_t j = 0; j < n; j++)
+        for (int i = 0; i < chunks; i++) {
+            vecf kv = load_kv(v, (int64_t)j * head_dim_v + from + LANES * i, lanes[i], half);
+            for (int h = 0; h < heads; h++)
+                a[i * heads + h] = fma_f(broadcast_f(p[j * heads + h]), kv, a[i * heads + h]);
+        }
+    for (int i = 0; i < chunks; i++)
+        for (int h = 0; h < heads; h++)
+            store_part(acc + h * head_dim_v + from + LANES * i, a[i * heads + h], lanes[i]);
+}
+
+/* The block for `heads` (1, 2 or 4) heads. */
+INLINE void attend_heads(const int heads, float *acc, float *m, float *l, const float *q,
+                         const void *k, const void *v, int32_t n, int32_t head_dim,
+                         int32_t head_dim_v, float scale, const int half) {
+    float p[4 * DPI_KV_BLOCK + LANES], c[LANES], total[LANES], new_max[LANES];
+    scores(heads, p, q, k, n, head_dim, scale, half);
+    vecf old = repeat(m, heads), max = old, sum = zero_f();
+    for (int32_t i = 0; i < n * heads; i += LANES)
+        max = max_f(max, load_f(p + i));
+    FOLD(max_f, max, heads);
+    for (int32_t i = 0; i < n * heads; i += LANES) {
+        vecf e = exp_f(sub_f(load_f(p + i), max));
+        sum = add_f(sum, e);
+        store_f(p + i, e);
+    }
+    FOLD(add_f, sum, heads);
+    store_f(c, exp_f(sub_f(old, max)));
+    store_f(total, sum);
+    store_f(new_max, max);
+    const int most = VALUES / heads < 8 ? VALUES / heads : 8; /* rarely more than there are */
+    int32_t from = 0;
+    for (; head_dim_v - from > LANES * most / 2; from += LANES * most)
+        add_values(heads, most, acc, head_dim_v, c, p, v, from, n, half);
+    for (; head_dim_v - from > 0; from += LANES * most / 2)
+        add_values(heads, most / 2, acc, head_dim_v, c, p, v, from, n, half);
+    for (int h = 0; h < heads; h++) {
+        l[h] = l[h] * c[h] + total[h];
+        m[h] = new_max[h];
+    }
+}
+
+INLINE void attend(float *acc, float *m, float *l, const float *q, const void *k, const void *v,
+                   int32_t n_q, int32_t n, int32_t head_dim, int32_t head_dim_v, float scale,
+                   const int half) {
+    int32_t h = 0;
+#define HEADS(count)                                                                              \
+    attend_heads(count, acc + h * head_dim_v, m + h, l + h, q + h * head_dim, k, v, n, head_dim,  \
+                 head_dim_v, scale, half)
+    for (; h + 4 <= n_q; h += 4)
+        HEADS(4);
+    for (; h + 2 <= n_q; h += 2)
+        HEADS(2);
+    for (; h < n_q; h++)
+        HEADS(1);
+#undef HEADS
+}
