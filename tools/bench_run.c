@@ -188,9 +188,11 @@ static int open_sampler(const dpi_sampler_options *o, dpi_sampler **sampler) {
 typedef struct runs {
     series pp, tg, all, sampler, overhead, overhead_all;
     double n_logits; /* of the last run: in random text they change little */
+    series read, readable; /* bytes a second from memory just before; those times t_tg */
+    uint64_t peak_rss;
 } runs;
 
-static void keep(runs *r, const times *t, const times *plain) {
+static void keep(runs *r, const times *t, const times *plain, double read) {
     int i = r->pp.n;
     r->pp.x[i] = t->pp;
     r->tg.x[i] = t->tg;
@@ -198,23 +200,34 @@ static void keep(runs *r, const times *t, const times *plain) {
     r->sampler.x[i] = t->sampler;
     r->overhead.x[i] = t->tg / plain->tg;
     r->overhead_all.x[i] = (t->pp + t->tg) / (plain->pp + plain->tg);
+    r->read.x[i] = read;
+    r->readable.x[i] = read * t->tg;
     r->pp.n = r->tg.n = r->all.n = r->sampler.n = r->overhead.n = r->overhead_all.n = i + 1;
+    r->read.n = r->readable.n = i + 1;
 }
 
-/* A private run follows a plain one each time: what the machine can do changes from one minute to the
- * next, and the ratio is of neighbours. */
+/* A private run follows a plain one each time, and that a look at the memory: what the machine can do
+ * changes from one minute to the next, and ratios are of neighbours. */
 static int repeat(const bench_context *c, const bench_setting *s, dpi_session *session,
                   dpi_sampler *plain, dpi_sampler *private, runs *r) {
     for (int i = -1; i < c->n_repeats; i++) { /* -1: warm-up */
         times t, t_plain;
+        dpi_machine machine = {.struct_size = sizeof machine};
+        dpi_error err;
+        if (dpi_machine_measure(dpi_session_n_threads(session), c->session.isa, &machine, &err) !=
+            DPI_STATUS_OK)
+            return fail(&err);
+        reset_peak_rss(); /* not what the measurement took */
         int code = run_once(session, plain, c, s, 0, &t_plain);
         t = t_plain;
         if (code == CLI_OK && private)
             code = run_once(session, private, c, s, s->n_ref, &t);
         if (code != CLI_OK)
             return code;
+        uint64_t peak_rss = cli_memory("VmHWM");
+        r->peak_rss = peak_rss > r->peak_rss ? peak_rss : r->peak_rss;
         if (i >= 0)
-            keep(r, &t, &t_plain);
+            keep(r, &t, &t_plain, machine.read_bytes_per_second);
         r->n_logits = t.n_logits;
     }
     return CLI_OK;
@@ -231,6 +244,9 @@ static void summarize(const runs *all, bench_result *r) {
     r->all = rate(&all->all, n_pp + n_tg);
     r->overhead = median(all->overhead);
     r->overhead_all = median(all->overhead_all);
+    r->read_bytes_per_second = median(all->read);
+    r->readable = median(all->readable);
+    r->peak_rss = all->peak_rss;
 }
 
 int bench_measure(const bench_context *c, const bench_setting *s, bench_result *r) {
@@ -241,7 +257,6 @@ int bench_measure(const bench_context *c, const bench_setting *s, bench_result *
     dpi_error err;
     runs all = {0};
     *r = (bench_result){.s = *s};
-    reset_peak_rss();
     int code = open_session(c, s, &session);
     if (code == CLI_OK)
         code = open_sampler(&o, &plain);
@@ -259,7 +274,6 @@ int bench_measure(const bench_context *c, const bench_setting *s, bench_result *
         r->rho = plan.rho_total;
         r->clip = plan.clip;
         summarize(&all, r);
-        r->peak_rss = cli_memory("VmHWM");
     }
     dpi_sampler_free(plain);
     dpi_sampler_free(private);

@@ -40,6 +40,8 @@ typedef struct bench_result {
     /* Medians over the runs of the time beside that of the plain run just before it, for as many
      * drawn tokens after a prompt as long; 1 for plain. */
     double overhead, overhead_all; /* steps alone; prompts included */
+    double read_bytes_per_second; /* median of what memory gave just before each run, all threads */
+    double readable; /* median of what it would have given in t_tg, bytes */
     uint64_t peak_rss; /* bytes; 0 where the system does not tell */
 } bench_result;
 

@@ -137,11 +137,11 @@ static void add_shares(bench *b, const bench_result *r) {
     double pp_ops = 2 * rows * (r->s.n_prompt * b->layer_params + b->head_params) / r->t_pp;
     double tg_ops =
         2 * (rows * n * b->layer_params + r->n_logits * b->c.info.n_embd) / r->t_tg;
-    double tg_bytes = n * (b->step_bytes + rows * kv_bytes(b, &r->s)) / r->t_tg;
+    double tg_bytes = n * (b->step_bytes + rows * kv_bytes(b, &r->s));
     table_number(t, "sampler_%", 2, percent(r->t_sampler, r->t_tg));
     table_number(t, "pp_peak_%", 1, percent(pp_ops, peak_ops(b)));
     table_number(t, "tg_peak_%", 1, percent(tg_ops, peak_ops(b)));
-    table_number(t, "tg_read_%", 1, percent(tg_bytes, b->machine.read_bytes_per_second));
+    table_number(t, "tg_read_%", 1, percent(tg_bytes, r->readable));
 }
 
 /* ---- Rows ------------------------------------------------------------------------------------ */
@@ -212,7 +212,7 @@ static void print_long_row(bench *b, const bench_result *r) {
     table_number(t, "vocab_ms", 1, 1e3 * b->t_vocab);
     table_number(t, "load_ms", 1, 1e3 * b->t_load);
     table_number(t, "first_token_ms", 1, 1e3 * b->t_first);
-    table_number(t, "read_GB/s", 2, b->machine.read_bytes_per_second / 1e9);
+    table_number(t, "read_GB/s", 2, r->read_bytes_per_second / 1e9);
     table_number(t, "int8_GOPS", 1, b->machine.int8_ops_per_second / 1e9);
     table_number(t, "f32_GFLOPS", 1, b->machine.f32_ops_per_second / 1e9);
     table_print_row(t);
@@ -389,7 +389,7 @@ const command command_bench = {
         "times that; overhead_x: T_TG beside that of a plain run just before it,\n"
         "overhead_all_x: with the prompts; sampler_%: share of the draws in T_TG; pp_peak_%,\n"
         "tg_peak_%, tg_read_%: operations done, weights and caches read, as a share of what\n"
-        "this machine was measured to do in the same run; peak_rss: most memory held (bytes;\n"
-        "MiB in Markdown); vocab_ms, load_ms, first_token_ms: from the start to the vocabulary\n"
-        "alone, to the open model, to the logits of a first token.\n",
+        "this machine was measured to do, memory just before each run; peak_rss: most memory held\n"
+        "(bytes; MiB in Markdown); vocab_ms, load_ms, first_token_ms: from the start to the\n"
+        "vocabulary alone, to the open model, to the logits of a first token.\n",
 };
