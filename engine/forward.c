@@ -51,6 +51,25 @@ static dpi_matmul_h_fn *h_kernel(const dpi_session *s, const dpi_mat *w) {
     return s->exact || !w->layout ? NULL : dpi_kernels_matmul_h(&s->kernels, w->type->id);
 }
 
+/* This thread's columns of a product, in tiles whose bounds depend on the matrix alone. */
+static void columns(const pass *p, const dpi_mat *w, int64_t *begin, int64_t *end) {
+    share(p, (w->n_out + DPI_TILE_OUT - 1) / DPI_TILE_OUT, begin, end);
+    *begin *= DPI_TILE_OUT;
+    *end = *end * DPI_TILE_OUT < w->n_out ? *end * DPI_TILE_OUT : w->n_out;
+}
+
+/* Asks for the weights with which this thread will begin a product, as many as kernels ask for ahead:
+ * memory would have nothing to do until then. */
+static void ask_for(const pass *p, const dpi_mat *w) {
+    enum { LINE = 64, BYTES = 16384 };
+    int64_t begin, end;
+    columns(p, w, &begin, &end);
+    uint64_t row_bytes = dpi_type_row_bytes(w->type, w->n_in);
+    const unsigned char *at = w->data + (uint64_t)begin * row_bytes;
+    for (uint64_t i = 0; i < BYTES && i < (uint64_t)(end - begin) * row_bytes; i += LINE)
+        __builtin_prefetch(at + i, 0, 2);
+}
+
 /* ---- Products -------------------------------------------------------------------------------- */
 
 /* Rows [o0, o1) of a matrix as f32: in place, or dequantised into this thread's tile. */
@@ -86,14 +105,12 @@ static void product(const pass *p, const dpi_mat *w, input in, float *y, int64_t
                               weights_f32(p, w, o0, o1), in.n, n_out);
 }
 
-/* This thread's columns of y = x W^T + bias, in tiles whose bounds depend on the matrix alone. The
- * range it wrote is [*begin, *end). y is a buffer as in.x is. */
+/* This thread's columns of y = x W^T + bias; the range it wrote is [*begin, *end). y is a buffer as
+ * in.x is. */
 static void linear(const pass *p, const dpi_mat *w, const float *bias, input in, float *y,
                    int64_t *begin, int64_t *end) {
     bool blas = p->s->blas && p->batch->is_prompt && !q8_kernel(p->s, w);
-    share(p, (w->n_out + DPI_TILE_OUT - 1) / DPI_TILE_OUT, begin, end);
-    *begin *= DPI_TILE_OUT;
-    *end = *end * DPI_TILE_OUT < w->n_out ? *end * DPI_TILE_OUT : w->n_out;
+    columns(p, w, begin, end);
     for (int64_t o = *begin; o < *end; o += DPI_TILE_OUT) {
         int64_t stop = o + DPI_TILE_OUT < *end ? o + DPI_TILE_OUT : *end;
         if (blas) /* all DPI_CHUNK rows of the buffer, used or not */
@@ -134,6 +151,7 @@ static input normalize(pass *p, const float *weight, const dpi_mat *const *mats,
     bool wanted = false;
     for (int i = 0; i < n_mats; i++)
         wanted |= q8_kernel(s, mats[i]) != NULL;
+    ask_for(p, mats[0]);
     int64_t begin, end;
     share(p, n_rows, &begin, &end);
     for (int64_t r = first + begin; r < first + end; r++)
@@ -221,6 +239,7 @@ static void attention(pass *p, int32_t index) {
     linear(p, &layer->wq, layer->bq, in, s->work.q, &begin, &end);
     linear(p, &layer->wk, layer->bk, in, s->work.k, &begin, &end);
     linear(p, &layer->wv, layer->bv, in, s->work.v, &begin, &end);
+    ask_for(p, &layer->wo);
     barrier(p);
     /* Interleaved, since later rows of a prompt have more to attend to. In a step a (row, head)
      * reads only what its own thread has cached; in a prompt also what others have. */
@@ -249,6 +268,7 @@ static void feed_forward(pass *p, int32_t index) {
     input in = normalize(p, layer->ffn_norm, mats, 2, p->batch->first, p->batch->n_rows);
     linear(p, &layer->w_gate, NULL, in, s->work.gate, &begin, &end);
     linear(p, &layer->w_up, NULL, in, s->work.up, &begin, &end); /* the same columns */
+    ask_for(p, &layer->w_down);
     for (int32_t r = p->batch->first; r < p->batch->first + p->batch->n_rows; r++)
         s->kernels.swiglu(s->work.gate + r * n_ff + begin, s->work.up + r * n_ff + begin,
                           end - begin);
