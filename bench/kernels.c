@@ -24,7 +24,7 @@
 enum {
     N_IN = 2048,          /* columns of the matrices, elements of the vectors */
     CACHE_OUT = 64,       /* outputs in cache: 0.5 MiB of f32 */
-    STREAM_BYTES = 1 << 28, /* weights in memory, all threads together: caches hold next to nothing */
+    STREAM_BYTES = 1 << 28, /* weights in memory, all threads together: caches hold little */
     MAX_ROWS = 64, MAX_LIST = 16, REPEATS = 5,
     HEADS = 8, HEAD_DIM = 64, /* of attention: query heads that share one KV head */
 };

@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Pauses of 10 to 40 ns, by processor: a few times what a sleep costs, and how often that is halved. */
+/* Pauses of 10 to 40 ns, by processor: a few times what a sleep costs; how often that is halved. */
 enum { SPINS = 4000, HALVINGS = 5 };
 
 static void relax(void) {

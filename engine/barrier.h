@@ -3,8 +3,8 @@
  * A pass has about seven barriers a layer, a few microseconds apart in a small model. Threads that
  * only spin stop each other for whole time slices as soon as another process wants a core, and
  * threads that only sleep pay for being woken. These spin as long as that has lately been enough,
- * and sleep otherwise. They begin by spinning: whoever had to be woken comes late to the next barrier,
- * where the others then sleep in turn, so that little patience would not become more. */
+ * and sleep otherwise. They begin by spinning: whoever had to be woken comes late to the next
+ * barrier, where the others then sleep in turn, so that little patience would not become more. */
 #ifndef DPI_BARRIER_H
 #define DPI_BARRIER_H
 

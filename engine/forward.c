@@ -58,8 +58,8 @@ static void columns(const pass *p, const dpi_mat *w, int64_t *begin, int64_t *en
     *end = *end * DPI_TILE_OUT < w->n_out ? *end * DPI_TILE_OUT : w->n_out;
 }
 
-/* Asks for the weights with which this thread will begin a product, as many as kernels ask for ahead:
- * memory would have nothing to do until then. */
+/* Asks for the weights with which this thread will begin a product, which memory has time to bring
+ * and kernels do not ask for, since they ask ahead. */
 static void ask_for(const pass *p, const dpi_mat *w) {
     enum { LINE = 64, BYTES = 16384 };
     int64_t begin, end;

@@ -206,8 +206,8 @@ static void keep(runs *r, const times *t, const times *plain, double read) {
     r->read.n = r->readable.n = i + 1;
 }
 
-/* A private run follows a plain one each time, and that a look at the memory: what the machine can do
- * changes from one minute to the next, and ratios are of neighbours. */
+/* A private run follows a plain one each time, and that a look at the memory: what the machine can
+ * do changes from one minute to the next, and ratios are of neighbours. */
 static int repeat(const bench_context *c, const bench_setting *s, dpi_session *session,
                   dpi_sampler *plain, dpi_sampler *private, runs *r) {
     for (int i = -1; i < c->n_repeats; i++) { /* -1: warm-up */
