@@ -28,11 +28,10 @@
 #define UNROLL UNROLL_PRAGMA(GCC unroll 64)
 #endif
 
-/* How far ahead of the words that are read they are asked for. The hardware follows neither two
- * streams at once nor a stream across pages well, so that all of them are, far ahead and into L2:
- * requests that wait in L1 for memory are too few to keep it busy. Types whose codes take little
- * unpacking have room for asking a second time, into L1. */
-enum { PREFETCH_L2 = 16384, PREFETCH_L1 = 2048 };
+/* How far ahead of the words that are read they are asked for. First into L2, as far as memory is
+ * away: requests that wait for it in L1 are too few to keep it busy. Then into L1, for which the
+ * hardware guesses neither two streams at once nor the order in which blocks of 256 are read. */
+enum { PREFETCH_L2 = 8192, PREFETCH_L1 = 2048, PREFETCH_L1_K = 4096 };
 
 /* ---- What differs between the types; `type` is always a constant here ------------------------ */
 
@@ -233,17 +232,18 @@ INLINE scales scales_of(const int type, const unsigned char *lone, const unsigne
 
 /* ---- Products -------------------------------------------------------------------------------- */
 
-/* The share of step `step` in a block's requests: one after the other, never many at once. `next` is
- * PREFETCH_L2 ahead of all that the blocks up to here take of the group, words and lone halves, so
- * that no line of it is left out. */
+/* The share of step `step` in a block's requests: one after the other, never many at once. `next`
+ * is PREFETCH_L2 ahead of all that the blocks up to here take of the group, words and lone halves,
+ * so that no line of it is left out. */
 INLINE void prefetch(const int type, const unsigned char *next, const unsigned char *w,
                      const int step) {
     const int words = block_words(type), lines = words + has_lone_half(type);
     const int steps = 8 * sub_blocks(type);
+    const int ahead = sub_blocks(type) == 1 ? PREFETCH_L1 : PREFETCH_L1_K;
     UNROLL for (int i = step * lines / steps; i < (step + 1) * lines / steps; i++) {
         _mm_prefetch((const char *)next + 4 * DPI_GROUP * i, _MM_HINT_T1);
-        if (sub_blocks(type) == 1 && i < words)
-            _mm_prefetch((const char *)w + PREFETCH_L1 + 4 * DPI_GROUP * i, _MM_HINT_T0);
+        if (i < words)
+            _mm_prefetch((const char *)w + ahead + 4 * DPI_GROUP * i, _MM_HINT_T0);
     }
 }
 
