@@ -238,6 +238,9 @@ INLINE int asks_ahead(const int type, const int n) {
     return n > 1 || LANES < DPI_GROUP || type != DPI_TYPE_Q4_K;
 }
 
+/* Whether it asks a second time, into L1. */
+INLINE int asks_twice(const int type) { return sub_blocks(type) == 1 || has_lone_half(type); }
+
 /* The share of step `step` in a block's requests: one after the other, never many at once. `next`
  * is PREFETCH_L2 ahead of all that the blocks up to here take of the group, words and lone halves,
  * so that no line of it is left out. */
@@ -248,7 +251,7 @@ INLINE void prefetch(const int type, const unsigned char *next, const unsigned c
     const int ahead = sub_blocks(type) == 1 ? PREFETCH_L1 : PREFETCH_L1_K;
     UNROLL for (int i = step * lines / steps; i < (step + 1) * lines / steps; i++) {
         _mm_prefetch((const char *)next + 4 * DPI_GROUP * i, _MM_HINT_T1);
-        if (i < words)
+        if (i < words && asks_twice(type))
             _mm_prefetch((const char *)w + ahead + 4 * DPI_GROUP * i, _MM_HINT_T0);
     }
 }
