@@ -11,8 +11,12 @@ model=$data/models/stories260K.gguf
 run --version; expect_rc 0; expect_out "dpinfer "
 run; expect_rc 2; expect_err "Usage:"; expect_empty_out
 run -h; expect_rc 0; expect_out "dpinfer run model.gguf"
-for c in run plan account inspect tokenize logits verify pretrain; do
+for c in run plan account inspect tokenize logits quantize make-model bench verify audit pretrain \
+    demo; do
     run "$c" -h; expect_rc 0; expect_out "Usage: dpinfer $c"; expect_out "Exit codes:"
+    twice=$(sed -n '/^Options:/,/^$/p' out | grep -o -- '^ *\(-., \)\?--[a-z-]*' |
+        grep -o -- '--[a-z-]*' | sort | uniq -d)
+    check "options that stand there twice: $twice" [ -z "$twice" ]
 done
 refuse 2 "'walk' is not a command" walk
 refuse 2 "'--walk' is not an option here" run --walk

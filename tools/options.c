@@ -194,7 +194,7 @@ static const option_spec specs[N_OPTIONS] = {
     [OPT_TOKENS] = {.name = "tokens", .type = OPT_STRING, .commands = CMD_LOGITS, .arg = "FILE",
         .help = "token ids separated by white space (-: stdin)"},
     [OPT_OUTPUT] = {.name = "output", .short_name = 'o', .type = OPT_STRING,
-        .commands = (COMPUTES & ~CMD_AUDIT) | CMD_MAKE_MODEL, .arg = "FILE", .def = "-",
+        .commands = GENERATES | CMD_LOGITS | CMD_MAKE_MODEL, .arg = "FILE", .def = "-",
         .help = "output file; - is stdout"},
     [OPT_JSONL] = {.name = "jsonl", .type = OPT_FLAG, .commands = GENERATES,
         .help = "one JSON object per text instead of the bare text"},
