@@ -329,6 +329,8 @@ dpi_status dpi_session_step_partial(dpi_session *s, int32_t n_rows, const int32_
 
 static dpi_status check_ids(const dpi_session *s, const int32_t *ids, int32_t n_ids,
                             dpi_error *err) {
+    if (ids && n_ids < 0)
+        return dpi_fail(err, DPI_STATUS_ARG, "n_ids is %d, must be 0 or more", (int)n_ids);
     for (int32_t i = 0; ids && i < n_ids; i++) {
         DPI_TRY(check_token(s, ids[i], err));
         if (i > 0 && ids[i] <= ids[i - 1])

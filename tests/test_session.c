@@ -112,6 +112,7 @@ static void test_chosen_logits(void **state) {
     assert_error(dpi_session_logits_at(s, ids, 3, &err), DPI_STATUS_ARG, &err, "0..319");
     ids[2] = 17;
     assert_error(dpi_session_logits_at(s, ids, 3, &err), DPI_STATUS_ARG, &err, "ascend");
+    assert_error(dpi_session_logits_at(s, ids, -1, &err), DPI_STATUS_ARG, &err, "0 or more");
     assert_null(dpi_session_logits(s, 0));
     ids[2] = 18;
     assert_ok(dpi_session_logits_at(s, ids, 3, &err), &err);
