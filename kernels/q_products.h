@@ -239,19 +239,21 @@ INLINE int asks_ahead(const int type, const int n) {
 }
 
 /* Whether it asks a second time, into L1. */
-INLINE int asks_twice(const int type) { return sub_blocks(type) == 1 || has_lone_half(type); }
+INLINE int asks_twice(const int type, const int n) {
+    return sub_blocks(type) == 1 || (has_lone_half(type) && n == 1);
+}
 
 /* The share of step `step` in a block's requests: one after the other, never many at once. `next`
  * is PREFETCH_L2 ahead of all that the blocks up to here take of the group, words and lone halves,
  * so that no line of it is left out. */
-INLINE void prefetch(const int type, const unsigned char *next, const unsigned char *w,
-                     const int step) {
+INLINE void prefetch(const int type, const int n, const unsigned char *next,
+                     const unsigned char *w, const int step) {
     const int words = block_words(type), lines = words + has_lone_half(type);
     const int steps = 8 * sub_blocks(type);
     const int ahead = sub_blocks(type) == 1 ? PREFETCH_L1 : PREFETCH_L1_K;
     UNROLL for (int i = step * lines / steps; i < (step + 1) * lines / steps; i++) {
         _mm_prefetch((const char *)next + 4 * DPI_GROUP * i, _MM_HINT_T1);
-        if (i < words && asks_twice(type))
+        if (i < words && asks_twice(type, n))
             _mm_prefetch((const char *)w + ahead + 4 * DPI_GROUP * i, _MM_HINT_T0);
     }
 }
@@ -272,7 +274,7 @@ INLINE void sub_block(const int type, const int n, const int rows, vecf *acc,
         UNROLL for (int s = 0; s < steps; s++) {
             const int g = h * steps + s;
             if (asks_ahead(type, n))
-                prefetch(type, next, w, 8 * sub + g);
+                prefetch(type, n, next, w, 8 * sub + g);
             vec c = code(type, w, sub, g);
             const int32_t *four = (const int32_t *)(const void *)x->q + g * rows;
             for (int r = 0; r < n; r++)
