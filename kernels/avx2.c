@@ -129,25 +129,11 @@ INLINE void tile_f32(float *y, int64_t y_stride, const float *x, int64_t x_strid
             y[r * y_stride + c] = reduce_add(acc[r][c]);
 }
 
-INLINE void rows_f32(float *y, int64_t y_stride, const float *x, int64_t x_stride, int32_t n_rows,
-                     const float *w, int64_t n_in, const int cols) {
-    for (; n_rows >= 4; n_rows -= 4, x += 4 * x_stride, y += 4 * y_stride)
-        tile_f32(y, y_stride, x, x_stride, w, n_in, 4, cols);
-    switch (n_rows) {
-    case 3: tile_f32(y, y_stride, x, x_stride, w, n_in, 3, cols); break;
-    case 2: tile_f32(y, y_stride, x, x_stride, w, n_in, 2, cols); break;
-    case 1: tile_f32(y, y_stride, x, x_stride, w, n_in, 1, cols); break;
-    default: break;
-    }
-}
+#include "f32_products.h"
 
 static void matmul_f32_avx2(float *y, int64_t y_stride, const float *x, int64_t x_stride,
                             int32_t n_rows, const float *w, int64_t n_in, int32_t n_out) {
-    int32_t o = 0;
-    for (; o + COLS <= n_out; o += COLS)
-        rows_f32(y + o, y_stride, x, x_stride, n_rows, w + o * n_in, n_in, COLS);
-    for (; o < n_out; o++)
-        rows_f32(y + o, y_stride, x, x_stride, n_rows, w + o * n_in, n_in, 1);
+    matmul_f32(y, y_stride, x, x_stride, n_rows, w, n_in, n_out);
 }
 
 /* ---- Attention ------------------------------------------------------------------------------- */

@@ -83,15 +83,17 @@ static void f32_to_f16_avx512(uint16_t *y, const float *x, int64_t n) {
 
 /* ---- f32 products ---------------------------------------------------------------------------- */
 
+enum { COLS = 4 };
+
 INLINE void tile_f32(float *y, int64_t y_stride, const float *x, int64_t x_stride, const float *w,
                      int64_t n_in, const int rows, const int cols) {
-    __m512 acc[DPI_TILE_ROWS][4];
+    __m512 acc[DPI_TILE_ROWS][COLS];
     for (int r = 0; r < rows; r++)
         for (int c = 0; c < cols; c++)
             acc[r][c] = _mm512_setzero_ps();
     int64_t k = 0;
     for (; k + 16 <= n_in; k += 16) {
-        __m512 wv[4];
+        __m512 wv[COLS];
         for (int c = 0; c < cols; c++)
             wv[c] = _mm512_loadu_ps(w + c * n_in + k);
         for (int r = 0; r < rows; r++) {
@@ -114,25 +116,11 @@ INLINE void tile_f32(float *y, int64_t y_stride, const float *x, int64_t x_strid
             y[r * y_stride + c] = _mm512_reduce_add_ps(acc[r][c]);
 }
 
-INLINE void rows_f32(float *y, int64_t y_stride, const float *x, int64_t x_stride, int32_t n_rows,
-                     const float *w, int64_t n_in, const int cols) {
-    for (; n_rows >= 4; n_rows -= 4, x += 4 * x_stride, y += 4 * y_stride)
-        tile_f32(y, y_stride, x, x_stride, w, n_in, 4, cols);
-    switch (n_rows) {
-    case 3: tile_f32(y, y_stride, x, x_stride, w, n_in, 3, cols); break;
-    case 2: tile_f32(y, y_stride, x, x_stride, w, n_in, 2, cols); break;
-    case 1: tile_f32(y, y_stride, x, x_stride, w, n_in, 1, cols); break;
-    default: break;
-    }
-}
+#include "f32_products.h"
 
 static void matmul_f32_avx512(float *y, int64_t y_stride, const float *x, int64_t x_stride,
                               int32_t n_rows, const float *w, int64_t n_in, int32_t n_out) {
-    int32_t o = 0;
-    for (; o + 4 <= n_out; o += 4)
-        rows_f32(y + o, y_stride, x, x_stride, n_rows, w + o * n_in, n_in, 4);
-    for (; o < n_out; o++)
-        rows_f32(y + o, y_stride, x, x_stride, n_rows, w + o * n_in, n_in, 1);
+    matmul_f32(y, y_stride, x, x_stride, n_rows, w, n_in, n_out);
 }
 
 /* ---- Attention ------------------------------------------------------------------------------- */
