@@ -326,9 +326,9 @@ static void head(pass *p) {
     if (p->batch->n_head == 0)
         return;
     input in = head_input(p);
-    share(p, (p->s->model->n_vocab + DPI_TILE_OUT - 1) / DPI_TILE_OUT, &begin, &end);
-    for (int64_t tile = begin; tile < end; tile++)
-        head_columns(p, in, tile * DPI_TILE_OUT, DPI_TILE_OUT);
+    columns(p, &p->s->model->output, &begin, &end);
+    for (int64_t o = begin; o < end; o += DPI_TILE_OUT)
+        head_columns(p, in, o, DPI_TILE_OUT);
 }
 
 /* Those of the groups of columns that hold one of the ids, which ascend. Threads take turns. */
