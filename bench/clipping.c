@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "center.h"
 #include "dpinfer.h"
 #include "prompt_texts.h"
 
@@ -54,15 +55,12 @@ static void read_prompt(const bench *b, int32_t seq, const char *user) {
 
 static void read_reference(const bench *b, int32_t seq, const char *path, const char *task) {
     static char text[MAX_TEXT], user[2 * MAX_TEXT];
-    static const char lead[] = DPI_CHAT_LEAD;
-    const char *at = strstr(lead, "{reference}");
     FILE *f = fopen(path, "r");
     if (!f)
         die(path, strerror(errno));
     text[fread(text, 1, sizeof text - 1, f)] = '\0';
     fclose(f);
-    snprintf(user, sizeof user, "%.*s%s%s%s", (int)(at - lead), lead, text,
-             at + strlen("{reference}"), task);
+    snprintf(user, sizeof user, DPI_CHAT_BEFORE "%s" DPI_CHAT_AFTER "%s", text, task);
     read_prompt(b, seq, user);
 }
 
@@ -71,16 +69,6 @@ static void read_reference(const bench *b, int32_t seq, const char *path, const 
 static int down(const void *a, const void *b) {
     float x = *(const float *)a, y = *(const float *)b;
     return (x < y) - (x > y);
-}
-
-/* ln sum exp over the candidates. */
-static double log_mass(const float *logits, const int32_t *support, int32_t n) {
-    double max = -INFINITY, sum = 0;
-    for (int32_t i = 0; i < n; i++)
-        max = fmax(max, (double)logits[support[i]]);
-    for (int32_t i = 0; i < n; i++)
-        sum += exp((double)logits[support[i]] - max);
-    return max + log(sum);
 }
 
 static void count(tally *t, double difference, double clip) {
@@ -93,15 +81,15 @@ static void count(tally *t, double difference, double clip) {
 
 static void count_step(bench *b, const float *p, const float *sorted, int32_t *support) {
     for (int i = 0; i < N_BUDGETS; i++) {
-        int32_t n = 0;
+        size_t n = 0;
         for (int32_t y = 0; y < b->info.n_vocab; y++)
             if (p[y] >= sorted[TOP_K - 1] - 2 * b->clip[i] / b->n_ref)
                 support[n++] = y;
-        double public_mass = log_mass(p, support, n);
+        double public_mass = dpi_log_mass(p, support, n);
         for (int32_t r = 1; r <= b->n_ref; r++) {
             const float *l = dpi_session_logits(b->session, r);
-            double centre = log_mass(l, support, n) - public_mass;
-            for (int32_t k = 0; k < n; k++) {
+            double centre = dpi_log_mass(l, support, n) - public_mass;
+            for (size_t k = 0; k < n; k++) {
                 double d = (double)l[support[k]] - (double)p[support[k]];
                 count(&b->tallies[i][0], d, b->clip[i]);
                 count(&b->tallies[i][1], d - centre, b->clip[i]);

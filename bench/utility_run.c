@@ -130,15 +130,13 @@ static int encode(const dpi_model *model, const char *user, int32_t **tokens, si
 }
 
 static int encode_prompts(maker *m) {
-    static const char lead[] = DPI_CHAT_LEAD;
-    const char *task = m->d->tasks[0], *at = strstr(lead, "{reference}");
+    const char *task = m->d->tasks[0];
     if (encode(m->own.model, task, &m->public_tokens, &m->n_public) != 0)
         return -1;
     for (int32_t i = 0; i < m->n_ref; i++) {
         char user[3 * CORPUS_TEXT_BYTES];
         reference *r = &m->refs[i];
-        snprintf(user, sizeof user, "%.*s%s%s%s", (int)(at - lead), lead, r->text,
-                 at + strlen("{reference}"), task);
+        snprintf(user, sizeof user, DPI_CHAT_BEFORE "%s" DPI_CHAT_AFTER "%s", r->text, task);
         if (encode(m->own.model, user, &r->tokens, &r->n_tokens) != 0)
             return -1;
         size_t n = 0;

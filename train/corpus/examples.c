@@ -13,12 +13,6 @@ static const char *pick_task(const corpus_domain *d, uint64_t *rng) {
     return d->tasks[i < d->n_tasks ? i : 0];
 }
 
-static void put_reference(const char *reference, const char *task, char *user, size_t size) {
-    const char *lead = DPI_CHAT_LEAD, *at = strstr(lead, "{reference}");
-    snprintf(user, size, "%.*s%s%s%s", (int)(at - lead), lead, reference,
-             at + strlen("{reference}"), task);
-}
-
 void corpus_example_make(bool heldout, bool new_names, uint64_t *rng, corpus_example *e) {
     const corpus_domain *d = corpus_domains[corpus_below(rng, CORPUS_DOMAINS)];
     const char *task = pick_task(d, rng);
@@ -31,7 +25,7 @@ void corpus_example_make(bool heldout, bool new_names, uint64_t *rng, corpus_exa
     if (with_reference) {
         char reference[CORPUS_TEXT_BYTES];
         corpus_write(d, values, new_names, rng, reference);
-        put_reference(reference, task, e->user, sizeof e->user);
+        snprintf(e->user, sizeof e->user, DPI_CHAT_BEFORE "%s" DPI_CHAT_AFTER "%s", reference, task);
         if (corpus_below(rng, 8) == 0)
             corpus_redraw(d, &law, heldout, rng, values);
     } else
