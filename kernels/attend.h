@@ -4,16 +4,15 @@
  * widened once for all of them. How the heads of a model are grouped depends on their number alone.
  *
  * An ISA file defines, then includes this:
- *   LANES, SUMS (sums of a dot product at a time, 4 or 8), VALUES (sums of values that registers
- *   hold, a multiple of 4), vecf (LANES floats), part (which lanes of a vector), and the static
- *   functions
+ *   LANES, VALUES (sums of values that registers hold, a multiple of 4), vecf (LANES floats), part
+ *   (which lanes of a vector), and the static functions
  *     part_of(n)                  the first n lanes, none if n < 0
  *     load_part(p, part) store_part(p, v, part)     zero elsewhere
  *     load_kv(p, i, part, half)   from element i of p: float, or half precision
  *     load_f(p) store_f(p, v) zero_f() broadcast_f(x) add_f sub_f mul_f max_f fma_f exp_f
  *     repeat_4(v)                 four floats over and over
  *     swap_pairs(v) swap_neighbours(v)   lanes 2 3 0 1 and 1 0 3 2 of each four
- *     reduce_add_4(v)             the sums of the lanes of four vectors
+ *     sums(v)                     lane i: the sum of the lanes of v[i], in the same order for all
  *   and the macro FOLD_FOURS(op, v), op over lanes i, i + 4, i + 8 ..., in all of them.
  * It gets attend(). Not a header to include elsewhere. */
 
@@ -34,13 +33,13 @@ INLINE vecf repeat(const float *x, const int heads) {
             v = op(v, swap_neighbours(v));                                                        \
     } while (0)
 
-/* p[j * heads + h] = scale * q[h] . k[j], SUMS at a time, and -infinity in LANES behind them. */
+/* p[j * heads + h] = scale * q[h] . k[j], LANES at a time, and -infinity in LANES behind them. */
 INLINE void scores(const int heads, float *p, const float *q, const void *k, int32_t n,
                    int32_t head_dim, float scale, const int half) {
-    const int at_once = SUMS / heads; /* positions */
+    const int at_once = LANES / heads; /* positions */
     for (int32_t j = 0; j < n; j += at_once) {
-        vecf s[SUMS];
-        for (int i = 0; i < SUMS; i++)
+        vecf s[LANES];
+        for (int i = 0; i < LANES; i++)
             s[i] = zero_f();
         for (int32_t i = 0; i < head_dim; i += LANES) {
             part lanes = part_of(head_dim - i);
@@ -52,8 +51,7 @@ INLINE void scores(const int heads, float *p, const float *q, const void *k, int
                         fma_f(load_part(q + h * head_dim + i, lanes), kv, s[t * heads + h]);
             }
         }
-        for (int i = 0; i < SUMS; i += 4)
-            _mm_storeu_ps(p + j * heads + i, _mm_mul_ps(reduce_add_4(s + i), _mm_set1_ps(scale)));
+        store_f(p + j * heads, mul_f(sums(s), broadcast_f(scale)));
     }
     store_f(p + n * heads, broadcast_f(-INFINITY));
 }

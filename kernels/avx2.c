@@ -139,7 +139,6 @@ static void matmul_f32_avx2(float *y, int64_t y_stride, const float *x, int64_t 
 /* ---- Attention ------------------------------------------------------------------------------- */
 
 #define LANES 8
-#define SUMS 8
 #define VALUES 8 /* of 16 registers */
 typedef __m256 vecf;
 typedef int64_t part; /* how many lanes */
@@ -170,12 +169,14 @@ INLINE vecf swap_pairs(vecf v) { return _mm256_permute_ps(v, 0x4e); }
 INLINE vecf swap_neighbours(vecf v) { return _mm256_permute_ps(v, 0xb1); }
 #define FOLD_FOURS(op, v) v = op(v, _mm256_permute2f128_ps(v, v, 1))
 
-INLINE __m128 reduce_add_4(const vecf *v) {
-    __m128 s[4];
+INLINE vecf sums(const vecf *v) {
+    vecf s[4]; /* four lanes each of v[i] and v[i + 4] */
     for (int i = 0; i < 4; i++)
-        s[i] = _mm_add_ps(_mm256_castps256_ps128(v[i]), _mm256_extractf128_ps(v[i], 1));
-    _MM_TRANSPOSE4_PS(s[0], s[1], s[2], s[3]);
-    return _mm_add_ps(_mm_add_ps(s[0], s[2]), _mm_add_ps(s[1], s[3]));
+        s[i] = _mm256_add_ps(_mm256_permute2f128_ps(v[i], v[i + 4], 0x20),
+                             _mm256_permute2f128_ps(v[i], v[i + 4], 0x31));
+    vecf a = _mm256_add_ps(_mm256_unpacklo_ps(s[0], s[1]), _mm256_unpackhi_ps(s[0], s[1]));
+    vecf b = _mm256_add_ps(_mm256_unpacklo_ps(s[2], s[3]), _mm256_unpackhi_ps(s[2], s[3]));
+    return _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x44), _mm256_shuffle_ps(a, b, 0xee));
 }
 
 #include "attend.h"

@@ -126,7 +126,6 @@ static void matmul_f32_avx512(float *y, int64_t y_stride, const float *x, int64_
 /* ---- Attention ------------------------------------------------------------------------------- */
 
 #define LANES 16
-#define SUMS 4
 #define VALUES 16
 typedef __m512 vecf;
 typedef __mmask16 part;
@@ -155,14 +154,19 @@ INLINE vecf swap_neighbours(vecf v) { return _mm512_permute_ps(v, 0xb1); }
 #define FOLD_FOURS(op, v)                                                                         \
     v = op(v, _mm512_shuffle_f32x4(v, v, 0x4e)), v = op(v, _mm512_shuffle_f32x4(v, v, 0xb1))
 
-INLINE __m128 reduce_add_4(const vecf *v) {
-    __m128 s[4];
+INLINE vecf sums(const vecf *v) {
+    vecf s[4]; /* four lanes each of v[i], v[i + 4], v[i + 8], v[i + 12] */
     for (int i = 0; i < 4; i++) {
-        __m256 h = _mm256_add_ps(_mm512_castps512_ps256(v[i]), _mm512_extractf32x8_ps(v[i], 1));
-        s[i] = _mm_add_ps(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));
+        vecf low = _mm512_add_ps(_mm512_shuffle_f32x4(v[i], v[i + 4], 0x44),
+                                 _mm512_shuffle_f32x4(v[i], v[i + 4], 0xee));
+        vecf high = _mm512_add_ps(_mm512_shuffle_f32x4(v[i + 8], v[i + 12], 0x44),
+                                  _mm512_shuffle_f32x4(v[i + 8], v[i + 12], 0xee));
+        s[i] = _mm512_add_ps(_mm512_shuffle_f32x4(low, high, 0x88),
+                             _mm512_shuffle_f32x4(low, high, 0xdd));
     }
-    _MM_TRANSPOSE4_PS(s[0], s[1], s[2], s[3]);
-    return _mm_add_ps(_mm_add_ps(s[0], s[1]), _mm_add_ps(s[2], s[3]));
+    vecf a = _mm512_add_ps(_mm512_unpacklo_ps(s[0], s[1]), _mm512_unpackhi_ps(s[0], s[1]));
+    vecf b = _mm512_add_ps(_mm512_unpacklo_ps(s[2], s[3]), _mm512_unpackhi_ps(s[2], s[3]));
+    return _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xee));
 }
 
 #include "attend.h"
