@@ -5,16 +5,41 @@
 
 #include "quant.h"
 
+/* The scale of the block, those of its parts, codes. */
+static const uint8_t order_q2_k[] = {20, 0,  1,  2,  3,  4,  5,  6,  7,  8,  9,
+                                     10, 11, 12, 13, 14, 15, 16, 17, 18, 19};
+/* Scales; low bits of the first half, each with the high bits that all share; of the second half. */
+static const uint8_t order_q3_k[] = {24, 25, 26, 8, 0,  9, 1,  10, 2,  11, 3,  12, 4,  13,
+                                     5,  14, 6,  15, 7, 16, 17, 18, 19, 20, 21, 22, 23};
+/* For each half: scales; low bits of the first quarter, each with the high bits of all four; of the
+ * second, whose words hold the last two as well. */
+static const uint8_t order_q6_k[] = {
+    48, 49, 0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
+    8,  9,  10, 11, 12, 13, 14, 15, 50, 51, 16, 40, 17, 41, 18, 42, 19, 43,
+    20, 44, 21, 45, 22, 46, 23, 47, 24, 25, 26, 27, 28, 29, 30, 31};
+
 static const dpi_layout layouts[] = {
-    /* type          half words n_words bytes */
-    {DPI_TYPE_Q8_0, 0, 2, 8, 34},      {DPI_TYPE_Q4_0, 0, 2, 4, 18},
-    {DPI_TYPE_Q4_1, -1, 0, 5, 20},     {DPI_TYPE_Q5_0, 0, 2, 5, 22},
-    {DPI_TYPE_Q5_1, -1, 0, 6, 24},     {DPI_TYPE_Q2_K, -1, 0, 21, 84},
-    {DPI_TYPE_Q3_K, 108, 0, 27, 110},  {DPI_TYPE_Q4_K, -1, 0, 36, 144},
-    {DPI_TYPE_Q5_K, -1, 0, 44, 176},   {DPI_TYPE_Q6_K, 208, 0, 52, 210},
-    {DPI_TYPE_IQ4_NL, 0, 2, 4, 18},    {DPI_TYPE_IQ4_XS, -1, 0, 34, 136},
-    {DPI_TYPE_F16, 0, 2, 0, 2},        {DPI_TYPE_BF16, 0, 2, 0, 2},
+    /* type          half words n_words bytes order */
+    {DPI_TYPE_Q8_0, 0, 2, 8, 34, NULL},
+    {DPI_TYPE_Q4_0, 0, 2, 4, 18, NULL},
+    {DPI_TYPE_Q4_1, -1, 0, 5, 20, NULL},
+    {DPI_TYPE_Q5_0, 0, 2, 5, 22, NULL},
+    {DPI_TYPE_Q5_1, -1, 0, 6, 24, NULL},
+    {DPI_TYPE_Q2_K, -1, 0, 21, 84, order_q2_k},
+    {DPI_TYPE_Q3_K, 108, 0, 27, 110, order_q3_k},
+    {DPI_TYPE_Q4_K, -1, 0, 36, 144, NULL},
+    {DPI_TYPE_Q5_K, -1, 0, 44, 176, NULL},
+    {DPI_TYPE_Q6_K, 208, 0, 52, 210, order_q6_k},
+    {DPI_TYPE_IQ4_NL, 0, 2, 4, 18, NULL},
+    {DPI_TYPE_IQ4_XS, -1, 0, 34, 136, NULL},
+    {DPI_TYPE_F16, 0, 2, 0, 2, NULL},
+    {DPI_TYPE_BF16, 0, 2, 0, 2, NULL},
 };
+
+/* Offset in a block of the word that comes i-th. */
+static int32_t word_offset(const dpi_layout *layout, int32_t i) {
+    return layout->words + 4 * (layout->order ? layout->order[i] : i);
+}
 
 const dpi_layout *dpi_layout_find(uint32_t type) {
     for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++)
@@ -36,9 +61,8 @@ void dpi_pack_group(const dpi_layout *layout, const void *rows, int32_t n_rows, 
             if (layout->half >= 0)
                 memcpy(halves + (b * DPI_GROUP + r) * 2, block + layout->half, 2);
             unsigned char *to = words + (b * layout->n_words * DPI_GROUP + r) * 4;
-            const unsigned char *from = block + layout->words;
-            for (int32_t i = 0; i < layout->n_words; i++, to += DPI_GROUP * 4, from += 4)
-                memcpy(to, from, 4);
+            for (int32_t i = 0; i < layout->n_words; i++, to += DPI_GROUP * 4)
+                memcpy(to, block + word_offset(layout, i), 4);
         }
     }
 }
@@ -52,7 +76,7 @@ void dpi_unpack_blocks(const dpi_layout *layout, const void *group, int32_t row,
         if (layout->half >= 0)
             memcpy(to + layout->half, halves + (b * DPI_GROUP + row) * 2, 2);
         for (int32_t i = 0; i < layout->n_words; i++)
-            memcpy(to + layout->words + 4 * i,
+            memcpy(to + word_offset(layout, i),
                    words + ((b * layout->n_words + i) * DPI_GROUP + row) * 4, 4);
     }
 }

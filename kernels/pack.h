@@ -3,9 +3,10 @@
  * A group is 16 rows of a matrix. It holds the bytes of those rows, each once, in another order:
  *     u16 [n_blocks, 16]        the lone half of every block (its scale), where a type has one
  *     u32 [n_blocks, n_words, 16]  the rest of every block, four bytes at a time
- * so that one vector load yields the same four bytes of 16 rows. A weight of 16 bits is a block of
- * one lone half. Nothing is lost or added: a packed matrix is as large as it was, and any row can
- * be read back. */
+ * so that one vector load yields the same four bytes of 16 rows. The words of a block stand in the
+ * order in which kernels first need them, because hardware fetches ahead only what is read upwards.
+ * A weight of 16 bits is a block of one lone half. Nothing is lost or added: a packed matrix is as
+ * large as it was, and any row can be read back. */
 #ifndef DPI_PACK_H
 #define DPI_PACK_H
 
@@ -20,6 +21,7 @@ typedef struct dpi_layout {
     int32_t words;       /* offset of the first word */
     int32_t n_words;     /* words of 4 bytes in a block */
     int32_t block_bytes; /* of one row */
+    const uint8_t *order; /* [n_words] which word of a block comes next; NULL: as they are */
 } dpi_layout;
 
 /* NULL if there is no packed form of the type. */

@@ -29,9 +29,8 @@
 #endif
 
 /* How far ahead of the words that are read they are asked for. First into L2, as far as memory is
- * away: requests that wait for it in L1 are too few to keep it busy. Then into L1, for which the
- * hardware guesses neither two streams at once nor the order in which blocks of 256 are read. */
-enum { PREFETCH_L2 = 8192, PREFETCH_L1 = 2048, PREFETCH_L1_K = 4096 };
+ * away: requests that wait for it in L1 are too few to keep it busy. Then into L1. */
+enum { PREFETCH_L2 = 8192, PREFETCH_L1 = 2048 };
 
 /* ---- What differs between the types; `type` is always a constant here ------------------------ */
 
@@ -135,7 +134,7 @@ INLINE vec move_bits(vec v, const int from, const int to, const int mask) {
 }
 
 /* Weights 4g..4g+3 of sub-block `sub` of LANES rows, from the words of their block. The layouts are
- * those of quant.c and quant_k.c. */
+ * those of quant.c and quant_k.c, their words in the order of pack.c. */
 INLINE vec code(const int type, const unsigned char *w, const int sub, const int g) {
     const int half = sub / 4, quarter = sub % 4;
     switch (type) {
@@ -157,13 +156,13 @@ INLINE vec code(const int type, const unsigned char *w, const int sub, const int
         return or_bits(nibble(word(w, 12 + 8 * (sub / 2) + g), sub % 2),
                        move_bits(word(w, 4 + g), sub, 4, 0x10));
     case DPI_TYPE_Q6_K:
-        return or_bits(nibble(word(w, 16 * half + 8 * (quarter % 2) + g), quarter / 2),
-                       move_bits(word(w, 32 + 8 * half + g), 2 * quarter, 4, 0x30));
+        return or_bits(nibble(word(w, 26 * half + (quarter % 2 ? 18 + g : 2 + 2 * g)), quarter / 2),
+                       move_bits(word(w, 26 * half + 3 + 2 * g), 2 * quarter, 4, 0x30));
     case DPI_TYPE_Q2_K:
-        return move_bits(word(w, 4 + 8 * half + g), 2 * quarter, 0, 3);
+        return move_bits(word(w, 5 + 8 * half + g), 2 * quarter, 0, 3);
     case DPI_TYPE_Q3_K:
-        return or_bits(move_bits(word(w, 8 + 8 * half + g), 2 * quarter, 0, 3),
-                       move_bits(word(w, g), sub, 2, 4));
+        return or_bits(move_bits(word(w, half ? 19 + g : 3 + 2 * g), 2 * quarter, 0, 3),
+                       move_bits(word(w, 4 + 2 * g), sub, 2, 4));
     default: /* IQ4_XS */
         return iq4_values(nibble(word(w, 2 + 4 * sub + g % 4), g / 4));
     }
@@ -202,7 +201,7 @@ INLINE scales k_scales(const unsigned char *w, const int sub) {
  * block's halves. */
 INLINE scales scales_of(const int type, const unsigned char *lone, const unsigned char *w,
                         const int sub, const int h) {
-    const int k = 2 * sub + h, at = 8 * (k % 4);
+    const int half = sub / 4, k = 2 * sub + h, at = 8 * (k % 4);
     vec n;
     switch (type) {
     case DPI_TYPE_Q4_1:
@@ -212,15 +211,15 @@ INLINE scales scales_of(const int type, const unsigned char *lone, const unsigne
     case DPI_TYPE_Q5_K:
         return k_scales(w, sub);
     case DPI_TYPE_Q2_K:
-        n = word(w, k / 4);
-        return (scales){mul_f(low_half(word(w, 20)), to_float(bits(n, at, 4))),
-                        mul_f(high_half(word(w, 20)), to_float(bits(n, at + 4, 4)))};
+        n = word(w, 1 + k / 4);
+        return (scales){mul_f(low_half(word(w, 0)), to_float(bits(n, at, 4))),
+                        mul_f(high_half(word(w, 0)), to_float(bits(n, at + 4, 4)))};
     case DPI_TYPE_Q3_K:
-        n = join(bits(word(w, 24 + k % 8 / 4), at + 4 * (k / 8), 4),
-                 bits(word(w, 26), at + 2 * (k / 4), 2), 4);
+        n = join(bits(word(w, k % 8 / 4), at + 4 * (k / 8), 4),
+                 bits(word(w, 2), at + 2 * (k / 4), 2), 4);
         return (scales){mul_f(load_halves(lone), to_float(sub_words(n, 32))), zero_f()};
     case DPI_TYPE_Q6_K:
-        n = shift_right32_signed(shift_left32(word(w, 48 + k / 4), 24 - at), 24);
+        n = shift_right32_signed(shift_left32(word(w, 26 * half + k % 8 / 4), 24 - at), 24);
         return (scales){mul_f(load_halves(lone), to_float(n)), zero_f()};
     case DPI_TYPE_IQ4_XS:
         n = join(bits(word(w, 1), 4 * sub, 4), bits(word(w, 0), 16 + 2 * sub, 2), 4);
@@ -232,30 +231,39 @@ INLINE scales scales_of(const int type, const unsigned char *lone, const unsigne
 
 /* ---- Products -------------------------------------------------------------------------------- */
 
-/* Whether a product of n sequences asks ahead. Where all words are read in one stream, and so fast
- * that memory is waited for, the hardware is quicker when left alone (measured: Q4_K). */
+/* Whether a product of n sequences asks ahead. The long blocks of K types are one stream, which the
+ * hardware fetches best when it is left alone, if there is nothing to do but to read. */
 INLINE int asks_ahead(const int type, const int n) {
-    return n > 1 || LANES < DPI_GROUP || type != DPI_TYPE_Q4_K;
+    return n > 1 || LANES < DPI_GROUP || sub_blocks(type) == 1;
 }
 
 /* Whether it asks a second time, into L1. */
-INLINE int asks_twice(const int type, const int n) {
-    return sub_blocks(type) == 1 || (has_lone_half(type) && n == 1);
+INLINE int asks_twice(const int type) { return sub_blocks(type) == 1; }
+
+/* Prefetches that a compiler does not move away from the weights c. GCC gathers those that it may
+ * move, all 53 of a block of Q6_K, and so many at once keep the core from reading anything else. */
+INLINE vec prefetch_l2(vec c, const unsigned char *p) {
+    __asm__("prefetcht1 %1" : "+v"(c) : "m"(*p));
+    return c;
+}
+INLINE vec prefetch_l1(vec c, const unsigned char *p) {
+    __asm__("prefetcht0 %1" : "+v"(c) : "m"(*p));
+    return c;
 }
 
-/* The share of step `step` in a block's requests: one after the other, never many at once. `next`
- * is PREFETCH_L2 ahead of all that the blocks up to here take of the group, words and lone halves,
- * so that no line of it is left out. */
-INLINE void prefetch(const int type, const int n, const unsigned char *next,
-                     const unsigned char *w, const int step) {
+/* The share of step `step`, which multiplies with c, in a block's requests: one after the other,
+ * never many at once. `next` is PREFETCH_L2 ahead of all that the blocks up to here take of the
+ * group, words and lone halves, so that no line of it is left out. */
+INLINE vec ask(const int type, vec c, const unsigned char *next, const unsigned char *w,
+               const int step) {
     const int words = block_words(type), lines = words + has_lone_half(type);
     const int steps = 8 * sub_blocks(type);
-    const int ahead = sub_blocks(type) == 1 ? PREFETCH_L1 : PREFETCH_L1_K;
     UNROLL for (int i = step * lines / steps; i < (step + 1) * lines / steps; i++) {
-        _mm_prefetch((const char *)next + 4 * DPI_GROUP * i, _MM_HINT_T1);
-        if (i < words && asks_twice(type, n))
-            _mm_prefetch((const char *)w + ahead + 4 * DPI_GROUP * i, _MM_HINT_T0);
+        c = prefetch_l2(c, next + 4 * DPI_GROUP * i);
+        if (i < words && asks_twice(type))
+            c = prefetch_l1(c, w + PREFETCH_L1 + 4 * DPI_GROUP * i);
     }
+    return c;
 }
 
 /* acc[r] += one sub-block's products for n sequences, which are the ones from x on in a block of
@@ -273,9 +281,9 @@ INLINE void sub_block(const int type, const int n, const int rows, vecf *acc,
                                      : zero_i();
         UNROLL for (int s = 0; s < steps; s++) {
             const int g = h * steps + s;
-            if (asks_ahead(type, n))
-                prefetch(type, n, next, w, 8 * sub + g);
             vec c = code(type, w, sub, g);
+            if (asks_ahead(type, n))
+                c = ask(type, c, next, w, 8 * sub + g);
             const int32_t *four = (const int32_t *)(const void *)x->q + g * rows;
             for (int r = 0; r < n; r++)
                 sum[r] = dot(sum[r], c, broadcast_word(four[r]), SIGNED_CODES && signed_values(type));
