@@ -118,15 +118,23 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_machine_measure(int32_t n_threads, int32_t
 
 typedef struct dpi_model dpi_model;
 
+/* When quantised weights are rearranged for the integer kernels, and the file's pages given back.
+ * Until then each pass rearranges them for itself, so that logits do not differ by a bit; those of a
+ * file that is not mapped are rearranged at once. */
+typedef enum dpi_repack {
+    DPI_REPACK_NONE = 0,  /* never: for inspection (sessions compute with f32 activations) */
+    DPI_REPACK_SOON = 1,  /* as the model opens, for less than half a second or so; what is left
+                             before the second pass of a session, so that the first is not late */
+    DPI_REPACK_LATER = 2, /* all before the second pass */
+} dpi_repack;
+
 typedef struct dpi_model_options {
     size_t struct_size;
     int32_t use_mmap;   /* 1 (default): map the file; 0: read it into memory */
     int32_t vocab_only; /* 1: tokenizer and metadata only, the file may have no weights */
     int32_t check_weights; /* 1: read every weight first, and refuse non-finite ones by tensor, row
                               and offset (NUMERIC). Slow */
-    int32_t repack;        /* 1 (default): quantised weights are rearranged for the integer kernels
-                              as the model opens, and the file's pages given back; 0: they stay as
-                              they are, for inspection (sessions compute with f32 activations) */
+    int32_t repack;        /* a dpi_repack; default SOON */
 } dpi_model_options;
 
 typedef struct dpi_model_info {

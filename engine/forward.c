@@ -65,7 +65,8 @@ static void ask_for(const pass *p, const dpi_mat *w) {
     int64_t begin, end;
     columns(p, w, &begin, &end);
     uint64_t row_bytes = dpi_type_row_bytes(w->type, w->n_in);
-    const unsigned char *at = w->data + (uint64_t)begin * row_bytes;
+    const unsigned char *at =
+        (dpi_mat_is_packed(w) ? w->packed : w->data) + (uint64_t)begin * row_bytes;
     for (uint64_t i = 0; i < BYTES && i < (uint64_t)(end - begin) * row_bytes; i += LINE)
         __builtin_prefetch(at + i, 0, 2);
 }
@@ -87,6 +88,18 @@ static const float *weights_f32(const pass *p, const dpi_mat *w, int64_t o0, int
     return tile;
 }
 
+/* Columns [o0, o1) as the kernels read them: the model's, or packed into this thread's tile. */
+static const unsigned char *weights_packed(const pass *p, const dpi_mat *w, int64_t o0,
+                                           int64_t o1) {
+    const dpi_session *s = p->s;
+    if (dpi_mat_is_packed(w))
+        return w->packed + (uint64_t)o0 * dpi_type_row_bytes(w->type, w->n_in);
+    /* No type has more bytes to a weight than f32. */
+    float *tile = s->work.tile + (int64_t)p->thread * DPI_TILE_OUT * s->work.max_in;
+    dpi_mat_pack(w, o0, o1 - o0, (unsigned char *)tile);
+    return (const unsigned char *)tile;
+}
+
 /* y[r * y_stride + o - o0] = x[first + r] . w[o] for columns [o0, o1), at most DPI_TILE_OUT of them;
  * o0 is a multiple of DPI_GROUP. */
 static void product(const pass *p, const dpi_mat *w, input in, float *y, int64_t y_stride,
@@ -95,11 +108,11 @@ static void product(const pass *p, const dpi_mat *w, input in, float *y, int64_t
     int32_t n_out = (int32_t)(o1 - o0);
     dpi_matmul_q_fn *matmul_q = q8_kernel(s, w);
     dpi_matmul_h_fn *matmul_h = h_kernel(s, w);
-    const unsigned char *packed = w->data + (uint64_t)o0 * dpi_type_row_bytes(w->type, w->n_in);
     if (matmul_q)
-        matmul_q(y, y_stride, &s->work.q8, in.n_rows, packed, in.n, n_out);
+        matmul_q(y, y_stride, &s->work.q8, in.n_rows, weights_packed(p, w, o0, o1), in.n, n_out);
     else if (matmul_h)
-        matmul_h(y, y_stride, in.x + in.first * in.n, in.n, in.n_rows, packed, in.n, n_out);
+        matmul_h(y, y_stride, in.x + in.first * in.n, in.n, in.n_rows,
+                 weights_packed(p, w, o0, o1), in.n, n_out);
     else
         s->kernels.matmul_f32(y, y_stride, in.x + in.first * in.n, in.n, in.n_rows,
                               weights_f32(p, w, o0, o1), in.n, n_out);
@@ -351,6 +364,7 @@ static int32_t threads_for(const dpi_session *s, int64_t n) {
 }
 
 void dpi_forward(dpi_session *s, const dpi_batch *batch) {
+    dpi_model_before_pass(s->model);
 #pragma omp parallel num_threads(threads_for(s, s->n_weights * batch->n_rows))
     {
         pass p = {s, batch, omp_get_thread_num(), omp_get_num_threads(), {0}};

@@ -146,6 +146,7 @@ dpi_status dpi_gguf_open_buffer(const void *data, size_t n_bytes, dpi_gguf **ggu
 }
 
 bool dpi_gguf_is_mapped(const dpi_gguf *gguf) { return gguf->owner == IMAGE_MAPPED; }
+bool dpi_gguf_keeps(const dpi_gguf *gguf) { return gguf->owner != IMAGE_ALLOCATED; }
 
 void dpi_gguf_release(const dpi_gguf *gguf, const void *data, uint64_t n_bytes) {
     if (gguf->owner == IMAGE_BORROWED)

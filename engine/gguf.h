@@ -70,9 +70,11 @@ void dpi_gguf_close(dpi_gguf *gguf);
 
 /* Whether tensor data comes into memory page by page as it is read. */
 bool dpi_gguf_is_mapped(const dpi_gguf *gguf);
+/* Whether tensor data still reads the same after dpi_gguf_release. */
+bool dpi_gguf_keeps(const dpi_gguf *gguf);
 
-/* These bytes of tensor data will not be read again: gives their memory back where the file is
- * mapped or was read into memory of its own. Afterwards they may read as anything. */
+/* These bytes of tensor data will hardly be read again: gives their memory back where the file is
+ * mapped or was read into memory of its own. */
 void dpi_gguf_release(const dpi_gguf *gguf, const void *data, uint64_t n_bytes);
 
 /* The name for messages: the last component of the path, or "buffer". */

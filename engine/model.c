@@ -12,7 +12,7 @@ void dpi_model_options_init(dpi_model_options *options) {
     memset(options, 0, sizeof *options);
     options->struct_size = sizeof *options;
     options->use_mmap = 1;
-    options->repack = 1;
+    options->repack = DPI_REPACK_SOON;
 }
 
 /* ---- Binding tensors ------------------------------------------------------------------------- */
@@ -46,7 +46,7 @@ static dpi_status bind_mat(dpi_model *m, const char *name, int64_t n_out, int64_
         return DPI_STATUS_OK;
     DPI_TRY(check_shape(t, n_in, n_out, err));
     const dpi_type *type = dpi_type_find(t->type);
-    *mat = (dpi_mat){type, NULL, t->data, n_out, n_in};
+    *mat = (dpi_mat){.type = type, .data = t->data, .n_out = n_out, .n_in = n_in};
     return DPI_STATUS_OK;
 }
 
@@ -132,6 +132,11 @@ static dpi_status bind_weights(dpi_model *m, dpi_error *err) {
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
+/* What opening a model may take of the second in which its first token is due. It is enough for a
+ * gigabyte where memory is at hand, and a third of one where the host of a virtual machine has to
+ * find it page by page. */
+static const double PACK_SECONDS = 0.4;
+
 /* Takes over `gguf`, also on failure. */
 static dpi_status create(dpi_gguf *gguf, const dpi_model_options *options, dpi_model **model,
                          dpi_error *err) {
@@ -152,8 +157,8 @@ static dpi_status create(dpi_gguf *gguf, const dpi_model_options *options, dpi_m
             status = bind_weights(m, err);
         if (status == DPI_STATUS_OK && options->check_weights)
             status = dpi_model_check(m, err);
-        if (status == DPI_STATUS_OK && !m->vocab_only && options->repack)
-            status = dpi_model_pack(m, err);
+        if (status == DPI_STATUS_OK && !m->vocab_only && options->repack != DPI_REPACK_NONE)
+            status = dpi_model_pack(m, options->repack == DPI_REPACK_LATER ? 0 : PACK_SECONDS, err);
     }
     if (status != DPI_STATUS_OK) {
         dpi_model_close(m);
@@ -167,7 +172,7 @@ static dpi_status check_options(const dpi_model_options *options, dpi_error *err
     if (options->struct_size != sizeof *options)
         return dpi_fail(err, DPI_STATUS_ARG, "dpi_model_options.struct_size is %zu, must be %zu",
                         options->struct_size, sizeof *options);
-    return DPI_STATUS_OK;
+    return dpi_check_range("repack", options->repack, DPI_REPACK_NONE, DPI_REPACK_LATER, err);
 }
 
 dpi_status dpi_model_open(const char *path, const dpi_model_options *options, dpi_model **model,
@@ -204,7 +209,7 @@ void dpi_model_close(dpi_model *m) {
     for (int32_t i = 0; i < m->n_vectors; i++)
         free(m->vectors[i]);
     free(m->vectors);
-    dpi_unmap(m->packed, m->packed_bytes);
+    dpi_packed_free(m->packed);
     free(m->layers);
     dpi_vocab_free(m->vocab);
     dpi_gguf_close(m->gguf);

@@ -1,21 +1,42 @@
-/* model.h - an immutable LLaMA model: hyperparameters, weights in place in the file image, the
- * vocabulary. Internal. */
+/* model.h - a LLaMA model: hyperparameters, weights in place in the file image, the vocabulary. It
+ * does not change, but for where the bytes of its matrices are. Internal. */
 #ifndef DPI_MODEL_H
 #define DPI_MODEL_H
+
+#include <stdatomic.h>
 
 #include "config.h"
 #include "pack.h"
 #include "quant.h"
 #include "tokenizer.h"
 
-/* A weight matrix [n_out, n_in]: rows of contiguous blocks of its type in the file image, or, if
- * `layout` is not NULL, packed groups of 16 rows (pack.h) in the model's own memory. */
+/* A weight matrix [n_out, n_in]: rows of contiguous blocks of its type in the file image, and, if
+ * `layout` is not NULL, packed groups of 16 rows (pack.h) in the model's own memory as soon as
+ * *is_packed. Rows may be read at any time, though they cost a page fault once they are packed. */
 typedef struct dpi_mat {
     const dpi_type *type; /* NULL: no such matrix */
-    const dpi_layout *layout;
-    const unsigned char *data;
+    const unsigned char *data; /* rows */
     int64_t n_out, n_in;
+    const dpi_layout *layout;
+    unsigned char *packed; /* groups */
+    atomic_bool *is_packed;
 } dpi_mat;
+
+static inline bool dpi_mat_is_packed(const dpi_mat *mat) {
+    return mat->layout && atomic_load_explicit(mat->is_packed, memory_order_acquire);
+}
+
+/* How far packing has come. */
+typedef struct dpi_packed {
+    unsigned char *memory; /* every packed matrix */
+    uint64_t n_bytes;
+    const dpi_mat **mats;  /* [n] in the order in which they are packed */
+    atomic_bool *is_packed; /* [n] */
+    int32_t n, n_packed;   /* n_packed belongs to the thread that set `busy` */
+    atomic_flag busy;
+    atomic_bool is_done;
+    atomic_int n_passes;   /* that have begun, of all sessions */
+} dpi_packed;
 
 /* Vectors are f32 copies, owned by the model; a bias is NULL if the file has none. */
 typedef struct dpi_layer {
@@ -42,20 +63,28 @@ struct dpi_model {
     const float *output_norm; /* [n_embd] */
     const float *rope_freqs;  /* [n_rot / 2] divisors of the frequencies, or NULL */
     dpi_layer *layers;        /* [n_layer] */
-    unsigned char *packed;    /* every packed matrix */
-    uint64_t packed_bytes;
+    dpi_packed *packed;       /* NULL: every matrix is read as it is */
     float **vectors;          /* every owned vector, for freeing */
     int32_t n_vectors, max_vectors;
 };
 
 /* Row `row` of a matrix as f32 [n_in]. */
 void dpi_mat_row(const dpi_mat *mat, int64_t row, float *out);
+/* Packs n_rows rows from `row` on, a multiple of 16, of a matrix with a layout: whole groups. */
+void dpi_mat_pack(const dpi_mat *mat, int64_t row, int64_t n_rows, unsigned char *to);
 
 /* Reads every weight of the file. Errors: NUMERIC (one is not finite), MEMORY. */
 dpi_status dpi_model_check(const dpi_model *m, dpi_error *err);
 
-/* Packs every matrix that has a packed form into m->packed, with all processors, and gives the
- * file's own copy back as it goes: the weights are in memory once. Errors: MEMORY. */
-dpi_status dpi_model_pack(dpi_model *m, dpi_error *err);
+/* Makes room for every matrix that has a packed form, and packs them with all processors until
+ * `seconds` have passed, or all if a row could not be read afterwards. The file's own copy is given
+ * back as it goes: the weights are in memory once. Errors: MEMORY. */
+dpi_status dpi_model_pack(dpi_model *m, double seconds, dpi_error *err);
+
+/* To be called before each pass. The first one does with what is packed; the second packs the rest,
+ * unless another thread is at it. */
+void dpi_model_before_pass(const dpi_model *m);
+
+void dpi_packed_free(dpi_packed *packed);
 
 #endif

@@ -1,6 +1,7 @@
 /* pack_model.c - a model's matrices in the layout that the kernels read (pack.h), and back. */
 #include <math.h>
 #include <omp.h>
+#include <stdlib.h>
 
 #include "mem.h"
 #include "model.h"
@@ -18,12 +19,12 @@ static uint64_t group_bytes(const dpi_mat *mat) {
 static int64_t n_groups(const dpi_mat *mat) { return (mat->n_out + DPI_GROUP - 1) / DPI_GROUP; }
 
 void dpi_mat_row(const dpi_mat *mat, int64_t row, float *out) {
-    if (!mat->layout) {
+    if (!dpi_mat_is_packed(mat)) {
         uint64_t row_bytes = dpi_type_row_bytes(mat->type, mat->n_in);
         mat->type->dequantize(mat->data + (uint64_t)row * row_bytes, out, mat->n_in);
         return;
     }
-    const unsigned char *group = mat->data + (uint64_t)(row / DPI_GROUP) * group_bytes(mat);
+    const unsigned char *group = mat->packed + (uint64_t)(row / DPI_GROUP) * group_bytes(mat);
     int64_t n_blocks = mat->n_in / mat->type->block;
     unsigned char blocks[2 * DPI_MAX_BLOCK]; /* no type has more than 2 bytes a weight */
     int64_t at_once = (int64_t)sizeof blocks / mat->type->block_bytes;
@@ -54,47 +55,100 @@ static uint64_t padded_bytes(const dpi_mat *mat) {
     return (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-static void pack(dpi_mat *mat, const dpi_layout *layout, unsigned char *to) {
-    uint64_t row_bytes = dpi_type_row_bytes(mat->type, mat->n_in), bytes = group_bytes(mat);
-    int64_t groups = n_groups(mat), n_blocks = mat->n_in / mat->type->block;
-#pragma omp parallel for schedule(static) num_threads(dpi_processors())
-    for (int64_t g = 0; g < groups; g++) {
-        int64_t left = mat->n_out - g * DPI_GROUP;
-        dpi_pack_group(layout, mat->data + (uint64_t)(g * DPI_GROUP) * row_bytes,
-                       (int32_t)(left < DPI_GROUP ? left : DPI_GROUP), n_blocks,
-                       to + (uint64_t)g * bytes);
-    }
-    mat->data = to;
-    mat->layout = layout;
+void dpi_mat_pack(const dpi_mat *mat, int64_t row, int64_t n_rows, unsigned char *to) {
+    uint64_t row_bytes = dpi_type_row_bytes(mat->type, mat->n_in);
+    for (int64_t end = row + n_rows; row < end; row += DPI_GROUP, to += group_bytes(mat))
+        dpi_pack_group(mat->layout, mat->data + (uint64_t)row * row_bytes,
+                       (int32_t)(end - row < DPI_GROUP ? end - row : DPI_GROUP),
+                       mat->n_in / mat->type->block, to);
 }
 
-dpi_status dpi_model_pack(dpi_model *m, dpi_error *err) {
+static void pack(const dpi_model *m, const dpi_mat *mat) {
+#pragma omp parallel for schedule(static) num_threads(dpi_processors())
+    for (int64_t g = 0; g < n_groups(mat); g++) {
+        int64_t row = g * DPI_GROUP, left = mat->n_out - row;
+        dpi_mat_pack(mat, row, left < DPI_GROUP ? left : DPI_GROUP,
+                     mat->packed + (uint64_t)g * group_bytes(mat));
+    }
+    atomic_store_explicit(mat->is_packed, true, memory_order_release);
+    dpi_gguf_release(m->gguf, mat->data, (uint64_t)mat->n_out * group_bytes(mat) / DPI_GROUP);
+}
+
+/* Packs on until `seconds` have passed, or not at all while another thread does. */
+static void pack_on(const dpi_model *m, double seconds) {
+    dpi_packed *p = m->packed;
+    if (atomic_flag_test_and_set(&p->busy))
+        return;
+    double end = omp_get_wtime() + seconds;
+    while (p->n_packed < p->n && (seconds == INFINITY || omp_get_wtime() < end))
+        pack(m, p->mats[p->n_packed++]);
+    if (p->n_packed == p->n)
+        atomic_store(&p->is_done, true);
+    atomic_flag_clear(&p->busy);
+}
+
+static dpi_packed *packed_create(int32_t n, uint64_t n_bytes) {
+    dpi_packed *p = dpi_calloc(1, sizeof *p);
+    if (!p)
+        return NULL;
+    atomic_flag_clear(&p->busy);
+    p->n_bytes = n_bytes;
+    p->memory = dpi_map(n_bytes);
+    p->mats = dpi_calloc((size_t)n, sizeof *p->mats);
+    p->is_packed = dpi_calloc((size_t)n, sizeof *p->is_packed);
+    if (!p->memory || !p->mats || !p->is_packed) {
+        dpi_packed_free(p);
+        return NULL;
+    }
+    return p;
+}
+
+void dpi_packed_free(dpi_packed *p) {
+    if (!p)
+        return;
+    dpi_unmap(p->memory, p->n_bytes);
+    free(p->mats);
+    free(p->is_packed);
+    free(p);
+}
+
+dpi_status dpi_model_pack(dpi_model *m, double seconds, dpi_error *err) {
     uint64_t total = 0;
+    int32_t n = 0;
     /* No sum here can overflow: each matrix is in the file, and padding adds at most 15 rows. */
     for (int32_t i = 0; matrix_at(m, i); i++)
-        if (dpi_layout_find(matrix_at(m, i)->type->id))
+        if (dpi_layout_find(matrix_at(m, i)->type->id)) {
             total += padded_bytes(matrix_at(m, i));
-    if (total == 0)
+            n++;
+        }
+    if (n == 0)
         return DPI_STATUS_OK;
-    m->packed = dpi_map(total);
+    m->packed = packed_create(n, total);
     if (!m->packed)
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for %llu bytes of weights",
                         (unsigned long long)total);
-    m->packed_bytes = total;
-    unsigned char *to = m->packed;
+    dpi_packed *p = m->packed;
+    unsigned char *to = p->memory;
     for (int32_t i = 0; matrix_at(m, i); i++) {
         dpi_mat *mat = matrix_at(m, i);
-        const dpi_layout *layout = dpi_layout_find(mat->type->id);
-        if (!layout)
+        mat->layout = dpi_layout_find(mat->type->id);
+        if (!mat->layout)
             continue;
-        const unsigned char *from = mat->data;
-        pack(mat, layout, to);
-        dpi_gguf_release(m->gguf, from, (uint64_t)mat->n_out * group_bytes(mat) / DPI_GROUP);
+        mat->packed = to;
+        mat->is_packed = &p->is_packed[p->n];
+        p->mats[p->n++] = mat;
         to += padded_bytes(mat);
     }
     if (m->tied_output)
         m->output = m->embedding;
+    pack_on(m, dpi_gguf_keeps(m->gguf) ? seconds : INFINITY);
     return DPI_STATUS_OK;
+}
+
+void dpi_model_before_pass(const dpi_model *m) {
+    dpi_packed *p = m->packed;
+    if (p && !atomic_load(&p->is_done) && atomic_fetch_add(&p->n_passes, 1) > 0)
+        pack_on(m, INFINITY);
 }
 
 static uint64_t file_bytes(const dpi_mat *mat) {

@@ -1,8 +1,9 @@
 /* Purity (privacy.md section 3): there is a function F(weights, prompt tokens, drawn tokens) whose
  * bits are the logits. F is computed alone; then in random batches of random companions, slots,
  * lengths, nulls, orders, shared beginnings and thread counts, with logits of all tokens and of
- * some, and compared bit for bit. */
+ * some, and with weights that are packed while sessions run, and compared bit for bit. */
 #include <math.h>
+#include <pthread.h>
 
 #include "model.h"
 #include "session.h"
@@ -169,6 +170,53 @@ static void check_batch(const dpi_model *model, const dpi_session_options *base,
     dpi_session_free(s);
 }
 
+/* A session of its own on a model that others use at the same time. */
+typedef struct user {
+    const dpi_model *model;
+    const dpi_session_options *base;
+    sequence q;
+    pthread_t thread;
+} user;
+
+static void *use(void *argument) {
+    user *u = argument;
+    compute_alone(u->model, u->base, &u->q);
+    return NULL;
+}
+
+/* Some of the sequences at once, on a model whose weights are packed as it is used. */
+static void check_packing(const tiny_spec *spec, const dpi_session_options *base,
+                          const sequence *all) {
+    enum { N_USERS = 3 };
+    void *image;
+    size_t n_bytes, n_logits = (N_DRAWN + 1) * (size_t)spec->n_vocab;
+    dpi_model_options o;
+    dpi_model *model = NULL;
+    dpi_error err;
+    user users[N_USERS];
+    tiny_build(spec, spec->type + 1, &image, &n_bytes);
+    dpi_model_options_init(&o);
+    o.repack = DPI_REPACK_LATER;
+    assert_ok(dpi_model_open_buffer(image, n_bytes, &o, &model, &err), &err);
+    if (model->packed)
+        assert_int_equal(model->packed->n_packed, 0);
+    for (int i = 0; i < N_USERS; i++) {
+        users[i] = (user){.model = model, .base = base, .q = all[i]};
+        assert_int_equal(pthread_create(&users[i].thread, NULL, use, &users[i]), 0);
+    }
+    for (int i = 0; i < N_USERS; i++)
+        assert_int_equal(pthread_join(users[i].thread, NULL), 0);
+    for (int i = 0; i < N_USERS; i++) {
+        if (memcmp(users[i].q.logits, all[i].logits, n_logits * sizeof(float)) != 0)
+            fail_msg("prompt of %d, weights packed meanwhile: bits differ", all[i].n_prompt);
+        free(users[i].q.logits);
+    }
+    if (model->packed)
+        assert_int_equal(model->packed->n_packed, model->packed->n);
+    dpi_model_close(model);
+    free(image);
+}
+
 static void check_model(const tiny_spec *spec, const dpi_session_options *base, int n_batches) {
     uint64_t seed = spec->type + 1;
     void *image;
@@ -187,6 +235,7 @@ static void check_model(const tiny_spec *spec, const dpi_session_options *base, 
     }
     for (int i = 0; i < n_batches; i++)
         check_batch(model, base, all, &seed);
+    check_packing(spec, base, all);
     for (int32_t i = 0; i < N_CASES; i++)
         free(all[i].logits);
     free(all);

@@ -91,7 +91,7 @@ static int inspect_main(const args *a) {
     dpi_model_options_init(&options);
     options.use_mmap = !a->v[OPT_NO_MMAP].i;
     options.check_weights = a->v[OPT_CHECK].i != 0;
-    options.repack = 0;
+    options.repack = DPI_REPACK_NONE;
     int code = cli_open_model(a->model, &options, &model, &info);
     if (code != CLI_OK)
         return code;
