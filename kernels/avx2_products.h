@@ -9,7 +9,7 @@
 /* ---- Products: the primitives of q_products.h ------------------------------------------------ */
 
 #define LANES 8
-#define TILE 4 /* 4 sums and 4 accumulators, of 16 registers */
+#define TILE 5 /* 5 sums and 5 accumulators, of 16 registers: two tiles make the 9 of B = 8 */
 #define SIGNED_CODES !VNNI /* vpdpbusd: unsigned weights, signed activations */
 typedef __m256i vec;
 typedef __m256 vecf;
@@ -53,8 +53,12 @@ INLINE void store_f(float *p, vecf v, int32_t n) {
 }
 
 #if VNNI
-INLINE vec dot(vec sum, vec weights, vec x, const int signed_weights) {
-    (void)signed_weights; /* never: SIGNED_CODES is 0 */
+typedef vec sums;
+INLINE sums sums_from(vec v) { return v; }
+INLINE vec sums_total(sums sum) { return sum; }
+INLINE sums dot(sums sum, vec weights, vec x, const int signed_weights, const int step,
+                const int at_once) {
+    (void)signed_weights, (void)step, (void)at_once; /* SIGNED_CODES is 0, sums have 32 bits */
 #ifdef __AVXVNNI__
     return _mm256_dpbusd_avx_epi32(sum, weights, x);
 #else
@@ -62,13 +66,26 @@ INLINE vec dot(vec sum, vec weights, vec x, const int signed_weights) {
 #endif
 }
 #else
+/* Sums of 32 bits, and those of pairs of bytes on their way, of 16. */
+typedef struct sums {
+    vec total, pairs;
+} sums;
+
+INLINE sums sums_from(vec v) { return (sums){v, zero_i()}; }
+INLINE vec sums_total(sums sum) { return sum.total; }
+
 /* vpmaddubsw wants unsigned bytes on the left, and saturates at 2^15: codes are at most 63, and
  * |w| * (x with the sign of w) reaches at most 2 * 128 * 127. */
-INLINE vec dot(vec sum, vec weights, vec x, const int signed_weights) {
+INLINE sums dot(sums sum, vec weights, vec x, const int signed_weights, const int step,
+                const int at_once) {
     vec pairs = signed_weights
                     ? _mm256_maddubs_epi16(_mm256_abs_epi8(weights), _mm256_sign_epi8(x, weights))
                     : _mm256_maddubs_epi16(weights, x);
-    return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    sum.pairs = step % at_once == 0 ? pairs : _mm256_add_epi16(sum.pairs, pairs);
+    if (step % at_once == at_once - 1)
+        sum.total = _mm256_add_epi32(sum.total,
+                                     _mm256_madd_epi16(sum.pairs, _mm256_set1_epi16(1)));
+    return sum;
 }
 #endif
 
@@ -98,10 +115,11 @@ INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x
 
 INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x,
                   const unsigned char *group, const int lane, int64_t n_in, int32_t n_out) {
-    for (int r = 0; r < rows; r += TILE) {
+    for (int r = 0, n; r < rows; r += n) {
+        n = rows == 8 ? 4 : rows - r < TILE ? rows - r : TILE;
         dpi_q8 from = dpi_q8_skip(&x, r);
         float *to = y + r * y_stride;
-        switch (rows - r) {
+        switch (n) {
         case 1:
             tile(type, 1, rows, to, y_stride, from, group, lane, n_in, n_out);
             break;
@@ -111,8 +129,11 @@ INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x
         case 3:
             tile(type, 3, rows, to, y_stride, from, group, lane, n_in, n_out);
             break;
-        default:
+        case 4:
             tile(type, 4, rows, to, y_stride, from, group, lane, n_in, n_out);
+            break;
+        default:
+            tile(type, 5, rows, to, y_stride, from, group, lane, n_in, n_out);
         }
     }
 }

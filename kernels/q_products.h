@@ -9,10 +9,14 @@
  *
  * An ISA file defines, then includes this:
  *   LANES, TILE, SIGNED_CODES (0: the dot wants unsigned weights, so 128 is added to those of
- *   types whose values are signed bytes), vec (integers), vecf (LANES floats), and the static
- *   functions
+ *   types whose values are signed bytes), vec (integers), vecf (LANES floats), sums (what dots add
+ *   up in), and the static functions
  *     load_word(p)              LANES words from p
- *     dot(sum, weights, x, signed_weights)  sum + products of groups of four bytes
+ *     sums_from(v)              sums that are v so far
+ *     dot(sums, weights, x, signed_weights, step, at_once)  adds the products of groups of four
+ *                               bytes. Steps count from 0; the sums of two products of `at_once`
+ *                               dots, which divides the steps, add up to less than 2^15
+ *     sums_total(sums)          after the last step
  *     and_bytes(v, mask) add_high_bits(low, bits, g) iq4_values(codes) flip_sign(bytes)
  *     shift_left16 / shift_right16 (v, n)    within 16-bit pairs of bytes
  *     or_bits  broadcast_word(x)
@@ -59,6 +63,27 @@ INLINE int has_min(const int type) {
 
 INLINE int signed_values(const int type) {
     return type == DPI_TYPE_Q8_0 || type == DPI_TYPE_IQ4_NL || type == DPI_TYPE_IQ4_XS;
+}
+
+/* Dots whose sums of two products, of at most 127 times the largest code each, stay below 2^15
+ * together. */
+INLINE int dots_at_once(const int type) {
+    switch (type) {
+    case DPI_TYPE_Q4_0:
+    case DPI_TYPE_Q4_1:
+    case DPI_TYPE_Q4_K:
+        return 8; /* 8 * 2 * 127 * 15 = 30,480 */
+    case DPI_TYPE_Q2_K:
+    case DPI_TYPE_Q3_K: /* all that share a scale */
+    case DPI_TYPE_Q5_0:
+    case DPI_TYPE_Q5_1:
+    case DPI_TYPE_Q5_K:
+        return 4; /* 4 * 2 * 127 * 31 = 31,496 */
+    case DPI_TYPE_Q6_K:
+        return 2; /* 2 * 2 * 127 * 63 = 32,004 */
+    default:
+        return 1; /* |w| <= 128 */
+    }
 }
 
 /* A weight's value is code - 2^bits; 0: it is the code. */
@@ -273,24 +298,27 @@ INLINE void sub_block(const int type, const int n, const int rows, vecf *acc,
                       const unsigned char *next, const dpi_q8 *x) {
     const int parts = scales_per_32(type), steps = 8 / parts;
     vecf scaled[TILE]; /* the sub-block's products in units of the activations' scale */
+    const int32_t *four = (const int32_t *)(const void *)x->q; /* of the step's activations */
     UNROLL for (int h = 0; h < parts; h++) {
-        vec sum[TILE];
+        sums sum[TILE];
         const int32_t *negative = parts == 2 ? x->negative16 + h * rows : x->negative32;
         for (int r = 0; r < n; r++)
-            sum[r] = bias_bits(type) ? shift_left32(broadcast_word(negative[r]), bias_bits(type))
-                                     : zero_i();
-        UNROLL for (int s = 0; s < steps; s++) {
+            sum[r] = sums_from(bias_bits(type)
+                                   ? shift_left32(broadcast_word(negative[r]), bias_bits(type))
+                                   : zero_i());
+        UNROLL for (int s = 0; s < steps; s++, four += rows) {
             const int g = h * steps + s;
+            __asm__("" : "+r"(four)); /* or GCC keeps an offset for each step, on the stack */
             vec c = code(type, w, sub, g);
             if (asks_ahead(type, n))
                 c = ask(type, c, next, w, 8 * sub + g);
-            const int32_t *four = (const int32_t *)(const void *)x->q + g * rows;
             for (int r = 0; r < n; r++)
-                sum[r] = dot(sum[r], c, broadcast_word(four[r]), SIGNED_CODES && signed_values(type));
+                sum[r] = dot(sum[r], c, broadcast_word(four[r]),
+                             SIGNED_CODES && signed_values(type), s, dots_at_once(type));
         }
         scales f = scales_of(type, lone, w, sub, h);
         for (int r = 0; r < n; r++) {
-            vecf v = to_float(sum[r]);
+            vecf v = to_float(sums_total(sum[r]));
             scaled[r] = h == 0 ? mul_f(f.scale, v) : fma_f(f.scale, v, scaled[r]);
             if (has_min(type) && parts == 1)
                 acc[r] = fma_f(f.min, broadcast_f(x->scaled32[r]), acc[r]);
