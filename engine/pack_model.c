@@ -35,15 +35,13 @@ void dpi_mat_row(const dpi_mat *mat, int64_t row, float *out) {
     }
 }
 
-/* Every matrix that is multiplied with. The embedding is only looked up, unless it is the output
- * head as well. */
+/* Every matrix that is multiplied with, the largest last: packing looks at the time after each. The
+ * embedding is only looked up, unless it is the output head as well. */
 static dpi_mat *matrix_at(dpi_model *m, int32_t i) {
     enum { PER_LAYER = 7 };
-    if (i == 0)
-        return m->tied_output ? &m->embedding : &m->output;
-    i--;
-    if (i >= m->config.n_layer * PER_LAYER)
-        return NULL;
+    int32_t n = m->config.n_layer * PER_LAYER;
+    if (i >= n)
+        return i > n ? NULL : m->tied_output ? &m->embedding : &m->output;
     dpi_layer *l = &m->layers[i / PER_LAYER];
     dpi_mat *const mats[PER_LAYER] = {&l->wq, &l->wk, &l->wv, &l->wo, &l->w_gate, &l->w_up,
                                       &l->w_down};
