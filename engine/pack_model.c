@@ -156,14 +156,15 @@ static uint64_t file_bytes(const dpi_mat *mat) {
 uint64_t dpi_model_unread_bytes(const dpi_model *model, int64_t n_tokens) {
     dpi_model m = *model;
     uint64_t n = 0;
-    if (m.vocab_only || !dpi_gguf_is_mapped(m.gguf))
+    bool mapped = dpi_gguf_is_mapped(m.gguf);
+    if (m.vocab_only)
         return 0;
     for (int32_t i = 0; matrix_at(&m, i); i++)
-        if (!matrix_at(&m, i)->layout)
+        if (matrix_at(&m, i)->layout ? !dpi_mat_is_packed(matrix_at(&m, i)) : mapped)
             n += file_bytes(matrix_at(&m, i));
     /* So many windows of the embedding are hit by n_tokens rows anywhere in it, on average. */
     double windows = (double)file_bytes(&m.embedding) / FAULT_BYTES;
-    if (!m.tied_output)
+    if (mapped && !m.tied_output)
         n += (uint64_t)(-expm1(-(double)n_tokens / windows) * windows * FAULT_BYTES);
     return n;
 }
