@@ -73,13 +73,19 @@ static void ask_for(const pass *p, const dpi_mat *w) {
 
 /* ---- Products -------------------------------------------------------------------------------- */
 
+/* This thread's DPI_TILE_OUT rows of any matrix, on their way to a kernel. */
+static float *tile_of(const pass *p) {
+    const dpi_work *work = &p->s->work;
+    return work->tile + (int64_t)p->thread * DPI_TILE_OUT * work->max_in;
+}
+
 /* Rows [o0, o1) of a matrix as f32: in place, or dequantised into this thread's tile. */
 static const float *weights_f32(const pass *p, const dpi_mat *w, int64_t o0, int64_t o1) {
     const dpi_session *s = p->s;
     const unsigned char *rows = w->data + (uint64_t)o0 * dpi_type_row_bytes(w->type, w->n_in);
     if (w->type->id == DPI_TYPE_F32)
         return (const float *)(const void *)rows;
-    float *tile = s->work.tile + (int64_t)p->thread * DPI_TILE_OUT * s->work.max_in;
+    float *tile = tile_of(p);
     if (w->type->id == DPI_TYPE_F16 && !w->layout)
         s->kernels.f16_to_f32(tile, (const uint16_t *)(const void *)rows, (o1 - o0) * w->n_in);
     else
@@ -91,13 +97,11 @@ static const float *weights_f32(const pass *p, const dpi_mat *w, int64_t o0, int
 /* Columns [o0, o1) as the kernels read them: the model's, or packed into this thread's tile. */
 static const unsigned char *weights_packed(const pass *p, const dpi_mat *w, int64_t o0,
                                            int64_t o1) {
-    const dpi_session *s = p->s;
     if (dpi_mat_is_packed(w))
         return w->packed + (uint64_t)o0 * dpi_type_row_bytes(w->type, w->n_in);
-    /* No type has more bytes to a weight than f32. */
-    float *tile = s->work.tile + (int64_t)p->thread * DPI_TILE_OUT * s->work.max_in;
-    dpi_mat_pack(w, o0, o1 - o0, (unsigned char *)tile);
-    return (const unsigned char *)tile;
+    unsigned char *tile = (unsigned char *)tile_of(p); /* no weight has more bytes than an f32 */
+    dpi_mat_pack(w, o0, o1, tile);
+    return tile;
 }
 
 /* y[r * y_stride + o - o0] = x[first + r] . w[o] for columns [o0, o1), at most DPI_TILE_OUT of them;

@@ -70,8 +70,9 @@ struct dpi_model {
 
 /* Row `row` of a matrix as f32 [n_in]. */
 void dpi_mat_row(const dpi_mat *mat, int64_t row, float *out);
-/* Packs n_rows rows from `row` on, a multiple of 16, of a matrix with a layout: whole groups. */
-void dpi_mat_pack(const dpi_mat *mat, int64_t row, int64_t n_rows, unsigned char *to);
+/* Packs the groups of a matrix with a layout that hold rows [begin, end), of those that there are;
+ * begin is a multiple of 16. */
+void dpi_mat_pack(const dpi_mat *mat, int64_t begin, int64_t end, unsigned char *to);
 
 /* Reads every weight of the file. Errors: NUMERIC (one is not finite), MEMORY. */
 dpi_status dpi_model_check(const dpi_model *m, dpi_error *err);

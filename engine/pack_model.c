@@ -53,21 +53,21 @@ static uint64_t padded_bytes(const dpi_mat *mat) {
     return (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-void dpi_mat_pack(const dpi_mat *mat, int64_t row, int64_t n_rows, unsigned char *to) {
+void dpi_mat_pack(const dpi_mat *mat, int64_t begin, int64_t end, unsigned char *to) {
     uint64_t row_bytes = dpi_type_row_bytes(mat->type, mat->n_in);
-    for (int64_t end = row + n_rows; row < end; row += DPI_GROUP, to += group_bytes(mat))
+    for (int64_t row = begin; row < end; row += DPI_GROUP, to += group_bytes(mat)) {
+        int64_t left = mat->n_out - row;
         dpi_pack_group(mat->layout, mat->data + (uint64_t)row * row_bytes,
-                       (int32_t)(end - row < DPI_GROUP ? end - row : DPI_GROUP),
+                       (int32_t)(left < DPI_GROUP ? left : DPI_GROUP),
                        mat->n_in / mat->type->block, to);
+    }
 }
 
 static void pack(const dpi_model *m, const dpi_mat *mat) {
 #pragma omp parallel for schedule(static) num_threads(dpi_processors())
-    for (int64_t g = 0; g < n_groups(mat); g++) {
-        int64_t row = g * DPI_GROUP, left = mat->n_out - row;
-        dpi_mat_pack(mat, row, left < DPI_GROUP ? left : DPI_GROUP,
+    for (int64_t g = 0; g < n_groups(mat); g++)
+        dpi_mat_pack(mat, g * DPI_GROUP, (g + 1) * DPI_GROUP,
                      mat->packed + (uint64_t)g * group_bytes(mat));
-    }
     atomic_store_explicit(mat->is_packed, true, memory_order_release);
     dpi_gguf_release(m->gguf, mat->data, (uint64_t)mat->n_out * group_bytes(mat) / DPI_GROUP);
 }

@@ -53,12 +53,7 @@ INLINE void store_f(float *p, vecf v, int32_t n) {
 }
 
 #if VNNI
-typedef vec sums;
-INLINE sums sums_from(vec v) { return v; }
-INLINE vec sums_total(sums sum) { return sum; }
-INLINE sums dot(sums sum, vec weights, vec x, const int signed_weights, const int step,
-                const int at_once) {
-    (void)signed_weights, (void)step, (void)at_once; /* SIGNED_CODES is 0, sums have 32 bits */
+INLINE vec dot_words(vec sum, vec weights, vec x) {
 #ifdef __AVXVNNI__
     return _mm256_dpbusd_avx_epi32(sum, weights, x);
 #else

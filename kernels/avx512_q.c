@@ -137,14 +137,7 @@ INLINE void store_f(float *p, vecf v, int32_t n) {
     _mm512_mask_storeu_ps(p, n >= LANES ? 0xffff : (__mmask16)((1u << n) - 1), v);
 }
 
-typedef vec sums;
-INLINE sums sums_from(vec v) { return v; }
-INLINE vec sums_total(sums sum) { return sum; }
-INLINE sums dot(sums sum, vec weights, vec x, const int signed_weights, const int step,
-                const int at_once) {
-    (void)signed_weights, (void)step, (void)at_once; /* SIGNED_CODES is 0, sums have 32 bits */
-    return _mm512_dpbusd_epi32(sum, weights, x);
-}
+INLINE vec dot_words(vec sum, vec weights, vec x) { return _mm512_dpbusd_epi32(sum, weights, x); }
 
 /* Adds 16 to the bytes of weights 4g..4g+3 whose bit is set in each row's word of 32 high bits. */
 INLINE vec add_high_bits(vec low, vec high, const int g) {

@@ -9,10 +9,11 @@
  *
  * An ISA file defines, then includes this:
  *   LANES, TILE, SIGNED_CODES (0: the dot wants unsigned weights, so 128 is added to those of
- *   types whose values are signed bytes), vec (integers), vecf (LANES floats), sums (what dots add
- *   up in), and the static functions
+ *   types whose values are signed bytes), vec (integers), vecf (LANES floats), and the static
+ *   functions
  *     load_word(p)              LANES words from p
- *     sums_from(v)              sums that are v so far
+ *     dot_words(sum, weights, x)  sum + products of groups of four bytes, if SIGNED_CODES is 0; else
+ *     sums, sums_from(v)        what dots add up in, a type; sums that are v so far
  *     dot(sums, weights, x, signed_weights, step, at_once)  adds the products of groups of four
  *                               bytes. Steps count from 0; the sums of two products of `at_once`
  *                               dots, which divides the steps, add up to less than 2^15
@@ -35,6 +36,17 @@
 /* How far ahead of the words that are read they are asked for. First into L2, as far as memory is
  * away: requests that wait for it in L1 are too few to keep it busy. Then into L1. */
 enum { PREFETCH_L2 = 8192, PREFETCH_L1 = 2048 };
+
+#if !SIGNED_CODES /* one instruction adds up in 32 bits */
+typedef vec sums;
+INLINE sums sums_from(vec v) { return v; }
+INLINE vec sums_total(sums sum) { return sum; }
+INLINE sums dot(sums sum, vec weights, vec x, const int signed_weights, const int step,
+                const int at_once) {
+    (void)signed_weights, (void)step, (void)at_once;
+    return dot_words(sum, weights, x);
+}
+#endif
 
 /* ---- What differs between the types; `type` is always a constant here ------------------------ */
 

@@ -13,7 +13,8 @@ enum { PLACEHOLDER_BYTES = sizeof placeholder - 1 };
  * document, stands before the text that they write. */
 static const char base_lead[] = "{reference}\n\n";
 static const char base_task[] = "";
-static const char chat_lead[] = DPI_CHAT_BEFORE "{reference}" DPI_CHAT_AFTER, chat_task[] = DPI_CHAT_TASK;
+static const char chat_lead[] = DPI_CHAT_BEFORE "{reference}" DPI_CHAT_AFTER;
+static const char chat_task[] = DPI_CHAT_TASK;
 
 /* The same with --query: the task is the question, alone or after a record. */
 static const char base_question[] = "Question: ", base_answer[] = "\nAnswer:";
