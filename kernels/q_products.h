@@ -33,8 +33,9 @@
 #define UNROLL UNROLL_PRAGMA(GCC unroll 64)
 #endif
 
-/* How far ahead of the words that are read they are asked for. First into L2, as far as memory is
- * away: requests that wait for it in L1 are too few to keep it busy. Then into L1. */
+/* How far ahead of the words that are read they are asked for, where that is not left to the
+ * hardware. First into L2, as far as memory is away: requests that wait for it in L1 are too few to
+ * keep it busy. Then into L1. */
 enum { PREFETCH_L2 = 8192, PREFETCH_L1 = 2048 };
 
 #if !SIGNED_CODES /* one instruction adds up in 32 bits */
@@ -118,7 +119,7 @@ INLINE int bias_bits(const int type) {
     }
 }
 
-/* The block's scale is a lone half in front of all words (pack.h). */
+/* The block's scale is a lone half (pack.h). */
 INLINE int has_lone_half(const int type) {
     return type == DPI_TYPE_Q8_0 || type == DPI_TYPE_Q4_0 || type == DPI_TYPE_Q5_0 ||
            type == DPI_TYPE_IQ4_NL || type == DPI_TYPE_Q3_K || type == DPI_TYPE_Q6_K;
@@ -150,11 +151,57 @@ INLINE int block_words(const int type) {
     }
 }
 
+/* Whether there is so little to do but to read that the hardware fetches ahead best on its own,
+ * which it does for words that are read upwards. With one sequence registers are left to read each
+ * word of a block only once: words that are read again and again get in its way. */
+INLINE int is_stream(const int type, const int n) {
+    return LANES == DPI_GROUP && n <= (sub_blocks(type) == 1 ? 3 : 1);
+}
+
+/* Sub-blocks that share words, and go through together. */
+INLINE int together(const int type, const int n) {
+    if (!is_stream(type, n))
+        return 1;
+    switch (type) { /* of K types with one sequence */
+    case DPI_TYPE_Q5_K:
+        return 8;
+    case DPI_TYPE_Q6_K:
+        return 4;
+    case DPI_TYPE_Q4_K:
+        return 2;
+    default:
+        return 1;
+    }
+}
+
 /* ---- Codes ----------------------------------------------------------------------------------- */
 
-/* Word i of a block, of LANES of the group's 16 rows. */
-INLINE vec word(const unsigned char *words, const int i) {
-    return load_word(words + 4 * DPI_GROUP * i);
+/* A block of LANES of the group's 16 rows. */
+typedef struct words {
+    const unsigned char *lone; /* halves, if there are any */
+    const unsigned char *at;
+    vec scales[4]; /* words 0 to 3 of Q4_K, if it is a stream */
+} words;
+
+INLINE vec word(const words *w, const int i) { return load_word(w->at + 4 * DPI_GROUP * i); }
+
+/* Word i, in a register: no compiler loads it again. */
+INLINE vec hold(const words *w, const int i) {
+    vec v = word(w, i);
+    __asm__("" : "+v"(v));
+    return v;
+}
+
+INLINE words words_at(const int type, const int stream, const unsigned char *lone,
+                      const unsigned char *at) {
+    words w = {.lone = lone, .at = at};
+    if (stream && type == DPI_TYPE_Q4_K) {
+        w.scales[0] = hold(&w, 0);
+        w.scales[1] = hold(&w, 1);
+        w.scales[2] = hold(&w, 2);
+        w.scales[3] = hold(&w, 3);
+    }
+    return w;
 }
 
 /* One half of each byte. */
@@ -172,7 +219,7 @@ INLINE vec move_bits(vec v, const int from, const int to, const int mask) {
 
 /* Weights 4g..4g+3 of sub-block `sub` of LANES rows, from the words of their block. The layouts are
  * those of quant.c and quant_k.c, their words in the order of pack.c. */
-INLINE vec code(const int type, const unsigned char *w, const int sub, const int g) {
+INLINE vec code(const int type, const words *w, const int sub, const int g) {
     const int half = sub / 4, quarter = sub % 4;
     switch (type) {
     case DPI_TYPE_Q8_0:
@@ -190,11 +237,11 @@ INLINE vec code(const int type, const unsigned char *w, const int sub, const int
     case DPI_TYPE_Q4_K:
         return nibble(word(w, 4 + 8 * (sub / 2) + g), sub % 2);
     case DPI_TYPE_Q5_K:
-        return or_bits(nibble(word(w, 12 + 8 * (sub / 2) + g), sub % 2),
-                       move_bits(word(w, 4 + g), sub, 4, 0x10));
+        return or_bits(nibble(word(w, 5 * g + 1 + sub / 2), sub % 2),
+                       move_bits(word(w, 5 * g), sub, 4, 0x10));
     case DPI_TYPE_Q6_K:
-        return or_bits(nibble(word(w, 26 * half + (quarter % 2 ? 18 + g : 2 + 2 * g)), quarter / 2),
-                       move_bits(word(w, 26 * half + 3 + 2 * g), 2 * quarter, 4, 0x30));
+        return or_bits(nibble(word(w, 26 * half + 3 * g + (quarter % 2 ? 4 : 2)), quarter / 2),
+                       move_bits(word(w, 26 * half + 3 * g + 3), 2 * quarter, 4, 0x30));
     case DPI_TYPE_Q2_K:
         return move_bits(word(w, 5 + 8 * half + g), 2 * quarter, 0, 3);
     case DPI_TYPE_Q3_K:
@@ -219,25 +266,24 @@ INLINE vec bits(vec v, const int from, const int n) {
 
 INLINE vec join(vec low, vec high, const int at) { return or_bits(low, shift_left32(high, at)); }
 
-/* Scale and minimum of sub-block `sub` of Q4_K and Q5_K: 6 bits each in words 1 to 3. */
-INLINE scales k_scales(const unsigned char *w, const int sub) {
+/* Scale and minimum of sub-block `sub` of Q4_K and Q5_K, from the word with the block's two and
+ * those with 6 bits for each sub-block. */
+INLINE scales k_scales(vec d, vec low_scales, vec low_mins, vec high, const int sub) {
     const int at = 8 * (sub % 4);
     vec scale, min;
     if (sub < 4) {
-        scale = bits(word(w, 1), at, 6);
-        min = bits(word(w, 2), at, 6);
+        scale = bits(low_scales, at, 6);
+        min = bits(low_mins, at, 6);
     } else {
-        scale = join(bits(word(w, 3), at, 4), bits(word(w, 1), at + 6, 2), 4);
-        min = join(bits(word(w, 3), at + 4, 4), bits(word(w, 2), at + 6, 2), 4);
+        scale = join(bits(high, at, 4), bits(low_scales, at + 6, 2), 4);
+        min = join(bits(high, at + 4, 4), bits(low_mins, at + 6, 2), 4);
     }
-    vec d = word(w, 0);
     return (scales){mul_f(low_half(d), to_float(scale)), mul_f(high_half(d), to_float(min))};
 }
 
-/* Of weights [32 sub, 32 sub + 32), or of half `h` of those where scales_per_32 is 2. `lone` is the
- * block's halves. */
-INLINE scales scales_of(const int type, const unsigned char *lone, const unsigned char *w,
-                        const int sub, const int h) {
+/* Of weights [32 sub, 32 sub + 32), or of half `h` of those where scales_per_32 is 2. */
+INLINE scales scales_of(const int type, const int stream, const words *w, const int sub,
+                        const int h) {
     const int half = sub / 4, k = 2 * sub + h, at = 8 * (k % 4);
     vec n;
     switch (type) {
@@ -245,8 +291,11 @@ INLINE scales scales_of(const int type, const unsigned char *lone, const unsigne
     case DPI_TYPE_Q5_1:
         return (scales){low_half(word(w, 0)), sub_f(zero_f(), high_half(word(w, 0)))};
     case DPI_TYPE_Q4_K:
+        if (stream)
+            return k_scales(w->scales[0], w->scales[1], w->scales[2], w->scales[3], sub);
+        return k_scales(word(w, 0), word(w, 1), word(w, 2), word(w, 3), sub);
     case DPI_TYPE_Q5_K:
-        return k_scales(w, sub);
+        return k_scales(word(w, 40), word(w, 41), word(w, 42), word(w, 43), sub);
     case DPI_TYPE_Q2_K:
         n = word(w, 1 + k / 4);
         return (scales){mul_f(low_half(word(w, 0)), to_float(bits(n, at, 4))),
@@ -254,25 +303,19 @@ INLINE scales scales_of(const int type, const unsigned char *lone, const unsigne
     case DPI_TYPE_Q3_K:
         n = join(bits(word(w, k % 8 / 4), at + 4 * (k / 8), 4),
                  bits(word(w, 2), at + 2 * (k / 4), 2), 4);
-        return (scales){mul_f(load_halves(lone), to_float(sub_words(n, 32))), zero_f()};
+        return (scales){mul_f(load_halves(w->lone), to_float(sub_words(n, 32))), zero_f()};
     case DPI_TYPE_Q6_K:
         n = shift_right32_signed(shift_left32(word(w, 26 * half + k % 8 / 4), 24 - at), 24);
-        return (scales){mul_f(load_halves(lone), to_float(n)), zero_f()};
+        return (scales){mul_f(load_halves(w->lone), to_float(n)), zero_f()};
     case DPI_TYPE_IQ4_XS:
         n = join(bits(word(w, 1), 4 * sub, 4), bits(word(w, 0), 16 + 2 * sub, 2), 4);
         return (scales){mul_f(low_half(word(w, 0)), to_float(sub_words(n, 32))), zero_f()};
     default:
-        return (scales){load_halves(lone), zero_f()};
+        return (scales){load_halves(w->lone), zero_f()};
     }
 }
 
 /* ---- Products -------------------------------------------------------------------------------- */
-
-/* Whether a product of n sequences asks ahead. The long blocks of K types are one stream, which the
- * hardware fetches best when it is left alone, if there is nothing to do but to read. */
-INLINE int asks_ahead(const int type, const int n) {
-    return n > 1 || LANES < DPI_GROUP || sub_blocks(type) == 1;
-}
 
 /* Whether it asks a second time, into L1. */
 INLINE int asks_twice(const int type) { return sub_blocks(type) == 1; }
@@ -289,81 +332,97 @@ INLINE vec prefetch_l1(vec c, const unsigned char *p) {
 }
 
 /* The share of step `step`, which multiplies with c, in a block's requests: one after the other,
- * never many at once. `next` is PREFETCH_L2 ahead of all that the blocks up to here take of the
- * group, words and lone halves, so that no line of it is left out. */
-INLINE vec ask(const int type, vec c, const unsigned char *next, const unsigned char *w,
-               const int step) {
-    const int words = block_words(type), lines = words + has_lone_half(type);
-    const int steps = 8 * sub_blocks(type);
+ * never many at once. */
+INLINE vec ask(const int type, vec c, const words *w, const int step) {
+    const int lines = block_words(type) + has_lone_half(type), steps = 8 * sub_blocks(type);
     UNROLL for (int i = step * lines / steps; i < (step + 1) * lines / steps; i++) {
-        c = prefetch_l2(c, next + 4 * DPI_GROUP * i);
-        if (i < words && asks_twice(type))
-            c = prefetch_l1(c, w + PREFETCH_L1 + 4 * DPI_GROUP * i);
+        c = prefetch_l2(c, w->at + PREFETCH_L2 + 4 * DPI_GROUP * i);
+        if (asks_twice(type))
+            c = prefetch_l1(c, w->at + PREFETCH_L1 + 4 * DPI_GROUP * i);
     }
     return c;
 }
 
-/* acc[r] += one sub-block's products for n sequences, which are the ones from x on in a block of
- * `rows`. */
-INLINE void sub_block(const int type, const int n, const int rows, vecf *acc,
-                      const unsigned char *lone, const unsigned char *w, const int sub,
-                      const unsigned char *next, const dpi_q8 *x) {
-    const int parts = scales_per_32(type), steps = 8 / parts;
-    vecf scaled[TILE]; /* the sub-block's products in units of the activations' scale */
+/* acc[r] += the products of the sub-blocks from `first` on that go together, for n sequences, the
+ * ones from x on in a block of `rows`. Sums of sub-block first + k and sequence r stand at
+ * [k * n + r]: several sub-blocks go together with one sequence only. */
+INLINE void add_sub_blocks(const int type, const int n, const int rows, vecf *acc, const words *w,
+                           const int first, const dpi_q8 *x) {
+    const int parts = scales_per_32(type), steps = 8 / parts, subs = together(type, n);
+    const int stream = is_stream(type, n), bias = bias_bits(type);
+    vecf scaled[TILE]; /* a sub-block's products in units of the activations' scale */
     const int32_t *four = (const int32_t *)(const void *)x->q; /* of the step's activations */
     UNROLL for (int h = 0; h < parts; h++) {
         sums sum[TILE];
         const int32_t *negative = parts == 2 ? x->negative16 + h * rows : x->negative32;
-        for (int r = 0; r < n; r++)
-            sum[r] = sums_from(bias_bits(type)
-                                   ? shift_left32(broadcast_word(negative[r]), bias_bits(type))
-                                   : zero_i());
+        UNROLL for (int k = 0; k < subs; k++)
+            for (int r = 0; r < n; r++) {
+                vec minus = broadcast_word(negative[r + k * parts * rows]);
+                sum[k * n + r] = sums_from(bias ? shift_left32(minus, bias) : zero_i());
+            }
         UNROLL for (int s = 0; s < steps; s++, four += rows) {
             const int g = h * steps + s;
-            __asm__("" : "+r"(four)); /* or GCC keeps an offset for each step, on the stack */
-            vec c = code(type, w, sub, g);
-            if (asks_ahead(type, n))
-                c = ask(type, c, next, w, 8 * sub + g);
-            for (int r = 0; r < n; r++)
-                sum[r] = dot(sum[r], c, broadcast_word(four[r]),
-                             SIGNED_CODES && signed_values(type), s, dots_at_once(type));
+            if (subs == 1)
+                __asm__("" : "+r"(four)); /* or GCC keeps an offset for each step, on the stack */
+            UNROLL for (int k = 0; k < subs; k++) {
+                vec c = code(type, w, first + k, g);
+                if (!stream)
+                    c = ask(type, c, w, 8 * first + g);
+                for (int r = 0; r < n; r++) {
+                    vec x4 = broadcast_word(four[r + 8 * k * rows]);
+                    sum[k * n + r] = dot(sum[k * n + r], c, x4, SIGNED_CODES && signed_values(type),
+                                         s, dots_at_once(type));
+                }
+            }
         }
-        scales f = scales_of(type, lone, w, sub, h);
-        for (int r = 0; r < n; r++) {
-            vecf v = to_float(sums_total(sum[r]));
-            scaled[r] = h == 0 ? mul_f(f.scale, v) : fma_f(f.scale, v, scaled[r]);
-            if (has_min(type) && parts == 1)
-                acc[r] = fma_f(f.min, broadcast_f(x->scaled32[r]), acc[r]);
-            if (has_min(type) && parts == 2)
-                scaled[r] = fma_f(f.min, broadcast_f((float)negative[r]), scaled[r]);
+        UNROLL for (int k = 0; k < subs; k++) {
+            scales f = scales_of(type, stream, w, first + k, h);
+            for (int r = 0; r < n; r++) {
+                const int at = k * n + r;
+                vecf v = to_float(sums_total(sum[at]));
+                scaled[at] = h == 0 ? mul_f(f.scale, v) : fma_f(f.scale, v, scaled[at]);
+                if (has_min(type) && parts == 1)
+                    acc[r] = fma_f(f.min, broadcast_f(x->scaled32[r + k * rows]), acc[r]);
+                if (has_min(type) && parts == 2)
+                    scaled[at] = fma_f(f.min, broadcast_f((float)negative[r + k * parts * rows]),
+                                       scaled[at]);
+                if (parts == 1)
+                    acc[r] = fma_f(scaled[at], broadcast_f(x->d[r + k * rows]), acc[r]);
+            }
         }
     }
-    for (int r = 0; r < n; r++)
-        acc[r] = fma_f(scaled[r], broadcast_f(x->d[r]), acc[r]);
+    UNROLL for (int k = 0; k < subs && parts == 2; k++)
+        for (int r = 0; r < n; r++)
+            acc[r] = fma_f(scaled[k * n + r], broadcast_f(x->d[r + k * rows]), acc[r]);
 }
 
 /* y[r, 0..n_out) for LANES outputs (at `lane` of a group) and n sequences of a block of `rows`. */
 INLINE void tile(const int type, const int n, const int rows, float *y, int64_t y_stride, dpi_q8 x,
                  const unsigned char *group, const int lane, int64_t n_in, int32_t n_out) {
-    const int subs = sub_blocks(type), lone_bytes = has_lone_half(type) ? 2 * DPI_GROUP : 0;
+    const int subs = sub_blocks(type), at_once = together(type, n), stream = is_stream(type, n);
+    const int lone_bytes = has_lone_half(type) ? 2 * DPI_GROUP : 0;
     int64_t n_blocks = n_in / (32 * subs);
-    const unsigned char *lone = group + 2 * lane, *w = group + n_blocks * lone_bytes + 4 * lane;
-    const unsigned char *next = group + PREFETCH_L2;
+    const unsigned char *w = group;
     vecf acc[TILE];
     for (int r = 0; r < n; r++)
         acc[r] = zero_f();
-    for (int64_t b = 0; b < n_blocks; b++) {
-        UNROLL for (int sub = 0; sub < subs; sub++) {
-            sub_block(type, n, rows, acc, lone, w, sub, next, &x);
-            x.q += 32 * rows;
-            x.d += rows;
-            x.negative32 += rows;
-            x.negative16 += 2 * rows;
-            x.scaled32 += rows;
-        }
-        lone += lone_bytes;
-        w += 4 * DPI_GROUP * block_words(type);
-        next += lone_bytes + 4 * DPI_GROUP * block_words(type);
+    for (int64_t left = n_blocks; left > 0;) {
+        const unsigned char *lone = w; /* halves of the next two blocks, or of the last */
+        w += left > 1 ? 2 * lone_bytes : lone_bytes;
+        do {
+            words block = words_at(type, stream, lone + 2 * lane, w + 4 * lane);
+            UNROLL for (int sub = 0; sub < subs; sub += at_once) {
+                add_sub_blocks(type, n, rows, acc, &block, sub, &x);
+                x.q += 32 * at_once * rows;
+                x.d += at_once * rows;
+                x.negative32 += at_once * rows;
+                x.negative16 += 2 * at_once * rows;
+                x.scaled32 += at_once * rows;
+            }
+            lone += lone_bytes;
+            w += 4 * DPI_GROUP * block_words(type);
+            left--;
+        } while (left > 0 && (n_blocks - left) % 2);
     }
     for (int r = 0; r < n; r++)
         store_f(y + r * y_stride, acc[r], n_out);
