@@ -69,13 +69,13 @@ static void call_matmul_f32(const work *w) {
 }
 static void call_attend_f32(const work *w) {
     float m[HEADS] = {0}, l[HEADS] = {0};
-    w->k->attend_f32(w->y, m, l, w->x, w->x + N_IN, w->x + N_IN + DPI_KV_BLOCK * HEAD_DIM, HEADS,
-                     DPI_KV_BLOCK, HEAD_DIM, HEAD_DIM, 0.125f);
+    const float *k = w->x + N_IN, *v = k + DPI_KV_BLOCK * HEAD_DIM;
+    w->k->attend_f32(w->y, m, l, w->x, k, v, HEADS, DPI_KV_BLOCK, HEAD_DIM, HEAD_DIM, 0.125f, k, v);
 }
 static void call_attend_f16(const work *w) {
     float m[HEADS] = {0}, l[HEADS] = {0};
-    w->k->attend_f16(w->y, m, l, w->x, w->half, w->half + DPI_KV_BLOCK * HEAD_DIM, HEADS,
-                     DPI_KV_BLOCK, HEAD_DIM, HEAD_DIM, 0.125f);
+    const uint16_t *k = w->half, *v = k + DPI_KV_BLOCK * HEAD_DIM;
+    w->k->attend_f16(w->y, m, l, w->x, k, v, HEADS, DPI_KV_BLOCK, HEAD_DIM, HEAD_DIM, 0.125f, k, v);
 }
 static void call_clip_add(const work *w) {
     w->k->clip_add(w->sum, w->x, w->x + N_IN, w->null, 0, 1 << 20, ~(uint64_t)0, N_IN);

@@ -217,10 +217,14 @@ static void rotate_and_cache(const pass *p, int32_t layer, int32_t index, int32_
     store(s, dpi_kv_v(&s->kv, seq, block, layer, head), at, v, c->head_dim_v);
 }
 
-/* att = softmax(q K^T / sqrt(head_dim)) V over positions 0..pos, block by block. */
-static void attend(const pass *p, int32_t layer, int32_t index, int32_t head) {
+/* att = softmax(q K^T / sqrt(head_dim)) V over positions 0..pos, block by block, of KV head item %
+ * n_kv_head of row item / n_kv_head. `next` is the item that this thread takes next; the same if it
+ * was the last. */
+static void attend(const pass *p, int32_t layer, int64_t item, int64_t next) {
     dpi_session *s = p->s;
     const dpi_config *c = &s->model->config;
+    int32_t index = (int32_t)(item / c->n_kv_head), head = (int32_t)(item % c->n_kv_head);
+    int32_t next_seq = s->row_seq[next / c->n_kv_head], next_head = (int32_t)(next % c->n_kv_head);
     int32_t r = p->batch->first + index, n_q = c->n_head / c->n_kv_head;
     int32_t seq = s->row_seq[index], length = s->row_pos[index] + 1;
     const float *q = s->work.q + ((int64_t)r * c->n_head + (int64_t)head * n_q) * c->head_dim;
@@ -236,10 +240,22 @@ static void attend(const pass *p, int32_t layer, int32_t index, int32_t head) {
         int32_t n = length - at < DPI_KV_BLOCK ? length - at : DPI_KV_BLOCK;
         void *k = dpi_kv_k(&s->kv, seq, block, layer, head);
         void *v = dpi_kv_v(&s->kv, seq, block, layer, head);
+        void *next_k = k, *next_v = v;
+        if (p->batch->is_prompt) {
+            /* All rows read the same blocks, which stay in cache. */
+        } else if (at + n < length) {
+            next_k = dpi_kv_k(&s->kv, seq, block + 1, layer, head);
+            next_v = dpi_kv_v(&s->kv, seq, block + 1, layer, head);
+        } else {
+            next_k = dpi_kv_k(&s->kv, next_seq, 0, layer, next_head);
+            next_v = dpi_kv_v(&s->kv, next_seq, 0, layer, next_head);
+        }
         if (s->kv.type == DPI_KV_F32)
-            s->kernels.attend_f32(att, m, l, q, k, v, n_q, n, c->head_dim, c->head_dim_v, scale);
+            s->kernels.attend_f32(att, m, l, q, k, v, n_q, n, c->head_dim, c->head_dim_v, scale,
+                                  next_k, next_v);
         else
-            s->kernels.attend_f16(att, m, l, q, k, v, n_q, n, c->head_dim, c->head_dim_v, scale);
+            s->kernels.attend_f16(att, m, l, q, k, v, n_q, n, c->head_dim, c->head_dim_v, scale,
+                                  next_k, next_v);
     }
     for (int32_t h = 0; h < n_q; h++)
         for (int32_t i = 0; i < c->head_dim_v; i++)
@@ -266,7 +282,7 @@ static void attention(pass *p, int32_t index) {
     if (p->batch->is_prompt)
         barrier(p);
     for (int64_t i = p->thread; i < n_items; i += p->n_threads)
-        attend(p, index, (int32_t)(i / c->n_kv_head), (int32_t)(i % c->n_kv_head));
+        attend(p, index, i, i + p->n_threads < n_items ? i + p->n_threads : i);
     barrier(p);
     in.x = s->work.att;
     in.n = (int64_t)c->n_head * c->head_dim_v;

@@ -33,11 +33,19 @@ INLINE vecf repeat(const float *x, const int heads) {
             v = op(v, swap_neighbours(v));                                                        \
     } while (0)
 
+/* Asks for the bytes from `from` to `to` of what the next block reads, into L2. */
+INLINE void ask_for(const void *next, int64_t from, int64_t to) {
+    for (; from < to; from += 64)
+        __builtin_prefetch((const unsigned char *)next + from, 0, 2);
+}
+
 /* p[j * heads + h] = scale * q[h] . k[j], LANES at a time, and -infinity in LANES behind them. */
 INLINE void scores(const int heads, float *p, const float *q, const void *k, int32_t n,
-                   int32_t head_dim, float scale, const int half) {
+                   int32_t head_dim, float scale, const void *next, const int half) {
     const int at_once = LANES / heads; /* positions */
+    const int64_t row_bytes = next == k ? 0 : head_dim * (half ? 2 : 4); /* to ask for */
     for (int32_t j = 0; j < n; j += at_once) {
+        ask_for(next, j * row_bytes, (j + at_once) * row_bytes);
         vecf s[LANES];
         for (int i = 0; i < LANES; i++)
             s[i] = zero_f();
@@ -60,7 +68,8 @@ INLINE void scores(const int heads, float *p, const float *q, const void *k, int
  * last of which may be fewer. */
 INLINE void add_values(const int heads, const int chunks, float *acc, int32_t head_dim_v,
                        const float *c, const float *p, const void *v, int32_t from, int32_t n,
-                       const int half) {
+                       const void *next, const int half) {
+    const int64_t row_bytes = next == v || from > 0 ? 0 : head_dim_v * (half ? 2 : 4);
     vecf a[VALUES];
     part lanes[VALUES];
     for (int i = 0; i < chunks; i++) {
@@ -69,12 +78,14 @@ INLINE void add_values(const int heads, const int chunks, float *acc, int32_t he
             a[i * heads + h] = mul_f(load_part(acc + h * head_dim_v + from + LANES * i, lanes[i]),
                                      broadcast_f(c[h]));
     }
-    for (int32_t j = 0; j < n; j++)
+    for (int32_t j = 0; j < n; j++) {
+        ask_for(next, j * row_bytes, (j + 1) * row_bytes);
         for (int i = 0; i < chunks; i++) {
             vecf kv = load_kv(v, (int64_t)j * head_dim_v + from + LANES * i, lanes[i], half);
             for (int h = 0; h < heads; h++)
                 a[i * heads + h] = fma_f(broadcast_f(p[j * heads + h]), kv, a[i * heads + h]);
         }
+    }
     for (int i = 0; i < chunks; i++)
         for (int h = 0; h < heads; h++)
             store_part(acc + h * head_dim_v + from + LANES * i, a[i * heads + h], lanes[i]);
@@ -83,9 +94,10 @@ INLINE void add_values(const int heads, const int chunks, float *acc, int32_t he
 /* The block for `heads` (1, 2 or 4) heads. */
 INLINE void attend_heads(const int heads, float *acc, float *m, float *l, const float *q,
                          const void *k, const void *v, int32_t n, int32_t head_dim,
-                         int32_t head_dim_v, float scale, const int half) {
+                         int32_t head_dim_v, float scale, const void *next_k, const void *next_v,
+                         const int half) {
     float p[4 * DPI_KV_BLOCK + LANES], c[LANES], total[LANES], new_max[LANES];
-    scores(heads, p, q, k, n, head_dim, scale, half);
+    scores(heads, p, q, k, n, head_dim, scale, next_k, half);
     vecf old = repeat(m, heads), max = old, sum = zero_f();
     for (int32_t i = 0; i < n * heads; i += LANES)
         max = max_f(max, load_f(p + i));
@@ -102,9 +114,9 @@ INLINE void attend_heads(const int heads, float *acc, float *m, float *l, const 
     const int most = VALUES / heads < 8 ? VALUES / heads : 8; /* rarely more than there are */
     int32_t from = 0;
     for (; head_dim_v - from > LANES * most / 2; from += LANES * most)
-        add_values(heads, most, acc, head_dim_v, c, p, v, from, n, half);
+        add_values(heads, most, acc, head_dim_v, c, p, v, from, n, next_v, half);
     for (; head_dim_v - from > 0; from += LANES * most / 2)
-        add_values(heads, most / 2, acc, head_dim_v, c, p, v, from, n, half);
+        add_values(heads, most / 2, acc, head_dim_v, c, p, v, from, n, next_v, half);
     for (int h = 0; h < heads; h++) {
         l[h] = l[h] * c[h] + total[h];
         m[h] = new_max[h];
@@ -113,11 +125,12 @@ INLINE void attend_heads(const int heads, float *acc, float *m, float *l, const 
 
 INLINE void attend(float *acc, float *m, float *l, const float *q, const void *k, const void *v,
                    int32_t n_q, int32_t n, int32_t head_dim, int32_t head_dim_v, float scale,
-                   const int half) {
+                   const void *next_k, const void *next_v, const int half) {
     int32_t h = 0;
+/* The first heads ask for what is next. */
 #define HEADS(count)                                                                              \
     attend_heads(count, acc + h * head_dim_v, m + h, l + h, q + h * head_dim, k, v, n, head_dim,  \
-                 head_dim_v, scale, half)
+                 head_dim_v, scale, h == 0 ? next_k : k, h == 0 ? next_v : v, half)
     for (; h + 4 <= n_q; h += 4)
         HEADS(4);
     for (; h + 2 <= n_q; h += 2)

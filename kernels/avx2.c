@@ -183,14 +183,16 @@ INLINE vecf sums(const vecf *v) {
 
 static void attend_f32_avx2(float *acc, float *m, float *l, const float *q, const float *k,
                             const float *v, int32_t n_q, int32_t n, int32_t head_dim,
-                            int32_t head_dim_v, float scale) {
-    attend(acc, m, l, q, k, v, n_q, n, head_dim, head_dim_v, scale, 0);
+                            int32_t head_dim_v, float scale, const float *next_k,
+                            const float *next_v) {
+    attend(acc, m, l, q, k, v, n_q, n, head_dim, head_dim_v, scale, next_k, next_v, 0);
 }
 
 static void attend_f16_avx2(float *acc, float *m, float *l, const float *q, const uint16_t *k,
                             const uint16_t *v, int32_t n_q, int32_t n, int32_t head_dim,
-                            int32_t head_dim_v, float scale) {
-    attend(acc, m, l, q, k, v, n_q, n, head_dim, head_dim_v, scale, 1);
+                            int32_t head_dim_v, float scale, const uint16_t *next_k,
+                            const uint16_t *next_v) {
+    attend(acc, m, l, q, k, v, n_q, n, head_dim, head_dim_v, scale, next_k, next_v, 1);
 }
 
 /* ---- What the processor can do --------------------------------------------------------------- */

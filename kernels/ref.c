@@ -95,13 +95,17 @@ static float load_f16(const void *p, int64_t i) { return dpi_f16_to_f32(((const 
 
 static void attend_f32_ref(float *acc, float *m, float *l, const float *q, const float *k,
                            const float *v, int32_t n_q, int32_t n, int32_t head_dim,
-                           int32_t head_dim_v, float scale) {
+                           int32_t head_dim_v, float scale, const float *next_k,
+                           const float *next_v) {
+    (void)next_k, (void)next_v;
     attend(acc, m, l, q, k, v, n_q, n, head_dim, head_dim_v, scale, load_f32);
 }
 
 static void attend_f16_ref(float *acc, float *m, float *l, const float *q, const uint16_t *k,
                            const uint16_t *v, int32_t n_q, int32_t n, int32_t head_dim,
-                           int32_t head_dim_v, float scale) {
+                           int32_t head_dim_v, float scale, const uint16_t *next_k,
+                           const uint16_t *next_v) {
+    (void)next_k, (void)next_v;
     attend(acc, m, l, q, k, v, n_q, n, head_dim, head_dim_v, scale, load_f16);
 }
 

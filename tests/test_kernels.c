@@ -446,10 +446,10 @@ static void check_attend(int half) {
                     int32_t count = b + 1 < BLOCKS ? DPI_KV_BLOCK : last;
                     if (half)
                         f->attend_f16(acc[t], m[t], l[t], q, kh + at * dk, vh + at * dv, N_Q,
-                                      count, dk, dv, scale);
+                                      count, dk, dv, scale, kh, vh);
                     else
                         f->attend_f32(acc[t], m[t], l[t], q, k + at * dk, v + at * dv, N_Q, count,
-                                      dk, dv, scale);
+                                      dk, dv, scale, k, v);
                 }
             for (int h = 0; h < N_Q; h++)
                 for (int e = 0; e < dv; e++) {
