@@ -163,9 +163,9 @@ INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x
 
 #include "q_products.h"
 
-/* The tile sizes that matter: one sequence; the 9 of B = 8; the 8 that longer batches and prompts
- * are cut into. The others are put together, which keeps the code a third smaller. A tile of 9 has
- * 9 sums and 9 accumulators, of 32 registers. */
+/* The tile sizes that matter: one sequence; the 5 of B = 4 and the 9 of B = 8; the 8 that longer
+ * batches and prompts are cut into. The others are put together, which keeps the code a quarter
+ * smaller. A tile of 9 has 9 sums and 9 accumulators, of 32 registers. */
 INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x,
                   const unsigned char *group, const int lane, int64_t n_in, int32_t n_out) {
     if (rows == 9) {
@@ -174,6 +174,10 @@ INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x
     }
     if (rows == 8) {
         tile(type, 8, rows, y, y_stride, x, group, lane, n_in, n_out);
+        return;
+    }
+    if (rows == 5) {
+        tile(type, 5, rows, y, y_stride, x, group, lane, n_in, n_out);
         return;
     }
     if (rows >= 4) {
