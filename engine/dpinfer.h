@@ -178,8 +178,8 @@ DPI_API void dpi_model_close(dpi_model *model);
 DPI_API DPI_MUST_CHECK dpi_status dpi_model_info_get(const dpi_model *model, dpi_model_info *info,
                                                      dpi_error *err);
 
-/* Bytes of weights that computing brings into memory and that opening the model did not: matrices that
- * are not rearranged yet, of a mapped file all that are used in place, and about so much of an
+/* Bytes of weights that computing brings into memory and that opening the model did not: matrices
+ * that are not rearranged yet, of a mapped file all that are used in place, and about so much of an
  * embedding that is only looked up as n_tokens tokens need. */
 DPI_API uint64_t dpi_model_unread_bytes(const dpi_model *model, int64_t n_tokens);
 

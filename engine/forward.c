@@ -240,15 +240,12 @@ static void attend(const pass *p, int32_t layer, int64_t item, int64_t next) {
         int32_t n = length - at < DPI_KV_BLOCK ? length - at : DPI_KV_BLOCK;
         void *k = dpi_kv_k(&s->kv, seq, block, layer, head);
         void *v = dpi_kv_v(&s->kv, seq, block, layer, head);
-        void *next_k = k, *next_v = v;
-        if (p->batch->is_prompt) {
-            /* All rows read the same blocks, which stay in cache. */
-        } else if (at + n < length) {
-            next_k = dpi_kv_k(&s->kv, seq, block + 1, layer, head);
-            next_v = dpi_kv_v(&s->kv, seq, block + 1, layer, head);
-        } else {
-            next_k = dpi_kv_k(&s->kv, next_seq, 0, layer, next_head);
-            next_v = dpi_kv_v(&s->kv, next_seq, 0, layer, next_head);
+        void *next_k = k, *next_v = v; /* of a prompt: its rows share blocks, which stay in cache */
+        if (!p->batch->is_prompt) {
+            bool more = at + n < length;
+            int32_t then = more ? seq : next_seq, h = more ? head : next_head;
+            next_k = dpi_kv_k(&s->kv, then, more ? block + 1 : 0, layer, h);
+            next_v = dpi_kv_v(&s->kv, then, more ? block + 1 : 0, layer, h);
         }
         if (s->kv.type == DPI_KV_F32)
             s->kernels.attend_f32(att, m, l, q, k, v, n_q, n, c->head_dim, c->head_dim_v, scale,

@@ -12,7 +12,7 @@
  *   types whose values are signed bytes), vec (integers), vecf (LANES floats), and the static
  *   functions
  *     load_word(p)              LANES words from p
- *     dot_words(sum, weights, x)  sum + products of groups of four bytes, if SIGNED_CODES is 0; else
+ *     dot_words(sum, weights, x)  sum + products of groups of four bytes, if !SIGNED_CODES; else
  *     sums, sums_from(v)        what dots add up in, a type; sums that are v so far
  *     dot(sums, weights, x, signed_weights, step, at_once)  adds the products of groups of four
  *                               bytes. Steps count from 0; the sums of two products of `at_once`
