@@ -5,9 +5,9 @@
  *     u16 [2, 16]           the lone halves of the blocks (their scales), where a type has them
  *     u32 [2, n_words, 16]  the rest of the blocks, four bytes at a time
  * so that one vector load yields the same four bytes of 16 rows, and lies in one cache line. A
- * matrix is one stream, in the order in which the kernel for one sequence first needs it: that is
- * what hardware fetches ahead. (With the halves of a group in front of all its words, one core took
- * in 15 to 25 GB/s of memory that gives it 32 of one stream.)
+ * matrix is one stream, in the order in which the kernel for one sequence first needs it, and so
+ * can be fetched ahead. (With the halves of a group in front of all its words, one core took in 15
+ * to 25 GB/s of memory that gives it 32 of one stream.)
  * A weight of 16 bits is a block of one lone half. Nothing is lost or added: a packed matrix is as
  * large as it was, and any row can be read back. */
 #ifndef DPI_PACK_H

@@ -33,10 +33,8 @@
 #define UNROLL UNROLL_PRAGMA(GCC unroll 64)
 #endif
 
-/* How far ahead of the words that are read they are asked for, where that is not left to the
- * hardware. First into L2, as far as memory is away: requests that wait for it in L1 are too few to
- * keep it busy. Then into L1. */
-enum { PREFETCH_L2 = 8192, PREFETCH_L1 = 2048 };
+/* How far ahead of the words that are read they are asked for, in bytes. */
+enum { PREFETCH = 8192 };
 
 #if !SIGNED_CODES /* one instruction adds up in 32 bits */
 typedef vec sums;
@@ -151,18 +149,12 @@ INLINE int block_words(const int type) {
     }
 }
 
-/* Whether there is so little to do but to read that the hardware fetches ahead best on its own,
- * which it does for words that are read upwards. With one sequence registers are left to read each
- * word of a block only once: words that are read again and again get in its way. */
-INLINE int is_stream(const int type, const int n) {
-    return LANES == DPI_GROUP && n <= (sub_blocks(type) == 1 ? 3 : 1);
-}
-
-/* Sub-blocks that share words, and go through together. */
+/* Sub-blocks that share words, and go through together where registers are left for it, so that
+ * each word is read only once: one sequence with K types. */
 INLINE int together(const int type, const int n) {
-    if (!is_stream(type, n))
+    if (LANES != DPI_GROUP || n > 1)
         return 1;
-    switch (type) { /* of K types with one sequence */
+    switch (type) {
     case DPI_TYPE_Q5_K:
         return 8;
     case DPI_TYPE_Q6_K:
@@ -180,7 +172,7 @@ INLINE int together(const int type, const int n) {
 typedef struct words {
     const unsigned char *lone; /* halves, if there are any */
     const unsigned char *at;
-    vec scales[4]; /* words 0 to 3 of Q4_K, if it is a stream */
+    vec scales[4]; /* words 0 to 3 of Q4_K, if they are held */
 } words;
 
 INLINE vec word(const words *w, const int i) { return load_word(w->at + 4 * DPI_GROUP * i); }
@@ -192,10 +184,10 @@ INLINE vec hold(const words *w, const int i) {
     return v;
 }
 
-INLINE words words_at(const int type, const int stream, const unsigned char *lone,
+INLINE words words_at(const int type, const int held, const unsigned char *lone,
                       const unsigned char *at) {
     words w = {.lone = lone, .at = at};
-    if (stream && type == DPI_TYPE_Q4_K) {
+    if (held && type == DPI_TYPE_Q4_K) {
         w.scales[0] = hold(&w, 0);
         w.scales[1] = hold(&w, 1);
         w.scales[2] = hold(&w, 2);
@@ -282,7 +274,7 @@ INLINE scales k_scales(vec d, vec low_scales, vec low_mins, vec high, const int 
 }
 
 /* Of weights [32 sub, 32 sub + 32), or of half `h` of those where scales_per_32 is 2. */
-INLINE scales scales_of(const int type, const int stream, const words *w, const int sub,
+INLINE scales scales_of(const int type, const int held, const words *w, const int sub,
                         const int h) {
     const int half = sub / 4, k = 2 * sub + h, at = 8 * (k % 4);
     vec n;
@@ -291,7 +283,7 @@ INLINE scales scales_of(const int type, const int stream, const words *w, const 
     case DPI_TYPE_Q5_1:
         return (scales){low_half(word(w, 0)), sub_f(zero_f(), high_half(word(w, 0)))};
     case DPI_TYPE_Q4_K:
-        if (stream)
+        if (held)
             return k_scales(w->scales[0], w->scales[1], w->scales[2], w->scales[3], sub);
         return k_scales(word(w, 0), word(w, 1), word(w, 2), word(w, 3), sub);
     case DPI_TYPE_Q5_K:
@@ -317,16 +309,9 @@ INLINE scales scales_of(const int type, const int stream, const words *w, const 
 
 /* ---- Products -------------------------------------------------------------------------------- */
 
-/* Whether it asks a second time, into L1. */
-INLINE int asks_twice(const int type) { return sub_blocks(type) == 1; }
-
 /* Prefetches that a compiler does not move away from the weights c. GCC gathers those that it may
  * move, all 53 of a block of Q6_K, and so many at once keep the core from reading anything else. */
-INLINE vec prefetch_l2(vec c, const unsigned char *p) {
-    __asm__("prefetcht1 %1" : "+v"(c) : "m"(*p));
-    return c;
-}
-INLINE vec prefetch_l1(vec c, const unsigned char *p) {
+INLINE vec prefetch(vec c, const unsigned char *p) {
     __asm__("prefetcht0 %1" : "+v"(c) : "m"(*p));
     return c;
 }
@@ -335,11 +320,8 @@ INLINE vec prefetch_l1(vec c, const unsigned char *p) {
  * never many at once. */
 INLINE vec ask(const int type, vec c, const words *w, const int step) {
     const int lines = block_words(type) + has_lone_half(type), steps = 8 * sub_blocks(type);
-    UNROLL for (int i = step * lines / steps; i < (step + 1) * lines / steps; i++) {
-        c = prefetch_l2(c, w->at + PREFETCH_L2 + 4 * DPI_GROUP * i);
-        if (asks_twice(type))
-            c = prefetch_l1(c, w->at + PREFETCH_L1 + 4 * DPI_GROUP * i);
-    }
+    UNROLL for (int i = step * lines / steps; i < (step + 1) * lines / steps; i++)
+        c = prefetch(c, w->at + PREFETCH + 4 * DPI_GROUP * i);
     return c;
 }
 
@@ -349,7 +331,7 @@ INLINE vec ask(const int type, vec c, const words *w, const int step) {
 INLINE void add_sub_blocks(const int type, const int n, const int rows, vecf *acc, const words *w,
                            const int first, const dpi_q8 *x) {
     const int parts = scales_per_32(type), steps = 8 / parts, subs = together(type, n);
-    const int stream = is_stream(type, n), bias = bias_bits(type);
+    const int held = subs > 1, bias = bias_bits(type);
     vecf scaled[TILE]; /* a sub-block's products in units of the activations' scale */
     const int32_t *four = (const int32_t *)(const void *)x->q; /* of the step's activations */
     UNROLL for (int h = 0; h < parts; h++) {
@@ -366,8 +348,7 @@ INLINE void add_sub_blocks(const int type, const int n, const int rows, vecf *ac
                 __asm__("" : "+r"(four)); /* or GCC keeps an offset for each step, on the stack */
             UNROLL for (int k = 0; k < subs; k++) {
                 vec c = code(type, w, first + k, g);
-                if (!stream)
-                    c = ask(type, c, w, 8 * first + g);
+                c = ask(type, c, w, 8 * (first + k) + g);
                 for (int r = 0; r < n; r++) {
                     vec x4 = broadcast_word(four[r + 8 * k * rows]);
                     sum[k * n + r] = dot(sum[k * n + r], c, x4, SIGNED_CODES && signed_values(type),
@@ -376,7 +357,7 @@ INLINE void add_sub_blocks(const int type, const int n, const int rows, vecf *ac
             }
         }
         UNROLL for (int k = 0; k < subs; k++) {
-            scales f = scales_of(type, stream, w, first + k, h);
+            scales f = scales_of(type, held, w, first + k, h);
             for (int r = 0; r < n; r++) {
                 const int at = k * n + r;
                 vecf v = to_float(sums_total(sum[at]));
@@ -399,7 +380,7 @@ INLINE void add_sub_blocks(const int type, const int n, const int rows, vecf *ac
 /* y[r, 0..n_out) for LANES outputs (at `lane` of a group) and n sequences of a block of `rows`. */
 INLINE void tile(const int type, const int n, const int rows, float *y, int64_t y_stride, dpi_q8 x,
                  const unsigned char *group, const int lane, int64_t n_in, int32_t n_out) {
-    const int subs = sub_blocks(type), at_once = together(type, n), stream = is_stream(type, n);
+    const int subs = sub_blocks(type), at_once = together(type, n);
     const int lone_bytes = has_lone_half(type) ? 2 * DPI_GROUP : 0;
     int64_t n_blocks = n_in / (32 * subs);
     const unsigned char *w = group;
@@ -410,7 +391,7 @@ INLINE void tile(const int type, const int n, const int rows, float *y, int64_t 
         const unsigned char *lone = w; /* halves of the next two blocks, or of the last */
         w += left > 1 ? 2 * lone_bytes : lone_bytes;
         do {
-            words block = words_at(type, stream, lone + 2 * lane, w + 4 * lane);
+            words block = words_at(type, at_once > 1, lone + 2 * lane, w + 4 * lane);
             UNROLL for (int sub = 0; sub < subs; sub += at_once) {
                 add_sub_blocks(type, n, rows, acc, &block, sub, &x);
                 x.q += 32 * at_once * rows;
