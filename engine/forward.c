@@ -1,9 +1,10 @@
 /* forward.c - one pass through a LLaMA model for a batch of rows, top to bottom.
  *
  * One parallel region per pass; every function below is run by all threads, each taking its share
- * by (thread, n_threads), with a barrier where the next step reads what others wrote. Shares are
- * cut between output columns or between rows and heads, never inside a reduction, so the thread
- * count cannot change a bit. */
+ * by (thread, n_threads) and of products the tiles that it comes to (tiles.h), with a barrier where
+ * the next step reads what others wrote. Shares are cut between output columns or between rows and
+ * heads, never inside a reduction, so that neither the thread count nor who came first can change a
+ * bit. */
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -19,6 +20,7 @@ typedef struct pass {
     const dpi_batch *batch;
     int32_t thread, n_threads;
     dpi_patience patience;
+    int32_t n_jobs; /* that this thread has begun */
 } pass;
 
 /* Rows [first, first + n_rows) of one activation buffer, the input of products. Where a matrix wants
@@ -35,10 +37,8 @@ static void barrier(pass *p) {
         dpi_barrier_wait(&p->s->barrier, p->n_threads, &p->patience);
 }
 
-/* [*begin, *end): this thread's share of n things, contiguous. */
 static void share(const pass *p, int64_t n, int64_t *begin, int64_t *end) {
-    *begin = n * p->thread / p->n_threads;
-    *end = n * (p->thread + 1) / p->n_threads;
+    dpi_share(n, p->thread, p->n_threads, begin, end);
 }
 
 /* The kernel for 8-bit activations, where this matrix is to use one. */
@@ -51,11 +51,33 @@ static dpi_matmul_h_fn *h_kernel(const dpi_session *s, const dpi_mat *w) {
     return s->exact || !w->layout ? NULL : dpi_kernels_matmul_h(&s->kernels, w->type->id);
 }
 
-/* This thread's columns of a product, in tiles whose bounds depend on the matrix alone. */
-static void columns(const pass *p, const dpi_mat *w, int64_t *begin, int64_t *end) {
-    share(p, (w->n_out + DPI_TILE_OUT - 1) / DPI_TILE_OUT, begin, end);
-    *begin *= DPI_TILE_OUT;
-    *end = *end * DPI_TILE_OUT < w->n_out ? *end * DPI_TILE_OUT : w->n_out;
+/* The claims of a pass's job number n: there are two sets, of which one rests. */
+static dpi_claims *claims_of(const pass *p, int32_t n) {
+    return p->s->claims + (n % 2 ? p->s->n_threads : 0);
+}
+
+/* This thread's part of them. */
+static void clear_claims(const pass *p, int32_t n) {
+    dpi_claims *mine = &claims_of(p, n)[p->thread];
+    atomic_store_explicit(&mine->taken, 0, memory_order_relaxed);
+    atomic_store_explicit(&mine->stolen, 0, memory_order_relaxed);
+}
+
+/* The products that threads compute from one input between two barriers, in tiles of columns whose
+ * bounds depend on the matrices alone. */
+static dpi_tiles job(pass *p, int64_t n_tiles) {
+    clear_claims(p, p->n_jobs + 1);
+    return dpi_tiles_of(claims_of(p, p->n_jobs++), n_tiles, p->thread, p->n_threads);
+}
+
+static int64_t n_tiles(const dpi_mat *w) {
+    return (w->n_out + DPI_TILE_OUT - 1) / DPI_TILE_OUT;
+}
+
+/* The columns [*begin, *end) of tiles [first, last). */
+static void columns(const dpi_mat *w, int64_t first, int64_t last, int64_t *begin, int64_t *end) {
+    *begin = first * DPI_TILE_OUT;
+    *end = last * DPI_TILE_OUT < w->n_out ? last * DPI_TILE_OUT : w->n_out;
 }
 
 /* Asks for the weights with which this thread will begin a product, which memory has time to bring
@@ -63,7 +85,8 @@ static void columns(const pass *p, const dpi_mat *w, int64_t *begin, int64_t *en
 static void ask_for(const pass *p, const dpi_mat *w) {
     enum { LINE = 64, BYTES = 16384 };
     int64_t begin, end;
-    columns(p, w, &begin, &end);
+    share(p, n_tiles(w), &begin, &end);
+    columns(w, begin, end, &begin, &end);
     uint64_t row_bytes = dpi_type_row_bytes(w->type, w->n_in);
     const unsigned char *at =
         (dpi_mat_is_packed(w) ? w->packed : w->data) + (uint64_t)begin * row_bytes;
@@ -122,22 +145,19 @@ static void product(const pass *p, const dpi_mat *w, input in, float *y, int64_t
                               weights_f32(p, w, o0, o1), in.n, n_out);
 }
 
-/* This thread's columns of y = x W^T + bias; the range it wrote is [*begin, *end). y is a buffer as
- * in.x is. */
+/* One tile of y = x W^T + bias. y is a buffer as in.x is. */
 static void linear(const pass *p, const dpi_mat *w, const float *bias, input in, float *y,
-                   int64_t *begin, int64_t *end) {
+                   int64_t tile) {
     bool blas = p->s->blas && p->batch->is_prompt && !q8_kernel(p->s, w);
-    columns(p, w, begin, end);
-    for (int64_t o = *begin; o < *end; o += DPI_TILE_OUT) {
-        int64_t stop = o + DPI_TILE_OUT < *end ? o + DPI_TILE_OUT : *end;
-        if (blas) /* all DPI_CHUNK rows of the buffer, used or not */
-            dpi_gemm_f32(y + o, w->n_out, in.x, in.n, weights_f32(p, w, o, stop), in.n,
-                         (int32_t)(stop - o));
-        else
-            product(p, w, in, y + in.first * w->n_out + o, w->n_out, o, stop);
-        for (int32_t r = in.first; bias && r < in.first + in.n_rows; r++)
-            p->s->kernels.add(y + r * w->n_out + o, bias + o, stop - o);
-    }
+    int64_t o, stop;
+    columns(w, tile, tile + 1, &o, &stop);
+    if (blas) /* all DPI_CHUNK rows of the buffer, used or not */
+        dpi_gemm_f32(y + o, w->n_out, in.x, in.n, weights_f32(p, w, o, stop), in.n,
+                     (int32_t)(stop - o));
+    else
+        product(p, w, in, y + in.first * w->n_out + o, w->n_out, o, stop);
+    for (int32_t r = in.first; bias && r < in.first + in.n_rows; r++)
+        p->s->kernels.add(y + r * w->n_out + o, bias + o, stop - o);
 }
 
 /* Brings an input into 8 bits. Threads share columns, not rows: the rows of a block stand side by side
@@ -180,14 +200,25 @@ static input normalize(pass *p, const float *weight, const dpi_mat *const *mats,
     return in;
 }
 
+/* x += out in the columns of some tiles of W. */
+static void add_out(const pass *p, const dpi_mat *w, input in, int64_t first, int64_t last) {
+    const dpi_work *work = &p->s->work;
+    int64_t begin, end;
+    columns(w, first, last, &begin, &end);
+    for (int32_t r = in.first; r < in.first + in.n_rows; r++)
+        p->s->kernels.add(work->x + r * w->n_out + begin, work->out + r * w->n_out + begin,
+                          end - begin);
+}
+
 /* x += W in + bias, with the input in 8 bits where W wants it. */
 static void add_product(pass *p, const dpi_mat *w, const float *bias, input in) {
-    dpi_session *s = p->s;
-    int64_t begin, end;
-    linear(p, w, bias, in, s->work.out, &begin, &end);
-    for (int32_t r = in.first; r < in.first + in.n_rows; r++)
-        s->kernels.add(s->work.x + r * w->n_out + begin, s->work.out + r * w->n_out + begin,
-                       end - begin);
+    dpi_tiles t = job(p, n_tiles(w));
+    for (int64_t i; dpi_tiles_next(&t, &i);) {
+        linear(p, w, bias, in, p->s->work.out, i);
+        if (dpi_tiles_stolen(&t))
+            add_out(p, w, in, i, i + 1);
+    }
+    add_out(p, w, in, t.begin, t.end);
     barrier(p);
 }
 
@@ -265,10 +296,16 @@ static void attention(pass *p, int32_t index) {
     const dpi_layer *layer = &s->model->layers[index];
     const dpi_mat *mats[] = {&layer->wq, &layer->wk, &layer->wv};
     input in = normalize(p, layer->attn_norm, mats, 3, p->batch->first, p->batch->n_rows);
-    int64_t begin, end;
-    linear(p, &layer->wq, layer->bq, in, s->work.q, &begin, &end);
-    linear(p, &layer->wk, layer->bk, in, s->work.k, &begin, &end);
-    linear(p, &layer->wv, layer->bv, in, s->work.v, &begin, &end);
+    int64_t n_q = n_tiles(&layer->wq), n_k = n_tiles(&layer->wk);
+    dpi_tiles t = job(p, n_q + n_k + n_tiles(&layer->wv));
+    for (int64_t i; dpi_tiles_next(&t, &i);) {
+        if (i < n_q)
+            linear(p, &layer->wq, layer->bq, in, s->work.q, i);
+        else if (i < n_q + n_k)
+            linear(p, &layer->wk, layer->bk, in, s->work.k, i - n_q);
+        else
+            linear(p, &layer->wv, layer->bv, in, s->work.v, i - n_q - n_k);
+    }
     ask_for(p, &layer->wo);
     barrier(p);
     /* Interleaved, since later rows of a prompt have more to attend to. In a step a (row, head)
@@ -290,21 +327,33 @@ static void attention(pass *p, int32_t index) {
 
 /* ---- Feed-forward ---------------------------------------------------------------------------- */
 
+/* gate = silu(gate) * up in the columns of some tiles of W. */
+static void swiglu(const pass *p, const dpi_mat *w, int64_t first, int64_t last) {
+    const dpi_work *work = &p->s->work;
+    int64_t begin, end;
+    columns(w, first, last, &begin, &end);
+    for (int32_t r = p->batch->first; r < p->batch->first + p->batch->n_rows; r++)
+        p->s->kernels.swiglu(work->gate + r * w->n_out + begin, work->up + r * w->n_out + begin,
+                             end - begin);
+}
+
 static void feed_forward(pass *p, int32_t index) {
     dpi_session *s = p->s;
     const dpi_layer *layer = &s->model->layers[index];
-    int64_t n_ff = s->model->config.n_ff, begin, end;
     const dpi_mat *mats[] = {&layer->w_gate, &layer->w_up};
     input in = normalize(p, layer->ffn_norm, mats, 2, p->batch->first, p->batch->n_rows);
-    linear(p, &layer->w_gate, NULL, in, s->work.gate, &begin, &end);
-    linear(p, &layer->w_up, NULL, in, s->work.up, &begin, &end); /* the same columns */
+    dpi_tiles t = job(p, n_tiles(&layer->w_gate));
+    for (int64_t i; dpi_tiles_next(&t, &i);) { /* gate and up have the same columns */
+        linear(p, &layer->w_gate, NULL, in, s->work.gate, i);
+        linear(p, &layer->w_up, NULL, in, s->work.up, i);
+        if (dpi_tiles_stolen(&t))
+            swiglu(p, &layer->w_gate, i, i + 1);
+    }
     ask_for(p, &layer->w_down);
-    for (int32_t r = p->batch->first; r < p->batch->first + p->batch->n_rows; r++)
-        s->kernels.swiglu(s->work.gate + r * n_ff + begin, s->work.up + r * n_ff + begin,
-                          end - begin);
+    swiglu(p, &layer->w_gate, t.begin, t.end);
     barrier(p); /* also before the 8-bit form of the input is overwritten */
     in.x = s->work.gate;
-    in.n = n_ff;
+    in.n = s->model->config.n_ff;
     if (q8_kernel(s, &layer->w_down))
         quantize(p, in);
     add_product(p, &layer->w_down, NULL, in);
@@ -352,13 +401,12 @@ static void head_columns(const pass *p, input in, int64_t o, int64_t n) {
 
 /* All logits of the rows that want them. */
 static void head(pass *p) {
-    int64_t begin, end;
     if (p->batch->n_head == 0)
         return;
     input in = head_input(p);
-    columns(p, &p->s->model->output, &begin, &end);
-    for (int64_t o = begin; o < end; o += DPI_TILE_OUT)
-        head_columns(p, in, o, DPI_TILE_OUT);
+    dpi_tiles t = job(p, n_tiles(&p->s->model->output));
+    for (int64_t i; dpi_tiles_next(&t, &i);)
+        head_columns(p, in, i * DPI_TILE_OUT, DPI_TILE_OUT);
 }
 
 /* Those of the groups of columns that hold one of the ids, which ascend. Threads take turns. */
@@ -384,7 +432,8 @@ void dpi_forward(dpi_session *s, const dpi_batch *batch) {
     dpi_model_before_pass(s->model);
 #pragma omp parallel num_threads(threads_for(s, s->n_weights * batch->n_rows))
     {
-        pass p = {s, batch, omp_get_thread_num(), omp_get_num_threads(), {0}};
+        pass p = {s, batch, omp_get_thread_num(), omp_get_num_threads(), {0}, 0};
+        clear_claims(&p, 0);
         embed(&p);
         for (int32_t i = 0; i < s->model->config.n_layer; i++) {
             attention(&p, i);
@@ -399,7 +448,8 @@ void dpi_forward_head(dpi_session *s, const dpi_batch *batch, const int32_t *ids
     int64_t n = n_columns * s->model->config.n_embd * batch->n_head;
 #pragma omp parallel num_threads(threads_for(s, n))
     {
-        pass p = {s, batch, omp_get_thread_num(), omp_get_num_threads(), {0}};
+        pass p = {s, batch, omp_get_thread_num(), omp_get_num_threads(), {0}, 0};
+        clear_claims(&p, 0);
         if (ids)
             head_at(&p, ids, n_ids);
         else

@@ -103,6 +103,7 @@ static void lay_out(dpi_session *s, layout *l) {
     w->tile = take(l, threads * DPI_TILE_OUT, max_in, sizeof(float));
     w->head = take(l, threads * DPI_TILE_OUT, rows, sizeof(float));
     w->ml = take(l, threads, 2 * (uint64_t)(c->n_head / c->n_kv_head), sizeof(float));
+    s->claims = take(l, 2 * threads, 1, sizeof *s->claims);
     s->freqs = take(l, (uint64_t)c->n_rot / 2, 1, sizeof(double));
     s->logits = take(l, (uint64_t)s->n_seq, (uint64_t)s->model->n_vocab, sizeof(float));
     s->ready = take(l, (uint64_t)s->n_seq, 1, 1);

@@ -6,6 +6,7 @@
 #include "kernels.h"
 #include "kv.h"
 #include "model.h"
+#include "tiles.h"
 
 enum {
     DPI_CHUNK = 64,    /* positions of one sequence that prefill computes at a time */
@@ -51,6 +52,7 @@ struct dpi_session {
     int32_t max_rows; /* rows of the work buffers: max(n_seq, DPI_CHUNK) */
     dpi_kv_cache kv;
     dpi_barrier barrier; /* of the pass that is running */
+    dpi_claims *claims;  /* [2, n_threads] of the pass's jobs */
     dpi_work work;
     unsigned char *memory; /* all of the work buffers */
     uint64_t memory_bytes;
