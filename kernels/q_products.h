@@ -166,6 +166,40 @@ INLINE int together(const int type, const int n) {
     }
 }
 
+/* Sub-blocks that one turn of a loop goes through. The next begins with codes in the same places,
+ * turn_words() further on. With many sequences a whole block is thousands of instructions, more than
+ * a core can keep decoded, and two threads of one core least of all. Types whose sub-blocks all
+ * differ go through a block in one turn. */
+INLINE int turn(const int type, const int n) {
+    if (n > 1)
+        switch (type) {
+        case DPI_TYPE_IQ4_XS:
+            return 1;
+        case DPI_TYPE_Q4_K:
+            return 2;
+        case DPI_TYPE_Q2_K:
+        case DPI_TYPE_Q6_K:
+            return 4;
+        default:
+            break;
+        }
+    return sub_blocks(type);
+}
+
+INLINE int turn_words(const int type, const int n) {
+    if (turn(type, n) == sub_blocks(type))
+        return block_words(type);
+    switch (type) {
+    case DPI_TYPE_IQ4_XS:
+        return 4;
+    case DPI_TYPE_Q2_K:
+    case DPI_TYPE_Q4_K:
+        return 8;
+    default: /* Q6_K */
+        return 26;
+    }
+}
+
 /* ---- Codes ----------------------------------------------------------------------------------- */
 
 /* A block of LANES of the group's 16 rows. */
@@ -309,27 +343,22 @@ INLINE scales scales_of(const int type, const int held, const words *w, const in
 
 /* ---- Products -------------------------------------------------------------------------------- */
 
-/* Prefetches that a compiler does not move away from the weights c. GCC gathers those that it may
- * move, all 53 of a block of Q6_K, and so many at once keep the core from reading anything else. */
-INLINE vec prefetch(vec c, const unsigned char *p) {
-    __asm__("prefetcht0 %1" : "+v"(c) : "m"(*p));
-    return c;
-}
-
-/* The share of step `step`, which multiplies with c, in a block's requests: one after the other,
- * never many at once. */
-INLINE vec ask(const int type, vec c, const words *w, const int step) {
-    const int lines = block_words(type) + has_lone_half(type), steps = 8 * sub_blocks(type);
+/* Asks for the share of step `step`, which multiplies with c, in a turn's words: one line after the
+ * other, never many at once, which would keep the core from reading anything else. GCC gathers
+ * requests that it may move, all of a block of Q6_K; those that seem to change c it does not. */
+INLINE vec ask(const int type, const int n, vec c, const words *w, const int step) {
+    const int lines = turn_words(type, n), steps = 8 * turn(type, n);
     UNROLL for (int i = step * lines / steps; i < (step + 1) * lines / steps; i++)
-        c = prefetch(c, w->at + PREFETCH + 4 * DPI_GROUP * i);
+        __asm__("prefetcht0 %1" : "+v"(c) : "m"(w->at[PREFETCH + 4 * DPI_GROUP * i]));
     return c;
 }
 
-/* acc[r] += the products of the sub-blocks from `first` on that go together, for n sequences, the
- * ones from x on in a block of `rows`. Sums of sub-block first + k and sequence r stand at
- * [k * n + r]: several sub-blocks go together with one sequence only. */
+/* acc[r] += the products of the sub-blocks from `first` of a turn on that go together, for n
+ * sequences, the ones from x on in a block of `rows`; `ready`: the turn's scales, or NULL. Sums of
+ * sub-block first + k and sequence r stand at [k * n + r]: several sub-blocks go together with one
+ * sequence only. */
 INLINE void add_sub_blocks(const int type, const int n, const int rows, vecf *acc, const words *w,
-                           const int first, const dpi_q8 *x) {
+                           const int first, const dpi_q8 *x, const scales *ready) {
     const int parts = scales_per_32(type), steps = 8 / parts, subs = together(type, n);
     const int held = subs > 1, bias = bias_bits(type);
     vecf scaled[TILE]; /* a sub-block's products in units of the activations' scale */
@@ -348,7 +377,7 @@ INLINE void add_sub_blocks(const int type, const int n, const int rows, vecf *ac
                 __asm__("" : "+r"(four)); /* or GCC keeps an offset for each step, on the stack */
             UNROLL for (int k = 0; k < subs; k++) {
                 vec c = code(type, w, first + k, g);
-                c = ask(type, c, w, 8 * (first + k) + g);
+                c = ask(type, n, c, w, 8 * (first + k) + g);
                 for (int r = 0; r < n; r++) {
                     vec x4 = broadcast_word(four[r + 8 * k * rows]);
                     sum[k * n + r] = dot(sum[k * n + r], c, x4, SIGNED_CODES && signed_values(type),
@@ -357,7 +386,8 @@ INLINE void add_sub_blocks(const int type, const int n, const int rows, vecf *ac
             }
         }
         UNROLL for (int k = 0; k < subs; k++) {
-            scales f = scales_of(type, held, w, first + k, h);
+            scales f = ready ? ready[parts * (first + k) + h]
+                             : scales_of(type, held, w, first + k, h);
             for (int r = 0; r < n; r++) {
                 const int at = k * n + r;
                 vecf v = to_float(sums_total(sum[at]));
@@ -377,12 +407,36 @@ INLINE void add_sub_blocks(const int type, const int n, const int rows, vecf *ac
             acc[r] = fma_f(scaled[k * n + r], broadcast_f(x->d[r + k * rows]), acc[r]);
 }
 
+/* acc[r] += the products of a block. */
+INLINE void add_block(const int type, const int n, const int rows, vecf *acc, words w, dpi_q8 *x) {
+    const int subs = sub_blocks(type), parts = scales_per_32(type), at_once = together(type, n);
+    const int in_turn = turn(type, n), n_turns = subs / in_turn;
+    scales ready[16];
+    if (n_turns > 1)
+        UNROLL for (int i = 0; i < subs * parts; i++)
+            ready[i] = scales_of(type, 0, &w, i / parts, i % parts);
+    const int lines = block_words(type) + has_lone_half(type);
+    UNROLL for (int i = n_turns * turn_words(type, n); i < lines; i++) /* what turns do not ask for */
+        __builtin_prefetch(w.at + PREFETCH + 4 * DPI_GROUP * i);
+    for (int i = 0; i < n_turns; i++) {
+        UNROLL for (int sub = 0; sub < in_turn; sub += at_once) {
+            add_sub_blocks(type, n, rows, acc, &w, sub, x,
+                           n_turns > 1 ? ready + i * in_turn * parts : NULL);
+            x->q += 32 * at_once * rows;
+            x->d += at_once * rows;
+            x->negative32 += at_once * rows;
+            x->negative16 += 2 * at_once * rows;
+            x->scaled32 += at_once * rows;
+        }
+        w.at += 4 * DPI_GROUP * turn_words(type, n);
+    }
+}
+
 /* y[r, 0..n_out) for LANES outputs (at `lane` of a group) and n sequences of a block of `rows`. */
 INLINE void tile(const int type, const int n, const int rows, float *y, int64_t y_stride, dpi_q8 x,
                  const unsigned char *group, const int lane, int64_t n_in, int32_t n_out) {
-    const int subs = sub_blocks(type), at_once = together(type, n);
     const int lone_bytes = has_lone_half(type) ? 2 * DPI_GROUP : 0;
-    int64_t n_blocks = n_in / (32 * subs);
+    int64_t n_blocks = n_in / (32 * sub_blocks(type));
     const unsigned char *w = group;
     vecf acc[TILE];
     for (int r = 0; r < n; r++)
@@ -391,15 +445,8 @@ INLINE void tile(const int type, const int n, const int rows, float *y, int64_t 
         const unsigned char *lone = w; /* halves of the next two blocks, or of the last */
         w += left > 1 ? 2 * lone_bytes : lone_bytes;
         do {
-            words block = words_at(type, at_once > 1, lone + 2 * lane, w + 4 * lane);
-            UNROLL for (int sub = 0; sub < subs; sub += at_once) {
-                add_sub_blocks(type, n, rows, acc, &block, sub, &x);
-                x.q += 32 * at_once * rows;
-                x.d += at_once * rows;
-                x.negative32 += at_once * rows;
-                x.negative16 += 2 * at_once * rows;
-                x.scaled32 += at_once * rows;
-            }
+            add_block(type, n, rows, acc,
+                      words_at(type, together(type, n) > 1, lone + 2 * lane, w + 4 * lane), &x);
             lone += lone_bytes;
             w += 4 * DPI_GROUP * block_words(type);
             left--;
