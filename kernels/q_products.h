@@ -1,8 +1,8 @@
 /* q_products.h - products of 8-bit activations with packed weights, written once for every ISA.
  *
- * One vector holds four consecutive weights of each of LANES output rows (pack.h); a dot instruction
- * multiplies them with four activations of one sequence, broadcast from memory. A weight is loaded
- * and unpacked once for up to TILE sequences.
+ * One vector holds four consecutive weights of each of LANES output rows (pack.h); a dot
+ * instruction multiplies them with four activations of one sequence, broadcast from memory. A weight
+ * is loaded and unpacked once for up to TILE sequences.
  *
  * Sums of 32 (or 16) products are exact integers; they are scaled and added in f32 in one fixed
  * order, block after block, whatever the number of sequences.
@@ -167,9 +167,9 @@ INLINE int together(const int type, const int n) {
 }
 
 /* Sub-blocks that one turn of a loop goes through. The next begins with codes in the same places,
- * turn_words() further on. With many sequences a whole block is thousands of instructions, more than
- * a core can keep decoded, and two threads of one core least of all. Types whose sub-blocks all
- * differ go through a block in one turn. */
+ * turn_words() further on. With many sequences a whole block is thousands of instructions, more
+ * than a core can keep decoded, and two threads of one core least of all. Types whose sub-blocks
+ * all differ go through a block in one turn. */
 INLINE int turn(const int type, const int n) {
     if (n > 1)
         switch (type) {
@@ -416,7 +416,8 @@ INLINE void add_block(const int type, const int n, const int rows, vecf *acc, wo
         UNROLL for (int i = 0; i < subs * parts; i++)
             ready[i] = scales_of(type, 0, &w, i / parts, i % parts);
     const int lines = block_words(type) + has_lone_half(type);
-    UNROLL for (int i = n_turns * turn_words(type, n); i < lines; i++) /* what turns do not ask for */
+    /* What turns do not ask for. */
+    UNROLL for (int i = n_turns * turn_words(type, n); i < lines; i++)
         __builtin_prefetch(w.at + PREFETCH + 4 * DPI_GROUP * i);
     for (int i = 0; i < n_turns; i++) {
         UNROLL for (int sub = 0; sub < in_turn; sub += at_once) {
