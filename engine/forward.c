@@ -58,9 +58,7 @@ static dpi_claims *claims_of(const pass *p, int32_t n) {
 
 /* This thread's part of them. */
 static void clear_claims(const pass *p, int32_t n) {
-    dpi_claims *mine = &claims_of(p, n)[p->thread];
-    atomic_store_explicit(&mine->taken, 0, memory_order_relaxed);
-    atomic_store_explicit(&mine->stolen, 0, memory_order_relaxed);
+    dpi_claims_clear(&claims_of(p, n)[p->thread]);
 }
 
 /* The products that threads compute from one input between two barriers, in tiles of columns whose

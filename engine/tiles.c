@@ -5,6 +5,11 @@ void dpi_share(int64_t n, int32_t thread, int32_t n_threads, int64_t *begin, int
     *end = n * (thread + 1) / n_threads;
 }
 
+void dpi_claims_clear(dpi_claims *claims) {
+    atomic_store_explicit(&claims->taken, 0, memory_order_relaxed);
+    atomic_store_explicit(&claims->stolen, 0, memory_order_relaxed);
+}
+
 dpi_tiles dpi_tiles_of(dpi_claims *claims, int64_t n, int32_t thread, int32_t n_threads) {
     dpi_tiles t = {.claims = claims, .n = n, .thread = thread, .n_threads = n_threads};
     dpi_share(n, thread, n_threads, &t.begin, &t.end);

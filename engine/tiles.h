@@ -2,7 +2,8 @@
  *
  * A job is cut into tiles that do not depend on the threads. Each thread has a share of them, and
  * takes it from the front: one upwards stream of weights. When none is left there it takes those of
- * others, from the back, so that nobody waits for a thread that memory or another process holds up. */
+ * others, from the back, so that nobody waits for a thread that memory or another process holds
+ * up. */
 #ifndef DPI_TILES_H
 #define DPI_TILES_H
 
@@ -10,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What has been taken of one thread's share. All zeros before a job. */
+/* What has been taken of one thread's share. Cleared before a job. */
 typedef struct dpi_claims {
     _Alignas(64) _Atomic int32_t taken; /* by anyone, and times that someone came in vain */
     _Atomic int32_t stolen;             /* by other threads */
@@ -27,6 +28,9 @@ typedef struct dpi_tiles {
 
 /* [*begin, *end): the share of `thread` in n things, contiguous. */
 void dpi_share(int64_t n, int32_t thread, int32_t n_threads, int64_t *begin, int64_t *end);
+
+/* Makes one thread's claims those of a share that nobody has taken from. */
+void dpi_claims_clear(dpi_claims *claims);
 
 /* A job of n tiles (0..2^31 - 1 - n_threads). claims [n_threads] are the same for all threads. */
 dpi_tiles dpi_tiles_of(dpi_claims *claims, int64_t n, int32_t thread, int32_t n_threads);

@@ -10,13 +10,11 @@ enum { THREADS_MAX = 8, TILES_MAX = 1000 };
 static dpi_claims claims[THREADS_MAX];
 
 static void clear(void) {
-    for (int i = 0; i < THREADS_MAX; i++) {
-        atomic_store(&claims[i].taken, 0);
-        atomic_store(&claims[i].stolen, 0);
-    }
+    for (int i = 0; i < THREADS_MAX; i++)
+        dpi_claims_clear(&claims[i]);
 }
 
-/* `thread` takes a tile, which is to be this one; -1: there is none. */
+/* The thread of t takes a tile, which is to be this one; -1: there is none. */
 static void assert_next(dpi_tiles *t, int64_t expected, bool stolen) {
     int64_t tile = -1;
     assert_int_equal(dpi_tiles_next(t, &tile), expected >= 0);
