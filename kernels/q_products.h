@@ -1,8 +1,8 @@
 /* q_products.h - products of 8-bit activations with packed weights, written once for every ISA.
  *
  * One vector holds four consecutive weights of each of LANES output rows (pack.h); a dot
- * instruction multiplies them with four activations of one sequence, broadcast from memory. A weight
- * is loaded and unpacked once for up to TILE sequences.
+ * instruction multiplies them with four activations of one sequence, broadcast from memory. A
+ * weight is loaded and unpacked once for up to TILE sequences.
  *
  * Sums of 32 (or 16) products are exact integers; they are scaled and added in f32 in one fixed
  * order, block after block, whatever the number of sequences.
@@ -21,7 +21,8 @@
  *     and_bytes(v, mask) add_high_bits(low, bits, g) iq4_values(codes) flip_sign(bytes)
  *     shift_left16 / shift_right16 (v, n)    within 16-bit pairs of bytes
  *     or_bits  broadcast_word(x)
- *     shift_left32 / shift_right32 / shift_right32_signed (v, n)  and_words(v, mask) sub_words(v, n)
+ *     shift_left32 / shift_right32 / shift_right32_signed (v, n)
+ *     and_words(v, mask) sub_words(v, n)
  *     to_float(v)  low_half(v) high_half(v)  halves at the low or high end of each word, as f32
  *     load_halves(p)  mul_f fma_f sub_f broadcast_f zero_f zero_i  store_f(p, v, n)
  * and afterwards uses matmul(type, ...). Not a header to include elsewhere. */
@@ -206,29 +207,9 @@ INLINE int turn_words(const int type, const int n) {
 typedef struct words {
     const unsigned char *lone; /* halves, if there are any */
     const unsigned char *at;
-    vec scales[4]; /* words 0 to 3 of Q4_K, if they are held */
 } words;
 
 INLINE vec word(const words *w, const int i) { return load_word(w->at + 4 * DPI_GROUP * i); }
-
-/* Word i, in a register: no compiler loads it again. */
-INLINE vec hold(const words *w, const int i) {
-    vec v = word(w, i);
-    __asm__("" : "+v"(v));
-    return v;
-}
-
-INLINE words words_at(const int type, const int held, const unsigned char *lone,
-                      const unsigned char *at) {
-    words w = {.lone = lone, .at = at};
-    if (held && type == DPI_TYPE_Q4_K) {
-        w.scales[0] = hold(&w, 0);
-        w.scales[1] = hold(&w, 1);
-        w.scales[2] = hold(&w, 2);
-        w.scales[3] = hold(&w, 3);
-    }
-    return w;
-}
 
 /* One half of each byte. */
 INLINE vec nibble(vec v, const int high) { return and_bytes(high ? shift_right16(v, 4) : v, 15); }
@@ -308,8 +289,7 @@ INLINE scales k_scales(vec d, vec low_scales, vec low_mins, vec high, const int 
 }
 
 /* Of weights [32 sub, 32 sub + 32), or of half `h` of those where scales_per_32 is 2. */
-INLINE scales scales_of(const int type, const int held, const words *w, const int sub,
-                        const int h) {
+INLINE scales scales_of(const int type, const words *w, const int sub, const int h) {
     const int half = sub / 4, k = 2 * sub + h, at = 8 * (k % 4);
     vec n;
     switch (type) {
@@ -317,8 +297,6 @@ INLINE scales scales_of(const int type, const int held, const words *w, const in
     case DPI_TYPE_Q5_1:
         return (scales){low_half(word(w, 0)), sub_f(zero_f(), high_half(word(w, 0)))};
     case DPI_TYPE_Q4_K:
-        if (held)
-            return k_scales(w->scales[0], w->scales[1], w->scales[2], w->scales[3], sub);
         return k_scales(word(w, 0), word(w, 1), word(w, 2), word(w, 3), sub);
     case DPI_TYPE_Q5_K:
         return k_scales(word(w, 40), word(w, 41), word(w, 42), word(w, 43), sub);
@@ -360,7 +338,7 @@ INLINE vec ask(const int type, const int n, vec c, const words *w, const int ste
 INLINE void add_sub_blocks(const int type, const int n, const int rows, vecf *acc, const words *w,
                            const int first, const dpi_q8 *x, const scales *ready) {
     const int parts = scales_per_32(type), steps = 8 / parts, subs = together(type, n);
-    const int held = subs > 1, bias = bias_bits(type);
+    const int bias = bias_bits(type);
     vecf scaled[TILE]; /* a sub-block's products in units of the activations' scale */
     const int32_t *four = (const int32_t *)(const void *)x->q; /* of the step's activations */
     UNROLL for (int h = 0; h < parts; h++) {
@@ -387,7 +365,7 @@ INLINE void add_sub_blocks(const int type, const int n, const int rows, vecf *ac
         }
         UNROLL for (int k = 0; k < subs; k++) {
             scales f = ready ? ready[parts * (first + k) + h]
-                             : scales_of(type, held, w, first + k, h);
+                             : scales_of(type, w, first + k, h);
             for (int r = 0; r < n; r++) {
                 const int at = k * n + r;
                 vecf v = to_float(sums_total(sum[at]));
@@ -411,10 +389,12 @@ INLINE void add_sub_blocks(const int type, const int n, const int rows, vecf *ac
 INLINE void add_block(const int type, const int n, const int rows, vecf *acc, words w, dpi_q8 *x) {
     const int subs = sub_blocks(type), parts = scales_per_32(type), at_once = together(type, n);
     const int in_turn = turn(type, n), n_turns = subs / in_turn;
+    /* Unpacked for the whole block where sub-blocks would read the same words of scales again. */
+    const int is_ready = n_turns > 1 || type == DPI_TYPE_Q4_K;
     scales ready[16];
-    if (n_turns > 1)
+    if (is_ready)
         UNROLL for (int i = 0; i < subs * parts; i++)
-            ready[i] = scales_of(type, 0, &w, i / parts, i % parts);
+            ready[i] = scales_of(type, &w, i / parts, i % parts);
     const int lines = block_words(type) + has_lone_half(type);
     /* What turns do not ask for. */
     UNROLL for (int i = n_turns * turn_words(type, n); i < lines; i++)
@@ -422,7 +402,7 @@ INLINE void add_block(const int type, const int n, const int rows, vecf *acc, wo
     for (int i = 0; i < n_turns; i++) {
         UNROLL for (int sub = 0; sub < in_turn; sub += at_once) {
             add_sub_blocks(type, n, rows, acc, &w, sub, x,
-                           n_turns > 1 ? ready + i * in_turn * parts : NULL);
+                           is_ready ? ready + i * in_turn * parts : NULL);
             x->q += 32 * at_once * rows;
             x->d += at_once * rows;
             x->negative32 += at_once * rows;
@@ -447,7 +427,7 @@ INLINE void tile(const int type, const int n, const int rows, float *y, int64_t 
         w += left > 1 ? 2 * lone_bytes : lone_bytes;
         do {
             add_block(type, n, rows, acc,
-                      words_at(type, together(type, n) > 1, lone + 2 * lane, w + 4 * lane), &x);
+                      (words){lone + 2 * lane, w + 4 * lane}, &x);
             lone += lone_bytes;
             w += 4 * DPI_GROUP * block_words(type);
             left--;
