@@ -14,6 +14,9 @@
 typedef __m256i vec;
 typedef __m256 vecf;
 
+INLINE vec lanes_below(int n) { /* all bits set */
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
 INLINE vec load_word(const unsigned char *p) {
     return _mm256_loadu_si256((const __m256i *)(const void *)p);
 }
@@ -30,6 +33,11 @@ INLINE vec shift_right32(vec v, const int n) { return _mm256_srli_epi32(v, n); }
 INLINE vec shift_right32_signed(vec v, const int n) { return _mm256_srai_epi32(v, n); }
 INLINE vec and_words(vec v, const int mask) { return _mm256_and_si256(v, _mm256_set1_epi32(mask)); }
 INLINE vec sub_words(vec v, const int n) { return _mm256_sub_epi32(v, _mm256_set1_epi32(n)); }
+INLINE vec add_words(vec a, vec b) { return _mm256_add_epi32(a, b); }
+INLINE vec load_words(const int32_t *p, int n) {
+    return _mm256_maskload_epi32(p, lanes_below(n));
+}
+INLINE void store_words(int32_t *p, vec v) { _mm256_storeu_si256((__m256i *)(void *)p, v); }
 INLINE vec broadcast_word(int32_t x) { return _mm256_set1_epi32(x); }
 
 INLINE vecf zero_f(void) { return _mm256_setzero_ps(); }
@@ -39,6 +47,7 @@ INLINE vecf add_f(vecf a, vecf b) { return _mm256_add_ps(a, b); }
 INLINE vecf sub_f(vecf a, vecf b) { return _mm256_sub_ps(a, b); }
 INLINE vecf fma_f(vecf a, vecf b, vecf c) { return _mm256_fmadd_ps(a, b, c); }
 INLINE vecf to_float(vec v) { return _mm256_cvtepi32_ps(v); }
+INLINE vecf as_float(vec v) { return _mm256_castsi256_ps(v); }
 INLINE vecf low_half(vec v) {
     vec packed = _mm256_packus_epi32(_mm256_and_si256(v, _mm256_set1_epi32(0xffff)), zero_i());
     return _mm256_cvtph_ps(_mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x08)));
@@ -47,10 +56,7 @@ INLINE vecf high_half(vec v) { return low_half(_mm256_srli_epi32(v, 16)); }
 INLINE vecf load_halves(const unsigned char *p) {
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
 }
-INLINE void store_f(float *p, vecf v, int32_t n) {
-    __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    _mm256_maskstore_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(n), lanes), v);
-}
+INLINE void store_f(float *p, vecf v, int32_t n) { _mm256_maskstore_ps(p, lanes_below(n), v); }
 
 #if VNNI
 INLINE vec dot_words(vec sum, vec weights, vec x) {

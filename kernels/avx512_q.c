@@ -119,6 +119,11 @@ INLINE vec shift_right32(vec v, const int n) { return _mm512_srli_epi32(v, (unsi
 INLINE vec shift_right32_signed(vec v, const int n) { return _mm512_srai_epi32(v, (unsigned)n); }
 INLINE vec and_words(vec v, const int mask) { return _mm512_and_si512(v, _mm512_set1_epi32(mask)); }
 INLINE vec sub_words(vec v, const int n) { return _mm512_sub_epi32(v, _mm512_set1_epi32(n)); }
+INLINE vec add_words(vec a, vec b) { return _mm512_add_epi32(a, b); }
+INLINE vec load_words(const int32_t *p, int n) {
+    return _mm512_maskz_loadu_epi32(n >= LANES ? 0xffff : (__mmask16)((1u << n) - 1), p);
+}
+INLINE void store_words(int32_t *p, vec v) { _mm512_storeu_si512(p, v); }
 INLINE vec broadcast_word(int32_t x) { return _mm512_set1_epi32(x); }
 
 INLINE vecf zero_f(void) { return _mm512_setzero_ps(); }
@@ -128,6 +133,7 @@ INLINE vecf add_f(vecf a, vecf b) { return _mm512_add_ps(a, b); }
 INLINE vecf sub_f(vecf a, vecf b) { return _mm512_sub_ps(a, b); }
 INLINE vecf fma_f(vecf a, vecf b, vecf c) { return _mm512_fmadd_ps(a, b, c); }
 INLINE vecf to_float(vec v) { return _mm512_cvtepi32_ps(v); }
+INLINE vecf as_float(vec v) { return _mm512_castsi512_ps(v); }
 INLINE vecf low_half(vec v) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(v)); }
 INLINE vecf high_half(vec v) { return low_half(_mm512_srli_epi32(v, 16)); }
 INLINE vecf load_halves(const unsigned char *p) {

@@ -23,8 +23,10 @@
  *     or_bits  broadcast_word(x)
  *     shift_left32 / shift_right32 / shift_right32_signed (v, n)
  *     and_words(v, mask) sub_words(v, n)
+ *     add_words(a, b)  load_words(p, n)  n words, 0 in the other lanes; store_words(p, v)
  *     to_float(v)  low_half(v) high_half(v)  halves at the low or high end of each word, as f32
- *     load_halves(p)  mul_f fma_f sub_f broadcast_f zero_f zero_i  store_f(p, v, n)
+ *     as_float(v)  the same bits; load_halves(p)  mul_f fma_f sub_f broadcast_f zero_f
+ *     store_f(p, v, n)
  * and afterwards uses matmul(type, ...). Not a header to include elsewhere. */
 
 #define UNROLL_PRAGMA(x) _Pragma(#x)
@@ -34,8 +36,15 @@
 #define UNROLL UNROLL_PRAGMA(GCC unroll 64)
 #endif
 
-/* How far ahead of the words that are read they are asked for, in bytes. */
-enum { PREFETCH = 8192 };
+enum {
+    PREFETCH = 8192, /* how far ahead of the words that are read they are asked for, in bytes */
+    /* The bits of 1.5 * 2^23, whose last bit counts 1. Sums begin there: with |sum| < 2^22, those
+     * of ORIGIN + sum are a float of just that value, which takes no conversion. What a scale makes
+     * of 1.5 * 2^23 is exact (a scale has at most 19 bits) and goes away in the same fma. */
+    ORIGIN = 0x4b400000,
+    MOST_SUMS = 16 * DPI_ROW_BLOCK + LANES, /* of a block, and room for a vector beyond them */
+};
+#define ORIGIN_F 12582912.0f
 
 #if !SIGNED_CODES /* one instruction adds up in 32 bits */
 typedef vec sums;
@@ -150,11 +159,18 @@ INLINE int block_words(const int type) {
     }
 }
 
-/* Sub-blocks that share words, and go through together where registers are left for it, so that
- * each word is read only once: one sequence with K types. */
-INLINE int together(const int type, const int n) {
-    if (LANES != DPI_GROUP || n > 1)
+/* Blocks that add_blocks() takes at once: of 32 weights two, whose lone halves stand together. */
+INLINE int blocks_at_once(const int type) { return sub_blocks(type) == 1 ? 2 : 1; }
+
+/* Of `subs` sub-blocks, those that go through together where registers are left for it. With one
+ * sequence they are those that share words, so that each word is read only once. With more they
+ * are two, or a core would wait for sums: a dot takes up to six cycles, in which it could begin
+ * twelve. */
+INLINE int together(const int type, const int n, const int subs) {
+    if (LANES != DPI_GROUP)
         return 1;
+    if (n > 1)
+        return subs % 2 ? 1 : 2;
     switch (type) {
     case DPI_TYPE_Q5_K:
         return 8;
@@ -167,15 +183,14 @@ INLINE int together(const int type, const int n) {
     }
 }
 
-/* Sub-blocks that one turn of a loop goes through. The next begins with codes in the same places,
- * turn_words() further on. With many sequences a whole block is thousands of instructions, more
- * than a core can keep decoded, and two threads of one core least of all. Types whose sub-blocks
- * all differ go through a block in one turn. */
-INLINE int turn(const int type, const int n) {
+/* Sub-blocks, of `subs`, that one turn of a loop goes through. The next begins with codes in the
+ * same places, turn_words() further on. With many sequences a whole block is thousands of
+ * instructions, more than a core can keep decoded, and two threads of one core least of all. Types
+ * whose sub-blocks all differ go through a block in one turn. */
+INLINE int turn(const int type, const int n, const int subs) {
     if (n > 1)
         switch (type) {
         case DPI_TYPE_IQ4_XS:
-            return 1;
         case DPI_TYPE_Q4_K:
             return 2;
         case DPI_TYPE_Q2_K:
@@ -184,15 +199,14 @@ INLINE int turn(const int type, const int n) {
         default:
             break;
         }
-    return sub_blocks(type);
+    return subs;
 }
 
-INLINE int turn_words(const int type, const int n) {
-    if (turn(type, n) == sub_blocks(type))
-        return block_words(type);
+INLINE int turn_words(const int type, const int n, const int subs) {
+    if (turn(type, n, subs) == subs)
+        return block_words(type) * subs / sub_blocks(type);
     switch (type) {
     case DPI_TYPE_IQ4_XS:
-        return 4;
     case DPI_TYPE_Q2_K:
     case DPI_TYPE_Q4_K:
         return 8;
@@ -203,7 +217,7 @@ INLINE int turn_words(const int type, const int n) {
 
 /* ---- Codes ----------------------------------------------------------------------------------- */
 
-/* A block of LANES of the group's 16 rows. */
+/* A block of LANES of the group's 16 rows, or blocks_at_once() of them. */
 typedef struct words {
     const unsigned char *lone; /* halves, if there are any */
     const unsigned char *at;
@@ -224,23 +238,24 @@ INLINE vec move_bits(vec v, const int from, const int to, const int mask) {
     return and_bytes(v, mask);
 }
 
-/* Weights 4g..4g+3 of sub-block `sub` of LANES rows, from the words of their block. The layouts are
- * those of quant.c and quant_k.c, their words in the order of pack.c. */
+/* Weights 4g..4g+3 of sub-block `sub` of LANES rows, from the words of their block; of types whose
+ * blocks have 32 weights, of block `sub`. The layouts are those of quant.c and quant_k.c, their
+ * words in the order of pack.c. */
 INLINE vec code(const int type, const words *w, const int sub, const int g) {
-    const int half = sub / 4, quarter = sub % 4;
+    const int half = sub / 4, quarter = sub % 4, at = sub * block_words(type);
     switch (type) {
     case DPI_TYPE_Q8_0:
-        return SIGNED_CODES ? word(w, g) : flip_sign(word(w, g));
+        return SIGNED_CODES ? word(w, at + g) : flip_sign(word(w, at + g));
     case DPI_TYPE_Q4_0:
-        return nibble(word(w, g % 4), g / 4);
+        return nibble(word(w, at + g % 4), g / 4);
     case DPI_TYPE_IQ4_NL:
-        return iq4_values(nibble(word(w, g % 4), g / 4));
+        return iq4_values(nibble(word(w, at + g % 4), g / 4));
     case DPI_TYPE_Q4_1:
-        return nibble(word(w, 1 + g % 4), g / 4);
+        return nibble(word(w, at + 1 + g % 4), g / 4);
     case DPI_TYPE_Q5_0:
-        return add_high_bits(nibble(word(w, 1 + g % 4), g / 4), word(w, 0), g);
+        return add_high_bits(nibble(word(w, at + 1 + g % 4), g / 4), word(w, at), g);
     case DPI_TYPE_Q5_1:
-        return add_high_bits(nibble(word(w, 2 + g % 4), g / 4), word(w, 1), g);
+        return add_high_bits(nibble(word(w, at + 2 + g % 4), g / 4), word(w, at + 1), g);
     case DPI_TYPE_Q4_K:
         return nibble(word(w, 4 + 8 * (sub / 2) + g), sub % 2);
     case DPI_TYPE_Q5_K:
@@ -288,14 +303,16 @@ INLINE scales k_scales(vec d, vec low_scales, vec low_mins, vec high, const int 
     return (scales){mul_f(low_half(d), to_float(scale)), mul_f(high_half(d), to_float(min))};
 }
 
-/* Of weights [32 sub, 32 sub + 32), or of half `h` of those where scales_per_32 is 2. */
+/* Of weights [32 sub, 32 sub + 32) of a block or two, or of half `h` of those where
+ * scales_per_32 is 2. */
 INLINE scales scales_of(const int type, const words *w, const int sub, const int h) {
     const int half = sub / 4, k = 2 * sub + h, at = 8 * (k % 4);
-    vec n;
+    vec n, d;
     switch (type) {
     case DPI_TYPE_Q4_1:
     case DPI_TYPE_Q5_1:
-        return (scales){low_half(word(w, 0)), sub_f(zero_f(), high_half(word(w, 0)))};
+        d = word(w, sub * block_words(type));
+        return (scales){low_half(d), sub_f(zero_f(), high_half(d))};
     case DPI_TYPE_Q4_K:
         return k_scales(word(w, 0), word(w, 1), word(w, 2), word(w, 3), sub);
     case DPI_TYPE_Q5_K:
@@ -315,7 +332,7 @@ INLINE scales scales_of(const int type, const words *w, const int sub, const int
         n = join(bits(word(w, 1), 4 * sub, 4), bits(word(w, 0), 16 + 2 * sub, 2), 4);
         return (scales){mul_f(low_half(word(w, 0)), to_float(sub_words(n, 32))), zero_f()};
     default:
-        return (scales){load_halves(w->lone), zero_f()};
+        return (scales){load_halves(w->lone + 2 * DPI_GROUP * sub), zero_f()};
     }
 }
 
@@ -324,38 +341,54 @@ INLINE scales scales_of(const int type, const words *w, const int sub, const int
 /* Asks for the share of step `step`, which multiplies with c, in a turn's words: one line after the
  * other, never many at once, which would keep the core from reading anything else. GCC gathers
  * requests that it may move, all of a block of Q6_K; those that seem to change c it does not. */
-INLINE vec ask(const int type, const int n, vec c, const words *w, const int step) {
-    const int lines = turn_words(type, n), steps = 8 * turn(type, n);
+INLINE vec ask(const int type, const int n, const int subs, vec c, const words *w, const int step) {
+    const int lines = turn_words(type, n, subs), steps = 8 * turn(type, n, subs);
     UNROLL for (int i = step * lines / steps; i < (step + 1) * lines / steps; i++)
         __asm__("prefetcht0 %1" : "+v"(c) : "m"(w->at[PREFETCH + 4 * DPI_GROUP * i]));
     return c;
 }
 
-/* acc[r] += the products of the sub-blocks from `first` of a turn on that go together, for n
- * sequences, the ones from x on in a block of `rows`; `ready`: the turn's scales, or NULL. Sums of
- * sub-block first + k and sequence r stand at [k * n + r]: several sub-blocks go together with one
- * sequence only. */
+/* Where the sums of `subs` sub-blocks begin: ORIGIN, less what the bias of the codes adds to them.
+ * start [subs, parts, rows]. */
+INLINE void begin_sums(const int type, const int subs, const int rows, int32_t *start,
+                       const dpi_q8 *x) {
+    const int parts = scales_per_32(type), bias = bias_bits(type), n = subs * parts * rows;
+    const int32_t *negative = parts == 2 ? x->negative16 : x->negative32;
+    for (int i = 0; i < n; i += LANES) {
+        vec minus = shift_left32(load_words(negative + i, n - i), bias);
+        store_words(start + i, add_words(minus, broadcast_word(ORIGIN)));
+    }
+    /* Or GCC keeps the vector, and takes it apart by shuffles. */
+    __asm__("" : "+m"(*(int32_t(*)[MOST_SUMS])start));
+}
+
+/* acc[r] += the products of those sub-blocks of a turn that go together from `first` on, for n
+ * sequences, the ones from x on in a block of `rows`; `all`: sub-blocks that go through at once;
+ * `start`: where the sums begin, NULL where codes have no bias; `ready`: the turn's scales, or
+ * NULL. */
 INLINE void add_sub_blocks(const int type, const int n, const int rows, vecf *acc, const words *w,
-                           const int first, const dpi_q8 *x, const scales *ready) {
-    const int parts = scales_per_32(type), steps = 8 / parts, subs = together(type, n);
+                           const int all, const int first, const dpi_q8 *x, const int32_t *start,
+                           const scales *ready) {
+    const int parts = scales_per_32(type), steps = 8 / parts, subs = together(type, n, all);
     const int bias = bias_bits(type);
-    vecf scaled[TILE]; /* a sub-block's products in units of the activations' scale */
+    /* Of sub-block first + k and sequence r at [k * n + r]: */
+    vecf scaled[2 * TILE]; /* a sub-block's products in units of the activations' scale */
     const int32_t *four = (const int32_t *)(const void *)x->q; /* of the step's activations */
     UNROLL for (int h = 0; h < parts; h++) {
-        sums sum[TILE];
+        sums sum[2 * TILE];
         const int32_t *negative = parts == 2 ? x->negative16 + h * rows : x->negative32;
         UNROLL for (int k = 0; k < subs; k++)
-            for (int r = 0; r < n; r++) {
-                vec minus = broadcast_word(negative[r + k * parts * rows]);
-                sum[k * n + r] = sums_from(bias ? shift_left32(minus, bias) : zero_i());
-            }
+            for (int r = 0; r < n; r++)
+                sum[k * n + r] = sums_from(broadcast_word(
+                    start ? start[r + (k * parts + h) * rows]
+                          : ORIGIN + (bias ? negative[r + k * parts * rows] * (1 << bias) : 0)));
         UNROLL for (int s = 0; s < steps; s++, four += rows) {
             const int g = h * steps + s;
-            if (subs == 1)
+            if (n > 1)
                 __asm__("" : "+r"(four)); /* or GCC keeps an offset for each step, on the stack */
             UNROLL for (int k = 0; k < subs; k++) {
                 vec c = code(type, w, first + k, g);
-                c = ask(type, n, c, w, 8 * (first + k) + g);
+                c = ask(type, n, all, c, w, 8 * (first + k) + g);
                 for (int r = 0; r < n; r++) {
                     vec x4 = broadcast_word(four[r + 8 * k * rows]);
                     sum[k * n + r] = dot(sum[k * n + r], c, x4, SIGNED_CODES && signed_values(type),
@@ -366,14 +399,17 @@ INLINE void add_sub_blocks(const int type, const int n, const int rows, vecf *ac
         UNROLL for (int k = 0; k < subs; k++) {
             scales f = ready ? ready[parts * (first + k) + h]
                              : scales_of(type, w, first + k, h);
+            vecf origin = mul_f(f.scale, broadcast_f(-ORIGIN_F));
             for (int r = 0; r < n; r++) {
                 const int at = k * n + r;
-                vecf v = to_float(sums_total(sum[at]));
-                scaled[at] = h == 0 ? mul_f(f.scale, v) : fma_f(f.scale, v, scaled[at]);
+                vecf v = as_float(sums_total(sum[at]));
+                scaled[at] = h == 0 ? fma_f(f.scale, v, origin)
+                                    : fma_f(f.scale, sub_f(v, broadcast_f(ORIGIN_F)), scaled[at]);
                 if (has_min(type) && parts == 1)
                     acc[r] = fma_f(f.min, broadcast_f(x->scaled32[r + k * rows]), acc[r]);
                 if (has_min(type) && parts == 2)
-                    scaled[at] = fma_f(f.min, broadcast_f((float)negative[r + k * parts * rows]),
+                    scaled[at] = fma_f(f.min,
+                                       broadcast_f((float)negative[r + k * parts * rows]),
                                        scaled[at]);
                 if (parts == 1)
                     acc[r] = fma_f(scaled[at], broadcast_f(x->d[r + k * rows]), acc[r]);
@@ -385,23 +421,30 @@ INLINE void add_sub_blocks(const int type, const int n, const int rows, vecf *ac
             acc[r] = fma_f(scaled[k * n + r], broadcast_f(x->d[r + k * rows]), acc[r]);
 }
 
-/* acc[r] += the products of a block. */
-INLINE void add_block(const int type, const int n, const int rows, vecf *acc, words w, dpi_q8 *x) {
-    const int subs = sub_blocks(type), parts = scales_per_32(type), at_once = together(type, n);
-    const int in_turn = turn(type, n), n_turns = subs / in_turn;
+/* acc[r] += the products of `blocks` blocks. */
+INLINE void add_blocks(const int type, const int n, const int blocks, const int rows, vecf *acc,
+                       words w, dpi_q8 *x) {
+    const int subs = sub_blocks(type) * blocks, parts = scales_per_32(type);
+    const int at_once = together(type, n, subs), in_turn = turn(type, n, subs);
+    const int n_turns = subs / in_turn;
     /* Unpacked for the whole block where sub-blocks would read the same words of scales again. */
     const int is_ready = n_turns > 1 || type == DPI_TYPE_Q4_K;
     scales ready[16];
     if (is_ready)
         UNROLL for (int i = 0; i < subs * parts; i++)
             ready[i] = scales_of(type, &w, i / parts, i % parts);
-    const int lines = block_words(type) + has_lone_half(type);
+    _Alignas(64) int32_t start[MOST_SUMS];
+    const int has_start = bias_bits(type) && n > 1;
+    if (has_start)
+        begin_sums(type, subs, rows, start, x);
+    const int lines = block_words(type) * blocks + has_lone_half(type);
     /* What turns do not ask for. */
-    UNROLL for (int i = n_turns * turn_words(type, n); i < lines; i++)
+    UNROLL for (int i = n_turns * turn_words(type, n, subs); i < lines; i++)
         __builtin_prefetch(w.at + PREFETCH + 4 * DPI_GROUP * i);
     for (int i = 0; i < n_turns; i++) {
         UNROLL for (int sub = 0; sub < in_turn; sub += at_once) {
-            add_sub_blocks(type, n, rows, acc, &w, sub, x,
+            add_sub_blocks(type, n, rows, acc, &w, subs, sub, x,
+                           has_start ? start + (i * in_turn + sub) * parts * rows : NULL,
                            is_ready ? ready + i * in_turn * parts : NULL);
             x->q += 32 * at_once * rows;
             x->d += at_once * rows;
@@ -409,7 +452,7 @@ INLINE void add_block(const int type, const int n, const int rows, vecf *acc, wo
             x->negative16 += 2 * at_once * rows;
             x->scaled32 += at_once * rows;
         }
-        w.at += 4 * DPI_GROUP * turn_words(type, n);
+        w.at += 4 * DPI_GROUP * turn_words(type, n, subs);
     }
 }
 
@@ -425,9 +468,14 @@ INLINE void tile(const int type, const int n, const int rows, float *y, int64_t 
     for (int64_t left = n_blocks; left > 0;) {
         const unsigned char *lone = w; /* halves of the next two blocks, or of the last */
         w += left > 1 ? 2 * lone_bytes : lone_bytes;
+        if (blocks_at_once(type) == 2 && left > 1) {
+            add_blocks(type, n, 2, rows, acc, (words){lone + 2 * lane, w + 4 * lane}, &x);
+            w += 2 * 4 * DPI_GROUP * block_words(type);
+            left -= 2;
+            continue;
+        }
         do {
-            add_block(type, n, rows, acc,
-                      (words){lone + 2 * lane, w + 4 * lane}, &x);
+            add_blocks(type, n, 1, rows, acc, (words){lone + 2 * lane, w + 4 * lane}, &x);
             lone += lone_bytes;
             w += 4 * DPI_GROUP * block_words(type);
             left--;
