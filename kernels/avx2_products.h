@@ -9,7 +9,7 @@
 /* ---- Products: the primitives of q_products.h ------------------------------------------------ */
 
 #define LANES 8
-#define TILE 5 /* 5 sums and 5 accumulators, of 16 registers: two tiles make the 9 of B = 8 */
+#define TILE 6 /* 6 sums and 6 accumulators, of 16 registers */
 #define SIGNED_CODES !VNNI /* vpdpbusd: unsigned weights, signed activations */
 typedef __m256i vec;
 typedef __m256 vecf;
@@ -59,11 +59,11 @@ INLINE vecf load_halves(const unsigned char *p) {
 INLINE void store_f(float *p, vecf v, int32_t n) { _mm256_maskstore_ps(p, lanes_below(n), v); }
 
 #if VNNI
-INLINE vec dot_words(vec sum, vec weights, vec x) {
+INLINE vec dot_words(vec sum, vec weights, const int32_t *x) {
 #ifdef __AVXVNNI__
-    return _mm256_dpbusd_avx_epi32(sum, weights, x);
-#else
-    return _mm256_dpbusd_epi32(sum, weights, x); /* the same of AVX-512, for tests */
+    return _mm256_dpbusd_avx_epi32(sum, weights, broadcast_word(*x));
+#else /* the same of AVX-512, for tests */
+    return _mm256_dpbusd_epi32(sum, weights, broadcast_word(*x));
 #endif
 }
 #else
@@ -77,11 +77,14 @@ INLINE vec sums_total(sums sum) { return sum.total; }
 
 /* vpmaddubsw wants unsigned bytes on the left, and saturates at 2^15: codes are at most 63, and
  * |w| * (x with the sign of w) reaches at most 2 * 128 * 127. */
-INLINE sums dot(sums sum, vec weights, vec x, const int signed_weights, const int step,
+INLINE sums dot(sums sum, vec weights, const int32_t *x, const int signed_weights, const int step,
                 const int at_once) {
-    vec pairs = signed_weights
-                    ? _mm256_maddubs_epi16(_mm256_abs_epi8(weights), _mm256_sign_epi8(x, weights))
-                    : _mm256_maddubs_epi16(weights, x);
+    vec four = broadcast_word(*x);
+    vec pairs;
+    if (signed_weights)
+        pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(weights), _mm256_sign_epi8(four, weights));
+    else
+        pairs = _mm256_maddubs_epi16(weights, four);
     sum.pairs = step % at_once == 0 ? pairs : _mm256_add_epi16(sum.pairs, pairs);
     if (step % at_once == at_once - 1)
         sum.total = _mm256_add_epi32(sum.total,
@@ -116,25 +119,17 @@ INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x
 
 INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x,
                   const unsigned char *group, const int lane, int64_t n_in, int32_t n_out) {
-    for (int r = 0, n; r < rows; r += n) {
-        n = rows == 8 ? 4 : rows - r < TILE ? rows - r : TILE;
+    for (int r = 0, n, left = (rows + TILE - 1) / TILE; r < rows; r += n, left--) {
+        n = (rows - r + left - 1) / left; /* as equal as they can be */
         dpi_q8 from = dpi_q8_skip(&x, r);
         float *to = y + r * y_stride;
         switch (n) {
-        case 1:
-            tile(type, 1, rows, to, y_stride, from, group, lane, n_in, n_out);
-            break;
-        case 2:
-            tile(type, 2, rows, to, y_stride, from, group, lane, n_in, n_out);
-            break;
-        case 3:
-            tile(type, 3, rows, to, y_stride, from, group, lane, n_in, n_out);
-            break;
-        case 4:
-            tile(type, 4, rows, to, y_stride, from, group, lane, n_in, n_out);
-            break;
-        default:
-            tile(type, 5, rows, to, y_stride, from, group, lane, n_in, n_out);
+        case 1: tile(type, 1, rows, to, y_stride, from, group, lane, n_in, n_out); break;
+        case 2: tile(type, 2, rows, to, y_stride, from, group, lane, n_in, n_out); break;
+        case 3: tile(type, 3, rows, to, y_stride, from, group, lane, n_in, n_out); break;
+        case 4: tile(type, 4, rows, to, y_stride, from, group, lane, n_in, n_out); break;
+        case 5: tile(type, 5, rows, to, y_stride, from, group, lane, n_in, n_out); break;
+        default: tile(type, 6, rows, to, y_stride, from, group, lane, n_in, n_out);
         }
     }
 }

@@ -19,8 +19,8 @@ enum {
     DPI_Q8_BLOCK = 32, /* activations per scale */
     DPI_Q8_LEVELS = 4, /* scales tried: max|x| / 127 .. max|x| / 124 */
     DPI_TILE_ROWS = 4, /* rows that an f32 matmul tile holds in registers */
-    DPI_ROW_BLOCK = 9, /* the most rows that an 8-bit product takes at a time: 8 references and
-                          the public prompt */
+    DPI_ROW_BLOCK = 11, /* the most rows that an 8-bit product takes at a time: the 9 of 8
+                           references and the public prompt; a third of the 33 of 32 */
     DPI_FLOOR_BITS = 40, /* no weight of the sampler is below 2^40 */
 };
 

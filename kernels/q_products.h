@@ -12,7 +12,8 @@
  *   types whose values are signed bytes), vec (integers), vecf (LANES floats), and the static
  *   functions
  *     load_word(p)              LANES words from p
- *     dot_words(sum, weights, x)  sum + products of groups of four bytes, if !SIGNED_CODES; else
+ *     dot_words(sum, weights, x)  sum + products of groups of four bytes with the four at x, if
+ *                               !SIGNED_CODES; else
  *     sums, sums_from(v)        what dots add up in, a type; sums that are v so far
  *     dot(sums, weights, x, signed_weights, step, at_once)  adds the products of groups of four
  *                               bytes. Steps count from 0; the sums of two products of `at_once`
@@ -50,7 +51,7 @@ enum {
 typedef vec sums;
 INLINE sums sums_from(vec v) { return v; }
 INLINE vec sums_total(sums sum) { return sum; }
-INLINE sums dot(sums sum, vec weights, vec x, const int signed_weights, const int step,
+INLINE sums dot(sums sum, vec weights, const int32_t *x, const int signed_weights, const int step,
                 const int at_once) {
     (void)signed_weights, (void)step, (void)at_once;
     return dot_words(sum, weights, x);
@@ -389,11 +390,10 @@ INLINE void add_sub_blocks(const int type, const int n, const int rows, vecf *ac
             UNROLL for (int k = 0; k < subs; k++) {
                 vec c = code(type, w, first + k, g);
                 c = ask(type, n, all, c, w, 8 * (first + k) + g);
-                for (int r = 0; r < n; r++) {
-                    vec x4 = broadcast_word(four[r + 8 * k * rows]);
-                    sum[k * n + r] = dot(sum[k * n + r], c, x4, SIGNED_CODES && signed_values(type),
-                                         s, dots_at_once(type));
-                }
+                for (int r = 0; r < n; r++)
+                    sum[k * n + r] = dot(sum[k * n + r], c, &four[r + 8 * k * rows],
+                                         SIGNED_CODES && signed_values(type), s,
+                                         dots_at_once(type));
             }
         }
         UNROLL for (int k = 0; k < subs; k++) {

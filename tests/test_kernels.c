@@ -279,12 +279,13 @@ static void random_blocks(uint32_t id, unsigned char *w, int64_t n_blocks) {
 }
 
 static void check_matmul_q(uint32_t id) {
-    static const int32_t rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 17, 33};
+    static const int32_t rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 17, 32, 33};
     const dpi_type *type = dpi_type_find(id);
     const dpi_layout *layout = dpi_layout_find(id);
     dpi_matmul_q_fn *fast = dpi_kernels_matmul_q(&isa, id), *slow = dpi_kernels_matmul_q(&ref, id);
-    for (size_t j = 0; j < sizeof rows / sizeof rows[0]; j++) {
-        int32_t n_rows = rows[j], n_blocks = 1 + (int32_t)j % 4;
+    enum { MOST_BLOCKS = 4 };
+    for (size_t j = 0; j < sizeof rows / sizeof rows[0] * MOST_BLOCKS; j++) {
+        int32_t n_rows = rows[j / MOST_BLOCKS], n_blocks = 1 + (int32_t)j % MOST_BLOCKS;
         int32_t n_out = 1 + random_below(&seed, 40);
         int64_t n_in = n_blocks * type->block, row_bytes = n_blocks * type->block_bytes;
         int32_t n_groups = (n_out + DPI_GROUP - 1) / DPI_GROUP;
@@ -365,7 +366,7 @@ static void test_vnni(void **state) {
 }
 
 static void check_matmul_h(uint32_t id) {
-    static const int32_t rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 17, 33};
+    static const int32_t rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 17, 33};
     const dpi_type *type = dpi_type_find(id);
     const dpi_layout *layout = dpi_layout_find(id);
     dpi_matmul_h_fn *fast = dpi_kernels_matmul_h(&isa, id), *slow = dpi_kernels_matmul_h(&ref, id);

@@ -10,7 +10,7 @@
 #include "support.h"
 #include "tiny_model.h"
 
-enum { MAX_SEQ = 9, MAX_PROMPT = 150, N_DRAWN = 6, N_CASES = 12 };
+enum { MAX_SEQ = 12, MAX_PROMPT = 150, N_DRAWN = 6, N_CASES = 12 };
 
 /* One prompt and what follows it, with its logits after the prompt and after each drawn token. */
 typedef struct sequence {
