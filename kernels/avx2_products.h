@@ -112,24 +112,21 @@ INLINE vec iq4_values(vec codes) {
     return SIGNED_CODES ? values : flip_sign(values);
 }
 
-INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x,
-                  const unsigned char *group, const int lane, int64_t n_in, int32_t n_out);
-
 #include "q_products.h"
 
 INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x,
-                  const unsigned char *group, const int lane, int64_t n_in, int32_t n_out) {
+                  source from, int64_t n_in, int32_t n_out) {
     for (int r = 0, n, left = (rows + TILE - 1) / TILE; r < rows; r += n, left--) {
         n = (rows - r + left - 1) / left; /* as equal as they can be */
-        dpi_q8 from = dpi_q8_skip(&x, r);
+        dpi_q8 part = dpi_q8_skip(&x, r);
         float *to = y + r * y_stride;
         switch (n) {
-        case 1: tile(type, 1, rows, to, y_stride, from, group, lane, n_in, n_out); break;
-        case 2: tile(type, 2, rows, to, y_stride, from, group, lane, n_in, n_out); break;
-        case 3: tile(type, 3, rows, to, y_stride, from, group, lane, n_in, n_out); break;
-        case 4: tile(type, 4, rows, to, y_stride, from, group, lane, n_in, n_out); break;
-        case 5: tile(type, 5, rows, to, y_stride, from, group, lane, n_in, n_out); break;
-        default: tile(type, 6, rows, to, y_stride, from, group, lane, n_in, n_out);
+        case 1: tile(type, 1, rows, to, y_stride, part, from, n_in, n_out); break;
+        case 2: tile(type, 2, rows, to, y_stride, part, from, n_in, n_out); break;
+        case 3: tile(type, 3, rows, to, y_stride, part, from, n_in, n_out); break;
+        case 4: tile(type, 4, rows, to, y_stride, part, from, n_in, n_out); break;
+        case 5: tile(type, 5, rows, to, y_stride, part, from, n_in, n_out); break;
+        default: tile(type, 6, rows, to, y_stride, part, from, n_in, n_out);
         }
     }
 }

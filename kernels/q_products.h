@@ -28,7 +28,7 @@
  *     to_float(v)  low_half(v) high_half(v)  halves at the low or high end of each word, as f32
  *     as_float(v)  the same bits; load_halves(p)  mul_f fma_f sub_f broadcast_f zero_f
  *     store_f(p, v, n)
- * and afterwards uses matmul(type, ...). Not a header to include elsewhere. */
+ * and afterwards defines tiles() and uses matmul(type, ...). Not a header to include elsewhere. */
 
 #define UNROLL_PRAGMA(x) _Pragma(#x)
 #ifdef __clang__
@@ -217,6 +217,16 @@ INLINE int turn_words(const int type, const int n, const int subs) {
 }
 
 /* ---- Codes ----------------------------------------------------------------------------------- */
+
+/* Weights of LANES outputs, on their way through a kernel. */
+typedef struct source {
+    const unsigned char *group;
+    int lane; /* of the group: the first */
+    /* Where a group is gone through several times, for more sequences than one tile holds, memory
+     * would rest from the second time on. So each time asks for its share of the next group. */
+    const unsigned char *next;
+    int32_t passes; /* how often a group is gone through; 1: nothing is asked for from `next` on */
+} source;
 
 /* A block of LANES of the group's 16 rows, or blocks_at_once() of them. */
 typedef struct words {
@@ -456,47 +466,65 @@ INLINE void add_blocks(const int type, const int n, const int blocks, const int 
     }
 }
 
-/* y[r, 0..n_out) for LANES outputs (at `lane` of a group) and n sequences of a block of `rows`. */
+/* y[r, 0..n_out) for LANES outputs and n sequences of a block of `rows`. */
 INLINE void tile(const int type, const int n, const int rows, float *y, int64_t y_stride, dpi_q8 x,
-                 const unsigned char *group, const int lane, int64_t n_in, int32_t n_out) {
+                 source from, int64_t n_in, int32_t n_out) {
     const int lone_bytes = has_lone_half(type) ? 2 * DPI_GROUP : 0;
+    const int64_t block_bytes = lone_bytes + 4 * DPI_GROUP * block_words(type);
+    const int at_once = blocks_at_once(type);
+    const int64_t share = from.passes > 1 ? at_once * block_bytes / from.passes : 0;
     int64_t n_blocks = n_in / (32 * sub_blocks(type));
-    const unsigned char *w = group;
+    const unsigned char *w = from.group;
     vecf acc[TILE];
     for (int r = 0; r < n; r++)
         acc[r] = zero_f();
     for (int64_t left = n_blocks; left > 0;) {
         const unsigned char *lone = w; /* halves of the next two blocks, or of the last */
         w += left > 1 ? 2 * lone_bytes : lone_bytes;
-        if (blocks_at_once(type) == 2 && left > 1) {
-            add_blocks(type, n, 2, rows, acc, (words){lone + 2 * lane, w + 4 * lane}, &x);
-            w += 2 * 4 * DPI_GROUP * block_words(type);
-            left -= 2;
-            continue;
+        for (int64_t pair = left > 1 ? 2 : 1; pair > 0;) {
+            words at = {lone + 2 * from.lane, w + 4 * from.lane};
+            int blocks = 1;
+            for (int64_t i = 0; i < share; i += 64)
+                __builtin_prefetch(from.next + i, 0, 2);
+            from.next += share;
+            if (at_once == 2 && pair == 2) {
+                add_blocks(type, n, 2, rows, acc, at, &x);
+                blocks = 2;
+            } else {
+                add_blocks(type, n, 1, rows, acc, at, &x);
+            }
+            lone += blocks * lone_bytes;
+            w += blocks * 4 * DPI_GROUP * block_words(type);
+            left -= blocks;
+            pair -= blocks;
         }
-        do {
-            add_blocks(type, n, 1, rows, acc, (words){lone + 2 * lane, w + 4 * lane}, &x);
-            lone += lone_bytes;
-            w += 4 * DPI_GROUP * block_words(type);
-            left--;
-        } while (left > 0 && (n_blocks - left) % 2);
     }
     for (int r = 0; r < n; r++)
         store_f(y + r * y_stride, acc[r], n_out);
 }
+
+/* Cuts a block of `rows` rows into tiles of constant size: the ISA file's. */
+INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x, source from,
+                  int64_t n_in, int32_t n_out);
 
 INLINE void matmul(const int type, float *y, int64_t y_stride, const dpi_q8 *x, int32_t n_rows,
                    const void *w, int64_t n_in, int32_t n_out) {
     const int lone_bytes = has_lone_half(type) ? 2 : 0;
     int64_t n_blocks = n_in / (32 * sub_blocks(type));
     int64_t group_bytes = DPI_GROUP * n_blocks * (4 * block_words(type) + lone_bytes);
-    const unsigned char *group = w;
-    for (int32_t o = 0; o < n_out; o += DPI_GROUP, group += group_bytes)
+    source from = {w, 0, NULL, DPI_GROUP / LANES};
+    from.passes *= (n_rows + DPI_ROW_BLOCK - 1) / DPI_ROW_BLOCK;
+    for (int32_t o = 0; o < n_out; o += DPI_GROUP, from.group += group_bytes) {
+        int32_t pass = 0;
         for (int32_t first = 0, rows; first < n_rows; first += rows) {
             rows = dpi_row_block(n_rows, first);
             dpi_q8 block = dpi_q8_at(x, first, n_in);
-            for (int lane = 0; lane < DPI_GROUP && o + lane < n_out; lane += LANES)
-                tiles(type, rows, y + first * y_stride + o + lane, y_stride, block, group, lane,
-                      n_in, n_out - o - lane);
+            for (from.lane = 0; from.lane < DPI_GROUP && o + from.lane < n_out;
+                 from.lane += LANES, pass++) {
+                from.next = from.group + group_bytes + group_bytes * pass / from.passes;
+                tiles(type, rows, y + first * y_stride + o + from.lane, y_stride, block, from,
+                      n_in, n_out - o - from.lane);
+            }
         }
+    }
 }
