@@ -167,6 +167,9 @@ INLINE vec iq4_values(vec codes) {
     return _mm512_shuffle_epi8(table, codes);
 }
 
+/* Cores of Intel (Emerald Rapids) take in 7 to 10 % more so; Zen 5 takes in 5 to 15 % less. */
+INLINE int asks_far(void) { return __builtin_cpu_is("intel"); }
+
 #include "q_products.h"
 
 /* The tile sizes that matter: one sequence; the 5 of B = 4 and the 9 of B = 8; the 8 to 11 that

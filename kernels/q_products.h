@@ -28,6 +28,8 @@
  *     to_float(v)  low_half(v) high_half(v)  halves at the low or high end of each word, as f32
  *     as_float(v)  the same bits; load_halves(p)  mul_f fma_f sub_f broadcast_f zero_f
  *     store_f(p, v, n)
+ *     asks_far()                whether weights for one sequence come faster when they were asked
+ *                               into L2 a group before
  * and afterwards defines tiles() and uses matmul(type, ...). Not a header to include elsewhere. */
 
 #define UNROLL_PRAGMA(x) _Pragma(#x)
@@ -223,9 +225,10 @@ typedef struct source {
     const unsigned char *group;
     int lane; /* of the group: the first */
     /* Where a group is gone through several times, for more sequences than one tile holds, memory
-     * would rest from the second time on. So each time asks for its share of the next group. */
+     * would rest from the second time on. So each time asks for its share of the next group, into
+     * L2. With one sequence that is done where asks_far(). */
     const unsigned char *next;
-    int32_t passes; /* how often a group is gone through; 1: nothing is asked for from `next` on */
+    int32_t passes; /* how often a group is gone through */
 } source;
 
 /* A block of LANES of the group's 16 rows, or blocks_at_once() of them. */
@@ -472,7 +475,8 @@ INLINE void tile(const int type, const int n, const int rows, float *y, int64_t 
     const int lone_bytes = has_lone_half(type) ? 2 * DPI_GROUP : 0;
     const int64_t block_bytes = lone_bytes + 4 * DPI_GROUP * block_words(type);
     const int at_once = blocks_at_once(type);
-    const int64_t share = from.passes > 1 ? at_once * block_bytes / from.passes : 0;
+    const int far = from.passes > 1 || (n == 1 && asks_far());
+    const int64_t share = far ? at_once * block_bytes / from.passes : 0;
     int64_t n_blocks = n_in / (32 * sub_blocks(type));
     const unsigned char *w = from.group;
     vecf acc[TILE];
