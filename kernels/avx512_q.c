@@ -8,93 +8,162 @@
 
 /* ---- Activations ----------------------------------------------------------------------------- */
 
-enum { Q8_AT_ONCE = 4 };
+/* Four blocks go through at a time: a block's 16 lanes become four, then one, by steps that fold
+ * two vectors into one, so that no lane is idle. Where a vector holds something of each block and
+ * level, it is [block, level]. Each step for itself goes through a stretch of blocks: all of them
+ * one after the other are a chain so long that a core could not begin the next four meanwhile. */
+enum { Q8_AT_ONCE = 4, Q8_STRETCH = 32 };
+_Static_assert(DPI_Q8_LEVELS == 4, "a vector has a lane for each block and level");
 
-/* The errors of one block for each of the scales max / L, in units of max^2, in the order that
- * kernels.def fixes. inverse [DPI_Q8_LEVELS] = L / max. */
-INLINE __m128 q8_errors(__m512 x0, __m512 x1, const float *inverse) {
-    __m128 e[DPI_Q8_LEVELS];
-    for (int i = 0; i < DPI_Q8_LEVELS; i++) {
-        __m512 scale = _mm512_set1_ps(inverse[i]);
-        __m512 v0 = _mm512_mul_ps(x0, scale), v1 = _mm512_mul_ps(x1, scale);
-        v0 = _mm512_sub_ps(v0, round512(v0));
-        v1 = _mm512_sub_ps(v1, round512(v1));
-        v0 = _mm512_add_ps(_mm512_mul_ps(v0, v0), _mm512_mul_ps(v1, v1));
-        __m256 h = _mm256_add_ps(_mm512_castps512_ps256(v0), _mm512_extractf32x8_ps(v0, 1));
-        e[i] = _mm_add_ps(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));
-    }
-    _MM_TRANSPOSE4_PS(e[0], e[1], e[2], e[3]);
-    __m128 sum = _mm_add_ps(_mm_add_ps(e[0], e[2]), _mm_add_ps(e[1], e[3]));
-    return _mm_div_ps(sum, _mm_setr_ps(127 * 127, 126 * 126, 125 * 125, 124 * 124));
-}
-_Static_assert(DPI_Q8_LEVELS == 4, "q8_errors has one lane a level");
+/* What is known of a stretch of blocks. */
+typedef struct stretch {
+    const float *x; /* whole groups of Q8_AT_ONCE blocks */
+    int32_t n; /* blocks that are there, at most Q8_STRETCH */
+    float max[Q8_STRETCH][DPI_Q8_LEVELS]; /* max|x|, four times */
+    float inverse[Q8_STRETCH][DPI_Q8_LEVELS]; /* L / max, of each level */
+    int32_t best[Q8_STRETCH]; /* level */
+} stretch;
 
-/* The block's q as bytes, and minus the sums of its halves. */
-INLINE __m256i q8_round(__m512 x0, __m512 x1, float inverse, int32_t *negative) {
-    const __m512 limit = _mm512_set1_ps(127.0f), low = _mm512_set1_ps(-127.0f);
-    __m128i half[2];
-    for (int h = 0; h < 2; h++) {
-        __m512 v = round512(_mm512_mul_ps(h ? x1 : x0, _mm512_set1_ps(inverse)));
-        v = _mm512_min_ps(_mm512_max_ps(v, low), limit); /* a NaN becomes -127 */
-        half[h] = _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(v));
-    }
-    __m256i q = _mm256_inserti128_si256(_mm256_castsi128_si256(half[0]), half[1], 1);
-    __m256i sums = _mm256_dpbusd_epi32(_mm256_setzero_si256(), _mm256_set1_epi8(1), q);
-    sums = _mm256_hadd_epi32(sums, sums); /* within each half */
-    sums = _mm256_hadd_epi32(sums, sums);
-    negative[0] = -_mm256_extract_epi32(sums, 0);
-    negative[1] = -_mm256_extract_epi32(sums, 4);
-    return q;
+/* Half h of block b. */
+INLINE __m512 q8_load(const stretch *s, int b, int h) {
+    return _mm512_loadu_ps(s->x + b * DPI_Q8_BLOCK + 16 * h);
 }
 
-/* Blocks [b, b + n) of a row. One block is a long chain of operations, each waiting for the one
- * before, so that several go through it side by side. */
-INLINE void q8_blocks(const int n, const dpi_q8 *block, int32_t rows, int32_t row, const float *x,
-                      int64_t b) {
-    const __m128 levels = _mm_setr_ps(127, 126, 125, 124);
-    __m512 x0[Q8_AT_ONCE], x1[Q8_AT_ONCE];
-    float amax[Q8_AT_ONCE], inverse[Q8_AT_ONCE][DPI_Q8_LEVELS];
-    int best[Q8_AT_ONCE];
-    for (int i = 0; i < n; i++) {
-        x0[i] = _mm512_loadu_ps(x + (b + i) * DPI_Q8_BLOCK);
-        x1[i] = _mm512_loadu_ps(x + (b + i) * DPI_Q8_BLOCK + 16);
+/* [block, 4] sums of lanes i, i + 4, i + 8 and i + 12 of each block, i + 8 added first. */
+INLINE __m512 fold_sums(const __m512 *v) {
+    __m512 ab = _mm512_add_ps(_mm512_shuffle_f32x4(v[0], v[1], 0x44),
+                              _mm512_shuffle_f32x4(v[0], v[1], 0xee));
+    __m512 cd = _mm512_add_ps(_mm512_shuffle_f32x4(v[2], v[3], 0x44),
+                              _mm512_shuffle_f32x4(v[2], v[3], 0xee));
+    return _mm512_add_ps(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xdd));
+}
+
+/* [block, 4] the largest lane of each block, four times. Of a NaN and b it is b. */
+INLINE __m512 fold_max(const __m512 *v) {
+    __m512 ab = _mm512_max_ps(_mm512_shuffle_f32x4(v[0], v[1], 0x44),
+                              _mm512_shuffle_f32x4(v[0], v[1], 0xee));
+    __m512 cd = _mm512_max_ps(_mm512_shuffle_f32x4(v[2], v[3], 0x44),
+                              _mm512_shuffle_f32x4(v[2], v[3], 0xee));
+    __m512 m = _mm512_max_ps(_mm512_shuffle_f32x4(ab, cd, 0x88),
+                             _mm512_shuffle_f32x4(ab, cd, 0xdd));
+    m = _mm512_max_ps(m, _mm512_permute_ps(m, 0x4e));
+    return _mm512_max_ps(m, _mm512_permute_ps(m, 0xb1));
+}
+
+/* The nearest integer, ties to even, for |v| < 2^22. */
+INLINE __m512 nearest(__m512 v) {
+    const __m512 origin = _mm512_set1_ps(DPI_ORIGIN);
+    return _mm512_sub_ps(_mm512_add_ps(v, origin), origin);
+}
+
+/* max and inverse of blocks [b, b + Q8_AT_ONCE). */
+INLINE void q8_scales(stretch *s, int b) {
+    __m512 most[Q8_AT_ONCE];
+    for (int i = 0; i < Q8_AT_ONCE; i++) {
         /* max(a, b) is b if either is NaN, so a NaN is passed over, as in ref_q.c. */
-        __m512 max = _mm512_max_ps(_mm512_abs_ps(x0[i]), _mm512_setzero_ps());
-        amax[i] = _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(x1[i]), max));
+        most[i] = _mm512_max_ps(_mm512_abs_ps(q8_load(s, b + i, 0)), _mm512_setzero_ps());
+        most[i] = _mm512_max_ps(_mm512_abs_ps(q8_load(s, b + i, 1)), most[i]);
     }
-    for (int i = 0; i < n; i++)
-        _mm_storeu_ps(inverse[i], amax[i] > 1e-30f ? _mm_div_ps(levels, _mm_set1_ps(amax[i]))
-                                                   : _mm_setzero_ps());
-    for (int i = 0; i < n; i++) {
-        __m128 error = q8_errors(x0[i], x1[i], inverse[i]);
-        __m128 least = _mm_min_ps(error, _mm_movehl_ps(error, error));
-        least = _mm_min_ss(least, _mm_movehdup_ps(least));
-        /* The first of those that are not larger; all of them if they are NaN. */
-        __mmask8 small = _mm_cmp_ps_mask(error, _mm_broadcastss_ps(least), _CMP_NGT_UQ);
-        best[i] = __builtin_ctz((unsigned)small | 8);
+    __m512 max = fold_max(most);
+    __m512 levels = _mm512_broadcast_f32x4(_mm_setr_ps(127, 126, 125, 124));
+    __mmask16 some = _mm512_cmp_ps_mask(max, _mm512_set1_ps(1e-30f), _CMP_GT_OQ);
+    _mm512_storeu_ps(s->max[b], max);
+    _mm512_storeu_ps(s->inverse[b], _mm512_maskz_div_ps(some, levels, max));
+}
+
+/* The best level of blocks [b, b + Q8_AT_ONCE): errors with each of the scales max / L, in units of
+ * max^2, in the order that kernels.def fixes. */
+INLINE void q8_levels(stretch *s, int b) {
+    __m512 fold[DPI_Q8_LEVELS];
+    for (int level = 0; level < DPI_Q8_LEVELS; level++) {
+        __m512 e[Q8_AT_ONCE];
+        for (int i = 0; i < Q8_AT_ONCE; i++) {
+            __m512 scale = _mm512_set1_ps(s->inverse[b + i][level]);
+            __m512 v0 = _mm512_mul_ps(q8_load(s, b + i, 0), scale);
+            __m512 v1 = _mm512_mul_ps(q8_load(s, b + i, 1), scale);
+            v0 = _mm512_sub_ps(v0, nearest(v0));
+            v1 = _mm512_sub_ps(v1, nearest(v1));
+            e[i] = _mm512_add_ps(_mm512_mul_ps(v0, v0), _mm512_mul_ps(v1, v1));
+        }
+        fold[level] = fold_sums(e);
     }
-    for (int i = 0; i < n; i++) {
-        float d = amax[i] / (float)(127 - best[i]);
-        int32_t negative[2], words[8];
-        __m256i q = q8_round(x0[i], x1[i], inverse[i][best[i]], negative);
-        _mm256_storeu_si256((__m256i *)(void *)words, q);
+    __m512 ab = _mm512_add_ps(_mm512_shuffle_ps(fold[0], fold[1], 0x44),
+                              _mm512_shuffle_ps(fold[0], fold[1], 0xee));
+    __m512 cd = _mm512_add_ps(_mm512_shuffle_ps(fold[2], fold[3], 0x44),
+                              _mm512_shuffle_ps(fold[2], fold[3], 0xee));
+    __m512 error = _mm512_add_ps(_mm512_shuffle_ps(ab, cd, 0x88), _mm512_shuffle_ps(ab, cd, 0xdd));
+    error = _mm512_div_ps(error, _mm512_broadcast_f32x4(
+                                     _mm_setr_ps(127 * 127, 126 * 126, 125 * 125, 124 * 124)));
+    __m512 least = _mm512_min_ps(error, _mm512_permute_ps(error, 0x4e));
+    least = _mm512_min_ps(least, _mm512_permute_ps(least, 0xb1));
+    /* The first of those that are not larger; all of them if they are NaN. */
+    unsigned small = _mm512_cmp_ps_mask(error, least, _CMP_NGT_UQ);
+    for (int i = 0; i < Q8_AT_ONCE; i++)
+        s->best[b + i] = __builtin_ctz(small >> (4 * i) | 8);
+}
+
+/* The bytes of q of half a block; a NaN becomes -127. */
+INLINE __m128i q8_round(const stretch *s, int b, int h) {
+    __m512 v = _mm512_mul_ps(q8_load(s, b, h), _mm512_set1_ps(s->inverse[b][s->best[b]]));
+    v = _mm512_add_ps(_mm512_max_ps(v, _mm512_set1_ps(-127.0f)), _mm512_set1_ps(DPI_ORIGIN));
+    return _mm512_cvtepi32_epi8(_mm512_castps_si512(v)); /* the lowest byte of each */
+}
+
+/* Blocks [b, b + Q8_AT_ONCE), as far as they are there, of row `row` of `to`, whose first block is
+ * the stretch's. */
+INLINE void q8_store(const stretch *s, int b, const dpi_q8 *to, int32_t rows, int32_t row) {
+    __m512i q[2];
+    for (int i = 0; i < 2; i++) {
+        const int k = b + 2 * i;
+        __m256i low = _mm256_castsi128_si256(q8_round(s, k, 0));
+        __m256i high = _mm256_castsi128_si256(q8_round(s, k + 1, 0));
+        low = _mm256_inserti128_si256(low, q8_round(s, k, 1), 1);
+        high = _mm256_inserti128_si256(high, q8_round(s, k + 1, 1), 1);
+        q[i] = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+    }
+    /* Sums of four; then [half of block 0 or 1, ..] in even lanes, of block 2 or 3 in odd ones. */
+    __m512i ones = _mm512_set1_epi8(1), zero = _mm512_setzero_si512();
+    __m512i s0 = _mm512_dpbusd_epi32(zero, ones, q[0]), s1 = _mm512_dpbusd_epi32(zero, ones, q[1]);
+    __m512i sum = _mm512_add_epi32(_mm512_unpacklo_epi32(s0, s1), _mm512_unpackhi_epi32(s0, s1));
+    sum = _mm512_sub_epi32(zero, _mm512_add_epi32(sum, _mm512_shuffle_epi32(sum, 0x4e)));
+    int32_t words[Q8_AT_ONCE * 8], sums[16];
+    _mm512_storeu_si512(words, q[0]);
+    _mm512_storeu_si512(words + 16, q[1]);
+    _mm512_storeu_si512(sums, sum);
+    for (int i = 0; i < Q8_AT_ONCE && b + i < s->n; i++) {
+        const int32_t *negative = sums + i % 2 * 8 + i / 2;
+        float d = s->max[b + i][0] / (float)(127 - s->best[b + i]);
         for (int k = 0; k < 8; k++)
-            memcpy(block->q + (((b + i) * 8 + k) * rows + row) * 4, &words[k], 4);
-        block->d[(b + i) * rows + row] = d;
-        block->negative16[2 * (b + i) * rows + row] = negative[0];
-        block->negative16[(2 * (b + i) + 1) * rows + row] = negative[1];
-        block->negative32[(b + i) * rows + row] = negative[0] + negative[1];
-        block->scaled32[(b + i) * rows + row] = d * (float)(negative[0] + negative[1]);
+            memcpy(to->q + (((b + i) * 8 + k) * rows + row) * 4, &words[8 * i + k], 4);
+        to->d[(b + i) * rows + row] = d;
+        to->negative16[2 * (b + i) * rows + row] = negative[0];
+        to->negative16[(2 * (b + i) + 1) * rows + row] = negative[4];
+        to->negative32[(b + i) * rows + row] = negative[0] + negative[4];
+        to->scaled32[(b + i) * rows + row] = d * (float)(negative[0] + negative[4]);
     }
 }
 
 static void quantize_q8_avx512(const dpi_q8 *block, int32_t rows, int32_t row, const float *x,
                                int64_t n) {
-    int64_t b = 0, n_blocks = n / DPI_Q8_BLOCK;
-    for (; b + Q8_AT_ONCE <= n_blocks; b += Q8_AT_ONCE)
-        q8_blocks(Q8_AT_ONCE, block, rows, row, x, b);
-    for (; b < n_blocks; b++)
-        q8_blocks(1, block, rows, row, x, b);
+    int64_t n_blocks = n / DPI_Q8_BLOCK;
+    for (int64_t first = 0; first < n_blocks; first += Q8_STRETCH) {
+        int64_t left = n_blocks - first;
+        float last[Q8_STRETCH * DPI_Q8_BLOCK];
+        stretch s;
+        s.x = x + first * DPI_Q8_BLOCK;
+        s.n = (int32_t)(left < Q8_STRETCH ? left : Q8_STRETCH);
+        if (s.n % Q8_AT_ONCE) {
+            memset(last, 0, sizeof last);
+            s.x = memcpy(last, s.x, (size_t)s.n * DPI_Q8_BLOCK * sizeof *last);
+        }
+        dpi_q8 to = dpi_q8_from(block, rows, first * DPI_Q8_BLOCK);
+        for (int b = 0; b < s.n; b += Q8_AT_ONCE)
+            q8_scales(&s, b);
+        for (int b = 0; b < s.n; b += Q8_AT_ONCE)
+            q8_levels(&s, b);
+        for (int b = 0; b < s.n; b += Q8_AT_ONCE)
+            q8_store(&s, b, &to, rows, row);
+    }
 }
 
 /* ---- Products: the primitives of q_products.h ------------------------------------------------ */

@@ -24,6 +24,11 @@ enum {
     DPI_FLOOR_BITS = 40, /* no weight of the sampler is below 2^40 */
 };
 
+/* 1.5 * 2^23, whose last bit counts 1. Adding it to a float below 2^22 rounds that to an integer,
+ * ties to even; its bits and an integer are the bits of their sum as a float. */
+#define DPI_ORIGIN 12582912.0f
+enum { DPI_ORIGIN_BITS = 0x4b400000 };
+
 /* What a gap of utilities is cut to before it is multiplied by a: no more than 69 bits count. */
 static inline int64_t dpi_gap_max(uint64_t a) { return (int64_t)((UINT64_C(69) << 48) / a + 1); }
 

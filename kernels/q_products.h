@@ -41,13 +41,8 @@
 
 enum {
     PREFETCH = 8192, /* how far ahead of the words that are read they are asked for, in bytes */
-    /* The bits of 1.5 * 2^23, whose last bit counts 1. Sums begin there: with |sum| < 2^22, those
-     * of ORIGIN + sum are a float of just that value, which takes no conversion. What a scale makes
-     * of 1.5 * 2^23 is exact (a scale has at most 19 bits) and goes away in the same fma. */
-    ORIGIN = 0x4b400000,
     MOST_SUMS = 16 * DPI_ROW_BLOCK + LANES, /* of a block, and room for a vector beyond them */
 };
-#define ORIGIN_F 12582912.0f
 
 #if !SIGNED_CODES /* one instruction adds up in 32 bits */
 typedef vec sums;
@@ -362,7 +357,10 @@ INLINE vec ask(const int type, const int n, const int subs, vec c, const words *
     return c;
 }
 
-/* Where the sums of `subs` sub-blocks begin: ORIGIN, less what the bias of the codes adds to them.
+/* Where the sums of `subs` sub-blocks begin: at the bits of DPI_ORIGIN, less what the bias of the
+ * codes adds to them. |sum| < 2^22, so that they end as a float, DPI_ORIGIN + sum, without a
+ * conversion. What a scale makes of DPI_ORIGIN is exact (a scale has at most 19 bits) and goes away
+ * in the same fma.
  * start [subs, parts, rows]. */
 INLINE void begin_sums(const int type, const int subs, const int rows, int32_t *start,
                        const dpi_q8 *x) {
@@ -370,7 +368,7 @@ INLINE void begin_sums(const int type, const int subs, const int rows, int32_t *
     const int32_t *negative = parts == 2 ? x->negative16 : x->negative32;
     for (int i = 0; i < n; i += LANES) {
         vec minus = shift_left32(load_words(negative + i, n - i), bias);
-        store_words(start + i, add_words(minus, broadcast_word(ORIGIN)));
+        store_words(start + i, add_words(minus, broadcast_word(DPI_ORIGIN_BITS)));
     }
     /* Or GCC keeps the vector, and takes it apart by shuffles. */
     __asm__("" : "+m"(*(int32_t(*)[MOST_SUMS])start));
@@ -384,7 +382,7 @@ INLINE void add_sub_blocks(const int type, const int n, const int rows, vecf *ac
                            const int all, const int first, const dpi_q8 *x, const int32_t *start,
                            const scales *ready) {
     const int parts = scales_per_32(type), steps = 8 / parts, subs = together(type, n, all);
-    const int bias = bias_bits(type);
+    const int biased = bias_bits(type) ? 1 << bias_bits(type) : 0;
     /* Of sub-block first + k and sequence r at [k * n + r]: */
     vecf scaled[2 * TILE]; /* a sub-block's products in units of the activations' scale */
     const int32_t *four = (const int32_t *)(const void *)x->q; /* of the step's activations */
@@ -395,7 +393,7 @@ INLINE void add_sub_blocks(const int type, const int n, const int rows, vecf *ac
             for (int r = 0; r < n; r++)
                 sum[k * n + r] = sums_from(broadcast_word(
                     start ? start[r + (k * parts + h) * rows]
-                          : ORIGIN + (bias ? negative[r + k * parts * rows] * (1 << bias) : 0)));
+                          : DPI_ORIGIN_BITS + negative[r + k * parts * rows] * biased));
         UNROLL for (int s = 0; s < steps; s++, four += rows) {
             const int g = h * steps + s;
             if (n > 1)
@@ -412,12 +410,12 @@ INLINE void add_sub_blocks(const int type, const int n, const int rows, vecf *ac
         UNROLL for (int k = 0; k < subs; k++) {
             scales f = ready ? ready[parts * (first + k) + h]
                              : scales_of(type, w, first + k, h);
-            vecf origin = mul_f(f.scale, broadcast_f(-ORIGIN_F));
+            vecf origin = mul_f(f.scale, broadcast_f(-DPI_ORIGIN));
             for (int r = 0; r < n; r++) {
                 const int at = k * n + r;
                 vecf v = as_float(sums_total(sum[at]));
                 scaled[at] = h == 0 ? fma_f(f.scale, v, origin)
-                                    : fma_f(f.scale, sub_f(v, broadcast_f(ORIGIN_F)), scaled[at]);
+                                    : fma_f(f.scale, sub_f(v, broadcast_f(DPI_ORIGIN)), scaled[at]);
                 if (has_min(type) && parts == 1)
                     acc[r] = fma_f(f.min, broadcast_f(x->scaled32[r + k * rows]), acc[r]);
                 if (has_min(type) && parts == 2)

@@ -218,7 +218,7 @@ static void test_row_blocks(void **state) {
 
 static void check_quantize_q8(void **state) {
     (void)state;
-    enum { ROWS = 11, N = 32 * 30 };
+    enum { ROWS = 11, N = 32 * 46 };
     float *x = randoms(ROWS * N, 2);
     memset(x, 0, 32 * sizeof *x); /* a sub-block of zeros */
     for (int i = 32; i < 64; i++)
