@@ -112,7 +112,7 @@ INLINE vec iq4_values(vec codes) {
     return SIGNED_CODES ? values : flip_sign(values);
 }
 
-INLINE int asks_far(void) { return 1; } /* a group is gone through twice anyway */
+INLINE int asks_far(void) { return 0; } /* a group is never gone through only once */
 
 #include "q_products.h"
 

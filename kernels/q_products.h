@@ -28,8 +28,8 @@
  *     to_float(v)  low_half(v) high_half(v)  halves at the low or high end of each word, as f32
  *     as_float(v)  the same bits; load_halves(p)  mul_f fma_f sub_f broadcast_f zero_f
  *     store_f(p, v, n)
- *     asks_far()                whether weights for one sequence come faster when they were asked
- *                               into L2 a group before
+ *     asks_far()                whether weights that are gone through once come faster when they
+ *                               were asked into L2, FAR ahead, before they are asked into L1
  * and afterwards defines tiles() and uses matmul(type, ...). Not a header to include elsewhere. */
 
 #define UNROLL_PRAGMA(x) _Pragma(#x)
@@ -40,7 +40,9 @@
 #endif
 
 enum {
-    PREFETCH = 8192, /* how far ahead of the words that are read they are asked for, in bytes */
+    /* How far ahead of the words that are read they are asked for, in bytes, */
+    PREFETCH = 8192,
+    FAR = 24576, /* and where a core also asks into L2 */
     MOST_SUMS = 16 * DPI_ROW_BLOCK + LANES, /* of a block, and room for a vector beyond them */
 };
 
@@ -219,17 +221,18 @@ INLINE int turn_words(const int type, const int n, const int subs) {
 typedef struct source {
     const unsigned char *group;
     int lane; /* of the group: the first */
-    /* Where a group is gone through several times, for more sequences than one tile holds, memory
-     * would rest from the second time on. So each time asks for its share of the next group, into
-     * L2. With one sequence that is done where asks_far(). */
-    const unsigned char *next;
     int32_t passes; /* how often a group is gone through */
+    /* Several times, for more sequences than one tile holds: memory would rest from the second time
+     * on, so each time asks for its share of the next group, into L2. */
+    const unsigned char *next;
+    int64_t ahead; /* once: FAR if asks_far(); else 0 */
 } source;
 
 /* A block of LANES of the group's 16 rows, or blocks_at_once() of them. */
 typedef struct words {
     const unsigned char *lone; /* halves, if there are any */
     const unsigned char *at;
+    int64_t ahead; /* source.ahead */
 } words;
 
 INLINE vec word(const words *w, const int i) { return load_word(w->at + 4 * DPI_GROUP * i); }
@@ -347,13 +350,20 @@ INLINE scales scales_of(const int type, const words *w, const int sub, const int
 
 /* ---- Products -------------------------------------------------------------------------------- */
 
+/* Whether tiles of n sequences ask for what is words.ahead; 0 ahead it is there already, and to ask
+ * costs only the instruction. Larger tiles are almost always of batches that take several. */
+INLINE int asks_ahead(const int n) { return LANES == DPI_GROUP && n <= 9; }
+
 /* Asks for the share of step `step`, which multiplies with c, in a turn's words: one line after the
  * other, never many at once, which would keep the core from reading anything else. GCC gathers
  * requests that it may move, all of a block of Q6_K; those that seem to change c it does not. */
 INLINE vec ask(const int type, const int n, const int subs, vec c, const words *w, const int step) {
     const int lines = turn_words(type, n, subs), steps = 8 * turn(type, n, subs);
-    UNROLL for (int i = step * lines / steps; i < (step + 1) * lines / steps; i++)
+    UNROLL for (int i = step * lines / steps; i < (step + 1) * lines / steps; i++) {
         __asm__("prefetcht0 %1" : "+v"(c) : "m"(w->at[PREFETCH + 4 * DPI_GROUP * i]));
+        if (asks_ahead(n))
+            __asm__("prefetcht1 %1" : "+v"(c) : "m"(w->at[w->ahead + 4 * DPI_GROUP * i]));
+    }
     return c;
 }
 
@@ -450,8 +460,11 @@ INLINE void add_blocks(const int type, const int n, const int blocks, const int 
         begin_sums(type, subs, rows, start, x);
     const int lines = block_words(type) * blocks + has_lone_half(type);
     /* What turns do not ask for. */
-    UNROLL for (int i = n_turns * turn_words(type, n, subs); i < lines; i++)
+    UNROLL for (int i = n_turns * turn_words(type, n, subs); i < lines; i++) {
         __builtin_prefetch(w.at + PREFETCH + 4 * DPI_GROUP * i);
+        if (asks_ahead(n))
+            __builtin_prefetch(w.at + w.ahead + 4 * DPI_GROUP * i, 0, 2);
+    }
     for (int i = 0; i < n_turns; i++) {
         UNROLL for (int sub = 0; sub < in_turn; sub += at_once) {
             add_sub_blocks(type, n, rows, acc, &w, subs, sub, x,
@@ -473,8 +486,7 @@ INLINE void tile(const int type, const int n, const int rows, float *y, int64_t 
     const int lone_bytes = has_lone_half(type) ? 2 * DPI_GROUP : 0;
     const int64_t block_bytes = lone_bytes + 4 * DPI_GROUP * block_words(type);
     const int at_once = blocks_at_once(type);
-    const int far = from.passes > 1 || (n == 1 && asks_far());
-    const int64_t share = far ? at_once * block_bytes / from.passes : 0;
+    const int64_t share = from.passes > 1 ? at_once * block_bytes / from.passes : 0;
     int64_t n_blocks = n_in / (32 * sub_blocks(type));
     const unsigned char *w = from.group;
     vecf acc[TILE];
@@ -484,7 +496,7 @@ INLINE void tile(const int type, const int n, const int rows, float *y, int64_t 
         const unsigned char *lone = w; /* halves of the next two blocks, or of the last */
         w += left > 1 ? 2 * lone_bytes : lone_bytes;
         for (int64_t pair = left > 1 ? 2 : 1; pair > 0;) {
-            words at = {lone + 2 * from.lane, w + 4 * from.lane};
+            words at = {lone + 2 * from.lane, w + 4 * from.lane, from.ahead};
             int blocks = 1;
             for (int64_t i = 0; i < share; i += 64)
                 __builtin_prefetch(from.next + i, 0, 2);
@@ -514,8 +526,9 @@ INLINE void matmul(const int type, float *y, int64_t y_stride, const dpi_q8 *x, 
     const int lone_bytes = has_lone_half(type) ? 2 : 0;
     int64_t n_blocks = n_in / (32 * sub_blocks(type));
     int64_t group_bytes = DPI_GROUP * n_blocks * (4 * block_words(type) + lone_bytes);
-    source from = {w, 0, NULL, DPI_GROUP / LANES};
-    from.passes *= (n_rows + DPI_ROW_BLOCK - 1) / DPI_ROW_BLOCK;
+    source from = {.group = w};
+    from.passes = DPI_GROUP / LANES * ((n_rows + DPI_ROW_BLOCK - 1) / DPI_ROW_BLOCK);
+    from.ahead = from.passes == 1 && asks_far() ? FAR : 0;
     for (int32_t o = 0; o < n_out; o += DPI_GROUP, from.group += group_bytes) {
         int32_t pass = 0;
         for (int32_t first = 0, rows; first < n_rows; first += rows) {
