@@ -18,7 +18,8 @@ INLINE __mmask16 mask_of(int64_t n) {
 INLINE __m512 exp512(__m512 x) {
     x = _mm512_max_ps(x, _mm512_set1_ps(-104.0f));
     x = _mm512_min_ps(x, _mm512_set1_ps(89.0f));
-    __m512 k = round512(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)));
+    __m512 k = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)),
+                                    _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     __m512 r = _mm512_fnmadd_ps(k, _mm512_set1_ps(0.693359375f), x);
     r = _mm512_fnmadd_ps(k, _mm512_set1_ps(-2.12194440e-4f), r);
     __m512 p = _mm512_set1_ps(1.0f / 720);

@@ -29,26 +29,18 @@ INLINE __m512 q8_load(const stretch *s, int b, int h) {
     return _mm512_loadu_ps(s->x + b * DPI_Q8_BLOCK + 16 * h);
 }
 
-/* [block, 4] sums of lanes i, i + 4, i + 8 and i + 12 of each block, i + 8 added first. */
-INLINE __m512 fold_sums(const __m512 *v) {
-    __m512 ab = _mm512_add_ps(_mm512_shuffle_f32x4(v[0], v[1], 0x44),
-                              _mm512_shuffle_f32x4(v[0], v[1], 0xee));
-    __m512 cd = _mm512_add_ps(_mm512_shuffle_f32x4(v[2], v[3], 0x44),
-                              _mm512_shuffle_f32x4(v[2], v[3], 0xee));
-    return _mm512_add_ps(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xdd));
-}
-
-/* [block, 4] the largest lane of each block, four times. Of a NaN and b it is b. */
-INLINE __m512 fold_max(const __m512 *v) {
-    __m512 ab = _mm512_max_ps(_mm512_shuffle_f32x4(v[0], v[1], 0x44),
-                              _mm512_shuffle_f32x4(v[0], v[1], 0xee));
-    __m512 cd = _mm512_max_ps(_mm512_shuffle_f32x4(v[2], v[3], 0x44),
-                              _mm512_shuffle_f32x4(v[2], v[3], 0xee));
-    __m512 m = _mm512_max_ps(_mm512_shuffle_f32x4(ab, cd, 0x88),
-                             _mm512_shuffle_f32x4(ab, cd, 0xdd));
-    m = _mm512_max_ps(m, _mm512_permute_ps(m, 0x4e));
-    return _mm512_max_ps(m, _mm512_permute_ps(m, 0xb1));
-}
+/* name(v): four vectors become one by two steps of op over what `shuffle` brings together: of lanes
+ * of 128 bits (blocks) or of floats within them (levels), those two apart, then neighbours. */
+#define FOLD(name, op, shuffle)                                                                   \
+    INLINE __m512 name(const __m512 *v) {                                                         \
+        __m512 ab = op(shuffle(v[0], v[1], 0x44), shuffle(v[0], v[1], 0xee));                     \
+        __m512 cd = op(shuffle(v[2], v[3], 0x44), shuffle(v[2], v[3], 0xee));                     \
+        return op(shuffle(ab, cd, 0x88), shuffle(ab, cd, 0xdd));                                  \
+    }
+FOLD(max_of_blocks, _mm512_max_ps, _mm512_shuffle_f32x4)
+FOLD(sum_of_blocks, _mm512_add_ps, _mm512_shuffle_f32x4)
+FOLD(sum_of_levels, _mm512_add_ps, _mm512_shuffle_ps)
+#undef FOLD
 
 /* The nearest integer, ties to even, for |v| < 2^22. */
 INLINE __m512 nearest(__m512 v) {
@@ -64,7 +56,9 @@ INLINE void q8_scales(stretch *s, int b) {
         most[i] = _mm512_max_ps(_mm512_abs_ps(q8_load(s, b + i, 0)), _mm512_setzero_ps());
         most[i] = _mm512_max_ps(_mm512_abs_ps(q8_load(s, b + i, 1)), most[i]);
     }
-    __m512 max = fold_max(most);
+    __m512 max = max_of_blocks(most);
+    max = _mm512_max_ps(max, _mm512_permute_ps(max, 0x4e));
+    max = _mm512_max_ps(max, _mm512_permute_ps(max, 0xb1));
     __m512 levels = _mm512_broadcast_f32x4(_mm_setr_ps(127, 126, 125, 124));
     __mmask16 some = _mm512_cmp_ps_mask(max, _mm512_set1_ps(1e-30f), _CMP_GT_OQ);
     _mm512_storeu_ps(s->max[b], max);
@@ -85,13 +79,9 @@ INLINE void q8_levels(stretch *s, int b) {
             v1 = _mm512_sub_ps(v1, nearest(v1));
             e[i] = _mm512_add_ps(_mm512_mul_ps(v0, v0), _mm512_mul_ps(v1, v1));
         }
-        fold[level] = fold_sums(e);
+        fold[level] = sum_of_blocks(e);
     }
-    __m512 ab = _mm512_add_ps(_mm512_shuffle_ps(fold[0], fold[1], 0x44),
-                              _mm512_shuffle_ps(fold[0], fold[1], 0xee));
-    __m512 cd = _mm512_add_ps(_mm512_shuffle_ps(fold[2], fold[3], 0x44),
-                              _mm512_shuffle_ps(fold[2], fold[3], 0xee));
-    __m512 error = _mm512_add_ps(_mm512_shuffle_ps(ab, cd, 0x88), _mm512_shuffle_ps(ab, cd, 0xdd));
+    __m512 error = sum_of_levels(fold);
     error = _mm512_div_ps(error, _mm512_broadcast_f32x4(
                                      _mm_setr_ps(127 * 127, 126 * 126, 125 * 125, 124 * 124)));
     __m512 least = _mm512_min_ps(error, _mm512_permute_ps(error, 0x4e));

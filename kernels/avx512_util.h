@@ -6,8 +6,4 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-INLINE __m512 round512(__m512 v) {
-    return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
-
 #endif
