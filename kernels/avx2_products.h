@@ -118,8 +118,8 @@ INLINE int asks_far(void) { return 0; } /* a group is never gone through only on
 
 INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x,
                   source from, int64_t n_in, int32_t n_out) {
-    for (int r = 0, n, left = (rows + TILE - 1) / TILE; r < rows; r += n, left--) {
-        n = (rows - r + left - 1) / left; /* as equal as they can be */
+    for (int r = 0, n; r < rows; r += n) {
+        n = dpi_equal_part(rows, TILE, r);
         dpi_q8 part = dpi_q8_skip(&x, r);
         float *to = y + r * y_stride;
         switch (n) {
@@ -135,7 +135,7 @@ INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x
 
 /* ---- Weights of 16 bits ---------------------------------------------------------------------- */
 
-#define H_TILE 5
+#define H_TILE 6
 
 INLINE vecf load_bfloats(const unsigned char *p) {
     __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
@@ -149,14 +149,17 @@ INLINE void h_tiles(const int type, int rows, float *y, int64_t y_stride, const 
 
 INLINE void h_tiles(const int type, int rows, float *y, int64_t y_stride, const float *x,
                     int64_t x_stride, const unsigned char *w, int64_t n_in, int32_t n_out) {
-    for (int r = 0; r < rows; r += H_TILE, x += H_TILE * x_stride, y += H_TILE * y_stride)
-        switch (rows - r) {
+    for (int r = 0, n; r < rows; r += n, x += n * x_stride, y += n * y_stride) {
+        n = dpi_equal_part(rows, H_TILE, r);
+        switch (n) {
         case 1: h_tile(type, 1, y, y_stride, x, x_stride, w, n_in, n_out); break;
         case 2: h_tile(type, 2, y, y_stride, x, x_stride, w, n_in, n_out); break;
         case 3: h_tile(type, 3, y, y_stride, x, x_stride, w, n_in, n_out); break;
         case 4: h_tile(type, 4, y, y_stride, x, x_stride, w, n_in, n_out); break;
-        default: h_tile(type, 5, y, y_stride, x, x_stride, w, n_in, n_out);
+        case 5: h_tile(type, 5, y, y_stride, x, x_stride, w, n_in, n_out); break;
+        default: h_tile(type, 6, y, y_stride, x, x_stride, w, n_in, n_out);
         }
+    }
 }
 
 #include "product_slots.h"

@@ -49,11 +49,17 @@ typedef struct dpi_q8 {
     float *scaled32;
 } dpi_q8;
 
-/* Rows in the block that begins at row `first`; blocks are as equal as they can be. */
-static inline int32_t dpi_row_block(int32_t n_rows, int32_t first) {
-    int32_t n_blocks = (n_rows + DPI_ROW_BLOCK - 1) / DPI_ROW_BLOCK;
-    int32_t least = n_rows / n_blocks, longer = n_rows % n_blocks;
+/* Rows in the part that begins at row `first`, where n_rows are cut into parts of at most `most`,
+ * as equal as they can be. */
+static inline int32_t dpi_equal_part(int32_t n_rows, int32_t most, int32_t first) {
+    int32_t n_parts = (n_rows + most - 1) / most;
+    int32_t least = n_rows / n_parts, longer = n_rows % n_parts;
     return first < longer * (least + 1) ? least + 1 : least;
+}
+
+/* Rows in the block that begins at row `first`. */
+static inline int32_t dpi_row_block(int32_t n_rows, int32_t first) {
+    return dpi_equal_part(n_rows, DPI_ROW_BLOCK, first);
 }
 
 /* First row of the block that row `row` is in. */
