@@ -38,6 +38,7 @@ typedef struct work {
     float *x, *y;   /* [MAX_ROWS, N_IN], [MAX_ROWS, n_out] and at least as long as x */
     uint16_t *half; /* [MAX_ROWS, N_IN] */
     dpi_q8 q8;
+    int32_t form; /* of q8 */
     int64_t *sum, *null; /* [N_IN] of the sampler */
     dpi_u128 *weight;    /* [N_IN] */
     dpi_weight_tables tables;
@@ -62,7 +63,9 @@ static void call_add(const work *w) { w->k->add(w->y, w->x, N_IN); }
 static void call_swiglu(const work *w) { w->k->swiglu(w->y, w->x, N_IN); }
 static void call_f16_to_f32(const work *w) { w->k->f16_to_f32(w->y, w->half, N_IN); }
 static void call_f32_to_f16(const work *w) { w->k->f32_to_f16(w->half, w->x, N_IN); }
-static void call_quantize_q8(const work *w) { w->k->quantize_q8(&w->q8, 1, 0, w->x, N_IN); }
+static void call_quantize_q8(const work *w) {
+    w->k->quantize_q8(&w->q8, 1, 0, w->x, N_IN, DPI_Q8_PLAIN);
+}
 static void call_matmul_f32(const work *w) {
     w->k->matmul_f32(w->y, w->n_out, w->x, N_IN, w->rows, (const float *)(void *)w->weights, N_IN,
                      w->n_out);
@@ -90,7 +93,10 @@ static void call_exp2_weights(const work *w) {
 }
 #define CALL_Q(name, id)                                                                          \
     static void call_##name(const work *w) {                                                      \
-        w->k->matmul_##name(w->y, w->n_out, &w->q8, w->rows, w->weights, N_IN, w->n_out);         \
+        dpi_q8 x = w->q8;                                                                         \
+        if (!dpi_q8_is_folded(w->form))                                                           \
+            x.folded = NULL;                                                                      \
+        w->k->matmul_##name(w->y, w->n_out, &x, w->rows, w->weights, N_IN, w->n_out);             \
     }
 DPI_MATMUL_Q_TYPES(CALL_Q)
 #define CALL_H(name, id)                                                                          \
@@ -146,12 +152,14 @@ static bool work_init(work *w, const dpi_kernels *k, const timed *kernel, int32_
     w->q8.negative32 = dpi_calloc(MAX_ROWS * BLOCKS, sizeof(int32_t));
     w->q8.negative16 = dpi_calloc(MAX_ROWS * 2 * BLOCKS, sizeof(int32_t));
     w->q8.scaled32 = dpi_calloc(MAX_ROWS * BLOCKS, sizeof(float));
+    w->q8.folded = dpi_calloc(MAX_ROWS * DPI_FOLD_WORDS * BLOCKS, sizeof(int32_t));
     w->sum = dpi_calloc(N_IN, sizeof *w->sum);
     w->null = dpi_calloc(N_IN, sizeof *w->null);
     w->weight = dpi_calloc(N_IN, sizeof *w->weight);
     w->weights = dpi_map(bytes);
     if (!w->x || !w->y || !w->half || !w->q8.q || !w->q8.d || !w->q8.negative32 ||
-        !w->q8.negative16 || !w->q8.scaled32 || !w->sum || !w->null || !w->weight || !w->weights)
+        !w->q8.negative16 || !w->q8.scaled32 || !w->q8.folded || !w->sum || !w->null ||
+        !w->weight || !w->weights)
         return false;
     for (int32_t i = 0; i < MAX_ROWS * N_IN; i++) {
         w->x[i] = (float)(i % 37 - 18) / 18;
@@ -164,11 +172,14 @@ static bool work_init(work *w, const dpi_kernels *k, const timed *kernel, int32_
      * bfloat16, a float, is below 4 and not subnormal, which takes some processors 100 cycles. */
     for (uint64_t i = 0; i < bytes; i++)
         w->weights[i] = (unsigned char)(i % 2 ? 0x3c + i % 3 : i * 7 % 61);
+    w->form = DPI_Q8_PLAIN;
+    if (dpi_type_folds(kernel->type))
+        w->form = k->fold_rows > 0 && rows >= k->fold_rows ? DPI_Q8_FOLDED : DPI_Q8_OF_4_BITS;
     for (int32_t first = 0, n; first < rows && kernel->in_int8; first += n) {
         n = dpi_row_block(rows, first);
         dpi_q8 block = dpi_q8_at(&w->q8, first, N_IN);
         for (int32_t r = 0; r < n; r++)
-            k->quantize_q8(&block, n, r, w->x + (first + r) * N_IN, N_IN);
+            k->quantize_q8(&block, n, r, w->x + (first + r) * N_IN, N_IN, w->form);
     }
     return true;
 }
@@ -178,7 +189,7 @@ static void work_free(work *w, const timed *kernel) {
                               (uint64_t)w->n_out);
     free(w->x), free(w->y), free(w->half);
     free(w->q8.q), free(w->q8.d), free(w->q8.negative32), free(w->q8.negative16);
-    free(w->q8.scaled32), free(w->sum), free(w->null), free(w->weight);
+    free(w->q8.scaled32), free(w->q8.folded), free(w->sum), free(w->null), free(w->weight);
 }
 
 /* ---- Timing ---------------------------------------------------------------------------------- */

@@ -29,6 +29,7 @@ typedef struct input {
     const float *x; /* [buffer rows, n] */
     int64_t n;
     int32_t first, n_rows;
+    int32_t form; /* of work.q8 */
 } input;
 
 /* Every thread of the pass gets here before any goes on. */
@@ -133,8 +134,11 @@ static void product(const pass *p, const dpi_mat *w, input in, float *y, int64_t
     int32_t n_out = (int32_t)(o1 - o0);
     dpi_matmul_q_fn *matmul_q = q8_kernel(s, w);
     dpi_matmul_h_fn *matmul_h = h_kernel(s, w);
+    dpi_q8 q8 = s->work.q8;
+    if (!dpi_q8_is_folded(in.form))
+        q8.folded = NULL;
     if (matmul_q)
-        matmul_q(y, y_stride, &s->work.q8, in.n_rows, weights_packed(p, w, o0, o1), in.n, n_out);
+        matmul_q(y, y_stride, &q8, in.n_rows, weights_packed(p, w, o0, o1), in.n, n_out);
     else if (matmul_h)
         matmul_h(y, y_stride, in.x + in.first * in.n, in.n, in.n_rows,
                  weights_packed(p, w, o0, o1), in.n, n_out);
@@ -158,21 +162,35 @@ static void linear(const pass *p, const dpi_mat *w, const float *bias, input in,
         p->s->kernels.add(y + r * w->n_out + o, bias + o, stop - o);
 }
 
-/* Brings an input into 8 bits. Threads share columns, not rows: the rows of a block stand side by side
- * in the same cache lines. */
-static void quantize(pass *p, input in) {
+/* Brings an input into 8 bits if a matrix that reads it wants that. Threads share columns, not
+ * rows: the rows of a block stand side by side in the same cache lines. */
+static void quantize(pass *p, input *in, const dpi_mat *const *mats, int n_mats) {
     const dpi_session *s = p->s;
+    int n_wanted = 0, n_of_4_bits = 0;
+    for (int i = 0; i < n_mats; i++)
+        if (q8_kernel(s, mats[i])) {
+            n_wanted++;
+            n_of_4_bits += dpi_type_folds(mats[i]->type->id);
+        }
+    if (n_wanted == 0)
+        return;
+    bool folds = s->kernels.fold_rows > 0 && in->n_rows >= s->kernels.fold_rows;
+    in->form = n_of_4_bits == 0         ? DPI_Q8_PLAIN
+               : !folds                 ? DPI_Q8_OF_4_BITS
+               : n_of_4_bits < n_wanted ? DPI_Q8_BOTH
+                                        : DPI_Q8_FOLDED;
     int64_t begin, end;
-    share(p, in.n / DPI_Q8_BLOCK, &begin, &end);
+    share(p, in->n / DPI_Q8_BLOCK, &begin, &end);
     begin *= DPI_Q8_BLOCK;
     end *= DPI_Q8_BLOCK;
-    for (int32_t first = 0, rows; first < in.n_rows; first += rows) {
-        rows = dpi_row_block(in.n_rows, first);
-        dpi_q8 block = dpi_q8_at(&s->work.q8, first, in.n);
+    for (int32_t first = 0, rows; first < in->n_rows; first += rows) {
+        rows = dpi_row_block(in->n_rows, first);
+        dpi_q8 block = dpi_q8_at(&s->work.q8, first, in->n);
         block = dpi_q8_from(&block, rows, begin);
         for (int32_t r = 0; r < rows; r++)
-            s->kernels.quantize_q8(&block, rows, r, in.x + (in.first + first + r) * in.n + begin,
-                                   end - begin);
+            s->kernels.quantize_q8(&block, rows, r,
+                                   in->x + (in->first + first + r) * in->n + begin, end - begin,
+                                   in->form);
     }
     barrier(p);
 }
@@ -182,10 +200,7 @@ static input normalize(pass *p, const float *weight, const dpi_mat *const *mats,
                        int32_t first, int32_t n_rows) {
     dpi_session *s = p->s;
     const dpi_config *c = &s->model->config;
-    input in = {s->work.norm, c->n_embd, first, n_rows};
-    bool wanted = false;
-    for (int i = 0; i < n_mats; i++)
-        wanted |= q8_kernel(s, mats[i]) != NULL;
+    input in = {s->work.norm, c->n_embd, first, n_rows, DPI_Q8_PLAIN};
     ask_for(p, mats[0]);
     int64_t begin, end;
     share(p, n_rows, &begin, &end);
@@ -193,8 +208,7 @@ static input normalize(pass *p, const float *weight, const dpi_mat *const *mats,
         s->kernels.rmsnorm(s->work.norm + r * in.n, s->work.x + r * in.n, weight, c->n_embd,
                            c->rms_eps);
     barrier(p);
-    if (wanted)
-        quantize(p, in);
+    quantize(p, &in, mats, n_mats);
     return in;
 }
 
@@ -318,8 +332,7 @@ static void attention(pass *p, int32_t index) {
     barrier(p);
     in.x = s->work.att;
     in.n = (int64_t)c->n_head * c->head_dim_v;
-    if (q8_kernel(s, &layer->wo))
-        quantize(p, in);
+    quantize(p, &in, (const dpi_mat *const[]){&layer->wo}, 1);
     add_product(p, &layer->wo, layer->bo, in);
 }
 
@@ -352,8 +365,7 @@ static void feed_forward(pass *p, int32_t index) {
     barrier(p); /* also before the 8-bit form of the input is overwritten */
     in.x = s->work.gate;
     in.n = s->model->config.n_ff;
-    if (q8_kernel(s, &layer->w_down))
-        quantize(p, in);
+    quantize(p, &in, (const dpi_mat *const[]){&layer->w_down}, 1);
     add_product(p, &layer->w_down, NULL, in);
 }
 

@@ -10,6 +10,7 @@
 
 #define LANES 8
 #define TILE 6 /* 6 sums and 6 accumulators, of 16 registers */
+#define FOLDS 0
 #define SIGNED_CODES !VNNI /* vpdpbusd: unsigned weights, signed activations */
 typedef __m256i vec;
 typedef __m256 vecf;

@@ -28,31 +28,33 @@ INLINE float q8_error(const float *x, float max, float levels) {
 }
 
 /* 8 values as 8-bit integers, in 32 bits each. */
-INLINE __m256i quantize_8(const float *x, float inverse) {
-    const __m256 limit = _mm256_set1_ps(127.0f), low = _mm256_set1_ps(-127.0f);
+INLINE __m256i quantize_8(const float *x, float inverse, float most) {
+    const __m256 limit = _mm256_set1_ps(most), low = _mm256_set1_ps(-most);
     __m256 v = round256(_mm256_mul_ps(_mm256_loadu_ps(x), _mm256_set1_ps(inverse)));
-    v = _mm256_min_ps(_mm256_max_ps(v, low), limit); /* a NaN becomes -127 */
+    v = _mm256_min_ps(_mm256_max_ps(v, low), limit); /* a NaN becomes -most */
     return _mm256_cvtps_epi32(v);
 }
 
 static void quantize_q8_avx2(const dpi_q8 *block, int32_t rows, int32_t row, const float *x,
-                             int64_t n) {
+                             int64_t n, int32_t form) {
+    const int32_t most = dpi_q8_most(form);
     const __m256 sign = _mm256_set1_ps(-0.0f);
     for (int64_t b = 0; b < n / DPI_Q8_BLOCK; b++, x += DPI_Q8_BLOCK) {
         __m256 max = _mm256_setzero_ps();
         for (int i = 0; i < DPI_Q8_BLOCK; i += 8) /* a NaN is passed over: the second wins */
             max = _mm256_max_ps(_mm256_andnot_ps(sign, _mm256_loadu_ps(x + i)), max);
-        float amax = reduce_max(max), levels = 127.0f;
+        float amax = reduce_max(max), levels = (float)most;
         float best = q8_error(x, amax, levels);
-        for (int level = 1; level < DPI_Q8_LEVELS; level++) {
-            float error = q8_error(x, amax, (float)(127 - level));
-            levels = error < best ? (float)(127 - level) : levels;
+        for (int32_t level = 1; level < dpi_q8_levels(most); level++) {
+            float error = q8_error(x, amax, (float)(most - level));
+            levels = error < best ? (float)(most - level) : levels;
             best = error < best ? error : best;
         }
         float inverse = amax > 1e-30f ? levels / amax : 0.0f, d = amax / levels;
         int32_t negative[2];
         for (int h = 0; h < 2; h++) {
-            __m256i a = quantize_8(x + 16 * h, inverse), c = quantize_8(x + 16 * h + 8, inverse);
+            __m256i a = quantize_8(x + 16 * h, inverse, (float)most);
+            __m256i c = quantize_8(x + 16 * h + 8, inverse, (float)most);
             negative[h] = -reduce_add_i(_mm256_add_epi32(a, c));
             block->negative16[(2 * b + h) * rows + row] = negative[h];
             __m256i pairs = _mm256_packs_epi32(a, c); /* within 128-bit lanes */
@@ -66,6 +68,8 @@ static void quantize_q8_avx2(const dpi_q8 *block, int32_t rows, int32_t row, con
         block->d[b * rows + row] = d;
         block->negative32[b * rows + row] = negative[0] + negative[1];
         block->scaled32[b * rows + row] = d * (float)(negative[0] + negative[1]);
+        if (dpi_q8_is_folded(form))
+            dpi_fold_32(block, rows, row, b);
     }
 }
 

@@ -13,16 +13,24 @@
  * level, it is [block, level]. Each step for itself goes through a stretch of blocks: all of them
  * one after the other are a chain so long that a core could not begin the next four meanwhile. */
 enum { Q8_AT_ONCE = 4, Q8_STRETCH = 32 };
-_Static_assert(DPI_Q8_LEVELS == 4, "a vector has a lane for each block and level");
+/* A vector has a lane for each block and some of the levels: all 8 are two. */
+enum { Q8_QUAD = 4, Q8_QUADS = 2 };
 
 /* What is known of a stretch of blocks. */
 typedef struct stretch {
     const float *x; /* whole groups of Q8_AT_ONCE blocks */
     int32_t n; /* blocks that are there, at most Q8_STRETCH */
-    float max[Q8_STRETCH][DPI_Q8_LEVELS]; /* max|x|, four times */
-    float inverse[Q8_STRETCH][DPI_Q8_LEVELS]; /* L / max, of each level */
+    float max[Q8_STRETCH][Q8_QUAD]; /* max|x|, four times */
+    float inverse[Q8_QUADS][Q8_STRETCH][Q8_QUAD]; /* L / max, by levels */
+    float error[Q8_STRETCH][Q8_QUAD]; /* the least, four times */
     int32_t best[Q8_STRETCH]; /* level */
 } stretch;
+
+/* L of levels [4 quad, 4 quad + 4), for each block. */
+INLINE __m512 q8_quad(const int most, const int quad) {
+    const float first = (float)(most - Q8_QUAD * quad);
+    return _mm512_broadcast_f32x4(_mm_setr_ps(first, first - 1, first - 2, first - 3));
+}
 
 /* Half h of block b. */
 INLINE __m512 q8_load(const stretch *s, int b, int h) {
@@ -42,99 +50,132 @@ FOLD(sum_of_blocks, _mm512_add_ps, _mm512_shuffle_f32x4)
 FOLD(sum_of_levels, _mm512_add_ps, _mm512_shuffle_ps)
 #undef FOLD
 
-/* The nearest integer, ties to even, for |v| < 2^22. */
-INLINE __m512 nearest(__m512 v) {
-    const __m512 origin = _mm512_set1_ps(DPI_ORIGIN);
-    return _mm512_sub_ps(_mm512_add_ps(v, origin), origin);
-}
-
 /* max and inverse of blocks [b, b + Q8_AT_ONCE). */
-INLINE void q8_scales(stretch *s, int b) {
-    __m512 most[Q8_AT_ONCE];
+INLINE void q8_scales(stretch *s, const int most, int b) {
+    __m512 largest[Q8_AT_ONCE];
     for (int i = 0; i < Q8_AT_ONCE; i++) {
         /* max(a, b) is b if either is NaN, so a NaN is passed over, as in ref_q.c. */
-        most[i] = _mm512_max_ps(_mm512_abs_ps(q8_load(s, b + i, 0)), _mm512_setzero_ps());
-        most[i] = _mm512_max_ps(_mm512_abs_ps(q8_load(s, b + i, 1)), most[i]);
+        largest[i] = _mm512_max_ps(_mm512_abs_ps(q8_load(s, b + i, 0)), _mm512_setzero_ps());
+        largest[i] = _mm512_max_ps(_mm512_abs_ps(q8_load(s, b + i, 1)), largest[i]);
     }
-    __m512 max = max_of_blocks(most);
+    __m512 max = max_of_blocks(largest);
     max = _mm512_max_ps(max, _mm512_permute_ps(max, 0x4e));
     max = _mm512_max_ps(max, _mm512_permute_ps(max, 0xb1));
-    __m512 levels = _mm512_broadcast_f32x4(_mm_setr_ps(127, 126, 125, 124));
     __mmask16 some = _mm512_cmp_ps_mask(max, _mm512_set1_ps(1e-30f), _CMP_GT_OQ);
     _mm512_storeu_ps(s->max[b], max);
-    _mm512_storeu_ps(s->inverse[b], _mm512_maskz_div_ps(some, levels, max));
+    for (int quad = 0; quad < dpi_q8_levels(most) / Q8_QUAD; quad++)
+        _mm512_storeu_ps(s->inverse[quad][b],
+                         _mm512_maskz_div_ps(some, q8_quad(most, quad), max));
 }
 
-/* The best level of blocks [b, b + Q8_AT_ONCE): errors with each of the scales max / L, in units of
- * max^2, in the order that kernels.def fixes. */
-INLINE void q8_levels(stretch *s, int b) {
-    __m512 fold[DPI_Q8_LEVELS];
-    for (int level = 0; level < DPI_Q8_LEVELS; level++) {
+/* The best level so far of blocks [b, b + Q8_AT_ONCE): errors with each of the scales max / L of a
+ * quad, in units of max^2, in the order that kernels.def fixes. */
+INLINE void q8_levels(stretch *s, const int most, const int quad, int b) {
+    __m512 fold[Q8_QUAD];
+    for (int level = 0; level < Q8_QUAD; level++) {
         __m512 e[Q8_AT_ONCE];
         for (int i = 0; i < Q8_AT_ONCE; i++) {
-            __m512 scale = _mm512_set1_ps(s->inverse[b + i][level]);
+            __m512 scale = _mm512_set1_ps(s->inverse[quad][b + i][level]);
             __m512 v0 = _mm512_mul_ps(q8_load(s, b + i, 0), scale);
             __m512 v1 = _mm512_mul_ps(q8_load(s, b + i, 1), scale);
-            v0 = _mm512_sub_ps(v0, nearest(v0));
-            v1 = _mm512_sub_ps(v1, nearest(v1));
+            v0 = _mm512_reduce_ps(v0, 0); /* less the nearest integer, ties to even */
+            v1 = _mm512_reduce_ps(v1, 0);
             e[i] = _mm512_add_ps(_mm512_mul_ps(v0, v0), _mm512_mul_ps(v1, v1));
         }
         fold[level] = sum_of_blocks(e);
     }
-    __m512 error = sum_of_levels(fold);
-    error = _mm512_div_ps(error, _mm512_broadcast_f32x4(
-                                     _mm_setr_ps(127 * 127, 126 * 126, 125 * 125, 124 * 124)));
+    __m512 error = sum_of_levels(fold), levels = q8_quad(most, quad);
+    error = _mm512_div_ps(error, _mm512_mul_ps(levels, levels));
     __m512 least = _mm512_min_ps(error, _mm512_permute_ps(error, 0x4e));
     least = _mm512_min_ps(least, _mm512_permute_ps(least, 0xb1));
     /* The first of those that are not larger; all of them if they are NaN. */
     unsigned small = _mm512_cmp_ps_mask(error, least, _CMP_NGT_UQ);
+    __m512 before = quad ? _mm512_loadu_ps(s->error[b]) : least;
+    unsigned better = quad ? _mm512_cmp_ps_mask(least, before, _CMP_LT_OQ) : 0xffff;
     for (int i = 0; i < Q8_AT_ONCE; i++)
-        s->best[b + i] = __builtin_ctz(small >> (4 * i) | 8);
+        if (better >> (4 * i) & 1)
+            s->best[b + i] = 4 * quad + __builtin_ctz(small >> (4 * i) | 8);
+    _mm512_storeu_ps(s->error[b], _mm512_min_ps(least, before));
 }
 
-/* The bytes of q of half a block; a NaN becomes -127. */
-INLINE __m128i q8_round(const stretch *s, int b, int h) {
-    __m512 v = _mm512_mul_ps(q8_load(s, b, h), _mm512_set1_ps(s->inverse[b][s->best[b]]));
-    v = _mm512_add_ps(_mm512_max_ps(v, _mm512_set1_ps(-127.0f)), _mm512_set1_ps(DPI_ORIGIN));
+/* The bytes of q of half a block; a NaN becomes -most. */
+INLINE __m128i q8_round(const stretch *s, const int most, int b, int h) {
+    const int best = s->best[b];
+    __m512 v = _mm512_mul_ps(q8_load(s, b, h),
+                             _mm512_set1_ps(s->inverse[best / Q8_QUAD][b][best % Q8_QUAD]));
+    v = _mm512_add_ps(_mm512_max_ps(v, _mm512_set1_ps((float)-most)), _mm512_set1_ps(DPI_ORIGIN));
     return _mm512_cvtepi32_epi8(_mm512_castps_si512(v)); /* the lowest byte of each */
+}
+
+/* Sums of the halves of four blocks whose words are in a and b: of block i, at [i % 2 * 8 + i / 2]
+ * and four further on. */
+INLINE void q8_sums(int32_t *sums, __m512i a, __m512i b) {
+    __m512i sum = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+    sum = _mm512_add_epi32(sum, _mm512_shuffle_epi32(sum, 0x4e));
+    _mm512_storeu_si512(sums, sum);
 }
 
 /* Blocks [b, b + Q8_AT_ONCE), as far as they are there, of row `row` of `to`, whose first block is
  * the stretch's. */
-INLINE void q8_store(const stretch *s, int b, const dpi_q8 *to, int32_t rows, int32_t row) {
+INLINE void q8_store(const stretch *s, const int form, int b, const dpi_q8 *to, int32_t rows,
+                     int32_t row) {
+    const int most = dpi_q8_most(form);
+    const __m512i ones = _mm512_set1_epi8(1), zero = _mm512_setzero_si512();
     __m512i q[2];
+    int32_t words[Q8_AT_ONCE][8], sums[16], folded[Q8_AT_ONCE][8], folded_sums[16];
     for (int i = 0; i < 2; i++) {
         const int k = b + 2 * i;
-        __m256i low = _mm256_castsi128_si256(q8_round(s, k, 0));
-        __m256i high = _mm256_castsi128_si256(q8_round(s, k + 1, 0));
-        low = _mm256_inserti128_si256(low, q8_round(s, k, 1), 1);
-        high = _mm256_inserti128_si256(high, q8_round(s, k + 1, 1), 1);
+        __m256i low = _mm256_castsi128_si256(q8_round(s, most, k, 0));
+        __m256i high = _mm256_castsi128_si256(q8_round(s, most, k + 1, 0));
+        low = _mm256_inserti128_si256(low, q8_round(s, most, k, 1), 1);
+        high = _mm256_inserti128_si256(high, q8_round(s, most, k + 1, 1), 1);
         q[i] = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+        _mm512_storeu_si512(words[2 * i], q[i]);
     }
-    /* Sums of four; then [half of block 0 or 1, ..] in even lanes, of block 2 or 3 in odd ones. */
-    __m512i ones = _mm512_set1_epi8(1), zero = _mm512_setzero_si512();
-    __m512i s0 = _mm512_dpbusd_epi32(zero, ones, q[0]), s1 = _mm512_dpbusd_epi32(zero, ones, q[1]);
-    __m512i sum = _mm512_add_epi32(_mm512_unpacklo_epi32(s0, s1), _mm512_unpackhi_epi32(s0, s1));
-    sum = _mm512_sub_epi32(zero, _mm512_add_epi32(sum, _mm512_shuffle_epi32(sum, 0x4e)));
-    int32_t words[Q8_AT_ONCE * 8], sums[16];
-    _mm512_storeu_si512(words, q[0]);
-    _mm512_storeu_si512(words + 16, q[1]);
-    _mm512_storeu_si512(sums, sum);
+    q8_sums(sums, _mm512_dpbusd_epi32(zero, ones, q[0]), _mm512_dpbusd_epi32(zero, ones, q[1]));
+    if (dpi_q8_is_folded(form)) {
+        const __m512i even = _mm512_set1_epi64((int64_t)0xf8f8f8f878787878), offset =
+            _mm512_maskz_mov_epi32(0x3f3f, even); /* of each block's first DPI_FOLD_STEPS words */
+        __m512i sum[2];
+        for (int i = 0; i < 2; i++) {
+            __m512i f = _mm512_add_epi8(q[i], offset), odd = _mm512_shuffle_epi32(f, 0xb1);
+            sum[i] = _mm512_maskz_dpbusd_epi32(0x1515, zero, f, odd);
+            _mm512_storeu_si512(folded[2 * i], f);
+        }
+        q8_sums(folded_sums, sum[0], sum[1]);
+    }
     for (int i = 0; i < Q8_AT_ONCE && b + i < s->n; i++) {
-        const int32_t *negative = sums + i % 2 * 8 + i / 2;
-        float d = s->max[b + i][0] / (float)(127 - s->best[b + i]);
-        for (int k = 0; k < 8; k++)
-            memcpy(to->q + (((b + i) * 8 + k) * rows + row) * 4, &words[8 * i + k], 4);
-        to->d[(b + i) * rows + row] = d;
-        to->negative16[2 * (b + i) * rows + row] = negative[0];
-        to->negative16[(2 * (b + i) + 1) * rows + row] = negative[4];
-        to->negative32[(b + i) * rows + row] = negative[0] + negative[4];
-        to->scaled32[(b + i) * rows + row] = d * (float)(negative[0] + negative[4]);
+        const int64_t at = (int64_t)(b + i) * rows;
+        const int32_t *half = sums + i % 2 * 8 + i / 2;
+        const int32_t *folded_half = folded_sums + i % 2 * 8 + i / 2;
+        const int32_t negative = -half[0] - half[4];
+        float d = s->max[b + i][0] / (float)(most - s->best[b + i]);
+        float scaled = d * (float)negative;
+        if (dpi_q8_is_plain(form)) {
+            for (int k = 0; k < 8; k++)
+                memcpy(to->q + ((at * 8) + k * rows + row) * 4, &words[i][k], 4);
+            to->d[at + row] = d;
+            to->negative16[2 * at + row] = -half[0];
+            to->negative16[2 * at + rows + row] = -half[4];
+            to->negative32[at + row] = negative;
+            to->scaled32[at + row] = scaled;
+        }
+        if (dpi_q8_is_folded(form)) {
+            int32_t *word = to->folded + DPI_FOLD_WORDS * at + row;
+            int32_t start = DPI_FOLD_ORIGIN - folded_half[0] - folded_half[4];
+            for (int k = 0; k < 8; k++)
+                word[k * rows] = folded[i][k];
+            word[DPI_FOLD_START_8 * rows] = start + 8 * negative;
+            word[DPI_FOLD_START * rows] = start;
+            memcpy(word + DPI_FOLD_D * rows, &d, sizeof d);
+            memcpy(word + DPI_FOLD_SCALED * rows, &scaled, sizeof scaled);
+        }
     }
 }
 
-static void quantize_q8_avx512(const dpi_q8 *block, int32_t rows, int32_t row, const float *x,
-                               int64_t n) {
+INLINE void quantize_rows(const dpi_q8 *block, int32_t rows, int32_t row, const float *x, int64_t n,
+                          const int form) {
+    const int most = dpi_q8_most(form), n_quads = dpi_q8_levels(most) / Q8_QUAD;
     int64_t n_blocks = n / DPI_Q8_BLOCK;
     for (int64_t first = 0; first < n_blocks; first += Q8_STRETCH) {
         int64_t left = n_blocks - first;
@@ -148,11 +189,22 @@ static void quantize_q8_avx512(const dpi_q8 *block, int32_t rows, int32_t row, c
         }
         dpi_q8 to = dpi_q8_from(block, rows, first * DPI_Q8_BLOCK);
         for (int b = 0; b < s.n; b += Q8_AT_ONCE)
-            q8_scales(&s, b);
+            q8_scales(&s, most, b);
+        for (int quad = 0; quad < n_quads; quad++)
+            for (int b = 0; b < s.n; b += Q8_AT_ONCE)
+                q8_levels(&s, most, quad, b);
         for (int b = 0; b < s.n; b += Q8_AT_ONCE)
-            q8_levels(&s, b);
-        for (int b = 0; b < s.n; b += Q8_AT_ONCE)
-            q8_store(&s, b, &to, rows, row);
+            q8_store(&s, form, b, &to, rows, row);
+    }
+}
+
+static void quantize_q8_avx512(const dpi_q8 *block, int32_t rows, int32_t row, const float *x,
+                               int64_t n, int32_t form) {
+    switch (form) {
+    case DPI_Q8_OF_4_BITS: quantize_rows(block, rows, row, x, n, DPI_Q8_OF_4_BITS); break;
+    case DPI_Q8_FOLDED: quantize_rows(block, rows, row, x, n, DPI_Q8_FOLDED); break;
+    case DPI_Q8_BOTH: quantize_rows(block, rows, row, x, n, DPI_Q8_BOTH); break;
+    default: quantize_rows(block, rows, row, x, n, DPI_Q8_PLAIN); break;
     }
 }
 
@@ -161,6 +213,7 @@ static void quantize_q8_avx512(const dpi_q8 *block, int32_t rows, int32_t row, c
 #define LANES 16
 #define TILE DPI_ROW_BLOCK
 #define SIGNED_CODES 0 /* vpdpbusd: unsigned weights, signed activations */
+#define FOLDS 1
 typedef __m512i vec;
 typedef __m512 vecf;
 
@@ -197,6 +250,11 @@ INLINE vecf high_half(vec v) { return low_half(_mm512_srli_epi32(v, 16)); }
 INLINE vecf load_halves(const unsigned char *p) {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
 }
+INLINE vec add_bytes(vec a, vec b) { return _mm512_add_epi8(a, b); }
+INLINE vec sub_bytes(vec a, vec b) { return _mm512_sub_epi8(a, b); }
+INLINE vec broadcast_byte(const int n) { return _mm512_set1_epi8((char)n); }
+INLINE vec dot_bytes(vec sum, vec a, vec b) { return _mm512_dpbusd_epi32(sum, a, b); }
+INLINE vecf load_f(const float *p) { return _mm512_loadu_ps(p); }
 INLINE void store_f(float *p, vecf v, int32_t n) {
     _mm512_mask_storeu_ps(p, n >= LANES ? 0xffff : (__mmask16)((1u << n) - 1), v);
 }
@@ -258,6 +316,8 @@ INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x
     }
 }
 
+#include "fold_products.h"
+
 /* ---- Weights of 16 bits ---------------------------------------------------------------------- */
 
 #define H_TILE DPI_ROW_BLOCK
@@ -295,5 +355,6 @@ INLINE void h_tiles(const int type, int rows, float *y, int64_t y_stride, const 
 
 void dpi_kernels_init_avx512_q(dpi_kernels *k) {
     k->quantize_q8 = quantize_q8_avx512;
+    k->fold_rows = __builtin_cpu_is("amd") ? FOLD_ROWS : 0;
     init_products(k);
 }

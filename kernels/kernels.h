@@ -5,10 +5,13 @@
 #ifndef DPI_KERNELS_H
 #define DPI_KERNELS_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "dpinfer.h"
 #include "exact.h"
+#include "quant.h"
 
 #ifdef __FAST_MATH__
 #error "dpinfer's guarantees need IEEE arithmetic: build without -ffast-math"
@@ -17,7 +20,6 @@
 enum {
     DPI_KV_BLOCK = 64, /* positions per block of a KV cache, and per softmax block */
     DPI_Q8_BLOCK = 32, /* activations per scale */
-    DPI_Q8_LEVELS = 4, /* scales tried: max|x| / 127 .. max|x| / 124 */
     DPI_TILE_ROWS = 4, /* rows that an f32 matmul tile holds in registers */
     DPI_ROW_BLOCK = 11, /* the most rows that an 8-bit product takes at a time: the 9 of 8
                            references and the public prompt; a third of the 33 of 32 */
@@ -32,6 +34,36 @@ enum { DPI_ORIGIN_BITS = 0x4b400000 };
 /* What a gap of utilities is cut to before it is multiplied by a: no more than 69 bits count. */
 static inline int64_t dpi_gap_max(uint64_t a) { return (int64_t)((UINT64_C(69) << 48) / a + 1); }
 
+/* What 8-bit activations are for. Of weights of 4 bits (dpi_type_folds) their range is a little
+ * shorter, so that those may be folded into them, for which more scales make good. Plain ones have
+ * the arrays of dpi_q8 but `folded`, folded ones that one. */
+enum { DPI_Q8_PLAIN, DPI_Q8_OF_4_BITS, DPI_Q8_FOLDED, DPI_Q8_BOTH };
+
+static inline bool dpi_q8_is_plain(int32_t form) { return form != DPI_Q8_FOLDED; }
+static inline bool dpi_q8_is_folded(int32_t form) {
+    return form == DPI_Q8_FOLDED || form == DPI_Q8_BOTH;
+}
+
+/* The largest |q|, and how many scales are tried: max|x| / most and the next ones below. */
+static inline int32_t dpi_q8_most(int32_t form) { return form == DPI_Q8_PLAIN ? 127 : 120; }
+static inline int32_t dpi_q8_levels(int32_t most) { return most == 127 ? 4 : 8; }
+
+/* Folded products (fold_products.h): steps of four values, of the 8 of a sub-block, that are folded
+ * in pairs, and what is added to the activations of even and odd ones. */
+enum { DPI_FOLD_STEPS = 6, DPI_FOLD_EVEN = 120, DPI_FOLD_ODD = -8 };
+
+/* Where sums begin (DPI_ORIGIN), less what a sub-block's offsets add to each other. */
+enum { DPI_FOLD_ORIGIN = DPI_ORIGIN_BITS + 2 * DPI_FOLD_STEPS * DPI_FOLD_EVEN * DPI_FOLD_ODD };
+
+/* The words of a sub-block that folded products read, for each row of the block: 8 steps, then */
+enum {
+    DPI_FOLD_START_8 = 8, /* where sums begin, of codes whose value is code - 8 */
+    DPI_FOLD_START,       /* of those whose value is the code */
+    DPI_FOLD_D,           /* d, a float */
+    DPI_FOLD_SCALED,      /* scaled32, a float */
+    DPI_FOLD_WORDS
+};
+
 /* Activations of n_rows rows of n values in 8 bits, in blocks of up to DPI_ROW_BLOCK rows, one
  * block after the other. Within a block of `rows` rows every array is [.., rows], so that what a
  * kernel broadcasts to each row stands side by side:
@@ -40,6 +72,7 @@ static inline int64_t dpi_gap_max(uint64_t a) { return (int64_t)((UINT64_C(69) <
  *   negative32  [n / 32, rows]    minus the sum of q over 32 values
  *   negative16  [n / 32, 2, rows] the same over 16
  *   scaled32    [n / 32, rows]    d * negative32
+ *   folded      [n / 32, DPI_FOLD_WORDS, rows]  NULL: products are not to be folded
  * n is a multiple of 32. Each array is indexed from the block's first row times its length of a
  * row. */
 typedef struct dpi_q8 {
@@ -47,7 +80,13 @@ typedef struct dpi_q8 {
     float *d;
     int32_t *negative32, *negative16;
     float *scaled32;
+    int32_t *folded;
 } dpi_q8;
+
+/* Whether products with weights of a GGML type may be folded: their codes are 0 to 15. */
+static inline bool dpi_type_folds(uint32_t type) {
+    return type == DPI_TYPE_Q4_0 || type == DPI_TYPE_Q4_1 || type == DPI_TYPE_Q4_K;
+}
 
 /* Rows in the part that begins at row `first`, where n_rows are cut into parts of at most `most`,
  * as equal as they can be. */
@@ -73,20 +112,22 @@ static inline int32_t dpi_row_block_first(int32_t n_rows, int32_t row) {
 static inline dpi_q8 dpi_q8_at(const dpi_q8 *x, int64_t first, int64_t n) {
     int64_t blocks = first * (n / DPI_Q8_BLOCK);
     return (dpi_q8){x->q + first * n, x->d + blocks, x->negative32 + blocks,
-                    x->negative16 + 2 * blocks, x->scaled32 + blocks};
+                    x->negative16 + 2 * blocks, x->scaled32 + blocks,
+                    x->folded ? x->folded + DPI_FOLD_WORDS * blocks : NULL};
 }
 
 /* The arrays of a block of `rows` rows from value `from` on, a multiple of 32. */
 static inline dpi_q8 dpi_q8_from(const dpi_q8 *block, int32_t rows, int64_t from) {
     int64_t at = from / DPI_Q8_BLOCK * rows;
     return (dpi_q8){block->q + from * rows, block->d + at, block->negative32 + at,
-                    block->negative16 + 2 * at, block->scaled32 + at};
+                    block->negative16 + 2 * at, block->scaled32 + at,
+                    block->folded ? block->folded + DPI_FOLD_WORDS * at : NULL};
 }
 
-/* The arrays of a block from its row `row` on; they keep the block's strides. */
+/* The arrays of a block from its row `row` on, not folded; they keep the block's strides. */
 static inline dpi_q8 dpi_q8_skip(const dpi_q8 *block, int32_t row) {
     return (dpi_q8){block->q + 4 * row, block->d + row, block->negative32 + row,
-                    block->negative16 + row, block->scaled32 + row};
+                    block->negative16 + row, block->scaled32 + row, NULL};
 }
 
 /* The types that have packed products: TYPE(name in kernels.def, GGML type id). */
@@ -111,6 +152,9 @@ static inline dpi_q8 dpi_q8_skip(const dpi_q8 *block, int32_t row) {
 
 typedef struct dpi_kernels {
     int32_t isa; /* a dpi_isa other than AUTO */
+    /* The fewest rows with which folded products are faster; 0: they never are. The results are the
+     * same bits. */
+    int32_t fold_rows;
 #define KERNEL(name, parameters) void(*name) parameters;
 #include "kernels.def"
 #undef KERNEL
@@ -121,6 +165,9 @@ typedef struct dpi_kernels {
     double (*probe_int8)(int64_t steps, int32_t *result);
     double (*probe_f32)(int64_t steps, float *result);
 } dpi_kernels;
+
+/* Sub-block b of a row in folded form, from the plain one. */
+void dpi_fold_32(const dpi_q8 *block, int32_t rows, int32_t row, int64_t b);
 
 /* Fills the table for `isa` (AUTO: the best). Errors: ARG (not a dpi_isa), UNSUPPORTED (the
  * processor or the build lacks it). */

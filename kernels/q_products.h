@@ -8,6 +8,7 @@
  * order, block after block, whatever the number of sequences.
  *
  * An ISA file defines, then includes this:
+ *   FOLDS (1: it includes fold_products.h afterwards)
  *   LANES, TILE, SIGNED_CODES (0: the dot wants unsigned weights, so 128 is added to those of
  *   types whose values are signed bytes), vec (integers), vecf (LANES floats), and the static
  *   functions
@@ -367,6 +368,16 @@ INLINE vec ask(const int type, const int n, const int subs, vec c, const words *
     return c;
 }
 
+/* Asks for what the turns of `subs` sub-blocks do not ask for. */
+INLINE void ask_for_rest(const int type, const int n, const int subs, const words *w) {
+    const int lines = block_words(type) * subs / sub_blocks(type) + has_lone_half(type);
+    UNROLL for (int i = subs / turn(type, n, subs) * turn_words(type, n, subs); i < lines; i++) {
+        __builtin_prefetch(w->at + PREFETCH + 4 * DPI_GROUP * i);
+        if (asks_ahead(n))
+            __builtin_prefetch(w->at + w->ahead + 4 * DPI_GROUP * i, 0, 2);
+    }
+}
+
 /* Where the sums of `subs` sub-blocks begin: at the bits of DPI_ORIGIN, less what the bias of the
  * codes adds to them. |sum| < 2^22, so that they end as a float, DPI_ORIGIN + sum, without a
  * conversion. What a scale makes of DPI_ORIGIN is exact (a scale has at most 19 bits) and goes away
@@ -458,13 +469,7 @@ INLINE void add_blocks(const int type, const int n, const int blocks, const int 
     const int has_start = bias_bits(type) && n > 1;
     if (has_start)
         begin_sums(type, subs, rows, start, x);
-    const int lines = block_words(type) * blocks + has_lone_half(type);
-    /* What turns do not ask for. */
-    UNROLL for (int i = n_turns * turn_words(type, n, subs); i < lines; i++) {
-        __builtin_prefetch(w.at + PREFETCH + 4 * DPI_GROUP * i);
-        if (asks_ahead(n))
-            __builtin_prefetch(w.at + w.ahead + 4 * DPI_GROUP * i, 0, 2);
-    }
+    ask_for_rest(type, n, subs, &w);
     for (int i = 0; i < n_turns; i++) {
         UNROLL for (int sub = 0; sub < in_turn; sub += at_once) {
             add_sub_blocks(type, n, rows, acc, &w, subs, sub, x,
@@ -521,8 +526,20 @@ INLINE void tile(const int type, const int n, const int rows, float *y, int64_t 
 INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x, source from,
                   int64_t n_in, int32_t n_out);
 
+#if FOLDS
+enum { FOLD_ROWS = 6 }; /* with fewer, folding takes longer than it saves */
+INLINE void folded(const int type, float *y, int64_t y_stride, const dpi_q8 *x, int32_t n_rows,
+                   const unsigned char *w, int64_t n_in, int32_t n_out);
+#endif
+
 INLINE void matmul(const int type, float *y, int64_t y_stride, const dpi_q8 *x, int32_t n_rows,
                    const void *w, int64_t n_in, int32_t n_out) {
+#if FOLDS
+    if (dpi_type_folds((uint32_t)type) && x->folded && n_rows >= FOLD_ROWS) {
+        folded(type, y, y_stride, x, n_rows, w, n_in, n_out);
+        return;
+    }
+#endif
     const int lone_bytes = has_lone_half(type) ? 2 : 0;
     int64_t n_blocks = n_in / (32 * sub_blocks(type));
     int64_t group_bytes = DPI_GROUP * n_blocks * (4 * block_words(type) + lone_bytes);

@@ -7,12 +7,13 @@
 #include "quant.h"
 
 /* Quantises 32 values with d = max / levels; returns the squared error in units of max^2. */
-static float try_levels(int8_t *q, const float *x, float max, float levels) {
+static float try_levels(int8_t *q, const float *x, float max, float levels, int32_t most) {
     float inverse = max > 1e-30f ? levels / max : 0.0f, e[DPI_Q8_BLOCK];
     for (int i = 0; i < DPI_Q8_BLOCK; i++) {
         float v = x[i] * inverse, rounded = rintf(v);
-        /* Written so that a NaN comes out as -127. */
-        q[i] = (int8_t)(rounded > 127.0f ? 127 : rounded >= -127.0f ? (int)rounded : -127);
+        /* Written so that a NaN comes out as -most. */
+        float low = rounded >= (float)-most ? rounded : (float)-most;
+        q[i] = (int8_t)(low > (float)most ? most : (int32_t)low);
         e[i] = (v - rounded) * (v - rounded);
     }
     for (int half = DPI_Q8_BLOCK / 2; half > 0; half /= 2)
@@ -22,29 +23,49 @@ static float try_levels(int8_t *q, const float *x, float max, float levels) {
 }
 
 /* The best of the scales; returns d. */
-static float quantize_32(int8_t *q, const float *x) {
-    float max = 0, levels = 127.0f;
+static float quantize_32(int8_t *q, const float *x, int32_t most) {
+    float max = 0, levels = (float)most;
     for (int j = 0; j < DPI_Q8_BLOCK; j++)
         max = fabsf(x[j]) > max ? fabsf(x[j]) : max;
-    float best = try_levels(q, x, max, levels);
-    for (int level = 1; level < DPI_Q8_LEVELS; level++) {
+    float best = try_levels(q, x, max, levels, most);
+    for (int32_t level = 1; level < dpi_q8_levels(most); level++) {
         int8_t trial[DPI_Q8_BLOCK];
-        float error = try_levels(trial, x, max, (float)(127 - level));
+        float error = try_levels(trial, x, max, (float)(most - level), most);
         if (error < best) {
             best = error;
-            levels = (float)(127 - level);
+            levels = (float)(most - level);
             memcpy(q, trial, sizeof trial);
         }
     }
     return max / levels;
 }
 
+void dpi_fold_32(const dpi_q8 *block, int32_t rows, int32_t row, int64_t b) {
+    int32_t *to = block->folded + DPI_FOLD_WORDS * b * rows + row, start = DPI_FOLD_ORIGIN;
+    int8_t q[8][4];
+    for (int step = 0; step < 8; step++)
+        memcpy(q[step], block->q + ((b * 8 + step) * rows + row) * 4, sizeof q[step]);
+    for (int step = 0; step < DPI_FOLD_STEPS; step += 2)
+        for (int i = 0; i < 4; i++) {
+            int32_t even = q[step][i] + DPI_FOLD_EVEN, odd = q[step + 1][i] + DPI_FOLD_ODD;
+            start -= even * odd;
+            q[step][i] = (int8_t)(uint8_t)even;
+            q[step + 1][i] = (int8_t)odd;
+        }
+    for (int step = 0; step < 8; step++)
+        memcpy(to + step * rows, q[step], sizeof q[step]);
+    to[DPI_FOLD_START_8 * rows] = start + 8 * block->negative32[b * rows + row];
+    to[DPI_FOLD_START * rows] = start;
+    memcpy(to + DPI_FOLD_D * rows, &block->d[b * rows + row], sizeof *to);
+    memcpy(to + DPI_FOLD_SCALED * rows, &block->scaled32[b * rows + row], sizeof *to);
+}
+
 static void quantize_q8_ref(const dpi_q8 *block, int32_t rows, int32_t row, const float *x,
-                            int64_t n) {
+                            int64_t n, int32_t form) {
     for (int64_t b = 0; b < n / DPI_Q8_BLOCK; b++) {
         int8_t q[DPI_Q8_BLOCK];
         int32_t negative[2] = {0, 0};
-        float d = quantize_32(q, x + b * DPI_Q8_BLOCK);
+        float d = quantize_32(q, x + b * DPI_Q8_BLOCK, dpi_q8_most(form));
         for (int j = 0; j < DPI_Q8_BLOCK; j++) {
             block->q[((b * 8 + j / 4) * rows + row) * 4 + j % 4] = q[j];
             negative[j / 16] -= q[j];
@@ -54,6 +75,8 @@ static void quantize_q8_ref(const dpi_q8 *block, int32_t rows, int32_t row, cons
         block->negative16[(2 * b + 1) * rows + row] = negative[1];
         block->negative32[b * rows + row] = negative[0] + negative[1];
         block->scaled32[b * rows + row] = d * (float)(negative[0] + negative[1]);
+        if (dpi_q8_is_folded(form))
+            dpi_fold_32(block, rows, row, b);
     }
 }
 
@@ -118,5 +141,6 @@ static void matmul_h(uint32_t id, float *y, int64_t y_stride, const float *x, in
 
 void dpi_kernels_init_ref_q(dpi_kernels *k) {
     k->quantize_q8 = quantize_q8_ref;
+    k->fold_rows = 0;
     init_products(k);
 }

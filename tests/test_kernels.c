@@ -184,19 +184,22 @@ static void check_matmul_f32(void **state) {
 static dpi_q8 q8_alloc(int32_t n_rows, int64_t n) {
     int64_t blocks = n_rows * (n / 32);
     return (dpi_q8){zeros(n_rows * n, 1), zeros(blocks, 4), zeros(blocks, 4), zeros(2 * blocks, 4),
-                    zeros(blocks, 4)};
+                    zeros(blocks, 4), zeros(DPI_FOLD_WORDS * blocks, 4)};
 }
 
 static void q8_free(dpi_q8 *x) {
     free(x->q), free(x->d), free(x->negative32), free(x->negative16), free(x->scaled32);
+    free(x->folded);
 }
 
 /* Rows of x into blocks, as forward.c does. */
-static void q8_fill(const dpi_kernels *k, dpi_q8 *to, const float *x, int32_t n_rows, int64_t n) {
-    for (int32_t r = 0; r < n_rows; r++) {
-        int32_t first = dpi_row_block_first(n_rows, r);
+static void q8_fill(const dpi_kernels *k, dpi_q8 *to, const float *x, int32_t n_rows, int64_t n,
+                    int32_t form) {
+    for (int32_t first = 0, rows; first < n_rows; first += rows) {
+        rows = dpi_row_block(n_rows, first);
         dpi_q8 block = dpi_q8_at(to, first, n);
-        k->quantize_q8(&block, dpi_row_block(n_rows, first), r - first, x + r * n, n);
+        for (int32_t r = 0; r < rows; r++)
+            k->quantize_q8(&block, rows, r, x + (first + r) * n, n, form);
     }
 }
 
@@ -216,17 +219,17 @@ static void test_row_blocks(void **state) {
     }
 }
 
-static void check_quantize_q8(void **state) {
-    (void)state;
+static void check_quantize_to(int32_t form) {
     enum { ROWS = 11, N = 32 * 46 };
+    const int32_t most = dpi_q8_most(form);
     float *x = randoms(ROWS * N, 2);
     memset(x, 0, 32 * sizeof *x); /* a sub-block of zeros */
     for (int i = 32; i < 64; i++)
         x[i] = 1e-38f * (float)(i - 40); /* one too small to scale */
     x[64] = NAN, x[97] = -127.0f, x[98] = 0.5f, x[99] = 1.5f, x[100] = -2.5f;
     dpi_q8 a = q8_alloc(ROWS, N), b = q8_alloc(ROWS, N);
-    q8_fill(&isa, &a, x, ROWS, N);
-    q8_fill(&ref, &b, x, ROWS, N);
+    q8_fill(&isa, &a, x, ROWS, N, form);
+    q8_fill(&ref, &b, x, ROWS, N, form);
     assert_memory_equal(a.q, b.q, ROWS * N);
     assert_memory_equal(a.d, b.d, ROWS * N / 32 * 4);
     assert_memory_equal(a.negative32, b.negative32, ROWS * N / 32 * 4);
@@ -239,6 +242,7 @@ static void check_quantize_q8(void **state) {
         for (int i = 0; i < N; i++) {
             double d = (double)block.d[i / 32 * rows + r - first];
             int q = block.q[(i / 4 * rows + r - first) * 4 + i % 4];
+            assert_in_range(q + most, 0, 2 * most);
             if (r > 0 || i > 64)
                 assert_true(fabs((double)x[r * N + i] - d * q) <= 0.5 * d * (1 + 1e-4) + 1e-36);
             sums[i % 32 / 16] += q;
@@ -251,6 +255,66 @@ static void check_quantize_q8(void **state) {
         }
     }
     free(x), q8_free(&a), q8_free(&b);
+}
+
+/* Sum of the products of sub-block b of row r with codes, as fold_products.h defines it: in plain
+ * integers, from what fold_q8 has left. */
+static int32_t folded_sum(const dpi_q8 *x, int32_t rows, int32_t r, int32_t b, const uint8_t *code,
+                          bool is_biased) {
+    const int32_t *from = x->folded + DPI_FOLD_WORDS * b * rows + r;
+    int32_t sum = from[(is_biased ? DPI_FOLD_START_8 : DPI_FOLD_START) * rows] - DPI_ORIGIN_BITS;
+    uint8_t q[8][4];
+    for (int step = 0; step < 8; step++)
+        memcpy(q[step], from + step * rows, sizeof q[step]);
+    for (int step = DPI_FOLD_STEPS; step < 8; step++)
+        for (int i = 0; i < 4; i++)
+            sum += (int8_t)q[step][i] * code[4 * step + i];
+    for (int step = 0; step < DPI_FOLD_STEPS; step += 2)
+        for (int i = 0; i < 4; i++) {
+            int32_t c0 = code[4 * step + i], c1 = code[4 * step + 4 + i];
+            int32_t even = q[step][i] + c1, odd = (int8_t)q[step + 1][i] + c0;
+            assert_in_range(even, 0, 255);
+            assert_in_range(odd + 128, 0, 255);
+            sum += even * odd - (c1 + DPI_FOLD_EVEN) * (c0 + DPI_FOLD_ODD);
+        }
+    return sum;
+}
+
+static void check_folding(void) {
+    enum { ROWS = 24, N = 32 * 5 };
+    float *x = randoms(ROWS * N, 2);
+    for (int n_rows = 1; n_rows <= ROWS; n_rows++) {
+        dpi_q8 a = q8_alloc(n_rows, N), b = q8_alloc(n_rows, N);
+        q8_fill(&isa, &a, x, n_rows, N, n_rows % 2 ? DPI_Q8_BOTH : DPI_Q8_FOLDED);
+        q8_fill(&ref, &b, x, n_rows, N, DPI_Q8_BOTH);
+        assert_memory_equal(a.folded, b.folded, (size_t)(n_rows * N / 32 * DPI_FOLD_WORDS * 4));
+        for (int32_t first = 0, rows; first < n_rows; first += rows) {
+            rows = dpi_row_block(n_rows, first);
+            dpi_q8 block = dpi_q8_at(&a, first, N), plain = dpi_q8_at(&b, first, N);
+            for (int32_t i = 0; i < rows * N / 32; i++) {
+                uint8_t code[32];
+                int32_t sum = 0, at = i / rows, r = i % rows;
+                for (int32_t k = 0; k < 32; k++) { /* some sub-blocks with the extremes alone */
+                    code[k] = (uint8_t)random_below(&seed, 16);
+                    code[k] = i % 3 ? code[k] : (uint8_t)(code[k] % 2 * 15);
+                    sum += code[k] * plain.q[((at * 8 + k / 4) * rows + r) * 4 + k % 4];
+                }
+                assert_int_equal(folded_sum(&block, rows, r, at, code, false), sum);
+                sum += 8 * plain.negative32[at * rows + r];
+                assert_int_equal(folded_sum(&block, rows, r, at, code, true), sum);
+            }
+        }
+        q8_free(&a), q8_free(&b);
+    }
+    free(x);
+}
+
+static void check_quantize_q8(void **state) {
+    (void)state;
+    check_quantize_to(DPI_Q8_PLAIN);
+    check_quantize_to(DPI_Q8_OF_4_BITS);
+    check_quantize_to(DPI_Q8_BOTH);
+    check_folding();
 }
 
 /* Random bytes as blocks of a type, but for the halves among them: scales of a usual size. */
@@ -279,7 +343,7 @@ static void random_blocks(uint32_t id, unsigned char *w, int64_t n_blocks) {
 }
 
 static void check_matmul_q(uint32_t id) {
-    static const int32_t rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 17, 32, 33};
+    static const int32_t rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 17, 32, 33, 70};
     const dpi_type *type = dpi_type_find(id);
     const dpi_layout *layout = dpi_layout_find(id);
     dpi_matmul_q_fn *fast = dpi_kernels_matmul_q(&isa, id), *slow = dpi_kernels_matmul_q(&ref, id);
@@ -308,13 +372,20 @@ static void check_matmul_q(uint32_t id) {
                                     (size_t)type->block_bytes);
             }
         dpi_q8 q = q8_alloc(n_rows, n_in);
-        q8_fill(&isa, &q, x, n_rows, n_in);
+        const bool folds = dpi_type_folds(id);
+        q8_fill(&isa, &q, x, n_rows, n_in, folds ? DPI_Q8_BOTH : DPI_Q8_PLAIN);
         /* One column more than n_out: it must stay untouched. */
         int64_t stride = n_out + 1;
         float *a = zeros(n_rows * stride, 4), *b = zeros(n_rows * stride, 4);
         fast(a, stride, &q, n_rows, packed, n_in, n_out);
         if (twin) {
             dpi_kernels_matmul_q(twin, id)(b, stride, &q, n_rows, packed, n_in, n_out);
+            assert_memory_equal(a, b, (size_t)(n_rows * stride) * 4);
+        }
+        if (folds) { /* the same bits if it is not folded */
+            dpi_q8 plain_q8 = q;
+            plain_q8.folded = NULL;
+            fast(b, stride, &plain_q8, n_rows, packed, n_in, n_out);
             assert_memory_equal(a, b, (size_t)(n_rows * stride) * 4);
         }
         slow(b, stride, &q, n_rows, packed, n_in, n_out);
@@ -330,7 +401,7 @@ static void check_matmul_q(uint32_t id) {
         }
         for (int32_t r = 0; r < n_rows; r++) { /* alone, a row has the same bits */
             dpi_q8 one = q8_alloc(1, n_in);
-            q8_fill(&isa, &one, x + r * n_in, 1, n_in);
+            q8_fill(&isa, &one, x + r * n_in, 1, n_in, folds ? DPI_Q8_BOTH : DPI_Q8_PLAIN);
             fast(b + r * stride, stride, &one, 1, packed, n_in, n_out);
             q8_free(&one);
         }
