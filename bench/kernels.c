@@ -174,7 +174,7 @@ static bool work_init(work *w, const dpi_kernels *k, const timed *kernel, int32_
         w->weights[i] = (unsigned char)(i % 2 ? 0x3c + i % 3 : i * 7 % 61);
     w->form = DPI_Q8_PLAIN;
     if (dpi_type_folds(kernel->type))
-        w->form = k->fold_rows > 0 && rows >= k->fold_rows ? DPI_Q8_FOLDED : DPI_Q8_OF_4_BITS;
+        w->form = k->folds && rows >= DPI_FOLD_ROWS ? DPI_Q8_FOLDED : DPI_Q8_OF_4_BITS;
     for (int32_t first = 0, n; first < rows && kernel->in_int8; first += n) {
         n = dpi_row_block(rows, first);
         dpi_q8 block = dpi_q8_at(&w->q8, first, N_IN);

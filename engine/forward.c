@@ -174,7 +174,7 @@ static void quantize(pass *p, input *in, const dpi_mat *const *mats, int n_mats)
         }
     if (n_wanted == 0)
         return;
-    bool folds = s->kernels.fold_rows > 0 && in->n_rows >= s->kernels.fold_rows;
+    bool folds = s->kernels.folds && in->n_rows >= DPI_FOLD_ROWS;
     in->form = n_of_4_bits == 0         ? DPI_Q8_PLAIN
                : !folds                 ? DPI_Q8_OF_4_BITS
                : n_of_4_bits < n_wanted ? DPI_Q8_BOTH

@@ -116,7 +116,7 @@ INLINE void fold_many(const int type, const int n, const int subs, const fold_ro
     int32_t first = 0;
     for (; first < rows->long_rows; first += n)
         fold_block(type, n, rows, first, acc + first, at, c, minus, f);
-    for (; n > FOLD_ROWS && first < rows->rows; first += n - 1)
+    for (; n > DPI_FOLD_ROWS && first < rows->rows; first += n - 1)
         fold_block(type, n - 1, rows, first, acc + first, at, c, minus, f);
 }
 

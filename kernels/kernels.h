@@ -51,6 +51,7 @@ static inline int32_t dpi_q8_levels(int32_t most) { return most == 127 ? 4 : 8; 
 /* Folded products (fold_products.h): steps of four values, of the 8 of a sub-block, that are folded
  * in pairs, and what is added to the activations of even and odd ones. */
 enum { DPI_FOLD_STEPS = 6, DPI_FOLD_EVEN = 120, DPI_FOLD_ODD = -8 };
+enum { DPI_FOLD_ROWS = 6 }; /* with fewer rows folding takes longer than it saves */
 
 /* Where sums begin (DPI_ORIGIN), less what a sub-block's offsets add to each other. */
 enum { DPI_FOLD_ORIGIN = DPI_ORIGIN_BITS + 2 * DPI_FOLD_STEPS * DPI_FOLD_EVEN * DPI_FOLD_ODD };
@@ -152,9 +153,7 @@ static inline dpi_q8 dpi_q8_skip(const dpi_q8 *block, int32_t row) {
 
 typedef struct dpi_kernels {
     int32_t isa; /* a dpi_isa other than AUTO */
-    /* The fewest rows with which folded products are faster; 0: they never are. The results are the
-     * same bits. */
-    int32_t fold_rows;
+    bool folds; /* folded products are faster, from DPI_FOLD_ROWS rows on; they are the same bits */
 #define KERNEL(name, parameters) void(*name) parameters;
 #include "kernels.def"
 #undef KERNEL

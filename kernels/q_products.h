@@ -527,7 +527,6 @@ INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x
                   int64_t n_in, int32_t n_out);
 
 #if FOLDS
-enum { FOLD_ROWS = 6 }; /* with fewer, folding takes longer than it saves */
 INLINE void folded(const int type, float *y, int64_t y_stride, const dpi_q8 *x, int32_t n_rows,
                    const unsigned char *w, int64_t n_in, int32_t n_out);
 #endif
@@ -535,7 +534,7 @@ INLINE void folded(const int type, float *y, int64_t y_stride, const dpi_q8 *x, 
 INLINE void matmul(const int type, float *y, int64_t y_stride, const dpi_q8 *x, int32_t n_rows,
                    const void *w, int64_t n_in, int32_t n_out) {
 #if FOLDS
-    if (dpi_type_folds((uint32_t)type) && x->folded && n_rows >= FOLD_ROWS) {
+    if (dpi_type_folds((uint32_t)type) && x->folded && n_rows >= DPI_FOLD_ROWS) {
         folded(type, y, y_stride, x, n_rows, w, n_in, n_out);
         return;
     }

@@ -141,6 +141,6 @@ static void matmul_h(uint32_t id, float *y, int64_t y_stride, const float *x, in
 
 void dpi_kernels_init_ref_q(dpi_kernels *k) {
     k->quantize_q8 = quantize_q8_ref;
-    k->fold_rows = 0;
+    k->folds = false;
     init_products(k);
 }

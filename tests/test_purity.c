@@ -1,7 +1,8 @@
 /* Purity (privacy.md section 3): there is a function F(weights, prompt tokens, drawn tokens) whose
  * bits are the logits. F is computed alone; then in random batches of random companions, slots,
  * lengths, nulls, orders, shared beginnings and thread counts, with logits of all tokens and of
- * some, and with weights that are packed while sessions run, and compared bit for bit. */
+ * some, with products folded and not, and with weights that are packed while sessions run, and
+ * compared bit for bit. */
 #include <math.h>
 #include <pthread.h>
 
@@ -140,6 +141,7 @@ static void check_batch(const dpi_model *model, const dpi_session_options *base,
     shuffle(slots, n_slots, seed);
     shuffle(members, N_CASES, seed);
     dpi_session *s = open_threads(model, base, n_slots, n_threads);
+    s->kernels.folds = random_below(seed, 2); /* whatever this processor does better */
     dpi_error err;
     for (int32_t i = 0; i < n; i++) {
         if (random_below(seed, 4) == 0) { /* a slot that held something else before */
