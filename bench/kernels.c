@@ -276,11 +276,15 @@ static int run_isa(bench *b, int32_t isa) {
     dpi_error err;
     b->machine.struct_size = sizeof b->machine;
     if (dpi_kernels_init(&k, isa, &err) != DPI_STATUS_OK ||
+        dpi_kernels_choose(&k, &err) != DPI_STATUS_OK ||
         dpi_machine_measure(b->n_threads, isa, &b->machine, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
-    fprintf(stderr, "machine, %s, %d threads: reads %.1f GB/s, %.0f GOPS in 8 bits, %.0f GFLOPS\n",
+    fprintf(stderr,
+            "machine, %s, %d threads: reads %.1f GB/s, %.0f GOPS in 8 bits, %.0f GFLOPS; products of "
+            "4 bits are %sfolded\n",
             dpi_isa_name(isa), b->n_threads, b->machine.read_bytes_per_second / 1e9,
-            b->machine.int8_ops_per_second / 1e9, b->machine.f32_ops_per_second / 1e9);
+            b->machine.int8_ops_per_second / 1e9, b->machine.f32_ops_per_second / 1e9,
+            k.folds ? "" : "not ");
     int code = CLI_OK;
     for (int i = 0; i < N_KERNELS && code == CLI_OK; i++) {
         if (!strstr(kernels[i].name, b->word))

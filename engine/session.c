@@ -185,6 +185,7 @@ dpi_status dpi_session_create(const dpi_model *model, const dpi_session_options 
     DPI_TRY(resolve(model, options, &o, err));
     dpi_kernels kernels;
     DPI_TRY(dpi_kernels_init(&kernels, o.isa, err));
+    DPI_TRY(dpi_kernels_choose(&kernels, err));
     dpi_session *s = dpi_calloc(1, sizeof *s);
     if (!s)
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a session");

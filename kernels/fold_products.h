@@ -3,8 +3,8 @@
  * x0 y0 + x1 y1 = (x0 + y1)(x1 + y0) - x0 x1 - y0 y1: one multiplication instead of two (S.
  * Winograd, "A new algorithm for inner product", 1968). x0 x1 belongs to the activations alone,
  * y0 y1 to the weights, so that each is found once for many products; what is left is two
- * additions. They pay where a core adds beside its multiplications (AMD's), not where the same
- * units do both. Within the range of a dot's operands, one unsigned and one signed, that is with
+ * additions. They pay where a core adds beside its multiplications (Zen 4), not where the same
+ * units do both (Intel's), so a session measures (dpi_kernels_choose). Within the range of a dot's operands, one unsigned and one signed, that is with
  * E = DPI_FOLD_EVEN, O = DPI_FOLD_ODD, |x| <= 120 (DPI_Q8_FOLDED)
  *   x0 y0 + x1 y1 = (x0 + E + y1)(x1 + O + y0) - (x0 + E)(x1 + O) - (y1 + E)(y0 + O) + E O.
  * x0 and x1, y0 and y1 are a dot's four values of an even and of the next odd step. Two steps of a
