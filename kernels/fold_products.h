@@ -71,6 +71,11 @@ INLINE vecf fold_add(const int type, const int n, vecf acc, vec sum, vec minus, 
     return fma_f(v, broadcast_f(d[r]), acc);
 }
 
+/* ask(), as tiles of many rows do: once. */
+INLINE vec fold_ask(const int type, const int subs, vec c, const words *w, const int step) {
+    return ask(type, DPI_ROW_BLOCK, subs, c, w, step);
+}
+
 /* The products of sub-block `at` with rows of one block, acc [n]. */
 INLINE void fold_few(const int type, const int n, const int subs, const fold_rows *rows, vecf *acc,
                      int64_t at, const words *w, const int sub, const scales *f) {
@@ -79,10 +84,10 @@ INLINE void fold_few(const int type, const int n, const int subs, const fold_row
     fold_begin(type, n, sum, x);
     UNROLL for (int even = 0, alone = DPI_FOLD_STEPS; even < DPI_FOLD_STEPS; even += 2, alone++) {
         const int odd = even + 1, last = alone < 8 ? alone : even;
-        c[even] = ask(type, n, subs, code(type, w, sub, even), w, 8 * sub + even);
-        c[odd] = ask(type, n, subs, code(type, w, sub, odd), w, 8 * sub + odd);
+        c[even] = fold_ask(type, subs, code(type, w, sub, even), w, 8 * sub + even);
+        c[odd] = fold_ask(type, subs, code(type, w, sub, odd), w, 8 * sub + odd);
         if (alone < 8)
-            c[last] = ask(type, n, subs, code(type, w, sub, last), w, 8 * sub + last);
+            c[last] = fold_ask(type, subs, code(type, w, sub, last), w, 8 * sub + last);
         minus = fold_minus(minus, c[even], c[odd]);
         fold_pair(n, sum, x, even, c[even], c[odd], alone, c[last]);
     }
@@ -110,7 +115,7 @@ INLINE void fold_many(const int type, const int n, const int subs, const fold_ro
                       const scales *f) {
     vec c[8], minus = broadcast_word(0);
     UNROLL for (int g = 0; g < 8; g++)
-        c[g] = ask(type, n, subs, code(type, w, sub, g), w, 8 * sub + g);
+        c[g] = fold_ask(type, subs, code(type, w, sub, g), w, 8 * sub + g);
     UNROLL for (int g = 0; g < DPI_FOLD_STEPS; g += 2)
         minus = fold_minus(minus, c[g], c[g + 1]);
     int32_t first = 0;
@@ -128,7 +133,7 @@ INLINE void fold_subs(const int type, const int n, const int subs, const fold_ro
     scales ready[8];
     UNROLL for (int i = 0; i < subs; i++)
         ready[i] = scales_of(type, &w, i, 0);
-    ask_for_rest(type, n, subs, &w);
+    ask_for_rest(type, DPI_ROW_BLOCK, subs, &w);
     for (int i = 0; i < n_turns; i++) {
         UNROLL for (int sub = 0; sub < in_turn; sub++) {
             const scales *f = &ready[i * in_turn + sub];
@@ -156,12 +161,12 @@ INLINE void fold_group(const int type, const int n, const bool is_few, const fol
         store_f(acc[r], zero_f(), LANES);
     if (subs > 1) {
         for (; at < n_subs; at += subs, w += bytes)
-            fold_subs(type, n, subs, rows, few, acc, at, (words){w, w, 0});
+            fold_subs(type, n, subs, rows, few, acc, at, (words){w, w, NULL});
     } else {
         for (; at + 1 < n_subs; at += 2, w += 2 * (lone_bytes + bytes))
-            fold_subs(type, n, 2, rows, few, acc, at, (words){w, w + 2 * lone_bytes, 0});
+            fold_subs(type, n, 2, rows, few, acc, at, (words){w, w + 2 * lone_bytes, NULL});
         if (at < n_subs)
-            fold_subs(type, n, 1, rows, few, acc, at, (words){w, w + lone_bytes, 0});
+            fold_subs(type, n, 1, rows, few, acc, at, (words){w, w + lone_bytes, NULL});
     }
     for (int r = 0; is_few && r < n; r++)
         store_f(y + r * y_stride, registers[r], n_out);

@@ -233,7 +233,7 @@ typedef struct source {
 typedef struct words {
     const unsigned char *lone; /* halves, if there are any */
     const unsigned char *at;
-    int64_t ahead; /* source.ahead */
+    const unsigned char *far; /* source.ahead further on */
 } words;
 
 INLINE vec word(const words *w, const int i) { return load_word(w->at + 4 * DPI_GROUP * i); }
@@ -351,7 +351,7 @@ INLINE scales scales_of(const int type, const words *w, const int sub, const int
 
 /* ---- Products -------------------------------------------------------------------------------- */
 
-/* Whether tiles of n sequences ask for what is words.ahead; 0 ahead it is there already, and to ask
+/* Whether tiles of n sequences ask for what is at words.far; 0 ahead it is there already, and to ask
  * costs only the instruction. Larger tiles are almost always of batches that take several. */
 INLINE int asks_ahead(const int n) { return LANES == DPI_GROUP && n <= 9; }
 
@@ -363,7 +363,7 @@ INLINE vec ask(const int type, const int n, const int subs, vec c, const words *
     UNROLL for (int i = step * lines / steps; i < (step + 1) * lines / steps; i++) {
         __asm__("prefetcht0 %1" : "+v"(c) : "m"(w->at[PREFETCH + 4 * DPI_GROUP * i]));
         if (asks_ahead(n))
-            __asm__("prefetcht1 %1" : "+v"(c) : "m"(w->at[w->ahead + 4 * DPI_GROUP * i]));
+            __asm__("prefetcht1 %1" : "+v"(c) : "m"(w->far[4 * DPI_GROUP * i]));
     }
     return c;
 }
@@ -374,7 +374,7 @@ INLINE void ask_for_rest(const int type, const int n, const int subs, const word
     UNROLL for (int i = subs / turn(type, n, subs) * turn_words(type, n, subs); i < lines; i++) {
         __builtin_prefetch(w->at + PREFETCH + 4 * DPI_GROUP * i);
         if (asks_ahead(n))
-            __builtin_prefetch(w->at + w->ahead + 4 * DPI_GROUP * i, 0, 2);
+            __builtin_prefetch(w->far + 4 * DPI_GROUP * i, 0, 2);
     }
 }
 
@@ -482,6 +482,7 @@ INLINE void add_blocks(const int type, const int n, const int blocks, const int 
             x->scaled32 += at_once * rows;
         }
         w.at += 4 * DPI_GROUP * turn_words(type, n, subs);
+        w.far += 4 * DPI_GROUP * turn_words(type, n, subs);
     }
 }
 
@@ -501,7 +502,9 @@ INLINE void tile(const int type, const int n, const int rows, float *y, int64_t 
         const unsigned char *lone = w; /* halves of the next two blocks, or of the last */
         w += left > 1 ? 2 * lone_bytes : lone_bytes;
         for (int64_t pair = left > 1 ? 2 : 1; pair > 0;) {
-            words at = {lone + 2 * from.lane, w + 4 * from.lane, from.ahead};
+            words at = {lone + 2 * from.lane, w + 4 * from.lane, w + from.ahead};
+            /* Or GCC keeps each request's distance, on the stack. */
+            __asm__("" : "+r"(at.far));
             int blocks = 1;
             for (int64_t i = 0; i < share; i += 64)
                 __builtin_prefetch(from.next + i, 0, 2);
