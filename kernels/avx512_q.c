@@ -284,7 +284,8 @@ INLINE vec iq4_values(vec codes) {
     return _mm512_shuffle_epi8(table, codes);
 }
 
-/* Cores of Intel (Emerald Rapids) take in 7 to 15 % more so; Zen 5 takes in 5 to 15 % less. */
+/* Cores of Intel (Emerald Rapids) take in 7 to 15 % more so; Zen 5 takes in 5 to 15 % less, Zen 4
+ * no more. */
 INLINE int asks_far(void) { return __builtin_cpu_is("intel"); }
 
 #include "q_products.h"

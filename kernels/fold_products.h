@@ -4,8 +4,9 @@
  * Winograd, "A new algorithm for inner product", 1968). x0 x1 belongs to the activations alone,
  * y0 y1 to the weights, so that each is found once for many products; what is left is two
  * additions. They pay where a core adds beside its multiplications (Zen 4), not where the same
- * units do both (Intel's), so a session measures (dpi_kernels_choose). Within the range of a dot's operands, one unsigned and one signed, that is with
- * E = DPI_FOLD_EVEN, O = DPI_FOLD_ODD, |x| <= 120 (DPI_Q8_FOLDED)
+ * units do both (Intel's), so a session measures (dpi_kernels_choose). Within the range of a dot's
+ * operands, one unsigned and one signed, that is with E = DPI_FOLD_EVEN, O = DPI_FOLD_ODD, |x| <=
+ * 120 (DPI_Q8_FOLDED)
  *   x0 y0 + x1 y1 = (x0 + E + y1)(x1 + O + y0) - (x0 + E)(x1 + O) - (y1 + E)(y0 + O) + E O.
  * x0 and x1, y0 and y1 are a dot's four values of an even and of the next odd step. Two steps of a
  * sub-block stay as they are: then additions and multiplications take the same time.
@@ -71,10 +72,8 @@ INLINE vecf fold_add(const int type, const int n, vecf acc, vec sum, vec minus, 
     return fma_f(v, broadcast_f(d[r]), acc);
 }
 
-/* ask(), as tiles of many rows do: once. */
-INLINE vec fold_ask(const int type, const int subs, vec c, const words *w, const int step) {
-    return ask(type, DPI_ROW_BLOCK, subs, c, w, step);
-}
+/* The rows that ask() is told: those of one block wait for memory, so that it asks far ahead. */
+INLINE int fold_asks(const bool is_few) { return is_few ? 2 : DPI_ROW_BLOCK; }
 
 /* The products of sub-block `at` with rows of one block, acc [n]. */
 INLINE void fold_few(const int type, const int n, const int subs, const fold_rows *rows, vecf *acc,
@@ -84,10 +83,10 @@ INLINE void fold_few(const int type, const int n, const int subs, const fold_row
     fold_begin(type, n, sum, x);
     UNROLL for (int even = 0, alone = DPI_FOLD_STEPS; even < DPI_FOLD_STEPS; even += 2, alone++) {
         const int odd = even + 1, last = alone < 8 ? alone : even;
-        c[even] = fold_ask(type, subs, code(type, w, sub, even), w, 8 * sub + even);
-        c[odd] = fold_ask(type, subs, code(type, w, sub, odd), w, 8 * sub + odd);
+        c[even] = ask(type, fold_asks(true), subs, code(type, w, sub, even), w, 8 * sub + even);
+        c[odd] = ask(type, fold_asks(true), subs, code(type, w, sub, odd), w, 8 * sub + odd);
         if (alone < 8)
-            c[last] = fold_ask(type, subs, code(type, w, sub, last), w, 8 * sub + last);
+            c[last] = ask(type, fold_asks(true), subs, code(type, w, sub, last), w, 8 * sub + last);
         minus = fold_minus(minus, c[even], c[odd]);
         fold_pair(n, sum, x, even, c[even], c[odd], alone, c[last]);
     }
@@ -115,7 +114,7 @@ INLINE void fold_many(const int type, const int n, const int subs, const fold_ro
                       const scales *f) {
     vec c[8], minus = broadcast_word(0);
     UNROLL for (int g = 0; g < 8; g++)
-        c[g] = fold_ask(type, subs, code(type, w, sub, g), w, 8 * sub + g);
+        c[g] = ask(type, fold_asks(false), subs, code(type, w, sub, g), w, 8 * sub + g);
     UNROLL for (int g = 0; g < DPI_FOLD_STEPS; g += 2)
         minus = fold_minus(minus, c[g], c[g + 1]);
     int32_t first = 0;
@@ -133,7 +132,7 @@ INLINE void fold_subs(const int type, const int n, const int subs, const fold_ro
     scales ready[8];
     UNROLL for (int i = 0; i < subs; i++)
         ready[i] = scales_of(type, &w, i, 0);
-    ask_for_rest(type, DPI_ROW_BLOCK, subs, &w);
+    ask_for_rest(type, fold_asks(few != NULL), subs, &w);
     for (int i = 0; i < n_turns; i++) {
         UNROLL for (int sub = 0; sub < in_turn; sub++) {
             const scales *f = &ready[i * in_turn + sub];
@@ -144,6 +143,7 @@ INLINE void fold_subs(const int type, const int n, const int subs, const fold_ro
         }
         at += in_turn;
         w.at += 4 * DPI_GROUP * turn_words(type, n, subs);
+        w.far += 4 * DPI_GROUP * turn_words(type, n, subs);
     }
 }
 
@@ -161,12 +161,12 @@ INLINE void fold_group(const int type, const int n, const bool is_few, const fol
         store_f(acc[r], zero_f(), LANES);
     if (subs > 1) {
         for (; at < n_subs; at += subs, w += bytes)
-            fold_subs(type, n, subs, rows, few, acc, at, (words){w, w, NULL});
+            fold_subs(type, n, subs, rows, few, acc, at, (words){w, w, w + FAR});
     } else {
         for (; at + 1 < n_subs; at += 2, w += 2 * (lone_bytes + bytes))
-            fold_subs(type, n, 2, rows, few, acc, at, (words){w, w + 2 * lone_bytes, NULL});
+            fold_subs(type, n, 2, rows, few, acc, at, (words){w, w + 2 * lone_bytes, w + FAR});
         if (at < n_subs)
-            fold_subs(type, n, 1, rows, few, acc, at, (words){w, w + lone_bytes, NULL});
+            fold_subs(type, n, 1, rows, few, acc, at, (words){w, w + lone_bytes, w + FAR});
     }
     for (int r = 0; is_few && r < n; r++)
         store_f(y + r * y_stride, registers[r], n_out);

@@ -29,8 +29,8 @@
  *     to_float(v)  low_half(v) high_half(v)  halves at the low or high end of each word, as f32
  *     as_float(v)  the same bits; load_halves(p)  mul_f fma_f sub_f broadcast_f zero_f
  *     store_f(p, v, n)
- *     asks_far()                whether weights that are gone through once come faster when they
- *                               were asked into L2, FAR ahead, before they are asked into L1
+ *     asks_far()                whether weights for one sequence come faster when they were asked
+ *                               into L2, FAR ahead, before they are asked into L1
  * and afterwards defines tiles() and uses matmul(type, ...). Not a header to include elsewhere. */
 
 #define UNROLL_PRAGMA(x) _Pragma(#x)
@@ -226,7 +226,7 @@ typedef struct source {
     /* Several times, for more sequences than one tile holds: memory would rest from the second time
      * on, so each time asks for its share of the next group, into L2. */
     const unsigned char *next;
-    int64_t ahead; /* once: FAR if asks_far(); else 0 */
+    int64_t ahead; /* once: FAR if there are several sequences or asks_far(); else 0 */
 } source;
 
 /* A block of LANES of the group's 16 rows, or blocks_at_once() of them. */
@@ -351,8 +351,8 @@ INLINE scales scales_of(const int type, const words *w, const int sub, const int
 
 /* ---- Products -------------------------------------------------------------------------------- */
 
-/* Whether tiles of n sequences ask for what is at words.far; 0 ahead it is there already, and to ask
- * costs only the instruction. Larger tiles are almost always of batches that take several. */
+/* Whether tiles of n sequences ask for what is at words.far; 0 ahead it is there already, and to
+ * ask costs only the instruction. Larger tiles are almost always of batches that take several. */
 INLINE int asks_ahead(const int n) { return LANES == DPI_GROUP && n <= 9; }
 
 /* Asks for the share of step `step`, which multiplies with c, in a turn's words: one line after the
@@ -547,7 +547,7 @@ INLINE void matmul(const int type, float *y, int64_t y_stride, const dpi_q8 *x, 
     int64_t group_bytes = DPI_GROUP * n_blocks * (4 * block_words(type) + lone_bytes);
     source from = {.group = w};
     from.passes = DPI_GROUP / LANES * ((n_rows + DPI_ROW_BLOCK - 1) / DPI_ROW_BLOCK);
-    from.ahead = from.passes == 1 && asks_far() ? FAR : 0;
+    from.ahead = from.passes == 1 && (n_rows > 1 || asks_far()) ? FAR : 0;
     for (int32_t o = 0; o < n_out; o += DPI_GROUP, from.group += group_bytes) {
         int32_t pass = 0;
         for (int32_t first = 0, rows; first < n_rows; first += rows) {
