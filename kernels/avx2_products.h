@@ -113,9 +113,12 @@ INLINE vec iq4_values(vec codes) {
     return SIGNED_CODES ? values : flip_sign(values);
 }
 
-INLINE int asks_far(void) { return 0; } /* a group is never gone through only once */
-
 #include "q_products.h"
+
+INLINE distances asks_for(const int32_t n_rows) {
+    (void)n_rows;
+    return (distances){8192, 0};
+}
 
 INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x,
                   source from, int64_t n_in, int32_t n_out) {

@@ -28,6 +28,7 @@ typedef struct fold_rows {
     const int32_t *folded; /* of the first row (kernels.h) */
     int32_t rows, long_rows; /* all; in blocks of n */
     int64_t subs; /* sub-blocks of a row */
+    distances ahead;
 } fold_rows;
 
 /* What goes through sub-block `at` with a block of n rows from `first` on. */
@@ -142,8 +143,7 @@ INLINE void fold_subs(const int type, const int n, const int subs, const fold_ro
                 fold_many(type, n, subs, rows, acc, at + sub, &w, sub, f);
         }
         at += in_turn;
-        w.at += 4 * DPI_GROUP * turn_words(type, n, subs);
-        w.far += 4 * DPI_GROUP * turn_words(type, n, subs);
+        words_skip(&w, turn_words(type, n, subs));
     }
 }
 
@@ -161,12 +161,14 @@ INLINE void fold_group(const int type, const int n, const bool is_few, const fol
         store_f(acc[r], zero_f(), LANES);
     if (subs > 1) {
         for (; at < n_subs; at += subs, w += bytes)
-            fold_subs(type, n, subs, rows, few, acc, at, (words){w, w, w + FAR});
+            fold_subs(type, n, subs, rows, few, acc, at, words_at(w, w, w, &rows->ahead));
     } else {
         for (; at + 1 < n_subs; at += 2, w += 2 * (lone_bytes + bytes))
-            fold_subs(type, n, 2, rows, few, acc, at, (words){w, w + 2 * lone_bytes, w + FAR});
+            fold_subs(type, n, 2, rows, few, acc, at,
+                      words_at(w, w + 2 * lone_bytes, w, &rows->ahead));
         if (at < n_subs)
-            fold_subs(type, n, 1, rows, few, acc, at, (words){w, w + lone_bytes, w + FAR});
+            fold_subs(type, n, 1, rows, few, acc, at,
+                      words_at(w, w + lone_bytes, w, &rows->ahead));
     }
     for (int r = 0; is_few && r < n; r++)
         store_f(y + r * y_stride, registers[r], n_out);
@@ -181,7 +183,8 @@ INLINE void folded(const int type, float *y, int64_t y_stride, const dpi_q8 *x, 
     const int64_t group_bytes = n_in / (32 * sub_blocks(type)) * block_bytes;
     for (int32_t o = 0; o < n_out; o += LANES, w += group_bytes)
         for (int32_t first = 0; first < n_rows;) {
-            fold_rows rows = {.folded = dpi_q8_at(x, first, n_in).folded, .subs = n_in / 32};
+            fold_rows rows = {.folded = dpi_q8_at(x, first, n_in).folded, .subs = n_in / 32,
+                              .ahead = asks_for(n_rows)};
             const int32_t n = dpi_row_block(n_rows, first);
             while (first + rows.rows < n_rows && rows.rows + n <= FOLD_MOST_ROWS) {
                 int32_t block = dpi_row_block(n_rows, first + rows.rows);

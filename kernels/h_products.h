@@ -17,9 +17,11 @@ INLINE void h_tile(const int type, const int n, float *y, int64_t y_stride, cons
     for (int r = 0; r < n; r++)
         even[r] = odd[r] = zero_f();
     enum { AHEAD = 16384 }; /* bytes that are asked for before they are read */
+    const bool asks = n > 1 || asks_for(1).l1 > 0;
     int64_t k = 0;
     for (; k + 2 <= n_in; k += 2, w += 4 * DPI_GROUP) {
-        _mm_prefetch((const char *)w + AHEAD, _MM_HINT_T1);
+        if (asks)
+            _mm_prefetch((const char *)w + AHEAD, _MM_HINT_T1);
         vecf a = load_weights(type, w), b = load_weights(type, w + 2 * DPI_GROUP);
         for (int r = 0; r < n; r++) {
             even[r] = fma_f(a, broadcast_f(x[r * x_stride + k]), even[r]);

@@ -29,9 +29,8 @@
  *     to_float(v)  low_half(v) high_half(v)  halves at the low or high end of each word, as f32
  *     as_float(v)  the same bits; load_halves(p)  mul_f fma_f sub_f broadcast_f zero_f
  *     store_f(p, v, n)
- *     asks_far()                whether weights for one sequence come faster when they were asked
- *                               into L2, FAR ahead, before they are asked into L1
- * and afterwards defines tiles() and uses matmul(type, ...). Not a header to include elsewhere. */
+ * and afterwards defines tiles() and asks_for(), and uses matmul(type, ...). Not a header to
+ * include elsewhere. */
 
 #define UNROLL_PRAGMA(x) _Pragma(#x)
 #ifdef __clang__
@@ -41,11 +40,18 @@
 #endif
 
 enum {
-    /* How far ahead of the words that are read they are asked for, in bytes, */
-    PREFETCH = 8192,
-    FAR = 24576, /* and where a core also asks into L2 */
     MOST_SUMS = 16 * DPI_ROW_BLOCK + LANES, /* of a block, and room for a vector beyond them */
 };
+
+/* How far ahead of the words that are read they are asked for, in bytes: into L1, and before that
+ * into L2; 0: they are not, or it costs only the instruction, since they are there already. */
+typedef struct distances {
+    int32_t l1, l2;
+} distances;
+
+/* The distances for n_rows sequences: the ISA file's, since what is best depends on what a
+ * processor fetches ahead by itself. */
+INLINE distances asks_for(int32_t n_rows);
 
 #if !SIGNED_CODES /* one instruction adds up in 32 bits */
 typedef vec sums;
@@ -226,15 +232,27 @@ typedef struct source {
     /* Several times, for more sequences than one tile holds: memory would rest from the second time
      * on, so each time asks for its share of the next group, into L2. */
     const unsigned char *next;
-    int64_t ahead; /* once: FAR if there are several sequences or asks_far(); else 0 */
+    distances ahead;
 } source;
 
 /* A block of LANES of the group's 16 rows, or blocks_at_once() of them. */
 typedef struct words {
     const unsigned char *lone; /* halves, if there are any */
     const unsigned char *at;
-    const unsigned char *far; /* source.ahead further on */
+    const unsigned char *l1, *l2; /* what is asked for: a distance further on */
+    int asks; /* 0: nothing is; known when it is compiled */
 } words;
+
+INLINE words words_at(const unsigned char *lone, const unsigned char *at, const unsigned char *line,
+                      const distances *ahead) {
+    return (words){lone, at, line + ahead->l1, line + ahead->l2, 1};
+}
+
+INLINE void words_skip(words *w, const int n) {
+    w->at += 4 * DPI_GROUP * n;
+    w->l1 += 4 * DPI_GROUP * n;
+    w->l2 += 4 * DPI_GROUP * n;
+}
 
 INLINE vec word(const words *w, const int i) { return load_word(w->at + 4 * DPI_GROUP * i); }
 
@@ -351,8 +369,8 @@ INLINE scales scales_of(const int type, const words *w, const int sub, const int
 
 /* ---- Products -------------------------------------------------------------------------------- */
 
-/* Whether tiles of n sequences ask for what is at words.far; 0 ahead it is there already, and to
- * ask costs only the instruction. Larger tiles are almost always of batches that take several. */
+/* Whether tiles of n sequences ask for what is at words.l2. Larger tiles are almost always of
+ * batches that take several. */
 INLINE int asks_ahead(const int n) { return LANES == DPI_GROUP && n <= 9; }
 
 /* Asks for the share of step `step`, which multiplies with c, in a turn's words: one line after the
@@ -360,10 +378,14 @@ INLINE int asks_ahead(const int n) { return LANES == DPI_GROUP && n <= 9; }
  * requests that it may move, all of a block of Q6_K; those that seem to change c it does not. */
 INLINE vec ask(const int type, const int n, const int subs, vec c, const words *w, const int step) {
     const int lines = turn_words(type, n, subs), steps = 8 * turn(type, n, subs);
+    if (!w->asks) { /* but words are read in their order, as the hardware expects */
+        __asm__("" : "+v"(c) : "m"(*w->at));
+        return c;
+    }
     UNROLL for (int i = step * lines / steps; i < (step + 1) * lines / steps; i++) {
-        __asm__("prefetcht0 %1" : "+v"(c) : "m"(w->at[PREFETCH + 4 * DPI_GROUP * i]));
+        __asm__("prefetcht0 %1" : "+v"(c) : "m"(w->l1[4 * DPI_GROUP * i]));
         if (asks_ahead(n))
-            __asm__("prefetcht1 %1" : "+v"(c) : "m"(w->far[4 * DPI_GROUP * i]));
+            __asm__("prefetcht1 %1" : "+v"(c) : "m"(w->l2[4 * DPI_GROUP * i]));
     }
     return c;
 }
@@ -371,10 +393,12 @@ INLINE vec ask(const int type, const int n, const int subs, vec c, const words *
 /* Asks for what the turns of `subs` sub-blocks do not ask for. */
 INLINE void ask_for_rest(const int type, const int n, const int subs, const words *w) {
     const int lines = block_words(type) * subs / sub_blocks(type) + has_lone_half(type);
+    if (!w->asks)
+        return;
     UNROLL for (int i = subs / turn(type, n, subs) * turn_words(type, n, subs); i < lines; i++) {
-        __builtin_prefetch(w->at + PREFETCH + 4 * DPI_GROUP * i);
+        __builtin_prefetch(w->l1 + 4 * DPI_GROUP * i);
         if (asks_ahead(n))
-            __builtin_prefetch(w->far + 4 * DPI_GROUP * i, 0, 2);
+            __builtin_prefetch(w->l2 + 4 * DPI_GROUP * i, 0, 2);
     }
 }
 
@@ -481,14 +505,13 @@ INLINE void add_blocks(const int type, const int n, const int blocks, const int 
             x->negative16 += 2 * at_once * rows;
             x->scaled32 += at_once * rows;
         }
-        w.at += 4 * DPI_GROUP * turn_words(type, n, subs);
-        w.far += 4 * DPI_GROUP * turn_words(type, n, subs);
+        words_skip(&w, turn_words(type, n, subs));
     }
 }
 
-/* y[r, 0..n_out) for LANES outputs and n sequences of a block of `rows`. */
-INLINE void tile(const int type, const int n, const int rows, float *y, int64_t y_stride, dpi_q8 x,
-                 source from, int64_t n_in, int32_t n_out) {
+/* y[r, 0..n_out) for LANES outputs and n sequences of a block of `rows`; `asks`: ahead, or not. */
+INLINE void tile_that(const int asks, const int type, const int n, const int rows, float *y,
+                      int64_t y_stride, dpi_q8 x, source from, int64_t n_in, int32_t n_out) {
     const int lone_bytes = has_lone_half(type) ? 2 * DPI_GROUP : 0;
     const int64_t block_bytes = lone_bytes + 4 * DPI_GROUP * block_words(type);
     const int at_once = blocks_at_once(type);
@@ -502,9 +525,10 @@ INLINE void tile(const int type, const int n, const int rows, float *y, int64_t 
         const unsigned char *lone = w; /* halves of the next two blocks, or of the last */
         w += left > 1 ? 2 * lone_bytes : lone_bytes;
         for (int64_t pair = left > 1 ? 2 : 1; pair > 0;) {
-            words at = {lone + 2 * from.lane, w + 4 * from.lane, w + from.ahead};
+            words at = words_at(lone + 2 * from.lane, w + 4 * from.lane, w, &from.ahead);
             /* Or GCC keeps each request's distance, on the stack. */
-            __asm__("" : "+r"(at.far));
+            __asm__("" : "+r"(at.l1), "+r"(at.l2));
+            at.asks = asks;
             int blocks = 1;
             for (int64_t i = 0; i < share; i += 64)
                 __builtin_prefetch(from.next + i, 0, 2);
@@ -523,6 +547,14 @@ INLINE void tile(const int type, const int n, const int rows, float *y, int64_t 
     }
     for (int r = 0; r < n; r++)
         store_f(y + r * y_stride, acc[r], n_out);
+}
+
+INLINE void tile(const int type, const int n, const int rows, float *y, int64_t y_stride, dpi_q8 x,
+                 source from, int64_t n_in, int32_t n_out) {
+    if (n == 1 && from.ahead.l1 == 0)
+        tile_that(0, type, n, rows, y, y_stride, x, from, n_in, n_out);
+    else
+        tile_that(1, type, n, rows, y, y_stride, x, from, n_in, n_out);
 }
 
 /* Cuts a block of `rows` rows into tiles of constant size: the ISA file's. */
@@ -547,7 +579,9 @@ INLINE void matmul(const int type, float *y, int64_t y_stride, const dpi_q8 *x, 
     int64_t group_bytes = DPI_GROUP * n_blocks * (4 * block_words(type) + lone_bytes);
     source from = {.group = w};
     from.passes = DPI_GROUP / LANES * ((n_rows + DPI_ROW_BLOCK - 1) / DPI_ROW_BLOCK);
-    from.ahead = from.passes == 1 && (n_rows > 1 || asks_far()) ? FAR : 0;
+    from.ahead = asks_for(n_rows);
+    if (from.passes > 1)
+        from.ahead.l2 = 0;
     for (int32_t o = 0; o < n_out; o += DPI_GROUP, from.group += group_bytes) {
         int32_t pass = 0;
         for (int32_t first = 0, rows; first < n_rows; first += rows) {
