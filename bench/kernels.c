@@ -55,7 +55,8 @@ typedef struct timed {
 
 /* ---- One call of each kernel ----------------------------------------------------------------- */
 
-static void call_rmsnorm(const work *w) { w->k->rmsnorm(w->y, w->x, w->x + N_IN, N_IN, 1e-5f); }
+static void call_sum_squares(const work *w) { w->k->sum_squares(w->y, w->x, N_IN); }
+static void call_scale(const work *w) { w->k->scale(w->y, w->x, w->x + N_IN, 0.5f, N_IN); }
 static void call_rope(const work *w) {
     w->k->rope(w->y, w->x, N_IN / HEAD_DIM, HEAD_DIM, HEAD_DIM);
 }
@@ -93,9 +94,7 @@ static void call_exp2_weights(const work *w) {
 }
 #define CALL_Q(name, id)                                                                          \
     static void call_##name(const work *w) {                                                      \
-        dpi_q8 x = w->q8;                                                                         \
-        if (!dpi_q8_is_folded(w->form))                                                           \
-            x.folded = NULL;                                                                      \
+        dpi_q8 x = dpi_q8_in(&w->q8, w->form);                                                    \
         w->k->matmul_##name(w->y, w->n_out, &x, w->rows, w->weights, N_IN, w->n_out);             \
     }
 DPI_MATMUL_Q_TYPES(CALL_Q)
@@ -107,7 +106,8 @@ DPI_MATMUL_H_TYPES(CALL_H)
 
 #define ATTEND_OPS (4.0 * HEADS * DPI_KV_BLOCK * HEAD_DIM)
 static const timed kernels[] = {
-    {"rmsnorm", DPI_TYPE_F32, false, false, 4.0 * N_IN, 12.0 * N_IN, call_rmsnorm},
+    {"sum_squares", DPI_TYPE_F32, false, false, 2.0 * N_IN, 4.0 * N_IN, call_sum_squares},
+    {"scale", DPI_TYPE_F32, false, false, 2.0 * N_IN, 12.0 * N_IN, call_scale},
     {"rope", DPI_TYPE_F32, false, false, 3.0 * N_IN, 8.0 * N_IN, call_rope},
     {"add", DPI_TYPE_F32, false, false, N_IN, 12.0 * N_IN, call_add},
     {"swiglu", DPI_TYPE_F32, false, false, 5.0 * N_IN, 12.0 * N_IN, call_swiglu},

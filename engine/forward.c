@@ -69,9 +69,7 @@ static dpi_tiles job(pass *p, int64_t n_tiles) {
     return dpi_tiles_of(claims_of(p, p->n_jobs++), n_tiles, p->thread, p->n_threads);
 }
 
-static int64_t n_tiles(const dpi_mat *w) {
-    return (w->n_out + DPI_TILE_OUT - 1) / DPI_TILE_OUT;
-}
+static int64_t n_tiles(const dpi_mat *w) { return dpi_n_tiles(w->n_out); }
 
 /* The columns [*begin, *end) of tiles [first, last). */
 static void columns(const dpi_mat *w, int64_t first, int64_t last, int64_t *begin, int64_t *end) {
@@ -134,9 +132,7 @@ static void product(const pass *p, const dpi_mat *w, input in, float *y, int64_t
     int32_t n_out = (int32_t)(o1 - o0);
     dpi_matmul_q_fn *matmul_q = q8_kernel(s, w);
     dpi_matmul_h_fn *matmul_h = h_kernel(s, w);
-    dpi_q8 q8 = s->work.q8;
-    if (!dpi_q8_is_folded(in.form))
-        q8.folded = NULL;
+    dpi_q8 q8 = dpi_q8_in(&s->work.q8, in.form);
     if (matmul_q)
         matmul_q(y, y_stride, &q8, in.n_rows, weights_packed(p, w, o0, o1), in.n, n_out);
     else if (matmul_h)
@@ -162,9 +158,18 @@ static void linear(const pass *p, const dpi_mat *w, const float *bias, input in,
         p->s->kernels.add(y + r * w->n_out + o, bias + o, stop - o);
 }
 
-/* Brings an input into 8 bits if a matrix that reads it wants that. Threads share columns, not
- * rows: the rows of a block stand side by side in the same cache lines. */
-static void quantize(pass *p, input *in, const dpi_mat *const *mats, int n_mats) {
+/* The columns of an input of products that this thread prepares: whole blocks of 8-bit activations.
+ * Columns, not rows: the rows of a block stand side by side in the same cache lines, and most of
+ * these columns are those that the thread has computed. */
+static void input_share(const pass *p, int64_t n, int64_t *begin, int64_t *end) {
+    share(p, (n + DPI_Q8_BLOCK - 1) / DPI_Q8_BLOCK, begin, end);
+    *begin *= DPI_Q8_BLOCK;
+    *end = *end * DPI_Q8_BLOCK < n ? *end * DPI_Q8_BLOCK : n;
+}
+
+/* Brings this thread's columns of an input into 8 bits if a matrix that reads it wants that; true
+ * if so: others then have to wait for them. */
+static bool quantize(const pass *p, input *in, const dpi_mat *const *mats, int n_mats) {
     const dpi_session *s = p->s;
     int n_wanted = 0, n_of_4_bits = 0;
     for (int i = 0; i < n_mats; i++)
@@ -173,16 +178,14 @@ static void quantize(pass *p, input *in, const dpi_mat *const *mats, int n_mats)
             n_of_4_bits += dpi_type_folds(mats[i]->type->id);
         }
     if (n_wanted == 0)
-        return;
+        return false;
     bool folds = s->kernels.folds && in->n_rows >= DPI_FOLD_ROWS;
     in->form = n_of_4_bits == 0         ? DPI_Q8_PLAIN
                : !folds                 ? DPI_Q8_OF_4_BITS
                : n_of_4_bits < n_wanted ? DPI_Q8_BOTH
                                         : DPI_Q8_FOLDED;
     int64_t begin, end;
-    share(p, in->n / DPI_Q8_BLOCK, &begin, &end);
-    begin *= DPI_Q8_BLOCK;
-    end *= DPI_Q8_BLOCK;
+    input_share(p, in->n, &begin, &end);
     for (int32_t first = 0, rows; first < in->n_rows; first += rows) {
         rows = dpi_row_block(in->n_rows, first);
         dpi_q8 block = dpi_q8_at(&s->work.q8, first, in->n);
@@ -192,34 +195,54 @@ static void quantize(pass *p, input *in, const dpi_mat *const *mats, int n_mats)
                                    in->x + (in->first + first + r) * in->n + begin, end - begin,
                                    in->form);
     }
-    barrier(p);
+    return true;
 }
 
-/* norm = RMSNorm(x) of some rows, also in 8 bits if a matrix wants it. */
+/* The sums of squares of row r of x in the columns of some tiles. They are summed up by tiles so
+ * that who has computed which does not change a bit. */
+static void sum_squares(const pass *p, int64_t r, int64_t first, int64_t last) {
+    const dpi_session *s = p->s;
+    int64_t n = s->model->config.n_embd;
+    for (int64_t i = first; i < last; i++) {
+        int64_t at = i * DPI_TILE_OUT, left = n - at;
+        s->kernels.sum_squares(s->work.squares + r * dpi_n_tiles(n) + i, s->work.x + r * n + at,
+                               left < DPI_TILE_OUT ? left : DPI_TILE_OUT);
+    }
+}
+
+/* norm = RMSNorm(x) = x / sqrt(mean(x^2) + eps) * weight of some rows, also in 8 bits if a matrix
+ * wants it. */
 static input normalize(pass *p, const float *weight, const dpi_mat *const *mats, int n_mats,
                        int32_t first, int32_t n_rows) {
     dpi_session *s = p->s;
     const dpi_config *c = &s->model->config;
     input in = {s->work.norm, c->n_embd, first, n_rows, DPI_Q8_PLAIN};
     ask_for(p, mats[0]);
-    int64_t begin, end;
-    share(p, n_rows, &begin, &end);
-    for (int64_t r = first + begin; r < first + end; r++)
-        s->kernels.rmsnorm(s->work.norm + r * in.n, s->work.x + r * in.n, weight, c->n_embd,
-                           c->rms_eps);
-    barrier(p);
+    int64_t n_squares = dpi_n_tiles(in.n), begin, end;
+    input_share(p, in.n, &begin, &end);
+    for (int64_t r = first; r < first + n_rows; r++) {
+        double sum = 0;
+        for (int64_t i = 0; i < n_squares; i++)
+            sum += (double)s->work.squares[r * n_squares + i];
+        s->kernels.scale(s->work.norm + r * in.n + begin, s->work.x + r * in.n + begin,
+                         weight + begin, (float)(1 / sqrt(sum / (double)in.n + (double)c->rms_eps)),
+                         end - begin);
+    }
     quantize(p, &in, mats, n_mats);
+    barrier(p);
     return in;
 }
 
-/* x += out in the columns of some tiles of W. */
+/* x += out in the columns of some tiles of W, and its sums of squares. */
 static void add_out(const pass *p, const dpi_mat *w, input in, int64_t first, int64_t last) {
     const dpi_work *work = &p->s->work;
     int64_t begin, end;
     columns(w, first, last, &begin, &end);
-    for (int32_t r = in.first; r < in.first + in.n_rows; r++)
+    for (int32_t r = in.first; r < in.first + in.n_rows; r++) {
         p->s->kernels.add(work->x + r * w->n_out + begin, work->out + r * w->n_out + begin,
                           end - begin);
+        sum_squares(p, r, first, last);
+    }
 }
 
 /* x += W in + bias, with the input in 8 bits where W wants it. */
@@ -332,20 +355,31 @@ static void attention(pass *p, int32_t index) {
     barrier(p);
     in.x = s->work.att;
     in.n = (int64_t)c->n_head * c->head_dim_v;
-    quantize(p, &in, (const dpi_mat *const[]){&layer->wo}, 1);
+    if (quantize(p, &in, (const dpi_mat *const[]){&layer->wo}, 1))
+        barrier(p);
     add_product(p, &layer->wo, layer->bo, in);
 }
 
 /* ---- Feed-forward ---------------------------------------------------------------------------- */
 
-/* gate = silu(gate) * up in the columns of some tiles of W. */
-static void swiglu(const pass *p, const dpi_mat *w, int64_t first, int64_t last) {
+/* Tile i of gate's and up's, which have the same columns: some of gate's, then those of up, so that
+ * a thread computes both of its columns and still reads weights in long streams. */
+static const dpi_mat *gate_or_up(const dpi_layer *layer, int64_t i, int64_t *tile) {
+    enum { STREAM = 16 }; /* tiles */
+    int64_t first = i / (2 * STREAM) * STREAM, n = n_tiles(&layer->w_gate) - first;
+    n = n < STREAM ? n : STREAM;
+    i -= 2 * first;
+    *tile = first + i % n;
+    return i < n ? &layer->w_gate : &layer->w_up;
+}
+
+/* gate = silu(gate) * up in this thread's columns. */
+static void swiglu(const pass *p, int64_t n) {
     const dpi_work *work = &p->s->work;
     int64_t begin, end;
-    columns(w, first, last, &begin, &end);
+    input_share(p, n, &begin, &end);
     for (int32_t r = p->batch->first; r < p->batch->first + p->batch->n_rows; r++)
-        p->s->kernels.swiglu(work->gate + r * w->n_out + begin, work->up + r * w->n_out + begin,
-                             end - begin);
+        p->s->kernels.swiglu(work->gate + r * n + begin, work->up + r * n + begin, end - begin);
 }
 
 static void feed_forward(pass *p, int32_t index) {
@@ -353,19 +387,18 @@ static void feed_forward(pass *p, int32_t index) {
     const dpi_layer *layer = &s->model->layers[index];
     const dpi_mat *mats[] = {&layer->w_gate, &layer->w_up};
     input in = normalize(p, layer->ffn_norm, mats, 2, p->batch->first, p->batch->n_rows);
-    dpi_tiles t = job(p, n_tiles(&layer->w_gate));
-    for (int64_t i; dpi_tiles_next(&t, &i);) { /* gate and up have the same columns */
-        linear(p, &layer->w_gate, NULL, in, s->work.gate, i);
-        linear(p, &layer->w_up, NULL, in, s->work.up, i);
-        if (dpi_tiles_stolen(&t))
-            swiglu(p, &layer->w_gate, i, i + 1);
+    dpi_tiles t = job(p, 2 * n_tiles(&layer->w_gate));
+    for (int64_t i, tile; dpi_tiles_next(&t, &i);) {
+        const dpi_mat *w = gate_or_up(layer, i, &tile);
+        linear(p, w, NULL, in, w == &layer->w_up ? s->work.up : s->work.gate, tile);
     }
     ask_for(p, &layer->w_down);
-    swiglu(p, &layer->w_gate, t.begin, t.end);
-    barrier(p); /* also before the 8-bit form of the input is overwritten */
+    barrier(p);
     in.x = s->work.gate;
     in.n = s->model->config.n_ff;
+    swiglu(p, in.n);
     quantize(p, &in, (const dpi_mat *const[]){&layer->w_down}, 1);
+    barrier(p);
     add_product(p, &layer->w_down, NULL, in);
 }
 
@@ -380,6 +413,7 @@ static void embed(pass *p) {
     for (int64_t i = begin; i < end; i++) {
         int64_t r = p->batch->first + i;
         dpi_mat_row(&s->model->embedding, s->row_token[i], s->work.x + r * c->n_embd);
+        sum_squares(p, r, 0, dpi_n_tiles(c->n_embd));
         float *cs = s->work.cs + r * c->n_rot;
         for (int32_t j = 0; j < c->n_rot / 2; j++) {
             double angle = s->row_pos[i] * s->freqs[j];

@@ -87,6 +87,7 @@ static void lay_out(dpi_session *s, layout *l) {
     uint64_t max_blocks = max_in / DPI_Q8_BLOCK + 1;
     w->x = take(l, rows, n_embd, sizeof(float));
     w->norm = take(l, rows, n_embd, sizeof(float));
+    w->squares = take(l, rows, (uint64_t)dpi_n_tiles(c->n_embd), sizeof(float));
     w->q = take(l, rows, n_q, sizeof(float));
     w->k = take(l, rows, n_k, sizeof(float));
     w->v = take(l, rows, n_v, sizeof(float));

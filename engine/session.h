@@ -13,10 +13,14 @@ enum {
     DPI_TILE_OUT = 32, /* output columns that a thread takes at a time */
 };
 
+/* Tiles of n columns. */
+static inline int64_t dpi_n_tiles(int64_t n) { return (n + DPI_TILE_OUT - 1) / DPI_TILE_OUT; }
+
 /* Activations of the rows of a batch, row-major, one buffer each. */
 typedef struct dpi_work {
     float *x;    /* [rows, n_embd]                 residual stream */
     float *norm; /* [rows, n_embd]                 normalised input of a product */
+    float *squares; /* [rows, dpi_n_tiles(n_embd)] sums of squares of x, tile by tile */
     float *q;    /* [rows, n_head * head_dim] */
     float *k;    /* [rows, n_kv_head * head_dim] */
     float *v;    /* [rows, n_kv_head * head_dim_v] */

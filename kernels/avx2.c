@@ -58,15 +58,18 @@ INLINE __m256 exp256(__m256 x) {
     return scale_by_power(p, _mm256_cvtps_epi32(k));
 }
 
-static void rmsnorm_avx2(float *y, const float *x, const float *w, int32_t n, float eps) {
-    __m256 sum = _mm256_setzero_ps();
-    for (int32_t i = 0; i < n; i += 8) {
+static void sum_squares_avx2(float *sum, const float *x, int64_t n) {
+    __m256 all = _mm256_setzero_ps();
+    for (int64_t i = 0; i < n; i += 8) {
         __m256 v = load(x + i, n - i);
-        sum = _mm256_fmadd_ps(v, v, sum);
+        all = _mm256_fmadd_ps(v, v, all);
     }
-    float scale = 1.0f / sqrtf(reduce_add(sum) / (float)n + eps);
-    for (int32_t i = 0; i < n; i += 8) {
-        __m256 v = _mm256_mul_ps(load(x + i, n - i), _mm256_set1_ps(scale));
+    *sum = reduce_add(all);
+}
+
+static void scale_avx2(float *y, const float *x, const float *w, float by, int64_t n) {
+    for (int64_t i = 0; i < n; i += 8) {
+        __m256 v = _mm256_mul_ps(load(x + i, n - i), _mm256_set1_ps(by));
         store(y + i, _mm256_mul_ps(v, load(w + i, n - i)), n - i);
     }
 }
@@ -243,7 +246,8 @@ void dpi_kernels_init_avx2(dpi_kernels *k) {
     k->probe_read = probe_read_avx2;
     k->probe_int8 = probe_int8_avx2;
     k->probe_f32 = probe_f32_avx2;
-    k->rmsnorm = rmsnorm_avx2;
+    k->sum_squares = sum_squares_avx2;
+    k->scale = scale_avx2;
     k->add = add_avx2;
     k->swiglu = swiglu_avx2;
     k->f16_to_f32 = f16_to_f32_avx2;

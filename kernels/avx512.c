@@ -32,16 +32,19 @@ INLINE __m512 exp512(__m512 x) {
     return _mm512_scalef_ps(p, k);
 }
 
-static void rmsnorm_avx512(float *y, const float *x, const float *w, int32_t n, float eps) {
-    __m512 sum = _mm512_setzero_ps();
-    for (int32_t i = 0; i < n; i += 16) {
+static void sum_squares_avx512(float *sum, const float *x, int64_t n) {
+    __m512 all = _mm512_setzero_ps();
+    for (int64_t i = 0; i < n; i += 16) {
         __m512 v = _mm512_maskz_loadu_ps(mask_of(n - i), x + i);
-        sum = _mm512_fmadd_ps(v, v, sum);
+        all = _mm512_fmadd_ps(v, v, all);
     }
-    float scale = 1.0f / sqrtf(_mm512_reduce_add_ps(sum) / (float)n + eps);
-    for (int32_t i = 0; i < n; i += 16) {
+    *sum = _mm512_reduce_add_ps(all);
+}
+
+static void scale_avx512(float *y, const float *x, const float *w, float by, int64_t n) {
+    for (int64_t i = 0; i < n; i += 16) {
         __mmask16 mask = mask_of(n - i);
-        __m512 v = _mm512_mul_ps(_mm512_maskz_loadu_ps(mask, x + i), _mm512_set1_ps(scale));
+        __m512 v = _mm512_mul_ps(_mm512_maskz_loadu_ps(mask, x + i), _mm512_set1_ps(by));
         _mm512_mask_storeu_ps(y + i, mask, _mm512_mul_ps(v, _mm512_maskz_loadu_ps(mask, w + i)));
     }
 }
@@ -233,7 +236,8 @@ void dpi_kernels_init_avx512(dpi_kernels *k) {
     k->probe_read = probe_read_avx512;
     k->probe_int8 = probe_int8_avx512;
     k->probe_f32 = probe_f32_avx512;
-    k->rmsnorm = rmsnorm_avx512;
+    k->sum_squares = sum_squares_avx512;
+    k->scale = scale_avx512;
     k->add = add_avx512;
     k->swiglu = swiglu_avx512;
     k->f16_to_f32 = f16_to_f32_avx512;

@@ -84,6 +84,14 @@ typedef struct dpi_q8 {
     int32_t *folded;
 } dpi_q8;
 
+/* x as products are to see it, brought into `form`. */
+static inline dpi_q8 dpi_q8_in(const dpi_q8 *x, int32_t form) {
+    dpi_q8 seen = *x;
+    if (!dpi_q8_is_folded(form))
+        seen.folded = NULL;
+    return seen;
+}
+
 /* Whether products with weights of a GGML type may be folded: their codes are 0 to 15. */
 static inline bool dpi_type_folds(uint32_t type) {
     return type == DPI_TYPE_Q4_0 || type == DPI_TYPE_Q4_1 || type == DPI_TYPE_Q4_K;

@@ -7,13 +7,16 @@
 
 #include "quant.h"
 
-static void rmsnorm_ref(float *y, const float *x, const float *w, int32_t n, float eps) {
-    double sum = 0;
-    for (int32_t i = 0; i < n; i++)
-        sum += (double)x[i] * x[i];
-    float scale = (float)(1.0 / sqrt(sum / n + (double)eps));
-    for (int32_t i = 0; i < n; i++)
-        y[i] = x[i] * scale * w[i];
+static void sum_squares_ref(float *sum, const float *x, int64_t n) {
+    double all = 0;
+    for (int64_t i = 0; i < n; i++)
+        all += (double)x[i] * (double)x[i];
+    *sum = (float)all;
+}
+
+static void scale_ref(float *y, const float *x, const float *w, float by, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        y[i] = x[i] * by * w[i];
 }
 
 static void rope_ref(float *x, const float *cs, int32_t n_head, int32_t head_dim, int32_t n_rot) {
@@ -123,7 +126,8 @@ void dpi_kernels_init_ref(dpi_kernels *k) {
     k->probe_int8 = NULL;
     k->probe_f32 = NULL;
     k->isa = DPI_ISA_REF;
-    k->rmsnorm = rmsnorm_ref;
+    k->sum_squares = sum_squares_ref;
+    k->scale = scale_ref;
     k->rope = rope_ref;
     k->add = add_ref;
     k->swiglu = swiglu_ref;
