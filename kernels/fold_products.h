@@ -73,9 +73,6 @@ INLINE vecf fold_add(const int type, const int n, vecf acc, vec sum, vec minus, 
     return fma_f(v, broadcast_f(d[r]), acc);
 }
 
-/* The rows that ask() is told: those of one block wait for memory, so that it asks far ahead. */
-INLINE int fold_asks(const bool is_few) { return is_few ? 2 : DPI_ROW_BLOCK; }
-
 /* The products of sub-block `at` with rows of one block, acc [n]. */
 INLINE void fold_few(const int type, const int n, const int subs, const fold_rows *rows, vecf *acc,
                      int64_t at, const words *w, const int sub, const scales *f) {
@@ -84,10 +81,10 @@ INLINE void fold_few(const int type, const int n, const int subs, const fold_row
     fold_begin(type, n, sum, x);
     UNROLL for (int even = 0, alone = DPI_FOLD_STEPS; even < DPI_FOLD_STEPS; even += 2, alone++) {
         const int odd = even + 1, last = alone < 8 ? alone : even;
-        c[even] = ask(type, fold_asks(true), subs, code(type, w, sub, even), w, 8 * sub + even);
-        c[odd] = ask(type, fold_asks(true), subs, code(type, w, sub, odd), w, 8 * sub + odd);
+        c[even] = ask(type, n, subs, code(type, w, sub, even), w, 8 * sub + even);
+        c[odd] = ask(type, n, subs, code(type, w, sub, odd), w, 8 * sub + odd);
         if (alone < 8)
-            c[last] = ask(type, fold_asks(true), subs, code(type, w, sub, last), w, 8 * sub + last);
+            c[last] = ask(type, n, subs, code(type, w, sub, last), w, 8 * sub + last);
         minus = fold_minus(minus, c[even], c[odd]);
         fold_pair(n, sum, x, even, c[even], c[odd], alone, c[last]);
     }
@@ -115,7 +112,7 @@ INLINE void fold_many(const int type, const int n, const int subs, const fold_ro
                       const scales *f) {
     vec c[8], minus = broadcast_word(0);
     UNROLL for (int g = 0; g < 8; g++)
-        c[g] = ask(type, fold_asks(false), subs, code(type, w, sub, g), w, 8 * sub + g);
+        c[g] = ask(type, n, subs, code(type, w, sub, g), w, 8 * sub + g);
     UNROLL for (int g = 0; g < DPI_FOLD_STEPS; g += 2)
         minus = fold_minus(minus, c[g], c[g + 1]);
     int32_t first = 0;
@@ -133,7 +130,7 @@ INLINE void fold_subs(const int type, const int n, const int subs, const fold_ro
     scales ready[8];
     UNROLL for (int i = 0; i < subs; i++)
         ready[i] = scales_of(type, &w, i, 0);
-    ask_for_rest(type, fold_asks(few != NULL), subs, &w);
+    ask_for_rest(type, n, subs, &w);
     for (int i = 0; i < n_turns; i++) {
         UNROLL for (int sub = 0; sub < in_turn; sub++) {
             const scales *f = &ready[i * in_turn + sub];
@@ -154,6 +151,8 @@ INLINE void fold_group(const int type, const int n, const bool is_few, const fol
     const int64_t bytes = 4 * DPI_GROUP * block_words(type), n_subs = rows->subs;
     _Alignas(64) float acc[FOLD_MOST_ROWS][LANES];
     vecf registers[DPI_ROW_BLOCK], *few = is_few ? registers : NULL;
+    /* Rows of one block wait for memory. */
+    const int asks = is_few ? ASKS_L2_THEN_L1 : ASKS_L1;
     int64_t at = 0;
     for (int r = 0; is_few && r < n; r++)
         registers[r] = zero_f();
@@ -161,14 +160,14 @@ INLINE void fold_group(const int type, const int n, const bool is_few, const fol
         store_f(acc[r], zero_f(), LANES);
     if (subs > 1) {
         for (; at < n_subs; at += subs, w += bytes)
-            fold_subs(type, n, subs, rows, few, acc, at, words_at(w, w, w, &rows->ahead));
+            fold_subs(type, n, subs, rows, few, acc, at, words_at(w, w, w, &rows->ahead, asks));
     } else {
         for (; at + 1 < n_subs; at += 2, w += 2 * (lone_bytes + bytes))
             fold_subs(type, n, 2, rows, few, acc, at,
-                      words_at(w, w + 2 * lone_bytes, w, &rows->ahead));
+                      words_at(w, w + 2 * lone_bytes, w, &rows->ahead, asks));
         if (at < n_subs)
             fold_subs(type, n, 1, rows, few, acc, at,
-                      words_at(w, w + lone_bytes, w, &rows->ahead));
+                      words_at(w, w + lone_bytes, w, &rows->ahead, asks));
     }
     for (int r = 0; is_few && r < n; r++)
         store_f(y + r * y_stride, registers[r], n_out);
@@ -181,10 +180,11 @@ INLINE void folded(const int type, float *y, int64_t y_stride, const dpi_q8 *x, 
     const int lone_bytes = has_lone_half(type) ? 2 : 0;
     const int64_t block_bytes = DPI_GROUP * (4 * block_words(type) + lone_bytes);
     const int64_t group_bytes = n_in / (32 * sub_blocks(type)) * block_bytes;
+    const distances ahead = asks_for(n_rows);
     for (int32_t o = 0; o < n_out; o += LANES, w += group_bytes)
         for (int32_t first = 0; first < n_rows;) {
             fold_rows rows = {.folded = dpi_q8_at(x, first, n_in).folded, .subs = n_in / 32,
-                              .ahead = asks_for(n_rows)};
+                              .ahead = ahead};
             const int32_t n = dpi_row_block(n_rows, first);
             while (first + rows.rows < n_rows && rows.rows + n <= FOLD_MOST_ROWS) {
                 int32_t block = dpi_row_block(n_rows, first + rows.rows);

@@ -240,12 +240,14 @@ typedef struct words {
     const unsigned char *lone; /* halves, if there are any */
     const unsigned char *at;
     const unsigned char *l1, *l2; /* what is asked for: a distance further on */
-    int asks; /* 0: nothing is; known when it is compiled */
+    int asks; /* into which caches: ASKS_.., known when it is compiled */
 } words;
 
+enum { ASKS_NOT, ASKS_L1, ASKS_L2_THEN_L1 };
+
 INLINE words words_at(const unsigned char *lone, const unsigned char *at, const unsigned char *line,
-                      const distances *ahead) {
-    return (words){lone, at, line + ahead->l1, line + ahead->l2, 1};
+                      const distances *ahead, const int asks) {
+    return (words){lone, at, line + ahead->l1, line + ahead->l2, asks};
 }
 
 INLINE void words_skip(words *w, const int n) {
@@ -369,22 +371,18 @@ INLINE scales scales_of(const int type, const words *w, const int sub, const int
 
 /* ---- Products -------------------------------------------------------------------------------- */
 
-/* Whether tiles of n sequences ask for what is at words.l2. Larger tiles are almost always of
- * batches that take several. */
-INLINE int asks_ahead(const int n) { return LANES == DPI_GROUP && n <= 9; }
-
 /* Asks for the share of step `step`, which multiplies with c, in a turn's words: one line after the
  * other, never many at once, which would keep the core from reading anything else. GCC gathers
  * requests that it may move, all of a block of Q6_K; those that seem to change c it does not. */
 INLINE vec ask(const int type, const int n, const int subs, vec c, const words *w, const int step) {
     const int lines = turn_words(type, n, subs), steps = 8 * turn(type, n, subs);
-    if (!w->asks) { /* but words are read in their order, as the hardware expects */
+    if (w->asks == ASKS_NOT) { /* but words are read in their order, as the hardware expects */
         __asm__("" : "+v"(c) : "m"(*w->at));
         return c;
     }
     UNROLL for (int i = step * lines / steps; i < (step + 1) * lines / steps; i++) {
         __asm__("prefetcht0 %1" : "+v"(c) : "m"(w->l1[4 * DPI_GROUP * i]));
-        if (asks_ahead(n))
+        if (w->asks == ASKS_L2_THEN_L1)
             __asm__("prefetcht1 %1" : "+v"(c) : "m"(w->l2[4 * DPI_GROUP * i]));
     }
     return c;
@@ -393,11 +391,11 @@ INLINE vec ask(const int type, const int n, const int subs, vec c, const words *
 /* Asks for what the turns of `subs` sub-blocks do not ask for. */
 INLINE void ask_for_rest(const int type, const int n, const int subs, const words *w) {
     const int lines = block_words(type) * subs / sub_blocks(type) + has_lone_half(type);
-    if (!w->asks)
+    if (w->asks == ASKS_NOT)
         return;
     UNROLL for (int i = subs / turn(type, n, subs) * turn_words(type, n, subs); i < lines; i++) {
         __builtin_prefetch(w->l1 + 4 * DPI_GROUP * i);
-        if (asks_ahead(n))
+        if (w->asks == ASKS_L2_THEN_L1)
             __builtin_prefetch(w->l2 + 4 * DPI_GROUP * i, 0, 2);
     }
 }
@@ -509,7 +507,7 @@ INLINE void add_blocks(const int type, const int n, const int blocks, const int 
     }
 }
 
-/* y[r, 0..n_out) for LANES outputs and n sequences of a block of `rows`; `asks`: ahead, or not. */
+/* y[r, 0..n_out) for LANES outputs and n sequences of a block of `rows`; `asks`: ASKS_.. */
 INLINE void tile_that(const int asks, const int type, const int n, const int rows, float *y,
                       int64_t y_stride, dpi_q8 x, source from, int64_t n_in, int32_t n_out) {
     const int lone_bytes = has_lone_half(type) ? 2 * DPI_GROUP : 0;
@@ -525,10 +523,9 @@ INLINE void tile_that(const int asks, const int type, const int n, const int row
         const unsigned char *lone = w; /* halves of the next two blocks, or of the last */
         w += left > 1 ? 2 * lone_bytes : lone_bytes;
         for (int64_t pair = left > 1 ? 2 : 1; pair > 0;) {
-            words at = words_at(lone + 2 * from.lane, w + 4 * from.lane, w, &from.ahead);
+            words at = words_at(lone + 2 * from.lane, w + 4 * from.lane, w, &from.ahead, asks);
             /* Or GCC keeps each request's distance, on the stack. */
             __asm__("" : "+r"(at.l1), "+r"(at.l2));
-            at.asks = asks;
             int blocks = 1;
             for (int64_t i = 0; i < share; i += 64)
                 __builtin_prefetch(from.next + i, 0, 2);
@@ -551,10 +548,12 @@ INLINE void tile_that(const int asks, const int type, const int n, const int row
 
 INLINE void tile(const int type, const int n, const int rows, float *y, int64_t y_stride, dpi_q8 x,
                  source from, int64_t n_in, int32_t n_out) {
+    /* Larger tiles are almost always of batches that take several. */
+    const int asks = LANES == DPI_GROUP && n <= 9 ? ASKS_L2_THEN_L1 : ASKS_L1;
     if (n == 1 && from.ahead.l1 == 0)
-        tile_that(0, type, n, rows, y, y_stride, x, from, n_in, n_out);
+        tile_that(ASKS_NOT, type, n, rows, y, y_stride, x, from, n_in, n_out);
     else
-        tile_that(1, type, n, rows, y, y_stride, x, from, n_in, n_out);
+        tile_that(asks, type, n, rows, y, y_stride, x, from, n_in, n_out);
 }
 
 /* Cuts a block of `rows` rows into tiles of constant size: the ISA file's. */
