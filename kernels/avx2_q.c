@@ -1,4 +1,5 @@
 /* avx2_q.c - 8-bit activations, and products with packed weights, AVX2. */
+#include <math.h>
 #include <string.h>
 
 #include "avx2_util.h"
@@ -14,17 +15,45 @@ INLINE int32_t reduce_add_i(__m256i v) {
     return _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
 }
 
-/* The squared error of one block with max / levels, in units of max^2, summed in the order that
- * kernels.def fixes: lane i of part 0 and 1 are elements i and i + 8, parts 2 and 3 theirs + 16. */
-INLINE float q8_error(const float *x, float max, float levels) {
-    __m256 inverse = _mm256_set1_ps(max > 1e-30f ? levels / max : 0.0f), e[4];
+/* 16 values in 65536ths of the largest, modulo 2^16 (a NaN is 0), in any order. */
+INLINE __m256i q8_parts(const float *x, float inverse) {
+    const __m256 by = _mm256_set1_ps(inverse);
+    __m256i a = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x), by));
+    __m256i b = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 8), by));
+    return _mm256_blend_epi16(a, _mm256_slli_epi32(b, 16), 0xaa);
+}
+
+/* Errors with L to L - 3, which compare. */
+INLINE __m128 q8_errors(const __m256i *t, const int32_t L) {
+    __m256i e[4];
     for (int i = 0; i < 4; i++) {
-        __m256 v = _mm256_mul_ps(_mm256_loadu_ps(x + 8 * i), inverse);
-        v = _mm256_sub_ps(v, round256(v));
-        e[i] = _mm256_mul_ps(v, v);
+        const __m256i by = _mm256_set1_epi16((int16_t)(L - i));
+        __m256i a = _mm256_srai_epi16(_mm256_mullo_epi16(t[0], by), 4);
+        __m256i b = _mm256_srai_epi16(_mm256_mullo_epi16(t[1], by), 4);
+        e[i] = _mm256_add_epi32(_mm256_madd_epi16(a, a), _mm256_madd_epi16(b, b));
     }
-    return reduce_add(_mm256_add_ps(_mm256_add_ps(e[0], e[2]), _mm256_add_ps(e[1], e[3]))) /
-           (levels * levels);
+    __m256i sum = _mm256_hadd_epi32(_mm256_hadd_epi32(e[0], e[1]), _mm256_hadd_epi32(e[2], e[3]));
+    __m128i all = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+#define WEIGHT(L) (1.0f / (float)((L) * (L)))
+    return _mm_mul_ps(_mm_cvtepi32_ps(all), _mm_setr_ps(WEIGHT(L), WEIGHT(L - 1), WEIGHT(L - 2),
+                                                        WEIGHT(L - 3)));
+#undef WEIGHT
+}
+
+/* The L whose scale max / L has the smallest error. */
+INLINE int32_t best_levels(const float *x, float max, const int32_t most) {
+    const float inverse = max > 1e-30f ? 65536.0f / max : 0.0f;
+    const __m256i t[2] = {q8_parts(x, inverse), q8_parts(x + 16, inverse)};
+    float error[8], least = INFINITY;
+    int32_t best = most, n = dpi_q8_levels(most);
+    _mm_storeu_ps(error, q8_errors(t, most));
+    if (n > 4)
+        _mm_storeu_ps(error + 4, q8_errors(t, most - 4));
+    for (int32_t i = 0; i < n; i++) {
+        best = error[i] < least ? most - i : best;
+        least = error[i] < least ? error[i] : least;
+    }
+    return best;
 }
 
 /* 8 values as 8-bit integers, in 32 bits each. */
@@ -43,13 +72,7 @@ static void quantize_q8_avx2(const dpi_q8 *block, int32_t rows, int32_t row, con
         __m256 max = _mm256_setzero_ps();
         for (int i = 0; i < DPI_Q8_BLOCK; i += 8) /* a NaN is passed over: the second wins */
             max = _mm256_max_ps(_mm256_andnot_ps(sign, _mm256_loadu_ps(x + i)), max);
-        float amax = reduce_max(max), levels = (float)most;
-        float best = q8_error(x, amax, levels);
-        for (int32_t level = 1; level < dpi_q8_levels(most); level++) {
-            float error = q8_error(x, amax, (float)(most - level));
-            levels = error < best ? (float)(most - level) : levels;
-            best = error < best ? error : best;
-        }
+        float amax = reduce_max(max), levels = (float)best_levels(x, amax, most);
         float inverse = amax > 1e-30f ? levels / amax : 0.0f, d = amax / levels;
         int32_t negative[2];
         for (int h = 0; h < 2; h++) {

@@ -1,4 +1,5 @@
 /* avx512_q.c - 8-bit activations, and products with packed weights, AVX-512 VNNI. */
+#include <math.h>
 #include <string.h>
 
 #include "avx512_util.h"
@@ -13,97 +14,126 @@
  * level, it is [block, level]. Each step for itself goes through a stretch of blocks: all of them
  * one after the other are a chain so long that a core could not begin the next four meanwhile. */
 enum { Q8_AT_ONCE = 4, Q8_STRETCH = 32 };
-/* A vector has a lane for each block and some of the levels: all 8 are two. */
-enum { Q8_QUAD = 4, Q8_QUADS = 2 };
+enum { Q8_QUAD = 4 }; /* levels, a lane for each beside the blocks */
 
-/* What is known of a stretch of blocks. */
+/* What is known of a stretch of blocks; numbers of a block four times. */
 typedef struct stretch {
     const float *x; /* whole groups of Q8_AT_ONCE blocks */
     int32_t n; /* blocks that are there, at most Q8_STRETCH */
-    float max[Q8_STRETCH][Q8_QUAD]; /* max|x|, four times */
-    float inverse[Q8_QUADS][Q8_STRETCH][Q8_QUAD]; /* L / max, by levels */
-    float error[Q8_STRETCH][Q8_QUAD]; /* the least, four times */
-    int32_t best[Q8_STRETCH]; /* level */
+    float max[Q8_STRETCH][Q8_QUAD]; /* max|x| */
+    float by[Q8_STRETCH][Q8_QUAD]; /* 65536 / max, then L / max */
+    float d[Q8_STRETCH][Q8_QUAD]; /* max / L */
 } stretch;
 
-/* L of levels [4 quad, 4 quad + 4), for each block. */
-INLINE __m512 q8_quad(const int most, const int quad) {
-    const float first = (float)(most - Q8_QUAD * quad);
-    return _mm512_broadcast_f32x4(_mm_setr_ps(first, first - 1, first - 2, first - 3));
+/* Half h of block b, multiplied with its `by`. */
+INLINE __m512 q8_scaled(const stretch *s, int b, int h) {
+    return _mm512_mul_ps(_mm512_loadu_ps(s->x + b * DPI_Q8_BLOCK + 16 * h),
+                         _mm512_set1_ps(s->by[b][0]));
 }
 
-/* Half h of block b. */
-INLINE __m512 q8_load(const stretch *s, int b, int h) {
-    return _mm512_loadu_ps(s->x + b * DPI_Q8_BLOCK + 16 * h);
+/* a / b, or 0 where b is too small to scale. */
+INLINE __m512 q8_over(__m512 a, __m512 b) {
+    return _mm512_maskz_div_ps(_mm512_cmp_ps_mask(b, _mm512_set1_ps(1e-30f), _CMP_GT_OQ), a, b);
 }
 
-/* name(v): four vectors become one by two steps of op over what `shuffle` brings together: of lanes
- * of 128 bits (blocks) or of floats within them (levels), those two apart, then neighbours. */
-#define FOLD(name, op, shuffle)                                                                   \
-    INLINE __m512 name(const __m512 *v) {                                                         \
-        __m512 ab = op(shuffle(v[0], v[1], 0x44), shuffle(v[0], v[1], 0xee));                     \
-        __m512 cd = op(shuffle(v[2], v[3], 0x44), shuffle(v[2], v[3], 0xee));                     \
-        return op(shuffle(ab, cd, 0x88), shuffle(ab, cd, 0xdd));                                  \
-    }
-FOLD(max_of_blocks, _mm512_max_ps, _mm512_shuffle_f32x4)
-FOLD(sum_of_blocks, _mm512_add_ps, _mm512_shuffle_f32x4)
-FOLD(sum_of_levels, _mm512_add_ps, _mm512_shuffle_ps)
-#undef FOLD
+/* The best lane of each block for all four. */
+INLINE __m512 max_of_quad(__m512 v) {
+    v = _mm512_max_ps(v, _mm512_permute_ps(v, 0x4e));
+    return _mm512_max_ps(v, _mm512_permute_ps(v, 0xb1));
+}
+INLINE __m512 min_of_quad(__m512 v) {
+    v = _mm512_min_ps(v, _mm512_permute_ps(v, 0x4e));
+    return _mm512_min_ps(v, _mm512_permute_ps(v, 0xb1));
+}
 
-/* max and inverse of blocks [b, b + Q8_AT_ONCE). */
-INLINE void q8_scales(stretch *s, const int most, int b) {
-    __m512 largest[Q8_AT_ONCE];
+/* max and by of blocks [b, b + Q8_AT_ONCE). */
+INLINE void q8_scales(stretch *s, int b) {
+    __m512 v[Q8_AT_ONCE];
     for (int i = 0; i < Q8_AT_ONCE; i++) {
+        const float *x = s->x + (b + i) * DPI_Q8_BLOCK;
         /* max(a, b) is b if either is NaN, so a NaN is passed over, as in ref_q.c. */
-        largest[i] = _mm512_max_ps(_mm512_abs_ps(q8_load(s, b + i, 0)), _mm512_setzero_ps());
-        largest[i] = _mm512_max_ps(_mm512_abs_ps(q8_load(s, b + i, 1)), largest[i]);
+        v[i] = _mm512_max_ps(_mm512_abs_ps(_mm512_loadu_ps(x)), _mm512_setzero_ps());
+        v[i] = _mm512_max_ps(_mm512_abs_ps(_mm512_loadu_ps(x + 16)), v[i]);
     }
-    __m512 max = max_of_blocks(largest);
-    max = _mm512_max_ps(max, _mm512_permute_ps(max, 0x4e));
-    max = _mm512_max_ps(max, _mm512_permute_ps(max, 0xb1));
-    __mmask16 some = _mm512_cmp_ps_mask(max, _mm512_set1_ps(1e-30f), _CMP_GT_OQ);
+    __m512 ab = _mm512_max_ps(_mm512_shuffle_f32x4(v[0], v[1], 0x44),
+                              _mm512_shuffle_f32x4(v[0], v[1], 0xee));
+    __m512 cd = _mm512_max_ps(_mm512_shuffle_f32x4(v[2], v[3], 0x44),
+                              _mm512_shuffle_f32x4(v[2], v[3], 0xee));
+    __m512 max = max_of_quad(_mm512_max_ps(_mm512_shuffle_f32x4(ab, cd, 0x88),
+                                           _mm512_shuffle_f32x4(ab, cd, 0xdd)));
     _mm512_storeu_ps(s->max[b], max);
-    for (int quad = 0; quad < dpi_q8_levels(most) / Q8_QUAD; quad++)
-        _mm512_storeu_ps(s->inverse[quad][b],
-                         _mm512_maskz_div_ps(some, q8_quad(most, quad), max));
+    _mm512_storeu_ps(s->by[b], q8_over(_mm512_set1_ps(65536.0f), max));
 }
 
-/* The best level so far of blocks [b, b + Q8_AT_ONCE): errors with each of the scales max / L of a
- * quad, in units of max^2, in the order that kernels.def fixes. */
-INLINE void q8_levels(stretch *s, const int most, const int quad, int b) {
-    __m512 fold[Q8_QUAD];
-    for (int level = 0; level < Q8_QUAD; level++) {
-        __m512 e[Q8_AT_ONCE];
-        for (int i = 0; i < Q8_AT_ONCE; i++) {
-            __m512 scale = _mm512_set1_ps(s->inverse[quad][b + i][level]);
-            __m512 v0 = _mm512_mul_ps(q8_load(s, b + i, 0), scale);
-            __m512 v1 = _mm512_mul_ps(q8_load(s, b + i, 1), scale);
-            v0 = _mm512_reduce_ps(v0, 0); /* less the nearest integer, ties to even */
-            v1 = _mm512_reduce_ps(v1, 0);
-            e[i] = _mm512_add_ps(_mm512_mul_ps(v0, v0), _mm512_mul_ps(v1, v1));
-        }
-        fold[level] = sum_of_blocks(e);
+/* Blocks [b, b + Q8_AT_ONCE) in 65536ths of their largest, modulo 2^16: 8 values of each block in
+ * each vector. */
+INLINE void q8_parts(const stretch *s, int b, __m512i *t) {
+    __m512i v[Q8_AT_ONCE];
+    for (int i = 0; i < Q8_AT_ONCE; i++) { /* a NaN becomes 2^31, that is 0 */
+        __m512i low = _mm512_cvtps_epi32(q8_scaled(s, b + i, 0));
+        __m512i high = _mm512_cvtps_epi32(q8_scaled(s, b + i, 1));
+        v[i] = _mm512_mask_blend_epi16(0xaaaaaaaa, low, _mm512_slli_epi32(high, 16));
     }
-    __m512 error = sum_of_levels(fold), levels = q8_quad(most, quad);
-    error = _mm512_div_ps(error, _mm512_mul_ps(levels, levels));
-    __m512 least = _mm512_min_ps(error, _mm512_permute_ps(error, 0x4e));
-    least = _mm512_min_ps(least, _mm512_permute_ps(least, 0xb1));
-    /* The first of those that are not larger; all of them if they are NaN. */
-    unsigned small = _mm512_cmp_ps_mask(error, least, _CMP_NGT_UQ);
-    __m512 before = quad ? _mm512_loadu_ps(s->error[b]) : least;
-    unsigned better = quad ? _mm512_cmp_ps_mask(least, before, _CMP_LT_OQ) : 0xffff;
-    for (int i = 0; i < Q8_AT_ONCE; i++)
-        if (better >> (4 * i) & 1)
-            s->best[b + i] = 4 * quad + __builtin_ctz(small >> (4 * i) | 8);
-    _mm512_storeu_ps(s->error[b], _mm512_min_ps(least, before));
+    for (int h = 0; h < 2; h++) { /* lanes of 128 bits, transposed */
+        __m512i ab = h ? _mm512_shuffle_i32x4(v[0], v[1], 0xee)
+                       : _mm512_shuffle_i32x4(v[0], v[1], 0x44);
+        __m512i cd = h ? _mm512_shuffle_i32x4(v[2], v[3], 0xee)
+                       : _mm512_shuffle_i32x4(v[2], v[3], 0x44);
+        t[2 * h] = _mm512_shuffle_i32x4(ab, cd, 0x88);
+        t[2 * h + 1] = _mm512_shuffle_i32x4(ab, cd, 0xdd);
+    }
+}
+
+/* Sums of r^2 with L, in each block's four lanes together. */
+INLINE __m512i q8_errors(const __m512i *t, const int L) {
+    __m512i sum = _mm512_setzero_si512();
+    for (int i = 0; i < Q8_AT_ONCE; i++) {
+        __m512i r = _mm512_srai_epi16(_mm512_mullo_epi16(t[i], _mm512_set1_epi16((short)L)), 4);
+        sum = _mm512_dpwssd_epi32(sum, r, r);
+    }
+    return sum;
+}
+
+/* Levels L to L - 3 beside the best and its error so far. */
+INLINE void q8_quad(const __m512i *t, const int L, __m512 *best, __m512 *least) {
+#define OF_LEVELS(f) _mm512_broadcast_f32x4(_mm_setr_ps(f(L), f(L - 1), f(L - 2), f(L - 3)))
+#define WEIGHT(L) (1.0f / (float)((L) * (L)))
+    __m512i e[Q8_QUAD];
+    for (int i = 0; i < Q8_QUAD; i++)
+        e[i] = q8_errors(t, L - i);
+    __m512i ab = _mm512_add_epi32(_mm512_unpacklo_epi32(e[0], e[1]),
+                                  _mm512_unpackhi_epi32(e[0], e[1]));
+    __m512i cd = _mm512_add_epi32(_mm512_unpacklo_epi32(e[2], e[3]),
+                                  _mm512_unpackhi_epi32(e[2], e[3]));
+    __m512i sum = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
+    __m512 error = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), OF_LEVELS(WEIGHT));
+    __m512 smallest = min_of_quad(error);
+    __mmask16 is_smallest = _mm512_cmp_ps_mask(error, smallest, _CMP_EQ_OQ);
+    __m512 first = max_of_quad(_mm512_maskz_mov_ps(is_smallest, OF_LEVELS((float))));
+    __mmask16 is_better = _mm512_cmp_ps_mask(smallest, *least, _CMP_LT_OQ);
+    *best = _mm512_mask_mov_ps(*best, is_better, first);
+    *least = _mm512_min_ps(*least, smallest);
+#undef OF_LEVELS
+#undef WEIGHT
+}
+
+/* Chooses L: by, now of L, and d of blocks [b, b + Q8_AT_ONCE). */
+INLINE void q8_levels(stretch *s, const int most, int b) {
+    __m512i t[Q8_AT_ONCE];
+    __m512 best = _mm512_setzero_ps(), least = _mm512_set1_ps(INFINITY);
+    q8_parts(s, b, t);
+    q8_quad(t, most, &best, &least);
+    if (dpi_q8_levels(most) > Q8_QUAD)
+        q8_quad(t, most - Q8_QUAD, &best, &least);
+    __m512 max = _mm512_loadu_ps(s->max[b]);
+    _mm512_storeu_ps(s->by[b], q8_over(best, max));
+    _mm512_storeu_ps(s->d[b], _mm512_div_ps(max, best));
 }
 
 /* The bytes of q of half a block; a NaN becomes -most. */
 INLINE __m128i q8_round(const stretch *s, const int most, int b, int h) {
-    const int best = s->best[b];
-    __m512 v = _mm512_mul_ps(q8_load(s, b, h),
-                             _mm512_set1_ps(s->inverse[best / Q8_QUAD][b][best % Q8_QUAD]));
-    v = _mm512_add_ps(_mm512_max_ps(v, _mm512_set1_ps((float)-most)), _mm512_set1_ps(DPI_ORIGIN));
+    __m512 v = _mm512_max_ps(q8_scaled(s, b, h), _mm512_set1_ps((float)-most));
+    v = _mm512_add_ps(v, _mm512_set1_ps(DPI_ORIGIN));
     return _mm512_cvtepi32_epi8(_mm512_castps_si512(v)); /* the lowest byte of each */
 }
 
@@ -149,8 +179,7 @@ INLINE void q8_store(const stretch *s, const int form, int b, const dpi_q8 *to, 
         const int32_t *half = sums + i % 2 * 8 + i / 2;
         const int32_t *folded_half = folded_sums + i % 2 * 8 + i / 2;
         const int32_t negative = -half[0] - half[4];
-        float d = s->max[b + i][0] / (float)(most - s->best[b + i]);
-        float scaled = d * (float)negative;
+        const float d = s->d[b + i][0], scaled = d * (float)negative;
         if (dpi_q8_is_plain(form)) {
             for (int k = 0; k < 8; k++)
                 memcpy(to->q + ((at * 8) + k * rows + row) * 4, &words[i][k], 4);
@@ -175,7 +204,7 @@ INLINE void q8_store(const stretch *s, const int form, int b, const dpi_q8 *to, 
 
 INLINE void quantize_rows(const dpi_q8 *block, int32_t rows, int32_t row, const float *x, int64_t n,
                           const int form) {
-    const int most = dpi_q8_most(form), n_quads = dpi_q8_levels(most) / Q8_QUAD;
+    const int most = dpi_q8_most(form);
     int64_t n_blocks = n / DPI_Q8_BLOCK;
     for (int64_t first = 0; first < n_blocks; first += Q8_STRETCH) {
         int64_t left = n_blocks - first;
@@ -189,10 +218,9 @@ INLINE void quantize_rows(const dpi_q8 *block, int32_t rows, int32_t row, const 
         }
         dpi_q8 to = dpi_q8_from(block, rows, first * DPI_Q8_BLOCK);
         for (int b = 0; b < s.n; b += Q8_AT_ONCE)
-            q8_scales(&s, most, b);
-        for (int quad = 0; quad < n_quads; quad++)
-            for (int b = 0; b < s.n; b += Q8_AT_ONCE)
-                q8_levels(&s, most, quad, b);
+            q8_scales(&s, b);
+        for (int b = 0; b < s.n; b += Q8_AT_ONCE)
+            q8_levels(&s, most, b);
         for (int b = 0; b < s.n; b += Q8_AT_ONCE)
             q8_store(&s, form, b, &to, rows, row);
     }

@@ -6,36 +6,39 @@
 #include "pack.h"
 #include "quant.h"
 
-/* Quantises 32 values with d = max / levels; returns the squared error in units of max^2. */
-static float try_levels(int8_t *q, const float *x, float max, float levels, int32_t most) {
-    float inverse = max > 1e-30f ? levels / max : 0.0f, e[DPI_Q8_BLOCK];
-    for (int i = 0; i < DPI_Q8_BLOCK; i++) {
-        float v = x[i] * inverse, rounded = rintf(v);
-        /* Written so that a NaN comes out as -most. */
-        float low = rounded >= (float)-most ? rounded : (float)-most;
-        q[i] = (int8_t)(low > (float)most ? most : (int32_t)low);
-        e[i] = (v - rounded) * (v - rounded);
+/* The L whose scale max / L has the smallest error, as kernels.def defines it. */
+static int32_t best_levels(const float *x, float max, int32_t most) {
+    float inverse = max > 1e-30f ? 65536.0f / max : 0.0f, least = INFINITY;
+    uint32_t t[DPI_Q8_BLOCK];
+    int32_t best = most;
+    for (int j = 0; j < DPI_Q8_BLOCK; j++) {
+        float v = rintf(x[j] * inverse);
+        t[j] = v == v ? (uint32_t)(int32_t)v : 0;
     }
-    for (int half = DPI_Q8_BLOCK / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; i++)
-            e[i] += e[i + half];
-    return e[0] / (levels * levels);
+    for (int32_t L = most; L > most - dpi_q8_levels(most); L--) {
+        int32_t sum = 0;
+        for (int j = 0; j < DPI_Q8_BLOCK; j++) {
+            int32_t error = (int16_t)(t[j] * (uint32_t)L) >> 4;
+            sum += error * error;
+        }
+        float relative = (float)sum * (1.0f / (float)(L * L));
+        best = relative < least ? L : best;
+        least = relative < least ? relative : least;
+    }
+    return best;
 }
 
-/* The best of the scales; returns d. */
+/* Returns d. */
 static float quantize_32(int8_t *q, const float *x, int32_t most) {
-    float max = 0, levels = (float)most;
+    float max = 0;
     for (int j = 0; j < DPI_Q8_BLOCK; j++)
         max = fabsf(x[j]) > max ? fabsf(x[j]) : max;
-    float best = try_levels(q, x, max, levels, most);
-    for (int32_t level = 1; level < dpi_q8_levels(most); level++) {
-        int8_t trial[DPI_Q8_BLOCK];
-        float error = try_levels(trial, x, max, (float)(most - level), most);
-        if (error < best) {
-            best = error;
-            levels = (float)(most - level);
-            memcpy(q, trial, sizeof trial);
-        }
+    float levels = (float)best_levels(x, max, most), inverse = max > 1e-30f ? levels / max : 0.0f;
+    for (int j = 0; j < DPI_Q8_BLOCK; j++) {
+        float v = rintf(x[j] * inverse);
+        /* Written so that a NaN comes out as -most. */
+        v = v >= (float)-most ? v : (float)-most;
+        q[j] = (int8_t)(v > (float)most ? most : (int32_t)v);
     }
     return max / levels;
 }

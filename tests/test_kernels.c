@@ -228,6 +228,30 @@ static void test_row_blocks(void **state) {
     }
 }
 
+/* The squared error of 32 values with scale d, in double. */
+static double error_of(const float *x, double d) {
+    double sum = 0;
+    for (int i = 0; i < 32; i++) {
+        double error = (double)x[i] - d * rint((double)x[i] / d);
+        sum += error * error;
+    }
+    return sum;
+}
+
+/* d is the largest value over one of the numbers of levels, as good as the best of them. */
+static void check_q8_scale(const float *x, double d, int32_t form) {
+    const int32_t most = dpi_q8_most(form);
+    double max = 0, least = INFINITY;
+    for (int i = 0; i < 32; i++)
+        max = fmax(max, fabs((double)x[i]));
+    for (int32_t L = most; L > most - dpi_q8_levels(most); L--)
+        least = fmin(least, error_of(x, max / L));
+    assert_in_range((uint64_t)rint(max / d), most - dpi_q8_levels(most) + 1, most);
+    assert_true(fabs(max / d - rint(max / d)) < 1e-4);
+    if (error_of(x, d) > least * 1.01)
+        fail_msg("scale %g: squared error %g, the least is %g", d, error_of(x, d), least);
+}
+
 static void check_quantize_to(int32_t form) {
     enum { ROWS = 11, N = 32 * 46 };
     const int32_t most = dpi_q8_most(form);
@@ -256,6 +280,8 @@ static void check_quantize_to(int32_t form) {
                 assert_true(fabs((double)x[r * N + i] - d * q) <= 0.5 * d * (1 + 1e-4) + 1e-36);
             sums[i % 32 / 16] += q;
             if (i % 32 == 31) {
+                if (r > 0 || i >= 96)
+                    check_q8_scale(x + r * N + i - 31, d, form);
                 assert_int_equal(block.negative16[i / 32 * 2 * rows + r - first], -sums[0]);
                 assert_int_equal(block.negative16[(i / 32 * 2 + 1) * rows + r - first], -sums[1]);
                 assert_int_equal(block.negative32[i / 32 * rows + r - first], -sums[0] - sums[1]);
