@@ -152,7 +152,7 @@ static bool work_init(work *w, const dpi_kernels *k, const timed *kernel, int32_
     w->q8.negative32 = dpi_calloc(MAX_ROWS * BLOCKS, sizeof(int32_t));
     w->q8.negative16 = dpi_calloc(MAX_ROWS * 2 * BLOCKS, sizeof(int32_t));
     w->q8.scaled32 = dpi_calloc(MAX_ROWS * BLOCKS, sizeof(float));
-    w->q8.folded = dpi_calloc(MAX_ROWS * DPI_FOLD_WORDS * BLOCKS, sizeof(int32_t));
+    w->q8.folded = dpi_calloc(MAX_ROWS * BLOCKS, sizeof *w->q8.folded);
     w->sum = dpi_calloc(N_IN, sizeof *w->sum);
     w->null = dpi_calloc(N_IN, sizeof *w->null);
     w->weight = dpi_calloc(N_IN, sizeof *w->weight);

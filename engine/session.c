@@ -100,7 +100,7 @@ static void lay_out(dpi_session *s, layout *l) {
     w->q8.negative32 = take(l, rows, max_blocks, sizeof *w->q8.negative32);
     w->q8.negative16 = take(l, rows, 2 * max_blocks, sizeof *w->q8.negative16);
     w->q8.scaled32 = take(l, rows, max_blocks, sizeof *w->q8.scaled32);
-    w->q8.folded = take(l, rows, DPI_FOLD_WORDS * max_blocks, sizeof *w->q8.folded);
+    w->q8.folded = take(l, rows, max_blocks, sizeof *w->q8.folded);
     w->cs = take(l, rows, (uint64_t)c->n_rot, sizeof(float));
     w->tile = take(l, threads * DPI_TILE_OUT, max_in, sizeof(float));
     w->head = take(l, threads * DPI_TILE_OUT, rows, sizeof(float));

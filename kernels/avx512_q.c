@@ -190,14 +190,12 @@ INLINE void q8_store(const stretch *s, const int form, int b, const dpi_q8 *to, 
             to->scaled32[at + row] = scaled;
         }
         if (dpi_q8_is_folded(form)) {
-            int32_t *word = to->folded + DPI_FOLD_WORDS * at + row;
-            int32_t start = DPI_FOLD_ORIGIN - folded_half[0] - folded_half[4];
-            for (int k = 0; k < 8; k++)
-                word[k * rows] = folded[i][k];
-            word[DPI_FOLD_START_8 * rows] = start + 8 * negative;
-            word[DPI_FOLD_START * rows] = start;
-            memcpy(word + DPI_FOLD_D * rows, &d, sizeof d);
-            memcpy(word + DPI_FOLD_SCALED * rows, &scaled, sizeof scaled);
+            dpi_folded *f = &to->folded[at + row];
+            f->start = DPI_FOLD_ORIGIN - folded_half[0] - folded_half[4];
+            f->start_8 = f->start + 8 * negative;
+            f->d = d;
+            f->scaled32 = scaled;
+            memcpy(f->q, folded[i], sizeof f->q);
         }
     }
 }

@@ -25,33 +25,32 @@ enum { FOLD_MOST_ROWS = 6 * DPI_ROW_BLOCK }; /* that go through the weights toge
 /* Blocks of rows that go through the weights together: one of `rows`, or some of n and then of
  * n - 1 rows. */
 typedef struct fold_rows {
-    const int32_t *folded; /* of the first row (kernels.h) */
+    const dpi_folded *folded; /* of the first row (kernels.h) */
     int32_t rows, long_rows; /* all; in blocks of n */
     int64_t subs; /* sub-blocks of a row */
     distances ahead;
 } fold_rows;
 
 /* What goes through sub-block `at` with a block of n rows from `first` on. */
-INLINE const int32_t *fold_at(const fold_rows *rows, int32_t first, int n, int64_t at) {
-    return rows->folded + DPI_FOLD_WORDS * (first * rows->subs + at * n);
+INLINE const dpi_folded *fold_at(const fold_rows *rows, int32_t first, int n, int64_t at) {
+    return rows->folded + first * rows->subs + at * n;
 }
 
 /* sum[r] = where sums begin. */
-INLINE void fold_begin(const int type, const int n, vec *sum, const int32_t *x) {
-    const int word = bias_bits(type) ? DPI_FOLD_START_8 : DPI_FOLD_START;
+INLINE void fold_begin(const int type, const int n, vec *sum, const dpi_folded *x) {
     for (int r = 0; r < n; r++)
-        sum[r] = broadcast_word(x[word * n + r]);
+        sum[r] = broadcast_word(bias_bits(type) ? x[r].start_8 : x[r].start);
 }
 
 /* sum[r] += products of steps `even` and the next, with codes c0 and c1, folded, and of step
  * `alone`, with c, if there is one: on its own it would have additions wait for dots. */
-INLINE void fold_pair(const int n, vec *sum, const int32_t *x, const int even, vec c0, vec c1,
+INLINE void fold_pair(const int n, vec *sum, const dpi_folded *x, const int even, vec c0, vec c1,
                       const int alone, vec c) {
     for (int r = 0; r < n; r++) {
         if (alone < 8)
-            sum[r] = dot_words(sum[r], c, &x[alone * n + r]);
-        vec a = add_bytes(c1, broadcast_word(x[even * n + r]));
-        vec b = add_bytes(c0, broadcast_word(x[(even + 1) * n + r]));
+            sum[r] = dot_words(sum[r], c, &x[r].q[alone]);
+        vec a = add_bytes(c1, broadcast_word(x[r].q[even]));
+        vec b = add_bytes(c0, broadcast_word(x[r].q[even + 1]));
         sum[r] = dot_bytes(sum[r], a, b);
     }
 }
@@ -63,20 +62,18 @@ INLINE vec fold_minus(vec minus, vec c0, vec c1) {
 }
 
 /* A row's accumulator with the sub-block's sum added. */
-INLINE vecf fold_add(const int type, const int n, vecf acc, vec sum, vec minus, const scales *f,
-                     vecf origin, const int32_t *x, const int r) {
-    const float *d = (const float *)(const void *)(x + DPI_FOLD_D * n);
-    const float *scaled32 = (const float *)(const void *)(x + DPI_FOLD_SCALED * n);
+INLINE vecf fold_add(const int type, vecf acc, vec sum, vec minus, const scales *f, vecf origin,
+                     const dpi_folded *x) {
     vecf v = fma_f(f->scale, as_float(add_words(sum, minus)), origin);
     if (has_min(type))
-        acc = fma_f(f->min, broadcast_f(scaled32[r]), acc);
-    return fma_f(v, broadcast_f(d[r]), acc);
+        acc = fma_f(f->min, broadcast_f(x->scaled32), acc);
+    return fma_f(v, broadcast_f(x->d), acc);
 }
 
 /* The products of sub-block `at` with rows of one block, acc [n]. */
 INLINE void fold_few(const int type, const int n, const int subs, const fold_rows *rows, vecf *acc,
                      int64_t at, const words *w, const int sub, const scales *f) {
-    const int32_t *x = fold_at(rows, 0, n, at);
+    const dpi_folded *x = fold_at(rows, 0, n, at);
     vec sum[DPI_ROW_BLOCK], minus = broadcast_word(0), c[8];
     fold_begin(type, n, sum, x);
     UNROLL for (int even = 0, alone = DPI_FOLD_STEPS; even < DPI_FOLD_STEPS; even += 2, alone++) {
@@ -90,20 +87,20 @@ INLINE void fold_few(const int type, const int n, const int subs, const fold_row
     }
     vecf origin = mul_f(f->scale, broadcast_f(-DPI_ORIGIN));
     for (int r = 0; r < n; r++)
-        acc[r] = fold_add(type, n, acc[r], sum[r], minus, f, origin, x, r);
+        acc[r] = fold_add(type, acc[r], sum[r], minus, f, origin, &x[r]);
 }
 
 /* The same with a block of n rows from `first` on, acc [n] in memory. */
 INLINE void fold_block(const int type, const int n, const fold_rows *rows, int32_t first,
                        float (*acc)[LANES], int64_t at, const vec *c, vec minus, const scales *f) {
-    const int32_t *x = fold_at(rows, first, n, at);
+    const dpi_folded *x = fold_at(rows, first, n, at);
     vec sum[DPI_ROW_BLOCK];
     fold_begin(type, n, sum, x);
     UNROLL for (int even = 0, alone = DPI_FOLD_STEPS; even < DPI_FOLD_STEPS; even += 2, alone++)
         fold_pair(n, sum, x, even, c[even], c[even + 1], alone, c[alone < 8 ? alone : even]);
     vecf origin = mul_f(f->scale, broadcast_f(-DPI_ORIGIN));
     for (int r = 0; r < n; r++)
-        store_f(acc[r], fold_add(type, n, load_f(acc[r]), sum[r], minus, f, origin, x, r), LANES);
+        store_f(acc[r], fold_add(type, load_f(acc[r]), sum[r], minus, f, origin, &x[r]), LANES);
 }
 
 /* The same with many, acc [rows]. */

@@ -56,14 +56,12 @@ enum { DPI_FOLD_ROWS = 6 }; /* with fewer rows folding takes longer than it save
 /* Where sums begin (DPI_ORIGIN), less what a sub-block's offsets add to each other. */
 enum { DPI_FOLD_ORIGIN = DPI_ORIGIN_BITS + 2 * DPI_FOLD_STEPS * DPI_FOLD_EVEN * DPI_FOLD_ODD };
 
-/* The words of a sub-block that folded products read, for each row of the block: 8 steps, then */
-enum {
-    DPI_FOLD_START_8 = 8, /* where sums begin, of codes whose value is code - 8 */
-    DPI_FOLD_START,       /* of those whose value is the code */
-    DPI_FOLD_D,           /* d, a float */
-    DPI_FOLD_SCALED,      /* scaled32, a float */
-    DPI_FOLD_WORDS
-};
+/* What folded products read of a row's sub-block. */
+typedef struct dpi_folded {
+    int32_t q[8]; /* steps, the first DPI_FOLD_STEPS with what is added to them */
+    int32_t start_8, start; /* where sums begin: of codes whose value is code - 8, or the code */
+    float d, scaled32; /* as in dpi_q8 */
+} dpi_folded;
 
 /* Activations of n_rows rows of n values in 8 bits, in blocks of up to DPI_ROW_BLOCK rows, one
  * block after the other. Within a block of `rows` rows every array is [.., rows], so that what a
@@ -73,7 +71,7 @@ enum {
  *   negative32  [n / 32, rows]    minus the sum of q over 32 values
  *   negative16  [n / 32, 2, rows] the same over 16
  *   scaled32    [n / 32, rows]    d * negative32
- *   folded      [n / 32, DPI_FOLD_WORDS, rows]  NULL: products are not to be folded
+ *   folded      [n / 32, rows]    NULL: products are not to be folded
  * n is a multiple of 32. Each array is indexed from the block's first row times its length of a
  * row. */
 typedef struct dpi_q8 {
@@ -81,7 +79,7 @@ typedef struct dpi_q8 {
     float *d;
     int32_t *negative32, *negative16;
     float *scaled32;
-    int32_t *folded;
+    dpi_folded *folded;
 } dpi_q8;
 
 /* x as products are to see it, brought into `form`. */
@@ -122,7 +120,7 @@ static inline dpi_q8 dpi_q8_at(const dpi_q8 *x, int64_t first, int64_t n) {
     int64_t blocks = first * (n / DPI_Q8_BLOCK);
     return (dpi_q8){x->q + first * n, x->d + blocks, x->negative32 + blocks,
                     x->negative16 + 2 * blocks, x->scaled32 + blocks,
-                    x->folded ? x->folded + DPI_FOLD_WORDS * blocks : NULL};
+                    x->folded ? x->folded + blocks : NULL};
 }
 
 /* The arrays of a block of `rows` rows from value `from` on, a multiple of 32. */
@@ -130,7 +128,7 @@ static inline dpi_q8 dpi_q8_from(const dpi_q8 *block, int32_t rows, int64_t from
     int64_t at = from / DPI_Q8_BLOCK * rows;
     return (dpi_q8){block->q + from * rows, block->d + at, block->negative32 + at,
                     block->negative16 + 2 * at, block->scaled32 + at,
-                    block->folded ? block->folded + DPI_FOLD_WORDS * at : NULL};
+                    block->folded ? block->folded + at : NULL};
 }
 
 /* The arrays of a block from its row `row` on, not folded; they keep the block's strides. */

@@ -88,7 +88,8 @@ enum {
 typedef struct trial {
     int8_t q[ROWS * N_IN];
     float d[BLOCKS], scaled32[BLOCKS], y[ROWS * N_OUT];
-    int32_t negative32[BLOCKS], negative16[2 * BLOCKS], folded[DPI_FOLD_WORDS * BLOCKS];
+    int32_t negative32[BLOCKS], negative16[2 * BLOCKS];
+    dpi_folded folded[BLOCKS];
     unsigned char weights[N_OUT * N_IN / 32 * 18]; /* Q4_0 */
 } trial;
 

@@ -44,7 +44,8 @@ static float quantize_32(int8_t *q, const float *x, int32_t most) {
 }
 
 void dpi_fold_32(const dpi_q8 *block, int32_t rows, int32_t row, int64_t b) {
-    int32_t *to = block->folded + DPI_FOLD_WORDS * b * rows + row, start = DPI_FOLD_ORIGIN;
+    dpi_folded *to = &block->folded[b * rows + row];
+    int32_t start = DPI_FOLD_ORIGIN;
     int8_t q[8][4];
     for (int step = 0; step < 8; step++)
         memcpy(q[step], block->q + ((b * 8 + step) * rows + row) * 4, sizeof q[step]);
@@ -56,11 +57,11 @@ void dpi_fold_32(const dpi_q8 *block, int32_t rows, int32_t row, int64_t b) {
             q[step + 1][i] = (int8_t)odd;
         }
     for (int step = 0; step < 8; step++)
-        memcpy(to + step * rows, q[step], sizeof q[step]);
-    to[DPI_FOLD_START_8 * rows] = start + 8 * block->negative32[b * rows + row];
-    to[DPI_FOLD_START * rows] = start;
-    memcpy(to + DPI_FOLD_D * rows, &block->d[b * rows + row], sizeof *to);
-    memcpy(to + DPI_FOLD_SCALED * rows, &block->scaled32[b * rows + row], sizeof *to);
+        memcpy(&to->q[step], q[step], sizeof q[step]);
+    to->start_8 = start + 8 * block->negative32[b * rows + row];
+    to->start = start;
+    to->d = block->d[b * rows + row];
+    to->scaled32 = block->scaled32[b * rows + row];
 }
 
 static void quantize_q8_ref(const dpi_q8 *block, int32_t rows, int32_t row, const float *x,

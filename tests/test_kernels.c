@@ -193,7 +193,7 @@ static void check_matmul_f32(void **state) {
 static dpi_q8 q8_alloc(int32_t n_rows, int64_t n) {
     int64_t blocks = n_rows * (n / 32);
     return (dpi_q8){zeros(n_rows * n, 1), zeros(blocks, 4), zeros(blocks, 4), zeros(2 * blocks, 4),
-                    zeros(blocks, 4), zeros(DPI_FOLD_WORDS * blocks, 4)};
+                    zeros(blocks, 4), zeros(blocks, sizeof(dpi_folded))};
 }
 
 static void q8_free(dpi_q8 *x) {
@@ -293,14 +293,14 @@ static void check_quantize_to(int32_t form) {
 }
 
 /* Sum of the products of sub-block b of row r with codes, as fold_products.h defines it: in plain
- * integers, from what fold_q8 has left. */
+ * integers, from a row in folded form. */
 static int32_t folded_sum(const dpi_q8 *x, int32_t rows, int32_t r, int32_t b, const uint8_t *code,
                           bool is_biased) {
-    const int32_t *from = x->folded + DPI_FOLD_WORDS * b * rows + r;
-    int32_t sum = from[(is_biased ? DPI_FOLD_START_8 : DPI_FOLD_START) * rows] - DPI_ORIGIN_BITS;
+    const dpi_folded *from = &x->folded[b * rows + r];
+    int32_t sum = (is_biased ? from->start_8 : from->start) - DPI_ORIGIN_BITS;
     uint8_t q[8][4];
     for (int step = 0; step < 8; step++)
-        memcpy(q[step], from + step * rows, sizeof q[step]);
+        memcpy(q[step], &from->q[step], sizeof q[step]);
     for (int step = DPI_FOLD_STEPS; step < 8; step++)
         for (int i = 0; i < 4; i++)
             sum += (int8_t)q[step][i] * code[4 * step + i];
@@ -322,7 +322,7 @@ static void check_folding(void) {
         dpi_q8 a = q8_alloc(n_rows, N), b = q8_alloc(n_rows, N);
         q8_fill(&isa, &a, x, n_rows, N, n_rows % 2 ? DPI_Q8_BOTH : DPI_Q8_FOLDED);
         q8_fill(&ref, &b, x, n_rows, N, DPI_Q8_BOTH);
-        assert_memory_equal(a.folded, b.folded, (size_t)(n_rows * N / 32 * DPI_FOLD_WORDS * 4));
+        assert_memory_equal(a.folded, b.folded, (size_t)(n_rows * N / 32) * sizeof *a.folded);
         for (int32_t first = 0, rows; first < n_rows; first += rows) {
             rows = dpi_row_block(n_rows, first);
             dpi_q8 block = dpi_q8_at(&a, first, N), plain = dpi_q8_at(&b, first, N);
