@@ -259,6 +259,25 @@ static void add_product(pass *p, const dpi_mat *w, const float *bias, input in) 
 
 /* ---- Attention ------------------------------------------------------------------------------- */
 
+/* The KV heads of some rows, item = head * n_rows + row, that this thread attends with: [begin,
+ * end), `step` apart. */
+typedef struct items {
+    int64_t begin, end, step;
+    bool own_heads; /* all rows of some heads: what they read of this pass the thread itself has
+                       cached, and what comes out are columns of its own */
+} items;
+
+/* Heads of its own where all threads get as many, so that most of what a thread reads it has
+ * computed itself; else each item goes to another thread, since later rows of a prompt have more to
+ * attend to. */
+static items items_of(const pass *p) {
+    const dpi_config *c = &p->s->model->config;
+    int64_t n = (int64_t)p->batch->n_rows * c->n_kv_head;
+    items own = {.step = 1, .own_heads = true};
+    share(p, n, &own.begin, &own.end);
+    return c->n_kv_head % p->n_threads == 0 ? own : (items){p->thread, n, p->n_threads, false};
+}
+
 static void store(const dpi_session *s, void *cache, int32_t at, const float *x, int32_t n) {
     if (s->kv.type == DPI_KV_F32)
         memcpy((float *)cache + (int64_t)at * n, x, (size_t)n * sizeof *x);
@@ -266,10 +285,11 @@ static void store(const dpi_session *s, void *cache, int32_t at, const float *x,
         s->kernels.f32_to_f16((uint16_t *)cache + (int64_t)at * n, x, n);
 }
 
-/* Rotates one KV head of a row and the query heads that share it, and caches its K and V. */
-static void rotate_and_cache(const pass *p, int32_t layer, int32_t index, int32_t head) {
+/* Rotates the KV head of an item and the query heads that share it, and caches its K and V. */
+static void rotate_and_cache(const pass *p, int32_t layer, int64_t item) {
     dpi_session *s = p->s;
     const dpi_config *c = &s->model->config;
+    int32_t index = (int32_t)(item % p->batch->n_rows), head = (int32_t)(item / p->batch->n_rows);
     int32_t r = p->batch->first + index, n_q = c->n_head / c->n_kv_head;
     int32_t seq = s->row_seq[index], pos = s->row_pos[index];
     int32_t block = pos / DPI_KV_BLOCK, at = pos % DPI_KV_BLOCK;
@@ -283,14 +303,14 @@ static void rotate_and_cache(const pass *p, int32_t layer, int32_t index, int32_
     store(s, dpi_kv_v(&s->kv, seq, block, layer, head), at, v, c->head_dim_v);
 }
 
-/* att = softmax(q K^T / sqrt(head_dim)) V over positions 0..pos, block by block, of KV head item %
- * n_kv_head of row item / n_kv_head. `next` is the item that this thread takes next; the same if it
- * was the last. */
+/* att = softmax(q K^T / sqrt(head_dim)) V over positions 0..pos of an item, block by block. `next` is
+ * the item that this thread takes next; the same if it was the last. */
 static void attend(const pass *p, int32_t layer, int64_t item, int64_t next) {
     dpi_session *s = p->s;
     const dpi_config *c = &s->model->config;
-    int32_t index = (int32_t)(item / c->n_kv_head), head = (int32_t)(item % c->n_kv_head);
-    int32_t next_seq = s->row_seq[next / c->n_kv_head], next_head = (int32_t)(next % c->n_kv_head);
+    int32_t n_rows = p->batch->n_rows, next_head = (int32_t)(next / n_rows);
+    int32_t index = (int32_t)(item % n_rows), head = (int32_t)(item / n_rows);
+    int32_t next_seq = s->row_seq[next % n_rows];
     int32_t r = p->batch->first + index, n_q = c->n_head / c->n_kv_head;
     int32_t seq = s->row_seq[index], length = s->row_pos[index] + 1;
     const float *q = s->work.q + ((int64_t)r * c->n_head + (int64_t)head * n_q) * c->head_dim;
@@ -325,37 +345,54 @@ static void attend(const pass *p, int32_t layer, int64_t item, int64_t next) {
             att[h * c->head_dim_v + i] /= l[h];
 }
 
+/* Tile i of Q's, K's and V's, in the order of the heads that threads attend with: each thread's
+ * share of Q, then those of K and V. */
+static const dpi_mat *q_k_or_v(const pass *p, const dpi_layer *layer, int64_t i, int64_t *tile) {
+    const dpi_mat *mats[] = {&layer->wq, &layer->wk, &layer->wv};
+    int64_t parts = p->n_threads, all = 0, part, m = 0;
+    for (int k = 0; k < 3; k++) {
+        all += n_tiles(mats[k]);
+        parts = n_tiles(mats[k]) % p->n_threads == 0 ? parts : 1;
+    }
+    part = i / (all / parts);
+    i %= all / parts;
+    for (; i >= n_tiles(mats[m]) / parts; m++)
+        i -= n_tiles(mats[m]) / parts;
+    *tile = part * (n_tiles(mats[m]) / parts) + i;
+    return mats[m];
+}
+
 static void attention(pass *p, int32_t index) {
     dpi_session *s = p->s;
     const dpi_config *c = &s->model->config;
     const dpi_layer *layer = &s->model->layers[index];
     const dpi_mat *mats[] = {&layer->wq, &layer->wk, &layer->wv};
     input in = normalize(p, layer->attn_norm, mats, 3, p->batch->first, p->batch->n_rows);
-    int64_t n_q = n_tiles(&layer->wq), n_k = n_tiles(&layer->wk);
-    dpi_tiles t = job(p, n_q + n_k + n_tiles(&layer->wv));
-    for (int64_t i; dpi_tiles_next(&t, &i);) {
-        if (i < n_q)
-            linear(p, &layer->wq, layer->bq, in, s->work.q, i);
-        else if (i < n_q + n_k)
-            linear(p, &layer->wk, layer->bk, in, s->work.k, i - n_q);
+    dpi_tiles t = job(p, n_tiles(&layer->wq) + n_tiles(&layer->wk) + n_tiles(&layer->wv));
+    for (int64_t i, tile; dpi_tiles_next(&t, &i);) {
+        const dpi_mat *w = q_k_or_v(p, layer, i, &tile);
+        if (w == &layer->wq)
+            linear(p, w, layer->bq, in, s->work.q, tile);
+        else if (w == &layer->wk)
+            linear(p, w, layer->bk, in, s->work.k, tile);
         else
-            linear(p, &layer->wv, layer->bv, in, s->work.v, i - n_q - n_k);
+            linear(p, w, layer->bv, in, s->work.v, tile);
     }
     ask_for(p, &layer->wo);
     barrier(p);
-    /* Interleaved, since later rows of a prompt have more to attend to. In a step a (row, head)
-     * reads only what its own thread has cached; in a prompt also what others have. */
-    int64_t n_items = (int64_t)p->batch->n_rows * c->n_kv_head;
-    for (int64_t i = p->thread; i < n_items; i += p->n_threads)
-        rotate_and_cache(p, index, (int32_t)(i / c->n_kv_head), (int32_t)(i % c->n_kv_head));
-    if (p->batch->is_prompt)
-        barrier(p);
-    for (int64_t i = p->thread; i < n_items; i += p->n_threads)
-        attend(p, index, i, i + p->n_threads < n_items ? i + p->n_threads : i);
-    barrier(p);
+    items mine = items_of(p);
+    for (int64_t i = mine.begin; i < mine.end; i += mine.step)
+        rotate_and_cache(p, index, i);
+    if (p->batch->is_prompt && !mine.own_heads)
+        barrier(p); /* in a step an item reads only what its own thread has cached */
+    for (int64_t i = mine.begin; i < mine.end; i += mine.step)
+        attend(p, index, i, i + mine.step < mine.end ? i + mine.step : i);
     in.x = s->work.att;
     in.n = (int64_t)c->n_head * c->head_dim_v;
-    if (quantize(p, &in, (const dpi_mat *const[]){&layer->wo}, 1))
+    bool own_columns = mine.own_heads && in.n % (p->n_threads * DPI_Q8_BLOCK) == 0;
+    if (!own_columns)
+        barrier(p);
+    if (quantize(p, &in, (const dpi_mat *const[]){&layer->wo}, 1) || own_columns)
         barrier(p);
     add_product(p, &layer->wo, layer->bo, in);
 }
