@@ -268,8 +268,8 @@ typedef struct items {
 } items;
 
 /* Heads of its own where all threads get as many, so that most of what a thread reads it has
- * computed itself; else each item goes to another thread, since later rows of a prompt have more to
- * attend to. */
+ * computed itself; else threads take items in turn, since later rows of a prompt have more to attend
+ * to. */
 static items items_of(const pass *p) {
     const dpi_config *c = &p->s->model->config;
     int64_t n = (int64_t)p->batch->n_rows * c->n_kv_head;
