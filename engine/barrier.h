@@ -1,7 +1,7 @@
 /* barrier.h - where the threads of a pass wait for each other. Internal.
  *
- * A pass has eight or nine barriers a layer, a few microseconds apart in a small model. Threads that
- * only spin stop each other for whole time slices as soon as another process wants a core, and
+ * A pass has eight or nine barriers a layer, a few microseconds apart in a small model. Threads
+ * that only spin stop each other for whole time slices as soon as another process wants a core, and
  * threads that only sleep pay for being woken. These spin as long as that has lately been enough,
  * and sleep otherwise. They begin by spinning: whoever had to be woken comes late to the next
  * barrier, where the others then sleep in turn, so that little patience would not become more. */

@@ -268,8 +268,8 @@ typedef struct items {
 } items;
 
 /* Heads of its own where all threads get as many, so that most of what a thread reads it has
- * computed itself; else threads take items in turn, since later rows of a prompt have more to attend
- * to. */
+ * computed itself; else threads take items in turn, since later rows of a prompt have more to
+ * attend to. */
 static items items_of(const pass *p) {
     const dpi_config *c = &p->s->model->config;
     int64_t n = (int64_t)p->batch->n_rows * c->n_kv_head;
@@ -303,8 +303,8 @@ static void rotate_and_cache(const pass *p, int32_t layer, int64_t item) {
     store(s, dpi_kv_v(&s->kv, seq, block, layer, head), at, v, c->head_dim_v);
 }
 
-/* att = softmax(q K^T / sqrt(head_dim)) V over positions 0..pos of an item, block by block. `next` is
- * the item that this thread takes next; the same if it was the last. */
+/* att = softmax(q K^T / sqrt(head_dim)) V over positions 0..pos of an item, block by block. `next`
+ * is the item that this thread takes next; the same if it was the last. */
 static void attend(const pass *p, int32_t layer, int64_t item, int64_t next) {
     dpi_session *s = p->s;
     const dpi_config *c = &s->model->config;

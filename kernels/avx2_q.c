@@ -34,10 +34,9 @@ INLINE __m128 q8_errors(const __m256i *t, const int32_t L) {
     }
     __m256i sum = _mm256_hadd_epi32(_mm256_hadd_epi32(e[0], e[1]), _mm256_hadd_epi32(e[2], e[3]));
     __m128i all = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
-#define WEIGHT(L) (1.0f / (float)((L) * (L)))
-    return _mm_mul_ps(_mm_cvtepi32_ps(all), _mm_setr_ps(WEIGHT(L), WEIGHT(L - 1), WEIGHT(L - 2),
-                                                        WEIGHT(L - 3)));
-#undef WEIGHT
+    return _mm_mul_ps(_mm_cvtepi32_ps(all),
+                      _mm_setr_ps(dpi_q8_weight(L), dpi_q8_weight(L - 1), dpi_q8_weight(L - 2),
+                                  dpi_q8_weight(L - 3)));
 }
 
 /* The L whose scale max / L has the smallest error. */

@@ -74,14 +74,14 @@ INLINE void q8_parts(const stretch *s, int b, __m512i *t) {
         __m512i high = _mm512_cvtps_epi32(q8_scaled(s, b + i, 1));
         v[i] = _mm512_mask_blend_epi16(0xaaaaaaaa, low, _mm512_slli_epi32(high, 16));
     }
-    for (int h = 0; h < 2; h++) { /* lanes of 128 bits, transposed */
-        __m512i ab = h ? _mm512_shuffle_i32x4(v[0], v[1], 0xee)
-                       : _mm512_shuffle_i32x4(v[0], v[1], 0x44);
-        __m512i cd = h ? _mm512_shuffle_i32x4(v[2], v[3], 0xee)
-                       : _mm512_shuffle_i32x4(v[2], v[3], 0x44);
-        t[2 * h] = _mm512_shuffle_i32x4(ab, cd, 0x88);
-        t[2 * h + 1] = _mm512_shuffle_i32x4(ab, cd, 0xdd);
-    }
+    /* Lanes of 128 bits, transposed. */
+    __m512i ab = _mm512_shuffle_i32x4(v[0], v[1], 0x44);
+    __m512i cd = _mm512_shuffle_i32x4(v[2], v[3], 0x44);
+    t[0] = _mm512_shuffle_i32x4(ab, cd, 0x88);
+    t[1] = _mm512_shuffle_i32x4(ab, cd, 0xdd);
+    ab = _mm512_shuffle_i32x4(v[0], v[1], 0xee), cd = _mm512_shuffle_i32x4(v[2], v[3], 0xee);
+    t[2] = _mm512_shuffle_i32x4(ab, cd, 0x88);
+    t[3] = _mm512_shuffle_i32x4(ab, cd, 0xdd);
 }
 
 /* Sums of r^2 with L, in each block's four lanes together. */
@@ -97,7 +97,6 @@ INLINE __m512i q8_errors(const __m512i *t, const int L) {
 /* Levels L to L - 3 beside the best and its error so far. */
 INLINE void q8_quad(const __m512i *t, const int L, __m512 *best, __m512 *least) {
 #define OF_LEVELS(f) _mm512_broadcast_f32x4(_mm_setr_ps(f(L), f(L - 1), f(L - 2), f(L - 3)))
-#define WEIGHT(L) (1.0f / (float)((L) * (L)))
     __m512i e[Q8_QUAD];
     for (int i = 0; i < Q8_QUAD; i++)
         e[i] = q8_errors(t, L - i);
@@ -106,7 +105,7 @@ INLINE void q8_quad(const __m512i *t, const int L, __m512 *best, __m512 *least) 
     __m512i cd = _mm512_add_epi32(_mm512_unpacklo_epi32(e[2], e[3]),
                                   _mm512_unpackhi_epi32(e[2], e[3]));
     __m512i sum = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
-    __m512 error = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), OF_LEVELS(WEIGHT));
+    __m512 error = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), OF_LEVELS(dpi_q8_weight));
     __m512 smallest = min_of_quad(error);
     __mmask16 is_smallest = _mm512_cmp_ps_mask(error, smallest, _CMP_EQ_OQ);
     __m512 first = max_of_quad(_mm512_maskz_mov_ps(is_smallest, OF_LEVELS((float))));
@@ -114,7 +113,6 @@ INLINE void q8_quad(const __m512i *t, const int L, __m512 *best, __m512 *least) 
     *best = _mm512_mask_mov_ps(*best, is_better, first);
     *least = _mm512_min_ps(*least, smallest);
 #undef OF_LEVELS
-#undef WEIGHT
 }
 
 /* Chooses L: by, now of L, and d of blocks [b, b + Q8_AT_ONCE). */

@@ -48,6 +48,9 @@ static inline bool dpi_q8_is_folded(int32_t form) {
 static inline int32_t dpi_q8_most(int32_t form) { return form == DPI_Q8_PLAIN ? 127 : 120; }
 static inline int32_t dpi_q8_levels(int32_t most) { return most == 127 ? 4 : 8; }
 
+/* What makes the sums of squares of scales max|x| / L comparable. */
+static inline float dpi_q8_weight(int32_t L) { return 1.0f / (float)(L * L); }
+
 /* Folded products (fold_products.h): steps of four values, of the 8 of a sub-block, that are folded
  * in pairs, and what is added to the activations of even and odd ones. */
 enum { DPI_FOLD_STEPS = 6, DPI_FOLD_EVEN = 120, DPI_FOLD_ODD = -8 };

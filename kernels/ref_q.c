@@ -21,7 +21,7 @@ static int32_t best_levels(const float *x, float max, int32_t most) {
             int32_t error = (int16_t)(t[j] * (uint32_t)L) >> 4;
             sum += error * error;
         }
-        float relative = (float)sum * (1.0f / (float)(L * L));
+        float relative = (float)sum * dpi_q8_weight(L);
         best = relative < least ? L : best;
         least = relative < least ? relative : least;
     }
