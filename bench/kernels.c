@@ -65,7 +65,7 @@ static void call_swiglu(const work *w) { w->k->swiglu(w->y, w->x, N_IN); }
 static void call_f16_to_f32(const work *w) { w->k->f16_to_f32(w->y, w->half, N_IN); }
 static void call_f32_to_f16(const work *w) { w->k->f32_to_f16(w->half, w->x, N_IN); }
 static void call_quantize_q8(const work *w) {
-    w->k->quantize_q8(&w->q8, 1, 0, w->x, N_IN, DPI_Q8_PLAIN);
+    w->k->quantize_q8(&w->q8, 1, w->x, N_IN, N_IN, DPI_Q8_PLAIN);
 }
 static void call_matmul_f32(const work *w) {
     w->k->matmul_f32(w->y, w->n_out, w->x, N_IN, w->rows, (const float *)(void *)w->weights, N_IN,
@@ -147,19 +147,15 @@ static bool work_init(work *w, const dpi_kernels *k, const timed *kernel, int32_
     w->x = dpi_calloc(MAX_ROWS * N_IN, sizeof *w->x);
     w->y = dpi_calloc(n_y, sizeof *w->y);
     w->half = dpi_calloc(MAX_ROWS * N_IN, sizeof *w->half);
-    w->q8.q = dpi_calloc(MAX_ROWS * N_IN, 1);
-    w->q8.d = dpi_calloc(MAX_ROWS * BLOCKS, sizeof(float));
-    w->q8.negative32 = dpi_calloc(MAX_ROWS * BLOCKS, sizeof(int32_t));
-    w->q8.negative16 = dpi_calloc(MAX_ROWS * 2 * BLOCKS, sizeof(int32_t));
-    w->q8.scaled32 = dpi_calloc(MAX_ROWS * BLOCKS, sizeof(float));
+    w->q8.plain = dpi_calloc(MAX_ROWS * BLOCKS, sizeof *w->q8.plain);
+    w->q8.sums = dpi_calloc(MAX_ROWS * BLOCKS, sizeof *w->q8.sums);
     w->q8.folded = dpi_calloc(MAX_ROWS * BLOCKS, sizeof *w->q8.folded);
     w->sum = dpi_calloc(N_IN, sizeof *w->sum);
     w->null = dpi_calloc(N_IN, sizeof *w->null);
     w->weight = dpi_calloc(N_IN, sizeof *w->weight);
     w->weights = dpi_map(bytes);
-    if (!w->x || !w->y || !w->half || !w->q8.q || !w->q8.d || !w->q8.negative32 ||
-        !w->q8.negative16 || !w->q8.scaled32 || !w->q8.folded || !w->sum || !w->null ||
-        !w->weight || !w->weights)
+    if (!w->x || !w->y || !w->half || !w->q8.plain || !w->q8.sums || !w->q8.folded || !w->sum ||
+        !w->null || !w->weight || !w->weights)
         return false;
     for (int32_t i = 0; i < MAX_ROWS * N_IN; i++) {
         w->x[i] = (float)(i % 37 - 18) / 18;
@@ -178,8 +174,7 @@ static bool work_init(work *w, const dpi_kernels *k, const timed *kernel, int32_
     for (int32_t first = 0, n; first < rows && kernel->in_int8; first += n) {
         n = dpi_row_block(rows, first);
         dpi_q8 block = dpi_q8_at(&w->q8, first, N_IN);
-        for (int32_t r = 0; r < n; r++)
-            k->quantize_q8(&block, n, r, w->x + (first + r) * N_IN, N_IN, w->form);
+        k->quantize_q8(&block, n, w->x + first * N_IN, N_IN, N_IN, w->form);
     }
     return true;
 }
@@ -188,8 +183,8 @@ static void work_free(work *w, const timed *kernel) {
     dpi_unmap(w->weights, dpi_type_row_bytes(dpi_type_find(kernel->type), N_IN) *
                               (uint64_t)w->n_out);
     free(w->x), free(w->y), free(w->half);
-    free(w->q8.q), free(w->q8.d), free(w->q8.negative32), free(w->q8.negative16);
-    free(w->q8.scaled32), free(w->q8.folded), free(w->sum), free(w->null), free(w->weight);
+    free(w->q8.plain), free(w->q8.sums), free(w->q8.folded);
+    free(w->sum), free(w->null), free(w->weight);
 }
 
 /* ---- Timing ---------------------------------------------------------------------------------- */

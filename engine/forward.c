@@ -23,8 +23,8 @@ typedef struct pass {
     int32_t n_jobs; /* that this thread has begun */
 } pass;
 
-/* Rows [first, first + n_rows) of one activation buffer, the input of products. Where a matrix wants
- * 8-bit activations, work.q8 holds the same rows. */
+/* Rows [first, first + n_rows) of one activation buffer, the input of products. Where a matrix
+ * wants 8-bit activations, work.q8 holds the same rows. */
 typedef struct input {
     const float *x; /* [buffer rows, n] */
     int64_t n;
@@ -124,8 +124,8 @@ static const unsigned char *weights_packed(const pass *p, const dpi_mat *w, int6
     return tile;
 }
 
-/* y[r * y_stride + o - o0] = x[first + r] . w[o] for columns [o0, o1), at most DPI_TILE_OUT of them;
- * o0 is a multiple of DPI_GROUP. */
+/* y[r * y_stride + o - o0] = x[first + r] . w[o] for columns [o0, o1), at most DPI_TILE_OUT of
+ * them; o0 is a multiple of DPI_GROUP. */
 static void product(const pass *p, const dpi_mat *w, input in, float *y, int64_t y_stride,
                     int64_t o0, int64_t o1) {
     const dpi_session *s = p->s;
@@ -167,6 +167,14 @@ static void input_share(const pass *p, int64_t n, int64_t *begin, int64_t *end) 
     *end = *end * DPI_Q8_BLOCK < n ? *end * DPI_Q8_BLOCK : n;
 }
 
+/* Takes the cache lines that this thread is about to fill from whoever has read them, all at once:
+ * while they are filled, stores would wait for a few at a time. */
+static void take(void *p, size_t n_bytes) {
+    enum { LINE = 64 };
+    for (size_t i = 0; i < n_bytes; i += LINE)
+        ((unsigned char *)p)[i] = 0;
+}
+
 /* Brings this thread's columns of an input into 8 bits if a matrix that reads it wants that; true
  * if so: others then have to wait for them. */
 static bool quantize(const pass *p, input *in, const dpi_mat *const *mats, int n_mats) {
@@ -190,10 +198,15 @@ static bool quantize(const pass *p, input *in, const dpi_mat *const *mats, int n
         rows = dpi_row_block(in->n_rows, first);
         dpi_q8 block = dpi_q8_at(&s->work.q8, first, in->n);
         block = dpi_q8_from(&block, rows, begin);
-        for (int32_t r = 0; r < rows; r++)
-            s->kernels.quantize_q8(&block, rows, r,
-                                   in->x + (in->first + first + r) * in->n + begin, end - begin,
-                                   in->form);
+        size_t n_records = (size_t)((end - begin) / DPI_Q8_BLOCK * rows);
+        if (dpi_q8_is_plain(in->form)) {
+            take(block.plain, n_records * sizeof *block.plain);
+            take(block.sums, n_records * sizeof *block.sums);
+        }
+        if (dpi_q8_is_folded(in->form))
+            take(block.folded, n_records * sizeof *block.folded);
+        s->kernels.quantize_q8(&block, rows, in->x + (in->first + first) * in->n + begin, in->n,
+                               end - begin, in->form);
     }
     return true;
 }

@@ -95,11 +95,8 @@ static void lay_out(dpi_session *s, layout *l) {
     w->out = take(l, rows, n_embd, sizeof(float));
     w->gate = take(l, rows, n_ff, sizeof(float));
     w->up = take(l, rows, n_ff, sizeof(float));
-    w->q8.q = take(l, rows, max_in, sizeof *w->q8.q);
-    w->q8.d = take(l, rows, max_blocks, sizeof *w->q8.d);
-    w->q8.negative32 = take(l, rows, max_blocks, sizeof *w->q8.negative32);
-    w->q8.negative16 = take(l, rows, 2 * max_blocks, sizeof *w->q8.negative16);
-    w->q8.scaled32 = take(l, rows, max_blocks, sizeof *w->q8.scaled32);
+    w->q8.plain = take(l, rows, max_blocks, sizeof *w->q8.plain);
+    w->q8.sums = take(l, rows, max_blocks, sizeof *w->q8.sums);
     w->q8.folded = take(l, rows, max_blocks, sizeof *w->q8.folded);
     w->cs = take(l, rows, (uint64_t)c->n_rot, sizeof(float));
     w->tile = take(l, threads * DPI_TILE_OUT, max_in, sizeof(float));

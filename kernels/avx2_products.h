@@ -34,11 +34,6 @@ INLINE vec shift_right32(vec v, const int n) { return _mm256_srli_epi32(v, n); }
 INLINE vec shift_right32_signed(vec v, const int n) { return _mm256_srai_epi32(v, n); }
 INLINE vec and_words(vec v, const int mask) { return _mm256_and_si256(v, _mm256_set1_epi32(mask)); }
 INLINE vec sub_words(vec v, const int n) { return _mm256_sub_epi32(v, _mm256_set1_epi32(n)); }
-INLINE vec add_words(vec a, vec b) { return _mm256_add_epi32(a, b); }
-INLINE vec load_words(const int32_t *p, int n) {
-    return _mm256_maskload_epi32(p, lanes_below(n));
-}
-INLINE void store_words(int32_t *p, vec v) { _mm256_storeu_si256((__m256i *)(void *)p, v); }
 INLINE vec broadcast_word(int32_t x) { return _mm256_set1_epi32(x); }
 
 INLINE vecf zero_f(void) { return _mm256_setzero_ps(); }

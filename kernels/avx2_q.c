@@ -63,35 +63,30 @@ INLINE __m256i quantize_8(const float *x, float inverse, float most) {
     return _mm256_cvtps_epi32(v);
 }
 
-static void quantize_q8_avx2(const dpi_q8 *block, int32_t rows, int32_t row, const float *x,
+/* Block b of all rows, then the next: records are written in their order (avx512_q.c). */
+static void quantize_q8_avx2(const dpi_q8 *block, int32_t rows, const float *x, int64_t x_stride,
                              int64_t n, int32_t form) {
     const int32_t most = dpi_q8_most(form);
     const __m256 sign = _mm256_set1_ps(-0.0f);
-    for (int64_t b = 0; b < n / DPI_Q8_BLOCK; b++, x += DPI_Q8_BLOCK) {
+    for (int64_t at = 0; at < n / DPI_Q8_BLOCK * rows; at++) {
+        const float *from = x + at % rows * x_stride + at / rows * DPI_Q8_BLOCK;
         __m256 max = _mm256_setzero_ps();
         for (int i = 0; i < DPI_Q8_BLOCK; i += 8) /* a NaN is passed over: the second wins */
-            max = _mm256_max_ps(_mm256_andnot_ps(sign, _mm256_loadu_ps(x + i)), max);
-        float amax = reduce_max(max), levels = (float)best_levels(x, amax, most);
-        float inverse = amax > 1e-30f ? levels / amax : 0.0f, d = amax / levels;
-        int32_t negative[2];
+            max = _mm256_max_ps(_mm256_andnot_ps(sign, _mm256_loadu_ps(from + i)), max);
+        float amax = reduce_max(max), levels = (float)best_levels(from, amax, most);
+        float inverse = amax > 1e-30f ? levels / amax : 0.0f;
+        int8_t q[DPI_Q8_BLOCK];
+        int32_t sums[2];
         for (int h = 0; h < 2; h++) {
-            __m256i a = quantize_8(x + 16 * h, inverse, (float)most);
-            __m256i c = quantize_8(x + 16 * h + 8, inverse, (float)most);
-            negative[h] = -reduce_add_i(_mm256_add_epi32(a, c));
-            block->negative16[(2 * b + h) * rows + row] = negative[h];
+            __m256i a = quantize_8(from + 16 * h, inverse, (float)most);
+            __m256i c = quantize_8(from + 16 * h + 8, inverse, (float)most);
+            sums[h] = reduce_add_i(_mm256_add_epi32(a, c));
             __m256i pairs = _mm256_packs_epi32(a, c); /* within 128-bit lanes */
             __m128i lo = _mm256_castsi256_si128(pairs), hi = _mm256_extracti128_si256(pairs, 1);
-            int32_t words[4]; /* weights 0..3, 8..11, 4..7, 12..15 */
-            _mm_storeu_si128((__m128i *)(void *)words, _mm_packs_epi16(lo, hi));
-            for (int i = 0; i < 4; i++)
-                memcpy(block->q + ((b * 8 + h * 4 + i) * rows + row) * 4,
-                       &words[(i & 1) << 1 | i >> 1], 4);
+            __m128i steps = _mm_packs_epi16(lo, hi); /* weights 0..3, 8..11, 4..7, 12..15 */
+            _mm_storeu_si128((__m128i *)(void *)(q + 16 * h), _mm_shuffle_epi32(steps, 0xd8));
         }
-        block->d[b * rows + row] = d;
-        block->negative32[b * rows + row] = negative[0] + negative[1];
-        block->scaled32[b * rows + row] = d * (float)(negative[0] + negative[1]);
-        if (dpi_q8_is_folded(form))
-            dpi_fold_32(block, rows, row, b);
+        dpi_q8_put(block, at, form, q, sums, amax / levels);
     }
 }
 

@@ -9,26 +9,29 @@
 
 /* ---- Activations ----------------------------------------------------------------------------- */
 
-/* Four blocks go through at a time: a block's 16 lanes become four, then one, by steps that fold
- * two vectors into one, so that no lane is idle. Where a vector holds something of each block and
- * level, it is [block, level]. Each step for itself goes through a stretch of blocks: all of them
- * one after the other are a chain so long that a core could not begin the next four meanwhile. */
-enum { Q8_AT_ONCE = 4, Q8_STRETCH = 32 };
+/* Four blocks of a row go through at a time: a block's 16 lanes become four, then one, by steps
+ * that fold two vectors into one, so that no lane is idle. Where a vector holds something of each
+ * block and level, it is [block, level]. Each step for itself goes through a stretch of such fours:
+ * all of them one after the other are a chain so long that a core could not begin the next ones
+ * meanwhile. */
+enum { Q8_AT_ONCE = 4, Q8_FOURS = 8 };
 enum { Q8_QUAD = 4 }; /* levels, a lane for each beside the blocks */
 
-/* What is known of a stretch of blocks; numbers of a block four times. */
+/* What is known of a stretch; numbers of a block four times. */
 typedef struct stretch {
-    const float *x; /* whole groups of Q8_AT_ONCE blocks */
-    int32_t n; /* blocks that are there, at most Q8_STRETCH */
-    float max[Q8_STRETCH][Q8_QUAD]; /* max|x| */
-    float by[Q8_STRETCH][Q8_QUAD]; /* 65536 / max, then L / max */
-    float d[Q8_STRETCH][Q8_QUAD]; /* max / L */
+    const float *x[Q8_FOURS]; /* each Q8_AT_ONCE blocks */
+    float max[Q8_FOURS * Q8_AT_ONCE][Q8_QUAD]; /* max|x| */
+    float by[Q8_FOURS * Q8_AT_ONCE][Q8_QUAD]; /* 65536 / max, then L / max */
+    float d[Q8_FOURS * Q8_AT_ONCE][Q8_QUAD]; /* max / L */
 } stretch;
+
+INLINE const float *q8_block(const stretch *s, int b) {
+    return s->x[b / Q8_AT_ONCE] + b % Q8_AT_ONCE * DPI_Q8_BLOCK;
+}
 
 /* Half h of block b, multiplied with its `by`. */
 INLINE __m512 q8_scaled(const stretch *s, int b, int h) {
-    return _mm512_mul_ps(_mm512_loadu_ps(s->x + b * DPI_Q8_BLOCK + 16 * h),
-                         _mm512_set1_ps(s->by[b][0]));
+    return _mm512_mul_ps(_mm512_loadu_ps(q8_block(s, b) + 16 * h), _mm512_set1_ps(s->by[b][0]));
 }
 
 /* a / b, or 0 where b is too small to scale. */
@@ -50,7 +53,7 @@ INLINE __m512 min_of_quad(__m512 v) {
 INLINE void q8_scales(stretch *s, int b) {
     __m512 v[Q8_AT_ONCE];
     for (int i = 0; i < Q8_AT_ONCE; i++) {
-        const float *x = s->x + (b + i) * DPI_Q8_BLOCK;
+        const float *x = q8_block(s, b + i);
         /* max(a, b) is b if either is NaN, so a NaN is passed over, as in ref_q.c. */
         v[i] = _mm512_max_ps(_mm512_abs_ps(_mm512_loadu_ps(x)), _mm512_setzero_ps());
         v[i] = _mm512_max_ps(_mm512_abs_ps(_mm512_loadu_ps(x + 16)), v[i]);
@@ -143,10 +146,9 @@ INLINE void q8_sums(int32_t *sums, __m512i a, __m512i b) {
     _mm512_storeu_si512(sums, sum);
 }
 
-/* Blocks [b, b + Q8_AT_ONCE), as far as they are there, of row `row` of `to`, whose first block is
- * the stretch's. */
-INLINE void q8_store(const stretch *s, const int form, int b, const dpi_q8 *to, int32_t rows,
-                     int32_t row) {
+/* The first n of blocks [b, b + Q8_AT_ONCE) into records `rows` apart. */
+INLINE void q8_store(const stretch *s, const int form, int b, int n, const dpi_q8 *to,
+                     int32_t rows) {
     const int most = dpi_q8_most(form);
     const __m512i ones = _mm512_set1_epi8(1), zero = _mm512_setzero_si512();
     __m512i q[2];
@@ -172,63 +174,75 @@ INLINE void q8_store(const stretch *s, const int form, int b, const dpi_q8 *to, 
         }
         q8_sums(folded_sums, sum[0], sum[1]);
     }
-    for (int i = 0; i < Q8_AT_ONCE && b + i < s->n; i++) {
-        const int64_t at = (int64_t)(b + i) * rows;
+    for (int i = 0; i < n; i++) {
+        const int at = i * rows;
         const int32_t *half = sums + i % 2 * 8 + i / 2;
         const int32_t *folded_half = folded_sums + i % 2 * 8 + i / 2;
         const int32_t negative = -half[0] - half[4];
         const float d = s->d[b + i][0], scaled = d * (float)negative;
         if (dpi_q8_is_plain(form)) {
-            for (int k = 0; k < 8; k++)
-                memcpy(to->q + ((at * 8) + k * rows + row) * 4, &words[i][k], 4);
-            to->d[at + row] = d;
-            to->negative16[2 * at + row] = -half[0];
-            to->negative16[2 * at + rows + row] = -half[4];
-            to->negative32[at + row] = negative;
-            to->scaled32[at + row] = scaled;
+            dpi_plain *p = &to->plain[at];
+            p->start_128 = DPI_ORIGIN_BITS + 128 * negative;
+            p->d = d;
+            memcpy(p->q, words[i], sizeof p->q);
+            to->sums[at] = (dpi_sums){
+                {DPI_ORIGIN_BITS - 32 * half[0], DPI_ORIGIN_BITS - 32 * half[4]}, scaled};
         }
         if (dpi_q8_is_folded(form)) {
-            dpi_folded *f = &to->folded[at + row];
+            dpi_folded *f = &to->folded[at];
             f->start = DPI_FOLD_ORIGIN - folded_half[0] - folded_half[4];
             f->start_8 = f->start + 8 * negative;
             f->d = d;
-            f->scaled32 = scaled;
+            f->scaled = scaled;
             memcpy(f->q, folded[i], sizeof f->q);
         }
     }
 }
 
-INLINE void quantize_rows(const dpi_q8 *block, int32_t rows, int32_t row, const float *x, int64_t n,
-                          const int form) {
+/* Four blocks of one row after the other, so that records are written in their order: what another
+ * core has read of them comes back in one stream. */
+INLINE void quantize_rows(const dpi_q8 *block, int32_t rows, const float *x, int64_t x_stride,
+                          int64_t n, const int form) {
     const int most = dpi_q8_most(form);
-    int64_t n_blocks = n / DPI_Q8_BLOCK;
-    for (int64_t first = 0; first < n_blocks; first += Q8_STRETCH) {
-        int64_t left = n_blocks - first;
-        float last[Q8_STRETCH * DPI_Q8_BLOCK];
+    const int64_t n_blocks = n / DPI_Q8_BLOCK;
+    int64_t b = 0;
+    int32_t row = 0;
+    while (b < n_blocks) {
+        float padded[Q8_FOURS][Q8_AT_ONCE * DPI_Q8_BLOCK]; /* of fours of which some are there */
+        dpi_q8 to[Q8_FOURS];
+        int there[Q8_FOURS], n_fours = 0;
         stretch s;
-        s.x = x + first * DPI_Q8_BLOCK;
-        s.n = (int32_t)(left < Q8_STRETCH ? left : Q8_STRETCH);
-        if (s.n % Q8_AT_ONCE) {
-            memset(last, 0, sizeof last);
-            s.x = memcpy(last, s.x, (size_t)s.n * DPI_Q8_BLOCK * sizeof *last);
+        for (; n_fours < Q8_FOURS && b < n_blocks; n_fours++) {
+            const float *from = x + row * x_stride + b * DPI_Q8_BLOCK;
+            int n_there = n_blocks - b < Q8_AT_ONCE ? (int)(n_blocks - b) : Q8_AT_ONCE;
+            if (n_there < Q8_AT_ONCE) {
+                memset(padded[n_fours], 0, sizeof padded[n_fours]);
+                from = memcpy(padded[n_fours], from, (size_t)n_there * DPI_Q8_BLOCK * sizeof *from);
+            }
+            s.x[n_fours] = from;
+            there[n_fours] = n_there;
+            to[n_fours] = dpi_q8_skip(block, b * rows + row);
+            if (++row == rows) {
+                row = 0;
+                b += Q8_AT_ONCE;
+            }
         }
-        dpi_q8 to = dpi_q8_from(block, rows, first * DPI_Q8_BLOCK);
-        for (int b = 0; b < s.n; b += Q8_AT_ONCE)
-            q8_scales(&s, b);
-        for (int b = 0; b < s.n; b += Q8_AT_ONCE)
-            q8_levels(&s, most, b);
-        for (int b = 0; b < s.n; b += Q8_AT_ONCE)
-            q8_store(&s, form, b, &to, rows, row);
+        for (int i = 0; i < n_fours; i++)
+            q8_scales(&s, i * Q8_AT_ONCE);
+        for (int i = 0; i < n_fours; i++)
+            q8_levels(&s, most, i * Q8_AT_ONCE);
+        for (int i = 0; i < n_fours; i++)
+            q8_store(&s, form, i * Q8_AT_ONCE, there[i], &to[i], rows);
     }
 }
 
-static void quantize_q8_avx512(const dpi_q8 *block, int32_t rows, int32_t row, const float *x,
+static void quantize_q8_avx512(const dpi_q8 *block, int32_t rows, const float *x, int64_t x_stride,
                                int64_t n, int32_t form) {
     switch (form) {
-    case DPI_Q8_OF_4_BITS: quantize_rows(block, rows, row, x, n, DPI_Q8_OF_4_BITS); break;
-    case DPI_Q8_FOLDED: quantize_rows(block, rows, row, x, n, DPI_Q8_FOLDED); break;
-    case DPI_Q8_BOTH: quantize_rows(block, rows, row, x, n, DPI_Q8_BOTH); break;
-    default: quantize_rows(block, rows, row, x, n, DPI_Q8_PLAIN); break;
+    case DPI_Q8_OF_4_BITS: quantize_rows(block, rows, x, x_stride, n, DPI_Q8_OF_4_BITS); break;
+    case DPI_Q8_FOLDED: quantize_rows(block, rows, x, x_stride, n, DPI_Q8_FOLDED); break;
+    case DPI_Q8_BOTH: quantize_rows(block, rows, x, x_stride, n, DPI_Q8_BOTH); break;
+    default: quantize_rows(block, rows, x, x_stride, n, DPI_Q8_PLAIN); break;
     }
 }
 
@@ -255,10 +269,6 @@ INLINE vec shift_right32_signed(vec v, const int n) { return _mm512_srai_epi32(v
 INLINE vec and_words(vec v, const int mask) { return _mm512_and_si512(v, _mm512_set1_epi32(mask)); }
 INLINE vec sub_words(vec v, const int n) { return _mm512_sub_epi32(v, _mm512_set1_epi32(n)); }
 INLINE vec add_words(vec a, vec b) { return _mm512_add_epi32(a, b); }
-INLINE vec load_words(const int32_t *p, int n) {
-    return _mm512_maskz_loadu_epi32(n >= LANES ? 0xffff : (__mmask16)((1u << n) - 1), p);
-}
-INLINE void store_words(int32_t *p, vec v) { _mm512_storeu_si512(p, v); }
 INLINE vec broadcast_word(int32_t x) { return _mm512_set1_epi32(x); }
 
 INLINE vecf zero_f(void) { return _mm512_setzero_ps(); }

@@ -16,7 +16,7 @@
  * accumulators wait in the L1 cache.
  *
  * An ISA file includes this after q_products.h, with FOLDS 1 and
- *   add_bytes(a, b) sub_bytes(a, b) broadcast_byte(n)  load_f(p)
+ *   add_words(a, b) add_bytes(a, b) sub_bytes(a, b) broadcast_byte(n)  load_f(p)
  *   dot_bytes(sum, a, b)  sum + products of groups of four bytes of a, unsigned, and b, signed
  * and gets folded(type, ...). Not a header to include elsewhere. */
 
@@ -66,7 +66,7 @@ INLINE vecf fold_add(const int type, vecf acc, vec sum, vec minus, const scales 
                      const dpi_folded *x) {
     vecf v = fma_f(f->scale, as_float(add_words(sum, minus)), origin);
     if (has_min(type))
-        acc = fma_f(f->min, broadcast_f(x->scaled32), acc);
+        acc = fma_f(f->min, broadcast_f(x->scaled), acc);
     return fma_f(v, broadcast_f(x->d), acc);
 }
 

@@ -35,8 +35,7 @@ enum { DPI_ORIGIN_BITS = 0x4b400000 };
 static inline int64_t dpi_gap_max(uint64_t a) { return (int64_t)((UINT64_C(69) << 48) / a + 1); }
 
 /* What 8-bit activations are for. Of weights of 4 bits (dpi_type_folds) their range is a little
- * shorter, so that those may be folded into them, for which more scales make good. Plain ones have
- * the arrays of dpi_q8 but `folded`, folded ones that one. */
+ * shorter, so that those may be folded into them, for which more scales make good. */
 enum { DPI_Q8_PLAIN, DPI_Q8_OF_4_BITS, DPI_Q8_FOLDED, DPI_Q8_BOTH };
 
 static inline bool dpi_q8_is_plain(int32_t form) { return form != DPI_Q8_FOLDED; }
@@ -59,30 +58,32 @@ enum { DPI_FOLD_ROWS = 6 }; /* with fewer rows folding takes longer than it save
 /* Where sums begin (DPI_ORIGIN), less what a sub-block's offsets add to each other. */
 enum { DPI_FOLD_ORIGIN = DPI_ORIGIN_BITS + 2 * DPI_FOLD_STEPS * DPI_FOLD_EVEN * DPI_FOLD_ODD };
 
-/* What folded products read of a row's sub-block. */
+/* What products of all types read of a row's sub-block, a value being d * q: */
+typedef struct dpi_plain {
+    int32_t q[8]; /* steps of four values each */
+    int32_t start_128; /* where sums begin, of codes whose value is code - 128 */
+    float d;
+} dpi_plain;
+
+/* What those of some types read beside. */
+typedef struct dpi_sums {
+    int32_t start_32[2]; /* where sums over a half begin, of codes whose value is code - 32 */
+    float scaled; /* minus d times the sum of q */
+} dpi_sums;
+
+/* What folded products read. */
 typedef struct dpi_folded {
-    int32_t q[8]; /* steps, the first DPI_FOLD_STEPS with what is added to them */
+    int32_t q[8]; /* the first DPI_FOLD_STEPS with what is added to them */
     int32_t start_8, start; /* where sums begin: of codes whose value is code - 8, or the code */
-    float d, scaled32; /* as in dpi_q8 */
+    float d, scaled;
 } dpi_folded;
 
-/* Activations of n_rows rows of n values in 8 bits, in blocks of up to DPI_ROW_BLOCK rows, one
- * block after the other. Within a block of `rows` rows every array is [.., rows], so that what a
- * kernel broadcasts to each row stands side by side:
- *   q           [n / 4, rows, 4]  x / d, rounded
- *   d           [n / 32, rows]    scale
- *   negative32  [n / 32, rows]    minus the sum of q over 32 values
- *   negative16  [n / 32, 2, rows] the same over 16
- *   scaled32    [n / 32, rows]    d * negative32
- *   folded      [n / 32, rows]    NULL: products are not to be folded
- * n is a multiple of 32. Each array is indexed from the block's first row times its length of a
- * row. */
+/* Activations of n_rows rows of n values in 8 bits, n a multiple of 32: blocks of up to
+ * DPI_ROW_BLOCK rows, one after the other, each array [n / 32, rows]. */
 typedef struct dpi_q8 {
-    int8_t *q;
-    float *d;
-    int32_t *negative32, *negative16;
-    float *scaled32;
-    dpi_folded *folded;
+    dpi_plain *plain;
+    dpi_sums *sums;
+    dpi_folded *folded; /* NULL: products are not to be folded */
 } dpi_q8;
 
 /* x as products are to see it, brought into `form`. */
@@ -118,26 +119,19 @@ static inline int32_t dpi_row_block_first(int32_t n_rows, int32_t row) {
     return row < longer ? row - row % (least + 1) : row - (row - longer) % least;
 }
 
-/* The arrays of the block that begins at row `first`. */
+static inline dpi_q8 dpi_q8_skip(const dpi_q8 *x, int64_t n_records) {
+    return (dpi_q8){x->plain + n_records, x->sums + n_records,
+                    x->folded ? x->folded + n_records : NULL};
+}
+
+/* The block that begins at row `first`. */
 static inline dpi_q8 dpi_q8_at(const dpi_q8 *x, int64_t first, int64_t n) {
-    int64_t blocks = first * (n / DPI_Q8_BLOCK);
-    return (dpi_q8){x->q + first * n, x->d + blocks, x->negative32 + blocks,
-                    x->negative16 + 2 * blocks, x->scaled32 + blocks,
-                    x->folded ? x->folded + blocks : NULL};
+    return dpi_q8_skip(x, first * (n / DPI_Q8_BLOCK));
 }
 
-/* The arrays of a block of `rows` rows from value `from` on, a multiple of 32. */
+/* A block of `rows` rows from value `from` on, a multiple of 32. */
 static inline dpi_q8 dpi_q8_from(const dpi_q8 *block, int32_t rows, int64_t from) {
-    int64_t at = from / DPI_Q8_BLOCK * rows;
-    return (dpi_q8){block->q + from * rows, block->d + at, block->negative32 + at,
-                    block->negative16 + 2 * at, block->scaled32 + at,
-                    block->folded ? block->folded + at : NULL};
-}
-
-/* The arrays of a block from its row `row` on, not folded; they keep the block's strides. */
-static inline dpi_q8 dpi_q8_skip(const dpi_q8 *block, int32_t row) {
-    return (dpi_q8){block->q + 4 * row, block->d + row, block->negative32 + row,
-                    block->negative16 + row, block->scaled32 + row, NULL};
+    return dpi_q8_skip(block, from / DPI_Q8_BLOCK * rows);
 }
 
 /* The types that have packed products: TYPE(name in kernels.def, GGML type id). */
@@ -162,7 +156,8 @@ static inline dpi_q8 dpi_q8_skip(const dpi_q8 *block, int32_t row) {
 
 typedef struct dpi_kernels {
     int32_t isa; /* a dpi_isa other than AUTO */
-    bool folds; /* to fold products from DPI_FOLD_ROWS rows on; they have the same bits */
+    bool folds; /* to fold products from DPI_FOLD_ROWS rows on; they have the same bits. Only where
+                   a filled table says so: others read plain activations alone */
 #define KERNEL(name, parameters) void(*name) parameters;
 #include "kernels.def"
 #undef KERNEL
@@ -174,8 +169,10 @@ typedef struct dpi_kernels {
     double (*probe_f32)(int64_t steps, float *result);
 } dpi_kernels;
 
-/* Sub-block b of a row in folded form, from the plain one. */
-void dpi_fold_32(const dpi_q8 *block, int32_t rows, int32_t row, int64_t b);
+/* Writes record `at` in the forms that `form` wants: values d * q, q [32], whose halves add up to
+ * sums [2]. */
+void dpi_q8_put(const dpi_q8 *to, int64_t at, int32_t form, const int8_t *q, const int32_t *sums,
+                float d);
 
 /* Fills the table for `isa` (AUTO: the best). Errors: ARG (not a dpi_isa), UNSUPPORTED (the
  * processor or the build lacks it). */

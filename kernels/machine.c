@@ -86,20 +86,15 @@ enum {
 
 /* One product, all zeros: how long it takes does not depend on them. */
 typedef struct trial {
-    int8_t q[ROWS * N_IN];
-    float d[BLOCKS], scaled32[BLOCKS], y[ROWS * N_OUT];
-    int32_t negative32[BLOCKS], negative16[2 * BLOCKS];
+    float y[ROWS * N_OUT];
+    dpi_plain plain[BLOCKS];
+    dpi_sums sums[BLOCKS];
     dpi_folded folded[BLOCKS];
     unsigned char weights[N_OUT * N_IN / 32 * 18]; /* Q4_0 */
 } trial;
 
 static double seconds_of(const dpi_kernels *k, trial *t, bool folded) {
-    const dpi_q8 x = {.q = t->q,
-                      .d = t->d,
-                      .negative32 = t->negative32,
-                      .negative16 = t->negative16,
-                      .scaled32 = t->scaled32,
-                      .folded = folded ? t->folded : NULL};
+    const dpi_q8 x = {.plain = t->plain, .sums = t->sums, .folded = folded ? t->folded : NULL};
     double begin = omp_get_wtime();
     for (int i = 0; i < CALLS; i++)
         k->matmul_q4_0(t->y, N_OUT, &x, ROWS, t->weights, N_IN, N_OUT);

@@ -25,7 +25,6 @@
  *     or_bits  broadcast_word(x)
  *     shift_left32 / shift_right32 / shift_right32_signed (v, n)
  *     and_words(v, mask) sub_words(v, n)
- *     add_words(a, b)  load_words(p, n)  n words, 0 in the other lanes; store_words(p, v)
  *     to_float(v)  low_half(v) high_half(v)  halves at the low or high end of each word, as f32
  *     as_float(v)  the same bits; load_halves(p)  mul_f fma_f sub_f broadcast_f zero_f
  *     store_f(p, v, n)
@@ -38,10 +37,6 @@
 #else
 #define UNROLL UNROLL_PRAGMA(GCC unroll 64)
 #endif
-
-enum {
-    MOST_SUMS = 16 * DPI_ROW_BLOCK + LANES, /* of a block, and room for a vector beyond them */
-};
 
 /* How far ahead of the words that are read they are asked for, in bytes: into L1, and before that
  * into L2; 0: they are not, or it costs only the instruction, since they are there already. */
@@ -408,52 +403,64 @@ INLINE void ask_for_rest(const int type, const int n, const int subs, const word
     }
 }
 
-/* Where the sums of `subs` sub-blocks begin: at the bits of DPI_ORIGIN, less what the bias of the
- * codes adds to them. |sum| < 2^22, so that they end as a float, DPI_ORIGIN + sum, without a
- * conversion. What a scale makes of DPI_ORIGIN is exact (a scale has at most 19 bits) and goes away
- * in the same fma.
- * start [subs, parts, rows]. */
-INLINE void begin_sums(const int type, const int subs, const int rows, int32_t *start,
-                       const dpi_q8 *x) {
-    const int parts = scales_per_32(type), bias = bias_bits(type), n = subs * parts * rows;
-    const int32_t *negative = parts == 2 ? x->negative16 : x->negative32;
-    for (int i = 0; i < n; i += LANES) {
-        vec minus = shift_left32(load_words(negative + i, n - i), bias);
-        store_words(start + i, add_words(minus, broadcast_word(DPI_ORIGIN_BITS)));
-    }
-    /* Or GCC keeps the vector, and takes it apart by shuffles. */
-    __asm__("" : "+m"(*(int32_t(*)[MOST_SUMS])start));
+/* How many bits less the bias of a type has than that of the sums that stand ready. */
+INLINE int less_bits(const int type) {
+    return (scales_per_32(type) == 2 ? 5 : 7) - bias_bits(type);
+}
+
+/* Where a sub-block's sum, or that over its half h, begins: at the bits of DPI_ORIGIN, less what
+ * the bias of the codes adds to it. |sum| < 2^22, so that it ends as a float, DPI_ORIGIN + sum,
+ * without a conversion. What a scale makes of DPI_ORIGIN is exact (a scale has at most 19 bits) and
+ * goes away in the same fma. */
+INLINE int32_t begin_sum(const int type, const dpi_plain *x, const dpi_sums *more, const int h) {
+    const int32_t start = scales_per_32(type) == 2 ? more->start_32[h] : x->start_128;
+    if (bias_bits(type) == 0)
+        return DPI_ORIGIN_BITS;
+    return ((start - DPI_ORIGIN_BITS) >> less_bits(type)) + DPI_ORIGIN_BITS;
+}
+
+/* Minus the sum of q over half h. */
+INLINE float negative(const dpi_sums *x, const int h) {
+    return (float)((x->start_32[h] - DPI_ORIGIN_BITS) >> 5);
 }
 
 /* acc[r] += the products of those sub-blocks of a turn that go together from `first` on, for n
  * sequences, the ones from x on in a block of `rows`; `all`: sub-blocks that go through at once;
- * `start`: where the sums begin, NULL where codes have no bias; `ready`: the turn's scales, or
- * NULL. */
+ * `ready`: the turn's scales, or NULL. */
 INLINE void add_sub_blocks(const int type, const int n, const int rows, vecf *acc, const words *w,
-                           const int all, const int first, const dpi_q8 *x, const int32_t *start,
-                           const scales *ready) {
+                           const int all, const int first, const dpi_plain *x,
+                           const dpi_sums *sums_of_x, const scales *ready) {
     const int parts = scales_per_32(type), steps = 8 / parts, subs = together(type, n, all);
-    const int biased = bias_bits(type) ? 1 << bias_bits(type) : 0;
+    const dpi_plain *at[8]; /* of sub-block first + k, the first sequence */
+    const dpi_sums *more[8];
+    UNROLL for (int k = 0; k < subs; k++) {
+        at[k] = x + k * rows;
+        more[k] = sums_of_x + k * rows;
+        if (n > 1)
+            __asm__("" : "+r"(at[k])); /* a pointer each: displacements stay short */
+    }
     /* Of sub-block first + k and sequence r at [k * n + r]: */
     vecf scaled[2 * TILE]; /* a sub-block's products in units of the activations' scale */
-    const int32_t *four = (const int32_t *)(const void *)x->q; /* of the step's activations */
+    const int computed = n > 1 && bias_bits(type) && less_bits(type);
     UNROLL for (int h = 0; h < parts; h++) {
         sums sum[2 * TILE];
-        const int32_t *negative = parts == 2 ? x->negative16 + h * rows : x->negative32;
+        int32_t start[2 * TILE];
+        UNROLL for (int k = 0; k < subs && computed; k++)
+            for (int r = 0; r < n; r++)
+                start[k * n + r] = begin_sum(type, &at[k][r], &more[k][r], h);
+        if (computed) /* in memory: what else brings a number into a vector keeps dots waiting */
+            __asm__("" : "+m"(start));
         UNROLL for (int k = 0; k < subs; k++)
             for (int r = 0; r < n; r++)
                 sum[k * n + r] = sums_from(broadcast_word(
-                    start ? start[r + (k * parts + h) * rows]
-                          : DPI_ORIGIN_BITS + negative[r + k * parts * rows] * biased));
-        UNROLL for (int s = 0; s < steps; s++, four += rows) {
+                    computed ? start[k * n + r] : begin_sum(type, &at[k][r], &more[k][r], h)));
+        UNROLL for (int s = 0; s < steps; s++) {
             const int g = h * steps + s;
-            if (n > 1)
-                __asm__("" : "+r"(four)); /* or GCC keeps an offset for each step, on the stack */
             UNROLL for (int k = 0; k < subs; k++) {
                 vec c = code(type, w, first + k, g);
                 c = ask(type, n, all, c, w, 8 * (first + k) + g);
                 for (int r = 0; r < n; r++)
-                    sum[k * n + r] = dot(sum[k * n + r], c, &four[r + 8 * k * rows],
+                    sum[k * n + r] = dot(sum[k * n + r], c, &at[k][r].q[g],
                                          SIGNED_CODES && signed_values(type), s,
                                          dots_at_once(type));
             }
@@ -463,29 +470,27 @@ INLINE void add_sub_blocks(const int type, const int n, const int rows, vecf *ac
                              : scales_of(type, w, first + k, h);
             vecf origin = mul_f(f.scale, broadcast_f(-DPI_ORIGIN));
             for (int r = 0; r < n; r++) {
-                const int at = k * n + r;
-                vecf v = as_float(sums_total(sum[at]));
-                scaled[at] = h == 0 ? fma_f(f.scale, v, origin)
-                                    : fma_f(f.scale, sub_f(v, broadcast_f(DPI_ORIGIN)), scaled[at]);
+                const int i = k * n + r;
+                vecf v = as_float(sums_total(sum[i]));
+                scaled[i] = h == 0 ? fma_f(f.scale, v, origin)
+                                   : fma_f(f.scale, sub_f(v, broadcast_f(DPI_ORIGIN)), scaled[i]);
                 if (has_min(type) && parts == 1)
-                    acc[r] = fma_f(f.min, broadcast_f(x->scaled32[r + k * rows]), acc[r]);
+                    acc[r] = fma_f(f.min, broadcast_f(more[k][r].scaled), acc[r]);
                 if (has_min(type) && parts == 2)
-                    scaled[at] = fma_f(f.min,
-                                       broadcast_f((float)negative[r + k * parts * rows]),
-                                       scaled[at]);
+                    scaled[i] = fma_f(f.min, broadcast_f(negative(&more[k][r], h)), scaled[i]);
                 if (parts == 1)
-                    acc[r] = fma_f(scaled[at], broadcast_f(x->d[r + k * rows]), acc[r]);
+                    acc[r] = fma_f(scaled[i], broadcast_f(at[k][r].d), acc[r]);
             }
         }
     }
     UNROLL for (int k = 0; k < subs && parts == 2; k++)
         for (int r = 0; r < n; r++)
-            acc[r] = fma_f(scaled[k * n + r], broadcast_f(x->d[r + k * rows]), acc[r]);
+            acc[r] = fma_f(scaled[k * n + r], broadcast_f(at[k][r].d), acc[r]);
 }
 
 /* acc[r] += the products of `blocks` blocks. */
 INLINE void add_blocks(const int type, const int n, const int blocks, const int rows, vecf *acc,
-                       words w, dpi_q8 *x) {
+                       words w, const dpi_plain *x, const dpi_sums *sums_of_x) {
     const int subs = sub_blocks(type) * blocks, parts = scales_per_32(type);
     const int at_once = together(type, n, subs), in_turn = turn(type, n, subs);
     const int n_turns = subs / in_turn;
@@ -495,21 +500,13 @@ INLINE void add_blocks(const int type, const int n, const int blocks, const int 
     if (is_ready)
         UNROLL for (int i = 0; i < subs * parts; i++)
             ready[i] = scales_of(type, &w, i / parts, i % parts);
-    _Alignas(64) int32_t start[MOST_SUMS];
-    const int has_start = bias_bits(type) && n > 1;
-    if (has_start)
-        begin_sums(type, subs, rows, start, x);
     ask_for_rest(type, n, subs, &w);
     for (int i = 0; i < n_turns; i++) {
         UNROLL for (int sub = 0; sub < in_turn; sub += at_once) {
-            add_sub_blocks(type, n, rows, acc, &w, subs, sub, x,
-                           has_start ? start + (i * in_turn + sub) * parts * rows : NULL,
+            add_sub_blocks(type, n, rows, acc, &w, subs, sub, x, sums_of_x,
                            is_ready ? ready + i * in_turn * parts : NULL);
-            x->q += 32 * at_once * rows;
-            x->d += at_once * rows;
-            x->negative32 += at_once * rows;
-            x->negative16 += 2 * at_once * rows;
-            x->scaled32 += at_once * rows;
+            x += at_once * rows;
+            sums_of_x += at_once * rows;
         }
         words_skip(&w, turn_words(type, n, subs));
     }
@@ -539,11 +536,12 @@ INLINE void tile_that(const int asks, const int type, const int n, const int row
                 __builtin_prefetch(from.next + i, 0, 2);
             from.next += share;
             if (at_once == 2 && pair == 2) {
-                add_blocks(type, n, 2, rows, acc, at, &x);
+                add_blocks(type, n, 2, rows, acc, at, x.plain, x.sums);
                 blocks = 2;
             } else {
-                add_blocks(type, n, 1, rows, acc, at, &x);
+                add_blocks(type, n, 1, rows, acc, at, x.plain, x.sums);
             }
+            x = dpi_q8_skip(&x, blocks * sub_blocks(type) * rows);
             lone += blocks * lone_bytes;
             w += blocks * 4 * DPI_GROUP * block_words(type);
             left -= blocks;

@@ -43,44 +43,50 @@ static float quantize_32(int8_t *q, const float *x, int32_t most) {
     return max / levels;
 }
 
-void dpi_fold_32(const dpi_q8 *block, int32_t rows, int32_t row, int64_t b) {
-    dpi_folded *to = &block->folded[b * rows + row];
+static void fold(dpi_folded *to, const int8_t *q, int32_t sum, float d, float scaled) {
+    uint8_t folded[DPI_Q8_BLOCK];
     int32_t start = DPI_FOLD_ORIGIN;
-    int8_t q[8][4];
-    for (int step = 0; step < 8; step++)
-        memcpy(q[step], block->q + ((b * 8 + step) * rows + row) * 4, sizeof q[step]);
+    memcpy(folded, q, sizeof folded);
     for (int step = 0; step < DPI_FOLD_STEPS; step += 2)
-        for (int i = 0; i < 4; i++) {
-            int32_t even = q[step][i] + DPI_FOLD_EVEN, odd = q[step + 1][i] + DPI_FOLD_ODD;
+        for (int i = 4 * step; i < 4 * step + 4; i++) {
+            int32_t even = q[i] + DPI_FOLD_EVEN, odd = q[i + 4] + DPI_FOLD_ODD;
             start -= even * odd;
-            q[step][i] = (int8_t)(uint8_t)even;
-            q[step + 1][i] = (int8_t)odd;
+            folded[i] = (uint8_t)even;
+            folded[i + 4] = (uint8_t)odd;
         }
-    for (int step = 0; step < 8; step++)
-        memcpy(&to->q[step], q[step], sizeof q[step]);
-    to->start_8 = start + 8 * block->negative32[b * rows + row];
+    memcpy(to->q, folded, sizeof to->q);
+    to->start_8 = start - 8 * sum;
     to->start = start;
-    to->d = block->d[b * rows + row];
-    to->scaled32 = block->scaled32[b * rows + row];
+    to->d = d;
+    to->scaled = scaled;
 }
 
-static void quantize_q8_ref(const dpi_q8 *block, int32_t rows, int32_t row, const float *x,
+void dpi_q8_put(const dpi_q8 *to, int64_t at, int32_t form, const int8_t *q, const int32_t *sums,
+                float d) {
+    const int32_t sum = sums[0] + sums[1];
+    const float scaled = d * (float)-sum;
+    if (dpi_q8_is_plain(form)) {
+        memcpy(to->plain[at].q, q, sizeof to->plain[at].q);
+        to->plain[at].start_128 = DPI_ORIGIN_BITS - 128 * sum;
+        to->plain[at].d = d;
+        for (int h = 0; h < 2; h++)
+            to->sums[at].start_32[h] = DPI_ORIGIN_BITS - 32 * sums[h];
+        to->sums[at].scaled = scaled;
+    }
+    if (dpi_q8_is_folded(form))
+        fold(&to->folded[at], q, sum, d, scaled);
+}
+
+static void quantize_q8_ref(const dpi_q8 *block, int32_t rows, const float *x, int64_t x_stride,
                             int64_t n, int32_t form) {
-    for (int64_t b = 0; b < n / DPI_Q8_BLOCK; b++) {
+    for (int64_t at = 0; at < n / DPI_Q8_BLOCK * rows; at++) {
         int8_t q[DPI_Q8_BLOCK];
-        int32_t negative[2] = {0, 0};
-        float d = quantize_32(q, x + b * DPI_Q8_BLOCK, dpi_q8_most(form));
-        for (int j = 0; j < DPI_Q8_BLOCK; j++) {
-            block->q[((b * 8 + j / 4) * rows + row) * 4 + j % 4] = q[j];
-            negative[j / 16] -= q[j];
-        }
-        block->d[b * rows + row] = d;
-        block->negative16[2 * b * rows + row] = negative[0];
-        block->negative16[(2 * b + 1) * rows + row] = negative[1];
-        block->negative32[b * rows + row] = negative[0] + negative[1];
-        block->scaled32[b * rows + row] = d * (float)(negative[0] + negative[1]);
-        if (dpi_q8_is_folded(form))
-            dpi_fold_32(block, rows, row, b);
+        int32_t sums[2] = {0, 0};
+        float d = quantize_32(q, x + at % rows * x_stride + at / rows * DPI_Q8_BLOCK,
+                              dpi_q8_most(form));
+        for (int j = 0; j < DPI_Q8_BLOCK; j++)
+            sums[j / 16] += q[j];
+        dpi_q8_put(block, at, form, q, sums, d);
     }
 }
 
@@ -90,8 +96,10 @@ static double dot_q8(const float *w, const dpi_q8 *x, int32_t rows, int32_t row,
     double sum = 0;
     for (int32_t k = 0; k < n; k++) {
         int64_t i = from + k;
-        sum += (double)w[k] * x->q[((i / 4) * rows + row) * 4 + i % 4] *
-               (double)x->d[i / DPI_Q8_BLOCK * rows + row];
+        const dpi_plain *at = &x->plain[i / DPI_Q8_BLOCK * rows + row];
+        int8_t q[DPI_Q8_BLOCK];
+        memcpy(q, at->q, sizeof q);
+        sum += (double)w[k] * q[i % DPI_Q8_BLOCK] * (double)at->d;
     }
     return sum;
 }

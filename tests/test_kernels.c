@@ -192,13 +192,17 @@ static void check_matmul_f32(void **state) {
 /* Room for n_rows rows of n 8-bit activations. */
 static dpi_q8 q8_alloc(int32_t n_rows, int64_t n) {
     int64_t blocks = n_rows * (n / 32);
-    return (dpi_q8){zeros(n_rows * n, 1), zeros(blocks, 4), zeros(blocks, 4), zeros(2 * blocks, 4),
-                    zeros(blocks, 4), zeros(blocks, sizeof(dpi_folded))};
+    return (dpi_q8){zeros(blocks, sizeof(dpi_plain)), zeros(blocks, sizeof(dpi_sums)),
+                    zeros(blocks, sizeof(dpi_folded))};
 }
 
-static void q8_free(dpi_q8 *x) {
-    free(x->q), free(x->d), free(x->negative32), free(x->negative16), free(x->scaled32);
-    free(x->folded);
+static void q8_free(dpi_q8 *x) { free(x->plain), free(x->sums), free(x->folded); }
+
+/* Value i of a row of a block of `rows` rows. */
+static int8_t q8_value(const dpi_plain *x, int32_t rows, int32_t row, int32_t i) {
+    int8_t q[DPI_Q8_BLOCK];
+    memcpy(q, x[i / DPI_Q8_BLOCK * rows + row].q, sizeof q);
+    return q[i % DPI_Q8_BLOCK];
 }
 
 /* Rows of x into blocks, as forward.c does. */
@@ -207,8 +211,7 @@ static void q8_fill(const dpi_kernels *k, dpi_q8 *to, const float *x, int32_t n_
     for (int32_t first = 0, rows; first < n_rows; first += rows) {
         rows = dpi_row_block(n_rows, first);
         dpi_q8 block = dpi_q8_at(to, first, n);
-        for (int32_t r = 0; r < rows; r++)
-            k->quantize_q8(&block, rows, r, x + (first + r) * n, n, form);
+        k->quantize_q8(&block, rows, x + first * n, n, n, form);
     }
 }
 
@@ -263,18 +266,16 @@ static void check_quantize_to(int32_t form) {
     dpi_q8 a = q8_alloc(ROWS, N), b = q8_alloc(ROWS, N);
     q8_fill(&isa, &a, x, ROWS, N, form);
     q8_fill(&ref, &b, x, ROWS, N, form);
-    assert_memory_equal(a.q, b.q, ROWS * N);
-    assert_memory_equal(a.d, b.d, ROWS * N / 32 * 4);
-    assert_memory_equal(a.negative32, b.negative32, ROWS * N / 32 * 4);
-    assert_memory_equal(a.negative16, b.negative16, ROWS * N / 16 * 4);
-    assert_memory_equal(a.scaled32, b.scaled32, ROWS * N / 32 * 4);
+    assert_memory_equal(a.plain, b.plain, ROWS * N / 32 * sizeof *a.plain);
+    assert_memory_equal(a.sums, b.sums, ROWS * N / 32 * sizeof *a.sums);
     for (int32_t r = 0; r < ROWS; r++) { /* the definition, in double: within half a step */
         int32_t first = dpi_row_block_first(ROWS, r), rows = dpi_row_block(ROWS, first);
         dpi_q8 block = dpi_q8_at(&a, first, N);
         int sums[2] = {0};
         for (int i = 0; i < N; i++) {
-            double d = (double)block.d[i / 32 * rows + r - first];
-            int q = block.q[(i / 4 * rows + r - first) * 4 + i % 4];
+            const dpi_plain *at = &block.plain[i / 32 * rows + r - first];
+            double d = (double)at->d;
+            int q = q8_value(block.plain, rows, r - first, i);
             assert_in_range(q + most, 0, 2 * most);
             if (r > 0 || i > 64)
                 assert_true(fabs((double)x[r * N + i] - d * q) <= 0.5 * d * (1 + 1e-4) + 1e-36);
@@ -282,9 +283,11 @@ static void check_quantize_to(int32_t form) {
             if (i % 32 == 31) {
                 if (r > 0 || i >= 96)
                     check_q8_scale(x + r * N + i - 31, d, form);
-                assert_int_equal(block.negative16[i / 32 * 2 * rows + r - first], -sums[0]);
-                assert_int_equal(block.negative16[(i / 32 * 2 + 1) * rows + r - first], -sums[1]);
-                assert_int_equal(block.negative32[i / 32 * rows + r - first], -sums[0] - sums[1]);
+                const dpi_sums *starts = &block.sums[i / 32 * rows + r - first];
+                assert_int_equal(starts->start_32[0], DPI_ORIGIN_BITS - 32 * sums[0]);
+                assert_int_equal(starts->start_32[1], DPI_ORIGIN_BITS - 32 * sums[1]);
+                assert_int_equal(at->start_128, DPI_ORIGIN_BITS - 128 * (sums[0] + sums[1]));
+                assert_true(starts->scaled == at->d * (float)(-sums[0] - sums[1]));
                 sums[0] = sums[1] = 0;
             }
         }
@@ -332,10 +335,11 @@ static void check_folding(void) {
                 for (int32_t k = 0; k < 32; k++) { /* some sub-blocks with the extremes alone */
                     code[k] = (uint8_t)random_below(&seed, 16);
                     code[k] = i % 3 ? code[k] : (uint8_t)(code[k] % 2 * 15);
-                    sum += code[k] * plain.q[((at * 8 + k / 4) * rows + r) * 4 + k % 4];
+                    sum += code[k] * q8_value(plain.plain, rows, r, at * 32 + k);
                 }
                 assert_int_equal(folded_sum(&block, rows, r, at, code, false), sum);
-                sum += 8 * plain.negative32[at * rows + r];
+                for (int32_t k = 0; k < 32; k++)
+                    sum -= 8 * q8_value(plain.plain, rows, r, at * 32 + k);
                 assert_int_equal(folded_sum(&block, rows, r, at, code, true), sum);
             }
         }

@@ -141,8 +141,11 @@ static void check_batch(const dpi_model *model, const dpi_session_options *base,
     shuffle(slots, n_slots, seed);
     shuffle(members, N_CASES, seed);
     dpi_session *s = open_threads(model, base, n_slots, n_threads);
-    s->kernels.folds = random_below(seed, 2); /* whatever this processor does better */
+    dpi_kernels kernels;
     dpi_error err;
+    assert_ok(dpi_kernels_init(&kernels, s->kernels.isa, &err), &err);
+    /* Where kernels can, whatever this processor does better. */
+    s->kernels.folds = kernels.folds && random_below(seed, 2);
     for (int32_t i = 0; i < n; i++) {
         if (random_below(seed, 4) == 0) { /* a slot that held something else before */
             assert_ok(dpi_session_prefill(s, slots[i], all[0].prompt, (size_t)all[0].n_prompt, NULL,
