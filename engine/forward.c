@@ -168,8 +168,8 @@ static void input_share(const pass *p, int64_t n, int64_t *begin, int64_t *end) 
 }
 
 /* Takes the cache lines that this thread is about to fill from whoever has read them, all at once:
- * while they are filled, stores would wait for a few at a time. */
-static void take(void *p, size_t n_bytes) {
+ * stores that fill them would wait for a few at a time. */
+static void take_lines(void *p, size_t n_bytes) {
     enum { LINE = 64 };
     for (size_t i = 0; i < n_bytes; i += LINE)
         ((unsigned char *)p)[i] = 0;
@@ -200,11 +200,11 @@ static bool quantize(const pass *p, input *in, const dpi_mat *const *mats, int n
         block = dpi_q8_from(&block, rows, begin);
         size_t n_records = (size_t)((end - begin) / DPI_Q8_BLOCK * rows);
         if (dpi_q8_is_plain(in->form)) {
-            take(block.plain, n_records * sizeof *block.plain);
-            take(block.sums, n_records * sizeof *block.sums);
+            take_lines(block.plain, n_records * sizeof *block.plain);
+            take_lines(block.sums, n_records * sizeof *block.sums);
         }
         if (dpi_q8_is_folded(in->form))
-            take(block.folded, n_records * sizeof *block.folded);
+            take_lines(block.folded, n_records * sizeof *block.folded);
         s->kernels.quantize_q8(&block, rows, in->x + (in->first + first) * in->n + begin, in->n,
                                end - begin, in->form);
     }

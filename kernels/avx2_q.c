@@ -63,7 +63,7 @@ INLINE __m256i quantize_8(const float *x, float inverse, float most) {
     return _mm256_cvtps_epi32(v);
 }
 
-/* Block b of all rows, then the next: records are written in their order (avx512_q.c). */
+/* A block of all rows, then the next: records are written in their order. */
 static void quantize_q8_avx2(const dpi_q8 *block, int32_t rows, const float *x, int64_t x_stride,
                              int64_t n, int32_t form) {
     const int32_t most = dpi_q8_most(form);

@@ -199,8 +199,7 @@ INLINE void q8_store(const stretch *s, const int form, int b, int n, const dpi_q
     }
 }
 
-/* Four blocks of one row after the other, so that records are written in their order: what another
- * core has read of them comes back in one stream. */
+/* Four blocks of one row, then of the next: records are written nearly in their order. */
 INLINE void quantize_rows(const dpi_q8 *block, int32_t rows, const float *x, int64_t x_stride,
                           int64_t n, const int form) {
     const int most = dpi_q8_most(form);
