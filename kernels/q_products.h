@@ -445,11 +445,13 @@ INLINE void add_sub_blocks(const int type, const int n, const int rows, vecf *ac
     UNROLL for (int h = 0; h < parts; h++) {
         sums sum[2 * TILE];
         int32_t start[2 * TILE];
-        UNROLL for (int k = 0; k < subs && computed; k++)
-            for (int r = 0; r < n; r++)
-                start[k * n + r] = begin_sum(type, &at[k][r], &more[k][r], h);
-        if (computed) /* in memory: what else brings a number into a vector keeps dots waiting */
+        if (computed) {
+            UNROLL for (int k = 0; k < subs; k++)
+                for (int r = 0; r < n; r++)
+                    start[k * n + r] = begin_sum(type, &at[k][r], &more[k][r], h);
+            /* In memory: what else brings a number into a vector keeps dots waiting. */
             __asm__("" : "+m"(start));
+        }
         UNROLL for (int k = 0; k < subs; k++)
             for (int r = 0; r < n; r++)
                 sum[k * n + r] = sums_from(broadcast_word(

@@ -97,9 +97,7 @@ static double dot_q8(const float *w, const dpi_q8 *x, int32_t rows, int32_t row,
     for (int32_t k = 0; k < n; k++) {
         int64_t i = from + k;
         const dpi_plain *at = &x->plain[i / DPI_Q8_BLOCK * rows + row];
-        int8_t q[DPI_Q8_BLOCK];
-        memcpy(q, at->q, sizeof q);
-        sum += (double)w[k] * q[i % DPI_Q8_BLOCK] * (double)at->d;
+        sum += (double)w[k] * ((const int8_t *)at->q)[i % DPI_Q8_BLOCK] * (double)at->d;
     }
     return sum;
 }

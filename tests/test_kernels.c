@@ -200,9 +200,7 @@ static void q8_free(dpi_q8 *x) { free(x->plain), free(x->sums), free(x->folded);
 
 /* Value i of a row of a block of `rows` rows. */
 static int8_t q8_value(const dpi_plain *x, int32_t rows, int32_t row, int32_t i) {
-    int8_t q[DPI_Q8_BLOCK];
-    memcpy(q, x[i / DPI_Q8_BLOCK * rows + row].q, sizeof q);
-    return q[i % DPI_Q8_BLOCK];
+    return ((const int8_t *)x[i / DPI_Q8_BLOCK * rows + row].q)[i % DPI_Q8_BLOCK];
 }
 
 /* Rows of x into blocks, as forward.c does. */
