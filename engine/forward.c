@@ -291,11 +291,27 @@ static items items_of(const pass *p) {
     return c->n_kv_head % p->n_threads == 0 ? own : (items){p->thread, n, p->n_threads, false};
 }
 
-static void store(const dpi_session *s, void *cache, int32_t at, const float *x, int32_t n) {
+static void store_v(const dpi_session *s, void *cache, int32_t at, const float *x, int32_t n) {
     if (s->kv.type == DPI_KV_F32)
         memcpy((float *)cache + (int64_t)at * n, x, (size_t)n * sizeof *x);
     else
         s->kernels.f32_to_f16((uint16_t *)cache + (int64_t)at * n, x, n);
+}
+
+static void store_k(const dpi_session *s, void *cache, int32_t at, const float *x, int32_t n) {
+    enum { AT_ONCE = 64 };
+    if (s->kv.type == DPI_KV_F32) {
+        for (int32_t i = 0; i < n; i++)
+            ((float *)cache)[dpi_kv_k_at(at, i, n)] = x[i];
+        return;
+    }
+    for (int32_t i = 0; i < n; i += AT_ONCE) {
+        uint16_t half[AT_ONCE];
+        int32_t some = n - i < AT_ONCE ? n - i : AT_ONCE;
+        s->kernels.f32_to_f16(half, x + i, some);
+        for (int32_t k = 0; k < some; k++)
+            ((uint16_t *)cache)[dpi_kv_k_at(at, i + k, n)] = half[k];
+    }
 }
 
 /* Rotates the KV head of an item and the query heads that share it, and caches its K and V. */
@@ -312,8 +328,8 @@ static void rotate_and_cache(const pass *p, int32_t layer, int64_t item) {
     const float *v = s->work.v + ((int64_t)r * c->n_kv_head + head) * c->head_dim_v;
     s->kernels.rope(q, cs, n_q, c->head_dim, c->n_rot);
     s->kernels.rope(k, cs, 1, c->head_dim, c->n_rot);
-    store(s, dpi_kv_k(&s->kv, seq, block, layer, head), at, k, c->head_dim);
-    store(s, dpi_kv_v(&s->kv, seq, block, layer, head), at, v, c->head_dim_v);
+    store_k(s, dpi_kv_k(&s->kv, seq, block, layer, head), at, k, c->head_dim);
+    store_v(s, dpi_kv_v(&s->kv, seq, block, layer, head), at, v, c->head_dim_v);
 }
 
 /* att = softmax(q K^T / sqrt(head_dim)) V over positions 0..pos of an item, block by block. `next`

@@ -83,14 +83,22 @@ dpi_status dpi_kv_reserve(dpi_kv_cache *kv, int32_t seq, int32_t length, dpi_err
 /* Copies the first n positions of a block. */
 static void copy_positions(const dpi_kv_cache *kv, unsigned char *to, const unsigned char *from,
                            int32_t n) {
-    uint64_t k_head = DPI_KV_BLOCK * (uint64_t)kv->head_dim * kv->item_bytes;
-    uint64_t v_head = DPI_KV_BLOCK * (uint64_t)kv->head_dim_v * kv->item_bytes;
+    const uint64_t k_dim = (uint64_t)kv->head_dim, v_dim = (uint64_t)kv->head_dim_v;
+    const uint64_t group = DPI_KV_GROUP * kv->item_bytes; /* of K: one value of all its positions */
+    const uint64_t k_groups = (uint64_t)n / DPI_KV_GROUP * k_dim * group;
+    const uint64_t k_rest = (uint64_t)n % DPI_KV_GROUP * kv->item_bytes;
     for (uint64_t layer = 0; layer < kv->block_bytes - sizeof(block_head);
          layer += kv->layer_bytes) {
-        for (uint64_t at = layer; at < layer + kv->k_bytes; at += k_head)
-            memcpy(to + at, from + at, k_head / DPI_KV_BLOCK * (uint64_t)n);
-        for (uint64_t at = layer + kv->k_bytes; at < layer + kv->layer_bytes; at += v_head)
-            memcpy(to + at, from + at, v_head / DPI_KV_BLOCK * (uint64_t)n);
+        for (uint64_t at = layer; at < layer + kv->k_bytes;
+             at += DPI_KV_BLOCK * k_dim * kv->item_bytes) {
+            memcpy(to + at, from + at, k_groups);
+            for (uint64_t i = at + k_groups; k_rest > 0 && i < at + k_groups + k_dim * group;
+                 i += group)
+                memcpy(to + i, from + i, k_rest);
+        }
+        for (uint64_t at = layer + kv->k_bytes; at < layer + kv->layer_bytes;
+             at += DPI_KV_BLOCK * v_dim * kv->item_bytes)
+            memcpy(to + at, from + at, (uint64_t)n * v_dim * kv->item_bytes);
     }
 }
 

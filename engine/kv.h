@@ -1,10 +1,10 @@
 /* kv.h - the KV caches of a session: per sequence a list of blocks of DPI_KV_BLOCK positions that
  * grows with its tokens. Internal.
  *
- * A block holds, for every layer, K [n_kv_head, DPI_KV_BLOCK, head_dim] and then
- * V [n_kv_head, DPI_KV_BLOCK, head_dim_v], as f16 or f32. Block b has positions
- * [b * DPI_KV_BLOCK, (b + 1) * DPI_KV_BLOCK): the softmax is split by position, never by count
- * (privacy.md section 3).
+ * A block holds, for every layer, K [n_kv_head, DPI_KV_BLOCK / DPI_KV_GROUP, head_dim,
+ * DPI_KV_GROUP] and then V [n_kv_head, DPI_KV_BLOCK, head_dim_v], as f16 or f32. Block b has
+ * positions [b * DPI_KV_BLOCK, (b + 1) * DPI_KV_BLOCK): the softmax is split by position, never by
+ * count (privacy.md section 3).
  *
  * Sequences that begin alike may share blocks, which are counted. Only full blocks are shared, and
  * positions that are held are never written again, so that no copy is ever needed on a write. */
@@ -47,7 +47,7 @@ dpi_status dpi_kv_fork(dpi_kv_cache *kv, int32_t from, int32_t to, int32_t n_tok
 /* Gives up the blocks of a sequence; those that no other one uses are wiped and freed. */
 void dpi_kv_reset(dpi_kv_cache *kv, int32_t seq);
 
-/* Start of K or V of one head in one block: [DPI_KV_BLOCK, head_dim or head_dim_v]. */
+/* Start of K or V of one head in one block. */
 static inline void *dpi_kv_k(const dpi_kv_cache *kv, int32_t seq, int32_t block, int32_t layer,
                              int32_t head) {
     return kv->seqs[seq].blocks[block] + (uint64_t)layer * kv->layer_bytes +

@@ -7,21 +7,22 @@
 
 enum { ROWS = 4, COLS = 2 }; /* 8 of 16 registers accumulate */
 
+/* All bits of the first n lanes; of none if n < 0. */
+INLINE __m256i mask_of(int64_t n) {
+    __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lanes);
+}
+
 /* Elements [0, n) of p, zero beyond; n >= 1. */
 INLINE __m256 load(const float *p, int64_t n) {
-    if (n >= 8)
-        return _mm256_loadu_ps(p);
-    __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    return _mm256_maskload_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lanes));
+    return n >= 8 ? _mm256_loadu_ps(p) : _mm256_maskload_ps(p, mask_of(n));
 }
 
 INLINE void store(float *p, __m256 v, int64_t n) {
-    if (n >= 8) {
+    if (n >= 8)
         _mm256_storeu_ps(p, v);
-        return;
-    }
-    __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    _mm256_maskstore_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lanes), v);
+    else
+        _mm256_maskstore_ps(p, mask_of(n), v);
 }
 
 INLINE __m256 load_half(const uint16_t *p, int64_t n) {
@@ -142,7 +143,7 @@ static void matmul_f32_avx2(float *y, int64_t y_stride, const float *x, int64_t 
 /* ---- Attention ------------------------------------------------------------------------------- */
 
 #define LANES 8
-#define VALUES 8 /* of 16 registers */
+#define SUMS 8 /* of 16 registers */
 typedef __m256 vecf;
 typedef int64_t part; /* how many lanes */
 
@@ -167,19 +168,9 @@ INLINE vecf mul_f(vecf a, vecf b) { return _mm256_mul_ps(a, b); }
 INLINE vecf max_f(vecf a, vecf b) { return _mm256_max_ps(a, b); }
 INLINE vecf fma_f(vecf a, vecf b, vecf c) { return _mm256_fmadd_ps(a, b, c); }
 INLINE vecf exp_f(vecf x) { return exp256(x); }
-INLINE vecf repeat_4(__m128 v) { return _mm256_insertf128_ps(_mm256_castps128_ps256(v), v, 1); }
-INLINE vecf swap_pairs(vecf v) { return _mm256_permute_ps(v, 0x4e); }
-INLINE vecf swap_neighbours(vecf v) { return _mm256_permute_ps(v, 0xb1); }
-#define FOLD_FOURS(op, v) v = op(v, _mm256_permute2f128_ps(v, v, 1))
-
-INLINE vecf sums(const vecf *v) {
-    vecf s[4]; /* four lanes each of v[i] and v[i + 4] */
-    for (int i = 0; i < 4; i++)
-        s[i] = _mm256_add_ps(_mm256_permute2f128_ps(v[i], v[i + 4], 0x20),
-                             _mm256_permute2f128_ps(v[i], v[i + 4], 0x31));
-    vecf a = _mm256_add_ps(_mm256_unpacklo_ps(s[0], s[1]), _mm256_unpackhi_ps(s[0], s[1]));
-    vecf b = _mm256_add_ps(_mm256_unpacklo_ps(s[2], s[3]), _mm256_unpackhi_ps(s[2], s[3]));
-    return _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x44), _mm256_shuffle_ps(a, b, 0xee));
+INLINE vecf or_lowest(vecf v, part n) {
+    return _mm256_blendv_ps(_mm256_set1_ps(-INFINITY), v,
+                            _mm256_castsi256_ps(mask_of(n)));
 }
 
 #include "attend.h"

@@ -130,7 +130,7 @@ static void matmul_f32_avx512(float *y, int64_t y_stride, const float *x, int64_
 /* ---- Attention ------------------------------------------------------------------------------- */
 
 #define LANES 16
-#define VALUES 16
+#define SUMS 16 /* of 32 registers */
 typedef __m512 vecf;
 typedef __mmask16 part;
 
@@ -152,26 +152,11 @@ INLINE vecf mul_f(vecf a, vecf b) { return _mm512_mul_ps(a, b); }
 INLINE vecf max_f(vecf a, vecf b) { return _mm512_max_ps(a, b); }
 INLINE vecf fma_f(vecf a, vecf b, vecf c) { return _mm512_fmadd_ps(a, b, c); }
 INLINE vecf exp_f(vecf x) { return exp512(x); }
-INLINE vecf repeat_4(__m128 v) { return _mm512_broadcast_f32x4(v); }
-INLINE vecf swap_pairs(vecf v) { return _mm512_permute_ps(v, 0x4e); }
-INLINE vecf swap_neighbours(vecf v) { return _mm512_permute_ps(v, 0xb1); }
-#define FOLD_FOURS(op, v)                                                                         \
-    v = op(v, _mm512_shuffle_f32x4(v, v, 0x4e)), v = op(v, _mm512_shuffle_f32x4(v, v, 0xb1))
-
-INLINE vecf sums(const vecf *v) {
-    vecf s[4]; /* four lanes each of v[i], v[i + 4], v[i + 8], v[i + 12] */
-    for (int i = 0; i < 4; i++) {
-        vecf low = _mm512_add_ps(_mm512_shuffle_f32x4(v[i], v[i + 4], 0x44),
-                                 _mm512_shuffle_f32x4(v[i], v[i + 4], 0xee));
-        vecf high = _mm512_add_ps(_mm512_shuffle_f32x4(v[i + 8], v[i + 12], 0x44),
-                                  _mm512_shuffle_f32x4(v[i + 8], v[i + 12], 0xee));
-        s[i] = _mm512_add_ps(_mm512_shuffle_f32x4(low, high, 0x88),
-                             _mm512_shuffle_f32x4(low, high, 0xdd));
-    }
-    vecf a = _mm512_add_ps(_mm512_unpacklo_ps(s[0], s[1]), _mm512_unpackhi_ps(s[0], s[1]));
-    vecf b = _mm512_add_ps(_mm512_unpacklo_ps(s[2], s[3]), _mm512_unpackhi_ps(s[2], s[3]));
-    return _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xee));
+INLINE vecf or_lowest(vecf v, part lanes) {
+    return _mm512_mask_mov_ps(_mm512_set1_ps(-INFINITY), lanes, v);
 }
+INLINE float reduce_add(vecf v) { return _mm512_reduce_add_ps(v); }
+INLINE float reduce_max(vecf v) { return _mm512_reduce_max_ps(v); }
 
 #include "attend.h"
 

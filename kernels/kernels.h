@@ -19,6 +19,7 @@
 
 enum {
     DPI_KV_BLOCK = 64, /* positions per block of a KV cache, and per softmax block */
+    DPI_KV_GROUP = 16, /* positions whose K stand side by side */
     DPI_Q8_BLOCK = 32, /* activations per scale */
     DPI_TILE_ROWS = 4, /* rows that an f32 matmul tile holds in registers */
     DPI_ROW_BLOCK = 11, /* the most rows that an 8-bit product takes at a time: the 9 of 8
@@ -30,6 +31,12 @@ enum {
  * ties to even; its bits and an integer are the bits of their sum as a float. */
 #define DPI_ORIGIN 12582912.0f
 enum { DPI_ORIGIN_BITS = 0x4b400000 };
+
+/* Where value i of position j stands in K (attend_f32 in kernels.def). */
+static inline int64_t dpi_kv_k_at(int32_t j, int64_t i, int32_t head_dim) {
+    return (int64_t)(j / DPI_KV_GROUP * DPI_KV_GROUP) * head_dim + i * DPI_KV_GROUP +
+           j % DPI_KV_GROUP;
+}
 
 /* What a gap of utilities is cut to before it is multiplied by a: no more than 69 bits count. */
 static inline int64_t dpi_gap_max(uint64_t a) { return (int64_t)((UINT64_C(69) << 48) / a + 1); }

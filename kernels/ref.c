@@ -72,7 +72,7 @@ static void attend(float *acc, float *m, float *l, const float *q, const void *k
         for (int32_t j = 0; j < n; j++) {
             double s = 0;
             for (int32_t i = 0; i < head_dim; i++)
-                s += (double)q[i] * load(k, (int64_t)j * head_dim + i);
+                s += (double)q[i] * load(k, dpi_kv_k_at(j, i, head_dim));
             p[j] = scale * s;
             max = p[j] > max ? p[j] : max;
         }
