@@ -369,9 +369,11 @@ static void attend(const pass *p, int32_t layer, int64_t item, int64_t next) {
             s->kernels.attend_f16(att, m, l, q, k, v, n_q, n, c->head_dim, c->head_dim_v, scale,
                                   next_k, next_v);
     }
-    for (int32_t h = 0; h < n_q; h++)
+    for (int32_t h = 0; h < n_q; h++) {
+        float by = 1 / l[h];
         for (int32_t i = 0; i < c->head_dim_v; i++)
-            att[h * c->head_dim_v + i] /= l[h];
+            att[h * c->head_dim_v + i] *= by;
+    }
 }
 
 /* Tile i of Q's, K's and V's, in the order of the heads that threads attend with: each thread's

@@ -75,6 +75,19 @@ static void scale_avx2(float *y, const float *x, const float *w, float by, int64
     }
 }
 
+static void rope_avx2(float *x, const float *cs, int32_t n_head, int32_t head_dim, int32_t n_rot) {
+    for (int32_t i = 0; i < n_rot; i += 8) {
+        __m256 by = load(cs + i, n_rot - i);
+        __m256 cosines = _mm256_moveldup_ps(by), sines = _mm256_movehdup_ps(by);
+        for (int32_t h = 0; h < n_head; h++) {
+            float *at = x + (int64_t)h * head_dim + i;
+            __m256 v = load(at, n_rot - i);
+            __m256 swapped = _mm256_mul_ps(_mm256_permute_ps(v, 0xb1), sines);
+            store(at, _mm256_fmaddsub_ps(v, cosines, swapped), n_rot - i);
+        }
+    }
+}
+
 static void add_avx2(float *y, const float *x, int64_t n) {
     for (int64_t i = 0; i < n; i += 8)
         store(y + i, _mm256_add_ps(load(y + i, n - i), load(x + i, n - i)), n - i);
@@ -239,6 +252,7 @@ void dpi_kernels_init_avx2(dpi_kernels *k) {
     k->probe_f32 = probe_f32_avx2;
     k->sum_squares = sum_squares_avx2;
     k->scale = scale_avx2;
+    k->rope = rope_avx2;
     k->add = add_avx2;
     k->swiglu = swiglu_avx2;
     k->f16_to_f32 = f16_to_f32_avx2;

@@ -49,6 +49,21 @@ static void scale_avx512(float *y, const float *x, const float *w, float by, int
     }
 }
 
+static void rope_avx512(float *x, const float *cs, int32_t n_head, int32_t head_dim,
+                        int32_t n_rot) {
+    for (int32_t i = 0; i < n_rot; i += 16) {
+        __mmask16 mask = mask_of(n_rot - i);
+        __m512 by = _mm512_maskz_loadu_ps(mask, cs + i);
+        __m512 cosines = _mm512_moveldup_ps(by), sines = _mm512_movehdup_ps(by);
+        for (int32_t h = 0; h < n_head; h++) {
+            float *at = x + (int64_t)h * head_dim + i;
+            __m512 v = _mm512_maskz_loadu_ps(mask, at);
+            __m512 swapped = _mm512_mul_ps(_mm512_permute_ps(v, 0xb1), sines);
+            _mm512_mask_storeu_ps(at, mask, _mm512_fmaddsub_ps(v, cosines, swapped));
+        }
+    }
+}
+
 static void add_avx512(float *y, const float *x, int64_t n) {
     for (int64_t i = 0; i < n; i += 16) {
         __mmask16 mask = mask_of(n - i);
@@ -223,6 +238,7 @@ void dpi_kernels_init_avx512(dpi_kernels *k) {
     k->probe_f32 = probe_f32_avx512;
     k->sum_squares = sum_squares_avx512;
     k->scale = scale_avx512;
+    k->rope = rope_avx512;
     k->add = add_avx512;
     k->swiglu = swiglu_avx512;
     k->f16_to_f32 = f16_to_f32_avx512;
