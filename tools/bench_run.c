@@ -38,10 +38,14 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static double median(series s) { /* a copy: sorting must not part what belongs together */
-    qsort(s.x, (size_t)s.n, sizeof *s.x, compare);
-    return s.n % 2 ? s.x[s.n / 2] : (s.x[s.n / 2 - 1] + s.x[s.n / 2]) / 2;
+/* Sorts x. */
+static double median_of(double *x, int32_t n) {
+    qsort(x, (size_t)n, sizeof *x, compare);
+    return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
 }
+
+/* Of a copy: sorting must not part what belongs together. */
+static double median(series s) { return median_of(s.x, s.n); }
 
 /* Of `count` tokens in each run's seconds. */
 static bench_rate rate(const series *s, double count) {
@@ -57,6 +61,7 @@ static bench_rate rate(const series *s, double count) {
 
 typedef struct times {
     double pp, tg, sampler;
+    double token;    /* the median draw with its step */
     double n_logits; /* computed by the steps */
 } times;
 
@@ -114,16 +119,16 @@ static int draw_token(dpi_session *session, dpi_sampler *sampler, int32_t n_ref,
 }
 
 /* Draws and steps as dpi_generate does; end-of-text tokens do not stop it, so that every run does
- * the same work. */
+ * the same work. seconds [n_tokens]: of each token. */
 static int draw_tokens(dpi_session *session, dpi_sampler *sampler, const bench_context *c,
-                       const bench_setting *s, int32_t n_ref, times *t) {
+                       const bench_setting *s, int32_t n_ref, times *t, double *seconds) {
     int32_t seqs[4097], tokens[4097], token;
     bool partial = false;
     dpi_error err;
-    t->sampler = t->n_logits = 0;
     if (dpi_sampler_begin(sampler, &err) != DPI_STATUS_OK)
         return fail(&err);
     for (int32_t n = 0; n < s->n_tokens; n++) {
+        double begin = bench_now();
         if (draw_token(session, sampler, n_ref, &partial, t, &token) != CLI_OK)
             return CLI_FAILED;
         for (int32_t i = 0; i <= n_ref; i++) {
@@ -135,19 +140,26 @@ static int draw_tokens(dpi_session *session, dpi_sampler *sampler, const bench_c
             DPI_STATUS_OK)
             return fail(&err);
         t->n_logits += (double)n_whole * c->info.n_vocab;
+        seconds[n] = bench_now() - begin;
     }
+    t->token = median_of(seconds, s->n_tokens);
     return CLI_OK;
 }
 
 static int run_once(dpi_session *session, dpi_sampler *sampler, const bench_context *c,
                     const bench_setting *s, int32_t n_ref, times *t) {
+    double *seconds = malloc((size_t)s->n_tokens * sizeof *seconds);
+    *t = (times){0};
+    if (!seconds)
+        return cli_fail(CLI_FAILED, "out of memory for the times of %d tokens", s->n_tokens);
     for (int32_t seq = 0; seq <= n_ref; seq++)
         dpi_session_reset(session, seq);
     double begin = bench_now();
     int code = read_prompts(session, c, s, n_ref);
     double middle = bench_now();
     if (code == CLI_OK)
-        code = draw_tokens(session, sampler, c, s, n_ref, t);
+        code = draw_tokens(session, sampler, c, s, n_ref, t, seconds);
+    free(seconds);
     t->pp = middle - begin;
     t->tg = bench_now() - middle;
     for (int32_t seq = 0; seq <= n_ref; seq++)
@@ -186,24 +198,27 @@ static int open_sampler(const dpi_sampler_options *o, dpi_sampler **sampler) {
 }
 
 typedef struct runs {
-    series pp, tg, all, sampler, overhead, overhead_all;
+    series pp, tg, all, sampler, token, overhead, overhead_all, overhead_token;
     double n_logits; /* of the last run: in random text they change little */
-    series read, readable; /* bytes a second from memory just before; those times t_tg */
+    series read; /* bytes a second from memory just before */
+    series readable, readable_token; /* those times t_tg, times t_token */
     uint64_t peak_rss;
 } runs;
 
-static void keep(runs *r, const times *t, const times *plain, double read) {
-    int i = r->pp.n;
-    r->pp.x[i] = t->pp;
-    r->tg.x[i] = t->tg;
-    r->all.x[i] = t->pp + t->tg;
-    r->sampler.x[i] = t->sampler;
-    r->overhead.x[i] = t->tg / plain->tg;
-    r->overhead_all.x[i] = (t->pp + t->tg) / (plain->pp + plain->tg);
-    r->read.x[i] = read;
-    r->readable.x[i] = read * t->tg;
-    r->pp.n = r->tg.n = r->all.n = r->sampler.n = r->overhead.n = r->overhead_all.n = i + 1;
-    r->read.n = r->readable.n = i + 1;
+static void keep(series *s, double x) { s->x[s->n++] = x; }
+
+static void keep_run(runs *r, const times *t, const times *plain, double read) {
+    keep(&r->pp, t->pp);
+    keep(&r->tg, t->tg);
+    keep(&r->all, t->pp + t->tg);
+    keep(&r->sampler, t->sampler);
+    keep(&r->token, t->token);
+    keep(&r->overhead, t->tg / plain->tg);
+    keep(&r->overhead_all, (t->pp + t->tg) / (plain->pp + plain->tg));
+    keep(&r->overhead_token, t->token / plain->token);
+    keep(&r->read, read);
+    keep(&r->readable, read * t->tg);
+    keep(&r->readable_token, read * t->token);
 }
 
 /* A private run follows a plain one each time, and that a look at the memory: what the machine can
@@ -227,7 +242,7 @@ static int repeat(const bench_context *c, const bench_setting *s, dpi_session *s
         uint64_t peak_rss = cli_memory("VmHWM");
         r->peak_rss = peak_rss > r->peak_rss ? peak_rss : r->peak_rss;
         if (i >= 0)
-            keep(r, &t, &t_plain, machine.read_bytes_per_second);
+            keep_run(r, &t, &t_plain, machine.read_bytes_per_second);
         r->n_logits = t.n_logits;
     }
     return CLI_OK;
@@ -238,14 +253,17 @@ static void summarize(const runs *all, bench_result *r) {
     r->t_pp = median(all->pp);
     r->t_tg = median(all->tg);
     r->t_sampler = median(all->sampler);
+    r->t_token = median(all->token);
     r->n_logits = all->n_logits;
     r->pp = rate(&all->pp, n_pp);
     r->tg = rate(&all->tg, n_tg);
     r->all = rate(&all->all, n_pp + n_tg);
     r->overhead = median(all->overhead);
     r->overhead_all = median(all->overhead_all);
+    r->overhead_token = median(all->overhead_token);
     r->read_bytes_per_second = median(all->read);
     r->readable = median(all->readable);
+    r->readable_token = median(all->readable_token);
     r->peak_rss = all->peak_rss;
 }
 

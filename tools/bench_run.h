@@ -34,14 +34,17 @@ typedef struct bench_result {
     bench_setting s; /* with the threads that were used */
     double t_pp, t_tg; /* median seconds: all prompts; all steps with their draws */
     double t_sampler;  /* median seconds of the draws alone */
+    double t_token; /* median over the runs of the median seconds of a draw with its step, which a
+                       pause of the machine does not move */
     double n_logits;   /* that the steps computed; prompts compute one row each */
     bench_rate pp, tg, all; /* tokens of all sequences: prompts, drawn, both */
     double rho, clip; /* of the sampler's plan; 0 for plain */
     /* Medians over the runs of the time beside that of the plain run just before it, for as many
      * drawn tokens after a prompt as long; 1 for plain. */
     double overhead, overhead_all; /* steps alone; prompts included */
+    double overhead_token; /* of t_token */
     double read_bytes_per_second; /* median of what memory gave just before each run, all threads */
-    double readable; /* median of what it would have given in t_tg, bytes */
+    double readable, readable_token; /* of what it would have given in t_tg, in t_token; bytes */
     uint64_t peak_rss; /* bytes; 0 where the system does not tell */
 } bench_result;
 

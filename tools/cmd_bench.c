@@ -142,6 +142,7 @@ static void add_shares(bench *b, const bench_result *r) {
     table_number(t, "pp_peak_%", 1, percent(pp_ops, peak_ops(b)));
     table_number(t, "tg_peak_%", 1, percent(tg_ops, peak_ops(b)));
     table_number(t, "tg_read_%", 1, percent(tg_bytes, r->readable));
+    table_number(t, "itl_read_%", 1, percent(tg_bytes / n, r->readable_token));
 }
 
 /* ---- Rows ------------------------------------------------------------------------------------ */
@@ -195,6 +196,8 @@ static void add_batched(bench *b, const bench_result *r) {
     table_number(t, "fwd_t/s", 2, n_tg / r->t_tg);
     table_number(t, "overhead_x", 3, r->overhead);
     table_number(t, "overhead_all_x", 3, r->overhead_all);
+    table_number(t, "itl_ms", 2, 1e3 * r->t_token);
+    table_number(t, "itl_x", 3, r->overhead_token);
     add_shares(b, r);
 }
 
@@ -392,9 +395,11 @@ const command command_bench = {
         "T_PP, T_TG: seconds for all prompts, for all drawn tokens with their draws; S_PP, S_TG:\n"
         "tokens of all sequences a second; out_t/s: drawn tokens a second, fwd_t/s: sequences\n"
         "times that; overhead_x: T_TG beside that of a plain run just before it,\n"
-        "overhead_all_x: with the prompts; sampler_%: share of the draws in T_TG; pp_peak_%,\n"
-        "tg_peak_%, tg_read_%: operations done, weights and caches read, as a share of what\n"
-        "this machine was measured to do, memory just before each run; peak_rss: most memory held\n"
+        "overhead_all_x: with the prompts; itl_ms: median time from token to token, which pauses\n"
+        "of the machine do not move, itl_x: that beside the plain run's; sampler_%: share of the\n"
+        "draws in T_TG; pp_peak_%, tg_peak_%, tg_read_%, itl_read_%: operations done, weights and\n"
+        "caches read in T_PP, T_TG or itl_ms, as a share of what this machine was measured to do,\n"
+        "memory just before each run; peak_rss: most memory held\n"
         "(bytes; MiB in Markdown); vocab_ms, load_ms, first_token_ms, second_token_ms: from the\n"
         "start to the vocabulary alone, to the open model, to the logits of a first token and\n"
         "of a second, when all weights are in place.\n",
