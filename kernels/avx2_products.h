@@ -110,8 +110,8 @@ INLINE vec iq4_values(vec codes) {
 
 #include "q_products.h"
 
-INLINE distances asks_for(const int32_t n_rows) {
-    (void)n_rows;
+INLINE distances asks_for(const bool is_stream, const int32_t n_rows) {
+    (void)is_stream, (void)n_rows;
     return (distances){8192, 0};
 }
 

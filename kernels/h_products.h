@@ -17,7 +17,7 @@ INLINE void h_tile(const int type, const int n, float *y, int64_t y_stride, cons
     for (int r = 0; r < n; r++)
         even[r] = odd[r] = zero_f();
     enum { AHEAD = 16384 }; /* bytes that are asked for before they are read */
-    const bool asks = n > 1 || asks_for(1).l1 > 0;
+    const bool asks = n > 1 || asks_for(true, 1).l1 > 0;
     int64_t k = 0;
     for (; k + 2 <= n_in; k += 2, w += 4 * DPI_GROUP) {
         if (asks)

@@ -45,8 +45,8 @@ typedef struct distances {
 } distances;
 
 /* The distances for n_rows sequences: the ISA file's, since what is best depends on what a
- * processor fetches ahead by itself. */
-INLINE distances asks_for(int32_t n_rows);
+ * processor fetches ahead by itself. is_stream: see below. */
+INLINE distances asks_for(bool is_stream, int32_t n_rows);
 
 #if !SIGNED_CODES /* one instruction adds up in 32 bits */
 typedef vec sums;
@@ -158,6 +158,22 @@ INLINE int block_words(const int type) {
         return 34;
     default:
         return 4; /* Q4_0, IQ4_NL */
+    }
+}
+
+/* Whether n sequences read weights as one stream: each line once, all in their order, and one soon
+ * after the other, that is within four dots. */
+INLINE bool is_stream(const int type, const int32_t n) {
+    switch (type) {
+    case DPI_TYPE_Q8_0:
+        return n <= 4;
+    case DPI_TYPE_Q2_K: /* more dots a line */
+    case DPI_TYPE_Q3_K:
+    case DPI_TYPE_Q5_K: /* of several sequences sub-blocks go together that do not share words */
+    case DPI_TYPE_Q6_K:
+        return n == 1;
+    default:
+        return n <= 2;
     }
 }
 
@@ -558,7 +574,7 @@ INLINE void tile(const int type, const int n, const int rows, float *y, int64_t 
                  source from, int64_t n_in, int32_t n_out) {
     /* Larger tiles are almost always of batches that take several. */
     const int asks = LANES == DPI_GROUP && n <= 9 ? ASKS_L2_THEN_L1 : ASKS_L1;
-    if (n == 1 && from.ahead.l1 == 0)
+    if (is_stream(type, n) && from.ahead.l1 == 0)
         tile_that(ASKS_NOT, type, n, rows, y, y_stride, x, from, n_in, n_out);
     else
         tile_that(asks, type, n, rows, y, y_stride, x, from, n_in, n_out);
@@ -586,7 +602,7 @@ INLINE void matmul(const int type, float *y, int64_t y_stride, const dpi_q8 *x, 
     int64_t group_bytes = DPI_GROUP * n_blocks * (4 * block_words(type) + lone_bytes);
     source from = {.group = w};
     from.passes = DPI_GROUP / LANES * ((n_rows + DPI_ROW_BLOCK - 1) / DPI_ROW_BLOCK);
-    from.ahead = asks_for(n_rows);
+    from.ahead = asks_for(is_stream(type, n_rows), n_rows);
     if (from.passes > 1)
         from.ahead.l2 = 0;
     for (int32_t o = 0; o < n_out; o += DPI_GROUP, from.group += group_bytes) {
