@@ -24,9 +24,10 @@ INLINE void ask_for(const void *next, int64_t from, int64_t to) {
         __builtin_prefetch((const unsigned char *)next + from, 0, 2);
 }
 
-/* p[h][j] = scale * q[h] . k[j], and -infinity from n on to the next multiple of LANES. */
-INLINE void scores(const int heads, float *p, const float *q, const void *k,
-                   int32_t n, int32_t head_dim, float scale, const void *next, const int half) {
+/* p [heads, DPI_KV_BLOCK]: p[h][j] = scale * q[h] . k[j], and -infinity from n on to the next
+ * multiple of LANES at least. */
+INLINE void scores(const int heads, float *p, const float *q, const void *k, int32_t n,
+                   int32_t head_dim, float scale, const void *next, const int half) {
     const int vecs = SUMS / heads < DPI_KV_BLOCK / LANES ? SUMS / heads : DPI_KV_BLOCK / LANES;
     const int at_once = vecs * LANES; /* positions */
     const int64_t item = next == k ? 0 : half ? 2 : 4; /* bytes to ask for */
@@ -60,8 +61,8 @@ INLINE void scores(const int heads, float *p, const float *q, const void *k,
 /* acc[h] = acc[h] * c[h] + sum_j p[h][j] v[j] for `chunks` times LANES dimensions, the last of
  * which may be fewer. */
 INLINE void add_values(const int heads, const int chunks, float *acc, int32_t head_dim_v,
-                       const float *c, const float *p, const void *v, int32_t from,
-                       int32_t n, const void *next, const int half) {
+                       const float *c, const float *p, const void *v, int32_t from, int32_t n,
+                       const void *next, const int half) {
     const int64_t row_bytes = next == v || from > 0 ? 0 : head_dim_v * (half ? 2 : 4);
     vecf a[SUMS];
     part lanes[SUMS];

@@ -182,8 +182,7 @@ INLINE vecf max_f(vecf a, vecf b) { return _mm256_max_ps(a, b); }
 INLINE vecf fma_f(vecf a, vecf b, vecf c) { return _mm256_fmadd_ps(a, b, c); }
 INLINE vecf exp_f(vecf x) { return exp256(x); }
 INLINE vecf or_lowest(vecf v, part n) {
-    return _mm256_blendv_ps(_mm256_set1_ps(-INFINITY), v,
-                            _mm256_castsi256_ps(mask_of(n)));
+    return _mm256_blendv_ps(_mm256_set1_ps(-INFINITY), v, _mm256_castsi256_ps(mask_of(n)));
 }
 
 #include "attend.h"

@@ -319,10 +319,10 @@ INLINE vec iq4_values(vec codes) {
 
 #include "q_products.h"
 
-/* Zen 4 takes in up to 50 % more of a stream if it is not asked: its hardware fetches one ahead by
- * itself, and requests disturb that. Zen 5 has to be asked, and takes in 5 to 15 % less with one
- * sequence if it is into L2 first; Intel's cores (Emerald Rapids) take in 7 to 15 % more so. What is
- * no stream, all are asked for both. */
+/* Of a stream Zen 4 takes in up to 50 % more if it is not asked: its hardware fetches one ahead by
+ * itself, and requests disturb that. Zen 5 has to be asked; with one sequence it takes in 5 to 15 %
+ * less if it is into L2 first, Intel's cores (Emerald Rapids) 7 to 15 % more. Else all are asked
+ * for both. */
 INLINE distances asks_for(const bool is_stream, const int32_t n_rows) {
     const bool is_zen4 = __builtin_cpu_is("amdfam19h"), is_intel = __builtin_cpu_is("intel");
     if (is_zen4 && is_stream)

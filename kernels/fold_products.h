@@ -177,7 +177,7 @@ INLINE void folded(const int type, float *y, int64_t y_stride, const dpi_q8 *x, 
     const int lone_bytes = has_lone_half(type) ? 2 : 0;
     const int64_t block_bytes = DPI_GROUP * (4 * block_words(type) + lone_bytes);
     const int64_t group_bytes = n_in / (32 * sub_blocks(type)) * block_bytes;
-    const distances ahead = asks_for(is_stream(type, n_rows), n_rows);
+    const distances ahead = asks_for(false, n_rows);
     for (int32_t o = 0; o < n_out; o += LANES, w += group_bytes)
         for (int32_t first = 0; first < n_rows;) {
             fold_rows rows = {.folded = dpi_q8_at(x, first, n_in).folded, .subs = n_in / 32,

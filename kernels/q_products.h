@@ -45,7 +45,7 @@ typedef struct distances {
 } distances;
 
 /* The distances for n_rows sequences: the ISA file's, since what is best depends on what a
- * processor fetches ahead by itself. is_stream: see below. */
+ * processor fetches ahead by itself; is_stream(): how weights are read. */
 INLINE distances asks_for(bool is_stream, int32_t n_rows);
 
 #if !SIGNED_CODES /* one instruction adds up in 32 bits */

@@ -44,7 +44,7 @@ typedef struct bench_result {
     double overhead, overhead_all; /* steps alone; prompts included */
     double overhead_token; /* of t_token */
     double read_bytes_per_second; /* median of what memory gave just before each run, all threads */
-    double readable, readable_token; /* of what it would have given in t_tg, in t_token; bytes */
+    double readable, readable_token; /* what it would have given in t_tg, in t_token; bytes */
     uint64_t peak_rss; /* bytes; 0 where the system does not tell */
 } bench_result;
 
