@@ -124,8 +124,14 @@ static const unsigned char *weights_packed(const pass *p, const dpi_mat *w, int6
     return tile;
 }
 
+/* Whether kernels read the matrix where it is: any number of columns at once. Others go through
+ * this thread's tile. */
+static bool in_place(const dpi_session *s, const dpi_mat *w) {
+    return (q8_kernel(s, w) || h_kernel(s, w)) && dpi_mat_is_packed(w);
+}
+
 /* y[r * y_stride + o - o0] = x[first + r] . w[o] for columns [o0, o1), at most DPI_TILE_OUT of
- * them; o0 is a multiple of DPI_GROUP. */
+ * them unless they are read in place; o0 is a multiple of DPI_GROUP. */
 static void product(const pass *p, const dpi_mat *w, input in, float *y, int64_t y_stride,
                     int64_t o0, int64_t o1) {
     const dpi_session *s = p->s;
@@ -143,19 +149,21 @@ static void product(const pass *p, const dpi_mat *w, input in, float *y, int64_t
                               weights_f32(p, w, o0, o1), in.n, n_out);
 }
 
-/* One tile of y = x W^T + bias. y is a buffer as in.x is. */
+/* Tiles [first, last) of y = x W^T + bias. y is a buffer as in.x is. */
 static void linear(const pass *p, const dpi_mat *w, const float *bias, input in, float *y,
-                   int64_t tile) {
+                   int64_t first, int64_t last) {
     bool blas = p->s->blas && p->batch->is_prompt && !q8_kernel(p->s, w);
-    int64_t o, stop;
-    columns(w, tile, tile + 1, &o, &stop);
-    if (blas) /* all DPI_CHUNK rows of the buffer, used or not */
-        dpi_gemm_f32(y + o, w->n_out, in.x, in.n, weights_f32(p, w, o, stop), in.n,
-                     (int32_t)(stop - o));
-    else
-        product(p, w, in, y + in.first * w->n_out + o, w->n_out, o, stop);
-    for (int32_t r = in.first; bias && r < in.first + in.n_rows; r++)
-        p->s->kernels.add(y + r * w->n_out + o, bias + o, stop - o);
+    int64_t o, stop, at_once = !blas && in_place(p->s, w) ? last - first : 1;
+    for (; first < last; first += at_once) {
+        columns(w, first, first + at_once, &o, &stop);
+        if (blas) /* all DPI_CHUNK rows of the buffer, used or not */
+            dpi_gemm_f32(y + o, w->n_out, in.x, in.n, weights_f32(p, w, o, stop), in.n,
+                         (int32_t)(stop - o));
+        else
+            product(p, w, in, y + in.first * w->n_out + o, w->n_out, o, stop);
+        for (int32_t r = in.first; bias && r < in.first + in.n_rows; r++)
+            p->s->kernels.add(y + r * w->n_out + o, bias + o, stop - o);
+    }
 }
 
 /* The columns of an input of products that this thread prepares: whole blocks of 8-bit activations.
@@ -261,10 +269,10 @@ static void add_out(const pass *p, const dpi_mat *w, input in, int64_t first, in
 /* x += W in + bias, with the input in 8 bits where W wants it. */
 static void add_product(pass *p, const dpi_mat *w, const float *bias, input in) {
     dpi_tiles t = job(p, n_tiles(w));
-    for (int64_t i; dpi_tiles_next(&t, &i);) {
-        linear(p, w, bias, in, p->s->work.out, i);
+    for (int64_t first, last; dpi_tiles_next(&t, &first, &last);) {
+        linear(p, w, bias, in, p->s->work.out, first, last);
         if (dpi_tiles_stolen(&t))
-            add_out(p, w, in, i, i + 1);
+            add_out(p, w, in, first, last);
     }
     add_out(p, w, in, t.begin, t.end);
     barrier(p);
@@ -376,11 +384,12 @@ static void attend(const pass *p, int32_t layer, int64_t item, int64_t next) {
     }
 }
 
-/* Tile i of Q's, K's and V's, in the order of the heads that threads attend with: each thread's
- * share of Q, then those of K and V. */
-static const dpi_mat *q_k_or_v(const pass *p, const dpi_layer *layer, int64_t i, int64_t *tile) {
+/* The first of tiles [i, last) of Q's, K's and V's, in the order of the heads that threads attend
+ * with: each thread's share of Q, then those of K and V. *n: how many follow in that matrix. */
+static const dpi_mat *q_k_or_v(const pass *p, const dpi_layer *layer, int64_t i, int64_t last,
+                               int64_t *tile, int64_t *n) {
     const dpi_mat *mats[] = {&layer->wq, &layer->wk, &layer->wv};
-    int64_t parts = p->n_threads, all = 0, part, m = 0;
+    int64_t parts = p->n_threads, all = 0, part, m = 0, wanted = last - i;
     for (int k = 0; k < 3; k++) {
         all += n_tiles(mats[k]);
         parts = n_tiles(mats[k]) % p->n_threads == 0 ? parts : 1;
@@ -390,6 +399,8 @@ static const dpi_mat *q_k_or_v(const pass *p, const dpi_layer *layer, int64_t i,
     for (; i >= n_tiles(mats[m]) / parts; m++)
         i -= n_tiles(mats[m]) / parts;
     *tile = part * (n_tiles(mats[m]) / parts) + i;
+    *n = n_tiles(mats[m]) / parts - i;
+    *n = *n < wanted ? *n : wanted;
     return mats[m];
 }
 
@@ -400,15 +411,16 @@ static void attention(pass *p, int32_t index) {
     const dpi_mat *mats[] = {&layer->wq, &layer->wk, &layer->wv};
     input in = normalize(p, layer->attn_norm, mats, 3, p->batch->first, p->batch->n_rows);
     dpi_tiles t = job(p, n_tiles(&layer->wq) + n_tiles(&layer->wk) + n_tiles(&layer->wv));
-    for (int64_t i, tile; dpi_tiles_next(&t, &i);) {
-        const dpi_mat *w = q_k_or_v(p, layer, i, &tile);
-        if (w == &layer->wq)
-            linear(p, w, layer->bq, in, s->work.q, tile);
-        else if (w == &layer->wk)
-            linear(p, w, layer->bk, in, s->work.k, tile);
-        else
-            linear(p, w, layer->bv, in, s->work.v, tile);
-    }
+    for (int64_t i, last; dpi_tiles_next(&t, &i, &last);)
+        for (int64_t tile, n; i < last; i += n) {
+            const dpi_mat *w = q_k_or_v(p, layer, i, last, &tile, &n);
+            if (w == &layer->wq)
+                linear(p, w, layer->bq, in, s->work.q, tile, tile + n);
+            else if (w == &layer->wk)
+                linear(p, w, layer->bk, in, s->work.k, tile, tile + n);
+            else
+                linear(p, w, layer->bv, in, s->work.v, tile, tile + n);
+        }
     ask_for(p, &layer->wo);
     barrier(p);
     items mine = items_of(p);
@@ -430,15 +442,19 @@ static void attention(pass *p, int32_t index) {
 
 /* ---- Feed-forward ---------------------------------------------------------------------------- */
 
-/* Tile i of gate's and up's, which have the same columns: some of gate's, then those of up, so that
- * a thread computes both of its columns and still reads weights in long streams. */
-static const dpi_mat *gate_or_up(const dpi_layer *layer, int64_t i, int64_t *tile) {
+/* The first of tiles [i, last) of gate's and up's, which have the same columns: some of gate's,
+ * then those of up, so that a thread computes both of its columns and still reads weights in long
+ * streams. *n: how many follow in that matrix. */
+static const dpi_mat *gate_or_up(const dpi_layer *layer, int64_t i, int64_t last, int64_t *tile,
+                                 int64_t *n) {
     enum { STREAM = 16 }; /* tiles */
-    int64_t first = i / (2 * STREAM) * STREAM, n = n_tiles(&layer->w_gate) - first;
-    n = n < STREAM ? n : STREAM;
+    int64_t first = i / (2 * STREAM) * STREAM, all = n_tiles(&layer->w_gate) - first;
+    int64_t wanted = last - i;
+    all = all < STREAM ? all : STREAM;
     i -= 2 * first;
-    *tile = first + i % n;
-    return i < n ? &layer->w_gate : &layer->w_up;
+    *tile = first + i % all;
+    *n = all - i % all < wanted ? all - i % all : wanted;
+    return i < all ? &layer->w_gate : &layer->w_up;
 }
 
 /* gate = silu(gate) * up in this thread's columns. */
@@ -456,10 +472,11 @@ static void feed_forward(pass *p, int32_t index) {
     const dpi_mat *mats[] = {&layer->w_gate, &layer->w_up};
     input in = normalize(p, layer->ffn_norm, mats, 2, p->batch->first, p->batch->n_rows);
     dpi_tiles t = job(p, 2 * n_tiles(&layer->w_gate));
-    for (int64_t i, tile; dpi_tiles_next(&t, &i);) {
-        const dpi_mat *w = gate_or_up(layer, i, &tile);
-        linear(p, w, NULL, in, w == &layer->w_up ? s->work.up : s->work.gate, tile);
-    }
+    for (int64_t i, last; dpi_tiles_next(&t, &i, &last);)
+        for (int64_t tile, n; i < last; i += n) {
+            const dpi_mat *w = gate_or_up(layer, i, last, &tile, &n);
+            linear(p, w, NULL, in, w == &layer->w_up ? s->work.up : s->work.gate, tile, tile + n);
+        }
     ask_for(p, &layer->w_down);
     barrier(p);
     in.x = s->work.gate;
@@ -500,25 +517,34 @@ static input head_input(pass *p) {
 }
 
 /* Logits of at most n tokens from o on, a multiple of DPI_GROUP. They go where each row's sequence
- * keeps its own, through a tile. */
+ * keeps its own, those of several rows through a tile, which n must not exceed. */
 static void head_columns(const pass *p, input in, int64_t o, int64_t n) {
     const dpi_session *s = p->s;
+    const dpi_mat *w = &s->model->output;
+    float *const *dest = s->dest + p->batch->head_first;
     float *tile = s->work.head + (int64_t)p->thread * s->max_rows * DPI_TILE_OUT;
     int64_t stop = o + n < s->model->n_vocab ? o + n : s->model->n_vocab;
-    product(p, &s->model->output, in, tile, DPI_TILE_OUT, o, stop);
+    if (in.n_rows == 1) {
+        product(p, w, in, dest[0] + o, stop - o, o, stop);
+        return;
+    }
+    product(p, w, in, tile, DPI_TILE_OUT, o, stop);
     for (int32_t r = 0; r < in.n_rows; r++)
-        memcpy(s->dest[p->batch->head_first + r] + o, tile + r * DPI_TILE_OUT,
-               (size_t)(stop - o) * sizeof *tile);
+        memcpy(dest[r] + o, tile + r * DPI_TILE_OUT, (size_t)(stop - o) * sizeof *tile);
 }
 
 /* All logits of the rows that want them. */
 static void head(pass *p) {
+    const dpi_mat *w = &p->s->model->output;
     if (p->batch->n_head == 0)
         return;
     input in = head_input(p);
-    dpi_tiles t = job(p, n_tiles(&p->s->model->output));
-    for (int64_t i; dpi_tiles_next(&t, &i);)
-        head_columns(p, in, i * DPI_TILE_OUT, DPI_TILE_OUT);
+    dpi_tiles t = job(p, n_tiles(w));
+    for (int64_t first, last; dpi_tiles_next(&t, &first, &last);) {
+        int64_t at_once = in.n_rows == 1 && in_place(p->s, w) ? last - first : 1;
+        for (; first < last; first += at_once)
+            head_columns(p, in, first * DPI_TILE_OUT, at_once * DPI_TILE_OUT);
+    }
 }
 
 /* Those of the groups of columns that hold one of the ids, which ascend. Threads take turns. */

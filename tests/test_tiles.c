@@ -14,13 +14,19 @@ static void clear(void) {
         dpi_claims_clear(&claims[i]);
 }
 
-/* The thread of t takes a tile, which is to be this one; -1: there is none. */
+/* The thread of t takes tiles, which are to be these n from `expected` on; -1: there are none. */
+static void assert_takes(dpi_tiles *t, int64_t expected, int64_t n, bool stolen) {
+    int64_t first = -1, last = -1;
+    assert_int_equal(dpi_tiles_next(t, &first, &last), expected >= 0);
+    assert_int_equal(first, expected);
+    if (expected < 0)
+        return;
+    assert_int_equal(last - first, n);
+    assert_int_equal(dpi_tiles_stolen(t), stolen);
+}
+
 static void assert_next(dpi_tiles *t, int64_t expected, bool stolen) {
-    int64_t tile = -1;
-    assert_int_equal(dpi_tiles_next(t, &tile), expected >= 0);
-    assert_int_equal(tile, expected);
-    if (expected >= 0)
-        assert_int_equal(dpi_tiles_stolen(t), stolen);
+    assert_takes(t, expected, 1, stolen);
 }
 
 static void test_alone(void **state) {
@@ -58,6 +64,26 @@ static void test_a_late_thread(void **state) {
     assert_int_equal(last.end, 9);
 }
 
+/* A thread takes a quarter of what is left of its own share, and what others left of that. */
+static void test_a_long_share(void **state) {
+    (void)state;
+    clear();
+    dpi_tiles slow = dpi_tiles_of(claims, 80, 0, 2), fast = dpi_tiles_of(claims, 80, 1, 2);
+    assert_takes(&slow, 0, 10, false);
+    assert_takes(&slow, 10, 7, false);
+    static const int64_t sizes[] = {10, 7, 5, 4, 3, 2, 2, 1, 1, 1, 1, 1, 1, 1};
+    int64_t at = 40;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; at += sizes[i++])
+        assert_takes(&fast, at, sizes[i], false);
+    assert_int_equal(at, 80);
+    for (int64_t i = 39; i > 18; i--)
+        assert_next(&fast, i, true);
+    assert_takes(&slow, 17, 2, false); /* of 23, 5 were to be taken */
+    assert_next(&slow, -1, false);
+    assert_next(&fast, -1, false);
+    assert_int_equal(slow.end, 19);
+}
+
 /* Threads that run take every tile once between them, and each knows its own by their bounds. */
 static void test_threads(void **state) {
     (void)state;
@@ -70,8 +96,8 @@ static void test_threads(void **state) {
 #pragma omp parallel num_threads(n_threads)
             {
                 dpi_tiles t = dpi_tiles_of(claims, n, omp_get_thread_num(), omp_get_num_threads());
-                for (int64_t i; dpi_tiles_next(&t, &i);)
-                    if (dpi_tiles_stolen(&t))
+                for (int64_t first, last; dpi_tiles_next(&t, &first, &last);)
+                    for (int64_t i = first; i < last && dpi_tiles_stolen(&t); i++)
                         stolen[i]++;
                 for (int64_t i = t.begin; i < t.end; i++)
                     own[i]++;
@@ -85,6 +111,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_alone),
         cmocka_unit_test(test_a_late_thread),
+        cmocka_unit_test(test_a_long_share),
         cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
