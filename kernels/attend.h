@@ -24,6 +24,16 @@ INLINE void ask_for(const void *next, int64_t from, int64_t to) {
         __builtin_prefetch((const unsigned char *)next + from, 0, 2);
 }
 
+/* sum[h * n + i] += x[h * stride] * kv[i] */
+INLINE void add_products(const int heads, const int n, vecf *sum, const float *x, int64_t stride,
+                         const vecf *kv) {
+    for (int h = 0; h < heads; h++) {
+        vecf by = broadcast_f(x[h * stride]);
+        for (int i = 0; i < n; i++)
+            sum[h * n + i] = fma_f(by, kv[i], sum[h * n + i]);
+    }
+}
+
 /* p [heads, DPI_KV_BLOCK]: p[h][j] = scale * q[h] . k[j], and -infinity from n on to the next
  * multiple of LANES at least. */
 INLINE void scores(const int heads, float *p, const float *q, const void *k, int32_t n,
@@ -44,11 +54,7 @@ INLINE void scores(const int heads, float *p, const float *q, const void *k, int
                 kv[t] = load_kv(k, (at - in_group) * head_dim + i * DPI_KV_GROUP + in_group,
                                 part_of(LANES), half);
             }
-            for (int h = 0; h < heads; h++) {
-                vecf x = broadcast_f(q[h * head_dim + i]);
-                for (int t = 0; t < vecs; t++)
-                    s[h * vecs + t] = fma_f(x, kv[t], s[h * vecs + t]);
-            }
+            add_products(heads, vecs, s, q + i, head_dim, kv);
         }
         for (int h = 0; h < heads; h++)
             for (int t = 0; t < vecs; t++)
@@ -69,7 +75,7 @@ INLINE void add_values(const int heads, const int chunks, float *acc, int32_t he
     for (int i = 0; i < chunks; i++) {
         lanes[i] = part_of(head_dim_v - from - LANES * i);
         for (int h = 0; h < heads; h++)
-            a[i * heads + h] = mul_f(load_part(acc + h * head_dim_v + from + LANES * i, lanes[i]),
+            a[h * chunks + i] = mul_f(load_part(acc + h * head_dim_v + from + LANES * i, lanes[i]),
                                      broadcast_f(c[h]));
     }
     for (int32_t j = 0; j < n; j++) {
@@ -77,15 +83,11 @@ INLINE void add_values(const int heads, const int chunks, float *acc, int32_t he
         vecf kv[SUMS];
         for (int i = 0; i < chunks; i++)
             kv[i] = load_kv(v, (int64_t)j * head_dim_v + from + LANES * i, lanes[i], half);
-        for (int h = 0; h < heads; h++) {
-            vecf x = broadcast_f(p[h * DPI_KV_BLOCK + j]);
-            for (int i = 0; i < chunks; i++)
-                a[i * heads + h] = fma_f(x, kv[i], a[i * heads + h]);
-        }
+        add_products(heads, chunks, a, p + j, DPI_KV_BLOCK, kv);
     }
     for (int i = 0; i < chunks; i++)
         for (int h = 0; h < heads; h++)
-            store_part(acc + h * head_dim_v + from + LANES * i, a[i * heads + h], lanes[i]);
+            store_part(acc + h * head_dim_v + from + LANES * i, a[h * chunks + i], lanes[i]);
 }
 
 /* The block for `heads` (1, 2, 4 or 8) heads. */

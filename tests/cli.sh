@@ -211,7 +211,8 @@ run plan made.gguf --plain --json; expect_out '"shared_prompt_tokens": 0,'
 run bench made.gguf -B 1,3 -p 4 -n 2 -t 1,2 -r 2 -o jsonl; expect_rc 0; expect_lines 6 out
 expect_out '"threads":2,"test":"pp4+tg2"'
 expect_out '"method":"invisibleink","B":3,"k":100,"rho":0.5'
-expect_out '"PP":4,"TG":2,"N_KV":24,'; expect_out '"overhead_x":1.0,'; expect_out '"itl_x":1.0,'; expect_out '"peak_rss":'
+expect_out '"PP":4,"TG":2,"N_KV":24,'; expect_out '"overhead_x":1.0,'
+expect_out '"itl_x":1.0,'; expect_out '"peak_rss":'
 for name in model size params backend t/s S_PP S_TG T S out_t/s fwd_t/s itl_ms tg_read_% itl_read_% \
     first_token_ms second_token_ms; do
     expect_out "\"$name\":"
