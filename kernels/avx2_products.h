@@ -110,11 +110,6 @@ INLINE vec iq4_values(vec codes) {
 
 #include "q_products.h"
 
-INLINE distances asks_for(const bool is_stream, const int32_t n_rows) {
-    (void)is_stream, (void)n_rows;
-    return (distances){8192, 0};
-}
-
 INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x,
                   source from, int64_t n_in, int32_t n_out) {
     for (int r = 0, n; r < rows; r += n) {

@@ -319,19 +319,6 @@ INLINE vec iq4_values(vec codes) {
 
 #include "q_products.h"
 
-/* Of a stream Zen 4 takes in up to 50 % more if it is not asked: its hardware fetches one ahead by
- * itself, and requests disturb that. Zen 5 has to be asked; with one sequence it takes in 5 to 15 %
- * less if it is into L2 first, Intel's cores (Emerald Rapids) 7 to 15 % more. Else all are asked
- * for both. */
-INLINE distances asks_for(const bool is_stream, const int32_t n_rows) {
-    const bool is_zen4 = __builtin_cpu_is("amdfam19h"), is_intel = __builtin_cpu_is("intel");
-    if (is_zen4 && is_stream)
-        return (distances){0, 0};
-    if (n_rows == 1)
-        return (distances){8192, is_intel ? 24576 : 0};
-    return (distances){is_zen4 ? 2048 : 8192, 24576};
-}
-
 /* Each number of rows is one tile: two would go through the weights twice (with 6, 7 and 12 rows 15
  * to 35 % more time). A tile of 11 has 22 sums, of 32 registers; some of the 11 accumulators, which
  * are only touched between sub-blocks, go to the stack. */

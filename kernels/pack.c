@@ -8,7 +8,7 @@
 /* The scale of the block, those of its parts, codes. */
 static const uint8_t order_q2_k[] = {20, 0,  1,  2,  3,  4,  5,  6,  7,  8,  9,
                                      10, 11, 12, 13, 14, 15, 16, 17, 18, 19};
-/* Scales; low bits of the first half, each with the high bits that all share; of the second half. */
+/* Scales; low bits of the first half, each with the high bits that all share; of the second. */
 static const uint8_t order_q3_k[] = {24, 25, 26, 8, 0,  9, 1,  10, 2,  11, 3,  12, 4,  13,
                                      5,  14, 6,  15, 7, 16, 17, 18, 19, 20, 21, 22, 23};
 /* For g = 0..7, of weights 4g..4g+3 of all sub-blocks: high bits, low bits of two each; scales. */

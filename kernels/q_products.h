@@ -27,9 +27,8 @@
  *     and_words(v, mask) sub_words(v, n)
  *     to_float(v)  low_half(v) high_half(v)  halves at the low or high end of each word, as f32
  *     as_float(v)  the same bits; load_halves(p)  mul_f fma_f sub_f broadcast_f zero_f
- *     store_f(p, v, n)
- * and afterwards defines tiles() and asks_for(), and uses matmul(type, ...). Not a header to
- * include elsewhere. */
+ *     store_f(p, v, n)  the first n lanes, none if n <= 0
+ * and afterwards defines tiles(), and uses matmul(type, ...). Not a header to include elsewhere. */
 
 #define UNROLL_PRAGMA(x) _Pragma(#x)
 #ifdef __clang__
@@ -44,9 +43,18 @@ typedef struct distances {
     int32_t l1, l2;
 } distances;
 
-/* The distances for n_rows sequences: the ISA file's, since what is best depends on what a
- * processor fetches ahead by itself; is_stream(): how weights are read. */
-INLINE distances asks_for(bool is_stream, int32_t n_rows);
+/* The distances for n_rows sequences; is_stream(): how weights are read. Of a stream Zen 4 takes in
+ * up to 50 % more if it is not asked: its hardware fetches one ahead by itself, and requests
+ * disturb that. Zen 5 has to be asked; with one sequence it takes in 5 to 15 % less if it is into
+ * L2 first, Intel's cores (Emerald Rapids) 7 to 15 % more. Else all are asked for both. */
+INLINE distances asks_for(const bool is_stream, const int32_t n_rows) {
+    const bool is_zen4 = __builtin_cpu_is("amdfam19h"), is_intel = __builtin_cpu_is("intel");
+    if (is_zen4 && is_stream)
+        return (distances){0, 0};
+    if (is_zen4)
+        return (distances){2048, 24576};
+    return (distances){8192, n_rows > 1 || is_intel ? 24576 : 0};
+}
 
 #if !SIGNED_CODES /* one instruction adds up in 32 bits */
 typedef vec sums;
@@ -164,6 +172,8 @@ INLINE int block_words(const int type) {
 /* Whether n sequences read weights as one stream: each line once, all in their order, and one soon
  * after the other, that is within four dots. */
 INLINE bool is_stream(const int type, const int32_t n) {
+    if (LANES != DPI_GROUP && (n > 1 || sub_blocks(type) > 1))
+        return false; /* half lines, or words that are read again */
     switch (type) {
     case DPI_TYPE_Q8_0:
         return n <= 4;
@@ -200,6 +210,10 @@ INLINE int together(const int type, const int n, const int subs) {
         return 1;
     }
 }
+
+/* Vectors of LANES outputs that n sequences go through at once: one sequence takes all of a group,
+ * so that weights are one stream of whole lines. More would need more registers than AVX2 has. */
+INLINE int vectors(const int n) { return n == 1 ? DPI_GROUP / LANES : 1; }
 
 /* Sub-blocks, of `subs`, that one turn of a loop goes through. The next begins with codes in the
  * same places, turn_words() further on. With many sequences a whole block is thousands of
@@ -254,7 +268,7 @@ typedef struct words {
     int asks; /* into which caches: ASKS_.., known when it is compiled */
 } words;
 
-enum { ASKS_NOT, ASKS_L1, ASKS_L2_THEN_L1 };
+enum { ASKS_NOT, ASKS_NO_MORE /* the vector before has asked */, ASKS_L1, ASKS_L2_THEN_L1 };
 
 INLINE words words_at(const unsigned char *lone, const unsigned char *at, const unsigned char *line,
                       const distances *ahead, const int asks) {
@@ -395,7 +409,7 @@ INLINE scales scales_of(const int type, const words *w, const int sub, const int
  * requests that it may move, all of a block of Q6_K; those that seem to change c it does not. */
 INLINE vec ask(const int type, const int n, const int subs, vec c, const words *w, const int step) {
     const int lines = turn_words(type, n, subs), steps = 8 * turn(type, n, subs);
-    if (w->asks == ASKS_NOT) { /* but words are read in their order, as the hardware expects */
+    if (w->asks <= ASKS_NO_MORE) { /* but words are read in their order, as the hardware expects */
         __asm__("" : "+v"(c) : "m"(*w->at));
         return c;
     }
@@ -410,7 +424,7 @@ INLINE vec ask(const int type, const int n, const int subs, vec c, const words *
 /* Asks for what the turns of `subs` sub-blocks do not ask for. */
 INLINE void ask_for_rest(const int type, const int n, const int subs, const words *w) {
     const int lines = block_words(type) * subs / sub_blocks(type) + has_lone_half(type);
-    if (w->asks == ASKS_NOT)
+    if (w->asks <= ASKS_NO_MORE)
         return;
     UNROLL for (int i = subs / turn(type, n, subs) * turn_words(type, n, subs); i < lines; i++) {
         __builtin_prefetch(w->l1 + 4 * DPI_GROUP * i);
@@ -530,7 +544,8 @@ INLINE void add_blocks(const int type, const int n, const int blocks, const int 
     }
 }
 
-/* y[r, 0..n_out) for LANES outputs and n sequences of a block of `rows`; `asks`: ASKS_.. */
+/* y[r, 0..n_out) for vectors(n) * LANES outputs and n sequences of a block of `rows`; `asks`:
+ * ASKS_.. */
 INLINE void tile_that(const int asks, const int type, const int n, const int rows, float *y,
                       int64_t y_stride, dpi_q8 x, source from, int64_t n_in, int32_t n_out) {
     const int lone_bytes = has_lone_half(type) ? 2 * DPI_GROUP : 0;
@@ -539,9 +554,10 @@ INLINE void tile_that(const int asks, const int type, const int n, const int row
     const int64_t share = from.passes > 1 ? at_once * block_bytes / from.passes : 0;
     int64_t n_blocks = n_in / (32 * sub_blocks(type));
     const unsigned char *w = from.group;
-    vecf acc[TILE];
-    for (int r = 0; r < n; r++)
-        acc[r] = zero_f();
+    vecf acc[DPI_GROUP / LANES][TILE];
+    for (int v = 0; v < vectors(n); v++)
+        for (int r = 0; r < n; r++)
+            acc[v][r] = zero_f();
     for (int64_t left = n_blocks; left > 0;) {
         const unsigned char *lone = w; /* halves of the next two blocks, or of the last */
         w += left > 1 ? 2 * lone_bytes : lone_bytes;
@@ -553,11 +569,16 @@ INLINE void tile_that(const int asks, const int type, const int n, const int row
             for (int64_t i = 0; i < share; i += 64)
                 __builtin_prefetch(from.next + i, 0, 2);
             from.next += share;
-            if (at_once == 2 && pair == 2) {
-                add_blocks(type, n, 2, rows, acc, at, x.plain, x.sums);
-                blocks = 2;
-            } else {
-                add_blocks(type, n, 1, rows, acc, at, x.plain, x.sums);
+            UNROLL for (int v = 0; v < vectors(n); v++) {
+                if (at_once == 2 && pair == 2) {
+                    add_blocks(type, n, 2, rows, acc[v], at, x.plain, x.sums);
+                    blocks = 2;
+                } else {
+                    add_blocks(type, n, 1, rows, acc[v], at, x.plain, x.sums);
+                }
+                at.lone += 2 * LANES;
+                at.at += 4 * LANES;
+                at.asks = asks == ASKS_NOT ? ASKS_NOT : ASKS_NO_MORE;
             }
             x = dpi_q8_skip(&x, blocks * sub_blocks(type) * rows);
             lone += blocks * lone_bytes;
@@ -566,14 +587,15 @@ INLINE void tile_that(const int asks, const int type, const int n, const int row
             pair -= blocks;
         }
     }
-    for (int r = 0; r < n; r++)
-        store_f(y + r * y_stride, acc[r], n_out);
+    for (int v = 0; v < vectors(n); v++)
+        for (int r = 0; r < n; r++)
+            store_f(y + r * y_stride + v * LANES, acc[v][r], n_out - v * LANES);
 }
 
 INLINE void tile(const int type, const int n, const int rows, float *y, int64_t y_stride, dpi_q8 x,
                  source from, int64_t n_in, int32_t n_out) {
     /* Larger tiles are almost always of batches that take several. */
-    const int asks = LANES == DPI_GROUP && n <= 9 ? ASKS_L2_THEN_L1 : ASKS_L1;
+    const int asks = vectors(n) * LANES == DPI_GROUP && n <= 9 ? ASKS_L2_THEN_L1 : ASKS_L1;
     if (is_stream(type, n) && from.ahead.l1 == 0)
         tile_that(ASKS_NOT, type, n, rows, y, y_stride, x, from, n_in, n_out);
     else
@@ -601,7 +623,8 @@ INLINE void matmul(const int type, float *y, int64_t y_stride, const dpi_q8 *x, 
     int64_t n_blocks = n_in / (32 * sub_blocks(type));
     int64_t group_bytes = DPI_GROUP * n_blocks * (4 * block_words(type) + lone_bytes);
     source from = {.group = w};
-    from.passes = DPI_GROUP / LANES * ((n_rows + DPI_ROW_BLOCK - 1) / DPI_ROW_BLOCK);
+    const int at_once = vectors(n_rows) * LANES;
+    from.passes = DPI_GROUP / at_once * ((n_rows + DPI_ROW_BLOCK - 1) / DPI_ROW_BLOCK);
     from.ahead = asks_for(is_stream(type, n_rows), n_rows);
     if (from.passes > 1)
         from.ahead.l2 = 0;
@@ -611,7 +634,7 @@ INLINE void matmul(const int type, float *y, int64_t y_stride, const dpi_q8 *x, 
             rows = dpi_row_block(n_rows, first);
             dpi_q8 block = dpi_q8_at(x, first, n_in);
             for (from.lane = 0; from.lane < DPI_GROUP && o + from.lane < n_out;
-                 from.lane += LANES, pass++) {
+                 from.lane += at_once, pass++) {
                 from.next = from.group + group_bytes + group_bytes * pass / from.passes;
                 tiles(type, rows, y + first * y_stride + o + from.lane, y_stride, block, from,
                       n_in, n_out - o - from.lane);
