@@ -384,12 +384,12 @@ static void attend(const pass *p, int32_t layer, int64_t item, int64_t next) {
     }
 }
 
-/* The first of tiles [i, last) of Q's, K's and V's, in the order of the heads that threads attend
- * with: each thread's share of Q, then those of K and V. *n: how many follow in that matrix. */
-static const dpi_mat *q_k_or_v(const pass *p, const dpi_layer *layer, int64_t i, int64_t last,
-                               int64_t *tile, int64_t *n) {
+/* Tile i of Q's, K's and V's, in the order of the heads that threads attend with: each thread's
+ * share of Q, then those of K and V. *n: it and those that follow in that matrix. */
+static const dpi_mat *q_k_or_v(const pass *p, const dpi_layer *layer, int64_t i, int64_t *tile,
+                               int64_t *n) {
     const dpi_mat *mats[] = {&layer->wq, &layer->wk, &layer->wv};
-    int64_t parts = p->n_threads, all = 0, part, m = 0, wanted = last - i;
+    int64_t parts = p->n_threads, all = 0, part, m = 0;
     for (int k = 0; k < 3; k++) {
         all += n_tiles(mats[k]);
         parts = n_tiles(mats[k]) % p->n_threads == 0 ? parts : 1;
@@ -400,7 +400,6 @@ static const dpi_mat *q_k_or_v(const pass *p, const dpi_layer *layer, int64_t i,
         i -= n_tiles(mats[m]) / parts;
     *tile = part * (n_tiles(mats[m]) / parts) + i;
     *n = n_tiles(mats[m]) / parts - i;
-    *n = *n < wanted ? *n : wanted;
     return mats[m];
 }
 
@@ -413,7 +412,8 @@ static void attention(pass *p, int32_t index) {
     dpi_tiles t = job(p, n_tiles(&layer->wq) + n_tiles(&layer->wk) + n_tiles(&layer->wv));
     for (int64_t i, last; dpi_tiles_next(&t, &i, &last);)
         for (int64_t tile, n; i < last; i += n) {
-            const dpi_mat *w = q_k_or_v(p, layer, i, last, &tile, &n);
+            const dpi_mat *w = q_k_or_v(p, layer, i, &tile, &n);
+            n = n < last - i ? n : last - i;
             if (w == &layer->wq)
                 linear(p, w, layer->bq, in, s->work.q, tile, tile + n);
             else if (w == &layer->wk)
@@ -442,18 +442,16 @@ static void attention(pass *p, int32_t index) {
 
 /* ---- Feed-forward ---------------------------------------------------------------------------- */
 
-/* The first of tiles [i, last) of gate's and up's, which have the same columns: some of gate's,
- * then those of up, so that a thread computes both of its columns and still reads weights in long
- * streams. *n: how many follow in that matrix. */
-static const dpi_mat *gate_or_up(const dpi_layer *layer, int64_t i, int64_t last, int64_t *tile,
-                                 int64_t *n) {
+/* Tile i of gate's and up's, which have the same columns: some of gate's, then those of up, so that
+ * a thread computes both of its columns and still reads weights in long streams. *n: it and those
+ * that follow in that matrix. */
+static const dpi_mat *gate_or_up(const dpi_layer *layer, int64_t i, int64_t *tile, int64_t *n) {
     enum { STREAM = 16 }; /* tiles */
     int64_t first = i / (2 * STREAM) * STREAM, all = n_tiles(&layer->w_gate) - first;
-    int64_t wanted = last - i;
     all = all < STREAM ? all : STREAM;
     i -= 2 * first;
     *tile = first + i % all;
-    *n = all - i % all < wanted ? all - i % all : wanted;
+    *n = all - i % all;
     return i < all ? &layer->w_gate : &layer->w_up;
 }
 
@@ -474,7 +472,8 @@ static void feed_forward(pass *p, int32_t index) {
     dpi_tiles t = job(p, 2 * n_tiles(&layer->w_gate));
     for (int64_t i, last; dpi_tiles_next(&t, &i, &last);)
         for (int64_t tile, n; i < last; i += n) {
-            const dpi_mat *w = gate_or_up(layer, i, last, &tile, &n);
+            const dpi_mat *w = gate_or_up(layer, i, &tile, &n);
+            n = n < last - i ? n : last - i;
             linear(p, w, NULL, in, w == &layer->w_up ? s->work.up : s->work.gate, tile, tile + n);
         }
     ask_for(p, &layer->w_down);

@@ -623,8 +623,8 @@ INLINE void matmul(const int type, float *y, int64_t y_stride, const dpi_q8 *x, 
     int64_t n_blocks = n_in / (32 * sub_blocks(type));
     int64_t group_bytes = DPI_GROUP * n_blocks * (4 * block_words(type) + lone_bytes);
     source from = {.group = w};
-    const int at_once = vectors(n_rows) * LANES;
-    from.passes = DPI_GROUP / at_once * ((n_rows + DPI_ROW_BLOCK - 1) / DPI_ROW_BLOCK);
+    const int lanes = vectors(n_rows) * LANES;
+    from.passes = DPI_GROUP / lanes * ((n_rows + DPI_ROW_BLOCK - 1) / DPI_ROW_BLOCK);
     from.ahead = asks_for(is_stream(type, n_rows), n_rows);
     if (from.passes > 1)
         from.ahead.l2 = 0;
@@ -634,7 +634,7 @@ INLINE void matmul(const int type, float *y, int64_t y_stride, const dpi_q8 *x, 
             rows = dpi_row_block(n_rows, first);
             dpi_q8 block = dpi_q8_at(x, first, n_in);
             for (from.lane = 0; from.lane < DPI_GROUP && o + from.lane < n_out;
-                 from.lane += at_once, pass++) {
+                 from.lane += lanes, pass++) {
                 from.next = from.group + group_bytes + group_bytes * pass / from.passes;
                 tiles(type, rows, y + first * y_stride + o + from.lane, y_stride, block, from,
                       n_in, n_out - o - from.lane);
