@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "center.h"
 #include "dpinfer.h"
-#include "prompt_texts.h"
+#include "dpinfer/prompt_texts.h"
+#include "dp/methods/center.h"
 
 enum { TOP_K = 100, N_TOKENS = 200, N_BUDGETS = 4, MAX_TEXT = 1 << 16 };
 static const double budgets[N_BUDGETS] = {1, 3, 5, 10}; /* epsilon at delta = 1e-6 */

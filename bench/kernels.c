@@ -13,13 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
-#include "kernels.h"
-#include "mem.h"
-#include "pack.h"
-#include "quant.h"
-#include "table.h"
-#include "weights.h"
+#include "dpinfer/bench.h"
+#include "base/mem.h"
+#include "dp/exact/weights.h"
+#include "kernels/kernels.h"
+#include "kernels/pack.h"
+#include "kernels/quant.h"
+#include "tools/cli.h"
+#include "tools/table.h"
 
 enum {
     N_IN = 2048,          /* columns of the matrices, elements of the vectors */
@@ -131,7 +132,7 @@ enum {
     N_KERNELS = sizeof kernels / sizeof *kernels,
 #define KERNEL(name, parameters) +1
     N_LISTED = 0
-#include "kernels.def"
+#include "kernels/kernels.def"
 #undef KERNEL
 };
 _Static_assert((int)N_KERNELS == (int)N_LISTED, "every kernel of kernels.def is timed");

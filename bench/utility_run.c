@@ -1,5 +1,5 @@
 /* utility_run.c - texts of a setting, by libdpinfer's public interface; see utility.h. */
-#include "utility.h"
+#include "bench/utility.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "prompt_texts.h"
+#include "dpinfer/prompt_texts.h"
 
 typedef struct scorer {
     dpi_model *model;

@@ -20,7 +20,7 @@ configure_package_config_file(cmake/dpinfer-config.cmake.in dpinfer-config.cmake
 # Versions 0.x promise nothing to each other.
 write_basic_package_version_file(dpinfer-config-version.cmake COMPATIBILITY SameMinorVersion)
 
-install(FILES engine/dpinfer.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
+install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
 install(FILES ${CMAKE_BINARY_DIR}/libdpinfer.a DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
 install(FILES ${CMAKE_BINARY_DIR}/dpinfer.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
   COMPONENT dev)
@@ -28,15 +28,15 @@ install(FILES ${CMAKE_BINARY_DIR}/dpinfer-config.cmake
   ${CMAKE_BINARY_DIR}/dpinfer-config-version.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/dpinfer COMPONENT dev)
 if(DPI_SHARED)
-  install(TARGETS dpinfer_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT shared)
+  install(TARGETS libdpinfer_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT shared)
 endif()
 add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/dpinfer.1
-  COMMAND ${CMAKE_CURRENT_LIST_DIR}/manpage.sh $<TARGET_FILE:dpinfer_cli> > dpinfer.1
-  DEPENDS dpinfer_cli ${CMAKE_CURRENT_LIST_DIR}/manpage.sh WORKING_DIRECTORY ${CMAKE_BINARY_DIR}
+  COMMAND ${CMAKE_CURRENT_LIST_DIR}/manpage.sh $<TARGET_FILE:dpinfer> > dpinfer.1
+  DEPENDS dpinfer ${CMAKE_CURRENT_LIST_DIR}/manpage.sh WORKING_DIRECTORY ${CMAKE_BINARY_DIR}
   VERBATIM)
 add_custom_target(dpinfer_manpage ALL DEPENDS ${CMAKE_BINARY_DIR}/dpinfer.1)
 install(FILES ${CMAKE_BINARY_DIR}/dpinfer.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT bin)
-install(TARGETS dpinfer_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT bin)
+install(TARGETS dpinfer RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT bin)
 # What `dpinfer demo` shows (tools/cmd_demo.c looks for it here).
 install(FILES models/dpinfer-4m-q8_0.gguf DESTINATION share/dpinfer/models COMPONENT bin)
 install(DIRECTORY examples/refs DESTINATION share/dpinfer/examples COMPONENT bin)

@@ -1,28 +1,13 @@
-#include "config.h"
+#include "engine/config.h"
 
 #include <string.h>
 
-#include "status.h"
+#include "base/status.h"
 
 enum { MAX_CTX = 1 << 24 };
 
 static bool equals(dpi_str s, const char *text) {
     return s.n_bytes == strlen(text) && memcmp(s.data, text, s.n_bytes) == 0;
-}
-
-dpi_status dpi_config_check_architecture(const dpi_gguf *gguf, dpi_error *err) {
-    dpi_str arch = {"", 0};
-    bool found = false;
-    DPI_TRY(dpi_gguf_get_string(gguf, "general.architecture", &arch, &found, err));
-    if (!found)
-        return dpi_fail(err, DPI_STATUS_FORMAT, "%s: key general.architecture is missing",
-                        dpi_gguf_name(gguf));
-    if (!equals(arch, "llama"))
-        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
-                        "%s: general.architecture is '%.*s', only llama is supported",
-                        dpi_gguf_name(gguf), (int)(arch.n_bytes > 32 ? 32 : arch.n_bytes),
-                        arch.data);
-    return DPI_STATUS_OK;
 }
 
 /* A count that must be there. */
@@ -136,7 +121,7 @@ static dpi_status refuse_unsupported(const dpi_gguf *gguf, dpi_config *c, dpi_er
 dpi_status dpi_config_read(const dpi_gguf *gguf, dpi_config *config, dpi_error *err) {
     dpi_config c;
     memset(&c, 0, sizeof c);
-    DPI_TRY(dpi_config_check_architecture(gguf, err));
+    DPI_TRY(dpi_gguf_check_architecture(gguf, err));
     DPI_TRY(required(gguf, "llama.block_count", 4096, &c.n_layer, err));
     DPI_TRY(required(gguf, "llama.context_length", INT32_MAX, &c.n_ctx_train, err));
     DPI_TRY(required(gguf, "llama.embedding_length", 1 << 20, &c.n_embd, err));

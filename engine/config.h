@@ -2,7 +2,7 @@
 #ifndef DPI_CONFIG_H
 #define DPI_CONFIG_H
 
-#include "gguf.h"
+#include "gguf/gguf.h"
 
 typedef struct dpi_config {
     int32_t n_layer;     /* llama.block_count */
@@ -33,8 +33,5 @@ dpi_status dpi_config_read(const dpi_gguf *gguf, dpi_config *config, dpi_error *
 /* What frequency `radians` (per position) is divided by under Llama 3's scaling. Source: the
  * rope_scaling of Llama 3.1's published configuration. */
 double dpi_config_llama3_divisor(const dpi_config *config, double radians);
-
-/* Only that general.architecture is one of ours: what a vocabulary file must satisfy. */
-dpi_status dpi_config_check_architecture(const dpi_gguf *gguf, dpi_error *err);
 
 #endif

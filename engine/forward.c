@@ -9,8 +9,8 @@
 #include <omp.h>
 #include <string.h>
 
-#include "gemm.h"
-#include "session.h"
+#include "engine/session.h"
+#include "kernels/gemm.h"
 
 _Static_assert((int)DPI_CHUNK == (int)DPI_GEMM_ROWS, "a prompt chunk is one fixed BLAS shape");
 _Static_assert(DPI_CHUNK % DPI_KV_BLOCK == 0, "prompt chunks do not straddle KV blocks");

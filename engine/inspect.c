@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mem.h"
-#include "model.h"
-#include "status.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "engine/model.h"
 
 /* ---- Summary --------------------------------------------------------------------------------- */
 

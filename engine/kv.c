@@ -1,10 +1,10 @@
-#include "kv.h"
+#include "engine/kv.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "mem.h"
-#include "status.h"
+#include "base/mem.h"
+#include "base/status.h"
 
 /* Before a block's data, on a cache line of its own: how many sequences use it. */
 typedef struct block_head {

@@ -11,8 +11,9 @@
 #ifndef DPI_KV_H
 #define DPI_KV_H
 
-#include "config.h"
-#include "kernels.h"
+#include "dpinfer/session.h"
+#include "engine/config.h"
+#include "kernels/kernels.h"
 
 typedef struct dpi_kv_seq {
     int32_t length; /* tokens held */

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "convert.h"
-#include "make_vocab.h"
-#include "mem.h"
-#include "status.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "engine/make_vocab.h"
+#include "gguf/convert.h"
 
 static const struct {
     const char *name;

@@ -1,12 +1,12 @@
-#include "make_vocab.h"
+#include "engine/make_vocab.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "mem.h"
-#include "status.h"
-#include "tokenizer.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "tokenizer/tokenizer.h"
 
 enum {
     FIRST_BYTE = 3,

@@ -2,7 +2,7 @@
 #ifndef DPI_MAKE_VOCAB_H
 #define DPI_MAKE_VOCAB_H
 
-#include "gguf_write.h"
+#include "gguf/gguf_write.h"
 
 enum { DPI_SYNTHETIC_MIN = 260, DPI_SYNTHETIC_MAX = 1 << 18 };
 

@@ -1,12 +1,12 @@
-#include "model.h"
+#include "engine/model.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "mem.h"
-#include "status.h"
+#include "base/mem.h"
+#include "base/status.h"
 
 void dpi_model_options_init(dpi_model_options *options) {
     memset(options, 0, sizeof *options);
@@ -147,7 +147,7 @@ static dpi_status create(dpi_gguf *gguf, const dpi_model_options *options, dpi_m
     }
     m->gguf = gguf;
     m->vocab_only = options->vocab_only;
-    dpi_status status = m->vocab_only ? dpi_config_check_architecture(gguf, err)
+    dpi_status status = m->vocab_only ? dpi_gguf_check_architecture(gguf, err)
                                       : dpi_config_read(gguf, &m->config, err);
     if (status == DPI_STATUS_OK)
         status = dpi_vocab_create(gguf, &m->vocab, err);

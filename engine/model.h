@@ -5,10 +5,11 @@
 
 #include <stdatomic.h>
 
-#include "config.h"
-#include "pack.h"
-#include "quant.h"
-#include "tokenizer.h"
+#include "dpinfer/model.h"
+#include "engine/config.h"
+#include "kernels/pack.h"
+#include "kernels/quant.h"
+#include "tokenizer/tokenizer.h"
 
 /* A weight matrix [n_out, n_in]: rows of contiguous blocks of its type in the file image, and, if
  * `layout` is not NULL, packed groups of 16 rows (pack.h) in the model's own memory as soon as

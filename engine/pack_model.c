@@ -3,9 +3,9 @@
 #include <omp.h>
 #include <stdlib.h>
 
-#include "mem.h"
-#include "model.h"
-#include "status.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "engine/model.h"
 
 enum {
     ALIGNMENT = 64,

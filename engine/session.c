@@ -1,11 +1,11 @@
-#include "session.h"
+#include "engine/session.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "mem.h"
-#include "status.h"
+#include "base/mem.h"
+#include "base/status.h"
 
 enum {
     MAX_SEQ = 4097,

@@ -2,11 +2,11 @@
 #ifndef DPI_SESSION_H
 #define DPI_SESSION_H
 
-#include "barrier.h"
-#include "kernels.h"
-#include "kv.h"
-#include "model.h"
-#include "tiles.h"
+#include "base/barrier.h"
+#include "base/tiles.h"
+#include "engine/kv.h"
+#include "engine/model.h"
+#include "kernels/kernels.h"
 
 enum {
     DPI_CHUNK = 64,    /* positions of one sequence that prefill computes at a time */

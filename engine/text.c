@@ -1,6 +1,6 @@
 /* text.c - the public text functions: a model's vocabulary does the work. */
-#include "model.h"
-#include "status.h"
+#include "base/status.h"
+#include "engine/model.h"
 
 dpi_status dpi_tokenize(const dpi_model *model, const char *text, size_t n_bytes, int32_t flags,
                         int32_t *tokens, size_t capacity, size_t *n_tokens, dpi_error *err) {

@@ -1,4 +1,4 @@
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -6,8 +6,8 @@
 #include <cpuid.h>
 #endif
 
-#include "quant.h"
-#include "status.h"
+#include "base/status.h"
+#include "kernels/quant.h"
 
 static const struct {
     int32_t isa;

@@ -9,9 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "dpinfer.h"
-#include "exact.h"
-#include "quant.h"
+#include "dpinfer/isa.h"
+#include "kernels/exact.h"
+#include "kernels/quant.h"
 
 #ifdef __FAST_MATH__
 #error "dpinfer's guarantees need IEEE arithmetic: build without -ffast-math"
@@ -166,7 +166,7 @@ typedef struct dpi_kernels {
     bool folds; /* to fold products from DPI_FOLD_ROWS rows on; they have the same bits. Only where
                    a filled table says so: others read plain activations alone */
 #define KERNEL(name, parameters) void(*name) parameters;
-#include "kernels.def"
+#include "kernels/kernels.def"
 #undef KERNEL
     /* What the processor can do at best, for benchmarks: a read of n bytes (a multiple of 256), and
      * `steps` rounds of independent multiply-adds on registers, whose number of operations they

@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels.h"
-#include "mem.h"
-#include "status.h"
+#include "dpinfer/bench.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "kernels/kernels.h"
 
 enum {
     REPEATS = 5,

@@ -1,9 +1,9 @@
-#include "pack.h"
+#include "kernels/pack.h"
 
 #include <stddef.h>
 #include <string.h>
 
-#include "quant.h"
+#include "kernels/quant.h"
 
 /* The scale of the block, those of its parts, codes. */
 static const uint8_t order_q2_k[] = {20, 0,  1,  2,  3,  4,  5,  6,  7,  8,  9,

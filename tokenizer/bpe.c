@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "heap.h"
-#include "mem.h"
-#include "status.h"
-#include "vocab.h"
-#include "words.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "tokenizer/heap.h"
+#include "tokenizer/vocab.h"
+#include "tokenizer/words.h"
 
 enum {
     MAX_MERGES = 1 << 22,     /* real files have below half a million */

@@ -7,9 +7,9 @@
 #define _GNU_SOURCE /* memmem */
 #include <string.h>
 
-#include "mem.h"
-#include "status.h"
-#include "vocab.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "tokenizer/vocab.h"
 
 /* ---- Names --------------------------------------------------------------------------------- */
 

@@ -3,9 +3,9 @@
  * Unicode Standard, section 3.9, "U+FFFD substitution of maximal subparts"). */
 #include <string.h>
 
-#include "mem.h"
-#include "status.h"
-#include "vocab.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "tokenizer/vocab.h"
 
 struct dpi_decoder {
     const dpi_vocab *vocab;

@@ -1,9 +1,9 @@
 /* encode.c - what every tokenizer model shares on the way from text to ids: BOS, user-defined
  * tokens, the caller's buffer. The model itself is behind dpi_vocab_kind.encode. */
-#include "vocab.h"
+#include "tokenizer/vocab.h"
 
-#include "mem.h"
-#include "status.h"
+#include "base/mem.h"
+#include "base/status.h"
 
 #include <string.h>
 

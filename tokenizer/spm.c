@@ -1,9 +1,9 @@
 /* spm.c - SentencePiece BPE: characters are merged, best score first, into tokens. */
-#include "vocab.h"
+#include "tokenizer/vocab.h"
 
-#include "heap.h"
-#include "mem.h"
-#include "status.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "tokenizer/heap.h"
 
 #include <string.h>
 

@@ -11,7 +11,8 @@
 #ifndef DPI_TOKENIZER_H
 #define DPI_TOKENIZER_H
 
-#include "gguf.h"
+#include "dpinfer/text.h"
+#include "gguf/gguf.h"
 
 enum {
     DPI_VOCAB_MAX_TOKENS = 1 << 18, /* the sampler sums this many weights at most */

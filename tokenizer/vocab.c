@@ -1,14 +1,14 @@
 /* vocab.c - reads tokenizer.ggml.* from a GGUF file, refuses what does not hold together, and
  * answers for single tokens. */
-#include "vocab.h"
+#include "tokenizer/vocab.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "mem.h"
-#include "status.h"
+#include "base/mem.h"
+#include "base/status.h"
 
 /* The tokenizer models. A new one is a row here and its file. */
 static const dpi_vocab_kind kinds[] = {

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 /* U+2581, which stands for a space inside the tokens of some models. */
 #define DPI_SPACE_MARK "\xe2\x96\x81"

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mem.h"
-#include "status.h"
-#include "words.h"
+#include "tokenizer/words.h"
+#include "base/mem.h"
+#include "base/status.h"
 
 /* ---- Rules --------------------------------------------------------------------------------- */
 

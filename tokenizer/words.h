@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include "gguf.h"
+#include "gguf/gguf.h"
 
 enum { DPI_WORDS_MAX_PATTERNS = 4 };
 

@@ -1,5 +1,5 @@
 /* bench_run.c - see bench_run.h. */
-#include "bench_run.h"
+#include "tools/bench_run.h"
 
 #include <math.h>
 #include <stdio.h>

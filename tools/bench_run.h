@@ -3,7 +3,8 @@
 #ifndef DPI_BENCH_RUN_H
 #define DPI_BENCH_RUN_H
 
-#include "options.h"
+#include "dpinfer/bench.h"
+#include "tools/options.h"
 
 enum { BENCH_MAX_REPEATS = 100 };
 

@@ -1,5 +1,5 @@
 /* cli.c - what every command shares. */
-#include "cli.h"
+#include "tools/cli.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,10 +1,10 @@
 /* cmd_account.c - `dpinfer account`: what a budget means, without a model or records. */
 #include <stdio.h>
 
-#include "commands.h"
-#include "facts.h"
-#include "job.h"
-#include "statement.h"
+#include "tools/commands.h"
+#include "tools/facts.h"
+#include "tools/job.h"
+#include "tools/statement.h"
 
 static int check(const args *a) {
     const option_value *v = a->v;

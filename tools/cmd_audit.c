@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "commands.h"
-#include "facts.h"
-#include "job.h"
-#include "output.h"
+#include "tools/commands.h"
+#include "tools/facts.h"
+#include "tools/job.h"
+#include "tools/output.h"
 
 typedef struct audit {
     bool json; /* nothing on stdout but the JSON at the end */

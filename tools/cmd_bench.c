@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench_run.h"
-#include "commands.h"
-#include "job.h"
-#include "table.h"
+#include "tools/bench_run.h"
+#include "tools/commands.h"
+#include "tools/job.h"
+#include "tools/table.h"
 
 enum { MAX_LIST = 16, DEFAULT_TOP_K = 100 };
 

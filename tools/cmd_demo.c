@@ -1,5 +1,5 @@
 /* cmd_demo.c - `dpinfer demo`: the built-in model and sample texts, with privacy and without. */
-#include "commands.h"
+#include "tools/commands.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "facts.h"
-#include "writer.h"
+#include "tools/facts.h"
+#include "tools/writer.h"
 
 /* What the demo shows: shipped in the source tree and installed under share/dpinfer. */
 static const char model_path[] = "models/dpinfer-4m-q8_0.gguf";

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "commands.h"
-#include "facts.h"
+#include "tools/commands.h"
+#include "tools/facts.h"
 
 static const char *chat_name(int32_t chat) {
     const char *name = dpi_chat_name(chat);

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands.h"
-#include "job.h"
-#include "output.h"
+#include "tools/commands.h"
+#include "tools/job.h"
+#include "tools/output.h"
 
 static bool is_space(char c) { return memchr(" \t\n\v\f\r", c, 6) != NULL; }
 

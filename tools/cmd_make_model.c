@@ -1,8 +1,8 @@
 /* cmd_make_model.c - `dpinfer make-model`: a model of a given shape with random weights. */
 #include <string.h>
 
-#include "commands.h"
-#include "write_model.h"
+#include "tools/commands.h"
+#include "tools/write_model.h"
 
 /* The options that stand for a field of a shape. */
 static void override(int32_t *field, const option_value *value) {

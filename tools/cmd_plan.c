@@ -5,9 +5,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "commands.h"
-#include "facts.h"
-#include "statement.h"
+#include "tools/commands.h"
+#include "tools/facts.h"
+#include "tools/statement.h"
 
 static double now(void) {
     struct timespec t;

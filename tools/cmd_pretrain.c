@@ -7,8 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "commands.h"
-#include "train_log.h"
+#include "dpinfer/bench.h"
+#include "tools/commands.h"
+#include "tools/train_log.h"
 
 enum { LOG_STEPS = 10 }; /* to a line of the loss curve, and of progress that is not a screen */
 

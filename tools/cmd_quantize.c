@@ -3,8 +3,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "commands.h"
-#include "write_model.h"
+#include "tools/commands.h"
+#include "tools/write_model.h"
 
 static int quantize_main(const args *a) {
     if (a->n_positional < 2)

@@ -1,5 +1,5 @@
 /* cmd_run.c - `dpinfer run`: records in, text out. */
-#include "commands.h"
+#include "tools/commands.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,12 +9,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "facts.h"
-#include "job.h"
-#include "output.h"
-#include "report.h"
-#include "statement.h"
-#include "writer.h"
+#include "tools/facts.h"
+#include "tools/job.h"
+#include "tools/output.h"
+#include "tools/report.h"
+#include "tools/statement.h"
+#include "tools/writer.h"
 
 /* ---- Signals -------------------------------------------------------------------------------- */
 

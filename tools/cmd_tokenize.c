@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "commands.h"
+#include "tools/commands.h"
 
 static int print_tokens(const dpi_model *model, const char *text, size_t n_bytes, int32_t flags) {
     size_t capacity = 4 * n_bytes + 5, n; /* dpinfer.h: always suffices */

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands.h"
-#include "facts.h"
-#include "hash.h"
-#include "report.h"
+#include "tools/commands.h"
+#include "tools/facts.h"
+#include "tools/hash.h"
+#include "tools/report.h"
 
 /* ---- Reading -------------------------------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
 #ifndef DPI_COMMANDS_H
 #define DPI_COMMANDS_H
 
-#include "options.h"
+#include "tools/options.h"
 
 extern const command command_run, command_plan, command_account, command_inspect, command_tokenize,
     command_logits, command_quantize, command_make_model, command_bench, command_verify,

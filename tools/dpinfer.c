@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "commands.h"
+#include "tools/commands.h"
 
 static const command *const commands[] = {
     &command_run,     &command_plan,     &command_account,

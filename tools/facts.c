@@ -1,5 +1,5 @@
 /* facts.c - see facts.h. */
-#include "facts.h"
+#include "tools/facts.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

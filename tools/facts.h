@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "cli.h"
+#include "tools/cli.h"
 
 typedef struct facts {
     json_t *json; /* object */

@@ -1,5 +1,5 @@
 /* hash.c - see hash.h. SHA-256 is nettle's, which uses the processor's instructions for it. */
-#include "hash.h"
+#include "tools/hash.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "cli.h"
+#include "tools/cli.h"
 
 enum { HASH_HEX = 64 };
 

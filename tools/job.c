@@ -1,5 +1,5 @@
 /* job.c - see job.h. */
-#include "job.h"
+#include "tools/job.h"
 
 #include <inttypes.h>
 

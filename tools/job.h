@@ -3,9 +3,9 @@
 #ifndef DPI_JOB_H
 #define DPI_JOB_H
 
-#include "options.h"
-#include "prompts.h"
-#include "records.h"
+#include "tools/options.h"
+#include "tools/prompts.h"
+#include "tools/records.h"
 
 typedef struct job {
     bool plain;      /* --plain */

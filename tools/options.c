@@ -1,5 +1,5 @@
 /* options.c - one table of options, and its parser on getopt_long. */
-#include "options.h"
+#include "tools/options.h"
 
 #include <errno.h>
 #include <getopt.h>

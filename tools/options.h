@@ -2,7 +2,7 @@
 #ifndef DPI_OPTIONS_H
 #define DPI_OPTIONS_H
 
-#include "cli.h"
+#include "tools/cli.h"
 
 typedef enum option_id {
     OPT_MODEL, OPT_RHO, OPT_EPSILON, OPT_DELTA, OPT_ACCOUNTANT, OPT_ADJACENCY, OPT_SUBSAMPLE,

@@ -1,5 +1,5 @@
 /* output.c - see output.h. */
-#include "output.h"
+#include "tools/output.h"
 
 #include <errno.h>
 #include <fcntl.h>

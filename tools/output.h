@@ -3,7 +3,7 @@
 #ifndef DPI_OUTPUT_H
 #define DPI_OUTPUT_H
 
-#include "cli.h"
+#include "tools/cli.h"
 
 typedef struct output {
     int fd;           /* -1: not open */

@@ -1,5 +1,5 @@
 /* partition.c - see partition.h. */
-#include "partition.h"
+#include "tools/partition.h"
 
 enum { MAX_SLOTS = 4096 }; /* sequences of a session, less the public one */
 

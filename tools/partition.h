@@ -2,7 +2,7 @@
 #ifndef DPI_PARTITION_H
 #define DPI_PARTITION_H
 
-#include "job.h"
+#include "tools/job.h"
 
 /* By position: record i is in batch i / B. Where job.assigned: by the keyed hash of its own content
  * (add/remove), or by a secret draw (--subsample); then all of this is private. */

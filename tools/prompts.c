@@ -1,6 +1,6 @@
 /* prompts.c - see prompts.h. */
-#include "prompts.h"
-#include "prompt_texts.h"
+#include "tools/prompts.h"
+#include "dpinfer/prompt_texts.h"
 
 #include <errno.h>
 #include <string.h>

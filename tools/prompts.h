@@ -8,7 +8,7 @@
 #ifndef DPI_PROMPTS_H
 #define DPI_PROMPTS_H
 
-#include "options.h"
+#include "tools/options.h"
 
 typedef struct prompts {
     /* Set by prompts_load. private_text, query and system may be NULL: the default, none. */

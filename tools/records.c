@@ -1,6 +1,6 @@
 /* records.c - see records.h. Everything that comes from a record is private memory, also what
  * the parsers of JSON (main sees to it) and CSV allocate. */
-#include "records.h"
+#include "tools/records.h"
 
 #include <csv.h>
 #include <dirent.h>

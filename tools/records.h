@@ -13,7 +13,7 @@
 #ifndef DPI_RECORDS_H
 #define DPI_RECORDS_H
 
-#include "cli.h"
+#include "tools/cli.h"
 
 typedef struct records records;
 

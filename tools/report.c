@@ -1,14 +1,14 @@
 /* report.c - see report.h. The sections are in the order of the checklist. */
-#include "report.h"
+#include "tools/report.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "commit.h" /* made by tools/commit.cmake */
-#include "facts.h"
-#include "hash.h"
-#include "statement.h"
+#include "tools/facts.h"
+#include "tools/hash.h"
+#include "tools/statement.h"
 
 /* Whether a method was used that has a guarantee, as long as its randomness is secret. */
 static bool is_proven(const job *j) {

@@ -12,7 +12,7 @@
 
 #include <jansson.h>
 
-#include "job.h"
+#include "tools/job.h"
 
 enum { REPORT_SCHEMA = 1 };
 

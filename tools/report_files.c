@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "output.h"
-#include "report.h"
+#include "tools/output.h"
+#include "tools/report.h"
 
 struct report_files {
     int n;

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "facts.h"
-#include "report.h"
+#include "tools/facts.h"
+#include "tools/report.h"
 
 /* Strings may come from a model file: nothing in them is markup. */
 static void put_text(FILE *f, const char *text) {

@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "facts.h"
-#include "records.h"
-#include "report.h"
+#include "tools/facts.h"
+#include "tools/records.h"
+#include "tools/report.h"
 
 /* ---- The table ------------------------------------------------------------------------------ */
 

@@ -1,5 +1,5 @@
 /* statement.c - see statement.h. */
-#include "statement.h"
+#include "tools/statement.h"
 
 static const char *const ADJACENCY[][2] = {
     [DPI_ADJACENCY_REPLACE_BY_NULL] = {"replace-by-null",

@@ -2,8 +2,8 @@
 #ifndef DPI_STATEMENT_H
 #define DPI_STATEMENT_H
 
-#include "facts.h"
-#include "job.h"
+#include "tools/facts.h"
+#include "tools/job.h"
 
 /* Everything that the guarantee rests on. It holds public values only: nothing in it depends on
  * what is in a record. `plan` shows the same before a run. */

@@ -1,12 +1,12 @@
 /* table.c - see table.h. */
-#include "table.h"
+#include "tools/table.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "facts.h"
+#include "tools/facts.h"
 
 static table_cell *add_cell(table *t, const char *name) {
     /* Rows are fixed in the source; the last cell takes what does not fit rather than none. */

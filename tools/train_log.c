@@ -1,5 +1,5 @@
 /* train_log.c - see train_log.h. */
-#include "train_log.h"
+#include "tools/train_log.h"
 
 #include <errno.h>
 #include <math.h>

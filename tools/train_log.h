@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "train.h"
+#include "dpinfer/train.h"
 
 /* Means over the steps since the last line. */
 typedef struct train_log {

@@ -1,5 +1,5 @@
 /* write_model.c - see write_model.h. */
-#include "write_model.h"
+#include "tools/write_model.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef DPI_WRITE_MODEL_H
 #define DPI_WRITE_MODEL_H
 
-#include "options.h"
+#include "tools/options.h"
 
 /* Fills in the options from those of the command: threads, progress on stderr if it is a terminal,
  * and cancelling by SIGINT and SIGTERM, so that no temporary file stays behind. */

@@ -1,10 +1,10 @@
 /* writer.c - see writer.h. */
-#include "writer.h"
+#include "tools/writer.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "partition.h"
+#include "tools/partition.h"
 
 struct writer {
     const job *j;

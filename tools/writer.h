@@ -2,7 +2,7 @@
 #ifndef DPI_WRITER_H
 #define DPI_WRITER_H
 
-#include "job.h"
+#include "tools/job.h"
 
 typedef struct writer_hooks {
     /* Bytes of the text, which are released. CLI_OK, or an exit code, after a message, that stops

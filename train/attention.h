@@ -8,7 +8,7 @@
 #ifndef DPI_TRAIN_ATTENTION_H
 #define DPI_TRAIN_ATTENTION_H
 
-#include "ops.h"
+#include "train/ops.h"
 
 enum { ATTN_BLOCK = 128 };
 

@@ -1,4 +1,4 @@
-#include "checkpoint.h"
+#include "train/checkpoint.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "hash.h"
-#include "status.h"
+#include "base/hash.h"
+#include "base/status.h"
 
 enum { N_ARRAYS = 3 };
 

@@ -6,7 +6,7 @@
 #ifndef DPI_TRAIN_CHECKPOINT_H
 #define DPI_TRAIN_CHECKPOINT_H
 
-#include "dpinfer.h"
+#include "dpinfer/train.h"
 
 typedef struct dpi_checkpoint {
     uint64_t config_hash, data_hash; /* of the run that it belongs to */

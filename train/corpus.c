@@ -1,4 +1,4 @@
-#include "corpus.h"
+#include "train/corpus.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hash.h"
-#include "mem.h"
-#include "status.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/status.h"
 
 typedef struct line {
     const char *text;

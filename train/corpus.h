@@ -2,7 +2,7 @@
 #ifndef DPI_TRAIN_CORPUS_H
 #define DPI_TRAIN_CORPUS_H
 
-#include "dpinfer.h"
+#include "dpinfer/text.h"
 
 /* Example i is tokens[begins[i] .. begins[i + 1]), of which the first n_prompt[i] are the prompt as
  * inference renders it and the rest is the answer and the end of the turn. */

@@ -1,8 +1,8 @@
-#include "export.h"
+#include "train/export.h"
 
 #include <stdio.h>
 
-#include "quant.h"
+#include "kernels/quant.h"
 
 enum { MAX_NAME = 64 };
 

@@ -2,8 +2,8 @@
 #ifndef DPI_TRAIN_EXPORT_H
 #define DPI_TRAIN_EXPORT_H
 
-#include "graph.h"
-#include "vocab_text.h"
+#include "train/graph.h"
+#include "train/vocab_text.h"
 
 /* params NULL: metadata and vocabulary only, for the tokenizer. Else every tensor in f32: the
  * layout of graph.h is that of the file, so each is a slice. Errors: IO, MEMORY. */

@@ -1,5 +1,5 @@
 /* graph.c - what does not depend on the number type: the layout, which version to run, its cost. */
-#include "graph.h"
+#include "train/graph.h"
 
 #include "dpinfer.h"
 

@@ -1,7 +1,7 @@
 /* graph_impl.h - the graph and its gradient in the type `real`; a template: graph_*.c include
  * it with GRAPH_NAME, the dpi_graph to define. Internal. */
-#include "attention.h"
-#include "graph.h"
+#include "train/attention.h"
+#include "train/graph.h"
 
 enum { HEAD_ROWS = 64 }; /* rows whose logits are in the cache at a time */
 

@@ -1,11 +1,11 @@
-#include "packing.h"
+#include "train/packing.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "mem.h"
-#include "random.h"
-#include "status.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "train/random.h"
 
 enum { NONE = -1 };
 

@@ -4,8 +4,8 @@
 #ifndef DPI_TRAIN_PACKING_H
 #define DPI_TRAIN_PACKING_H
 
-#include "corpus.h"
-#include "graph.h"
+#include "train/corpus.h"
+#include "train/graph.h"
 
 typedef struct dpi_packing {
     int64_t n_rows;

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "dpinfer.h"
+#include "dpinfer/status.h"
 
 static inline uint64_t dpi_train_random(uint64_t *state) {
     uint64_t x = 0;

@@ -1,6 +1,6 @@
 /* settings.c - the configuration of a training run: one table of keys, their ranges, and the
  * reader. */
-#include "settings.h"
+#include "train/settings.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hash.h"
-#include "status.h"
+#include "base/hash.h"
+#include "base/status.h"
 
 typedef enum kind { INT32, INT64, DOUBLE, TEXT } kind;
 

@@ -2,7 +2,7 @@
 #ifndef DPI_TRAIN_SETTINGS_H
 #define DPI_TRAIN_SETTINGS_H
 
-#include "train.h"
+#include "dpinfer/train.h"
 
 /* Every member in its range, and the rules between them. Errors: ARG. */
 dpi_status dpi_train_config_check(const dpi_train_config *config, dpi_error *err);

@@ -6,15 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "adamw.h"
-#include "checkpoint.h"
-#include "export.h"
-#include "hash.h"
-#include "mem.h"
-#include "packing.h"
-#include "random.h"
-#include "settings.h"
-#include "status.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "train/adamw.h"
+#include "train/checkpoint.h"
+#include "train/export.h"
+#include "train/packing.h"
+#include "train/random.h"
+#include "train/settings.h"
 
 /* Rows that are computed before their gradients are added up: bounds the memory for gradients. A
  * constant, so that the order of additions does not depend on the number of threads. */

@@ -1,4 +1,4 @@
-#include "vocab_text.h"
+#include "train/vocab_text.h"
 
 #include <errno.h>
 #include <math.h>
@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mem.h"
-#include "status.h"
-#include "tokenizer.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "tokenizer/tokenizer.h"
 
 enum {
     TYPE_NORMAL = 1,

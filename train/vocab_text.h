@@ -3,7 +3,7 @@
 #ifndef DPI_TRAIN_VOCAB_TEXT_H
 #define DPI_TRAIN_VOCAB_TEXT_H
 
-#include "gguf_write.h"
+#include "gguf/gguf_write.h"
 
 typedef struct dpi_vocab_text {
     int32_t n;

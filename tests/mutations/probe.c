@@ -1,8 +1,8 @@
 /* probe.c - the program that every mutant is linked into: reduced audits, with the system's random
  * bits and bounds that a sound program never misses. Exit code 0: nothing was noticed; 1: an audit
  * failed, and stdout says which; 2: something else went wrong. */
-#include "support.h"
-#include "tiny_model.h"
+#include "tests/support/support.h"
+#include "tests/support/tiny_model.h"
 
 static int32_t n_failed;
 

@@ -32,8 +32,11 @@ avx512-*)
     ;;
 esac
 rm -rf "$work"
-mkdir -p "$work" && cp -r "$SOURCE/dp" "$SOURCE/engine" "$SOURCE/kernels" "$work" && cd "$work" ||
-    exit 1
+mkdir -p "$work" || exit 1
+for folder in include base kernels gguf tokenizer engine dp pipeline; do
+    cp -r "$SOURCE/$folder" "$work" || exit 1
+done
+cd "$work" || exit 1
 die() {
     echo "mutation $name: $*"
     exit 1
@@ -44,19 +47,19 @@ if [ "$name" != none ]; then
     patch -p1 --fuzz=0 --batch --forward <"$here/$name.patch" >patch.log 2>&1 ||
         { cat patch.log; die "the patch no longer applies: bring it up to date with the sources"; }
     sources=$(sed -n 's|^+++ b/\([^ \t]*\).*|\1|p' "$here/$name.patch" | sort -u)
-    case $sources in *.h*) sources="$sources $(cd "$work" && ls dp/[!a]*.c dp/a[!u]*.c)" ;; esac
+    case $sources in *.h*) sources="$sources $(ls dp/exact/*.c dp/account/*.c dp/methods/*.c)" ;; esac
     for source in $sources; do
         isa=
         case $source in
         *.h) continue ;;
-        kernels/avx2*) isa="-mavx2 -mfma -mf16c" ;;
-        kernels/avx512*)
+        kernels/x86/avx2*) isa="-mavx2 -mfma -mf16c" ;;
+        kernels/x86/avx512*)
             isa="-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mfma -mf16c"
             ;;
         esac
         object=$(basename "$source" .c).o
-        $CC $CFLAGS $isa -I"$work/dp" -I"$work/engine" -I"$work/kernels" -I"$SOURCE/tokenizer" \
-            -c "$source" -o "$object" || die "$source does not compile"
+        $CC $CFLAGS $isa -I"$work" -I"$work/include" -c "$source" -o "$object" ||
+            die "$source does not compile"
         objects+=("$object")
     done
 fi

@@ -1,0 +1,52 @@
+#define _GNU_SOURCE /* sched_getaffinity */
+#include "base/mem.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { ALIGNMENT = 64 };
+
+void *dpi_calloc(size_t n, size_t size) {
+    uint64_t bytes;
+    if (!dpi_mul_u64(n, size, &bytes) || bytes > PTRDIFF_MAX - ALIGNMENT)
+        return NULL;
+    /* aligned_alloc wants a multiple of the alignment, and 0 bytes must not give NULL. */
+    size_t padded = ((size_t)bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT;
+    void *p = aligned_alloc(ALIGNMENT, padded);
+    if (p)
+        memset(p, 0, padded);
+    return p;
+}
+
+void *dpi_map(size_t n_bytes) {
+    void *p = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    madvise(p, n_bytes, MADV_HUGEPAGE); /* a wish: failure costs nothing but speed */
+    return p;
+}
+
+void dpi_unmap(void *p, size_t n_bytes) {
+    if (p)
+        munmap(p, n_bytes);
+}
+
+int32_t dpi_processors(void) {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
+        return 1;
+    int n = CPU_COUNT(&set);
+    return n < 1 ? 1 : n > 1024 ? 1024 : n;
+}
+
+void dpi_wipe(void *p, size_t n_bytes) {
+    if (p)
+        explicit_bzero(p, n_bytes);
+}
+
+void dpi_wipe_free(void *p, size_t n_bytes) {
+    dpi_wipe(p, n_bytes);
+    free(p);
+}

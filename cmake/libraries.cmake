@@ -1,0 +1,37 @@
+# dpi_add_library(NAME FOLDERS library...): libNAME.a of the objects of FOLDERS, as the target libNAME
+# for programs that use the public interface; with DPI_SHARED libNAME.so as libNAME_shared.
+#
+# The archive is one relocatable object in which only the public symbols are still visible.
+find_program(LD_PROGRAM NAMES ld REQUIRED)
+file(STRINGS ${CMAKE_SOURCE_DIR}/include/dpinfer/status.h abi REGEX "^#define DPI_ABI_VERSION")
+string(REGEX MATCH "[0-9]+" DPI_ABI "${abi}")
+
+function(dpi_add_library name folders)
+  set(objects)
+  set(targets)
+  foreach(folder IN LISTS folders)
+    list(APPEND objects $<TARGET_OBJECTS:dpi_${folder}>)
+    list(APPEND targets dpi_${folder})
+  endforeach()
+  set(library ${CMAKE_BINARY_DIR}/lib${name}.a)
+  add_custom_command(
+    OUTPUT ${library}
+    COMMAND ${LD_PROGRAM} -r -o ${name}_all.o ${objects}
+    COMMAND ${CMAKE_OBJCOPY} --localize-hidden ${name}_all.o
+    COMMAND ${CMAKE_COMMAND} -E rm -f ${library}
+    COMMAND ${CMAKE_AR} rcs ${library} ${name}_all.o
+    DEPENDS ${targets} ${objects}
+    COMMAND_EXPAND_LISTS VERBATIM)
+  add_custom_target(lib${name}_archive ALL DEPENDS ${library})
+  add_library(lib${name} STATIC IMPORTED GLOBAL)
+  add_dependencies(lib${name} lib${name}_archive)
+  set_target_properties(lib${name} PROPERTIES IMPORTED_LOCATION ${library})
+  target_include_directories(lib${name} INTERFACE ${CMAKE_SOURCE_DIR}/include)
+  target_link_libraries(lib${name} INTERFACE ${ARGN})
+  if(DPI_SHARED)
+    add_library(lib${name}_shared SHARED ${objects})
+    target_link_libraries(lib${name}_shared PRIVATE dpi_flags ${ARGN})
+    set_target_properties(lib${name}_shared PROPERTIES OUTPUT_NAME ${name} LINKER_LANGUAGE C
+      LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR} VERSION ${PROJECT_VERSION} SOVERSION ${DPI_ABI})
+  endif()
+endfunction()

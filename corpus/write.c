@@ -1,0 +1,133 @@
+/* write.c - a document from its attributes; see grammar.h. */
+#include <stdio.h>
+#include <string.h>
+
+#include "corpus/grammar.h"
+
+typedef struct writer {
+    const corpus_domain *d;
+    const int8_t *values;
+    bool heldout;
+    uint64_t *rng;
+    uint64_t names; /* seeds the choices that hold for the document */
+    char *text;
+    size_t n;
+    bool capital, article; /* for the next character: upper case; "a" or "an" is due before it */
+    const char *unknown;
+} writer;
+
+static void put_char(writer *w, char c) {
+    if (w->n + 4 > CORPUS_TEXT_BYTES)
+        return;
+    if (w->article && c != ' ') {
+        w->article = false;
+        if (corpus_wants_an(c))
+            w->text[w->n++] = 'n';
+        w->text[w->n++] = ' ';
+    } else if (w->article)
+        return;
+    if (w->capital && c >= 'a' && c <= 'z')
+        c = (char)(c - 'a' + 'A');
+    w->capital = false;
+    w->text[w->n++] = c;
+}
+
+static void put_range(writer *w, corpus_range range);
+
+static int32_t count_alternatives(corpus_range range) {
+    corpus_range one;
+    int32_t n = 0;
+    for (bool more = true; corpus_alternative(&range, &more, &one);)
+        n++;
+    return n;
+}
+
+static void put_alternative(writer *w, corpus_range range, int32_t index) {
+    corpus_range one = range;
+    bool more = true;
+    for (int32_t i = 0; i <= index; i++)
+        corpus_alternative(&range, &more, &one);
+    put_range(w, one);
+}
+
+static void put_any(writer *w, corpus_range range) {
+    int32_t n = count_alternatives(range);
+    put_alternative(w, range, (int32_t)corpus_below(w->rng, (uint32_t)n));
+}
+
+static corpus_range whole(const char *s) { return (corpus_range){s, s + strlen(s)}; }
+
+/* Every eighth name of a pool is held out; the copies of a pool are different names. */
+static void put_name(writer *w, const corpus_rule *pool, int32_t copy) {
+    corpus_range items = whole(pool->frame);
+    uint64_t hash = w->names + (uint64_t)(pool - corpus_pools) * 0x1234567;
+    uint32_t n = (uint32_t)count_alternatives(items), n_heldout = n / 8;
+    uint32_t n_mine = w->heldout ? n_heldout : n - n_heldout;
+    uint32_t first = corpus_below(&hash, n_mine), step = 1 + corpus_below(&hash, (n_mine + 4) / 5);
+    uint32_t i = (first + (uint32_t)copy * step) % n_mine;
+    uint32_t index = w->heldout ? 8 * i + 7 : i < 7 * n_heldout ? i + i / 7 : i + n_heldout;
+    uint64_t *rng = w->rng;
+    w->rng = &hash; /* so that a name's ending stays the same too */
+    put_alternative(w, items, (int32_t)index);
+    w->rng = rng;
+}
+
+static void put_slot(writer *w, const char *name, size_t n_name) {
+    int32_t a, f, n_rows, copy;
+    uint32_t low, high;
+    const corpus_rule *rule;
+    if (*name == '^') {
+        w->capital = true;
+        name++;
+        n_name--;
+    }
+    if (corpus_numbers_find(name, n_name, &low, &high)) {
+        char digits[16];
+        snprintf(digits, sizeof digits, "%u", low + corpus_below(w->rng, high - low + 1));
+        put_range(w, whole(digits));
+    } else if (corpus_facet_find(w->d, name, n_name, &a, &f)) {
+        put_any(w, whole(w->d->attributes[a].values[w->values[a]].facet[f]));
+    } else if ((rule = corpus_rule_find(w->d, name, n_name, &n_rows)) != NULL) {
+        put_any(w, whole(rule[corpus_below(w->rng, (uint32_t)n_rows)].frame));
+    } else if ((rule = corpus_pool_find(name, n_name, &copy)) != NULL) {
+        put_name(w, rule, copy);
+    } else {
+        w->unknown = name;
+    }
+}
+
+static void put_range(writer *w, corpus_range range) {
+    for (const char *p = range.p; p < range.end; p++) {
+        const char *close = strchr("([{", *p) ? corpus_close(p) : p;
+        corpus_range inner = {p + 1, close};
+        if (*p == '(' || (*p == '[' && corpus_below(w->rng, 2) == 0))
+            put_any(w, inner);
+        else if (*p == '{')
+            put_slot(w, inner.p, (size_t)(close - inner.p));
+        else if (*p == '@') {
+            put_char(w, 'a');
+            w->article = true;
+        } else if (*p != '[')
+            put_char(w, *p);
+        p = close;
+    }
+}
+
+/* An optional part that is left out may leave two spaces, or one at an end. */
+static void tidy(char *text) {
+    char *to = text;
+    for (const char *p = text; *p; p++)
+        if (*p != ' ' || (to > text && to[-1] != ' ' && to[-1] != '\n' && p[1] != '\n' && p[1]))
+            *to++ = *p;
+    *to = '\0';
+}
+
+const char *corpus_write(const corpus_domain *d, const int8_t *values, bool heldout,
+                         uint64_t *rng, char *text) {
+    writer w = {.d = d, .values = values, .heldout = heldout, .rng = rng, .text = text};
+    w.names = corpus_random(rng);
+    put_slot(&w, "doc", 3);
+    text[w.n] = '\0';
+    tidy(text);
+    return w.unknown;
+}

@@ -1,0 +1,74 @@
+#include "dp/account/budget.h"
+
+#include <math.h>
+
+#include "base/status.h"
+#include "dp/account/account.h"
+
+dpi_status dpi_budget_check(const dpi_sampler_options *o, dpi_error *err) {
+    const bool with_rho = o->rho != 0;
+    if (with_rho && o->epsilon != 0)
+        return dpi_fail(err, DPI_STATUS_ARG, "rho is %g and epsilon %g: one of them must be 0",
+                        o->rho, o->epsilon);
+    if (o->epsilon == 0)
+        DPI_TRY(dpi_account_check("rho", o->rho, 1e6, false, err));
+    else
+        DPI_TRY(dpi_account_check("epsilon", o->epsilon, 1e6, false, err));
+    if (!with_rho || o->delta != 0)
+        DPI_TRY(dpi_account_check("delta", o->delta, 1, true, err));
+    if (o->subsample != 0)
+        DPI_TRY(dpi_account_check("subsample", o->subsample, 1, false, err));
+    if (with_rho && o->subsample != 0)
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                        "a budget of rho with secret assignment: the run then is (epsilon, "
+                        "delta)-DP and no zCDP is proven; give epsilon and delta");
+    if (with_rho && o->accountant == DPI_ACCOUNTANT_BR)
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                        "a budget of rho with exact composition: it counts in epsilon and delta; "
+                        "give those");
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_budget_inside(const dpi_sampler_options *o, double *epsilon, double *delta,
+                             dpi_error *err) {
+    if (o->subsample != 0)
+        return dpi_subsample_inside(o->epsilon, o->delta, o->subsample, epsilon, delta, err);
+    *epsilon = o->epsilon;
+    *delta = o->delta;
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_budget_rho(const dpi_sampler_options *o, double *rho, dpi_error *err) {
+    double epsilon, delta;
+    if (o->rho > 0) {
+        *rho = o->rho;
+        return DPI_STATUS_OK;
+    }
+    DPI_TRY(dpi_budget_inside(o, &epsilon, &delta, err));
+    return dpi_zcdp_rho(epsilon, delta, rho, err);
+}
+
+dpi_status dpi_budget_realise(const dpi_sampler_options *o, dpi_sampler_plan *plan,
+                              dpi_error *err) {
+    plan->epsilon = plan->delta = 0;
+    if (o->delta == 0 || !isfinite(plan->rho_total))
+        return DPI_STATUS_OK;
+    double epsilon, delta = o->delta, ignored;
+    if (o->subsample != 0)
+        DPI_TRY(dpi_budget_inside(o, &ignored, &delta, err));
+    if (o->accountant == DPI_ACCOUNTANT_BR)
+        DPI_TRY(dpi_br_epsilon(plan->eta, o->n_tokens, delta, &epsilon, err));
+    else
+        DPI_TRY(dpi_zcdp_epsilon(plan->rho_total, delta, &epsilon, err));
+    const bool fits = o->accountant == DPI_ACCOUNTANT_BR || plan->rho_total <= plan->rho_budget;
+    if (o->epsilon > 0 && fits) { /* the budget itself was put to the test by calibration */
+        double inside;
+        DPI_TRY(dpi_budget_inside(o, &inside, &ignored, err));
+        epsilon = fmin(epsilon, inside);
+    }
+    if (o->subsample != 0)
+        DPI_TRY(dpi_subsample_outside(epsilon, delta, o->subsample, &epsilon, &ignored, err));
+    plan->epsilon = o->epsilon > 0 && fits ? fmin(epsilon, o->epsilon) : epsilon;
+    plan->delta = o->delta;
+    return DPI_STATUS_OK;
+}

@@ -1,0 +1,138 @@
+/* audit.h - what the audits of privacy.md section 5 share. Internal.
+ *
+ * AN AUDIT IS A FILE of its own, audit_<name>.c, with one function that plays records against the
+ * functions that write texts and reports lines:
+ *     dpi_audit_begin(a, "A", "InvisibleInk, ...");
+ *     ... dpi_audit_hold(a, condition, "what is wrong if it does not hold"); ...
+ *     dpi_audit_end(a, "what was measured", measured, min, max);
+ * What it expects is computed here a second time, from the formulas, in real arithmetic or by brute
+ * force, never by the code under audit. A function returns an error only where the audited code
+ * did so without being asked to.
+ *
+ * Everything in an audit is made up, so that nothing in it is private. Threads: one at a time. */
+#ifndef DPI_AUDIT_H
+#define DPI_AUDIT_H
+
+#include <stdbool.h>
+
+#include "dpinfer/account.h"
+#include "dpinfer/audit.h"
+#include "dpinfer/batch.h"
+#include "dpinfer/method.h"
+#include "dp/exact/weights.h"
+#include "dp/methods/sampler.h"
+
+typedef struct dpi_audit {
+    dpi_audit_options options;
+    dpi_audit_fn on_result;
+    void *user;
+    dpi_error *err;
+    uint64_t seed; /* state of the generator of cases */
+    int32_t n_failed;
+    /* of the current line */
+    dpi_audit_result result;
+    double started;
+} dpi_audit;
+
+/* ---- audit.c -------------------------------------------------------------------------------- */
+
+/* Starts a line; CANCELLED if the caller wants so. */
+dpi_status dpi_audit_begin(dpi_audit *audit, const char *letter, const char *subject);
+/* Notes `failure` (a static string) unless `holds`; returns `holds`. */
+bool dpi_audit_hold(dpi_audit *audit, bool holds, const char *failure);
+/* Reports the line. */
+void dpi_audit_end(dpi_audit *audit, const char *quantity, double measured, double min, double max);
+/* Reports a line whose measure is chi-square with n degrees of freedom, as its p value: two-sided,
+ * as counts that fit too well are no random draws either. */
+void dpi_audit_end_chi_square(dpi_audit *audit, double x, int32_t n);
+/* n times the effort, at least 1. */
+int32_t dpi_audit_count(const dpi_audit *audit, int32_t n);
+
+/* Made-up data, reproducible (SplitMix64). */
+uint64_t dpi_audit_random(dpi_audit *audit);
+int32_t dpi_audit_below(dpi_audit *audit, int32_t n); /* [0, n) */
+double dpi_audit_uniform(dpi_audit *audit);           /* [0, 1) */
+double dpi_audit_normal(dpi_audit *audit);
+
+/* ---- audit_stats.c -------------------------------------------------------------------------- */
+
+/* Chance that chi-square with n degrees of freedom exceeds x. */
+double dpi_chi_square_tail(double x, int32_t n);
+/* Chance that n tosses of a coin of chance p show k heads or more. */
+double dpi_binomial_tail(int32_t n, int32_t k, double p);
+/* Clopper and Pearson 1934: p is above (below) it, with confidence 1 - alpha, after k of n. */
+double dpi_binomial_lower(int32_t n, int32_t k, double alpha);
+double dpi_binomial_upper(int32_t n, int32_t k, double alpha);
+
+/* ---- audit_case.c: records, their neighbours and what they add up to, by the formulas ----------
+ */
+
+/* Vocabularies: DPI_AUDIT_VOCAB, or a wide one that takes more than one block of candidates. */
+enum { DPI_AUDIT_VOCAB = 64, DPI_AUDIT_WIDE = 2100, DPI_AUDIT_REFS = 8 };
+
+/* Public logits and those of records, options.n_vocab of each; pointers[i] is reference[i], or
+ * NULL. */
+typedef struct dpi_audit_case {
+    dpi_sampler_options options;
+    float public_logits[DPI_AUDIT_WIDE];
+    float reference[DPI_AUDIT_REFS][DPI_AUDIT_WIDE];
+    const float *pointers[DPI_AUDIT_REFS];
+} dpi_audit_case;
+
+/* Random logits for the options, ragged: null slots, ties, infinities, NaN. */
+void dpi_audit_logits(dpi_audit *audit, dpi_audit_case *c);
+/* pointers[i] = reference[i] for every slot. */
+void dpi_audit_fill(dpi_audit_case *c);
+
+/* Samplers for records and for their neighbours in the sense of the adjacency, and what they made
+ * of the last case. */
+typedef struct dpi_audit_pair {
+    dpi_sampler *with, *without;
+    const float *neighbour[DPI_AUDIT_REFS];
+    dpi_distribution d, e; /* of the next token, with the record and without; the samplers' own */
+} dpi_audit_pair;
+
+/* To be freed after a failure, too. */
+dpi_status dpi_audit_pair_create(dpi_audit *audit, const dpi_sampler_options *o,
+                                 dpi_audit_pair *pair);
+void dpi_audit_pair_free(dpi_audit_pair *pair);
+/* One more case: the records of c, and the neighbour without record j. */
+dpi_status dpi_audit_pair_compare(dpi_audit *audit, const dpi_audit_case *c, int32_t j,
+                                  dpi_audit_pair *pair);
+
+/* InvisibleInk: c[n_support] of logits `l` (NULL: of a null slot) on d's support. Returns by how
+ * much the values may be off. */
+int64_t dpi_audit_contribution(const dpi_audit_case *c, const float *l, const dpi_distribution *d,
+                               int64_t K, int64_t *contribution);
+/* Length of the interval of log probability ratios of two distributions on the same support;
+ * infinite if one of them has a weight of zero. */
+long double dpi_audit_loss(const dpi_distribution *d, const dpi_distribution *e);
+/* Holds `d` to what the formulas make of its sums S: V_k+ and the weights. public_scale: the factor
+ * of P in utilities (D; 0 if public logits are no part of them); slack: that of V_k+. */
+void dpi_audit_formulas(dpi_audit *audit, const dpi_audit_case *c, const dpi_sampler_plan *plan,
+                        int64_t public_scale, int32_t top_k, int64_t slack,
+                        const dpi_distribution *d);
+/* privacy.md 4.1 and section 2 for what `plan` charges: false if it is less than the integers cost.
+ * `factor`: f of the plan's eta. */
+bool dpi_audit_charges(const dpi_sampler_options *o, const dpi_sampler_plan *plan, int32_t factor);
+
+/* ---- The audits ----------------------------------------------------------------------------- */
+
+dpi_status dpi_audit_invisibleink(dpi_audit *audit); /* A */
+dpi_status dpi_audit_filter(dpi_audit *audit);       /* A: a text under the accountant filter */
+dpi_status dpi_audit_accounting(dpi_audit *audit);   /* A: plans against the formulas */
+dpi_status dpi_audit_amin(dpi_audit *audit);         /* A */
+dpi_status dpi_audit_random_bits(dpi_audit *audit);  /* B: bits to token; sources that fail */
+dpi_status dpi_audit_draws(dpi_audit *audit);        /* B: frequencies */
+dpi_status dpi_audit_noise(dpi_audit *audit);        /* B: the sparse vector */
+dpi_status dpi_audit_assignment(dpi_audit *audit);   /* B: secret assignment */
+dpi_status dpi_audit_game(dpi_audit *audit);         /* C */
+dpi_status dpi_audit_one_run(dpi_audit *audit);      /* D */
+
+/* Audit C with samplers of bounded range eta per token against the claim `claimed`. */
+dpi_status dpi_audit_play(dpi_audit *audit, double eta, double claimed);
+
+/* The smallest 256-bit X that draws `index` from `weights`; the caller's bits for that token. */
+void dpi_audit_bits(const dpi_u128 *weights, size_t n, size_t index, uint64_t bits[DPI_DRAW_WORDS]);
+
+#endif

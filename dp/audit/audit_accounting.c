@@ -1,0 +1,107 @@
+/* audit_accounting.c - audit A of plans: the (epsilon, delta) that a plan states, against what its
+ * integers give by the formulas of privacy.md 4.1 and 4.4, and against an attacker. */
+#include <math.h>
+
+#include "base/status.h"
+#include "dp/audit/audit.h"
+
+enum { N_PLANS = 60 };
+
+/* delta of 4.1 at the best order 1 + x, in long double. */
+static long double zcdp_delta(long double rho, long double epsilon) {
+    long double low = -60, high = 60, best = INFINITY; /* of ln x */
+    for (int i = 0; i < 200; i++) {
+        const long double x = expl((low + high) / 2);
+        const long double slope = (2 * x + 1) * rho - epsilon - log1pl(1 / x);
+        const long double exponent =
+            x * ((1 + x) * rho - epsilon) - (1 + x) * log1pl(1 / x) - logl(x);
+        best = fminl(best, expl(exponent)); /* every order is a bound */
+        if (slope < 0)
+            low = logl(x);
+        else
+            high = logl(x);
+    }
+    return best;
+}
+
+/* What an attacker gets at epsilon from T tokens whose loss is t with chance p_t and t - eta else,
+ * the same t each time: sum over k of Binomial(T, p_t)(k) (1 - e^(epsilon - loss))+. */
+static long double attack(long double eta, int32_t T, long double epsilon, long double t) {
+    const long double p = expm1l(t - eta) / expm1l(-eta);
+    long double delta = 0;
+    int sign;
+    for (int32_t k = 0; k <= T; k++) {
+        const long double loss = T * t - (T - k) * eta;
+        if (loss <= epsilon)
+            continue;
+        const double choose =
+            lgamma_r(T + 1., &sign) - lgamma_r(k + 1., &sign) - lgamma_r(T - k + 1., &sign);
+        delta += expl(choose + k * logl(p) + (T - k) * log1pl(-p)) * -expm1l(epsilon - loss);
+    }
+    return delta;
+}
+
+static long double best_attack(long double eta, int32_t T, long double epsilon) {
+    enum { N_GRID = 400 };
+    long double best = 0;
+    for (int i = 1; i < N_GRID; i++)
+        best = fmaxl(best, attack(eta, T, epsilon, eta * i / N_GRID));
+    return best;
+}
+
+/* The (epsilon, delta) before secret assignment that give those of the plan (4.4). */
+static void inside(const dpi_sampler_options *o, const dpi_sampler_plan *p, long double *epsilon,
+                   long double *delta) {
+    const long double q = o->subsample > 0 ? o->subsample : 1;
+    *epsilon = log1pl(expm1l(p->epsilon) / q);
+    *delta = p->delta / q;
+}
+
+static void random_options(dpi_audit *a, dpi_sampler_options *o) {
+    o->n_vocab = 100;
+    o->n_ref = o->denominator = 1 + dpi_audit_below(a, 30);
+    o->tau = .3 + 2 * dpi_audit_uniform(a);
+    o->n_tokens = o->accountant == DPI_ACCOUNTANT_BR ? 1 + dpi_audit_below(a, 6)
+                                                     : 1 + dpi_audit_below(a, 500);
+    o->epsilon = exp(4 * dpi_audit_uniform(a) - 1);
+    o->delta = exp(-2 - 20 * dpi_audit_uniform(a));
+    o->subsample = dpi_audit_below(a, 2) ? fmax(.01 + dpi_audit_uniform(a), 2 * o->delta) : 0;
+    o->subsample = fmin(o->subsample, 1);
+}
+
+static dpi_status audit_accountant(dpi_audit *a, int32_t accountant, const char *subject) {
+    const bool br = accountant == DPI_ACCOUNTANT_BR;
+    long double most = 0;
+    const int32_t n = dpi_audit_count(a, N_PLANS);
+    DPI_TRY(dpi_audit_begin(a, "A", subject));
+    for (int32_t i = 0; i < n; i++) {
+        dpi_sampler_options o;
+        dpi_sampler_plan p = {.struct_size = sizeof p};
+        dpi_sampler_options_init(&o);
+        o.accountant = accountant;
+        random_options(a, &o);
+        DPI_TRY(dpi_sampler_plan_make(&o, &p, a->err));
+        long double epsilon, delta;
+        inside(&o, &p, &epsilon, &delta);
+        a->result.n_cases++;
+        dpi_audit_hold(a, dpi_audit_charges(&o, &p, 2), "the plan charges less than it costs");
+        dpi_audit_hold(a, p.epsilon <= o.epsilon, "epsilon exceeds the budget");
+        const long double real =
+            br ? best_attack(p.eta, o.n_tokens, epsilon) : zcdp_delta(p.rho_total, epsilon);
+        most = fmaxl(most, real / delta);
+        if (!br) { /* whatever the formula: an attacker gets less */
+            const int32_t T = accountant == DPI_ACCOUNTANT_FILTER ? 1 : o.n_tokens;
+            const long double eta = sqrtl(8 * (long double)p.rho_total / T);
+            dpi_audit_hold(a, attack(eta, T, epsilon, eta / 2) <= delta, "an attack beats delta");
+        }
+    }
+    dpi_audit_end(a, br ? "delta of an attacker / stated" : "delta of the formula / stated",
+                  (double)most, br ? .9 : .999, 1 + 1e-9);
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_audit_accounting(dpi_audit *a) {
+    DPI_TRY(audit_accountant(a, DPI_ACCOUNTANT_ZCDP, "plans of zcdp"));
+    DPI_TRY(audit_accountant(a, DPI_ACCOUNTANT_BR, "plans of br"));
+    return audit_accountant(a, DPI_ACCOUNTANT_FILTER, "plans of filter");
+}

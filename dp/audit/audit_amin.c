@@ -1,0 +1,280 @@
+/* audit_amin.c - audit A of Amin et al.: the private token's loss, the sensitivity of the distance,
+ * and the ledger of a text. */
+#include <math.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "dp/audit/audit.h"
+#include "dp/exact/noise.h"
+#include "dp/methods/amin.h"
+
+enum { V = DPI_AUDIT_VOCAB, N_SETTINGS = 100, N_CASES = 20, N_TEXT_TOKENS = 100 };
+
+static const double LOWEST = -0x1.fffffep127; /* what a logit counts as that is not finite */
+
+/* Records' worth of change between neighbours (privacy.md 4.5). */
+static int32_t records_moved(const dpi_sampler_options *o) {
+    return o->adjacency == DPI_ADJACENCY_REPLACE_BY_NULL && o->subsample == 0 ? 2 : 1;
+}
+
+typedef struct setting {
+    dpi_audit *audit;
+    dpi_audit_pair pair;
+    long double token_ratio;    /* largest loss / eta */
+    long double distance_ratio; /* largest |d - d'| / sensitivity */
+} setting;
+
+/* ---- The formulas ---------------------------------------------------------------------------- */
+
+static double finite_or_lowest(float l) { return isfinite(l) ? (double)l : LOWEST; }
+
+static double top_of(const float *l) {
+    double top = LOWEST;
+    for (int y = 0; y < V; y++)
+        top = fmax(top, finite_or_lowest(l[y]));
+    return top;
+}
+
+/* c = clip_C(l) of the paper's equation (1); `l` NULL: nothing. */
+static void clip(const float *l, int64_t K, int64_t c[V]) {
+    const double top = l ? top_of(l) : 0;
+    for (int y = 0; y < V; y++) {
+        const double below = l ? (finite_or_lowest(l[y]) - top) * 1048576 : 0;
+        c[y] = !l ? 0 : below < -2. * (double)K ? -K : (int64_t)rint(below) + K;
+    }
+}
+
+/* What stands in a slot that holds no record. */
+static const float *null_logits(const dpi_audit_case *w) {
+    return records_moved(&w->options) == 2 ? w->public_logits : NULL;
+}
+
+static void add_softmax(const float *l, double factor, double sum[V]) {
+    double p[V], z = 0;
+    const double top = top_of(l);
+    for (int y = 0; y < V; y++)
+        z += p[y] = exp(finite_or_lowest(l[y]) - top);
+    for (int y = 0; y < V; y++)
+        sum[y] += factor * p[y] / z;
+}
+
+/* Equation (2), of unclipped distributions, in units of 2^-30 / D. */
+static double distance(const dpi_audit_case *w, double D) {
+    double sum[V] = {0}, d = 0;
+    for (int32_t j = 0; j < w->options.n_ref; j++) {
+        const float *l = w->pointers[j] ? w->pointers[j] : null_logits(w);
+        if (l)
+            add_softmax(l, 1, sum);
+    }
+    add_softmax(w->public_logits, -D, sum);
+    for (int y = 0; y < V; y++)
+        d += fabs(sum[y]);
+    return d * DPI_MASS_ONE;
+}
+
+/* ---- Neighbours ------------------------------------------------------------------------------ */
+
+static void check_token(setting *s, const dpi_audit_case *w, int32_t j, const dpi_distribution *d,
+                        const dpi_distribution *e) {
+    dpi_audit *a = s->audit;
+    const dpi_sampler_plan *plan = dpi_sampler_plan_get(s->pair.with);
+    int64_t own[V], null[V];
+    bool exact = true, bounded = true;
+    if (!dpi_audit_hold(a, d->n_support == V && e->n_support == V, "a support is not everything"))
+        return;
+    clip(null_logits(w), plan->K, null);
+    clip(w->pointers[j] ? w->pointers[j] : null_logits(w), plan->K, own);
+    for (int y = 0; y < V; y++) {
+        bounded &= own[y] <= plan->K && own[y] >= -plan->K;
+        exact &= d->sum[y] - e->sum[y] == own[y] - null[y];
+    }
+    dpi_audit_hold(a, bounded && exact, "S differs by other than c of the record");
+    const long double loss = dpi_audit_loss(d, e);
+    dpi_audit_hold(a, loss <= (long double)plan->eta + 0x1p-55L, "a loss exceeds eta");
+    s->token_ratio = fmaxl(s->token_ratio, loss / plan->eta);
+    dpi_audit_formulas(a, w, plan, 0, 0, 0, d);
+}
+
+static void check_distance(setting *s, const dpi_audit_case *w) {
+    dpi_audit *a = s->audit;
+    const int32_t D = w->options.denominator;
+    const int64_t bound = (int64_t)records_moved(&w->options) << 30;
+    int64_t d, e;
+    dpi_amin_distance(s->pair.with, w->public_logits, w->pointers, &d);
+    dpi_amin_distance(s->pair.without, w->public_logits, s->pair.neighbour, &e);
+    const int64_t moved = d > e ? d - e : e - d;
+    dpi_audit_hold(a, moved <= bound, "the distance moves by more than its sensitivity");
+    /* Masses are rounded down, to 2^-30 relative and a unit. */
+    const double slack = (w->options.n_ref + D) * (V + DPI_MASS_ONE * 0x1p-28);
+    dpi_audit_hold(a, fabs((double)d - distance(w, D)) <= slack,
+                   "the distance is not that of the unclipped means");
+    s->distance_ratio = fmaxl(s->distance_ratio, (long double)moved / bound);
+}
+
+static dpi_status compare(setting *s, const dpi_audit_case *w, int32_t j) {
+    DPI_TRY(dpi_audit_pair_compare(s->audit, w, j, &s->pair));
+    check_token(s, w, j, &s->pair.d, &s->pair.e);
+    check_distance(s, w);
+    return DPI_STATUS_OK;
+}
+
+/* A record that wants what the public text (and so a null) likes least, among others that are
+ * spread, that want the same, or null. All mass is in one place each: the corners of the simplex.
+ */
+static dpi_status crafted(setting *s, dpi_audit_case *w) {
+    for (int kind = 0; kind < 4; kind++) {
+        dpi_audit_fill(w);
+        for (int y = 0; y < V; y++) {
+            w->public_logits[y] = y ? 0 : 1000;
+            for (int j = 1; j < DPI_AUDIT_REFS; j++)
+                w->reference[j][y] = kind == 0 ? (float)(-y) / 8 : kind == 1 && y == 1 ? 1000 : 0;
+            w->reference[0][y] = kind == 3 ? NAN : y == 1 ? 1000 : 0;
+        }
+        for (int j = 1; j < DPI_AUDIT_REFS && kind == 2; j++)
+            w->pointers[j] = NULL;
+        DPI_TRY(compare(s, w, 0));
+    }
+    memset(w->pointers, 0, sizeof w->pointers);
+    return compare(s, w, 0);
+}
+
+static void random_options(dpi_audit *a, dpi_sampler_options *o) {
+    o->method = DPI_METHOD_AMIN;
+    o->isa = DPI_ISA_REF + dpi_audit_below(a, dpi_isa_best());
+    o->n_vocab = V;
+    o->n_ref = 2 + dpi_audit_below(a, DPI_AUDIT_REFS - 1);
+    o->denominator =
+        o->adjacency == DPI_ADJACENCY_ADD_REMOVE ? 1 + dpi_audit_below(a, 9) : o->n_ref;
+    o->n_tokens = N_TEXT_TOKENS;
+    o->n_private = 1 + dpi_audit_below(a, N_TEXT_TOKENS);
+    o->top_k = dpi_audit_below(a, V + 1);
+    o->tau = .3 + 2 * dpi_audit_uniform(a);
+    o->rho = exp(8 * dpi_audit_uniform(a) - 3);
+    o->sigma = 1e3; /* leaves the budget to the tokens */
+    o->threshold = .5;
+}
+
+static dpi_status run_setting(setting *s, dpi_audit_case *w) {
+    dpi_audit *a = s->audit;
+    random_options(a, &w->options);
+    DPI_TRY(dpi_audit_pair_create(a, &w->options, &s->pair));
+    const int32_t factor = 2 * records_moved(&w->options);
+    dpi_audit_hold(a, dpi_audit_charges(&w->options, dpi_sampler_plan_get(s->pair.with), factor),
+                   "the plan charges less than its integers cost");
+    for (int i = 0; i < N_CASES; i++) {
+        dpi_audit_logits(a, w);
+        DPI_TRY(compare(s, w, dpi_audit_below(a, w->options.n_ref)));
+    }
+    return crafted(s, w);
+}
+
+static dpi_status audit_adjacency(dpi_audit *a, int32_t adjacency, const char *subject) {
+    setting s = {.audit = a};
+    const int32_t n = dpi_audit_count(a, N_SETTINGS);
+    DPI_TRY(dpi_audit_begin(a, "A", subject));
+    for (int32_t i = 0; i < n; i++) {
+        dpi_audit_case w;
+        memset(&w, 0, sizeof w);
+        dpi_sampler_options_init(&w.options);
+        w.options.adjacency = adjacency;
+        dpi_status status = run_setting(&s, &w);
+        dpi_audit_pair_free(&s.pair);
+        DPI_TRY(status);
+    }
+    dpi_audit_hold(a, s.distance_ratio > .999, "the distance's sensitivity is not reached");
+    dpi_audit_end(a, "largest loss / eta", (double)s.token_ratio, .999, 1 + 1e-9);
+    return DPI_STATUS_OK;
+}
+
+/* ---- The ledger ------------------------------------------------------------------------------ */
+
+/* What instances and tokens cost, from the integers: Lemmas A1, A4 and A5 of PRIVACY.md. */
+static long double by_hand(const dpi_sampler *s, int32_t n_armed, int32_t n_private) {
+    const dpi_sampler_options *o = dpi_sampler_options_get(s);
+    const dpi_sampler_plan *plan = dpi_sampler_plan_get(s);
+    const long double ln2 = 0.693147180559945309417232121458176568L, m = records_moved(o);
+    const long double eta = 2 * m * (long double)plan->K * (long double)plan->a * ln2 * 0x1p-48L;
+    const long double epsilon = o->sigma > 0 ? 2 * m / (o->denominator * (long double)o->sigma) : 0;
+    return n_armed * epsilon * tanhl(epsilon / 2) + n_private * eta * eta / 8;
+}
+
+/* A private token is one that the public logits, all on token 0, never give. */
+static dpi_status check_text(dpi_audit *a, dpi_sampler *s, const dpi_audit_case *w, bool is_public,
+                             long double *most) {
+    const dpi_amin_plan plan = dpi_amin_plan_get(&w->options);
+    const bool has_svt = w->options.sigma > 0;
+    int32_t token, n_private = 0;
+    DPI_TRY(dpi_sampler_begin(s, a->err));
+    for (int32_t t = 0; t < N_TEXT_TOKENS; t++) {
+        const dpi_amin_spent before = dpi_amin_spent_get(s);
+        DPI_TRY(dpi_sampler_step(s, w->public_logits, w->pointers, &token, a->err));
+        const dpi_amin_spent spent = dpi_amin_spent_get(s);
+        a->result.n_cases++;
+        n_private += token != 0;
+        const bool asked = spent.n_private < plan.n_private || before.n_private < plan.n_private;
+        /* The tokens tell: what was private, as far as it shows, was booked. */
+        dpi_audit_hold(a, n_private <= spent.n_private, "a private token is not booked");
+        dpi_audit_hold(a, n_private <= plan.n_private, "more private tokens than agreed");
+        dpi_audit_hold(a, !has_svt || spent.n_armed >= spent.n_private,
+                       "a private token without a sparse vector");
+        dpi_audit_hold(a, !(has_svt && asked && t == 0) || spent.n_armed == 1,
+                       "the sparse vector is not charged when it is armed");
+        dpi_audit_hold(a, spent.rho >= by_hand(s, spent.n_armed, spent.n_private) * (1 - 1e-9L),
+                       "the ledger holds less than was spent");
+        dpi_audit_hold(a, spent.rho <= w->options.rho, "more than rho is spent");
+        dpi_audit_hold(a, !is_public || spent.n_private == 0,
+                       "a private token below the threshold");
+        *most = fmaxl(*most,
+                      by_hand(s, spent.n_armed, fmax(spent.n_private, n_private)) / w->options.rho);
+    }
+    dpi_audit_hold(
+        a, dpi_sampler_step(s, w->public_logits, w->pointers, &token, NULL) == DPI_STATUS_BUDGET,
+        "a text goes on after its last token");
+    return DPI_STATUS_OK;
+}
+
+/* Public logits that want token 0, records that want token 1, and a sparse vector that always
+ * (0), never (1) or sometimes (2) fires, or is not there (3). */
+static dpi_status audit_text(dpi_audit *a, int32_t adjacency, int32_t kind, long double *most) {
+    static const double thresholds[] = {-1000, 1000, 1, 0};
+    dpi_audit_case w;
+    dpi_sampler *s = NULL;
+    memset(&w, 0, sizeof w);
+    dpi_sampler_options_init(&w.options);
+    w.options.adjacency = adjacency;
+    random_options(a, &w.options);
+    w.options.n_private = 1 + dpi_audit_below(a, 20);
+    w.options.threshold = thresholds[kind];
+    w.options.sigma = kind == 3 ? 0 : 2;
+    w.options.rho = 20 + 200 * dpi_audit_uniform(a);
+    w.options.tau = 1;
+    w.options.denominator = w.options.n_ref = DPI_AUDIT_REFS;
+    w.options.random = a->options.random;
+    w.options.random_user = a->options.random_user;
+    dpi_audit_fill(&w);
+    for (int y = 0; y < V; y++) {
+        w.public_logits[y] = y == 0 ? 100 : 0;
+        for (int j = 0; j < DPI_AUDIT_REFS; j++)
+            w.reference[j][y] = y == 1 ? 100 : 0;
+    }
+    DPI_TRY(dpi_sampler_create(&w.options, &s, a->err));
+    dpi_status status = DPI_STATUS_OK;
+    for (int i = 0; i < 3 && status == DPI_STATUS_OK; i++)
+        status = check_text(a, s, &w, kind == 1, most);
+    dpi_sampler_free(s);
+    return status;
+}
+
+dpi_status dpi_audit_amin(dpi_audit *a) {
+    long double most = 0;
+    DPI_TRY(audit_adjacency(a, DPI_ADJACENCY_REPLACE_BY_NULL, "Amin, replace-by-null"));
+    DPI_TRY(audit_adjacency(a, DPI_ADJACENCY_ADD_REMOVE, "Amin, add-remove"));
+    DPI_TRY(audit_adjacency(a, DPI_ADJACENCY_ZERO_OUT, "Amin, zero-out"));
+    DPI_TRY(dpi_audit_begin(a, "A", "Amin, ledgers of texts"));
+    for (int32_t i = 0, n = dpi_audit_count(a, 20); i < n; i++)
+        for (int32_t adjacency = 0; adjacency <= DPI_ADJACENCY_ZERO_OUT; adjacency++)
+            for (int32_t kind = 0; kind < 4; kind++)
+                DPI_TRY(audit_text(a, adjacency, kind, &most));
+    dpi_audit_end(a, "largest spending / rho", (double)most, .999, 1);
+    return DPI_STATUS_OK;
+}

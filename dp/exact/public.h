@@ -1,0 +1,19 @@
+/* public.h - the part of a step that is a function of public data: P and V_k+. Branches and addresses
+ * may depend on all of it. Internal. */
+#ifndef DPI_PUBLIC_H
+#define DPI_PUBLIC_H
+
+#include "dpinfer/status.h"
+
+#define DPI_LOGIT_MAX 1e4 /* magnitude of a public logit */
+
+/* fixed[n] = P = rne((p - max p) * 2^20), saturated at -1e4 logits; *top (may be NULL) = the most
+ * likely token, lowest id on ties. Errors: NUMERIC (not finite or beyond 1e4). */
+dpi_status dpi_public_fix(const float *logits, int32_t n, int64_t *fixed, int32_t *top,
+                          dpi_error *err);
+/* support = V_k+ = { y : D P(y) >= D P_(top_k) - slack }, ties included, ascending; top_k = 0:
+ * everything. Returns n_support. (PRIVACY.md, Lemma 2.) */
+size_t dpi_support_find(const int64_t *fixed, int32_t n, int32_t top_k, int64_t D, int64_t slack,
+                        int32_t *support);
+
+#endif

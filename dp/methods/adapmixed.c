@@ -1,0 +1,335 @@
+/* adapmixed.c - AdaPMixED (Flemings et al. 2024), for comparison with the methods that do
+ * guarantee something.
+ *
+ * NOT DIFFERENTIALLY PRIVATE. The cost of each token is measured on the very records that it is to
+ * protect: the total is private itself, it bounds the loss for these records and not for all
+ * neighbours, and stopping when it reaches the budget is one more function of the records. The
+ * arithmetic is double, with branches on private data. A caller has to set acknowledge_not_dp.
+ *
+ * One step, N slots, a null slot being p0 (privacy.md 4.7):
+ *     p0 = softmax(p / tau)    p_i = softmax(l_i / tau)    m = (1 - lambda) p0 + lambda mean(p_i)
+ *     screening, on the top k of p0:  a = p0 / sum    b = (m + N(0, sigma^2)) / sum
+ *         costs alpha (lambda / (N sigma))^2;  max(D(a, b), D(b, a)) > threshold: draw from p0
+ *     else  x_i = the largest x in [0, 1] with D(x p_i + (1 - x) p0, p0) <= beta alpha
+ *         g_i = x_i p_i + (1 - x_i) p0    pr = mean(g_i)    r_i = pr - (g_i - p0) / N
+ *         costs max_i D(pr, r_i);  draw from pr
+ * D is the Renyi divergence of order alpha. Once the costs E would mean
+ *     E + ln(1 - 1/alpha) - ln(delta alpha) / (alpha - 1)
+ * above the budget, the text goes on from p0 alone. */
+#include "dp/methods/adapmixed.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "dpinfer/account.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "base/status.h"
+
+/* Of the paper, as in privacy.md 4.7. */
+enum { ALPHA = 15 };
+static const double BETA = .3, LAMBDA = 1e-4, THRESHOLD = 4.5, SIGMA = .01;
+
+typedef struct adapmixed_state {
+    double threshold, sigma;
+    double budget; /* epsilon at delta */
+    double spent;  /* E */
+    bool stopped;
+    /* all of them PRIVATE but p0; [n_vocab] but x */
+    double *p0, *p, *mean;
+    double *x; /* [n_ref] */
+} adapmixed_state;
+
+/* ---- Options -------------------------------------------------------------------------------- */
+
+static double or_default(double value, double unset) { return value == 0 ? unset : value; }
+
+static dpi_status check_real(const char *name, double value, double max, dpi_error *err) {
+    if (value > 0 && value <= max)
+        return DPI_STATUS_OK;
+    return dpi_fail(err, DPI_STATUS_ARG, "%s is %g, must be above 0 and at most %g, or 0 (default)",
+                    name, value, max);
+}
+
+static dpi_status check_options(const dpi_sampler_options *o, dpi_error *err) {
+    if (o->acknowledge_not_dp != 1)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "adapmixed is not differentially private: its cost depends on the records. "
+                        "It runs only with acknowledge_not_dp = 1, found %d",
+                        o->acknowledge_not_dp);
+    if (!(o->delta > 0 && o->delta < 1))
+        return dpi_fail(err, DPI_STATUS_ARG, "delta is %g, must be above 0 and below 1", o->delta);
+    DPI_TRY(check_real("threshold", or_default(o->threshold, THRESHOLD), 1e6, err));
+    return check_real("sigma", or_default(o->sigma, SIGMA), 1e6, err);
+}
+
+static dpi_status make_plan(const dpi_sampler_options *o, dpi_sampler_plan *plan, dpi_error *err) {
+    DPI_TRY(check_options(o, err));
+    plan->rho_budget = 0;
+    plan->eta = plan->rho_token = plan->rho_total = INFINITY; /* what is not bounded */
+    return DPI_STATUS_OK;
+}
+
+/* ---- Distributions -------------------------------------------------------------------------- */
+
+/* p = softmax(logits / tau); what is not finite has no mass, unless nothing is. */
+static void softmax(const float *logits, size_t n, double tau, double *p) {
+    double top = -INFINITY, sum = 0;
+    for (size_t y = 0; y < n; y++)
+        if (isfinite(logits[y]))
+            top = fmax(top, (double)logits[y]);
+    for (size_t y = 0; y < n; y++) {
+        p[y] = isfinite(logits[y]) ? exp(((double)logits[y] - top) / tau) : isinf(top) ? 1 : 0;
+        sum += p[y];
+    }
+    for (size_t y = 0; y < n; y++)
+        p[y] /= sum;
+}
+
+static double power(double x, int32_t n) {
+    double result = 1;
+    for (; n > 0; n >>= 1, x *= x)
+        if (n & 1)
+            result *= x;
+    return result;
+}
+
+/* p^alpha q^(1 - alpha). Powers of the negative numbers that noise makes are taken as they are,
+ * as the published code does. */
+static double renyi_term(double p, double q) {
+    return p == 0 ? 0 : p * power(p / q, ALPHA - 1);
+}
+
+/* The divergence from the sum of such terms: +inf if undefined, and the sum at least 1e-12. */
+static double renyi_divergence(double sum) {
+    return isnan(sum) ? INFINITY : log(fmax(sum, 1e-12)) / (ALPHA - 1);
+}
+
+/* p = softmax of slot i, p0 for a null. */
+static void load_slot(const dpi_sampler *s, const float *const *reference_logits, int32_t i,
+                      double *p) {
+    const adapmixed_state *state = s->state;
+    const size_t n = (size_t)s->options.n_vocab;
+    if (reference_logits[i])
+        softmax(reference_logits[i], n, s->options.tau, p);
+    else
+        memcpy(p, state->p0, n * sizeof *p);
+}
+
+/* ---- Screening ------------------------------------------------------------------------------ */
+
+/* Normal, mean 0, deviation 1 (Box and Muller). */
+static dpi_status normal(const dpi_sampler *s, double *z, dpi_error *err) {
+    uint64_t bits[2];
+    DPI_TRY(dpi_random_fill(s->options.random, s->options.random_user, bits, sizeof bits, err));
+    double u = (double)((bits[0] >> 11) + 1) * 0x1p-53; /* (0, 1] */
+    double v = (double)(bits[1] >> 11) * 0x1p-53;
+    *z = sqrt(-2 * log(u)) * cos(2 * 3.14159265358979323846 * v);
+    return DPI_STATUS_OK;
+}
+
+/* The larger of D(a, b) and D(b, a). */
+static dpi_status screen(dpi_sampler *s, const float *const *reference_logits, double *divergence,
+                         dpi_error *err) {
+    adapmixed_state *state = s->state;
+    const size_t n = (size_t)s->options.n_vocab, k = s->n_support;
+    double *b = state->p, a_sum = 0, b_sum = 0;
+    memset(state->mean, 0, n * sizeof *state->mean);
+    for (int32_t i = 0; i < s->options.n_ref; i++) {
+        load_slot(s, reference_logits, i, state->p);
+        for (size_t y = 0; y < n; y++)
+            state->mean[y] += state->p[y] / s->options.n_ref;
+    }
+    for (size_t i = 0; i < k; i++) {
+        const int32_t y = s->support[i];
+        double z;
+        DPI_TRY(normal(s, &z, err));
+        b[i] = (1 - LAMBDA) * state->p0[y] + LAMBDA * state->mean[y] + state->sigma * z;
+        a_sum += state->p0[y];
+        b_sum += b[i];
+    }
+    double ab = 0, ba = 0;
+    for (size_t i = 0; i < k; i++) {
+        const double a = state->p0[s->support[i]] / a_sum;
+        ab += renyi_term(a, b[i] / b_sum);
+        ba += renyi_term(b[i] / b_sum, a);
+    }
+    *divergence = fmax(renyi_divergence(ab), renyi_divergence(ba));
+    return DPI_STATUS_OK;
+}
+
+/* ---- Mixing --------------------------------------------------------------------------------- */
+
+/* D(x p + (1 - x) p0, p0). */
+static double mixture_divergence(const adapmixed_state *state, size_t n, double x) {
+    double sum = 0;
+    for (size_t y = 0; y < n; y++)
+        sum += renyi_term(x * state->p[y] + (1 - x) * state->p0[y], state->p0[y]);
+    return renyi_divergence(sum);
+}
+
+/* The largest x whose mixture is in the ball, from below: the divergence increases with x. */
+static double mixing_weight(const adapmixed_state *state, size_t n) {
+    const double radius = BETA * ALPHA;
+    double inside = 0, outside = 1;
+    if (mixture_divergence(state, n, 1) <= radius)
+        return 1;
+    for (int i = 0; i < 52; i++) {
+        double x = inside + (outside - inside) / 2;
+        if (mixture_divergence(state, n, x) <= radius)
+            inside = x;
+        else
+            outside = x;
+    }
+    return inside;
+}
+
+/* mean = pr; *cost = max_i D(pr, r_i). */
+static void mix(dpi_sampler *s, const float *const *reference_logits, double *cost) {
+    adapmixed_state *state = s->state;
+    const size_t n = (size_t)s->options.n_vocab;
+    const int32_t N = s->options.n_ref;
+    memset(state->mean, 0, n * sizeof *state->mean);
+    for (int32_t i = 0; i < N; i++) {
+        load_slot(s, reference_logits, i, state->p);
+        const double x = state->x[i] = mixing_weight(state, n);
+        for (size_t y = 0; y < n; y++)
+            state->mean[y] += (x * state->p[y] + (1 - x) * state->p0[y]) / N;
+    }
+    *cost = 0;
+    for (int32_t i = 0; i < N; i++) {
+        load_slot(s, reference_logits, i, state->p);
+        double sum = 0;
+        for (size_t y = 0; y < n; y++) {
+            /* (g_i - p0) / N, without forming g_i */
+            double moved = state->x[i] * (state->p[y] - state->p0[y]) / N;
+            sum += renyi_term(state->mean[y], state->mean[y] - moved);
+        }
+        *cost = fmax(*cost, renyi_divergence(sum));
+    }
+}
+
+/* ---- A step --------------------------------------------------------------------------------- */
+
+static double to_epsilon(const dpi_sampler *s, double renyi) {
+    const double alpha = ALPHA;
+    return fmax(0, renyi + log1p(-1 / alpha) - log(s->options.delta * alpha) / (alpha - 1));
+}
+
+/* *drawn = state->p0 or state->mean, what the token is drawn from. */
+static dpi_status choose(dpi_sampler *s, const float *const *reference_logits,
+                         const double **drawn, dpi_error *err) {
+    adapmixed_state *state = s->state;
+    const double noise_ratio = LAMBDA / (s->options.n_ref * state->sigma);
+    double cost, divergence, spent = state->spent + ALPHA * noise_ratio * noise_ratio;
+    *drawn = state->p0;
+    if (state->stopped)
+        return DPI_STATUS_OK;
+    DPI_TRY(screen(s, reference_logits, &divergence, err));
+    if (divergence <= state->threshold) {
+        mix(s, reference_logits, &cost);
+        spent += cost;
+        *drawn = state->mean;
+    }
+    state->stopped = to_epsilon(s, spent) > state->budget;
+    if (state->stopped)
+        *drawn = state->p0;
+    else
+        state->spent = spent;
+    return DPI_STATUS_OK;
+}
+
+static dpi_status step(dpi_sampler *s, const float *public_logits,
+                       const float *const *reference_logits, int32_t *token, dpi_error *err) {
+    adapmixed_state *state = s->state;
+    const int32_t n = s->options.n_vocab;
+    const double *drawn;
+    uint64_t bits;
+    if (!reference_logits)
+        return dpi_fail(err, DPI_STATUS_ARG, "the reference logits are NULL, must be %d pointers",
+                        s->options.n_ref);
+    DPI_TRY(dpi_public_fix(public_logits, n, s->fixed, NULL, err));
+    s->n_support = dpi_support_find(s->fixed, n, s->options.top_k, 1, 0, s->support);
+    softmax(public_logits, (size_t)n, s->options.tau, state->p0);
+    DPI_TRY(choose(s, reference_logits, &drawn, err));
+    DPI_TRY(dpi_random_fill(s->options.random, s->options.random_user, &bits, sizeof bits, err));
+    double left = (double)(bits >> 11) * 0x1p-53;
+    *token = 0;
+    for (int32_t y = 0; y < n; y++) {
+        if (drawn[y] > 0)
+            *token = y; /* the last one with mass takes what rounding leaves over */
+        left -= drawn[y];
+        if (left < 0)
+            break;
+    }
+    return DPI_STATUS_OK;
+}
+
+/* ---- Life cycle ----------------------------------------------------------------------------- */
+
+static dpi_status create(dpi_sampler *s, dpi_error *err) {
+    const size_t n = (size_t)s->options.n_vocab;
+    adapmixed_state *state = s->state = dpi_calloc(1, sizeof *state);
+    if (state) {
+        state->p0 = dpi_calloc(n, sizeof *state->p0);
+        state->p = dpi_calloc(n, sizeof *state->p);
+        state->mean = dpi_calloc(n, sizeof *state->mean);
+        state->x = dpi_calloc((size_t)s->options.n_ref, sizeof *state->x);
+    }
+    if (!state || !state->p0 || !state->p || !state->mean || !state->x)
+        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a sampler of %zu tokens", n);
+    state->threshold = or_default(s->options.threshold, THRESHOLD);
+    state->sigma = or_default(s->options.sigma, SIGMA);
+    if (s->options.epsilon > 0)
+        state->budget = s->options.epsilon;
+    else
+        DPI_TRY(dpi_zcdp_epsilon(s->options.rho, s->options.delta, &state->budget, err));
+    return DPI_STATUS_OK;
+}
+
+static dpi_status begin(dpi_sampler *s, dpi_error *err) {
+    (void)err;
+    adapmixed_state *state = s->state;
+    state->spent = 0;
+    state->stopped = false;
+    return DPI_STATUS_OK;
+}
+
+static void wipe(dpi_sampler *s, bool release) {
+    adapmixed_state *state = s->state;
+    const size_t n = (size_t)s->options.n_vocab, n_ref = (size_t)s->options.n_ref;
+    double *arrays[] = {state->p0, state->p, state->mean, state->x};
+    for (int i = 0; i < 4; i++) {
+        size_t n_bytes = (i < 3 ? n : n_ref) * sizeof **arrays;
+        if (release)
+            dpi_wipe_free(arrays[i], n_bytes);
+        else
+            dpi_wipe(arrays[i], n_bytes);
+    }
+}
+
+static void forget(dpi_sampler *s) { wipe(s, false); }
+
+static void free_state(dpi_sampler *s) {
+    if (!s->state)
+        return;
+    wipe(s, true);
+    dpi_wipe_free(s->state, sizeof(adapmixed_state));
+}
+
+dpi_adapmixed_spent dpi_adapmixed_spent_get(const dpi_sampler *s) {
+    const adapmixed_state *state = s->state;
+    return (dpi_adapmixed_spent){state->spent, to_epsilon(s, state->spent), state->stopped};
+}
+
+const dpi_method_ops dpi_method_adapmixed = {
+    .name = "adapmixed",
+    .min_ref = 1,
+    .max_ref = DPI_REF_MAX,
+    .plan = make_plan,
+    .create = create,
+    .begin = begin,
+    .step = step,
+    .forget = forget,
+    .free = free_state,
+};

@@ -1,0 +1,405 @@
+/* amin.c - Amin et al. 2024, Algorithm 1: recentred clipping, the mean of logits, and the sparse
+ * vector technique, which lets the public model write where the records have nothing to add.
+ *
+ * WHAT A RECORD CAN CHANGE. c_j(y) in [-K, K] is its recentred clipped logit and P_j its mass,
+ * sum P_j <= 2^30. A null slot is one of two things, by adjacency:
+ *  - add/remove with a fixed denominator, zero-out, and secret assignment (where a record may
+ *    not be there at all): it adds nothing to either sum. Then a record more or less
+ *    moves each utility within an interval of length 2K, and the distance by at most
+ *    sum P_j <= 2^30 (reverse triangle inequality, in integers).
+ *  - replace-by-null: it holds the public logits, so that empty slots pull towards the
+ *    public text and not towards the uniform distribution. The change is c_j - c_pub in
+ *    [-2K, 2K], length 4K, and sum |P_j - P_pub| <= 2 * 2^30. Replace-one is the same.
+ * One number, `records moved` (1 or 2), thus gives both constants. */
+#include "dp/methods/amin.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "dp/account/account.h"
+#include "dp/exact/noise.h"
+
+typedef struct amin_state {
+    int64_t *mass;    /* [n_vocab] of one sequence; PRIVATE */
+    int64_t *surplus; /* [n_vocab] sum_i P_i - D P_pub; PRIVATE */
+    dpi_amin_plan plan;
+    uint64_t a_public; /* inverse temperature of public tokens, as an integer */
+    dpi_svt svt;
+    bool armed;
+    int32_t n_armed, n_private; /* of the current text */
+} amin_state;
+
+/* ---- Costs and calibration ------------------------------------------------------------------ */
+
+/* Records' worth of change between neighbours: 2 where a record is exchanged for something
+ * else that counts, 1 where it is exchanged for nothing. */
+static int32_t records_moved(const dpi_sampler_options *o) {
+    return o->adjacency == DPI_ADJACENCY_REPLACE_BY_NULL && o->subsample == 0 ? 2 : 1;
+}
+
+static double up(double x) { return nextafter(x, INFINITY); }
+
+/* n_armed instances and n_private tokens, rounded up. */
+static double cost(double rho_svt, double rho_token, int32_t n_armed, int32_t n_private) {
+    return up(dpi_rho_total_bound(rho_svt, n_armed) + dpi_rho_total_bound(rho_token, n_private));
+}
+
+static dpi_status check_real(const char *name, double value, double min, double max,
+                             const char *unset, dpi_error *err) {
+    if ((value >= min && value <= max) || (unset && value == 0))
+        return DPI_STATUS_OK;
+    return dpi_fail(err, DPI_STATUS_ARG, "%s is %g, must be %g..%g%s", name, value, min, max,
+                    unset ? unset : "");
+}
+
+/* sigma and the threshold are in units of the distance, which is in 0..2. */
+static dpi_status check_options(const dpi_sampler_options *o, dpi_error *err) {
+    if (o->n_private < 0 || o->n_private > o->n_tokens)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "n_private is %d, must be 1..%d (n_tokens), or 0 (all of them)",
+                        o->n_private, o->n_tokens);
+    DPI_TRY(check_real("tau_public", o->tau_public, .01, 100, " or 0 (tau)", err));
+    DPI_TRY(check_real("threshold", o->threshold, -1000, 1000, NULL, err));
+    DPI_TRY(check_real("sigma", o->sigma, 1e-6, 1000, " or 0 (no sparse vector)", err));
+    double scale = o->sigma * dpi_sampler_denominator(o) * DPI_MASS_ONE;
+    if (scale > (double)(DPI_NOISE_SCALE_MAX / 2))
+        return dpi_fail(err, DPI_STATUS_ARG, "sigma is %g, must be at most %g with denominator %d",
+                        o->sigma, 0x1p15 / dpi_sampler_denominator(o),
+                        dpi_sampler_denominator(o));
+    return DPI_STATUS_OK;
+}
+
+/* The scale of the noise is the integer that is used, and what is paid for. */
+dpi_amin_plan dpi_amin_plan_get(const dpi_sampler_options *o) {
+    const double unit = (double)dpi_sampler_denominator(o) * DPI_MASS_ONE;
+    dpi_amin_plan plan = {.n_private = o->n_private > 0 ? o->n_private : o->n_tokens,
+                          .svt_sensitivity = (int64_t)records_moved(o) * DPI_MASS_ONE};
+    if (o->sigma == 0)
+        return plan;
+    plan.svt_scale = llrint(o->sigma * unit);
+    plan.svt_threshold = llrint(o->threshold * unit);
+    plan.svt_epsilon = up((double)(2 * plan.svt_sensitivity) / (double)plan.svt_scale);
+    plan.rho_svt = dpi_rho_pure_bound(plan.svt_epsilon);
+    return plan;
+}
+
+static dpi_status make_plan(const dpi_sampler_options *o, dpi_sampler_plan *plan, dpi_error *err) {
+    DPI_TRY(check_options(o, err));
+    const dpi_amin_plan amin = dpi_amin_plan_get(o);
+    const int32_t moved = records_moved(o), n = amin.n_private, D = dpi_sampler_denominator(o);
+    const double rho = plan->rho_budget, svt = dpi_rho_total_bound(amin.rho_svt, n);
+    /* Below what is left, so that the rounded sum stays within the budget. */
+    const double left = nextafter(rho - svt, -INFINITY);
+    if (left > 0)
+        plan->K = dpi_clip_calibrate(plan->a, 2 * moved, n, left);
+    if (plan->K < 1)
+        return dpi_fail(err, DPI_STATUS_BUDGET,
+                        "rho %g over %d private tokens with denominator %d at temperature %g "
+                        "leaves no clip range (%g of it go to the sparse vector): raise the "
+                        "budget, sigma, the references or the temperature, or lower the private "
+                        "tokens",
+                        rho, n, D, o->tau, svt);
+    plan->n_private = n;
+    plan->svt_threshold = amin.svt_threshold;
+    plan->svt_scale = amin.svt_scale;
+    plan->svt_sensitivity = amin.svt_scale > 0 ? amin.svt_sensitivity : 0;
+    plan->svt_epsilon = amin.svt_epsilon;
+    plan->rho_svt = amin.rho_svt;
+    plan->clip = fmin(D * o->tau * sqrt(2 * left / n) / moved, (double)DPI_CLIP_MAX / DPI_UNIT);
+    plan->eta = dpi_eta_bound(2 * moved * plan->K, plan->a);
+    plan->rho_token = dpi_rho_token_bound(plan->eta);
+    plan->rho_total =
+        fmin(cost(amin.rho_svt, plan->rho_token, o->sigma > 0 ? n : 0, n), rho);
+    return DPI_STATUS_OK;
+}
+
+/* ---- Private from here: no branch or address depends on reference logits --------------------- */
+
+/* The bits of l, or of the lowest float if it is not finite, as an integer of the same order. */
+static inline int64_t order(float l) {
+    const uint32_t exponent = 0x7f800000, lowest = 0xff7fffff;
+    uint32_t bits;
+    memcpy(&bits, &l, sizeof bits);
+    uint32_t finite = (uint32_t)dpi_mask_hide(0 - (uint64_t)((bits & exponent) != exponent));
+    bits = (bits & finite) | (lowest & ~finite);
+    uint32_t minus = 0 - (bits >> 31);
+    return (int32_t)(bits ^ (minus >> 1));
+}
+
+static inline double from_order(int64_t key) {
+    uint32_t bits = (uint32_t)key, minus = 0 - (bits >> 31);
+    float l;
+    bits ^= minus >> 1;
+    memcpy(&l, &bits, sizeof l);
+    return (double)l;
+}
+
+/* The largest of logits[n]. */
+static double peak(const float *logits, size_t n) {
+    int64_t top = order(logits[0]);
+    for (size_t i = 1; i < n; i++)
+        top = dpi_i64_max(top, order(logits[i]));
+    return from_order(top);
+}
+
+/* (top - l) * scale, at most `most`: in [0, most]. Doubles that are not negative compare as their
+ * bits do; a comparison of doubles can become a branch. */
+static inline double below_peak(float l, double top, double scale, double most) {
+    double gap = (top - from_order(order(l))) * scale;
+    int64_t bits, most_bits;
+    memcpy(&bits, &gap, sizeof bits);
+    memcpy(&most_bits, &most, sizeof most_bits);
+    bits = dpi_i64_min(bits, most_bits);
+    memcpy(&gap, &bits, sizeof gap);
+    return gap;
+}
+
+/* sum += c, where c = clip_C(l) = max(-C, l - max l + C) in integers: the maximum becomes K, what
+ * is 2K or more below it -K. In [-K, K] for any bits, by the clamp at the end. The maximum is a
+ * function of this record alone. */
+static void add_record(const dpi_sampler *s, const float *logits, int64_t present) {
+    const int64_t K = s->plan.K;
+    const double top = peak(logits, s->n_support), most = 2 * (double)K;
+    for (size_t y = 0; y < s->n_support; y++) {
+        int64_t c = K - dpi_round_even(below_peak(logits[y], top, DPI_UNIT, most));
+        s->sum[y] += present * dpi_i64_max(dpi_i64_min(c, K), -K);
+    }
+}
+
+/* What stands in for slot j, and whether it counts. Null slots do the work of any other. */
+static const float *slot_logits(const dpi_sampler *s, const float *public_logits,
+                                const float *const *reference_logits, int32_t j,
+                                int64_t *present) {
+    const bool null_is_public = records_moved(&s->options) == 2;
+    *present = reference_logits[j] || null_is_public;
+    return reference_logits[j] ? reference_logits[j] : public_logits;
+}
+
+/* floor(2^106 / z), 2^44 <= z < 2^63, bit by bit: the division instruction's time depends on its
+ * operands. The first 44 bits of 2^106 leave the remainder 2^43 and the quotient 0. */
+static uint64_t reciprocal(uint64_t z) {
+    uint64_t remainder = UINT64_C(1) << 43, quotient = 0;
+    for (int bit = 0; bit < 63; bit++) {
+        remainder <<= 1;
+        uint64_t fits = ~dpi_mask_hide(0 - ((remainder - z) >> 63)); /* both are below 2^64 */
+        remainder -= z & fits;
+        quotient = quotient << 1 | (fits & 1);
+    }
+    return quotient;
+}
+
+/* 2^44 e^-gap, rounded down, gap in [0, 41]: an integer in [0, 2^44], 2^44 at 0. With n the integer
+ * next to gap / ln2, e^-gap = 2^-n e^x and |x| < 0.347, where ten terms leave 3e-13. The tables of
+ * weights.c would be exact to 2^-40; nothing rests on it here. */
+static inline int64_t exponential(double gap) {
+    double bits = gap * 0x1.71547652b82fep+0; /* 1 / ln2 */
+    int64_t n = dpi_round_even(bits);
+    double x = ((double)n - bits) * 0x1.62e42fefa39efp-1, e = 1;
+    for (int k = 10; k > 0; k--)
+        e = 1 + x * e / k;
+    return (int64_t)(e * 0x1p44) >> n;
+}
+
+/* z = sum e is at least 2^44 (the best token) and at most 2^18 * 2^44. mass = floor(e r / 2^76)
+ * with r = floor(2^106 / z), so sum(mass) <= z r / 2^76 <= 2^30. [] No property of the logits is
+ * used, nor how good the exponential is, but that all e are >= 0 and one is 2^44. */
+void dpi_amin_mass(const float *logits, size_t n, int64_t *mass) {
+    const double top = peak(logits, n);
+    uint64_t z = 0;
+    for (size_t y = 0; y < n; y++) {
+        mass[y] = exponential(below_peak(logits[y], top, 1, 41));
+        z += (uint64_t)mass[y];
+    }
+    const uint64_t r = reciprocal(z);
+    for (size_t y = 0; y < n; y++)
+        mass[y] = (int64_t)((dpi_u128)(uint64_t)mass[y] * r >> 76);
+}
+
+/* surplus += factor * mass of `logits`. */
+static void add_mass(dpi_sampler *s, const float *logits, int64_t factor) {
+    amin_state *state = s->state;
+    const size_t n = (size_t)s->options.n_vocab;
+    dpi_amin_mass(logits, n, state->mass);
+    for (size_t y = 0; y < n; y++)
+        state->surplus[y] += factor * state->mass[y];
+}
+
+void dpi_amin_distance(dpi_sampler *s, const float *public_logits,
+                       const float *const *reference_logits, int64_t *distance) {
+    amin_state *state = s->state;
+    const size_t n = (size_t)s->options.n_vocab;
+    memset(state->surplus, 0, n * sizeof *state->surplus);
+    for (int32_t j = 0; j < s->options.n_ref; j++) {
+        int64_t present;
+        const float *logits = slot_logits(s, public_logits, reference_logits, j, &present);
+        add_mass(s, logits, present);
+    }
+    add_mass(s, public_logits, -(int64_t)dpi_sampler_denominator(&s->options));
+    *distance = 0;
+    for (size_t y = 0; y < n; y++)
+        *distance += dpi_i64_max(state->surplus[y], -state->surplus[y]);
+}
+
+static dpi_status check_references(const dpi_sampler *s, const float *const *reference_logits,
+                                   dpi_error *err) {
+    if (reference_logits || s->options.n_ref == 0)
+        return DPI_STATUS_OK;
+    return dpi_fail(err, DPI_STATUS_ARG, "the reference logits are NULL, must be pointers to the "
+                    "logits of each reference");
+}
+
+/* The private token's distribution: softmax(S / (D tau)) on the candidates. */
+static dpi_status distribution(dpi_sampler *s, const float *public_logits,
+                               const float *const *reference_logits, dpi_error *err) {
+    const int32_t n = s->options.n_vocab;
+    DPI_TRY(check_references(s, reference_logits, err));
+    DPI_TRY(dpi_public_fix(public_logits, n, s->fixed, NULL, err));
+    s->n_support = dpi_support_find(s->fixed, n, 0, 1, 0, s->support); /* everything */
+    memset(s->sum, 0, s->n_support * sizeof *s->sum);
+    for (int32_t j = 0; j < s->options.n_ref; j++) {
+        int64_t present;
+        const float *logits = slot_logits(s, public_logits, reference_logits, j, &present);
+        add_record(s, logits, present);
+    }
+    memcpy(s->utility, s->sum, s->n_support * sizeof *s->utility);
+    dpi_sampler_weigh(s, s->plan.a);
+    return DPI_STATUS_OK;
+}
+
+/* ---- A step --------------------------------------------------------------------------------- */
+
+static bool has_svt(const dpi_sampler *s) { return s->options.sigma > 0; }
+
+/* The a-priori filter: one more instance AND the private token that ends it. While an instance is
+ * armed nothing else is spent, so its token needs no second look. */
+static bool affordable(const dpi_sampler *s) {
+    const amin_state *state = s->state;
+    return state->n_private < state->plan.n_private &&
+           cost(state->plan.rho_svt, s->plan.rho_token, state->n_armed + has_svt(s),
+                state->n_private + 1) <= s->plan.rho_budget;
+}
+
+/* Whether the next token is private. Decided by public numbers and the noisy comparison. */
+static dpi_status decide(dpi_sampler *s, const float *public_logits,
+                         const float *const *reference_logits, bool *is_private, dpi_error *err) {
+    amin_state *state = s->state;
+    *is_private = false;
+    if (!has_svt(s)) {
+        *is_private = affordable(s);
+        return DPI_STATUS_OK;
+    }
+    if (!state->armed) {
+        if (!affordable(s))
+            return DPI_STATUS_OK; /* public for the rest of the text */
+        DPI_TRY(dpi_svt_arm(&state->svt, s->options.random, s->options.random_user, err));
+        state->armed = true;
+        state->n_armed++; /* charged now, whether it ever fires or not */
+    }
+    int64_t distance;
+    dpi_amin_distance(s, public_logits, reference_logits, &distance);
+    dpi_status status = dpi_svt_query(&state->svt, distance, s->options.random,
+                                      s->options.random_user, is_private, err);
+    dpi_wipe(&distance, sizeof distance);
+    return status;
+}
+
+/* softmax(p / tau_public) on Top-k, which is for public tokens only. */
+static void public_distribution(dpi_sampler *s) {
+    const amin_state *state = s->state;
+    s->n_support =
+        dpi_support_find(s->fixed, s->options.n_vocab, s->options.top_k, 1, 0, s->support);
+    for (size_t i = 0; i < s->n_support; i++)
+        s->utility[i] = s->fixed[s->support[i]];
+    dpi_sampler_weigh(s, state->a_public);
+}
+
+static dpi_status step(dpi_sampler *s, const float *public_logits,
+                       const float *const *reference_logits, int32_t *token, dpi_error *err) {
+    amin_state *state = s->state;
+    bool is_private;
+    size_t index;
+    DPI_TRY(check_references(s, reference_logits, err));
+    DPI_TRY(dpi_public_fix(public_logits, s->options.n_vocab, s->fixed, NULL, err));
+    DPI_TRY(decide(s, public_logits, reference_logits, &is_private, err));
+    if (is_private) {
+        state->armed = false;
+        state->n_private++; /* booked before the draw */
+        DPI_TRY(distribution(s, public_logits, reference_logits, err));
+    } else {
+        public_distribution(s);
+    }
+    DPI_TRY(dpi_sampler_draw(s, &index, err));
+    *token = s->support[index];
+    return DPI_STATUS_OK;
+}
+
+/* ---- Life cycle ----------------------------------------------------------------------------- */
+
+static dpi_status create(dpi_sampler *s, dpi_error *err) {
+    const size_t n = (size_t)s->options.n_vocab;
+    amin_state *state = s->state = dpi_calloc(1, sizeof *state);
+    if (state) {
+        state->mass = dpi_calloc(n, sizeof *state->mass);
+        state->surplus = dpi_calloc(n, sizeof *state->surplus);
+    }
+    if (!state || !state->mass || !state->surplus)
+        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a sampler of %zu tokens", n);
+    const double tau = s->options.tau_public > 0 ? s->options.tau_public : s->options.tau;
+    state->a_public = dpi_weights_scale(1, tau);
+    state->plan = dpi_amin_plan_get(&s->options);
+    state->svt.scale = state->plan.svt_scale;
+    state->svt.threshold = state->plan.svt_threshold;
+    return DPI_STATUS_OK;
+}
+
+static dpi_status begin(dpi_sampler *s, dpi_error *err) {
+    (void)err;
+    amin_state *state = s->state;
+    state->armed = false;
+    state->n_armed = state->n_private = 0;
+    dpi_wipe(&state->svt.noisy, sizeof state->svt.noisy);
+    return DPI_STATUS_OK;
+}
+
+static void forget(dpi_sampler *s) {
+    amin_state *state = s->state;
+    const size_t n = (size_t)s->options.n_vocab;
+    dpi_wipe(state->mass, n * sizeof *state->mass);
+    dpi_wipe(state->surplus, n * sizeof *state->surplus);
+    if (!state->armed)
+        dpi_wipe(&state->svt.noisy, sizeof state->svt.noisy);
+}
+
+static void free_state(dpi_sampler *s) {
+    amin_state *state = s->state;
+    if (!state)
+        return;
+    const size_t n = (size_t)s->options.n_vocab;
+    dpi_wipe_free(state->mass, n * sizeof *state->mass);
+    dpi_wipe_free(state->surplus, n * sizeof *state->surplus);
+    dpi_wipe_free(state, sizeof *state);
+}
+
+dpi_amin_spent dpi_amin_spent_get(const dpi_sampler *s) {
+    const amin_state *state = s->state;
+    return (dpi_amin_spent){state->n_armed, state->n_private,
+                            cost(state->plan.rho_svt, s->plan.rho_token, state->n_armed,
+                                 state->n_private)};
+}
+
+const dpi_method_ops dpi_method_amin = {
+    .name = "amin",
+    .min_ref = 1,
+    .max_ref = DPI_REF_MAX,
+    .adjacencies = 1u << DPI_ADJACENCY_ADD_REMOVE | 1u << DPI_ADJACENCY_ZERO_OUT,
+    .subsamples = true,
+    .plan = make_plan,
+    .create = create,
+    .begin = begin,
+    .distribution = distribution,
+    .step = step,
+    .forget = forget,
+    .free = free_state,
+};

@@ -1,0 +1,279 @@
+/* invisibleink.c - InvisibleInk, Algorithm 1: clip, aggregate, Top-k+, exponential mechanism.
+ * PRIVACY.md goes through the same steps with their proofs. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "dp/account/account.h"
+#include "dp/account/budget.h"
+#include "dp/account/filter.h"
+#include "dp/methods/center.h"
+#include "dp/methods/method.h"
+
+enum { BLOCK = 1024 }; /* candidates at a time: all about them stays in the nearest cache */
+
+typedef struct ink_state {
+    float *zeros;      /* [n_vocab] zero-out: the logits of a null slot */
+    double *centre;    /* [n_ref] m_i; PRIVATE */
+    uint64_t *pays;    /* [n_ref] masks: whether what a record moves counts; PRIVATE */
+    double centre_null; /* public */
+    /* Of one block of candidates: */
+    float p[BLOCK];       /* public logits */
+    int64_t null[BLOCK];  /* what a null slot adds: 0, but for zero-out. Public */
+    float logits[BLOCK];  /* of one record; PRIVATE */
+    /* Accountant FILTER; PRIVATE */
+    dpi_u128 limit;          /* public */
+    dpi_u128 *spent, *after; /* [n_ref] before and after the token of this step */
+    int64_t (*range)[2];     /* [n_ref] least and most that a record moves utilities by */
+} ink_state;
+
+/* ---- What a token costs --------------------------------------------------------------------- */
+
+/* Length of the interval in which one record can move utilities, per unit of K. */
+static int32_t range_factor(const dpi_sampler_options *o) {
+    return o->adjacency == DPI_ADJACENCY_ZERO_OUT ? DPI_RANGE_ZERO_OUT : DPI_RANGE_REPLACE_BY_NULL;
+}
+
+/* The same cost for every token and record: the largest K that fits. *eta is the real number that
+ * K comes up to. */
+static dpi_status calibrate(const dpi_sampler_options *o, dpi_sampler_plan *plan, double *eta,
+                            dpi_error *err) {
+    if (o->accountant == DPI_ACCOUNTANT_BR) {
+        double epsilon, delta;
+        DPI_TRY(dpi_budget_inside(o, &epsilon, &delta, err));
+        DPI_TRY(dpi_br_eta(epsilon, delta, o->n_tokens, eta, err));
+        plan->K = dpi_clip_fit(plan->a, range_factor(o), *eta);
+    } else {
+        *eta = sqrt(8 * plan->rho_budget / o->n_tokens);
+        plan->K = dpi_clip_calibrate(plan->a, range_factor(o), o->n_tokens, plan->rho_budget);
+    }
+    return DPI_STATUS_OK;
+}
+
+static dpi_status make_plan(const dpi_sampler_options *o, dpi_sampler_plan *plan, dpi_error *err) {
+    const int32_t factor = range_factor(o), D = dpi_sampler_denominator(o);
+    const bool filter = o->accountant == DPI_ACCOUNTANT_FILTER;
+    const double clip_max = (double)DPI_CLIP_MAX / DPI_UNIT;
+    double eta;
+    DPI_TRY(calibrate(o, plan, &eta, err));
+    plan->clip = fmin(eta * D * o->tau / factor, clip_max);
+    if (filter) { /* C is chosen, records stop when their budget is used up */
+        plan->clip = o->clip > 0 ? o->clip : fmin(DPI_FILTER_CLIP_FACTOR * plan->clip, clip_max);
+        plan->K = llrint(plan->clip * DPI_UNIT);
+    }
+    if (plan->K < 1)
+        return dpi_fail(err, DPI_STATUS_BUDGET,
+                        "%s %g over %d tokens with denominator %d at temperature %g leaves no clip "
+                        "range: raise the budget, the references or the temperature, or lower the "
+                        "tokens",
+                        o->rho > 0 ? "rho" : "epsilon", o->rho > 0 ? o->rho : o->epsilon,
+                        o->n_tokens, D, o->tau);
+    plan->eta = dpi_eta_bound(factor * plan->K, plan->a);
+    plan->rho_token = dpi_rho_token_bound(plan->eta);
+    plan->rho_total = filter ? plan->rho_budget : dpi_rho_total_bound(plan->rho_token, o->n_tokens);
+    return DPI_STATUS_OK;
+}
+
+/* ---- State ---------------------------------------------------------------------------------- */
+
+static dpi_status create(dpi_sampler *s, dpi_error *err) {
+    const size_t n = (size_t)s->options.n_vocab, n_ref = (size_t)s->options.n_ref;
+    ink_state *state = s->state = dpi_calloc(1, sizeof *state);
+    if (!state)
+        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a sampler");
+    if (s->options.accountant == DPI_ACCOUNTANT_FILTER)
+        state->limit = dpi_filter_limit(s->plan.rho_total);
+    state->zeros = dpi_calloc(n, sizeof *state->zeros);
+    state->centre = dpi_calloc(n_ref, sizeof *state->centre);
+    state->pays = dpi_calloc(n_ref, sizeof *state->pays);
+    state->spent = dpi_calloc(n_ref, sizeof *state->spent);
+    state->after = dpi_calloc(n_ref, sizeof *state->after);
+    state->range = dpi_calloc(n_ref, sizeof *state->range);
+    if (!state->zeros || !state->centre || !state->pays || !state->spent || !state->after ||
+        !state->range)
+        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a sampler of %zu tokens", n);
+    return DPI_STATUS_OK;
+}
+
+static void release(dpi_sampler *s) {
+    const size_t n_ref = (size_t)s->options.n_ref;
+    ink_state *state = s->state;
+    if (!state)
+        return;
+    dpi_wipe_free(state->centre, n_ref * sizeof *state->centre);
+    dpi_wipe_free(state->pays, n_ref * sizeof *state->pays);
+    dpi_wipe_free(state->spent, n_ref * sizeof *state->spent);
+    dpi_wipe_free(state->after, n_ref * sizeof *state->after);
+    dpi_wipe_free(state->range, n_ref * sizeof *state->range);
+    free(state->zeros);
+    dpi_wipe_free(state, sizeof *state);
+}
+
+/* New records: nobody has spent anything. */
+static dpi_status begin(dpi_sampler *s, dpi_error *err) {
+    (void)err;
+    ink_state *state = s->state;
+    dpi_wipe(state->spent, (size_t)s->options.n_ref * sizeof *state->spent);
+    return DPI_STATUS_OK;
+}
+
+static void charge(dpi_sampler *s) {
+    ink_state *state = s->state;
+    if (s->options.accountant == DPI_ACCOUNTANT_FILTER)
+        memcpy(state->spent, state->after, (size_t)s->options.n_ref * sizeof *state->spent);
+}
+
+static void forget(dpi_sampler *s) {
+    const size_t n_ref = (size_t)s->options.n_ref;
+    ink_state *state = s->state;
+    dpi_wipe(state->logits, sizeof state->logits);
+    dpi_wipe(state->centre, n_ref * sizeof *state->centre);
+    dpi_wipe(state->pays, n_ref * sizeof *state->pays);
+    dpi_wipe(state->after, n_ref * sizeof *state->after);
+    dpi_wipe(state->range, n_ref * sizeof *state->range);
+}
+
+/* ---- Public ---------------------------------------------------------------------------------- */
+
+static dpi_status find_candidates(dpi_sampler *s, const float *public_logits, dpi_error *err) {
+    const dpi_sampler_options *o = &s->options;
+    DPI_TRY(dpi_public_fix(public_logits, o->n_vocab, s->fixed, NULL, err));
+    s->n_support = dpi_support_find(s->fixed, o->n_vocab, o->top_k, dpi_sampler_denominator(o),
+                                    2 * s->plan.K, s->support);
+    return DPI_STATUS_OK;
+}
+
+/* ---- Private from here: no branch or address depends on reference logits --------------------- */
+
+/* A null slot is given logits that move nothing, and its work is that of any other. */
+typedef struct slots {
+    const float *public_logits, *null_logits;
+    const float *const *reference_logits;
+} slots;
+
+static const float *slot_logits(const slots *in, int32_t j) {
+    return in->reference_logits[j] ? in->reference_logits[j] : in->null_logits;
+}
+
+/* The logits of the candidates from `first` on, where they stand or gathered in `room`. */
+static const float *candidates(const dpi_sampler *s, const float *logits, size_t first, size_t n,
+                               float *room) {
+    if (s->n_support == (size_t)s->options.n_vocab)
+        return logits + first;
+    for (size_t i = 0; i < n; i++)
+        room[i] = logits[s->support[first + i]];
+    return room;
+}
+
+/* A block's public logits, and what a null slot adds to it. */
+static const float *begin_block(dpi_sampler *s, const slots *in, size_t first, size_t n) {
+    static const int64_t zeros[BLOCK];
+    ink_state *state = s->state;
+    const float *p = candidates(s, in->public_logits, first, n, state->p);
+    const float *null = candidates(s, in->null_logits, first, n, state->logits);
+    memset(state->null, 0, n * sizeof *state->null);
+    s->kernels.clip_add(state->null, null, p, zeros, state->centre_null, s->plan.K, ~UINT64_C(0),
+                        (int64_t)n);
+    return p;
+}
+
+static size_t block_size(const dpi_sampler *s, size_t first) {
+    return s->n_support - first < BLOCK ? s->n_support - first : BLOCK;
+}
+
+/* m_i: a function of one reference and public data only. Centring comes before clipping. */
+static void centre_records(dpi_sampler *s, const slots *in) {
+    ink_state *state = s->state;
+    double public_mass = 0;
+    state->centre_null = 0;
+    if (s->options.center) {
+        public_mass = dpi_log_mass(in->public_logits, s->support, s->n_support);
+        state->centre_null = dpi_log_mass(in->null_logits, s->support, s->n_support) - public_mass;
+    }
+    for (int32_t j = 0; j < s->options.n_ref; j++) {
+        const float *logits = slot_logits(in, j);
+        state->centre[j] = 0;
+        if (s->options.center)
+            state->centre[j] = dpi_log_mass(logits, s->support, s->n_support) - public_mass;
+    }
+}
+
+/* Accountant FILTER: all ones for each record that can pay for this token, else 0. */
+static void pay(dpi_sampler *s, const slots *in) {
+    ink_state *state = s->state;
+    for (int32_t j = 0; j < s->options.n_ref; j++)
+        state->range[j][0] = INT64_C(1) << 40, state->range[j][1] = -(INT64_C(1) << 40);
+    for (size_t first = 0; first < s->n_support; first += BLOCK) {
+        const size_t n = block_size(s, first);
+        const float *p = begin_block(s, in, first, n);
+        for (int32_t j = 0; j < s->options.n_ref; j++)
+            s->kernels.clip_range(state->range[j],
+                                  candidates(s, slot_logits(in, j), first, n, state->logits), p,
+                                  state->null, state->centre[j], s->plan.K, (int64_t)n);
+    }
+    for (int32_t j = 0; j < s->options.n_ref; j++) {
+        dpi_u128 cost = dpi_filter_cost(state->range[j][1] - state->range[j][0], s->plan.a);
+        state->pays[j] = dpi_filter_pay(state->spent[j], cost, state->limit, &state->after[j]);
+    }
+}
+
+/* S and U of a block of candidates: the logits of each slot are read once, and clipped and added
+ * while the sums are at hand. */
+static void aggregate_block(dpi_sampler *s, const slots *in, size_t first, size_t n) {
+    const int64_t D = dpi_sampler_denominator(&s->options);
+    ink_state *state = s->state;
+    int64_t *sum = s->sum + first, *utility = s->utility + first;
+    const float *p = begin_block(s, in, first, n);
+    for (size_t i = 0; i < n; i++)
+        sum[i] = s->options.n_ref * state->null[i];
+    for (int32_t j = 0; j < s->options.n_ref; j++)
+        s->kernels.clip_add(sum, candidates(s, slot_logits(in, j), first, n, state->logits), p,
+                            state->null, state->centre[j], s->plan.K, state->pays[j], (int64_t)n);
+    for (size_t i = 0; i < n; i++)
+        utility[i] = D * s->fixed[s->support[first + i]] + sum[i];
+}
+
+static void aggregate(dpi_sampler *s, const float *public_logits,
+                      const float *const *reference_logits) {
+    const bool zero_out = s->options.adjacency == DPI_ADJACENCY_ZERO_OUT;
+    ink_state *state = s->state;
+    const slots in = {public_logits, zero_out ? state->zeros : public_logits, reference_logits};
+    centre_records(s, &in);
+    if (s->options.accountant == DPI_ACCOUNTANT_FILTER)
+        pay(s, &in);
+    else
+        memset(state->pays, 0xff, (size_t)s->options.n_ref * sizeof *state->pays);
+    for (size_t first = 0; first < s->n_support; first += BLOCK)
+        aggregate_block(s, &in, first, block_size(s, first));
+}
+
+static dpi_status distribution(dpi_sampler *s, const float *public_logits,
+                               const float *const *reference_logits, dpi_error *err) {
+    if (!reference_logits && s->options.n_ref > 0)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "the reference logits are NULL, must be pointers to "
+                        "the logits of each reference");
+    DPI_TRY(find_candidates(s, public_logits, err));
+    aggregate(s, public_logits, reference_logits);
+    dpi_sampler_weigh(s, s->plan.a);
+    return DPI_STATUS_OK;
+}
+
+const dpi_method_ops dpi_method_invisibleink = {
+    .name = "invisibleink",
+    .min_ref = 1,
+    .max_ref = DPI_REF_MAX,
+    .accountants = 1u << DPI_ACCOUNTANT_BR | 1u << DPI_ACCOUNTANT_FILTER,
+    .adjacencies = 1u << DPI_ADJACENCY_ADD_REMOVE | 1u << DPI_ADJACENCY_ZERO_OUT,
+    .centers = true,
+    .subsamples = true,
+    .plan = make_plan,
+    .create = create,
+    .begin = begin,
+    .candidates = find_candidates,
+    .distribution = distribution,
+    .charge = charge,
+    .forget = forget,
+    .free = release,
+};

@@ -1,0 +1,113 @@
+/* method.h - the inside of a dpi_sampler, and what a method has to provide. Internal.
+ *
+ * A METHOD IS A FILE OF ITS OWN that defines one `const dpi_method_ops dpi_method_<name>`
+ * (declared at the end of this header). To add one:
+ *   1. a value in `enum dpi_method` of dpinfer.h, and a field in dpi_sampler_options for each
+ *      parameter of its own (0 or unset must mean "not used", so that other methods can refuse it);
+ *   2. dp/<name>.c with the hooks, its declaration below, its row in `methods[]` of sampler.c;
+ *   3. its theorem in PRIVACY.md, and its audit (dp/audit.h).
+ * sampler.c does the rest: checks of the common options, memory of the arrays below, the state
+ * machine (begin, at most n_tokens tokens), random bits, wiping.
+ *
+ * Helpers for methods: dpi_public_fix, dpi_support_find (public.h), dpi_sampler_weigh, the inline
+ * integers of exact.h, the bounds of account.h, dpi_random_fill (rng.h; always with
+ * sampler->options.random and random_user). */
+#ifndef DPI_METHOD_H
+#define DPI_METHOD_H
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "dpinfer/method.h"
+#include "dp/exact/public.h"
+#include "dp/exact/weights.h"
+#include "kernels/kernels.h"
+
+typedef struct dpi_method_ops dpi_method_ops;
+
+enum {
+    DPI_REF_MAX = 4096,            /* slots, denominator */
+    DPI_REF_PRIVATE_MAX = 1 << 20, /* records of a batch whose size is private */
+};
+
+struct dpi_sampler {
+    dpi_sampler_options options;
+    dpi_sampler_plan plan;
+    const dpi_method_ops *method;
+    void *state; /* the method's own, or NULL: made by `create`, released by `free` */
+    dpi_weight_tables tables;
+    dpi_kernels kernels; /* of the processor: their results do not depend on the ISA */
+    bool begun;
+    bool used; /* private arrays are not all zero: there is something to forget */
+    int32_t n_drawn; /* of the current text */
+
+    int64_t *fixed;   /* [n_vocab] P, the public logits below their maximum */
+    int32_t *support; /* [n_vocab] the first n_support are the candidates, ascending */
+    size_t n_support;
+
+    /* Private; only the first n_support entries are used, and they are wiped after each step. */
+    int64_t *sum;      /* [n_vocab] S */
+    int64_t *utility;  /* [n_vocab] U */
+    dpi_u128 *weights; /* [n_vocab] candidate i is drawn with weights[i] / sum */
+};
+
+/* Hooks in the order of their use. Errors go through dpi_fail; messages hold nothing private.
+ * NULL where a method has nothing to do, but for plan and one of distribution and step. */
+struct dpi_method_ops {
+    const char *name; /* of the command line */
+    int32_t min_ref, max_ref;
+    bool greedy; /* tau = 0 is allowed */
+    /* What is proven beyond accountant ZCDP and adjacency REPLACE_BY_NULL: bits 1 <<
+     * dpi_accountant, 1 << dpi_adjacency; centring; secret assignment. Whatever else is refused for
+     * the method. */
+    uint32_t accountants, adjacencies;
+    bool centers, subsamples;
+
+    /* Checks what is particular to the method and fills K, clip, eta, rho_token and rho_total.
+     * Common options are checked; `a` is set (denominator and tau), and rho_budget, which is what
+     * rho_total must fit, however the budget was given (0 with BR: it has none, see budget.h). The
+     * plan's epsilon and delta are filled in later, from rho_total (finite) or BR's eta. */
+    dpi_status (*plan)(const dpi_sampler_options *options, dpi_sampler_plan *plan, dpi_error *err);
+    /* options, plan and tables are set, the arrays are there: allocates sampler->state. `free`
+     * is called after a failure too. */
+    dpi_status (*create)(dpi_sampler *sampler, dpi_error *err);
+    /* A new text: state back to its start (new records, a full budget). */
+    dpi_status (*begin)(dpi_sampler *sampler, dpi_error *err);
+    /* Fills support and n_support, for a method that reads reference logits there only. A function
+     * of public data: it is what `distribution` begins with. NULL: it reads all. */
+    dpi_status (*candidates)(dpi_sampler *sampler, const float *public_logits, dpi_error *err);
+    /* Fills support, n_support, sum and weights for the next token; nothing is charged. */
+    dpi_status (*distribution)(dpi_sampler *sampler, const float *public_logits,
+                               const float *const *reference_logits, dpi_error *err);
+    /* The token drawn from that distribution will be released: what it cost is booked. */
+    void (*charge)(dpi_sampler *sampler);
+    /* Instead of distribution, one draw and charge, for a method whose step is more than that.
+     * Books before it releases; on error *token is unchanged. */
+    dpi_status (*step)(dpi_sampler *sampler, const float *public_logits,
+                       const float *const *reference_logits, int32_t *token, dpi_error *err);
+    /* After each step: wipes what `state` holds of one token's private data. */
+    void (*forget)(dpi_sampler *sampler);
+    /* Wipes and frees sampler->state, which may be NULL. */
+    void (*free)(dpi_sampler *sampler);
+};
+
+/* ---- sampler.c ------------------------------------------------------------------------------ */
+
+/* weights from utility, on the first n_support entries, at inverse temperature `a`. */
+void dpi_sampler_weigh(dpi_sampler *sampler, uint64_t a);
+
+/* One index in [0, n_support) from sampler->weights, with 256 fresh bits. Errors: ENTROPY. */
+dpi_status dpi_sampler_draw(dpi_sampler *sampler, size_t *index, dpi_error *err);
+
+/* What utilities are multiplied by: the options' denominator, which is public. */
+int32_t dpi_sampler_denominator(const dpi_sampler_options *options);
+/* Whether n_ref is private (dpi_sampler_options): it must not show in messages or plans then. */
+bool dpi_sampler_n_ref_private(const dpi_sampler_options *options);
+
+/* ---- The methods ------------------------------------------------------------------------------
+ */
+
+extern const dpi_method_ops dpi_method_plain;
+extern const dpi_method_ops dpi_method_invisibleink;
+
+#endif

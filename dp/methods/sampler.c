@@ -1,0 +1,307 @@
+/* sampler.c - what all methods share: options and plan, memory, the state machine, the draw.
+ * A method is a file of its own (method.h). */
+#include "dp/methods/sampler.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "base/status.h"
+#include "dp/account/budget.h"
+#include "dp/methods/adapmixed.h"
+#include "dp/methods/amin.h"
+#include "dp/methods/method.h"
+
+enum { N_TOKENS_MAX = 1 << 20 };
+
+/* ---- The methods ---------------------------------------------------------------------------- */
+
+static const dpi_method_ops *const methods[] = {
+    [DPI_METHOD_PLAIN] = &dpi_method_plain,
+    [DPI_METHOD_INVISIBLEINK] = &dpi_method_invisibleink,
+    [DPI_METHOD_AMIN] = &dpi_method_amin,
+    [DPI_METHOD_ADAPMIXED] = &dpi_method_adapmixed,
+};
+
+enum { N_METHODS = sizeof methods / sizeof *methods };
+
+static const dpi_method_ops *find_method(int32_t id) {
+    return id >= 0 && id < N_METHODS ? methods[id] : NULL;
+}
+
+/* ---- Options and plan ----------------------------------------------------------------------- */
+
+void dpi_sampler_options_init(dpi_sampler_options *options) {
+    memset(options, 0, sizeof *options);
+    options->struct_size = sizeof *options;
+    options->method = DPI_METHOD_INVISIBLEINK;
+    options->top_k = 100;
+    options->tau = 1;
+}
+
+static dpi_status check_references(const dpi_sampler_options *o, const dpi_method_ops *m,
+                                   dpi_error *err) {
+    if (o->denominator != 0)
+        DPI_TRY(dpi_check_range("denominator", o->denominator, 1, DPI_REF_MAX, err));
+    if (!dpi_sampler_n_ref_private(o))
+        return dpi_check_range("n_ref", o->n_ref, m->min_ref, m->max_ref, err);
+    if (o->n_ref < 0 || o->n_ref > DPI_REF_PRIVATE_MAX) /* its value is not named */
+        return dpi_fail(err, DPI_STATUS_ARG, "n_ref must be 0..%d", DPI_REF_PRIVATE_MAX);
+    if (o->denominator == 0)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "denominator is 0: with add/remove or subsample the records of a batch are "
+                        "private, and the denominator must be a public number 1..%d",
+                        DPI_REF_MAX);
+    return DPI_STATUS_OK;
+}
+
+/* What is proven, and nothing else (PRIVACY.md section 11). */
+static dpi_status check_combination(const dpi_sampler_options *o, const dpi_method_ops *m,
+                                    dpi_error *err) {
+    const char *what = NULL;
+    if (o->accountant != DPI_ACCOUNTANT_ZCDP && !(m->accountants >> o->accountant & 1))
+        what = "this accountant";
+    else if (o->adjacency != DPI_ADJACENCY_REPLACE_BY_NULL && !(m->adjacencies >> o->adjacency & 1))
+        what = "this adjacency";
+    else if (o->center && !m->centers)
+        what = "centring";
+    else if (o->subsample != 0 && !m->subsamples)
+        what = "secret assignment";
+    if (what)
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED, "%s is not proven for the method %s", what,
+                        m->name);
+    if (o->subsample != 0 && o->adjacency == DPI_ADJACENCY_ZERO_OUT)
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                        "secret assignment with zero-out: a zeroed record that joins a batch still "
+                        "moves it, so its presence is not hidden and nothing is amplified");
+    if (o->clip != 0 && o->accountant != DPI_ACCOUNTANT_FILTER)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "clip is %g: only the accountant filter leaves it free, the others compute "
+                        "it; it must be 0",
+                        o->clip);
+    if (!(o->clip >= 0 && o->clip <= 2047))
+        return dpi_fail(err, DPI_STATUS_ARG, "clip is %g, must be above 0 and at most 2047, or 0",
+                        o->clip);
+    return DPI_STATUS_OK;
+}
+
+static dpi_status check_options(const dpi_sampler_options *o, dpi_error *err) {
+    if (!o)
+        return dpi_fail(err, DPI_STATUS_ARG, "the sampler options are NULL");
+    if (o->struct_size != sizeof *o)
+        return dpi_fail(err, DPI_STATUS_ARG, "sampler options of %zu bytes, must be %zu",
+                        o->struct_size, sizeof *o);
+    const dpi_method_ops *m = find_method(o->method);
+    if (!m)
+        return dpi_fail(err, DPI_STATUS_ARG, "method is %d, must be 0..%d", o->method,
+                        N_METHODS - 1);
+    DPI_TRY(dpi_check_range("n_vocab", o->n_vocab, 1, DPI_WEIGHTS_MAX, err));
+    DPI_TRY(dpi_check_range("n_tokens", o->n_tokens, 1, N_TOKENS_MAX, err));
+    DPI_TRY(dpi_check_range("top_k", o->top_k, 0, o->n_vocab, err));
+    /* Written so that a NaN is refused. */
+    if (!(o->tau >= 0.01 && o->tau <= 100) && !(m->greedy && o->tau == 0))
+        return dpi_fail(err, DPI_STATUS_ARG, "tau is %g, must be 0.01..100%s", o->tau,
+                        m->greedy ? " or 0" : "");
+    if (m->max_ref == 0)
+        return dpi_check_range("n_ref", o->n_ref, 0, 0, err);
+    DPI_TRY(dpi_check_range("accountant", o->accountant, 0, DPI_ACCOUNTANT_FILTER, err));
+    DPI_TRY(dpi_check_range("adjacency", o->adjacency, 0, DPI_ADJACENCY_ZERO_OUT, err));
+    DPI_TRY(dpi_check_range("center", o->center, 0, 1, err));
+    DPI_TRY(dpi_budget_check(o, err));
+    DPI_TRY(check_references(o, m, err));
+    return check_combination(o, m, err);
+}
+
+bool dpi_sampler_n_ref_private(const dpi_sampler_options *o) {
+    return o->adjacency == DPI_ADJACENCY_ADD_REMOVE || o->subsample != 0;
+}
+
+int32_t dpi_sampler_denominator(const dpi_sampler_options *o) {
+    return o->denominator > 0 ? o->denominator : o->n_ref > 0 ? o->n_ref : 1;
+}
+
+static dpi_status make_plan(const dpi_sampler_options *o, dpi_sampler_plan *plan, dpi_error *err) {
+    DPI_TRY(check_options(o, err));
+    const dpi_method_ops *m = find_method(o->method);
+    dpi_sampler_plan made = {.struct_size = sizeof made};
+    made.a = dpi_weights_scale(dpi_sampler_denominator(o), o->tau > 0 ? o->tau : 1);
+    if (m->max_ref > 0 && o->accountant != DPI_ACCOUNTANT_BR)
+        DPI_TRY(dpi_budget_rho(o, &made.rho_budget, err));
+    DPI_TRY(m->plan(o, &made, err));
+    if (m->max_ref > 0)
+        DPI_TRY(dpi_budget_realise(o, &made, err));
+    *plan = made;
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_sampler_plan_make(const dpi_sampler_options *options, dpi_sampler_plan *plan,
+                                 dpi_error *err) {
+    if (!plan || plan->struct_size != sizeof *plan)
+        return dpi_fail(err, DPI_STATUS_ARG, "a sampler plan of %zu bytes, must be %zu",
+                        plan ? plan->struct_size : 0, sizeof *plan);
+    return make_plan(options, plan, err);
+}
+
+/* ---- Life cycle and state machine ----------------------------------------------------------- */
+
+dpi_status dpi_sampler_create(const dpi_sampler_options *options, dpi_sampler **sampler,
+                              dpi_error *err) {
+    dpi_sampler_plan plan;
+    DPI_TRY(make_plan(options, &plan, err));
+    dpi_sampler *s = dpi_calloc(1, sizeof *s);
+    if (!s)
+        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a sampler");
+    dpi_status status = dpi_kernels_init(&s->kernels, options->isa, err);
+    if (status != DPI_STATUS_OK) {
+        free(s);
+        return status;
+    }
+    s->options = *options;
+    s->plan = plan;
+    s->method = find_method(options->method);
+    dpi_weights_tables(&s->tables);
+    const size_t n = (size_t)options->n_vocab;
+    s->fixed = dpi_calloc(n, sizeof *s->fixed);
+    s->support = dpi_calloc(n, sizeof *s->support);
+    s->sum = dpi_calloc(n, sizeof *s->sum);
+    s->utility = dpi_calloc(n, sizeof *s->utility);
+    s->weights = dpi_calloc(n, sizeof *s->weights);
+    if (!s->fixed || !s->support || !s->sum || !s->utility || !s->weights) {
+        dpi_sampler_free(s);
+        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a sampler of %zu tokens", n);
+    }
+    status = s->method->create ? s->method->create(s, err) : DPI_STATUS_OK;
+    if (status != DPI_STATUS_OK) {
+        dpi_sampler_free(s);
+        return status;
+    }
+    *sampler = s;
+    return DPI_STATUS_OK;
+}
+
+void dpi_sampler_free(dpi_sampler *s) {
+    if (!s)
+        return;
+    if (s->method->free)
+        s->method->free(s);
+    const size_t n = (size_t)s->options.n_vocab;
+    /* The public half too: a plain run may have been given a reference as its prompt. */
+    dpi_wipe_free(s->fixed, n * sizeof *s->fixed);
+    dpi_wipe_free(s->support, n * sizeof *s->support);
+    dpi_wipe_free(s->sum, n * sizeof *s->sum);
+    dpi_wipe_free(s->utility, n * sizeof *s->utility);
+    dpi_wipe_free(s->weights, n * sizeof *s->weights);
+    dpi_wipe_free(s, sizeof *s);
+}
+
+dpi_status dpi_sampler_begin(dpi_sampler *sampler, dpi_error *err) {
+    if (!sampler)
+        return dpi_fail(err, DPI_STATUS_ARG, "the sampler is NULL");
+    sampler->begun = false;
+    if (sampler->method->begin)
+        DPI_TRY(sampler->method->begin(sampler, err));
+    sampler->begun = true;
+    sampler->n_drawn = 0;
+    return DPI_STATUS_OK;
+}
+
+void dpi_sampler_forget(dpi_sampler *s) {
+    if (!s->used)
+        return;
+    dpi_wipe(s->sum, s->n_support * sizeof *s->sum);
+    dpi_wipe(s->utility, s->n_support * sizeof *s->utility);
+    dpi_wipe(s->weights, s->n_support * sizeof *s->weights);
+    if (s->method->forget)
+        s->method->forget(s);
+    s->used = false;
+}
+
+dpi_status dpi_sampler_candidates(dpi_sampler *s, const float *public_logits, const int32_t **ids,
+                                  int32_t *n, dpi_error *err) {
+    if (!s || !public_logits || !ids || !n)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "the sampler, the public logits, ids or n is NULL");
+    const int32_t n_vocab = s->options.n_vocab;
+    bool few = s->method->candidates && s->options.top_k > 0;
+    if (few) {
+        dpi_sampler_forget(s); /* while n_support is still that of the arrays in use */
+        DPI_TRY(s->method->candidates(s, public_logits, err));
+        few = s->n_support <= (size_t)(n_vocab / DPI_CANDIDATES_FEW);
+    }
+    *ids = few ? s->support : NULL;
+    *n = few ? (int32_t)s->n_support : n_vocab;
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_sampler_distribution(dpi_sampler *s, const float *public_logits,
+                                    const float *const *reference_logits,
+                                    dpi_distribution *distribution, dpi_error *err) {
+    dpi_sampler_forget(s);
+    if (!s->method->distribution)
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                        "a step of %s is not one draw from one "
+                        "distribution",
+                        s->method->name);
+    s->used = true;
+    DPI_TRY(s->method->distribution(s, public_logits, reference_logits, err));
+    *distribution = (dpi_distribution){.n_support = (int64_t)s->n_support,
+                                       .support = s->support,
+                                       .sum = s->sum,
+                                       .weights = s->weights};
+    return DPI_STATUS_OK;
+}
+
+void dpi_sampler_weigh(dpi_sampler *s, uint64_t a) {
+    const uint64_t(*table)[256] = (const uint64_t(*)[256])s->tables.table;
+    s->kernels.exp2_weights(s->weights, s->utility, a, table, (int64_t)s->n_support);
+}
+
+dpi_status dpi_sampler_draw(dpi_sampler *s, size_t *index, dpi_error *err) {
+    uint64_t bits[DPI_DRAW_WORDS];
+    DPI_TRY(dpi_random_fill(s->options.random, s->options.random_user, bits, sizeof bits, err));
+    *index = dpi_weights_draw(s->weights, s->n_support, bits);
+    dpi_wipe(bits, sizeof bits);
+    return DPI_STATUS_OK;
+}
+
+static dpi_status draw_token(dpi_sampler *s, const float *public_logits,
+                             const float *const *reference_logits, int32_t *token, dpi_error *err) {
+    dpi_distribution d;
+    size_t index;
+    DPI_TRY(dpi_sampler_distribution(s, public_logits, reference_logits, &d, err));
+    DPI_TRY(dpi_sampler_draw(s, &index, err));
+    if (s->method->charge)
+        s->method->charge(s);
+    *token = d.support[index];
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_sampler_step(dpi_sampler *s, const float *public_logits,
+                            const float *const *reference_logits, int32_t *token, dpi_error *err) {
+    if (!s || !public_logits || !token)
+        return dpi_fail(err, DPI_STATUS_ARG, "the sampler, the public logits or the token is NULL");
+    if (!s->begun)
+        return dpi_fail(err, DPI_STATUS_STATE, "a sampler's step comes after its begin");
+    if (s->n_drawn >= s->options.n_tokens)
+        return dpi_fail(err, DPI_STATUS_BUDGET, "all %d tokens of this text have been drawn",
+                        s->options.n_tokens);
+    s->used = true;
+    dpi_status status = s->method->step
+                            ? s->method->step(s, public_logits, reference_logits, token, err)
+                            : draw_token(s, public_logits, reference_logits, token, err);
+    if (status == DPI_STATUS_OK)
+        s->n_drawn++;
+    dpi_sampler_forget(s);
+    return status;
+}
+
+int32_t dpi_sampler_tokens_left(const dpi_sampler *s) {
+    return s && s->begun ? s->options.n_tokens - s->n_drawn : 0;
+}
+
+const dpi_sampler_options *dpi_sampler_options_get(const dpi_sampler *sampler) {
+    return &sampler->options;
+}
+
+const dpi_sampler_plan *dpi_sampler_plan_get(const dpi_sampler *sampler) { return &sampler->plan; }

@@ -1,0 +1,205 @@
+/* convert.c - writes a model with its weights in another type. */
+#define _DEFAULT_SOURCE
+#include "gguf/convert.h"
+
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/mem.h"
+#include "base/status.h"
+
+void dpi_write_options_init(dpi_write_options *options) {
+    memset(options, 0, sizeof *options);
+    options->struct_size = sizeof *options;
+}
+
+/* ---- The file that is written ---------------------------------------------------------------- */
+
+dpi_status dpi_conversion_begin(dpi_conversion *c, const dpi_write_options *options,
+                                const char *out_path, dpi_error *err) {
+    enum { MAX_THREADS = 1024 };
+    memset(c, 0, sizeof *c);
+    if (!out_path || !options || !options->type)
+        return dpi_fail(err, DPI_STATUS_ARG, "the path, the options or the type is NULL");
+    if (options->struct_size != sizeof *options)
+        return dpi_fail(err, DPI_STATUS_ARG, "dpi_write_options.struct_size is %zu, must be %zu",
+                        options->struct_size, sizeof *options);
+    if (options->n_threads < 0 || options->n_threads > MAX_THREADS)
+        return dpi_fail(err, DPI_STATUS_ARG, "n_threads is %d, must be 0..%d",
+                        (int)options->n_threads, MAX_THREADS);
+    c->options = options;
+    c->n_threads = options->n_threads ? options->n_threads : omp_get_num_procs();
+    DPI_TRY(dpi_recipe_find(options->type, &c->recipe, err));
+    return dpi_gguf_writer_create(out_path, &c->writer, err);
+}
+
+dpi_status dpi_conversion_put(dpi_conversion *c, const void *data, uint64_t n_bytes,
+                              int64_t n_weights, dpi_error *err) {
+    const dpi_write_options *o = c->options;
+    if (o->cancel && o->cancel(o->user))
+        return dpi_fail(err, DPI_STATUS_CANCELLED, "cancelled while writing a model");
+    dpi_gguf_put_data(c->writer, data, n_bytes);
+    if (dpi_gguf_writer_failed(c->writer)) {
+        dpi_status status = dpi_gguf_writer_finish(c->writer, err);
+        c->writer = NULL;
+        return status;
+    }
+    c->n_done += n_weights;
+    if (o->on_progress)
+        o->on_progress(o->user, c->n_done, c->n_weights);
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_conversion_end(dpi_conversion *c, dpi_status status, dpi_error *err) {
+    if (status == DPI_STATUS_OK)
+        return dpi_gguf_writer_finish(c->writer, err);
+    dpi_gguf_writer_discard(c->writer);
+    return status;
+}
+
+void dpi_conversion_put_kind(dpi_conversion *c) {
+    dpi_gguf_put_u32(c->writer, "general.file_type", c->recipe->file_type);
+    dpi_gguf_put_u32(c->writer, "general.quantization_version", 2); /* of the K-quant layouts */
+}
+
+int64_t dpi_piece_rows(int64_t n_in, int64_t n_rows) {
+    int64_t n = DPI_PIECE_WEIGHTS / n_in;
+    return n < 1 ? 1 : n < n_rows ? n : n_rows;
+}
+
+/* ---- Tensors --------------------------------------------------------------------------------- */
+
+static int64_t count_weights(const dpi_gguf_tensor *t) {
+    return t->shape[0] * t->shape[1] * t->shape[2] * t->shape[3];
+}
+
+/* The type a tensor gets: its own where the recipe leaves it alone. */
+static const dpi_type *target_type(const dpi_conversion *c, const dpi_gguf_tensor *t,
+                                   int32_t n_layer, bool tied) {
+    const dpi_type *type =
+        dpi_recipe_type(c->recipe, t->name, t->n_dims, t->shape[0], n_layer, tied);
+    return type ? type : dpi_type_find(t->type);
+}
+
+/* Whether a type can hold every value of a row: f16 scales end at 65504. */
+static bool is_writable(const float *row, int64_t n, const dpi_type *to) {
+    bool wide = to->id == DPI_TYPE_F32 || to->id == DPI_TYPE_BF16;
+    float limit = wide ? 3.402823466e38f : 65504.0f;
+    for (int64_t i = 0; i < n; i++)
+        if (!(fabsf(row[i]) <= limit))
+            return false;
+    return true;
+}
+
+/* Rows [first, first + n_rows) to `out`. The first row that cannot be written, or -1. */
+static int64_t convert_rows(const dpi_gguf_tensor *t, const dpi_type *to, int64_t first,
+                            int64_t n_rows, int32_t n_threads, float *rows, unsigned char *out) {
+    const dpi_type *from = dpi_type_find(t->type);
+    uint64_t from_bytes = dpi_type_row_bytes(from, t->shape[0]);
+    uint64_t to_bytes = dpi_type_row_bytes(to, t->shape[0]);
+    int64_t bad = INT64_MAX;
+#pragma omp parallel for num_threads(n_threads) reduction(min : bad)
+    for (int64_t r = 0; r < n_rows; r++) {
+        float *row = rows + omp_get_thread_num() * t->shape[0];
+        from->dequantize((const unsigned char *)t->data + (uint64_t)(first + r) * from_bytes, row,
+                         t->shape[0]);
+        if (is_writable(row, t->shape[0], to))
+            to->quantize(row, out + (uint64_t)r * to_bytes, t->shape[0]);
+        else
+            bad = r < bad ? r : bad;
+    }
+    return bad == INT64_MAX ? -1 : first + bad;
+}
+
+static dpi_status fail_value(const dpi_gguf_tensor *t, const dpi_type *to, int64_t row,
+                             dpi_error *err) {
+    uint64_t row_bytes = dpi_type_row_bytes(dpi_type_find(t->type), t->shape[0]);
+    return dpi_fail_at(err, DPI_STATUS_NUMERIC, t->offset + (uint64_t)row * row_bytes,
+                       "%s: tensor %s, row %lld has a weight that %s cannot hold: it must be "
+                       "finite%s",
+                       t->file, t->name, (long long)row, to->name,
+                       to->id == DPI_TYPE_F32 || to->id == DPI_TYPE_BF16
+                           ? "" : " and at most 65504 in magnitude");
+}
+
+static dpi_status convert_tensor(dpi_conversion *c, const dpi_gguf_tensor *t, const dpi_type *to,
+                                 dpi_error *err) {
+    if (to->id == t->type)
+        return dpi_conversion_put(c, t->data, t->n_bytes, count_weights(t), err);
+    int64_t n_in = t->shape[0], n_rows = count_weights(t) / n_in;
+    int64_t piece = dpi_piece_rows(n_in, n_rows);
+    uint64_t to_bytes = dpi_type_row_bytes(to, n_in);
+    int32_t n_threads = c->n_threads < piece ? c->n_threads : (int32_t)piece;
+    float *rows = dpi_calloc((size_t)n_threads, (size_t)n_in * sizeof *rows);
+    unsigned char *out = dpi_calloc((size_t)piece, to_bytes);
+    dpi_status status = DPI_STATUS_OK;
+    if (!rows || !out)
+        status = dpi_fail(err, DPI_STATUS_MEMORY, "no memory for rows of tensor %s", t->name);
+    for (int64_t r = 0; r < n_rows && status == DPI_STATUS_OK; r += piece) {
+        int64_t n = n_rows - r < piece ? n_rows - r : piece;
+        int64_t bad = convert_rows(t, to, r, n, n_threads, rows, out);
+        status = bad >= 0 ? fail_value(t, to, bad, err)
+                          : dpi_conversion_put(c, out, (uint64_t)n * to_bytes, n * n_in, err);
+    }
+    free(rows);
+    free(out);
+    return status;
+}
+
+/* ---- The model ------------------------------------------------------------------------------- */
+
+/* Keys that describe the file rather than the model. */
+static bool is_about_file(const char *key) {
+    return strcmp(key, "general.file_type") == 0 ||
+           strcmp(key, "general.quantization_version") == 0 ||
+           strcmp(key, "general.alignment") == 0 || strncmp(key, "split.", 6) == 0;
+}
+
+static dpi_status convert(dpi_conversion *c, const dpi_gguf *g, dpi_error *err) {
+    int64_t n_layer = 0, n_tensors = dpi_gguf_tensor_count(g);
+    DPI_TRY(dpi_gguf_check_architecture(g, err));
+    DPI_TRY(dpi_gguf_get_int(g, "llama.block_count", 1, 4096, &n_layer, NULL, err));
+    bool tied = dpi_gguf_tensor_find(g, "output.weight") == NULL;
+    for (int64_t i = 0; i < dpi_gguf_kv_count(g); i++)
+        if (!is_about_file(dpi_gguf_kv_at(g, i)->key))
+            dpi_gguf_put_kv(c->writer, dpi_gguf_kv_at(g, i));
+    dpi_conversion_put_kind(c);
+    for (int64_t i = 0; i < n_tensors; i++) {
+        const dpi_gguf_tensor *t = dpi_gguf_tensor_at(g, i);
+        dpi_gguf_put_tensor(c->writer, t->name, target_type(c, t, (int32_t)n_layer, tied)->id,
+                            t->n_dims, t->shape);
+        c->n_weights += count_weights(t);
+    }
+    for (int64_t i = 0; i < n_tensors; i++) {
+        const dpi_gguf_tensor *t = dpi_gguf_tensor_at(g, i);
+        DPI_TRY(convert_tensor(c, t, target_type(c, t, (int32_t)n_layer, tied), err));
+        dpi_gguf_release(g, t->data, t->n_bytes); /* read once, so memory stays small */
+    }
+    return DPI_STATUS_OK;
+}
+
+static dpi_status check_paths(const char *in_path, const char *out_path, dpi_error *err) {
+    struct stat in, out;
+    if (!in_path || !out_path)
+        return dpi_fail(err, DPI_STATUS_ARG, "a path is NULL");
+    if (stat(in_path, &in) == 0 && stat(out_path, &out) == 0 && in.st_dev == out.st_dev &&
+        in.st_ino == out.st_ino)
+        return dpi_fail(err, DPI_STATUS_ARG, "the output is the input: choose another name");
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_model_quantize(const char *in_path, const char *out_path,
+                              const dpi_write_options *options, dpi_error *err) {
+    dpi_gguf *gguf = NULL;
+    dpi_conversion c;
+    DPI_TRY(check_paths(in_path, out_path, err));
+    DPI_TRY(dpi_conversion_begin(&c, options, out_path, err));
+    dpi_status status = dpi_gguf_open(in_path, true, &gguf, err);
+    if (status == DPI_STATUS_OK)
+        status = convert(&c, gguf, err);
+    dpi_gguf_close(gguf);
+    return dpi_conversion_end(&c, status, err);
+}

@@ -1,0 +1,27 @@
+/* bench.h - what this machine can do at best, for benchmarks. Not part of dpinfer.h. */
+#ifndef DPINFER_BENCH_H
+#define DPINFER_BENCH_H
+
+#include "dpinfer/isa.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The limits of this machine, measured now (about half a second), for benchmarks. */
+typedef struct dpi_machine {
+    size_t struct_size;
+    double read_bytes_per_second; /* memory, all threads together */
+    double int8_ops_per_second;   /* 8-bit multiply and add, two operations each; 0 for ISA ref */
+    double f32_ops_per_second;    /* the same in f32 */
+} dpi_machine;
+
+/* n_threads 0: the processors this process may use; isa: a dpi_isa. machine->struct_size must be
+ * set. Errors: ARG, UNSUPPORTED (isa), MEMORY (256 MB are read). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_machine_measure(int32_t n_threads, int32_t isa,
+                                                      dpi_machine *machine, dpi_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

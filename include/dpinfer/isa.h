@@ -1,0 +1,27 @@
+/* isa.h - instruction sets of the processor. */
+#ifndef DPINFER_ISA_H
+#define DPINFER_ISA_H
+
+#include "dpinfer/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum dpi_isa {
+    DPI_ISA_AUTO = 0, /* the best that the processor has */
+    DPI_ISA_REF = 1,  /* readable scalar C */
+    DPI_ISA_AVX2 = 2, /* AVX2, FMA, F16C */
+    DPI_ISA_AVX512 = 3 /* AVX-512 F, BW, DQ, VL, VNNI */
+} dpi_isa;
+
+/* "ref", "avx2", "avx512", "auto" to a dpi_isa, and back (static string, NULL if unknown). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_isa_parse(const char *name, int32_t *isa, dpi_error *err);
+DPI_API const char *dpi_isa_name(int32_t isa);
+/* The best ISA that this processor runs. Never DPI_ISA_AUTO. */
+DPI_API int32_t dpi_isa_best(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,177 @@
+/* method.h - the sampler: logits of any engine in, one private token out. */
+#ifndef DPINFER_METHOD_H
+#define DPINFER_METHOD_H
+
+#include "dpinfer/isa.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One session of a method, as a state machine that takes the logits of any engine:
+ *
+ *     create(options with the budget of a text)
+ *         -> begin -> step(public logits, reference logits) -> token, at most n_tokens times
+ *         -> begin again, or free
+ *
+ * A server has one for each question in flight, with that question's budget, slots and length, and
+ * begins it again for the next question that has the same. Making one takes less than a millisecond
+ * with 32,000 tokens of vocabulary, but half a second of plan with ACCOUNTANT_BR, and at most 100
+ * bytes per token. examples/other_engine.c is a whole program. */
+typedef struct dpi_sampler dpi_sampler;
+
+typedef enum dpi_method {
+    DPI_METHOD_PLAIN = 0,        /* Top-k sampling of the public logits: no privacy claim */
+    DPI_METHOD_INVISIBLEINK = 1, /* InvisibleInk, Algorithm 1 */
+    DPI_METHOD_AMIN = 2,         /* Amin et al. 2024, Algorithm 1: private and public tokens */
+    DPI_METHOD_ADAPMIXED = 3    /* for comparison: its cost depends on the records, so it is NOT a
+                                    DP guarantee; refused without acknowledge_not_dp */
+} dpi_method;
+
+/* Which two lists of records a guarantee cannot tell apart (PRIVACY.md section 10). */
+typedef enum dpi_adjacency {
+    DPI_ADJACENCY_REPLACE_BY_NULL = 0, /* a record, and an empty slot in its place */
+    DPI_ADJACENCY_ADD_REMOVE = 1,      /* a record, and one record less. Needs a denominator */
+    DPI_ADJACENCY_ZERO_OUT = 2 /* a record, and logits that are all 0: so are a null slot's */
+} dpi_adjacency;
+
+/* How the cost of a text is counted. */
+typedef enum dpi_accountant {
+    DPI_ACCOUNTANT_ZCDP = 0,   /* the same cost for every token and record, in zCDP */
+    DPI_ACCOUNTANT_BR = 1,     /* the same for every token and record, exact (dpi_br_delta) */
+    DPI_ACCOUNTANT_FILTER = 2 /* each record has a budget of its own and spends what it moves */
+} dpi_accountant;
+
+typedef struct dpi_sampler_options {
+    size_t struct_size;
+    int32_t method;  /* a dpi_method; default INVISIBLEINK */
+    int32_t n_vocab; /* 1..2^18 */
+    int32_t n_ref;   /* reference slots: 1..4096 (0 for PLAIN). Public, fixed; but private, and
+                        0..2^20, with ADD_REMOVE or subsample: the records of the batch */
+    int32_t n_tokens; /* T, the most tokens of one text: 1..2^20 */
+    int32_t top_k;   /* 1..n_vocab; 0: the whole vocabulary. Default 100 */
+    double tau;      /* temperature, 0.01..100; default 1. PLAIN only: 0 is the most likely token */
+    /* The budget of one text (and so of a run over disjoint batches), ignored by PLAIN: either
+     * rho, in zCDP, or epsilon at delta. The other one is 0. */
+    double rho;     /* (0, 1e6] */
+    double epsilon; /* (0, 1e6]; BR and subsample need it */
+    double delta;   /* (0, 1); with rho it may be 0: then the plan has no epsilon */
+    dpi_random_fn random; /* NULL (default): getrandom(2). Anything else voids the guarantee */
+    void *random_user;
+    int32_t adjacency;   /* a dpi_adjacency; default REPLACE_BY_NULL */
+    int32_t accountant;  /* a dpi_accountant; default ZCDP */
+    int32_t denominator; /* 1..4096, public: what sums over references are divided by; 0 (default):
+                            n_ref. With ADD_REMOVE or subsample it must be given */
+    int32_t center;      /* 1: logits of a reference are shifted to the mass of the public ones on
+                            the candidates before they are clipped; default 0 */
+    double clip;         /* FILTER: the clip bound C in logits, public, (0, 2047]; 0 (default):
+                            DPI_FILTER_CLIP_FACTOR times what ZCDP allows. Else 0 */
+    double subsample;    /* q in (0, 1]: the records of each text come from dpi_assign_secret with
+                            this q, the budget is that of the run; 0 (default): no such claim */
+    /* Of the methods amin and adapmixed; 0 (default) and ignored for the others. */
+    double threshold;  /* amin: a token is private where the distance of the mean of the references'
+                          distributions to the public one (L1: 0..2) is above it, up to noise;
+                          -1000..1000. adapmixed: Renyi divergence of screening; 0: 4.5 */
+    double sigma;      /* amin: Laplace noise of the threshold, twice that on each distance,
+                          1e-6..1000; 0: every token is private while the budget lasts.
+                          adapmixed: noise of screening; 0: .01 */
+    double tau_public; /* amin: temperature of public tokens, .01..100; 0: tau */
+    int32_t n_private; /* amin: the most private tokens of a text, which share rho; 0: n_tokens */
+    int32_t acknowledge_not_dp; /* adapmixed, which is not a DP method: must be 1 */
+    int32_t isa; /* a dpi_isa; default AUTO. Decides time, not one bit of what is drawn */
+} dpi_sampler_options;
+
+/* See dpi_sampler_candidates: with one candidate for so many tokens, at least half of the groups of
+ * 16 have none. */
+#define DPI_CANDIDATES_FEW 32
+
+/* See clip in dpi_sampler_options; PRIVACY.md section 11 says why 2. */
+#define DPI_FILTER_CLIP_FACTOR 2
+
+/* What the budget comes to, computed from the integers that the sampler uses. D is the
+ * denominator, f is 2 (4 with ZERO_OUT). Source: PRIVACY.md, privacy.md sections 1, 2 and 4. */
+typedef struct dpi_sampler_plan {
+    size_t struct_size;
+    int64_t K;        /* integer clip bound, units of 2^-20 logits */
+    uint64_t a;       /* inverse temperature: tau_effective = 2^48 / (a ln2 2^20 D) */
+    double clip;      /* C, the real clip bound that K realises */
+    double eta;       /* bounded range of one token, rounded up: f K a ln2 / 2^48 + 2^-38 */
+    double rho_token; /* eta^2 / 8, rounded up; with FILTER the most that a token can spend */
+    double rho_total; /* zCDP of a text, rounded up: T * rho_token; with FILTER the budget. With
+                         subsample: of the mechanism inside */
+    double rho_budget;    /* zCDP that the budget allows (inside, with subsample), rounded down; 0
+                             with BR */
+    double epsilon, delta; /* what the accountant proves for the run at delta, rounded up, subsample
+                              included; 0 if options.delta is 0 */
+    /* amin, else 0: private tokens that share the budget, and its sparse vector (0 without one) in
+     * integers. rho_total is n_private (rho_svt + rho_token), rounded up. */
+    int32_t n_private;
+    int32_t reserved;
+    int64_t svt_threshold;   /* in units of 2^-30 / D, like the next two */
+    int64_t svt_scale;       /* of the threshold's Laplace noise; twice that on each distance */
+    int64_t svt_sensitivity; /* what a record moves a distance by, at most */
+    double svt_epsilon;      /* of one instance: 2 svt_sensitivity / svt_scale, rounded up */
+    double rho_svt;          /* the same in zCDP, rounded up; spent when an instance is armed */
+} dpi_sampler_plan;
+
+DPI_API void dpi_sampler_options_init(dpi_sampler_options *options);
+
+/* Calibrates without making a sampler: the largest K whose cost over T tokens fits the budget.
+ * plan->struct_size must be set. Errors: ARG (with the allowed range), UNSUPPORTED (a combination
+ * that is not proven, with the reason), BUDGET (no K >= 1 fits), MEMORY (BR). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_plan_make(const dpi_sampler_options *options,
+                                                        dpi_sampler_plan *plan, dpi_error *err);
+
+/* Errors: as dpi_sampler_plan_make, MEMORY, and ARG or UNSUPPORTED for options->isa. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_create(const dpi_sampler_options *options,
+                                                     dpi_sampler **sampler, dpi_error *err);
+/* Wipes its buffers. NULL is allowed. */
+DPI_API void dpi_sampler_free(dpi_sampler *sampler);
+
+/* What the sampler's options came to, as dpi_sampler_plan_make computes it: what a statement of the
+ * guarantee is made of. The sampler's. */
+DPI_API const dpi_sampler_plan *dpi_sampler_plan_get(const dpi_sampler *sampler);
+
+/* Starts a text, at any time: the next n_tokens steps share one budget. The caller promises that
+ * reference i is the same record in every step of a text, and that the references of different
+ * texts are disjoint (parallel composition), so that budgets of records (FILTER) start anew too.
+ * Where a record serves in several texts, of one sampler or more, what they cost it adds up: the
+ * plans' rho_total (dpi_zcdp_epsilon makes epsilon of the sum), or with subsample their epsilons
+ * and their deltas. The caller keeps that sum below what the record may spend. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_begin(dpi_sampler *sampler, dpi_error *err);
+
+/* The tokens whose reference logits a step with these public logits [n_vocab] reads: *ids [*n],
+ * ascending, the sampler's, valid until the next call on it. The others need not be computed. *ids
+ * is NULL and *n n_vocab where all may be read (AMIN, ADAPMIXED), or so many, more than n_vocab /
+ * DPI_CANDIDATES_FEW, that leaving out the others does not pay; and for PLAIN.
+ * Trusted: public_logits must not depend on any reference. The candidates are a function of them
+ * and of the options alone, so they are public. No state changes, nothing is charged.
+ * Errors: ARG, NUMERIC as step. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_candidates(dpi_sampler *sampler,
+                                                         const float *public_logits,
+                                                         const int32_t **ids, int32_t *n,
+                                                         dpi_error *err);
+
+/* Draws the next token. `public_logits` [n_vocab]; `reference_logits` n_ref pointers to
+ * [n_vocab], NULL for a null slot (ignored by PLAIN; may be NULL if n_ref is 0). What they hold
+ * beside the candidates is not read, where dpi_sampler_candidates gives some.
+ * Trusted: public_logits must not depend on any reference, and reference_logits[i] on no
+ * reference but i. Not trusted: the values of reference_logits, which may be anything.
+ * Distribution: softmax(phi / tau_effective) on V_k+, exact to 2^-38 in log probability.
+ * Errors: BUDGET (n_tokens were drawn: the text is over until the next begin), NUMERIC (a public
+ * logit is not finite or is beyond 1e4 in magnitude), ENTROPY, STATE (no begin), ARG. No token is
+ * drawn on error, *token is unchanged, and the step may be tried again. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_step(dpi_sampler *sampler, const float *public_logits,
+                                                   const float *const *reference_logits,
+                                                   int32_t *token, dpi_error *err);
+
+/* Tokens that the text may still have: n_tokens less those drawn since begin; 0 before the first
+ * begin, and then step fails with STATE or BUDGET. Public: it depends on the options and the number
+ * of released tokens alone. There is no such number for the budget: ending a text early earns
+ * nothing back, because where it ends is part of what was released. */
+DPI_API int32_t dpi_sampler_tokens_left(const dpi_sampler *sampler);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

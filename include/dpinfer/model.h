@@ -1,0 +1,95 @@
+/* model.h - a GGUF model: open it, and read what it says of itself. */
+#ifndef DPINFER_MODEL_H
+#define DPINFER_MODEL_H
+
+#include "dpinfer/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dpi_model dpi_model;
+
+/* When quantised weights are rearranged for the integer kernels, and the file's pages given back.
+ * Until then each pass rearranges them for itself, so that logits do not differ by a bit; those of a
+ * file that is not mapped are rearranged at once. */
+typedef enum dpi_repack {
+    DPI_REPACK_NONE = 0,  /* never: for inspection (sessions compute with f32 activations) */
+    DPI_REPACK_SOON = 1,  /* as the model opens, for less than half a second or so; what is left
+                             before the second pass of a session, so that the first is not late */
+    DPI_REPACK_LATER = 2 /* all before the second pass */
+} dpi_repack;
+
+typedef struct dpi_model_options {
+    size_t struct_size;
+    int32_t use_mmap;   /* 1 (default): map the file; 0: read it into memory */
+    int32_t vocab_only; /* 1: tokenizer and metadata only, the file may have no weights */
+    int32_t check_weights; /* 1: read every weight first, and refuse non-finite ones by tensor, row
+                              and offset (NUMERIC). Slow */
+    int32_t repack;        /* a dpi_repack; default SOON */
+} dpi_model_options;
+
+typedef struct dpi_model_info {
+    size_t struct_size;
+    int32_t n_layer, n_embd, n_ff, n_head, n_kv_head;
+    int32_t head_dim;   /* of q and k: {arch}.attention.key_length, or n_embd / n_head */
+    int32_t head_dim_v; /* of v: {arch}.attention.value_length, or n_embd / n_head */
+    int32_t n_rot;      /* dimensions of a head that are rotated */
+    int32_t n_vocab;
+    int32_t n_ctx_train; /* {arch}.context_length */
+    int32_t chat_template; /* recognised dpi_chat, DPI_CHAT_NONE if the file has none,
+                              DPI_CHAT_UNKNOWN if it has one that is not recognised */
+    int32_t tied_output;   /* 1: the output head is the embedding matrix */
+    int32_t random_weights; /* 1: the file says that its weights are random (timing only) */
+    int64_t n_params;
+    int64_t weight_bytes; /* of all tensors, as stored in the file */
+    float rope_freq_base, rope_freq_scale, rms_eps;
+    char architecture[32];
+    char name[64];
+    char weight_types[96]; /* for example "Q4_K Q6_K F32", by share of bytes */
+} dpi_model_info;
+
+DPI_API void dpi_model_options_init(dpi_model_options *options);
+
+/* Opens a GGUF v2 or v3 file of architecture "llama". `options` may be NULL for the defaults.
+ * On success *model belongs to the caller, who closes it after every session on it. A mapped
+ * file must not be truncated while the model is open (SIGBUS): use_mmap = 0 avoids that.
+ * Errors: IO, FORMAT (with offset), UNSUPPORTED (a type or architecture, by name), MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_model_open(const char *path, const dpi_model_options *options,
+                                                 dpi_model **model, dpi_error *err);
+
+/* The same from memory. `data` stays the caller's and must outlive the model. ARG if it is not
+ * aligned to 8 bytes and the file has weights. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_model_open_buffer(const void *data, size_t n_bytes,
+                                                        const dpi_model_options *options,
+                                                        dpi_model **model, dpi_error *err);
+/* NULL is allowed. */
+DPI_API void dpi_model_close(dpi_model *model);
+
+/* Fills *info; info->struct_size must be set by the caller. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_model_info_get(const dpi_model *model, dpi_model_info *info,
+                                                     dpi_error *err);
+
+/* Bytes of weights that computing brings into memory and that opening the model did not: matrices
+ * that are not rearranged yet, of a mapped file all that are used in place, and about so much of an
+ * embedding that is only looked up as n_tokens tokens need. */
+DPI_API uint64_t dpi_model_unread_bytes(const dpi_model *model, int64_t n_tokens);
+
+/* The metadata and tensors of the file, for inspection. Index in [0, count). The strings live
+ * as long as the model. `value` renders scalars and strings in full and arrays shortened. */
+DPI_API int64_t dpi_model_metadata_count(const dpi_model *model);
+DPI_API DPI_MUST_CHECK dpi_status dpi_model_metadata_get(const dpi_model *model, int64_t index,
+                                                         const char **key, const char **type,
+                                                         char *value, size_t value_size,
+                                                         dpi_error *err);
+DPI_API int64_t dpi_model_tensor_count(const dpi_model *model);
+/* shape: 4 dimensions, GGUF order (columns first), unused ones 1. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_model_tensor_get(const dpi_model *model, int64_t index,
+                                                       const char **name, const char **type,
+                                                       int64_t shape[4], uint64_t *offset,
+                                                       uint64_t *n_bytes, dpi_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

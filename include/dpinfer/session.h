@@ -1,0 +1,118 @@
+/* session.h - KV caches of several sequences over one model, and their logits. */
+#ifndef DPINFER_SESSION_H
+#define DPINFER_SESSION_H
+
+#include "dpinfer/isa.h"
+#include "dpinfer/model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dpi_session dpi_session;
+
+typedef enum dpi_kv {
+    DPI_KV_F16 = 0,
+    DPI_KV_F32 = 1
+} dpi_kv;
+
+/* Who computes the products of a prompt that have f32 activations: weights stored as floats, and
+ * every weight in an exact session. Quantised weights otherwise have integer kernels of their own.
+ */
+typedef enum dpi_prefill {
+    DPI_PREFILL_AUTO = 0,    /* BLAS where there is no SIMD kernel (ISA ref), else KERNELS */
+    DPI_PREFILL_KERNELS = 1, /* the kernels that also compute steps */
+    DPI_PREFILL_BLAS = 2    /* OpenBLAS in one fixed shape; set it to one thread */
+} dpi_prefill;
+
+typedef struct dpi_session_options {
+    size_t struct_size;
+    int32_t n_seq;     /* sequences, 1..4097; default 1 */
+    int32_t n_ctx;     /* positions per sequence; 0 (default): the model's n_ctx_train */
+    int32_t n_threads; /* 0 (default): the processors this process may use */
+    int32_t isa;       /* a dpi_isa; default AUTO. One that the processor lacks is refused */
+    int32_t kv_type;   /* a dpi_kv; default F16 */
+    int32_t exact;     /* 1: f32 activations everywhere and an f32 KV cache (slow; default 0) */
+    int32_t prefill;   /* a dpi_prefill; default AUTO */
+    int32_t reserved;
+    dpi_cancel_fn cancel; /* may be NULL */
+    void *cancel_user;
+} dpi_session_options;
+
+DPI_API void dpi_session_options_init(dpi_session_options *options);
+
+/* The model must outlive the session. Cache memory grows with the tokens that are held.
+ * Errors: ARG, MEMORY, UNSUPPORTED (isa). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_session_create(const dpi_model *model,
+                                                     const dpi_session_options *options,
+                                                     dpi_session **session, dpi_error *err);
+/* Wipes caches and logits. NULL is allowed. */
+DPI_API void dpi_session_free(dpi_session *session);
+
+/* Appends n_tokens (>= 1) to sequence `seq` and computes the logits after the last one, or
+ * after each of them if `all_logits` [n_tokens, n_vocab] is not NULL.
+ *
+ * PURITY: the logits of a sequence are a function of the weights, the session's options other
+ * than n_seq, n_threads and n_ctx, the tokens given to it by prefill and those given by step;
+ * their bits do not depend on other sequences or on the thread count (privacy.md section 3).
+ * Errors: ARG, LIMIT (context full: nothing is appended), MEMORY (nothing is appended),
+ * CANCELLED (the sequence is reset). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_session_prefill(dpi_session *session, int32_t seq,
+                                                      const int32_t *tokens, size_t n_tokens,
+                                                      float *all_logits, dpi_error *err);
+
+/* Appends tokens[i] to sequence seqs[i] for i in [0, n_rows), seqs distinct, in one pass that
+ * reads each weight once. Errors: ARG, LIMIT, MEMORY; nothing is appended on error. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_session_step(dpi_session *session, int32_t n_rows,
+                                                   const int32_t *seqs, const int32_t *tokens,
+                                                   dpi_error *err);
+
+/* The same, with logits of the first n_logits rows only (0..n_rows): the other sequences have none
+ * before dpi_session_logits_at. For callers who read all logits of some sequences and few of the
+ * others: it saves some percent of a step, more where the vocabulary is large. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_session_step_partial(dpi_session *session, int32_t n_rows,
+                                                           const int32_t *seqs,
+                                                           const int32_t *tokens,
+                                                           int32_t n_logits, dpi_error *err);
+
+/* Logits of the tokens ids [n_ids] (ascending, none twice; NULL: of all, and n_ids does not count)
+ * for the sequences of the last step that it left without. They are in dpi_session_logits at these
+ * ids, the same bits as a whole step's; what stands at other ids is no logit of this step. May be
+ * called again with other ids. Time: 16 tokens side by side cost what one does.
+ * Errors: ARG; STATE (there was no step, or a prefill, fork or reset after it). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_session_logits_at(dpi_session *session, const int32_t *ids,
+                                                        int32_t n_ids, dpi_error *err);
+
+/* Empties sequence `to` and gives it the first n_tokens (>= 1) tokens that `from` holds, as if they
+ * had been given to it in the same way, without computing them again: whole KV blocks are shared,
+ * the rest is copied. What happens to one of the two later does not touch the other. `to` has no
+ * logits until its next prefill or step, unless it got all tokens of `from`.
+ * Errors: ARG (from == to, out of range, more tokens than `from` holds), MEMORY (`to` is empty). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_session_fork(dpi_session *session, int32_t from, int32_t to,
+                                                   int32_t n_tokens, dpi_error *err);
+
+/* Logits [n_vocab] after the last token of `seq`; NULL if it has none or is out of range. After
+ * dpi_session_logits_at only those that it was asked for. The session's; valid until the next
+ * prefill or step of that sequence, reset or free. */
+DPI_API const float *dpi_session_logits(const dpi_session *session, int32_t seq);
+/* Tokens held by `seq`; -1 if it is out of range. */
+DPI_API int32_t dpi_session_length(const dpi_session *session, int32_t seq);
+/* Empties the sequence, wipes and frees its cache. Out of range: nothing. */
+DPI_API void dpi_session_reset(dpi_session *session, int32_t seq);
+DPI_API const dpi_model *dpi_session_model(const dpi_session *session);
+DPI_API int32_t dpi_session_n_ctx(const dpi_session *session);
+DPI_API int32_t dpi_session_n_threads(const dpi_session *session);
+DPI_API int32_t dpi_session_isa(const dpi_session *session);
+
+/* Bytes that a session with these options needs when every sequence holds n_tokens tokens, of which
+ * the first n_prefix (0..n_tokens) came to all but sequence 0 by dpi_session_fork from one of them:
+ * caches, logits and work space, without the weights. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_session_memory(const dpi_model *model,
+                                                     const dpi_session_options *options,
+                                                     int32_t n_tokens, int32_t n_prefix,
+                                                     uint64_t *n_bytes, dpi_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

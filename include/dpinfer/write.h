@@ -1,0 +1,67 @@
+/* write.h - making model files. */
+#ifndef DPINFER_WRITE_H
+#define DPINFER_WRITE_H
+
+#include "dpinfer/model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dpi_write_options {
+    size_t struct_size;
+    /* What the weights become: F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K or Q6_K for
+     * every matrix, or a mixture, Q4_K_M or Q5_K_M, that holds the output head and the most
+     * sensitive half of attn_v and ffn_down as Q6_K. Rows that are not a multiple of 256 become
+     * Q5_0, Q5_1, Q8_0 in place of Q4_K, Q5_K, Q6_K. Vectors (norms, biases) stay as they are. */
+    const char *type;
+    int32_t n_threads; /* 0 (default): the processors this process may use */
+    int32_t reserved;
+    /* Weights written so far, and in all. May be NULL. */
+    void (*on_progress)(void *user, int64_t n_done, int64_t n_weights);
+    dpi_cancel_fn cancel; /* may be NULL */
+    void *user;
+} dpi_write_options;
+
+DPI_API void dpi_write_options_init(dpi_write_options *options);
+
+/* Both functions below write tensor by tensor and hold some rows at a time. The file appears under
+ * its name when it is whole; until then it is a temporary file beside it, removed on failure. The
+ * bytes written do not depend on n_threads. */
+
+/* Writes the model in `in_path` with its weights as options->type. Errors: those of
+ * dpi_model_open; ARG (out_path is in_path; a type that is not in the list), NUMERIC (a weight is
+ * not finite or beyond what the type holds, by tensor and offset), IO, MEMORY, CANCELLED. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_model_quantize(const char *in_path, const char *out_path,
+                                                     const dpi_write_options *options,
+                                                     dpi_error *err);
+
+typedef struct dpi_model_shape {
+    size_t struct_size;
+    int32_t n_layer, n_embd, n_ff; /* n_embd a multiple of n_head, n_embd / n_head even */
+    int32_t n_head, n_kv_head;     /* n_head a multiple of n_kv_head */
+    int32_t n_vocab;               /* 260..2^18: <unk>, <s>, </s>, 256 bytes and made-up words */
+    int32_t n_ctx_train;
+    int32_t tied_output; /* 1: the output head is the embedding matrix */
+    float rope_freq_base;
+} dpi_model_shape;
+
+/* Fills *shape (struct_size set by the caller) with that of "tinyllama-1.1b", "llama-3.2-1b" or
+ * "llama-3-8b". Errors: ARG, with the list. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_model_shape_find(const char *name, dpi_model_shape *shape,
+                                                       dpi_error *err);
+
+/* Writes a model of that shape with random weights, for timing and tests: its metadata says
+ * dpinfer.random_weights = true. The weights follow from `seed` and are scaled so that logits are
+ * about normal with deviation 3. `vocab_path`: a GGUF file whose vocabulary (and its size) is
+ * taken; NULL: a synthetic SPM vocabulary, with dpinfer.synthetic_vocabulary = true.
+ * Errors: ARG, those of reading the vocabulary, IO, MEMORY, CANCELLED. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_model_make(const dpi_model_shape *shape,
+                                                 const char *vocab_path, uint64_t seed,
+                                                 const char *out_path,
+                                                 const dpi_write_options *options, dpi_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

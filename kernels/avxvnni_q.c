@@ -1,6 +1,0 @@
-/* avxvnni_q.c - the products of avx2_q.c for processors without AVX-512 that have vpdpbusd. */
-#define VNNI 1
-#define NAME(kernel) kernel##_avxvnni
-#include "avx2_products.h"
-
-void dpi_kernels_init_avxvnni_q(dpi_kernels *k) { init_products(k); }

@@ -1,0 +1,384 @@
+/* avx512_q.c - 8-bit activations, and products with packed weights, AVX-512 VNNI. */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/kernels.h"
+#include "kernels/pack.h"
+#include "kernels/quant.h"
+#include "kernels/x86/avx512_util.h"
+
+/* ---- Activations ----------------------------------------------------------------------------- */
+
+/* Four blocks of a row go through at a time: a block's 16 lanes become four, then one, by steps
+ * that fold two vectors into one, so that no lane is idle. Where a vector holds something of each
+ * block and level, it is [block, level]. Each step for itself goes through a stretch of such fours:
+ * all of them one after the other are a chain so long that a core could not begin the next ones
+ * meanwhile. */
+enum { Q8_AT_ONCE = 4, Q8_FOURS = 8 };
+enum { Q8_QUAD = 4 }; /* levels, a lane for each beside the blocks */
+
+/* What is known of a stretch; numbers of a block four times. */
+typedef struct stretch {
+    const float *x[Q8_FOURS]; /* each Q8_AT_ONCE blocks */
+    float max[Q8_FOURS * Q8_AT_ONCE][Q8_QUAD]; /* max|x| */
+    float by[Q8_FOURS * Q8_AT_ONCE][Q8_QUAD]; /* 65536 / max, then L / max */
+    float d[Q8_FOURS * Q8_AT_ONCE][Q8_QUAD]; /* max / L */
+} stretch;
+
+INLINE const float *q8_block(const stretch *s, int b) {
+    return s->x[b / Q8_AT_ONCE] + b % Q8_AT_ONCE * DPI_Q8_BLOCK;
+}
+
+/* Half h of block b, multiplied with its `by`. */
+INLINE __m512 q8_scaled(const stretch *s, int b, int h) {
+    return _mm512_mul_ps(_mm512_loadu_ps(q8_block(s, b) + 16 * h), _mm512_set1_ps(s->by[b][0]));
+}
+
+/* a / b, or 0 where b is too small to scale. */
+INLINE __m512 q8_over(__m512 a, __m512 b) {
+    return _mm512_maskz_div_ps(_mm512_cmp_ps_mask(b, _mm512_set1_ps(1e-30f), _CMP_GT_OQ), a, b);
+}
+
+/* The best lane of each block for all four. */
+INLINE __m512 max_of_quad(__m512 v) {
+    v = _mm512_max_ps(v, _mm512_permute_ps(v, 0x4e));
+    return _mm512_max_ps(v, _mm512_permute_ps(v, 0xb1));
+}
+INLINE __m512 min_of_quad(__m512 v) {
+    v = _mm512_min_ps(v, _mm512_permute_ps(v, 0x4e));
+    return _mm512_min_ps(v, _mm512_permute_ps(v, 0xb1));
+}
+
+/* max and by of blocks [b, b + Q8_AT_ONCE). */
+INLINE void q8_scales(stretch *s, int b) {
+    __m512 v[Q8_AT_ONCE];
+    for (int i = 0; i < Q8_AT_ONCE; i++) {
+        const float *x = q8_block(s, b + i);
+        /* max(a, b) is b if either is NaN, so a NaN is passed over, as in ref_q.c. */
+        v[i] = _mm512_max_ps(_mm512_abs_ps(_mm512_loadu_ps(x)), _mm512_setzero_ps());
+        v[i] = _mm512_max_ps(_mm512_abs_ps(_mm512_loadu_ps(x + 16)), v[i]);
+    }
+    __m512 ab = _mm512_max_ps(_mm512_shuffle_f32x4(v[0], v[1], 0x44),
+                              _mm512_shuffle_f32x4(v[0], v[1], 0xee));
+    __m512 cd = _mm512_max_ps(_mm512_shuffle_f32x4(v[2], v[3], 0x44),
+                              _mm512_shuffle_f32x4(v[2], v[3], 0xee));
+    __m512 max = max_of_quad(_mm512_max_ps(_mm512_shuffle_f32x4(ab, cd, 0x88),
+                                           _mm512_shuffle_f32x4(ab, cd, 0xdd)));
+    _mm512_storeu_ps(s->max[b], max);
+    _mm512_storeu_ps(s->by[b], q8_over(_mm512_set1_ps(65536.0f), max));
+}
+
+/* Blocks [b, b + Q8_AT_ONCE) in 65536ths of their largest, modulo 2^16: 8 values of each block in
+ * each vector. */
+INLINE void q8_parts(const stretch *s, int b, __m512i *t) {
+    __m512i v[Q8_AT_ONCE];
+    for (int i = 0; i < Q8_AT_ONCE; i++) { /* a NaN becomes 2^31, that is 0 */
+        __m512i low = _mm512_cvtps_epi32(q8_scaled(s, b + i, 0));
+        __m512i high = _mm512_cvtps_epi32(q8_scaled(s, b + i, 1));
+        v[i] = _mm512_mask_blend_epi16(0xaaaaaaaa, low, _mm512_slli_epi32(high, 16));
+    }
+    /* Lanes of 128 bits, transposed. */
+    __m512i ab = _mm512_shuffle_i32x4(v[0], v[1], 0x44);
+    __m512i cd = _mm512_shuffle_i32x4(v[2], v[3], 0x44);
+    t[0] = _mm512_shuffle_i32x4(ab, cd, 0x88);
+    t[1] = _mm512_shuffle_i32x4(ab, cd, 0xdd);
+    ab = _mm512_shuffle_i32x4(v[0], v[1], 0xee), cd = _mm512_shuffle_i32x4(v[2], v[3], 0xee);
+    t[2] = _mm512_shuffle_i32x4(ab, cd, 0x88);
+    t[3] = _mm512_shuffle_i32x4(ab, cd, 0xdd);
+}
+
+/* Sums of r^2 with L, in each block's four lanes together. */
+INLINE __m512i q8_errors(const __m512i *t, const int L) {
+    __m512i sum = _mm512_setzero_si512();
+    for (int i = 0; i < Q8_AT_ONCE; i++) {
+        __m512i r = _mm512_srai_epi16(_mm512_mullo_epi16(t[i], _mm512_set1_epi16((short)L)), 4);
+        sum = _mm512_dpwssd_epi32(sum, r, r);
+    }
+    return sum;
+}
+
+/* Levels L to L - 3 beside the best and its error so far. */
+INLINE void q8_quad(const __m512i *t, const int L, __m512 *best, __m512 *least) {
+#define OF_LEVELS(f) _mm512_broadcast_f32x4(_mm_setr_ps(f(L), f(L - 1), f(L - 2), f(L - 3)))
+    __m512i e[Q8_QUAD];
+    for (int i = 0; i < Q8_QUAD; i++)
+        e[i] = q8_errors(t, L - i);
+    __m512i ab = _mm512_add_epi32(_mm512_unpacklo_epi32(e[0], e[1]),
+                                  _mm512_unpackhi_epi32(e[0], e[1]));
+    __m512i cd = _mm512_add_epi32(_mm512_unpacklo_epi32(e[2], e[3]),
+                                  _mm512_unpackhi_epi32(e[2], e[3]));
+    __m512i sum = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
+    __m512 error = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), OF_LEVELS(dpi_q8_weight));
+    __m512 smallest = min_of_quad(error);
+    __mmask16 is_smallest = _mm512_cmp_ps_mask(error, smallest, _CMP_EQ_OQ);
+    __m512 first = max_of_quad(_mm512_maskz_mov_ps(is_smallest, OF_LEVELS((float))));
+    __mmask16 is_better = _mm512_cmp_ps_mask(smallest, *least, _CMP_LT_OQ);
+    *best = _mm512_mask_mov_ps(*best, is_better, first);
+    *least = _mm512_min_ps(*least, smallest);
+#undef OF_LEVELS
+}
+
+/* Chooses L: by, now of L, and d of blocks [b, b + Q8_AT_ONCE). */
+INLINE void q8_levels(stretch *s, const int most, int b) {
+    __m512i t[Q8_AT_ONCE];
+    __m512 best = _mm512_setzero_ps(), least = _mm512_set1_ps(INFINITY);
+    q8_parts(s, b, t);
+    q8_quad(t, most, &best, &least);
+    if (dpi_q8_levels(most) > Q8_QUAD)
+        q8_quad(t, most - Q8_QUAD, &best, &least);
+    __m512 max = _mm512_loadu_ps(s->max[b]);
+    _mm512_storeu_ps(s->by[b], q8_over(best, max));
+    _mm512_storeu_ps(s->d[b], _mm512_div_ps(max, best));
+}
+
+/* The bytes of q of half a block; a NaN becomes -most. */
+INLINE __m128i q8_round(const stretch *s, const int most, int b, int h) {
+    __m512 v = _mm512_max_ps(q8_scaled(s, b, h), _mm512_set1_ps((float)-most));
+    v = _mm512_add_ps(v, _mm512_set1_ps(DPI_ORIGIN));
+    return _mm512_cvtepi32_epi8(_mm512_castps_si512(v)); /* the lowest byte of each */
+}
+
+/* Sums of the halves of four blocks whose words are in a and b: of block i, at [i % 2 * 8 + i / 2]
+ * and four further on. */
+INLINE void q8_sums(int32_t *sums, __m512i a, __m512i b) {
+    __m512i sum = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+    sum = _mm512_add_epi32(sum, _mm512_shuffle_epi32(sum, 0x4e));
+    _mm512_storeu_si512(sums, sum);
+}
+
+/* The first n of blocks [b, b + Q8_AT_ONCE) into records `rows` apart. */
+INLINE void q8_store(const stretch *s, const int form, int b, int n, const dpi_q8 *to,
+                     int32_t rows) {
+    const int most = dpi_q8_most(form);
+    const __m512i ones = _mm512_set1_epi8(1), zero = _mm512_setzero_si512();
+    __m512i q[2];
+    int32_t words[Q8_AT_ONCE][8], sums[16], folded[Q8_AT_ONCE][8], folded_sums[16];
+    for (int i = 0; i < 2; i++) {
+        const int k = b + 2 * i;
+        __m256i low = _mm256_castsi128_si256(q8_round(s, most, k, 0));
+        __m256i high = _mm256_castsi128_si256(q8_round(s, most, k + 1, 0));
+        low = _mm256_inserti128_si256(low, q8_round(s, most, k, 1), 1);
+        high = _mm256_inserti128_si256(high, q8_round(s, most, k + 1, 1), 1);
+        q[i] = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+        _mm512_storeu_si512(words[2 * i], q[i]);
+    }
+    q8_sums(sums, _mm512_dpbusd_epi32(zero, ones, q[0]), _mm512_dpbusd_epi32(zero, ones, q[1]));
+    if (dpi_q8_is_folded(form)) {
+        const __m512i even = _mm512_set1_epi64((int64_t)0xf8f8f8f878787878), offset =
+            _mm512_maskz_mov_epi32(0x3f3f, even); /* of each block's first DPI_FOLD_STEPS words */
+        __m512i sum[2];
+        for (int i = 0; i < 2; i++) {
+            __m512i f = _mm512_add_epi8(q[i], offset), odd = _mm512_shuffle_epi32(f, 0xb1);
+            sum[i] = _mm512_maskz_dpbusd_epi32(0x1515, zero, f, odd);
+            _mm512_storeu_si512(folded[2 * i], f);
+        }
+        q8_sums(folded_sums, sum[0], sum[1]);
+    }
+    for (int i = 0; i < n; i++) {
+        const int at = i * rows;
+        const int32_t *half = sums + i % 2 * 8 + i / 2;
+        const int32_t *folded_half = folded_sums + i % 2 * 8 + i / 2;
+        const int32_t negative = -half[0] - half[4];
+        const float d = s->d[b + i][0], scaled = d * (float)negative;
+        if (dpi_q8_is_plain(form)) {
+            dpi_plain *p = &to->plain[at];
+            p->start_128 = DPI_ORIGIN_BITS + 128 * negative;
+            p->d = d;
+            memcpy(p->q, words[i], sizeof p->q);
+            to->sums[at] = (dpi_sums){
+                {DPI_ORIGIN_BITS - 32 * half[0], DPI_ORIGIN_BITS - 32 * half[4]}, scaled};
+        }
+        if (dpi_q8_is_folded(form)) {
+            dpi_folded *f = &to->folded[at];
+            f->start = DPI_FOLD_ORIGIN - folded_half[0] - folded_half[4];
+            f->start_8 = f->start + 8 * negative;
+            f->d = d;
+            f->scaled = scaled;
+            memcpy(f->q, folded[i], sizeof f->q);
+        }
+    }
+}
+
+/* Four blocks of one row, then of the next: records are written nearly in their order. */
+INLINE void quantize_rows(const dpi_q8 *block, int32_t rows, const float *x, int64_t x_stride,
+                          int64_t n, const int form) {
+    const int most = dpi_q8_most(form);
+    const int64_t n_blocks = n / DPI_Q8_BLOCK;
+    int64_t b = 0;
+    int32_t row = 0;
+    while (b < n_blocks) {
+        float padded[Q8_FOURS][Q8_AT_ONCE * DPI_Q8_BLOCK]; /* of fours of which some are there */
+        dpi_q8 to[Q8_FOURS];
+        int there[Q8_FOURS], n_fours = 0;
+        stretch s;
+        for (; n_fours < Q8_FOURS && b < n_blocks; n_fours++) {
+            const float *from = x + row * x_stride + b * DPI_Q8_BLOCK;
+            int n_there = n_blocks - b < Q8_AT_ONCE ? (int)(n_blocks - b) : Q8_AT_ONCE;
+            if (n_there < Q8_AT_ONCE) {
+                memset(padded[n_fours], 0, sizeof padded[n_fours]);
+                from = memcpy(padded[n_fours], from, (size_t)n_there * DPI_Q8_BLOCK * sizeof *from);
+            }
+            s.x[n_fours] = from;
+            there[n_fours] = n_there;
+            to[n_fours] = dpi_q8_skip(block, b * rows + row);
+            if (++row == rows) {
+                row = 0;
+                b += Q8_AT_ONCE;
+            }
+        }
+        for (int i = 0; i < n_fours; i++)
+            q8_scales(&s, i * Q8_AT_ONCE);
+        for (int i = 0; i < n_fours; i++)
+            q8_levels(&s, most, i * Q8_AT_ONCE);
+        for (int i = 0; i < n_fours; i++)
+            q8_store(&s, form, i * Q8_AT_ONCE, there[i], &to[i], rows);
+    }
+}
+
+static void quantize_q8_avx512(const dpi_q8 *block, int32_t rows, const float *x, int64_t x_stride,
+                               int64_t n, int32_t form) {
+    switch (form) {
+    case DPI_Q8_OF_4_BITS: quantize_rows(block, rows, x, x_stride, n, DPI_Q8_OF_4_BITS); break;
+    case DPI_Q8_FOLDED: quantize_rows(block, rows, x, x_stride, n, DPI_Q8_FOLDED); break;
+    case DPI_Q8_BOTH: quantize_rows(block, rows, x, x_stride, n, DPI_Q8_BOTH); break;
+    default: quantize_rows(block, rows, x, x_stride, n, DPI_Q8_PLAIN); break;
+    }
+}
+
+/* ---- Products: the primitives of q_products.h ------------------------------------------------ */
+
+#define LANES 16
+#define TILE DPI_ROW_BLOCK
+#define SIGNED_CODES 0 /* vpdpbusd: unsigned weights, signed activations */
+#define FOLDS 1
+typedef __m512i vec;
+typedef __m512 vecf;
+
+INLINE vec load_word(const unsigned char *p) { return _mm512_loadu_si512(p); }
+INLINE vec or_bits(vec a, vec b) { return _mm512_or_si512(a, b); }
+INLINE vec and_bytes(vec v, const int mask) {
+    return _mm512_and_si512(v, _mm512_set1_epi8((char)mask));
+}
+INLINE vec flip_sign(vec v) { return _mm512_xor_si512(v, _mm512_set1_epi8(-128)); }
+INLINE vec shift_left16(vec v, const int n) { return _mm512_slli_epi16(v, (unsigned)n); }
+INLINE vec shift_right16(vec v, const int n) { return _mm512_srli_epi16(v, (unsigned)n); }
+INLINE vec shift_left32(vec v, const int n) { return _mm512_slli_epi32(v, (unsigned)n); }
+INLINE vec shift_right32(vec v, const int n) { return _mm512_srli_epi32(v, (unsigned)n); }
+INLINE vec shift_right32_signed(vec v, const int n) { return _mm512_srai_epi32(v, (unsigned)n); }
+INLINE vec and_words(vec v, const int mask) { return _mm512_and_si512(v, _mm512_set1_epi32(mask)); }
+INLINE vec sub_words(vec v, const int n) { return _mm512_sub_epi32(v, _mm512_set1_epi32(n)); }
+INLINE vec add_words(vec a, vec b) { return _mm512_add_epi32(a, b); }
+INLINE vec broadcast_word(int32_t x) { return _mm512_set1_epi32(x); }
+
+INLINE vecf zero_f(void) { return _mm512_setzero_ps(); }
+INLINE vecf broadcast_f(float x) { return _mm512_set1_ps(x); }
+INLINE vecf mul_f(vecf a, vecf b) { return _mm512_mul_ps(a, b); }
+INLINE vecf add_f(vecf a, vecf b) { return _mm512_add_ps(a, b); }
+INLINE vecf sub_f(vecf a, vecf b) { return _mm512_sub_ps(a, b); }
+INLINE vecf fma_f(vecf a, vecf b, vecf c) { return _mm512_fmadd_ps(a, b, c); }
+INLINE vecf to_float(vec v) { return _mm512_cvtepi32_ps(v); }
+INLINE vecf as_float(vec v) { return _mm512_castsi512_ps(v); }
+INLINE vecf low_half(vec v) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(v)); }
+INLINE vecf high_half(vec v) { return low_half(_mm512_srli_epi32(v, 16)); }
+INLINE vecf load_halves(const unsigned char *p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
+INLINE vec add_bytes(vec a, vec b) { return _mm512_add_epi8(a, b); }
+INLINE vec sub_bytes(vec a, vec b) { return _mm512_sub_epi8(a, b); }
+INLINE vec broadcast_byte(const int n) { return _mm512_set1_epi8((char)n); }
+INLINE vec dot_bytes(vec sum, vec a, vec b) { return _mm512_dpbusd_epi32(sum, a, b); }
+INLINE vecf load_f(const float *p) { return _mm512_loadu_ps(p); }
+INLINE void store_f(float *p, vecf v, int32_t n) {
+    _mm512_mask_storeu_ps(p, n >= LANES ? 0xffff : (__mmask16)((1u << n) - 1), v);
+}
+
+/* One instruction, where GCC makes a load of its own of the broadcast. */
+INLINE vec dot_words(vec sum, vec weights, const int32_t *x) {
+    __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(weights), "m"(*x));
+    return sum;
+}
+
+/* Adds 16 to the bytes of weights 4g..4g+3 whose bit is set in each row's word of 32 high bits. */
+INLINE vec add_high_bits(vec low, vec high, const int g) {
+    const char i = (char)(g / 2);
+    const __m512i copy = _mm512_broadcast_i32x4(
+        _mm_add_epi8(_mm_set1_epi8(i), _mm_setr_epi8(0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12,
+                                                     12)));
+    const __m512i select = _mm512_set1_epi32(g % 2 ? (int)0x80402010 : 0x08040201);
+    __mmask64 set = _mm512_test_epi8_mask(_mm512_shuffle_epi8(high, copy), select);
+    return _mm512_mask_add_epi8(low, set, low, _mm512_set1_epi8(16));
+}
+
+/* The values of IQ4 codes, plus 128. */
+INLINE vec iq4_values(vec codes) {
+    const __m512i table = _mm512_broadcast_i32x4(
+        _mm_setr_epi8(1, 24, 45, 63, 79, 93, 106, 118, (char)129, (char)141, (char)153, (char)166,
+                      (char)181, (char)197, (char)217, (char)241));
+    return _mm512_shuffle_epi8(table, codes);
+}
+
+#include "kernels/x86/q_products_tmpl.h"
+
+/* Each number of rows is one tile: two would go through the weights twice (with 6, 7 and 12 rows 15
+ * to 35 % more time). A tile of 11 has 22 sums, of 32 registers; some of the 11 accumulators, which
+ * are only touched between sub-blocks, go to the stack. */
+INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x, source from,
+                  int64_t n_in, int32_t n_out) {
+    switch (rows) {
+    case 11: tile(type, 11, rows, y, y_stride, x, from, n_in, n_out); break;
+    case 10: tile(type, 10, rows, y, y_stride, x, from, n_in, n_out); break;
+    case 9: tile(type, 9, rows, y, y_stride, x, from, n_in, n_out); break;
+    case 8: tile(type, 8, rows, y, y_stride, x, from, n_in, n_out); break;
+    case 7: tile(type, 7, rows, y, y_stride, x, from, n_in, n_out); break;
+    case 6: tile(type, 6, rows, y, y_stride, x, from, n_in, n_out); break;
+    case 5: tile(type, 5, rows, y, y_stride, x, from, n_in, n_out); break;
+    case 4: tile(type, 4, rows, y, y_stride, x, from, n_in, n_out); break;
+    case 3: tile(type, 3, rows, y, y_stride, x, from, n_in, n_out); break;
+    case 2: tile(type, 2, rows, y, y_stride, x, from, n_in, n_out); break;
+    case 1: tile(type, 1, rows, y, y_stride, x, from, n_in, n_out); break;
+    default: break; /* DPI_ROW_BLOCK is 11 */
+    }
+}
+
+#include "kernels/x86/winograd_products_tmpl.h"
+
+/* ---- Weights of 16 bits ---------------------------------------------------------------------- */
+
+#define H_TILE DPI_ROW_BLOCK
+
+INLINE vecf load_bfloats(const unsigned char *p) {
+    __m256i v = _mm256_loadu_si256((const __m256i *)(const void *)p);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(v), 16));
+}
+
+INLINE void h_tiles(const int type, int rows, float *y, int64_t y_stride, const float *x,
+                    int64_t x_stride, const unsigned char *w, int64_t n_in, int32_t n_out);
+
+#include "kernels/x86/h_products_tmpl.h"
+
+INLINE void h_tiles(const int type, int rows, float *y, int64_t y_stride, const float *x,
+                    int64_t x_stride, const unsigned char *w, int64_t n_in, int32_t n_out) {
+    switch (rows) {
+    case 1: h_tile(type, 1, y, y_stride, x, x_stride, w, n_in, n_out); break;
+    case 2: h_tile(type, 2, y, y_stride, x, x_stride, w, n_in, n_out); break;
+    case 3: h_tile(type, 3, y, y_stride, x, x_stride, w, n_in, n_out); break;
+    case 4: h_tile(type, 4, y, y_stride, x, x_stride, w, n_in, n_out); break;
+    case 5: h_tile(type, 5, y, y_stride, x, x_stride, w, n_in, n_out); break;
+    case 6: h_tile(type, 6, y, y_stride, x, x_stride, w, n_in, n_out); break;
+    case 7: h_tile(type, 7, y, y_stride, x, x_stride, w, n_in, n_out); break;
+    case 8: h_tile(type, 8, y, y_stride, x, x_stride, w, n_in, n_out); break;
+    case 9: h_tile(type, 9, y, y_stride, x, x_stride, w, n_in, n_out); break;
+    case 10: h_tile(type, 10, y, y_stride, x, x_stride, w, n_in, n_out); break;
+    case 11: h_tile(type, 11, y, y_stride, x, x_stride, w, n_in, n_out); break;
+    default: break; /* DPI_ROW_BLOCK is 11 */
+    }
+}
+
+#define NAME(kernel) kernel##_avx512
+#include "kernels/product_slots_tmpl.h"
+
+void dpi_kernels_init_avx512_q(dpi_kernels *k) {
+    k->quantize_q8 = quantize_q8_avx512;
+    k->folds = true;
+    init_products(k);
+}

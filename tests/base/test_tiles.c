@@ -1,0 +1,118 @@
+/* Tiles of a job: each is taken once, own ones upwards, those of a thread that is late by others. */
+#include <omp.h>
+#include <string.h>
+
+#include "base/tiles.h"
+#include "tests/support/support.h"
+
+enum { THREADS_MAX = 8, TILES_MAX = 1000 };
+
+static dpi_claims claims[THREADS_MAX];
+
+static void clear(void) {
+    for (int i = 0; i < THREADS_MAX; i++)
+        dpi_claims_clear(&claims[i]);
+}
+
+/* The thread of t takes tiles, which are to be these n from `expected` on; -1: there are none. */
+static void assert_takes(dpi_tiles *t, int64_t expected, int64_t n, bool stolen) {
+    int64_t first = -1, last = -1;
+    assert_int_equal(dpi_tiles_next(t, &first, &last), expected >= 0);
+    assert_int_equal(first, expected);
+    if (expected < 0)
+        return;
+    assert_int_equal(last - first, n);
+    assert_int_equal(dpi_tiles_stolen(t), stolen);
+}
+
+static void assert_next(dpi_tiles *t, int64_t expected, bool stolen) {
+    assert_takes(t, expected, 1, stolen);
+}
+
+static void test_alone(void **state) {
+    (void)state;
+    clear();
+    dpi_tiles t = dpi_tiles_of(claims, 5, 0, 1);
+    for (int64_t i = 0; i < 5; i++)
+        assert_next(&t, i, false);
+    assert_next(&t, -1, false);
+    assert_int_equal(t.begin, 0);
+    assert_int_equal(t.end, 5);
+}
+
+/* Shares of 10 tiles and 3 threads: [0, 3), [3, 6), [6, 10). */
+static void test_a_late_thread(void **state) {
+    (void)state;
+    clear();
+    dpi_tiles late = dpi_tiles_of(claims, 10, 0, 3), first = dpi_tiles_of(claims, 10, 1, 3),
+              last = dpi_tiles_of(claims, 10, 2, 3);
+    assert_next(&late, 0, false);
+    for (int64_t i = 3; i < 6; i++)
+        assert_next(&first, i, false);
+    assert_next(&first, 9, true); /* from the back of the share after its own */
+    assert_next(&last, 6, false);
+    assert_next(&last, 7, false);
+    assert_next(&last, 8, false);
+    assert_next(&last, 2, true);
+    assert_next(&first, 1, true);
+    assert_next(&late, -1, false);
+    assert_next(&first, -1, false);
+    assert_next(&last, -1, false);
+    assert_int_equal(late.end - late.begin, 1); /* what it took of its own, in one piece */
+    assert_int_equal(first.end - first.begin, 3);
+    assert_int_equal(last.begin, 6);
+    assert_int_equal(last.end, 9);
+}
+
+/* A thread takes a quarter of what is left of its own share, and what others left of that. */
+static void test_a_long_share(void **state) {
+    (void)state;
+    clear();
+    dpi_tiles slow = dpi_tiles_of(claims, 80, 0, 2), fast = dpi_tiles_of(claims, 80, 1, 2);
+    assert_takes(&slow, 0, 10, false);
+    assert_takes(&slow, 10, 7, false);
+    static const int64_t sizes[] = {10, 7, 5, 4, 3, 2, 2, 1, 1, 1, 1, 1, 1, 1};
+    int64_t at = 40;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; at += sizes[i++])
+        assert_takes(&fast, at, sizes[i], false);
+    assert_int_equal(at, 80);
+    for (int64_t i = 39; i > 18; i--)
+        assert_next(&fast, i, true);
+    assert_takes(&slow, 17, 2, false); /* of 23, 5 were to be taken */
+    assert_next(&slow, -1, false);
+    assert_next(&fast, -1, false);
+    assert_int_equal(slow.end, 19);
+}
+
+/* Threads that run take every tile once between them, and each knows its own by their bounds. */
+static void test_threads(void **state) {
+    (void)state;
+    static unsigned char own[TILES_MAX], stolen[TILES_MAX];
+    for (int64_t n = 0; n < TILES_MAX; n = 2 * n + 1)
+        for (int n_threads = 1; n_threads <= THREADS_MAX; n_threads++) {
+            clear();
+            memset(own, 0, sizeof own);
+            memset(stolen, 0, sizeof stolen);
+#pragma omp parallel num_threads(n_threads)
+            {
+                dpi_tiles t = dpi_tiles_of(claims, n, omp_get_thread_num(), omp_get_num_threads());
+                for (int64_t first, last; dpi_tiles_next(&t, &first, &last);)
+                    for (int64_t i = first; i < last && dpi_tiles_stolen(&t); i++)
+                        stolen[i]++;
+                for (int64_t i = t.begin; i < t.end; i++)
+                    own[i]++;
+            }
+            for (int64_t i = 0; i < n; i++)
+                assert_int_equal(own[i] + stolen[i], 1);
+        }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_a_late_thread),
+        cmocka_unit_test(test_a_long_share),
+        cmocka_unit_test(test_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,276 @@
+/* test_constant_time.c - from the reference logits to the token that is released, no branch and no
+ * address depends on a private value (PRIVACY.md section 6). The production step, in two ways:
+ *
+ *   memcheck  under valgrind: private input is marked undefined, as in ctgrind (Langley 2010), and
+ *             memcheck reports each branch and address that is computed from it.
+ *   trace     without valgrind, which does not know AVX-512: the same step on different private
+ *             input has to execute the same instructions with the same addresses (trace.h).
+ *
+ * Private: every reference logit, and the random bits of a draw. Made public where the mechanism
+ * publishes, and nowhere else: the index that dpi_weights_draw returns is the token, the answer of
+ * dpi_svt_query is part of amin's output. The bits of amin's noise steer its rejection sampler
+ * (noise.h): out of scope, so they count as public here. */
+#include <math.h>
+#include <valgrind/memcheck.h>
+
+#include "dp/exact/noise.h"
+#include "dp/exact/weights.h"
+#include "dp/methods/sampler.h"
+#include "tests/dp/methods/trace.h"
+#include "tests/support/support.h"
+
+/* A vocabulary that is no multiple of any vector. */
+enum { VOCAB = 35, REFS = 3, STEPS = 2, RUNS = 3, DRAW_BYTES = 8 * DPI_DRAW_WORDS };
+
+static bool under_memcheck; /* else: traced, which takes some 10 microseconds an instruction */
+
+/* ---- Where private values become public ----------------------------------------------------- */
+
+size_t __real_dpi_weights_draw(const dpi_u128 *weights, size_t n,
+                               const uint64_t bits[DPI_DRAW_WORDS]);
+size_t __wrap_dpi_weights_draw(const dpi_u128 *weights, size_t n,
+                               const uint64_t bits[DPI_DRAW_WORDS]);
+dpi_status __real_dpi_svt_query(const dpi_svt *svt, int64_t value, dpi_random_fn random, void *user,
+                                bool *above, dpi_error *err);
+dpi_status __wrap_dpi_svt_query(const dpi_svt *svt, int64_t value, dpi_random_fn random, void *user,
+                                bool *above, dpi_error *err);
+
+static int64_t n_tainted; /* publications of what did depend on private data */
+
+/* Memcheck: what stands at p is public from here on. */
+static void publish(void *p, size_t n_bytes) {
+    unsigned char undefined[sizeof(size_t)] = {0};
+    bool tainted = false;
+    (void)VALGRIND_GET_VBITS(p, undefined, n_bytes);
+    for (size_t i = 0; i < n_bytes; i++)
+        tainted |= undefined[i] != 0;
+    n_tainted += tainted;
+    (void)VALGRIND_MAKE_MEM_DEFINED(p, n_bytes);
+}
+
+/* Traced runs go on from the same public value, whatever came out. */
+size_t __wrap_dpi_weights_draw(const dpi_u128 *weights, size_t n,
+                               const uint64_t bits[DPI_DRAW_WORDS]) {
+    size_t index = __real_dpi_weights_draw(weights, n, bits);
+    if (!under_memcheck) {
+        volatile size_t released = 0;
+        return released;
+    }
+    publish(&index, sizeof index);
+    return index;
+}
+
+dpi_status __wrap_dpi_svt_query(const dpi_svt *svt, int64_t value, dpi_random_fn random, void *user,
+                                bool *above, dpi_error *err) {
+    dpi_status status = __real_dpi_svt_query(svt, value, random, user, above, err);
+    if (under_memcheck)
+        publish(above, sizeof *above);
+    else
+        *above = true;
+    return status;
+}
+
+/* ---- Private input -------------------------------------------------------------------------- */
+
+typedef struct scene {
+    dpi_sampler *sampler;
+    uint64_t public_bits, private_bits; /* seeds of the random source */
+    float public_logits[VOCAB], logits[REFS][VOCAB];
+    const float *references[REFS];
+    int32_t tokens[STEPS];
+} scene;
+
+static int32_t random_bits(void *user, void *buffer, size_t n_bytes) {
+    scene *s = user;
+    bool draw = n_bytes == DRAW_BYTES;
+    unsigned char *p = buffer;
+    for (size_t i = 0; i < n_bytes; i++)
+        p[i] = (unsigned char)random_u64(draw ? &s->private_bits : &s->public_bits);
+    if (draw)
+        (void)VALGRIND_MAKE_MEM_UNDEFINED(buffer, n_bytes);
+    return 0;
+}
+
+/* Private input number r: usual, like the public logits, far apart and with what is not finite. */
+static float private_logit(const scene *s, int r, int y, uint64_t *seed) {
+    static const float odd[] = {INFINITY, -INFINITY, NAN, 3e38f, -3e38f, 1e-42f, 0.0f, -0.0f};
+    double usual = (double)s->public_logits[y] + 2 * random_normal(seed);
+    if (r == 1)
+        return s->public_logits[y];
+    if (r == 2)
+        return random_below(seed, 2) ? odd[random_below(seed, 8)] : (float)(500 * usual);
+    return (float)usual;
+}
+
+static void prepare(void *arg, int r) {
+    scene *s = arg;
+    dpi_error err;
+    uint64_t seed = 100 + (uint64_t)r;
+    for (int j = 0; j < REFS; j++)
+        for (int y = 0; y < VOCAB; y++)
+            s->logits[j][y] = private_logit(s, r, y, &seed);
+    (void)VALGRIND_MAKE_MEM_UNDEFINED(s->logits, sizeof s->logits);
+    s->public_bits = 1;
+    s->private_bits = (uint64_t)r;
+    assert_ok(dpi_sampler_begin(s->sampler, &err), &err);
+}
+
+static void run_steps(void *arg) {
+    scene *s = arg;
+    dpi_error err;
+    for (int t = 0; t < (under_memcheck ? STEPS : 1); t++)
+        assert_ok(
+            dpi_sampler_step(s->sampler, s->public_logits, s->references, &s->tokens[t], &err),
+            &err);
+}
+
+static scene *make_scene(const dpi_sampler_options *options) {
+    scene *s = calloc(1, sizeof *s);
+    assert_non_null(s);
+    dpi_sampler_options o = *options;
+    dpi_error err;
+    uint64_t seed = 5;
+    o.isa = forced_isa();
+    o.n_vocab = VOCAB;
+    o.n_tokens = STEPS;
+    o.n_ref = REFS;
+    o.random = random_bits;
+    o.random_user = s;
+    assert_ok(dpi_sampler_create(&o, &s->sampler, &err), &err);
+    for (int y = 0; y < VOCAB; y++)
+        s->public_logits[y] = (float)(4 * random_normal(&seed));
+    for (int j = 0; j < REFS; j++)
+        s->references[j] = j == 1 ? NULL : s->logits[j]; /* which slots are null is public here */
+    return s;
+}
+
+static void free_scene(scene *s) {
+    (void)VALGRIND_MAKE_MEM_DEFINED(s->logits, sizeof s->logits);
+    dpi_sampler_free(s->sampler);
+    free(s);
+}
+
+/* ---- The two ways --------------------------------------------------------------------------- */
+
+/* Whether `run` has branches or addresses that depend on private data; says what was seen. */
+static bool leaks(const char *name, void (*run)(void *), scene *s) {
+    if (under_memcheck) {
+        const unsigned before = VALGRIND_COUNT_ERRORS;
+        prepare(s, 0);
+        run(s);
+        const unsigned found = VALGRIND_COUNT_ERRORS - before;
+        print_message("%s: %u reports of memcheck\n", name, found);
+        return found > 0;
+    }
+    trace_report report;
+    trace_result result = trace_compare(prepare, run, s, RUNS, &report);
+    if (result == TRACE_UNAVAILABLE) {
+        print_message("skipped: %s\n", report.message);
+        skip();
+    }
+    print_message("%s: %lld instructions, %lld addresses: %s\n", name, (long long)report.n_steps,
+                  (long long)report.n_memory,
+                  result == TRACE_SAME ? "all the same" : report.message);
+    return result == TRACE_DIFFERS;
+}
+
+/* The step of a method with these options leaks nothing, though private data reaches the draw. */
+static void check(const char *name, const dpi_sampler_options *options, int64_t n_published) {
+    scene *s = make_scene(options);
+    n_tainted = 0;
+    assert_false(leaks(name, run_steps, s));
+    if (under_memcheck)
+        assert_int_equal(n_tainted, n_published);
+    free_scene(s);
+}
+
+/* ---- Methods -------------------------------------------------------------------------------- */
+
+static dpi_sampler_options invisibleink(void) {
+    dpi_sampler_options o;
+    dpi_sampler_options_init(&o);
+    o.rho = .5;
+    o.top_k = 20;
+    return o;
+}
+
+static void test_invisibleink(void **state) {
+    (void)state;
+    dpi_sampler_options o = invisibleink();
+    check("Top-k+", &o, STEPS);
+    o.top_k = 0;
+    check("whole vocabulary", &o, STEPS);
+    o.adjacency = DPI_ADJACENCY_ZERO_OUT;
+    check("zero-out", &o, STEPS);
+    o.adjacency = DPI_ADJACENCY_ADD_REMOVE;
+    o.denominator = 2;
+    check("add/remove", &o, STEPS);
+}
+
+static void test_center(void **state) {
+    (void)state;
+    dpi_sampler_options o = invisibleink();
+    o.center = 1;
+    check("centring", &o, STEPS);
+}
+
+/* The second time with a C at which a token is more than some records can pay for. */
+static void test_filter(void **state) {
+    (void)state;
+    dpi_sampler_options o = invisibleink();
+    o.accountant = DPI_ACCOUNTANT_FILTER;
+    o.top_k = 0;
+    check("filter", &o, STEPS);
+    o.clip = 64;
+    o.center = 1;
+    o.adjacency = DPI_ADJACENCY_ZERO_OUT;
+    check("filter, zero-out, centring", &o, STEPS);
+}
+
+static void test_amin(void **state) {
+    (void)state;
+    dpi_sampler_options o = invisibleink();
+    o.method = DPI_METHOD_AMIN;
+    o.rho = 10;
+    check("amin", &o, STEPS);
+    o.sigma = 2;
+    o.threshold = -100; /* always above: every step is query and private draw */
+    check("amin, sparse vector", &o, 2 * STEPS);
+}
+
+/* ---- What must be found --------------------------------------------------------------------- */
+
+static volatile int sink;
+static unsigned char table[256];
+
+static void leak_branch(void *arg) {
+    const scene *s = arg;
+    if (s->logits[0][7] > s->public_logits[7])
+        sink++;
+}
+
+static void leak_address(void *arg) {
+    const scene *s = arg;
+    unsigned char byte;
+    memcpy(&byte, &s->logits[0][7], 1);
+    sink += ((volatile unsigned char *)table)[byte];
+}
+
+static void test_leaks_are_found(void **state) {
+    (void)state;
+    const dpi_sampler_options o = invisibleink();
+    scene *s = make_scene(&o);
+    assert_true(leaks("a branch", leak_branch, s));
+    assert_true(leaks("an address", leak_address, s));
+    free_scene(s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_leaks_are_found), cmocka_unit_test(test_invisibleink),
+        cmocka_unit_test(test_center),          cmocka_unit_test(test_filter),
+        cmocka_unit_test(test_amin),
+    };
+    under_memcheck = RUNNING_ON_VALGRIND > 0;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

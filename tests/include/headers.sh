@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Each public header compiles alone, as C17, C++17 and C++98, without a warning.
+#   headers.sh CC INCLUDE
+set -uo pipefail
+cc=$1 include=$2
+passed=0 failed=0
+modes=("c -std=c17")
+if echo | "$cc" -x c++ -fsyntax-only - 2>/dev/null; then
+    modes+=("c++ -std=c++17" "c++ -std=c++98 -Wno-long-long")
+else
+    echo "headers: no C++ compiler: as C alone"
+fi
+for header in "$include"/dpinfer.h "$include"/dpinfer/*.h; do
+    for mode in "${modes[@]}"; do
+        # shellcheck disable=SC2086
+        if printf "#include \"%s\"\nint unused;\n" "${header#"$include"/}" |
+            "$cc" -x $mode -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I"$include" -; then
+            passed=$((passed + 1))
+        else
+            echo "headers: ${header#"$include"/} does not compile alone as $mode"
+            failed=$((failed + 1))
+        fi
+    done
+done
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,442 @@
+/* test_tokenizer.c - SPM encoding. Expected ids come from the golden files, from strings worked out
+ * by hand, and from a slow encoder written here. */
+#include "tests/support/support.h"
+
+#include <time.h>
+
+#include "tests/support/vocab_build.h"
+
+/* ---- Golden data ---------------------------------------------------------------------------- */
+
+static void encodes_golden_strings(void **state) {
+    (void)state;
+    check_golden_strings("tokenizer/vocab-llama-spm.gguf", "tokenizer/llama-spm.inp",
+                         "tokenizer/llama-spm.out");
+}
+
+static void encodes_random_strings(void **state) {
+    (void)state;
+    check_random_strings("tokenizer/vocab-llama-spm.gguf", "tokenizer/random-spm.tokens");
+}
+
+static void encodes_the_story_prompt(void **state) {
+    (void)state;
+    dpi_vocab *vocab = load_file("models/stories260K.gguf");
+    require_data("golden/stories260K-prompt.txt");
+    size_t n_bytes, n_wanted, n;
+    char *line = read_file(data_path("golden/stories260K-prompt.txt"), &n_bytes);
+    int32_t wanted[64], ids[64];
+    dpi_error err = {0};
+    parse_line(line, wanted, 64, &n_wanted);
+    static const char text[] = "Once upon a time, there was a little girl named Lily.";
+    assert_ok(dpi_vocab_encode(vocab, text, strlen(text), DPI_TOKENIZE_BOS, ids, 64, &n, &err),
+              &err);
+    assert_int_equal(n, n_wanted);
+    assert_memory_equal(ids, wanted, n * sizeof *ids);
+    assert_int_equal(dpi_vocab_size(vocab), 512);
+    assert_int_equal(dpi_vocab_bos(vocab), 1);
+    assert_int_equal(dpi_vocab_chat(vocab), DPI_CHAT_NONE);
+    dpi_vocab_free(vocab);
+    free(line);
+}
+
+/* ---- Against a slow encoder ------------------------------------------------------------------ */
+
+static int32_t find_piece(const pieces *s, const char *text, size_t n, bool mergeable) {
+    for (int32_t i = 0; i < s->n; i++) {
+        int32_t type = s->p[i].type;
+        bool plain = type == NORMAL || type == USER || type == UNUSED;
+        if ((!mergeable || plain) && strlen(s->p[i].text) == n &&
+            memcmp(s->p[i].text, text, n) == 0)
+            return i;
+    }
+    return -1;
+}
+
+/* One fragment: the text with spaces replaced, cut into characters; while there is a pair that is
+ * a token, the best is merged, the leftmost of equals. */
+static size_t slow_fragment(const pieces *s, const char *text, size_t n_bytes, int32_t *ids) {
+    char buffer[1024];
+    size_t starts[1025], n = 0, used = strlen(strcpy(buffer, MARK));
+    for (size_t i = 0; i < n_bytes; i++) {
+        if (text[i] == ' ')
+            used += strlen(strcpy(buffer + used, MARK));
+        else
+            buffer[used++] = text[i];
+    }
+    for (size_t i = 0; i < used;) {
+        unsigned char c = (unsigned char)buffer[i];
+        starts[n++] = i;
+        i += c < 0xc0 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+    }
+    starts[n] = used;
+    for (;;) {
+        size_t best = n;
+        float best_score = 0;
+        for (size_t i = 0; i + 1 < n; i++) {
+            int32_t id = find_piece(s, buffer + starts[i], starts[i + 2] - starts[i], true);
+            if (id >= 0 && (best == n || s->p[id].score > best_score)) {
+                best = i;
+                best_score = s->p[id].score;
+            }
+        }
+        if (best == n)
+            break;
+        memmove(starts + best + 1, starts + best + 2, (n - best - 1) * sizeof *starts);
+        n--;
+    }
+    size_t n_ids = 0;
+    for (size_t i = 0; i < n; i++) {
+        int32_t id = find_piece(s, buffer + starts[i], starts[i + 1] - starts[i], true);
+        if (id >= 0)
+            ids[n_ids++] = id;
+        for (size_t j = starts[i]; id < 0 && j < starts[i + 1]; j++)
+            ids[n_ids++] = FIRST_BYTE + (unsigned char)buffer[j];
+    }
+    return n_ids;
+}
+
+/* User-defined tokens first: for each, longest first and then by id, from left to right. */
+static size_t slow_encode(const pieces *s, const char *text, size_t n_bytes, int32_t *ids) {
+    int32_t owner[1024];
+    memset(owner, 0xff, sizeof owner);
+    for (size_t length = 16; length > 0; length--)
+        for (int32_t id = 0; id < s->n; id++) {
+            if (s->p[id].type != USER || strlen(s->p[id].text) != length)
+                continue;
+            for (size_t i = 0; i + length <= n_bytes; i++) {
+                bool fits = memcmp(text + i, s->p[id].text, length) == 0;
+                for (size_t j = i; fits && j < i + length; j++)
+                    fits = owner[j] == -1;
+                for (size_t j = i; fits && j < i + length; j++)
+                    owner[j] = j == i ? id : -2;
+            }
+        }
+    size_t n = 0;
+    for (size_t i = 0; i < n_bytes;) {
+        size_t end = i;
+        if (owner[i] >= 0) {
+            ids[n++] = owner[i];
+            end = i + strlen(s->p[owner[i]].text);
+        } else {
+            while (end < n_bytes && owner[end] == -1)
+                end++;
+            n += slow_fragment(s, text + i, end - i, ids + n);
+        }
+        i = end;
+    }
+    return n;
+}
+
+/* Small alphabets, few distinct scores (so many ties, also of 0 and -0), tokens of every type. */
+static void random_pieces(pieces *s, uint64_t *rng, char texts[64][40], const char *const *letters,
+                          int32_t n_letters) {
+    begin_pieces(s, true);
+    for (int i = 0; i < 64; i++) {
+        int32_t length = 1 + random_below(rng, 5);
+        texts[i][0] = '\0';
+        while (length-- > 0)
+            strcat(texts[i], letters[random_below(rng, n_letters)]);
+        if (find_piece(s, texts[i], strlen(texts[i]), false) >= 0)
+            continue;
+        int32_t draw = random_below(rng, 40);
+        int32_t type = draw < 2 ? USER : draw == 2 ? CONTROL : draw == 3 ? UNUSED : NORMAL;
+        float score = (float)(4 - random_below(rng, 8));
+        add(s, texts[i], score == 0 && i % 2 ? -0.0f : score, type);
+    }
+}
+
+static void agrees_with_a_slow_encoder(void **state) {
+    (void)state;
+    static const char *const letters[] = {"a", "b", "c", MARK, "\xc3\xa9", "\xf0\x9f\x98\x80"};
+    static const char *const inputs[] = {"a", "b", "c", " ", "a", "b", "\xc3\xa9", MARK,
+                                         "\xf0\x9f\x98\x80", "\n", "\xff", "\xe2", "\xe2\x96", "d"};
+    static pieces s;
+    uint64_t rng = 1;
+    int n_user = 0;
+    for (int round = 0; round < 60; round++) {
+        char texts[64][40];
+        random_pieces(&s, &rng, texts, letters, round % 3 == 0 ? 2 : 6);
+        dpi_vocab *vocab = load_pieces(&s);
+        for (int k = 0; k < 60; k++) {
+            char text[256] = "";
+            int32_t ids[1024], n_parts = random_below(&rng, 40);
+            int32_t n_inputs = k % 2 ? 14 : 6;
+            while (n_parts-- > 0)
+                strcat(text, inputs[random_below(&rng, n_inputs)]);
+            size_t n = slow_encode(&s, text, strlen(text), ids);
+            for (size_t i = 0; i < n; i++)
+                n_user += s.p[ids[i]].type == USER;
+            check_ids(vocab, text, strlen(text), ids, n);
+        }
+        dpi_vocab_free(vocab);
+    }
+    assert_true(n_user > 100); /* or nothing was tried */
+}
+
+static double seconds_for(const dpi_vocab *vocab, const char *text, size_t n_bytes) {
+    size_t n;
+    clock_t start = clock();
+    free(encode(vocab, text, n_bytes, &n));
+    return (double)(clock() - start) / CLOCKS_PER_SEC;
+}
+
+/* Eight times the text: a quadratic encoder would take 64 times as long. */
+static void encodes_a_long_line_in_linear_time(void **state) {
+    (void)state;
+    static pieces s;
+    static const char *const words[] = {"a",   "b",    "aa",   "ab",    "ba",
+                                        "aab", "abab", "bbbb", "babaab"};
+    begin_pieces(&s, true);
+    for (int i = 0; i < 9; i++)
+        add(&s, words[i], (float)i, NORMAL);
+    add(&s, "abba", 0, USER);
+    add(&s, "baab", 0, USER);
+    dpi_vocab *vocab = load_pieces(&s);
+    size_t n_bytes = 1 << 20;
+    char *text = malloc(n_bytes);
+    assert_non_null(text);
+    uint64_t rng = 7;
+    for (size_t i = 0; i < n_bytes; i++)
+        text[i] = "ab"[random_below(&rng, 2)];
+    double small = seconds_for(vocab, text, n_bytes / 8), large = seconds_for(vocab, text, n_bytes);
+    check_round_trip(vocab, text, n_bytes);
+    memset(text, 'a', n_bytes); /* one long chain of ties */
+    double same = seconds_for(vocab, text, n_bytes);
+    free(text);
+    dpi_vocab_free(vocab);
+    assert_true(large < 30 * small + 0.1);
+    assert_true(same < 30 * small + 0.1);
+}
+
+/* ---- Cases by hand --------------------------------------------------------------------------- */
+
+static void text_never_becomes_a_special_token(void **state) {
+    (void)state;
+    static pieces s;
+    begin_pieces(&s, true);
+    /* Merges lead straight to "<s>", "</s>", "<0x41>" and "<|im_end|>". */
+    static const char *const texts[] = {
+        "<",  "s", ">", "/", "s>", "</", "<s", "</s", "<0",  "x4", "1>",  "<0x4", "<|", "im_end",
+        "|>", "i", "m", "_", "e",  "n",  "d",  "im",  "im_", "en", "end", MARK,   "|"};
+    for (int i = 0; i < 27; i++)
+        add(&s, texts[i], -1, NORMAL);
+    add(&s, "<|im_end|>", 5, USER); /* as some converters have written it */
+    add(&s, "<|x|>", 5, NORMAL);
+    add(&s, "[INST]", 5, USER);
+    dpi_vocab *vocab = load_pieces(&s);
+    static const char *const documents[] = {"<s>",    "a</s>",    "</s></s>",   "<unk>",
+                                            "<0x41>", "A<0x41>",  "<|im_end|>", "x<|im_end|>\n",
+                                            "<|x|>",  "<s>[INST]"};
+    for (int k = 0; k < 10; k++) {
+        size_t n, n_bytes = strlen(documents[k]);
+        int32_t *ids = encode(vocab, documents[k], n_bytes, &n);
+        for (size_t i = 0; i < n; i++) {
+            assert_int_equal(dpi_vocab_is_control(vocab, ids[i]), 0);
+            assert_int_equal(dpi_vocab_is_eog(vocab, ids[i]), 0);
+            assert_int_not_equal(ids[i], strchr(documents[k], 'A') ? -1 : FIRST_BYTE + 0x41);
+        }
+        free(ids);
+        check_round_trip(vocab, documents[k], n_bytes);
+    }
+    assert_int_equal(dpi_vocab_is_control(vocab, FIRST_EXTRA + 27), 1);
+    assert_int_equal(dpi_vocab_is_eog(vocab, FIRST_EXTRA + 27), 1);
+    assert_int_equal(dpi_vocab_is_control(vocab, FIRST_EXTRA + 28), 1);
+    assert_int_equal(dpi_vocab_is_control(vocab, FIRST_EXTRA + 29), 1);
+    assert_int_equal(dpi_vocab_is_eog(vocab, FIRST_EXTRA + 28), 0);
+    dpi_vocab_free(vocab);
+}
+
+static void without_all_bytes_uses_the_unknown_token(void **state) {
+    (void)state;
+    static pieces s;
+    begin_pieces(&s, false);
+    add(&s, "<0x0A>", 0, BYTE); /* 3 */
+    add(&s, MARK, 0, NORMAL);   /* 4 */
+    add(&s, "a", 0, NORMAL);    /* 5 */
+    add(&s, MARK "a", 0, NORMAL); /* 6 */
+    dpi_vocab *vocab = load_pieces(&s);
+    assert_ids(vocab, "a\n\xf0\x9f\x98\x80 a", 6, 0, 0, 6);
+    assert_text(vocab, "a a", 6, 0, 0, 6);
+    assert_text(vocab, "a\n", 6, 3);
+    dpi_vocab_free(vocab);
+}
+
+static void cuts_out_user_defined_tokens(void **state) {
+    (void)state;
+    static pieces s;
+    begin_pieces(&s, true);
+    add(&s, MARK, -5, NORMAL);   /* 259 */
+    add(&s, "a", -5, NORMAL);    /* 260 */
+    add(&s, MARK "a", -1, NORMAL); /* 261 */
+    add(&s, "xyz", 0, USER);     /* 262 */
+    add(&s, "zx", 0, USER);      /* 263 */
+    add(&s, "  ", 0, USER);      /* 264 */
+    add(&s, "xyzxyz", 0, USER);  /* 265 */
+    add(&s, "", 0, USER);        /* 266: never matches */
+    dpi_vocab *vocab = load_pieces(&s);
+    assert_ids(vocab, "xyz", 262);
+    assert_ids(vocab, "axyza", 261, 262, 261); /* a prefix space after it, too */
+    assert_ids(vocab, "xyz a", 262, 259, 261);
+    assert_ids(vocab, "xyzxyz", 265);
+    assert_ids(vocab, "xyzxyzxyz", 265, 262);
+    assert_ids(vocab, "zxyz", 259, FIRST_BYTE + 'z', 262); /* the longer one goes first */
+    assert_ids(vocab, "zx", 263);
+    assert_ids(vocab, "   ", 264, 259, 259);
+    assert_ids(vocab, "a  a", 261, 264, 261);
+    assert_text(vocab, "axyza", 261, 262, 261);
+    assert_text(vocab, "xyz a", 262, 259, 261);
+    assert_text(vocab, "  a", 264, 261);
+    assert_text(vocab, "", 266);
+    static const char *const texts[] = {"xyz", "a xyz a", " xyz", "xyz ", "xyzxyz  xyz", "   xyz"};
+    for (int i = 0; i < 6; i++)
+        check_round_trip(vocab, texts[i], strlen(texts[i]));
+    dpi_vocab_free(vocab);
+}
+
+static void honours_the_flags(void **state) {
+    (void)state;
+    static pieces s;
+    begin_pieces(&s, true);
+    add(&s, MARK, -5, NORMAL); /* 259 */
+    add(&s, "a", -5, NORMAL);  /* 260 */
+    for (int bits = 0; bits < 4; bits++) {
+        gguf_build b;
+        dpi_vocab *vocab = NULL;
+        dpi_error err = {0};
+        int32_t ids[8], wanted[8];
+        size_t n, n_wanted = 0;
+        build_begin(&b);
+        build_pieces(&b, &s);
+        build_bool(&b, "tokenizer.ggml.add_bos_token", bits & 1);
+        build_bool(&b, "tokenizer.ggml.add_space_prefix", bits & 2);
+        build_bool(&b, "tokenizer.ggml.add_eos_token", true);
+        assert_ok(load_image(&b, &vocab, &err), &err);
+        if (bits & 1)
+            wanted[n_wanted++] = 1;
+        if (bits & 2)
+            wanted[n_wanted++] = 259;
+        wanted[n_wanted++] = 260;
+        assert_ok(dpi_vocab_encode(vocab, "a", 1, DPI_TOKENIZE_BOS, ids, 8, &n, &err), &err);
+        assert_int_equal(n, n_wanted);
+        assert_memory_equal(ids, wanted, n * sizeof *ids);
+        /* A space in front of the text is kept when the encoder adds none. */
+        if (bits & 2)
+            assert_text(vocab, "a", 1, 259, 260);
+        else
+            assert_text(vocab, " a", 1, 259, 260);
+        check_round_trip(vocab, " a", 2);
+        dpi_vocab_free(vocab);
+    }
+}
+
+static void counts_what_does_not_fit(void **state) {
+    (void)state;
+    static pieces s;
+    begin_pieces(&s, true);
+    add(&s, MARK, -5, NORMAL); /* 259 */
+    dpi_vocab *vocab = load_pieces(&s);
+    dpi_error err = {0};
+    const int32_t wanted[5] = {1, 259, FIRST_BYTE + 'a', FIRST_BYTE + 'b', FIRST_BYTE + 'c'};
+    for (size_t capacity = 0; capacity <= 6; capacity++) {
+        int32_t ids[6] = {-7, -7, -7, -7, -7, -7};
+        size_t n = 99, stored = capacity < 5 ? capacity : 5;
+        dpi_status status = dpi_vocab_encode(vocab, "abc", 3, DPI_TOKENIZE_BOS, ids, capacity, &n,
+                                             &err);
+        if (capacity < 5)
+            assert_error(status, DPI_STATUS_LIMIT, &err, "buffer");
+        else
+            assert_ok(status, &err);
+        assert_int_equal(n, 5);
+        assert_memory_equal(ids, wanted, stored * sizeof *ids);
+        for (size_t i = stored; i < 6; i++)
+            assert_int_equal(ids[i], -7);
+    }
+    size_t n = 99;
+    assert_ok(dpi_vocab_encode(vocab, NULL, 0, 0, NULL, 0, &n, &err), &err);
+    assert_int_equal(n, 0); /* the empty text has no ids, not even a prefix space */
+    n = 99;
+    assert_error(dpi_vocab_encode(vocab, NULL, 1, 0, NULL, 0, &n, &err), DPI_STATUS_ARG, &err,
+                 "NULL");
+    assert_error(dpi_vocab_encode(vocab, "a", 1, 0, NULL, 1, &n, &err), DPI_STATUS_ARG, &err,
+                 "NULL");
+    assert_error(dpi_vocab_encode(vocab, "a", 1, 2, NULL, 0, &n, &err), DPI_STATUS_ARG, &err,
+                 "flags");
+    assert_int_equal(n, 99);
+    dpi_vocab_free(vocab);
+}
+
+/* ---- Running out of memory ------------------------------------------------------------------- */
+
+static void survives_allocation_failures(void **state) {
+    (void)state;
+    static pieces s;
+    begin_pieces(&s, true);
+    add(&s, MARK "a", 0, NORMAL);
+    add(&s, "x", 0, USER);
+    gguf_build b;
+    dpi_error err = {0};
+    dpi_gguf *gguf;
+    build_begin(&b);
+    build_pieces(&b, &s);
+    build_end(&b);
+    assert_ok(dpi_gguf_open_buffer(b.data, b.n_bytes, &gguf, &err), &err);
+    dpi_status status = DPI_STATUS_MEMORY;
+    dpi_vocab *vocab = NULL;
+    int64_t n;
+    for (n = 1; status != DPI_STATUS_OK; n++) {
+        assert_null(vocab);
+        fail_allocation(n);
+        status = dpi_vocab_create(gguf, &vocab, &err);
+        fail_allocation(0);
+        if (status != DPI_STATUS_OK)
+            assert_error(status, DPI_STATUS_MEMORY, &err, "no memory");
+    }
+    assert_true(n > 7);
+    dpi_gguf_close(gguf);
+    build_free(&b);
+
+    dpi_decoder *d = NULL;
+    for (n = 1, status = DPI_STATUS_MEMORY; status != DPI_STATUS_OK; n++) {
+        assert_null(d);
+        fail_allocation(n);
+        status = dpi_vocab_decoder(vocab, &d, &err);
+        fail_allocation(0);
+        if (status != DPI_STATUS_OK)
+            assert_error(status, DPI_STATUS_MEMORY, &err, "no memory");
+    }
+    assert_true(n > 2);
+    dpi_decoder_free(d);
+
+    for (n = 1, status = DPI_STATUS_MEMORY; status != DPI_STATUS_OK; n++) {
+        int32_t ids[64];
+        size_t n_ids = 99;
+        fail_allocation(n);
+        status = dpi_vocab_encode_prompt(vocab, DPI_CHAT_ZEPHYR, "a", 1, "a x a", 5, ids, 64,
+                                         &n_ids, &err);
+        fail_allocation(0);
+        if (status != DPI_STATUS_OK) {
+            assert_error(status, DPI_STATUS_MEMORY, &err, "no memory");
+            assert_int_equal(n_ids, 99);
+        }
+    }
+    assert_true(n > 14);
+    dpi_vocab_free(vocab);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(encodes_golden_strings),
+        cmocka_unit_test(encodes_random_strings),
+        cmocka_unit_test(encodes_the_story_prompt),
+        cmocka_unit_test(agrees_with_a_slow_encoder),
+        cmocka_unit_test(encodes_a_long_line_in_linear_time),
+        cmocka_unit_test(text_never_becomes_a_special_token),
+        cmocka_unit_test(without_all_bytes_uses_the_unknown_token),
+        cmocka_unit_test(cuts_out_user_defined_tokens),
+        cmocka_unit_test(honours_the_flags),
+        cmocka_unit_test(counts_what_does_not_fit),
+        cmocka_unit_test(survives_allocation_failures),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

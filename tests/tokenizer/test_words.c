@@ -1,0 +1,403 @@
+/* test_words.c - cutting texts into words. Expected words come from the published expressions,
+ * worked out by hand and by a matcher written here over characters of known category. */
+#include "tests/support/support.h"
+
+#include "tokenizer/words.h"
+
+/* ---- Words of one text ---------------------------------------------------------------------- */
+
+enum { MAX_WORDS = 512, MAX_TEXT = 2048 };
+
+typedef struct cut {
+    char text[3 * MAX_TEXT]; /* the words, end to end */
+    size_t ends[MAX_WORDS];
+    size_t n;
+} cut;
+
+static dpi_status collect(void *user, const char *word, size_t n_bytes, dpi_error *err) {
+    cut *c = user;
+    size_t begin = c->n > 0 ? c->ends[c->n - 1] : 0;
+    (void)err;
+    assert_true(n_bytes > 0 && c->n < MAX_WORDS && begin + n_bytes <= sizeof c->text);
+    memcpy(c->text + begin, word, n_bytes);
+    c->ends[c->n++] = begin + n_bytes;
+    return DPI_STATUS_OK;
+}
+
+static dpi_words *words_of(const char *name) {
+    dpi_words *words = NULL;
+    dpi_error err = {0};
+    const dpi_words_rule *rule = dpi_words_rule_find((dpi_str){name, strlen(name)});
+    assert_non_null(rule);
+    assert_ok(dpi_words_create(rule, &words, &err), &err);
+    return words;
+}
+
+/* Words are written one after the other with '|' between them ('|' itself does not occur). */
+static void check(const char *rule, const char *text, size_t n_bytes, const char *wanted) {
+    static cut c;
+    char joined[4 * MAX_TEXT];
+    size_t n = 0, begin = 0;
+    dpi_error err = {0};
+    dpi_words *words = words_of(rule);
+    c.n = 0;
+    assert_ok(dpi_words_split(words, text, n_bytes, collect, &c, &err), &err);
+    dpi_words_free(words);
+    for (size_t i = 0; i < c.n; i++) {
+        if (i > 0)
+            joined[n++] = '|';
+        memcpy(joined + n, c.text + begin, c.ends[i] - begin);
+        n += c.ends[i] - begin;
+        begin = c.ends[i];
+    }
+    joined[n] = '\0';
+    assert_string_equal(joined, wanted);
+}
+
+#define assert_words(rule, text, wanted) check(rule, text, strlen(text), wanted)
+
+static void cuts_as_published(void **state) {
+    (void)state;
+    /* llama-bpe: any case of a contraction, three digits, one character before letters, line ends
+     * with the punctuation or the blanks before them */
+    assert_words("llama-bpe", "Hello, world! It's 12345", "Hello|,| world|!| It|'s| |123|45");
+    assert_words("llama-bpe", "THEY'RE WE'Ve x'y", "THEY|'RE| WE|'Ve| x|'y");
+    assert_words("llama-bpe", "a  b   1", "a| | b|  | |1");
+    assert_words("llama-bpe", "a.\r\n\n b \n\t c ", "a|.\r\n\n| b| \n|\t| c| ");
+    assert_words("llama-bpe", "  \n \n  x", "  \n \n| | x");
+    assert_words("llama-bpe", "\tfoo\nbar  ", "\tfoo|\n|bar|  ");
+    assert_words("llama-bpe", "1234567", "123|456|7");
+    /* a mark is no letter */
+    assert_words("llama-bpe", "e\xcc\x81t\xc3\xa9", "e|\xcc\x81t\xc3\xa9");
+    assert_words("llama-bpe", "", "");
+    /* gpt-2: lower-case contractions, a space before letters, digits or others */
+    assert_words("gpt-2", "Hello, world! It's 12345", "Hello|,| world|!| It|'s| 12345");
+    assert_words("gpt-2", "WE'RE we're", "WE|'|RE| we|'re");
+    assert_words("gpt-2", "a.\r\n\n b", "a|.|\r\n\n| b");
+    assert_words("gpt-2", "a  1 \n", "a| | 1| \n");
+    /* smollm: each digit first, and what lies between is a text of its own */
+    assert_words("smollm", "Hello 123", "Hello| |1|2|3");
+    assert_words("smollm", "a  1 'll2", "a|  |1| '|ll|2");
+    /* default: punctuation first, then gpt-2, then numbers, then triples of digits */
+    assert_words("default", "Hello, it's 12345!", "Hello|,| it|'|s| |123|45|!");
+    assert_words("default", "a  $<`-x", "a|  |$<|`|-|x");
+    assert_words("", "7 12\xd9\xa3" "45678", "7| |12\xd9\xa3|456|78"); /* U+0663 is no [0-9] */
+}
+
+static void follows_unicode(void **state) {
+    (void)state;
+    /* U+180E has not been white space since Unicode 6.3; U+0085 and U+3000 are. */
+    assert_words("gpt-2", "a\xe1\xa0\x8e" "b", "a|\xe1\xa0\x8e|b");
+    assert_words("gpt-2", "a\xc2\x85" "b", "a|\xc2\x85|b");
+    assert_words("gpt-2", "a \xc2\x85 b", "a| \xc2\x85| b");
+    assert_words("gpt-2", "a\xe3\x80\x80\xe3\x80\x80" "b", "a|\xe3\x80\x80|\xe3\x80\x80|b");
+    /* New in Unicode 15.0 and 15.1: U+31350 and U+2EBF0 are letters, U+1D2C0 a number, U+11B00
+     * punctuation, whatever the PCRE2 at hand thinks. */
+    assert_words("gpt-2", "a\xf0\xb1\x8d\x90\xf0\xae\xaf\xb0", "a\xf0\xb1\x8d\x90\xf0\xae\xaf\xb0");
+    assert_words("gpt-2", "1\xf0\x9d\x8b\x80", "1\xf0\x9d\x8b\x80");
+    assert_words("default", "\xe2\x82\xac\xf0\x91\xac\x80", "\xe2\x82\xac|\xf0\x91\xac\x80");
+}
+
+#define BAD "\xef\xbf\xbd"
+
+static void replaces_what_is_not_utf8(void **state) {
+    (void)state;
+    assert_words("llama-bpe", "a\xff" "b", "a|" BAD "b");
+    assert_words("llama-bpe", "\xe2\x82 \xc3", BAD BAD "| " BAD);
+    assert_words("gpt-2", "\xc0\xaf\xf5\x80", BAD BAD BAD BAD);     /* overlong, past the end */
+    assert_words("gpt-2", "\xed\xa0\x80\xe0\x80", BAD BAD BAD BAD BAD); /* a surrogate, overlong */
+    assert_words("gpt-2", "\xf0\x9f\x98", BAD BAD BAD);
+    assert_words("gpt-2", "\xed\x9f\xbf\xf4\x8f\xbf\xbf", "\xed\x9f\xbf\xf4\x8f\xbf\xbf");
+}
+
+/* ---- Against a matcher written here ---------------------------------------------------------- */
+
+/* Categories of the Unicode Standard: letter, number, punctuation, symbol or other, white space. */
+typedef struct sample {
+    const char *text;
+    char category; /* L N P O W */
+} sample;
+
+static const sample samples[] = {
+    {"a", 'L'}, {"s", 'L'}, {"S", 'L'}, {"t", 'L'}, {"l", 'L'}, {"L", 'L'}, {"v", 'L'}, {"E", 'L'},
+    {"r", 'L'}, {"e", 'L'}, {"d", 'L'}, {"M", 'L'}, {"\xc3\xa9", 'L'}, {"\xe4\xb8\xad", 'L'},
+    {"\xd7\x90", 'L'}, {"\xe3\x81\x82", 'L'}, {"\xf0\x9d\x92\x9c", 'L'}, {"\xc5\xbf", 'L'},
+    {"0", 'N'}, {"1", 'N'}, {"9", 'N'}, {"\xd9\xa3", 'N'}, {"\xc2\xb2", 'N'}, {"\xe2\x85\xa7", 'N'},
+    {"\xc2\xbd", 'N'}, {"'", 'P'}, {"!", 'P'}, {"\"", 'P'}, {"-", 'P'}, {"_", 'P'}, {"\\", 'P'},
+    {"\xe2\x80\x94", 'P'}, {"\xe3\x80\x82", 'P'}, {"$", 'O'}, {"`", 'O'}, {"~", 'O'}, {"^", 'O'},
+    {"\xe2\x82\xac", 'O'}, {"\xf0\x9f\x98\x80", 'O'}, {"\xcc\x81", 'O'}, {"\xe0\xa4\x83", 'O'},
+    {"\x01", 'O'}, {"\x7f", 'O'}, {"\xe2\x80\x8b", 'O'}, {"\xef\xbb\xbf", 'O'},
+    {"\xe1\xa0\x8e", 'O'}, {"\xee\x80\x80", 'O'}, {"\xcd\xb8", 'O'}, {" ", 'W'}, {" ", 'W'},
+    {"\t", 'W'}, {"\n", 'W'}, {"\r", 'W'}, {"\x0b", 'W'}, {"\xc2\x85", 'W'}, {"\xc2\xa0", 'W'},
+    {"\xe2\x80\xa8", 'W'}, {"\xe3\x80\x80", 'W'},
+};
+enum { N_SAMPLES = sizeof samples / sizeof samples[0] };
+
+/* Characters [i, end) of a piece. */
+typedef struct piece {
+    const sample *const *c;
+    size_t end;
+} piece;
+
+static char at(const piece *p, size_t i) { return i < p->end ? p->c[i]->category : 0; }
+static char ascii(const piece *p, size_t i) {
+    return i < p->end && !p->c[i]->text[1] ? p->c[i]->text[0] : 0;
+}
+static bool is_line_end(char c) { return c == '\r' || c == '\n'; }
+static bool is_other(char category) { return category == 'P' || category == 'O'; }
+
+static size_t run(const piece *p, size_t i, char category) {
+    while (at(p, i) == category)
+        i++;
+    return i;
+}
+
+static size_t run_other(const piece *p, size_t i) {
+    while (is_other(at(p, i)))
+        i++;
+    return i;
+}
+
+/* Each returns where the match that begins at i ends, i if there is none. */
+static size_t match_contraction(const piece *p, size_t i, bool any_case) {
+    static const char *const ends[] = {"s", "t", "re", "ve", "m", "ll", "d"};
+    if (ascii(p, i) != '\'')
+        return i;
+    for (int k = 0; k < 7; k++) {
+        size_t n = 0;
+        while (ends[k][n] && (ascii(p, i + 1 + n) | (any_case ? 0x20 : 0)) == ends[k][n])
+            n++;
+        if (!ends[k][n])
+            return i + 1 + n;
+    }
+    return i;
+}
+
+static size_t match_spaces(const piece *p, size_t i) {
+    size_t end = run(p, i, 'W');
+    return end < p->end && end > i + 1 ? end - 1 : end;
+}
+
+static size_t match_gpt2(const piece *p, size_t i) {
+    size_t end = match_contraction(p, i, false);
+    if (end > i)
+        return end;
+    size_t j = ascii(p, i) == ' ' ? i + 1 : i;
+    if (at(p, j) == 'L' || at(p, j) == 'N')
+        return run(p, j, at(p, j));
+    if (is_other(at(p, j)))
+        return run_other(p, j);
+    return match_spaces(p, i);
+}
+
+static size_t match_llama3(const piece *p, size_t i) {
+    size_t end = match_contraction(p, i, true);
+    if (end > i)
+        return end;
+    if (at(p, i) == 'L')
+        return run(p, i, 'L');
+    if (at(p, i) != 'N' && !is_line_end(ascii(p, i)) && at(p, i + 1) == 'L')
+        return run(p, i + 1, 'L');
+    if (at(p, i) == 'N') {
+        for (end = i; end < i + 3 && at(p, end) == 'N';)
+            end++;
+        return end;
+    }
+    size_t j = ascii(p, i) == ' ' ? i + 1 : i;
+    if (is_other(at(p, j))) {
+        for (end = run_other(p, j); is_line_end(ascii(p, end));)
+            end++;
+        return end;
+    }
+    for (end = run(p, i, 'W'); end > i; end--)
+        if (is_line_end(ascii(p, end - 1)))
+            return end;
+    return match_spaces(p, i);
+}
+
+static size_t match_number(const piece *p, size_t i) { return at(p, i) == 'N' ? i + 1 : i; }
+static size_t match_numbers(const piece *p, size_t i) { return run(p, i, 'N'); }
+static size_t match_punctuation(const piece *p, size_t i) {
+    while (at(p, i) == 'P' || (ascii(p, i) && strchr("$+<=>^~|", ascii(p, i))))
+        i++;
+    return i;
+}
+static size_t match_digits(const piece *p, size_t i) {
+    for (size_t k = i; k < i + 3; k++)
+        if (ascii(p, k) < '0' || ascii(p, k) > '9')
+            return i;
+    return i + 3;
+}
+
+typedef size_t (*matcher)(const piece *p, size_t i);
+
+static const struct {
+    const char *name;
+    matcher steps[5];
+} oracles[] = {
+    {"llama-bpe", {match_llama3}},
+    {"gpt-2", {match_gpt2}},
+    {"smollm", {match_number, match_gpt2}},
+    {"default", {match_punctuation, match_gpt2, match_numbers, match_digits}},
+};
+
+/* Marks where pieces end, one step after the other. */
+static void apply(matcher step, const sample *const *c, size_t n, bool *is_end) {
+    bool before[MAX_WORDS];
+    memcpy(before, is_end, n * sizeof *before);
+    for (size_t i = 0; i < n;) {
+        piece p = {c, i};
+        while (!before[p.end++]) {
+        }
+        while (i < p.end) {
+            size_t end = step(&p, i);
+            if (end > i) {
+                is_end[end - 1] = true;
+                if (i > 0)
+                    is_end[i - 1] = true;
+            }
+            i = end > i ? end : i + 1;
+        }
+    }
+}
+
+static void agrees_with_the_matcher(void **state) {
+    (void)state;
+    uint64_t rng = 11;
+    size_t n_words = 0;
+    for (int o = 0; o < 4; o++) {
+        dpi_words *words = words_of(oracles[o].name);
+        for (int round = 0; round < 8000; round++) {
+            const sample *c[64];
+            bool is_end[64] = {false};
+            char text[256] = "";
+            size_t n = 1 + (size_t)random_below(&rng, 60), offset = 0, word = 0;
+            /* mostly blanks; digits */
+            int32_t from = round % 4 == 1 ? 48 : round % 4 == 2 ? 18 : 0;
+            for (size_t i = 0; i < n; i++) {
+                int32_t first = random_below(&rng, 8) ? from : 0;
+                c[i] = &samples[first + random_below(&rng, N_SAMPLES - first)];
+                strcat(text, c[i]->text);
+            }
+            is_end[n - 1] = true;
+            for (int k = 0; k < 5 && oracles[o].steps[k]; k++)
+                apply(oracles[o].steps[k], c, n, is_end);
+            static cut got;
+            dpi_error err = {0};
+            got.n = 0;
+            assert_ok(dpi_words_split(words, text, strlen(text), collect, &got, &err), &err);
+            assert_memory_equal(got.text, text, strlen(text));
+            for (size_t i = 0; i < n; i++) {
+                offset += strlen(c[i]->text);
+                bool found = word < got.n && got.ends[word] == offset;
+                if (found != is_end[i])
+                    fail_msg("%s: \"%s\": byte %zu %s", oracles[o].name, text, offset,
+                             found ? "ends a word" : "ends no word");
+                word += found;
+            }
+            assert_int_equal(word, got.n);
+            n_words += got.n;
+        }
+        dpi_words_free(words);
+    }
+    assert_true(n_words > 200000); /* or nothing was tried */
+}
+
+/* ---- Names, errors, long texts --------------------------------------------------------------- */
+
+static void knows_its_names(void **state) {
+    (void)state;
+    static const char *const same[][3] = {{"llama-bpe", "llama3", "llama-v3"},
+                                          {"gpt-2", "phi-2", "gigachat"},
+                                          {"default", "", "default"}};
+    for (int i = 0; i < 3; i++)
+        for (int k = 1; k < 3; k++)
+            assert_ptr_equal(dpi_words_rule_find((dpi_str){same[i][0], strlen(same[i][0])}),
+                             dpi_words_rule_find((dpi_str){same[i][k], strlen(same[i][k])}));
+    static const char *const unknown[] = {"llama", "Llama-bpe", "llama-bpe ", "tekken", "qwen2"};
+    for (int i = 0; i < 5; i++)
+        assert_null(dpi_words_rule_find((dpi_str){unknown[i], strlen(unknown[i])}));
+    char names[128], few[16];
+    dpi_words_rule_names(names, sizeof names);
+    assert_string_equal(names,
+                        "default, llama-bpe, llama3, llama-v3, falcon3, gpt-2, phi-2, gigachat, "
+                        "smollm");
+    dpi_words_rule_names(few, sizeof few);
+    assert_string_equal(few, "default, llama3"); /* those that fit, whole */
+}
+
+static dpi_status refuse(void *user, const char *word, size_t n_bytes, dpi_error *err) {
+    (void)word;
+    (void)n_bytes;
+    (void)err;
+    return --*(int *)user < 0 ? DPI_STATUS_LIMIT : DPI_STATUS_OK;
+}
+
+static void hands_errors_on(void **state) {
+    (void)state;
+    dpi_words *words = words_of("default");
+    dpi_error err = {0};
+    for (int left = 0; left <= 6; left++) { /* six words */
+        int calls = left;
+        assert_int_equal(dpi_words_split(words, "a b! 1234", 9, refuse, &calls, &err),
+                         left < 6 ? DPI_STATUS_LIMIT : DPI_STATUS_OK);
+        assert_int_equal(calls, left < 6 ? -1 : 0);
+    }
+    dpi_words_free(words);
+    dpi_words_free(NULL);
+}
+
+static dpi_status count(void *user, const char *word, size_t n_bytes, dpi_error *err) {
+    (void)word;
+    (void)err;
+    ((size_t *)user)[0]++;
+    ((size_t *)user)[1] += n_bytes;
+    return DPI_STATUS_OK;
+}
+
+/* In time that allows no going back, and with a longer one past PCRE2's default limit of 10^7. */
+static void cuts_long_runs(void **state) {
+    (void)state;
+    static const struct {
+        const char *unit, *end;
+        size_t n_words[4]; /* by oracle */
+    } runs[] = {
+        {" ", "x", {2, 2, 2, 2}},
+        {"\t \n", "", {1, 1, 1, 1}},
+        {" \n", "  x", {3, 2, 2, 2}},
+        {"\xc3\xa9", "", {1, 1, 1, 1}},
+        {"~", "\n", {1, 2, 2, 2}},
+    };
+    char *text = malloc((22 << 20) + 8);
+    assert_non_null(text);
+    for (int o = 0; o < 4; o++) {
+        dpi_words *words = words_of(oracles[o].name);
+        for (int i = 0; i < 5; i++) {
+            size_t n_unit = strlen(runs[i].unit), found[2] = {0, 0};
+            size_t n = (size_t)(o == 0 && i == 2 ? 22 << 20 : 1 << 20) / n_unit * n_unit;
+            dpi_error err = {0};
+            for (size_t k = 0; k < n; k++)
+                text[k] = runs[i].unit[k % n_unit];
+            memcpy(text + n, runs[i].end, strlen(runs[i].end));
+            n += strlen(runs[i].end);
+            assert_ok(dpi_words_split(words, text, n, count, found, &err), &err);
+            assert_int_equal(found[0], runs[i].n_words[o]);
+            assert_int_equal(found[1], n);
+        }
+        dpi_words_free(words);
+    }
+    free(text);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cuts_as_published),
+        cmocka_unit_test(follows_unicode),
+        cmocka_unit_test(replaces_what_is_not_utf8),
+        cmocka_unit_test(agrees_with_the_matcher),
+        cmocka_unit_test(knows_its_names),
+        cmocka_unit_test(hands_errors_on),
+        cmocka_unit_test(cuts_long_runs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

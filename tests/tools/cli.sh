@@ -1,0 +1,507 @@
+#!/usr/bin/env bash
+# Tests of the command line: cli.sh path/to/dpinfer
+# Exit codes, stdout and stderr of every command. What needs the shared data ($DPI_DATA or
+# ../shared/data) is skipped with a message when it is absent.
+. "$(dirname "$0")/cli_support.sh"
+refs=$here/../../examples/refs/stories
+data=${DPI_DATA:-$here/../../../shared/data}
+model=$data/models/stories260K.gguf
+
+# ---- Help, version, bad command lines ---------------------------------------------------------
+run --version; expect_rc 0; expect_out "dpinfer "
+run; expect_rc 2; expect_err "Usage:"; expect_empty_out
+run -h; expect_rc 0; expect_out "dpinfer run model.gguf"
+for c in run plan account inspect tokenize logits quantize make-model bench verify audit pretrain \
+    demo; do
+    run "$c" -h; expect_rc 0; expect_out "Usage: dpinfer $c"; expect_out "Exit codes:"
+    twice=$(sed -n '/^Options:/,/^$/p' out | grep -o -- '^ *\(-., \)\?--[a-z-]*' |
+        grep -o -- '--[a-z-]*' | sort | uniq -d)
+    check "options that stand there twice: $twice" [ -z "$twice" ]
+done
+refuse 2 "'walk' is not a command" walk
+refuse 2 "'--walk' is not an option here" run --walk
+refuse 2 "'-z' is not an option here" run -z
+refuse 2 "'--rho' needs a value" run m.gguf r --rho
+refuse 2 "no MODEL given" run
+refuse 2 "no REFS given" run no.gguf
+refuse 2 "no REFS given" run no.gguf --rho 1
+refuse 2 "unexpected argument 'x'" run no.gguf refs x --rho 1
+refuse 2 "no privacy budget: give --rho" run no.gguf refs
+refuse 2 "allowed is one of them" run no.gguf refs --rho 1 --epsilon 1
+refuse 2 "leave out --rho" run no.gguf --plain --rho 1
+refuse 2 "--reference is allowed only with --plain" run no.gguf refs --rho 1 --reference 1
+
+# Values are refused, with the allowed range, before the model (which does not exist) is opened.
+refuse 2 "--temp: found 'x', allowed 0.01..100" run no.gguf refs --rho 1 --temp x
+refuse 2 "--temp: found '-1', allowed 0.01..100" run no.gguf refs --rho 1 --temp -1
+refuse 2 "--temp: found 'nan', allowed 0.01..100" run no.gguf refs --rho 1 --temp nan
+refuse 2 "--temp: found '0x1', allowed 0.01..100" run no.gguf refs --rho 1 --temp 0x1
+refuse 2 "--temp: found '', allowed 0.01..100" run no.gguf refs --rho 1 --temp ''
+refuse 2 "--temp: found '0', allowed 0.01..100" run no.gguf refs --rho 1 --temp 0
+refuse 2 "--rho: found '0', allowed 0 < x <= 1e+06" run no.gguf refs --rho 0
+refuse 2 "--rho: found 'inf', allowed" run no.gguf refs --rho inf
+refuse 2 "--epsilon: found '1e7', allowed 0 < x <= 1e+06" run no.gguf refs --epsilon 1e7
+refuse 2 "--delta: found '1', allowed 0 < x < 1" run no.gguf refs --rho 1 --delta 1
+refuse 2 "--batch: found '0', allowed 1..4096" run no.gguf refs --rho 1 -B 0
+refuse 2 "--batch: found '4097', allowed 1..4096" run no.gguf refs --rho 1 -B 4097
+refuse 2 "--batch: found '8.5', allowed 1..4096" run no.gguf refs --rho 1 -B 8.5
+refuse 2 "--batch: found '99999999999999999999', allowed" run no.gguf refs --rho 1 \
+    -B 99999999999999999999
+refuse 2 "--n-predict: found '0', allowed 1..1048576" run no.gguf refs --rho 1 -n 0
+refuse 2 "--threads: found '0', allowed 1..1024" run no.gguf refs --rho 1 -t 0
+refuse 2 "--template: found 'vicuna', allowed auto|none|zephyr" run no.gguf refs --rho 1 \
+    --template vicuna
+refuse 2 "--kv: found 'f', allowed f16|f32" run no.gguf refs --rho 1 --kv f
+refuse 2 "--isa: found 'sse', allowed auto|ref|avx2|avx512" run no.gguf refs --rho 1 --isa sse
+DPI_ISA=sse refuse 2 "DPI_ISA: found 'sse', allowed" run no.gguf refs --rho 1
+refuse 2 "found 0 times {reference}" run no.gguf "$refs" --rho 1 --private-prompt "Write."
+refuse 2 "found 2 times {reference}" run no.gguf "$refs" --rho 1 \
+    --private-prompt "{reference} {reference}"
+refuse 2 "--public-prompt: found {reference}" run no.gguf "$refs" --rho 1 \
+    --public-prompt "{reference}"
+refuse 2 "allowed is one of them" run no.gguf "$refs" --rho 1 --system a --system-file b
+refuse 2 "--query and --public-prompt: allowed is one of them" run no.gguf "$refs" --rho 1 \
+    --query a --public-prompt b
+refuse 2 "--query and --private-prompt: allowed is one of them" run no.gguf "$refs" --rho 1 \
+    --query a --private-prompt "{reference} a"
+refuse 2 "--query and --query-file: allowed is one of them" run no.gguf "$refs" --rho 1 \
+    --query a --query-file b
+refuse 2 "--query: found no text" run no.gguf "$refs" --rho 1 --query " "
+refuse 2 "--query: found {reference}" run no.gguf "$refs" --rho 1 --query "{reference}: who is it?"
+refuse 2 "--query-file: cannot read none.txt" run no.gguf "$refs" --rho 1 --query-file none.txt
+refuse 2 "--system-file: cannot read none.txt" run no.gguf "$refs" --rho 1 --system-file none.txt
+
+# ---- Records that are refused -----------------------------------------------------------------
+mkdir empty folder
+refuse 4 "cannot open the records nowhere" run no.gguf nowhere --rho 1
+refuse 4 "no file whose name ends in .txt" run no.gguf empty --rho 1
+echo text >plain.txt
+refuse 4 "is not a folder of .txt files" run no.gguf plain.txt --rho 1
+: >none.jsonl
+refuse 4 "none.jsonl holds no record" run no.gguf none.jsonl --rho 1
+printf 'name,body\nx,y\n' >columns.csv
+refuse 4 "no column 'text' in the header row" run no.gguf columns.csv --rho 1
+printf 'text\n"open\n' >open.csv
+refuse 4 "is not RFC 4180" run no.gguf open.csv --rho 1
+printf '\xef\xbb\xbftext\na\n' >mark.csv
+refuse 3 "no.gguf" run no.gguf mark.csv --rho 1
+for i in $(seq 20); do echo '{"text": "a"}'; done >twenty.jsonl
+refuse 2 "--delta: found 0.05 with 20 records, allowed less than 1 / number of records = 0.05" \
+    run no.gguf twenty.jsonl --rho 1 --delta 0.05
+
+# ---- Model files that are refused -------------------------------------------------------------
+refuse 3 "no.gguf" run no.gguf "$refs" --rho 1
+echo "this is not a model" >bad.gguf
+refuse 3 "bad.gguf" run bad.gguf "$refs" --rho 1
+expect_err "(at byte 0)"
+refuse 3 "bad.gguf" inspect bad.gguf
+refuse 3 "bad.gguf" tokenize bad.gguf
+
+# ---- Accounting: the tables of the privacy specification --------------------------------------
+run account --rho 0.1 --delta 1e-5 --json; expect_rc 0; near epsilon 1.914239 1e-6
+run account --rho 5 --json; near epsilon 20.551949 1e-7
+run account --epsilon 3 --delta 1e-9 --json; near rho .120582 1e-5
+run account --epsilon 10 --json; near rho 1.53928 1e-5
+run account --rho 2 --epsilon 10 --json; near delta 4.872631e-5 1e-6
+row() {
+    run account --epsilon "$1" -n "$2" -B "$3" --temp "$4" --json
+    expect_rc 0
+    near C "$5" 1e-8; near a "$6" 1e-15; near K "$7" 1e-15; near eta "$8" 1e-10
+    near rho_total "$9" 1e-10; near epsilon_realised "${10}"
+}
+row 1 500 7 1.1 .0760017232 50294870 79693 .0197405628274 .0243556137964 .9999921611
+row 10 500 7 1.1 .604198106 50294870 633547 .156934415264 1.53927566838 9.999988095
+row 3 200 15 1.2 .774355399 21515028 811970 .0860394378204 .185069621511 2.999998044
+row 5 100 31 1.0 2.98330506 12492597 3128222 .192471291767 .463064976929 4.99999992
+row 10 100 127 1.0 22.2831897 3049374 23365618 .350916371518 1.53927874749 9.999999937
+run account --rho 0.5; expect_rc 0; expect_out "5.2215"
+refuse 2 "give --rho, or --epsilon" account
+refuse 2 "the third is computed" account --rho 1 --epsilon 1 --delta 1e-6
+refuse 2 "allowed are all three, or none" account --rho 1 -n 10
+"$dpinfer" account --rho 1 >/dev/full 2>err; rc=$?; last="account >/dev/full"; : >out
+expect_rc 1; expect_err "cannot write standard output"
+
+# ---- quantize, make-model ---------------------------------------------------------------------
+run make-model --type F32 --layers 1 -o made.gguf; expect_rc 0; expect_empty_out
+run inspect made.gguf --check; expect_rc 0; expect_out "every weight is finite"
+check "does not say that its weights are random" grep -qE '^ *random weights +yes' out
+run make-model --type F32 --layers 1 --seed 0 -t 1 -o again.gguf; expect_same made.gguf again.gguf
+run make-model --type F32 --layers 1 --seed 1 -o again.gguf; expect_different made.gguf again.gguf
+run quantize made.gguf small.gguf Q4_K_M -q; expect_rc 0; expect_empty_out
+run inspect small.gguf --check; expect_rc 0
+check "is not a mixture" grep -qE '^ *weight types +(Q4_K Q6_K|Q6_K Q4_K) F32' out
+run quantize small.gguf again.gguf F16; expect_rc 0
+echo 1 5 300 | "$dpinfer" logits small.gguf --tokens - --exact >a.f32
+echo 1 5 300 | "$dpinfer" logits again.gguf --tokens - --exact >b.f32
+check "logits have the wrong size" test "$(wc -c <a.f32)" -eq $((3 * 1024 * 4))
+check "logits have the wrong size" test "$(wc -c <b.f32)" -eq $((3 * 1024 * 4))
+refuse 2 "no OUT and TYPE given" quantize made.gguf
+refuse 2 "no OUT and TYPE given" quantize made.gguf x
+refuse 2 "type 'Q2_K' cannot be written, allowed: F32 F16" quantize made.gguf x Q2_K
+refuse 2 "the output is the input" quantize made.gguf made.gguf Q8_0
+refuse 3 "cannot read none.gguf" quantize none.gguf x Q8_0
+refuse 3 "magic number" quantize a.f32 x Q8_0
+refuse 1 "cannot be created" quantize made.gguf nowhere/x Q8_0
+refuse 2 "no -o FILE given" make-model --type Q8_0
+refuse 2 "--shape: found 'gpt'" make-model --shape gpt -o x
+refuse 2 "even multiple of n_head" make-model --heads 7 -o x
+refuse 3 "magic number" make-model --vocab a.f32 -o x
+
+# ---- pretrain ---------------------------------------------------------------------------------
+{
+    printf '%s\t0\n' '<unk>' '<s>' '</s>' '<|im_start|>' '<|im_end|>'
+    printf '<0x%02X>\t0\n' {0..255}
+    printf '%s\t-1\n' $'\xe2\x96\x81' {a..z}
+} >vocab
+for word in one two three four; do
+    echo "{\"user\": \"say $word\", \"assistant\": \"$word $word\"}"
+done >say.jsonl
+cat >say.conf <<END
+data = say.jsonl
+heldout = say.jsonl
+vocab = vocab
+checkpoint = say.ckpt
+output = say.gguf   # a comment
+n_layer = 1
+dim = 32
+n_head = 2
+n_kv_head = 1
+ffn = 32
+context = 256
+batch_tokens = 256
+steps = 20
+warmup = 2
+END
+run pretrain say.conf; expect_rc 0; expect_empty_out
+expect_err "step 20/20"; expect_err "held-out loss"; expect_err "wrote say.gguf (Q8_0)"
+expect_lines 3 say.ckpt.csv
+run inspect say.gguf --check; expect_rc 0; expect_out "every weight is finite"
+expect_out "chatml"
+run run say.gguf --plain --public-prompt "say one" -n 8 --seed 1; expect_rc 0
+cp say.gguf first.gguf
+sed -i 's/^steps = 20/steps = 30/' say.conf
+run pretrain say.conf -q; expect_rc 0; expect_lines 4 say.ckpt.csv
+expect_different first.gguf say.gguf
+cp say.gguf first.gguf
+run pretrain say.conf -q -q; expect_rc 0; expect_same first.gguf say.gguf # nothing left to do
+refuse 2 "no CONFIG given" pretrain
+refuse 2 "cannot read none.conf" pretrain none.conf
+refuse 2 "unexpected argument 'more'" pretrain say.conf more
+echo "steps = many" >bad.conf
+refuse 2 "bad.conf:1: steps is 'many', allowed: a whole number in 0..1000000000" pretrain bad.conf
+sed 's/^dim = 32/dim = 40/' say.conf >bad.conf
+refuse 1 "say.ckpt is of a run with another configuration" pretrain bad.conf
+sed 's/^dim = 32/dim = 33/' say.conf >bad.conf
+refuse 2 "dim is 33, must be an even multiple of n_head, 2" pretrain bad.conf
+
+# ---- what private prompts share -----------------------------------------------------------------
+# Of a base model only BOS stands before the record; else the tokens that no record can merge with.
+run plan made.gguf --records 2 --rho 1 --template none --json; expect_rc 0
+near shared_prompt_tokens 1
+run plan made.gguf --records 2 --rho 1 --template none --private-prompt 'Text: {reference}' --json
+near shared_prompt_tokens "$(for record in The a 1 ' x' $'\n' '"' É; do
+    printf 'Text: %s' "$record" | "$dpinfer" tokenize made.gguf --bos
+done | awk 'NR == 1 { n = split($0, a) }
+    { m = split($0, b); for (i = 1; i <= n && i <= m && a[i] == b[i]; i++); n = i - 1 }
+    END { print n }')"
+run plan made.gguf --plain --json; expect_out '"shared_prompt_tokens": 0,'
+
+# ---- bench ------------------------------------------------------------------------------------
+# Times are not judged: only that every row is there and says what it was asked for.
+run bench made.gguf -B 1,3 -p 4 -n 2 -t 1,2 -r 2 -o jsonl; expect_rc 0; expect_lines 6 out
+expect_out '"threads":2,"test":"pp4+tg2"'
+expect_out '"method":"invisibleink","B":3,"k":100,"rho":0.5'
+expect_out '"PP":4,"TG":2,"N_KV":24,'; expect_out '"overhead_x":1.0,'
+expect_out '"itl_x":1.0,'; expect_out '"peak_rss":'
+for name in model size params backend t/s S_PP S_TG T S out_t/s fwd_t/s itl_ms tg_read_% itl_read_% \
+    first_token_ms second_token_ms; do
+    expect_out "\"$name\":"
+done
+expect_err "GB/s"
+run bench made.gguf -B 2 -p 4,5 -n 2 -t 1 -r 1 -o csv --method plain,invisibleink,amin --top-k 7
+expect_lines 7 out; expect_out '"random weights, 1 layers of 256",'; expect_out '"amin",2,7,'
+run bench made.gguf -B 2 -p 4 -n 2 -t 1 -r 1 --prefix 9 -o csv --method amin
+expect_lines 2 out; expect_out ',PP,prefix,TG,'; expect_out ',4,3,2,18,'
+run bench made.gguf -B 2 -p 4 -n 2 -t 1 -r 1; expect_rc 0; expect_out "| tg2 | "
+expect_out "| overhead_x |"; expect_out "| 1 | invisibleink | 2 |"; expect_lines 13 out
+run bench made.gguf -B 2 -p 4 -n 2 -t 1 -r 1 -o json; expect_rc 0; expect_out '[{"model":'
+for name in vocab_ms load_ms; do expect_out "\"$name\":"; done
+refuse 2 "--method: found 'plain,x', allowed are plain, invisibleink and amin" bench made.gguf \
+    --method plain,x
+refuse 2 "-B: found '0', allowed are numbers 1..4096 between commas" bench made.gguf -B 0
+refuse 2 "-p: found '3,x'" bench made.gguf -p 3,x
+check "left something behind" test ! -e x
+check "left a temporary file" test -z "$(find . -name '*.part')"
+
+# Other accountants: the gains of the tables (exact composition: 1/256 more than with N = 256).
+gains() { # EPSILON T BR SUBSAMPLE_0.1
+    run account --epsilon "$1" -n "$2" -B 8 --temp 1 --subsample 0.1 --json; expect_rc 0
+    near gain_br "$3" 6e-3; near gain_zcdp_subsample "$4" 1e-6
+}
+gains 1 100 1.069 2.9444162; gains 3 100 1.062 1.8019190; gains 5 100 1.059 1.5079892
+gains 10 100 1.054 1.2746587
+run account --epsilon 10 --accountant br -n 500 -B 7 --temp 1.1 --json; expect_rc 0
+near gain_br 1.050 4e-3; near C "$(field C_br)" 1e-12; near epsilon_realised 10 5e-6
+run account --epsilon 1 --accountant filter --clip 3 -n 500 -B 7 --temp 1.1 --json; near C 3 1e-12
+near C_filter "$(awk -v c="$(field C_zcdp)" 'BEGIN { printf "%.17g", 2 * c }')" 1e-12
+run account --epsilon 10 --adjacency zero-out -n 500 -B 7 --temp 1.1 --json; near C .302099053 1e-8
+refuse 2 "nothing is amplified" account --epsilon 1 --adjacency zero-out --subsample .5 -n 9 -B 7 \
+    --temp 1
+refuse 2 "only the accountant filter leaves it free" account --rho 1 --clip 2 -n 9 -B 7 --temp 1
+refuse 2 "need -n, -B and --temp" account --rho 1 --accountant br
+refuse 2 "--accountant: found 'rdp', allowed zcdp|br|filter" account --rho 1 --accountant rdp
+refuse 2 "--subsample: found '1.5', allowed 0 < x <= 1" run no.gguf refs --rho 1 --subsample 1.5
+refuse 2 "-B and --num must be given" run no.gguf refs --rho 1 --adjacency add-remove --num 3
+refuse 2 "-B and --num must be given" run no.gguf refs --epsilon 1 --subsample .5 -B 3
+refuse 2 "leave out --accountant" run no.gguf --plain --accountant br
+
+# ---- With the trained model -------------------------------------------------------------------
+if [ ! -f "$model" ]; then
+    echo "skipped: the tests that need $model"
+    finish
+fi
+
+run run "$model" "$refs" --rho 0.5
+expect_rc 0; check "no text" test -s out
+for part in "InvisibleInk" "replace-by-null" "one record = one .txt file" "0.5-zCDP" "1e-06" \
+    "getrandom(2)" "B, slots a text    16" "parallel over disjoint batches"; do
+    expect_err "$part"
+done
+expect_no_err "NOT PRIVATE"
+expect_no_err "empty or unreadable"
+
+# Plain, greedy: the text that this model is known for.
+run run "$model" --plain --temp 0 -n 29 -c 512 \
+    --public-prompt "Once upon a time, there was a little girl named Lily."
+expect_rc 0
+expect_out "She loved to play outside in the park. One day, she saw a big, red ball."
+check "NOT PRIVATE at start and end" test "$(grep -c 'NOT PRIVATE' err)" -ge 2
+run run "$model" --plain --temp 0; expect_rc 0
+expect_out "Once upon a time, there was a little girl named Lily. She"
+run run "$model" "$refs" --plain --reference 1 --temp 0 -n 8 --jsonl --report plain.json
+expect_rc 0; expect_out '"private":false'; expect_out "NOT PRIVATE"
+check "report" grep -q '"private": false' plain.json
+refuse 2 "--reference: found '17', allowed 1..16" run "$model" "$refs" --plain --reference 17
+
+# A seed reproduces a run, whatever the threads; it is never private.
+seeded() { run run "$model" "$@" --seed 7 -n 12 -c 256; }
+seeded "$refs" --rho 20 -B 8; cp out a; expect_rc 0; expect_err "NOT PRIVATE"
+seeded "$refs" --rho 20 -B 8 -t 1; expect_same out a
+seeded "$refs" --rho 20 -B 8 --no-mmap --quiet; expect_same out a; expect_err "NOT PRIVATE"
+seeded -m "$model" "$refs" --rho 20 -B 8; expect_rc 2
+run run -m "$model" "$refs" --rho 20 -B 8 --seed 7 -n 12 -c 256; expect_same out a
+run run "$model" "$refs" --rho 20 -B 8 --seed 8 -n 12 -c 256; expect_different out a
+run run "$model" "$refs" --rho 20 -B 8 -n 12 -c 256 -o text.out; expect_rc 0; expect_empty_out
+check "text.out" test -s text.out
+
+# The same three records in three forms give the same text.
+mkdir three
+printf 'The cat, the "big" one, sat.\n' >three/a.txt
+printf 'A dog ran\nfar away.\n' >three/b.txt
+printf 'The end.' >three/c.txt
+printf '%s\n' '{"text":"The cat, the \"big\" one, sat."}' '{"x":1,"text":"A dog ran\nfar away."}' \
+    '{"text":"The end."}' >three.jsonl
+printf 'id,text\r\n1,"The cat, the ""big"" one, sat."\r\n2,"A dog ran\nfar away."\r\n3,The end.' \
+    >three.csv
+seeded three --rho 50; cp out a
+seeded three.jsonl --rho 50; expect_same out a; expect_err "one line of a .jsonl file"
+seeded three.csv --rho 50; expect_same out a; expect_err "one row of a .csv file"
+sed 's/"text"/"body"/' three.jsonl >body.jsonl
+seeded body.jsonl --rho 50 --text-field body; expect_same out a
+expect_no_err "empty or unreadable"
+
+# Null in place: an unreadable file, a directory (no record) and a hidden file (no record).
+cp -r three four; ln -s nothing four/aa.txt; mkdir four/d.txt; echo x >four/.e.txt
+mkfifo four/f.txt
+seeded four --rho 50; expect_rc 0; expect_err "1 of 4 records are empty or unreadable"
+cp out a
+rm four/aa.txt; printf ' \n\t\n' >four/aa.txt
+seeded four --rho 50; expect_same out a; expect_err "1 of 4 records"
+{ sed -n 1p three.jsonl; echo; sed -n 2,3p three.jsonl; } >four.jsonl
+seeded four.jsonl --rho 50; expect_same out a; expect_err "1 of 4 records"
+for broken in '{"text":' '[1]' '{"text":3}' '{"other":"x"}' '{"text":""}'; do
+    { sed -n 1p three.jsonl; echo "$broken"; sed -n 2,3p three.jsonl; } >four.jsonl
+    seeded four.jsonl --rho 50; expect_same out a
+done
+printf 'id,text\n1,"The cat, the ""big"" one, sat."\n\n2,"A dog ran\nfar away."\n3,The end.\n' \
+    >four.csv
+seeded four.csv --rho 50; expect_same out a; expect_err "1 of 4 records"
+seeded four --rho 50 --quiet; expect_no_err "1 of 4"
+run run "$model" four --rho 50 -n 8 --report null.json
+check "the report tells the null count" test \
+    "$(grep -ciE '"[^"]*(null|empty|unreadable)[^"]*":' null.json)" -eq 0
+for i in aa b c; do printf '' >"four/$i.txt"; done; printf '' >four/a.txt
+run run "$model" four --rho 1 -n 8; expect_rc 0; expect_err "4 of 4 records"
+
+# Batches by position: emptying a record of the first batch leaves the second text as it was.
+cp -r "$refs" sixteen
+run run "$model" sixteen --rho 90 -B 8 --seed 3 -n 5 --jsonl; cp out a; expect_lines 2 out
+: >sixteen/02-snow.txt
+run run "$model" sixteen --rho 90 -B 8 --seed 3 -n 5 --jsonl
+check "the second batch changed" test "$(sed -n 2p out)" = "$(sed -n 2p a)"
+
+# Under add/remove a record's batch is its own affair: without one record, the other batches keep
+# their texts, whatever the form and the order of the records (one key per seed).
+added() {
+    run run "$model" "$1" --rho 90 -B 4 --num 5 --adjacency add-remove --seed 5 -n 4 --jsonl
+}
+sed 's/^/One day a friend named /; s/$/ came./' >names.txt <<'END'
+Ann
+Ben
+Cid
+Dora
+Eve
+Finn
+Gus
+Hal
+Ida
+Jo
+END
+sed 's/.*/{"text": "&"}/' names.txt >names.jsonl
+added names.jsonl; expect_rc 0; expect_lines 5 out; expect_err "add-remove: one record more or less"
+expect_no_err "  records "; cp out a
+grep -v Finn names.jsonl >fewer.jsonl; added fewer.jsonl; expect_lines 5 out
+check "one text changes at most" test "$(diff a out | grep -c '^<')" -le 1
+tac names.jsonl >order.jsonl; added order.jsonl; expect_same a out
+printf '' >nobody.jsonl; refuse 4 "holds no record" run "$model" nobody.jsonl --rho 1
+printf '{}\n' >nobody.jsonl; added nobody.jsonl; expect_rc 0; expect_lines 5 out
+
+run run "$model" names.jsonl --epsilon 5 -B 2 --num 3 --subsample .3 -n 4 --jsonl --report q.json
+expect_rc 0; expect_lines 3 out; expect_err "one secret random batch with probability q"
+cp q.json out; near subsample .3; near epsilon 5 1e-5; near T 4
+check "no size of a batch" test "$(grep -ciE '"(n_slots|slots|joined)' q.json)" -eq 0
+run run "$model" "$refs" --epsilon 8 --accountant br -n 4; expect_rc 0
+expect_err "exact composition"
+run run "$model" "$refs" --rho 1 --accountant filter --center -n 4; expect_rc 0
+expect_err "each record has a budget of its own"; expect_err "centred            yes"
+run run "$model" "$refs" --rho 1 --adjacency zero-out -n 4; expect_rc 0
+expect_err "zero-out: the record's"
+refuse 2 "a budget of rho with exact composition" run "$model" "$refs" --rho 1 --accountant br
+
+# A query is the task of both prompts: after the record in the private one, alone in the public one.
+asked="Who was happy?"
+seeded "$refs" --rho 50 --public-prompt "Question: $asked"$'\nAnswer:' \
+    --private-prompt $'{reference}\n\n'"Question: $asked"$'\nAnswer:'; cp out a
+seeded "$refs" --rho 50 --query "$asked"; expect_rc 0; expect_same out a
+echo "$asked" >query.txt; seeded "$refs" --rho 50 --query-file query.txt; expect_same out a
+seeded "$refs" --rho 50 --query "Who was sad?"; expect_different out a
+seeded "$refs" --rho 50 --system "One day." --query "$asked"; expect_rc 0; expect_different out a
+run run "$model" --plain --temp 0 -n 8 --public-prompt "Question: $asked"$'\nAnswer:'; cp out a
+run run "$model" --plain --temp 0 -n 8 --query "$asked"; expect_same out a
+run plan "$model" --records 9 --rho 1 --query "$asked" -c 512 --template zephyr --json; expect_rc 0
+check "a chat model is told what to do" test "$(field public_prompt_tokens)" -gt 80
+run plan "$model" --records 9 --rho 1 --query "$asked" -c 256 --json; check "a base model is not" \
+    test "$(field public_prompt_tokens)" -lt 40
+
+# A long record is cut, a long prompt is refused.
+mkdir long; for i in 1 2 3; do yes "A long story about a dog." | head -n 2000 >long/$i.txt; done
+run run "$model" long --rho 1 -n 8; expect_rc 0; expect_no_err "empty or unreadable"
+run run "$model" long --rho 1 -n 8 --max-ref-tokens 3; expect_rc 0
+printf 'A long story. {reference} %s' "$(yes word | head -n 300 | tr '\n' ' ')" >long.prompt
+refuse 2 "the private prompt without a record has" run "$model" long --rho 1 \
+    --private-prompt-file long.prompt
+tr -d '{}' <long.prompt >public.prompt
+refuse 2 "the public prompt has" run "$model" long --rho 1 --public-prompt-file public.prompt
+refuse 2 "--n-predict: found '128', allowed 1..127" run "$model" "$refs" --rho 1 -n 128
+refuse 2 "--top-k: found '513', allowed 0..512" run "$model" "$refs" --rho 1 --top-k 513
+run run "$model" "$refs" --rho 1 -c 256 -n 4; expect_err "beyond the 128"
+
+# Output: texts apart by a blank line, JSON lines, reports, errors.
+run run "$model" "$refs" --rho 1 -B 4 -n 3 --public-prompt "One day" --top-k 1
+expect_rc 0
+check "4 texts, 3 blank lines" test "$(grep -c '^$' out)" -eq 3
+run run "$model" "$refs" --rho 1 -B 4 -n 3 --jsonl --num 2; expect_lines 2 out
+expect_out '{"index":0,"text":"'; expect_out '"index":1'; expect_out '"private":true'
+run run "$model" "$refs" --epsilon 10 --delta 1e-5 -n 4 --report r.json; expect_rc 0
+cp r.json out; near rho 1.78270 1e-5; near T 4; near B 16; near delta 1e-5
+refuse 2 "would be overwritten" run "$model" three.jsonl --rho 1 -o three.jsonl
+refuse 2 "lead to the same file" run "$model" "$refs" --rho 1 -o same --report same
+refuse 1 "cannot write nowhere/x" run "$model" "$refs" --rho 1 -n 4 -o nowhere/x
+refuse 1 "cannot write nowhere/x" run "$model" "$refs" --rho 1 -n 4 --report nowhere/x
+run run "$model" "$refs" --rho 1 -n 4 -o /dev/full; expect_rc 1; expect_err "No space left"
+expect_err "0.9999"
+"$dpinfer" run "$model" "$refs" --rho 1 2>err | head -c 3 >out; rc=${PIPESTATUS[0]}
+last="run | head"
+expect_rc 1; expect_err "Broken pipe"; expect_err "Privacy statement"
+"$dpinfer" run "$model" "$refs" --rho 1 -n 4 >&- 2>err; rc=$?; last="run >&-"
+expect_rc 1; expect_err "cannot write standard output"
+
+# Signals: what was released is written, the statement follows.
+for i in $(seq 5000); do echo '{"text": "One day it rained."}'; done >many.jsonl
+stop_with() {
+    : >out # the shell that is about to become dpinfer must not be killed: it would clean up
+    "$dpinfer" run "$model" many.jsonl --rho 1 -B 1 --report s.json >out 2>err &
+    local pid=$! i
+    for i in $(seq 300); do
+        [ -s out ] && break
+        sleep 0.1
+    done
+    kill "-$1" "$pid"
+    wait "$pid"
+    rc=$?
+    last="run, SIG$1"
+    expect_rc "$2"
+    expect_err "Privacy statement"
+    expect_err "stopped early"
+    if [ -s out ] && [ "$(tail -c 1 out | od -An -c | tr -d ' ')" = '\n' ]; then ok
+    else bad "$last: the text does not end"; fi
+    check "report" grep -q '"complete": false' s.json
+    run verify s.json; expect_rc 0
+}
+stop_with INT 130
+stop_with TERM 143
+
+# ---- plan, inspect, tokenize, logits ----------------------------------------------------------
+run plan "$model" "$refs" --rho 0.5 --json; expect_rc 0
+near rows_per_step 17; near n_texts 1; near T 64; near K 2097152 1e-6; near weight_bytes 1171200
+run plan "$model" --records 100 --rho 0.5 --json; expect_rc 0; near n_texts 13; near B 8
+run plan "$model" --records 100 --rho 0.5; expect_out "memory"; expect_out "at least"
+refuse 2 "REFS and --records" plan "$model" "$refs" --records 3 --rho 1
+run plan "$model" --plain; expect_rc 0; expect_out "NOT PRIVATE"
+
+run inspect "$model" --check; expect_rc 0; expect_out "token_embd.weight"
+expect_out "every weight is finite"
+run inspect "$model" --json; expect_rc 0; near n_vocab 512; near n_layer 5; expect_out '"tensors"'
+
+last=tokenize
+printf 'Once upon a time' | "$dpinfer" tokenize "$model" >out 2>err; rc=$?; expect_rc 0
+expect_lines 1 out
+cp out a
+printf 'Once upon a time' | "$dpinfer" tokenize "$model" --bos >out; sed 's/^1 //' out >b
+expect_same b a
+expect_different out a
+printf 'Once upon a time\0\0Once upon a time' | "$dpinfer" tokenize "$model" --nul >out
+{ cat a; echo; cat a; } >b; expect_same out b
+: | "$dpinfer" tokenize "$model" --nul >out; expect_lines 0 out
+"$dpinfer" tokenize "$data/tokenizer/vocab-llama-spm.gguf" --nul <"$data/tokenizer/random.strings" \
+    >out 2>err
+rc=$?; expect_rc 0; expect_same out "$data/tokenizer/random-spm.tokens"
+"$dpinfer" tokenize "$data/tokenizer/vocab-llama3-bpe.gguf" --nul \
+    <"$data/tokenizer/random.strings" >out 2>err
+rc=$?; expect_rc 0; expect_same out "$data/tokenizer/random-bpe.tokens"
+
+# NMSE of two files of float32.
+nmse() {
+    paste <(od -An -v -w4 -tf4 "$1") <(od -An -v -w4 -tf4 "$2") |
+        awk '{ d = $1 - $2; e += d * d; s += $2 * $2 } END { print (NR > 0 && s > 0) ? e / s : 1 }'
+}
+near_golden() {
+    if awk -v x="$(nmse "$1" "$2")" -v y="$3" 'BEGIN { exit !(x <= y) }'; then ok
+    else bad "$last: NMSE is $(nmse "$1" "$2"), allowed $3"; fi
+}
+tokens=$data/golden/tokens64.txt
+run logits "$model" --tokens "$tokens" -o exact.f32 --exact; expect_rc 0; expect_empty_out
+near_golden exact.f32 "$data/golden/stories260K.exact.f32" 1e-9
+"$dpinfer" logits "$model" --tokens - --exact <"$tokens" >piped.f32; expect_same piped.f32 exact.f32
+run logits "$model" --tokens "$tokens" -o default.f32; near_golden default.f32 exact.f32 1e-4
+refuse 2 "no --tokens FILE given" logits "$model"
+printf '1 2 512' >big
+refuse 2 "not a token id at byte 4, allowed 0..511" logits "$model" --tokens big
+printf '1 -2' >big; refuse 2 "not a token id at byte 2" logits "$model" --tokens big
+printf '1 2x' >big; refuse 2 "not a token id at byte 2" logits "$model" --tokens big
+printf ' \n' >big; refuse 2 "found no token id" logits "$model" --tokens big
+run logits "$model" --tokens "$tokens" -o nowhere/x; expect_rc 1
+expect_err "cannot write nowhere/x"
+run logits "$model" --tokens "$tokens" -o /dev/full; expect_rc 1; expect_err "No space left"
+
+finish

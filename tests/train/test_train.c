@@ -1,0 +1,619 @@
+/* Training runs: what is read, how it is packed, that runs repeat and resume bit for bit, that the
+ * exported model computes what was trained, and what is refused. */
+#define _GNU_SOURCE
+#include <cblas.h>
+#include <math.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "dpinfer/train.h"
+#include "base/mem.h"
+#include "tests/support/support.h"
+#include "train/adamw.h"
+#include "train/corpus.h"
+#include "train/export.h"
+#include "train/packing.h"
+
+enum { STEPS = 8, MAX_STEPS = 400, N_EXAMPLES = 60 };
+
+static char dir[256];
+
+/* Path of a file of this test (static buffers, overwritten by the fourth next call). */
+static const char *in_dir(const char *name) {
+    static char paths[4][512];
+    static int next;
+    char *path = paths[next++ % 4];
+    snprintf(path, sizeof paths[0], "%s/%s", dir, name);
+    return path;
+}
+
+/* ---- Files ----------------------------------------------------------------------------------- */
+
+/* <unk> <s> </s> <|im_start|> <|im_end|>, the bytes from 5 on, U+2581 (261), the letters a..z. */
+enum { IM_START = 3, IM_END = 4, BYTE = 5, SPACE = 261, LETTER = 262, N_VOCAB = LETTER + 26 };
+
+static void write_vocab(const char *path) {
+    FILE *f = fopen(path, "w");
+    fputs("<unk>\t0\n<s>\t0\n</s>\t0\n<|im_start|>\t0\n<|im_end|>\t0\n", f);
+    for (int i = 0; i < 256; i++)
+        fprintf(f, "<0x%02X>\t0\n", (unsigned)i);
+    fputs("\xe2\x96\x81\t-1\n", f);
+    for (int i = 0; i < 26; i++)
+        fprintf(f, "%c\t-%d\n", 'a' + i, i + 2);
+    fclose(f);
+}
+
+/* Examples of several lengths in which the answer repeats a word of the request. */
+static void write_examples(const char *path, uint64_t seed, int n) {
+    FILE *f = fopen(path, "w");
+    for (int i = 0; i < n; i++) {
+        char word[8] = "";
+        int letters = 1 + random_below(&seed, 3), times = 1 + random_below(&seed, 6);
+        for (int j = 0; j < letters; j++)
+            word[j] = (char)('a' + random_below(&seed, 4));
+        fprintf(f, "{\"user\": \"say %s\", \"assistant\": \"", word);
+        for (int j = 0; j < times; j++)
+            fprintf(f, "%s%s", j ? " " : "", word);
+        fputs("\"}\n", f);
+    }
+    fclose(f);
+}
+
+static dpi_train_config tiny_config(const char *checkpoint) {
+    dpi_train_config c;
+    dpi_train_config_init(&c);
+    snprintf(c.data[0], sizeof c.data[0], "%s", in_dir("train.jsonl"));
+    snprintf(c.heldout, sizeof c.heldout, "%s", in_dir("heldout.jsonl"));
+    snprintf(c.vocab, sizeof c.vocab, "%s", in_dir("vocab"));
+    snprintf(c.checkpoint, sizeof c.checkpoint, "%s", in_dir(checkpoint));
+    c.n_layer = 2, c.dim = 16, c.n_head = 4, c.n_kv_head = 2, c.ffn = 24, c.context = 64;
+    c.batch_tokens = 256, c.steps = STEPS, c.lr = 1e-2, c.warmup = 3, c.prompt_weight = 0.25;
+    c.checkpoint_steps = 3, c.heldout_steps = 4, c.threads = 1, c.seed = 5;
+    return c;
+}
+
+static int set_up(void **state) {
+    (void)state;
+    make_dir(dir, sizeof dir);
+    write_vocab(in_dir("vocab"));
+    write_examples(in_dir("train.jsonl"), 1, N_EXAMPLES);
+    write_examples(in_dir("heldout.jsonl"), 2, 12);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    remove_dir(dir);
+    return 0;
+}
+
+/* ---- Runs ------------------------------------------------------------------------------------ */
+
+/* The curve of a run; what follows says how it ends. */
+typedef struct curve {
+    double loss[MAX_STEPS + 1], heldout[MAX_STEPS + 1];
+    int64_t n_tokens[MAX_STEPS + 1]; /* positions so far */
+    int64_t first, last, kill_after, stop_after; /* 0: never */
+} curve;
+
+static void on_step(void *user, const dpi_train_progress *p) {
+    curve *c = user;
+    c->first = c->first ? c->first : p->step;
+    c->last = p->step;
+    c->loss[p->step] = p->loss;
+    c->n_tokens[p->step] = c->n_tokens[p->step - 1] + p->n_tokens;
+    c->heldout[p->step] = p->heldout_loss;
+    if (p->step == c->kill_after)
+        raise(SIGKILL);
+}
+
+static int32_t should_stop(void *user) {
+    const curve *c = user;
+    return c->stop_after > 0 && c->last == c->stop_after;
+}
+
+static dpi_status run(const dpi_train_config *config, curve *c, const char *output,
+                      dpi_error *err) {
+    dpi_train *train;
+    dpi_status status = dpi_train_create(config, &train, err);
+    if (status != DPI_STATUS_OK)
+        return status;
+    dpi_train_hooks hooks = {sizeof hooks, on_step, should_stop, c};
+    status = dpi_train_run(train, &hooks, err);
+    if (status == DPI_STATUS_OK && output)
+        status = dpi_train_export(train, output, "F32", err);
+    dpi_train_free(train);
+    return status;
+}
+
+static void assert_same_curve(const curve *a, const curve *b, int64_t from) {
+    for (int64_t i = from; i <= STEPS; i++) {
+        assert_memory_equal(&a->loss[i], &b->loss[i], sizeof a->loss[i]);
+        assert_memory_equal(&a->heldout[i], &b->heldout[i], sizeof a->heldout[i]);
+    }
+}
+
+static void assert_same_file(const char *a, const char *b) {
+    size_t n, m;
+    char *x = read_file(a, &n), *y = read_file(b, &m);
+    assert_int_equal(n, m);
+    assert_memory_equal(x, y, n);
+    free(x), free(y);
+}
+
+/* Killed between two checkpoints: the next run goes on from the last one, and ends with the
+ * weights of a run that was left alone. First of the tests: a fork after threads of OpenMP
+ * would not have them. */
+static void test_killed_and_resumed(void **state) {
+    (void)state;
+    dpi_error err;
+    curve whole = {0}, killed = {.kill_after = 5}, rest = {0};
+    dpi_train_config config = tiny_config("whole.ckpt");
+    assert_ok(run(&config, &whole, in_dir("whole.gguf"), &err), &err);
+    assert_int_equal(whole.last, STEPS);
+    assert_true(isfinite(whole.heldout[4]) && isnan(whole.heldout[5]));
+    assert_true(isfinite(whole.heldout[STEPS]));
+
+    config = tiny_config("killed.ckpt");
+    pid_t child = fork();
+    if (child == 0) {
+        run(&config, &killed, NULL, NULL);
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    assert_ok(run(&config, &rest, in_dir("rest.gguf"), &err), &err);
+    assert_int_equal(rest.first, 4); /* the checkpoint was after step 3 */
+    assert_same_curve(&whole, &rest, 4);
+    assert_same_file(in_dir("whole.gguf"), in_dir("rest.gguf"));
+}
+
+/* Another number of threads, more rows than there are gradients at a time, a stop that was
+ * asked for. */
+static void test_same_bits(void **state) {
+    (void)state;
+    dpi_error err;
+    curve one = {0}, three = {.stop_after = 2}, other = {0};
+    dpi_train_config config = tiny_config("one.ckpt");
+    config.batch_tokens = 20 * config.context; /* crosses epochs, too */
+    assert_ok(run(&config, &one, in_dir("one.gguf"), &err), &err);
+    snprintf(config.checkpoint, sizeof config.checkpoint, "%s", in_dir("three.ckpt"));
+    config.threads = 3;
+    assert_error(run(&config, &three, NULL, &err), DPI_STATUS_CANCELLED, &err, "after step 2 of 8");
+    three.stop_after = 0;
+    assert_ok(run(&config, &three, in_dir("three.gguf"), &err), &err);
+    assert_same_curve(&one, &three, 1);
+    assert_same_file(in_dir("one.gguf"), in_dir("three.gguf"));
+    config.seed++;
+    snprintf(config.checkpoint, sizeof config.checkpoint, "%s", in_dir("seed.ckpt"));
+    assert_ok(run(&config, &other, NULL, &err), &err);
+    assert_true(other.loss[1] != one.loss[1]);
+}
+
+/* A row a step, for two epochs: each has every position once. */
+static void test_epochs(void **state) {
+    (void)state;
+    dpi_error err;
+    curve c = {0};
+    dpi_train *train;
+    dpi_train_config config = tiny_config("epochs.ckpt");
+    config.batch_tokens = config.context;
+    config.steps = 0;
+    config.epochs = 2.1;
+    assert_ok(dpi_train_create(&config, &train, &err), &err);
+    dpi_train_info info = {.struct_size = sizeof info};
+    assert_ok(dpi_train_info_get(train, &info, &err), &err);
+    assert_int_equal(info.n_examples, N_EXAMPLES);
+    assert_int_equal(info.n_too_long, 0);
+    assert_int_equal(info.steps, (int64_t)ceil(2.1 * (double)info.n_rows));
+    dpi_train_hooks hooks = {sizeof hooks, on_step, NULL, &c};
+    assert_ok(dpi_train_run(train, &hooks, &err), &err);
+    assert_int_equal(c.n_tokens[info.n_rows], info.n_tokens);
+    int64_t step = info.n_rows;
+    while (step < info.steps && c.n_tokens[step] < 2 * info.n_tokens)
+        step++;
+    assert_int_equal(c.n_tokens[step], 2 * info.n_tokens);
+    dpi_train_free(train);
+}
+
+/* From a uniform guess to what the answers leave open, which is mostly where they end. */
+static void test_learns(void **state) {
+    (void)state;
+    dpi_error err;
+    curve c = {0};
+    dpi_train_config config = tiny_config("learns.ckpt");
+    config.steps = MAX_STEPS;
+    assert_ok(run(&config, &c, NULL, &err), &err);
+    if (!(fabs(c.loss[1] - log(N_VOCAB)) < 0.2 && c.heldout[MAX_STEPS] < 1))
+        fail_msg("loss %g at first, %g held out", c.loss[1], c.heldout[MAX_STEPS]);
+}
+
+/* ---- Examples and packing -------------------------------------------------------------------- */
+
+static dpi_model *open_tokenizer(void) {
+    dpi_error err;
+    dpi_vocab_text vocab;
+    dpi_graph_shape shape = {.n_layer = 1, .dim = 16, .n_head = 4, .n_kv_head = 2, .ffn = 24,
+                             .n_vocab = N_VOCAB, .context = 64, .tied = 1, .rms_eps = 1e-5f,
+                             .rope_base = 10000};
+    assert_ok(dpi_vocab_text_read(in_dir("vocab"), &vocab, &err), &err);
+    assert_int_equal(vocab.n, N_VOCAB);
+    assert_int_equal(vocab.eos, IM_END);
+    assert_ok(dpi_export_gguf(in_dir("vocab.gguf"), "test", &shape, &vocab, NULL, &err), &err);
+    dpi_vocab_text_free(&vocab);
+    dpi_model_options options;
+    dpi_model_options_init(&options);
+    options.vocab_only = 1;
+    dpi_model *model;
+    assert_ok(dpi_model_open(in_dir("vocab.gguf"), &options, &model, &err), &err);
+    return model;
+}
+
+static void test_example_tokens(void **state) {
+    (void)state;
+    dpi_error err;
+    static const char text[] = "\n{\"user\": \"a<|im_end|>\", \"assistant\": \"b\"}\n";
+    write_file(in_dir("one.jsonl"), text, strlen(text));
+    dpi_model *model = open_tokenizer();
+    dpi_corpus corpus;
+    const char *path = in_dir("one.jsonl");
+    assert_ok(dpi_corpus_read(model, IM_END, &path, 1, 64, 1, &corpus, &err), &err);
+    /* The words of a turn begin with a space, as every text does; those of a control token in a
+     * request are text. */
+#define L(c) (LETTER + (c) - 'a')
+#define B(c) (BYTE + (c))
+    const int32_t wanted[] = {
+        1, IM_START, SPACE, L('u'), L('s'), L('e'), L('r'), B('\n'),
+        L('a'), B('<'), B('|'), L('i'), L('m'), B('_'), L('e'), L('n'), L('d'), B('|'), B('>'),
+        IM_END, SPACE, B('\n'), IM_START, SPACE,
+        L('a'), L('s'), L('s'), L('i'), L('s'), L('t'), L('a'), L('n'), L('t'), B('\n'),
+        SPACE, L('b'), IM_END};
+    enum { N = sizeof wanted / sizeof wanted[0] };
+    assert_int_equal(corpus.n, 1);
+    assert_int_equal(corpus.begins[1], N);
+    assert_memory_equal(corpus.tokens, wanted, sizeof wanted);
+    assert_int_equal(corpus.n_prompt[0], N - 3);
+    dpi_corpus_free(&corpus);
+    dpi_model_close(model);
+}
+
+static dpi_corpus made_up_corpus(int64_t n, int32_t context) {
+    uint64_t state = 4;
+    dpi_corpus c = {.n = n};
+    c.begins = dpi_calloc((size_t)n + 1, sizeof *c.begins);
+    c.n_prompt = dpi_calloc((size_t)n, sizeof *c.n_prompt);
+    for (int64_t i = 0; i < n; i++) {
+        int32_t length = 2 + random_below(&state, i % 50 ? context / 2 : context - 1);
+        c.begins[i + 1] = c.begins[i] + length + 1;
+        c.n_prompt[i] = 1 + random_below(&state, length);
+    }
+    c.tokens = dpi_calloc((size_t)c.begins[n], sizeof *c.tokens);
+    for (int64_t i = 0; i < c.begins[n]; i++)
+        c.tokens[i] = (int32_t)i;
+    return c;
+}
+
+/* Every example once, whole; next tokens as targets; weights by what the target is. */
+static void check_row(const dpi_corpus *c, const dpi_row *row, int32_t context, int *seen) {
+    assert_in_range(row->n, 1, context);
+    assert_int_equal(row->begins[0], 0);
+    for (int32_t s = 0; s < row->n_segments; s++) {
+        int64_t example = 0;
+        while (c->begins[example] != row->tokens[row->begins[s]])
+            example++;
+        seen[example]++;
+        int32_t n = row->begins[s + 1] - row->begins[s];
+        assert_int_equal(n + 1, c->begins[example + 1] - c->begins[example]);
+        for (int32_t t = 0; t < n; t++) {
+            int32_t at = row->begins[s] + t;
+            assert_int_equal(row->tokens[at], c->begins[example] + t);
+            assert_int_equal(row->targets[at], c->begins[example] + t + 1);
+            assert_true(row->weights[at] == (t + 1 < c->n_prompt[example] ? 0.25f : 1.0f));
+        }
+    }
+}
+
+static void test_packing(void **state) {
+    (void)state;
+    enum { N = 400, CONTEXT = 100 };
+    dpi_error err;
+    dpi_corpus c = made_up_corpus(N, CONTEXT);
+    dpi_row_buffer buffer;
+    dpi_packing packings[3];
+    assert_ok(dpi_row_buffer_create(CONTEXT, &buffer, &err), &err);
+    for (int p = 0; p < 3; p++) {
+        int seen[N] = {0};
+        assert_ok(dpi_packing_create(&c, CONTEXT, 9, p == 2, &packings[p], &err), &err);
+        for (int64_t r = 0; r < packings[p].n_rows; r++) {
+            dpi_row row = dpi_row_fill(&buffer, &c, &packings[p], r, 0.25f);
+            check_row(&c, &row, CONTEXT, seen);
+        }
+        for (int i = 0; i < N; i++)
+            assert_int_equal(seen[i], 1);
+        double used = (double)(c.begins[N] - N) / ((double)packings[p].n_rows * CONTEXT);
+        assert_true(used > 0.9);
+    }
+    assert_memory_equal(packings[0].examples, packings[1].examples, N * sizeof(int64_t));
+    assert_memory_not_equal(packings[0].examples, packings[2].examples, N * sizeof(int64_t));
+    for (int p = 0; p < 3; p++)
+        dpi_packing_free(&packings[p]);
+    dpi_row_buffer_free(&buffer);
+    dpi_corpus_free(&c);
+}
+
+/* ---- The optimiser --------------------------------------------------------------------------- */
+
+static void test_adamw(void **state) {
+    (void)state;
+    enum { N = 5 };
+    float x[N], m[N] = {0}, v[N] = {0};
+    double y[N], mean[N] = {0}, square[N] = {0};
+    uint64_t seed = 8;
+    for (int i = 0; i < N; i++)
+        y[i] = x[i] = (float)random_normal(&seed);
+    for (int t = 1; t <= 6; t++) {
+        float g[N];
+        dpi_adamw a = {.lr = 0.1 / t, .beta1 = 0.8, .beta2 = 0.9, .eps = 1e-3, .weight_decay = 0.2,
+                       .step = t};
+        for (int i = 0; i < N; i++) {
+            g[i] = (float)random_normal(&seed);
+            double scaled = 0.5 * (double)g[i]; /* Algorithm 2 of the paper, line by line */
+            mean[i] = 0.8 * mean[i] + 0.2 * scaled;
+            square[i] = 0.9 * square[i] + 0.1 * scaled * scaled;
+            double m1 = mean[i] / (1 - pow(0.8, t)), v1 = square[i] / (1 - pow(0.9, t));
+            y[i] -= a.lr * (m1 / (sqrt(v1) + 1e-3) + 0.2 * y[i]);
+        }
+        dpi_adamw_step(&a, x, m, v, g, 0.5, N, 2);
+    }
+    for (int i = 0; i < N; i++)
+        assert_true(fabs((double)x[i] - y[i]) < 1e-5);
+}
+
+static void test_learning_rate(void **state) {
+    (void)state;
+    assert_true(fabs(dpi_learning_rate(1, 0.1, 10, 1, 110) - 0.1) < 1e-12);
+    assert_true(fabs(dpi_learning_rate(1, 0.1, 10, 10, 110) - 1) < 1e-12);
+    assert_true(fabs(dpi_learning_rate(1, 0.1, 10, 60, 110) - 0.55) < 1e-12);
+    assert_true(fabs(dpi_learning_rate(1, 0.1, 10, 110, 110) - 0.1) < 1e-12);
+    assert_true(fabs(dpi_learning_rate(1, 0.1, 0, 1, 1) - 0.1) < 1e-12);
+}
+
+/* ---- The exported model ---------------------------------------------------------------------- */
+
+static void compare_inference(int32_t tied) {
+    enum { N = 50 };
+    dpi_error err;
+    dpi_graph_shape s = {.n_layer = 2, .dim = 32, .n_head = 4, .n_kv_head = 2, .ffn = 40,
+                         .n_vocab = N_VOCAB, .context = 64, .tied = tied, .rms_eps = 1e-5f,
+                         .rope_base = 500};
+    dpi_graph_layout at;
+    dpi_graph_layout_of(&s, &at);
+    const dpi_graph *graph = dpi_graph_best();
+    float *params = dpi_calloc((size_t)at.n_params, sizeof *params);
+    float *work = dpi_calloc(graph->work_size(&s), sizeof *work);
+    float *trained = dpi_calloc(N * N_VOCAB, sizeof *trained);
+    float *inferred = dpi_calloc(N * N_VOCAB, sizeof *inferred);
+    uint64_t seed = 21;
+    for (int64_t i = 0; i < at.n_params; i++)
+        params[i] = (float)(0.3 * random_normal(&seed));
+    int32_t tokens[N], begins[] = {0, N};
+    for (int i = 0; i < N; i++)
+        tokens[i] = random_below(&seed, N_VOCAB);
+    dpi_row row = {N, 1, begins, tokens, NULL, NULL};
+    graph->work_init(&s, work);
+    graph->logits(&s, params, &row, trained, work);
+
+    dpi_vocab_text vocab;
+    assert_ok(dpi_vocab_text_read(in_dir("vocab"), &vocab, &err), &err);
+    assert_ok(dpi_export_gguf(in_dir("model.gguf"), "test", &s, &vocab, params, &err), &err);
+    dpi_vocab_text_free(&vocab);
+    dpi_model *model;
+    dpi_session *session;
+    dpi_session_options options;
+    dpi_session_options_init(&options);
+    options.exact = 1;
+    assert_ok(dpi_model_open(in_dir("model.gguf"), NULL, &model, &err), &err);
+    dpi_model_info info = {.struct_size = sizeof info};
+    assert_ok(dpi_model_info_get(model, &info, &err), &err);
+    assert_int_equal(info.chat_template, DPI_CHAT_CHATML);
+    assert_int_equal(info.tied_output, tied);
+    assert_int_equal(dpi_token_is_eog(model, IM_END), 1);
+    assert_ok(dpi_session_create(model, &options, &session, &err), &err);
+    assert_ok(dpi_session_prefill(session, 0, tokens, N, inferred, &err), &err);
+    double error = 0, square = 0;
+    for (int i = 0; i < N * N_VOCAB; i++) {
+        error += pow((double)trained[i] - (double)inferred[i], 2);
+        square += pow((double)inferred[i], 2);
+    }
+    if (!(error <= 1e-9 * square))
+        fail_msg("NMSE of training's logits against inference's: %g", error / square);
+    dpi_session_free(session);
+    dpi_model_close(model);
+    free(params), free(work), free(trained), free(inferred);
+}
+
+static void test_inference_agrees(void **state) {
+    (void)state;
+    compare_inference(1);
+    compare_inference(0);
+}
+
+/* ---- Refusals -------------------------------------------------------------------------------- */
+
+static dpi_status create(const dpi_train_config *config, dpi_error *err) {
+    dpi_train *train;
+    dpi_status status = dpi_train_create(config, &train, err);
+    if (status == DPI_STATUS_OK)
+        dpi_train_free(train);
+    return status;
+}
+
+static void test_checkpoint_refusals(void **state) {
+    (void)state;
+    dpi_error err;
+    curve c = {0};
+    dpi_train_config config = tiny_config("bad.ckpt"), other;
+    char path[512];
+    snprintf(path, sizeof path, "%s", in_dir("bad.ckpt"));
+    assert_ok(run(&config, &c, NULL, &err), &err);
+    size_t n;
+    char *data = read_file(path, &n);
+
+    other = config;
+    other.lr *= 2;
+    assert_error(create(&other, &err), DPI_STATUS_FORMAT, &err,
+                 "bad.ckpt is of a run with another configuration");
+    other = config;
+    other.steps = 4;
+    assert_error(create(&other, &err), DPI_STATUS_ARG, &err, "has done 8 steps, steps is 4");
+    other = config;
+    other.steps = 20;
+    other.threads = 2;
+    assert_ok(create(&other, &err), &err);
+    snprintf(other.data[0], sizeof other.data[0], "%s", in_dir("heldout.jsonl"));
+    assert_error(create(&other, &err), DPI_STATUS_FORMAT, &err,
+                 "bad.ckpt is of a run on other data");
+
+    write_file(path, data, n - 1);
+    assert_error(create(&config, &err), DPI_STATUS_FORMAT, &err, "bytes, must have");
+    write_file(path, data, 20);
+    assert_error(create(&config, &err), DPI_STATUS_FORMAT, &err, "a checkpoint has more");
+    data[n / 2] ^= 1;
+    write_file(path, data, n);
+    assert_error(create(&config, &err), DPI_STATUS_FORMAT, &err, "bad.ckpt is damaged");
+    data[0] ^= 1;
+    write_file(path, data, n);
+    assert_error(create(&config, &err), DPI_STATUS_FORMAT, &err, "bad.ckpt is not a checkpoint");
+    free(data);
+}
+
+/* Every allocation of creation fails once. One that a line of the data needs is asked for again. */
+static void test_memory(void **state) {
+    (void)state;
+    dpi_error err;
+    dpi_train_config config = tiny_config("memory.ckpt");
+    write_examples(in_dir("few.jsonl"), 3, 6);
+    snprintf(config.data[0], sizeof config.data[0], "%s", in_dir("few.jsonl"));
+    fail_allocation(0);
+    assert_ok(create(&config, &err), &err);
+    int64_t n = fail_allocation(0), n_failed = 0;
+    assert_true(n > 50);
+    for (int64_t i = 1; i <= n; i++) {
+        fail_allocation(i);
+        dpi_status status = create(&config, &err);
+        fail_allocation(0);
+        n_failed += status != DPI_STATUS_OK;
+        if (status != DPI_STATUS_OK)
+            assert_error(status, DPI_STATUS_MEMORY, &err, "memory");
+    }
+    assert_true(n_failed > 30);
+}
+
+static void test_config_file(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"dim = 64\nlayers = 3\n", "c.conf:2: key 'layers' is unknown"},
+        {"dim 64", "c.conf:1: found 'dim 64', must be key = value"},
+        {"# x\n\ndim = sixty # y\n",
+         "c.conf:3: dim is 'sixty', allowed: a whole number in 2..16384"},
+        {"dim = 1", "dim is '1'"},
+        {"dim = 64.5", "dim is '64.5'"},
+        {"lr = nan", "lr is 'nan', allowed: 0..1"},
+        {"lr = 2", "lr is '2', allowed: 0..1"},
+        {"seed = -1", "seed is '-1'"},
+        {"dim = 64\ndim = 64\n", "c.conf:2: key dim is given twice"},
+        {"vocab =", "vocab is '', allowed: text of 1..1023 bytes"},
+        {"data=1\ndata=2\ndata=3\ndata=4\ndata=5\ndata=6\ndata=7\ndata=8\ndata=9\n",
+         "c.conf:9: data is '9', allowed: 8 data files at most"},
+    };
+    dpi_error err;
+    dpi_train_config c;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        write_file(in_dir("c.conf"), cases[i].text, strlen(cases[i].text));
+        dpi_train_config_init(&c);
+        assert_error(dpi_train_config_read(in_dir("c.conf"), &c, &err), DPI_STATUS_FORMAT, &err,
+                     cases[i].message);
+    }
+    static const char good[] = "  dim=48\r\ndata = a b \ndata = c # d\nlr = 1e-3";
+    write_file(in_dir("c.conf"), good, strlen(good));
+    dpi_train_config_init(&c);
+    assert_ok(dpi_train_config_read(in_dir("c.conf"), &c, &err), &err);
+    assert_int_equal(c.dim, 48);
+    assert_string_equal(c.data[0], "a b");
+    assert_string_equal(c.data[1], "c");
+    assert_true(c.lr == 1e-3);
+    assert_error(dpi_train_config_read(in_dir("none"), &c, &err), DPI_STATUS_IO, &err, "none");
+}
+
+#define REFUSES(change, message)                                              \
+    do {                                                                      \
+        dpi_train_config c = tiny_config("refused.ckpt");                     \
+        change;                                                               \
+        assert_error(create(&c, &err), DPI_STATUS_ARG, &err, message);        \
+    } while (0)
+
+static void test_config_rules(void **state) {
+    (void)state;
+    dpi_error err;
+    REFUSES(c.struct_size = 1, "struct_size is 1");
+    REFUSES(c.n_head = 3, "dim is 16, must be an even multiple of n_head, 3");
+    REFUSES(c.n_kv_head = 3, "n_head is 4, must be a multiple of n_kv_head, 3");
+    REFUSES(c.batch_tokens = 100, "batch_tokens is 100, must be a multiple of context, 64");
+    REFUSES(c.steps = 0, "one of them must be given");
+    REFUSES(c.epochs = 1, "one of them must be given");
+    REFUSES(c.lr_floor = 0.5, "lr_floor is 0.5, must be at most lr");
+    REFUSES(c.clip = -1, "clip is -1, allowed: 0..1000000");
+    REFUSES(c.data[0][0] = '\0', "data has 0 bytes");
+}
+
+static void test_data_refusals(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"{\"user\": \"a\", \"assistant\": \"b\"}\n{\"user\": 1}\n",
+         "bad.jsonl:2: must be an object"},
+        {"\n\n{\n", "bad.jsonl:3: not a JSON object"},
+        {"", "bad.jsonl: no example fits into 64 positions"},
+    };
+    dpi_error err;
+    dpi_train_config c = tiny_config("data.ckpt");
+    snprintf(c.data[0], sizeof c.data[0], "%s", in_dir("bad.jsonl"));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        write_file(in_dir("bad.jsonl"), cases[i].text, strlen(cases[i].text));
+        assert_error(create(&c, &err), DPI_STATUS_FORMAT, &err, cases[i].message);
+    }
+    static const char *const vocabs[][2] = {{"<unk>\t0\n<s>\t0\n", "has no piece <|im_end|>"},
+                                            {"<unk>\t0\n<s> 0\n", "bad.vocab:2: must be a piece"}};
+    c = tiny_config("data.ckpt");
+    snprintf(c.vocab, sizeof c.vocab, "%s", in_dir("bad.vocab"));
+    for (size_t i = 0; i < 2; i++) {
+        write_file(in_dir("bad.vocab"), vocabs[i][0], strlen(vocabs[i][0]));
+        assert_error(create(&c, &err), DPI_STATUS_FORMAT, &err, vocabs[i][1]);
+    }
+}
+
+int main(void) {
+    openblas_set_num_threads(1);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_killed_and_resumed),
+        cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_epochs),
+        cmocka_unit_test(test_learns),
+        cmocka_unit_test(test_example_tokens),
+        cmocka_unit_test(test_packing),
+        cmocka_unit_test(test_adamw),
+        cmocka_unit_test(test_learning_rate),
+        cmocka_unit_test(test_inference_agrees),
+        cmocka_unit_test(test_checkpoint_refusals),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_config_file),
+        cmocka_unit_test(test_config_rules),
+        cmocka_unit_test(test_data_refusals),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
