@@ -2,7 +2,7 @@
  *
  * Every draw of a sampler asks for fresh bits, and a source that fails makes the draw fail: there
  * is no fallback. Threads: getrandom(2) is safe from any thread; a caller's source is called
- * from the thread that steps the sampler. Source: privacy.md section 2, "Randomness". */
+ * from the thread that steps the sampler. Source: docs/spec.md section 2, "Randomness". */
 #ifndef DPI_RNG_H
 #define DPI_RNG_H
 

@@ -4,7 +4,7 @@
  *
  * The files are references, one text each. One text is drawn by InvisibleInk from all of them; at
  * each of its steps the differences l_i - p, and l_i - p - m_i, over the candidates V_k+ are held
- * against the clip bounds C of several budgets (privacy.md section 1). Evaluation of records that
+ * against the clip bounds C of several budgets (docs/spec.md section 1). Evaluation of records that
  * are not private: nothing of this may be shown of real ones. */
 #include <errno.h>
 #include <math.h>

@@ -227,7 +227,7 @@ static int compare_down(const void *a, const void *b) {
 }
 
 /* A token against the logits before it: its nats, whether it is outside of Top-k, and how many
- * tokens V_k+ = {y: B p(y) >= B p_(k) - 2 C} has (privacy.md section 1, in floats). */
+ * tokens V_k+ = {y: B p(y) >= B p_(k) - 2 C} has (docs/spec.md section 1, in floats). */
 static void score_token(const scorer *s, const float *logits, int32_t token, int32_t top_k,
                         double slack, sample *x) {
     double max = -INFINITY, sum = 0;

@@ -1,35 +1,55 @@
-# cmake --install: header, libraries, program, manual page, CMake package and pkg-config file. The
-# last two find their own place, so that the tree may be moved and --prefix chosen late. Components:
-# dev (what linking libdpinfer.a needs), shared, bin.
+# cmake --install: headers, libraries, program, manual page, completions, CMake package, pkg-config
+# files and the licence. CMake package and pkg-config files find their own place, so that the tree may
+# be moved and --prefix chosen late. Components: dev (what linking the static libraries needs), shared,
+# bin.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-# What the program that links libdpinfer.a links beside it, in this order.
-set(DPI_PRIVATE_LIBS ${OPENBLAS_LDFLAGS} ${PCRE2_LDFLAGS})
+# The library with everything in it: dpinfer::full.
+set(DPI_FULL dpinfer_train)
+
+# What a program links beside lib*.a, in this order.
+set(core_libs ${OPENBLAS_LDFLAGS} ${PCRE2_LDFLAGS})
+set(full_libs ${JANSSON_LDFLAGS} ${core_libs})
 foreach(lib ${OpenMP_C_LIB_NAMES} m)
-  list(APPEND DPI_PRIVATE_LIBS -l${lib})
+  list(APPEND core_libs -l${lib})
+  list(APPEND full_libs -l${lib})
 endforeach()
-list(JOIN DPI_PRIVATE_LIBS " " DPI_PRIVATE_LIBS_LINE)
+set(DPI_CORE_PRIVATE_LIBS ${core_libs})
+set(DPI_FULL_PRIVATE_LIBS ${full_libs})
 
 file(RELATIVE_PATH DPI_PREFIX_FROM_PC /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" DPI_PREFIX_FROM_PC "${DPI_PREFIX_FROM_PC}")
-configure_file(cmake/dpinfer.pc.in dpinfer.pc @ONLY)
+
+# dpi_install_library(NAME DESCRIPTION library...): libNAME.a, libNAME.so and NAME.pc.
+function(dpi_install_library PC_NAME PC_DESCRIPTION)
+  list(JOIN ARGN " " PC_PRIVATE_LIBS)
+  configure_file(cmake/library.pc.in ${PC_NAME}.pc @ONLY)
+  install(FILES ${CMAKE_BINARY_DIR}/lib${PC_NAME}.a DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    COMPONENT dev)
+  install(FILES ${CMAKE_BINARY_DIR}/${PC_NAME}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+    COMPONENT dev)
+  if(DPI_SHARED)
+    install(TARGETS lib${PC_NAME}_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+      COMPONENT shared)
+  endif()
+endfunction()
+dpi_install_library(dpinfer
+  "Differentially private text from LLaMA models, and the sampler for other engines" ${core_libs})
+dpi_install_library(${DPI_FULL} "dpinfer, and training of small models" ${full_libs})
+
 configure_package_config_file(cmake/dpinfer-config.cmake.in dpinfer-config.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/dpinfer
   PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR)
 # Versions 0.x promise nothing to each other.
 write_basic_package_version_file(dpinfer-config-version.cmake COMPATIBILITY SameMinorVersion)
-
 install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
-install(FILES ${CMAKE_BINARY_DIR}/libdpinfer.a DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
-install(FILES ${CMAKE_BINARY_DIR}/dpinfer.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
-  COMPONENT dev)
 install(FILES ${CMAKE_BINARY_DIR}/dpinfer-config.cmake
   ${CMAKE_BINARY_DIR}/dpinfer-config-version.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/dpinfer COMPONENT dev)
-if(DPI_SHARED)
-  install(TARGETS libdpinfer_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT shared)
-endif()
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT dev)
+
+# The manual page and the completions are made from what the program says of itself.
 add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/dpinfer.1
   COMMAND ${CMAKE_CURRENT_LIST_DIR}/manpage.sh $<TARGET_FILE:dpinfer> > dpinfer.1
   DEPENDS dpinfer ${CMAKE_CURRENT_LIST_DIR}/manpage.sh WORKING_DIRECTORY ${CMAKE_BINARY_DIR}
@@ -37,6 +57,7 @@ add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/dpinfer.1
 add_custom_target(dpinfer_manpage ALL DEPENDS ${CMAKE_BINARY_DIR}/dpinfer.1)
 install(FILES ${CMAKE_BINARY_DIR}/dpinfer.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT bin)
 install(TARGETS dpinfer RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT bin)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT bin)
 # What `dpinfer demo` shows (tools/cmd_demo.c looks for it here).
 install(FILES models/dpinfer-4m-q8_0.gguf DESTINATION share/dpinfer/models COMPONENT bin)
 install(DIRECTORY examples/refs DESTINATION share/dpinfer/examples COMPONENT bin)

@@ -1,4 +1,4 @@
-/* examples.h - training examples in the two prompt forms of inference (tools/prompt_texts.h). */
+/* examples.h - training examples in the two prompt forms of inference (dpinfer/prompt_texts.h). */
 #ifndef DPI_CORPUS_EXAMPLES_H
 #define DPI_CORPUS_EXAMPLES_H
 

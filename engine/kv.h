@@ -4,7 +4,7 @@
  * A block holds, for every layer, K [n_kv_head, DPI_KV_BLOCK / DPI_KV_GROUP, head_dim,
  * DPI_KV_GROUP] and then V [n_kv_head, DPI_KV_BLOCK, head_dim_v], as f16 or f32. Block b has
  * positions [b * DPI_KV_BLOCK, (b + 1) * DPI_KV_BLOCK): the softmax is split by position, never by
- * count (privacy.md section 3).
+ * count (docs/spec.md section 3).
  *
  * Sequences that begin alike may share blocks, which are counted. Only full blocks are shared, and
  * positions that are held are never written again, so that no copy is ever needed on a write. */

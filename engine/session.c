@@ -35,7 +35,7 @@ static dpi_status resolve(const dpi_model *model, const dpi_session_options *opt
     }
     if (model->vocab_only)
         return dpi_fail(err, DPI_STATUS_STATE, "the model was opened without its weights");
-    /* How many sequences there are may be private (PRIVACY.md section 10): no message names it. */
+    /* How many sequences there are may be private (dp/PRIVACY.md section 10): no message has it. */
     if (o.n_seq < 1 || o.n_seq > MAX_SEQ)
         return dpi_fail(err, DPI_STATUS_ARG, "n_seq must be 1..%d", (int)MAX_SEQ);
     DPI_TRY(dpi_check_range("n_ctx", o.n_ctx, 0, model->config.n_ctx_max, err));

@@ -1,7 +1,7 @@
 /* gguf.h - reads a GGUF file: metadata and tensor directory, every count and offset checked
  * against the bytes that are there. Knows the container, not the model. Internal.
  *
- * A file is untrusted input (users.md section 4): no field of it can cause an abort, an
+ * A file is untrusted input (docs/spec.md section 6): no field of it can cause an abort, an
  * overflow, an unbounded allocation or a read outside the file. Errors name the file, the key
  * or tensor, what was found and what is allowed, with the byte offset.
  * Source: the GGUF specification, versions 2 and 3, little-endian.

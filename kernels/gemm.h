@@ -3,7 +3,7 @@
  * OpenBLAS picks micro-kernels by shape, so the bits of a row may depend on how many rows there
  * are and on where it stands. Both are therefore fixed: always DPI_GEMM_ROWS rows (those not in
  * use hold anything), a token at position p in row p % DPI_GEMM_ROWS, and column tiles that depend
- * on the matrix alone. Then a row is again a function of itself and the weights (privacy.md
+ * on the matrix alone. Then a row is again a function of itself and the weights (docs/spec.md
  * section 3). */
 #ifndef DPI_GEMM_H
 #define DPI_GEMM_H

@@ -2,10 +2,10 @@
  *
  * What is released is a function of what the sampler draws. Only public things steer the loop: the
  * number of slots, T, and the tokens already released; a null slot changes nothing but the time
- * that a step takes (which is out of scope, PRIVACY.md). Of the references' logits only those of
+ * that a step takes (which is out of scope, dp/PRIVACY.md). Of the references' logits only those of
  * the candidates are computed, where these are few; the public logits say which. Stopping at an
  * end-of-generation token is post-processing of a released token: it neither costs nor refunds
- * anything (privacy.md section 1). */
+ * anything (docs/spec.md section 1). */
 #include <stdlib.h>
 
 #include "dpinfer.h"

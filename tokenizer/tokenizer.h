@@ -23,7 +23,7 @@ typedef struct dpi_vocab dpi_vocab;
 
 /* Reads and checks tokenizer.ggml.*. The vocabulary keeps its own copies: `gguf` may be closed.
  * *vocab is the caller's, to be freed; unchanged on failure.
- * Errors: FORMAT (users.md section 4, items 11 to 13; duplicate tokens), UNSUPPORTED
+ * Errors: FORMAT (docs/spec.md section 6, items 11 to 13; duplicate tokens), UNSUPPORTED
  * (tokenizer.ggml.model or tokenizer.ggml.pre, by name), MEMORY. */
 dpi_status dpi_vocab_create(const dpi_gguf *gguf, dpi_vocab **vocab, dpi_error *err);
 void dpi_vocab_free(dpi_vocab *vocab); /* NULL is allowed */

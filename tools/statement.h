@@ -17,7 +17,7 @@ bool statement_is_zcdp(const dpi_sampler_options *options);
 const char *statement_method(int32_t method);
 /* Of a dpi_adjacency: its name on the command line. */
 const char *statement_adjacency(int32_t adjacency);
-/* What is exchanged. The null slots of amin are its own (PRIVACY.md). */
+/* What is exchanged. The null slots of amin are its own (dp/PRIVACY.md). */
 const char *statement_adjacency_text(const dpi_sampler_options *options);
 /* How the texts of a run, and runs, add up. */
 const char *statement_composition(const job *j);

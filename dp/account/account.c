@@ -47,7 +47,7 @@ int64_t dpi_clip_fit(uint64_t a, int32_t factor, double eta) {
     return largest_clip(a, factor, 1, INFINITY, eta);
 }
 
-/* ---- zCDP to approximate DP, privacy.md 4.1 ------------------------------------------------- */
+/* ---- zCDP to approximate DP, docs/spec.md 4.1 ----------------------------------------------- */
 
 /* delta(rho, epsilon) is the infimum over x > 0 (the order is 1 + x) of exp(L),
  *     L(x) = x ((1 + x) rho - epsilon) - (1 + x) ln(1 + 1/x) - ln x

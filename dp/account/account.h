@@ -4,7 +4,7 @@
  * each operation is followed by a step up (account.c). Pure functions.
  *
  * The chain: a change of one record moves the utilities of the candidates by numbers that lie
- * in an interval of integer length `range` (2K for replace-by-null, privacy.md section 1), so
+ * in an interval of integer length `range` (2K for replace-by-null, docs/spec.md section 1), so
  * the log weights move in an interval of length eta, so the token is eta^2/8-zCDP. Another
  * adjacency is another `range` for the same K; an individual filter passes a record's own. */
 #ifndef DPI_ACCOUNT_H
@@ -14,7 +14,7 @@
 
 #include "dpinfer/account.h"
 
-/* Largest K of privacy.md section 2. */
+/* Largest K of docs/spec.md section 2. */
 #define DPI_CLIP_MAX INT64_C(0x7fffffff)
 
 /* Length of the interval of changes per unit of the clip bound: the one place that knows the

@@ -1,4 +1,4 @@
-/* compose.c - exact composition of n tokens of bounded range eta (privacy.md 4.2).
+/* br.c - exact composition of n tokens of bounded range eta (docs/spec.md 4.2).
  *
  * Let l be the log likelihood ratio so far and W_k(l) the most that k further tokens can make of
  * E[(1 - e^(epsilon - L))+], so that delta = W_n(0). Then

@@ -1,4 +1,4 @@
-/* filter.h - the budget of one record, in integers (individual Renyi filter, privacy.md 4.3).
+/* filter.h - the budget of one record, in integers (individual Renyi filter, docs/spec.md 4.3).
  * Internal.
  *
  * A record whose contributions differ from those of null by integers that span `range` makes a

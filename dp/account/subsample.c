@@ -1,4 +1,4 @@
-/* assign.c - records to batches, and what a secret assignment is worth (privacy.md 4.4). */
+/* subsample.c - records to batches, and what a secret assignment is worth (docs/spec.md 4.4). */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* audit.h - what the audits of privacy.md section 5 share. Internal.
+/* audit.h - what the audits of docs/spec.md section 5 share. Internal.
  *
  * AN AUDIT IS A FILE of its own, audit_<name>.c, with one function that plays records against the
  * functions that write texts and reports lines:
@@ -112,7 +112,7 @@ long double dpi_audit_loss(const dpi_distribution *d, const dpi_distribution *e)
 void dpi_audit_formulas(dpi_audit *audit, const dpi_audit_case *c, const dpi_sampler_plan *plan,
                         int64_t public_scale, int32_t top_k, int64_t slack,
                         const dpi_distribution *d);
-/* privacy.md 4.1 and section 2 for what `plan` charges: false if it is less than the integers cost.
+/* docs/spec.md 4.1 and 2 for what `plan` charges: false if it is less than the integers cost.
  * `factor`: f of the plan's eta. */
 bool dpi_audit_charges(const dpi_sampler_options *o, const dpi_sampler_plan *plan, int32_t factor);
 

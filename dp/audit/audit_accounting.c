@@ -1,5 +1,5 @@
 /* audit_accounting.c - audit A of plans: the (epsilon, delta) that a plan states, against what its
- * integers give by the formulas of privacy.md 4.1 and 4.4, and against an attacker. */
+ * integers give by the formulas of docs/spec.md 4.1 and 4.4, and against an attacker. */
 #include <math.h>
 
 #include "base/status.h"

@@ -12,7 +12,7 @@ enum { V = DPI_AUDIT_VOCAB, N_SETTINGS = 100, N_CASES = 20, N_TEXT_TOKENS = 100 
 
 static const double LOWEST = -0x1.fffffep127; /* what a logit counts as that is not finite */
 
-/* Records' worth of change between neighbours (privacy.md 4.5). */
+/* Records' worth of change between neighbours (docs/spec.md 4.5). */
 static int32_t records_moved(const dpi_sampler_options *o) {
     return o->adjacency == DPI_ADJACENCY_REPLACE_BY_NULL && o->subsample == 0 ? 2 : 1;
 }
@@ -188,7 +188,7 @@ static dpi_status audit_adjacency(dpi_audit *a, int32_t adjacency, const char *s
 
 /* ---- The ledger ------------------------------------------------------------------------------ */
 
-/* What instances and tokens cost, from the integers: Lemmas A1, A4 and A5 of PRIVACY.md. */
+/* What instances and tokens cost, from the integers: Lemmas A1, A4 and A5 of dp/PRIVACY.md. */
 static long double by_hand(const dpi_sampler *s, int32_t n_armed, int32_t n_private) {
     const dpi_sampler_options *o = dpi_sampler_options_get(s);
     const dpi_sampler_plan *plan = dpi_sampler_plan_get(s);

@@ -1,5 +1,5 @@
-/* audit_case.c - records for audits, their neighbours, and the formulas of PRIVACY.md section 2 and
- * 3 a second time: in real arithmetic and by brute force. */
+/* audit_case.c - records for audits, their neighbours, and the formulas of dp/PRIVACY.md sections 2
+ * and 3 a second time: in real arithmetic and by brute force. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,7 +159,7 @@ static bool support_is(const int64_t *P, int32_t V, int32_t top_k, int64_t D, in
     return n == d->n_support;
 }
 
-/* Weights of PRIVACY.md Lemma 4, within its margins. */
+/* Weights of dp/PRIVACY.md Lemma 4, within its margins. */
 static bool weights_are(const int64_t *U, uint64_t a, const dpi_distribution *d) {
     int64_t top = U[0];
     for (int64_t i = 1; i < d->n_support; i++)

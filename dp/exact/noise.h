@@ -9,7 +9,7 @@
  * Time: the number of random words and of rounds depends on the noise that comes out (larger
  * noise takes longer), on the scale and on the random bits, and on nothing else: the functions
  * never see the value that the noise is added to. Who can time a single draw learns about that
- * noise, and with it something about the noisy comparison; PRIVACY.md puts timing out of scope.
+ * noise, and with it something about the noisy comparison; dp/PRIVACY.md puts timing out of scope.
  * Threads: as the random source. Errors: ENTROPY, then *noise is unchanged. */
 #ifndef DPI_NOISE_H
 #define DPI_NOISE_H
@@ -46,7 +46,7 @@ dpi_status dpi_svt_arm(dpi_svt *svt, dpi_random_fn random, void *user, dpi_error
 dpi_status dpi_svt_query(const dpi_svt *svt, int64_t value, dpi_random_fn random, void *user,
                          bool *above, dpi_error *err);
 
-/* rho of a pure eps-DP mechanism: eps tanh(eps / 2), rounded up; eps >= 0. PRIVACY.md has the
+/* rho of a pure eps-DP mechanism: eps tanh(eps / 2), rounded up; eps >= 0. dp/PRIVACY.md has the
  * proof. */
 double dpi_rho_pure_bound(double eps);
 

@@ -12,7 +12,7 @@
 dpi_status dpi_public_fix(const float *logits, int32_t n, int64_t *fixed, int32_t *top,
                           dpi_error *err);
 /* support = V_k+ = { y : D P(y) >= D P_(top_k) - slack }, ties included, ascending; top_k = 0:
- * everything. Returns n_support. (PRIVACY.md, Lemma 2.) */
+ * everything. Returns n_support. (dp/PRIVACY.md, Lemma 2.) */
 size_t dpi_support_find(const int64_t *fixed, int32_t n, int32_t top_k, int64_t D, int64_t slack,
                         int32_t *support);
 

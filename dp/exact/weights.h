@@ -1,5 +1,5 @@
 /* weights.h - exact sampling from softmax: integer utilities to integer weights to a draw.
- * Internal. Source: privacy.md section 2, "Sampler". The weights themselves are the kernel
+ * Internal. Source: docs/spec.md section 2, "Sampler". The weights themselves are the kernel
  * exp2_weights (kernels.def), the same bits on every ISA.
  *
  * Utilities are int64, |U| < 2^53; a is the inverse temperature, 1 <= a < 2^37, so that the

@@ -6,7 +6,7 @@
  * neighbours, and stopping when it reaches the budget is one more function of the records. The
  * arithmetic is double, with branches on private data. A caller has to set acknowledge_not_dp.
  *
- * One step, N slots, a null slot being p0 (privacy.md 4.7):
+ * One step, N slots, a null slot being p0 (docs/spec.md 4.7):
  *     p0 = softmax(p / tau)    p_i = softmax(l_i / tau)    m = (1 - lambda) p0 + lambda mean(p_i)
  *     screening, on the top k of p0:  a = p0 / sum    b = (m + N(0, sigma^2)) / sum
  *         costs alpha (lambda / (N sigma))^2;  max(D(a, b), D(b, a)) > threshold: draw from p0
@@ -26,7 +26,7 @@
 #include "base/rng.h"
 #include "base/status.h"
 
-/* Of the paper, as in privacy.md 4.7. */
+/* Of the paper, as in docs/spec.md 4.7. */
 enum { ALPHA = 15 };
 static const double BETA = .3, LAMBDA = 1e-4, THRESHOLD = 4.5, SIGMA = .01;
 

@@ -5,7 +5,7 @@
  *     dpi_svt_query       d -> above the noisy threshold or not
  *     above:  dpi_sampler_distribution, a draw: a PRIVATE token, and the instance is spent
  *     below:  a token from the public logits, free of charge
- * The theorems are in PRIVACY.md. Threads: a sampler belongs to one thread at a time. */
+ * The theorems are in dp/PRIVACY.md. Threads: a sampler belongs to one thread at a time. */
 #ifndef DPI_AMIN_H
 #define DPI_AMIN_H
 

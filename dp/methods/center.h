@@ -1,4 +1,4 @@
-/* center.h - where the logits of a reference are centred (privacy.md section 1, m_i). Internal.
+/* center.h - where the logits of a reference are centred (docs/spec.md section 1, m_i). Internal.
  *
  *     m_i = log(sum over V of e^(l_i(y))) - the same of the public logits
  * so that a common offset of l_i does not eat the clip range. The arithmetic is IEEE additions

@@ -1,5 +1,5 @@
 /* invisibleink.c - InvisibleInk, Algorithm 1: clip, aggregate, Top-k+, exponential mechanism.
- * PRIVACY.md goes through the same steps with their proofs. */
+ * dp/PRIVACY.md goes through the same steps with their proofs. */
 #include <math.h>
 #include <stdlib.h>
 

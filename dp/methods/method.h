@@ -5,7 +5,7 @@
  *   1. a value in `enum dpi_method` of dpinfer.h, and a field in dpi_sampler_options for each
  *      parameter of its own (0 or unset must mean "not used", so that other methods can refuse it);
  *   2. dp/<name>.c with the hooks, its declaration below, its row in `methods[]` of sampler.c;
- *   3. its theorem in PRIVACY.md, and its audit (dp/audit.h).
+ *   3. its theorem in dp/PRIVACY.md, and its audit (dp/audit/audit.h).
  * sampler.c does the rest: checks of the common options, memory of the arrays below, the state
  * machine (begin, at most n_tokens tokens), random bits, wiping.
  *

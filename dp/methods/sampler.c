@@ -56,7 +56,7 @@ static dpi_status check_references(const dpi_sampler_options *o, const dpi_metho
     return DPI_STATUS_OK;
 }
 
-/* What is proven, and nothing else (PRIVACY.md section 11). */
+/* What is proven, and nothing else (dp/PRIVACY.md section 11). */
 static dpi_status check_combination(const dpi_sampler_options *o, const dpi_method_ops *m,
                                     dpi_error *err) {
     const char *what = NULL;

@@ -1,5 +1,5 @@
 /* sampler.h - the inside of a dpi_sampler, for the generation loop, white-box audits and tests.
- * Internal; the public contract is in dpinfer.h, the proofs are in PRIVACY.md.
+ * Internal; the public contract is in dpinfer.h, the proofs are in dp/PRIVACY.md.
  *
  * A step is three functions in a row, and an audit calls the same ones:
  *     dpi_sampler_distribution   logits -> support and integer weights

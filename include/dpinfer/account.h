@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* zCDP to approximate DP, by the optimal order (privacy.md 4.1). Each returns the safe end:
+/* zCDP to approximate DP, by the optimal order (docs/spec.md 4.1). Each returns the safe end:
  * delta and epsilon are upper bounds, rho is a lower bound.
  * Ranges: rho in (0, 1e6], epsilon in (0, 1e6], delta in (0, 1). Errors: ARG. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_zcdp_delta(double rho, double epsilon, double *delta,
@@ -22,7 +22,7 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_zcdp_rho(double epsilon, double delta, dou
 #define DPI_BR_TOKENS_MAX 16384
 
 /* n_tokens tokens, each of bounded range eta and each chosen knowing the ones before: the exact
- * worst case over adaptive adversaries (privacy.md 4.2), discretised upwards. Tighter than zCDP.
+ * worst case over adaptive adversaries (docs/spec.md 4.2), discretised upwards. Tighter than zCDP.
  * delta and epsilon are upper bounds (epsilon within 1e-9 of what dpi_br_delta gives), eta is
  * the largest that fits, less 1e-9 of it at most.
  * Ranges: eta in (0, 1e3], n_tokens 1..DPI_BR_TOKENS_MAX, epsilon in (0, 1e6], delta in (0, 1).
@@ -36,7 +36,7 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_br_eta(double epsilon, double delta, int32
                                              double *eta, dpi_error *err);
 
 /* Secret assignment: each record independently joins one of the batches with total probability
- * q in (0, 1], else none (privacy.md 4.4). If the mechanism without it is (epsilon, delta)-DP
+ * q in (0, 1], else none (docs/spec.md 4.4). If the mechanism without it is (epsilon, delta)-DP
  * against the absence of a record, in both directions, then with it the run is
  * (ln(1 + q (e^epsilon - 1)), q delta)-DP. The assignment and the sizes of batches must stay
  * secret and be drawn anew for each run.

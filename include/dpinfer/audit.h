@@ -9,8 +9,8 @@ extern "C" {
 #endif
 
 /* Attempts to catch this program leaking more than it claims, on this machine: made-up records, and
- * a model if there is one, through the functions that write texts (PRIVACY.md section 9). What
- * passes is not a proof; what fails is a fault. Source: privacy.md section 5. */
+ * a model if there is one, through the functions that write texts (dp/PRIVACY.md section 9). What
+ * passes is not a proof; what fails is a fault. Source: docs/spec.md section 5. */
 typedef struct dpi_audit_options {
     size_t struct_size;
     const dpi_model *model; /* for the audit of logits; NULL (default): without it */
@@ -28,7 +28,7 @@ typedef struct dpi_audit_options {
 /* One line of the report. Strings are static. */
 typedef struct dpi_audit_result {
     size_t struct_size;
-    const char *audit;    /* letter of privacy.md section 5: "A" to "D" */
+    const char *audit;    /* letter of docs/spec.md section 5: "A" to "D" */
     const char *subject;  /* "InvisibleInk, zero-out, centred, filter" */
     const char *quantity; /* what `measured` is */
     double measured;

@@ -28,7 +28,7 @@ typedef enum dpi_method {
                                     DP guarantee; refused without acknowledge_not_dp */
 } dpi_method;
 
-/* Which two lists of records a guarantee cannot tell apart (PRIVACY.md section 10). */
+/* Which two lists of records a guarantee cannot tell apart (dp/PRIVACY.md section 10). */
 typedef enum dpi_adjacency {
     DPI_ADJACENCY_REPLACE_BY_NULL = 0, /* a record, and an empty slot in its place */
     DPI_ADJACENCY_ADD_REMOVE = 1,      /* a record, and one record less. Needs a denominator */
@@ -85,11 +85,11 @@ typedef struct dpi_sampler_options {
  * 16 have none. */
 #define DPI_CANDIDATES_FEW 32
 
-/* See clip in dpi_sampler_options; PRIVACY.md section 11 says why 2. */
+/* See clip in dpi_sampler_options; dp/PRIVACY.md section 11 says why 2. */
 #define DPI_FILTER_CLIP_FACTOR 2
 
 /* What the budget comes to, computed from the integers that the sampler uses. D is the
- * denominator, f is 2 (4 with ZERO_OUT). Source: PRIVACY.md, privacy.md sections 1, 2 and 4. */
+ * denominator, f is 2 (4 with ZERO_OUT). Source: docs/spec.md 1, 2 and 4, dp/PRIVACY.md. */
 typedef struct dpi_sampler_plan {
     size_t struct_size;
     int64_t K;        /* integer clip bound, units of 2^-20 logits */

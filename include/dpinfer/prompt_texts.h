@@ -1,5 +1,5 @@
 /* prompt_texts.h - the prompts of chat models without a query. The built-in model is trained on
- * exactly these (train/corpus/examples.c). */
+ * exactly these (corpus/examples.c). */
 #ifndef DPI_PROMPT_TEXTS_H
 #define DPI_PROMPT_TEXTS_H
 

@@ -54,7 +54,7 @@ DPI_API void dpi_session_free(dpi_session *session);
  *
  * PURITY: the logits of a sequence are a function of the weights, the session's options other
  * than n_seq, n_threads and n_ctx, the tokens given to it by prefill and those given by step;
- * their bits do not depend on other sequences or on the thread count (privacy.md section 3).
+ * their bits do not depend on other sequences or on the thread count (docs/spec.md section 3).
  * Errors: ARG, LIMIT (context full: nothing is appended), MEMORY (nothing is appended),
  * CANCELLED (the sequence is reset). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_session_prefill(dpi_session *session, int32_t seq,

@@ -6,7 +6,7 @@
 /* ---- Clipping ------------------------------------------------------------------------------- */
 
 /* An integer in [-K, K] for any bits of `x`. The clamp of doubles keeps the rounding in range, the
- * clamp of integers is the one that the proof needs (PRIVACY.md, Lemma 1): it comes last. */
+ * clamp of integers is the one that the proof needs (dp/PRIVACY.md, Lemma 1): it comes last. */
 static inline int64_t clip(float x, float p, double centre, int64_t K) {
     const double bound = (double)K;
     double d = dpi_finite_or_zero(((double)x - (double)p - centre) * DPI_UNIT);

@@ -1,6 +1,6 @@
-/* Purity (privacy.md section 3): there is a function F(weights, prompt tokens, drawn tokens) whose
- * bits are the logits. F is computed alone; then in random batches of random companions, slots,
- * lengths, nulls, orders, shared beginnings and thread counts, with logits of all tokens and of
+/* Purity (docs/spec.md section 3): there is a function F(weights, prompt tokens, drawn tokens)
+ * whose bits are the logits. F is computed alone; then in random batches of random companions,
+ * slots, lengths, nulls, orders, shared beginnings and thread counts, with logits of all tokens and of
  * some, with products folded and not, and with weights that are packed while sessions run, and
  * compared bit for bit. */
 #include <math.h>

@@ -1,4 +1,4 @@
-/* test_gguf_refuse.c - malformed GGUF files: one test per item of the list in users.md section 4
+/* test_gguf_refuse.c - malformed GGUF files: one test per item of the list in docs/spec.md 6
  * that concerns the container, each asserting the error, its text and its offset. */
 #include "tests/support/support.h"
 

@@ -532,7 +532,7 @@ static void test_make_refuses(void **state) {
     assert_int_equal(count_files(), 0);
 }
 
-/* performance.md's table of shapes; weights read per token of TinyLlama: 1.034e9. */
+/* docs/spec.md's table of shapes; weights read per token of TinyLlama: 1.034e9. */
 static void test_shapes(void **state) {
     (void)state;
     dpi_error err;

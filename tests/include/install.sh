@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # An installed dpinfer serves projects outside: examples/other_engine.c is built against it with
-# CMake's find_package and with pkg-config, its twin runs in Python, and all write the same text.
+# CMake's find_package and with pkg-config, statically too; its twin runs in Python, and all write the
+# same text. The full library links in the same ways.
 #   install.sh CMAKE CC SOURCE BUILD [FLAG...]    FLAG: how the library is sanitized
 set -uo pipefail
 cmake=$1 cc=$2 source=$3 build=$4
@@ -28,15 +29,19 @@ mv "$work/all" "$work/usr" && mv "$work/dev" "$work/static" # an installed tree 
 pc=$(find "$work/static" -name dpinfer.pc)
 libs=$(dirname "$(dirname "${pc#"$work/static/"}")")
 try "header" test -f "$work/usr/include/dpinfer.h"
+try "header of training" test -f "$work/usr/include/dpinfer/train.h"
+try "licence" cmp "$source/LICENSE" "$work/usr/share/doc/dpinfer/LICENSE"
 try "program" "$work/usr/bin/dpinfer" --version
 page=$work/usr/share/man/man1/dpinfer.1
 try "a section of the manual page for each command" test "$(grep -c '^Usage: dpinfer ' "$page")" \
     -eq "$(($("$work/usr/bin/dpinfer" -h | grep -c '^  [a-z]')))"
 
-# pkg_config PREFIX OPTION...: what pkg-config says of the dpinfer there.
+# pkg_config PREFIX OPTION...: what pkg-config says of the library $package there.
+package=dpinfer
 pkg_config() {
-    PKG_CONFIG_PATH=$work/$1/$libs/pkgconfig pkg-config "${@:2}" dpinfer
+    PKG_CONFIG_PATH=$work/$1/$libs/pkgconfig pkg-config "${@:2}" "$package"
 }
+full=$(basename "$(find "$work/static" -name 'dpinfer_*.pc')" .pc)
 some=("$source"/examples/refs/stories/0[1-6]-*.txt "$work/no-such-record.txt")
 # text NAME COMMAND...: the command's text for these records and a seed, into NAME.txt.
 text() {
@@ -65,6 +70,34 @@ try "records move the text" bash -c "! cmp -s '$work/null.txt' '$work/static.txt
 records=("${some[@]}")
 try "public text needed" grep -q 'no public text' <("$work/static/engine" none none 2>&1)
 
+# Without a shared library in the end either, where the archives of all of them are installed.
+if [ $# -eq 0 ] && echo 'int main(void) { return 0; }' | "$cc" -x c - -x none -static \
+    "${static[@]}" -o "$work/empty" 2>/dev/null; then
+    read -ra all <<<"$(pkg_config usr --static --cflags --libs)"
+    try "cc -static" "$cc" -std=c17 "${flags[@]}" -static "$source/examples/other_engine.c" \
+        "${all[@]}" -o "$work/alone"
+    try "no shared library" bash -c "! readelf -d '$work/alone' | grep -q NEEDED"
+    same alone "$work/alone"
+else
+    echo "skipped: no static link (sanitizers, or archives that are not installed)"
+fi
+
+cat >"$work/full.c" <<'END'
+#include <dpinfer.h>
+#include <dpinfer/train.h>
+int main(void) {
+    dpi_train_config config;
+    dpi_train_config_init(&config);
+    double rho = 0;
+    return dpi_zcdp_rho(1, 1e-6, &rho, NULL) != DPI_STATUS_OK || config.threads != 0 || rho <= 0;
+}
+END
+package=$full
+read -ra everything <<<"$(pkg_config static --static --cflags --libs)"
+package=dpinfer
+try "$full" "$cc" -std=c17 "${flags[@]}" "$work/full.c" "${everything[@]}" -o "$work/full"
+try "run $full" "$work/full"
+
 cat >"$work/two.cc" <<'END'
 #include <dpinfer.h>
 int main() {
@@ -82,6 +115,21 @@ try "cmake" "$cmake" -S "$source/examples" -B "$work/cmake" -DCMAKE_PREFIX_PATH=
     -DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS="$*"
 try "cmake --build" "$cmake" --build "$work/cmake"
 same cmake "$work/cmake/other_engine"
+mkdir "$work/project" && cp "$work/full.c" "$work/project" && cat >"$work/project/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.20)
+project(full LANGUAGES C)
+find_package(dpinfer REQUIRED)
+add_executable(full full.c)
+target_link_libraries(full PRIVATE dpinfer::full)
+if(TARGET dpinfer::full_shared)
+  add_executable(full_shared full.c)
+  target_link_libraries(full_shared PRIVATE dpinfer::full_shared)
+endif()
+END
+try "cmake full" "$cmake" -S "$work/project" -B "$work/project/build" \
+    -DCMAKE_PREFIX_PATH="$work/usr" -DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS="$*"
+try "cmake --build full" "$cmake" --build "$work/project/build"
+try "run cmake's full" "$work/project/build/full"
 
 # A sanitizer's runtime has to be loaded before a library that needs it: not from here.
 if [ -e "$work/usr/$libs/libdpinfer.so" ] && [ $# -eq 0 ]; then

@@ -114,7 +114,7 @@ void check_sampler_clip_range(const dpi_kernels *isa, const dpi_kernels *ref) {
         }
 }
 
-/* privacy.md section 2, line by line. */
+/* docs/spec.md section 2, line by line. */
 static dpi_u128 oracle_weight(const dpi_weight_tables *t, uint64_t a, int64_t gap) {
     const int64_t cap = (int64_t)((UINT64_C(69) << 48) / a + 1);
     const uint64_t ln2 = UINT64_C(0x58b90bfbe8e7bcd5), one = UINT64_C(1) << 63;

@@ -1,4 +1,4 @@
-/* test_vocab.c - what a vocabulary in a model file must not be (users.md section 4, items 11 to
+/* test_vocab.c - what a vocabulary in a model file must not be (docs/spec.md section 6, items 11 to
  * 13), and what is read from one that is sound. */
 #include "tests/support/support.h"
 

@@ -65,7 +65,7 @@ run verify ink.json --model other.gguf; expect_rc 1; expect_err "model.files[0].
 refuse 3 "cannot read none.gguf" verify ink.json --model none.gguf
 last="the number of records under add/remove"
 check "is told" grep -q '"n_records": null' added.json
-cp ink.json out; near epsilon 5.221535 1e-6; near rho 0.5 1e-4 # privacy.md 4.1
+cp ink.json out; near epsilon 5.221535 1e-6; near rho 0.5 1e-4 # docs/spec.md 4.1
 # The same options give the same report, whatever is in the records.
 report again --rho 0.5 -B 3
 mv refs.jsonl kept.jsonl

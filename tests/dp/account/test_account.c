@@ -9,7 +9,7 @@
 
 static const double DELTAS[3] = {1e-5, 1e-6, 1e-9};
 
-/* privacy.md 4.1; `unit` is half of the last printed digit. */
+/* docs/spec.md 4.1; `unit` is half of the last printed digit. */
 static void assert_printed(double value, double printed, double unit) {
     if (!(fabs(value - printed) <= unit))
         fail_msg("%.12g, the table has %.12g", value, printed);

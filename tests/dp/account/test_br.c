@@ -1,5 +1,5 @@
-/* test_compose.c - exact composition against closed forms, brute force, the discretisation of
- * privacy.md 4.2 and its table of gains. */
+/* test_br.c - exact composition against closed forms, brute force, the discretisation of
+ * docs/spec.md 4.2 and its table of gains. */
 #include <math.h>
 
 #include "tests/support/support.h"
@@ -56,7 +56,7 @@ static void test_two_and_three_tokens(void **state) {
     }
 }
 
-/* privacy.md 4.2: t on a grid of N cells per eta, steps of `range` cells: N + 1 gives an upper
+/* docs/spec.md 4.2: t on a grid of N cells per eta, steps of `range` cells: N + 1 gives an upper
  * bound, N a lower one. */
 static double grid_delta(double eta, int n, double epsilon, int N, int range) {
     int half = n * range;

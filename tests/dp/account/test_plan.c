@@ -177,7 +177,7 @@ static void test_budget_of_epsilon(void **state) {
     }
 }
 
-/* privacy.md section 1: zero-out has twice the range; the denominator, not the slots, is B. */
+/* docs/spec.md section 1: zero-out has twice the range; the denominator, not the slots, is B. */
 static void test_adjacencies(void **state) {
     (void)state;
     dpi_sampler_options o = ink_options(100, 7, 500, 1.1, 1.539);
@@ -197,7 +197,7 @@ static void test_adjacencies(void **state) {
     }
 }
 
-/* privacy.md 4.4: gains in C at epsilon 1, delta 1e-6. */
+/* docs/spec.md 4.4: gains in C at epsilon 1, delta 1e-6. */
 static void test_gain_of_secret_assignment(void **state) {
     (void)state;
     static const double rows[3][2] = {{.1, 2.94}, {.01, 5.41}, {.001, 8.24}};

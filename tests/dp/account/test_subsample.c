@@ -1,5 +1,5 @@
-/* test_assign.c - records to batches: SipHash's published vectors, secret assignment, and the
- * amplification table of privacy.md 4.4. */
+/* test_subsample.c - records to batches: SipHash's published vectors, secret assignment, and the
+ * amplification table of docs/spec.md 4.4. */
 #include <math.h>
 
 #include "tests/support/support.h"

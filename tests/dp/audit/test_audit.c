@@ -1,4 +1,4 @@
-/* test_audit.c - the audits of privacy.md section 5, reproducible and with the system's bits; and
+/* test_audit.c - the audits of docs/spec.md section 5, reproducible and with the system's bits; and
  * whether they would notice. (tests/mutations has the faults that they must catch.) */
 #include "dp/audit/audit.h"
 
@@ -86,7 +86,7 @@ static void test_game_notices(void **state) {
         print_message("factor %g: lower bound %.4f, allowed %.4f\n", factors[i], result.measured,
                       result.max);
         assert_true(fabs(result.measured - (tpr - fpr - margin)) < 4 * deviation);
-        /* No less than this attack gains, no more than privacy.md's discretisation. */
+        /* No less than this attack gains, no more than docs/spec.md's discretisation. */
         assert_true(result.max > heads(1 / (1 + exp(-.5)), 5) - fpr && result.max < .2872);
         assert_int_equal(result.passed, factors[i] == 1);
     }

@@ -7,7 +7,7 @@
 #include "kernels/kernels.h"
 #include "tests/support/support.h"
 
-#define SCALE_7 UINT64_C(50294870) /* B = 7, tau = 1.1: privacy.md section 2 */
+#define SCALE_7 UINT64_C(50294870) /* B = 7, tau = 1.1: docs/spec.md section 2 */
 
 static dpi_weight_tables tables;
 static dpi_kernels kernels;
@@ -48,7 +48,7 @@ static void test_tables(void **state) {
     assert_int_equal(hash, UINT64_C(0x3627c405240e5b76));
 }
 
-/* The inverse temperature of privacy.md's golden vectors. */
+/* The inverse temperature of docs/spec.md's golden vectors. */
 static void test_scale(void **state) {
     (void)state;
     assert_int_equal(dpi_weights_scale(7, 1.1), SCALE_7);

@@ -1,5 +1,5 @@
 /* test_adapmixed.c - AdaPMixED step by step against a second implementation, written from
- * privacy.md 4.7 in long double with plain powers: the same random words must give the same
+ * docs/spec.md 4.7 in long double with plain powers: the same random words must give the same
  * tokens, costs and end. And its refusals: it is not a DP method. */
 #include "dp/methods/adapmixed.h"
 

@@ -1,8 +1,8 @@
 /* test_amin.c - Amin et al. 2024: masses, the distance and the plan. The loss of the private token
- * and the sensitivity of the distance are audited (dp/audit_amin.c, by test_audit). */
+ * and the sensitivity of the distance are audited (dp/audit/audit_amin.c, by test_audit). */
 #include "tests/dp/methods/amin_world.h"
 
-/* Records' worth of change: privacy.md 4.5. */
+/* Records' worth of change: docs/spec.md 4.5. */
 static int32_t moved_by(int32_t adjacency) {
     return adjacency == DPI_ADJACENCY_REPLACE_BY_NULL ? 2 : 1;
 }

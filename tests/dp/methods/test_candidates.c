@@ -27,7 +27,7 @@ static int descending(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-/* D P(y) >= D P_(k) - 2K, PRIVACY.md section 2; logits are multiples of 1/4, so P is exact. */
+/* D P(y) >= D P_(k) - 2K, dp/PRIVACY.md section 2; logits are multiples of 1/4, so P is exact. */
 static int32_t brute_force(const dpi_sampler *s, const float *logits, int32_t *ids) {
     const dpi_sampler_options *o = dpi_sampler_options_get(s);
     const double D = o->denominator > 0 ? o->denominator : o->n_ref;

@@ -1,5 +1,5 @@
 /* test_constant_time.c - from the reference logits to the token that is released, no branch and no
- * address depends on a private value (PRIVACY.md section 6). The production step, in two ways:
+ * address depends on a private value (dp/PRIVACY.md section 6). The production step, in two ways:
  *
  *   memcheck  under valgrind: private input is marked undefined, as in ctgrind (Langley 2010), and
  *             memcheck reports each branch and address that is computed from it.

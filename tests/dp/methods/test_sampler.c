@@ -1,5 +1,5 @@
 /* test_sampler.c - state machine, and the distribution of a step against the formulas of
- * privacy.md section 2 written out plainly; random sources. Built with FAIL_ALLOC. */
+ * docs/spec.md section 2 written out plainly; random sources. Built with FAIL_ALLOC. */
 #include <errno.h>
 #include <math.h>
 
@@ -41,7 +41,7 @@ static int descending(const void *x, const void *y) {
     return (a < b) - (a > b);
 }
 
-/* privacy.md section 2, term by term. */
+/* docs/spec.md section 2, term by term. */
 static void check_against_formulas(dpi_sampler *s, const batch *b) {
     const dpi_sampler_options *o = dpi_sampler_options_get(s);
     const dpi_sampler_plan *plan = dpi_sampler_plan_get(s);
