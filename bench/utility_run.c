@@ -402,8 +402,8 @@ static int open_sampler(const maker *m, const setting *s, uint64_t *state, dpi_s
         o.method = s->v->method;
         o.accountant = s->v->accountant;
         o.center = s->v->center;
-        o.threshold = m->o->threshold;
-        o.sigma = m->o->sigma;
+        o.svt_threshold = m->o->threshold;
+        o.svt_sigma = m->o->sigma;
         o.n_private = m->o->n_private;
         o.n_ref = o.denominator = s->n_ref;
         o.epsilon = s->epsilon;

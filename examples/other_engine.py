@@ -26,8 +26,8 @@ class Options(c.Structure):
         (name, c.c_double) for name in ("tau", "rho", "epsilon", "delta")] + [
         ("random", c.c_void_p), ("random_user", c.c_void_p)] + [
         (name, c.c_int32) for name in ("adjacency", "accountant", "denominator", "center")] + [
-        (name, c.c_double) for name in ("clip", "subsample", "threshold", "sigma",
-                                        "tau_public")] + [
+        (name, c.c_double) for name in ("clip", "subsample", "svt_threshold", "svt_sigma",
+                                        "screen_threshold", "screen_sigma", "tau_public")] + [
         (name, c.c_int32) for name in ("n_private", "acknowledge_not_dp", "isa")]
 
 

@@ -75,8 +75,8 @@ static int settle_method(const args *a, job *j) {
                                    "adapmixed");
     j->sampler.n_private = (int32_t)a->v[OPT_PRIVATE_TOKENS].i;
     j->sampler.tau_public = a->v[OPT_PUBLIC_TEMP].d;
-    j->sampler.threshold = a->v[OPT_THRESHOLD].d;
-    j->sampler.sigma = a->v[OPT_SIGMA].d;
+    j->sampler.svt_threshold = j->sampler.screen_threshold = a->v[OPT_THRESHOLD].d;
+    j->sampler.svt_sigma = j->sampler.screen_sigma = a->v[OPT_SIGMA].d;
     j->sampler.acknowledge_not_dp = a->v[OPT_NOT_DP].i == 1;
     return CLI_OK;
 }

@@ -51,8 +51,10 @@ static const parameter parameters[] = {
     {"clip", REAL, AT(clip), PROVEN, true, NULL},
     {"center", FLAG, AT(center), PROVEN, false, NULL},
     {"n_private", INT, AT(n_private), AMIN, true, NULL},
-    {"threshold", REAL, AT(threshold), AMIN | ADAPMIXED, false, NULL},
-    {"sigma", REAL, AT(sigma), AMIN | ADAPMIXED, true, NULL},
+    {"threshold", REAL, AT(svt_threshold), AMIN, false, NULL},
+    {"sigma", REAL, AT(svt_sigma), AMIN, true, NULL},
+    {"threshold", REAL, AT(screen_threshold), ADAPMIXED, false, NULL},
+    {"sigma", REAL, AT(screen_sigma), ADAPMIXED, true, NULL},
     {"tau_public", REAL, AT(tau_public), AMIN, true, NULL},
 };
 enum { N_PARAMETERS = sizeof parameters / sizeof *parameters };

@@ -112,12 +112,12 @@ static void add_parameters(facts *f, const job *j) {
 static void add_amin(facts *f, const job *j) {
     const dpi_sampler_options *o = &j->sampler;
     facts_int(f, "n_private", "private tokens, most", j->plan.n_private);
-    if (o->sigma > 0) {
-        facts_real(f, "threshold", "threshold, L1", o->threshold);
-        facts_real(f, "sigma", "sigma of threshold", o->sigma);
+    if (o->svt_sigma > 0) {
+        facts_real(f, "threshold", "threshold, L1", o->svt_threshold);
+        facts_real(f, "sigma", "sigma of threshold", o->svt_sigma);
         facts_bound(f, "rho_svt", "rho, of a threshold", j->plan.rho_svt);
     }
-    facts_line(f, "private are", "%s", o->sigma > 0
+    facts_line(f, "private are", "%s", o->svt_sigma > 0
                ? "tokens whose distribution is far from the public one (sparse vector)"
                : "all tokens while the budget lasts");
     facts_line(f, "other tokens", "from the public prompt alone, at no cost");
@@ -137,8 +137,8 @@ static void add_adapmixed(facts *f, const job *j) {
     facts_int(f, "B", "B, slots a text", o->n_ref);
     facts_real(f, "tau", "tau, temperature", o->tau);
     facts_int(f, "top_k", "k of screening", o->top_k);
-    facts_real(f, "threshold", "threshold", o->threshold == 0 ? 4.5 : o->threshold);
-    facts_real(f, "sigma", "sigma of screening", o->sigma == 0 ? .01 : o->sigma);
+    facts_real(f, "threshold", "threshold", o->screen_threshold == 0 ? 4.5 : o->screen_threshold);
+    facts_real(f, "sigma", "sigma of screening", o->screen_sigma == 0 ? .01 : o->screen_sigma);
     facts_int(f, "n_records", "records", j->n_records);
 }
 

@@ -150,8 +150,8 @@ static void random_options(dpi_audit *a, dpi_sampler_options *o) {
     o->top_k = dpi_audit_below(a, V + 1);
     o->tau = .3 + 2 * dpi_audit_uniform(a);
     o->rho = exp(8 * dpi_audit_uniform(a) - 3);
-    o->sigma = 1e3; /* leaves the budget to the tokens */
-    o->threshold = .5;
+    o->svt_sigma = 1e3; /* leaves the budget to the tokens */
+    o->svt_threshold = .5;
 }
 
 static dpi_status run_setting(setting *s, dpi_audit_case *w) {
@@ -194,7 +194,7 @@ static long double by_hand(const dpi_sampler *s, int32_t n_armed, int32_t n_priv
     const dpi_sampler_plan *plan = dpi_sampler_plan_get(s);
     const long double ln2 = 0.693147180559945309417232121458176568L, m = records_moved(o);
     const long double eta = 2 * m * (long double)plan->K * (long double)plan->a * ln2 * 0x1p-48L;
-    const long double epsilon = o->sigma > 0 ? 2 * m / (o->denominator * (long double)o->sigma) : 0;
+    const long double epsilon = o->svt_sigma > 0 ? 2 * m / (o->denominator * (long double)o->svt_sigma) : 0;
     return n_armed * epsilon * tanhl(epsilon / 2) + n_private * eta * eta / 8;
 }
 
@@ -202,7 +202,7 @@ static long double by_hand(const dpi_sampler *s, int32_t n_armed, int32_t n_priv
 static dpi_status check_text(dpi_audit *a, dpi_sampler *s, const dpi_audit_case *w, bool is_public,
                              long double *most) {
     const dpi_amin_plan plan = dpi_amin_plan_get(&w->options);
-    const bool has_svt = w->options.sigma > 0;
+    const bool has_svt = w->options.svt_sigma > 0;
     int32_t token, n_private = 0;
     DPI_TRY(dpi_sampler_begin(s, a->err));
     for (int32_t t = 0; t < N_TEXT_TOKENS; t++) {
@@ -244,8 +244,8 @@ static dpi_status audit_text(dpi_audit *a, int32_t adjacency, int32_t kind, long
     w.options.adjacency = adjacency;
     random_options(a, &w.options);
     w.options.n_private = 1 + dpi_audit_below(a, 20);
-    w.options.threshold = thresholds[kind];
-    w.options.sigma = kind == 3 ? 0 : 2;
+    w.options.svt_threshold = thresholds[kind];
+    w.options.svt_sigma = kind == 3 ? 0 : 2;
     w.options.rho = 20 + 200 * dpi_audit_uniform(a);
     w.options.tau = 1;
     w.options.denominator = w.options.n_ref = DPI_AUDIT_REFS;

@@ -115,7 +115,7 @@ static dpi_status audit_thresholds(dpi_audit *a) {
     o.n_private = N_INSTANCES;
     o.top_k = 0;
     o.rho = 1000;
-    o.sigma = 2;
+    o.svt_sigma = 2;
     o.random = a->options.random;
     o.random_user = a->options.random_user;
     DPI_TRY(dpi_audit_begin(a, "B", "sparse vector, thresholds"));

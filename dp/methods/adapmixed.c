@@ -19,6 +19,7 @@
 #include "dp/methods/adapmixed.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "dpinfer/account.h"
@@ -40,16 +41,55 @@ typedef struct adapmixed_state {
     double *x; /* [n_ref] */
 } adapmixed_state;
 
-/* ---- Options -------------------------------------------------------------------------------- */
+/* ---- Description ---------------------------------------------------------------------------- */
+
+static const dpi_parameter screen_top_k = {
+    .name = "screen_top_k", .option = "screen-top-k", .old_option = "top-k", .key = "top_k",
+    .label = "k of screening", .unit = "tokens", .type = DPI_PARAMETER_INT,
+    .offset = DPI_FIELD(top_k), .min = 1, .max = DPI_WEIGHTS_MAX, .zero = "all",
+    .default_value = 60, .help = "screening compares the k likeliest public tokens"};
+
+static const dpi_parameter screen_threshold = {
+    .name = "screen_threshold", .option = "screen-threshold", .old_option = "threshold",
+    .key = "threshold", .label = "threshold", .unit = "", .type = DPI_PARAMETER_REAL,
+    .offset = DPI_FIELD(screen_threshold), .max = 1e6, .min_open = 1, .zero = "the default",
+    .default_text = "4.5", .help = "Renyi divergence above which a token is public"};
+
+static const dpi_parameter screen_sigma = {
+    .name = "screen_sigma", .option = "screen-sigma", .old_option = "sigma", .key = "sigma",
+    .label = "sigma of screening", .unit = "", .type = DPI_PARAMETER_REAL,
+    .offset = DPI_FIELD(screen_sigma), .max = 1e6, .min_open = 1, .is_optional = 1,
+    .default_text = "0.01", .help = "noise of screening"};
+
+static const dpi_parameter *const parameters[] = {
+    &dpi_common[DPI_COMMON_RHO],      &dpi_common[DPI_COMMON_EPSILON],
+    &dpi_common[DPI_COMMON_DELTA],    &dpi_common[DPI_COMMON_N_TOKENS],
+    &dpi_common[DPI_COMMON_DENOMINATOR], &dpi_common[DPI_COMMON_TAU],
+    &screen_top_k,                    &dpi_common[DPI_COMMON_N_VOCAB],
+    &screen_threshold,                &screen_sigma,
+    NULL};
 
 static double or_default(double value, double unset) { return value == 0 ? unset : value; }
 
-static dpi_status check_real(const char *name, double value, double max, dpi_error *err) {
-    if (value > 0 && value <= max)
-        return DPI_STATUS_OK;
-    return dpi_fail(err, DPI_STATUS_ARG, "%s is %g, must be above 0 and at most %g, or 0 (default)",
-                    name, value, max);
+static void settings(const dpi_sampler_options *o, char *text, size_t size) {
+    snprintf(text, size, "temperature %.10g, k = %d of %d tokens", o->tau, o->top_k, o->n_vocab);
 }
+
+static int32_t facts(const dpi_sampler_options *o, const dpi_sampler_plan *plan, dpi_fact *f) {
+    (void)plan;
+    f[0] = (dpi_fact){.label = "its count stops at", .type = DPI_FACT_TEXT,
+                      .where = DPI_FACT_STATEMENT};
+    snprintf(f[0].text, sizeof f[0].text, "%s %g at delta %g", o->epsilon > 0 ? "epsilon" : "rho",
+             o->epsilon > 0 ? o->epsilon : o->rho, o->delta);
+    f[1] = (dpi_fact){.key = "threshold", .label = "threshold", .type = DPI_FACT_REAL,
+                      .where = DPI_FACT_STATEMENT,
+                      .real = or_default(o->screen_threshold, THRESHOLD)};
+    f[2] = (dpi_fact){.key = "sigma", .label = "sigma of screening", .type = DPI_FACT_REAL,
+                      .where = DPI_FACT_STATEMENT, .real = or_default(o->screen_sigma, SIGMA)};
+    return 3;
+}
+
+/* ---- Options -------------------------------------------------------------------------------- */
 
 static dpi_status check_options(const dpi_sampler_options *o, dpi_error *err) {
     if (o->acknowledge_not_dp != 1)
@@ -59,8 +99,7 @@ static dpi_status check_options(const dpi_sampler_options *o, dpi_error *err) {
                         o->acknowledge_not_dp);
     if (!(o->delta > 0 && o->delta < 1))
         return dpi_fail(err, DPI_STATUS_ARG, "delta is %g, must be above 0 and below 1", o->delta);
-    DPI_TRY(check_real("threshold", or_default(o->threshold, THRESHOLD), 1e6, err));
-    return check_real("sigma", or_default(o->sigma, SIGMA), 1e6, err);
+    return DPI_STATUS_OK;
 }
 
 static dpi_status make_plan(const dpi_sampler_options *o, dpi_sampler_plan *plan, dpi_error *err) {
@@ -278,8 +317,8 @@ static dpi_status create(dpi_sampler *s, dpi_error *err) {
     }
     if (!state || !state->p0 || !state->p || !state->mean || !state->x)
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a sampler of %zu tokens", n);
-    state->threshold = or_default(s->options.threshold, THRESHOLD);
-    state->sigma = or_default(s->options.sigma, SIGMA);
+    state->threshold = or_default(s->options.screen_threshold, THRESHOLD);
+    state->sigma = or_default(s->options.screen_sigma, SIGMA);
     if (s->options.epsilon > 0)
         state->budget = s->options.epsilon;
     else
@@ -323,9 +362,20 @@ dpi_adapmixed_spent dpi_adapmixed_spent_get(const dpi_sampler *s) {
 }
 
 const dpi_method_ops dpi_method_adapmixed = {
-    .name = "adapmixed",
-    .min_ref = 1,
-    .max_ref = DPI_REF_MAX,
+    .info = {.id = DPI_METHOD_ADAPMIXED,
+             .name = "adapmixed",
+             .title = "AdaPMixED",
+             .help = "for comparison alone, it guarantees nothing",
+             .source = "Flemings et al. 2024",
+             .warning = "adapmixed counts its cost on the records themselves; what it counts is "
+                        "data-dependent and not a guarantee",
+             .needs_acknowledgement = 1,
+             .min_ref = 1,
+             .max_ref = DPI_REF_MAX,
+             .output = ""},
+    .parameters = parameters,
+    .facts = facts,
+    .settings = settings,
     .plan = make_plan,
     .create = create,
     .begin = begin,

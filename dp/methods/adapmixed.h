@@ -13,6 +13,4 @@ typedef struct dpi_adapmixed_spent {
 
 dpi_adapmixed_spent dpi_adapmixed_spent_get(const dpi_sampler *sampler);
 
-extern const dpi_method_ops dpi_method_adapmixed;
-
 #endif

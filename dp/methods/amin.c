@@ -14,6 +14,7 @@
 #include "dp/methods/amin.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -31,13 +32,112 @@ typedef struct amin_state {
     int32_t n_armed, n_private; /* of the current text */
 } amin_state;
 
-/* ---- Costs and calibration ------------------------------------------------------------------ */
-
 /* Records' worth of change between neighbours: 2 where a record is exchanged for something
  * else that counts, 1 where it is exchanged for nothing. */
 static int32_t records_moved(const dpi_sampler_options *o) {
     return o->adjacency == DPI_ADJACENCY_REPLACE_BY_NULL && o->subsample == 0 ? 2 : 1;
 }
+
+/* ---- Description ---------------------------------------------------------------------------- */
+
+static const dpi_parameter public_top_k = {
+    .name = "public_top_k", .option = "public-top-k", .old_option = "top-k", .key = "top_k",
+    .label = "k of public tokens", .unit = "tokens", .type = DPI_PARAMETER_INT,
+    .offset = DPI_FIELD(top_k), .min = 1, .max = DPI_WEIGHTS_MAX, .zero = "all",
+    .default_value = 100, .help = "draw public tokens from the k likeliest"};
+
+static const dpi_parameter private_tokens = {
+    .name = "n_private", .option = "private-tokens", .key = "n_private",
+    .label = "private tokens, most", .unit = "tokens", .type = DPI_PARAMETER_INT,
+    .offset = DPI_FIELD(n_private), .min = 1, .max = DPI_TOKENS_MAX, .is_optional = 1,
+    .default_text = "all of them",
+    .help = "the most private tokens of a text, which share the budget"};
+
+static const dpi_parameter svt_threshold = {
+    .name = "svt_threshold", .option = "svt-threshold", .old_option = "threshold",
+    .key = "threshold", .label = "threshold, L1", .unit = "", .type = DPI_PARAMETER_REAL,
+    .offset = DPI_FIELD(svt_threshold), .min = -1000, .max = 1000,
+    .help = "distance (0..2) of records to the public text above which a token is private"};
+
+static const dpi_parameter svt_sigma = {
+    .name = "svt_sigma", .option = "svt-sigma", .old_option = "sigma", .key = "sigma",
+    .label = "sigma of threshold", .unit = "", .type = DPI_PARAMETER_REAL,
+    .offset = DPI_FIELD(svt_sigma), .min = 1e-6, .max = 1000, .is_optional = 1,
+    .default_text = "no threshold, all tokens are private while the budget lasts",
+    .help = "noise of the threshold"};
+
+static const dpi_parameter tau_public = {
+    .name = "tau_public", .option = "public-temp", .key = "tau_public",
+    .label = "tau of public tokens", .unit = "", .type = DPI_PARAMETER_REAL,
+    .offset = DPI_FIELD(tau_public), .min = .01, .max = 100, .is_optional = 1,
+    .default_text = "that of private tokens", .help = "temperature of public tokens"};
+
+static const dpi_parameter *const parameters[] = {
+    &dpi_common[DPI_COMMON_ACCOUNTANT], &dpi_common[DPI_COMMON_ADJACENCY],
+    &dpi_common[DPI_COMMON_RHO],        &dpi_common[DPI_COMMON_EPSILON],
+    &dpi_common[DPI_COMMON_DELTA],      &dpi_common[DPI_COMMON_SUBSAMPLE],
+    &dpi_common[DPI_COMMON_N_TOKENS],   &dpi_common[DPI_COMMON_DENOMINATOR],
+    &dpi_common[DPI_COMMON_TAU],        &public_top_k,
+    &dpi_common[DPI_COMMON_N_VOCAB],    &dpi_common[DPI_COMMON_CLIP],
+    &dpi_common[DPI_COMMON_CENTER],     &private_tokens,
+    &svt_threshold,                     &svt_sigma,
+    &tau_public,                        NULL};
+
+static double public_temperature(const dpi_sampler_options *o) {
+    return o->tau_public > 0 ? o->tau_public : o->tau;
+}
+
+static void settings(const dpi_sampler_options *o, char *text, size_t size) {
+    snprintf(text, size,
+             "private tokens at temperature %.10g, of %d; public ones at temperature %.10g, Top-k "
+             "with k = %d",
+             o->tau, o->n_vocab, public_temperature(o), o->top_k);
+}
+
+static const char *neighbours(const dpi_sampler_options *o) {
+    return o->adjacency == DPI_ADJACENCY_ADD_REMOVE ? NULL
+           : records_moved(o) == 2 ? "the record's slot stays, with the public prompt's logits"
+                                   : "the record's slot stays, and adds nothing";
+}
+
+static int32_t facts(const dpi_sampler_options *o, const dpi_sampler_plan *plan, dpi_fact *f) {
+    enum { IN_BOTH = DPI_FACT_STATEMENT | DPI_FACT_REALISED };
+    const bool svt = o->svt_sigma > 0;
+    int32_t n = 0;
+    f[n++] = (dpi_fact){.key = "n_private", .label = "private tokens, most", .type = DPI_FACT_INT,
+                        .where = DPI_FACT_STATEMENT, .integer = plan->n_private};
+    f[n++] = (dpi_fact){.key = "private_tokens_most", .type = DPI_FACT_INT,
+                        .where = DPI_FACT_REALISED, .integer = plan->n_private};
+    if (svt) {
+        f[n++] = (dpi_fact){.key = "threshold", .label = "threshold, L1", .type = DPI_FACT_REAL,
+                            .where = DPI_FACT_STATEMENT, .real = o->svt_threshold};
+        f[n++] = (dpi_fact){.key = "sigma", .label = "sigma of threshold", .type = DPI_FACT_REAL,
+                            .where = DPI_FACT_STATEMENT, .real = o->svt_sigma};
+    }
+    f[n++] = (dpi_fact){.key = "svt_threshold", .type = DPI_FACT_INT, .where = DPI_FACT_REALISED,
+                        .integer = plan->svt_threshold};
+    f[n++] = (dpi_fact){.key = "svt_scale", .type = DPI_FACT_INT, .where = DPI_FACT_REALISED,
+                        .integer = plan->svt_scale};
+    f[n++] = (dpi_fact){.key = "svt_sensitivity", .type = DPI_FACT_INT, .where = DPI_FACT_REALISED,
+                        .integer = plan->svt_sensitivity};
+    f[n++] = (dpi_fact){.key = "svt_epsilon", .type = DPI_FACT_BOUND, .where = DPI_FACT_REALISED,
+                        .real = plan->svt_epsilon};
+    f[n++] = (dpi_fact){.key = "rho_svt", .label = "rho, of a threshold", .type = DPI_FACT_BOUND,
+                        .where = svt ? IN_BOTH : DPI_FACT_REALISED, .real = plan->rho_svt};
+    f[n] = (dpi_fact){.label = "private are", .type = DPI_FACT_TEXT, .where = DPI_FACT_STATEMENT};
+    snprintf(f[n].text, sizeof f[n].text, "%s",
+             svt ? "tokens whose distribution is far from the public one (sparse vector)"
+                 : "all tokens while the budget lasts");
+    n++;
+    f[n] = (dpi_fact){.label = "other tokens", .type = DPI_FACT_TEXT, .where = DPI_FACT_STATEMENT};
+    snprintf(f[n].text, sizeof f[n].text, "from the public prompt alone, at no cost");
+    n++;
+    f[n++] = (dpi_fact){.key = "tau_public", .label = "tau of public tokens", .type = DPI_FACT_REAL,
+                        .where = DPI_FACT_STATEMENT, .real = public_temperature(o)};
+    return n;
+}
+
+/* ---- Costs and calibration ------------------------------------------------------------------ */
 
 static double up(double x) { return nextafter(x, INFINITY); }
 
@@ -46,27 +146,16 @@ static double cost(double rho_svt, double rho_token, int32_t n_armed, int32_t n_
     return up(dpi_rho_total_bound(rho_svt, n_armed) + dpi_rho_total_bound(rho_token, n_private));
 }
 
-static dpi_status check_real(const char *name, double value, double min, double max,
-                             const char *unset, dpi_error *err) {
-    if ((value >= min && value <= max) || (unset && value == 0))
-        return DPI_STATUS_OK;
-    return dpi_fail(err, DPI_STATUS_ARG, "%s is %g, must be %g..%g%s", name, value, min, max,
-                    unset ? unset : "");
-}
-
 /* sigma and the threshold are in units of the distance, which is in 0..2. */
 static dpi_status check_options(const dpi_sampler_options *o, dpi_error *err) {
-    if (o->n_private < 0 || o->n_private > o->n_tokens)
+    if (o->n_private > o->n_tokens)
         return dpi_fail(err, DPI_STATUS_ARG,
                         "n_private is %d, must be 1..%d (n_tokens), or 0 (all of them)",
                         o->n_private, o->n_tokens);
-    DPI_TRY(check_real("tau_public", o->tau_public, .01, 100, " or 0 (tau)", err));
-    DPI_TRY(check_real("threshold", o->threshold, -1000, 1000, NULL, err));
-    DPI_TRY(check_real("sigma", o->sigma, 1e-6, 1000, " or 0 (no sparse vector)", err));
-    double scale = o->sigma * dpi_sampler_denominator(o) * DPI_MASS_ONE;
+    double scale = o->svt_sigma * dpi_sampler_denominator(o) * DPI_MASS_ONE;
     if (scale > (double)(DPI_NOISE_SCALE_MAX / 2))
-        return dpi_fail(err, DPI_STATUS_ARG, "sigma is %g, must be at most %g with denominator %d",
-                        o->sigma, 0x1p15 / dpi_sampler_denominator(o),
+        return dpi_fail(err, DPI_STATUS_ARG, "svt_sigma is %g, must be at most %g with denominator %d",
+                        o->svt_sigma, 0x1p15 / dpi_sampler_denominator(o),
                         dpi_sampler_denominator(o));
     return DPI_STATUS_OK;
 }
@@ -76,10 +165,10 @@ dpi_amin_plan dpi_amin_plan_get(const dpi_sampler_options *o) {
     const double unit = (double)dpi_sampler_denominator(o) * DPI_MASS_ONE;
     dpi_amin_plan plan = {.n_private = o->n_private > 0 ? o->n_private : o->n_tokens,
                           .svt_sensitivity = (int64_t)records_moved(o) * DPI_MASS_ONE};
-    if (o->sigma == 0)
+    if (o->svt_sigma == 0)
         return plan;
-    plan.svt_scale = llrint(o->sigma * unit);
-    plan.svt_threshold = llrint(o->threshold * unit);
+    plan.svt_scale = llrint(o->svt_sigma * unit);
+    plan.svt_threshold = llrint(o->svt_threshold * unit);
     plan.svt_epsilon = up((double)(2 * plan.svt_sensitivity) / (double)plan.svt_scale);
     plan.rho_svt = dpi_rho_pure_bound(plan.svt_epsilon);
     return plan;
@@ -111,7 +200,7 @@ static dpi_status make_plan(const dpi_sampler_options *o, dpi_sampler_plan *plan
     plan->eta = dpi_eta_bound(2 * moved * plan->K, plan->a);
     plan->rho_token = dpi_rho_token_bound(plan->eta);
     plan->rho_total =
-        fmin(cost(amin.rho_svt, plan->rho_token, o->sigma > 0 ? n : 0, n), rho);
+        fmin(cost(amin.rho_svt, plan->rho_token, o->svt_sigma > 0 ? n : 0, n), rho);
     return DPI_STATUS_OK;
 }
 
@@ -270,7 +359,7 @@ static dpi_status distribution(dpi_sampler *s, const float *public_logits,
 
 /* ---- A step --------------------------------------------------------------------------------- */
 
-static bool has_svt(const dpi_sampler *s) { return s->options.sigma > 0; }
+static bool has_svt(const dpi_sampler *s) { return s->options.svt_sigma > 0; }
 
 /* The a-priori filter: one more instance AND the private token that ends it. While an instance is
  * armed nothing else is spent, so its token needs no second look. */
@@ -346,8 +435,7 @@ static dpi_status create(dpi_sampler *s, dpi_error *err) {
     }
     if (!state || !state->mass || !state->surplus)
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a sampler of %zu tokens", n);
-    const double tau = s->options.tau_public > 0 ? s->options.tau_public : s->options.tau;
-    state->a_public = dpi_weights_scale(1, tau);
+    state->a_public = dpi_weights_scale(1, public_temperature(&s->options));
     state->plan = dpi_amin_plan_get(&s->options);
     state->svt.scale = state->plan.svt_scale;
     state->svt.threshold = state->plan.svt_threshold;
@@ -390,11 +478,26 @@ dpi_amin_spent dpi_amin_spent_get(const dpi_sampler *s) {
 }
 
 const dpi_method_ops dpi_method_amin = {
-    .name = "amin",
-    .min_ref = 1,
-    .max_ref = DPI_REF_MAX,
-    .adjacencies = 1u << DPI_ADJACENCY_ADD_REMOVE | 1u << DPI_ADJACENCY_ZERO_OUT,
-    .subsamples = true,
+    .info = {.id = DPI_METHOD_AMIN,
+             .name = "amin",
+             .title = "Amin et al. 2024",
+             .help = "private tokens where records and the public text differ, else public ones",
+             .source = "Amin et al. 2024, Algorithm 1",
+             .has_guarantee = 1,
+             .min_ref = 1,
+             .max_ref = DPI_REF_MAX,
+             .accountants = 1u << DPI_ACCOUNTANT_ZCDP,
+             .adjacencies = 1u << DPI_ADJACENCY_REPLACE_BY_NULL | 1u << DPI_ADJACENCY_ADD_REMOVE |
+                            1u << DPI_ADJACENCY_ZERO_OUT,
+             .subsamples = 1,
+             .output = ", and which tokens are private",
+             .assumption = "A threshold is paid for when it is drawn, a private token before it is "
+                           "drawn, and a text goes on without the records when its budget is used "
+                           "up. Public tokens cost nothing."},
+    .parameters = parameters,
+    .facts = facts,
+    .neighbours = neighbours,
+    .settings = settings,
     .plan = make_plan,
     .create = create,
     .begin = begin,

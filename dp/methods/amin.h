@@ -52,6 +52,4 @@ typedef struct dpi_amin_spent {
 
 dpi_amin_spent dpi_amin_spent_get(const dpi_sampler *sampler);
 
-extern const dpi_method_ops dpi_method_amin;
-
 #endif

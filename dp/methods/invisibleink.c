@@ -1,6 +1,7 @@
 /* invisibleink.c - InvisibleInk, Algorithm 1: clip, aggregate, Top-k+, exponential mechanism.
  * dp/PRIVACY.md goes through the same steps with their proofs. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -27,6 +28,30 @@ typedef struct ink_state {
     dpi_u128 *spent, *after; /* [n_ref] before and after the token of this step */
     int64_t (*range)[2];     /* [n_ref] least and most that a record moves utilities by */
 } ink_state;
+
+/* ---- Description ---------------------------------------------------------------------------- */
+
+static const dpi_parameter top_k = {
+    .name = "top_k", .option = "top-k", .key = "top_k", .label = "k of Top-k+", .unit = "tokens",
+    .type = DPI_PARAMETER_INT, .offset = DPI_FIELD(top_k), .min = 1, .max = DPI_WEIGHTS_MAX,
+    .zero = "all", .default_value = 100,
+    .help = "draw from the k likeliest public tokens and those as likely within the clip bound"};
+
+static const dpi_parameter *const parameters[] = {
+    &dpi_common[DPI_COMMON_ACCOUNTANT], &dpi_common[DPI_COMMON_ADJACENCY],
+    &dpi_common[DPI_COMMON_RHO],        &dpi_common[DPI_COMMON_EPSILON],
+    &dpi_common[DPI_COMMON_DELTA],      &dpi_common[DPI_COMMON_SUBSAMPLE],
+    &dpi_common[DPI_COMMON_N_TOKENS],   &dpi_common[DPI_COMMON_DENOMINATOR],
+    &dpi_common[DPI_COMMON_TAU],        &top_k,
+    &dpi_common[DPI_COMMON_N_VOCAB],    &dpi_common[DPI_COMMON_CLIP],
+    &dpi_common[DPI_COMMON_CENTER],     NULL};
+
+static void settings(const dpi_sampler_options *o, char *text, size_t size) {
+    snprintf(text, size,
+             "temperature %.10g, Top-k+ with k = %d of %d tokens, logits %scentred before they are "
+             "clipped",
+             o->tau, o->top_k, o->n_vocab, o->center ? "" : "not ");
+}
 
 /* ---- What a token costs --------------------------------------------------------------------- */
 
@@ -261,13 +286,23 @@ static dpi_status distribution(dpi_sampler *s, const float *public_logits,
 }
 
 const dpi_method_ops dpi_method_invisibleink = {
-    .name = "invisibleink",
-    .min_ref = 1,
-    .max_ref = DPI_REF_MAX,
-    .accountants = 1u << DPI_ACCOUNTANT_BR | 1u << DPI_ACCOUNTANT_FILTER,
-    .adjacencies = 1u << DPI_ADJACENCY_ADD_REMOVE | 1u << DPI_ADJACENCY_ZERO_OUT,
-    .centers = true,
-    .subsamples = true,
+    .info = {.id = DPI_METHOD_INVISIBLEINK,
+             .name = "invisibleink",
+             .title = "InvisibleInk",
+             .help = "clipped differences of logits, every token private",
+             .source = "Vinod et al. 2025, Algorithm 1",
+             .has_guarantee = 1,
+             .min_ref = 1,
+             .max_ref = DPI_REF_MAX,
+             .accountants = 1u << DPI_ACCOUNTANT_ZCDP | 1u << DPI_ACCOUNTANT_BR |
+                            1u << DPI_ACCOUNTANT_FILTER,
+             .adjacencies = 1u << DPI_ADJACENCY_REPLACE_BY_NULL | 1u << DPI_ADJACENCY_ADD_REMOVE |
+                            1u << DPI_ADJACENCY_ZERO_OUT,
+             .centers = 1,
+             .subsamples = 1,
+             .output = ""},
+    .parameters = parameters,
+    .settings = settings,
     .plan = make_plan,
     .create = create,
     .begin = begin,

@@ -1,11 +1,13 @@
 /* method.h - the inside of a dpi_sampler, and what a method has to provide. Internal.
  *
  * A METHOD IS A FILE OF ITS OWN that defines one `const dpi_method_ops dpi_method_<name>`
- * (declared at the end of this header). To add one:
- *   1. a value in `enum dpi_method` of dpinfer.h, and a field in dpi_sampler_options for each
- *      parameter of its own (0 or unset must mean "not used", so that other methods can refuse it);
- *   2. dp/<name>.c with the hooks, its declaration below, its row in `methods[]` of sampler.c;
+ * (declared in registry.c). To add one:
+ *   1. a value in `enum dpi_method` of dpinfer/method.h, and a field in dpi_sampler_options for
+ *      each parameter of its own, of which 0 means the default;
+ *   2. dp/methods/<name>.c with its description (info, parameters, facts) and its hooks, and its
+ *      row in registry.c;
  *   3. its theorem in dp/PRIVACY.md, and its audit (dp/audit/audit.h).
+ * Command line, help, statement, report and verification follow from the description.
  * sampler.c does the rest: checks of the common options, memory of the arrays below, the state
  * machine (begin, at most n_tokens tokens), random bits, wiping.
  *
@@ -18,9 +20,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "dpinfer/method.h"
 #include "dp/exact/public.h"
 #include "dp/exact/weights.h"
+#include "dp/methods/parameters.h"
 #include "kernels/kernels.h"
 
 typedef struct dpi_method_ops dpi_method_ops;
@@ -28,6 +30,7 @@ typedef struct dpi_method_ops dpi_method_ops;
 enum {
     DPI_REF_MAX = 4096,            /* slots, denominator */
     DPI_REF_PRIVATE_MAX = 1 << 20, /* records of a batch whose size is private */
+    DPI_TOKENS_MAX = 1 << 20,      /* tokens of a text */
 };
 
 struct dpi_sampler {
@@ -54,19 +57,24 @@ struct dpi_sampler {
 /* Hooks in the order of their use. Errors go through dpi_fail; messages hold nothing private.
  * NULL where a method has nothing to do, but for plan and one of distribution and step. */
 struct dpi_method_ops {
-    const char *name; /* of the command line */
-    int32_t min_ref, max_ref;
-    bool greedy; /* tau = 0 is allowed */
-    /* What is proven beyond accountant ZCDP and adjacency REPLACE_BY_NULL: bits 1 <<
-     * dpi_accountant, 1 << dpi_adjacency; centring; secret assignment. Whatever else is refused for
-     * the method. */
-    uint32_t accountants, adjacencies;
-    bool centers, subsamples;
+    /* What it is, and what is proven for it: whatever else is refused. A method without a guarantee
+     * takes the accountant ZCDP and the adjacency REPLACE_BY_NULL. */
+    dpi_method_info info;
+    const dpi_parameter *const *parameters; /* ended by NULL, in the order of a report */
+    /* facts[DPI_FACTS_MAX] = what is the method's own (dpi_method_facts). NULL: nothing. */
+    int32_t (*facts)(const dpi_sampler_options *options, const dpi_sampler_plan *plan,
+                     dpi_fact *facts);
+    /* What stands in the place of a record, where that is the method's own; else NULL. May be
+     * NULL. */
+    const char *(*neighbours)(const dpi_sampler_options *options);
+    /* The settings that cost nothing, in words (dpi_method_settings). */
+    void (*settings)(const dpi_sampler_options *options, char *text, size_t size);
 
-    /* Checks what is particular to the method and fills K, clip, eta, rho_token and rho_total.
-     * Common options are checked; `a` is set (denominator and tau), and rho_budget, which is what
-     * rho_total must fit, however the budget was given (0 with BR: it has none, see budget.h). The
-     * plan's epsilon and delta are filled in later, from rho_total (finite) or BR's eta. */
+    /* Checks what several of its parameters must hold and fills K, clip, eta, rho_token and
+     * rho_total. Each parameter is in its range and common options are checked; `a` is set
+     * (denominator and tau), and rho_budget, which is what rho_total must fit, however the budget
+     * was given (0 with BR: it has none, see budget.h). The plan's epsilon and delta are filled in
+     * later, from rho_total (finite) or BR's eta. */
     dpi_status (*plan)(const dpi_sampler_options *options, dpi_sampler_plan *plan, dpi_error *err);
     /* options, plan and tables are set, the arrays are there: allocates sampler->state. `free`
      * is called after a failure too. */
@@ -104,10 +112,9 @@ int32_t dpi_sampler_denominator(const dpi_sampler_options *options);
 /* Whether n_ref is private (dpi_sampler_options): it must not show in messages or plans then. */
 bool dpi_sampler_n_ref_private(const dpi_sampler_options *options);
 
-/* ---- The methods ------------------------------------------------------------------------------
- */
+/* ---- registry.c ------------------------------------------------------------------------------ */
 
-extern const dpi_method_ops dpi_method_plain;
-extern const dpi_method_ops dpi_method_invisibleink;
+/* NULL if there is no such method. */
+const dpi_method_ops *dpi_method_ops_get(int32_t id);
 
 #endif

@@ -9,43 +9,21 @@
 #include "base/rng.h"
 #include "base/status.h"
 #include "dp/account/budget.h"
-#include "dp/methods/adapmixed.h"
-#include "dp/methods/amin.h"
 #include "dp/methods/method.h"
-
-enum { N_TOKENS_MAX = 1 << 20 };
-
-/* ---- The methods ---------------------------------------------------------------------------- */
-
-static const dpi_method_ops *const methods[] = {
-    [DPI_METHOD_PLAIN] = &dpi_method_plain,
-    [DPI_METHOD_INVISIBLEINK] = &dpi_method_invisibleink,
-    [DPI_METHOD_AMIN] = &dpi_method_amin,
-    [DPI_METHOD_ADAPMIXED] = &dpi_method_adapmixed,
-};
-
-enum { N_METHODS = sizeof methods / sizeof *methods };
-
-static const dpi_method_ops *find_method(int32_t id) {
-    return id >= 0 && id < N_METHODS ? methods[id] : NULL;
-}
 
 /* ---- Options and plan ----------------------------------------------------------------------- */
 
 void dpi_sampler_options_init(dpi_sampler_options *options) {
     memset(options, 0, sizeof *options);
     options->struct_size = sizeof *options;
-    options->method = DPI_METHOD_INVISIBLEINK;
-    options->top_k = 100;
-    options->tau = 1;
+    dpi_status status = dpi_method_defaults(DPI_METHOD_INVISIBLEINK, options, NULL);
+    (void)status; /* there is that method */
 }
 
 static dpi_status check_references(const dpi_sampler_options *o, const dpi_method_ops *m,
                                    dpi_error *err) {
-    if (o->denominator != 0)
-        DPI_TRY(dpi_check_range("denominator", o->denominator, 1, DPI_REF_MAX, err));
     if (!dpi_sampler_n_ref_private(o))
-        return dpi_check_range("n_ref", o->n_ref, m->min_ref, m->max_ref, err);
+        return dpi_check_range("n_ref", o->n_ref, m->info.min_ref, m->info.max_ref, err);
     if (o->n_ref < 0 || o->n_ref > DPI_REF_PRIVATE_MAX) /* its value is not named */
         return dpi_fail(err, DPI_STATUS_ARG, "n_ref must be 0..%d", DPI_REF_PRIVATE_MAX);
     if (o->denominator == 0)
@@ -60,17 +38,18 @@ static dpi_status check_references(const dpi_sampler_options *o, const dpi_metho
 static dpi_status check_combination(const dpi_sampler_options *o, const dpi_method_ops *m,
                                     dpi_error *err) {
     const char *what = NULL;
-    if (o->accountant != DPI_ACCOUNTANT_ZCDP && !(m->accountants >> o->accountant & 1))
+    if (o->accountant != DPI_ACCOUNTANT_ZCDP && !(m->info.accountants >> o->accountant & 1))
         what = "this accountant";
-    else if (o->adjacency != DPI_ADJACENCY_REPLACE_BY_NULL && !(m->adjacencies >> o->adjacency & 1))
+    else if (o->adjacency != DPI_ADJACENCY_REPLACE_BY_NULL &&
+             !(m->info.adjacencies >> o->adjacency & 1))
         what = "this adjacency";
-    else if (o->center && !m->centers)
+    else if (o->center && !m->info.centers)
         what = "centring";
-    else if (o->subsample != 0 && !m->subsamples)
+    else if (o->subsample != 0 && !m->info.subsamples)
         what = "secret assignment";
     if (what)
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED, "%s is not proven for the method %s", what,
-                        m->name);
+                        m->info.name);
     if (o->subsample != 0 && o->adjacency == DPI_ADJACENCY_ZERO_OUT)
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
                         "secret assignment with zero-out: a zeroed record that joins a batch still "
@@ -80,10 +59,15 @@ static dpi_status check_combination(const dpi_sampler_options *o, const dpi_meth
                         "clip is %g: only the accountant filter leaves it free, the others compute "
                         "it; it must be 0",
                         o->clip);
-    if (!(o->clip >= 0 && o->clip <= 2047))
-        return dpi_fail(err, DPI_STATUS_ARG, "clip is %g, must be above 0 and at most 2047, or 0",
-                        o->clip);
     return DPI_STATUS_OK;
+}
+
+/* Its range. Whether delta may be 0 is a matter of the budget. */
+static dpi_status check_parameter(const dpi_parameter *p, const dpi_sampler_options *o,
+                                  dpi_error *err) {
+    if (p == &dpi_common[DPI_COMMON_DELTA])
+        return DPI_STATUS_OK;
+    return dpi_parameter_check(p, dpi_parameter_value(p, o), err);
 }
 
 static dpi_status check_options(const dpi_sampler_options *o, dpi_error *err) {
@@ -92,22 +76,17 @@ static dpi_status check_options(const dpi_sampler_options *o, dpi_error *err) {
     if (o->struct_size != sizeof *o)
         return dpi_fail(err, DPI_STATUS_ARG, "sampler options of %zu bytes, must be %zu",
                         o->struct_size, sizeof *o);
-    const dpi_method_ops *m = find_method(o->method);
+    const dpi_method_ops *m = dpi_method_ops_get(o->method);
     if (!m)
         return dpi_fail(err, DPI_STATUS_ARG, "method is %d, must be 0..%d", o->method,
-                        N_METHODS - 1);
-    DPI_TRY(dpi_check_range("n_vocab", o->n_vocab, 1, DPI_WEIGHTS_MAX, err));
-    DPI_TRY(dpi_check_range("n_tokens", o->n_tokens, 1, N_TOKENS_MAX, err));
+                        dpi_method_count() - 1);
+    for (int32_t i = 0; m->parameters[i]; i++)
+        DPI_TRY(check_parameter(m->parameters[i], o, err));
     DPI_TRY(dpi_check_range("top_k", o->top_k, 0, o->n_vocab, err));
-    /* Written so that a NaN is refused. */
-    if (!(o->tau >= 0.01 && o->tau <= 100) && !(m->greedy && o->tau == 0))
-        return dpi_fail(err, DPI_STATUS_ARG, "tau is %g, must be 0.01..100%s", o->tau,
-                        m->greedy ? " or 0" : "");
-    if (m->max_ref == 0)
+    if (m->info.max_ref == 0)
         return dpi_check_range("n_ref", o->n_ref, 0, 0, err);
-    DPI_TRY(dpi_check_range("accountant", o->accountant, 0, DPI_ACCOUNTANT_FILTER, err));
-    DPI_TRY(dpi_check_range("adjacency", o->adjacency, 0, DPI_ADJACENCY_ZERO_OUT, err));
-    DPI_TRY(dpi_check_range("center", o->center, 0, 1, err));
+    for (int32_t i = 0; i < DPI_COMMON_COUNT; i++) /* those too that the method does not take */
+        DPI_TRY(check_parameter(&dpi_common[i], o, err));
     DPI_TRY(dpi_budget_check(o, err));
     DPI_TRY(check_references(o, m, err));
     return check_combination(o, m, err);
@@ -123,13 +102,13 @@ int32_t dpi_sampler_denominator(const dpi_sampler_options *o) {
 
 static dpi_status make_plan(const dpi_sampler_options *o, dpi_sampler_plan *plan, dpi_error *err) {
     DPI_TRY(check_options(o, err));
-    const dpi_method_ops *m = find_method(o->method);
+    const dpi_method_ops *m = dpi_method_ops_get(o->method);
     dpi_sampler_plan made = {.struct_size = sizeof made};
     made.a = dpi_weights_scale(dpi_sampler_denominator(o), o->tau > 0 ? o->tau : 1);
-    if (m->max_ref > 0 && o->accountant != DPI_ACCOUNTANT_BR)
+    if (m->info.max_ref > 0 && o->accountant != DPI_ACCOUNTANT_BR)
         DPI_TRY(dpi_budget_rho(o, &made.rho_budget, err));
     DPI_TRY(m->plan(o, &made, err));
-    if (m->max_ref > 0)
+    if (m->info.max_ref > 0)
         DPI_TRY(dpi_budget_realise(o, &made, err));
     *plan = made;
     return DPI_STATUS_OK;
@@ -159,7 +138,7 @@ dpi_status dpi_sampler_create(const dpi_sampler_options *options, dpi_sampler **
     }
     s->options = *options;
     s->plan = plan;
-    s->method = find_method(options->method);
+    s->method = dpi_method_ops_get(options->method);
     dpi_weights_tables(&s->tables);
     const size_t n = (size_t)options->n_vocab;
     s->fixed = dpi_calloc(n, sizeof *s->fixed);
@@ -242,7 +221,7 @@ dpi_status dpi_sampler_distribution(dpi_sampler *s, const float *public_logits,
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
                         "a step of %s is not one draw from one "
                         "distribution",
-                        s->method->name);
+                        s->method->info.name);
     s->used = true;
     DPI_TRY(s->method->distribution(s, public_logits, reference_logits, err));
     *distribution = (dpi_distribution){.n_support = (int64_t)s->n_support,

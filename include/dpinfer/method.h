@@ -26,6 +26,7 @@ typedef enum dpi_method {
     DPI_METHOD_AMIN = 2,         /* Amin et al. 2024, Algorithm 1: private and public tokens */
     DPI_METHOD_ADAPMIXED = 3    /* for comparison: its cost depends on the records, so it is NOT a
                                     DP guarantee; refused without acknowledge_not_dp */
+    /* registry.h describes each of them. */
 } dpi_method;
 
 /* Which two lists of records a guarantee cannot tell apart (dp/PRIVACY.md section 10). */
@@ -49,7 +50,8 @@ typedef struct dpi_sampler_options {
     int32_t n_ref;   /* reference slots: 1..4096 (0 for PLAIN). Public, fixed; but private, and
                         0..2^20, with ADD_REMOVE or subsample: the records of the batch */
     int32_t n_tokens; /* T, the most tokens of one text: 1..2^20 */
-    int32_t top_k;   /* 1..n_vocab; 0: the whole vocabulary. Default 100 */
+    int32_t top_k;   /* the k likeliest public tokens, 1..n_vocab; 0: the whole vocabulary. Default
+                        100. What a method does with them is in its registry entry */
     double tau;      /* temperature, 0.01..100; default 1. PLAIN only: 0 is the most likely token */
     /* The budget of one text (and so of a run over disjoint batches), ignored by PLAIN: either
      * rho, in zCDP, or epsilon at delta. The other one is 0. */
@@ -68,16 +70,19 @@ typedef struct dpi_sampler_options {
                             DPI_FILTER_CLIP_FACTOR times what ZCDP allows. Else 0 */
     double subsample;    /* q in (0, 1]: the records of each text come from dpi_assign_secret with
                             this q, the budget is that of the run; 0 (default): no such claim */
-    /* Of the methods amin and adapmixed; 0 (default) and ignored for the others. */
-    double threshold;  /* amin: a token is private where the distance of the mean of the references'
-                          distributions to the public one (L1: 0..2) is above it, up to noise;
-                          -1000..1000. adapmixed: Renyi divergence of screening; 0: 4.5 */
-    double sigma;      /* amin: Laplace noise of the threshold, twice that on each distance,
-                          1e-6..1000; 0: every token is private while the budget lasts.
-                          adapmixed: noise of screening; 0: .01 */
-    double tau_public; /* amin: temperature of public tokens, .01..100; 0: tau */
-    int32_t n_private; /* amin: the most private tokens of a text, which share rho; 0: n_tokens */
-    int32_t acknowledge_not_dp; /* adapmixed, which is not a DP method: must be 1 */
+    /* Of single methods; ignored by the others. */
+    double svt_threshold; /* amin: a token is private where the distance of the mean of the
+                             references' distributions to the public one (L1: 0..2) is above it, up
+                             to noise; -1000..1000 */
+    double svt_sigma;     /* amin: Laplace noise of the threshold, twice that on each distance,
+                             1e-6..1000; 0 (default): each token is private while the budget
+                             lasts */
+    double screen_threshold; /* adapmixed: Renyi divergence of screening; 0 (default): 4.5 */
+    double screen_sigma;     /* adapmixed: noise of screening; 0 (default): .01 */
+    double tau_public; /* amin: temperature of public tokens, .01..100; 0 (default): tau */
+    int32_t n_private; /* amin: the most private tokens of a text, which share rho; 0 (default):
+                          n_tokens */
+    int32_t acknowledge_not_dp; /* a method that is not DP: must be 1 */
     int32_t isa; /* a dpi_isa; default AUTO. Decides time, not one bit of what is drawn */
 } dpi_sampler_options;
 

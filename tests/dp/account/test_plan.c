@@ -60,22 +60,22 @@ static void test_options_are_refused_with_their_range(void **state) {
     REFUSED(n_ref, 4097, "must be 1..4096");
     REFUSED(n_tokens, 0, "n_tokens is 0, must be 1..1048576");
     REFUSED(n_tokens, (1 << 20) + 1, "must be 1..1048576");
-    REFUSED(top_k, -1, "top_k is -1, must be 0..100");
+    REFUSED(top_k, -1, "top_k is -1, must be 1..262144, or 0 (all)");
     REFUSED(top_k, 101, "must be 0..100");
     REFUSED(tau, 0, "tau is 0, must be 0.01..100");
     REFUSED(tau, .0099, "must be 0.01..100");
     REFUSED(tau, 100.1, "must be 0.01..100");
     REFUSED(tau, NAN, "must be 0.01..100");
     REFUSED(rho, 0, "rho is 0, must be above 0");
-    REFUSED(rho, -1, "must be above 0");
-    REFUSED(rho, NAN, "must be above 0");
-    REFUSED(rho, INFINITY, "at most 1e+06");
+    REFUSED(rho, -1, "rho is -1, must be 0 < x <= 1e+06");
+    REFUSED(rho, NAN, "must be 0 < x <= 1e+06");
+    REFUSED(rho, INFINITY, "must be 0 < x <= 1e+06");
     o = good;
     o.method = DPI_METHOD_PLAIN;
     assert_refused(&o, DPI_STATUS_ARG, "n_ref is 4, must be 0..0");
     o.n_ref = 0;
     o.tau = -1;
-    assert_refused(&o, DPI_STATUS_ARG, "must be 0.01..100 or 0");
+    assert_refused(&o, DPI_STATUS_ARG, "must be 0.01..100, or 0 (the likeliest");
     assert_refused(NULL, DPI_STATUS_ARG, "NULL");
 
     dpi_error err;
@@ -144,7 +144,7 @@ static void test_budgets_are_refused_with_the_reason(void **state) {
     o = good;
     o.accountant = DPI_ACCOUNTANT_FILTER;
     o.clip = 2048;
-    assert_refused(&o, DPI_STATUS_ARG, "clip is 2048, must be above 0 and at most 2047");
+    assert_refused(&o, DPI_STATUS_ARG, "clip is 2048, must be 0 < x <= 2047");
     o.clip = NAN;
     assert_refused(&o, DPI_STATUS_ARG, "clip is nan");
     o.clip = 1e-7;

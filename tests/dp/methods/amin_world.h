@@ -34,8 +34,8 @@ static inline dpi_sampler_options make_options(int32_t adjacency, int32_t n_ref,
     o.top_k = 0;
     o.tau = 1.5;
     o.rho = rho;
-    o.threshold = .5;
-    o.sigma = 2;
+    o.svt_threshold = .5;
+    o.svt_sigma = 2;
     o.tau_public = 1;
     return o;
 }
@@ -45,7 +45,7 @@ static inline void random_world(world *w, int32_t adjacency, uint64_t *seed) {
     memset(w, 0, sizeof *w);
     w->options = make_options(adjacency, 2 + random_below(seed, B_MAX - 1),
                               exp(8 * random_uniform(seed) - 3));
-    w->options.sigma = 1e3; /* leaves the budget to the tokens */
+    w->options.svt_sigma = 1e3; /* leaves the budget to the tokens */
     w->options.n_private = 1 + random_below(seed, 100);
     w->options.tau = .3 + 2 * random_uniform(seed);
     w->options.top_k = random_below(seed, 2) ? random_below(seed, V + 1) : 0;

@@ -236,13 +236,13 @@ static void test_other_parameters(void **state) {
     oracle o = {.alpha = 15, .beta = .3L, .lambda = 1e-4L};
     for (int i = 0; i < 60; i++) {
         world w = {.options = make_options(1 + i % N_MAX, 2 + 8 * (i % 9))};
-        w.options.sigma = .002 * (1 + 5 * (i % 5));
-        w.options.threshold = .5 + i % 4;
+        w.options.screen_sigma = .002 * (1 + 5 * (i % 5));
+        w.options.screen_threshold = .5 + i % 4;
         w.options.tau = .6 + .2 * (i % 5);
         w.options.top_k = 4 + 5 * (i % 4);
         w.options.delta = i % 2 ? 1e-6 : .01;
-        o.sigma = w.options.sigma;
-        o.threshold = w.options.threshold;
+        o.sigma = w.options.screen_sigma;
+        o.threshold = w.options.screen_threshold;
         o.tau = w.options.tau;
         o.k = w.options.top_k;
         o.delta = w.options.delta;
@@ -267,7 +267,7 @@ static void test_begin_starts_anew(void **state) {
     (void)state;
     uint64_t seed = 3, words = 4;
     world w = {.options = make_options(2, 2)};
-    w.options.sigma = 1e-4;
+    w.options.screen_sigma = 1e-4;
     w.options.random = dpi_random_insecure;
     w.options.random_user = &words;
     dpi_sampler *s = open_sampler(&w.options);
@@ -295,8 +295,8 @@ static void test_refusals(void **state) {
     (o = good, o.field = (value), assert_refused(&o, status, part))
     REFUSED(acknowledge_not_dp, 0, DPI_STATUS_ARG, "not differentially private");
     REFUSED(acknowledge_not_dp, 2, DPI_STATUS_ARG, "acknowledge_not_dp = 1, found 2");
-    REFUSED(sigma, NAN, DPI_STATUS_ARG, "sigma is nan");
-    REFUSED(threshold, -.1, DPI_STATUS_ARG, "threshold is -0.1");
+    REFUSED(screen_sigma, NAN, DPI_STATUS_ARG, "screen_sigma is nan");
+    REFUSED(screen_threshold, -.1, DPI_STATUS_ARG, "screen_threshold is -0.1");
     REFUSED(delta, 0, DPI_STATUS_ARG, "delta is 0");
     REFUSED(adjacency, DPI_ADJACENCY_ZERO_OUT, DPI_STATUS_UNSUPPORTED, "adapmixed");
     REFUSED(accountant, DPI_ACCOUNTANT_BR, DPI_STATUS_UNSUPPORTED, "adapmixed");

@@ -96,7 +96,7 @@ static void test_plan(void **state) {
     for (int a = 0; a < 3; a++) {
         dpi_sampler_options o = make_options(adjacencies[a], 100, .5);
         o.tau = 2;
-        o.sigma = .5;
+        o.svt_sigma = .5;
         const double moved = moved_by(o.adjacency), s = 100, r = o.n_private;
         dpi_sampler_plan plan = {.struct_size = sizeof plan};
         dpi_error err;
@@ -106,11 +106,11 @@ static void test_plan(void **state) {
         assert_int_equal(amin.svt_scale, (int64_t)50 << 30);
         assert_int_equal(amin.svt_threshold, (int64_t)50 << 30);
         /* Theorem 1 of the paper, with 2c/s and 2/s where a record is exchanged. */
-        double c = (double)plan.K / 1048576, eps = 2 * moved / (s * o.sigma);
+        double c = (double)plan.K / 1048576, eps = 2 * moved / (s * o.svt_sigma);
         double token = pow(moved * c / (s * o.tau), 2) / 2, svt = eps * tanh(eps / 2);
         assert_true(fabs(amin.svt_epsilon / eps - 1) < 1e-14 && amin.svt_epsilon >= eps);
         assert_true(fabs(amin.rho_svt / svt - 1) < 1e-13);
-        assert_true(amin.rho_svt <= 2 * pow(moved / (s * o.sigma), 2));
+        assert_true(amin.rho_svt <= 2 * pow(moved / (s * o.svt_sigma), 2));
         assert_true(fabs(plan.rho_token / token - 1) < 1e-6);
         assert_true(plan.rho_total >= r * (plan.rho_token + amin.rho_svt) * (1 - 1e-15));
         assert_true(plan.rho_total <= o.rho && plan.rho_total > o.rho * (1 - 1e-4));
@@ -124,7 +124,7 @@ static void test_plan(void **state) {
         double more = pow(2 * moved * ((double)plan.K + 1) * (double)plan.a * log(2) * 0x1p-48, 2);
         assert_true(r * (more / 8 + amin.rho_svt) > o.rho);
         /* Without a sparse vector all of it goes to the tokens. */
-        o.sigma = 0;
+        o.svt_sigma = 0;
         o.n_private = 0;
         assert_ok(dpi_sampler_plan_make(&o, &plan, &err), &err);
         amin = dpi_amin_plan_get(&o);
@@ -144,19 +144,20 @@ static void test_options_are_refused(void **state) {
     dpi_sampler_options o;
 #define REFUSED(field, value, part)                                                                \
     (o = good, o.field = (value), assert_refused(&o, DPI_STATUS_ARG, part))
-    REFUSED(n_private, -1, "n_private is -1, must be 1..100");
+    REFUSED(n_private, -1, "n_private is -1, must be 1..1048576, or 0 (all of them)");
     REFUSED(n_private, 101, "must be 1..100");
-    REFUSED(tau_public, .001, "tau_public is 0.001, must be 0.01..100 or 0");
-    REFUSED(threshold, NAN, "threshold is nan, must be -1000..1000");
-    REFUSED(sigma, -1, "sigma is -1");
-    REFUSED(sigma, NAN, "sigma is nan");
-    REFUSED(sigma, 1001, "must be 1e-06..1000");
+    REFUSED(tau_public, .001, "tau_public is 0.001, must be 0.01..100, or 0 (that of private");
+    REFUSED(svt_threshold, NAN, "svt_threshold is nan, must be -1000..1000");
+    REFUSED(svt_sigma, -1, "svt_sigma is -1");
+    REFUSED(svt_sigma, NAN, "svt_sigma is nan");
+    REFUSED(svt_sigma, 1001, "must be 1e-06..1000");
     o = good;
     o.n_ref = 100;
-    o.sigma = 400;
-    assert_refused(&o, DPI_STATUS_ARG, "sigma is 400, must be at most 327.68 with denominator 100");
+    o.svt_sigma = 400;
+    assert_refused(&o, DPI_STATUS_ARG,
+                   "svt_sigma is 400, must be at most 327.68 with denominator 100");
     o = good;
-    o.sigma = .001;
+    o.svt_sigma = .001;
     assert_refused(&o, DPI_STATUS_BUDGET, "go to the sparse vector");
     o = good;
     o.accountant = DPI_ACCOUNTANT_BR;

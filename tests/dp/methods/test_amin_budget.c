@@ -42,7 +42,7 @@ static void check_ledger(const world *w, int32_t n_texts, uint64_t *seed, dpi_am
             assert_true(last->rho >= by_hand * (1 - 1e-14) && last->rho <= by_hand * (1 + 1e-14));
             assert_true(last->n_private <= n_private);
             assert_in_range(last->n_private - before.n_private, 0, 1);
-            if (o.sigma > 0) { /* charged when armed: at most one is ahead of its token */
+            if (o.svt_sigma > 0) { /* charged when armed: at most one is ahead of its token */
                 assert_in_range(last->n_armed - last->n_private, 0, 1);
                 assert_in_range(last->n_armed - before.n_armed, 0, 1);
                 /* A private token needs an instance that was paid before or in this step. */
@@ -66,14 +66,14 @@ static void test_always_above(void **state) {
         world w = {.options = make_options(adjacencies[a], 4, 20)};
         dpi_amin_spent spent;
         set_worlds(&w, false);
-        w.options.threshold = -1000;
+        w.options.svt_threshold = -1000;
         check_ledger(&w, 3, &seed, &spent);
         /* All ten, then public to the end of the text; an eleventh would not fit. */
         assert_int_equal(spent.n_private, 10);
         assert_int_equal(spent.n_armed, 10);
         assert_true(spent.rho > 20 * .999 && spent.rho <= 20);
 
-        w.options.sigma = 0; /* every token private while the budget lasts */
+        w.options.svt_sigma = 0; /* every token private while the budget lasts */
         check_ledger(&w, 3, &seed, &spent);
         assert_int_equal(spent.n_private, 10);
         assert_int_equal(spent.n_armed, 0);
@@ -86,7 +86,7 @@ static void test_never_above(void **state) {
     world w = {.options = make_options(DPI_ADJACENCY_REPLACE_BY_NULL, 4, 20)};
     dpi_amin_spent spent;
     set_worlds(&w, true);
-    w.options.threshold = 1000;
+    w.options.svt_threshold = 1000;
     check_ledger(&w, 3, &seed, &spent);
     /* Armed and charged by the first token; never spent. */
     assert_int_equal(spent.n_armed, 1);
@@ -102,7 +102,7 @@ static void test_sometimes_above(void **state) {
         world w;
         dpi_amin_spent spent;
         random_world(&w, adjacencies[i % 3], &seed);
-        w.options.sigma = .5 + 4 * random_uniform(&seed);
+        w.options.svt_sigma = .5 + 4 * random_uniform(&seed);
         w.options.rho = 200 * random_uniform(&seed);
         w.options.n_private = 1 + random_below(&seed, 20);
         dpi_sampler_plan plan = {.struct_size = sizeof plan};
@@ -121,7 +121,7 @@ static void test_threshold_is_redrawn(void **state) {
     uint64_t seed = 9;
     world w = {.options = make_options(DPI_ADJACENCY_REPLACE_BY_NULL, 4, 400)};
     set_worlds(&w, true);
-    w.options.threshold = 0;
+    w.options.svt_threshold = 0;
     w.options.n_private = N_INSTANCES;
     w.options.n_tokens = 1000;
     w.options.random = dpi_random_insecure;
@@ -155,8 +155,8 @@ static void test_public_tokens(void **state) {
     random_world(&w, DPI_ADJACENCY_REPLACE_BY_NULL, &seed);
     for (int y = 0; y < V; y++)
         w.public_logits[y] = (float)(y % 20) / 4 + (float)y / 1000;
-    w.options.threshold = 1000;
-    w.options.sigma = 10;
+    w.options.svt_threshold = 1000;
+    w.options.svt_sigma = 10;
     w.options.rho = 1e3;
     w.options.tau_public = .7;
     w.options.top_k = K_PUBLIC;
@@ -193,7 +193,7 @@ static void test_a_source_that_fails(void **state) {
         world w = {.options = make_options(DPI_ADJACENCY_ADD_REMOVE, 4, 20)};
         limited_source l = {.seed = (uint64_t)n};
         set_worlds(&w, n % 2);
-        w.options.threshold = n % 2 ? 1 : -1;
+        w.options.svt_threshold = n % 2 ? 1 : -1;
         w.options.random = limited_bits;
         w.options.random_user = &l;
         dpi_sampler *s = open_sampler(&w.options);
@@ -244,8 +244,8 @@ static void test_black_box(void **state) {
     w.options.n_vocab = 2;
     w.options.n_tokens = 3;
     w.options.n_private = 1;
-    w.options.sigma = 2;
-    w.options.threshold = .5;
+    w.options.svt_sigma = 2;
+    w.options.svt_threshold = .5;
     w.options.random = dpi_random_insecure;
     w.options.random_user = &seed;
     memset(count, 0, sizeof count);

@@ -233,8 +233,8 @@ static void test_amin(void **state) {
     o.method = DPI_METHOD_AMIN;
     o.rho = 10;
     check("amin", &o, STEPS);
-    o.sigma = 2;
-    o.threshold = -100; /* always above: every step is query and private draw */
+    o.svt_sigma = 2;
+    o.svt_threshold = -100; /* always above: every step is query and private draw */
     check("amin, sparse vector", &o, 2 * STEPS);
 }
 

@@ -1,0 +1,103 @@
+/* registry.c - see dpinfer/registry.h. The one place that lists the methods. */
+#include "dpinfer/registry.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "dp/methods/method.h"
+
+extern const dpi_method_ops dpi_method_plain;
+extern const dpi_method_ops dpi_method_invisibleink;
+extern const dpi_method_ops dpi_method_amin;
+extern const dpi_method_ops dpi_method_adapmixed;
+
+/* A method's place is its dpi_method. */
+static const dpi_method_ops *const methods[] = {
+    &dpi_method_plain,
+    &dpi_method_invisibleink,
+    &dpi_method_amin,
+    &dpi_method_adapmixed,
+};
+
+enum { N_METHODS = sizeof methods / sizeof *methods };
+
+const dpi_method_ops *dpi_method_ops_get(int32_t id) {
+    return id >= 0 && id < N_METHODS ? methods[id] : NULL;
+}
+
+/* ---- Methods -------------------------------------------------------------------------------- */
+
+int32_t dpi_method_count(void) { return N_METHODS; }
+
+const dpi_method_info *dpi_method_get(int32_t id) {
+    const dpi_method_ops *m = dpi_method_ops_get(id);
+    return m ? &m->info : NULL;
+}
+
+const dpi_method_info *dpi_method_find(const char *name) {
+    for (int32_t id = 0; id < N_METHODS; id++)
+        if (strcmp(methods[id]->info.name, name) == 0)
+            return &methods[id]->info;
+    return NULL;
+}
+
+/* ---- Parameters ----------------------------------------------------------------------------- */
+
+int32_t dpi_method_parameter_count(int32_t id) {
+    const dpi_method_ops *m = dpi_method_ops_get(id);
+    int32_t n = 0;
+    while (m && m->parameters[n])
+        n++;
+    return n;
+}
+
+const dpi_parameter *dpi_method_parameter_get(int32_t id, int32_t index) {
+    const bool found = index >= 0 && index < dpi_method_parameter_count(id);
+    return found ? methods[id]->parameters[index] : NULL;
+}
+
+const dpi_parameter *dpi_method_parameter_find(int32_t id, const char *name) {
+    const dpi_method_ops *m = dpi_method_ops_get(id);
+    for (int32_t i = 0; m && m->parameters[i]; i++)
+        if (strcmp(m->parameters[i]->name, name) == 0)
+            return m->parameters[i];
+    return NULL;
+}
+
+dpi_status dpi_method_defaults(int32_t id, dpi_sampler_options *options, dpi_error *err) {
+    DPI_TRY(dpi_check_range("method", id, 0, N_METHODS - 1, err));
+    options->method = id;
+    for (int32_t i = 0; methods[id]->parameters[i]; i++)
+        dpi_parameter_default(methods[id]->parameters[i], options);
+    return DPI_STATUS_OK;
+}
+
+/* ---- What options come to ------------------------------------------------------------------- */
+
+int32_t dpi_method_facts(const dpi_sampler_options *options, const dpi_sampler_plan *plan,
+                         dpi_fact *facts) {
+    const dpi_method_ops *m = dpi_method_ops_get(options->method);
+    return m && m->facts ? m->facts(options, plan, facts) : 0;
+}
+
+const char *dpi_method_neighbours(const dpi_sampler_options *options) {
+    static const char *const all[] = {
+        [DPI_ADJACENCY_REPLACE_BY_NULL] = "the record's slot stays, and adds nothing",
+        [DPI_ADJACENCY_ADD_REMOVE] = "one record more or less; sums are divided by B",
+        [DPI_ADJACENCY_ZERO_OUT] = "the record's logits become 0; its slot stays",
+    };
+    const dpi_method_ops *m = dpi_method_ops_get(options->method);
+    const char *own = m && m->neighbours ? m->neighbours(options) : NULL;
+    const bool known = options->adjacency >= 0 && options->adjacency <= DPI_ADJACENCY_ZERO_OUT;
+    if (!m || !m->info.has_guarantee || !known)
+        return NULL;
+    return own ? own : all[options->adjacency];
+}
+
+void dpi_method_settings(const dpi_sampler_options *options, char *text, size_t size) {
+    const dpi_method_ops *m = dpi_method_ops_get(options->method);
+    int n = snprintf(text, size, "%s: ", m ? m->info.title : "?");
+    if (m && n >= 0 && (size_t)n < size)
+        m->settings(options, text + n, size - (size_t)n);
+}
