@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# The command lines that documents print run as they are printed, on the built-in model.
+#   readme.sh SOURCE BUILD
+# A command is an indented line of README.md, docs/*.md, models/README.md or examples/README.md with
+# build/dpinfer in it; a line that ends in \ goes on in the next. They run in their order, in a folder
+# that looks like a source tree with a build in it, with MODEL as the built-in model. Other lines, and
+# commands of `elsewhere`, are not run; a document cannot name a program that is in neither.
+set -uo pipefail
+source=$1 build=$2
+work=$build/readme-test
+passed=0 failed=0 skipped=0
+complain() {
+    echo "readme: $*"
+    failed=$((failed + 1))
+}
+
+# Why a command is not run here; 1 if it is.
+elsewhere() {
+    case $1 in
+    *"dpinfer demo"*) echo "tests/tools/demo.sh runs it" ;;
+    *"dpinfer audit"*) echo "tests/tools/audit.sh runs it" ;;
+    *"dpinfer pretrain"*) echo "an hour" ;;
+    *dpinfer-bench-kernels* | *dpinfer-utility* | *dpinfer-clipping*) echo "minutes, and timings" ;;
+    *dpinfer-corpus*) echo "it writes examples/: tests/corpus/corpus.sh runs the program" ;;
+    *model-f16.gguf*) echo "a file of the reader" ;;
+    *"build/other/"* | *"build/usr"*) echo "tests/include/install.sh does that" ;;
+    *) return 1 ;;
+    esac
+}
+
+# Commands of a document, one a line.
+commands_of() {
+    awk '/^    / { line = line substr($0, 5)
+                   if (line ~ /\\$/) { sub(/ *\\$/, " ", line); gsub(/  +/, " ", line); next }
+                   if (line ~ /build\/dpinfer/) print line }
+         { line = "" }' "$1"
+}
+
+rm -rf "$work" && mkdir -p "$work/build" || exit 1
+for name in models examples; do ln -s "$source/$name" "$work/$name"; done
+for program in "$build"/dpinfer*; do
+    [ -f "$program" ] && [ -x "$program" ] && ln -s "$program" "$work/build/"
+done
+cd "$work" || exit 1
+export MODEL=models/dpinfer-4m-q8_0.gguf
+for document in "$source"/README.md "$source"/docs/*.md "$source"/{models,examples}/README.md; do
+    while IFS= read -r line; do
+        program=$(grep -oE 'build/dpinfer[a-z-]*' <<<"$line" | head -n 1)
+        if reason=$(elsewhere "$line"); then
+            echo "not run: $line ($reason)"
+            skipped=$((skipped + 1))
+        elif [ ! -x "$program" ]; then
+            complain "${document#"$source/"}: $program is not there: $line"
+        elif bash -uo pipefail -c "$line" >out 2>err </dev/null; then
+            passed=$((passed + 1))
+        else
+            complain "${document#"$source/"}: exit code $?: $line"
+            cat err
+        fi
+    done < <(commands_of "$document")
+done
+
+# What README's first recipe promises.
+[ "$(grep -c . tickets.txt)" -ge 2 ] || complain "tickets.txt does not hold two texts"
+grep -q '1\.782696-zCDP, and so (9\.999999, 1e-05)-DP' tickets.md ||
+    complain "tickets.md does not have the guarantee that README prints"
+# And its table of clip bounds.
+n=0
+while IFS='|' read -r _ epsilon b t c _; do
+    bound=$(build/dpinfer account --epsilon "${epsilon// /}" --delta 1e-5 -B "${b// /}" -n "${t// /}" \
+        --temp 1 | awk '$1 == "C," && $2 == "clip" { printf "%.2f", $4 }')
+    [ "$bound" = "${c// /}" ] || complain "README has C =$c for epsilon$epsilon, B$b, T$t: $bound"
+    n=$((n + 1))
+done < <(grep -E '^\| [0-9]+ \| [0-9]+ \| [0-9]+ \| [0-9.]+ \|' "$source/README.md")
+[ "$n" -ge 8 ] || complain "only $n rows in README's table of clip bounds"
+[ "$passed" -ge 30 ] || complain "only $passed commands were found"
+echo "readme: $passed passed, $failed failed, $skipped not run here"
+[ "$failed" -eq 0 ]
