@@ -25,8 +25,11 @@ judge() {
         failed=$((failed + 1))
     fi
 }
-# What stands for other names (NAME, UNIT), and files that a command makes.
-placeholder() { [[ $1 =~ NAME|UNIT|METHOD|TYPE|COMMAND|OUT|PREFIX|[\*\<\{] || $1 =~ ^build(-[a-z]+)?/ ]]; }
+# What stands for other names (NAME, UNIT), and files that a build or a command of the document makes.
+placeholder() {
+    [[ $1 =~ NAME|UNIT|METHOD|TYPE|COMMAND|OUT|PREFIX|[\*\<\{] || $1 =~ ^build(-[a-z]+)?/ ]] ||
+        grep -qE -- "^    .*(-o|--report) ${1//./\\.}( |\$)" "$2"
+}
 
 ends='(c|h|md|sh|def|py|cmake|awk|svg|patch|conf)'
 for file in "${files[@]}"; do
@@ -36,14 +39,14 @@ for file in "${files[@]}"; do
             judge "$file" "$word"
         done < <(grep -oE '\]\([^) ]+\)' "$file" | sed -E 's/^\]\(|\)$//g' | grep -vE '^[a-z]+:' | sort -u)
         while read -r word; do
-            placeholder "$word" || judge "$file" "$word"
+            placeholder "$word" "$file" || judge "$file" "$word"
         done < <(grep -oE '`[^` ]+`' "$file" | tr -d '\`' |
             grep -E "^(${folders%|})/|^[A-Za-z0-9_./-]+\.$ends\$" | grep -vE "^\.$ends\$" | sort -u)
         ;;
     tests/tools/*) ;; # they name the files that they make
     *.[ch] | *.def | *.sh | *.cmake | *.py | *CMakeLists.txt | scripts/* | tests/mutations/*)
         while read -r word; do
-            placeholder "$word" || judge "$file" "$word"
+            placeholder "$word" "$file" || judge "$file" "$word"
         done < <(grep -ohE "(^|[^A-Za-z0-9_./\$}-])(${folders%|})/[A-Za-z0-9_./-]*\.$ends\b(\.in)?|(^|[^A-Za-z0-9_./\$}-])[A-Za-z_-]+\.md\b" "$file" |
             sed -E 's/^[^A-Za-z0-9_.]//' | sort -u)
         ;;
