@@ -49,13 +49,21 @@ install(FILES ${CMAKE_BINARY_DIR}/dpinfer-config.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/dpinfer COMPONENT dev)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT dev)
 
-# The manual page and the completions are made from what the program says of itself.
-add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/dpinfer.1
-  COMMAND ${CMAKE_CURRENT_LIST_DIR}/manpage.sh $<TARGET_FILE:dpinfer> > dpinfer.1
-  DEPENDS dpinfer ${CMAKE_CURRENT_LIST_DIR}/manpage.sh WORKING_DIRECTORY ${CMAKE_BINARY_DIR}
-  VERBATIM)
-add_custom_target(dpinfer_manpage ALL DEPENDS ${CMAKE_BINARY_DIR}/dpinfer.1)
-install(FILES ${CMAKE_BINARY_DIR}/dpinfer.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT bin)
+# The manual page and the completions are made of what the program says of itself.
+set(page ${CMAKE_BINARY_DIR}/dpinfer.1)
+set(completions ${CMAKE_BINARY_DIR}/completions)
+file(MAKE_DIRECTORY ${completions})
+add_custom_command(OUTPUT ${page} ${completions}/dpinfer ${completions}/_dpinfer
+  COMMAND ${CMAKE_CURRENT_LIST_DIR}/manpage.sh $<TARGET_FILE:dpinfer> > ${page}
+  COMMAND $<TARGET_FILE:dpinfer> completion bash > ${completions}/dpinfer
+  COMMAND $<TARGET_FILE:dpinfer> completion zsh > ${completions}/_dpinfer
+  DEPENDS dpinfer ${CMAKE_CURRENT_LIST_DIR}/manpage.sh VERBATIM)
+add_custom_target(dpinfer_manpage ALL DEPENDS ${page})
+install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT bin)
+install(FILES ${completions}/dpinfer
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT bin)
+install(FILES ${completions}/_dpinfer
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT bin)
 install(TARGETS dpinfer RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT bin)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT bin)
 # What `dpinfer demo` shows (tools/cmd_demo.c looks for it here).

@@ -1,4 +1,4 @@
-/* commands.h - the commands, one file each (cmd_NAME.c). main's table is the only caller. */
+/* commands.h - the commands, one file each (cmd_NAME.c), and the table of them in dpinfer.c. */
 #ifndef DPI_COMMANDS_H
 #define DPI_COMMANDS_H
 
@@ -6,6 +6,9 @@
 
 extern const command command_run, command_plan, command_account, command_inspect, command_tokenize,
     command_logits, command_quantize, command_make_model, command_bench, command_verify,
-    command_audit, command_pretrain, command_demo;
+    command_audit, command_pretrain, command_demo, command_completion;
+
+/* The i-th command in the order of the help; NULL after the last one. */
+const command *command_at(int i);
 
 #endif

@@ -8,14 +8,17 @@
 #include <unistd.h>
 
 #include "tools/commands.h"
+#include "tools/nearest.h"
 
 static const command *const commands[] = {
     &command_run,     &command_plan,     &command_account,
     &command_inspect, &command_tokenize, &command_logits, &command_quantize,
     &command_make_model, &command_bench,  &command_verify, &command_audit,
-    &command_pretrain, &command_demo,
+    &command_pretrain, &command_demo, &command_completion,
 };
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
+
+const command *command_at(int i) { return i < N_COMMANDS ? commands[i] : NULL; }
 
 static void print_usage(FILE *stream) {
     fprintf(stream, "dpinfer %s: text about sensitive documents, with differential privacy\n\n"
@@ -23,7 +26,7 @@ static void print_usage(FILE *stream) {
     for (int i = 0; i < N_COMMANDS; i++)
         fprintf(stream, "  %-10s %-12s %s\n", commands[i]->name, commands[i]->arguments,
                 commands[i]->summary);
-    fprintf(stream, "\n'dpinfer COMMAND -h' explains a command. The main job:\n\n"
+    fprintf(stream, "\n'dpinfer help COMMAND' explains a command. To begin with:\n\n"
                     "  dpinfer run model.gguf records/ --rho 0.5\n");
 }
 
@@ -43,6 +46,29 @@ static int finish_stdout(int code) {
         return code;
     int failed = cli_fail(CLI_FAILED, "cannot write standard output: %s", strerror(errno));
     return code != CLI_OK ? code : failed;
+}
+
+static const command *find_command(const char *word) {
+    for (int i = 0; i < N_COMMANDS; i++) {
+        if (strcmp(word, commands[i]->name) == 0)
+            return commands[i];
+    }
+    return NULL;
+}
+
+/* Words of the first argument: commands, and what main answers itself. */
+static const char *word_at(const void *user, int i) {
+    (void)user;
+    static const char *const own[] = {"help", "version", NULL};
+    return i < N_COMMANDS ? commands[i]->name : own[i - N_COMMANDS];
+}
+
+static int unknown_command(const char *word) {
+    const char *name = nearest_name(word, word_at, NULL);
+    if (name)
+        return cli_fail(CLI_USAGE, "'%s' is not a command; did you mean '%s'? See 'dpinfer -h'",
+                        word, name);
+    return cli_fail(CLI_USAGE, "'%s' is not a command; see 'dpinfer -h'", word);
 }
 
 static int run_command(const command *cmd, int argc, char **argv) {
@@ -69,17 +95,24 @@ int main(int argc, char **argv) {
         return CLI_USAGE;
     }
     const char *word = argv[1];
-    if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) {
+    if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0 ||
+        strcmp(word, "version") == 0) {
         printf("dpinfer %s\n", dpi_version());
         return finish_stdout(CLI_OK);
     }
-    if (strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "help") == 0) {
+    bool help = strcmp(word, "help") == 0;
+    if (strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0 || (help && argc < 3)) {
         print_usage(stdout);
         return finish_stdout(CLI_OK);
     }
-    for (int i = 0; i < N_COMMANDS; i++) {
-        if (strcmp(word, commands[i]->name) == 0)
-            return run_command(commands[i], argc - 1, argv + 1);
+    if (help)
+        word = argv[2];
+    const command *cmd = find_command(word);
+    if (!cmd)
+        return unknown_command(word);
+    if (help) {
+        char option[] = "-h", *arguments[] = {argv[2], option, NULL};
+        return run_command(cmd, 2, arguments);
     }
-    return cli_fail(CLI_USAGE, "'%s' is not a command; see 'dpinfer -h'", word);
+    return run_command(cmd, argc - 1, argv + 1);
 }

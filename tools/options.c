@@ -225,6 +225,16 @@ static const option_spec specs[N_OPTIONS] = {
 
 const char *option_name(option_id id) { return specs[id].name; }
 
+bool option_view_get(const command *cmd, int id, option_view *view) {
+    const option_spec *o = &specs[id];
+    if (!(o->commands & cmd->bit))
+        return false;
+    *view = (option_view){.name = o->name, .short_name = o->short_name,
+                          .takes_value = o->type != OPT_FLAG, .arg = o->arg,
+                          .choices = o->type == OPT_ENUM ? o->choices : NULL, .help = o->help};
+    return true;
+}
+
 /* ---- Values --------------------------------------------------------------------------------- */
 
 /* What a number may be: "0.01..100", "0 < x < 1". */

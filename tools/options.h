@@ -27,7 +27,7 @@ enum {
     CMD_RUN = 1, CMD_PLAN = 2, CMD_ACCOUNT = 4, CMD_INSPECT = 8, CMD_TOKENIZE = 16,
     CMD_LOGITS = 32, CMD_QUANTIZE = 64, CMD_MAKE_MODEL = 128,
     CMD_BENCH = 256, CMD_VERIFY = 512, CMD_AUDIT = 1024,
-    CMD_PRETRAIN = 2048, CMD_DEMO = 4096,
+    CMD_PRETRAIN = 2048, CMD_DEMO = 4096, CMD_COMPLETION = 8192,
 };
 
 /* Choices of --method, in the order of dpi_method from DPI_METHOD_INVISIBLEINK on. */
@@ -68,6 +68,19 @@ typedef struct command {
 
 /* "rho" */
 const char *option_name(option_id id);
+
+/* What completion and documents show of an option. Strings are static. */
+typedef struct option_view {
+    const char *name;
+    char short_name; /* 0: none */
+    bool takes_value;
+    const char *arg;     /* placeholder of the value, such as "FILE"; NULL without one */
+    const char *choices; /* "a|b|c"; NULL: any value of its kind */
+    const char *help;    /* lines separated by newlines */
+} option_view;
+
+/* False if the command does not have this option; *view is then unchanged. */
+bool option_view_get(const command *command, int id, option_view *view);
 
 /* Parses argv[1..] of a command. CLI_OK: go on. Anything else is the program's exit code, with
  * the message printed; *done = true if the command was -h and its help is on stdout. */

@@ -34,7 +34,18 @@ try "licence" cmp "$source/LICENSE" "$work/usr/share/doc/dpinfer/LICENSE"
 try "program" "$work/usr/bin/dpinfer" --version
 page=$work/usr/share/man/man1/dpinfer.1
 try "a section of the manual page for each command" test "$(grep -c '^Usage: dpinfer ' "$page")" \
-    -eq "$(($("$work/usr/bin/dpinfer" -h | grep -c '^  [a-z]')))"
+    -eq "$("$work/usr/bin/dpinfer" -h | grep -v '^  dpinfer' | grep -c '^  [a-z]')"
+for section in NAME SYNOPSIS DESCRIPTION COMMANDS EXAMPLES 'EXIT STATUS' ENVIRONMENT 'SEE ALSO'; do
+    try "section $section of the manual page" grep -qx "\.SH $section" "$page"
+done
+if command -v man >/dev/null; then
+    LC_ALL=C.UTF-8 man --warnings -l "$page" >"$work/page.txt" 2>"$work/warnings"
+    try "a manual page without warnings" test ! -s "$work/warnings"
+    try "a manual page with text" grep -q 'EXAMPLES' "$work/page.txt"
+fi
+completions=$work/usr/share/bash-completion/completions/dpinfer
+try "completion of bash" bash -c ". '$completions' && complete -p dpinfer"
+try "completion of zsh" grep -q '^#compdef dpinfer' "$work/usr/share/zsh/site-functions/_dpinfer"
 
 # pkg_config PREFIX OPTION...: what pkg-config says of the library $package there.
 package=dpinfer
