@@ -324,7 +324,6 @@ dpi_status dpi_session_step_partial(dpi_session *s, int32_t n_rows, const int32_
     }
     s->rest = batch;
     s->rest.head_first = n_logits;
-    s->rest.n_head = n_rows - n_logits;
     return DPI_STATUS_OK;
 }
 
@@ -340,15 +339,21 @@ static dpi_status check_ids(const dpi_session *s, const int32_t *ids, int32_t n_
     return DPI_STATUS_OK;
 }
 
-dpi_status dpi_session_logits_at(dpi_session *s, const int32_t *ids, int32_t n_ids,
-                                 dpi_error *err) {
+dpi_status dpi_session_logits_at(dpi_session *s, int32_t first_row, int32_t n_rows,
+                                 const int32_t *ids, int32_t n_ids, dpi_error *err) {
     DPI_TRY(check_ids(s, ids, n_ids, err));
-    if (s->rest.n_rows == 0)
+    dpi_batch batch = s->rest;
+    if (batch.n_rows == 0)
         return dpi_fail(err, DPI_STATUS_STATE,
                         "logits of chosen tokens come after a step, with nothing between");
-    if (s->rest.n_head > 0)
-        dpi_forward_head(s, &s->rest, ids, n_ids);
-    for (int32_t r = s->rest.head_first; r < s->rest.n_rows; r++)
+    if (first_row < batch.head_first || n_rows < 0 || n_rows > batch.n_rows - first_row)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "first_row and n_rows must name rows that the step left without logits");
+    batch.head_first = first_row;
+    batch.n_head = n_rows;
+    if (n_rows > 0)
+        dpi_forward_head(s, &batch, ids, n_ids);
+    for (int32_t r = first_row; r < first_row + n_rows; r++)
         s->ready[s->row_seq[r]] = 1;
     return DPI_STATUS_OK;
 }

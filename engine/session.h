@@ -64,8 +64,8 @@ struct dpi_session {
     float *logits;  /* [n_seq, n_vocab] */
     unsigned char *ready; /* [n_seq] 1: logits are those after the sequence's last token */
     float **dest;   /* [max_rows] where the logits of a row go */
-    dpi_batch rest; /* the last step, and its rows that have no logits yet; n_rows 0: activations are
-                       not those of a step */
+    dpi_batch rest; /* the last step; rows from head_first on came without logits. n_rows 0:
+                       activations are not those of a step */
     int32_t *row_seq, *row_pos, *row_token; /* [max_rows] */
     unsigned char *seen; /* [n_seq] scratch of the duplicate check */
     dpi_cancel_fn cancel;

@@ -105,7 +105,7 @@ static int draw_token(dpi_session *session, dpi_sampler *sampler, int32_t n_ref,
     if (dpi_sampler_candidates(sampler, public_logits, &ids, &n_ids, &err) != DPI_STATUS_OK)
         return fail(&err);
     double found = bench_now();
-    if (*partial && dpi_session_logits_at(session, ids, n_ids, &err) != DPI_STATUS_OK)
+    if (*partial && dpi_session_logits_at(session, 1, n_ref, ids, n_ids, &err) != DPI_STATUS_OK)
         return fail(&err);
     t->n_logits += *partial ? (double)n_ref * n_ids : 0;
     *partial = ids != NULL;

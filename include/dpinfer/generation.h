@@ -1,4 +1,40 @@
-/* generation.h - session and sampler together: texts. */
+/* generation.h - session and sampler together: texts.
+ *
+ * A generation is one text from one batch, as a state machine. It does nothing by itself:
+ * dpi_generation_advance reads one of its prompts, or draws its next token, or ends it. Any number
+ * of them share one session and its passes, begin and end when they like, and each has the bits of
+ * logits and the tokens that it would have alone. One text:
+ *
+ *     dpi_generation_options o;
+ *     dpi_generation_options_init(&o);
+ *     o.session = session, o.sampler = sampler, o.text = 1;
+ *     o.public_tokens = public_tokens, o.n_public = n_public;
+ *     o.reference_tokens = tokens, o.n_reference_tokens = n_tokens, o.n_ref = n_ref;
+ *     dpi_generation *g = NULL;
+ *     dpi_generation_event e = {0};
+ *     dpi_status status = dpi_generation_create(&o, &g, &err);
+ *     while (status == DPI_STATUS_OK && e.type != DPI_EVENT_END) {
+ *         status = dpi_generation_advance(&g, 1, &e, &err);
+ *         fwrite(e.text, 1, e.n_bytes, stdout);
+ *     }
+ *     dpi_generation_free(g);
+ *
+ * Several, with a sampler each and sequences of their own (first_seq); one that ends makes room for
+ * the next:
+ *
+ *     while (n > 0) {
+ *         status = dpi_generation_advance(live, n, events, &err);
+ *         for (int32_t i = n - 1; i >= 0; i--) {
+ *             show(live[i], events[i].text, events[i].n_bytes);
+ *             if (events[i].type == DPI_EVENT_END || events[i].type == DPI_EVENT_ERROR) {
+ *                 dpi_generation_free(live[i]);
+ *                 live[i] = live[--n];
+ *             }
+ *         }
+ *         while (n < most && next_text(&o))
+ *             status = dpi_generation_create(&o, &live[n++], &err);
+ *     }
+ */
 #ifndef DPINFER_GENERATION_H
 #define DPINFER_GENERATION_H
 
@@ -9,17 +45,105 @@
 extern "C" {
 #endif
 
-typedef struct dpi_generate_input {
+typedef struct dpi_generation dpi_generation;
+
+/* What one advance did for a generation. */
+typedef enum dpi_event {
+    DPI_EVENT_NONE = 0,   /* nothing: END was before */
+    DPI_EVENT_PROMPT = 1, /* a prompt was read, or a piece of one, or a null slot passed */
+    DPI_EVENT_TOKEN = 2,  /* a token was drawn, and is released with this event */
+    DPI_EVENT_END = 3,    /* the text is finished and its caches are wiped */
+    DPI_EVENT_ERROR = 4   /* nothing was done; the generation is as it was before */
+} dpi_event;
+
+typedef enum dpi_end {
+    DPI_END_NONE = 0,
+    DPI_END_EOG = 1,      /* an end-of-generation token was drawn */
+    DPI_END_LENGTH = 2,   /* the sampler's n_tokens were drawn */
+    DPI_END_CANCELLED = 3 /* dpi_generation_cancel */
+} dpi_end;
+
+typedef struct dpi_generation_event {
+    int32_t type;   /* a dpi_event */
+    int32_t status; /* a dpi_status: why, with ERROR; else OK */
+    int32_t n_read;    /* slots whose prompts are read, null ones too, the public one first */
+    int32_t n_prompts; /* of so many: n_ref + 1. Private where the sampler's n_ref is */
+    int32_t token;     /* with TOKEN; else -1 */
+    int32_t n_drawn;   /* tokens released so far, end-of-generation included */
+    int32_t end; /* a dpi_end: how the text ended; the last TOKEN has it already */
+    int32_t reserved;
+    const char *text; /* [n_bytes] what the token completes, with END what was held back; never NULL.
+                         The generation's, until its next advance, cancel or free */
+    size_t n_bytes;
+} dpi_generation_event;
+
+typedef struct dpi_generation_options {
     size_t struct_size;
+    dpi_session *session; /* must outlive the generation */
+    dpi_sampler *sampler; /* its n_tokens is T. It must outlive the generation and serve no other
+                             one in between, which is noticed (STATE) */
+    /* Prompts are the caller's. They are read until the event with n_read == n_prompts, and not
+     * after it. A reference that is empty, does not leave room for T tokens in the context, or holds
+     * an id outside of the vocabulary is a null slot like NULL: no failure depends on a record. */
     const int32_t *public_tokens; /* [n_public], the public prompt */
     size_t n_public;
     const int32_t *const *reference_tokens; /* [n_ref] prompts; NULL entries are null slots */
     const size_t *n_reference_tokens;       /* [n_ref] */
-    int32_t n_ref;                          /* the sampler's n_ref; 0 for PLAIN */
-    int32_t n_tokens;                       /* the sampler's n_tokens, T */
+    int32_t n_ref;     /* the sampler's n_ref; 0 for PLAIN */
+    int32_t first_seq; /* the sequence of the public prompt; reference i has first_seq + 1 + i. They
+                          are empty, and nothing else uses them. Default 0 */
     size_t n_prefix; /* public: how many tokens the references' prompts begin with that depend on no
                         record. Where two prompts, the public one included, have these in common
-                        they are computed once. Decides time and memory, not the text. 0: none */
+                        they are computed once. Decides time and memory, not the text. Default 0 */
+    int32_t n_piece; /* most tokens of a prompt that one advance reads, so that other texts do not
+                        wait for a long one; best a multiple of 64. Decides time alone. 0 (default):
+                        one whole prompt */
+    int32_t text;    /* 1: events have text; default 0 */
+} dpi_generation_options;
+
+DPI_API void dpi_generation_options_init(dpi_generation_options *options);
+
+/* Checks, and computes nothing yet. The sampler begins its text before the first token is drawn.
+ * Errors: ARG (a public prompt that is empty or does not fit with T tokens; n_ref; a sequence that
+ * the session does not have; a sampler of another vocabulary), MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_generation_create(const dpi_generation_options *options,
+                                                        dpi_generation **generation,
+                                                        dpi_error *err);
+/* Cancels it first, so that its caches are wiped. At any time between advances. NULL is allowed. */
+DPI_API void dpi_generation_free(dpi_generation *generation);
+
+/* Ends the text where it is and wipes the caches of its sequences; what was released stays released.
+ * The next advance gives END, with the text that was held back. After the last token: nothing. */
+DPI_API void dpi_generation_cancel(dpi_generation *generation);
+
+/* One step of each of n (>= 1) generations of one session, all of them different; events [n] says
+ * what happened to each. Tokens that were drawn before go through one pass that reads the weights
+ * once, new ones are drawn, and then prompts are read. The session is not used for anything else
+ * meanwhile, but may be between two calls, on other sequences.
+ *
+ * On failure the status and *err are those of the first generation that failed, and the events
+ * are filled in all the same: of the others some have released tokens. A generation with an ERROR
+ * event is as it was before, and another advance tries again: no token was drawn that is not in an
+ * event sooner or later, none is drawn twice, nothing is charged twice. Or it is freed.
+ * Errors of a generation: MEMORY; CANCELLED (the session's cancel, while a prompt was read: it is
+ * read again from its beginning); ENTROPY, NUMERIC, BUDGET, as dpi_sampler_step; STATE (its
+ * sequences or its sampler serve something else). ARG without any event: the arguments. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_generation_advance(dpi_generation *const *generations,
+                                                         int32_t n, dpi_generation_event *events,
+                                                         dpi_error *err);
+
+/* ---- One text in one call ---------------------------------------------------------------------
+ */
+
+typedef struct dpi_generate_input {
+    size_t struct_size;
+    const int32_t *public_tokens; /* [n_public], the public prompt */
+    size_t n_public;
+    const int32_t *const *reference_tokens; /* [n_ref], as in dpi_generation_options */
+    const size_t *n_reference_tokens;       /* [n_ref] */
+    int32_t n_ref;                          /* the sampler's n_ref; 0 for PLAIN */
+    int32_t n_tokens;                       /* the sampler's n_tokens, T */
+    size_t n_prefix;                        /* as in dpi_generation_options */
 } dpi_generate_input;
 
 typedef struct dpi_generate_hooks {
@@ -38,11 +162,11 @@ typedef struct dpi_generate_result {
     int32_t ended;   /* 1: an end-of-generation token was drawn; 0: n_tokens was reached */
 } dpi_generate_result;
 
-/* One text from one batch. Resets the session's sequences 0..n_ref, reads the prompts
- * (sequence 0 is public, i + 1 is reference i), then draws until an end-of-generation token or
- * n_tokens. The caches are wiped before it returns, on success and on failure. `result` (may
+/* One text from one batch, by a generation. Resets the session's sequences 0..n_ref, reads the
+ * prompts (sequence 0 is public, i + 1 is reference i), then draws until an end-of-generation token
+ * or n_tokens. The caches are wiped before it returns, on success and on failure. `result` (may
  * be NULL; struct_size set) is filled in either way.
- * Errors: those of prefill, step and the sampler; ARG if a prompt with n_tokens does not fit. */
+ * Errors: those of dpi_generation_create and dpi_generation_advance, which end the text. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_generate(dpi_session *session, dpi_sampler *sampler,
                                                const dpi_generate_input *input,
                                                const dpi_generate_hooks *hooks,

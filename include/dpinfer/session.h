@@ -76,11 +76,13 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_session_step_partial(dpi_session *session,
                                                            int32_t n_logits, dpi_error *err);
 
 /* Logits of the tokens ids [n_ids] (ascending, none twice; NULL: of all, and n_ids does not count)
- * for the sequences of the last step that it left without. They are in dpi_session_logits at these
- * ids, the same bits as a whole step's; what stands at other ids is no logit of this step. May be
- * called again with other ids. Time: 16 tokens side by side cost what one does.
- * Errors: ARG; STATE (there was no step, or a prefill, fork or reset after it). */
-DPI_API DPI_MUST_CHECK dpi_status dpi_session_logits_at(dpi_session *session, const int32_t *ids,
+ * for the rows [first_row, first_row + n_rows) of the last step, which are among those that it left
+ * without. They are in dpi_session_logits at these ids, the same bits as a whole step's; what stands
+ * at other ids is no logit of this step. May be called again with other rows and other ids, so that
+ * the rows of several texts get the tokens that each needs. Time: 16 tokens side by side cost what
+ * one does. Errors: ARG; STATE (there was no step, or a prefill, fork or reset after it). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_session_logits_at(dpi_session *session, int32_t first_row,
+                                                        int32_t n_rows, const int32_t *ids,
                                                         int32_t n_ids, dpi_error *err);
 
 /* Empties sequence `to` and gives it the first n_tokens (>= 1) tokens that `from` holds, as if they

@@ -118,11 +118,15 @@ static void step(dpi_session *s, int32_t n, const int32_t *seqs, const int32_t *
         for (int32_t y = 0; r >= n_logits && y < n_vocab; y++)
             s->logits[(int64_t)seqs[r] * n_vocab + y] = NAN;
     }
-    n_ids = choose_ids(n_vocab, ids, seed);
-    assert_ok(dpi_session_logits_at(s, ids, n_ids, &err), &err);
-    for (int32_t r = n_logits; r < n; r++)
-        check_chosen(s, seqs[r], &all[members[order[r]]], t, ids, n_ids);
-    assert_ok(dpi_session_logits_at(s, NULL, 0, &err), &err); /* what check_batch compares */
+    const int32_t ends[] = {n_logits, n_logits + random_below(seed, n - n_logits + 1), n};
+    for (int i = 0; i < 2; i++) { /* some rows have tokens of their own, as texts have */
+        n_ids = choose_ids(n_vocab, ids, seed);
+        assert_ok(dpi_session_logits_at(s, ends[i], ends[i + 1] - ends[i], ids, n_ids, &err), &err);
+        for (int32_t r = ends[i]; r < ends[i + 1]; r++)
+            check_chosen(s, seqs[r], &all[members[order[r]]], t, ids, n_ids);
+    }
+    /* what check_batch compares */
+    assert_ok(dpi_session_logits_at(s, n_logits, n - n_logits, NULL, 0, &err), &err);
     free(ids);
 }
 

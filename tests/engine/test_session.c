@@ -95,10 +95,10 @@ static void test_chosen_logits(void **state) {
     dpi_session *s = open_session(model, NULL, 3, 64);
     dpi_error err;
     int32_t tokens[3] = {5, 6, 7}, seqs[3] = {2, 0, 1}, ids[3] = {3, 17, 319};
-    assert_error(dpi_session_logits_at(s, ids, 3, &err), DPI_STATUS_STATE, &err, "after a step");
+    assert_error(dpi_session_logits_at(s, 1, 2, ids, 3, &err), DPI_STATUS_STATE, &err, "after a step");
     for (int32_t i = 0; i < 3; i++)
         assert_ok(dpi_session_prefill(s, i, tokens, 2, NULL, &err), &err);
-    assert_error(dpi_session_logits_at(s, ids, 3, &err), DPI_STATUS_STATE, &err, "after a step");
+    assert_error(dpi_session_logits_at(s, 1, 2, ids, 3, &err), DPI_STATUS_STATE, &err, "after a step");
     assert_error(dpi_session_step_partial(s, 3, seqs, tokens, 4, &err), DPI_STATUS_ARG, &err,
                  "n_logits must be");
     assert_error(dpi_session_step_partial(s, 3, seqs, tokens, -1, &err), DPI_STATUS_ARG, &err,
@@ -107,15 +107,22 @@ static void test_chosen_logits(void **state) {
     assert_ok(dpi_session_step_partial(s, 3, seqs, tokens, 1, &err), &err);
     assert_non_null(dpi_session_logits(s, 2));
     ids[2] = 320;
-    assert_error(dpi_session_logits_at(s, ids, 3, &err), DPI_STATUS_ARG, &err, "0..319");
+    assert_error(dpi_session_logits_at(s, 1, 2, ids, 3, &err), DPI_STATUS_ARG, &err, "0..319");
     ids[2] = -1;
-    assert_error(dpi_session_logits_at(s, ids, 3, &err), DPI_STATUS_ARG, &err, "0..319");
+    assert_error(dpi_session_logits_at(s, 1, 2, ids, 3, &err), DPI_STATUS_ARG, &err, "0..319");
     ids[2] = 17;
-    assert_error(dpi_session_logits_at(s, ids, 3, &err), DPI_STATUS_ARG, &err, "ascend");
-    assert_error(dpi_session_logits_at(s, ids, -1, &err), DPI_STATUS_ARG, &err, "0 or more");
-    assert_null(dpi_session_logits(s, 0));
+    assert_error(dpi_session_logits_at(s, 1, 2, ids, 3, &err), DPI_STATUS_ARG, &err, "ascend");
+    assert_error(dpi_session_logits_at(s, 1, 2, ids, -1, &err), DPI_STATUS_ARG, &err, "0 or more");
     ids[2] = 18;
-    assert_ok(dpi_session_logits_at(s, ids, 3, &err), &err);
+    static const int32_t rows[][2] = {{0, 3}, {0, 1}, {1, 3}, {2, -1}, {3, 1}, {-1, 2}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_error(dpi_session_logits_at(s, rows[i][0], rows[i][1], ids, 3, &err), DPI_STATUS_ARG,
+                     &err, "rows that the step left without");
+    assert_ok(dpi_session_logits_at(s, 2, 1, ids, 3, &err), &err);
+    assert_ok(dpi_session_logits_at(s, 3, 0, ids, 3, &err), &err);
+    assert_null(dpi_session_logits(s, 0));
+    assert_non_null(dpi_session_logits(s, 1));
+    assert_ok(dpi_session_logits_at(s, 1, 2, ids, 3, &err), &err);
     assert_non_null(dpi_session_logits(s, 0));
     assert_non_null(dpi_session_logits(s, 1));
     for (int way = 0; way < 3; way++) { /* the activations of the step are gone */
@@ -127,7 +134,7 @@ static void test_chosen_logits(void **state) {
             dpi_session_reset(s, 0);
         else
             assert_ok(dpi_session_fork(s, 2, 1, 1, &err), &err);
-        assert_error(dpi_session_logits_at(s, ids, 3, &err), DPI_STATUS_STATE, &err, "after a step");
+        assert_error(dpi_session_logits_at(s, 1, 2, ids, 3, &err), DPI_STATUS_STATE, &err, "after a step");
     }
     dpi_session_free(s);
 }

@@ -300,12 +300,12 @@ static void test_cancel(void **state) {
     assert_error(dpi_generate(session, sampler, &input, &hooks, &result, &err),
                  DPI_STATUS_CANCELLED, &err, "after a token");
     assert_int_equal(result.n_drawn, 2);
-    for (int asked = 0; asked < 5; asked++) { /* 3 prompts, then before each token */
+    for (int asked = 0; asked < 6; asked++) { /* 4 slots, then before each token */
         r = (record){.asked = asked};
         hooks.cancel = on_cancel;
         assert_error(dpi_generate(session, sampler, &input, &hooks, &result, &err),
-                     DPI_STATUS_CANCELLED, &err, asked < 3 ? "reading prompts" : "between tokens");
-        assert_int_equal(result.n_drawn, asked < 3 ? 0 : asked - 3);
+                     DPI_STATUS_CANCELLED, &err, asked < 4 ? "reading prompts" : "between tokens");
+        assert_int_equal(result.n_drawn, asked < 4 ? 0 : asked - 4);
         assert_int_equal(dpi_session_length(session, 0), 0);
     }
     dpi_sampler_free(sampler);
@@ -317,11 +317,10 @@ static void test_limits(void **state) {
     uint64_t seed = 42;
     dpi_error err;
     dpi_sampler *sampler = make_sampler(DPI_METHOD_INVISIBLEINK, N_REF, 1, &seed);
-    dpi_session *session = open_session(model, NULL, N_REF + 1, N_TOKENS + 4);
+    dpi_session *session = open_session(model, NULL, N_REF + 1, N_TOKENS + 2);
     dpi_generate_input input = input_of(N_REF);
     assert_error(dpi_generate(session, sampler, &input, NULL, NULL, &err), DPI_STATUS_ARG, &err,
-                 "a reference prompt: more than the 4 tokens that a context of 16 leaves");
-    assert_null(strstr(err.message, "5")); /* the reference's own length is private */
+                 "the public prompt: more than the 2 tokens that a context of 14 leaves");
     input.n_public = 0;
     assert_error(dpi_generate(session, sampler, &input, NULL, NULL, &err), DPI_STATUS_ARG, &err,
                  "the public prompt has no tokens");
@@ -331,12 +330,18 @@ static void test_limits(void **state) {
                  "struct_size of input is 8");
     input = input_of(N_REF - 1);
     assert_error(dpi_generate(session, sampler, &input, NULL, NULL, &err), DPI_STATUS_ARG, &err,
-                 "n_ref must be the sampler's");
+                 "n_ref of a generation must be the sampler's");
+    input = input_of(N_REF);
+    input.n_tokens = N_TOKENS - 1;
+    dpi_session_free(session);
+    session = open_session(model, NULL, N_REF + 1, 64);
+    assert_error(dpi_generate(session, sampler, &input, NULL, NULL, &err), DPI_STATUS_ARG, &err,
+                 "n_tokens is 11, must be the sampler's 12");
     dpi_session_free(session);
     session = open_session(model, NULL, 2, 64); /* fewer sequences than slots */
     input = input_of(N_REF);
     assert_error(dpi_generate(session, sampler, &input, NULL, NULL, &err), DPI_STATUS_ARG, &err,
-                 "sequence 3");
+                 "sequence 0 and those of n_ref references after it");
     dpi_session_free(session);
     dpi_sampler_free(sampler);
 }

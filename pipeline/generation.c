@@ -1,0 +1,468 @@
+/* generation.c - texts as state machines: prompts into caches, logits into samplers, tokens out.
+ *
+ * What is released is a function of what the sampler draws. Only public things steer a text: the
+ * number of slots, T, and the tokens already released; a null slot changes nothing but the time
+ * that a step takes (which is out of scope, dp/PRIVACY.md). Of the references' logits only those of
+ * the candidates are computed, where these are few; the public logits say which. Stopping at an
+ * end-of-generation token is post-processing of a released token: it neither costs nor refunds
+ * anything (docs/spec.md section 1).
+ *
+ * Texts share passes, never logits: a sequence's logits are the same bits whatever else is in the
+ * pass (purity), and a text looks at its own sequences alone.
+ *
+ * The order inside of an advance: one step, then all draws, then prompts and ends. A prompt that is
+ * read, and a sequence that is reset, would take away the activations that the draws after a step
+ * may still need (dpi_session_logits_at); so none of them is needed when an advance returns. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "dpinfer.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "dp/methods/sampler.h"
+
+typedef enum phase {
+    READING, /* slot `slot` is next */
+    DRAWING,
+    ENDING, /* `end` is set, END was not told */
+    OVER
+} phase;
+
+struct dpi_generation {
+    dpi_generation_options options;
+    dpi_decoder *decoder; /* NULL: no text */
+    int32_t n_vocab, n_tokens;
+    phase phase;
+    int32_t slot;  /* READING: the prompt that is read, 0 is the public one */
+    size_t n_read; /* its tokens that are in the cache */
+    int32_t first; /* slot of the first reference that was read; 0: none yet */
+    int32_t *seqs; /* [n_active] sequences that hold tokens; the public one is the first */
+    int32_t n_active;
+    const float **logits; /* [n_ref] NULL for null slots */
+    bool begun;           /* the sampler's text is this one */
+    bool current;         /* the logits are those after the last token */
+    bool drawn;           /* `token` is drawn, and not yet told */
+    bool partial;    /* the next step computes all logits of the public sequence only. Public */
+    bool incomplete; /* the step has left logits out, of the rows from first_row on */
+    int32_t first_row;
+    int32_t token;
+    int32_t n_drawn; /* of them the last one may not be told */
+    int32_t end;     /* a dpi_end */
+};
+
+/* ---- Prompts --------------------------------------------------------------------------------- */
+
+static const int32_t *prompt_of(const dpi_generation *g, int32_t slot, size_t *n) {
+    const dpi_generation_options *o = &g->options;
+    *n = slot ? o->n_reference_tokens[slot - 1] : o->n_public;
+    return slot ? o->reference_tokens[slot - 1] : o->public_tokens;
+}
+
+/* Most tokens of a prompt. */
+static size_t room(const dpi_generation *g) {
+    const int32_t n = dpi_session_n_ctx(g->options.session) - g->n_tokens;
+    return n > 0 ? (size_t)n : 0;
+}
+
+/* A slot whose prompt cannot be read is null: whether a text fails depends on no record. */
+static bool is_null(const dpi_generation *g, int32_t slot) {
+    size_t n;
+    const int32_t *tokens = prompt_of(g, slot, &n);
+    if (!tokens || n == 0 || n > room(g))
+        return true;
+    for (size_t i = 0; i < n; i++)
+        if (tokens[i] < 0 || tokens[i] >= g->n_vocab)
+            return true;
+    return false;
+}
+
+/* Tokens that a prompt shares with another one, among the public ones it begins with. One token is
+ * left to compute: it gives the logits. */
+static int32_t in_common(const dpi_generation *g, int32_t slot, int32_t other) {
+    size_t n_a, n_b, n = 0, most = g->options.n_prefix;
+    const int32_t *a = prompt_of(g, slot, &n_a), *b = prompt_of(g, other, &n_b);
+    while (n < most && n + 1 < n_a && n < n_b && a[n] == b[n])
+        n++;
+    return (int32_t)n;
+}
+
+/* Begins with what the public prompt, or the first reference, has computed of the same beginning. */
+static dpi_status share_prefix(dpi_generation *g, dpi_error *err) {
+    int32_t from = 0, n = in_common(g, g->slot, 0);
+    int32_t n_first = g->first ? in_common(g, g->slot, g->first) : 0;
+    if (n_first > n) {
+        from = g->first;
+        n = n_first;
+    }
+    g->n_read = (size_t)n;
+    const int32_t seq = g->options.first_seq;
+    return n ? dpi_session_fork(g->options.session, seq + from, seq + g->slot, n, err)
+             : DPI_STATUS_OK;
+}
+
+static dpi_status read_piece(dpi_generation *g, dpi_error *err) {
+    size_t n, n_piece = (size_t)g->options.n_piece;
+    const int32_t *tokens = prompt_of(g, g->slot, &n);
+    if (g->n_read == 0 && g->slot > 0)
+        DPI_TRY(share_prefix(g, err));
+    size_t left = n - g->n_read;
+    left = n_piece > 0 && left > n_piece ? n_piece : left;
+    DPI_TRY(dpi_session_prefill(g->options.session, g->options.first_seq + g->slot,
+                                tokens + g->n_read, left, NULL, err));
+    g->n_read += left;
+    return DPI_STATUS_OK;
+}
+
+/* The prompt of the current slot, or a piece of it. After a failure its sequence is empty again. */
+static dpi_status read_prompt(dpi_generation *g, dpi_error *err) {
+    const int32_t seq = g->options.first_seq + g->slot;
+    if (g->n_read == 0) {
+        if (dpi_session_length(g->options.session, seq) != 0)
+            return dpi_fail(err, DPI_STATUS_STATE,
+                            "sequence %d is not empty: something else uses it, or did and did not "
+                            "reset it",
+                            (int)seq);
+        g->seqs[g->n_active++] = seq;
+    }
+    dpi_status status = read_piece(g, err);
+    if (status != DPI_STATUS_OK) {
+        dpi_session_reset(g->options.session, seq);
+        g->n_active--;
+        g->n_read = 0;
+    }
+    return status;
+}
+
+static dpi_status read_slot(dpi_generation *g, dpi_generation_event *event, dpi_error *err) {
+    size_t n = 0;
+    if (g->slot == 0 || !is_null(g, g->slot)) {
+        DPI_TRY(read_prompt(g, err));
+        (void)prompt_of(g, g->slot, &n);
+    }
+    if (g->n_read == n) {
+        if (n > 0 && g->first == 0)
+            g->first = g->slot;
+        g->slot++;
+        g->n_read = 0;
+    }
+    if (g->slot > g->options.n_ref) {
+        g->phase = DRAWING;
+        g->current = true;
+    }
+    event->type = DPI_EVENT_PROMPT;
+    return DPI_STATUS_OK;
+}
+
+/* ---- Draws ----------------------------------------------------------------------------------- */
+
+/* The references' logits of the candidates, where the step has left them out. Few candidates now are
+ * the sign of few after the next token. */
+static dpi_status complete_logits(dpi_generation *g, const float *public_logits, dpi_error *err) {
+    const int32_t *ids = NULL;
+    int32_t n_ids = 0;
+    dpi_status status = dpi_sampler_candidates(g->options.sampler, public_logits, &ids, &n_ids, err);
+    if (g->incomplete) {
+        /* After a failure all: another attempt comes when the activations are gone. */
+        const bool failed = status != DPI_STATUS_OK;
+        dpi_status completed =
+            dpi_session_logits_at(g->options.session, g->first_row, g->n_active - 1,
+                                  failed ? NULL : ids, n_ids, failed ? NULL : err);
+        g->incomplete = false;
+        status = failed ? status : completed;
+    }
+    g->partial = ids != NULL;
+    return status;
+}
+
+/* The sampler is this text's alone: the begin of another one would give it a budget anew. */
+static dpi_status check_sampler(const dpi_generation *g, dpi_error *err) {
+    if (dpi_sampler_tokens_left(g->options.sampler) == g->n_tokens - g->n_drawn)
+        return DPI_STATUS_OK;
+    return dpi_fail(err, DPI_STATUS_STATE,
+                    "the sampler of a text was used for something else before its end");
+}
+
+static dpi_status draw(dpi_generation *g, dpi_error *err) {
+    const dpi_generation_options *o = &g->options;
+    const float *public_logits = dpi_session_logits(o->session, o->first_seq);
+    if (!g->begun)
+        DPI_TRY(dpi_sampler_begin(o->sampler, err));
+    g->begun = true;
+    DPI_TRY(complete_logits(g, public_logits, err));
+    DPI_TRY(check_sampler(g, err));
+    for (int32_t i = 1; i < g->n_active; i++)
+        g->logits[g->seqs[i] - o->first_seq - 1] = dpi_session_logits(o->session, g->seqs[i]);
+    DPI_TRY(dpi_sampler_step(o->sampler, public_logits, g->logits, &g->token, err));
+    g->n_drawn++;
+    g->current = false;
+    g->drawn = true;
+    return DPI_STATUS_OK;
+}
+
+/* Releases the token that was drawn. */
+static dpi_status tell(dpi_generation *g, dpi_generation_event *event, dpi_error *err) {
+    if (g->decoder)
+        DPI_TRY(dpi_decoder_push(g->decoder, g->token, &event->text, &event->n_bytes, err));
+    g->drawn = false;
+    if (dpi_token_is_eog(dpi_session_model(g->options.session), g->token))
+        g->end = DPI_END_EOG;
+    else if (g->n_drawn == g->n_tokens)
+        g->end = DPI_END_LENGTH;
+    if (g->end != DPI_END_NONE)
+        g->phase = ENDING;
+    event->type = DPI_EVENT_TOKEN;
+    event->token = g->token;
+    return DPI_STATUS_OK;
+}
+
+static dpi_status draw_and_tell(dpi_generation *g, dpi_generation_event *event, dpi_error *err) {
+    if (!g->drawn)
+        DPI_TRY(draw(g, err));
+    return tell(g, event, err);
+}
+
+/* ---- Ends ------------------------------------------------------------------------------------ */
+
+static void reset_sequences(dpi_generation *g) {
+    for (int32_t i = 0; i < g->n_active; i++)
+        dpi_session_reset(g->options.session, g->seqs[i]);
+    g->n_active = 0;
+}
+
+static void tell_end(dpi_generation *g, dpi_generation_event *event) {
+    reset_sequences(g);
+    if (g->decoder)
+        dpi_decoder_finish(g->decoder, &event->text, &event->n_bytes);
+    g->phase = OVER;
+    event->type = DPI_EVENT_END;
+}
+
+void dpi_generation_cancel(dpi_generation *g) {
+    reset_sequences(g);
+    if (g->phase == READING || g->phase == DRAWING) {
+        g->n_drawn -= g->drawn; /* a token that was not told is not released */
+        g->drawn = false;
+        g->phase = ENDING;
+        g->end = DPI_END_CANCELLED;
+    }
+}
+
+/* ---- Advance --------------------------------------------------------------------------------- */
+
+typedef struct advance {
+    dpi_generation *const *all;
+    int32_t n;
+    dpi_generation_event *events;
+    dpi_status status; /* of the first failure */
+    dpi_error *err;
+} advance;
+
+/* Where an error goes: only the first one is kept. */
+static dpi_error *error_of(const advance *a) {
+    return a->status == DPI_STATUS_OK ? a->err : NULL;
+}
+
+static void note(advance *a, int32_t i, dpi_status status) {
+    if (status == DPI_STATUS_OK)
+        return;
+    a->events[i].type = DPI_EVENT_ERROR;
+    a->events[i].status = (int32_t)status;
+    if (a->status == DPI_STATUS_OK)
+        a->status = status;
+}
+
+static bool has_step(const dpi_generation *g) {
+    return g->phase == DRAWING && !g->current && !g->drawn;
+}
+
+static int32_t add_rows(const dpi_generation *g, int32_t begin, int32_t end, int32_t *seqs,
+                        int32_t *tokens, int32_t n) {
+    for (int32_t i = begin; i < end; i++, n++) {
+        seqs[n] = g->seqs[i];
+        tokens[n] = g->token;
+    }
+    return n;
+}
+
+/* The last tokens of all texts in one pass: first the rows with all logits, then, text by text, those
+ * that wait for candidates. */
+static dpi_status step_rows(const advance *a, int32_t n_rows, int32_t *seqs, int32_t *tokens,
+                            dpi_error *err) {
+    int32_t n = 0;
+    for (int32_t i = 0; i < a->n; i++)
+        if (has_step(a->all[i]))
+            n = add_rows(a->all[i], 0, a->all[i]->partial ? 1 : a->all[i]->n_active, seqs, tokens, n);
+    const int32_t n_logits = n;
+    for (int32_t i = 0; i < a->n; i++) {
+        dpi_generation *g = a->all[i];
+        if (!has_step(g) || !g->partial)
+            continue;
+        g->first_row = n;
+        n = add_rows(g, 1, g->n_active, seqs, tokens, n);
+    }
+    return dpi_session_step_partial(a->all[0]->options.session, n_rows, seqs, tokens, n_logits, err);
+}
+
+static void step(advance *a) {
+    int32_t n_rows = 0;
+    for (int32_t i = 0; i < a->n; i++)
+        n_rows += has_step(a->all[i]) ? a->all[i]->n_active : 0;
+    if (n_rows == 0)
+        return;
+    int32_t *rows = dpi_calloc(2 * (size_t)n_rows, sizeof *rows);
+    dpi_status status =
+        rows ? step_rows(a, n_rows, rows, rows + n_rows, a->err)
+             : dpi_fail(a->err, DPI_STATUS_MEMORY, "no memory for the rows of a step");
+    free(rows);
+    for (int32_t i = 0; i < a->n; i++) {
+        dpi_generation *g = a->all[i];
+        if (!has_step(g))
+            continue;
+        note(a, i, status);
+        if (status == DPI_STATUS_OK) {
+            g->current = true;
+            g->incomplete = g->partial && g->n_active > 1;
+        }
+    }
+}
+
+static dpi_status check_generations(dpi_generation *const *all, int32_t n,
+                                    const dpi_generation_event *events, dpi_error *err) {
+    if (!all || n < 1 || !events)
+        return dpi_fail(err, DPI_STATUS_ARG, "no generations to advance, or no events");
+    for (int32_t i = 0; i < n; i++)
+        if (!all[i] || all[i]->options.session != all[0]->options.session)
+            return dpi_fail(err, DPI_STATUS_ARG,
+                            "generation %d is NULL, or of another session than the first", (int)i);
+    return DPI_STATUS_OK;
+}
+
+/* What all events say. */
+static void finish_event(const dpi_generation *g, dpi_generation_event *event) {
+    event->n_read = g->slot;
+    event->n_prompts = g->options.n_ref + 1;
+    event->n_drawn = g->n_drawn - g->drawn;
+    event->end = g->end;
+}
+
+dpi_status dpi_generation_advance(dpi_generation *const *generations, int32_t n,
+                                  dpi_generation_event *events, dpi_error *err) {
+    DPI_TRY(check_generations(generations, n, events, err));
+    advance a = {generations, n, events, DPI_STATUS_OK, err};
+    for (int32_t i = 0; i < n; i++)
+        events[i] = (dpi_generation_event){.token = -1, .text = ""};
+    step(&a);
+    for (int32_t i = 0; i < n; i++) {
+        dpi_generation *g = generations[i];
+        if (g->phase == DRAWING && (g->current || g->drawn) && events[i].type == DPI_EVENT_NONE)
+            note(&a, i, draw_and_tell(g, &events[i], error_of(&a)));
+    }
+    for (int32_t i = 0; i < n; i++) {
+        dpi_generation *g = generations[i];
+        if (events[i].type != DPI_EVENT_NONE)
+            continue;
+        if (g->phase == READING)
+            note(&a, i, read_slot(g, &events[i], error_of(&a)));
+        else if (g->phase == ENDING)
+            tell_end(g, &events[i]);
+    }
+    for (int32_t i = 0; i < n; i++)
+        finish_event(generations[i], &events[i]);
+    return a.status;
+}
+
+/* ---- Life ------------------------------------------------------------------------------------ */
+
+void dpi_generation_options_init(dpi_generation_options *options) {
+    memset(options, 0, sizeof *options);
+    options->struct_size = sizeof *options;
+}
+
+static dpi_status check_options(const dpi_generation_options *o, dpi_error *err) {
+    if (!o || o->struct_size != sizeof *o)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "dpi_generation_options.struct_size is %zu, must be %zu",
+                        o ? o->struct_size : 0, sizeof *o);
+    if (!o->session || !o->sampler)
+        return dpi_fail(err, DPI_STATUS_ARG, "the session or the sampler of a generation is NULL");
+    const dpi_sampler_options *s = dpi_sampler_options_get(o->sampler);
+    if (o->n_ref != s->n_ref) /* private in some runs: not named */
+        return dpi_fail(err, DPI_STATUS_ARG, "n_ref of a generation must be the sampler's");
+    if (o->n_ref > 0 && (!o->reference_tokens || !o->n_reference_tokens))
+        return dpi_fail(err, DPI_STATUS_ARG, "the reference prompts or their lengths are NULL");
+    if (o->first_seq < 0 || dpi_session_length(o->session, o->first_seq) < 0 ||
+        o->n_ref > INT32_MAX - o->first_seq ||
+        dpi_session_length(o->session, o->first_seq + o->n_ref) < 0)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "sequence %d and those of n_ref references after it must be the session's",
+                        (int)o->first_seq);
+    DPI_TRY(dpi_check_range("n_piece", o->n_piece, 0, INT32_MAX, err));
+    return dpi_check_range("text", o->text, 0, 1, err);
+}
+
+static dpi_status check_public(const dpi_generation *g, dpi_error *err) {
+    if (g->options.n_public == 0 || !g->options.public_tokens)
+        return dpi_fail(err, DPI_STATUS_ARG, "the public prompt has no tokens");
+    if (g->options.n_public > room(g))
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "the public prompt: more than the %zu tokens that a context of %d leaves "
+                        "beside %d drawn ones",
+                        room(g), (int)dpi_session_n_ctx(g->options.session), (int)g->n_tokens);
+    if (is_null(g, 0))
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "the public prompt has a token id out of range, must be 0..%d",
+                        (int)g->n_vocab - 1);
+    return DPI_STATUS_OK;
+}
+
+/* The model's vocabulary is the sampler's; the public prompt fits. */
+static dpi_status check_fit(dpi_generation *g, dpi_error *err) {
+    const dpi_sampler_options *s = dpi_sampler_options_get(g->options.sampler);
+    dpi_model_info info = {.struct_size = sizeof info};
+    DPI_TRY(dpi_model_info_get(dpi_session_model(g->options.session), &info, err));
+    if (s->n_vocab != info.n_vocab)
+        return dpi_fail(err, DPI_STATUS_ARG, "the sampler's n_vocab is %d, must be the model's %d",
+                        (int)s->n_vocab, (int)info.n_vocab);
+    g->n_vocab = info.n_vocab;
+    g->n_tokens = s->n_tokens;
+    return check_public(g, err);
+}
+
+static dpi_status allocate(dpi_generation *g, dpi_error *err) {
+    const size_t n_seq = (size_t)g->options.n_ref + 1;
+    g->seqs = dpi_calloc(n_seq, sizeof *g->seqs);
+    g->logits = dpi_calloc(n_seq, sizeof *g->logits);
+    if (!g->seqs || !g->logits)
+        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the sequences");
+    const dpi_model *model = dpi_session_model(g->options.session);
+    return g->options.text ? dpi_decoder_create(model, &g->decoder, err) : DPI_STATUS_OK;
+}
+
+dpi_status dpi_generation_create(const dpi_generation_options *options,
+                                 dpi_generation **generation, dpi_error *err) {
+    DPI_TRY(check_options(options, err));
+    dpi_generation *g = dpi_calloc(1, sizeof *g);
+    if (!g)
+        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a generation");
+    g->options = *options;
+    dpi_status status = check_fit(g, err);
+    if (status == DPI_STATUS_OK)
+        status = allocate(g, err);
+    if (status != DPI_STATUS_OK) {
+        dpi_generation_free(g);
+        return status;
+    }
+    *generation = g;
+    return DPI_STATUS_OK;
+}
+
+void dpi_generation_free(dpi_generation *g) {
+    if (!g)
+        return;
+    const size_t n_seq = (size_t)g->options.n_ref + 1;
+    dpi_generation_cancel(g);
+    dpi_decoder_free(g->decoder);
+    dpi_wipe_free(g->seqs, n_seq * sizeof *g->seqs); /* which slots were null is private */
+    dpi_wipe_free(g->logits, n_seq * sizeof *g->logits);
+    dpi_wipe_free(g, sizeof *g);
+}
