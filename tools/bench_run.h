@@ -9,7 +9,7 @@
 enum { BENCH_MAX_REPEATS = 100 };
 
 typedef struct bench_setting {
-    int32_t method; /* DPI_METHOD_PLAIN, _INVISIBLEINK or _AMIN */
+    int32_t method; /* a dpi_method */
     int32_t n_ref;  /* references; 0 for plain */
     int32_t n_prompt, n_prefix; /* tokens of each prompt; of them, the same in every reference's */
     int32_t n_tokens;           /* drawn */

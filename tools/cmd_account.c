@@ -44,27 +44,27 @@ static int solve(const args *a, double *rho, double *epsilon, double *delta) {
 }
 
 /* What the accounting options and the budget come to. */
-static dpi_sampler_options make_options(const args *a, double rho, double epsilon, double delta) {
+static int make_options(const args *a, double rho, double epsilon, double delta,
+                        dpi_sampler_options *made) {
     dpi_sampler_options options;
     dpi_sampler_options_init(&options);
-    job_budget(a, &options);
+    int code = options_parameters(a, &options);
     options.n_vocab = 2; /* any: the cost does not depend on it */
     options.top_k = 0;
-    options.n_ref = options.denominator = (int32_t)a->v[OPT_BATCH].i;
-    options.n_tokens = (int32_t)a->v[OPT_N_PREDICT].i;
-    options.tau = a->v[OPT_TEMP].d;
+    options.n_ref = options.denominator;
     /* The smallest deltas have no epsilon within the accountant's range. */
     options.delta = delta < 1 ? delta : 0;
     bool in_epsilon = options.accountant == DPI_ACCOUNTANT_BR || options.subsample > 0;
     options.rho = in_epsilon ? 0 : rho;
     options.epsilon = in_epsilon ? epsilon : 0;
-    return options;
+    *made = options;
+    return code;
 }
 
 /* C of every accountant for the same budget, and how much that is of what zCDP gives without
  * secret assignment. What cannot be computed (exact composition of too many tokens) is left out. */
 static void add_comparison(facts *f, dpi_sampler_options options, double epsilon, double rho) {
-    static const char *const names[] = {"zcdp", "br", "filter"};
+    const char *const *names = dpi_method_parameter_find(options.method, "accountant")->choices;
     const double q = options.subsample;
     dpi_sampler_plan base = {.struct_size = sizeof base};
     options.clip = 0;
@@ -94,9 +94,12 @@ static void add_comparison(facts *f, dpi_sampler_options options, double epsilon
 }
 
 static int add_plan(const args *a, double rho, double epsilon, double delta, facts *f) {
-    const dpi_sampler_options options = make_options(a, rho, epsilon, delta);
+    dpi_sampler_options options;
     dpi_sampler_plan plan = {.struct_size = sizeof plan};
     dpi_error err;
+    int code = make_options(a, rho, epsilon, delta, &options);
+    if (code != CLI_OK)
+        return code;
     if (dpi_sampler_plan_make(&options, &plan, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_USAGE, &err);
     facts_text(f, "adjacency", "adjacency", a->v[OPT_ADJACENCY].s);

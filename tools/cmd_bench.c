@@ -54,24 +54,18 @@ static int parse_list(const char *name, const char *text, int32_t min, int32_t m
     }
 }
 
-static const char *const method_names[] = {
-    [DPI_METHOD_PLAIN] = "plain",
-    [DPI_METHOD_INVISIBLEINK] = "invisibleink",
-    [DPI_METHOD_AMIN] = "amin",
-};
-enum { N_METHODS = sizeof method_names / sizeof *method_names };
-
+/* "plain,amin": methods that need no acknowledgement. */
 static int parse_methods(const char *text, int_list *out) {
     out->n = 0;
     for (const char *p = text;;) {
-        size_t n = strcspn(p, ",");
-        int32_t m = 0;
-        while (m < N_METHODS && (strlen(method_names[m]) != n || memcmp(method_names[m], p, n)))
-            m++;
-        if (m == N_METHODS || out->n == MAX_LIST)
-            return cli_fail(CLI_USAGE, "--method: found '%s', allowed are plain, invisibleink and "
-                                       "amin between commas", text);
-        out->v[out->n++] = m;
+        char name[32];
+        const size_t n = strcspn(p, ",");
+        snprintf(name, sizeof name, "%.*s", n < sizeof name ? (int)n : 0, p);
+        const dpi_method_info *m = dpi_method_find(name);
+        if (!m || m->needs_acknowledgement || out->n == MAX_LIST)
+            return cli_fail(CLI_USAGE, "--method: found '%s', allowed are names between commas: "
+                                       "see 'dpinfer bench -h'", text);
+        out->v[out->n++] = m->id;
         if (p[n] == '\0')
             return CLI_OK;
         p += n + 1;
@@ -169,7 +163,7 @@ static void add_model(bench *b, const bench_result *r) {
 
 static void add_private(bench *b, const bench_result *r) {
     table *t = &b->table;
-    table_text(t, "method", "%s", method_names[r->s.method]);
+    table_text(t, "method", "%s", dpi_method_get(r->s.method)->name);
     table_number(t, "B", 0, r->s.n_ref);
     table_number(t, "k", 0, b->c.top_k);
     table_number(t, "rho", 4, r->rho);
@@ -265,7 +259,7 @@ static int measure(bench *b, const bench_setting *s) {
         return code;
     fprintf(stderr,
             "%s -B %d -p %d -n %d: prompts %.1f t/s, %.2f ms a drawn token, %.2f of plain\n",
-            method_names[s->method], s->n_ref, s->n_prompt, s->n_tokens, r.pp.mean,
+            dpi_method_get(s->method)->name, s->n_ref, s->n_prompt, s->n_tokens, r.pp.mean,
             1e3 * r.t_tg / s->n_tokens, r.overhead);
     if (b->table.format == TABLE_MD)
         b->results[b->n_results++] = r;

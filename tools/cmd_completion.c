@@ -1,55 +1,58 @@
 /* cmd_completion.c - `dpinfer completion`: the shell's completion of commands, options and choices,
  * from the tables that the parser reads. */
-#include "tools/commands.h"
-
 #include <stdio.h>
 #include <string.h>
 
-/* The option's value is a file: so its placeholder says. */
-static bool is_file(const option_view *o) { return o->arg && strcmp(o->arg, "FILE") == 0; }
+#include "tools/commands.h"
+#include "tools/option_table.h"
 
-/* "a|b|c" with `separator` for each bar. */
-static void print_choices(const char *choices, char separator) {
+/* The option's value is a file: so its placeholder says. */
+static bool is_file(const option_spec *o) { return o->arg && strcmp(o->arg, "FILE") == 0; }
+
+/* What a choice is made between, with spaces between. */
+static void print_choices(const option_spec *o) {
+    char choices[OPTION_RANGE_BYTES];
+    option_range(o, choices, sizeof choices);
     for (const char *c = choices; *c; c++)
-        putchar(*c == '|' ? separator : *c);
+        putchar(*c == '|' ? ' ' : *c);
 }
 
 /* ---- bash ------------------------------------------------------------------------------------- */
 
 /* "-o|--output" */
-static void print_pattern(const option_view *o) {
+static void print_pattern(const option_spec *o) {
     if (o->short_name)
         printf("-%c|", o->short_name);
     printf("--%s", o->name);
 }
 
-static void print_bash_command(const command *cmd) {
-    option_view o;
+static void print_bash_command(const option_table *t, const command *cmd) {
     printf("    %s)\n        case $prev in\n", cmd->name);
-    for (int id = 0; id < N_OPTIONS; id++) {
-        if (!option_view_get(cmd, id, &o) || !o.takes_value)
+    for (int i = 0; i < t->n; i++) {
+        const option_spec *o = &t->v[i];
+        if (!option_is_shown(o, cmd) || !o->arg)
             continue;
         printf("        ");
-        print_pattern(&o);
+        print_pattern(o);
         printf(") ");
-        if (o.choices) {
+        if (o->type == OPT_ENUM) {
             printf("_dpinfer_words \"");
-            print_choices(o.choices, ' ');
+            print_choices(o);
             printf("\"; ");
-        } else if (is_file(&o)) {
+        } else if (is_file(o)) {
             printf("_dpinfer_files; ");
         }
         printf("return ;;\n");
     }
     printf("        esac\n        options=\"");
-    for (int id = 0; id < N_OPTIONS; id++) {
-        if (option_view_get(cmd, id, &o))
-            printf("--%s ", o.name);
+    for (int i = 0; i < t->n; i++) {
+        if (option_is_shown(&t->v[i], cmd))
+            printf("--%s ", t->v[i].name);
     }
     printf("\" ;;\n");
 }
 
-static void print_bash(void) {
+static void print_bash(const option_table *t) {
     printf("# Completion of dpinfer in bash: `dpinfer completion bash` wrote it.\n"
            "_dpinfer_words() { mapfile -t COMPREPLY < <(compgen -W \"$1\" -- \"$cur\"); }\n"
            "_dpinfer_files() { mapfile -t COMPREPLY < <(compgen -f -- \"$cur\"); }\n"
@@ -63,7 +66,7 @@ static void print_bash(void) {
         printf("%s ", cmd->name);
     printf("help version\"\n        return\n    fi\n    case ${COMP_WORDS[1]} in\n");
     for (int i = 0; (cmd = command_at(i)) != NULL; i++)
-        print_bash_command(cmd);
+        print_bash_command(t, cmd);
     printf("    esac\n"
            "    if [[ $cur == -* ]]; then _dpinfer_words \"$options\"; else _dpinfer_files; fi\n"
            "}\n"
@@ -86,20 +89,22 @@ static void print_zsh_text(const char *text) {
     }
 }
 
-static void print_zsh_option(const option_view *o) {
+static void print_zsh_option(const option_spec *o) {
     printf(" \\\n            ");
     if (o->short_name)
         printf("'(-%c --%s)'{-%c,--%s}", o->short_name, o->name, o->short_name, o->name);
     else
         printf("--%s", o->name);
     printf("'[");
-    print_zsh_text(o->help);
+    char text[OPTION_TEXT_BYTES];
+    option_text(o, text, sizeof text);
+    print_zsh_text(text);
     printf("]");
-    if (o->takes_value) {
+    if (o->arg) {
         printf(":%s:", o->arg);
-        if (o->choices) {
+        if (o->type == OPT_ENUM) {
             putchar('(');
-            print_choices(o->choices, ' ');
+            print_choices(o);
             putchar(')');
         } else if (is_file(o)) {
             printf("_files");
@@ -108,9 +113,8 @@ static void print_zsh_option(const option_view *o) {
     putchar('\'');
 }
 
-static void print_zsh(void) {
+static void print_zsh(const option_table *t) {
     const command *cmd;
-    option_view o;
     printf("#compdef dpinfer\n"
            "# Completion of dpinfer in zsh: `dpinfer completion zsh` wrote it.\n"
            "_dpinfer() {\n"
@@ -131,9 +135,9 @@ static void print_zsh(void) {
            "    case $words[1] in\n");
     for (int i = 0; (cmd = command_at(i)) != NULL; i++) {
         printf("    %s)\n        _arguments", cmd->name);
-        for (int id = 0; id < N_OPTIONS; id++) {
-            if (option_view_get(cmd, id, &o))
-                print_zsh_option(&o);
+        for (int k = 0; k < t->n; k++) {
+            if (option_is_shown(&t->v[k], cmd))
+                print_zsh_option(&t->v[k]);
         }
         printf(" '*:file:_files' ;;\n");
     }
@@ -142,10 +146,12 @@ static void print_zsh(void) {
 
 static int run_completion(const args *a) {
     const char *shell = a->n_positional ? a->positional[0] : "";
+    option_table t;
+    option_table_make(&t);
     if (strcmp(shell, "bash") == 0)
-        print_bash();
+        print_bash(&t);
     else if (strcmp(shell, "zsh") == 0)
-        print_zsh();
+        print_zsh(&t);
     else
         return cli_fail(CLI_USAGE, "SHELL: found '%s', allowed bash|zsh", shell);
     return CLI_OK;

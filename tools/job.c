@@ -6,8 +6,6 @@
 enum {
     DEFAULT_N_PREDICT = 200,
     DEFAULT_MAX_CTX = 4096, /* larger contexts only when asked for: KV caches grow with it */
-    DEFAULT_TOP_K = 100,
-    DEFAULT_TOP_K_ADAPMIXED = 60,
     DEFAULT_BATCH = 8,
     DEFAULT_ONE_BATCH = 16, /* up to so many records make one batch */
 };
@@ -46,54 +44,24 @@ static int check_private(const args *a) {
     return CLI_OK;
 }
 
-/* --method and the options that only some methods have. */
+/* The method, its parameters and the budget. */
 static int settle_method(const args *a, job *j) {
-    static const struct {
-        option_id id;
-        bool adapmixed; /* else amin only */
-    } owned[] = {
-        {OPT_PRIVATE_TOKENS, false},
-        {OPT_PUBLIC_TEMP, false},
-        {OPT_THRESHOLD, true},
-        {OPT_SIGMA, true},
-    };
-    const int64_t method = a->v[OPT_METHOD].i;
-    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
-        if (a->v[owned[i].id].given && method != METHOD_AMIN &&
-            !(method == METHOD_ADAPMIXED && owned[i].adapmixed))
-            return cli_fail(CLI_USAGE, "--%s is allowed only with --method amin%s",
-                            option_name(owned[i].id), owned[i].adapmixed ? " or adapmixed" : "");
-    if (method == METHOD_AMIN && a->v[OPT_THRESHOLD].given != a->v[OPT_SIGMA].given)
-        return cli_fail(CLI_USAGE, "--threshold and --sigma: with --method amin allowed are both, "
-                                   "or neither");
-    if (method == METHOD_ADAPMIXED && !a->v[OPT_NOT_DP].i)
-        return cli_fail(CLI_USAGE, "--method adapmixed is for comparison only: it counts its cost "
-                                   "on the records themselves, which guarantees nothing. To run "
-                                   "it all the same add --i-know-this-is-not-dp");
-    if (method != METHOD_ADAPMIXED && a->v[OPT_NOT_DP].i)
-        return cli_fail(CLI_USAGE, "--i-know-this-is-not-dp is allowed only with --method "
-                                   "adapmixed");
-    j->sampler.n_private = (int32_t)a->v[OPT_PRIVATE_TOKENS].i;
-    j->sampler.tau_public = a->v[OPT_PUBLIC_TEMP].d;
-    j->sampler.svt_threshold = j->sampler.screen_threshold = a->v[OPT_THRESHOLD].d;
-    j->sampler.svt_sigma = j->sampler.screen_sigma = a->v[OPT_SIGMA].d;
+    const dpi_method_info *m =
+        j->plain ? dpi_method_get(DPI_METHOD_PLAIN) : dpi_method_find(a->v[OPT_METHOD].s);
+    dpi_error err;
+    if (m->needs_acknowledgement && !a->v[OPT_NOT_DP].i)
+        return cli_fail(CLI_USAGE, "--method %s is for comparison alone: %s. To run it all the "
+                                   "same add --%s", m->name, m->warning, option_name(OPT_NOT_DP));
+    if (!m->needs_acknowledgement && a->v[OPT_NOT_DP].i)
+        return cli_fail(CLI_USAGE, "--%s is allowed only with a method that guarantees nothing, "
+                                   "found %s", option_name(OPT_NOT_DP), m->name);
+    if (dpi_method_defaults(m->id, &j->sampler, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_USAGE, &err);
     j->sampler.acknowledge_not_dp = a->v[OPT_NOT_DP].i == 1;
-    return CLI_OK;
-}
-
-void job_budget(const args *a, dpi_sampler_options *options) {
-    options->rho = a->v[OPT_RHO].d;
-    options->epsilon = a->v[OPT_EPSILON].d;
-    options->delta = a->v[OPT_DELTA].d;
-    options->accountant = (int32_t)a->v[OPT_ACCOUNTANT].i; /* the choices are in the enums' order */
-    options->adjacency = (int32_t)a->v[OPT_ADJACENCY].i;
-    options->subsample = a->v[OPT_SUBSAMPLE].d;
-    options->clip = a->v[OPT_CLIP].d;
-    options->center = (int32_t)a->v[OPT_CENTER].i;
+    return options_parameters(a, &j->sampler);
 }
 
 static int settle_budget(const args *a, job *j) {
-    job_budget(a, &j->sampler);
     j->delta = j->sampler.delta;
     j->assigned = j->sampler.adjacency == DPI_ADJACENCY_ADD_REMOVE || a->v[OPT_SUBSAMPLE].given;
     if (j->assigned && (!a->v[OPT_BATCH].given || !a->v[OPT_NUM].given))
@@ -134,18 +102,15 @@ static int settle_options(const args *a, job *j) {
     j->reference = a->v[OPT_REFERENCE].given ? a->v[OPT_REFERENCE].i - 1 : -1;
 
     dpi_sampler_options_init(&j->sampler);
-    j->sampler.method =
-        j->plain ? DPI_METHOD_PLAIN : DPI_METHOD_INVISIBLEINK + (int32_t)a->v[OPT_METHOD].i;
-    j->sampler.tau = a->v[OPT_TEMP].d;
     if (a->v[OPT_SEED].given) {
         j->seed = (uint64_t)a->v[OPT_SEED].i;
         j->sampler.random = dpi_random_insecure;
         j->sampler.random_user = &j->seed;
     }
-    job_set_private(j);
     int code = j->plain ? check_plain(a) : check_private(a);
     if (code == CLI_OK)
         code = settle_method(a, j);
+    job_set_private(j);
     if (code == CLI_OK && !j->plain)
         code = settle_budget(a, j);
     if (code == CLI_OK)
@@ -222,18 +187,11 @@ static int settle_lengths(const args *a, bool quiet, job *j) {
     if (n_tokens >= n_ctx || n_tokens < 1)
         return cli_fail(CLI_USAGE, "--n-predict: found '%d', allowed 1..%d with a context of %d "
                                    "tokens", n_tokens, n_ctx - 1, n_ctx);
-    int32_t top_k = j->sampler.acknowledge_not_dp ? DEFAULT_TOP_K_ADAPMIXED : DEFAULT_TOP_K;
-    if (top_k > j->info.n_vocab)
-        top_k = j->info.n_vocab;
-    if (a->v[OPT_TOP_K].given)
-        top_k = (int32_t)a->v[OPT_TOP_K].i;
-    if (top_k > j->info.n_vocab)
-        return cli_fail(CLI_USAGE, "--top-k: found '%d', allowed 0..%d (the vocabulary)", top_k,
-                        j->info.n_vocab);
+    if (j->sampler.top_k > j->info.n_vocab)
+        j->sampler.top_k = j->info.n_vocab;
     j->session.n_ctx = n_ctx;
     j->session.n_seq = j->sampler.n_ref + 1;
     j->sampler.n_tokens = n_tokens;
-    j->sampler.top_k = top_k;
     j->sampler.n_vocab = j->info.n_vocab;
     return CLI_OK;
 }

@@ -30,10 +30,6 @@ typedef struct job {
     uint64_t seed;               /* state of --seed; sampler.random_user points here */
 } job;
 
-/* The accounting options of a command into sampler options: the budget, the accountant, the
- * adjacency, centring. */
-void job_budget(const args *a, dpi_sampler_options *options);
-
 /* Sets is_private and warning from plain, and the sampler's method and source of randomness. */
 void job_set_private(job *j);
 

@@ -1,4 +1,4 @@
-/* options.h - the command line of every command, from one table (options.c). */
+/* options.h - the command line of every command, from one table (option_table.c). */
 #ifndef DPI_OPTIONS_H
 #define DPI_OPTIONS_H
 
@@ -8,7 +8,7 @@ typedef enum option_id {
     OPT_MODEL, OPT_RHO, OPT_EPSILON, OPT_DELTA, OPT_ACCOUNTANT, OPT_ADJACENCY, OPT_SUBSAMPLE,
     OPT_CLIP, OPT_CENTER, OPT_BATCH, OPT_NUM, OPT_N_PREDICT, OPT_TEMP,
     OPT_TOP_K, OPT_SEED, OPT_PLAIN, OPT_REFERENCE,
-    OPT_METHOD, OPT_PRIVATE_TOKENS, OPT_PUBLIC_TEMP, OPT_THRESHOLD, OPT_SIGMA, OPT_NOT_DP,
+    OPT_METHOD, OPT_NOT_DP,
     OPT_RECORDS, OPT_TEXT_FIELD, OPT_MAX_REF_TOKENS,
     OPT_PRIVATE_PROMPT, OPT_PRIVATE_PROMPT_FILE, OPT_PUBLIC_PROMPT, OPT_PUBLIC_PROMPT_FILE,
     OPT_QUERY, OPT_QUERY_FILE, OPT_SYSTEM, OPT_SYSTEM_FILE, OPT_TEMPLATE,
@@ -28,26 +28,33 @@ enum {
     CMD_LOGITS = 32, CMD_QUANTIZE = 64, CMD_MAKE_MODEL = 128,
     CMD_BENCH = 256, CMD_VERIFY = 512, CMD_AUDIT = 1024,
     CMD_PRETRAIN = 2048, CMD_DEMO = 4096, CMD_COMPLETION = 8192,
+    CMD_GROUPED = CMD_RUN | CMD_PLAN, /* whose help has headings */
 };
 
-/* Choices of --method, in the order of dpi_method from DPI_METHOD_INVISIBLEINK on. */
-enum { METHOD_INVISIBLEINK, METHOD_AMIN, METHOD_ADAPMIXED };
+enum { MAX_REPORTS = 8, MAX_OWN = 32, MAX_WORDS = 8 };
 
-enum { MAX_REPORTS = 8 };
-
-/* The value of one option: `given` on the command line, else the default of the table. */
+/* The value of one option: `given` on the command line, else the default of the table, if any. */
 typedef struct option_value {
-    bool given;
+    bool given, is_default;
     int64_t i;     /* INT, FLAG (0 or 1), ENUM (index of the choice) */
     double d;      /* DOUBLE, and INT as a double */
     const char *s; /* STRING, ENUM: the text; NULL without a default */
 } option_value;
+
+/* An option that methods have and no row of the table, as it stands on the command line. */
+typedef struct own_option {
+    const char *option, *text;
+} own_option;
 
 struct command;
 
 typedef struct args {
     const struct command *command;
     option_value v[N_OPTIONS];
+    own_option own[MAX_OWN];
+    int n_own;
+    const char *words[MAX_WORDS]; /* arguments that are no options */
+    int n_words;
     const char *model;         /* -m, or the first positional; NULL if the command takes none */
     const char *positional[2]; /* what follows MODEL */
     int n_positional;
@@ -68,19 +75,12 @@ typedef struct command {
 
 /* "rho" */
 const char *option_name(option_id id);
+/* The library's parameter that the option sets ("denominator" for --batch); NULL: none. */
+const char *option_parameter(option_id id);
 
-/* What completion and documents show of an option. Strings are static. */
-typedef struct option_view {
-    const char *name;
-    char short_name; /* 0: none */
-    bool takes_value;
-    const char *arg;     /* placeholder of the value, such as "FILE"; NULL without one */
-    const char *choices; /* "a|b|c"; NULL: any value of its kind */
-    const char *help;    /* lines separated by newlines */
-} option_view;
-
-/* False if the command does not have this option; *view is then unchanged. */
-bool option_view_get(const command *command, int id, option_view *view);
+/* Sets each parameter of options->method that the command line gives or has a default for. CLI_OK,
+ * or CLI_USAGE with a message: an option that the method does not have, a value out of range. */
+int options_parameters(const args *a, dpi_sampler_options *options);
 
 /* Parses argv[1..] of a command. CLI_OK: go on. Anything else is the program's exit code, with
  * the message printed; *done = true if the command was -h and its help is on stdout. */

@@ -52,7 +52,7 @@ static const dpi_parameter screen_top_k = {
 static const dpi_parameter screen_threshold = {
     .name = "screen_threshold", .option = "screen-threshold", .old_option = "threshold",
     .key = "threshold", .label = "threshold", .unit = "", .type = DPI_PARAMETER_REAL,
-    .offset = DPI_FIELD(screen_threshold), .max = 1e6, .min_open = 1, .zero = "the default",
+    .offset = DPI_FIELD(screen_threshold), .max = 1e6, .min_open = 1, .is_optional = 1,
     .default_text = "4.5", .help = "Renyi divergence above which a token is public"};
 
 static const dpi_parameter screen_sigma = {

@@ -56,7 +56,7 @@ static const dpi_parameter private_tokens = {
 static const dpi_parameter svt_threshold = {
     .name = "svt_threshold", .option = "svt-threshold", .old_option = "threshold",
     .key = "threshold", .label = "threshold, L1", .unit = "", .type = DPI_PARAMETER_REAL,
-    .offset = DPI_FIELD(svt_threshold), .min = -1000, .max = 1000,
+    .offset = DPI_FIELD(svt_threshold), .min = -1000, .max = 1000, .needs = "svt_sigma",
     .help = "distance (0..2) of records to the public text above which a token is private"};
 
 static const dpi_parameter svt_sigma = {
@@ -64,6 +64,7 @@ static const dpi_parameter svt_sigma = {
     .label = "sigma of threshold", .unit = "", .type = DPI_PARAMETER_REAL,
     .offset = DPI_FIELD(svt_sigma), .min = 1e-6, .max = 1000, .is_optional = 1,
     .default_text = "no threshold, all tokens are private while the budget lasts",
+    .needs = "svt_threshold",
     .help = "noise of the threshold"};
 
 static const dpi_parameter tau_public = {

@@ -71,6 +71,7 @@ typedef struct dpi_parameter {
     double default_value;   /* of dpi_method_defaults; 0 where it is only in words */
     const char *default_text; /* the default in words ("all of them"); NULL: the number */
     const char *const *choices; /* CHOICE: names, ended by NULL; else NULL */
+    const char *needs; /* the name of a parameter that is to be given with it; NULL: none */
 } dpi_parameter;
 
 /* The parameters of a method, common ones included, in the order of a report. 0 and NULL if there

@@ -14,13 +14,66 @@ run -h; expect_rc 0; expect_out "dpinfer run model.gguf"
 for c in run plan account inspect tokenize logits quantize make-model bench verify audit pretrain \
     demo; do
     run "$c" -h; expect_rc 0; expect_out "Usage: dpinfer $c"; expect_out "Exit codes:"
-    twice=$(sed -n '/^Options:/,/^$/p' out | grep -o -- '^ *\(-., \)\?--[a-z-]*' |
-        grep -o -- '--[a-z-]*' | sort | uniq -d)
+    options=$(grep -oE -- '^(  -., |      )--[a-z-]*' out | grep -o -- '--[a-z-]*' | sort)
+    check "no options" grep -qx -- '--help' <<<"$options"
+    twice=$(uniq -d <<<"$options")
     check "options that stand there twice: $twice" [ -z "$twice" ]
+done
+# run and plan have headings, and what the library's methods take.
+for c in run plan; do
+    run "$c" -h
+    for heading in Budget: Data: Prompt: Output: Expert:; do
+        check "one heading $heading" [ "$(grep -c "^$heading" out)" -eq 1 ]
+    done
+    expect_out "(invisibleink|amin|adapmixed; default"; expect_out "--public-top-k N"
+    expect_out "amin: noise of the threshold"; expect_out "--screen-sigma X"
+    check "older spellings in the help" [ "$(grep -cE -- '--(threshold|sigma) ' out)" -eq 0 ]
+    check "an option's line beyond 80 columns" [ -z "$(sed -n '/^Budget/,$p' out | grep -E '^.{81}')" ]
+    check "--top-k once" [ "$(grep -c -- ' --top-k N' out)" -eq 1 ]
 done
 refuse 2 "'walk' is not a command" walk
 refuse 2 "'--walk' is not an option here" run --walk
 refuse 2 "'-z' is not an option here" run -z
+refuse 2 "'--tmep' is not an option here: did you mean --temp?" run --tmep 1
+refuse 2 "did you mean --public-prompt-file?" run --public-promt-file x
+refuse 2 "did you mean --epsilon?" account --epslion 1
+refuse 2 "'-p' is not an option here: the prompt without a record is --public-prompt TEXT" run -p x
+refuse 2 "'-f' is not an option here: a file with" run -qf x
+refuse 2 "'-s' is not an option here: reproducible text, which is NOT PRIVATE" plan -s 1
+refuse 2 "'-s' is not an option here; see 'dpinfer account -h'" account -s 1
+refuse 2 "'--quiet=1' takes no value" run --quiet=1
+# What gives up the guarantee is spelled in full; other options may be abbreviated.
+for word in --i- --i-know --i-know-this-is-not-d; do
+    refuse 2 "'$word' is not an option here: --i-know-this-is-not-dp has to be spelled in full" \
+        run no.gguf refs --rho 1 --method adapmixed $word
+done
+refuse 2 "'--see=7' is not an option here: --seed has to be spelled in full" run no.gguf --see=7
+refuse 2 "'--plai' is not an option here: --plain has to be spelled in full" run no.gguf --plai
+refuse 2 "adapmixed is for comparison alone" run no.gguf refs --rho 1 --method adapmixed
+refuse 2 "allowed only with a method that guarantees nothing, found amin" run no.gguf refs --rho 1 \
+    --method amin --i-know-this-is-not-dp
+refuse 2 "--epsilon: found '0', allowed" run no.gguf refs --eps 0
+refuse 2 "--epsilon: found '-1', allowed" run no.gguf refs --eps=-1
+refuse 2 "'--private-p' is not an option here" run no.gguf refs --private-p x # of two
+refuse 2 "--batch: found '0', allowed 1..4096" run no.gguf refs --rho 1 -qB0
+refuse 2 "unexpected argument '--rho'" run no.gguf refs -- --rho
+# Parameters of methods: by their names and older ones, in any order, and of that method alone.
+refuse 2 "--svt-sigma: found '1001', allowed 1e-06..1000" run no.gguf refs --rho 1 \
+    --svt-sigma 1001 --svt-threshold 1 --method amin
+refuse 2 "--sigma: found 'x', allowed 1e-06..1000" run no.gguf refs --rho 1 --method amin \
+    --threshold 1 --sigma x
+refuse 2 "--sigma: found '-1', allowed 0 < x <= 1e+06" run no.gguf refs --rho 1 --sigma -1 \
+    --method adapmixed --i-know-this-is-not-dp
+refuse 2 "--svt-threshold needs --svt-sigma" run no.gguf refs --rho 1 --method amin --threshold 1
+refuse 2 "--svt-sigma needs --svt-threshold" run no.gguf refs --rho 1 --method amin --svt-sigma 1
+refuse 2 "--sigma is allowed only with --method amin or adapmixed" run no.gguf refs --rho 1 \
+    --sigma 1
+refuse 2 "--private-tokens is allowed only with --method amin" run no.gguf refs --rho 1 \
+    --private-tokens 3
+refuse 2 "--screen-sigma is allowed only with --method adapmixed" run no.gguf refs --rho 1 \
+    --method amin --screen-sigma 3
+refuse 2 "--public-top-k is allowed only with --method amin" run no.gguf --plain --public-top-k 3
+refuse 2 "--top-k: found '-1', allowed 1..262144, or 0 (all)" run no.gguf refs --rho 1 --top-k -1
 refuse 2 "'--rho' needs a value" run m.gguf r --rho
 refuse 2 "no MODEL given" run
 refuse 2 "no REFS given" run no.gguf
@@ -226,8 +279,10 @@ run bench made.gguf -B 2 -p 4 -n 2 -t 1 -r 1; expect_rc 0; expect_out "| tg2 | "
 expect_out "| overhead_x |"; expect_out "| 1 | invisibleink | 2 |"; expect_lines 13 out
 run bench made.gguf -B 2 -p 4 -n 2 -t 1 -r 1 -o json; expect_rc 0; expect_out '[{"model":'
 for name in vocab_ms load_ms; do expect_out "\"$name\":"; done
-refuse 2 "--method: found 'plain,x', allowed are plain, invisibleink and amin" bench made.gguf \
+refuse 2 "--method: found 'plain,x', allowed are names between commas" bench made.gguf \
     --method plain,x
+refuse 2 "--method: found 'adapmixed'" bench made.gguf --method adapmixed
+run bench -h; expect_out "(plain|invisibleink|amin; default"
 refuse 2 "-B: found '0', allowed are numbers 1..4096 between commas" bench made.gguf -B 0
 refuse 2 "-p: found '3,x'" bench made.gguf -p 3,x
 check "left something behind" test ! -e x
@@ -403,7 +458,12 @@ refuse 2 "the private prompt without a record has" run "$model" long --rho 1 \
 tr -d '{}' <long.prompt >public.prompt
 refuse 2 "the public prompt has" run "$model" long --rho 1 --public-prompt-file public.prompt
 refuse 2 "--n-predict: found '128', allowed 1..127" run "$model" "$refs" --rho 1 -n 128
-refuse 2 "--top-k: found '513', allowed 0..512" run "$model" "$refs" --rho 1 --top-k 513
+run plan "$model" "$refs" --rho 1 --top-k 513 --json; expect_rc 0; near top_k 512
+run plan "$model" "$refs" --rho 1 --top-k 0 --json; expect_rc 0; expect_out '"top_k": 0'
+run plan "$model" "$refs" --rho 1 --method amin --public-top-k 7 --json; near top_k 7
+run plan "$model" "$refs" --rho 1 --method amin --top-k 7 --json; near top_k 7
+run plan "$model" "$refs" --rho 1 --method adapmixed --i-know-this-is-not-dp --threshold 2 --json
+near top_k 60; near threshold 2; near sigma 0.01
 run run "$model" "$refs" --rho 1 -c 256 -n 4; expect_err "beyond the 128"
 
 # Output: texts apart by a blank line, JSON lines, reports, errors.
@@ -412,6 +472,11 @@ expect_rc 0
 check "4 texts, 3 blank lines" test "$(grep -c '^$' out)" -eq 3
 run run "$model" "$refs" --rho 1 -B 4 -n 3 --jsonl --num 2; expect_lines 2 out
 expect_out '{"index":0,"text":"'; expect_out '"index":1'; expect_out '"private":true'
+run run "$model" "$refs" --rho 1 -B 4 -n 3 --num 2 -o lines.jsonl; expect_rc 0; expect_empty_out
+expect_lines 2 lines.jsonl
+check "lines.jsonl holds objects" [ "$(grep -c '^{"index":[01],"text":"' lines.jsonl)" -eq 2 ]
+run run "$model" "$refs" --rho 1 -B 4 -n 3 --num 2 -o lines.json
+check "another name holds text" [ "$(grep -c '^{"index"' lines.json)" -eq 0 ]
 run run "$model" "$refs" --epsilon 10 --delta 1e-5 -n 4 --report r.json; expect_rc 0
 cp r.json out; near rho 1.78270 1e-5; near T 4; near B 16; near delta 1e-5
 refuse 2 "would be overwritten" run "$model" three.jsonl --rho 1 -o three.jsonl

@@ -46,7 +46,7 @@ commands=$("$program" -h | sed -n '/^  dpinfer/d; s/^  \([a-z][a-z-]*\) .*/\1/p'
 is "commands" "$(wc -w <<<"$commands")" "$(complete_bash dpinfer '' | wc -w | awk '{ print $1 - 2 }')"
 for command in $commands; do
     is "options of $command" "$(complete_bash dpinfer "$command" -- | tr ' ' '\n' | sort)" \
-        "$("$program" help "$command" | grep -oE '^  +(-., )?--[a-z-]+' | grep -oE -- '--[a-z-]+' | sort -u)"
+        "$("$program" help "$command" | grep -oE '^(  -., |      )--[a-z-]+' | grep -oE -- '--[a-z-]+' | sort -u)"
 done
 
 # ---- zsh: what its completion functions are told
@@ -68,7 +68,7 @@ END_OF_STUB
     for command in $commands; do
         is "zsh: options of $command" "$(zsh -f stub.zsh dpinfer "$command" '' |
             grep -oE -- '(^|\))--[a-z-]+' | tr -d ')' | sort)" \
-            "$("$program" "$command" -h | grep -oE '^  +(-., )?--[a-z-]+' | grep -oE -- '--[a-z-]+' | sort -u)"
+            "$("$program" "$command" -h | grep -oE '^(  -., |      )--[a-z-]+' | grep -oE -- '--[a-z-]+' | sort -u)"
     done
 else
     echo "skipped: no zsh"

@@ -18,7 +18,7 @@ class Parameter(c.Structure):
         ("type", c.c_int32), ("offset", c.c_uint32), ("min", c.c_double), ("max", c.c_double),
         ("min_open", c.c_int32), ("max_open", c.c_int32), ("zero", c.c_char_p),
         ("is_optional", c.c_int32), ("default_value", c.c_double), ("default_text", c.c_char_p),
-        ("choices", c.POINTER(c.c_char_p))]
+        ("choices", c.POINTER(c.c_char_p)), ("needs", c.c_char_p)]
 
 
 lib = other_engine.lib

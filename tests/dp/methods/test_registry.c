@@ -95,6 +95,7 @@ static void test_parameters(void **state) {
         assert_true(p->default_text || dpi_parameter_check(p, p->default_value, NULL) ==
                                            DPI_STATUS_OK);
         assert_true(!p->default_text || p->default_value == 0);
+        assert_true(!p->needs || dpi_method_parameter_find(id, p->needs));
         assert_true(!p->is_optional || (p->default_value == 0 && p->default_text));
     }
 }

@@ -1,0 +1,323 @@
+/* option_table.c - see option_table.h. */
+#include "tools/option_table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define GENERATES (CMD_RUN | CMD_PLAN)
+#define LOADS (GENERATES | CMD_INSPECT | CMD_TOKENIZE | CMD_LOGITS | CMD_BENCH | CMD_AUDIT)
+#define COMPUTES (GENERATES | CMD_LOGITS | CMD_BENCH | CMD_AUDIT)
+#define WRITES_MODEL (CMD_QUANTIZE | CMD_MAKE_MODEL)
+#define WRITABLE_TYPES "F32|F16|BF16|Q8_0|Q4_0|Q4_1|Q5_0|Q5_1|Q4_K|Q5_K|Q6_K|Q4_K_M|Q5_K_M"
+
+/* In the order of the help. */
+static const option_spec specs[N_OPTIONS] = {
+    [OPT_MODEL] = {.name = "model", .group = GROUP_DATA, .short_name = 'm', .type = OPT_STRING,
+        .commands = LOADS | CMD_QUANTIZE | CMD_VERIFY,
+        .arg = "FILE", .help = "the GGUF model, instead of MODEL"},
+    [OPT_RHO] = {.name = "rho", .commands = GENERATES | CMD_ACCOUNT | CMD_BENCH, .arg = "RHO",
+        .parameter = "rho", .group = GROUP_BUDGET},
+    [OPT_EPSILON] = {.name = "epsilon", .commands = GENERATES | CMD_ACCOUNT, .arg = "EPS",
+        .parameter = "epsilon", .group = GROUP_BUDGET},
+    [OPT_DELTA] = {.name = "delta", .commands = GENERATES | CMD_ACCOUNT, .arg = "DELTA",
+        .parameter = "delta", .def = "1e-6", .group = GROUP_BUDGET},
+    [OPT_ACCOUNTANT] = {.name = "accountant", .commands = GENERATES | CMD_ACCOUNT, .arg = "NAME",
+        .parameter = "accountant", .def = "zcdp", .group = GROUP_BUDGET,
+        .help = "br needs --epsilon"},
+    [OPT_ADJACENCY] = {.name = "adjacency", .commands = GENERATES | CMD_ACCOUNT, .arg = "NAME",
+        .parameter = "adjacency", .def = "replace-by-null", .group = GROUP_BUDGET,
+        .help = "add-remove needs -B and --num"},
+    [OPT_SUBSAMPLE] = {.name = "subsample", .commands = GENERATES | CMD_ACCOUNT, .arg = "Q",
+        .parameter = "subsample", .group = GROUP_BUDGET,
+        .help = "needs --epsilon, -B and --num"},
+    [OPT_CLIP] = {.name = "clip", .commands = GENERATES | CMD_ACCOUNT, .arg = "C",
+        .parameter = "clip", .group = GROUP_EXPERT, .help = "without it twice that of zcdp"},
+    [OPT_CENTER] = {.name = "center", .commands = GENERATES, .parameter = "center",
+        .group = GROUP_EXPERT},
+    [OPT_BATCH] = {.name = "batch", .short_name = 'B', .commands = GENERATES | CMD_ACCOUNT,
+        .arg = "B", .parameter = "denominator", .group = GROUP_DATA,
+        .help = "without it all records up to 16, else 8"},
+    [OPT_NUM] = {.name = "num", .group = GROUP_OUTPUT, .type = OPT_INT, .commands = GENERATES,
+        .arg = "N", .min = 1,
+        .max = 1 << 30,
+        .help = "write at most N texts; without it one per batch (1 with --plain)"},
+    [OPT_N_PREDICT] = {.name = "n-predict", .short_name = 'n', .commands = GENERATES | CMD_ACCOUNT,
+        .arg = "T", .parameter = "n_tokens", .group = GROUP_OUTPUT,
+        .help = "without it 200, or half the context if that is less"},
+    [OPT_TEMP] = {.name = "temp", .commands = GENERATES | CMD_ACCOUNT, .arg = "TAU",
+        .parameter = "tau", .zero = "the likeliest token, in a plain run", .def = "1",
+        .group = GROUP_OUTPUT},
+    [OPT_TOP_K] = {.name = "top-k", .type = OPT_INT, .commands = CMD_BENCH, .arg = "K",
+        .min = 0, .max = 1 << 18,
+        .help = "likeliest public tokens that are drawn from; 0: all; without it 100"},
+    [OPT_SEED] = {.name = "seed", .in_full = true, .group = GROUP_EXPERT, .type = OPT_INT,
+        .commands = GENERATES | CMD_MAKE_MODEL,
+        .arg = "N", .min = 0, .max = 9007199254740992.0,
+        .help = "reproducible randomness: generated text is NOT PRIVATE"},
+    [OPT_PLAIN] = {.name = "plain", .in_full = true, .group = GROUP_EXPERT, .type = OPT_FLAG,
+        .commands = GENERATES,
+        .help = "no privacy: from the public prompt, or from one "
+                "record with --reference; NOT PRIVATE"},
+    [OPT_REFERENCE] = {.name = "reference", .group = GROUP_EXPERT, .type = OPT_INT,
+        .commands = GENERATES, .arg = "N",
+        .min = 1, .max = 1 << 30,
+        .help = "with --plain: from the private prompt of record N, counted from 1"},
+    [OPT_METHOD] = {.name = "method", .type = OPT_ENUM, .commands = GENERATES, .arg = "NAME",
+        .def = "invisibleink", .group = GROUP_EXPERT},
+    [OPT_NOT_DP] = {.name = "i-know-this-is-not-dp", .type = OPT_FLAG, .commands = GENERATES,
+        .in_full = true, .group = GROUP_EXPERT,
+        .help = "a method that guarantees nothing runs with this alone: NOT PRIVATE"},
+    [OPT_RECORDS] = {.name = "records", .group = GROUP_DATA, .type = OPT_INT,
+        .commands = CMD_PLAN, .arg = "N",
+        .min = 1, .max = 1 << 30, .help = "number of records, instead of REFS"},
+    [OPT_TEXT_FIELD] = {.name = "text-field", .group = GROUP_DATA, .type = OPT_STRING,
+        .commands = GENERATES,
+        .arg = "NAME", .def = "text", .help = "field of a .jsonl, column of a .csv with the text"},
+    [OPT_MAX_REF_TOKENS] = {.name = "max-ref-tokens", .group = GROUP_DATA, .type = OPT_INT,
+        .commands = GENERATES,
+        .arg = "N", .min = 1, .max = 1 << 30,
+        .help = "cut each record to at most N tokens; without it to what the context leaves"},
+    [OPT_PRIVATE_PROMPT] = {.name = "private-prompt", .group = GROUP_PROMPT, .type = OPT_STRING,
+        .commands = GENERATES,
+        .arg = "TEXT", .help = "prompt of a record, {reference} stands for its text"},
+    [OPT_PRIVATE_PROMPT_FILE] = {.name = "private-prompt-file", .group = GROUP_PROMPT,
+        .type = OPT_STRING,
+        .commands = GENERATES, .arg = "FILE", .help = "the same from a file"},
+    [OPT_PUBLIC_PROMPT] = {.name = "public-prompt", .group = GROUP_PROMPT, .type = OPT_STRING,
+        .commands = GENERATES,
+        .arg = "TEXT", .help = "the same task without any record"},
+    [OPT_PUBLIC_PROMPT_FILE] = {.name = "public-prompt-file", .group = GROUP_PROMPT,
+        .type = OPT_STRING,
+        .commands = GENERATES, .arg = "FILE", .help = "the same from a file"},
+    [OPT_QUERY] = {.name = "query", .group = GROUP_PROMPT, .type = OPT_STRING,
+        .commands = GENERATES, .arg = "TEXT",
+        .help = "answer this question about the records, instead of "
+                "writing more of their kind; it is public"},
+    [OPT_QUERY_FILE] = {.name = "query-file", .group = GROUP_PROMPT, .type = OPT_STRING,
+        .commands = GENERATES,
+        .arg = "FILE", .help = "the same from a file"},
+    [OPT_SYSTEM] = {.name = "system", .group = GROUP_PROMPT, .type = OPT_STRING,
+        .commands = GENERATES, .arg = "TEXT",
+        .help = "system message of every prompt"},
+    [OPT_SYSTEM_FILE] = {.name = "system-file", .group = GROUP_PROMPT, .type = OPT_STRING,
+        .commands = GENERATES,
+        .arg = "FILE", .help = "the same from a file"},
+    [OPT_TEMPLATE] = {.name = "template", .group = GROUP_PROMPT, .type = OPT_ENUM,
+        .commands = GENERATES,
+        .arg = "NAME", .choices = "auto|none|zephyr|llama2|llama3|chatml|mistral", .def = "auto",
+        .help = "chat format"},
+    [OPT_CTX_SIZE] = {.name = "ctx-size", .own_before = true, .group = GROUP_EXPERT,
+        .short_name = 'c', .type = OPT_INT,
+        .commands = GENERATES, .arg = "N", .min = 8, .max = 1 << 20,
+        .help = "tokens of one prompt and its text together; without "
+                "it the model's, 4096 at most"},
+    [OPT_THREADS] = {.name = "threads", .group = GROUP_EXPERT, .short_name = 't', .type = OPT_INT,
+        .commands = (COMPUTES & ~CMD_BENCH) | WRITES_MODEL, .arg = "N", .min = 1, .max = 1024,
+        .help = "threads; without it all processors"},
+    [OPT_ISA] = {.name = "isa", .group = GROUP_EXPERT, .type = OPT_ENUM, .commands = COMPUTES,
+        .arg = "NAME", .choices = "auto|ref|avx2|avx512", .def = "auto",
+        .help = "instruction set; the environment's DPI_ISA is used if the option is not given"},
+    [OPT_EXACT] = {.name = "exact", .group = GROUP_EXPERT, .type = OPT_FLAG, .commands = COMPUTES,
+        .help = "f32 activations and f32 KV cache (slow)"},
+    [OPT_KV] = {.name = "kv", .group = GROUP_EXPERT, .type = OPT_ENUM, .commands = COMPUTES,
+        .arg = "TYPE",
+        .choices = "f16|f32", .def = "f16", .help = "number type of the KV cache"},
+    [OPT_NO_MMAP] = {.name = "no-mmap", .group = GROUP_EXPERT, .type = OPT_FLAG, .commands = LOADS,
+        .help = "read the model into memory instead of mapping it"},
+    [OPT_SHAPE] = {.name = "shape", .type = OPT_ENUM, .commands = CMD_MAKE_MODEL, .arg = "NAME",
+        .choices = "tinyllama-1.1b|llama-3.2-1b|llama-3-8b|custom", .def = "custom",
+        .help = "shape of the model"},
+    [OPT_TYPE] = {.name = "type", .type = OPT_ENUM, .commands = CMD_MAKE_MODEL, .arg = "TYPE",
+        .choices = WRITABLE_TYPES, .def = "Q8_0", .help = "type of the weights"},
+    [OPT_VOCAB] = {.name = "vocab", .type = OPT_STRING, .commands = CMD_MAKE_MODEL, .arg = "FILE",
+        .help = "GGUF file whose vocabulary is taken; without it a synthetic one"},
+    [OPT_LAYERS] = {.name = "layers", .type = OPT_INT, .commands = CMD_MAKE_MODEL, .arg = "N",
+        .min = 1, .max = 4096, .help = "layers; like the next ones, instead of the shape's"},
+    [OPT_EMBD] = {.name = "embd", .type = OPT_INT, .commands = CMD_MAKE_MODEL, .arg = "N",
+        .min = 2, .max = 1 << 16, .help = "width of the model"},
+    [OPT_FF] = {.name = "ff", .type = OPT_INT, .commands = CMD_MAKE_MODEL, .arg = "N", .min = 1,
+        .max = 1 << 18, .help = "width of the feed-forward part"},
+    [OPT_HEADS] = {.name = "heads", .type = OPT_INT, .commands = CMD_MAKE_MODEL, .arg = "N",
+        .min = 1, .max = 4096, .help = "attention heads"},
+    [OPT_KV_HEADS] = {.name = "kv-heads", .type = OPT_INT, .commands = CMD_MAKE_MODEL, .arg = "N",
+        .min = 1, .max = 4096, .help = "heads of keys and values"},
+    [OPT_VOCAB_SIZE] = {.name = "vocab-size", .type = OPT_INT, .commands = CMD_MAKE_MODEL,
+        .arg = "N", .min = 260, .max = 1 << 18, .help = "tokens of a synthetic vocabulary"},
+    [OPT_TIED] = {.name = "tied", .type = OPT_FLAG, .commands = CMD_MAKE_MODEL,
+        .help = "the output head is the embedding matrix"},
+    [OPT_LIST_METHOD] = {.name = "method", .type = OPT_STRING, .commands = CMD_BENCH,
+        .arg = "LIST", .def = "plain,invisibleink", .help = "methods, between commas"},
+    [OPT_LIST_B] = {.name = "batch", .short_name = 'B', .type = OPT_STRING, .commands = CMD_BENCH,
+        .arg = "LIST", .def = "1,4,8,16,32", .help = "numbers of references, between commas"},
+    [OPT_LIST_P] = {.name = "prompt", .short_name = 'p', .type = OPT_STRING,
+        .commands = CMD_BENCH, .arg = "LIST", .def = "128", .help = "tokens of each prompt"},
+    [OPT_PREFIX] = {.name = "prefix", .type = OPT_INT, .commands = CMD_BENCH, .arg = "N",
+        .min = 0, .max = 1 << 20, .def = "0",
+        .help = "tokens that the prompts of all references begin with, and that are read once"},
+    [OPT_LIST_N] = {.name = "n-predict", .short_name = 'n', .type = OPT_STRING,
+        .commands = CMD_BENCH, .arg = "LIST", .def = "32", .help = "drawn tokens"},
+    [OPT_LIST_T] = {.name = "threads", .short_name = 't', .type = OPT_STRING,
+        .commands = CMD_BENCH, .arg = "LIST", .def = "0", .help = "threads; 0: all processors"},
+    [OPT_REPEATS] = {.name = "repeats", .short_name = 'r', .type = OPT_INT, .commands = CMD_BENCH,
+        .arg = "N", .min = 1, .max = 100, .def = "5", .help = "runs, after one to warm up"},
+    [OPT_FORMAT] = {.name = "output", .short_name = 'o', .type = OPT_ENUM, .commands = CMD_BENCH,
+        .arg = "FORMAT", .choices = "md|csv|json|jsonl", .def = "md", .help = "form of the table"},
+    [OPT_TOKENS] = {.name = "tokens", .type = OPT_STRING, .commands = CMD_LOGITS, .arg = "FILE",
+        .help = "token ids separated by white space (-: stdin)"},
+    [OPT_OUTPUT] = {.name = "output", .own_before = true, .group = GROUP_OUTPUT,
+        .short_name = 'o', .type = OPT_STRING,
+        .commands = GENERATES | CMD_LOGITS | CMD_MAKE_MODEL, .arg = "FILE", .def = "-",
+        .help = "output file; - is stdout"},
+    [OPT_JSONL] = {.name = "jsonl", .group = GROUP_OUTPUT, .type = OPT_FLAG, .commands = GENERATES,
+        .help = "one JSON object per text instead of the bare text; so does -o x.jsonl"},
+    [OPT_REPORT] = {.name = "report", .group = GROUP_OUTPUT, .type = OPT_STRING,
+        .commands = GENERATES, .arg = "FILE",
+        .help = "also write a report of the privacy statement: as "
+                "Markdown if the name ends in .md, else as JSON. May be "
+                "given more than once"},
+    [OPT_QUIET] = {.name = "quiet", .group = GROUP_OUTPUT, .short_name = 'q', .type = OPT_FLAG,
+        .commands = GENERATES | WRITES_MODEL | CMD_PRETRAIN,
+        .help = "no progress and no notes; the statement stays"},
+    [OPT_JSON] = {.name = "json", .group = GROUP_OUTPUT, .type = OPT_FLAG,
+        .commands = CMD_PLAN | CMD_ACCOUNT | CMD_INSPECT | CMD_AUDIT,
+        .help = "JSON with full precision"},
+    [OPT_CHECK] = {.name = "check", .type = OPT_FLAG, .commands = CMD_INSPECT,
+        .help = "read every weight and refuse non-finite ones"},
+    [OPT_NUL] = {.name = "nul", .type = OPT_FLAG, .commands = CMD_TOKENIZE,
+        .help = "strings end with a NUL byte; one line of ids each"},
+    [OPT_BOS] = {.name = "bos", .type = OPT_FLAG, .commands = CMD_TOKENIZE,
+        .help = "begin with BOS if the model wants one"},
+    [OPT_AUDIT_SEED] = {.name = "seed", .type = OPT_INT, .commands = CMD_AUDIT, .arg = "N",
+        .min = 0, .max = 9007199254740992.0, .def = "1",
+        .help = "which records are made up; draws are never seeded"},
+    [OPT_AUDIT_REPORT] = {.name = "output", .short_name = 'o', .type = OPT_STRING,
+        .commands = CMD_AUDIT, .arg = "FILE", .help = "also write the report to FILE, as JSON"},
+    [OPT_HELP] = {.name = "help", .group = GROUP_OUTPUT, .short_name = 'h', .type = OPT_FLAG,
+        .commands = ~0,
+        .help = "this text"},
+};
+
+const char *option_name(option_id id) { return specs[id].name; }
+
+const char *option_parameter(option_id id) { return specs[id].parameter; }
+
+/* ---- What the library says ------------------------------------------------------------------ */
+
+static void add_name(char *list, size_t size, const char *between, const char *name) {
+    size_t n = strlen(list);
+    snprintf(list + n, size - n, "%s%s", n > 0 ? between : "", name);
+}
+
+/* Type and range of a parameter. */
+static void describe(const dpi_parameter *p, option_spec *spec) {
+    static const option_type types[] = {
+        [DPI_PARAMETER_INT] = OPT_INT,
+        [DPI_PARAMETER_REAL] = OPT_DOUBLE,
+        [DPI_PARAMETER_FLAG] = OPT_FLAG,
+        [DPI_PARAMETER_CHOICE] = OPT_ENUM,
+    };
+    spec->type = types[p->type];
+    spec->min = p->min;
+    spec->max = p->max;
+    spec->open = p->min_open;
+    spec->open_max = p->max_open;
+    if (!spec->zero)
+        spec->zero = p->zero;
+}
+
+/* Methods in the order in which their options are told: the default one first. */
+static int32_t method_at(int32_t i) {
+    return i == 0 ? DPI_METHOD_INVISIBLEINK : i <= DPI_METHOD_INVISIBLEINK ? i - 1 : i;
+}
+
+/* The parameter that a row names, of whichever method has it. */
+static const dpi_parameter *find_parameter(const char *name) {
+    const dpi_parameter *p = NULL;
+    for (int32_t i = 0; i < dpi_method_count() && !p; i++)
+        p = dpi_method_parameter_find(method_at(i), name);
+    return p;
+}
+
+static bool has_row(const char *parameter) {
+    for (int id = 0; id < N_OPTIONS; id++)
+        if (specs[id].parameter && strcmp(specs[id].parameter, parameter) == 0)
+            return true;
+    return false;
+}
+
+/* The row of methods' options with this name, a new one if there is none; NULL: no room. */
+static option_spec *own_row(option_table *t, const char *name) {
+    for (int i = N_OPTIONS; i < t->n; i++)
+        if (strcmp(t->v[i].name, name) == 0)
+            return &t->v[i];
+    if (t->n == N_OPTIONS + MAX_METHOD_OPTIONS)
+        return NULL;
+    t->v[t->n] = (option_spec){.name = name, .type = OPT_STRING, .commands = GENERATES, .arg = "X",
+                               .group = GROUP_EXPERT, .is_hidden = true};
+    return &t->v[t->n++];
+}
+
+/* What a method takes and no row has. Values are read when the method is known. */
+static void add_own(option_table *t, const dpi_method_info *m, const dpi_parameter *p) {
+    option_spec *row = own_row(t, p->option);
+    if (row && row->is_hidden) {
+        describe(p, row);
+        row->own = p;
+        row->is_hidden = false;
+        row->arg = p->type == DPI_PARAMETER_FLAG ? NULL : p->type == DPI_PARAMETER_INT ? "N" : "X";
+        row->help = p->help;
+    }
+    if (row && m->id != DPI_METHOD_INVISIBLEINK && m->max_ref > 0)
+        add_name(row->methods, sizeof row->methods, ", ", m->name);
+    if (row && m->id == DPI_METHOD_INVISIBLEINK)
+        row->group = GROUP_OUTPUT;
+    if (p->old_option)
+        own_row(t, p->old_option);
+}
+
+void option_table_make(option_table *t) {
+    *t = (option_table){.n = N_OPTIONS};
+    memcpy(t->v, specs, sizeof specs);
+    for (int id = 0; id < N_OPTIONS; id++) {
+        const dpi_parameter *p = specs[id].parameter ? find_parameter(specs[id].parameter) : NULL;
+        if (p)
+            describe(p, &t->v[id]);
+        t->v[id].own = p;
+    }
+    for (int32_t i = 0; i < dpi_method_count(); i++) {
+        const dpi_method_info *m = dpi_method_get(method_at(i));
+        const dpi_parameter *p;
+        for (int32_t k = 0; (p = dpi_method_parameter_get(m->id, k)) != NULL; k++)
+            if (!has_row(p->name) && strcmp(p->name, "n_vocab") != 0) /* the model's */
+                add_own(t, m, p);
+        m = dpi_method_get(i); /* choices in the order of their ids */
+        if (m->max_ref > 0) {
+            add_name(t->private_methods, sizeof t->private_methods, "|", m->name);
+            add_name(t->method_help, sizeof t->method_help, "; ", m->name);
+            add_name(t->method_help, sizeof t->method_help, ": ", m->help);
+        }
+        if (!m->needs_acknowledgement)
+            add_name(t->bench_methods, sizeof t->bench_methods, "|", m->name);
+    }
+    t->v[OPT_METHOD].choices = t->private_methods;
+    t->v[OPT_METHOD].help = t->method_help;
+    t->v[OPT_LIST_METHOD].choices = t->bench_methods;
+}
+
+void option_range(const option_spec *o, char *text, size_t size) {
+    int n;
+    text[0] = '\0';
+    if (o->own && !o->zero) {
+        dpi_parameter_range(o->own, text, size);
+        return;
+    }
+    if (o->choices)
+        snprintf(text, size, "%s", o->choices);
+    if (o->type != OPT_INT && o->type != OPT_DOUBLE)
+        return;
+    n = o->type == OPT_INT ? snprintf(text, size, "%.0f..%.0f", o->min, o->max)
+        : o->open ? snprintf(text, size, "%g < x %s %g", o->min, o->open_max ? "<" : "<=", o->max)
+                  : snprintf(text, size, "%g..%g", o->min, o->max);
+    if (o->zero && n > 0 && (size_t)n < size)
+        snprintf(text + n, size - (size_t)n, ", or 0 (%s)", o->zero);
+}
