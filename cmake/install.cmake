@@ -9,7 +9,7 @@ include(CMakePackageConfigHelpers)
 set(DPI_FULL dpinfer_train)
 
 # What a program links beside lib*.a, in this order.
-set(core_libs ${OPENBLAS_LDFLAGS} ${PCRE2_LDFLAGS})
+set(core_libs ${DPI_BLAS_LIBS} ${PCRE2_LDFLAGS})
 set(full_libs ${JANSSON_LDFLAGS} ${core_libs})
 foreach(lib ${OpenMP_C_LIB_NAMES} m)
   list(APPEND core_libs -l${lib})

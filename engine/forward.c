@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "engine/session.h"
-#include "kernels/gemm.h"
 
 _Static_assert((int)DPI_CHUNK == (int)DPI_GEMM_ROWS, "a prompt chunk is one fixed BLAS shape");
 _Static_assert(DPI_CHUNK % DPI_KV_BLOCK == 0, "prompt chunks do not straddle KV blocks");
@@ -152,12 +151,12 @@ static void product(const pass *p, const dpi_mat *w, input in, float *y, int64_t
 /* Tiles [first, last) of y = x W^T + bias. y is a buffer as in.x is. */
 static void linear(const pass *p, const dpi_mat *w, const float *bias, input in, float *y,
                    int64_t first, int64_t last) {
-    bool blas = p->s->blas && p->batch->is_prompt && !q8_kernel(p->s, w);
+    bool blas = p->s->blas.sgemm && p->batch->is_prompt && !q8_kernel(p->s, w);
     int64_t o, stop, at_once = !blas && in_place(p->s, w) ? last - first : 1;
     for (; first < last; first += at_once) {
         columns(w, first, first + at_once, &o, &stop);
         if (blas) /* all DPI_CHUNK rows of the buffer, used or not */
-            dpi_gemm_f32(y + o, w->n_out, in.x, in.n, weights_f32(p, w, o, stop), in.n,
+            dpi_gemm_f32(&p->s->blas, y + o, w->n_out, in.x, in.n, weights_f32(p, w, o, stop), in.n,
                          (int32_t)(stop - o));
         else
             product(p, w, in, y + in.first * w->n_out + o, w->n_out, o, stop);

@@ -3,6 +3,7 @@
 #include <omp.h>
 #include <stdlib.h>
 
+#include "dpinfer/process.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "engine/model.h"
@@ -63,8 +64,8 @@ void dpi_mat_pack(const dpi_mat *mat, int64_t begin, int64_t end, unsigned char 
     }
 }
 
-static void pack(const dpi_model *m, const dpi_mat *mat) {
-#pragma omp parallel for schedule(static) num_threads(dpi_processors())
+static void pack(const dpi_model *m, const dpi_mat *mat, int32_t n_threads) {
+#pragma omp parallel for schedule(static) num_threads(n_threads)
     for (int64_t g = 0; g < n_groups(mat); g++)
         dpi_mat_pack(mat, g * DPI_GROUP, (g + 1) * DPI_GROUP,
                      mat->packed + (uint64_t)g * group_bytes(mat));
@@ -78,8 +79,9 @@ static void pack_on(const dpi_model *m, double seconds) {
     if (atomic_flag_test_and_set(&p->busy))
         return;
     double end = omp_get_wtime() + seconds;
+    int32_t n_threads = dpi_process_threads(dpi_processors());
     while (p->n_packed < p->n && (seconds == INFINITY || omp_get_wtime() < end))
-        pack(m, p->mats[p->n_packed++]);
+        pack(m, p->mats[p->n_packed++], n_threads);
     if (p->n_packed == p->n)
         atomic_store(&p->is_done, true);
     atomic_flag_clear(&p->busy);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dpinfer/process.h"
 #include "base/mem.h"
 #include "base/status.h"
 
@@ -184,13 +185,12 @@ dpi_status dpi_session_create(const dpi_model *model, const dpi_session_options 
     dpi_kernels kernels;
     DPI_TRY(dpi_kernels_init(&kernels, o.isa, err));
     DPI_TRY(dpi_kernels_choose(&kernels, err));
+    o.n_threads = dpi_process_threads(o.n_threads);
     dpi_session *s = dpi_calloc(1, sizeof *s);
     if (!s)
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a session");
     apply(s, model, &o);
     s->kernels = kernels;
-    s->blas = o.prefill == DPI_PREFILL_BLAS ||
-              (o.prefill == DPI_PREFILL_AUTO && kernels.isa == DPI_ISA_REF);
     dpi_status status = dpi_kv_init(&s->kv, &model->config, o.n_seq, o.n_ctx, o.kv_type, err);
     layout l = {NULL, 0, false};
     lay_out(s, &l);
@@ -200,6 +200,9 @@ dpi_status dpi_session_create(const dpi_model *model, const dpi_session_options 
     }
     if (status == DPI_STATUS_OK && !s->memory)
         status = dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a session");
+    if (status == DPI_STATUS_OK && (o.prefill == DPI_PREFILL_BLAS ||
+                                    (o.prefill == DPI_PREFILL_AUTO && kernels.isa == DPI_ISA_REF)))
+        status = dpi_blas_open(&s->blas, s->n_threads, err);
     if (status != DPI_STATUS_OK) {
         dpi_session_free(s);
         return status;
@@ -215,6 +218,7 @@ void dpi_session_free(dpi_session *s) {
     if (!s)
         return;
     dpi_kv_free(&s->kv);
+    dpi_blas_close(&s->blas);
     dpi_wipe_free(s->memory, s->memory_bytes);
     free(s);
 }

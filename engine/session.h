@@ -6,6 +6,7 @@
 #include "base/tiles.h"
 #include "engine/kv.h"
 #include "engine/model.h"
+#include "kernels/gemm.h"
 #include "kernels/kernels.h"
 
 enum {
@@ -50,7 +51,7 @@ struct dpi_session {
     dpi_kernels kernels;
     int32_t n_seq, n_ctx, n_threads;
     int32_t exact;
-    int32_t blas; /* prompts go through gemm.h where activations are f32 */
+    dpi_blas blas;     /* open: prompts go through gemm.h where activations are f32 */
     int64_t n_weights; /* weights that a row is multiplied with in one pass */
     int64_t worth_sharing; /* multiply-adds from which a pass uses all threads */
     int32_t max_rows; /* rows of the work buffers: max(n_seq, DPI_CHUNK) */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "dpinfer/process.h"
 #include "base/mem.h"
 #include "base/status.h"
 
@@ -31,7 +32,8 @@ dpi_status dpi_conversion_begin(dpi_conversion *c, const dpi_write_options *opti
         return dpi_fail(err, DPI_STATUS_ARG, "n_threads is %d, must be 0..%d",
                         (int)options->n_threads, MAX_THREADS);
     c->options = options;
-    c->n_threads = options->n_threads ? options->n_threads : omp_get_num_procs();
+    c->n_threads =
+        dpi_process_threads(options->n_threads ? options->n_threads : omp_get_num_procs());
     DPI_TRY(dpi_recipe_find(options->type, &c->recipe, err));
     return dpi_gguf_writer_create(out_path, &c->writer, err);
 }

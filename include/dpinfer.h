@@ -35,6 +35,7 @@
 #include "dpinfer/isa.h"
 #include "dpinfer/method.h"
 #include "dpinfer/model.h"
+#include "dpinfer/process.h"
 #include "dpinfer/registry.h"
 #include "dpinfer/session.h"
 #include "dpinfer/status.h"

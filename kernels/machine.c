@@ -5,14 +5,15 @@
 #include <string.h>
 
 #include "dpinfer/bench.h"
+#include "dpinfer/process.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "kernels/kernels.h"
 
 enum {
     REPEATS = 5,
-    READ_MS = 200, /* at least: OpenBLAS's threads spin for tens of milliseconds when a process
-                      begins, in the way of ours */
+    READ_MS = 200, /* at least: where OpenBLAS is linked, its threads spin for tens of milliseconds when
+                      a process begins, in the way of ours */
     READ_BYTES = 1 << 28, /* more than caches hold */
     STEPS = 1 << 20,
 };
@@ -62,6 +63,7 @@ dpi_status dpi_machine_measure(int32_t n_threads, int32_t isa, dpi_machine *mach
         return dpi_fail(err, DPI_STATUS_ARG, "n_threads is %d, must be 0..1024", (int)n_threads);
     if (n_threads == 0)
         n_threads = dpi_processors();
+    n_threads = dpi_process_threads(n_threads);
     dpi_kernels kernels;
     DPI_TRY(dpi_kernels_init(&kernels, isa, err));
     unsigned char *data = dpi_map(READ_BYTES);

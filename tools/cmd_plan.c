@@ -1,4 +1,5 @@
 /* cmd_plan.c - `dpinfer plan`: what a run would guarantee and need, before it reads a record. */
+#include <omp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,9 +25,10 @@ static double read_bandwidth(void) {
         return 0;
     memset(words, 1, N_WORDS * sizeof *words);
     uint64_t sum = 0;
+    int32_t n_threads = dpi_process_threads(omp_get_max_threads());
     double bytes = 0, begin = now(), seconds;
     do {
-#pragma omp parallel for reduction(+ : sum) schedule(static)
+#pragma omp parallel for reduction(+ : sum) schedule(static) num_threads(n_threads)
         for (int i = 0; i < N_WORDS; i++)
             sum += words[i];
         bytes += (double)N_WORDS * sizeof *words;

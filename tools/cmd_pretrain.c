@@ -1,5 +1,4 @@
 /* cmd_pretrain.c - `dpinfer pretrain`: a small model from scratch. */
-#include <cblas.h>
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -144,7 +143,6 @@ static int train_model(dpi_train *train, const dpi_train_config *config, const a
 static int pretrain_main(const args *a) {
     if (a->n_positional < 1)
         return cli_fail(CLI_USAGE, "no CONFIG given; see 'dpinfer pretrain -h'");
-    openblas_set_num_threads(1); /* rows of a batch are computed in parallel */
     catch_signals();
     dpi_train_config config;
     dpi_train *train;

@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -88,6 +89,8 @@ static int run_command(const command *cmd, int argc, char **argv) {
 int main(int argc, char **argv) {
     if (!hold_standard_files())
         return CLI_FAILED;
+    /* OpenBLAS, where it is loaded, starts no threads: ours are enough. It reads this as it starts. */
+    setenv("OPENBLAS_NUM_THREADS", "1", 1);
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error like any other */
     json_set_alloc_funcs(private_malloc, private_free);
     if (argc < 2) {

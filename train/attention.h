@@ -15,6 +15,7 @@ enum { ATTN_BLOCK = 128 };
 /* One head of one example. Rows of q, k, v and of the gradients are `stride` apart, those of the
  * output `out_stride`. n positions of head_dim. */
 typedef struct attn_head {
+    const dpi_blas *blas;
     const real *q, *k, *v;
     int32_t stride;
     int32_t n, head_dim;
@@ -25,7 +26,7 @@ typedef struct attn_head {
 /* scores [rows, n_keys] = q[from ..] k^T */
 static inline void attn_scores(const attn_head *a, int32_t from, int32_t rows, int32_t n_keys,
                                real *scores) {
-    GEMM(CblasRowMajor, CblasNoTrans, CblasTrans, rows, n_keys, a->head_dim, 1,
+    GEMM(a->blas, DPI_BLAS_PLAIN, DPI_BLAS_TRANSPOSED, rows, n_keys, a->head_dim, 1,
          a->q + (int64_t)from * a->stride, a->stride, a->k, a->stride, 0, scores, n_keys);
 }
 
@@ -45,7 +46,7 @@ static inline void attn_forward(const attn_head *a, real *out, real *lse, int32_
             memset(p + n, 0, (size_t)(end - n) * sizeof *p);
             lse[(int64_t)(from + t) * lse_stride] = max + LOG(sum);
         }
-        GEMM(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, a->head_dim, end, 1, block, end, a->v,
+        GEMM(a->blas, DPI_BLAS_PLAIN, DPI_BLAS_PLAIN, rows, a->head_dim, end, 1, block, end, a->v,
              a->stride, 0, out + (int64_t)from * a->out_stride, a->out_stride);
     }
 }
@@ -77,17 +78,17 @@ static inline void attn_backward(const attn_head *a, const real *out, const real
         const real *o = out + (int64_t)from * a->out_stride;
         const real *d = dout + (int64_t)from * a->out_stride;
         attn_scores(a, from, rows, end, p);
-        GEMM(CblasRowMajor, CblasNoTrans, CblasTrans, rows, end, a->head_dim, 1, d, a->out_stride,
-             a->v, a->stride, 0, ds, end);
+        GEMM(a->blas, DPI_BLAS_PLAIN, DPI_BLAS_TRANSPOSED, rows, end, a->head_dim, 1, d,
+             a->out_stride, a->v, a->stride, 0, ds, end);
         for (int32_t t = 0; t < rows; t++)
             attn_softmax_grad(a, p + (int64_t)t * end, ds + (int64_t)t * end, from + t + 1, end,
                               lse[(int64_t)(from + t) * lse_stride], o + (int64_t)t * a->out_stride,
                               d + (int64_t)t * a->out_stride);
-        GEMM(CblasRowMajor, CblasTrans, CblasNoTrans, end, a->head_dim, rows, 1, p, end, d,
+        GEMM(a->blas, DPI_BLAS_TRANSPOSED, DPI_BLAS_PLAIN, end, a->head_dim, rows, 1, p, end, d,
              a->out_stride, 1, dv, a->stride);
-        GEMM(CblasRowMajor, CblasTrans, CblasNoTrans, end, a->head_dim, rows, 1, ds, end,
+        GEMM(a->blas, DPI_BLAS_TRANSPOSED, DPI_BLAS_PLAIN, end, a->head_dim, rows, 1, ds, end,
              a->q + (int64_t)from * a->stride, a->stride, 1, dk, a->stride);
-        GEMM(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, a->head_dim, end, 1, ds, end, a->k,
+        GEMM(a->blas, DPI_BLAS_PLAIN, DPI_BLAS_PLAIN, rows, a->head_dim, end, 1, ds, end, a->k,
              a->stride, 0, dq + (int64_t)from * a->stride, a->stride);
     }
 }

@@ -17,11 +17,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/gemm.h"
+
 typedef struct dpi_graph_shape {
     int32_t n_layer, dim, n_head, n_kv_head, ffn, n_vocab;
     int32_t context; /* the most positions of a row */
     int32_t tied;    /* 1: the output head is the embedding */
     float rms_eps, rope_base;
+    const dpi_blas *blas; /* open, for those who compute with the shape; not owned */
 } dpi_graph_shape;
 
 /* Offsets into the flat array of parameters, in reals. Matrices are [n_out, n_in], row-major, as in

@@ -128,7 +128,8 @@ static attn_head head_of(const pass *p, const activations *a, int32_t segment, i
     int32_t hd = head_dim_of(s), shared = s->n_head / s->n_kv_head;
     int32_t begin = p->row->begins[segment];
     const real *qkv = a->qkv + (int64_t)begin * qkv_of(s);
-    return (attn_head){.q = qkv + head * hd,
+    return (attn_head){.blas = s->blas,
+                       .q = qkv + head * hd,
                        .k = qkv + (s->n_head + head / shared) * hd,
                        .v = qkv + (s->n_head + s->n_kv_head + head / shared) * hd,
                        .stride = qkv_of(s),
@@ -159,22 +160,23 @@ static void attention_forward(const pass *p, const activations *a) {
 /* From a.x to `out`, the input of the next layer. */
 static void layer_forward(const pass *p, int32_t layer, real *out) {
     const dpi_graph_shape *s = p->s;
+    const dpi_blas *blas = s->blas;
     const dpi_graph_layout *at = &p->at;
     const real *w = p->params + at->layers + layer * at->layer_size;
     activations a = layer_activations(&p->w, layer);
     int32_t n = p->row->n, dim = s->dim;
     size_t bytes = (size_t)n * (size_t)dim * sizeof(real);
     op_rmsnorm(a.n1, a.r1, a.x, w + at->attn_norm, n, dim, s->rms_eps);
-    op_linear(a.qkv, a.n1, w + at->wqkv, n, dim, qkv_of(s), 0);
+    op_linear(blas, a.qkv, a.n1, w + at->wqkv, n, dim, qkv_of(s), 0);
     rope_qk(p, a.qkv, 1);
     attention_forward(p, &a);
     memcpy(a.middle, a.x, bytes);
-    op_linear(a.middle, a.att, w + at->wo, n, dim, dim, 1);
+    op_linear(blas, a.middle, a.att, w + at->wo, n, dim, dim, 1);
     op_rmsnorm(a.n2, a.r2, a.middle, w + at->ffn_norm, n, dim, s->rms_eps);
-    op_linear(a.gu, a.n2, w + at->w_gate_up, n, dim, 2 * s->ffn, 0);
+    op_linear(blas, a.gu, a.n2, w + at->w_gate_up, n, dim, 2 * s->ffn, 0);
     op_swiglu(a.h, a.gu, n, s->ffn);
     memcpy(out, a.middle, bytes);
-    op_linear(out, a.h, w + at->w_down, n, s->ffn, dim, 1);
+    op_linear(blas, out, a.h, w + at->w_down, n, s->ffn, dim, 1);
 }
 
 static void forward(const pass *p) {
@@ -204,18 +206,20 @@ static int32_t gather_rows(const pass *p) {
 /* Loss of the n gathered rows. With a gradient: of the output matrix, and of the rows in dnorm. */
 static double head_loss(const pass *p, int32_t n, double scale) {
     const dpi_graph_shape *s = p->s;
+    const dpi_blas *blas = s->blas;
     const real *w = p->params + p->at.output;
     double loss = 0;
     for (int32_t from = 0; from < n; from += HEAD_ROWS) {
         int32_t rows = n - from < HEAD_ROWS ? n - from : HEAD_ROWS;
         const real *x = p->w.norm + (int64_t)from * s->dim;
-        op_linear(p->w.logits, x, w, rows, s->dim, s->n_vocab, 0);
+        op_linear(blas, p->w.logits, x, w, rows, s->dim, s->n_vocab, 0);
         loss += op_cross_entropy(p->w.logits, p->w.targets + from, p->w.packed + from, rows,
                                  s->n_vocab, scale);
         if (!p->gradient)
             continue;
-        op_linear_dx(p->w.dnorm + (int64_t)from * s->dim, p->w.logits, w, rows, s->dim, s->n_vocab);
-        op_linear_dw(p->gradient + p->at.output, p->w.logits, x, rows, s->dim, s->n_vocab, 1);
+        op_linear_dx(blas, p->w.dnorm + (int64_t)from * s->dim, p->w.logits, w, rows, s->dim,
+                     s->n_vocab);
+        op_linear_dw(blas, p->gradient + p->at.output, p->w.logits, x, rows, s->dim, s->n_vocab, 1);
     }
     return loss;
 }
@@ -241,6 +245,7 @@ static void attention_backward(const pass *p, const activations *a, const real *
 /* w.dx: from the gradient of the layer's output to that of its input. */
 static void layer_backward(const pass *p, int32_t layer) {
     const dpi_graph_shape *s = p->s;
+    const dpi_blas *blas = s->blas;
     const dpi_graph_layout *at = &p->at;
     int64_t offset = at->layers + layer * at->layer_size;
     const real *w = p->params + offset;
@@ -248,18 +253,18 @@ static void layer_backward(const pass *p, int32_t layer) {
     activations a = layer_activations(&p->w, layer);
     real *dx = p->w.dx, *dn = p->w.dn;
     int32_t n = p->row->n, dim = s->dim, ffn = s->ffn;
-    op_linear_dw(g + at->w_down, dx, a.h, n, ffn, dim, 0);
-    op_linear_dx(p->w.dh, dx, w + at->w_down, n, ffn, dim);
+    op_linear_dw(blas, g + at->w_down, dx, a.h, n, ffn, dim, 0);
+    op_linear_dx(blas, p->w.dh, dx, w + at->w_down, n, ffn, dim);
     op_swiglu_grad(a.gu, p->w.dh, n, ffn);
-    op_linear_dw(g + at->w_gate_up, a.gu, a.n2, n, dim, 2 * ffn, 0);
-    op_linear_dx(dn, a.gu, w + at->w_gate_up, n, dim, 2 * ffn);
+    op_linear_dw(blas, g + at->w_gate_up, a.gu, a.n2, n, dim, 2 * ffn, 0);
+    op_linear_dx(blas, dn, a.gu, w + at->w_gate_up, n, dim, 2 * ffn);
     op_rmsnorm_grad(dx, g + at->ffn_norm, dn, a.middle, w + at->ffn_norm, a.r2, n, dim);
-    op_linear_dw(g + at->wo, dx, a.att, n, dim, dim, 0);
-    op_linear_dx(dn, dx, w + at->wo, n, dim, dim);
+    op_linear_dw(blas, g + at->wo, dx, a.att, n, dim, dim, 0);
+    op_linear_dx(blas, dn, dx, w + at->wo, n, dim, dim);
     attention_backward(p, &a, dn);
     rope_qk(p, p->w.dqkv, -1);
-    op_linear_dw(g + at->wqkv, p->w.dqkv, a.n1, n, dim, qkv_of(s), 0);
-    op_linear_dx(dn, p->w.dqkv, w + at->wqkv, n, dim, qkv_of(s));
+    op_linear_dw(blas, g + at->wqkv, p->w.dqkv, a.n1, n, dim, qkv_of(s), 0);
+    op_linear_dx(blas, dn, p->w.dqkv, w + at->wqkv, n, dim, qkv_of(s));
     op_rmsnorm_grad(dx, g + at->attn_norm, dn, a.x, w + at->attn_norm, a.r1, n, dim);
 }
 
@@ -319,7 +324,7 @@ static double loss(const dpi_graph_shape *s, const void *params, const dpi_row *
 static void logits(const dpi_graph_shape *s, const void *params, const dpi_row *row, void *out,
                    void *base) {
     pass p = begin_pass(s, params, row, NULL, base);
-    op_linear(out, p.w.norm, p.params + p.at.output, row->n, s->dim, s->n_vocab, 0);
+    op_linear(s->blas, out, p.w.norm, p.params + p.at.output, row->n, s->dim, s->n_vocab, 0);
 }
 
 const dpi_graph GRAPH_NAME = {.real_size = sizeof(real), .work_size = work_size,

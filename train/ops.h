@@ -8,19 +8,20 @@
 #ifndef DPI_TRAIN_OPS_H
 #define DPI_TRAIN_OPS_H
 
-#include <cblas.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
+#include "kernels/gemm.h"
+
 #ifdef DPI_TRAIN_F64
 typedef double real;
-#define GEMM cblas_dgemm
+#define GEMM(blas, ...) (blas)->dgemm(DPI_BLAS_ROW_MAJOR, __VA_ARGS__)
 #define SQRT sqrt
 #define LOG log
 #else
 typedef float real;
-#define GEMM cblas_sgemm
+#define GEMM(blas, ...) (blas)->sgemm(DPI_BLAS_ROW_MAJOR, __VA_ARGS__)
 #define SQRT sqrtf
 #define LOG logf
 #endif
@@ -58,26 +59,26 @@ static inline real op_exp(real x) {
 /* y [rows, n_out] = x [rows, n_in] W^T, plus y if `add`.
  * LoRA hooks in here and in the gradients below: y += s (x A^T) B^T with A [r, n_in], B [n_out, r],
  * and dB = s dy^T (x A^T), dA = s (dy B)^T x in place of op_linear_dw. */
-static inline void op_linear(real *y, const real *x, const real *w, int32_t rows, int32_t n_in,
-                             int32_t n_out, int add) {
-    GEMM(CblasRowMajor, CblasNoTrans, CblasTrans, rows, n_out, n_in, 1, x, n_in, w, n_in, add, y,
+static inline void op_linear(const dpi_blas *blas, real *y, const real *x, const real *w,
+                             int32_t rows, int32_t n_in, int32_t n_out, int add) {
+    GEMM(blas, DPI_BLAS_PLAIN, DPI_BLAS_TRANSPOSED, rows, n_out, n_in, 1, x, n_in, w, n_in, add, y,
          n_out);
 }
 
 /* dx [rows, n_in] = dy [rows, n_out] W */
-static inline void op_linear_dx(real *dx, const real *dy, const real *w, int32_t rows,
-                                int32_t n_in, int32_t n_out) {
-    GEMM(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, n_in, n_out, 1, dy, n_out, w, n_in, 0, dx,
+static inline void op_linear_dx(const dpi_blas *blas, real *dx, const real *dy, const real *w,
+                                int32_t rows, int32_t n_in, int32_t n_out) {
+    GEMM(blas, DPI_BLAS_PLAIN, DPI_BLAS_PLAIN, rows, n_in, n_out, 1, dy, n_out, w, n_in, 0, dx,
          n_in);
 }
 
 /* dW [n_out, n_in] = dy^T x, plus dW if `add`. Per-example gradients hook in here: the product
  * over the rows of one example is that example's (and its norm is known from dy dy^T and x x^T
  * alone). */
-static inline void op_linear_dw(real *dw, const real *dy, const real *x, int32_t rows,
-                                int32_t n_in, int32_t n_out, int add) {
-    GEMM(CblasRowMajor, CblasTrans, CblasNoTrans, n_out, n_in, rows, 1, dy, n_out, x, n_in, add, dw,
-         n_in);
+static inline void op_linear_dw(const dpi_blas *blas, real *dw, const real *dy, const real *x,
+                                int32_t rows, int32_t n_in, int32_t n_out, int add) {
+    GEMM(blas, DPI_BLAS_TRANSPOSED, DPI_BLAS_PLAIN, n_out, n_in, rows, 1, dy, n_out, x, n_in, add,
+         dw, n_in);
 }
 
 /* ---- RMSNorm ------------------------------------------------------------------------------- */

@@ -6,9 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "dpinfer/process.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "kernels/gemm.h"
 #include "train/adamw.h"
 #include "train/checkpoint.h"
 #include "train/export.h"
@@ -23,6 +25,7 @@ enum { WAVE = 16 };
 struct dpi_train {
     dpi_train_config config;
     dpi_graph_shape shape;
+    dpi_blas blas;
     dpi_graph_layout layout;
     const dpi_graph *graph;
     dpi_vocab_text vocab;
@@ -187,12 +190,15 @@ static dpi_status resume(dpi_train *t, dpi_error *err) {
 }
 
 static dpi_status create(dpi_train *t, dpi_error *err) {
-    t->n_threads = t->config.threads ? t->config.threads : dpi_processors();
+    t->n_threads = dpi_process_threads(t->config.threads ? t->config.threads : dpi_processors());
     t->graph = dpi_graph_best();
     DPI_TRY(dpi_vocab_text_read(t->config.vocab, &t->vocab, err));
     set_shape(t);
     DPI_TRY(read_data(t, err));
     DPI_TRY(allocate(t, err));
+    DPI_TRY(dpi_blas_open(&t->blas, t->n_threads, err));
+    t->blas.set_n_threads(1); /* rows of a batch are computed in parallel */
+    t->shape.blas = &t->blas;
     return resume(t, err);
 }
 
@@ -229,6 +235,7 @@ void dpi_train_free(dpi_train *t) {
     dpi_corpus_free(&t->corpus);
     dpi_corpus_free(&t->heldout);
     dpi_vocab_text_free(&t->vocab);
+    dpi_blas_close(&t->blas);
     free(t);
 }
 

@@ -29,7 +29,8 @@ typedef struct dpi_session_options {
     size_t struct_size;
     int32_t n_seq;     /* sequences, 1..4097; default 1 */
     int32_t n_ctx;     /* positions per sequence; 0 (default): the model's n_ctx_train */
-    int32_t n_threads; /* 0 (default): the processors this process may use */
+    int32_t n_threads; /* 0 (default): the processors this process may use. The session has fewer
+                          where the system does not start so many (dpi_process_threads) */
     int32_t isa;       /* a dpi_isa; default AUTO. One that the processor lacks is refused */
     int32_t kv_type;   /* a dpi_kv; default F16 */
     int32_t exact;     /* 1: f32 activations everywhere and an f32 KV cache (slow; default 0) */

@@ -10,8 +10,8 @@
  *
  * Conventions are those of dpinfer.h. The same configuration gives the same weights, bit for bit,
  * on the same instruction set, whatever the number of threads and however often the run was
- * killed and resumed. It relies on OpenBLAS, whose own threads must be set to one by the program
- * (openblas_set_num_threads(1)): rows of a batch are computed in parallel here.
+ * killed and resumed. It relies on OpenBLAS, which dpi_train_create sets to one thread of its own
+ * for the whole process: rows of a batch are computed in parallel here.
  *
  * NOT PRIVATE: this is pretraining on public text. The weights remember what they were trained on.
  */

@@ -1,7 +1,6 @@
 /* Training runs: what is read, how it is packed, that runs repeat and resume bit for bit, that the
  * exported model computes what was trained, and what is refused. */
 #define _GNU_SOURCE
-#include <cblas.h>
 #include <math.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -391,6 +390,9 @@ static void compare_inference(int32_t tied) {
     dpi_graph_layout at;
     dpi_graph_layout_of(&s, &at);
     const dpi_graph *graph = dpi_graph_best();
+    dpi_blas blas;
+    assert_ok(dpi_blas_open(&blas, 1, &err), &err);
+    s.blas = &blas;
     float *params = dpi_calloc((size_t)at.n_params, sizeof *params);
     float *work = dpi_calloc(graph->work_size(&s), sizeof *work);
     float *trained = dpi_calloc(N * N_VOCAB, sizeof *trained);
@@ -404,6 +406,7 @@ static void compare_inference(int32_t tied) {
     dpi_row row = {N, 1, begins, tokens, NULL, NULL};
     graph->work_init(&s, work);
     graph->logits(&s, params, &row, trained, work);
+    dpi_blas_close(&blas);
 
     dpi_vocab_text vocab;
     assert_ok(dpi_vocab_text_read(in_dir("vocab"), &vocab, &err), &err);
@@ -598,7 +601,6 @@ static void test_data_refusals(void **state) {
 }
 
 int main(void) {
-    openblas_set_num_threads(1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_killed_and_resumed),
         cmocka_unit_test(test_same_bits),

@@ -7,6 +7,7 @@
 #include "train/graph.h"
 
 static const double step = 1e-4;
+static dpi_blas blas;
 
 static void assert_near(double found, double wanted, double tolerance) {
     if (!(fabs(found - wanted) <= tolerance))
@@ -77,7 +78,7 @@ static void free_operands(operands *o) {
 
 static double linear_scalar(void *context) {
     operands *o = context;
-    op_linear(o->y, o->x, o->w, ROWS, N_IN, N_OUT, 0);
+    op_linear(&blas, o->y, o->x, o->w, ROWS, N_IN, N_OUT, 0);
     return dot(o->y, o->c, ROWS * N_OUT);
 }
 
@@ -85,13 +86,13 @@ static void test_linear(void **state) {
     (void)state;
     operands o = make_operands(ROWS * N_IN, N_OUT * N_IN, ROWS * N_OUT);
     double dx[ROWS * N_IN], dw[N_OUT * N_IN];
-    op_linear_dx(dx, o.c, o.w, ROWS, N_IN, N_OUT);
-    op_linear_dw(dw, o.c, o.x, ROWS, N_IN, N_OUT, 0);
+    op_linear_dx(&blas, dx, o.c, o.w, ROWS, N_IN, N_OUT);
+    op_linear_dw(&blas, dw, o.c, o.x, ROWS, N_IN, N_OUT, 0);
     check(linear_scalar, &o, o.x, dx, ROWS * N_IN, "linear dx");
     check(linear_scalar, &o, o.w, dw, N_OUT * N_IN, "linear dw");
     double twice[N_OUT * N_IN];
     memcpy(twice, dw, sizeof dw);
-    op_linear_dw(twice, o.c, o.x, ROWS, N_IN, N_OUT, 1);
+    op_linear_dw(&blas, twice, o.c, o.x, ROWS, N_IN, N_OUT, 1);
     for (int i = 0; i < N_OUT * N_IN; i++)
         assert_near(twice[i], 2 * dw[i], 1e-12);
     free_operands(&o);
@@ -206,8 +207,15 @@ typedef struct attention_case {
 } attention_case;
 
 static attn_head attention_head(const attention_case *a, int head) {
-    return (attn_head){a->qkv + head * HEAD, a->qkv + 2 * HEAD, a->qkv + 3 * HEAD, WIDTH, POSITIONS,
-                       HEAD, 2 * HEAD, 1 / sqrt((double)HEAD)};
+    return (attn_head){&blas,
+                       a->qkv + head * HEAD,
+                       a->qkv + 2 * HEAD,
+                       a->qkv + 3 * HEAD,
+                       WIDTH,
+                       POSITIONS,
+                       HEAD,
+                       2 * HEAD,
+                       1 / sqrt((double)HEAD)};
 }
 
 static double attention_scalar(void *context) {
@@ -253,9 +261,17 @@ typedef struct model_case {
 
 static void make_model(model_case *m, int32_t tied, const int32_t *begins, int32_t n_segments) {
     uint64_t state = 11;
-    m->shape = (dpi_graph_shape){.n_layer = 2, .dim = 8, .n_head = 4, .n_kv_head = 2, .ffn = 10,
-                                 .n_vocab = VOCAB, .context = MAX_POSITIONS, .tied = tied,
-                                 .rms_eps = 1e-5f, .rope_base = 100};
+    m->shape = (dpi_graph_shape){.n_layer = 2,
+                                 .dim = 8,
+                                 .n_head = 4,
+                                 .n_kv_head = 2,
+                                 .ffn = 10,
+                                 .n_vocab = VOCAB,
+                                 .context = MAX_POSITIONS,
+                                 .tied = tied,
+                                 .rms_eps = 1e-5f,
+                                 .rope_base = 100,
+                                 .blas = &blas};
     dpi_graph_layout_of(&m->shape, &m->layout);
     m->params = random_array(m->layout.n_params, &state);
     m->gradient = random_array(m->layout.n_params, &state); /* what is there must not matter */
@@ -393,8 +409,22 @@ static void test_f32(void **state) {
 #endif
 }
 
+static int set_up(void **state) {
+    (void)state;
+    dpi_error err;
+    if (dpi_blas_open(&blas, 1, &err) != DPI_STATUS_OK)
+        fail_msg("%s", err.message);
+    blas.set_n_threads(1);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    dpi_blas_close(&blas);
+    return 0;
+}
+
 int main(void) {
-    openblas_set_num_threads(1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_linear),       cmocka_unit_test(test_rmsnorm),
         cmocka_unit_test(test_rope),         cmocka_unit_test(test_swiglu),
@@ -404,5 +434,5 @@ int main(void) {
         cmocka_unit_test(test_packed_alone), cmocka_unit_test(test_masked),
         cmocka_unit_test(test_f32),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,0 +1,20 @@
+/* process.h - what a program may ask of the system for its own process. The library calls none of
+ * these for a program that does not. */
+#ifndef DPINFER_PROCESS_H
+#define DPINFER_PROCESS_H
+
+#include "dpinfer/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How many threads can compute at once here and now: `wanted`, or as many as the system allows
+ * (processes of the user, memory for stacks), 1..1024. Threads are started to find out, and have
+ * ended when it returns. */
+DPI_API int32_t dpi_process_threads(int32_t wanted);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

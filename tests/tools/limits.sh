@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# Every command ends, with its result or with an error, where the machine gives little: address space,
+# processes, files, processors, no /proc. limits.sh path/to/dpinfer SOURCE
+# shellcheck disable=SC2086 # arguments are words
+. "$(dirname "$0")/cli_support.sh"
+model=$(readlink -f "$2/models/dpinfer-4m-q8_0.gguf")
+small_model
+for i in 1 2 3; do echo "{\"text\": \"Record $i of Anna.\"}"; done >refs.jsonl
+run run m.gguf refs.jsonl --rho 1 -n 4 -q --report ink.json
+expect_rc 0
+
+# Another user where this one is root, whom the limit of processes does not hold.
+other=()
+if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
+    other=(setpriv --reuid 54321 --clear-groups)
+    chmod 777 "$dir"
+    if ! "${other[@]}" test -r "$model" -a -x "$dpinfer"; then
+        echo "skipped: limits of processes: another user cannot read $dpinfer and $model"
+        other=(false)
+    fi
+fi
+
+# limited LIMIT COMMAND...: the command under a limit. 125: this limit cannot be tried here. The clock
+# stands outside of it.
+limited() {
+    local limit=$1 clock=(timeout -k 1 600)
+    shift
+    # shellcheck disable=SC2016
+    case $limit in
+    v*) "${clock[@]}" bash -c 'ulimit -v "$1"; shift; exec "$@"' - "${limit#v}" "$@" ;;
+    n*) "${clock[@]}" bash -c 'ulimit -n "$1"; shift; exec "$@"' - "${limit#n}" "$@" ;;
+    u*)
+        [ "${other[0]:-}" != false ] || return 125
+        "${clock[@]}" "${other[@]}" bash -c 'ulimit -u "$1"; shift; exec "$@"' - "${limit#u}" "$@"
+        ;;
+    c*) "${clock[@]}" taskset -c "${limit#c}" "$@" ;;
+    proc)
+        unshare -m true 2>/dev/null || return 125
+        "${clock[@]}" unshare -m sh -c 'umount -l /proc && exec "$@"' - "$@"
+        ;;
+    esac
+}
+
+# try LIMIT NAME ARGS: what the program does under the limit: its result, as without one (NAME.out,
+# where there is one), or an exit code of the README and a reason.
+try() {
+    local limit=$1 name=$2
+    shift 2
+    last="dpinfer $* under $limit"
+    limited "$limit" "$dpinfer" "$@" >out 2>err </dev/null
+    rc=$?
+    case $rc in
+    125) return ;;
+    0) if [ -f "$name.out" ]; then expect_same out "$name.out"; else ok; fi ;;
+    [1-5]) check "no reason" test -s err ;;
+    *) # the shell's own code, where not even the program could be loaded
+        if grep -q 'error while loading shared libraries\|Cannot allocate memory' err; then ok; else
+            bad "$last: it did not end as the README says"
+        fi
+        ;;
+    esac
+}
+
+# What each command is asked. Those whose output is the same each time leave it in NAME.out.
+commands=(help version inspect tokenize logits run many exact account verify quantize make plan
+    pretrain)
+declare -A arguments=(
+    [help]="run -h"
+    [version]="--version"
+    [inspect]="inspect $model --check"
+    [tokenize]="tokenize $model"
+    [logits]="logits m.gguf --tokens tokens -o -"
+    [run]="run $model refs.jsonl --rho 1 -B 3 -n 4 --seed 1 -q"
+    [many]="run $model $2/examples/refs/discharge --rho 1 -B 16 --num 1 -n 4 --seed 1 -q"
+    [exact]="logits $model --tokens tokens -o - --exact --isa ref"
+    [account]="account --rho 0.5 --json"
+    [verify]="verify ink.json --model m.gguf"
+    [quantize]="quantize m.gguf q.gguf Q8_0 -q"
+    [make]="make-model --layers 1 --embd 32 --ff 32 --heads 2 --vocab-size 300 -o made.gguf -q"
+    [plan]="plan $model refs.jsonl --rho 1"
+    [pretrain]="pretrain tiny.conf -q"
+)
+echo "1 2 3 4 5" >tokens
+{
+    printf '<unk>\t0\n<s>\t0\n<|im_start|>\t0\n<|im_end|>\t0\n'
+    for i in {0..255}; do printf '<0x%02X>\t0\n' "$i"; done
+} >vocab
+echo '{"user": "Who?", "assistant": "Anna."}' >pairs.jsonl
+printf '%s\n' 'data = pairs.jsonl' 'vocab = vocab' 'checkpoint = made.checkpoint' 'n_layer = 1' \
+    'dim = 16' 'n_head = 2' 'n_kv_head = 1' 'ffn = 16' 'context = 64' 'batch_tokens = 128' \
+    'steps = 1' 'threads = 2' >tiny.conf
+for name in help version inspect tokenize logits run many exact account verify; do
+    run ${arguments[$name]}
+    expect_rc 0
+    mv out "$name.out"
+done
+for limit in v20000 v28000 v40000 v100000 v300000 n3 n4 n5 n8 u1 c0 proc; do
+    for name in "${commands[@]}"; do
+        try "$limit" "$name" ${arguments[$name]}
+    done
+done
+# Those that take a second or more, where it matters.
+for limit in v30000 u1; do
+    try "$limit" bench bench m.gguf -B 1 -p 8 -n 4 -r 1 -t 2
+done
+try u1 audit audit m.gguf -t 2
+
+# With little memory it is the command that says so: these have enough to begin.
+last="the least address space for a text"
+limited v60000 "$dpinfer" ${arguments[many]} >out 2>err </dev/null
+rc=$?
+expect_rc 0
+# One processor's worth of threads is what one process may start.
+if [ "${other[0]:-}" != false ]; then
+    last="one process"
+    limited u1 "$dpinfer" ${arguments[many]} >out 2>err </dev/null
+    rc=$?
+    expect_rc 0
+    expect_same out many.out
+    limited u1 "$dpinfer" ${arguments[exact]} >out 2>err </dev/null
+    rc=$?
+    expect_rc 0
+    expect_same out exact.out
+fi
+finish
