@@ -138,7 +138,8 @@ static void calibrate(bench *b) {
     o.top_k = TOP_K;
     o.delta = 1e-6;
     for (int i = 0; i < N_BUDGETS; i++) {
-        dpi_sampler_plan plan = {.struct_size = sizeof plan};
+        dpi_sampler_plan plan;
+        dpi_sampler_plan_init(&plan);
         o.epsilon = budgets[i];
         check(dpi_sampler_plan_make(&o, &plan, &err), &err);
         b->clip[i] = plan.clip;

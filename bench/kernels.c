@@ -270,7 +270,7 @@ static int print_row(bench *b, const timed *kernel, const dpi_kernels *k, int32_
 static int run_isa(bench *b, int32_t isa) {
     dpi_kernels k;
     dpi_error err;
-    b->machine.struct_size = sizeof b->machine;
+    dpi_machine_init(&b->machine);
     if (dpi_kernels_init(&k, isa, &err) != DPI_STATUS_OK ||
         dpi_kernels_choose(&k, &err) != DPI_STATUS_OK ||
         dpi_machine_measure(b->n_threads, isa, &b->machine, &err) != DPI_STATUS_OK)

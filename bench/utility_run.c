@@ -162,7 +162,8 @@ static int open_session(const maker *m, const dpi_model *model, int32_t n_seq,
 
 static int open_scorer(const maker *m, const char *path, scorer *s) {
     dpi_error err;
-    dpi_model_info info = {.struct_size = sizeof info};
+    dpi_model_info info;
+    dpi_model_info_init(&info);
     if (check(dpi_model_open(path, NULL, &s->model, &err), &err) != 0 ||
         check(dpi_model_info_get(s->model, &info, &err), &err) != 0 ||
         open_session(m, s->model, 2, &s->session) != 0)

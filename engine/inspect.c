@@ -8,6 +8,10 @@
 #include "base/status.h"
 #include "engine/model.h"
 
+void dpi_model_info_init(dpi_model_info *info) {
+    *info = (dpi_model_info){.struct_size = sizeof *info};
+}
+
 /* ---- Summary --------------------------------------------------------------------------------- */
 
 /* "Q4_K Q6_K F32": the types of the tensors, the one with the most bytes first. */

@@ -14,6 +14,10 @@
 #include "engine/make_vocab.h"
 #include "gguf/convert.h"
 
+void dpi_model_shape_init(dpi_model_shape *shape) {
+    *shape = (dpi_model_shape){.struct_size = sizeof *shape};
+}
+
 static const struct {
     const char *name;
     dpi_model_shape shape;

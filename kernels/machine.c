@@ -10,6 +10,10 @@
 #include "base/status.h"
 #include "kernels/kernels.h"
 
+void dpi_machine_init(dpi_machine *machine) {
+    *machine = (dpi_machine){.struct_size = sizeof *machine};
+}
+
 enum {
     REPEATS = 5,
     READ_MS = 200, /* at least: where OpenBLAS is linked, its threads spin for tens of milliseconds when

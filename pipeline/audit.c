@@ -14,6 +14,10 @@ void dpi_audit_options_init(dpi_audit_options *options) {
     options->false_alarm = 1e-4;
 }
 
+void dpi_audit_result_init(dpi_audit_result *result) {
+    *result = (dpi_audit_result){.struct_size = sizeof *result};
+}
+
 static dpi_status check_options(const dpi_audit_options *o, dpi_audit_fn on_result,
                                 const int32_t *n_failed, dpi_error *err) {
     if (!o || !on_result || !n_failed)

@@ -271,7 +271,8 @@ static dpi_status run_all(dpi_audit *a, trace *r, long double *max_ratio) {
 }
 
 dpi_status dpi_audit_model(dpi_audit *a) {
-    dpi_model_info info = {.struct_size = sizeof info};
+    dpi_model_info info;
+    dpi_model_info_init(&info);
     long double max_ratio = 0;
     if (!a->options.model)
         return DPI_STATUS_OK;

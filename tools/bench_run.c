@@ -227,7 +227,8 @@ static int repeat(const bench_context *c, const bench_setting *s, dpi_session *s
                   dpi_sampler *plain, dpi_sampler *private, runs *r) {
     for (int i = -1; i < c->n_repeats; i++) { /* -1: warm-up */
         times t, t_plain;
-        dpi_machine machine = {.struct_size = sizeof machine};
+        dpi_machine machine;
+        dpi_machine_init(&machine);
         dpi_error err;
         if (dpi_machine_measure(dpi_session_n_threads(session), c->session.isa, &machine, &err) !=
             DPI_STATUS_OK)
@@ -271,7 +272,8 @@ int bench_measure(const bench_context *c, const bench_setting *s, bench_result *
     dpi_session *session = NULL;
     dpi_sampler *plain = NULL, *private = NULL;
     dpi_sampler_options o = sampler_options(c, s, DPI_METHOD_PLAIN);
-    dpi_sampler_plan plan = {.struct_size = sizeof plan};
+    dpi_sampler_plan plan;
+    dpi_sampler_plan_init(&plan);
     dpi_error err;
     runs all = {0};
     *r = (bench_result){.s = *s};

@@ -150,7 +150,7 @@ int cli_open_model(const char *path, const dpi_model_options *options, dpi_model
         return cli_fail_library(CLI_MODEL, &err);
     if (!info)
         return CLI_OK;
-    *info = (dpi_model_info){.struct_size = sizeof *info};
+    dpi_model_info_init(info);
     if (dpi_model_info_get(*model, info, &err) != DPI_STATUS_OK) {
         dpi_model_close(*model);
         *model = NULL;

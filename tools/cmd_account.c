@@ -66,11 +66,13 @@ static int make_options(const args *a, double rho, double epsilon, double delta,
 static void add_comparison(facts *f, dpi_sampler_options options, double epsilon, double rho) {
     const char *const *names = dpi_method_parameter_find(options.method, "accountant")->choices;
     const double q = options.subsample;
-    dpi_sampler_plan base = {.struct_size = sizeof base};
+    dpi_sampler_plan base;
+    dpi_sampler_plan_init(&base);
     options.clip = 0;
     for (int with_q = 0; with_q <= (q > 0); with_q++)
         for (int32_t i = DPI_ACCOUNTANT_ZCDP; i <= DPI_ACCOUNTANT_FILTER; i++) {
-            dpi_sampler_plan plan = {.struct_size = sizeof plan};
+            dpi_sampler_plan plan;
+            dpi_sampler_plan_init(&plan);
             const bool in_epsilon = with_q || i == DPI_ACCOUNTANT_BR;
             options.accountant = i;
             options.subsample = with_q ? q : 0;
@@ -95,7 +97,8 @@ static void add_comparison(facts *f, dpi_sampler_options options, double epsilon
 
 static int add_plan(const args *a, double rho, double epsilon, double delta, facts *f) {
     dpi_sampler_options options;
-    dpi_sampler_plan plan = {.struct_size = sizeof plan};
+    dpi_sampler_plan plan;
+    dpi_sampler_plan_init(&plan);
     dpi_error err;
     int code = make_options(a, rho, epsilon, delta, &options);
     if (code != CLI_OK)

@@ -289,7 +289,7 @@ static int measure_methods(bench *b, int32_t n_prompt, int32_t n_tokens, int32_t
 
 static int measure_machine(bench *b, int32_t n_threads) {
     dpi_error err;
-    b->machine.struct_size = sizeof b->machine;
+    dpi_machine_init(&b->machine);
     if (dpi_machine_measure(n_threads, b->c.session.isa, &b->machine, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
     fprintf(b->table.format == TABLE_MD ? stdout : stderr,

@@ -12,7 +12,7 @@ static void override(int32_t *field, const option_value *value) {
 
 static int read_shape(const args *a, dpi_model_shape *shape) {
     dpi_error err;
-    *shape = (dpi_model_shape){.struct_size = sizeof *shape};
+    dpi_model_shape_init(shape);
     if (strcmp(a->v[OPT_SHAPE].s, "custom") == 0) {
         *shape = (dpi_model_shape){.struct_size = sizeof *shape, .n_layer = 2, .n_embd = 256,
                                    .n_ff = 512, .n_head = 4, .n_kv_head = 2, .n_vocab = 1024,

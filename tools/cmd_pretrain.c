@@ -107,7 +107,8 @@ static int finish(dpi_train *train, const dpi_train_config *config, const dpi_tr
 }
 
 static int measure(monitor *m, const dpi_train_info *info) {
-    dpi_machine machine = {.struct_size = sizeof machine};
+    dpi_machine machine;
+    dpi_machine_init(&machine);
     dpi_error err;
     if (dpi_machine_measure(info->threads, DPI_ISA_AUTO, &machine, &err) != DPI_STATUS_OK)
         return fail(&err);
@@ -117,7 +118,8 @@ static int measure(monitor *m, const dpi_train_info *info) {
 }
 
 static int train_model(dpi_train *train, const dpi_train_config *config, const args *a) {
-    dpi_train_info info = {.struct_size = sizeof info};
+    dpi_train_info info;
+    dpi_train_info_init(&info);
     dpi_error err;
     monitor m = {.quiet = a->v[OPT_QUIET].i != 0, .screen = isatty(STDERR_FILENO) != 0};
     if (dpi_train_info_get(train, &info, &err) != DPI_STATUS_OK)

@@ -18,6 +18,14 @@
 #include "train/random.h"
 #include "train/settings.h"
 
+void dpi_train_hooks_init(dpi_train_hooks *hooks) {
+    *hooks = (dpi_train_hooks){.struct_size = sizeof *hooks};
+}
+
+void dpi_train_info_init(dpi_train_info *info) {
+    *info = (dpi_train_info){.struct_size = sizeof *info};
+}
+
 /* Rows that are computed before their gradients are added up: bounds the memory for gradients. A
  * constant, so that the order of additions does not depend on the number of threads. */
 enum { WAVE = 16 };

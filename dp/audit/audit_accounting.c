@@ -76,7 +76,8 @@ static dpi_status audit_accountant(dpi_audit *a, int32_t accountant, const char 
     DPI_TRY(dpi_audit_begin(a, "A", subject));
     for (int32_t i = 0; i < n; i++) {
         dpi_sampler_options o;
-        dpi_sampler_plan p = {.struct_size = sizeof p};
+        dpi_sampler_plan p;
+        dpi_sampler_plan_init(&p);
         dpi_sampler_options_init(&o);
         o.accountant = accountant;
         random_options(a, &o);

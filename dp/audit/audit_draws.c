@@ -24,7 +24,7 @@ typedef struct batch {
 static dpi_status make_batch(dpi_audit *a, int32_t n, batch *b) {
     memset(b, 0, sizeof *b);
     b->n = n;
-    b->plan.struct_size = sizeof b->plan;
+    dpi_sampler_plan_init(&b->plan);
     dpi_sampler_options_init(&b->options);
     b->options.n_vocab = n;
     b->options.n_ref = N_REF;

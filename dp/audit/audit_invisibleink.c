@@ -217,7 +217,8 @@ static void random_options(dpi_audit *a, dpi_sampler_options *o) {
 
 /* Options under which the crafted cases reach eta: a clip bound of 1.5 logits, and all tokens. */
 static dpi_status sharp_options(dpi_audit *a, dpi_sampler_options *o) {
-    dpi_sampler_plan plan = {.struct_size = sizeof plan};
+    dpi_sampler_plan plan;
+    dpi_sampler_plan_init(&plan);
     o->top_k = 0;
     o->clip = 0;
     if (o->rho > 0)
@@ -229,7 +230,8 @@ static dpi_status sharp_options(dpi_audit *a, dpi_sampler_options *o) {
 
 /* Accountant filter: a clip bound at whose ends one token costs twice a budget. */
 static dpi_status unaffordable_options(dpi_audit *a, dpi_sampler_options *o) {
-    dpi_sampler_plan plan = {.struct_size = sizeof plan};
+    dpi_sampler_plan plan;
+    dpi_sampler_plan_init(&plan);
     o->clip = 0;
     DPI_TRY(dpi_sampler_plan_make(o, &plan, a->err));
     o->clip = fmin(plan.clip * sqrt(2 * plan.rho_total / plan.rho_token), 2047);

@@ -20,6 +20,10 @@ void dpi_sampler_options_init(dpi_sampler_options *options) {
     (void)status; /* there is that method */
 }
 
+void dpi_sampler_plan_init(dpi_sampler_plan *plan) {
+    *plan = (dpi_sampler_plan){.struct_size = sizeof *plan};
+}
+
 static dpi_status check_references(const dpi_sampler_options *o, const dpi_method_ops *m,
                                    dpi_error *err) {
     if (!dpi_sampler_n_ref_private(o))
@@ -103,7 +107,8 @@ int32_t dpi_sampler_denominator(const dpi_sampler_options *o) {
 static dpi_status make_plan(const dpi_sampler_options *o, dpi_sampler_plan *plan, dpi_error *err) {
     DPI_TRY(check_options(o, err));
     const dpi_method_ops *m = dpi_method_ops_get(o->method);
-    dpi_sampler_plan made = {.struct_size = sizeof made};
+    dpi_sampler_plan made;
+    dpi_sampler_plan_init(&made);
     made.a = dpi_weights_scale(dpi_sampler_denominator(o), o->tau > 0 ? o->tau : 1);
     if (m->info.max_ref > 0 && o->accountant != DPI_ACCOUNTANT_BR)
         DPI_TRY(dpi_budget_rho(o, &made.rho_budget, err));

@@ -42,6 +42,7 @@ typedef struct dpi_audit_result {
 typedef void (*dpi_audit_fn)(void *user, const dpi_audit_result *result);
 
 DPI_API void dpi_audit_options_init(dpi_audit_options *options);
+DPI_API void dpi_audit_result_init(dpi_audit_result *result);
 
 /* Runs all audits and reports each as it ends. *n_failed (not NULL) counts those that did not pass:
  * that is no error. Errors: ARG, CANCELLED, and those of audited functions (MEMORY, ENTROPY). */

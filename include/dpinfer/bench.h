@@ -16,8 +16,10 @@ typedef struct dpi_machine {
     double f32_ops_per_second;    /* the same in f32 */
 } dpi_machine;
 
-/* n_threads 0: the processors this process may use; isa: a dpi_isa. machine->struct_size must be
- * set. Errors: ARG, UNSUPPORTED (isa), MEMORY (256 MB are read). */
+DPI_API void dpi_machine_init(dpi_machine *machine);
+
+/* n_threads 0: the processors this process may use; isa: a dpi_isa. Errors: ARG,
+ * UNSUPPORTED (isa), MEMORY (256 MB are read). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_machine_measure(int32_t n_threads, int32_t isa,
                                                       dpi_machine *machine, dpi_error *err);
 

@@ -120,9 +120,10 @@ typedef struct dpi_sampler_plan {
 } dpi_sampler_plan;
 
 DPI_API void dpi_sampler_options_init(dpi_sampler_options *options);
+DPI_API void dpi_sampler_plan_init(dpi_sampler_plan *plan);
 
 /* Calibrates without making a sampler: the largest K whose cost over T tokens fits the budget.
- * plan->struct_size must be set. Errors: ARG (with the allowed range), UNSUPPORTED (a combination
+ * Errors: ARG (with the allowed range), UNSUPPORTED (a combination
  * that is not proven, with the reason), BUDGET (no K >= 1 fits), MEMORY (BR). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_plan_make(const dpi_sampler_options *options,
                                                         dpi_sampler_plan *plan, dpi_error *err);

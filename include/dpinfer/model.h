@@ -50,6 +50,7 @@ typedef struct dpi_model_info {
 } dpi_model_info;
 
 DPI_API void dpi_model_options_init(dpi_model_options *options);
+DPI_API void dpi_model_info_init(dpi_model_info *info);
 
 /* Opens a GGUF v2 or v3 file of architecture "llama". `options` may be NULL for the defaults.
  * On success *model belongs to the caller, who closes it after every session on it. A mapped
@@ -66,7 +67,7 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_model_open_buffer(const void *data, size_t
 /* NULL is allowed. */
 DPI_API void dpi_model_close(dpi_model *model);
 
-/* Fills *info; info->struct_size must be set by the caller. */
+/* Fills in *info, after dpi_model_info_init. Errors: ARG. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_model_info_get(const dpi_model *model, dpi_model_info *info,
                                                      dpi_error *err);
 

@@ -91,7 +91,9 @@ typedef struct dpi_train_info {
     int32_t n_vocab, threads;
 } dpi_train_info;
 
-/* info->struct_size must be set. Errors: ARG. */
+DPI_API void dpi_train_info_init(dpi_train_info *info);
+
+/* Fills in *info, after dpi_train_info_init. Errors: ARG. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_train_info_get(const dpi_train *train, dpi_train_info *info,
                                                      dpi_error *err);
 
@@ -113,6 +115,8 @@ typedef struct dpi_train_hooks {
     dpi_cancel_fn cancel; /* between steps; may be NULL */
     void *user;
 } dpi_train_hooks;
+
+DPI_API void dpi_train_hooks_init(dpi_train_hooks *hooks);
 
 /* Trains to the last step. Writes a checkpoint every checkpoint_steps, at the end and when it is
  * cancelled. Errors: NUMERIC (a loss that is not finite, by step), IO, CANCELLED. */

@@ -46,7 +46,9 @@ typedef struct dpi_model_shape {
     float rope_freq_base;
 } dpi_model_shape;
 
-/* Fills *shape (struct_size set by the caller) with that of "tinyllama-1.1b", "llama-3.2-1b" or
+DPI_API void dpi_model_shape_init(dpi_model_shape *shape);
+
+/* Fills *shape, after dpi_model_shape_init, with that of "tinyllama-1.1b", "llama-3.2-1b" or
  * "llama-3-8b". Errors: ARG, with the list. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_model_shape_find(const char *name, dpi_model_shape *shape,
                                                        dpi_error *err);
