@@ -130,9 +130,9 @@ typedef struct corpus_reading {
 
 /* Reads a text (n_bytes, NUL-terminated) with the grammar.
  *
- * Sentences: from the start of a sentence the longest stretch is taken that is exactly a `title`
- * (at the start of the text) or a sentence rule of the domain, with any values, names and
- * numbers in its slots; where there is none, one sentence is skipped. Well-formed: all is
+ * Sentences: at the start of a sentence the reader looks for the longest stretch that is exactly a
+ * `title` (at the start of the text) or a sentence rule of the domain, with any values, names and
+ * numbers in its slots. Where there is none, it skips one sentence. Well-formed: all is
  * recognised, the first stretch is a title, the second of a rule s.open*, the last of a rule
  * s.close*, no rule occurs twice, there are at least six sentences, and every attribute is read.
  *

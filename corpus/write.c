@@ -4,7 +4,7 @@
 
 #include "corpus/grammar.h"
 
-typedef struct writer {
+typedef struct draft {
     const corpus_domain *d;
     const int8_t *values;
     bool heldout;
@@ -14,9 +14,9 @@ typedef struct writer {
     size_t n;
     bool capital, article; /* for the next character: upper case; "a" or "an" is due before it */
     const char *unknown;
-} writer;
+} draft;
 
-static void put_char(writer *w, char c) {
+static void put_char(draft *w, char c) {
     if (w->n + 4 > CORPUS_TEXT_BYTES)
         return;
     if (w->article && c != ' ') {
@@ -32,7 +32,7 @@ static void put_char(writer *w, char c) {
     w->text[w->n++] = c;
 }
 
-static void put_range(writer *w, corpus_range range);
+static void put_range(draft *w, corpus_range range);
 
 static int32_t count_alternatives(corpus_range range) {
     corpus_range one;
@@ -42,7 +42,7 @@ static int32_t count_alternatives(corpus_range range) {
     return n;
 }
 
-static void put_alternative(writer *w, corpus_range range, int32_t index) {
+static void put_alternative(draft *w, corpus_range range, int32_t index) {
     corpus_range one = range;
     bool more = true;
     for (int32_t i = 0; i <= index; i++)
@@ -50,7 +50,7 @@ static void put_alternative(writer *w, corpus_range range, int32_t index) {
     put_range(w, one);
 }
 
-static void put_any(writer *w, corpus_range range) {
+static void put_any(draft *w, corpus_range range) {
     int32_t n = count_alternatives(range);
     put_alternative(w, range, (int32_t)corpus_below(w->rng, (uint32_t)n));
 }
@@ -58,7 +58,7 @@ static void put_any(writer *w, corpus_range range) {
 static corpus_range whole(const char *s) { return (corpus_range){s, s + strlen(s)}; }
 
 /* Every eighth name of a pool is held out; the copies of a pool are different names. */
-static void put_name(writer *w, const corpus_rule *pool, int32_t copy) {
+static void put_name(draft *w, const corpus_rule *pool, int32_t copy) {
     corpus_range items = whole(pool->frame);
     uint64_t hash = w->names + (uint64_t)(pool - corpus_pools) * 0x1234567;
     uint32_t n = (uint32_t)count_alternatives(items), n_heldout = n / 8;
@@ -72,7 +72,7 @@ static void put_name(writer *w, const corpus_rule *pool, int32_t copy) {
     w->rng = rng;
 }
 
-static void put_slot(writer *w, const char *name, size_t n_name) {
+static void put_slot(draft *w, const char *name, size_t n_name) {
     int32_t a, f, n_rows, copy;
     uint32_t low, high;
     const corpus_rule *rule;
@@ -96,7 +96,7 @@ static void put_slot(writer *w, const char *name, size_t n_name) {
     }
 }
 
-static void put_range(writer *w, corpus_range range) {
+static void put_range(draft *w, corpus_range range) {
     for (const char *p = range.p; p < range.end; p++) {
         const char *close = strchr("([{", *p) ? corpus_close(p) : p;
         corpus_range inner = {p + 1, close};
@@ -124,7 +124,7 @@ static void tidy(char *text) {
 
 const char *corpus_write(const corpus_domain *d, const int8_t *values, bool heldout,
                          uint64_t *rng, char *text) {
-    writer w = {.d = d, .values = values, .heldout = heldout, .rng = rng, .text = text};
+    draft w = {.d = d, .values = values, .heldout = heldout, .rng = rng, .text = text};
     w.names = corpus_random(rng);
     put_slot(&w, "doc", 3);
     text[w.n] = '\0';

@@ -1,10 +1,10 @@
 /* dpinfer.h - the public interface of libdpinfer: all of its topics, each in a header of its own.
  *
- * dpinfer writes text about sensitive documents without giving any one of them away. A GGUF
- * LLaMA model is loaded into an immutable dpi_model; a dpi_session holds one KV cache per
- * sequence (the public prompt and one per reference document) and computes next-token logits;
- * a dpi_sampler turns the B+1 logit vectors of a step into one token by an exact
- * differentially private mechanism, and counts what it spends.
+ * dpinfer writes text about sensitive documents that tells provably little about any one of them.
+ * A GGUF LLaMA model is loaded into a dpi_model, which does not change. A dpi_session holds one KV
+ * cache per sequence (the public prompt, and one per reference) and computes next-token logits. A
+ * dpi_sampler makes one token of the B+1 logit vectors of a step, by an exact differentially
+ * private mechanism, and counts what it spends.
  *
  *     dpi_model (shared, read-only) -> dpi_session (one per thread) -> logits [B+1, n_vocab]
  *     logits -> dpi_sampler -> token -> dpi_decoder -> UTF-8 text

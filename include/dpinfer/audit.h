@@ -21,7 +21,7 @@ typedef struct dpi_audit_options {
                                program misses it; default 1e-4 */
     dpi_random_fn random;   /* what audited draws use: NULL (default): getrandom(2) */
     void *random_user;
-    dpi_cancel_fn cancel; /* asked between audits; may be NULL */
+    dpi_cancel_fn cancel; /* called between audits; may be NULL */
     void *cancel_user;
 } dpi_audit_options;
 

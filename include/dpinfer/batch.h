@@ -9,9 +9,10 @@ extern "C" {
 #endif
 
 /* The batch 0..n_batches-1 of a record, from its own ID and nothing else: the upper bits of
- * SipHash-2-4 of the ID. Adding or removing other records moves none, which add/remove adjacency
- * needs. The key is public data for that purpose; fresh random bits keep batches even against
- * IDs that were made to collide. n_batches 1..2^30. Errors: ARG. */
+ * SipHash-2-4 of the ID. No record moves when others are added or removed, as add/remove
+ * adjacency needs. The key is public data for that purpose. With fresh random bits as the key,
+ * batches are even in size, also for IDs that were made to collide. n_batches 1..2^30.
+ * Errors: ARG. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_assign_hash(const uint8_t key[16], const void *id,
                                                   size_t n_bytes, int32_t n_batches,
                                                   int32_t *batch, dpi_error *err);

@@ -14,10 +14,11 @@ extern "C" {
  *         -> begin -> step(public logits, reference logits) -> token, at most n_tokens times
  *         -> begin again, or free
  *
- * A server has one for each question in flight, with that question's budget, slots and length, and
- * begins it again for the next question that has the same. Making one takes less than a millisecond
- * with 32,000 tokens of vocabulary, but half a second of plan with ACCOUNTANT_BR, and at most 100
- * bytes per token. examples/other_engine.c is a whole program. */
+ * A server has one sampler for each question in flight, with the budget, slots and length of that
+ * question. It begins the sampler again for the next question with the same options. To create one
+ * takes less than a millisecond with 32,000 tokens of vocabulary (half a second with ACCOUNTANT_BR,
+ * for its plan), and at most 100 bytes per token of the vocabulary.
+ * examples/other_engine.c is a whole program. */
 typedef struct dpi_sampler dpi_sampler;
 
 typedef enum dpi_method {
@@ -86,8 +87,8 @@ typedef struct dpi_sampler_options {
     int32_t isa; /* a dpi_isa; default AUTO. Decides time, not one bit of what is drawn */
 } dpi_sampler_options;
 
-/* See dpi_sampler_candidates: with one candidate for so many tokens, at least half of the groups of
- * 16 have none. */
+/* dpi_sampler_candidates gives a list if at most one token in so many is a candidate. Then at least
+ * half of the blocks of 16 tokens have none, and their logits need not be computed. */
 #define DPI_CANDIDATES_FEW 32
 
 /* See clip in dpi_sampler_options; dp/PRIVACY.md section 11 says why 2. */
@@ -140,16 +141,16 @@ DPI_API const dpi_sampler_plan *dpi_sampler_plan_get(const dpi_sampler *sampler)
 
 /* Starts a text, at any time: the next n_tokens steps share one budget. The caller promises that
  * reference i is the same record in every step of a text, and that the references of different
- * texts are disjoint (parallel composition), so that budgets of records (FILTER) start anew too.
- * Where a record serves in several texts, of one sampler or more, what they cost it adds up: the
- * plans' rho_total (dpi_zcdp_epsilon makes epsilon of the sum), or with subsample their epsilons
- * and their deltas. The caller keeps that sum below what the record may spend. */
+ * texts are disjoint (parallel composition). So the budgets of records (FILTER) start anew too.
+ * If a record is in several texts, of one sampler or of more, their costs add up: the rho_total of
+ * the plans (dpi_zcdp_epsilon converts the sum), or with subsample their epsilons and deltas. The
+ * caller keeps that sum below what the record may spend. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_begin(dpi_sampler *sampler, dpi_error *err);
 
 /* The tokens whose reference logits a step with these public logits [n_vocab] reads: *ids [*n],
  * ascending, the sampler's, valid until the next call on it. The others need not be computed. *ids
- * is NULL and *n n_vocab where all may be read (AMIN, ADAPMIXED), or so many, more than n_vocab /
- * DPI_CANDIDATES_FEW, that leaving out the others does not pay; and for PLAIN.
+ * is NULL and *n is n_vocab if all may be read (AMIN, ADAPMIXED, PLAIN), or if more than n_vocab /
+ * DPI_CANDIDATES_FEW are read: then it does not pay to leave out the others.
  * Trusted: public_logits must not depend on any reference. The candidates are a function of them
  * and of the options alone, so they are public. No state changes, nothing is charged.
  * Errors: ARG, NUMERIC as step. */
@@ -172,9 +173,9 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_step(dpi_sampler *sampler, const f
                                                    int32_t *token, dpi_error *err);
 
 /* Tokens that the text may still have: n_tokens less those drawn since begin; 0 before the first
- * begin, and then step fails with STATE or BUDGET. Public: it depends on the options and the number
- * of released tokens alone. There is no such number for the budget: ending a text early earns
- * nothing back, because where it ends is part of what was released. */
+ * begin. At 0 step fails, with STATE or BUDGET. Public: it depends on the options and the number of
+ * released tokens alone. There is no such number for the budget: a text that ends early costs the
+ * same, because where it ends is part of what was released. */
 DPI_API int32_t dpi_sampler_tokens_left(const dpi_sampler *sampler);
 
 #ifdef __cplusplus

@@ -10,13 +10,13 @@ extern "C" {
 
 typedef struct dpi_model dpi_model;
 
-/* When quantised weights are rearranged for the integer kernels, and the file's pages given back.
- * Until then each pass rearranges them for itself, so that logits do not differ by a bit; those of a
- * file that is not mapped are rearranged at once. */
+/* When quantised weights are rearranged for the integer kernels, and the file's pages are released.
+ * A pass that comes before that rearranges the weights for itself, so that logits are the same
+ * bits. A file that is not mapped is rearranged at once. */
 typedef enum dpi_repack {
     DPI_REPACK_NONE = 0,  /* never: for inspection (sessions compute with f32 activations) */
-    DPI_REPACK_SOON = 1,  /* as the model opens, for less than half a second or so; what is left
-                             before the second pass of a session, so that the first is not late */
+    DPI_REPACK_SOON = 1,  /* while the model opens, for half a second at most; the rest before the
+                             second pass of a session. The first token does not wait for it */
     DPI_REPACK_LATER = 2 /* all before the second pass */
 } dpi_repack;
 
@@ -71,9 +71,9 @@ DPI_API void dpi_model_close(dpi_model *model);
 DPI_API DPI_MUST_CHECK dpi_status dpi_model_info_get(const dpi_model *model, dpi_model_info *info,
                                                      dpi_error *err);
 
-/* Bytes of weights that computing brings into memory and that opening the model did not: matrices
- * that are not rearranged yet, of a mapped file all that are used in place, and about so much of an
- * embedding that is only looked up as n_tokens tokens need. */
+/* Bytes of weights that computing will bring into memory and that opening the model did not:
+ * matrices that are not rearranged yet; of a mapped file also those that are used in place; and of
+ * an embedding that is only looked up about what n_tokens tokens need. */
 DPI_API uint64_t dpi_model_unread_bytes(const dpi_model *model, int64_t n_tokens);
 
 /* The metadata and tensors of the file, for inspection. Index in [0, count). The strings live

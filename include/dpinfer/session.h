@@ -16,9 +16,9 @@ typedef enum dpi_kv {
     DPI_KV_F32 = 1
 } dpi_kv;
 
-/* Who computes the products of a prompt that have f32 activations: weights stored as floats, and
- * every weight in an exact session. Quantised weights otherwise have integer kernels of their own.
- */
+/* What computes the products of a prompt with f32 activations. These are the products of weights
+ * stored as floats, and in an exact session of all weights. Other products of quantised weights are
+ * computed by integer kernels. */
 typedef enum dpi_prefill {
     DPI_PREFILL_AUTO = 0,    /* BLAS where there is no SIMD kernel (ISA ref), else KERNELS */
     DPI_PREFILL_KERNELS = 1, /* the kernels that also compute steps */
@@ -68,20 +68,20 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_session_step(dpi_session *session, int32_t
                                                    const int32_t *seqs, const int32_t *tokens,
                                                    dpi_error *err);
 
-/* The same, with logits of the first n_logits rows only (0..n_rows): the other sequences have none
- * before dpi_session_logits_at. For callers who read all logits of some sequences and few of the
- * others: it saves some percent of a step, more where the vocabulary is large. */
+/* The same, with logits of the first n_logits rows only (0..n_rows). The other sequences have no
+ * logits until dpi_session_logits_at. For callers who read all logits of some sequences and few of
+ * the others: a step is some percent faster, more where the vocabulary is large. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_session_step_partial(dpi_session *session, int32_t n_rows,
                                                            const int32_t *seqs,
                                                            const int32_t *tokens,
                                                            int32_t n_logits, dpi_error *err);
 
-/* Logits of the tokens ids [n_ids] (ascending, none twice; NULL: of all, and n_ids does not count)
- * for the rows [first_row, first_row + n_rows) of the last step, which are among those that it left
- * without. They are in dpi_session_logits at these ids, the same bits as a whole step's; what stands
- * at other ids is no logit of this step. May be called again with other rows and other ids, so that
- * the rows of several texts get the tokens that each needs. Time: 16 tokens side by side cost what
- * one does. Errors: ARG; STATE (there was no step, or a prefill, fork or reset after it). */
+/* Logits of the tokens ids [n_ids] (ascending, none twice; NULL: of all tokens, n_ids is ignored)
+ * for the rows [first_row, first_row + n_rows) of the last step, which must be rows without logits.
+ * They are in dpi_session_logits at these ids, with the bits of a whole step; what is at other ids
+ * is no logit of this step. May be called again with other rows and ids, so that the rows of several
+ * texts get the tokens that each needs. Time: logits are computed 16 at a time, for neighbouring
+ * ids. Errors: ARG; STATE (there was no step, or a prefill, fork or reset after it). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_session_logits_at(dpi_session *session, int32_t first_row,
                                                         int32_t n_rows, const int32_t *ids,
                                                         int32_t n_ids, dpi_error *err);
@@ -95,7 +95,7 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_session_fork(dpi_session *session, int32_t
                                                    int32_t n_tokens, dpi_error *err);
 
 /* Logits [n_vocab] after the last token of `seq`; NULL if it has none or is out of range. After
- * dpi_session_logits_at only those that it was asked for. The session's; valid until the next
+ * dpi_session_logits_at only those of its ids. The session's; valid until the next
  * prefill or step of that sequence, reset or free. */
 DPI_API const float *dpi_session_logits(const dpi_session *session, int32_t seq);
 /* Tokens held by `seq`; -1 if it is out of range. */

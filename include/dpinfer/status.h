@@ -60,7 +60,7 @@ DPI_API const char *dpi_status_text(int32_t status);
 
 /* ---- Callbacks ----------------------------------------------------------------------------- */
 
-/* Asked now and then during long work: non-zero stops it with status CANCELLED. */
+/* Called now and then during long work: a non-zero result stops it with status CANCELLED. */
 typedef int32_t (*dpi_cancel_fn)(void *user);
 
 /* Source of random bits: fills `buffer` with n_bytes, 0 on success. */

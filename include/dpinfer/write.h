@@ -11,8 +11,8 @@ extern "C" {
 typedef struct dpi_write_options {
     size_t struct_size;
     /* What the weights become: F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K or Q6_K for
-     * every matrix, or a mixture, Q4_K_M or Q5_K_M, that holds the output head and the most
-     * sensitive half of attn_v and ffn_down as Q6_K. Rows that are not a multiple of 256 become
+     * every matrix, or a mixture: Q4_K_M or Q5_K_M, in which the output head and the more
+     * sensitive half of attn_v and ffn_down are Q6_K. Rows that are not a multiple of 256 become
      * Q5_0, Q5_1, Q8_0 in place of Q4_K, Q5_K, Q6_K. Vectors (norms, biases) stay as they are. */
     const char *type;
     int32_t n_threads; /* 0 (default): the processors this process may use */
@@ -55,8 +55,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_model_shape_find(const char *name, dpi_mod
 
 /* Writes a model of that shape with random weights, for timing and tests: its metadata says
  * dpinfer.random_weights = true. The weights follow from `seed` and are scaled so that logits are
- * about normal with deviation 3. `vocab_path`: a GGUF file whose vocabulary (and its size) is
- * taken; NULL: a synthetic SPM vocabulary, with dpinfer.synthetic_vocabulary = true.
+ * about normal with deviation 3. `vocab_path`: a GGUF file whose vocabulary (and its size) the
+ * model gets; NULL: a synthetic SPM vocabulary, with dpinfer.synthetic_vocabulary = true.
  * Errors: ARG, those of reading the vocabulary, IO, MEMORY, CANCELLED. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_model_make(const dpi_model_shape *shape,
                                                  const char *vocab_path, uint64_t seed,
