@@ -3,6 +3,18 @@
 #include "base/status.h"
 #include "dp/methods/sampler.h"
 
+void dpi_generate_input_init(dpi_generate_input *input) {
+    *input = (dpi_generate_input){.struct_size = sizeof *input};
+}
+
+void dpi_generate_hooks_init(dpi_generate_hooks *hooks) {
+    *hooks = (dpi_generate_hooks){.struct_size = sizeof *hooks};
+}
+
+void dpi_generate_result_init(dpi_generate_result *result) {
+    *result = (dpi_generate_result){.struct_size = sizeof *result};
+}
+
 static dpi_status check_structs(const dpi_generate_input *in, const dpi_generate_hooks *hooks,
                                 const dpi_generate_result *result, dpi_error *err) {
     if (result && result->struct_size != sizeof *result)

@@ -418,7 +418,8 @@ static dpi_status check_public(const dpi_generation *g, dpi_error *err) {
 /* The model's vocabulary is the sampler's; the public prompt fits. */
 static dpi_status check_fit(dpi_generation *g, dpi_error *err) {
     const dpi_sampler_options *s = dpi_sampler_options_get(g->options.sampler);
-    dpi_model_info info = {.struct_size = sizeof info};
+    dpi_model_info info;
+    dpi_model_info_init(&info);
     DPI_TRY(dpi_model_info_get(dpi_session_model(g->options.session), &info, err));
     if (s->n_vocab != info.n_vocab)
         return dpi_fail(err, DPI_STATUS_ARG, "the sampler's n_vocab is %d, must be the model's %d",

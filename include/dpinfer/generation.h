@@ -162,10 +162,14 @@ typedef struct dpi_generate_result {
     int32_t ended;   /* 1: an end-of-generation token was drawn; 0: n_tokens was reached */
 } dpi_generate_result;
 
+DPI_API void dpi_generate_input_init(dpi_generate_input *input);
+DPI_API void dpi_generate_hooks_init(dpi_generate_hooks *hooks);
+DPI_API void dpi_generate_result_init(dpi_generate_result *result);
+
 /* One text from one batch, by a generation. Resets the session's sequences 0..n_ref, reads the
  * prompts (sequence 0 is public, i + 1 is reference i), then draws until an end-of-generation token
- * or n_tokens. The caches are wiped before it returns, on success and on failure. `result` (may
- * be NULL; struct_size set) is filled in either way.
+ * or n_tokens. The caches are wiped before it returns, on success and on failure. `result` (may be
+ * NULL) is filled in either way.
  * Errors: those of dpi_generation_create and dpi_generation_advance, which end the text. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_generate(dpi_session *session, dpi_sampler *sampler,
                                                const dpi_generate_input *input,

@@ -79,9 +79,9 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_session_step_partial(dpi_session *session,
 /* Logits of the tokens ids [n_ids] (ascending, none twice; NULL: of all tokens, n_ids is ignored)
  * for the rows [first_row, first_row + n_rows) of the last step, which must be rows without logits.
  * They are in dpi_session_logits at these ids, with the bits of a whole step; what is at other ids
- * is no logit of this step. May be called again with other rows and ids, so that the rows of several
- * texts get the tokens that each needs. Time: logits are computed 16 at a time, for neighbouring
- * ids. Errors: ARG; STATE (there was no step, or a prefill, fork or reset after it). */
+ * is no logit of this step. May be called again with other rows and ids: each text of several gets
+ * the tokens that it needs. Time: logits are computed 16 at a time, for neighbouring ids.
+ * Errors: ARG; STATE (there was no step, or a prefill, fork or reset after it). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_session_logits_at(dpi_session *session, int32_t first_row,
                                                         int32_t n_rows, const int32_t *ids,
                                                         int32_t n_ids, dpi_error *err);
