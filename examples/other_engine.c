@@ -1,5 +1,5 @@
 /* other_engine.c - another engine's logits, drawn with dpinfer's privacy. The program has a
- * language model of its own; from libdpinfer it takes the sampler and the accounting.
+ * language model of its own; libdpinfer has the sampler and the accounting.
  *
  *     other_engine [--seed N] PUBLIC.txt RECORD.txt...       one file is one record
  *

@@ -73,7 +73,7 @@ bool dpi_gguf_is_mapped(const dpi_gguf *gguf);
 /* Whether tensor data still reads the same after dpi_gguf_release. */
 bool dpi_gguf_keeps(const dpi_gguf *gguf);
 
-/* These bytes of tensor data will hardly be read again: gives their memory back where the file is
+/* These bytes of tensor data will hardly be read again. Releases their memory, if the file is
  * mapped or was read into memory of its own. */
 void dpi_gguf_release(const dpi_gguf *gguf, const void *data, uint64_t n_bytes);
 

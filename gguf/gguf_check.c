@@ -8,7 +8,7 @@
  *
  * The metadata and the directory are each walked twice: once to check and measure them, once to
  * fill arrays of exactly the right size. So a count in a hostile file allocates nothing before
- * the entries have been seen, and memory is a small multiple of the bytes they take.
+ * the entries have been seen, and memory is a small multiple of their bytes.
  */
 #include "gguf/gguf_impl.h"
 
@@ -27,7 +27,7 @@ enum {
     MAX_NAME_BYTES = 63,
     MAX_DIMS = 4,
     DEFAULT_ALIGNMENT = 32,
-    /* The format asks for a multiple of 8. So tensor data is aligned to 8 bytes at least, which
+    /* The format wants a multiple of 8. So tensor data is aligned to 8 bytes at least, which
      * is all that a user of the data may rely on. */
     MIN_ALIGNMENT = 8,
     MAX_ALIGNMENT = 1 << 20,
@@ -44,7 +44,7 @@ typedef struct cursor {
 static uint64_t bytes_left(const cursor *c) { return c->size - c->pos; }
 
 /* The next n_bytes; NULL, with a FORMAT error filled in, if they are not there. */
-static const unsigned char *take(cursor *c, uint64_t n_bytes, const char *what) {
+static const unsigned char *read_bytes(cursor *c, uint64_t n_bytes, const char *what) {
     if (n_bytes > bytes_left(c)) {
         dpi_fail_at(c->err, DPI_STATUS_FORMAT, c->pos,
                     "%s takes %" PRIu64 " bytes, %" PRIu64 " are left in the file", what, n_bytes,
@@ -57,7 +57,7 @@ static const unsigned char *take(cursor *c, uint64_t n_bytes, const char *what) 
 }
 
 static dpi_status take_u32(cursor *c, const char *what, uint32_t *out) {
-    const unsigned char *p = take(c, sizeof *out, what);
+    const unsigned char *p = read_bytes(c, sizeof *out, what);
     if (!p)
         return DPI_STATUS_FORMAT;
     *out = load_u32(p);
@@ -65,14 +65,14 @@ static dpi_status take_u32(cursor *c, const char *what, uint32_t *out) {
 }
 
 static dpi_status take_u64(cursor *c, const char *what, uint64_t *out) {
-    const unsigned char *p = take(c, sizeof *out, what);
+    const unsigned char *p = read_bytes(c, sizeof *out, what);
     if (!p)
         return DPI_STATUS_FORMAT;
     *out = load_u64(p);
     return DPI_STATUS_OK;
 }
 
-/* A count of things that take at least `min_bytes` each. */
+/* A count of things of at least `min_bytes` each. */
 static dpi_status take_count(cursor *c, const char *what, uint64_t min_bytes, uint64_t *out) {
     uint64_t at = c->pos, n;
     DPI_TRY(take_u64(c, what, &n));
@@ -87,7 +87,7 @@ static dpi_status take_count(cursor *c, const char *what, uint64_t min_bytes, ui
 static dpi_status take_string(cursor *c, const char *what, dpi_str *out) {
     uint64_t n_bytes;
     DPI_TRY(take_u64(c, what, &n_bytes));
-    const unsigned char *p = take(c, n_bytes, what);
+    const unsigned char *p = read_bytes(c, n_bytes, what);
     if (!p)
         return DPI_STATUS_FORMAT;
     *out = (dpi_str){(const char *)p, n_bytes};
@@ -131,7 +131,7 @@ static dpi_status fail_changed(const cursor *c) {
 
 static dpi_status read_header(dpi_gguf *g, cursor *c) {
     uint32_t version;
-    const unsigned char *magic = take(c, 4, "the magic number");
+    const unsigned char *magic = read_bytes(c, 4, "the magic number");
     if (!magic)
         return DPI_STATUS_FORMAT;
     bool swapped = memcmp(magic, "FUGG", 4) == 0;
@@ -178,7 +178,7 @@ static dpi_status take_items(cursor *c, dpi_gguf_type type, uint64_t n_items) {
     uint64_t at = c->pos, n_bytes;
     if (!dpi_mul_u64(n_items, dpi_gguf_item_bytes(type), &n_bytes))
         n_bytes = UINT64_MAX; /* more than any file has: the next line says so */
-    const unsigned char *p = take(c, n_bytes, "the value");
+    const unsigned char *p = read_bytes(c, n_bytes, "the value");
     if (!p)
         return DPI_STATUS_FORMAT;
     if (type == DPI_GGUF_BOOL)
@@ -376,7 +376,7 @@ static int compare_offsets(const void *a, const void *b) {
     return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* Turns offsets into pointers; all data must lie in the file. */
+/* Makes pointers of offsets; all data must be in the file. */
 static dpi_status place_tensors(dpi_gguf *g, const cursor *c) {
     if (g->n_tensors == 0)
         return DPI_STATUS_OK;

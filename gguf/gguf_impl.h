@@ -42,8 +42,8 @@ struct dpi_gguf {
 /* Opens and checks one file, whether or not it is a part of a split model. */
 dpi_status dpi_gguf_open_one(const char *path, bool use_mmap, dpi_gguf **gguf, dpi_error *err);
 
-/* Brings in the other parts if *gguf is the first part of a split model; refuses any other part.
- * `path` leads to *gguf; NULL: it is a buffer, which cannot have others beside it. */
+/* Opens the other parts if *gguf is the first part of a split model; refuses any other part. `path`
+ * is that of *gguf; NULL: it is a buffer, which has no files beside it. */
 dpi_status dpi_gguf_join(dpi_gguf *gguf, const char *path, bool use_mmap, dpi_error *err);
 
 /* Fills by_name: the tensors sorted by name. The second of two with the same name, or NULL. */
@@ -56,8 +56,8 @@ dpi_status dpi_gguf_check(dpi_gguf *gguf, dpi_error *err);
 /* Bytes of one item of a type; 0 for strings and arrays, which have no fixed size. */
 uint64_t dpi_gguf_item_bytes(dpi_gguf_type type);
 
-/* A name out of a file, fit for a message: short, and without control characters that a
- * terminal would obey. Use as printable(...).text within one expression. */
+/* A name from a file, for a message: short, and without control characters that would steer a
+ * terminal. Use as printable(...).text within one expression. */
 typedef struct printable_text {
     char text[84];
 } printable_text;

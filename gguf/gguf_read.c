@@ -78,7 +78,7 @@ const dpi_gguf_tensor *dpi_gguf_tensor_find(const dpi_gguf *gguf, const char *na
 /* ---- Items --------------------------------------------------------------------------------- */
 
 /* Reads item `index` as an integer; false if the type is not an integer type. A u64 beyond
- * INT64_MAX saturates: every range that a caller can ask for ends there, so *beyond tells. */
+ * INT64_MAX saturates: every range that a caller can give ends there, so *beyond tells. */
 static bool load_integer(const dpi_gguf_kv *kv, uint64_t index, int64_t *out, bool *beyond) {
     const unsigned char *p = kv->data + index * dpi_gguf_item_bytes(kv->item_type);
     uint16_t u16;

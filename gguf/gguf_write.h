@@ -1,5 +1,5 @@
-/* gguf_write.h - writes a GGUF v3 file: metadata, then the tensor directory, then the data of each
- * tensor in turn, so that a model is never in memory as a whole. Internal.
+/* gguf_write.h - writes a GGUF v3 file: metadata, then the tensor directory, then the data,
+ * tensor by tensor, so that a model is never in memory as a whole. Internal.
  *
  *     dpi_gguf_writer_create(path, &w, err)
  *     dpi_gguf_put_u32(w, "llama.block_count", 22) ...            metadata, in file order
@@ -7,9 +7,9 @@
  *     dpi_gguf_put_data(w, bytes, n_bytes) ...                     all data, in the same order
  *     dpi_gguf_writer_finish(w, err)
  *
- * The put functions remember the first failure and then do nothing; finish reports it (long work
- * may ask dpi_gguf_writer_failed in between). The file appears under its name, whole, in finish:
- * until then it is a temporary file beside it, removed on failure.
+ * The put functions remember the first failure and then do nothing. finish reports it; long work
+ * may call dpi_gguf_writer_failed before. In finish the whole file appears under its name. Until then
+ * it is a temporary file beside it, which is removed on failure.
  * Source: the GGUF specification, version 3, little-endian; tensor data aligned to 32 bytes.
  */
 #ifndef DPI_GGUF_WRITE_H
@@ -20,15 +20,15 @@
 
 typedef struct dpi_gguf_writer dpi_gguf_writer;
 
-/* Errors: IO (path, reason; what is there and is no regular file), MEMORY. *writer is the caller's,
- * to be given to finish or discard. */
+/* Errors: IO (path and reason; something that is no regular file has this name), MEMORY. The caller
+ * gives *writer to finish or discard. */
 dpi_status dpi_gguf_writer_create(const char *path, dpi_gguf_writer **writer, dpi_error *err);
 
 void dpi_gguf_put_u32(dpi_gguf_writer *writer, const char *key, uint32_t value);
 void dpi_gguf_put_f32(dpi_gguf_writer *writer, const char *key, float value);
 void dpi_gguf_put_bool(dpi_gguf_writer *writer, const char *key, bool value);
 void dpi_gguf_put_string(dpi_gguf_writer *writer, const char *key, const char *value);
-/* The hyperparameters of an architecture "llama"; whether the head is tied shows in the tensors. */
+/* The hyperparameters of an architecture "llama". The tensors say whether the head is tied. */
 void dpi_gguf_put_shape(dpi_gguf_writer *writer, const dpi_model_shape *shape, float rms_eps);
 /* n_items items in the form of the file, n_bytes in all; a string is u64 length and bytes. */
 void dpi_gguf_put_array(dpi_gguf_writer *writer, const char *key, dpi_gguf_type item_type,

@@ -51,7 +51,7 @@ static bool needs_more(const char *tensor, int32_t n_layer, bool tied) {
     return sscanf(tensor, "blk.%d.", &layer) == 1 && is_sensitive_layer(layer, n_layer);
 }
 
-/* The type to take where rows are not a multiple of 256 (or of 32). */
+/* The type where rows are not a multiple of 256 (or of 32). */
 static uint32_t with_smaller_blocks(uint32_t type) {
     switch (type) {
     case DPI_TYPE_Q4_K: return DPI_TYPE_Q5_0;

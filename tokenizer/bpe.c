@@ -2,7 +2,7 @@
  * rank, the earliest merge of the file first.
  *
  * Tokens are stored as texts in which a printable character of Latin-1 stands for its own byte,
- * and U+0100 + n for the n-th of the others, so that no token holds a space or half a character. */
+ * and U+0100 + n for the n-th of the others, so that no token holds a space or part of a character. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "tokenizer/words.h"
 
 enum {
-    MAX_MERGES = 1 << 22,     /* real files have below half a million */
+    MAX_MERGES = 1 << 22,     /* real files have below 500,000 */
     MAX_TEXT_BYTES = 1 << 28, /* positions fit int32 where every byte becomes U+FFFD */
 };
 

@@ -1,4 +1,4 @@
-/* chat.c - chat formats: which one a model file asks for, and fixed renderers for each. A
+/* chat.c - chat formats: which one a model file wants, and fixed renderers for each. A
  * template in a file is looked at, never run (CVE-2024-34359).
  * Source: the chat templates published with TinyLlama-1.1B-Chat and Zephyr, Llama-2-chat,
  * Llama-3-Instruct and its successors, SmolLM2-Instruct (ChatML), Mistral-7B-Instruct v0.1 to v0.3.

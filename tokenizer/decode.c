@@ -64,7 +64,7 @@ static void begin(dpi_decoder *d, unsigned char byte) {
         put(d, replacement, sizeof replacement);
 }
 
-static void take(dpi_decoder *d, unsigned char byte) {
+static void add_byte(dpi_decoder *d, unsigned char byte) {
     if (d->n_held == 0 || byte < d->low || byte > d->high) {
         put_held(d);
         begin(d, byte);
@@ -81,7 +81,7 @@ static void take(dpi_decoder *d, unsigned char byte) {
 
 static void take_text(dpi_decoder *d, const dpi_token *t) {
     for (uint32_t i = 0; i < t->n_bytes; i++)
-        take(d, (unsigned char)t->text[i]);
+        add_byte(d, (unsigned char)t->text[i]);
 }
 
 static void take_plain(dpi_decoder *d, const dpi_token *t) {
@@ -90,7 +90,7 @@ static void take_plain(dpi_decoder *d, const dpi_token *t) {
         return;
     }
     for (size_t i = 0, used; i < t->n_bytes; i += used)
-        take(d, dpi_bpe_next_byte(t->text + i, t->n_bytes - i, &used));
+        add_byte(d, dpi_bpe_next_byte(t->text + i, t->n_bytes - i, &used));
 }
 
 dpi_status dpi_vocab_decoder(const dpi_vocab *vocab, dpi_decoder **decoder, dpi_error *err) {
@@ -136,7 +136,7 @@ dpi_status dpi_decoder_push(dpi_decoder *d, int32_t token, const char **text, si
         d->drop_space = d->vocab->add_space_prefix;
         break;
     case DPI_TOKEN_BYTE:
-        take(d, t->byte);
+        add_byte(d, t->byte);
         break;
     case DPI_TOKEN_UNDEFINED:
     case DPI_TOKEN_NORMAL:

@@ -5,12 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Two neighbours that together are a token. Stale once either of them has grown or gone: the
- * encoder notices when it comes up. */
+/* Two neighbours that make one token. Stale once one of them has grown or is gone: the encoder
+ * notices that when it pops the merge. */
 typedef struct dpi_merge {
     uint64_t key; /* the lowest first: priority, then the left neighbour's index in 32 bits */
     int32_t right;
-    uint32_t n_bytes; /* of both together */
+    uint32_t n_bytes; /* of both */
 } dpi_merge;
 
 static inline uint64_t dpi_merge_key(uint32_t priority, int32_t left) {
@@ -19,8 +19,8 @@ static inline uint64_t dpi_merge_key(uint32_t priority, int32_t left) {
 static inline uint32_t dpi_merge_priority(const dpi_merge *m) { return (uint32_t)(m->key >> 32); }
 static inline int32_t dpi_merge_left(const dpi_merge *m) { return (int32_t)(uint32_t)m->key; }
 
-/* A merge takes one item out and brings two new pairs at most, and there are fewer merges than
- * symbols: 2 * symbols items always suffice. */
+/* A merge removes one item and adds two new pairs at most, and there are fewer merges than symbols:
+ * 2 * symbols items always suffice. */
 typedef struct dpi_heap {
     dpi_merge *items;
     size_t n;

@@ -1,7 +1,7 @@
 /* tokenizer.h - the vocabulary of a GGUF file: text to ids, ids to text, chat formats. Internal.
  *
  * What it does: dpi_vocab is the checked, immutable content of tokenizer.ggml.*; it may be used
- * by any number of threads. Encoding takes plain text only: the text of a control token is never
+ * by any number of threads. Encoding reads plain text only: the text of a control token is never
  * parsed, and merges never make one, so a document cannot forge a turn. Only the prompt renderer
  * places control tokens, by id.
  * Errors: a file that breaks a rule is a FORMAT error with the offset. Messages hold file content

@@ -1,4 +1,4 @@
-/* vocab.c - reads tokenizer.ggml.* from a GGUF file, refuses what does not hold together, and
+/* vocab.c - reads tokenizer.ggml.* from a GGUF file, refuses what contradicts itself, and
  * answers for single tokens. */
 #include "tokenizer/vocab.h"
 

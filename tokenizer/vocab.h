@@ -78,8 +78,8 @@ struct dpi_vocab {
     dpi_token *tokens; /* [n_tokens] */
     char *pool;        /* all texts */
     uint32_t max_bytes; /* of the longest token */
-    /* Entries by bucket, then hash, then text; bucket b is [buckets[b], buckets[b + 1]). Searching
-     * a bucket by halves keeps a lookup O(log n_tokens) even for a file that was made to collide.
+    /* Entries by bucket, then hash, then text; bucket b is [buckets[b], buckets[b + 1]). Binary
+     * search in a bucket keeps a lookup O(log n_tokens) even for a file that was made to collide.
      * Empty texts have no entry. */
     dpi_vocab_entry *entries;
     int32_t n_entries;
@@ -113,14 +113,14 @@ int32_t dpi_vocab_find_hash(const dpi_vocab *vocab, const char *text, size_t n_b
 
 /* The same, but only what plain text may become: -1 for control, unknown and byte tokens. */
 int32_t dpi_vocab_find_plain(const dpi_vocab *vocab, const char *text, size_t n_bytes);
-/* A name from a file for a message: cut to `size` with the NUL, '?' for what a terminal obeys. */
+/* A name from a file for a message: cut to `size` with the NUL, '?' for control characters. */
 void dpi_str_printable(dpi_str text, char *out, size_t size);
 
 /* Ids of plain text that begins a text or follows a special token: user-defined tokens are cut
  * out first, the rest goes to the tokenizer model. n_bytes may be 0. */
 dpi_status dpi_vocab_encode_plain(const dpi_vocab *vocab, const char *text, size_t n_bytes,
                                   dpi_tokens *out, dpi_error *err);
-/* Hands the count over; LIMIT if not all ids were stored. */
+/* Sets the count; LIMIT if not all ids were stored. */
 dpi_status dpi_tokens_finish(const dpi_tokens *out, size_t *n_tokens, dpi_error *err);
 
 /* spm.c */

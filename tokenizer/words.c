@@ -11,7 +11,7 @@
 /* ---- Rules --------------------------------------------------------------------------------- */
 
 /* Insides of character classes. White space is the Unicode property, written out because PCRE2's
- * \s also takes U+180E. Letters, numbers and punctuation that Unicode 15 added are listed, so that
+ * \s also matches U+180E. Letters, numbers and punctuation that Unicode 15 added are listed, so that
  * a PCRE2 with older tables cuts the same words. */
 #define CR_LF "\\r\\n"
 #define BLANK                                                                                     \
@@ -144,7 +144,7 @@ dpi_status dpi_words_create(const dpi_words_rule *rule, dpi_words **words, dpi_e
     if (!w->limits) {
         status = no_memory(err);
     } else {
-        /* The default is meant for patterns that may explode; ours take a step per character. */
+        /* The default is meant for patterns that may explode; ours need one step per character. */
         pcre2_set_match_limit(w->limits, UINT32_MAX);
         for (int i = 0; status == DPI_STATUS_OK && i < DPI_WORDS_MAX_PATTERNS && rule->patterns[i];
              i++)

@@ -3,7 +3,7 @@
  *
  * A rule is a list of patterns, each applied to the pieces that the one before has left: what it
  * matches becomes a piece, and so does what lies between two matches. The pieces of the last
- * pattern are the words; together they are the text.
+ * pattern are the words; their concatenation is the text.
  * Source: the regular expressions in tokenizer.json of the models, by the name that
  * tokenizer.ggml.pre gives them.
  */

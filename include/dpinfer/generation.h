@@ -1,4 +1,4 @@
-/* generation.h - session and sampler together: texts.
+/* generation.h - texts, from a session and a sampler.
  *
  * A generation is one text from one batch, as a state machine. It does nothing by itself:
  * dpi_generation_advance reads one of its prompts, or draws its next token, or ends it. Any number

@@ -1,4 +1,4 @@
-/* registry.h - which methods there are, what each of them takes and what it comes to: command
+/* registry.h - which methods there are, their parameters and what is proven of them: command
  * lines, reports and language bindings are made from this and know no method by name.
  *
  *     for (id = 0; id < dpi_method_count(); id++)
