@@ -8,8 +8,8 @@
  *     dpi_gguf_writer_finish(w, err)
  *
  * The put functions remember the first failure and then do nothing. finish reports it; long work
- * may call dpi_gguf_writer_failed before. In finish the whole file appears under its name. Until then
- * it is a temporary file beside it, which is removed on failure.
+ * may call dpi_gguf_writer_failed before. In finish the whole file appears under its name. Until
+ * then it is a temporary file beside it, which is removed on failure.
  * Source: the GGUF specification, version 3, little-endian; tensor data aligned to 32 bytes.
  */
 #ifndef DPI_GGUF_WRITE_H
