@@ -368,7 +368,7 @@ static int parse(int argc, char **argv, bench *b) {
 int main(int argc, char **argv) {
     bench b = {0};
     cli_set_name("dpinfer-bench-kernels");
-    json_set_alloc_funcs(private_malloc, private_free);
+    json_set_alloc_funcs(dpi_private_malloc, dpi_private_free);
     int code = parse(argc, argv, &b);
     for (int i = 0; i < b.n_isas && code == CLI_OK; i++)
         code = run_isa(&b, b.isas[i]);

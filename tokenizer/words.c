@@ -7,6 +7,7 @@
 #include "tokenizer/words.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/utf8.h"
 
 /* ---- Rules --------------------------------------------------------------------------------- */
 
@@ -201,29 +202,11 @@ static dpi_status split(const splitter *s, int32_t level, const char *text, size
     return DPI_STATUS_OK;
 }
 
-/* Bytes of the UTF-8 sequence (Unicode Standard, table 3-7) that begins a text, 0 if none does. */
-static size_t sequence_bytes(const char *text, size_t n_bytes) {
-    const unsigned char *s = (const unsigned char *)text;
-    if (s[0] < 0x80)
-        return 1;
-    size_t n = s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf5 ? 4 : 0;
-    if (n == 0 || n > n_bytes)
-        return 0;
-    unsigned char low = s[0] == 0xe0 ? 0xa0 : s[0] == 0xf0 ? 0x90 : 0x80;
-    unsigned char high = s[0] == 0xed ? 0x9f : s[0] == 0xf4 ? 0x8f : 0xbf;
-    if (s[1] < low || s[1] > high)
-        return 0;
-    for (size_t i = 2; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    return n;
-}
-
 /* Copies the text with U+FFFD for each byte outside a sequence; only counts if `out` is NULL. */
 static size_t repair(const char *text, size_t n_bytes, char *out) {
     size_t n_out = 0;
     for (size_t i = 0; i < n_bytes;) {
-        size_t n = sequence_bytes(text + i, n_bytes - i);
+        size_t n = dpi_utf8_bytes(text + i, n_bytes - i);
         if (out)
             memcpy(out + n_out, n > 0 ? text + i : "\xef\xbf\xbd", n > 0 ? n : 3);
         n_out += n > 0 ? n : 3;

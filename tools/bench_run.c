@@ -74,7 +74,7 @@ static int32_t random_token(uint64_t *random, int32_t n_vocab) {
  * plain run reads the prompt of sequence 0. */
 static int read_prompts(dpi_session *session, const bench_context *c, const bench_setting *s,
                         int32_t n_ref) {
-    int32_t *tokens = private_malloc((size_t)s->n_prompt * sizeof *tokens);
+    int32_t *tokens = dpi_private_malloc((size_t)s->n_prompt * sizeof *tokens);
     dpi_error err;
     if (!tokens)
         return cli_fail(CLI_FAILED, "out of memory for %d tokens", s->n_prompt);
@@ -90,7 +90,7 @@ static int read_prompts(dpi_session *session, const bench_context *c, const benc
                                 NULL, &err) != DPI_STATUS_OK)
             code = fail(&err);
     }
-    private_free(tokens);
+    dpi_private_free(tokens);
     return code;
 }
 

@@ -43,48 +43,51 @@ int cli_fail_library(int code, const dpi_error *err) {
     return cli_fail(code, "%s", err->message);
 }
 
-/* The size is kept before the block, so that private_free knows what to wipe. */
-enum { PRIVATE_HEADER = 16 };
+/* ---- Errors of the library that name one of its options -------------------------------------- */
 
-void *private_malloc(size_t n_bytes) {
-    if (n_bytes > SIZE_MAX - PRIVATE_HEADER)
-        return NULL;
-    char *block = malloc(PRIVATE_HEADER + n_bytes);
-    if (!block)
-        return NULL;
-    memcpy(block, &n_bytes, sizeof n_bytes);
-    return block + PRIVATE_HEADER;
+static const struct {
+    const char *field, *option;
+} fields[] = {
+    {"batch", "-B"}, {"n_texts", "--num"}, {"n_tokens", "--n-predict"},
+    {"delta", "--delta"}, {"reference", "--reference"}, {"query", "--query"},
+    {"private_prompt", "--private-prompt"}, {"public_prompt", "--public-prompt"},
+};
+
+/* The option of the field that a message begins with, and the length of that; 0: it is none. */
+static size_t find_field(const char *message, const char **option) {
+    const size_t n = strspn(message, "abcdefghijklmnopqrstuvwxyz_");
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (strlen(fields[i].field) == n && memcmp(message, fields[i].field, n) == 0) {
+            *option = fields[i].option;
+            return n;
+        }
+    return 0;
 }
 
-static size_t private_size(const void *p) {
-    size_t n_bytes;
-    memcpy(&n_bytes, (const char *)p - PRIVATE_HEADER, sizeof n_bytes);
-    return n_bytes;
-}
-
-void *private_realloc(void *p, size_t n_bytes) {
-    void *fresh = private_malloc(n_bytes);
-    if (!fresh || !p)
-        return fresh;
-    size_t old_bytes = private_size(p);
-    memcpy(fresh, p, old_bytes < n_bytes ? old_bytes : n_bytes);
-    private_free(p);
-    return fresh;
-}
-
-void private_free(void *p) {
-    if (!p)
-        return;
-    explicit_bzero(p, private_size(p));
-    free((char *)p - PRIVATE_HEADER);
+int cli_fail_option(int code, const dpi_error *err) {
+    dpi_error named = *err;
+    const char *at = err->message, *option;
+    size_t n = 0, length;
+    /* "a: ...", or "a and b: ..." */
+    while ((length = find_field(at, &option)) > 0) {
+        const bool more = strncmp(at + length, " and ", 5) == 0;
+        n += (size_t)snprintf(named.message + n, sizeof named.message - n, "%s%s", option,
+                              more ? " and " : "");
+        at += length + (more ? 5 : 0);
+        if (!more || n >= sizeof named.message)
+            break;
+    }
+    if (n < sizeof named.message)
+        snprintf(named.message + n, sizeof named.message - n, "%s", at);
+    return cli_fail_library(code, &named);
 }
 
 bool cli_read_fd(int fd, char **data, size_t *n_bytes) {
     size_t capacity = 1 << 16, n = 0;
-    char *text = private_malloc(capacity);
+    char *text = dpi_private_malloc(capacity);
     while (text) {
         if (n + 1 == capacity) {
-            char *grown = private_realloc(text, 2 * capacity);
+            char *grown = dpi_private_realloc(text, 2 * capacity);
             if (!grown)
                 break;
             text = grown;
@@ -103,7 +106,7 @@ bool cli_read_fd(int fd, char **data, size_t *n_bytes) {
             break;
     }
     int reason = errno;
-    private_free(text);
+    dpi_private_free(text);
     errno = reason;
     return false;
 }

@@ -1,4 +1,4 @@
-/* cli.h - what every command shares: exit codes, error lines, memory for private data. */
+/* cli.h - what every command shares: exit codes, error lines, files, models. */
 #ifndef DPI_CLI_H
 #define DPI_CLI_H
 
@@ -30,13 +30,10 @@ int cli_fail_library(int code, const dpi_error *err);
 /* The same line for something that is not an error. */
 void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* malloc, realloc and free for memory that may hold private data: zeroed before it goes back
- * to the heap. Not interchangeable with malloc's own. */
-void *private_malloc(size_t n_bytes);
-void *private_realloc(void *p, size_t n_bytes);
-void private_free(void *p);
+/* The same where the message begins with a field of dpi_release_options: it names the option. */
+int cli_fail_option(int code, const dpi_error *err);
 
-/* Reads all of `fd`, to private memory that the caller frees with private_free. One more byte,
+/* Reads all of `fd`, to private memory that the caller frees with dpi_private_free. One more byte,
  * a NUL, follows the data. False on failure, with errno. */
 bool cli_read_fd(int fd, char **data, size_t *n_bytes);
 /* The same for a path; "-" is standard input. */

@@ -3,8 +3,7 @@
 
 #include "tools/commands.h"
 #include "tools/facts.h"
-#include "tools/job.h"
-#include "tools/statement.h"
+#include "tools/release_options.h"
 
 static int check(const args *a) {
     const option_value *v = a->v;
@@ -116,7 +115,7 @@ static int add_plan(const args *a, double rho, double epsilon, double delta, fac
     facts_int(f, "a", "a, 1/tau as integer", (int64_t)plan.a);
     facts_bound(f, "eta", "eta, range a token", plan.eta);
     facts_bound(f, "rho_token", "rho, of one token", plan.rho_token);
-    facts_bound(f, "rho_total", statement_rho_label(&options), plan.rho_total);
+    facts_bound(f, "rho_total", dpi_rho_label(&options), plan.rho_total);
     if (plan.delta > 0)
         facts_bound(f, "epsilon_realised", "epsilon, realised", plan.epsilon);
     facts_gap(f);
@@ -135,7 +134,7 @@ static int account_main(const args *a) {
     facts f;
     facts_init(&f);
     facts_text(&f, "accounting", "accounting",
-               statement_accounting((int32_t)a->v[OPT_ACCOUNTANT].i));
+               dpi_accountant_text((int32_t)a->v[OPT_ACCOUNTANT].i));
     facts_real(&f, "rho", "rho", rho);
     facts_bound(&f, "epsilon", "epsilon", epsilon);
     facts_bound(&f, "delta", "delta", delta);

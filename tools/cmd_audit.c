@@ -5,7 +5,7 @@
 
 #include "tools/commands.h"
 #include "tools/facts.h"
-#include "tools/job.h"
+#include "tools/release_options.h"
 #include "tools/output.h"
 
 typedef struct audit {
@@ -72,7 +72,7 @@ static int write_report(facts *f, const char *path) {
         code = cli_fail(CLI_FAILED, "out of memory while writing the report");
     else if ((code = output_write(&out, text, strlen(text))) == CLI_OK)
         code = output_write(&out, "\n", 1);
-    private_free(text);
+    dpi_private_free(text);
     int closed = output_close(&out, code == CLI_OK);
     return code != CLI_OK ? code : closed;
 }
@@ -106,7 +106,7 @@ static int audit_main(const args *a) {
     dpi_model_info info;
     dpi_audit_options_init(&options);
     options.seed = (uint64_t)a->v[OPT_AUDIT_SEED].i;
-    int code = job_session_options(a, &options.session);
+    int code = read_session_options(a, &options.session);
     if (code == CLI_OK && a->v[OPT_AUDIT_REPORT].given)
         code = output_probe(a->v[OPT_AUDIT_REPORT].s);
     if (code != CLI_OK)

@@ -6,7 +6,7 @@
 
 #include "tools/bench_run.h"
 #include "tools/commands.h"
-#include "tools/job.h"
+#include "tools/release_options.h"
 #include "tools/table.h"
 
 enum { MAX_LIST = 16, DEFAULT_TOP_K = 100 };
@@ -358,7 +358,7 @@ static int bench_main(const args *a) {
     dpi_model *model = NULL;
     int code = parse_lists(a, &b);
     if (code == CLI_OK)
-        code = job_session_options(a, &b.c.session);
+        code = read_session_options(a, &b.c.session);
     if (code == CLI_OK)
         code = measure_start(a, &b, &model);
     if (code == CLI_OK)

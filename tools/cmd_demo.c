@@ -2,14 +2,14 @@
 #include "tools/commands.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "tools/facts.h"
-#include "tools/writer.h"
+#include "tools/release_options.h"
 
 /* What the demo shows: shipped in the source tree and installed under share/dpinfer. */
 static const char model_path[] = "models/dpinfer-4m-q8_0.gguf";
@@ -101,9 +101,8 @@ static void put_word(screen *s) {
     s->n_word = 0;
 }
 
-/* A writer_hooks function, and for whole texts: wraps words as they come. */
-static int put_text(void *user, const char *text, size_t n_bytes) {
-    screen *s = user;
+/* Wraps words as they come. */
+static void put_text(screen *s, const char *text, size_t n_bytes) {
     for (size_t i = 0; i < n_bytes; i++) {
         bool space = text[i] == ' ' || text[i] == '\n' || text[i] == '\t' || text[i] == '\r';
         if (space || s->n_word == sizeof s->word)
@@ -114,7 +113,6 @@ static int put_text(void *user, const char *text, size_t n_bytes) {
             s->word[s->n_word++] = text[i];
     }
     fflush(stdout);
-    return CLI_OK;
 }
 
 static void end_text(screen *s) {
@@ -141,61 +139,66 @@ typedef struct scene {
     int n_rows;
 } scene;
 
-static int on_text(void *user, const char *text, size_t n_bytes) {
-    scene *d = user;
-    return put_text(&d->screen, text, n_bytes);
-}
-
-static void on_progress(void *user, int32_t n_drawn, int32_t n_tokens) {
-    scene *d = user;
-    (void)n_tokens;
-    clock_gettime(CLOCK_MONOTONIC, n_drawn == 0 ? &d->begun : n_drawn == 1 ? &d->first : &d->last);
-}
-
 static double ms_between(const struct timespec *a, const struct timespec *b) {
     return 1e3 * (double)(b->tv_sec - a->tv_sec) + 1e-6 * (double)(b->tv_nsec - a->tv_nsec);
 }
 
-static void guarantee_text(const job *j, shown *row) {
-    if (!j->plain)
-        snprintf(row->guarantee, sizeof row->guarantee, "(%g, %g)-DP", j->sampler.epsilon,
-                 j->sampler.delta);
+static void guarantee_text(const dpi_claim *c, shown *row) {
+    if (dpi_claim_is_proven(c))
+        snprintf(row->guarantee, sizeof row->guarantee, "(%g, %g)-DP", c->method.epsilon,
+                 c->method.delta);
     else
         snprintf(row->guarantee, sizeof row->guarantee, "%s",
-                 j->reference < 0 ? "nothing private is read" : "NONE");
+                 c->record_in_prompt ? "NONE" : "nothing private is read");
 }
 
-static int show_job(scene *d, const job *j, const char *name) {
-    writer *w;
-    writer_result result;
-    int code = writer_open(j, &(writer_hooks){on_text, on_progress, NULL, d}, &w);
-    if (code != CLI_OK)
-        return code;
-    code = writer_text(w, 0, &result);
-    writer_close(w);
+/* Shows the text of a release as it is drawn; its last event. */
+static int draw_text(scene *d, dpi_release *release, dpi_release_event *event) {
+    dpi_error err;
+    clock_gettime(CLOCK_MONOTONIC, &d->begun);
+    do {
+        if (dpi_release_advance(release, event, &err) != DPI_STATUS_OK)
+            return cli_fail_library(CLI_FAILED, &err);
+        if (event->type == DPI_EVENT_TOKEN)
+            clock_gettime(CLOCK_MONOTONIC, event->n_drawn == 1 ? &d->first : &d->last);
+        put_text(&d->screen, event->text, event->n_bytes);
+    } while (event->type != DPI_EVENT_END);
     end_text(&d->screen);
+    return CLI_OK;
+}
+
+static int show_release(scene *d, dpi_release *release, const char *name) {
+    const dpi_claim *c = dpi_release_claim(release);
+    dpi_release_event event;
+    dpi_error err;
+    if (dpi_release_begin(release, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_FAILED, &err);
+    int code = draw_text(d, release, &event);
     if (code != CLI_OK)
         return code;
     shown *row = &d->rows[d->n_rows++];
-    *row = (shown){.name = name, .is_private = j->is_private, .n_tokens = result.n_drawn,
-                   .reads_records = !j->plain || j->reference >= 0};
-    guarantee_text(j, row);
+    *row = (shown){.name = name, .is_private = dpi_claim_is_private(c), .n_tokens = event.n_drawn,
+                   .reads_records = c->record_in_prompt};
+    guarantee_text(c, row);
     row->prompt_ms = ms_between(&d->begun, &d->first);
-    row->token_ms = result.n_drawn > 1 ? ms_between(&d->first, &d->last) / (result.n_drawn - 1) : 0;
+    row->token_ms =
+        event.n_drawn > 1 ? ms_between(&d->first, &d->last) / (event.n_drawn - 1) : 0;
     return CLI_OK;
 }
 
 /* The document that a plain text is about. The samples are fiction. */
-static int show_record(scene *d, const job *j) {
+static int show_record(scene *d, const dpi_records *records, size_t i) {
     char *text;
     size_t n_bytes;
-    if (!records_read(j->docs, (size_t)j->reference, &text, &n_bytes))
-        return cli_fail(CLI_RECORDS, "%s: record %d is empty or unreadable", d->refs,
-                        (int)j->reference + 1);
+    dpi_error err;
+    if (dpi_records_read(records, i, &text, &n_bytes, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_FAILED, &err);
+    if (!text)
+        return cli_fail(CLI_RECORDS, "%s: record %zu is empty or unreadable", d->refs, i + 1);
     printf("  %sthe document:%s\n", dim(&d->screen), plain(&d->screen));
     put_text(&d->screen, text, n_bytes);
     end_text(&d->screen);
-    private_free(text);
+    dpi_private_free(text);
     printf("  %sthe text:%s\n", dim(&d->screen), plain(&d->screen));
     return CLI_OK;
 }
@@ -210,16 +213,16 @@ static int show(scene *d, const char *name, const char *what, const char *const 
     argv[argc] = NULL;
     args a;
     bool done;
-    job j = {0};
+    release_input in = {0};
     printf("%s%s%s: %s\n", bold(&d->screen), name, plain(&d->screen), what);
     int code = options_parse(&command_run, argc, argv, &a, &done);
     if (code == CLI_OK)
-        code = job_prepare(&a, true, &j);
-    if (code == CLI_OK && j.plain && j.reference >= 0)
-        code = show_record(d, &j);
+        code = release_open(&a, true, NULL, &in);
+    if (code == CLI_OK && in.records && a.v[OPT_PLAIN].i)
+        code = show_record(d, in.records, (size_t)a.v[OPT_REFERENCE].i - 1);
     if (code == CLI_OK)
-        code = show_job(d, &j, name);
-    job_free(&j);
+        code = show_release(d, in.release, name);
+    release_close(&in);
     return code;
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tools/commands.h"
-#include "tools/job.h"
+#include "tools/release_options.h"
 #include "tools/output.h"
 
 static bool is_space(char c) { return memchr(" \t\n\v\f\r", c, 6) != NULL; }
@@ -13,7 +13,7 @@ static bool is_space(char c) { return memchr(" \t\n\v\f\r", c, 6) != NULL; }
 /* Ids separated by white space. *tokens is private memory. */
 static int parse_tokens(const char *text, size_t n_bytes, int32_t n_vocab, int32_t **tokens,
                         size_t *n_tokens) {
-    int32_t *ids = private_malloc((n_bytes / 2 + 1) * sizeof *ids); /* a digit and a space each */
+    int32_t *ids = dpi_private_malloc((n_bytes / 2 + 1) * sizeof *ids); /* a digit and a space each */
     if (!ids)
         return cli_fail(CLI_FAILED, "out of memory for the token ids");
     size_t n = 0, at = 0;
@@ -27,14 +27,14 @@ static int parse_tokens(const char *text, size_t n_bytes, int32_t n_vocab, int32
         for (; at < n_bytes && text[at] >= '0' && text[at] <= '9' && id < n_vocab; at++)
             id = 10 * id + (text[at] - '0');
         if (at == begin || id >= n_vocab || (at < n_bytes && !is_space(text[at]))) {
-            private_free(ids);
+            dpi_private_free(ids);
             return cli_fail(CLI_USAGE, "--tokens: not a token id at byte %zu, allowed 0..%d", begin,
                             n_vocab - 1);
         }
         ids[n++] = (int32_t)id;
     }
     if (n == 0) {
-        private_free(ids);
+        dpi_private_free(ids);
         return cli_fail(CLI_USAGE, "--tokens: found no token id, allowed 1 or more");
     }
     *tokens = ids;
@@ -48,9 +48,9 @@ static int read_tokens(const char *path, int32_t n_vocab, int32_t **tokens, size
     if (!cli_read_path(path, &text, &n_bytes))
         return cli_fail(CLI_USAGE, "--tokens: cannot read %s: %s", path, strerror(errno));
     int code = parse_tokens(text, n_bytes, n_vocab, tokens, n_tokens);
-    private_free(text);
+    dpi_private_free(text);
     if (code == CLI_OK && *n_tokens > 1 << 20) {
-        private_free(*tokens);
+        dpi_private_free(*tokens);
         code = cli_fail(CLI_USAGE, "--tokens: found %zu token ids, allowed %d", *n_tokens, 1 << 20);
     }
     return code;
@@ -61,7 +61,7 @@ static int compute(const dpi_model *model, const dpi_session_options *options,
                    const int32_t *tokens, size_t n_tokens, size_t n_vocab, float **logits) {
     dpi_session *session = NULL;
     dpi_error err;
-    float *values = private_malloc(n_tokens * n_vocab * sizeof *values);
+    float *values = dpi_private_malloc(n_tokens * n_vocab * sizeof *values);
     if (!values)
         return cli_fail(CLI_FAILED, "out of memory for %zu rows of logits", n_tokens);
     dpi_status status = dpi_session_create(model, options, &session, &err);
@@ -69,7 +69,7 @@ static int compute(const dpi_model *model, const dpi_session_options *options,
         status = dpi_session_prefill(session, 0, tokens, n_tokens, values, &err);
     dpi_session_free(session);
     if (status != DPI_STATUS_OK) {
-        private_free(values);
+        dpi_private_free(values);
         return cli_fail_library(CLI_FAILED, &err);
     }
     *logits = values;
@@ -90,7 +90,7 @@ static int write_logits(const char *path, const float *logits, size_t n) {
 
 static int logits_main(const args *a) {
     dpi_session_options options;
-    int code = job_session_options(a, &options);
+    int code = read_session_options(a, &options);
     if (code == CLI_OK && !a->v[OPT_TOKENS].given)
         code = cli_fail(CLI_USAGE, "no --tokens FILE given; see 'dpinfer logits -h'");
     if (code != CLI_OK)
@@ -109,13 +109,13 @@ static int logits_main(const args *a) {
     code = read_tokens(a->v[OPT_TOKENS].s, info.n_vocab, &tokens, &n_tokens);
     if (code == CLI_OK) {
         options.n_ctx = (int32_t)n_tokens;
-        job_note_context((int64_t)n_tokens, &info);
+        note_context((int64_t)n_tokens, &info);
         code = compute(model, &options, tokens, n_tokens, n_vocab, &logits);
-        private_free(tokens);
+        dpi_private_free(tokens);
     }
     if (code == CLI_OK)
         code = write_logits(a->v[OPT_OUTPUT].s, logits, n_tokens * n_vocab);
-    private_free(logits);
+    dpi_private_free(logits);
     dpi_model_close(model);
     return code;
 }

@@ -1,104 +1,50 @@
 /* cmd_plan.c - `dpinfer plan`: what a run would guarantee and need, before it reads a record. */
-#include <omp.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
 #include "tools/commands.h"
 #include "tools/facts.h"
-#include "tools/statement.h"
+#include "tools/release_options.h"
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* Bytes a second that all threads together read from memory, measured for 0.2 s; 0 if there
- * is no memory for it. */
-static double read_bandwidth(void) {
-    enum { N_WORDS = 1 << 24 }; /* 128 MB, more than caches hold on most machines */
-    uint64_t *words = malloc(N_WORDS * sizeof *words);
-    if (!words)
-        return 0;
-    memset(words, 1, N_WORDS * sizeof *words);
-    uint64_t sum = 0;
-    int32_t n_threads = dpi_process_threads(omp_get_max_threads());
-    double bytes = 0, begin = now(), seconds;
-    do {
-#pragma omp parallel for reduction(+ : sum) schedule(static) num_threads(n_threads)
-        for (int i = 0; i < N_WORDS; i++)
-            sum += words[i];
-        bytes += (double)N_WORDS * sizeof *words;
-        seconds = now() - begin;
-    } while (seconds < 0.2);
-    volatile uint64_t keep = sum; /* the reads are not optimised away */
-    (void)keep;
-    free(words);
-    return bytes / seconds;
-}
-
-/* The peak of a run: this process, which has opened the model as a run does, and what computing
- * adds. */
-static int add_memory(facts *f, const job *j) {
-    uint64_t session;
-    int32_t n_tokens = job_max_tokens(j);
+static int add_needs(facts *f, const release_input *in) {
+    dpi_release_plan plan = {.struct_size = sizeof plan};
     dpi_error err;
-    if (dpi_session_memory(j->model, &j->session, n_tokens, (int32_t)j->prompts.n_prefix, &session,
-                           &err) != DPI_STATUS_OK)
+    if (dpi_release_plan_get(in->release, &plan, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
-    int64_t n_prompt = n_tokens - j->sampler.n_tokens;
-    uint64_t model = cli_memory("VmRSS"), opening = cli_memory("VmHWM");
-    model = model ? model + dpi_model_unread_bytes(j->model, n_prompt * j->session.n_seq +
-                                                                 j->sampler.n_tokens)
-                  : (uint64_t)j->info.weight_bytes;
-    uint64_t total = model + session > opening ? model + session : opening;
-    facts_int(f, "n_ctx", "context", j->session.n_ctx);
-    facts_int(f, "max_prompt_tokens", "longest prompt", n_prompt);
-    facts_int(f, "public_prompt_tokens", "public prompt", (int64_t)j->prompts.n_public_tokens);
-    facts_int(f, "shared_prompt_tokens", "shared beginning",
-              j->plain ? 0 : (int64_t)j->prompts.n_prefix);
-    facts_int(f, "rows_per_step", "rows per step", j->session.n_seq);
-    facts_json(f, "weight_bytes", json_integer(j->info.weight_bytes));
-    facts_json(f, "model_bytes", json_integer((json_int_t)model));
-    facts_json(f, "session_bytes", json_integer((json_int_t)session));
-    facts_json(f, "memory_bytes", json_integer((json_int_t)total));
-    double mib = 1024 * 1024;
+    facts_int(f, "n_ctx", "context", plan.n_ctx);
+    facts_int(f, "max_prompt_tokens", "longest prompt", plan.n_prompt_most);
+    facts_int(f, "public_prompt_tokens", "public prompt", plan.n_prompt_public);
+    facts_int(f, "shared_prompt_tokens", "shared beginning", plan.n_prompt_shared);
+    facts_int(f, "rows_per_step", "rows per step", plan.rows_per_step);
+    facts_int(f, "weight_bytes", NULL, plan.weight_bytes);
+    facts_int(f, "model_bytes", NULL, plan.model_bytes);
+    facts_int(f, "session_bytes", NULL, plan.session_bytes);
+    facts_int(f, "memory_bytes", NULL, plan.memory_bytes);
+    const double mib = 1024 * 1024;
     facts_line(f, "memory", "%.1f MiB: program and model %.1f, caches and work space %.1f",
-               (double)total / mib, (double)model / mib, (double)session / mib);
+               (double)plan.memory_bytes / mib, (double)plan.model_bytes / mib,
+               (double)plan.session_bytes / mib);
+    if (plan.read_bytes_per_second <= 0)
+        return CLI_OK;
+    const dpi_claim *claim = dpi_release_claim(in->release);
+    facts_real(f, "read_bytes_per_second", NULL, plan.read_bytes_per_second);
+    facts_real(f, "seconds_at_least", NULL, plan.seconds_at_least);
+    facts_line(f, "time", "at least %.3g s for %.0f tokens, at the %.1f GB/s of this machine",
+               plan.seconds_at_least, (double)claim->n_texts * (double)claim->method.n_tokens,
+               plan.read_bytes_per_second / 1e9);
     return CLI_OK;
 }
 
-/* Every token reads every weight once, for all rows. */
-static void add_time(facts *f, const job *j) {
-    double bandwidth = read_bandwidth();
-    if (bandwidth <= 0)
-        return;
-    double tokens = (double)j->n_texts * (double)j->sampler.n_tokens;
-    double seconds = tokens * (double)j->info.weight_bytes / bandwidth;
-    facts_real(f, "read_bytes_per_second", NULL, bandwidth);
-    facts_real(f, "seconds_at_least", NULL, seconds);
-    facts_line(f, "time", "at least %.3g s for %.0f tokens, at the %.1f GB/s of this machine",
-               seconds, tokens, bandwidth / 1e9);
-}
-
 static int plan_main(const args *a) {
-    job j;
+    release_input in;
     facts f;
     facts_init(&f);
-    int code = job_prepare(a, a->v[OPT_QUIET].i, &j);
-    if (code == CLI_OK) {
-        statement_add(&f, &j);
-        code = add_memory(&f, &j);
-    }
-    if (code == CLI_OK) {
-        add_time(&f, &j);
+    int code = release_open(a, a->v[OPT_QUIET].i, NULL, &in);
+    if (code == CLI_OK)
+        code = facts_claim(&f, dpi_release_claim(in.release));
+    if (code == CLI_OK)
+        code = add_needs(&f, &in);
+    if (code == CLI_OK)
         code = facts_print(&f, a->v[OPT_JSON].i, stdout);
-    }
     facts_free(&f);
-    job_free(&j);
+    release_close(&in);
     return code;
 }
 

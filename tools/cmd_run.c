@@ -3,18 +3,17 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "tools/facts.h"
-#include "tools/job.h"
 #include "tools/output.h"
-#include "tools/report.h"
-#include "tools/statement.h"
-#include "tools/writer.h"
+#include "tools/release_options.h"
+#include "tools/report_files.h"
 
 /* ---- Signals -------------------------------------------------------------------------------- */
 
@@ -30,7 +29,7 @@ static void catch_signals(void) {
     sigaction(SIGTERM, &action, NULL);
 }
 
-static int32_t is_cancelled(void *user) {
+static int32_t is_stopped(void *user) {
     (void)user;
     return stop_signal != 0;
 }
@@ -38,12 +37,15 @@ static int32_t is_cancelled(void *user) {
 /* ---- The state of a run --------------------------------------------------------------------- */
 
 typedef struct run {
-    const job *j;
+    release_input in;
+    const dpi_claim *claim;
     bool jsonl, quiet, show_progress;
     output out;
-    writer *writer;
+    report_files *reports;
+    dpi_report *report;
     /* the text that is being written */
     int32_t index;
+    bool text_open;
     char *text; /* jsonl: all of it so far; private until its last token is out */
     size_t n_text, text_capacity;
     bool line_open; /* text mode: the last byte was not a line feed */
@@ -55,7 +57,7 @@ typedef struct run {
 static int keep_text(run *r, const char *text, size_t n_bytes) {
     if (n_bytes > r->text_capacity - r->n_text) {
         size_t capacity = 2 * (r->n_text + n_bytes) + 256;
-        char *grown = private_realloc(r->text, capacity);
+        char *grown = dpi_private_realloc(r->text, capacity);
         if (!grown)
             return cli_fail(CLI_FAILED, "out of memory for the text");
         r->text = grown;
@@ -66,8 +68,9 @@ static int keep_text(run *r, const char *text, size_t n_bytes) {
     return CLI_OK;
 }
 
-static int on_text(void *user, const char *text, size_t n_bytes) {
-    run *r = user;
+static int put_text(run *r, const char *text, size_t n_bytes) {
+    if (n_bytes == 0)
+        return CLI_OK;
     if (r->jsonl)
         return keep_text(r, text, n_bytes);
     r->line_open = text[n_bytes - 1] != '\n';
@@ -75,27 +78,32 @@ static int on_text(void *user, const char *text, size_t n_bytes) {
 }
 
 /* Texts end with a line feed and are set apart by a blank line. */
-static bool begin_text(run *r) {
+static int begin_text(run *r, int32_t index) {
+    r->index = index;
+    r->text_open = true;
     r->n_text = 0;
     r->line_open = true; /* an empty text is an empty line */
-    return r->jsonl || r->index == 0 || output_write(&r->out, "\n", 1) == CLI_OK;
+    return r->jsonl || index == 0 ? CLI_OK : output_write(&r->out, "\n", 1);
 }
 
-static int end_text(run *r, const writer_result *result) {
+static int end_text(run *r, const dpi_release_event *event) {
     if (!r->jsonl)
         return r->line_open ? output_write(&r->out, "\n", 1) : CLI_OK;
+    char label[160];
     json_t *object = json_pack("{s:i, s:s%, s:i, s:b, s:b}", "index", r->index, "text",
-                               r->text ? r->text : "", r->n_text, "n_tokens", result->n_drawn,
-                               "ended", result->ended, "private", r->j->is_private);
-    if (object && r->j->warning)
-        json_object_set_new(object, "label", json_string(r->j->warning));
+                               r->text ? r->text : "", r->n_text, "n_tokens", event->n_drawn,
+                               "ended", event->end == DPI_END_EOG, "private",
+                               dpi_claim_is_private(r->claim));
+    dpi_claim_label(r->claim, label, sizeof label);
+    if (object && !dpi_claim_is_private(r->claim))
+        json_object_set_new(object, "label", json_string(label));
     char *line = object ? json_dumps(object, JSON_COMPACT) : NULL;
     json_decref(object);
     int code = line ? output_write(&r->out, line, strlen(line))
                     : cli_fail(CLI_FAILED, "out of memory for the text");
     if (code == CLI_OK)
         code = output_write(&r->out, "\n", 1);
-    private_free(line);
+    dpi_private_free(line);
     return code;
 }
 
@@ -106,48 +114,88 @@ static double seconds_between(const struct timespec *a, const struct timespec *b
 }
 
 /* One line on a terminal, rewritten a few times a second. */
-static void on_progress(void *user, int32_t n_drawn, int32_t n_tokens) {
-    run *r = user;
-    if (!r->show_progress)
-        return;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if (n_drawn == 0) {
-        fprintf(stderr, "\r\033[Ktext %d/%d: reading the prompts", r->index + 1, r->j->n_texts);
-        return;
-    }
-    if (n_drawn == 1)
-        r->first = now;
-    double seconds = seconds_between(&r->first, &now);
-    if (seconds <= 0 || (seconds_between(&r->shown, &now) < 0.2 && n_drawn < n_tokens))
-        return;
-    r->shown = now;
-    double rate = (double)(n_drawn - 1) / seconds;
-    int64_t eta = (int64_t)((double)(n_tokens - n_drawn) / rate);
-    fprintf(stderr, "\r\033[Ktext %d/%d: %d/%d tokens, %.1f tokens/s, at most %" PRId64
-                    ":%02" PRId64 " left for this text",
-            r->index + 1, r->j->n_texts, n_drawn, n_tokens, rate, eta / 60, eta % 60);
+static void show_reading(const run *r, const dpi_release_event *event) {
+    fprintf(stderr, "\r\033[Ktext %d/%d: reading the prompts", event->index + 1,
+            r->claim->n_texts);
+    if (event->n_prompts > 0)
+        fprintf(stderr, ", %d of %d", event->n_read, event->n_prompts);
 }
 
-static void clear_progress(const run *r) {
-    if (r->show_progress)
+static void show_drawing(run *r, const dpi_release_event *event) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (event->n_drawn == 1)
+        r->first = now;
+    const int32_t n_tokens = r->claim->method.n_tokens;
+    double seconds = seconds_between(&r->first, &now);
+    if (seconds <= 0 || (seconds_between(&r->shown, &now) < 0.2 && event->n_drawn < n_tokens))
+        return;
+    r->shown = now;
+    double rate = (double)(event->n_drawn - 1) / seconds;
+    int64_t eta = (int64_t)((double)(n_tokens - event->n_drawn) / rate);
+    fprintf(stderr, "\r\033[Ktext %d/%d: %d/%d tokens, %.1f tokens/s, at most %" PRId64
+                    ":%02" PRId64 " left for this text",
+            event->index + 1, r->claim->n_texts, event->n_drawn, n_tokens, rate, eta / 60,
+            eta % 60);
+}
+
+static void show_event(run *r, const dpi_release_event *event) {
+    if (!r->show_progress)
+        return;
+    if (event->type == DPI_EVENT_PROMPT)
+        show_reading(r, event);
+    else if (event->type == DPI_EVENT_TOKEN)
+        show_drawing(r, event);
+    else
         fputs("\r\033[K", stderr);
 }
 
-/* ---- Generating ----------------------------------------------------------------------------- */
+/* ---- Texts ---------------------------------------------------------------------------------- */
 
-static int generate_text(run *r) {
-    if (!begin_text(r))
-        return CLI_FAILED;
-    writer_result result;
-    int code = writer_text(r->writer, r->index, &result);
-    clear_progress(r);
-    if (code == CLI_OK && result.cancelled)
-        code = 128 + (int)stop_signal;
-    /* What was released is written, whatever happened. */
-    if (result.n_drawn > 0 && end_text(r, &result) != CLI_OK)
-        code = CLI_FAILED;
-    return code;
+/* A token that is released is written at once. */
+static int write_event(run *r, const dpi_release_event *event) {
+    int code = CLI_OK;
+    show_event(r, event);
+    if (event->type == DPI_EVENT_PROMPT)
+        return CLI_OK;
+    if (!r->text_open)
+        code = begin_text(r, event->index);
+    if (code == CLI_OK)
+        code = put_text(r, event->text, event->n_bytes);
+    if (event->type != DPI_EVENT_END)
+        return code;
+    r->text_open = false;
+    return code == CLI_OK ? end_text(r, event) : code;
+}
+
+/* After a failure of the output: the END of the text that is open, so that it ends as a line. */
+static void finish_text(run *r) {
+    dpi_release_event event;
+    dpi_release_cancel(r->in.release);
+    if (dpi_release_advance(r->in.release, &event, NULL) == DPI_STATUS_OK)
+        write_event(r, &event);
+}
+
+static int write_texts(run *r) {
+    dpi_release_event event = {.type = DPI_EVENT_PROMPT};
+    dpi_error err;
+    for (;;) {
+        const dpi_status status = dpi_release_advance(r->in.release, &event, &err);
+        if (status == DPI_STATUS_CANCELLED) {
+            show_event(r, &(dpi_release_event){.type = DPI_EVENT_END});
+            return 128 + (int)stop_signal;
+        }
+        if (status != DPI_STATUS_OK)
+            return cli_fail_option(status == DPI_STATUS_FORMAT ? CLI_RECORDS : CLI_FAILED, &err);
+        if (event.type == DPI_EVENT_NONE)
+            return CLI_OK;
+        int code = write_event(r, &event);
+        if (code != CLI_OK) {
+            if (r->text_open)
+                finish_text(r);
+            return code;
+        }
+    }
 }
 
 /* ---- The whole run -------------------------------------------------------------------------- */
@@ -170,82 +218,72 @@ static int check_output_paths(const args *a) {
     return CLI_OK;
 }
 
-static int write_texts(run *r) {
-    const job *j = r->j;
-    int code = CLI_OK;
-    for (r->index = 0; r->index < j->n_texts && code == CLI_OK; r->index++) {
-        code = generate_text(r);
-        /* A signal after the last token of a text that is not the last one. */
-        if (code == CLI_OK && stop_signal && r->index + 1 < j->n_texts)
-            code = 128 + (int)stop_signal;
-    }
-    return code;
-}
-
-/* The statement is owed once the first text has begun, also when the run fails after that: its
- * budget has to be taken as spent. Takes `model`, the report's section. */
-static int write_statement(const run *r, int code, report_files *reports, json_t *model) {
-    const job *j = r->j;
-    int64_t n_null = writer_null_records(r->writer);
-    if (n_null > 0 && !j->plain && !r->quiet)
+/* The statement is owed once the release has begun, also when the run fails after that: its budget
+ * has to be counted as spent. */
+static int write_statement(const run *r, int code) {
+    const bool complete = code == CLI_OK;
+    const int64_t n_null = dpi_release_null_records(r->in.release);
+    char *text;
+    dpi_error err;
+    int result = CLI_OK;
+    if (n_null > 0 && r->claim->n_records > 0 && !r->quiet &&
+        r->claim->method.method != DPI_METHOD_PLAIN)
         cli_note("note: %" PRId64 " of %" PRId64 " records are empty or unreadable and add nothing",
-                 n_null, j->n_records);
-    facts f;
-    facts_init(&f);
-    statement_add(&f, j);
-    if (code != CLI_OK)
-        facts_line(&f, "stopped early", "the guarantee and its cost are those of the whole run");
-    fprintf(stderr, "\nPrivacy statement%s\n", j->is_private ? "" : ": NOT PRIVATE");
-    int result = facts_print(&f, false, stderr);
-    facts_free(&f);
-    if (reports) {
-        json_t *report = report_make(j, code == CLI_OK, report_software(), model);
-        if (!report)
-            result = cli_fail(CLI_FAILED, "out of memory for the report");
-        else if (report_files_write(reports, report) != CLI_OK)
-            result = CLI_FAILED;
-        json_decref(report);
+                 n_null, r->claim->n_records);
+    if (dpi_claim_statement(r->claim, complete, &text, &err) == DPI_STATUS_OK) {
+        fprintf(stderr, "\n%s", text);
+        free(text);
+    } else {
+        result = cli_fail_library(CLI_FAILED, &err);
     }
+    if (r->reports && report_files_write(r->reports, r->report, complete) != CLI_OK)
+        result = CLI_FAILED;
     return code != CLI_OK ? code : result;
 }
 
 /* Everything that can fail is tried before a record is read: the model is hashed, the files of the
  * reports are made, the output is opened. */
-static int open_outputs(const args *a, run *r, report_files **reports, json_t **model) {
-    int code = CLI_OK;
-    if (a->n_reports > 0 && !r->quiet && r->j->info.weight_bytes > INT64_C(1) << 30)
+static int open_outputs(const args *a, run *r) {
+    dpi_error err;
+    if (a->n_reports > 0 && !r->quiet && r->in.info.weight_bytes > INT64_C(1) << 30)
         cli_note("note: reading the model once for its hash in the report");
-    if (a->n_reports > 0)
-        code = report_model(r->j, a->model, model);
-    if (code == CLI_OK)
-        code = report_files_open(a, reports);
+    if (a->n_reports > 0 &&
+        dpi_report_create(r->claim, r->in.model, a->model, &r->report, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_MODEL, &err);
+    int code = report_files_open(a, &r->reports);
     if (code == CLI_OK)
         code = output_open(&r->out, a->v[OPT_OUTPUT].s, false);
     return code;
 }
 
-static int run_job(const args *a, run *r) {
-    report_files *reports = NULL;
-    json_t *model = NULL;
-    int code = open_outputs(a, r, &reports, &model);
+static int begin(run *r) {
+    dpi_error err;
+    const dpi_status status = dpi_release_begin(r->in.release, &err);
+    return status == DPI_STATUS_OK ? CLI_OK
+                                   : cli_fail_option(status == DPI_STATUS_LIMIT ? CLI_RECORDS
+                                                                                : CLI_FAILED, &err);
+}
+
+static int run_release(const args *a, run *r) {
+    int code = open_outputs(a, r);
     if (code == CLI_OK)
-        code =
-            writer_open(r->j, &(writer_hooks){on_text, on_progress, is_cancelled, r}, &r->writer);
-    bool begun = code == CLI_OK;
+        code = begin(r);
+    const bool begun = code == CLI_OK;
     if (begun) {
+        char label[160];
         bool to_terminal = !r->jsonl && isatty(r->out.fd);
         r->show_progress = !r->quiet && isatty(STDERR_FILENO) && !to_terminal;
         catch_signals();
-        if (r->j->warning)
-            cli_note("%s", r->j->warning);
+        dpi_claim_label(r->claim, label, sizeof label);
+        if (!dpi_claim_is_private(r->claim))
+            cli_note("%s", label);
         code = write_texts(r);
     }
     if (output_close(&r->out, true) != CLI_OK && code == CLI_OK)
         code = CLI_FAILED;
     if (begun)
-        code = write_statement(r, code, reports, json_incref(model));
-    json_decref(model);
-    if (report_files_close(reports, begun) != CLI_OK && code == CLI_OK)
+        code = write_statement(r, code);
+    if (report_files_close(r->reports, begun) != CLI_OK && code == CLI_OK)
         code = CLI_FAILED;
     return code;
 }
@@ -254,19 +292,19 @@ static int run_main(const args *a) {
     run r = {.jsonl = a->v[OPT_JSONL].i, .quiet = a->v[OPT_QUIET].i, .out = {.fd = -1}};
     if (!a->v[OPT_PLAIN].i && a->n_positional == 0)
         return cli_fail(CLI_USAGE, "no REFS given; see 'dpinfer run -h'");
-    job j;
-    r.j = &j;
     int code = check_output_paths(a);
     if (code == CLI_OK)
         code = report_files_probe(a);
     if (code != CLI_OK)
         return code;
-    code = job_prepare(a, r.quiet, &j);
-    if (code == CLI_OK)
-        code = run_job(a, &r);
-    writer_close(r.writer);
-    private_free(r.text);
-    job_free(&j);
+    code = release_open(a, r.quiet, is_stopped, &r.in);
+    if (code == CLI_OK) {
+        r.claim = dpi_release_claim(r.in.release);
+        code = run_release(a, &r);
+    }
+    dpi_report_free(r.report);
+    dpi_private_free(r.text);
+    release_close(&r.in);
     return code;
 }
 

@@ -9,7 +9,7 @@
 
 static int print_tokens(const dpi_model *model, const char *text, size_t n_bytes, int32_t flags) {
     size_t capacity = 4 * n_bytes + 5, n; /* dpinfer.h: always suffices */
-    int32_t *tokens = private_malloc(capacity * sizeof *tokens);
+    int32_t *tokens = dpi_private_malloc(capacity * sizeof *tokens);
     if (!tokens)
         return cli_fail(CLI_FAILED, "out of memory for %zu tokens", capacity);
     dpi_error err;
@@ -22,7 +22,7 @@ static int print_tokens(const dpi_model *model, const char *text, size_t n_bytes
         printf(i ? " %" PRId32 : "%" PRId32, tokens[i]);
     if (code == CLI_OK)
         putchar('\n');
-    private_free(tokens);
+    dpi_private_free(tokens);
     return code;
 }
 
@@ -56,7 +56,7 @@ static int tokenize_main(const args *a) {
         code = print_strings(model, text, n_bytes, flags);
     else
         code = print_tokens(model, text, n_bytes, flags);
-    private_free(text);
+    dpi_private_free(text);
     dpi_model_close(model);
     return code;
 }

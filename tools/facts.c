@@ -1,7 +1,6 @@
 /* facts.c - see facts.h. */
 #include "tools/facts.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,53 +41,54 @@ void facts_gap(facts *f) {
         fputc('\n', f->stream);
 }
 
+static json_t *fact_value(const dpi_fact *x) {
+    return x->type == DPI_FACT_TEXT   ? facts_string(x->text)
+           : x->type == DPI_FACT_INT  ? json_integer(x->integer)
+           : x->type == DPI_FACT_FLAG ? json_boolean(x->integer)
+                                      : json_real(x->real);
+}
+
+void facts_add(facts *f, const dpi_fact *fact) {
+    char text[sizeof fact->text];
+    dpi_fact_text(fact, text, sizeof text);
+    if (fact->key)
+        facts_json(f, fact->key, fact_value(fact));
+    if (fact->label)
+        facts_line(f, fact->label, "%s", text);
+}
+
+int facts_claim(facts *f, const dpi_claim *claim) {
+    dpi_fact all[DPI_CLAIM_FACTS_MAX];
+    size_t n;
+    dpi_error err;
+    if (dpi_claim_facts(claim, all, &n, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_FAILED, &err);
+    for (size_t i = 0; i < n; i++)
+        facts_add(f, &all[i]);
+    return CLI_OK;
+}
+
 void facts_int(facts *f, const char *key, const char *label, int64_t value) {
-    if (key)
-        facts_json(f, key, json_integer(value));
-    if (label)
-        facts_line(f, label, "%" PRId64, value);
+    facts_add(f, &(dpi_fact){.key = key, .label = label, .type = DPI_FACT_INT, .integer = value});
 }
 
 void facts_real(facts *f, const char *key, const char *label, double value) {
-    if (key)
-        facts_json(f, key, json_real(value));
-    if (label)
-        facts_line(f, label, "%.10g", value);
-}
-
-void facts_round_up(double value, int digits, char *text, size_t size) {
-    snprintf(text, size, "%.*g", digits, value);
-    /* Half a unit in the last digit is at most this share of the value. */
-    double step = 1;
-    for (int i = 0; i < digits; i++)
-        step /= 10;
-    for (double x = value; strtod(text, NULL) < value;) {
-        x += value * step;
-        snprintf(text, size, "%.*g", digits, x);
-    }
+    facts_add(f, &(dpi_fact){.key = key, .label = label, .type = DPI_FACT_REAL, .real = value});
 }
 
 void facts_bound(facts *f, const char *key, const char *label, double value) {
-    char text[40];
-    facts_round_up(value, 10, text, sizeof text);
-    if (key)
-        facts_json(f, key, json_real(value));
-    if (label)
-        facts_line(f, label, "%s", text);
+    facts_add(f, &(dpi_fact){.key = key, .label = label, .type = DPI_FACT_BOUND, .real = value});
 }
 
 void facts_bool(facts *f, const char *key, const char *label, bool value) {
-    if (key)
-        facts_json(f, key, json_boolean(value));
-    if (label)
-        facts_line(f, label, "%s", value ? "yes" : "no");
+    facts_add(f, &(dpi_fact){.key = key, .label = label, .type = DPI_FACT_FLAG, .integer = value});
 }
 
 /* Strings may come from a model file: bytes that would steer a terminal become '?', and if it is
  * not UTF-8 every byte that is not ASCII. */
 static char *clean_text(const char *value) {
     json_t *valid = json_string(value);
-    char *text = private_malloc(strlen(value) + 1);
+    char *text = dpi_private_malloc(strlen(value) + 1);
     if (text)
         strcpy(text, value);
     for (char *c = text; c && *c; c++) {
@@ -103,7 +103,7 @@ static char *clean_text(const char *value) {
 json_t *facts_string(const char *value) {
     char *text = clean_text(value);
     json_t *string = text ? json_string(text) : NULL;
-    private_free(text);
+    dpi_private_free(text);
     return string;
 }
 
@@ -113,7 +113,7 @@ void facts_text(facts *f, const char *key, const char *label, const char *value)
         f->failed = true;
     else if (label)
         facts_line(f, label, "%s", text);
-    private_free(text);
+    dpi_private_free(text);
     if (key)
         facts_json(f, key, facts_string(value));
 }
@@ -129,7 +129,7 @@ int facts_print(facts *f, bool as_json, FILE *stream) {
         char *dump = facts_dump(f);
         if (dump) {
             fprintf(stream, "%s\n", dump);
-            private_free(dump);
+            dpi_private_free(dump);
             return CLI_OK;
         }
     } else if (!f->failed && fflush(f->stream) == 0) {

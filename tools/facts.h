@@ -1,6 +1,6 @@
 /* facts.h - an ordered list of named values that is shown to people as lines of text and to
  * programs as one JSON object, so that the two cannot differ. jansson must allocate with
- * private_malloc and private_free (main sees to it). */
+ * dpi_private_malloc and dpi_private_free (main sees to it). */
 #ifndef DPI_FACTS_H
 #define DPI_FACTS_H
 
@@ -38,13 +38,15 @@ json_t *facts_string(const char *value);
 /* JSON only; takes the reference. */
 void facts_json(facts *f, const char *key, json_t *value);
 
-/* `value` with `digits` significant digits, rounded up. */
-void facts_round_up(double value, int digits, char *text, size_t size);
+/* A fact of the library. */
+void facts_add(facts *f, const dpi_fact *fact);
+/* All that a claim says. CLI_OK, or CLI_FAILED with a message. */
+int facts_claim(facts *f, const dpi_claim *claim);
 
 /* Writes the text, or the object and a newline. CLI_OK, or CLI_FAILED with a message. Whether
  * the stream took it is for its owner to check. */
 int facts_print(facts *f, bool as_json, FILE *stream);
-/* The object as a string that the caller frees with private_free, NULL if out of memory. */
+/* The object as a string that the caller frees with dpi_private_free, NULL if out of memory. */
 char *facts_dump(facts *f);
 
 #endif

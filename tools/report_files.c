@@ -1,9 +1,9 @@
-/* report_files.c - the files of --report, see report.h. */
+/* report_files.c - see report_files.h. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/output.h"
-#include "tools/report.h"
+#include "tools/report_files.h"
 
 struct report_files {
     int n;
@@ -40,26 +40,22 @@ static bool is_markdown(const char *name) {
     return n >= 3 && strcmp(name + n - 3, ".md") == 0;
 }
 
-static int write_one(output *file, const json_t *report) {
-    const bool markdown = is_markdown(file->name);
-    char *text = markdown ? report_markdown(report)
-                          : json_dumps(report, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
-    if (!text)
-        return cli_fail(CLI_FAILED, "out of memory for the report");
-    int code = output_write(file, text, strlen(text));
-    if (code == CLI_OK && !markdown)
-        code = output_write(file, "\n", 1);
-    if (markdown)
-        free(text);
-    else
-        private_free(text); /* jansson's memory */
+static int write_one(output *file, const dpi_report *report, bool complete) {
+    const int32_t format = is_markdown(file->name) ? DPI_REPORT_MARKDOWN : DPI_REPORT_JSON;
+    char *text;
+    size_t n_bytes;
+    dpi_error err;
+    if (dpi_report_text(report, complete, format, &text, &n_bytes, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_FAILED, &err);
+    int code = output_write(file, text, n_bytes);
+    free(text);
     return code;
 }
 
-int report_files_write(report_files *files, const json_t *report) {
+int report_files_write(report_files *files, const dpi_report *report, bool complete) {
     int code = CLI_OK;
     for (int i = 0; i < files->n; i++)
-        if (write_one(&files->file[i], report) != CLI_OK)
+        if (write_one(&files->file[i], report, complete) != CLI_OK)
             code = CLI_FAILED;
     return code;
 }

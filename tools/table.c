@@ -118,7 +118,7 @@ static void print_json_row(const table *t) {
     }
     char *line = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(12));
     printf("%s", line ? line : "{}");
-    private_free(line);
+    dpi_private_free(line);
     json_decref(object);
 }
 

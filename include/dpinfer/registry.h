@@ -113,7 +113,8 @@ typedef enum dpi_fact_type {
     DPI_FACT_INT = 0,
     DPI_FACT_REAL = 1,
     DPI_FACT_BOUND = 2, /* an upper bound: digits that are cut off round it up */
-    DPI_FACT_TEXT = 3
+    DPI_FACT_TEXT = 3,
+    DPI_FACT_FLAG = 4 /* 0 or 1 */
 } dpi_fact_type;
 
 /* Where a fact is shown. */
@@ -126,7 +127,7 @@ typedef struct dpi_fact {
     const char *label; /* for people; NULL: for programs alone */
     int32_t type;      /* a dpi_fact_type */
     int32_t where;     /* of DPI_FACT_STATEMENT and DPI_FACT_REALISED */
-    int64_t integer;   /* INT */
+    int64_t integer;   /* INT, FLAG */
     double real;       /* REAL, BOUND */
     char text[128];    /* TEXT */
 } dpi_fact;

@@ -1,6 +1,6 @@
-/* train.h - training a small LLaMA model from scratch: the public interface of libdpinfer_train.
+/* train.h - training a small LLaMA model from scratch: the public interface of libdpinfer_full.
  *
- * libdpinfer_train.a holds libdpinfer.a as well: a program that trains links it instead.
+ * libdpinfer_full.a holds libdpinfer.a as well: a program that trains links it instead.
  *
  *     dpi_train_config_init(&config);
  *     dpi_train_config_read("model.conf", &config, &err);    or fill in the struct

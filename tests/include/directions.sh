@@ -21,16 +21,17 @@ allowed() {
     dp/audit) echo "base kernels dp/exact dp/account dp/methods" ;;
     pipeline) echo "base kernels gguf tokenizer engine dp/exact dp/account dp/methods dp/audit" ;;
     train) echo "base kernels gguf tokenizer engine dp/exact dp/account dp/methods" ;;
+    pipeline/release) echo "base kernels gguf tokenizer engine dp/exact dp/account dp/methods pipeline" ;;
     corpus | tools | examples) echo "" ;; # the public interface alone
     eval) echo "corpus" ;;
-    bench) echo "base kernels gguf tokenizer engine dp/exact dp/account dp/methods corpus tools" ;;
+    bench) echo "base kernels gguf tokenizer engine dp/exact dp/account dp/methods pipeline pipeline/release corpus tools" ;;
     *) return 1 ;;
     esac
 }
 # The folder of a file, with the parts of dp/ apart.
 folder_of() {
     case $1 in
-    dp/*/*) cut -d/ -f1,2 <<<"$1" ;;
+    dp/*/* | pipeline/*/*) cut -d/ -f1,2 <<<"$1" ;;
     *) cut -d/ -f1 <<<"$1" ;;
     esac
 }

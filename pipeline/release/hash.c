@@ -1,5 +1,5 @@
 /* hash.c - see hash.h. SHA-256 is nettle's, which uses the processor's instructions for it. */
-#include "tools/hash.h"
+#include "pipeline/release/hash.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/status.h"
 
 /* All of fd into the digest; the number of bytes, or -1 with errno. */
 static int64_t digest_fd(int fd, struct sha256_ctx *digest) {
@@ -32,7 +34,7 @@ static int64_t digest_fd(int fd, struct sha256_ctx *digest) {
     return n < 0 ? -1 : n_bytes;
 }
 
-bool hash_file(const char *path, char hex[HASH_HEX + 1], int64_t *n_bytes) {
+bool dpi_hash_file(const char *path, char hex[DPI_HASH_HEX + 1], int64_t *n_bytes) {
     struct sha256_ctx digest;
     uint8_t bytes[SHA256_DIGEST_SIZE];
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -57,43 +59,47 @@ static void part_suffix(int64_t i, int64_t n_files, char suffix[64]) {
     snprintf(suffix, 64, "-%05" PRId64 "-of-%05" PRId64 ".gguf", i, n_files);
 }
 
-static int hash_part(const char *path, json_t *files) {
-    char hex[HASH_HEX + 1];
-    int64_t n_bytes;
-    if (!hash_file(path, hex, &n_bytes))
-        return cli_fail(CLI_MODEL, "cannot read %s: %s", path, strerror(errno));
-    json_t *file = json_pack("{s:I, s:s}", "n_bytes", (json_int_t)n_bytes, "sha256", hex);
-    return json_array_append_new(files, file) == 0 ? CLI_OK
-                                                   : cli_fail(CLI_FAILED, "out of memory");
+static dpi_status out_of_memory(dpi_error *err) {
+    return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the hashes of the model");
 }
 
-static int hash_parts(const char *path, int64_t n_files, json_t *files) {
+static dpi_status hash_part(const char *path, json_t *files, dpi_error *err) {
+    char hex[DPI_HASH_HEX + 1];
+    int64_t n_bytes;
+    if (!dpi_hash_file(path, hex, &n_bytes))
+        return dpi_fail(err, DPI_STATUS_IO, "cannot read %s: %s", path, strerror(errno));
+    json_t *file = json_pack("{s:I, s:s}", "n_bytes", (json_int_t)n_bytes, "sha256", hex);
+    return json_array_append_new(files, file) == 0 ? DPI_STATUS_OK : out_of_memory(err);
+}
+
+static dpi_status hash_parts(const char *path, int64_t n_files, json_t *files, dpi_error *err) {
     char suffix[64];
     part_suffix(1, n_files, suffix);
     size_t n = strlen(path), n_suffix = strlen(suffix);
     if (n < n_suffix || strcmp(path + n - n_suffix, suffix) != 0)
-        return cli_fail(CLI_MODEL, "%s: the model has %" PRId64 " files, so the name of the first "
-                                   "must end in %s", path, n_files, suffix);
-    int code = CLI_OK;
-    for (int64_t i = 1; i <= n_files && code == CLI_OK; i++) {
+        return dpi_fail(err, DPI_STATUS_IO, "%s: the model has %" PRId64 " files, so the name of "
+                                            "the first must end in %s", path, n_files, suffix);
+    dpi_status status = DPI_STATUS_OK;
+    for (int64_t i = 1; i <= n_files && status == DPI_STATUS_OK; i++) {
         char *part;
         part_suffix(i, n_files, suffix);
         if (asprintf(&part, "%.*s%s", (int)(n - n_suffix), path, suffix) < 0)
-            return cli_fail(CLI_FAILED, "out of memory");
-        code = hash_part(part, files);
+            return out_of_memory(err);
+        status = hash_part(part, files, err);
         free(part);
     }
-    return code;
+    return status;
 }
 
-int hash_model(const char *path, int64_t n_files, json_t **files) {
+dpi_status dpi_hash_model(const char *path, int64_t n_files, json_t **files, dpi_error *err) {
     json_t *made = json_array();
     if (!made)
-        return cli_fail(CLI_FAILED, "out of memory");
-    int code = n_files <= 1 ? hash_part(path, made) : hash_parts(path, n_files, made);
-    if (code == CLI_OK)
+        return out_of_memory(err);
+    dpi_status status =
+        n_files <= 1 ? hash_part(path, made, err) : hash_parts(path, n_files, made, err);
+    if (status == DPI_STATUS_OK)
         *files = made;
     else
         json_decref(made);
-    return code;
+    return status;
 }

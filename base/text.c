@@ -1,0 +1,42 @@
+/* text.c - see text.h. */
+#include "base/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Room for n_bytes more and a NUL. */
+static bool reserve(dpi_text *text, size_t n_bytes) {
+    if (text->failed || n_bytes < text->capacity - text->n_bytes)
+        return !text->failed;
+    const size_t capacity = 2 * (text->n_bytes + n_bytes) + 256;
+    char *grown = realloc(text->data, capacity);
+    if (grown) {
+        text->data = grown;
+        text->capacity = capacity;
+    }
+    text->failed = !grown;
+    return grown;
+}
+
+void dpi_text_put(dpi_text *text, const char *bytes, size_t n_bytes) {
+    if (!reserve(text, n_bytes))
+        return;
+    memcpy(text->data + text->n_bytes, bytes, n_bytes);
+    text->n_bytes += n_bytes;
+    text->data[text->n_bytes] = '\0';
+}
+
+void dpi_text_add(dpi_text *text, const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    const int n = vsnprintf(NULL, 0, format, values);
+    va_end(values);
+    if (n < 0 || !reserve(text, (size_t)n))
+        return;
+    va_start(values, format);
+    vsnprintf(text->data + text->n_bytes, (size_t)n + 1, format, values);
+    va_end(values);
+    text->n_bytes += (size_t)n;
+}

@@ -1,0 +1,26 @@
+/* utf8.h - where a UTF-8 sequence ends. Internal. */
+#ifndef DPI_UTF8_H
+#define DPI_UTF8_H
+
+#include <stddef.h>
+
+/* Bytes of the UTF-8 sequence (Unicode Standard, table 3-7) that begins a text of n_bytes (>= 1), 0
+ * if none does. */
+static inline size_t dpi_utf8_bytes(const char *text, size_t n_bytes) {
+    const unsigned char *s = (const unsigned char *)text;
+    if (s[0] < 0x80)
+        return 1;
+    size_t n = s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf5 ? 4 : 0;
+    if (n == 0 || n > n_bytes)
+        return 0;
+    unsigned char low = s[0] == 0xe0 ? 0xa0 : s[0] == 0xf0 ? 0x90 : 0x80;
+    unsigned char high = s[0] == 0xed ? 0x9f : s[0] == 0xf4 ? 0x8f : 0xbf;
+    if (s[1] < low || s[1] > high)
+        return 0;
+    for (size_t i = 2; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    return n;
+}
+
+#endif

@@ -1,0 +1,107 @@
+/* claim.h - what a guarantee rests on, as one object, and its statement.
+ *
+ * A claim holds public facts alone: nothing in it depends on what is in a record. Plan, statement,
+ * report and verification take a claim and nothing else. A release makes its claim before it reads
+ * a record (release.h), a report gives back the claim that it was made of (report.h). */
+#ifndef DPINFER_CLAIM_H
+#define DPINFER_CLAIM_H
+
+#include "dpinfer/registry.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What one record is. */
+typedef enum dpi_record_kind {
+    DPI_RECORD_OTHER = 0, /* from memory, or not known */
+    DPI_RECORD_FILE = 1,  /* a .txt file of a folder */
+    DPI_RECORD_LINE = 2,  /* a line of a .jsonl file */
+    DPI_RECORD_ROW = 3    /* a row of a .csv file */
+} dpi_record_kind;
+
+/* "one .txt file"; NULL for a kind that is not in the list. Static. */
+DPI_API const char *dpi_record_kind_text(int32_t kind);
+
+/* Where the random bits of the mechanism come from. */
+typedef enum dpi_randomness {
+    DPI_RANDOMNESS_SYSTEM = 0, /* getrandom(2), fresh for every token */
+    DPI_RANDOMNESS_SEED = 1    /* anything else: whoever knows it can undo the mechanism */
+} dpi_randomness;
+
+typedef struct dpi_claim {
+    size_t struct_size;
+    /* Method, its parameters, budget, adjacency, accountant, B (as denominator), T (as n_tokens), k
+     * and tau. random is NULL: see randomness; n_ref is B. */
+    dpi_sampler_options method;
+    dpi_sampler_plan plan; /* what the budget comes to; 0 for PLAIN */
+    int32_t n_texts;
+    int32_t record_kind;      /* a dpi_record_kind: what the guarantee protects one of */
+    int64_t n_records;        /* 0: there are none, or their number is secret */
+    int32_t record_in_prompt; /* 0: only PLAIN, from the public prompt alone */
+    int32_t randomness;       /* a dpi_randomness */
+    int32_t random_weights;   /* 1: the model says that its weights are random (timing only) */
+    char model_name[64];      /* a string without control characters */
+} dpi_claim;
+
+DPI_API void dpi_claim_init(dpi_claim *claim);
+
+/* Makes the plan of a claim of which the rest is filled in, and checks that a run can have made this
+ * claim: ranges, delta against the number of records (secret: against the B * n_texts that are
+ * expected, by q with subsample), texts against records.
+ * Errors: ARG, UNSUPPORTED, BUDGET, MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_claim_settle(dpi_claim *claim, dpi_error *err);
+/* Only the checks, for a plan that is already there. Errors: ARG. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_claim_check(const dpi_claim *claim, dpi_error *err);
+
+/* 1: records are hashed or drawn to batches. How many there are, and how many a batch has, is then
+ * secret, and B is what sums are divided by. 0: batches by position. */
+DPI_API int32_t dpi_claim_is_assigned(const dpi_claim *claim);
+/* 1: the method has a guarantee, as long as its randomness is secret. */
+DPI_API int32_t dpi_claim_is_proven(const dpi_claim *claim);
+/* 1: the guarantee holds: the method has one, and the randomness is secret. */
+DPI_API int32_t dpi_claim_is_private(const dpi_claim *claim);
+/* Why it does not hold, static; NULL if it does. */
+DPI_API const char *dpi_claim_warning(const dpi_claim *claim);
+/* "PRIVATE", or "NOT PRIVATE: " and why. As snprintf. */
+DPI_API size_t dpi_claim_label(const dpi_claim *claim, char *text, size_t size);
+
+/* ---- The statement --------------------------------------------------------------------------- */
+
+#define DPI_CLAIM_FACTS_MAX 48
+
+/* Everything that the guarantee rests on, in the order of the statement: facts
+ * [DPI_CLAIM_FACTS_MAX], *n_facts of them. Errors: ARG. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_claim_facts(const dpi_claim *claim, dpi_fact *facts,
+                                                  size_t *n_facts, dpi_error *err);
+/* The value of a fact, as people read it: numbers with 10 digits. As snprintf. */
+DPI_API size_t dpi_fact_text(const dpi_fact *fact, char *text, size_t size);
+
+/* The statement as lines of text, from "Privacy statement" on, a string that the caller frees with
+ * free. complete 0: says that the run stopped early, which changes no cost. Errors: ARG, MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_claim_statement(const dpi_claim *claim, int32_t complete,
+                                                      char **text, dpi_error *err);
+
+/* ---- Its words, static strings --------------------------------------------------------------- */
+
+/* Of a dpi_adjacency: "replace-by-null"; what it means is dpi_method_neighbours. */
+DPI_API const char *dpi_adjacency_name(int32_t adjacency);
+/* Of a dpi_accountant: how it counts. */
+DPI_API const char *dpi_accountant_text(int32_t accountant);
+/* What plan.rho_total is: "rho, spent". */
+DPI_API const char *dpi_rho_label(const dpi_sampler_options *method);
+/* How the texts of a run, and runs, add up. */
+DPI_API const char *dpi_claim_composition(const dpi_claim *claim);
+
+/* 1: the guarantee is one in zCDP too. */
+DPI_API int32_t dpi_claim_is_zcdp(const dpi_claim *claim);
+/* "0.5-zCDP, and so (5.2, 1e-06)-DP", or only the second; rounded up. As snprintf. */
+DPI_API size_t dpi_claim_guarantee(const dpi_claim *claim, char *text, size_t size);
+
+/* `value` with `digits` significant digits (1..17), rounded up: how a bound is shown. */
+DPI_API void dpi_bound_text(double value, int32_t digits, char *text, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,27 @@
+/* memory.h - memory for private data: it is wiped before it goes back to the heap.
+ *
+ * jansson, which parses .jsonl records, has its own copies of what it parses, and its allocators
+ * belong to the whole process: a library must not set them. A program that reads such records calls
+ *
+ *     json_set_alloc_funcs(dpi_private_malloc, dpi_private_free);
+ *
+ * once, before it uses jansson or this library. Without it, text of records may stay in freed
+ * memory until that is used again. */
+#ifndef DPINFER_MEMORY_H
+#define DPINFER_MEMORY_H
+
+#include "dpinfer/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* As malloc, realloc and free. Not interchangeable with these. */
+DPI_API void *dpi_private_malloc(size_t n_bytes);
+DPI_API void *dpi_private_realloc(void *p, size_t n_bytes);
+DPI_API void dpi_private_free(void *p);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,78 @@
+/* prompts.h - the two prompts of a text: the public one, and the private one of a record.
+ *
+ * The public prompt depends on no record. The private prompt is a text in which {reference}
+ * stands for the text of a record. A record that does not fit is cut at the longest prefix, in
+ * whole UTF-8 characters, whose prompt has at most n_limit tokens, which is public. The text
+ * around it is never cut. A query, which is public, makes both prompts: it is the public one, and
+ * the private one is a record and then the query. */
+#ifndef DPINFER_PROMPTS_H
+#define DPINFER_PROMPTS_H
+
+#include "dpinfer/text.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A text that may hold NUL bytes. data NULL: none. */
+typedef struct dpi_bytes {
+    const char *data;
+    size_t n_bytes;
+} dpi_bytes;
+
+typedef struct dpi_prompt_options {
+    size_t struct_size;
+    int32_t chat;                 /* a dpi_chat; default AUTO */
+    int32_t max_reference_tokens; /* a record is cut to so many; 0 (default): what the context
+                                     leaves */
+    dpi_bytes public_prompt;  /* without {reference}; none: the default of prompt_texts.h */
+    dpi_bytes private_prompt; /* with {reference} once; none: a record, then the public prompt */
+    dpi_bytes query;          /* a question, instead of both prompts */
+    dpi_bytes system;         /* the system message of every prompt; none: without one */
+} dpi_prompt_options;
+
+DPI_API void dpi_prompt_options_init(dpi_prompt_options *options);
+/* What can be checked without a model. Errors: ARG, in the form "query: found ..., allowed ...". */
+DPI_API DPI_MUST_CHECK dpi_status dpi_prompt_options_check(const dpi_prompt_options *options,
+                                                           dpi_error *err);
+
+/* The prompts of one model. Immutable. */
+typedef struct dpi_prompts dpi_prompts;
+
+typedef struct dpi_prompts_info {
+    size_t struct_size;
+    int32_t chat;     /* the dpi_chat that is used; never AUTO */
+    int32_t n_public; /* tokens of the public prompt */
+    int32_t n_frame;  /* tokens of the private prompt of an empty record */
+    int32_t n_prefix; /* tokens that private prompts begin with, whatever the record. One that begins
+                         in an unusual way may share less */
+    int32_t n_limit;  /* most tokens of a private prompt */
+} dpi_prompts_info;
+
+/* Copies the texts and encodes the public prompt. n_room: tokens of a prompt that the context
+ * leaves. The model must outlive the prompts. Errors: ARG (the options; a prompt without a record
+ * that does not fit), UNSUPPORTED (the chat format), MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_prompts_create(const dpi_model *model,
+                                                     const dpi_prompt_options *options,
+                                                     int32_t n_room, dpi_prompts **prompts,
+                                                     dpi_error *err);
+/* NULL is allowed. */
+DPI_API void dpi_prompts_free(dpi_prompts *prompts);
+
+/* info->struct_size must be set. Errors: ARG. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_prompts_info_get(const dpi_prompts *prompts,
+                                                       dpi_prompts_info *info, dpi_error *err);
+/* [n_public] tokens, those of the prompts. */
+DPI_API const int32_t *dpi_prompts_public(const dpi_prompts *prompts);
+
+/* The private prompt of a record: *tokens [*n_tokens], which the caller frees with
+ * dpi_private_free. NULL (and OK) if not one character of the record fits: null.
+ * Errors: MEMORY, UNSUPPORTED. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_prompts_encode(const dpi_prompts *prompts, const char *record,
+                                                     size_t n_bytes, int32_t **tokens,
+                                                     size_t *n_tokens, dpi_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

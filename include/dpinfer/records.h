@@ -1,0 +1,61 @@
+/* records.h - the private documents: a folder of .txt files, a .jsonl or a .csv file, or texts in
+ * memory. Part of libdpinfer_full.
+ *
+ * A record is addressed by its position, which depends on nothing in any record:
+ *   folder  regular files whose name ends in .txt, hidden ones left out, sorted by the bytes of
+ *           their names; one file is one record
+ *   .jsonl  one line is one record: the string field `text_field` of its object
+ *   .csv    RFC 4180 with a header row; one row is one record: its column `text_field`
+ * The text is as it stands there, less a UTF-8 byte order mark at the start and one line end at the
+ * end of a .txt file.
+ *
+ * A record that is empty (no byte but white space), has another form (no JSON object, no such field,
+ * not a string, a quote out of place in its row) or that its file does not let be read (a dangling
+ * link, no permission) is null. It keeps its place: nothing moves up. What is not in the record, but
+ * a failure of the machine, is an error.
+ *
+ * All of it is private memory (memory.h says what to do about jansson). */
+#ifndef DPINFER_RECORDS_H
+#define DPINFER_RECORDS_H
+
+#include "dpinfer/claim.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dpi_records dpi_records;
+
+typedef struct dpi_records_options {
+    size_t struct_size;
+    const char *text_field; /* of a .jsonl, column of a .csv; default "text" */
+} dpi_records_options;
+
+DPI_API void dpi_records_options_init(dpi_records_options *options);
+
+/* Finds the records of `path`; a folder's files are not opened yet. `options` may be NULL for the
+ * defaults. There may be none. *records is the caller's.
+ * Errors: IO, FORMAT (what the path is, the header row, a quote that is never closed), MEMORY, ARG. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_records_open(const char *path,
+                                                   const dpi_records_options *options,
+                                                   dpi_records **records, dpi_error *err);
+/* Copies of n_records texts; a text that is NULL is a null record. Errors: MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_records_create(const char *const *texts,
+                                                     const size_t *n_bytes, size_t n_records,
+                                                     dpi_records **records, dpi_error *err);
+/* Wipes what it holds. NULL is allowed. */
+DPI_API void dpi_records_close(dpi_records *records);
+
+DPI_API size_t dpi_records_count(const dpi_records *records);
+/* A dpi_record_kind. */
+DPI_API int32_t dpi_records_kind(const dpi_records *records);
+
+/* The text of record i: *text [*n_bytes] with a NUL behind it, which the caller frees with
+ * dpi_private_free; NULL: a null record. Errors: IO, MEMORY, ARG (i); none names the record. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_records_read(const dpi_records *records, size_t i,
+                                                   char **text, size_t *n_bytes, dpi_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,127 @@
+/* release.h - records to released texts: everything that `dpinfer run` does. Part of
+ * libdpinfer_full. examples/release.c is a whole program.
+ *
+ *     dpi_release_open(&options, &release, &err);     settles every number; reads no record
+ *         dpi_release_claim, dpi_release_plan_get     what it guarantees and needs
+ *     dpi_release_begin(release, &err);               batches, memory; the budget counts as spent
+ *         dpi_release_advance(release, &event, &err)  until DPI_EVENT_NONE
+ *     dpi_claim_statement, dpi_report_create          what a reader is told
+ *     dpi_release_free(release);
+ *
+ * Each batch of records gives one text. Nothing is called back: each call of advance does a piece of
+ * work and says what came of it. */
+#ifndef DPINFER_RELEASE_H
+#define DPINFER_RELEASE_H
+
+#include "dpinfer/claim.h"
+#include "dpinfer/generation.h"
+#include "dpinfer/prompts.h"
+#include "dpinfer/records.h"
+#include "dpinfer/session.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dpi_release dpi_release;
+
+/* The model and the records stay the caller's and must outlive the release. */
+typedef struct dpi_release_options {
+    size_t struct_size;
+    const dpi_model *model;
+    const dpi_records *records; /* NULL (default): n_records of them, for a plan; or none, with PLAIN
+                                   from the public prompt */
+    int64_t n_records;          /* if records is NULL; default 0 */
+    int64_t reference;  /* PLAIN: the record whose prompt is continued, from 0; -1 (default): none */
+    int32_t batch;      /* B, 1..4096; 0 (default): all records up to 16, else 8 */
+    int32_t n_texts;    /* at most so many; 0 (default): one for each batch, with PLAIN one */
+    int32_t n_tokens;   /* T; 0 (default): 200, or half the context if that is less */
+    int32_t top_k;      /* at most the vocabulary; 0: all of it; -1 (default): the method's default */
+    /* Method, its parameters, budget, adjacency, accountant, temperature and random bits. What
+     * follows from the rest is set here: n_ref, denominator, n_tokens, top_k, n_vocab, isa. delta
+     * defaults to 1e-6. */
+    dpi_sampler_options method;
+    dpi_session_options session; /* threads, ISA, KV, cancel. n_seq follows from the rest; n_ctx 0:
+                                    the model's, 4096 at most */
+    dpi_prompt_options prompts;
+} dpi_release_options;
+
+DPI_API void dpi_release_options_init(dpi_release_options *options);
+
+/* What can be checked without the model, which may be NULL here.
+ * Errors: ARG ("batch: found ..., allowed ..."), FORMAT (there is no record), LIMIT (too many). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_release_options_check(const dpi_release_options *options,
+                                                            dpi_error *err);
+
+/* Settles every number of a release. Of the records only their number is looked at. Errors: as
+ * dpi_release_options_check, dpi_prompts_create and dpi_claim_settle; MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_release_open(const dpi_release_options *options,
+                                                   dpi_release **release, dpi_error *err);
+/* Wipes. NULL is allowed. */
+DPI_API void dpi_release_free(dpi_release *release);
+
+/* What it guarantees; the release's own. */
+DPI_API const dpi_claim *dpi_release_claim(const dpi_release *release);
+
+/* What it needs, on this machine. All of it is public. */
+typedef struct dpi_release_plan {
+    size_t struct_size;
+    int32_t n_ctx;
+    int32_t n_prompt_most;   /* tokens of the longest prompt that can be */
+    int32_t n_prompt_public; /* of the public prompt */
+    int32_t n_prompt_shared; /* that private prompts begin with; 0 with PLAIN */
+    int32_t rows_per_step;   /* sequences that a step computes: B + 1 */
+    int32_t chat;            /* the dpi_chat of the prompts */
+    int64_t weight_bytes;    /* of the model, as stored */
+    int64_t model_bytes;     /* of this process with the whole model in memory */
+    int64_t session_bytes;   /* caches and work space */
+    int64_t memory_bytes;    /* the peak of all */
+    double read_bytes_per_second; /* from memory, all threads; 0: not known */
+    double seconds_at_least;      /* each token reads each weight once; 0: not known */
+} dpi_release_plan;
+
+/* Takes 0.2 s, of which it measures the memory. plan->struct_size must be set. Errors: ARG, MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_release_plan_get(const dpi_release *release,
+                                                       dpi_release_plan *plan, dpi_error *err);
+
+/* Makes the batches and the session. With add/remove every record is read here. Once it has
+ * succeeded the budget counts as spent, whatever comes of it.
+ * Errors: IO (a record), LIMIT (a batch has more records than a session has room for), STATE (begun
+ * already, or there are no records), CANCELLED, ENTROPY, MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_release_begin(dpi_release *release, dpi_error *err);
+
+/* What came of a piece of work. */
+typedef struct dpi_release_event {
+    int32_t type;  /* a dpi_event: PROMPT, TOKEN, END (of a text); NONE: all texts are over */
+    int32_t index; /* of the text, from 0 */
+    int32_t n_read, n_prompts; /* n_read of n_prompts of its prompts are read; n_prompts 0: their
+                                  number is secret (dpi_claim_is_assigned) */
+    int32_t token;   /* TOKEN; else -1 */
+    int32_t n_drawn; /* tokens of this text so far, the one that ends it included */
+    int32_t end;     /* END: a dpi_end: how the text ended */
+    int32_t reserved;
+    const char *text; /* TOKEN, END: [n_bytes] whole UTF-8 sequences that are released; never NULL.
+                         The release's, valid until the next call */
+    size_t n_bytes;
+} dpi_release_event;
+
+/* Goes on to the next event, and begins the release if it has not begun. Where it fails or is
+ * cancelled within a text of which a token is released, END comes first (and OK), and the status with
+ * the call after that: what was released always comes out. Each further call gives that status.
+ * Errors: those of dpi_release_begin; CANCELLED; FORMAT (PLAIN: the record is null); IO (a record);
+ * ENTROPY; NUMERIC (the model); MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_release_advance(dpi_release *release,
+                                                      dpi_release_event *event, dpi_error *err);
+
+/* Makes a call of advance that runs, or the next one, stop soon. From any thread, and from a signal
+ * handler. */
+DPI_API void dpi_release_cancel(dpi_release *release);
+
+/* Records so far that were null: PRIVATE. -1 where it must not even be shown to the operator: their
+ * number is secret too. */
+DPI_API int64_t dpi_release_null_records(const dpi_release *release);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,82 @@
+/* report.h - the privacy report of a release: the checklist of Ponomareva et al. 2023, "How to
+ * DP-fy ML", section 5.3.3, filled in, as JSON and as Markdown. Part of libdpinfer_full.
+ *
+ * It may be released as it is. Every value is an option, a fact about the program or the model, or
+ * follows from those; none is derived from what is in a record. The sections `parameters`,
+ * `software`, `model` and the flag `complete` are what a reader has to believe; all others are
+ * functions of the claim that `parameters` holds, so that they can be made a second time. */
+#ifndef DPINFER_REPORT_H
+#define DPINFER_REPORT_H
+
+#include "dpinfer/claim.h"
+#include "dpinfer/model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dpi_report dpi_report;
+
+typedef enum dpi_report_format { DPI_REPORT_JSON = 0, DPI_REPORT_MARKDOWN = 1 } dpi_report_format;
+
+/* A report of a claim. Hashes the files of the model, which was opened by model_path, and of this
+ * program: for large models that takes a while, and is best done before a record is read.
+ * Errors: ARG (the claim), IO, MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_report_create(const dpi_claim *claim, const dpi_model *model,
+                                                    const char *model_path, dpi_report **report,
+                                                    dpi_error *err);
+/* A report from its JSON. It comes from anywhere: nothing in it is trusted. `name` is the file's,
+ * for messages. Errors: FORMAT (not JSON, not a report, a version or a parameter that is not known),
+ * LIMIT (more than 1 MiB), MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_report_parse(const char *name, const char *text,
+                                                   size_t n_bytes, dpi_report **report,
+                                                   dpi_error *err);
+/* NULL is allowed. */
+DPI_API void dpi_report_free(dpi_report *report);
+
+/* What it claims, the report's own. Of a parsed report without its plan: see dpi_claim_settle. */
+DPI_API const dpi_claim *dpi_report_claim(const dpi_report *report);
+
+/* The report as a string [*n_bytes] with a NUL behind it, which the caller frees with free.
+ * complete 0: the run stopped early. Errors: ARG (format; a parsed report), MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_report_text(const dpi_report *report, int32_t complete,
+                                                  int32_t format, char **text, size_t *n_bytes,
+                                                  dpi_error *err);
+
+/* ---- Verification ---------------------------------------------------------------------------- */
+
+typedef enum dpi_verdict {
+    DPI_VERDICT_OK = 0,   /* follows from the parameters, as recorded */
+    DPI_VERDICT_GIVEN = 1, /* is not computed: a parameter, or what only the operator can vouch for */
+    DPI_VERDICT_WRONG = 2
+} dpi_verdict;
+
+/* Values are JSON of at most 79 bytes, printable ASCII; "(none)" where there is no such field. */
+typedef struct dpi_verified_field {
+    char path[160]; /* "realised.K" */
+    char recorded[80], computed[80]; /* computed: "the same" for a text that is */
+    int32_t verdict; /* a dpi_verdict */
+} dpi_verified_field;
+
+typedef struct dpi_verification {
+    size_t struct_size;
+    dpi_verified_field *fields; /* [n_fields], in the order of the report */
+    size_t n_fields, n_ok, n_wrong;
+    int32_t is_private;   /* dpi_claim_is_private */
+    int32_t model_hashed; /* 1: the hashes of the model's files were computed too */
+    char label[160];      /* dpi_claim_label */
+} dpi_verification;
+
+/* Computes all that follows from the parameters of a parsed report a second time, and compares. With
+ * model_path (may be NULL) the hashes of the model's files too. A field that does not hold is no
+ * error. *result, whose struct_size must be set, is freed with dpi_verification_free.
+ * Errors: ARG, UNSUPPORTED, BUDGET (no run has these parameters), IO (the model), MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_report_verify(const dpi_report *report,
+                                                    const char *model_path,
+                                                    dpi_verification *result, dpi_error *err);
+DPI_API void dpi_verification_free(dpi_verification *result);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

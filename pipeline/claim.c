@@ -1,0 +1,150 @@
+/* claim.c - the public facts of a guarantee, see dpinfer/claim.h. */
+#include "pipeline/claim.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "base/utf8.h"
+
+static const char *const KINDS[] = {
+    [DPI_RECORD_OTHER] = "one record",
+    [DPI_RECORD_FILE] = "one .txt file",
+    [DPI_RECORD_LINE] = "one line of a .jsonl file",
+    [DPI_RECORD_ROW] = "one row of a .csv file",
+};
+
+const char *dpi_record_kind_text(int32_t kind) {
+    return kind >= 0 && (size_t)kind < sizeof KINDS / sizeof *KINDS ? KINDS[kind] : NULL;
+}
+
+void dpi_claim_init(dpi_claim *claim) {
+    *claim = (dpi_claim){.struct_size = sizeof *claim, .n_texts = 1, .record_in_prompt = 1};
+    dpi_sampler_options_init(&claim->method);
+    claim->plan.struct_size = sizeof claim->plan;
+}
+
+void dpi_claim_name_model(dpi_claim *claim, const char *name) {
+    const size_t n_bytes = strlen(name);
+    size_t n = 0; /* of the name that fit, in whole characters if it has such */
+    bool valid = true;
+    for (size_t i = 0, step; i < n_bytes; i += step) {
+        step = dpi_utf8_bytes(name + i, n_bytes - i);
+        valid = valid && step > 0;
+        step = step > 0 ? step : 1;
+        if (i + step < sizeof claim->model_name)
+            n = i + step;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const unsigned char byte = (unsigned char)name[i];
+        const bool bad = byte < 0x20 || byte == 0x7f || (byte >= 0x80 && !valid);
+        claim->model_name[i] = bad ? '?' : name[i];
+    }
+    claim->model_name[n] = '\0';
+}
+
+/* ---- What it comes to ------------------------------------------------------------------------ */
+
+const dpi_parameter *dpi_method_parameter_of(int32_t method, const char *key) {
+    for (int32_t i = 0; i < dpi_method_parameter_count(method); i++)
+        if (strcmp(dpi_method_parameter_get(method, i)->key, key) == 0)
+            return dpi_method_parameter_get(method, i);
+    return NULL;
+}
+
+int32_t dpi_claim_is_assigned(const dpi_claim *c) {
+    const dpi_method_info *m = dpi_method_get(c->method.method);
+    return m && m->max_ref > 0 &&
+           (c->method.adjacency == DPI_ADJACENCY_ADD_REMOVE || c->method.subsample > 0);
+}
+
+int32_t dpi_claim_is_proven(const dpi_claim *c) {
+    const dpi_method_info *m = dpi_method_get(c->method.method);
+    return m && m->has_guarantee;
+}
+
+int32_t dpi_claim_is_private(const dpi_claim *c) { return dpi_claim_warning(c) == NULL; }
+
+const char *dpi_claim_warning(const dpi_claim *c) {
+    const dpi_method_info *m = dpi_method_get(c->method.method);
+    return !m                 ? "the method is not known"
+           : !m->has_guarantee ? m->warning
+           : c->randomness != DPI_RANDOMNESS_SYSTEM
+               ? "whoever knows the --seed can undo the mechanism"
+               : NULL;
+}
+
+size_t dpi_claim_label(const dpi_claim *c, char *text, size_t size) {
+    const char *warning = dpi_claim_warning(c);
+    return (size_t)(warning ? snprintf(text, size, "NOT PRIVATE: %s", warning)
+                            : snprintf(text, size, "PRIVATE"));
+}
+
+/* ---- Checks ---------------------------------------------------------------------------------- */
+
+/* delta must be less than 1 / number of records: else a mechanism that gives one of them away has a
+ * chance. A secret number cannot be looked at; the one that is expected is public. */
+static dpi_status check_delta(const dpi_claim *c, dpi_error *err) {
+    const double delta = c->method.delta;
+    if (!(delta > 0 && delta < 1))
+        return dpi_fail(err, DPI_STATUS_ARG, "delta: found %g, allowed 0 < x < 1", delta);
+    const bool assigned = dpi_claim_is_assigned(c);
+    double n = (double)c->n_records;
+    if (assigned)
+        n = (double)c->method.denominator * c->n_texts /
+            (c->method.subsample > 0 ? c->method.subsample : 1);
+    if (delta * n < 1)
+        return DPI_STATUS_OK;
+    if (assigned)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "delta: found %g with %d texts of %d records, allowed less than 1 / number "
+                        "of records = %g", delta, c->n_texts, c->method.denominator, 1 / n);
+    return dpi_fail(err, DPI_STATUS_ARG,
+                    "delta: found %g with %lld records, allowed less than 1 / number of records = "
+                    "%g", delta, (long long)c->n_records, 1 / n);
+}
+
+static dpi_status check_texts(const dpi_claim *c, dpi_error *err) {
+    const int64_t n_slots = c->method.denominator;
+    if (dpi_claim_is_assigned(c))
+        return DPI_STATUS_OK;
+    const int64_t most = (c->n_records + n_slots - 1) / n_slots;
+    if (c->n_texts <= most)
+        return DPI_STATUS_OK;
+    return dpi_fail(err, DPI_STATUS_ARG,
+                    "n_texts is %d, must be at most %lld: %lld records in batches of %d", c->n_texts,
+                    (long long)most, (long long)c->n_records, c->method.denominator);
+}
+
+dpi_status dpi_claim_check(const dpi_claim *c, dpi_error *err) {
+    if (c->struct_size != sizeof *c)
+        return dpi_fail(err, DPI_STATUS_ARG, "dpi_claim: struct_size is %zu, must be %zu",
+                        c->struct_size, sizeof *c);
+    DPI_TRY(dpi_check_range("n_texts", c->n_texts, 1, INT32_MAX, err));
+    DPI_TRY(dpi_check_range("adjacency", c->method.adjacency, 0, DPI_ADJACENCY_ZERO_OUT, err));
+    DPI_TRY(dpi_check_range("accountant", c->method.accountant, 0, DPI_ACCOUNTANT_FILTER, err));
+    DPI_TRY(dpi_check_range("randomness", c->randomness, 0, DPI_RANDOMNESS_SEED, err));
+    DPI_TRY(dpi_check_range("record_kind", c->record_kind, 0, DPI_RECORD_ROW, err));
+    DPI_TRY(dpi_check_range("n_records", c->n_records, 0, INT64_MAX, err));
+    const dpi_method_info *m = dpi_method_get(c->method.method);
+    if (!m)
+        return dpi_fail(err, DPI_STATUS_ARG, "method is %d, must be 0..%d", c->method.method,
+                        dpi_method_count() - 1);
+    if (m->max_ref == 0)
+        return DPI_STATUS_OK;
+    DPI_TRY(dpi_check_range("record_in_prompt", c->record_in_prompt, 1, 1, err));
+    DPI_TRY(dpi_check_range("B", c->method.denominator, 1, 4096, err));
+    DPI_TRY(check_delta(c, err));
+    return check_texts(c, err);
+}
+
+dpi_status dpi_claim_settle(dpi_claim *claim, dpi_error *err) {
+    dpi_sampler_plan plan = {.struct_size = sizeof plan};
+    if (claim->struct_size != sizeof *claim)
+        return dpi_claim_check(claim, err);
+    DPI_TRY(dpi_sampler_plan_make(&claim->method, &plan, err));
+    DPI_TRY(dpi_claim_check(claim, err));
+    claim->plan = plan;
+    return DPI_STATUS_OK;
+}

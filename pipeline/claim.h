@@ -1,0 +1,15 @@
+/* claim.h - what makers of claims share. Internal; the claim is in dpinfer/claim.h. */
+#ifndef DPI_PIPELINE_CLAIM_H
+#define DPI_PIPELINE_CLAIM_H
+
+#include "dpinfer/claim.h"
+
+/* Sets model_name from a string of a file, whose bytes may be anything: one that would steer a
+ * terminal becomes '?', and if it is not UTF-8 every byte that is not ASCII. Cut to whole
+ * characters. */
+void dpi_claim_name_model(dpi_claim *claim, const char *name);
+
+/* The parameter of a method that stands under `key` in a report; NULL if it has none. */
+const dpi_parameter *dpi_method_parameter_of(int32_t method, const char *key);
+
+#endif

@@ -1,0 +1,118 @@
+/* partition.c - see partition.h. */
+#include "pipeline/partition.h"
+
+#include <stdlib.h>
+
+#include "base/status.h"
+#include "dpinfer/memory.h"
+
+struct dpi_partition {
+    dpi_partition_options options;
+    size_t n_records;
+    uint8_t key[16];
+    /* Assigned, else NULL; private. */
+    int32_t *batch_of; /* [n_records] -1: in none */
+    size_t *records;   /* [n_records] by batch, then in their order */
+    size_t *begin;     /* [n_batches + 1] of a batch in records */
+};
+
+static dpi_status out_of_memory(dpi_error *err) {
+    return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the batches");
+}
+
+/* 16 random bytes from the library's source: a draw among 256 batches is one. */
+static dpi_status draw_key(dpi_partition *p, dpi_error *err) {
+    for (size_t i = 0; i < sizeof p->key; i++) {
+        int32_t byte;
+        DPI_TRY(dpi_assign_secret(1, 256, p->options.random, p->options.random_user, &byte, err));
+        p->key[i] = (uint8_t)byte;
+    }
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_partition_create(const dpi_partition_options *options, size_t n_records,
+                                dpi_partition **partition, dpi_error *err) {
+    dpi_partition *p = dpi_private_malloc(sizeof *p);
+    if (!p)
+        return out_of_memory(err);
+    *p = (dpi_partition){.options = *options, .n_records = n_records};
+    dpi_status status = DPI_STATUS_OK;
+    if (options->by_content || options->subsample > 0) {
+        p->batch_of = n_records > SIZE_MAX / sizeof *p->batch_of
+                          ? NULL
+                          : dpi_private_malloc(n_records * sizeof *p->batch_of);
+        status = p->batch_of ? draw_key(p, err) : out_of_memory(err);
+    }
+    if (status == DPI_STATUS_OK)
+        *partition = p;
+    else
+        dpi_partition_free(p);
+    return status;
+}
+
+void dpi_partition_free(dpi_partition *p) {
+    if (!p)
+        return;
+    dpi_private_free(p->batch_of);
+    dpi_private_free(p->records);
+    dpi_private_free(p->begin);
+    dpi_private_free(p);
+}
+
+bool dpi_partition_is_assigned(const dpi_partition *p) { return p->batch_of; }
+
+dpi_status dpi_partition_assign(dpi_partition *p, size_t i, const char *text, size_t n_bytes,
+                                int32_t *batch, dpi_error *err) {
+    const dpi_partition_options *o = &p->options;
+    *batch = -1;
+    if (o->subsample > 0)
+        DPI_TRY(dpi_assign_secret(o->subsample, o->n_batches, o->random, o->random_user, batch,
+                                  err));
+    else if (text)
+        DPI_TRY(dpi_assign_hash(p->key, text, n_bytes, o->n_batches, batch, err));
+    p->batch_of[i] = *batch;
+    return DPI_STATUS_OK;
+}
+
+/* Counting: where each batch begins, then each record into the next place of its batch. */
+dpi_status dpi_partition_index(dpi_partition *p, dpi_error *err) {
+    const size_t n_batches = (size_t)p->options.n_batches;
+    p->begin = dpi_private_malloc((n_batches + 2) * sizeof *p->begin);
+    p->records = dpi_private_malloc(p->n_records * sizeof *p->records);
+    if (!p->begin || !p->records)
+        return out_of_memory(err);
+    size_t *next = p->begin + 1; /* next[b]: begin of b, and at the end that of b + 1 */
+    for (size_t b = 0; b < n_batches + 2; b++)
+        p->begin[b] = 0;
+    for (size_t i = 0; i < p->n_records; i++)
+        if (p->batch_of[i] >= 0)
+            next[p->batch_of[i] + 1]++;
+    for (size_t b = 0; b < n_batches; b++)
+        next[b + 1] += next[b];
+    for (size_t i = 0; i < p->n_records; i++)
+        if (p->batch_of[i] >= 0)
+            p->records[next[p->batch_of[i]]++] = i;
+    return DPI_STATUS_OK;
+}
+
+void dpi_partition_batch(const dpi_partition *p, int32_t b, dpi_batch *batch) {
+    if (p->batch_of) {
+        batch->records = p->records + p->begin[b];
+        batch->first = 0;
+        batch->n_records = p->begin[b + 1] - p->begin[b];
+        return;
+    }
+    const size_t n_slots = (size_t)p->options.n_slots, first = (size_t)b * n_slots;
+    *batch = (dpi_batch){.first = first};
+    if (first < p->n_records)
+        batch->n_records = p->n_records - first < n_slots ? p->n_records - first : n_slots;
+}
+
+size_t dpi_partition_largest(const dpi_partition *p) {
+    size_t largest = p->batch_of ? 0 : (size_t)p->options.n_slots;
+    for (int32_t b = 0; p->batch_of && b < p->options.n_batches; b++) {
+        const size_t n = p->begin[b + 1] - p->begin[b];
+        largest = n > largest ? n : largest;
+    }
+    return largest;
+}

@@ -1,0 +1,193 @@
+/* csv.c - see csv.h. The parser is libcsv's. */
+#include "pipeline/release/csv.h"
+
+#include <csv.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "dpinfer/memory.h"
+
+/* ---- Spans ----------------------------------------------------------------------------------- */
+
+char *dpi_span_copy(const char *data, size_t n_bytes) {
+    char *copy = dpi_private_malloc(n_bytes + 1);
+    if (copy) {
+        memcpy(copy, data, n_bytes);
+        copy[n_bytes] = '\0';
+    }
+    return copy;
+}
+
+bool dpi_spans_add(dpi_spans *spans, dpi_span span) {
+    if (spans->n == spans->capacity) {
+        size_t capacity = spans->capacity ? 2 * spans->capacity : 64;
+        dpi_span *grown = dpi_private_realloc(spans->at, capacity * sizeof *grown);
+        if (!grown)
+            return false;
+        spans->at = grown;
+        spans->capacity = capacity;
+    }
+    spans->at[spans->n++] = span;
+    return true;
+}
+
+bool dpi_spans_copy(dpi_spans *spans, const char *data, size_t n_bytes) {
+    dpi_span span = {dpi_span_copy(data, n_bytes), n_bytes};
+    if (!span.data)
+        return false;
+    bool ok = dpi_spans_add(spans, span);
+    if (!ok)
+        dpi_private_free(span.data);
+    return ok;
+}
+
+void dpi_spans_free(dpi_spans *spans, bool with_data) {
+    for (size_t i = 0; i < spans->n && with_data; i++)
+        dpi_private_free(spans->at[i].data);
+    dpi_private_free(spans->at);
+    *spans = (dpi_spans){0};
+}
+
+/* ---- Memory of the parser -------------------------------------------------------------------- */
+
+/* libcsv asks for 128 bytes more each time. Its buffer grows to twice its size instead, or a long
+ * field would be copied again and again. */
+enum { BUFFER_HEADER = 16 };
+
+static void *grow_buffer(void *p, size_t n_bytes) {
+    char *block = p ? (char *)p - BUFFER_HEADER : NULL;
+    size_t capacity = 0;
+    if (block)
+        memcpy(&capacity, block, sizeof capacity);
+    if (block && n_bytes <= capacity)
+        return p;
+    if (n_bytes > SIZE_MAX / 4)
+        return NULL;
+    capacity = n_bytes > 2 * capacity ? n_bytes : 2 * capacity;
+    block = dpi_private_realloc(block, BUFFER_HEADER + capacity);
+    if (!block)
+        return NULL;
+    memcpy(block, &capacity, sizeof capacity);
+    return block + BUFFER_HEADER;
+}
+
+static void free_buffer(void *p) { dpi_private_free(p ? (char *)p - BUFFER_HEADER : NULL); }
+
+static int keep_spaces(unsigned char c) {
+    (void)c;
+    return 0; /* RFC 4180: spaces are part of a field */
+}
+
+static bool start_parser(struct csv_parser *parser) {
+    if (csv_init(parser, CSV_STRICT | CSV_STRICT_FINI | CSV_REPALL_NL) != 0)
+        return false;
+    csv_set_realloc_func(parser, grow_buffer);
+    csv_set_free_func(parser, free_buffer);
+    csv_set_space_func(parser, keep_spaces);
+    return true;
+}
+
+/* ---- Rows ------------------------------------------------------------------------------------ */
+
+typedef struct csv_state {
+    const char *wanted_name;
+    dpi_spans *spans;
+    size_t column;  /* of the next field */
+    int64_t wanted; /* column of the text, -1 until the header row has named it */
+    bool in_header;
+    bool memory_failed;
+    int last_end;   /* what ended the row before; '\r' may begin a CRLF */
+    dpi_span field; /* the text of this row */
+} csv_state;
+
+static void drop_field(csv_state *s) {
+    dpi_private_free(s->field.data);
+    s->field = (dpi_span){NULL, 0};
+}
+
+static void end_of_field(void *data, size_t n_bytes, void *user) {
+    csv_state *s = user;
+    if (s->in_header) {
+        if (s->wanted < 0 && n_bytes == strlen(s->wanted_name) &&
+            memcmp(data, s->wanted_name, n_bytes) == 0)
+            s->wanted = (int64_t)s->column;
+    } else if ((int64_t)s->column == s->wanted) {
+        drop_field(s);
+        s->field = (dpi_span){dpi_span_copy(data, n_bytes), n_bytes};
+        s->memory_failed |= !s->field.data;
+    }
+    s->column++;
+}
+
+static void end_row(csv_state *s) {
+    if (s->in_header)
+        s->in_header = false;
+    else if (!dpi_spans_add(s->spans, s->field))
+        s->memory_failed = true;
+    else
+        s->field = (dpi_span){NULL, 0};
+    s->column = 0;
+}
+
+/* end: the byte that ended the row, -1 at the end of the file. A blank line is a row too. */
+static void end_of_row(int end, void *user) {
+    csv_state *s = user;
+    bool second_of_crlf = s->column == 0 && end == '\n' && s->last_end == '\r';
+    s->last_end = second_of_crlf ? -1 : end;
+    if (!second_of_crlf && !(s->column == 0 && end == -1))
+        end_row(s);
+}
+
+/* The first byte after the line end that follows content[at]. */
+static size_t next_line(const char *content, size_t n_bytes, size_t at) {
+    while (at < n_bytes && content[at] != '\n' && content[at] != '\r')
+        at++;
+    if (at + 1 < n_bytes && content[at] == '\r' && content[at + 1] == '\n')
+        at++;
+    return at < n_bytes ? at + 1 : n_bytes;
+}
+
+/* Parses from *at to the end, or to a quote that is out of place: then the parser has stopped at it,
+ * its row becomes null, and the next row begins on the next line. */
+static dpi_status parse_rows(const char *name, const char *content, size_t n_bytes, size_t *at,
+                             csv_state *s, dpi_error *err) {
+    struct csv_parser parser;
+    if (!start_parser(&parser))
+        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the records");
+    const size_t n_left = n_bytes - *at;
+    const size_t done = csv_parse(&parser, content + *at, n_left, end_of_field, end_of_row, s);
+    const bool stopped = done < n_left;
+    const bool closed = stopped || csv_fini(&parser, end_of_field, end_of_row, s) == 0;
+    s->memory_failed |= csv_error(&parser) == CSV_ENOMEM;
+    csv_free(&parser);
+    *at += done;
+    if (s->memory_failed)
+        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the records");
+    if (!closed || (stopped && s->in_header))
+        return dpi_fail(err, DPI_STATUS_FORMAT,
+                        "%s is not RFC 4180: a quote is out of place (at byte %zu)", name, *at);
+    if (stopped) {
+        drop_field(s);
+        end_row(s);
+        s->last_end = -1;
+        *at = next_line(content, n_bytes, *at);
+    }
+    return s->memory_failed ? dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the records")
+                            : DPI_STATUS_OK;
+}
+
+dpi_status dpi_csv_read(const char *name, const char *content, size_t n_bytes, const char *column,
+                        dpi_spans *spans, dpi_error *err) {
+    csv_state s = {.wanted_name = column, .spans = spans, .wanted = -1, .in_header = true,
+                   .last_end = -1};
+    dpi_status status = DPI_STATUS_OK;
+    size_t at = 0;
+    do
+        status = parse_rows(name, content, n_bytes, &at, &s, err);
+    while (status == DPI_STATUS_OK && at < n_bytes);
+    drop_field(&s); /* of an unfinished row */
+    if (status == DPI_STATUS_OK && s.wanted < 0)
+        return dpi_fail(err, DPI_STATUS_FORMAT,
+                        "%s: no column '%s' in the header row (text_field)", name, column);
+    return status;
+}

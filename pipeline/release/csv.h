@@ -1,0 +1,39 @@
+/* csv.h - one column of a CSV file, and the list that its fields go to. Internal.
+ *
+ * All of it is private memory: fields are records. */
+#ifndef DPI_CSV_H
+#define DPI_CSV_H
+
+#include <stdbool.h>
+
+#include "dpinfer/status.h"
+
+/* A piece of private memory, data NULL: none. */
+typedef struct dpi_span {
+    char *data;
+    size_t n_bytes;
+} dpi_span;
+
+typedef struct dpi_spans {
+    dpi_span *at; /* [n] */
+    size_t n, capacity;
+} dpi_spans;
+
+/* A copy in private memory with a NUL behind it; NULL if out of memory. */
+char *dpi_span_copy(const char *data, size_t n_bytes);
+/* Each appends; false if out of memory. */
+bool dpi_spans_add(dpi_spans *spans, dpi_span span);
+bool dpi_spans_copy(dpi_spans *spans, const char *data, size_t n_bytes);
+/* Wipes; with_data: what they point to as well. */
+void dpi_spans_free(dpi_spans *spans, bool with_data);
+
+/* Appends the column whose name is `column` in the header row, row by row (RFC 4180). A row without
+ * it, a blank line, and a row in which a quote is out of place are empty spans: null in their place.
+ * After such a quote the row ends with the line. Time and memory are linear in n_bytes. `name` is
+ * the file's, for messages.
+ * Errors: FORMAT (no such column, a quote in the header row that is out of place, one that is never
+ * closed), MEMORY. */
+dpi_status dpi_csv_read(const char *name, const char *content, size_t n_bytes, const char *column,
+                        dpi_spans *spans, dpi_error *err);
+
+#endif

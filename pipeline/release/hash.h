@@ -1,0 +1,20 @@
+/* hash.h - SHA-256 of files, read in pieces. Internal. */
+#ifndef DPI_RELEASE_HASH_H
+#define DPI_RELEASE_HASH_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "dpinfer/status.h"
+
+enum { DPI_HASH_HEX = 64 };
+
+/* SHA-256 of what is in the file, in lower-case hex, and its size. False on failure, with errno. */
+bool dpi_hash_file(const char *path, char hex[DPI_HASH_HEX + 1], int64_t *n_bytes);
+
+/* The files of a model that is opened by `path`, in order, as [{"n_bytes":, "sha256":}]: one, or
+ * n_files parts beside each other, whose names end in -00001-of-0000N.gguf. *files is the caller's.
+ * Errors: IO (also for a name that has no such end), MEMORY. */
+dpi_status dpi_hash_model(const char *path, int64_t n_files, json_t **files, dpi_error *err);
+
+#endif

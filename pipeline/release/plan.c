@@ -1,0 +1,103 @@
+/* plan.c - what a release needs: memory and a lower bound of the time. */
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/status.h"
+#include "dpinfer/process.h"
+#include "pipeline/release/release.h"
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Bytes a second that all threads together read from memory, measured for 0.2 s; 0 if there
+ * is no memory for it. */
+static double measure_bandwidth(void) {
+    enum { N_WORDS = 1 << 24 }; /* 128 MB, more than caches hold on most machines */
+    uint64_t *words = malloc(N_WORDS * sizeof *words);
+    if (!words)
+        return 0;
+    memset(words, 1, N_WORDS * sizeof *words);
+    uint64_t sum = 0;
+    const int32_t n_threads = dpi_process_threads(omp_get_max_threads());
+    double bytes = 0, begin = now(), seconds;
+    do {
+#pragma omp parallel for reduction(+ : sum) schedule(static) num_threads(n_threads)
+        for (int i = 0; i < N_WORDS; i++)
+            sum += words[i];
+        bytes += (double)N_WORDS * sizeof *words;
+        seconds = now() - begin;
+    } while (seconds < 0.2);
+    volatile uint64_t keep = sum; /* the reads are not optimised away */
+    (void)keep;
+    free(words);
+    return bytes / seconds;
+}
+
+/* Memory of this process in bytes: "VmRSS" now, "VmHWM" at most so far (proc(5)). 0 where the system
+ * does not tell. */
+static uint64_t process_memory(const char *field) {
+    FILE *f = fopen("/proc/self/status", "r");
+    const size_t n = strlen(field);
+    char line[256];
+    uint64_t kib = 0;
+    while (f && fgets(line, sizeof line, f))
+        if (strncmp(line, field, n) == 0 && line[n] == ':')
+            kib = strtoull(line + n + 1, NULL, 10);
+    if (f)
+        fclose(f);
+    return kib * 1024;
+}
+
+/* The peak: this process, which has opened the model, and what computing adds. */
+static dpi_status plan_memory(const dpi_release *r, dpi_release_plan *plan, dpi_error *err) {
+    const dpi_sampler_options *m = &r->claim.method;
+    const dpi_session_options *session = &r->options.session;
+    uint64_t session_bytes;
+    plan->n_prompt_most = r->prompts_info.n_public;
+    if (r->claim.record_in_prompt && r->prompts_info.n_limit > plan->n_prompt_most)
+        plan->n_prompt_most = r->prompts_info.n_limit;
+    DPI_TRY(dpi_session_memory(r->options.model, session, plan->n_prompt_most + m->n_tokens,
+                               r->prompts_info.n_prefix, &session_bytes, err));
+    const int64_t n_tokens = (int64_t)plan->n_prompt_most * session->n_seq + m->n_tokens;
+    uint64_t model = process_memory("VmRSS"), opening = process_memory("VmHWM");
+    model = model ? model + dpi_model_unread_bytes(r->options.model, n_tokens)
+                  : (uint64_t)r->info.weight_bytes;
+    plan->weight_bytes = r->info.weight_bytes;
+    plan->model_bytes = (int64_t)model;
+    plan->session_bytes = (int64_t)session_bytes;
+    plan->memory_bytes =
+        (int64_t)(model + session_bytes > opening ? model + session_bytes : opening);
+    return DPI_STATUS_OK;
+}
+
+/* Every token reads every weight once, for all rows. */
+static void plan_time(const dpi_release *r, dpi_release_plan *plan) {
+    const double tokens = (double)r->claim.n_texts * (double)r->claim.method.n_tokens;
+    plan->read_bytes_per_second = measure_bandwidth();
+    if (plan->read_bytes_per_second > 0)
+        plan->seconds_at_least =
+            tokens * (double)r->info.weight_bytes / plan->read_bytes_per_second;
+}
+
+dpi_status dpi_release_plan_get(const dpi_release *r, dpi_release_plan *plan, dpi_error *err) {
+    if (plan->struct_size != sizeof *plan)
+        return dpi_fail(err, DPI_STATUS_ARG, "dpi_release_plan: struct_size is %zu, must be %zu",
+                        plan->struct_size, sizeof *plan);
+    const bool plain = r->claim.method.method == DPI_METHOD_PLAIN;
+    dpi_release_plan made = {.struct_size = sizeof made,
+                             .n_ctx = r->options.session.n_ctx,
+                             .n_prompt_public = r->prompts_info.n_public,
+                             .n_prompt_shared = plain ? 0 : r->prompts_info.n_prefix,
+                             .rows_per_step = r->options.session.n_seq,
+                             .chat = r->prompts_info.chat};
+    DPI_TRY(plan_memory(r, &made, err));
+    plan_time(r, &made);
+    *plan = made;
+    return DPI_STATUS_OK;
+}

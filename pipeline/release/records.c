@@ -1,0 +1,335 @@
+/* records.c - see dpinfer/records.h. Everything that comes from a record is private memory, also
+ * what the parsers of CSV (and of JSON, if the program sees to it) allocate. */
+#include "pipeline/release/records.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/status.h"
+#include "dpinfer/memory.h"
+#include "pipeline/release/csv.h"
+#include "pipeline/release/read_file.h"
+
+struct dpi_records {
+    int32_t kind; /* a dpi_record_kind */
+    char *path, *text_field; /* NULL from memory */
+    int folder;    /* file descriptor, -1 if none */
+    char *content; /* of a .jsonl file; its spans point into it */
+    dpi_spans spans; /* a folder's names; fields of a .csv; lines. All but lines own their data */
+};
+
+static dpi_status out_of_memory(dpi_error *err) {
+    return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the records");
+}
+
+static bool has_suffix(const char *name, const char *suffix) {
+    size_t n = strlen(name), m = strlen(suffix);
+    return n > m && strcasecmp(name + n - m, suffix) == 0;
+}
+
+/* ---- Folder --------------------------------------------------------------------------------- */
+
+static int by_bytes(const void *a, const void *b) {
+    return strcmp(((const dpi_span *)a)->data, ((const dpi_span *)b)->data); /* as unsigned char */
+}
+
+/* A name that cannot be looked at (a dangling link) stays, to be null in its place. */
+static bool is_record_file(int folder, const char *name) {
+    struct stat st;
+    if (name[0] == '.' || !has_suffix(name, ".txt"))
+        return false;
+    return fstatat(folder, name, &st, 0) != 0 || S_ISREG(st.st_mode);
+}
+
+static dpi_status list_folder(dpi_records *r, DIR *dir, dpi_error *err) {
+    for (;;) {
+        errno = 0;
+        struct dirent *entry = readdir(dir);
+        if (!entry && errno != 0)
+            return dpi_fail(err, DPI_STATUS_IO, "cannot read the folder %s: %s", r->path,
+                            strerror(errno));
+        if (!entry)
+            return DPI_STATUS_OK;
+        if (is_record_file(r->folder, entry->d_name) &&
+            !dpi_spans_copy(&r->spans, entry->d_name, strlen(entry->d_name)))
+            return out_of_memory(err);
+    }
+}
+
+static dpi_status open_folder(dpi_records *r, dpi_error *err) {
+    r->folder = open(r->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int listing = r->folder < 0 ? -1 : dup(r->folder);
+    DIR *dir = listing < 0 ? NULL : fdopendir(listing);
+    if (!dir) {
+        int reason = errno;
+        if (listing >= 0)
+            close(listing);
+        return dpi_fail(err, DPI_STATUS_IO, "cannot read the folder %s: %s", r->path,
+                        strerror(reason));
+    }
+    dpi_status status = list_folder(r, dir, err);
+    closedir(dir);
+    if (r->spans.n > 0)
+        qsort(r->spans.at, r->spans.n, sizeof *r->spans.at, by_bytes);
+    return status;
+}
+
+/* Whether a file that could not be opened or read is a null record: what it is itself does not let
+ * be read. Any other reason is the machine's. */
+static bool is_null_file(int reason) {
+    switch (reason) {
+    case ENOENT: case EACCES: case EPERM: case ELOOP: case ENOTDIR: case EISDIR: case ENXIO:
+    case ENODEV: case ENAMETOOLONG:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static size_t trim_line_end(const char *text, size_t n_bytes) {
+    if (n_bytes > 0 && text[n_bytes - 1] == '\n') {
+        n_bytes--;
+        if (n_bytes > 0 && text[n_bytes - 1] == '\r')
+            n_bytes--;
+    }
+    return n_bytes;
+}
+
+static dpi_status read_file(const dpi_records *r, size_t i, char **text, size_t *n_bytes,
+                            dpi_error *err) {
+    /* O_NONBLOCK: a name that has become a pipe since must not stop the program. */
+    int fd = openat(r->folder, r->spans.at[i].data,
+                    O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct stat st;
+    bool ok = fd >= 0 && fstat(fd, &st) == 0;
+    bool is_file = ok && S_ISREG(st.st_mode);
+    if (is_file)
+        ok = dpi_read_file(fd, text, n_bytes);
+    int reason = errno;
+    if (fd >= 0)
+        close(fd);
+    if (!ok && !is_null_file(reason))
+        return dpi_fail(err, reason == ENOMEM ? DPI_STATUS_MEMORY : DPI_STATUS_IO,
+                        "cannot read a record: %s", strerror(reason));
+    if (ok && is_file)
+        *n_bytes = trim_line_end(*text, *n_bytes);
+    return DPI_STATUS_OK;
+}
+
+/* ---- JSON lines ----------------------------------------------------------------------------- */
+
+static dpi_status open_jsonl(dpi_records *r, size_t n_bytes, dpi_error *err) {
+    for (size_t at = 0; at < n_bytes;) {
+        char *line = r->content + at;
+        char *end = memchr(line, '\n', n_bytes - at);
+        size_t n_line = end ? (size_t)(end - line) : n_bytes - at;
+        if (!dpi_spans_add(&r->spans, (dpi_span){line, n_line}))
+            return out_of_memory(err);
+        at += n_line + 1;
+    }
+    return DPI_STATUS_OK;
+}
+
+/* The object of a line; NULL: it is none. jansson does not always tell lack of memory from a line
+ * that is malformed, so that a line that fails is parsed once more, where there is memory for it. */
+static dpi_status parse_line(const dpi_span *line, json_t **object, dpi_error *err) {
+    json_error_t why;
+    *object = json_loadb(line->data, line->n_bytes, JSON_ALLOW_NUL, &why);
+    if (*object)
+        return DPI_STATUS_OK;
+    void *probe = line->n_bytes > SIZE_MAX / 8 ? NULL : dpi_private_malloc(8 * line->n_bytes + 4096);
+    dpi_private_free(probe);
+    if (!probe)
+        return out_of_memory(err);
+    *object = json_loadb(line->data, line->n_bytes, JSON_ALLOW_NUL, &why);
+    return !*object && json_error_code(&why) == json_error_out_of_memory ? out_of_memory(err)
+                                                                         : DPI_STATUS_OK;
+}
+
+static dpi_status read_line(const dpi_records *r, size_t i, char **text, size_t *n_bytes,
+                            dpi_error *err) {
+    json_t *object;
+    DPI_TRY(parse_line(&r->spans.at[i], &object, err));
+    json_t *field = json_object_get(object, r->text_field); /* NULL if it is no object */
+    const bool is_string = json_is_string(field);
+    if (is_string) {
+        *n_bytes = json_string_length(field);
+        *text = dpi_span_copy(json_string_value(field), *n_bytes);
+    }
+    json_decref(object);
+    return is_string && !*text ? out_of_memory(err) : DPI_STATUS_OK;
+}
+
+/* ---- All of them ---------------------------------------------------------------------------- */
+
+static size_t mark_bytes(const char *text, size_t n_bytes) {
+    return n_bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
+
+/* Only a regular file: it has an end. */
+static dpi_status read_content(dpi_records *r, size_t *n_bytes, dpi_error *err) {
+    struct stat st;
+    int fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return dpi_fail(err, DPI_STATUS_IO, "cannot read %s: %s", r->path, strerror(errno));
+    const bool is_file = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    const bool ok = is_file && dpi_read_file(fd, &r->content, n_bytes);
+    int reason = errno;
+    close(fd);
+    if (!is_file)
+        return dpi_fail(err, DPI_STATUS_FORMAT, "%s is not a regular file", r->path);
+    return ok ? DPI_STATUS_OK
+              : dpi_fail(err, reason == ENOMEM ? DPI_STATUS_MEMORY : DPI_STATUS_IO,
+                         "cannot read %s: %s", r->path, strerror(reason));
+}
+
+static dpi_status open_file(dpi_records *r, dpi_error *err) {
+    size_t n_bytes;
+    DPI_TRY(read_content(r, &n_bytes, err));
+    size_t mark = mark_bytes(r->content, n_bytes);
+    memmove(r->content, r->content + mark, n_bytes - mark);
+    n_bytes -= mark;
+    if (r->kind == DPI_RECORD_LINE)
+        return open_jsonl(r, n_bytes, err);
+    DPI_TRY(dpi_csv_read(r->path, r->content, n_bytes, r->text_field, &r->spans, err));
+    dpi_private_free(r->content); /* the fields were copied */
+    r->content = NULL;
+    return DPI_STATUS_OK;
+}
+
+static dpi_status find_kind(const char *path, int32_t *kind, dpi_error *err) {
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return dpi_fail(err, DPI_STATUS_IO, "cannot open the records %s: %s", path,
+                        strerror(errno));
+    *kind = S_ISDIR(st.st_mode)          ? DPI_RECORD_FILE
+            : has_suffix(path, ".jsonl") ? DPI_RECORD_LINE
+            : has_suffix(path, ".csv")   ? DPI_RECORD_ROW
+                                         : DPI_RECORD_OTHER;
+    return *kind != DPI_RECORD_OTHER
+               ? DPI_STATUS_OK
+               : dpi_fail(err, DPI_STATUS_FORMAT,
+                          "%s is not a folder of .txt files, a .jsonl or a .csv file", path);
+}
+
+static dpi_status create(int32_t kind, dpi_records **records, dpi_error *err) {
+    dpi_records *r = *records = dpi_private_malloc(sizeof *r);
+    if (!r)
+        return out_of_memory(err);
+    *r = (dpi_records){.kind = kind, .folder = -1};
+    return DPI_STATUS_OK;
+}
+
+void dpi_records_options_init(dpi_records_options *options) {
+    *options = (dpi_records_options){.struct_size = sizeof *options, .text_field = "text"};
+}
+
+dpi_status dpi_records_open(const char *path, const dpi_records_options *options,
+                            dpi_records **records, dpi_error *err) {
+    dpi_records_options defaults;
+    dpi_records *r;
+    int32_t kind;
+    if (!options) {
+        dpi_records_options_init(&defaults);
+        options = &defaults;
+    }
+    if (options->struct_size != sizeof *options || !options->text_field)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "dpi_records_options: struct_size is %zu, must be %zu; text_field must be "
+                        "a string", options->struct_size, sizeof *options);
+    DPI_TRY(find_kind(path, &kind, err));
+    DPI_TRY(create(kind, &r, err));
+    r->path = dpi_span_copy(path, strlen(path));
+    r->text_field = dpi_span_copy(options->text_field, strlen(options->text_field));
+    dpi_status status = !r->path || !r->text_field ? out_of_memory(err)
+                        : kind == DPI_RECORD_FILE  ? open_folder(r, err)
+                                                   : open_file(r, err);
+    if (status == DPI_STATUS_OK)
+        *records = r;
+    else
+        dpi_records_close(r);
+    return status;
+}
+
+dpi_status dpi_records_create(const char *const *texts, const size_t *n_bytes, size_t n_records,
+                              dpi_records **records, dpi_error *err) {
+    dpi_records *r;
+    DPI_TRY(create(DPI_RECORD_OTHER, &r, err));
+    for (size_t i = 0; i < n_records; i++) {
+        const bool added = texts[i] ? dpi_spans_copy(&r->spans, texts[i], n_bytes[i])
+                                    : dpi_spans_add(&r->spans, (dpi_span){NULL, 0});
+        if (!added) {
+            dpi_records_close(r);
+            return out_of_memory(err);
+        }
+    }
+    *records = r;
+    return DPI_STATUS_OK;
+}
+
+void dpi_records_close(dpi_records *r) {
+    if (!r)
+        return;
+    dpi_spans_free(&r->spans, r->kind != DPI_RECORD_LINE);
+    dpi_private_free(r->content);
+    dpi_private_free(r->path);
+    dpi_private_free(r->text_field);
+    if (r->folder >= 0)
+        close(r->folder);
+    dpi_private_free(r);
+}
+
+size_t dpi_records_count(const dpi_records *r) { return r->spans.n; }
+
+int32_t dpi_records_kind(const dpi_records *r) { return r->kind; }
+
+dpi_status dpi_records_refuse_empty(const dpi_records *r, dpi_error *err) {
+    return dpi_fail(err, DPI_STATUS_FORMAT, "%s holds no record%s", r->path ? r->path : "the list",
+                    r->kind == DPI_RECORD_FILE ? ": no file whose name ends in .txt" : "");
+}
+
+static bool is_blank(const char *text, size_t n_bytes) {
+    for (size_t i = 0; i < n_bytes; i++)
+        if (!memchr(" \t\n\v\f\r", text[i], 6))
+            return false;
+    return true;
+}
+
+static dpi_status read_field(const dpi_records *r, size_t i, char **text, size_t *n_bytes,
+                             dpi_error *err) {
+    const dpi_span *s = &r->spans.at[i];
+    *n_bytes = s->n_bytes;
+    *text = s->data ? dpi_span_copy(s->data, s->n_bytes) : NULL;
+    return s->data && !*text ? out_of_memory(err) : DPI_STATUS_OK;
+}
+
+dpi_status dpi_records_read(const dpi_records *r, size_t i, char **text, size_t *n_bytes,
+                            dpi_error *err) {
+    char *data = NULL;
+    size_t n = 0;
+    if (i >= r->spans.n)
+        return dpi_fail(err, DPI_STATUS_ARG, "there is no record at this position");
+    DPI_TRY(r->kind == DPI_RECORD_FILE   ? read_file(r, i, &data, &n, err)
+            : r->kind == DPI_RECORD_LINE ? read_line(r, i, &data, &n, err)
+                                         : read_field(r, i, &data, &n, err));
+    if (data) {
+        size_t mark = mark_bytes(data, n);
+        memmove(data, data + mark, n - mark);
+        n -= mark;
+        data[n] = '\0';
+        if (is_blank(data, n)) {
+            dpi_private_free(data);
+            data = NULL;
+        }
+    }
+    *text = data;
+    *n_bytes = data ? n : 0;
+    return DPI_STATUS_OK;
+}

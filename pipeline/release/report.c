@@ -1,0 +1,128 @@
+/* report.c - a report as an object, see dpinfer/report.h. */
+#include "pipeline/release/report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "commit.h" /* made by commit.cmake */
+#include "pipeline/release/hash.h"
+
+static dpi_status out_of_memory(dpi_error *err) {
+    return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
+}
+
+char *dpi_json_text(const json_t *value, size_t flags, size_t *n_bytes) {
+    const size_t n = json_dumpb(value, NULL, 0, flags);
+    char *text = n > 0 ? malloc(n + 1) : NULL;
+    if (!text || json_dumpb(value, text, n, flags) != n) {
+        free(text);
+        return NULL;
+    }
+    text[n] = '\0';
+    *n_bytes = n;
+    return text;
+}
+
+/* ---- What is believed ------------------------------------------------------------------------ */
+
+static const char *compiler(void) {
+#if defined(__clang__)
+    return "clang " __clang_version__;
+#else
+    return "gcc " __VERSION__;
+#endif
+}
+
+/* The program that the library is part of. */
+static json_t *describe_software(void) {
+    char hex[DPI_HASH_HEX + 1];
+    int64_t n_bytes;
+    bool hashed = dpi_hash_file("/proc/self/exe", hex, &n_bytes);
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s?}", "program", "dpinfer", "version",
+                     dpi_version(), "commit", DPI_COMMIT, "compiler", compiler(), "build",
+                     DPI_BUILD_TYPE, "sha256", hashed ? hex : NULL);
+}
+
+/* Files of the model: the number in split.count, 1 without it. */
+static int64_t count_files(const dpi_model *model) {
+    const char *key, *type;
+    char value[32];
+    for (int64_t i = 0; i < dpi_model_metadata_count(model); i++)
+        if (dpi_model_metadata_get(model, i, &key, &type, value, sizeof value, NULL) ==
+                DPI_STATUS_OK && strcmp(key, "split.count") == 0)
+            return strtoll(value, NULL, 10);
+    return 1;
+}
+
+static dpi_status describe_model(const dpi_claim *claim, const dpi_model *model, const char *path,
+                                 json_t **section, dpi_error *err) {
+    json_t *files;
+    DPI_TRY(dpi_hash_model(path, count_files(model), &files, err));
+    *section = json_pack("{s:s, s:b, s:o}", "name", claim->model_name, "random_weights",
+                         claim->random_weights, "files", files);
+    return *section ? DPI_STATUS_OK : out_of_memory(err);
+}
+
+/* ---- The object ------------------------------------------------------------------------------ */
+
+dpi_status dpi_report_create(const dpi_claim *claim, const dpi_model *model, const char *model_path,
+                             dpi_report **report, dpi_error *err) {
+    DPI_TRY(dpi_claim_check(claim, err));
+    dpi_report *r = calloc(1, sizeof *r);
+    if (!r)
+        return out_of_memory(err);
+    r->claim = *claim;
+    dpi_status status = describe_model(claim, model, model_path, &r->model, err);
+    if (status == DPI_STATUS_OK && !(r->software = describe_software()))
+        status = out_of_memory(err);
+    if (status == DPI_STATUS_OK)
+        *report = r;
+    else
+        dpi_report_free(r);
+    return status;
+}
+
+void dpi_report_free(dpi_report *r) {
+    if (!r)
+        return;
+    json_decref(r->software);
+    json_decref(r->model);
+    json_decref(r->recorded);
+    free(r);
+}
+
+const dpi_claim *dpi_report_claim(const dpi_report *r) { return &r->claim; }
+
+/* JSON ends with a line feed, as Markdown does. */
+static char *write_json(const json_t *report, size_t *n_bytes) {
+    char *text = dpi_json_text(report, JSON_INDENT(2) | JSON_REAL_PRECISION(17), n_bytes);
+    char *longer = text ? realloc(text, *n_bytes + 2) : NULL;
+    if (!longer) {
+        free(text);
+        return NULL;
+    }
+    memcpy(longer + (*n_bytes)++, "\n", 2);
+    return longer;
+}
+
+dpi_status dpi_report_text(const dpi_report *r, int32_t complete, int32_t format, char **text,
+                           size_t *n_bytes, dpi_error *err) {
+    if (format != DPI_REPORT_JSON && format != DPI_REPORT_MARKDOWN)
+        return dpi_fail(err, DPI_STATUS_ARG, "the format of a report is %d, allowed 0 and 1",
+                        format);
+    if (r->recorded)
+        return dpi_fail(err, DPI_STATUS_ARG, "a report that was parsed is not written again");
+    json_t *all = dpi_report_json(&r->claim, complete != 0, json_incref(r->software),
+                                  json_incref(r->model));
+    if (!all)
+        return out_of_memory(err);
+    char *made = format == DPI_REPORT_JSON ? write_json(all, n_bytes) : dpi_report_markdown(all);
+    json_decref(all);
+    if (!made)
+        return out_of_memory(err);
+    if (format == DPI_REPORT_MARKDOWN)
+        *n_bytes = strlen(made);
+    *text = made;
+    return DPI_STATUS_OK;
+}

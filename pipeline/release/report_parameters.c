@@ -1,0 +1,180 @@
+/* report_parameters.c - the section `parameters` of a report, to and from a claim. The
+ * methods' registry says which parameters there are. */
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "dpinfer/registry.h"
+#include "pipeline/release/report.h"
+
+/* ---- Words ---------------------------------------------------------------------------------- */
+
+static const char *const RANDOMNESS[] = {"getrandom", "seed", NULL};
+
+static const char *const KINDS[] = {"one .txt file", "one line of a .jsonl file",
+                                    "one row of a .csv file", "one record", NULL};
+static const int32_t KIND_OF[] = {DPI_RECORD_FILE, DPI_RECORD_LINE, DPI_RECORD_ROW,
+                                  DPI_RECORD_OTHER};
+
+enum { MAX_METHODS = 16 };
+
+/* The names of the methods, ended by NULL. */
+static void list_methods(const char *names[MAX_METHODS + 1]) {
+    int32_t n = dpi_method_count();
+    n = n < MAX_METHODS ? n : MAX_METHODS;
+    for (int32_t id = 0; id < n; id++)
+        names[id] = dpi_method_get(id)->name;
+    names[n] = NULL;
+}
+
+/* ---- Writing -------------------------------------------------------------------------------- */
+
+static json_t *write_parameter(const dpi_parameter *p, const dpi_sampler_options *o) {
+    const double value = dpi_parameter_value(p, o);
+    return p->is_optional && value == 0        ? json_null()
+           : p->type == DPI_PARAMETER_REAL ? json_real(value)
+           : p->type == DPI_PARAMETER_FLAG ? json_boolean((int)value)
+           : p->type == DPI_PARAMETER_INT  ? json_integer((json_int_t)value)
+                                           : json_string(p->choices[(int)value]);
+}
+
+json_t *dpi_report_parameters(const dpi_claim *c) {
+    const int32_t method = c->method.method;
+    json_t *object = json_pack("{s:s}", "method", dpi_method_get(method)->name);
+    bool ok = object;
+    for (int32_t i = 0; i < dpi_method_parameter_count(method) && ok; i++) {
+        const dpi_parameter *p = dpi_method_parameter_get(method, i);
+        ok = json_object_set_new(object, p->key, write_parameter(p, &c->method)) == 0;
+    }
+    json_t *rest = json_pack("{s:i, s:o, s:s, s:b, s:s}",
+        "n_texts", c->n_texts,
+        "n_records", c->n_records > 0 ? json_integer(c->n_records) : json_null(),
+        "unit", dpi_record_kind_text(c->record_kind),
+        "record_in_prompt", c->record_in_prompt,
+        "randomness", RANDOMNESS[c->randomness]);
+    ok = ok && rest && json_object_update(object, rest) == 0;
+    json_decref(rest);
+    if (!ok) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
+}
+
+/* ---- Reading: the file comes from anywhere -------------------------------------------------- */
+
+static dpi_status refuse(const char *key, const json_t *found, const char *allowed,
+                         dpi_error *err) {
+    size_t n_bytes;
+    if (!found)
+        return dpi_fail(err, DPI_STATUS_FORMAT, "parameters.%s is missing, must be %s", key,
+                        allowed);
+    char *text =
+        dpi_json_text(found, JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_COMPACT, &n_bytes);
+    dpi_fail(err, DPI_STATUS_FORMAT, "parameters.%s is %.60s, must be %s", key, text ? text : "?",
+             allowed);
+    free(text);
+    return DPI_STATUS_FORMAT;
+}
+
+static dpi_status read_int(const json_t *object, const char *key, int64_t min, int64_t max,
+                    int64_t *value, dpi_error *err) {
+    const json_t *found = json_object_get(object, key);
+    if (json_is_integer(found) && json_integer_value(found) >= min &&
+        json_integer_value(found) <= max) {
+        *value = json_integer_value(found);
+        return DPI_STATUS_OK;
+    }
+    char allowed[80];
+    snprintf(allowed, sizeof allowed, "an integer %" PRId64 "..%" PRId64, min, max);
+    return refuse(key, found, allowed, err);
+}
+
+static dpi_status read_choice(const json_t *object, const char *key, const char *const *names,
+                       int32_t *index, dpi_error *err) {
+    const json_t *found = json_object_get(object, key);
+    char allowed[160] = "one of:";
+    for (int32_t i = 0; names[i]; i++) {
+        if (json_is_string(found) && strcmp(json_string_value(found), names[i]) == 0) {
+            *index = i;
+            return DPI_STATUS_OK;
+        }
+        size_t n = strlen(allowed);
+        snprintf(allowed + n, sizeof allowed - n, "%s %s", i > 0 ? "," : "", names[i]);
+    }
+    return refuse(key, found, allowed, err);
+}
+
+/* A number may be out of range: the plan refuses it. */
+static dpi_status read_parameter(const dpi_parameter *p, const json_t *object,
+                                 dpi_sampler_options *o, dpi_error *err) {
+    const json_t *found = json_object_get(object, p->key);
+    char *at = (char *)o + p->offset;
+    int64_t i = 0;
+    int32_t value = 0;
+    if (p->is_optional && json_is_null(found)) {
+        memset(at, 0, p->type == DPI_PARAMETER_REAL ? sizeof(double) : sizeof value);
+        return DPI_STATUS_OK;
+    }
+    if (p->type == DPI_PARAMETER_REAL) {
+        if (!json_is_number(found))
+            return refuse(p->key, found, p->is_optional ? "a number, or null" : "a number", err);
+        double x = json_number_value(found);
+        memcpy(at, &x, sizeof x);
+        return DPI_STATUS_OK;
+    }
+    if (p->type == DPI_PARAMETER_FLAG) {
+        if (!json_is_boolean(found))
+            return refuse(p->key, found, "true or false", err);
+        value = json_is_true(found);
+    } else if (p->type == DPI_PARAMETER_CHOICE) {
+        DPI_TRY(read_choice(object, p->key, p->choices, &value, err));
+    } else {
+        DPI_TRY(read_int(object, p->key, 0, INT32_MAX, &i, err));
+        value = (int32_t)i;
+    }
+    memcpy(at, &value, sizeof value);
+    return DPI_STATUS_OK;
+}
+
+/* What is not in dpi_sampler_options. */
+static dpi_status read_rest(const json_t *object, dpi_claim *c, dpi_error *err) {
+    int64_t n_texts = 0;
+    int32_t kind = 0;
+    const json_t *n_records = json_object_get(object, "n_records");
+    const json_t *in_prompt = json_object_get(object, "record_in_prompt");
+    DPI_TRY(read_int(object, "n_texts", 1, INT32_MAX, &n_texts, err));
+    DPI_TRY(read_choice(object, "unit", KINDS, &kind, err));
+    DPI_TRY(read_choice(object, "randomness", RANDOMNESS, &c->randomness, err));
+    if (!json_is_boolean(in_prompt))
+        return refuse("record_in_prompt", in_prompt, "true or false", err);
+    if (!json_is_null(n_records))
+        DPI_TRY(read_int(object, "n_records", 1, INT32_MAX, &c->n_records, err));
+    c->n_texts = (int32_t)n_texts;
+    c->record_kind = KIND_OF[kind];
+    c->record_in_prompt = json_is_true(in_prompt);
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_report_read_parameters(const json_t *object, dpi_claim *c, dpi_error *err) {
+    dpi_sampler_options *o = &c->method;
+    const char *names[MAX_METHODS + 1];
+    int32_t method = 0;
+    dpi_claim_init(c);
+    list_methods(names);
+    if (!json_is_object(object))
+        return dpi_fail(err, DPI_STATUS_FORMAT, "there is no section 'parameters'");
+    DPI_TRY(read_choice(object, "method", names, &method, err));
+    DPI_TRY(dpi_method_defaults(method, o, err));
+    for (int32_t i = 0; i < dpi_method_parameter_count(method); i++)
+        DPI_TRY(read_parameter(dpi_method_parameter_get(method, i), object, o, err));
+    DPI_TRY(read_rest(object, c, err));
+    o->n_ref = o->denominator; /* the plan needs no more than that it is in range */
+    o->acknowledge_not_dp = dpi_method_get(method)->needs_acknowledgement;
+    return DPI_STATUS_OK;
+}

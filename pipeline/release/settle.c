@@ -1,0 +1,216 @@
+/* settle.c - from the options of a release to its claim: every number, before a record is read. */
+#include <stdlib.h>
+
+#include "base/status.h"
+#include "pipeline/claim.h"
+#include "pipeline/release/records.h"
+#include "pipeline/release/release.h"
+
+enum {
+    DEFAULT_TOKENS = 200,
+    DEFAULT_CTX_MOST = 4096, /* KV caches grow with the context: larger ones on request */
+    DEFAULT_BATCH = 8,
+    DEFAULT_ONE_BATCH = 16, /* up to so many records make one batch */
+};
+
+void dpi_release_options_init(dpi_release_options *o) {
+    *o = (dpi_release_options){.struct_size = sizeof *o, .reference = -1, .top_k = -1};
+    dpi_sampler_options_init(&o->method);
+    o->method.delta = 1e-6;
+    dpi_session_options_init(&o->session);
+    o->session.n_ctx = 0;
+    dpi_prompt_options_init(&o->prompts);
+}
+
+/* ---- Records --------------------------------------------------------------------------------- */
+
+static bool is_plain(const dpi_release_options *o) { return o->method.method == DPI_METHOD_PLAIN; }
+
+/* A record stands in a prompt. */
+static bool reads_records(const dpi_release_options *o) {
+    return !is_plain(o) || o->reference >= 0;
+}
+
+static int64_t count_records(const dpi_release_options *o) {
+    return o->records ? (int64_t)dpi_records_count(o->records) : o->n_records;
+}
+
+static dpi_status settle_plain(const dpi_release_options *o, dpi_claim *c, dpi_error *err) {
+    const int64_t n = count_records(o);
+    c->n_texts = o->n_texts > 0 ? o->n_texts : 1;
+    c->method.n_ref = 0;
+    c->method.rho = 0;
+    c->record_in_prompt = o->reference >= 0;
+    if (o->reference < 0) {
+        c->record_kind = DPI_RECORD_OTHER; /* records are not touched */
+        return DPI_STATUS_OK;
+    }
+    if (!o->records)
+        return dpi_fail(err, DPI_STATUS_ARG, "reference: needs records");
+    if (o->reference >= n)
+        return dpi_fail(err, DPI_STATUS_ARG, "reference: found '%lld', allowed 0..%lld",
+                        (long long)o->reference, (long long)n - 1);
+    c->n_records = n;
+    return DPI_STATUS_OK;
+}
+
+/* B and the number of texts. Where records are assigned both must be given: what follows from the
+ * records is secret. */
+static dpi_status settle_batches(const dpi_release_options *o, dpi_claim *c, dpi_error *err) {
+    const int64_t n = count_records(o);
+    const bool assigned = dpi_claim_is_assigned(c);
+    if (assigned && (o->batch == 0 || o->n_texts == 0))
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "batch and n_texts must be given with add/remove and with subsample: they "
+                        "must not follow from the records");
+    const int64_t batch = o->batch > 0 ? o->batch : n <= DEFAULT_ONE_BATCH ? n : DEFAULT_BATCH;
+    int64_t n_texts = assigned ? o->n_texts : (n + batch - 1) / batch;
+    if (!assigned && o->n_texts > 0 && o->n_texts < n_texts)
+        n_texts = o->n_texts;
+    if (n_texts > INT32_MAX)
+        return dpi_fail(err, DPI_STATUS_LIMIT,
+                        "%lld records make %lld texts, allowed %d: give a larger batch, or n_texts",
+                        (long long)n, (long long)n_texts, INT32_MAX);
+    c->method.n_ref = c->method.denominator = (int32_t)batch;
+    c->n_texts = (int32_t)n_texts;
+    c->n_records = assigned ? 0 : n;
+    return dpi_claim_check(c, err);
+}
+
+static dpi_status settle_records(const dpi_release_options *o, dpi_claim *c, dpi_error *err) {
+    c->record_kind = o->records ? dpi_records_kind(o->records) : DPI_RECORD_OTHER;
+    if (o->records && reads_records(o) && count_records(o) == 0 && !dpi_claim_is_assigned(c))
+        return dpi_records_refuse_empty(o->records, err);
+    if (is_plain(o))
+        return settle_plain(o, c, err);
+    if (!o->records && o->n_records == 0)
+        return dpi_fail(err, DPI_STATUS_ARG, "records: found none, nor n_records");
+    return settle_batches(o, c, err);
+}
+
+/* ---- Without the model ----------------------------------------------------------------------- */
+
+static dpi_status check_structs(const dpi_release_options *o, dpi_error *err) {
+    const struct {
+        const char *name;
+        size_t found, needed;
+    } all[] = {
+        {"dpi_release_options", o->struct_size, sizeof *o},
+        {"dpi_sampler_options", o->method.struct_size, sizeof o->method},
+        {"dpi_session_options", o->session.struct_size, sizeof o->session},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].found != all[i].needed)
+            return dpi_fail(err, DPI_STATUS_ARG, "%s: struct_size is %zu, must be %zu", all[i].name,
+                            all[i].found, all[i].needed);
+    return dpi_prompt_options_check(&o->prompts, err);
+}
+
+static dpi_status check_numbers(const dpi_release_options *o, dpi_error *err) {
+    DPI_TRY(dpi_check_range("n_records", o->n_records, 0, INT32_MAX, err));
+    DPI_TRY(dpi_check_range("reference", o->reference, -1, INT32_MAX, err));
+    DPI_TRY(dpi_check_range("batch", o->batch, 0, 4096, err));
+    DPI_TRY(dpi_check_range("n_texts", o->n_texts, 0, INT32_MAX, err));
+    DPI_TRY(dpi_check_range("n_tokens", o->n_tokens, 0, 1 << 20, err));
+    DPI_TRY(dpi_check_range("top_k", o->top_k, -1, 1 << 18, err));
+    if (o->reference >= 0 && !is_plain(o))
+        return dpi_fail(err, DPI_STATUS_ARG, "reference is allowed only with PLAIN");
+    return DPI_STATUS_OK;
+}
+
+/* The claim, but for what needs the model. */
+static dpi_status settle_options(const dpi_release_options *o, dpi_claim *c, dpi_error *err) {
+    DPI_TRY(check_structs(o, err));
+    DPI_TRY(check_numbers(o, err));
+    dpi_claim_init(c);
+    c->method = o->method;
+    c->method.random = NULL;
+    c->method.random_user = NULL;
+    c->randomness = o->method.random ? DPI_RANDOMNESS_SEED : DPI_RANDOMNESS_SYSTEM;
+    return settle_records(o, c, err);
+}
+
+dpi_status dpi_release_options_check(const dpi_release_options *options, dpi_error *err) {
+    dpi_claim claim;
+    return settle_options(options, &claim, err);
+}
+
+/* ---- With the model -------------------------------------------------------------------------- */
+
+static dpi_status settle_lengths(dpi_release *r, dpi_error *err) {
+    dpi_release_options *o = &r->options;
+    const int32_t n_vocab = r->info.n_vocab;
+    if (o->session.n_ctx == 0)
+        o->session.n_ctx =
+            r->info.n_ctx_train < DEFAULT_CTX_MOST ? r->info.n_ctx_train : DEFAULT_CTX_MOST;
+    const int32_t n_ctx = o->session.n_ctx;
+    if (o->n_tokens == 0)
+        o->n_tokens = n_ctx / 2 < DEFAULT_TOKENS ? n_ctx / 2 : DEFAULT_TOKENS;
+    if (o->n_tokens >= n_ctx || o->n_tokens < 1)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "n_tokens: found '%d', allowed 1..%d with a context of %d tokens",
+                        o->n_tokens, n_ctx - 1, n_ctx);
+    if (o->top_k < 0) {
+        const dpi_parameter *p = dpi_method_parameter_of(o->method.method, "top_k");
+        o->top_k = p ? (int32_t)p->default_value : 0;
+    }
+    o->top_k = o->top_k < n_vocab ? o->top_k : n_vocab;
+    dpi_sampler_options *m = &r->claim.method;
+    m->n_tokens = o->n_tokens;
+    m->top_k = o->top_k;
+    m->n_vocab = n_vocab;
+    m->isa = o->session.isa; /* what computes, not what comes out */
+    o->session.n_seq = m->n_ref + 1;
+    return DPI_STATUS_OK;
+}
+
+static dpi_status settle_prompts(dpi_release *r, dpi_error *err) {
+    r->prompts_info.struct_size = sizeof r->prompts_info;
+    DPI_TRY(dpi_prompts_create(r->options.model, &r->options.prompts,
+                               r->options.session.n_ctx - r->options.n_tokens, &r->prompts, err));
+    return dpi_prompts_info_get(r->prompts, &r->prompts_info, err);
+}
+
+/* By position the sampler is made at once, of which the plan is: to calibrate takes long with some
+ * accountants. Where records are assigned its slots are not known yet. */
+static dpi_status settle_plan(dpi_release *r, dpi_error *err) {
+    dpi_claim *c = &r->claim;
+    if (dpi_claim_is_assigned(c))
+        return dpi_claim_settle(c, err);
+    dpi_sampler_options m = c->method;
+    m.random = r->options.method.random;
+    m.random_user = r->options.method.random_user;
+    DPI_TRY(dpi_sampler_create(&m, &r->sampler, err));
+    if (!is_plain(&r->options))
+        c->plan = *dpi_sampler_plan_get(r->sampler);
+    return dpi_claim_check(c, err);
+}
+
+static dpi_status settle(dpi_release *r, dpi_error *err) {
+    DPI_TRY(settle_options(&r->options, &r->claim, err));
+    if (!r->options.model)
+        return dpi_fail(err, DPI_STATUS_ARG, "model: found none");
+    r->info.struct_size = sizeof r->info;
+    DPI_TRY(dpi_model_info_get(r->options.model, &r->info, err));
+    dpi_claim_name_model(&r->claim, r->info.name);
+    r->claim.random_weights = r->info.random_weights;
+    DPI_TRY(settle_lengths(r, err));
+    DPI_TRY(settle_prompts(r, err));
+    return settle_plan(r, err);
+}
+
+dpi_status dpi_release_open(const dpi_release_options *options, dpi_release **release,
+                            dpi_error *err) {
+    dpi_release *r = calloc(1, sizeof *r);
+    if (!r)
+        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a release");
+    r->options = *options;
+    dpi_status status = settle(r, err);
+    if (status == DPI_STATUS_OK)
+        *release = r;
+    else
+        dpi_release_free(r);
+    return status;
+}
+
+const dpi_claim *dpi_release_claim(const dpi_release *r) { return &r->claim; }

@@ -1,0 +1,296 @@
+/* verify.c - a report from its JSON, and what follows from its parameters a second time. The report
+ * comes from anywhere. See dpinfer/report.h. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "pipeline/claim.h"
+#include "pipeline/release/hash.h"
+#include "pipeline/release/report.h"
+
+enum { REPORT_BYTES_MAX = 1 << 20 };
+
+/* ---- Parsing --------------------------------------------------------------------------------- */
+
+static dpi_status parse(const char *name, const char *text, size_t n_bytes, json_t **root,
+                        dpi_error *err) {
+    json_error_t error;
+    if (n_bytes > REPORT_BYTES_MAX)
+        return dpi_fail(err, DPI_STATUS_LIMIT, "%s has %zu bytes, allowed %d", name, n_bytes,
+                        REPORT_BYTES_MAX);
+    *root = json_loadb(text, n_bytes, JSON_REJECT_DUPLICATES, &error);
+    if (*root)
+        return DPI_STATUS_OK;
+    const enum json_error_code why = json_error_code(&error);
+    if (why == json_error_out_of_memory)
+        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
+    return dpi_fail(err, DPI_STATUS_FORMAT, "%s is not a JSON report: line %d, column %d: %s%s",
+                    name, error.line, error.column,
+                    why == json_error_premature_end_of_input ? "it ends too early"
+                                                             : "it is malformed",
+                    n_bytes > 0 && text[0] == '#' ? " (Markdown cannot be verified)" : "");
+}
+
+/* The version comes first: nothing else is looked at in a form that is not known. */
+static dpi_status check_schema(const char *name, const json_t *report, dpi_error *err) {
+    const json_t *schema = json_object_get(report, "dpinfer_report");
+    if (!json_is_integer(schema))
+        return dpi_fail(err, DPI_STATUS_FORMAT,
+                        "%s is not a dpinfer report: it has no 'dpinfer_report'", name);
+    if (json_integer_value(schema) != DPI_REPORT_SCHEMA)
+        return dpi_fail(err, DPI_STATUS_FORMAT,
+                        "%s has dpinfer_report %" JSON_INTEGER_FORMAT
+                        ", this program knows %d: use the version of dpinfer that wrote it",
+                        name, json_integer_value(schema), DPI_REPORT_SCHEMA);
+    return DPI_STATUS_OK;
+}
+
+/* What is taken from `software` and `model` as it is has at least the form that it was written in.
+ * New references, or NULL. */
+static json_t *copy_software(const json_t *report) {
+    static const char *const keys[] = {"program",  "version", "commit",
+                                       "compiler", "build",   "sha256"};
+    const json_t *found = json_object_get(report, "software");
+    json_t *copy = json_object();
+    for (size_t i = 0; i < sizeof keys / sizeof *keys && copy; i++) {
+        json_t *value = json_object_get(found, keys[i]);
+        bool ok = json_is_string(value) || (strcmp(keys[i], "sha256") == 0 && json_is_null(value));
+        if (!ok || json_object_set(copy, keys[i], value) != 0) {
+            json_decref(copy);
+            copy = NULL;
+        }
+    }
+    return copy;
+}
+
+static bool is_file(const json_t *file) {
+    const json_t *n_bytes = json_object_get(file, "n_bytes");
+    const char *hex = json_string_value(json_object_get(file, "sha256"));
+    return json_is_integer(n_bytes) && json_integer_value(n_bytes) >= 0 && hex &&
+           strlen(hex) == DPI_HASH_HEX && strspn(hex, "0123456789abcdef") == DPI_HASH_HEX &&
+           json_object_size(file) == 2;
+}
+
+static json_t *copy_model(const json_t *report) {
+    const json_t *found = json_object_get(report, "model");
+    json_t *name = json_object_get(found, "name"), *files = json_object_get(found, "files"), *file;
+    json_t *is_random = json_object_get(found, "random_weights");
+    bool ok = json_is_string(name) && json_is_boolean(is_random) && json_array_size(files) > 0 &&
+              json_array_size(files) <= UINT16_MAX;
+    size_t i;
+    json_array_foreach(files, i, file)
+        ok = ok && is_file(file);
+    return ok ? json_pack("{s:O, s:O, s:O}", "name", name, "random_weights", is_random, "files",
+                          files)
+              : NULL;
+}
+
+static dpi_status read_sections(dpi_report *r, dpi_error *err) {
+    const json_t *complete = json_object_get(r->recorded, "complete");
+    DPI_TRY(dpi_report_read_parameters(json_object_get(r->recorded, "parameters"), &r->claim,
+                                       err));
+    r->software = copy_software(r->recorded);
+    r->model = copy_model(r->recorded);
+    if (!r->software || !r->model || !json_is_boolean(complete))
+        return dpi_fail(err, DPI_STATUS_FORMAT, "the section '%s' is missing or malformed",
+                        !r->software ? "software" : !r->model ? "model" : "complete");
+    r->complete = json_is_true(complete);
+    dpi_claim_name_model(&r->claim, json_string_value(json_object_get(r->model, "name")));
+    r->claim.random_weights = json_is_true(json_object_get(r->model, "random_weights"));
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_report_parse(const char *name, const char *text, size_t n_bytes, dpi_report **report,
+                            dpi_error *err) {
+    dpi_report *r = calloc(1, sizeof *r);
+    if (!r)
+        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
+    dpi_status status = parse(name, text, n_bytes, &r->recorded, err);
+    if (status == DPI_STATUS_OK)
+        status = check_schema(name, r->recorded, err);
+    if (status == DPI_STATUS_OK)
+        status = read_sections(r, err);
+    if (status == DPI_STATUS_OK)
+        *report = r;
+    else
+        dpi_report_free(r);
+    return status;
+}
+
+/* ---- Comparing ------------------------------------------------------------------------------- */
+
+typedef struct comparison {
+    dpi_verification *result;
+    size_t capacity;
+    bool failed; /* out of memory */
+} comparison;
+
+/* One line of a value, without what would steer a terminal. */
+static void show(const json_t *value, char *text, size_t size) {
+    size_t n;
+    if (!value) {
+        snprintf(text, size, "(none)");
+    } else if (json_is_real(value)) {
+        for (int digits = 15; digits <= 17; digits++) {
+            snprintf(text, size, "%.*g", digits, json_real_value(value));
+            if (strtod(text, NULL) == json_real_value(value))
+                break;
+        }
+    } else {
+        char *dump = dpi_json_text(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_COMPACT, &n);
+        snprintf(text, size, "%s", dump ? dump : "?");
+        if (dump && n >= size)
+            memcpy(text + size - 4, "...", 4);
+        free(dump);
+    }
+}
+
+/* Reals may differ by what another mathematical library, or the end of a search, makes of them. */
+static bool is_same(const json_t *a, const json_t *b) {
+    if (json_is_real(b) && json_is_number(a)) {
+        double x = json_number_value(a), y = json_real_value(b);
+        return x == y || fabs(x - y) <= 2e-9 * fabs(y);
+    }
+    return a && b && json_equal(a, b);
+}
+
+/* Sections that are not computed but believed. */
+static bool is_given(const comparison *c, const char *path) {
+    if (strncmp(path, "model.files", 11) == 0)
+        return !c->result->model_hashed;
+    return strcmp(path, "complete") == 0 || strncmp(path, "parameters.", 11) == 0 ||
+           strncmp(path, "software.", 9) == 0 || strncmp(path, "model.", 6) == 0;
+}
+
+static dpi_verified_field *add_field(comparison *c) {
+    dpi_verification *v = c->result;
+    if (v->n_fields == c->capacity) {
+        size_t capacity = c->capacity ? 2 * c->capacity : 64;
+        dpi_verified_field *grown = realloc(v->fields, capacity * sizeof *grown);
+        if (!grown) {
+            c->failed = true;
+            return NULL;
+        }
+        v->fields = grown;
+        c->capacity = capacity;
+    }
+    return &v->fields[v->n_fields++];
+}
+
+static void compare_leaf(comparison *c, const char *path, const json_t *recorded,
+                         const json_t *expected) {
+    dpi_verified_field *f = add_field(c);
+    if (!f)
+        return;
+    snprintf(f->path, sizeof f->path, "%s", path);
+    show(recorded, f->recorded, sizeof f->recorded);
+    show(expected, f->computed, sizeof f->computed);
+    f->verdict = !is_same(recorded, expected) ? DPI_VERDICT_WRONG
+                 : is_given(c, path)          ? DPI_VERDICT_GIVEN
+                                              : DPI_VERDICT_OK;
+    if (f->verdict == DPI_VERDICT_OK && json_is_string(expected))
+        snprintf(f->computed, sizeof f->computed, "the same");
+    c->result->n_wrong += f->verdict == DPI_VERDICT_WRONG;
+    c->result->n_ok += f->verdict == DPI_VERDICT_OK;
+}
+
+static void compare(comparison *c, const char *path, const json_t *recorded,
+                    const json_t *expected);
+
+/* A key that may be anything, behind the path. */
+static void compare_key(comparison *c, const char *path, const char *key, const json_t *recorded,
+                        const json_t *expected) {
+    char longer[128];
+    snprintf(longer, sizeof longer, "%s%s%.40s", path, path[0] ? "." : "", key);
+    for (char *at = longer; *at; at++)
+        if ((unsigned char)*at < 0x20 || (unsigned char)*at >= 0x7f)
+            *at = '?';
+    compare(c, longer, recorded, expected);
+}
+
+static void compare(comparison *c, const char *path, const json_t *recorded,
+                    const json_t *expected) {
+    const char *key;
+    json_t *value;
+    if (json_is_object(recorded) && json_is_object(expected)) {
+        json_object_foreach((json_t *)expected, key, value)
+            compare_key(c, path, key, json_object_get(recorded, key), value);
+        json_object_foreach((json_t *)recorded, key, value)
+            if (!json_object_get(expected, key))
+                compare_key(c, path, key, value, NULL);
+    } else if (json_is_array(recorded) && json_is_array(expected)) {
+        size_t n = json_array_size(recorded), m = json_array_size(expected);
+        for (size_t i = 0; i < (n > m ? n : m); i++) {
+            char longer[160];
+            snprintf(longer, sizeof longer, "%s[%zu]", path, i);
+            compare(c, longer, json_array_get(recorded, i), json_array_get(expected, i));
+        }
+    } else {
+        compare_leaf(c, path, recorded, expected);
+    }
+}
+
+/* ---- Computing a second time ----------------------------------------------------------------- */
+
+/* The claim with its plan. What is wrong is named as the report names it. */
+static dpi_status settle(const dpi_report *r, dpi_claim *claim, dpi_error *err) {
+    *claim = r->claim;
+    dpi_error why;
+    dpi_status status = dpi_sampler_plan_make(&claim->method, &claim->plan, &why);
+    if (status != DPI_STATUS_OK)
+        return dpi_fail(err, status, "no run has these parameters: %s", why.message);
+    status = dpi_claim_check(claim, &why);
+    if (status != DPI_STATUS_OK)
+        return dpi_fail(err, status, "parameters.%s%s",
+                        strncmp(why.message, "delta", 5) == 0 ? "budget_" : "", why.message);
+    return DPI_STATUS_OK;
+}
+
+static dpi_status recompute(const dpi_report *r, const dpi_claim *claim, const char *model_path,
+                            json_t **expected, dpi_error *err) {
+    json_t *model = json_copy(r->model), *files;
+    if (model && model_path) {
+        dpi_status status = dpi_hash_model(
+            model_path, (int64_t)json_array_size(json_object_get(model, "files")), &files, err);
+        if (status != DPI_STATUS_OK) {
+            json_decref(model);
+            return status;
+        }
+        json_object_set_new(model, "files", files);
+    }
+    *expected = dpi_report_json(claim, r->complete, json_incref(r->software), model);
+    return *expected ? DPI_STATUS_OK
+                     : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
+}
+
+dpi_status dpi_report_verify(const dpi_report *r, const char *model_path, dpi_verification *result,
+                             dpi_error *err) {
+    dpi_claim claim;
+    json_t *expected;
+    if (!r->recorded || result->struct_size != sizeof *result)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "only a report that was parsed is verified, into a dpi_verification of %zu "
+                        "bytes", sizeof *result);
+    DPI_TRY(settle(r, &claim, err));
+    DPI_TRY(recompute(r, &claim, model_path, &expected, err));
+    *result = (dpi_verification){.struct_size = sizeof *result,
+                                 .model_hashed = model_path != NULL,
+                                 .is_private = dpi_claim_is_private(&claim)};
+    dpi_claim_label(&claim, result->label, sizeof result->label);
+    comparison c = {.result = result};
+    compare(&c, "", r->recorded, expected);
+    json_decref(expected);
+    if (!c.failed)
+        return DPI_STATUS_OK;
+    dpi_verification_free(result);
+    return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the fields of the report");
+}
+
+void dpi_verification_free(dpi_verification *result) {
+    free(result->fields);
+    result->fields = NULL;
+    result->n_fields = 0;
+}

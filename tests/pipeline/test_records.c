@@ -1,0 +1,247 @@
+/* Records from folders, JSON lines, CSV and memory: what each is, null in its place, and what is a
+ * failure. */
+#include <jansson.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "dpinfer/memory.h"
+#include "dpinfer/records.h"
+#include "tests/support/support.h"
+
+static char folder[256];
+
+static const char *path_of(const char *name) {
+    static char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static void put(const char *name, const char *text) { write_file(path_of(name), text, strlen(text)); }
+
+static dpi_records *open_records(const char *name) {
+    dpi_records *records = NULL;
+    dpi_error err;
+    assert_ok(dpi_records_open(path_of(name), NULL, &records, &err), &err);
+    return records;
+}
+
+/* The records are these, "(null)" for a null one; ended by NULL. Closes them. */
+static void expect(dpi_records *records, const char *const *wanted) {
+    size_t n = 0;
+    for (; wanted[n]; n++) {
+        char *text;
+        size_t n_bytes;
+        dpi_error err;
+        assert_true(n < dpi_records_count(records));
+        assert_ok(dpi_records_read(records, n, &text, &n_bytes, &err), &err);
+        assert_string_equal(text ? text : "(null)", wanted[n]);
+        assert_int_equal(n_bytes, text ? strlen(text) : 0);
+        dpi_private_free(text);
+    }
+    assert_int_equal(dpi_records_count(records), n);
+    dpi_records_close(records);
+}
+#define EXPECT(records, ...) expect((records), (const char *const[]){__VA_ARGS__, NULL})
+
+static void expect_csv(const char *content, const char *const *wanted) {
+    put("x.csv", content);
+    dpi_records *records = open_records("x.csv");
+    assert_int_equal(dpi_records_kind(records), DPI_RECORD_ROW);
+    expect(records, wanted);
+}
+#define EXPECT_CSV(content, ...) expect_csv(content, (const char *const[]){__VA_ARGS__, NULL})
+
+static void refuse(const char *name, dpi_status status, const char *part) {
+    dpi_records *records = NULL;
+    dpi_error err;
+    assert_error(dpi_records_open(path_of(name), NULL, &records, &err), status, &err, part);
+}
+
+static void test_csv(void **state) {
+    (void)state;
+    EXPECT_CSV("text\na\nb\n", "a", "b");
+    EXPECT_CSV("text\na\nb", "a", "b");
+    EXPECT_CSV("\xef\xbb\xbfid,text\r\n1,\"a, \"\"b\"\"\nc\"\r\n2, d \r\n", "a, \"b\"\nc", " d ");
+    EXPECT_CSV("text\r1\r2\r", "1", "2");
+    EXPECT_CSV("id,text\n1,a\n\n2,b\n3\n4,\n5, \n", "a", "(null)", "b", "(null)", "(null)", "(null)");
+    EXPECT_CSV("text,text\n1,2\n", "1");
+    put("x.csv", "id,text\n");
+    dpi_records *records = open_records("x.csv");
+    assert_int_equal(dpi_records_count(records), 0);
+    dpi_records_close(records);
+    put("x.csv", "");
+    refuse("x.csv", DPI_STATUS_FORMAT, "no column 'text'");
+    put("x.csv", "te\"xt\na\n");
+    refuse("x.csv", DPI_STATUS_FORMAT, "is not RFC 4180");
+    put("x.csv", "text\na\n\"open\n");
+    refuse("x.csv", DPI_STATUS_FORMAT, "is not RFC 4180");
+}
+
+/* A quote out of place makes its row null, and no other. */
+static void test_csv_stray_quotes(void **state) {
+    (void)state;
+    EXPECT_CSV("id,text\n1,a\n2,he said \"no\"\n3,c\n", "a", "(null)", "c");
+    EXPECT_CSV("id,text\n1,\"a\" b\r\n2,b\r\n3,\"c\"\"\"\r\n", "(null)", "b", "c\"");
+    EXPECT_CSV("id,text\n1,a\n2,x\"y", "a", "(null)");
+    EXPECT_CSV("text\na\"\n\nb\"\nc\n", "(null)", "(null)", "(null)", "c");
+    EXPECT_CSV("text,id\ngood,b\"ad\nnext,1\n", "(null)", "next");
+}
+
+static double seconds_to_open(const char *name) {
+    struct timespec begin, end;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    dpi_records_close(open_records(name));
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    return (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
+}
+
+/* A field of 8 MB, and a quote out of place in each of 200,000 rows: where the time grows with the
+ * square these take minutes. */
+static void test_csv_linear(void **state) {
+    (void)state;
+    enum { BYTES = 8 << 20, ROWS = 200000 };
+    char *text = malloc(BYTES + 16);
+    assert_non_null(text);
+    memcpy(text, "text\n", 5);
+    memset(text + 5, 'x', BYTES);
+    write_file(path_of("long.csv"), text, BYTES + 5);
+    assert_true(seconds_to_open("long.csv") < 10);
+    size_t n = 5;
+    for (int i = 0; i < ROWS; i++, n += 10)
+        memcpy(text + n, "a \"b\" c d\n", 10);
+    write_file(path_of("quotes.csv"), text, n);
+    assert_true(seconds_to_open("quotes.csv") < 10);
+    free(text);
+}
+
+static void test_jsonl(void **state) {
+    (void)state;
+    put("x.jsonl", "{\"text\": \"a\"}\n\n{\"text\": 1}\n[1]\nno\n{\"x\": 1, \"text\": \"\\u00e9\"}\n"
+                   "{\"text\": \" \\n\"}\n{\"text\": \"end\"}");
+    dpi_records *records = open_records("x.jsonl");
+    assert_int_equal(dpi_records_kind(records), DPI_RECORD_LINE);
+    EXPECT(records, "a", "(null)", "(null)", "(null)", "(null)", "\xc3\xa9", "(null)", "end");
+    put("x.jsonl", "{\"body\": \"b\"}\n");
+    dpi_records_options o;
+    dpi_error err;
+    dpi_records_options_init(&o);
+    o.text_field = "body";
+    assert_ok(dpi_records_open(path_of("x.jsonl"), &o, &records, &err), &err);
+    EXPECT(records, "b");
+    put("x.jsonl", "");
+    records = open_records("x.jsonl");
+    assert_int_equal(dpi_records_count(records), 0);
+    dpi_records_close(records);
+}
+
+static void test_folder(void **state) {
+    (void)state;
+    assert_int_equal(mkdir(path_of("d"), 0700), 0);
+    put("d/b.txt", "two\r\n");
+    put("d/a.TXT", "\xef\xbb\xbfone\n\n");
+    put("d/c.txt", " \t\n");
+    put("d/.h.txt", "hidden");
+    put("d/e.md", "other");
+    assert_int_equal(mkfifo(path_of("d/f.txt"), 0600), 0);
+    assert_int_equal(symlink("nowhere", path_of("d/d.txt")), 0);
+    dpi_records *records = open_records("d");
+    assert_int_equal(dpi_records_kind(records), DPI_RECORD_FILE);
+    EXPECT(records, "one\n", "two", "(null)", "(null)");
+    assert_int_equal(mkfifo(path_of("f.jsonl"), 0600), 0);
+    refuse("f.jsonl", DPI_STATUS_FORMAT, "not a regular file"); /* and does not wait for a writer */
+    refuse("none.csv", DPI_STATUS_IO, "cannot open the records");
+    put("x.txt", "a");
+    refuse("x.txt", DPI_STATUS_FORMAT, "is not a folder of .txt files");
+}
+
+static void test_memory(void **state) {
+    (void)state;
+    const char *texts[] = {"a", NULL, " ", "bc"};
+    const size_t n_bytes[] = {1, 0, 1, 2};
+    dpi_records *records;
+    dpi_error err;
+    assert_ok(dpi_records_create(texts, n_bytes, 4, &records, &err), &err);
+    assert_int_equal(dpi_records_kind(records), DPI_RECORD_OTHER);
+    EXPECT(records, "a", "(null)", "(null)", "bc");
+}
+
+/* No file descriptor is left: that is no null record. */
+static void test_machine_fails(void **state) {
+    (void)state;
+    assert_int_equal(mkdir(path_of("m"), 0700), 0);
+    put("m/a.txt", "a");
+    dpi_records *records = open_records("m");
+    struct rlimit old, none;
+    char *text;
+    size_t n_bytes;
+    dpi_error err;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    none = old;
+    none.rlim_cur = 3;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    const dpi_status status = dpi_records_read(records, 0, &text, &n_bytes, &err);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    assert_error(status, DPI_STATUS_IO, &err, "cannot read a record");
+    assert_null(strstr(err.message, "a.txt"));
+    EXPECT(records, "a");
+}
+
+/* Each allocation fails once: a record is never null for that, and CSV and lists neither. */
+static void test_no_memory(void **state) {
+    (void)state;
+    put("n.jsonl", "{\"text\": \"the text of a record that is longer\", \"more\": [1, {\"x\": 2}]}\n");
+    put("n.csv", "id,text\n1,\"a field\"\n2,b\n");
+    dpi_records *records = open_records("n.jsonl");
+    bool failed = true;
+    for (int64_t i = 1; failed; i++) {
+        char *text = NULL;
+        size_t n_bytes;
+        dpi_error err;
+        fail_allocation(i);
+        const dpi_status status = dpi_records_read(records, 0, &text, &n_bytes, &err);
+        failed = fail_allocation(0) >= i;
+        if (status == DPI_STATUS_OK)
+            assert_non_null(text);
+        else
+            assert_int_equal(status, DPI_STATUS_MEMORY);
+        if (status == DPI_STATUS_OK)
+            dpi_private_free(text);
+    }
+    dpi_records_close(records);
+    failed = true;
+    for (int64_t i = 1; failed; i++) {
+        dpi_error err;
+        fail_allocation(i);
+        const dpi_status status = dpi_records_open(path_of("n.csv"), NULL, &records, &err);
+        failed = fail_allocation(0) >= i;
+        if (status == DPI_STATUS_OK)
+            EXPECT(records, "a field", "b");
+        else
+            assert_int_equal(status, DPI_STATUS_MEMORY);
+    }
+}
+
+static int setup(void **state) {
+    (void)state;
+    json_set_alloc_funcs(dpi_private_malloc, dpi_private_free);
+    make_dir(folder, sizeof folder);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    remove_dir(folder);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_csv),        cmocka_unit_test(test_csv_stray_quotes),
+        cmocka_unit_test(test_csv_linear), cmocka_unit_test(test_jsonl),
+        cmocka_unit_test(test_folder),     cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_machine_fails), cmocka_unit_test(test_no_memory),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

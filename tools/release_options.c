@@ -1,0 +1,226 @@
+/* release_options.c - see release_options.h. */
+#include "tools/release_options.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- Before anything is opened -------------------------------------------------------------- */
+
+static int check_plain(const args *a) {
+    static const option_id budget[] = {OPT_RHO,       OPT_EPSILON,   OPT_DELTA,
+                                       OPT_BATCH,     OPT_METHOD,    OPT_ACCOUNTANT,
+                                       OPT_ADJACENCY, OPT_SUBSAMPLE, OPT_CLIP,
+                                       OPT_CENTER};
+    for (size_t i = 0; i < sizeof budget / sizeof *budget; i++) {
+        if (a->v[budget[i]].given)
+            return cli_fail(CLI_USAGE, "--plain has no privacy: leave out --%s",
+                            option_name(budget[i]));
+    }
+    if (a->v[OPT_REFERENCE].given && a->n_positional == 0)
+        return cli_fail(CLI_USAGE, "--reference needs REFS, the records");
+    return CLI_OK;
+}
+
+static int check_private(const args *a) {
+    if (a->v[OPT_RHO].given && a->v[OPT_EPSILON].given)
+        return cli_fail(CLI_USAGE, "--rho and --epsilon: allowed is one of them");
+    if (!a->v[OPT_RHO].given && !a->v[OPT_EPSILON].given)
+        return cli_fail(CLI_USAGE, "no privacy budget: give --rho, or --epsilon with --delta "
+                                   "(--plain generates without privacy)");
+    if (a->v[OPT_TEMP].d == 0)
+        return cli_fail(CLI_USAGE, "--temp: found '0', allowed 0.01..100 (0 only with --plain)");
+    if (a->v[OPT_REFERENCE].given)
+        return cli_fail(CLI_USAGE, "--reference is allowed only with --plain");
+    if (a->n_positional == 0 && !a->v[OPT_RECORDS].given)
+        return cli_fail(CLI_USAGE, "no REFS given; see 'dpinfer %s -h'", a->command->name);
+    if (a->n_positional > 0 && a->v[OPT_RECORDS].given)
+        return cli_fail(CLI_USAGE, "REFS and --records: allowed is one of them");
+    return CLI_OK;
+}
+
+/* The method, its parameters and the budget. */
+static int read_method(const args *a, dpi_release_options *o) {
+    const dpi_method_info *m = a->v[OPT_PLAIN].i ? dpi_method_get(DPI_METHOD_PLAIN)
+                                                 : dpi_method_find(a->v[OPT_METHOD].s);
+    dpi_error err;
+    if (m->needs_acknowledgement && !a->v[OPT_NOT_DP].i)
+        return cli_fail(CLI_USAGE, "--method %s is for comparison alone: %s. To run it all the "
+                                   "same add --%s", m->name, m->warning, option_name(OPT_NOT_DP));
+    if (!m->needs_acknowledgement && a->v[OPT_NOT_DP].i)
+        return cli_fail(CLI_USAGE, "--%s is allowed only with a method that guarantees nothing, "
+                                   "found %s", option_name(OPT_NOT_DP), m->name);
+    if (dpi_method_defaults(m->id, &o->method, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_USAGE, &err);
+    o->method.acknowledge_not_dp = a->v[OPT_NOT_DP].i == 1;
+    int code = options_parameters(a, &o->method);
+    o->top_k = o->method.top_k;
+    return code;
+}
+
+static int check_assigned(const args *a) {
+    const bool assigned = a->v[OPT_ADJACENCY].i == DPI_ADJACENCY_ADD_REMOVE ||
+                          a->v[OPT_SUBSAMPLE].given;
+    if (assigned && (!a->v[OPT_BATCH].given || !a->v[OPT_NUM].given))
+        return cli_fail(CLI_USAGE,
+                        "-B and --num must be given with --adjacency add-remove and with "
+                        "--subsample: they must not follow from the records");
+    return CLI_OK;
+}
+
+int read_session_options(const args *a, dpi_session_options *options) {
+    dpi_session_options_init(options);
+    options->n_threads = (int32_t)a->v[OPT_THREADS].i;
+    options->kv_type = a->v[OPT_KV].i == 1 ? DPI_KV_F32 : DPI_KV_F16;
+    options->exact = (int32_t)a->v[OPT_EXACT].i;
+    dpi_error err;
+    if (dpi_isa_parse(a->v[OPT_ISA].s, &options->isa, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_USAGE, &err);
+    int32_t best = dpi_isa_best();
+    if (options->isa > best)
+        return cli_fail(CLI_USAGE, "--isa: found '%s', this processor runs up to %s",
+                        dpi_isa_name(options->isa), dpi_isa_name(best));
+    return CLI_OK;
+}
+
+/* ---- Prompts --------------------------------------------------------------------------------- */
+
+/* A text from its option or its file, into in->prompts[slot]. */
+static int load_text(const args *a, option_id inline_id, option_id file_id, release_input *in,
+                     int slot, dpi_bytes *text) {
+    const option_value *direct = &a->v[inline_id], *file = &a->v[file_id];
+    const char *name = option_name(inline_id);
+    char **loaded = &in->prompts[slot].text;
+    size_t *n_bytes = &in->prompts[slot].n_bytes;
+    if (direct->given && file->given)
+        return cli_fail(CLI_USAGE, "--%s and --%s-file: allowed is one of them", name, name);
+    if (direct->given)
+        *text = (dpi_bytes){direct->s, strlen(direct->s)};
+    if (!file->given)
+        return CLI_OK;
+    if (!cli_read_path(file->s, loaded, n_bytes))
+        return cli_fail(CLI_USAGE, "--%s-file: cannot read %s: %s", name, file->s,
+                        strerror(errno));
+    *text = (dpi_bytes){*loaded, cli_trim_line_end(*loaded, *n_bytes)};
+    return CLI_OK;
+}
+
+static int read_prompts(const args *a, release_input *in, dpi_prompt_options *p) {
+    const struct {
+        option_id direct, file;
+        dpi_bytes *text;
+    } texts[] = {
+        {OPT_PRIVATE_PROMPT, OPT_PRIVATE_PROMPT_FILE, &p->private_prompt},
+        {OPT_PUBLIC_PROMPT, OPT_PUBLIC_PROMPT_FILE, &p->public_prompt},
+        {OPT_QUERY, OPT_QUERY_FILE, &p->query},
+        {OPT_SYSTEM, OPT_SYSTEM_FILE, &p->system},
+    };
+    dpi_error err;
+    for (int i = 0; i < 4; i++) {
+        int code = load_text(a, texts[i].direct, texts[i].file, in, i, texts[i].text);
+        if (code != CLI_OK)
+            return code;
+    }
+    p->max_reference_tokens = (int32_t)a->v[OPT_MAX_REF_TOKENS].i;
+    if (dpi_chat_parse(a->v[OPT_TEMPLATE].s, &p->chat, &err) != DPI_STATUS_OK ||
+        dpi_prompt_options_check(p, &err) != DPI_STATUS_OK)
+        return cli_fail_option(CLI_USAGE, &err);
+    return CLI_OK;
+}
+
+/* ---- All options ----------------------------------------------------------------------------- */
+
+static void read_numbers(const args *a, release_input *in, dpi_release_options *o) {
+    if (a->v[OPT_SEED].given) {
+        in->seed = (uint64_t)a->v[OPT_SEED].i;
+        o->method.random = dpi_random_insecure;
+        o->method.random_user = &in->seed;
+    }
+    if (a->v[OPT_REFERENCE].given)
+        o->reference = a->v[OPT_REFERENCE].i - 1;
+    o->n_records = a->v[OPT_RECORDS].i;
+    o->batch = (int32_t)a->v[OPT_BATCH].i;
+    o->n_texts = (int32_t)a->v[OPT_NUM].i;
+    o->n_tokens = (int32_t)a->v[OPT_N_PREDICT].i;
+}
+
+static int read_options(const args *a, release_input *in, dpi_release_options *o) {
+    const bool plain = a->v[OPT_PLAIN].i;
+    dpi_release_options_init(o);
+    int code = plain ? check_plain(a) : check_private(a);
+    if (code == CLI_OK)
+        code = read_method(a, o);
+    if (code == CLI_OK && !plain)
+        code = check_assigned(a);
+    if (code == CLI_OK)
+        code = read_session_options(a, &o->session);
+    read_numbers(a, in, o);
+    o->session.n_ctx = (int32_t)a->v[OPT_CTX_SIZE].i;
+    return code == CLI_OK ? read_prompts(a, in, &o->prompts) : code;
+}
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+static int open_records(const args *a, release_input *in, dpi_release_options *o) {
+    const bool wanted = a->n_positional > 0 && (!a->v[OPT_PLAIN].i || o->reference >= 0);
+    dpi_records_options options;
+    dpi_error err;
+    dpi_records_options_init(&options);
+    options.text_field = a->v[OPT_TEXT_FIELD].s;
+    if (wanted && dpi_records_open(a->positional[0], &options, &in->records, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_RECORDS, &err);
+    o->records = in->records;
+    const int64_t n = in->records ? (int64_t)dpi_records_count(in->records) : 0;
+    if (o->reference >= 0 && n > 0 && o->reference >= n) /* counted from 1 here */
+        return cli_fail(CLI_USAGE, "--reference: found '%" PRId64 "', allowed 1..%" PRId64,
+                        o->reference + 1, n);
+    const dpi_status status = dpi_release_options_check(o, &err);
+    if (status == DPI_STATUS_OK)
+        return CLI_OK;
+    return cli_fail_option(status == DPI_STATUS_FORMAT || status == DPI_STATUS_LIMIT ? CLI_RECORDS
+                                                                                     : CLI_USAGE,
+                           &err);
+}
+
+void note_context(int64_t n_ctx, const dpi_model_info *info) {
+    if (n_ctx > info->n_ctx_train)
+        cli_note("note: the context of %" PRId64 " tokens is beyond the %d that the model file "
+                 "states", n_ctx, info->n_ctx_train);
+}
+
+static int open_release(const dpi_release_options *o, bool quiet, release_input *in) {
+    dpi_error err;
+    if (!quiet)
+        note_context(o->session.n_ctx, &in->info);
+    if (!quiet && o->prompts.chat == DPI_CHAT_AUTO && in->info.chat_template == DPI_CHAT_UNKNOWN)
+        cli_note("warning: the model's chat template is not recognised, so prompts are written "
+                 "without one; choose the format with --template");
+    return dpi_release_open(o, &in->release, &err) == DPI_STATUS_OK
+               ? CLI_OK
+               : cli_fail_option(CLI_USAGE, &err);
+}
+
+int release_open(const args *a, bool quiet, dpi_cancel_fn cancel, release_input *in) {
+    dpi_release_options o;
+    dpi_model_options model;
+    *in = (release_input){0};
+    dpi_model_options_init(&model);
+    model.use_mmap = !a->v[OPT_NO_MMAP].i;
+    int code = read_options(a, in, &o);
+    if (code == CLI_OK)
+        code = open_records(a, in, &o);
+    if (code == CLI_OK)
+        code = cli_open_model(a->model, &model, &in->model, &in->info);
+    o.model = in->model;
+    o.session.cancel = cancel;
+    return code == CLI_OK ? open_release(&o, quiet, in) : code;
+}
+
+void release_close(release_input *in) {
+    dpi_release_free(in->release);
+    dpi_records_close(in->records);
+    dpi_model_close(in->model);
+    for (int i = 0; i < 4; i++)
+        dpi_private_free(in->prompts[i].text);
+    *in = (release_input){0};
+}

@@ -1,0 +1,33 @@
+/* release_options.h - the options of a command line as options of a release, and what they name,
+ * opened. */
+#ifndef DPI_RELEASE_OPTIONS_H
+#define DPI_RELEASE_OPTIONS_H
+
+#include "dpinfer/release.h"
+#include "tools/options.h"
+
+/* What `run`, `plan` and `demo` have open. Must not move while it is open. */
+typedef struct release_input {
+    dpi_model *model;
+    dpi_model_info info;
+    dpi_records *records;
+    dpi_release *release;
+    uint64_t seed; /* state of --seed */
+    struct {
+        char *text;
+        size_t n_bytes;
+    } prompts[4]; /* texts of the prompt options; private memory */
+} release_input;
+
+/* Checks the options, finds the records, opens the model, settles every number; no record is read.
+ * CLI_OK, or an exit code with a message. release_close in any case. `quiet` suppresses notes; cancel
+ * may be NULL. */
+int release_open(const args *a, bool quiet, dpi_cancel_fn cancel, release_input *in);
+void release_close(release_input *in);
+
+/* Session options from the options of a command. CLI_OK or CLI_USAGE. */
+int read_session_options(const args *a, dpi_session_options *options);
+/* Notes on stderr that n_ctx is beyond what the model was trained with, if it is. */
+void note_context(int64_t n_ctx, const dpi_model_info *info);
+
+#endif
