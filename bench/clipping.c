@@ -7,16 +7,18 @@
  * against the clip bounds C of several budgets (docs/spec.md section 1). Evaluation of records that
  * are not private: nothing of this may be shown of real ones. */
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "dpinfer.h"
-#include "dpinfer/prompt_texts.h"
 #include "dp/methods/center.h"
+#include "pipeline/release/read_file.h"
 
-enum { TOP_K = 100, N_TOKENS = 200, N_BUDGETS = 4, MAX_TEXT = 1 << 16 };
+enum { TOP_K = 100, N_TOKENS = 200, N_BUDGETS = 4 };
 static const double budgets[N_BUDGETS] = {1, 3, 5, 10}; /* epsilon at delta = 1e-6 */
 
 typedef struct tally {
@@ -44,24 +46,40 @@ static void check(dpi_status status, const dpi_error *err) {
         die("library", err->message);
 }
 
-static void read_prompt(const bench *b, int32_t seq, const char *user) {
-    static int32_t tokens[4 * MAX_TEXT];
-    size_t n_tokens;
-    dpi_error err;
-    check(dpi_prompt_encode(b->model, DPI_CHAT_AUTO, NULL, 0, user, strlen(user), tokens,
-                            sizeof tokens / sizeof *tokens, &n_tokens, &err), &err);
-    check(dpi_session_prefill(b->session, seq, tokens, n_tokens, NULL, &err), &err);
+static char *read_text(const char *path, size_t *n_bytes) {
+    char *text = NULL;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || !dpi_read_file(fd, &text, n_bytes))
+        die(path, strerror(errno));
+    close(fd);
+    return text;
 }
 
-static void read_reference(const bench *b, int32_t seq, const char *path, const char *task) {
-    static char text[MAX_TEXT], user[2 * MAX_TEXT];
-    FILE *f = fopen(path, "r");
-    if (!f)
-        die(path, strerror(errno));
-    text[fread(text, 1, sizeof text - 1, f)] = '\0';
-    fclose(f);
-    snprintf(user, sizeof user, DPI_CHAT_BEFORE "%s" DPI_CHAT_AFTER "%s", text, task);
-    read_prompt(b, seq, user);
+/* The prompts as a release has them: sequence 0 is public, the others are the references'. */
+static void read_prompts(const bench *b, const char *task, const char *const *paths) {
+    dpi_prompt_options o;
+    dpi_prompts *prompts;
+    dpi_prompts_info info = {.struct_size = sizeof info};
+    dpi_error err;
+    dpi_prompt_options_init(&o);
+    o.public_prompt = (dpi_bytes){task, strlen(task)};
+    check(dpi_prompts_create(b->model, &o, dpi_session_n_ctx(b->session) - N_TOKENS, &prompts, &err),
+          &err);
+    check(dpi_prompts_info_get(prompts, &info, &err), &err);
+    check(dpi_session_prefill(b->session, 0, dpi_prompts_public(prompts), (size_t)info.n_public, NULL,
+                              &err), &err);
+    for (int32_t r = 1; r <= b->n_ref; r++) {
+        int32_t *tokens;
+        size_t n_tokens, n_bytes;
+        char *text = read_text(paths[r - 1], &n_bytes);
+        check(dpi_prompts_encode(prompts, text, n_bytes, &tokens, &n_tokens, &err), &err);
+        if (!tokens)
+            die(paths[r - 1], "has no text");
+        check(dpi_session_prefill(b->session, r, tokens, n_tokens, NULL, &err), &err);
+        dpi_private_free(tokens);
+        dpi_private_free(text);
+    }
+    dpi_prompts_free(prompts);
 }
 
 /* ---- Counting -------------------------------------------------------------------------------- */
@@ -175,9 +193,7 @@ int main(int argc, char **argv) {
     options.n_seq = b.n_ref + 1;
     check(dpi_session_create(b.model, &options, &b.session, &err), &err);
     calibrate(&b);
-    read_prompt(&b, 0, argv[2]);
-    for (int32_t r = 1; r <= b.n_ref; r++)
-        read_reference(&b, r, argv[r + 2], argv[2]);
+    read_prompts(&b, argv[2], (const char *const *)argv + 3);
     write_text(&b);
     print(&b);
     dpi_sampler_free(b.sampler);

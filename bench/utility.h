@@ -47,8 +47,6 @@ typedef struct sample {
 
 typedef struct reference {
     char *text;
-    int32_t *tokens; /* of the private prompt with it */
-    size_t n_tokens;
     int8_t values[CORPUS_ATTRIBUTES];
 } reference;
 

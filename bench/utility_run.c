@@ -1,4 +1,4 @@
-/* utility_run.c - texts of a setting, by libdpinfer's public interface; see utility.h. */
+/* utility_run.c - texts of a setting, as releases of libdpinfer_full; see utility.h. */
 #include "bench/utility.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dpinfer/prompt_texts.h"
+#include "dpinfer/release.h"
 
 typedef struct scorer {
     dpi_model *model;
@@ -24,16 +24,8 @@ struct maker {
     const corpus_domain *d;
     int32_t domain;
     scorer own, judge; /* judge.model NULL: own */
-    dpi_session *session;
-    dpi_decoder *decoder;
     reference *refs;
     int32_t n_ref;
-    size_t n_prefix; /* tokens that all private prompts begin with */
-    int32_t *public_tokens;
-    size_t n_public;
-    /* the text that is being made */
-    sample *now;
-    size_t n_text;
 };
 
 static int fail(const char *what, const char *why) {
@@ -129,25 +121,6 @@ static int encode(const dpi_model *model, const char *user, int32_t **tokens, si
                                    n_tokens, &err), &err);
 }
 
-static int encode_prompts(maker *m) {
-    const char *task = m->d->tasks[0];
-    if (encode(m->own.model, task, &m->public_tokens, &m->n_public) != 0)
-        return -1;
-    for (int32_t i = 0; i < m->n_ref; i++) {
-        char user[3 * CORPUS_TEXT_BYTES];
-        reference *r = &m->refs[i];
-        snprintf(user, sizeof user, DPI_CHAT_BEFORE "%s" DPI_CHAT_AFTER "%s", r->text, task);
-        if (encode(m->own.model, user, &r->tokens, &r->n_tokens) != 0)
-            return -1;
-        size_t n = 0;
-        while (n < r->n_tokens && n < m->refs[0].n_tokens &&
-               r->tokens[n] == m->refs[0].tokens[n])
-            n++;
-        m->n_prefix = i == 0 || n < m->n_prefix ? n : m->n_prefix;
-    }
-    return 0;
-}
-
 /* ---- Opening -------------------------------------------------------------------------------- */
 
 static int open_session(const maker *m, const dpi_model *model, int32_t n_seq,
@@ -181,12 +154,9 @@ static int open_scorer(const maker *m, const char *path, scorer *s) {
 
 maker *maker_open(const maker_options *o) {
     maker *m = allocate(sizeof *m);
-    dpi_error err;
     m->o = o;
     if (load_references(m) == 0 && open_scorer(m, o->model, &m->own) == 0 &&
-        (!o->judge || open_scorer(m, o->judge, &m->judge) == 0) && encode_prompts(m) == 0 &&
-        open_session(m, m->own.model, o->max_ref + 1, &m->session) == 0 &&
-        check(dpi_decoder_create(m->own.model, &m->decoder, &err), &err) == 0)
+        (!o->judge || open_scorer(m, o->judge, &m->judge) == 0))
         return m;
     maker_close(m);
     return NULL;
@@ -200,14 +170,9 @@ static void close_scorer(scorer *s) {
 }
 
 void maker_close(maker *m) {
-    for (int32_t i = 0; i < m->n_ref; i++) {
+    for (int32_t i = 0; i < m->n_ref; i++)
         free(m->refs[i].text);
-        free(m->refs[i].tokens);
-    }
     free(m->refs);
-    free(m->public_tokens);
-    dpi_decoder_free(m->decoder);
-    dpi_session_free(m->session);
     close_scorer(&m->judge);
     close_scorer(&m->own);
     free(m);
@@ -295,133 +260,188 @@ static int score_sample(maker *m, double slack, sample *x) {
 
 enum { TEXT_BYTES = 1 << 15 };
 
-static void add_text(maker *m, const char *text, size_t n_bytes) {
-    if (m->n_text + n_bytes >= TEXT_BYTES)
-        n_bytes = TEXT_BYTES - 1 - m->n_text;
-    memcpy(m->now->text + m->n_text, text, n_bytes);
-    m->n_text += n_bytes;
+static void add_text(sample *x, size_t *n_text, const char *text, size_t n_bytes) {
+    if (*n_text + n_bytes >= TEXT_BYTES)
+        n_bytes = TEXT_BYTES - 1 - *n_text;
+    memcpy(x->text + *n_text, text, n_bytes);
+    *n_text += n_bytes;
+    x->text[*n_text] = '\0';
 }
 
-static int32_t on_token(void *user, int32_t token) {
-    maker *m = user;
-    const char *text;
-    size_t n_bytes;
+/* The n texts of a release. */
+static int draw(dpi_release *release, sample *samples) {
+    dpi_release_event e;
     dpi_error err;
-    m->now->tokens[m->now->n_tokens++] = token;
-    if (dpi_decoder_push(m->decoder, token, &text, &n_bytes, &err) != DPI_STATUS_OK)
-        return 1;
-    add_text(m, text, n_bytes);
-    return 0;
+    size_t n_text = 0;
+    for (;;) {
+        if (check(dpi_release_advance(release, &e, &err), &err) != 0)
+            return -1;
+        if (e.type == DPI_EVENT_NONE)
+            return 0;
+        sample *x = &samples[e.index];
+        if (e.type == DPI_EVENT_PROMPT)
+            n_text = 0;
+        else
+            add_text(x, &n_text, e.text, e.n_bytes);
+        if (e.type == DPI_EVENT_TOKEN)
+            x->tokens[x->n_tokens++] = e.token;
+        if (e.type == DPI_EVENT_END)
+            x->ended = e.end == DPI_END_EOG;
+    }
 }
 
-static int draw(maker *m, dpi_sampler *sampler, const dpi_generate_input *input) {
-    dpi_generate_hooks hooks = {.struct_size = sizeof hooks, .on_token = on_token, .user = m};
-    dpi_generate_result drawn = {.struct_size = sizeof drawn};
+/* The release of a setting over references [n_order] in that order; `state` is that of its random
+ * bits, so that texts are the same for a seed: the records are made up. */
+static dpi_release_options options_of(const maker *m, const setting *s, uint64_t *state) {
+    dpi_release_options o;
+    dpi_release_options_init(&o);
+    const char *task = m->d->tasks[0];
+    o.model = m->own.model;
+    o.n_tokens = m->o->n_tokens;
+    o.top_k = m->o->top_k < m->own.n_vocab ? m->o->top_k : m->own.n_vocab;
+    o.session.n_threads = m->o->n_threads;
+    o.prompts.public_prompt = (dpi_bytes){task, strlen(task)};
+    o.method.method = DPI_METHOD_PLAIN;
+    o.method.tau = m->o->tau;
+    o.method.random = dpi_random_insecure;
+    o.method.random_user = state;
+    if (s->kind == TEXT_PRIVATE) {
+        o.method.method = s->v->method;
+        o.method.accountant = s->v->accountant;
+        o.method.center = s->v->center;
+        o.method.svt_threshold = m->o->threshold;
+        o.method.svt_sigma = m->o->sigma;
+        o.method.n_private = m->o->n_private;
+        o.method.epsilon = s->epsilon;
+        o.method.delta = m->o->delta;
+        o.batch = s->n_ref;
+    }
+    return o;
+}
+
+static int release_texts(const maker *m, dpi_release_options *o, const int32_t *order,
+                         size_t n_order, sample *samples) {
+    const char **texts = allocate(n_order * sizeof *texts);
+    size_t *n_bytes = allocate(n_order * sizeof *n_bytes);
+    dpi_records *records = NULL;
+    dpi_release *release = NULL;
     dpi_error err;
-    m->n_text = 0;
-    int code = check(dpi_generate(m->session, sampler, input, &hooks, &drawn, &err), &err);
-    const char *text;
-    size_t n_bytes;
-    dpi_decoder_finish(m->decoder, &text, &n_bytes);
-    add_text(m, text, n_bytes);
-    m->now->text[m->n_text] = '\0';
-    m->now->ended = drawn.ended;
+    for (size_t i = 0; i < n_order; i++) {
+        texts[i] = m->refs[order[i]].text;
+        n_bytes[i] = strlen(texts[i]);
+    }
+    int code = check(dpi_records_create(texts, n_bytes, n_order, &records, &err), &err);
+    o->records = records;
+    if (code == 0)
+        code = check(dpi_release_open(o, &release, &err), &err);
+    if (code == 0)
+        code = draw(release, samples);
+    dpi_release_free(release);
+    dpi_records_close(records);
+    free(texts);
+    free(n_bytes);
     return code;
 }
 
-static int make_plain(maker *m, dpi_sampler *sampler, uint64_t *rng, bool with_reference) {
-    dpi_generate_input input = {.struct_size = sizeof input, .public_tokens = m->public_tokens,
-                                .n_public = m->n_public, .n_tokens = m->o->n_tokens};
-    if (with_reference) {
-        m->now->reference = (int32_t)corpus_below(rng, (uint32_t)m->n_ref);
-        input.public_tokens = m->refs[m->now->reference].tokens;
-        input.n_public = m->refs[m->now->reference].n_tokens;
+/* Each after a reference of its own. */
+static int make_after_references(const maker *m, const setting *s, uint64_t *rng, uint64_t *state,
+                                 sample *samples, int32_t n) {
+    int code = 0;
+    for (int32_t i = 0; i < n && code == 0; i++) {
+        dpi_release_options o = options_of(m, s, state);
+        samples[i].reference = (int32_t)corpus_below(rng, (uint32_t)m->n_ref);
+        o.reference = 0;
+        code = release_texts(m, &o, &samples[i].reference, 1, &samples[i]);
     }
-    return draw(m, sampler, &input);
+    return code;
 }
 
-/* `order` is a shuffled list of the references, of which *n_used have been used. */
-static int make_private(maker *m, dpi_sampler *sampler, uint64_t *rng, int32_t n_ref,
-                        int32_t *order, int32_t *n_used) {
-    const int32_t *tokens[MAX_REFERENCES];
-    size_t n_tokens[MAX_REFERENCES];
-    if (*n_used + n_ref > m->n_ref) {
-        for (int32_t i = m->n_ref - 1; i > 0; i--) {
-            int32_t k = (int32_t)corpus_below(rng, (uint32_t)i + 1), moved = order[i];
-            order[i] = order[k];
-            order[k] = moved;
-        }
-        *n_used = 0;
+static void shuffle(int32_t *order, int32_t n, uint64_t *rng) {
+    for (int32_t i = n - 1; i > 0; i--) {
+        int32_t k = (int32_t)corpus_below(rng, (uint32_t)i + 1), moved = order[i];
+        order[i] = order[k];
+        order[k] = moved;
     }
-    for (int32_t i = 0; i < n_ref; i++) {
-        const reference *r = &m->refs[order[(*n_used)++]];
-        tokens[i] = r->tokens;
-        n_tokens[i] = r->n_tokens;
+}
+
+/* Releases of the whole list of references, shuffled anew for each, until there are n texts. */
+static int make_private(const maker *m, const setting *s, uint64_t *rng, uint64_t *state,
+                        sample *samples, int32_t n) {
+    int32_t order[MAX_REFERENCES], n_texts, code = 0;
+    for (int32_t i = 0; i < m->n_ref; i++)
+        order[i] = i;
+    for (int32_t done = 0; done < n && code == 0; done += n_texts) {
+        dpi_release_options o = options_of(m, s, state);
+        n_texts = m->n_ref / s->n_ref < n - done ? m->n_ref / s->n_ref : n - done;
+        shuffle(order, m->n_ref, rng);
+        code = release_texts(m, &o, order, (size_t)n_texts * (size_t)s->n_ref, samples + done);
     }
-    dpi_generate_input input = {.struct_size = sizeof input, .public_tokens = m->public_tokens,
-                                .n_public = m->n_public, .reference_tokens = tokens,
-                                .n_reference_tokens = n_tokens, .n_ref = n_ref,
-                                .n_tokens = m->o->n_tokens, .n_prefix = m->n_prefix};
-    return draw(m, sampler, &input);
+    return code;
+}
+
+static int make_public(const maker *m, const setting *s, uint64_t *state, sample *samples,
+                       int32_t n) {
+    dpi_release_options o = options_of(m, s, state);
+    o.n_texts = n;
+    return release_texts(m, &o, NULL, 0, samples);
 }
 
 /* Held-out attributes, but names that the model knows: unknown ones would make up most of the
  * perplexity. */
-static int make_document(maker *m, bool is_private, uint64_t *rng) {
+static int make_document(const maker *m, bool is_private, uint64_t *rng, sample *x) {
     int8_t values[CORPUS_ATTRIBUTES];
     corpus_law law = corpus_law_of(m->d, is_private ? CORPUS_PRIVATE : CORPUS_PUBLIC);
     corpus_draw(m->d, &law, true, rng, values);
-    const char *unknown = corpus_write(m->d, values, false, rng, m->now->text);
+    const char *unknown = corpus_write(m->d, values, false, rng, x->text);
     if (unknown)
         return fail("the grammar does not define", unknown);
-    size_t n_bytes = strlen(m->now->text), n = 0;
+    size_t n_bytes = strlen(x->text), n = 0;
     dpi_error err;
-    m->now->ended = 1;
-    m->now->tokens = realloc(m->now->tokens, (4 * n_bytes + 5) * sizeof *m->now->tokens);
-    if (!m->now->tokens)
+    x->ended = 1;
+    x->tokens = realloc(x->tokens, (4 * n_bytes + 5) * sizeof *x->tokens);
+    if (!x->tokens)
         abort();
-    int code = check(dpi_tokenize(m->own.model, m->now->text, n_bytes, 0, m->now->tokens,
+    int code = check(dpi_tokenize(m->own.model, x->text, n_bytes, 0, x->tokens,
                                   4 * n_bytes + 5, &n, &err), &err);
-    m->now->n_tokens = (int32_t)n;
+    x->n_tokens = (int32_t)n;
     return code;
 }
 
 /* ---- A setting ------------------------------------------------------------------------------ */
 
-static int open_sampler(const maker *m, const setting *s, uint64_t *state, dpi_sampler **sampler) {
-    dpi_sampler_options o;
-    dpi_error err;
-    dpi_sampler_options_init(&o);
-    o.method = DPI_METHOD_PLAIN;
-    o.n_vocab = m->own.n_vocab;
-    o.n_tokens = m->o->n_tokens;
-    o.top_k = m->o->top_k < m->own.n_vocab ? m->o->top_k : m->own.n_vocab;
-    o.tau = m->o->tau;
-    o.random = dpi_random_insecure; /* the same texts for a seed: the records are made up */
-    o.random_user = state;
-    if (s->kind == TEXT_PRIVATE) {
-        o.method = s->v->method;
-        o.accountant = s->v->accountant;
-        o.center = s->v->center;
-        o.svt_threshold = m->o->threshold;
-        o.svt_sigma = m->o->sigma;
-        o.n_private = m->o->n_private;
-        o.n_ref = o.denominator = s->n_ref;
-        o.epsilon = s->epsilon;
-        o.delta = m->o->delta;
+static int make_texts(maker *m, const setting *s, sample *samples, int32_t n) {
+    uint64_t rng = m->o->seed + 1000003u * (uint64_t)s->kind, state = ~m->o->seed;
+    int code = 0;
+    switch (s->kind) {
+    case TEXT_PUBLIC:
+        return make_public(m, s, &state, samples, n);
+    case TEXT_REFERENCE:
+        return make_after_references(m, s, &rng, &state, samples, n);
+    case TEXT_PRIVATE:
+        return make_private(m, s, &rng, &state, samples, n);
+    default:
+        for (int32_t i = 0; i < n && code == 0; i++)
+            code = make_document(m, s->kind == DOCUMENTS_PRIVATE, &rng, &samples[i]);
+        return code;
     }
-    return check(dpi_sampler_create(&o, sampler, &err), &err);
 }
 
-static int make_one(maker *m, const setting *s, dpi_sampler *sampler, uint64_t *rng,
-                    int32_t *order, int32_t *n_used) {
-    switch (s->kind) {
-    case DOCUMENTS_PRIVATE: return make_document(m, true, rng);
-    case DOCUMENTS_PUBLIC: return make_document(m, false, rng);
-    case TEXT_PUBLIC: return make_plain(m, sampler, rng, false);
-    case TEXT_REFERENCE: return make_plain(m, sampler, rng, true);
-    default: return make_private(m, sampler, rng, s->n_ref, order, n_used);
-    }
+/* What C moves a token's utility by at most, which widens the support; 0 without a budget. */
+static int find_slack(const maker *m, const setting *s, double *slack) {
+    uint64_t state = 0;
+    dpi_sampler_options o = options_of(m, s, &state).method;
+    dpi_sampler_plan plan = {.struct_size = sizeof plan};
+    dpi_error err;
+    *slack = 0;
+    if (s->kind != TEXT_PRIVATE)
+        return 0;
+    o.n_ref = o.denominator = s->n_ref;
+    o.n_tokens = m->o->n_tokens;
+    o.n_vocab = m->own.n_vocab;
+    o.top_k = m->o->top_k < m->own.n_vocab ? m->o->top_k : m->own.n_vocab;
+    int code = check(dpi_sampler_plan_make(&o, &plan, &err), &err);
+    *slack = 2 * plan.clip / s->n_ref;
+    return code;
 }
 
 static void judge_text(const maker *m, sample *x) {
@@ -431,26 +451,18 @@ static void judge_text(const maker *m, sample *x) {
 }
 
 int maker_make(maker *m, const setting *s, sample *samples, int32_t n) {
-    uint64_t rng = m->o->seed + 1000003u * (uint64_t)s->kind, drawn = ~m->o->seed;
-    int32_t order[MAX_REFERENCES], n_used = MAX_REFERENCES;
-    dpi_sampler *sampler = NULL;
-    int code = open_sampler(m, s, &drawn, &sampler);
-    const dpi_sampler_plan *plan = sampler ? dpi_sampler_plan_get(sampler) : NULL;
-    double slack = s->kind == TEXT_PRIVATE && plan ? 2 * plan->clip / s->n_ref : 0;
-    for (int32_t i = 0; i < m->n_ref; i++)
-        order[i] = i;
+    double slack;
     for (int32_t i = 0; i < n; i++)
-        samples[i] = (sample){.reference = -1};
+        samples[i] = (sample){.reference = -1,
+                              .text = allocate(TEXT_BYTES),
+                              .tokens = allocate((size_t)m->o->n_tokens * sizeof(int32_t))};
+    int code = find_slack(m, s, &slack);
+    if (code == 0)
+        code = make_texts(m, s, samples, n);
     for (int32_t i = 0; i < n && code == 0; i++) {
-        m->now = &samples[i];
-        m->now->text = allocate(TEXT_BYTES);
-        m->now->tokens = allocate((size_t)m->o->n_tokens * sizeof *m->now->tokens);
-        code = make_one(m, s, sampler, &rng, order, &n_used);
-        if (code == 0)
-            code = score_sample(m, slack, m->now);
-        judge_text(m, m->now);
+        code = score_sample(m, slack, &samples[i]);
+        judge_text(m, &samples[i]);
     }
-    dpi_sampler_free(sampler);
     return code;
 }
 
