@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "dpinfer.h"
-#include "dp/methods/center.h"
+#include "dp/exact/center.h"
 #include "pipeline/release/read_file.h"
 
 enum { TOP_K = 100, N_TOKENS = 200, N_BUDGETS = 4 };

@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 #include "dp/audit/audit.h"
-#include "dp/exact/noise.h"
+#include "dp/exact/svt.h"
 #include "dp/methods/amin.h"
 
 enum { V = DPI_AUDIT_VOCAB, N_SETTINGS = 100, N_CASES = 20, N_TEXT_TOKENS = 100 };

@@ -4,7 +4,7 @@
 
 #include "base/status.h"
 #include "dp/audit/audit.h"
-#include "dp/exact/noise.h"
+#include "dp/exact/svt.h"
 #include "dp/methods/amin.h"
 
 enum { SCALE = 3, REACH = 400, N_DRAWS = 300000 };

@@ -82,25 +82,6 @@ dpi_status dpi_noise_laplace(int64_t scale, dpi_random_fn random, void *user, in
     return DPI_STATUS_OK;
 }
 
-/* ---- The sparse vector ---------------------------------------------------------------------- */
-
-dpi_status dpi_svt_arm(dpi_svt *svt, dpi_random_fn random, void *user, dpi_error *err) {
-    int64_t noise;
-    DPI_TRY(dpi_noise_laplace(svt->scale, random, user, &noise, err));
-    svt->noisy = svt->threshold + noise;
-    dpi_wipe(&noise, sizeof noise);
-    return DPI_STATUS_OK;
-}
-
-dpi_status dpi_svt_query(const dpi_svt *svt, int64_t value, dpi_random_fn random, void *user,
-                         bool *above, dpi_error *err) {
-    int64_t noise;
-    DPI_TRY(dpi_noise_laplace(2 * svt->scale, random, user, &noise, err));
-    *above = value + noise >= svt->noisy;
-    dpi_wipe(&noise, sizeof noise);
-    return DPI_STATUS_OK;
-}
-
 /* The margin covers tanh and two products: glibc is good to 2 units in the last place. */
 double dpi_rho_pure_bound(double eps) {
     return nextafter(eps * tanh(eps / 2) * (1 + 0x1p-48), INFINITY);

@@ -1,6 +1,6 @@
-/* noise.h - exact discrete Laplace noise on integers, from uniform bits and integers alone, and
- * the sparse vector technique on top of it. Internal. Source: Canonne, Kamath, Steinke 2020, "The
- * Discrete Gaussian for Differential Privacy", Algorithms 1 and 2.
+/* noise.h - exact discrete Laplace noise on integers, from uniform bits and integers alone. Internal.
+ * Source: Canonne, Kamath, Steinke 2020, "The Discrete Gaussian for Differential Privacy", Algorithms
+ * 1 and 2. Their Algorithm 3, the discrete Gaussian, is drawn from it: its place is in this file.
  *
  * Nothing is rounded: every decision is "a uniform integer below n is less than m" with m/n the
  * rational that the proof names. The only departure from the law on all integers is a cap that
@@ -27,24 +27,6 @@
  * function of sensitivity D are e^(D / scale) apart at most: pure (D / scale)-DP. */
 dpi_status dpi_noise_laplace(int64_t scale, dpi_random_fn random, void *user, int64_t *noise,
                              dpi_error *err);
-
-/* One instance of AboveThreshold on integer queries (Dwork et al. 2009; Dwork and Roth 2014,
- * Theorem 3.23) with discrete Laplace noise: scale on the threshold, 2 scale on each query. With
- * queries of sensitivity D, the answers up to and including the first "above" are together
- * pure (2 D / scale)-DP, whatever their number and however they are chosen. */
-typedef struct dpi_svt {
-    int64_t scale;     /* [1, DPI_NOISE_SCALE_MAX / 2] */
-    int64_t threshold; /* magnitude below 2^60 */
-    int64_t noisy;     /* threshold + noise: PRIVATE */
-} dpi_svt;
-
-/* Draws the noise of the threshold, afresh for each instance. Errors: ENTROPY (nothing is
- * changed). */
-dpi_status dpi_svt_arm(dpi_svt *svt, dpi_random_fn random, void *user, dpi_error *err);
-/* *above = value + noise >= noisy. After "above" the instance must be armed again before the next
- * query. Errors: ENTROPY (no answer was given). */
-dpi_status dpi_svt_query(const dpi_svt *svt, int64_t value, dpi_random_fn random, void *user,
-                         bool *above, dpi_error *err);
 
 /* rho of a pure eps-DP mechanism: eps tanh(eps / 2), rounded up; eps >= 0. dp/PRIVACY.md has the
  * proof. */

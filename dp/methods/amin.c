@@ -20,7 +20,9 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "dp/account/account.h"
-#include "dp/exact/noise.h"
+#include "dp/exact/aggregate.h"
+#include "dp/exact/order.h"
+#include "dp/exact/svt.h"
 
 typedef struct amin_state {
     int64_t *mass;    /* [n_vocab] of one sequence; PRIVATE */
@@ -207,57 +209,6 @@ static dpi_status make_plan(const dpi_sampler_options *o, dpi_sampler_plan *plan
 
 /* ---- Private from here: no branch or address depends on reference logits --------------------- */
 
-/* The bits of l, or of the lowest float if it is not finite, as an integer of the same order. */
-static inline int64_t order(float l) {
-    const uint32_t exponent = 0x7f800000, lowest = 0xff7fffff;
-    uint32_t bits;
-    memcpy(&bits, &l, sizeof bits);
-    uint32_t finite = (uint32_t)dpi_mask_hide(0 - (uint64_t)((bits & exponent) != exponent));
-    bits = (bits & finite) | (lowest & ~finite);
-    uint32_t minus = 0 - (bits >> 31);
-    return (int32_t)(bits ^ (minus >> 1));
-}
-
-static inline double from_order(int64_t key) {
-    uint32_t bits = (uint32_t)key, minus = 0 - (bits >> 31);
-    float l;
-    bits ^= minus >> 1;
-    memcpy(&l, &bits, sizeof l);
-    return (double)l;
-}
-
-/* The largest of logits[n]. */
-static double peak(const float *logits, size_t n) {
-    int64_t top = order(logits[0]);
-    for (size_t i = 1; i < n; i++)
-        top = dpi_i64_max(top, order(logits[i]));
-    return from_order(top);
-}
-
-/* (top - l) * scale, at most `most`: in [0, most]. Doubles that are not negative compare as their
- * bits do; a comparison of doubles can become a branch. */
-static inline double below_peak(float l, double top, double scale, double most) {
-    double gap = (top - from_order(order(l))) * scale;
-    int64_t bits, most_bits;
-    memcpy(&bits, &gap, sizeof bits);
-    memcpy(&most_bits, &most, sizeof most_bits);
-    bits = dpi_i64_min(bits, most_bits);
-    memcpy(&gap, &bits, sizeof gap);
-    return gap;
-}
-
-/* sum += c, where c = clip_C(l) = max(-C, l - max l + C) in integers: the maximum becomes K, what
- * is 2K or more below it -K. In [-K, K] for any bits, by the clamp at the end. The maximum is a
- * function of this record alone. */
-static void add_record(const dpi_sampler *s, const float *logits, int64_t present) {
-    const int64_t K = s->plan.K;
-    const double top = peak(logits, s->n_support), most = 2 * (double)K;
-    for (size_t y = 0; y < s->n_support; y++) {
-        int64_t c = K - dpi_round_even(below_peak(logits[y], top, DPI_UNIT, most));
-        s->sum[y] += present * dpi_i64_max(dpi_i64_min(c, K), -K);
-    }
-}
-
 /* What stands in for slot j, and whether it counts. Null slots do the work of any other. */
 static const float *slot_logits(const dpi_sampler *s, const float *public_logits,
                                 const float *const *reference_logits, int32_t j,
@@ -296,10 +247,10 @@ static inline int64_t exponential(double gap) {
  * with r = floor(2^106 / z), so sum(mass) <= z r / 2^76 <= 2^30. [] No property of the logits is
  * used, nor how good the exponential is, but that all e are >= 0 and one is 2^44. */
 void dpi_amin_mass(const float *logits, size_t n, int64_t *mass) {
-    const double top = peak(logits, n);
+    const double top = dpi_order_peak(logits, n);
     uint64_t z = 0;
     for (size_t y = 0; y < n; y++) {
-        mass[y] = exponential(below_peak(logits[y], top, 1, 41));
+        mass[y] = exponential(dpi_order_gap(logits[y], top, 1, 41));
         z += (uint64_t)mass[y];
     }
     const uint64_t r = reciprocal(z);
@@ -351,7 +302,7 @@ static dpi_status distribution(dpi_sampler *s, const float *public_logits,
     for (int32_t j = 0; j < s->options.n_ref; j++) {
         int64_t present;
         const float *logits = slot_logits(s, public_logits, reference_logits, j, &present);
-        add_record(s, logits, present);
+        dpi_aggregate_add_recentred(logits, s->n_support, s->plan.K, present, s->sum);
     }
     memcpy(s->utility, s->sum, s->n_support * sizeof *s->utility);
     dpi_sampler_weigh(s, s->plan.a);

@@ -9,20 +9,14 @@
 #include "dp/account/account.h"
 #include "dp/account/budget.h"
 #include "dp/account/filter.h"
-#include "dp/methods/center.h"
+#include "dp/exact/aggregate.h"
 #include "dp/methods/method.h"
-
-enum { BLOCK = 1024 }; /* candidates at a time: all about them stays in the nearest cache */
 
 typedef struct ink_state {
     float *zeros;      /* [n_vocab] zero-out: the logits of a null slot */
     double *centre;    /* [n_ref] m_i; PRIVATE */
     uint64_t *pays;    /* [n_ref] masks: whether what a record moves counts; PRIVATE */
-    double centre_null; /* public */
-    /* Of one block of candidates: */
-    float p[BLOCK];       /* public logits */
-    int64_t null[BLOCK];  /* what a null slot adds: 0, but for zero-out. Public */
-    float logits[BLOCK];  /* of one record; PRIVATE */
+    dpi_aggregate aggregate;
     /* Accountant FILTER; PRIVATE */
     dpi_u128 limit;          /* public */
     dpi_u128 *spent, *after; /* [n_ref] before and after the token of this step */
@@ -152,7 +146,7 @@ static void charge(dpi_sampler *s) {
 static void forget(dpi_sampler *s) {
     const size_t n_ref = (size_t)s->options.n_ref;
     ink_state *state = s->state;
-    dpi_wipe(state->logits, sizeof state->logits);
+    dpi_aggregate_wipe(&state->aggregate);
     dpi_wipe(state->centre, n_ref * sizeof *state->centre);
     dpi_wipe(state->pays, n_ref * sizeof *state->pays);
     dpi_wipe(state->after, n_ref * sizeof *state->after);
@@ -171,117 +165,65 @@ static dpi_status find_candidates(dpi_sampler *s, const float *public_logits, dp
 
 /* ---- Private from here: no branch or address depends on reference logits --------------------- */
 
-/* A null slot is given logits that move nothing, and its work is that of any other. */
-typedef struct slots {
-    const float *public_logits, *null_logits;
-    const float *const *reference_logits;
-} slots;
-
-static const float *slot_logits(const slots *in, int32_t j) {
-    return in->reference_logits[j] ? in->reference_logits[j] : in->null_logits;
-}
-
-/* The logits of the candidates from `first` on, where they stand or gathered in `room`. */
-static const float *candidates(const dpi_sampler *s, const float *logits, size_t first, size_t n,
-                               float *room) {
-    if (s->n_support == (size_t)s->options.n_vocab)
-        return logits + first;
-    for (size_t i = 0; i < n; i++)
-        room[i] = logits[s->support[first + i]];
-    return room;
-}
-
-/* A block's public logits, and what a null slot adds to it. */
-static const float *begin_block(dpi_sampler *s, const slots *in, size_t first, size_t n) {
-    static const int64_t zeros[BLOCK];
-    ink_state *state = s->state;
-    const float *p = candidates(s, in->public_logits, first, n, state->p);
-    const float *null = candidates(s, in->null_logits, first, n, state->logits);
-    memset(state->null, 0, n * sizeof *state->null);
-    s->kernels.clip_add(state->null, null, p, zeros, state->centre_null, s->plan.K, ~UINT64_C(0),
-                        (int64_t)n);
-    return p;
-}
-
-static size_t block_size(const dpi_sampler *s, size_t first) {
-    return s->n_support - first < BLOCK ? s->n_support - first : BLOCK;
-}
-
-/* m_i: a function of one reference and public data only. Centring comes before clipping. */
-static void centre_records(dpi_sampler *s, const slots *in) {
-    ink_state *state = s->state;
-    double public_mass = 0;
-    state->centre_null = 0;
-    if (s->options.center) {
-        public_mass = dpi_log_mass(in->public_logits, s->support, s->n_support);
-        state->centre_null = dpi_log_mass(in->null_logits, s->support, s->n_support) - public_mass;
-    }
-    for (int32_t j = 0; j < s->options.n_ref; j++) {
-        const float *logits = slot_logits(in, j);
-        state->centre[j] = 0;
-        if (s->options.center)
-            state->centre[j] = dpi_log_mass(logits, s->support, s->n_support) - public_mass;
-    }
-}
-
 /* Accountant FILTER: all ones for each record that can pay for this token, else 0. */
-static void pay(dpi_sampler *s, const slots *in) {
+static void pay(dpi_sampler *s, const float *const *reference_logits) {
     ink_state *state = s->state;
-    for (int32_t j = 0; j < s->options.n_ref; j++)
-        state->range[j][0] = INT64_C(1) << 40, state->range[j][1] = -(INT64_C(1) << 40);
-    for (size_t first = 0; first < s->n_support; first += BLOCK) {
-        const size_t n = block_size(s, first);
-        const float *p = begin_block(s, in, first, n);
-        for (int32_t j = 0; j < s->options.n_ref; j++)
-            s->kernels.clip_range(state->range[j],
-                                  candidates(s, slot_logits(in, j), first, n, state->logits), p,
-                                  state->null, state->centre[j], s->plan.K, (int64_t)n);
-    }
+    dpi_aggregate_range(&state->aggregate, reference_logits, s->options.n_ref, state->centre,
+                        state->range);
     for (int32_t j = 0; j < s->options.n_ref; j++) {
         dpi_u128 cost = dpi_filter_cost(state->range[j][1] - state->range[j][0], s->plan.a);
         state->pays[j] = dpi_filter_pay(state->spent[j], cost, state->limit, &state->after[j]);
     }
 }
 
-/* S and U of a block of candidates: the logits of each slot are read once, and clipped and added
- * while the sums are at hand. */
-static void aggregate_block(dpi_sampler *s, const slots *in, size_t first, size_t n) {
-    const int64_t D = dpi_sampler_denominator(&s->options);
-    ink_state *state = s->state;
-    int64_t *sum = s->sum + first, *utility = s->utility + first;
-    const float *p = begin_block(s, in, first, n);
-    for (size_t i = 0; i < n; i++)
-        sum[i] = s->options.n_ref * state->null[i];
-    for (int32_t j = 0; j < s->options.n_ref; j++)
-        s->kernels.clip_add(sum, candidates(s, slot_logits(in, j), first, n, state->logits), p,
-                            state->null, state->centre[j], s->plan.K, state->pays[j], (int64_t)n);
-    for (size_t i = 0; i < n; i++)
-        utility[i] = D * s->fixed[s->support[first + i]] + sum[i];
-}
-
+/* S of this sampler's slots, on the candidates. */
 static void aggregate(dpi_sampler *s, const float *public_logits,
                       const float *const *reference_logits) {
     const bool zero_out = s->options.adjacency == DPI_ADJACENCY_ZERO_OUT;
+    const int32_t n_ref = s->options.n_ref;
     ink_state *state = s->state;
-    const slots in = {public_logits, zero_out ? state->zeros : public_logits, reference_logits};
-    centre_records(s, &in);
+    const dpi_aggregate_step step = {
+        .public_logits = public_logits,
+        .null_logits = zero_out ? state->zeros : public_logits,
+        .support = s->support,
+        .n_vocab = (size_t)s->options.n_vocab,
+        .n_support = s->n_support,
+        .K = s->plan.K,
+        .center = s->options.center,
+    };
+    dpi_aggregate_begin(&state->aggregate, &s->kernels, &step);
+    dpi_aggregate_centre(&state->aggregate, reference_logits, n_ref, state->centre);
     if (s->options.accountant == DPI_ACCOUNTANT_FILTER)
-        pay(s, &in);
+        pay(s, reference_logits);
     else
-        memset(state->pays, 0xff, (size_t)s->options.n_ref * sizeof *state->pays);
-    for (size_t first = 0; first < s->n_support; first += BLOCK)
-        aggregate_block(s, &in, first, block_size(s, first));
+        memset(state->pays, 0xff, (size_t)n_ref * sizeof *state->pays);
+    memset(s->sum, 0, s->n_support * sizeof *s->sum);
+    dpi_aggregate_add(&state->aggregate, reference_logits, n_ref, state->centre, state->pays,
+                      s->sum);
 }
 
-static dpi_status distribution(dpi_sampler *s, const float *public_logits,
-                               const float *const *reference_logits, dpi_error *err) {
+/* Weights from S. */
+static void weigh(dpi_sampler *s) {
+    dpi_aggregate_utility(s->fixed, s->support, s->sum, s->n_support,
+                          dpi_sampler_denominator(&s->options), s->utility);
+    dpi_sampler_weigh(s, s->plan.a);
+}
+
+static dpi_status partial(dpi_sampler *s, const float *public_logits,
+                          const float *const *reference_logits, dpi_error *err) {
     if (!reference_logits && s->options.n_ref > 0)
         return dpi_fail(err, DPI_STATUS_ARG,
                         "the reference logits are NULL, must be pointers to "
                         "the logits of each reference");
     DPI_TRY(find_candidates(s, public_logits, err));
     aggregate(s, public_logits, reference_logits);
-    dpi_sampler_weigh(s, s->plan.a);
+    return DPI_STATUS_OK;
+}
+
+static dpi_status distribution(dpi_sampler *s, const float *public_logits,
+                               const float *const *reference_logits, dpi_error *err) {
+    DPI_TRY(partial(s, public_logits, reference_logits, err));
+    weigh(s);
     return DPI_STATUS_OK;
 }
 
@@ -308,6 +250,8 @@ const dpi_method_ops dpi_method_invisibleink = {
     .begin = begin,
     .candidates = find_candidates,
     .distribution = distribution,
+    .partial = partial,
+    .weigh = weigh,
     .charge = charge,
     .forget = forget,
     .free = release,

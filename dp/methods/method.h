@@ -42,6 +42,7 @@ struct dpi_sampler {
     dpi_kernels kernels; /* of the processor: their results do not depend on the ISA */
     bool begun;
     bool used; /* private arrays are not all zero: there is something to forget */
+    bool to_merge; /* dpi_sampler_partial was called for a token that is not drawn */
     int32_t n_drawn; /* of the current text */
 
     int64_t *fixed;   /* [n_vocab] P, the public logits below their maximum */
@@ -87,6 +88,11 @@ struct dpi_method_ops {
     /* Fills support, n_support, sum and weights for the next token; nothing is charged. */
     dpi_status (*distribution)(dpi_sampler *sampler, const float *public_logits,
                                const float *const *reference_logits, dpi_error *err);
+    /* The two halves of `distribution`, for a method whose sums merge: support, n_support and sum of
+     * this sampler's references; and weights from these, sum being that of all parts. NULL: none. */
+    dpi_status (*partial)(dpi_sampler *sampler, const float *public_logits,
+                          const float *const *reference_logits, dpi_error *err);
+    void (*weigh)(dpi_sampler *sampler);
     /* The token drawn from that distribution will be released: what it cost is booked. */
     void (*charge)(dpi_sampler *sampler);
     /* Instead of distribution, one draw and charge, for a method whose step is more than that.

@@ -186,6 +186,7 @@ dpi_status dpi_sampler_begin(dpi_sampler *sampler, dpi_error *err) {
     if (sampler->method->begin)
         DPI_TRY(sampler->method->begin(sampler, err));
     sampler->begun = true;
+    sampler->to_merge = false;
     sampler->n_drawn = 0;
     return DPI_STATUS_OK;
 }

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "dp/account/filter.h"
-#include "dp/methods/center.h"
+#include "dp/exact/center.h"
 #include "dp/methods/method.h"
 #include "tests/support/support.h"
 

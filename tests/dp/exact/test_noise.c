@@ -1,6 +1,6 @@
 /* test_noise.c - the discrete Laplace sampler against its closed form: frequencies, moments at
  * large scales, bounds and a source that fails; the sparse vector against its exact law. */
-#include "dp/exact/noise.h"
+#include "dp/exact/svt.h"
 
 #include <math.h>
 

@@ -13,7 +13,7 @@
 #include <math.h>
 #include <valgrind/memcheck.h>
 
-#include "dp/exact/noise.h"
+#include "dp/exact/svt.h"
 #include "dp/exact/weights.h"
 #include "dp/methods/sampler.h"
 #include "tests/dp/methods/trace.h"

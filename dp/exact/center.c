@@ -1,6 +1,8 @@
-#include "dp/methods/center.h"
+#include "dp/exact/center.h"
 
-#include "dp/methods/method.h"
+#include <string.h>
+
+#include "kernels/exact.h"
 
 /* b where `mask` is all ones, a where it is 0. Hidden masks: compilers make branches and tables of
  * comparisons. */

@@ -1,0 +1,179 @@
+/* A text whose references are spread over several samplers is the text of one sampler that has them
+ * all: tokens, budgets of records, length. */
+#include <math.h>
+
+#include "tests/support/support.h"
+
+enum { V = 70, B = 8, T = 12 };
+
+typedef struct world {
+    float p[T][V], logits[T][B][V];
+    const float *references[T][B];
+} world;
+
+static void random_world(world *w, uint64_t *seed) {
+    bool is_null[B];
+    for (int j = 0; j < B; j++)
+        is_null[j] = random_below(seed, 4) == 0;
+    for (int t = 0; t < T; t++) {
+        for (int y = 0; y < V; y++)
+            w->p[t][y] = (float)(3 * random_normal(seed));
+        for (int j = 0; j < B; j++) {
+            for (int y = 0; y < V; y++)
+                w->logits[t][j][y] = w->p[t][y] + (float)(2 * random_normal(seed));
+            w->references[t][j] = is_null[j] ? NULL : w->logits[t][j];
+        }
+    }
+}
+
+static dpi_sampler *make(dpi_sampler_options o, int32_t n_ref, uint64_t *bits) {
+    dpi_sampler *s;
+    dpi_error err;
+    o.n_ref = n_ref;
+    o.random = dpi_random_insecure;
+    o.random_user = bits;
+    assert_ok(dpi_sampler_create(&o, &s, &err), &err);
+    assert_ok(dpi_sampler_begin(s, &err), &err);
+    return s;
+}
+
+/* One text by one sampler and by `n_parts`, which draw with the same bits. */
+static void compare(const dpi_sampler_options *o, const world *w, int32_t n_parts, uint64_t *seed) {
+    uint64_t bits = 5, parts_bits = 5, unused = 99;
+    int32_t first[B + 1] = {0}, drawer = random_below(seed, n_parts);
+    dpi_sampler *whole = make(*o, B, &bits), *parts[B];
+    for (int32_t i = 0; i < n_parts; i++) {
+        first[i + 1] = i + 1 == n_parts
+                           ? B : first[i] + 1 + random_below(seed, B - first[i] - (n_parts - 1 - i));
+        parts[i] = make(*o, first[i + 1] - first[i], i == drawer ? &parts_bits : &unused);
+    }
+    for (int t = 0; t < T; t++) {
+        int64_t sums[V] = {0}, part[V];
+        int32_t n = 0, n_first = -1, token, expected;
+        dpi_error err;
+        for (int32_t i = n_parts - 1; i >= 0; i--) {
+            assert_ok(dpi_sampler_partial(parts[i], w->p[t], w->references[t] + first[i], part, &n,
+                                          &err), &err);
+            assert_true(n_first < 0 || n == n_first); /* the candidates are public */
+            n_first = n;
+            dpi_sums_merge(sums, part, n);
+        }
+        assert_ok(dpi_sampler_step_merged(parts[drawer], w->p[t], sums, &token, &err), &err);
+        assert_ok(dpi_sampler_step(whole, w->p[t], w->references[t], &expected, &err), &err);
+        assert_int_equal(token, expected);
+        for (int32_t i = 0; i < n_parts; i++)
+            assert_int_equal(dpi_sampler_tokens_left(parts[i]), T - 1 - t);
+    }
+    assert_true(unused == 99); /* only one part draws */
+    dpi_sampler_free(whole);
+    for (int32_t i = 0; i < n_parts; i++)
+        dpi_sampler_free(parts[i]);
+}
+
+static dpi_sampler_options make_options(void) {
+    dpi_sampler_options o;
+    dpi_sampler_options_init(&o);
+    o.n_vocab = V;
+    o.n_tokens = T;
+    o.denominator = B;
+    o.top_k = 20;
+    o.rho = 3;
+    return o;
+}
+
+static void test_same_text(void **state) {
+    (void)state;
+    uint64_t seed = 51;
+    world *w = calloc(1, sizeof *w);
+    for (int i = 0; i < 60; i++) {
+        dpi_sampler_options o = make_options();
+        o.adjacency = i % 3;
+        o.center = i % 2;
+        o.top_k = i % 5 ? 20 : 0;
+        o.accountant = i % 4 ? DPI_ACCOUNTANT_ZCDP : DPI_ACCOUNTANT_FILTER;
+        random_world(w, &seed);
+        compare(&o, w, 1 + i % 5, &seed);
+    }
+    free(w);
+}
+
+/* Records that have used up their budget are silent in parts as they are in the whole: with a clip
+ * bound so large that each can pay once. */
+static void test_filter(void **state) {
+    (void)state;
+    uint64_t seed = 52;
+    world *w = calloc(1, sizeof *w);
+    for (int i = 0; i < 20; i++) {
+        dpi_sampler_options o = make_options();
+        o.accountant = DPI_ACCOUNTANT_FILTER;
+        o.clip = 2 + i;
+        o.rho = .05;
+        random_world(w, &seed);
+        compare(&o, w, 2 + i % 4, &seed);
+    }
+    free(w);
+}
+
+static void test_order_of_calls(void **state) {
+    (void)state;
+    uint64_t bits = 1, seed = 53;
+    world *w = calloc(1, sizeof *w);
+    dpi_sampler_options o = make_options();
+    int64_t sums[V];
+    int32_t n, token = -1;
+    dpi_error err;
+    random_world(w, &seed);
+    dpi_sampler *s = make(o, B, &bits);
+    assert_error(dpi_sampler_step_merged(s, w->p[0], sums, &token, &err), DPI_STATUS_STATE, &err,
+                 "once after each");
+    for (int t = 0; t < T; t++) {
+        assert_ok(dpi_sampler_partial(s, w->p[t], w->references[t], sums, &n, &err), &err);
+        assert_ok(dpi_sampler_step_merged(s, w->p[t], sums, &token, &err), &err);
+        assert_error(dpi_sampler_step_merged(s, w->p[t], sums, &token, &err), DPI_STATUS_STATE,
+                     &err, "once after each");
+    }
+    assert_error(dpi_sampler_partial(s, w->p[0], w->references[0], sums, &n, &err),
+                 DPI_STATUS_BUDGET, &err, "all 12 tokens");
+    assert_int_equal(dpi_sampler_tokens_left(s), 0);
+    assert_ok(dpi_sampler_begin(s, &err), &err);
+    assert_error(dpi_sampler_step_merged(s, w->p[0], sums, &token, &err), DPI_STATUS_STATE, &err,
+                 "once after each");
+    /* Without bits no token, and the same sums may be tried again. */
+    limited_source source = {.seed = 3, .n = 0};
+    dpi_sampler_free(s);
+    o.n_ref = B;
+    o.random = limited_bits;
+    o.random_user = &source;
+    assert_ok(dpi_sampler_create(&o, &s, &err), &err);
+    assert_error(dpi_sampler_partial(s, w->p[0], w->references[0], sums, &n, &err),
+                 DPI_STATUS_STATE, &err, "begin");
+    assert_ok(dpi_sampler_begin(s, &err), &err);
+    assert_ok(dpi_sampler_partial(s, w->p[0], w->references[0], sums, &n, &err), &err);
+    token = -1;
+    assert_int_equal(dpi_sampler_step_merged(s, w->p[0], sums, &token, &err), DPI_STATUS_ENTROPY);
+    assert_int_equal(token, -1);
+    source.n = 1;
+    assert_ok(dpi_sampler_step_merged(s, w->p[0], sums, &token, &err), &err);
+    dpi_sampler_free(s);
+
+    o = make_options();
+    o.method = DPI_METHOD_AMIN;
+    s = make(o, B, &bits);
+    assert_error(dpi_sampler_partial(s, w->p[0], w->references[0], sums, &n, &err),
+                 DPI_STATUS_UNSUPPORTED, &err, "amin has no sums that merge");
+    assert_error(dpi_sampler_partial(NULL, w->p[0], w->references[0], sums, &n, &err),
+                 DPI_STATUS_ARG, &err, "NULL");
+    assert_error(dpi_sampler_step_merged(s, w->p[0], NULL, &token, &err), DPI_STATUS_ARG, &err,
+                 "NULL");
+    dpi_sampler_free(s);
+    free(w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_text),
+        cmocka_unit_test(test_filter),
+        cmocka_unit_test(test_order_of_calls),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
