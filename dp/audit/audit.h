@@ -7,7 +7,7 @@
  *     dpi_audit_end(a, "what was measured", measured, min, max);
  * What it expects is computed here a second time, from the formulas, in real arithmetic or by brute
  * force, never by the code under audit. A function returns an error only where the audited code
- * did so without being asked to.
+ * failed although no failure was planted.
  *
  * Everything in an audit is made up, so that nothing in it is private. Threads: one at a time. */
 #ifndef DPI_AUDIT_H

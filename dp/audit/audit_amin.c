@@ -194,7 +194,8 @@ static long double by_hand(const dpi_sampler *s, int32_t n_armed, int32_t n_priv
     const dpi_sampler_plan *plan = dpi_sampler_plan_get(s);
     const long double ln2 = 0.693147180559945309417232121458176568L, m = records_moved(o);
     const long double eta = 2 * m * (long double)plan->K * (long double)plan->a * ln2 * 0x1p-48L;
-    const long double epsilon = o->svt_sigma > 0 ? 2 * m / (o->denominator * (long double)o->svt_sigma) : 0;
+    const long double scale = o->denominator * (long double)o->svt_sigma;
+    const long double epsilon = o->svt_sigma > 0 ? 2 * m / scale : 0;
     return n_armed * epsilon * tanhl(epsilon / 2) + n_private * eta * eta / 8;
 }
 
@@ -211,13 +212,13 @@ static dpi_status check_text(dpi_audit *a, dpi_sampler *s, const dpi_audit_case 
         const dpi_amin_spent spent = dpi_amin_spent_get(s);
         a->result.n_cases++;
         n_private += token != 0;
-        const bool asked = spent.n_private < plan.n_private || before.n_private < plan.n_private;
-        /* The tokens tell: what was private, as far as it shows, was booked. */
+        const bool affordable = before.n_private < plan.n_private;
+        /* Private tokens that show in the text were booked. */
         dpi_audit_hold(a, n_private <= spent.n_private, "a private token is not booked");
         dpi_audit_hold(a, n_private <= plan.n_private, "more private tokens than agreed");
         dpi_audit_hold(a, !has_svt || spent.n_armed >= spent.n_private,
                        "a private token without a sparse vector");
-        dpi_audit_hold(a, !(has_svt && asked && t == 0) || spent.n_armed == 1,
+        dpi_audit_hold(a, !(has_svt && affordable && t == 0) || spent.n_armed == 1,
                        "the sparse vector is not charged when it is armed");
         dpi_audit_hold(a, spent.rho >= by_hand(s, spent.n_armed, spent.n_private) * (1 - 1e-9L),
                        "the ledger holds less than was spent");

@@ -1,6 +1,6 @@
 /* audit_filter.c - audit A of whole texts under the accountant filter: neighbours with the same
  * history, token after token. What one record's losses cost stays within its own budget, and
- * nobody else's contributions depend on it. */
+ * no other record's contributions depend on it. */
 #include <math.h>
 #include <stdlib.h>
 

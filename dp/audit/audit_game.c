@@ -2,9 +2,10 @@
  * says whether the record was there. V = 16, B = 4, T = 8, eta = .5.
  *
  * Tokens come in pairs on which the public logits and the other records agree, so that without the
- * record each is as likely as its twin. The record wants one of each pair, by a coin that the
- * history tosses, and hates the other, far beyond the clip bound. Its tokens then have probability
- * 1 / (1 + e^-eta) against 1/2: the log-likelihood ratio of a text counts them. */
+ * record each is as likely as its twin. A coin that follows from the history says which of
+ * a pair the record favours; the other is below it by much more than the clip bound. Its tokens
+ * then have probability 1 / (1 + e^-eta) against 1/2: the log-likelihood ratio of a text counts
+ * them. */
 #include <math.h>
 #include <string.h>
 

@@ -111,8 +111,8 @@ static dpi_status compare(setting *s, const dpi_audit_case *w, int32_t j) {
 
 /* ---- Crafted cases --------------------------------------------------------------------------- */
 
-/* Records `distance` clip bounds above the public logits on even tokens, below on odd ones: half
- * at +K and half at -K, or on the edge. Public logits are a clip bound up or down themselves, so
+/* Records `distance` clip bounds above the public logits on even tokens, below on odd ones: so
+ * many at +K as at -K, or on the edge. Public logits are a clip bound up or down themselves, so
  * that a zeroed record is at the other end. */
 static void craft_halves(dpi_audit_case *w, const dpi_sampler_plan *plan, double distance) {
     const double clip = ldexp((double)plan->K, -20);

@@ -1,4 +1,4 @@
-/* audit_random.c - audit B from inside: which bits give which token, that all of them are asked for
+/* audit_random.c - audit B from inside: which bits give which token, that all of them are drawn
  * and used for each token anew, and that nothing is drawn without them. */
 #include <math.h>
 #include <string.h>
@@ -42,11 +42,11 @@ static void decrement(uint64_t bits[DPI_DRAW_WORDS]) {
 
 /* A source that gives the bits at one end of a token's share, or fails. */
 typedef struct source {
-    dpi_sampler *sampler; /* whose weights are computed when it asks */
+    dpi_sampler *sampler; /* whose weights are computed when it draws bits */
     size_t index;
     bool last; /* the last bits of the token before, instead of the first of this one */
     bool fails;
-    int32_t n_bytes; /* asked for since it was reset */
+    int32_t n_bytes; /* given since it was reset */
 } source;
 
 static int32_t give(void *user, void *buffer, size_t n_bytes) {
@@ -66,7 +66,7 @@ static int32_t give(void *user, void *buffer, size_t n_bytes) {
 /* Both ends of the share of each candidate. */
 static dpi_status check_shares(dpi_audit *a, dpi_sampler *s, const dpi_audit_case *w, source *src) {
     DPI_TRY(dpi_sampler_begin(s, a->err));
-    const size_t n = s->n_support; /* of the distribution that was asked for before */
+    const size_t n = s->n_support; /* of the distribution that was computed before */
     for (size_t i = 0; i < n; i++)
         for (int last = 0; last <= (i > 0); last++) {
             int32_t token;

@@ -84,8 +84,8 @@ void dpi_aggregate_range(dpi_aggregate *a, const float *const *references, int32
     }
 }
 
-/* A block of candidates: the logits of each slot are read once, and clipped and added while the sums
- * are at hand. */
+/* A block of candidates: the logits of each slot are read once, and clipped and added while the
+ * sums are at hand. */
 static void add_block(dpi_aggregate *a, const float *const *references, int32_t n_ref,
                       const double *centre, const uint64_t *counts, size_t first, int64_t *sum) {
     const size_t n = block_size(a, first);

@@ -11,15 +11,16 @@
  * then, wherever the token is drawn:
  *     merge the sums of the others, in any order  ->  utility  ->  weights and a draw (weights.h)
  *
- * Trusted: what is public in dpi_aggregate_step, and that reference i is a function of record i, the
- * released tokens and public data. Not trusted: every value of the references, NaN included.
+ * Trusted: what is public in dpi_aggregate_step, and that reference i is a function of record i,
+ * the released tokens and public data. Not trusted: every value of the references, NaN included.
  * Sensitivity: to empty slot j, or not to count it, changes each sum by -x_j(y) and nothing else:
- * an integer in [-K, K] where null logits are the public ones, in [-2K, 2K] where they are zeros. No
- * sum depends on the order of slots, on how they are split, or on the instruction set.
- * Cost: of the draw, by K (dpi_eta_bound); sums are PRIVATE and cost whatever is done with them.
+ * an integer in [-K, K] where null logits are the public ones, in [-2K, 2K] where they are zeros.
+ * No sum depends on the order of slots, on how they are split, or on the instruction set.
+ * Cost: that of the draw, by K (dpi_eta_bound). Sums are PRIVATE: whatever else is done with them
+ * has a cost of its own.
  * Time: no branch and no address depends on the values of references.
  * K is given to each step: a method may change it from token to token. What a unit of several
- * records contributes, a rounded mean of its c_i, belongs between the clip and the sum, here.
+ * records contributes, a rounded mean of its c_i, belongs here, between the clip and the sum.
  * Threads: a dpi_aggregate belongs to one thread at a time. */
 #ifndef DPI_AGGREGATE_H
 #define DPI_AGGREGATE_H
@@ -81,10 +82,10 @@ void dpi_aggregate_wipe(dpi_aggregate *aggregate);
 
 /* ---- Recentred contributions ----------------------------------------------------------------- */
 
-/* sum[n] += present c, where c = max(-K, rne((l - max l) 2^20) + K): the record's best token adds K,
- * what is 2K or more below it -K; in [-K, K] for any bits of `logits`, of which values that are not
- * finite count as the lowest float. present is 1 or 0, and the work is the same. Sensitivity: K, by
- * leaving the record out; c - c' in [-2K, 2K], by exchanging it. Source: Amin et al. 2024. */
+/* sum[n] += present c, where c = max(-K, rne((l - max l) 2^20) + K): the record's best token adds
+ * K, what is 2K or more below it -K; in [-K, K] for any bits of `logits`, of which values that are
+ * not finite count as the lowest float. present is 1 or 0, and the work is the same. Sensitivity:
+ * K, by leaving the record out; c - c' in [-2K, 2K], by exchanging it. Source: Amin et al. 2024. */
 void dpi_aggregate_add_recentred(const float *logits, size_t n, int64_t K, int64_t present,
                                  int64_t *sum);
 

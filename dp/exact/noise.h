@@ -1,15 +1,16 @@
-/* noise.h - exact discrete Laplace noise on integers, from uniform bits and integers alone. Internal.
- * Source: Canonne, Kamath, Steinke 2020, "The Discrete Gaussian for Differential Privacy", Algorithms
- * 1 and 2. Their Algorithm 3, the discrete Gaussian, is drawn from it: its place is in this file.
+/* noise.h - exact discrete Laplace noise on integers, from uniform bits and integers alone.
+ * Internal. Source: Canonne, Kamath, Steinke 2020, "The Discrete Gaussian for Differential
+ * Privacy", Algorithms 1 and 2. Their Algorithm 3, the discrete Gaussian, is drawn from it: its
+ * place is in this file.
  *
  * Nothing is rounded: every decision is "a uniform integer below n is less than m" with m/n the
  * rational that the proof names. The only departure from the law on all integers is a cap that
  * is reached with probability e^-32768.
  *
  * Time: the number of random words and of rounds depends on the noise that comes out (larger
- * noise takes longer), on the scale and on the random bits, and on nothing else: the functions
- * never see the value that the noise is added to. Who can time a single draw learns about that
- * noise, and with it something about the noisy comparison; dp/PRIVACY.md puts timing out of scope.
+ * noise needs more), on the scale and on the random bits, and on nothing else: the functions
+ * never see the value that the noise is added to. The time of a single draw tells something about
+ * that noise, and so about the noisy comparison; dp/PRIVACY.md puts timing out of scope.
  * Threads: as the random source. Errors: ENTROPY, then *noise is unchanged. */
 #ifndef DPI_NOISE_H
 #define DPI_NOISE_H

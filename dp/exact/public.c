@@ -1,4 +1,4 @@
-/* public.c - the half of a step that is a function of public data: P and V_k+. */
+/* public.c - the part of a step that is a function of public data: P and V_k+. */
 #include <math.h>
 #include <string.h>
 

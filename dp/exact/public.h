@@ -1,5 +1,5 @@
-/* public.h - the part of a step that is a function of public data: P and V_k+. Branches and addresses
- * may depend on all of it. Internal. */
+/* public.h - the part of a step that is a function of public data: P and V_k+. Branches and
+ * addresses may depend on all of it. Internal. */
 #ifndef DPI_PUBLIC_H
 #define DPI_PUBLIC_H
 

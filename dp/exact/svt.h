@@ -1,6 +1,6 @@
 /* svt.h - the sparse vector technique on integers: which of many queries is the first above a noisy
- * threshold, for the price of one. Internal; dp/PRIVACY.md, Lemma A4. Source: Dwork et al. 2009; Dwork
- * and Roth 2014, Theorem 3.23.
+ * threshold, for the price of one. Internal; dp/PRIVACY.md, Lemma A4. Source: Dwork et al. 2009;
+ * Dwork and Roth 2014, Theorem 3.23.
  *
  * Trusted: that each query has the sensitivity D that is paid for, given the answers before it. Not
  * trusted: how queries are chosen; they may follow from all earlier answers.

@@ -133,8 +133,8 @@ static double power(double x, int32_t n) {
     return result;
 }
 
-/* p^alpha q^(1 - alpha). Powers of the negative numbers that noise makes are taken as they are,
- * as the published code does. */
+/* p^alpha q^(1 - alpha). Noise makes some numbers negative; their powers are computed all the
+ * same, as in the published code. */
 static double renyi_term(double p, double q) {
     return p == 0 ? 0 : p * power(p / q, ALPHA - 1);
 }
@@ -296,7 +296,7 @@ static dpi_status step(dpi_sampler *s, const float *public_logits,
     *token = 0;
     for (int32_t y = 0; y < n; y++) {
         if (drawn[y] > 0)
-            *token = y; /* the last one with mass takes what rounding leaves over */
+            *token = y; /* what rounding leaves over is the last one's with mass */
         left -= drawn[y];
         if (left < 0)
             break;

@@ -7,7 +7,7 @@
 /* Of the current text. A FUNCTION OF PRIVATE DATA, all of it: not to be shown. */
 typedef struct dpi_adapmixed_spent {
     double renyi;   /* E, at the order alpha */
-    double epsilon; /* what E is taken to mean at delta */
+    double epsilon; /* what the method says that E is at delta */
     bool stopped;   /* the next token would have gone beyond the budget: public from then on */
 } dpi_adapmixed_spent;
 

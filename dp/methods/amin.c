@@ -157,9 +157,9 @@ static dpi_status check_options(const dpi_sampler_options *o, dpi_error *err) {
                         o->n_private, o->n_tokens);
     double scale = o->svt_sigma * dpi_sampler_denominator(o) * DPI_MASS_ONE;
     if (scale > (double)(DPI_NOISE_SCALE_MAX / 2))
-        return dpi_fail(err, DPI_STATUS_ARG, "svt_sigma is %g, must be at most %g with denominator %d",
-                        o->svt_sigma, 0x1p15 / dpi_sampler_denominator(o),
-                        dpi_sampler_denominator(o));
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "svt_sigma is %g, must be at most %g with denominator %d", o->svt_sigma,
+                        0x1p15 / dpi_sampler_denominator(o), dpi_sampler_denominator(o));
     return DPI_STATUS_OK;
 }
 

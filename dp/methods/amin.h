@@ -1,7 +1,7 @@
 /* amin.h - the parts of Amin et al. 2024 (Algorithm 1), for tests and audits. Internal.
  *
  * A step, while a sparse vector instance is armed:
- *     dpi_amin_distance   logits -> d, how far the mean distribution is from the public one
+ *     dpi_amin_distance   logits -> d, the distance of the mean distribution to the public one
  *     dpi_svt_query       d -> above the noisy threshold or not
  *     above:  dpi_sampler_distribution, a draw: a PRIVATE token, and the instance is spent
  *     below:  a token from the public logits, free of charge
@@ -42,8 +42,8 @@ typedef struct dpi_amin_plan {
 /* Of options that dpi_sampler_plan_make accepts. */
 dpi_amin_plan dpi_amin_plan_get(const dpi_sampler_options *options);
 
-/* What spending is so far, of the current text: public, as is whether a token was private (it is
- * part of the mechanism's output). */
+/* What the current text has spent so far. It is public: whether a token was private is part of the
+ * mechanism's output. */
 typedef struct dpi_amin_spent {
     int32_t n_armed;   /* sparse vector instances, charged when armed */
     int32_t n_private; /* private tokens */

@@ -129,7 +129,7 @@ static void release(dpi_sampler *s) {
     dpi_wipe_free(state, sizeof *state);
 }
 
-/* New records: nobody has spent anything. */
+/* New records, which have spent nothing. */
 static dpi_status begin(dpi_sampler *s, dpi_error *err) {
     (void)err;
     ink_state *state = s->state;

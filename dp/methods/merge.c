@@ -1,5 +1,5 @@
-/* merge.c - one token of a text whose references are spread over several samplers: the sums of each,
- * and the draw from their sum (dpinfer/method.h). */
+/* merge.c - one token of a text whose references are spread over several samplers: the sums of
+ * each, and the draw from their sum (dpinfer/method.h). */
 #include "base/mem.h"
 #include "base/status.h"
 #include "dp/exact/aggregate.h"

@@ -88,8 +88,9 @@ struct dpi_method_ops {
     /* Fills support, n_support, sum and weights for the next token; nothing is charged. */
     dpi_status (*distribution)(dpi_sampler *sampler, const float *public_logits,
                                const float *const *reference_logits, dpi_error *err);
-    /* The two halves of `distribution`, for a method whose sums merge: support, n_support and sum of
-     * this sampler's references; and weights from these, sum being that of all parts. NULL: none. */
+    /* The two parts of `distribution`, for a method whose sums merge. partial: support, n_support
+     * and sum of this sampler's references. weigh: weights from these, where sum is that of all
+     * samplers. NULL: sums do not merge. */
     dpi_status (*partial)(dpi_sampler *sampler, const float *public_logits,
                           const float *const *reference_logits, dpi_error *err);
     void (*weigh)(dpi_sampler *sampler);

@@ -89,7 +89,7 @@ static dpi_status check_options(const dpi_sampler_options *o, dpi_error *err) {
     DPI_TRY(dpi_check_range("top_k", o->top_k, 0, o->n_vocab, err));
     if (m->info.max_ref == 0)
         return dpi_check_range("n_ref", o->n_ref, 0, 0, err);
-    for (int32_t i = 0; i < DPI_COMMON_COUNT; i++) /* those too that the method does not take */
+    for (int32_t i = 0; i < DPI_COMMON_COUNT; i++) /* those too that the method does not have */
         DPI_TRY(check_parameter(&dpi_common[i], o, err));
     DPI_TRY(dpi_budget_check(o, err));
     DPI_TRY(check_references(o, m, err));
@@ -170,7 +170,7 @@ void dpi_sampler_free(dpi_sampler *s) {
     if (s->method->free)
         s->method->free(s);
     const size_t n = (size_t)s->options.n_vocab;
-    /* The public half too: a plain run may have been given a reference as its prompt. */
+    /* The public arrays too: a plain run may have been given a reference as its prompt. */
     dpi_wipe_free(s->fixed, n * sizeof *s->fixed);
     dpi_wipe_free(s->support, n * sizeof *s->support);
     dpi_wipe_free(s->sum, n * sizeof *s->sum);

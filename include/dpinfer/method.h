@@ -173,27 +173,27 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_step(dpi_sampler *sampler, const f
                                                    int32_t *token, dpi_error *err);
 
 /* One text whose references are spread over threads, processes or machines. Each part has a sampler
- * with the same options but n_ref, the slots that are there, and the same denominator, that of all; each
- * begins. A token then is
+ * with the same options but n_ref, the slots that are there, and the same denominator, that of all;
+ * each begins. A token then is
  *     dpi_sampler_partial on each part  ->  dpi_sums_merge of the others' sums, in any order
  *         ->  dpi_sampler_step_merged on one part, and its token to all
  * and has the distribution and, for the same random bits, the value of one sampler with all slots.
  *
- * sums[n_vocab]: the first *n entries are the clipped contributions of this part's references to the
- * candidates. PRIVATE: they go to the part that draws and nowhere else. One token is booked, here as
- * what records of the filter spend, so that a text has n_tokens of these calls, drawn from or not.
- * Arguments, what is trusted, and errors as dpi_sampler_step, and UNSUPPORTED: the method has no sums
- * that merge (it is not INVISIBLEINK). */
+ * sums[n_vocab]: the first *n entries are the clipped contributions of this part's references to
+ * the candidates. PRIVATE: they go to the part that draws and nowhere else. The call books one
+ * token of the text, and under the filter what the token costs each record; a text has n_tokens of
+ * these calls, whether a token is drawn or not. Arguments, what is trusted, and errors as
+ * dpi_sampler_step, and UNSUPPORTED: the method has no sums that merge (it is not INVISIBLEINK). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_partial(dpi_sampler *sampler,
                                                       const float *public_logits,
                                                       const float *const *reference_logits,
                                                       int64_t *sums, int32_t *n, dpi_error *err);
 /* sums[i] += others[i], i < n. */
 DPI_API void dpi_sums_merge(int64_t *sums, const int64_t *others, int32_t n);
-/* Draws the token of the last dpi_sampler_partial on this sampler, once, from the sums of all parts.
- * Trusted beside what step trusts: sums are those of the parts, each once, for the same public_logits
- * bit for bit. Errors: STATE (no partial since the last token), NUMERIC, ENTROPY (may be tried again
- * with the same sums), ARG. */
+/* Draws the token of the last dpi_sampler_partial on this sampler, once, from the sums of all
+ * parts. Trusted beside what step trusts: sums are those of the parts, each once, for the same
+ * public_logits bit for bit. Errors: STATE (no partial since the last token), NUMERIC, ENTROPY (may
+ * be tried again with the same sums), ARG. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_step_merged(dpi_sampler *sampler,
                                                           const float *public_logits,
                                                           const int64_t *sums, int32_t *token,
