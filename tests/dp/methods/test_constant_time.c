@@ -124,6 +124,21 @@ static void run_steps(void *arg) {
             &err);
 }
 
+/* The same in parts: sums leave the sampler, are added to others, and a token is drawn from them. */
+static void run_merged(void *arg) {
+    scene *s = arg;
+    dpi_error err;
+    for (int t = 0; t < (under_memcheck ? STEPS : 1); t++) {
+        int64_t sums[VOCAB], all[VOCAB] = {0};
+        int32_t n;
+        assert_ok(dpi_sampler_partial(s->sampler, s->public_logits, s->references, sums, &n, &err),
+                  &err);
+        dpi_sums_merge(all, sums, n);
+        assert_ok(dpi_sampler_step_merged(s->sampler, s->public_logits, all, &s->tokens[t], &err),
+                  &err);
+    }
+}
+
 static scene *make_scene(const dpi_sampler_options *options) {
     scene *s = calloc(1, sizeof *s);
     assert_non_null(s);
@@ -174,14 +189,19 @@ static bool leaks(const char *name, void (*run)(void *), scene *s) {
     return result == TRACE_DIFFERS;
 }
 
-/* The step of a method with these options leaks nothing, though private data reaches the draw. */
-static void check(const char *name, const dpi_sampler_options *options, int64_t n_published) {
+/* What `run` does with these options leaks nothing, though private data reaches the draw. */
+static void check_run(const char *name, void (*run)(void *), const dpi_sampler_options *options,
+                      int64_t n_published) {
     scene *s = make_scene(options);
     n_tainted = 0;
-    assert_false(leaks(name, run_steps, s));
+    assert_false(leaks(name, run, s));
     if (under_memcheck)
         assert_int_equal(n_tainted, n_published);
     free_scene(s);
+}
+
+static void check(const char *name, const dpi_sampler_options *options, int64_t n_published) {
+    check_run(name, run_steps, options, n_published);
 }
 
 /* ---- Methods -------------------------------------------------------------------------------- */
@@ -227,6 +247,16 @@ static void test_filter(void **state) {
     check("filter, zero-out, centring", &o, STEPS);
 }
 
+static void test_merged_sums(void **state) {
+    (void)state;
+    dpi_sampler_options o = invisibleink();
+    check_run("merged sums", run_merged, &o, STEPS);
+    o.accountant = DPI_ACCOUNTANT_FILTER;
+    o.clip = 64;
+    o.center = 1;
+    check_run("merged sums, filter, centring", run_merged, &o, STEPS);
+}
+
 static void test_amin(void **state) {
     (void)state;
     dpi_sampler_options o = invisibleink();
@@ -269,7 +299,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_leaks_are_found), cmocka_unit_test(test_invisibleink),
         cmocka_unit_test(test_center),          cmocka_unit_test(test_filter),
-        cmocka_unit_test(test_amin),
+        cmocka_unit_test(test_merged_sums),     cmocka_unit_test(test_amin),
     };
     under_memcheck = RUNNING_ON_VALGRIND > 0;
     return cmocka_run_group_tests(tests, NULL, NULL);
