@@ -54,7 +54,7 @@ static int parse_list(const char *name, const char *text, int32_t min, int32_t m
     }
 }
 
-/* "plain,amin": methods that need no acknowledgement. */
+/* "plain,invisibleink": methods that need no acknowledgement. */
 static int parse_methods(const char *text, int_list *out) {
     out->n = 0;
     for (const char *p = text;;) {

@@ -32,7 +32,7 @@ typedef struct option_spec {
     const char *help;   /* words, wrapped when printed; after those of the parameter */
     /* Of methods alone: */
     const dpi_parameter *own; /* NULL: a row of the table */
-    char methods[64]; /* "amin, adapmixed": which have it; "" if the default method does */
+    char methods[64]; /* "a, b": which have it; "" if the default method does */
 } option_spec;
 
 enum { MAX_METHOD_OPTIONS = 48, OPTION_RANGE_BYTES = 128, OPTION_TEXT_BYTES = 400 };
