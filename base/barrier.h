@@ -1,10 +1,10 @@
 /* barrier.h - where the threads of a pass wait for each other. Internal.
  *
  * A pass has eight or nine barriers a layer, a few microseconds apart in a small model. Threads
- * that only spin stop each other for whole time slices as soon as another process wants a core, and
- * threads that only sleep pay for being woken. These spin as long as that has lately been enough,
- * and sleep otherwise. They begin by spinning: whoever had to be woken comes late to the next
- * barrier, where the others then sleep in turn, so that little patience would not become more. */
+ * that only spin stop each other for whole time slices as soon as another process needs a core.
+ * Threads that only sleep pay for being woken. These threads spin while spinning has lately been
+ * enough, and sleep otherwise. They begin with the longest spin: a thread that was woken comes late
+ * to the next barrier and makes the others sleep there, so that a short spin would stay short. */
 #ifndef DPI_BARRIER_H
 #define DPI_BARRIER_H
 
@@ -17,12 +17,13 @@ typedef struct dpi_barrier {
     _Atomic uint32_t n_asleep;
 } dpi_barrier;
 
-/* A thread's own: how much less it spins than at first, since that was in vain. Starts at 0. */
-typedef struct dpi_patience {
-    int32_t halvings;
-} dpi_patience;
+/* How long one thread spins before it sleeps. Each thread has its own, which starts at 0. */
+typedef struct dpi_spin {
+    int32_t n_halved; /* the longest spin is halved so often: once more after a spin that was too
+                         short, once less after one that was enough */
+} dpi_spin;
 
 /* Returns when n_threads threads have called it. What each did before is visible to all after. */
-void dpi_barrier_wait(dpi_barrier *barrier, int32_t n_threads, dpi_patience *patience);
+void dpi_barrier_wait(dpi_barrier *barrier, int32_t n_threads, dpi_spin *spin);
 
 #endif

@@ -18,7 +18,7 @@
 #include "dp/exact/weights.h"
 #include "kernels/kernels.h"
 #include "kernels/pack.h"
-#include "kernels/quant.h"
+#include "kernels/weight_types.h"
 #include "tools/cli.h"
 #include "tools/table.h"
 
@@ -96,14 +96,18 @@ static void call_exp2_weights(const work *w) {
 #define CALL_Q(name, id)                                                                          \
     static void call_##name(const work *w) {                                                      \
         dpi_q8 x = dpi_q8_in(&w->q8, w->form);                                                    \
-        w->k->matmul_##name(w->y, w->n_out, &x, w->rows, w->weights, N_IN, w->n_out);             \
+        w->k->matmul_##name(w->y, w->n_out, &x, w->rows, w->weights, N_IN, w->n_out,              \
+                             &w->k->tuning);                                                      \
     }
-DPI_MATMUL_Q_TYPES(CALL_Q)
 #define CALL_H(name, id)                                                                          \
     static void call_##name(const work *w) {                                                      \
-        w->k->matmul_##name(w->y, w->n_out, w->x, N_IN, w->rows, w->weights, N_IN, w->n_out);     \
+        w->k->matmul_##name(w->y, w->n_out, w->x, N_IN, w->rows, w->weights, N_IN, w->n_out,      \
+                             &w->k->tuning);                                                      \
     }
-DPI_MATMUL_H_TYPES(CALL_H)
+#define CALL_F32(name, id)
+#define WEIGHT(NAME, name, id, block, bytes, quantize, product, ...) CALL_##product(name, id)
+#include "kernels/weight_types.def"
+#undef WEIGHT
 
 #define ATTEND_OPS (4.0 * HEADS * DPI_KV_BLOCK * HEAD_DIM)
 static const timed kernels[] = {
@@ -123,10 +127,12 @@ static const timed kernels[] = {
     {"clip_range", DPI_TYPE_F32, false, false, 6.0 * N_IN, 16.0 * N_IN, call_clip_range},
     {"exp2_weights", DPI_TYPE_F32, false, false, 12.0 * N_IN, 24.0 * N_IN, call_exp2_weights},
     {"matmul_f32", DPI_TYPE_F32, true, false, 0, 0, call_matmul_f32},
+#define KERNEL_F32(name, id)
 #define KERNEL_H(name, id) {"matmul_" #name, id, true, false, 0, 0, call_##name},
-    DPI_MATMUL_H_TYPES(KERNEL_H)
 #define KERNEL_Q(name, id) {"matmul_" #name, id, true, true, 0, 0, call_##name},
-    DPI_MATMUL_Q_TYPES(KERNEL_Q)
+#define WEIGHT(NAME, name, id, block, bytes, quantize, product, ...) KERNEL_##product(name, id)
+#include "kernels/weight_types.def"
+#undef WEIGHT
 };
 enum {
     N_KERNELS = sizeof kernels / sizeof *kernels,
@@ -150,12 +156,12 @@ static bool work_init(work *w, const dpi_kernels *k, const timed *kernel, int32_
     w->half = dpi_calloc(MAX_ROWS * N_IN, sizeof *w->half);
     w->q8.plain = dpi_calloc(MAX_ROWS * BLOCKS, sizeof *w->q8.plain);
     w->q8.sums = dpi_calloc(MAX_ROWS * BLOCKS, sizeof *w->q8.sums);
-    w->q8.folded = dpi_calloc(MAX_ROWS * BLOCKS, sizeof *w->q8.folded);
+    w->q8.winograd = dpi_calloc(MAX_ROWS * BLOCKS, sizeof *w->q8.winograd);
     w->sum = dpi_calloc(N_IN, sizeof *w->sum);
     w->null = dpi_calloc(N_IN, sizeof *w->null);
     w->weight = dpi_calloc(N_IN, sizeof *w->weight);
     w->weights = dpi_map(bytes);
-    if (!w->x || !w->y || !w->half || !w->q8.plain || !w->q8.sums || !w->q8.folded || !w->sum ||
+    if (!w->x || !w->y || !w->half || !w->q8.plain || !w->q8.sums || !w->q8.winograd || !w->sum ||
         !w->null || !w->weight || !w->weights)
         return false;
     for (int32_t i = 0; i < MAX_ROWS * N_IN; i++) {
@@ -170,8 +176,8 @@ static bool work_init(work *w, const dpi_kernels *k, const timed *kernel, int32_
     for (uint64_t i = 0; i < bytes; i++)
         w->weights[i] = (unsigned char)(i % 2 ? 0x3c + i % 3 : i * 7 % 61);
     w->form = DPI_Q8_PLAIN;
-    if (dpi_type_folds(kernel->type))
-        w->form = k->folds && rows >= DPI_FOLD_ROWS ? DPI_Q8_FOLDED : DPI_Q8_OF_4_BITS;
+    if (dpi_type_find(kernel->type)->is_narrow)
+        w->form = k->tuning.winograd && rows >= DPI_WINOGRAD_ROWS ? DPI_Q8_WINOGRAD : DPI_Q8_NARROW;
     for (int32_t first = 0, n; first < rows && kernel->in_int8; first += n) {
         n = dpi_row_block(rows, first);
         dpi_q8 block = dpi_q8_at(&w->q8, first, N_IN);
@@ -184,7 +190,7 @@ static void work_free(work *w, const timed *kernel) {
     dpi_unmap(w->weights, dpi_type_row_bytes(dpi_type_find(kernel->type), N_IN) *
                               (uint64_t)w->n_out);
     free(w->x), free(w->y), free(w->half);
-    free(w->q8.plain), free(w->q8.sums), free(w->q8.folded);
+    free(w->q8.plain), free(w->q8.sums), free(w->q8.winograd);
     free(w->sum), free(w->null), free(w->weight);
 }
 
@@ -241,7 +247,8 @@ static int print_row(bench *b, const timed *kernel, const dpi_kernels *k, int32_
     int32_t n_out = CACHE_OUT;
     double row_bytes = (double)dpi_type_row_bytes(dpi_type_find(kernel->type), N_IN);
     if (stream)
-        n_out = (int32_t)(STREAM_BYTES / row_bytes / b->n_threads) / DPI_GROUP * DPI_GROUP;
+        n_out =
+            (int32_t)(STREAM_BYTES / row_bytes / b->n_threads) / DPI_PANEL_ROWS * DPI_PANEL_ROWS;
     double seconds = seconds_of(kernel, k, rows, n_out, b->n_threads);
     if (seconds <= 0)
         return cli_fail(CLI_FAILED, "out of memory for %s", kernel->name);
@@ -271,16 +278,19 @@ static int run_isa(bench *b, int32_t isa) {
     dpi_kernels k;
     dpi_error err;
     dpi_machine_init(&b->machine);
-    if (dpi_kernels_init(&k, isa, &err) != DPI_STATUS_OK ||
-        dpi_kernels_choose(&k, &err) != DPI_STATUS_OK ||
+    dpi_cpu cpu;
+    if (dpi_cpu_measure(&cpu, &err) != DPI_STATUS_OK ||
+        dpi_kernels_init(&k, isa, &err) != DPI_STATUS_OK ||
         dpi_machine_measure(b->n_threads, isa, &b->machine, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
-    fprintf(stderr,
-            "machine, %s, %d threads: reads %.1f GB/s, %.0f GOPS in 8 bits, %.0f GFLOPS; products of "
-            "4 bits are %sfolded\n",
-            dpi_isa_name(isa), b->n_threads, b->machine.read_bytes_per_second / 1e9,
-            b->machine.int8_ops_per_second / 1e9, b->machine.f32_ops_per_second / 1e9,
-            k.folds ? "" : "not ");
+    dpi_kernels_tune(&k, &cpu.tuning);
+    fprintf(
+        stderr,
+        "machine, %s, %d threads: reads %.1f GB/s, %.0f GOPS in 8 bits, %.0f GFLOPS; %sWinograd "
+        "products of 4 bits\n",
+        dpi_isa_name(isa), b->n_threads, b->machine.read_bytes_per_second / 1e9,
+        b->machine.int8_ops_per_second / 1e9, b->machine.f32_ops_per_second / 1e9,
+        k.tuning.winograd ? "" : "no ");
     int code = CLI_OK;
     for (int i = 0; i < N_KERNELS && code == CLI_OK; i++) {
         if (!strstr(kernels[i].name, b->word))

@@ -18,7 +18,7 @@ typedef struct pass {
     dpi_session *s;
     const dpi_batch *batch;
     int32_t thread, n_threads;
-    dpi_patience patience;
+    dpi_spin spin;
     int32_t n_jobs; /* that this thread has begun */
 } pass;
 
@@ -34,7 +34,7 @@ typedef struct input {
 /* Every thread of the pass gets here before any goes on. */
 static void barrier(pass *p) {
     if (p->n_threads > 1)
-        dpi_barrier_wait(&p->s->barrier, p->n_threads, &p->patience);
+        dpi_barrier_wait(&p->s->barrier, p->n_threads, &p->spin);
 }
 
 static void share(const pass *p, int64_t n, int64_t *begin, int64_t *end) {
@@ -43,29 +43,29 @@ static void share(const pass *p, int64_t n, int64_t *begin, int64_t *end) {
 
 /* The kernel for 8-bit activations, where this matrix is to use one. */
 static dpi_matmul_q_fn *q8_kernel(const dpi_session *s, const dpi_mat *w) {
-    return s->exact || !w->layout ? NULL : dpi_kernels_matmul_q(&s->kernels, w->type->id);
+    return s->exact || !w->packed ? NULL : dpi_kernels_matmul_q(&s->kernels, w->type->id);
 }
 
 /* The kernel for f32 activations and packed weights of 16 bits. */
 static dpi_matmul_h_fn *h_kernel(const dpi_session *s, const dpi_mat *w) {
-    return s->exact || !w->layout ? NULL : dpi_kernels_matmul_h(&s->kernels, w->type->id);
+    return s->exact || !w->packed ? NULL : dpi_kernels_matmul_h(&s->kernels, w->type->id);
 }
 
-/* The claims of a pass's job number n: there are two sets, of which one rests. */
-static dpi_claims *claims_of(const pass *p, int32_t n) {
+/* The shares of a pass's operation number n: there are two sets, of which one rests. */
+static dpi_share_state *claims_of(const pass *p, int32_t n) {
     return p->s->claims + (n % 2 ? p->s->n_threads : 0);
 }
 
 /* This thread's part of them. */
 static void clear_claims(const pass *p, int32_t n) {
-    dpi_claims_clear(&claims_of(p, n)[p->thread]);
+    dpi_share_clear(&claims_of(p, n)[p->thread]);
 }
 
 /* The products that threads compute from one input between two barriers, in tiles of columns whose
  * bounds depend on the matrices alone. */
 static dpi_tiles job(pass *p, int64_t n_tiles) {
     clear_claims(p, p->n_jobs + 1);
-    return dpi_tiles_of(claims_of(p, p->n_jobs++), n_tiles, p->thread, p->n_threads);
+    return dpi_tiles_begin(claims_of(p, p->n_jobs++), n_tiles, p->thread, p->n_threads);
 }
 
 static int64_t n_tiles(const dpi_mat *w) { return dpi_n_tiles(w->n_out); }
@@ -78,7 +78,7 @@ static void columns(const dpi_mat *w, int64_t first, int64_t last, int64_t *begi
 
 /* Asks for the weights with which this thread will begin a product, which memory has time to bring
  * and kernels do not ask for, since they ask ahead. */
-static void ask_for(const pass *p, const dpi_mat *w) {
+static void prefetch_next(const pass *p, const dpi_mat *w) {
     enum { LINE = 64, BYTES = 16384 };
     int64_t begin, end;
     share(p, n_tiles(w), &begin, &end);
@@ -105,7 +105,7 @@ static const float *weights_f32(const pass *p, const dpi_mat *w, int64_t o0, int
     if (w->type->id == DPI_TYPE_F32)
         return (const float *)(const void *)rows;
     float *tile = tile_of(p);
-    if (w->type->id == DPI_TYPE_F16 && !w->layout)
+    if (w->type->id == DPI_TYPE_F16 && !w->packed)
         s->kernels.f16_to_f32(tile, (const uint16_t *)(const void *)rows, (o1 - o0) * w->n_in);
     else
         for (int64_t o = o0; o < o1; o++)
@@ -130,7 +130,7 @@ static bool in_place(const dpi_session *s, const dpi_mat *w) {
 }
 
 /* y[r * y_stride + o - o0] = x[first + r] . w[o] for columns [o0, o1), at most DPI_TILE_OUT of
- * them unless they are read in place; o0 is a multiple of DPI_GROUP. */
+ * them unless they are read in place; o0 is a multiple of DPI_PANEL_ROWS. */
 static void product(const pass *p, const dpi_mat *w, input in, float *y, int64_t y_stride,
                     int64_t o0, int64_t o1) {
     const dpi_session *s = p->s;
@@ -139,10 +139,12 @@ static void product(const pass *p, const dpi_mat *w, input in, float *y, int64_t
     dpi_matmul_h_fn *matmul_h = h_kernel(s, w);
     dpi_q8 q8 = dpi_q8_in(&s->work.q8, in.form);
     if (matmul_q)
-        matmul_q(y, y_stride, &q8, in.n_rows, weights_packed(p, w, o0, o1), in.n, n_out);
+        matmul_q(y, y_stride, &q8, in.n_rows, weights_packed(p, w, o0, o1), in.n, n_out,
+                 &s->kernels.tuning);
     else if (matmul_h)
         matmul_h(y, y_stride, in.x + in.first * in.n, in.n, in.n_rows,
-                 weights_packed(p, w, o0, o1), in.n, n_out);
+                 weights_packed(p, w, o0, o1), in.n, n_out,
+                 &s->kernels.tuning);
     else
         s->kernels.matmul_f32(y, y_stride, in.x + in.first * in.n, in.n, in.n_rows,
                               weights_f32(p, w, o0, o1), in.n, n_out);
@@ -190,28 +192,28 @@ static bool quantize(const pass *p, input *in, const dpi_mat *const *mats, int n
     for (int i = 0; i < n_mats; i++)
         if (q8_kernel(s, mats[i])) {
             n_wanted++;
-            n_of_4_bits += dpi_type_folds(mats[i]->type->id);
+            n_of_4_bits += mats[i]->type->is_narrow;
         }
     if (n_wanted == 0)
         return false;
-    bool folds = s->kernels.folds && in->n_rows >= DPI_FOLD_ROWS;
+    bool folds = s->kernels.tuning.winograd && in->n_rows >= DPI_WINOGRAD_ROWS;
     in->form = n_of_4_bits == 0         ? DPI_Q8_PLAIN
-               : !folds                 ? DPI_Q8_OF_4_BITS
+               : !folds                 ? DPI_Q8_NARROW
                : n_of_4_bits < n_wanted ? DPI_Q8_BOTH
-                                        : DPI_Q8_FOLDED;
+                                        : DPI_Q8_WINOGRAD;
     int64_t begin, end;
     input_share(p, in->n, &begin, &end);
     for (int32_t first = 0, rows; first < in->n_rows; first += rows) {
         rows = dpi_row_block(in->n_rows, first);
         dpi_q8 block = dpi_q8_at(&s->work.q8, first, in->n);
         block = dpi_q8_from(&block, rows, begin);
-        size_t n_records = (size_t)((end - begin) / DPI_Q8_BLOCK * rows);
-        if (dpi_q8_is_plain(in->form)) {
-            take_lines(block.plain, n_records * sizeof *block.plain);
-            take_lines(block.sums, n_records * sizeof *block.sums);
+        size_t n_blocks = (size_t)((end - begin) / DPI_Q8_BLOCK * rows);
+        if (dpi_q8_has_plain(in->form)) {
+            take_lines(block.plain, n_blocks * sizeof *block.plain);
+            take_lines(block.sums, n_blocks * sizeof *block.sums);
         }
-        if (dpi_q8_is_folded(in->form))
-            take_lines(block.folded, n_records * sizeof *block.folded);
+        if (dpi_q8_has_winograd(in->form))
+            take_lines(block.winograd, n_blocks * sizeof *block.winograd);
         s->kernels.quantize_q8(&block, rows, in->x + (in->first + first) * in->n + begin, in->n,
                                end - begin, in->form);
     }
@@ -237,7 +239,7 @@ static input normalize(pass *p, const float *weight, const dpi_mat *const *mats,
     dpi_session *s = p->s;
     const dpi_config *c = &s->model->config;
     input in = {s->work.norm, c->n_embd, first, n_rows, DPI_Q8_PLAIN};
-    ask_for(p, mats[0]);
+    prefetch_next(p, mats[0]);
     int64_t n_squares = dpi_n_tiles(in.n), begin, end;
     input_share(p, in.n, &begin, &end);
     for (int64_t r = first; r < first + n_rows; r++) {
@@ -420,7 +422,7 @@ static void attention(pass *p, int32_t index) {
             else
                 linear(p, w, layer->bv, in, s->work.v, tile, tile + n);
         }
-    ask_for(p, &layer->wo);
+    prefetch_next(p, &layer->wo);
     barrier(p);
     items mine = items_of(p);
     for (int64_t i = mine.begin; i < mine.end; i += mine.step)
@@ -475,7 +477,7 @@ static void feed_forward(pass *p, int32_t index) {
             n = n < last - i ? n : last - i;
             linear(p, w, NULL, in, w == &layer->w_up ? s->work.up : s->work.gate, tile, tile + n);
         }
-    ask_for(p, &layer->w_down);
+    prefetch_next(p, &layer->w_down);
     barrier(p);
     in.x = s->work.gate;
     in.n = s->model->config.n_ff;
@@ -514,8 +516,8 @@ static input head_input(pass *p) {
                      p->batch->first + p->batch->head_first, p->batch->n_head);
 }
 
-/* Logits of at most n tokens from o on, a multiple of DPI_GROUP. They go where each row's sequence
- * keeps its own, those of several rows through a tile, which n must not exceed. */
+/* Logits of at most n tokens from o on, a multiple of DPI_PANEL_ROWS. They go where each row's
+ * sequence keeps its own, those of several rows through a tile, which n must not exceed. */
 static void head_columns(const pass *p, input in, int64_t o, int64_t n) {
     const dpi_session *s = p->s;
     const dpi_mat *w = &s->model->output;
@@ -548,13 +550,13 @@ static void head(pass *p) {
 /* Those of the groups of columns that hold one of the ids, which ascend. Threads take turns. */
 static void head_at(pass *p, const int32_t *ids, int32_t n_ids) {
     input in = head_input(p);
-    int64_t group = -1, n_groups = 0;
+    int64_t group = -1, n_panels = 0;
     for (int32_t i = 0; i < n_ids; i++) {
-        if (ids[i] / DPI_GROUP == group)
+        if (ids[i] / DPI_PANEL_ROWS == group)
             continue;
-        group = ids[i] / DPI_GROUP;
-        if (n_groups++ % p->n_threads == p->thread)
-            head_columns(p, in, group * DPI_GROUP, DPI_GROUP);
+        group = ids[i] / DPI_PANEL_ROWS;
+        if (n_panels++ % p->n_threads == p->thread)
+            head_columns(p, in, group * DPI_PANEL_ROWS, DPI_PANEL_ROWS);
     }
 }
 
@@ -580,7 +582,7 @@ void dpi_forward(dpi_session *s, const dpi_batch *batch) {
 }
 
 void dpi_forward_head(dpi_session *s, const dpi_batch *batch, const int32_t *ids, int32_t n_ids) {
-    int64_t n_columns = ids ? (int64_t)n_ids * DPI_GROUP : s->model->n_vocab;
+    int64_t n_columns = ids ? (int64_t)n_ids * DPI_PANEL_ROWS : s->model->n_vocab;
     int64_t n = n_columns * s->model->config.n_embd * batch->n_head;
 #pragma omp parallel num_threads(threads_for(s, n))
     {

@@ -84,9 +84,9 @@ dpi_status dpi_kv_reserve(dpi_kv_cache *kv, int32_t seq, int32_t length, dpi_err
 static void copy_positions(const dpi_kv_cache *kv, unsigned char *to, const unsigned char *from,
                            int32_t n) {
     const uint64_t k_dim = (uint64_t)kv->head_dim, v_dim = (uint64_t)kv->head_dim_v;
-    const uint64_t group = DPI_KV_GROUP * kv->item_bytes; /* of K: one value of all its positions */
-    const uint64_t k_groups = (uint64_t)n / DPI_KV_GROUP * k_dim * group;
-    const uint64_t k_rest = (uint64_t)n % DPI_KV_GROUP * kv->item_bytes;
+    const uint64_t group = DPI_KV_PANEL * kv->item_bytes; /* of K: one value of all its positions */
+    const uint64_t k_groups = (uint64_t)n / DPI_KV_PANEL * k_dim * group;
+    const uint64_t k_rest = (uint64_t)n % DPI_KV_PANEL * kv->item_bytes;
     for (uint64_t layer = 0; layer < kv->block_bytes - sizeof(block_head);
          layer += kv->layer_bytes) {
         for (uint64_t at = layer; at < layer + kv->k_bytes;

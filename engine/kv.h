@@ -1,8 +1,8 @@
 /* kv.h - the KV caches of a session: per sequence a list of blocks of DPI_KV_BLOCK positions that
  * grows with its tokens. Internal.
  *
- * A block holds, for every layer, K [n_kv_head, DPI_KV_BLOCK / DPI_KV_GROUP, head_dim,
- * DPI_KV_GROUP] and then V [n_kv_head, DPI_KV_BLOCK, head_dim_v], as f16 or f32. Block b has
+ * A block holds, for every layer, K [n_kv_head, DPI_KV_BLOCK / DPI_KV_PANEL, head_dim,
+ * DPI_KV_PANEL] and then V [n_kv_head, DPI_KV_BLOCK, head_dim_v], as f16 or f32. Block b has
  * positions [b * DPI_KV_BLOCK, (b + 1) * DPI_KV_BLOCK): the softmax is split by position, never by
  * count (docs/spec.md section 3).
  *

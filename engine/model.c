@@ -155,6 +155,8 @@ static dpi_status create(dpi_gguf *gguf, const dpi_model_options *options, dpi_m
         m->n_vocab = dpi_vocab_size(m->vocab);
         if (!m->vocab_only)
             status = bind_weights(m, err);
+        if (status == DPI_STATUS_OK && !m->vocab_only)
+            status = dpi_cpu_measure(&m->cpu, err);
         if (status == DPI_STATUS_OK && options->check_weights)
             status = dpi_model_check(m, err);
         if (status == DPI_STATUS_OK && !m->vocab_only && options->repack != DPI_REPACK_NONE)

@@ -7,24 +7,24 @@
 
 #include "dpinfer/model.h"
 #include "engine/config.h"
+#include "kernels/cpu.h"
 #include "kernels/pack.h"
-#include "kernels/quant.h"
+#include "kernels/weight_types.h"
 #include "tokenizer/tokenizer.h"
 
 /* A weight matrix [n_out, n_in]: rows of contiguous blocks of its type in the file image, and, if
- * `layout` is not NULL, packed groups of 16 rows (pack.h) in the model's own memory as soon as
- * *is_packed. Rows may be read at any time, though they cost a page fault once they are packed. */
+ * `packed` is not NULL, panels of 16 rows (pack.h) in the model's own memory as soon as *is_packed.
+ * Rows may be read at any time, though they cost a page fault once they are packed. */
 typedef struct dpi_mat {
     const dpi_type *type; /* NULL: no such matrix */
     const unsigned char *data; /* rows */
     int64_t n_out, n_in;
-    const dpi_layout *layout;
-    unsigned char *packed; /* groups */
+    unsigned char *packed; /* panels */
     atomic_bool *is_packed;
 } dpi_mat;
 
 static inline bool dpi_mat_is_packed(const dpi_mat *mat) {
-    return mat->layout && atomic_load_explicit(mat->is_packed, memory_order_acquire);
+    return mat->packed && atomic_load_explicit(mat->is_packed, memory_order_acquire);
 }
 
 /* How far packing has come. */
@@ -61,6 +61,7 @@ struct dpi_model {
     dpi_mat embedding;  /* [n_vocab, n_embd] */
     dpi_mat output;     /* [n_vocab, n_embd]; the embedding if tied */
     int32_t tied_output;
+    dpi_cpu cpu;              /* features and tuning values for sessions */
     const float *output_norm; /* [n_embd] */
     const float *rope_freqs;  /* [n_rot / 2] divisors of the frequencies, or NULL */
     dpi_layer *layers;        /* [n_layer] */
@@ -71,8 +72,8 @@ struct dpi_model {
 
 /* Row `row` of a matrix as f32 [n_in]. */
 void dpi_mat_row(const dpi_mat *mat, int64_t row, float *out);
-/* Packs the groups of a matrix with a layout that hold rows [begin, end), of those that there are;
- * begin is a multiple of 16. */
+/* Packs the panels of a matrix that hold rows [begin, end), of those that there are; begin is a
+ * multiple of 16. */
 void dpi_mat_pack(const dpi_mat *mat, int64_t begin, int64_t end, unsigned char *to);
 
 /* Reads every weight of the file. Errors: NUMERIC (one is not finite), MEMORY. */

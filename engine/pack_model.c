@@ -13,11 +13,13 @@ enum {
     FAULT_BYTES = 1 << 16, /* what Linux maps of a cached file around a page that is touched */
 };
 
-static uint64_t group_bytes(const dpi_mat *mat) {
-    return DPI_GROUP * dpi_type_row_bytes(mat->type, mat->n_in);
+static uint64_t panel_bytes(const dpi_mat *mat) {
+    return DPI_PANEL_ROWS * dpi_type_row_bytes(mat->type, mat->n_in);
 }
 
-static int64_t n_groups(const dpi_mat *mat) { return (mat->n_out + DPI_GROUP - 1) / DPI_GROUP; }
+static int64_t n_panels(const dpi_mat *mat) {
+    return (mat->n_out + DPI_PANEL_ROWS - 1) / DPI_PANEL_ROWS;
+}
 
 void dpi_mat_row(const dpi_mat *mat, int64_t row, float *out) {
     if (!dpi_mat_is_packed(mat)) {
@@ -25,13 +27,13 @@ void dpi_mat_row(const dpi_mat *mat, int64_t row, float *out) {
         mat->type->dequantize(mat->data + (uint64_t)row * row_bytes, out, mat->n_in);
         return;
     }
-    const unsigned char *group = mat->packed + (uint64_t)(row / DPI_GROUP) * group_bytes(mat);
+    const unsigned char *panel = mat->packed + (uint64_t)(row / DPI_PANEL_ROWS) * panel_bytes(mat);
     int64_t n_blocks = mat->n_in / mat->type->block;
     unsigned char blocks[2 * DPI_MAX_BLOCK]; /* no type has more than 2 bytes a weight */
     int64_t at_once = (int64_t)sizeof blocks / mat->type->block_bytes;
     for (int64_t b = 0; b < n_blocks; b += at_once) {
         int64_t n = n_blocks - b < at_once ? n_blocks - b : at_once;
-        dpi_unpack_blocks(mat->layout, group, (int32_t)(row % DPI_GROUP), b, n, n_blocks, blocks);
+        dpi_panel_unpack(mat->type, panel, (int32_t)(row % DPI_PANEL_ROWS), b, n, n_blocks, blocks);
         mat->type->dequantize(blocks, out + b * mat->type->block, n * mat->type->block);
     }
 }
@@ -50,27 +52,27 @@ static dpi_mat *matrix_at(dpi_model *m, int32_t i) {
 }
 
 static uint64_t padded_bytes(const dpi_mat *mat) {
-    uint64_t n = (uint64_t)n_groups(mat) * group_bytes(mat);
+    uint64_t n = (uint64_t)n_panels(mat) * panel_bytes(mat);
     return (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
 void dpi_mat_pack(const dpi_mat *mat, int64_t begin, int64_t end, unsigned char *to) {
     uint64_t row_bytes = dpi_type_row_bytes(mat->type, mat->n_in);
-    for (int64_t row = begin; row < end; row += DPI_GROUP, to += group_bytes(mat)) {
+    for (int64_t row = begin; row < end; row += DPI_PANEL_ROWS, to += panel_bytes(mat)) {
         int64_t left = mat->n_out - row;
-        dpi_pack_group(mat->layout, mat->data + (uint64_t)row * row_bytes,
-                       (int32_t)(left < DPI_GROUP ? left : DPI_GROUP),
+        dpi_panel_pack(mat->type, mat->data + (uint64_t)row * row_bytes,
+                       (int32_t)(left < DPI_PANEL_ROWS ? left : DPI_PANEL_ROWS),
                        mat->n_in / mat->type->block, to);
     }
 }
 
 static void pack(const dpi_model *m, const dpi_mat *mat, int32_t n_threads) {
 #pragma omp parallel for schedule(static) num_threads(n_threads)
-    for (int64_t g = 0; g < n_groups(mat); g++)
-        dpi_mat_pack(mat, g * DPI_GROUP, (g + 1) * DPI_GROUP,
-                     mat->packed + (uint64_t)g * group_bytes(mat));
+    for (int64_t g = 0; g < n_panels(mat); g++)
+        dpi_mat_pack(mat, g * DPI_PANEL_ROWS, (g + 1) * DPI_PANEL_ROWS,
+                     mat->packed + (uint64_t)g * panel_bytes(mat));
     atomic_store_explicit(mat->is_packed, true, memory_order_release);
-    dpi_gguf_release(m->gguf, mat->data, (uint64_t)mat->n_out * group_bytes(mat) / DPI_GROUP);
+    dpi_gguf_release(m->gguf, mat->data, (uint64_t)mat->n_out * panel_bytes(mat) / DPI_PANEL_ROWS);
 }
 
 /* Packs on until `seconds` have passed, or not at all while another thread does. */
@@ -117,7 +119,7 @@ dpi_status dpi_model_pack(dpi_model *m, double seconds, dpi_error *err) {
     int32_t n = 0;
     /* No sum here can overflow: each matrix is in the file, and padding adds at most 15 rows. */
     for (int32_t i = 0; matrix_at(m, i); i++)
-        if (dpi_layout_find(matrix_at(m, i)->type->id)) {
+        if (dpi_type_is_packed(matrix_at(m, i)->type)) {
             total += padded_bytes(matrix_at(m, i));
             n++;
         }
@@ -131,8 +133,7 @@ dpi_status dpi_model_pack(dpi_model *m, double seconds, dpi_error *err) {
     unsigned char *to = p->memory;
     for (int32_t i = 0; matrix_at(m, i); i++) {
         dpi_mat *mat = matrix_at(m, i);
-        mat->layout = dpi_layout_find(mat->type->id);
-        if (!mat->layout)
+        if (!dpi_type_is_packed(mat->type))
             continue;
         mat->packed = to;
         mat->is_packed = &p->is_packed[p->n];
@@ -162,7 +163,7 @@ uint64_t dpi_model_unread_bytes(const dpi_model *model, int64_t n_tokens) {
     if (m.vocab_only)
         return 0;
     for (int32_t i = 0; matrix_at(&m, i); i++)
-        if (matrix_at(&m, i)->layout ? !dpi_mat_is_packed(matrix_at(&m, i)) : mapped)
+        if (matrix_at(&m, i)->packed ? !dpi_mat_is_packed(matrix_at(&m, i)) : mapped)
             n += file_bytes(matrix_at(&m, i));
     /* So many windows of the embedding are hit by n_tokens rows anywhere in it, on average. */
     double windows = (double)file_bytes(&m.embedding) / FAULT_BYTES;

@@ -98,7 +98,7 @@ static void lay_out(dpi_session *s, layout *l) {
     w->up = take(l, rows, n_ff, sizeof(float));
     w->q8.plain = take(l, rows, max_blocks, sizeof *w->q8.plain);
     w->q8.sums = take(l, rows, max_blocks, sizeof *w->q8.sums);
-    w->q8.folded = take(l, rows, max_blocks, sizeof *w->q8.folded);
+    w->q8.winograd = take(l, rows, max_blocks, sizeof *w->q8.winograd);
     w->cs = take(l, rows, (uint64_t)c->n_rot, sizeof(float));
     w->tile = take(l, threads * DPI_TILE_OUT, max_in, sizeof(float));
     w->head = take(l, threads * DPI_TILE_OUT, rows, sizeof(float));
@@ -184,7 +184,7 @@ dpi_status dpi_session_create(const dpi_model *model, const dpi_session_options 
     DPI_TRY(resolve(model, options, &o, err));
     dpi_kernels kernels;
     DPI_TRY(dpi_kernels_init(&kernels, o.isa, err));
-    DPI_TRY(dpi_kernels_choose(&kernels, err));
+    dpi_kernels_tune(&kernels, &model->cpu.tuning);
     o.n_threads = dpi_process_threads(o.n_threads);
     dpi_session *s = dpi_calloc(1, sizeof *s);
     if (!s)
@@ -365,10 +365,12 @@ dpi_status dpi_session_logits_at(dpi_session *s, int32_t first_row, int32_t n_ro
 dpi_status dpi_session_fork(dpi_session *s, int32_t from, int32_t to, int32_t n_tokens,
                             dpi_error *err) {
     if (from < 0 || from >= s->n_seq || to < 0 || to >= s->n_seq || from == to)
-        return dpi_fail(err, DPI_STATUS_ARG, "fork of sequence %d to %d, must be two of the session's",
-                        (int)from, (int)to);
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "fork of sequence %d to %d, must be two of the session's", (int)from,
+                        (int)to);
     if (n_tokens < 1 || n_tokens > s->kv.seqs[from].length)
-        return dpi_fail(err, DPI_STATUS_ARG, "fork of more tokens than the sequence holds, or none");
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "fork of more tokens than the sequence holds, or none");
     dpi_session_reset(s, to);
     DPI_TRY(dpi_kv_fork(&s->kv, from, to, n_tokens, err));
     s->ready[to] = s->ready[from] && n_tokens == s->kv.seqs[from].length;

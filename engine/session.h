@@ -57,7 +57,7 @@ struct dpi_session {
     int32_t max_rows; /* rows of the work buffers: max(n_seq, DPI_CHUNK) */
     dpi_kv_cache kv;
     dpi_barrier barrier; /* of the pass that is running */
-    dpi_claims *claims;  /* [2, n_threads] of the pass's jobs */
+    dpi_share_state *claims;  /* [2, n_threads] of the pass's jobs */
     dpi_work work;
     unsigned char *memory; /* all of the work buffers */
     uint64_t memory_bytes;
@@ -65,8 +65,8 @@ struct dpi_session {
     float *logits;  /* [n_seq, n_vocab] */
     unsigned char *ready; /* [n_seq] 1: logits are those after the sequence's last token */
     float **dest;   /* [max_rows] where the logits of a row go */
-    dpi_batch rest; /* the last step; rows from head_first on came without logits. n_rows 0:
-                       activations are not those of a step */
+    dpi_batch rest; /* the last step; rows from head_first on came without logits. n_rows 0: the last
+                       pass was no step, or there was none */
     int32_t *row_seq, *row_pos, *row_token; /* [max_rows] */
     unsigned char *seen; /* [n_seq] scratch of the duplicate check */
     dpi_cancel_fn cancel;

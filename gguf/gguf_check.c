@@ -18,7 +18,7 @@
 
 #include "base/mem.h"
 #include "base/status.h"
-#include "kernels/quant.h"
+#include "kernels/weight_types.h"
 
 enum {
     MIN_KV_BYTES = 8 + 1 + 4 + 1,             /* key of one byte, type, one byte of value */

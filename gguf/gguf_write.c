@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "base/status.h"
-#include "kernels/quant.h"
+#include "kernels/weight_types.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "GGUF fields are written in place: a little-endian processor is needed"

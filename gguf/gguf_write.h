@@ -36,7 +36,7 @@ void dpi_gguf_put_array(dpi_gguf_writer *writer, const char *key, dpi_gguf_type 
 /* An entry of another file as it is. */
 void dpi_gguf_put_kv(dpi_gguf_writer *writer, const dpi_gguf_kv *kv);
 
-/* `type` is in the table of quant.c and its block divides shape[0]; n_dims 1..4. */
+/* `type` is in kernels/weight_types.def and its block divides shape[0]; n_dims 1..4. */
 void dpi_gguf_put_tensor(dpi_gguf_writer *writer, const char *name, uint32_t type, int32_t n_dims,
                          const int64_t *shape);
 /* The next bytes of tensor data; pieces may be of any size. Padding is put between tensors. */

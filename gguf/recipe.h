@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "dpinfer/status.h"
-#include "kernels/quant.h"
+#include "kernels/weight_types.h"
 
 typedef struct dpi_recipe {
     const char *name;   /* "Q4_K_M" */

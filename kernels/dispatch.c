@@ -1,13 +1,8 @@
 #include "kernels/kernels.h"
 
-#include <stdbool.h>
 #include <string.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 #include "base/status.h"
-#include "kernels/quant.h"
 
 static const struct {
     int32_t isa;
@@ -40,58 +35,56 @@ dpi_status dpi_isa_parse(const char *name, int32_t *isa, dpi_error *err) {
 }
 
 int32_t dpi_isa_best(void) {
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512vnni"))
-        return DPI_ISA_AVX512;
-    /* Every processor with AVX2 and FMA has F16C, which clang 14 cannot ask for. */
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return DPI_ISA_AVX2;
-#endif
-    return DPI_ISA_REF;
+    dpi_cpu cpu;
+    dpi_cpu_detect(&cpu);
+    return cpu.isa;
 }
-
-#if defined(__x86_64__)
-/* A feature of AVX2 processors rather than an ISA: results do not change. Neither gcc nor clang
- * know its name in every version that we build with. */
-static bool has_avxvnni(void) {
-    unsigned a, b, c, d;
-    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
-}
-#endif
 
 dpi_status dpi_kernels_init(dpi_kernels *kernels, int32_t isa, dpi_error *err) {
     if (!dpi_isa_name(isa))
         return dpi_fail(err, DPI_STATUS_ARG, "isa is %d, must be a dpi_isa (0..3)", (int)isa);
-    int32_t best = dpi_isa_best();
+    dpi_cpu cpu;
+    dpi_cpu_detect(&cpu);
     if (isa == DPI_ISA_AUTO)
-        isa = best;
-    if (isa > best)
+        isa = cpu.isa;
+    if (isa > cpu.isa)
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
                         "instruction set %s: this processor has %s at best", dpi_isa_name(isa),
-                        dpi_isa_name(best));
+                        dpi_isa_name(cpu.isa));
     dpi_kernels_init_ref(kernels);
 #if defined(__x86_64__)
     if (isa >= DPI_ISA_AVX2)
         dpi_kernels_init_avx2(kernels);
-    if (isa == DPI_ISA_AVX2 && has_avxvnni())
+    if (isa == DPI_ISA_AVX2 && cpu.has_avxvnni)
         dpi_kernels_init_avxvnni_q(kernels);
     if (isa >= DPI_ISA_AVX512)
         dpi_kernels_init_avx512(kernels);
 #endif
     kernels->isa = isa;
+    dpi_kernels_tune(kernels, &cpu.tuning);
     return DPI_STATUS_OK;
 }
 
-dpi_matmul_q_fn *dpi_kernels_matmul_q(const dpi_kernels *kernels, uint32_t type) {
-    switch (type) {
-#define TYPE(name, id) \
+void dpi_kernels_tune(dpi_kernels *kernels, const dpi_tuning *tuning) {
+    kernels->tuning = *tuning;
+    kernels->tuning.winograd = tuning->winograd && kernels->has_winograd;
+}
+
+/* SLOT_F32, SLOT_H and SLOT_Q say what a type of that product returns. */
+#define SLOT(name, id) \
     case id:           \
         return kernels->matmul_##name;
-        DPI_MATMUL_Q_TYPES(TYPE)
-#undef TYPE
+#define NO_SLOT(name, id)
+#define WEIGHT(NAME, name, id, block, bytes, quantize, product, ...) SLOT_##product(name, id)
+
+dpi_matmul_q_fn *dpi_kernels_matmul_q(const dpi_kernels *kernels, uint32_t type) {
+    switch (type) {
+#define SLOT_F32 NO_SLOT
+#define SLOT_H NO_SLOT
+#define SLOT_Q SLOT
+#include "kernels/weight_types.def"
+#undef SLOT_H
+#undef SLOT_Q
     default:
         return NULL;
     }
@@ -99,11 +92,9 @@ dpi_matmul_q_fn *dpi_kernels_matmul_q(const dpi_kernels *kernels, uint32_t type)
 
 dpi_matmul_h_fn *dpi_kernels_matmul_h(const dpi_kernels *kernels, uint32_t type) {
     switch (type) {
-#define TYPE(name, id) \
-    case id:           \
-        return kernels->matmul_##name;
-        DPI_MATMUL_H_TYPES(TYPE)
-#undef TYPE
+#define SLOT_H SLOT
+#define SLOT_Q NO_SLOT
+#include "kernels/weight_types.def"
     default:
         return NULL;
     }

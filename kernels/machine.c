@@ -1,5 +1,5 @@
 /* machine.c - measures what this machine can do at best, so that a benchmark can say what share of
- * it a kernel reaches, and which of two ways it does faster. */
+ * it a kernel reaches. */
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,50 +78,5 @@ dpi_status dpi_machine_measure(int32_t n_threads, int32_t isa, dpi_machine *mach
     dpi_unmap(data, READ_BYTES);
     machine->int8_ops_per_second = best_ops(&kernels, n_threads, 0);
     machine->f32_ops_per_second = best_ops(&kernels, n_threads, 1);
-    return DPI_STATUS_OK;
-}
-
-/* ---- Folded products ------------------------------------------------------------------------- */
-
-enum {
-    ROWS = 33,
-    N_IN = 512,
-    N_OUT = 32,
-    BLOCKS = ROWS * N_IN / DPI_Q8_BLOCK,
-    CALLS = 8,
-};
-
-/* One product, all zeros: how long it takes does not depend on them. */
-typedef struct trial {
-    float y[ROWS * N_OUT];
-    dpi_plain plain[BLOCKS];
-    dpi_sums sums[BLOCKS];
-    dpi_folded folded[BLOCKS];
-    unsigned char weights[N_OUT * N_IN / 32 * 18]; /* Q4_0 */
-} trial;
-
-static double seconds_of(const dpi_kernels *k, trial *t, bool folded) {
-    const dpi_q8 x = {.plain = t->plain, .sums = t->sums, .folded = folded ? t->folded : NULL};
-    double begin = omp_get_wtime();
-    for (int i = 0; i < CALLS; i++)
-        k->matmul_q4_0(t->y, N_OUT, &x, ROWS, t->weights, N_IN, N_OUT);
-    return omp_get_wtime() - begin;
-}
-
-dpi_status dpi_kernels_choose(dpi_kernels *kernels, dpi_error *err) {
-    if (!kernels->folds)
-        return DPI_STATUS_OK;
-    trial *t = dpi_calloc(1, sizeof *t);
-    if (!t)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory to measure kernels");
-    double plain = 1, folded = 1; /* the fastest: another process may have been in the way */
-    for (int repeat = 0; repeat < REPEATS; repeat++) {
-        double seconds = seconds_of(kernels, t, false);
-        plain = seconds < plain ? seconds : plain;
-        seconds = seconds_of(kernels, t, true);
-        folded = seconds < folded ? seconds : folded;
-    }
-    kernels->folds = folded < plain;
-    free(t);
     return DPI_STATUS_OK;
 }

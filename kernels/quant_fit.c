@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stddef.h>
 
-#include "kernels/quant.h"
+#include "kernels/weight_types.h"
 
 void dpi_fit_weights(float *w, const float *x, int n) {
     float sum = 0;

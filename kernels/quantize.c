@@ -1,9 +1,10 @@
-/* quantize.c - f32 to the float types and to those with blocks of 32 weights. Layouts: quant.c. */
+/* quantize.c - f32 to the float types and to those with blocks of 32 weights. Layouts:
+ * dequantize.c. */
 #include <math.h>
 #include <string.h>
 
 #include "kernels/quant_fit.h"
-#include "kernels/quant_impl.h"
+#include "kernels/weight_blocks.h"
 
 enum { BLOCK = 32 };
 
@@ -31,7 +32,7 @@ void dpi_bf16_quantize(const float *src, void *dst, int64_t n) {
 }
 
 /* Scale of a block as the file holds it. */
-static float put_half(unsigned char *p, float value) {
+static float put_f16(unsigned char *p, float value) {
     uint16_t half = finite_f16(value);
     store_u16(p, half);
     return dpi_f16_to_f32(half);
@@ -61,7 +62,7 @@ void dpi_q8_0_quantize(const float *src, void *dst, int64_t n) {
         float largest = 0;
         for (int j = 0; j < BLOCK; j++)
             largest = fabsf(src[i + j]) > largest ? fabsf(src[i + j]) : largest;
-        float scale = put_half(p, largest / 127);
+        float scale = put_f16(p, largest / 127);
         int8_t q[BLOCK];
         dpi_fit_round(src + i, w, BLOCK, scale, 0, -127, 127, q);
         memcpy(p + 2, q, sizeof q);
@@ -72,7 +73,7 @@ void dpi_q8_0_quantize(const float *src, void *dst, int64_t n) {
 static void quantize_symmetric(const float *x, unsigned char *p, int half, int8_t *q) {
     float w[BLOCK];
     dpi_fit_weights(w, x, BLOCK);
-    float scale = put_half(p, dpi_fit_symmetric(x, w, BLOCK, half).scale);
+    float scale = put_f16(p, dpi_fit_symmetric(x, w, BLOCK, half).scale);
     dpi_fit_round(x, w, BLOCK, scale, 0, -half, half - 1, q);
 }
 
@@ -81,7 +82,7 @@ static void quantize_affine(const float *x, unsigned char *p, int top, int8_t *q
     float w[BLOCK];
     dpi_fit_weights(w, x, BLOCK);
     dpi_fit fit = dpi_fit_affine(x, w, BLOCK, top, 0);
-    float scale = put_half(p, fit.scale), offset = put_half(p + 2, fit.offset);
+    float scale = put_f16(p, fit.scale), offset = put_f16(p + 2, fit.offset);
     dpi_fit_round(x, w, BLOCK, scale, offset, 0, top, q);
 }
 

@@ -1,4 +1,4 @@
-/* quantize_k.c - f32 to Q4_K, Q5_K, Q6_K. Layouts: quant_k.c.
+/* quantize_k.c - f32 to Q4_K, Q5_K, Q6_K. Layouts: dequantize_k.c.
  *
  * Each sub-block first gets the scale (and minimum) it would like best. The super-block's d (and
  * dmin) follow from the largest of them; then each sub-block takes the small integers next to its
@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "kernels/quant_fit.h"
-#include "kernels/quant_impl.h"
+#include "kernels/weight_blocks.h"
 
 enum { SUPER = DPI_MAX_BLOCK, N_AFFINE = 8, N_SYMMETRIC = 16 };
 
-static float half_value(float value) { return dpi_f16_to_f32(finite_f16(value)); }
+static float f16_value(float value) { return dpi_f16_to_f32(finite_f16(value)); }
 
 /* value / unit to the nearest integer in low..high; 0 if the unit is 0. */
 static int nearest(float value, float unit, int low, int high) {
@@ -67,10 +67,10 @@ static void refit_affine(affine *a, const float *x, const float *w) {
     }
     double determinant = uu * vv - uv * uv;
     if (determinant > 1e-9 * uu * vv) {
-        a->d = half_value((float)((vv * xu - uv * xv) / determinant));
-        a->dmin = half_value((float)((uv * xu - uu * xv) / determinant));
+        a->d = f16_value((float)((vv * xu - uv * xv) / determinant));
+        a->dmin = f16_value((float)((uv * xu - uu * xv) / determinant));
     } else if (uu > 0 && vv == 0) {
-        a->d = half_value((float)(xu / uu));
+        a->d = f16_value((float)(xu / uu));
     }
 }
 
@@ -84,8 +84,8 @@ static void quantize_affine(affine *a, const float *x, int top) {
         most_scale = wish[s].scale > most_scale ? wish[s].scale : most_scale;
         most_min = -wish[s].offset > most_min ? -wish[s].offset : most_min;
     }
-    a->d = half_value(most_scale / 63);
-    a->dmin = half_value(most_min / 63);
+    a->d = f16_value(most_scale / 63);
+    a->dmin = f16_value(most_min / 63);
     for (int s = 0; s < N_AFFINE; s++)
         choose_scale_min(a, s, x + 32 * s, w + 32 * s, top, wish[s]);
     float error = round_affine(a, x, w, top);
@@ -167,7 +167,7 @@ static void refit_symmetric(symmetric *b, const float *x, const float *w) {
         xu += (double)w[i] * (double)x[i] * u;
     }
     if (uu > 0)
-        b->d = half_value((float)(xu / uu));
+        b->d = f16_value((float)(xu / uu));
 }
 
 static void quantize_symmetric(symmetric *b, const float *x) {
@@ -178,7 +178,7 @@ static void quantize_symmetric(symmetric *b, const float *x) {
         wish[s] = dpi_fit_symmetric(x + 16 * s, w + 16 * s, 16, 32).scale;
         most = fabsf(wish[s]) > fabsf(most) ? wish[s] : most;
     }
-    b->d = half_value(most / -128);
+    b->d = f16_value(most / -128);
     for (int s = 0; s < N_SYMMETRIC; s++)
         choose_scale(b, s, x + 16 * s, w + 16 * s, wish[s]);
     float error = round_symmetric(b, x, w);

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "kernels/quant.h"
+#include "kernels/weight_types.h"
 
 enum { MAX_NAME = 64 };
 

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/quant.h"
+#include "kernels/weight_types.h"
 
 static void sum_squares_ref(float *sum, const float *x, int64_t n) {
     double all = 0;

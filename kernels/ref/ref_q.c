@@ -4,7 +4,7 @@
 
 #include "kernels/kernels.h"
 #include "kernels/pack.h"
-#include "kernels/quant.h"
+#include "kernels/weight_types.h"
 
 /* The L whose scale max / L has the smallest error, as kernels.def defines it. */
 static int32_t best_levels(const float *x, float max, int32_t most) {
@@ -43,18 +43,18 @@ static float quantize_32(int8_t *q, const float *x, int32_t most) {
     return max / levels;
 }
 
-static void fold(dpi_folded *to, const int8_t *q, int32_t sum, float d, float scaled) {
-    uint8_t folded[DPI_Q8_BLOCK];
-    int32_t start = DPI_FOLD_ORIGIN;
-    memcpy(folded, q, sizeof folded);
-    for (int step = 0; step < DPI_FOLD_STEPS; step += 2)
+static void put_winograd(dpi_q8_winograd *to, const int8_t *q, int32_t sum, float d, float scaled) {
+    uint8_t offset[DPI_Q8_BLOCK];
+    int32_t start = DPI_WINOGRAD_ORIGIN;
+    memcpy(offset, q, sizeof offset);
+    for (int step = 0; step < DPI_WINOGRAD_STEPS; step += 2)
         for (int i = 4 * step; i < 4 * step + 4; i++) {
-            int32_t even = q[i] + DPI_FOLD_EVEN, odd = q[i + 4] + DPI_FOLD_ODD;
+            int32_t even = q[i] + DPI_WINOGRAD_EVEN, odd = q[i + 4] + DPI_WINOGRAD_ODD;
             start -= even * odd;
-            folded[i] = (uint8_t)even;
-            folded[i + 4] = (uint8_t)odd;
+            offset[i] = (uint8_t)even;
+            offset[i + 4] = (uint8_t)odd;
         }
-    memcpy(to->q, folded, sizeof to->q);
+    memcpy(to->q, offset, sizeof to->q);
     to->start_8 = start - 8 * sum;
     to->start = start;
     to->d = d;
@@ -65,7 +65,7 @@ void dpi_q8_put(const dpi_q8 *to, int64_t at, int32_t form, const int8_t *q, con
                 float d) {
     const int32_t sum = sums[0] + sums[1];
     const float scaled = d * (float)-sum;
-    if (dpi_q8_is_plain(form)) {
+    if (dpi_q8_has_plain(form)) {
         memcpy(to->plain[at].q, q, sizeof to->plain[at].q);
         to->plain[at].start_128 = DPI_ORIGIN_BITS - 128 * sum;
         to->plain[at].d = d;
@@ -73,11 +73,11 @@ void dpi_q8_put(const dpi_q8 *to, int64_t at, int32_t form, const int8_t *q, con
             to->sums[at].start_32[h] = DPI_ORIGIN_BITS - 32 * sums[h];
         to->sums[at].scaled = scaled;
     }
-    if (dpi_q8_is_folded(form))
-        fold(&to->folded[at], q, sum, d, scaled);
+    if (dpi_q8_has_winograd(form))
+        put_winograd(&to->winograd[at], q, sum, d, scaled);
 }
 
-static void quantize_q8_ref(const dpi_q8 *block, int32_t rows, const float *x, int64_t x_stride,
+static void quantize_q8_ref(const dpi_q8 *to, int32_t rows, const float *x, int64_t x_stride,
                             int64_t n, int32_t form) {
     for (int64_t at = 0; at < n / DPI_Q8_BLOCK * rows; at++) {
         int8_t q[DPI_Q8_BLOCK];
@@ -86,30 +86,31 @@ static void quantize_q8_ref(const dpi_q8 *block, int32_t rows, const float *x, i
                               dpi_q8_most(form));
         for (int j = 0; j < DPI_Q8_BLOCK; j++)
             sums[j / 16] += q[j];
-        dpi_q8_put(block, at, form, q, sums, d);
+        dpi_q8_put(to, at, form, q, sums, d);
     }
 }
 
-/* sum over k of w[k] x[k] for one row of a block of `rows` rows; weights as their exact values. */
+/* sum over k of w[k] x[k] for one of `rows` rows side by side; weights as their exact values. */
 static double dot_q8(const float *w, const dpi_q8 *x, int32_t rows, int32_t row, int64_t from,
                      int32_t n) {
     double sum = 0;
     for (int32_t k = 0; k < n; k++) {
         int64_t i = from + k;
-        const dpi_plain *at = &x->plain[i / DPI_Q8_BLOCK * rows + row];
+        const dpi_q8_plain *at = &x->plain[i / DPI_Q8_BLOCK * rows + row];
         sum += (double)w[k] * ((const int8_t *)at->q)[i % DPI_Q8_BLOCK] * (double)at->d;
     }
     return sum;
 }
 
-static void matmul(uint32_t id, float *y, int64_t y_stride, const dpi_q8 *x, int32_t n_rows,
-                   const void *w, int64_t n_in, int32_t n_out) {
+static void matmul_q(uint32_t id, float *y, int64_t y_stride, const dpi_q8 *x, int32_t n_rows,
+                     const void *w, int64_t n_in, int32_t n_out, const dpi_tuning *tuning) {
+    (void)tuning;
     const dpi_type *type = dpi_type_find(id);
-    const dpi_layout *layout = dpi_layout_find(id);
     int64_t n_blocks = n_in / type->block;
     for (int32_t o = 0; o < n_out; o++) {
-        const unsigned char *group =
-            (const unsigned char *)w + o / DPI_GROUP * (DPI_GROUP * n_blocks * type->block_bytes);
+        const unsigned char *panel =
+            (const unsigned char *)w +
+            o / DPI_PANEL_ROWS * (DPI_PANEL_ROWS * n_blocks * type->block_bytes);
         for (int32_t first = 0, rows; first < n_rows; first += rows) {
             double sum[DPI_ROW_BLOCK] = {0};
             rows = dpi_row_block(n_rows, first);
@@ -117,7 +118,7 @@ static void matmul(uint32_t id, float *y, int64_t y_stride, const dpi_q8 *x, int
             for (int64_t b = 0; b < n_blocks; b++) {
                 unsigned char bytes[256];
                 float weights[256];
-                dpi_unpack_blocks(layout, group, o % DPI_GROUP, b, 1, n_blocks, bytes);
+                dpi_panel_unpack(type, panel, o % DPI_PANEL_ROWS, b, 1, n_blocks, bytes);
                 type->dequantize(bytes, weights, type->block);
                 for (int32_t r = 0; r < rows; r++)
                     sum[r] += dot_q8(weights, &block, rows, r, b * type->block, type->block);
@@ -129,16 +130,18 @@ static void matmul(uint32_t id, float *y, int64_t y_stride, const dpi_q8 *x, int
 }
 
 static void matmul_h(uint32_t id, float *y, int64_t y_stride, const float *x, int64_t x_stride,
-                     int32_t n_rows, const void *w, int64_t n_in, int32_t n_out) {
+                     int32_t n_rows, const void *w, int64_t n_in, int32_t n_out,
+                     const dpi_tuning *tuning) {
+    (void)tuning;
     const dpi_type *type = dpi_type_find(id);
     for (int32_t o = 0; o < n_out; o++) {
-        const unsigned char *group =
-            (const unsigned char *)w + (int64_t)(o / DPI_GROUP) * DPI_GROUP * n_in * 2;
+        const unsigned char *panel =
+            (const unsigned char *)w + (int64_t)(o / DPI_PANEL_ROWS) * DPI_PANEL_ROWS * n_in * 2;
         for (int32_t r = 0; r < n_rows; r++) {
             double sum = 0;
             for (int64_t k = 0; k < n_in; k++) {
                 float weight;
-                type->dequantize(group + (k * DPI_GROUP + o % DPI_GROUP) * 2, &weight, 1);
+                type->dequantize(panel + (k * DPI_PANEL_ROWS + o % DPI_PANEL_ROWS) * 2, &weight, 1);
                 sum += (double)weight * (double)x[r * x_stride + k];
             }
             y[r * y_stride + o] = (float)sum;
@@ -151,6 +154,6 @@ static void matmul_h(uint32_t id, float *y, int64_t y_stride, const float *x, in
 
 void dpi_kernels_init_ref_q(dpi_kernels *k) {
     k->quantize_q8 = quantize_q8_ref;
-    k->folds = false;
+    k->has_winograd = false;
     init_products(k);
 }

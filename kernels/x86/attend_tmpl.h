@@ -1,16 +1,16 @@
-/* attend.h - one block of attention, written once for every ISA.
+/* attend_tmpl.h - one block of attention, written once for every ISA.
  *
- * Heads that share K and V go through it 8, 4, 2 or one together, so that K and V are read and
- * widened once for all of them. How the heads of a model are grouped depends on their number alone.
- * A vector holds the scores of LANES positions, whose K stand side by side: no sum of products goes
+ * 8, 4, 2 or one of the heads that share K and V are computed at a time, so that K and V are read
+ * and widened once for all of them. How many at a time depends on the number of heads alone. A
+ * vector holds the scores of LANES positions, whose K stand side by side: no sum of products goes
  * over lanes.
  *
  * An ISA file defines, then includes this:
- *   LANES (divides DPI_KV_GROUP), SUMS (that registers hold, 8 or 16), vecf (LANES floats), part
+ *   LANES (divides DPI_KV_PANEL), SUMS (that registers hold, 8 or 16), vecf (LANES floats), part
  *   (which lanes of a vector), and the static functions
  *     part_of(n)                  the first n lanes, none if n < 0
  *     load_part(p, part) store_part(p, v, part)     zero elsewhere
- *     load_kv(p, i, part, half)   from element i of p: float, or half precision
+ *     load_kv(p, i, part, f16)    from element i of p: float, or f16
  *     load_f(p) store_f(p, v) zero_f() broadcast_f(x) add_f sub_f mul_f max_f fma_f exp_f
  *     or_lowest(v, part)          v, and -infinity elsewhere
  *     reduce_add(v) reduce_max(v) of all lanes
@@ -18,8 +18,8 @@
 
 enum { MOST_HEADS = SUMS / 2 };
 
-/* Asks for the bytes from `from` to `to` of what the next block reads, into L2. */
-INLINE void ask_for(const void *next, int64_t from, int64_t to) {
+/* Prefetches the bytes from `from` to `to` of what the next block reads, into L2. */
+INLINE void prefetch_next(const void *next, int64_t from, int64_t to) {
     for (; from < to; from += 64)
         __builtin_prefetch((const unsigned char *)next + from, 0, 2);
 }
@@ -37,22 +37,22 @@ INLINE void add_products(const int heads, const int n, vecf *sum, const float *x
 /* p [heads, DPI_KV_BLOCK]: p[h][j] = scale * q[h] . k[j], and -infinity from n on to the next
  * multiple of LANES at least. */
 INLINE void scores(const int heads, float *p, const float *q, const void *k, int32_t n,
-                   int32_t head_dim, float scale, const void *next, const int half) {
+                   int32_t head_dim, float scale, const void *next, const int f16) {
     const int vecs = SUMS / heads < DPI_KV_BLOCK / LANES ? SUMS / heads : DPI_KV_BLOCK / LANES;
     const int at_once = vecs * LANES; /* positions */
-    const int64_t item = next == k ? 0 : half ? 2 : 4; /* bytes to ask for */
+    const int64_t item = next == k ? 0 : f16 ? 2 : 4; /* bytes to prefetch */
     for (int32_t from = 0; from < n; from += at_once) {
         vecf s[SUMS];
         for (int i = 0; i < vecs * heads; i++)
             s[i] = zero_f();
         for (int64_t i = 0; i < head_dim; i++) {
-            const int64_t ask = (int64_t)from * head_dim + i * at_once;
-            ask_for(next, ask * item, (ask + at_once) * item);
+            const int64_t ahead = (int64_t)from * head_dim + i * at_once;
+            prefetch_next(next, ahead * item, (ahead + at_once) * item);
             vecf kv[DPI_KV_BLOCK / LANES];
             for (int t = 0; t < vecs; t++) { /* past n: what is there, it is not used */
-                int64_t at = from + t * LANES, in_group = at % DPI_KV_GROUP;
-                kv[t] = load_kv(k, (at - in_group) * head_dim + i * DPI_KV_GROUP + in_group,
-                                part_of(LANES), half);
+                int64_t at = from + t * LANES, in_panel = at % DPI_KV_PANEL;
+                kv[t] = load_kv(k, (at - in_panel) * head_dim + i * DPI_KV_PANEL + in_panel,
+                                part_of(LANES), f16);
             }
             add_products(heads, vecs, s, q + i, head_dim, kv);
         }
@@ -68,8 +68,8 @@ INLINE void scores(const int heads, float *p, const float *q, const void *k, int
  * which may be fewer. */
 INLINE void add_values(const int heads, const int chunks, float *acc, int32_t head_dim_v,
                        const float *c, const float *p, const void *v, int32_t from, int32_t n,
-                       const void *next, const int half) {
-    const int64_t row_bytes = next == v || from > 0 ? 0 : head_dim_v * (half ? 2 : 4);
+                       const void *next, const int f16) {
+    const int64_t row_bytes = next == v || from > 0 ? 0 : head_dim_v * (f16 ? 2 : 4);
     vecf a[SUMS];
     part lanes[SUMS];
     for (int i = 0; i < chunks; i++) {
@@ -79,10 +79,10 @@ INLINE void add_values(const int heads, const int chunks, float *acc, int32_t he
                                      broadcast_f(c[h]));
     }
     for (int32_t j = 0; j < n; j++) {
-        ask_for(next, j * row_bytes, (j + 1) * row_bytes);
+        prefetch_next(next, j * row_bytes, (j + 1) * row_bytes);
         vecf kv[SUMS];
         for (int i = 0; i < chunks; i++)
-            kv[i] = load_kv(v, (int64_t)j * head_dim_v + from + LANES * i, lanes[i], half);
+            kv[i] = load_kv(v, (int64_t)j * head_dim_v + from + LANES * i, lanes[i], f16);
         add_products(heads, chunks, a, p + j, DPI_KV_BLOCK, kv);
     }
     for (int i = 0; i < chunks; i++)
@@ -94,9 +94,9 @@ INLINE void add_values(const int heads, const int chunks, float *acc, int32_t he
 INLINE void attend_heads(const int heads, float *acc, float *m, float *l, const float *q,
                          const void *k, const void *v, int32_t n, int32_t head_dim,
                          int32_t head_dim_v, float scale, const void *next_k, const void *next_v,
-                         const int half) {
+                         const int f16) {
     float p[MOST_HEADS * DPI_KV_BLOCK], max[LANES] = {0}, c[LANES];
-    scores(heads, p, q, k, n, head_dim, scale, next_k, half);
+    scores(heads, p, q, k, n, head_dim, scale, next_k, f16);
     for (int h = 0; h < heads; h++) {
         vecf most = broadcast_f(m[h]);
         for (int32_t j = 0; j < n; j += LANES)
@@ -117,19 +117,19 @@ INLINE void attend_heads(const int heads, float *acc, float *m, float *l, const 
     const int most = SUMS / heads < 8 ? SUMS / heads : 8; /* rarely more than there are */
     int32_t from = 0;
     for (; head_dim_v - from > LANES * most / 2; from += LANES * most)
-        add_values(heads, most, acc, head_dim_v, c, p, v, from, n, next_v, half);
+        add_values(heads, most, acc, head_dim_v, c, p, v, from, n, next_v, f16);
     for (; head_dim_v - from > 0; from += LANES * most / 2)
-        add_values(heads, most / 2, acc, head_dim_v, c, p, v, from, n, next_v, half);
+        add_values(heads, most / 2, acc, head_dim_v, c, p, v, from, n, next_v, f16);
 }
 
 INLINE void attend(float *acc, float *m, float *l, const float *q, const void *k, const void *v,
                    int32_t n_q, int32_t n, int32_t head_dim, int32_t head_dim_v, float scale,
-                   const void *next_k, const void *next_v, const int half) {
+                   const void *next_k, const void *next_v, const int f16) {
     int32_t h = 0;
-/* The first heads ask for what is next. */
+/* The first heads prefetch what is next. */
 #define HEADS(count)                                                                              \
     attend_heads(count, acc + h * head_dim_v, m + h, l + h, q + h * head_dim, k, v, n, head_dim,  \
-                 head_dim_v, scale, h == 0 ? next_k : k, h == 0 ? next_v : v, half)
+                 head_dim_v, scale, h == 0 ? next_k : k, h == 0 ? next_v : v, f16)
     for (; MOST_HEADS >= 8 && h + 8 <= n_q; h += 8)
         HEADS(8);
     for (; h + 4 <= n_q; h += 4)

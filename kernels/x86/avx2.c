@@ -25,7 +25,7 @@ INLINE void store(float *p, __m256 v, int64_t n) {
         _mm256_maskstore_ps(p, mask_of(n), v);
 }
 
-INLINE __m256 load_half(const uint16_t *p, int64_t n) {
+INLINE __m256 load_f16s(const uint16_t *p, int64_t n) {
     if (n >= 8)
         return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
     uint16_t part[8] = {0};
@@ -105,7 +105,7 @@ static void swiglu_avx2(float *g, const float *u, int64_t n) {
 
 static void f16_to_f32_avx2(float *y, const uint16_t *x, int64_t n) {
     for (int64_t i = 0; i < n; i += 8)
-        store(y + i, load_half(x + i, n - i), n - i);
+        store(y + i, load_f16s(x + i, n - i), n - i);
 }
 
 static void f32_to_f16_avx2(uint16_t *y, const float *x, int64_t n) {
@@ -166,9 +166,9 @@ INLINE void store_part(float *p, vecf v, part n) {
     if (n > 0)
         store(p, v, n);
 }
-INLINE vecf load_kv(const void *p, int64_t i, part n, const int half) {
-    if (half && n > 0)
-        return load_half((const uint16_t *)p + i, n);
+INLINE vecf load_kv(const void *p, int64_t i, part n, const int f16) {
+    if (f16 && n > 0)
+        return load_f16s((const uint16_t *)p + i, n);
     return load_part((const float *)p + i, n);
 }
 INLINE vecf load_f(const float *p) { return _mm256_loadu_ps(p); }

@@ -1,16 +1,17 @@
-/* avx2_products.h - products with packed weights for AVX2, with the dot product instruction of
+/* avx2_products_tmpl.h - products with packed weights for AVX2, with the dot product instruction of
  * AVX-VNNI or without: the same integers, so the same bits. The including file defines VNNI (0 or
  * 1) and NAME(kernel), the name of its function; it gets init_products(). */
 #include "kernels/x86/avx2_util.h"
 #include "kernels/kernels.h"
 #include "kernels/pack.h"
-#include "kernels/quant.h"
+#include "kernels/weight_types.h"
 
-/* ---- Products: the primitives of q_products.h ------------------------------------------------ */
+/* ---- Products: the primitives of q_products_tmpl.h---------------------------------------------
+ */
 
 #define LANES 8
 #define TILE 6 /* 6 sums and 6 accumulators, of 16 registers */
-#define FOLDS 0
+#define HAS_WINOGRAD 0
 #define SIGNED_CODES !VNNI /* vpdpbusd: unsigned weights, signed activations */
 typedef __m256i vec;
 typedef __m256 vecf;
@@ -44,12 +45,12 @@ INLINE vecf sub_f(vecf a, vecf b) { return _mm256_sub_ps(a, b); }
 INLINE vecf fma_f(vecf a, vecf b, vecf c) { return _mm256_fmadd_ps(a, b, c); }
 INLINE vecf to_float(vec v) { return _mm256_cvtepi32_ps(v); }
 INLINE vecf as_float(vec v) { return _mm256_castsi256_ps(v); }
-INLINE vecf low_half(vec v) {
+INLINE vecf low_f16(vec v) {
     vec packed = _mm256_packus_epi32(_mm256_and_si256(v, _mm256_set1_epi32(0xffff)), zero_i());
     return _mm256_cvtph_ps(_mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x08)));
 }
-INLINE vecf high_half(vec v) { return low_half(_mm256_srli_epi32(v, 16)); }
-INLINE vecf load_halves(const unsigned char *p) {
+INLINE vecf high_f16(vec v) { return low_f16(_mm256_srli_epi32(v, 16)); }
+INLINE vecf load_f16s(const unsigned char *p) {
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
 }
 INLINE void store_f(float *p, vecf v, int32_t n) { _mm256_maskstore_ps(p, lanes_below(n), v); }
@@ -131,27 +132,29 @@ INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x
 
 #define H_TILE 6
 
-INLINE vecf load_bfloats(const unsigned char *p) {
+INLINE vecf load_bf16s(const unsigned char *p) {
     __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(v), 16));
 }
 
 INLINE void h_tiles(const int type, int rows, float *y, int64_t y_stride, const float *x,
-                    int64_t x_stride, const unsigned char *w, int64_t n_in, int32_t n_out);
+                    int64_t x_stride, const unsigned char *w, int64_t n_in, int32_t n_out,
+                    const int32_t ahead);
 
 #include "kernels/x86/h_products_tmpl.h"
 
 INLINE void h_tiles(const int type, int rows, float *y, int64_t y_stride, const float *x,
-                    int64_t x_stride, const unsigned char *w, int64_t n_in, int32_t n_out) {
+                    int64_t x_stride, const unsigned char *w, int64_t n_in, int32_t n_out,
+                    const int32_t ahead) {
     for (int r = 0, n; r < rows; r += n, x += n * x_stride, y += n * y_stride) {
         n = dpi_equal_part(rows, H_TILE, r);
         switch (n) {
-        case 1: h_tile(type, 1, y, y_stride, x, x_stride, w, n_in, n_out); break;
-        case 2: h_tile(type, 2, y, y_stride, x, x_stride, w, n_in, n_out); break;
-        case 3: h_tile(type, 3, y, y_stride, x, x_stride, w, n_in, n_out); break;
-        case 4: h_tile(type, 4, y, y_stride, x, x_stride, w, n_in, n_out); break;
-        case 5: h_tile(type, 5, y, y_stride, x, x_stride, w, n_in, n_out); break;
-        default: h_tile(type, 6, y, y_stride, x, x_stride, w, n_in, n_out);
+        case 1: h_tile(type, 1, y, y_stride, x, x_stride, w, n_in, n_out, ahead); break;
+        case 2: h_tile(type, 2, y, y_stride, x, x_stride, w, n_in, n_out, ahead); break;
+        case 3: h_tile(type, 3, y, y_stride, x, x_stride, w, n_in, n_out, ahead); break;
+        case 4: h_tile(type, 4, y, y_stride, x, x_stride, w, n_in, n_out, ahead); break;
+        case 5: h_tile(type, 5, y, y_stride, x, x_stride, w, n_in, n_out, ahead); break;
+        default: h_tile(type, 6, y, y_stride, x, x_stride, w, n_in, n_out, ahead);
         }
     }
 }

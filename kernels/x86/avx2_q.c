@@ -4,7 +4,7 @@
 
 #include "kernels/kernels.h"
 #include "kernels/pack.h"
-#include "kernels/quant.h"
+#include "kernels/weight_types.h"
 #include "kernels/x86/avx2_util.h"
 
 /* ---- Activations ----------------------------------------------------------------------------- */
@@ -63,8 +63,8 @@ INLINE __m256i quantize_8(const float *x, float inverse, float most) {
     return _mm256_cvtps_epi32(v);
 }
 
-/* A block of all rows, then the next: records are written in their order. */
-static void quantize_q8_avx2(const dpi_q8 *block, int32_t rows, const float *x, int64_t x_stride,
+/* A block of all rows, then the next: they are written in their order. */
+static void quantize_q8_avx2(const dpi_q8 *to, int32_t rows, const float *x, int64_t x_stride,
                              int64_t n, int32_t form) {
     const int32_t most = dpi_q8_most(form);
     const __m256 sign = _mm256_set1_ps(-0.0f);
@@ -86,7 +86,7 @@ static void quantize_q8_avx2(const dpi_q8 *block, int32_t rows, const float *x, 
             __m128i steps = _mm_packs_epi16(lo, hi); /* weights 0..3, 8..11, 4..7, 12..15 */
             _mm_storeu_si128((__m128i *)(void *)(q + 16 * h), _mm_shuffle_epi32(steps, 0xd8));
         }
-        dpi_q8_put(block, at, form, q, sums, amax / levels);
+        dpi_q8_put(to, at, form, q, sums, amax / levels);
     }
 }
 

@@ -152,8 +152,8 @@ typedef __mmask16 part;
 INLINE part part_of(int64_t n) { return mask_of(n); }
 INLINE vecf load_part(const float *p, part lanes) { return _mm512_maskz_loadu_ps(lanes, p); }
 INLINE void store_part(float *p, vecf v, part lanes) { _mm512_mask_storeu_ps(p, lanes, v); }
-INLINE vecf load_kv(const void *p, int64_t i, part lanes, const int half) {
-    if (half)
+INLINE vecf load_kv(const void *p, int64_t i, part lanes, const int f16) {
+    if (f16)
         return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(lanes, (const uint16_t *)p + i));
     return load_part((const float *)p + i, lanes);
 }

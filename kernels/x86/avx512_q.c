@@ -4,13 +4,13 @@
 
 #include "kernels/kernels.h"
 #include "kernels/pack.h"
-#include "kernels/quant.h"
+#include "kernels/weight_types.h"
 #include "kernels/x86/avx512_util.h"
 
 /* ---- Activations ----------------------------------------------------------------------------- */
 
 /* Four blocks of a row go through at a time: a block's 16 lanes become four, then one, by steps
- * that fold two vectors into one, so that no lane is idle. Where a vector holds something of each
+ * that reduce two vectors to one, so that no lane is idle. Where a vector holds something of each
  * block and level, it is [block, level]. Each step for itself goes through a stretch of such fours:
  * all of them one after the other are a chain so long that a core could not begin the next ones
  * meanwhile. */
@@ -29,7 +29,7 @@ INLINE const float *q8_block(const stretch *s, int b) {
     return s->x[b / Q8_AT_ONCE] + b % Q8_AT_ONCE * DPI_Q8_BLOCK;
 }
 
-/* Half h of block b, multiplied with its `by`. */
+/* 16 values of block b from 16 h on, multiplied with its `by`. */
 INLINE __m512 q8_scaled(const stretch *s, int b, int h) {
     return _mm512_mul_ps(_mm512_loadu_ps(q8_block(s, b) + 16 * h), _mm512_set1_ps(s->by[b][0]));
 }
@@ -87,7 +87,7 @@ INLINE void q8_parts(const stretch *s, int b, __m512i *t) {
     t[3] = _mm512_shuffle_i32x4(ab, cd, 0xdd);
 }
 
-/* Sums of r^2 with L, in each block's four lanes together. */
+/* Sums of r^2 with L, over each block's four lanes. */
 INLINE __m512i q8_errors(const __m512i *t, const int L) {
     __m512i sum = _mm512_setzero_si512();
     for (int i = 0; i < Q8_AT_ONCE; i++) {
@@ -97,7 +97,7 @@ INLINE __m512i q8_errors(const __m512i *t, const int L) {
     return sum;
 }
 
-/* Levels L to L - 3 beside the best and its error so far. */
+/* Compares levels L to L - 3 with the best so far and its error. */
 INLINE void q8_quad(const __m512i *t, const int L, __m512 *best, __m512 *least) {
 #define OF_LEVELS(f) _mm512_broadcast_f32x4(_mm_setr_ps(f(L), f(L - 1), f(L - 2), f(L - 3)))
     __m512i e[Q8_QUAD];
@@ -131,28 +131,28 @@ INLINE void q8_levels(stretch *s, const int most, int b) {
     _mm512_storeu_ps(s->d[b], _mm512_div_ps(max, best));
 }
 
-/* The bytes of q of half a block; a NaN becomes -most. */
+/* The bytes of q of 16 values of block b from 16 h on; a NaN becomes -most. */
 INLINE __m128i q8_round(const stretch *s, const int most, int b, int h) {
     __m512 v = _mm512_max_ps(q8_scaled(s, b, h), _mm512_set1_ps((float)-most));
     v = _mm512_add_ps(v, _mm512_set1_ps(DPI_ORIGIN));
     return _mm512_cvtepi32_epi8(_mm512_castps_si512(v)); /* the lowest byte of each */
 }
 
-/* Sums of the halves of four blocks whose words are in a and b: of block i, at [i % 2 * 8 + i / 2]
- * and four further on. */
+/* Sums over the first and the last 16 values of four blocks whose words are in a and b: of block i,
+ * at [i % 2 * 8 + i / 2] and four further on. */
 INLINE void q8_sums(int32_t *sums, __m512i a, __m512i b) {
     __m512i sum = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
     sum = _mm512_add_epi32(sum, _mm512_shuffle_epi32(sum, 0x4e));
     _mm512_storeu_si512(sums, sum);
 }
 
-/* The first n of blocks [b, b + Q8_AT_ONCE) into records `rows` apart. */
+/* Writes the first n of blocks [b, b + Q8_AT_ONCE), `rows` apart. */
 INLINE void q8_store(const stretch *s, const int form, int b, int n, const dpi_q8 *to,
                      int32_t rows) {
     const int most = dpi_q8_most(form);
     const __m512i ones = _mm512_set1_epi8(1), zero = _mm512_setzero_si512();
     __m512i q[2];
-    int32_t words[Q8_AT_ONCE][8], sums[16], folded[Q8_AT_ONCE][8], folded_sums[16];
+    int32_t words[Q8_AT_ONCE][8], sums[16], offset_words[Q8_AT_ONCE][8], offset_sums[16];
     for (int i = 0; i < 2; i++) {
         const int k = b + 2 * i;
         __m256i low = _mm256_castsi128_si256(q8_round(s, most, k, 0));
@@ -163,44 +163,45 @@ INLINE void q8_store(const stretch *s, const int form, int b, int n, const dpi_q
         _mm512_storeu_si512(words[2 * i], q[i]);
     }
     q8_sums(sums, _mm512_dpbusd_epi32(zero, ones, q[0]), _mm512_dpbusd_epi32(zero, ones, q[1]));
-    if (dpi_q8_is_folded(form)) {
-        const __m512i even = _mm512_set1_epi64((int64_t)0xf8f8f8f878787878), offset =
-            _mm512_maskz_mov_epi32(0x3f3f, even); /* of each block's first DPI_FOLD_STEPS words */
+    if (dpi_q8_has_winograd(form)) {
+        const __m512i even = _mm512_set1_epi64((int64_t)0xf8f8f8f878787878),
+                      offset = _mm512_maskz_mov_epi32(
+                          0x3f3f, even); /* of each block's first DPI_WINOGRAD_STEPS words */
         __m512i sum[2];
         for (int i = 0; i < 2; i++) {
             __m512i f = _mm512_add_epi8(q[i], offset), odd = _mm512_shuffle_epi32(f, 0xb1);
             sum[i] = _mm512_maskz_dpbusd_epi32(0x1515, zero, f, odd);
-            _mm512_storeu_si512(folded[2 * i], f);
+            _mm512_storeu_si512(offset_words[2 * i], f);
         }
-        q8_sums(folded_sums, sum[0], sum[1]);
+        q8_sums(offset_sums, sum[0], sum[1]);
     }
     for (int i = 0; i < n; i++) {
         const int at = i * rows;
         const int32_t *half = sums + i % 2 * 8 + i / 2;
-        const int32_t *folded_half = folded_sums + i % 2 * 8 + i / 2;
+        const int32_t *offset_half = offset_sums + i % 2 * 8 + i / 2;
         const int32_t negative = -half[0] - half[4];
         const float d = s->d[b + i][0], scaled = d * (float)negative;
-        if (dpi_q8_is_plain(form)) {
-            dpi_plain *p = &to->plain[at];
+        if (dpi_q8_has_plain(form)) {
+            dpi_q8_plain *p = &to->plain[at];
             p->start_128 = DPI_ORIGIN_BITS + 128 * negative;
             p->d = d;
             memcpy(p->q, words[i], sizeof p->q);
-            to->sums[at] = (dpi_sums){
+            to->sums[at] = (dpi_q8_sums){
                 {DPI_ORIGIN_BITS - 32 * half[0], DPI_ORIGIN_BITS - 32 * half[4]}, scaled};
         }
-        if (dpi_q8_is_folded(form)) {
-            dpi_folded *f = &to->folded[at];
-            f->start = DPI_FOLD_ORIGIN - folded_half[0] - folded_half[4];
+        if (dpi_q8_has_winograd(form)) {
+            dpi_q8_winograd *f = &to->winograd[at];
+            f->start = DPI_WINOGRAD_ORIGIN - offset_half[0] - offset_half[4];
             f->start_8 = f->start + 8 * negative;
             f->d = d;
             f->scaled = scaled;
-            memcpy(f->q, folded[i], sizeof f->q);
+            memcpy(f->q, offset_words[i], sizeof f->q);
         }
     }
 }
 
-/* Four blocks of one row, then of the next: records are written nearly in their order. */
-INLINE void quantize_rows(const dpi_q8 *block, int32_t rows, const float *x, int64_t x_stride,
+/* Four blocks of one row, then of the next: they are written nearly in their order. */
+INLINE void quantize_rows(const dpi_q8 *all, int32_t rows, const float *x, int64_t x_stride,
                           int64_t n, const int form) {
     const int most = dpi_q8_most(form);
     const int64_t n_blocks = n / DPI_Q8_BLOCK;
@@ -220,7 +221,7 @@ INLINE void quantize_rows(const dpi_q8 *block, int32_t rows, const float *x, int
             }
             s.x[n_fours] = from;
             there[n_fours] = n_there;
-            to[n_fours] = dpi_q8_skip(block, b * rows + row);
+            to[n_fours] = dpi_q8_skip(all, b * rows + row);
             if (++row == rows) {
                 row = 0;
                 b += Q8_AT_ONCE;
@@ -235,22 +236,23 @@ INLINE void quantize_rows(const dpi_q8 *block, int32_t rows, const float *x, int
     }
 }
 
-static void quantize_q8_avx512(const dpi_q8 *block, int32_t rows, const float *x, int64_t x_stride,
+static void quantize_q8_avx512(const dpi_q8 *to, int32_t rows, const float *x, int64_t x_stride,
                                int64_t n, int32_t form) {
     switch (form) {
-    case DPI_Q8_OF_4_BITS: quantize_rows(block, rows, x, x_stride, n, DPI_Q8_OF_4_BITS); break;
-    case DPI_Q8_FOLDED: quantize_rows(block, rows, x, x_stride, n, DPI_Q8_FOLDED); break;
-    case DPI_Q8_BOTH: quantize_rows(block, rows, x, x_stride, n, DPI_Q8_BOTH); break;
-    default: quantize_rows(block, rows, x, x_stride, n, DPI_Q8_PLAIN); break;
+    case DPI_Q8_NARROW: quantize_rows(to, rows, x, x_stride, n, DPI_Q8_NARROW); break;
+    case DPI_Q8_WINOGRAD: quantize_rows(to, rows, x, x_stride, n, DPI_Q8_WINOGRAD); break;
+    case DPI_Q8_BOTH: quantize_rows(to, rows, x, x_stride, n, DPI_Q8_BOTH); break;
+    default: quantize_rows(to, rows, x, x_stride, n, DPI_Q8_PLAIN); break;
     }
 }
 
-/* ---- Products: the primitives of q_products.h ------------------------------------------------ */
+/* ---- Products: the primitives of q_products_tmpl.h---------------------------------------------
+ */
 
 #define LANES 16
 #define TILE DPI_ROW_BLOCK
 #define SIGNED_CODES 0 /* vpdpbusd: unsigned weights, signed activations */
-#define FOLDS 1
+#define HAS_WINOGRAD 1
 typedef __m512i vec;
 typedef __m512 vecf;
 
@@ -278,9 +280,9 @@ INLINE vecf sub_f(vecf a, vecf b) { return _mm512_sub_ps(a, b); }
 INLINE vecf fma_f(vecf a, vecf b, vecf c) { return _mm512_fmadd_ps(a, b, c); }
 INLINE vecf to_float(vec v) { return _mm512_cvtepi32_ps(v); }
 INLINE vecf as_float(vec v) { return _mm512_castsi512_ps(v); }
-INLINE vecf low_half(vec v) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(v)); }
-INLINE vecf high_half(vec v) { return low_half(_mm512_srli_epi32(v, 16)); }
-INLINE vecf load_halves(const unsigned char *p) {
+INLINE vecf low_f16(vec v) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(v)); }
+INLINE vecf high_f16(vec v) { return low_f16(_mm512_srli_epi32(v, 16)); }
+INLINE vecf load_f16s(const unsigned char *p) {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
 }
 INLINE vec add_bytes(vec a, vec b) { return _mm512_add_epi8(a, b); }
@@ -346,30 +348,32 @@ INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x
 
 #define H_TILE DPI_ROW_BLOCK
 
-INLINE vecf load_bfloats(const unsigned char *p) {
+INLINE vecf load_bf16s(const unsigned char *p) {
     __m256i v = _mm256_loadu_si256((const __m256i *)(const void *)p);
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(v), 16));
 }
 
 INLINE void h_tiles(const int type, int rows, float *y, int64_t y_stride, const float *x,
-                    int64_t x_stride, const unsigned char *w, int64_t n_in, int32_t n_out);
+                    int64_t x_stride, const unsigned char *w, int64_t n_in, int32_t n_out,
+                    const int32_t ahead);
 
 #include "kernels/x86/h_products_tmpl.h"
 
 INLINE void h_tiles(const int type, int rows, float *y, int64_t y_stride, const float *x,
-                    int64_t x_stride, const unsigned char *w, int64_t n_in, int32_t n_out) {
+                    int64_t x_stride, const unsigned char *w, int64_t n_in, int32_t n_out,
+                    const int32_t ahead) {
     switch (rows) {
-    case 1: h_tile(type, 1, y, y_stride, x, x_stride, w, n_in, n_out); break;
-    case 2: h_tile(type, 2, y, y_stride, x, x_stride, w, n_in, n_out); break;
-    case 3: h_tile(type, 3, y, y_stride, x, x_stride, w, n_in, n_out); break;
-    case 4: h_tile(type, 4, y, y_stride, x, x_stride, w, n_in, n_out); break;
-    case 5: h_tile(type, 5, y, y_stride, x, x_stride, w, n_in, n_out); break;
-    case 6: h_tile(type, 6, y, y_stride, x, x_stride, w, n_in, n_out); break;
-    case 7: h_tile(type, 7, y, y_stride, x, x_stride, w, n_in, n_out); break;
-    case 8: h_tile(type, 8, y, y_stride, x, x_stride, w, n_in, n_out); break;
-    case 9: h_tile(type, 9, y, y_stride, x, x_stride, w, n_in, n_out); break;
-    case 10: h_tile(type, 10, y, y_stride, x, x_stride, w, n_in, n_out); break;
-    case 11: h_tile(type, 11, y, y_stride, x, x_stride, w, n_in, n_out); break;
+    case 1: h_tile(type, 1, y, y_stride, x, x_stride, w, n_in, n_out, ahead); break;
+    case 2: h_tile(type, 2, y, y_stride, x, x_stride, w, n_in, n_out, ahead); break;
+    case 3: h_tile(type, 3, y, y_stride, x, x_stride, w, n_in, n_out, ahead); break;
+    case 4: h_tile(type, 4, y, y_stride, x, x_stride, w, n_in, n_out, ahead); break;
+    case 5: h_tile(type, 5, y, y_stride, x, x_stride, w, n_in, n_out, ahead); break;
+    case 6: h_tile(type, 6, y, y_stride, x, x_stride, w, n_in, n_out, ahead); break;
+    case 7: h_tile(type, 7, y, y_stride, x, x_stride, w, n_in, n_out, ahead); break;
+    case 8: h_tile(type, 8, y, y_stride, x, x_stride, w, n_in, n_out, ahead); break;
+    case 9: h_tile(type, 9, y, y_stride, x, x_stride, w, n_in, n_out, ahead); break;
+    case 10: h_tile(type, 10, y, y_stride, x, x_stride, w, n_in, n_out, ahead); break;
+    case 11: h_tile(type, 11, y, y_stride, x, x_stride, w, n_in, n_out, ahead); break;
     default: break; /* DPI_ROW_BLOCK is 11 */
     }
 }
@@ -379,6 +383,6 @@ INLINE void h_tiles(const int type, int rows, float *y, int64_t y_stride, const 
 
 void dpi_kernels_init_avx512_q(dpi_kernels *k) {
     k->quantize_q8 = quantize_q8_avx512;
-    k->folds = true;
+    k->has_winograd = true;
     init_products(k);
 }

@@ -1,5 +1,5 @@
-/* f32_products.h - products of f32 activations with f32 weights, cut into tiles: the part that is
- * the same for every ISA.
+/* f32_products_tmpl.h - products of f32 activations with f32 weights, cut into tiles: the part that
+ * is the same for every ISA.
  *
  * An ISA file defines COLS, the outputs of a tile, and tile_f32(y, y_stride, x, x_stride, w, n_in,
  * rows, cols) for 1..4 rows and COLS outputs or one; then it includes this and uses matmul_f32. Not

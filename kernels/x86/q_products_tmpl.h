@@ -1,4 +1,5 @@
-/* q_products.h - products of 8-bit activations with packed weights, written once for every ISA.
+/* q_products_tmpl.h - products of 8-bit activations with packed weights, written once for every
+ * ISA.
  *
  * One vector holds four consecutive weights of each of LANES output rows (pack.h); a dot
  * instruction multiplies them with four activations of one sequence, broadcast from memory. A
@@ -8,27 +9,27 @@
  * order, block after block, whatever the number of sequences.
  *
  * An ISA file defines, then includes this:
- *   FOLDS (1: it includes fold_products.h afterwards)
+ *   HAS_WINOGRAD (1: it includes winograd_products_tmpl.h afterwards)
  *   LANES, TILE, SIGNED_CODES (0: the dot wants unsigned weights, so 128 is added to those of
  *   types whose values are signed bytes), vec (integers), vecf (LANES floats), and the static
  *   functions
  *     load_word(p)              LANES words from p
- *     dot_words(sum, weights, x)  sum + products of groups of four bytes with the four at x, if
+ *     dot_words(sum, weights, x)  sum + products of four bytes of each lane with the four at x, if
  *                               !SIGNED_CODES; else
  *     sums, sums_from(v)        what dots add up in, a type; sums that are v so far
- *     dot(sums, weights, x, signed_weights, step, at_once)  adds the products of groups of four
- *                               bytes. Steps count from 0; the sums of two products of `at_once`
- *                               dots, which divides the steps, add up to less than 2^15
- *     sums_total(sums)          after the last step
- *     and_bytes(v, mask) add_high_bits(low, bits, g) iq4_values(codes) flip_sign(bytes)
+ *     dot(sums, weights, x, signed_weights, step, at_once)  adds the products of four bytes of
+ *                               each lane. Steps count from 0; the sums of two products of
+ * `at_once` dots, which divides the steps, add up to less than 2^15 sums_total(sums)          after
+ * the last step and_bytes(v, mask) add_high_bits(low, bits, g) iq4_values(codes) flip_sign(bytes)
  *     shift_left16 / shift_right16 (v, n)    within 16-bit pairs of bytes
  *     or_bits  broadcast_word(x)
  *     shift_left32 / shift_right32 / shift_right32_signed (v, n)
  *     and_words(v, mask) sub_words(v, n)
- *     to_float(v)  low_half(v) high_half(v)  halves at the low or high end of each word, as f32
- *     as_float(v)  the same bits; load_halves(p)  mul_f fma_f sub_f broadcast_f zero_f
+ *     to_float(v)  low_f16(v) high_f16(v)  the f16 at the low or high end of each word, as f32
+ *     as_float(v)  the same bits; load_f16s(p)  mul_f fma_f sub_f broadcast_f zero_f
  *     store_f(p, v, n)  the first n lanes, none if n <= 0
- * and afterwards defines tiles(), and uses matmul(type, ...). Not a header to include elsewhere. */
+ * and afterwards defines tiles(), and uses matmul_q(type, ...). Not a header to include elsewhere.
+ */
 
 #define UNROLL_PRAGMA(x) _Pragma(#x)
 #ifdef __clang__
@@ -36,25 +37,6 @@
 #else
 #define UNROLL UNROLL_PRAGMA(GCC unroll 64)
 #endif
-
-/* How far ahead of the words that are read they are asked for, in bytes: into L1, and before that
- * into L2; 0: they are not, or it costs only the instruction, since they are there already. */
-typedef struct distances {
-    int32_t l1, l2;
-} distances;
-
-/* The distances for n_rows sequences; is_stream(): how weights are read. Of a stream Zen 4 takes in
- * up to 50 % more if it is not asked: its hardware fetches one ahead by itself, and requests
- * disturb that. Zen 5 has to be asked; with one sequence it takes in 5 to 15 % less if it is into
- * L2 first, Intel's cores (Emerald Rapids) 7 to 15 % more. Else all are asked for both. */
-INLINE distances asks_for(const bool is_stream, const int32_t n_rows) {
-    const bool is_zen4 = __builtin_cpu_is("amdfam19h"), is_intel = __builtin_cpu_is("intel");
-    if (is_zen4 && is_stream)
-        return (distances){0, 0};
-    if (is_zen4)
-        return (distances){2048, 24576};
-    return (distances){8192, n_rows > 1 || is_intel ? 24576 : 0};
-}
 
 #if !SIGNED_CODES /* one instruction adds up in 32 bits */
 typedef vec sums;
@@ -69,224 +51,143 @@ INLINE sums dot(sums sum, vec weights, const int32_t *x, const int signed_weight
 
 /* ---- What differs between the types; `type` is always a constant here ------------------------ */
 
-INLINE int sub_blocks(const int type) { /* of 32 weights in a block */
-    switch (type) {
-    case DPI_TYPE_Q2_K:
-    case DPI_TYPE_Q3_K:
-    case DPI_TYPE_Q4_K:
-    case DPI_TYPE_Q5_K:
-    case DPI_TYPE_Q6_K:
-    case DPI_TYPE_IQ4_XS:
-        return 8;
-    default:
-        return 1;
-    }
+/* What weight_types.def says of them. */
+typedef struct product_traits {
+    int words, sub_blocks, parts, bias, most, stream, interleave, unroll, unroll_words;
+    bool has_block_scale, has_min, is_signed;
+} product_traits;
+
+static const product_traits traits[] = {
+#define WEIGHT(NAME_, name, id, block, bytes, quantize, product, scale_at, order, parts_, min_,  \
+               signed_, bias_, most_, stream_, interleave_, unroll_, unroll_words_)              \
+    [id] = {                                                                                     \
+        .words = ((bytes) - ((scale_at) < 0 ? 0 : 2)) / 4,                                       \
+        .sub_blocks = (block) / 32,                                                              \
+        .parts = parts_,                                                                         \
+        .bias = bias_,                                                                           \
+        .most = most_,                                                                           \
+        .stream = stream_,                                                                       \
+        .interleave = interleave_,                                                               \
+        .unroll = unroll_,                                                                       \
+        .unroll_words = unroll_words_,                                                           \
+        .has_block_scale = (scale_at) >= 0,                                                      \
+        .has_min = min_,                                                                         \
+        .is_signed = signed_,                                                                    \
+    },
+#include "kernels/weight_types.def"
+#undef WEIGHT
+};
+
+INLINE int sub_blocks(const int type) { return traits[type].sub_blocks; } /* of 32 in a block */
+INLINE int block_words(const int type) { return traits[type].words; }
+INLINE int has_block_scale(const int type) { return traits[type].has_block_scale; }
+INLINE int scales_per_32(const int type) { return traits[type].parts; }
+INLINE int has_min(const int type) { return traits[type].has_min; }
+INLINE int signed_values(const int type) { return traits[type].is_signed; }
+
+/* Codes are 0 to 15 (dpi_type.is_narrow). */
+INLINE int is_narrow(const int type) {
+    return traits[type].most == 15 && !traits[type].is_signed;
 }
 
-INLINE int scales_per_32(const int type) {
-    return type == DPI_TYPE_Q2_K || type == DPI_TYPE_Q3_K || type == DPI_TYPE_Q6_K ? 2 : 1;
-}
-
-INLINE int has_min(const int type) {
-    return type == DPI_TYPE_Q4_1 || type == DPI_TYPE_Q5_1 || type == DPI_TYPE_Q2_K ||
-           type == DPI_TYPE_Q4_K || type == DPI_TYPE_Q5_K;
-}
-
-INLINE int signed_values(const int type) {
-    return type == DPI_TYPE_Q8_0 || type == DPI_TYPE_IQ4_NL || type == DPI_TYPE_IQ4_XS;
-}
-
-/* Dots whose sums of two products, of at most 127 times the largest code each, stay below 2^15
- * together. */
+/* Dots whose sums of two products, of at most 127 times the largest code each, stay below 2^15 in
+ * one sum: of those that share a scale. */
 INLINE int dots_at_once(const int type) {
-    switch (type) {
-    case DPI_TYPE_Q4_0:
-    case DPI_TYPE_Q4_1:
-    case DPI_TYPE_Q4_K:
-        return 8; /* 8 * 2 * 127 * 15 = 30,480 */
-    case DPI_TYPE_Q2_K:
-    case DPI_TYPE_Q3_K: /* all that share a scale */
-    case DPI_TYPE_Q5_0:
-    case DPI_TYPE_Q5_1:
-    case DPI_TYPE_Q5_K:
-        return 4; /* 4 * 2 * 127 * 31 = 31,496 */
-    case DPI_TYPE_Q6_K:
-        return 2; /* 2 * 2 * 127 * 63 = 32,004 */
-    default:
-        return 1; /* |w| <= 128 */
-    }
+    const int two = 2 * 127 * traits[type].most, all = 8 / traits[type].parts;
+    return all * two < 1 << 15       ? all
+           : all / 2 * two < 1 << 15 ? all / 2
+           : all / 4 * two < 1 << 15 ? all / 4
+                                     : 1;
 }
 
 /* A weight's value is code - 2^bits; 0: it is the code. */
 INLINE int bias_bits(const int type) {
-    switch (type) {
-    case DPI_TYPE_Q8_0:
-    case DPI_TYPE_IQ4_NL:
-    case DPI_TYPE_IQ4_XS:
-        return SIGNED_CODES ? 0 : 7;
-    case DPI_TYPE_Q6_K:
-        return 5;
-    case DPI_TYPE_Q5_0:
-        return 4;
-    case DPI_TYPE_Q4_0:
-        return 3;
-    case DPI_TYPE_Q3_K:
-        return 2;
-    default:
-        return 0;
-    }
-}
-
-/* The block's scale is a lone half (pack.h). */
-INLINE int has_lone_half(const int type) {
-    return type == DPI_TYPE_Q8_0 || type == DPI_TYPE_Q4_0 || type == DPI_TYPE_Q5_0 ||
-           type == DPI_TYPE_IQ4_NL || type == DPI_TYPE_Q3_K || type == DPI_TYPE_Q6_K;
-}
-
-INLINE int block_words(const int type) {
-    switch (type) {
-    case DPI_TYPE_Q8_0:
-        return 8;
-    case DPI_TYPE_Q4_1:
-    case DPI_TYPE_Q5_0:
-        return 5;
-    case DPI_TYPE_Q5_1:
-        return 6;
-    case DPI_TYPE_Q2_K:
-        return 21;
-    case DPI_TYPE_Q3_K:
-        return 27;
-    case DPI_TYPE_Q4_K:
-        return 36;
-    case DPI_TYPE_Q5_K:
-        return 44;
-    case DPI_TYPE_Q6_K:
-        return 52;
-    case DPI_TYPE_IQ4_XS:
-        return 34;
-    default:
-        return 4; /* Q4_0, IQ4_NL */
-    }
+    return SIGNED_CODES && signed_values(type) ? 0 : traits[type].bias;
 }
 
 /* Whether n sequences read weights as one stream: each line once, all in their order, and one soon
  * after the other, that is within four dots. */
 INLINE bool is_stream(const int type, const int32_t n) {
-    if (LANES != DPI_GROUP && (n > 1 || sub_blocks(type) > 1))
-        return false; /* half lines, or words that are read again */
-    switch (type) {
-    case DPI_TYPE_Q8_0:
-        return n <= 4;
-    case DPI_TYPE_Q2_K: /* more dots a line */
-    case DPI_TYPE_Q3_K:
-    case DPI_TYPE_Q5_K: /* of several sequences sub-blocks go together that do not share words */
-    case DPI_TYPE_Q6_K:
-        return n == 1;
-    default:
-        return n <= 2;
-    }
+    if (LANES != DPI_PANEL_ROWS && (n > 1 || sub_blocks(type) > 1))
+        return false; /* lines in two parts, or words that are read again */
+    return n <= traits[type].stream;
 }
 
-/* Blocks that add_blocks() takes at once: of 32 weights two, whose lone halves stand together. */
+/* Blocks that one call of add_blocks() multiplies with: of 32 weights two, whose scales stand side
+ * by side. */
 INLINE int blocks_at_once(const int type) { return sub_blocks(type) == 1 ? 2 : 1; }
 
-/* Of `subs` sub-blocks, those that go through together where registers are left for it. With one
+/* Of `subs` sub-blocks, those whose dots are interleaved where registers are left for it. With one
  * sequence they are those that share words, so that each word is read only once. With more they
  * are two, or a core would wait for sums: a dot takes up to six cycles, in which it could begin
  * twelve. */
-INLINE int together(const int type, const int n, const int subs) {
-    if (LANES != DPI_GROUP)
+INLINE int interleaved(const int type, const int n, const int subs) {
+    if (LANES != DPI_PANEL_ROWS)
         return 1;
     if (n > 1)
         return subs % 2 ? 1 : 2;
-    switch (type) {
-    case DPI_TYPE_Q5_K:
-        return 8;
-    case DPI_TYPE_Q6_K:
-        return 4;
-    case DPI_TYPE_Q4_K:
-        return 2;
-    default:
-        return 1;
-    }
+    return traits[type].interleave;
 }
 
-/* Vectors of LANES outputs that n sequences go through at once: one sequence takes all of a group,
- * so that weights are one stream of whole lines. More would need more registers than AVX2 has. */
-INLINE int vectors(const int n) { return n == 1 ? DPI_GROUP / LANES : 1; }
+/* Vectors of LANES outputs in one pass of n sequences: one sequence reads all of a panel, so that
+ * weights are one stream of whole lines. More would need more registers than AVX2 has. */
+INLINE int vectors(const int n) { return n == 1 ? DPI_PANEL_ROWS / LANES : 1; }
 
-/* Sub-blocks, of `subs`, that one turn of a loop goes through. The next begins with codes in the
- * same places, turn_words() further on. With many sequences a whole block is thousands of
- * instructions, more than a core can keep decoded, and two threads of one core least of all. Types
- * whose sub-blocks all differ go through a block in one turn. */
-INLINE int turn(const int type, const int n, const int subs) {
-    if (n > 1)
-        switch (type) {
-        case DPI_TYPE_IQ4_XS:
-        case DPI_TYPE_Q4_K:
-            return 2;
-        case DPI_TYPE_Q2_K:
-        case DPI_TYPE_Q6_K:
-            return 4;
-        default:
-            break;
-        }
-    return subs;
+/* Sub-blocks, of `subs`, in one round of a loop. The next round has its codes in the same places,
+ * unrolled_words() further on. With many sequences a whole block is thousands of instructions, more
+ * than a core can keep decoded, and two threads of one core least of all. Types whose sub-blocks
+ * all differ unroll the whole block. */
+INLINE int unrolled(const int type, const int n, const int subs) {
+    return n > 1 && traits[type].unroll ? traits[type].unroll : subs;
 }
 
-INLINE int turn_words(const int type, const int n, const int subs) {
-    if (turn(type, n, subs) == subs)
+INLINE int unrolled_words(const int type, const int n, const int subs) {
+    if (unrolled(type, n, subs) == subs)
         return block_words(type) * subs / sub_blocks(type);
-    switch (type) {
-    case DPI_TYPE_IQ4_XS:
-    case DPI_TYPE_Q2_K:
-    case DPI_TYPE_Q4_K:
-        return 8;
-    default: /* Q6_K */
-        return 26;
-    }
+    return traits[type].unroll_words;
 }
 
 /* ---- Codes ----------------------------------------------------------------------------------- */
 
 /* Weights of LANES outputs, on their way through a kernel. */
 typedef struct source {
-    const unsigned char *group;
-    int lane; /* of the group: the first */
-    int32_t passes; /* how often a group is gone through */
+    const unsigned char *panel;
+    int lane; /* of the panel: the first */
+    int32_t passes; /* how often a panel is read */
     /* Several times, for more sequences than one tile holds: memory would rest from the second time
-     * on, so each time asks for its share of the next group, into L2. */
+     * on, so each pass prefetches its share of the next panel into L2. */
     const unsigned char *next;
-    distances ahead;
+    dpi_prefetch ahead;
 } source;
 
-/* A block of LANES of the group's 16 rows, or blocks_at_once() of them. */
+/* A block of LANES of the panel's 16 rows, or blocks_at_once() of them. */
 typedef struct words {
-    const unsigned char *lone; /* halves, if there are any */
+    const unsigned char *scales; /* block scales, if there are any */
     const unsigned char *at;
-    const unsigned char *l1, *l2; /* what is asked for: a distance further on */
-    int asks; /* into which caches: ASKS_.., known when it is compiled */
+    const unsigned char *l1, *l2; /* what is prefetched: a distance further on */
+    int prefetch; /* PREFETCH_.., known when it is compiled */
 } words;
 
-enum { ASKS_NOT, ASKS_NO_MORE /* the vector before has asked */, ASKS_L1, ASKS_L2_THEN_L1 };
+/* Into which caches. DONE: the vector before has prefetched the same lines. */
+enum { PREFETCH_NONE, PREFETCH_DONE, PREFETCH_L1, PREFETCH_L2_L1 };
 
-INLINE words words_at(const unsigned char *lone, const unsigned char *at, const unsigned char *line,
-                      const distances *ahead, const int asks) {
-    return (words){lone, at, line + ahead->l1, line + ahead->l2, asks};
+INLINE words words_at(const unsigned char *scales, const unsigned char *at,
+                      const unsigned char *line, const dpi_prefetch *ahead, const int prefetch) {
+    return (words){scales, at, line + ahead->l1, line + ahead->l2, prefetch};
 }
 
 INLINE void words_skip(words *w, const int n) {
-    w->at += 4 * DPI_GROUP * n;
-    w->l1 += 4 * DPI_GROUP * n;
-    w->l2 += 4 * DPI_GROUP * n;
+    w->at += 4 * DPI_PANEL_ROWS * n;
+    w->l1 += 4 * DPI_PANEL_ROWS * n;
+    w->l2 += 4 * DPI_PANEL_ROWS * n;
 }
 
 INLINE vec word(const words *w, const int i) {
-    const unsigned char *at = w->at + 4 * DPI_GROUP * i;
+    const unsigned char *at = w->at + 4 * DPI_PANEL_ROWS * i;
     vec v = load_word(at);
-    /* Where the hardware fetches ahead: the line is read this once, so that it need not go through
+    /* Where the hardware prefetches: the line is read this once, so that it need not go through
      * the last cache (3 to 6 % less time of one sequence on Zen 4). */
-    if (w->asks == ASKS_NOT)
+    if (w->prefetch == PREFETCH_NONE)
         __asm__("prefetchnta %1" : "+v"(v) : "m"(*at));
     return v;
 }
@@ -305,8 +206,8 @@ INLINE vec move_bits(vec v, const int from, const int to, const int mask) {
 }
 
 /* Weights 4g..4g+3 of sub-block `sub` of LANES rows, from the words of their block; of types whose
- * blocks have 32 weights, of block `sub`. The layouts are those of quant.c and quant_k.c, their
- * words in the order of pack.c. */
+ * blocks have 32 weights, of block `sub`. The layouts are those of dequantize.c and
+ * dequantize_k.c, their words in the order of weight_types.c. */
 INLINE vec code(const int type, const words *w, const int sub, const int g) {
     const int half = sub / 4, quarter = sub % 4, at = sub * block_words(type);
     switch (type) {
@@ -366,10 +267,10 @@ INLINE scales k_scales(vec d, vec low_scales, vec low_mins, vec high, const int 
         scale = join(bits(high, at, 4), bits(low_scales, at + 6, 2), 4);
         min = join(bits(high, at + 4, 4), bits(low_mins, at + 6, 2), 4);
     }
-    return (scales){mul_f(low_half(d), to_float(scale)), mul_f(high_half(d), to_float(min))};
+    return (scales){mul_f(low_f16(d), to_float(scale)), mul_f(high_f16(d), to_float(min))};
 }
 
-/* Of weights [32 sub, 32 sub + 32) of a block or two, or of half `h` of those where
+/* Of weights [32 sub, 32 sub + 32) of a block or two, or of 16 of those from 16 h on where
  * scales_per_32 is 2. */
 INLINE scales scales_of(const int type, const words *w, const int sub, const int h) {
     const int half = sub / 4, k = 2 * sub + h, at = 8 * (k % 4);
@@ -378,58 +279,62 @@ INLINE scales scales_of(const int type, const words *w, const int sub, const int
     case DPI_TYPE_Q4_1:
     case DPI_TYPE_Q5_1:
         d = word(w, sub * block_words(type));
-        return (scales){low_half(d), sub_f(zero_f(), high_half(d))};
+        return (scales){low_f16(d), sub_f(zero_f(), high_f16(d))};
     case DPI_TYPE_Q4_K:
         return k_scales(word(w, 0), word(w, 1), word(w, 2), word(w, 3), sub);
     case DPI_TYPE_Q5_K:
         return k_scales(word(w, 40), word(w, 41), word(w, 42), word(w, 43), sub);
     case DPI_TYPE_Q2_K:
         n = word(w, 1 + k / 4);
-        return (scales){mul_f(low_half(word(w, 0)), to_float(bits(n, at, 4))),
-                        mul_f(high_half(word(w, 0)), to_float(bits(n, at + 4, 4)))};
+        return (scales){mul_f(low_f16(word(w, 0)), to_float(bits(n, at, 4))),
+                        mul_f(high_f16(word(w, 0)), to_float(bits(n, at + 4, 4)))};
     case DPI_TYPE_Q3_K:
         n = join(bits(word(w, k % 8 / 4), at + 4 * (k / 8), 4),
                  bits(word(w, 2), at + 2 * (k / 4), 2), 4);
-        return (scales){mul_f(load_halves(w->lone), to_float(sub_words(n, 32))), zero_f()};
+        return (scales){mul_f(load_f16s(w->scales), to_float(sub_words(n, 32))), zero_f()};
     case DPI_TYPE_Q6_K:
         n = shift_right32_signed(shift_left32(word(w, 26 * half + k % 8 / 4), 24 - at), 24);
-        return (scales){mul_f(load_halves(w->lone), to_float(n)), zero_f()};
+        return (scales){mul_f(load_f16s(w->scales), to_float(n)), zero_f()};
     case DPI_TYPE_IQ4_XS:
         n = join(bits(word(w, 1), 4 * sub, 4), bits(word(w, 0), 16 + 2 * sub, 2), 4);
-        return (scales){mul_f(low_half(word(w, 0)), to_float(sub_words(n, 32))), zero_f()};
+        return (scales){mul_f(low_f16(word(w, 0)), to_float(sub_words(n, 32))), zero_f()};
     default:
-        return (scales){load_halves(w->lone + 2 * DPI_GROUP * sub), zero_f()};
+        return (scales){load_f16s(w->scales + 2 * DPI_PANEL_ROWS * sub), zero_f()};
     }
 }
 
 /* ---- Products -------------------------------------------------------------------------------- */
 
-/* Asks for the share of step `step`, which multiplies with c, in a turn's words: one line after the
- * other, never many at once, which would keep the core from reading anything else. GCC gathers
- * requests that it may move, all of a block of Q6_K; those that seem to change c it does not. */
-INLINE vec ask(const int type, const int n, const int subs, vec c, const words *w, const int step) {
-    const int lines = turn_words(type, n, subs), steps = 8 * turn(type, n, subs);
-    if (w->asks <= ASKS_NO_MORE) { /* but words are read in their order, as the hardware expects */
+/* Prefetches the share of step `step`, which multiplies with c, in a round's words: one line after
+ * the other, never many at once, which would keep the core from reading anything else. GCC gathers
+ * prefetches that it may move, all of a block of Q6_K. It does not move those that seem to change
+ * c. */
+INLINE vec prefetch_step(const int type, const int n, const int subs, vec c, const words *w,
+                         const int step) {
+    const int lines = unrolled_words(type, n, subs), steps = 8 * unrolled(type, n, subs);
+    if (w->prefetch <=
+        PREFETCH_DONE) { /* but words are read in their order, as the hardware expects */
         __asm__("" : "+v"(c) : "m"(*w->at));
         return c;
     }
     UNROLL for (int i = step * lines / steps; i < (step + 1) * lines / steps; i++) {
-        __asm__("prefetcht0 %1" : "+v"(c) : "m"(w->l1[4 * DPI_GROUP * i]));
-        if (w->asks == ASKS_L2_THEN_L1)
-            __asm__("prefetcht1 %1" : "+v"(c) : "m"(w->l2[4 * DPI_GROUP * i]));
+        __asm__("prefetcht0 %1" : "+v"(c) : "m"(w->l1[4 * DPI_PANEL_ROWS * i]));
+        if (w->prefetch == PREFETCH_L2_L1)
+            __asm__("prefetcht1 %1" : "+v"(c) : "m"(w->l2[4 * DPI_PANEL_ROWS * i]));
     }
     return c;
 }
 
-/* Asks for what the turns of `subs` sub-blocks do not ask for. */
-INLINE void ask_for_rest(const int type, const int n, const int subs, const words *w) {
-    const int lines = block_words(type) * subs / sub_blocks(type) + has_lone_half(type);
-    if (w->asks <= ASKS_NO_MORE)
+/* Prefetches what the rounds of `subs` sub-blocks do not. */
+INLINE void prefetch_rest(const int type, const int n, const int subs, const words *w) {
+    const int lines = block_words(type) * subs / sub_blocks(type) + has_block_scale(type);
+    if (w->prefetch <= PREFETCH_DONE)
         return;
-    UNROLL for (int i = subs / turn(type, n, subs) * turn_words(type, n, subs); i < lines; i++) {
-        __builtin_prefetch(w->l1 + 4 * DPI_GROUP * i);
-        if (w->asks == ASKS_L2_THEN_L1)
-            __builtin_prefetch(w->l2 + 4 * DPI_GROUP * i, 0, 2);
+    UNROLL for (int i = subs / unrolled(type, n, subs) * unrolled_words(type, n, subs); i < lines;
+                i++) {
+        __builtin_prefetch(w->l1 + 4 * DPI_PANEL_ROWS * i);
+        if (w->prefetch == PREFETCH_L2_L1)
+            __builtin_prefetch(w->l2 + 4 * DPI_PANEL_ROWS * i, 0, 2);
     }
 }
 
@@ -438,31 +343,32 @@ INLINE int less_bits(const int type) {
     return (scales_per_32(type) == 2 ? 5 : 7) - bias_bits(type);
 }
 
-/* Where a sub-block's sum, or that over its half h, begins: at the bits of DPI_ORIGIN, less what
- * the bias of the codes adds to it. |sum| < 2^22, so that it ends as a float, DPI_ORIGIN + sum,
- * without a conversion. What a scale makes of DPI_ORIGIN is exact (a scale has at most 19 bits) and
- * goes away in the same fma. */
-INLINE int32_t begin_sum(const int type, const dpi_plain *x, const dpi_sums *more, const int h) {
+/* Where a sub-block's sum, or that over its 16 weights from 16 h on, begins: at the bits of
+ * DPI_ORIGIN, less what the bias of the codes adds to it. |sum| < 2^22, so that it ends as a float,
+ * DPI_ORIGIN + sum, without a conversion. What a scale makes of DPI_ORIGIN is exact (a scale has at
+ * most 19 bits) and goes away in the same fma. */
+INLINE int32_t begin_sum(const int type, const dpi_q8_plain *x, const dpi_q8_sums *more,
+                         const int h) {
     const int32_t start = scales_per_32(type) == 2 ? more->start_32[h] : x->start_128;
     if (bias_bits(type) == 0)
         return DPI_ORIGIN_BITS;
     return ((start - DPI_ORIGIN_BITS) >> less_bits(type)) + DPI_ORIGIN_BITS;
 }
 
-/* Minus the sum of q over half h. */
-INLINE float negative(const dpi_sums *x, const int h) {
+/* Minus the sum of q over the 16 values from 16 h on. */
+INLINE float negative(const dpi_q8_sums *x, const int h) {
     return (float)((x->start_32[h] - DPI_ORIGIN_BITS) >> 5);
 }
 
-/* acc[r] += the products of those sub-blocks of a turn that go together from `first` on, for n
- * sequences, the ones from x on in a block of `rows`; `all`: sub-blocks that go through at once;
- * `ready`: the turn's scales, or NULL. */
+/* acc[r] += the products of the interleaved sub-blocks of a round from `first` on, for n sequences,
+ * the ones from x on of `rows` side by side; `all`: sub-blocks of the block; `ready`: the round's
+ * scales, or NULL. */
 INLINE void add_sub_blocks(const int type, const int n, const int rows, vecf *acc, const words *w,
-                           const int all, const int first, const dpi_plain *x,
-                           const dpi_sums *sums_of_x, const scales *ready) {
-    const int parts = scales_per_32(type), steps = 8 / parts, subs = together(type, n, all);
-    const dpi_plain *at[8]; /* of sub-block first + k, the first sequence */
-    const dpi_sums *more[8];
+                           const int all, const int first, const dpi_q8_plain *x,
+                           const dpi_q8_sums *sums_of_x, const scales *ready) {
+    const int parts = scales_per_32(type), steps = 8 / parts, subs = interleaved(type, n, all);
+    const dpi_q8_plain *at[8]; /* of sub-block first + k, the first sequence */
+    const dpi_q8_sums *more[8];
     UNROLL for (int k = 0; k < subs; k++) {
         at[k] = x + k * rows;
         more[k] = sums_of_x + k * rows;
@@ -490,7 +396,7 @@ INLINE void add_sub_blocks(const int type, const int n, const int rows, vecf *ac
             const int g = h * steps + s;
             UNROLL for (int k = 0; k < subs; k++) {
                 vec c = code(type, w, first + k, g);
-                c = ask(type, n, all, c, w, 8 * (first + k) + g);
+                c = prefetch_step(type, n, all, c, w, 8 * (first + k) + g);
                 for (int r = 0; r < n; r++)
                     sum[k * n + r] = dot(sum[k * n + r], c, &at[k][r].q[g],
                                          SIGNED_CODES && signed_values(type), s,
@@ -522,48 +428,49 @@ INLINE void add_sub_blocks(const int type, const int n, const int rows, vecf *ac
 
 /* acc[r] += the products of `blocks` blocks. */
 INLINE void add_blocks(const int type, const int n, const int blocks, const int rows, vecf *acc,
-                       words w, const dpi_plain *x, const dpi_sums *sums_of_x) {
+                       words w, const dpi_q8_plain *x, const dpi_q8_sums *sums_of_x) {
     const int subs = sub_blocks(type) * blocks, parts = scales_per_32(type);
-    const int at_once = together(type, n, subs), in_turn = turn(type, n, subs);
-    const int n_turns = subs / in_turn;
+    const int at_once = interleaved(type, n, subs), per_round = unrolled(type, n, subs);
+    const int n_rounds = subs / per_round;
     /* Unpacked for the whole block where sub-blocks would read the same words of scales again. */
-    const int is_ready = n_turns > 1 || type == DPI_TYPE_Q4_K;
+    const int is_ready = n_rounds > 1 || type == DPI_TYPE_Q4_K;
     scales ready[16];
     if (is_ready)
         UNROLL for (int i = 0; i < subs * parts; i++)
             ready[i] = scales_of(type, &w, i / parts, i % parts);
-    ask_for_rest(type, n, subs, &w);
-    for (int i = 0; i < n_turns; i++) {
-        UNROLL for (int sub = 0; sub < in_turn; sub += at_once) {
+    prefetch_rest(type, n, subs, &w);
+    for (int i = 0; i < n_rounds; i++) {
+        UNROLL for (int sub = 0; sub < per_round; sub += at_once) {
             add_sub_blocks(type, n, rows, acc, &w, subs, sub, x, sums_of_x,
-                           is_ready ? ready + i * in_turn * parts : NULL);
+                           is_ready ? ready + i * per_round * parts : NULL);
             x += at_once * rows;
             sums_of_x += at_once * rows;
         }
-        words_skip(&w, turn_words(type, n, subs));
+        words_skip(&w, unrolled_words(type, n, subs));
     }
 }
 
-/* y[r, 0..n_out) for vectors(n) * LANES outputs and n sequences of a block of `rows`; `asks`:
- * ASKS_.. */
-INLINE void tile_that(const int asks, const int type, const int n, const int rows, float *y,
+/* y[r, 0..n_out) for vectors(n) * LANES outputs and n sequences of `rows` side by side; `prefetch`:
+ * PREFETCH_.. */
+INLINE void tile_that(const int prefetch, const int type, const int n, const int rows, float *y,
                       int64_t y_stride, dpi_q8 x, source from, int64_t n_in, int32_t n_out) {
-    const int lone_bytes = has_lone_half(type) ? 2 * DPI_GROUP : 0;
-    const int64_t block_bytes = lone_bytes + 4 * DPI_GROUP * block_words(type);
+    const int scale_bytes = has_block_scale(type) ? 2 * DPI_PANEL_ROWS : 0;
+    const int64_t block_bytes = scale_bytes + 4 * DPI_PANEL_ROWS * block_words(type);
     const int at_once = blocks_at_once(type);
     const int64_t share = from.passes > 1 ? at_once * block_bytes / from.passes : 0;
     int64_t n_blocks = n_in / (32 * sub_blocks(type));
-    const unsigned char *w = from.group;
-    vecf acc[DPI_GROUP / LANES][TILE];
+    const unsigned char *w = from.panel;
+    vecf acc[DPI_PANEL_ROWS / LANES][TILE];
     for (int v = 0; v < vectors(n); v++)
         for (int r = 0; r < n; r++)
             acc[v][r] = zero_f();
     for (int64_t left = n_blocks; left > 0;) {
-        const unsigned char *lone = w; /* halves of the next two blocks, or of the last */
-        w += left > 1 ? 2 * lone_bytes : lone_bytes;
+        const unsigned char *first_scales = w; /* of the next two blocks, or of the last */
+        w += left > 1 ? 2 * scale_bytes : scale_bytes;
         for (int64_t pair = left > 1 ? 2 : 1; pair > 0;) {
-            words at = words_at(lone + 2 * from.lane, w + 4 * from.lane, w, &from.ahead, asks);
-            /* Or GCC keeps each request's distance, on the stack. */
+            words at =
+                words_at(first_scales + 2 * from.lane, w + 4 * from.lane, w, &from.ahead, prefetch);
+            /* Or GCC keeps each prefetch's distance, on the stack. */
             __asm__("" : "+r"(at.l1), "+r"(at.l2));
             int blocks = 1;
             for (int64_t i = 0; i < share; i += 64)
@@ -576,13 +483,13 @@ INLINE void tile_that(const int asks, const int type, const int n, const int row
                 } else {
                     add_blocks(type, n, 1, rows, acc[v], at, x.plain, x.sums);
                 }
-                at.lone += 2 * LANES;
+                at.scales += 2 * LANES;
                 at.at += 4 * LANES;
-                at.asks = asks == ASKS_NOT ? ASKS_NOT : ASKS_NO_MORE;
+                at.prefetch = prefetch == PREFETCH_NONE ? PREFETCH_NONE : PREFETCH_DONE;
             }
             x = dpi_q8_skip(&x, blocks * sub_blocks(type) * rows);
-            lone += blocks * lone_bytes;
-            w += blocks * 4 * DPI_GROUP * block_words(type);
+            first_scales += blocks * scale_bytes;
+            w += blocks * 4 * DPI_PANEL_ROWS * block_words(type);
             left -= blocks;
             pair -= blocks;
         }
@@ -594,48 +501,50 @@ INLINE void tile_that(const int asks, const int type, const int n, const int row
 
 INLINE void tile(const int type, const int n, const int rows, float *y, int64_t y_stride, dpi_q8 x,
                  source from, int64_t n_in, int32_t n_out) {
-    /* Larger tiles are almost always of batches that take several. */
-    const int asks = vectors(n) * LANES == DPI_GROUP && n <= 9 ? ASKS_L2_THEN_L1 : ASKS_L1;
+    /* Larger tiles are almost always of batches that need several. */
+    const int prefetch =
+        vectors(n) * LANES == DPI_PANEL_ROWS && n <= 9 ? PREFETCH_L2_L1 : PREFETCH_L1;
     if (is_stream(type, n) && from.ahead.l1 == 0)
-        tile_that(ASKS_NOT, type, n, rows, y, y_stride, x, from, n_in, n_out);
+        tile_that(PREFETCH_NONE, type, n, rows, y, y_stride, x, from, n_in, n_out);
     else
-        tile_that(asks, type, n, rows, y, y_stride, x, from, n_in, n_out);
+        tile_that(prefetch, type, n, rows, y, y_stride, x, from, n_in, n_out);
 }
 
 /* Cuts a block of `rows` rows into tiles of constant size: the ISA file's. */
 INLINE void tiles(const int type, int rows, float *y, int64_t y_stride, dpi_q8 x, source from,
                   int64_t n_in, int32_t n_out);
 
-#if FOLDS
-INLINE void folded(const int type, float *y, int64_t y_stride, const dpi_q8 *x, int32_t n_rows,
-                   const unsigned char *w, int64_t n_in, int32_t n_out);
+#if HAS_WINOGRAD
+INLINE void matmul_winograd(const int type, float *y, int64_t y_stride, const dpi_q8 *x,
+                            int32_t n_rows, const unsigned char *w, int64_t n_in, int32_t n_out,
+                            const dpi_tuning *tuning);
 #endif
 
-INLINE void matmul(const int type, float *y, int64_t y_stride, const dpi_q8 *x, int32_t n_rows,
-                   const void *w, int64_t n_in, int32_t n_out) {
-#if FOLDS
-    if (dpi_type_folds((uint32_t)type) && x->folded && n_rows >= DPI_FOLD_ROWS) {
-        folded(type, y, y_stride, x, n_rows, w, n_in, n_out);
+INLINE void matmul_q(const int type, float *y, int64_t y_stride, const dpi_q8 *x, int32_t n_rows,
+                     const void *w, int64_t n_in, int32_t n_out, const dpi_tuning *tuning) {
+#if HAS_WINOGRAD
+    if (is_narrow(type) && x->winograd && n_rows >= DPI_WINOGRAD_ROWS) {
+        matmul_winograd(type, y, y_stride, x, n_rows, w, n_in, n_out, tuning);
         return;
     }
 #endif
-    const int lone_bytes = has_lone_half(type) ? 2 : 0;
+    const int scale_bytes = has_block_scale(type) ? 2 : 0;
     int64_t n_blocks = n_in / (32 * sub_blocks(type));
-    int64_t group_bytes = DPI_GROUP * n_blocks * (4 * block_words(type) + lone_bytes);
-    source from = {.group = w};
+    int64_t panel_bytes = DPI_PANEL_ROWS * n_blocks * (4 * block_words(type) + scale_bytes);
+    source from = {.panel = w};
     const int lanes = vectors(n_rows) * LANES;
-    from.passes = DPI_GROUP / lanes * ((n_rows + DPI_ROW_BLOCK - 1) / DPI_ROW_BLOCK);
-    from.ahead = asks_for(is_stream(type, n_rows), n_rows);
+    from.passes = DPI_PANEL_ROWS / lanes * ((n_rows + DPI_ROW_BLOCK - 1) / DPI_ROW_BLOCK);
+    from.ahead = tuning->quantized[is_stream(type, n_rows)][n_rows == 1];
     if (from.passes > 1)
         from.ahead.l2 = 0;
-    for (int32_t o = 0; o < n_out; o += DPI_GROUP, from.group += group_bytes) {
+    for (int32_t o = 0; o < n_out; o += DPI_PANEL_ROWS, from.panel += panel_bytes) {
         int32_t pass = 0;
         for (int32_t first = 0, rows; first < n_rows; first += rows) {
             rows = dpi_row_block(n_rows, first);
             dpi_q8 block = dpi_q8_at(x, first, n_in);
-            for (from.lane = 0; from.lane < DPI_GROUP && o + from.lane < n_out;
+            for (from.lane = 0; from.lane < DPI_PANEL_ROWS && o + from.lane < n_out;
                  from.lane += lanes, pass++) {
-                from.next = from.group + group_bytes + group_bytes * pass / from.passes;
+                from.next = from.panel + panel_bytes + panel_bytes * pass / from.passes;
                 tiles(type, rows, y + first * y_stride + o + from.lane, y_stride, block, from,
                       n_in, n_out - o - from.lane);
             }

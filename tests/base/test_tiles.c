@@ -1,4 +1,5 @@
-/* Tiles of a job: each is taken once, own ones upwards, those of a thread that is late by others. */
+/* Tiles of an operation: each is assigned once; a thread computes its own share upwards, and then
+ * what is left of the shares of slower threads. */
 #include <omp.h>
 #include <string.h>
 
@@ -7,15 +8,15 @@
 
 enum { THREADS_MAX = 8, TILES_MAX = 1000 };
 
-static dpi_claims claims[THREADS_MAX];
+static dpi_share_state shares[THREADS_MAX];
 
 static void clear(void) {
     for (int i = 0; i < THREADS_MAX; i++)
-        dpi_claims_clear(&claims[i]);
+        dpi_share_clear(&shares[i]);
 }
 
-/* The thread of t takes tiles, which are to be these n from `expected` on; -1: there are none. */
-static void assert_takes(dpi_tiles *t, int64_t expected, int64_t n, bool stolen) {
+/* The next tiles of the thread of t must be n from `expected` on; -1: there are none. */
+static void assert_run(dpi_tiles *t, int64_t expected, int64_t n, bool stolen) {
     int64_t first = -1, last = -1;
     assert_int_equal(dpi_tiles_next(t, &first, &last), expected >= 0);
     assert_int_equal(first, expected);
@@ -26,13 +27,13 @@ static void assert_takes(dpi_tiles *t, int64_t expected, int64_t n, bool stolen)
 }
 
 static void assert_next(dpi_tiles *t, int64_t expected, bool stolen) {
-    assert_takes(t, expected, 1, stolen);
+    assert_run(t, expected, 1, stolen);
 }
 
 static void test_alone(void **state) {
     (void)state;
     clear();
-    dpi_tiles t = dpi_tiles_of(claims, 5, 0, 1);
+    dpi_tiles t = dpi_tiles_begin(shares, 5, 0, 1);
     for (int64_t i = 0; i < 5; i++)
         assert_next(&t, i, false);
     assert_next(&t, -1, false);
@@ -44,8 +45,8 @@ static void test_alone(void **state) {
 static void test_a_late_thread(void **state) {
     (void)state;
     clear();
-    dpi_tiles late = dpi_tiles_of(claims, 10, 0, 3), first = dpi_tiles_of(claims, 10, 1, 3),
-              last = dpi_tiles_of(claims, 10, 2, 3);
+    dpi_tiles late = dpi_tiles_begin(shares, 10, 0, 3), first = dpi_tiles_begin(shares, 10, 1, 3),
+              last = dpi_tiles_begin(shares, 10, 2, 3);
     assert_next(&late, 0, false);
     for (int64_t i = 3; i < 6; i++)
         assert_next(&first, i, false);
@@ -58,33 +59,33 @@ static void test_a_late_thread(void **state) {
     assert_next(&late, -1, false);
     assert_next(&first, -1, false);
     assert_next(&last, -1, false);
-    assert_int_equal(late.end - late.begin, 1); /* what it took of its own, in one piece */
+    assert_int_equal(late.end - late.begin, 1); /* its part of its own share, in one piece */
     assert_int_equal(first.end - first.begin, 3);
     assert_int_equal(last.begin, 6);
     assert_int_equal(last.end, 9);
 }
 
-/* A thread takes a quarter of what is left of its own share, and what others left of that. */
+/* A thread gets a quarter of what is left of its own share, or what others left of that. */
 static void test_a_long_share(void **state) {
     (void)state;
     clear();
-    dpi_tiles slow = dpi_tiles_of(claims, 80, 0, 2), fast = dpi_tiles_of(claims, 80, 1, 2);
-    assert_takes(&slow, 0, 10, false);
-    assert_takes(&slow, 10, 7, false);
+    dpi_tiles slow = dpi_tiles_begin(shares, 80, 0, 2), fast = dpi_tiles_begin(shares, 80, 1, 2);
+    assert_run(&slow, 0, 10, false);
+    assert_run(&slow, 10, 7, false);
     static const int64_t sizes[] = {10, 7, 5, 4, 3, 2, 2, 1, 1, 1, 1, 1, 1, 1};
     int64_t at = 40;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; at += sizes[i++])
-        assert_takes(&fast, at, sizes[i], false);
+        assert_run(&fast, at, sizes[i], false);
     assert_int_equal(at, 80);
     for (int64_t i = 39; i > 18; i--)
         assert_next(&fast, i, true);
-    assert_takes(&slow, 17, 2, false); /* of 23, 5 were to be taken */
+    assert_run(&slow, 17, 2, false); /* a quarter of 23 is 5 */
     assert_next(&slow, -1, false);
     assert_next(&fast, -1, false);
     assert_int_equal(slow.end, 19);
 }
 
-/* Threads that run take every tile once between them, and each knows its own by their bounds. */
+/* Every tile is assigned once among threads that run, and each knows its own by their bounds. */
 static void test_threads(void **state) {
     (void)state;
     static unsigned char own[TILES_MAX], stolen[TILES_MAX];
@@ -95,7 +96,7 @@ static void test_threads(void **state) {
             memset(stolen, 0, sizeof stolen);
 #pragma omp parallel num_threads(n_threads)
             {
-                dpi_tiles t = dpi_tiles_of(claims, n, omp_get_thread_num(), omp_get_num_threads());
+                dpi_tiles t = dpi_tiles_begin(shares, n, omp_get_thread_num(), omp_get_num_threads());
                 for (int64_t first, last; dpi_tiles_next(&t, &first, &last);)
                     for (int64_t i = first; i < last && dpi_tiles_stolen(&t); i++)
                         stolen[i]++;

@@ -4,7 +4,7 @@
 
 #include "engine/model.h"
 #include "gguf/gguf.h"
-#include "kernels/quant.h"
+#include "kernels/weight_types.h"
 #include "tests/support/support.h"
 #include "tests/support/tiny_model.h"
 

@@ -1,8 +1,8 @@
 /* Purity (docs/spec.md section 3): there is a function F(weights, prompt tokens, drawn tokens)
  * whose bits are the logits. F is computed alone; then in random batches of random companions,
- * slots, lengths, nulls, orders, shared beginnings and thread counts, with logits of all tokens and of
- * some, with products folded and not, and with weights that are packed while sessions run, and
- * compared bit for bit. */
+ * slots, lengths, nulls, orders, shared beginnings and thread counts, with logits of all tokens and
+ * of some, with Winograd products and without, and with weights that are packed while sessions run,
+ * and compared bit for bit. */
 #include <math.h>
 #include <pthread.h>
 
@@ -59,8 +59,9 @@ static void read_prompt(dpi_session *s, const sequence *all, const int32_t *memb
     n = n > 1 && random_below(seed, 2) ? 1 + random_below(seed, n) : n;
     if (n > 0)
         assert_ok(dpi_session_fork(s, slots[j], slots[i], n, &err), &err);
-    assert_ok(dpi_session_prefill(s, slots[i], q->prompt + n, (size_t)(q->n_prompt - n), NULL, &err),
-              &err);
+    assert_ok(
+        dpi_session_prefill(s, slots[i], q->prompt + n, (size_t)(q->n_prompt - n), NULL, &err),
+        &err);
 }
 
 static void shuffle(int32_t *x, int32_t n, uint64_t *seed) {
@@ -86,9 +87,9 @@ static void check_chosen(dpi_session *s, int32_t slot, const sequence *q, int32_
     const float *logits = dpi_session_logits(s, slot), *wanted = q->logits + (int64_t)t * n_vocab;
     assert_non_null(logits);
     for (int32_t y = 0, i = 0; y < n_vocab; y++) {
-        while (i < n_ids && ids[i] / DPI_GROUP < y / DPI_GROUP)
+        while (i < n_ids && ids[i] / DPI_PANEL_ROWS < y / DPI_PANEL_ROWS)
             i++;
-        bool computed = i < n_ids && ids[i] / DPI_GROUP == y / DPI_GROUP;
+        bool computed = i < n_ids && ids[i] / DPI_PANEL_ROWS == y / DPI_PANEL_ROWS;
         if (computed ? memcmp(&logits[y], &wanted[y], sizeof *logits) != 0 : !isnan(logits[y]))
             fail_msg("slot %d, token %d of a step's chosen ones: %s", (int)slot, (int)y,
                      computed ? "bits differ" : "computed");
@@ -149,7 +150,7 @@ static void check_batch(const dpi_model *model, const dpi_session_options *base,
     dpi_error err;
     assert_ok(dpi_kernels_init(&kernels, s->kernels.isa, &err), &err);
     /* Where kernels can, whatever this processor does better. */
-    s->kernels.folds = kernels.folds && random_below(seed, 2);
+    s->kernels.tuning.winograd = kernels.has_winograd && random_below(seed, 2);
     for (int32_t i = 0; i < n; i++) {
         if (random_below(seed, 4) == 0) { /* a slot that held something else before */
             assert_ok(dpi_session_prefill(s, slots[i], all[0].prompt, (size_t)all[0].n_prompt, NULL,

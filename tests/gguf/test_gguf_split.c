@@ -2,7 +2,7 @@
  * refused. The parts are made here, from a whole model or by hand. */
 #include "gguf/gguf.h"
 #include "gguf/gguf_write.h"
-#include "kernels/quant.h"
+#include "kernels/weight_types.h"
 #include "tests/support/gguf_build.h"
 #include "tests/support/support.h"
 #include "tests/support/tiny_model.h"

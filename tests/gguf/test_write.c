@@ -9,7 +9,7 @@
 
 #include "gguf/gguf.h"
 #include "gguf/gguf_write.h"
-#include "kernels/quant.h"
+#include "kernels/weight_types.h"
 #include "tests/support/support.h"
 #include "tests/support/tiny_model.h"
 

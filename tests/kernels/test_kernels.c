@@ -4,7 +4,7 @@
 
 #include "kernels/kernels.h"
 #include "kernels/pack.h"
-#include "kernels/quant.h"
+#include "kernels/weight_types.h"
 #include "tests/kernels/check_sampler.h"
 #include "tests/support/support.h"
 
@@ -192,14 +192,14 @@ static void check_matmul_f32(void **state) {
 /* Room for n_rows rows of n 8-bit activations. */
 static dpi_q8 q8_alloc(int32_t n_rows, int64_t n) {
     int64_t blocks = n_rows * (n / 32);
-    return (dpi_q8){zeros(blocks, sizeof(dpi_plain)), zeros(blocks, sizeof(dpi_sums)),
-                    zeros(blocks, sizeof(dpi_folded))};
+    return (dpi_q8){zeros(blocks, sizeof(dpi_q8_plain)), zeros(blocks, sizeof(dpi_q8_sums)),
+                    zeros(blocks, sizeof(dpi_q8_winograd))};
 }
 
-static void q8_free(dpi_q8 *x) { free(x->plain), free(x->sums), free(x->folded); }
+static void q8_free(dpi_q8 *x) { free(x->plain), free(x->sums), free(x->winograd); }
 
 /* Value i of a row of a block of `rows` rows. */
-static int8_t q8_value(const dpi_plain *x, int32_t rows, int32_t row, int32_t i) {
+static int8_t q8_value(const dpi_q8_plain *x, int32_t rows, int32_t row, int32_t i) {
     return ((const int8_t *)x[i / DPI_Q8_BLOCK * rows + row].q)[i % DPI_Q8_BLOCK];
 }
 
@@ -271,7 +271,7 @@ static void check_quantize_to(int32_t form) {
         dpi_q8 block = dpi_q8_at(&a, first, N);
         int sums[2] = {0};
         for (int i = 0; i < N; i++) {
-            const dpi_plain *at = &block.plain[i / 32 * rows + r - first];
+            const dpi_q8_plain *at = &block.plain[i / 32 * rows + r - first];
             double d = (double)at->d;
             int q = q8_value(block.plain, rows, r - first, i);
             assert_in_range(q + most, 0, 2 * most);
@@ -281,7 +281,7 @@ static void check_quantize_to(int32_t form) {
             if (i % 32 == 31) {
                 if (r > 0 || i >= 96)
                     check_q8_scale(x + r * N + i - 31, d, form);
-                const dpi_sums *starts = &block.sums[i / 32 * rows + r - first];
+                const dpi_q8_sums *starts = &block.sums[i / 32 * rows + r - first];
                 assert_int_equal(starts->start_32[0], DPI_ORIGIN_BITS - 32 * sums[0]);
                 assert_int_equal(starts->start_32[1], DPI_ORIGIN_BITS - 32 * sums[1]);
                 assert_int_equal(at->start_128, DPI_ORIGIN_BITS - 128 * (sums[0] + sums[1]));
@@ -293,37 +293,37 @@ static void check_quantize_to(int32_t form) {
     free(x), q8_free(&a), q8_free(&b);
 }
 
-/* Sum of the products of sub-block b of row r with codes, as fold_products.h defines it: in plain
- * integers, from a row in folded form. */
-static int32_t folded_sum(const dpi_q8 *x, int32_t rows, int32_t r, int32_t b, const uint8_t *code,
-                          bool is_biased) {
-    const dpi_folded *from = &x->folded[b * rows + r];
+/* Sum of the products of sub-block b of row r with codes, as winograd_products_tmpl.h defines it:
+ * in plain integers, from Winograd blocks. */
+static int32_t winograd_sum(const dpi_q8 *x, int32_t rows, int32_t r, int32_t b,
+                            const uint8_t *code, bool is_biased) {
+    const dpi_q8_winograd *from = &x->winograd[b * rows + r];
     int32_t sum = (is_biased ? from->start_8 : from->start) - DPI_ORIGIN_BITS;
     uint8_t q[8][4];
     for (int step = 0; step < 8; step++)
         memcpy(q[step], &from->q[step], sizeof q[step]);
-    for (int step = DPI_FOLD_STEPS; step < 8; step++)
+    for (int step = DPI_WINOGRAD_STEPS; step < 8; step++)
         for (int i = 0; i < 4; i++)
             sum += (int8_t)q[step][i] * code[4 * step + i];
-    for (int step = 0; step < DPI_FOLD_STEPS; step += 2)
+    for (int step = 0; step < DPI_WINOGRAD_STEPS; step += 2)
         for (int i = 0; i < 4; i++) {
             int32_t c0 = code[4 * step + i], c1 = code[4 * step + 4 + i];
             int32_t even = q[step][i] + c1, odd = (int8_t)q[step + 1][i] + c0;
             assert_in_range(even, 0, 255);
             assert_in_range(odd + 128, 0, 255);
-            sum += even * odd - (c1 + DPI_FOLD_EVEN) * (c0 + DPI_FOLD_ODD);
+            sum += even * odd - (c1 + DPI_WINOGRAD_EVEN) * (c0 + DPI_WINOGRAD_ODD);
         }
     return sum;
 }
 
-static void check_folding(void) {
+static void check_winograd(void) {
     enum { ROWS = 24, N = 32 * 5 };
     float *x = randoms(ROWS * N, 2);
     for (int n_rows = 1; n_rows <= ROWS; n_rows++) {
         dpi_q8 a = q8_alloc(n_rows, N), b = q8_alloc(n_rows, N);
-        q8_fill(&isa, &a, x, n_rows, N, n_rows % 2 ? DPI_Q8_BOTH : DPI_Q8_FOLDED);
+        q8_fill(&isa, &a, x, n_rows, N, n_rows % 2 ? DPI_Q8_BOTH : DPI_Q8_WINOGRAD);
         q8_fill(&ref, &b, x, n_rows, N, DPI_Q8_BOTH);
-        assert_memory_equal(a.folded, b.folded, (size_t)(n_rows * N / 32) * sizeof *a.folded);
+        assert_memory_equal(a.winograd, b.winograd, (size_t)(n_rows * N / 32) * sizeof *a.winograd);
         for (int32_t first = 0, rows; first < n_rows; first += rows) {
             rows = dpi_row_block(n_rows, first);
             dpi_q8 block = dpi_q8_at(&a, first, N), plain = dpi_q8_at(&b, first, N);
@@ -335,10 +335,10 @@ static void check_folding(void) {
                     code[k] = i % 3 ? code[k] : (uint8_t)(code[k] % 2 * 15);
                     sum += code[k] * q8_value(plain.plain, rows, r, at * 32 + k);
                 }
-                assert_int_equal(folded_sum(&block, rows, r, at, code, false), sum);
+                assert_int_equal(winograd_sum(&block, rows, r, at, code, false), sum);
                 for (int32_t k = 0; k < 32; k++)
                     sum -= 8 * q8_value(plain.plain, rows, r, at * 32 + k);
-                assert_int_equal(folded_sum(&block, rows, r, at, code, true), sum);
+                assert_int_equal(winograd_sum(&block, rows, r, at, code, true), sum);
             }
         }
         q8_free(&a), q8_free(&b);
@@ -349,9 +349,9 @@ static void check_folding(void) {
 static void check_quantize_q8(void **state) {
     (void)state;
     check_quantize_to(DPI_Q8_PLAIN);
-    check_quantize_to(DPI_Q8_OF_4_BITS);
+    check_quantize_to(DPI_Q8_NARROW);
     check_quantize_to(DPI_Q8_BOTH);
-    check_folding();
+    check_winograd();
 }
 
 /* Random bytes as blocks of a type, but for the halves among them: scales of a usual size. */
@@ -382,50 +382,52 @@ static void random_blocks(uint32_t id, unsigned char *w, int64_t n_blocks) {
 static void check_matmul_q(uint32_t id) {
     static const int32_t rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 17, 32, 33, 70};
     const dpi_type *type = dpi_type_find(id);
-    const dpi_layout *layout = dpi_layout_find(id);
     dpi_matmul_q_fn *fast = dpi_kernels_matmul_q(&isa, id), *slow = dpi_kernels_matmul_q(&ref, id);
     enum { MOST_BLOCKS = 4 };
     for (size_t j = 0; j < sizeof rows / sizeof rows[0] * MOST_BLOCKS; j++) {
         int32_t n_rows = rows[j / MOST_BLOCKS], n_blocks = 1 + (int32_t)j % MOST_BLOCKS;
         int32_t n_out = 1 + random_below(&seed, 40);
         int64_t n_in = n_blocks * type->block, row_bytes = n_blocks * type->block_bytes;
-        int32_t n_groups = (n_out + DPI_GROUP - 1) / DPI_GROUP;
+        int32_t n_panels = (n_out + DPI_PANEL_ROWS - 1) / DPI_PANEL_ROWS;
         unsigned char *plain = zeros(n_out * row_bytes, 1);
-        unsigned char *packed = zeros(n_groups * DPI_GROUP * row_bytes, 1), bytes[256];
+        unsigned char *packed = zeros(n_panels * DPI_PANEL_ROWS * row_bytes, 1), bytes[256];
         float *w = zeros(n_out * n_in, 4), *x = randoms(n_rows * n_in, 1);
         random_blocks(id, plain, (int64_t)n_out * n_blocks);
         type->dequantize(plain, w, n_out * n_in);
-        for (int32_t g = 0; g < n_groups; g++) {
-            int32_t left = n_out - g * DPI_GROUP;
-            dpi_pack_group(layout, plain + g * DPI_GROUP * row_bytes,
-                           left < DPI_GROUP ? left : DPI_GROUP, n_blocks,
-                           packed + g * DPI_GROUP * row_bytes);
+        for (int32_t g = 0; g < n_panels; g++) {
+            int32_t left = n_out - g * DPI_PANEL_ROWS;
+            dpi_panel_pack(type, plain + g * DPI_PANEL_ROWS * row_bytes,
+                           left < DPI_PANEL_ROWS ? left : DPI_PANEL_ROWS, n_blocks,
+                           packed + g * DPI_PANEL_ROWS * row_bytes);
         }
         for (int32_t o = 0; o < n_out; o++) /* every row can be read back */
             for (int32_t b = 0; b < n_blocks; b++) {
-                dpi_unpack_blocks(layout, packed + o / DPI_GROUP * DPI_GROUP * row_bytes,
-                                  o % DPI_GROUP, b, 1, n_blocks, bytes);
+                dpi_panel_unpack(type, packed + o / DPI_PANEL_ROWS * DPI_PANEL_ROWS * row_bytes,
+                                  o % DPI_PANEL_ROWS, b, 1, n_blocks, bytes);
                 assert_memory_equal(bytes, plain + o * row_bytes + b * type->block_bytes,
                                     (size_t)type->block_bytes);
             }
         dpi_q8 q = q8_alloc(n_rows, n_in);
-        const bool folds = dpi_type_folds(id);
-        q8_fill(&isa, &q, x, n_rows, n_in, folds ? DPI_Q8_BOTH : DPI_Q8_PLAIN);
+        const bool is_narrow = type->is_narrow;
+        q8_fill(&isa, &q, x, n_rows, n_in, is_narrow ? DPI_Q8_BOTH : DPI_Q8_PLAIN);
         /* One column more than n_out: it must stay untouched. */
         int64_t stride = n_out + 1;
         float *a = zeros(n_rows * stride, 4), *b = zeros(n_rows * stride, 4);
-        fast(a, stride, &q, n_rows, packed, n_in, n_out);
+        fast(a, stride, &q, n_rows, packed, n_in, n_out,
+             &isa.tuning);
         if (twin) {
-            dpi_kernels_matmul_q(twin, id)(b, stride, &q, n_rows, packed, n_in, n_out);
+            dpi_kernels_matmul_q(twin, id)(b, stride, &q, n_rows, packed, n_in, n_out,
+             &isa.tuning);
             assert_memory_equal(a, b, (size_t)(n_rows * stride) * 4);
         }
-        if (folds) { /* the same bits if it is not folded */
+        if (is_narrow) { /* the same bits without Winograd products */
             dpi_q8 plain_q8 = q;
-            plain_q8.folded = NULL;
-            fast(b, stride, &plain_q8, n_rows, packed, n_in, n_out);
+            plain_q8.winograd = NULL;
+            fast(b, stride, &plain_q8, n_rows, packed, n_in, n_out,
+             &isa.tuning);
             assert_memory_equal(a, b, (size_t)(n_rows * stride) * 4);
         }
-        slow(b, stride, &q, n_rows, packed, n_in, n_out);
+        slow(b, stride, &q, n_rows, packed, n_in, n_out, &isa.tuning);
         for (int32_t r = 0; r < n_rows; r++) {
             assert_true(a[r * stride + n_out] == 0);
             for (int32_t o = 0; o < n_out; o++) {
@@ -438,8 +440,9 @@ static void check_matmul_q(uint32_t id) {
         }
         for (int32_t r = 0; r < n_rows; r++) { /* alone, a row has the same bits */
             dpi_q8 one = q8_alloc(1, n_in);
-            q8_fill(&isa, &one, x + r * n_in, 1, n_in, folds ? DPI_Q8_BOTH : DPI_Q8_PLAIN);
-            fast(b + r * stride, stride, &one, 1, packed, n_in, n_out);
+            q8_fill(&isa, &one, x + r * n_in, 1, n_in, is_narrow ? DPI_Q8_BOTH : DPI_Q8_PLAIN);
+            fast(b + r * stride, stride, &one, 1, packed, n_in, n_out,
+             &isa.tuning);
             q8_free(&one);
         }
         assert_memory_equal(a, b, (size_t)(n_rows * stride) * 4);
@@ -447,12 +450,11 @@ static void check_matmul_q(uint32_t id) {
     }
 }
 
-#define CHECK_MATMUL_Q(name, id)                \
+#define CHECK_Q(name, id)                           \
     static void check_matmul_##name(void **state) { \
-        (void)state;                            \
-        check_matmul_q(id);                     \
+        (void)state;                                \
+        check_matmul_q(id);                         \
     }
-DPI_MATMUL_Q_TYPES(CHECK_MATMUL_Q)
 
 /* vpdpbusd instead of two instructions: the same bits. */
 static void test_vnni(void **state) {
@@ -465,9 +467,9 @@ static void test_vnni(void **state) {
     dpi_kernels_init_avx2_q(&plain);
     isa = plain;
     twin = &vnni;
-#define CHECK(name, id) check_matmul_q(id);
-    DPI_MATMUL_Q_TYPES(CHECK)
-#undef CHECK
+    for (int32_t i = 0; dpi_type_at(i); i++)
+        if (dpi_type_at(i)->product == DPI_PRODUCT_Q)
+            check_matmul_q(dpi_type_at(i)->id);
     twin = NULL;
     isa = forced;
 #endif
@@ -476,29 +478,30 @@ static void test_vnni(void **state) {
 static void check_matmul_h(uint32_t id) {
     static const int32_t rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 17, 33};
     const dpi_type *type = dpi_type_find(id);
-    const dpi_layout *layout = dpi_layout_find(id);
     dpi_matmul_h_fn *fast = dpi_kernels_matmul_h(&isa, id), *slow = dpi_kernels_matmul_h(&ref, id);
     for (size_t j = 0; j < sizeof rows / sizeof rows[0]; j++) {
         int32_t n_rows = rows[j], n_out = 1 + random_below(&seed, 40);
         int64_t n_in = 1 + random_below(&seed, 100), stride = n_out + 1; /* a column to spare */
-        int32_t n_groups = (n_out + DPI_GROUP - 1) / DPI_GROUP;
+        int32_t n_panels = (n_out + DPI_PANEL_ROWS - 1) / DPI_PANEL_ROWS;
         float *w = randoms(n_out * n_in, 1), *x = randoms(n_rows * n_in, 1);
         float *a = zeros(n_rows * stride, 4), *b = zeros(n_rows * stride, 4), *row = zeros(n_in, 4);
         uint16_t *plain = zeros(n_out * n_in, 2);
-        unsigned char *packed = zeros(n_groups * DPI_GROUP * n_in, 2);
+        unsigned char *packed = zeros(n_panels * DPI_PANEL_ROWS * n_in, 2);
         for (int64_t i = 0; i < n_out * n_in; i++) {
             uint32_t bits;
             memcpy(&bits, &w[i], 4);
             plain[i] = id == DPI_TYPE_F16 ? dpi_f32_to_f16(w[i]) : (uint16_t)(bits >> 16);
         }
-        for (int32_t g = 0; g < n_groups; g++) {
-            int32_t left = n_out - g * DPI_GROUP;
-            dpi_pack_group(layout, plain + g * DPI_GROUP * n_in,
-                           left < DPI_GROUP ? left : DPI_GROUP, n_in,
-                           packed + g * DPI_GROUP * n_in * 2);
+        for (int32_t g = 0; g < n_panels; g++) {
+            int32_t left = n_out - g * DPI_PANEL_ROWS;
+            dpi_panel_pack(type, plain + g * DPI_PANEL_ROWS * n_in,
+                           left < DPI_PANEL_ROWS ? left : DPI_PANEL_ROWS, n_in,
+                           packed + g * DPI_PANEL_ROWS * n_in * 2);
         }
-        fast(a, stride, x, n_in, n_rows, packed, n_in, n_out);
-        slow(b, stride, x, n_in, n_rows, packed, n_in, n_out);
+        fast(a, stride, x, n_in, n_rows, packed, n_in, n_out,
+             &isa.tuning);
+        slow(b, stride, x, n_in, n_rows, packed, n_in, n_out,
+             &isa.tuning);
         for (int32_t o = 0; o < n_out; o++) {
             type->dequantize(plain + o * n_in, row, n_in);
             for (int32_t r = 0; r < n_rows; r++) {
@@ -514,18 +517,22 @@ static void check_matmul_h(uint32_t id) {
             }
         }
         for (int32_t r = 0; r < n_rows; r++) /* alone, a row has the same bits */
-            fast(b + r * stride, stride, x + r * n_in, n_in, 1, packed, n_in, n_out);
+            fast(b + r * stride, stride, x + r * n_in, n_in, 1, packed, n_in, n_out,
+             &isa.tuning);
         assert_memory_equal(a, b, (size_t)(n_rows * stride) * 4);
         free(plain), free(packed), free(w), free(x), free(a), free(b), free(row);
     }
 }
 
-#define CHECK_MATMUL_H(name, id)                    \
+#define CHECK_H(name, id)                           \
     static void check_matmul_##name(void **state) { \
         (void)state;                                \
         check_matmul_h(id);                         \
     }
-DPI_MATMUL_H_TYPES(CHECK_MATMUL_H)
+#define CHECK_F32(name, id)
+#define WEIGHT(NAME, name, id, block, bytes, quantize, product, ...) CHECK_##product(name, id)
+#include "kernels/weight_types.def"
+#undef WEIGHT
 
 /* Three blocks of online softmax; the reference is also held against plain softmax in double. K
  * [n, dk] goes into blocks whose places that no position has hold NaN, which must not matter. */

@@ -1,7 +1,7 @@
 /* Quantisers: what comes back is close, as close as it is known to be, and stays where it is. */
 #include <math.h>
 
-#include "kernels/quant.h"
+#include "kernels/weight_types.h"
 #include "tests/support/support.h"
 
 enum { N = 256 * 64 };

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "engine/model.h"
 #include "gguf/gguf.h"
-#include "kernels/quant.h"
+#include "kernels/weight_types.h"
 #include "tests/support/support.h"
 
 tiny_spec tiny_default(void) {

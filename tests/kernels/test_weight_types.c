@@ -2,7 +2,7 @@
  * names and sizes. */
 #include <math.h>
 
-#include "kernels/quant.h"
+#include "kernels/weight_types.h"
 #include "tests/support/support.h"
 
 /* The definition of IEEE binary16. */

@@ -1,30 +1,22 @@
-/* quant.h - the weight types: one table row and one reference function each. Internal.
+/* weight_types.h - the weight types: one row of weight_types.def each. Internal.
  * Source: the block layouts of GGML, as written in GGUF files. */
-#ifndef DPI_QUANT_H
-#define DPI_QUANT_H
+#ifndef DPI_WEIGHT_TYPES_H
+#define DPI_WEIGHT_TYPES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-/* GGML type ids of the types in the table of quant.c, which can be loaded. */
+/* DPI_TYPE_<NAME>: the GGML type ids of the types that can be loaded. */
 enum {
-    DPI_TYPE_F32 = 0,
-    DPI_TYPE_F16 = 1,
-    DPI_TYPE_Q4_0 = 2,
-    DPI_TYPE_Q4_1 = 3,
-    DPI_TYPE_Q5_0 = 6,
-    DPI_TYPE_Q5_1 = 7,
-    DPI_TYPE_Q8_0 = 8,
-    DPI_TYPE_Q2_K = 10,
-    DPI_TYPE_Q3_K = 11,
-    DPI_TYPE_Q4_K = 12,
-    DPI_TYPE_Q5_K = 13,
-    DPI_TYPE_Q6_K = 14,
-    DPI_TYPE_IQ4_NL = 20,
-    DPI_TYPE_IQ4_XS = 23,
-    DPI_TYPE_BF16 = 30,
+#define WEIGHT(NAME, name, id, ...) DPI_TYPE_##NAME = id,
+#include "kernels/weight_types.def"
+#undef WEIGHT
 };
 
 enum { DPI_MAX_BLOCK = 256 }; /* weights in the largest block of any type */
+
+/* How a matrix is multiplied with (weight_types.def). */
+enum { DPI_PRODUCT_F32, DPI_PRODUCT_H, DPI_PRODUCT_Q };
 
 typedef struct dpi_type {
     uint32_t id;      /* GGML type id */
@@ -36,6 +28,12 @@ typedef struct dpi_type {
     /* The other way, as closely as the type allows; finite values of at most 65504 in magnitude.
      * NULL if the type can only be read. */
     void (*quantize)(const float *src, void *dst, int64_t n);
+    int32_t product;  /* a DPI_PRODUCT_.. */
+    bool is_narrow;   /* codes are 0 to 15: activations may be, too (q8.h) */
+    int32_t scale_at; /* in a block: the block scale that stands beside its words; -1: none */
+    int32_t words_at; /* in a block: the first word */
+    int32_t n_words;  /* of 4 bytes in a block */
+    const uint8_t *order; /* [n_words] which word of a block comes next; NULL: as they are */
 } dpi_type;
 
 /* The types in the order of the table; NULL beyond its end. */
@@ -50,7 +48,7 @@ static inline uint64_t dpi_type_row_bytes(const dpi_type *type, int64_t n) {
 }
 
 /* IEEE half to single, exact, and back with round to nearest even. */
-float dpi_f16_to_f32(uint16_t half);
+float dpi_f16_to_f32(uint16_t f16);
 uint16_t dpi_f32_to_f16(float value);
 
 #endif

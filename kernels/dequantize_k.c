@@ -1,7 +1,7 @@
-/* quant_k.c - the types with super-blocks of 256 weights, to f32. Each weight is d * scale * q,
- * less dmin * min in the types that have one: d and dmin are halves of the super-block, scale and
+/* dequantize_k.c - the types with super-blocks of 256 weights, to f32. Each weight is d * scale *
+ * q, less dmin * min in the types that have one: d and dmin are f16 of the super-block, scale and
  * min small integers of a sub-block, so that every product is exact in f32. */
-#include "kernels/quant_impl.h"
+#include "kernels/weight_blocks.h"
 
 enum { SUPER = DPI_MAX_BLOCK };
 

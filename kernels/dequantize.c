@@ -1,4 +1,5 @@
-#include "kernels/quant_impl.h"
+/* dequantize.c - the float types and those with blocks of 32 weights, to f32. */
+#include "kernels/weight_blocks.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -43,18 +44,18 @@ uint16_t dpi_f32_to_f16(float value) {
     return (uint16_t)(sign | (rounded - 0x38000000u) >> 13);
 }
 
-static void dequantize_f32(const void *src, float *dst, int64_t n) {
+void dpi_f32_dequantize(const void *src, float *dst, int64_t n) {
     memcpy(dst, src, (size_t)n * sizeof *dst);
 }
 
-static void dequantize_f16(const void *src, float *dst, int64_t n) {
+void dpi_f16_dequantize(const void *src, float *dst, int64_t n) {
     const unsigned char *p = src;
     for (int64_t i = 0; i < n; i++)
         dst[i] = dpi_f16_to_f32(load_u16(p + 2 * i));
 }
 
 /* BF16: the upper half of an f32. */
-static void dequantize_bf16(const void *src, float *dst, int64_t n) {
+void dpi_bf16_dequantize(const void *src, float *dst, int64_t n) {
     const unsigned char *p = src;
     for (int64_t i = 0; i < n; i++) {
         uint32_t bits = (uint32_t)load_u16(p + 2 * i) << 16;
@@ -66,7 +67,7 @@ static void dequantize_bf16(const void *src, float *dst, int64_t n) {
  * high half; a fifth bit, if there is one, is bit j (j + 16) of the little-endian u32 before. */
 
 /* Q4_0: { f16 scale; u8 q[16] }, weight = scale * (q - 8). */
-static void dequantize_q4_0(const void *src, float *dst, int64_t n) {
+void dpi_q4_0_dequantize(const void *src, float *dst, int64_t n) {
     const unsigned char *p = src;
     for (int64_t i = 0; i < n; i += 32, p += 18) {
         float scale = load_f16(p);
@@ -78,7 +79,7 @@ static void dequantize_q4_0(const void *src, float *dst, int64_t n) {
 }
 
 /* Q4_1: { f16 scale; f16 min; u8 q[16] }, weight = scale * q + min. */
-static void dequantize_q4_1(const void *src, float *dst, int64_t n) {
+void dpi_q4_1_dequantize(const void *src, float *dst, int64_t n) {
     const unsigned char *p = src;
     for (int64_t i = 0; i < n; i += 32, p += 20) {
         float scale = load_f16(p), min = load_f16(p + 2);
@@ -99,7 +100,7 @@ static void unpack_5_bits(const unsigned char *p, int32_t *q) {
 }
 
 /* Q5_0: { f16 scale; u32 high; u8 q[16] }, weight = scale * (q - 16). */
-static void dequantize_q5_0(const void *src, float *dst, int64_t n) {
+void dpi_q5_0_dequantize(const void *src, float *dst, int64_t n) {
     const unsigned char *p = src;
     int32_t q[32];
     for (int64_t i = 0; i < n; i += 32, p += 22) {
@@ -111,7 +112,7 @@ static void dequantize_q5_0(const void *src, float *dst, int64_t n) {
 }
 
 /* Q5_1: { f16 scale; f16 min; u32 high; u8 q[16] }, weight = scale * q + min. */
-static void dequantize_q5_1(const void *src, float *dst, int64_t n) {
+void dpi_q5_1_dequantize(const void *src, float *dst, int64_t n) {
     const unsigned char *p = src;
     int32_t q[32];
     for (int64_t i = 0; i < n; i += 32, p += 24) {
@@ -123,7 +124,7 @@ static void dequantize_q5_1(const void *src, float *dst, int64_t n) {
 }
 
 /* Q8_0: { f16 scale; int8 q[32] }, weight = scale * q. */
-static void dequantize_q8_0(const void *src, float *dst, int64_t n) {
+void dpi_q8_0_dequantize(const void *src, float *dst, int64_t n) {
     const unsigned char *p = src;
     for (int64_t i = 0; i < n; i += 32, p += 34) {
         float scale = load_f16(p);
@@ -137,7 +138,7 @@ const int8_t dpi_iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                    1,    13,   25,  38,  53,  69,  89,  113};
 
 /* IQ4_NL: { f16 scale; u8 q[16] }, weight = scale * value[q]. */
-static void dequantize_iq4_nl(const void *src, float *dst, int64_t n) {
+void dpi_iq4_nl_dequantize(const void *src, float *dst, int64_t n) {
     const unsigned char *p = src;
     for (int64_t i = 0; i < n; i += 32, p += 18) {
         float scale = load_f16(p);
@@ -146,50 +147,4 @@ static void dequantize_iq4_nl(const void *src, float *dst, int64_t n) {
             dst[i + 16 + j] = scale * (float)dpi_iq4_values[p[2 + j] >> 4];
         }
     }
-}
-
-static const dpi_type types[] = {
-    /* id, name, weights and bytes of a block, to f32, from f32 (NULL: only read) */
-    {DPI_TYPE_F32, "F32", 1, 4, dequantize_f32, dpi_f32_quantize},
-    {DPI_TYPE_F16, "F16", 1, 2, dequantize_f16, dpi_f16_quantize},
-    {DPI_TYPE_BF16, "BF16", 1, 2, dequantize_bf16, dpi_bf16_quantize},
-    {DPI_TYPE_Q8_0, "Q8_0", 32, 34, dequantize_q8_0, dpi_q8_0_quantize},
-    {DPI_TYPE_Q4_0, "Q4_0", 32, 18, dequantize_q4_0, dpi_q4_0_quantize},
-    {DPI_TYPE_Q4_1, "Q4_1", 32, 20, dequantize_q4_1, dpi_q4_1_quantize},
-    {DPI_TYPE_Q5_0, "Q5_0", 32, 22, dequantize_q5_0, dpi_q5_0_quantize},
-    {DPI_TYPE_Q5_1, "Q5_1", 32, 24, dequantize_q5_1, dpi_q5_1_quantize},
-    {DPI_TYPE_IQ4_NL, "IQ4_NL", 32, 18, dequantize_iq4_nl, NULL},
-    {DPI_TYPE_Q2_K, "Q2_K", 256, 84, dpi_q2_k_dequantize, NULL},
-    {DPI_TYPE_Q3_K, "Q3_K", 256, 110, dpi_q3_k_dequantize, NULL},
-    {DPI_TYPE_Q4_K, "Q4_K", 256, 144, dpi_q4_k_dequantize, dpi_q4_k_quantize},
-    {DPI_TYPE_Q5_K, "Q5_K", 256, 176, dpi_q5_k_dequantize, dpi_q5_k_quantize},
-    {DPI_TYPE_Q6_K, "Q6_K", 256, 210, dpi_q6_k_dequantize, dpi_q6_k_quantize},
-    {DPI_TYPE_IQ4_XS, "IQ4_XS", 256, 136, dpi_iq4_xs_dequantize, NULL},
-};
-
-enum { N_TYPES = sizeof types / sizeof types[0] };
-
-const dpi_type *dpi_type_at(int32_t index) {
-    return index >= 0 && index < N_TYPES ? &types[index] : NULL;
-}
-
-const dpi_type *dpi_type_find(uint32_t id) {
-    for (int i = 0; i < N_TYPES; i++)
-        if (types[i].id == id)
-            return &types[i];
-    return NULL;
-}
-
-const char *dpi_type_name(uint32_t id) {
-    /* Ids 4, 5, 31 to 33, 36 to 38 were removed from the format. */
-    static const char *const names[] = {
-        [0] = "F32",      [1] = "F16",      [2] = "Q4_0",     [3] = "Q4_1",      [6] = "Q5_0",
-        [7] = "Q5_1",     [8] = "Q8_0",     [9] = "Q8_1",     [10] = "Q2_K",     [11] = "Q3_K",
-        [12] = "Q4_K",    [13] = "Q5_K",    [14] = "Q6_K",    [15] = "Q8_K",     [16] = "IQ2_XXS",
-        [17] = "IQ2_XS",  [18] = "IQ3_XXS", [19] = "IQ1_S",   [20] = "IQ4_NL",   [21] = "IQ3_S",
-        [22] = "IQ2_S",   [23] = "IQ4_XS",  [24] = "I8",      [25] = "I16",      [26] = "I32",
-        [27] = "I64",     [28] = "F64",     [29] = "IQ1_M",   [30] = "BF16",     [34] = "TQ1_0",
-        [35] = "TQ2_0",   [39] = "MXFP4",   [40] = "NVFP4",
-    };
-    return id < sizeof names / sizeof names[0] ? names[id] : NULL;
 }
