@@ -38,15 +38,15 @@ static dpi_status find_tensor(const dpi_model *m, const char *name, bool require
     return DPI_STATUS_OK;
 }
 
-static dpi_status bind_mat(dpi_model *m, const char *name, int64_t n_out, int64_t n_in,
-                           bool required, dpi_mat *mat, dpi_error *err) {
+static dpi_status bind_matrix(dpi_model *m, const char *name, int64_t n_out, int64_t n_in,
+                           bool required, dpi_matrix *matrix, dpi_error *err) {
     const dpi_gguf_tensor *t;
     DPI_TRY(find_tensor(m, name, required, &t, err));
     if (!t)
         return DPI_STATUS_OK;
     DPI_TRY(check_shape(t, n_in, n_out, err));
     const dpi_type *type = dpi_type_find(t->type);
-    *mat = (dpi_mat){.type = type, .data = t->data, .n_out = n_out, .n_in = n_in};
+    *matrix = (dpi_matrix){.type = type, .rows = t->data, .n_out = n_out, .n_in = n_in};
     return DPI_STATUS_OK;
 }
 
@@ -77,18 +77,18 @@ static dpi_status bind_layer(dpi_model *m, int32_t index, dpi_error *err) {
     char name[64];
 #define NAME(suffix) (snprintf(name, sizeof name, "blk.%d." suffix, (int)index), name)
     DPI_TRY(bind_vector(m, NAME("attn_norm.weight"), c->n_embd, true, &l->attn_norm, err));
-    DPI_TRY(bind_mat(m, NAME("attn_q.weight"), n_q, c->n_embd, true, &l->wq, err));
-    DPI_TRY(bind_mat(m, NAME("attn_k.weight"), n_k, c->n_embd, true, &l->wk, err));
-    DPI_TRY(bind_mat(m, NAME("attn_v.weight"), n_v, c->n_embd, true, &l->wv, err));
-    DPI_TRY(bind_mat(m, NAME("attn_output.weight"), c->n_embd, n_o, true, &l->wo, err));
+    DPI_TRY(bind_matrix(m, NAME("attn_q.weight"), n_q, c->n_embd, true, &l->wq, err));
+    DPI_TRY(bind_matrix(m, NAME("attn_k.weight"), n_k, c->n_embd, true, &l->wk, err));
+    DPI_TRY(bind_matrix(m, NAME("attn_v.weight"), n_v, c->n_embd, true, &l->wv, err));
+    DPI_TRY(bind_matrix(m, NAME("attn_output.weight"), c->n_embd, n_o, true, &l->wo, err));
     DPI_TRY(bind_vector(m, NAME("attn_q.bias"), n_q, false, &l->bq, err));
     DPI_TRY(bind_vector(m, NAME("attn_k.bias"), n_k, false, &l->bk, err));
     DPI_TRY(bind_vector(m, NAME("attn_v.bias"), n_v, false, &l->bv, err));
     DPI_TRY(bind_vector(m, NAME("attn_output.bias"), c->n_embd, false, &l->bo, err));
     DPI_TRY(bind_vector(m, NAME("ffn_norm.weight"), c->n_embd, true, &l->ffn_norm, err));
-    DPI_TRY(bind_mat(m, NAME("ffn_gate.weight"), c->n_ff, c->n_embd, true, &l->w_gate, err));
-    DPI_TRY(bind_mat(m, NAME("ffn_up.weight"), c->n_ff, c->n_embd, true, &l->w_up, err));
-    DPI_TRY(bind_mat(m, NAME("ffn_down.weight"), c->n_embd, c->n_ff, true, &l->w_down, err));
+    DPI_TRY(bind_matrix(m, NAME("ffn_gate.weight"), c->n_ff, c->n_embd, true, &l->w_gate, err));
+    DPI_TRY(bind_matrix(m, NAME("ffn_up.weight"), c->n_ff, c->n_embd, true, &l->w_up, err));
+    DPI_TRY(bind_matrix(m, NAME("ffn_down.weight"), c->n_embd, c->n_ff, true, &l->w_down, err));
 #undef NAME
     return DPI_STATUS_OK;
 }
@@ -101,6 +101,28 @@ static dpi_status bind_rope_freqs(dpi_model *m, dpi_error *err) {
                             "%s: rope_freqs.weight[%d] is %g, must be positive and finite",
                             dpi_gguf_name(m->gguf), (int)i, (double)m->rope_freqs[i]);
     return DPI_STATUS_OK;
+}
+
+dpi_matrix *dpi_model_matrix(dpi_model *m, int32_t i) {
+    enum { PER_LAYER = 7 };
+    int32_t n = m->config.n_layer * PER_LAYER;
+    if (i >= n)
+        return i > n ? NULL : m->tied_output ? &m->embedding : &m->output;
+    dpi_layer *l = &m->layers[i / PER_LAYER];
+    dpi_matrix *const all[PER_LAYER] = {&l->wq,     &l->wk,   &l->wv,    &l->wo,
+                                        &l->w_gate, &l->w_up, &l->w_down};
+    return all[i % PER_LAYER];
+}
+
+/* Which matrix comes after which, and how many weights they have. */
+static void link_matrices(dpi_model *m) {
+    m->n_weights = 0;
+    for (int32_t i = 0; dpi_model_matrix(m, i); i++) {
+        dpi_matrix *w = dpi_model_matrix(m, i);
+        w->next = dpi_model_matrix(m, i + 1);
+        m->n_weights += w->n_out * w->n_in;
+    }
+    m->embedding.next = dpi_model_matrix(m, 0);
 }
 
 static dpi_status bind_weights(dpi_model *m, dpi_error *err) {
@@ -117,9 +139,9 @@ static dpi_status bind_weights(dpi_model *m, dpi_error *err) {
     m->vectors = dpi_calloc((size_t)m->max_vectors, sizeof *m->vectors);
     if (!m->layers || !m->vectors)
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for %d layers", (int)c->n_layer);
-    DPI_TRY(bind_mat(m, "token_embd.weight", m->n_vocab, c->n_embd, true, &m->embedding, err));
+    DPI_TRY(bind_matrix(m, "token_embd.weight", m->n_vocab, c->n_embd, true, &m->embedding, err));
     DPI_TRY(bind_vector(m, "output_norm.weight", c->n_embd, true, &m->output_norm, err));
-    DPI_TRY(bind_mat(m, "output.weight", m->n_vocab, c->n_embd, false, &m->output, err));
+    DPI_TRY(bind_matrix(m, "output.weight", m->n_vocab, c->n_embd, false, &m->output, err));
     if (!m->output.type) {
         m->output = m->embedding;
         m->tied_output = 1;
@@ -127,17 +149,18 @@ static dpi_status bind_weights(dpi_model *m, dpi_error *err) {
     DPI_TRY(bind_rope_freqs(m, err));
     for (int32_t i = 0; i < c->n_layer; i++)
         DPI_TRY(bind_layer(m, i, err));
+    link_matrices(m);
     return DPI_STATUS_OK;
 }
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-/* What opening a model may take of the second in which its first token is due. It is enough for a
- * gigabyte where memory is at hand, and a third of one where the host of a virtual machine has to
- * find it page by page. */
+/* Seconds of packing while a model opens: a part of the second after which the first token is due.
+ * It is enough for a gigabyte, or for a third of one where the host of a virtual machine has to
+ * find the memory page by page. */
 static const double PACK_SECONDS = 0.4;
 
-/* Takes over `gguf`, also on failure. */
+/* `gguf` becomes the model's, also on failure. */
 static dpi_status create(dpi_gguf *gguf, const dpi_model_options *options, dpi_model **model,
                          dpi_error *err) {
     dpi_model *m = dpi_calloc(1, sizeof *m);

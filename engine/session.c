@@ -27,6 +27,7 @@ static dpi_status resolve(const dpi_model *model, const dpi_session_options *opt
                           dpi_session_options *out, dpi_error *err) {
     dpi_session_options o;
     dpi_session_options_init(&o);
+    *out = o;
     if (options) {
         if (options->struct_size != sizeof o)
             return dpi_fail(err, DPI_STATUS_ARG,
@@ -62,7 +63,7 @@ typedef struct layout {
     bool overflow;
 } layout;
 
-static void *take(layout *l, uint64_t a, uint64_t b, uint64_t size) {
+static void *place(layout *l, uint64_t a, uint64_t b, uint64_t size) {
     enum { LINE = 64 };
     uint64_t n, start = l->used;
     if (!dpi_mul_u64(a, b, &n) || !dpi_mul_u64(n, size, &n) || !dpi_add_u64(n, LINE - 1, &n) ||
@@ -73,58 +74,53 @@ static void *take(layout *l, uint64_t a, uint64_t b, uint64_t size) {
     return l->base ? l->base + start : NULL;
 }
 
-static void lay_out(dpi_session *s, layout *l) {
+/* Activations [s->max_rows, n]. */
+static dpi_rows place_rows(const dpi_session *s, layout *l, uint64_t n) {
+    return (dpi_rows){place(l, (uint64_t)s->max_rows, n, sizeof(float)), (int64_t)n};
+}
+
+static void place_work(dpi_session *s, layout *l) {
     const dpi_config *c = &s->model->config;
     dpi_work *w = &s->work;
     uint64_t rows = (uint64_t)s->max_rows, threads = (uint64_t)s->n_threads;
     uint64_t n_embd = (uint64_t)c->n_embd, n_ff = (uint64_t)c->n_ff;
-    uint64_t n_q = (uint64_t)c->n_head * (uint64_t)c->head_dim;
-    uint64_t n_k = (uint64_t)c->n_kv_head * (uint64_t)c->head_dim;
-    uint64_t n_v = (uint64_t)c->n_kv_head * (uint64_t)c->head_dim_v;
     uint64_t n_o = (uint64_t)c->n_head * (uint64_t)c->head_dim_v;
     uint64_t max_in = n_embd > n_ff ? n_embd : n_ff;
     max_in = max_in > n_o ? max_in : n_o;
     w->max_in = (int64_t)max_in;
     uint64_t max_blocks = max_in / DPI_Q8_BLOCK + 1;
-    w->x = take(l, rows, n_embd, sizeof(float));
-    w->norm = take(l, rows, n_embd, sizeof(float));
-    w->squares = take(l, rows, (uint64_t)dpi_n_tiles(c->n_embd), sizeof(float));
-    w->q = take(l, rows, n_q, sizeof(float));
-    w->k = take(l, rows, n_k, sizeof(float));
-    w->v = take(l, rows, n_v, sizeof(float));
-    w->att = take(l, rows, n_o, sizeof(float));
-    w->out = take(l, rows, n_embd, sizeof(float));
-    w->gate = take(l, rows, n_ff, sizeof(float));
-    w->up = take(l, rows, n_ff, sizeof(float));
-    w->q8.plain = take(l, rows, max_blocks, sizeof *w->q8.plain);
-    w->q8.sums = take(l, rows, max_blocks, sizeof *w->q8.sums);
-    w->q8.winograd = take(l, rows, max_blocks, sizeof *w->q8.winograd);
-    w->cs = take(l, rows, (uint64_t)c->n_rot, sizeof(float));
-    w->tile = take(l, threads * DPI_TILE_OUT, max_in, sizeof(float));
-    w->head = take(l, threads * DPI_TILE_OUT, rows, sizeof(float));
-    w->ml = take(l, threads, 2 * (uint64_t)(c->n_head / c->n_kv_head), sizeof(float));
-    s->claims = take(l, 2 * threads, 1, sizeof *s->claims);
-    s->freqs = take(l, (uint64_t)c->n_rot / 2, 1, sizeof(double));
-    s->logits = take(l, (uint64_t)s->n_seq, (uint64_t)s->model->n_vocab, sizeof(float));
-    s->ready = take(l, (uint64_t)s->n_seq, 1, 1);
-    s->dest = take(l, rows, 1, sizeof(float *));
-    s->row_seq = take(l, rows, 1, sizeof(int32_t));
-    s->row_pos = take(l, rows, 1, sizeof(int32_t));
-    s->row_token = take(l, rows, 1, sizeof(int32_t));
-    s->seen = take(l, (uint64_t)s->n_seq, 1, 1);
+    w->x = place_rows(s, l, n_embd);
+    w->norm = place_rows(s, l, n_embd);
+    w->squares = place_rows(s, l, (uint64_t)dpi_n_tiles(c->n_embd));
+    w->q = place_rows(s, l, (uint64_t)c->n_head * (uint64_t)c->head_dim);
+    w->k = place_rows(s, l, (uint64_t)c->n_kv_head * (uint64_t)c->head_dim);
+    w->v = place_rows(s, l, (uint64_t)c->n_kv_head * (uint64_t)c->head_dim_v);
+    w->att = place_rows(s, l, n_o);
+    w->out = place_rows(s, l, n_embd);
+    w->gate = place_rows(s, l, n_ff);
+    w->up = place_rows(s, l, n_ff);
+    w->q8.plain = place(l, rows, max_blocks, sizeof *w->q8.plain);
+    w->q8.sums = place(l, rows, max_blocks, sizeof *w->q8.sums);
+    w->q8.winograd = place(l, rows, max_blocks, sizeof *w->q8.winograd);
+    w->cs = place_rows(s, l, (uint64_t)c->n_rot);
+    w->scratch = place(l, threads * DPI_TILE_OUT, max_in, sizeof(float));
+    w->head = place(l, threads * DPI_TILE_OUT, rows, sizeof(float));
+    w->ml = place(l, threads, 2 * (uint64_t)(c->n_head / c->n_kv_head), sizeof(float));
+    s->shares = place(l, 2 * threads, 1, sizeof *s->shares);
 }
 
-static int64_t count_weights(const dpi_model *model) {
-    const dpi_mat *output = &model->output;
-    int64_t n = output->n_out * output->n_in;
-    for (int32_t i = 0; i < model->config.n_layer; i++) {
-        const dpi_layer *l = &model->layers[i];
-        const dpi_mat *const mats[] = {&l->wq, &l->wk, &l->wv, &l->wo, &l->w_gate, &l->w_up,
-                                       &l->w_down};
-        for (size_t j = 0; j < sizeof mats / sizeof mats[0]; j++)
-            n += mats[j]->n_out * mats[j]->n_in;
-    }
-    return n;
+static void lay_out(dpi_session *s, layout *l) {
+    const dpi_config *c = &s->model->config;
+    uint64_t rows = (uint64_t)s->max_rows, n_seq = (uint64_t)s->n_seq;
+    place_work(s, l);
+    s->freqs = place(l, (uint64_t)c->n_rot / 2, 1, sizeof(double));
+    s->logits = place(l, n_seq, (uint64_t)s->model->n_vocab, sizeof(float));
+    s->ready = place(l, n_seq, 1, 1);
+    s->dest = place(l, rows, 1, sizeof(float *));
+    s->row_seq = place(l, rows, 1, sizeof(int32_t));
+    s->row_pos = place(l, rows, 1, sizeof(int32_t));
+    s->row_token = place(l, rows, 1, sizeof(int32_t));
+    s->seen = place(l, n_seq, 1, 1);
 }
 
 static void apply(dpi_session *s, const dpi_model *model, const dpi_session_options *o) {
@@ -133,7 +129,6 @@ static void apply(dpi_session *s, const dpi_model *model, const dpi_session_opti
     s->n_ctx = o->n_ctx;
     s->n_threads = o->n_threads;
     s->exact = o->exact;
-    s->n_weights = count_weights(model);
     s->worth_sharing = WORTH_SHARING;
     s->max_rows = o->n_seq > DPI_CHUNK ? o->n_seq : DPI_CHUNK;
     s->cancel = o->cancel;

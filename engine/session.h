@@ -9,32 +9,32 @@
 #include "kernels/gemm.h"
 #include "kernels/kernels.h"
 
-enum {
-    DPI_CHUNK = 64,    /* positions of one sequence that prefill computes at a time */
-    DPI_TILE_OUT = 32, /* output columns that a thread takes at a time */
-};
+enum { DPI_CHUNK = 64 }; /* positions of one sequence that prefill computes at a time */
 
-/* Tiles of n columns. */
-static inline int64_t dpi_n_tiles(int64_t n) { return (n + DPI_TILE_OUT - 1) / DPI_TILE_OUT; }
+/* An array of activations [rows, n], row-major. */
+typedef struct dpi_rows {
+    float *at;
+    int64_t n;
+} dpi_rows;
 
-/* Activations of the rows of a batch, row-major, one buffer each. */
+/* The work space of a pass. Rows: those of a batch, at most max_rows. */
 typedef struct dpi_work {
-    float *x;    /* [rows, n_embd]                 residual stream */
-    float *norm; /* [rows, n_embd]                 normalised input of a product */
-    float *squares; /* [rows, dpi_n_tiles(n_embd)] sums of squares of x, tile by tile */
-    float *q;    /* [rows, n_head * head_dim] */
-    float *k;    /* [rows, n_kv_head * head_dim] */
-    float *v;    /* [rows, n_kv_head * head_dim_v] */
-    float *att;  /* [rows, n_head * head_dim_v]    attention output */
-    float *out;  /* [rows, n_embd]                 what a product adds to x */
-    float *gate; /* [rows, n_ff] */
-    float *up;   /* [rows, n_ff] */
-    dpi_q8 q8;   /* the current input in 8 bits, up to [rows, max_in] */
-    float *cs;   /* [rows, n_rot]                  cosine and sine of each position */
-    float *tile; /* [n_threads, DPI_TILE_OUT, max_in] dequantised weights */
-    float *head; /* [n_threads, rows, DPI_TILE_OUT] logits on their way */
-    float *ml;   /* [n_threads, 2, n_head / n_kv_head] softmax maxima and sums */
-    int64_t max_in; /* the longest row of any weight matrix */
+    dpi_rows x;       /* [rows, n_embd] the residual stream */
+    dpi_rows squares; /* [rows, dpi_n_tiles(n_embd)] sums of squares of x, tile by tile */
+    dpi_rows norm;    /* [rows, n_embd] x, normalised */
+    dpi_rows q;       /* [rows, n_head * head_dim] queries */
+    dpi_rows k;       /* [rows, n_kv_head * head_dim] keys */
+    dpi_rows v;       /* [rows, n_kv_head * head_dim_v] values */
+    dpi_rows att;     /* [rows, n_head * head_dim_v] what attention gives */
+    dpi_rows out;     /* [rows, n_embd] what a product adds to x */
+    dpi_rows gate;    /* [rows, n_ff] */
+    dpi_rows up;      /* [rows, n_ff] */
+    dpi_rows cs;      /* [rows, n_rot] cosine and sine of each row's position, by pairs */
+    dpi_q8 q8;        /* the input of a product in 8 bits, up to [rows, max_in] */
+    float *scratch;   /* [n_threads, DPI_TILE_OUT, max_in] weights on their way to a kernel */
+    float *head;      /* [n_threads, rows, DPI_TILE_OUT] logits on their way */
+    float *ml;        /* [n_threads, 2, n_head / n_kv_head] softmax maxima and sums */
+    int64_t max_in;   /* the longest row of any weight matrix */
 } dpi_work;
 
 /* One pass through the model. Rows r in [0, n_rows) stand at buffer row first + r; row_seq,
@@ -51,13 +51,12 @@ struct dpi_session {
     dpi_kernels kernels;
     int32_t n_seq, n_ctx, n_threads;
     int32_t exact;
-    dpi_blas blas;     /* open: prompts go through gemm.h where activations are f32 */
-    int64_t n_weights; /* weights that a row is multiplied with in one pass */
+    dpi_blas blas; /* open: prompts go through gemm.h where activations are f32 */
     int64_t worth_sharing; /* multiply-adds from which a pass uses all threads */
     int32_t max_rows; /* rows of the work buffers: max(n_seq, DPI_CHUNK) */
     dpi_kv_cache kv;
     dpi_barrier barrier; /* of the pass that is running */
-    dpi_share_state *claims;  /* [2, n_threads] of the pass's jobs */
+    dpi_share_state *shares; /* [2, n_threads] of the pass's operations */
     dpi_work work;
     unsigned char *memory; /* all of the work buffers */
     uint64_t memory_bytes;
@@ -65,8 +64,8 @@ struct dpi_session {
     float *logits;  /* [n_seq, n_vocab] */
     unsigned char *ready; /* [n_seq] 1: logits are those after the sequence's last token */
     float **dest;   /* [max_rows] where the logits of a row go */
-    dpi_batch rest; /* the last step; rows from head_first on came without logits. n_rows 0: the last
-                       pass was no step, or there was none */
+    dpi_batch rest; /* the last step; rows from head_first on came without logits. n_rows 0: the
+                       last pass was no step, or there was none */
     int32_t *row_seq, *row_pos, *row_token; /* [max_rows] */
     unsigned char *seen; /* [n_seq] scratch of the duplicate check */
     dpi_cancel_fn cancel;
@@ -76,7 +75,7 @@ struct dpi_session {
 /* The pass. The caches have room; lengths are the caller's to advance. */
 void dpi_forward(dpi_session *session, const dpi_batch *batch);
 
-/* Logits of other rows of the pass that was the last: those that `batch`, else the same, names now.
+/* Logits of other rows of the last pass: `batch` is that pass's but for head_first and n_head.
  * Those of tokens ids [n_ids], ascending, and of some beside them; NULL: all. */
 void dpi_forward_head(dpi_session *session, const dpi_batch *batch, const int32_t *ids,
                       int32_t n_ids);

@@ -515,7 +515,7 @@ static void test_numeric(void **state) {
     begin(&l, &texts[0], s, 0, 0);
     while (e.n_drawn < 2)
         assert_ok(dpi_generation_advance(&l.g, 1, &e, &err), &err);
-    void *rows = malloc(n_bytes), *embedding = (void *)(uintptr_t)model->embedding.data;
+    void *rows = malloc(n_bytes), *embedding = (void *)(uintptr_t)model->embedding.rows;
     assert_non_null(rows);
     memcpy(rows, embedding, n_bytes);
     memset(embedding, 0xff, n_bytes); /* NaN */

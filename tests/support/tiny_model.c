@@ -212,11 +212,11 @@ dpi_model *tiny_open(const tiny_spec *spec, uint64_t seed, void **image) {
 /* ---- The oracle ------------------------------------------------------------------------------ */
 
 /* y = W x + bias, in double. */
-static void apply(const dpi_mat *w, const float *bias, const double *x, double *y) {
+static void apply(const dpi_matrix *w, const float *bias, const double *x, double *y) {
     float *row = malloc((size_t)w->n_in * sizeof *row);
     assert_non_null(row);
     for (int64_t o = 0; o < w->n_out; o++) {
-        dpi_mat_row(w, o, row);
+        dpi_matrix_row(w, o, row);
         double sum = bias ? (double)bias[o] : 0;
         for (int64_t k = 0; k < w->n_in; k++)
             sum += (double)row[k] * x[k];
@@ -302,7 +302,7 @@ void oracle_logits(const tiny_spec *s, const dpi_model *m, const int32_t *tokens
     float *row = malloc((size_t)e * sizeof *row);
     assert_non_null(row);
     for (int32_t t = 0; t < n; t++) {
-        dpi_mat_row(&m->embedding, tokens[t], row);
+        dpi_matrix_row(&m->embedding, tokens[t], row);
         for (int32_t i = 0; i < e; i++)
             x[t * e + i] = (double)row[i];
     }

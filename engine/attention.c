@@ -1,0 +1,146 @@
+/* attention.c - the operations of a pass by heads: RoPE, the KV cache, attention (pass.h).
+ *
+ * An item is one row's KV head with the query heads that share it; item = head * n_rows + row.
+ * Threads have the same items in all three operations. */
+#include <math.h>
+#include <string.h>
+
+#include "engine/pass.h"
+
+_Static_assert(DPI_CHUNK % DPI_KV_BLOCK == 0, "prompt chunks do not straddle KV blocks");
+
+/* This thread's items: [begin, end), `step` apart. */
+typedef struct items {
+    int64_t begin, end, step;
+    bool own_heads; /* all rows of some heads: the thread itself has cached what they read of this
+                       pass, and the result is columns of its own */
+} items;
+
+/* Heads of its own where all threads get as many, so that most of what a thread reads it has
+ * computed itself. Else items go round, since later rows of a prompt have more to attend to. */
+static items items_of(const dpi_pass *p) {
+    const dpi_config *c = &p->s->model->config;
+    int64_t n = (int64_t)p->n_rows * c->n_kv_head;
+    items own = {.step = 1, .own_heads = true};
+    dpi_pass_share(p, n, &own.begin, &own.end);
+    return c->n_kv_head % p->n_threads == 0 ? own : (items){p->thread, n, p->n_threads, false};
+}
+
+static int32_t head_of(const dpi_pass *p, int64_t item) { return (int32_t)(item / p->n_rows); }
+static int32_t row_of(const dpi_pass *p, int64_t item) { return (int32_t)(item % p->n_rows); }
+
+/* Of an array of n_head heads, the first of those of an item. */
+static float *heads_at(const dpi_pass *p, dpi_rows x, int64_t item) {
+    int64_t per_item = x.n / p->s->model->config.n_kv_head;
+    return dpi_pass_row(p, x, row_of(p, item)) + head_of(p, item) * per_item;
+}
+
+/* ---- RoPE ------------------------------------------------------------------------------------ */
+
+void dpi_pass_rope(dpi_pass *p, dpi_rows q, dpi_rows k) {
+    const dpi_session *s = p->s;
+    const dpi_config *c = &s->model->config;
+    dpi_pass_meet(p);
+    items mine = items_of(p);
+    for (int64_t i = mine.begin; i < mine.end; i += mine.step) {
+        const float *cs = dpi_pass_row(p, s->work.cs, row_of(p, i));
+        s->kernels.rope(heads_at(p, q, i), cs, c->n_head / c->n_kv_head, c->head_dim, c->n_rot);
+        s->kernels.rope(heads_at(p, k, i), cs, 1, c->head_dim, c->n_rot);
+    }
+}
+
+/* ---- The KV cache ---------------------------------------------------------------------------- */
+
+static void store_v(const dpi_session *s, void *cache, int32_t at, const float *x, int32_t n) {
+    if (s->kv.type == DPI_KV_F32)
+        memcpy((float *)cache + (int64_t)at * n, x, (size_t)n * sizeof *x);
+    else
+        s->kernels.f32_to_f16((uint16_t *)cache + (int64_t)at * n, x, n);
+}
+
+static void store_k(const dpi_session *s, void *cache, int32_t at, const float *x, int32_t n) {
+    enum { AT_ONCE = 64 };
+    if (s->kv.type == DPI_KV_F32) {
+        for (int32_t i = 0; i < n; i++)
+            ((float *)cache)[dpi_kv_k_at(at, i, n)] = x[i];
+        return;
+    }
+    for (int32_t i = 0; i < n; i += AT_ONCE) {
+        uint16_t f16[AT_ONCE];
+        int32_t some = n - i < AT_ONCE ? n - i : AT_ONCE;
+        s->kernels.f32_to_f16(f16, x + i, some);
+        for (int32_t k = 0; k < some; k++)
+            ((uint16_t *)cache)[dpi_kv_k_at(at, i + k, n)] = f16[k];
+    }
+}
+
+void dpi_pass_cache(dpi_pass *p, int32_t layer, dpi_rows k, dpi_rows v) {
+    const dpi_session *s = p->s;
+    const dpi_config *c = &s->model->config;
+    items mine = items_of(p);
+    for (int64_t i = mine.begin; i < mine.end; i += mine.step) {
+        int32_t seq = s->row_seq[row_of(p, i)], pos = s->row_pos[row_of(p, i)];
+        int32_t block = pos / DPI_KV_BLOCK, at = pos % DPI_KV_BLOCK, head = head_of(p, i);
+        store_k(s, dpi_kv_k(&s->kv, seq, block, layer, head), at, heads_at(p, k, i), c->head_dim);
+        store_v(s, dpi_kv_v(&s->kv, seq, block, layer, head), at, heads_at(p, v, i),
+                c->head_dim_v);
+    }
+    /* In a step an item reads only what its own thread has cached. */
+    p->has_written = p->batch->is_prompt && !mine.own_heads;
+}
+
+/* ---- Attention ------------------------------------------------------------------------------- */
+
+/* One item, block by block of positions. `next` is the thread's next item; the same after the last
+ * one. */
+static void attend(const dpi_pass *p, dpi_rows y, int32_t layer, dpi_rows q_rows, int64_t item,
+                   int64_t next) {
+    dpi_session *s = p->s;
+    const dpi_config *c = &s->model->config;
+    int32_t head = head_of(p, item), n_q = c->n_head / c->n_kv_head;
+    int32_t seq = s->row_seq[row_of(p, item)], length = s->row_pos[row_of(p, item)] + 1;
+    const float *q = heads_at(p, q_rows, item);
+    float *att = heads_at(p, y, item);
+    float *m = s->work.ml + (int64_t)p->thread * 2 * n_q, *l = m + n_q;
+    float scale = 1.0f / sqrtf((float)c->head_dim);
+    memset(att, 0, (size_t)n_q * (size_t)c->head_dim_v * sizeof *att);
+    for (int32_t h = 0; h < n_q; h++) {
+        m[h] = -INFINITY;
+        l[h] = 0;
+    }
+    for (int32_t at = 0, block = 0; at < length; at += DPI_KV_BLOCK, block++) {
+        int32_t n = length - at < DPI_KV_BLOCK ? length - at : DPI_KV_BLOCK;
+        void *k = dpi_kv_k(&s->kv, seq, block, layer, head);
+        void *v = dpi_kv_v(&s->kv, seq, block, layer, head);
+        void *next_k = k, *next_v = v; /* of a prompt: its rows share blocks, which stay in cache */
+        if (!p->batch->is_prompt) {
+            bool more = at + n < length;
+            int32_t then = more ? seq : s->row_seq[row_of(p, next)];
+            int32_t h = more ? head : head_of(p, next);
+            next_k = dpi_kv_k(&s->kv, then, more ? block + 1 : 0, layer, h);
+            next_v = dpi_kv_v(&s->kv, then, more ? block + 1 : 0, layer, h);
+        }
+        if (s->kv.type == DPI_KV_F32)
+            s->kernels.attend_f32(att, m, l, q, k, v, n_q, n, c->head_dim, c->head_dim_v, scale,
+                                  next_k, next_v);
+        else
+            s->kernels.attend_f16(att, m, l, q, k, v, n_q, n, c->head_dim, c->head_dim_v, scale,
+                                  next_k, next_v);
+    }
+    for (int32_t h = 0; h < n_q; h++) {
+        float by = 1 / l[h];
+        for (int32_t i = 0; i < c->head_dim_v; i++)
+            att[h * c->head_dim_v + i] *= by;
+    }
+}
+
+void dpi_pass_attend(dpi_pass *p, dpi_rows y, int32_t layer, dpi_rows q) {
+    items mine = items_of(p);
+    dpi_pass_meet(p);
+    for (int64_t i = mine.begin; i < mine.end; i += mine.step)
+        attend(p, y, layer, q, i, i + mine.step < mine.end ? i + mine.step : i);
+    p->has_written = true;
+    /* The product that follows expects the thread's own columns, as dpi_pass_columns has them. */
+    if (!mine.own_heads || y.n % (p->n_threads * DPI_Q8_BLOCK) != 0)
+        dpi_pass_meet(p);
+}

@@ -1,0 +1,109 @@
+/* pass.h - one pass through a model: its threads, and the operations that they compute. Internal.
+ *
+ * All threads call every operation of a pass in the same order, as if it had one thread, and each
+ * computes a part. A part is columns, or rows of some heads, never a piece of a sum. So neither the
+ * number of threads nor which is first can change a bit.
+ *
+ * How an operation is divided:
+ *   tiles    columns of a matrix product. A thread begins with its own share and then steals from
+ *            slower ones (base/tiles.h)
+ *   columns  of everything else: a thread's share of whole 8-bit blocks, which are mostly the
+ *            columns that it has computed as tiles
+ *   heads    attention: the rows of a KV head, with the query heads that share it
+ * An operation that reads what other threads wrote meets them first (dpi_pass_meet). A product
+ * reads all columns of its input, so it first writes its own columns of the input in 8 bits.
+ *
+ * Activations are arrays [rows, n] of the session's work space; an operation computes the rows of
+ * the pass in them. */
+#ifndef DPI_PASS_H
+#define DPI_PASS_H
+
+#include "engine/session.h"
+
+typedef struct dpi_pass {
+    dpi_session *s;
+    const dpi_batch *batch;
+    int32_t first, n_rows; /* the rows that operations compute, in every array of activations */
+    int32_t thread, n_threads;
+    dpi_spin spin;
+    bool has_written; /* what other threads read, since they last met */
+    int32_t n_tiled;  /* operations in tiles that this thread has begun */
+} dpi_pass;
+
+/* What the threads of a pass do. `context` is the caller's. */
+typedef void dpi_pass_fn(dpi_pass *p, const void *context);
+
+/* Runs a pass of n_products multiply-adds: alone if they take less time than waiting for other
+ * threads may take on a busy machine. */
+void dpi_pass_run(dpi_session *s, const dpi_batch *batch, int64_t n_products, dpi_pass_fn *run,
+                  const void *context);
+
+/* ---- Operations (ops.c, attention.c) --------------------------------------------------------- */
+
+/* x = embedding of each row's token [rows, n_embd]; cosines and sines of each row's position. */
+void dpi_pass_embed(dpi_pass *p, dpi_rows x, const dpi_matrix *embedding);
+
+/* y = x / sqrt(mean(x^2) + eps) * weight. x is the residual stream. */
+void dpi_pass_rms_norm(dpi_pass *p, dpi_rows y, dpi_rows x, const float *weight);
+
+/* y = w x + bias. bias NULL: none. */
+typedef struct dpi_linear {
+    dpi_rows y; /* [rows, w->n_out] */
+    const dpi_matrix *w;
+    const float *bias; /* [w->n_out] */
+} dpi_linear;
+
+/* q = w_q x + b_q and so on, in the order of heads. */
+void dpi_pass_project(dpi_pass *p, const dpi_linear *q, const dpi_linear *k, const dpi_linear *v,
+                      dpi_rows x);
+
+/* x += w in + bias. x is the residual stream. */
+void dpi_pass_add_linear(dpi_pass *p, dpi_rows x, const dpi_matrix *w, const float *bias,
+                         dpi_rows in);
+
+/* y = silu(w_gate x) * (w_up x), by element. */
+void dpi_pass_swiglu(dpi_pass *p, dpi_rows y, const dpi_matrix *w_gate, const dpi_matrix *w_up,
+                     dpi_rows x);
+
+/* Rotates pairs of the first n_rot dimensions of each head by the row's position. */
+void dpi_pass_rope(dpi_pass *p, dpi_rows q, dpi_rows k);
+
+/* Appends k and v to the KV caches of the rows' sequences. */
+void dpi_pass_cache(dpi_pass *p, int32_t layer, dpi_rows k, dpi_rows v);
+
+/* y = softmax(q K^T / sqrt(head_dim)) V over positions 0 to the row's own. */
+void dpi_pass_attend(dpi_pass *p, dpi_rows y, int32_t layer, dpi_rows q);
+
+/* From here on only the rows of which logits are wanted. */
+void dpi_pass_select_head(dpi_pass *p);
+
+/* Logits w x go to the rows' destinations: those of tokens ids [n_ids], which ascend, and some
+ * beside them; NULL: all. */
+void dpi_pass_logits(dpi_pass *p, const dpi_matrix *w, dpi_rows x, const int32_t *ids,
+                     int32_t n_ids);
+
+/* Multiply-adds of that for one row, at most. */
+int64_t dpi_pass_logit_products(const dpi_matrix *w, const int32_t *ids, int32_t n_ids);
+
+/* ---- For operations -------------------------------------------------------------------------- */
+
+/* If threads have written since they last met: none goes on before all are here. Every thread of a
+ * pass calls it at the same places. */
+void dpi_pass_meet(dpi_pass *p);
+
+/* This thread's share [*begin, *end) of n things. */
+void dpi_pass_share(const dpi_pass *p, int64_t n, int64_t *begin, int64_t *end);
+
+/* This thread's columns of n: whole blocks of 8-bit activations. The rows of a block stand side by
+ * side in the same cache lines, so that no line is written by two threads. */
+void dpi_pass_columns(const dpi_pass *p, int64_t n, int64_t *begin, int64_t *end);
+
+/* Begins an operation in n tiles. */
+dpi_tiles dpi_pass_tiles(dpi_pass *p, int64_t n);
+
+/* Row r of the pass in an array. */
+static inline float *dpi_pass_row(const dpi_pass *p, dpi_rows x, int64_t r) {
+    return x.at + (p->first + r) * x.n;
+}
+
+#endif
