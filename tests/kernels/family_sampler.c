@@ -1,13 +1,13 @@
-/* check_sampler.c - see check_sampler.h. */
-#include "tests/kernels/check_sampler.h"
+/* family_sampler.c - the kernels that the sampler uses: every bit is that of ref.c, and that of a
+ * plain oracle. */
+#include "tests/kernels/family.h"
 
 #include <math.h>
 
 #include "dp/account/account.h"
 #include "dp/exact/weights.h"
-#include "tests/support/support.h"
 
-enum { N_MAX = 1100, MARGIN = 8 };
+enum { N_MAX = 1100, MARGIN = 8, N = TIMED_N_IN };
 
 static const int64_t counts[] = {1,  2,  3,  4,  5,  7,   8,   9,    15,
                                  16, 17, 31, 32, 33, 100, 257, 1024, 1099};
@@ -15,18 +15,25 @@ enum { N_COUNTS = sizeof counts / sizeof *counts };
 
 /* A float of any kind: usual, large, tiny, denormal, zeros, infinities, NaNs with any payload. */
 static float any_float(uint64_t *seed) {
-    static const float special[] = {0.0f,      -0.0f,     INFINITY, -INFINITY, NAN,
-                                    3.4e38f,   -3.4e38f,  1e-45f,   -1e-45f,   1e4f,
-                                    -1e4f,     0x1p-21f,  0x1p-20f, 0x3p-21f,  2047.5f};
+    static const float special[] = {0.0f,    -0.0f,    INFINITY, -INFINITY, NAN,
+                                    3.4e38f, -3.4e38f, 1e-45f,   -1e-45f,   1e4f,
+                                    -1e4f,   0x1p-21f, 0x1p-20f, 0x3p-21f,  2047.5f};
     uint32_t bits = (uint32_t)random_u64(seed);
     float x;
     switch (random_below(seed, 8)) {
-    case 0: return special[random_below(seed, sizeof special / sizeof *special)];
-    case 1: break;                                           /* any bits */
-    case 2: bits = (bits & 0x807fffff) | 0x7f800000; break;  /* NaN, of both kinds */
-    case 3: return (float)(random_below(seed, 1 << 20) - (1 << 19)) * 0x1p-21f; /* ties */
-    case 4: return (float)(1000 * random_normal(seed));
-    default: return (float)(4 * random_normal(seed));
+    case 0:
+        return special[random_below(seed, sizeof special / sizeof *special)];
+    case 1:
+        break; /* any bits */
+    case 2:
+        bits = (bits & 0x807fffff) | 0x7f800000;
+        break; /* NaN, of both kinds */
+    case 3:
+        return (float)(random_below(seed, 1 << 20) - (1 << 19)) * 0x1p-21f; /* ties */
+    case 4:
+        return (float)(1000 * random_normal(seed));
+    default:
+        return (float)(4 * random_normal(seed));
     }
     memcpy(&x, &bits, sizeof x);
     return x;
@@ -34,9 +41,12 @@ static float any_float(uint64_t *seed) {
 
 static int64_t any_clip(uint64_t *seed) {
     switch (random_below(seed, 5)) {
-    case 0: return 1 + random_below(seed, 3);
-    case 1: return DPI_CLIP_MAX - random_below(seed, 2);
-    default: return 1 + (int64_t)(random_u64(seed) >> (33 + random_below(seed, 30)));
+    case 0:
+        return 1 + random_below(seed, 3);
+    case 1:
+        return DPI_CLIP_MAX - random_below(seed, 2);
+    default:
+        return 1 + (int64_t)(random_u64(seed) >> (33 + random_below(seed, 30)));
     }
 }
 
@@ -70,20 +80,21 @@ static void make_case(clip_case *c, int64_t n, uint64_t *seed) {
     }
 }
 
-void check_sampler_clip_add(const dpi_kernels *isa, const dpi_kernels *ref) {
+static void check_clip_add(const family_kernel *f, checker *k) {
+    (void)f;
     static clip_case c;
     uint64_t seed = 41;
     for (int round = 0; round < 40; round++)
-        for (int k = 0; k < N_COUNTS; k++) {
-            const int64_t n = counts[k];
+        for (int i_n = 0; i_n < N_COUNTS; i_n++) {
+            const int64_t n = counts[i_n];
             int64_t a[N_MAX + MARGIN], b[N_MAX + MARGIN], before[N_MAX];
             uint64_t mask = random_below(&seed, 4) ? ~UINT64_C(0) : 0;
             make_case(&c, n, &seed);
             for (int64_t i = 0; i < n + MARGIN; i++)
                 a[i] = b[i] = (int64_t)random_u64(&seed) >> 20;
             memcpy(before, a, (size_t)n * sizeof *a);
-            isa->clip_add(a, c.x, c.p, c.null, c.centre, c.K, mask, n);
-            ref->clip_add(b, c.x, c.p, c.null, c.centre, c.K, mask, n);
+            k->isa.clip_add(a, c.x, c.p, c.null, c.centre, c.K, mask, n);
+            k->ref.clip_add(b, c.x, c.p, c.null, c.centre, c.K, mask, n);
             assert_memory_equal(a, b, (size_t)(n + MARGIN) * sizeof *a);
             for (int64_t i = 0; i < n; i++) {
                 int64_t add = oracle_clip(c.x[i], c.p[i], c.centre, c.K) - c.null[i];
@@ -92,18 +103,30 @@ void check_sampler_clip_add(const dpi_kernels *isa, const dpi_kernels *ref) {
         }
 }
 
-void check_sampler_clip_range(const dpi_kernels *isa, const dpi_kernels *ref) {
+static void call_clip_add(const family_kernel *f, const timed *t) {
+    (void)f;
+    t->k->clip_add(t->sum, t->x, t->x + N, t->null, 0, 1 << 20, ~(uint64_t)0, N);
+}
+
+const family_kernel family_clip_add = {.name = "clip_add",
+                                       .check = check_clip_add,
+                                       .call = call_clip_add,
+                                       .ops = 6.0 * N,
+                                       .bytes = 32.0 * N};
+
+static void check_clip_range(const family_kernel *f, checker *k) {
+    (void)f;
     static clip_case c;
     uint64_t seed = 42;
     for (int round = 0; round < 40; round++)
-        for (int k = 0; k < N_COUNTS; k++) {
+        for (int i_n = 0; i_n < N_COUNTS; i_n++) {
             int64_t low = INT64_C(1) << 40, high = -low;
-            make_case(&c, counts[k], &seed);
+            make_case(&c, counts[i_n], &seed);
             if (round % 4 == 0) /* earlier blocks had wider ranges */
                 low = -(INT64_C(1) << 33), high = INT64_C(1) << 33;
             int64_t a[2] = {low, high}, b[2] = {low, high};
-            isa->clip_range(a, c.x, c.p, c.null, c.centre, c.K, c.n);
-            ref->clip_range(b, c.x, c.p, c.null, c.centre, c.K, c.n);
+            k->isa.clip_range(a, c.x, c.p, c.null, c.centre, c.K, c.n);
+            k->ref.clip_range(b, c.x, c.p, c.null, c.centre, c.K, c.n);
             for (int64_t i = 0; i < c.n; i++) {
                 int64_t v = oracle_clip(c.x[i], c.p[i], c.centre, c.K) - c.null[i];
                 low = v < low ? v : low;
@@ -113,6 +136,18 @@ void check_sampler_clip_range(const dpi_kernels *isa, const dpi_kernels *ref) {
             assert_true(b[0] == low && b[1] == high);
         }
 }
+
+static void call_clip_range(const family_kernel *f, const timed *t) {
+    int64_t range[2] = {0, 0};
+    (void)f;
+    t->k->clip_range(range, t->x, t->x + N, t->null, 0, 1 << 20, N);
+}
+
+const family_kernel family_clip_range = {.name = "clip_range",
+                                         .check = check_clip_range,
+                                         .call = call_clip_range,
+                                         .ops = 6.0 * N,
+                                         .bytes = 16.0 * N};
 
 /* docs/spec.md section 2, line by line. */
 static dpi_u128 oracle_weight(const dpi_weight_tables *t, uint64_t a, int64_t gap) {
@@ -132,18 +167,23 @@ static dpi_u128 oracle_weight(const dpi_weight_tables *t, uint64_t a, int64_t ga
 static int64_t any_gap(uint64_t a, uint64_t *seed) {
     const uint64_t cap = (UINT64_C(69) << 48) / a + 1, bit = (UINT64_C(1) << 48) / a;
     switch (random_below(seed, 6)) {
-    case 0: return random_below(seed, 4);
+    case 0:
+        return random_below(seed, 4);
     case 1:
         return (int64_t)((uint64_t)random_below(seed, 70) * bit + (uint64_t)random_below(seed, 3));
-    case 2: return (int64_t)(cap + (uint64_t)random_below(seed, 3) - 1);
-    case 3: return (int64_t)(random_u64(seed) >> 12);
-    default: return (int64_t)(random_u64(seed) % (cap + 1));
+    case 2:
+        return (int64_t)(cap + (uint64_t)random_below(seed, 3) - 1);
+    case 3:
+        return (int64_t)(random_u64(seed) >> 12);
+    default:
+        return (int64_t)(random_u64(seed) % (cap + 1));
     }
 }
 
-void check_sampler_exp2_weights(const dpi_kernels *isa, const dpi_kernels *ref) {
-    static const uint64_t scales[] = {1, 945, 3049374, 50294870, UINT64_C(38726194000),
-                                      (UINT64_C(1) << 37) - 1};
+static void check_exp2_weights(const family_kernel *f, checker *k) {
+    (void)f;
+    static const uint64_t scales[] = {
+        1, 945, 3049374, 50294870, UINT64_C(38726194000), (UINT64_C(1) << 37) - 1};
     static dpi_weight_tables tables;
     static dpi_u128 v[N_MAX + MARGIN], w[N_MAX + MARGIN];
     static int64_t u[N_MAX];
@@ -151,8 +191,8 @@ void check_sampler_exp2_weights(const dpi_kernels *isa, const dpi_kernels *ref) 
     const uint64_t(*table)[256] = (const uint64_t(*)[256])tables.table;
     uint64_t seed = 43;
     for (int round = 0; round < 60; round++)
-        for (int k = 0; k < N_COUNTS; k++) {
-            const int64_t n = counts[k], best = random_below(&seed, (int32_t)n);
+        for (int i_n = 0; i_n < N_COUNTS; i_n++) {
+            const int64_t n = counts[i_n], best = random_below(&seed, (int32_t)n);
             const uint64_t a = scales[round % 6];
             const int64_t top = ((int64_t)random_u64(&seed) >> 13) / 2;
             for (int64_t i = 0; i < n; i++)
@@ -160,10 +200,21 @@ void check_sampler_exp2_weights(const dpi_kernels *isa, const dpi_kernels *ref) 
             u[best] = top;
             memset(v, 0x5a, sizeof v);
             memset(w, 0x5a, sizeof w);
-            isa->exp2_weights(v, u, a, table, n);
-            ref->exp2_weights(w, u, a, table, n);
+            k->isa.exp2_weights(v, u, a, table, n);
+            k->ref.exp2_weights(w, u, a, table, n);
             assert_memory_equal(v, w, (size_t)(n + MARGIN) * sizeof *v);
             for (int64_t i = 0; i < n; i++)
                 assert_true(w[i] == oracle_weight(&tables, a, top - u[i]));
         }
 }
+
+static void call_exp2_weights(const family_kernel *f, const timed *t) {
+    (void)f;
+    t->k->exp2_weights(t->weight, t->null, (uint64_t)1 << 26, (const uint64_t(*)[256])t->tables, N);
+}
+
+const family_kernel family_exp2_weights = {.name = "exp2_weights",
+                                           .check = check_exp2_weights,
+                                           .call = call_exp2_weights,
+                                           .ops = 12.0 * N,
+                                           .bytes = 24.0 * N};
