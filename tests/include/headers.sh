@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Each public header compiles alone, as C17, C++17 and C++98, without a warning.
+# Each public header compiles alone, as C17, C++17 and C++98, without a warning. Each public struct
+# with a struct_size has its _init.
 #   headers.sh CC INCLUDE
 set -uo pipefail
 cc=$1 include=$2
@@ -22,5 +23,19 @@ for header in "$include"/dpinfer.h "$include"/dpinfer/*.h; do
         fi
     done
 done
+n_structs=0
+for header in "$include"/dpinfer/*.h; do
+    for struct in $(awk '/^typedef struct [a-z_]+ \{/ { name = $3 }
+                         /^    size_t struct_size;/ { print name }' "$header"); do
+        n_structs=$((n_structs + 1))
+        if grep -qE "DPI_API void ${struct}_init\($struct \*[a-z]+\);" "$header"; then
+            passed=$((passed + 1))
+        else
+            echo "headers: ${header#"$include"/}: $struct has no ${struct}_init"
+            failed=$((failed + 1))
+        fi
+    done
+done
+[ "$n_structs" -ge 14 ] || { echo "headers: only $n_structs structs were found"; failed=$((failed + 1)); }
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -1,9 +1,22 @@
-/* The public header stands alone, in C and (test_header_cxx) in C++, and the library needs nothing
- * but what it says: this program links libdpinfer.a as a stranger would. */
+/* The public header stands alone, and the library needs nothing but what it says: this program links
+ * libdpinfer.a as a project outside would. */
 #include "dpinfer.h"
+#include "dpinfer/bench.h"
 
 #include <stdio.h>
 #include <string.h>
+
+/* NAME_init of a struct without defaults: its size, and nothing in the last member. */
+#define INIT_SETS(name, last)                                                                      \
+    do {                                                                                           \
+        name a;                                                                                    \
+        memset(&a, 0x5a, sizeof a);                                                                \
+        name##_init(&a);                                                                           \
+        if (a.struct_size != sizeof a || a.last) {                                                 \
+            printf("%s_init leaves something\n", #name);                                           \
+            return 5;                                                                              \
+        }                                                                                          \
+    } while (0)
 
 int main(void) {
     double rho = 0;
@@ -17,6 +30,14 @@ int main(void) {
         return 3;
     if (dpi_zcdp_rho(-1.0, 1e-6, &rho, NULL) != DPI_STATUS_ARG)
         return 4;
+    INIT_SETS(dpi_machine, f32_ops_per_second);
+    INIT_SETS(dpi_model_info, weight_types[0]);
+    INIT_SETS(dpi_model_shape, tied_output);
+    INIT_SETS(dpi_sampler_plan, svt_sensitivity);
+    INIT_SETS(dpi_audit_result, failure);
+    INIT_SETS(dpi_generate_input, n_prefix);
+    INIT_SETS(dpi_generate_hooks, user);
+    INIT_SETS(dpi_generate_result, ended);
     printf("[  PASSED  ] 1 test(s).\n");
     return 0;
 }
