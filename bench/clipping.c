@@ -59,7 +59,8 @@ static char *read_text(const char *path, size_t *n_bytes) {
 static void read_prompts(const bench *b, const char *task, const char *const *paths) {
     dpi_prompt_options o;
     dpi_prompts *prompts;
-    dpi_prompts_info info = {.struct_size = sizeof info};
+    dpi_prompts_info info;
+    dpi_prompts_info_init(&info);
     dpi_error err;
     dpi_prompt_options_init(&o);
     o.public_prompt = (dpi_bytes){task, strlen(task)};

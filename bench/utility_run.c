@@ -430,7 +430,8 @@ static int make_texts(maker *m, const setting *s, sample *samples, int32_t n) {
 static int find_slack(const maker *m, const setting *s, double *slack) {
     uint64_t state = 0;
     dpi_sampler_options o = options_of(m, s, &state).method;
-    dpi_sampler_plan plan = {.struct_size = sizeof plan};
+    dpi_sampler_plan plan;
+    dpi_sampler_plan_init(&plan);
     dpi_error err;
     *slack = 0;
     if (s->kind != TEXT_PRIVATE)

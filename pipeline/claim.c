@@ -22,7 +22,7 @@ const char *dpi_record_kind_text(int32_t kind) {
 void dpi_claim_init(dpi_claim *claim) {
     *claim = (dpi_claim){.struct_size = sizeof *claim, .n_texts = 1, .record_in_prompt = 1};
     dpi_sampler_options_init(&claim->method);
-    claim->plan.struct_size = sizeof claim->plan;
+    dpi_sampler_plan_init(&claim->plan);
 }
 
 void dpi_claim_name_model(dpi_claim *claim, const char *name) {
@@ -140,7 +140,8 @@ dpi_status dpi_claim_check(const dpi_claim *c, dpi_error *err) {
 }
 
 dpi_status dpi_claim_settle(dpi_claim *claim, dpi_error *err) {
-    dpi_sampler_plan plan = {.struct_size = sizeof plan};
+    dpi_sampler_plan plan;
+    dpi_sampler_plan_init(&plan);
     if (claim->struct_size != sizeof *claim)
         return dpi_claim_check(claim, err);
     DPI_TRY(dpi_sampler_plan_make(&claim->method, &plan, err));

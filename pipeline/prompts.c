@@ -10,6 +10,10 @@
 #include "dpinfer/memory.h"
 #include "dpinfer/prompt_texts.h"
 
+void dpi_prompts_info_init(dpi_prompts_info *info) {
+    *info = (dpi_prompts_info){.struct_size = sizeof *info};
+}
+
 /* A text that the prompts own, private memory. data NULL: none. */
 typedef struct owned_text {
     char *data;
@@ -207,7 +211,8 @@ dpi_status dpi_prompts_encode(const dpi_prompts *p, const char *record, size_t n
 /* ---- Creating ------------------------------------------------------------------------------- */
 
 static dpi_status choose_chat(dpi_prompts *p, int32_t chat, dpi_error *err) {
-    dpi_model_info info = {.struct_size = sizeof info};
+    dpi_model_info info;
+    dpi_model_info_init(&info);
     DPI_TRY(dpi_model_info_get(p->model, &info, err));
     p->info.chat = chat != DPI_CHAT_AUTO                    ? chat
                    : info.chat_template == DPI_CHAT_UNKNOWN ? DPI_CHAT_NONE
@@ -304,7 +309,7 @@ dpi_status dpi_prompts_create(const dpi_model *model, const dpi_prompt_options *
     if (!p)
         return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the prompts");
     p->model = model;
-    p->info.struct_size = sizeof p->info;
+    dpi_prompts_info_init(&p->info);
     dpi_status status = choose_chat(p, options->chat, err);
     if (status == DPI_STATUS_OK)
         status = choose_texts(p, options, err);

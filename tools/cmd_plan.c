@@ -4,7 +4,8 @@
 #include "tools/release_options.h"
 
 static int add_needs(facts *f, const release_input *in) {
-    dpi_release_plan plan = {.struct_size = sizeof plan};
+    dpi_release_plan plan;
+    dpi_release_plan_init(&plan);
     dpi_error err;
     if (dpi_release_plan_get(in->release, &plan, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);

@@ -56,7 +56,8 @@ static int verify_main(const args *a) {
     if (a->n_positional == 0)
         return cli_fail(CLI_USAGE, "no REPORT given; see 'dpinfer verify -h'");
     dpi_report *report = NULL;
-    dpi_verification v = {.struct_size = sizeof v};
+    dpi_verification v;
+    dpi_verification_init(&v);
     dpi_error err;
     int code = parse(a->positional[0], &report);
     if (code != CLI_OK)

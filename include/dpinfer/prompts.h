@@ -49,6 +49,8 @@ typedef struct dpi_prompts_info {
     int32_t n_limit;  /* most tokens of a private prompt */
 } dpi_prompts_info;
 
+DPI_API void dpi_prompts_info_init(dpi_prompts_info *info);
+
 /* Copies the texts and encodes the public prompt. n_room: tokens of a prompt that the context
  * leaves. The model must outlive the prompts. Errors: ARG (the options; a prompt without a record
  * that does not fit), UNSUPPORTED (the chat format), MEMORY. */
@@ -59,7 +61,7 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_prompts_create(const dpi_model *model,
 /* NULL is allowed. */
 DPI_API void dpi_prompts_free(dpi_prompts *prompts);
 
-/* info->struct_size must be set. Errors: ARG. */
+/* Fills in *info, after dpi_prompts_info_init. Errors: ARG. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_prompts_info_get(const dpi_prompts *prompts,
                                                        dpi_prompts_info *info, dpi_error *err);
 /* [n_public] tokens, those of the prompts. */

@@ -80,7 +80,9 @@ typedef struct dpi_release_plan {
     double seconds_at_least;      /* each token reads each weight once; 0: not known */
 } dpi_release_plan;
 
-/* Takes 0.2 s, of which it measures the memory. plan->struct_size must be set. Errors: ARG, MEMORY. */
+DPI_API void dpi_release_plan_init(dpi_release_plan *plan);
+
+/* Takes 0.2 s, of which it measures the memory. Errors: ARG, MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_release_plan_get(const dpi_release *release,
                                                        dpi_release_plan *plan, dpi_error *err);
 

@@ -67,9 +67,11 @@ typedef struct dpi_verification {
     char label[160];      /* dpi_claim_label */
 } dpi_verification;
 
+DPI_API void dpi_verification_init(dpi_verification *result);
+
 /* Computes all that follows from the parameters of a parsed report a second time, and compares. With
  * model_path (may be NULL) the hashes of the model's files too. A field that does not hold is no
- * error. *result, whose struct_size must be set, is freed with dpi_verification_free.
+ * error. *result, after dpi_verification_init, is freed with dpi_verification_free.
  * Errors: ARG, UNSUPPORTED, BUDGET (no run has these parameters), IO (the model), MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_report_verify(const dpi_report *report,
                                                     const char *model_path,

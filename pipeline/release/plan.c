@@ -9,6 +9,10 @@
 #include "dpinfer/process.h"
 #include "pipeline/release/release.h"
 
+void dpi_release_plan_init(dpi_release_plan *plan) {
+    *plan = (dpi_release_plan){.struct_size = sizeof *plan};
+}
+
 static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);

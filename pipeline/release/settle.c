@@ -165,7 +165,7 @@ static dpi_status settle_lengths(dpi_release *r, dpi_error *err) {
 }
 
 static dpi_status settle_prompts(dpi_release *r, dpi_error *err) {
-    r->prompts_info.struct_size = sizeof r->prompts_info;
+    dpi_prompts_info_init(&r->prompts_info);
     DPI_TRY(dpi_prompts_create(r->options.model, &r->options.prompts,
                                r->options.session.n_ctx - r->options.n_tokens, &r->prompts, err));
     return dpi_prompts_info_get(r->prompts, &r->prompts_info, err);
@@ -190,7 +190,7 @@ static dpi_status settle(dpi_release *r, dpi_error *err) {
     DPI_TRY(settle_options(&r->options, &r->claim, err));
     if (!r->options.model)
         return dpi_fail(err, DPI_STATUS_ARG, "model: found none");
-    r->info.struct_size = sizeof r->info;
+    dpi_model_info_init(&r->info);
     DPI_TRY(dpi_model_info_get(r->options.model, &r->info, err));
     dpi_claim_name_model(&r->claim, r->info.name);
     r->claim.random_weights = r->info.random_weights;

@@ -11,6 +11,10 @@
 #include "pipeline/release/hash.h"
 #include "pipeline/release/report.h"
 
+void dpi_verification_init(dpi_verification *result) {
+    *result = (dpi_verification){.struct_size = sizeof *result};
+}
+
 enum { REPORT_BYTES_MAX = 1 << 20 };
 
 /* ---- Parsing --------------------------------------------------------------------------------- */
