@@ -42,7 +42,7 @@ dpi_status dpi_random_fill(dpi_random_fn random, void *user, void *buffer, size_
                     n_bytes, code);
 }
 
-/* SplitMix64 (Steele, Lea, Flood 2014): whoever knows the seed replays the run. */
+/* SplitMix64 (Steele, Lea, Flood 2014): with the seed the run can be replayed. */
 int32_t dpi_random_insecure(void *state, void *buffer, size_t n_bytes) {
     uint64_t *s = state;
     unsigned char *p = buffer;

@@ -1,7 +1,7 @@
 /* rng.h - where random bits come from. Internal.
  *
- * Every draw of a sampler asks for fresh bits, and a source that fails makes the draw fail: there
- * is no fallback. Threads: getrandom(2) is safe from any thread; a caller's source is called
+ * Every draw of a sampler reads fresh bits. If the source fails, the draw fails: there is no
+ * fallback. Threads: getrandom(2) is safe from any thread; a caller's source is called
  * from the thread that steps the sampler. Source: docs/spec.md section 2, "Randomness". */
 #ifndef DPI_RNG_H
 #define DPI_RNG_H

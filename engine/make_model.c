@@ -1,9 +1,9 @@
 /* make_model.c - writes a model of a given shape with random weights.
  *
- * A matrix is put together from a pool of random pieces that have been quantised once, drawn anew
- * for every place: as fast as the disk, for every type. Weights are near normal with deviation
- * 1 / sqrt(n_in), so that a product keeps the size of its input; the output head has three times
- * that, which makes logits of deviation 3. */
+ * A pool of random pieces is quantised once. Each place of a matrix gets a piece drawn from it: that
+ * is as fast as the disk, for every type. Weights are about normal with deviation 1 / sqrt(n_in), so
+ * that a product keeps the size of its input. The output head has three times that deviation, which
+ * makes logits of deviation 3. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,7 +87,7 @@ static uint64_t next_random(uint64_t *state) {
     return z ^ z >> 31;
 }
 
-/* Near normal, deviation 1: the sum of four uniform integers, so exact arithmetic. */
+/* About normal, deviation 1: the sum of four uniform integers, so exact arithmetic. */
 static float random_weight(uint64_t *state) {
     uint64_t bits = next_random(state);
     int64_t sum = (int64_t)((bits & 0xffff) + (bits >> 16 & 0xffff) + (bits >> 32 & 0xffff) +

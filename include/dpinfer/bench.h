@@ -11,7 +11,7 @@ extern "C" {
 /* The limits of this machine, measured now (about half a second), for benchmarks. */
 typedef struct dpi_machine {
     size_t struct_size;
-    double read_bytes_per_second; /* memory, all threads together */
+    double read_bytes_per_second; /* memory, all threads at once */
     double int8_ops_per_second;   /* 8-bit multiply and add, two operations each; 0 for ISA ref */
     double f32_ops_per_second;    /* the same in f32 */
 } dpi_machine;

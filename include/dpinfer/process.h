@@ -1,5 +1,4 @@
-/* process.h - what a program may ask of the system for its own process. The library calls none of
- * these for a program that does not. */
+/* process.h - what the system gives to this process. */
 #ifndef DPINFER_PROCESS_H
 #define DPINFER_PROCESS_H
 

@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 enum {
-    DPI_TOKENIZE_BOS = 1 /* begin with the BOS token if the model's metadata asks for one */
+    DPI_TOKENIZE_BOS = 1 /* begin with the BOS token if the model's metadata wants one */
 };
 
 /* Token ids of a text. The text of special tokens ("</s>", "<|eot_id|>") is plain text here,
