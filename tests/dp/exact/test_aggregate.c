@@ -76,7 +76,8 @@ static void by_definition(const world *w, int64_t *sum) {
     for (size_t i = 0; i < s->n_support; i++)
         for (int j = 0; j < N; j++) {
             const float *l = w->references[j];
-            const double m = l && s->center ? dpi_log_mass(l, s->support, s->n_support) - mass : null;
+            const double m =
+                l && s->center ? dpi_log_mass(l, s->support, s->n_support) - mass : null;
             const bool counts = l && w->counts[j];
             sum[i] += contribution(w, counts ? l : s->null_logits, counts ? m : null,
                                    s->support[i]);

@@ -124,7 +124,8 @@ static void run_steps(void *arg) {
             &err);
 }
 
-/* The same in parts: sums leave the sampler, are added to others, and a token is drawn from them. */
+/* The same in parts: sums leave the sampler, are added to others, and a token is drawn from
+ * them. */
 static void run_merged(void *arg) {
     scene *s = arg;
     dpi_error err;

@@ -43,8 +43,8 @@ static void compare(const dpi_sampler_options *o, const world *w, int32_t n_part
     int32_t first[B + 1] = {0}, drawer = random_below(seed, n_parts);
     dpi_sampler *whole = make(*o, B, &bits), *parts[B];
     for (int32_t i = 0; i < n_parts; i++) {
-        first[i + 1] = i + 1 == n_parts
-                           ? B : first[i] + 1 + random_below(seed, B - first[i] - (n_parts - 1 - i));
+        const int32_t left = B - first[i] - (n_parts - 1 - i); /* one slot for each part to come */
+        first[i + 1] = i + 1 == n_parts ? B : first[i] + 1 + random_below(seed, left);
         parts[i] = make(*o, first[i + 1] - first[i], i == drawer ? &parts_bits : &unused);
     }
     for (int t = 0; t < T; t++) {
