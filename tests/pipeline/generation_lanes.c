@@ -1,0 +1,245 @@
+#include "tests/pipeline/generation_lanes.h"
+
+#include "tests/support/tiny_model.h"
+
+dpi_model *model;
+text texts[N_TEXTS];
+static void *image;
+
+/* ---- By hand --------------------------------------------------------------------------------- */
+
+static void note_logits(text *x, dpi_session *const *s) {
+    const size_t n = (size_t)model->n_vocab;
+    const int32_t *ids;
+    int32_t n_ids;
+    dpi_error err;
+    for (size_t i = 0; i < LANE; i++)
+        if (s[i])
+            memcpy(x->logits + ((size_t)x->n * LANE + i) * n, dpi_session_logits(s[i], 0),
+                   n * sizeof *x->logits);
+    assert_ok(dpi_sampler_candidates(x->sampler, dpi_session_logits(s[0], 0), &ids, &n_ids, &err),
+              &err);
+    assert_true((ids != NULL) == (x->options.method == DPI_METHOD_INVISIBLEINK));
+    for (int32_t i = 0; i < n_ids; i++)
+        x->read[(size_t)x->n * n + (size_t)(ids ? ids[i] : i)] = 1;
+}
+
+static void write_token(text *x, dpi_decoder *decoder, int32_t token) {
+    const char *bytes;
+    size_t n;
+    dpi_error err;
+    if (token >= 0)
+        assert_ok(dpi_decoder_push(decoder, token, &bytes, &n, &err), &err);
+    else
+        dpi_decoder_finish(decoder, &bytes, &n);
+    assert_true(x->n_written + n <= sizeof x->written);
+    memcpy(x->written + x->n_written, bytes, n);
+    x->n_written += n;
+}
+
+static void write_by_hand(text *x) {
+    dpi_session *s[LANE] = {0};
+    const float *logits[MAX_REF] = {0};
+    dpi_decoder *decoder;
+    dpi_error err;
+    int32_t seq = 0, token = -1;
+    x->logits = calloc((size_t)MAX_T * LANE * (size_t)model->n_vocab, sizeof *x->logits);
+    x->read = calloc(MAX_T, (size_t)model->n_vocab);
+    assert_true(x->logits && x->read);
+    assert_ok(dpi_decoder_create(model, &decoder, &err), &err);
+    assert_ok(dpi_sampler_begin(x->sampler, &err), &err);
+    for (int32_t i = 0; i <= x->options.n_ref; i++)
+        if (i == 0 || x->references[i - 1]) {
+            s[i] = open_session(model, NULL, 1, N_CTX);
+            assert_ok(dpi_session_prefill(s[i], 0, x->prompts[i], x->n_prompt[i], NULL, &err), &err);
+        }
+    while (x->n < x->options.n_tokens && token != EOG) {
+        for (int i = 0; token >= 0 && i < LANE; i++)
+            if (s[i])
+                assert_ok(dpi_session_step(s[i], 1, &seq, &token, &err), &err);
+        note_logits(x, s);
+        for (int i = 0; i < MAX_REF; i++)
+            logits[i] = s[i + 1] ? dpi_session_logits(s[i + 1], 0) : NULL;
+        assert_ok(dpi_sampler_step(x->sampler, dpi_session_logits(s[0], 0), logits, &token, &err),
+                  &err);
+        x->tokens[x->n++] = token;
+        write_token(x, decoder, token);
+    }
+    write_token(x, decoder, -1);
+    for (int i = 0; i < LANE; i++)
+        dpi_session_free(s[i]);
+    dpi_decoder_free(decoder);
+}
+
+/* ---- The texts -------------------------------------------------------------------------------- */
+
+static void make_text(text *x, int32_t method, int32_t accountant, int32_t n_ref, int32_t n_tokens) {
+    uint64_t seed = x->first_seed = (uint64_t)(x - texts) + 7;
+    x->options = ink_options(model->n_vocab, n_ref, n_tokens, 1, 5);
+    x->options.method = method;
+    x->options.accountant = accountant;
+    x->options.top_k = 20; /* few candidates among 2005 tokens, with a small slack */
+    x->options.rho = .02;
+    if (accountant == DPI_ACCOUNTANT_BR) {
+        x->options.rho = 0;
+        x->options.epsilon = .5;
+        x->options.delta = 1e-6;
+    }
+    x->options.random = dpi_random_insecure;
+    x->options.random_user = &x->seed;
+    x->sampler = open_sampler(&x->options);
+    for (int32_t i = 0; i <= n_ref; i++) {
+        x->n_prompt[i] = (size_t)(i == 1 ? 80 : 1 + random_below(&seed, MAX_PROMPT));
+        for (size_t t = 0; t < MAX_PROMPT; t++)
+            x->prompts[i][t] = i > 1 && t < 70 ? x->prompts[1][t] : 3 + random_below(&seed, 300);
+        if (i > 0)
+            x->references[i - 1] = x->prompts[i];
+    }
+    x->n_prefix = method == DPI_METHOD_AMIN ? 0 : 70;
+    if (n_ref == 3)
+        x->references[1] = NULL;
+    x->seed = x->first_seed;
+    write_by_hand(x);
+}
+
+int lanes_setup(void **state) {
+    (void)state;
+    tiny_spec spec = tiny_default();
+    spec.n_vocab = 2005;
+    model = tiny_open(&spec, 11, &image);
+    make_text(&texts[0], DPI_METHOD_INVISIBLEINK, DPI_ACCOUNTANT_ZCDP, 3, MAX_T);
+    make_text(&texts[1], DPI_METHOD_PLAIN, 0, 0, 7);
+    make_text(&texts[2], DPI_METHOD_INVISIBLEINK, DPI_ACCOUNTANT_FILTER, 2, 9);
+    make_text(&texts[3], DPI_METHOD_AMIN, DPI_ACCOUNTANT_ZCDP, 3, 10);
+    make_text(&texts[4], DPI_METHOD_INVISIBLEINK, DPI_ACCOUNTANT_BR, 1, 5);
+    return 0;
+}
+
+int lanes_teardown(void **state) {
+    (void)state;
+    for (int i = 0; i < N_TEXTS; i++) {
+        dpi_sampler_free(texts[i].sampler);
+        free(texts[i].logits);
+        free(texts[i].read);
+    }
+    dpi_model_close(model);
+    free(image);
+    return 0;
+}
+
+/* ---- Generations of them ---------------------------------------------------------------------- */
+
+dpi_session *open_lanes(int32_t n_lanes, int32_t n_threads) {
+    dpi_session_options o;
+    dpi_session_options_init(&o);
+    o.n_threads = n_threads;
+    dpi_session *s = open_session(model, &o, n_lanes * LANE, N_CTX);
+    s->worth_sharing = 0; /* else one thread does it */
+    return s;
+}
+
+dpi_generation_options options_of(text *x, dpi_session *s, int32_t first_seq) {
+    dpi_generation_options o;
+    dpi_generation_options_init(&o);
+    o.session = s;
+    o.sampler = x->sampler;
+    o.public_tokens = x->prompts[0];
+    o.n_public = x->n_prompt[0];
+    o.reference_tokens = x->references;
+    o.n_reference_tokens = x->n_prompt + 1;
+    o.n_ref = x->options.n_ref;
+    o.first_seq = first_seq;
+    o.n_prefix = x->n_prefix;
+    o.text = 1;
+    return o;
+}
+
+dpi_generation *create(const dpi_generation_options *o) {
+    dpi_generation *g = NULL;
+    dpi_error err;
+    assert_ok(dpi_generation_create(o, &g, &err), &err);
+    return g;
+}
+
+void begin(lane *l, text *x, dpi_session *s, int32_t first_seq, int32_t n_piece) {
+    dpi_generation_options o = options_of(x, s, first_seq);
+    o.n_piece = n_piece;
+    x->seed = x->first_seed;
+    *l = (lane){.x = x, .g = create(&o), .first_seq = first_seq};
+}
+
+void assert_wiped(const dpi_session *s, int32_t first_seq) {
+    for (int32_t i = first_seq; i < first_seq + LANE; i++) {
+        assert_int_equal(dpi_session_length(s, i), 0);
+        for (int32_t y = 0; y < model->n_vocab; y++)
+            assert_true(s->logits[(int64_t)i * model->n_vocab + y] == 0);
+    }
+}
+
+/* The logits that the last token was drawn from. */
+static void check_logits(const lane *l, const dpi_session *s) {
+    const size_t n = (size_t)model->n_vocab, t = (size_t)l->n - 1;
+    for (int32_t i = 0; i <= l->x->options.n_ref; i++) {
+        if (i > 0 && !l->x->references[i - 1])
+            continue;
+        const float *logits = dpi_session_logits(s, l->first_seq + i);
+        const float *wanted = l->x->logits + (t * LANE + (size_t)i) * n;
+        assert_non_null(logits);
+        for (size_t y = 0; y < n; y++)
+            if (i == 0 || l->x->read[t * n + y])
+                assert_true(memcmp(&logits[y], &wanted[y], sizeof *logits) == 0);
+    }
+}
+
+void check_event(lane *l, const dpi_session *s, const dpi_generation_event *e) {
+    const text *x = l->x;
+    assert_true(l->n_written + e->n_bytes <= sizeof l->written);
+    memcpy(l->written + l->n_written, e->text, e->n_bytes);
+    l->n_written += e->n_bytes;
+    if (e->type == DPI_EVENT_ERROR) {
+        l->n_failed++;
+        return;
+    }
+    assert_int_equal(e->status, DPI_STATUS_OK);
+    assert_int_equal(e->n_prompts, x->options.n_ref + 1);
+    if (e->type == DPI_EVENT_TOKEN) {
+        assert_int_equal(e->token, x->tokens[l->n++]);
+        check_logits(l, s);
+    }
+    const bool last = l->n == x->n;
+    assert_int_equal(e->n_drawn, l->n);
+    assert_int_equal(e->end, !last                          ? DPI_END_NONE
+                             : x->tokens[l->n - 1] == EOG ? DPI_END_EOG
+                                                            : DPI_END_LENGTH);
+    if (e->type != DPI_EVENT_END)
+        return;
+    assert_true(last);
+    assert_int_equal(l->n_written, x->n_written);
+    assert_memory_equal(l->written, x->written, x->n_written);
+    assert_wiped(s, l->first_seq);
+    dpi_generation_free(l->g);
+    l->x = NULL;
+}
+
+int32_t advance_lanes(lane *lanes, int32_t n, const dpi_session *s, uint64_t *seed) {
+    dpi_generation *live[N_TEXTS];
+    dpi_generation_event events[N_TEXTS];
+    int32_t order[N_TEXTS], n_live = 0;
+    dpi_error err;
+    for (int32_t i = 0; i < n; i++) {
+        if (!lanes[i].x)
+            continue;
+        order[n_live] = i;
+        const int32_t at = random_below(seed, ++n_live);
+        order[n_live - 1] = order[at];
+        order[at] = i;
+    }
+    for (int32_t i = 0; i < n_live; i++)
+        live[i] = lanes[order[i]].g;
+    if (n_live > 0) {
+        assert_ok(dpi_generation_advance(live, n_live, events, &err), &err);
+        for (int32_t i = 0; i < n_live; i++)
+            check_event(&lanes[order[i]], s, &events[i]);
+    }
+    return n_live;
+}
