@@ -204,7 +204,8 @@ static dpi_status tell(dpi_generation *g, dpi_generation_event *event, dpi_error
     if (g->decoder)
         DPI_TRY(dpi_decoder_push(g->decoder, g->token, &event->text, &event->n_bytes, err));
     g->drawn = false;
-    if (dpi_token_is_eog(dpi_session_model(g->options.session), g->token))
+    if (!g->options.ignore_eog &&
+        dpi_token_is_eog(dpi_session_model(g->options.session), g->token))
         g->end = DPI_END_EOG;
     else if (g->n_drawn == g->n_tokens)
         g->end = DPI_END_LENGTH;
@@ -397,7 +398,8 @@ static dpi_status check_options(const dpi_generation_options *o, dpi_error *err)
                         "sequence %d and those of n_ref references after it must be the session's",
                         (int)o->first_seq);
     DPI_TRY(dpi_check_range("n_piece", o->n_piece, 0, INT32_MAX, err));
-    return dpi_check_range("text", o->text, 0, 1, err);
+    DPI_TRY(dpi_check_range("text", o->text, 0, 1, err));
+    return dpi_check_range("ignore_eog", o->ignore_eog, 0, 1, err);
 }
 
 static dpi_status check_public(const dpi_generation *g, dpi_error *err) {

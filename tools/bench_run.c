@@ -70,100 +70,134 @@ static int32_t random_token(uint64_t *random, int32_t n_vocab) {
     return (int32_t)((*random >> 33) % (uint64_t)n_vocab);
 }
 
-/* Random tokens, each sequence its own but for the prefix, which reference 1 computes for all. The
- * plain run reads the prompt of sequence 0. */
-static int read_prompts(dpi_session *session, const bench_context *c, const bench_setting *s,
-                        int32_t n_ref) {
-    int32_t *tokens = dpi_private_malloc((size_t)s->n_prompt * sizeof *tokens);
-    dpi_error err;
-    if (!tokens)
-        return cli_fail(CLI_FAILED, "out of memory for %d tokens", s->n_prompt);
+/* Texts side by side in one session, of which each has the next sequences. */
+typedef struct bench_texts {
+    int32_t n, n_ref, n_seq; /* n_seq: sequences from one text to the next */
+    dpi_sampler *samplers[BENCH_MAX_TEXTS];
+    dpi_sampler *probe; /* draws once more, for the time that it takes */
+    dpi_generation *generations[BENCH_MAX_TEXTS];
+    dpi_generation_event events[BENCH_MAX_TEXTS];
+    int32_t *tokens;            /* [n, n_ref + 1, n_prompt] */
+    const int32_t **references; /* [n, n_ref] */
+    size_t *n_reference_tokens; /* [n_ref] */
+    bool partial[BENCH_MAX_TEXTS]; /* the next step computes all logits of the public sequence only */
+} bench_texts;
+
+/* Random tokens, each sequence its own but for the prefix, which a text's references share. */
+static void make_prompts(bench_texts *x, const bench_context *c, const bench_setting *s) {
+    const size_t n = (size_t)s->n_prompt;
+    const int32_t rows = x->n_ref + 1;
     uint64_t random = 1;
-    int code = CLI_OK;
-    for (int32_t seq = 0; seq <= n_ref && code == CLI_OK; seq++) {
-        int32_t n_shared = seq > 1 ? s->n_prefix : 0; /* they stand in `tokens` already */
-        for (int32_t i = n_shared; i < s->n_prompt; i++)
-            tokens[i] = random_token(&random, c->info.n_vocab);
-        if ((n_shared > 0 &&
-             dpi_session_fork(session, 1, seq, n_shared, &err) != DPI_STATUS_OK) ||
-            dpi_session_prefill(session, seq, tokens + n_shared, (size_t)(s->n_prompt - n_shared),
-                                NULL, &err) != DPI_STATUS_OK)
-            code = fail(&err);
+    for (int32_t i = 0; i < x->n * rows; i++) {
+        int32_t *tokens = x->tokens + (size_t)i * n, slot = i % rows;
+        size_t n_shared = slot > 1 ? (size_t)s->n_prefix : 0;
+        memcpy(tokens, slot > 1 ? tokens - n : tokens, n_shared * sizeof *tokens);
+        for (size_t t = n_shared; t < n; t++)
+            tokens[t] = random_token(&random, c->info.n_vocab);
+        if (slot > 0) {
+            x->references[i / rows * x->n_ref + slot - 1] = tokens;
+            x->n_reference_tokens[slot - 1] = n;
+        }
     }
-    dpi_private_free(tokens);
+}
+
+/* End-of-text tokens do not stop them, so that every run does the same work. */
+static int begin_texts(bench_texts *x, dpi_session *session, const bench_setting *s) {
+    for (int32_t i = 0; i < x->n; i++) {
+        dpi_generation_options o;
+        dpi_error err;
+        dpi_generation_options_init(&o);
+        o.session = session;
+        o.sampler = x->samplers[i];
+        o.public_tokens = x->tokens + (size_t)i * (size_t)(x->n_ref + 1) * (size_t)s->n_prompt;
+        o.n_public = (size_t)s->n_prompt;
+        o.reference_tokens = x->references + (size_t)i * (size_t)x->n_ref;
+        o.n_reference_tokens = x->n_reference_tokens;
+        o.n_ref = x->n_ref;
+        o.first_seq = i * x->n_seq;
+        o.n_prefix = (size_t)s->n_prefix;
+        o.ignore_eog = 1;
+        x->partial[i] = false;
+        x->events[i] = (dpi_generation_event){.n_prompts = 1};
+        if (dpi_generation_create(&o, &x->generations[i], &err) != DPI_STATUS_OK)
+            return fail(&err);
+    }
+    return CLI_OK;
+}
+
+static void end_texts(bench_texts *x) {
+    for (int32_t i = 0; i < x->n; i++) {
+        dpi_generation_free(x->generations[i]);
+        x->generations[i] = NULL;
+    }
+}
+
+/* What the last draw of a text costs, and logits that its step computed. */
+static int probe_draw(bench_texts *x, int32_t i, dpi_session *session, const bench_context *c,
+                      times *t) {
+    const float *logits[4096] = {NULL};
+    const float *public_logits = dpi_session_logits(session, i * x->n_seq);
+    const int32_t *ids;
+    int32_t n_ids, token;
+    dpi_error err;
+    for (int32_t k = 0; k < x->n_ref; k++)
+        logits[k] = dpi_session_logits(session, i * x->n_seq + k + 1);
+    if (dpi_sampler_tokens_left(x->probe) == 0 &&
+        dpi_sampler_begin(x->probe, &err) != DPI_STATUS_OK)
+        return fail(&err);
+    double begin = bench_now();
+    if (dpi_sampler_candidates(x->probe, public_logits, &ids, &n_ids, &err) != DPI_STATUS_OK ||
+        dpi_sampler_step(x->probe, public_logits, logits, &token, &err) != DPI_STATUS_OK)
+        return fail(&err);
+    t->sampler += bench_now() - begin;
+    t->n_logits += c->info.n_vocab + (double)x->n_ref * (x->partial[i] ? n_ids : c->info.n_vocab);
+    x->partial[i] = ids != NULL;
+    return CLI_OK;
+}
+
+static int advance(bench_texts *x, double *seconds) {
+    dpi_error err;
+    double begin = bench_now();
+    dpi_status status = dpi_generation_advance(x->generations, x->n, x->events, &err);
+    *seconds = bench_now() - begin;
+    return status == DPI_STATUS_OK ? CLI_OK : fail(&err);
+}
+
+/* seconds [n_tokens]: of each step with its draws. The first token of a text comes without a step: it
+ * is not counted. */
+static int draw_tokens(bench_texts *x, dpi_session *session, const bench_context *c,
+                       const bench_setting *s, times *t, double *seconds) {
+    double first;
+    int code = advance(x, &first);
+    times ignored = {0};
+    for (int32_t n = 0; n <= s->n_tokens && code == CLI_OK; n++) {
+        if (n > 0) {
+            code = advance(x, &seconds[n - 1]);
+            t->tg += seconds[n - 1];
+        }
+        for (int32_t i = 0; i < x->n && code == CLI_OK; i++)
+            code = probe_draw(x, i, session, c, n > 0 ? t : &ignored);
+    }
+    t->token = median_of(seconds, s->n_tokens);
     return code;
 }
 
-/* *partial: the step has computed all logits of sequence 0 only; then, whether the next one may. */
-static int draw_token(dpi_session *session, dpi_sampler *sampler, int32_t n_ref, bool *partial,
-                      times *t, int32_t *token) {
-    const float *logits[4096], *public_logits = dpi_session_logits(session, 0);
-    const int32_t *ids;
-    int32_t n_ids;
-    dpi_error err;
-    double begin = bench_now();
-    if (dpi_sampler_candidates(sampler, public_logits, &ids, &n_ids, &err) != DPI_STATUS_OK)
-        return fail(&err);
-    double found = bench_now();
-    if (*partial && dpi_session_logits_at(session, 1, n_ref, ids, n_ids, &err) != DPI_STATUS_OK)
-        return fail(&err);
-    t->n_logits += *partial ? (double)n_ref * n_ids : 0;
-    *partial = ids != NULL;
-    for (int32_t i = 0; i < n_ref; i++)
-        logits[i] = dpi_session_logits(session, i + 1);
-    double computed = bench_now();
-    if (dpi_sampler_step(sampler, public_logits, logits, token, &err) != DPI_STATUS_OK)
-        return fail(&err);
-    t->sampler += bench_now() - computed + found - begin;
-    return CLI_OK;
-}
-
-/* Draws and steps as dpi_generate does; end-of-text tokens do not stop it, so that every run does
- * the same work. seconds [n_tokens]: of each token. */
-static int draw_tokens(dpi_session *session, dpi_sampler *sampler, const bench_context *c,
-                       const bench_setting *s, int32_t n_ref, times *t, double *seconds) {
-    int32_t seqs[4097], tokens[4097], token;
-    bool partial = false;
-    dpi_error err;
-    if (dpi_sampler_begin(sampler, &err) != DPI_STATUS_OK)
-        return fail(&err);
-    for (int32_t n = 0; n < s->n_tokens; n++) {
-        double begin = bench_now();
-        if (draw_token(session, sampler, n_ref, &partial, t, &token) != CLI_OK)
-            return CLI_FAILED;
-        for (int32_t i = 0; i <= n_ref; i++) {
-            seqs[i] = i;
-            tokens[i] = token;
-        }
-        int32_t n_whole = partial ? 1 : n_ref + 1;
-        if (dpi_session_step_partial(session, n_ref + 1, seqs, tokens, n_whole, &err) !=
-            DPI_STATUS_OK)
-            return fail(&err);
-        t->n_logits += (double)n_whole * c->info.n_vocab;
-        seconds[n] = bench_now() - begin;
-    }
-    t->token = median_of(seconds, s->n_tokens);
-    return CLI_OK;
-}
-
-static int run_once(dpi_session *session, dpi_sampler *sampler, const bench_context *c,
-                    const bench_setting *s, int32_t n_ref, times *t) {
-    double *seconds = malloc((size_t)s->n_tokens * sizeof *seconds);
+static int run_once(dpi_session *session, bench_texts *x, const bench_context *c,
+                    const bench_setting *s, times *t) {
+    double *seconds = calloc((size_t)s->n_tokens, sizeof *seconds), piece;
     *t = (times){0};
     if (!seconds)
         return cli_fail(CLI_FAILED, "out of memory for the times of %d tokens", s->n_tokens);
-    for (int32_t seq = 0; seq <= n_ref; seq++)
-        dpi_session_reset(session, seq);
-    double begin = bench_now();
-    int code = read_prompts(session, c, s, n_ref);
-    double middle = bench_now();
+    make_prompts(x, c, s);
+    int code = begin_texts(x, session, s);
+    while (code == CLI_OK && x->events[0].n_read < x->events[0].n_prompts) {
+        code = advance(x, &piece);
+        t->pp += piece;
+    }
     if (code == CLI_OK)
-        code = draw_tokens(session, sampler, c, s, n_ref, t, seconds);
+        code = draw_tokens(x, session, c, s, t, seconds);
+    end_texts(x);
     free(seconds);
-    t->pp = middle - begin;
-    t->tg = bench_now() - middle;
-    for (int32_t seq = 0; seq <= n_ref; seq++)
-        dpi_session_reset(session, seq);
     return code;
 }
 
@@ -185,16 +219,40 @@ static dpi_sampler_options sampler_options(const bench_context *c, const bench_s
 
 static int open_session(const bench_context *c, const bench_setting *s, dpi_session **session) {
     dpi_session_options o = c->session;
-    o.n_seq = s->n_ref + 1;
-    o.n_ctx = s->n_prompt + s->n_tokens;
+    o.n_seq = s->n_texts * (s->n_ref + 1);
+    o.n_ctx = s->n_prompt + s->n_tokens + 1;
     o.n_threads = s->n_threads;
     dpi_error err;
     return dpi_session_create(c->model, &o, session, &err) == DPI_STATUS_OK ? CLI_OK : fail(&err);
 }
 
-static int open_sampler(const dpi_sampler_options *o, dpi_sampler **sampler) {
+static int open_texts(const bench_context *c, const bench_setting *s, int32_t method,
+                      bench_texts *x) {
+    dpi_sampler_options o = sampler_options(c, s, method);
     dpi_error err;
-    return dpi_sampler_create(o, sampler, &err) == DPI_STATUS_OK ? CLI_OK : fail(&err);
+    x->n = s->n_texts;
+    x->n_ref = o.n_ref;
+    x->n_seq = s->n_ref + 1;
+    o.n_tokens++; /* the first one is not counted */
+    for (int32_t i = 0; i <= x->n; i++)
+        if (dpi_sampler_create(&o, i < x->n ? &x->samplers[i] : &x->probe, &err) != DPI_STATUS_OK)
+            return fail(&err);
+    size_t n_rows = (size_t)x->n * (size_t)(x->n_ref + 1);
+    x->tokens = private_malloc(n_rows * (size_t)s->n_prompt * sizeof *x->tokens);
+    x->references = calloc(n_rows, sizeof *x->references);
+    x->n_reference_tokens = calloc((size_t)x->n_ref + 1, sizeof *x->n_reference_tokens);
+    return x->tokens && x->references && x->n_reference_tokens
+               ? CLI_OK
+               : cli_fail(CLI_FAILED, "out of memory for %zu prompts", n_rows);
+}
+
+static void close_texts(bench_texts *x) {
+    for (int32_t i = 0; i < x->n; i++)
+        dpi_sampler_free(x->samplers[i]);
+    dpi_sampler_free(x->probe);
+    private_free(x->tokens);
+    free(x->references);
+    free(x->n_reference_tokens);
 }
 
 typedef struct runs {
@@ -224,7 +282,7 @@ static void keep_run(runs *r, const times *t, const times *plain, double read) {
 /* A private run follows a plain one each time, and that a look at the memory: what the machine can
  * do changes from one minute to the next, and ratios are of neighbours. */
 static int repeat(const bench_context *c, const bench_setting *s, dpi_session *session,
-                  dpi_sampler *plain, dpi_sampler *private, runs *r) {
+                  bench_texts *plain, bench_texts *private, runs *r) {
     for (int i = -1; i < c->n_repeats; i++) { /* -1: warm-up */
         times t, t_plain;
         dpi_machine machine;
@@ -234,10 +292,10 @@ static int repeat(const bench_context *c, const bench_setting *s, dpi_session *s
             DPI_STATUS_OK)
             return fail(&err);
         reset_peak_rss(); /* not what the measurement took */
-        int code = run_once(session, plain, c, s, 0, &t_plain);
+        int code = run_once(session, plain, c, s, &t_plain);
         t = t_plain;
-        if (code == CLI_OK && private)
-            code = run_once(session, private, c, s, s->n_ref, &t);
+        if (code == CLI_OK && private->n > 0)
+            code = run_once(session, private, c, s, &t);
         if (code != CLI_OK)
             return code;
         uint64_t peak_rss = cli_memory("VmHWM");
@@ -250,7 +308,8 @@ static int repeat(const bench_context *c, const bench_setting *s, dpi_session *s
 }
 
 static void summarize(const runs *all, bench_result *r) {
-    double rows = r->s.n_ref + 1, n_pp = r->s.n_prompt * rows, n_tg = r->s.n_tokens * rows;
+    double rows = r->s.n_texts * (r->s.n_ref + 1.), n_pp = r->s.n_prompt * rows;
+    double n_tg = r->s.n_tokens * rows;
     r->t_pp = median(all->pp);
     r->t_tg = median(all->tg);
     r->t_sampler = median(all->sampler);
@@ -270,33 +329,32 @@ static void summarize(const runs *all, bench_result *r) {
 
 int bench_measure(const bench_context *c, const bench_setting *s, bench_result *r) {
     dpi_session *session = NULL;
-    dpi_sampler *plain = NULL, *private = NULL;
-    dpi_sampler_options o = sampler_options(c, s, DPI_METHOD_PLAIN);
+    bench_texts plain = {0}, private = {0};
+    dpi_sampler_options o = sampler_options(c, s, s->method);
     dpi_sampler_plan plan;
-    dpi_sampler_plan_init(&plan);
     dpi_error err;
     runs all = {0};
     *r = (bench_result){.s = *s};
+    dpi_sampler_plan_init(&plan);
     int code = open_session(c, s, &session);
     if (code == CLI_OK)
-        code = open_sampler(&o, &plain);
+        code = open_texts(c, s, DPI_METHOD_PLAIN, &plain);
     if (code == CLI_OK && s->method != DPI_METHOD_PLAIN) {
-        o = sampler_options(c, s, s->method);
         if (dpi_sampler_plan_make(&o, &plan, &err) != DPI_STATUS_OK)
             code = fail(&err);
         else
-            code = open_sampler(&o, &private);
+            code = open_texts(c, s, s->method, &private);
     }
     if (code == CLI_OK)
-        code = repeat(c, s, session, plain, private, &all);
+        code = repeat(c, s, session, &plain, &private, &all);
     if (code == CLI_OK) {
         r->s.n_threads = dpi_session_n_threads(session);
         r->rho = plan.rho_total;
         r->clip = plan.clip;
         summarize(&all, r);
     }
-    dpi_sampler_free(plain);
-    dpi_sampler_free(private);
+    close_texts(&plain);
+    close_texts(&private);
     dpi_session_free(session);
     return code;
 }

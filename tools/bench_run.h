@@ -6,11 +6,12 @@
 #include "dpinfer/bench.h"
 #include "tools/options.h"
 
-enum { BENCH_MAX_REPEATS = 100 };
+enum { BENCH_MAX_REPEATS = 100, BENCH_MAX_TEXTS = 64 };
 
 typedef struct bench_setting {
-    int32_t method; /* a dpi_method */
-    int32_t n_ref;  /* references; 0 for plain */
+    int32_t method;  /* a dpi_method */
+    int32_t n_texts; /* drawn side by side */
+    int32_t n_ref;   /* references of each; 0 for plain */
     int32_t n_prompt, n_prefix; /* tokens of each prompt; of them, the same in every reference's */
     int32_t n_tokens;           /* drawn */
     int32_t n_threads;          /* 0: all processors */
@@ -34,14 +35,14 @@ typedef struct bench_rate {
 typedef struct bench_result {
     bench_setting s; /* with the threads that were used */
     double t_pp, t_tg; /* median seconds: all prompts; all steps with their draws */
-    double t_sampler;  /* median seconds of the draws alone */
-    double t_token; /* median over the runs of the median seconds of a draw with its step, which a
+    double t_sampler; /* median seconds of the draws alone, of all texts */
+    double t_token; /* median over the runs of the median seconds of a step with its draws, which a
                        pause of the machine does not move */
     double n_logits;   /* that the steps computed; prompts compute one row each */
     bench_rate pp, tg, all; /* tokens of all sequences: prompts, drawn, both */
     double rho, clip; /* of the sampler's plan; 0 for plain */
     /* Medians over the runs of the time beside that of the plain run just before it, for as many
-     * drawn tokens after a prompt as long; 1 for plain. */
+     * texts and drawn tokens after a prompt as long; 1 for plain. */
     double overhead, overhead_all; /* steps alone; prompts included */
     double overhead_token; /* of t_token */
     double read_bytes_per_second; /* median of what memory gave just before each run, all threads */

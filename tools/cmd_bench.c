@@ -18,7 +18,7 @@ typedef struct int_list {
 
 typedef struct bench {
     bench_context c;
-    int_list methods, refs, prompts, tokens, threads;
+    int_list methods, refs, texts, prompts, tokens, threads;
     int32_t n_prefix;
     dpi_machine machine; /* for the threads of the current settings */
     /* seconds until the metadata and vocabulary are read, until the model is open, until the logits
@@ -77,6 +77,8 @@ static int parse_lists(const args *a, bench *b) {
     if (code == CLI_OK)
         code = parse_list("-B", a->v[OPT_LIST_B].s, 1, 4096, &b->refs);
     if (code == CLI_OK)
+        code = parse_list("--texts", a->v[OPT_LIST_TEXTS].s, 1, BENCH_MAX_TEXTS, &b->texts);
+    if (code == CLI_OK)
         code = parse_list("-p", a->v[OPT_LIST_P].s, 1, 1 << 20, &b->prompts);
     if (code == CLI_OK)
         code = parse_list("-n", a->v[OPT_LIST_N].s, 1, 1 << 20, &b->tokens);
@@ -127,7 +129,7 @@ static double kv_bytes(const bench *b, const bench_setting *s) {
 
 static void add_shares(bench *b, const bench_result *r) {
     table *t = &b->table;
-    double rows = r->s.n_ref + 1, n = r->s.n_tokens;
+    double rows = r->s.n_texts * (r->s.n_ref + 1.), n = r->s.n_tokens;
     double pp_ops = 2 * rows * (r->s.n_prompt * b->layer_params + b->head_params) / r->t_pp;
     double tg_ops =
         2 * (rows * n * b->layer_params + r->n_logits * b->c.info.n_embd) / r->t_tg;
@@ -165,6 +167,8 @@ static void add_private(bench *b, const bench_result *r) {
     table *t = &b->table;
     table_text(t, "method", "%s", dpi_method_get(r->s.method)->name);
     table_number(t, "B", 0, r->s.n_ref);
+    if (b->texts.n > 1 || b->texts.v[0] > 1)
+        table_number(t, "texts", 0, r->s.n_texts);
     table_number(t, "k", 0, b->c.top_k);
     table_number(t, "rho", 4, r->rho);
     table_number(t, "clip", 4, r->clip);
@@ -173,7 +177,8 @@ static void add_private(bench *b, const bench_result *r) {
 /* As llama-batched-bench: S are tokens of all sequences a second. */
 static void add_batched(bench *b, const bench_result *r) {
     table *t = &b->table;
-    double rows = r->s.n_ref + 1, n_pp = r->s.n_prompt * rows, n_tg = r->s.n_tokens * rows;
+    double rows = r->s.n_texts * (r->s.n_ref + 1.), n_pp = r->s.n_prompt * rows;
+    double n_tg = r->s.n_tokens * rows, n_out = (double)r->s.n_tokens * r->s.n_texts;
     table_number(t, "PP", 0, r->s.n_prompt);
     if (b->n_prefix > 0)
         table_number(t, "prefix", 0, r->s.n_prefix);
@@ -186,7 +191,7 @@ static void add_batched(bench *b, const bench_result *r) {
     table_number(t, "T", 3, r->t_pp + r->t_tg);
     table_number(t, "S", 2, (n_pp + n_tg) / (r->t_pp + r->t_tg));
     table_number(t, "step_ms", 2, 1e3 * r->t_tg / r->s.n_tokens);
-    table_number(t, "out_t/s", 2, r->s.n_tokens / r->t_tg);
+    table_number(t, "out_t/s", 2, n_out / r->t_tg);
     table_number(t, "fwd_t/s", 2, n_tg / r->t_tg);
     table_number(t, "overhead_x", 3, r->overhead);
     table_number(t, "overhead_all_x", 3, r->overhead_all);
@@ -258,8 +263,9 @@ static int measure(bench *b, const bench_setting *s) {
     if (code != CLI_OK)
         return code;
     fprintf(stderr,
-            "%s -B %d -p %d -n %d: prompts %.1f t/s, %.2f ms a drawn token, %.2f of plain\n",
-            dpi_method_get(s->method)->name, s->n_ref, s->n_prompt, s->n_tokens, r.pp.mean,
+            "%s -B %d -p %d -n %d --texts %d: prompts %.1f t/s, %.2f ms a step with its draws, %.2f "
+            "of plain\n",
+            dpi_method_get(s->method)->name, s->n_ref, s->n_prompt, s->n_tokens, s->n_texts, r.pp.mean,
             1e3 * r.t_tg / s->n_tokens, r.overhead);
     if (b->table.format == TABLE_MD)
         b->results[b->n_results++] = r;
@@ -269,16 +275,16 @@ static int measure(bench *b, const bench_setting *s) {
 }
 
 /* Every method, the private ones with every number of references. */
-static int measure_methods(bench *b, int32_t n_prompt, int32_t n_tokens, int32_t n_threads) {
+static int measure_methods(bench *b, bench_setting s) {
     int code = CLI_OK;
     for (int m = 0; m < b->methods.n; m++) {
-        bench_setting s = {.method = b->methods.v[m], .n_prompt = n_prompt, .n_tokens = n_tokens,
-                           .n_threads = n_threads};
+        s.method = b->methods.v[m];
+        s.n_ref = s.n_prefix = 0;
         if (s.method == DPI_METHOD_PLAIN)
             code = measure(b, &s);
         for (int i = 0; s.method != DPI_METHOD_PLAIN && i < b->refs.n && code == CLI_OK; i++) {
             s.n_ref = b->refs.v[i];
-            s.n_prefix = b->n_prefix < n_prompt ? b->n_prefix : n_prompt - 1;
+            s.n_prefix = b->n_prefix < s.n_prompt ? b->n_prefix : s.n_prompt - 1;
             code = measure(b, &s);
         }
         if (code != CLI_OK)
@@ -304,8 +310,12 @@ static int measure_all(bench *b) {
     for (int t = 0; t < b->threads.n && code == CLI_OK; t++) {
         code = measure_machine(b, b->threads.v[t]);
         for (int p = 0; p < b->prompts.n; p++)
-            for (int n = 0; n < b->tokens.n && code == CLI_OK; n++)
-                code = measure_methods(b, b->prompts.v[p], b->tokens.v[n], b->threads.v[t]);
+            for (int n = 0; n < b->tokens.n; n++)
+                for (int x = 0; x < b->texts.n && code == CLI_OK; x++)
+                    code = measure_methods(b, (bench_setting){.n_texts = b->texts.v[x],
+                                                              .n_prompt = b->prompts.v[p],
+                                                              .n_tokens = b->tokens.v[n],
+                                                              .n_threads = b->threads.v[t]});
     }
     if (b->table.format == TABLE_MD)
         print_tables(b);
@@ -369,8 +379,8 @@ static int bench_main(const args *a) {
         b.c.rho = a->v[OPT_RHO].given ? a->v[OPT_RHO].d : 0.5;
         b.n_prefix = (int32_t)a->v[OPT_PREFIX].i;
         b.c.n_repeats = (int32_t)a->v[OPT_REPEATS].i;
-        b.results = calloc((size_t)(b.methods.n * b.refs.n * b.prompts.n * b.tokens.n *
-                                    b.threads.n), sizeof *b.results);
+        b.results = calloc((size_t)(b.methods.n * b.refs.n * b.texts.n * b.prompts.n *
+                                    b.tokens.n * b.threads.n), sizeof *b.results);
         code = b.results ? measure_all(&b) : cli_fail(CLI_FAILED, "out of memory for results");
     }
     free(b.results);
@@ -383,13 +393,14 @@ const command command_bench = {
     .run = bench_main,
     .summary = "speed: private beside plain, and both beside the machine",
     .details =
-        "Every combination of the lists --method, -B, -p, -n and -t, on random tokens: one run to\n"
-        "warm up, then -r that count. Times are their medians, 't/s' mean and standard deviation.\n"
-        "PP, TG: tokens of a prompt, drawn ones; N_KV: of all sequences (B and the public one);\n"
-        "T_PP, T_TG: seconds for all prompts, for all drawn tokens with their draws; S_PP, S_TG:\n"
-        "tokens of all sequences a second; out_t/s: drawn tokens a second, fwd_t/s: sequences\n"
-        "times that; overhead_x: T_TG beside that of a plain run just before it,\n"
-        "overhead_all_x: with the prompts; itl_ms: median time from token to token, which pauses\n"
+        "Every combination of the lists --method, -B, --texts, -p, -n and -t, on random tokens: one\n"
+        "run to warm up, then -r that count. Times are their medians, 't/s' mean and standard\n"
+        "deviation. PP, TG: tokens of a prompt, drawn ones of a text; N_KV: of all sequences (B and\n"
+        "the public one of each text); T_PP, T_TG: seconds for all prompts, for all drawn tokens\n"
+        "with their draws; S_PP, S_TG: tokens of all sequences a second; out_t/s: drawn tokens of\n"
+        "all texts a second, fwd_t/s: sequences of a text times that; overhead_x: T_TG beside that\n"
+        "of plain texts just before it, overhead_all_x: with the prompts; itl_ms: median time from\n"
+        "a token of a text to its next one, which pauses\n"
         "of the machine do not move, itl_x: that beside the plain run's; sampler_%: share of the\n"
         "draws in T_TG; pp_peak_%, tg_peak_%, tg_read_%, itl_read_%: operations done, weights and\n"
         "caches read in T_PP, T_TG or itl_ms, as a share of what this machine was measured to do,\n"

@@ -149,6 +149,8 @@ static const option_spec specs[N_OPTIONS] = {
         .arg = "LIST", .def = "plain,invisibleink", .help = "methods, between commas"},
     [OPT_LIST_B] = {.name = "batch", .short_name = 'B', .type = OPT_STRING, .commands = CMD_BENCH,
         .arg = "LIST", .def = "1,4,8,16,32", .help = "numbers of references, between commas"},
+    [OPT_LIST_TEXTS] = {.name = "texts", .type = OPT_STRING, .commands = CMD_BENCH, .arg = "LIST",
+        .def = "1", .help = "numbers of texts drawn side by side, in shared steps"},
     [OPT_LIST_P] = {.name = "prompt", .short_name = 'p', .type = OPT_STRING,
         .commands = CMD_BENCH, .arg = "LIST", .def = "128", .help = "tokens of each prompt"},
     [OPT_PREFIX] = {.name = "prefix", .type = OPT_INT, .commands = CMD_BENCH, .arg = "N",

@@ -99,6 +99,9 @@ typedef struct dpi_generation_options {
                         wait for a long one; best a multiple of 64. Decides time alone. 0 (default):
                         one whole prompt */
     int32_t text;    /* 1: events have text; default 0 */
+    int32_t ignore_eog; /* 1: an end-of-generation token is one like others, and T tokens are drawn;
+                           default 0 */
+    int32_t reserved;
 } dpi_generation_options;
 
 DPI_API void dpi_generation_options_init(dpi_generation_options *options);

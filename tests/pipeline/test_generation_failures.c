@@ -223,6 +223,7 @@ static void test_arguments(void **state) {
     REFUSE(first_seq, INT32_MAX, "and those");
     REFUSE(n_piece, -1, "n_piece is -1");
     REFUSE(text, 2, "text is 2");
+    REFUSE(ignore_eog, -1, "ignore_eog is -1");
     o = good, o.public_tokens = &token, o.n_public = 1;
     refuse(&o, "token id out of range, must be 0..2004");
     dpi_sampler_options so = texts[1].options;

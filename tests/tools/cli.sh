@@ -275,6 +275,8 @@ run bench made.gguf -B 2 -p 4,5 -n 2 -t 1 -r 1 -o csv --method plain,invisiblein
 expect_lines 7 out; expect_out '"random weights, 1 layers of 256",'; expect_out '"amin",2,7,'
 run bench made.gguf -B 2 -p 4 -n 2 -t 1 -r 1 --prefix 9 -o csv --method amin
 expect_lines 2 out; expect_out ',PP,prefix,TG,'; expect_out ',4,3,2,18,'
+run bench made.gguf -B 2 -p 4 -n 2 -t 1 -r 1 --texts 1,3 -o csv; expect_rc 0; expect_lines 5 out
+refuse 2 "--texts: found '0', allowed are numbers 1..64" bench made.gguf --texts 0
 run bench made.gguf -B 2 -p 4 -n 2 -t 1 -r 1; expect_rc 0; expect_out "| tg2 | "
 expect_out "| overhead_x |"; expect_out "| 1 | invisibleink | 2 |"; expect_lines 13 out
 run bench made.gguf -B 2 -p 4 -n 2 -t 1 -r 1 -o json; expect_rc 0; expect_out '[{"model":'
