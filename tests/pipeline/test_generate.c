@@ -73,13 +73,15 @@ static int32_t on_cancel(void *user) {
 }
 
 static dpi_generate_input input_of(int32_t n_ref) {
-    return (dpi_generate_input){.struct_size = sizeof(dpi_generate_input),
-                                .public_tokens = public_prompt,
-                                .n_public = 3,
-                                .reference_tokens = prompts,
-                                .n_reference_tokens = lengths,
-                                .n_ref = n_ref,
-                                .n_tokens = N_TOKENS};
+    dpi_generate_input in;
+    dpi_generate_input_init(&in);
+    in.public_tokens = public_prompt;
+    in.n_public = 3;
+    in.reference_tokens = prompts;
+    in.n_reference_tokens = lengths;
+    in.n_ref = n_ref;
+    in.n_tokens = N_TOKENS;
+    return in;
 }
 
 /* By hand, one sequence a session, in the order of the definition. */
@@ -271,10 +273,16 @@ static void test_plain_greedy(void **state) {
     dpi_sampler *sampler = make_sampler(DPI_METHOD_PLAIN, 0, 0, &seed);
     dpi_generate_input input = input_of(0);
     record r = {0};
-    dpi_generate_hooks hooks = {sizeof hooks, on_token, NULL, NULL, &r};
+    dpi_generate_hooks hooks;
+    dpi_generate_result result;
+    dpi_generate_hooks_init(&hooks);
+    dpi_generate_result_init(&result);
+    hooks.on_token = on_token;
+    hooks.user = &r;
     dpi_error err;
     int32_t seq = 0;
-    assert_ok(dpi_generate(session, sampler, &input, &hooks, NULL, &err), &err);
+    assert_ok(dpi_generate(session, sampler, &input, &hooks, &result, &err), &err);
+    assert_int_equal(result.n_drawn, r.n);
     assert_ok(dpi_session_prefill(check, 0, public_prompt, 3, NULL, &err), &err);
     for (int32_t t = 0; t < r.n; t++) {
         const float *logits = dpi_session_logits(check, 0);
