@@ -238,7 +238,7 @@ static int open_texts(const bench_context *c, const bench_setting *s, int32_t me
         if (dpi_sampler_create(&o, i < x->n ? &x->samplers[i] : &x->probe, &err) != DPI_STATUS_OK)
             return fail(&err);
     size_t n_rows = (size_t)x->n * (size_t)(x->n_ref + 1);
-    x->tokens = private_malloc(n_rows * (size_t)s->n_prompt * sizeof *x->tokens);
+    x->tokens = malloc(n_rows * (size_t)s->n_prompt * sizeof *x->tokens);
     x->references = calloc(n_rows, sizeof *x->references);
     x->n_reference_tokens = calloc((size_t)x->n_ref + 1, sizeof *x->n_reference_tokens);
     return x->tokens && x->references && x->n_reference_tokens
@@ -250,7 +250,7 @@ static void close_texts(bench_texts *x) {
     for (int32_t i = 0; i < x->n; i++)
         dpi_sampler_free(x->samplers[i]);
     dpi_sampler_free(x->probe);
-    private_free(x->tokens);
+    free(x->tokens);
     free(x->references);
     free(x->n_reference_tokens);
 }
