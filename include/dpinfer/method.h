@@ -44,6 +44,15 @@ typedef enum dpi_accountant {
     DPI_ACCOUNTANT_FILTER = 2 /* each record has a budget of its own and spends what it moves */
 } dpi_accountant;
 
+/* How much a step may cost, decided from public logits before a reference logit is read (dp/PRIVACY.md
+ * section 13). A step that costs nothing is free: it draws from the public logits alone. */
+typedef enum dpi_pace {
+    DPI_PACE_NONE = 0,   /* each step costs the same */
+    DPI_PACE_TOP = 1,    /* free where the likeliest token is likelier than pace_theta */
+    DPI_PACE_CHANGE = 2, /* free where references could change less than pace_theta */
+    DPI_PACE_SHARE = 3   /* in proportion to the probability of the other tokens */
+} dpi_pace;
+
 typedef struct dpi_sampler_options {
     size_t struct_size;
     int32_t method;  /* a dpi_method; default INVISIBLEINK */
@@ -72,6 +81,15 @@ typedef struct dpi_sampler_options {
     double subsample;    /* q in (0, 1]: the records of each text come from dpi_assign_secret with
                             this q, the budget is that of the run; 0 (default): no such claim */
     /* Of single methods; ignored by the others. */
+    int32_t pace;       /* invisibleink: a dpi_pace; default NONE */
+    double pace_theta;  /* invisibleink, TOP: a probability, [0, 1]; CHANGE: a total variation
+                           distance, [0, 1] */
+    int32_t pace_tokens; /* invisibleink, TOP and CHANGE: T_p, the most private tokens of a text, which
+                            share the budget; 0 (default): n_tokens */
+    double pace_share;  /* invisibleink, SHARE: E, the expected number of other tokens that the budget
+                           is divided by: a step costs (1 - top) / E of it; .01..2^20 */
+    int32_t free_top_k; /* invisibleink: k of free steps; 0 (default): top_k */
+    double free_tau;    /* invisibleink: temperature of free steps, .01..100; 0 (default): tau */
     double svt_threshold; /* amin: a token is private where the distance of the mean of the
                              references' distributions to the public one (L1: 0..2) is above it, up
                              to noise; -1000..1000 */
