@@ -57,7 +57,8 @@ dpi_status dpi_budget_realise(const dpi_sampler_options *o, dpi_sampler_plan *pl
     if (o->subsample != 0)
         DPI_TRY(dpi_budget_inside(o, &ignored, &delta, err));
     if (o->accountant == DPI_ACCOUNTANT_BR)
-        DPI_TRY(dpi_br_epsilon(plan->eta, o->n_tokens, delta, &epsilon, err));
+        DPI_TRY(dpi_br_epsilon(plan->eta, plan->n_private > 0 ? plan->n_private : o->n_tokens, delta,
+                               &epsilon, err));
     else
         DPI_TRY(dpi_zcdp_epsilon(plan->rho_total, delta, &epsilon, err));
     const bool fits = o->accountant == DPI_ACCOUNTANT_BR || plan->rho_total <= plan->rho_budget;

@@ -201,5 +201,6 @@ bool dpi_audit_charges(const dpi_sampler_options *o, const dpi_sampler_plan *p, 
     if (!(p->rho_total <= p->rho_budget && (o->rho == 0 || p->rho_budget <= o->rho)))
         return false;
     return o->accountant == DPI_ACCOUNTANT_FILTER || o->method != DPI_METHOD_INVISIBLEINK ||
-           p->rho_total >= o->n_tokens * token * exact;
+           p->rho_total >= (p->n_private > 0 ? p->n_private : o->n_tokens) * token * exact ||
+           o->pace == DPI_PACE_SHARE;
 }

@@ -9,10 +9,16 @@
 #include "dp/account/account.h"
 #include "dp/account/budget.h"
 #include "dp/account/filter.h"
+#include "dp/account/pace.h"
 #include "dp/exact/aggregate.h"
 #include "dp/methods/method.h"
 
 typedef struct ink_state {
+    /* Pacing; public */
+    dpi_pacing pacing;
+    dpi_pace_spent paid; /* before this step */
+    int64_t K;           /* clip bound of this step; 0: it is free */
+    uint64_t free_a;     /* inverse temperature of free steps */
     float *zeros;      /* [n_vocab] zero-out: the logits of a null slot */
     double *centre;    /* [n_ref] m_i; PRIVATE */
     uint64_t *pays;    /* [n_ref] masks: whether what a record moves counts; PRIVATE */
@@ -31,6 +37,38 @@ static const dpi_parameter top_k = {
     .zero = "all", .default_value = 100,
     .help = "draw from the k likeliest public tokens and those as likely within the clip bound"};
 
+static const char *const paces[] = {"none", "top", "change", "share", NULL};
+
+static const dpi_parameter pace = {
+    .name = "pace", .option = "pace", .key = "pace", .label = "pace", .unit = "",
+    .type = DPI_PARAMETER_CHOICE, .offset = DPI_FIELD(pace), .choices = paces,
+    .help = "which tokens pay, by the public logits alone; the others are free"};
+static const dpi_parameter pace_theta = {
+    .name = "pace_theta", .option = "pace-theta", .key = "pace_theta", .label = "theta of the pace",
+    .unit = "", .type = DPI_PARAMETER_REAL, .offset = DPI_FIELD(pace_theta), .min = 0, .max = 1,
+    .is_optional = 1, .default_text = "0",
+    .help = "top: free where the likeliest token is likelier; change: where records could change less"};
+static const dpi_parameter pace_tokens = {
+    .name = "pace_tokens", .option = "pace-tokens", .key = "pace_tokens",
+    .label = "private tokens, most", .unit = "tokens", .type = DPI_PARAMETER_INT,
+    .offset = DPI_FIELD(pace_tokens), .min = 1, .max = 1 << 20, .is_optional = 1,
+    .default_text = "all of them",
+    .help = "top and change: the most private tokens of a text, which share the budget"};
+static const dpi_parameter pace_share = {
+    .name = "pace_share", .option = "pace-share", .key = "pace_share", .label = "share of the pace",
+    .unit = "tokens", .type = DPI_PARAMETER_REAL, .offset = DPI_FIELD(pace_share), .min = .01,
+    .max = 1 << 20, .is_optional = 1, .default_text = "n_tokens",
+    .help = "share: a token costs the budget times (1 - likeliest) / X"};
+static const dpi_parameter free_top_k = {
+    .name = "free_top_k", .option = "free-top-k", .key = "free_top_k", .label = "k of free tokens",
+    .unit = "tokens", .type = DPI_PARAMETER_INT, .offset = DPI_FIELD(free_top_k), .min = 1,
+    .max = DPI_WEIGHTS_MAX, .is_optional = 1, .default_text = "top_k",
+    .help = "a free token is one of the k likeliest public tokens"};
+static const dpi_parameter free_tau = {
+    .name = "free_tau", .option = "free-temp", .key = "free_tau", .label = "tau of free tokens",
+    .unit = "", .type = DPI_PARAMETER_REAL, .offset = DPI_FIELD(free_tau), .min = .01, .max = 100,
+    .is_optional = 1, .default_text = "tau", .help = "temperature of free tokens"};
+
 static const dpi_parameter *const parameters[] = {
     &dpi_common[DPI_COMMON_ACCOUNTANT], &dpi_common[DPI_COMMON_ADJACENCY],
     &dpi_common[DPI_COMMON_RHO],        &dpi_common[DPI_COMMON_EPSILON],
@@ -38,7 +76,10 @@ static const dpi_parameter *const parameters[] = {
     &dpi_common[DPI_COMMON_N_TOKENS],   &dpi_common[DPI_COMMON_DENOMINATOR],
     &dpi_common[DPI_COMMON_TAU],        &top_k,
     &dpi_common[DPI_COMMON_N_VOCAB],    &dpi_common[DPI_COMMON_CLIP],
-    &dpi_common[DPI_COMMON_CENTER],     NULL};
+    &dpi_common[DPI_COMMON_CENTER],     &pace,
+    &pace_theta,                        &pace_tokens,
+    &pace_share,                        &free_top_k,
+    &free_tau,                          NULL};
 
 static void settings(const dpi_sampler_options *o, char *text, size_t size) {
     snprintf(text, size,
@@ -54,19 +95,56 @@ static int32_t range_factor(const dpi_sampler_options *o) {
     return o->adjacency == DPI_ADJACENCY_ZERO_OUT ? DPI_RANGE_ZERO_OUT : DPI_RANGE_REPLACE_BY_NULL;
 }
 
-/* The same cost for every token and record: the largest K that fits. *eta is the real number that
- * K comes up to. */
+/* Steps that are not free, at most. */
+static int32_t private_tokens(const dpi_sampler_options *o) {
+    const bool quota = o->pace == DPI_PACE_TOP || o->pace == DPI_PACE_CHANGE;
+    return quota && o->pace_tokens > 0 && o->pace_tokens < o->n_tokens ? o->pace_tokens
+                                                                         : o->n_tokens;
+}
+
+/* SHARE: how many steps of the plan's K the budget is for. */
+static double divisor(const dpi_sampler_options *o) {
+    return fmax(1, o->pace_share > 0 ? o->pace_share : o->n_tokens);
+}
+
+/* The largest K that fits, for steps that cost the same: all of them, those of the quota, or with
+ * SHARE those of which the public model knows nothing. *eta is the real number that K comes up to. */
 static dpi_status calibrate(const dpi_sampler_options *o, dpi_sampler_plan *plan, double *eta,
                             dpi_error *err) {
     if (o->accountant == DPI_ACCOUNTANT_BR) {
         double epsilon, delta;
         DPI_TRY(dpi_budget_inside(o, &epsilon, &delta, err));
-        DPI_TRY(dpi_br_eta(epsilon, delta, o->n_tokens, eta, err));
+        DPI_TRY(dpi_br_eta(epsilon, delta, private_tokens(o), eta, err));
         plan->K = dpi_clip_fit(plan->a, range_factor(o), *eta);
+    } else if (o->pace == DPI_PACE_SHARE) {
+        *eta = sqrt(8 * plan->rho_budget / divisor(o));
+        plan->K = dpi_clip_calibrate(plan->a, range_factor(o), 1, plan->rho_budget / divisor(o));
     } else {
-        *eta = sqrt(8 * plan->rho_budget / o->n_tokens);
-        plan->K = dpi_clip_calibrate(plan->a, range_factor(o), o->n_tokens, plan->rho_budget);
+        *eta = sqrt(8 * plan->rho_budget / private_tokens(o));
+        plan->K =
+            dpi_clip_calibrate(plan->a, range_factor(o), private_tokens(o), plan->rho_budget);
     }
+    return DPI_STATUS_OK;
+}
+
+static dpi_status check_pace(const dpi_sampler_options *o, dpi_error *err) {
+    const bool has_theta = o->pace == DPI_PACE_TOP || o->pace == DPI_PACE_CHANGE;
+    const dpi_parameter *unused = o->pace == DPI_PACE_NONE && o->free_top_k != 0 ? &free_top_k
+                                  : o->pace == DPI_PACE_NONE && o->free_tau != 0 ? &free_tau
+                                  : !has_theta && o->pace_theta != 0             ? &pace_theta
+                                  : !has_theta && o->pace_tokens != 0            ? &pace_tokens
+                                  : o->pace != DPI_PACE_SHARE && o->pace_share != 0 ? &pace_share
+                                                                                    : NULL;
+    if (unused)
+        return dpi_fail(err, DPI_STATUS_ARG, "%s is given, but the pace '%s' does not use it",
+                        unused->name, paces[o->pace]);
+    if (o->pace == DPI_PACE_SHARE && o->accountant == DPI_ACCOUNTANT_BR)
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                        "the pace 'share' with exact composition: it counts steps of one range; take "
+                        "zcdp or filter, or the pace 'top'");
+    if (o->free_top_k > o->n_vocab)
+        return dpi_fail(err, DPI_STATUS_ARG, "free_top_k is %d, must be 1..%d (the vocabulary)",
+                        (int)o->free_top_k, (int)o->n_vocab);
     return DPI_STATUS_OK;
 }
 
@@ -75,6 +153,7 @@ static dpi_status make_plan(const dpi_sampler_options *o, dpi_sampler_plan *plan
     const bool filter = o->accountant == DPI_ACCOUNTANT_FILTER;
     const double clip_max = (double)DPI_CLIP_MAX / DPI_UNIT;
     double eta;
+    DPI_TRY(check_pace(o, err));
     DPI_TRY(calibrate(o, plan, &eta, err));
     plan->clip = fmin(eta * D * o->tau / factor, clip_max);
     if (filter) { /* C is chosen, records stop when their budget is used up */
@@ -87,11 +166,30 @@ static dpi_status make_plan(const dpi_sampler_options *o, dpi_sampler_plan *plan
                         "range: raise the budget, the references or the temperature, or lower the "
                         "tokens",
                         o->rho > 0 ? "rho" : "epsilon", o->rho > 0 ? o->rho : o->epsilon,
-                        o->n_tokens, D, o->tau);
+                        private_tokens(o), D, o->tau);
+    plan->n_private = o->pace == DPI_PACE_NONE ? 0 : private_tokens(o);
     plan->eta = dpi_eta_bound(factor * plan->K, plan->a);
     plan->rho_token = dpi_rho_token_bound(plan->eta);
-    plan->rho_total = filter ? plan->rho_budget : dpi_rho_total_bound(plan->rho_token, o->n_tokens);
+    plan->rho_total = filter || o->pace == DPI_PACE_SHARE
+                          ? plan->rho_budget
+                          : dpi_rho_total_bound(plan->rho_token, private_tokens(o));
     return DPI_STATUS_OK;
+}
+
+/* What a text keeps to. Under the filter each record's own budget ends its influence. */
+static dpi_pacing pacing_of(const dpi_sampler_options *o, const dpi_sampler_plan *plan) {
+    const bool filter = o->accountant == DPI_ACCOUNTANT_FILTER;
+    const double unit = ldexp(0x1.62e42fefa39efp-1, -48);
+    return (dpi_pacing){
+        .pace = o->pace,
+        .n_private = filter ? INT32_MAX : private_tokens(o),
+        .factor = range_factor(o),
+        .theta = o->pace_theta,
+        .swing = dpi_sampler_denominator(o) * (double)plan->K * (double)plan->a * unit,
+        .rho = filter ? INFINITY : plan->rho_budget,
+        .K = plan->K,
+        .a = plan->a,
+    };
 }
 
 /* ---- State ---------------------------------------------------------------------------------- */
@@ -103,6 +201,10 @@ static dpi_status create(dpi_sampler *s, dpi_error *err) {
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a sampler");
     if (s->options.accountant == DPI_ACCOUNTANT_FILTER)
         state->limit = dpi_filter_limit(s->plan.rho_total);
+    state->pacing = pacing_of(&s->options, &s->plan);
+    state->free_a = dpi_weights_scale(dpi_sampler_denominator(&s->options),
+                                      s->options.free_tau > 0 ? s->options.free_tau
+                                                              : s->options.tau);
     state->zeros = dpi_calloc(n, sizeof *state->zeros);
     state->centre = dpi_calloc(n_ref, sizeof *state->centre);
     state->pays = dpi_calloc(n_ref, sizeof *state->pays);
@@ -134,12 +236,14 @@ static dpi_status begin(dpi_sampler *s, dpi_error *err) {
     (void)err;
     ink_state *state = s->state;
     dpi_wipe(state->spent, (size_t)s->options.n_ref * sizeof *state->spent);
+    state->paid = (dpi_pace_spent){0};
     return DPI_STATUS_OK;
 }
 
 static void charge(dpi_sampler *s) {
     ink_state *state = s->state;
-    if (s->options.accountant == DPI_ACCOUNTANT_FILTER)
+    dpi_pace_charge(&state->pacing, &state->paid, state->K);
+    if (s->options.accountant == DPI_ACCOUNTANT_FILTER && state->K > 0)
         memcpy(state->spent, state->after, (size_t)s->options.n_ref * sizeof *state->spent);
 }
 
@@ -155,11 +259,34 @@ static void forget(dpi_sampler *s) {
 
 /* ---- Public ---------------------------------------------------------------------------------- */
 
+/* K of this step. On a part of a text that is spread (merge.c) it was decided with the partial sums,
+ * which have paid for it. */
+static void decide(dpi_sampler *s) {
+    const dpi_sampler_options *o = &s->options;
+    ink_state *state = s->state;
+    double top = 0;
+    if (s->to_merge)
+        return;
+    if (o->pace != DPI_PACE_NONE) {
+        const int64_t D = dpi_sampler_denominator(o);
+        s->n_support = dpi_support_find(s->fixed, o->n_vocab, o->top_k, D, 0, s->support);
+        for (size_t i = 0; i < s->n_support; i++)
+            s->utility[i] = D * s->fixed[s->support[i]];
+        dpi_sampler_weigh(s, s->plan.a);
+        top = dpi_pace_top(s->weights, s->n_support);
+    }
+    state->K = dpi_pace_clip(&state->pacing, &state->paid, top);
+}
+
 static dpi_status find_candidates(dpi_sampler *s, const float *public_logits, dpi_error *err) {
     const dpi_sampler_options *o = &s->options;
+    const ink_state *state = s->state;
     DPI_TRY(dpi_public_fix(public_logits, o->n_vocab, s->fixed, NULL, err));
-    s->n_support = dpi_support_find(s->fixed, o->n_vocab, o->top_k, dpi_sampler_denominator(o),
-                                    2 * s->plan.K, s->support);
+    decide(s);
+    s->is_free = state->K == 0;
+    s->n_support = dpi_support_find(s->fixed, o->n_vocab,
+                                    s->is_free && o->free_top_k > 0 ? o->free_top_k : o->top_k,
+                                    dpi_sampler_denominator(o), 2 * state->K, s->support);
     return DPI_STATUS_OK;
 }
 
@@ -188,7 +315,7 @@ static void aggregate(dpi_sampler *s, const float *public_logits,
         .support = s->support,
         .n_vocab = (size_t)s->options.n_vocab,
         .n_support = s->n_support,
-        .K = s->plan.K,
+        .K = state->K,
         .center = s->options.center,
     };
     dpi_aggregate_begin(&state->aggregate, &s->kernels, &step);
@@ -206,7 +333,7 @@ static void aggregate(dpi_sampler *s, const float *public_logits,
 static void weigh(dpi_sampler *s) {
     dpi_aggregate_utility(s->fixed, s->support, s->sum, s->n_support,
                           dpi_sampler_denominator(&s->options), s->utility);
-    dpi_sampler_weigh(s, s->plan.a);
+    dpi_sampler_weigh(s, s->is_free ? ((const ink_state *)s->state)->free_a : s->plan.a);
 }
 
 static dpi_status partial(dpi_sampler *s, const float *public_logits,
@@ -216,7 +343,10 @@ static dpi_status partial(dpi_sampler *s, const float *public_logits,
                         "the reference logits are NULL, must be pointers to "
                         "the logits of each reference");
     DPI_TRY(find_candidates(s, public_logits, err));
-    aggregate(s, public_logits, reference_logits);
+    if (s->is_free)
+        memset(s->sum, 0, s->n_support * sizeof *s->sum);
+    else
+        aggregate(s, public_logits, reference_logits);
     return DPI_STATUS_OK;
 }
 

@@ -26,6 +26,7 @@ dpi_status dpi_sampler_partial(dpi_sampler *s, const float *public_logits,
                         s->options.n_tokens);
     dpi_sampler_forget(s);
     s->used = true;
+    s->to_merge = false;
     const dpi_status status = s->method->partial(s, public_logits, reference_logits, err);
     if (status == DPI_STATUS_OK) {
         if (s->method->charge)

@@ -42,6 +42,7 @@ struct dpi_sampler {
     dpi_kernels kernels; /* of the processor: their results do not depend on the ISA */
     bool begun;
     bool used; /* private arrays are not all zero: there is something to forget */
+    bool is_free; /* the step reads no reference: set with the candidates. Public */
     bool to_merge; /* dpi_sampler_partial was called for a token that is not drawn */
     int32_t n_drawn; /* of the current text */
 
@@ -82,8 +83,9 @@ struct dpi_method_ops {
     dpi_status (*create)(dpi_sampler *sampler, dpi_error *err);
     /* A new text: state back to its start (new records, a full budget). */
     dpi_status (*begin)(dpi_sampler *sampler, dpi_error *err);
-    /* Fills support and n_support, for a method that reads reference logits there only. A function
-     * of public data: it is what `distribution` begins with. NULL: it reads all. */
+    /* Fills support and n_support, for a method that reads reference logits there only, and is_free
+     * where it reads none. A function of public data: it is what `distribution` begins with. NULL: it
+     * reads all. */
     dpi_status (*candidates)(dpi_sampler *sampler, const float *public_logits, dpi_error *err);
     /* Fills support, n_support, sum and weights for the next token; nothing is charged. */
     dpi_status (*distribution)(dpi_sampler *sampler, const float *public_logits,

@@ -208,14 +208,16 @@ dpi_status dpi_sampler_candidates(dpi_sampler *s, const float *public_logits, co
         return dpi_fail(err, DPI_STATUS_ARG,
                         "the sampler, the public logits, ids or n is NULL");
     const int32_t n_vocab = s->options.n_vocab;
-    bool few = s->method->candidates && s->options.top_k > 0;
+    const bool paced = s->options.pace != DPI_PACE_NONE; /* a step may read nothing at all */
+    bool few = s->method->candidates && (s->options.top_k > 0 || paced);
+    s->is_free = false;
     if (few) {
         dpi_sampler_forget(s); /* while n_support is still that of the arrays in use */
         DPI_TRY(s->method->candidates(s, public_logits, err));
-        few = s->n_support <= (size_t)(n_vocab / DPI_CANDIDATES_FEW);
+        few = s->is_free || s->n_support <= (size_t)(n_vocab / DPI_CANDIDATES_FEW);
     }
     *ids = few ? s->support : NULL;
-    *n = few ? (int32_t)s->n_support : n_vocab;
+    *n = s->is_free ? 0 : few ? (int32_t)s->n_support : n_vocab;
     return DPI_STATUS_OK;
 }
 
@@ -233,7 +235,8 @@ dpi_status dpi_sampler_distribution(dpi_sampler *s, const float *public_logits,
     *distribution = (dpi_distribution){.n_support = (int64_t)s->n_support,
                                        .support = s->support,
                                        .sum = s->sum,
-                                       .weights = s->weights};
+                                       .weights = s->weights,
+                                       .is_free = s->is_free};
     return DPI_STATUS_OK;
 }
 
@@ -272,6 +275,7 @@ dpi_status dpi_sampler_step(dpi_sampler *s, const float *public_logits,
         return dpi_fail(err, DPI_STATUS_BUDGET, "all %d tokens of this text have been drawn",
                         s->options.n_tokens);
     s->used = true;
+    s->to_merge = false; /* partial sums that nobody drew from */
     dpi_status status = s->method->step
                             ? s->method->step(s, public_logits, reference_logits, token, err)
                             : draw_token(s, public_logits, reference_logits, token, err);

@@ -9,6 +9,8 @@
 #ifndef DPI_SAMPLER_H
 #define DPI_SAMPLER_H
 
+#include <stdbool.h>
+
 #include "dpinfer/method.h"
 #include "dp/exact/weights.h"
 
@@ -19,6 +21,7 @@ typedef struct dpi_distribution {
     const int32_t *support;  /* [n_support] token ids, ascending: V_k+. Public */
     const int64_t *sum;      /* [n_support] S = sum of clipped contributions. PRIVATE */
     const dpi_u128 *weights; /* [n_support] token i is drawn with weights[i] / sum. PRIVATE */
+    bool is_free;            /* no reference was read, nothing will be charged. Public */
 } dpi_distribution;
 
 /* The next token's distribution, without drawing it: no state changes and nothing is charged.

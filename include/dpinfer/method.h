@@ -121,16 +121,17 @@ typedef struct dpi_sampler_plan {
     double clip;      /* C, the real clip bound that K realises */
     double eta;       /* bounded range of one token, rounded up: f K a ln2 / 2^48 + 2^-38 */
     double rho_token; /* eta^2 / 8, rounded up; with FILTER the most that a token can spend */
-    double rho_total; /* zCDP of a text, rounded up: T * rho_token; with FILTER the budget. With
-                         subsample: of the mechanism inside */
+    double rho_total; /* zCDP of a text, rounded up: T * rho_token, with a pace n_private * rho_token;
+                         with FILTER and SHARE the budget. With subsample: of the mechanism inside */
     double rho_budget;    /* zCDP that the budget allows (inside, with subsample), rounded down; 0
                              with BR */
     double epsilon, delta; /* what the accountant proves for the run at delta, rounded up, subsample
                               included; 0 if options.delta is 0 */
-    /* amin, else 0: private tokens that share the budget, and its sparse vector (0 without one) in
-     * integers. rho_total is n_private (rho_svt + rho_token), rounded up. */
-    int32_t n_private;
+    int32_t n_private; /* amin, and with a pace: the most private tokens, which share the budget;
+                          else 0. With SHARE and FILTER they are as many as the budget lasts for */
     int32_t reserved;
+    /* amin, else 0: its sparse vector (0 without one) in integers. rho_total is then n_private
+     * (rho_svt + rho_token), rounded up. */
     int64_t svt_threshold;   /* in units of 2^-30 / D, like the next two */
     int64_t svt_scale;       /* of the threshold's Laplace noise; twice that on each distance */
     int64_t svt_sensitivity; /* what a record moves a distance by, at most */
@@ -168,9 +169,11 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_begin(dpi_sampler *sampler, dpi_er
 /* The tokens whose reference logits a step with these public logits [n_vocab] reads: *ids [*n],
  * ascending, the sampler's, valid until the next call on it. The others need not be computed. *ids
  * is NULL and *n is n_vocab if all may be read (AMIN, ADAPMIXED, PLAIN), or if more than n_vocab /
- * DPI_CANDIDATES_FEW are read: then it does not pay to leave out the others.
- * Trusted: public_logits must not depend on any reference. The candidates are a function of them
- * and of the options alone, so they are public. No state changes, nothing is charged.
+ * DPI_CANDIDATES_FEW are read: then it does not pay to leave out the others. *n is 0, and *ids is not NULL, if the
+ * step is free (dpi_pace): it reads no reference logit.
+ * Trusted: public_logits must not depend on any reference. The candidates are a function of them,
+ * of the options and of what the text has paid, so they are public. No state changes, nothing is
+ * charged.
  * Errors: ARG, NUMERIC as step. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_candidates(dpi_sampler *sampler,
                                                          const float *public_logits,
