@@ -28,7 +28,10 @@ static void print_allowed(const option_spec *o) {
     if (o->type != OPT_FLAG)
         option_range(o, allowed, sizeof allowed);
     if (own && !own->default_text && !def) {
-        snprintf(number, sizeof number, "%g", own->default_value);
+        if (own->type == DPI_PARAMETER_CHOICE)
+            snprintf(number, sizeof number, "%s", own->choices[(int)own->default_value]);
+        else
+            snprintf(number, sizeof number, "%g", own->default_value);
         def = number;
     }
     const char *without = own ? own->default_text : NULL;

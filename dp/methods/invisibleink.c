@@ -88,6 +88,27 @@ static void settings(const dpi_sampler_options *o, char *text, size_t size) {
              o->tau, o->top_k, o->n_vocab, o->center ? "" : "not ");
 }
 
+/* Which steps pay, in words. */
+static int32_t facts(const dpi_sampler_options *o, const dpi_sampler_plan *plan, dpi_fact *f) {
+    if (o->pace == DPI_PACE_NONE)
+        return 0;
+    f[0] = (dpi_fact){.key = "pace", .label = "pace", .type = DPI_FACT_TEXT,
+                      .where = DPI_FACT_STATEMENT};
+    if (o->pace == DPI_PACE_SHARE)
+        snprintf(f[0].text, sizeof f[0].text,
+                 "share: a token costs the budget times (1 - likeliest) / %.10g",
+                 o->pace_share > 0 ? o->pace_share : o->n_tokens);
+    else
+        snprintf(f[0].text, sizeof f[0].text, "%s: free where %s %.10g, and after the private tokens",
+                 paces[o->pace],
+                 o->pace == DPI_PACE_TOP ? "the likeliest token has more than"
+                                         : "records could change less than",
+                 o->pace_theta);
+    f[1] = (dpi_fact){.key = "n_private", .label = "private tokens, most", .type = DPI_FACT_INT,
+                      .where = DPI_FACT_STATEMENT, .integer = plan->n_private};
+    return 2;
+}
+
 /* ---- What a token costs --------------------------------------------------------------------- */
 
 /* Length of the interval in which one record can move utilities, per unit of K. */
@@ -374,6 +395,7 @@ const dpi_method_ops dpi_method_invisibleink = {
              .subsamples = 1,
              .output = ""},
     .parameters = parameters,
+    .facts = facts,
     .settings = settings,
     .plan = make_plan,
     .create = create,

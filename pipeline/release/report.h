@@ -9,7 +9,7 @@
 
 #include "dpinfer/report.h"
 
-enum { DPI_REPORT_SCHEMA = 1 };
+enum { DPI_REPORT_SCHEMA = 2 };
 
 struct dpi_report {
     dpi_claim claim;
