@@ -6,6 +6,9 @@
 
 enum { MAX_CTX = 1 << 24 };
 
+/* Positions are divided by the factor: angles stay finite. */
+static const double ROPE_FACTOR_MIN = 1e-6;
+
 static bool equals(dpi_str s, const char *text) {
     return s.n_bytes == strlen(text) && memcmp(s.data, text, s.n_bytes) == 0;
 }
@@ -96,6 +99,10 @@ static dpi_status read_rope(const dpi_gguf *gguf, dpi_config *c, dpi_error *err)
             DPI_TRY(dpi_gguf_get_float(gguf, "llama.rope.scale_linear", 0, 1e6, &factor, NULL,
                                        err));
     }
+    if (factor != 0 && factor < ROPE_FACTOR_MIN)
+        return dpi_fail(err, DPI_STATUS_FORMAT,
+                        "%s: llama.rope.scaling.factor is %g, must be 0 (none) or %g..1e6",
+                        dpi_gguf_name(gguf), factor, ROPE_FACTOR_MIN);
     c->rope_freq_base = (float)base;
     c->rope_freq_scale = factor == 0 ? 1.0f : (float)(1.0 / factor);
     return DPI_STATUS_OK;

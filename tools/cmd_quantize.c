@@ -1,20 +1,29 @@
 /* cmd_quantize.c - `dpinfer quantize`: a model with its weights in another type. */
-#include <errno.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "tools/commands.h"
 #include "tools/write_model.h"
+
+/* Whether it was the model that could not be read, and not the output that could not be written. */
+static bool can_open(const char *path) {
+    dpi_model_options options;
+    dpi_model *model;
+    dpi_error err;
+    dpi_model_options_init(&options);
+    options.vocab_only = 1;
+    dpi_status status = dpi_model_open(path, &options, &model, &err);
+    if (status == DPI_STATUS_OK)
+        dpi_model_close(model);
+    return status != DPI_STATUS_IO;
+}
 
 static int quantize_main(const args *a) {
     if (a->n_positional < 2)
         return cli_fail(CLI_USAGE, "no OUT and TYPE given; see 'dpinfer quantize -h'");
-    if (access(a->model, R_OK) != 0)
-        return cli_fail(CLI_MODEL, "cannot read %s: %s", a->model, strerror(errno));
     dpi_write_options options;
     write_model_options(a, a->positional[1], &options);
     dpi_error err;
     dpi_status status = dpi_model_quantize(a->model, a->positional[0], &options, &err);
+    if (status == DPI_STATUS_IO && !can_open(a->model))
+        return cli_fail_library(CLI_MODEL, &err);
     return write_model_finish(&options, status, &err);
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/status.h"
@@ -78,9 +79,8 @@ static dpi_status read_line(const reader *r, int64_t number, line *out, dpi_erro
 /* ---- One file -------------------------------------------------------------------------------- */
 
 static dpi_status read_file(const char *path, char **data, size_t *n_bytes, dpi_error *err) {
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return dpi_fail(err, DPI_STATUS_IO, "cannot read %s: %s", path, strerror(errno));
+    FILE *file;
+    DPI_TRY(dpi_file_open(path, &file, err));
     size_t capacity = 1 << 20, n = 0, got;
     char *text = malloc(capacity);
     while (text && (got = fread(text + n, 1, capacity - n, file)) > 0) {

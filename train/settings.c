@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/status.h"
 
@@ -187,9 +188,8 @@ dpi_status dpi_train_config_read(const char *path, dpi_train_config *config, dpi
     if (!path || !config || config->struct_size != sizeof *config)
         return dpi_fail(err, DPI_STATUS_ARG,
                         "path must not be NULL, and config filled by dpi_train_config_init");
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return dpi_fail(err, DPI_STATUS_IO, "cannot read %s: %s", path, strerror(errno));
+    FILE *file;
+    DPI_TRY(dpi_file_open(path, &file, err));
     char *text = NULL;
     size_t capacity = 0;
     int32_t n_data = 0;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "tokenizer/tokenizer.h"
@@ -92,9 +93,8 @@ static dpi_status add_line(dpi_vocab_text *v, const char *path, char *line, dpi_
 
 dpi_status dpi_vocab_text_read(const char *path, dpi_vocab_text *vocab, dpi_error *err) {
     dpi_vocab_text v = {.unk = -1, .bos = -1, .eos = -1};
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return dpi_fail(err, DPI_STATUS_IO, "cannot read %s: %s", path, strerror(errno));
+    FILE *file;
+    DPI_TRY(dpi_file_open(path, &file, err));
     char *line = NULL;
     size_t capacity = 0;
     dpi_status status = DPI_STATUS_OK;

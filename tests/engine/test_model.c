@@ -131,6 +131,8 @@ static void test_refused_values(void **state) {
         {"llama.rope.dimension_count", 18, NULL, DPI_STATUS_FORMAT, "dimension_count"},
         {"llama.rope.freq_base", -1, "f", DPI_STATUS_FORMAT, "freq_base"},
         {"llama.rope.freq_base", NAN, "f", DPI_STATUS_FORMAT, "freq_base"},
+        {"llama.rope.scaling.factor", 1e-30, "f", DPI_STATUS_FORMAT, "must be 0 (none) or 1e-06"},
+        {"llama.rope.scale_linear", 1e-30, "f", DPI_STATUS_FORMAT, "must be 0 (none) or 1e-06"},
         {"llama.rope.scaling.type", 0, "yarn", DPI_STATUS_UNSUPPORTED, "'yarn'"},
         {"llama.expert_count", 8, NULL, DPI_STATUS_UNSUPPORTED, "mixtures of experts"},
     };

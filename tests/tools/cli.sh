@@ -192,7 +192,10 @@ refuse 2 "no OUT and TYPE given" quantize made.gguf
 refuse 2 "no OUT and TYPE given" quantize made.gguf x
 refuse 2 "type 'Q2_K' cannot be written, allowed: F32 F16" quantize made.gguf x Q2_K
 refuse 2 "the output is the input" quantize made.gguf made.gguf Q8_0
-refuse 3 "cannot read none.gguf" quantize none.gguf x Q8_0
+refuse 3 "none.gguf: cannot be opened" quantize none.gguf x Q8_0
+mkfifo fifo
+refuse 3 "fifo: is not a regular file" quantize fifo x Q8_0
+refuse 3 "is a directory" quantize . x Q8_0
 refuse 3 "magic number" quantize a.f32 x Q8_0
 refuse 1 "cannot be created" quantize made.gguf nowhere/x Q8_0
 refuse 2 "no -o FILE given" make-model --type Q8_0
@@ -239,6 +242,8 @@ cp say.gguf first.gguf
 run pretrain say.conf -q -q; expect_rc 0; expect_same first.gguf say.gguf # nothing left to do
 refuse 2 "no CONFIG given" pretrain
 refuse 2 "cannot read none.conf" pretrain none.conf
+refuse 2 "cannot read fifo: it is not a regular file" pretrain fifo
+refuse 2 "cannot read /dev/zero: it is not a regular file" pretrain /dev/zero
 refuse 2 "unexpected argument 'more'" pretrain say.conf more
 echo "steps = many" >bad.conf
 refuse 2 "bad.conf:1: steps is 'many', allowed: a whole number in 0..1000000000" pretrain bad.conf

@@ -1,0 +1,31 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/status.h"
+
+static dpi_status cannot_read(const char *path, dpi_error *err) {
+    return dpi_fail(err, DPI_STATUS_IO, "cannot read %s: %s", path, strerror(errno));
+}
+
+dpi_status dpi_file_open(const char *path, FILE **file, dpi_error *err) {
+    /* Without O_NONBLOCK, opening a FIFO would wait for a writer. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return cannot_read(path, err);
+    struct stat st;
+    dpi_status status = DPI_STATUS_OK;
+    if (fstat(fd, &st) != 0)
+        status = cannot_read(path, err);
+    else if (!S_ISREG(st.st_mode))
+        status = dpi_fail(err, DPI_STATUS_IO, "cannot read %s: it is not a regular file", path);
+    else if (!(*file = fdopen(fd, "r")))
+        status = cannot_read(path, err);
+    if (status != DPI_STATUS_OK)
+        close(fd);
+    return status;
+}
