@@ -1,6 +1,12 @@
 #include "dpinfer/process.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include "base/status.h"
 
 enum { MOST_THREADS = 1024 };
 
@@ -23,4 +29,12 @@ int32_t dpi_process_threads(int32_t wanted) {
     for (int32_t i = 1; i < n; i++)
         pthread_join(threads[i], NULL);
     return n;
+}
+
+dpi_status dpi_process_harden(dpi_error *err) {
+    const struct rlimit none = {0, 0};
+    if (prctl(PR_SET_DUMPABLE, 0) != 0 || setrlimit(RLIMIT_CORE, &none) != 0)
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED, "memory cannot be kept from core dumps: %s",
+                        strerror(errno));
+    return DPI_STATUS_OK;
 }

@@ -79,6 +79,10 @@ static int run_command(const command *cmd, int argc, char **argv) {
     args a;
     bool done;
     int code = options_parse(cmd, argc, argv, &a, &done);
+    dpi_error err;
+    if (code == CLI_OK && !done && cmd->bit & CMD_HOLDS_TEXTS &&
+        dpi_process_harden(&err) != DPI_STATUS_OK)
+        code = cli_fail_library(CLI_FAILED, &err);
     if (code == CLI_OK && !done)
         code = cmd->run(&a);
     code = finish_stdout(code);

@@ -24,11 +24,22 @@ typedef enum option_id {
 
 /* Commands as bits, for the table's "which commands take this option". */
 enum {
-    CMD_RUN = 1, CMD_PLAN = 2, CMD_ACCOUNT = 4, CMD_INSPECT = 8, CMD_TOKENIZE = 16,
-    CMD_LOGITS = 32, CMD_QUANTIZE = 64, CMD_MAKE_MODEL = 128,
-    CMD_BENCH = 256, CMD_VERIFY = 512, CMD_AUDIT = 1024,
-    CMD_PRETRAIN = 2048, CMD_DEMO = 4096, CMD_COMPLETION = 8192,
-    CMD_GROUPED = CMD_RUN | CMD_PLAN, /* whose help has headings */
+    CMD_RUN = 1,
+    CMD_PLAN = 2,
+    CMD_ACCOUNT = 4,
+    CMD_INSPECT = 8,
+    CMD_TOKENIZE = 16,
+    CMD_LOGITS = 32,
+    CMD_QUANTIZE = 64,
+    CMD_MAKE_MODEL = 128,
+    CMD_BENCH = 256,
+    CMD_VERIFY = 512,
+    CMD_AUDIT = 1024,
+    CMD_PRETRAIN = 2048,
+    CMD_DEMO = 4096,
+    CMD_COMPLETION = 8192,
+    CMD_HOLDS_TEXTS = CMD_RUN | CMD_PLAN | CMD_TOKENIZE | CMD_LOGITS, /* of others, in memory */
+    CMD_GROUPED = CMD_RUN | CMD_PLAN,                                 /* whose help has headings */
 };
 
 enum { MAX_REPORTS = 8, MAX_OWN = 32, MAX_WORDS = 8 };

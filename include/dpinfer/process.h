@@ -13,6 +13,12 @@ extern "C" {
  * ended when it returns. */
 DPI_API int32_t dpi_process_threads(int32_t wanted);
 
+/* Keeps what is in this process's memory from others, for good: no core dump is written, and no
+ * process of the same user can attach to it or read /proc/PID/mem. For programs that hold records;
+ * call it before they are read. The administrator, and what is written to swap, are not kept out.
+ * Errors: UNSUPPORTED (the system refuses). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_process_harden(dpi_error *err);
+
 #ifdef __cplusplus
 }
 #endif

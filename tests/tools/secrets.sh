@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# What a record says is in no memory that is given back, and nobody else reads the process's memory.
+#   secrets.sh path/to/dpinfer SOURCE SECRETS_LIBRARY
+. "$(dirname "$0")/cli_support.sh"
+model=$(readlink -f "$2/models/dpinfer-4m-q8_0.gguf")
+library=$(readlink -f "$3")
+secret='Quxotin Zylberg'
+mkdir refs
+echo 'id,text' >refs.csv
+for i in 1 2 3 4; do
+    text="Patient $i: $secret was admitted, $secret said so."
+    echo "$text" >"refs/$i.txt"
+    echo "{\"id\": $i, \"text\": \"$text\"}" >>refs.jsonl
+    echo "$i,\"$text\"" >>refs.csv
+done
+echo "Like $secret: {reference}" >private.txt
+# Those of the secret's middle are the same whatever stands beside it.
+ids=$(printf 'x %s x' "$secret" | "$dpinfer" tokenize "$model" | cut -d ' ' -f 4-9)
+
+# watch SECRET IDS ARGS: a run whose freed memory is looked through; what was found is in `log`.
+watch() {
+    last="dpinfer ${*:3}"
+    : >log
+    DPI_SECRET=$1 DPI_SECRET_IDS=$2 DPI_SECRET_LOG=$PWD/log LD_PRELOAD=$library \
+        "$dpinfer" "${@:3}" >out 2>err <private.txt
+    rc=$?
+}
+
+# It sees what is there: the model's own keys, and the types of its byte tokens.
+watch general.architecture "6 6 6 6" inspect "$model"; expect_rc 0
+check "a text is not seen" grep -q '^text in a block' log
+check "token ids are not seen" grep -q '^token ids in a block' log
+
+for refs in refs.jsonl refs.csv refs; do
+    for how in "--rho 1" "--rho 1 -B 2 --jsonl" "--plain --reference 1" \
+        "--rho 1 --private-prompt-file private.txt" "--epsilon 3 --subsample .5 -B 2 --num 2"; do
+        # shellcheck disable=SC2086
+        watch "$secret" "$ids" run "$model" "$refs" $how -n 4 -t 1 -q; expect_rc 0
+        check "memory was given back with a record in it: $(head -n 3 log)" test ! -s log
+    done
+done
+watch "$secret" "$ids" tokenize "$model"; expect_rc 0
+check "memory was given back with a text in it: $(head -n 3 log)" test ! -s log
+
+# A run that waits for its prompt: no core dump, and its memory is the administrator's.
+mkfifo prompt
+exec 9<>prompt
+"$dpinfer" run "$model" refs --rho 1 -n 4 -q --private-prompt-file - <prompt >out 2>err 9<&- &
+pid=$!
+# Until it is there where it waits, or has ended.
+while ! grep -q '^Max core file size  *0  *0 ' "/proc/$pid/limits" && kill -0 "$pid"; do :; done
+last="a run"
+rc=0
+check "core dumps are allowed" grep -q '^Max core file size  *0  *0 ' "/proc/$pid/limits"
+if [ "$(id -u)" -ne 0 ]; then
+    check "its memory can be read" test ! -r "/proc/$pid/mem"
+fi
+exec 9>&-
+kill "$pid"
+wait "$pid"
+finish
