@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char *cli_name = "dpinfer";
@@ -82,12 +83,14 @@ int cli_fail_option(int code, const dpi_error *err) {
     return cli_fail_library(code, &named);
 }
 
-bool cli_read_fd(int fd, char **data, size_t *n_bytes) {
+bool cli_read_fd(int fd, size_t most, char **data, size_t *n_bytes) {
     size_t capacity = 1 << 16, n = 0;
     char *text = dpi_private_malloc(capacity);
-    while (text) {
+    errno = ENOMEM;
+    while (text && n <= most) {
         if (n + 1 == capacity) {
             char *grown = dpi_private_realloc(text, 2 * capacity);
+            errno = ENOMEM;
             if (!grown)
                 break;
             text = grown;
@@ -105,23 +108,40 @@ bool cli_read_fd(int fd, char **data, size_t *n_bytes) {
         else if (errno != EINTR)
             break;
     }
-    int reason = errno;
+    int reason = n > most ? EFBIG : errno;
     dpi_private_free(text);
     errno = reason;
     return false;
 }
 
-bool cli_read_path(const char *path, char **data, size_t *n_bytes) {
+/* What is no regular file is told by an errno that reading does not give otherwise. */
+enum { NOT_REGULAR = ENOTSUP };
+
+bool cli_read_path(const char *path, size_t most, char **data, size_t *n_bytes) {
     if (strcmp(path, "-") == 0)
-        return cli_read_fd(STDIN_FILENO, data, n_bytes);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+        return cli_read_fd(STDIN_FILENO, most, data, n_bytes);
+    struct stat st;
+    /* Without O_NONBLOCK, opening a FIFO would wait for a writer. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return false;
-    bool ok = cli_read_fd(fd, data, n_bytes);
+    bool ok = fstat(fd, &st) == 0;
     int reason = errno;
+    if (ok && !S_ISREG(st.st_mode)) {
+        ok = false;
+        reason = S_ISDIR(st.st_mode) ? EISDIR : NOT_REGULAR;
+    } else if (ok) {
+        ok = cli_read_fd(fd, most, data, n_bytes);
+        reason = errno;
+    }
     close(fd);
     errno = reason;
     return ok;
+}
+
+const char *cli_read_reason(void) {
+    return errno == NOT_REGULAR ? "it is not a regular file ('-' is standard input)"
+                                : strerror(errno);
 }
 
 size_t cli_trim_line_end(const char *text, size_t n_bytes) {

@@ -1,5 +1,4 @@
 /* cmd_logits.c - `dpinfer logits`: token ids to logits, for comparisons. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +6,8 @@
 #include "tools/commands.h"
 #include "tools/release_options.h"
 #include "tools/output.h"
+
+enum { TOKENS_BYTES_MAX = 1 << 28 };
 
 static bool is_space(char c) { return memchr(" \t\n\v\f\r", c, 6) != NULL; }
 
@@ -45,8 +46,8 @@ static int parse_tokens(const char *text, size_t n_bytes, int32_t n_vocab, int32
 static int read_tokens(const char *path, int32_t n_vocab, int32_t **tokens, size_t *n_tokens) {
     char *text;
     size_t n_bytes;
-    if (!cli_read_path(path, &text, &n_bytes))
-        return cli_fail(CLI_USAGE, "--tokens: cannot read %s: %s", path, strerror(errno));
+    if (!cli_read_path(path, TOKENS_BYTES_MAX, &text, &n_bytes))
+        return cli_fail(CLI_USAGE, "--tokens: cannot read %s: %s", path, cli_read_reason());
     int code = parse_tokens(text, n_bytes, n_vocab, tokens, n_tokens);
     dpi_private_free(text);
     if (code == CLI_OK && *n_tokens > 1 << 20) {

@@ -1,18 +1,20 @@
 /* cmd_verify.c - `dpinfer verify`: the sections of a report that follow from its parameters, made a
  * second time. The report comes from anywhere. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "dpinfer/report.h"
 #include "tools/commands.h"
 
+/* More than any report has; the library says what is allowed. */
+enum { REPORT_BYTES_MAX = 1 << 22 };
+
 static int parse(const char *path, dpi_report **report) {
     char *text;
     size_t n_bytes;
     dpi_error err;
-    if (!cli_read_path(path, &text, &n_bytes))
-        return cli_fail(CLI_REPORT, "cannot read %s: %s", path, strerror(errno));
+    if (!cli_read_path(path, REPORT_BYTES_MAX, &text, &n_bytes))
+        return cli_fail(CLI_REPORT, "cannot read %s: %s", path, cli_read_reason());
     const dpi_status status = dpi_report_parse(path, text, n_bytes, report, &err);
     dpi_private_free(text);
     return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_REPORT, &err);

@@ -1,7 +1,6 @@
 /* release_options.c - see release_options.h. */
 #include "tools/release_options.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -85,6 +84,8 @@ int read_session_options(const args *a, dpi_session_options *options) {
 
 /* ---- Prompts --------------------------------------------------------------------------------- */
 
+enum { PROMPT_BYTES_MAX = 1 << 28 }; /* no context holds more */
+
 /* A text from its option or its file, into in->prompts[slot]. */
 static int load_text(const args *a, option_id inline_id, option_id file_id, release_input *in,
                      int slot, dpi_bytes *text) {
@@ -98,9 +99,9 @@ static int load_text(const args *a, option_id inline_id, option_id file_id, rele
         *text = (dpi_bytes){direct->s, strlen(direct->s)};
     if (!file->given)
         return CLI_OK;
-    if (!cli_read_path(file->s, loaded, n_bytes))
+    if (!cli_read_path(file->s, PROMPT_BYTES_MAX, loaded, n_bytes))
         return cli_fail(CLI_USAGE, "--%s-file: cannot read %s: %s", name, file->s,
-                        strerror(errno));
+                        cli_read_reason());
     *text = (dpi_bytes){*loaded, cli_trim_line_end(*loaded, *n_bytes)};
     return CLI_OK;
 }

@@ -45,8 +45,10 @@ static int write_one(output *file, const dpi_report *report, bool complete) {
     char *text;
     size_t n_bytes;
     dpi_error err;
-    if (dpi_report_text(report, complete, format, &text, &n_bytes, &err) != DPI_STATUS_OK)
+    if (dpi_report_text(report, complete, format, &text, &n_bytes, &err) != DPI_STATUS_OK) {
+        file->failed = true; /* an empty file would be no report */
         return cli_fail_library(CLI_FAILED, &err);
+    }
     int code = output_write(file, text, n_bytes);
     free(text);
     return code;

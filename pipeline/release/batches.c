@@ -136,7 +136,7 @@ dpi_status dpi_release_load_batch(dpi_release *r, int32_t index, dpi_error *err)
 }
 
 void dpi_release_drop_batch(dpi_release *r) {
-    for (size_t slot = 0; slot < r->n_slots && r->tokens; slot++) {
+    for (size_t slot = 0; slot < r->n_slots && r->tokens && r->n_tokens; slot++) {
         dpi_private_free(r->tokens[slot]);
         r->tokens[slot] = NULL;
         r->n_tokens[slot] = 0;

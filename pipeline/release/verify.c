@@ -132,8 +132,8 @@ typedef struct comparison {
     bool failed; /* out of memory */
 } comparison;
 
-/* One line of a value, without what would steer a terminal. */
-static void show(const json_t *value, char *text, size_t size) {
+/* One line of a value, without what would steer a terminal. False if out of memory. */
+static bool show(const json_t *value, char *text, size_t size) {
     size_t n;
     if (!value) {
         snprintf(text, size, "(none)");
@@ -145,11 +145,14 @@ static void show(const json_t *value, char *text, size_t size) {
         }
     } else {
         char *dump = dpi_json_text(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_COMPACT, &n);
-        snprintf(text, size, "%s", dump ? dump : "?");
-        if (dump && n >= size)
+        if (!dump)
+            return false;
+        snprintf(text, size, "%s", dump);
+        if (n >= size)
             memcpy(text + size - 4, "...", 4);
         free(dump);
     }
+    return true;
 }
 
 /* Reals may differ by what another mathematical library, or the end of a search, makes of them. */
@@ -190,8 +193,9 @@ static void compare_leaf(comparison *c, const char *path, const json_t *recorded
     if (!f)
         return;
     snprintf(f->path, sizeof f->path, "%s", path);
-    show(recorded, f->recorded, sizeof f->recorded);
-    show(expected, f->computed, sizeof f->computed);
+    if (!show(recorded, f->recorded, sizeof f->recorded) ||
+        !show(expected, f->computed, sizeof f->computed))
+        c->failed = true;
     f->verdict = !is_same(recorded, expected) ? DPI_VERDICT_WRONG
                  : is_given(c, path)          ? DPI_VERDICT_GIVEN
                                               : DPI_VERDICT_OK;
@@ -263,7 +267,10 @@ static dpi_status recompute(const dpi_report *r, const dpi_claim *claim, const c
             json_decref(model);
             return status;
         }
-        json_object_set_new(model, "files", files);
+        if (json_object_set_new(model, "files", files) != 0) {
+            json_decref(model);
+            return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
+        }
     }
     *expected = dpi_report_json(claim, r->complete, json_incref(r->software), model);
     return *expected ? DPI_STATUS_OK

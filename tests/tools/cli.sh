@@ -194,6 +194,15 @@ refuse 2 "type 'Q2_K' cannot be written, allowed: F32 F16" quantize made.gguf x 
 refuse 2 "the output is the input" quantize made.gguf made.gguf Q8_0
 refuse 3 "none.gguf: cannot be opened" quantize none.gguf x Q8_0
 mkfifo fifo
+for file in fifo /dev/zero; do # neither need ever end
+    refuse 5 "cannot read $file: it is not a regular file" verify "$file"
+    refuse 2 "--tokens: cannot read $file: it is not a regular file" logits made.gguf --tokens "$file"
+    refuse 2 "cannot read $file: it is not a regular file" run made.gguf "$refs" --rho 1 \
+        --public-prompt-file "$file"
+done
+mkfifo fifo.jsonl
+refuse 4 "fifo.jsonl is not a regular file" run made.gguf fifo.jsonl --rho 1
+refuse 2 "chat template llama3 needs" run made.gguf "$refs" --rho 1 --template llama3
 refuse 3 "fifo: is not a regular file" quantize fifo x Q8_0
 refuse 3 "is a directory" quantize . x Q8_0
 refuse 3 "magic number" quantize a.f32 x Q8_0
