@@ -1,0 +1,53 @@
+/* fuzz_report.c - libFuzzer target: any bytes as a report, which is parsed and verified. Nothing in it is
+ * trusted: it is refused, or every field gets a verdict that a terminal can show. */
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dpinfer/report.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
+
+static void require(bool holds) {
+    if (!holds)
+        abort();
+}
+
+/* Printable ASCII that ends. */
+static void check_text(const char *text, size_t size) {
+    require(memchr(text, '\0', size) != NULL);
+    for (; *text; text++)
+        require(*text >= 0x20 && *text < 0x7f);
+}
+
+static void verify(const dpi_report *report) {
+    dpi_verification v = {.struct_size = sizeof v};
+    dpi_error err = {0};
+    if (dpi_report_verify(report, NULL, &v, &err) != DPI_STATUS_OK) {
+        require(err.message[0] && memchr(err.message, '\0', sizeof err.message));
+        return;
+    }
+    size_t n_ok = 0, n_wrong = 0;
+    for (size_t i = 0; i < v.n_fields; i++) {
+        const dpi_verified_field *f = &v.fields[i];
+        check_text(f->path, sizeof f->path);
+        check_text(f->recorded, sizeof f->recorded);
+        check_text(f->computed, sizeof f->computed);
+        n_ok += f->verdict == DPI_VERDICT_OK;
+        n_wrong += f->verdict == DPI_VERDICT_WRONG;
+    }
+    require(v.n_ok == n_ok && v.n_wrong == n_wrong && n_ok > 0);
+    dpi_verification_free(&v);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
+    dpi_report *report = NULL;
+    dpi_error err = {0};
+    if (dpi_report_parse("a report", (const char *)data, n_bytes, &report, &err) == DPI_STATUS_OK) {
+        verify(report);
+        dpi_report_free(report);
+    } else {
+        require(!report && err.message[0] && memchr(err.message, '\0', sizeof err.message));
+    }
+    return 0;
+}
