@@ -150,6 +150,8 @@ static bool show(const json_t *value, char *text, size_t size) {
         snprintf(text, size, "%s", dump);
         if (n >= size)
             memcpy(text + size - 4, "...", 4);
+        for (char *at = text; *at; at++) /* jansson escapes all other control characters */
+            *at = *at == 0x7f ? '?' : *at;
         free(dump);
     }
     return true;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "dpinfer.h"
-#include "kernels/quant.h"
+#include "kernels/weight_types.h"
 #include "tests/support/tiny_model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
