@@ -11,14 +11,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/terminal.h"
+
 static const char *cli_name = "dpinfer";
 
 void cli_set_name(const char *name) { cli_name = name; }
 
+/* One line: what a message quotes cannot steer a terminal. */
 static void print_line(const char *format, va_list args) {
-    fprintf(stderr, "%s: ", cli_name);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    char *line = NULL, *shown = NULL;
+    size_t n;
+    const int n_line = vasprintf(&line, format, args);
+    if (n_line >= 0)
+        shown = terminal_text(line, (size_t)n_line, false, &n);
+    fprintf(stderr, "%s: %s\n", cli_name, shown ? shown : "out of memory");
+    free(shown);
+    if (n_line >= 0)
+        free(line);
 }
 
 int cli_fail(int code, const char *format, ...) {

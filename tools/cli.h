@@ -8,7 +8,8 @@
 
 #include "dpinfer.h"
 
-/* Exit codes of the program; 128 + signal number after SIGINT (130) and SIGTERM (143). */
+/* Exit codes of the program; 128 + signal number after SIGHUP (129), SIGINT (130) and
+ * SIGTERM (143). */
 enum {
     CLI_OK = 0,
     CLI_FAILED = 1,  /* while running: memory, randomness, input, output */

@@ -73,7 +73,7 @@ static int write_report(facts *f, const char *path) {
     else if ((code = output_write(&out, text, strlen(text))) == CLI_OK)
         code = output_write(&out, "\n", 1);
     dpi_private_free(text);
-    int closed = output_close(&out, code == CLI_OK);
+    int closed = output_close(&out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED);
     return code != CLI_OK ? code : closed;
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "tools/release_options.h"
+#include "tools/terminal.h"
 
 /* What the demo shows: shipped in the source tree and installed under share/dpinfer. */
 static const char model_path[] = "models/dpinfer-4m-q8_0.gguf";
@@ -46,7 +47,7 @@ static int find_data(char *folder) {
 /* ---- The terminal ---------------------------------------------------------------------------- */
 
 typedef struct screen {
-    bool colour;
+    bool terminal, colour;
     int width;
     /* The paragraph that is being written word by word. */
     int column; /* 0: no line is open */
@@ -58,7 +59,7 @@ static void screen_init(screen *s) {
     struct winsize size;
     const char *term = getenv("TERM"), *no_colour = getenv("NO_COLOR");
     bool terminal = isatty(STDOUT_FILENO);
-    *s = (screen){.width = 80};
+    *s = (screen){.terminal = terminal, .width = 80};
     s->colour = terminal && term && strcmp(term, "dumb") != 0 && !(no_colour && no_colour[0]);
     if (terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
         s->width = size.ws_col;
@@ -102,7 +103,7 @@ static void put_word(screen *s) {
 }
 
 /* Wraps words as they come. */
-static void put_text(screen *s, const char *text, size_t n_bytes) {
+static void wrap_text(screen *s, const char *text, size_t n_bytes) {
     for (size_t i = 0; i < n_bytes; i++) {
         bool space = text[i] == ' ' || text[i] == '\n' || text[i] == '\t' || text[i] == '\r';
         if (space || s->n_word == sizeof s->word)
@@ -113,6 +114,13 @@ static void put_text(screen *s, const char *text, size_t n_bytes) {
             s->word[s->n_word++] = text[i];
     }
     fflush(stdout);
+}
+
+static void put_text(screen *s, const char *text, size_t n_bytes) {
+    size_t n;
+    char *shown = s->terminal ? terminal_text(text, n_bytes, true, &n) : NULL;
+    wrap_text(s, shown ? shown : text, shown ? n : n_bytes);
+    free(shown);
 }
 
 static void end_text(screen *s) {

@@ -85,7 +85,7 @@ static int write_logits(const char *path, const float *logits, size_t n) {
     int code = output_open(&out, path, true);
     if (code == CLI_OK)
         code = output_write(&out, logits, n * sizeof *logits);
-    int closed = output_close(&out, code == CLI_OK);
+    int closed = output_close(&out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED);
     return code != CLI_OK ? code : closed;
 }
 
@@ -94,6 +94,10 @@ static int logits_main(const args *a) {
     int code = read_session_options(a, &options);
     if (code == CLI_OK && !a->v[OPT_TOKENS].given)
         code = cli_fail(CLI_USAGE, "no --tokens FILE given; see 'dpinfer logits -h'");
+    if (code == CLI_OK && (output_is_input(a->v[OPT_OUTPUT].s, a->model) ||
+                           output_is_input(a->v[OPT_OUTPUT].s, a->v[OPT_TOKENS].s)))
+        code = cli_fail(CLI_USAGE, "-o: %s is an input and would be overwritten",
+                        a->v[OPT_OUTPUT].s);
     if (code != CLI_OK)
         return code;
     dpi_model *model;

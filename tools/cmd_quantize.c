@@ -1,5 +1,6 @@
 /* cmd_quantize.c - `dpinfer quantize`: a model with its weights in another type. */
 #include "tools/commands.h"
+#include "tools/output.h"
 #include "tools/write_model.h"
 
 /* Whether it was the model that could not be read, and not the output that could not be written. */
@@ -18,6 +19,8 @@ static bool can_open(const char *path) {
 static int quantize_main(const args *a) {
     if (a->n_positional < 2)
         return cli_fail(CLI_USAGE, "no OUT and TYPE given; see 'dpinfer quantize -h'");
+    if (output_is_input(a->positional[0], a->model))
+        return cli_fail(CLI_USAGE, "%s: the output is the input, or a part of it", a->positional[0]);
     dpi_write_options options;
     write_model_options(a, a->positional[1], &options);
     dpi_error err;

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,25 +13,8 @@
 #include "tools/output.h"
 #include "tools/release_options.h"
 #include "tools/report_files.h"
-
-/* ---- Signals -------------------------------------------------------------------------------- */
-
-static volatile sig_atomic_t stop_signal;
-
-static void on_signal(int number) { stop_signal = number; }
-
-/* The first SIGINT or SIGTERM finishes the token; SA_RESETHAND: the second one kills. */
-static void catch_signals(void) {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
-
-static int32_t is_stopped(void *user) {
-    (void)user;
-    return stop_signal != 0;
-}
+#include "tools/signals.h"
+#include "tools/terminal.h"
 
 /* ---- The state of a run --------------------------------------------------------------------- */
 
@@ -40,16 +22,19 @@ typedef struct run {
     release_input in;
     const dpi_claim *claim;
     bool jsonl, quiet, show_progress;
+    bool screen; /* the output is a terminal */
     output out;
     report_files *reports;
     dpi_report *report;
     /* the text that is being written */
     int32_t index;
     bool text_open;
+    bool released; /* a token is drawn */
     char *text; /* jsonl: all of it so far; private until its last token is out */
     size_t n_text, text_capacity;
     bool line_open; /* text mode: the last byte was not a line feed */
     struct timespec first, shown; /* its first token; the last progress line */
+    char *last_words;             /* what a handler prints that cannot return */
 } run;
 
 /* ---- Output --------------------------------------------------------------------------------- */
@@ -74,7 +59,14 @@ static int put_text(run *r, const char *text, size_t n_bytes) {
     if (r->jsonl)
         return keep_text(r, text, n_bytes);
     r->line_open = text[n_bytes - 1] != '\n';
-    return output_write(&r->out, text, n_bytes);
+    if (!r->screen)
+        return output_write(&r->out, text, n_bytes);
+    size_t n;
+    char *shown = terminal_text(text, n_bytes, true, &n);
+    int code = shown ? output_write(&r->out, shown, n)
+                     : cli_fail(CLI_FAILED, "out of memory for the text");
+    free(shown);
+    return code;
 }
 
 /* Texts end with a line feed and are set apart by a blank line. */
@@ -97,7 +89,7 @@ static int end_text(run *r, const dpi_release_event *event) {
     dpi_claim_label(r->claim, label, sizeof label);
     if (object && !dpi_claim_is_private(r->claim))
         json_object_set_new(object, "label", json_string(label));
-    char *line = object ? json_dumps(object, JSON_COMPACT) : NULL;
+    char *line = object ? json_dumps(object, JSON_COMPACT | (r->screen ? JSON_ENSURE_ASCII : 0)) : NULL;
     json_decref(object);
     int code = line ? output_write(&r->out, line, strlen(line))
                     : cli_fail(CLI_FAILED, "out of memory for the text");
@@ -158,6 +150,7 @@ static int write_event(run *r, const dpi_release_event *event) {
     show_event(r, event);
     if (event->type == DPI_EVENT_PROMPT)
         return CLI_OK;
+    r->released = true;
     if (!r->text_open)
         code = begin_text(r, event->index);
     if (code == CLI_OK)
@@ -183,7 +176,7 @@ static int write_texts(run *r) {
         const dpi_status status = dpi_release_advance(r->in.release, &event, &err);
         if (status == DPI_STATUS_CANCELLED) {
             show_event(r, &(dpi_release_event){.type = DPI_EVENT_END});
-            return 128 + (int)stop_signal;
+            return 128 + signals_stop();
         }
         if (status != DPI_STATUS_OK)
             return cli_fail_option(status == DPI_STATUS_FORMAT ? CLI_RECORDS : CLI_FAILED, &err);
@@ -200,22 +193,46 @@ static int write_texts(run *r) {
 
 /* ---- The whole run -------------------------------------------------------------------------- */
 
-/* No file is written twice, or over an input. */
-static int check_output_paths(const args *a) {
+/* No file is written twice, or over an input, or over what is there without being told so. */
+static int check_output(const args *a, const char *path) {
+    static const option_id prompts[] = {OPT_PRIVATE_PROMPT_FILE, OPT_PUBLIC_PROMPT_FILE,
+                                        OPT_QUERY_FILE, OPT_SYSTEM_FILE};
+    bool is_input = output_is_input(path, a->model) ||
+                    (a->n_positional > 0 && output_is_input(path, a->positional[0]));
+    for (size_t i = 0; i < sizeof prompts / sizeof *prompts; i++)
+        is_input |= a->v[prompts[i]].given && output_same_file(path, a->v[prompts[i]].s);
+    if (is_input)
+        return cli_fail(CLI_USAGE, "%s is an input of this run and would be overwritten", path);
+    return output_check_absent(path, a->v[OPT_OVERWRITE].i);
+}
+
+static int check_outputs(const args *a) {
     const char *paths[1 + MAX_REPORTS] = {a->v[OPT_OUTPUT].s};
     const int n = 1 + a->n_reports;
     memcpy(paths + 1, a->reports, (size_t)a->n_reports * sizeof *paths);
     for (int i = 0; i < n; i++) {
-        if (output_same_file(paths[i], a->model) ||
-            (a->n_positional > 0 && output_same_file(paths[i], a->positional[0])))
-            return cli_fail(CLI_USAGE, "%s is an input of this run and would be overwritten",
-                            paths[i]);
         for (int k = 0; k < i; k++)
-            if (strcmp(paths[i], paths[k]) == 0 || output_same_file(paths[i], paths[k]))
+            if (output_same_file(paths[i], paths[k]))
                 return cli_fail(CLI_USAGE, "--report and %s lead to the same file",
                                 k == 0 ? "--output" : "--report");
+        int code = check_output(a, paths[i]);
+        if (code != CLI_OK)
+            return code;
     }
     return CLI_OK;
+}
+
+/* The statement as it is shown, to be freed with free; NULL after a failure. */
+static int make_statement(const run *r, bool complete, char **shown) {
+    char *text;
+    size_t n;
+    dpi_error err;
+    *shown = NULL;
+    if (dpi_claim_statement(r->claim, complete, &text, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_FAILED, &err);
+    *shown = terminal_text(text, strlen(text), true, &n);
+    free(text);
+    return *shown ? CLI_OK : cli_fail(CLI_FAILED, "out of memory for the statement");
 }
 
 /* The statement is owed once the release has begun, also when the run fails after that: its budget
@@ -224,18 +241,15 @@ static int write_statement(const run *r, int code) {
     const bool complete = code == CLI_OK;
     const int64_t n_null = dpi_release_null_records(r->in.release);
     char *text;
-    dpi_error err;
-    int result = CLI_OK;
+    int result;
     if (n_null > 0 && r->claim->n_records > 0 && !r->quiet &&
         r->claim->method.method != DPI_METHOD_PLAIN)
         cli_note("note: %" PRId64 " of %" PRId64 " records are empty or unreadable and add nothing",
                  n_null, r->claim->n_records);
-    if (dpi_claim_statement(r->claim, complete, &text, &err) == DPI_STATUS_OK) {
-        fprintf(stderr, "\n%s", text);
-        free(text);
-    } else {
-        result = cli_fail_library(CLI_FAILED, &err);
-    }
+    result = make_statement(r, complete, &text);
+    if (result == CLI_OK && (fprintf(stderr, "\n%s", text) < 0 || fflush(stderr) != 0))
+        result = CLI_FAILED; /* and there is nowhere to say it */
+    free(text);
     if (r->reports && report_files_write(r->reports, r->report, complete) != CLI_OK)
         result = CLI_FAILED;
     return code != CLI_OK ? code : result;
@@ -252,38 +266,72 @@ static int open_outputs(const args *a, run *r) {
         return cli_fail_library(CLI_MODEL, &err);
     int code = report_files_open(a, &r->reports);
     if (code == CLI_OK)
-        code = output_open(&r->out, a->v[OPT_OUTPUT].s, false);
+        code = output_open(&r->out, a->v[OPT_OUTPUT].s, a->v[OPT_OVERWRITE].i);
     return code;
+}
+
+/* What is left when the program cannot go on: a statement and reports of a run that stopped early,
+ * which are written anew when it ends well. */
+static int prepare_end(run *r) {
+    char *statement;
+    int code = make_statement(r, false, &statement);
+    if (code != CLI_OK)
+        return code;
+    if (asprintf(&r->last_words,
+                 "\ndpinfer run: memory of the model could not be read: its file has become shorter, "
+                 "or its disk has failed\n\n%s", statement) < 0)
+        r->last_words = NULL;
+    free(statement);
+    if (!r->last_words)
+        return cli_fail(CLI_FAILED, "out of memory for the statement");
+    return r->reports ? report_files_write(r->reports, r->report, false) : CLI_OK;
 }
 
 static int begin(run *r) {
     dpi_error err;
+    int code = prepare_end(r);
+    if (code != CLI_OK)
+        return code;
     const dpi_status status = dpi_release_begin(r->in.release, &err);
+    if (status == DPI_STATUS_CANCELLED)
+        return 128 + signals_stop();
     return status == DPI_STATUS_OK ? CLI_OK
                                    : cli_fail_option(status == DPI_STATUS_LIMIT ? CLI_RECORDS
                                                                                 : CLI_FAILED, &err);
 }
 
+/* From the first private pass on: the budget counts as spent. */
+static int draw_texts(run *r) {
+    char label[160];
+    r->screen = isatty(r->out.fd);
+    r->show_progress = !r->quiet && isatty(STDERR_FILENO) && !(r->screen && !r->jsonl);
+    r->out.appears = true;
+    report_files_keep(r->reports);
+    signals_catch_bus(r->last_words);
+    dpi_claim_label(r->claim, label, sizeof label);
+    if (!dpi_claim_is_private(r->claim))
+        cli_note("%s", label);
+    return write_texts(r);
+}
+
+/* A run leaves what it has to leave, whatever ended it. */
+static output_end end_of(int code, bool leaves) {
+    return !leaves ? OUTPUT_DROPPED : code == CLI_FAILED ? OUTPUT_PARTIAL : OUTPUT_APPEARS;
+}
+
 static int run_release(const args *a, run *r) {
+    signals_catch();
     int code = open_outputs(a, r);
     if (code == CLI_OK)
         code = begin(r);
     const bool begun = code == CLI_OK;
-    if (begun) {
-        char label[160];
-        bool to_terminal = !r->jsonl && isatty(r->out.fd);
-        r->show_progress = !r->quiet && isatty(STDERR_FILENO) && !to_terminal;
-        catch_signals();
-        dpi_claim_label(r->claim, label, sizeof label);
-        if (!dpi_claim_is_private(r->claim))
-            cli_note("%s", label);
-        code = write_texts(r);
-    }
-    if (output_close(&r->out, true) != CLI_OK && code == CLI_OK)
+    if (begun)
+        code = draw_texts(r);
+    if (output_close(&r->out, end_of(code, code == CLI_OK || r->released)) != CLI_OK && code == CLI_OK)
         code = CLI_FAILED;
     if (begun)
         code = write_statement(r, code);
-    if (report_files_close(r->reports, begun) != CLI_OK && code == CLI_OK)
+    if (report_files_close(r->reports, end_of(code, begun)) != CLI_OK && code == CLI_OK)
         code = CLI_FAILED;
     return code;
 }
@@ -292,12 +340,12 @@ static int run_main(const args *a) {
     run r = {.jsonl = a->v[OPT_JSONL].i, .quiet = a->v[OPT_QUIET].i, .out = {.fd = -1}};
     if (!a->v[OPT_PLAIN].i && a->n_positional == 0)
         return cli_fail(CLI_USAGE, "no REFS given; see 'dpinfer run -h'");
-    int code = check_output_paths(a);
+    int code = check_outputs(a);
     if (code == CLI_OK)
         code = report_files_probe(a);
     if (code != CLI_OK)
         return code;
-    code = release_open(a, r.quiet, is_stopped, &r.in);
+    code = release_open(a, r.quiet, signals_cancel, &r.in);
     if (code == CLI_OK) {
         r.claim = dpi_release_claim(r.in.release);
         code = run_release(a, &r);
@@ -324,5 +372,6 @@ const command command_run = {
         "a text has stays secret.\n\n"
         "Only the text goes to stdout, token by token; texts are set apart by a blank line,\n"
         "or see --jsonl. The privacy statement goes to stderr, and to --report.\n"
-        "SIGINT and SIGTERM finish the token, write what is released and the statement.\n",
+        "Files appear when they are whole. SIGINT, SIGTERM and SIGHUP finish the token, write\n"
+        "what is released and the statement.\n",
 };

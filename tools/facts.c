@@ -4,6 +4,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "tools/terminal.h"
 
 void facts_init(facts *f) {
     *f = (facts){.json = json_object()};
@@ -124,15 +127,29 @@ char *facts_dump(facts *f) {
     return json_dumps(f->json, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
 }
 
+/* On a terminal nothing in it steers that. */
+static int print_text(const char *text, size_t n_bytes, FILE *stream) {
+    size_t n;
+    char *shown = terminal_text(text, n_bytes, true, &n);
+    if (shown)
+        fwrite(shown, 1, n, stream);
+    free(shown);
+    return shown ? CLI_OK : cli_fail(CLI_FAILED, "out of memory while writing the result");
+}
+
 int facts_print(facts *f, bool as_json, FILE *stream) {
+    const bool screen = isatty(fileno(stream));
     if (!f->failed && as_json) {
-        char *dump = facts_dump(f);
+        char *dump = json_dumps(f->json, JSON_INDENT(2) | JSON_REAL_PRECISION(17) |
+                                             (screen ? JSON_ENSURE_ASCII : 0));
         if (dump) {
             fprintf(stream, "%s\n", dump);
             dpi_private_free(dump);
             return CLI_OK;
         }
     } else if (!f->failed && fflush(f->stream) == 0) {
+        if (screen)
+            return print_text(f->text, f->n_text, stream);
         fwrite(f->text, 1, f->n_text, stream);
         return CLI_OK;
     }

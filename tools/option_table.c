@@ -177,6 +177,8 @@ static const option_spec specs[N_OPTIONS] = {
         .help = "also write a report of the privacy statement: as "
                 "Markdown if the name ends in .md, else as JSON. May be "
                 "given more than once"},
+    [OPT_OVERWRITE] = {.name = "overwrite", .group = GROUP_OUTPUT, .type = OPT_FLAG,
+        .commands = GENERATES, .help = "replace files of -o and --report that are there already"},
     [OPT_QUIET] = {.name = "quiet", .group = GROUP_OUTPUT, .short_name = 'q', .type = OPT_FLAG,
         .commands = GENERATES | WRITES_MODEL | CMD_PRETRAIN,
         .help = "no progress and no notes; the statement stays"},

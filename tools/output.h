@@ -1,5 +1,6 @@
 /* output.h - files that the program writes. Every byte goes to the system at once: what was
- * written is not lost when the program is stopped, and every failure is seen. */
+ * written is not lost when the program is stopped, and every failure is seen. A file appears under
+ * its name when it is whole; until then it is a temporary one beside it, NAME.part-XXXXXX. */
 #ifndef DPI_OUTPUT_H
 #define DPI_OUTPUT_H
 
@@ -8,28 +9,52 @@
 typedef struct output {
     int fd;           /* -1: not open */
     const char *name; /* for messages */
-    char *target;     /* atomic: the final path, else NULL */
-    char *temporary;  /* atomic: what is written to until then */
+    char *target;     /* the final path; NULL for what is not a regular file */
+    char *temporary;  /* what is written to until then, else NULL */
+    bool replaces;    /* a file of that name may be replaced */
+    bool appears;     /* on a signal that ends the program it appears as it is */
+    bool probes;      /* only whether it could be made */
     bool failed;      /* a write failed, and was reported */
 } output;
 
-/* Opens `path` ("-": standard output). Atomic: the file appears, whole, at output_close; not
- * for standard output, pipes and devices, which are written to as they are. `path` must
- * outlive the output. CLI_OK, or CLI_FAILED with a message. */
-int output_open(output *o, const char *path, bool atomic);
+/* Opens `path` ("-": standard output). Pipes and devices are written to as they are. replaces:
+ * output_close may replace a file of that name. `path` must outlive the output. CLI_OK, or
+ * CLI_FAILED with a message. */
+int output_open(output *o, const char *path, bool replaces);
 
-/* CLI_OK if output_open could make an atomic file at `path` now, and leaves nothing behind; what is
- * not atomic is not tried. Else CLI_FAILED with a message. */
+/* CLI_OK if output_open could make a file at `path` now, and leaves nothing behind; what is not
+ * a regular file is not tried. Else CLI_FAILED with a message. */
 int output_probe(const char *path);
+
+/* CLI_USAGE, with a message, if there is a regular file at `path` and it may not be replaced. */
+int output_check_absent(const char *path, bool may_replace);
 
 /* CLI_OK, or CLI_FAILED: the message is printed the first time. */
 int output_write(output *o, const void *data, size_t n_bytes);
+/* Empties a file that has not appeared, to be written anew. Else nothing. */
+int output_rewind(output *o);
 
-/* Closes. `keep` = false drops an atomic file. Safe on an output that is not open. CLI_OK, or
- * CLI_FAILED if this or an earlier write failed. */
-int output_close(output *o, bool keep);
+typedef enum output_end {
+    OUTPUT_APPEARS, /* under its name */
+    OUTPUT_PARTIAL, /* the same, but a file that is there stays, and where this one is is told */
+    OUTPUT_DROPPED,
+} output_end;
 
-/* Whether both paths lead to the same existing regular file. */
+/* Closes. Safe on an output that is not open. CLI_OK, or CLI_FAILED if this or an earlier write
+ * failed. */
+int output_close(output *o, output_end end);
+
+/* For handlers of signals that end the program: files that may appear do, other temporary ones go.
+ * Async-signal-safe. */
+void output_end_all(void);
+
+/* ---- Paths ----------------------------------------------------------------------------------- */
+
+/* Whether both paths lead to the same regular file, or, where there is none yet, to the same name in
+ * the same folder. "-" is standard output. */
 bool output_same_file(const char *a, const char *b);
+/* Whether `path` leads to a file that is read: `input` ("-": none), a part of the split model `input`, or a file
+ * in the folder `input`. */
+bool output_is_input(const char *path, const char *input);
 
 #endif

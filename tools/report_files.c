@@ -26,8 +26,8 @@ int report_files_open(const args *a, report_files **files) {
         return cli_fail(CLI_FAILED, "out of memory for the report");
     while (f->n < a->n_reports) {
         output *file = &f->file[f->n];
-        if (output_open(file, a->reports[f->n++], true) != CLI_OK) {
-            report_files_close(f, false);
+        if (output_open(file, a->reports[f->n++], a->v[OPT_OVERWRITE].i) != CLI_OK) {
+            report_files_close(f, OUTPUT_DROPPED);
             return CLI_FAILED;
         }
     }
@@ -49,7 +49,9 @@ static int write_one(output *file, const dpi_report *report, bool complete) {
         file->failed = true; /* an empty file would be no report */
         return cli_fail_library(CLI_FAILED, &err);
     }
-    int code = output_write(file, text, n_bytes);
+    int code = output_rewind(file);
+    if (code == CLI_OK)
+        code = output_write(file, text, n_bytes);
     free(text);
     return code;
 }
@@ -62,10 +64,15 @@ int report_files_write(report_files *files, const dpi_report *report, bool compl
     return code;
 }
 
-int report_files_close(report_files *files, bool keep) {
+void report_files_keep(report_files *files) {
+    for (int i = 0; files && i < files->n; i++)
+        files->file[i].appears = true;
+}
+
+int report_files_close(report_files *files, output_end end) {
     int code = CLI_OK;
     for (int i = 0; files && i < files->n; i++)
-        if (output_close(&files->file[i], keep) != CLI_OK)
+        if (output_close(&files->file[i], end) != CLI_OK)
             code = CLI_FAILED;
     free(files);
     return code;

@@ -4,18 +4,21 @@
 
 #include "dpinfer/report.h"
 #include "tools/options.h"
+#include "tools/output.h"
 
 /* CLI_OK if every report could be written now, without leaving anything behind; else CLI_FAILED,
  * with a message. */
 int report_files_probe(const args *a);
 
 typedef struct report_files report_files;
-/* Opens the files of --report; they appear when report_files_close keeps them. *files is NULL if
+/* Opens the files of --report; they appear with report_files_close. *files is NULL if
  * there are none. CLI_OK, or CLI_FAILED with a message. */
 int report_files_open(const args *a, report_files **files);
-/* Writes the report to each, in the form that its name says. */
+/* Writes the report to each, in the form that its name says, instead of what was written before. */
 int report_files_write(report_files *files, const dpi_report *report, bool complete);
-/* Frees. `keep` = false drops what was written. */
-int report_files_close(report_files *files, bool keep);
+/* From now on what is written appears also when a signal ends the program. */
+void report_files_keep(report_files *files);
+/* Frees. */
+int report_files_close(report_files *files, output_end end);
 
 #endif

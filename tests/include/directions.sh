@@ -24,7 +24,7 @@ allowed() {
     pipeline/release) echo "base kernels gguf tokenizer engine dp/exact dp/account dp/methods pipeline" ;;
     corpus | tools | examples) echo "" ;; # the public interface alone
     eval) echo "corpus" ;;
-    bench) echo "base kernels gguf tokenizer engine dp/exact dp/account dp/methods pipeline pipeline/release corpus tools" ;;
+    bench) echo "base kernels gguf tokenizer engine dp/exact dp/account dp/methods pipeline pipeline/release corpus" ;;
     *) return 1 ;;
     esac
 }

@@ -511,7 +511,7 @@ expect_rc 1; expect_err "cannot write standard output"
 for i in $(seq 5000); do echo '{"text": "One day it rained."}'; done >many.jsonl
 stop_with() {
     : >out # the shell that is about to become dpinfer must not be killed: it would clean up
-    "$dpinfer" run "$model" many.jsonl --rho 1 -B 1 --report s.json >out 2>err &
+    "$dpinfer" run "$model" many.jsonl --rho 1 -B 1 --report s.json --overwrite >out 2>err &
     local pid=$! i
     for i in $(seq 300); do
         [ -s out ] && break

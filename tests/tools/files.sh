@@ -1,0 +1,147 @@
+#!/usr/bin/env bash
+# Files, machines and terminals: nothing given is destroyed, nothing paid for is lost.
+#   files.sh path/to/dpinfer
+. "$(dirname "$0")/cli_support.sh"
+small_model
+for i in 1 2 3 4 5 6; do echo "{\"text\": \"Record $i of Anna.\"}"; done >refs.jsonl
+mkdir refs; for i in 1 2 3 4; do echo "Record $i of Anna." >refs/$i.txt; done
+run_small() { run run m.gguf "$@" --rho 1 -n 4 -t 1 -q; }
+refuse_small() { refuse 2 "$1" run m.gguf "${@:2}" --rho 1 -n 4 -t 1 -q; }
+# parts: temporary files that are there.
+parts() { find . -name '*.part*' | wc -l; }
+
+# ---- No output over an input, or over another output, under any spelling ------------------------
+echo "Write." >prompt.txt; echo "1 2 3" >tokens
+cp m.gguf s-00001-of-00002.gguf; cp m.gguf s-00002-of-00002.gguf
+ln -s refs.jsonl link.jsonl; ln refs.jsonl hard.jsonl; ln -s ../refs.jsonl refs/up; ln -s . here
+ln refs/2.txt two.txt
+sha256sum m.gguf refs.jsonl refs/*.txt prompt.txt s-*.gguf tokens >sums
+for path in ./refs.jsonl here/refs.jsonl "$PWD/refs.jsonl" link.jsonl hard.jsonl refs/up \
+    refs/../refs.jsonl; do
+    refuse_small "is an input of this run" refs.jsonl -o "$path" --overwrite
+    refuse_small "is an input of this run" refs.jsonl --report "$path" --overwrite
+done
+for path in refs/1.txt here/refs/1.txt two.txt; do
+    refuse_small "is an input of this run" refs -o "$path" --overwrite
+done
+refuse_small "is an input of this run" refs.jsonl -o here/prompt.txt \
+    --public-prompt-file prompt.txt --overwrite
+refuse_small "is an input of this run" refs.jsonl --report ./m.gguf --overwrite
+for part in 1 2; do
+    refuse 2 "is an input of this run" run s-00001-of-00002.gguf refs.jsonl --rho 1 \
+        -o here/s-0000$part-of-00002.gguf --overwrite
+    refuse 2 "the output is the input" quantize s-00001-of-00002.gguf \
+        ./s-0000$part-of-00002.gguf Q8_0
+done
+refuse 2 "the output is the input" quantize m.gguf here/m.gguf Q8_0
+refuse 2 "would be overwritten" logits m.gguf --tokens tokens -o here/m.gguf
+refuse 2 "would be overwritten" logits m.gguf --tokens tokens -o ./tokens
+refuse_small "lead to the same file" refs.jsonl -o xx.txt --report ./xx.txt
+refuse_small "lead to the same file" refs.jsonl -o xx.txt --report here/xx.txt
+refuse_small "lead to the same file" refs.jsonl --report r.json --report "$PWD/r.json"
+last="all of these"; check "an input was written to" sha256sum --quiet --status -c sums
+check "a file of a run that was refused" test ! -e xx.txt
+
+# ---- Whole or not at all ------------------------------------------------------------------------
+run_small refs.jsonl -o text.out --report r.json; expect_rc 0; expect_no_err ".part-"
+cp text.out text.kept; cp r.json r.kept
+refuse_small "text.out is there already" refs.jsonl -o text.out
+refuse_small "r.json is there already" refs.jsonl -o other.out --report r.json
+expect_same text.out text.kept; expect_same r.json r.kept
+check "other.out" test ! -e other.out
+echo old >text.out
+run_small refs.jsonl -o text.out --report r.json --overwrite; expect_rc 0
+check "text.out is not replaced" test "$(head -c 3 text.out)" != old
+run_small refs.jsonl -o /dev/null; expect_rc 0
+refuse 4 "nobody.jsonl" run m.gguf nobody.jsonl --rho 1 -o new.out --report new.json
+check "a file of a run that did not begin" test -z "$(find . -name 'new.*')"
+# No room for more than 1 KiB: the run fails, what is there stays, and the text is told of.
+cp text.out text.kept
+last="run, with a limit on the size of files"
+(ulimit -f 1
+    exec "$dpinfer" run m.gguf refs.jsonl --rho 1 -B 1 -n 250 -c 300 -t 1 -q -o text.out \
+        --overwrite >out 2>err </dev/null)
+rc=$?; expect_rc 1; expect_err "cannot write"; expect_err "Privacy statement"
+expect_same text.out text.kept; expect_err "text.out is as it was; what was written is in"
+check "what was written" test "$(cat text.out.part-* | wc -c)" -ge 1000
+run_small refs.jsonl -o text.out --overwrite; expect_err "text.out.part-"
+rm -f text.out.part-*
+
+# Signals: what is released appears under its name, and nothing else stays.
+for i in $(seq 3000); do echo '{"text": "One day it rained."}'; done >many.jsonl
+# start: a long run in the background, until it has released text.
+start() {
+    local i
+    rm -f text.out r.json
+    : >err
+    "$dpinfer" run "${1:-m.gguf}" many.jsonl --rho 1 -B 1 -n 40 -t 1 -q -o text.out \
+        --report r.json >out 2>err </dev/null &
+    pid=$!
+    for i in $(seq 1200); do
+        [ "$(cat text.out.part-* 2>/dev/null | wc -c)" -gt 100 ] && break
+        sleep 0.05
+    done
+}
+# ends CODE WHAT: the run's exit code, its text and report, and no temporary file.
+ends() {
+    wait "$pid" 2>/dev/null
+    rc=$?; last="run, $2"
+    expect_rc "$1"
+    check "no text" test -s text.out
+    check "no report" grep -q '"complete": false' r.json
+    check "a temporary file" test "$(parts)" -eq 0
+}
+ulimit -c 0
+for signal in INT:130 TERM:143 HUP:129; do
+    start; kill "-${signal%:*}" "$pid"; ends "${signal#*:}" "SIG${signal%:*}"
+    expect_err "Privacy statement"; expect_err "stopped early"
+    run verify r.json; expect_rc 0
+done
+for signal in QUIT:131 USR1:138 ALRM:142 SEGV:139; do
+    start; kill "-${signal%:*}" "$pid"; ends "${signal#*:}" "SIG${signal%:*}"
+done
+start; kill -KILL "$pid"; wait "$pid" 2>/dev/null
+last="run, SIGKILL"; check "the text of a run that was killed" test ! -e text.out
+run_small refs.jsonl -o text.out; expect_rc 0; expect_err "text.out.part-"
+rm -f ./*.part-*
+
+# ---- Failures of the machine --------------------------------------------------------------------
+# A statement or a report that cannot be written.
+for arguments in -t1 -q; do
+    "$dpinfer" run m.gguf refs.jsonl --rho 1 -n 4 $arguments >out 2>/dev/full </dev/null; rc=$?
+    last="run 2>/dev/full"; : >err; expect_rc 1; check "no text" test -s out
+    "$dpinfer" run m.gguf refs.jsonl --rho 1 -n 4 $arguments >out 2>&- </dev/null; rc=$?
+    last="run 2>&-"; expect_rc 1; check "no text" test -s out
+done
+run_small refs.jsonl --report /dev/full; expect_rc 1
+# The model file becomes shorter while it is mapped.
+"$dpinfer" make-model --layers 4 --embd 256 --ff 512 --heads 4 --kv-heads 4 --vocab-size 2000 \
+    --type F32 -o big.gguf 2>err
+start big.gguf; : >big.gguf; ends 1 "the model is cut"
+expect_err "has become shorter"; expect_err "Privacy statement"; expect_err "stopped early"
+
+# ---- Terminals ----------------------------------------------------------------------------------
+esc=$'\033' c1=$'\xc2\x9b' bidi=$'\xe2\x80\xae'
+shown() {
+    check "a control character in an error" \
+        test "$(grep -cF -e "$esc" -e "$c1" -e "$bidi" -e $'\xff' err)" -eq 0
+}
+for bad in "a${esc}[2Jb" "a${c1}2Jb" "a${bidi}b" $'a\xffb'; do
+    run run m.gguf "$bad.jsonl" --rho 1; expect_rc 4; shown
+    run run m.gguf refs.jsonl --rho 1 --temp "$bad"; expect_rc 2; shown
+    run run "$bad.gguf" refs.jsonl --rho 1; expect_rc 3; shown
+    run verify "$bad"; expect_rc 5; shown
+done
+run run m.gguf "a${esc}[2J.jsonl" --rho 1; expect_err 'a\x1b[2J.jsonl'
+run run m.gguf "a${bidi}.jsonl" --rho 1; expect_err 'a\u202e.jsonl'
+# Text on a terminal: the model writes bytes of all kinds. script(1) gives it a terminal.
+if command -v script >/dev/null; then
+    script -qec "'$dpinfer' run m.gguf --plain -n 200 -c 300 --temp 2 -t 1 -q 2>/dev/null" screen \
+        >out 2>err </dev/null
+    last="run on a terminal"
+    sed '1d;$d' screen | tr -d '\r\n\t' >text
+    check "no text" test -s text
+    check "a control character on a terminal" test "$(tr -d -c '\000-\037\177' <text | wc -c)" -eq 0
+    check "nothing is escaped" grep -qF '\x' text
+fi
+finish
