@@ -84,16 +84,16 @@ dpi_status dpi_kv_reserve(dpi_kv_cache *kv, int32_t seq, int32_t length, dpi_err
 static void copy_positions(const dpi_kv_cache *kv, unsigned char *to, const unsigned char *from,
                            int32_t n) {
     const uint64_t k_dim = (uint64_t)kv->head_dim, v_dim = (uint64_t)kv->head_dim_v;
-    const uint64_t group = DPI_KV_PANEL * kv->item_bytes; /* of K: one value of all its positions */
-    const uint64_t k_groups = (uint64_t)n / DPI_KV_PANEL * k_dim * group;
+    const uint64_t line = DPI_KV_PANEL * kv->item_bytes; /* of a K panel: one value of all positions */
+    const uint64_t k_panels = (uint64_t)n / DPI_KV_PANEL * k_dim * line;
     const uint64_t k_rest = (uint64_t)n % DPI_KV_PANEL * kv->item_bytes;
     for (uint64_t layer = 0; layer < kv->block_bytes - sizeof(block_head);
          layer += kv->layer_bytes) {
         for (uint64_t at = layer; at < layer + kv->k_bytes;
              at += DPI_KV_BLOCK * k_dim * kv->item_bytes) {
-            memcpy(to + at, from + at, k_groups);
-            for (uint64_t i = at + k_groups; k_rest > 0 && i < at + k_groups + k_dim * group;
-                 i += group)
+            memcpy(to + at, from + at, k_panels);
+            for (uint64_t i = at + k_panels; k_rest > 0 && i < at + k_panels + k_dim * line;
+                 i += line)
                 memcpy(to + i, from + i, k_rest);
         }
         for (uint64_t at = layer + kv->k_bytes; at < layer + kv->layer_bytes;

@@ -19,8 +19,9 @@ static const struct {
     uint32_t family;    /* 0: any */
     dpi_tuning tuning;
 } processors[] = {
-    /* Zen 4, and Zen 3, which has not been measured. Of a stream Zen 4 reads up to 50 % more without
-     * prefetch instructions: its hardware prefetches one stream by itself, and they disturb that. */
+    /* Zen 4, and Zen 3, which has not been measured. Of a stream Zen 4 reads up to 50 % more
+     * without prefetch instructions: its hardware prefetches one stream by itself, and they disturb
+     * that. */
     {"AuthenticAMD",
      0x19,
      {.quantized = {[DPI_PANELS] = {{2048, 24576}, {2048, 24576}}, [DPI_STREAM] = {{0, 0}, {0, 0}}},

@@ -1,5 +1,5 @@
-/* Every kernel of one ISA against ref.c, on sizes that are odd on purpose; and its purity: a row's bits
- * do not depend on how many rows are computed with it. The checks are those of family_*.c. */
+/* Every kernel of one ISA against ref.c, on sizes that are odd on purpose; and its purity: a row's
+ * bits do not depend on how many rows are computed with it. The checks are those of family_*.c. */
 #include "tests/kernels/family.h"
 
 static checker c; /* filled once, by setup */
