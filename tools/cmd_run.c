@@ -200,7 +200,7 @@ static int check_output(const args *a, const char *path) {
     bool is_input = output_is_input(path, a->model) ||
                     (a->n_positional > 0 && output_is_input(path, a->positional[0]));
     for (size_t i = 0; i < sizeof prompts / sizeof *prompts; i++)
-        is_input |= a->v[prompts[i]].given && output_same_file(path, a->v[prompts[i]].s);
+        is_input |= a->v[prompts[i]].given && output_is_input(path, a->v[prompts[i]].s);
     if (is_input)
         return cli_fail(CLI_USAGE, "%s is an input of this run and would be overwritten", path);
     return output_check_absent(path, a->v[OPT_OVERWRITE].i);

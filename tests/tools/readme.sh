@@ -2,8 +2,8 @@
 # The command lines that documents print run as they are printed, on the built-in model.
 #   readme.sh SOURCE BUILD
 # A command is an indented line of README.md, docs/*.md, models/README.md or examples/README.md with
-# build/dpinfer in it; a line that ends in \ goes on in the next. They run in their order, in a folder
-# that looks like a source tree with a build in it, with MODEL as the built-in model. Other lines, and
+# build/dpinfer in it; a line that ends in \ goes on in the next. They run in their order, each document in a
+# folder that looks like a source tree with a build in it, with MODEL as the built-in model. Other lines, and
 # commands of `elsewhere`, are not run; a document cannot name a program that is in neither.
 set -uo pipefail
 source=$1 build=$2
@@ -36,14 +36,20 @@ commands_of() {
          { line = "" }' "$1"
 }
 
-rm -rf "$work" && mkdir -p "$work/build" || exit 1
-for name in models examples; do ln -s "$source/$name" "$work/$name"; done
-for program in "$build"/dpinfer*; do
-    [ -f "$program" ] && [ -x "$program" ] && ln -s "$program" "$work/build/"
-done
-cd "$work" || exit 1
+# A folder for the commands of one document: what another one wrote is not in the way.
+enter() {
+    mkdir -p "$work/$1/build" && cd "$work/$1" || exit 1
+    for name in models examples; do ln -s "$source/$name" "$name"; done
+    for program in "$build"/dpinfer*; do
+        [ -f "$program" ] && [ -x "$program" ] && ln -s "$program" build/
+    done
+}
+
+rm -rf "$work"
 export MODEL=models/dpinfer-4m-q8_0.gguf
 for document in "$source"/README.md "$source"/docs/*.md "$source"/{models,examples}/README.md; do
+    name=${document#"$source/"}
+    enter "${name//\//-}"
     while IFS= read -r line; do
         program=$(grep -oE 'build/dpinfer[a-z-]*' <<<"$line" | head -n 1)
         if reason=$(elsewhere "$line"); then
@@ -61,6 +67,7 @@ for document in "$source"/README.md "$source"/docs/*.md "$source"/{models,exampl
 done
 
 # What README's first recipe promises.
+cd "$work/README.md" || exit 1
 [ "$(grep -c . tickets.txt)" -ge 2 ] || complain "tickets.txt does not hold two texts"
 grep -q '1\.782696-zCDP, and so (9\.999999, 1e-05)-DP' tickets.md ||
     complain "tickets.md does not have the guarantee that README prints"
