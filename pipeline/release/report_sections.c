@@ -144,7 +144,7 @@ static json_t *accounting(const dpi_claim *c) {
                      "assumptions", make_list(assumptions));
 }
 
-/* The formal statement. Without a guarantee it has no numbers, lest someone take them for one. */
+/* The formal statement. Without a guarantee it has no numbers, so that they are not taken for one. */
 static json_t *formal_statement(const dpi_claim *c) {
     char guarantee[128], texts[64], text[512];
     snprintf(texts, sizeof texts, "%d, of at most %d tokens each", c->n_texts, c->method.n_tokens);

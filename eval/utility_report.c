@@ -1,5 +1,5 @@
 /* utility_report.c - results as a table, as CSV and as a plot; see utility.h. */
-#include "bench/utility.h"
+#include "eval/utility.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,9 +1,9 @@
-/* test_utility.c - the statistics of bench/utility on texts and readings made by hand. */
+/* test_utility.c - the statistics of eval/utility on texts and readings made by hand. */
 #include "tests/support/support.h"
 
 #include <math.h>
 
-#include "bench/utility.h"
+#include "eval/utility.h"
 
 /* "a b c d e" has the trigrams abc bcd cde. */
 static void test_near_copy(void **state) {

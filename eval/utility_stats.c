@@ -1,5 +1,5 @@
 /* utility_stats.c - see utility.h. */
-#include "bench/utility.h"
+#include "eval/utility.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* utility.c - dpinfer-utility: how well texts match the attributes of the private records, for
  * which budget and batch size; see usage() and utility.h. */
-#include "bench/utility.h"
+#include "eval/utility.h"
 
 #include <errno.h>
 #include <getopt.h>

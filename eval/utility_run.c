@@ -1,5 +1,5 @@
 /* utility_run.c - texts of a setting, as releases of libdpinfer_full; see utility.h. */
-#include "bench/utility.h"
+#include "eval/utility.h"
 
 #include <errno.h>
 #include <jansson.h>
