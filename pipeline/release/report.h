@@ -1,6 +1,6 @@
 /* report.h - the parts of a report, see dpinfer/report.h. Internal.
  *
- * README.md lists the keys. A change of a key or of a text changes DPI_REPORT_SCHEMA. */
+ * docs/report.md lists the keys. A change of a key or of a text changes DPI_REPORT_SCHEMA. */
 #ifndef DPI_RELEASE_REPORT_H
 #define DPI_RELEASE_REPORT_H
 
