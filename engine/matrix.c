@@ -16,17 +16,18 @@ static dpi_matmul_h_fn *kernel_h(const dpi_input *in, const dpi_matrix *w) {
 }
 
 int32_t dpi_matrix_q8_form(const dpi_input *in, const dpi_matrix *const *matrices, int32_t n) {
-    int32_t n_q8 = 0, n_narrow = 0;
+    int32_t n_q8 = 0, n_narrow = 0, n_winograd = 0;
     for (int32_t i = 0; i < n; i++)
         if (kernel_q(in, matrices[i])) {
             n_q8++;
             n_narrow += matrices[i]->type->is_narrow;
+            n_winograd += dpi_kernels_winograd(in->kernels, matrices[i]->type, in->n_rows);
         }
     if (n_q8 == 0)
         return -1;
     if (n_narrow == 0)
         return DPI_Q8_PLAIN;
-    if (!in->kernels->tuning.winograd || in->n_rows < DPI_WINOGRAD_ROWS)
+    if (n_winograd < n_narrow) /* the form is one for all of them */
         return DPI_Q8_NARROW;
     return n_narrow < n_q8 ? DPI_Q8_BOTH : DPI_Q8_WINOGRAD;
 }

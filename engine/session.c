@@ -179,7 +179,7 @@ dpi_status dpi_session_create(const dpi_model *model, const dpi_session_options 
     DPI_TRY(resolve(model, options, &o, err));
     dpi_kernels kernels;
     DPI_TRY(dpi_kernels_init(&kernels, o.isa, err));
-    dpi_kernels_tune(&kernels, &model->cpu.tuning);
+    kernels.tuning = model->cpu.tuning;
     o.n_threads = dpi_process_threads(o.n_threads);
     dpi_session *s = dpi_calloc(1, sizeof *s);
     if (!s)

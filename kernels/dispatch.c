@@ -61,13 +61,14 @@ dpi_status dpi_kernels_init(dpi_kernels *kernels, int32_t isa, dpi_error *err) {
         dpi_kernels_init_avx512(kernels);
 #endif
     kernels->isa = isa;
-    dpi_kernels_tune(kernels, &cpu.tuning);
+    kernels->tuning = cpu.tuning;
     return DPI_STATUS_OK;
 }
 
-void dpi_kernels_tune(dpi_kernels *kernels, const dpi_tuning *tuning) {
-    kernels->tuning = *tuning;
-    kernels->tuning.winograd = tuning->winograd && kernels->has_winograd;
+bool dpi_kernels_winograd(const dpi_kernels *kernels, const dpi_type *type, int32_t n_rows) {
+    int32_t rows = n_rows > DPI_ROWS_FEW_MAX ? DPI_ROWS_MANY : DPI_ROWS_FEW;
+    return kernels->has_winograd && type->is_narrow && n_rows >= DPI_WINOGRAD_ROWS &&
+           kernels->tuning.winograd[type->has_min][rows];
 }
 
 /* SLOT_F32, SLOT_H and SLOT_Q say what a type of that product returns. */

@@ -38,7 +38,7 @@ static inline int64_t dpi_gap_max(uint64_t a) { return (int64_t)((UINT64_C(69) <
 typedef struct dpi_kernels {
     int32_t isa; /* a dpi_isa other than AUTO */
     bool has_winograd; /* products may read Winograd blocks */
-    dpi_tuning tuning; /* for the products; winograd only if has_winograd */
+    dpi_tuning tuning; /* for the products; winograd: see dpi_kernels_winograd */
 #define KERNEL(name, parameters) void(*name) parameters;
 #include "kernels/kernels.def"
 #undef KERNEL
@@ -54,8 +54,8 @@ typedef struct dpi_kernels {
  * Errors: ARG (not a dpi_isa), UNSUPPORTED (the processor or the build lacks it). */
 dpi_status dpi_kernels_init(dpi_kernels *kernels, int32_t isa, dpi_error *err);
 
-/* Sets the tuning values of a filled table. */
-void dpi_kernels_tune(dpi_kernels *kernels, const dpi_tuning *tuning);
+/* Whether products of n_rows rows of activations with this type are to read Winograd blocks. */
+bool dpi_kernels_winograd(const dpi_kernels *kernels, const dpi_type *type, int32_t n_rows);
 
 /* One per ISA file: overrides slots of a filled table. */
 void dpi_kernels_init_ref(dpi_kernels *kernels);

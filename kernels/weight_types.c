@@ -31,7 +31,7 @@ static const uint8_t order_q6_k[] = {
 
 static const dpi_type types[] = {
 #define WEIGHT(NAME_, name_, id_, block_, bytes_, quantize_, product_, scale_at_, order_, parts,   \
-               has_min, is_signed, bias, most, ...)                                               \
+               has_min_, is_signed, bias, most, ...)                                               \
     {                                                                                             \
         .id = id_,                                                                                \
         .name = #NAME_,                                                                           \
@@ -41,6 +41,7 @@ static const dpi_type types[] = {
         .quantize = QUANTIZE_##quantize_(name_),                                                  \
         .product = DPI_PRODUCT_##product_,                                                        \
         .is_narrow = IS_NARROW(is_signed, most),                                                  \
+        .has_min = has_min_,                                                                      \
         .scale_at = scale_at_,                                                                    \
         .words_at = WORDS_AT(scale_at_),                                                          \
         .n_words = N_WORDS(bytes_, scale_at_),                                                    \

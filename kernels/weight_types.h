@@ -30,6 +30,7 @@ typedef struct dpi_type {
     void (*quantize)(const float *src, void *dst, int64_t n);
     int32_t product;  /* a DPI_PRODUCT_.. */
     bool is_narrow;   /* codes are 0 to 15: activations may be, too (q8.h) */
+    bool has_min;     /* a weight is scale * code - min */
     int32_t scale_at; /* in a block: the block scale that stands beside its words; -1: none */
     int32_t words_at; /* in a block: the first word */
     int32_t n_words;  /* of 4 bytes in a block */

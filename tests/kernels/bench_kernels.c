@@ -75,7 +75,8 @@ static bool timed_init(timed *t, const dpi_kernels *k, const family_kernel *f, i
         t->weights[i] = (unsigned char)(i % 2 ? 0x3c + i % 3 : i * 7 % 61);
     t->form = DPI_Q8_PLAIN;
     if (is_int8(f) && dpi_type_find(f->type)->is_narrow)
-        t->form = k->tuning.winograd && rows >= DPI_WINOGRAD_ROWS ? DPI_Q8_WINOGRAD : DPI_Q8_NARROW;
+        t->form = dpi_kernels_winograd(k, dpi_type_find(f->type), rows) ? DPI_Q8_WINOGRAD
+                                                                        : DPI_Q8_NARROW;
     for (int32_t first = 0, n; first < rows && is_int8(f); first += n) {
         n = dpi_row_block(rows, first);
         dpi_q8 to = dpi_q8_at(&t->q8, first, N_IN);
@@ -92,6 +93,8 @@ static void timed_free(timed *t, const family_kernel *f) {
 }
 
 /* ---- Timing ---------------------------------------------------------------------------------- */
+
+static const char *yes_no(bool value) { return value ? "yes" : "no"; }
 
 static int compare(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
@@ -182,14 +185,16 @@ static int run_isa(bench *b, int32_t isa) {
         dpi_kernels_init(&k, isa, &err) != DPI_STATUS_OK ||
         dpi_machine_measure(b->n_threads, isa, &b->machine, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
-    dpi_kernels_tune(&k, &cpu.tuning);
+    k.tuning = cpu.tuning;
     fprintf(
         stderr,
-        "machine, %s, %d threads: reads %.1f GB/s, %.0f GOPS in 8 bits, %.0f GFLOPS; %sWinograd "
-        "products of 4 bits\n",
+        "machine, %s, %d threads: reads %.1f GB/s, %.0f GOPS in 8 bits, %.0f GFLOPS; Winograd "
+        "products of 4 bits up to %d rows: %s, with mins %s; of more: %s, with mins %s\n",
         dpi_isa_name(isa), b->n_threads, b->machine.read_bytes_per_second / 1e9,
         b->machine.int8_ops_per_second / 1e9, b->machine.f32_ops_per_second / 1e9,
-        k.tuning.winograd ? "" : "no ");
+        DPI_ROWS_FEW_MAX, yes_no(k.tuning.winograd[false][DPI_ROWS_FEW]),
+        yes_no(k.tuning.winograd[true][DPI_ROWS_FEW]), yes_no(k.tuning.winograd[false][DPI_ROWS_MANY]),
+        yes_no(k.tuning.winograd[true][DPI_ROWS_MANY]));
     int code = CLI_OK;
     const family_kernel *f;
     for (int32_t i = 0; (f = family_at(i)) && code == CLI_OK; i++) {
