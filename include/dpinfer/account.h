@@ -50,6 +50,74 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_subsample_inside(double epsilon_run, doubl
                                                        double q, double *epsilon, double *delta,
                                                        dpi_error *err);
 
+/* ---- Renyi divergences at one order ---------------------------------------------------------
+ *
+ * The currency of a ledger (ledger.h). At a fixed order A >= 2 the divergences of mechanisms that
+ * are chosen one after the other add up. A sum of at most dpi_renyi_budget is (epsilon, delta)-DP.
+ * Source: Mironov 2017; Canonne, Kamath and Steinke 2020, Proposition 12; Feldman and Zrnic 2021.
+ */
+
+#define DPI_RENYI_ORDER_MAX (1 << 20)
+
+/* The integer order at which the largest rho fits (epsilon, delta), 2..DPI_RENYI_ORDER_MAX.
+ * Errors: ARG (ranges as above, or no order has a budget above 0). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_renyi_order(double epsilon, double delta, int32_t *order,
+                                                  dpi_error *err);
+/* epsilon - ln(1 - 1/A) + (ln delta + ln A) / (A - 1), rounded down. Errors: ARG (also where it is
+ * not above 0). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_renyi_budget(double epsilon, double delta, int32_t order,
+                                                   double *budget, dpi_error *err);
+/* The same backwards: the epsilon at delta that a divergence >= 0 comes to, rounded up; at least
+ * 0. Errors: ARG. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_renyi_epsilon(double divergence, double delta, int32_t order,
+                                                    double *epsilon, dpi_error *err);
+
+/* What is known of the cost of a mechanism. */
+typedef enum dpi_cost_kind {
+    DPI_COST_ZCDP = 0,     /* x: rho */
+    DPI_COST_RANGE = 1,    /* x: eta, a bounded range, as of a token */
+    DPI_COST_PURE = 2,     /* x: epsilon, pure DP */
+    DPI_COST_GAUSSIAN = 3, /* x: noise multiplier sigma; q: each unit joins with this probability,
+                              independently (Poisson), add/remove; 1: all of them */
+    DPI_COST_APPROXIMATE = 4 /* x: epsilon, with a delta: refused, it bounds no divergence */
+} dpi_cost_kind;
+
+#define DPI_COST_PARTS_MAX 4
+
+/* `n` mechanisms of one kind, each chosen knowing the results before it. */
+typedef struct dpi_cost_part {
+    int32_t kind; /* a dpi_cost_kind */
+    int32_t n;    /* 1..2^30 */
+    double x;     /* (0, 1e6] */
+    double q;     /* GAUSSIAN: (0, 1]; else 0 */
+} dpi_cost_part;
+
+/* Parts one after the other; and, around all of them, secret assignment. */
+typedef struct dpi_cost {
+    size_t struct_size;
+    int32_t n_parts; /* 1..DPI_COST_PARTS_MAX */
+    int32_t reserved;
+    double subsample; /* q in (0, 1]: a record joins one of the batches with this probability, else
+                         none (dpi_assign_secret), and the parts hold against its absence; 0: no */
+    dpi_cost_part parts[DPI_COST_PARTS_MAX];
+} dpi_cost;
+
+/* No parts. */
+DPI_API void dpi_cost_init(dpi_cost *cost);
+/* Adds a part, of which q is 0 unless it is GAUSSIAN. Errors: ARG (ranges, no room). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_cost_add(dpi_cost *cost, int32_t kind, int32_t n, double x,
+                                               double q, dpi_error *err);
+/* The Renyi divergence of order A of all of it, in both directions, rounded up:
+ *   ZCDP         A rho
+ *   RANGE        the worst law of two log ratios that lie eta apart, exact; at most A eta^2 / 8
+ *   PURE         randomised response, exact; at most epsilon
+ *   GAUSSIAN     1/(A-1) ln sum_k C(A,k) (1-q)^(A-k) q^k e^(k (k-1) / (2 sigma^2))
+ *   subsample    ln(1 + q (e^((A-1) D) - 1)) / (A-1), D that of the parts
+ * dp/PRIVACY.md section 14 has the proofs. Time: GAUSSIAN with q < 1 takes A steps.
+ * Errors: ARG, UNSUPPORTED (APPROXIMATE). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_cost_renyi(const dpi_cost *cost, int32_t order,
+                                                 double *divergence, dpi_error *err);
+
 #ifdef __cplusplus
 }
 #endif

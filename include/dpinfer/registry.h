@@ -11,6 +11,7 @@
 #ifndef DPINFER_REGISTRY_H
 #define DPINFER_REGISTRY_H
 
+#include "dpinfer/account.h"
 #include "dpinfer/method.h"
 
 #ifdef __cplusplus
@@ -138,6 +139,12 @@ typedef struct dpi_fact {
  * common fields of the plan, which is that of the options. Returns their number. */
 DPI_API int32_t dpi_method_facts(const dpi_sampler_options *options, const dpi_sampler_plan *plan,
                                  dpi_fact *facts);
+
+/* What a text costs by these options, of which `plan` was made, as a ledger counts it (account.h);
+ * so does a run over disjoint batches. Errors: UNSUPPORTED (the method has no guarantee). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_method_cost(const dpi_sampler_options *options,
+                                                  const dpi_sampler_plan *plan, dpi_cost *cost,
+                                                  dpi_error *err);
 
 /* What stands in the place of a record that is exchanged, for people. NULL without a guarantee. */
 DPI_API const char *dpi_method_neighbours(const dpi_sampler_options *options);
