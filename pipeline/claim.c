@@ -25,21 +25,32 @@ void dpi_claim_init(dpi_claim *claim) {
     dpi_sampler_plan_init(&claim->plan);
 }
 
+/* A character that could steer what shows the name: a control character, a line or paragraph
+ * separator, a change of direction. */
+static bool is_control(const char *text, size_t n_bytes) {
+    const unsigned char *s = (const unsigned char *)text;
+    if (n_bytes == 1)
+        return s[0] < 0x20 || s[0] == 0x7f;
+    if (n_bytes == 2)
+        return (s[0] == 0xc2 && s[1] < 0xa0) || (s[0] == 0xd8 && s[1] == 0x9c); /* C1; U+061C */
+    return n_bytes == 3 && s[0] == 0xe2 &&
+           ((s[1] == 0x80 && (s[2] == 0x8e || s[2] == 0x8f || (s[2] >= 0xa8 && s[2] <= 0xae))) ||
+            (s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9)); /* U+200E.., U+2028.., U+2066.. */
+}
+
+/* As many whole characters as there is room for; '?' for one that is not fit to be shown. */
 void dpi_claim_name_model(dpi_claim *claim, const char *name) {
-    const size_t n_bytes = strlen(name);
-    size_t n = 0; /* of the name that fit, in whole characters if it has such */
-    bool valid = true;
+    const size_t n_bytes = strlen(name), most = sizeof claim->model_name - 1;
+    size_t n = 0;
     for (size_t i = 0, step; i < n_bytes; i += step) {
         step = dpi_utf8_bytes(name + i, n_bytes - i);
-        valid = valid && step > 0;
+        const bool bad = step == 0 || is_control(name + i, step);
         step = step > 0 ? step : 1;
-        if (i + step < sizeof claim->model_name)
-            n = i + step;
-    }
-    for (size_t i = 0; i < n; i++) {
-        const unsigned char byte = (unsigned char)name[i];
-        const bool bad = byte < 0x20 || byte == 0x7f || (byte >= 0x80 && !valid);
-        claim->model_name[i] = bad ? '?' : name[i];
+        const size_t n_shown = bad ? 1 : step;
+        if (n + n_shown > most)
+            break;
+        memcpy(claim->model_name + n, bad ? "?" : name + i, n_shown);
+        n += n_shown;
     }
     claim->model_name[n] = '\0';
 }

@@ -41,7 +41,7 @@ typedef struct dpi_claim {
     int32_t record_in_prompt; /* 0: only PLAIN, from the public prompt alone */
     int32_t randomness;       /* a dpi_randomness */
     int32_t random_weights;   /* 1: the model says that its weights are random (timing only) */
-    char model_name[64];      /* a string without control characters */
+    char model_name[64];      /* a string without characters that steer a terminal or a line */
 } dpi_claim;
 
 DPI_API void dpi_claim_init(dpi_claim *claim);
