@@ -101,8 +101,50 @@ static dpi_status audit_accountant(dpi_audit *a, int32_t accountant, const char 
     return DPI_STATUS_OK;
 }
 
+/* ---- Exact composition of long texts --------------------------------------------------------- */
+
+/* delta of T tokens of range eta = sqrt(8 mu / T) as T grows: the loss is normal with mean mu and
+ * variance 2 mu (t = eta / 2 at every token). */
+static double gaussian_limit(double mu, double epsilon) {
+    const double deviation = sqrt(2 * mu);
+    return .5 * (erfc((epsilon - mu) / deviation * M_SQRT1_2) -
+                 exp(epsilon) * erfc((epsilon + mu) / deviation * M_SQRT1_2));
+}
+
+/* The best of attackers whose t is the same at each token, near eta / 2, where it is best. */
+static long double attack_long(long double eta, int32_t T, long double epsilon) {
+    long double best = 0;
+    for (int i = -1; i <= 1; i++)
+        best = fmaxl(best, attack(eta, T, epsilon, eta * (.5L + .02L * i)));
+    return best;
+}
+
+/* br at T from 500 to 10,000, where brute force is out of reach: no less than any attacker gets, and
+ * not much more than the limit. */
+static dpi_status audit_long_texts(dpi_audit *a) {
+    static const int32_t lengths[] = {500, 2000, 5000, 10000};
+    static const double cases[][2] = {{.01, .2}, {.25, .2}, {.25, 1}, {1, 1}, {1, 3}, {4, 1}};
+    long double most = 0, least = INFINITY;
+    DPI_TRY(dpi_audit_begin(a, "A", "br of 500 to 10,000 tokens"));
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+        for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+            const double mu = cases[k][0], epsilon = cases[k][1], eta = sqrt(8 * mu / lengths[i]);
+            const double limit = gaussian_limit(mu, epsilon);
+            double delta;
+            DPI_TRY(dpi_br_delta(eta, lengths[i], epsilon, &delta, a->err));
+            most = fmaxl(most, attack_long(eta, lengths[i], epsilon) / delta);
+            least = fminl(least, limit / delta);
+            dpi_audit_hold(a, delta >= limit * .999, "delta is below the Gaussian limit");
+            a->result.n_cases++;
+        }
+    dpi_audit_hold(a, least > .85, "delta is far above the Gaussian limit");
+    dpi_audit_end(a, "delta of an attacker / stated", (double)most, .9, 1 + 1e-9);
+    return DPI_STATUS_OK;
+}
+
 dpi_status dpi_audit_accounting(dpi_audit *a) {
     DPI_TRY(audit_accountant(a, DPI_ACCOUNTANT_ZCDP, "plans of zcdp"));
     DPI_TRY(audit_accountant(a, DPI_ACCOUNTANT_BR, "plans of br"));
+    DPI_TRY(audit_long_texts(a));
     return audit_accountant(a, DPI_ACCOUNTANT_FILTER, "plans of filter");
 }

@@ -150,6 +150,11 @@ static void random_options(dpi_audit *a, dpi_sampler_options *o) {
     o->top_k = dpi_audit_below(a, V + 1);
     o->tau = .3 + 2 * dpi_audit_uniform(a);
     o->rho = exp(8 * dpi_audit_uniform(a) - 3);
+    if (o->subsample > 0) { /* it has no budget of rho */
+        o->epsilon = 3 + 30 * dpi_audit_uniform(a);
+        o->delta = 1e-6;
+        o->rho = 0;
+    }
     o->svt_sigma = 1e3; /* leaves the budget to the tokens */
     o->svt_threshold = .5;
 }
@@ -168,7 +173,9 @@ static dpi_status run_setting(setting *s, dpi_audit_case *w) {
     return crafted(s, w);
 }
 
-static dpi_status audit_adjacency(dpi_audit *a, int32_t adjacency, const char *subject) {
+/* subsample 0: batches are not secret. */
+static dpi_status audit_adjacency(dpi_audit *a, int32_t adjacency, double subsample,
+                                  const char *subject) {
     setting s = {.audit = a};
     const int32_t n = dpi_audit_count(a, N_SETTINGS);
     DPI_TRY(dpi_audit_begin(a, "A", subject));
@@ -177,6 +184,7 @@ static dpi_status audit_adjacency(dpi_audit *a, int32_t adjacency, const char *s
         memset(&w, 0, sizeof w);
         dpi_sampler_options_init(&w.options);
         w.options.adjacency = adjacency;
+        w.options.subsample = subsample;
         dpi_status status = run_setting(&s, &w);
         dpi_audit_pair_free(&s.pair);
         DPI_TRY(status);
@@ -268,9 +276,10 @@ static dpi_status audit_text(dpi_audit *a, int32_t adjacency, int32_t kind, long
 
 dpi_status dpi_audit_amin(dpi_audit *a) {
     long double most = 0;
-    DPI_TRY(audit_adjacency(a, DPI_ADJACENCY_REPLACE_BY_NULL, "Amin, replace-by-null"));
-    DPI_TRY(audit_adjacency(a, DPI_ADJACENCY_ADD_REMOVE, "Amin, add-remove"));
-    DPI_TRY(audit_adjacency(a, DPI_ADJACENCY_ZERO_OUT, "Amin, zero-out"));
+    DPI_TRY(audit_adjacency(a, DPI_ADJACENCY_REPLACE_BY_NULL, 0, "Amin, replace-by-null"));
+    DPI_TRY(audit_adjacency(a, DPI_ADJACENCY_ADD_REMOVE, 0, "Amin, add-remove"));
+    DPI_TRY(audit_adjacency(a, DPI_ADJACENCY_ZERO_OUT, 0, "Amin, zero-out"));
+    DPI_TRY(audit_adjacency(a, DPI_ADJACENCY_REPLACE_BY_NULL, .3, "Amin, secret assignment"));
     DPI_TRY(dpi_audit_begin(a, "A", "Amin, ledgers of texts"));
     for (int32_t i = 0, n = dpi_audit_count(a, 20); i < n; i++)
         for (int32_t adjacency = 0; adjacency <= DPI_ADJACENCY_ZERO_OUT; adjacency++)

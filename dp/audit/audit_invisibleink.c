@@ -238,6 +238,16 @@ static dpi_status unaffordable_options(dpi_audit *a, dpi_sampler_options *o) {
     return DPI_STATUS_OK;
 }
 
+/* The largest clip bounds that there are: sums of 8 records pass 2^31 many times. */
+static void loud_options(dpi_sampler_options *o) {
+    o->n_ref = DPI_AUDIT_REFS;
+    o->denominator = 2 * DPI_AUDIT_REFS;
+    o->n_tokens = 1;
+    o->tau = 2;
+    o->rho = 1e6;
+    o->clip = 0;
+}
+
 static dpi_status create_pair(setting *s, const dpi_sampler_options *o) {
     dpi_audit *a = s->audit;
     DPI_TRY(dpi_audit_pair_create(a, o, &s->pair));
@@ -249,10 +259,12 @@ static dpi_status create_pair(setting *s, const dpi_sampler_options *o) {
     return DPI_STATUS_OK;
 }
 
-static dpi_status run_setting(setting *s, dpi_audit_case *w, bool sharp) {
+static dpi_status run_setting(setting *s, dpi_audit_case *w, bool sharp, bool loud) {
     dpi_audit *a = s->audit;
     random_options(a, &w->options);
-    if (sharp)
+    if (loud && w->options.accountant != DPI_ACCOUNTANT_BR)
+        loud_options(&w->options);
+    else if (sharp)
         DPI_TRY(sharp_options(a, &w->options));
     else if (w->options.n_vocab == DPI_AUDIT_WIDE && w->options.accountant == DPI_ACCOUNTANT_FILTER)
         DPI_TRY(unaffordable_options(a, &w->options));
@@ -273,7 +285,7 @@ static dpi_status audit_options(dpi_audit *a, const dpi_sampler_options *o, cons
         memset(&w, 0, sizeof w);
         w.options = *o;
         w.options.n_vocab = i % 25 == 1 ? DPI_AUDIT_WIDE : DPI_AUDIT_VOCAB;
-        dpi_status status = run_setting(&s, &w, i % 4 == 0);
+        dpi_status status = run_setting(&s, &w, i % 4 == 0, i % 25 == 2);
         dpi_audit_pair_free(&s.pair);
         DPI_TRY(status);
     }

@@ -97,6 +97,82 @@ static dpi_status play(dpi_audit *a, dpi_sampler *s, const float *logits, int32_
     return DPI_STATUS_OK;
 }
 
+/* Texts of two records that agree with the public text, with a threshold of 0. */
+static void text_options(const dpi_audit *a, int32_t n_vocab, int32_t n_tokens,
+                         dpi_sampler_options *o) {
+    dpi_sampler_options_init(o);
+    o->method = DPI_METHOD_AMIN;
+    o->n_vocab = n_vocab;
+    o->n_ref = 2;
+    o->n_tokens = n_tokens;
+    o->top_k = 0;
+    o->rho = 1000;
+    o->svt_sigma = 2;
+    o->random = a->options.random;
+    o->random_user = a->options.random_user;
+}
+
+/* P[the first k queries at the threshold are below, the next is not], of Laplace noise with scales 1 and
+ * 2 as the integers of a text have them: over the noise z of the threshold, by Simpson's rule. */
+static double waiting_chance(int32_t k) {
+    enum { N_STEPS = 8000 };
+    const double reach = 60, h = 2 * reach / N_STEPS;
+    double sum = 0;
+    for (int i = 0; i <= N_STEPS; i++) {
+        const double z = -reach + i * h;
+        const double below = z < 0 ? .5 * exp(z / 2) : 1 - .5 * exp(-z / 2);
+        const double weight = i == 0 || i == N_STEPS ? 1 : i % 2 ? 4 : 2;
+        sum += weight * .5 * exp(-fabs(z)) * pow(below, k) * (1 - below);
+    }
+    return sum * h / 3;
+}
+
+/* How many queries an instance answers until it fires: all against one noisy threshold. With one that
+ * is drawn anew for each query, half of them would fire each time. */
+static dpi_status audit_queries(dpi_audit *a) {
+    enum { V = 8, N_CELLS = 6, N_TOKENS = 4000 };
+    const int32_t n_texts = dpi_audit_count(a, 10);
+    float logits[V] = {3, 2, 1};
+    const float *pointers[] = {logits, logits};
+    int64_t count[N_CELLS] = {0}, n = 0;
+    double x = 0, rest = 1;
+    dpi_sampler *s = NULL;
+    dpi_sampler_options o;
+    text_options(a, V, N_TOKENS, &o);
+    o.n_private = N_TOKENS;
+    o.rho = 1e5;
+    DPI_TRY(dpi_audit_begin(a, "B", "sparse vector, queries of an instance"));
+    DPI_TRY(dpi_sampler_create(&o, &s, a->err));
+    dpi_status status = DPI_STATUS_OK;
+    for (int32_t i = 0; i < n_texts && status == DPI_STATUS_OK; i++) {
+        int32_t n_below = 0, token;
+        status = dpi_sampler_begin(s, a->err);
+        /* An instance that is armed late may not end with the text: the last ones are not counted. */
+        for (int32_t t = 0, begun = 0; t < N_TOKENS && status == DPI_STATUS_OK; t++) {
+            const dpi_amin_spent before = dpi_amin_spent_get(s);
+            status = dpi_sampler_step(s, logits, pointers, &token, a->err);
+            const bool fires = dpi_amin_spent_get(s).n_private > before.n_private;
+            n_below += !fires;
+            if (fires && begun < N_TOKENS / 2) {
+                count[n_below < N_CELLS ? n_below : N_CELLS - 1]++;
+                n++;
+            }
+            begun = fires ? t + 1 : begun;
+            n_below = fires ? 0 : n_below;
+        }
+    }
+    dpi_sampler_free(s);
+    DPI_TRY(status);
+    for (int32_t k = 0; k < N_CELLS; k++) {
+        const double expected = (double)n * (k < N_CELLS - 1 ? waiting_chance(k) : rest);
+        rest -= expected / (double)n;
+        x += pow((double)count[k] - expected, 2) / expected;
+    }
+    a->result.n_cases = n;
+    dpi_audit_end_chi_square(a, x, N_CELLS - 1);
+    return DPI_STATUS_OK;
+}
+
 /* Records that agree with the public text are at distance 0; with a threshold of 0 each instance
  * fires at once with chance 1/2, whatever the one before did. One noise for a whole text would make
  * neighbours alike. */
@@ -107,17 +183,8 @@ static dpi_status audit_thresholds(dpi_audit *a) {
     int64_t n_same = 0, n_pairs = 0;
     dpi_sampler *s = NULL;
     dpi_sampler_options o;
-    dpi_sampler_options_init(&o);
-    o.method = DPI_METHOD_AMIN;
-    o.n_vocab = V;
-    o.n_ref = 2;
-    o.n_tokens = 100 * N_INSTANCES;
+    text_options(a, V, 100 * N_INSTANCES, &o);
     o.n_private = N_INSTANCES;
-    o.top_k = 0;
-    o.rho = 1000;
-    o.svt_sigma = 2;
-    o.random = a->options.random;
-    o.random_user = a->options.random_user;
     DPI_TRY(dpi_audit_begin(a, "B", "sparse vector, thresholds"));
     DPI_TRY(dpi_sampler_create(&o, &s, a->err));
     dpi_status status = DPI_STATUS_OK;
@@ -134,5 +201,6 @@ static dpi_status audit_thresholds(dpi_audit *a) {
 dpi_status dpi_audit_noise(dpi_audit *a) {
     DPI_TRY(audit_laplace(a));
     DPI_TRY(audit_answers(a));
+    DPI_TRY(audit_queries(a));
     return audit_thresholds(a);
 }

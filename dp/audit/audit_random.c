@@ -1,14 +1,16 @@
 /* audit_random.c - audit B from inside: which bits give which token, that all of them are drawn
  * and used for each token anew, and that nothing is drawn without them. */
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
+#include "base/rng.h"
 #include "base/status.h"
 #include "dp/audit/audit.h"
 #include "dp/methods/method.h"
 #include "dp/methods/sampler.h"
 
-enum { V = DPI_AUDIT_VOCAB };
+enum { V = DPI_AUDIT_VOCAB, N_BYTES = DPI_DRAW_WORDS * 8 };
 
 /* Long division: ceil(cumulative 2^256 / sum). */
 void dpi_audit_bits(const dpi_u128 *weights, size_t n, size_t index,
@@ -105,7 +107,44 @@ static void check_refusals(dpi_audit *a, dpi_sampler *s, dpi_audit_case *w, sour
                    "a text goes on after its last token");
 }
 
+/* getrandom(2) as it may be: few bytes at a time, each time after an interruption. The byte at a place
+ * is the number of the place, from 1. */
+static ssize_t give_few(void *buffer, size_t n_left, unsigned flags) {
+    (void)flags;
+    if (errno != EINTR) {
+        errno = EINTR;
+        return -1;
+    }
+    errno = 0;
+    const size_t at = N_BYTES - n_left, n = at % 5 < n_left ? at % 5 + 1 : n_left;
+    for (size_t i = 0; i < n; i++)
+        ((unsigned char *)buffer)[i] = (unsigned char)(at + i + 1);
+    return (ssize_t)n;
+}
+
+/* The same, but in the middle there is no more. */
+static ssize_t give_half(void *buffer, size_t n_left, unsigned flags) {
+    return n_left > N_BYTES / 2 ? give_few(buffer, n_left, flags) : 0;
+}
+
+/* All bytes of a draw come from the source, each once, or the draw fails. */
+static dpi_status audit_short_reads(dpi_audit *a) {
+    unsigned char bytes[N_BYTES] = {0};
+    DPI_TRY(dpi_audit_begin(a, "B", "short reads of random bits"));
+    errno = 0;
+    bool whole = dpi_random_read(give_few, bytes, N_BYTES) == 0;
+    for (int i = 0; i < N_BYTES; i++)
+        whole &= bytes[i] == i + 1;
+    dpi_audit_hold(a, whole, "a draw is made of bits that the source did not give");
+    dpi_audit_hold(a, dpi_random_read(give_half, bytes, N_BYTES) != 0,
+                   "a draw is made although the source has ended");
+    a->result.n_cases = 2;
+    dpi_audit_end(a, "sources tried", (double)a->result.n_cases, 2, 2);
+    return DPI_STATUS_OK;
+}
+
 dpi_status dpi_audit_random_bits(dpi_audit *a) {
+    DPI_TRY(audit_short_reads(a));
     DPI_TRY(dpi_audit_begin(a, "B", "bits to tokens"));
     for (int32_t i = 0, n = dpi_audit_count(a, 60); i < n; i++) {
         dpi_audit_case w;
