@@ -1,8 +1,11 @@
 /* cmd_audit.c - `dpinfer audit`: tries to catch this program leaking, on this machine. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "dpinfer/audit_path.h"
 #include "tools/commands.h"
 #include "tools/facts.h"
 #include "tools/release_options.h"
@@ -78,13 +81,15 @@ static int write_report(facts *f, const char *path) {
 }
 
 static int run_audits(const args *a, const dpi_audit_options *options, audit *x, facts *f) {
-    int32_t n_failed;
+    int32_t n_failed, n_failed_path;
     dpi_error err;
     if (!x->json)
         printf("%-5s  %-46s  %-28s  %12s  %-17s  %7s  %s\n", "audit", "of", "measured", "value",
                "bounds", "seconds", "verdict");
-    if (dpi_audit_run(options, add_result, x, &n_failed, &err) != DPI_STATUS_OK)
+    if (dpi_audit_run(options, add_result, x, &n_failed, &err) != DPI_STATUS_OK ||
+        dpi_audit_path_run(options, add_result, x, &n_failed_path, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
+    n_failed += n_failed_path;
     const int n = (int)json_array_size(x->results);
     if (!x->json)
         printf("%d of %d passed in %.1f s\n", n - n_failed, n, x->seconds);
@@ -97,6 +102,16 @@ static int run_audits(const args *a, const dpi_audit_options *options, audit *x,
     if (code == CLI_OK && n_failed > 0)
         code = cli_fail(CLI_FAILED, "%d of %d audits failed", (int)n_failed, n);
     return code;
+}
+
+/* The folder that audit F writes its files in, in $TMPDIR or /tmp. It is empty again when the audit
+ * ends. */
+static int make_folder(char *path, size_t size) {
+    const char *parent = getenv("TMPDIR");
+    const int n = snprintf(path, size, "%s/dpinfer-audit-XXXXXX", parent && *parent ? parent : "/tmp");
+    if (n < 0 || (size_t)n >= size || !mkdtemp(path))
+        return cli_fail(CLI_FAILED, "cannot make a folder for files of made-up records: %s", path);
+    return CLI_OK;
 }
 
 static int audit_main(const args *a) {
@@ -121,7 +136,13 @@ static int audit_main(const args *a) {
     facts f;
     facts_init(&f);
     describe(&f, &info, &options);
-    code = run_audits(a, &options, &x, &f);
+    char folder[4096];
+    code = make_folder(folder, sizeof folder);
+    options.folder = folder;
+    if (code == CLI_OK) {
+        code = run_audits(a, &options, &x, &f);
+        rmdir(folder);
+    }
     facts_free(&f);
     json_decref(x.results);
     dpi_model_close(model);
@@ -139,8 +160,8 @@ const command command_audit = {
         "Plays made-up records against the code that writes texts, and the model's logits against\n"
         "each other, and holds what one record changes to what is claimed. A: the distribution of\n"
         "the next token and what plans charge, from inside; the model's logits, bit for bit. B:\n"
-        "random draws. C and D: an attacker who reads texts. No record of yours is read. The exit\n"
-        "code is 1 if an audit fails. Draws come from the operating system: each of the lines B, "
-        "C\n"
-        "and D fails by bad luck once in 5000 runs. dp/PRIVACY.md says what audits cannot show.\n",
+        "random draws. C and D: an attacker who reads texts. F: whole releases, from made-up files to\n"
+        "texts, and their neighbours. No record of yours is read. The exit code is 1 if an audit\n"
+        "fails. Draws come from the operating system: each statistical line of B, C, D and F fails\n"
+        "by bad luck once in 5000 runs. dp/PRIVACY.md says what audits cannot show.\n",
 };

@@ -53,6 +53,43 @@ int32_t dpi_audit_count(const dpi_audit *a, int32_t n) {
     return (int32_t)fmax(1, rint(n * a->options.effort));
 }
 
+/* ---- A run ---------------------------------------------------------------------------------- */
+
+static dpi_status check_options(const dpi_audit_options *o, dpi_audit_fn on_result,
+                                const int32_t *n_failed, dpi_error *err) {
+    if (!o || !on_result || !n_failed)
+        return dpi_fail(err, DPI_STATUS_ARG, "the options, on_result or n_failed are NULL");
+    if (o->struct_size != sizeof *o)
+        return dpi_fail(err, DPI_STATUS_ARG, "audit options of %zu bytes, must be %zu",
+                        o->struct_size, sizeof *o);
+    if (!(o->effort > 0 && o->effort <= 1))
+        return dpi_fail(err, DPI_STATUS_ARG, "effort is %g, must be above 0 and at most 1",
+                        o->effort);
+    if (!(o->false_alarm >= 1e-12 && o->false_alarm <= .01))
+        return dpi_fail(err, DPI_STATUS_ARG, "false_alarm is %g, must be 1e-12..0.01",
+                        o->false_alarm);
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_audit_all(const dpi_audit_options *options, dpi_status (*const *audits)(dpi_audit *),
+                         size_t n_audits, dpi_audit_fn on_result, void *user, int32_t *n_failed,
+                         dpi_error *err) {
+    DPI_TRY(check_options(options, on_result, n_failed, err));
+    dpi_audit a = {.options = *options,
+                   .on_result = on_result,
+                   .user = user,
+                   .err = err,
+                   .seed = options->seed};
+    *n_failed = 0;
+    for (size_t i = 0; i < n_audits; i++) {
+        dpi_status status = audits[i](&a);
+        *n_failed = a.n_failed;
+        if (status != DPI_STATUS_OK)
+            return status;
+    }
+    return DPI_STATUS_OK;
+}
+
 /* ---- Cases ---------------------------------------------------------------------------------- */
 
 uint64_t dpi_audit_random(dpi_audit *a) {

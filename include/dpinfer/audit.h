@@ -23,12 +23,14 @@ typedef struct dpi_audit_options {
     void *random_user;
     dpi_cancel_fn cancel; /* called between audits; may be NULL */
     void *cancel_user;
+    const char *folder; /* an empty folder for made-up files, which dpi_audit_path_run writes and
+                           removes; NULL (default): records are in memory */
 } dpi_audit_options;
 
 /* One line of the report. Strings are static. */
 typedef struct dpi_audit_result {
     size_t struct_size;
-    const char *audit;    /* letter of docs/spec.md section 5: "A" to "D" */
+    const char *audit;    /* letter of dp/PRIVACY.md section 9: "A" to "F" */
     const char *subject;  /* "InvisibleInk, zero-out, centred, filter" */
     const char *quantity; /* what `measured` is */
     double measured;

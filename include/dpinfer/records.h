@@ -10,9 +10,9 @@
  * end of a .txt file.
  *
  * A record that is empty (no byte but white space), has another form (no JSON object, no such field,
- * not a string, a quote out of place in its row) or that its file does not let be read (a dangling
- * link, no permission) is null. It keeps its place: nothing moves up. What is not in the record, but
- * a failure of the machine, is an error.
+ * not a string, a quote out of place in its row or never closed) or that its file does not let be
+ * read (a dangling link, no permission) is null. It keeps its place: nothing moves up. What is not in
+ * the record, but a failure of the machine, is an error.
  *
  * All of it is private memory (memory.h says what to do about jansson). */
 #ifndef DPINFER_RECORDS_H
@@ -35,7 +35,7 @@ DPI_API void dpi_records_options_init(dpi_records_options *options);
 
 /* Finds the records of `path`; a folder's files are not opened yet. `options` may be NULL for the
  * defaults. There may be none. *records is the caller's.
- * Errors: IO, FORMAT (what the path is, the header row, a quote that is never closed), MEMORY, ARG. */
+ * Errors: IO, FORMAT (what the path is, the header row), MEMORY, ARG. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_records_open(const char *path,
                                                    const dpi_records_options *options,
                                                    dpi_records **records, dpi_error *err);

@@ -96,6 +96,7 @@ typedef struct csv_state {
     int64_t wanted; /* column of the text, -1 until the header row has named it */
     bool in_header;
     bool memory_failed;
+    bool row_ended; /* since the line began that is being read */
     int last_end;   /* what ended the row before; '\r' may begin a CRLF */
     dpi_span field; /* the text of this row */
 } csv_state;
@@ -134,6 +135,7 @@ static void end_of_row(int end, void *user) {
     csv_state *s = user;
     bool second_of_crlf = s->column == 0 && end == '\n' && s->last_end == '\r';
     s->last_end = second_of_crlf ? -1 : end;
+    s->row_ended = true;
     if (!second_of_crlf && !(s->column == 0 && end == -1))
         end_row(s);
 }
@@ -147,30 +149,45 @@ static size_t next_line(const char *content, size_t n_bytes, size_t at) {
     return at < n_bytes ? at + 1 : n_bytes;
 }
 
-/* Parses from *at to the end, or to a quote that is out of place: then the parser has stopped at it,
- * its row becomes null, and the next row begins on the next line. */
+/* Line by line from *at, to the end or to a quote that is out of place. *row: where the row begins
+ * that was not ended. */
+static bool parse_lines(struct csv_parser *parser, const char *content, size_t n_bytes, size_t *at,
+                        size_t *row, csv_state *s) {
+    for (*row = *at; *at < n_bytes;) {
+        const size_t end = next_line(content, n_bytes, *at);
+        s->row_ended = false;
+        const size_t done =
+            csv_parse(parser, content + *at, end - *at, end_of_field, end_of_row, s);
+        *at += done;
+        if (*at < end)
+            return false;
+        *row = s->row_ended ? end : *row;
+    }
+    return csv_fini(parser, end_of_field, end_of_row, s) == 0;
+}
+
+/* Parses from *at to the end, or to a row in which a quote is out of place or never closed: this one
+ * is null, and the next row begins on the next line, so that it costs no other row its place. Lines
+ * that such a row has gone through hold no such quote, and are read twice at most. */
 static dpi_status parse_rows(const char *name, const char *content, size_t n_bytes, size_t *at,
                              csv_state *s, dpi_error *err) {
     struct csv_parser parser;
+    size_t row;
     if (!start_parser(&parser))
         return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the records");
-    const size_t n_left = n_bytes - *at;
-    const size_t done = csv_parse(&parser, content + *at, n_left, end_of_field, end_of_row, s);
-    const bool stopped = done < n_left;
-    const bool closed = stopped || csv_fini(&parser, end_of_field, end_of_row, s) == 0;
+    const bool whole = parse_lines(&parser, content, n_bytes, at, &row, s);
     s->memory_failed |= csv_error(&parser) == CSV_ENOMEM;
     csv_free(&parser);
-    *at += done;
     if (s->memory_failed)
         return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the records");
-    if (!closed || (stopped && s->in_header))
+    if (!whole && s->in_header)
         return dpi_fail(err, DPI_STATUS_FORMAT,
                         "%s is not RFC 4180: a quote is out of place (at byte %zu)", name, *at);
-    if (stopped) {
+    if (!whole) {
         drop_field(s);
         end_row(s);
         s->last_end = -1;
-        *at = next_line(content, n_bytes, *at);
+        *at = next_line(content, n_bytes, row);
     }
     return s->memory_failed ? dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the records")
                             : DPI_STATUS_OK;

@@ -28,11 +28,10 @@ bool dpi_spans_copy(dpi_spans *spans, const char *data, size_t n_bytes);
 void dpi_spans_free(dpi_spans *spans, bool with_data);
 
 /* Appends the column whose name is `column` in the header row, row by row (RFC 4180). A row without
- * it, a blank line, and a row in which a quote is out of place are empty spans: null in their place.
- * After such a quote the row ends with the line. Time and memory are linear in n_bytes. `name` is
- * the file's, for messages.
- * Errors: FORMAT (no such column, a quote in the header row that is out of place, one that is never
- * closed), MEMORY. */
+ * it, a blank line, and a row in which a quote is out of place or never closed are empty spans: null
+ * in their place. Such a row is one line. Time and memory are linear in n_bytes. `name` is the
+ * file's, for messages.
+ * Errors: FORMAT (no such column, a quote in the header row that is out of place), MEMORY. */
 dpi_status dpi_csv_read(const char *name, const char *content, size_t n_bytes, const char *column,
                         dpi_spans *spans, dpi_error *err);
 

@@ -1,6 +1,7 @@
 /* probe.c - the program that every mutant is linked into: reduced audits, with the system's random
  * bits and bounds that a sound program never misses. Exit code 0: nothing was noticed; 1: an audit
  * failed, and stdout says which; 2: something else went wrong. */
+#include "dpinfer/audit_path.h"
 #include "tests/support/support.h"
 #include "tests/support/tiny_model.h"
 
@@ -19,11 +20,20 @@ static int32_t cancel(void *user) {
     return n_failed > 0;
 }
 
+/* Both sets of audits. */
+static dpi_status run_audits(dpi_audit_options *o, dpi_error *err) {
+    char folder[256];
+    int32_t n;
+    o->folder = make_dir(folder, sizeof folder);
+    dpi_status status = dpi_audit_path_run(o, on_result, NULL, &n, err);
+    remove_dir(folder);
+    return status == DPI_STATUS_OK ? dpi_audit_run(o, on_result, NULL, &n, err) : status;
+}
+
 int main(void) {
     tiny_spec spec = tiny_default();
     dpi_audit_options o;
     dpi_error err = {0};
-    int32_t n;
     void *image;
     spec.n_vocab = 8000; /* so that the candidates are few */
     dpi_model *model = tiny_open(&spec, 1, &image);
@@ -33,7 +43,7 @@ int main(void) {
     o.effort = .1;
     o.false_alarm = 1e-11;
     o.cancel = cancel;
-    dpi_status status = dpi_audit_run(&o, on_result, NULL, &n, &err);
+    dpi_status status = run_audits(&o, &err);
     dpi_model_close(model);
     free(image);
     if (n_failed > 0)

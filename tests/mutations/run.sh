@@ -3,12 +3,12 @@
 #   run.sh CONFIG NAME   NAME.patch beside this script; NAME none: no fault, the audits must pass
 #   run.sh CONFIG        the table of all mutants that have run; fails unless each was caught
 # The patch must apply exactly, the mutant must compile, and it must end with an audit that fails:
-# not with a crash. Only what the patch touches is compiled again, the rest comes from an archive of
-# the library's objects.
+# not with a crash. A fault in tools/ is looked for from outside, by tests/tools/path.sh. Only what
+# the patch touches is compiled again, the rest comes from archives of objects.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=/dev/null
-. "$1" # SOURCE WORK CC CFLAGS OBJECTS LIBS
+. "$1" # SOURCE WORK CC CFLAGS FULL_FLAGS OBJECTS PROGRAM LIBS
 name=${2:-}
 
 if [ -z "$name" ]; then
@@ -33,7 +33,7 @@ avx512-*)
 esac
 rm -rf "$work"
 mkdir -p "$work" || exit 1
-for folder in include base kernels gguf tokenizer engine dp pipeline; do
+for folder in include base kernels gguf tokenizer engine dp pipeline train tools; do
     cp -r "$SOURCE/$folder" "$work" || exit 1
 done
 cd "$work" || exit 1
@@ -42,34 +42,58 @@ die() {
     exit 1
 }
 
+# The flags of a source file, beside those of all.
+flags_of() {
+    case $1 in
+    kernels/x86/avx2*) echo "-mavx2 -mfma -mf16c" ;;
+    kernels/x86/avx512*)
+        echo "-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mfma -mf16c"
+        ;;
+    pipeline/release/* | train/* | tools/*) echo "$FULL_FLAGS" ;;
+    esac
+}
+# The sources that include one of the headers, at any depth.
+including() {
+    find . -name '*.c' -printf '%P\n' | while read -r source; do
+        # shellcheck disable=SC2046,SC2086
+        $CC $CFLAGS $(flags_of "$source") -I"$work" -I"$work/include" -MM -MT x "$source" |
+            grep -qF "$(printf '%s\n' "$@")" && echo "$source"
+    done
+}
+
 objects=()
+sources=
 if [ "$name" != none ]; then
     patch -p1 --fuzz=0 --batch --forward <"$here/$name.patch" >patch.log 2>&1 ||
         { cat patch.log; die "the patch no longer applies: bring it up to date with the sources"; }
     sources=$(sed -n 's|^+++ b/\([^ \t]*\).*|\1|p' "$here/$name.patch" | sort -u)
-    case $sources in *.h*) sources="$sources $(ls dp/exact/*.c dp/account/*.c dp/methods/*.c)" ;; esac
+    headers=$(grep '\.h$' <<<"$sources")
+    # shellcheck disable=SC2086
+    [ -z "$headers" ] || sources=$(printf '%s\n' "$sources" "$(including $headers)" | sort -u)
     for source in $sources; do
-        isa=
-        case $source in
-        *.h) continue ;;
-        kernels/x86/avx2*) isa="-mavx2 -mfma -mf16c" ;;
-        kernels/x86/avx512*)
-            isa="-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mfma -mf16c"
-            ;;
-        esac
-        object=$(basename "$source" .c).o
-        $CC $CFLAGS $isa -I"$work" -I"$work/include" -c "$source" -o "$object" ||
+        case $source in *.c) ;; *) continue ;; esac
+        object=$(tr / _ <<<"${source%.c}").o
+        # shellcheck disable=SC2046
+        $CC $CFLAGS $(flags_of "$source") -I"$work" -I"$work/include" -c "$source" -o "$object" ||
             die "$source does not compile"
         objects+=("$object")
     done
 fi
-# The mutant's objects come first, so that nobody asks the archive for theirs.
-$CC -o mutant "${objects[@]}" $OBJECTS $LIBS || die "does not link"
-
-./mutant >out 2>err
-rc=$?
+# The mutant's objects come first, so that nobody asks the archives for theirs.
+# shellcheck disable=SC2086
+if [[ " $sources" == *[[:space:]]tools/* ]]; then
+    $CC -o dpinfer "${objects[@]}" $PROGRAM $LIBS || die "does not link"
+    bash "$SOURCE/tests/tools/path.sh" "$work/dpinfer" >log 2>&1
+    rc=$?
+    sed -n 's/^FAILED: /AUDIT FAILED: outside | /p' log >out
+    cat log >err
+else
+    $CC -o mutant "${objects[@]}" $OBJECTS $LIBS || die "does not link"
+    ./mutant >out 2>err
+    rc=$?
+fi
 cat out err
-rm -f mutant ./*.o
+rm -f mutant dpinfer ./*.o
 if [ "$name" = none ]; then
     [ $rc -eq 0 ] || die "the audits fail without a fault (exit code $rc)"
     exit 0

@@ -18,10 +18,13 @@ run audit m.gguf -t 2 -o report.json
 expect_rc 0
 expect_out "the model's logits in texts"
 expect_out "one run, a canary in each batch"
+expect_out "the path, records by position"
+expect_out "the path of this model"
+check "files of the audit are left" test -z "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name "dpinfer-audit-*" -user "$(id -un)" -empty -newer m.gguf)"
 n=$(grep -c ' pass$' out)
 expect_out "$n of $n passed"
 check "report.json has every line" test "$(grep -c '"passed": true' report.json)" -eq $((n + 1))
-for letter in A B C D; do
+for letter in A B C D F; do
     check "an audit $letter" grep -q "\"audit\": \"$letter\"" report.json
 done
 

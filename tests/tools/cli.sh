@@ -134,8 +134,10 @@ refuse 4 "is not a folder of .txt files" run no.gguf plain.txt --rho 1
 refuse 4 "none.jsonl holds no record" run no.gguf none.jsonl --rho 1
 printf 'name,body\nx,y\n' >columns.csv
 refuse 4 "no column 'text' in the header row" run no.gguf columns.csv --rho 1
-printf 'text\n"open\n' >open.csv
+printf 'te"xt\na\n' >open.csv
 refuse 4 "is not RFC 4180" run no.gguf open.csv --rho 1
+printf 'text\n"open\n' >open.csv # a record's quote is the record's affair
+refuse 3 "no.gguf" run no.gguf open.csv --rho 1
 printf '\xef\xbb\xbftext\na\n' >mark.csv
 refuse 3 "no.gguf" run no.gguf mark.csv --rho 1
 for i in $(seq 20); do echo '{"text": "a"}'; done >twenty.jsonl

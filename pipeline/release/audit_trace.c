@@ -1,0 +1,369 @@
+/* audit_trace.c - one release of audit F, seen from where its random bits come from: when a token is
+ * drawn, all logits and the sampler's sums are there. The audit then chooses the token, so that
+ * neighbours go on with the same text. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "base/status.h"
+#include "dp/methods/method.h"
+#include "pipeline/release/audit_path.h"
+
+/* ---- Hashes ---------------------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t hash, uint64_t x) {
+    hash = (hash ^ x) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 29;
+}
+
+static uint64_t hash_bytes(uint64_t hash, const void *data, size_t n_bytes) {
+    const unsigned char *p = data;
+    for (size_t i = 0; i < n_bytes; i++)
+        hash = mix(hash, p[i]);
+    return mix(hash, n_bytes);
+}
+
+/* Of the logits at ids [n_ids], NULL: at 0..n_ids-1. Never 0. */
+static uint64_t hash_row(const float *logits, const int32_t *ids, size_t n_ids) {
+    uint64_t hash = 1;
+    for (size_t i = 0; i < n_ids; i++) {
+        uint32_t bits;
+        memcpy(&bits, &logits[ids ? (size_t)ids[i] : i], sizeof bits);
+        hash = mix(hash, bits);
+    }
+    return hash | 1;
+}
+
+/* ---- Traces ---------------------------------------------------------------------------------- */
+
+dpi_status dpi_path_trace_create(const path_world *w, path_trace *trace) {
+    enum { STEPS = DPI_PATH_TEXTS * DPI_PATH_TOKENS };
+    const size_t n = (size_t)w->n_vocab;
+    *trace = (path_trace){0};
+    dpi_u128 *weights = dpi_calloc(STEPS * n, sizeof(dpi_u128) + sizeof(int64_t) + sizeof(int32_t));
+    if (!weights)
+        return dpi_fail(w->audit->err, DPI_STATUS_MEMORY, "no memory for %d steps of %zu tokens",
+                        STEPS, n);
+    int64_t *sum = (int64_t *)(weights + STEPS * n);
+    int32_t *support = (int32_t *)(sum + STEPS * n);
+    trace->memory = weights;
+    for (size_t i = 0; i < STEPS; i++) {
+        path_text *x = &trace->text[i / DPI_PATH_TOKENS];
+        x->weights[i % DPI_PATH_TOKENS] = weights + i * n;
+        x->sum[i % DPI_PATH_TOKENS] = sum + i * n;
+        x->support[i % DPI_PATH_TOKENS] = support + i * n;
+    }
+    return DPI_STATUS_OK;
+}
+
+void dpi_path_trace_free(path_trace *trace) {
+    free(trace->memory);
+    trace->memory = NULL;
+}
+
+/* Empties it for another release. */
+static void clear(path_trace *trace) {
+    trace->n_texts = 0;
+    trace->events = trace->claim = 0;
+    for (int32_t b = 0; b < DPI_PATH_TEXTS; b++) {
+        path_text *x = &trace->text[b];
+        x->n_seen = x->n_drawn = x->end = x->n_slots = 0;
+        memset(x->row, 0, sizeof x->row);
+    }
+}
+
+/* ---- What a draw sees ------------------------------------------------------------------------ */
+
+typedef struct player {
+    path_world *world;
+    const path_setup *setup;
+    path_trace *trace;
+    const dpi_release *release;
+    int32_t n_assigned; /* draws of keys and assignments so far */
+} player;
+
+/* c of a slot at token y, in units of 2^-20: `l` NULL is an empty slot. */
+static int64_t contribution(const player *p, const float *l, double public_logit, int32_t y,
+                            int64_t K) {
+    if (!l && p->setup->adjacency != DPI_ADJACENCY_ZERO_OUT)
+        return 0;
+    const double d = ((l ? (double)l[y] : 0) - public_logit) * 1048576;
+    return d >= (double)K ? K : d <= -(double)K ? -K : llrint(d);
+}
+
+/* S is the sum over the slots, and over nothing else. Logits are floats: a difference of two is off
+ * by less than a unit. */
+static void check_sums(const player *p, const float *const *rows, int32_t n_slots) {
+    const dpi_sampler *s = p->release->sampler;
+    const float *public_row = dpi_session_logits(p->release->session, 0);
+    bool same = true;
+    for (size_t i = 0; i < s->n_support && same; i++) {
+        const int32_t y = s->support[i];
+        int64_t sum = 0;
+        for (int32_t k = 0; k < n_slots; k++)
+            sum += contribution(p, rows[k], (double)public_row[y], y, s->plan.K);
+        same = llabs(sum - s->sum[i]) <= n_slots;
+    }
+    dpi_audit_hold(p->world->audit, same, "a sum is not that of the slots");
+}
+
+static void record_step(player *p, path_text *x, int32_t t) {
+    const dpi_sampler *s = p->release->sampler;
+    const dpi_session *session = p->release->session;
+    const size_t n = s->n_support;
+    const float *rows[DPI_PATH_SLOTS] = {0};
+    x->n_slots = (int32_t)p->release->n_slots;
+    if (!dpi_audit_hold(p->world->audit, x->n_slots <= DPI_PATH_SLOTS, "there are too many slots"))
+        x->n_slots = DPI_PATH_SLOTS;
+    for (int32_t k = 0; k < x->n_slots; k++)
+        if (dpi_session_length(session, k + 1) > 0)
+            rows[k] = dpi_session_logits(session, k + 1);
+    check_sums(p, rows, x->n_slots);
+    x->public_row[t] = hash_row(dpi_session_logits(session, 0), NULL, (size_t)p->world->n_vocab);
+    for (int32_t k = 0; k < x->n_slots; k++)
+        x->row[t][k] = rows[k] ? hash_row(rows[k], s->support, n) : 0;
+    x->n_support[t] = n;
+    memcpy(x->support[t], s->support, n * sizeof *s->support);
+    memcpy(x->sum[t], s->sum, n * sizeof *s->sum);
+    memcpy(x->weights[t], s->weights, n * sizeof *s->weights);
+}
+
+/* A candidate that a function of public numbers gives: one that ends texts, or one that does not. */
+static size_t choose(const player *p, int32_t t, int32_t index) {
+    const dpi_sampler *s = p->release->sampler;
+    const bool stop = t == p->setup->stop_at;
+    size_t i = (size_t)(7 * t + 3 * index + 1) % s->n_support;
+    for (size_t k = 0; k < s->n_support; k++, i = (i + 1) % s->n_support)
+        if ((dpi_token_is_eog(p->world->model, s->support[i]) != 0) == stop)
+            return i;
+    return 0;
+}
+
+static int32_t give_token(player *p, void *buffer) {
+    const dpi_sampler *s = p->release->sampler;
+    const int32_t index = p->release->index;
+    uint64_t bits[DPI_DRAW_WORDS];
+    path_text *x = index < DPI_PATH_TEXTS ? &p->trace->text[index] : NULL;
+    const int32_t t = x ? x->n_seen : 0;
+    const size_t chosen = choose(p, t, index);
+    if (x && t < DPI_PATH_TOKENS) {
+        record_step(p, x, t);
+        x->token[t] = s->support[chosen];
+        x->n_seen++;
+    }
+    dpi_audit_bits(s->weights, s->n_support, chosen, bits);
+    memcpy(buffer, bits, sizeof bits);
+    return 0;
+}
+
+/* Bits of keys and assignments: 16 draws of the key, then one for each record in its order. The draws
+ * of a record that is not there are left out, so that those of the others are the same. */
+static int32_t give_assignment(player *p, void *buffer, size_t n_bytes) {
+    enum { KEY = 16 };
+    const path_world *w = p->world;
+    const dpi_audit_options *o = &w->audit->options;
+    if (p->setup->bits == 0)
+        return dpi_random_fill(o->random, o->random_user, buffer, n_bytes, NULL) == DPI_STATUS_OK
+                   ? 0
+                   : -1;
+    int32_t at = p->n_assigned - KEY;
+    for (int32_t i = 0; i < w->n_records && i <= at; i++)
+        at += w->state[i] == PATH_GONE;
+    uint64_t state = mix(p->setup->bits, (uint64_t)(at + KEY));
+    p->n_assigned++;
+    return dpi_random_insecure(&state, buffer, n_bytes);
+}
+
+/* dpi_random_fn. */
+static int32_t give(void *user, void *buffer, size_t n_bytes) {
+    player *p = user;
+    return n_bytes == DPI_DRAW_WORDS * sizeof(uint64_t) ? give_token(p, buffer)
+                                                        : give_assignment(p, buffer, n_bytes);
+}
+
+/* ---- A release ------------------------------------------------------------------------------- */
+
+static dpi_bytes bytes_of(const char *string) { return (dpi_bytes){string, strlen(string)}; }
+
+static void set_options(player *p, const dpi_records *records, dpi_release_options *o) {
+    const path_setup *s = p->setup;
+    dpi_release_options_init(o);
+    o->model = p->world->model;
+    o->records = records;
+    o->batch = s->batch;
+    o->n_texts = s->n_texts;
+    o->n_tokens = s->n_tokens;
+    o->top_k = s->top_k < p->world->n_vocab ? s->top_k : p->world->n_vocab;
+    o->method.pace = DPI_PACE_NONE;
+    o->method.adjacency = s->adjacency;
+    o->method.subsample = s->subsample;
+    o->method.epsilon = 3;
+    o->method.delta = 1e-6;
+    o->method.random = give;
+    o->method.random_user = p;
+    o->session = p->world->audit->options.session;
+    o->session.n_ctx = DPI_PATH_CTX;
+    o->prompts.private_prompt = bytes_of(DPI_PATH_BEFORE "{reference}\n\n" DPI_PATH_TASK);
+    o->prompts.public_prompt = bytes_of(DPI_PATH_TASK);
+    o->prompts.max_reference_tokens = DPI_PATH_RECORD_TOKENS;
+}
+
+/* What a caller is told. Where records are assigned, the size of a batch is private: then the number
+ * of prompts that are read is no part of it. */
+static void note_event(player *p, const dpi_release_event *e) {
+    path_trace *trace = p->trace;
+    const bool assigned = dpi_claim_is_assigned(dpi_release_claim(p->release));
+    const int32_t told[] = {e->type, e->index,   e->n_read, e->n_prompts,
+                            e->token, e->n_drawn, e->end};
+    if (e->type != DPI_EVENT_PROMPT || !assigned) {
+        trace->events = hash_bytes(trace->events, told, sizeof told);
+        trace->events = hash_bytes(trace->events, e->text, e->n_bytes);
+    }
+    dpi_audit_hold(p->world->audit, !assigned || e->n_prompts == 0,
+                   "the number of records of a batch is told");
+    if (e->type != DPI_EVENT_END)
+        return;
+    if (e->index < DPI_PATH_TEXTS) {
+        trace->text[e->index].n_drawn = e->n_drawn;
+        trace->text[e->index].end = e->end;
+    }
+    trace->n_texts++;
+}
+
+static dpi_status note_claim(player *p) {
+    const dpi_claim *claim = dpi_release_claim(p->release);
+    char *statement;
+    DPI_TRY(dpi_claim_statement(claim, 1, &statement, p->world->audit->err));
+    p->trace->claim = hash_bytes(0, statement, strlen(statement));
+    p->trace->plan = claim->plan;
+    free(statement);
+    return DPI_STATUS_OK;
+}
+
+static dpi_status advance(player *p, dpi_release *release) {
+    dpi_release_event e = {0};
+    DPI_TRY(note_claim(p));
+    do {
+        DPI_TRY(dpi_release_advance(release, &e, p->world->audit->err));
+        note_event(p, &e);
+        const dpi_sampler_plan *plan = &release->sampler->plan, *told = &p->trace->plan;
+        dpi_audit_hold(p->world->audit,
+                       plan->K == told->K && plan->a == told->a && plan->eta == told->eta,
+                       "a text is drawn with other numbers than the claim has");
+    } while (e.type != DPI_EVENT_NONE);
+    dpi_audit_hold(p->world->audit,
+                   dpi_release_null_records(release) == -1 ||
+                       !dpi_claim_is_assigned(dpi_release_claim(release)),
+                   "the number of null records is told");
+    return DPI_STATUS_OK;
+}
+
+/* A text ends where a token says so, or after n_tokens, whatever a record wants. */
+static void check_ends(const player *p) {
+    const path_setup *s = p->setup;
+    for (int32_t b = 0; b < p->trace->n_texts && b < DPI_PATH_TEXTS; b++) {
+        const path_text *x = &p->trace->text[b];
+        const bool stops = s->stop_at >= 0 && s->stop_at < x->n_seen &&
+                           dpi_token_is_eog(p->world->model, x->token[s->stop_at]);
+        const int32_t wanted = stops ? s->stop_at + 1 : s->n_tokens;
+        dpi_audit_hold(p->world->audit,
+                       x->n_drawn == wanted && x->n_seen == wanted &&
+                           x->end == (stops ? DPI_END_EOG : DPI_END_LENGTH),
+                       "a text ends for another reason than its tokens");
+    }
+}
+
+dpi_status dpi_path_observe(path_world *w, const path_setup *setup, path_trace *trace) {
+    player p = {.world = w, .setup = setup, .trace = trace};
+    dpi_release_options o;
+    dpi_records *records = NULL;
+    dpi_release *release = NULL;
+    clear(trace);
+    DPI_TRY(dpi_path_records_open(w, &records));
+    set_options(&p, records, &o);
+    dpi_status status = dpi_release_open(&o, &release, w->audit->err);
+    p.release = release;
+    if (status == DPI_STATUS_OK)
+        status = advance(&p, release);
+    dpi_release_free(release);
+    dpi_path_records_close(w, records);
+    if (status == DPI_STATUS_OK)
+        check_ends(&p);
+    w->audit->result.n_cases++;
+    return status;
+}
+
+/* ---- Layouts --------------------------------------------------------------------------------- */
+
+/* The hash that a prompt and what was drawn after it must have at token t of a text. */
+static dpi_status expected_row(path_world *w, const path_prompt *prompt, const path_text *x, int32_t t,
+                               bool whole, uint64_t *hash) {
+    dpi_session_reset(w->session, 0);
+    DPI_TRY(dpi_session_prefill(w->session, 0, prompt->tokens, prompt->n, NULL, w->audit->err));
+    for (int32_t k = 0; k < t; k++)
+        DPI_TRY(dpi_session_step(w->session, 1, &(int32_t){0}, &x->token[k], w->audit->err));
+    *hash = hash_row(dpi_session_logits(w->session, 0), whole ? NULL : x->support[t],
+                     whole ? (size_t)w->n_vocab : x->n_support[t]);
+    return DPI_STATUS_OK;
+}
+
+/* Which record each slot of a text has: by the logits of its first token, on the support that all
+ * texts have there. */
+static void find_records(const path_world *w, const path_text *x, const uint64_t *first,
+                         int32_t *record) {
+    for (int32_t k = 0; k < x->n_slots; k++) {
+        record[k] = x->row[0][k] ? PATH_UNKNOWN : PATH_NO_RECORD;
+        for (int32_t i = 0; i < w->n_records; i++)
+            if (x->row[0][k] && x->row[0][k] == first[i] && w->state[i] == PATH_PRESENT)
+                record[k] = i;
+        dpi_audit_hold(w->audit, record[k] != PATH_UNKNOWN, "a slot has the logits of no record");
+    }
+}
+
+static dpi_status check_later(path_world *w, const path_text *x, const int32_t *record) {
+    for (int32_t t = 0; t < x->n_seen; t++) {
+        uint64_t hash;
+        DPI_TRY(expected_row(w, &w->public_prompt, x, t, true, &hash));
+        dpi_audit_hold(w->audit, hash == x->public_row[t],
+                       "the public logits are not those of the public prompt");
+        for (int32_t k = 0; k < x->n_slots && t > 0; k++) {
+            if (record[k] < 0)
+                continue;
+            DPI_TRY(expected_row(w, &w->prompt[record[k]], x, t, false, &hash));
+            dpi_audit_hold(w->audit, hash == x->row[t][k],
+                           "a slot goes on with the logits of no record");
+        }
+    }
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_path_layout(path_world *w, const path_trace *trace, path_layout *layout) {
+    uint64_t first[DPI_PATH_RECORDS] = {0};
+    *layout = (path_layout){0};
+    const int32_t n_texts = trace->n_texts < DPI_PATH_TEXTS ? trace->n_texts : DPI_PATH_TEXTS;
+    for (int32_t i = 0; i < w->n_records && n_texts > 0; i++)
+        DPI_TRY(expected_row(w, &w->prompt[i], &trace->text[0], 0, false, &first[i]));
+    for (int32_t b = 0; b < n_texts; b++) {
+        const path_text *x = &trace->text[b];
+        int32_t *record = layout->record[b];
+        dpi_audit_hold(w->audit,
+                       x->n_support[0] == trace->text[0].n_support[0] &&
+                           memcmp(x->support[0], trace->text[0].support[0],
+                                  x->n_support[0] * sizeof(int32_t)) == 0,
+                       "two texts begin with different supports");
+        find_records(w, x, first, record);
+        for (int32_t k = 0; k < x->n_slots; k++) {
+            if (record[k] < 0)
+                continue;
+            layout->text[record[k]] = b;
+            layout->slot[record[k]] = k;
+            layout->n_places[record[k]]++;
+        }
+        DPI_TRY(check_later(w, x, record));
+    }
+    for (int32_t i = 0; i < w->n_records; i++)
+        dpi_audit_hold(w->audit, layout->n_places[i] <= 1, "a record is in more than one place");
+    return DPI_STATUS_OK;
+}
