@@ -10,7 +10,7 @@ set(DPI_FULL dpinfer_full)
 
 # What a program links beside lib*.a, in this order.
 set(core_libs ${DPI_BLAS_LIBS} ${PCRE2_LDFLAGS})
-set(full_libs ${JANSSON_LDFLAGS} ${NETTLE_LDFLAGS} -lcsv ${core_libs})
+set(full_libs ${JANSSON_LDFLAGS} ${NETTLE_LDFLAGS} ${SQLITE3_LDFLAGS} -lcsv ${core_libs})
 foreach(lib ${OpenMP_C_LIB_NAMES} m)
   list(APPEND core_libs -l${lib})
   list(APPEND full_libs -l${lib})
@@ -36,7 +36,7 @@ function(dpi_install_library PC_NAME PC_DESCRIPTION)
 endfunction()
 dpi_install_library(dpinfer
   "Differentially private text from LLaMA models, and the sampler for other engines" ${core_libs})
-dpi_install_library(${DPI_FULL} "dpinfer, files of records, reports, and training of small models" ${full_libs})
+dpi_install_library(${DPI_FULL} "dpinfer, files of records, ledgers, reports, and training of small models" ${full_libs})
 
 configure_package_config_file(cmake/dpinfer-config.cmake.in dpinfer-config.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/dpinfer

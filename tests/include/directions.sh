@@ -21,7 +21,8 @@ allowed() {
     dp/audit) echo "base kernels dp/exact dp/account dp/methods" ;;
     pipeline) echo "base kernels gguf tokenizer engine dp/exact dp/account dp/methods dp/audit" ;;
     train) echo "base kernels gguf tokenizer engine dp/exact dp/account dp/methods" ;;
-    pipeline/release) echo "base kernels gguf tokenizer engine dp/exact dp/account dp/methods dp/audit pipeline" ;;
+    pipeline/ledger) echo "base dp/account" ;;
+    pipeline/release) echo "base kernels gguf tokenizer engine dp/exact dp/account dp/methods dp/audit pipeline pipeline/ledger" ;;
     corpus | tools | examples) echo "" ;; # the public interface alone
     eval) echo "corpus" ;;
     bench) echo "base kernels gguf tokenizer engine dp/exact dp/account dp/methods pipeline pipeline/release corpus" ;;

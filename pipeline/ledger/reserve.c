@@ -1,0 +1,215 @@
+/* reserve.c - charging a run, before it reads a record; see dpinfer/ledger.h. */
+#include <inttypes.h>
+#include <math.h>
+#include <nettle/hmac.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "pipeline/ledger/ledger.h"
+
+void dpi_charge_request_init(dpi_charge_request *r) {
+    *r = (dpi_charge_request){.struct_size = sizeof *r};
+}
+
+/* ---- What is charged ---------------------------------------------------------------------------
+ */
+
+/* Rounded up; more than every budget if it cannot be expressed. */
+static int64_t to_amount(double divergence) {
+    const double amount = ceil(divergence * DPI_LEDGER_ONE); /* a power of two: exact */
+    return amount < 0x1p62 ? (int64_t)amount : INT64_MAX;
+}
+
+/* The cost as a text from which the amount can be computed again. */
+static void print_cost(const dpi_cost *cost, char *text, size_t size) {
+    static const char *const kinds[] = {"zcdp", "range", "pure", "gaussian"};
+    size_t n = 0;
+    for (int32_t i = 0; i < cost->n_parts && n < size; i++) {
+        const dpi_cost_part *p = &cost->parts[i];
+        n += (size_t)snprintf(text + n, size - n, "%s%s %d %.17g", i > 0 ? "; " : "",
+                              kinds[p->kind], p->n, p->x);
+        if (p->kind == DPI_COST_GAUSSIAN && n < size)
+            n += (size_t)snprintf(text + n, size - n, " %.17g", p->q);
+    }
+    if (cost->subsample > 0 && n < size)
+        snprintf(text + n, size - n, "; subsample %.17g", cost->subsample);
+}
+
+static dpi_status fail_budget(const dpi_ledger *l, const dpi_dataset_info *info, int64_t amount,
+                              dpi_error *err) {
+    const double left = (double)info->left / DPI_LEDGER_ONE;
+    return dpi_fail(err, DPI_STATUS_BUDGET,
+                    "the budget of the dataset '%s' in %s does not allow this: it costs %.6g, %s "
+                    "%.6g of %.6g (Renyi divergence of order %d, for epsilon %g at delta %g)",
+                    info->name, l->path, (double)amount / DPI_LEDGER_ONE,
+                    info->scope == DPI_SCOPE_UNIT ? "a new unit has" : "left is", left,
+                    (double)info->budget / DPI_LEDGER_ONE, info->order, info->epsilon,
+                    info->delta);
+}
+
+/* ---- Units -------------------------------------------------------------------------------------
+ */
+
+/* One unit: charged if its own sum allows it. `charge` tells a unit that stands there twice. */
+static dpi_status charge_unit(dpi_ledger *l, const dpi_dataset *d, int64_t charge, int64_t amount,
+                              const uint8_t *hash, uint8_t *pays, dpi_error *err) {
+    sqlite3_stmt *s;
+    bool known;
+    DPI_TRY(dpi_sql_prepare(l, &s, err,
+                            "SELECT spent, charge FROM unit WHERE dataset = ?1 AND hash = ?2",
+                            "ib", d->id, hash, (size_t)DPI_LEDGER_HASH_BYTES));
+    const dpi_status status = dpi_sql_step(l, s, &known, err);
+    const int64_t spent = known ? sqlite3_column_int64(s, 0) : 0;
+    const bool paid = known && sqlite3_column_int64(s, 1) == charge;
+    sqlite3_finalize(s);
+    DPI_TRY(status);
+    *pays = paid || amount <= d->info.budget - spent;
+    if (paid || !*pays)
+        return DPI_STATUS_OK;
+    return dpi_sql_do(l, err,
+                      "INSERT OR REPLACE INTO unit(dataset, hash, spent, charge)"
+                      " VALUES(?1, ?2, ?3, ?4)",
+                      "ibii", d->id, hash, (size_t)DPI_LEDGER_HASH_BYTES, spent + amount, charge);
+}
+
+static dpi_status charge_units(dpi_ledger *l, const dpi_dataset *d, int64_t charge, int64_t amount,
+                               const dpi_ledger_units *units, dpi_error *err) {
+    struct hmac_sha256_ctx keyed;
+    uint8_t hash[DPI_LEDGER_HASH_BYTES];
+    dpi_status status = DPI_STATUS_OK;
+    hmac_sha256_set_key(&keyed, sizeof d->key, d->key);
+    for (size_t i = 0; i < units->n && status == DPI_STATUS_OK; i++) {
+        hmac_sha256_update(&keyed, units->n_bytes[i], units->ids[i]);
+        hmac_sha256_digest(&keyed, sizeof hash, hash); /* and ready for the next one */
+        status = charge_unit(l, d, charge, amount, hash, &units->pays[i], err);
+    }
+    dpi_wipe(&keyed, sizeof keyed);
+    dpi_wipe(hash, sizeof hash);
+    return status;
+}
+
+/* ---- The transaction ---------------------------------------------------------------------------
+ */
+
+static dpi_status check_request(const dpi_charge_request *r, dpi_error *err) {
+    if (r->struct_size != sizeof *r)
+        return dpi_fail(err, DPI_STATUS_ARG, "dpi_charge_request: struct_size is %zu, must be %zu",
+                        r->struct_size, sizeof *r);
+    if (!r->cost || !r->method)
+        return dpi_fail(err, DPI_STATUS_ARG, "the cost or the method of a charge is NULL");
+    DPI_TRY(
+        dpi_ledger_check_text("the method of a charge", r->method, DPI_CHARGE_METHOD_MAX, err));
+    return r->note
+               ? dpi_ledger_check_text("the note of a charge", r->note, DPI_CHARGE_NOTE_MAX, err)
+               : DPI_STATUS_OK;
+}
+
+static dpi_status check_dataset(const dpi_ledger *l, const dpi_dataset_info *info,
+                                const dpi_charge_request *r, dpi_error *err) {
+    if (info->closed[0])
+        return dpi_fail(err, DPI_STATUS_STATE, "%s: the dataset '%s' was closed on %s", l->path,
+                        info->name, info->closed);
+    if ((info->scope == DPI_SCOPE_UNIT) == (r->units != NULL))
+        return DPI_STATUS_OK;
+    return dpi_fail(err, DPI_STATUS_ARG, "%s: the dataset '%s' counts %s: a charge %s", l->path,
+                    info->name, info->scope == DPI_SCOPE_UNIT ? "each unit" : "all units together",
+                    info->scope == DPI_SCOPE_UNIT ? "needs the IDs of its units" : "has no units");
+}
+
+static dpi_status insert(dpi_ledger *l, const dpi_dataset *d, const dpi_charge_request *r,
+                         dpi_charge *c, dpi_error *err) {
+    dpi_ledger_date(c->date);
+    snprintf(c->method, sizeof c->method, "%s", r->method);
+    snprintf(c->note, sizeof c->note, "%s", r->note ? r->note : "");
+    print_cost(r->cost, c->cost, sizeof c->cost);
+    DPI_TRY(dpi_sql_do(l, err,
+                       "INSERT INTO charge(dataset, amount, before, date, method, note, cost)"
+                       " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                       "iiitttt", d->id, c->amount, c->before, c->date, c->method, c->note,
+                       c->cost));
+    c->id = sqlite3_last_insert_rowid(l->db);
+    return r->units ? charge_units(l, d, c->id, c->amount, r->units, err) : DPI_STATUS_OK;
+}
+
+/* Inside the transaction: what is left, what it costs at this dataset's order, and the charge. */
+static dpi_status charge(dpi_ledger *l, const char *dataset, const dpi_charge_request *r,
+                         dpi_charge *c, dpi_error *err) {
+    dpi_dataset d;
+    double divergence;
+    dpi_status status = dpi_dataset_load(l, dataset, &d, err);
+    if (status == DPI_STATUS_OK)
+        status = check_dataset(l, &d.info, r, err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_cost_renyi(r->cost, d.info.order, &divergence, err);
+    if (status == DPI_STATUS_OK) {
+        c->amount = to_amount(divergence);
+        c->before = d.info.charged;
+        c->counted = 1;
+        status = c->amount <= d.info.left ? insert(l, &d, r, c, err)
+                                          : fail_budget(l, &d.info, c->amount, err);
+    }
+    dpi_wipe(&d, sizeof d);
+    return status;
+}
+
+/* Remembers a charge that may be given back: one of units may not. */
+static dpi_status remember(dpi_ledger *l, int64_t id, dpi_error *err) {
+    if (l->n_mine == l->mine_capacity) {
+        const size_t capacity = 2 * l->mine_capacity + 16;
+        int64_t *grown = realloc(l->mine, capacity * sizeof *grown);
+        if (!grown)
+            return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the ledger");
+        l->mine = grown;
+        l->mine_capacity = capacity;
+    }
+    l->mine[l->n_mine++] = id;
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_ledger_reserve(dpi_ledger *l, const char *dataset, const dpi_charge_request *r,
+                              dpi_charge *result, dpi_error *err) {
+    dpi_charge c;
+    dpi_charge_init(&c);
+    DPI_TRY(check_request(r, err));
+    if (result && result->struct_size != sizeof *result)
+        return dpi_fail(err, DPI_STATUS_ARG, "dpi_charge: struct_size is %zu, must be %zu",
+                        result->struct_size, sizeof *result);
+    pthread_mutex_lock(&l->lock);
+    dpi_status status = dpi_sql_begin(l, err);
+    if (status == DPI_STATUS_OK) {
+        status = charge(l, dataset, r, &c, err);
+        if (status == DPI_STATUS_OK && !r->units)
+            status = remember(l, c.id, err);
+        status = dpi_sql_end(l, status, err);
+    }
+    pthread_mutex_unlock(&l->lock);
+    if (status == DPI_STATUS_OK && result)
+        *result = c;
+    return status;
+}
+
+dpi_status dpi_ledger_give_back(dpi_ledger *l, int64_t id, dpi_error *err) {
+    size_t i = 0;
+    pthread_mutex_lock(&l->lock);
+    while (i < l->n_mine && l->mine[i] != id)
+        i++;
+    dpi_status status = DPI_STATUS_OK;
+    if (i == l->n_mine)
+        status = dpi_fail(err, DPI_STATUS_STATE,
+                          "the charge %" PRId64 " cannot be given back: it was not made by this "
+                          "object, is given back already, or is one of units",
+                          id);
+    if (status == DPI_STATUS_OK)
+        status = dpi_sql_begin(l, err);
+    if (status == DPI_STATUS_OK) {
+        status = dpi_sql_do(l, err, "UPDATE charge SET counted = 0 WHERE id = ?1", "i", id);
+        status = dpi_sql_end(l, status, err);
+        if (status == DPI_STATUS_OK)
+            l->mine[i] = l->mine[--l->n_mine];
+    }
+    pthread_mutex_unlock(&l->lock);
+    return status;
+}

@@ -1,0 +1,74 @@
+#include "tests/pipeline/ledger/ledger_support.h"
+
+#include <stdio.h>
+
+void bench_make(bench *b) {
+    make_dir(b->folder, sizeof b->folder);
+    snprintf(b->path, sizeof b->path, "%s/year.ledger", b->folder);
+}
+
+void bench_remove(bench *b) { remove_dir(b->folder); }
+
+dpi_ledger *open_ledger(const char *path, int32_t create) {
+    dpi_ledger_options o;
+    dpi_ledger *ledger = NULL;
+    dpi_error err;
+    dpi_ledger_options_init(&o);
+    o.create = create;
+    assert_ok(dpi_ledger_open(path, &o, &ledger, &err), &err);
+    return ledger;
+}
+
+void add_letters(dpi_ledger *ledger, int32_t scope) {
+    dpi_dataset_options o;
+    dpi_error err;
+    dpi_dataset_options_init(&o);
+    o.name = "letters";
+    o.epsilon = 5;
+    o.delta = 1e-5;
+    o.scope = scope;
+    assert_ok(dpi_ledger_add(ledger, &o, &err), &err);
+}
+
+dpi_dataset_info info_of(dpi_ledger *ledger, const char *dataset) {
+    dpi_dataset_info info;
+    dpi_error err;
+    dpi_dataset_info_init(&info);
+    assert_ok(dpi_ledger_info(ledger, dataset, &info, &err), &err);
+    return info;
+}
+
+double rho_of(int64_t amount) { return ((double)amount - .5) / DPI_LEDGER_ONE / 5; }
+
+dpi_status reserve_rho(dpi_ledger *ledger, const char *dataset, double rho, dpi_charge *charge,
+                       dpi_error *err) {
+    dpi_charge_request r;
+    dpi_cost cost;
+    dpi_cost_init(&cost);
+    assert_ok(dpi_cost_add(&cost, DPI_COST_ZCDP, 1, rho, 0, err), err);
+    dpi_charge_request_init(&r);
+    r.cost = &cost;
+    r.method = "test";
+    return dpi_ledger_reserve(ledger, dataset, &r, charge, err);
+}
+
+int64_t sum_charges(dpi_ledger *ledger, const char *dataset, int64_t *n) {
+    dpi_charge c;
+    dpi_error err;
+    int64_t sum = 0;
+    int32_t all_count = 1;
+    *n = 0;
+    dpi_charge_init(&c);
+    for (;;) {
+        const int64_t after = c.id;
+        assert_ok(dpi_ledger_charge_next(ledger, dataset, after, &c, &err), &err);
+        if (c.id == 0)
+            return sum;
+        assert_true(c.id > after);
+        all_count &= c.counted;
+        if (all_count) /* what is given back later was there */
+            assert_int_equal(c.before, sum);
+        sum += c.counted ? c.amount : 0;
+        ++*n;
+    }
+}
