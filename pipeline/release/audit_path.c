@@ -18,7 +18,7 @@ typedef struct pair {
     path_trace with, without;
     path_layout here, there;
     int32_t moved;
-    int64_t most_moved; /* by which a sum may differ, in units of K */
+    int64_t most_moved;    /* by which a sum may differ, in units of K */
     long double max_ratio; /* of a loss to eta */
 } pair;
 
@@ -57,14 +57,15 @@ static void check_own_text(pair *p, const path_text *x, const path_text *y) {
         const dpi_distribution d = {.n_support = (int64_t)n, .weights = x->weights[t]};
         const dpi_distribution e = {.n_support = (int64_t)n, .weights = y->weights[t]};
         const long double loss = dpi_audit_loss(&d, &e);
-        dpi_audit_hold(a, most <= p->most_moved * plan->K, "a sum moves by more than a record may move it");
+        dpi_audit_hold(a, most <= p->most_moved * plan->K,
+                       "a sum moves by more than a record may move it");
         dpi_audit_hold(a, loss <= (long double)plan->eta + 0x1p-55L, "a loss exceeds eta");
         p->max_ratio = fmaxl(p->max_ratio, loss / plan->eta);
     }
 }
 
-/* Every other record is in the text and slot where it was; where batches are not by position, in the
- * same text. */
+/* Every other record is in the text and slot where it was; where batches are not by position, in
+ * the same text. */
 static void check_layouts(const pair *p, bool by_position) {
     const path_world *w = p->world;
     for (int32_t i = 0; i < w->n_records; i++) {
@@ -76,14 +77,17 @@ static void check_layouts(const pair *p, bool by_position) {
                            (!by_position || p->here.slot[i] == p->there.slot[i]),
                        "a record that is taken away moves another one");
     }
-    dpi_audit_hold(w->audit, p->there.n_places[p->moved] == 0, "a record that is null is in a text");
+    dpi_audit_hold(w->audit, p->there.n_places[p->moved] == 0,
+                   "a record that is null is in a text");
 }
 
 static void compare(pair *p, bool by_position) {
     dpi_audit *a = p->world->audit;
     check_layouts(p, by_position);
-    dpi_audit_hold(a, p->with.n_texts == p->without.n_texts, "a record changes the number of texts");
-    dpi_audit_hold(a, p->with.events == p->without.events, "a record changes what a caller is told");
+    dpi_audit_hold(a, p->with.n_texts == p->without.n_texts,
+                   "a record changes the number of texts");
+    dpi_audit_hold(a, p->with.events == p->without.events,
+                   "a record changes what a caller is told");
     dpi_audit_hold(a, p->with.claim == p->without.claim, "a record changes the statement");
     const int32_t own = p->here.n_places[p->moved] > 0 ? p->here.text[p->moved] : -1;
     for (int32_t b = 0; b < p->with.n_texts && b < DPI_PATH_TEXTS; b++)
@@ -99,8 +103,9 @@ static bool is_assigned(const path_setup *s) {
     return s->subsample > 0 || s->adjacency == DPI_ADJACENCY_ADD_REMOVE;
 }
 
-/* Where the records have to be. By position: in their places, and null ones in none. By content: each
- * in one text, however many there are. By a draw: at most in one, which dpi_path_layout has seen. */
+/* Where the records have to be. By position: in their places, and null ones in none. By content:
+ * each in one text, however many there are. By a draw: at most in one, which dpi_path_layout has
+ * seen. */
 static void check_places(const path_world *w, const path_setup *s, const path_trace *trace,
                          const path_layout *layout) {
     for (int32_t i = 0; i < w->n_records; i++) {
@@ -112,16 +117,17 @@ static void check_places(const path_world *w, const path_setup *s, const path_tr
         }
         const int32_t text = i / s->batch;
         const bool wanted = present && text < trace->n_texts;
-        dpi_audit_hold(w->audit,
-                       layout->n_places[i] == wanted &&
-                           (!wanted || (layout->text[i] == text && layout->slot[i] == i % s->batch)),
-                       "a record is not in its place");
+        dpi_audit_hold(
+            w->audit,
+            layout->n_places[i] == wanted &&
+                (!wanted || (layout->text[i] == text && layout->slot[i] == i % s->batch)),
+            "a record is not in its place");
     }
     const int32_t n_batches = (w->n_records + s->batch - 1) / s->batch;
-    const int32_t n_texts = s->n_texts > 0 && (is_assigned(s) || s->n_texts < n_batches)
-                                ? s->n_texts
-                                : n_batches;
-    dpi_audit_hold(w->audit, trace->n_texts == n_texts, "the number of texts is not the public one");
+    const int32_t n_texts =
+        s->n_texts > 0 && (is_assigned(s) || s->n_texts < n_batches) ? s->n_texts : n_batches;
+    dpi_audit_hold(w->audit, trace->n_texts == n_texts,
+                   "the number of texts is not the public one");
 }
 
 static dpi_status observe(path_world *w, const path_setup *s, path_trace *trace,
@@ -144,7 +150,7 @@ static dpi_status check_neighbours(path_world *w, const path_setup *s, pair *p, 
             continue;
         for (int32_t gone = 0; gone <= (s->adjacency == DPI_ADJACENCY_ADD_REMOVE); gone++) {
             w->state[p->moved] = gone ? PATH_GONE : PATH_EMPTY;
-            w->empty_form = p->moved % 3;
+            w->empty_form = p->moved / step % 3;
             dpi_status status = observe(w, s, &p->without, &p->there);
             w->state[p->moved] = before;
             DPI_TRY(status);
@@ -213,29 +219,52 @@ static dpi_status audit_position(dpi_audit *a, const dpi_model *model) {
         {.batch = 3, .n_texts = 2, .n_tokens = 2, .stop_at = -1, .top_k = 5},
         {.batch = 8, .n_tokens = 1, .stop_at = -1},
     };
-    return run_line(a, model, &(path_line){"the path, records by position", 8, 2, setups,
-                                           sizeof setups / sizeof *setups});
+    return run_line(a, model,
+                    &(path_line){"the path, records by position", 8, 2, setups,
+                                 sizeof setups / sizeof *setups});
 }
 
 static dpi_status audit_content(dpi_audit *a, const dpi_model *model) {
     enum { BY_CONTENT = DPI_ADJACENCY_ADD_REMOVE };
     static const path_setup setups[] = {
-        {.batch = 2, .n_texts = 3, .n_tokens = 2, .stop_at = -1, .adjacency = BY_CONTENT, .bits = 1},
-        {.batch = 2, .n_texts = 1, .n_tokens = 1, .stop_at = -1, .adjacency = BY_CONTENT, .bits = 2},
-        {.batch = 5, .n_texts = 7, .n_tokens = 1, .stop_at = -1, .adjacency = BY_CONTENT, .bits = 3},
+        {.batch = 2,
+         .n_texts = 3,
+         .n_tokens = 2,
+         .stop_at = -1,
+         .adjacency = BY_CONTENT,
+         .bits = 1},
+        {.batch = 2,
+         .n_texts = 1,
+         .n_tokens = 1,
+         .stop_at = -1,
+         .adjacency = BY_CONTENT,
+         .bits = 2},
+        {.batch = 5,
+         .n_texts = 7,
+         .n_tokens = 1,
+         .stop_at = -1,
+         .adjacency = BY_CONTENT,
+         .bits = 3},
     };
-    return run_line(a, model, &(path_line){"the path, records by their content", 14, 4, setups,
-                                           sizeof setups / sizeof *setups});
+    return run_line(a, model,
+                    &(path_line){"the path, records by their content", 14, 4, setups,
+                                 sizeof setups / sizeof *setups});
 }
 
 static dpi_status audit_secret(dpi_audit *a, const dpi_model *model) {
     static const path_setup setups[] = {
         {.batch = 2, .n_texts = 2, .n_tokens = 2, .stop_at = -1, .subsample = .6, .bits = 4},
-        {.batch = 1, .n_texts = 3, .n_tokens = 1, .stop_at = -1, .subsample = .9, .bits = 5,
+        {.batch = 1,
+         .n_texts = 3,
+         .n_tokens = 1,
+         .stop_at = -1,
+         .subsample = .9,
+         .bits = 5,
          .adjacency = DPI_ADJACENCY_ADD_REMOVE},
     };
-    return run_line(a, model, &(path_line){"the path, secret assignment", 10, 1, setups,
-                                           sizeof setups / sizeof *setups});
+    return run_line(
+        a, model,
+        &(path_line){"the path, secret assignment", 10, 1, setups, sizeof setups / sizeof *setups});
 }
 
 /* ---- Numbers of records ---------------------------------------------------------------------- */
@@ -243,7 +272,11 @@ static dpi_status audit_secret(dpi_audit *a, const dpi_model *model) {
 /* The number of texts, and what a caller is told, for any number of records, null ones too. */
 static dpi_status audit_counts(dpi_audit *a, const dpi_model *model) {
     static const path_setup setups[] = {
-        {.batch = 3, .n_texts = 2, .n_tokens = 1, .stop_at = -1, .bits = 1,
+        {.batch = 3,
+         .n_texts = 2,
+         .n_tokens = 1,
+         .stop_at = -1,
+         .bits = 1,
          .adjacency = DPI_ADJACENCY_ADD_REMOVE},
         {.batch = 3, .n_texts = 2, .n_tokens = 1, .stop_at = -1, .bits = 1, .subsample = .5},
         {.batch = 3, .n_tokens = 1, .stop_at = -1},
@@ -252,8 +285,8 @@ static dpi_status audit_counts(dpi_audit *a, const dpi_model *model) {
     DPI_TRY(dpi_audit_begin(a, "F", "the path, numbers of records"));
     path_world *w = calloc(1, sizeof *w);
     pair *p = calloc(1, sizeof *p);
-    dpi_status status = w && p ? DPI_STATUS_OK
-                               : dpi_fail(a->err, DPI_STATUS_MEMORY, "no memory for audit F");
+    dpi_status status =
+        w && p ? DPI_STATUS_OK : dpi_fail(a->err, DPI_STATUS_MEMORY, "no memory for audit F");
     for (size_t i = 0; i < 24 && status == DPI_STATUS_OK; i++) {
         const path_setup *s = &setups[i % 3];
         const int32_t n = counts[i / 3 % 4];
@@ -288,7 +321,9 @@ typedef struct cells {
 static void count_places(const path_layout *layout, cells *c) {
     for (int32_t i = 0; i < N_ASSIGNED; i++) {
         const int32_t own = layout->n_places[i] ? layout->text[i] : N_CELLS - 1;
-        const int32_t next = i % 2 ? 0 : layout->n_places[i + 1] ? layout->text[i + 1] : N_CELLS - 1;
+        const int32_t next = i % 2                     ? 0
+                             : layout->n_places[i + 1] ? layout->text[i + 1]
+                                                       : N_CELLS - 1;
         c->one[i][own]++;
         if (i % 2 == 0)
             c->two[own][next]++;
@@ -303,12 +338,15 @@ static double deviation(int64_t count, double expected) {
 
 /* Each record is in each of 3 texts with probability q / 3 (by content q is 1), whatever the record
  * beside it does, and whatever its place is. */
-static dpi_status audit_assigned(dpi_audit *a, const dpi_model *model, double q,
-                                 const char *of_one, const char *of_two) {
-    const path_setup s = {.batch = 4, .n_texts = N_CELLS - 1, .n_tokens = 1, .stop_at = -1,
+static dpi_status audit_assigned(dpi_audit *a, const dpi_model *model, double q, const char *of_one,
+                                 const char *of_two) {
+    const path_setup s = {.batch = 4,
+                          .n_texts = N_CELLS - 1,
+                          .n_tokens = 1,
+                          .stop_at = -1,
                           .subsample = q < 1 ? q : 0,
-                          .adjacency = q < 1 ? DPI_ADJACENCY_REPLACE_BY_NULL
-                                             : DPI_ADJACENCY_ADD_REMOVE};
+                          .adjacency =
+                              q < 1 ? DPI_ADJACENCY_REPLACE_BY_NULL : DPI_ADJACENCY_ADD_REMOVE};
     const int32_t n_runs = dpi_audit_count(a, N_RUNS);
     path_world *w = calloc(1, sizeof *w);
     pair *p = calloc(1, sizeof *p);
@@ -351,7 +389,11 @@ static dpi_status audit_assigned(dpi_audit *a, const dpi_model *model, double q,
 static dpi_status audit_user_model(dpi_audit *a) {
     static const path_setup setups[] = {
         {.batch = 2, .n_tokens = 2, .stop_at = -1, .top_k = 100},
-        {.batch = 1, .n_texts = 2, .n_tokens = 1, .stop_at = -1, .bits = 6,
+        {.batch = 1,
+         .n_texts = 2,
+         .n_tokens = 1,
+         .stop_at = -1,
+         .bits = 6,
          .adjacency = DPI_ADJACENCY_ADD_REMOVE},
     };
     const path_line l = {"the path of this model", 4, -1, setups, sizeof setups / sizeof *setups};
@@ -397,7 +439,7 @@ static dpi_status audit_made_model(dpi_audit *a) {
     write.type = "F32";
     write.n_threads = 1;
     snprintf(path, sizeof path, "%s/made.gguf", a->options.folder);
-    DPI_TRY(dpi_model_make(&shape, NULL, 1, path, &write, a->err));
+    DPI_TRY(dpi_model_make(&shape, NULL, 2, path, &write, a->err));
     dpi_status status = dpi_model_open(path, NULL, &model, a->err);
     unlink(path);
     dpi_session_options session = a->options.session;

@@ -16,18 +16,24 @@ enum {
     DPI_PATH_TEXTS = 8,
     DPI_PATH_SLOTS = DPI_PATH_RECORDS,
     DPI_PATH_TOKENS = 3,
-    DPI_PATH_BYTES = 128, /* of a record */
+    DPI_PATH_BYTES = 128,        /* of a record */
     DPI_PATH_RECORD_TOKENS = 30, /* that a record may have; what is longer is cut */
     DPI_PATH_CTX = 160
 };
 
-/* The public prompt, and what stands before a record in the private one. It ends in a letter, so that
- * a record may merge with it. */
+/* The public prompt, and what stands before a record in the private one. It ends in a letter, so
+ * that a record may merge with it. */
 #define DPI_PATH_TASK "Now another:"
 #define DPI_PATH_BEFORE "One is this: x"
 
 /* Where records come from. */
-typedef enum path_source { PATH_MEMORY, PATH_FOLDER, PATH_JSONL, PATH_CSV, PATH_SOURCES } path_source;
+typedef enum path_source {
+    PATH_MEMORY,
+    PATH_FOLDER,
+    PATH_JSONL,
+    PATH_CSV,
+    PATH_SOURCES
+} path_source;
 
 /* PATH_EMPTY: the record is in its place and is null. PATH_GONE: it is not there. */
 typedef enum path_state { PATH_PRESENT, PATH_EMPTY, PATH_GONE } path_state;
@@ -42,12 +48,14 @@ typedef struct path_world {
     const dpi_model *model;
     int32_t n_vocab;
     path_source source;
-    int32_t chat;           /* of the prompts */
-    dpi_session *session;   /* one sequence: logits that stand beside those of releases */
+    int32_t chat;      /* of the prompts */
+    int32_t last_word; /* the first token of texts, after which record 0 wants to end; -1: none is
+                          known */
+    dpi_session *session; /* one sequence: logits that stand beside those of releases */
     int32_t n_records;
     char text[DPI_PATH_RECORDS][DPI_PATH_BYTES];
     path_state state[DPI_PATH_RECORDS];
-    int32_t empty_form;     /* in which of three ways an empty record is empty */
+    int32_t empty_form; /* in which of three ways an empty record is empty */
     path_prompt prompt[DPI_PATH_RECORDS], public_prompt;
 } path_world;
 
@@ -58,8 +66,8 @@ typedef struct path_setup {
     int32_t batch, n_texts; /* n_texts 0: one for each batch */
     int32_t n_tokens;       /* at most DPI_PATH_TOKENS */
     int32_t top_k;
-    int32_t stop_at;        /* the token from which on an end-of-generation token is drawn; -1: none is */
-    uint64_t bits;          /* seed of keys and assignments; 0: the audit's source */
+    int32_t stop_at; /* the token from which on an end-of-generation token is drawn; -1: none is */
+    uint64_t bits;   /* seed of keys and assignments; 0: the audit's source */
 } path_setup;
 
 /* Of one text. Rows are hashes of logits on the support. 0: an empty slot. */
@@ -77,9 +85,9 @@ typedef struct path_text {
 
 typedef struct path_trace {
     void *memory;
-    int32_t n_texts;      /* that ended */
-    uint64_t events;      /* hash of what a caller is told, other than released tokens */
-    uint64_t claim;       /* hash of the statement */
+    int32_t n_texts; /* that ended */
+    uint64_t events; /* hash of what a caller is told, other than released tokens */
+    uint64_t claim;  /* hash of the statement */
     dpi_sampler_plan plan;
     path_text text[DPI_PATH_TEXTS];
 } path_trace;
@@ -103,12 +111,12 @@ void dpi_path_trace_free(path_trace *trace);
 /* A whole release. What is wrong by itself is noted: sums that are not those of the slots, a text
  * that ends where no token says so. */
 dpi_status dpi_path_observe(path_world *world, const path_setup *setup, path_trace *trace);
-/* Notes rows that are no record's, at any token, and public rows that are not the public prompt's. */
+/* Notes rows that are no record's, at any token, and public rows that are not the public prompt's.
+ */
 dpi_status dpi_path_layout(path_world *world, const path_trace *trace, path_layout *layout);
 
 /* The records as a source; *records is the caller's, who calls dpi_path_records_close. */
 dpi_status dpi_path_records_open(const path_world *world, dpi_records **records);
 void dpi_path_records_close(const path_world *world, dpi_records *records);
-
 
 #endif

@@ -1,5 +1,5 @@
-/* audit_trace.c - one release of audit F, seen from where its random bits come from: when a token is
- * drawn, all logits and the sampler's sums are there. The audit then chooses the token, so that
+/* audit_trace.c - one release of audit F, seen from where its random bits come from: when a token
+ * is drawn, all logits and the sampler's sums are there. The audit then chooses the token, so that
  * neighbours go on with the same text. */
 #include <math.h>
 #include <stdlib.h>
@@ -130,11 +130,15 @@ static void record_step(player *p, path_text *x, int32_t t) {
     memcpy(x->weights[t], s->weights, n * sizeof *s->weights);
 }
 
-/* A candidate that a function of public numbers gives: one that ends texts, or one that does not. */
+/* A candidate that a function of public numbers gives: one that ends texts, or one that does not.
+ */
 static size_t choose(const player *p, int32_t t, int32_t index) {
     const dpi_sampler *s = p->release->sampler;
     const bool stop = t == p->setup->stop_at;
     size_t i = (size_t)(7 * t + 3 * index + 1) % s->n_support;
+    for (size_t k = 0; k < s->n_support && t == 0 && !stop; k++)
+        if (s->support[k] == p->world->last_word)
+            return k;
     for (size_t k = 0; k < s->n_support; k++, i = (i + 1) % s->n_support)
         if ((dpi_token_is_eog(p->world->model, s->support[i]) != 0) == stop)
             return i;
@@ -158,8 +162,8 @@ static int32_t give_token(player *p, void *buffer) {
     return 0;
 }
 
-/* Bits of keys and assignments: 16 draws of the key, then one for each record in its order. The draws
- * of a record that is not there are left out, so that those of the others are the same. */
+/* Bits of keys and assignments: 16 draws of the key, then one for each record in its order. The
+ * draws of a record that is not there are left out, so that those of the others are the same. */
 static int32_t give_assignment(player *p, void *buffer, size_t n_bytes) {
     enum { KEY = 16 };
     const path_world *w = p->world;
@@ -210,12 +214,12 @@ static void set_options(player *p, const dpi_records *records, dpi_release_optio
     o->prompts.max_reference_tokens = DPI_PATH_RECORD_TOKENS;
 }
 
-/* What a caller is told. Where records are assigned, the size of a batch is private: then the number
- * of prompts that are read is no part of it. */
+/* What a caller is told. Where records are assigned, the size of a batch is private: then the
+ * number of prompts that are read is no part of it. */
 static void note_event(player *p, const dpi_release_event *e) {
     path_trace *trace = p->trace;
     const bool assigned = dpi_claim_is_assigned(dpi_release_claim(p->release));
-    const int32_t told[] = {e->type, e->index,   e->n_read, e->n_prompts,
+    const int32_t told[] = {e->type,  e->index,   e->n_read, e->n_prompts,
                             e->token, e->n_drawn, e->end};
     if (e->type != DPI_EVENT_PROMPT || !assigned) {
         trace->events = hash_bytes(trace->events, told, sizeof told);
@@ -298,8 +302,8 @@ dpi_status dpi_path_observe(path_world *w, const path_setup *setup, path_trace *
 /* ---- Layouts --------------------------------------------------------------------------------- */
 
 /* The hash that a prompt and what was drawn after it must have at token t of a text. */
-static dpi_status expected_row(path_world *w, const path_prompt *prompt, const path_text *x, int32_t t,
-                               bool whole, uint64_t *hash) {
+static dpi_status expected_row(path_world *w, const path_prompt *prompt, const path_text *x,
+                               int32_t t, bool whole, uint64_t *hash) {
     dpi_session_reset(w->session, 0);
     DPI_TRY(dpi_session_prefill(w->session, 0, prompt->tokens, prompt->n, NULL, w->audit->err));
     for (int32_t k = 0; k < t; k++)

@@ -20,8 +20,8 @@ static dpi_status encode(path_world *w, const char *text, size_t n_bytes, path_p
 
 static dpi_status encode_record(path_world *w, const char *text, size_t n_bytes, path_prompt *p) {
     char whole[sizeof DPI_PATH_BEFORE + sizeof DPI_PATH_TASK + DPI_PATH_BYTES + 2];
-    const int n = snprintf(whole, sizeof whole, DPI_PATH_BEFORE "%.*s\n\n" DPI_PATH_TASK,
-                           (int)n_bytes, text);
+    const int n =
+        snprintf(whole, sizeof whole, DPI_PATH_BEFORE "%.*s\n\n" DPI_PATH_TASK, (int)n_bytes, text);
     return encode(w, whole, (size_t)n, p);
 }
 
@@ -65,10 +65,31 @@ static void write_texts(path_world *w) {
 
 /* ---- A whole world --------------------------------------------------------------------------- */
 
+static int32_t likeliest(const float *logits, int32_t n_vocab) {
+    int32_t best = 0;
+    for (int32_t y = 1; y < n_vocab; y++)
+        best = logits[y] > logits[best] ? y : best;
+    return best;
+}
+
+/* A token after which a record wants its text to end: its likeliest token ends texts. -1: none. */
+static dpi_status find_last_word(path_world *w, const path_prompt *p) {
+    for (int32_t y = 0; y < w->n_vocab && w->last_word < 0; y++) {
+        dpi_session_reset(w->session, 0);
+        DPI_TRY(dpi_session_prefill(w->session, 0, p->tokens, p->n, NULL, w->audit->err));
+        DPI_TRY(dpi_session_step(w->session, 1, &(int32_t){0}, &y, w->audit->err));
+        const int32_t best = likeliest(dpi_session_logits(w->session, 0), w->n_vocab);
+        if (dpi_token_is_eog(w->model, best) && !dpi_token_is_eog(w->model, y))
+            w->last_word = y;
+    }
+    return DPI_STATUS_OK;
+}
+
 dpi_status dpi_path_open(path_world *w, dpi_audit *a, const dpi_model *model, path_source source,
                          int32_t n_records) {
     dpi_model_info info;
-    *w = (path_world){.audit = a, .model = model, .source = source, .n_records = n_records};
+    *w = (path_world){
+        .audit = a, .model = model, .source = source, .n_records = n_records, .last_word = -1};
     dpi_model_info_init(&info);
     DPI_TRY(dpi_model_info_get(model, &info, a->err));
     w->n_vocab = info.n_vocab;
@@ -78,7 +99,9 @@ dpi_status dpi_path_open(path_world *w, dpi_audit *a, const dpi_model *model, pa
     dpi_session_options o = a->options.session;
     o.n_seq = 1;
     o.n_ctx = DPI_PATH_CTX;
-    return dpi_session_create(model, &o, &w->session, a->err);
+    DPI_TRY(dpi_session_create(model, &o, &w->session, a->err));
+    const bool is_small = info.n_vocab < 1000 && n_records > 0; /* else it takes too long */
+    return is_small ? find_last_word(w, &w->prompt[0]) : DPI_STATUS_OK;
 }
 
 void dpi_path_close(path_world *w) {
@@ -153,9 +176,11 @@ static void add_quoted(dpi_text *f, const char *text, bool json) {
     dpi_text_put(f, "\"", 1);
 }
 
-/* A line or row for each record. Empty: no text; no line or row of the form; one that is cut off. */
+/* A line or row for each record. Empty: no text; no line or row of the form; one that is cut off.
+ */
 static dpi_status write_table(const path_world *w, bool json) {
-    static const char *const lines[] = {"{\"text\": \"\"}", "[\"text\"]", "{\"id\": 1, \"text\": \"cut"};
+    static const char *const lines[] = {"{\"text\": \"\"}", "[\"text\"]",
+                                        "{\"id\": 1, \"text\": \"cut"};
     static const char *const rows[] = {"7,\"\"", "7,a \"b\" c", "7,\"cut"};
     dpi_text f = {0};
     dpi_text_add(&f, json ? "" : "id,text\n");
@@ -182,15 +207,18 @@ static dpi_status open_memory(const path_world *w, dpi_records **records) {
         if (!is_there(w, i))
             continue;
         const bool empty = w->state[i] == PATH_EMPTY;
-        texts[n] = !empty ? w->text[i] : w->empty_form == 0 ? NULL : w->empty_form == 1 ? "" : " \n";
+        texts[n] = !empty               ? w->text[i]
+                   : w->empty_form == 0 ? NULL
+                   : w->empty_form == 1 ? ""
+                                        : " \n";
         n_bytes[n] = texts[n] ? strlen(texts[n]) : 0;
         n++;
     }
     return dpi_records_create(texts, n_bytes, n, records, w->audit->err);
 }
 
-static const char *const FILES[] = {[PATH_FOLDER] = "records", [PATH_JSONL] = "records.jsonl",
-                                    [PATH_CSV] = "records.csv"};
+static const char *const FILES[] = {
+    [PATH_FOLDER] = "records", [PATH_JSONL] = "records.jsonl", [PATH_CSV] = "records.csv"};
 
 dpi_status dpi_path_records_open(const path_world *w, dpi_records **records) {
     char path[4096];

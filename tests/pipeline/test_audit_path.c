@@ -1,5 +1,5 @@
-/* Audit F in full, reproducible; and with the system's bits on the built-in model. tests/mutations has
- * the faults that it must catch. */
+/* Audit F in full, reproducible; and with the system's bits on the built-in model. tests/mutations
+ * has the faults that it must catch. */
 #include <unistd.h>
 
 #include "dpinfer/audit_path.h"
