@@ -1,6 +1,7 @@
 /* generate.c - one text in one call: a loop over its generation. */
 #include "dpinfer.h"
 #include "base/status.h"
+#include "dp/methods/method.h"
 #include "dp/methods/sampler.h"
 
 void dpi_generate_input_init(dpi_generate_input *input) {
@@ -37,8 +38,9 @@ static dpi_status run(dpi_generation *g, const dpi_generate_input *input,
     while (e.end == DPI_END_NONE) {
         if (h->cancel && h->cancel(h->user))
             return dpi_fail(err, DPI_STATUS_CANCELLED,
-                            e.n_read <= input->n_ref ? "cancelled while reading prompts"
-                                                     : "cancelled between tokens");
+                            e.n_read < e.n_prompts || e.n_prompts == 0
+                                ? "cancelled while reading prompts"
+                                : "cancelled between tokens");
         DPI_TRY(dpi_generation_advance(&g, 1, &e, err));
         if (e.type != DPI_EVENT_TOKEN)
             continue;
@@ -81,7 +83,9 @@ dpi_status dpi_generate(dpi_session *session, dpi_sampler *sampler, const dpi_ge
     dpi_generation *g = NULL;
     DPI_TRY(check_structs(input, hooks ? hooks : &none, result, err));
     DPI_TRY(create(session, sampler, input, &g, err));
-    for (int32_t i = 0; i <= input->n_ref; i++)
+    const int32_t n_references =
+        input->n_ref * dpi_sampler_per_unit(dpi_sampler_options_get(sampler));
+    for (int32_t i = 0; i <= n_references; i++)
         dpi_session_reset(session, i);
     dpi_status status = run(g, input, hooks ? hooks : &none, &drawn, err);
     dpi_generation_free(g);

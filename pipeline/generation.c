@@ -19,6 +19,7 @@
 #include "dpinfer.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "dp/methods/method.h"
 #include "dp/methods/sampler.h"
 
 typedef enum phase {
@@ -32,13 +33,15 @@ struct dpi_generation {
     dpi_generation_options options;
     dpi_decoder *decoder; /* NULL: no text */
     int32_t n_vocab, n_tokens;
+    int32_t n_references; /* prompts that may be there: n_ref times the records of a unit */
     phase phase;
-    int32_t slot;  /* READING: the prompt that is read, 0 is the public one */
+    int32_t slot;  /* READING: the prompt that is read, 0 is the public one. Where a unit may have
+                      several records, a slot is one of those here */
     size_t n_read; /* its tokens that are in the cache */
     int32_t first; /* slot of the first reference that was read; 0: none yet */
     int32_t *seqs; /* [n_active] sequences that hold tokens; the public one is the first */
     int32_t n_active;
-    const float **logits; /* [n_ref] NULL for null slots */
+    const float **logits; /* [n_references] NULL for null slots */
     bool begun;           /* the sampler's text is this one */
     bool current;         /* the logits are those after the last token */
     bool drawn;           /* `token` is drawn, and not yet told */
@@ -145,7 +148,7 @@ static dpi_status read_slot(dpi_generation *g, dpi_generation_event *event, dpi_
         g->slot++;
         g->n_read = 0;
     }
-    if (g->slot > g->options.n_ref) {
+    if (g->slot > g->n_references) {
         g->phase = DRAWING;
         g->current = true;
     }
@@ -341,7 +344,7 @@ static dpi_status check_generations(dpi_generation *const *all, int32_t n,
 /* What all events say. */
 static void finish_event(const dpi_generation *g, dpi_generation_event *event) {
     event->n_read = g->slot;
-    event->n_prompts = g->options.n_ref + 1;
+    event->n_prompts = g->n_references + 1;
     event->n_drawn = g->n_drawn - g->drawn;
     event->end = g->end;
 }
@@ -391,9 +394,9 @@ static dpi_status check_options(const dpi_generation_options *o, dpi_error *err)
         return dpi_fail(err, DPI_STATUS_ARG, "n_ref of a generation must be the sampler's");
     if (o->n_ref > 0 && (!o->reference_tokens || !o->n_reference_tokens))
         return dpi_fail(err, DPI_STATUS_ARG, "the reference prompts or their lengths are NULL");
-    if (o->first_seq < 0 || dpi_session_length(o->session, o->first_seq) < 0 ||
-        o->n_ref > INT32_MAX - o->first_seq ||
-        dpi_session_length(o->session, o->first_seq + o->n_ref) < 0)
+    const int64_t last = o->first_seq + (int64_t)o->n_ref * dpi_sampler_per_unit(s);
+    if (o->first_seq < 0 || dpi_session_length(o->session, o->first_seq) < 0 || last > INT32_MAX ||
+        dpi_session_length(o->session, (int32_t)last) < 0)
         return dpi_fail(err, DPI_STATUS_ARG,
                         "sequence %d and those of n_ref references after it must be the session's",
                         (int)o->first_seq);
@@ -432,7 +435,7 @@ static dpi_status check_fit(dpi_generation *g, dpi_error *err) {
 }
 
 static dpi_status allocate(dpi_generation *g, dpi_error *err) {
-    const size_t n_seq = (size_t)g->options.n_ref + 1;
+    const size_t n_seq = (size_t)g->n_references + 1;
     g->seqs = dpi_calloc(n_seq, sizeof *g->seqs);
     g->logits = dpi_calloc(n_seq, sizeof *g->logits);
     if (!g->seqs || !g->logits)
@@ -448,6 +451,8 @@ dpi_status dpi_generation_create(const dpi_generation_options *options,
     if (!g)
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a generation");
     g->options = *options;
+    g->n_references =
+        options->n_ref * dpi_sampler_per_unit(dpi_sampler_options_get(options->sampler));
     dpi_status status = check_fit(g, err);
     if (status == DPI_STATUS_OK)
         status = allocate(g, err);
@@ -462,7 +467,7 @@ dpi_status dpi_generation_create(const dpi_generation_options *options,
 void dpi_generation_free(dpi_generation *g) {
     if (!g)
         return;
-    const size_t n_seq = (size_t)g->options.n_ref + 1;
+    const size_t n_seq = (size_t)g->n_references + 1;
     dpi_generation_cancel(g);
     dpi_decoder_free(g->decoder);
     dpi_wipe_free(g->seqs, n_seq * sizeof *g->seqs); /* which slots were null is private */

@@ -75,7 +75,7 @@ double dpi_binomial_upper(int32_t n, int32_t k, double alpha);
 enum { DPI_AUDIT_VOCAB = 64, DPI_AUDIT_WIDE = 2100, DPI_AUDIT_REFS = 8 };
 
 /* Public logits and those of records, options.n_vocab of each; pointers[i] is reference[i], or
- * NULL. */
+ * NULL. Units of several records: n_ref max_per_unit are at most DPI_AUDIT_REFS. */
 typedef struct dpi_audit_case {
     dpi_sampler_options options;
     float public_logits[DPI_AUDIT_WIDE];
@@ -100,7 +100,7 @@ typedef struct dpi_audit_pair {
 dpi_status dpi_audit_pair_create(dpi_audit *audit, const dpi_sampler_options *o,
                                  dpi_audit_pair *pair);
 void dpi_audit_pair_free(dpi_audit_pair *pair);
-/* One more case: the records of c, and the neighbour without record j. */
+/* One more case: the records of c, and the neighbour without unit j. */
 dpi_status dpi_audit_pair_compare(dpi_audit *audit, const dpi_audit_case *c, int32_t j,
                                   dpi_audit_pair *pair);
 
@@ -108,6 +108,12 @@ dpi_status dpi_audit_pair_compare(dpi_audit *audit, const dpi_audit_case *c, int
  * much the values may be off. */
 int64_t dpi_audit_contribution(const dpi_audit_case *c, const float *l, const dpi_distribution *d,
                                int64_t K, int64_t *contribution);
+/* Records that a slot may hold, and draws so many for made-up options, with n_ref slots of them. */
+int32_t dpi_audit_per_unit(const dpi_audit_case *c);
+void dpi_audit_units(dpi_audit *audit, dpi_sampler_options *o);
+/* Of integers x[k] of the records of a unit, those that are there: their mean in real arithmetic, to
+ * the nearest, ties to even. m 0: 0. */
+int64_t dpi_audit_mean(int64_t sum, int32_t m);
 /* Length of the interval of log probability ratios of two distributions on the same support;
  * infinite if one of them has a weight of zero. */
 long double dpi_audit_loss(const dpi_distribution *d, const dpi_distribution *e);

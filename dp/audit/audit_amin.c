@@ -49,6 +49,22 @@ static const float *null_logits(const dpi_audit_case *w) {
     return records_moved(&w->options) == 2 ? w->public_logits : NULL;
 }
 
+/* c of the unit in slot j: the mean of its records' c, or what stands in an empty slot. */
+static void clip_unit(const dpi_audit_case *w, int32_t j, int64_t K, int64_t c[V]) {
+    const int32_t M = dpi_audit_per_unit(w);
+    int64_t sum[V] = {0};
+    int32_t m = 0;
+    for (int32_t k = 0; k < M; k++) {
+        clip(w->pointers[j * M + k], K, c);
+        for (int y = 0; y < V; y++)
+            sum[y] += c[y];
+        m += w->pointers[j * M + k] != NULL;
+    }
+    clip(null_logits(w), K, c);
+    for (int y = 0; y < V && m > 0; y++)
+        c[y] = dpi_audit_mean(sum[y], m);
+}
+
 static void add_softmax(const float *l, double factor, double sum[V]) {
     double p[V], z = 0;
     const double top = top_of(l);
@@ -61,10 +77,16 @@ static void add_softmax(const float *l, double factor, double sum[V]) {
 /* Equation (2), of unclipped distributions, in units of 2^-30 / D. */
 static double distance(const dpi_audit_case *w, double D) {
     double sum[V] = {0}, d = 0;
+    const int32_t M = dpi_audit_per_unit(w);
     for (int32_t j = 0; j < w->options.n_ref; j++) {
-        const float *l = w->pointers[j] ? w->pointers[j] : null_logits(w);
-        if (l)
-            add_softmax(l, 1, sum);
+        int32_t m = 0;
+        for (int32_t k = 0; k < M; k++)
+            m += w->pointers[j * M + k] != NULL;
+        for (int32_t k = 0; k < M; k++)
+            if (w->pointers[j * M + k])
+                add_softmax(w->pointers[j * M + k], 1. / m, sum);
+        if (m == 0 && null_logits(w))
+            add_softmax(null_logits(w), 1, sum);
     }
     add_softmax(w->public_logits, -D, sum);
     for (int y = 0; y < V; y++)
@@ -83,7 +105,7 @@ static void check_token(setting *s, const dpi_audit_case *w, int32_t j, const dp
     if (!dpi_audit_hold(a, d->n_support == V && e->n_support == V, "a support is not everything"))
         return;
     clip(null_logits(w), plan->K, null);
-    clip(w->pointers[j] ? w->pointers[j] : null_logits(w), plan->K, own);
+    clip_unit(w, j, plan->K, own);
     for (int y = 0; y < V; y++) {
         bounded &= own[y] <= plan->K && own[y] >= -plan->K;
         exact &= d->sum[y] - e->sum[y] == own[y] - null[y];
@@ -105,7 +127,7 @@ static void check_distance(setting *s, const dpi_audit_case *w) {
     const int64_t moved = d > e ? d - e : e - d;
     dpi_audit_hold(a, moved <= bound, "the distance moves by more than its sensitivity");
     /* Masses are rounded down, to 2^-30 relative and a unit. */
-    const double slack = (w->options.n_ref + D) * (V + DPI_MASS_ONE * 0x1p-28);
+    const double slack = (w->options.n_ref + D) * (2 * V + DPI_MASS_ONE * 0x1p-28);
     dpi_audit_hold(a, fabs((double)d - distance(w, D)) <= slack,
                    "the distance is not that of the unclipped means");
     s->distance_ratio = fmaxl(s->distance_ratio, (long double)moved / bound);
@@ -122,7 +144,8 @@ static dpi_status compare(setting *s, const dpi_audit_case *w, int32_t j) {
  * spread, that want the same, or null. All mass is in one place each: the corners of the simplex.
  */
 static dpi_status crafted(setting *s, dpi_audit_case *w) {
-    for (int kind = 0; kind < 4; kind++) {
+    const int32_t M = dpi_audit_per_unit(w);
+    for (int kind = 0; kind < 5; kind++) {
         dpi_audit_fill(w);
         for (int y = 0; y < V; y++) {
             w->public_logits[y] = y ? 0 : 1000;
@@ -132,6 +155,11 @@ static dpi_status crafted(setting *s, dpi_audit_case *w) {
         }
         for (int j = 1; j < DPI_AUDIT_REFS && kind == 2; j++)
             w->pointers[j] = NULL;
+        for (int j = 0; j < DPI_AUDIT_REFS && kind == 4; j++) { /* a unit in several corners, alone */
+            for (int y = 0; y < V; y++)
+                w->reference[j][y] = y == 1 + j ? 1000 : 0;
+            w->pointers[j] = j < M ? w->reference[j] : NULL;
+        }
         DPI_TRY(compare(s, w, 0));
     }
     memset(w->pointers, 0, sizeof w->pointers);
@@ -143,6 +171,8 @@ static void random_options(dpi_audit *a, dpi_sampler_options *o) {
     o->isa = DPI_ISA_REF + dpi_audit_below(a, dpi_isa_best());
     o->n_vocab = V;
     o->n_ref = 2 + dpi_audit_below(a, DPI_AUDIT_REFS - 1);
+    if (o->max_per_unit > 1)
+        dpi_audit_units(a, o);
     o->denominator =
         o->adjacency == DPI_ADJACENCY_ADD_REMOVE ? 1 + dpi_audit_below(a, 9) : o->n_ref;
     o->n_tokens = N_TEXT_TOKENS;
@@ -174,7 +204,7 @@ static dpi_status run_setting(setting *s, dpi_audit_case *w) {
 }
 
 /* subsample 0: batches are not secret. */
-static dpi_status audit_adjacency(dpi_audit *a, int32_t adjacency, double subsample,
+static dpi_status audit_adjacency(dpi_audit *a, int32_t adjacency, double subsample, bool units,
                                   const char *subject) {
     setting s = {.audit = a};
     const int32_t n = dpi_audit_count(a, N_SETTINGS);
@@ -185,6 +215,7 @@ static dpi_status audit_adjacency(dpi_audit *a, int32_t adjacency, double subsam
         dpi_sampler_options_init(&w.options);
         w.options.adjacency = adjacency;
         w.options.subsample = subsample;
+        w.options.max_per_unit = units ? 2 : 0;
         dpi_status status = run_setting(&s, &w);
         dpi_audit_pair_free(&s.pair);
         DPI_TRY(status);
@@ -276,10 +307,13 @@ static dpi_status audit_text(dpi_audit *a, int32_t adjacency, int32_t kind, long
 
 dpi_status dpi_audit_amin(dpi_audit *a) {
     long double most = 0;
-    DPI_TRY(audit_adjacency(a, DPI_ADJACENCY_REPLACE_BY_NULL, 0, "Amin, replace-by-null"));
-    DPI_TRY(audit_adjacency(a, DPI_ADJACENCY_ADD_REMOVE, 0, "Amin, add-remove"));
-    DPI_TRY(audit_adjacency(a, DPI_ADJACENCY_ZERO_OUT, 0, "Amin, zero-out"));
-    DPI_TRY(audit_adjacency(a, DPI_ADJACENCY_REPLACE_BY_NULL, .3, "Amin, secret assignment"));
+    static const char *const subjects[2][3] = {
+        {"Amin, replace-by-null", "Amin, add-remove", "Amin, zero-out"},
+        {"Amin, units, replace-by-null", "Amin, units, add-remove", "Amin, units, zero-out"}};
+    for (int units = 0; units < 2; units++)
+        for (int32_t adjacency = 0; adjacency <= DPI_ADJACENCY_ZERO_OUT; adjacency++)
+            DPI_TRY(audit_adjacency(a, adjacency, 0, units, subjects[units][adjacency]));
+    DPI_TRY(audit_adjacency(a, DPI_ADJACENCY_REPLACE_BY_NULL, .3, false, "Amin, secret assignment"));
     DPI_TRY(dpi_audit_begin(a, "A", "Amin, ledgers of texts"));
     for (int32_t i = 0, n = dpi_audit_count(a, 20); i < n; i++)
         for (int32_t adjacency = 0; adjacency <= DPI_ADJACENCY_ZERO_OUT; adjacency++)

@@ -48,11 +48,13 @@ void dpi_audit_fill(dpi_audit_case *c) {
 
 /* The neighbour's slots, in the sense of the adjacency. */
 static void leave_out(const dpi_audit_case *c, int32_t j, const float *pointers[DPI_AUDIT_REFS]) {
+    const int32_t M = dpi_audit_per_unit(c);
     memcpy(pointers, c->pointers, sizeof c->pointers);
-    pointers[j] = NULL;
+    for (int32_t k = 0; k < M; k++)
+        pointers[j * M + k] = NULL;
     if (c->options.adjacency == DPI_ADJACENCY_ADD_REMOVE)
-        for (int32_t i = j; i + 1 < c->options.n_ref; i++)
-            pointers[i] = c->pointers[i + 1];
+        for (int32_t i = j * M; i + M < c->options.n_ref * M; i++)
+            pointers[i] = c->pointers[i + M];
 }
 
 dpi_status dpi_audit_pair_create(dpi_audit *audit, const dpi_sampler_options *o,
@@ -77,6 +79,21 @@ dpi_status dpi_audit_pair_compare(dpi_audit *audit, const dpi_audit_case *c, int
     DPI_TRY(dpi_sampler_distribution(pair->without, p, pair->neighbour, &pair->e, audit->err));
     audit->result.n_cases++;
     return DPI_STATUS_OK;
+}
+
+/* ---- Units ----------------------------------------------------------------------------------- */
+
+int32_t dpi_audit_per_unit(const dpi_audit_case *c) {
+    return c->options.max_per_unit > 1 ? c->options.max_per_unit : 1;
+}
+
+void dpi_audit_units(dpi_audit *a, dpi_sampler_options *o) {
+    o->max_per_unit = 2 + dpi_audit_below(a, 3);
+    o->n_ref = DPI_AUDIT_REFS / o->max_per_unit;
+}
+
+int64_t dpi_audit_mean(int64_t sum, int32_t m) {
+    return m > 0 ? llrintl((long double)sum / m) : 0;
 }
 
 /* ---- Contributions ----------------------------------------------------------------------------

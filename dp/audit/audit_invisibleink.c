@@ -18,6 +18,29 @@ typedef struct setting {
 
 /* ---- A pair of neighbours ------------------------------------------------------------------- */
 
+/* c[n_support] of the unit in slot j: the mean of its records' clipped contributions, a null's if it
+ * has none. Returns by how much the values may be off. */
+static int64_t unit_contribution(const dpi_audit_case *w, int32_t j, const dpi_distribution *d,
+                                 int64_t K, int64_t *c) {
+    const int32_t M = dpi_audit_per_unit(w);
+    int64_t one[V_MAX], off = 0;
+    int32_t m = 0;
+    memset(c, 0, (size_t)d->n_support * sizeof *c);
+    for (int32_t k = 0; k < M; k++) {
+        const float *l = w->pointers[j * M + k];
+        const int64_t own = l ? dpi_audit_contribution(w, l, d, K, one) : 0;
+        off = own > off ? own : off;
+        for (int64_t i = 0; l && i < d->n_support; i++)
+            c[i] += one[i];
+        m += l != NULL;
+    }
+    if (m == 0)
+        return dpi_audit_contribution(w, NULL, d, K, c);
+    for (int64_t i = 0; i < d->n_support; i++)
+        c[i] = dpi_audit_mean(c[i], m);
+    return off > 0 && M > 1 ? off + 1 : off;
+}
+
 static bool within(int64_t x, int64_t bound) { return x <= bound && x >= -bound; }
 
 /* rho of one token in which a record moves utilities within an interval of length `range`. */
@@ -26,7 +49,7 @@ static double cost(int64_t range, const dpi_sampler_plan *plan) {
     return eta * eta / 8;
 }
 
-/* What record j moves: its clipped contribution, less a null's; or, with the filter, nothing at all
+/* What unit j moves: its contribution, less a null's; or, with the filter, nothing at all
  * if that costs more than a whole budget. */
 static void check_moved(const setting *s, const dpi_audit_case *w, int32_t j,
                         const dpi_distribution *d, const dpi_distribution *e,
@@ -34,7 +57,7 @@ static void check_moved(const setting *s, const dpi_audit_case *w, int32_t j,
     const int64_t K = plan->K;
     int64_t own[V_MAX], null[V_MAX], low = INT64_MAX, high = INT64_MIN, least = 0, most = 0;
     bool exact = true, nothing = true, bounded = true;
-    const int64_t off = dpi_audit_contribution(w, w->pointers[j], d, K, own) +
+    const int64_t off = unit_contribution(w, j, d, K, own) +
                         dpi_audit_contribution(w, NULL, d, K, null);
     for (int64_t i = 0; i < d->n_support; i++) {
         const int64_t moved = d->sum[i] - e->sum[i], wanted = own[i] - null[i];
@@ -64,7 +87,7 @@ static void check_sum(const setting *s, const dpi_audit_case *w, const dpi_distr
     if (w->options.accountant == DPI_ACCOUNTANT_FILTER)
         return;
     for (int32_t j = 0; j < w->options.n_ref; j++) {
-        off += dpi_audit_contribution(w, w->pointers[j], d, plan->K, c);
+        off += unit_contribution(w, j, d, plan->K, c);
         for (int64_t i = 0; i < d->n_support; i++)
             sum[i] += c[i];
     }
@@ -74,12 +97,12 @@ static void check_sum(const setting *s, const dpi_audit_case *w, const dpi_distr
     dpi_audit_hold(s->audit, same, "S is not the sum of the contributions");
 }
 
-/* The same records in other slots. Overwrites the distribution of s->pair.with. */
+/* The same units in other slots, with their records in another order. Overwrites the distribution of s->pair.with. */
 static dpi_status check_order(const setting *s, const dpi_audit_case *w, dpi_distribution *d) {
     dpi_audit *a = s->audit;
     int64_t sum[V_MAX];
     const float *reversed[DPI_AUDIT_REFS];
-    const int32_t n = w->options.n_ref;
+    const int32_t n = w->options.n_ref * dpi_audit_per_unit(w);
     memcpy(sum, d->sum, (size_t)d->n_support * sizeof *sum);
     for (int32_t j = 0; j < n; j++)
         reversed[j] = w->pointers[n - 1 - j];
@@ -135,6 +158,17 @@ static void craft_centred(dpi_audit_case *w) {
     }
 }
 
+/* Records of a unit that differ: one far above the public logits, one below by a little. The mean of
+ * clipped values is not the clipped mean. */
+static void craft_split(dpi_audit_case *w) {
+    dpi_audit_fill(w);
+    for (int y = 0; y < w->options.n_vocab; y++) {
+        w->public_logits[y] = 0;
+        for (int j = 0; j < DPI_AUDIT_REFS; j++)
+            w->reference[j][y] = (y + j) % 2 ? 1e4f : -1e-5f * (float)(1 + y % 7);
+    }
+}
+
 /* Public logits exactly at the threshold of V_k+, a unit above and a unit below; exact floats as
  * long as the threshold is within 16 logits. */
 static void craft_threshold(dpi_audit_case *w, const dpi_sampler_plan *plan) {
@@ -180,6 +214,8 @@ static dpi_status crafted(setting *s, dpi_audit_case *w) {
     }
     craft_centred(w);
     DPI_TRY(compare(s, w, 0));
+    craft_split(w);
+    DPI_TRY(compare(s, w, 0));
     craft_threshold(w, plan);
     DPI_TRY(compare(s, w, 0));
     craft_late(w);
@@ -198,6 +234,10 @@ static dpi_status crafted(setting *s, dpi_audit_case *w) {
 static void random_options(dpi_audit *a, dpi_sampler_options *o) {
     o->isa = DPI_ISA_REF + dpi_audit_below(a, dpi_isa_best());
     o->n_ref = 3 + dpi_audit_below(a, DPI_AUDIT_REFS - 2);
+    if (o->max_per_unit > 1) {
+        dpi_audit_units(a, o);
+        o->center = dpi_audit_below(a, 2);
+    }
     o->top_k = dpi_audit_below(a, o->n_vocab + 1);
     o->tau = .3 + 2 * dpi_audit_uniform(a);
     o->denominator = 1 + dpi_audit_below(a, 2 * DPI_AUDIT_REFS);
@@ -262,6 +302,7 @@ static dpi_status create_pair(setting *s, const dpi_sampler_options *o) {
 static dpi_status run_setting(setting *s, dpi_audit_case *w, bool sharp, bool loud) {
     dpi_audit *a = s->audit;
     random_options(a, &w->options);
+    w->options.center &= !(sharp && w->options.max_per_unit > 1);
     if (loud && w->options.accountant != DPI_ACCOUNTANT_BR)
         loud_options(&w->options);
     else if (sharp)
@@ -278,7 +319,7 @@ static dpi_status run_setting(setting *s, dpi_audit_case *w, bool sharp, bool lo
 
 static dpi_status audit_options(dpi_audit *a, const dpi_sampler_options *o, const char *subject) {
     setting s = {.audit = a, .range_factor = o->adjacency == DPI_ADJACENCY_ZERO_OUT ? 4 : 2};
-    const int32_t n = dpi_audit_count(a, N_SETTINGS);
+    const int32_t n = dpi_audit_count(a, N_SETTINGS / (o->max_per_unit > 1 ? 2 : 1));
     DPI_TRY(dpi_audit_begin(a, "A", subject));
     for (int32_t i = 0; i < n; i++) {
         dpi_audit_case w;
@@ -305,6 +346,9 @@ dpi_status dpi_audit_invisibleink(dpi_audit *a) {
         {ACCOUNTANTS("add-remove"), ACCOUNTANTS("add-remove, centred")},
         {ACCOUNTANTS("zero-out"), ACCOUNTANTS("zero-out, centred")},
     };
+    static const char *const units[3][3] = {ACCOUNTANTS("units, replace-by-null"),
+                                            ACCOUNTANTS("units, add-remove"),
+                                            ACCOUNTANTS("units, zero-out")};
 #undef ACCOUNTANTS
     dpi_sampler_options o;
     dpi_sampler_options_init(&o);
@@ -312,5 +356,9 @@ dpi_status dpi_audit_invisibleink(dpi_audit *a) {
         for (o.center = 0; o.center <= 1; o.center++)
             for (o.accountant = 0; o.accountant <= DPI_ACCOUNTANT_FILTER; o.accountant++)
                 DPI_TRY(audit_options(a, &o, subjects[o.adjacency][o.center][o.accountant]));
+    o.max_per_unit = 2; /* how many, and whether centred, is made up */
+    for (o.adjacency = 0; o.adjacency <= DPI_ADJACENCY_ZERO_OUT; o.adjacency++)
+        for (o.accountant = 0; o.accountant <= DPI_ACCOUNTANT_FILTER; o.accountant++)
+            DPI_TRY(audit_options(a, &o, units[o.adjacency][o.accountant]));
     return DPI_STATUS_OK;
 }

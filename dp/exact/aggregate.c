@@ -5,9 +5,12 @@
 
 #include "base/mem.h"
 #include "dp/exact/center.h"
+#include "dp/exact/mean.h"
 #include "dp/exact/order.h"
 
 enum { BLOCK = DPI_AGGREGATE_BLOCK };
+
+static const int64_t zeros[BLOCK];
 
 /* ---- No branch or address depends on reference logits ---------------------------------------- */
 
@@ -37,7 +40,6 @@ static bool null_adds(const dpi_aggregate *a) {
 
 /* A block's public logits, and what a null slot adds to it. */
 static const float *begin_block(dpi_aggregate *a, size_t first, size_t n) {
-    static const int64_t zeros[BLOCK];
     const float *p = candidates(a, a->step.public_logits, first, n, a->p);
     memset(a->null, 0, n * sizeof *a->null);
     if (null_adds(a))
@@ -58,11 +60,15 @@ void dpi_aggregate_begin(dpi_aggregate *a, const dpi_kernels *kernels,
     }
 }
 
-/* m_i: a function of one reference and public data only. Centring comes before clipping. */
+static int32_t per_unit(const dpi_aggregate *a) {
+    return a->step.per_unit > 1 ? a->step.per_unit : 1;
+}
+
+/* m_j: a function of one reference and public data only. Centring comes before clipping. */
 void dpi_aggregate_centre(dpi_aggregate *a, const float *const *references, int32_t n,
                           double *centre) {
     const dpi_aggregate_step *step = &a->step;
-    for (int32_t j = 0; j < n; j++) {
+    for (int32_t j = 0; j < n * per_unit(a); j++) {
         const float *logits = slot_logits(a, references, j);
         centre[j] = 0;
         if (step->center)
@@ -70,17 +76,64 @@ void dpi_aggregate_centre(dpi_aggregate *a, const float *const *references, int3
     }
 }
 
+/* ---- Units of several records ----------------------------------------------------------------- */
+
+static uint64_t is_there(const float *reference) { return 0 - (uint64_t)(reference != NULL); }
+
+/* unit[n] = x of the unit whose records are references[per_unit]: clip, add, and then the mean. */
+static void mean_of_unit(dpi_aggregate *a, const float *const *references, const double *centre,
+                         const float *p, size_t first, size_t n) {
+    const int32_t M = a->step.per_unit;
+    int32_t m = 0;
+    memset(a->unit, 0, n * sizeof *a->unit);
+    for (int32_t j = 0; j < M; j++) {
+        a->kernels->clip_add(a->unit,
+                             candidates(a, slot_logits(a, references, j), first, n, a->logits), p,
+                             zeros, centre[j], a->step.K, is_there(references[j]), (int64_t)n);
+        m += references[j] != NULL;
+    }
+    const dpi_mean mean = dpi_mean_of(m, M);
+    const uint64_t some = 0 - (uint64_t)(m > 0);
+    for (size_t i = 0; i < n; i++)
+        a->unit[i] = (int64_t)((uint64_t)(dpi_mean_round(mean, a->unit[i]) - a->null[i]) & some);
+}
+
+static void range_of_unit(const dpi_aggregate *a, size_t n, int64_t range[2]) {
+    for (size_t i = 0; i < n; i++) {
+        range[0] = dpi_i64_min(range[0], a->unit[i]);
+        range[1] = dpi_i64_max(range[1], a->unit[i]);
+    }
+}
+
+/* ---- Slots ----------------------------------------------------------------------------------- */
+
 void dpi_aggregate_range(dpi_aggregate *a, const float *const *references, int32_t n_ref,
                          const double *centre, int64_t (*range)[2]) {
+    const int32_t M = per_unit(a);
     for (int32_t j = 0; j < n_ref; j++)
         range[j][0] = INT64_C(1) << 40, range[j][1] = -(INT64_C(1) << 40);
     for (size_t first = 0; first < a->step.n_support; first += BLOCK) {
         const size_t n = block_size(a, first);
         const float *p = begin_block(a, first, n);
-        for (int32_t j = 0; j < n_ref; j++)
+        for (int32_t j = 0; j < n_ref && M > 1; j++) {
+            mean_of_unit(a, references + j * M, centre + j * M, p, first, n);
+            range_of_unit(a, n, range[j]);
+        }
+        for (int32_t j = 0; j < n_ref && M == 1; j++)
             a->kernels->clip_range(
                 range[j], candidates(a, slot_logits(a, references, j), first, n, a->logits), p,
                 a->null, centre[j], a->step.K, (int64_t)n);
+    }
+}
+
+static void add_units(dpi_aggregate *a, const float *const *references, int32_t n_ref,
+                      const double *centre, const uint64_t *counts, const float *p, size_t first,
+                      size_t n, int64_t *sum) {
+    const int32_t M = a->step.per_unit;
+    for (int32_t j = 0; j < n_ref; j++) {
+        mean_of_unit(a, references + j * M, centre + j * M, p, first, n);
+        for (size_t i = 0; i < n; i++)
+            sum[i] += (int64_t)((uint64_t)a->unit[i] & counts[j]);
     }
 }
 
@@ -92,6 +145,10 @@ static void add_block(dpi_aggregate *a, const float *const *references, int32_t 
     const float *p = begin_block(a, first, n);
     for (size_t i = 0; null_adds(a) && i < n; i++)
         sum[i] += n_ref * a->null[i];
+    if (per_unit(a) > 1) {
+        add_units(a, references, n_ref, centre, counts, p, first, n, sum);
+        return;
+    }
     for (int32_t j = 0; j < n_ref; j++)
         a->kernels->clip_add(
             sum, candidates(a, slot_logits(a, references, j), first, n, a->logits), p, a->null,
@@ -115,7 +172,11 @@ void dpi_aggregate_utility(const int64_t *fixed, const int32_t *support, const i
         utility[i] = D * fixed[support[i]] + sum[i];
 }
 
-void dpi_aggregate_wipe(dpi_aggregate *a) { dpi_wipe(a->logits, sizeof a->logits); }
+void dpi_aggregate_wipe(dpi_aggregate *a) {
+    dpi_wipe(a->logits, sizeof a->logits);
+    if (per_unit(a) > 1)
+        dpi_wipe(a->unit, sizeof a->unit);
+}
 
 /* ---- Recentred contributions ----------------------------------------------------------------- */
 

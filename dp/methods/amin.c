@@ -10,7 +10,10 @@
  *  - replace-by-null: it holds the public logits, so that empty slots pull towards the
  *    public text and not towards the uniform distribution. The change is c_j - c_pub in
  *    [-2K, 2K], length 4K, and sum |P_j - P_pub| <= 2 * 2^30. Replace-one is the same.
- * One number, `records moved` (1 or 2), thus gives both constants. */
+ * One number, `records moved` (1 or 2), thus gives both constants.
+ *
+ * UNITS OF SEVERAL RECORDS. c of a unit is the rounded mean of its c_j, in [-K, K]; P of a unit is the
+ * mean of its P_j rounded DOWN, so that sum P <= 2^30. All else is as for one record. */
 #include "dp/methods/amin.h"
 
 #include <math.h>
@@ -21,11 +24,13 @@
 #include "base/status.h"
 #include "dp/account/account.h"
 #include "dp/exact/aggregate.h"
+#include "dp/exact/mean.h"
 #include "dp/exact/order.h"
 #include "dp/exact/svt.h"
 
 typedef struct amin_state {
     int64_t *mass;    /* [n_vocab] of one sequence; PRIVATE */
+    int64_t *unit;    /* [n_vocab] sums of one unit's records; PRIVATE. NULL if each is its own */
     int64_t *surplus; /* [n_vocab] sum_i P_i - D P_pub; PRIVATE */
     dpi_amin_plan plan;
     uint64_t a_public; /* inverse temperature of public tokens, as an integer */
@@ -84,7 +89,8 @@ static const dpi_parameter *const parameters[] = {
     &dpi_common[DPI_COMMON_N_VOCAB],    &dpi_common[DPI_COMMON_CLIP],
     &dpi_common[DPI_COMMON_CENTER],     &private_tokens,
     &svt_threshold,                     &svt_sigma,
-    &tau_public,                        NULL};
+    &tau_public,                        &dpi_common[DPI_COMMON_MAX_PER_UNIT],
+    NULL};
 
 static double public_temperature(const dpi_sampler_options *o) {
     return o->tau_public > 0 ? o->tau_public : o->tau;
@@ -209,13 +215,28 @@ static dpi_status make_plan(const dpi_sampler_options *o, dpi_sampler_plan *plan
 
 /* ---- Private from here: no branch or address depends on reference logits --------------------- */
 
-/* What stands in for slot j, and whether it counts. Null slots do the work of any other. */
-static const float *slot_logits(const dpi_sampler *s, const float *public_logits,
-                                const float *const *reference_logits, int32_t j,
-                                int64_t *present) {
+/* The records of one slot. */
+typedef struct slot {
+    const float *const *logits; /* [M] */
+    int32_t n_records;
+    bool holds_public; /* it has no record, and the public logits stand in it */
+} slot;
+
+static slot slot_of(const dpi_sampler *s, const float *const *reference_logits, int32_t j) {
+    const int32_t M = dpi_sampler_per_unit(&s->options);
+    slot u = {.logits = reference_logits + (size_t)j * (size_t)M};
+    for (int32_t i = 0; i < M; i++)
+        u.n_records += u.logits[i] != NULL;
     const bool null_is_public = records_moved(&s->options) == 2;
-    *present = reference_logits[j] || null_is_public;
-    return reference_logits[j] ? reference_logits[j] : public_logits;
+    u.holds_public = u.n_records == 0 && null_is_public;
+    return u;
+}
+
+/* What stands for record i of a slot, and whether it counts. Null does the work of any other. */
+static const float *slot_logits(const slot *u, const float *public_logits, int32_t i,
+                                int64_t *present) {
+    *present = u->logits[i] || (i == 0 && u->holds_public);
+    return u->logits[i] ? u->logits[i] : public_logits;
 }
 
 /* floor(2^106 / z), 2^44 <= z < 2^63, bit by bit: the division instruction's time depends on its
@@ -267,15 +288,36 @@ static void add_mass(dpi_sampler *s, const float *logits, int64_t factor) {
         state->surplus[y] += factor * state->mass[y];
 }
 
+/* surplus += P of a unit of several records: rounded down, so that P adds up to 2^30 at most. */
+static void add_unit_mass(dpi_sampler *s, const slot *u, const float *public_logits) {
+    amin_state *state = s->state;
+    const int32_t M = dpi_sampler_per_unit(&s->options);
+    const dpi_mean mean = dpi_mean_of(u->n_records, M);
+    const size_t n = (size_t)s->options.n_vocab;
+    memset(state->unit, 0, n * sizeof *state->unit);
+    for (int32_t i = 0; i < M; i++) {
+        int64_t present;
+        dpi_amin_mass(slot_logits(u, public_logits, i, &present), n, state->mass);
+        for (size_t y = 0; y < n; y++)
+            state->unit[y] += present * state->mass[y];
+    }
+    for (size_t y = 0; y < n; y++)
+        state->surplus[y] += (int64_t)dpi_mean_floor(mean, (uint64_t)state->unit[y]);
+}
+
 void dpi_amin_distance(dpi_sampler *s, const float *public_logits,
                        const float *const *reference_logits, int64_t *distance) {
     amin_state *state = s->state;
     const size_t n = (size_t)s->options.n_vocab;
     memset(state->surplus, 0, n * sizeof *state->surplus);
     for (int32_t j = 0; j < s->options.n_ref; j++) {
+        const slot u = slot_of(s, reference_logits, j);
         int64_t present;
-        const float *logits = slot_logits(s, public_logits, reference_logits, j, &present);
-        add_mass(s, logits, present);
+        const float *logits = slot_logits(&u, public_logits, 0, &present);
+        if (state->unit)
+            add_unit_mass(s, &u, public_logits);
+        else
+            add_mass(s, logits, present);
     }
     add_mass(s, public_logits, -(int64_t)dpi_sampler_denominator(&s->options));
     *distance = 0;
@@ -291,6 +333,21 @@ static dpi_status check_references(const dpi_sampler *s, const float *const *ref
                     "logits of each reference");
 }
 
+/* sum += c of a unit of several records. */
+static void add_unit(dpi_sampler *s, const slot *u, const float *public_logits) {
+    amin_state *state = s->state;
+    const int32_t M = dpi_sampler_per_unit(&s->options);
+    const dpi_mean mean = dpi_mean_of(u->n_records, M);
+    memset(state->unit, 0, s->n_support * sizeof *state->unit);
+    for (int32_t i = 0; i < M; i++) {
+        int64_t present;
+        const float *logits = slot_logits(u, public_logits, i, &present);
+        dpi_aggregate_add_recentred(logits, s->n_support, s->plan.K, present, state->unit);
+    }
+    for (size_t y = 0; y < s->n_support; y++)
+        s->sum[y] += dpi_mean_round(mean, state->unit[y]);
+}
+
 /* The private token's distribution: softmax(S / (D tau)) on the candidates. */
 static dpi_status distribution(dpi_sampler *s, const float *public_logits,
                                const float *const *reference_logits, dpi_error *err) {
@@ -300,9 +357,13 @@ static dpi_status distribution(dpi_sampler *s, const float *public_logits,
     s->n_support = dpi_support_find(s->fixed, n, 0, 1, 0, s->support); /* everything */
     memset(s->sum, 0, s->n_support * sizeof *s->sum);
     for (int32_t j = 0; j < s->options.n_ref; j++) {
+        const slot u = slot_of(s, reference_logits, j);
         int64_t present;
-        const float *logits = slot_logits(s, public_logits, reference_logits, j, &present);
-        dpi_aggregate_add_recentred(logits, s->n_support, s->plan.K, present, s->sum);
+        const float *logits = slot_logits(&u, public_logits, 0, &present);
+        if (((const amin_state *)s->state)->unit)
+            add_unit(s, &u, public_logits);
+        else
+            dpi_aggregate_add_recentred(logits, s->n_support, s->plan.K, present, s->sum);
     }
     memcpy(s->utility, s->sum, s->n_support * sizeof *s->utility);
     dpi_sampler_weigh(s, s->plan.a);
@@ -380,12 +441,14 @@ static dpi_status step(dpi_sampler *s, const float *public_logits,
 
 static dpi_status create(dpi_sampler *s, dpi_error *err) {
     const size_t n = (size_t)s->options.n_vocab;
+    const bool units = dpi_sampler_per_unit(&s->options) > 1;
     amin_state *state = s->state = dpi_calloc(1, sizeof *state);
     if (state) {
         state->mass = dpi_calloc(n, sizeof *state->mass);
         state->surplus = dpi_calloc(n, sizeof *state->surplus);
+        state->unit = units ? dpi_calloc(n, sizeof *state->unit) : NULL;
     }
-    if (!state || !state->mass || !state->surplus)
+    if (!state || !state->mass || !state->surplus || (units && !state->unit))
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a sampler of %zu tokens", n);
     state->a_public = dpi_weights_scale(1, public_temperature(&s->options));
     state->plan = dpi_amin_plan_get(&s->options);
@@ -407,6 +470,8 @@ static void forget(dpi_sampler *s) {
     amin_state *state = s->state;
     const size_t n = (size_t)s->options.n_vocab;
     dpi_wipe(state->mass, n * sizeof *state->mass);
+    if (state->unit)
+        dpi_wipe(state->unit, n * sizeof *state->unit);
     dpi_wipe(state->surplus, n * sizeof *state->surplus);
     if (!state->armed)
         dpi_wipe(&state->svt.noisy, sizeof state->svt.noisy);
@@ -419,6 +484,7 @@ static void free_state(dpi_sampler *s) {
     const size_t n = (size_t)s->options.n_vocab;
     dpi_wipe_free(state->mass, n * sizeof *state->mass);
     dpi_wipe_free(state->surplus, n * sizeof *state->surplus);
+    dpi_wipe_free(state->unit, n * sizeof *state->unit);
     dpi_wipe_free(state, sizeof *state);
 }
 
@@ -442,6 +508,7 @@ const dpi_method_ops dpi_method_amin = {
              .adjacencies = 1u << DPI_ADJACENCY_REPLACE_BY_NULL | 1u << DPI_ADJACENCY_ADD_REMOVE |
                             1u << DPI_ADJACENCY_ZERO_OUT,
              .subsamples = 1,
+             .units = 1,
              .output = ", and which tokens are private",
              .assumption = "A threshold is paid for when it is drawn, a private token before it is "
                            "drawn, and a text goes on without the records when its budget is used "

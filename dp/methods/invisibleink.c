@@ -20,7 +20,7 @@ typedef struct ink_state {
     int64_t K;           /* clip bound of this step; 0: it is free */
     uint64_t free_a;     /* inverse temperature of free steps */
     float *zeros;      /* [n_vocab] zero-out: the logits of a null slot */
-    double *centre;    /* [n_ref] m_i; PRIVATE */
+    double *centre;    /* [n_ref M] m_j; PRIVATE */
     uint64_t *pays;    /* [n_ref] masks: whether what a record moves counts; PRIVATE */
     dpi_aggregate aggregate;
     /* Accountant FILTER; PRIVATE */
@@ -79,7 +79,8 @@ static const dpi_parameter *const parameters[] = {
     &dpi_common[DPI_COMMON_CENTER],     &pace,
     &pace_theta,                        &pace_tokens,
     &pace_share,                        &free_top_k,
-    &free_tau,                          NULL};
+    &free_tau,                          &dpi_common[DPI_COMMON_MAX_PER_UNIT],
+    NULL};
 
 static void settings(const dpi_sampler_options *o, char *text, size_t size) {
     snprintf(text, size,
@@ -215,6 +216,11 @@ static dpi_pacing pacing_of(const dpi_sampler_options *o, const dpi_sampler_plan
 
 /* ---- State ---------------------------------------------------------------------------------- */
 
+/* Pointers to logits, NULL or not. */
+static size_t n_records(const dpi_sampler *s) {
+    return (size_t)s->options.n_ref * (size_t)dpi_sampler_per_unit(&s->options);
+}
+
 static dpi_status create(dpi_sampler *s, dpi_error *err) {
     const size_t n = (size_t)s->options.n_vocab, n_ref = (size_t)s->options.n_ref;
     ink_state *state = s->state = dpi_calloc(1, sizeof *state);
@@ -227,7 +233,7 @@ static dpi_status create(dpi_sampler *s, dpi_error *err) {
                                       s->options.free_tau > 0 ? s->options.free_tau
                                                               : s->options.tau);
     state->zeros = dpi_calloc(n, sizeof *state->zeros);
-    state->centre = dpi_calloc(n_ref, sizeof *state->centre);
+    state->centre = dpi_calloc(n_records(s), sizeof *state->centre);
     state->pays = dpi_calloc(n_ref, sizeof *state->pays);
     state->spent = dpi_calloc(n_ref, sizeof *state->spent);
     state->after = dpi_calloc(n_ref, sizeof *state->after);
@@ -243,7 +249,7 @@ static void release(dpi_sampler *s) {
     ink_state *state = s->state;
     if (!state)
         return;
-    dpi_wipe_free(state->centre, n_ref * sizeof *state->centre);
+    dpi_wipe_free(state->centre, n_records(s) * sizeof *state->centre);
     dpi_wipe_free(state->pays, n_ref * sizeof *state->pays);
     dpi_wipe_free(state->spent, n_ref * sizeof *state->spent);
     dpi_wipe_free(state->after, n_ref * sizeof *state->after);
@@ -272,7 +278,7 @@ static void forget(dpi_sampler *s) {
     const size_t n_ref = (size_t)s->options.n_ref;
     ink_state *state = s->state;
     dpi_aggregate_wipe(&state->aggregate);
-    dpi_wipe(state->centre, n_ref * sizeof *state->centre);
+    dpi_wipe(state->centre, n_records(s) * sizeof *state->centre);
     dpi_wipe(state->pays, n_ref * sizeof *state->pays);
     dpi_wipe(state->after, n_ref * sizeof *state->after);
     dpi_wipe(state->range, n_ref * sizeof *state->range);
@@ -338,6 +344,7 @@ static void aggregate(dpi_sampler *s, const float *public_logits,
         .n_support = s->n_support,
         .K = state->K,
         .center = s->options.center,
+        .per_unit = dpi_sampler_per_unit(&s->options),
     };
     dpi_aggregate_begin(&state->aggregate, &s->kernels, &step);
     dpi_aggregate_centre(&state->aggregate, reference_logits, n_ref, state->centre);
@@ -393,6 +400,7 @@ const dpi_method_ops dpi_method_invisibleink = {
                             1u << DPI_ADJACENCY_ZERO_OUT,
              .centers = 1,
              .subsamples = 1,
+             .units = 1,
              .output = ""},
     .parameters = parameters,
     .facts = facts,

@@ -118,6 +118,8 @@ dpi_status dpi_sampler_draw(dpi_sampler *sampler, size_t *index, dpi_error *err)
 
 /* What utilities are multiplied by: the options' denominator, which is public. */
 int32_t dpi_sampler_denominator(const dpi_sampler_options *options);
+/* M: how many pointers to logits a slot has. */
+int32_t dpi_sampler_per_unit(const dpi_sampler_options *options);
 /* Whether n_ref is private (dpi_sampler_options): it must not show in messages or plans then. */
 bool dpi_sampler_n_ref_private(const dpi_sampler_options *options);
 

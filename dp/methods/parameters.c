@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "dp/exact/mean.h"
 #include "dp/methods/method.h"
 
 /* ---- Common parameters ---------------------------------------------------------------------- */
@@ -65,6 +66,11 @@ const dpi_parameter dpi_common[DPI_COMMON_COUNT] = {
     [DPI_COMMON_CENTER] = {.name = "center", .option = "center", .key = "center",
         .label = "centred", .unit = "", .type = DPI_PARAMETER_FLAG, .offset = DPI_FIELD(center),
         .help = "shift logits of a record to the public ones before they are clipped"},
+    [DPI_COMMON_MAX_PER_UNIT] = {.name = "max_per_unit", .option = "max-per-unit", .key = "M",
+        .label = "M, records a unit", .unit = "records", .type = DPI_PARAMETER_INT,
+        .offset = DPI_FIELD(max_per_unit), .min = 1, .max = DPI_UNIT_RECORDS_MAX, .is_optional = 1,
+        .default_text = "each record is a unit of its own",
+        .help = "the most records of a unit that are used"},
 };
 
 /* ---- Values --------------------------------------------------------------------------------- */

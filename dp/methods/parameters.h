@@ -23,6 +23,7 @@ typedef enum dpi_common_parameter {
     DPI_COMMON_N_VOCAB,
     DPI_COMMON_CLIP,
     DPI_COMMON_CENTER,
+    DPI_COMMON_MAX_PER_UNIT,
     DPI_COMMON_COUNT
 } dpi_common_parameter;
 

@@ -51,6 +51,8 @@ static dpi_status check_combination(const dpi_sampler_options *o, const dpi_meth
         what = "centring";
     else if (o->subsample != 0 && !m->info.subsamples)
         what = "secret assignment";
+    else if (o->max_per_unit > 1 && !m->info.units)
+        what = "a unit of several records";
     if (what)
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED, "%s is not proven for the method %s", what,
                         m->info.name);
@@ -102,6 +104,10 @@ bool dpi_sampler_n_ref_private(const dpi_sampler_options *o) {
 
 int32_t dpi_sampler_denominator(const dpi_sampler_options *o) {
     return o->denominator > 0 ? o->denominator : o->n_ref > 0 ? o->n_ref : 1;
+}
+
+int32_t dpi_sampler_per_unit(const dpi_sampler_options *o) {
+    return o->max_per_unit > 0 ? o->max_per_unit : 1;
 }
 
 static dpi_status make_plan(const dpi_sampler_options *o, dpi_sampler_plan *plan, dpi_error *err) {

@@ -67,7 +67,8 @@ typedef struct dpi_generation_event {
     int32_t type;   /* a dpi_event */
     int32_t status; /* a dpi_status: why, with ERROR; else OK */
     int32_t n_read;    /* slots whose prompts are read, null ones too, the public one first */
-    int32_t n_prompts; /* of so many: n_ref + 1. Private where the sampler's n_ref is */
+    int32_t n_prompts; /* of so many: n_ref + 1, or n_ref max_per_unit + 1. Private where the
+                          sampler's n_ref is */
     int32_t token;     /* with TOKEN; else -1 */
     int32_t n_drawn;   /* tokens released so far, end-of-generation included */
     int32_t end; /* a dpi_end: how the text ended; the last TOKEN has it already */
@@ -87,8 +88,10 @@ typedef struct dpi_generation_options {
      * an id outside of the vocabulary is a null slot like NULL: no failure depends on a record. */
     const int32_t *public_tokens; /* [n_public], the public prompt */
     size_t n_public;
-    const int32_t *const *reference_tokens; /* [n_ref] prompts; NULL entries are null slots */
-    const size_t *n_reference_tokens;       /* [n_ref] */
+    /* [n_ref] prompts; NULL entries are null slots. If the sampler has max_per_unit,
+     * [n_ref max_per_unit]: those of the unit in slot i from i max_per_unit on, NULL for none. */
+    const int32_t *const *reference_tokens;
+    const size_t *n_reference_tokens; /* as many */
     int32_t n_ref;     /* the sampler's n_ref; 0 for PLAIN */
     int32_t first_seq; /* the sequence of the public prompt; reference i has first_seq + 1 + i. They
                           are empty, and nothing else uses them. Default 0 */

@@ -80,6 +80,9 @@ typedef struct dpi_sampler_options {
                             DPI_FILTER_CLIP_FACTOR times what ZCDP allows. Else 0 */
     double subsample;    /* q in (0, 1]: the records of each text come from dpi_assign_secret with
                             this q, the budget is that of the run; 0 (default): no such claim */
+    int32_t max_per_unit; /* M, 1..64, public: records that a slot may hold, all of one unit, of
+                             which the rounded mean counts (dp/PRIVACY.md section 15); 0 (default):
+                             each record is a unit of its own */
     /* Of single methods; ignored by the others. */
     int32_t pace;       /* invisibleink: a dpi_pace; default NONE */
     double pace_theta;  /* invisibleink, TOP: a probability, [0, 1]; CHANGE: a total variation
@@ -181,8 +184,10 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_candidates(dpi_sampler *sampler,
                                                          dpi_error *err);
 
 /* Draws the next token. `public_logits` [n_vocab]; `reference_logits` n_ref pointers to
- * [n_vocab], NULL for a null slot (ignored by PLAIN; may be NULL if n_ref is 0). What they hold
- * beside the candidates is not read, where dpi_sampler_candidates gives some.
+ * [n_vocab], NULL for a null slot (ignored by PLAIN; may be NULL if n_ref is 0). With max_per_unit
+ * they are n_ref max_per_unit pointers, those of slot i from i max_per_unit on: NULL is no record, and
+ * a slot without one is null. What they hold beside the candidates is not read, where
+ * dpi_sampler_candidates gives some.
  * Trusted: public_logits must not depend on any reference, and reference_logits[i] on no
  * reference but i. Not trusted: the values of reference_logits, which may be anything.
  * Distribution: softmax(phi / tau_effective) on V_k+, exact to 2^-38 in log probability.
@@ -195,7 +200,7 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_step(dpi_sampler *sampler, const f
 
 /* One text whose references are spread over threads, processes or machines. Each part has a sampler
  * with the same options but n_ref, the slots that are there, and the same denominator, that of all;
- * each begins. A token then is
+ * each begins. All records of a unit are in one part. A token then is
  *     dpi_sampler_partial on each part  ->  dpi_sums_merge of the others' sums, in any order
  *         ->  dpi_sampler_step_merged on one part, and its token to all
  * and has the distribution and, for the same random bits, the value of one sampler with all slots.

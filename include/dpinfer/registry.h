@@ -30,10 +30,10 @@ typedef struct dpi_method_info {
     const char *warning;   /* why there is none, after "NOT PRIVATE: "; NULL with a guarantee */
     int32_t needs_acknowledgement; /* 1: options.acknowledge_not_dp must be 1 */
     int32_t min_ref, max_ref; /* reference slots; 0 and 0: the public logits alone */
-    /* What is proven: bits 1 << dpi_accountant, 1 << dpi_adjacency; centring; secret assignment. 0
-     * without a guarantee. */
+    /* What is proven: bits 1 << dpi_accountant, 1 << dpi_adjacency; centring; secret assignment;
+     * units of several records. 0 without a guarantee. */
     uint32_t accountants, adjacencies;
-    int32_t centers, subsamples;
+    int32_t centers, subsamples, units;
     const char *output;     /* what leaves with the tokens, ", and ..."; "" if nothing does */
     const char *assumption; /* how it pays, beside its accountant: a sentence; NULL: no more */
 } dpi_method_info;

@@ -20,7 +20,7 @@
 #include "tests/support/support.h"
 
 /* A vocabulary that is no multiple of any vector. */
-enum { VOCAB = 35, REFS = 3, STEPS = 2, RUNS = 3, DRAW_BYTES = 8 * DPI_DRAW_WORDS };
+enum { VOCAB = 35, REFS = 6, STEPS = 2, RUNS = 3, DRAW_BYTES = 8 * DPI_DRAW_WORDS };
 
 static bool under_memcheck; /* else: traced, which takes some 10 microseconds an instruction */
 
@@ -149,7 +149,7 @@ static scene *make_scene(const dpi_sampler_options *options) {
     o.isa = forced_isa();
     o.n_vocab = VOCAB;
     o.n_tokens = STEPS;
-    o.n_ref = REFS;
+    o.n_ref = o.max_per_unit > 0 ? REFS / o.max_per_unit : REFS / 2;
     o.random = random_bits;
     o.random_user = s;
     assert_ok(dpi_sampler_create(&o, &s->sampler, &err), &err);
@@ -157,6 +157,8 @@ static scene *make_scene(const dpi_sampler_options *options) {
         s->public_logits[y] = (float)(4 * random_normal(&seed));
     for (int j = 0; j < REFS; j++)
         s->references[j] = j == 1 ? NULL : s->logits[j]; /* which slots are null is public here */
+    if (o.max_per_unit == 3) /* a unit of two records, and none */
+        s->references[3] = s->references[4] = s->references[5] = NULL;
     return s;
 }
 
@@ -258,12 +260,31 @@ static void test_merged_sums(void **state) {
     check_run("merged sums, filter, centring", run_merged, &o, STEPS);
 }
 
+static void test_units(void **state) {
+    (void)state;
+    dpi_sampler_options o = invisibleink();
+    o.max_per_unit = 3;
+    check("units", &o, STEPS);
+    o.max_per_unit = 2;
+    o.accountant = DPI_ACCOUNTANT_FILTER;
+    o.clip = 64;
+    o.center = 1;
+    o.adjacency = DPI_ADJACENCY_ZERO_OUT;
+    check("units, filter, zero-out, centring", &o, STEPS);
+    check_run("units, merged sums", run_merged, &o, STEPS);
+}
+
 static void test_amin(void **state) {
     (void)state;
     dpi_sampler_options o = invisibleink();
     o.method = DPI_METHOD_AMIN;
     o.rho = 10;
     check("amin", &o, STEPS);
+    o.max_per_unit = 2;
+    o.svt_sigma = 2;
+    o.svt_threshold = -100;
+    check("amin, units, sparse vector", &o, 2 * STEPS);
+    o.max_per_unit = 0;
     o.svt_sigma = 2;
     o.svt_threshold = -100; /* always above: every step is query and private draw */
     check("amin, sparse vector", &o, 2 * STEPS);
@@ -300,7 +321,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_leaks_are_found), cmocka_unit_test(test_invisibleink),
         cmocka_unit_test(test_center),          cmocka_unit_test(test_filter),
-        cmocka_unit_test(test_merged_sums),     cmocka_unit_test(test_amin),
+        cmocka_unit_test(test_merged_sums),     cmocka_unit_test(test_units),
+        cmocka_unit_test(test_amin),
     };
     under_memcheck = RUNNING_ON_VALGRIND > 0;
     return cmocka_run_group_tests(tests, NULL, NULL);

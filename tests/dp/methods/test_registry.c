@@ -34,12 +34,12 @@ static void test_methods(void **state) {
         const char *name;
         int32_t id, guarantee;
         uint32_t accountants, adjacencies;
-        int32_t centers, subsamples;
+        int32_t centers, subsamples, units;
     } known[] = {
-        {"plain", DPI_METHOD_PLAIN, 0, 0, 0, 0, 0},
-        {"invisibleink", DPI_METHOD_INVISIBLEINK, 1, 7, 7, 1, 1},
-        {"amin", DPI_METHOD_AMIN, 1, 1, 7, 0, 1},
-        {"adapmixed", DPI_METHOD_ADAPMIXED, 0, 0, 0, 0, 0},
+        {"plain", DPI_METHOD_PLAIN, 0, 0, 0, 0, 0, 0},
+        {"invisibleink", DPI_METHOD_INVISIBLEINK, 1, 7, 7, 1, 1, 1},
+        {"amin", DPI_METHOD_AMIN, 1, 1, 7, 0, 1, 1},
+        {"adapmixed", DPI_METHOD_ADAPMIXED, 0, 0, 0, 0, 0, 0},
     };
     assert_true(dpi_method_count() >= 4);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
@@ -51,6 +51,7 @@ static void test_methods(void **state) {
         assert_int_equal(m->adjacencies, known[i].adjacencies);
         assert_int_equal(m->centers, known[i].centers);
         assert_int_equal(m->subsamples, known[i].subsamples);
+        assert_int_equal(m->units, known[i].units);
     }
     for (int32_t id = 0; id < dpi_method_count(); id++) {
         const dpi_method_info *m = dpi_method_get(id);

@@ -56,7 +56,8 @@ static void add_line(program *code, const char *line) {
     if (sscanf(line, " %lx: %31s", &at, mnemonic) != 2)
         return;
     const char *p = strchr(line, '(');
-    if (!p || strncmp(mnemonic, "lea", 3) == 0 || strncmp(mnemonic, "nop", 3) == 0)
+    /* Padding between loops has prefixes: "cs nopw 0x0(%rax,%rax,1)". */
+    if (!p || strncmp(mnemonic, "lea", 3) == 0 || strstr(line, "nopw ") || strstr(line, "nopl "))
         return; /* no access to memory */
     operand o = {at, NO_REGISTER, NO_REGISTER};
     p++;
