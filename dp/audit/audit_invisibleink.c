@@ -280,7 +280,7 @@ static dpi_status unaffordable_options(dpi_audit *a, dpi_sampler_options *o) {
 
 /* The largest clip bounds that there are: sums of 8 records pass 2^31 many times. */
 static void loud_options(dpi_sampler_options *o) {
-    o->n_ref = DPI_AUDIT_REFS;
+    o->n_ref = DPI_AUDIT_REFS / (o->max_per_unit > 1 ? o->max_per_unit : 1);
     o->denominator = 2 * DPI_AUDIT_REFS;
     o->n_tokens = 1;
     o->tau = 2;
