@@ -186,6 +186,7 @@ dpi_status dpi_session_create(const dpi_model *model, const dpi_session_options 
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a session");
     apply(s, model, &o);
     s->kernels = kernels;
+    s->read_seq = -1;
     dpi_status status = dpi_kv_init(&s->kv, &model->config, o.n_seq, o.n_ctx, o.kv_type, err);
     layout l = {NULL, 0, false};
     lay_out(s, &l);
@@ -251,6 +252,7 @@ dpi_status dpi_session_prefill(dpi_session *s, int32_t seq, const int32_t *token
     dpi_kv_seq *kv = &s->kv.seqs[seq];
     DPI_TRY(dpi_kv_reserve(&s->kv, seq, kv->length + (int32_t)n_tokens, err));
     s->rest.n_rows = 0;
+    s->read_seq = -1;
     int64_t n_vocab = s->model->n_vocab;
     for (size_t done = 0; done < n_tokens;) {
         if (s->cancel && s->cancel(s->cancel_user)) {
@@ -276,6 +278,7 @@ dpi_status dpi_session_prefill(dpi_session *s, int32_t seq, const int32_t *token
         s->ready[seq] = done + (size_t)batch.n_rows == n_tokens;
         done += (size_t)batch.n_rows;
     }
+    s->read_seq = seq;
     if (all_logits)
         memcpy(logits_of(s, seq), all_logits + (int64_t)(n_tokens - 1) * n_vocab,
                (size_t)n_vocab * sizeof *all_logits);
@@ -316,6 +319,7 @@ dpi_status dpi_session_step_partial(dpi_session *s, int32_t n_rows, const int32_
         s->dest[r] = logits_of(s, seqs[r]);
     }
     dpi_batch batch = {.n_rows = n_rows, .n_head = n_logits};
+    s->read_seq = -1;
     dpi_forward(s, &batch);
     for (int32_t r = 0; r < n_rows; r++) {
         s->kv.seqs[seqs[r]].length++;
@@ -378,6 +382,24 @@ const float *dpi_session_logits(const dpi_session *s, int32_t seq) {
     return seq < 0 || seq >= s->n_seq || !s->ready[seq] ? NULL : logits_of(s, seq);
 }
 
+/* The rows of a prompt stand at their positions in its chunk, and the head has normalised the last.
+ */
+dpi_status dpi_session_features(const dpi_session *s, int32_t seq, float *features,
+                                dpi_error *err) {
+    if (seq < 0 || seq >= s->n_seq || !features)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "sequence %d, must be one of the session's; features must not be NULL",
+                        (int)seq);
+    if (s->read_seq != seq)
+        return dpi_fail(err, DPI_STATUS_STATE,
+                        "features come after a prefill of their sequence, with "
+                        "nothing computed between");
+    const dpi_rows norm = s->work.norm;
+    const int64_t row = (s->kv.seqs[seq].length - 1) % DPI_CHUNK;
+    memcpy(features, norm.at + row * norm.n, (size_t)norm.n * sizeof *features);
+    return DPI_STATUS_OK;
+}
+
 int32_t dpi_session_length(const dpi_session *s, int32_t seq) {
     return seq < 0 || seq >= s->n_seq ? -1 : s->kv.seqs[seq].length;
 }
@@ -388,6 +410,7 @@ void dpi_session_reset(dpi_session *s, int32_t seq) {
     dpi_kv_reset(&s->kv, seq);
     s->ready[seq] = 0;
     s->rest.n_rows = 0;
+    s->read_seq = s->read_seq == seq ? -1 : s->read_seq;
     dpi_wipe(logits_of(s, seq), (size_t)s->model->n_vocab * sizeof(float));
 }
 

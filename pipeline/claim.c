@@ -124,8 +124,8 @@ static dpi_status check_texts(const dpi_claim *c, dpi_error *err) {
     if (c->n_texts <= most)
         return DPI_STATUS_OK;
     return dpi_fail(err, DPI_STATUS_ARG,
-                    "n_texts is %d, must be at most %lld: %lld records in batches of %d", c->n_texts,
-                    (long long)most, (long long)c->n_records, c->method.denominator);
+                    "n_texts is %d, must be at most %lld: %lld records in batches of %d",
+                    c->n_texts, (long long)most, (long long)c->n_records, c->method.denominator);
 }
 
 dpi_status dpi_claim_check(const dpi_claim *c, dpi_error *err) {

@@ -108,7 +108,8 @@ static int run_audits(const args *a, const dpi_audit_options *options, audit *x,
  * ends. */
 static int make_folder(char *path, size_t size) {
     const char *parent = getenv("TMPDIR");
-    const int n = snprintf(path, size, "%s/dpinfer-audit-XXXXXX", parent && *parent ? parent : "/tmp");
+    const int n =
+        snprintf(path, size, "%s/dpinfer-audit-XXXXXX", parent && *parent ? parent : "/tmp");
     if (n < 0 || (size_t)n >= size || !mkdtemp(path))
         return cli_fail(CLI_FAILED, "cannot make a folder for files of made-up records: %s", path);
     return CLI_OK;
@@ -160,8 +161,10 @@ const command command_audit = {
         "Plays made-up records against the code that writes texts, and the model's logits against\n"
         "each other, and holds what one record changes to what is claimed. A: the distribution of\n"
         "the next token and what plans charge, from inside; the model's logits, bit for bit. B:\n"
-        "random draws. C and D: an attacker who reads texts. F: whole releases, from made-up files to\n"
+        "random draws. C and D: an attacker who reads texts. F: whole releases, from made-up files "
+        "to\n"
         "texts, and their neighbours. No record of yours is read. The exit code is 1 if an audit\n"
-        "fails. Draws come from the operating system: each statistical line of B, C, D and F fails\n"
+        "fails. Draws come from the operating system: each statistical line of B, C, D and F "
+        "fails\n"
         "by bad luck once in 5000 runs. dp/PRIVACY.md says what audits cannot show.\n",
 };

@@ -45,7 +45,8 @@ void dpi_audit_end(dpi_audit *audit, const char *quantity, double measured, doub
 /* Reports a line whose measure is chi-square with n degrees of freedom, as its p value: two-sided,
  * as counts that fit too well are no random draws either. */
 void dpi_audit_end_chi_square(dpi_audit *audit, double x, int32_t n);
-/* Checks the options of a run of audits and runs them one after the other, until one returns an error. */
+/* Checks the options of a run of audits and runs them one after the other, until one returns an
+ * error. */
 dpi_status dpi_audit_all(const dpi_audit_options *options, dpi_status (*const *audits)(dpi_audit *),
                          size_t n_audits, dpi_audit_fn on_result, void *user, int32_t *n_failed,
                          dpi_error *err);

@@ -119,8 +119,8 @@ static long double attack_long(long double eta, int32_t T, long double epsilon) 
     return best;
 }
 
-/* br at T from 500 to 10,000, where brute force is out of reach: no less than any attacker gets, and
- * not much more than the limit. */
+/* br at T from 500 to 10,000, where brute force is out of reach: no less than any attacker gets,
+ * and not much more than the limit. */
 static dpi_status audit_long_texts(dpi_audit *a) {
     static const int32_t lengths[] = {500, 2000, 5000, 10000};
     static const double cases[][2] = {{.01, .2}, {.25, .2}, {.25, 1}, {1, 1}, {1, 3}, {4, 1}};

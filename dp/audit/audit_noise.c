@@ -112,8 +112,9 @@ static void text_options(const dpi_audit *a, int32_t n_vocab, int32_t n_tokens,
     o->random_user = a->options.random_user;
 }
 
-/* P[the first k queries at the threshold are below, the next is not], of Laplace noise with scales 1 and
- * 2 as the integers of a text have them: over the noise z of the threshold, by Simpson's rule. */
+/* P[the first k queries at the threshold are below, the next is not], of Laplace noise with scales
+ * 1 and 2 as the integers of a text have them: over the noise z of the threshold, by Simpson's
+ * rule. */
 static double waiting_chance(int32_t k) {
     enum { N_STEPS = 8000 };
     const double reach = 60, h = 2 * reach / N_STEPS;
@@ -127,8 +128,8 @@ static double waiting_chance(int32_t k) {
     return sum * h / 3;
 }
 
-/* How many queries an instance answers until it fires: all against one noisy threshold. With one that
- * is drawn anew for each query, half of them would fire each time. */
+/* How many queries an instance answers until it fires: all against one noisy threshold. With one
+ * that is drawn anew for each query, half of them would fire each time. */
 static dpi_status audit_queries(dpi_audit *a) {
     enum { V = 8, N_CELLS = 6, N_TOKENS = 4000 };
     const int32_t n_texts = dpi_audit_count(a, 10);
@@ -147,7 +148,8 @@ static dpi_status audit_queries(dpi_audit *a) {
     for (int32_t i = 0; i < n_texts && status == DPI_STATUS_OK; i++) {
         int32_t n_below = 0, token;
         status = dpi_sampler_begin(s, a->err);
-        /* An instance that is armed late may not end with the text: the last ones are not counted. */
+        /* An instance that is armed late may not end with the text: the last ones are not counted.
+         */
         for (int32_t t = 0, begun = 0; t < N_TOKENS && status == DPI_STATUS_OK; t++) {
             const dpi_amin_spent before = dpi_amin_spent_get(s);
             status = dpi_sampler_step(s, logits, pointers, &token, a->err);

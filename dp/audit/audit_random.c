@@ -107,8 +107,8 @@ static void check_refusals(dpi_audit *a, dpi_sampler *s, dpi_audit_case *w, sour
                    "a text goes on after its last token");
 }
 
-/* getrandom(2) as it may be: few bytes at a time, each time after an interruption. The byte at a place
- * is the number of the place, from 1. */
+/* getrandom(2) as it may be: few bytes at a time, each time after an interruption. The byte at a
+ * place is the number of the place, from 1. */
 static ssize_t give_few(void *buffer, size_t n_left, unsigned flags) {
     (void)flags;
     if (errno != EINTR) {

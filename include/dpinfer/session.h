@@ -98,6 +98,13 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_session_fork(dpi_session *session, int32_t
  * dpi_session_logits_at only those of its ids. The session's; valid until the next
  * prefill or step of that sequence, reset or free. */
 DPI_API const float *dpi_session_logits(const dpi_session *session, int32_t seq);
+/* What the model makes of a text, as numbers to compare texts by: the last hidden state of `seq`
+ * after its last token, normalised as for the output head, into features [n_embd] (dpi_model_info).
+ * A function of the same things as the logits, with the same purity: that of a private text is
+ * private. Errors: ARG; STATE (the session's last call that computed something was no prefill of
+ * seq, or seq was reset after it). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_session_features(const dpi_session *session, int32_t seq,
+                                                       float *features, dpi_error *err);
 /* Tokens held by `seq`; -1 if it is out of range. */
 DPI_API int32_t dpi_session_length(const dpi_session *session, int32_t seq);
 /* Empties the sequence, wipes and frees its cache. Out of range: nothing. */

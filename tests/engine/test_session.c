@@ -1,4 +1,7 @@
 /* Sessions: arguments, limits, states, memory, and every allocation failing once. */
+#include <math.h>
+
+#include "engine/matrix.h"
 #include "engine/model.h"
 #include "engine/session.h"
 #include "tests/support/support.h"
@@ -95,10 +98,12 @@ static void test_chosen_logits(void **state) {
     dpi_session *s = open_session(model, NULL, 3, 64);
     dpi_error err;
     int32_t tokens[3] = {5, 6, 7}, seqs[3] = {2, 0, 1}, ids[3] = {3, 17, 319};
-    assert_error(dpi_session_logits_at(s, 1, 2, ids, 3, &err), DPI_STATUS_STATE, &err, "after a step");
+    assert_error(dpi_session_logits_at(s, 1, 2, ids, 3, &err), DPI_STATUS_STATE, &err,
+                 "after a step");
     for (int32_t i = 0; i < 3; i++)
         assert_ok(dpi_session_prefill(s, i, tokens, 2, NULL, &err), &err);
-    assert_error(dpi_session_logits_at(s, 1, 2, ids, 3, &err), DPI_STATUS_STATE, &err, "after a step");
+    assert_error(dpi_session_logits_at(s, 1, 2, ids, 3, &err), DPI_STATUS_STATE, &err,
+                 "after a step");
     assert_error(dpi_session_step_partial(s, 3, seqs, tokens, 4, &err), DPI_STATUS_ARG, &err,
                  "n_logits must be");
     assert_error(dpi_session_step_partial(s, 3, seqs, tokens, -1, &err), DPI_STATUS_ARG, &err,
@@ -134,12 +139,55 @@ static void test_chosen_logits(void **state) {
             dpi_session_reset(s, 0);
         else
             assert_ok(dpi_session_fork(s, 2, 1, 1, &err), &err);
-        assert_error(dpi_session_logits_at(s, 1, 2, ids, 3, &err), DPI_STATUS_STATE, &err, "after a step");
+        assert_error(dpi_session_logits_at(s, 1, 2, ids, 3, &err), DPI_STATUS_STATE, &err,
+                     "after a step");
     }
     dpi_session_free(s);
 }
 
 static int32_t cancel_second(void *user) { return ++*(int *)user == 2; }
+
+/* Features give the logits when they are multiplied with the output head, and are the same bits
+ * whatever was read before; for texts of less and of more than a chunk. */
+static void test_features(void **state) {
+    (void)state;
+    enum { N_MOST = 150 };
+    static const size_t lengths[] = {1, 9, 63, 64, 65, 130, N_MOST};
+    dpi_session *s = open_session(model, NULL, 2, 2 * N_MOST), *alone = open_session(model, NULL, 1, 0);
+    const int32_t n_embd = (int32_t)s->work.norm.n;
+    float a[256], b[256], row[256];
+    int32_t tokens[N_MOST];
+    uint64_t seed = 4;
+    dpi_error err;
+    assert_true(n_embd <= 256);
+    for (int i = 0; i < N_MOST; i++)
+        tokens[i] = 3 + random_below(&seed, 200);
+    assert_error(dpi_session_features(s, 0, a, &err), DPI_STATUS_STATE, &err, "after a prefill");
+    assert_error(dpi_session_features(s, 2, a, &err), DPI_STATUS_ARG, &err, "sequence 2");
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        dpi_session_reset(s, 1);
+        dpi_session_reset(alone, 0);
+        assert_ok(dpi_session_prefill(s, 0, tokens, 1 + i, NULL, &err), &err);
+        assert_ok(dpi_session_prefill(s, 1, tokens, lengths[i], NULL, &err), &err);
+        assert_ok(dpi_session_features(s, 1, a, &err), &err);
+        assert_error(dpi_session_features(s, 0, b, &err), DPI_STATUS_STATE, &err, "after a prefill");
+        assert_ok(dpi_session_prefill(alone, 0, tokens, lengths[i], NULL, &err), &err);
+        assert_ok(dpi_session_features(alone, 0, b, &err), &err);
+        assert_memory_equal(a, b, (size_t)n_embd * sizeof *a);
+        const float *logits = dpi_session_logits(s, 1);
+        for (int32_t y = 0; y < 50; y++) {
+            double sum = 0;
+            dpi_matrix_row(&model->output, y, row);
+            for (int32_t k = 0; k < n_embd; k++)
+                sum += (double)row[k] * (double)a[k];
+            assert_true(fabs(sum - (double)logits[y]) < 1e-3);
+        }
+        assert_ok(dpi_session_step(s, 1, &(int32_t){1}, tokens, &err), &err);
+        assert_error(dpi_session_features(s, 1, a, &err), DPI_STATUS_STATE, &err, "after a prefill");
+    }
+    dpi_session_free(s);
+    dpi_session_free(alone);
+}
 
 static void test_cancel(void **state) {
     (void)state;
@@ -337,7 +385,7 @@ static void test_vocab_only(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_options),    cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_cancel),     cmocka_unit_test(test_wiped),
+        cmocka_unit_test(test_features), cmocka_unit_test(test_cancel),     cmocka_unit_test(test_wiped),
         cmocka_unit_test(test_chosen_logits), cmocka_unit_test(test_fork),
         cmocka_unit_test(test_memory),     cmocka_unit_test(test_allocation_failures),
         cmocka_unit_test(test_vocab_only),
