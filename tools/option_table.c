@@ -68,8 +68,9 @@ static const option_spec specs[N_OPTIONS] = {
         .in_full = true, .group = GROUP_EXPERT,
         .help = "a method that guarantees nothing runs with this alone: NOT PRIVATE"},
     [OPT_RECORDS] = {.name = "records", .group = GROUP_DATA, .type = OPT_INT,
-        .commands = CMD_PLAN, .arg = "N",
-        .min = 1, .max = 1 << 30, .help = "number of records, instead of REFS"},
+        .commands = GENERATES, .arg = "N", .min = 1, .max = 1 << 30,
+        .help = "plan: number of records, instead of REFS. With add-remove or --subsample: there "
+                "are at most so many, and delta must be below 1/N"},
     [OPT_TEXT_FIELD] = {.name = "text-field", .group = GROUP_DATA, .type = OPT_STRING,
         .commands = GENERATES,
         .arg = "NAME", .def = "text", .help = "field of a .jsonl, column of a .csv with the text"},

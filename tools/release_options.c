@@ -21,6 +21,19 @@ static int check_plain(const args *a) {
     return CLI_OK;
 }
 
+/* How many records there are is secret. */
+static bool is_assigned(const args *a) {
+    return a->v[OPT_ADJACENCY].i == DPI_ADJACENCY_ADD_REMOVE || a->v[OPT_SUBSAMPLE].given;
+}
+
+static int check_assigned(const args *a) {
+    if (is_assigned(a) && (!a->v[OPT_BATCH].given || !a->v[OPT_NUM].given))
+        return cli_fail(CLI_USAGE,
+                        "-B and --num must be given with --adjacency add-remove and with "
+                        "--subsample: they must not follow from the records");
+    return CLI_OK;
+}
+
 static int check_private(const args *a) {
     if (a->v[OPT_RHO].given && a->v[OPT_EPSILON].given)
         return cli_fail(CLI_USAGE, "--rho and --epsilon: allowed is one of them");
@@ -33,8 +46,9 @@ static int check_private(const args *a) {
         return cli_fail(CLI_USAGE, "--reference is allowed only with --plain");
     if (a->n_positional == 0 && !a->v[OPT_RECORDS].given)
         return cli_fail(CLI_USAGE, "no REFS given; see 'dpinfer %s -h'", a->command->name);
-    if (a->n_positional > 0 && a->v[OPT_RECORDS].given)
-        return cli_fail(CLI_USAGE, "REFS and --records: allowed is one of them");
+    if (a->n_positional > 0 && a->v[OPT_RECORDS].given && !is_assigned(a))
+        return cli_fail(CLI_USAGE, "REFS and --records: allowed is one of them, but with "
+                                   "--adjacency add-remove and with --subsample");
     return CLI_OK;
 }
 
@@ -55,16 +69,6 @@ static int read_method(const args *a, dpi_release_options *o) {
     int code = options_parameters(a, &o->method);
     o->top_k = o->method.top_k;
     return code;
-}
-
-static int check_assigned(const args *a) {
-    const bool assigned = a->v[OPT_ADJACENCY].i == DPI_ADJACENCY_ADD_REMOVE ||
-                          a->v[OPT_SUBSAMPLE].given;
-    if (assigned && (!a->v[OPT_BATCH].given || !a->v[OPT_NUM].given))
-        return cli_fail(CLI_USAGE,
-                        "-B and --num must be given with --adjacency add-remove and with "
-                        "--subsample: they must not follow from the records");
-    return CLI_OK;
 }
 
 int read_session_options(const args *a, dpi_session_options *options) {

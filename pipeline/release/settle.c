@@ -54,6 +54,17 @@ static dpi_status settle_plain(const dpi_release_options *o, dpi_claim *c, dpi_e
     return DPI_STATUS_OK;
 }
 
+/* How many records there are is secret where they are assigned. A bound that the caller states is
+ * public. */
+static dpi_status check_bound(const dpi_release_options *o, dpi_error *err) {
+    const double delta = o->method.delta;
+    if (o->n_records == 0 || delta * (double)o->n_records < 1)
+        return DPI_STATUS_OK;
+    return dpi_fail(err, DPI_STATUS_ARG,
+                    "delta: found %g with %lld records at most, allowed less than 1 / number of "
+                    "records = %g", delta, (long long)o->n_records, 1 / (double)o->n_records);
+}
+
 /* B and the number of texts. Where records are assigned both must be given: what follows from the
  * records is secret. */
 static dpi_status settle_batches(const dpi_release_options *o, dpi_claim *c, dpi_error *err) {
@@ -63,6 +74,8 @@ static dpi_status settle_batches(const dpi_release_options *o, dpi_claim *c, dpi
         return dpi_fail(err, DPI_STATUS_ARG,
                         "batch and n_texts must be given with add/remove and with subsample: they "
                         "must not follow from the records");
+    if (assigned)
+        DPI_TRY(check_bound(o, err));
     const int64_t batch = o->batch > 0 ? o->batch : n <= DEFAULT_ONE_BATCH ? n : DEFAULT_BATCH;
     int64_t n_texts = assigned ? o->n_texts : (n + batch - 1) / batch;
     if (!assigned && o->n_texts > 0 && o->n_texts < n_texts)

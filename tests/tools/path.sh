@@ -104,6 +104,15 @@ for refs in one.jsonl many.jsonl; do # 2 texts of 3, and by q = .5
     refuse 2 "delta: found 0.1" run m.gguf $refs -B 3 --num 2 --epsilon 3 --delta .1 --subsample .5
 done
 
+# A bound on their number that the operator states: what there is, is not looked at.
+for refs in one.jsonl many.jsonl; do
+    refuse 2 "delta: found 0.01 with 200 records at most" run m.gguf $refs -B 3 --num 2 --epsilon 3 \
+        --delta .01 --adjacency add-remove --records 200
+    run run m.gguf $refs -B 3 --num 2 -n 3 -t 1 --epsilon 3 --delta .01 --subsample .5 --records 50
+    expect_rc 0
+done
+refuse 2 "REFS and --records" run m.gguf some.jsonl --rho 1 --records 9
+
 # ---- Reports that were made up -------------------------------------------------------------------
 run run m.gguf some.jsonl -B 3 -n 3 -t 1 --epsilon 1 --delta 1e-5 --report good.json; expect_rc 0
 run verify good.json; expect_rc 0
