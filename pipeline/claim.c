@@ -70,6 +70,8 @@ int32_t dpi_claim_is_assigned(const dpi_claim *c) {
            (c->method.adjacency == DPI_ADJACENCY_ADD_REMOVE || c->method.subsample > 0);
 }
 
+int32_t dpi_claim_has_units(const dpi_claim *c) { return c->method.max_per_unit > 0; }
+
 int32_t dpi_claim_is_proven(const dpi_claim *c) {
     const dpi_method_info *m = dpi_method_get(c->method.method);
     return m && m->has_guarantee;

@@ -36,6 +36,12 @@ const char *dpi_rho_label(const dpi_sampler_options *o) {
 const char *dpi_adjacency_name(int32_t adjacency) { return ADJACENCY[adjacency]; }
 
 const char *dpi_claim_composition(const dpi_claim *c) {
+    if (dpi_claim_has_units(c))
+        return c->method.subsample > 0
+                   ? "each unit in one secret random batch with probability q, else in none; runs add up"
+               : dpi_claim_is_assigned(c)
+                   ? "parallel over disjoint batches, by a keyed hash of each unit's ID; runs add up"
+                   : "parallel over disjoint batches, each unit in one, as a whole; runs add up";
     return c->method.subsample > 0 ? "each record in one secret random batch with probability q, "
                                      "else in none; runs add up"
            : dpi_claim_is_assigned(c)
@@ -116,7 +122,12 @@ static void add_guarantee(list *l, const dpi_claim *c) {
     add_text(l, "adjacency", NULL, "%s", name);
     add_text(l, NULL, "adjacency", "%s: %s", name, dpi_method_neighbours(o));
     add_text(l, "unit", NULL, "%s", kind);
-    add_text(l, NULL, "unit", "one record = %s", kind);
+    if (dpi_claim_has_units(c)) {
+        add_text(l, NULL, "unit", "all records with one unit ID; one record = %s", kind);
+        add_int(l, "M", "M, records a unit", o->max_per_unit);
+    } else {
+        add_text(l, NULL, "unit", "one record = %s", kind);
+    }
     add_text(l, "accounting", "accounting", "%s", dpi_accountant_text(o->accountant));
     if (o->subsample > 0)
         add_real(l, "subsample", "q, of joining", o->subsample);
@@ -132,7 +143,7 @@ static void add_top_k(list *l, const dpi_sampler_options *o) {
 
 static void add_records(list *l, const dpi_claim *c) {
     if (c->n_records > 0)
-        add_int(l, "n_records", "records", c->n_records);
+        add_int(l, "n_records", dpi_claim_has_units(c) ? "units" : "records", c->n_records);
 }
 
 static void add_parameters(list *l, const dpi_claim *c) {

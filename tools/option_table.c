@@ -74,6 +74,13 @@ static const option_spec specs[N_OPTIONS] = {
     [OPT_TEXT_FIELD] = {.name = "text-field", .group = GROUP_DATA, .type = OPT_STRING,
         .commands = GENERATES,
         .arg = "NAME", .def = "text", .help = "field of a .jsonl, column of a .csv with the text"},
+    [OPT_UNIT_FIELD] = {.name = "unit-field", .group = GROUP_DATA, .type = OPT_STRING,
+        .commands = GENERATES, .arg = "NAME",
+        .help = "field or column with the ID of the person: all records with one ID are protected "
+                "together; without it each record is"},
+    [OPT_MAX_PER_UNIT] = {.name = "max-per-unit", .commands = GENERATES, .arg = "M",
+        .parameter = "max_per_unit", .group = GROUP_DATA,
+        .help = "its first ones; needs --unit-field, without it 4"},
     [OPT_MAX_REF_TOKENS] = {.name = "max-ref-tokens", .group = GROUP_DATA, .type = OPT_INT,
         .commands = GENERATES,
         .arg = "N", .min = 1, .max = 1 << 30,

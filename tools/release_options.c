@@ -172,6 +172,7 @@ static int open_records(const args *a, release_input *in, dpi_release_options *o
     dpi_error err;
     dpi_records_options_init(&options);
     options.text_field = a->v[OPT_TEXT_FIELD].s;
+    options.unit_field = a->v[OPT_UNIT_FIELD].given ? a->v[OPT_UNIT_FIELD].s : NULL;
     if (wanted && dpi_records_open(a->positional[0], &options, &in->records, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_RECORDS, &err);
     o->records = in->records;

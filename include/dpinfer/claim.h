@@ -37,7 +37,8 @@ typedef struct dpi_claim {
     dpi_sampler_plan plan; /* what the budget comes to; 0 for PLAIN */
     int32_t n_texts;
     int32_t record_kind;      /* a dpi_record_kind: what the guarantee protects one of */
-    int64_t n_records;        /* 0: there are none, or their number is secret */
+    int64_t n_records;        /* units, if method.max_per_unit; 0: there are none, or their number is
+                                 secret */
     int32_t record_in_prompt; /* 0: only PLAIN, from the public prompt alone */
     int32_t randomness;       /* a dpi_randomness */
     int32_t random_weights;   /* 1: the model says that its weights are random (timing only) */
@@ -57,6 +58,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_claim_check(const dpi_claim *claim, dpi_er
 /* 1: records are hashed or drawn to batches. How many there are, and how many a batch has, is then
  * secret, and B is what sums are divided by. 0: batches by position. */
 DPI_API int32_t dpi_claim_is_assigned(const dpi_claim *claim);
+/* 1: a unit is all records with one ID; 0: each record is its own. */
+DPI_API int32_t dpi_claim_has_units(const dpi_claim *claim);
 /* 1: the method has a guarantee, as long as its randomness is secret. */
 DPI_API int32_t dpi_claim_is_proven(const dpi_claim *claim);
 /* 1: the guarantee holds: the method has one, and the randomness is secret. */

@@ -14,9 +14,16 @@
  * read (a dangling link, no permission) is null. It keeps its place: nothing moves up. What is not in
  * the record, but a failure of the machine, is an error.
  *
+ * A unit is whom the guarantee protects: with unit_field all records with the same ID, byte for byte
+ * (a string; in a .jsonl an integer as well, as its digits). Units are counted in the order of their
+ * first records. A record without an ID, or with a blank one, is null and a unit of its own. IDs are
+ * read when the file is opened.
+ *
  * All of it is private memory (memory.h says what to do about jansson). */
 #ifndef DPINFER_RECORDS_H
 #define DPINFER_RECORDS_H
+
+#include <stddef.h>
 
 #include "dpinfer/claim.h"
 
@@ -29,6 +36,8 @@ typedef struct dpi_records dpi_records;
 typedef struct dpi_records_options {
     size_t struct_size;
     const char *text_field; /* of a .jsonl, column of a .csv; default "text" */
+    const char *unit_field; /* the same for the ID of the unit; NULL (default): each record is a unit
+                               of its own */
 } dpi_records_options;
 
 DPI_API void dpi_records_options_init(dpi_records_options *options);
@@ -39,6 +48,16 @@ DPI_API void dpi_records_options_init(dpi_records_options *options);
 DPI_API DPI_MUST_CHECK dpi_status dpi_records_open(const char *path,
                                                    const dpi_records_options *options,
                                                    dpi_records **records, dpi_error *err);
+/* Units: with unit_field as many as there are IDs; else as many as records. */
+DPI_API size_t dpi_records_unit_count(const dpi_records *records);
+/* 1: there is a unit_field. */
+DPI_API int32_t dpi_records_has_units(const dpi_records *records);
+/* The k-th record of a unit, k from 0, in their order: a position; SIZE_MAX: it has no more. */
+DPI_API size_t dpi_records_of_unit(const dpi_records *records, size_t unit, size_t k);
+/* The ID of a unit, *id [*n_bytes], the records'; NULL: it has none. PRIVATE. */
+DPI_API void dpi_records_unit_id(const dpi_records *records, size_t unit, const char **id,
+                                 size_t *n_bytes);
+
 /* Copies of n_records texts; a text that is NULL is a null record. Errors: MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_records_create(const char *const *texts,
                                                      const size_t *n_bytes, size_t n_records,

@@ -31,7 +31,7 @@ typedef struct dpi_release_options {
     const dpi_model *model;
     const dpi_records *records; /* NULL (default): n_records of them, for a plan; or none, with PLAIN
                                    from the public prompt */
-    int64_t n_records;          /* if records is NULL. With add/remove and with subsample, where their
+    int64_t n_records;          /* if records is NULL: units. With add/remove and with subsample, where their
                                    number is secret: a public bound on it, 1 / delta must be above
                                    it. Default 0: none is stated */
     int64_t reference;  /* PLAIN: the record whose prompt is continued, from 0; -1 (default): none */
@@ -39,6 +39,8 @@ typedef struct dpi_release_options {
     int32_t n_texts;    /* at most so many; 0 (default): one for each batch, with PLAIN one */
     int32_t n_tokens;   /* T; 0 (default): 200, or half the context if that is less */
     int32_t top_k;      /* at most the vocabulary; 0: all of it; -1 (default): the method's default */
+    /* With units (records.h) a slot and a batch count units, and method.max_per_unit is M, default 4;
+     * without, it is not allowed. */
     /* Method, its parameters, budget, adjacency, accountant, temperature and random bits. What
      * follows from the rest is set here: n_ref, denominator, n_tokens, top_k, n_vocab, isa. delta
      * defaults to 1e-6. */
@@ -72,7 +74,7 @@ typedef struct dpi_release_plan {
     int32_t n_prompt_most;   /* tokens of the longest prompt that can be */
     int32_t n_prompt_public; /* of the public prompt */
     int32_t n_prompt_shared; /* that private prompts begin with; 0 with PLAIN */
-    int32_t rows_per_step;   /* sequences that a step computes: B + 1 */
+    int32_t rows_per_step;   /* sequences that a step computes, most: B + 1, B M + 1 with units */
     int32_t chat;            /* the dpi_chat of the prompts */
     int64_t weight_bytes;    /* of the model, as stored */
     int64_t model_bytes;     /* of this process with the whole model in memory */

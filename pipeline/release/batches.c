@@ -16,19 +16,37 @@ bool dpi_release_is_cancelled(const dpi_release *r) {
     return atomic_load(&r->cancelled) || (o->cancel && o->cancel(o->cancel_user));
 }
 
-/* Reads record i, to its prompt (NULL: null), and to its batch if there is one to find. */
-static dpi_status read_record(dpi_release *r, size_t i, bool assign, dpi_prompt *prompt,
+static size_t per_unit(const dpi_release *r) {
+    return r->claim.method.max_per_unit > 0 ? (size_t)r->claim.method.max_per_unit : 1;
+}
+
+int32_t dpi_release_n_ref(const dpi_release *r) { return (int32_t)(r->n_slots / per_unit(r)); }
+
+/* A unit goes to the batch that its ID says: where each record is its own unit, its content. */
+static dpi_status assign_unit(dpi_release *r, size_t unit, const char *text, size_t n_bytes,
                               dpi_error *err) {
-    char *text;
-    size_t n_bytes;
     int32_t batch;
+    if (dpi_records_has_units(r->options.records))
+        dpi_records_unit_id(r->options.records, unit, &text, &n_bytes);
+    return dpi_partition_assign(r->partition, unit, text, n_bytes, &batch, err);
+}
+
+/* Reads the k-th record of a unit to its prompt (NULL: null, or there is none), and with the first
+ * one the unit to its batch if there is one to find. */
+static dpi_status read_record(dpi_release *r, size_t unit, size_t k, bool assign,
+                              dpi_prompt *prompt, dpi_error *err) {
+    const size_t i = dpi_records_of_unit(r->options.records, unit, k);
+    char *text = NULL;
+    size_t n_bytes = 0;
     *prompt = (dpi_prompt){0};
     if (dpi_release_is_cancelled(r))
         return dpi_fail(err, DPI_STATUS_CANCELLED, "cancelled while records are read");
+    if (i == SIZE_MAX)
+        return DPI_STATUS_OK;
     DPI_TRY(dpi_records_read(r->options.records, i, &text, &n_bytes, err));
     dpi_status status = DPI_STATUS_OK;
-    if (assign)
-        status = dpi_partition_assign(r->partition, i, text, n_bytes, &batch, err);
+    if (assign && k == 0)
+        status = assign_unit(r, unit, text, n_bytes, err);
     if (status == DPI_STATUS_OK && text)
         status = dpi_prompts_encode(r->prompts, text, n_bytes, &prompt->tokens, &prompt->n_tokens,
                                     err);
@@ -39,18 +57,19 @@ static dpi_status read_record(dpi_release *r, size_t i, bool assign, dpi_prompt 
 
 /* ---- Which records make up which batch ------------------------------------------------------- */
 
-static dpi_status keep_prompts(dpi_release *r, size_t n_records, dpi_error *err) {
-    r->kept = dpi_private_malloc(n_records * sizeof *r->kept);
+static dpi_status keep_prompts(dpi_release *r, size_t n_units, dpi_error *err) {
+    const size_t M = per_unit(r), n = n_units * M;
+    r->kept = dpi_private_malloc(n * sizeof *r->kept);
     if (!r->kept)
         return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the prompts of the records");
-    for (; r->n_kept < n_records; r->n_kept++)
-        DPI_TRY(read_record(r, r->n_kept, true, &r->kept[r->n_kept], err));
+    for (; r->n_kept < n; r->n_kept++)
+        DPI_TRY(read_record(r, r->n_kept / M, r->n_kept % M, true, &r->kept[r->n_kept], err));
     return DPI_STATUS_OK;
 }
 
-static dpi_status draw_batches(dpi_release *r, size_t n_records, dpi_error *err) {
+static dpi_status draw_batches(dpi_release *r, size_t n_units, dpi_error *err) {
     int32_t batch;
-    for (size_t i = 0; i < n_records; i++)
+    for (size_t i = 0; i < n_units; i++)
         DPI_TRY(dpi_partition_assign(r->partition, i, NULL, 0, &batch, err));
     return DPI_STATUS_OK;
 }
@@ -65,11 +84,11 @@ static dpi_status make_partition(dpi_release *r, dpi_error *err) {
         .random = r->options.method.random,
         .random_user = r->options.method.random_user,
     };
-    const size_t n_records = dpi_records_count(r->options.records);
-    DPI_TRY(dpi_partition_create(&o, n_records, &r->partition, err));
+    const size_t n_units = dpi_records_unit_count(r->options.records);
+    DPI_TRY(dpi_partition_create(&o, n_units, &r->partition, err));
     if (!dpi_partition_is_assigned(r->partition))
         return DPI_STATUS_OK;
-    DPI_TRY(o.subsample > 0 ? draw_batches(r, n_records, err) : keep_prompts(r, n_records, err));
+    DPI_TRY(o.subsample > 0 ? draw_batches(r, n_units, err) : keep_prompts(r, n_units, err));
     return dpi_partition_index(r->partition, err);
 }
 
@@ -77,7 +96,7 @@ dpi_status dpi_release_make_batches(dpi_release *r, dpi_error *err) {
     r->n_slots = r->claim.record_in_prompt; /* plain: one record, or none */
     if (r->claim.method.method != DPI_METHOD_PLAIN) {
         DPI_TRY(make_partition(r, err));
-        r->n_slots = dpi_partition_largest(r->partition);
+        r->n_slots = dpi_partition_largest(r->partition) * per_unit(r);
     }
     if (r->n_slots > MAX_SLOTS) /* how many is secret */
         return dpi_fail(err, DPI_STATUS_LIMIT, "a batch has more than %d records: n_texts must be "
@@ -101,14 +120,15 @@ void dpi_release_free_batches(dpi_release *r) {
 
 /* ---- One batch ------------------------------------------------------------------------------- */
 
-/* Record i into a slot: the kept prompt, or a fresh one. */
-static dpi_status fill_slot(dpi_release *r, size_t slot, size_t i, dpi_error *err) {
+/* The k-th record of a unit into a slot: the kept prompt, or a fresh one. */
+static dpi_status fill_slot(dpi_release *r, size_t slot, size_t unit, size_t k, dpi_error *err) {
+    const size_t at = unit * per_unit(r) + k;
     dpi_prompt prompt;
     if (r->kept) {
-        prompt = r->kept[i];
-        r->kept[i] = (dpi_prompt){0};
+        prompt = r->kept[at];
+        r->kept[at] = (dpi_prompt){0};
     } else {
-        DPI_TRY(read_record(r, i, false, &prompt, err));
+        DPI_TRY(read_record(r, unit, k, false, &prompt, err));
     }
     r->tokens[slot] = prompt.tokens;
     r->n_tokens[slot] = prompt.n_tokens;
@@ -119,7 +139,7 @@ static dpi_status fill_slot(dpi_release *r, size_t slot, size_t i, dpi_error *er
 static dpi_status load_reference(dpi_release *r, dpi_error *err) {
     if (r->options.reference < 0 || r->tokens[0])
         return DPI_STATUS_OK;
-    DPI_TRY(fill_slot(r, 0, (size_t)r->options.reference, err));
+    DPI_TRY(fill_slot(r, 0, (size_t)r->options.reference, 0, err));
     return r->tokens[0] ? DPI_STATUS_OK
                         : dpi_fail(err, DPI_STATUS_FORMAT,
                                    "reference: the record is empty or unreadable");
@@ -130,8 +150,12 @@ dpi_status dpi_release_load_batch(dpi_release *r, int32_t index, dpi_error *err)
         return load_reference(r, err);
     dpi_batch batch;
     dpi_partition_batch(r->partition, index, &batch);
-    for (size_t slot = 0; slot < batch.n_records; slot++)
-        DPI_TRY(fill_slot(r, slot, batch.records ? batch.records[slot] : batch.first + slot, err));
+    const size_t M = per_unit(r);
+    for (size_t slot = 0; slot < batch.n_records * M; slot++) {
+        const size_t u = slot / M;
+        DPI_TRY(fill_slot(r, slot, batch.records ? batch.records[u] : batch.first + u, slot % M,
+                          err));
+    }
     return DPI_STATUS_OK;
 }
 

@@ -90,43 +90,51 @@ static bool start_parser(struct csv_parser *parser) {
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
 typedef struct csv_state {
-    const char *wanted_name;
-    dpi_spans *spans;
-    size_t column;  /* of the next field */
-    int64_t wanted; /* column of the text, -1 until the header row has named it */
+    const dpi_csv_column *columns;
+    int32_t n_columns;
+    size_t column; /* of the next field */
+    int64_t wanted[DPI_CSV_COLUMNS_MAX]; /* where a column is, -1 until the header row has named it */
     bool in_header;
     bool memory_failed;
     bool row_ended; /* since the line began that is being read */
     int last_end;   /* what ended the row before; '\r' may begin a CRLF */
-    dpi_span field; /* the text of this row */
+    dpi_span fields[DPI_CSV_COLUMNS_MAX]; /* of this row */
 } csv_state;
 
-static void drop_field(csv_state *s) {
-    dpi_private_free(s->field.data);
-    s->field = (dpi_span){NULL, 0};
+static void drop_fields(csv_state *s) {
+    for (int32_t c = 0; c < s->n_columns; c++) {
+        dpi_private_free(s->fields[c].data);
+        s->fields[c] = (dpi_span){NULL, 0};
+    }
+}
+
+static void keep_field(csv_state *s, int32_t c, const char *data, size_t n_bytes) {
+    const char *name = s->columns[c].name;
+    if (s->in_header) {
+        if (s->wanted[c] < 0 && n_bytes == strlen(name) && memcmp(data, name, n_bytes) == 0)
+            s->wanted[c] = (int64_t)s->column;
+    } else if ((int64_t)s->column == s->wanted[c]) {
+        dpi_private_free(s->fields[c].data);
+        s->fields[c] = (dpi_span){dpi_span_copy(data, n_bytes), n_bytes};
+        s->memory_failed |= !s->fields[c].data;
+    }
 }
 
 static void end_of_field(void *data, size_t n_bytes, void *user) {
     csv_state *s = user;
-    if (s->in_header) {
-        if (s->wanted < 0 && n_bytes == strlen(s->wanted_name) &&
-            memcmp(data, s->wanted_name, n_bytes) == 0)
-            s->wanted = (int64_t)s->column;
-    } else if ((int64_t)s->column == s->wanted) {
-        drop_field(s);
-        s->field = (dpi_span){dpi_span_copy(data, n_bytes), n_bytes};
-        s->memory_failed |= !s->field.data;
-    }
+    for (int32_t c = 0; c < s->n_columns; c++)
+        keep_field(s, c, n_bytes > 0 ? data : "", n_bytes);
     s->column++;
 }
 
 static void end_row(csv_state *s) {
-    if (s->in_header)
-        s->in_header = false;
-    else if (!dpi_spans_add(s->spans, s->field))
-        s->memory_failed = true;
-    else
-        s->field = (dpi_span){NULL, 0};
+    for (int32_t c = 0; c < s->n_columns && !s->in_header; c++) {
+        if (!dpi_spans_add(s->columns[c].spans, s->fields[c]))
+            s->memory_failed = true;
+        else
+            s->fields[c] = (dpi_span){NULL, 0};
+    }
+    s->in_header = false;
     s->column = 0;
 }
 
@@ -184,7 +192,7 @@ static dpi_status parse_rows(const char *name, const char *content, size_t n_byt
         return dpi_fail(err, DPI_STATUS_FORMAT,
                         "%s is not RFC 4180: a quote is out of place (at byte %zu)", name, *at);
     if (!whole) {
-        drop_field(s);
+        drop_fields(s);
         end_row(s);
         s->last_end = -1;
         *at = next_line(content, n_bytes, row);
@@ -193,18 +201,19 @@ static dpi_status parse_rows(const char *name, const char *content, size_t n_byt
                             : DPI_STATUS_OK;
 }
 
-dpi_status dpi_csv_read(const char *name, const char *content, size_t n_bytes, const char *column,
-                        dpi_spans *spans, dpi_error *err) {
-    csv_state s = {.wanted_name = column, .spans = spans, .wanted = -1, .in_header = true,
-                   .last_end = -1};
+dpi_status dpi_csv_read(const char *name, const char *content, size_t n_bytes,
+                        const dpi_csv_column *columns, int32_t n_columns, dpi_error *err) {
+    csv_state s = {.columns = columns, .n_columns = n_columns, .wanted = {-1, -1},
+                   .in_header = true, .last_end = -1};
     dpi_status status = DPI_STATUS_OK;
     size_t at = 0;
     do
         status = parse_rows(name, content, n_bytes, &at, &s, err);
     while (status == DPI_STATUS_OK && at < n_bytes);
-    drop_field(&s); /* of an unfinished row */
-    if (status == DPI_STATUS_OK && s.wanted < 0)
-        return dpi_fail(err, DPI_STATUS_FORMAT,
-                        "%s: no column '%s' in the header row (text_field)", name, column);
+    drop_fields(&s); /* of an unfinished row */
+    for (int32_t c = 0; c < n_columns && status == DPI_STATUS_OK; c++)
+        if (s.wanted[c] < 0)
+            status = dpi_fail(err, DPI_STATUS_FORMAT, "%s: no column '%s' in the header row (%s)",
+                              name, columns[c].name, columns[c].option);
     return status;
 }

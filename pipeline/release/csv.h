@@ -27,12 +27,21 @@ bool dpi_spans_copy(dpi_spans *spans, const char *data, size_t n_bytes);
 /* Wipes; with_data: what they point to as well. */
 void dpi_spans_free(dpi_spans *spans, bool with_data);
 
-/* Appends the column whose name is `column` in the header row, row by row (RFC 4180). A row without
- * it, a blank line, and a row in which a quote is out of place or never closed are empty spans: null
- * in their place. Such a row is one line. Time and memory are linear in n_bytes. `name` is the
- * file's, for messages.
+/* What is read: columns by their names in the header row, each to a list of its own. */
+typedef struct dpi_csv_column {
+    const char *name;
+    const char *option; /* that names it, for messages */
+    dpi_spans *spans;
+} dpi_csv_column;
+
+enum { DPI_CSV_COLUMNS_MAX = 2 };
+
+/* Appends n_columns (1..2) columns, row by row (RFC 4180). Where a row does not have one, it is an
+ * empty span there. A blank line, and a row in which a quote is out of place or never closed, are
+ * empty spans in all: null in their place. Such a row is one line. Time and memory are linear in
+ * n_bytes. `name` is the file's, for messages.
  * Errors: FORMAT (no such column, a quote in the header row that is out of place), MEMORY. */
-dpi_status dpi_csv_read(const char *name, const char *content, size_t n_bytes, const char *column,
-                        dpi_spans *spans, dpi_error *err);
+dpi_status dpi_csv_read(const char *name, const char *content, size_t n_bytes,
+                        const dpi_csv_column *columns, int32_t n_columns, dpi_error *err);
 
 #endif

@@ -6,23 +6,27 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "base/status.h"
 #include "dpinfer/memory.h"
 #include "pipeline/release/csv.h"
 #include "pipeline/release/read_file.h"
+#include "pipeline/release/units.h"
 
 struct dpi_records {
     int32_t kind; /* a dpi_record_kind */
-    char *path, *text_field; /* NULL from memory */
+    char *path, *text_field, *unit_field; /* NULL from memory */
     int folder;    /* file descriptor, -1 if none */
     char *content; /* of a .jsonl file; its spans point into it */
     dpi_spans spans; /* a folder's names; fields of a .csv; lines. All but lines own their data */
+    dpi_units units; /* with unit_field */
 };
 
 static dpi_status out_of_memory(dpi_error *err) {
@@ -153,6 +157,28 @@ static dpi_status parse_line(const dpi_span *line, json_t **object, dpi_error *e
                                                                          : DPI_STATUS_OK;
 }
 
+/* IDs that are integers are their digits. */
+static dpi_status read_id(const dpi_records *r, size_t i, dpi_spans *ids, dpi_error *err) {
+    json_t *object;
+    char digits[32];
+    dpi_span id = {NULL, 0};
+    DPI_TRY(parse_line(&r->spans.at[i], &object, err));
+    json_t *field = json_object_get(object, r->unit_field);
+    snprintf(digits, sizeof digits, "%" JSON_INTEGER_FORMAT, json_integer_value(field));
+    const bool is_string = json_is_string(field), there = is_string || json_is_integer(field);
+    if (there) {
+        id.n_bytes = is_string ? json_string_length(field) : strlen(digits);
+        id.data = dpi_span_copy(is_string ? json_string_value(field) : digits, id.n_bytes);
+    }
+    json_decref(object);
+    dpi_wipe(digits, sizeof digits);
+    if ((there && !id.data) || !dpi_spans_add(ids, id)) {
+        dpi_private_free(id.data);
+        return out_of_memory(err);
+    }
+    return DPI_STATUS_OK;
+}
+
 static dpi_status read_line(const dpi_records *r, size_t i, char **text, size_t *n_bytes,
                             dpi_error *err) {
     json_t *object;
@@ -198,10 +224,25 @@ static dpi_status open_file(dpi_records *r, dpi_error *err) {
     n_bytes -= mark;
     if (r->kind == DPI_RECORD_LINE)
         return open_jsonl(r, n_bytes, err);
-    DPI_TRY(dpi_csv_read(r->path, r->content, n_bytes, r->text_field, &r->spans, err));
+    const dpi_csv_column columns[] = {{r->text_field, "text_field", &r->spans},
+                                      {r->unit_field, "unit_field", &r->units.ids}};
+    DPI_TRY(dpi_csv_read(r->path, r->content, n_bytes, columns, r->unit_field ? 2 : 1, err));
     dpi_private_free(r->content); /* the fields were copied */
     r->content = NULL;
     return DPI_STATUS_OK;
+}
+
+/* Which records are whose. */
+static dpi_status find_units(dpi_records *r, dpi_error *err) {
+    if (!r->unit_field)
+        return DPI_STATUS_OK;
+    if (r->kind == DPI_RECORD_FILE)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "unit_field: found '%s', but files of a folder have no fields: allowed with "
+                        "a .jsonl or a .csv", r->unit_field);
+    for (size_t i = 0; i < r->spans.n && r->kind == DPI_RECORD_LINE; i++)
+        DPI_TRY(read_id(r, i, &r->units.ids, err));
+    return dpi_units_find(&r->units, r->spans.n) ? DPI_STATUS_OK : out_of_memory(err);
 }
 
 static dpi_status find_kind(const char *path, int32_t *kind, dpi_error *err) {
@@ -248,9 +289,14 @@ dpi_status dpi_records_open(const char *path, const dpi_records_options *options
     DPI_TRY(create(kind, &r, err));
     r->path = dpi_span_copy(path, strlen(path));
     r->text_field = dpi_span_copy(options->text_field, strlen(options->text_field));
-    dpi_status status = !r->path || !r->text_field ? out_of_memory(err)
-                        : kind == DPI_RECORD_FILE  ? open_folder(r, err)
-                                                   : open_file(r, err);
+    if (options->unit_field)
+        r->unit_field = dpi_span_copy(options->unit_field, strlen(options->unit_field));
+    const bool copied = r->path && r->text_field && (r->unit_field || !options->unit_field);
+    dpi_status status = !copied                   ? out_of_memory(err)
+                        : kind == DPI_RECORD_FILE ? open_folder(r, err)
+                                                  : open_file(r, err);
+    if (status == DPI_STATUS_OK)
+        status = find_units(r, err);
     if (status == DPI_STATUS_OK)
         *records = r;
     else
@@ -281,12 +327,34 @@ void dpi_records_close(dpi_records *r) {
     dpi_private_free(r->content);
     dpi_private_free(r->path);
     dpi_private_free(r->text_field);
+    dpi_private_free(r->unit_field);
+    dpi_units_free(&r->units);
     if (r->folder >= 0)
         close(r->folder);
     dpi_private_free(r);
 }
 
 size_t dpi_records_count(const dpi_records *r) { return r->spans.n; }
+
+int32_t dpi_records_has_units(const dpi_records *r) { return r->unit_field != NULL; }
+
+size_t dpi_records_unit_count(const dpi_records *r) {
+    return r->unit_field ? r->units.n : r->spans.n;
+}
+
+size_t dpi_records_of_unit(const dpi_records *r, size_t unit, size_t k) {
+    if (r->unit_field)
+        return dpi_units_record(&r->units, unit, k);
+    return unit < r->spans.n && k == 0 ? unit : SIZE_MAX;
+}
+
+void dpi_records_unit_id(const dpi_records *r, size_t unit, const char **id, size_t *n_bytes) {
+    const size_t first = r->unit_field ? dpi_units_record(&r->units, unit, 0) : SIZE_MAX;
+    const dpi_span none = {NULL, 0}, *span = first < r->spans.n ? &r->units.ids.at[first] : &none;
+    const bool there = span->data && !dpi_units_is_blank(span);
+    *id = there ? span->data : NULL;
+    *n_bytes = there ? span->n_bytes : 0;
+}
 
 int32_t dpi_records_kind(const dpi_records *r) { return r->kind; }
 
@@ -295,19 +363,18 @@ dpi_status dpi_records_refuse_empty(const dpi_records *r, dpi_error *err) {
                     r->kind == DPI_RECORD_FILE ? ": no file whose name ends in .txt" : "");
 }
 
-static bool is_blank(const char *text, size_t n_bytes) {
-    for (size_t i = 0; i < n_bytes; i++)
-        if (!memchr(" \t\n\v\f\r", text[i], 6))
-            return false;
-    return true;
-}
-
 static dpi_status read_field(const dpi_records *r, size_t i, char **text, size_t *n_bytes,
                              dpi_error *err) {
     const dpi_span *s = &r->spans.at[i];
     *n_bytes = s->n_bytes;
     *text = s->data ? dpi_span_copy(s->data, s->n_bytes) : NULL;
     return s->data && !*text ? out_of_memory(err) : DPI_STATUS_OK;
+}
+
+/* A record without an ID is null: it must not be a second unit of the person whom it is about. */
+static bool has_id(const dpi_records *r, size_t i) {
+    const dpi_span *id = r->unit_field ? &r->units.ids.at[i] : NULL;
+    return !id || (id->data && !dpi_units_is_blank(id));
 }
 
 dpi_status dpi_records_read(const dpi_records *r, size_t i, char **text, size_t *n_bytes,
@@ -324,7 +391,8 @@ dpi_status dpi_records_read(const dpi_records *r, size_t i, char **text, size_t 
         memmove(data, data + mark, n - mark);
         n -= mark;
         data[n] = '\0';
-        if (is_blank(data, n)) {
+        const dpi_span whole = {data, n};
+        if (dpi_units_is_blank(&whole) || !has_id(r, i)) {
             dpi_private_free(data);
             data = NULL;
         }

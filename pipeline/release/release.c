@@ -20,7 +20,7 @@ static dpi_status make_engine(dpi_release *r, dpi_error *err) {
     if (r->sampler)
         return DPI_STATUS_OK;
     dpi_sampler_options sampler = r->claim.method;
-    sampler.n_ref = (int32_t)r->n_slots;
+    sampler.n_ref = dpi_release_n_ref(r);
     sampler.random = r->options.method.random;
     sampler.random_user = r->options.method.random_user;
     return dpi_sampler_create(&sampler, &r->sampler, err);
@@ -74,7 +74,7 @@ static dpi_status start_text(dpi_release *r, dpi_error *err) {
     } else if (!plain) {
         o.reference_tokens = (const int32_t *const *)r->tokens;
         o.n_reference_tokens = r->n_tokens;
-        o.n_ref = (int32_t)r->n_slots;
+        o.n_ref = dpi_release_n_ref(r);
         o.n_prefix = (size_t)r->prompts_info.n_prefix;
     }
     r->n_drawn = 0;
@@ -154,7 +154,8 @@ dpi_status dpi_release_advance(dpi_release *r, dpi_release_event *event, dpi_err
 void dpi_release_cancel(dpi_release *r) { atomic_store(&r->cancelled, 1); }
 
 int64_t dpi_release_null_records(const dpi_release *r) {
-    return dpi_claim_is_assigned(&r->claim) ? -1 : r->n_null;
+    const bool units = r->claim.method.max_per_unit > 0; /* how many records they have is theirs */
+    return dpi_claim_is_assigned(&r->claim) || units ? -1 : r->n_null;
 }
 
 void dpi_release_free(dpi_release *r) {

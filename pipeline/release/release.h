@@ -26,7 +26,7 @@ struct dpi_release {
 
     /* From begin on; private. */
     dpi_partition *partition;
-    dpi_prompt *kept; /* [n_records] by content: the prompts of records that were read; else NULL */
+    dpi_prompt *kept; /* [units, max_per_unit] by content: the prompts of records that were read; else NULL */
     size_t n_kept;
     dpi_session *session;
     int64_t n_null;
@@ -35,7 +35,7 @@ struct dpi_release {
     /* The text that is being drawn, and its batch. */
     bool begun;
     int32_t index;
-    size_t n_slots;
+    size_t n_slots; /* prompts of references: with max_per_unit so many for each unit */
     int32_t **tokens; /* [n_slots] its prompts, private memory; NULL: null */
     size_t *n_tokens; /* [n_slots] */
     dpi_generation *generation; /* NULL: none is drawn */
@@ -43,6 +43,9 @@ struct dpi_release {
     bool ended;                 /* its END was told */
     dpi_error failure;          /* code: what every further call returns; OK: none yet */
 };
+
+/* Slots of the sampler: units. */
+int32_t dpi_release_n_ref(const dpi_release *r);
 
 /* Records to batches, and room for one batch. Errors: as dpi_release_begin. */
 dpi_status dpi_release_make_batches(dpi_release *r, dpi_error *err);

@@ -49,7 +49,9 @@ static json_t *not_covered(const dpi_claim *c) {
     const char *const assigned =
         "the number of texts and B: public, and chosen without the records";
     const char *const by_position =
-        "the number of records, and in a folder the order of the names: they are public";
+        dpi_claim_has_units(c)
+            ? "the number of units and the order of their first records: they are public"
+            : "the number of records, and in a folder the order of the names: they are public";
     const char *const all[] = {
         "the choice of options, prompts, the query and hyper-parameters: inputs, which must not "
         "follow from what is in the records",
@@ -58,7 +60,8 @@ static json_t *not_covered(const dpi_claim *c) {
         "other runs on the same records, also those made to choose options: their costs add up",
         "the data that the model was trained on",
         "the time and memory that the run took, and what it told its operator on stderr",
-        "one person in several records: the unit is the record",
+        dpi_claim_has_units(c) ? "one person under several unit IDs: the unit is the ID"
+                               : "one person in several records: the unit is the record",
         c->method.adjacency == DPI_ADJACENCY_ADD_REMOVE ? assigned : by_position,
         NULL};
     const char *const none[] = {"everything", NULL};
@@ -69,15 +72,20 @@ static json_t *not_covered(const dpi_claim *c) {
  * none. */
 static void unit_text(const dpi_claim *c, char *text, size_t size) {
     const bool is_known = c->record_kind != DPI_RECORD_OTHER;
-    int n = snprintf(text, size, "one record%s%s", is_known ? " = " : "",
-                     is_known ? dpi_record_kind_text(c->record_kind) : "");
+    int n = 0;
+    if (dpi_claim_has_units(c))
+        n = snprintf(text, size, "all records with one unit ID, of which %d are used at most; ",
+                     c->method.max_per_unit);
+    n += snprintf(text + n, size - (size_t)n, "one record%s%s", is_known ? " = " : "",
+                  is_known ? dpi_record_kind_text(c->record_kind) : "");
     if (c->n_records > 0)
-        snprintf(text + n, size - (size_t)n, "; %" PRId64 " records", c->n_records);
+        snprintf(text + n, size - (size_t)n, "; %" PRId64 " %s", c->n_records,
+                 dpi_claim_has_units(c) ? "units" : "records");
 }
 
 static json_t *dp_definition(const dpi_claim *c) {
     const bool proven = dpi_claim_is_proven(c);
-    char unit[96];
+    char unit[192];
     unit_text(c, unit, sizeof unit);
     return json_pack("{s:o, s:o, s:s+, s:s, s:s?, s:s?, s:s?}",
         "accesses_covered", covered(c), "accesses_not_covered", not_covered(c),

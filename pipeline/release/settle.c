@@ -10,7 +10,8 @@ enum {
     DEFAULT_TOKENS = 200,
     DEFAULT_CTX_MOST = 4096, /* KV caches grow with the context: larger ones on request */
     DEFAULT_BATCH = 8,
-    DEFAULT_ONE_BATCH = 16, /* up to so many records make one batch */
+    DEFAULT_ONE_BATCH = 16, /* up to so many units make one batch */
+    DEFAULT_PER_UNIT = 4,
 };
 
 void dpi_release_options_init(dpi_release_options *o) {
@@ -32,7 +33,22 @@ static bool reads_records(const dpi_release_options *o) {
 }
 
 static int64_t count_records(const dpi_release_options *o) {
-    return o->records ? (int64_t)dpi_records_count(o->records) : o->n_records;
+    return !o->records ? o->n_records
+                       : (int64_t)(is_plain(o) ? dpi_records_count(o->records)
+                                               : dpi_records_unit_count(o->records));
+}
+
+/* What the guarantee protects, and M. */
+static dpi_status settle_units(const dpi_release_options *o, dpi_claim *c, dpi_error *err) {
+    const bool units = o->records && dpi_records_has_units(o->records);
+    if (units && is_plain(o))
+        return dpi_fail(err, DPI_STATUS_ARG, "unit_field is not allowed with PLAIN");
+    if (o->records && !units && o->method.max_per_unit > 0)
+        return dpi_fail(err, DPI_STATUS_ARG, "max_per_unit: found '%d', allowed only with unit_field",
+                        o->method.max_per_unit);
+    if (units && c->method.max_per_unit == 0)
+        c->method.max_per_unit = DEFAULT_PER_UNIT;
+    return DPI_STATUS_OK;
 }
 
 static dpi_status settle_plain(const dpi_release_options *o, dpi_claim *c, dpi_error *err) {
@@ -91,6 +107,7 @@ static dpi_status settle_batches(const dpi_release_options *o, dpi_claim *c, dpi
 }
 
 static dpi_status settle_records(const dpi_release_options *o, dpi_claim *c, dpi_error *err) {
+    DPI_TRY(settle_units(o, c, err));
     c->record_kind = o->records ? dpi_records_kind(o->records) : DPI_RECORD_OTHER;
     if (o->records && reads_records(o) && count_records(o) == 0 && !dpi_claim_is_assigned(c))
         return dpi_records_refuse_empty(o->records, err);
@@ -173,7 +190,7 @@ static dpi_status settle_lengths(dpi_release *r, dpi_error *err) {
     m->top_k = o->top_k;
     m->n_vocab = n_vocab;
     m->isa = o->session.isa; /* what computes, not what comes out */
-    o->session.n_seq = m->n_ref + 1;
+    o->session.n_seq = m->n_ref * (m->max_per_unit > 0 ? m->max_per_unit : 1) + 1;
     return DPI_STATUS_OK;
 }
 

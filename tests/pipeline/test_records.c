@@ -231,6 +231,83 @@ static void test_no_memory(void **state) {
     }
 }
 
+/* ---- Units ----------------------------------------------------------------------------------- */
+
+static dpi_records *open_units(const char *name, const char *content) {
+    dpi_records_options o;
+    dpi_records *records = NULL;
+    dpi_error err;
+    dpi_records_options_init(&o);
+    o.unit_field = "who";
+    put(name, content);
+    assert_ok(dpi_records_open(path_of(name), &o, &records, &err), &err);
+    assert_int_equal(dpi_records_has_units(records), 1);
+    return records;
+}
+
+static void expect_unit(const dpi_records *r, size_t unit, const char *wanted_id,
+                        const size_t *wanted, size_t n) {
+    const char *id;
+    size_t n_bytes;
+    dpi_records_unit_id(r, unit, &id, &n_bytes);
+    assert_int_equal(id != NULL, wanted_id != NULL);
+    if (id) {
+        assert_int_equal(n_bytes, strlen(wanted_id));
+        assert_memory_equal(id, wanted_id, n_bytes);
+    }
+    for (size_t k = 0; k < n; k++)
+        assert_int_equal(dpi_records_of_unit(r, unit, k), wanted[k]);
+    assert_true(dpi_records_of_unit(r, unit, n) == SIZE_MAX);
+}
+#define EXPECT_UNIT(r, unit, id, ...) \
+    expect_unit(r, unit, id, (const size_t[]){__VA_ARGS__}, \
+                sizeof(size_t[]){__VA_ARGS__} / sizeof(size_t))
+
+/* In the order of their first records; a record without an ID is null, and nobody else's. */
+static void test_units(void **state) {
+    (void)state;
+    dpi_records *r = open_units("u.csv", "text,who\none,b\ntwo,a\nthree,b\nfour,\nfive, \n"
+                                         "six\n\"s\"even,a\neight,bb\n,b\n");
+    assert_int_equal(dpi_records_unit_count(r), 7);
+    EXPECT_UNIT(r, 0, "b", 0, 2, 8);
+    EXPECT_UNIT(r, 1, "a", 1);
+    for (size_t u = 2; u < 6; u++)
+        EXPECT_UNIT(r, u, NULL, u + 1);
+    EXPECT_UNIT(r, 6, "bb", 7);
+    assert_true(dpi_records_of_unit(r, 7, 0) == SIZE_MAX);
+    EXPECT(r, "one", "two", "three", "(null)", "(null)", "(null)", "(null)", "eight", "(null)");
+
+    r = open_units("u.jsonl", "{\"text\":\"x\",\"who\":12}\n{\"text\":\"y\",\"who\":\"12\"}\n"
+                              "{\"text\":\"z\",\"who\":1.5}\nnothing\n{\"text\":\"v\",\"who\":3}\n");
+    assert_int_equal(dpi_records_unit_count(r), 4);
+    EXPECT_UNIT(r, 0, "12", 0, 1);
+    EXPECT_UNIT(r, 1, NULL, 2);
+    EXPECT_UNIT(r, 2, NULL, 3);
+    EXPECT_UNIT(r, 3, "3", 4);
+    EXPECT(r, "x", "y", "(null)", "(null)", "v");
+
+    r = open_records("u.csv"); /* without the field each is its own */
+    assert_int_equal(dpi_records_has_units(r), 0);
+    assert_int_equal(dpi_records_unit_count(r), 9);
+    EXPECT_UNIT(r, 4, NULL, 4);
+    dpi_records_close(r);
+}
+
+static void test_units_refused(void **state) {
+    (void)state;
+    dpi_records_options o;
+    dpi_records *records = NULL;
+    dpi_error err;
+    dpi_records_options_init(&o);
+    o.unit_field = "nobody";
+    put("u.csv", "text,who\none,b\n");
+    assert_error(dpi_records_open(path_of("u.csv"), &o, &records, &err), DPI_STATUS_FORMAT, &err,
+                 "no column 'nobody' in the header row (unit_field)");
+    assert_int_equal(mkdir(path_of("units"), 0700), 0);
+    assert_error(dpi_records_open(path_of("units"), &o, &records, &err), DPI_STATUS_ARG, &err,
+                 "files of a folder have no fields");
+}
+
 static int setup(void **state) {
     (void)state;
     json_set_alloc_funcs(dpi_private_malloc, dpi_private_free);
@@ -250,6 +327,7 @@ int main(void) {
         cmocka_unit_test(test_csv_linear), cmocka_unit_test(test_jsonl),
         cmocka_unit_test(test_folder),     cmocka_unit_test(test_memory),
         cmocka_unit_test(test_machine_fails), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_units),      cmocka_unit_test(test_units_refused),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -384,6 +384,81 @@ static void test_report_refused(void **state) {
 
 /* ---- All of them ----------------------------------------------------------------------------- */
 
+/* ---- Units ----------------------------------------------------------------------------------- */
+
+/* The texts of a CSV file with the columns who and text. */
+static void draw_units(const char *path, const char *content, int32_t adjacency, double subsample,
+                       int32_t per_unit, char *texts) {
+    dpi_records_options ro;
+    dpi_records *records = NULL;
+    dpi_error err;
+    uint64_t seed = 11;
+    dpi_records_options_init(&ro);
+    ro.unit_field = "who";
+    write_file(path, content, strlen(content));
+    assert_ok(dpi_records_open(path, &ro, &records, &err), &err);
+    dpi_release_options o = options_of(&seed);
+    o.records = records;
+    o.batch = 2;
+    o.n_texts = 3;
+    o.method.rho = subsample > 0 ? 0 : 20;
+    o.method.epsilon = subsample > 0 ? 9 : 0;
+    o.method.adjacency = adjacency;
+    o.method.subsample = subsample;
+    o.method.max_per_unit = per_unit;
+    dpi_release *release = open_release(&o);
+    const dpi_claim *claim = dpi_release_claim(release);
+    assert_int_equal(claim->method.max_per_unit, per_unit > 0 ? per_unit : 4);
+    assert_int_equal(claim->n_records, dpi_claim_is_assigned(claim) ? 0 : 6);
+    assert_int_equal(dpi_release_null_records(release), -1);
+    draw_texts(release, texts);
+    dpi_records_close(records);
+}
+
+/* A person with the same letter several times, between others' letters, counts as with one letter,
+ * in one text and slot; letters after the first M do not count, whoever else has how many. */
+static void test_units(void **state) {
+    (void)state;
+    static const char once[] = "who,text\na,the printer is jammed\nb,my screen is black\n"
+                               "c,no mail since noon\nd,the door is locked\ne,it is too cold\n"
+                               "f,the lift is out of order\n";
+    static const char several[] =
+        "who,text\na,the printer is jammed\na,the printer is jammed\nb,my screen is black\n"
+        "c,no mail since noon\na,the printer is jammed\nd,the door is locked\ne,it is too cold\n"
+        "f,the lift is out of order\nd,the door is locked\na,the printer is jammed\n"
+        "a,another letter\nf,\na,and another one\n";
+    static const char other[] =
+        "who,text\na,the printer is jammed\na,something else\nb,my screen is black\n"
+        "c,no mail since noon\nd,the door is locked\ne,it is too cold\nf,the lift is out of order\n";
+    static char x[TEXT_BYTES], y[TEXT_BYTES];
+    char folder[256], path[512];
+    make_dir(folder, sizeof folder);
+    snprintf(path, sizeof path, "%s/letters.csv", folder);
+    for (int i = 0; i < 3; i++) {
+        const int32_t adjacency = i == 1 ? DPI_ADJACENCY_ADD_REMOVE : DPI_ADJACENCY_REPLACE_BY_NULL;
+        const double q = i == 2 ? .9 : 0;
+        draw_units(path, once, adjacency, q, 0, x);
+        draw_units(path, several, adjacency, q, 0, y);
+        assert_string_equal(x, y);
+        draw_units(path, other, adjacency, q, 1, y);
+        assert_string_equal(x, y);
+    }
+    draw_units(path, other, DPI_ADJACENCY_REPLACE_BY_NULL, 0, 0, y);
+    draw_units(path, once, DPI_ADJACENCY_REPLACE_BY_NULL, 0, 0, x);
+    assert_string_not_equal(x, y); /* the second letter counts */
+    remove_dir(folder);
+}
+
+static void test_units_refused(void **state) {
+    (void)state;
+    dpi_release_options o = options_of(NULL);
+    dpi_release *release = NULL;
+    dpi_error err;
+    o.method.max_per_unit = 2;
+    assert_error(dpi_release_open(&o, &release, &err), DPI_STATUS_ARG, &err,
+                 "max_per_unit: found '2', allowed only with unit_field");
+}
+
 static int setup(void **state) {
     (void)state;
     dpi_error err;
@@ -406,6 +481,7 @@ int main(void) {
         cmocka_unit_test(test_null_records), cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_failure),      cmocka_unit_test(test_order),
         cmocka_unit_test(test_report),       cmocka_unit_test(test_report_refused),
+        cmocka_unit_test(test_units),        cmocka_unit_test(test_units_refused),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
