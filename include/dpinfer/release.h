@@ -31,9 +31,9 @@ typedef struct dpi_release_options {
     const dpi_model *model;
     const dpi_records *records; /* NULL (default): n_records of them, for a plan; or none, with PLAIN
                                    from the public prompt */
-    int64_t n_records;          /* if records is NULL: units. With add/remove and with subsample, where their
-                                   number is secret: a public bound on it, 1 / delta must be above
-                                   it. Default 0: none is stated */
+    int64_t n_records;          /* if records is NULL: units. With add/remove and with subsample, where
+                                   their number is secret: a public bound on it, 1 / delta must be
+                                   above it. Default 0: none is stated */
     int64_t reference;  /* PLAIN: the record whose prompt is continued, from 0; -1 (default): none */
     int32_t batch;      /* B, 1..4096; 0 (default): all records up to 16, else 8 */
     int32_t n_texts;    /* at most so many; 0 (default): one for each batch, with PLAIN one */
