@@ -78,6 +78,12 @@ static const option_spec specs[N_OPTIONS] = {
         .commands = GENERATES, .arg = "NAME",
         .help = "field or column with the ID of the person: all records with one ID are protected "
                 "together; without it each record is"},
+    [OPT_DELIMITER] = {.name = "delimiter", .group = GROUP_DATA, .type = OPT_STRING,
+        .commands = GENERATES, .arg = "CHAR", .def = ",",
+        .help = "between the columns of a .csv; tab: a tab"},
+    [OPT_ENCODING] = {.name = "encoding", .group = GROUP_DATA, .type = OPT_ENUM,
+        .commands = GENERATES, .arg = "NAME", .choices = "utf8|latin1", .def = "utf8",
+        .help = "of the records; latin1 is converted"},
     [OPT_MAX_PER_UNIT] = {.name = "max-per-unit", .commands = GENERATES, .arg = "M",
         .parameter = "max_per_unit", .group = GROUP_DATA,
         .help = "its first ones; needs --unit-field, without it 4"},

@@ -173,6 +173,12 @@ static int open_records(const args *a, release_input *in, dpi_release_options *o
     dpi_records_options_init(&options);
     options.text_field = a->v[OPT_TEXT_FIELD].s;
     options.unit_field = a->v[OPT_UNIT_FIELD].given ? a->v[OPT_UNIT_FIELD].s : NULL;
+    const char *delimiter = strcmp(a->v[OPT_DELIMITER].s, "tab") == 0 ? "\t" : a->v[OPT_DELIMITER].s;
+    if (strlen(delimiter) != 1)
+        return cli_fail(CLI_USAGE, "--delimiter: found '%s', allowed one character, or tab",
+                        delimiter);
+    options.delimiter = delimiter[0];
+    options.latin1 = a->v[OPT_ENCODING].i == 1;
     if (wanted && dpi_records_open(a->positional[0], &options, &in->records, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_RECORDS, &err);
     o->records = in->records;

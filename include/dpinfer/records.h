@@ -38,6 +38,8 @@ typedef struct dpi_records_options {
     const char *text_field; /* of a .jsonl, column of a .csv; default "text" */
     const char *unit_field; /* the same for the ID of the unit; NULL (default): each record is a unit
                                of its own */
+    char delimiter;  /* between the columns of a .csv, an ASCII character; default ',' */
+    int32_t latin1;  /* 1: the files are ISO 8859-1 and are converted to UTF-8; default 0 */
 } dpi_records_options;
 
 DPI_API void dpi_records_options_init(dpi_records_options *options);

@@ -78,9 +78,10 @@ static int keep_spaces(unsigned char c) {
     return 0; /* RFC 4180: spaces are part of a field */
 }
 
-static bool start_parser(struct csv_parser *parser) {
+static bool start_parser(struct csv_parser *parser, char delimiter) {
     if (csv_init(parser, CSV_STRICT | CSV_STRICT_FINI | CSV_REPALL_NL) != 0)
         return false;
+    csv_set_delim(parser, (unsigned char)delimiter);
     csv_set_realloc_func(parser, grow_buffer);
     csv_set_free_func(parser, free_buffer);
     csv_set_space_func(parser, keep_spaces);
@@ -90,6 +91,7 @@ static bool start_parser(struct csv_parser *parser) {
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
 typedef struct csv_state {
+    char delimiter;
     const dpi_csv_column *columns;
     int32_t n_columns;
     size_t column; /* of the next field */
@@ -181,7 +183,7 @@ static dpi_status parse_rows(const char *name, const char *content, size_t n_byt
                              csv_state *s, dpi_error *err) {
     struct csv_parser parser;
     size_t row;
-    if (!start_parser(&parser))
+    if (!start_parser(&parser, s->delimiter))
         return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the records");
     const bool whole = parse_lines(&parser, content, n_bytes, at, &row, s);
     s->memory_failed |= csv_error(&parser) == CSV_ENOMEM;
@@ -201,10 +203,20 @@ static dpi_status parse_rows(const char *name, const char *content, size_t n_byt
                             : DPI_STATUS_OK;
 }
 
-dpi_status dpi_csv_read(const char *name, const char *content, size_t n_bytes,
+/* What the header row is probably set apart by, if it is not the delimiter. */
+static const char *delimiter_hint(const char *content, size_t n_bytes, char delimiter) {
+    const size_t n = next_line(content, n_bytes, 0);
+    if (memchr(content, delimiter, n))
+        return "";
+    return memchr(content, ';', n)    ? ": its columns seem to be set apart by ';' (delimiter)"
+           : memchr(content, '\t', n) ? ": its columns seem to be set apart by tabs (delimiter)"
+                                      : "";
+}
+
+dpi_status dpi_csv_read(const char *name, const char *content, size_t n_bytes, char delimiter,
                         const dpi_csv_column *columns, int32_t n_columns, dpi_error *err) {
-    csv_state s = {.columns = columns, .n_columns = n_columns, .wanted = {-1, -1},
-                   .in_header = true, .last_end = -1};
+    csv_state s = {.delimiter = delimiter, .columns = columns, .n_columns = n_columns,
+                   .wanted = {-1, -1}, .in_header = true, .last_end = -1};
     dpi_status status = DPI_STATUS_OK;
     size_t at = 0;
     do
@@ -213,7 +225,8 @@ dpi_status dpi_csv_read(const char *name, const char *content, size_t n_bytes,
     drop_fields(&s); /* of an unfinished row */
     for (int32_t c = 0; c < n_columns && status == DPI_STATUS_OK; c++)
         if (s.wanted[c] < 0)
-            status = dpi_fail(err, DPI_STATUS_FORMAT, "%s: no column '%s' in the header row (%s)",
-                              name, columns[c].name, columns[c].option);
+            status = dpi_fail(err, DPI_STATUS_FORMAT, "%s: no column '%s' in the header row (%s)%s",
+                              name, columns[c].name, columns[c].option,
+                              delimiter_hint(content, n_bytes, delimiter));
     return status;
 }

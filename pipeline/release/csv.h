@@ -41,7 +41,7 @@ enum { DPI_CSV_COLUMNS_MAX = 2 };
  * empty spans in all: null in their place. Such a row is one line. Time and memory are linear in
  * n_bytes. `name` is the file's, for messages.
  * Errors: FORMAT (no such column, a quote in the header row that is out of place), MEMORY. */
-dpi_status dpi_csv_read(const char *name, const char *content, size_t n_bytes,
+dpi_status dpi_csv_read(const char *name, const char *content, size_t n_bytes, char delimiter,
                         const dpi_csv_column *columns, int32_t n_columns, dpi_error *err);
 
 #endif

@@ -23,6 +23,8 @@
 struct dpi_records {
     int32_t kind; /* a dpi_record_kind */
     char *path, *text_field, *unit_field; /* NULL from memory */
+    char delimiter;
+    bool latin1;
     int folder;    /* file descriptor, -1 if none */
     char *content; /* of a .jsonl file; its spans point into it */
     dpi_spans spans; /* a folder's names; fields of a .csv; lines. All but lines own their data */
@@ -97,6 +99,26 @@ static bool is_null_file(int reason) {
     }
 }
 
+/* ISO 8859-1 to UTF-8: each byte is the character of its number. */
+static dpi_status convert_latin1(char **text, size_t *n_bytes, dpi_error *err) {
+    const size_t n = *n_bytes;
+    char *wide = n < SIZE_MAX / 2 ? dpi_private_malloc(2 * n + 1) : NULL;
+    size_t at = 0;
+    if (!wide)
+        return out_of_memory(err);
+    for (size_t i = 0; i < n; i++) {
+        const unsigned char c = (unsigned char)(*text)[i];
+        if (c >= 0x80)
+            wide[at++] = (char)(0xc0 | c >> 6);
+        wide[at++] = (char)(c >= 0x80 ? 0x80 | (c & 0x3f) : c);
+    }
+    wide[at] = '\0';
+    dpi_private_free(*text);
+    *text = wide;
+    *n_bytes = at;
+    return DPI_STATUS_OK;
+}
+
 static size_t trim_line_end(const char *text, size_t n_bytes) {
     if (n_bytes > 0 && text[n_bytes - 1] == '\n') {
         n_bytes--;
@@ -122,6 +144,11 @@ static dpi_status read_file(const dpi_records *r, size_t i, char **text, size_t 
     if (!ok && !is_null_file(reason))
         return dpi_fail(err, reason == ENOMEM ? DPI_STATUS_MEMORY : DPI_STATUS_IO,
                         "cannot read a record: %s", strerror(reason));
+    if (ok && is_file && r->latin1 && convert_latin1(text, n_bytes, err) != DPI_STATUS_OK) {
+        dpi_private_free(*text);
+        *text = NULL;
+        return DPI_STATUS_MEMORY;
+    }
     if (ok && is_file)
         *n_bytes = trim_line_end(*text, *n_bytes);
     return DPI_STATUS_OK;
@@ -219,6 +246,8 @@ static dpi_status read_content(dpi_records *r, size_t *n_bytes, dpi_error *err) 
 static dpi_status open_file(dpi_records *r, dpi_error *err) {
     size_t n_bytes;
     DPI_TRY(read_content(r, &n_bytes, err));
+    if (r->latin1)
+        DPI_TRY(convert_latin1(&r->content, &n_bytes, err));
     size_t mark = mark_bytes(r->content, n_bytes);
     memmove(r->content, r->content + mark, n_bytes - mark);
     n_bytes -= mark;
@@ -226,7 +255,8 @@ static dpi_status open_file(dpi_records *r, dpi_error *err) {
         return open_jsonl(r, n_bytes, err);
     const dpi_csv_column columns[] = {{r->text_field, "text_field", &r->spans},
                                       {r->unit_field, "unit_field", &r->units.ids}};
-    DPI_TRY(dpi_csv_read(r->path, r->content, n_bytes, columns, r->unit_field ? 2 : 1, err));
+    DPI_TRY(dpi_csv_read(r->path, r->content, n_bytes, r->delimiter, columns, r->unit_field ? 2 : 1,
+                         err));
     dpi_private_free(r->content); /* the fields were copied */
     r->content = NULL;
     return DPI_STATUS_OK;
@@ -269,7 +299,8 @@ static dpi_status create(int32_t kind, dpi_records **records, dpi_error *err) {
 }
 
 void dpi_records_options_init(dpi_records_options *options) {
-    *options = (dpi_records_options){.struct_size = sizeof *options, .text_field = "text"};
+    *options = (dpi_records_options){.struct_size = sizeof *options, .text_field = "text",
+                                     .delimiter = ','};
 }
 
 dpi_status dpi_records_open(const char *path, const dpi_records_options *options,
@@ -285,8 +316,15 @@ dpi_status dpi_records_open(const char *path, const dpi_records_options *options
         return dpi_fail(err, DPI_STATUS_ARG,
                         "dpi_records_options: struct_size is %zu, must be %zu; text_field must be "
                         "a string", options->struct_size, sizeof *options);
+    if (options->delimiter < 1 || options->delimiter == '"' || options->delimiter == '\n' ||
+        options->delimiter == '\r')
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "delimiter: allowed is an ASCII character but quote and line end");
+    DPI_TRY(dpi_check_range("latin1", options->latin1, 0, 1, err));
     DPI_TRY(find_kind(path, &kind, err));
     DPI_TRY(create(kind, &r, err));
+    r->delimiter = options->delimiter;
+    r->latin1 = options->latin1;
     r->path = dpi_span_copy(path, strlen(path));
     r->text_field = dpi_span_copy(options->text_field, strlen(options->text_field));
     if (options->unit_field)

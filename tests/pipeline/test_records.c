@@ -308,6 +308,31 @@ static void test_units_refused(void **state) {
                  "files of a folder have no fields");
 }
 
+static void test_delimiter_and_encoding(void **state) {
+    (void)state;
+    dpi_records_options o;
+    dpi_records *records = NULL;
+    dpi_error err;
+    put("s.csv", "who;text\nb;one, two\n");
+    refuse("s.csv", DPI_STATUS_FORMAT, "set apart by ';' (delimiter)");
+    dpi_records_options_init(&o);
+    o.delimiter = ';';
+    assert_ok(dpi_records_open(path_of("s.csv"), &o, &records, &err), &err);
+    EXPECT(records, "one, two");
+    o.delimiter = '"';
+    assert_error(dpi_records_open(path_of("s.csv"), &o, &records, &err), DPI_STATUS_ARG, &err,
+                 "delimiter");
+    dpi_records_options_init(&o);
+    o.latin1 = 1;
+    put("l.csv", "text\nK\xf6ln \x7f\x80\xff\n");
+    assert_ok(dpi_records_open(path_of("l.csv"), &o, &records, &err), &err);
+    EXPECT(records, "K\xc3\xb6ln \x7f\xc2\x80\xc3\xbf");
+    assert_int_equal(mkdir(path_of("latin"), 0700), 0);
+    put("latin/a.txt", "caf\xe9\n");
+    assert_ok(dpi_records_open(path_of("latin"), &o, &records, &err), &err);
+    EXPECT(records, "caf\xc3\xa9");
+}
+
 static int setup(void **state) {
     (void)state;
     json_set_alloc_funcs(dpi_private_malloc, dpi_private_free);
@@ -328,6 +353,7 @@ int main(void) {
         cmocka_unit_test(test_folder),     cmocka_unit_test(test_memory),
         cmocka_unit_test(test_machine_fails), cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_units),      cmocka_unit_test(test_units_refused),
+        cmocka_unit_test(test_delimiter_and_encoding),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
