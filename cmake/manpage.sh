@@ -89,6 +89,9 @@ the records were refused
 5
 the report was refused
 .TP
+6
+the budget of a ledger does not allow it; no record was read
+.TP
 130, 143
 stopped by SIGINT, SIGTERM: the text so far and the statement were written
 .SH ENVIRONMENT

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "dpinfer/ledger.h"
 
 /* ---- Words ----------------------------------------------------------------------------------- */
 
@@ -201,6 +202,29 @@ static void add_plain(list *l, const dpi_claim *c) {
     add_top_k(l, o);
 }
 
+/* What all runs about the dataset come to. */
+static void add_ledger(list *l, const dpi_claim *c) {
+    const dpi_claim_ledger *b = &c->ledger;
+    const double one = DPI_LEDGER_ONE;
+    const int unit = b->scope == DPI_SCOPE_UNIT;
+    if (!b->dataset[0])
+        return;
+    add_text(l, "dataset", "dataset", "%.63s", b->dataset);
+    add_text(l, "scope", "scope", "%s",
+             unit ? "unit: each unit pays for the runs that it is in"
+                  : "dataset: all units pay for every run");
+    add_text(l, NULL, "dataset's budget", "%.6g (Renyi, order %d): (%g, %g)-DP for all runs together",
+             (double)b->budget / one, b->order, b->epsilon, b->delta);
+    add_int(l, "order", NULL, b->order);
+    add_real(l, "ledger_budget", NULL, (double)b->budget / one);
+    add_bound(l, "ledger_before", unit ? "a unit before, most" : "spent before",
+              (double)b->before / one);
+    add_bound(l, "ledger_charge", "charged for this", (double)b->charge / one);
+    const int64_t after = b->before + b->charge;
+    add_bound(l, "ledger_after", unit ? "a unit after, most" : "spent after",
+              (double)(unit && after > b->budget ? b->budget : after) / one);
+}
+
 static void add_all(list *l, const dpi_claim *c) {
     const dpi_method_info *m = dpi_method_get(c->method.method);
     const char *warning = dpi_claim_warning(c);
@@ -222,6 +246,7 @@ static void add_all(list *l, const dpi_claim *c) {
         add_guarantee(l, c);
         add_parameters(l, c);
         add_method(l, c);
+        add_ledger(l, c);
     }
     add_int(l, "n_texts", "texts", c->n_texts);
     add_text(l, "randomness", "randomness", "%s",

@@ -17,6 +17,7 @@ enum {
     CLI_MODEL = 3,   /* the model file was refused */
     CLI_RECORDS = 4, /* the records were refused */
     CLI_REPORT = 5,  /* the report was refused */
+    CLI_BUDGET = 6,  /* the budget of a ledger does not allow it: nothing was read */
 };
 
 /* The name that begins every line on stderr, such as "dpinfer run". Set once, by main. */

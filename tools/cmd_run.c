@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tools/ledger_options.h"
 #include "tools/output.h"
 #include "tools/release_options.h"
 #include "tools/report_files.h"
@@ -196,7 +197,7 @@ static int write_texts(run *r) {
 /* No file is written twice, or over an input, or over what is there without being told so. */
 static int check_output(const args *a, const char *path) {
     static const option_id prompts[] = {OPT_PRIVATE_PROMPT_FILE, OPT_PUBLIC_PROMPT_FILE,
-                                        OPT_QUERY_FILE, OPT_SYSTEM_FILE};
+                                        OPT_QUERY_FILE, OPT_SYSTEM_FILE, OPT_LEDGER};
     bool is_input = output_is_input(path, a->model) ||
                     (a->n_positional > 0 && output_is_input(path, a->positional[0]));
     for (size_t i = 0; i < sizeof prompts / sizeof *prompts; i++)
@@ -287,9 +288,20 @@ static int prepare_end(run *r) {
     return r->reports ? report_files_write(r->reports, r->report, false) : CLI_OK;
 }
 
+/* The charge is on the disk before a record is read. */
+static int reserve(run *r) {
+    dpi_error err;
+    const dpi_status status = dpi_release_reserve(r->in.release, &err);
+    if (status == DPI_STATUS_BUDGET)
+        return ledger_fail_budget(r->in.ledger, r->in.dataset, r->claim, &err);
+    return status == DPI_STATUS_OK ? CLI_OK : ledger_fail(status, &err);
+}
+
 static int begin(run *r) {
     dpi_error err;
-    int code = prepare_end(r);
+    int code = reserve(r);
+    if (code == CLI_OK)
+        code = prepare_end(r);
     if (code != CLI_OK)
         return code;
     const dpi_status status = dpi_release_begin(r->in.release, &err);

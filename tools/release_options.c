@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "tools/ledger_options.h"
+
 /* ---- Before anything is opened -------------------------------------------------------------- */
 
 static int check_plain(const args *a) {
@@ -200,6 +202,19 @@ void note_context(int64_t n_ctx, const dpi_model_info *info) {
                  "states", n_ctx, info->n_ctx_train);
 }
 
+static int open_ledger(const args *a, release_input *in, dpi_release_options *o) {
+    dpi_error err;
+    if (!a->v[OPT_LEDGER].given)
+        return a->v[OPT_DATASET].given ? cli_fail(CLI_USAGE, "--dataset needs --ledger") : CLI_OK;
+    const dpi_status status = dpi_ledger_open(a->v[OPT_LEDGER].s, NULL, &in->ledger, &err);
+    if (status != DPI_STATUS_OK)
+        return ledger_fail(status, &err);
+    const int code = ledger_dataset(a, in->ledger, in->dataset);
+    o->ledger = in->ledger;
+    o->dataset = in->dataset;
+    return code;
+}
+
 static int open_release(const dpi_release_options *o, bool quiet, release_input *in) {
     dpi_error err;
     if (!quiet)
@@ -220,6 +235,8 @@ int release_open(const args *a, bool quiet, dpi_cancel_fn cancel, release_input 
     model.use_mmap = !a->v[OPT_NO_MMAP].i;
     int code = read_options(a, in, &o);
     if (code == CLI_OK)
+        code = open_ledger(a, in, &o);
+    if (code == CLI_OK)
         code = open_records(a, in, &o);
     if (code == CLI_OK)
         code = cli_open_model(a->model, &model, &in->model, &in->info);
@@ -230,6 +247,7 @@ int release_open(const args *a, bool quiet, dpi_cancel_fn cancel, release_input 
 
 void release_close(release_input *in) {
     dpi_release_free(in->release);
+    dpi_ledger_close(in->ledger);
     dpi_records_close(in->records);
     dpi_model_close(in->model);
     for (int i = 0; i < 4; i++)

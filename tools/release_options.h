@@ -12,6 +12,8 @@ typedef struct release_input {
     dpi_model_info info;
     dpi_records *records;
     dpi_release *release;
+    dpi_ledger *ledger; /* of --ledger; NULL: none */
+    char dataset[DPI_DATASET_NAME_MAX + 1];
     uint64_t seed; /* state of --seed */
     struct {
         char *text;

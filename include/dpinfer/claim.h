@@ -29,6 +29,15 @@ typedef enum dpi_randomness {
     DPI_RANDOMNESS_SEED = 1    /* anything else: whoever knows it can undo the mechanism */
 } dpi_randomness;
 
+/* What a ledger counts of a run, at its dataset's order; amounts as in ledger.h. */
+typedef struct dpi_claim_ledger {
+    char dataset[64]; /* "": the run is in no ledger */
+    double epsilon, delta;
+    int32_t scope, order; /* scope: a dpi_scope */
+    int64_t budget, charge;
+    int64_t before; /* charged before the run; with scope UNIT what one unit was charged at most */
+} dpi_claim_ledger;
+
 typedef struct dpi_claim {
     size_t struct_size;
     /* Method, its parameters, budget, adjacency, accountant, B (as denominator), T (as n_tokens), k
@@ -43,6 +52,7 @@ typedef struct dpi_claim {
     int32_t randomness;       /* a dpi_randomness */
     int32_t random_weights;   /* 1: the model says that its weights are random (timing only) */
     char model_name[64];      /* a string without characters that steer a terminal or a line */
+    dpi_claim_ledger ledger; /* filled in when the run is charged */
 } dpi_claim;
 
 DPI_API void dpi_claim_init(dpi_claim *claim);
@@ -71,7 +81,7 @@ DPI_API size_t dpi_claim_label(const dpi_claim *claim, char *text, size_t size);
 
 /* ---- The statement --------------------------------------------------------------------------- */
 
-#define DPI_CLAIM_FACTS_MAX 48
+#define DPI_CLAIM_FACTS_MAX 64
 
 /* Everything that the guarantee rests on, in the order of the statement: facts
  * [DPI_CLAIM_FACTS_MAX], *n_facts of them. Errors: ARG. */

@@ -15,6 +15,7 @@
 
 #include "dpinfer/claim.h"
 #include "dpinfer/generation.h"
+#include "dpinfer/ledger.h"
 #include "dpinfer/prompts.h"
 #include "dpinfer/records.h"
 #include "dpinfer/session.h"
@@ -48,6 +49,9 @@ typedef struct dpi_release_options {
     dpi_session_options session; /* threads, ISA, KV, cancel. n_seq follows from the rest; n_ctx 0:
                                     the model's, 4096 at most */
     dpi_prompt_options prompts;
+    dpi_ledger *ledger;  /* the run is charged to it, and refused if it does not fit; the caller's,
+                            must outlive the release. NULL (default): it is counted nowhere */
+    const char *dataset; /* of the ledger */
 } dpi_release_options;
 
 DPI_API void dpi_release_options_init(dpi_release_options *options);
@@ -90,10 +94,17 @@ DPI_API void dpi_release_plan_init(dpi_release_plan *plan);
 DPI_API DPI_MUST_CHECK dpi_status dpi_release_plan_get(const dpi_release *release,
                                                        dpi_release_plan *plan, dpi_error *err);
 
-/* Makes the batches and the session. With add/remove every record is read here. Once it has
- * succeeded the budget counts as spent, whatever comes of it.
- * Errors: IO (a record), LIMIT (a batch has more records than a session has room for), STATE (begun
- * already, or there are no records), CANCELLED, ENTROPY, MEMORY. */
+/* Charges the whole run to the ledger of the options: on the disk when it returns. The claim has the
+ * sums before and after from then on. Without a ledger, and the second time, nothing happens. A charge
+ * is given back where the release is freed, or its begin fails, before a record was read.
+ * Errors: BUDGET (too little is left), UNSUPPORTED (the run has no guarantee that a ledger could
+ * count), STATE (begun already); those of dpi_ledger_reserve. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_release_reserve(dpi_release *release, dpi_error *err);
+
+/* Reserves, if that was not done. Makes the batches and the session. With add/remove every record is
+ * read here. Once it has succeeded the budget counts as spent, whatever comes of it.
+ * Errors: those of dpi_release_reserve; IO (a record), LIMIT (a batch has more records than a session
+ * has room for), STATE (begun already, or there are no records), CANCELLED, ENTROPY, MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_release_begin(dpi_release *release, dpi_error *err);
 
 /* What came of a piece of work. */

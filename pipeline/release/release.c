@@ -45,12 +45,15 @@ dpi_status dpi_release_begin(dpi_release *r, dpi_error *err) {
         return dpi_fail(err, DPI_STATUS_STATE, "the release has begun already");
     if (!r->options.records && r->claim.record_in_prompt)
         return dpi_fail(err, DPI_STATUS_STATE, "the release has no records: it is a plan");
+    DPI_TRY(dpi_release_reserve(r, err)); /* on the disk before a record is read */
     r->begun = true;
     dpi_status status = dpi_release_make_batches(r, &why);
     if (status == DPI_STATUS_OK)
         status = make_engine(r, &why);
     if (status == DPI_STATUS_OK)
         return status;
+    if (!dpi_claim_is_assigned(&r->claim))
+        dpi_release_give_back(r); /* records by position are read with their texts */
     keep_failure(r, status, &why);
     return tell_failure(r, err);
 }
@@ -161,6 +164,8 @@ int64_t dpi_release_null_records(const dpi_release *r) {
 void dpi_release_free(dpi_release *r) {
     if (!r)
         return;
+    if (!r->begun)
+        dpi_release_give_back(r);
     dpi_generation_free(r->generation);
     dpi_release_free_batches(r);
     dpi_sampler_free(r->sampler);

@@ -24,6 +24,8 @@ struct dpi_release {
     dpi_prompts_info prompts_info;
     dpi_sampler *sampler; /* from open on by position, from begin on where records are assigned */
 
+    int64_t charge; /* its id in the ledger; 0: none, or given back */
+
     /* From begin on; private. */
     dpi_partition *partition;
     dpi_prompt *kept; /* [units, max_per_unit] by content: the prompts of records that were read; else NULL */
@@ -46,6 +48,8 @@ struct dpi_release {
 
 /* Slots of the sampler: units. */
 int32_t dpi_release_n_ref(const dpi_release *r);
+/* Takes the charge back, if there is one: no record was read. */
+void dpi_release_give_back(dpi_release *r);
 
 /* Records to batches, and room for one batch. Errors: as dpi_release_begin. */
 dpi_status dpi_release_make_batches(dpi_release *r, dpi_error *err);

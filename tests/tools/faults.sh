@@ -49,7 +49,7 @@ faults() {
             else
                 ok
             fi ;;
-        [1-5]) check "no reason" test -s err
+        [1-6]) check "no reason" test -s err
             check "a file is there in part" whole_files ;;
         *) bad "$last: it crashed or hung" ;;
         esac

@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# The command `ledger`, and runs that are charged to one: ledger.sh path/to/dpinfer
+. "$(dirname "$0")/cli_support.sh"
+small_model
+for i in 1 2 3 4 5 6; do echo "{\"text\": \"Record number $i.\"}"; done >six.jsonl
+ledger() { run ledger "$@"; }
+charged() { run run m.gguf six.jsonl -B 3 -n 4 -t 1 --ledger year.ledger "$@"; }
+
+# ---- Words -------------------------------------------------------------------------------------
+refuse 2 "no ACTION given" ledger
+refuse 2 "no LEDGER given" ledger show
+refuse 2 "allowed init|show|budget|charge|close" ledger open x.ledger
+refuse 2 "init needs --dataset, --epsilon and --delta" ledger init x.ledger --dataset a --epsilon 1
+refuse 2 "charge needs one of them" ledger charge x.ledger
+refuse 2 "charge needs one of them" ledger charge x.ledger --rho 1 --sigma 2
+refuse 2 "bounds no Renyi divergence" ledger charge x.ledger --epsilon 1 --delta 1e-6
+refuse 2 "--sampling needs --sigma" ledger charge x.ledger --rho 1 --sampling .1
+refuse 2 "allowed dataset|unit" ledger init x.ledger --dataset a --epsilon 1 --delta 1e-6 --scope all
+refuse 1 "No such file" ledger show x.ledger
+check "no file" test ! -e x.ledger
+refuse 1 "it is not a regular file" ledger show .
+echo "no data base" >text.ledger
+refuse 1 "it is no SQLite file" ledger show text.ledger
+refuse 2 "--dataset needs --ledger" run m.gguf six.jsonl --rho 1 --dataset a
+refuse 1 "No such file" run m.gguf six.jsonl --rho 1 --ledger x.ledger
+
+# ---- A year ------------------------------------------------------------------------------------
+# Order and budget by 60-digit arithmetic: tests/dp/account/test_renyi.c.
+ledger init year.ledger --dataset letters --epsilon 5 --delta 1e-5 --json; expect_rc 0
+near budget 2.74727166318; check "order" test "$(field order)" = 5
+check "mode" test "$(stat -c %a year.ledger)" = 600
+refuse 2 "already" ledger init year.ledger --dataset letters --epsilon 5 --delta 1e-5
+charged --rho .3; expect_rc 0; check "two texts" test -s out
+expect_err "all units pay for every run"; expect_err "spent before       0"
+expect_err "Renyi, order 5"; expect_err "charged for this"
+ledger budget year.ledger --json; expect_rc 0
+# 4 steps of range sqrt(8 .3 / 4), by the formula of docs/spec.md 4.8; K is an integer
+near charged 1.29381845 1e-4
+before=$(field charged)
+charged --rho .25 --report r.json; expect_rc 0; check "a report" test -s r.json
+ledger budget year.ledger --json
+check "more is charged" awk -v x="$(field charged)" -v y="$before" 'BEGIN { exit !(x > y + 1) }'
+
+# ---- Exhausted: exit code 6, nothing read, a smaller job that fits ------------------------------
+rm -f r.json
+charged --rho .3 --report r.json -o text.txt; expect_rc 6; expect_empty_out
+expect_err "the budget of the dataset 'letters'"; expect_err "no record was read"
+check "no report" test ! -e r.json; check "no text" test ! -e text.txt
+rho=$(sed -n 's/.*with --rho \([^ ]*\) would fit.*/\1/p' err)
+charged --rho .3 --adjacency add-remove --num 2; expect_rc 6
+charged --epsilon 4; expect_rc 6; expect_err "with --epsilon"
+check "a smaller rho" test -n "$rho"
+charged --rho "$rho"; expect_rc 0
+charged --rho "$rho"; expect_rc 6
+# Not counted: what guarantees nothing.
+charged --rho .001 --seed 1; expect_rc 2; expect_err "this run has none"
+charged --rho .001 --method adapmixed --i-know-this-is-not-dp; expect_rc 2; expect_empty_out
+# Outputs that are the ledger.
+charged --rho .001 -o year.ledger --overwrite; expect_rc 2; expect_err "is an input of this run"
+
+# ---- What was done outside, other datasets, the end ---------------------------------------------
+refuse 6 "left is" ledger charge year.ledger --rho 1
+ledger init year.ledger --dataset counts --epsilon 1 --delta 1e-6; expect_rc 0
+charged --rho .001; expect_rc 2; expect_err "give --dataset NAME"
+ledger charge year.ledger --dataset counts --pure-epsilon .1 --note "a count"; expect_rc 0
+ledger charge year.ledger --dataset counts --sigma 20 --steps 2 --note $'two\tsums'; expect_rc 2
+ledger charge year.ledger --dataset counts --sigma 20 --steps 2; expect_rc 0
+charged --rho .001 --dataset counts; expect_rc 0; expect_err "dataset            counts"
+refuse 2 "it has 'letters', 'counts'" ledger show year.ledger --dataset count
+ledger show year.ledger; expect_rc 0; expect_out "a count"; expect_out "invisibleink"
+ledger close year.ledger --dataset counts; expect_rc 0; expect_out "closed"
+refuse 1 "was closed on" ledger charge year.ledger --dataset counts --rho 1e-6
+charged --rho .001 --dataset counts; expect_rc 1; expect_err "was closed on"; expect_empty_out
+
+# ---- Totals, computed a second time from the charges --------------------------------------------
+ledger show year.ledger --json; expect_rc 0
+if command -v python3 >/dev/null; then
+    check "totals" python3 - out <<'EOF'
+import json, math, sys
+from fractions import Fraction
+def divergence(cost, A):
+    total = 0
+    for part in cost.split("; "):
+        kind, *x = part.split()
+        n, x = int(x[0]), float(x[1])
+        h = lambda y: math.log(math.sinh(y) / y)
+        if kind == "zcdp":
+            total += n * A * x
+        elif kind == "range":
+            total += n * (A * h(A * x / 2) - (A - 1) * h((A - 1) * x / 2) - h(x / 2)) / (A - 1)
+        elif kind == "pure":
+            total += n * math.log(math.cosh(x * (A - .5)) / math.cosh(x / 2)) / (A - 1)
+        else:
+            total += n * A / (2 * x * x)
+    return total
+shown = json.load(open(sys.argv[1]))
+one = Fraction(shown["units_of_one"])
+n = 0
+for d in shown["datasets"]:
+    A, total = d["order"], 0
+    R = d["epsilon"] - math.log(1 - 1 / A) + (math.log(d["delta"]) + math.log(A)) / (A - 1)
+    for c in d["charges"]:
+        assert c["before_units"] == total and c["counted"]
+        total += c["amount_units"]
+        amount = Fraction(c["amount_units"]) / one
+        true = divergence(c["cost"], A)
+        assert true * (1 - 1e-6) <= amount <= true * (1 + 1e-6) + 2 / one, (c, true)
+        n += 1
+    assert total == d["charged_units"] <= d["budget_units"] <= R * float(one) * (1 + 1e-12)
+    assert d["left_units"] == d["budget_units"] - total
+    assert abs(d["budget"] - R) < 1e-9
+assert n == 6, n
+EOF
+fi
+
+# ---- Units: their sums are private ---------------------------------------------------------------
+ledger init units.ledger --dataset patients --epsilon 5 --delta 1e-5 --scope unit; expect_rc 0
+expect_out "each unit pays for the runs that it is in"
+run run m.gguf six.jsonl -B 3 -n 4 -t 1 --rho .1 --ledger units.ledger; expect_rc 2
+expect_err "needs the IDs of its units"
+
+# ---- kill -9 -------------------------------------------------------------------------------------
+# Whatever moment it hits: who has seen text is in the ledger.
+ledger init kill.ledger --dataset letters --epsilon 50 --delta 1e-5; expect_rc 0
+seen=0 started=0
+for ((i = 0; i < ${DPI_RUN_KILLS:-12}; i++)); do
+    "$dpinfer" run m.gguf six.jsonl -B 3 -n 64 -t 1 --rho .01 -q --ledger kill.ledger \
+        >text 2>/dev/null </dev/null &
+    pid=$!
+    sleep "0.0$((RANDOM % 8))$((RANDOM % 10))" # the moment is the test
+    kill -9 $pid 2>/dev/null
+    wait $pid 2>/dev/null
+    started=$((started + 1))
+    if [ -s text ]; then seen=$((seen + 1)); fi
+    ledger budget kill.ledger --json; expect_rc 0
+    n=$(field n_charges)
+    check "$seen runs were seen, $n charged" test "$n" -ge "$seen"
+    check "$started runs, $n charged" test "$n" -le "$started"
+done
+finish
