@@ -2,6 +2,7 @@
  * bits and bounds that a sound program never misses. Exit code 0: nothing was noticed; 1: an audit
  * failed, and stdout says which; 2: something else went wrong. */
 #include "dpinfer/audit_path.h"
+#include "tests/mutations/probe_ledger.h"
 #include "tests/support/support.h"
 #include "tests/support/tiny_model.h"
 
@@ -25,6 +26,13 @@ static dpi_status run_audits(dpi_audit_options *o, dpi_error *err) {
     char folder[256];
     int32_t n;
     o->folder = make_dir(folder, sizeof folder);
+    const char *fault = probe_ledger(o->model, folder);
+    if (fault) {
+        n_failed++;
+        printf("AUDIT FAILED: ledger | budgets and charges | %s\n", fault);
+        remove_dir(folder);
+        return DPI_STATUS_OK;
+    }
     dpi_status status = dpi_audit_path_run(o, on_result, NULL, &n, err);
     remove_dir(folder);
     return status == DPI_STATUS_OK ? dpi_audit_run(o, on_result, NULL, &n, err) : status;

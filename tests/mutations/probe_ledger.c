@@ -1,0 +1,171 @@
+/* probe_ledger.c - see probe_ledger.h. Real files, as tests/pipeline/ledger/ has them. */
+#include "tests/mutations/probe_ledger.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+static dpi_ledger *open_ledger(const char *path) {
+    dpi_ledger_options o;
+    dpi_ledger *ledger = NULL;
+    dpi_ledger_options_init(&o);
+    o.create = 1;
+    return dpi_ledger_open(path, &o, &ledger, NULL) == DPI_STATUS_OK ? ledger : NULL;
+}
+
+static dpi_status add(dpi_ledger *ledger, const char *name, double epsilon, double delta,
+                      int32_t scope) {
+    dpi_dataset_options o;
+    dpi_dataset_options_init(&o);
+    o.name = name;
+    o.epsilon = epsilon;
+    o.delta = delta;
+    o.scope = scope;
+    return dpi_ledger_add(ledger, &o, NULL);
+}
+
+static int64_t charged(dpi_ledger *ledger, const char *name) {
+    dpi_dataset_info info;
+    dpi_dataset_info_init(&info);
+    return dpi_ledger_info(ledger, name, &info, NULL) == DPI_STATUS_OK ? info.charged : -1;
+}
+
+static dpi_status reserve(dpi_ledger *ledger, const char *name, double rho,
+                          const dpi_ledger_units *units) {
+    dpi_charge_request r;
+    dpi_cost cost;
+    dpi_cost_init(&cost);
+    if (dpi_cost_add(&cost, DPI_COST_ZCDP, 1, rho, 0, NULL) != DPI_STATUS_OK)
+        return DPI_STATUS_ARG;
+    dpi_charge_request_init(&r);
+    r.cost = &cost;
+    r.method = "probe";
+    r.units = units;
+    return dpi_ledger_reserve(ledger, name, &r, NULL, NULL);
+}
+
+/* Orders 22 and 5. Costs are products of a double and an order: exact as long double. */
+static const char *check_amounts(dpi_ledger *ledger) {
+    const double rho = .01;
+    if (add(ledger, "small", 1, 1e-6, DPI_SCOPE_DATASET) != DPI_STATUS_OK ||
+        add(ledger, "large", 5, 1e-5, DPI_SCOPE_DATASET) != DPI_STATUS_OK ||
+        reserve(ledger, "large", rho, NULL) != DPI_STATUS_OK ||
+        reserve(ledger, "small", rho, NULL) != DPI_STATUS_OK)
+        return "a dataset or a charge was refused";
+    if ((long double)charged(ledger, "large") < 5.0L * rho * DPI_LEDGER_ONE ||
+        (long double)charged(ledger, "small") < 22.0L * rho * DPI_LEDGER_ONE)
+        return "a charge is below its cost";
+    /* .2 of .536 is spent: a charge of .44 does not fit. */
+    return reserve(ledger, "small", .02, NULL) != DPI_STATUS_BUDGET ? "the budget is exceeded"
+                                                                    : NULL;
+}
+
+static const char *check_units(dpi_ledger *ledger) {
+    const void *const ids[] = {"ann", "ben"};
+    const size_t n_bytes[] = {3, 3};
+    uint8_t pays[2];
+    dpi_ledger_units units = {.n = 1, .ids = ids, .n_bytes = n_bytes, .pays = pays};
+    if (add(ledger, "units", 5, 1e-5, DPI_SCOPE_UNIT) != DPI_STATUS_OK ||
+        reserve(ledger, "units", .3, &units) != DPI_STATUS_OK)
+        return "units were refused";
+    units.n = 2;
+    if (reserve(ledger, "units", .3, &units) != DPI_STATUS_OK)
+        return "units were refused";
+    return pays[0] || !pays[1] ? "a unit pays more than its budget" : NULL;
+}
+
+/* ---- Two at once -------------------------------------------------------------------------------
+ */
+
+typedef struct racer {
+    const char *path, *name;
+    pthread_barrier_t *gate;
+    dpi_status status;
+} racer;
+
+static void *race(void *user) {
+    racer *r = user;
+    dpi_ledger *ledger = open_ledger(r->path);
+    pthread_barrier_wait(r->gate);
+    r->status = ledger ? reserve(ledger, r->name, .3, NULL) : DPI_STATUS_IO;
+    dpi_ledger_close(ledger);
+    return NULL;
+}
+
+static const char *check_race(dpi_ledger *ledger, const char *path) {
+    for (int round = 0; round < 40; round++) {
+        char name[16];
+        pthread_t threads[2];
+        pthread_barrier_t gate;
+        racer racers[2];
+        int n_paid = 0;
+        snprintf(name, sizeof name, "race %d", round);
+        if (add(ledger, name, 5, 1e-5, DPI_SCOPE_DATASET) != DPI_STATUS_OK ||
+            pthread_barrier_init(&gate, NULL, 2) != 0)
+            return "a dataset was refused";
+        for (int i = 0; i < 2; i++) {
+            racers[i] = (racer){.path = path, .name = name, .gate = &gate};
+            if (pthread_create(&threads[i], NULL, race, &racers[i]) != 0)
+                return "no thread";
+        }
+        for (int i = 0; i < 2; i++) {
+            pthread_join(threads[i], NULL);
+            n_paid += racers[i].status == DPI_STATUS_OK;
+        }
+        pthread_barrier_destroy(&gate);
+        if (n_paid != 1)
+            return "two at once exceed the budget";
+    }
+    return NULL;
+}
+
+/* ---- A release ---------------------------------------------------------------------------------
+ */
+
+/* With an exhausted dataset a release must not begin. */
+static const char *check_release(dpi_ledger *ledger, const dpi_model *model) {
+    const char *const texts[] = {"one", "two"};
+    const size_t n_bytes[] = {3, 3};
+    dpi_release_options o;
+    dpi_records *records = NULL;
+    dpi_release *release = NULL;
+    dpi_release_options_init(&o);
+    o.model = model;
+    o.n_tokens = 2;
+    o.session.n_threads = 1;
+    o.prompts.chat = DPI_CHAT_NONE;
+    o.method.rho = .1;
+    o.method.delta = 1e-3;
+    o.ledger = ledger;
+    o.dataset = "spent";
+    if (add(ledger, "spent", 5, 1e-5, DPI_SCOPE_DATASET) != DPI_STATUS_OK ||
+        reserve(ledger, "spent", .5, NULL) != DPI_STATUS_OK ||
+        dpi_records_create(texts, n_bytes, 2, &records, NULL) != DPI_STATUS_OK)
+        return "a dataset was refused";
+    o.records = records;
+    dpi_status status = dpi_release_open(&o, &release, NULL);
+    const bool opened = status == DPI_STATUS_OK;
+    if (opened)
+        status = dpi_release_begin(release, NULL);
+    dpi_release_free(release);
+    dpi_records_close(records);
+    return !opened                       ? "a release was refused"
+           : status != DPI_STATUS_BUDGET ? "a release begins before it is charged"
+                                         : NULL;
+}
+
+const char *probe_ledger(const dpi_model *model, const char *folder) {
+    char path[300];
+    snprintf(path, sizeof path, "%s/probe.ledger", folder);
+    dpi_ledger *ledger = open_ledger(path);
+    const char *fault = ledger ? check_amounts(ledger) : "the ledger cannot be made";
+    if (!fault)
+        fault = check_units(ledger);
+    if (!fault)
+        fault = check_release(ledger, model);
+    if (!fault)
+        fault = check_race(ledger, path);
+    dpi_ledger_close(ledger);
+    return fault;
+}
