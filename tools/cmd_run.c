@@ -294,7 +294,11 @@ static int reserve(run *r) {
     const dpi_status status = dpi_release_reserve(r->in.release, &err);
     if (status == DPI_STATUS_BUDGET)
         return ledger_fail_budget(r->in.ledger, r->in.dataset, r->claim, &err);
-    return status == DPI_STATUS_OK ? CLI_OK : ledger_fail(status, &err);
+    if (status != DPI_STATUS_OK)
+        return ledger_fail(status, &err);
+    if (r->report && dpi_report_update(r->report, r->claim, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_FAILED, &err);
+    return CLI_OK;
 }
 
 static int begin(run *r) {

@@ -25,6 +25,10 @@ typedef enum dpi_report_format { DPI_REPORT_JSON = 0, DPI_REPORT_MARKDOWN = 1 } 
 DPI_API DPI_MUST_CHECK dpi_status dpi_report_create(const dpi_claim *claim, const dpi_model *model,
                                                     const char *model_path, dpi_report **report,
                                                     dpi_error *err);
+/* The claim of the same run as it is now: after it was charged to a ledger. Errors: ARG (the claim, or
+ * a parsed report). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_report_update(dpi_report *report, const dpi_claim *claim,
+                                                    dpi_error *err);
 /* A report from its JSON. It comes from anywhere: nothing in it is trusted. `name` is the file's,
  * for messages. Errors: FORMAT (not JSON, not a report, a version or a parameter that is not known),
  * LIMIT (more than 1 MiB), MEMORY. */

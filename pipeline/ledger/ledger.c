@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "base/status.h"
 #include "base/utf8.h"
+#include "pipeline/ledger/amount.h"
 
 void dpi_ledger_options_init(dpi_ledger_options *o) {
     *o = (dpi_ledger_options){.struct_size = sizeof *o, .busy_ms = 10000};
@@ -281,7 +282,7 @@ dpi_status dpi_ledger_add(dpi_ledger *l, const dpi_dataset_options *o, dpi_error
     dpi_status status = dpi_sql_begin(l, err);
     if (status == DPI_STATUS_OK)
         status = dpi_sql_end(
-            l, insert(l, o, order, (int64_t)floor(budget * DPI_LEDGER_ONE), key, err), err);
+            l, insert(l, o, order, dpi_ledger_amount_down(budget), key, err), err);
     pthread_mutex_unlock(&l->lock);
     dpi_wipe(key, sizeof key);
     return status;

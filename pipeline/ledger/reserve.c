@@ -1,6 +1,5 @@
 /* reserve.c - charging a run, before it reads a record; see dpinfer/ledger.h. */
 #include <inttypes.h>
-#include <math.h>
 #include <nettle/hmac.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "pipeline/ledger/amount.h"
 #include "pipeline/ledger/ledger.h"
 
 void dpi_charge_request_init(dpi_charge_request *r) {
@@ -16,12 +16,6 @@ void dpi_charge_request_init(dpi_charge_request *r) {
 
 /* ---- What is charged ---------------------------------------------------------------------------
  */
-
-/* Rounded up; more than every budget if it cannot be expressed. */
-static int64_t to_amount(double divergence) {
-    const double amount = ceil(divergence * DPI_LEDGER_ONE); /* a power of two: exact */
-    return amount < 0x1p62 ? (int64_t)amount : INT64_MAX;
-}
 
 /* The cost as a text from which the amount can be computed again. */
 static void print_cost(const dpi_cost *cost, char *text, size_t size) {
@@ -145,7 +139,7 @@ static dpi_status charge(dpi_ledger *l, const char *dataset, const dpi_charge_re
     if (status == DPI_STATUS_OK)
         status = dpi_cost_renyi(r->cost, d.info.order, &divergence, err);
     if (status == DPI_STATUS_OK) {
-        c->amount = to_amount(divergence);
+        c->amount = dpi_ledger_amount_up(divergence);
         c->before = d.info.charged;
         c->counted = 1;
         status = c->amount <= d.info.left ? insert(l, &d, r, c, err)

@@ -83,6 +83,14 @@ dpi_status dpi_report_create(const dpi_claim *claim, const dpi_model *model, con
     return status;
 }
 
+dpi_status dpi_report_update(dpi_report *r, const dpi_claim *claim, dpi_error *err) {
+    if (r->recorded)
+        return dpi_fail(err, DPI_STATUS_ARG, "a report that was parsed is not changed");
+    DPI_TRY(dpi_claim_check(claim, err));
+    r->claim = *claim;
+    return DPI_STATUS_OK;
+}
+
 void dpi_report_free(dpi_report *r) {
     if (!r)
         return;

@@ -9,7 +9,7 @@
 
 #include "dpinfer/report.h"
 
-enum { DPI_REPORT_SCHEMA = 2 };
+enum { DPI_REPORT_SCHEMA = 3 };
 
 struct dpi_report {
     dpi_claim claim;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "dpinfer/ledger.h"
 #include "dpinfer/registry.h"
 #include "pipeline/release/report.h"
 
@@ -43,6 +44,17 @@ static json_t *write_parameter(const dpi_parameter *p, const dpi_sampler_options
                                            : json_string(p->choices[(int)value]);
 }
 
+/* null without a ledger. */
+static json_t *write_ledger(const dpi_claim_ledger *l) {
+    if (!l->dataset[0])
+        return json_pack("{s:n, s:n, s:n, s:n, s:n, s:n}", "ledger_dataset", "ledger_scope",
+                         "ledger_epsilon", "ledger_delta", "ledger_order", "ledger_before");
+    return json_pack("{s:s, s:s, s:f, s:f, s:i, s:f}", "ledger_dataset", l->dataset, "ledger_scope",
+                     dpi_scope_name(l->scope), "ledger_epsilon", l->epsilon, "ledger_delta",
+                     l->delta, "ledger_order", l->order, "ledger_before",
+                     (double)l->before / DPI_LEDGER_ONE);
+}
+
 json_t *dpi_report_parameters(const dpi_claim *c) {
     const int32_t method = c->method.method;
     json_t *object = json_pack("{s:s}", "method", dpi_method_get(method)->name);
@@ -59,6 +71,9 @@ json_t *dpi_report_parameters(const dpi_claim *c) {
         "randomness", RANDOMNESS[c->randomness]);
     ok = ok && rest && json_object_update(object, rest) == 0;
     json_decref(rest);
+    json_t *ledger = write_ledger(&c->ledger);
+    ok = ok && ledger && json_object_update(object, ledger) == 0;
+    json_decref(ledger);
     if (!ok) {
         json_decref(object);
         return NULL;
@@ -161,6 +176,38 @@ static dpi_status read_rest(const json_t *object, dpi_claim *c, dpi_error *err) 
     return DPI_STATUS_OK;
 }
 
+static dpi_status read_real(const json_t *object, const char *key, double *value, dpi_error *err) {
+    const json_t *found = json_object_get(object, key);
+    if (!json_is_number(found))
+        return refuse(key, found, "a number", err);
+    *value = json_number_value(found);
+    return DPI_STATUS_OK;
+}
+
+/* What is charged, and what is left, is computed (verify.c). */
+static dpi_status read_ledger(const json_t *object, dpi_claim_ledger *l, dpi_error *err) {
+    static const char *const scopes[] = {"dataset", "unit", NULL};
+    const json_t *name = json_object_get(object, "ledger_dataset");
+    int64_t order = 0;
+    double before = 0;
+    if (json_is_null(name))
+        return DPI_STATUS_OK;
+    if (!json_is_string(name) || json_string_length(name) == 0 ||
+        json_string_length(name) > DPI_DATASET_NAME_MAX)
+        return refuse("ledger_dataset", name, "a name of 1..63 bytes, or null", err);
+    snprintf(l->dataset, sizeof l->dataset, "%s", json_string_value(name));
+    DPI_TRY(read_choice(object, "ledger_scope", scopes, &l->scope, err));
+    DPI_TRY(read_real(object, "ledger_epsilon", &l->epsilon, err));
+    DPI_TRY(read_real(object, "ledger_delta", &l->delta, err));
+    DPI_TRY(read_int(object, "ledger_order", 2, DPI_RENYI_ORDER_MAX, &order, err));
+    DPI_TRY(read_real(object, "ledger_before", &before, err));
+    if (!(before >= 0 && before <= 2e6))
+        return refuse("ledger_before", json_object_get(object, "ledger_before"), "0..2e+06", err);
+    l->order = (int32_t)order;
+    l->before = llrint(before * DPI_LEDGER_ONE);
+    return DPI_STATUS_OK;
+}
+
 dpi_status dpi_report_read_parameters(const json_t *object, dpi_claim *c, dpi_error *err) {
     dpi_sampler_options *o = &c->method;
     const char *names[MAX_METHODS + 1];
@@ -174,6 +221,7 @@ dpi_status dpi_report_read_parameters(const json_t *object, dpi_claim *c, dpi_er
     for (int32_t i = 0; i < dpi_method_parameter_count(method); i++)
         DPI_TRY(read_parameter(dpi_method_parameter_get(method, i), object, o, err));
     DPI_TRY(read_rest(object, c, err));
+    DPI_TRY(read_ledger(object, &c->ledger, err));
     o->n_ref = o->denominator; /* the plan needs no more than that it is in range */
     o->acknowledge_not_dp = dpi_method_get(method)->needs_acknowledgement;
     return DPI_STATUS_OK;

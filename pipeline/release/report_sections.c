@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "dpinfer/ledger.h"
 #include "dpinfer/registry.h"
 #include "pipeline/release/report.h"
 
@@ -183,6 +184,19 @@ static json_t *fact_value(const dpi_fact *f) {
                                       : json_real(f->real);
 }
 
+/* Of the dataset, where the run is in a ledger: Renyi divergences of its order. A unit was charged
+ * at most so much, and no more than the budget. */
+static json_t *realised_ledger(const dpi_claim_ledger *l) {
+    int64_t after = l->before + l->charge;
+    if (!l->dataset[0])
+        return json_object();
+    if (l->scope == DPI_SCOPE_UNIT && after > l->budget)
+        after = l->budget;
+    return json_pack("{s:f, s:f, s:f}", "ledger_budget", (double)l->budget / DPI_LEDGER_ONE,
+                     "ledger_charge", (double)l->charge / DPI_LEDGER_ONE, "ledger_after",
+                     (double)after / DPI_LEDGER_ONE);
+}
+
 /* What the parameters come to in the sampler, and what the method has more than the others. */
 static json_t *realised(const dpi_claim *c) {
     const dpi_sampler_plan *p = &c->plan;
@@ -198,6 +212,9 @@ static json_t *realised(const dpi_claim *c) {
     for (int32_t i = 0; i < n && ok; i++)
         if (facts[i].where & DPI_FACT_REALISED)
             ok = json_object_set_new(object, facts[i].key, fact_value(&facts[i])) == 0;
+    json_t *ledger = realised_ledger(&c->ledger);
+    ok = ok && ledger && json_object_update(object, ledger) == 0;
+    json_decref(ledger);
     if (ok)
         return object;
     json_decref(object);

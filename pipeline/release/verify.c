@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "pipeline/claim.h"
 #include "pipeline/release/hash.h"
+#include "pipeline/ledger/amount.h"
 #include "pipeline/release/report.h"
 
 void dpi_verification_init(dpi_verification *result) {
@@ -245,6 +246,28 @@ static void compare(comparison *c, const char *path, const json_t *recorded,
 
 /* ---- Computing a second time ----------------------------------------------------------------- */
 
+/* What the run was charged, from its method and the dataset's order. */
+static dpi_status settle_ledger(dpi_claim *c, dpi_error *err) {
+    dpi_claim_ledger *l = &c->ledger;
+    dpi_cost cost;
+    double budget, charge;
+    if (!l->dataset[0])
+        return DPI_STATUS_OK;
+    DPI_TRY(dpi_renyi_budget(l->epsilon, l->delta, l->order, &budget, err));
+    DPI_TRY(dpi_method_cost(&c->method, &c->plan, &cost, err));
+    DPI_TRY(dpi_cost_renyi(&cost, l->order, &charge, err));
+    l->budget = dpi_ledger_amount_down(budget);
+    l->charge = dpi_ledger_amount_up(charge);
+    const int64_t before = l->scope == DPI_SCOPE_UNIT ? 0 : l->before;
+    /* A mathematical library may differ in the last places. */
+    if ((double)l->charge <= ((double)l->budget - (double)before) * (1 + 2e-9))
+        return DPI_STATUS_OK;
+    return dpi_fail(err, DPI_STATUS_BUDGET,
+                    "the ledger's dataset has %g of %g left at this order, and the run costs %g: it "
+                    "cannot have been charged",
+                    ((double)l->budget - (double)before) / DPI_LEDGER_ONE, budget, charge);
+}
+
 /* The claim with its plan. What is wrong is named as the report names it. */
 static dpi_status settle(const dpi_report *r, dpi_claim *claim, dpi_error *err) {
     *claim = r->claim;
@@ -256,7 +279,7 @@ static dpi_status settle(const dpi_report *r, dpi_claim *claim, dpi_error *err) 
     if (status != DPI_STATUS_OK)
         return dpi_fail(err, status, "parameters.%s%s",
                         strncmp(why.message, "delta", 5) == 0 ? "budget_" : "", why.message);
-    return DPI_STATUS_OK;
+    return settle_ledger(claim, err);
 }
 
 static dpi_status recompute(const dpi_report *r, const dpi_claim *claim, const char *model_path,

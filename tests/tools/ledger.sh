@@ -38,6 +38,17 @@ ledger budget year.ledger --json; expect_rc 0
 near charged 1.29381845 1e-4
 before=$(field charged)
 charged --rho .25 --report r.json; expect_rc 0; check "a report" test -s r.json
+charge=$(grep -o '"ledger_charge": [0-9.]*' r.json)
+check "charge in the report" test -n "$charge"
+check "before in the report" grep -q '"ledger_before": 1.29' r.json
+check "dataset in the report" grep -q '"ledger_dataset": "letters"' r.json
+run verify r.json; expect_rc 0
+sed 's/"ledger_charge": [0-9]/"ledger_charge": 4/' r.json >bad.json
+run verify bad.json; expect_rc 1; expect_err "realised.ledger_charge"
+sed 's/"ledger_before": 1.29/"ledger_before": 2.29/' r.json >bad.json
+run verify bad.json; expect_rc 1; expect_err "cannot have been charged"
+sed 's/"ledger_order": 5/"ledger_order": 2/' r.json >bad.json
+run verify bad.json; check "another order" test "$rc" -ne 0
 ledger budget year.ledger --json
 check "more is charged" awk -v x="$(field charged)" -v y="$before" 'BEGIN { exit !(x > y + 1) }'
 

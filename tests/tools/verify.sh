@@ -159,9 +159,9 @@ for text in '[]' '3' 'null' '{}' '{"dpinfer_report": "1"}' '{"dpinfer_report": 1
     run verify bad.json; expect_rc 5; expect_empty_out
 done
 refuse 5 "it has no 'dpinfer_report'" verify bad.json
-sed 's/"dpinfer_report": 2/"dpinfer_report": 1/' ink.json >bad.json
-refuse 5 "has dpinfer_report 1, this program knows 2" verify bad.json
-sed 's/"dpinfer_report": 2/"private": true, "dpinfer_report": 2/' ink.json >bad.json
+sed 's/"dpinfer_report": 3/"dpinfer_report": 1/' ink.json >bad.json
+refuse 5 "has dpinfer_report 1, this program knows 3" verify bad.json
+sed 's/"dpinfer_report": 3/"private": true, "dpinfer_report": 2/' ink.json >bad.json
 refuse 5 "malformed" verify bad.json
 sed '/"parameters"/,/^  }/d' ink.json >bad.json; refuse 5 "no section 'parameters'" verify bad.json
 sed '/"software"/,/^  }/d' ink.json >bad.json; refuse 5 "'software' is missing" verify bad.json

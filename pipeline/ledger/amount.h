@@ -1,0 +1,21 @@
+/* amount.h - divergences as the integers of a ledger. Internal. */
+#ifndef DPI_LEDGER_AMOUNT_H
+#define DPI_LEDGER_AMOUNT_H
+
+#include <math.h>
+#include <stdint.h>
+
+#include "dpinfer/ledger.h"
+
+/* A charge: rounded up; more than every budget if it cannot be expressed. */
+static inline int64_t dpi_ledger_amount_up(double divergence) {
+    const double amount = ceil(divergence * DPI_LEDGER_ONE); /* a power of two: exact */
+    return amount < 0x1p62 ? (int64_t)amount : INT64_MAX;
+}
+
+/* A budget: rounded down. Budgets are at most 1e6 and some, below 2^62 units. */
+static inline int64_t dpi_ledger_amount_down(double divergence) {
+    return (int64_t)floor(divergence * DPI_LEDGER_ONE);
+}
+
+#endif
