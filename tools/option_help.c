@@ -104,6 +104,6 @@ void option_help(const option_table *t, const command *cmd) {
         print_group(t, cmd, group);
     }
     printf("\nExit codes: 0 success, 1 failure while running, 2 bad command line, 3 model file\n"
-           "refused, 4 records refused, 5 report refused, 6 over the budget of a ledger, 129,\n"
-           "130 and 143 stopped by SIGHUP, SIGINT and SIGTERM.\n");
+           "refused, 4 records refused, 5 report refused, 6 over the budget of a ledger,\n"
+           "129, 130 and 143 stopped by SIGHUP, SIGINT and SIGTERM.\n");
 }
