@@ -175,7 +175,8 @@ static int open_records(const args *a, release_input *in, dpi_release_options *o
     dpi_records_options_init(&options);
     options.text_field = a->v[OPT_TEXT_FIELD].s;
     options.unit_field = a->v[OPT_UNIT_FIELD].given ? a->v[OPT_UNIT_FIELD].s : NULL;
-    const char *delimiter = strcmp(a->v[OPT_DELIMITER].s, "tab") == 0 ? "\t" : a->v[OPT_DELIMITER].s;
+    const char *delimiter = a->v[OPT_DELIMITER].s;
+    delimiter = strcmp(delimiter, "tab") == 0 ? "\t" : delimiter;
     if (strlen(delimiter) != 1)
         return cli_fail(CLI_USAGE, "--delimiter: found '%s', allowed one character, or tab",
                         delimiter);

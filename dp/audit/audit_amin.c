@@ -313,7 +313,8 @@ dpi_status dpi_audit_amin(dpi_audit *a) {
     for (int units = 0; units < 2; units++)
         for (int32_t adjacency = 0; adjacency <= DPI_ADJACENCY_ZERO_OUT; adjacency++)
             DPI_TRY(audit_adjacency(a, adjacency, 0, units, subjects[units][adjacency]));
-    DPI_TRY(audit_adjacency(a, DPI_ADJACENCY_REPLACE_BY_NULL, .3, false, "Amin, secret assignment"));
+    DPI_TRY(
+        audit_adjacency(a, DPI_ADJACENCY_REPLACE_BY_NULL, .3, false, "Amin, secret assignment"));
     DPI_TRY(dpi_audit_begin(a, "A", "Amin, ledgers of texts"));
     for (int32_t i = 0, n = dpi_audit_count(a, 20); i < n; i++)
         for (int32_t adjacency = 0; adjacency <= DPI_ADJACENCY_ZERO_OUT; adjacency++)

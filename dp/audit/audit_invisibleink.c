@@ -18,8 +18,8 @@ typedef struct setting {
 
 /* ---- A pair of neighbours ------------------------------------------------------------------- */
 
-/* c[n_support] of the unit in slot j: the mean of its records' clipped contributions, a null's if it
- * has none. Returns by how much the values may be off. */
+/* c[n_support] of the unit in slot j: the mean of its records' clipped contributions, a null's if
+ * it has none. Returns by how much the values may be off. */
 static int64_t unit_contribution(const dpi_audit_case *w, int32_t j, const dpi_distribution *d,
                                  int64_t K, int64_t *c) {
     const int32_t M = dpi_audit_per_unit(w);

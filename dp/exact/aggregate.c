@@ -76,7 +76,7 @@ void dpi_aggregate_centre(dpi_aggregate *a, const float *const *references, int3
     }
 }
 
-/* ---- Units of several records ----------------------------------------------------------------- */
+/* ---- Units of several records ---------------------------------------------------------------- */
 
 static uint64_t is_there(const float *reference) { return 0 - (uint64_t)(reference != NULL); }
 

@@ -62,8 +62,8 @@ typedef struct dpi_aggregate {
 void dpi_aggregate_begin(dpi_aggregate *aggregate, const dpi_kernels *kernels,
                          const dpi_aggregate_step *step);
 
-/* centre[n M] = m_j. references: n M pointers to [n_vocab], those of a slot side by side. NULL does the
- * work of any other. */
+/* centre[n M] = m_j. references: n M pointers to [n_vocab], those of a slot side by side. NULL does
+ * the work of any other. */
 void dpi_aggregate_centre(dpi_aggregate *aggregate, const float *const *references, int32_t n,
                           double *centre);
 

@@ -95,7 +95,7 @@ typedef struct csv_state {
     const dpi_csv_column *columns;
     int32_t n_columns;
     size_t column; /* of the next field */
-    int64_t wanted[DPI_CSV_COLUMNS_MAX]; /* where a column is, -1 until the header row has named it */
+    int64_t wanted[DPI_CSV_COLUMNS_MAX]; /* where each is, -1 until the header row has named it */
     bool in_header;
     bool memory_failed;
     bool row_ended; /* since the line began that is being read */

@@ -268,8 +268,8 @@ static dpi_status find_units(dpi_records *r, dpi_error *err) {
         return DPI_STATUS_OK;
     if (r->kind == DPI_RECORD_FILE)
         return dpi_fail(err, DPI_STATUS_ARG,
-                        "unit_field: found '%s', but files of a folder have no fields: allowed with "
-                        "a .jsonl or a .csv", r->unit_field);
+                        "unit_field: found '%s', but files of a folder have no fields: allowed "
+                        "with a .jsonl or a .csv", r->unit_field);
     for (size_t i = 0; i < r->spans.n && r->kind == DPI_RECORD_LINE; i++)
         DPI_TRY(read_id(r, i, &r->units.ids, err));
     return dpi_units_find(&r->units, r->spans.n) ? DPI_STATUS_OK : out_of_memory(err);
