@@ -214,8 +214,9 @@ static dpi_status connect(dpi_ledger *l, bool read_only, dpi_error *err) {
     if (!path)
         return dpi_fail(err, DPI_STATUS_IO, "cannot open the ledger %s: %s", l->path,
                         strerror(errno));
-    const int flags = (read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE) |
-                      SQLITE_OPEN_FULLMUTEX | SQLITE_OPEN_PRIVATECACHE;
+    /* For reading too, where the file can be written: what a killed process left of a transaction
+     * is undone before the first read. SQLite opens for reading alone where it must. */
+    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_FULLMUTEX | SQLITE_OPEN_PRIVATECACHE;
     const int code = sqlite3_open_v2(path, &l->db, flags, NULL);
     free(path);
     if (code != SQLITE_OK)
@@ -268,7 +269,7 @@ static dpi_status configure(dpi_ledger *l, bool read_only, dpi_error *err) {
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         DPI_TRY(dpi_sql_do(l, err, settings[i], ""));
     if (read_only)
-        return DPI_STATUS_OK;
+        return dpi_sql_do(l, err, "PRAGMA query_only = ON", "");
     return expect_text(l, "PRAGMA journal_mode = DELETE", "delete",
                        "the ledger cannot have a rollback journal", err);
 }
