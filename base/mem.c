@@ -1,6 +1,5 @@
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "base/mem.h"
-#include "dpinfer/memory.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -50,38 +49,4 @@ void dpi_wipe(void *p, size_t n_bytes) {
 void dpi_wipe_free(void *p, size_t n_bytes) {
     dpi_wipe(p, n_bytes);
     free(p);
-}
-
-/* The size is kept before the block, so that dpi_private_free knows what to wipe. */
-enum { PRIVATE_HEADER = 16 };
-
-void *dpi_private_malloc(size_t n_bytes) {
-    if (n_bytes > SIZE_MAX - PRIVATE_HEADER)
-        return NULL;
-    char *block = malloc(PRIVATE_HEADER + n_bytes);
-    if (!block)
-        return NULL;
-    memcpy(block, &n_bytes, sizeof n_bytes);
-    return block + PRIVATE_HEADER;
-}
-
-static size_t private_size(const void *p) {
-    size_t n_bytes;
-    memcpy(&n_bytes, (const char *)p - PRIVATE_HEADER, sizeof n_bytes);
-    return n_bytes;
-}
-
-void *dpi_private_realloc(void *p, size_t n_bytes) {
-    void *fresh = dpi_private_malloc(n_bytes);
-    if (!fresh || !p)
-        return fresh;
-    size_t old_bytes = private_size(p);
-    memcpy(fresh, p, old_bytes < n_bytes ? old_bytes : n_bytes);
-    dpi_private_free(p);
-    return fresh;
-}
-
-void dpi_private_free(void *p) {
-    if (p)
-        dpi_wipe_free((char *)p - PRIVATE_HEADER, PRIVATE_HEADER + private_size(p));
 }

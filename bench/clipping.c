@@ -16,7 +16,6 @@
 
 #include "dpinfer.h"
 #include "dp/exact/center.h"
-#include "pipeline/release/read_file.h"
 
 enum { TOP_K = 100, N_TOKENS = 200, N_BUDGETS = 4 };
 static const double budgets[N_BUDGETS] = {1, 3, 5, 10}; /* epsilon at delta = 1e-6 */
@@ -49,7 +48,7 @@ static void check(dpi_status status, const dpi_error *err) {
 static char *read_text(const char *path, size_t *n_bytes) {
     char *text = NULL;
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || !dpi_read_file(fd, &text, n_bytes))
+    if (fd < 0 || !dpi_private_read(fd, SIZE_MAX, &text, n_bytes))
         die(path, strerror(errno));
     close(fd);
     return text;

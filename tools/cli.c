@@ -92,43 +92,12 @@ int cli_fail_option(int code, const dpi_error *err) {
     return cli_fail_library(code, &named);
 }
 
-bool cli_read_fd(int fd, size_t most, char **data, size_t *n_bytes) {
-    size_t capacity = 1 << 16, n = 0;
-    char *text = dpi_private_malloc(capacity);
-    errno = ENOMEM;
-    while (text && n <= most) {
-        if (n + 1 == capacity) {
-            char *grown = dpi_private_realloc(text, 2 * capacity);
-            errno = ENOMEM;
-            if (!grown)
-                break;
-            text = grown;
-            capacity *= 2;
-        }
-        ssize_t got = read(fd, text + n, capacity - n - 1);
-        if (got == 0) {
-            text[n] = '\0';
-            *data = text;
-            *n_bytes = n;
-            return true;
-        }
-        if (got > 0)
-            n += (size_t)got;
-        else if (errno != EINTR)
-            break;
-    }
-    int reason = n > most ? EFBIG : errno;
-    dpi_private_free(text);
-    errno = reason;
-    return false;
-}
-
 /* What is no regular file is told by an errno that reading does not give otherwise. */
 enum { NOT_REGULAR = ENOTSUP };
 
 bool cli_read_path(const char *path, size_t most, char **data, size_t *n_bytes) {
     if (strcmp(path, "-") == 0)
-        return cli_read_fd(STDIN_FILENO, most, data, n_bytes);
+        return dpi_private_read(STDIN_FILENO, most, data, n_bytes);
     struct stat st;
     /* Without O_NONBLOCK, opening a FIFO would wait for a writer. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -140,7 +109,7 @@ bool cli_read_path(const char *path, size_t most, char **data, size_t *n_bytes) 
         ok = false;
         reason = S_ISDIR(st.st_mode) ? EISDIR : NOT_REGULAR;
     } else if (ok) {
-        ok = cli_read_fd(fd, most, data, n_bytes);
+        ok = dpi_private_read(fd, most, data, n_bytes);
         reason = errno;
     }
     close(fd);

@@ -35,12 +35,8 @@ void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same where the message begins with a field of dpi_release_options: it names the option. */
 int cli_fail_option(int code, const dpi_error *err);
 
-/* Reads all of `fd`, if it is at most `most` bytes, to private memory that the caller frees with
- * dpi_private_free. One more byte, a NUL, follows the data. False on failure, with errno: EFBIG for
- * more. */
-bool cli_read_fd(int fd, size_t most, char **data, size_t *n_bytes);
-/* The same for the regular file at `path`, or "-", standard input; of at most `most` bytes. False
- * on failure; cli_read_reason says why. */
+/* dpi_private_read of the regular file at `path`, or "-", standard input; of at most `most` bytes.
+ * False on failure; cli_read_reason says why. */
 bool cli_read_path(const char *path, size_t most, char **data, size_t *n_bytes);
 const char *cli_read_reason(void);
 

@@ -50,7 +50,7 @@ static int tokenize_main(const args *a) {
     char *text = NULL;
     size_t n_bytes = 0;
     int32_t flags = a->v[OPT_BOS].i ? DPI_TOKENIZE_BOS : 0;
-    if (!cli_read_fd(STDIN_FILENO, SIZE_MAX, &text, &n_bytes))
+    if (!dpi_private_read(STDIN_FILENO, SIZE_MAX, &text, &n_bytes))
         code = cli_fail(CLI_FAILED, "cannot read standard input: %s", strerror(errno));
     else if (a->v[OPT_NUL].i)
         code = print_strings(model, text, n_bytes, flags);

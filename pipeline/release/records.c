@@ -17,7 +17,6 @@
 #include "base/status.h"
 #include "dpinfer/memory.h"
 #include "pipeline/release/csv.h"
-#include "pipeline/release/read_file.h"
 #include "pipeline/release/units.h"
 
 struct dpi_records {
@@ -137,7 +136,7 @@ static dpi_status read_file(const dpi_records *r, size_t i, char **text, size_t 
     bool ok = fd >= 0 && fstat(fd, &st) == 0;
     bool is_file = ok && S_ISREG(st.st_mode);
     if (is_file)
-        ok = dpi_read_file(fd, text, n_bytes);
+        ok = dpi_private_read(fd, SIZE_MAX, text, n_bytes);
     int reason = errno;
     if (fd >= 0)
         close(fd);
@@ -233,7 +232,7 @@ static dpi_status read_content(dpi_records *r, size_t *n_bytes, dpi_error *err) 
     if (fd < 0)
         return dpi_fail(err, DPI_STATUS_IO, "cannot read %s: %s", r->path, strerror(errno));
     const bool is_file = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
-    const bool ok = is_file && dpi_read_file(fd, &r->content, n_bytes);
+    const bool ok = is_file && dpi_private_read(fd, SIZE_MAX, &r->content, n_bytes);
     int reason = errno;
     close(fd);
     if (!is_file)
