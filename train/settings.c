@@ -29,6 +29,7 @@ static const key_spec keys[] = {
     {"data", TEXT, offsetof(dpi_train_config, data), DPI_TRAIN_PATH, 1, 0, false},
     {"heldout", TEXT, MEMBER(heldout), 0, 0, false},
     {"vocab", TEXT, MEMBER(vocab), 1, 0, false},
+    {"init", TEXT, MEMBER(init), 0, 0, false},
     {"checkpoint", TEXT, MEMBER(checkpoint), 1, 0, false},
     {"output", TEXT, MEMBER(output), 0, 0, false},
     {"output_type", TEXT, MEMBER(output_type), 1, 0, false},

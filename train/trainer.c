@@ -17,6 +17,7 @@
 #include "train/packing.h"
 #include "train/random.h"
 #include "train/settings.h"
+#include "train/tensors.h"
 
 void dpi_train_hooks_init(dpi_train_hooks *hooks) {
     *hooks = (dpi_train_hooks){.struct_size = sizeof *hooks};
@@ -187,7 +188,9 @@ static dpi_status resume(dpi_train *t, dpi_error *err) {
     t->steps = steps_of(t);
     float *const arrays[] = {t->params, t->m, t->v};
     DPI_TRY(dpi_checkpoint_read(t->config.checkpoint, &t->state, arrays, &found, err));
-    if (!found)
+    if (!found && t->config.init[0])
+        DPI_TRY(dpi_train_tensors_read(t->config.init, &t->shape, t->params, err));
+    else if (!found)
         init_params(t);
     else if (t->state.epoch > 0)
         DPI_TRY(pack_epoch(t, err));

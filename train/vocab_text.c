@@ -59,6 +59,30 @@ static bool reserve(dpi_vocab_text *v, size_t n) {
     return true;
 }
 
+/* `piece` [n] is followed by a NUL. */
+static dpi_status add_piece(dpi_vocab_text *v, const char *path, const char *piece, size_t n,
+                            float score, dpi_error *err) {
+    if (v->n == DPI_VOCAB_MAX_TOKENS)
+        return dpi_fail(err, DPI_STATUS_FORMAT, "%s: more than %d pieces", path,
+                        (int)DPI_VOCAB_MAX_TOKENS);
+    if (!reserve(v, n))
+        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the vocabulary");
+    uint64_t length = n;
+    memcpy(v->texts + v->n_bytes, &length, sizeof length);
+    memcpy(v->texts + v->n_bytes + sizeof length, piece, n);
+    v->n_bytes += sizeof length + n;
+    v->scores[v->n] = score;
+    v->types[v->n] = type_of(piece, n);
+    if (strcmp(piece, "<unk>") == 0)
+        v->unk = v->n;
+    else if (strcmp(piece, "<s>") == 0)
+        v->bos = v->n;
+    else if (strcmp(piece, "<|im_end|>") == 0)
+        v->eos = v->n;
+    v->n++;
+    return DPI_STATUS_OK;
+}
+
 static dpi_status add_line(dpi_vocab_text *v, const char *path, char *line, dpi_error *err) {
     line[strcspn(line, "\r\n")] = '\0';
     char *tab = strrchr(line, '\t'), *end = NULL;
@@ -69,44 +93,65 @@ static dpi_status add_line(dpi_vocab_text *v, const char *path, char *line, dpi_
         return dpi_fail(err, DPI_STATUS_FORMAT,
                         "%s:%d: must be a piece of 1..%d bytes, a tab and a score", path,
                         (int)v->n + 1, (int)DPI_TOKEN_MAX_BYTES);
-    if (v->n == DPI_VOCAB_MAX_TOKENS)
-        return dpi_fail(err, DPI_STATUS_FORMAT, "%s: more than %d pieces", path,
-                        (int)DPI_VOCAB_MAX_TOKENS);
-    if (!reserve(v, n))
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the vocabulary");
     *tab = '\0';
-    uint64_t length = n;
-    memcpy(v->texts + v->n_bytes, &length, sizeof length);
-    memcpy(v->texts + v->n_bytes + sizeof length, line, n);
-    v->n_bytes += sizeof length + n;
-    v->scores[v->n] = score;
-    v->types[v->n] = type_of(line, n);
-    if (strcmp(line, "<unk>") == 0)
-        v->unk = v->n;
-    else if (strcmp(line, "<s>") == 0)
-        v->bos = v->n;
-    else if (strcmp(line, "<|im_end|>") == 0)
-        v->eos = v->n;
-    v->n++;
-    return DPI_STATUS_OK;
+    return add_piece(v, path, line, n, score, err);
 }
 
-dpi_status dpi_vocab_text_read(const char *path, dpi_vocab_text *vocab, dpi_error *err) {
-    dpi_vocab_text v = {.unk = -1, .bos = -1, .eos = -1};
+static dpi_status read_lines(dpi_vocab_text *v, const char *path, dpi_error *err) {
     FILE *file;
     DPI_TRY(dpi_file_open(path, &file, err));
     char *line = NULL;
     size_t capacity = 0;
     dpi_status status = DPI_STATUS_OK;
     while (status == DPI_STATUS_OK && getline(&line, &capacity, file) >= 0)
-        status = add_line(&v, path, line, err);
+        status = add_line(v, path, line, err);
     if (status == DPI_STATUS_OK && ferror(file))
         status = dpi_fail(err, DPI_STATUS_IO, "cannot read %s: %s", path, strerror(errno));
+    free(line);
+    fclose(file);
+    return status;
+}
+
+static dpi_status add_tokens(dpi_vocab_text *v, const dpi_gguf *file, dpi_error *err) {
+    const dpi_gguf_kv *tokens = NULL, *scores = NULL;
+    DPI_TRY(dpi_gguf_get_array(file, "tokenizer.ggml.tokens", DPI_GGUF_STRING, &tokens, err));
+    DPI_TRY(dpi_gguf_get_array(file, "tokenizer.ggml.scores", DPI_GGUF_F32, &scores, err));
+    if (!tokens || !scores || tokens->n_items != scores->n_items)
+        return dpi_fail(err, DPI_STATUS_FORMAT, "%s: must have as many scores as tokens",
+                        dpi_gguf_name(file));
+    uint64_t cursor = 0;
+    for (uint64_t i = 0; i < tokens->n_items; i++) {
+        char piece[DPI_TOKEN_MAX_BYTES + 1];
+        dpi_str token = dpi_gguf_next_string(tokens, &cursor);
+        float score = dpi_gguf_item_f32(scores, i);
+        if (token.n_bytes == 0 || token.n_bytes > DPI_TOKEN_MAX_BYTES || !isfinite(score))
+            return dpi_fail(err, DPI_STATUS_FORMAT,
+                            "%s: token %d has %d bytes and score %g, must have 1..%d and be finite",
+                            dpi_gguf_name(file), (int)i, (int)token.n_bytes, (double)score,
+                            (int)DPI_TOKEN_MAX_BYTES);
+        memcpy(piece, token.data, token.n_bytes);
+        piece[token.n_bytes] = '\0';
+        DPI_TRY(add_piece(v, dpi_gguf_name(file), piece, token.n_bytes, score, err));
+    }
+    return DPI_STATUS_OK;
+}
+
+static dpi_status read_gguf(dpi_vocab_text *v, const char *path, dpi_error *err) {
+    dpi_gguf *file;
+    DPI_TRY(dpi_gguf_open(path, true, &file, err));
+    dpi_status status = add_tokens(v, file, err);
+    dpi_gguf_close(file);
+    return status;
+}
+
+dpi_status dpi_vocab_text_read(const char *path, dpi_vocab_text *vocab, dpi_error *err) {
+    dpi_vocab_text v = {.unk = -1, .bos = -1, .eos = -1};
+    size_t n = strlen(path);
+    bool is_gguf = n > 5 && strcmp(path + n - 5, ".gguf") == 0;
+    dpi_status status = is_gguf ? read_gguf(&v, path, err) : read_lines(&v, path, err);
     if (status == DPI_STATUS_OK && (v.unk < 0 || v.bos < 0 || v.eos < 0))
         status = dpi_fail(err, DPI_STATUS_FORMAT, "%s: has no piece %s", path,
                           v.unk < 0 ? "<unk>" : v.bos < 0 ? "<s>" : "<|im_end|>");
-    free(line);
-    fclose(file);
     if (status == DPI_STATUS_OK)
         *vocab = v;
     else

@@ -34,8 +34,12 @@ typedef struct dpi_train_config {
     char data[DPI_TRAIN_FILES][DPI_TRAIN_PATH];
     char heldout[DPI_TRAIN_PATH]; /* "" (default): none */
     /* Pieces and scores as sentencepiece writes them: "piece TAB score", the line is the id; with
-     * <unk>, <s>, <|im_start|>, <|im_end|>, and <0x00>..<0xFF>. */
+     * <unk>, <s>, <|im_start|>, <|im_end|>, and <0x00>..<0xFF>. Or a GGUF file with such a
+     * vocabulary. */
     char vocab[DPI_TRAIN_PATH];
+    /* GGUF file of the same shape and vocabulary whose weights a new run starts from; "" (default):
+     * random ones. */
+    char init[DPI_TRAIN_PATH];
     char checkpoint[DPI_TRAIN_PATH]; /* resumed from if it is there */
     char output[DPI_TRAIN_PATH];     /* GGUF file, for the program; "": none */
     char output_type[16];            /* as dpi_write_options.type; default Q8_0 */

@@ -229,6 +229,63 @@ static void test_learns(void **state) {
         fail_msg("loss %g at first, %g held out", c.loss[1], c.heldout[MAX_STEPS]);
 }
 
+static dpi_status create(const dpi_train_config *config, dpi_error *err) {
+    dpi_train *train;
+    dpi_status status = dpi_train_create(config, &train, err);
+    if (status == DPI_STATUS_OK)
+        dpi_train_free(train);
+    return status;
+}
+
+static dpi_status export_start(const dpi_train_config *config, const char *path, dpi_error *err) {
+    dpi_train *train;
+    dpi_status status = dpi_train_create(config, &train, err);
+    if (status == DPI_STATUS_OK) {
+        status = dpi_train_export(train, path, "F32", err);
+        dpi_train_free(train);
+    }
+    return status;
+}
+
+/* A run that starts from a file has its weights and its vocabulary, bit for bit. */
+static void test_starts_from_file(void **state) {
+    (void)state;
+    dpi_error err;
+    curve first = {0}, second = {0};
+    char from[512];
+    snprintf(from, sizeof from, "%s", in_dir("from.gguf"));
+    dpi_train_config config = tiny_config("from.ckpt");
+    config.steps = 40;
+    assert_ok(run(&config, &first, from, &err), &err);
+
+    config = tiny_config("init.ckpt");
+    config.seed = 77;
+    snprintf(config.init, sizeof config.init, "%s", from);
+    snprintf(config.vocab, sizeof config.vocab, "%s", from);
+    assert_ok(export_start(&config, in_dir("same.gguf"), &err), &err);
+    assert_same_file(from, in_dir("same.gguf"));
+    assert_ok(run(&config, &second, NULL, &err), &err);
+    assert_int_equal(second.first, 1);
+    assert_true(second.loss[1] < (first.loss[1] + first.loss[40]) / 2);
+    second = (curve){0}; /* a checkpoint comes before the file */
+    config.steps = STEPS + 1;
+    assert_ok(run(&config, &second, NULL, &err), &err);
+    assert_int_equal(second.first, STEPS + 1);
+
+    config = tiny_config("layers.ckpt");
+    snprintf(config.init, sizeof config.init, "%s", from);
+    config.n_layer = 3;
+    assert_error(create(&config, &err), DPI_STATUS_FORMAT, &err,
+                 "from.gguf: has no tensor blk.2.attn_norm.weight");
+    config.n_layer = 2, config.ffn = 32;
+    assert_error(create(&config, &err), DPI_STATUS_FORMAT, &err,
+                 "from.gguf: blk.0.ffn_gate.weight is 16 x 24, must be 16 x 32");
+    snprintf(config.init, sizeof config.init, "%s", in_dir("none.gguf"));
+    assert_error(create(&config, &err), DPI_STATUS_IO, &err, "none.gguf");
+    snprintf(config.vocab, sizeof config.vocab, "%s", in_dir("none.gguf"));
+    assert_error(create(&config, &err), DPI_STATUS_IO, &err, "none.gguf");
+}
+
 /* ---- Examples and packing -------------------------------------------------------------------- */
 
 static dpi_model *open_tokenizer(void) {
@@ -445,14 +502,6 @@ static void test_inference_agrees(void **state) {
 
 /* ---- Refusals -------------------------------------------------------------------------------- */
 
-static dpi_status create(const dpi_train_config *config, dpi_error *err) {
-    dpi_train *train;
-    dpi_status status = dpi_train_create(config, &train, err);
-    if (status == DPI_STATUS_OK)
-        dpi_train_free(train);
-    return status;
-}
-
 static void test_checkpoint_refusals(void **state) {
     (void)state;
     dpi_error err;
@@ -606,6 +655,7 @@ int main(void) {
         cmocka_unit_test(test_same_bits),
         cmocka_unit_test(test_epochs),
         cmocka_unit_test(test_learns),
+        cmocka_unit_test(test_starts_from_file),
         cmocka_unit_test(test_example_tokens),
         cmocka_unit_test(test_packing),
         cmocka_unit_test(test_adamw),
