@@ -59,7 +59,8 @@ static const struct {
     const char *field, *option;
 } fields[] = {
     {"batch", "-B"}, {"n_texts", "--num"}, {"n_tokens", "--n-predict"},
-    {"delta", "--delta"}, {"reference", "--reference"}, {"query", "--query"},
+    {"n_parallel", "--parallel"}, {"delta", "--delta"}, {"reference", "--reference"},
+    {"query", "--query"},
     {"private_prompt", "--private-prompt"}, {"public_prompt", "--public-prompt"},
 };
 

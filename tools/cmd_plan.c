@@ -13,6 +13,7 @@ static int add_needs(facts *f, const release_input *in) {
     facts_int(f, "max_prompt_tokens", "longest prompt", plan.n_prompt_most);
     facts_int(f, "public_prompt_tokens", "public prompt", plan.n_prompt_public);
     facts_int(f, "shared_prompt_tokens", "shared beginning", plan.n_prompt_shared);
+    facts_int(f, "parallel", "texts at a time", plan.n_parallel);
     facts_int(f, "rows_per_step", "rows per step", plan.rows_per_step);
     facts_int(f, "weight_bytes", NULL, plan.weight_bytes);
     facts_int(f, "model_bytes", NULL, plan.model_bytes);

@@ -166,7 +166,7 @@ static int write_event(run *r, const dpi_release_event *event) {
 static void finish_text(run *r) {
     dpi_release_event event;
     dpi_release_cancel(r->in.release);
-    if (dpi_release_advance(r->in.release, &event, NULL) == DPI_STATUS_OK)
+    while (r->text_open && dpi_release_advance(r->in.release, &event, NULL) == DPI_STATUS_OK)
         write_event(r, &event);
 }
 

@@ -128,6 +128,10 @@ static const option_spec specs[N_OPTIONS] = {
         .commands = GENERATES, .arg = "N", .min = 8, .max = 1 << 20,
         .help = "tokens of one prompt and its text together; without "
                 "it the model's, 4096 at most"},
+    [OPT_PARALLEL] = {.name = "parallel", .group = GROUP_EXPERT, .type = OPT_INT,
+        .commands = GENERATES, .arg = "N", .min = 1, .max = 4096,
+        .help = "texts that are drawn at a time, the same ones; without it what processors and "
+                "memory allow"},
     [OPT_THREADS] = {.name = "threads", .group = GROUP_EXPERT, .short_name = 't', .type = OPT_INT,
         .commands = (COMPUTES & ~CMD_BENCH) | WRITES_MODEL, .arg = "N", .min = 1, .max = 1024,
         .help = "threads; without it all processors"},

@@ -137,11 +137,10 @@ static int read_prompts(const args *a, release_input *in, dpi_prompt_options *p)
 
 /* ---- All options ----------------------------------------------------------------------------- */
 
-static void read_numbers(const args *a, release_input *in, dpi_release_options *o) {
+static void read_numbers(const args *a, dpi_release_options *o) {
     if (a->v[OPT_SEED].given) {
-        in->seed = (uint64_t)a->v[OPT_SEED].i;
-        o->method.random = dpi_random_insecure;
-        o->method.random_user = &in->seed;
+        o->seeded = 1;
+        o->seed = (uint64_t)a->v[OPT_SEED].i;
     }
     if (a->v[OPT_REFERENCE].given)
         o->reference = a->v[OPT_REFERENCE].i - 1;
@@ -149,6 +148,7 @@ static void read_numbers(const args *a, release_input *in, dpi_release_options *
     o->batch = (int32_t)a->v[OPT_BATCH].i;
     o->n_texts = (int32_t)a->v[OPT_NUM].i;
     o->n_tokens = (int32_t)a->v[OPT_N_PREDICT].i;
+    o->n_parallel = (int32_t)a->v[OPT_PARALLEL].i;
 }
 
 static int read_options(const args *a, release_input *in, dpi_release_options *o) {
@@ -161,7 +161,7 @@ static int read_options(const args *a, release_input *in, dpi_release_options *o
         code = check_assigned(a);
     if (code == CLI_OK)
         code = read_session_options(a, &o->session);
-    read_numbers(a, in, o);
+    read_numbers(a, o);
     o->session.n_ctx = (int32_t)a->v[OPT_CTX_SIZE].i;
     return code == CLI_OK ? read_prompts(a, in, &o->prompts) : code;
 }

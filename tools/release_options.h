@@ -14,7 +14,6 @@ typedef struct release_input {
     dpi_release *release;
     dpi_ledger *ledger; /* of --ledger; NULL: none */
     char dataset[DPI_DATASET_NAME_MAX + 1];
-    uint64_t seed; /* state of --seed */
     struct {
         char *text;
         size_t n_bytes;

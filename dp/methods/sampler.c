@@ -139,6 +139,13 @@ dpi_status dpi_sampler_create(const dpi_sampler_options *options, dpi_sampler **
                               dpi_error *err) {
     dpi_sampler_plan plan;
     DPI_TRY(make_plan(options, &plan, err));
+    return dpi_sampler_create_planned(options, &plan, sampler, err);
+}
+
+dpi_status dpi_sampler_create_planned(const dpi_sampler_options *options,
+                                      const dpi_sampler_plan *plan, dpi_sampler **sampler,
+                                      dpi_error *err) {
+    DPI_TRY(check_options(options, err));
     dpi_sampler *s = dpi_calloc(1, sizeof *s);
     if (!s)
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a sampler");
@@ -148,7 +155,7 @@ dpi_status dpi_sampler_create(const dpi_sampler_options *options, dpi_sampler **
         return status;
     }
     s->options = *options;
-    s->plan = plan;
+    s->plan = *plan;
     s->method = dpi_method_ops_get(options->method);
     dpi_weights_tables(&s->tables);
     const size_t n = (size_t)options->n_vocab;

@@ -36,6 +36,12 @@ dpi_status dpi_sampler_distribution(dpi_sampler *sampler, const float *public_lo
                                     const float *const *reference_logits,
                                     dpi_distribution *distribution, dpi_error *err);
 
+/* As dpi_sampler_create, without calibration: `plan` is that of the same options, which may differ
+ * in the random bits, and in n_ref where it is private. */
+dpi_status dpi_sampler_create_planned(const dpi_sampler_options *options,
+                                      const dpi_sampler_plan *plan, dpi_sampler **sampler,
+                                      dpi_error *err);
+
 /* Wipes everything that was computed from reference logits. */
 void dpi_sampler_forget(dpi_sampler *sampler);
 

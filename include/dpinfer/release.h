@@ -8,8 +8,11 @@
  *     dpi_claim_statement, dpi_report_create          what a reader is told
  *     dpi_release_free(release);
  *
- * Each batch of records gives one text. Nothing is called back: each call of advance does a piece of
- * work and says what came of it. */
+ * Each batch of records gives one text. Nothing is called back: each call of advance does a piece
+ * of work and says what came of it. Several texts are drawn at a time where that is faster; their
+ * events come in the order of the texts all the same, and are those of one text at a time. With
+ * as_drawn they come at once, each with the index of its text: for a caller that keeps what is
+ * drawn. */
 #ifndef DPINFER_RELEASE_H
 #define DPINFER_RELEASE_H
 
@@ -40,11 +43,18 @@ typedef struct dpi_release_options {
     int32_t n_texts;    /* at most so many; 0 (default): one for each batch, with PLAIN one */
     int32_t n_tokens;   /* T; 0 (default): 200, or half the context if that is less */
     int32_t top_k;      /* at most the vocabulary; 0: all of it; -1 (default): the method's default */
+    int32_t n_parallel; /* texts that are drawn at a time, 1..4096; decides time and memory alone. 0
+                           (default): what processors and memory allow, or 1 if method.random is
+                           set */
+    int32_t seeded; /* 1: NOT PRIVATE: random bits come from `seed`, those of a token from the seed,
+                       its text and its place in it alone; default 0 */
+    int32_t as_drawn; /* 1: events come as their texts are drawn; default 0: text after text */
+    uint64_t seed;
     /* With units (records.h) a slot and a batch count units, and method.max_per_unit is M, default 4;
      * without, it is not allowed. */
     /* Method, its parameters, budget, adjacency, accountant, temperature and random bits. What
      * follows from the rest is set here: n_ref, denominator, n_tokens, top_k, n_vocab, isa. delta
-     * defaults to 1e-6. */
+     * defaults to 1e-6. With several texts at a time method.random is called for them in turn. */
     dpi_sampler_options method;
     dpi_session_options session; /* threads, ISA, KV, cancel. n_seq follows from the rest; n_ctx 0:
                                     the model's, 4096 at most */
@@ -78,8 +88,11 @@ typedef struct dpi_release_plan {
     int32_t n_prompt_most;   /* tokens of the longest prompt that can be */
     int32_t n_prompt_public; /* of the public prompt */
     int32_t n_prompt_shared; /* that private prompts begin with; 0 with PLAIN */
-    int32_t rows_per_step;   /* sequences that a step computes, most: B + 1, B M + 1 with units */
+    int32_t n_parallel;      /* texts that are drawn at a time */
+    int32_t rows_per_step;   /* sequences that a step computes, most: B + 1 of each text, B M + 1
+                                with units */
     int32_t chat;            /* the dpi_chat of the prompts */
+    int32_t reserved;
     int64_t weight_bytes;    /* of the model, as stored */
     int64_t model_bytes;     /* of this process with the whole model in memory */
     int64_t session_bytes;   /* caches and work space */
@@ -122,13 +135,33 @@ typedef struct dpi_release_event {
     size_t n_bytes;
 } dpi_release_event;
 
-/* Goes on to the next event, and begins the release if it has not begun. Where it fails or is
- * cancelled within a text of which a token is released, END comes first (and OK), and the status with
- * the call after that: what was released always comes out. Each further call gives that status.
+/* Goes on to the next event, and begins the release if it has not begun. Texts are told in their
+ * order: the events of one that is drawn beside an earlier one wait, unless as_drawn is set. A text
+ * is whole with its END. PROMPT may be of any text.
+ * Where it fails within a text, those before it go on to their end. Then each text of which tokens
+ * are drawn comes out with its END (and OK), and after that comes the status: what was drawn is
+ * always told. Cancelled: the same, and all texts end where they are. Each further call gives that
+ * status.
  * Errors: those of dpi_release_begin; CANCELLED; FORMAT (PLAIN: the record is null); IO (a record);
  * ENTROPY; NUMERIC (the model); MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_release_advance(dpi_release *release,
                                                       dpi_release_event *event, dpi_error *err);
+
+/* How far the texts are: public, as the events are. */
+typedef struct dpi_release_progress {
+    size_t struct_size;
+    int32_t n_texts;
+    int32_t n_begun, n_ended; /* of them; those that are drawn and not told too */
+    int32_t reserved;
+    int64_t n_prompts, n_read; /* of all texts; of them read; 0: secret */
+    int64_t n_drawn;           /* tokens of all texts */
+} dpi_release_progress;
+
+DPI_API void dpi_release_progress_init(dpi_release_progress *progress);
+/* Errors: ARG. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_release_progress_get(const dpi_release *release,
+                                                           dpi_release_progress *progress,
+                                                           dpi_error *err);
 
 /* Makes a call of advance that runs, or the next one, stop soon. From any thread, and from a signal
  * handler. */

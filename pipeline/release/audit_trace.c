@@ -80,7 +80,7 @@ typedef struct player {
     path_world *world;
     const path_setup *setup;
     path_trace *trace;
-    const dpi_release *release;
+    const dpi_release *release; /* of one text at a time: it has one place */
     int32_t n_assigned; /* draws of keys and assignments so far */
 } player;
 
@@ -96,7 +96,7 @@ static int64_t contribution(const player *p, const float *l, double public_logit
 /* S is the sum over the slots, and over nothing else. Logits are floats: a difference of two is off
  * by less than a unit. */
 static void check_sums(const player *p, const float *const *rows, int32_t n_slots) {
-    const dpi_sampler *s = p->release->sampler;
+    const dpi_sampler *s = p->release->places[0].sampler;
     const float *public_row = dpi_session_logits(p->release->session, 0);
     bool same = true;
     for (size_t i = 0; i < s->n_support && same; i++) {
@@ -110,7 +110,7 @@ static void check_sums(const player *p, const float *const *rows, int32_t n_slot
 }
 
 static void record_step(player *p, path_text *x, int32_t t) {
-    const dpi_sampler *s = p->release->sampler;
+    const dpi_sampler *s = p->release->places[0].sampler;
     const dpi_session *session = p->release->session;
     const size_t n = s->n_support;
     const float *rows[DPI_PATH_SLOTS] = {0};
@@ -133,7 +133,7 @@ static void record_step(player *p, path_text *x, int32_t t) {
 /* A candidate that a function of public numbers gives: one that ends texts, or one that does not.
  */
 static size_t choose(const player *p, int32_t t, int32_t index) {
-    const dpi_sampler *s = p->release->sampler;
+    const dpi_sampler *s = p->release->places[0].sampler;
     const bool stop = t == p->setup->stop_at;
     size_t i = (size_t)(7 * t + 3 * index + 1) % s->n_support;
     for (size_t k = 0; k < s->n_support && t == 0 && !stop; k++)
@@ -146,8 +146,8 @@ static size_t choose(const player *p, int32_t t, int32_t index) {
 }
 
 static int32_t give_token(player *p, void *buffer) {
-    const dpi_sampler *s = p->release->sampler;
-    const int32_t index = p->release->index;
+    const dpi_sampler *s = p->release->places[0].sampler;
+    const int32_t index = p->release->pass.texts[0]->index;
     uint64_t bits[DPI_DRAW_WORDS];
     path_text *x = index < DPI_PATH_TEXTS ? &p->trace->text[index] : NULL;
     const int32_t t = x ? x->n_seen : 0;
@@ -205,6 +205,7 @@ static void set_options(player *p, const dpi_records *records, dpi_release_optio
     o->method.subsample = s->subsample;
     o->method.epsilon = 3;
     o->method.delta = 1e-6;
+    o->n_parallel = 1;
     o->method.random = give;
     o->method.random_user = p;
     o->session = p->world->audit->options.session;
@@ -252,7 +253,7 @@ static dpi_status advance(player *p, dpi_release *release) {
     do {
         DPI_TRY(dpi_release_advance(release, &e, p->world->audit->err));
         note_event(p, &e);
-        const dpi_sampler_plan *plan = &release->sampler->plan, *told = &p->trace->plan;
+        const dpi_sampler_plan *plan = &release->places[0].sampler->plan, *told = &p->trace->plan;
         dpi_audit_hold(p->world->audit,
                        plan->K == told->K && plan->a == told->a && plan->eta == told->eta,
                        "a text is drawn with other numbers than the claim has");

@@ -9,8 +9,6 @@
 #include "dpinfer/memory.h"
 #include "pipeline/release/release.h"
 
-enum { MAX_SLOTS = 4096 }; /* sequences of a session, less the public one */
-
 bool dpi_release_is_cancelled(const dpi_release *r) {
     const dpi_session_options *o = &r->options.session;
     return atomic_load(&r->cancelled) || (o->cancel && o->cancel(o->cancel_user));
@@ -76,14 +74,13 @@ static dpi_status draw_batches(dpi_release *r, size_t n_units, dpi_error *err) {
 
 static dpi_status make_partition(dpi_release *r, dpi_error *err) {
     const dpi_sampler_options *m = &r->claim.method;
-    const dpi_partition_options o = {
+    dpi_partition_options o = {
         .n_batches = r->claim.n_texts,
         .n_slots = m->denominator,
         .by_content = m->adjacency == DPI_ADJACENCY_ADD_REMOVE,
         .subsample = m->subsample,
-        .random = r->options.method.random,
-        .random_user = r->options.method.random_user,
     };
+    dpi_release_random(r, &r->bits, &o.random, &o.random_user);
     const size_t n_units = dpi_records_unit_count(r->options.records);
     DPI_TRY(dpi_partition_create(&o, n_units, &r->partition, err));
     if (!dpi_partition_is_assigned(r->partition))
@@ -98,30 +95,24 @@ dpi_status dpi_release_make_batches(dpi_release *r, dpi_error *err) {
         DPI_TRY(make_partition(r, err));
         r->n_slots = dpi_partition_largest(r->partition) * per_unit(r);
     }
-    if (r->n_slots > MAX_SLOTS) /* how many is secret */
+    if (r->n_slots >= MAX_SEQUENCES) /* how many is secret */
         return dpi_fail(err, DPI_STATUS_LIMIT, "a batch has more than %d records: n_texts must be "
-                                               "larger", MAX_SLOTS);
-    r->tokens = calloc(r->n_slots + 1, sizeof *r->tokens);
-    r->n_tokens = calloc(r->n_slots + 1, sizeof *r->n_tokens);
-    if (!r->tokens || !r->n_tokens)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the prompts of a batch");
+                                               "larger", MAX_SEQUENCES - 1);
     return DPI_STATUS_OK;
 }
 
 void dpi_release_free_batches(dpi_release *r) {
-    dpi_release_drop_batch(r);
     for (size_t i = 0; i < r->n_kept; i++)
         dpi_private_free(r->kept[i].tokens);
     dpi_private_free(r->kept);
     dpi_partition_free(r->partition);
-    free(r->tokens);
-    free(r->n_tokens);
 }
 
 /* ---- One batch ------------------------------------------------------------------------------- */
 
 /* The k-th record of a unit into a slot: the kept prompt, or a fresh one. */
-static dpi_status fill_slot(dpi_release *r, size_t slot, size_t unit, size_t k, dpi_error *err) {
+static dpi_status fill_slot(dpi_release *r, dpi_place *place, size_t slot, size_t unit, size_t k,
+                            dpi_error *err) {
     const size_t at = unit * per_unit(r) + k;
     dpi_prompt prompt;
     if (r->kept) {
@@ -130,39 +121,40 @@ static dpi_status fill_slot(dpi_release *r, size_t slot, size_t unit, size_t k, 
     } else {
         DPI_TRY(read_record(r, unit, k, false, &prompt, err));
     }
-    r->tokens[slot] = prompt.tokens;
-    r->n_tokens[slot] = prompt.n_tokens;
+    place->tokens[slot] = prompt.tokens;
+    place->n_tokens[slot] = prompt.n_tokens;
     return DPI_STATUS_OK;
 }
 
-/* The one record of a plain release, for all of its texts. */
-static dpi_status load_reference(dpi_release *r, dpi_error *err) {
-    if (r->options.reference < 0 || r->tokens[0])
+/* The one record of a plain release, for all texts of a place. */
+static dpi_status load_reference(dpi_release *r, dpi_place *place, dpi_error *err) {
+    if (r->options.reference < 0 || place->tokens[0])
         return DPI_STATUS_OK;
-    DPI_TRY(fill_slot(r, 0, (size_t)r->options.reference, 0, err));
-    return r->tokens[0] ? DPI_STATUS_OK
-                        : dpi_fail(err, DPI_STATUS_FORMAT,
-                                   "reference: the record is empty or unreadable");
+    DPI_TRY(fill_slot(r, place, 0, (size_t)r->options.reference, 0, err));
+    return place->tokens[0] ? DPI_STATUS_OK
+                            : dpi_fail(err, DPI_STATUS_FORMAT,
+                                       "reference: the record is empty or unreadable");
 }
 
-dpi_status dpi_release_load_batch(dpi_release *r, int32_t index, dpi_error *err) {
+dpi_status dpi_release_load_batch(dpi_release *r, int32_t index, dpi_place *place,
+                                  dpi_error *err) {
     if (r->claim.method.method == DPI_METHOD_PLAIN)
-        return load_reference(r, err);
+        return load_reference(r, place, err);
     dpi_batch batch;
     dpi_partition_batch(r->partition, index, &batch);
     const size_t M = per_unit(r);
     for (size_t slot = 0; slot < batch.n_records * M; slot++) {
         const size_t u = slot / M;
-        DPI_TRY(fill_slot(r, slot, batch.records ? batch.records[u] : batch.first + u, slot % M,
-                          err));
+        DPI_TRY(fill_slot(r, place, slot, batch.records ? batch.records[u] : batch.first + u,
+                          slot % M, err));
     }
     return DPI_STATUS_OK;
 }
 
-void dpi_release_drop_batch(dpi_release *r) {
-    for (size_t slot = 0; slot < r->n_slots && r->tokens && r->n_tokens; slot++) {
-        dpi_private_free(r->tokens[slot]);
-        r->tokens[slot] = NULL;
-        r->n_tokens[slot] = 0;
+void dpi_release_drop_batch(const dpi_release *r, dpi_place *place) {
+    for (size_t slot = 0; slot < r->n_slots && place->tokens && place->n_tokens; slot++) {
+        dpi_private_free(place->tokens[slot]);
+        place->tokens[slot] = NULL;
+        place->n_tokens[slot] = 0;
     }
 }

@@ -58,6 +58,26 @@ static uint64_t process_memory(const char *field) {
     return kib * 1024;
 }
 
+/* Each text has caches of its own, in which its own prompts share their beginning. */
+dpi_status dpi_release_session_memory(const dpi_release *r, int32_t n_parallel, uint64_t *n_bytes,
+                                      dpi_error *err) {
+    dpi_session_options o = r->options.session;
+    int32_t n_tokens = r->prompts_info.n_public;
+    uint64_t all, one, shared;
+    if (r->claim.record_in_prompt && r->prompts_info.n_limit > n_tokens)
+        n_tokens = r->prompts_info.n_limit;
+    n_tokens += r->claim.method.n_tokens;
+    DPI_TRY(dpi_session_memory(r->options.model, &o, n_tokens, 0, &one, err));
+    DPI_TRY(dpi_session_memory(r->options.model, &o, n_tokens, r->prompts_info.n_prefix, &shared,
+                               err));
+    o.n_seq *= n_parallel;
+    DPI_TRY(dpi_session_memory(r->options.model, &o, n_tokens, 0, &all, err));
+    /* A sampler has 40 bytes for each token; the first one is there already. */
+    *n_bytes = all - (uint64_t)n_parallel * (one - shared) +
+               (uint64_t)(n_parallel - 1) * 40 * (uint64_t)r->info.n_vocab;
+    return DPI_STATUS_OK;
+}
+
 /* The peak: this process, which has opened the model, and what computing adds. */
 static dpi_status plan_memory(const dpi_release *r, dpi_release_plan *plan, dpi_error *err) {
     const dpi_sampler_options *m = &r->claim.method;
@@ -66,8 +86,7 @@ static dpi_status plan_memory(const dpi_release *r, dpi_release_plan *plan, dpi_
     plan->n_prompt_most = r->prompts_info.n_public;
     if (r->claim.record_in_prompt && r->prompts_info.n_limit > plan->n_prompt_most)
         plan->n_prompt_most = r->prompts_info.n_limit;
-    DPI_TRY(dpi_session_memory(r->options.model, session, plan->n_prompt_most + m->n_tokens,
-                               r->prompts_info.n_prefix, &session_bytes, err));
+    DPI_TRY(dpi_release_session_memory(r, r->options.n_parallel, &session_bytes, err));
     const int64_t n_tokens = (int64_t)plan->n_prompt_most * session->n_seq + m->n_tokens;
     uint64_t model = process_memory("VmRSS"), opening = process_memory("VmHWM");
     model = model ? model + dpi_model_unread_bytes(r->options.model, n_tokens)
@@ -98,7 +117,8 @@ dpi_status dpi_release_plan_get(const dpi_release *r, dpi_release_plan *plan, dp
                              .n_ctx = r->options.session.n_ctx,
                              .n_prompt_public = r->prompts_info.n_public,
                              .n_prompt_shared = plain ? 0 : r->prompts_info.n_prefix,
-                             .rows_per_step = r->options.session.n_seq,
+                             .n_parallel = r->options.n_parallel,
+                             .rows_per_step = r->options.session.n_seq * r->options.n_parallel,
                              .chat = r->prompts_info.chat};
     DPI_TRY(plan_memory(r, &made, err));
     plan_time(r, &made);

@@ -9,11 +9,51 @@
 #include "dpinfer/release.h"
 #include "pipeline/partition.h"
 
+enum { MAX_SEQUENCES = 4097 }; /* of a session */
+
 /* The private prompt of a record; tokens NULL: null. */
 typedef struct dpi_prompt {
     int32_t *tokens; /* private memory */
     size_t n_tokens;
 } dpi_prompt;
+
+/* Room for a text that is drawn: sequences of the session, a sampler, the prompts of a batch. */
+typedef struct dpi_place {
+    int32_t first_seq;
+    int32_t **tokens; /* [n_slots] the prompts, private memory; NULL: null */
+    size_t *n_tokens; /* [n_slots] */
+    dpi_sampler *sampler;
+    uint64_t bits;              /* seeded: the state of the sampler's random bits */
+    dpi_generation *generation; /* NULL: the place is free */
+} dpi_place;
+
+typedef struct dpi_waiting_event {
+    int32_t type, token, n_drawn, end;
+    size_t n_bytes;
+} dpi_waiting_event;
+
+/* A text that has begun, with the events that were not told yet: texts are told in their order,
+ * whichever ends first. Private memory. */
+typedef struct dpi_release_text {
+    struct dpi_release_text *next; /* the one after it */
+    int32_t index;
+    dpi_place *place;          /* NULL: all of it is drawn */
+    int32_t n_read, n_prompts; /* n_prompts 0: its generation has not said yet */
+    int32_t n_drawn;           /* tokens among its events */
+    bool is_cut;               /* an event is lost: nothing follows but its END, without text */
+    dpi_waiting_event *events; /* [n_events], of which n_told are told */
+    size_t n_events, n_told, capacity;
+    char *bytes; /* [n_bytes] the text of all events, of which n_bytes_told are told */
+    size_t n_bytes, n_bytes_told, bytes_capacity;
+} dpi_release_text;
+
+/* The texts of one pass, in their order. */
+typedef struct dpi_pass {
+    int32_t n;
+    dpi_release_text **texts; /* [n_places] */
+    dpi_generation **generations;
+    dpi_generation_event *events;
+} dpi_pass;
 
 struct dpi_release {
     /* Settled by open; public. */
@@ -22,28 +62,33 @@ struct dpi_release {
     dpi_model_info info;
     dpi_prompts *prompts;
     dpi_prompts_info prompts_info;
-    dpi_sampler *sampler; /* from open on by position, from begin on where records are assigned */
+    dpi_sampler *sampler; /* from open on by position, until the first place has it */
 
     int64_t charge; /* its id in the ledger; 0: none, or given back */
 
     /* From begin on; private. */
     dpi_partition *partition;
-    dpi_prompt *kept; /* [units, max_per_unit] by content: the prompts of records that were read; else NULL */
+    dpi_prompt *kept; /* [units, max_per_unit] by content: the prompts of records that were read; else
+                         NULL */
     size_t n_kept;
     dpi_session *session;
     int64_t n_null;
+    uint64_t bits; /* seeded: the state of the random bits that no text has */
     atomic_int cancelled;
 
-    /* The text that is being drawn, and its batch. */
+    /* Texts. */
     bool begun;
-    int32_t index;
     size_t n_slots; /* prompts of references: with max_per_unit so many for each unit */
-    int32_t **tokens; /* [n_slots] its prompts, private memory; NULL: null */
-    size_t *n_tokens; /* [n_slots] */
-    dpi_generation *generation; /* NULL: none is drawn */
-    int32_t n_drawn;            /* tokens of it that are released */
-    bool ended;                 /* its END was told */
-    dpi_error failure;          /* code: what every further call returns; OK: none yet */
+    dpi_place *places; /* [n_places] */
+    int32_t n_places;
+    dpi_pass pass;
+    dpi_release_text *texts; /* those that have begun and are not told to their end, in order */
+    int32_t next;       /* index of the text that begins next */
+    int32_t n_ended;    /* texts that are drawn */
+    int64_t n_read;     /* prompts of all texts that are read */
+    int64_t n_drawn;    /* tokens of all texts */
+    int32_t stopped_at; /* with a failure: index of the text that has failed */
+    dpi_error failure;  /* code: what a call returns when no event waits; OK: none yet */
 };
 
 /* Slots of the sampler: units. */
@@ -51,15 +96,38 @@ int32_t dpi_release_n_ref(const dpi_release *r);
 /* Takes the charge back, if there is one: no record was read. */
 void dpi_release_give_back(dpi_release *r);
 
-/* Records to batches, and room for one batch. Errors: as dpi_release_begin. */
+/* Records to batches. Errors: as dpi_release_begin. */
 dpi_status dpi_release_make_batches(dpi_release *r, dpi_error *err);
 /* Wipes them. */
 void dpi_release_free_batches(dpi_release *r);
 
-/* The prompts of text `index` into r->tokens. Errors: IO, MEMORY, FORMAT, CANCELLED. */
-dpi_status dpi_release_load_batch(dpi_release *r, int32_t index, dpi_error *err);
+/* The prompts of text `index` into a place. Errors: IO, MEMORY, FORMAT, CANCELLED. */
+dpi_status dpi_release_load_batch(dpi_release *r, int32_t index, dpi_place *place, dpi_error *err);
 /* Wipes them. */
-void dpi_release_drop_batch(dpi_release *r);
+void dpi_release_drop_batch(const dpi_release *r, dpi_place *place);
+
+/* The random bits of the options: a caller's source, that of the seed with the state *bits, or
+ * NULL, the system's. */
+void dpi_release_random(const dpi_release *r, uint64_t *bits, dpi_random_fn *random, void **user);
+
+/* Places, their samplers and the session. Errors: MEMORY; those of dpi_session_create. */
+dpi_status dpi_release_make_places(dpi_release *r, dpi_error *err);
+/* Wipes them, and the texts. */
+void dpi_release_free_texts(dpi_release *r);
+
+/* Most memory that the session and the samplers of n_parallel texts take. */
+dpi_status dpi_release_session_memory(const dpi_release *r, int32_t n_parallel, uint64_t *n_bytes,
+                                      dpi_error *err);
+
+/* One pass of all texts that are drawn, and the begin of the next one if there is room. What comes
+ * of it waits in the texts; a failure is kept. The text that has read a prompt; NULL: none. */
+const dpi_release_text *dpi_release_pass(dpi_release *r);
+/* Whether an event waits that may be told: of the first text, as_drawn of any. */
+bool dpi_release_has_event(const dpi_release *r);
+/* The first of them. False: none waits. */
+bool dpi_release_tell(dpi_release *r, dpi_release_event *event);
+/* Frees the texts whose END is told. */
+void dpi_release_drop_told(dpi_release *r);
 
 /* Whether dpi_release_cancel was called, or the caller's own function says so. */
 bool dpi_release_is_cancelled(const dpi_release *r);

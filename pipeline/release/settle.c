@@ -1,6 +1,8 @@
 /* settle.c - from the options of a release to its claim: every number, before a record is read. */
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "base/mem.h"
 #include "base/status.h"
 #include "pipeline/claim.h"
 #include "pipeline/release/records.h"
@@ -12,6 +14,9 @@ enum {
     DEFAULT_BATCH = 8,
     DEFAULT_ONE_BATCH = 16, /* up to so many units make one batch */
     DEFAULT_PER_UNIT = 4,
+    /* Sequences in a step for each thread, beyond which more of them bring little
+     * (bench/RESULTS.md, "Texts side by side"). */
+    DEFAULT_ROWS = 8,
 };
 
 void dpi_release_options_init(dpi_release_options *o) {
@@ -143,6 +148,9 @@ static dpi_status check_numbers(const dpi_release_options *o, dpi_error *err) {
     DPI_TRY(dpi_check_range("n_texts", o->n_texts, 0, INT32_MAX, err));
     DPI_TRY(dpi_check_range("n_tokens", o->n_tokens, 0, 1 << 20, err));
     DPI_TRY(dpi_check_range("top_k", o->top_k, -1, 1 << 18, err));
+    DPI_TRY(dpi_check_range("n_parallel", o->n_parallel, 0, 4096, err));
+    DPI_TRY(dpi_check_range("seeded", o->seeded, 0, 1, err));
+    DPI_TRY(dpi_check_range("as_drawn", o->as_drawn, 0, 1, err));
     if (o->reference >= 0 && !is_plain(o))
         return dpi_fail(err, DPI_STATUS_ARG, "reference is allowed only with PLAIN");
     return DPI_STATUS_OK;
@@ -156,7 +164,7 @@ static dpi_status settle_options(const dpi_release_options *o, dpi_claim *c, dpi
     c->method = o->method;
     c->method.random = NULL;
     c->method.random_user = NULL;
-    c->randomness = o->method.random ? DPI_RANDOMNESS_SEED : DPI_RANDOMNESS_SYSTEM;
+    c->randomness = o->method.random || o->seeded ? DPI_RANDOMNESS_SEED : DPI_RANDOMNESS_SYSTEM;
     return settle_records(o, c, err);
 }
 
@@ -208,12 +216,55 @@ static dpi_status settle_plan(dpi_release *r, dpi_error *err) {
     if (dpi_claim_is_assigned(c))
         return dpi_claim_settle(c, err);
     dpi_sampler_options m = c->method;
-    m.random = r->options.method.random;
-    m.random_user = r->options.method.random_user;
     DPI_TRY(dpi_sampler_create(&m, &r->sampler, err));
     if (!is_plain(&r->options))
         c->plan = *dpi_sampler_plan_get(r->sampler);
     return dpi_claim_check(c, err);
+}
+
+/* Memory that the system could give now; 0: not known. */
+static uint64_t available_memory(void) {
+    FILE *f = fopen("/proc/meminfo", "r");
+    char line[256];
+    unsigned long long kib = 0;
+    while (f && kib == 0 && fgets(line, sizeof line, f))
+        if (sscanf(line, "MemAvailable: %llu kB", &kib) != 1)
+            kib = 0;
+    if (f)
+        fclose(f);
+    return (uint64_t)kib * 1024;
+}
+
+/* As many texts as fill the steps, in at most half of the memory that is there. */
+static dpi_status choose_parallel(dpi_release *r, int32_t n_rows, dpi_error *err) {
+    dpi_release_options *o = &r->options;
+    const int32_t n_threads = o->session.n_threads > 0 ? o->session.n_threads : dpi_processors();
+    const uint64_t most = available_memory() / 2;
+    uint64_t n_bytes;
+    int32_t n = (DEFAULT_ROWS * n_threads + n_rows / 2) / n_rows;
+    n = n < r->claim.n_texts ? n : r->claim.n_texts;
+    for (o->n_parallel = 1; o->n_parallel < n; o->n_parallel++) {
+        DPI_TRY(dpi_release_session_memory(r, o->n_parallel + 1, &n_bytes, err));
+        if (n_bytes > most)
+            break;
+    }
+    return DPI_STATUS_OK;
+}
+
+static dpi_status settle_parallel(dpi_release *r, dpi_error *err) {
+    dpi_release_options *o = &r->options;
+    const int32_t n_rows = o->session.n_seq, most = MAX_SEQUENCES / n_rows;
+    if (o->n_parallel > most)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "n_parallel: found '%d', allowed 1..%d with texts of %d sequences",
+                        o->n_parallel, most, n_rows);
+    if (o->n_parallel == 0 && o->method.random)
+        o->n_parallel = 1;
+    if (o->n_parallel == 0)
+        DPI_TRY(choose_parallel(r, n_rows, err));
+    if (o->n_parallel > r->claim.n_texts)
+        o->n_parallel = r->claim.n_texts;
+    return DPI_STATUS_OK;
 }
 
 static dpi_status settle(dpi_release *r, dpi_error *err) {
@@ -226,6 +277,7 @@ static dpi_status settle(dpi_release *r, dpi_error *err) {
     r->claim.random_weights = r->info.random_weights;
     DPI_TRY(settle_lengths(r, err));
     DPI_TRY(settle_prompts(r, err));
+    DPI_TRY(settle_parallel(r, err));
     return settle_plan(r, err);
 }
 

@@ -15,7 +15,7 @@ static dpi_records *documents;
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
 
-static dpi_release_options options_of(uint64_t *seed) {
+static dpi_release_options options_of(const uint64_t *seed) {
     dpi_release_options o;
     dpi_release_options_init(&o);
     o.model = model;
@@ -25,8 +25,8 @@ static dpi_release_options options_of(uint64_t *seed) {
     o.n_texts = 2;
     o.method.rho = 20;
     if (seed) {
-        o.method.random = dpi_random_insecure;
-        o.method.random_user = seed;
+        o.seeded = 1;
+        o.seed = *seed;
     }
     return o;
 }
@@ -43,16 +43,18 @@ static void draw_texts(dpi_release *release, char *texts) {
     const dpi_claim *claim = dpi_release_claim(release);
     dpi_release_event e = {0};
     dpi_error err;
-    int32_t n_drawn = 0, n_read = 0, n_ends = 0;
+    int32_t n_drawn = 0, n_read = 0, n_ends = 0, reading = -1;
     size_t n = 0;
     for (;;) {
         assert_ok(dpi_release_advance(release, &e, &err), &err);
         if (e.type == DPI_EVENT_NONE)
             break;
-        assert_int_equal(e.index, n_ends);
+        assert_true(e.index == n_ends || (e.type == DPI_EVENT_PROMPT && e.index > n_ends));
         if (e.type == DPI_EVENT_PROMPT && !dpi_claim_is_assigned(claim)) {
-            assert_int_equal(e.n_read, ++n_read);
-            assert_true(e.n_read <= e.n_prompts);
+            n_read = e.index > reading ? 0 : n_read; /* one text reads at a time */
+            reading = e.index;
+            assert_in_range(e.n_read, n_read + 1, e.n_prompts);
+            n_read = e.n_read;
         } else if (e.type == DPI_EVENT_PROMPT) { /* the size of a batch is secret */
             assert_int_equal(e.n_read, 0);
             assert_int_equal(e.n_prompts, 0);
@@ -72,7 +74,7 @@ static void draw_texts(dpi_release *release, char *texts) {
         if (n == 0 || texts[n - 1] != '\n')
             texts[n++] = '\n';
         n_ends++;
-        n_drawn = n_read = 0;
+        n_drawn = 0;
     }
     texts[n] = '\0';
     assert_int_equal(n_ends, claim->n_texts);
@@ -113,6 +115,184 @@ static void test_command_line(void **state) {
     draw_texts(open_release(&o), by_hand);
     run_command("--plain --reference 3 --num 2 -n 12 --seed 9", wanted);
     assert_string_equal(by_hand, wanted);
+}
+
+static void expect_stopped(dpi_release *release, dpi_status wanted) {
+    dpi_release_event e;
+    dpi_error err;
+    for (int i = 0; i < 3; i++)
+        assert_error(dpi_release_advance(release, &e, &err), wanted, &err, "");
+    dpi_release_free(release);
+}
+
+/* ---- Several texts at a time ----------------------------------------------------------------- */
+
+/* The events of a text, END included, in a form that can be compared. */
+enum { MANY = 5, LONG = 150 };
+typedef struct told {
+    int32_t tokens[MANY][LONG], n[MANY], end[MANY], n_texts;
+    int32_t n_beside; /* events of a text before the END of an earlier one */
+    char text[MANY][TEXT_BYTES];
+    size_t n_bytes[MANY];
+} told;
+
+/* Goes on to the n_events-th event that is no PROMPT, or to the status that ends the release. */
+static dpi_status listen(dpi_release *release, int32_t n_events, told *t) {
+    dpi_release_event e = {0};
+    dpi_status status;
+    while (n_events > 0 && (status = dpi_release_advance(release, &e, NULL)) == DPI_STATUS_OK) {
+        if (e.type == DPI_EVENT_PROMPT)
+            continue;
+        if (e.type == DPI_EVENT_NONE)
+            return DPI_STATUS_OK;
+        n_events--;
+        t->n_beside += e.index > 0 && t->end[e.index - 1] == DPI_END_NONE;
+        memcpy(t->text[e.index] + t->n_bytes[e.index], e.text, e.n_bytes);
+        t->n_bytes[e.index] += e.n_bytes;
+        if (e.type == DPI_EVENT_TOKEN)
+            t->tokens[e.index][t->n[e.index]++] = e.token;
+        assert_int_equal(e.n_drawn, t->n[e.index]);
+        if (e.type == DPI_EVENT_END) {
+            assert_int_equal(t->end[e.index], DPI_END_NONE);
+            t->end[e.index] = e.end;
+            t->n_texts++;
+        }
+    }
+    return n_events > 0 ? status : DPI_STATUS_OK;
+}
+
+static dpi_release_options many_texts(const uint64_t *seed, int32_t n_parallel) {
+    dpi_release_options o = options_of(seed);
+    o.batch = 2;
+    o.n_texts = MANY;
+    o.n_tokens = LONG;
+    o.method.rho = 1000;
+    o.n_parallel = n_parallel;
+    o.session.n_threads = 1;
+    o.prompts.max_reference_tokens = 16;
+    return o;
+}
+
+static void listen_all(const dpi_release_options *o, told *t) {
+    dpi_release *release = open_release(o);
+    memset(t, 0, sizeof *t);
+    assert_int_equal(listen(release, INT32_MAX, t), DPI_STATUS_OK);
+    assert_int_equal(t->n_texts, MANY);
+    dpi_release_progress p = {.struct_size = sizeof p};
+    assert_ok(dpi_release_progress_get(release, &p, NULL), NULL);
+    assert_int_equal(p.n_ended, MANY);
+    assert_int_equal(p.n_read, p.n_prompts);
+    dpi_release_free(release);
+}
+
+/* The same texts for the same bits, however many are drawn at a time, and as_drawn: by position, by
+ * content, drawn, with other methods and accountants. Some end early, some are as long as they may
+ * be. */
+static void test_parallel(void **state) {
+    (void)state;
+    static told one, other;
+    static const int32_t all[] = {2, 3, 8, 0};
+    int32_t n_early = 0, n_whole = 0;
+    dpi_error err;
+    for (uint64_t kind = 0; kind < 6; kind++) {
+        dpi_release_options o = many_texts(&kind, 1);
+        if (kind == 1) {
+            o.method.adjacency = DPI_ADJACENCY_ADD_REMOVE;
+        } else if (kind == 2) {
+            o.method.accountant = DPI_ACCOUNTANT_FILTER;
+        } else if (kind == 3) {
+            o.method.method = DPI_METHOD_PLAIN;
+        } else if (kind == 4) {
+            assert_ok(dpi_method_defaults(DPI_METHOD_AMIN, &o.method, &err), &err);
+            o.method.rho = 1000, o.method.delta = 1e-6;
+        } else if (kind == 5) {
+            o.method.rho = 0, o.method.epsilon = 50, o.method.subsample = .5;
+        }
+        listen_all(&o, &one);
+        for (int32_t i = 0; i < MANY; i++) {
+            n_early += one.end[i] == DPI_END_EOG;
+            n_whole += one.end[i] == DPI_END_LENGTH;
+        }
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+            o.n_parallel = all[i];
+            listen_all(&o, &other);
+            assert_memory_equal(&one, &other, sizeof one);
+        }
+        o.n_parallel = 3;
+        o.as_drawn = 1;
+        listen_all(&o, &other);
+        assert_true(other.n_beside > 0);
+        other.n_beside = 0;
+        assert_memory_equal(&one, &other, sizeof one);
+    }
+    assert_true(n_early > 0 && n_whole > 0);
+}
+
+/* No two texts have the same bits, of one seed or of the next one. */
+static void test_streams(void **state) {
+    (void)state;
+    static told t[2];
+    for (uint64_t seed = 0; seed < 2; seed++) {
+        dpi_release_options o = many_texts(&seed, 1);
+        o.method.method = DPI_METHOD_PLAIN;
+        listen_all(&o, &t[seed]);
+    }
+    for (int32_t i = 0; i < 2 * MANY; i++)
+        for (int32_t k = 0; k < i; k++)
+            assert_memory_not_equal(t[i / MANY].tokens[i % MANY], t[k / MANY].tokens[k % MANY],
+                                    LONG * sizeof t[0].tokens[0][0]);
+}
+
+/* The texts of a release that stopped are beginnings of the texts of one that did not. */
+static void assert_beginnings(const told *part, const told *whole) {
+    for (int32_t i = 0; i < part->n_texts; i++) {
+        assert_true(part->n[i] > 0 && part->n[i] <= whole->n[i]);
+        assert_memory_equal(part->tokens[i], whole->tokens[i],
+                            (size_t)part->n[i] * sizeof *part->tokens[i]);
+        assert_memory_equal(part->text[i], whole->text[i], part->n_bytes[i]);
+    }
+}
+
+static void test_parallel_cancel(void **state) {
+    (void)state;
+    static told whole, part;
+    const uint64_t seed = 3;
+    dpi_release_options o = many_texts(&seed, 3);
+    listen_all(&o, &whole);
+    dpi_release *release = open_release(&o);
+    memset(&part, 0, sizeof part);
+    assert_int_equal(listen(release, 20, &part), DPI_STATUS_OK);
+    dpi_release_cancel(release);
+    assert_int_equal(listen(release, INT32_MAX, &part), DPI_STATUS_CANCELLED);
+    assert_int_equal(part.n_texts, 3); /* what was drawn of the others is told too */
+    assert_beginnings(&part, &whole);
+    for (int32_t i = 0; i < 3; i++)
+        assert_int_equal(part.end[i], DPI_END_CANCELLED);
+    assert_int_equal(part.n[0], 20);
+    expect_stopped(release, DPI_STATUS_CANCELLED);
+}
+
+/* The bits of all texts come from one source that fails: texts before the one that fails go on, and
+ * fail in turn. */
+static void test_parallel_failure(void **state) {
+    (void)state;
+    static told part;
+    for (int32_t n = 0; n < 90; n += 11) {
+        limited_source source = {1, n};
+        dpi_release_options o = many_texts(NULL, 3);
+        o.method.random = limited_bits;
+        o.method.random_user = &source;
+        dpi_release *release = open_release(&o);
+        memset(&part, 0, sizeof part);
+        assert_int_equal(listen(release, INT32_MAX, &part), DPI_STATUS_ENTROPY);
+        int32_t n_told = 0;
+        for (int32_t i = 0; i < part.n_texts; i++) {
+            n_told += part.n[i];
+            assert_int_not_equal(part.end[i], DPI_END_NONE);
+        }
+        assert_int_equal(n_told, n); /* each draw that succeeded */
+        expect_stopped(release, DPI_STATUS_ENTROPY);
+    }
 }
 
 /* ---- Records --------------------------------------------------------------------------------- */
@@ -219,14 +399,6 @@ static void advance_to(dpi_release *release, int32_t n, dpi_release_event *e) {
     while (e->type != DPI_EVENT_TOKEN || e->n_drawn < n);
 }
 
-static void expect_stopped(dpi_release *release, dpi_status wanted) {
-    dpi_release_event e;
-    dpi_error err;
-    for (int i = 0; i < 3; i++)
-        assert_error(dpi_release_advance(release, &e, &err), wanted, &err, "");
-    dpi_release_free(release);
-}
-
 static void test_cancel(void **state) {
     (void)state;
     dpi_release_event e;
@@ -280,7 +452,7 @@ static void test_order(void **state) {
     assert_error(dpi_release_advance(release, &e, &err), DPI_STATUS_STATE, &err, "it is a plan");
     dpi_release_plan plan = {.struct_size = sizeof plan};
     assert_ok(dpi_release_plan_get(release, &plan, &err), &err);
-    assert_int_equal(plan.rows_per_step, 9);
+    assert_int_equal(plan.rows_per_step, 9 * plan.n_parallel);
     assert_true(plan.memory_bytes >= plan.session_bytes && plan.session_bytes > 0);
     dpi_release_free(release);
     o.method.adjacency = DPI_ADJACENCY_ADD_REMOVE;
@@ -478,6 +650,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_command_line), cmocka_unit_test(test_read_once),
         cmocka_unit_test(test_no_records),   cmocka_unit_test(test_delta),
+        cmocka_unit_test(test_parallel),     cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_parallel_cancel), cmocka_unit_test(test_parallel_failure),
         cmocka_unit_test(test_null_records), cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_failure),      cmocka_unit_test(test_order),
         cmocka_unit_test(test_report),       cmocka_unit_test(test_report_refused),

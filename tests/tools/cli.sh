@@ -361,6 +361,16 @@ seeded() { run run "$model" "$@" --seed 7 -n 12 -c 256; }
 seeded "$refs" --rho 20 -B 8; cp out a; expect_rc 0; expect_err "NOT PRIVATE"
 seeded "$refs" --rho 20 -B 8 -t 1; expect_same out a
 seeded "$refs" --rho 20 -B 8 --no-mmap --quiet; expect_same out a; expect_err "NOT PRIVATE"
+# As many texts at a time as it likes: they come in their order, and are the same ones.
+for form in "" --jsonl; do
+    seeded "$refs" --rho 20 -B 2 --num 3 --parallel 1 $form; cp out one; expect_rc 0
+    for n in 2 3 8; do
+        seeded "$refs" --rho 20 -B 2 --num 3 --parallel $n $form; expect_rc 0; expect_same out one
+    done
+done
+refuse 2 "--parallel: found '0', allowed 1..4096" run no.gguf refs --rho 1 --parallel 0
+refuse 2 "--parallel: found '2', allowed 1..1 with texts of 4097 sequences" run "$model" "$refs" \
+    --rho 1 -B 4096 --num 2 --adjacency add-remove --parallel 2
 seeded -m "$model" "$refs" --rho 20 -B 8; expect_rc 2
 run run -m "$model" "$refs" --rho 20 -B 8 --seed 7 -n 12 -c 256; expect_same out a
 run run "$model" "$refs" --rho 20 -B 8 --seed 8 -n 12 -c 256; expect_different out a
@@ -458,7 +468,9 @@ seeded "$refs" --rho 50 --public-prompt "Question: $asked"$'\nAnswer:' \
 seeded "$refs" --rho 50 --query "$asked"; expect_rc 0; expect_same out a
 echo "$asked" >query.txt; seeded "$refs" --rho 50 --query-file query.txt; expect_same out a
 seeded "$refs" --rho 50 --query "Who was sad?"; expect_different out a
-seeded "$refs" --rho 50 --system "One day." --query "$asked"; expect_rc 0; expect_different out a
+run run "$model" "$refs" --rho 50 --query "$asked" --seed 7 -n 24 -c 256; cp out a
+run run "$model" "$refs" --rho 50 --system "One day." --query "$asked" --seed 7 -n 24 -c 256
+expect_rc 0; expect_different out a
 run run "$model" --plain --temp 0 -n 8 --public-prompt "Question: $asked"$'\nAnswer:'; cp out a
 run run "$model" --plain --temp 0 -n 8 --query "$asked"; expect_same out a
 run plan "$model" --records 9 --rho 1 --query "$asked" -c 512 --template zephyr --json; expect_rc 0
