@@ -17,7 +17,6 @@ typedef struct ink_state {
     /* Pacing; public */
     dpi_pacing pacing;
     dpi_pace_spent paid; /* before this step */
-    int64_t K;           /* clip bound of this step; 0: it is free */
     uint64_t free_a;     /* inverse temperature of free steps */
     float *zeros;      /* [n_vocab] zero-out: the logits of a null slot */
     double *centre;    /* [n_ref M] m_j; PRIVATE */
@@ -269,8 +268,8 @@ static dpi_status begin(dpi_sampler *s, dpi_error *err) {
 
 static void charge(dpi_sampler *s) {
     ink_state *state = s->state;
-    dpi_pace_charge(&state->pacing, &state->paid, state->K);
-    if (s->options.accountant == DPI_ACCOUNTANT_FILTER && state->K > 0)
+    dpi_pace_charge(&state->pacing, &state->paid, s->K);
+    if (s->options.accountant == DPI_ACCOUNTANT_FILTER && s->K > 0)
         memcpy(state->spent, state->after, (size_t)s->options.n_ref * sizeof *state->spent);
 }
 
@@ -302,18 +301,17 @@ static void decide(dpi_sampler *s) {
         dpi_sampler_weigh(s, s->plan.a);
         top = dpi_pace_top(s->weights, s->n_support);
     }
-    state->K = dpi_pace_clip(&state->pacing, &state->paid, top);
+    s->K = dpi_pace_clip(&state->pacing, &state->paid, top);
 }
 
 static dpi_status find_candidates(dpi_sampler *s, const float *public_logits, dpi_error *err) {
     const dpi_sampler_options *o = &s->options;
-    const ink_state *state = s->state;
     DPI_TRY(dpi_public_fix(public_logits, o->n_vocab, s->fixed, NULL, err));
     decide(s);
-    s->is_free = state->K == 0;
+    s->is_free = s->K == 0;
     s->n_support = dpi_support_find(s->fixed, o->n_vocab,
                                     s->is_free && o->free_top_k > 0 ? o->free_top_k : o->top_k,
-                                    dpi_sampler_denominator(o), 2 * state->K, s->support);
+                                    dpi_sampler_denominator(o), 2 * s->K, s->support);
     return DPI_STATUS_OK;
 }
 
@@ -342,7 +340,7 @@ static void aggregate(dpi_sampler *s, const float *public_logits,
         .support = s->support,
         .n_vocab = (size_t)s->options.n_vocab,
         .n_support = s->n_support,
-        .K = state->K,
+        .K = s->K,
         .center = s->options.center,
         .per_unit = dpi_sampler_per_unit(&s->options),
     };

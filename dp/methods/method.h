@@ -43,7 +43,9 @@ struct dpi_sampler {
     bool begun;
     bool used; /* private arrays are not all zero: there is something to forget */
     bool is_free; /* the step reads no reference: set with the candidates. Public */
+    int64_t K; /* clip bound of the step, where a method has one; set with the candidates. Public */
     bool to_merge; /* dpi_sampler_partial was called for a token that is not drawn */
+    dpi_part part; /* of the current text */
     int32_t n_drawn; /* of the current text */
 
     int64_t *fixed;   /* [n_vocab] P, the public logits below their maximum */
@@ -83,7 +85,7 @@ struct dpi_method_ops {
     dpi_status (*create)(dpi_sampler *sampler, dpi_error *err);
     /* A new text: state back to its start (new records, a full budget). */
     dpi_status (*begin)(dpi_sampler *sampler, dpi_error *err);
-    /* Fills support and n_support, for a method that reads reference logits there only, and is_free
+    /* Fills support and n_support, for a method that reads reference logits there only, K, and is_free
      * where it reads none. A function of public data: it is what `distribution` begins with. NULL: it
      * reads all. */
     dpi_status (*candidates)(dpi_sampler *sampler, const float *public_logits, dpi_error *err);

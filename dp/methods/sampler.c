@@ -201,6 +201,7 @@ dpi_status dpi_sampler_begin(dpi_sampler *sampler, dpi_error *err) {
     sampler->begun = true;
     sampler->to_merge = false;
     sampler->n_drawn = 0;
+    dpi_part_init(&sampler->part);
     return DPI_STATUS_OK;
 }
 
@@ -284,6 +285,10 @@ dpi_status dpi_sampler_step(dpi_sampler *s, const float *public_logits,
         return dpi_fail(err, DPI_STATUS_ARG, "the sampler, the public logits or the token is NULL");
     if (!s->begun)
         return dpi_fail(err, DPI_STATUS_STATE, "a sampler's step comes after its begin");
+    if (s->part.count > 1)
+        return dpi_fail(err, DPI_STATUS_STATE,
+                        "this is one of %d parts of a text: a step needs the sums of all",
+                        (int)s->part.count);
     if (s->n_drawn >= s->options.n_tokens)
         return dpi_fail(err, DPI_STATUS_BUDGET, "all %d tokens of this text have been drawn",
                         s->options.n_tokens);

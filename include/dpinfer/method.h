@@ -199,31 +199,56 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_step(dpi_sampler *sampler, const f
                                                    int32_t *token, dpi_error *err);
 
 /* One text whose references are spread over threads, processes or machines. Each part has a sampler
- * with the same options but n_ref, the slots that are there, and the same denominator, that of all;
- * each begins. All records of a unit are in one part. A token then is
+ * with the same options but n_ref, the slots that are there, and the same denominator, that of all.
+ * All records of a unit are in one part. Each part begins the text with dpi_sampler_begin_part, and a
+ * token then is
  *     dpi_sampler_partial on each part  ->  dpi_sums_merge of the others' sums, in any order
  *         ->  dpi_sampler_step_merged on one part, and its token to all
  * and has the distribution and, for the same random bits, the value of one sampler with all slots.
  *
- * sums[n_vocab]: the first *n entries are the clipped contributions of this part's references to
- * the candidates. PRIVATE: they go to the part that draws and nowhere else. The call books one
- * token of the text, and under the filter what the token costs each record; a text has n_tokens of
- * these calls, whether a token is drawn or not. Arguments, what is trusted, and errors as
- * dpi_sampler_step, and UNSUPPORTED: the method has no sums that merge (it is not INVISIBLEINK). */
+ * Sums are int64[DPI_SUMS_HEADER + n_vocab], of which the first *n are used. The first
+ * DPI_SUMS_HEADER entries are public: which parts it is the sum of, of which text and token, over
+ * which candidates. The others are the clipped contributions of the parts' references. PRIVATE: they
+ * go to the part that draws and nowhere else. All entries are added: an integer all-reduce
+ * (MPI_INT64_T, MPI_SUM) of *n entries does the same as dpi_sums_merge, which checks more early.
+ * dpi_sampler_step_merged refuses sums that are not those of all parts, each once, for its own token,
+ * however they were added. */
+enum { DPI_SUMS_HEADER = 11, DPI_PARTS_MAX = 256 };
+
+typedef struct dpi_part {
+    size_t struct_size;
+    int32_t index; /* which part this is: 0..count-1; default 0 */
+    int32_t count; /* how many there are: 1..DPI_PARTS_MAX; default 1 */
+    int64_t text;  /* number of the text, the same in all parts and another for each text; default 0 */
+} dpi_part;
+
+DPI_API void dpi_part_init(dpi_part *part);
+
+/* dpi_sampler_begin for a text that is spread. Each token is one dpi_sampler_partial, and the part
+ * refuses dpi_sampler_step with STATE if there are others. After dpi_sampler_begin the part is the only
+ * one. Errors: ARG, and UNSUPPORTED: the method has no sums that merge (it is not INVISIBLEINK). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_begin_part(dpi_sampler *sampler, const dpi_part *part,
+                                                         dpi_error *err);
+/* sums[*n] = those of this part's references, *n = DPI_SUMS_HEADER + the number of candidates, which
+ * is that of each part. Books one token of the text, and under the filter what the token costs each
+ * record; a text has n_tokens of these calls, whether a token is drawn or not. Arguments, what is
+ * trusted, and errors as dpi_sampler_step, and UNSUPPORTED. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_partial(dpi_sampler *sampler,
                                                       const float *public_logits,
                                                       const float *const *reference_logits,
                                                       int64_t *sums, int32_t *n, dpi_error *err);
-/* sums[i] += others[i], i < n. */
-DPI_API void dpi_sums_merge(int64_t *sums, const int64_t *others, int32_t n);
-/* Draws the token of the last dpi_sampler_partial on this sampler, once, from the sums of all
- * parts. Trusted beside what step trusts: sums are those of the parts, each once, for the same
- * public_logits bit for bit. Errors: STATE (no partial since the last token), NUMERIC, ENTROPY (may
- * be tried again with the same sums), ARG. */
+/* sums[i] += others[i], i < n. Sums of no part are all zeros. Errors: ARG (a part that is in both;
+ * another text, token or setting; other candidates), and `sums` is unchanged. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_sums_merge(int64_t *sums, const int64_t *others, int32_t n,
+                                                 dpi_error *err);
+/* Draws the token of the last dpi_sampler_partial on this sampler, once, from sums[n] of all parts.
+ * Trusted beside what step trusts: no record is in two parts. Errors: STATE (no partial since the
+ * last token), ARG (the sums are not those of all parts, each once, for this token and these
+ * public_logits), NUMERIC, ENTROPY. *token is unchanged on error, and the call may be made again. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_step_merged(dpi_sampler *sampler,
                                                           const float *public_logits,
-                                                          const int64_t *sums, int32_t *token,
-                                                          dpi_error *err);
+                                                          const int64_t *sums, int32_t n,
+                                                          int32_t *token, dpi_error *err);
 
 /* Tokens that the text may still have: n_tokens less those drawn since begin; 0 before the first
  * begin. At 0 step fails, with STATE or BUDGET. Public: it depends on the options and the number of

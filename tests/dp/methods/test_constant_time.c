@@ -130,12 +130,13 @@ static void run_merged(void *arg) {
     scene *s = arg;
     dpi_error err;
     for (int t = 0; t < (under_memcheck ? STEPS : 1); t++) {
-        int64_t sums[VOCAB], all[VOCAB] = {0};
+        int64_t sums[DPI_SUMS_HEADER + VOCAB], all[DPI_SUMS_HEADER + VOCAB] = {0};
         int32_t n;
         assert_ok(dpi_sampler_partial(s->sampler, s->public_logits, s->references, sums, &n, &err),
                   &err);
-        dpi_sums_merge(all, sums, n);
-        assert_ok(dpi_sampler_step_merged(s->sampler, s->public_logits, all, &s->tokens[t], &err),
+        assert_ok(dpi_sums_merge(all, sums, n, &err), &err);
+        assert_ok(dpi_sampler_step_merged(s->sampler, s->public_logits, all, n, &s->tokens[t],
+                                          &err),
                   &err);
     }
 }

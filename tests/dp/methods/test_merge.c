@@ -4,7 +4,7 @@
 
 #include "tests/support/support.h"
 
-enum { V = 70, B = 8, T = 12 };
+enum { V = 70, B = 8, T = 12, SUMS = DPI_SUMS_HEADER + V };
 
 typedef struct world {
     float p[T][V], logits[T][B][V];
@@ -37,6 +37,16 @@ static dpi_sampler *make(dpi_sampler_options o, int32_t n_ref, uint64_t *bits) {
     return s;
 }
 
+static void begin_part(dpi_sampler *s, int32_t index, int32_t count) {
+    dpi_part part;
+    dpi_error err;
+    dpi_part_init(&part);
+    part.index = index;
+    part.count = count;
+    part.text = 7;
+    assert_ok(dpi_sampler_begin_part(s, &part, &err), &err);
+}
+
 /* One text by one sampler and by `n_parts`, which draw with the same bits. */
 static void compare(const dpi_sampler_options *o, const world *w, int32_t n_parts, uint64_t *seed) {
     uint64_t bits = 5, parts_bits = 5, unused = 99;
@@ -46,9 +56,10 @@ static void compare(const dpi_sampler_options *o, const world *w, int32_t n_part
         const int32_t left = B - first[i] - (n_parts - 1 - i); /* one slot for each part to come */
         first[i + 1] = i + 1 == n_parts ? B : first[i] + 1 + random_below(seed, left);
         parts[i] = make(*o, first[i + 1] - first[i], i == drawer ? &parts_bits : &unused);
+        begin_part(parts[i], i, n_parts);
     }
     for (int t = 0; t < T; t++) {
-        int64_t sums[V] = {0}, part[V];
+        int64_t sums[SUMS] = {0}, part[SUMS];
         int32_t n = 0, n_first = -1, token, expected;
         dpi_error err;
         for (int32_t i = n_parts - 1; i >= 0; i--) {
@@ -56,9 +67,9 @@ static void compare(const dpi_sampler_options *o, const world *w, int32_t n_part
                                           &err), &err);
             assert_true(n_first < 0 || n == n_first); /* the candidates are public */
             n_first = n;
-            dpi_sums_merge(sums, part, n);
+            assert_ok(dpi_sums_merge(sums, part, n, &err), &err);
         }
-        assert_ok(dpi_sampler_step_merged(parts[drawer], w->p[t], sums, &token, &err), &err);
+        assert_ok(dpi_sampler_step_merged(parts[drawer], w->p[t], sums, n, &token, &err), &err);
         assert_ok(dpi_sampler_step(whole, w->p[t], w->references[t], &expected, &err), &err);
         assert_int_equal(token, expected);
         for (int32_t i = 0; i < n_parts; i++)
@@ -119,24 +130,24 @@ static void test_order_of_calls(void **state) {
     uint64_t bits = 1, seed = 53;
     world *w = calloc(1, sizeof *w);
     dpi_sampler_options o = make_options();
-    int64_t sums[V];
-    int32_t n, token = -1;
+    int64_t sums[SUMS];
+    int32_t n = SUMS, token = -1;
     dpi_error err;
     random_world(w, &seed);
     dpi_sampler *s = make(o, B, &bits);
-    assert_error(dpi_sampler_step_merged(s, w->p[0], sums, &token, &err), DPI_STATUS_STATE, &err,
+    assert_error(dpi_sampler_step_merged(s, w->p[0], sums, n, &token, &err), DPI_STATUS_STATE, &err,
                  "once after each");
     for (int t = 0; t < T; t++) {
         assert_ok(dpi_sampler_partial(s, w->p[t], w->references[t], sums, &n, &err), &err);
-        assert_ok(dpi_sampler_step_merged(s, w->p[t], sums, &token, &err), &err);
-        assert_error(dpi_sampler_step_merged(s, w->p[t], sums, &token, &err), DPI_STATUS_STATE,
+        assert_ok(dpi_sampler_step_merged(s, w->p[t], sums, n, &token, &err), &err);
+        assert_error(dpi_sampler_step_merged(s, w->p[t], sums, n, &token, &err), DPI_STATUS_STATE,
                      &err, "once after each");
     }
     assert_error(dpi_sampler_partial(s, w->p[0], w->references[0], sums, &n, &err),
                  DPI_STATUS_BUDGET, &err, "all 12 tokens");
     assert_int_equal(dpi_sampler_tokens_left(s), 0);
     assert_ok(dpi_sampler_begin(s, &err), &err);
-    assert_error(dpi_sampler_step_merged(s, w->p[0], sums, &token, &err), DPI_STATUS_STATE, &err,
+    assert_error(dpi_sampler_step_merged(s, w->p[0], sums, n, &token, &err), DPI_STATUS_STATE, &err,
                  "once after each");
     /* Without bits no token, and the same sums may be tried again. */
     limited_source source = {.seed = 3, .n = 0};
@@ -150,10 +161,10 @@ static void test_order_of_calls(void **state) {
     assert_ok(dpi_sampler_begin(s, &err), &err);
     assert_ok(dpi_sampler_partial(s, w->p[0], w->references[0], sums, &n, &err), &err);
     token = -1;
-    assert_int_equal(dpi_sampler_step_merged(s, w->p[0], sums, &token, &err), DPI_STATUS_ENTROPY);
+    assert_int_equal(dpi_sampler_step_merged(s, w->p[0], sums, n, &token, &err), DPI_STATUS_ENTROPY);
     assert_int_equal(token, -1);
     source.n = 1;
-    assert_ok(dpi_sampler_step_merged(s, w->p[0], sums, &token, &err), &err);
+    assert_ok(dpi_sampler_step_merged(s, w->p[0], sums, n, &token, &err), &err);
     dpi_sampler_free(s);
 
     o = make_options();
@@ -161,12 +172,99 @@ static void test_order_of_calls(void **state) {
     s = make(o, B, &bits);
     assert_error(dpi_sampler_partial(s, w->p[0], w->references[0], sums, &n, &err),
                  DPI_STATUS_UNSUPPORTED, &err, "amin has no sums that merge");
+    dpi_part part;
+    dpi_part_init(&part);
+    assert_error(dpi_sampler_begin_part(s, &part, &err), DPI_STATUS_UNSUPPORTED, &err,
+                 "amin has no sums that merge");
     assert_error(dpi_sampler_partial(NULL, w->p[0], w->references[0], sums, &n, &err),
                  DPI_STATUS_ARG, &err, "NULL");
-    assert_error(dpi_sampler_step_merged(s, w->p[0], NULL, &token, &err), DPI_STATUS_ARG, &err,
+    assert_error(dpi_sampler_step_merged(s, w->p[0], NULL, n, &token, &err), DPI_STATUS_ARG, &err,
                  "NULL");
     dpi_sampler_free(s);
     free(w);
+}
+
+/* What is wrong with a part or with sums is said, and nothing is drawn or changed. */
+static void test_refused(void **state) {
+    (void)state;
+    uint64_t bits = 1, seed = 54;
+    world *w = calloc(1, sizeof *w);
+    const dpi_sampler_options o = make_options();
+    dpi_sampler *a = make(o, 3, &bits), *b = make(o, B - 3, &bits);
+    dpi_part part;
+    int64_t sums[SUMS], others[SUMS], kept[SUMS];
+    int32_t n, token = -1;
+    dpi_error err;
+    random_world(w, &seed);
+    dpi_part_init(&part);
+    part.count = DPI_PARTS_MAX + 1;
+    assert_error(dpi_sampler_begin_part(a, &part, &err), DPI_STATUS_ARG, &err,
+                 "count is 257, must be 1..256");
+    part.count = part.index = 2;
+    assert_error(dpi_sampler_begin_part(a, &part, &err), DPI_STATUS_ARG, &err,
+                 "index is 2, must be 0..1");
+    part.struct_size--;
+    assert_error(dpi_sampler_begin_part(a, &part, &err), DPI_STATUS_ARG, &err, "bytes, must be");
+    assert_error(dpi_sampler_begin_part(a, NULL, &err), DPI_STATUS_ARG, &err, "NULL");
+
+    begin_part(a, 0, 2);
+    begin_part(b, 1, 2);
+    assert_error(dpi_sampler_step(a, w->p[0], w->references[0], &token, &err), DPI_STATUS_STATE,
+                 &err, "one of 2 parts");
+    assert_ok(dpi_sampler_partial(a, w->p[0], w->references[0], sums, &n, &err), &err);
+    assert_ok(dpi_sampler_partial(b, w->p[0], w->references[0] + 3, others, &n, &err), &err);
+    assert_error(dpi_sampler_step_merged(a, w->p[0], sums, n, &token, &err), DPI_STATUS_ARG, &err,
+                 "not those of all 2 parts");
+    assert_error(dpi_sums_merge(sums, others, DPI_SUMS_HEADER - 1, &err), DPI_STATUS_ARG, &err,
+                 "must be 11 or more");
+    assert_error(dpi_sums_merge(sums, NULL, n, &err), DPI_STATUS_ARG, &err, "NULL");
+    memcpy(kept, others, sizeof kept);
+    others[0] = -1;
+    assert_error(dpi_sums_merge(sums, others, n, &err), DPI_STATUS_ARG, &err, "the header of parts");
+    memcpy(others, kept, sizeof kept);
+    assert_ok(dpi_sums_merge(sums, others, n, &err), &err);
+    memcpy(kept, sums, sizeof kept);
+    assert_error(dpi_sums_merge(sums, others, n, &err), DPI_STATUS_ARG, &err, "counts once");
+    assert_memory_equal(sums, kept, (size_t)n * sizeof *sums);
+    assert_error(dpi_sampler_step_merged(a, w->p[0], sums, n - 1, &token, &err), DPI_STATUS_ARG,
+                 &err, "entries of sums, must be");
+    assert_error(dpi_sampler_step_merged(a, w->p[1], sums, n, &token, &err), DPI_STATUS_ARG, &err,
+                 "");
+    assert_int_equal(token, -1);
+    assert_ok(dpi_sampler_step_merged(a, w->p[0], sums, n, &token, &err), &err);
+    dpi_sampler_free(a);
+    dpi_sampler_free(b);
+    free(w);
+}
+
+/* As many parts as there may be: their bits are in eight entries of the header. */
+static void test_most_parts(void **state) {
+    (void)state;
+    enum { N = DPI_PARTS_MAX, N_VOCAB = 3 };
+    const float p[N_VOCAB] = {1, 0, -1}, l[N_VOCAB] = {0, 3, 0};
+    const float *reference[] = {l};
+    static int64_t sums[DPI_SUMS_HEADER + N_VOCAB], part[DPI_SUMS_HEADER + N_VOCAB];
+    dpi_sampler_options o = make_options();
+    dpi_sampler *first = NULL;
+    uint64_t bits = 3;
+    int32_t n, token;
+    dpi_error err;
+    o.n_vocab = N_VOCAB;
+    o.top_k = 0;
+    o.denominator = N;
+    for (int32_t i = 0; i < N; i++) {
+        dpi_sampler *s = make(o, 1, &bits);
+        begin_part(s, i, N);
+        assert_ok(dpi_sampler_partial(s, p, reference, part, &n, &err), &err);
+        assert_ok(dpi_sums_merge(sums, part, n, &err), &err);
+        if (i == 0)
+            first = s;
+        else
+            dpi_sampler_free(s);
+        assert_int_equal(dpi_sampler_step_merged(first, p, sums, n, &token, &err),
+                         i + 1 < N ? DPI_STATUS_ARG : DPI_STATUS_OK);
+    }
+    dpi_sampler_free(first);
 }
 
 int main(void) {
@@ -174,6 +272,8 @@ int main(void) {
         cmocka_unit_test(test_same_text),
         cmocka_unit_test(test_filter),
         cmocka_unit_test(test_order_of_calls),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_most_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

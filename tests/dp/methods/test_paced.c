@@ -145,14 +145,17 @@ static void test_spread(void **state) {
         left.n_ref = 2;
         right.n_ref = N_REF - 2;
         dpi_sampler *one = open_sampler(&whole), *a = open_sampler(&left), *b = open_sampler(&right);
+        dpi_part part;
         dpi_error err;
+        dpi_part_init(&part);
+        part.count = 2;
         make_logits(200 + (uint64_t)pace);
         assert_ok(dpi_sampler_begin(one, &err), &err);
-        assert_ok(dpi_sampler_begin(a, &err), &err);
-        assert_ok(dpi_sampler_begin(b, &err), &err);
+        for (part.index = 0; part.index < 2; part.index++)
+            assert_ok(dpi_sampler_begin_part(part.index ? b : a, &part, &err), &err);
         for (int t = 0; t < T; t++) {
             const float *all[N_REF], *p = public_logits[t];
-            int64_t sums[V], others[V];
+            int64_t sums[DPI_SUMS_HEADER + V], others[DPI_SUMS_HEADER + V];
             int32_t n, m, x, y;
             for (int j = 0; j < N_REF; j++)
                 all[j] = references[t][j];
@@ -160,8 +163,8 @@ static void test_spread(void **state) {
             assert_ok(dpi_sampler_partial(a, p, all, sums, &n, &err), &err);
             assert_ok(dpi_sampler_partial(b, p, all + 2, others, &m, &err), &err);
             assert_int_equal(n, m);
-            dpi_sums_merge(sums, others, n);
-            assert_ok(dpi_sampler_step_merged(a, p, sums, &y, &err), &err);
+            assert_ok(dpi_sums_merge(sums, others, n, &err), &err);
+            assert_ok(dpi_sampler_step_merged(a, p, sums, n, &y, &err), &err);
             assert_int_equal(x, y);
         }
         dpi_sampler_free(one);

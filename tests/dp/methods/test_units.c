@@ -118,15 +118,20 @@ static void test_parts(void **state) {
         o.accountant = i % 4 ? DPI_ACCOUNTANT_FILTER : DPI_ACCOUNTANT_ZCDP;
         dpi_sampler *whole = make(o, B, M, &bits), *a = make(o, FIRST, M, &parts_bits),
                     *b = make(o, B - FIRST, M, &parts_bits);
+        dpi_part part;
+        dpi_part_init(&part);
+        part.count = 2;
+        for (part.index = 0; part.index < 2; part.index++)
+            assert_ok(dpi_sampler_begin_part(part.index ? b : a, &part, NULL), NULL);
         for (int t = 0; t < T; t++) {
-            int64_t sums[V], others[V];
+            int64_t sums[DPI_SUMS_HEADER + V], others[DPI_SUMS_HEADER + V];
             int32_t n, token, expected;
             dpi_error err;
             assert_ok(dpi_sampler_partial(a, w->p[t], w->several[t], sums, &n, &err), &err);
             assert_ok(dpi_sampler_partial(b, w->p[t], w->several[t] + FIRST * M, others, &n, &err),
                       &err);
-            dpi_sums_merge(sums, others, n);
-            assert_ok(dpi_sampler_step_merged(b, w->p[t], sums, &token, &err), &err);
+            assert_ok(dpi_sums_merge(sums, others, n, &err), &err);
+            assert_ok(dpi_sampler_step_merged(b, w->p[t], sums, n, &token, &err), &err);
             assert_ok(dpi_sampler_step(whole, w->p[t], w->several[t], &expected, &err), &err);
             assert_int_equal(token, expected);
         }
