@@ -36,7 +36,7 @@ function(dpi_install_library PC_NAME PC_DESCRIPTION)
 endfunction()
 dpi_install_library(dpinfer
   "Differentially private text from LLaMA models, and the sampler for other engines" ${core_libs})
-dpi_install_library(${DPI_FULL} "dpinfer, files of records, ledgers, reports, and training of small models" ${full_libs})
+dpi_install_library(${DPI_FULL} "dpinfer, files of records, ledgers, jobs, reports, and training of small models" ${full_libs})
 
 configure_package_config_file(cmake/dpinfer-config.cmake.in dpinfer-config.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/dpinfer

@@ -12,18 +12,6 @@ static dpi_status out_of_memory(dpi_error *err) {
     return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
 }
 
-char *dpi_json_text(const json_t *value, size_t flags, size_t *n_bytes) {
-    const size_t n = json_dumpb(value, NULL, 0, flags);
-    char *text = n > 0 ? malloc(n + 1) : NULL;
-    if (!text || json_dumpb(value, text, n, flags) != n) {
-        free(text);
-        return NULL;
-    }
-    text[n] = '\0';
-    *n_bytes = n;
-    return text;
-}
-
 /* ---- What is believed ------------------------------------------------------------------------ */
 
 static const char *compiler(void) {

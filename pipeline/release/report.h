@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "dpinfer/report.h"
+#include "pipeline/journal/json_text.h"
 
 enum { DPI_REPORT_SCHEMA = 3 };
 
@@ -26,10 +27,6 @@ json_t *dpi_report_json(const dpi_claim *claim, bool complete, json_t *software,
 json_t *dpi_report_parameters(const dpi_claim *claim);
 /* The same back into a claim; its plan is not made. Errors: FORMAT. */
 dpi_status dpi_report_read_parameters(const json_t *parameters, dpi_claim *claim, dpi_error *err);
-
-/* A JSON value as text, which the caller frees with free; jansson's own memory belongs to whoever
- * has set its allocators. NULL if out of memory. */
-char *dpi_json_text(const json_t *value, size_t flags, size_t *n_bytes);
 
 /* The report in Markdown; the caller frees it with free. NULL if out of memory. */
 char *dpi_report_markdown(const json_t *report);

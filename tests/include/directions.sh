@@ -22,7 +22,8 @@ allowed() {
     pipeline) echo "base kernels gguf tokenizer engine dp/exact dp/account dp/methods dp/audit" ;;
     train) echo "base kernels gguf tokenizer engine dp/exact dp/account dp/methods" ;;
     pipeline/ledger) echo "base dp/account" ;;
-    pipeline/release) echo "base kernels gguf tokenizer engine dp/exact dp/account dp/methods dp/audit pipeline pipeline/ledger" ;;
+    pipeline/journal) echo "base" ;;
+    pipeline/release) echo "base kernels gguf tokenizer engine dp/exact dp/account dp/methods dp/audit pipeline pipeline/ledger pipeline/journal" ;;
     corpus | tools | examples) echo "" ;; # the public interface alone
     eval) echo "corpus" ;;
     bench) echo "base kernels gguf tokenizer engine dp/exact dp/account dp/methods pipeline pipeline/release corpus" ;;
