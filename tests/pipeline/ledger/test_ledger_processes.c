@@ -141,6 +141,51 @@ static void test_kill(void **state) {
     bench_remove(&b);
 }
 
+/* Writes pages of the file within a transaction, which go to the disk at once, and dies. */
+static void die_in_transaction(const char *path) {
+    sqlite3 *db;
+    if (sqlite3_open(path, &db) != SQLITE_OK ||
+        sqlite3_exec(db, "PRAGMA cache_size = 1; BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
+        _exit(99);
+    for (int i = 0; i < 500; i++)
+        if (sqlite3_exec(db, "INSERT INTO charge(dataset, amount, before, date, method, note, cost)"
+                             " VALUES(1, 1, 0, '', '', '', '')", NULL, NULL, NULL) != SQLITE_OK)
+            _exit(98);
+    kill(getpid(), SIGKILL);
+    _exit(97);
+}
+
+/* A journal that must be undone before the first read: whoever only reads has to undo it, too. */
+static void test_read_after_kill(void **state) {
+    (void)state;
+    bench b;
+    char journal[320];
+    int code;
+    int64_t n;
+    dpi_error err;
+    const dpi_ledger_options options = {
+        .struct_size = sizeof options, .read_only = 1, .busy_ms = 10000};
+    bench_make(&b);
+    dpi_ledger *ledger = open_ledger(b.path, 1);
+    add_letters(ledger, DPI_SCOPE_DATASET);
+    assert_ok(reserve_rho(ledger, "letters", rho_of(1 << 20), NULL, &err), &err);
+    dpi_ledger_close(ledger);
+    const pid_t pid = fork();
+    if (pid == 0)
+        die_in_transaction(b.path);
+    assert_int_equal(waitpid(pid, &code, 0), pid);
+    assert_true(WIFSIGNALED(code));
+    snprintf(journal, sizeof journal, "%s-journal", b.path);
+    assert_int_equal(access(journal, F_OK), 0);
+    assert_ok(dpi_ledger_open(b.path, &options, &ledger, &err), &err);
+    assert_int_equal(sum_charges(ledger, "letters", &n), 1 << 20);
+    assert_int_equal(n, 1);
+    assert_error(reserve_rho(ledger, "letters", rho_of(1 << 20), NULL, &err), DPI_STATUS_IO, &err,
+                 "read-only");
+    dpi_ledger_close(ledger);
+    bench_remove(&b);
+}
+
 /* ---- A full disk -------------------------------------------------------------------------------
  */
 
@@ -228,6 +273,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_race),
         cmocka_unit_test(test_kill),
+        cmocka_unit_test(test_read_after_kill),
         cmocka_unit_test(test_full_disk),
         cmocka_unit_test(test_not_writable),
     };
