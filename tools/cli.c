@@ -60,7 +60,7 @@ static const struct {
 } fields[] = {
     {"batch", "-B"}, {"n_texts", "--num"}, {"n_tokens", "--n-predict"},
     {"n_parallel", "--parallel"}, {"delta", "--delta"}, {"reference", "--reference"},
-    {"query", "--query"},
+    {"query", "--query"}, {"unit_field", "--unit-field"},
     {"private_prompt", "--private-prompt"}, {"public_prompt", "--public-prompt"},
 };
 

@@ -5,11 +5,11 @@
 #include <string.h>
 
 int ledger_fail(dpi_status status, const dpi_error *err) {
-    return cli_fail_library(status == DPI_STATUS_BUDGET ? CLI_BUDGET
-                            : status == DPI_STATUS_ARG || status == DPI_STATUS_UNSUPPORTED
-                                ? CLI_USAGE
-                                : CLI_FAILED,
-                            err);
+    return cli_fail_option(status == DPI_STATUS_BUDGET ? CLI_BUDGET
+                           : status == DPI_STATUS_ARG || status == DPI_STATUS_UNSUPPORTED
+                               ? CLI_USAGE
+                               : CLI_FAILED,
+                           err);
 }
 
 int ledger_dataset(const args *a, dpi_ledger *ledger, char name[DPI_DATASET_NAME_MAX + 1]) {

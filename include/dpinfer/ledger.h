@@ -175,6 +175,11 @@ DPI_API void dpi_charge_init(dpi_charge *charge);
 DPI_API DPI_MUST_CHECK dpi_status dpi_ledger_reserve(dpi_ledger *ledger, const char *dataset,
                                                      const dpi_charge_request *request,
                                                      dpi_charge *charge, dpi_error *err);
+/* Which units have paid for a charge that was made: for a run that goes on. Only units->pays is
+ * changed. Errors: ARG (no such dataset; no such charge of it); those of the file. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_ledger_paid(dpi_ledger *ledger, const char *dataset,
+                                                  int64_t id, const dpi_ledger_units *units,
+                                                  dpi_error *err);
 /* Takes a charge back. Only for a run that has read no private record yet, and only by the object
  * that charged it. Errors: STATE (another's charge, given back already, or one of units); those of
  * the file. */

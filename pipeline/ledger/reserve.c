@@ -47,41 +47,90 @@ static dpi_status fail_budget(const dpi_ledger *l, const dpi_dataset_info *info,
 /* ---- Units -------------------------------------------------------------------------------------
  */
 
-/* One unit: charged if its own sum allows it. `charge` tells a unit that stands there twice. */
-static dpi_status charge_unit(dpi_ledger *l, const dpi_dataset *d, int64_t charge, int64_t amount,
-                              const uint8_t *hash, uint8_t *pays, dpi_error *err) {
+/* What the ledger knows of one unit. */
+typedef struct unit_state {
+    int64_t id; /* 0: it is new */
+    int64_t spent;
+    bool paid; /* for this charge */
+} unit_state;
+
+static dpi_status find_unit(dpi_ledger *l, const dpi_dataset *d, int64_t charge,
+                            const uint8_t *hash, unit_state *unit, dpi_error *err) {
     sqlite3_stmt *s;
     bool known;
     DPI_TRY(dpi_sql_prepare(l, &s, err,
-                            "SELECT spent, charge FROM unit WHERE dataset = ?1 AND hash = ?2",
-                            "ib", d->id, hash, (size_t)DPI_LEDGER_HASH_BYTES));
+                            "SELECT id, spent, EXISTS(SELECT 1 FROM payer WHERE charge = ?3 AND"
+                            " unit = u.id) FROM unit u WHERE dataset = ?1 AND hash = ?2",
+                            "ibi", d->id, hash, (size_t)DPI_LEDGER_HASH_BYTES, charge));
     const dpi_status status = dpi_sql_step(l, s, &known, err);
-    const int64_t spent = known ? sqlite3_column_int64(s, 0) : 0;
-    const bool paid = known && sqlite3_column_int64(s, 1) == charge;
+    *unit = (unit_state){0};
+    if (status == DPI_STATUS_OK && known)
+        *unit = (unit_state){sqlite3_column_int64(s, 0), sqlite3_column_int64(s, 1),
+                             sqlite3_column_int(s, 2) != 0};
     sqlite3_finalize(s);
-    DPI_TRY(status);
-    *pays = paid || amount <= d->info.budget - spent;
-    if (paid || !*pays)
-        return DPI_STATUS_OK;
-    return dpi_sql_do(l, err,
-                      "INSERT OR REPLACE INTO unit(dataset, hash, spent, charge)"
-                      " VALUES(?1, ?2, ?3, ?4)",
-                      "ibii", d->id, hash, (size_t)DPI_LEDGER_HASH_BYTES, spent + amount, charge);
+    return status;
 }
 
-static dpi_status charge_units(dpi_ledger *l, const dpi_dataset *d, int64_t charge, int64_t amount,
-                               const dpi_ledger_units *units, dpi_error *err) {
+/* One unit: charged if its own sum allows it, and once. */
+static dpi_status charge_unit(dpi_ledger *l, const dpi_dataset *d, int64_t charge, int64_t amount,
+                              const uint8_t *hash, uint8_t *pays, dpi_error *err) {
+    unit_state unit;
+    DPI_TRY(find_unit(l, d, charge, hash, &unit, err));
+    *pays = unit.paid || amount <= d->info.budget - unit.spent;
+    if (unit.paid || !*pays)
+        return DPI_STATUS_OK;
+    if (unit.id > 0) {
+        DPI_TRY(dpi_sql_do(l, err, "UPDATE unit SET spent = ?1 WHERE id = ?2", "ii",
+                           unit.spent + amount, unit.id));
+    } else {
+        DPI_TRY(dpi_sql_do(l, err, "INSERT INTO unit(dataset, hash, spent) VALUES(?1, ?2, ?3)",
+                           "ibi", d->id, hash, (size_t)DPI_LEDGER_HASH_BYTES, amount));
+        unit.id = sqlite3_last_insert_rowid(l->db);
+    }
+    return dpi_sql_do(l, err, "INSERT INTO payer(charge, unit) VALUES(?1, ?2)", "ii", charge,
+                      unit.id);
+}
+
+/* What is done with each unit: amount 0 only finds out whether it has paid. */
+static dpi_status visit_units(dpi_ledger *l, const dpi_dataset *d, int64_t charge, int64_t amount,
+                              const dpi_ledger_units *units, dpi_error *err) {
     struct hmac_sha256_ctx keyed;
     uint8_t hash[DPI_LEDGER_HASH_BYTES];
+    unit_state unit;
     dpi_status status = DPI_STATUS_OK;
     hmac_sha256_set_key(&keyed, sizeof d->key, d->key);
     for (size_t i = 0; i < units->n && status == DPI_STATUS_OK; i++) {
         hmac_sha256_update(&keyed, units->n_bytes[i], units->ids[i]);
         hmac_sha256_digest(&keyed, sizeof hash, hash); /* and ready for the next one */
-        status = charge_unit(l, d, charge, amount, hash, &units->pays[i], err);
+        if (amount > 0) {
+            status = charge_unit(l, d, charge, amount, hash, &units->pays[i], err);
+        } else {
+            status = find_unit(l, d, charge, hash, &unit, err);
+            units->pays[i] = status == DPI_STATUS_OK && unit.paid;
+        }
     }
     dpi_wipe(&keyed, sizeof keyed);
     dpi_wipe(hash, sizeof hash);
+    dpi_wipe(&unit, sizeof unit);
+    return status;
+}
+
+dpi_status dpi_ledger_paid(dpi_ledger *l, const char *dataset, int64_t id,
+                           const dpi_ledger_units *units, dpi_error *err) {
+    dpi_dataset d;
+    dpi_charge c;
+    dpi_charge_init(&c);
+    DPI_TRY(dpi_check_range("id", id, 1, INT64_MAX - 1, err));
+    DPI_TRY(dpi_ledger_charge_next(l, dataset, id - 1, &c, err));
+    if (c.id != id)
+        return dpi_fail(err, DPI_STATUS_ARG, "%s: the dataset '%s' has no charge %" PRId64,
+                        l->path, dataset, id);
+    pthread_mutex_lock(&l->lock);
+    dpi_status status = dpi_dataset_load(l, dataset, &d, err);
+    if (status == DPI_STATUS_OK)
+        status = visit_units(l, &d, id, 0, units, err);
+    pthread_mutex_unlock(&l->lock);
+    dpi_wipe(&d, sizeof d);
     return status;
 }
 
@@ -125,7 +174,7 @@ static dpi_status insert(dpi_ledger *l, const dpi_dataset *d, const dpi_charge_r
                        "iiitttt", d->id, c->amount, c->before, c->date, c->method, c->note,
                        c->cost));
     c->id = sqlite3_last_insert_rowid(l->db);
-    return r->units ? charge_units(l, d, c->id, c->amount, r->units, err) : DPI_STATUS_OK;
+    return r->units ? visit_units(l, d, c->id, c->amount, r->units, err) : DPI_STATUS_OK;
 }
 
 /* Inside the transaction: what is left, what it costs at this dataset's order, and the charge. */

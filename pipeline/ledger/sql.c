@@ -30,9 +30,10 @@ static const char *const schema =
     " date TEXT NOT NULL,"
     " method TEXT NOT NULL, note TEXT NOT NULL, cost TEXT NOT NULL) STRICT;"
     "CREATE INDEX charge_dataset ON charge(dataset);"
-    "CREATE TABLE unit(dataset INTEGER NOT NULL REFERENCES dataset(id), hash BLOB NOT NULL,"
-    " spent INTEGER NOT NULL CHECK(spent > 0), charge INTEGER NOT NULL,"
-    " PRIMARY KEY(dataset, hash)) STRICT, WITHOUT ROWID;"
+    "CREATE TABLE unit(id INTEGER PRIMARY KEY, dataset INTEGER NOT NULL REFERENCES dataset(id),"
+    " hash BLOB NOT NULL, spent INTEGER NOT NULL CHECK(spent > 0), UNIQUE(dataset, hash)) STRICT;"
+    "CREATE TABLE payer(charge INTEGER NOT NULL REFERENCES charge(id),"
+    " unit INTEGER NOT NULL REFERENCES unit(id), PRIMARY KEY(charge, unit)) STRICT, WITHOUT ROWID;"
     "PRAGMA application_id = " TEXT_OF(APPLICATION) ";"
                                                     "PRAGMA user_version = " TEXT_OF(VERSION) ";";
 

@@ -24,7 +24,7 @@ int32_t dpi_release_n_ref(const dpi_release *r) { return (int32_t)(r->n_slots / 
 static dpi_status assign_unit(dpi_release *r, size_t unit, const char *text, size_t n_bytes,
                               dpi_error *err) {
     int32_t batch;
-    if (dpi_records_has_units(r->options.records))
+    if (dpi_release_unit_pays(r, unit) && dpi_records_has_units(r->options.records))
         dpi_records_unit_id(r->options.records, unit, &text, &n_bytes);
     return dpi_partition_assign(r->partition, unit, text, n_bytes, &batch, err);
 }
@@ -41,7 +41,8 @@ static dpi_status read_record(dpi_release *r, size_t unit, size_t k, bool assign
         return dpi_fail(err, DPI_STATUS_CANCELLED, "cancelled while records are read");
     if (i == SIZE_MAX)
         return DPI_STATUS_OK;
-    DPI_TRY(dpi_records_read(r->options.records, i, &text, &n_bytes, err));
+    if (dpi_release_unit_pays(r, unit))
+        DPI_TRY(dpi_records_read(r->options.records, i, &text, &n_bytes, err));
     dpi_status status = DPI_STATUS_OK;
     if (assign && k == 0)
         status = assign_unit(r, unit, text, n_bytes, err);
@@ -106,6 +107,7 @@ void dpi_release_free_batches(dpi_release *r) {
         dpi_private_free(r->kept[i].tokens);
     dpi_private_free(r->kept);
     dpi_partition_free(r->partition);
+    dpi_private_free(r->pays);
 }
 
 /* ---- One batch ------------------------------------------------------------------------------- */

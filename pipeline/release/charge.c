@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "dpinfer/memory.h"
 #include "pipeline/release/release.h"
 
 /* Only what holds can be counted. */
@@ -38,6 +39,94 @@ static void keep(dpi_release *r, const dpi_dataset_info *info, const dpi_charge 
     r->charge = charge->id;
 }
 
+/* ---- Units that pay each for itself ---------------------------------------------------------- */
+
+/* How many of the units may be in the run: by position those that a batch has a slot for. */
+static size_t n_units_of(const dpi_release *r) {
+    const size_t n = dpi_records_unit_count(r->options.records);
+    const size_t n_slots = (size_t)r->claim.n_texts * (size_t)r->claim.method.denominator;
+    return dpi_claim_is_assigned(&r->claim) || n < n_slots ? n : n_slots;
+}
+
+/* The IDs of these units, those that have one, and their places: private memory. */
+typedef struct payers {
+    dpi_ledger_units units;
+    const void **ids; /* [n] */
+    size_t *n_bytes, *place;
+} payers;
+
+static void free_payers(payers *p) {
+    dpi_private_free(p->ids);
+    dpi_private_free(p->n_bytes);
+    dpi_private_free(p->place);
+    dpi_private_free(p->units.pays);
+}
+
+static dpi_status find_payers(const dpi_release *r, payers *p, dpi_error *err) {
+    const size_t n = n_units_of(r);
+    p->ids = dpi_private_malloc((n + 1) * sizeof *p->ids);
+    p->n_bytes = dpi_private_malloc((n + 1) * sizeof *p->n_bytes);
+    p->place = dpi_private_malloc((n + 1) * sizeof *p->place);
+    p->units = (dpi_ledger_units){
+        .ids = p->ids, .n_bytes = p->n_bytes, .pays = dpi_private_malloc(n + 1)};
+    if (!p->ids || !p->n_bytes || !p->place || !p->units.pays)
+        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the units of a charge");
+    for (size_t u = 0; u < n; u++) {
+        const char *id;
+        size_t *k = &p->units.n;
+        dpi_records_unit_id(r->options.records, u, &id, &p->n_bytes[*k]);
+        p->ids[*k] = id;
+        p->place[*k] = u;
+        *k += id != NULL; /* without one it is null */
+    }
+    return DPI_STATUS_OK;
+}
+
+/* Charges each unit for itself. */
+static dpi_status charge_units(dpi_release *r, dpi_charge_request *request, dpi_charge *charge,
+                               dpi_error *err) {
+    const size_t n = dpi_records_unit_count(r->options.records);
+    payers p = {0};
+    dpi_status status = find_payers(r, &p, err);
+    request->units = &p.units;
+    r->pays = status == DPI_STATUS_OK ? dpi_private_malloc(n + 1) : NULL;
+    if (status == DPI_STATUS_OK && !r->pays)
+        status = dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the units of a charge");
+    if (status == DPI_STATUS_OK)
+        status = dpi_ledger_reserve(r->options.ledger, r->options.dataset, request, charge, err);
+    for (size_t u = 0; u < n && status == DPI_STATUS_OK; u++)
+        r->pays[u] = 0;
+    for (size_t i = 0; i < p.units.n && status == DPI_STATUS_OK; i++)
+        r->pays[p.place[i]] = p.units.pays[i];
+    if (status != DPI_STATUS_OK) {
+        dpi_private_free(r->pays);
+        r->pays = NULL;
+    }
+    free_payers(&p);
+    return status;
+}
+
+/* A ledger that counts units recognises them by their IDs. */
+static dpi_status check_units(const dpi_release *r, dpi_error *err) {
+    if (r->options.records && dpi_records_has_units(r->options.records))
+        return DPI_STATUS_OK;
+    return dpi_fail(err, DPI_STATUS_ARG,
+                    "unit_field: found none, needed with the dataset '%s', whose scope is unit: its "
+                    "units are recognised by their IDs", r->options.dataset);
+}
+
+static dpi_status charge_run(dpi_release *r, int32_t scope, dpi_charge_request *request,
+                             dpi_charge *charge, dpi_error *err) {
+    if (scope != DPI_SCOPE_UNIT)
+        return dpi_ledger_reserve(r->options.ledger, r->options.dataset, request, charge, err);
+    DPI_TRY(check_units(r, err));
+    return charge_units(r, request, charge, err);
+}
+
+bool dpi_release_unit_pays(const dpi_release *r, size_t unit) { return !r->pays || r->pays[unit]; }
+
+/* ---- The charge ------------------------------------------------------------------------------ */
+
 dpi_status dpi_release_reserve(dpi_release *r, dpi_error *err) {
     char note[DPI_CHARGE_NOTE_MAX + 1];
     dpi_charge_request request;
@@ -57,7 +146,7 @@ dpi_status dpi_release_reserve(dpi_release *r, dpi_error *err) {
     request.note = note;
     /* What is told of the dataset beside the charge never changes. */
     DPI_TRY(dpi_ledger_info(r->options.ledger, r->options.dataset, &info, err));
-    DPI_TRY(dpi_ledger_reserve(r->options.ledger, r->options.dataset, &request, &charge, err));
+    DPI_TRY(charge_run(r, info.scope, &request, &charge, err));
     keep(r, &info, &charge);
     return DPI_STATUS_OK;
 }
@@ -65,7 +154,7 @@ dpi_status dpi_release_reserve(dpi_release *r, dpi_error *err) {
 void dpi_release_give_back(dpi_release *r) {
     if (r->charge == 0)
         return;
-    /* If it fails the charge stays, which is safe. */
+    /* If it fails, as it does for units, the charge stays, which is safe. */
     const dpi_status status = dpi_ledger_give_back(r->options.ledger, r->charge, NULL);
     (void)status;
     r->charge = 0;

@@ -66,6 +66,8 @@ struct dpi_release {
 
     int64_t charge; /* its id in the ledger; 0: none, or given back */
 
+    uint8_t *pays; /* [units] with scope UNIT, once it is charged: 1: the unit has paid. Private */
+
     /* From begin on; private. */
     dpi_partition *partition;
     dpi_prompt *kept; /* [units, max_per_unit] by content: the prompts of records that were read; else
@@ -93,6 +95,8 @@ struct dpi_release {
 
 /* Slots of the sampler: units. */
 int32_t dpi_release_n_ref(const dpi_release *r);
+/* Whether a unit may be read: with scope UNIT only if it has paid. */
+bool dpi_release_unit_pays(const dpi_release *r, size_t unit);
 /* Takes the charge back, if there is one: no record was read. */
 void dpi_release_give_back(dpi_release *r);
 

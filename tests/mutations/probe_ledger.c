@@ -5,8 +5,11 @@
 #include <stdbool.h>
 #include <sqlite3.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "pipeline/release/release.h"
 
 static dpi_ledger *open_ledger(const char *path) {
     dpi_ledger_options o;
@@ -167,6 +170,102 @@ static const char *check_release(dpi_ledger *ledger, const dpi_model *model) {
                                          : NULL;
 }
 
+/* ---- A release whose units pay each for itself ------------------------------------------------ */
+
+static dpi_records *open_letters(const char *folder, const char *rows) {
+    char path[300];
+    dpi_records_options o;
+    dpi_records *records = NULL;
+    snprintf(path, sizeof path, "%s/letters.csv", folder);
+    FILE *f = fopen(path, "w");
+    if (!f || fprintf(f, "unit,text\n%s", rows) < 0 || fclose(f) != 0)
+        return NULL;
+    dpi_records_options_init(&o);
+    o.unit_field = "unit";
+    return dpi_records_open(path, &o, &records, NULL) == DPI_STATUS_OK ? records : NULL;
+}
+
+/* Which of the units 0.. a release reads, as bits; -1: it does not begin. *paid: those that had paid
+ * when it had begun. */
+static int read_by(const dpi_model *model, dpi_ledger *ledger, const char *name,
+                   const char *folder, const char *rows, int32_t adjacency, int *paid) {
+    static const void *const ids[] = {"ann", "ben"};
+    static const size_t n_bytes[] = {3, 3};
+    uint8_t pays[2] = {0};
+    const dpi_ledger_units units = {.n = 2, .ids = ids, .n_bytes = n_bytes, .pays = pays};
+    int32_t *tokens[8] = {0};
+    size_t n_tokens[8] = {0};
+    dpi_place place = {.tokens = tokens, .n_tokens = n_tokens};
+    dpi_release_options o;
+    dpi_release *r = NULL;
+    int read = -1;
+    dpi_release_options_init(&o);
+    o.model = model;
+    o.records = open_letters(folder, rows);
+    o.batch = 2;
+    o.n_texts = 1;
+    o.n_tokens = 2;
+    o.session.n_threads = 1;
+    o.prompts.chat = DPI_CHAT_NONE;
+    o.method.adjacency = adjacency;
+    o.method.rho = .3;
+    o.method.delta = 1e-3;
+    o.ledger = ledger;
+    o.dataset = name;
+    const bool begun = o.records && dpi_release_open(&o, &r, NULL) == DPI_STATUS_OK &&
+                       dpi_release_begin(r, NULL) == DPI_STATUS_OK;
+    *paid = 0;
+    if (begun && dpi_ledger_paid(ledger, name, r->charge, &units, NULL) == DPI_STATUS_OK)
+        *paid = pays[0] | pays[1] << 1;
+    if (begun && dpi_release_load_batch(r, 0, &place, NULL) == DPI_STATUS_OK) {
+        read = 0;
+        for (size_t slot = 0; slot < r->n_slots; slot++)
+            read |= (tokens[slot] != NULL) << slot / 4; /* 4 records a unit */
+        dpi_release_drop_batch(r, &place);
+    }
+    dpi_release_free(r);
+    dpi_records_close((dpi_records *)o.records);
+    return read;
+}
+
+/* Whether the file has a hash that two datasets share, or one that needs no key. */
+static bool has_common_hash(const char *path) {
+    sqlite3 *db = NULL;
+    sqlite3_stmt *s = NULL;
+    bool common = true;
+    if (sqlite3_open(path, &db) == SQLITE_OK &&
+        sqlite3_prepare_v2(db, "SELECT COUNT(*) <> COUNT(DISTINCT hash) FROM unit", -1, &s, NULL) ==
+            SQLITE_OK && sqlite3_step(s) == SQLITE_ROW)
+        common = sqlite3_column_int(s, 0) != 0;
+    sqlite3_finalize(s);
+    sqlite3_close(db);
+    return common;
+}
+
+/* ann pays a run that ben is not in; then the budget is enough for ben alone. */
+static const char *check_unit_release(dpi_ledger *ledger, const char *path, const dpi_model *model,
+                                      const char *folder) {
+    static const int32_t adjacencies[] = {DPI_ADJACENCY_REPLACE_BY_NULL, DPI_ADJACENCY_ADD_REMOVE};
+    static const char *const names[] = {"by position", "by hash"};
+    for (int i = 0; i < 2; i++) {
+        int paid;
+        if (add(ledger, names[i], 4, 1e-5, DPI_SCOPE_UNIT) != DPI_STATUS_OK ||
+            read_by(model, ledger, names[i], folder, "ann,first letter\n", adjacencies[i], &paid) !=
+                1)
+            return "a release of units was refused";
+        if (paid != 1)
+            return "a release begins before its unit is charged";
+        const int read = read_by(model, ledger, names[i], folder,
+                                 "ann,second letter\nann,third letter\nben,one letter\n",
+                                 adjacencies[i], &paid);
+        if (paid != 2)
+            return "the units that pay are not those that can";
+        if (read != (i == 0 ? 2 : 1)) /* by hash ann is in no slot */
+            return "a unit that cannot pay is read";
+    }
+    return has_common_hash(path) ? "a unit can be recognised without the key" : NULL;
+}
+
 const char *probe_ledger(const dpi_model *model, const char *folder) {
     char path[300];
     snprintf(path, sizeof path, "%s/probe.ledger", folder);
@@ -176,6 +275,8 @@ const char *probe_ledger(const dpi_model *model, const char *folder) {
         fault = check_units(ledger);
     if (!fault)
         fault = check_release(ledger, model);
+    if (!fault)
+        fault = check_unit_release(ledger, path, model, folder);
     if (!fault)
         fault = check_race(ledger, path);
     dpi_ledger_close(ledger);

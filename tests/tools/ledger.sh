@@ -128,7 +128,7 @@ fi
 ledger init units.ledger --dataset patients --epsilon 5 --delta 1e-5 --scope unit; expect_rc 0
 expect_out "each unit pays for the runs that it is in"
 run run m.gguf six.jsonl -B 3 -n 4 -t 1 --rho .1 --ledger units.ledger; expect_rc 2
-expect_err "needs the IDs of its units"
+expect_err "--unit-field: found none"
 
 # ---- kill -9 -------------------------------------------------------------------------------------
 # Whatever moment it hits: who has seen text is in the ledger.

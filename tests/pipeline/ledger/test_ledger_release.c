@@ -125,7 +125,7 @@ static void test_refused(void **state) {
     unmake(&s);
     make(&s, DPI_SCOPE_UNIT);
     release = open_release(&s);
-    assert_error(dpi_release_begin(release, &err), DPI_STATUS_ARG, &err, "IDs of its units");
+    assert_error(dpi_release_begin(release, &err), DPI_STATUS_ARG, &err, "by their IDs");
     dpi_release_free(release);
     unmake(&s);
 }
