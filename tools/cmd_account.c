@@ -1,6 +1,7 @@
 /* cmd_account.c - `dpinfer account`: what a budget means, without a model or records. */
 #include <stdio.h>
 
+#include "tools/account_training.h"
 #include "tools/commands.h"
 #include "tools/facts.h"
 #include "tools/release_options.h"
@@ -125,6 +126,8 @@ static int add_plan(const args *a, double rho, double epsilon, double delta, fac
 }
 
 static int account_main(const args *a) {
+    if (account_training_wanted(a))
+        return account_training(a);
     double rho, epsilon, delta;
     int code = check(a);
     if (code == CLI_OK)
@@ -158,5 +161,8 @@ const command command_account = {
         "and the integers K and a that the sampler uses, and what they cost exactly; with\n"
         "--accountant and --subsample as they count. Below that, C of every accountant for\n"
         "the same budget.\n"
+        "\nTraining with Gaussian noise on random samples, by two accountants (rdp, pld):\n"
+        "  --sigma S --sampling Q --steps N [--delta D]    epsilon\n"
+        "  --epsilon E --sampling Q --steps N [--delta D]  the smallest sigma\n"
         "Upper bounds are rounded up.\n",
 };

@@ -17,6 +17,7 @@ allowed() {
     engine) echo "base kernels gguf tokenizer" ;;
     dp/exact) echo "base kernels" ;;
     dp/account) echo "base kernels dp/exact" ;;
+    dp/pld) echo "base dp/account" ;;
     dp/methods) echo "base kernels dp/exact dp/account" ;;
     dp/audit) echo "base kernels dp/exact dp/account dp/methods" ;;
     pipeline) echo "base kernels gguf tokenizer engine dp/exact dp/account dp/methods dp/audit" ;;

@@ -3,6 +3,7 @@
  * failed, and stdout says which; 2: something else went wrong. */
 #include "dpinfer/audit_path.h"
 #include "tests/mutations/probe_ledger.h"
+#include "tests/mutations/probe_training.h"
 #include "tests/support/support.h"
 #include "tests/support/tiny_model.h"
 
@@ -21,15 +22,22 @@ static int32_t cancel(void *user) {
     return n_failed > 0;
 }
 
+static void on_fault(const char *subject, const char *fault) {
+    n_failed++;
+    printf("AUDIT FAILED: %s | %s\n", subject, fault);
+}
+
 /* Both sets of audits. */
 static dpi_status run_audits(dpi_audit_options *o, dpi_error *err) {
     char folder[256];
     int32_t n;
     o->folder = make_dir(folder, sizeof folder);
     const char *fault = probe_ledger(o->model, folder);
+    if (fault)
+        on_fault("ledger | budgets and charges", fault);
+    else if ((fault = probe_training()))
+        on_fault("training | epsilon", fault);
     if (fault) {
-        n_failed++;
-        printf("AUDIT FAILED: ledger | budgets and charges | %s\n", fault);
         remove_dir(folder);
         return DPI_STATUS_OK;
     }

@@ -158,6 +158,13 @@ run account --rho 5 --json; near epsilon 20.551949 1e-7
 run account --epsilon 3 --delta 1e-9 --json; near rho .120582 1e-5
 run account --epsilon 10 --json; near rho 1.53928 1e-5
 run account --rho 2 --epsilon 10 --json; near delta 4.872631e-5 1e-6
+run account --sigma 1 --sampling .01 --steps 1000 --delta 1e-5 --json; expect_rc 0
+near epsilon_pld 1.828237 1e-5; near epsilon_rdp 2.101367 1e-2
+run account --sigma 4 --steps 50 --delta 1e-5 --json; near epsilon_pld 8.595866 1e-6
+run account --epsilon 2.675035 --sampling .1 --steps 100 --delta 1e-6 --json; expect_rc 0
+near sigma_pld 2 1e-5
+refuse 2 "--rho: not allowed with --sigma" account --sigma 1 --rho 1
+refuse 2 "allowed is one of them" account --sigma 1 --epsilon 1
 row() {
     run account --epsilon "$1" -n "$2" -B "$3" --temp "$4" --json
     expect_rc 0

@@ -1,0 +1,148 @@
+#include "dpinfer/gaussian.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/status.h"
+#include "dp/account/account.h"
+#include "dp/account/renyi.h"
+#include "dp/pld/compose.h"
+#include "dpinfer/account.h"
+
+static const double SIGMA_MIN = 0.1, SIGMA_MAX = 1e6;
+/* Points of a law of losses and of a transform. */
+static const size_t POINTS_MAX = (size_t)1 << 22;
+/* The grid is made finer until epsilon changes by less than this share. A grid four times as fine
+ * has a sixteenth of the error. */
+static const double CHANGE = 2e-4;
+
+void dpi_gaussian_init(dpi_gaussian *gaussian) {
+    *gaussian = (dpi_gaussian){.struct_size = sizeof *gaussian,
+                               .sigma = 1,
+                               .sampling = 1,
+                               .n_steps = 1,
+                               .accountant = DPI_GAUSSIAN_PLD};
+}
+
+static dpi_status check(const dpi_gaussian *g, double delta, dpi_error *err) {
+    if (g->struct_size != sizeof *g)
+        return dpi_fail(err, DPI_STATUS_ARG, "struct_size is %zu, must be %zu: dpi_gaussian_init",
+                        g->struct_size, sizeof *g);
+    if (!(g->sigma >= SIGMA_MIN && g->sigma <= SIGMA_MAX))
+        return dpi_fail(err, DPI_STATUS_ARG, "sigma is %g, must be %g..%g", g->sigma, SIGMA_MIN,
+                        SIGMA_MAX);
+    DPI_TRY(dpi_account_check("q", g->sampling, 1, false, err));
+    DPI_TRY(dpi_check_range("n_steps", g->n_steps, 1, DPI_GAUSSIAN_STEPS_MAX, err));
+    DPI_TRY(
+        dpi_check_range("accountant", g->accountant, DPI_GAUSSIAN_RENYI, DPI_GAUSSIAN_PLD, err));
+    if (!(delta >= 1e-100 && delta < 1))
+        return dpi_fail(err, DPI_STATUS_ARG, "delta is %g, must be at least 1e-100 and below 1",
+                        delta);
+    return DPI_STATUS_OK;
+}
+
+/* ---- Renyi ------------------------------------------------------------------------------------
+ */
+
+/* The best of the orders 2 to 64, and of larger ones that grow by a sixteenth each. */
+static dpi_status renyi_epsilon(const dpi_gaussian *g, double delta, double *epsilon,
+                                dpi_error *err) {
+    *epsilon = INFINITY;
+    for (int32_t order = 2; order <= 4096; order += order < 64 ? 1 : order / 16) {
+        const double step = dpi_renyi_of_gaussian(order, g->sigma, g->sampling);
+        const double all = nextafter(step * g->n_steps, INFINITY);
+        double found;
+        if (!isfinite(all))
+            continue;
+        DPI_TRY(dpi_renyi_epsilon(all, delta, order, &found, err));
+        *epsilon = fmin(*epsilon, found);
+    }
+    return DPI_STATUS_OK;
+}
+
+/* ---- Privacy loss -----------------------------------------------------------------------------
+ */
+
+/* On a grid of this step, or of the finest that fits; *step becomes what it was. */
+static dpi_status law_epsilon(const dpi_gaussian *g, loss_direction direction, double delta,
+                              double *step, double *epsilon, dpi_error *err) {
+    const double tail = 1e-7 * delta / g->n_steps;
+    loss_law law;
+    DPI_TRY(loss_law_make(g->sigma, g->sampling, direction, *step, tail, POINTS_MAX, &law, err));
+    *step = law.step;
+    const dpi_status status = loss_sum_epsilon(&law, g->n_steps, delta, POINTS_MAX, epsilon, err);
+    free(law.mass);
+    return status;
+}
+
+static dpi_status direction_epsilon(const dpi_gaussian *g, loss_direction direction, double delta,
+                                    double *epsilon, dpi_error *err) {
+    double step = loss_range(g->sigma, g->sampling, 1e-7 * delta / g->n_steps) / 4096;
+    double last = INFINITY, least = INFINITY;
+    for (;;) {
+        double next = step, found;
+        DPI_TRY(law_epsilon(g, direction, delta, &next, &found, err));
+        least = fmin(least, found);
+        /* A coarser grid than wanted: no finer one fits. */
+        if (next > step || fabs(last - found) <= CHANGE * found)
+            break;
+        last = found;
+        step /= 4;
+    }
+    *epsilon = least;
+    return DPI_STATUS_OK;
+}
+
+static dpi_status pld_epsilon(const dpi_gaussian *g, double delta, double *epsilon,
+                              dpi_error *err) {
+    double removed, added;
+    DPI_TRY(direction_epsilon(g, LOSS_REMOVE, delta, &removed, err));
+    DPI_TRY(direction_epsilon(g, LOSS_ADD, delta, &added, err));
+    *epsilon = fmax(removed, added);
+    return DPI_STATUS_OK;
+}
+
+static dpi_status epsilon_of(const dpi_gaussian *g, double delta, double *epsilon, dpi_error *err) {
+    return g->accountant == DPI_GAUSSIAN_RENYI ? renyi_epsilon(g, delta, epsilon, err)
+                                               : pld_epsilon(g, delta, epsilon, err);
+}
+
+/* ---- Public -----------------------------------------------------------------------------------
+ */
+
+dpi_status dpi_gaussian_epsilon(const dpi_gaussian *gaussian, double delta, double *epsilon,
+                                dpi_error *err) {
+    DPI_TRY(check(gaussian, delta, err));
+    return epsilon_of(gaussian, delta, epsilon, err);
+}
+
+/* Epsilon falls with sigma. The end of the bisection that is returned has itself been tried. */
+dpi_status dpi_gaussian_sigma(const dpi_gaussian *gaussian, double epsilon, double delta,
+                              double *sigma, dpi_error *err) {
+    dpi_gaussian g = *gaussian;
+    g.sigma = SIGMA_MAX;
+    DPI_TRY(check(&g, delta, err));
+    DPI_TRY(dpi_account_check("epsilon", epsilon, 1e6, false, err));
+    double found;
+    DPI_TRY(epsilon_of(&g, delta, &found, err));
+    if (found > epsilon)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "epsilon %g at delta %g: sigma %g is not enough for %d steps at q %g",
+                        epsilon, delta, SIGMA_MAX, (int)g.n_steps, g.sampling);
+    double bad = log(SIGMA_MIN), good = log(SIGMA_MAX);
+    g.sigma = SIGMA_MIN;
+    DPI_TRY(epsilon_of(&g, delta, &found, err));
+    if (found <= epsilon)
+        good = bad;
+    while (good - bad > 1e-6) {
+        const double mid = (bad + good) / 2;
+        g.sigma = exp(mid);
+        DPI_TRY(epsilon_of(&g, delta, &found, err));
+        if (found <= epsilon)
+            good = mid;
+        else
+            bad = mid;
+    }
+    *sigma = exp(good);
+    return DPI_STATUS_OK;
+}
