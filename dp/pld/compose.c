@@ -4,7 +4,6 @@
 #include <fftw3.h>
 #include <float.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdbool.h>
 
 #include "base/status.h"
@@ -96,32 +95,14 @@ static double complex power(double complex z, int32_t n) {
     return result;
 }
 
-/* FFTW keeps what it knows for the process and plans for one thread at a time. */
-static pthread_mutex_t planning = PTHREAD_MUTEX_INITIALIZER;
-
-static fftw_plan plan(size_t n, double *mass, fftw_complex *spectrum, bool back) {
-    pthread_mutex_lock(&planning);
-    fftw_plan made = back ? fftw_plan_dft_c2r_1d((int)n, spectrum, mass, FFTW_ESTIMATE)
-                          : fftw_plan_dft_r2c_1d((int)n, mass, spectrum, FFTW_ESTIMATE);
-    pthread_mutex_unlock(&planning);
-    return made;
-}
-
-static void plan_free(fftw_plan made) {
-    if (!made)
-        return;
-    pthread_mutex_lock(&planning);
-    fftw_destroy_plan(made);
-    pthread_mutex_unlock(&planning);
-}
-
 /* mass := its n_steps-fold circular convolution. */
 static dpi_status convolve(sum_law *s, int32_t n_steps, dpi_error *err) {
     fftw_complex *spectrum = fftw_malloc((s->n / 2 + 1) * sizeof *spectrum);
     fftw_plan there = NULL, back = NULL;
     if (spectrum) {
-        there = plan(s->n, s->mass, spectrum, false);
-        back = plan(s->n, s->mass, spectrum, true);
+        fftw_make_planner_thread_safe(); /* it has a state of its own; each call says so again */
+        there = fftw_plan_dft_r2c_1d((int)s->n, s->mass, spectrum, FFTW_ESTIMATE);
+        back = fftw_plan_dft_c2r_1d((int)s->n, spectrum, s->mass, FFTW_ESTIMATE);
     }
     const bool ok = there && back;
     if (ok) {
@@ -137,8 +118,10 @@ static dpi_status convolve(sum_law *s, int32_t n_steps, dpi_error *err) {
         const double per_step = 8 * log2((double)s->n) + 8;
         s->error = 2 * n_steps * per_step * DBL_EPSILON * sqrt((double)s->n * square);
     }
-    plan_free(there);
-    plan_free(back);
+    if (there)
+        fftw_destroy_plan(there);
+    if (back)
+        fftw_destroy_plan(back);
     fftw_free(spectrum);
     return ok ? DPI_STATUS_OK
               : dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a transform of %zu points", s->n);
