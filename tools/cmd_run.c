@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "tools/ledger_options.h"
 #include "tools/output.h"
+#include "tools/progress.h"
 #include "tools/release_options.h"
 #include "tools/report_files.h"
 #include "tools/signals.h"
@@ -22,8 +22,9 @@
 typedef struct run {
     release_input in;
     const dpi_claim *claim;
-    bool jsonl, quiet, show_progress;
+    bool jsonl, quiet;
     bool screen; /* the output is a terminal */
+    progress progress;
     output out;
     report_files *reports;
     dpi_report *report;
@@ -34,8 +35,7 @@ typedef struct run {
     char *text; /* jsonl: all of it so far; private until its last token is out */
     size_t n_text, text_capacity;
     bool line_open; /* text mode: the last byte was not a line feed */
-    struct timespec first, shown; /* its first token; the last progress line */
-    char *last_words;             /* what a handler prints that cannot return */
+    char *last_words; /* what a handler prints that cannot return */
 } run;
 
 /* ---- Output --------------------------------------------------------------------------------- */
@@ -100,57 +100,15 @@ static int end_text(run *r, const dpi_release_event *event) {
     return code;
 }
 
-/* ---- Progress ------------------------------------------------------------------------------- */
-
-static double seconds_between(const struct timespec *a, const struct timespec *b) {
-    return (double)(b->tv_sec - a->tv_sec) + 1e-9 * (double)(b->tv_nsec - a->tv_nsec);
-}
-
-/* One line on a terminal, rewritten a few times a second. */
-static void show_reading(const run *r, const dpi_release_event *event) {
-    fprintf(stderr, "\r\033[Ktext %d/%d: reading the prompts", event->index + 1,
-            r->claim->n_texts);
-    if (event->n_prompts > 0)
-        fprintf(stderr, ", %d of %d", event->n_read, event->n_prompts);
-}
-
-static void show_drawing(run *r, const dpi_release_event *event) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if (event->n_drawn == 1)
-        r->first = now;
-    const int32_t n_tokens = r->claim->method.n_tokens;
-    double seconds = seconds_between(&r->first, &now);
-    if (seconds <= 0 || (seconds_between(&r->shown, &now) < 0.2 && event->n_drawn < n_tokens))
-        return;
-    r->shown = now;
-    double rate = (double)(event->n_drawn - 1) / seconds;
-    int64_t eta = (int64_t)((double)(n_tokens - event->n_drawn) / rate);
-    fprintf(stderr, "\r\033[Ktext %d/%d: %d/%d tokens, %.1f tokens/s, at most %" PRId64
-                    ":%02" PRId64 " left for this text",
-            event->index + 1, r->claim->n_texts, event->n_drawn, n_tokens, rate, eta / 60,
-            eta % 60);
-}
-
-static void show_event(run *r, const dpi_release_event *event) {
-    if (!r->show_progress)
-        return;
-    if (event->type == DPI_EVENT_PROMPT)
-        show_reading(r, event);
-    else if (event->type == DPI_EVENT_TOKEN)
-        show_drawing(r, event);
-    else
-        fputs("\r\033[K", stderr);
-}
-
 /* ---- Texts ---------------------------------------------------------------------------------- */
 
 /* A token that is released is written at once. */
 static int write_event(run *r, const dpi_release_event *event) {
     int code = CLI_OK;
-    show_event(r, event);
     if (event->type == DPI_EVENT_PROMPT)
         return CLI_OK;
+    if (r->progress.form != PROGRESS_LINE || event->type == DPI_EVENT_END)
+        progress_clear(&r->progress);
     r->released = true;
     if (!r->text_open)
         code = begin_text(r, event->index);
@@ -175,16 +133,18 @@ static int write_texts(run *r) {
     dpi_error err;
     for (;;) {
         const dpi_status status = dpi_release_advance(r->in.release, &event, &err);
-        if (status == DPI_STATUS_CANCELLED) {
-            show_event(r, &(dpi_release_event){.type = DPI_EVENT_END});
+        if (status != DPI_STATUS_OK || event.type == DPI_EVENT_NONE)
+            progress_clear(&r->progress);
+        if (status == DPI_STATUS_CANCELLED)
             return 128 + signals_stop();
-        }
         if (status != DPI_STATUS_OK)
             return cli_fail_option(status == DPI_STATUS_FORMAT ? CLI_RECORDS : CLI_FAILED, &err);
         if (event.type == DPI_EVENT_NONE)
             return CLI_OK;
         int code = write_event(r, &event);
+        progress_show(&r->progress, r->in.release, &event);
         if (code != CLI_OK) {
+            progress_clear(&r->progress);
             if (r->text_open)
                 finish_text(r);
             return code;
@@ -317,10 +277,10 @@ static int begin(run *r) {
 }
 
 /* From the first private pass on: the budget counts as spent. */
-static int draw_texts(run *r) {
+static int draw_texts(const args *a, run *r) {
     char label[160];
     r->screen = isatty(r->out.fd);
-    r->show_progress = !r->quiet && isatty(STDERR_FILENO) && !(r->screen && !r->jsonl);
+    progress_begin(&r->progress, progress_choose(a, r->screen && !r->jsonl));
     r->out.appears = true;
     report_files_keep(r->reports);
     signals_catch_bus(r->last_words);
@@ -342,7 +302,7 @@ static int run_release(const args *a, run *r) {
         code = begin(r);
     const bool begun = code == CLI_OK;
     if (begun)
-        code = draw_texts(r);
+        code = draw_texts(a, r);
     if (output_close(&r->out, end_of(code, code == CLI_OK || r->released)) != CLI_OK && code == CLI_OK)
         code = CLI_FAILED;
     if (begun)

@@ -40,7 +40,7 @@ typedef struct dpi_release_options {
                                    above it. Default 0: none is stated */
     int64_t reference;  /* PLAIN: the record whose prompt is continued, from 0; -1 (default): none */
     int32_t batch;      /* B, 1..4096; 0 (default): all records up to 16, else 8 */
-    int32_t n_texts;    /* at most so many; 0 (default): one for each batch, with PLAIN one */
+    int32_t n_texts;    /* at most one for each batch; 0 (default): one for each, with PLAIN one */
     int32_t n_tokens;   /* T; 0 (default): 200, or half the context if that is less */
     int32_t top_k;      /* at most the vocabulary; 0: all of it; -1 (default): the method's default */
     int32_t n_parallel; /* texts that are drawn at a time, 1..4096; decides time and memory alone. 0
@@ -88,22 +88,30 @@ typedef struct dpi_release_plan {
     int32_t n_prompt_most;   /* tokens of the longest prompt that can be */
     int32_t n_prompt_public; /* of the public prompt */
     int32_t n_prompt_shared; /* that private prompts begin with; 0 with PLAIN */
+    int32_t n_record_usual;  /* set before the call: tokens of a usual record, as far as that is
+                                public; 0 (default): 300, or prompts.max_reference_tokens */
+    int32_t n_prompt_usual;  /* tokens of a prompt with such a record */
     int32_t n_parallel;      /* texts that are drawn at a time */
     int32_t rows_per_step;   /* sequences that a step computes, most: B + 1 of each text, B M + 1
                                 with units */
     int32_t chat;            /* the dpi_chat of the prompts */
-    int32_t reserved;
     int64_t weight_bytes;    /* of the model, as stored */
     int64_t model_bytes;     /* of this process with the whole model in memory */
     int64_t session_bytes;   /* caches and work space */
     int64_t memory_bytes;    /* the peak of all */
     double read_bytes_per_second; /* from memory, all threads; 0: not known */
-    double seconds_at_least;      /* each token reads each weight once; 0: not known */
+    double seconds_at_least; /* each step reads each weight once; 0: not known */
+    double prompt_tokens_per_second; /* measured, with n_prompt_usual */
+    double step_seconds;             /* measured: a step of all texts behind a short prompt */
+    double seconds;         /* of the run, with texts of T tokens and prompts of n_prompt_usual */
+    double seconds_reading; /* of them with prompts */
+    double seconds_most;    /* with prompts of n_prompt_most; units with M records each */
 } dpi_release_plan;
 
 DPI_API void dpi_release_plan_init(dpi_release_plan *plan);
 
-/* Takes 0.2 s, of which it measures the memory. Errors: ARG, MEMORY. */
+/* Measures a few passes with made-up prompts, which takes a second or two, more for large models,
+ * and as much memory as the begin of a release. Errors: ARG, MEMORY, ENTROPY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_release_plan_get(const dpi_release *release,
                                                        dpi_release_plan *plan, dpi_error *err);
 
@@ -155,6 +163,7 @@ typedef struct dpi_release_progress {
     int32_t reserved;
     int64_t n_prompts, n_read; /* of all texts; of them read; 0: secret */
     int64_t n_drawn;           /* tokens of all texts */
+    int64_t n_tokens_left;     /* most tokens that are still to come */
 } dpi_release_progress;
 
 DPI_API void dpi_release_progress_init(dpi_release_progress *progress);

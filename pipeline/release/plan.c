@@ -1,4 +1,4 @@
-/* plan.c - what a release needs: memory and a lower bound of the time. */
+/* plan.c - what a release needs: memory, and time (measure.c). */
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +8,8 @@
 #include "base/status.h"
 #include "dpinfer/process.h"
 #include "pipeline/release/release.h"
+
+enum { DEFAULT_RECORD = 300 }; /* tokens: a page */
 
 void dpi_release_plan_init(dpi_release_plan *plan) {
     *plan = (dpi_release_plan){.struct_size = sizeof *plan};
@@ -99,13 +101,24 @@ static dpi_status plan_memory(const dpi_release *r, dpi_release_plan *plan, dpi_
     return DPI_STATUS_OK;
 }
 
-/* Every token reads every weight once, for all rows. */
-static void plan_time(const dpi_release *r, dpi_release_plan *plan) {
-    const double tokens = (double)r->claim.n_texts * (double)r->claim.method.n_tokens;
+/* Every step reads every weight once, for all rows. */
+static dpi_status plan_time(const dpi_release *r, dpi_release_plan *plan, dpi_error *err) {
+    const double steps = (double)r->claim.n_texts * (double)r->claim.method.n_tokens /
+                         (double)r->options.n_parallel;
+    const dpi_prompts_info *info = &r->prompts_info;
+    const int32_t usual = info->n_frame + plan->n_record_usual;
+    plan->n_prompt_usual = usual < plan->n_prompt_most ? usual : plan->n_prompt_most;
     plan->read_bytes_per_second = measure_bandwidth();
     if (plan->read_bytes_per_second > 0)
         plan->seconds_at_least =
-            tokens * (double)r->info.weight_bytes / plan->read_bytes_per_second;
+            steps * (double)r->info.weight_bytes / plan->read_bytes_per_second;
+    return dpi_release_measure(r, plan, err);
+}
+
+static int32_t usual_record(const dpi_release *r, const dpi_release_plan *plan) {
+    const int32_t most = r->options.prompts.max_reference_tokens;
+    const int32_t usual = plan->n_record_usual > 0 ? plan->n_record_usual : DEFAULT_RECORD;
+    return most > 0 && (usual > most || plan->n_record_usual == 0) ? most : usual;
 }
 
 dpi_status dpi_release_plan_get(const dpi_release *r, dpi_release_plan *plan, dpi_error *err) {
@@ -120,8 +133,9 @@ dpi_status dpi_release_plan_get(const dpi_release *r, dpi_release_plan *plan, dp
                              .n_parallel = r->options.n_parallel,
                              .rows_per_step = r->options.session.n_seq * r->options.n_parallel,
                              .chat = r->prompts_info.chat};
+    made.n_record_usual = usual_record(r, plan);
     DPI_TRY(plan_memory(r, &made, err));
-    plan_time(r, &made);
+    DPI_TRY(plan_time(r, &made, err));
     *plan = made;
     return DPI_STATUS_OK;
 }

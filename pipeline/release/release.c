@@ -81,13 +81,17 @@ dpi_status dpi_release_progress_get(const dpi_release *r, dpi_release_progress *
                         progress->struct_size, sizeof *progress);
     const bool secret = dpi_claim_is_assigned(&r->claim);
     const int64_t n_prompts = (int64_t)r->claim.n_texts * r->options.session.n_seq;
+    int64_t n_left = (int64_t)(r->claim.n_texts - r->n_ended) * r->claim.method.n_tokens;
+    for (const dpi_release_text *t = r->texts; t; t = t->next)
+        n_left -= t->place ? t->n_drawn : 0;
     *progress = (dpi_release_progress){.struct_size = sizeof *progress,
                                        .n_texts = r->claim.n_texts,
                                        .n_begun = r->next,
                                        .n_ended = r->n_ended,
                                        .n_prompts = secret ? 0 : n_prompts,
                                        .n_read = secret ? 0 : r->n_read,
-                                       .n_drawn = r->n_drawn};
+                                       .n_drawn = r->n_drawn,
+                                       .n_tokens_left = n_left};
     return DPI_STATUS_OK;
 }
 

@@ -123,6 +123,10 @@ void dpi_release_free_texts(dpi_release *r);
 dpi_status dpi_release_session_memory(const dpi_release *r, int32_t n_parallel, uint64_t *n_bytes,
                                       dpi_error *err);
 
+/* The measured times of a plan, of which memory and the prompts' lengths are set. Errors: MEMORY,
+ * ENTROPY. */
+dpi_status dpi_release_measure(const dpi_release *r, dpi_release_plan *plan, dpi_error *err);
+
 /* One pass of all texts that are drawn, and the begin of the next one if there is room. What comes
  * of it waits in the texts; a failure is kept. The text that has read a prompt; NULL: none. */
 const dpi_release_text *dpi_release_pass(dpi_release *r);

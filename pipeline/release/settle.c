@@ -86,6 +86,21 @@ static dpi_status check_bound(const dpi_release_options *o, dpi_error *err) {
                     "records = %g", delta, (long long)o->n_records, 1 / (double)o->n_records);
 }
 
+/* Fewer texts than were wanted would be found out at the end. */
+static dpi_status refuse_shortfall(int64_t n, int64_t batch, int64_t n_texts, int64_t found,
+                                   const char *units, dpi_error *err) {
+    char smaller[48] = "";
+    const int64_t fits = (n - 1) / (found - 1); /* of this many a batch, n make `found` texts */
+    if (fits > 0)
+        snprintf(smaller, sizeof smaller, ", or batches of at most %lld", (long long)fits);
+    return dpi_fail(err, DPI_STATUS_ARG,
+                    "n_texts: found '%lld', allowed 1..%lld: each text has a batch of its own, and "
+                    "%lld %s make %lld batches of %lld. %lld texts need %lld %s%s",
+                    (long long)found, (long long)n_texts, (long long)n, units, (long long)n_texts,
+                    (long long)batch, (long long)found, (long long)((found - 1) * batch + 1), units,
+                    smaller);
+}
+
 /* B and the number of texts. Where records are assigned both must be given: what follows from the
  * records is secret. */
 static dpi_status settle_batches(const dpi_release_options *o, dpi_claim *c, dpi_error *err) {
@@ -99,7 +114,10 @@ static dpi_status settle_batches(const dpi_release_options *o, dpi_claim *c, dpi
         DPI_TRY(check_bound(o, err));
     const int64_t batch = o->batch > 0 ? o->batch : n <= DEFAULT_ONE_BATCH ? n : DEFAULT_BATCH;
     int64_t n_texts = assigned ? o->n_texts : (n + batch - 1) / batch;
-    if (!assigned && o->n_texts > 0 && o->n_texts < n_texts)
+    if (!assigned && o->n_texts > n_texts)
+        return refuse_shortfall(n, batch, n_texts, o->n_texts,
+                                dpi_claim_has_units(c) ? "units" : "records", err);
+    if (!assigned && o->n_texts > 0)
         n_texts = o->n_texts;
     if (n_texts > INT32_MAX)
         return dpi_fail(err, DPI_STATUS_LIMIT,

@@ -557,7 +557,29 @@ stop_with TERM 143
 run plan "$model" "$refs" --rho 0.5 --json; expect_rc 0
 near rows_per_step 17; near n_texts 1; near T 64; near K 2097152 1e-6; near weight_bytes 1171200
 run plan "$model" --records 100 --rho 0.5 --json; expect_rc 0; near n_texts 13; near B 8
-run plan "$model" --records 100 --rho 0.5; expect_out "memory"; expect_out "at least"
+run plan "$model" --records 100 --rho 0.5; expect_out "memory"; expect_out "prompt tokens a second"
+expect_out "with records of 300 tokens (--ref-tokens); the longest that fit:"
+# Longer records and more texts take longer: four times as many, to be sure on a busy machine.
+seconds() { run plan "$model" --records 400 --rho 0.5 -B 8 -t 1 --json "$@"; field seconds; }
+for name in seconds seconds_reading seconds_most step_seconds prompt_tokens_per_second; do
+    run plan "$model" --records 20 --rho 0.5 --json
+    check "$name is above 0" awk -v x="$(field "$name")" 'BEGIN { exit !(x > 0) }'
+done
+few=$(seconds --num 8); many=$(seconds --num 48)
+check "48 texts take longer than 8" awk -v a="$few" -v b="$many" 'BEGIN { exit !(b > 2 * a) }'
+short=$(seconds --ref-tokens 16 -n 4)
+long=$(seconds --ref-tokens 600 -n 4)
+check "long records take longer" awk -v a="$short" -v b="$long" 'BEGIN { exit !(b > 2 * a) }'
+run plan "$model" --records 20 --rho 0.5 --max-ref-tokens 40; expect_out "with records of 40 tokens"
+# A text for each batch, and no file that has fewer than was wanted.
+refuse 2 "--num: found '500', allowed 1..8: each text has a batch of its own, and 64 records make \
+8 batches of 8. 500 texts need 3993 records" run no.gguf "$refs/../discharge" --rho 1 --num 500
+refuse 2 "20 texts need 153 records, or batches of at most 3" run no.gguf "$refs/../discharge" \
+    --rho 1 --num 20
+refuse 2 "20 texts need 153 records" plan "$model" --records 64 --rho 1 --num 20
+run plan "$model" --records 153 --rho 1 --num 20 --json; expect_rc 0; near n_texts 20
+run plan "$model" --records 152 --rho 1 --num 20; expect_rc 2
+run plan "$model" --records 64 --rho 1 -B 3 --num 20 --json; expect_rc 0; near n_texts 20
 refuse 2 "REFS and --records" plan "$model" "$refs" --records 3 --rho 1
 run plan "$model" --plain; expect_rc 0; expect_out "NOT PRIVATE"
 
