@@ -1,9 +1,12 @@
 /* cmd_plan.c - `dpinfer plan`: what a run would guarantee and need, before it reads a record. */
 #include <stdio.h>
 
+#include "dpinfer/suggest.h"
 #include "tools/commands.h"
 #include "tools/facts.h"
+#include "tools/ledger_options.h"
 #include "tools/release_options.h"
+#include "tools/table.h"
 
 /* "2 h 10 min" */
 static const char *time_text(double seconds, char *text, size_t size) {
@@ -65,18 +68,117 @@ static int add_needs(facts *f, const args *a, const release_input *in) {
     return CLI_OK;
 }
 
-static int plan_main(const args *a) {
-    release_input in;
+/* What C can do. */
+static void add_hearing(facts *f, const dpi_claim *claim) {
+    const double factor = dpi_hearing_factor(&claim->method, &claim->plan);
+    if (factor <= 0)
+        return;
+    facts_real(f, "factor", NULL, factor);
+    facts_text(f, "references_are", NULL, dpi_hearing_text(dpi_hearing_of(factor)));
+    facts_line(f, "what C can do", "where all references agree, a token gets at most %.3g times "
+               "likelier beside", factor);
+    facts_line(f, "", "another one: %s (--suggest)",
+               dpi_hearing_of(factor) == DPI_HEARING_HARDLY
+                   ? "they can hardly be told from none"
+                   : dpi_hearing_text(dpi_hearing_of(factor)));
+}
+
+static int show_plan(const args *a, const release_input *in) {
     facts f;
     facts_init(&f);
-    int code = release_open(a, a->v[OPT_QUIET].i, NULL, &in);
-    if (code == CLI_OK)
-        code = facts_claim(&f, dpi_release_claim(in.release));
-    if (code == CLI_OK)
-        code = add_needs(&f, a, &in);
+    int code = facts_claim(&f, dpi_release_claim(in->release));
+    if (code == CLI_OK) {
+        add_hearing(&f, dpi_release_claim(in->release));
+        code = add_needs(&f, a, in);
+    }
     if (code == CLI_OK)
         code = facts_print(&f, a->v[OPT_JSON].i, stdout);
     facts_free(&f);
+    return code;
+}
+
+/* The plan is shown too where the budget does not allow it. */
+static int make_plan(const args *a, release_input *in) {
+    dpi_error err;
+    int code = release_open(a, a->v[OPT_QUIET].i, NULL, in);
+    if (code != CLI_OK)
+        return code;
+    const dpi_status status = dpi_release_preview(in->release, &err);
+    if (status != DPI_STATUS_OK && status != DPI_STATUS_BUDGET)
+        return ledger_fail(status, &err);
+    code = show_plan(a, in);
+    if (code != CLI_OK || status == DPI_STATUS_OK)
+        return code;
+    fflush(stdout);
+    return ledger_fail_budget(in->ledger, in->dataset, dpi_release_claim(in->release), &err);
+}
+
+/* ---- Suggestions ----------------------------------------------------------------------------- */
+
+static void add_row(table *t, const dpi_suggestion *s, int64_t n_units, bool chosen) {
+    table_number(t, "texts", 0, s->n_texts);
+    table_number(t, "B", 0, s->batch);
+    table_number(t, "T", 0, s->n_tokens);
+    table_number(t, "left over", 0, (double)(n_units - s->n_units));
+    table_number(t, "C", 3, s->clip);
+    if (t->format == TABLE_MD)
+        table_text(t, "e^(2C/tau)", "%.3g", s->factor);
+    else
+        table_number(t, "factor", 6, s->factor);
+    table_text(t, "references", "%s", dpi_hearing_text(s->hearing));
+    table_number(t, "work", 2, s->work);
+    table_text(t, "taken", "%s", chosen ? "x" : "");
+    table_print_row(t);
+}
+
+/* Why this one: what it gives up. */
+static void explain(const dpi_suggestion *all, int32_t chosen, const dpi_sampler_options *o,
+                    int32_t n_texts) {
+    const dpi_suggestion *s = &all[chosen];
+    printf("\n-B %d -n %d --num %d: ", s->batch, s->n_tokens, s->n_texts);
+    if (s->hearing == DPI_HEARING_HARDLY)
+        printf("no setting lets references be heard; this one has the largest factor. More epsilon, "
+               "more units\nor fewer texts would help.\n");
+    else if (s->n_texts < n_texts)
+        printf("with %d texts references are heard in no batch that the units make; with these "
+               "fewer they are.\n", n_texts);
+    else if (s->n_tokens < o->n_tokens)
+        printf("references are heard in texts of this length, and not in longer ones.\n");
+    else
+        printf("all texts with all tokens, in the smallest of these batches in which references are "
+               "heard.\n");
+}
+
+static int suggest(const args *a) {
+    dpi_suggestion all[DPI_SUGGESTIONS_MAX];
+    const int64_t n_units = a->v[OPT_UNITS].given ? a->v[OPT_UNITS].i : a->v[OPT_RECORDS].i;
+    const int32_t n_texts = (int32_t)a->v[OPT_NUM].i;
+    table t = {.format = a->v[OPT_JSON].i ? TABLE_JSON : TABLE_MD};
+    dpi_sampler_options o;
+    dpi_error err;
+    int32_t n, chosen;
+    int code = read_budget(a, &o);
+    if (code != CLI_OK)
+        return code;
+    if (n_units == 0 || n_texts == 0)
+        return cli_fail(CLI_USAGE, "--suggest needs --units N or --records N, and --num");
+    o.n_tokens = a->v[OPT_N_PREDICT].given ? (int32_t)a->v[OPT_N_PREDICT].i : 200;
+    o.n_vocab = 1 << 18; /* without influence on C */
+    if (dpi_suggest(&o, n_units, n_texts, all, &n, &chosen, &err) != DPI_STATUS_OK)
+        return cli_fail_option(CLI_USAGE, &err);
+    for (int32_t i = 0; i < n; i++)
+        add_row(&t, &all[i], n_units, i == chosen);
+    table_end(&t);
+    if (!a->v[OPT_JSON].i)
+        explain(all, chosen, &o, n_texts);
+    return CLI_OK;
+}
+
+static int plan_main(const args *a) {
+    release_input in = {0};
+    if (a->v[OPT_SUGGEST].i)
+        return suggest(a);
+    const int code = make_plan(a, &in);
     release_close(&in);
     return code;
 }

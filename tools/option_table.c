@@ -74,6 +74,13 @@ static const option_spec specs[N_OPTIONS] = {
         .commands = GENERATES, .arg = "N", .min = 1, .max = 1 << 30,
         .help = "plan: number of records, instead of REFS. With add-remove or --subsample: there "
                 "are at most so many, and delta must be below 1/N"},
+    [OPT_UNITS] = {.name = "units", .group = GROUP_DATA, .type = OPT_INT,
+        .commands = CMD_PLAN, .arg = "N", .min = 1, .max = 1 << 30,
+        .help = "number of units, instead of REFS with --unit-field"},
+    [OPT_SUGGEST] = {.name = "suggest", .group = GROUP_DATA, .type = OPT_FLAG,
+        .commands = CMD_PLAN,
+        .help = "a table of B and T for --num texts about --units N or --records N, and which one "
+                "would be taken. Needs no MODEL"},
     [OPT_TEXT_FIELD] = {.name = "text-field", .group = GROUP_DATA, .type = OPT_STRING,
         .commands = GENERATES,
         .arg = "NAME", .def = "text", .help = "field of a .jsonl, column of a .csv with the text"},
@@ -214,10 +221,11 @@ static const option_spec specs[N_OPTIONS] = {
         .commands = CMD_PLAN | CMD_ACCOUNT | CMD_INSPECT | CMD_AUDIT | CMD_LEDGER,
         .help = "JSON with full precision"},
     [OPT_LEDGER] = {.name = "ledger", .group = GROUP_BUDGET, .type = OPT_STRING,
-        .commands = CMD_RUN, .arg = "FILE",
-        .help = "charge the run to this ledger ('dpinfer help ledger') before a record is read"},
+        .commands = GENERATES, .arg = "FILE",
+        .help = "charge the run to this ledger ('dpinfer help ledger') before a record is read; "
+                "plan charges nothing"},
     [OPT_DATASET] = {.name = "dataset", .group = GROUP_BUDGET, .type = OPT_STRING,
-        .commands = CMD_RUN | CMD_LEDGER, .arg = "NAME",
+        .commands = GENERATES | CMD_LEDGER, .arg = "NAME",
         .help = "of the ledger; without it the only one"},
     [OPT_SCOPE] = {.name = "scope", .type = OPT_ENUM, .commands = CMD_LEDGER, .arg = "NAME",
         .choices = "dataset|unit", .def = "dataset",

@@ -303,7 +303,7 @@ static int place_words(const command *cmd, args *a) {
     a->model = a->v[OPT_MODEL].s;
     if (cmd->takes_model && !a->model && at < a->n_words)
         a->model = a->words[at++];
-    if (cmd->takes_model && !a->model)
+    if (cmd->takes_model && !a->model && !a->v[OPT_SUGGEST].i)
         return cli_fail(CLI_USAGE, "no MODEL given; see 'dpinfer %s -h'", cmd->name);
     while (at < a->n_words && a->n_positional < cmd->max_positional)
         a->positional[a->n_positional++] = a->words[at++];

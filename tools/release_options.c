@@ -46,7 +46,9 @@ static int check_private(const args *a) {
         return cli_fail(CLI_USAGE, "--temp: found '0', allowed 0.01..100 (0 only with --plain)");
     if (a->v[OPT_REFERENCE].given)
         return cli_fail(CLI_USAGE, "--reference is allowed only with --plain");
-    if (a->n_positional == 0 && !a->v[OPT_RECORDS].given)
+    if (a->v[OPT_UNITS].given && (a->n_positional > 0 || a->v[OPT_RECORDS].given))
+        return cli_fail(CLI_USAGE, "--units: allowed without REFS and without --records");
+    if (a->n_positional == 0 && !a->v[OPT_RECORDS].given && !a->v[OPT_UNITS].given)
         return cli_fail(CLI_USAGE, "no REFS given; see 'dpinfer %s -h'", a->command->name);
     if (a->n_positional > 0 && a->v[OPT_RECORDS].given && !is_assigned(a))
         return cli_fail(CLI_USAGE, "REFS and --records: allowed is one of them, but with "
@@ -55,7 +57,7 @@ static int check_private(const args *a) {
 }
 
 /* The method, its parameters and the budget. */
-static int read_method(const args *a, dpi_release_options *o) {
+static int read_method(const args *a, dpi_sampler_options *o) {
     const dpi_method_info *m = a->v[OPT_PLAIN].i ? dpi_method_get(DPI_METHOD_PLAIN)
                                                  : dpi_method_find(a->v[OPT_METHOD].s);
     dpi_error err;
@@ -65,12 +67,16 @@ static int read_method(const args *a, dpi_release_options *o) {
     if (!m->needs_acknowledgement && a->v[OPT_NOT_DP].i)
         return cli_fail(CLI_USAGE, "--%s is allowed only with a method that guarantees nothing, "
                                    "found %s", option_name(OPT_NOT_DP), m->name);
-    if (dpi_method_defaults(m->id, &o->method, &err) != DPI_STATUS_OK)
+    if (dpi_method_defaults(m->id, o, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_USAGE, &err);
-    o->method.acknowledge_not_dp = a->v[OPT_NOT_DP].i == 1;
-    int code = options_parameters(a, &o->method);
-    o->top_k = o->method.top_k;
-    return code;
+    o->acknowledge_not_dp = a->v[OPT_NOT_DP].i == 1;
+    return options_parameters(a, o);
+}
+
+int read_budget(const args *a, dpi_sampler_options *o) {
+    const int code = a->v[OPT_PLAIN].i ? check_plain(a) : check_private(a);
+    dpi_sampler_options_init(o);
+    return code == CLI_OK ? read_method(a, o) : code;
 }
 
 int read_session_options(const args *a, dpi_session_options *options) {
@@ -144,7 +150,9 @@ static void read_numbers(const args *a, dpi_release_options *o) {
     }
     if (a->v[OPT_REFERENCE].given)
         o->reference = a->v[OPT_REFERENCE].i - 1;
-    o->n_records = a->v[OPT_RECORDS].i;
+    o->n_records = a->v[OPT_UNITS].given ? a->v[OPT_UNITS].i : a->v[OPT_RECORDS].i;
+    if (a->v[OPT_UNITS].given && o->method.max_per_unit == 0)
+        o->method.max_per_unit = DPI_MAX_PER_UNIT_DEFAULT;
     o->batch = (int32_t)a->v[OPT_BATCH].i;
     o->n_texts = (int32_t)a->v[OPT_NUM].i;
     o->n_tokens = (int32_t)a->v[OPT_N_PREDICT].i;
@@ -156,7 +164,8 @@ static int read_options(const args *a, release_input *in, dpi_release_options *o
     dpi_release_options_init(o);
     int code = plain ? check_plain(a) : check_private(a);
     if (code == CLI_OK)
-        code = read_method(a, o);
+        code = read_method(a, &o->method);
+    o->top_k = o->method.top_k;
     if (code == CLI_OK && !plain)
         code = check_assigned(a);
     if (code == CLI_OK)
@@ -207,7 +216,10 @@ static int open_ledger(const args *a, release_input *in, dpi_release_options *o)
     dpi_error err;
     if (!a->v[OPT_LEDGER].given)
         return a->v[OPT_DATASET].given ? cli_fail(CLI_USAGE, "--dataset needs --ledger") : CLI_OK;
-    const dpi_status status = dpi_ledger_open(a->v[OPT_LEDGER].s, NULL, &in->ledger, &err);
+    dpi_ledger_options options;
+    dpi_ledger_options_init(&options);
+    options.read_only = a->command->bit == CMD_PLAN;
+    const dpi_status status = dpi_ledger_open(a->v[OPT_LEDGER].s, &options, &in->ledger, &err);
     if (status != DPI_STATUS_OK)
         return ledger_fail(status, &err);
     const int code = ledger_dataset(a, in->ledger, in->dataset);

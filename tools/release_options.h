@@ -26,6 +26,8 @@ typedef struct release_input {
 int release_open(const args *a, bool quiet, dpi_cancel_fn cancel, release_input *in);
 void release_close(release_input *in);
 
+/* The method, its parameters and the budget alone. CLI_OK or CLI_USAGE. */
+int read_budget(const args *a, dpi_sampler_options *options);
 /* Session options from the options of a command. CLI_OK or CLI_USAGE. */
 int read_session_options(const args *a, dpi_session_options *options);
 /* Notes on stderr that n_ctx is beyond what the model was trained with, if it is. */

@@ -29,6 +29,8 @@ extern "C" {
 
 typedef struct dpi_release dpi_release;
 
+#define DPI_MAX_PER_UNIT_DEFAULT 4 /* M, where a release has units and max_per_unit is 0 */
+
 /* The model and the records stay the caller's and must outlive the release. */
 typedef struct dpi_release_options {
     size_t struct_size;
@@ -121,6 +123,11 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_release_plan_get(const dpi_release *releas
  * Errors: BUDGET (too little is left), UNSUPPORTED (the run has no guarantee that a ledger could
  * count), STATE (begun already); those of dpi_ledger_reserve. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_release_reserve(dpi_release *release, dpi_error *err);
+
+/* What a reserve would do: the claim has the sums before and after as if it were charged. Nothing is
+ * written; the ledger may be read-only. Errors: those of dpi_release_reserve; with BUDGET the claim
+ * has the sums all the same. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_release_preview(dpi_release *release, dpi_error *err);
 
 /* Reserves, if that was not done. Makes the batches and the session. With add/remove every record is
  * read here. Once it has succeeded the budget counts as spent, whatever comes of it.

@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "dpinfer/memory.h"
+#include "pipeline/ledger/amount.h"
 #include "pipeline/release/release.h"
 
 /* Only what holds can be counted. */
@@ -149,6 +150,32 @@ dpi_status dpi_release_reserve(dpi_release *r, dpi_error *err) {
     DPI_TRY(charge_run(r, info.scope, &request, &charge, err));
     keep(r, &info, &charge);
     return DPI_STATUS_OK;
+}
+
+dpi_status dpi_release_preview(dpi_release *r, dpi_error *err) {
+    dpi_dataset_info info;
+    dpi_charge charge;
+    dpi_cost cost;
+    double divergence;
+    if (!r->options.ledger || r->charge > 0)
+        return DPI_STATUS_OK;
+    DPI_TRY(check(r, err));
+    dpi_dataset_info_init(&info);
+    dpi_charge_init(&charge);
+    DPI_TRY(dpi_method_cost(&r->claim.method, &r->claim.plan, &cost, err));
+    DPI_TRY(dpi_ledger_info(r->options.ledger, r->options.dataset, &info, err));
+    DPI_TRY(dpi_cost_renyi(&cost, info.order, &divergence, err));
+    charge.amount = dpi_ledger_amount_up(divergence);
+    charge.before = info.charged;
+    keep(r, &info, &charge);
+    if (info.closed[0])
+        return dpi_fail(err, DPI_STATUS_STATE, "the dataset '%s' is closed", info.name);
+    if (charge.amount <= info.left)
+        return DPI_STATUS_OK;
+    return dpi_fail(err, DPI_STATUS_BUDGET,
+                    "dataset '%s': the run costs %.6g (Renyi, order %d), and %.6g of %.6g is left",
+                    info.name, divergence, info.order, (double)info.left / DPI_LEDGER_ONE,
+                    (double)info.budget / DPI_LEDGER_ONE);
 }
 
 void dpi_release_give_back(dpi_release *r) {

@@ -13,7 +13,6 @@ enum {
     DEFAULT_CTX_MOST = 4096, /* KV caches grow with the context: larger ones on request */
     DEFAULT_BATCH = 8,
     DEFAULT_ONE_BATCH = 16, /* up to so many units make one batch */
-    DEFAULT_PER_UNIT = 4,
     /* Sequences in a step for each thread, beyond which more of them bring little
      * (bench/RESULTS.md, "Texts side by side"). */
     DEFAULT_ROWS = 8,
@@ -52,7 +51,7 @@ static dpi_status settle_units(const dpi_release_options *o, dpi_claim *c, dpi_e
         return dpi_fail(err, DPI_STATUS_ARG, "max_per_unit: found '%d', allowed only with unit_field",
                         o->method.max_per_unit);
     if (units && c->method.max_per_unit == 0)
-        c->method.max_per_unit = DEFAULT_PER_UNIT;
+        c->method.max_per_unit = DPI_MAX_PER_UNIT_DEFAULT;
     return DPI_STATUS_OK;
 }
 

@@ -571,6 +571,21 @@ short=$(seconds --ref-tokens 16 -n 4)
 long=$(seconds --ref-tokens 600 -n 4)
 check "long records take longer" awk -v a="$short" -v b="$long" 'BEGIN { exit !(b > 2 * a) }'
 run plan "$model" --records 20 --rho 0.5 --max-ref-tokens 40; expect_out "with records of 40 tokens"
+# What C can do: 2C/tau with C = B sqrt(2 rho / T), and a table of what would be heard.
+run plan "$model" --records 100 --rho 0.5 -B 32 -n 100 --json; near factor 601.8 .001
+expect_out '"references_are": "well heard"'
+run plan "$model" --records 100 --rho 0.5 -B 8 -n 100; expect_out "hardly be told from none"
+run plan --suggest --units 5000 --num 500 --epsilon 5 --delta 1e-5; expect_rc 0
+expect_out "-B 10 -n 50 --num 500: references are heard in texts of this length"
+check "one is taken" test "$(grep -c '| x |$' out)" -eq 1
+run plan --suggest --records 5000 --num 500 --epsilon 5 --delta 1e-5 --json; expect_rc 0
+expect_out '"factor"'
+refuse 2 "--suggest needs --units N or --records N, and --num" plan --suggest --records 9 --rho 1
+refuse 2 "--num: found '10', allowed 1..9" plan --suggest --records 9 --rho 1 --num 10
+refuse 2 "no privacy budget" plan --suggest --records 9 --num 2
+refuse 2 "--units: allowed without REFS" plan "$model" "$refs" --units 3 --rho 1
+run plan "$model" --units 100 --max-per-unit 2 -B 5 --rho .5 --parallel 1 --json; expect_rc 0
+near rows_per_step 11; near M 2
 # A text for each batch, and no file that has fewer than was wanted.
 refuse 2 "--num: found '500', allowed 1..8: each text has a batch of its own, and 64 records make \
 8 batches of 8. 500 texts need 3993 records" run no.gguf "$refs/../discharge" --rho 1 --num 500

@@ -124,6 +124,23 @@ assert n == 6, n
 EOF
 fi
 
+# ---- plan: before and after, and nothing is charged ----------------------------------------------
+ledger init plan.ledger --dataset letters --epsilon 2 --delta 1e-5; expect_rc 0
+run run m.gguf six.jsonl -B 3 -n 4 -t 1 --rho .03 --ledger plan.ledger; expect_rc 0
+cp plan.ledger before.ledger
+chmod a-w plan.ledger
+run plan m.gguf six.jsonl -B 3 -n 4 -t 1 --rho .02 --ledger plan.ledger --json; expect_rc 0
+planned=$(field ledger_after)
+check "a charge of order times rho at most" awk -v a="$(field order)" -v x="$(field ledger_charge)" \
+    'BEGIN { exit !(x <= a * .02 && x > .9 * a * .02) }'
+run plan m.gguf six.jsonl -B 3 -n 4 -t 1 --rho .02 --ledger plan.ledger; expect_out "spent after"
+run plan m.gguf six.jsonl -B 3 -n 4 -t 1 --rho 1 --ledger plan.ledger; expect_rc 6
+expect_out "spent after"; expect_err "is left"; expect_err "would fit"
+expect_same plan.ledger before.ledger
+chmod u+w plan.ledger
+run run m.gguf six.jsonl -B 3 -n 4 -t 1 --rho .02 --ledger plan.ledger --report after.json; expect_rc 0
+cp after.json out; near ledger_after "$planned"
+
 # ---- Units: their sums are private ---------------------------------------------------------------
 ledger init units.ledger --dataset patients --epsilon 5 --delta 1e-5 --scope unit; expect_rc 0
 expect_out "each unit pays for the runs that it is in"

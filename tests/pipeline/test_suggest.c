@@ -1,0 +1,84 @@
+/* Suggestions: C by the formula of docs/spec.md section 4, the order of preference, what is refused. */
+#include <math.h>
+
+#include "dpinfer/account.h"
+#include "dpinfer/suggest.h"
+#include "tests/support/support.h"
+
+static dpi_suggestion all[DPI_SUGGESTIONS_MAX];
+static int32_t n, chosen;
+
+static dpi_sampler_options options_of(double epsilon, int32_t n_tokens) {
+    dpi_sampler_options o;
+    dpi_sampler_options_init(&o);
+    o.epsilon = epsilon;
+    o.delta = 1e-5;
+    o.n_tokens = n_tokens;
+    o.n_vocab = 32000;
+    return o;
+}
+
+/* rho = T eta^2 / 8 with eta = 2C / (B tau), of the rho that is (epsilon, delta)-DP. */
+static void test_formula(void **state) {
+    (void)state;
+    const dpi_sampler_options o = options_of(5, 200);
+    double rho;
+    dpi_error err;
+    assert_ok(dpi_zcdp_rho(5, 1e-5, &rho, &err), &err);
+    assert_ok(dpi_suggest(&o, 5000, 500, all, &n, &chosen, &err), &err);
+    assert_true(n > 5);
+    for (int32_t i = 0; i < n; i++) {
+        const double clip = all[i].batch * sqrt(2 * rho / all[i].n_tokens);
+        assert_true(fabs(all[i].clip / clip - 1) < 1e-4);
+        assert_true(fabs(log(all[i].factor) / (2 * all[i].clip) - 1) < 1e-9);
+        assert_int_equal(all[i].hearing, all[i].factor >= 100  ? DPI_HEARING_WELL
+                                         : all[i].factor >= 10 ? DPI_HEARING_HEARD
+                                                               : DPI_HEARING_HARDLY);
+        assert_true(all[i].n_units == (int64_t)all[i].batch * all[i].n_texts);
+        assert_true(all[i].n_units <= 5000);
+    }
+    assert_non_null(dpi_hearing_text(DPI_HEARING_WELL));
+    assert_null(dpi_hearing_text(3));
+}
+
+static void expect_choice(double epsilon, int64_t n_units, int32_t n_texts, int32_t want_texts,
+                          int32_t want_tokens) {
+    const dpi_sampler_options o = options_of(epsilon, 200);
+    dpi_error err;
+    assert_ok(dpi_suggest(&o, n_units, n_texts, all, &n, &chosen, &err), &err);
+    assert_int_equal(all[chosen].n_texts, want_texts);
+    assert_int_equal(all[chosen].n_tokens, want_tokens);
+}
+
+static void test_choice(void **state) {
+    (void)state;
+    expect_choice(5, 50000, 500, 500, 200); /* all that was wanted */
+    for (int32_t i = 0; i < chosen; i++)
+        assert_int_equal(all[i].hearing, DPI_HEARING_HARDLY);
+    assert_true(all[chosen].hearing > DPI_HEARING_HARDLY);
+    expect_choice(5, 5000, 500, 500, 50); /* shorter texts */
+    expect_choice(1, 5000, 500, 62, 200); /* fewer texts */
+    expect_choice(.01, 20, 10, 1, 200);   /* nothing helps: the largest factor */
+    for (int32_t i = 0; i < n; i++)
+        assert_true(all[i].factor <= all[chosen].factor && all[i].hearing == DPI_HEARING_HARDLY);
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    dpi_sampler_options o = options_of(5, 200);
+    dpi_error err;
+    assert_error(dpi_suggest(&o, 499, 500, all, &n, &chosen, &err), DPI_STATUS_ARG, &err,
+                 "n_texts: found '500', allowed 1..499");
+    o.epsilon = 0;
+    assert_error(dpi_suggest(&o, 5000, 500, all, &n, &chosen, &err), DPI_STATUS_ARG, &err, "");
+    o = options_of(5, 200);
+    o.method = DPI_METHOD_AMIN;
+    assert_error(dpi_suggest(&o, 5000, 500, all, &n, &chosen, &err), DPI_STATUS_UNSUPPORTED, &err,
+                 "InvisibleInk alone");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_formula), cmocka_unit_test(test_choice),
+                                       cmocka_unit_test(test_refused)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
