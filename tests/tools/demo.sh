@@ -1,16 +1,81 @@
 #!/usr/bin/env bash
 # Tests of `dpinfer demo` on the model and the documents of the source tree: demo.sh path/to/dpinfer
 . "$(dirname "$0")/cli_support.sh"
+root=$(cd "$here/../.." && pwd)
+
+# paragraph HEADLINE: the text below it, one word a line in small letters.
+paragraph() {
+    awk -v head="$1" 'index($0, head) { on = 1; next } on && /^  \| / { print; seen = 1; next }
+        on && seen { exit }' out | sed 's/^  | //' | tr '[:upper:]' '[:lower:]' | tr -cs 'a-z0-9*' '\n'
+}
 
 run demo; expect_rc 0; check "stderr is not empty" test ! -s err
-for line in 'Public: ' 'Private, epsilon 1: ' 'Private, epsilon 10: ' 'Not private: ' 'Cost' \
-    'Private, epsilon 10  (10, 1e-06)-DP' 'Not private          NONE'; do
+for line in 'Public: ' 'Private, epsilon 1: ' 'Private, epsilon 10: ' 'Not private: ' \
+    'the document:' 'How many say it: of all 288 documents, and of 12 texts' \
+    'Public                 nothing private is read' 'Private, epsilon 1     (1, 1e-06)-DP' \
+    'Private, epsilon 10    (10, 1e-06)-DP' 'Not private            NONE'; do
     expect_out "$line"
 done
-# Words of a discharge sheet, in each of the four texts and the document.
 check "hardly any text" test "$(grep -c '^  | ' out)" -ge 25
 check "colours in a file" test "$(grep -c $'\033' out)" -eq 0
-check "a line too long" test "$(awk '{ print length }' out | sort -n | tail -1)" -le 100
+check "progress in a file" test "$(grep -c $'\r' out)" -eq 0
+longest() { awk '{ if (length > n) n = length } END { print n + 0 }'; }
+# Lines with a path may be of any length.
+check "a line too long" test "$(sed '/^  .*dpinfer run /,$d' out | longest)" -le 80
+
+# Marked are words of the document, and of them only what the public text does not have.
+paragraph 'the document:' | sort -u >document
+paragraph 'the text; ' | grep '^\*.*\*$' | tr -d '*' | sort -u >marked
+paragraph 'Public: ' | sort -u >public
+check "no word is marked" test -s marked
+check "a marked word is not the document's" test -z "$(comm -23 marked document)"
+check "a marked word is in the public text" test -z "$(comm -12 marked public)"
+
+# The share of the documents is that of their attributes; each bar is as long as its share.
+of_documents() {
+    awk -v n="$(grep -cE "$1" "$root/examples/discharge.jsonl")" 'BEGIN { printf "%.0f %%\n", n / 2.88 }'
+}
+{
+    of_documents '"dx": ?"(burn|sepsis|allergy|kidney_infection)"'
+    of_documents '"diet": ?"(protein|nut_free)"'
+    of_documents '"delay": ?"(two|five|ten)_days"'
+    of_documents '"helper": ?"(neighbour|nurse|carer|roommate)"'
+} >shares
+grep '^    the documents ' out | grep -oE '[0-9]+ %' >shown
+check "the shares of the documents" cmp -s shares shown
+check "not 4 bars of 5" test "$(grep -cE '^    .* %$' out)" -eq 20
+check "a bar is not as long as its share" test -z "$(grep -E '^    .* %$' out | awk '
+    { share = $(NF - 1); n = gsub(/#/, ""); if (n > 48 * share / 100 + 1 || n < 48 * share / 100 - 1) print }')"
+check "shares of 12 texts" test -z "$(grep -E '^    (Public|Private|Not private).* %$' out |
+    awk '{ twelfths = $(NF - 1) * 12 / 100; off = twelfths - int(twelfths + .5)
+           if (off > .1 || off < -.1) print }')"
+
+# The closing command is complete: a shell runs it as it is.
+sed -n '/^  .*dpinfer run /,$p' out >command
+check "no closing command" test -s command
+printf '%s --num 1 -n 20 -q >text 2>err\n' "$(cat command)" | sh
+rc=$?
+check "the closing command" test $rc -eq 0 -a -s text
+
+# On a terminal: colours, unless NO_COLOR is set, and lines of its width. The first texts are enough.
+on_terminal() {
+    : >seen # the shell that is about to become `timeout` must not be killed: it would clean up
+    timeout 300 script -qfec "stty cols 60; exec env $1 '$dpinfer' demo" /dev/null >seen </dev/null &
+    for ((i = 0; i < 2900; i++)); do
+        if grep -q 'epsilon 1' seen || ! kill -0 $! 2>/dev/null; then break; fi
+        sleep 0.1
+    done
+    kill $! 2>/dev/null
+    wait $! 2>/dev/null
+    last="demo on a terminal, $1"
+    check "no headline" grep -q 'Private, epsilon 1' seen
+}
+on_terminal "TERM=xterm NO_COLOR="
+check "no colours" grep -q $'\033\\[1mPublic\033\\[0m' seen
+check "no progress" grep -q 'of 12 texts' seen
+on_terminal "TERM=xterm NO_COLOR=1"
+check "colours" test "$(grep -c $'\033' seen)" -eq 0
+check "a line too wide" test "$(grep '^  | ' seen | tr -d '\r' | longest)" -le 60
 
 # Nothing is read from where the program is run, and a copy without its files says what is missing.
 mkdir bin
