@@ -15,6 +15,7 @@
 #include "tools/release_options.h"
 #include "tools/report_files.h"
 #include "tools/signals.h"
+#include "tools/signature.h"
 #include "tools/terminal.h"
 
 /* ---- The state of a run --------------------------------------------------------------------- */
@@ -54,6 +55,14 @@ static int keep_text(run *r, const char *text, size_t n_bytes) {
     return CLI_OK;
 }
 
+/* To the output, and into the hash that the report has of it. */
+static int put_bytes(run *r, const char *bytes, size_t n_bytes) {
+    const int code = output_write(&r->out, bytes, n_bytes);
+    if (code == CLI_OK && r->report)
+        dpi_report_output_add(r->report, bytes, n_bytes);
+    return code;
+}
+
 static int put_text(run *r, const char *text, size_t n_bytes) {
     if (n_bytes == 0)
         return CLI_OK;
@@ -61,10 +70,10 @@ static int put_text(run *r, const char *text, size_t n_bytes) {
         return keep_text(r, text, n_bytes);
     r->line_open = text[n_bytes - 1] != '\n';
     if (!r->screen)
-        return output_write(&r->out, text, n_bytes);
+        return put_bytes(r, text, n_bytes);
     size_t n;
     char *shown = terminal_text(text, n_bytes, true, &n);
-    int code = shown ? output_write(&r->out, shown, n)
+    int code = shown ? put_bytes(r, shown, n)
                      : cli_fail(CLI_FAILED, "out of memory for the text");
     free(shown);
     return code;
@@ -76,12 +85,12 @@ static int begin_text(run *r, int32_t index) {
     r->text_open = true;
     r->n_text = 0;
     r->line_open = true; /* an empty text is an empty line */
-    return r->jsonl || index == 0 ? CLI_OK : output_write(&r->out, "\n", 1);
+    return r->jsonl || index == 0 ? CLI_OK : put_bytes(r, "\n", 1);
 }
 
 static int end_text(run *r, const dpi_release_event *event) {
     if (!r->jsonl)
-        return r->line_open ? output_write(&r->out, "\n", 1) : CLI_OK;
+        return r->line_open ? put_bytes(r, "\n", 1) : CLI_OK;
     char label[160];
     json_t *object = json_pack("{s:i, s:s%, s:i, s:b, s:b}", "index", r->index, "text",
                                r->text ? r->text : "", r->n_text, "n_tokens", event->n_drawn,
@@ -92,12 +101,22 @@ static int end_text(run *r, const dpi_release_event *event) {
         json_object_set_new(object, "label", json_string(label));
     char *line = object ? json_dumps(object, JSON_COMPACT | (r->screen ? JSON_ENSURE_ASCII : 0)) : NULL;
     json_decref(object);
-    int code = line ? output_write(&r->out, line, strlen(line))
+    int code = line ? put_bytes(r, line, strlen(line))
                     : cli_fail(CLI_FAILED, "out of memory for the text");
     if (code == CLI_OK)
-        code = output_write(&r->out, "\n", 1);
+        code = put_bytes(r, "\n", 1);
     dpi_private_free(line);
     return code;
+}
+
+/* The text is whole. */
+static int close_text(run *r, const dpi_release_event *event) {
+    dpi_error err;
+    const int code = end_text(r, event);
+    if (!r->report || dpi_report_text_add(r->report, NULL, event->n_drawn, event->end, &err) ==
+                          DPI_STATUS_OK)
+        return code;
+    return code == CLI_OK ? cli_fail_library(CLI_FAILED, &err) : code;
 }
 
 /* ---- Texts ---------------------------------------------------------------------------------- */
@@ -117,7 +136,7 @@ static int write_event(run *r, const dpi_release_event *event) {
     if (event->type != DPI_EVENT_END)
         return code;
     r->text_open = false;
-    return code == CLI_OK ? end_text(r, event) : code;
+    return code == CLI_OK ? close_text(r, event) : code;
 }
 
 /* After a failure of the output: the END of the text that is open, so that it ends as a line. */
@@ -216,6 +235,23 @@ static int write_statement(const run *r, int code) {
     return code != CLI_OK ? code : result;
 }
 
+static int add_meta(const args *a, dpi_report *report) {
+    enum { META_BYTES_MAX = 1 << 20 };
+    char *text;
+    size_t n_bytes;
+    dpi_error err;
+    const char *path = a->v[OPT_META].s;
+    if (!a->v[OPT_META].given)
+        return CLI_OK;
+    if (!report)
+        return cli_fail(CLI_USAGE, "--meta needs --report");
+    if (!cli_read_path(path, META_BYTES_MAX, &text, &n_bytes))
+        return cli_fail(CLI_USAGE, "--meta: cannot read %s: %s", path, cli_read_reason());
+    const dpi_status status = dpi_report_meta(report, path, text, n_bytes, &err);
+    dpi_private_free(text);
+    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_USAGE, &err);
+}
+
 /* Everything that can fail is tried before a record is read: the model is hashed, the files of the
  * reports are made, the output is opened. */
 static int open_outputs(const args *a, run *r) {
@@ -225,7 +261,12 @@ static int open_outputs(const args *a, run *r) {
     if (a->n_reports > 0 &&
         dpi_report_create(r->claim, r->in.model, a->model, &r->report, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_MODEL, &err);
-    int code = report_files_open(a, &r->reports);
+    int code = add_meta(a, r->report);
+    if (code == CLI_OK && a->v[OPT_SIGN].given)
+        code = a->n_reports > 0 ? signature_try(a->v[OPT_SIGN].s)
+                                : cli_fail(CLI_USAGE, "--sign needs --report");
+    if (code == CLI_OK)
+        code = report_files_open(a, &r->reports);
     if (code == CLI_OK)
         code = output_open(&r->out, a->v[OPT_OUTPUT].s, a->v[OPT_OVERWRITE].i);
     return code;
@@ -257,6 +298,9 @@ static int reserve(run *r) {
     if (status != DPI_STATUS_OK)
         return ledger_fail(status, &err);
     if (r->report && dpi_report_update(r->report, r->claim, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_FAILED, &err);
+    if (r->report && r->in.ledger &&
+        dpi_report_charges(r->report, r->in.ledger, r->in.dataset, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
     return CLI_OK;
 }
@@ -307,7 +351,7 @@ static int run_release(const args *a, run *r) {
         code = CLI_FAILED;
     if (begun)
         code = write_statement(r, code);
-    if (report_files_close(r->reports, end_of(code, begun)) != CLI_OK && code == CLI_OK)
+    if (report_files_close(r->reports, end_of(code, begun), a->v[OPT_SIGN].s) != CLI_OK && code == CLI_OK)
         code = CLI_FAILED;
     return code;
 }

@@ -1,10 +1,12 @@
 /* cmd_verify.c - `dpinfer verify`: the sections of a report that follow from its parameters, made a
  * second time. The report comes from anywhere. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "dpinfer/report.h"
 #include "tools/commands.h"
+#include "tools/signature.h"
 
 /* More than any report has; the library says what is allowed. */
 enum { REPORT_BYTES_MAX = 1 << 22 };
@@ -42,16 +44,35 @@ static int refuse(const dpi_verification *v) {
                     v->n_wrong == 1 ? " does" : "s do", wrong);
 }
 
-static int show(const dpi_verification *v) {
+static int show(const dpi_verification *v, bool is_signed) {
     for (size_t i = 0; i < v->n_fields; i++)
         print_field(&v->fields[i]);
     if (v->n_wrong > 0)
         return refuse(v);
-    printf("\n%s\nverified: %zu fields follow from the parameters, as recorded%s\n", v->label,
+    printf("\n%s\nverified: %zu fields follow from the parameters, as recorded%s%s%s\n", v->label,
            v->n_ok,
            v->model_hashed ? "; the model is the one named"
-                           : "; the model was not looked at (--model FILE)");
+                           : "; the model was not looked at (--model FILE)",
+           v->output_hashed ? "; the output is the one that was written" : "",
+           is_signed ? "; signed with the key" : "");
     return CLI_OK;
+}
+
+/* The signature before what it signs. */
+static int check_signature(const args *a) {
+    const char *path = a->positional[0];
+    char *name;
+    if (!a->v[OPT_KEY].given)
+        return a->v[OPT_SIGNATURE].given ? cli_fail(CLI_USAGE, "--signature needs --key") : CLI_OK;
+    if (strcmp(path, "-") == 0)
+        return cli_fail(CLI_USAGE, "--key: allowed with a file, found standard input");
+    if (a->v[OPT_SIGNATURE].given)
+        return signature_check(a->v[OPT_KEY].s, path, a->v[OPT_SIGNATURE].s);
+    if (asprintf(&name, "%s.sig", path) < 0)
+        return cli_fail(CLI_FAILED, "out of memory for the name of the signature");
+    const int code = signature_check(a->v[OPT_KEY].s, path, name);
+    free(name);
+    return code;
 }
 
 static int verify_main(const args *a) {
@@ -61,14 +82,16 @@ static int verify_main(const args *a) {
     dpi_verification v;
     dpi_verification_init(&v);
     dpi_error err;
-    int code = parse(a->positional[0], &report);
+    int code = check_signature(a);
+    if (code == CLI_OK)
+        code = parse(a->positional[0], &report);
     if (code != CLI_OK)
         return code;
-    const dpi_status status = dpi_report_verify(report, a->model, &v, &err);
+    const dpi_status status = dpi_report_verify(report, a->model, a->v[OPT_VERIFIED].s, &v, &err);
     if (status == DPI_STATUS_OK)
-        code = show(&v);
+        code = show(&v, a->v[OPT_KEY].given);
     else
-        code = cli_fail_library(status == DPI_STATUS_IO ? CLI_MODEL : CLI_FAILED, &err);
+        code = cli_fail_library(status == DPI_STATUS_IO && a->model ? CLI_MODEL : CLI_FAILED, &err);
     dpi_verification_free(&v);
     dpi_report_free(report);
     return code;
@@ -82,7 +105,9 @@ const command command_verify = {
         "Takes the JSON that 'run --report' wrote (-: standard input) and computes everything in\n"
         "it that follows from its parameters a second time, without the model and the records.\n"
         "Shows each field as recorded and as computed. With --model FILE the hashes of the model\n"
-        "are checked too. Exit code 1 if a field does not hold, 5 if it is not a report.\n\n"
+        "are checked too, with --output FILE that of the texts, with --key FILE the signature\n"
+        "(REPORT.sig, by 'run --sign'; ssh-keygen -Y checks it as well). Exit code 1 if a field\n"
+        "does not hold, 5 if it is not a report.\n\n"
         "'given' are the parameters, and what only the operator can vouch for: that the run took\n"
         "place in this way, with this program. A NOT PRIVATE report is verified as such.\n",
 };

@@ -207,8 +207,20 @@ static const option_spec specs[N_OPTIONS] = {
     [OPT_REPORT] = {.name = "report", .group = GROUP_OUTPUT, .type = OPT_STRING,
         .commands = GENERATES, .arg = "FILE",
         .help = "also write a report of the privacy statement: as "
-                "Markdown if the name ends in .md, else as JSON. May be "
+                "Markdown if the name ends in .md, as a page of HTML in .html, else as JSON. May be "
                 "given more than once"},
+    [OPT_META] = {.name = "meta", .group = GROUP_OUTPUT, .type = OPT_STRING,
+        .commands = GENERATES, .arg = "FILE",
+        .help = "fields for the report, such as organisation and purpose: a JSON object of texts"},
+    [OPT_SIGN] = {.name = "sign", .group = GROUP_OUTPUT, .type = OPT_STRING,
+        .commands = GENERATES, .arg = "KEY",
+        .help = "sign each report with this SSH key, by ssh-keygen -Y: REPORT.sig"},
+    [OPT_KEY] = {.name = "key", .type = OPT_STRING, .commands = CMD_VERIFY, .arg = "FILE",
+        .help = "the public SSH key that the report must be signed with"},
+    [OPT_SIGNATURE] = {.name = "signature", .type = OPT_STRING, .commands = CMD_VERIFY,
+        .arg = "FILE", .help = "with --key; without it REPORT.sig"},
+    [OPT_VERIFIED] = {.name = "output", .type = OPT_STRING, .commands = CMD_VERIFY, .arg = "FILE",
+        .help = "the texts: their hash must be the one of the report"},
     [OPT_OVERWRITE] = {.name = "overwrite", .group = GROUP_OUTPUT, .type = OPT_FLAG,
         .commands = GENERATES, .help = "replace files of -o and --report that are there already"},
     [OPT_QUIET] = {.name = "quiet", .group = GROUP_OUTPUT, .short_name = 'q', .type = OPT_FLAG,

@@ -4,6 +4,7 @@
 
 #include "tools/output.h"
 #include "tools/report_files.h"
+#include "tools/signature.h"
 
 struct report_files {
     int n;
@@ -27,7 +28,7 @@ int report_files_open(const args *a, report_files **files) {
     while (f->n < a->n_reports) {
         output *file = &f->file[f->n];
         if (output_open(file, a->reports[f->n++], a->v[OPT_OVERWRITE].i) != CLI_OK) {
-            report_files_close(f, OUTPUT_DROPPED);
+            report_files_close(f, OUTPUT_DROPPED, NULL);
             return CLI_FAILED;
         }
     }
@@ -35,13 +36,15 @@ int report_files_open(const args *a, report_files **files) {
     return CLI_OK;
 }
 
-static bool is_markdown(const char *name) {
-    size_t n = strlen(name);
-    return n >= 3 && strcmp(name + n - 3, ".md") == 0;
+static bool ends_in(const char *name, const char *end) {
+    const size_t n = strlen(name), n_end = strlen(end);
+    return n >= n_end && strcmp(name + n - n_end, end) == 0;
 }
 
 static int write_one(output *file, const dpi_report *report, bool complete) {
-    const int32_t format = is_markdown(file->name) ? DPI_REPORT_MARKDOWN : DPI_REPORT_JSON;
+    const int32_t format = ends_in(file->name, ".md")     ? DPI_REPORT_MARKDOWN
+                           : ends_in(file->name, ".html") ? DPI_REPORT_HTML
+                                                          : DPI_REPORT_JSON;
     char *text;
     size_t n_bytes;
     dpi_error err;
@@ -69,11 +72,15 @@ void report_files_keep(report_files *files) {
         files->file[i].appears = true;
 }
 
-int report_files_close(report_files *files, output_end end) {
+int report_files_close(report_files *files, output_end end, const char *key) {
     int code = CLI_OK;
-    for (int i = 0; files && i < files->n; i++)
+    for (int i = 0; files && i < files->n; i++) {
+        const char *name = files->file[i].name;
         if (output_close(&files->file[i], end) != CLI_OK)
             code = CLI_FAILED;
+        else if (key && end == OUTPUT_APPEARS && signature_write(key, name) != CLI_OK)
+            code = CLI_FAILED;
+    }
     free(files);
     return code;
 }

@@ -18,7 +18,7 @@ int report_files_open(const args *a, report_files **files);
 int report_files_write(report_files *files, const dpi_report *report, bool complete);
 /* From now on what is written appears also when a signal ends the program. */
 void report_files_keep(report_files *files);
-/* Frees. */
-int report_files_close(report_files *files, output_end end);
+/* Signs those that appear with the key, if it is not NULL. Frees. */
+int report_files_close(report_files *files, output_end end, const char *key);
 
 #endif

@@ -1,14 +1,17 @@
 /* report.h - the privacy report of a release: the checklist of Ponomareva et al. 2023, "How to
- * DP-fy ML", section 5.3.3, filled in, as JSON and as Markdown. Part of libdpinfer_full.
+ * DP-fy ML", section 5.3.3, filled in, as JSON, as Markdown and as a page of HTML that begins in plain words.
+ * Part of libdpinfer_full.
  *
  * It may be released as it is. Every value is an option, a fact about the program or the model, or
- * follows from those; none is derived from what is in a record. The sections `parameters`,
- * `software`, `model` and the flag `complete` are what a reader has to believe; all others are
+ * follows from those or from the released texts; none is derived from what is in a record. The
+ * sections `parameters`, `software`, `model`, `meta`, `output`, `charges` and the flag `complete`
+ * are what a reader has to believe; all others are
  * functions of the claim that `parameters` holds, so that they can be made a second time. */
 #ifndef DPINFER_REPORT_H
 #define DPINFER_REPORT_H
 
 #include "dpinfer/claim.h"
+#include "dpinfer/ledger.h"
 #include "dpinfer/model.h"
 
 #ifdef __cplusplus
@@ -17,7 +20,11 @@ extern "C" {
 
 typedef struct dpi_report dpi_report;
 
-typedef enum dpi_report_format { DPI_REPORT_JSON = 0, DPI_REPORT_MARKDOWN = 1 } dpi_report_format;
+typedef enum dpi_report_format {
+    DPI_REPORT_JSON = 0,
+    DPI_REPORT_MARKDOWN = 1,
+    DPI_REPORT_HTML = 2 /* one file: no script, nothing from a network */
+} dpi_report_format;
 
 /* A report of a claim. Hashes the files of the model, which was opened by model_path, and of this
  * program: for large models that takes a while, and is best done before a record is read.
@@ -29,6 +36,21 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_report_create(const dpi_claim *claim, cons
  * a parsed report). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_report_update(dpi_report *report, const dpi_claim *claim,
                                                     dpi_error *err);
+/* Fields of the operator, such as organisation and purpose: a JSON object of at most 32 texts.
+ * `name` is the file's, for messages. Errors: FORMAT, LIMIT, MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_report_meta(dpi_report *report, const char *name,
+                                                  const char *text, size_t n_bytes, dpi_error *err);
+/* Bytes of the output, in their order: the report has the hash of all of them. */
+DPI_API void dpi_report_output_add(dpi_report *report, const void *bytes, size_t n_bytes);
+/* A text that is released as a whole: label (NULL: none), tokens, a dpi_end. Errors: MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_report_text_add(dpi_report *report, const char *label,
+                                                      int32_t n_tokens, int32_t end,
+                                                      dpi_error *err);
+/* The charges of the dataset up to now, for the plot of its budget: the last 400. Errors: those of
+ * dpi_ledger_charge_next; MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_report_charges(dpi_report *report, dpi_ledger *ledger,
+                                                     const char *dataset, dpi_error *err);
+
 /* A report from its JSON. It comes from anywhere: nothing in it is trusted. `name` is the file's,
  * for messages. Errors: FORMAT (not JSON, not a report, a version or a parameter that is not known),
  * LIMIT (more than 1 MiB), MEMORY. */
@@ -68,17 +90,21 @@ typedef struct dpi_verification {
     size_t n_fields, n_ok, n_wrong;
     int32_t is_private;   /* dpi_claim_is_private */
     int32_t model_hashed; /* 1: the hashes of the model's files were computed too */
+    int32_t output_hashed; /* 1: that of the output */
+    int32_t reserved;
     char label[160];      /* dpi_claim_label */
 } dpi_verification;
 
 DPI_API void dpi_verification_init(dpi_verification *result);
 
 /* Computes all that follows from the parameters of a parsed report a second time, and compares. With
- * model_path (may be NULL) the hashes of the model's files too. A field that does not hold is no
+ * model_path the hashes of the model's files too, with output_path that of the output; both may be
+ * NULL. A field that does not hold is no
  * error. *result, after dpi_verification_init, is freed with dpi_verification_free.
- * Errors: ARG, UNSUPPORTED, BUDGET (no run has these parameters), IO (the model), MEMORY. */
+ * Errors: ARG, UNSUPPORTED, BUDGET (no run has these parameters), IO (a file), MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_report_verify(const dpi_report *report,
                                                     const char *model_path,
+                                                    const char *output_path,
                                                     dpi_verification *result, dpi_error *err);
 DPI_API void dpi_verification_free(dpi_verification *result);
 

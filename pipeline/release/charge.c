@@ -168,6 +168,8 @@ dpi_status dpi_release_preview(dpi_release *r, dpi_error *err) {
     charge.amount = dpi_ledger_amount_up(divergence);
     charge.before = info.charged;
     keep(r, &info, &charge);
+    if (info.scope == DPI_SCOPE_UNIT && r->options.records)
+        DPI_TRY(check_units(r, err));
     if (info.closed[0])
         return dpi_fail(err, DPI_STATUS_STATE, "the dataset '%s' is closed", info.name);
     if (charge.amount <= info.left)

@@ -61,7 +61,9 @@ dpi_status dpi_report_create(const dpi_claim *claim, const dpi_model *model, con
     if (!r)
         return out_of_memory(err);
     r->claim = *claim;
-    dpi_status status = describe_model(claim, model, model_path, &r->model, err);
+    dpi_status status = dpi_report_added_init(&r->added)
+                            ? describe_model(claim, model, model_path, &r->model, err)
+                            : out_of_memory(err);
     if (status == DPI_STATUS_OK && !(r->software = describe_software()))
         status = out_of_memory(err);
     if (status == DPI_STATUS_OK)
@@ -85,6 +87,7 @@ void dpi_report_free(dpi_report *r) {
     json_decref(r->software);
     json_decref(r->model);
     json_decref(r->recorded);
+    dpi_report_added_free(&r->added);
     free(r);
 }
 
@@ -104,20 +107,22 @@ static char *write_json(const json_t *report, size_t *n_bytes) {
 
 dpi_status dpi_report_text(const dpi_report *r, int32_t complete, int32_t format, char **text,
                            size_t *n_bytes, dpi_error *err) {
-    if (format != DPI_REPORT_JSON && format != DPI_REPORT_MARKDOWN)
-        return dpi_fail(err, DPI_STATUS_ARG, "the format of a report is %d, allowed 0 and 1",
-                        format);
+    if (format != DPI_REPORT_JSON && format != DPI_REPORT_MARKDOWN && format != DPI_REPORT_HTML)
+        return dpi_fail(err, DPI_STATUS_ARG, "the format of a report is %d, allowed 0..2", format);
     if (r->recorded)
         return dpi_fail(err, DPI_STATUS_ARG, "a report that was parsed is not written again");
     json_t *all = dpi_report_json(&r->claim, complete != 0, json_incref(r->software),
-                                  json_incref(r->model));
+                                  json_incref(r->model),
+                                  dpi_report_output_json(&r->added, &r->claim), &r->added);
     if (!all)
         return out_of_memory(err);
-    char *made = format == DPI_REPORT_JSON ? write_json(all, n_bytes) : dpi_report_markdown(all);
+    char *made = format == DPI_REPORT_JSON   ? write_json(all, n_bytes)
+                 : format == DPI_REPORT_HTML ? dpi_report_html(all)
+                                             : dpi_report_markdown(all);
     json_decref(all);
     if (!made)
         return out_of_memory(err);
-    if (format == DPI_REPORT_MARKDOWN)
+    if (format != DPI_REPORT_JSON)
         *n_bytes = strlen(made);
     *text = made;
     return DPI_STATUS_OK;

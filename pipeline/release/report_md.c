@@ -27,31 +27,30 @@ static bool is_bound(const char *key) {
     return false;
 }
 
-static void put_value(dpi_text *f, const char *key, const json_t *value) {
-    char text[40];
+void dpi_report_value(const char *key, const json_t *value, char *text, size_t size) {
     switch (json_typeof(value)) {
-    case JSON_STRING:
-        put_text(f, json_string_value(value));
-        break;
     case JSON_INTEGER:
-        dpi_text_add(f, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+        snprintf(text, size, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
         break;
     case JSON_REAL:
         if (is_bound(key))
-            dpi_bound_text(json_real_value(value), 10, text, sizeof text);
+            dpi_bound_text(json_real_value(value), 10, text, size);
         else
-            snprintf(text, sizeof text, "%.10g", json_real_value(value));
-        dpi_text_add(f, "%s", text);
-        break;
-    case JSON_TRUE:
-        dpi_text_add(f, "yes");
-        break;
-    case JSON_FALSE:
-        dpi_text_add(f, "no");
+            snprintf(text, size, "%.10g", json_real_value(value));
         break;
     default:
-        dpi_text_add(f, "-");
+        snprintf(text, size, "%s", json_is_true(value) ? "yes" : json_is_false(value) ? "no" : "-");
     }
+}
+
+static void put_value(dpi_text *f, const char *key, const json_t *value) {
+    char text[40];
+    if (json_is_string(value)) {
+        put_text(f, json_string_value(value));
+        return;
+    }
+    dpi_report_value(key, value, text, sizeof text);
+    dpi_text_add(f, "%s", text);
 }
 
 /* "key: value" as an item, a list as items of its own. */
@@ -99,10 +98,7 @@ static void put_table(dpi_text *f, const char *title, const json_t *section) {
     }
 }
 
-/* Headings, and the values that stand below them. */
-static const struct row {
-    const char *heading, *section, *key, *label;
-} rows[] = {
+const dpi_report_row dpi_report_rows[] = {
     {"1. DP setting", "dp_setting", "model", "Setting"},
     {NULL, "dp_setting", "trust", "Trust"},
     {"2. Instantiating the DP definition", "dp_definition", "accesses_covered",
@@ -132,6 +128,37 @@ static const struct row {
     {NULL, "model", "random_weights", "Random weights"},
 };
 
+size_t dpi_report_row_count(void) { return sizeof dpi_report_rows / sizeof *dpi_report_rows; }
+
+/* What was done, in words, before the checklist. */
+static void put_plain(dpi_text *f, const json_t *report) {
+    const json_t *plain = json_object_get(report, "plain");
+    const char *key;
+    json_t *value;
+    dpi_text_add(f, "\n## In plain words\n\n");
+    json_object_foreach(json_object_get(report, "meta"), key, value) {
+        dpi_text_add(f, "- **");
+        put_text(f, key);
+        dpi_text_add(f, ":** ");
+        put_text(f, json_string_value(value));
+        dpi_text_add(f, "\n");
+    }
+    put_item(f, "What was done", "done", json_object_get(plain, "done"));
+    put_item(f, "What can be learnt about one of them", "learnt", json_object_get(plain, "learnt"));
+    put_item(f, "Budget", "budget", json_object_get(plain, "budget"));
+    put_item(f, "Not covered", "not_covered", json_object_get(plain, "not_covered"));
+}
+
+static void put_output(dpi_text *f, const json_t *output) {
+    if (!json_is_object(output))
+        return;
+    dpi_text_add(f, "- **SHA-256 of the output (%" JSON_INTEGER_FORMAT " bytes, %"
+                    JSON_INTEGER_FORMAT " texts):** `%s`\n",
+                 json_integer_value(json_object_get(output, "n_bytes")),
+                 json_integer_value(json_object_get(output, "texts")),
+                 json_string_value(json_object_get(output, "sha256")));
+}
+
 static void put_report(dpi_text *f, const json_t *report) {
     const bool is_private = json_is_true(json_object_get(report, "private"));
     dpi_text_add(f, "# Privacy report%s\n\n**", is_private ? "" : ": NOT PRIVATE");
@@ -143,12 +170,15 @@ static void put_report(dpi_text *f, const json_t *report) {
     if (!json_is_true(json_object_get(report, "complete")))
         dpi_text_add(f, "\nThe run stopped early. The guarantee and its cost are those of the whole "
                         "run.\n");
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        if (rows[i].heading)
-            dpi_text_add(f, "\n## %s\n\n", rows[i].heading);
-        put_item(f, rows[i].label, rows[i].key,
-                 json_object_get(json_object_get(report, rows[i].section), rows[i].key));
+    put_plain(f, report);
+    for (size_t i = 0; i < dpi_report_row_count(); i++) {
+        const dpi_report_row *row = &dpi_report_rows[i];
+        if (row->heading)
+            dpi_text_add(f, "\n## %s\n\n", row->heading);
+        put_item(f, row->label, row->key,
+                 json_object_get(json_object_get(report, row->section), row->key));
     }
+    put_output(f, json_object_get(report, "output"));
     put_files(f, json_object_get(json_object_get(report, "model"), "files"));
     dpi_text_add(f, "\n## Parameters and what they come to\n");
     put_table(f, "parameter", json_object_get(report, "parameters"));

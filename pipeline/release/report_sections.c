@@ -233,21 +233,26 @@ static json_t *transparency(const dpi_claim *c) {
                           : "getrandom(2), fresh for every draw",
         "proofs", "dp/PRIVACY.md of the source code, from each claim to its proof, its function "
                   "and its test",
-        "verification", "'dpinfer verify' computes all sections but parameters, software and model "
-                        "a second time from the parameters, and with --model the hashes. That the "
-                        "run took place as the parameters say is the operator's word.");
+        "verification", "'dpinfer verify' computes all sections but parameters, software, model, "
+                        "meta, output and charges a second time from the parameters; with --model "
+                        "and --output the hashes, with --key the signature. That the run took place "
+                        "as the parameters say is the operator's word.");
 }
 
 /* ---- All of it ------------------------------------------------------------------------------ */
 
-json_t *dpi_report_json(const dpi_claim *c, bool complete, json_t *software, json_t *model) {
+json_t *dpi_report_json(const dpi_claim *c, bool complete, json_t *software, json_t *model,
+                        json_t *output, const dpi_report_added *added) {
     char label[160];
     dpi_claim_label(c, label, sizeof label);
-    return json_pack("{s:i, s:b, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+    return json_pack("{s:i, s:b, s:s, s:b, s:O, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+                     "s:o, s:O}",
         "dpinfer_report", DPI_REPORT_SCHEMA,
         "private", dpi_claim_is_private(c),
         "label", label,
         "complete", complete,
+        "meta", added->meta,
+        "plain", dpi_report_plain(c),
         "dp_setting", dp_setting(c),
         "dp_definition", dp_definition(c),
         "accounting", accounting(c),
@@ -256,5 +261,7 @@ json_t *dpi_report_json(const dpi_claim *c, bool complete, json_t *software, jso
         "realised", realised(c),
         "transparency", transparency(c),
         "software", software,
-        "model", model);
+        "model", model,
+        "output", output,
+        "charges", added->charges);
 }

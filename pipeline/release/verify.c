@@ -1,5 +1,6 @@
 /* verify.c - a report from its JSON, and what follows from its parameters a second time. The report
  * comes from anywhere. See dpinfer/report.h. */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -99,6 +100,9 @@ static dpi_status read_sections(dpi_report *r, dpi_error *err) {
                                        err));
     r->software = copy_software(r->recorded);
     r->model = copy_model(r->recorded);
+    if (!dpi_report_added_read(&r->added, r->recorded))
+        return dpi_fail(err, DPI_STATUS_FORMAT,
+                        "one of the sections 'meta', 'output' and 'charges' is missing or malformed");
     if (!r->software || !r->model || !json_is_boolean(complete))
         return dpi_fail(err, DPI_STATUS_FORMAT, "the section '%s' is missing or malformed",
                         !r->software ? "software" : !r->model ? "model" : "complete");
@@ -113,7 +117,9 @@ dpi_status dpi_report_parse(const char *name, const char *text, size_t n_bytes, 
     dpi_report *r = calloc(1, sizeof *r);
     if (!r)
         return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
-    dpi_status status = parse(name, text, n_bytes, &r->recorded, err);
+    dpi_status status = dpi_report_added_init(&r->added)
+                            ? parse(name, text, n_bytes, &r->recorded, err)
+                            : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
     if (status == DPI_STATUS_OK)
         status = check_schema(name, r->recorded, err);
     if (status == DPI_STATUS_OK)
@@ -171,6 +177,13 @@ static bool is_same(const json_t *a, const json_t *b) {
 static bool is_given(const comparison *c, const char *path) {
     if (strncmp(path, "model.files", 11) == 0)
         return !c->result->model_hashed;
+    if (strcmp(path, "output.sha256") == 0 || strcmp(path, "output.n_bytes") == 0)
+        return !c->result->output_hashed;
+    if (strcmp(path, "output.texts") == 0 || strcmp(path, "output.tokens_most") == 0)
+        return false;
+    if (strncmp(path, "output", 6) == 0 || strncmp(path, "meta.", 5) == 0 ||
+        strncmp(path, "charges[", 8) == 0)
+        return true;
     return strcmp(path, "complete") == 0 || strncmp(path, "parameters.", 11) == 0 ||
            strncmp(path, "software.", 9) == 0 || strncmp(path, "model.", 6) == 0;
 }
@@ -282,8 +295,30 @@ static dpi_status settle(const dpi_report *r, dpi_claim *claim, dpi_error *err) 
     return settle_ledger(claim, err);
 }
 
+/* The section `output` with the hash and the size of the file; `path` NULL: as it is recorded. */
+static dpi_status hash_output(const dpi_report *r, const dpi_claim *claim, const char *path,
+                              json_t **output, dpi_error *err) {
+    char hex[DPI_HASH_HEX + 1];
+    int64_t n_bytes;
+    *output = dpi_report_output_json(&r->added, claim);
+    if (!*output || !path)
+        return *output ? DPI_STATUS_OK
+                       : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
+    dpi_status status = DPI_STATUS_OK;
+    if (!json_is_object(*output))
+        status = dpi_fail(err, DPI_STATUS_ARG, "the report names no output");
+    else if (!dpi_hash_file(path, hex, &n_bytes))
+        status = dpi_fail(err, DPI_STATUS_IO, "cannot read %s: %s", path, strerror(errno));
+    else if (json_object_set_new(*output, "sha256", json_string(hex)) != 0 ||
+             json_object_set_new(*output, "n_bytes", json_integer(n_bytes)) != 0)
+        status = dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
+    if (status != DPI_STATUS_OK)
+        json_decref(*output);
+    return status;
+}
+
 static dpi_status recompute(const dpi_report *r, const dpi_claim *claim, const char *model_path,
-                            json_t **expected, dpi_error *err) {
+                            const char *output_path, json_t **expected, dpi_error *err) {
     json_t *model = json_copy(r->model), *files;
     if (model && model_path) {
         dpi_status status = dpi_hash_model(
@@ -297,13 +332,20 @@ static dpi_status recompute(const dpi_report *r, const dpi_claim *claim, const c
             return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
         }
     }
-    *expected = dpi_report_json(claim, r->complete, json_incref(r->software), model);
+    json_t *output;
+    dpi_status status = hash_output(r, claim, output_path, &output, err);
+    if (status != DPI_STATUS_OK) {
+        json_decref(model);
+        return status;
+    }
+    *expected = dpi_report_json(claim, r->complete, json_incref(r->software), model, output,
+                                &r->added);
     return *expected ? DPI_STATUS_OK
                      : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
 }
 
-dpi_status dpi_report_verify(const dpi_report *r, const char *model_path, dpi_verification *result,
-                             dpi_error *err) {
+dpi_status dpi_report_verify(const dpi_report *r, const char *model_path, const char *output_path,
+                             dpi_verification *result, dpi_error *err) {
     dpi_claim claim;
     json_t *expected;
     if (!r->recorded || result->struct_size != sizeof *result)
@@ -311,9 +353,10 @@ dpi_status dpi_report_verify(const dpi_report *r, const char *model_path, dpi_ve
                         "only a report that was parsed is verified, into a dpi_verification of %zu "
                         "bytes", sizeof *result);
     DPI_TRY(settle(r, &claim, err));
-    DPI_TRY(recompute(r, &claim, model_path, &expected, err));
+    DPI_TRY(recompute(r, &claim, model_path, output_path, &expected, err));
     *result = (dpi_verification){.struct_size = sizeof *result,
                                  .model_hashed = model_path != NULL,
+                                 .output_hashed = output_path != NULL,
                                  .is_private = dpi_claim_is_private(&claim)};
     dpi_claim_label(&claim, result->label, sizeof result->label);
     comparison c = {.result = result};

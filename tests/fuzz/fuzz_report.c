@@ -23,7 +23,7 @@ static void check_text(const char *text, size_t size) {
 static void verify(const dpi_report *report) {
     dpi_verification v = {.struct_size = sizeof v};
     dpi_error err = {0};
-    if (dpi_report_verify(report, NULL, &v, &err) != DPI_STATUS_OK) {
+    if (dpi_report_verify(report, NULL, NULL, &v, &err) != DPI_STATUS_OK) {
         require(err.message[0] && memchr(err.message, '\0', sizeof err.message));
         return;
     }

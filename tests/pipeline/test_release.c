@@ -486,7 +486,7 @@ static void check_report(const dpi_release_options *o) {
     assert_ok(dpi_claim_statement(&claim, 1, &statement, &err), &err);
     assert_ok(dpi_claim_statement(&again, 1, &same, &err), &err);
     assert_string_equal(statement, same);
-    assert_ok(dpi_report_verify(report, DPI_BUILTIN_MODEL, &v, &err), &err);
+    assert_ok(dpi_report_verify(report, DPI_BUILTIN_MODEL, NULL, &v, &err), &err);
     assert_int_equal(v.n_wrong, 0);
     assert_true(v.model_hashed && v.n_ok > 10);
     dpi_verification_free(&v);
@@ -495,7 +495,7 @@ static void check_report(const dpi_release_options *o) {
     if (at) {
         at[5] = at[5] == '9' ? '8' : at[5] + 1;
         report = parse(text);
-        assert_ok(dpi_report_verify(report, NULL, &v, &err), &err);
+        assert_ok(dpi_report_verify(report, NULL, NULL, &v, &err), &err);
         assert_int_equal(v.n_wrong, 1);
         for (size_t i = 0; i < v.n_fields; i++)
             if (v.fields[i].verdict == DPI_VERDICT_WRONG)
@@ -546,7 +546,7 @@ static void test_report_refused(void **state) {
     memset(at + 16, '0', strcspn(at + 16, ",\n")); /* (0, 0)-DP */
     at[17] = '.';
     report = parse(text);
-    assert_error(dpi_report_verify(report, NULL, &v, &err), DPI_STATUS_ARG, &err, "delta");
+    assert_error(dpi_report_verify(report, NULL, NULL, &v, &err), DPI_STATUS_ARG, &err, "delta");
     dpi_report_free(report);
     free(text);
     dpi_release_free(release);

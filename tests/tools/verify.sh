@@ -8,7 +8,8 @@ for i in 1 2 3 4 5 6; do echo "{\"text\": \"Record $i of Anna.\"}"; done >refs.j
 report() {
     local name=$1
     shift
-    run run m.gguf refs.jsonl -n 4 -t 1 --quiet "$@" --report "$name.json" --report "$name.md"
+    run run m.gguf refs.jsonl -n 4 -t 1 --quiet "$@" --report "$name.json" --report "$name.md" \
+        --report "$name.html"
     expect_rc 0
 }
 report ink --rho 0.5 -B 3
@@ -22,14 +23,15 @@ report svt --rho 9 --method amin --threshold .3 --sigma 2 --private-tokens 2 --p
 report seeded --rho 0.5 --seed 7
 report adapmixed --epsilon 3 --method adapmixed --i-know-this-is-not-dp
 report plain_reference --plain --reference 2
-run run m.gguf -n 4 -t 1 --quiet --plain --report plain.json --report plain.md; expect_rc 0
+run run m.gguf -n 4 -t 1 --quiet --plain --report plain.json --report plain.md \
+    --report plain.html; expect_rc 0
 reports="ink br filter secret added zero amin svt seeded adapmixed plain_reference plain"
 
 # ---- What is in them --------------------------------------------------------------------------
 for name in $reports; do
     run verify "$name.json" --model m.gguf; expect_rc 0; expect_out "verified: "
     expect_out "the model is the one named"
-    for form in json md; do
+    for form in json md html; do
         check "$name.$form tells a record or a path" \
             test "$(grep -cE 'Anna|refs|m\.gguf|'"$dir" "$name.$form")" -eq 0
     done
@@ -73,7 +75,15 @@ printf '%s\n' '{"text": ""}' '' 'no JSON' '{}' '{"text": "One."}' \
     "{\"text\": \"$(seq -s ' ' 50)\"}" >refs.jsonl
 report others --rho 0.5 -B 3
 mv kept.jsonl refs.jsonl
-for form in json md; do expect_same ink.$form again.$form; expect_same ink.$form others.$form; done
+# But for the output, which is released, and its hash.
+for name in ink again others; do
+    sed '/^  "output": {/,/^  }/d' $name.json >$name.same.json
+    sed '/SHA-256 of the output/d' $name.md >$name.same.md
+    sed '/<h2>The texts/,/^<p>The checklist/d; /output, the texts/d' $name.html >$name.same.html
+done
+for form in json md html; do
+    expect_same ink.same.$form again.same.$form; expect_same ink.same.$form others.same.$form
+done
 # The sparse vector: B = 6, a record exchanged counts twice; epsilon = 4 / (6 sigma), rho = epsilon
 # tanh(epsilon / 2).
 cp svt.json out; near svt_scale $((12 << 30)); near svt_threshold 1932735283
@@ -106,7 +116,7 @@ mutate() {
           print head value (comma ? "," : "") }' "$2"
 }
 # What only the operator can vouch for.
-free='"(complete|program|version|commit|compiler|build|sha256|name|random_weights|n_bytes)"'
+free='"(complete|program|version|commit|compiler|build|sha256|name|random_weights|n_bytes|tokens|ended)"'
 for name in svt secret seeded filter plain; do
     first=1
     # The texts before the statement once.
@@ -141,6 +151,102 @@ refuse 1 "nothing is amplified" verify mutant.json
 # The same number.
 sed 's/"tau": 1.0/"tau": 1/' ink.json >mutant.json; run verify mutant.json; expect_rc 0
 
+# ---- In plain words -------------------------------------------------------------------------------
+# (1 + TV) / 2 with the least of sqrt(rho / 2), sqrt(1 - e^-rho) and (e^eps - 1 + 2 delta) / (e^eps + 1).
+guess() {
+    cp "$1.json" out
+    last="$1.json"
+    near guess_after "$(awk -v r="$2" -v e="$3" -v d="$4" 'BEGIN {
+        t = (exp(e) - 1 + 2 * d) / (exp(e) + 1)
+        if (r > 0 && sqrt(r / 2) < t) t = sqrt(r / 2)
+        if (r > 0 && sqrt(1 - exp(-r)) < t) t = sqrt(1 - exp(-r))
+        printf "%.15g", (1 + t) / 2 }')" 1e-6
+}
+cp ink.json out; guess ink "$(field rho)" "$(field epsilon)" 1e-6
+cp br.json out; guess br 0 "$(field epsilon)" 1e-5
+cp svt.json out; guess svt "$(field rho)" "$(field epsilon)" 1e-6
+cp secret.json out; guess secret 0 "$(field epsilon)" 1e-6
+cp seeded.json out; check "a guess without a guarantee" grep -q '"guess_after": null' seeded.json
+check "$(field learnt)" grep -q "Everything: this run has no guarantee" seeded.json
+
+# ---- The page ------------------------------------------------------------------------------------
+run ledger init year.ledger --dataset 'a <b> & "c"' --epsilon 9 --delta 1e-5; expect_rc 0
+run ledger charge year.ledger --pure-epsilon .3; expect_rc 0
+echo '{"organisation": "A & B <script>alert(1)</script>", "purpose": "\u001b[2J tests"}' >meta.json
+page() { run run m.gguf refs.jsonl -n 4 -t 1 --rho .05 -B 3 --ledger year.ledger --meta meta.json "$@"; }
+page -o texts.jsonl --report page.html --report page.json --report page.md; expect_rc 0
+for name in $reports page; do
+    last="$name.html"
+    check "a script, or a file from elsewhere" test "$(grep -ciE '<script|src=|href=|url\(|@import' \
+        "$name.html")" -eq 0
+    check "what is private" grep -q "class=\"label\( no\)\{0,1\}\">$(sed -n 's/^  "label": "\(.*\)",/\1/p' \
+        "$name.json" | sed 's/[.*]/./g')" "$name.html"
+    if command -v python3 >/dev/null; then
+        check "not well-formed" python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' \
+            "$name.html"
+    fi
+done
+last="page.html"
+check "a control character" test "$(grep -c $'\033' page.html)" -eq 0
+check "the name" grep -q 'A &amp; B &lt;script&gt;alert(1)&lt;/script&gt;' page.html
+check "the dataset" grep -q 'a &lt;b&gt; &amp; &quot;c&quot;' page.html
+check "the budget over time" grep -q 'The budget over time' page.html
+check "both charges" test "$(grep -o 'M [0-9.]* [0-9.]*\( H [0-9.]* V [0-9.]*\)\{2\} H' page.html | wc -l)" -eq 1
+check "no plot of a ledger that is not there" test "$(grep -c 'The budget' ink.html)" -eq 0
+check "the hash of the texts" grep -q "$(sha256sum texts.jsonl | cut -c 1-64)" page.html
+check "the same in Markdown" grep -q "$(sha256sum texts.jsonl | cut -c 1-64)" page.md
+# Fields of a ledger of which more than half is gone, in percent of the budget.
+cp page.json out
+share=$(awk -v a="$(field ledger_after)" -v c="$(field ledger_charge)" -v b="$(field ledger_budget)" \
+    'BEGIN { printf "%.1f %.1f", 100 * (a - c) / b, 100 * a / b }')
+check "before" grep -q "before: ${share% *} %" page.html
+check "after" grep -q "after: ${share#* } %" page.html
+run verify page.json --output texts.jsonl; expect_rc 0; expect_out "the output is the one"
+printf ' ' >>texts.jsonl
+run verify page.json --output texts.jsonl; expect_rc 1; expect_err "output.sha256, output.n_bytes"
+run verify page.json --output none.jsonl; expect_rc 1; expect_err "cannot read none.jsonl"
+run verify ink.json --output texts.jsonl; expect_rc 1
+# What goes to stdout has the same hash.
+page --report out.json --quiet; expect_rc 0
+check "of stdout" grep -q "$(sha256sum out | cut -c 1-64)" out.json
+run verify out.json --output out; cp out shown; page --jsonl --report lines.json; expect_rc 0
+check "of lines" grep -q "$(sha256sum out | cut -c 1-64)" lines.json
+# Fields that are no object of texts.
+for text in '[]' '{"a": 1}' '{"a": {"b": "c"}}' '{"": "x"}' 'a' ''; do
+    echo "$text" >bad.json
+    refuse 2 "bad.json" run m.gguf refs.jsonl --rho 1 --report r.json --meta bad.json
+done
+refuse 2 "--meta needs --report" run m.gguf refs.jsonl --rho 1 --meta meta.json
+refuse 2 "cannot read none.json" run m.gguf refs.jsonl --rho 1 --report r.json --meta none.json
+check "a report of nothing" test ! -e r.json
+
+# ---- Signatures ----------------------------------------------------------------------------------
+refuse 2 "cannot read none" run m.gguf refs.jsonl --rho 1 --report r.json --sign none
+refuse 2 "--sign needs --report" run m.gguf refs.jsonl --rho 1 --sign meta.json
+refuse 2 "--signature needs --key" verify ink.json --signature x
+refuse 1 "cannot read the signature ink.json.sig" verify ink.json --key meta.json
+if command -v ssh-keygen >/dev/null; then
+    refuse 2 "ssh-keygen does not sign with meta.json" run m.gguf refs.jsonl --rho 1 --report r.json \
+        --sign meta.json
+    check "a report of nothing" test ! -e r.json
+    ssh-keygen -q -t ed25519 -N "" -f key; ssh-keygen -q -t ed25519 -N "" -f other
+    page --report signed.json --report signed.html --sign key; expect_rc 0
+    run verify signed.json --key key.pub; expect_rc 0; expect_out "signed with the key"
+    run verify signed.json --key key.pub --signature signed.json.sig; expect_rc 0
+    refuse 1 "is no signature of signed.json" verify signed.json --key other.pub
+    refuse 1 "is no signature of signed.json" verify signed.json --key key.pub \
+        --signature signed.html.sig
+    sed 's/"purpose": "/&x/' signed.json >changed.json
+    refuse 1 "is no signature" verify changed.json --key key.pub --signature signed.json.sig
+    # OpenSSH alone, of the page too.
+    echo "signer $(cat key.pub)" >allowed
+    for form in json html; do
+        ssh-keygen -Y verify -q -f allowed -I signer -n dpinfer-report -s signed.$form.sig \
+            <signed.$form >out 2>err
+        rc=$?; last="ssh-keygen of signed.$form"; expect_rc 0
+    done
+fi
+
 # ---- What is no report --------------------------------------------------------------------------
 refuse 2 "no REPORT given" verify
 refuse 2 "unexpected argument" verify ink.json br.json
@@ -159,9 +265,9 @@ for text in '[]' '3' 'null' '{}' '{"dpinfer_report": "1"}' '{"dpinfer_report": 1
     run verify bad.json; expect_rc 5; expect_empty_out
 done
 refuse 5 "it has no 'dpinfer_report'" verify bad.json
-sed 's/"dpinfer_report": 3/"dpinfer_report": 1/' ink.json >bad.json
-refuse 5 "has dpinfer_report 1, this program knows 3" verify bad.json
-sed 's/"dpinfer_report": 3/"private": true, "dpinfer_report": 2/' ink.json >bad.json
+sed 's/"dpinfer_report": 4/"dpinfer_report": 1/' ink.json >bad.json
+refuse 5 "has dpinfer_report 1, this program knows 4" verify bad.json
+sed 's/"dpinfer_report": 4/"private": true, "dpinfer_report": 2/' ink.json >bad.json
 refuse 5 "malformed" verify bad.json
 sed '/"parameters"/,/^  }/d' ink.json >bad.json; refuse 5 "no section 'parameters'" verify bad.json
 sed '/"software"/,/^  }/d' ink.json >bad.json; refuse 5 "'software' is missing" verify bad.json

@@ -1,0 +1,215 @@
+/* report_added.c - see report_added.h. */
+#include "pipeline/release/report_added.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "dpinfer/generation.h"
+#include "pipeline/release/hash.h"
+#include "pipeline/release/report.h"
+
+enum { META_BYTES_MAX = 1 << 16, META_FIELDS_MAX = 32, META_TEXT_MAX = 2000 };
+
+bool dpi_report_added_init(dpi_report_added *a) {
+    *a = (dpi_report_added){.meta = json_object(), .charges = json_array(), .labels = json_object()};
+    sha256_init(&a->digest);
+    return a->meta && a->charges && a->labels;
+}
+
+void dpi_report_added_free(dpi_report_added *a) {
+    json_decref(a->meta);
+    json_decref(a->charges);
+    json_decref(a->labels);
+    json_decref(a->recorded);
+}
+
+static dpi_status out_of_memory(dpi_error *err) {
+    return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
+}
+
+/* ---- Fields of the operator ------------------------------------------------------------------ */
+
+static bool is_meta(const json_t *meta) {
+    const char *key;
+    json_t *value;
+    if (!json_is_object(meta) || json_object_size(meta) > META_FIELDS_MAX)
+        return false;
+    json_object_foreach((json_t *)meta, key, value)
+        if (!json_is_string(value) || json_string_length(value) > META_TEXT_MAX ||
+            strlen(key) == 0 || strlen(key) > 60)
+            return false;
+    return true;
+}
+
+dpi_status dpi_report_meta(dpi_report *report, const char *name, const char *text, size_t n_bytes,
+                           dpi_error *err) {
+    json_error_t error;
+    if (n_bytes > META_BYTES_MAX)
+        return dpi_fail(err, DPI_STATUS_LIMIT, "%s has %zu bytes, allowed %d", name, n_bytes,
+                        META_BYTES_MAX);
+    json_t *meta = json_loadb(text, n_bytes, JSON_REJECT_DUPLICATES, &error);
+    if (!meta && json_error_code(&error) == json_error_out_of_memory)
+        return out_of_memory(err);
+    if (!meta)
+        return dpi_fail(err, DPI_STATUS_FORMAT, "%s is not JSON: line %d, column %d", name,
+                        error.line, error.column);
+    if (!is_meta(meta)) {
+        json_decref(meta);
+        return dpi_fail(err, DPI_STATUS_FORMAT,
+                        "%s: allowed is an object of at most %d texts, such as {\"organisation\": "
+                        "\"...\", \"purpose\": \"...\"}, names of 1..60 bytes, texts of at most %d",
+                        name, META_FIELDS_MAX, META_TEXT_MAX);
+    }
+    json_decref(report->added.meta);
+    report->added.meta = meta;
+    return DPI_STATUS_OK;
+}
+
+/* ---- The output ------------------------------------------------------------------------------ */
+
+void dpi_report_output_add(dpi_report *report, const void *bytes, size_t n_bytes) {
+    sha256_update(&report->added.digest, n_bytes, bytes);
+    report->added.n_bytes += (int64_t)n_bytes;
+}
+
+static bool count_label(dpi_report_added *a, const char *label) {
+    const json_t *known = json_object_get(a->labels, label);
+    if (!known && json_object_size(a->labels) == DPI_REPORT_LABELS_MAX)
+        return true; /* more than a plot has room for */
+    return json_object_set_new(a->labels, label,
+                               json_integer(json_integer_value(known) + 1)) == 0;
+}
+
+dpi_status dpi_report_text_add(dpi_report *report, const char *label, int32_t n_tokens, int32_t end,
+                               dpi_error *err) {
+    dpi_report_added *a = &report->added;
+    const int64_t most = report->claim.method.n_tokens;
+    const int64_t bin = n_tokens > 0 ? ((int64_t)n_tokens - 1) * DPI_REPORT_BINS / most : 0;
+    a->n_texts++;
+    a->n_tokens += n_tokens;
+    a->n_ended += end == DPI_END_EOG;
+    a->lengths[bin < DPI_REPORT_BINS ? bin : DPI_REPORT_BINS - 1]++;
+    return !label || count_label(a, label) ? DPI_STATUS_OK : out_of_memory(err);
+}
+
+/* The recorded section, with what follows from the rest of it. */
+static json_t *complete_recorded(const dpi_report_added *a, const dpi_claim *claim) {
+    json_t *output = json_deep_copy(a->recorded), *count;
+    json_int_t n_texts = 0;
+    size_t i;
+    if (!json_is_object(output))
+        return output;
+    json_array_foreach(json_object_get(output, "lengths"), i, count)
+        n_texts += json_integer_value(count) < INT32_MAX ? json_integer_value(count) : INT32_MAX;
+    if (json_object_set_new(output, "texts", json_integer(n_texts)) == 0 &&
+        json_object_set_new(output, "tokens_most", json_integer(claim->method.n_tokens)) == 0)
+        return output;
+    json_decref(output);
+    return NULL;
+}
+
+json_t *dpi_report_output_json(const dpi_report_added *a, const dpi_claim *claim) {
+    uint8_t digest[SHA256_DIGEST_SIZE];
+    char hex[DPI_HASH_HEX + 1];
+    if (a->recorded)
+        return complete_recorded(a, claim);
+    if (a->n_texts == 0)
+        return json_null();
+    struct sha256_ctx context = a->digest; /* more may follow */
+    sha256_digest(&context, sizeof digest, digest);
+    for (size_t i = 0; i < sizeof digest; i++)
+        snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+    json_t *lengths = json_array();
+    for (int i = 0; i < DPI_REPORT_BINS && lengths; i++)
+        if (json_array_append_new(lengths, json_integer(a->lengths[i])) != 0) {
+            json_decref(lengths);
+            return NULL;
+        }
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:i, s:o, s:O}", "sha256", hex, "n_bytes",
+                     (json_int_t)a->n_bytes, "texts", (json_int_t)a->n_texts, "tokens",
+                     (json_int_t)a->n_tokens, "ended", (json_int_t)a->n_ended, "tokens_most",
+                     claim->method.n_tokens, "lengths", lengths, "labels", a->labels);
+}
+
+/* ---- The ledger ------------------------------------------------------------------------------ */
+
+static json_t *describe_charge(const dpi_charge *c, int64_t sum) {
+    return json_pack("{s:s, s:s, s:f, s:f}", "date", c->date, "method", c->method, "charge",
+                     (double)c->amount / DPI_LEDGER_ONE, "after", (double)sum / DPI_LEDGER_ONE);
+}
+
+dpi_status dpi_report_charges(dpi_report *report, dpi_ledger *ledger, const char *dataset,
+                              dpi_error *err) {
+    json_t *list = report->added.charges;
+    dpi_charge charge;
+    int64_t sum = 0;
+    dpi_charge_init(&charge);
+    if (json_array_clear(list) != 0)
+        return out_of_memory(err);
+    for (;;) {
+        DPI_TRY(dpi_ledger_charge_next(ledger, dataset, charge.id, &charge, err));
+        if (charge.id == 0)
+            return DPI_STATUS_OK;
+        if (!charge.counted)
+            continue;
+        sum += charge.amount;
+        if (json_array_size(list) == DPI_REPORT_CHARGES_MAX && json_array_remove(list, 0) != 0)
+            return out_of_memory(err);
+        if (json_array_append_new(list, describe_charge(&charge, sum)) != 0)
+            return out_of_memory(err);
+    }
+}
+
+/* ---- Parsed ---------------------------------------------------------------------------------- */
+
+static bool is_count(const json_t *value) {
+    return json_is_integer(value) && json_integer_value(value) >= 0;
+}
+
+static bool is_output(const json_t *output) {
+    static const char *const counts[] = {"n_bytes", "texts", "tokens", "ended", "tokens_most"};
+    const char *hex = json_string_value(json_object_get(output, "sha256"));
+    const json_t *lengths = json_object_get(output, "lengths");
+    const json_t *labels = json_object_get(output, "labels");
+    const char *key;
+    json_t *value;
+    size_t i;
+    bool ok = hex && strlen(hex) == DPI_HASH_HEX &&
+              strspn(hex, "0123456789abcdef") == DPI_HASH_HEX && json_is_object(labels) &&
+              json_object_size(labels) <= DPI_REPORT_LABELS_MAX &&
+              json_array_size(lengths) == DPI_REPORT_BINS && json_object_size(output) == 8;
+    for (i = 0; i < sizeof counts / sizeof *counts; i++)
+        ok = ok && is_count(json_object_get(output, counts[i]));
+    json_array_foreach(lengths, i, value)
+        ok = ok && is_count(value);
+    json_object_foreach((json_t *)labels, key, value)
+        ok = ok && is_count(value);
+    return ok;
+}
+
+static bool are_charges(const json_t *charges) {
+    size_t i;
+    json_t *c;
+    bool ok = json_is_array(charges) && json_array_size(charges) <= DPI_REPORT_CHARGES_MAX;
+    json_array_foreach(charges, i, c)
+        ok = ok && json_object_size(c) == 4 && json_is_string(json_object_get(c, "date")) &&
+             json_is_string(json_object_get(c, "method")) &&
+             json_is_number(json_object_get(c, "charge")) &&
+             json_is_number(json_object_get(c, "after"));
+    return ok;
+}
+
+bool dpi_report_added_read(dpi_report_added *a, const json_t *report) {
+    json_t *meta = json_object_get(report, "meta"), *charges = json_object_get(report, "charges");
+    json_t *output = json_object_get(report, "output");
+    if (!is_meta(meta) || !are_charges(charges) ||
+        !(json_is_null(output) || is_output(output)))
+        return false;
+    json_decref(a->meta);
+    json_decref(a->charges);
+    a->meta = json_incref(meta);
+    a->charges = json_incref(charges);
+    a->recorded = json_incref(output);
+    return true;
+}

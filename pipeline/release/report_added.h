@@ -1,0 +1,37 @@
+/* report_added.h - what a report has beside its claim: fields of the operator, the output, charges
+ * of the ledger. All of it is believed by a reader; the output can be hashed a second time.
+ * Internal. */
+#ifndef DPI_RELEASE_REPORT_ADDED_H
+#define DPI_RELEASE_REPORT_ADDED_H
+
+#include <jansson.h>
+#include <nettle/sha2.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dpinfer/claim.h"
+
+enum { DPI_REPORT_BINS = 20, DPI_REPORT_LABELS_MAX = 256, DPI_REPORT_CHARGES_MAX = 400 };
+
+typedef struct dpi_report_added {
+    json_t *meta;    /* name: text; never NULL */
+    json_t *charges; /* [{"date", "method", "charge", "after"}] of the ledger, oldest first */
+    json_t *labels;  /* label: number of texts; empty without labels */
+    struct sha256_ctx digest; /* of the output so far */
+    int64_t n_bytes, n_texts, n_tokens, n_ended;
+    int64_t lengths[DPI_REPORT_BINS]; /* texts by their tokens, in equal steps up to T */
+    json_t *recorded; /* parsed: the section `output`; else NULL */
+} dpi_report_added;
+
+/* False: out of memory. dpi_report_added_free in any case. */
+bool dpi_report_added_init(dpi_report_added *added);
+void dpi_report_added_free(dpi_report_added *added);
+
+/* The section `output`; null where nothing was written. NULL if out of memory. */
+json_t *dpi_report_output_json(const dpi_report_added *added, const dpi_claim *claim);
+
+/* The sections `meta`, `charges` and `output` of a parsed report. False: malformed, or out of
+ * memory. */
+bool dpi_report_added_read(dpi_report_added *added, const json_t *report);
+
+#endif
