@@ -38,6 +38,8 @@ static void add_time(facts *f, const dpi_claim *claim, const dpi_release_plan *p
                time_text(plan->seconds, all, sizeof all),
                time_text(plan->seconds_reading, reading, sizeof reading), claim->n_texts,
                claim->n_texts == 1 ? "" : "s", claim->method.n_tokens);
+    if (dpi_claim_has_units(claim))
+        facts_line(f, "", "with units of %d records (--unit-records)", plan->n_unit_usual);
     if (claim->record_in_prompt)
         facts_line(f, "", "with records of %d tokens (--ref-tokens); the longest that fit: %s",
                    plan->n_record_usual, time_text(plan->seconds_most, most, sizeof most));
@@ -47,6 +49,7 @@ static int add_needs(facts *f, const args *a, const release_input *in) {
     dpi_release_plan plan;
     dpi_release_plan_init(&plan);
     plan.n_record_usual = (int32_t)a->v[OPT_REF_TOKENS].i;
+    plan.n_unit_usual = (int32_t)a->v[OPT_UNIT_RECORDS].i;
     dpi_error err;
     if (dpi_release_plan_get(in->release, &plan, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);

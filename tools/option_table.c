@@ -105,6 +105,9 @@ static const option_spec specs[N_OPTIONS] = {
         .commands = GENERATES, .arg = "N", .min = 1, .max = 1 << 20,
         .help = "plan: tokens of a usual record, for the time; without it 300, or "
                 "--max-ref-tokens"},
+    [OPT_UNIT_RECORDS] = {.name = "unit-records", .group = GROUP_DATA, .type = OPT_INT,
+        .commands = GENERATES, .arg = "N", .min = 1, .max = 64,
+        .help = "plan: records of a usual unit, for the time; without it --max-per-unit"},
     [OPT_PRIVATE_PROMPT] = {.name = "private-prompt", .group = GROUP_PROMPT, .type = OPT_STRING,
         .commands = GENERATES,
         .arg = "TEXT", .help = "prompt of a record, {reference} stands for its text"},

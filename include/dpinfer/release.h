@@ -92,11 +92,13 @@ typedef struct dpi_release_plan {
     int32_t n_prompt_shared; /* that private prompts begin with; 0 with PLAIN */
     int32_t n_record_usual;  /* set before the call: tokens of a usual record, as far as that is
                                 public; 0 (default): 300, or prompts.max_reference_tokens */
+    int32_t n_unit_usual;    /* the same: records of a usual unit, 1..M; 0 (default): M */
     int32_t n_prompt_usual;  /* tokens of a prompt with such a record */
     int32_t n_parallel;      /* texts that are drawn at a time */
     int32_t rows_per_step;   /* sequences that a step computes, most: B + 1 of each text, B M + 1
                                 with units */
     int32_t chat;            /* the dpi_chat of the prompts */
+    int32_t reserved;
     int64_t weight_bytes;    /* of the model, as stored */
     int64_t model_bytes;     /* of this process with the whole model in memory */
     int64_t session_bytes;   /* caches and work space */

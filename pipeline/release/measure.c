@@ -30,15 +30,24 @@ typedef struct measure {
     const dpi_release *r;
     dpi_session *session;
     dpi_sampler *sampler;
-    int32_t n_all;          /* rows of a step of all texts */
+    int32_t n_unit;         /* records of a unit, at most M; 1 without units */
+    int32_t n_seq, n_all;   /* rows of a step of one text, of all */
     int32_t *seqs, *tokens; /* [n_all], those with all logits first */
-    const float **logits;   /* [n_all] of the references of one text */
+    const float **logits;   /* of the references of one text, as the sampler takes them */
     int32_t *prompt;        /* [n_prompt] */
     int32_t n_prompt, n_held; /* n_held of them are in the first sequence */
     bool partial; /* references' logits are computed for the candidates alone */
 } measure;
 
-static int32_t n_refs(const measure *m) { return m->r->options.session.n_seq - 1; }
+/* Records that a unit may have. */
+static int32_t most_of_unit(const dpi_release *r) {
+    return r->claim.method.max_per_unit > 0 ? r->claim.method.max_per_unit : 1;
+}
+
+/* Rows of a step of one text where each unit has n_unit records. */
+static int32_t count_rows(const dpi_release *r, int32_t n_unit) {
+    return (r->options.session.n_seq - 1) / most_of_unit(r) * n_unit + 1;
+}
 
 static void free_measure(measure *m) {
     dpi_sampler_free(m->sampler);
@@ -71,11 +80,11 @@ static dpi_status make_measure(measure *m, int32_t n_prompt, dpi_error *err) {
     const dpi_release *r = m->r;
     dpi_session_options o = r->options.session;
     o.cancel = NULL;
-    o.n_seq *= r->options.n_parallel;
-    m->n_all = o.n_seq;
+    m->n_seq = count_rows(r, m->n_unit);
+    m->n_all = o.n_seq = m->n_seq * r->options.n_parallel;
     m->seqs = calloc((size_t)m->n_all, sizeof *m->seqs);
     m->tokens = calloc((size_t)m->n_all, sizeof *m->tokens);
-    m->logits = calloc((size_t)m->n_all, sizeof *m->logits);
+    m->logits = calloc((size_t)r->options.session.n_seq, sizeof *m->logits);
     if (!m->seqs || !m->tokens || !m->logits)
         return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the plan");
     DPI_TRY(make_prompt(m, n_prompt, err));
@@ -108,16 +117,17 @@ static dpi_status draw(measure *m, int32_t first_seq, int32_t first_row, bool pa
     DPI_TRY(dpi_sampler_begin(m->sampler, err));
     DPI_TRY(dpi_sampler_candidates(m->sampler, public_logits, &ids, &n_ids, err));
     if (partial)
-        DPI_TRY(dpi_session_logits_at(m->session, first_row, n_refs(m), ids, n_ids, err));
-    m->partial = ids != NULL && n_refs(m) > 0;
-    for (int32_t i = 0; i < n_refs(m); i++)
-        m->logits[i] = dpi_session_logits(m->session, first_seq + 1 + i);
+        DPI_TRY(dpi_session_logits_at(m->session, first_row, m->n_seq - 1, ids, n_ids, err));
+    m->partial = ids != NULL && m->n_seq > 1;
+    for (int32_t i = 0; i < m->n_seq - 1; i++)
+        m->logits[i / m->n_unit * most_of_unit(m->r) + i % m->n_unit] =
+            dpi_session_logits(m->session, first_seq + 1 + i);
     return dpi_sampler_step(m->sampler, public_logits, m->logits, &token, err);
 }
 
 /* One step of n_texts texts with their draws. */
 static dpi_status step(measure *m, int32_t n_texts, dpi_error *err) {
-    const int32_t n_seq = n_refs(m) + 1, n_rows = n_texts * n_seq;
+    const int32_t n_seq = m->n_seq, n_rows = n_texts * n_seq;
     const bool partial = m->partial;
     int32_t n = 0;
     for (int32_t i = 0; i < n_texts; i++)
@@ -130,7 +140,7 @@ static dpi_status step(measure *m, int32_t n_texts, dpi_error *err) {
     DPI_TRY(dpi_session_step_partial(m->session, n_rows, m->seqs, m->tokens,
                                      partial ? n_texts : n_rows, err));
     for (int32_t i = 0; i < n_texts; i++)
-        DPI_TRY(draw(m, i * n_seq, n_texts + i * n_refs(m), partial, err));
+        DPI_TRY(draw(m, i * n_seq, n_texts + i * (n_seq - 1), partial, err));
     return DPI_STATUS_OK;
 }
 
@@ -238,7 +248,7 @@ typedef struct pass_text {
 typedef struct passes {
     const dpi_release *r;
     const rates *t;
-    int32_t n_prompt; /* tokens of a private prompt */
+    int32_t n_prompt, n_seq; /* tokens of a private prompt; rows of a text */
     double reading, drawing;
 } passes;
 
@@ -264,12 +274,12 @@ static double step_seconds(const passes *p, int32_t n_texts, double n_tokens) {
     if (n_texts == 0)
         return 0;
     return p->t->one + more * (n_texts - 1) +
-           (positions > 0 ? p->t->position * o->session.n_seq * positions : 0);
+           (positions > 0 ? p->t->position * p->n_seq * positions : 0);
 }
 
 /* One pass over the places, of which a text that is new may begin in one; false: all is over. */
 static bool pass(passes *p, pass_text *places, int32_t *n_left) {
-    const int32_t n_seq = p->r->options.session.n_seq, n_tokens = p->r->claim.method.n_tokens;
+    const int32_t n_seq = p->n_seq, n_tokens = p->r->claim.method.n_tokens;
     pass_text *reading = NULL, *unused = NULL;
     bool alive = false;
     int32_t n_steps = 0;
@@ -325,10 +335,13 @@ static dpi_status add_seconds(const dpi_release *r, const rates *t, dpi_release_
     pass_text *places = calloc((size_t)r->options.n_parallel, sizeof *places);
     if (!places)
         return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the plan");
-    passes p = {.r = r, .t = t, .n_prompt = plan->n_prompt_most};
+    passes p = {.r = r, .t = t, .n_prompt = plan->n_prompt_most, .n_seq = r->options.session.n_seq};
+    const double usual = count_rows(r, plan->n_unit_usual);
     run_texts(&p, places);
-    plan->seconds_most = p.reading + p.drawing;
+    /* Steps of more rows than were measured take longer in proportion, at most. */
+    plan->seconds_most = p.reading + p.drawing * p.n_seq / usual;
     p.n_prompt = plan->n_prompt_usual;
+    p.n_seq = count_rows(r, plan->n_unit_usual);
     run_texts(&p, places);
     plan->seconds_reading = p.reading;
     plan->seconds = p.reading + p.drawing;
@@ -337,7 +350,7 @@ static dpi_status add_seconds(const dpi_release *r, const rates *t, dpi_release_
 }
 
 dpi_status dpi_release_measure(const dpi_release *r, dpi_release_plan *plan, dpi_error *err) {
-    measure m = {.r = r};
+    measure m = {.r = r, .n_unit = plan->n_unit_usual};
     rates t = {0};
     dpi_status status = measure_rates(&m, plan->n_prompt_usual, plan->read_bytes_per_second, &t,
                                       err);

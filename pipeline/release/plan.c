@@ -133,7 +133,10 @@ dpi_status dpi_release_plan_get(const dpi_release *r, dpi_release_plan *plan, dp
                              .n_parallel = r->options.n_parallel,
                              .rows_per_step = r->options.session.n_seq * r->options.n_parallel,
                              .chat = r->prompts_info.chat};
+    const int32_t most = r->claim.method.max_per_unit > 0 ? r->claim.method.max_per_unit : 1;
     made.n_record_usual = usual_record(r, plan);
+    made.n_unit_usual = plan->n_unit_usual > 0 && plan->n_unit_usual < most ? plan->n_unit_usual
+                                                                            : most;
     DPI_TRY(plan_memory(r, &made, err));
     DPI_TRY(plan_time(r, &made, err));
     *plan = made;
