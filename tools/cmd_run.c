@@ -60,6 +60,7 @@ static int put_bytes(run *r, const char *bytes, size_t n_bytes) {
     const int code = output_write(&r->out, bytes, n_bytes);
     if (code == CLI_OK && r->report)
         dpi_report_output_add(r->report, bytes, n_bytes);
+    progress_text(&r->progress, bytes, n_bytes);
     return code;
 }
 
