@@ -15,6 +15,7 @@
 void dpi_write_options_init(dpi_write_options *options) {
     memset(options, 0, sizeof *options);
     options->struct_size = sizeof *options;
+    options->fd = -1;
 }
 
 /* ---- The file that is written ---------------------------------------------------------------- */
@@ -35,7 +36,7 @@ dpi_status dpi_conversion_begin(dpi_conversion *c, const dpi_write_options *opti
     c->n_threads =
         dpi_process_threads(options->n_threads ? options->n_threads : omp_get_num_procs());
     DPI_TRY(dpi_recipe_find(options->type, &c->recipe, err));
-    return dpi_gguf_writer_create(out_path, &c->writer, err);
+    return dpi_gguf_writer_create(out_path, options->fd, &c->writer, err);
 }
 
 dpi_status dpi_conversion_put(dpi_conversion *c, const void *data, uint64_t n_bytes,

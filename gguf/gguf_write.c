@@ -74,14 +74,16 @@ static dpi_status open_temporary(dpi_gguf_writer *w, dpi_error *err) {
     return w->fd < 0 ? fail_io(w->path, "cannot be created", err) : DPI_STATUS_OK;
 }
 
-dpi_status dpi_gguf_writer_create(const char *path, dpi_gguf_writer **writer, dpi_error *err) {
+dpi_status dpi_gguf_writer_create(const char *path, int fd, dpi_gguf_writer **writer,
+                                  dpi_error *err) {
     dpi_gguf_writer *w = dpi_calloc(1, sizeof *w);
     if (!w)
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a writer");
-    w->fd = -1;
-    w->path = resolve(path);
-    dpi_status status = w->path ? open_temporary(w, err)
-                                : dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a file name");
+    w->fd = fd;
+    w->path = fd < 0 ? resolve(path) : strdup(path);
+    dpi_status status = !w->path ? dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a file name")
+                        : fd < 0 ? open_temporary(w, err)
+                                 : DPI_STATUS_OK;
     if (status != DPI_STATUS_OK) {
         dpi_gguf_writer_discard(w);
         return status;
@@ -102,7 +104,7 @@ static void free_writer(dpi_gguf_writer *w) {
 void dpi_gguf_writer_discard(dpi_gguf_writer *w) {
     if (!w)
         return;
-    if (w->fd >= 0) {
+    if (w->temporary && w->fd >= 0) {
         close(w->fd);
         unlink(w->temporary);
     }
@@ -295,6 +297,22 @@ void dpi_gguf_put_data(dpi_gguf_writer *w, const void *data, uint64_t n_bytes) {
 
 bool dpi_gguf_writer_failed(const dpi_gguf_writer *w) { return w->status != DPI_STATUS_OK; }
 
+/* Not every file system can be synced. */
+static bool sync_file(int fd) {
+    return fsync(fd) == 0 || errno == EINVAL || errno == EROFS || errno == ENOTSUP;
+}
+
+static void put_in_place(dpi_gguf_writer *w) {
+    if (w->status == DPI_STATUS_OK && !sync_file(w->fd))
+        w->status = fail_io(w->path, "cannot be written", &w->error);
+    if (close(w->fd) != 0 && w->status == DPI_STATUS_OK)
+        w->status = fail_io(w->path, "cannot be written", &w->error);
+    if (w->status == DPI_STATUS_OK && rename(w->temporary, w->path) != 0)
+        w->status = fail_io(w->path, "cannot be put in place", &w->error);
+    if (w->status != DPI_STATUS_OK)
+        unlink(w->temporary);
+}
+
 dpi_status dpi_gguf_writer_finish(dpi_gguf_writer *w, dpi_error *err) {
     if (w->status == DPI_STATUS_OK && !w->has_header)
         write_header(w);
@@ -302,18 +320,11 @@ dpi_status dpi_gguf_writer_finish(dpi_gguf_writer *w, dpi_error *err) {
         w->status = dpi_fail(&w->error, DPI_STATUS_STATE,
                              "%s: data of %" PRIu64 " of %" PRIu64 " tensors was given", w->path,
                              w->current, w->n_tensors);
-    int fd = w->fd;
-    w->fd = -1;
-    if (close(fd) != 0 && w->status == DPI_STATUS_OK)
-        w->status = fail_io(w->path, "cannot be written", &w->error);
-    if (w->status == DPI_STATUS_OK && rename(w->temporary, w->path) != 0)
-        w->status = fail_io(w->path, "cannot be put in place", &w->error);
+    if (w->temporary)
+        put_in_place(w);
     dpi_status status = w->status;
-    if (status != DPI_STATUS_OK) {
-        unlink(w->temporary);
-        if (err)
-            *err = w->error;
-    }
+    if (status != DPI_STATUS_OK && err)
+        *err = w->error;
     free_writer(w);
     return status;
 }

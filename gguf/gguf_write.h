@@ -1,7 +1,7 @@
 /* gguf_write.h - writes a GGUF v3 file: metadata, then the tensor directory, then the data,
  * tensor by tensor, so that a model is never in memory as a whole. Internal.
  *
- *     dpi_gguf_writer_create(path, &w, err)
+ *     dpi_gguf_writer_create(path, -1, &w, err)
  *     dpi_gguf_put_u32(w, "llama.block_count", 22) ...            metadata, in file order
  *     dpi_gguf_put_tensor(w, "token_embd.weight", type, 2, shape)  ... every tensor
  *     dpi_gguf_put_data(w, bytes, n_bytes) ...                     all data, in the same order
@@ -20,9 +20,11 @@
 
 typedef struct dpi_gguf_writer dpi_gguf_writer;
 
-/* Errors: IO (path and reason; something that is no regular file has this name), MEMORY. The caller
- * gives *writer to finish or discard. */
-dpi_status dpi_gguf_writer_create(const char *path, dpi_gguf_writer **writer, dpi_error *err);
+/* fd -1: as above. Else what is written goes to that open file, which stays the caller's, and
+ * `path` is a name for messages. Errors: IO (path and reason; something that is no regular file has
+ * this name), MEMORY. The caller gives *writer to finish or discard. */
+dpi_status dpi_gguf_writer_create(const char *path, int fd, dpi_gguf_writer **writer,
+                                  dpi_error *err);
 
 void dpi_gguf_put_u32(dpi_gguf_writer *writer, const char *key, uint32_t value);
 void dpi_gguf_put_f32(dpi_gguf_writer *writer, const char *key, float value);

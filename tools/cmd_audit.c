@@ -8,8 +8,10 @@
 #include "dpinfer/audit_path.h"
 #include "tools/commands.h"
 #include "tools/facts.h"
-#include "tools/release_options.h"
 #include "tools/output.h"
+#include "tools/paths.h"
+#include "tools/release_options.h"
+#include "tools/signals.h"
 
 typedef struct audit {
     bool json; /* nothing on stdout but the JSON at the end */
@@ -65,9 +67,9 @@ static void describe(facts *f, const dpi_model_info *info, const dpi_audit_optio
     facts_real(f, "false_alarm", NULL, o->false_alarm);
 }
 
-static int write_report(facts *f, const char *path) {
+static int write_report(facts *f, const args *a) {
     output out;
-    int code = output_open(&out, path, true);
+    int code = output_open(&out, a->v[OPT_AUDIT_REPORT].s, a->v[OPT_OVERWRITE].i);
     if (code != CLI_OK)
         return code;
     char *text = facts_dump(f);
@@ -98,7 +100,7 @@ static int run_audits(const args *a, const dpi_audit_options *options, audit *x,
     f->failed |= x->failed;
     int code = x->json ? facts_print(f, true, stdout) : CLI_OK;
     if (code == CLI_OK && a->v[OPT_AUDIT_REPORT].given)
-        code = write_report(f, a->v[OPT_AUDIT_REPORT].s);
+        code = write_report(f, a);
     if (code == CLI_OK && n_failed > 0)
         code = cli_fail(CLI_FAILED, "%d of %d audits failed", (int)n_failed, n);
     return code;
@@ -115,7 +117,17 @@ static int make_folder(char *path, size_t size) {
     return CLI_OK;
 }
 
+static int check_report(const args *a) {
+    const char *path = a->v[OPT_AUDIT_REPORT].s;
+    paths p = {0};
+    paths_read(&p, a->model);
+    paths_write(&p, "-o", path);
+    const int code = paths_check(&p, a->v[OPT_OVERWRITE].i);
+    return code == CLI_OK && path ? output_probe(path) : code;
+}
+
 static int audit_main(const args *a) {
+    signals_clean_up();
     dpi_audit_options options;
     dpi_model_options model_options;
     dpi_model *model;
@@ -123,8 +135,8 @@ static int audit_main(const args *a) {
     dpi_audit_options_init(&options);
     options.seed = (uint64_t)a->v[OPT_AUDIT_SEED].i;
     int code = read_session_options(a, &options.session);
-    if (code == CLI_OK && a->v[OPT_AUDIT_REPORT].given)
-        code = output_probe(a->v[OPT_AUDIT_REPORT].s);
+    if (code == CLI_OK)
+        code = check_report(a);
     if (code != CLI_OK)
         return code;
     dpi_model_options_init(&model_options);

@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "tools/commands.h"
-#include "tools/release_options.h"
 #include "tools/output.h"
+#include "tools/paths.h"
+#include "tools/release_options.h"
+#include "tools/signals.h"
 
 enum { TOKENS_BYTES_MAX = 1 << 28 };
 
@@ -77,27 +79,35 @@ static int compute(const dpi_model *model, const dpi_session_options *options,
     return CLI_OK;
 }
 
-static int write_logits(const char *path, const float *logits, size_t n) {
+static int write_logits(const args *a, const float *logits, size_t n) {
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "the output is little-endian: swap the bytes here"
 #endif
     output out;
-    int code = output_open(&out, path, true);
+    int code = output_open(&out, a->v[OPT_OUTPUT].s, a->v[OPT_OVERWRITE].i);
     if (code == CLI_OK)
         code = output_write(&out, logits, n * sizeof *logits);
     int closed = output_close(&out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED);
     return code != CLI_OK ? code : closed;
 }
 
+static int check_files(const args *a) {
+    paths p = {0};
+    paths_read(&p, a->model);
+    paths_read(&p, a->v[OPT_TOKENS].s);
+    paths_write(&p, "-o", a->v[OPT_OUTPUT].s);
+    const int code = paths_check(&p, a->v[OPT_OVERWRITE].i);
+    return code == CLI_OK ? output_probe(a->v[OPT_OUTPUT].s) : code;
+}
+
 static int logits_main(const args *a) {
+    signals_clean_up();
     dpi_session_options options;
     int code = read_session_options(a, &options);
     if (code == CLI_OK && !a->v[OPT_TOKENS].given)
         code = cli_fail(CLI_USAGE, "no --tokens FILE given; see 'dpinfer logits -h'");
-    if (code == CLI_OK && (output_is_input(a->v[OPT_OUTPUT].s, a->model) ||
-                           output_is_input(a->v[OPT_OUTPUT].s, a->v[OPT_TOKENS].s)))
-        code = cli_fail(CLI_USAGE, "-o: %s is an input and would be overwritten",
-                        a->v[OPT_OUTPUT].s);
+    if (code == CLI_OK)
+        code = check_files(a);
     if (code != CLI_OK)
         return code;
     dpi_model *model;
@@ -119,7 +129,7 @@ static int logits_main(const args *a) {
         dpi_private_free(tokens);
     }
     if (code == CLI_OK)
-        code = write_logits(a->v[OPT_OUTPUT].s, logits, n_tokens * n_vocab);
+        code = write_logits(a, logits, n_tokens * n_vocab);
     dpi_private_free(logits);
     dpi_model_close(model);
     return code;

@@ -32,18 +32,20 @@ static int read_shape(const args *a, dpi_model_shape *shape) {
 
 static int make_model_main(const args *a) {
     const char *path = a->v[OPT_OUTPUT].s;
-    if (!a->v[OPT_OUTPUT].given || strcmp(path, "-") == 0)
+    if (!a->v[OPT_OUTPUT].given)
         return cli_fail(CLI_USAGE, "no -o FILE given; see 'dpinfer make-model -h'");
     dpi_model_shape shape;
     int code = read_shape(a, &shape);
     if (code != CLI_OK)
         return code;
-    dpi_write_options options;
-    write_model_options(a, a->v[OPT_TYPE].s, &options);
+    model_output m;
+    code = write_model_begin(a, path, a->v[OPT_VOCAB].s, a->v[OPT_TYPE].s, &m);
+    if (code != CLI_OK)
+        return code;
     dpi_error err;
     dpi_status status = dpi_model_make(&shape, a->v[OPT_VOCAB].s, (uint64_t)a->v[OPT_SEED].i, path,
-                                       &options, &err);
-    return write_model_finish(&options, status, &err);
+                                       &m.options, &err);
+    return write_model_end(&m, status, &err);
 }
 
 const command command_make_model = {

@@ -8,6 +8,7 @@
 
 #include "dpinfer/bench.h"
 #include "tools/commands.h"
+#include "tools/paths.h"
 #include "tools/train_log.h"
 
 enum { LOG_STEPS = 10 }; /* to a line of the loss curve, and of progress that is not a screen */
@@ -142,6 +143,23 @@ static int train_model(dpi_train *train, const dpi_train_config *config, const a
     return finish(train, config, &info);
 }
 
+/* A checkpoint is there to be replaced; the model is a file like that of any other command. */
+static int check_files(const args *a, const dpi_train_config *config) {
+    char curve[DPI_TRAIN_PATH + 8];
+    paths p = {0};
+    paths_read(&p, a->positional[0]);
+    for (int i = 0; i < DPI_TRAIN_FILES; i++)
+        paths_read(&p, config->data[i][0] ? config->data[i] : NULL);
+    paths_read(&p, config->heldout[0] ? config->heldout : NULL);
+    paths_read(&p, config->vocab);
+    paths_write(&p, "output", config->output[0] ? config->output : NULL);
+    int code = paths_check(&p, a->v[OPT_OVERWRITE].i);
+    snprintf(curve, sizeof curve, "%s.csv", config->checkpoint);
+    paths_write(&p, "checkpoint", config->checkpoint);
+    paths_write(&p, "the loss curve", curve);
+    return code == CLI_OK ? paths_check(&p, true) : code;
+}
+
 static int pretrain_main(const args *a) {
     if (a->n_positional < 1)
         return cli_fail(CLI_USAGE, "no CONFIG given; see 'dpinfer pretrain -h'");
@@ -152,9 +170,12 @@ static int pretrain_main(const args *a) {
     dpi_train_config_init(&config);
     if (dpi_train_config_read(a->positional[0], &config, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_USAGE, &err);
+    int code = check_files(a, &config);
+    if (code != CLI_OK)
+        return code;
     if (dpi_train_create(&config, &train, &err) != DPI_STATUS_OK)
         return fail(&err);
-    int code = train_model(train, &config, a);
+    code = train_model(train, &config, a);
     dpi_train_free(train);
     return code;
 }

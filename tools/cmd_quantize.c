@@ -1,6 +1,5 @@
 /* cmd_quantize.c - `dpinfer quantize`: a model with its weights in another type. */
 #include "tools/commands.h"
-#include "tools/output.h"
 #include "tools/write_model.h"
 
 /* Whether it was the model that could not be read, and not the output that could not be written. */
@@ -19,15 +18,14 @@ static bool can_open(const char *path) {
 static int quantize_main(const args *a) {
     if (a->n_positional < 2)
         return cli_fail(CLI_USAGE, "no OUT and TYPE given; see 'dpinfer quantize -h'");
-    if (output_is_input(a->positional[0], a->model))
-        return cli_fail(CLI_USAGE, "%s: the output is the input, or a part of it", a->positional[0]);
-    dpi_write_options options;
-    write_model_options(a, a->positional[1], &options);
+    model_output m;
+    int code = write_model_begin(a, a->positional[0], a->model, a->positional[1], &m);
+    if (code != CLI_OK)
+        return code;
     dpi_error err;
-    dpi_status status = dpi_model_quantize(a->model, a->positional[0], &options, &err);
-    if (status == DPI_STATUS_IO && !can_open(a->model))
-        return cli_fail_library(CLI_MODEL, &err);
-    return write_model_finish(&options, status, &err);
+    dpi_status status = dpi_model_quantize(a->model, a->positional[0], &m.options, &err);
+    code = write_model_end(&m, status, &err);
+    return status == DPI_STATUS_IO && !can_open(a->model) ? CLI_MODEL : code;
 }
 
 const command command_quantize = {

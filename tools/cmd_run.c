@@ -11,6 +11,7 @@
 
 #include "tools/ledger_options.h"
 #include "tools/output.h"
+#include "tools/paths.h"
 #include "tools/progress.h"
 #include "tools/release_options.h"
 #include "tools/report_files.h"
@@ -32,28 +33,15 @@ typedef struct run {
     /* the text that is being written */
     int32_t index;
     bool text_open;
-    bool released; /* a token is drawn */
-    char *text; /* jsonl: all of it so far; private until its last token is out */
-    size_t n_text, text_capacity;
+    bool released;  /* a token is drawn */
     bool line_open; /* text mode: the last byte was not a line feed */
+    char tails[2][288];
+    unsigned n_tails;
+    char label[192];  /* jsonl: the member that says NOT PRIVATE, "" if there is none */
     char *last_words; /* what a handler prints that cannot return */
 } run;
 
 /* ---- Output --------------------------------------------------------------------------------- */
-
-static int keep_text(run *r, const char *text, size_t n_bytes) {
-    if (n_bytes > r->text_capacity - r->n_text) {
-        size_t capacity = 2 * (r->n_text + n_bytes) + 256;
-        char *grown = dpi_private_realloc(r->text, capacity);
-        if (!grown)
-            return cli_fail(CLI_FAILED, "out of memory for the text");
-        r->text = grown;
-        r->text_capacity = capacity;
-    }
-    memcpy(r->text + r->n_text, text, n_bytes);
-    r->n_text += n_bytes;
-    return CLI_OK;
-}
 
 /* To the output, and into the hash that the report has of it. */
 static int put_bytes(run *r, const char *bytes, size_t n_bytes) {
@@ -64,11 +52,22 @@ static int put_bytes(run *r, const char *bytes, size_t n_bytes) {
     return code;
 }
 
+static int write_json(run *r, json_t *value, size_t from, size_t cut) {
+    char *line = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY |
+                                               (r->screen ? JSON_ENSURE_ASCII : 0))
+                       : NULL;
+    json_decref(value);
+    int code = line ? put_bytes(r, line + from, strlen(line) - from - cut)
+                    : cli_fail(CLI_FAILED, "out of memory for the text");
+    dpi_private_free(line);
+    return code;
+}
+
 static int put_text(run *r, const char *text, size_t n_bytes) {
     if (n_bytes == 0)
         return CLI_OK;
-    if (r->jsonl)
-        return keep_text(r, text, n_bytes);
+    if (r->jsonl) /* what stands between the quotes */
+        return write_json(r, json_stringn(text, n_bytes), 1, 1);
     r->line_open = text[n_bytes - 1] != '\n';
     if (!r->screen)
         return put_bytes(r, text, n_bytes);
@@ -80,34 +79,36 @@ static int put_text(run *r, const char *text, size_t n_bytes) {
     return code;
 }
 
+/* What ends the text as it is now, for a signal that ends the program. One of two is whole at any
+ * time. */
+static void set_tail(run *r, int32_t n_drawn, bool ended) {
+    char *tail = r->tails[r->n_tails++ % 2];
+    if (r->jsonl)
+        snprintf(tail, sizeof *r->tails, "\",\"n_tokens\":%d,\"ended\":%s,\"private\":%s%s}\n",
+                 n_drawn, ended ? "true" : "false",
+                 dpi_claim_is_private(r->claim) ? "true" : "false", r->label);
+    else
+        snprintf(tail, sizeof *r->tails, "%s", r->line_open ? "\n" : "");
+    r->out.tail = tail;
+}
+
 /* Texts end with a line feed and are set apart by a blank line. */
 static int begin_text(run *r, int32_t index) {
     r->index = index;
     r->text_open = true;
-    r->n_text = 0;
     r->line_open = true; /* an empty text is an empty line */
-    return r->jsonl || index == 0 ? CLI_OK : put_bytes(r, "\n", 1);
+    if (!r->jsonl)
+        return index == 0 ? CLI_OK : put_bytes(r, "\n", 1);
+    char line[48];
+    const int n = snprintf(line, sizeof line, "{\"index\":%d,\"text\":\"", index);
+    return put_bytes(r, line, (size_t)n);
 }
 
 static int end_text(run *r, const dpi_release_event *event) {
-    if (!r->jsonl)
-        return r->line_open ? put_bytes(r, "\n", 1) : CLI_OK;
-    char label[160];
-    json_t *object = json_pack("{s:i, s:s%, s:i, s:b, s:b}", "index", r->index, "text",
-                               r->text ? r->text : "", r->n_text, "n_tokens", event->n_drawn,
-                               "ended", event->end == DPI_END_EOG, "private",
-                               dpi_claim_is_private(r->claim));
-    dpi_claim_label(r->claim, label, sizeof label);
-    if (object && !dpi_claim_is_private(r->claim))
-        json_object_set_new(object, "label", json_string(label));
-    char *line = object ? json_dumps(object, JSON_COMPACT | (r->screen ? JSON_ENSURE_ASCII : 0)) : NULL;
-    json_decref(object);
-    int code = line ? put_bytes(r, line, strlen(line))
-                    : cli_fail(CLI_FAILED, "out of memory for the text");
-    if (code == CLI_OK)
-        code = put_bytes(r, "\n", 1);
-    dpi_private_free(line);
-    return code;
+    set_tail(r, event->n_drawn, event->end == DPI_END_EOG);
+    const char *tail = r->out.tail;
+    r->out.tail = NULL;
+    return put_bytes(r, tail, strlen(tail));
 }
 
 /* The text is whole. */
@@ -134,8 +135,10 @@ static int write_event(run *r, const dpi_release_event *event) {
         code = begin_text(r, event->index);
     if (code == CLI_OK)
         code = put_text(r, event->text, event->n_bytes);
-    if (event->type != DPI_EVENT_END)
+    if (event->type != DPI_EVENT_END) {
+        set_tail(r, event->n_drawn, false);
         return code;
+    }
     r->text_open = false;
     return code == CLI_OK ? close_text(r, event) : code;
 }
@@ -174,33 +177,18 @@ static int write_texts(run *r) {
 
 /* ---- The whole run -------------------------------------------------------------------------- */
 
-/* No file is written twice, or over an input, or over what is there without being told so. */
-static int check_output(const args *a, const char *path) {
+static int check_outputs(const args *a) {
     static const option_id prompts[] = {OPT_PRIVATE_PROMPT_FILE, OPT_PUBLIC_PROMPT_FILE,
                                         OPT_QUERY_FILE, OPT_SYSTEM_FILE, OPT_LEDGER};
-    bool is_input = output_is_input(path, a->model) ||
-                    (a->n_positional > 0 && output_is_input(path, a->positional[0]));
+    paths p = {0};
+    paths_read(&p, a->model);
+    paths_read(&p, a->n_positional > 0 ? a->positional[0] : NULL);
     for (size_t i = 0; i < sizeof prompts / sizeof *prompts; i++)
-        is_input |= a->v[prompts[i]].given && output_is_input(path, a->v[prompts[i]].s);
-    if (is_input)
-        return cli_fail(CLI_USAGE, "%s is an input of this run and would be overwritten", path);
-    return output_check_absent(path, a->v[OPT_OVERWRITE].i);
-}
-
-static int check_outputs(const args *a) {
-    const char *paths[1 + MAX_REPORTS] = {a->v[OPT_OUTPUT].s};
-    const int n = 1 + a->n_reports;
-    memcpy(paths + 1, a->reports, (size_t)a->n_reports * sizeof *paths);
-    for (int i = 0; i < n; i++) {
-        for (int k = 0; k < i; k++)
-            if (output_same_file(paths[i], paths[k]))
-                return cli_fail(CLI_USAGE, "--report and %s lead to the same file",
-                                k == 0 ? "--output" : "--report");
-        int code = check_output(a, paths[i]);
-        if (code != CLI_OK)
-            return code;
-    }
-    return CLI_OK;
+        paths_read(&p, a->v[prompts[i]].s);
+    paths_write(&p, "-o", a->v[OPT_OUTPUT].s);
+    for (int i = 0; i < a->n_reports; i++)
+        paths_write(&p, "--report", a->reports[i]);
+    return paths_check(&p, a->v[OPT_OVERWRITE].i);
 }
 
 /* The statement as it is shown, to be freed with free; NULL after a failure. */
@@ -330,8 +318,10 @@ static int draw_texts(const args *a, run *r) {
     report_files_keep(r->reports);
     signals_catch_bus(r->last_words);
     dpi_claim_label(r->claim, label, sizeof label);
-    if (!dpi_claim_is_private(r->claim))
+    if (!dpi_claim_is_private(r->claim)) {
         cli_note("%s", label);
+        snprintf(r->label, sizeof r->label, ",\"label\":\"%s\"", label);
+    }
     return write_texts(r);
 }
 
@@ -358,6 +348,7 @@ static int run_release(const args *a, run *r) {
 }
 
 static int run_main(const args *a) {
+    signals_clean_up(); /* until there is something to finish */
     run r = {.jsonl = a->v[OPT_JSONL].i, .quiet = a->v[OPT_QUIET].i, .out = {.fd = -1}};
     if (!a->v[OPT_PLAIN].i && a->n_positional == 0)
         return cli_fail(CLI_USAGE, "no REFS given; see 'dpinfer run -h'");
@@ -372,7 +363,6 @@ static int run_main(const args *a) {
         code = run_release(a, &r);
     }
     dpi_report_free(r.report);
-    dpi_private_free(r.text);
     release_close(&r.in);
     return code;
 }

@@ -22,7 +22,7 @@ typedef struct option_spec {
     double min, max;    /* INT, DOUBLE */
     bool open;          /* DOUBLE: min itself is not allowed */
     bool open_max;      /* DOUBLE: nor is max */
-    bool in_full;       /* a switch that gives up the guarantee: no abbreviation stands for it */
+    bool is_list;       /* may be given more than once; a flag may anyway */
     bool is_hidden;     /* an older spelling: accepted, and not in the help */
     bool own_before;    /* options of methods in this group stand before this one */
     const char *zero;   /* if not NULL: 0 is allowed too, and when */

@@ -110,13 +110,19 @@ static int refuse_method(const char *option) {
     return cli_fail(CLI_USAGE, "--%s is allowed only with --method %s", option, methods);
 }
 
-static bool is_given(const args *a, int32_t method, const char *name) {
+/* How often a parameter is given, by all of its names. */
+static int count_given(const args *a, int32_t method, const char *name) {
+    int n = 0;
     for (int i = 0; i < a->n_own; i++) {
         const dpi_parameter *p = find_own(method, a->own[i].option);
-        if (p && strcmp(p->name, name) == 0)
-            return true;
+        n += p && strcmp(p->name, name) == 0;
     }
-    return false;
+    return n;
+}
+
+/* Of two values, nobody could say which was meant. */
+static int refuse_twice(const char *option) {
+    return cli_fail(CLI_USAGE, "--%s is given more than once", option);
 }
 
 static int set_own(const args *a, const own_option *given, dpi_sampler_options *options) {
@@ -129,7 +135,9 @@ static int set_own(const args *a, const own_option *given, dpi_sampler_options *
         return cli_fail(CLI_USAGE, "--%s: found '%s', allowed %s", given->option, given->text,
                         range);
     }
-    if (p->needs && !is_given(a, options->method, p->needs))
+    if (p->type != DPI_PARAMETER_FLAG && count_given(a, options->method, p->name) > 1)
+        return refuse_twice(p->option);
+    if (p->needs && count_given(a, options->method, p->needs) == 0)
         return cli_fail(CLI_USAGE, "--%s needs --%s", p->option,
                         dpi_method_parameter_find(options->method, p->needs)->option);
     return CLI_OK;
@@ -208,6 +216,8 @@ static int accept(parser *p, int id, const char *text) {
         a->own[a->n_own++] = (own_option){o->name, text ? text : "1"};
         return CLI_OK;
     }
+    if (text && a->v[id].given && !o->is_list)
+        return refuse_twice(o->name);
     char source[40];
     snprintf(source, sizeof source, "--%s", o->name);
     int code = parse_value(o, text, source, &a->v[id]);
@@ -233,26 +243,16 @@ static int accept_with_value(parser *p, int id, const char *word, const char *at
     return accept(p, id, attached ? attached : p->argv[p->at++]);
 }
 
-/* --name, --name=value, or a beginning of one name alone. */
+/* --name, --name=value: in full, so that a word means the same when there are more options. */
 static int parse_long(parser *p, const char *word) {
     const char *name = word + 2;
     const size_t n = strcspn(name, "=");
-    int found = -1, n_found = 0;
-    for (int i = 0; i < p->table.n && n > 0; i++) {
+    for (int i = 0; i < p->table.n; i++) {
         const option_spec *o = &p->table.v[i];
-        if (!is_here(p, o) || strncmp(o->name, name, n) != 0)
-            continue;
-        if (o->name[n] == '\0')
+        if (is_here(p, o) && strlen(o->name) == n && memcmp(o->name, name, n) == 0)
             return accept_with_value(p, i, word, name[n] ? name + n + 1 : NULL);
-        found = i;
-        n_found += !o->is_hidden;
     }
-    if (n_found == 1 && p->table.v[found].in_full)
-        return cli_fail(CLI_USAGE, "'%s' is not an option here: --%s has to be spelled in full",
-                        word, p->table.v[found].name);
-    if (n_found != 1)
-        return refuse_option(p, word);
-    return accept_with_value(p, found, word, name[n] ? name + n + 1 : NULL);
+    return refuse_option(p, word);
 }
 
 /* -q, -qn5, -n 5. */

@@ -4,48 +4,80 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- Temporary files that a signal must not leave behind -------------------------------------- */
+#include "tools/terminal.h"
+
+/* ---- What a signal that ends the program finds -------------------------------------------------
+ */
 
 enum { MAX_OPEN = 16 };
-static output *volatile temporaries[MAX_OPEN];
+static output *volatile opened[MAX_OPEN];
 
 static void remember(output *o) {
     for (int i = 0; i < MAX_OPEN; i++)
-        if (!temporaries[i]) {
-            temporaries[i] = o;
+        if (!opened[i]) {
+            opened[i] = o;
             return;
         }
 }
 
 static void forget(const output *o) {
     for (int i = 0; i < MAX_OPEN; i++)
-        if (temporaries[i] == o)
-            temporaries[i] = NULL;
+        if (opened[i] == o)
+            opened[i] = NULL;
 }
 
-/* The temporary file under its name. A file that has come there meanwhile stays, unless it may be
- * replaced. 0, or -1 with errno. */
-static int appear(const output *o) {
-    if (!o->replaces) {
-        if (renameat2(AT_FDCWD, o->temporary, AT_FDCWD, o->target, RENAME_NOREPLACE) == 0)
-            return 0;
-        if (errno != EINVAL && errno != ENOSYS) /* a file system without it */
-            return -1;
+/* The temporary file under its name, if no file has that. 0, or -1 with errno. */
+static int appear_new(const output *o) {
+    if (renameat2(AT_FDCWD, o->temporary, AT_FDCWD, o->target, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return -1;
+    if (link(o->temporary, o->target) == 0) /* a file system without it */
+        return unlink(o->temporary);
+    if (errno == EEXIST || access(o->target, F_OK) == 0) {
+        errno = EEXIST;
+        return -1;
     }
-    return rename(o->temporary, o->target);
+    return rename(o->temporary, o->target); /* and without links */
 }
+
+static int appear(const output *o) {
+    return o->replaces ? rename(o->temporary, o->target) : appear_new(o);
+}
+
+/* Nothing to a pipe that is full: its reader may be gone for good. */
+static void put(int fd, const char *text) {
+    struct pollfd ready = {.fd = fd, .events = POLLOUT};
+    for (size_t n = text ? strlen(text) : 0; n > 0 && poll(&ready, 1, 0) == 1;) {
+        const ssize_t written = write(fd, text, n);
+        if (written <= 0)
+            return;
+        text += written;
+        n -= (size_t)written;
+    }
+}
+
+void output_say(const char *text) { put(STDERR_FILENO, text); }
 
 void output_end_all(void) {
     for (int i = 0; i < MAX_OPEN; i++) {
-        const output *o = temporaries[i];
-        if (o && !(o->appears && appear(o) == 0) && !o->appears)
+        const output *o = opened[i];
+        if (o && o->appears)
+            put(o->fd, o->tail);
+        if (!o || !o->temporary)
+            continue;
+        if (!o->appears)
             unlink(o->temporary);
+        else if (appear_new(o) != 0)
+            output_say(o->told);
     }
 }
 
@@ -74,6 +106,33 @@ static void tell_leftovers(const char *target) {
     free(folder);
 }
 
+/* A file that a handler knows from its first moment on. */
+static bool make_temporary(output *o) {
+    sigset_t all, before;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    o->fd = mkostemp(o->temporary, O_CLOEXEC);
+    if (o->fd >= 0)
+        remember(o);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return o->fd >= 0;
+}
+
+/* The line for a handler, which cannot make it. */
+static bool prepare_telling(output *o) {
+    char *line;
+    size_t n;
+    const int n_line = asprintf(&line, "dpinfer: what was written is in %s", o->temporary);
+    char *shown = n_line < 0 ? NULL : terminal_text(line, (size_t)n_line, false, &n);
+    if (n_line >= 0)
+        free(line);
+    const bool ok = shown && asprintf(&o->told, "%s\n", shown) >= 0;
+    free(shown);
+    if (!ok)
+        o->told = NULL;
+    return ok;
+}
+
 /* A temporary file beside the target, so that rename does not cross file systems. */
 static bool open_temporary(output *o, const char *path, mode_t mode) {
     if (path[0] == '\0') { /* its temporary file could be made, and only renaming would fail */
@@ -88,14 +147,12 @@ static bool open_temporary(output *o, const char *path, mode_t mode) {
     }
     if (!o->probes)
         tell_leftovers(o->target);
-    o->fd = mkostemp(o->temporary, O_CLOEXEC);
-    if (o->fd < 0) {
+    if (!make_temporary(o)) {
         free(o->temporary);
         o->temporary = NULL;
         return false;
     }
-    remember(o);
-    return fchmod(o->fd, mode) == 0;
+    return fchmod(o->fd, mode) == 0 && prepare_telling(o);
 }
 
 /* Whether a file at `path` can appear as a whole. */
@@ -114,6 +171,7 @@ int output_open(output *o, const char *path, bool replaces) {
     if (strcmp(path, "-") == 0) {
         o->name = "standard output";
         o->fd = STDOUT_FILENO;
+        remember(o);
         return CLI_OK;
     }
     if (is_regular(path, &mode)) {
@@ -124,6 +182,7 @@ int output_open(output *o, const char *path, bool replaces) {
         return CLI_FAILED;
     }
     o->fd = open(path, O_WRONLY | O_CLOEXEC);
+    remember(o);
     return o->fd >= 0 ? CLI_OK : write_failed(o);
 }
 
@@ -135,14 +194,6 @@ int output_probe(const char *path) {
     int code = open_temporary(&o, path, mode) ? CLI_OK : write_failed(&o);
     output_close(&o, OUTPUT_DROPPED);
     return code;
-}
-
-int output_check_absent(const char *path, bool may_replace) {
-    struct stat st;
-    if (may_replace || strcmp(path, "-") == 0 || stat(path, &st) != 0 || !S_ISREG(st.st_mode))
-        return CLI_OK;
-    return cli_fail(CLI_USAGE, "%s is there already: another name, or --overwrite to replace it",
-                    path);
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */
@@ -210,77 +261,7 @@ int output_close(output *o, output_end end) {
     forget(o);
     free(o->temporary);
     free(o->target);
-    o->temporary = o->target = NULL;
+    free(o->told);
+    o->temporary = o->target = o->told = NULL;
     return o->failed ? CLI_FAILED : CLI_OK;
-}
-
-/* ---- Paths ----------------------------------------------------------------------------------- */
-
-static bool find_file(const char *path, struct stat *st) {
-    return (strcmp(path, "-") == 0 ? fstat(STDOUT_FILENO, st) : stat(path, st)) == 0;
-}
-
-static bool same_inode(const struct stat *a, const struct stat *b) {
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
-}
-
-/* The folder that a path is in, and its name there. False: there is no such folder. */
-static bool find_parent(const char *path, struct stat *folder, const char **name) {
-    const char *slash = strrchr(path, '/');
-    *name = slash ? slash + 1 : path;
-    if (!slash)
-        return stat(".", folder) == 0;
-    char *parent = strndup(path, (size_t)(slash - path) + 1);
-    bool found = parent && stat(parent, folder) == 0;
-    free(parent);
-    return found;
-}
-
-bool output_same_file(const char *a, const char *b) {
-    struct stat x, y;
-    const char *name, *other;
-    if (strcmp(a, b) == 0)
-        return true;
-    const bool is_a = find_file(a, &x), is_b = find_file(b, &y);
-    if (is_a && is_b)
-        return S_ISREG(x.st_mode) && same_inode(&x, &y);
-    if (is_a || is_b || strcmp(a, "-") == 0 || strcmp(b, "-") == 0)
-        return false;
-    return find_parent(a, &x, &name) && find_parent(b, &y, &other) && same_inode(&x, &y) &&
-           strcmp(name, other) == 0;
-}
-
-/* `path` is one of the parts of the model whose first part is `first`. */
-static bool is_part(const char *path, const char *first) {
-    enum { SUFFIX = sizeof "-00001-of-00002.gguf" - 1 };
-    const size_t n = strlen(first);
-    int n_parts = 0;
-    char *part = NULL;
-    bool found = false;
-    if (n <= SUFFIX || sscanf(first + n - SUFFIX, "-00001-of-%5d.gguf", &n_parts) != 1)
-        return false;
-    for (int i = 2; i <= n_parts && !found; i++) {
-        if (asprintf(&part, "%.*s-%05d-of-%05d.gguf", (int)(n - SUFFIX), first, i, n_parts) < 0)
-            return false;
-        found = output_same_file(path, part);
-        free(part);
-    }
-    return found;
-}
-
-static bool is_in_folder(const char *path, const char *folder) {
-    struct stat st, entry_st;
-    struct dirent *entry;
-    bool found = false;
-    DIR *dir = find_file(path, &st) && S_ISREG(st.st_mode) ? opendir(folder) : NULL;
-    while (dir && !found && (entry = readdir(dir)))
-        found = fstatat(dirfd(dir), entry->d_name, &entry_st, 0) == 0 && same_inode(&st, &entry_st);
-    if (dir)
-        closedir(dir);
-    return found;
-}
-
-bool output_is_input(const char *path, const char *input) {
-    return strcmp(input, "-") != 0 && (output_same_file(path, input) || is_part(path, input) ||
-                                       is_in_folder(path, input));
 }

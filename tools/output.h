@@ -6,13 +6,18 @@
 
 #include "tools/cli.h"
 
+/* A command that writes files: signals_catch or signals_clean_up (signals.h), paths_check
+ * (paths.h), output_open, output_write, output_close. */
+
 typedef struct output {
     int fd;           /* -1: not open */
     const char *name; /* for messages */
     char *target;     /* the final path; NULL for what is not a regular file */
     char *temporary;  /* what is written to until then, else NULL */
+    char *told;       /* what a signal handler says of a temporary file that it leaves */
     bool replaces;    /* a file of that name may be replaced */
     bool appears;     /* on a signal that ends the program it appears as it is */
+    const char *volatile tail; /* and ends with this; NULL: nothing */
     bool probes;      /* only whether it could be made */
     bool failed;      /* a write failed, and was reported */
 } output;
@@ -25,9 +30,6 @@ int output_open(output *o, const char *path, bool replaces);
 /* CLI_OK if output_open could make a file at `path` now, and leaves nothing behind; what is not
  * a regular file is not tried. Else CLI_FAILED with a message. */
 int output_probe(const char *path);
-
-/* CLI_USAGE, with a message, if there is a regular file at `path` and it may not be replaced. */
-int output_check_absent(const char *path, bool may_replace);
 
 /* CLI_OK, or CLI_FAILED: the message is printed the first time. */
 int output_write(output *o, const void *data, size_t n_bytes);
@@ -45,16 +47,10 @@ typedef enum output_end {
 int output_close(output *o, output_end end);
 
 /* For handlers of signals that end the program: files that may appear do, other temporary ones go.
- * Async-signal-safe. */
+ * A file that is there already stays as it is: the temporary one is left beside it, and stderr says
+ * where. Async-signal-safe. */
 void output_end_all(void);
-
-/* ---- Paths ----------------------------------------------------------------------------------- */
-
-/* Whether both paths lead to the same regular file, or, where there is none yet, to the same name in
- * the same folder. "-" is standard output. */
-bool output_same_file(const char *a, const char *b);
-/* Whether `path` leads to a file that is read: `input` ("-": none), a part of the split model `input`, or a file
- * in the folder `input`. */
-bool output_is_input(const char *path, const char *input);
+/* To stderr, and async-signal-safe. NULL is nothing. */
+void output_say(const char *text);
 
 #endif

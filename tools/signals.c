@@ -2,23 +2,12 @@
 #include "tools/signals.h"
 
 #include <signal.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tools/output.h"
 
 static volatile sig_atomic_t stop_signal;
 static const char *volatile words;
-
-static void say(const char *text) {
-    for (size_t n = text ? strlen(text) : 0; n > 0;) {
-        const ssize_t written = write(STDERR_FILENO, text, n);
-        if (written <= 0)
-            return;
-        text += written;
-        n -= (size_t)written;
-    }
-}
 
 static void set_handler(int number, void (*handler)(int), int flags) {
     struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
@@ -35,7 +24,7 @@ static void end_program(int number) {
 static void on_bus(int number) {
     (void)number;
     output_end_all();
-    say(words);
+    output_say(words);
     _exit(CLI_FAILED);
 }
 
@@ -45,23 +34,33 @@ static void on_stop(int number) {
     stop_signal = number;
 }
 
-void signals_catch(void) {
+/* Whether a signal that nobody handles ends the program. */
+static bool ends_program(int number) {
+    static const int others[] = {SIGKILL, SIGSTOP, SIGCHLD,  SIGCONT, SIGTSTP, SIGTTIN,
+                                 SIGTTOU, SIGURG,  SIGWINCH, SIGPIPE, SIGXFSZ};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (number == others[i])
+            return false;
+    return true;
+}
+
+static void set_handlers(void (*stop)(int), int flags) {
     static const int stopping[] = {SIGINT, SIGTERM, SIGHUP};
-    static const int ending[] = {SIGQUIT, SIGABRT, SIGSEGV, SIGILL,  SIGFPE,    SIGSYS,
-                                 SIGTRAP, SIGXCPU, SIGALRM, SIGVTALRM, SIGPROF, SIGUSR1,
-                                 SIGUSR2, SIGPOLL};
-    for (size_t i = 0; i < sizeof stopping / sizeof *stopping; i++) {
-        struct sigaction old;
-        /* nohup(1): a run goes on without its terminal. */
-        const bool ignored = sigaction(stopping[i], NULL, &old) == 0 && old.sa_handler == SIG_IGN;
-        if (!ignored || stopping[i] != SIGHUP)
-            set_handler(stopping[i], on_stop, SA_RESTART);
-    }
-    for (size_t i = 0; i < sizeof ending / sizeof *ending; i++)
-        set_handler(ending[i], end_program, (int)SA_RESETHAND);
-    set_handler(SIGBUS, end_program, (int)SA_RESETHAND);
+    struct sigaction hangup;
+    /* nohup(1): a run goes on without its terminal. */
+    const bool ignores_hangup =
+        sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler == SIG_IGN;
+    for (int number = 1; number <= SIGRTMAX; number++)
+        if (ends_program(number))
+            set_handler(number, end_program, (int)SA_RESETHAND);
+    for (size_t i = 0; i < sizeof stopping / sizeof *stopping; i++)
+        set_handler(stopping[i], ignores_hangup && stopping[i] == SIGHUP ? SIG_IGN : stop, flags);
     set_handler(SIGXFSZ, SIG_IGN, 0); /* a write that fails, like any other */
 }
+
+void signals_catch(void) { set_handlers(on_stop, SA_RESTART); }
+
+void signals_clean_up(void) { set_handlers(end_program, (int)SA_RESETHAND); }
 
 void signals_catch_bus(const char *last_words) {
     words = last_words;

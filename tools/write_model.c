@@ -1,18 +1,12 @@
 /* write_model.c - see write_model.h. */
 #include "tools/write_model.h"
 
-#include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t stop_signal;
-
-static void on_signal(int number) { stop_signal = number; }
-
-static int32_t is_cancelled(void *user) {
-    (void)user;
-    return stop_signal != 0;
-}
+#include "tools/paths.h"
+#include "tools/signals.h"
 
 static void show_progress(void *user, int64_t n_done, int64_t n_weights) {
     (void)user;
@@ -20,23 +14,28 @@ static void show_progress(void *user, int64_t n_done, int64_t n_weights) {
     fprintf(stderr, "\r%3.0f %% of %.2f billion weights", percent, (double)n_weights / 1e9);
 }
 
-void write_model_options(const args *a, const char *type, dpi_write_options *options) {
-    /* A second signal kills. */
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    dpi_write_options_init(options);
-    options->type = type;
-    options->n_threads = (int32_t)a->v[OPT_THREADS].i;
-    options->cancel = is_cancelled;
+int write_model_begin(const args *a, const char *path, const char *input, const char *type,
+                      model_output *m) {
+    paths p = {0};
+    signals_catch();
+    paths_read(&p, input);
+    paths_write(&p, "the output", path);
+    if (strcmp(path, "-") == 0)
+        return cli_fail(CLI_USAGE, "a model is written to a file; found '-', standard output");
+    int code = paths_check(&p, a->v[OPT_OVERWRITE].i);
+    if (code == CLI_OK)
+        code = output_open(&m->file, path, a->v[OPT_OVERWRITE].i);
+    dpi_write_options_init(&m->options);
+    m->options.type = type;
+    m->options.fd = m->file.fd;
+    m->options.n_threads = (int32_t)a->v[OPT_THREADS].i;
+    m->options.cancel = signals_cancel;
     if (!a->v[OPT_QUIET].i && isatty(STDERR_FILENO))
-        options->on_progress = show_progress;
+        m->options.on_progress = show_progress;
+    return code;
 }
 
-int write_model_finish(const dpi_write_options *options, dpi_status status, const dpi_error *err) {
-    if (options->on_progress)
-        fputc('\n', stderr);
+static int code_of(dpi_status status, const dpi_error *err) {
     switch (status) {
     case DPI_STATUS_OK: return CLI_OK;
     case DPI_STATUS_ARG: return cli_fail_library(CLI_USAGE, err);
@@ -44,7 +43,15 @@ int write_model_finish(const dpi_write_options *options, dpi_status status, cons
     case DPI_STATUS_UNSUPPORTED:
     case DPI_STATUS_NUMERIC: return cli_fail_library(CLI_MODEL, err);
     case DPI_STATUS_CANCELLED:
-        return cli_fail(128 + (int)stop_signal, "stopped; nothing was written");
+        return cli_fail(128 + signals_stop(), "stopped; nothing was written");
     default: return cli_fail_library(CLI_FAILED, err);
     }
+}
+
+int write_model_end(model_output *m, dpi_status status, const dpi_error *err) {
+    if (m->options.on_progress)
+        fputc('\n', stderr);
+    const int code = code_of(status, err);
+    const int closed = output_close(&m->file, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED);
+    return code != CLI_OK ? code : closed;
 }

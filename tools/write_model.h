@@ -3,12 +3,22 @@
 #define DPI_WRITE_MODEL_H
 
 #include "tools/options.h"
+#include "tools/output.h"
 
-/* Fills in the options from those of the command: threads, progress on stderr if it is a terminal,
- * and cancelling by SIGINT and SIGTERM, so that no temporary file stays behind. */
-void write_model_options(const args *a, const char *type, dpi_write_options *options);
+typedef struct model_output {
+    output file;
+    dpi_write_options options;
+} model_output;
 
-/* Ends the progress line. The exit code for `status`, with a message if it failed. */
-int write_model_finish(const dpi_write_options *options, dpi_status status, const dpi_error *err);
+/* Opens the file `path`, which is not `input` (NULL: there is none) and not there yet, but for
+ * --overwrite, and fills in the options from those of the command: threads, progress on stderr if
+ * it is a terminal, cancelling by signals. *m must not move. CLI_OK, or an exit code with a
+ * message. */
+int write_model_begin(const args *a, const char *path, const char *input, const char *type,
+                      model_output *m);
+
+/* Ends the progress line; the file appears if it is whole. The exit code for `status`, with a
+ * message if it failed. */
+int write_model_end(model_output *m, dpi_status status, const dpi_error *err);
 
 #endif

@@ -33,7 +33,7 @@ static void put_tensors(dpi_gguf_writer *w, const dpi_graph_shape *shape, const 
 dpi_status dpi_export_gguf(const char *path, const char *name, const dpi_graph_shape *shape,
                            const dpi_vocab_text *vocab, const float *params, dpi_error *err) {
     dpi_gguf_writer *w;
-    dpi_status status = dpi_gguf_writer_create(path, &w, err);
+    dpi_status status = dpi_gguf_writer_create(path, -1, &w, err);
     if (status != DPI_STATUS_OK)
         return status;
     metadata(w, name, shape);

@@ -16,7 +16,10 @@ typedef struct dpi_write_options {
      * Q5_0, Q5_1, Q8_0 in place of Q4_K, Q5_K, Q6_K. Vectors (norms, biases) stay as they are. */
     const char *type;
     int32_t n_threads; /* 0 (default): the processors this process may use */
-    int32_t reserved;
+    /* -1 (default): the file appears under its name when it is whole; until then it is a temporary
+     * file beside it, removed on failure. Else a descriptor, open for writing, that gets the bytes
+     * in their order; out_path is then a name for messages. It stays the caller's, open. */
+    int32_t fd;
     /* Weights written so far, and in all. May be NULL. */
     void (*on_progress)(void *user, int64_t n_done, int64_t n_weights);
     dpi_cancel_fn cancel; /* may be NULL */
@@ -25,9 +28,8 @@ typedef struct dpi_write_options {
 
 DPI_API void dpi_write_options_init(dpi_write_options *options);
 
-/* Both functions below write tensor by tensor and hold some rows at a time. The file appears under
- * its name when it is whole; until then it is a temporary file beside it, removed on failure. The
- * bytes written do not depend on n_threads. */
+/* Both functions below write tensor by tensor and hold some rows at a time. The bytes written do
+ * not depend on n_threads. */
 
 /* Writes the model in `in_path` with its weights as options->type. Errors: those of
  * dpi_model_open; ARG (out_path is in_path; a type that is not in the list), NUMERIC (a weight is

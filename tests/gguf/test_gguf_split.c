@@ -43,7 +43,7 @@ static void split_model(const dpi_gguf *g, int count) {
     for (int part = 0; part < count; part++) {
         dpi_gguf_writer *w = NULL;
         dpi_error err;
-        assert_ok(dpi_gguf_writer_create(part_path(part, count), &w, &err), &err);
+        assert_ok(dpi_gguf_writer_create(part_path(part, count), -1, &w, &err), &err);
         put_u16(w, "split.no", (uint16_t)part);
         put_u16(w, "split.count", (uint16_t)count);
         dpi_gguf_put_u32(w, "split.tensors.count", (uint32_t)dpi_gguf_tensor_count(g));

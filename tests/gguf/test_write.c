@@ -60,7 +60,7 @@ static void assert_same_files(const char *a, const char *b, bool same) {
 static dpi_gguf_writer *begin_two_tensors(void) {
     dpi_gguf_writer *w = NULL;
     dpi_error err;
-    assert_ok(dpi_gguf_writer_create(in_dir("w.gguf"), &w, &err), &err);
+    assert_ok(dpi_gguf_writer_create(in_dir("w.gguf"), -1, &w, &err), &err);
     dpi_gguf_put_u32(w, "a", 7);
     dpi_gguf_put_f32(w, "b", 0.5f);
     dpi_gguf_put_bool(w, "c", true);
@@ -117,10 +117,11 @@ static void test_writer_refuses(void **state) {
     dpi_error err;
     dpi_gguf_writer *w = NULL;
     unsigned char data[100] = {0};
-    assert_error(dpi_gguf_writer_create(in_dir("no/w.gguf"), &w, &err), DPI_STATUS_IO, &err,
+    assert_error(dpi_gguf_writer_create(in_dir("no/w.gguf"), -1, &w, &err), DPI_STATUS_IO, &err,
                  "cannot be created");
-    assert_error(dpi_gguf_writer_create(dir, &w, &err), DPI_STATUS_IO, &err, "not a regular file");
-    assert_error(dpi_gguf_writer_create("/dev/full", &w, &err), DPI_STATUS_IO, &err,
+    assert_error(dpi_gguf_writer_create(dir, -1, &w, &err), DPI_STATUS_IO, &err,
+                 "not a regular file");
+    assert_error(dpi_gguf_writer_create("/dev/full", -1, &w, &err), DPI_STATUS_IO, &err,
                  "not a regular file");
     assert_null(w);
     w = begin_two_tensors();

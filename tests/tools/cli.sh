@@ -42,19 +42,28 @@ refuse 2 "'-f' is not an option here: a file with" run -qf x
 refuse 2 "'-s' is not an option here: reproducible text, which is NOT PRIVATE" plan -s 1
 refuse 2 "'-s' is not an option here; see 'dpinfer account -h'" account -s 1
 refuse 2 "'--quiet=1' takes no value" run --quiet=1
-# What gives up the guarantee is spelled in full; other options may be abbreviated.
-for word in --i- --i-know --i-know-this-is-not-d; do
-    refuse 2 "'$word' is not an option here: --i-know-this-is-not-dp has to be spelled in full" \
-        run no.gguf refs --rho 1 --method adapmixed $word
+# Options are spelled in full, and a value is given once.
+for word in --i- --i-know --i-know-this-is-not-d --see=7 --plai --eps=1 --rh --private-p --over; do
+    refuse 2 "'$word' is not an option here" run no.gguf refs --rho 1 "$word"
 done
-refuse 2 "'--see=7' is not an option here: --seed has to be spelled in full" run no.gguf --see=7
-refuse 2 "'--plai' is not an option here: --plain has to be spelled in full" run no.gguf --plai
+for twice in "--rho 1 --rho 2" "--rho 1 --rho=1" "--epsilon 1 --epsilon 1" \
+    "--delta 1e-6 --delta 1e-7" "-B 4 --batch 5" "-B4 -B5" "--accountant br --accountant zcdp" \
+    "--adjacency add-remove --adjacency add-remove" "--subsample .1 --subsample .2" \
+    "--clip 1 --clip 2" "-n 4 --n-predict 5" "--temp 1 --temp 2" "--num 1 --num 2" "--seed 1 --seed 2" "--method amin --method invisibleink" "-c 100 -c 200" "-o a -o b"; do
+    # shellcheck disable=SC2086
+    refuse 2 "is given more than once" run no.gguf refs $twice
+done
+refuse 2 "--rho and --epsilon: allowed is one of them" run no.gguf refs --rho 1 --epsilon 3
+refuse 2 "--svt-sigma is given more than once" run no.gguf refs --rho 1 --method amin \
+    --svt-threshold 1 --svt-sigma 1 --sigma 2
+refuse 2 "--top-k is given more than once" run no.gguf refs --rho 1 --top-k 10 --top-k 20
+refuse 2 "--rho is given more than once" account --rho 1 --rho 2
+run account --rho 1 --json --json; expect_rc 0 # a flag twice says the same
 refuse 2 "adapmixed is for comparison alone" run no.gguf refs --rho 1 --method adapmixed
 refuse 2 "allowed only with a method that guarantees nothing, found amin" run no.gguf refs --rho 1 \
     --method amin --i-know-this-is-not-dp
-refuse 2 "--epsilon: found '0', allowed" run no.gguf refs --eps 0
-refuse 2 "--epsilon: found '-1', allowed" run no.gguf refs --eps=-1
-refuse 2 "'--private-p' is not an option here" run no.gguf refs --private-p x # of two
+refuse 2 "--epsilon: found '0', allowed" run no.gguf refs --epsilon 0
+refuse 2 "--epsilon: found '-1', allowed" run no.gguf refs --epsilon=-1
 refuse 2 "--batch: found '0', allowed 1..4096" run no.gguf refs --rho 1 -qB0
 refuse 2 "unexpected argument '--rho'" run no.gguf refs -- --rho
 # Parameters of methods: by their names and older ones, in any order, and of that method alone.
@@ -188,11 +197,13 @@ run make-model --type F32 --layers 1 -o made.gguf; expect_rc 0; expect_empty_out
 run inspect made.gguf --check; expect_rc 0; expect_out "every weight is finite"
 check "does not say that its weights are random" grep -qE '^ *random weights +yes' out
 run make-model --type F32 --layers 1 --seed 0 -t 1 -o again.gguf; expect_same made.gguf again.gguf
-run make-model --type F32 --layers 1 --seed 1 -o again.gguf; expect_different made.gguf again.gguf
+refuse 2 "again.gguf is there already" make-model --type F32 --layers 1 --seed 1 -o again.gguf
+run make-model --type F32 --layers 1 --seed 1 -o again.gguf --overwrite; expect_different made.gguf again.gguf
 run quantize made.gguf small.gguf Q4_K_M -q; expect_rc 0; expect_empty_out
 run inspect small.gguf --check; expect_rc 0
 check "is not a mixture" grep -qE '^ *weight types +(Q4_K Q6_K|Q6_K Q4_K) F32' out
-run quantize small.gguf again.gguf F16; expect_rc 0
+refuse 2 "again.gguf is there already" quantize small.gguf again.gguf F16
+run quantize small.gguf again.gguf F16 --overwrite; expect_rc 0
 echo 1 5 300 | "$dpinfer" logits small.gguf --tokens - --exact >a.f32
 echo 1 5 300 | "$dpinfer" logits again.gguf --tokens - --exact >b.f32
 check "logits have the wrong size" test "$(wc -c <a.f32)" -eq $((3 * 1024 * 4))
@@ -200,7 +211,7 @@ check "logits have the wrong size" test "$(wc -c <b.f32)" -eq $((3 * 1024 * 4))
 refuse 2 "no OUT and TYPE given" quantize made.gguf
 refuse 2 "no OUT and TYPE given" quantize made.gguf x
 refuse 2 "type 'Q2_K' cannot be written, allowed: F32 F16" quantize made.gguf x Q2_K
-refuse 2 "the output is the input" quantize made.gguf made.gguf Q8_0
+refuse 2 "made.gguf is an input and would be overwritten" quantize made.gguf made.gguf Q8_0
 refuse 3 "none.gguf: cannot be opened" quantize none.gguf x Q8_0
 mkfifo fifo
 for file in fifo /dev/zero; do # neither need ever end
@@ -215,7 +226,9 @@ refuse 2 "chat template llama3 needs" run made.gguf "$refs" --rho 1 --template l
 refuse 3 "fifo: is not a regular file" quantize fifo x Q8_0
 refuse 3 "is a directory" quantize . x Q8_0
 refuse 3 "magic number" quantize a.f32 x Q8_0
-refuse 1 "cannot be created" quantize made.gguf nowhere/x Q8_0
+refuse 1 "cannot write nowhere/x" quantize made.gguf nowhere/x Q8_0
+refuse 2 "is written to a file" quantize made.gguf - Q8_0
+refuse 2 "is written to a file" make-model -o -
 refuse 2 "no -o FILE given" make-model --type Q8_0
 refuse 2 "--shape: found 'gpt'" make-model --shape gpt -o x
 refuse 2 "even multiple of n_head" make-model --heads 7 -o x
@@ -254,10 +267,11 @@ expect_out "chatml"
 run run say.gguf --plain --public-prompt "say one" -n 8 --seed 1; expect_rc 0
 cp say.gguf first.gguf
 sed -i 's/^steps = 20/steps = 30/' say.conf
-run pretrain say.conf -q; expect_rc 0; expect_lines 4 say.ckpt.csv
+refuse 2 "output: say.gguf is there already" pretrain say.conf -q
+run pretrain say.conf -q --overwrite; expect_rc 0; expect_lines 4 say.ckpt.csv
 expect_different first.gguf say.gguf
 cp say.gguf first.gguf
-run pretrain say.conf -q -q; expect_rc 0; expect_same first.gguf say.gguf # nothing left to do
+run pretrain say.conf -q -q --overwrite; expect_rc 0; expect_same first.gguf say.gguf # nothing left to do
 refuse 2 "no CONFIG given" pretrain
 refuse 2 "cannot read none.conf" pretrain none.conf
 refuse 2 "cannot read fifo: it is not a regular file" pretrain fifo
@@ -266,9 +280,13 @@ refuse 2 "unexpected argument 'more'" pretrain say.conf more
 echo "steps = many" >bad.conf
 refuse 2 "bad.conf:1: steps is 'many', allowed: a whole number in 0..1000000000" pretrain bad.conf
 sed 's/^dim = 32/dim = 40/' say.conf >bad.conf
-refuse 1 "say.ckpt is of a run with another configuration" pretrain bad.conf
+refuse 1 "say.ckpt is of a run with another configuration" pretrain bad.conf --overwrite
+sed 's/^output.*/output = .\/say.jsonl/' say.conf >bad.conf
+refuse 2 "output: ./say.jsonl is an input and would be overwritten" pretrain bad.conf --overwrite
+sed 's/^checkpoint.*/checkpoint = vocab/' say.conf >bad.conf
+refuse 2 "checkpoint: vocab is an input and would be overwritten" pretrain bad.conf --overwrite
 sed 's/^dim = 32/dim = 33/' say.conf >bad.conf
-refuse 2 "dim is 33, must be an even multiple of n_head, 2" pretrain bad.conf
+refuse 2 "dim is 33, must be an even multiple of n_head, 2" pretrain bad.conf --overwrite
 
 # ---- what private prompts share -----------------------------------------------------------------
 # Of a base model only BOS stands before the record; else the tokens that no record can merge with.

@@ -18,24 +18,26 @@ ln refs/2.txt two.txt
 sha256sum m.gguf refs.jsonl refs/*.txt prompt.txt s-*.gguf tokens >sums
 for path in ./refs.jsonl here/refs.jsonl "$PWD/refs.jsonl" link.jsonl hard.jsonl refs/up \
     refs/../refs.jsonl; do
-    refuse_small "is an input of this run" refs.jsonl -o "$path" --overwrite
-    refuse_small "is an input of this run" refs.jsonl --report "$path" --overwrite
+    refuse_small "is an input and would be overwritten" refs.jsonl -o "$path" --overwrite
+    refuse_small "is an input and would be overwritten" refs.jsonl --report "$path" --overwrite
 done
 for path in refs/1.txt here/refs/1.txt two.txt; do
-    refuse_small "is an input of this run" refs -o "$path" --overwrite
+    refuse_small "is an input and would be overwritten" refs -o "$path" --overwrite
 done
-refuse_small "is an input of this run" refs.jsonl -o here/prompt.txt \
+refuse_small "is an input and would be overwritten" refs.jsonl -o here/prompt.txt \
     --public-prompt-file prompt.txt --overwrite
-refuse_small "is an input of this run" refs.jsonl --report ./m.gguf --overwrite
+refuse_small "is an input and would be overwritten" refs.jsonl --report ./m.gguf --overwrite
 for part in 1 2; do
-    refuse 2 "is an input of this run" run s-00001-of-00002.gguf refs.jsonl --rho 1 \
+    refuse 2 "is an input and would be overwritten" run s-00001-of-00002.gguf refs.jsonl --rho 1 \
         -o here/s-0000$part-of-00002.gguf --overwrite
-    refuse 2 "the output is the input" quantize s-00001-of-00002.gguf \
+    refuse 2 "is an input and would be overwritten" quantize s-00001-of-00002.gguf \
         ./s-0000$part-of-00002.gguf Q8_0
 done
-refuse 2 "the output is the input" quantize m.gguf here/m.gguf Q8_0
-refuse 2 "would be overwritten" logits m.gguf --tokens tokens -o here/m.gguf
-refuse 2 "would be overwritten" logits m.gguf --tokens tokens -o ./tokens
+refuse 2 "is an input and would be overwritten" quantize m.gguf here/m.gguf Q8_0
+refuse 2 "is an input and would be overwritten" logits m.gguf --tokens tokens -o here/m.gguf
+refuse 2 "is an input and would be overwritten" logits m.gguf --tokens tokens -o ./tokens
+refuse 2 "is an input and would be overwritten" make-model --vocab m.gguf -o here/m.gguf --overwrite
+refuse 2 "is an input and would be overwritten" audit m.gguf -o here/m.gguf --overwrite
 refuse_small "lead to the same file" refs.jsonl -o xx.txt --report ./xx.txt
 refuse_small "lead to the same file" refs.jsonl -o xx.txt --report here/xx.txt
 refuse_small "lead to the same file" refs.jsonl --report r.json --report "$PWD/r.json"
@@ -55,6 +57,21 @@ check "text.out is not replaced" test "$(head -c 3 text.out)" != old
 run_small refs.jsonl -o /dev/null; expect_rc 0
 refuse 4 "nobody.jsonl" run m.gguf nobody.jsonl --rho 1 -o new.out --report new.json
 check "a file of a run that did not begin" test -z "$(find . -name 'new.*')"
+# The same for every command that writes a file.
+echo old >there
+for arguments in "logits m.gguf --tokens tokens -o there" "audit m.gguf -o there" \
+    "quantize m.gguf there Q8_0" "make-model --layers 1 --embd 32 --ff 32 --heads 2 -o there"; do
+    # shellcheck disable=SC2086
+    refuse 2 "there is there already" $arguments
+    case $arguments in audit*) continue ;; esac # it takes a second or more
+    check "what is there" test "$(cat there)" = old
+    (ulimit -f 1; exec "$dpinfer" $arguments --overwrite >out 2>err </dev/null)
+    rc=$?; last="dpinfer $arguments, with a limit on the size of files"
+    expect_rc 1; expect_err "cannot"; check "what is there" test "$(cat there)" = old
+    check "a temporary file" test "$(parts)" -eq 0
+done
+run quantize m.gguf there Q8_0 -q --overwrite; expect_rc 0
+run inspect there --check; expect_rc 0
 # No room for more than 1 KiB: the run fails, what is there stays, and the text is told of.
 cp text.out text.kept
 last="run, with a limit on the size of files"
@@ -69,13 +86,13 @@ run_small refs.jsonl -o text.out --overwrite; expect_err "text.out.part-"
 rm -f text.out.part-*
 
 # Signals: what is released appears under its name, and nothing else stays.
-# start: a long run in the background, until it has released text.
+# start MODEL OPTIONS: a long run in the background, until it has released text.
 start() {
     local i
-    rm -f text.out r.json
+    [ $# -gt 1 ] || rm -f text.out r.json
     : >err
     "$dpinfer" run "${1:-m.gguf}" many.jsonl --rho 1 -B 1 -n 40 -t 1 -q -o text.out \
-        --report r.json >out 2>err </dev/null &
+        --report r.json "${@:2}" >out 2>err </dev/null &
     pid=$!
     for i in $(seq 1200); do
         [ "$(cat text.out.part-* 2>/dev/null | wc -c)" -gt 100 ] && break
@@ -92,6 +109,11 @@ ends() {
     check "a temporary file" test "$(parts)" -eq 0
 }
 ulimit -c 0
+# whole_lines FILE: JSON lines, the last one of a text that was not finished.
+whole_lines() {
+    awk '!/^\{"index":[0-9]+,"text":".*","n_tokens":[0-9]+,"ended":(true|false),"private":true\}$/ { bad = 1 }
+        { last = $0 } END { exit bad || last !~ /"ended":false/ }' "$1"
+}
 for signal in INT:130 TERM:143 HUP:129; do
     start; kill "-${signal%:*}" "$pid"; ends "${signal#*:}" "SIG${signal%:*}"
     expect_err "Privacy statement"; expect_err "stopped early"
@@ -99,6 +121,22 @@ for signal in INT:130 TERM:143 HUP:129; do
 done
 for signal in QUIT:131 USR1:138 ALRM:142 SEGV:139; do
     start; kill "-${signal%:*}" "$pid"; ends "${signal#*:}" "SIG${signal%:*}"
+done
+# With --overwrite what is there is intact until the new one is whole: a signal that ends the program at once
+# leaves both, and says so.
+for signal in SEGV:139 RTMIN:162 USR1:138; do
+    echo old >text.out; echo old >r.json
+    start m.gguf --overwrite --jsonl; kill "-${signal%:*}" "$pid"; wait "$pid" 2>/dev/null
+    rc=$?; last="run --overwrite, SIG${signal%:*}"; expect_rc "${signal#*:}"
+    check "text.out is not what it was" test "$(cat text.out)" = old
+    check "r.json is not what it was" test "$(cat r.json)" = old
+    expect_err "what was written is in $(readlink -f .)/text.out.part-"
+    expect_err "what was written is in $(readlink -f .)/r.json.part-"
+    for file in text.out.part-*; do
+        check "not whole lines of JSON" whole_lines "$file"
+    done
+    check "no report" grep -q '"complete": false' r.json.part-*
+    rm -f ./*.part-*
 done
 start; kill -KILL "$pid"; wait "$pid" 2>/dev/null
 last="run, SIGKILL"; check "the text of a run that was killed" test ! -e text.out
@@ -117,8 +155,12 @@ run_small refs.jsonl --report /dev/full; expect_rc 1
 # The model file becomes shorter while it is mapped.
 "$dpinfer" make-model --layers 4 --embd 256 --ff 512 --heads 4 --kv-heads 4 --vocab-size 2000 \
     --type F32 -o big.gguf 2>err
+cp big.gguf bigger.gguf
 start big.gguf; : >big.gguf; ends 1 "the model is cut"
 expect_err "has become shorter"; expect_err "Privacy statement"; expect_err "stopped early"
+rm -f text.out r.json
+start bigger.gguf --jsonl; : >bigger.gguf; ends 1 "the model is cut, --jsonl"
+check "the text that was open is lost" whole_lines text.out
 
 # ---- Terminals ----------------------------------------------------------------------------------
 esc=$'\033' c1=$'\xc2\x9b' bidi=$'\xe2\x80\xae'

@@ -1,0 +1,134 @@
+/* paths.c - see paths.h. */
+#include "tools/paths.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/cli.h"
+
+/* ---- Whether two paths lead to one file -------------------------------------------------------
+ */
+
+static bool find_file(const char *path, struct stat *st) {
+    return (strcmp(path, "-") == 0 ? fstat(STDOUT_FILENO, st) : stat(path, st)) == 0;
+}
+
+static bool same_inode(const struct stat *a, const struct stat *b) {
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* The folder that a path is in, and its name there. False: there is no such folder. */
+static bool find_parent(const char *path, struct stat *folder, const char **name) {
+    const char *slash = strrchr(path, '/');
+    *name = slash ? slash + 1 : path;
+    if (!slash)
+        return stat(".", folder) == 0;
+    char *parent = strndup(path, (size_t)(slash - path) + 1);
+    bool found = parent && stat(parent, folder) == 0;
+    free(parent);
+    return found;
+}
+
+/* Both lead to the same regular file, or, where there is none yet, to the same name in the same
+ * folder. */
+static bool is_same_file(const char *a, const char *b) {
+    struct stat x, y;
+    const char *name, *other;
+    if (strcmp(a, b) == 0)
+        return true;
+    const bool is_a = find_file(a, &x), is_b = find_file(b, &y);
+    if (is_a && is_b)
+        return S_ISREG(x.st_mode) && same_inode(&x, &y);
+    if (is_a || is_b || strcmp(a, "-") == 0 || strcmp(b, "-") == 0)
+        return false;
+    return find_parent(a, &x, &name) && find_parent(b, &y, &other) && same_inode(&x, &y) &&
+           strcmp(name, other) == 0;
+}
+
+/* `path` is one of the parts of the model whose first part is `first`. */
+static bool is_part(const char *path, const char *first) {
+    enum { SUFFIX = sizeof "-00001-of-00002.gguf" - 1 };
+    const size_t n = strlen(first);
+    int n_parts = 0;
+    char *part = NULL;
+    bool found = false;
+    if (n <= SUFFIX || sscanf(first + n - SUFFIX, "-00001-of-%5d.gguf", &n_parts) != 1)
+        return false;
+    for (int i = 2; i <= n_parts && !found; i++) {
+        if (asprintf(&part, "%.*s-%05d-of-%05d.gguf", (int)(n - SUFFIX), first, i, n_parts) < 0)
+            return false;
+        found = is_same_file(path, part);
+        free(part);
+    }
+    return found;
+}
+
+static bool is_in_folder(const char *path, const char *folder) {
+    struct stat st, entry_st;
+    struct dirent *entry;
+    bool found = false;
+    DIR *dir = find_file(path, &st) && S_ISREG(st.st_mode) ? opendir(folder) : NULL;
+    while (dir && !found && (entry = readdir(dir)))
+        found = fstatat(dirfd(dir), entry->d_name, &entry_st, 0) == 0 && same_inode(&st, &entry_st);
+    if (dir)
+        closedir(dir);
+    return found;
+}
+
+/* `path` leads to what is read at `input`, or to a file in it. */
+static bool is_read(const char *path, const char *input) {
+    return is_same_file(path, input) || is_part(path, input) || is_in_folder(path, input);
+}
+
+/* ---- The rules ------------------------------------------------------------------------------- */
+
+void paths_read(paths *p, const char *path) {
+    if (!path || strcmp(path, "-") == 0)
+        return;
+    if (p->n_inputs < PATHS_MAX)
+        p->input[p->n_inputs++] = path;
+    else
+        p->too_many = true;
+}
+
+void paths_write(paths *p, const char *option, const char *path) {
+    if (!path)
+        return;
+    if (p->n_outputs == PATHS_MAX) {
+        p->too_many = true;
+        return;
+    }
+    p->output[p->n_outputs].option = option;
+    p->output[p->n_outputs++].path = path;
+}
+
+static bool is_there(const char *path) {
+    struct stat st;
+    return strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+int paths_check(const paths *p, bool may_replace) {
+    if (p->too_many) /* what is not in the list would not be compared */
+        return cli_fail(CLI_USAGE, "more than %d files are read or written", PATHS_MAX);
+    for (int i = 0; i < p->n_outputs; i++) {
+        const char *option = p->output[i].option, *path = p->output[i].path;
+        for (int k = 0; k < p->n_inputs; k++)
+            if (is_read(path, p->input[k]))
+                return cli_fail(CLI_USAGE, "%s: %s is an input and would be overwritten", option,
+                                path);
+        for (int k = 0; k < i; k++)
+            if (is_same_file(path, p->output[k].path))
+                return cli_fail(CLI_USAGE, "%s and %s lead to the same file", p->output[k].option,
+                                option);
+        if (!may_replace && is_there(path))
+            return cli_fail(CLI_USAGE,
+                            "%s: %s is there already: another name, or --overwrite to replace it",
+                            option, path);
+    }
+    return CLI_OK;
+}
