@@ -1,5 +1,6 @@
 #include "base/status.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,6 +30,18 @@ const char *dpi_status_text(int32_t status) {
 #undef CASE
     default:
         return "unknown";
+    }
+}
+
+dpi_status dpi_status_of_errno(int32_t reason) {
+    switch (reason) {
+    case ENOMEM:
+        return DPI_STATUS_MEMORY;
+    case ENOENT: case EACCES: case EPERM: case ELOOP: case ENOTDIR: case EISDIR: case ENXIO:
+    case ENODEV: case ENAMETOOLONG: case EROFS: case ETXTBSY: case EEXIST:
+        return DPI_STATUS_IO;
+    default:
+        return DPI_STATUS_SYSTEM;
     }
 }
 

@@ -47,7 +47,7 @@ struct dpi_gguf_writer {
 /* ---- Files ----------------------------------------------------------------------------------- */
 
 static dpi_status fail_io(const char *path, const char *what, dpi_error *err) {
-    return dpi_fail(err, DPI_STATUS_IO, "%s: %s: %s", path, what, strerror(errno));
+    return dpi_fail(err, dpi_status_of_errno(errno), "%s: %s: %s", path, what, strerror(errno));
 }
 
 /* The file that `path` leads to, through symbolic links. NULL: no memory. */

@@ -45,8 +45,13 @@ void cli_note(const char *format, ...) {
     va_end(args);
 }
 
+/* What failed is neither the command line nor a file. */
+static bool is_of_machine(int32_t status) {
+    return status == DPI_STATUS_MEMORY || status == DPI_STATUS_SYSTEM || status == DPI_STATUS_ENTROPY;
+}
+
 int cli_fail_library(int code, const dpi_error *err) {
-    if (err->code == DPI_STATUS_MEMORY)
+    if (is_of_machine(err->code))
         code = CLI_FAILED;
     if (err->offset != UINT64_MAX)
         return cli_fail(code, "%s (at byte %" PRIu64 ")", err->message, err->offset);
@@ -116,6 +121,12 @@ bool cli_read_path(const char *path, size_t most, char **data, size_t *n_bytes) 
     close(fd);
     errno = reason;
     return ok;
+}
+
+int cli_read_code(int code) {
+    return errno != EFBIG && errno != NOT_REGULAR && is_of_machine(dpi_status_of_errno(errno))
+               ? CLI_FAILED
+               : code;
 }
 
 const char *cli_read_reason(void) {

@@ -26,8 +26,8 @@ void cli_set_name(const char *name);
 /* Prints "dpinfer run: MESSAGE" to stderr and returns `code`, so that every error path carries
  * a message: return cli_fail(CLI_USAGE, "..."). */
 int cli_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The same for an error of the library, with its offset if it has one. Lack of memory is
- * CLI_FAILED whatever `code` says. */
+/* The same for an error of the library, with its offset if it has one. What is the machine's
+ * failure (memory, open files, randomness) is CLI_FAILED whatever `code` says. */
 int cli_fail_library(int code, const dpi_error *err);
 /* The same line for something that is not an error. */
 void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -36,9 +36,11 @@ void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int cli_fail_option(int code, const dpi_error *err);
 
 /* dpi_private_read of the regular file at `path`, or "-", standard input; of at most `most` bytes.
- * False on failure; cli_read_reason says why. */
+ * False on failure, with errno. */
 bool cli_read_path(const char *path, size_t most, char **data, size_t *n_bytes);
+/* After that: why, and `code`, or CLI_FAILED where it is the machine that failed. */
 const char *cli_read_reason(void);
+int cli_read_code(int code);
 
 /* Length of the text without one line end (LF or CRLF) at its end: editors put it there. */
 size_t cli_trim_line_end(const char *text, size_t n_bytes);

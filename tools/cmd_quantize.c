@@ -2,19 +2,6 @@
 #include "tools/commands.h"
 #include "tools/write_model.h"
 
-/* Whether it was the model that could not be read, and not the output that could not be written. */
-static bool can_open(const char *path) {
-    dpi_model_options options;
-    dpi_model *model;
-    dpi_error err;
-    dpi_model_options_init(&options);
-    options.vocab_only = 1;
-    dpi_status status = dpi_model_open(path, &options, &model, &err);
-    if (status == DPI_STATUS_OK)
-        dpi_model_close(model);
-    return status != DPI_STATUS_IO;
-}
-
 static int quantize_main(const args *a) {
     if (a->n_positional < 2)
         return cli_fail(CLI_USAGE, "no OUT and TYPE given; see 'dpinfer quantize -h'");
@@ -24,8 +11,7 @@ static int quantize_main(const args *a) {
         return code;
     dpi_error err;
     dpi_status status = dpi_model_quantize(a->model, a->positional[0], &m.options, &err);
-    code = write_model_end(&m, status, &err);
-    return status == DPI_STATUS_IO && !can_open(a->model) ? CLI_MODEL : code;
+    return write_model_end(&m, status, &err);
 }
 
 const command command_quantize = {

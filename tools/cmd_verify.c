@@ -16,7 +16,7 @@ static int parse(const char *path, dpi_report **report) {
     size_t n_bytes;
     dpi_error err;
     if (!cli_read_path(path, REPORT_BYTES_MAX, &text, &n_bytes))
-        return cli_fail(CLI_REPORT, "cannot read %s: %s", path, cli_read_reason());
+        return cli_fail(cli_read_code(CLI_REPORT), "cannot read %s: %s", path, cli_read_reason());
     const dpi_status status = dpi_report_parse(path, text, n_bytes, report, &err);
     dpi_private_free(text);
     return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_REPORT, &err);

@@ -112,7 +112,7 @@ static int load_text(const args *a, option_id inline_id, option_id file_id, rele
     if (!file->given)
         return CLI_OK;
     if (!cli_read_path(file->s, PROMPT_BYTES_MAX, loaded, n_bytes))
-        return cli_fail(CLI_USAGE, "--%s-file: cannot read %s: %s", name, file->s,
+        return cli_fail(cli_read_code(CLI_USAGE), "--%s-file: cannot read %s: %s", name, file->s,
                         cli_read_reason());
     *text = (dpi_bytes){*loaded, cli_trim_line_end(*loaded, *n_bytes)};
     return CLI_OK;

@@ -39,6 +39,7 @@ static int code_of(dpi_status status, const dpi_error *err) {
     switch (status) {
     case DPI_STATUS_OK: return CLI_OK;
     case DPI_STATUS_ARG: return cli_fail_library(CLI_USAGE, err);
+    case DPI_STATUS_IO: /* of the input: the output is written to an open file */
     case DPI_STATUS_FORMAT:
     case DPI_STATUS_UNSUPPORTED:
     case DPI_STATUS_NUMERIC: return cli_fail_library(CLI_MODEL, err);

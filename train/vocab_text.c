@@ -105,8 +105,9 @@ static dpi_status read_lines(dpi_vocab_text *v, const char *path, dpi_error *err
     dpi_status status = DPI_STATUS_OK;
     while (status == DPI_STATUS_OK && getline(&line, &capacity, file) >= 0)
         status = add_line(v, path, line, err);
-    if (status == DPI_STATUS_OK && ferror(file))
-        status = dpi_fail(err, DPI_STATUS_IO, "cannot read %s: %s", path, strerror(errno));
+    if (status == DPI_STATUS_OK && !feof(file)) /* getline says nothing else without memory */
+        status = dpi_fail(err, dpi_status_of_errno(errno), "cannot read %s: %s", path,
+                          strerror(errno));
     free(line);
     fclose(file);
     return status;

@@ -33,7 +33,8 @@ extern "C" {
     XX(8, NUMERIC, "a number that must be finite is not")                    \
     XX(9, BUDGET, "the privacy budget does not allow this")                  \
     XX(10, STATE, "called in the wrong order")                               \
-    XX(11, CANCELLED, "cancelled by the caller")
+    XX(11, CANCELLED, "cancelled by the caller")                             \
+    XX(12, SYSTEM, "the system failed")
 
 typedef enum dpi_status {
 #define DPI_STATUS_ENUM(code, name, text) DPI_STATUS_##name = (code),
@@ -57,6 +58,11 @@ DPI_API const char *dpi_version(void);
 /* Static strings, "unknown" for a code that is not in the list. */
 DPI_API const char *dpi_status_name(int32_t status);
 DPI_API const char *dpi_status_text(int32_t status);
+
+/* What a system call that failed with this errno says: MEMORY; IO where it is about the path or the
+ * file (it is not there, may not be read, is a folder); SYSTEM for the rest, which is about the machine: too many
+ * open files, an error of the disk, no space. */
+DPI_API dpi_status dpi_status_of_errno(int32_t reason);
 
 /* ---- Callbacks ----------------------------------------------------------------------------- */
 

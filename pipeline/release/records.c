@@ -58,8 +58,8 @@ static dpi_status list_folder(dpi_records *r, DIR *dir, dpi_error *err) {
         errno = 0;
         struct dirent *entry = readdir(dir);
         if (!entry && errno != 0)
-            return dpi_fail(err, DPI_STATUS_IO, "cannot read the folder %s: %s", r->path,
-                            strerror(errno));
+            return dpi_fail(err, dpi_status_of_errno(errno), "cannot read the folder %s: %s",
+                            r->path, strerror(errno));
         if (!entry)
             return DPI_STATUS_OK;
         if (is_record_file(r->folder, entry->d_name) &&
@@ -76,7 +76,7 @@ static dpi_status open_folder(dpi_records *r, dpi_error *err) {
         int reason = errno;
         if (listing >= 0)
             close(listing);
-        return dpi_fail(err, DPI_STATUS_IO, "cannot read the folder %s: %s", r->path,
+        return dpi_fail(err, dpi_status_of_errno(reason), "cannot read the folder %s: %s", r->path,
                         strerror(reason));
     }
     dpi_status status = list_folder(r, dir, err);
@@ -84,18 +84,6 @@ static dpi_status open_folder(dpi_records *r, dpi_error *err) {
     if (r->spans.n > 0)
         qsort(r->spans.at, r->spans.n, sizeof *r->spans.at, by_bytes);
     return status;
-}
-
-/* Whether a file that could not be opened or read is a null record: what it is itself does not let
- * be read. Any other reason is the machine's. */
-static bool is_null_file(int reason) {
-    switch (reason) {
-    case ENOENT: case EACCES: case EPERM: case ELOOP: case ENOTDIR: case EISDIR: case ENXIO:
-    case ENODEV: case ENAMETOOLONG:
-        return true;
-    default:
-        return false;
-    }
 }
 
 /* ISO 8859-1 to UTF-8: each byte is the character of its number. */
@@ -140,9 +128,10 @@ static dpi_status read_file(const dpi_records *r, size_t i, char **text, size_t 
     int reason = errno;
     if (fd >= 0)
         close(fd);
-    if (!ok && !is_null_file(reason))
-        return dpi_fail(err, reason == ENOMEM ? DPI_STATUS_MEMORY : DPI_STATUS_IO,
-                        "cannot read a record: %s", strerror(reason));
+    /* A file that cannot be read by what it is itself is a null record. */
+    const dpi_status status = ok ? DPI_STATUS_OK : dpi_status_of_errno(reason);
+    if (!ok && status != DPI_STATUS_IO)
+        return dpi_fail(err, status, "cannot read a record: %s", strerror(reason));
     if (ok && is_file && r->latin1 && convert_latin1(text, n_bytes, err) != DPI_STATUS_OK) {
         dpi_private_free(*text);
         *text = NULL;
@@ -230,15 +219,18 @@ static dpi_status read_content(dpi_records *r, size_t *n_bytes, dpi_error *err) 
     struct stat st;
     int fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
-        return dpi_fail(err, DPI_STATUS_IO, "cannot read %s: %s", r->path, strerror(errno));
-    const bool is_file = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
-    const bool ok = is_file && dpi_private_read(fd, SIZE_MAX, &r->content, n_bytes);
+        return dpi_fail(err, dpi_status_of_errno(errno), "cannot read %s: %s", r->path,
+                        strerror(errno));
+    bool ok = fstat(fd, &st) == 0;
+    const bool is_file = ok && S_ISREG(st.st_mode);
+    if (is_file)
+        ok = dpi_private_read(fd, SIZE_MAX, &r->content, n_bytes);
     int reason = errno;
     close(fd);
-    if (!is_file)
+    if (ok && !is_file)
         return dpi_fail(err, DPI_STATUS_FORMAT, "%s is not a regular file", r->path);
     return ok ? DPI_STATUS_OK
-              : dpi_fail(err, reason == ENOMEM ? DPI_STATUS_MEMORY : DPI_STATUS_IO,
+              : dpi_fail(err, dpi_status_of_errno(reason),
                          "cannot read %s: %s", r->path, strerror(reason));
 }
 
@@ -277,7 +269,7 @@ static dpi_status find_units(dpi_records *r, dpi_error *err) {
 static dpi_status find_kind(const char *path, int32_t *kind, dpi_error *err) {
     struct stat st;
     if (stat(path, &st) != 0)
-        return dpi_fail(err, DPI_STATUS_IO, "cannot open the records %s: %s", path,
+        return dpi_fail(err, dpi_status_of_errno(errno), "cannot open the records %s: %s", path,
                         strerror(errno));
     *kind = S_ISDIR(st.st_mode)          ? DPI_RECORD_FILE
             : has_suffix(path, ".jsonl") ? DPI_RECORD_LINE

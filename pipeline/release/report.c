@@ -1,6 +1,7 @@
 /* report.c - a report as an object, see dpinfer/report.h. */
 #include "pipeline/release/report.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,14 +23,21 @@ static const char *compiler(void) {
 #endif
 }
 
-/* The program that the library is part of. */
-static json_t *describe_software(void) {
+/* The program that the library is part of. Its hash is null where the system does not show it (no
+ * /proc); where reading it fails, so does the report. */
+static dpi_status describe_software(json_t **section, dpi_error *err) {
+    static const char path[] = "/proc/self/exe";
     char hex[DPI_HASH_HEX + 1];
     int64_t n_bytes;
-    bool hashed = dpi_hash_file("/proc/self/exe", hex, &n_bytes);
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s?}", "program", "dpinfer", "version",
-                     dpi_version(), "commit", DPI_COMMIT, "compiler", compiler(), "build",
-                     DPI_BUILD_TYPE, "sha256", hashed ? hex : NULL);
+    const bool hashed = dpi_hash_file(path, hex, &n_bytes);
+    const int reason = errno;
+    if (!hashed && dpi_status_of_errno(reason) != DPI_STATUS_IO)
+        return dpi_fail(err, dpi_status_of_errno(reason), "cannot read %s, the program: %s", path,
+                        strerror(reason));
+    *section = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s?}", "program", "dpinfer", "version",
+                         dpi_version(), "commit", DPI_COMMIT, "compiler", compiler(), "build",
+                         DPI_BUILD_TYPE, "sha256", hashed ? hex : NULL);
+    return *section ? DPI_STATUS_OK : out_of_memory(err);
 }
 
 /* Files of the model: the number in split.count, 1 without it. */
@@ -64,8 +72,8 @@ dpi_status dpi_report_create(const dpi_claim *claim, const dpi_model *model, con
     dpi_status status = dpi_report_added_init(&r->added)
                             ? describe_model(claim, model, model_path, &r->model, err)
                             : out_of_memory(err);
-    if (status == DPI_STATUS_OK && !(r->software = describe_software()))
-        status = out_of_memory(err);
+    if (status == DPI_STATUS_OK)
+        status = describe_software(&r->software, err);
     if (status == DPI_STATUS_OK)
         *report = r;
     else

@@ -191,7 +191,7 @@ static void test_machine_fails(void **state) {
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
     const dpi_status status = dpi_records_read(records, 0, &text, &n_bytes, &err);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
-    assert_error(status, DPI_STATUS_IO, &err, "cannot read a record");
+    assert_error(status, DPI_STATUS_SYSTEM, &err, "cannot read a record");
     assert_null(strstr(err.message, "a.txt"));
     EXPECT(records, "a");
 }

@@ -67,7 +67,7 @@ charged --rho "$rho"; expect_rc 6
 charged --rho .001 --seed 1; expect_rc 2; expect_err "this run has none"
 charged --rho .001 --method adapmixed --i-know-this-is-not-dp; expect_rc 2; expect_empty_out
 # Outputs that are the ledger.
-charged --rho .001 -o year.ledger --overwrite; expect_rc 2; expect_err "is an input of this run"
+charged --rho .001 -o year.ledger --overwrite; expect_rc 2; expect_err "is an input and would be overwritten"
 
 # ---- What was done outside, other datasets, the end ---------------------------------------------
 refuse 6 "left is" ledger charge year.ledger --rho 1

@@ -296,9 +296,9 @@ refuse 1 "cannot write nowhere/r.md" run m.gguf refs.jsonl --rho 1 --report r.js
 refuse 1 "cannot write : No such file" run m.gguf refs.jsonl --rho 1 --report ""
 refuse 2 "--report and --report lead to the same file" run m.gguf refs.jsonl --rho 1 \
     --report r.json --report r.json
-refuse 2 "--report and --output lead to the same file" run m.gguf refs.jsonl --rho 1 \
+refuse 2 "-o and --report lead to the same file" run m.gguf refs.jsonl --rho 1 \
     --report r.json -o r.json
-refuse 2 "is an input of this run" run m.gguf refs.jsonl --rho 1 --report refs.jsonl
+refuse 2 "is an input and would be overwritten" run m.gguf refs.jsonl --rho 1 --report refs.jsonl
 refuse 2 "given more than 8 times" run m.gguf refs.jsonl --rho 1 \
     $(printf -- '--report r%d ' 1 2 3 4 5 6 7 8 9)
 refuse 4 "no-such-refs" run m.gguf no-such-refs --rho 1 --report r.json
