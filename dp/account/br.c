@@ -26,6 +26,7 @@
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/status.h"
@@ -34,6 +35,7 @@
 static const double UP = 1 + 0x1p-47, DOWN = 1 - 0x1p-47;
 
 enum { CELLS_MIN = 8, CELLS_MAX = 256 };
+enum { TILE = 32 }; /* grid points that a step computes side by side */
 
 typedef struct game {
     double eta, epsilon, h;
@@ -83,7 +85,7 @@ static dpi_status make_game(game *g, double eta, int32_t n_tokens, double epsilo
         low = window_low(g, left) < low ? window_low(g, left) : low;
         top = window_top(g, left) > top ? window_top(g, left) : top;
     }
-    const int64_t margin = g->N + 2;
+    const int64_t margin = g->N + 2 + TILE;
     const size_t width = (size_t)(top - low + 2 * margin + 1);
     g->memory = dpi_calloc(3 * width, sizeof *g->memory);
     g->p = dpi_calloc(2 * (size_t)(g->N + 1), sizeof *g->p);
@@ -123,13 +125,46 @@ static void extend(game *g, int32_t low, int32_t top, int32_t new_low, int32_t n
         g->w[j] = fmin(1, UP * g->w[top] + scale * -expm1((top - j) * g->h));
 }
 
-/* One token more: next on [low, top] from w on [low - N - 1, top + N + 1]. */
-static void step(game *g, int32_t low, int32_t top) {
+/* The same operations with wider registers, where the processor has them: no result depends on it.
+ * Not with sanitizers: what chooses is called before they are ready. */
+#ifdef __has_feature
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED
+#endif
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED
+#endif
+#if defined(__x86_64__) && defined(__linux__) && !defined(SANITIZED)
+#define WIDE __attribute__((target_clones("default", "avx2", "avx512f")))
+#else
+#define WIDE
+#endif
+
+/* next[i] at least the chord of w over each interval that is split at a grid point 1 .. N - 1, for
+ * i in [0, TILE). w, bonus and next begin at the grid index of the tile. */
+WIDE static void raise_to_chords(const game *g, const double *restrict w,
+                                 const double *restrict bonus, double *restrict next) {
+    double most[TILE];
+    memcpy(most, next, sizeof most);
+    for (int32_t k = 1; k < g->N; k++) {
+        const double p = g->p[k], q = g->q[k], *a = w + k - g->N, *b = w + k,
+                     *extra = bonus + k - g->N - 1;
+        for (int32_t i = 0; i < TILE; i++) {
+            double value = q * a[i] + p * b[i] + extra[i];
+            most[i] = value > most[i] ? value : most[i];
+        }
+    }
+    memcpy(next, most, sizeof most);
+}
+
+/* One token more: next on [low, top] from w on [low - N - 1, top + N + 1]. What is computed beyond
+ * top, to the end of a tile, is not read. */
+WIDE static void step(game *g, int32_t low, int32_t top) {
     const int32_t N = g->N;
-    const double *w = g->w, back = DOWN * exp(-g->eta);
+    const double *restrict w = g->w, back = DOWN * exp(-g->eta);
     const double half = expm1(-g->h / 2);
     const double kappa = UP * half * half / (expm1(-g->h) * expm1(-g->eta));
-    double *bonus = g->bonus, *next = g->next;
+    double *restrict bonus = g->bonus, *restrict next = g->next;
     /* The cell [j, j + 1] of a with the cell [j + N, j + N + 1] of e^eta a. */
     for (int32_t j = low - N; j <= top; j++) {
         double b = kappa * (UP * (w[j + N + 1] - w[j + N]) - back * (w[j + 1] - w[j]));
@@ -141,14 +176,8 @@ static void step(game *g, int32_t low, int32_t top) {
     }
     for (int32_t j = low - N; j < top; j++) /* from here on: of the grid point j, either side */
         bonus[j] = bonus[j] > bonus[j + 1] ? bonus[j] : bonus[j + 1];
-    for (int32_t k = 1; k < N; k++) {
-        const double p = g->p[k], q = g->q[k], *a = w + k - N, *b = w + k,
-                     *extra = bonus + k - N - 1;
-        for (int32_t j = low; j <= top; j++) {
-            double value = q * a[j] + p * b[j] + extra[j];
-            next[j] = value > next[j] ? value : next[j];
-        }
-    }
+    for (int32_t j = low; j <= top; j += TILE)
+        raise_to_chords(g, w + j, bonus + j, next + j);
 }
 
 static dpi_status compute_delta(double eta, int32_t n_tokens, double epsilon, double *delta,
@@ -277,6 +306,24 @@ dpi_status dpi_br_epsilon(double eta, int32_t n_tokens, double delta, double *ep
     if (dpi_zcdp_epsilon(fmin(rho, 1e6), delta, &tighter, NULL) == DPI_STATUS_OK)
         guess = 0.95 * tighter;
     return solve(&s, fmax(fmin(guess, n_tokens * eta), DBL_MIN), 1.05, epsilon, err);
+}
+
+dpi_status dpi_br_epsilon_below(double eta, int32_t n_tokens, double delta, double guess,
+                                double *epsilon, dpi_error *err) {
+    DPI_TRY(dpi_account_check("eta", eta, ETA_MAX, false, err));
+    DPI_TRY(dpi_account_check("epsilon", guess, EPSILON_MAX, false, err));
+    DPI_TRY(dpi_account_check("delta", delta, 1, true, err));
+    DPI_TRY(check_tokens(n_tokens, err));
+    const search s = {.eta = eta, .target = delta, .n_tokens = n_tokens};
+    const double lower = guess / (1 + 1e-5);
+    double fits = guess, y_fits, y_lower;
+    DPI_TRY(excess(&s, guess, &y_fits, err));
+    DPI_TRY(excess(&s, lower, &y_lower, err));
+    if (y_fits > 0 || y_lower <= 0)
+        return dpi_br_epsilon(eta, n_tokens, delta, epsilon, err);
+    DPI_TRY(close_in(&s, &fits, y_fits, lower, y_lower, err));
+    *epsilon = fits;
+    return DPI_STATUS_OK;
 }
 
 dpi_status dpi_br_eta(double epsilon, double delta, int32_t n_tokens, double *eta, dpi_error *err) {

@@ -53,20 +53,18 @@ dpi_status dpi_budget_realise(const dpi_sampler_options *o, dpi_sampler_plan *pl
     plan->epsilon = plan->delta = 0;
     if (o->delta == 0 || !isfinite(plan->rho_total))
         return DPI_STATUS_OK;
-    double epsilon, delta = o->delta, ignored;
+    double epsilon, delta = o->delta, inside = o->epsilon, ignored;
     if (o->subsample != 0)
-        DPI_TRY(dpi_budget_inside(o, &ignored, &delta, err));
-    if (o->accountant == DPI_ACCOUNTANT_BR)
-        DPI_TRY(dpi_br_epsilon(plan->eta, plan->n_private > 0 ? plan->n_private : o->n_tokens, delta,
-                               &epsilon, err));
+        DPI_TRY(dpi_budget_inside(o, &inside, &delta, err));
+    if (o->accountant == DPI_ACCOUNTANT_BR) /* the budget itself was put to the test by calibration */
+        DPI_TRY(dpi_br_epsilon_below(plan->eta,
+                                     plan->n_private > 0 ? plan->n_private : o->n_tokens, delta,
+                                     inside, &epsilon, err));
     else
         DPI_TRY(dpi_zcdp_epsilon(plan->rho_total, delta, &epsilon, err));
     const bool fits = o->accountant == DPI_ACCOUNTANT_BR || plan->rho_total <= plan->rho_budget;
-    if (o->epsilon > 0 && fits) { /* the budget itself was put to the test by calibration */
-        double inside;
-        DPI_TRY(dpi_budget_inside(o, &inside, &ignored, err));
+    if (o->epsilon > 0 && fits)
         epsilon = fmin(epsilon, inside);
-    }
     if (o->subsample != 0)
         DPI_TRY(dpi_subsample_outside(epsilon, delta, o->subsample, &epsilon, &ignored, err));
     plan->epsilon = o->epsilon > 0 && fits ? fmin(epsilon, o->epsilon) : epsilon;

@@ -19,7 +19,7 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_zcdp_epsilon(double rho, double delta, dou
 DPI_API DPI_MUST_CHECK dpi_status dpi_zcdp_rho(double epsilon, double delta, double *rho,
                                                dpi_error *err);
 
-#define DPI_BR_TOKENS_MAX 16384
+#define DPI_BR_TOKENS_MAX 10240
 
 /* n_tokens tokens, each of bounded range eta and each chosen knowing the ones before: the exact
  * worst case over adaptive adversaries (docs/spec.md 4.2), discretised upwards. Tighter than zCDP.

@@ -280,6 +280,8 @@ refuse 5 'parameters.T is "4", must be an integer' verify bad.json
 sed 's/"T": 4/"T": 99999999999/' ink.json >bad.json
 refuse 5 "parameters.T is 99999999999" verify bad.json
 sed 's/"B": 3/"B": -3/' ink.json >bad.json; refuse 5 "parameters.B is -3" verify bad.json
+# Exact composition is computed again in less than a second, or refused.
+sed 's/"T": 4/"T": 10241/' br.json >bad.json; refuse 1 "10241 tokens, must be 1..10240" verify bad.json
 sed 's/"tau": 1.0/"tau": 1e999/' ink.json >bad.json; refuse 5 "malformed" verify bad.json
 sed 's/"tau": 1.0/"tau": -1/' ink.json >bad.json; refuse 1 "tau is -1" verify bad.json
 sed 's/"accountant": "zcdp"/"accountant": "\\u001b[2J"/' ink.json >bad.json

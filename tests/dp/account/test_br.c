@@ -2,6 +2,7 @@
  * docs/spec.md 4.2 and its table of gains. */
 #include <math.h>
 
+#include "dp/account/account.h"
 #include "tests/support/support.h"
 
 static double br_delta(double eta, int32_t n, double epsilon) {
@@ -134,6 +135,14 @@ static void test_safe_ends(void **state) {
         assert_true(br_delta(eta, n, back) <= target);
         assert_true(fabs(back / epsilon - 1) < 1e-6 || eta >= 900);
         assert_true(br_delta(eta, n, back * (1 - 1e-7)) > target || eta >= 900);
+        /* The same from a guess, good or bad. */
+        static const double guesses[] = {1, 1 + 1e-7, 1.1, .9};
+        for (size_t k = 0; k < sizeof guesses / sizeof *guesses; k++) {
+            double below;
+            assert_ok(dpi_br_epsilon_below(eta, n, target, back * guesses[k], &below, NULL), NULL);
+            assert_true(br_delta(eta, n, below) <= target);
+            assert_true(fabs(below / back - 1) < 2.1e-9 || eta >= 900);
+        }
     }
 }
 
@@ -166,9 +175,9 @@ static void test_refusals(void **state) {
         assert_error(dpi_br_eta(bad[i], .1, 3, &x, &err), DPI_STATUS_ARG, &err, "epsilon is");
         assert_error(dpi_br_eta(1, bad[i], 3, &x, &err), DPI_STATUS_ARG, &err, "delta is");
     }
-    assert_error(dpi_br_delta(1, 0, 1, &x, &err), DPI_STATUS_ARG, &err, "must be 1..16384");
-    assert_error(dpi_br_delta(1, 16385, 1, &x, &err), DPI_STATUS_ARG, &err, "must be 1..16384");
-    assert_error(dpi_br_eta(1, .1, 16385, &x, &err), DPI_STATUS_ARG, &err, "must be 1..16384");
+    assert_error(dpi_br_delta(1, 0, 1, &x, &err), DPI_STATUS_ARG, &err, "must be 1..10240");
+    assert_error(dpi_br_delta(1, 10241, 1, &x, &err), DPI_STATUS_ARG, &err, "must be 1..10240");
+    assert_error(dpi_br_eta(1, .1, 10241, &x, &err), DPI_STATUS_ARG, &err, "must be 1..10240");
     assert_true(x == 7);
     fail_allocation(0);
     for (int64_t i = 1; i <= 2; i++) {
