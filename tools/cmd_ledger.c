@@ -45,11 +45,14 @@ static json_t *json_of_dataset(const dpi_dataset_info *d) {
  */
 
 /* Words of others, without what would steer a terminal. */
-static void print_words(const char *format, const char *words) {
+static int print_words(const char *format, const char *words) {
     size_t n;
     char *shown = terminal_text(words, strlen(words), false, &n);
-    printf(format, shown ? shown : "?");
+    if (!shown)
+        return cli_fail(CLI_FAILED, "out of memory for the ledger");
+    printf(format, shown);
     free(shown);
+    return CLI_OK;
 }
 
 static void print_bound(const char *label, int64_t amount, const char *rest) {
@@ -58,11 +61,11 @@ static void print_bound(const char *label, int64_t amount, const char *rest) {
     printf("  %-10s %s%s\n", label, text, rest);
 }
 
-static void print_dataset(const dpi_dataset_info *d) {
+static int print_dataset(const dpi_dataset_info *d) {
     const bool unit = d->scope == DPI_SCOPE_UNIT;
     char epsilon[40];
     dpi_bound_text(d->epsilon_charged, 5, epsilon, sizeof epsilon);
-    print_words("dataset %s\n", d->name);
+    int code = print_words("dataset %s\n", d->name);
     printf("  %-10s (%g, %g)-DP for %s, in all runs together\n", "budget", d->epsilon, d->delta,
            unit ? "each unit" : "the dataset");
     printf("  %-10s %s\n", "scope",
@@ -70,25 +73,27 @@ static void print_dataset(const dpi_dataset_info *d) {
                 : "dataset: all units pay for every run");
     printf("  %-10s Renyi divergence of order %d, of which %.7g may be charged\n", "currency",
            d->order, real(d->budget));
-    print_words("  opened     %s\n", d->opened);
+    code |= print_words("  opened     %s\n", d->opened);
     if (d->closed[0])
-        print_words("  closed     %s\n", d->closed);
+        code |= print_words("  closed     %s\n", d->closed);
     print_bound("charged", d->charged, unit ? ", to a unit that was in every run" : "");
     printf("  %-10s epsilon %s at delta %g%s\n", "so far", epsilon, d->delta,
            unit ? ", at most" : "");
     printf("  %-10s %.7g%s\n", "left", real(d->left), unit ? ", for a new unit" : "");
     if (runs_left(d) >= 0)
         printf("  %-10s %" PRId64 "\n", "runs left", runs_left(d));
+    return code;
 }
 
-static void print_charge(const dpi_charge *c) {
+static int print_charge(const dpi_charge *c) {
     char amount[40];
     dpi_bound_text(real(c->amount), 6, amount, sizeof amount);
     printf("  %6" PRId64 "  ", c->id);
-    print_words("%-20s  ", c->date);
+    int code = print_words("%-20s  ", c->date);
     printf("%12s  ", c->counted ? amount : "given back");
-    print_words("%-12s  ", c->method);
-    print_words("%s\n", c->note);
+    code |= print_words("%-12s  ", c->method);
+    code |= print_words("%s\n", c->note);
+    return code;
 }
 
 /* ---- show, budget ------------------------------------------------------------------------------
@@ -108,8 +113,8 @@ static int show_charges(dpi_ledger *ledger, const dpi_dataset_info *info, json_t
             return cli_fail(CLI_FAILED, "out of memory for the charges");
         if (!list && c.before == 0 && c.counted)
             printf("\n  %6s  %-20s  %12s  %-12s  %s\n", "id", "date", "charge", "method", "what");
-        if (!list)
-            print_charge(&c);
+        if (!list && print_charge(&c) != CLI_OK)
+            return CLI_FAILED;
     }
 }
 
@@ -121,9 +126,9 @@ static int show_dataset(dpi_ledger *ledger, const dpi_dataset_info *info, bool w
         json_decref(list);
         return cli_fail(CLI_FAILED, "out of memory for the dataset");
     }
-    if (!all)
-        print_dataset(info);
-    const int code = with_charges ? show_charges(ledger, info, list) : CLI_OK;
+    int code = all ? CLI_OK : print_dataset(info);
+    if (with_charges && code == CLI_OK)
+        code = show_charges(ledger, info, list);
     json_decref(list);
     return code;
 }

@@ -264,17 +264,9 @@ static int open_outputs(const args *a, run *r) {
 /* What is left when the program cannot go on: a statement and reports of a run that stopped early,
  * which are written anew when it ends well. */
 static int prepare_end(run *r) {
-    char *statement;
-    int code = make_statement(r, false, &statement);
+    const int code = make_statement(r, false, &r->last_words);
     if (code != CLI_OK)
         return code;
-    if (asprintf(&r->last_words,
-                 "\ndpinfer run: memory of the model could not be read: its file has become shorter, "
-                 "or its disk has failed\n\n%s", statement) < 0)
-        r->last_words = NULL;
-    free(statement);
-    if (!r->last_words)
-        return cli_fail(CLI_FAILED, "out of memory for the statement");
     return r->reports ? report_files_write(r->reports, r->report, false) : CLI_OK;
 }
 
@@ -316,7 +308,7 @@ static int draw_texts(const args *a, run *r) {
     progress_begin(&r->progress, progress_choose(a, r->screen && !r->jsonl));
     r->out.appears = true;
     report_files_keep(r->reports);
-    signals_catch_bus(r->last_words);
+    signals_last_words(r->last_words);
     dpi_claim_label(r->claim, label, sizeof label);
     if (!dpi_claim_is_private(r->claim)) {
         cli_note("%s", label);

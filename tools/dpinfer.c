@@ -10,6 +10,7 @@
 
 #include "tools/commands.h"
 #include "tools/nearest.h"
+#include "tools/signals.h"
 
 static const command *const commands[] = {
     &command_run,     &command_plan,     &command_ledger, &command_account,
@@ -96,7 +97,7 @@ int main(int argc, char **argv) {
     /* OpenBLAS, where it is loaded, starts no threads: ours are enough. It reads this as it starts. */
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error like any other */
-    json_set_alloc_funcs(dpi_private_malloc, dpi_private_free);
+    json_set_alloc_funcs(signals_json_malloc, dpi_private_free);
     if (argc < 2) {
         print_usage(stderr);
         return CLI_USAGE;

@@ -67,6 +67,11 @@ static void put(int fd, const char *text) {
 
 void output_say(const char *text) { put(STDERR_FILENO, text); }
 
+static bool is_empty(const output *o) {
+    struct stat st;
+    return stat(o->temporary, &st) == 0 && st.st_size == 0;
+}
+
 void output_end_all(void) {
     for (int i = 0; i < MAX_OPEN; i++) {
         const output *o = opened[i];
@@ -74,7 +79,7 @@ void output_end_all(void) {
             put(o->fd, o->tail);
         if (!o || !o->temporary)
             continue;
-        if (!o->appears)
+        if (!o->appears || is_empty(o))
             unlink(o->temporary);
         else if (appear_new(o) != 0)
             output_say(o->told);
@@ -236,6 +241,8 @@ static void sync_folder(const char *target) {
 
 static void end_temporary(output *o, output_end end) {
     struct stat st;
+    if (end == OUTPUT_PARTIAL && is_empty(o))
+        end = OUTPUT_DROPPED;
     if (end == OUTPUT_PARTIAL && stat(o->target, &st) == 0) {
         cli_note("note: %s is as it was; what was written is in %s", o->target, o->temporary);
     } else if (end == OUTPUT_DROPPED) {
@@ -251,7 +258,7 @@ static void end_temporary(output *o, output_end end) {
 int output_close(output *o, output_end end) {
     if (o->fd >= 0 && o->temporary && end != OUTPUT_DROPPED && !sync_file(o->fd))
         write_failed(o);
-    if (o->failed && end == OUTPUT_APPEARS)
+    if (o->failed && end != OUTPUT_DROPPED)
         end = o->appears ? OUTPUT_PARTIAL : OUTPUT_DROPPED;
     if (o->fd >= 0 && close(o->fd) != 0)
         write_failed(o);

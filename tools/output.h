@@ -38,7 +38,8 @@ int output_rewind(output *o);
 
 typedef enum output_end {
     OUTPUT_APPEARS, /* under its name */
-    OUTPUT_PARTIAL, /* the same, but a file that is there stays, and where this one is is told */
+    OUTPUT_PARTIAL, /* the same, but a file that is there stays, and where this one is is told; if
+                     * nothing was written, nothing appears */
     OUTPUT_DROPPED,
 } output_end;
 

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "dpinfer/memory.h"
 #include "tools/output.h"
 
 static volatile sig_atomic_t stop_signal;
@@ -21,11 +22,17 @@ static void end_program(int number) {
     raise(number);
 }
 
-static void on_bus(int number) {
-    (void)number;
+static void end_with_words(const char *reason) {
     output_end_all();
+    output_say(reason);
     output_say(words);
     _exit(CLI_FAILED);
+}
+
+static void on_bus(int number) {
+    (void)number;
+    end_with_words("\ndpinfer: memory of the model could not be read: its file has become shorter, or "
+                   "its disk has failed\n\n");
 }
 
 static void on_stop(int number) {
@@ -62,9 +69,16 @@ void signals_catch(void) { set_handlers(on_stop, SA_RESTART); }
 
 void signals_clean_up(void) { set_handlers(end_program, (int)SA_RESETHAND); }
 
-void signals_catch_bus(const char *last_words) {
+void signals_last_words(const char *last_words) {
     words = last_words;
     set_handler(SIGBUS, on_bus, (int)SA_RESETHAND);
+}
+
+void *signals_json_malloc(size_t n_bytes) {
+    void *block = dpi_private_malloc(n_bytes);
+    if (!block)
+        end_with_words("dpinfer: out of memory for JSON\n\n");
+    return block;
 }
 
 int signals_stop(void) { return stop_signal; }

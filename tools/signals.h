@@ -9,9 +9,14 @@
 void signals_catch(void);
 /* Every signal that ends a program ends this one at once, in the same way. */
 void signals_clean_up(void);
-/* SIGBUS, which a mapped model file raises that has become shorter, prints last_words to stderr and
- * exits with CLI_FAILED. The string must stay until the program ends. */
-void signals_catch_bus(const char *last_words);
+/* What is printed to stderr, after the reason, when the program cannot go on: SIGBUS, which a mapped
+ * model file raises that has become shorter, or no memory for jansson. The exit code is CLI_FAILED
+ * then. The string must stay until the program ends. */
+void signals_last_words(const char *words);
+
+/* malloc of private memory for jansson, which goes on with what it did not get: it loses bytes of a
+ * record or of a result. Without memory the program ends here. */
+void *signals_json_malloc(size_t n_bytes);
 
 /* The signal that has asked to stop; 0: none. */
 int signals_stop(void);

@@ -6,7 +6,8 @@
  *     json_set_alloc_funcs(dpi_private_malloc, dpi_private_free);
  *
  * once, before it uses jansson or this library. Without it, text of records may stay in freed
- * memory until that is used again. */
+ * memory until that is used again. jansson 2.14 does not always say that it had no memory: bytes of
+ * a record may be missing then. A program that has to know gives an allocator that ends it. */
 #ifndef DPINFER_MEMORY_H
 #define DPINFER_MEMORY_H
 
