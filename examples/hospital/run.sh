@@ -34,13 +34,14 @@ say "What the budget buys"
 patients_in_file=$(tail -n +2 letters.csv | grep -oE '^[0-9]+,P[0-9]+,' | cut -d , -f 2 | sort -u | wc -l)
 batch=$((patients_in_file / texts))
 usual=(--ref-tokens 200 --unit-records 2)
-job=(--unit-field patient --max-per-unit 4 --epsilon 5 --delta 1e-5 -B "$batch" --num "$texts"
+budget=(--epsilon 5 --delta 1e-5)
+job=(--unit-field patient --max-per-unit 4 -B "$batch" --num "$texts"
     -n "$tokens" --public-prompt "Write a discharge letter." --ledger year.ledger)
 
 # Guarantee, memory and time, and the ledger before and after. Nothing is charged. What is usual is for the
 # time alone: a letter has some 200 tokens, and most patients have about two.
 say "The plan"
-"$dpinfer" plan "$model" letters.csv "${job[@]}" "${usual[@]}"
+"$dpinfer" plan "$model" letters.csv "${job[@]}" "${budget[@]}" "${usual[@]}"
 
 # A key to sign the report with. Your own is in ~/.ssh.
 [ -e key ] || ssh-keygen -q -t ed25519 -N "" -C "data steward" -f key
@@ -51,8 +52,8 @@ END
 
 # The run charges the ledger before it reads a letter.
 say "The run"
-"$dpinfer" run "$model" letters.csv "${job[@]}" -o texts.jsonl --meta meta.json --sign key \
-    --report report.html --report report.json
+"$dpinfer" run "$model" letters.csv "${job[@]}" "${budget[@]}" -o texts.jsonl --meta meta.json \
+    --sign key --report report.html --report report.json
 
 say "The ledger of the year"
 "$dpinfer" ledger show year.ledger
@@ -66,6 +67,6 @@ say "The check"
 # message says what would fit.
 say "A job that is too large for the rest of the year"
 code=0
-"$dpinfer" run "$model" letters.csv "${job[@]}" --epsilon 9 -o again.jsonl || code=$?
+"$dpinfer" run "$model" letters.csv "${job[@]}" --epsilon 9 --delta 1e-5 -o again.jsonl || code=$?
 [ "$code" -eq 6 ] || { echo "expected exit code 6, found $code"; exit 1; }
 say "Done: hospital-job/report.html, hospital-job/texts.jsonl"

@@ -578,15 +578,15 @@ run plan "$model" --records 100 --rho 0.5 --json; expect_rc 0; near n_texts 13; 
 run plan "$model" --records 100 --rho 0.5; expect_out "memory"; expect_out "prompt tokens a second"
 expect_out "with records of 300 tokens (--ref-tokens); the longest that fit:"
 # Longer records and more texts take longer: four times as many, to be sure on a busy machine.
-seconds() { run plan "$model" --rho 0.5 -B 8 -t 1 --json "$@"; field seconds; }
+seconds() { run plan "$model" --rho 0.5 -t 1 --json "$@"; field seconds; }
 for name in seconds seconds_reading seconds_most step_seconds prompt_tokens_per_second; do
     run plan "$model" --records 20 --rho 0.5 --json
     check "$name is above 0" awk -v x="$(field "$name")" 'BEGIN { exit !(x > 0) }'
 done
-few=$(seconds --records 400 --num 8); many=$(seconds --records 400 --num 48)
+few=$(seconds -B 8 --records 400 --num 8); many=$(seconds -B 8 --records 400 --num 48)
 check "48 texts take longer than 8" awk -v a="$few" -v b="$many" 'BEGIN { exit !(b > 2 * a) }'
-short=$(seconds --records 400 --ref-tokens 16 -n 4)
-long=$(seconds --records 400 --ref-tokens 600 -n 4)
+short=$(seconds -B 8 --records 400 --ref-tokens 16 -n 4)
+long=$(seconds -B 8 --records 400 --ref-tokens 600 -n 4)
 check "long records take longer" awk -v a="$short" -v b="$long" 'BEGIN { exit !(b > 2 * a) }'
 run plan "$model" --records 20 --rho 0.5 --max-ref-tokens 40; expect_out "with records of 40 tokens"
 # What C can do: 2C/tau with C = B sqrt(2 rho / T), and a table of what would be heard.

@@ -50,10 +50,10 @@ check "shares of 12 texts" test -z "$(grep -E '^    (Public|Private|Not private)
     awk '{ twelfths = $(NF - 1) * 12 / 100; off = twelfths - int(twelfths + .5)
            if (off > .1 || off < -.1) print }')"
 
-# The closing command is complete: a shell runs it as it is.
+# The closing command is complete: a shell runs it as it is, but for shorter texts.
 sed -n '/^  .*dpinfer run /,$p' out >command
 check "no closing command" test -s command
-printf '%s --num 1 -n 20 -q >text 2>err\n' "$(cat command)" | sh
+printf '%s --num 1 -q >text 2>err\n' "$(sed 's/ -n [0-9]*/ -n 20/' command)" | sh
 rc=$?
 check "the closing command" test $rc -eq 0 -a -s text
 
