@@ -140,16 +140,16 @@ static void explain(const dpi_suggestion *all, int32_t chosen, const dpi_sampler
     const dpi_suggestion *s = &all[chosen];
     printf("\n-B %d -n %d --num %d: ", s->batch, s->n_tokens, s->n_texts);
     if (s->hearing == DPI_HEARING_HARDLY)
-        printf("no setting lets references be heard; this one has the largest factor. More epsilon, "
-               "more units\nor fewer texts would help.\n");
+        printf("no setting lets references be heard; this one has the largest factor. More "
+               "epsilon, more\nunits or fewer texts would help.\n");
     else if (s->n_texts < n_texts)
         printf("with %d texts references are heard in no batch that the units make; with these "
                "fewer they are.\n", n_texts);
     else if (s->n_tokens < o->n_tokens)
         printf("references are heard in texts of this length, and not in longer ones.\n");
     else
-        printf("all texts with all tokens, in the smallest of these batches in which references are "
-               "heard.\n");
+        printf("all texts with all tokens, in the smallest of these batches in which references "
+               "are heard.\n");
 }
 
 static int suggest(const args *a) {
@@ -191,8 +191,9 @@ const command command_plan = {
     .max_positional = 1, .run = plan_main,
     .summary = "what a run would guarantee and need",
     .details =
-        "Takes the options of 'run' and shows the guarantee, the clip bound, the number of\n"
-        "texts, memory and the time, from a few measured passes with made-up prompts. Of REFS it only counts the records: the\n"
-        "files of a folder are not opened. --records N stands for REFS. The options for\n"
-        "output (-o, --report, --jsonl) are accepted and do nothing.\n",
+        "Takes the options of 'run' and shows the guarantee, the clip bound and what it can do, the\n"
+        "number of texts, memory, and the time from a few measured passes with made-up prompts. Of\n"
+        "REFS it only counts the records: the files of a folder are not opened. --records N stands\n"
+        "for REFS. With --ledger it shows the budget before and after, and charges nothing. The\n"
+        "options for output (-o, --report, --jsonl) are accepted and do nothing.\n",
 };

@@ -334,7 +334,8 @@ static int run_release(const args *a, run *r) {
         code = CLI_FAILED;
     if (begun)
         code = write_statement(r, code);
-    if (report_files_close(r->reports, end_of(code, begun), a->v[OPT_SIGN].s) != CLI_OK && code == CLI_OK)
+    if (report_files_close(r->reports, end_of(code, begun), a->v[OPT_SIGN].s) != CLI_OK &&
+        code == CLI_OK)
         code = CLI_FAILED;
     return code;
 }

@@ -210,8 +210,8 @@ static const option_spec specs[N_OPTIONS] = {
     [OPT_REPORT] = {.name = "report", .group = GROUP_OUTPUT, .type = OPT_STRING, .is_list = true,
         .commands = GENERATES, .arg = "FILE",
         .help = "also write a report of the privacy statement: as "
-                "Markdown if the name ends in .md, as a page of HTML in .html, else as JSON. May be "
-                "given more than once"},
+                "Markdown if the name ends in .md, as a page of HTML in .html, else as JSON. May "
+                "be given more than once"},
     [OPT_META] = {.name = "meta", .group = GROUP_OUTPUT, .type = OPT_STRING,
         .commands = GENERATES, .arg = "FILE",
         .help = "fields for the report, such as organisation and purpose: a JSON object of texts"},

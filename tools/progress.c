@@ -50,25 +50,26 @@ static int add_left(char *line, int n, double seconds) {
 /* Prompts that are left cost what the first ones did, tokens what they cost so far. */
 static double seconds_left(const progress *p, const dpi_release_progress *r, double seconds) {
     const double prompts = p->per_prompt * (double)(r->n_prompts - r->n_read);
-    const double drawing = seconds - p->first_token - p->per_prompt * (double)(r->n_read - p->n_read);
+    const double drawing =
+        seconds - p->first_token - p->per_prompt * (double)(r->n_read - p->n_read);
     if (p->first_token <= 0 || r->n_drawn < 2 || drawing <= 0)
         return 0;
     return (prompts > 0 ? prompts : 0) +
            drawing / (double)(r->n_drawn - 1) * (double)r->n_tokens_left;
 }
 
-static void describe_reading(const progress *p, const dpi_release_event *e, const dpi_release_progress *r,
-                             double seconds, char *line) {
+static void describe_reading(const progress *p, const dpi_release_event *e,
+                             const dpi_release_progress *r, double seconds, char *line) {
     int n = snprintf(line, PROGRESS_LINE_BYTES, "text %d/%d: reading the prompts", e->index + 1,
                      r->n_texts);
     if (e->n_prompts == 0 || r->n_read == 0)
         return;
     const double rate = p->per_prompt > 0 ? 1 / p->per_prompt : (double)r->n_read / seconds;
-    n += snprintf(line + n, (size_t)(PROGRESS_LINE_BYTES - n), ", %d of %d, %.3g a second", e->n_read,
-                  e->n_prompts, rate);
+    n += snprintf(line + n, (size_t)(PROGRESS_LINE_BYTES - n), ", %d of %d, %.3g a second",
+                  e->n_read, e->n_prompts, rate);
     /* Before the first token nothing is known but the time to it. */
-    add_left(line, n, p->first_token > 0 ? seconds_left(p, r, seconds)
-                                         : (e->n_prompts - e->n_read) / rate);
+    add_left(line, n,
+             p->first_token > 0 ? seconds_left(p, r, seconds) : (e->n_prompts - e->n_read) / rate);
 }
 
 static void describe_drawing(const progress *p, const dpi_release_event *e,
@@ -85,21 +86,21 @@ static void describe_drawing(const progress *p, const dpi_release_event *e,
 
 static size_t columns(void) {
     struct winsize size;
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1u
-                                                                           : 79u;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1u : 79u;
 }
 
-/* Characters that are no ASCII may have any width: then the column is known again with the next line. */
+/* Characters that are no ASCII may have any width: then the column is known again with the next
+ * line. */
 void progress_text(progress *p, const char *text, size_t n_bytes) {
     for (size_t i = 0; i < n_bytes; i++)
-        p->column = text[i] == '\n'                                         ? 0
+        p->column = text[i] == '\n'                                   ? 0
                     : (unsigned char)text[i] >= 0x80 || p->column < 0 ? -1
-                    : text[i] == '\t'                                ? (p->column / 8 + 1) * 8
-                                                                     : p->column + 1;
+                    : text[i] == '\t'                                 ? (p->column / 8 + 1) * 8
+                                                                      : p->column + 1;
 }
 
-/* At the end of a row a terminal waits for the next character before it goes on, and forgets that where
- * the cursor is moved. */
+/* At the end of a row a terminal waits for the next character before it goes on, and forgets that
+ * where the cursor is moved. */
 static bool may_move(const progress *p) {
     return p->column == 0 || (p->column > 0 && (size_t)p->column % (columns() + 1) != 0);
 }
@@ -134,7 +135,7 @@ static bool is_due(const progress *p, const dpi_release_event *e, double seconds
         return true;
     if (p->form == PROGRESS_PLAIN)
         return seconds >= (ends ? PLAIN_TEXT_SECONDS : PLAIN_SECONDS);
-    return seconds >= LINE_SECONDS;
+    return seconds >= LINE_SECONDS || (e->type == DPI_EVENT_TOKEN && e->n_drawn == 1);
 }
 
 static void note_first_token(progress *p, const dpi_release_progress *r, double seconds) {

@@ -19,13 +19,13 @@ enum { PROGRESS_LINE_BYTES = 160 };
 
 typedef struct progress {
     progress_form form;
-    bool shown;                  /* there is a line on the terminal */
+    bool shown;                     /* there is a line on the terminal */
     char line[PROGRESS_LINE_BYTES]; /* the last one */
-    int column;                  /* of the text above it; -1: not known */
-    struct timespec begin, last; /* of the run; the last line */
-    double per_prompt;           /* seconds of one prompt, while nothing else was done */
-    int64_t n_read;              /* prompts that were read by then */
-    double first_token;          /* seconds from the begin; 0: none yet */
+    int column;                     /* of the text above it; -1: not known */
+    struct timespec begin, last;    /* of the run; the last line */
+    double per_prompt;              /* seconds of one prompt, while nothing else was done */
+    int64_t n_read;                 /* prompts that were read by then */
+    double first_token;             /* seconds from the begin; 0: none yet */
 } progress;
 
 /* What --progress and the streams say. `below`: the text goes to a terminal, as it is drawn. */

@@ -29,15 +29,15 @@ static int run_keygen(const char *const *arguments, int in, int out, bool silent
     memcpy(own, arguments, sizeof own);
     if (posix_spawn_file_actions_init(&actions) != 0)
         return cli_fail(-1, "out of memory for ssh-keygen");
-    bool ok = in >= 0 ? posix_spawn_file_actions_adddup2(&actions, in, 0) == 0
-                      : posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0) == 0;
-    ok = ok && (out >= 0 ? posix_spawn_file_actions_adddup2(&actions, out, 1)
-                         : posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)) ==
-                   0;
+    bool ok = in >= 0
+                  ? posix_spawn_file_actions_adddup2(&actions, in, 0) == 0
+                  : posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0) == 0;
+    ok = ok &&
+         (out >= 0 ? posix_spawn_file_actions_adddup2(&actions, out, 1)
+                   : posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)) == 0;
     if (silent)
         ok = ok && posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0) == 0;
-    const int reason = ok ? posix_spawnp(&pid, "ssh-keygen", &actions, NULL, own, environ)
-                          : ENOMEM;
+    const int reason = ok ? posix_spawnp(&pid, "ssh-keygen", &actions, NULL, own, environ) : ENOMEM;
     posix_spawn_file_actions_destroy(&actions);
     if (reason != 0)
         return cli_fail(-1, "cannot run ssh-keygen, which signs and checks: %s%s", strerror(reason),
@@ -49,8 +49,8 @@ static int run_keygen(const char *const *arguments, int in, int out, bool silent
 }
 
 static int sign(const char *key, int in, int out) {
-    const char *const arguments[ARGUMENTS_MOST] = {"ssh-keygen", "-Y", "sign", "-q", "-n",
-                                                   NAMESPACE, "-f", key};
+    const char *const arguments[ARGUMENTS_MOST] = {"ssh-keygen", "-Y",      "sign", "-q",
+                                                   "-n",         NAMESPACE, "-f",   key};
     return run_keygen(arguments, in, out, false);
 }
 
@@ -108,9 +108,9 @@ int signature_check(const char *public_key, const char *path, const char *signat
         return cli_fail(CLI_FAILED, "cannot read %s: %s", path, strerror(errno));
     const int fd = make_allowed(public_key);
     snprintf(allowed, sizeof allowed, "/proc/self/fd/%d", fd);
-    const char *const arguments[ARGUMENTS_MOST] = {
-        "ssh-keygen", "-Y", "verify", "-q",    "-n", NAMESPACE, "-I",
-        "signer",     "-f", allowed,  "-s", signature};
+    const char *const arguments[ARGUMENTS_MOST] = {"ssh-keygen", "-Y",      "verify", "-q",
+                                                   "-n",         NAMESPACE, "-I",     "signer",
+                                                   "-f",         allowed,   "-s",     signature};
     const int code = fd >= 0 ? run_keygen(arguments, in, -1, true) : -1;
     close(in);
     if (fd < 0)

@@ -13,8 +13,8 @@ int signature_try(const char *key);
 /* Signs the file at `path` into path.sig, which is written anew. CLI_OK, or CLI_FAILED with a
  * message. */
 int signature_write(const char *key, const char *path);
-/* CLI_OK if `signature` is one of the file at `path` by the public key; else CLI_FAILED with a message,
- * CLI_USAGE if the key cannot be read. */
+/* CLI_OK if `signature` is one of the file at `path` by the public key; else CLI_FAILED with a
+ * message, CLI_USAGE if the key cannot be read. */
 int signature_check(const char *public_key, const char *path, const char *signature);
 
 #endif

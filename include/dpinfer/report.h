@@ -1,6 +1,6 @@
 /* report.h - the privacy report of a release: the checklist of Ponomareva et al. 2023, "How to
- * DP-fy ML", section 5.3.3, filled in, as JSON, as Markdown and as a page of HTML that begins in plain words.
- * Part of libdpinfer_full.
+ * DP-fy ML", section 5.3.3, filled in, as JSON, as Markdown and as a page of HTML that begins in
+ * plain words. Part of libdpinfer_full.
  *
  * It may be released as it is. Every value is an option, a fact about the program or the model, or
  * follows from those or from the released texts; none is derived from what is in a record. The

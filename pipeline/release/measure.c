@@ -30,13 +30,13 @@ typedef struct measure {
     const dpi_release *r;
     dpi_session *session;
     dpi_sampler *sampler;
-    int32_t n_unit;         /* records of a unit, at most M; 1 without units */
-    int32_t n_seq, n_all;   /* rows of a step of one text, of all */
-    int32_t *seqs, *tokens; /* [n_all], those with all logits first */
-    const float **logits;   /* of the references of one text, as the sampler takes them */
-    int32_t *prompt;        /* [n_prompt] */
+    int32_t n_unit;           /* records of a unit, at most M; 1 without units */
+    int32_t n_seq, n_all;     /* rows of a step of one text, of all */
+    int32_t *seqs, *tokens;   /* [n_all], those with all logits first */
+    const float **logits;     /* of the references of one text, as the sampler takes them */
+    int32_t *prompt;          /* [n_prompt] */
     int32_t n_prompt, n_held; /* n_held of them are in the first sequence */
-    bool partial; /* references' logits are computed for the candidates alone */
+    bool partial;             /* references' logits are computed for the candidates alone */
 } measure;
 
 /* Records that a unit may have. */
@@ -196,8 +196,8 @@ static dpi_status measure_steps(measure *m, int32_t n_first, rates *t, double *p
     return n_parallel > 1 ? time_steps(m, 1, most, &t->one, err) : DPI_STATUS_OK;
 }
 
-/* A prompt of n_wanted tokens, or the beginning of it that the time allows, in one piece or two; and
- * steps behind it. */
+/* A prompt of n_wanted tokens, or the beginning of it that the time allows, in one piece or two;
+ * and steps behind it. */
 static dpi_status measure_prompt(measure *m, int32_t n_first, int32_t n_wanted, double guess,
                                  rates *t, dpi_error *err) {
     const int32_t left = dpi_session_n_ctx(m->session);
@@ -352,8 +352,8 @@ static dpi_status add_seconds(const dpi_release *r, const rates *t, dpi_release_
 dpi_status dpi_release_measure(const dpi_release *r, dpi_release_plan *plan, dpi_error *err) {
     measure m = {.r = r, .n_unit = plan->n_unit_usual};
     rates t = {0};
-    dpi_status status = measure_rates(&m, plan->n_prompt_usual, plan->read_bytes_per_second, &t,
-                                      err);
+    dpi_status status =
+        measure_rates(&m, plan->n_prompt_usual, plan->read_bytes_per_second, &t, err);
     free_measure(&m);
     if (status != DPI_STATUS_OK)
         return status;

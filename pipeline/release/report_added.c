@@ -12,7 +12,8 @@
 enum { META_BYTES_MAX = 1 << 16, META_FIELDS_MAX = 32, META_TEXT_MAX = 2000 };
 
 bool dpi_report_added_init(dpi_report_added *a) {
-    *a = (dpi_report_added){.meta = json_object(), .charges = json_array(), .labels = json_object()};
+    *a =
+        (dpi_report_added){.meta = json_object(), .charges = json_array(), .labels = json_object()};
     sha256_init(&a->digest);
     return a->meta && a->charges && a->labels;
 }
@@ -35,10 +36,10 @@ static bool is_meta(const json_t *meta) {
     json_t *value;
     if (!json_is_object(meta) || json_object_size(meta) > META_FIELDS_MAX)
         return false;
-    json_object_foreach((json_t *)meta, key, value)
-        if (!json_is_string(value) || json_string_length(value) > META_TEXT_MAX ||
-            strlen(key) == 0 || strlen(key) > 60)
-            return false;
+    json_object_foreach((json_t *)meta, key, value) if (!json_is_string(value) ||
+                                                        json_string_length(value) > META_TEXT_MAX ||
+                                                        strlen(key) == 0 ||
+                                                        strlen(key) > 60) return false;
     return true;
 }
 
@@ -77,8 +78,7 @@ static bool count_label(dpi_report_added *a, const char *label) {
     const json_t *known = json_object_get(a->labels, label);
     if (!known && json_object_size(a->labels) == DPI_REPORT_LABELS_MAX)
         return true; /* more than a plot has room for */
-    return json_object_set_new(a->labels, label,
-                               json_integer(json_integer_value(known) + 1)) == 0;
+    return json_object_set_new(a->labels, label, json_integer(json_integer_value(known) + 1)) == 0;
 }
 
 dpi_status dpi_report_text_add(dpi_report *report, const char *label, int32_t n_tokens, int32_t end,
@@ -100,8 +100,8 @@ static json_t *complete_recorded(const dpi_report_added *a, const dpi_claim *cla
     size_t i;
     if (!json_is_object(output))
         return output;
-    json_array_foreach(json_object_get(output, "lengths"), i, count)
-        n_texts += json_integer_value(count) < INT32_MAX ? json_integer_value(count) : INT32_MAX;
+    json_array_foreach(json_object_get(output, "lengths"), i, count) n_texts +=
+        json_integer_value(count) < INT32_MAX ? json_integer_value(count) : INT32_MAX;
     if (json_object_set_new(output, "texts", json_integer(n_texts)) == 0 &&
         json_object_set_new(output, "tokens_most", json_integer(claim->method.n_tokens)) == 0)
         return output;
@@ -181,10 +181,8 @@ static bool is_output(const json_t *output) {
               json_array_size(lengths) == DPI_REPORT_BINS && json_object_size(output) == 8;
     for (i = 0; i < sizeof counts / sizeof *counts; i++)
         ok = ok && is_count(json_object_get(output, counts[i]));
-    json_array_foreach(lengths, i, value)
-        ok = ok && is_count(value);
-    json_object_foreach((json_t *)labels, key, value)
-        ok = ok && is_count(value);
+    json_array_foreach(lengths, i, value) ok = ok && is_count(value);
+    json_object_foreach((json_t *)labels, key, value) ok = ok && is_count(value);
     return ok;
 }
 
@@ -192,19 +190,17 @@ static bool are_charges(const json_t *charges) {
     size_t i;
     json_t *c;
     bool ok = json_is_array(charges) && json_array_size(charges) <= DPI_REPORT_CHARGES_MAX;
-    json_array_foreach(charges, i, c)
-        ok = ok && json_object_size(c) == 4 && json_is_string(json_object_get(c, "date")) &&
-             json_is_string(json_object_get(c, "method")) &&
-             json_is_number(json_object_get(c, "charge")) &&
-             json_is_number(json_object_get(c, "after"));
+    json_array_foreach(charges, i, c) ok =
+        ok && json_object_size(c) == 4 && json_is_string(json_object_get(c, "date")) &&
+        json_is_string(json_object_get(c, "method")) &&
+        json_is_number(json_object_get(c, "charge")) && json_is_number(json_object_get(c, "after"));
     return ok;
 }
 
 bool dpi_report_added_read(dpi_report_added *a, const json_t *report) {
     json_t *meta = json_object_get(report, "meta"), *charges = json_object_get(report, "charges");
     json_t *output = json_object_get(report, "output");
-    if (!is_meta(meta) || !are_charges(charges) ||
-        !(json_is_null(output) || is_output(output)))
+    if (!is_meta(meta) || !are_charges(charges) || !(json_is_null(output) || is_output(output)))
         return false;
     json_decref(a->meta);
     json_decref(a->charges);

@@ -20,7 +20,7 @@ typedef struct dpi_report_added {
     struct sha256_ctx digest; /* of the output so far */
     int64_t n_bytes, n_texts, n_tokens, n_ended;
     int64_t lengths[DPI_REPORT_BINS]; /* texts by their tokens, in equal steps up to T */
-    json_t *recorded; /* parsed: the section `output`; else NULL */
+    json_t *recorded;                 /* parsed: the section `output`; else NULL */
 } dpi_report_added;
 
 /* False: out of memory. dpi_report_added_free in any case. */

@@ -1,5 +1,5 @@
-/* report_html.c - a report as one page of HTML: plain words and plots first, then the checklist. The
- * JSON object in another form, so that the two cannot differ. */
+/* report_html.c - a report as one page of HTML: plain words and plots first, then the checklist.
+ * The JSON object in another form, so that the two cannot differ. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +30,8 @@ void dpi_report_html_text(dpi_text *t, const char *s) {
 }
 
 static const char style[] =
-    "body{font:16px/1.5 'DejaVu Sans',Verdana,sans-serif;color:#1b1f24;background:#fff;margin:0 auto;"
+    "body{font:16px/1.5 'DejaVu Sans',Verdana,sans-serif;color:#1b1f24;background:#fff;margin:0 "
+    "auto;"
     "max-width:46rem;padding:1.5rem}\n"
     "h1{font-size:1.7rem;margin:0 0 .5rem}h2{font-size:1.15rem;margin:1.6rem 0 .4rem;"
     "border-bottom:1px solid #d0d7de;padding-bottom:.2rem}\n"
@@ -105,8 +106,7 @@ static void put_meta(dpi_text *t, const json_t *meta) {
     if (json_object_size(meta) == 0)
         return;
     dpi_text_add(t, "<dl>\n");
-    json_object_foreach((json_t *)meta, key, value)
-        put_pair(t, key, key, value);
+    json_object_foreach((json_t *)meta, key, value) put_pair(t, key, key, value);
     dpi_text_add(t, "</dl>\n");
 }
 
@@ -118,7 +118,8 @@ static void put_paragraph(dpi_text *t, const char *heading, const json_t *text) 
 
 static void put_first(dpi_text *t, const json_t *report) {
     const bool is_private = json_is_true(json_object_get(report, "private"));
-    dpi_text_add(t, "<section class=\"first\">\n<h1>Privacy report</h1>\n<p><span class=\"label%s\">",
+    dpi_text_add(t,
+                 "<section class=\"first\">\n<h1>Privacy report</h1>\n<p><span class=\"label%s\">",
                  is_private ? "" : " no");
     put_string(t, json_object_get(report, "label"));
     dpi_text_add(t, "</span></p>\n");
@@ -140,8 +141,9 @@ static void put_first(dpi_text *t, const json_t *report) {
 
 static void put_checklist(dpi_text *t, const json_t *report) {
     bool open = false;
-    dpi_text_add(t, "<p>The checklist of Ponomareva et al. 2023, \"How to DP-fy ML\", section 5.3.3, "
-                    "for a run of dpinfer. Form %" JSON_INTEGER_FORMAT ".</p>\n",
+    dpi_text_add(t,
+                 "<p>The checklist of Ponomareva et al. 2023, \"How to DP-fy ML\", section 5.3.3, "
+                 "for a run of dpinfer. Form %" JSON_INTEGER_FORMAT ".</p>\n",
                  json_integer_value(json_object_get(report, "dpinfer_report")));
     for (size_t i = 0; i < dpi_report_row_count(); i++) {
         const dpi_report_row *row = &dpi_report_rows[i];
@@ -165,11 +167,11 @@ static void put_hashes(dpi_text *t, const json_t *report) {
     const json_t *output = json_object_get(report, "output");
     size_t i;
     json_t *file;
-    dpi_text_add(t, "<h2>Files</h2>\n<table><tr><th>file</th><th>bytes</th><th>SHA-256</th></tr>\n");
+    dpi_text_add(t,
+                 "<h2>Files</h2>\n<table><tr><th>file</th><th>bytes</th><th>SHA-256</th></tr>\n");
     if (json_is_object(output))
         put_hash(t, "output, the texts", output);
-    json_array_foreach(get(report, "model", "files"), i, file)
-        put_hash(t, "model", file);
+    json_array_foreach(get(report, "model", "files"), i, file) put_hash(t, "model", file);
     dpi_text_add(t, "</table>\n");
 }
 
@@ -177,8 +179,9 @@ static void put_texts(dpi_text *t, const json_t *report) {
     const json_t *output = json_object_get(report, "output");
     if (!json_is_object(output))
         return;
-    dpi_text_add(t, "<h2>The texts</h2>\n<p>%" JSON_INTEGER_FORMAT " texts of %" JSON_INTEGER_FORMAT
-                    " tokens in all; %" JSON_INTEGER_FORMAT " came to an end of their own.</p>\n",
+    dpi_text_add(t,
+                 "<h2>The texts</h2>\n<p>%" JSON_INTEGER_FORMAT " texts of %" JSON_INTEGER_FORMAT
+                 " tokens in all; %" JSON_INTEGER_FORMAT " came to an end of their own.</p>\n",
                  json_integer_value(json_object_get(output, "texts")),
                  json_integer_value(json_object_get(output, "tokens")),
                  json_integer_value(json_object_get(output, "ended")));
@@ -204,11 +207,13 @@ static void put_table(dpi_text *t, const char *title, const json_t *section) {
 
 char *dpi_report_html(const json_t *report) {
     dpi_text t = {0};
-    dpi_text_add(&t, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
-                     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-                     "style-src 'unsafe-inline'\"/>\n"
-                     "<meta name=\"viewport\" content=\"width=device-width\"/>\n"
-                     "<title>Privacy report</title>\n<style>\n%s</style>\n</head>\n<body>\n", style);
+    dpi_text_add(&t,
+                 "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+                 "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+                 "style-src 'unsafe-inline'\"/>\n"
+                 "<meta name=\"viewport\" content=\"width=device-width\"/>\n"
+                 "<title>Privacy report</title>\n<style>\n%s</style>\n</head>\n<body>\n",
+                 style);
     put_first(&t, report);
     put_texts(&t, report);
     if (json_array_size(json_object_get(report, "charges")) > 0)

@@ -14,7 +14,8 @@
  * at most rho, so TV <= sqrt(rho / 2) (Pinsker) and TV <= sqrt(1 - e^-rho) (Bretagnolle and Huber
  * 1979). The least of them, rounded up. */
 static double most_right(double epsilon, double delta, double rho) {
-    double tv = epsilon > 0 && epsilon < 700 ? (expm1(epsilon) + 2 * delta) / (exp(epsilon) + 1) : 1;
+    double tv =
+        epsilon > 0 && epsilon < 700 ? (expm1(epsilon) + 2 * delta) / (exp(epsilon) + 1) : 1;
     if (rho > 0 && sqrt(rho / 2) < tv)
         tv = sqrt(rho / 2);
     if (rho > 0 && sqrt(-expm1(-rho)) < tv)
@@ -31,9 +32,10 @@ static const char *percent(double share, char text[16]) {
 
 static void put_done(dpi_text *t, const dpi_claim *c) {
     const bool units = dpi_claim_has_units(c);
-    dpi_text_add(t, "A language model (%s) wrote %d text%s of at most %d tokens (words, or parts of "
-                    "words) each", c->model_name, c->n_texts, c->n_texts == 1 ? "" : "s",
-                 c->method.n_tokens);
+    dpi_text_add(t,
+                 "A language model (%s) wrote %d text%s of at most %d tokens (words, or parts of "
+                 "words) each",
+                 c->model_name, c->n_texts, c->n_texts == 1 ? "" : "s", c->method.n_tokens);
     if (!c->record_in_prompt) {
         dpi_text_add(t, ". No record was read.");
         return;
@@ -44,12 +46,14 @@ static void put_done(dpi_text *t, const dpi_claim *c) {
     }
     if (c->n_records > 0)
         dpi_text_add(t, ", about %lld %s", (long long)c->n_records,
-                     units ? "persons' records (one person is all records with one ID)" : "records");
+                     units ? "persons' records (one person is all records with one ID)"
+                           : "records");
     else
         dpi_text_add(t, ", about records whose number is secret");
-    dpi_text_add(t, ". Each text is written from a group of its own of %s%d %s. The word that comes "
-                    "next is drawn at random; how far %s may move the odds of a word is limited "
-                    "before they are added up. Only the texts are given away.",
+    dpi_text_add(t,
+                 ". Each text is written from a group of its own of %s%d %s. The word that comes "
+                 "next is drawn at random; how far %s may move the odds of a word is limited "
+                 "before they are added up. Only the texts are given away.",
                  dpi_claim_is_assigned(c) ? "about " : "at most ", c->method.denominator,
                  units ? "persons" : "records", units ? "one person's records" : "one record");
 }
@@ -63,16 +67,17 @@ static void put_learnt(dpi_text *t, const dpi_claim *c, double after) {
                                          : "It read no record, so there is nothing to protect.");
         return;
     }
-    dpi_text_add(t,
-                 "%s, whatever a reader knows already. Suppose that a reader knows all "
-                 "other records, and has to guess from the texts whether %s among them. "
-                 "Without the texts, a guess is right in 50 of 100 cases. With all the texts of this "
-                 "run it is right in at most %s of 100.",
-                 after <= .6   ? "Very little"
-                 : after <= .8 ? "Little"
-                 : after < .95 ? "Something"
-                               : "Much",
-                 units ? "the records of one person are" : "one record is", percent(after, text));
+    dpi_text_add(
+        t,
+        "%s, whatever a reader knows already. Suppose that a reader knows all "
+        "other records, and has to guess from the texts whether %s among them. "
+        "Without the texts, a guess is right in 50 of 100 cases. With all the texts of this "
+        "run it is right in at most %s of 100.",
+        after <= .6   ? "Very little"
+        : after <= .8 ? "Little"
+        : after < .95 ? "Something"
+                      : "Much",
+        units ? "the records of one person are" : "one record is", percent(after, text));
 }
 
 static void put_budget(dpi_text *t, const dpi_claim *c) {
@@ -91,31 +96,35 @@ static void put_budget(dpi_text *t, const dpi_claim *c) {
         return;
     }
     if (l->scope == DPI_SCOPE_UNIT) {
-        dpi_text_add(t, "Each person has a budget of its own in the dataset \"%s\" (epsilon %g at "
-                        "delta %g, for all runs). This run took at most %s %% of it; a person whose "
-                        "budget did not suffice was left out.",
+        dpi_text_add(t,
+                     "Each person has a budget of its own in the dataset \"%s\" (epsilon %g at "
+                     "delta %g, for all runs). This run took at most %s %% of it; a person whose "
+                     "budget did not suffice was left out.",
                      l->dataset, l->epsilon, l->delta, percent(charge, b));
         return;
     }
-    dpi_text_add(t, "All runs about the dataset \"%s\" together may cost epsilon %g at delta %g. Before "
-                    "this run %s %% of that was spent, this run took %s %%, so that %.1f %% are left.",
-                 l->dataset, l->epsilon, l->delta, percent(before, a), percent(charge, b),
-                 floor(left * 1000) / 10);
+    dpi_text_add(
+        t,
+        "All runs about the dataset \"%s\" together may cost epsilon %g at delta %g. Before "
+        "this run %s %% of that was spent, this run took %s %%, so that %.1f %% are left.",
+        l->dataset, l->epsilon, l->delta, percent(before, a), percent(charge, b),
+        floor(left * 1000) / 10);
 }
 
 static json_t *uncovered(const dpi_claim *c) {
     if (!dpi_claim_is_private(c))
         return json_pack("[s]", "Everything.");
-    return json_pack(
-        "[s, s, s, s, s]",
-        "What is true of many records may be in the texts. That is their purpose.",
-        dpi_claim_has_units(c) ? "A person who has several IDs is protected once for each of them."
-                               : "A person who is in several records is protected once for each of "
-                                 "them.",
-        "The choice of prompts and options, and of the records: they must not follow from what is in "
-        "a record.",
-        "What the language model learnt before this run.",
-        "Other releases about the same persons, which add up with this one.");
+    return json_pack("[s, s, s, s, s]",
+                     "What is true of many records may be in the texts. That is their purpose.",
+                     dpi_claim_has_units(c)
+                         ? "A person who has several IDs is protected once for each of them."
+                         : "A person who is in several records is protected once for each of "
+                           "them.",
+                     "The choice of prompts and options, and of the records: they must not follow "
+                     "from what is in "
+                     "a record.",
+                     "What the language model learnt before this run.",
+                     "Other releases about the same persons, which add up with this one.");
 }
 
 static json_t *string_of(dpi_text *t) {

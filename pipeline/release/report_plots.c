@@ -14,20 +14,23 @@ static double real_of(const json_t *object, const char *key) {
 }
 
 static void begin(dpi_text *t, int height, const char *title) {
-    dpi_text_add(t, "<figure><figcaption>%s</figcaption>\n<svg viewBox=\"0 0 %d %d\" role=\"img\" "
-                    "aria-label=\"%s\">\n", title, WIDTH, height, title);
+    dpi_text_add(t,
+                 "<figure><figcaption>%s</figcaption>\n<svg viewBox=\"0 0 %d %d\" role=\"img\" "
+                 "aria-label=\"%s\">\n",
+                 title, WIDTH, height, title);
 }
 
 static void end(dpi_text *t) { dpi_text_add(t, "</svg></figure>\n"); }
 
-static void put_rect(dpi_text *t, const char *kind, double x, double y, double width, double height) {
-    dpi_text_add(t, "<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n", kind,
-                 x, y, width > 0 ? width : 0, height > 0 ? height : 0);
+static void put_rect(dpi_text *t, const char *kind, double x, double y, double width,
+                     double height) {
+    dpi_text_add(t, "<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n",
+                 kind, x, y, width > 0 ? width : 0, height > 0 ? height : 0);
 }
 
 static void put_line(dpi_text *t, const char *kind, double x1, double y1, double x2, double y2) {
-    dpi_text_add(t, "<line class=\"%s\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n", kind, x1,
-                 y1, x2, y2);
+    dpi_text_add(t, "<line class=\"%s\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n", kind,
+                 x1, y1, x2, y2);
 }
 
 /* anchor: start, middle or end. */
@@ -74,10 +77,16 @@ void dpi_report_plot_budget(dpi_text *t, const json_t *report) {
     put_rect(t, "before", LEFT, 34, before * scale, 22);
     put_rect(t, "more", LEFT + before * scale, 34, (after - before) * scale, 22);
     snprintf(text, sizeof text, "before: %.1f %%", 100 * before);
-    put_label(t, LEFT + before * scale, 24, before > .8 ? "end" : before < .2 ? "start" : "middle",
+    put_label(t, LEFT + before * scale, 24,
+              before > .8   ? "end"
+              : before < .2 ? "start"
+                            : "middle",
               text);
     snprintf(text, sizeof text, "after: %.1f %%", 100 * after);
-    put_label(t, LEFT + after * scale, 76, after > .8 ? "end" : after < .2 ? "start" : "middle",
+    put_label(t, LEFT + after * scale, 76,
+              after > .8   ? "end"
+              : after < .2 ? "start"
+                           : "middle",
               text);
     put_label(t, RIGHT, 24, "end", "100 %");
     end(t);
@@ -144,8 +153,8 @@ void dpi_report_plot_lengths(dpi_text *t, const json_t *report) {
     json_t *count;
     if (n == 0)
         return;
-    json_array_foreach(lengths, i, count)
-        most = json_number_value(count) > most ? json_number_value(count) : most;
+    json_array_foreach(lengths, i, count) most =
+        json_number_value(count) > most ? json_number_value(count) : most;
     begin(t, 186, "How long the texts are, in tokens");
     json_array_foreach(lengths, i, count) {
         const double height = json_number_value(count) / most * (bottom - top);
@@ -172,8 +181,8 @@ void dpi_report_plot_labels(dpi_text *t, const json_t *report) {
     char text[64];
     if (n == 0)
         return;
-    json_object_foreach((json_t *)labels, label, count)
-        most = json_number_value(count) > most ? json_number_value(count) : most;
+    json_object_foreach((json_t *)labels, label, count) most =
+        json_number_value(count) > most ? json_number_value(count) : most;
     begin(t, (int)(n < SHOWN ? n : SHOWN) * ROW + 16, "Texts of each label");
     json_object_foreach((json_t *)labels, label, count) {
         if (left_over-- == 0)
@@ -182,8 +191,8 @@ void dpi_report_plot_labels(dpi_text *t, const json_t *report) {
         put_rect(t, "before", left, y, json_number_value(count) / most * (RIGHT - left - 50),
                  ROW - 6);
         snprintf(text, sizeof text, "%.0f", json_number_value(count));
-        put_label(t, left + json_number_value(count) / most * (RIGHT - left - 50) + 6, y + 14, "start",
-                  text);
+        put_label(t, left + json_number_value(count) / most * (RIGHT - left - 50) + 6, y + 14,
+                  "start", text);
         y += ROW;
     }
     end(t);

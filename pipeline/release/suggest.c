@@ -58,10 +58,14 @@ static void add(table *t, int32_t batch, int32_t n_tokens, int32_t n_texts) {
     const double factor = dpi_hearing_factor(&o, &plan);
     const double rows = (double)n_texts * n_tokens * (batch + 1);
     dpi_suggestion *s = &t->all[t->n++];
-    *s = (dpi_suggestion){.batch = batch, .n_tokens = n_tokens, .n_texts = n_texts,
+    *s = (dpi_suggestion){.batch = batch,
+                          .n_tokens = n_tokens,
+                          .n_texts = n_texts,
                           .hearing = dpi_hearing_of(factor),
-                          .n_units = (int64_t)batch * n_texts, .clip = plan.clip,
-                          .factor = factor, .work = rows};
+                          .n_units = (int64_t)batch * n_texts,
+                          .clip = plan.clip,
+                          .factor = factor,
+                          .work = rows};
 }
 
 static bool ends_well(const table *t) {
@@ -98,7 +102,8 @@ dpi_status dpi_suggest(const dpi_sampler_options *options, int64_t n_units, int3
     if (n_units < 1 || n_texts < 1 || n_texts > n_units)
         return dpi_fail(err, DPI_STATUS_ARG,
                         "n_texts: found '%d', allowed 1..%lld: each text has a batch of its own, "
-                        "of one unit at least", n_texts, (long long)n_units);
+                        "of one unit at least",
+                        n_texts, (long long)n_units);
     if (options->method != DPI_METHOD_INVISIBLEINK)
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
                         "a suggestion is made for InvisibleInk alone: what C does in other methods "

@@ -102,7 +102,8 @@ static dpi_status read_sections(dpi_report *r, dpi_error *err) {
     r->model = copy_model(r->recorded);
     if (!dpi_report_added_read(&r->added, r->recorded))
         return dpi_fail(err, DPI_STATUS_FORMAT,
-                        "one of the sections 'meta', 'output' and 'charges' is missing or malformed");
+                        "one of the sections 'meta', 'output' and 'charges' is missing or "
+                        "malformed");
     if (!r->software || !r->model || !json_is_boolean(complete))
         return dpi_fail(err, DPI_STATUS_FORMAT, "the section '%s' is missing or malformed",
                         !r->software ? "software" : !r->model ? "model" : "complete");

@@ -1,4 +1,5 @@
-/* Suggestions: C by the formula of docs/spec.md section 4, the order of preference, what is refused. */
+/* Suggestions: C by the formula of docs/spec.md section 4, the order of preference, what is
+ * refused. */
 #include <math.h>
 
 #include "dpinfer/account.h"
@@ -78,7 +79,8 @@ static void test_refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_formula), cmocka_unit_test(test_choice),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_formula),
+                                       cmocka_unit_test(test_choice),
                                        cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
