@@ -65,6 +65,7 @@ void dpi_kernels_init_ref_q(dpi_kernels *kernels);
 void dpi_kernels_init_avx2_q(dpi_kernels *kernels);
 void dpi_kernels_init_avxvnni_q(dpi_kernels *kernels);
 void dpi_kernels_init_avx512_q(dpi_kernels *kernels);
+void dpi_kernels_init_avx512_k(dpi_kernels *kernels);
 void dpi_kernels_init_ref_sampler(dpi_kernels *kernels);
 void dpi_kernels_init_avx2_sampler(dpi_kernels *kernels);
 void dpi_kernels_init_avx512_sampler(dpi_kernels *kernels);
