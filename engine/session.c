@@ -9,7 +9,6 @@
 #include "base/status.h"
 
 enum {
-    MAX_SEQ = 4097,
     MAX_THREADS = 1024,
     WORTH_SHARING = 1 << 24, /* about a millisecond of one core */
 };
@@ -38,8 +37,8 @@ static dpi_status resolve(const dpi_model *model, const dpi_session_options *opt
     if (model->vocab_only)
         return dpi_fail(err, DPI_STATUS_STATE, "the model was opened without its weights");
     /* How many sequences there are may be private (dp/PRIVACY.md section 10): no message has it. */
-    if (o.n_seq < 1 || o.n_seq > MAX_SEQ)
-        return dpi_fail(err, DPI_STATUS_ARG, "n_seq must be 1..%d", (int)MAX_SEQ);
+    if (o.n_seq < 1 || o.n_seq > DPI_SEQUENCES_MAX)
+        return dpi_fail(err, DPI_STATUS_ARG, "n_seq must be 1..%d", (int)DPI_SEQUENCES_MAX);
     DPI_TRY(dpi_check_range("n_ctx", o.n_ctx, 0, model->config.n_ctx_max, err));
     DPI_TRY(dpi_check_range("n_threads", o.n_threads, 0, MAX_THREADS, err));
     DPI_TRY(dpi_check_range("kv_type", o.kv_type, DPI_KV_F16, DPI_KV_F32, err));

@@ -101,7 +101,7 @@ typedef struct dpi_release_plan {
     int32_t reserved;
     int64_t weight_bytes;    /* of the model, as stored */
     int64_t model_bytes;     /* of this process with the whole model in memory */
-    int64_t session_bytes;   /* caches and work space */
+    int64_t session_bytes;   /* caches, work space, and prompts that are kept */
     int64_t memory_bytes;    /* the peak of all */
     double read_bytes_per_second; /* from memory, all threads; 0: not known */
     double seconds_at_least; /* each step reads each weight once; 0: not known */
@@ -134,7 +134,7 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_release_preview(dpi_release *release, dpi_
 /* Reserves, if that was not done. Makes the batches and the session. With add/remove every record is
  * read here. Once it has succeeded the budget counts as spent, whatever comes of it.
  * Errors: those of dpi_release_reserve; IO (a record), LIMIT (a batch has more records than a session
- * has room for), STATE (begun already, or there are no records), CANCELLED, ENTROPY, MEMORY. */
+ * may have), STATE (begun already, or there are no records), CANCELLED, ENTROPY, MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_release_begin(dpi_release *release, dpi_error *err);
 
 /* What came of a piece of work. */

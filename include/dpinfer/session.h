@@ -25,9 +25,11 @@ typedef enum dpi_prefill {
     DPI_PREFILL_BLAS = 2    /* OpenBLAS in one fixed shape; set it to one thread */
 } dpi_prefill;
 
+enum { DPI_SEQUENCES_MAX = (1 << 20) + 1 }; /* a public prompt, and the most records of a batch */
+
 typedef struct dpi_session_options {
     size_t struct_size;
-    int32_t n_seq;     /* sequences, 1..4097; default 1 */
+    int32_t n_seq;     /* sequences, 1..DPI_SEQUENCES_MAX; default 1 */
     int32_t n_ctx;     /* positions per sequence; 0 (default): the model's n_ctx_train */
     int32_t n_threads; /* 0 (default): the processors this process may use. The session has fewer
                           where the system does not start so many (dpi_process_threads) */

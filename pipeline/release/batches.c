@@ -96,9 +96,9 @@ dpi_status dpi_release_make_batches(dpi_release *r, dpi_error *err) {
         DPI_TRY(make_partition(r, err));
         r->n_slots = dpi_partition_largest(r->partition) * per_unit(r);
     }
-    if (r->n_slots >= MAX_SEQUENCES) /* how many is secret */
+    if (r->n_slots >= DPI_SEQUENCES_MAX) /* how many is secret */
         return dpi_fail(err, DPI_STATUS_LIMIT, "a batch has more than %d records: n_texts must be "
-                                               "larger", MAX_SEQUENCES - 1);
+                                               "larger", DPI_SEQUENCES_MAX - 1);
     return DPI_STATUS_OK;
 }
 

@@ -21,7 +21,7 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Bytes a second that all threads together read from memory, measured for 0.2 s; 0 if there
+/* Bytes a second that the threads read from memory, measured for 0.2 s; 0 if there
  * is no memory for it. */
 static double measure_bandwidth(void) {
     enum { N_WORDS = 1 << 24 }; /* 128 MB, more than caches hold on most machines */
@@ -80,6 +80,17 @@ dpi_status dpi_release_session_memory(const dpi_release *r, int32_t n_parallel, 
     return DPI_STATUS_OK;
 }
 
+/* By content the prompts of all records are kept from the begin on: so many as the batches have
+ * slots, as the number of records is secret. */
+static uint64_t kept_memory(const dpi_release *r, int32_t n_prompt_most) {
+    const dpi_sampler_options *m = &r->claim.method;
+    const bool by_content = m->adjacency == DPI_ADJACENCY_ADD_REMOVE && m->subsample == 0;
+    if (m->method == DPI_METHOD_PLAIN || !by_content)
+        return 0;
+    return (uint64_t)r->claim.n_texts * (uint64_t)(r->options.session.n_seq - 1) *
+           ((uint64_t)n_prompt_most * sizeof(int32_t) + sizeof(dpi_prompt));
+}
+
 /* The peak: this process, which has opened the model, and what computing adds. */
 static dpi_status plan_memory(const dpi_release *r, dpi_release_plan *plan, dpi_error *err) {
     const dpi_sampler_options *m = &r->claim.method;
@@ -95,6 +106,7 @@ static dpi_status plan_memory(const dpi_release *r, dpi_release_plan *plan, dpi_
                   : (uint64_t)r->info.weight_bytes;
     plan->weight_bytes = r->info.weight_bytes;
     plan->model_bytes = (int64_t)model;
+    session_bytes += kept_memory(r, plan->n_prompt_most);
     plan->session_bytes = (int64_t)session_bytes;
     plan->memory_bytes =
         (int64_t)(model + session_bytes > opening ? model + session_bytes : opening);

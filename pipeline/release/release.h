@@ -9,7 +9,7 @@
 #include "dpinfer/release.h"
 #include "pipeline/partition.h"
 
-enum { MAX_SEQUENCES = 4097 }; /* of a session */
+enum { MAX_SEQUENCES = 4097 }; /* of several texts at a time */
 
 /* The private prompt of a record; tokens NULL: null. */
 typedef struct dpi_prompt {

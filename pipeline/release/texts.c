@@ -58,7 +58,7 @@ static dpi_status make_place(dpi_release *r, dpi_place *place, dpi_error *err) {
     return make_sampler(r, place, err);
 }
 
-static int32_t ask_cancelled(void *user) { return dpi_release_is_cancelled(user); }
+static int32_t is_cancelled(void *user) { return dpi_release_is_cancelled(user); }
 
 /* The slots of a text are those of the largest batch. How many that are may be secret: then fewer
  * texts are drawn at a time, and none fails. */
@@ -66,9 +66,10 @@ dpi_status dpi_release_make_places(dpi_release *r, dpi_error *err) {
     const int32_t n_seq = is_plain(r) ? 1 : (int32_t)r->n_slots + 1;
     int32_t n = r->options.n_parallel;
     n = n <= MAX_SEQUENCES / n_seq ? n : MAX_SEQUENCES / n_seq;
+    n = n > 1 ? n : 1;
     dpi_session_options session = r->options.session;
     session.n_seq = n * n_seq;
-    session.cancel = ask_cancelled;
+    session.cancel = is_cancelled;
     session.cancel_user = r;
     DPI_TRY(dpi_session_create(r->options.model, &session, &r->session, err));
     r->places = calloc((size_t)n, sizeof *r->places);

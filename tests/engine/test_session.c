@@ -31,8 +31,8 @@ static void test_options(void **state) {
         int32_t value;
         const char *message;
     } bad[] = {
-        {offsetof(dpi_session_options, n_seq), 0, "n_seq must be 1..4097"},
-        {offsetof(dpi_session_options, n_seq), 4098, "n_seq must be 1..4097"},
+        {offsetof(dpi_session_options, n_seq), 0, "n_seq must be 1..1048577"},
+        {offsetof(dpi_session_options, n_seq), 1048578, "n_seq must be 1..1048577"},
         {offsetof(dpi_session_options, n_ctx), -1, "n_ctx is -1"},
         {offsetof(dpi_session_options, n_threads), 1025, "n_threads is 1025"},
         {offsetof(dpi_session_options, kv_type), 2, "kv_type is 2, must be 0..1"},
@@ -153,7 +153,8 @@ static void test_features(void **state) {
     (void)state;
     enum { N_MOST = 150 };
     static const size_t lengths[] = {1, 9, 63, 64, 65, 130, N_MOST};
-    dpi_session *s = open_session(model, NULL, 2, 2 * N_MOST), *alone = open_session(model, NULL, 1, 0);
+    dpi_session *s = open_session(model, NULL, 2, 2 * N_MOST);
+    dpi_session *alone = open_session(model, NULL, 1, 0);
     const int32_t n_embd = (int32_t)s->work.norm.n;
     float a[256], b[256], row[256];
     int32_t tokens[N_MOST];
@@ -170,7 +171,8 @@ static void test_features(void **state) {
         assert_ok(dpi_session_prefill(s, 0, tokens, 1 + i, NULL, &err), &err);
         assert_ok(dpi_session_prefill(s, 1, tokens, lengths[i], NULL, &err), &err);
         assert_ok(dpi_session_features(s, 1, a, &err), &err);
-        assert_error(dpi_session_features(s, 0, b, &err), DPI_STATUS_STATE, &err, "after a prefill");
+        assert_error(dpi_session_features(s, 0, b, &err), DPI_STATUS_STATE, &err,
+                     "after a prefill");
         assert_ok(dpi_session_prefill(alone, 0, tokens, lengths[i], NULL, &err), &err);
         assert_ok(dpi_session_features(alone, 0, b, &err), &err);
         assert_memory_equal(a, b, (size_t)n_embd * sizeof *a);
@@ -183,7 +185,8 @@ static void test_features(void **state) {
             assert_true(fabs(sum - (double)logits[y]) < 1e-3);
         }
         assert_ok(dpi_session_step(s, 1, &(int32_t){1}, tokens, &err), &err);
-        assert_error(dpi_session_features(s, 1, a, &err), DPI_STATUS_STATE, &err, "after a prefill");
+        assert_error(dpi_session_features(s, 1, a, &err), DPI_STATUS_STATE, &err,
+                     "after a prefill");
     }
     dpi_session_free(s);
     dpi_session_free(alone);
@@ -384,8 +387,9 @@ static void test_vocab_only(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_options),    cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_features), cmocka_unit_test(test_cancel),     cmocka_unit_test(test_wiped),
+        cmocka_unit_test(test_options),       cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_features),      cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_wiped),
         cmocka_unit_test(test_chosen_logits), cmocka_unit_test(test_fork),
         cmocka_unit_test(test_memory),     cmocka_unit_test(test_allocation_failures),
         cmocka_unit_test(test_vocab_only),
