@@ -1,7 +1,7 @@
 /* hash.h - FNV-1a over 8 bytes at a time: tells files and settings apart, no defence against
  * intent. Internal. */
-#ifndef DPI_TRAIN_HASH_H
-#define DPI_TRAIN_HASH_H
+#ifndef DPI_HASH_H
+#define DPI_HASH_H
 
 #include <stddef.h>
 #include <stdint.h>

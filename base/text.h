@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Begins as {0}. data [n_bytes] has a NUL behind it, and is the owner's to free with free; NULL before
- * the first byte. */
+/* Begins as {0}. data [n_bytes] has a NUL behind it, and is the owner's to free with free; NULL
+ * before the first byte. */
 typedef struct dpi_text {
     char *data;
     size_t n_bytes, capacity;

@@ -63,11 +63,13 @@ static void read_prompts(const bench *b, const char *task, const char *const *pa
     dpi_error err;
     dpi_prompt_options_init(&o);
     o.public_prompt = (dpi_bytes){task, strlen(task)};
-    check(dpi_prompts_create(b->model, &o, dpi_session_n_ctx(b->session) - N_TOKENS, &prompts, &err),
+    check(dpi_prompts_create(b->model, &o, dpi_session_n_ctx(b->session) - N_TOKENS, &prompts,
+                             &err),
           &err);
     check(dpi_prompts_info_get(prompts, &info, &err), &err);
-    check(dpi_session_prefill(b->session, 0, dpi_prompts_public(prompts), (size_t)info.n_public, NULL,
-                              &err), &err);
+    check(dpi_session_prefill(b->session, 0, dpi_prompts_public(prompts), (size_t)info.n_public,
+                              NULL, &err),
+          &err);
     for (int32_t r = 1; r <= b->n_ref; r++) {
         int32_t *tokens;
         size_t n_tokens, n_bytes;

@@ -1,7 +1,7 @@
 # dpi_add_folder(NAME [SOURCES file...] [UPSTREAM folder...] [LIBRARIES target...])
 #
-# The folder NAME as the target dpi_NAME, of objects. Its files include headers by their path from the
-# root ("base/mem.h"). They find those of the folder itself and of the folders UPSTREAM, and no
+# The folder NAME as the target dpi_NAME, of objects. Its files include headers by their path from
+# the root ("base/mem.h"). They find those of the folder itself and of the folders UPSTREAM, and no
 # others: each folder has an include directory with one link to it, which only those get that name
 # it. include/ is upstream of all. tests/include/directions.sh checks the same by reading.
 function(dpi_see folder)

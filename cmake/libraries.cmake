@@ -1,5 +1,5 @@
-# dpi_add_library(NAME FOLDERS library...): libNAME.a of the objects of FOLDERS, as the target libNAME
-# for programs that use the public interface; with DPI_SHARED libNAME.so as libNAME_shared.
+# dpi_add_library(NAME FOLDERS library...): libNAME.a of the objects of FOLDERS, as the target
+# libNAME for programs that use the public interface; with DPI_SHARED libNAME.so as libNAME_shared.
 #
 # The archive is one relocatable object in which only the public symbols are still visible.
 find_program(LD_PROGRAM NAMES ld REQUIRED)

@@ -25,7 +25,8 @@ void corpus_example_make(bool heldout, bool new_names, uint64_t *rng, corpus_exa
     if (with_reference) {
         char reference[CORPUS_TEXT_BYTES];
         corpus_write(d, values, new_names, rng, reference);
-        snprintf(e->user, sizeof e->user, DPI_CHAT_BEFORE "%s" DPI_CHAT_AFTER "%s", reference, task);
+        snprintf(e->user, sizeof e->user, DPI_CHAT_BEFORE "%s" DPI_CHAT_AFTER "%s", reference,
+                 task);
         if (corpus_below(rng, 8) == 0)
             corpus_redraw(d, &law, heldout, rng, values);
     } else

@@ -40,7 +40,7 @@ typedef struct corpus_attribute {
     int32_t n_values;
 } corpus_attribute;
 
-typedef struct corpus_rule { /* rows of one rule stand together */
+typedef struct corpus_rule { /* rows of one rule stand side by side */
     const char *name, *frame;
 } corpus_rule;
 

@@ -57,14 +57,14 @@ static dpi_status read_llama3(const dpi_gguf *gguf, dpi_config *c, dpi_error *er
 }
 
 double dpi_config_llama3_divisor(const dpi_config *c, double radians) {
-    double turns = (double)c->llama3.original_context * radians / 6.283185307179586;
+    double rotations = (double)c->llama3.original_context * radians / 6.283185307179586;
     double low = (double)c->llama3.low_freq_factor, high = (double)c->llama3.high_freq_factor;
     double factor = (double)c->llama3.factor;
-    if (turns > high)
+    if (rotations > high)
         return 1;
-    if (turns < low)
+    if (rotations < low)
         return factor;
-    double smooth = (turns - low) / (high - low);
+    double smooth = (rotations - low) / (high - low);
     return 1 / ((1 - smooth) / factor + smooth);
 }
 

@@ -1,9 +1,9 @@
 /* make_model.c - writes a model of a given shape with random weights.
  *
- * A pool of random pieces is quantised once. Each place of a matrix gets a piece drawn from it: that
- * is as fast as the disk, for every type. Weights are about normal with deviation 1 / sqrt(n_in), so
- * that a product keeps the size of its input. The output head has three times that deviation, which
- * makes logits of deviation 3. */
+ * A pool of random pieces is quantised once. Each place of a matrix gets a piece drawn from it:
+ * that is as fast as the disk, for every type. Weights are about normal with deviation
+ * 1 / sqrt(n_in), so that a product keeps the size of its input. The output head has three times
+ * that deviation, which makes logits of deviation 3. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

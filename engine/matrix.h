@@ -42,7 +42,7 @@ typedef struct dpi_input {
     dpi_q8 q8;      /* the same rows in 8 bits, if dpi_matrix_q8_form says that they are read */
 } dpi_input;
 
-/* The form of 8-bit activations (q8.h) that some matrices together read of this input; -1: none of
+/* The form of 8-bit activations (q8.h) that some matrices read of this input; -1: none of
  * them reads any. */
 int32_t dpi_matrix_q8_form(const dpi_input *in, const dpi_matrix *const *matrices, int32_t n);
 

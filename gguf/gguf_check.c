@@ -56,7 +56,7 @@ static const unsigned char *read_bytes(cursor *c, uint64_t n_bytes, const char *
     return p;
 }
 
-static dpi_status take_u32(cursor *c, const char *what, uint32_t *out) {
+static dpi_status read_u32(cursor *c, const char *what, uint32_t *out) {
     const unsigned char *p = read_bytes(c, sizeof *out, what);
     if (!p)
         return DPI_STATUS_FORMAT;
@@ -64,7 +64,7 @@ static dpi_status take_u32(cursor *c, const char *what, uint32_t *out) {
     return DPI_STATUS_OK;
 }
 
-static dpi_status take_u64(cursor *c, const char *what, uint64_t *out) {
+static dpi_status read_u64(cursor *c, const char *what, uint64_t *out) {
     const unsigned char *p = read_bytes(c, sizeof *out, what);
     if (!p)
         return DPI_STATUS_FORMAT;
@@ -73,9 +73,9 @@ static dpi_status take_u64(cursor *c, const char *what, uint64_t *out) {
 }
 
 /* A count of things of at least `min_bytes` each. */
-static dpi_status take_count(cursor *c, const char *what, uint64_t min_bytes, uint64_t *out) {
+static dpi_status read_count(cursor *c, const char *what, uint64_t min_bytes, uint64_t *out) {
     uint64_t at = c->pos, n;
-    DPI_TRY(take_u64(c, what, &n));
+    DPI_TRY(read_u64(c, what, &n));
     if (n > bytes_left(c) / min_bytes)
         return dpi_fail_at(c->err, DPI_STATUS_FORMAT, at,
                            "%s is %" PRIu64 ", the %" PRIu64 " bytes left hold at most %" PRIu64,
@@ -84,9 +84,9 @@ static dpi_status take_count(cursor *c, const char *what, uint64_t min_bytes, ui
     return DPI_STATUS_OK;
 }
 
-static dpi_status take_string(cursor *c, const char *what, dpi_str *out) {
+static dpi_status read_string(cursor *c, const char *what, dpi_str *out) {
     uint64_t n_bytes;
-    DPI_TRY(take_u64(c, what, &n_bytes));
+    DPI_TRY(read_u64(c, what, &n_bytes));
     const unsigned char *p = read_bytes(c, n_bytes, what);
     if (!p)
         return DPI_STATUS_FORMAT;
@@ -95,9 +95,9 @@ static dpi_status take_string(cursor *c, const char *what, dpi_str *out) {
 }
 
 /* A key or a tensor's name: 1..max_bytes bytes, none of them NUL. */
-static dpi_status take_name(cursor *c, const char *what, uint64_t max_bytes, dpi_str *out) {
+static dpi_status read_name(cursor *c, const char *what, uint64_t max_bytes, dpi_str *out) {
     uint64_t at = c->pos;
-    DPI_TRY(take_string(c, what, out));
+    DPI_TRY(read_string(c, what, out));
     if (out->n_bytes == 0)
         return dpi_fail_at(c->err, DPI_STATUS_FORMAT, at, "%s is empty", what);
     if (out->n_bytes > max_bytes)
@@ -141,7 +141,7 @@ static dpi_status read_header(dpi_gguf *g, cursor *c) {
                            "47 47 55 46 (\"GGUF\")",
                            magic[0], magic[1], magic[2], magic[3]);
     uint64_t at = c->pos;
-    DPI_TRY(take_u32(c, "the version", &version));
+    DPI_TRY(read_u32(c, "the version", &version));
     /* Versions are small: one that is a multiple of 2^16 has its bytes swapped. */
     if (swapped || (version != 0 && (version & 0xffff) == 0))
         return dpi_fail_at(c->err, DPI_STATUS_UNSUPPORTED, at,
@@ -151,16 +151,16 @@ static dpi_status read_header(dpi_gguf *g, cursor *c) {
     if (version != 2 && version != 3)
         return dpi_fail_at(c->err, version ? DPI_STATUS_UNSUPPORTED : DPI_STATUS_FORMAT, at,
                            "GGUF version %" PRIu32 " is not supported, only 2 and 3 are", version);
-    DPI_TRY(take_count(c, "the number of tensors", MIN_TENSOR_BYTES, &g->n_tensors));
-    return take_count(c, "the number of metadata keys", MIN_KV_BYTES, &g->n_kv);
+    DPI_TRY(read_count(c, "the number of tensors", MIN_TENSOR_BYTES, &g->n_tensors));
+    return read_count(c, "the number of metadata keys", MIN_KV_BYTES, &g->n_kv);
 }
 
 /* ---- Metadata ----------------------------------------------------------------------------- */
 
-static dpi_status take_type(cursor *c, const char *what, dpi_gguf_type *out) {
+static dpi_status read_type(cursor *c, const char *what, dpi_gguf_type *out) {
     uint64_t at = c->pos;
     uint32_t type;
-    DPI_TRY(take_u32(c, what, &type));
+    DPI_TRY(read_u32(c, what, &type));
     if (type > DPI_GGUF_F64)
         return dpi_fail_at(c->err, DPI_STATUS_FORMAT, at, "%s is %" PRIu32 ", must be 0..12", what,
                            type);
@@ -168,11 +168,11 @@ static dpi_status take_type(cursor *c, const char *what, dpi_gguf_type *out) {
     return DPI_STATUS_OK;
 }
 
-static dpi_status take_items(cursor *c, dpi_gguf_type type, uint64_t n_items) {
+static dpi_status read_items(cursor *c, dpi_gguf_type type, uint64_t n_items) {
     if (type == DPI_GGUF_STRING) {
         dpi_str s;
         for (uint64_t i = 0; i < n_items; i++)
-            DPI_TRY(take_string(c, "a string", &s));
+            DPI_TRY(read_string(c, "a string", &s));
         return DPI_STATUS_OK;
     }
     uint64_t at = c->pos, n_bytes;
@@ -189,31 +189,31 @@ static dpi_status take_items(cursor *c, dpi_gguf_type type, uint64_t n_items) {
     return DPI_STATUS_OK;
 }
 
-static dpi_status take_value(cursor *c, dpi_gguf_kv *kv) {
-    DPI_TRY(take_type(c, "the value type", &kv->type));
+static dpi_status read_value(cursor *c, dpi_gguf_kv *kv) {
+    DPI_TRY(read_type(c, "the value type", &kv->type));
     kv->item_type = kv->type;
     kv->n_items = 1;
     if (kv->type == DPI_GGUF_ARRAY) {
         uint64_t at = c->pos;
-        DPI_TRY(take_type(c, "the array's item type", &kv->item_type));
+        DPI_TRY(read_type(c, "the array's item type", &kv->item_type));
         if (kv->item_type == DPI_GGUF_ARRAY)
             return dpi_fail_at(c->err, DPI_STATUS_UNSUPPORTED, at,
                                "arrays of arrays are not supported");
         bool strings = kv->item_type == DPI_GGUF_STRING;
         uint64_t min_bytes = strings ? sizeof(uint64_t) : dpi_gguf_item_bytes(kv->item_type);
-        DPI_TRY(take_count(c, "the array's length", min_bytes, &kv->n_items));
+        DPI_TRY(read_count(c, "the array's length", min_bytes, &kv->n_items));
     }
     kv->data = c->base + c->pos;
     kv->offset = c->pos;
-    DPI_TRY(take_items(c, kv->item_type, kv->n_items));
+    DPI_TRY(read_items(c, kv->item_type, kv->n_items));
     kv->n_bytes = c->pos - kv->offset;
     return DPI_STATUS_OK;
 }
 
 /* One entry; kv->key is left to the caller. */
-static dpi_status take_kv(cursor *c, dpi_str *key, dpi_gguf_kv *kv) {
-    DPI_TRY(take_name(c, "a metadata key", MAX_KEY_BYTES, key));
-    dpi_status status = take_value(c, kv);
+static dpi_status read_kv(cursor *c, dpi_str *key, dpi_gguf_kv *kv) {
+    DPI_TRY(read_name(c, "a metadata key", MAX_KEY_BYTES, key));
+    dpi_status status = read_value(c, kv);
     if (status == DPI_STATUS_OK)
         return status;
     char context[128];
@@ -246,7 +246,7 @@ static dpi_status read_metadata(dpi_gguf *g, cursor *c) {
     dpi_gguf_kv kv;
     dpi_str key;
     for (uint64_t i = 0; i < g->n_kv; i++) {
-        DPI_TRY(take_kv(c, &key, &kv));
+        DPI_TRY(read_kv(c, &key, &kv));
         keys_bytes += key.n_bytes + 1;
     }
     g->kvs = dpi_calloc(g->n_kv, sizeof g->kvs[0]);
@@ -258,7 +258,7 @@ static dpi_status read_metadata(dpi_gguf *g, cursor *c) {
     char *end = g->keys;
     c->pos = start;
     for (uint64_t i = 0; i < g->n_kv; i++) {
-        DPI_TRY(take_kv(c, &key, &kv));
+        DPI_TRY(read_kv(c, &key, &kv));
         kv.key = keep_name(&end, g->keys + keys_bytes, key);
         if (!kv.key)
             return fail_changed(c);
@@ -287,10 +287,10 @@ static dpi_status read_alignment(dpi_gguf *g, dpi_error *err) {
 
 /* ---- Tensor directory ---------------------------------------------------------------------- */
 
-static dpi_status take_shape(cursor *c, dpi_gguf_tensor *t, uint64_t *n_weights) {
+static dpi_status read_shape(cursor *c, dpi_gguf_tensor *t, uint64_t *n_weights) {
     uint64_t at = c->pos;
     uint32_t n_dims;
-    DPI_TRY(take_u32(c, "the number of dimensions", &n_dims));
+    DPI_TRY(read_u32(c, "the number of dimensions", &n_dims));
     if (n_dims < 1 || n_dims > MAX_DIMS)
         return dpi_fail_at(c->err, DPI_STATUS_FORMAT, at,
                            "has %" PRIu32 " dimensions, must be 1..%d", n_dims, MAX_DIMS);
@@ -300,7 +300,7 @@ static dpi_status take_shape(cursor *c, dpi_gguf_tensor *t, uint64_t *n_weights)
         uint64_t n = 1;
         at = c->pos;
         if (i < n_dims)
-            DPI_TRY(take_u64(c, "a dimension", &n));
+            DPI_TRY(read_u64(c, "a dimension", &n));
         if (n < 1 || n > INT64_MAX)
             return dpi_fail_at(c->err, DPI_STATUS_FORMAT, at,
                                "dimension %" PRIu32 " is %" PRIu64 ", must be 1..2^63-1", i, n);
@@ -312,9 +312,9 @@ static dpi_status take_shape(cursor *c, dpi_gguf_tensor *t, uint64_t *n_weights)
     return DPI_STATUS_OK;
 }
 
-static dpi_status take_tensor_type(cursor *c, dpi_gguf_tensor *t, uint64_t n_weights) {
+static dpi_status read_tensor_type(cursor *c, dpi_gguf_tensor *t, uint64_t n_weights) {
     uint64_t at = c->pos;
-    DPI_TRY(take_u32(c, "the tensor type", &t->type));
+    DPI_TRY(read_u32(c, "the tensor type", &t->type));
     const dpi_type *type = dpi_type_find(t->type);
     const char *name = dpi_type_name(t->type);
     if (!type && name)
@@ -333,15 +333,15 @@ static dpi_status take_tensor_type(cursor *c, dpi_gguf_tensor *t, uint64_t n_wei
 }
 
 /* One entry; t->name and t->data are left to the caller, t->offset counts from the data. */
-static dpi_status take_tensor(cursor *c, uint64_t alignment, dpi_str *name, dpi_gguf_tensor *t) {
-    DPI_TRY(take_name(c, "a tensor name", MAX_NAME_BYTES, name));
+static dpi_status read_tensor(cursor *c, uint64_t alignment, dpi_str *name, dpi_gguf_tensor *t) {
+    DPI_TRY(read_name(c, "a tensor name", MAX_NAME_BYTES, name));
     uint64_t n_weights = 0, at = 0;
-    dpi_status status = take_shape(c, t, &n_weights);
+    dpi_status status = read_shape(c, t, &n_weights);
     if (status == DPI_STATUS_OK)
-        status = take_tensor_type(c, t, n_weights);
+        status = read_tensor_type(c, t, n_weights);
     if (status == DPI_STATUS_OK) {
         at = c->pos;
-        status = take_u64(c, "the data offset", &t->offset);
+        status = read_u64(c, "the data offset", &t->offset);
     }
     if (status == DPI_STATUS_OK && t->offset % alignment != 0)
         status = dpi_fail_at(c->err, DPI_STATUS_FORMAT, at,
@@ -442,7 +442,7 @@ static dpi_status read_tensors(dpi_gguf *g, cursor *c) {
     dpi_str name;
     g->directory_start = c->pos;
     for (uint64_t i = 0; i < g->n_tensors; i++) {
-        DPI_TRY(take_tensor(c, g->alignment, &name, &t));
+        DPI_TRY(read_tensor(c, g->alignment, &name, &t));
         names_bytes += name.n_bytes + 1;
     }
     g->tensors = dpi_calloc(g->n_tensors, sizeof g->tensors[0]);
@@ -454,7 +454,7 @@ static dpi_status read_tensors(dpi_gguf *g, cursor *c) {
     char *end = g->names;
     c->pos = g->directory_start;
     for (uint64_t i = 0; i < g->n_tensors; i++) {
-        DPI_TRY(take_tensor(c, g->alignment, &name, &t));
+        DPI_TRY(read_tensor(c, g->alignment, &name, &t));
         t.name = keep_name(&end, g->names + names_bytes, name);
         if (!t.name)
             return fail_changed(c);

@@ -108,7 +108,8 @@ enum {
 /* Rows with which a class of rows is measured. */
 static const int32_t measured_rows[] = {[DPI_ROWS_FEW] = 9, [DPI_ROWS_MANY] = ROWS};
 
-/* Below this share of the time of plain products: less is in the noise, and blocks are more work. */
+/* Below this share of the time of plain products: less is in the noise, and blocks are more
+ * work. */
 static const double WORTH = 0.98;
 
 /* One product, all zeros: how long it takes does not depend on them. */

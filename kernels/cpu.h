@@ -23,11 +23,12 @@ typedef struct dpi_prefetch {
 enum { DPI_PANELS, DPI_STREAM }; /* a stream: each line once, in order, one soon after the other */
 enum { DPI_SEVERAL, DPI_SINGLE }; /* sequences */
 
-enum { DPI_ROWS_FEW, DPI_ROWS_MANY, DPI_ROWS_FEW_MAX = 24 }; /* rows of activations: up to 24, more */
+/* Rows of activations: up to 24, more. */
+enum { DPI_ROWS_FEW, DPI_ROWS_MANY, DPI_ROWS_FEW_MAX = 24 };
 
 typedef struct dpi_tuning {
-    /* [type has mins][DPI_ROWS_FEW or DPI_ROWS_MANY] products with fewer multiplications (q8.h) take
-     * less time. */
+    /* [type has mins][DPI_ROWS_FEW or DPI_ROWS_MANY] products with fewer multiplications (q8.h)
+     * take less time. */
     bool winograd[2][2];
     dpi_prefetch quantized[2][2]; /* [DPI_PANELS or DPI_STREAM][DPI_SEVERAL or DPI_SINGLE] */
     /* [DPI_SEVERAL or DPI_SINGLE] weights of 16 bits: bytes ahead, into L2. 0: not, of a single

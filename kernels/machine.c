@@ -16,8 +16,8 @@ void dpi_machine_init(dpi_machine *machine) {
 
 enum {
     REPEATS = 5,
-    READ_MS = 200, /* at least: where OpenBLAS is linked, its threads spin for tens of milliseconds when
-                      a process begins, in the way of ours */
+    READ_MS = 200, /* at least: where OpenBLAS is linked, its threads spin for tens of milliseconds
+                      when a process begins, in the way of ours */
     READ_BYTES = 1 << 28, /* more than caches hold */
     STEPS = 1 << 20,
 };

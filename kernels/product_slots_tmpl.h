@@ -1,6 +1,5 @@
 /* product_slots_tmpl.h - one function for each type of packed weights, for the dispatch table.
- * Included where NAME(kernel), the function's name in profiles, and HAS_PRODUCT(block), whether types
- * of blocks of so many weights have their functions here, are defined, and after
+ * Included where NAME(kernel), the function's name in profiles, is defined, and after
  *   matmul_q(type, y, y_stride, x, n_rows, w, n_in, n_out, tuning)     8-bit activations
  *   matmul_h(type, y, y_stride, x, x_stride, n_rows, w, n_in, n_out, tuning)  f32 ones
  * to which `type` is a constant; gives init_products(). Not a header to include elsewhere.
@@ -9,6 +8,10 @@
  * the time of a small one, and must not depend on what stands before it in the file. */
 
 #define ALIGNED __attribute__((aligned(64)))
+
+#ifndef HAS_PRODUCT /* where types are in several files: whether those of this block are here */
+#define HAS_PRODUCT(block) 1
+#endif
 
 #define SLOT_F32(name, type, block)
 #define SLOT_Q(name, type, block)                                                                  \

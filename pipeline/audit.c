@@ -1,4 +1,5 @@
-/* audit.c - the list of all audits: those of the mechanisms (dp/audit/), and of a model's logits. */
+/* audit.c - the list of all audits: those of the mechanisms (dp/audit/), and of a model's
+ * logits. */
 #include <string.h>
 
 #include "dp/audit/audit.h"

@@ -4,7 +4,7 @@
  * there are; and the distributions are neighbours as audit A wants them.
  *
  * The history is made the same by the bits that tokens are drawn with: the audit is the source of
- * random bits, asked when the weights of the next token are there, and gives bits for a candidate
+ * random bits, called when the weights of the next token are there, and gives bits for a candidate
  * of its choice. */
 #include <math.h>
 #include <stdlib.h>
@@ -56,8 +56,8 @@ static void record(text *x) {
     const dpi_sampler *s = x->sampler;
     const size_t n = r->n_vocab, at = (size_t)x->t * n;
     for (int32_t i = 0; i < N_SEQ; i++)
-        memcpy(r->logits + N_SEQ * at + (size_t)i * n, dpi_session_logits(x->session, x->first_seq + i),
-               n * sizeof *r->logits);
+        memcpy(r->logits + N_SEQ * at + (size_t)i * n,
+               dpi_session_logits(x->session, x->first_seq + i), n * sizeof *r->logits);
     memcpy(r->fixed + at, s->fixed, n * sizeof *r->fixed);
     memcpy(r->support + at, s->support, s->n_support * sizeof *r->support);
     memcpy(r->sum + at, s->sum, s->n_support * sizeof *r->sum);

@@ -2,7 +2,8 @@
  * rank, the earliest merge of the file first.
  *
  * Tokens are stored as texts in which a printable character of Latin-1 stands for its own byte,
- * and U+0100 + n for the n-th of the others, so that no token holds a space or part of a character. */
+ * and U+0100 + n for the n-th of the others, so that no token holds a space or part of a
+ * character. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,7 +88,8 @@ unsigned char dpi_bpe_next_byte(const char *text, size_t n_bytes, size_t *used) 
 /* ---- Reading ------------------------------------------------------------------------------- */
 
 static dpi_status no_memory(const dpi_gguf *gguf, dpi_error *err) {
-    return dpi_fail(err, DPI_STATUS_MEMORY, "%s: no memory for the vocabulary", dpi_gguf_name(gguf));
+    return dpi_fail(err, DPI_STATUS_MEMORY, "%s: no memory for the vocabulary",
+                    dpi_gguf_name(gguf));
 }
 
 static dpi_status load_words(dpi_vocab *v, const dpi_gguf *gguf, dpi_error *err) {

@@ -79,14 +79,14 @@ static void add_byte(dpi_decoder *d, unsigned char byte) {
     }
 }
 
-static void take_text(dpi_decoder *d, const dpi_token *t) {
+static void add_text(dpi_decoder *d, const dpi_token *t) {
     for (uint32_t i = 0; i < t->n_bytes; i++)
         add_byte(d, (unsigned char)t->text[i]);
 }
 
-static void take_plain(dpi_decoder *d, const dpi_token *t) {
+static void add_plain(dpi_decoder *d, const dpi_token *t) {
     if (!d->vocab->kind->byte_level) {
-        take_text(d, t);
+        add_text(d, t);
         return;
     }
     for (size_t i = 0, used; i < t->n_bytes; i += used)
@@ -132,7 +132,7 @@ dpi_status dpi_decoder_push(dpi_decoder *d, int32_t token, const char **text, si
         break;
     case DPI_TOKEN_USER_DEFINED:
         d->drop_space = false;
-        take_text(d, t);
+        add_text(d, t);
         d->drop_space = d->vocab->add_space_prefix;
         break;
     case DPI_TOKEN_BYTE:
@@ -141,7 +141,7 @@ dpi_status dpi_decoder_push(dpi_decoder *d, int32_t token, const char **text, si
     case DPI_TOKEN_UNDEFINED:
     case DPI_TOKEN_NORMAL:
     case DPI_TOKEN_UNUSED:
-        take_plain(d, t);
+        add_plain(d, t);
         break;
     }
     *text = d->text;

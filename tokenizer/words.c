@@ -12,8 +12,8 @@
 /* ---- Rules --------------------------------------------------------------------------------- */
 
 /* Insides of character classes. White space is the Unicode property, written out because PCRE2's
- * \s also matches U+180E. Letters, numbers and punctuation that Unicode 15 added are listed, so that
- * a PCRE2 with older tables cuts the same words. */
+ * \s also matches U+180E. Letters, numbers and punctuation that Unicode 15 added are listed, so
+ * that a PCRE2 with older tables cuts the same words. */
 #define CR_LF "\\r\\n"
 #define BLANK                                                                                     \
     "\\t\\x0b\\x0c\\x20\\x85\\xa0\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}" \
@@ -50,7 +50,10 @@ static const dpi_words_rule rules[] = {
     {.names = {"gpt-2", "phi-2", "gigachat"}, .patterns = {GPT2_WORDS}},
     {.names = {"smollm"}, .patterns = {"[" NUMBER "]", GPT2_WORDS}},
 };
-enum { N_RULES = sizeof rules / sizeof rules[0], MAX_NAMES = sizeof rules[0].names / sizeof(char *) };
+enum {
+    N_RULES = sizeof rules / sizeof rules[0],
+    MAX_NAMES = sizeof rules[0].names / sizeof(char *),
+};
 
 const dpi_words_rule *dpi_words_rule_find(dpi_str name) {
     if (name.n_bytes == 0)

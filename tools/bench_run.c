@@ -26,7 +26,7 @@ static void reset_peak_rss(void) {
     }
 }
 
-/* ---- Numbers of a few runs -------------------------------------------------------------------- */
+/* ---- Numbers of a few runs ------------------------------------------------------------------- */
 
 typedef struct series {
     double x[BENCH_MAX_REPEATS];
@@ -44,7 +44,7 @@ static double median_of(double *x, int32_t n) {
     return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
 }
 
-/* Of a copy: sorting must not part what belongs together. */
+/* Of a copy: sorting must not part the values of one run. */
 static double median(series s) { return median_of(s.x, s.n); }
 
 /* Of `count` tokens in each run's seconds. */
@@ -57,7 +57,7 @@ static bench_rate rate(const series *s, double count) {
     return (bench_rate){mean, s->n > 1 ? sqrt(sum / (s->n - 1)) : 0};
 }
 
-/* ---- One run ---------------------------------------------------------------------------------- */
+/* ---- One run --------------------------------------------------------------------------------- */
 
 typedef struct times {
     double pp, tg, sampler;
@@ -80,7 +80,7 @@ typedef struct bench_texts {
     int32_t *tokens;            /* [n, n_ref + 1, n_prompt] */
     const int32_t **references; /* [n, n_ref] */
     size_t *n_reference_tokens; /* [n_ref] */
-    bool partial[BENCH_MAX_TEXTS]; /* the next step computes all logits of the public sequence only */
+    bool partial[BENCH_MAX_TEXTS]; /* the next step has all logits of the public sequence only */
 } bench_texts;
 
 /* Random tokens, each sequence its own but for the prefix, which a text's references share. */
@@ -163,8 +163,8 @@ static int advance(bench_texts *x, double *seconds) {
     return status == DPI_STATUS_OK ? CLI_OK : fail(&err);
 }
 
-/* seconds [n_tokens]: of each step with its draws. The first token of a text comes without a step: it
- * is not counted. */
+/* seconds [n_tokens]: of each step with its draws. The first token of a text comes without a step:
+ * it is not counted. */
 static int draw_tokens(bench_texts *x, dpi_session *session, const bench_context *c,
                        const bench_setting *s, times *t, double *seconds) {
     double first;
@@ -201,7 +201,7 @@ static int run_once(dpi_session *session, bench_texts *x, const bench_context *c
     return code;
 }
 
-/* ---- All runs of a setting -------------------------------------------------------------------- */
+/* ---- All runs of a setting ------------------------------------------------------------------- */
 
 static dpi_sampler_options sampler_options(const bench_context *c, const bench_setting *s,
                                            int32_t method) {

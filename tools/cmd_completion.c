@@ -17,7 +17,7 @@ static void print_choices(const option_spec *o) {
         putchar(*c == '|' ? ' ' : *c);
 }
 
-/* ---- bash ------------------------------------------------------------------------------------- */
+/* ---- bash ------------------------------------------------------------------------------------ */
 
 /* "-o|--output" */
 static void print_pattern(const option_spec *o) {
@@ -73,7 +73,7 @@ static void print_bash(const option_table *t) {
            "complete -o filenames -F _dpinfer dpinfer\n");
 }
 
-/* ---- zsh -------------------------------------------------------------------------------------- */
+/* ---- zsh ------------------------------------------------------------------------------------- */
 
 /* In single quotes, for _arguments and _describe. */
 static void print_zsh_text(const char *text) {

@@ -48,7 +48,7 @@ static int32_t qkv_of(const dpi_graph_shape *s) {
 }
 
 /* The next n reals of `base` (NULL: only counts), beginning on a cache line. */
-static real *take(real *base, size_t *used, int64_t n) {
+static real *place(real *base, size_t *used, int64_t n) {
     const size_t line = 64 / sizeof(real);
     real *p = base ? base + *used : NULL;
     *used += ((size_t)n + line - 1) / line * line;
@@ -58,32 +58,32 @@ static real *take(real *base, size_t *used, int64_t n) {
 static work work_map(const dpi_graph_shape *s, real *base) {
     int64_t n = s->context, dim = s->dim, qkv = qkv_of(s), ffn = s->ffn;
     size_t used = 0;
-    work w = {.cs = take(base, &used, n * head_dim_of(s))};
-    w.x = take(base, &used, n * dim);
-    w.r = take(base, &used, n);
-    w.norm = take(base, &used, n * dim);
-    w.dnorm = take(base, &used, n * dim);
-    w.packed = take(base, &used, n);
-    w.rows = (int32_t *)(void *)take(base, &used, n); /* a real has at least the size of an int32 */
-    w.targets = (int32_t *)(void *)take(base, &used, n);
-    w.logits = take(base, &used, (int64_t)HEAD_ROWS * s->n_vocab);
-    w.blocks = take(base, &used, 2 * ATTN_BLOCK * n);
-    w.dx = take(base, &used, n * dim);
-    w.dn = take(base, &used, n * dim);
-    w.dqkv = take(base, &used, n * qkv);
-    w.dh = take(base, &used, n * ffn);
+    work w = {.cs = place(base, &used, n * head_dim_of(s))};
+    w.x = place(base, &used, n * dim);
+    w.r = place(base, &used, n);
+    w.norm = place(base, &used, n * dim);
+    w.dnorm = place(base, &used, n * dim);
+    w.packed = place(base, &used, n);
+    w.rows = (int32_t *)(void *)place(base, &used, n); /* a real has at least the size of an int32 */
+    w.targets = (int32_t *)(void *)place(base, &used, n);
+    w.logits = place(base, &used, (int64_t)HEAD_ROWS * s->n_vocab);
+    w.blocks = place(base, &used, 2 * ATTN_BLOCK * n);
+    w.dx = place(base, &used, n * dim);
+    w.dn = place(base, &used, n * dim);
+    w.dqkv = place(base, &used, n * qkv);
+    w.dh = place(base, &used, n * ffn);
     size_t before = used;
-    w.first.x = take(base, &used, n * dim);
-    w.first.r1 = take(base, &used, n);
-    w.first.n1 = take(base, &used, n * dim);
-    w.first.qkv = take(base, &used, n * qkv);
-    w.first.att = take(base, &used, n * dim);
-    w.first.lse = take(base, &used, n * s->n_head);
-    w.first.middle = take(base, &used, n * dim);
-    w.first.r2 = take(base, &used, n);
-    w.first.n2 = take(base, &used, n * dim);
-    w.first.gu = take(base, &used, n * 2 * ffn);
-    w.first.h = take(base, &used, n * ffn);
+    w.first.x = place(base, &used, n * dim);
+    w.first.r1 = place(base, &used, n);
+    w.first.n1 = place(base, &used, n * dim);
+    w.first.qkv = place(base, &used, n * qkv);
+    w.first.att = place(base, &used, n * dim);
+    w.first.lse = place(base, &used, n * s->n_head);
+    w.first.middle = place(base, &used, n * dim);
+    w.first.r2 = place(base, &used, n);
+    w.first.n2 = place(base, &used, n * dim);
+    w.first.gu = place(base, &used, n * 2 * ffn);
+    w.first.h = place(base, &used, n * ffn);
     w.layer_size = (int64_t)(used - before);
     w.size = before + (size_t)(w.layer_size * s->n_layer);
     return w;

@@ -1,9 +1,10 @@
 /* pace.h - public pacing: the clip bound of each step, decided before a reference logit is read.
  * Internal.
  *
- * The public model is nearly sure of most tokens of a text. References can hardly move these, so they
- * need no budget. A pace gives each step a clip bound K from public logits and from what was released.
- * A step with K = 0 is FREE: it reads no reference logit and costs nothing. K of a step is
+ * The public model is nearly sure of most tokens of a text. References can hardly move these, so
+ * they need no budget. A pace gives each step a clip bound K from public logits and from what was
+ * released. A step with K = 0 is FREE: it reads no reference logit and costs nothing.
+ * K of a step is
  *
  *     NONE    plan K
  *     TOP     plan K if top <= theta, else 0;                        at most T_p steps, then 0
@@ -12,8 +13,8 @@
  *
  * where top is the probability of the likeliest token on the public distribution.
  *
- * Trusted: top is a function of public data and released tokens. Its value is not trusted: whatever it
- * is, T_p or the budget holds on every path.
+ * Trusted: top is a function of public data and released tokens. Its value is not trusted: whatever
+ * it is, T_p or the budget holds on every path.
  * Cost: a step of clip bound K has bounded range dpi_eta_bound(factor K, a), so it is
  * dpi_rho_token_bound of that in zCDP. Theorem P of dp/PRIVACY.md adds them up.
  * Threads: functions over the caller's objects; all of it is public. */

@@ -112,7 +112,8 @@ int64_t dpi_audit_contribution(const dpi_audit_case *c, const float *l, const dp
 /* Records that a slot may hold, and draws so many for made-up options, with n_ref slots of them. */
 int32_t dpi_audit_per_unit(const dpi_audit_case *c);
 void dpi_audit_units(dpi_audit *audit, dpi_sampler_options *o);
-/* The mean of m integers with this sum, in real arithmetic, to the nearest, ties to even. m 0: 0. */
+/* The mean of m integers with this sum, in real arithmetic, to the nearest, ties to even. m 0:
+ * 0. */
 int64_t dpi_audit_mean(int64_t sum, int32_t m);
 /* Length of the interval of log probability ratios of two distributions on the same support;
  * infinite if one of them has a weight of zero. */

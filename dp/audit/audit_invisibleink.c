@@ -97,7 +97,8 @@ static void check_sum(const setting *s, const dpi_audit_case *w, const dpi_distr
     dpi_audit_hold(s->audit, same, "S is not the sum of the contributions");
 }
 
-/* The same units in other slots, with their records in another order. Overwrites the distribution of s->pair.with. */
+/* The same units in other slots, with their records in another order. Overwrites the distribution
+ * of s->pair.with. */
 static dpi_status check_order(const setting *s, const dpi_audit_case *w, dpi_distribution *d) {
     dpi_audit *a = s->audit;
     int64_t sum[V_MAX];
@@ -158,8 +159,8 @@ static void craft_centred(dpi_audit_case *w) {
     }
 }
 
-/* Records of a unit that differ: one far above the public logits, one below by a little. The mean of
- * clipped values is not the clipped mean. */
+/* Records of a unit that differ: one far above the public logits, one below by a little. The mean
+ * of clipped values is not the clipped mean. */
 static void craft_split(dpi_audit_case *w) {
     dpi_audit_fill(w);
     for (int y = 0; y < w->options.n_vocab; y++) {

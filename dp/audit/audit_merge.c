@@ -180,7 +180,7 @@ static void reduce(const text *x, int64_t *sums) {
         add(sums, x->sums[i], x->n, 1);
 }
 
-/* ---- What must be refused --------------------------------------------------------------------- */
+/* ---- What must be refused -------------------------------------------------------------------- */
 
 static void hold_no_draw(text *x, int32_t t, const int64_t *sums, const char *failure) {
     dpi_error err;

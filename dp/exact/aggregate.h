@@ -2,7 +2,7 @@
  * merge. Internal; PRIVACY.md, sections 2, 10 and 15.
  *
  *     c_j(y) = clamp(rne((l_j(y) - p(y) - m_j) 2^20), -K, K)       what record j wants of y
- *     c_i(y) = rne(sum_j c_j(y) / m)                               unit i: the mean of its m records
+ *     c_i(y) = rne(sum_j c_j(y) / m)                              unit i: the mean of its m records
  *     x_i(y) = c_i(y) - c_null(y)                                  what it moves y by
  *     S(y)   = sum_i counts_i x_i(y) + n c_null(y)                 over the n slots
  *     U(y)   = D P(y) + S(y)

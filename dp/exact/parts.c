@@ -1,5 +1,5 @@
-/* parts.c - see parts.h. Messages hold no value of a header: where something else was given for one,
- * it may be private. */
+/* parts.c - see parts.h. Messages hold no value of a header: where something else was given for
+ * one, it may be private. */
 #include "dp/exact/parts.h"
 
 #include <stdbool.h>

@@ -8,11 +8,11 @@
  *     [3..10]  one bit for the part, 32 in each entry: 2^(index mod 32) in entry 3 + index / 32
  *     [11..]   the sums over the candidates (aggregate.h); PRIVATE, all before is public
  *
- * The header is added like the sums: any integer all-reduce does it. P sums that were added are those
- * of P parts, each once, if [0] is P and the bits are those of all parts: to add up to 2^m - 1, one
- * needs m powers of two at least, and with m they are different ones. Digests have 48 bits, so that
- * no sum of DPI_PARTS_MAX of them overflows; P equal ones add up to P times one of them, and others
- * do with a chance of 2^-48. They find mistakes, not intent: parts are trusted.
+ * The header is added like the sums: any integer all-reduce does it. P sums that were added are
+ * those of P parts, each once, if [0] is P and the bits are those of all parts: to add up to
+ * 2^m - 1, one needs m powers of two at least, and with m they are different ones. Digests have 48
+ * bits, so that no sum of DPI_PARTS_MAX of them overflows; P equal ones add up to P times one of
+ * them, and others do with a chance of 2^-48. They find mistakes, not intent: parts are trusted.
  * Threads: pure functions over the caller's arrays. */
 #ifndef DPI_PARTS_H
 #define DPI_PARTS_H

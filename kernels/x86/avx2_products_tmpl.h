@@ -159,5 +159,4 @@ INLINE void h_tiles(const int type, int rows, float *y, int64_t y_stride, const 
     }
 }
 
-#define HAS_PRODUCT(block) 1
 #include "kernels/product_slots_tmpl.h"

@@ -247,7 +247,7 @@ static void quantize_q8_avx512(const dpi_q8 *to, int32_t rows, const float *x, i
     }
 }
 
-/* ---- Products --------------------------------------------------------------------------------- */
+/* ---- Products -------------------------------------------------------------------------------- */
 
 #define HAS_PRODUCT(block) ((block) < 256) /* avx512_k.c has the others */
 #include "kernels/x86/avx512_products_tmpl.h"

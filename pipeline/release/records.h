@@ -1,4 +1,4 @@
-/* records.h - what a release asks of its records beside dpinfer/records.h. Internal. */
+/* records.h - what a release needs of its records beside dpinfer/records.h. Internal. */
 #ifndef DPI_RELEASE_RECORDS_H
 #define DPI_RELEASE_RECORDS_H
 

@@ -24,7 +24,7 @@ static int open_pipe(size_t n_bytes) {
     int ends[2];
     assert_int_equal(pipe(ends), 0);
     if (fork() == 0) {
-        close(ends[0]); /* or nobody would tell it that the reader is gone */
+        close(ends[0]); /* or it would not notice that the reader is gone */
         size_t n = 0;
         while (n < n_bytes) {
             const ssize_t sent = write(ends[1], expected + n, n_bytes - n);

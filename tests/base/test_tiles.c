@@ -96,7 +96,8 @@ static void test_threads(void **state) {
             memset(stolen, 0, sizeof stolen);
 #pragma omp parallel num_threads(n_threads)
             {
-                dpi_tiles t = dpi_tiles_begin(shares, n, omp_get_thread_num(), omp_get_num_threads());
+                dpi_tiles t =
+                    dpi_tiles_begin(shares, n, omp_get_thread_num(), omp_get_num_threads());
                 for (int64_t first, last; dpi_tiles_next(&t, &first, &last);)
                     for (int64_t i = first; i < last && dpi_tiles_stolen(&t); i++)
                         stolen[i]++;

@@ -1,7 +1,7 @@
 /* fuzz_chat.c - libFuzzer target: any bytes as the chat template of a model file and as names of
- * formats. A template is recognised and never run: its format is one of the enum, and a prompt in that
- * format has as many special tokens whatever the texts say. (fuzz_tokenizer.c has the prompts of
- * each format.) */
+ * formats. A template is recognised and never run: its format is one of the enum, and a prompt in
+ * that format has as many special tokens whatever the texts say. (fuzz_tokenizer.c has the prompts
+ * of each format.) */
 #include "dpinfer/text.h"
 #include "tests/support/vocab_build.h"
 
@@ -36,7 +36,8 @@ static dpi_vocab *load(const char *template) {
     return vocab;
 }
 
-static int32_t count_special(const dpi_vocab *vocab, int32_t chat, const char *text, size_t n_bytes) {
+static int32_t count_special(const dpi_vocab *vocab, int32_t chat, const char *text,
+                             size_t n_bytes) {
     dpi_error err = {0};
     size_t n = 0;
     int32_t n_special = 0;

@@ -1,5 +1,6 @@
-/* fuzz_options.c - libFuzzer target: any words as the command line of any command. The first byte says which
- * command; words are set apart by NULs. What is accepted is in the ranges of the table. */
+/* fuzz_options.c - libFuzzer target: any words as the command line of any command. The first byte
+ * says which command; words are set apart by NULs. What is accepted is in the ranges of the
+ * table. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

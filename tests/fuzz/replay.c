@@ -1,5 +1,5 @@
-/* replay.c - main of a fuzz target without libFuzzer: runs every file of the folders and files in argv
- * once, each under a clock, so that a hang is a failure with the file's name. */
+/* replay.c - main of a fuzz target without libFuzzer: runs every file of the folders and files in
+ * argv once, each under a clock, so that a hang is a failure with the file's name. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -11,7 +11,7 @@ complain() {
     echo "exports: $*"
     failed=1
 }
-dynamic=() # a shared library has symbols of the start-up files too, which nobody sees
+dynamic=() # a shared library has symbols of the start-up files too, which are hidden
 [[ "$lib" != *.so* ]] || dynamic=(-D)
 exported=$(nm "${dynamic[@]}" -g --defined-only "$lib" | awk 'NF == 3 { print $3 }' | sort)
 declared=$(grep -oE '\bdpi_[a-z0-9_]+\(' <<<"$header" | tr -d '(' | sort -u)

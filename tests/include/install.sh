@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # An installed dpinfer serves projects outside: examples/other_engine.c is built against it with
-# CMake's find_package and with pkg-config, statically too; its twin runs in Python, and all write the
-# same text. The full library links in the same ways.
+# CMake's find_package and with pkg-config, statically too; its twin runs in Python, and all write
+# the same text. The full library links in the same ways.
 #   install.sh CMAKE CC SOURCE BUILD [FLAG...]    FLAG: how the library is sanitized
 set -uo pipefail
 cmake=$1 cc=$2 source=$3 build=$4

@@ -25,7 +25,8 @@ judge() {
         failed=$((failed + 1))
     fi
 }
-# What stands for other names (NAME, UNIT), and files that a build or a command of the document makes.
+# What stands for other names (NAME, UNIT), and files that a build or a command of the document
+# makes.
 placeholder() {
     [[ $1 =~ NAME|UNIT|METHOD|TYPE|COMMAND|OUT|PREFIX|[\*\<\{] || $1 =~ ^build(-[a-z]+)?/ ]] ||
         grep -qE -- "^    .*(-o|--report) ${1//./\\.}( |\$)" "$2"

@@ -1,5 +1,5 @@
-/* The public header stands alone, and the library needs nothing but what it says: this program links
- * libdpinfer.a as a project outside would. */
+/* The public header stands alone, and the library needs nothing but what it says: this program
+ * links libdpinfer.a as a project outside would. */
 #include "dpinfer.h"
 #include "dpinfer/bench.h"
 

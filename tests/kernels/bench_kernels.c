@@ -193,7 +193,8 @@ static int run_isa(bench *b, int32_t isa) {
         dpi_isa_name(isa), b->n_threads, b->machine.read_bytes_per_second / 1e9,
         b->machine.int8_ops_per_second / 1e9, b->machine.f32_ops_per_second / 1e9,
         DPI_ROWS_FEW_MAX, yes_no(k.tuning.winograd[false][DPI_ROWS_FEW]),
-        yes_no(k.tuning.winograd[true][DPI_ROWS_FEW]), yes_no(k.tuning.winograd[false][DPI_ROWS_MANY]),
+        yes_no(k.tuning.winograd[true][DPI_ROWS_FEW]),
+        yes_no(k.tuning.winograd[false][DPI_ROWS_MANY]),
         yes_no(k.tuning.winograd[true][DPI_ROWS_MANY]));
     int code = CLI_OK;
     const family_kernel *f;

@@ -51,7 +51,8 @@ static void write_by_hand(text *x) {
     for (int32_t i = 0; i <= x->options.n_ref; i++)
         if (i == 0 || x->references[i - 1]) {
             s[i] = open_session(model, NULL, 1, N_CTX);
-            assert_ok(dpi_session_prefill(s[i], 0, x->prompts[i], x->n_prompt[i], NULL, &err), &err);
+            assert_ok(dpi_session_prefill(s[i], 0, x->prompts[i], x->n_prompt[i], NULL, &err),
+                      &err);
         }
     while (x->n < x->options.n_tokens && token != EOG) {
         for (int i = 0; token >= 0 && i < LANE; i++)
@@ -71,9 +72,10 @@ static void write_by_hand(text *x) {
     dpi_decoder_free(decoder);
 }
 
-/* ---- The texts -------------------------------------------------------------------------------- */
+/* ---- The texts ------------------------------------------------------------------------------- */
 
-static void make_text(text *x, int32_t method, int32_t accountant, int32_t n_ref, int32_t n_tokens) {
+static void make_text(text *x, int32_t method, int32_t accountant, int32_t n_ref,
+                      int32_t n_tokens) {
     uint64_t seed = x->first_seed = (uint64_t)(x - texts) + 7;
     x->options = ink_options(model->n_vocab, n_ref, n_tokens, 1, 5);
     x->options.method = method;
@@ -127,7 +129,7 @@ int lanes_teardown(void **state) {
     return 0;
 }
 
-/* ---- Generations of them ---------------------------------------------------------------------- */
+/* ---- Generations of them --------------------------------------------------------------------- */
 
 dpi_session *open_lanes(int32_t n_lanes, int32_t n_threads) {
     dpi_session_options o;

@@ -1,8 +1,9 @@
-/* Failures of generations: one that fails does not touch the others, is as it was before, and can be
- * advanced again; misuse is noticed. */
+/* Failures of generations: one that fails does not touch the others, is as it was before, and can
+ * be advanced again; misuse is noticed. */
 #include "tests/pipeline/generation_lanes.h"
 
-/* The system gives no bits now and then: the others go on, and another attempt has the same token. */
+/* The system gives no bits now and then: the others go on, and another attempt has the same
+ * token. */
 static void test_entropy(void **state) {
     (void)state;
     dpi_session *s = open_lanes(2, 2);

@@ -161,7 +161,8 @@ static void test_order_of_calls(void **state) {
     assert_ok(dpi_sampler_begin(s, &err), &err);
     assert_ok(dpi_sampler_partial(s, w->p[0], w->references[0], sums, &n, &err), &err);
     token = -1;
-    assert_int_equal(dpi_sampler_step_merged(s, w->p[0], sums, n, &token, &err), DPI_STATUS_ENTROPY);
+    assert_int_equal(dpi_sampler_step_merged(s, w->p[0], sums, n, &token, &err),
+                     DPI_STATUS_ENTROPY);
     assert_int_equal(token, -1);
     source.n = 1;
     assert_ok(dpi_sampler_step_merged(s, w->p[0], sums, n, &token, &err), &err);
@@ -220,7 +221,8 @@ static void test_refused(void **state) {
     assert_error(dpi_sums_merge(sums, NULL, n, &err), DPI_STATUS_ARG, &err, "NULL");
     memcpy(kept, others, sizeof kept);
     others[0] = -1;
-    assert_error(dpi_sums_merge(sums, others, n, &err), DPI_STATUS_ARG, &err, "the header of parts");
+    assert_error(dpi_sums_merge(sums, others, n, &err), DPI_STATUS_ARG, &err,
+                 "the header of parts");
     memcpy(others, kept, sizeof kept);
     assert_ok(dpi_sums_merge(sums, others, n, &err), &err);
     memcpy(kept, sums, sizeof kept);
