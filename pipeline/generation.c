@@ -42,6 +42,7 @@ struct dpi_generation {
     int32_t *seqs; /* [n_active] sequences that hold tokens; the public one is the first */
     int32_t n_active;
     const float **logits; /* [n_references] NULL for null slots */
+    int64_t *sums; /* spread: [DPI_SUMS_HEADER + n_vocab], private */
     bool begun;           /* the sampler's text is this one */
     bool current;         /* the logits are those after the last token */
     bool drawn;           /* `token` is drawn, and not yet told */
@@ -185,17 +186,50 @@ static dpi_status check_sampler(const dpi_generation *g, dpi_error *err) {
                     "the sampler of a text was used for something else before its end");
 }
 
+static dpi_status begin_sampler(dpi_generation *g, dpi_error *err) {
+    const dpi_spread *spread = g->options.spread;
+    dpi_part part;
+    if (!spread)
+        return dpi_sampler_begin(g->options.sampler, err);
+    dpi_part_init(&part);
+    part.index = spread->index;
+    part.count = spread->count;
+    part.text = g->options.number;
+    return dpi_sampler_begin_part(g->options.sampler, &part, err);
+}
+
+/* The sums of this part go to part 0, and its token comes back. */
+static dpi_status draw_spread(dpi_generation *g, const float *public_logits, dpi_error *err) {
+    const dpi_spread *spread = g->options.spread;
+    dpi_sampler *sampler = g->options.sampler;
+    int32_t n, token = -1;
+    DPI_TRY(dpi_sampler_partial(sampler, public_logits, g->logits, g->sums, &n, err));
+    DPI_TRY(spread->add(spread->user, g->sums, n, err));
+    dpi_status status = DPI_STATUS_OK;
+    if (spread->index == 0)
+        status = dpi_sampler_step_merged(sampler, public_logits, g->sums, n, &token, err);
+    dpi_wipe(g->sums, (size_t)n * sizeof *g->sums);
+    const dpi_status told = spread->token(spread->user, &token, status == DPI_STATUS_OK ? err : NULL);
+    if (status != DPI_STATUS_OK || told != DPI_STATUS_OK)
+        return status != DPI_STATUS_OK ? status : told;
+    if (token < 0 || token >= g->n_vocab)
+        return dpi_fail(err, DPI_STATUS_STATE, "the part of the text that draws has failed");
+    g->token = token;
+    return DPI_STATUS_OK;
+}
+
 static dpi_status draw(dpi_generation *g, dpi_error *err) {
     const dpi_generation_options *o = &g->options;
     const float *public_logits = dpi_session_logits(o->session, o->first_seq);
     if (!g->begun)
-        DPI_TRY(dpi_sampler_begin(o->sampler, err));
+        DPI_TRY(begin_sampler(g, err));
     g->begun = true;
     DPI_TRY(complete_logits(g, public_logits, err));
     DPI_TRY(check_sampler(g, err));
     for (int32_t i = 1; i < g->n_active; i++)
         g->logits[g->seqs[i] - o->first_seq - 1] = dpi_session_logits(o->session, g->seqs[i]);
-    DPI_TRY(dpi_sampler_step(o->sampler, public_logits, g->logits, &g->token, err));
+    DPI_TRY(o->spread ? draw_spread(g, public_logits, err)
+                      : dpi_sampler_step(o->sampler, public_logits, g->logits, &g->token, err));
     g->n_drawn++;
     g->current = false;
     g->drawn = true;
@@ -434,11 +468,16 @@ static dpi_status check_fit(dpi_generation *g, dpi_error *err) {
     return check_public(g, err);
 }
 
+static size_t n_sums(const dpi_generation *g) {
+    return g->options.spread ? DPI_SUMS_HEADER + (size_t)g->n_vocab : 0;
+}
+
 static dpi_status allocate(dpi_generation *g, dpi_error *err) {
     const size_t n_seq = (size_t)g->n_references + 1;
     g->seqs = dpi_calloc(n_seq, sizeof *g->seqs);
     g->logits = dpi_calloc(n_seq, sizeof *g->logits);
-    if (!g->seqs || !g->logits)
+    g->sums = dpi_calloc(n_sums(g), sizeof *g->sums);
+    if (!g->seqs || !g->logits || !g->sums)
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the sequences");
     const dpi_model *model = dpi_session_model(g->options.session);
     return g->options.text ? dpi_decoder_create(model, &g->decoder, err) : DPI_STATUS_OK;
@@ -472,5 +511,6 @@ void dpi_generation_free(dpi_generation *g) {
     dpi_decoder_free(g->decoder);
     dpi_wipe_free(g->seqs, n_seq * sizeof *g->seqs); /* which slots were null is private */
     dpi_wipe_free(g->logits, n_seq * sizeof *g->logits);
+    dpi_wipe_free(g->sums, n_sums(g) * sizeof *g->sums);
     dpi_wipe_free(g, sizeof *g);
 }

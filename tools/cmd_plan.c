@@ -6,6 +6,7 @@
 #include "tools/facts.h"
 #include "tools/ledger_options.h"
 #include "tools/release_options.h"
+#include "tools/shard_options.h"
 #include "tools/table.h"
 
 /* "2 h 10 min" */
@@ -100,9 +101,25 @@ static int show_plan(const args *a, const release_input *in) {
     return code;
 }
 
+/* The folder of the job, which is charged from then on. */
+static int make_job(const args *a, release_input *in) {
+    dpi_report *report;
+    dpi_error err;
+    if (dpi_report_create(dpi_release_claim(in->release), in->model, a->model, &report, &err) !=
+        DPI_STATUS_OK)
+        return cli_fail_library(CLI_MODEL, &err);
+    const dpi_status status = dpi_shards_create(a->v[OPT_JOB].s, in->release, report, &err);
+    dpi_report_free(report);
+    if (status == DPI_STATUS_BUDGET)
+        return ledger_fail_budget(in->ledger, in->dataset, dpi_release_claim(in->release), &err);
+    return status == DPI_STATUS_OK ? CLI_OK : shard_fail(status, &err);
+}
+
 /* The plan is shown too where the budget does not allow it. */
 static int make_plan(const args *a, release_input *in) {
     dpi_error err;
+    if (a->v[OPT_JOB].given && a->n_positional == 0)
+        return cli_fail(CLI_USAGE, "--job needs REFS: every shard is held to them");
     int code = release_open(a, a->v[OPT_QUIET].i, NULL, in);
     if (code != CLI_OK)
         return code;
@@ -110,6 +127,8 @@ static int make_plan(const args *a, release_input *in) {
     if (status != DPI_STATUS_OK && status != DPI_STATUS_BUDGET)
         return ledger_fail(status, &err);
     code = show_plan(a, in);
+    if (code == CLI_OK && status == DPI_STATUS_OK && a->v[OPT_JOB].given)
+        return make_job(a, in);
     if (code != CLI_OK || status == DPI_STATUS_OK)
         return code;
     fflush(stdout);
@@ -195,5 +214,8 @@ const command command_plan = {
         "number of texts, memory, and the time from a few measured passes with made-up prompts. Of\n"
         "REFS it only counts the records: the files of a folder are not opened. --records N stands\n"
         "for REFS. With --ledger it shows the budget before and after, and charges nothing. The\n"
-        "options for output (-o, --report, --jsonl) are accepted and do nothing.\n",
+        "options for output (-o, --report, --jsonl) are accepted and do nothing.\n\n"
+        "With --job DIR makes the folder of a job, whose texts several processes draw, each with\n"
+        "'run --job DIR --shard i/n' and the same options. Charges it to --ledger, if one is\n"
+        "given, and reads the records, so that every shard can be held to them.\n",
 };

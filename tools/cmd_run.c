@@ -13,8 +13,10 @@
 #include "tools/output.h"
 #include "tools/paths.h"
 #include "tools/progress.h"
+#include "tools/ranks.h"
 #include "tools/release_options.h"
 #include "tools/report_files.h"
+#include "tools/shard_options.h"
 #include "tools/signals.h"
 #include "tools/signature.h"
 #include "tools/terminal.h"
@@ -34,6 +36,7 @@ typedef struct run {
     int32_t index;
     bool text_open;
     bool released;  /* a token is drawn */
+    bool shard_begun;
     bool line_open; /* text mode: the last byte was not a line feed */
     char tails[2][288];
     unsigned n_tails;
@@ -155,16 +158,19 @@ static int write_texts(run *r) {
     dpi_release_event event = {.type = DPI_EVENT_PROMPT};
     dpi_error err;
     for (;;) {
-        const dpi_status status = dpi_release_advance(r->in.release, &event, &err);
+        int code = CLI_OK; /* of another rank, which has said why */
+        const dpi_status status = ranks_advance(r->in.release, &event, &code, &err);
         if (status != DPI_STATUS_OK || event.type == DPI_EVENT_NONE)
             progress_clear(&r->progress);
+        if (code != CLI_OK)
+            return code;
         if (status == DPI_STATUS_CANCELLED)
             return 128 + signals_stop();
         if (status != DPI_STATUS_OK)
             return cli_fail_option(status == DPI_STATUS_FORMAT ? CLI_RECORDS : CLI_FAILED, &err);
         if (event.type == DPI_EVENT_NONE)
             return CLI_OK;
-        int code = write_event(r, &event);
+        code = write_event(r, &event);
         progress_show(&r->progress, r->in.release, &event);
         if (code != CLI_OK) {
             progress_clear(&r->progress);
@@ -241,13 +247,34 @@ static int add_meta(const args *a, dpi_report *report) {
     return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_USAGE, &err);
 }
 
+/* A shard of a job is marked as begun before it reads a batch. */
+static int begin_shard(run *r) {
+    dpi_error err;
+    const dpi_status status = dpi_shards_begin(r->in.shards, r->in.release, r->report, &err);
+    r->shard_begun = status == DPI_STATUS_OK;
+    if (status == DPI_STATUS_CANCELLED)
+        return 128 + signals_stop();
+    return r->shard_begun ? CLI_OK : shard_fail(status, &err);
+}
+
+static int end_shard(const run *r, int code) {
+    const int32_t end = code == CLI_OK ? DPI_SHARD_COMPLETE
+                        : r->released  ? DPI_SHARD_STOPPED
+                                       : DPI_SHARD_UNDRAWN;
+    dpi_error err;
+    const dpi_status status = dpi_shards_end(r->in.shards, end, &err);
+    return status == DPI_STATUS_OK ? CLI_OK : shard_fail(status, &err);
+}
+
 /* Everything that can fail is tried before a record is read: the model is hashed, the files of the
  * reports are made, the output is opened. */
 static int open_outputs(const args *a, run *r) {
     dpi_error err;
-    if (a->n_reports > 0 && !r->quiet && r->in.info.weight_bytes > INT64_C(1) << 30)
+    const bool hashed = a->n_reports > 0 || r->in.shards;
+    const char *path = a->v[OPT_OUTPUT].s;
+    if (hashed && !r->quiet && r->in.info.weight_bytes > INT64_C(1) << 30)
         cli_note("note: reading the model once for its hash in the report");
-    if (a->n_reports > 0 &&
+    if (hashed &&
         dpi_report_create(r->claim, r->in.model, a->model, &r->report, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_MODEL, &err);
     int code = add_meta(a, r->report);
@@ -256,8 +283,12 @@ static int open_outputs(const args *a, run *r) {
                                 : cli_fail(CLI_USAGE, "--sign needs --report");
     if (code == CLI_OK)
         code = report_files_open(a, &r->reports);
+    if (code == CLI_OK && r->in.shards) {
+        code = begin_shard(r);
+        path = code == CLI_OK ? dpi_shards_texts(r->in.shards) : NULL;
+    }
     if (code == CLI_OK)
-        code = output_open(&r->out, a->v[OPT_OUTPUT].s, a->v[OPT_OVERWRITE].i);
+        code = output_open(&r->out, path, a->v[OPT_OVERWRITE].i);
     return code;
 }
 
@@ -286,19 +317,30 @@ static int reserve(run *r) {
     return CLI_OK;
 }
 
-static int begin(run *r) {
+static int begin_release(run *r) {
     dpi_error err;
-    int code = reserve(r);
-    if (code == CLI_OK)
-        code = prepare_end(r);
-    if (code != CLI_OK)
-        return code;
     const dpi_status status = dpi_release_begin(r->in.release, &err);
     if (status == DPI_STATUS_CANCELLED)
         return 128 + signals_stop();
     return status == DPI_STATUS_OK ? CLI_OK
                                    : cli_fail_option(status == DPI_STATUS_LIMIT ? CLI_RECORDS
                                                                                 : CLI_FAILED, &err);
+}
+
+/* Ranks go on together: none reads a record before rank 0 has charged the run. */
+static int begin(run *r, bool *begun) {
+    const bool first = ranks_own() == 0;
+    int code = ranks_agree(r->in.release, r->report);
+    if (code == CLI_OK && first)
+        code = reserve(r);
+    if (code == CLI_OK && first)
+        code = prepare_end(r);
+    code = ranks_go(code);
+    if (code != CLI_OK)
+        return code;
+    code = begin_release(r);
+    *begun = code == CLI_OK;
+    return ranks_begun(r->in.release, code);
 }
 
 /* From the first private pass on: the budget counts as spent. */
@@ -317,20 +359,34 @@ static int draw_texts(const args *a, run *r) {
     return write_texts(r);
 }
 
+/* A rank that is not the first draws what it is given, and writes nothing. */
+static int run_rank(const args *a, run *r) {
+    bool begun = false;
+    dpi_error err;
+    signals_catch();
+    if (a->n_reports > 0 &&
+        dpi_report_create(r->claim, r->in.model, a->model, &r->report, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_MODEL, &err);
+    const int code = begin(r, &begun);
+    return code == CLI_OK ? ranks_work(r->in.release) : code;
+}
+
 /* A run leaves what it has to leave, whatever ended it. */
 static output_end end_of(int code, bool leaves) {
     return !leaves ? OUTPUT_DROPPED : code == CLI_FAILED ? OUTPUT_PARTIAL : OUTPUT_APPEARS;
 }
 
 static int run_release(const args *a, run *r) {
+    bool begun = false;
     signals_catch();
     int code = open_outputs(a, r);
     if (code == CLI_OK)
-        code = begin(r);
-    const bool begun = code == CLI_OK;
-    if (begun)
+        code = begin(r, &begun);
+    if (code == CLI_OK)
         code = draw_texts(a, r);
     if (output_close(&r->out, end_of(code, code == CLI_OK || r->released)) != CLI_OK && code == CLI_OK)
+        code = CLI_FAILED;
+    if (r->shard_begun && end_shard(r, code) != CLI_OK && code == CLI_OK)
         code = CLI_FAILED;
     if (begun)
         code = write_statement(r, code);
@@ -340,23 +396,35 @@ static int run_release(const args *a, run *r) {
     return code;
 }
 
-static int run_main(const args *a) {
-    signals_clean_up(); /* until there is something to finish */
+static int run_records(const args *a) {
+    const bool first = ranks_own() == 0;
     run r = {.jsonl = a->v[OPT_JSONL].i, .quiet = a->v[OPT_QUIET].i, .out = {.fd = -1}};
     if (!a->v[OPT_PLAIN].i && a->n_positional == 0)
         return cli_fail(CLI_USAGE, "no REFS given; see 'dpinfer run -h'");
-    int code = check_outputs(a);
-    if (code == CLI_OK)
+    int code = first ? check_outputs(a) : CLI_OK;
+    r.quiet |= !first;
+    if (code == CLI_OK && first)
         code = report_files_probe(a);
     if (code != CLI_OK)
         return code;
     code = release_open(a, r.quiet, signals_cancel, &r.in);
     if (code == CLI_OK) {
         r.claim = dpi_release_claim(r.in.release);
-        code = run_release(a, &r);
+        r.jsonl |= r.in.shards != NULL;
+        code = first ? run_release(a, &r) : run_rank(a, &r);
     }
     dpi_report_free(r.report);
     release_close(&r.in);
+    return code;
+}
+
+static int run_main(const args *a) {
+    signals_clean_up(); /* until there is something to finish */
+    int code = ranks_open();
+    if (code != CLI_OK)
+        return code;
+    code = run_records(a);
+    ranks_close(code);
     return code;
 }
 

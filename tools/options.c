@@ -305,8 +305,9 @@ static int place_words(const command *cmd, args *a) {
         a->model = a->words[at++];
     if (cmd->takes_model && !a->model && !a->v[OPT_SUGGEST].i)
         return cli_fail(CLI_USAGE, "no MODEL given; see 'dpinfer %s -h'", cmd->name);
+    a->positional = &a->words[at];
     while (at < a->n_words && a->n_positional < cmd->max_positional)
-        a->positional[a->n_positional++] = a->words[at++];
+        at++, a->n_positional++;
     if (at < a->n_words)
         return cli_fail(CLI_USAGE, "unexpected argument '%s'; see 'dpinfer %s -h'", a->words[at],
                         cmd->name);

@@ -21,6 +21,7 @@ typedef enum option_id {
     OPT_TOKENS, OPT_OUTPUT, OPT_JSONL, OPT_REPORT, OPT_META, OPT_SIGN, OPT_KEY, OPT_SIGNATURE,
     OPT_VERIFIED, OPT_OVERWRITE, OPT_QUIET, OPT_PROGRESS, OPT_JSON,
     OPT_LEDGER, OPT_DATASET, OPT_SCOPE, OPT_PURE, OPT_SIGMA, OPT_SAMPLING, OPT_STEPS, OPT_NOTE,
+    OPT_JOB, OPT_SHARD, OPT_SPREAD, OPT_PARTIAL,
     OPT_CHECK, OPT_NUL, OPT_BOS, OPT_AUDIT_SEED, OPT_AUDIT_REPORT, OPT_HELP,
     N_OPTIONS
 } option_id;
@@ -42,11 +43,12 @@ enum {
     CMD_DEMO = 4096,
     CMD_COMPLETION = 8192,
     CMD_LEDGER = 16384,
+    CMD_MERGE = 32768,
     CMD_HOLDS_TEXTS = CMD_RUN | CMD_PLAN | CMD_TOKENIZE | CMD_LOGITS, /* of others, in memory */
     CMD_GROUPED = CMD_RUN | CMD_PLAN,                                 /* whose help has headings */
 };
 
-enum { MAX_REPORTS = 8, MAX_OWN = 32, MAX_WORDS = 8 };
+enum { MAX_REPORTS = 8, MAX_OWN = 32, MAX_WORDS = 1024 };
 
 /* The value of one option: `given` on the command line, else the default of the table, if any. */
 typedef struct option_value {
@@ -71,7 +73,7 @@ typedef struct args {
     const char *words[MAX_WORDS]; /* arguments that are no options */
     int n_words;
     const char *model;         /* -m, or the first positional; NULL if the command takes none */
-    const char *positional[2]; /* what follows MODEL */
+    const char **positional; /* [n_positional] the words that follow MODEL */
     int n_positional;
     const char *reports[MAX_REPORTS]; /* --report, which may be given more than once */
     int n_reports;

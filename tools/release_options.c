@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "tools/ledger_options.h"
+#include "tools/ranks.h"
+#include "tools/shard_options.h"
 
 /* ---- Before anything is opened -------------------------------------------------------------- */
 
@@ -212,20 +214,34 @@ void note_context(int64_t n_ctx, const dpi_model_info *info) {
                  "states", n_ctx, info->n_ctx_train);
 }
 
+/* Which units have paid is known to the rank that has charged them alone. */
+static int check_scope(const release_input *in) {
+    dpi_dataset_info info;
+    dpi_error err;
+    dpi_dataset_info_init(&info);
+    const dpi_status status = dpi_ledger_info(in->ledger, in->dataset, &info, &err);
+    if (status != DPI_STATUS_OK)
+        return ledger_fail(status, &err);
+    return info.scope == DPI_SCOPE_DATASET
+               ? CLI_OK
+               : cli_fail(CLI_USAGE, "a run over ranks cannot be charged to '%s', whose scope is unit",
+                          in->dataset);
+}
+
 static int open_ledger(const args *a, release_input *in, dpi_release_options *o) {
     dpi_error err;
     if (!a->v[OPT_LEDGER].given)
         return a->v[OPT_DATASET].given ? cli_fail(CLI_USAGE, "--dataset needs --ledger") : CLI_OK;
     dpi_ledger_options options;
     dpi_ledger_options_init(&options);
-    options.read_only = a->command->bit == CMD_PLAN;
+    options.read_only = a->command->bit == CMD_PLAN && !a->v[OPT_JOB].given;
     const dpi_status status = dpi_ledger_open(a->v[OPT_LEDGER].s, &options, &in->ledger, &err);
     if (status != DPI_STATUS_OK)
         return ledger_fail(status, &err);
     const int code = ledger_dataset(a, in->ledger, in->dataset);
     o->ledger = in->ledger;
     o->dataset = in->dataset;
-    return code;
+    return code == CLI_OK && ranks_count() > 1 ? check_scope(in) : code;
 }
 
 static int open_release(const dpi_release_options *o, bool quiet, release_input *in) {
@@ -248,6 +264,10 @@ int release_open(const args *a, bool quiet, dpi_cancel_fn cancel, release_input 
     model.use_mmap = !a->v[OPT_NO_MMAP].i;
     int code = read_options(a, in, &o);
     if (code == CLI_OK)
+        code = shard_join(a, &o, &in->shards);
+    if (code == CLI_OK && (a->command->bit & CMD_RUN))
+        code = ranks_join(a, &o);
+    if (code == CLI_OK && ranks_own() == 0)
         code = open_ledger(a, in, &o);
     if (code == CLI_OK)
         code = open_records(a, in, &o);
@@ -260,6 +280,7 @@ int release_open(const args *a, bool quiet, dpi_cancel_fn cancel, release_input 
 
 void release_close(release_input *in) {
     dpi_release_free(in->release);
+    dpi_shards_close(in->shards);
     dpi_ledger_close(in->ledger);
     dpi_records_close(in->records);
     dpi_model_close(in->model);

@@ -4,6 +4,7 @@
 #define DPI_RELEASE_OPTIONS_H
 
 #include "dpinfer/release.h"
+#include "dpinfer/shards.h"
 #include "tools/options.h"
 
 /* What `run`, `plan` and `demo` have open. Must not move while it is open. */
@@ -13,6 +14,7 @@ typedef struct release_input {
     dpi_records *records;
     dpi_release *release;
     dpi_ledger *ledger; /* of --ledger; NULL: none */
+    dpi_shards *shards; /* of --job, joined for a shard; NULL: none */
     char dataset[DPI_DATASET_NAME_MAX + 1];
     struct {
         char *text;

@@ -78,6 +78,18 @@ typedef struct dpi_generation_event {
     size_t n_bytes;
 } dpi_generation_event;
 
+/* One text whose references are spread over processes, each with a generation of its own (method.h says
+ * what is added and why). Part 0 draws. All parts advance one text at a time, in the same order. */
+typedef struct dpi_spread {
+    int32_t index, count; /* of the parts: 0..count-1, 1..DPI_PARTS_MAX */
+    /* Called by each part once for each token. add: the sums [n] of all parts, added entry by entry,
+     * into those of part 0. token: *token of part 0 to all; -1: it has failed. They wait for the other
+     * parts; a status that is not OK ends the text. */
+    dpi_status (*add)(void *user, int64_t *sums, int32_t n, dpi_error *err);
+    dpi_status (*token)(void *user, int32_t *token, dpi_error *err);
+    void *user;
+} dpi_spread;
+
 typedef struct dpi_generation_options {
     size_t struct_size;
     dpi_session *session; /* must outlive the generation */
@@ -105,6 +117,10 @@ typedef struct dpi_generation_options {
     int32_t ignore_eog; /* 1: an end-of-generation token is one like others, and T tokens are drawn;
                            default 0 */
     int32_t reserved;
+    const dpi_spread *spread; /* the references are this part of the text's, n_ref those of the part;
+                                 must outlive the generation. After a failure in add or token it cannot
+                                 go on. NULL (default): they are all of them */
+    int64_t number; /* of the text, with spread: the same in all parts and another for each text */
 } dpi_generation_options;
 
 DPI_API void dpi_generation_options_init(dpi_generation_options *options);

@@ -30,6 +30,7 @@ extern "C" {
 typedef struct dpi_release dpi_release;
 
 #define DPI_MAX_PER_UNIT_DEFAULT 4 /* M, where a release has units and max_per_unit is 0 */
+#define DPI_RELEASE_KEY_BYTES 32
 
 /* The model and the records stay the caller's and must outlive the release. */
 typedef struct dpi_release_options {
@@ -61,6 +62,21 @@ typedef struct dpi_release_options {
     dpi_session_options session; /* threads, ISA, KV, cancel. n_seq follows from the rest; n_ctx 0:
                                     the model's, 4096 at most */
     dpi_prompt_options prompts;
+    /* A release whose texts are drawn by several processes, each of which has the same options and
+     * records (shards.h). */
+    int32_t shard, n_shards; /* only the texts shard, shard + n_shards, ...; n_shards 0 (default): all */
+    int32_t (*next_text)(void *user); /* the texts that this gives, ascending, each once in all
+                                         processes; -1: no more. Called when there is room for one.
+                                         NULL (default): see shard */
+    void *next_user;
+    const dpi_spread *spread; /* each process has some of the slots of each batch: those index, index +
+                                 count, ...; all draw all texts, one at a time. With INVISIBLEINK. Must
+                                 outlive the release. NULL (default) */
+    const uint8_t *key; /* [DPI_RELEASE_KEY_BYTES] random bytes, secret, and of one release alone:
+                           which batch a record is in follows from them with add/remove and with
+                           subsample. Copied. NULL (default): it is drawn */
+    const dpi_claim_ledger *charged; /* the release is charged already, to a dataset of scope
+                                        DATASET. Copied. NULL (default) */
     dpi_ledger *ledger;  /* the run is charged to it, and refused if it does not fit; the caller's,
                             must outlive the release. NULL (default): it is counted nowhere */
     const char *dataset; /* of the ledger */

@@ -336,14 +336,28 @@ static double deviation(int64_t count, double expected) {
                         : 0;
 }
 
+/* Shards: the same holds for the texts of all of them. */
+static dpi_status audit_shards(dpi_audit *a, const dpi_model *model) {
+    static const path_setup setups[] = {
+        {.batch = 3, .n_tokens = 2, .stop_at = -1, .n_shards = 2},
+        {.batch = 2, .n_texts = 5, .n_tokens = 1, .stop_at = -1, .bits = 1, .n_shards = 3,
+         .adjacency = DPI_ADJACENCY_ADD_REMOVE},
+        {.batch = 2, .n_texts = 2, .n_tokens = 1, .stop_at = -1, .bits = 2, .n_shards = 2,
+         .subsample = .6},
+    };
+    return run_line(a, model,
+                    &(path_line){"the path, shards", 8, 1, setups, sizeof setups / sizeof *setups});
+}
+
 /* Each record is in each of 3 texts with probability q / 3 (by content q is 1), whatever the record
  * beside it does, and whatever its place is. */
-static dpi_status audit_assigned(dpi_audit *a, const dpi_model *model, double q, const char *of_one,
-                                 const char *of_two) {
+static dpi_status audit_assigned(dpi_audit *a, const dpi_model *model, double q, int32_t n_shards,
+                                 const char *of_one, const char *of_two) {
     const path_setup s = {.batch = 4,
                           .n_texts = N_CELLS - 1,
                           .n_tokens = 1,
                           .stop_at = -1,
+                          .n_shards = n_shards,
                           .subsample = q < 1 ? q : 0,
                           .adjacency =
                               q < 1 ? DPI_ADJACENCY_REPLACE_BY_NULL : DPI_ADJACENCY_ADD_REMOVE};
@@ -414,10 +428,13 @@ static dpi_status run_made(dpi_audit *a, const dpi_model *model) {
     DPI_TRY(audit_content(a, model));
     DPI_TRY(audit_secret(a, model));
     DPI_TRY(audit_counts(a, model));
-    DPI_TRY(audit_assigned(a, model, 1, "the path, batches of a record by content",
+    DPI_TRY(audit_shards(a, model));
+    DPI_TRY(audit_assigned(a, model, 1, 0, "the path, batches of a record by content",
                            "the path, batches of two records by content"));
-    return audit_assigned(a, model, .6, "the path, secret batches of a record",
-                          "the path, secret batches of two records");
+    DPI_TRY(audit_assigned(a, model, .6, 0, "the path, secret batches of a record",
+                           "the path, secret batches of two records"));
+    return audit_assigned(a, model, .6, 1, "the path, secret batches under a key",
+                          "the path, secret batches of two records under a key");
 }
 
 static dpi_status audit_made_model(dpi_audit *a) {

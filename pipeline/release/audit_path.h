@@ -68,6 +68,7 @@ typedef struct path_setup {
     int32_t top_k;
     int32_t stop_at; /* the token from which on an end-of-generation token is drawn; -1: none is */
     uint64_t bits;   /* seed of keys and assignments; 0: the audit's source */
+    int32_t n_shards; /* processes that draw the texts, with one key; 0: one process, without it */
 } path_setup;
 
 /* Of one text. Rows are hashes of logits on the support. 0: an empty slot. */
@@ -108,7 +109,7 @@ void dpi_path_close(path_world *world);
 /* Room for a trace. */
 dpi_status dpi_path_trace_create(const path_world *world, path_trace *trace);
 void dpi_path_trace_free(path_trace *trace);
-/* A whole release. What is wrong by itself is noted: sums that are not those of the slots, a text
+/* A whole release, in one process or in shards. What is wrong by itself is noted: sums that are not those of the slots, a text
  * that ends where no token says so. */
 dpi_status dpi_path_observe(path_world *world, const path_setup *setup, path_trace *trace);
 /* Notes rows that are no record's, at any token, and public rows that are not the public prompt's.

@@ -280,20 +280,43 @@ static void check_ends(const player *p) {
     }
 }
 
-dpi_status dpi_path_observe(path_world *w, const path_setup *setup, path_trace *trace) {
-    player p = {.world = w, .setup = setup, .trace = trace};
+/* One process: a whole release, or a shard of it, with the records opened anew. */
+static dpi_status observe_shard(player *p, int32_t shard, const uint8_t *key) {
     dpi_release_options o;
     dpi_records *records = NULL;
     dpi_release *release = NULL;
-    clear(trace);
-    DPI_TRY(dpi_path_records_open(w, &records));
-    set_options(&p, records, &o);
-    dpi_status status = dpi_release_open(&o, &release, w->audit->err);
-    p.release = release;
+    DPI_TRY(dpi_path_records_open(p->world, &records));
+    set_options(p, records, &o);
+    o.shard = shard;
+    o.n_shards = p->setup->n_shards;
+    o.key = o.n_shards > 0 ? key : NULL;
+    dpi_status status = dpi_release_open(&o, &release, p->world->audit->err);
+    p->release = release;
     if (status == DPI_STATUS_OK)
-        status = advance(&p, release);
+        status = advance(p, release);
     dpi_release_free(release);
-    dpi_path_records_close(w, records);
+    dpi_path_records_close(p->world, records);
+    return status;
+}
+
+/* The key of a job: of the setup, or new for each release. */
+static dpi_status make_key(const path_world *w, const path_setup *s, uint8_t *key) {
+    const dpi_audit_options *o = &w->audit->options;
+    if (s->bits == 0)
+        return dpi_random_fill(o->random, o->random_user, key, DPI_RELEASE_KEY_BYTES,
+                               w->audit->err);
+    memset(key, (int)s->bits, DPI_RELEASE_KEY_BYTES);
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_path_observe(path_world *w, const path_setup *setup, path_trace *trace) {
+    player p = {.world = w, .setup = setup, .trace = trace};
+    uint8_t key[DPI_RELEASE_KEY_BYTES];
+    clear(trace);
+    dpi_status status = make_key(w, setup, key);
+    for (int32_t i = 0; i < (setup->n_shards > 0 ? setup->n_shards : 1); i++)
+        if (status == DPI_STATUS_OK)
+            status = observe_shard(&p, i, key);
     if (status == DPI_STATUS_OK)
         check_ends(&p);
     w->audit->result.n_cases++;

@@ -82,6 +82,10 @@ static dpi_status make_partition(dpi_release *r, dpi_error *err) {
         .subsample = m->subsample,
     };
     dpi_release_random(r, &r->bits, &o.random, &o.random_user);
+    if (r->options.key && !r->options.seeded) { /* the same batches in each process */
+        o.random = dpi_release_keyed_random;
+        o.random_user = &r->keyed;
+    }
     const size_t n_units = dpi_records_unit_count(r->options.records);
     DPI_TRY(dpi_partition_create(&o, n_units, &r->partition, err));
     if (!dpi_partition_is_assigned(r->partition))
@@ -90,11 +94,19 @@ static dpi_status make_partition(dpi_release *r, dpi_error *err) {
     return dpi_partition_index(r->partition, err);
 }
 
+/* Of n slots of a batch those that this process has. */
+static size_t own_slots(const dpi_release *r, size_t n) {
+    const dpi_spread *s = r->options.spread;
+    if (!s)
+        return n;
+    return n > (size_t)s->index ? (n - (size_t)s->index + (size_t)s->count - 1) / (size_t)s->count : 0;
+}
+
 dpi_status dpi_release_make_batches(dpi_release *r, dpi_error *err) {
     r->n_slots = r->claim.record_in_prompt; /* plain: one record, or none */
     if (r->claim.method.method != DPI_METHOD_PLAIN) {
         DPI_TRY(make_partition(r, err));
-        r->n_slots = dpi_partition_largest(r->partition) * per_unit(r);
+        r->n_slots = own_slots(r, dpi_partition_largest(r->partition)) * per_unit(r);
     }
     if (r->n_slots >= DPI_SEQUENCES_MAX) /* how many is secret */
         return dpi_fail(err, DPI_STATUS_LIMIT, "a batch has more than %d records: n_texts must be "
@@ -144,9 +156,10 @@ dpi_status dpi_release_load_batch(dpi_release *r, int32_t index, dpi_place *plac
         return load_reference(r, place, err);
     dpi_batch batch;
     dpi_partition_batch(r->partition, index, &batch);
-    const size_t M = per_unit(r);
-    for (size_t slot = 0; slot < batch.n_records * M; slot++) {
-        const size_t u = slot / M;
+    const dpi_spread *s = r->options.spread;
+    const size_t M = per_unit(r), step = s ? (size_t)s->count : 1, from = s ? (size_t)s->index : 0;
+    for (size_t slot = 0; slot < own_slots(r, batch.n_records) * M; slot++) {
+        const size_t u = from + slot / M * step;
         DPI_TRY(fill_slot(r, place, slot, batch.records ? batch.records[u] : batch.first + u,
                           slot % M, err));
     }

@@ -136,6 +136,8 @@ dpi_status dpi_release_reserve(dpi_release *r, dpi_error *err) {
     dpi_cost cost;
     if (!r->options.ledger || r->charge > 0)
         return DPI_STATUS_OK;
+    if (r->options.charged)
+        return DPI_STATUS_OK;
     DPI_TRY(check(r, err));
     DPI_TRY(dpi_method_cost(&r->claim.method, &r->claim.plan, &cost, err));
     describe(&r->claim, note, sizeof note);

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/mem.h"
 #include "base/status.h"
 
 static dpi_status tell_failure(const dpi_release *r, dpi_error *err) {
@@ -49,8 +50,8 @@ dpi_status dpi_release_advance(dpi_release *r, dpi_release_event *event, dpi_err
             return DPI_STATUS_OK;
         if (!r->texts && r->failure.code != DPI_STATUS_OK)
             return tell_failure(r, err);
-        if (!r->texts && r->next == r->claim.n_texts) {
-            *event = (dpi_release_event){.type = DPI_EVENT_NONE, .index = r->next, .token = -1,
+        if (!r->texts && dpi_release_is_last(r)) {
+            *event = (dpi_release_event){.type = DPI_EVENT_NONE, .index = r->claim.n_texts, .token = -1,
                                          .text = ""};
             return DPI_STATUS_OK;
         }
@@ -80,13 +81,13 @@ dpi_status dpi_release_progress_get(const dpi_release *r, dpi_release_progress *
                         "dpi_release_progress: struct_size is %zu, must be %zu",
                         progress->struct_size, sizeof *progress);
     const bool secret = dpi_claim_is_assigned(&r->claim);
-    const int64_t n_prompts = (int64_t)r->claim.n_texts * r->options.session.n_seq;
-    int64_t n_left = (int64_t)(r->claim.n_texts - r->n_ended) * r->claim.method.n_tokens;
+    const int64_t n_prompts = (int64_t)dpi_release_n_texts(r) * r->options.session.n_seq;
+    int64_t n_left = (int64_t)(dpi_release_n_texts(r) - r->n_ended) * r->claim.method.n_tokens;
     for (const dpi_release_text *t = r->texts; t; t = t->next)
         n_left -= t->place ? t->n_drawn : 0;
     *progress = (dpi_release_progress){.struct_size = sizeof *progress,
-                                       .n_texts = r->claim.n_texts,
-                                       .n_begun = r->next,
+                                       .n_texts = dpi_release_n_texts(r),
+                                       .n_begun = r->n_begun,
                                        .n_ended = r->n_ended,
                                        .n_prompts = secret ? 0 : n_prompts,
                                        .n_read = secret ? 0 : r->n_read,
@@ -105,5 +106,6 @@ void dpi_release_free(dpi_release *r) {
     dpi_sampler_free(r->sampler);
     dpi_session_free(r->session);
     dpi_prompts_free(r->prompts);
+    dpi_wipe(&r->keyed, sizeof r->keyed);
     free(r);
 }

@@ -55,6 +55,12 @@ typedef struct dpi_pass {
     dpi_generation_event *events;
 } dpi_pass;
 
+/* Random bits that are the same in each process of a release. */
+typedef struct dpi_keyed_bits {
+    uint8_t key[DPI_RELEASE_KEY_BYTES];
+    uint64_t n_blocks; /* that were given */
+} dpi_keyed_bits;
+
 struct dpi_release {
     /* Settled by open; public. */
     dpi_release_options options; /* with every default filled in */
@@ -65,6 +71,7 @@ struct dpi_release {
     dpi_sampler *sampler; /* from open on by position, until the first place has it */
 
     int64_t charge; /* its id in the ledger; 0: none, or given back */
+    dpi_keyed_bits keyed; /* with options.key: what batches follow from. Private */
 
     uint8_t *pays; /* [units] with scope UNIT, once it is charged: 1: the unit has paid. Private */
 
@@ -85,7 +92,9 @@ struct dpi_release {
     int32_t n_places;
     dpi_pass pass;
     dpi_release_text *texts; /* those that have begun and are not told to their end, in order */
-    int32_t next;       /* index of the text that begins next */
+    int32_t next;       /* index of the text that begins next; n_texts: there is none */
+    bool next_known;    /* with next_text: it was called */
+    int32_t n_begun;
     int32_t n_ended;    /* texts that are drawn */
     int64_t n_read;     /* prompts of all texts that are read */
     int64_t n_drawn;    /* tokens of all texts */
@@ -110,6 +119,10 @@ dpi_status dpi_release_load_batch(dpi_release *r, int32_t index, dpi_place *plac
 /* Wipes them. */
 void dpi_release_drop_batch(const dpi_release *r, dpi_place *place);
 
+/* As a dpi_random_fn: the blocks of HMAC-SHA-256 under the key, one after the other. `user`: a
+ * dpi_keyed_bits. */
+int32_t dpi_release_keyed_random(void *user, void *bytes, size_t n_bytes);
+
 /* The random bits of the options: a caller's source, that of the seed with the state *bits, or
  * NULL, the system's. */
 void dpi_release_random(const dpi_release *r, uint64_t *bits, dpi_random_fn *random, void **user);
@@ -126,6 +139,11 @@ dpi_status dpi_release_session_memory(const dpi_release *r, int32_t n_parallel, 
 /* The measured times of a plan, of which memory and the prompts' lengths are set. Errors: MEMORY,
  * ENTROPY. */
 dpi_status dpi_release_measure(const dpi_release *r, dpi_release_plan *plan, dpi_error *err);
+
+/* Texts that this process draws, most. */
+int32_t dpi_release_n_texts(const dpi_release *r);
+/* Whether no text is left that could begin. */
+bool dpi_release_is_last(const dpi_release *r);
 
 /* One pass of all texts that are drawn, and the begin of the next one if there is room. What comes
  * of it waits in the texts; a failure is kept. The text that has read a prompt; NULL: none. */

@@ -34,6 +34,10 @@ json_t *dpi_report_parameters(const dpi_claim *claim);
 /* The same back into a claim; its plan is not made. Errors: FORMAT. */
 dpi_status dpi_report_read_parameters(const json_t *parameters, dpi_claim *claim, dpi_error *err);
 
+/* A parsed report as one that can be written: its plan and its charge are made again. Errors: those
+ * of dpi_report_verify. */
+dpi_status dpi_report_reopen(dpi_report *report, dpi_error *err);
+
 /* The report in Markdown; the caller frees it with free. NULL if out of memory. */
 char *dpi_report_markdown(const json_t *report);
 /* The same as a page of HTML, with plots. */

@@ -1,6 +1,7 @@
 /* settle.c - from the options of a release to its claim: every number, before a record is read. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/status.h"
@@ -167,10 +168,27 @@ static dpi_status check_numbers(const dpi_release_options *o, dpi_error *err) {
     DPI_TRY(dpi_check_range("top_k", o->top_k, -1, 1 << 18, err));
     DPI_TRY(dpi_check_range("n_parallel", o->n_parallel, 0, 4096, err));
     DPI_TRY(dpi_check_range("seeded", o->seeded, 0, 1, err));
+    DPI_TRY(dpi_check_range("n_shards", o->n_shards, 0, INT32_MAX, err));
+    DPI_TRY(dpi_check_range("shard", o->shard, 0, o->n_shards > 0 ? o->n_shards - 1 : 0, err));
     DPI_TRY(dpi_check_range("as_drawn", o->as_drawn, 0, 1, err));
     if (o->reference >= 0 && !is_plain(o))
         return dpi_fail(err, DPI_STATUS_ARG, "reference is allowed only with PLAIN");
     return DPI_STATUS_OK;
+}
+
+/* Each part of a batch by position has a slot. */
+static dpi_status check_spread(const dpi_release_options *o, const dpi_claim *c, dpi_error *err) {
+    if (!o->spread)
+        return DPI_STATUS_OK;
+    if (o->method.method != DPI_METHOD_INVISIBLEINK || o->n_parallel > 1 || o->n_shards > 0 ||
+        o->next_text)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "spread is allowed with invisibleink, one text at a time, and without shards");
+    DPI_TRY(dpi_check_range("spread.count", o->spread->count, 1,
+                            dpi_claim_is_assigned(c) || c->method.n_ref > DPI_PARTS_MAX
+                                ? DPI_PARTS_MAX
+                                : c->method.n_ref, err));
+    return dpi_check_range("spread.index", o->spread->index, 0, o->spread->count - 1, err);
 }
 
 /* The claim, but for what needs the model. */
@@ -182,7 +200,8 @@ static dpi_status settle_options(const dpi_release_options *o, dpi_claim *c, dpi
     c->method.random = NULL;
     c->method.random_user = NULL;
     c->randomness = o->method.random || o->seeded ? DPI_RANDOMNESS_SEED : DPI_RANDOMNESS_SYSTEM;
-    return settle_records(o, c, err);
+    DPI_TRY(settle_records(o, c, err));
+    return check_spread(o, c, err);
 }
 
 dpi_status dpi_release_options_check(const dpi_release_options *options, dpi_error *err) {
@@ -271,6 +290,8 @@ static dpi_status choose_parallel(dpi_release *r, int32_t n_rows, dpi_error *err
 static dpi_status settle_parallel(dpi_release *r, dpi_error *err) {
     dpi_release_options *o = &r->options;
     const int32_t n_rows = o->session.n_seq, most = MAX_SEQUENCES / n_rows;
+    if (o->spread)
+        o->n_parallel = 1;
     if (o->n_parallel > most)
         return dpi_fail(err, DPI_STATUS_ARG,
                         "n_parallel: found '%d', allowed 1..%d with texts of %d sequences",
@@ -292,9 +313,14 @@ static dpi_status settle(dpi_release *r, dpi_error *err) {
     DPI_TRY(dpi_model_info_get(r->options.model, &r->info, err));
     dpi_claim_name_model(&r->claim, r->info.name);
     r->claim.random_weights = r->info.random_weights;
+    if (r->options.charged && r->options.charged->scope != DPI_SCOPE_DATASET)
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED, "charged: the scope must be that of a dataset");
+    if (r->options.charged)
+        r->claim.ledger = *r->options.charged;
     DPI_TRY(settle_lengths(r, err));
     DPI_TRY(settle_prompts(r, err));
     DPI_TRY(settle_parallel(r, err));
+    r->next = r->options.shard < r->claim.n_texts ? r->options.shard : r->claim.n_texts;
     return settle_plan(r, err);
 }
 
@@ -304,6 +330,8 @@ dpi_status dpi_release_open(const dpi_release_options *options, dpi_release **re
     if (!r)
         return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a release");
     r->options = *options;
+    if (options->key)
+        memcpy(r->keyed.key, options->key, sizeof r->keyed.key);
     dpi_status status = settle(r, err);
     if (status == DPI_STATUS_OK)
         *release = r;

@@ -246,9 +246,42 @@ static dpi_status create_generation(dpi_release *r, dpi_place *place, dpi_error 
         o.n_reference_tokens = place->n_tokens;
         o.n_ref = dpi_release_n_ref(r);
         o.n_prefix = (size_t)r->prompts_info.n_prefix;
+        o.spread = r->options.spread;
+        o.number = r->next;
     }
     return dpi_generation_create(&o, &place->generation, err);
 }
+
+/* ---- Which text comes next ------------------------------------------------------------------- */
+
+int32_t dpi_release_n_texts(const dpi_release *r) {
+    const dpi_release_options *o = &r->options;
+    return o->n_shards > 0 ? (r->claim.n_texts - o->shard + o->n_shards - 1) / o->n_shards
+                           : r->claim.n_texts;
+}
+
+bool dpi_release_is_last(const dpi_release *r) { return r->next >= r->claim.n_texts; }
+
+/* The text r->next has begun. */
+static void pass_on(dpi_release *r) {
+    const int32_t step = r->options.n_shards > 0 ? r->options.n_shards : 1;
+    r->n_begun++;
+    r->next_known = false;
+    if (!r->options.next_text)
+        r->next = step < r->claim.n_texts - r->next ? r->next + step : r->claim.n_texts;
+}
+
+/* Finds the text that begins next. False: there is none. */
+static bool find_next(dpi_release *r) {
+    if (r->options.next_text && !r->next_known) {
+        const int32_t next = r->options.next_text(r->options.next_user);
+        r->next = next < 0 ? r->claim.n_texts : next;
+        r->next_known = true;
+    }
+    return !dpi_release_is_last(r);
+}
+
+/* ---- Begin a text ---------------------------------------------------------------------------- */
 
 static dpi_status begin_text(dpi_release *r, dpi_place *place, dpi_error *err) {
     dpi_release_text **last = &r->texts;
@@ -263,8 +296,9 @@ static dpi_status begin_text(dpi_release *r, dpi_place *place, dpi_error *err) {
         dpi_private_free(t);
         return status;
     }
-    *t = (dpi_release_text){.index = r->next++, .place = place};
+    *t = (dpi_release_text){.index = r->next, .place = place};
     *last = t;
+    pass_on(r);
     return DPI_STATUS_OK;
 }
 
@@ -278,10 +312,10 @@ static bool is_reading(const dpi_release *r) {
 
 static void begin_next(dpi_release *r) {
     dpi_error why;
-    if (r->failure.code != DPI_STATUS_OK || r->next == r->claim.n_texts || is_reading(r))
-        return;
     dpi_place *place = find_free_place(r);
-    dpi_status status = place ? begin_text(r, place, &why) : DPI_STATUS_OK;
+    if (r->failure.code != DPI_STATUS_OK || !place || is_reading(r) || !find_next(r))
+        return;
+    const dpi_status status = begin_text(r, place, &why);
     if (status == DPI_STATUS_OK)
         return;
     if (!is_plain(r))

@@ -318,6 +318,17 @@ static dpi_status hash_output(const dpi_report *r, const dpi_claim *claim, const
     return status;
 }
 
+dpi_status dpi_report_reopen(dpi_report *r, dpi_error *err) {
+    dpi_claim claim;
+    DPI_TRY(settle(r, &claim, err));
+    r->claim = claim;
+    json_decref(r->recorded);
+    r->recorded = NULL;
+    json_decref(r->added.recorded);
+    r->added.recorded = NULL;
+    return DPI_STATUS_OK;
+}
+
 static dpi_status recompute(const dpi_report *r, const dpi_claim *claim, const char *model_path,
                             const char *output_path, json_t **expected, dpi_error *err) {
     json_t *model = json_copy(r->model), *files;

@@ -25,6 +25,7 @@ allowed() {
     pipeline/ledger) echo "base dp/account" ;;
     pipeline/journal) echo "base" ;;
     pipeline/release) echo "base kernels gguf tokenizer engine dp/exact dp/account dp/methods dp/audit pipeline pipeline/ledger pipeline/journal" ;;
+    pipeline/shards) echo "base dp/account pipeline pipeline/ledger pipeline/journal pipeline/release" ;;
     corpus | tools | examples) echo "" ;; # the public interface alone
     eval) echo "corpus" ;;
     bench) echo "base kernels gguf tokenizer engine dp/exact dp/account dp/methods pipeline pipeline/release corpus" ;;

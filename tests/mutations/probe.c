@@ -3,6 +3,7 @@
  * failed, and stdout says which; 2: something else went wrong. */
 #include "dpinfer/audit_path.h"
 #include "tests/mutations/probe_ledger.h"
+#include "tests/mutations/probe_shards.h"
 #include "tests/mutations/probe_training.h"
 #include "tests/support/support.h"
 #include "tests/support/tiny_model.h"
@@ -35,6 +36,8 @@ static dpi_status run_audits(dpi_audit_options *o, dpi_error *err) {
     const char *fault = probe_ledger(o->model, folder);
     if (fault)
         on_fault("ledger | budgets and charges", fault);
+    else if ((fault = probe_shards(o->model, folder)))
+        on_fault("shards | jobs and merges", fault);
     else if ((fault = probe_training()))
         on_fault("training | epsilon", fault);
     if (fault) {

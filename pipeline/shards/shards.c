@@ -1,0 +1,344 @@
+/* shards.c - the folder of a job: how it is made, joined, and left. See dpinfer/shards.h. */
+#include "pipeline/shards/shards.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "base/status.h"
+#include "dpinfer/memory.h"
+#include "pipeline/journal/json_text.h"
+#include "pipeline/release/report.h"
+#include "pipeline/shards/folder.h"
+
+static dpi_status out_of_memory(dpi_error *err) {
+    return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the job");
+}
+
+dpi_status dpi_shard_name(int32_t i, int32_t n, char **name, dpi_error *err) {
+    return asprintf(name, "shard-%d-of-%d", i, n) >= 0 ? DPI_STATUS_OK : out_of_memory(err);
+}
+
+/* ---- Making ---------------------------------------------------------------------------------- */
+
+/* What every shard is held to. */
+static dpi_status describe(const uint8_t *key, const dpi_release *release, const dpi_report *report,
+                           json_t **object, dpi_error *err) {
+    char prompts[DPI_SEAL_HEX + 1], records[DPI_SEAL_HEX + 1], *text;
+    size_t n_bytes;
+    DPI_TRY(dpi_seal_prompts(key, release, prompts, err));
+    DPI_TRY(dpi_seal_records(key, release, records, err));
+    DPI_TRY(dpi_report_text(report, 0, DPI_REPORT_JSON, &text, &n_bytes, err));
+    *object = json_pack("{s:i, s:s, s:s, s:o}", "dpinfer_shards", DPI_SHARDS_FORMAT, "prompts", prompts,
+                        "records", records, "report", json_loadb(text, n_bytes, 0, NULL));
+    free(text);
+    return *object && dpi_seal_json(key, *object) ? DPI_STATUS_OK : out_of_memory(err);
+}
+
+static dpi_status write_json(const char *folder, const char *name, const json_t *object,
+                             dpi_error *err) {
+    size_t n_bytes;
+    char *text = dpi_json_text(object, JSON_INDENT(2) | JSON_REAL_PRECISION(17), &n_bytes);
+    if (!text)
+        return out_of_memory(err);
+    const dpi_status status = dpi_folder_write(folder, name, text, n_bytes, err);
+    free(text);
+    return status;
+}
+
+/* shards.json comes last: a folder without it is no job. */
+static dpi_status fill_folder(const char *folder, const uint8_t *key, const dpi_release *release,
+                              const dpi_report *report, dpi_error *err) {
+    json_t *object = NULL;
+    dpi_status status = describe(key, release, report, &object, err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_folder_write(folder, "key", key, DPI_RELEASE_KEY_BYTES, err);
+    if (status == DPI_STATUS_OK)
+        status = write_json(folder, "shards.json", object, err);
+    json_decref(object);
+    return status;
+}
+
+/* With scope UNIT each unit pays for itself, and one that cannot is null: which ones these are is known
+ * to the process that has charged them, and to no shard. */
+static dpi_status check_scope(const dpi_release *release, dpi_error *err) {
+    dpi_dataset_info info;
+    if (!release->options.ledger || !release->options.dataset)
+        return DPI_STATUS_OK;
+    dpi_dataset_info_init(&info);
+    DPI_TRY(dpi_ledger_info(release->options.ledger, release->options.dataset, &info, err));
+    return info.scope == DPI_SCOPE_DATASET
+               ? DPI_STATUS_OK
+               : dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                          "shards cannot be charged to '%s', whose scope is unit", info.name);
+}
+
+/* The folder is there. The charge is on the disk before a record is read, and stays from then on. */
+static dpi_status make_job(const char *folder, dpi_release *release, dpi_report *report,
+                           dpi_error *err) {
+    uint8_t key[DPI_RELEASE_KEY_BYTES];
+    DPI_TRY(dpi_random_fill(NULL, NULL, key, sizeof key, err));
+    dpi_status status = dpi_release_reserve(release, err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_report_update(report, dpi_release_claim(release), err);
+    if (status == DPI_STATUS_OK) {
+        release->charge = 0; /* it is the job's: not given back with the release */
+        status = fill_folder(folder, key, release, report, err);
+    }
+    dpi_wipe(key, sizeof key);
+    return status;
+}
+
+dpi_status dpi_shards_create(const char *folder, dpi_release *release, dpi_report *report,
+                          dpi_error *err) {
+    if (release->begun)
+        return dpi_fail(err, DPI_STATUS_STATE, "the release has begun already");
+    DPI_TRY(check_scope(release, err));
+    DPI_TRY(dpi_folder_make(folder, err));
+    const dpi_status status = make_job(folder, release, report, err);
+    if (status != DPI_STATUS_OK)
+        rmdir(folder); /* if it is empty */
+    return status;
+}
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+dpi_status dpi_shards_load(const uint8_t *key, const char *folder, const char *name, json_t **object,
+                        dpi_error *err) {
+    char *text;
+    size_t n_bytes;
+    DPI_TRY(dpi_folder_read(folder, name, 0, &text, &n_bytes, err));
+    json_t *root = json_loadb(text, n_bytes, JSON_REJECT_DUPLICATES, NULL);
+    dpi_private_free(text);
+    if (root && dpi_seal_json_holds(key, root)) {
+        *object = root;
+        return DPI_STATUS_OK;
+    }
+    json_decref(root);
+    return dpi_fail(err, DPI_STATUS_FORMAT,
+                    "%s/%s is not of this job: it was changed, or has another key", folder, name);
+}
+
+static dpi_status read_key(dpi_shards *job, dpi_error *err) {
+    char *bytes;
+    size_t n_bytes;
+    DPI_TRY(dpi_folder_read(job->folder, "key", 1, &bytes, &n_bytes, err));
+    if (n_bytes == sizeof job->key)
+        memcpy(job->key, bytes, n_bytes);
+    dpi_private_free(bytes);
+    return n_bytes == sizeof job->key
+               ? DPI_STATUS_OK
+               : dpi_fail(err, DPI_STATUS_FORMAT, "%s/key has %zu bytes, allowed %zu", job->folder,
+                          n_bytes, sizeof job->key);
+}
+
+static dpi_status read_report(dpi_shards *job, dpi_error *err) {
+    char *name, *text;
+    size_t n_bytes;
+    const json_t *format = json_object_get(job->root, "dpinfer_shards");
+    if (!json_is_integer(format) || json_integer_value(format) != DPI_SHARDS_FORMAT)
+        return dpi_fail(err, DPI_STATUS_FORMAT, "%s/shards.json: this program knows dpinfer_shards %d",
+                        job->folder, DPI_SHARDS_FORMAT);
+    DPI_TRY(dpi_folder_path(job->folder, "shards.json", &name, err));
+    text = dpi_json_text(json_object_get(job->root, "report"), JSON_REAL_PRECISION(17), &n_bytes);
+    dpi_status status = text ? dpi_report_parse(name, text, n_bytes, &job->report, err)
+                             : out_of_memory(err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_report_reopen(job->report, err);
+    free(text);
+    free(name);
+    return status;
+}
+
+static dpi_status open_job(dpi_shards *job, const char *folder, dpi_error *err) {
+    DPI_TRY(dpi_folder_path(folder, NULL, &job->folder, err));
+    DPI_TRY(read_key(job, err));
+    DPI_TRY(dpi_shards_load(job->key, folder, "shards.json", &job->root, err));
+    return read_report(job, err);
+}
+
+dpi_status dpi_shards_open(const char *folder, dpi_shards **job, dpi_error *err) {
+    dpi_shards *j = dpi_private_malloc(sizeof *j);
+    if (!j)
+        return out_of_memory(err);
+    *j = (dpi_shards){0};
+    const dpi_status status = open_job(j, folder, err);
+    if (status == DPI_STATUS_OK)
+        *job = j;
+    else
+        dpi_shards_close(j);
+    return status;
+}
+
+void dpi_shards_close(dpi_shards *j) {
+    if (!j)
+        return;
+    dpi_report_free(j->report);
+    json_decref(j->root);
+    free(j->folder);
+    free(j->shard_folder);
+    free(j->texts);
+    dpi_private_free(j);
+}
+
+const dpi_report *dpi_shards_report(const dpi_shards *job) { return job->report; }
+
+/* ---- A shard --------------------------------------------------------------------------------- */
+
+dpi_status dpi_shards_join(dpi_shards *job, int32_t i, int32_t n, dpi_release_options *options,
+                        dpi_error *err) {
+    DPI_TRY(dpi_check_range("n_shards", n, 1, INT32_MAX, err));
+    DPI_TRY(dpi_check_range("shard", i, 0, n - 1, err));
+    const dpi_claim *claim = dpi_report_claim(job->report);
+    job->shard = i;
+    job->n_shards = n;
+    options->shard = i;
+    options->n_shards = n;
+    options->key = job->key;
+    options->charged = claim->ledger.dataset[0] ? &claim->ledger : NULL;
+    return DPI_STATUS_OK;
+}
+
+/* The first parameter that differs, as both have it. All of them are public. */
+static dpi_status fail_parameter(const json_t *found, const json_t *wanted, dpi_error *err) {
+    const char *key;
+    json_t *value;
+    size_t n;
+    json_object_foreach((json_t *)wanted, key, value) {
+        const json_t *other = json_object_get(found, key);
+        if (json_equal(value, other))
+            continue;
+        char *x = other ? dpi_json_text(other, JSON_ENCODE_ANY, &n) : NULL;
+        char *y = dpi_json_text(value, JSON_ENCODE_ANY, &n);
+        const dpi_status status = dpi_fail(err, DPI_STATUS_ARG, "%s: found %s, the job has %s", key,
+                                           x ? x : "nothing", y ? y : "another value");
+        free(x);
+        free(y);
+        return status;
+    }
+    return dpi_fail(err, DPI_STATUS_ARG, "the options are not those of the job");
+}
+
+static dpi_status check_claim(const dpi_shards *job, const dpi_release *release, dpi_error *err) {
+    json_t *found = dpi_report_parameters(dpi_release_claim(release));
+    json_t *wanted = dpi_report_parameters(dpi_report_claim(job->report));
+    dpi_status status = DPI_STATUS_OK;
+    if (!found || !wanted)
+        status = out_of_memory(err);
+    else if (!json_equal(found, wanted))
+        status = fail_parameter(found, wanted, err);
+    json_decref(found);
+    json_decref(wanted);
+    return status;
+}
+
+static dpi_status check_digest(const dpi_shards *job, const char *name, const char *hex,
+                               dpi_error *err) {
+    const char *wanted = json_string_value(json_object_get(job->root, name));
+    return wanted && strcmp(wanted, hex) == 0
+               ? DPI_STATUS_OK
+               : dpi_fail(err, DPI_STATUS_ARG, "the %s are not those of the job", name);
+}
+
+static dpi_status check_release(const dpi_shards *job, const dpi_release *release,
+                                const dpi_report *report, dpi_error *err) {
+    char hex[DPI_SEAL_HEX + 1];
+    if (!json_equal(report->model, job->report->model))
+        return dpi_fail(err, DPI_STATUS_ARG, "the model is not that of the job");
+    DPI_TRY(check_claim(job, release, err));
+    DPI_TRY(dpi_seal_prompts(job->key, release, hex, err));
+    DPI_TRY(check_digest(job, "prompts", hex, err));
+    DPI_TRY(dpi_seal_records(job->key, release, hex, err));
+    return check_digest(job, "records", hex, err);
+}
+
+dpi_status dpi_shards_count(const char *folder, int32_t *n_shards, dpi_error *err) {
+    char *path, *text;
+    size_t n_bytes;
+    DPI_TRY(dpi_folder_path(folder, "count", &path, err));
+    const bool is_there = access(path, F_OK) == 0 || errno != ENOENT;
+    free(path);
+    *n_shards = 0;
+    if (!is_there)
+        return DPI_STATUS_OK;
+    DPI_TRY(dpi_folder_read(folder, "count", 0, &text, &n_bytes, err));
+    const long n = strtol(text, NULL, 10);
+    dpi_private_free(text);
+    if (n < 1 || n > INT32_MAX)
+        return dpi_fail(err, DPI_STATUS_FORMAT, "%s/count holds no number of shards", folder);
+    *n_shards = (int32_t)n;
+    return DPI_STATUS_OK;
+}
+
+/* The first shard says how many there are: with two counts two shards would draw the same text. */
+static dpi_status fix_count(const dpi_shards *job, dpi_error *err) {
+    char text[16];
+    int32_t n_shards;
+    const int n_bytes = snprintf(text, sizeof text, "%d\n", job->n_shards);
+    dpi_status status = dpi_folder_write(job->folder, "count", text, (size_t)n_bytes, err);
+    if (status != DPI_STATUS_STATE)
+        return status;
+    DPI_TRY(dpi_shards_count(job->folder, &n_shards, err));
+    return n_shards == job->n_shards
+               ? DPI_STATUS_OK
+               : dpi_fail(err, DPI_STATUS_STATE, "%s was begun with %d shards, found %d",
+                          job->folder, n_shards, job->n_shards);
+}
+
+static dpi_status mark_begun(dpi_shards *job, dpi_error *err) {
+    char *name;
+    DPI_TRY(fix_count(job, err));
+    DPI_TRY(dpi_shard_name(job->shard, job->n_shards, &name, err));
+    dpi_status status = dpi_folder_path(job->folder, name, &job->shard_folder, err);
+    free(name);
+    if (status == DPI_STATUS_OK)
+        status = dpi_folder_path(job->shard_folder, "texts.jsonl", &job->texts, err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_folder_make(job->shard_folder, err);
+    if (status == DPI_STATUS_STATE)
+        return dpi_fail(err, DPI_STATUS_STATE,
+                        "shard %d/%d has begun before (%s): its texts drawn a second time would "
+                        "cost a second charge", job->shard, job->n_shards, job->shard_folder);
+    return status;
+}
+
+dpi_status dpi_shards_begin(dpi_shards *job, const dpi_release *release, const dpi_report *report,
+                         dpi_error *err) {
+    if (job->n_shards == 0)
+        return dpi_fail(err, DPI_STATUS_STATE, "a shard begins after dpi_shards_join");
+    DPI_TRY(check_release(job, release, report, err));
+    return mark_begun(job, err);
+}
+
+const char *dpi_shards_texts(const dpi_shards *job) { return job->texts; }
+
+static dpi_status write_end(const dpi_shards *job, bool complete, dpi_error *err) {
+    char hex[DPI_SEAL_HEX + 1], *text;
+    size_t n_bytes;
+    DPI_TRY(dpi_folder_read(job->shard_folder, "texts.jsonl", 0, &text, &n_bytes, err));
+    dpi_seal_bytes(job->key, "texts", text, n_bytes, hex);
+    dpi_private_free(text);
+    json_t *object = json_pack("{s:i, s:i, s:i, s:b, s:s}", "dpinfer_shard", DPI_SHARDS_FORMAT,
+                               "shard", job->shard, "n_shards", job->n_shards, "complete",
+                               complete, "texts", hex);
+    dpi_status status = object && dpi_seal_json(job->key, object)
+                            ? write_json(job->shard_folder, "shard.json", object, err)
+                            : out_of_memory(err);
+    json_decref(object);
+    return status;
+}
+
+dpi_status dpi_shards_end(dpi_shards *job, int32_t end, dpi_error *err) {
+    if (!job->shard_folder)
+        return dpi_fail(err, DPI_STATUS_STATE, "a shard ends after its begin");
+    if (end != DPI_SHARD_UNDRAWN)
+        return write_end(job, end == DPI_SHARD_COMPLETE, err);
+    return rmdir(job->shard_folder) == 0
+               ? DPI_STATUS_OK
+               : dpi_fail(err, DPI_STATUS_IO, "cannot remove %s: %s", job->shard_folder,
+                          strerror(errno));
+}

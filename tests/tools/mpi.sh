@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# Runs over the ranks of a real mpirun: mpi.sh path/to/dpinfer. Skipped (77) where there is no mpirun.
+command -v mpirun >/dev/null || { echo "skipped: there is no mpirun (openmpi-bin)"; exit 77; }
+. "$(dirname "$0")/cli_support.sh"
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+small_model
+for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+    echo "{\"who\": \"p$((i % 7))\", \"text\": \"Record number $i.\"}"
+done >r.jsonl
+base=(m.gguf r.jsonl -n 6 -t 1)
+position=("${base[@]}" --rho .5 -B 3)
+secret=("${base[@]}" --epsilon 5 --delta 1e-3 -B 3 --num 5)
+# ranks N ARGS: as run, under mpirun.
+ranks() {
+    local n=$1
+    shift
+    last="mpirun -n $n dpinfer $*"
+    timeout 300 mpirun -n "$n" --oversubscribe "$dpinfer" "$@" >out 2>err </dev/null
+    rc=$?
+}
+
+# ---- The same texts for the same bits: one process, texts over ranks, references over ranks ------
+# same NAME TEXTS REFERENCES ARGS: with so many ranks for texts, and for references
+same() {
+    local name=$1 texts=$2 references=$3
+    shift 3
+    run run "$@" --seed 7 -o "$name.jsonl"; expect_rc 0
+    ranks "$texts" run "$@" --seed 7 -o "$name.texts.jsonl"; expect_rc 0; expect_empty_out
+    expect_same "$name.jsonl" "$name.texts.jsonl"
+    ranks "$references" run "$@" --seed 7 --spread -o "$name.spread.jsonl"; expect_rc 0
+    expect_empty_out; expect_same "$name.jsonl" "$name.spread.jsonl"
+}
+same position 4 2 "${position[@]}"
+same three 2 3 "${position[@]}" --parallel 1
+same content 2 4 "${secret[@]}" --adjacency add-remove
+same drawn 2 2 "${secret[@]}" --subsample .5
+same units 2 2 "${position[@]}" --unit-field who
+same zero 2 2 "${position[@]}" --adjacency zero-out --center
+same filter 2 2 "${position[@]}" --accountant filter
+same pace 2 2 "${position[@]}" --pace top --pace-theta .5
+run run "${position[@]}" --seed 7 -o one.txt; expect_rc 0
+ranks 3 run "${position[@]}" --seed 7 -o three.txt; expect_rc 0; expect_same one.txt three.txt
+ranks 1 run "${position[@]}" --seed 7 -o alone.txt; expect_rc 0; expect_same one.txt alone.txt
+# Amin's method has no sums that merge, but texts
+run run "${position[@]}" --method amin --seed 7 -o amin.txt; expect_rc 0
+ranks 2 run "${position[@]}" --method amin --seed 7 -o amin.2.txt; expect_rc 0
+expect_same amin.txt amin.2.txt
+ranks 2 run "${position[@]}" --method amin --seed 7 --spread; check "refused" test $rc -ne 0
+expect_err "spread is allowed with invisibleink"
+
+# ---- One statement, one report, one charge ------------------------------------------------------
+run ledger init year.ledger --dataset letters --epsilon 12 --delta 1e-5; expect_rc 0
+run run "${position[@]}" --ledger year.ledger; expect_rc 0
+run ledger budget year.ledger --json; one=$(field charged)
+ranks 3 run "${position[@]}" --ledger year.ledger --report r.json -o text.txt; expect_rc 0
+check "one statement" test "$(grep -c '^Privacy statement' err)" = 1
+expect_err "charged for this"
+run ledger budget year.ledger --json; near charged "$(awk -v x="$one" 'BEGIN { print 2 * x }')" 1e-6
+run verify r.json --model m.gguf; expect_rc 0
+ranks 2 run "${position[@]}" --ledger year.ledger --spread -o spread.txt; expect_rc 0
+run ledger budget year.ledger --json; near charged "$(awk -v x="$one" 'BEGIN { print 3 * x }')" 1e-6
+three=$(field charged)
+ranks 2 run "${base[@]}" --rho 9 -B 3 --ledger year.ledger; expect_rc 6; expect_empty_out
+expect_err "the budget of the dataset"; check "no statement" test -z "$(grep '^Privacy' err)"
+run ledger init units.ledger --dataset letters --epsilon 8 --delta 1e-5 --scope unit; expect_rc 0
+ranks 2 run "${position[@]}" --unit-field who --ledger units.ledger; expect_rc 2
+expect_err "whose scope is unit"
+
+# ---- Ranks that differ: nothing is charged, nothing is drawn -------------------------------------
+# differ MESSAGE PREFIX: rank 1 has other files, in its own folder
+mkdir -p zero one
+cp m.gguf r.jsonl zero; cp m.gguf r.jsonl one
+cat >each.sh <<'EOF'
+#!/bin/sh
+[ "$OMPI_COMM_WORLD_RANK" = 0 ] && cd zero || cd one
+if [ "$OMPI_COMM_WORLD_RANK" != 0 ] && [ -n "$OTHER" ]; then set -- "$@" $OTHER; fi
+exec "$DPINFER" "$@"
+EOF
+chmod +x each.sh
+export DPINFER=$dpinfer
+differ() {
+    last="ranks that differ: $1"
+    timeout 300 mpirun -n 2 --oversubscribe ./each.sh run "${position[@]}" \
+        --report "$dir/differ.json" -o "$dir/differ.txt" --ledger "$dir/year.ledger" >out 2>err </dev/null
+    rc=$?
+    check "refused" test $rc -ne 0
+    expect_err "$1"; check "no text" test ! -e differ.txt
+}
+unchanged() {
+    run ledger budget year.ledger --json; check "no charge" test "$(field charged)" = "$three"
+}
+OTHER="--center" differ "rank 1 has other options, or another model, than rank 0"; unchanged
+OTHER="-c 64" differ "rank 1 has other prompts than rank 0"; unchanged
+"$dpinfer" make-model --layers 1 --embd 32 --ff 32 --heads 2 --kv-heads 1 --vocab-size 300 --seed 9 \
+    --type F32 -o one/m.gguf 2>err
+differ "rank 1 has other options, or another model, than rank 0"; unchanged
+cp m.gguf one
+rm one/r.jsonl; differ "No such file"; unchanged
+sed '3s/number/numbers/' r.jsonl >one/r.jsonl # after the charge: whoever compares records has read them
+differ "rank 1 has other records than rank 0"; expect_no_err "umber"
+run ledger budget year.ledger --json; check "the charge stays" test "$(field charged)" != "$three"
+
+# ---- Without MPI, and options that do not go together -------------------------------------------
+refuse 2 "--spread needs mpirun" run "${position[@]}" --spread
+ranks 5 run "${position[@]}" --spread; check "more ranks than slots" test $rc -ne 0
+expect_err "spread.count is 5, must be 1..3"
+
+# ---- A rank that dies ends the run; the statement comes, and the ledger keeps the charge ---------
+run ledger init last.ledger --dataset letters --epsilon 12 --delta 1e-5; expect_rc 0
+for mode in "" --spread; do
+    for rank in 1 0; do
+        run ledger budget last.ledger --json; before=$(field charged)
+        rm -f pid.* dead.jsonl
+        cat >pid.sh <<'EOF'
+#!/bin/sh
+echo $$ >pid.$OMPI_COMM_WORLD_RANK
+exec "$DPINFER" "$@"
+EOF
+        chmod +x pid.sh
+        # shellcheck disable=SC2086
+        mpirun -n 2 --oversubscribe ./pid.sh run m.gguf r.jsonl -t 1 --rho .5 -B 3 -n 2000 $mode \
+            --parallel 1 --ledger last.ledger -o dead.jsonl >dead.out 2>err </dev/null &
+        pid=$!
+        last="a rank that dies: $mode $rank"
+        until "$dpinfer" ledger budget last.ledger --json >out 2>/dev/null &&
+            [ "$(field charged)" != "$before" ] && [ -s pid.0 ] && [ -s pid.1 ]; do
+            kill -0 $pid 2>/dev/null || break
+        done
+        kill -9 "$(cat pid.$rank)"
+        wait $pid; rc=$?
+        check "the run has failed" test $rc -ne 0
+        for left in 0 1; do # a zombie is gone, whoever should have waited for it
+            check "no rank is left" test -z "$(ps -o stat= -p "$(cat pid.$left)" | grep -v Z)"
+        done
+        [ $rank = 0 ] || expect_err "stopped early"
+        run ledger budget last.ledger --json; check "the charge stays" test "$(field charged)" != "$before"
+    done
+done
+finish

@@ -1,0 +1,132 @@
+/* cmd_merge.c - `dpinfer merge`: the texts of all shards of a job as one output, with its report. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/commands.h"
+#include "tools/output.h"
+#include "tools/paths.h"
+#include "tools/report_files.h"
+#include "tools/shard_options.h"
+#include "tools/terminal.h"
+
+/* To the output, and into the hash that the report has of it. */
+static int put(const dpi_merge *merge, output *out, const char *bytes, size_t n_bytes) {
+    dpi_report_output_add(dpi_merge_report(merge), bytes, n_bytes);
+    return output_write(out, bytes, n_bytes);
+}
+
+/* As `run` writes texts: a line feed at the end of each, a blank line between two. */
+static int write_text(const dpi_merge *merge, output *out, const dpi_merged_text *t, bool first) {
+    int code = first ? CLI_OK : put(merge, out, "\n", 1);
+    if (code == CLI_OK)
+        code = put(merge, out, t->text, t->n_bytes);
+    const bool ended = t->n_bytes > 0 && t->text[t->n_bytes - 1] == '\n';
+    return code == CLI_OK && !ended ? put(merge, out, "\n", 1) : code;
+}
+
+static int write_line(const dpi_merge *merge, output *out, const dpi_merged_text *t) {
+    const int code = put(merge, out, t->line, t->n_line);
+    return code == CLI_OK ? put(merge, out, "\n", 1) : code;
+}
+
+static int write_texts(const dpi_merge *merge, bool jsonl, output *out) {
+    int32_t n_present;
+    const int32_t n = dpi_merge_count(merge, &n_present);
+    bool first = true;
+    int code = CLI_OK;
+    for (int32_t i = 0; i < n && code == CLI_OK; i++) {
+        dpi_merged_text t;
+        dpi_error err;
+        if (dpi_merge_text(merge, i, &t, &err) != DPI_STATUS_OK)
+            return cli_fail_library(CLI_FAILED, &err);
+        if (!t.line)
+            continue;
+        if (dpi_report_text_add(dpi_merge_report(merge), NULL, t.n_tokens, t.end, &err) !=
+            DPI_STATUS_OK)
+            return cli_fail_library(CLI_FAILED, &err);
+        code = jsonl ? write_line(merge, out, &t) : write_text(merge, out, &t, first);
+        first = false;
+    }
+    return code;
+}
+
+static int write_statement(const dpi_merge *merge, bool complete) {
+    char *text, *shown;
+    size_t n;
+    dpi_error err;
+    if (dpi_claim_statement(dpi_report_claim(dpi_merge_report(merge)), complete, &text, &err) !=
+        DPI_STATUS_OK)
+        return cli_fail_library(CLI_FAILED, &err);
+    shown = terminal_text(text, strlen(text), true, &n);
+    free(text);
+    if (!shown)
+        return cli_fail(CLI_FAILED, "out of memory for the statement");
+    const bool written = fprintf(stderr, "\n%s", shown) >= 0 && fflush(stderr) == 0;
+    free(shown);
+    return written ? CLI_OK : CLI_FAILED;
+}
+
+static int check_outputs(const args *a) {
+    enum { FOLDERS_MOST = PATHS_MAX / 2 };
+    paths p = {0};
+    for (int i = 1; i < a->n_positional && i <= FOLDERS_MOST; i++)
+        paths_read(&p, a->positional[i]);
+    paths_write(&p, "OUT", a->positional[0]);
+    for (int i = 0; i < a->n_reports; i++)
+        paths_write(&p, "--report", a->reports[i]);
+    return paths_check(&p, a->v[OPT_OVERWRITE].i);
+}
+
+static int write_all(const args *a, const dpi_merge *merge) {
+    const size_t n = strlen(a->positional[0]);
+    const bool jsonl = a->v[OPT_JSONL].i || (n > 6 && strcmp(a->positional[0] + n - 6, ".jsonl") == 0);
+    int32_t n_present;
+    const bool complete = dpi_merge_count(merge, &n_present) == n_present;
+    report_files *reports = NULL;
+    output out = {.fd = -1};
+    int code = report_files_open(a, &reports);
+    if (code == CLI_OK)
+        code = output_open(&out, a->positional[0], a->v[OPT_OVERWRITE].i);
+    if (code == CLI_OK)
+        code = write_texts(merge, jsonl, &out);
+    if (code == CLI_OK && reports)
+        code = report_files_write(reports, dpi_merge_report(merge), complete);
+    const output_end end = code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED;
+    if (output_close(&out, end) != CLI_OK)
+        code = CLI_FAILED;
+    if (report_files_close(reports, end, NULL) != CLI_OK)
+        code = CLI_FAILED;
+    return code == CLI_OK ? write_statement(merge, complete) : code;
+}
+
+static int merge_main(const args *a) {
+    dpi_merge *merge;
+    dpi_error err;
+    if (a->n_positional < 2)
+        return cli_fail(CLI_USAGE, "no %s given; see 'dpinfer merge -h'",
+                        a->n_positional == 0 ? "OUT" : "DIR");
+    int code = check_outputs(a);
+    if (code != CLI_OK)
+        return code;
+    const dpi_status status =
+        dpi_merge_open(a->positional + 1, (size_t)a->n_positional - 1,
+                       (int32_t)a->v[OPT_PARTIAL].i, &merge, &err);
+    if (status != DPI_STATUS_OK)
+        return cli_fail_library(CLI_FAILED, &err);
+    code = write_all(a, merge);
+    dpi_merge_close(merge);
+    return code;
+}
+
+const command command_merge = {
+    .name = "merge", .bit = CMD_MERGE, .arguments = "OUT DIR...", .max_positional = MAX_WORDS,
+    .run = merge_main,
+    .summary = "the texts of all shards of a job as one",
+    .details =
+        "Puts the texts of a job together that 'run --job DIR --shard i/n' has written, in their\n"
+        "order, and writes one report. DIR is the folder of the job; where shards have run with\n"
+        "copies of it, all of them. OUT - is standard output; a name that ends in .jsonl gets one\n"
+        "JSON object per text. Fails if a shard is missing or there twice, if texts were changed,\n"
+        "or if the folders are not of one job.\n",
+};

@@ -1,0 +1,436 @@
+/* ranks_mpi.c - ranks.h over MPI.
+ *
+ * One thread of each rank speaks MPI, between steps. It waits with pauses: a rank that waits leaves its
+ * processor to the others, and sees a signal that asks to stop. When a rank dies mpirun stops the
+ * others with SIGTERM, which is such a signal; rank 0 then still has a statement to write. */
+#include <mpi.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/ranks.h"
+#include "tools/signals.h"
+
+enum { TAG_ASK = 1, TAG_NUMBER, TAG_TEXT, TAG_FAILED, TAG_OVER };
+enum { SPINS = 2000, PAUSE_NS = 50000, SEAL_BYTES = 65 };
+
+/* A text of any rank, until it is told. */
+typedef struct rank_text {
+    int32_t n_drawn, end;
+    bool over;
+    char *bytes;
+    size_t n_bytes, capacity;
+} rank_text;
+
+/* What the head of a text's message is. */
+typedef struct text_head {
+    int32_t index, n_drawn, end, n_bytes;
+} text_head;
+
+/* The one state of a program that mpirun has started. */
+static struct {
+    int own, count;
+    uint8_t key[DPI_RELEASE_KEY_BYTES];
+    dpi_spread spread;
+    bool is_spread;
+    /* Rank 0 */
+    int32_t n_texts, n_given, n_told;
+    rank_text *texts; /* [n_texts] */
+    bool own_over;
+    int failed; /* the exit code of another rank */
+    dpi_status status; /* of the release of this rank */
+    dpi_error why;
+} ranks = {.count = 1};
+
+int ranks_own(void) { return ranks.own; }
+
+int ranks_count(void) { return ranks.count; }
+
+/* ---- Begin and end --------------------------------------------------------------------------- */
+
+int ranks_open(void) {
+    static char name[64];
+    const char *count = getenv("OMPI_COMM_WORLD_SIZE");
+    if (!count)
+        return CLI_OK;
+    if (MPI_Init(NULL, NULL) != MPI_SUCCESS)
+        return cli_fail(CLI_FAILED, "MPI cannot be started");
+    MPI_Comm_rank(MPI_COMM_WORLD, &ranks.own);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks.count);
+    if (ranks.own > 0) {
+        snprintf(name, sizeof name, "dpinfer run: rank %d", ranks.own);
+        cli_set_name(name);
+    }
+    return CLI_OK;
+}
+
+static bool pause_once(int *n) {
+    if ((*n)++ < SPINS)
+        sched_yield();
+    else
+        nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+    return signals_stop() == 0;
+}
+
+/* False: a signal asks to stop, and the request is given up. */
+static bool wait_for(MPI_Request *request) {
+    int done = 0, n = 0;
+    for (;;) {
+        MPI_Test(request, &done, MPI_STATUS_IGNORE);
+        if (done)
+            return true;
+        if (!pause_once(&n))
+            return false;
+    }
+}
+
+static bool has_message(int from, int tag, MPI_Status *status) {
+    int found = 0;
+    MPI_Iprobe(from, tag, MPI_COMM_WORLD, &found, status);
+    return found;
+}
+
+/* The others wait for the end of rank 0, with pauses: MPI_Finalize waits without. */
+void ranks_close(int code) {
+    int initialized = 0, n = 0;
+    MPI_Status status;
+    MPI_Initialized(&initialized);
+    if (!initialized)
+        return;
+    if (code != CLI_OK)
+        MPI_Abort(MPI_COMM_WORLD, code);
+    for (int i = 1; ranks.own == 0 && i < ranks.count; i++)
+        MPI_Send(NULL, 0, MPI_BYTE, i, TAG_OVER, MPI_COMM_WORLD);
+    while (ranks.own > 0 && !has_message(0, TAG_OVER, &status) && pause_once(&n))
+        ;
+    if (signals_stop())
+        MPI_Abort(MPI_COMM_WORLD, 128 + signals_stop());
+    if (ranks.own > 0)
+        MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG_OVER, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Finalize();
+}
+
+/* ---- Options --------------------------------------------------------------------------------- */
+
+static dpi_status fail(dpi_error *err, dpi_status status, const char *message) {
+    if (err) {
+        *err = (dpi_error){.code = status, .offset = UINT64_MAX};
+        snprintf(err->message, sizeof err->message, "%s", message);
+    }
+    return status;
+}
+
+static dpi_status add_sums(void *user, int64_t *sums, int32_t n, dpi_error *err) {
+    MPI_Request request;
+    (void)user;
+    MPI_Ireduce(ranks.own == 0 ? MPI_IN_PLACE : sums, sums, n, MPI_INT64_T, MPI_SUM, 0,
+                MPI_COMM_WORLD, &request);
+    return wait_for(&request) ? DPI_STATUS_OK : fail(err, DPI_STATUS_CANCELLED, "cancelled");
+}
+
+static dpi_status share_token(void *user, int32_t *token, dpi_error *err) {
+    MPI_Request request;
+    (void)user;
+    MPI_Ibcast(token, 1, MPI_INT32_T, 0, MPI_COMM_WORLD, &request);
+    return wait_for(&request) ? DPI_STATUS_OK : fail(err, DPI_STATUS_CANCELLED, "cancelled");
+}
+
+/* Rank 0 has the counter; the others ask for a number. */
+static int32_t next_text(void *user) {
+    int32_t number = -1;
+    MPI_Request request;
+    (void)user;
+    if (ranks.own == 0)
+        return ranks.n_given < ranks.n_texts ? ranks.n_given++ : -1;
+    MPI_Irecv(&number, 1, MPI_INT32_T, 0, TAG_NUMBER, MPI_COMM_WORLD, &request);
+    MPI_Send(NULL, 0, MPI_BYTE, 0, TAG_ASK, MPI_COMM_WORLD);
+    return wait_for(&request) ? number : -1;
+}
+
+/* Ranks of one machine share its processors where mpirun has not given each its own. */
+static int32_t threads_of_rank(void) {
+    const char *here = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+    const long all = sysconf(_SC_NPROCESSORS_ONLN);
+    const int n = here ? atoi(here) : 1;
+    cpu_set_t set;
+    if (n <= 1 || sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) < all)
+        return 0;
+    return (int32_t)(all > n ? all / n : 1);
+}
+
+int ranks_join(const args *a, dpi_release_options *o) {
+    int drawn = 1;
+    if (a->v[OPT_SPREAD].given && ranks.count == 1)
+        return cli_fail(CLI_USAGE, "--spread needs mpirun with two ranks or more");
+    if (ranks.count == 1)
+        return CLI_OK;
+    if (a->v[OPT_JOB].given)
+        return cli_fail(CLI_USAGE, "--job: allowed is one of it and mpirun");
+    if (ranks.own == 0)
+        drawn = getrandom(ranks.key, sizeof ranks.key, 0) == (ssize_t)sizeof ranks.key;
+    MPI_Bcast(ranks.key, sizeof ranks.key, MPI_BYTE, 0, MPI_COMM_WORLD);
+    if (!drawn)
+        return cli_fail(CLI_FAILED, "the system has given no random bits");
+    o->key = ranks.key;
+    if (o->session.n_threads == 0)
+        o->session.n_threads = threads_of_rank();
+    ranks.is_spread = a->v[OPT_SPREAD].i;
+    if (!ranks.is_spread) {
+        o->next_text = next_text;
+        return CLI_OK;
+    }
+    ranks.spread = (dpi_spread){
+        .index = ranks.own, .count = ranks.count, .add = add_sums, .token = share_token};
+    o->spread = &ranks.spread;
+    return CLI_OK;
+}
+
+/* ---- Agreement ------------------------------------------------------------------------------- */
+
+/* Digests of all ranks; "" where one has failed. Rank 0 says who differs. */
+static int compare(const char *what, const char hex[SEAL_BYTES]) {
+    char *all = calloc((size_t)ranks.count, SEAL_BYTES);
+    int code = CLI_OK;
+    if (!all)
+        return cli_fail(CLI_FAILED, "out of memory for the ranks");
+    MPI_Allgather(hex, SEAL_BYTES, MPI_CHAR, all, SEAL_BYTES, MPI_CHAR, MPI_COMM_WORLD);
+    for (int i = 0; i < ranks.count && code == CLI_OK; i++) {
+        const char *other = all + (size_t)i * SEAL_BYTES;
+        if (other[0] == '\0' || all[0] == '\0')
+            code = CLI_FAILED; /* that rank has said why */
+        else if (strcmp(other, all) != 0)
+            code = ranks.own > 0 ? CLI_USAGE
+                                 : cli_fail(CLI_USAGE, "rank %d has other %s than rank 0", i, what);
+    }
+    free(all);
+    return code;
+}
+
+static int agree(const dpi_release *release, const dpi_report *report, int32_t what,
+                 const char *name) {
+    char hex[SEAL_BYTES] = "";
+    dpi_error err;
+    const dpi_status status = dpi_release_digest(release, report, what, ranks.key, hex, &err);
+    if (status != DPI_STATUS_OK) {
+        hex[0] = '\0';
+        cli_fail_library(CLI_FAILED, &err);
+    }
+    return compare(name, hex);
+}
+
+int ranks_agree(const dpi_release *release, const dpi_report *report) {
+    if (ranks.count == 1)
+        return CLI_OK;
+    int code = agree(release, report, DPI_AGREE_CLAIM, "options, or another model,");
+    return code == CLI_OK ? agree(release, report, DPI_AGREE_PROMPTS, "prompts") : code;
+}
+
+int ranks_go(int code) {
+    if (ranks.count > 1)
+        MPI_Bcast(&code, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    return code;
+}
+
+int ranks_begun(const dpi_release *release, int code) {
+    int worst = code;
+    if (ranks.count == 1)
+        return code;
+    ranks.n_texts = dpi_release_claim(release)->n_texts;
+    if (ranks.own == 0 && !ranks.is_spread)
+        ranks.texts = calloc((size_t)ranks.n_texts, sizeof *ranks.texts);
+    MPI_Allreduce(&code, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    return worst == CLI_OK ? agree(release, NULL, DPI_AGREE_RECORDS, "records") : worst;
+}
+
+/* ---- A rank that is given texts -------------------------------------------------------------- */
+
+static bool keep(rank_text *t, const char *bytes, size_t n_bytes) {
+    if (n_bytes > t->capacity - t->n_bytes) {
+        const size_t capacity = 2 * (t->n_bytes + n_bytes) + 256;
+        char *grown = dpi_private_realloc(t->bytes, capacity);
+        if (!grown)
+            return false;
+        t->bytes = grown;
+        t->capacity = capacity;
+    }
+    if (n_bytes > 0)
+        memcpy(t->bytes + t->n_bytes, bytes, n_bytes);
+    t->n_bytes += n_bytes;
+    return true;
+}
+
+static void forget(rank_text *t) {
+    dpi_private_free(t->bytes);
+    *t = (rank_text){0};
+}
+
+/* What an event adds to its text. False: out of memory. */
+static bool note_event(rank_text *t, const dpi_release_event *e) {
+    if (e->type != DPI_EVENT_TOKEN && e->type != DPI_EVENT_END)
+        return true;
+    t->n_drawn = e->n_drawn;
+    t->end = e->end;
+    t->over = e->type == DPI_EVENT_END;
+    return keep(t, e->text, e->n_bytes);
+}
+
+/* The head and the text as one message. */
+static bool send_text(int32_t index, const rank_text *t) {
+    const text_head head = {index, t->n_drawn, t->end, (int32_t)t->n_bytes};
+    char *message = dpi_private_malloc(sizeof head + t->n_bytes);
+    if (!message)
+        return false;
+    memcpy(message, &head, sizeof head);
+    if (t->n_bytes > 0)
+        memcpy(message + sizeof head, t->bytes, t->n_bytes);
+    MPI_Send(message, (int)(sizeof head + t->n_bytes), MPI_BYTE, 0, TAG_TEXT, MPI_COMM_WORLD);
+    dpi_private_free(message);
+    return true;
+}
+
+static int draw_given(dpi_release *release) {
+    rank_text text = {0};
+    dpi_release_event e = {0};
+    dpi_error err;
+    dpi_status status;
+    bool kept = true;
+    while ((status = dpi_release_advance(release, &e, &err)) == DPI_STATUS_OK && kept &&
+           e.type != DPI_EVENT_NONE) {
+        kept = ranks.is_spread || note_event(&text, &e);
+        if (kept && text.over) {
+            kept = send_text(e.index, &text);
+            forget(&text);
+        }
+    }
+    forget(&text);
+    if (!kept)
+        return cli_fail(CLI_FAILED, "out of memory for the text");
+    if (status == DPI_STATUS_CANCELLED)
+        return 128 + signals_stop();
+    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_FAILED, &err);
+}
+
+/* After a failure rank 0 ends the run, and with it this process. */
+int ranks_work(dpi_release *release) {
+    int code = draw_given(release);
+    if (code == CLI_OK || ranks.is_spread)
+        return code;
+    MPI_Send(&code, 1, MPI_INT, 0, TAG_FAILED, MPI_COMM_WORLD);
+    for (int i = 0; i < 5 && !signals_stop(); i++)
+        sleep(1);
+    return code;
+}
+
+/* ---- Rank 0 ---------------------------------------------------------------------------------- */
+
+static bool take_text(int from, int n_bytes) {
+    text_head head;
+    char *message = dpi_private_malloc((size_t)n_bytes);
+    if (!message)
+        return false;
+    MPI_Recv(message, n_bytes, MPI_BYTE, from, TAG_TEXT, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    memcpy(&head, message, sizeof head);
+    rank_text *t = &ranks.texts[head.index];
+    const bool kept = keep(t, message + sizeof head, (size_t)head.n_bytes);
+    t->n_drawn = head.n_drawn;
+    t->end = head.end;
+    t->over = kept;
+    dpi_private_free(message);
+    return kept;
+}
+
+/* All messages that have come. False: out of memory. */
+static bool serve(void) {
+    MPI_Status status;
+    bool ok = true;
+    while (ok && has_message(MPI_ANY_SOURCE, MPI_ANY_TAG, &status)) {
+        const int from = status.MPI_SOURCE;
+        int n_bytes = 0;
+        MPI_Get_count(&status, MPI_BYTE, &n_bytes);
+        if (status.MPI_TAG == TAG_ASK) {
+            MPI_Recv(NULL, 0, MPI_BYTE, from, TAG_ASK, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            const int32_t number = next_text(NULL);
+            MPI_Send(&number, 1, MPI_INT32_T, from, TAG_NUMBER, MPI_COMM_WORLD);
+        } else if (status.MPI_TAG == TAG_TEXT) {
+            ok = take_text(from, n_bytes);
+        } else {
+            MPI_Recv(&ranks.failed, 1, MPI_INT, from, status.MPI_TAG, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+        }
+    }
+    return ok;
+}
+
+/* Where the run has failed texts may be missing: those that are whole are told. */
+static bool tell(dpi_release_event *event) {
+    const bool ends = ranks.status != DPI_STATUS_OK || ranks.failed;
+    while (ends && ranks.n_told < ranks.n_texts && !ranks.texts[ranks.n_told].over)
+        ranks.n_told++;
+    if (ranks.n_told == ranks.n_texts || !ranks.texts[ranks.n_told].over)
+        return false;
+    const rank_text *t = &ranks.texts[ranks.n_told];
+    *event = (dpi_release_event){.type = DPI_EVENT_END, .index = ranks.n_told, .token = -1,
+                                 .n_drawn = t->n_drawn, .end = t->end,
+                                 .text = t->n_bytes > 0 ? t->bytes : "", .n_bytes = t->n_bytes};
+    ranks.n_told++;
+    return true;
+}
+
+/* One event of this rank's own texts. True: it is one to be told, of prompts. */
+static bool advance_own(dpi_release *release, dpi_release_event *event) {
+    ranks.status = dpi_release_advance(release, event, &ranks.why);
+    if (ranks.status != DPI_STATUS_OK || event->type == DPI_EVENT_NONE) {
+        ranks.own_over = true;
+        return false;
+    }
+    if (event->type == DPI_EVENT_PROMPT)
+        return true;
+    if (!note_event(&ranks.texts[event->index], event))
+        ranks.status = fail(&ranks.why, DPI_STATUS_MEMORY, "out of memory for a text");
+    return false;
+}
+
+static dpi_status end_of_ranks(dpi_release_event *event, int *code, dpi_error *err) {
+    if (ranks.status != DPI_STATUS_OK) {
+        *err = ranks.why;
+        return ranks.status;
+    }
+    if (ranks.failed) {
+        *code = ranks.failed;
+        return fail(err, DPI_STATUS_STATE, "another rank has failed");
+    }
+    *event = (dpi_release_event){.type = DPI_EVENT_NONE, .index = ranks.n_texts, .token = -1,
+                                 .text = ""};
+    return DPI_STATUS_OK;
+}
+
+dpi_status ranks_advance(dpi_release *release, dpi_release_event *event, int *code,
+                         dpi_error *err) {
+    int n = 0;
+    if (ranks.count == 1 || ranks.is_spread)
+        return dpi_release_advance(release, event, err);
+    if (!ranks.texts)
+        return fail(err, DPI_STATUS_MEMORY, "out of memory for the texts");
+    if (ranks.n_told > 0)
+        forget(&ranks.texts[ranks.n_told - 1]);
+    for (;;) {
+        if (!serve())
+            ranks.status = fail(&ranks.why, DPI_STATUS_MEMORY, "out of memory for a text");
+        if (ranks.failed && !ranks.own_over)
+            dpi_release_cancel(release);
+        if (tell(event))
+            return DPI_STATUS_OK;
+        if (ranks.n_told == ranks.n_texts)
+            return end_of_ranks(event, code, err);
+        if (!ranks.own_over) {
+            if (advance_own(release, event))
+                return DPI_STATUS_OK;
+        } else if (!pause_once(&n)) {
+            ranks.status = fail(&ranks.why, DPI_STATUS_CANCELLED, "cancelled");
+        }
+    }
+}
