@@ -25,12 +25,29 @@ void *dpi_map(size_t n_bytes) {
     if (p == MAP_FAILED)
         return NULL;
     madvise(p, n_bytes, MADV_HUGEPAGE); /* a wish: failure costs nothing but speed */
+    madvise(p, n_bytes, MADV_DONTDUMP); /* what prompts have become, or gigabytes of weights */
     return p;
 }
 
 void dpi_unmap(void *p, size_t n_bytes) {
     if (p)
         munmap(p, n_bytes);
+}
+
+void *dpi_key_alloc(size_t n_bytes) {
+    void *key = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (key == MAP_FAILED)
+        return NULL;
+    madvise(key, n_bytes, MADV_DONTDUMP);
+    mlock(key, n_bytes); /* a wish: many systems allow little, and some none */
+    return key;
+}
+
+void dpi_key_free(void *key, size_t n_bytes) {
+    if (!key)
+        return;
+    dpi_wipe(key, n_bytes);
+    munmap(key, n_bytes);
 }
 
 int32_t dpi_processors(void) {

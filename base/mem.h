@@ -32,6 +32,12 @@ void *dpi_calloc(size_t n, size_t size);
 void *dpi_map(size_t n_bytes);
 void dpi_unmap(void *p, size_t n_bytes); /* NULL is allowed */
 
+/* n_bytes (> 0) zeroed bytes for a key, in pages of their own: in no core dump, and not written to
+ * swap where the system allows that (RLIMIT_MEMLOCK). NULL on failure. dpi_key_free wipes them and
+ * gives them back; NULL is allowed. */
+void *dpi_key_alloc(size_t n_bytes);
+void dpi_key_free(void *key, size_t n_bytes);
+
 /* Processors that this process may use, 1..1024. */
 int32_t dpi_processors(void);
 

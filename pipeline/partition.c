@@ -3,13 +3,16 @@
 
 #include <stdlib.h>
 
+#include "base/mem.h"
 #include "base/status.h"
 #include "dpinfer/memory.h"
+
+enum { KEY_BYTES = 16 };
 
 struct dpi_partition {
     dpi_partition_options options;
     size_t n_records;
-    uint8_t key[16];
+    uint8_t *key;      /* [KEY_BYTES] */
     /* Assigned, else NULL; private. */
     int32_t *batch_of; /* [n_records] -1: in none */
     size_t *records;   /* [n_records] by batch, then in their order */
@@ -20,9 +23,12 @@ static dpi_status out_of_memory(dpi_error *err) {
     return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the batches");
 }
 
-/* 16 random bytes from the library's source: a draw among 256 batches is one. */
+/* Random bytes from the library's source: a draw among 256 batches is one. */
 static dpi_status draw_key(dpi_partition *p, dpi_error *err) {
-    for (size_t i = 0; i < sizeof p->key; i++) {
+    p->key = dpi_key_alloc(KEY_BYTES);
+    if (!p->key)
+        return out_of_memory(err);
+    for (size_t i = 0; i < KEY_BYTES; i++) {
         int32_t byte;
         DPI_TRY(dpi_assign_secret(1, 256, p->options.random, p->options.random_user, &byte, err));
         p->key[i] = (uint8_t)byte;
@@ -56,6 +62,7 @@ void dpi_partition_free(dpi_partition *p) {
     dpi_private_free(p->batch_of);
     dpi_private_free(p->records);
     dpi_private_free(p->begin);
+    dpi_key_free(p->key, KEY_BYTES);
     dpi_private_free(p);
 }
 

@@ -279,6 +279,11 @@ dpi_status dpi_sql_open(dpi_ledger *l, const dpi_ledger_options *o, dpi_error *e
     bool is_empty;
     DPI_TRY(find_file(l, o->create, &is_empty, err));
     DPI_TRY(connect(l, o->read_only, err));
+    if (!is_empty && o->create) { /* what a killed process began to make is undone by now */
+        int64_t n_pages;
+        DPI_TRY(read_int(l, "PRAGMA page_count", &n_pages, err));
+        is_empty = n_pages == 0;
+    }
     if (is_empty) {
         DPI_TRY(configure(l, o->read_only, err));
         DPI_TRY(fill(l, err));

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/status.h"
@@ -37,11 +38,18 @@ static int64_t digest_fd(int fd, struct sha256_ctx *digest) {
 bool dpi_hash_file(const char *path, char hex[DPI_HASH_HEX + 1], int64_t *n_bytes) {
     struct sha256_ctx digest;
     uint8_t bytes[SHA256_DIGEST_SIZE];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return false;
     sha256_init(&digest);
-    int64_t n = digest_fd(fd, &digest);
+    int64_t n = fstat(fd, &st) != 0 ? -1 : 0;
+    if (n == 0 && !S_ISREG(st.st_mode)) { /* it may have no end */
+        errno = S_ISDIR(st.st_mode) ? EISDIR : ENODEV;
+        n = -1;
+    }
+    if (n == 0)
+        n = digest_fd(fd, &digest);
     int reason = errno;
     close(fd);
     errno = reason;

@@ -119,7 +119,8 @@ for signal in INT:130 TERM:143 HUP:129; do
     expect_err "Privacy statement"; expect_err "stopped early"
     run verify r.json; expect_rc 0
 done
-for signal in QUIT:131 USR1:138 ALRM:142 SEGV:139; do
+for signal in QUIT:131 ILL:132 TRAP:133 ABRT:134 BUS:1 FPE:136 USR1:138 SEGV:139 USR2:140 ALRM:142 \
+    XCPU:152 VTALRM:154 PROF:155 IO:157 SYS:159 RTMAX:192; do
     start; kill "-${signal%:*}" "$pid"; ends "${signal#*:}" "SIG${signal%:*}"
 done
 # With --overwrite what is there is intact until the new one is whole: a signal that ends the program at once
@@ -161,6 +162,30 @@ expect_err "has become shorter"; expect_err "Privacy statement"; expect_err "sto
 rm -f text.out r.json
 start bigger.gguf --jsonl; : >bigger.gguf; ends 1 "the model is cut, --jsonl"
 check "the text that was open is lost" whole_lines text.out
+
+# A program that cannot be read: the report says so, and verifies.
+if cp "$dpinfer" unreadable && chmod 111 unreadable && [ "$(id -u)" -ne 0 ]; then
+    ./unreadable run m.gguf refs.jsonl --rho 1 -n 4 -t 1 -q --report blind.json >out 2>err; rc=$?
+    last="run of a program that cannot be read"; expect_rc 0
+    check "a hash of what was not read" grep -q '"sha256": null' blind.json
+    run verify blind.json; expect_rc 0
+fi
+if unshare -m true 2>/dev/null; then
+    unshare -m sh -c 'umount -l /proc && exec "$@"' - "$dpinfer" run m.gguf refs.jsonl --rho 1 -n 4 \
+        -t 1 -q --report noproc.json >out 2>err </dev/null; rc=$?
+    last="run without /proc"; expect_rc 0
+    check "a hash of what was not read" grep -q '"sha256": null' noproc.json
+    run verify noproc.json; expect_rc 0
+fi
+
+# What has no end is not hashed.
+mkfifo pipe
+for path in /dev/zero pipe; do
+    for option in --output --model; do
+        run verify r.kept "$option" "$path"
+        check "exit code" test "$rc" -ne 0; expect_err "cannot read $path"
+    done
+done
 
 # ---- Terminals ----------------------------------------------------------------------------------
 esc=$'\033' c1=$'\xc2\x9b' bidi=$'\xe2\x80\xae'
