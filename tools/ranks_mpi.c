@@ -41,6 +41,7 @@ static struct {
     int32_t n_texts, n_given, n_told;
     rank_text *texts; /* [n_texts] */
     bool own_over;
+    int n_dismissed; /* ranks that were told that there is no text left: each asks until then */
     int failed; /* the exit code of another rank */
     dpi_status status; /* of the release of this rank */
     dpi_error why;
@@ -354,6 +355,7 @@ static bool serve(void) {
         if (status.MPI_TAG == TAG_ASK) {
             MPI_Recv(NULL, 0, MPI_BYTE, from, TAG_ASK, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
             const int32_t number = next_text(NULL);
+            ranks.n_dismissed += number < 0;
             MPI_Send(&number, 1, MPI_INT32_T, from, TAG_NUMBER, MPI_COMM_WORLD);
         } else if (status.MPI_TAG == TAG_TEXT) {
             ok = take_text(from, n_bytes);
@@ -424,7 +426,8 @@ dpi_status ranks_advance(dpi_release *release, dpi_release_event *event, int *co
             dpi_release_cancel(release);
         if (tell(event))
             return DPI_STATUS_OK;
-        if (ranks.n_told == ranks.n_texts)
+        const bool ends = ranks.status != DPI_STATUS_OK || ranks.failed;
+        if (ranks.n_told == ranks.n_texts && (ends || ranks.n_dismissed == ranks.count - 1))
             return end_of_ranks(event, code, err);
         if (!ranks.own_over) {
             if (advance_own(release, event))
