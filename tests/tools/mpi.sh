@@ -91,6 +91,7 @@ unchanged() {
 }
 OTHER="--center" differ "rank 1 has other options, or another model, than rank 0"; unchanged
 OTHER="-c 64" differ "rank 1 has other prompts than rank 0"; unchanged
+rm one/m.gguf
 "$dpinfer" make-model --layers 1 --embd 32 --ff 32 --heads 2 --kv-heads 1 --vocab-size 300 --seed 9 \
     --type F32 -o one/m.gguf 2>err
 differ "rank 1 has other options, or another model, than rank 0"; unchanged
