@@ -19,22 +19,12 @@ typedef struct list {
 typedef struct options {
     maker_options make;
     list batches, epsilons;
-    const variant *variants[MAX_LIST];
+    variant variants[MAX_LIST];
     int32_t n_variants;
     const char *prefix;
     int32_t n_texts;
-    bool baselines;
+    bool baselines, center;
 } options;
-
-static const variant known_variants[] = {
-    {"zcdp", "InvisibleInk, zCDP", DPI_METHOD_INVISIBLEINK, DPI_ACCOUNTANT_ZCDP, 0},
-    {"br", "InvisibleInk, bounded range", DPI_METHOD_INVISIBLEINK, DPI_ACCOUNTANT_BR, 0},
-    {"filter", "InvisibleInk, filter", DPI_METHOD_INVISIBLEINK, DPI_ACCOUNTANT_FILTER, 0},
-    {"zcdp-center", "InvisibleInk, zCDP, centred", DPI_METHOD_INVISIBLEINK, DPI_ACCOUNTANT_ZCDP, 1},
-    {"br-center", "InvisibleInk, bounded range, centred", DPI_METHOD_INVISIBLEINK,
-     DPI_ACCOUNTANT_BR, 1},
-    {"amin", "Amin et al.", DPI_METHOD_AMIN, DPI_ACCOUNTANT_ZCDP, 0},
-};
 
 static void usage(FILE *to) {
     fputs("usage: dpinfer-utility MODEL REFS ATTRIBUTES [OPTIONS]\n"
@@ -43,10 +33,11 @@ static void usage(FILE *to) {
           "  -n COUNT           texts per setting (64)\n"
           "  -B LIST            references per text (7,15,31)\n"
           "  -e LIST            epsilon (1,3,5,10)\n"
-          "  --variants LIST    zcdp, br, filter (accountants of InvisibleInk), zcdp-center,\n"
-          "                     br-center, amin (zcdp)\n"
+          "  --variants LIST    zcdp, br, filter (accountants of InvisibleInk), amin; -pace and\n"
+          "                     -center behind it; then :OPTION=VALUE, options of dpinfer run:\n"
+          "                     zcdp,filter-pace,zcdp-pace-center:free-top-k=5 (zcdp)\n"
+          "  --center           every variant centred\n"
           "  --no-baselines     without documents, public and plain texts\n"
-          "  --private-tokens N (0: all), --threshold D (0), --sigma S (0): amin, as in run\n"
           "  --judge MODEL      whose perplexity is reported (MODEL's own)\n"
           "  --delta D (1e-5)   -T TOKENS (264)   -k TOP_K (100)   --tau TAU (1)\n"
           "  --seed S (1)       -t THREADS (all)  -o OUT (utility)\n", to);
@@ -75,14 +66,9 @@ static bool parse_list(char *text, double low, double high, list *l) {
 
 static bool parse_variants(char *text, options *o) {
     o->n_variants = 0;
-    for (char *one = strtok(text, ","); one; one = strtok(NULL, ",")) {
-        const variant *found = NULL;
-        for (size_t i = 0; i < sizeof known_variants / sizeof *known_variants; i++)
-            found = strcmp(known_variants[i].name, one) == 0 ? &known_variants[i] : found;
-        if (!found || o->n_variants == MAX_LIST)
+    for (char *one = strtok(text, ","); one; one = strtok(NULL, ","))
+        if (o->n_variants == MAX_LIST || !variant_parse(one, &o->variants[o->n_variants++]))
             return false;
-        o->variants[o->n_variants++] = found;
-    }
     return o->n_variants > 0;
 }
 
@@ -103,9 +89,7 @@ static bool parse_option(int c, options *o) {
     case 'u': good = parse_number(optarg, 0.01, 100, &m->tau); break;
     case 'S': good = parse_number(optarg, 0, 1e15, &x); m->seed = (uint64_t)x; break;
     case 't': good = parse_number(optarg, 0, 4096, &x); m->n_threads = (int32_t)x; break;
-    case 'P': good = parse_number(optarg, 0, 16384, &x); m->n_private = (int32_t)x; break;
-    case 'H': good = parse_number(optarg, -1000, 1000, &m->threshold); break;
-    case 'G': good = parse_number(optarg, 0, 1000, &m->sigma); break;
+    case 'C': o->center = true; break;
     case 'o': o->prefix = optarg; break;
     default: return false;
     }
@@ -118,12 +102,11 @@ static int parse(int argc, char **argv, options *o) {
     static const struct option longs[] = {
         {"variants", 1, NULL, 'V'}, {"no-baselines", 0, NULL, 'N'}, {"judge", 1, NULL, 'J'},
         {"delta", 1, NULL, 'D'},    {"tau", 1, NULL, 'u'},          {"seed", 1, NULL, 'S'},
-        {"private-tokens", 1, NULL, 'P'}, {"threshold", 1, NULL, 'H'}, {"sigma", 1, NULL, 'G'},
-        {NULL, 0, NULL, 0}};
+        {"center", 0, NULL, 'C'},   {NULL, 0, NULL, 0}};
     *o = (options){.make = {.n_tokens = 264, .top_k = 100, .tau = 1, .delta = 1e-5, .seed = 1},
                    .batches = {{7, 15, 31}, 3}, .epsilons = {{1, 3, 5, 10}, 4},
-                   .variants = {known_variants}, .n_variants = 1, .prefix = "utility",
-                   .n_texts = 64, .baselines = true};
+                   .prefix = "utility", .n_texts = 64, .baselines = true};
+    o->n_variants = variant_parse("zcdp", o->variants);
     for (int c; (c = getopt_long(argc, argv, "n:B:e:T:k:t:o:", longs, NULL)) != -1;)
         if (!parse_option(c, o))
             return 1;
@@ -134,6 +117,8 @@ static int parse(int argc, char **argv, options *o) {
     o->make.attributes = argv[optind + 2];
     if (TEXT_PRIVATE + o->n_variants * o->epsilons.n * o->batches.n > MAX_RESULTS)
         return fail("more settings than one report holds", "leave out variants, epsilons or B");
+    for (int32_t i = 0; i < o->n_variants && o->center; i++)
+        o->variants[i].options.center = 1;
     for (int32_t i = 0; i < o->batches.n; i++)
         if (o->batches.of[i] > o->make.max_ref)
             o->make.max_ref = (int32_t)o->batches.of[i];
@@ -149,7 +134,7 @@ static int32_t list_settings(const options *o, setting *settings) {
     for (int32_t v = 0; v < o->n_variants; v++)
         for (int32_t e = 0; e < o->epsilons.n; e++)
             for (int32_t b = 0; b < o->batches.n; b++)
-                settings[n++] = (setting){TEXT_PRIVATE, o->variants[v], (int32_t)o->batches.of[b],
+                settings[n++] = (setting){TEXT_PRIVATE, &o->variants[v], (int32_t)o->batches.of[b],
                                           o->epsilons.of[e]};
     return n;
 }
@@ -170,7 +155,7 @@ static int write_texts(FILE *f, const char *name, const sample *samples, int32_t
 static int run_setting(const options *o, maker *m, const target *t, const setting *s, FILE *texts,
                        result *r) {
     sample *samples = calloc((size_t)o->n_texts, sizeof *samples);
-    char name[128];
+    char name[NAME_BYTES];
     if (!samples)
         return fail("out of memory", "samples");
     setting_name(s, name, sizeof name);

@@ -18,8 +18,8 @@ typedef enum setting_kind {
 
 /* A method, and how its cost is counted. */
 typedef struct variant {
-    const char *name, *title;
-    int32_t method, accountant, center; /* dpi_method, dpi_accountant */
+    char name[128], title[192];
+    dpi_sampler_options options; /* without budget and lengths */
 } variant;
 
 typedef struct setting {
@@ -34,6 +34,8 @@ typedef struct sample {
     int32_t *tokens; /* [n_tokens] as drawn, with the token that ended the text */
     int32_t n_tokens;
     int32_t ended;     /* 1: by the model, not at T */
+    int32_t n_private; /* TEXT_PRIVATE: tokens that were not free */
+    double seconds;    /* TEXT_PRIVATE: of processor time, without the prompts */
     int32_t reference; /* TEXT_REFERENCE: which one, else -1 */
     corpus_reading reading;
     /* under the public prompt, by the model itself or the judge */
@@ -50,6 +52,12 @@ typedef struct reference {
     int8_t values[CORPUS_ATTRIBUTES];
 } reference;
 
+/* ---- Variants (utility_variants.c) ----------------------------------------------------------- */
+
+/* A variant from its name: an accountant of InvisibleInk, or a method; then "-center", "-pace";
+ * then ":OPTION=VALUE", options of the command line: "filter-pace:free-top-k=5". False if it is none. */
+bool variant_parse(const char *name, variant *v);
+
 /* ---- Making texts (utility_run.c) ----------------------------------------------------------- */
 
 typedef struct maker_options {
@@ -57,8 +65,6 @@ typedef struct maker_options {
     const char *refs, *attributes;
     int32_t n_tokens, top_k, n_threads, max_ref;
     double tau, delta;
-    double threshold, sigma; /* amin, as in dpi_sampler_options */
-    int32_t n_private;
     uint64_t seed;
 } maker_options;
 
@@ -70,11 +76,28 @@ void maker_close(maker *m);
 const corpus_domain *maker_domain(const maker *m);
 const reference *maker_references(const maker *m, int32_t *n_ref);
 
-/* n samples of a setting, a function of the seed and the setting. Those of a method take the
- * references in batches as `dpinfer run` does, shuffled anew when there are no B left. 0, or -1
- * with a message. samples_free in any case. */
+/* n samples of a setting, a function of the seed and the setting (but for `seconds`). Those of a
+ * method take the references in batches as `dpinfer run` does, shuffled anew when there are no B
+ * left. 0, or -1 with a message. samples_free in any case. */
 int maker_make(maker *m, const setting *s, sample *samples, int32_t n);
 void samples_free(sample *samples, int32_t n);
+
+/* Text after x->text [*n_text], as far as there is room. */
+void sample_add_text(sample *x, size_t *n_text, const char *text, size_t n_bytes);
+
+/* ---- Texts from kept prompts (utility_texts.c) ----------------------------------------------- */
+
+/* The caches of the public prompt and of all references' prompts. */
+typedef struct kept_prompts kept_prompts;
+
+/* Reads all prompts, for texts of at most o->max_ref references. A failure is printed, and NULL
+ * returned. */
+kept_prompts *kept_prompts_open(const dpi_model *model, const char *task, const reference *refs,
+                                int32_t n_ref, const maker_options *o);
+void kept_prompts_close(kept_prompts *k);
+/* n texts of method->n_ref references each, in the order of `order`. 0, or -1 with a message. */
+int kept_prompts_draw(kept_prompts *k, const dpi_sampler_options *method, const int32_t *order,
+                      sample *samples, int32_t n);
 
 /* ---- Statistics (utility_stats.c) ----------------------------------------------------------- */
 
@@ -94,7 +117,7 @@ typedef struct estimate {
     double value, half; /* half of a 95 % confidence interval; NAN: none */
 } estimate;
 
-enum { N_METRICS = 12 };
+enum { N_METRICS = 14 };
 
 typedef struct metric {
     const char *name, *title; /* of a CSV row, of a column */
@@ -125,7 +148,9 @@ void measure(const setting *s, const sample *samples, int32_t n, const target *t
 
 /* ---- Reports (utility_report.c) ------------------------------------------------------------- */
 
-/* "InvisibleInk, zCDP, B = 7, eps = 3" */
+enum { NAME_BYTES = 256 };
+
+/* "InvisibleInk, zcdp, B = 7, eps = 3" */
 void setting_name(const setting *s, char *name, size_t size);
 /* PREFIX.md, .csv, .svg from what there is so far. 0, or -1 with a message. */
 int report_write(const char *prefix, const maker_options *o, const target *t, const result *results,

@@ -49,7 +49,7 @@ static void write_table(FILE *f, const maker_options *o, const target *t, const 
     for (int32_t i = 0; i < N_METRICS; i++)
         fputs("---|", f);
     for (const result *r = results; r < results + n_results; r++) {
-        char name[128];
+        char name[NAME_BYTES];
         setting_name(&r->s, name, sizeof name);
         fprintf(f, "\n| %s | %d |", name, (int)r->n);
         for (int32_t i = 0; i < N_METRICS; i++)
@@ -62,7 +62,7 @@ static void write_table(FILE *f, const maker_options *o, const target *t, const 
     for (int32_t a = 0; a < t->d->n_attributes; a++)
         fputs("---|", f);
     for (const result *r = results; r < results + n_results; r++) {
-        char name[128];
+        char name[NAME_BYTES];
         setting_name(&r->s, name, sizeof name);
         fprintf(f, "\n| %s |", name);
         for (int32_t a = 0; a < t->d->n_attributes; a++)
@@ -153,7 +153,7 @@ static void draw_axes(const plot *p, const target *t) {
 }
 
 static void draw_baseline(const plot *p, const result *r, int32_t *n_legend) {
-    char name[128];
+    char name[NAME_BYTES];
     double y = plot_y(p, 1 - r->of[0].value);
     setting_name(&r->s, name, sizeof name);
     fprintf(p->f, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#999999\" "

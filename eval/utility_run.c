@@ -26,6 +26,7 @@ struct maker {
     scorer own, judge; /* judge.model NULL: own */
     reference *refs;
     int32_t n_ref;
+    kept_prompts *kept; /* NULL: no setting needed it yet */
 };
 
 static int fail(const char *what, const char *why) {
@@ -173,6 +174,7 @@ void maker_close(maker *m) {
     for (int32_t i = 0; i < m->n_ref; i++)
         free(m->refs[i].text);
     free(m->refs);
+    kept_prompts_close(m->kept);
     close_scorer(&m->judge);
     close_scorer(&m->own);
     free(m);
@@ -260,7 +262,7 @@ static int score_sample(maker *m, double slack, sample *x) {
 
 enum { TEXT_BYTES = 1 << 15 };
 
-static void add_text(sample *x, size_t *n_text, const char *text, size_t n_bytes) {
+void sample_add_text(sample *x, size_t *n_text, const char *text, size_t n_bytes) {
     if (*n_text + n_bytes >= TEXT_BYTES)
         n_bytes = TEXT_BYTES - 1 - *n_text;
     memcpy(x->text + *n_text, text, n_bytes);
@@ -282,7 +284,7 @@ static int draw(dpi_release *release, sample *samples) {
         if (e.type == DPI_EVENT_PROMPT)
             n_text = 0;
         else
-            add_text(x, &n_text, e.text, e.n_bytes);
+            sample_add_text(x, &n_text, e.text, e.n_bytes);
         if (e.type == DPI_EVENT_TOKEN)
             x->tokens[x->n_tokens++] = e.token;
         if (e.type == DPI_EVENT_END)
@@ -306,15 +308,15 @@ static dpi_release_options options_of(const maker *m, const setting *s, uint64_t
     o.method.random = dpi_random_insecure;
     o.method.random_user = state;
     if (s->kind == TEXT_PRIVATE) {
-        o.method.method = s->v->method;
-        o.method.accountant = s->v->accountant;
-        o.method.center = s->v->center;
-        o.method.svt_threshold = m->o->threshold;
-        o.method.svt_sigma = m->o->sigma;
-        o.method.n_private = m->o->n_private;
+        const dpi_sampler_options shared = o.method;
+        o.method = s->v->options;
+        o.method.tau = shared.tau;
+        o.method.random = shared.random;
+        o.method.random_user = shared.random_user;
         o.method.epsilon = s->epsilon;
         o.method.delta = m->o->delta;
         o.batch = s->n_ref;
+        o.n_records = m->n_ref;
     }
     return o;
 }
@@ -364,17 +366,39 @@ static void shuffle(int32_t *order, int32_t n, uint64_t *rng) {
     }
 }
 
-/* Releases of the whole list of references, shuffled anew for each, until there are n texts. */
-static int make_private(const maker *m, const setting *s, uint64_t *rng, uint64_t *state,
-                        sample *samples, int32_t n) {
-    int32_t order[MAX_REFERENCES], n_texts, code = 0;
+/* What a release of all references settles a setting to; its random bits are the state's. */
+static int settle(const maker *m, const setting *s, uint64_t *state, dpi_sampler_options *method,
+                  dpi_sampler_plan *plan) {
+    dpi_release_options o = options_of(m, s, state);
+    dpi_release *release;
+    dpi_error err;
+    if (check(dpi_release_open(&o, &release, &err), &err) != 0)
+        return -1;
+    *method = dpi_release_claim(release)->method;
+    *plan = dpi_release_claim(release)->plan;
+    method->random = o.method.random;
+    method->random_user = o.method.random_user;
+    dpi_release_free(release);
+    return 0;
+}
+
+/* The whole list of references in batches, shuffled anew when it is used up, until there are n
+ * texts. */
+static int make_private(maker *m, const setting *s, uint64_t *rng, uint64_t *state, sample *samples,
+                        int32_t n, double *slack) {
+    int32_t order[MAX_REFERENCES], n_texts, code;
+    dpi_sampler_options method;
+    dpi_sampler_plan plan;
+    if (!m->kept)
+        m->kept = kept_prompts_open(m->own.model, m->d->tasks[0], m->refs, m->n_ref, m->o);
+    code = m->kept ? settle(m, s, state, &method, &plan) : -1;
+    *slack = code == 0 ? 2 * plan.clip / s->n_ref : 0;
     for (int32_t i = 0; i < m->n_ref; i++)
         order[i] = i;
     for (int32_t done = 0; done < n && code == 0; done += n_texts) {
-        dpi_release_options o = options_of(m, s, state);
         n_texts = m->n_ref / s->n_ref < n - done ? m->n_ref / s->n_ref : n - done;
         shuffle(order, m->n_ref, rng);
-        code = release_texts(m, &o, order, (size_t)n_texts * (size_t)s->n_ref, samples + done);
+        code = kept_prompts_draw(m->kept, &method, order, samples + done, n_texts);
     }
     return code;
 }
@@ -409,7 +433,8 @@ static int make_document(const maker *m, bool is_private, uint64_t *rng, sample 
 
 /* ---- A setting ------------------------------------------------------------------------------ */
 
-static int make_texts(maker *m, const setting *s, sample *samples, int32_t n) {
+/* *slack: what C moves a utility by at most, which widens the support; 0 without a budget. */
+static int make_texts(maker *m, const setting *s, sample *samples, int32_t n, double *slack) {
     uint64_t rng = m->o->seed + 1000003u * (uint64_t)s->kind, state = ~m->o->seed;
     int code = 0;
     switch (s->kind) {
@@ -418,31 +443,12 @@ static int make_texts(maker *m, const setting *s, sample *samples, int32_t n) {
     case TEXT_REFERENCE:
         return make_after_references(m, s, &rng, &state, samples, n);
     case TEXT_PRIVATE:
-        return make_private(m, s, &rng, &state, samples, n);
+        return make_private(m, s, &rng, &state, samples, n, slack);
     default:
         for (int32_t i = 0; i < n && code == 0; i++)
             code = make_document(m, s->kind == DOCUMENTS_PRIVATE, &rng, &samples[i]);
         return code;
     }
-}
-
-/* What C moves a token's utility by at most, which widens the support; 0 without a budget. */
-static int find_slack(const maker *m, const setting *s, double *slack) {
-    uint64_t state = 0;
-    dpi_sampler_options o = options_of(m, s, &state).method;
-    dpi_sampler_plan plan;
-    dpi_sampler_plan_init(&plan);
-    dpi_error err;
-    *slack = 0;
-    if (s->kind != TEXT_PRIVATE)
-        return 0;
-    o.n_ref = o.denominator = s->n_ref;
-    o.n_tokens = m->o->n_tokens;
-    o.n_vocab = m->own.n_vocab;
-    o.top_k = m->o->top_k < m->own.n_vocab ? m->o->top_k : m->own.n_vocab;
-    int code = check(dpi_sampler_plan_make(&o, &plan, &err), &err);
-    *slack = 2 * plan.clip / s->n_ref;
-    return code;
 }
 
 static void judge_text(const maker *m, sample *x) {
@@ -452,14 +458,12 @@ static void judge_text(const maker *m, sample *x) {
 }
 
 int maker_make(maker *m, const setting *s, sample *samples, int32_t n) {
-    double slack;
+    double slack = 0;
     for (int32_t i = 0; i < n; i++)
         samples[i] = (sample){.reference = -1,
                               .text = allocate(TEXT_BYTES),
                               .tokens = allocate((size_t)m->o->n_tokens * sizeof(int32_t))};
-    int code = find_slack(m, s, &slack);
-    if (code == 0)
-        code = make_texts(m, s, samples, n);
+    int code = make_texts(m, s, samples, n, &slack);
     for (int32_t i = 0; i < n && code == 0; i++) {
         code = score_sample(m, slack, &samples[i]);
         judge_text(m, &samples[i]);

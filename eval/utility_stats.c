@@ -139,7 +139,7 @@ static double as_reference(const target *t, const sample *x) {
 }
 
 enum { M_LAW, M_REFS, M_WELL, M_SENTENCES, M_PPL, M_TOKENS, M_ENDED, M_COPIES, M_SUPPORT,
-       M_OUTSIDE, M_AS_REFERENCE, M_DISTINCT };
+       M_OUTSIDE, M_AS_REFERENCE, M_DISTINCT, M_PRIVATE, M_SECONDS };
 
 const metric metrics[N_METRICS] = {
     [M_LAW] = {"tv_law", "TV to the law", "%.3f", 1},
@@ -154,6 +154,8 @@ const metric metrics[N_METRICS] = {
     [M_OUTSIDE] = {"outside", "from the expansion, %", "%.2f", 100},
     [M_AS_REFERENCE] = {"as_reference", "attributes of its reference, %", "%.0f", 100},
     [M_DISTINCT] = {"distinct_3", "distinct trigrams, %", "%.1f", 100},
+    [M_PRIVATE] = {"private_tokens", "private tokens", "%.0f", 1},
+    [M_SECONDS] = {"seconds", "processor s a text", "%.2f", 1},
 };
 
 static double compute(const bag *b, int32_t which) {
@@ -174,6 +176,8 @@ static double compute(const bag *b, int32_t which) {
             [M_SUPPORT] = {(double)x->n_support, x->n_tokens},
             [M_OUTSIDE] = {x->n_outside, x->n_tokens},
             [M_AS_REFERENCE] = {as_reference(b->t, x), 1},
+            [M_PRIVATE] = {x->n_private, 1},
+            [M_SECONDS] = {x->seconds, 1},
         };
         sum += each[which][0];
         n += each[which][1];
@@ -229,6 +233,8 @@ void measure(const setting *s, const sample *samples, int32_t n, const target *t
         r->of[M_AS_REFERENCE] = (estimate){NAN, NAN};
     if (s->kind <= DOCUMENTS_PUBLIC)
         r->of[M_SUPPORT] = r->of[M_OUTSIDE] = (estimate){NAN, NAN};
-    if (s->kind == TEXT_PRIVATE && s->v->method == DPI_METHOD_AMIN)
-        r->of[M_SUPPORT] = (estimate){NAN, NAN}; /* it has a support of another kind */
+    if (s->kind != TEXT_PRIVATE)
+        r->of[M_PRIVATE] = r->of[M_SECONDS] = (estimate){NAN, NAN};
+    else if (s->v->options.method == DPI_METHOD_AMIN || s->v->options.pace != DPI_PACE_NONE)
+        r->of[M_SUPPORT] = (estimate){NAN, NAN}; /* of another kind, or of as many sizes as steps */
 }

@@ -37,6 +37,7 @@
 #include "dpinfer/memory.h"
 #include "dpinfer/method.h"
 #include "dpinfer/model.h"
+#include "dpinfer/pace.h"
 #include "dpinfer/process.h"
 #include "dpinfer/prompts.h"
 #include "dpinfer/registry.h"

@@ -140,6 +140,8 @@ dpi_status dpi_claim_check(const dpi_claim *c, dpi_error *err) {
     DPI_TRY(dpi_check_range("randomness", c->randomness, 0, DPI_RANDOMNESS_SEED, err));
     DPI_TRY(dpi_check_range("record_kind", c->record_kind, 0, DPI_RECORD_ROW, err));
     DPI_TRY(dpi_check_range("n_records", c->n_records, 0, INT64_MAX, err));
+    DPI_TRY(dpi_check_range("pace_texts", c->pace_texts, 0,
+                            c->method.pace == DPI_PACE_NONE ? 0 : INT32_MAX, err));
     const dpi_method_info *m = dpi_method_get(c->method.method);
     if (!m)
         return dpi_fail(err, DPI_STATUS_ARG, "method is %d, must be 0..%d", c->method.method,

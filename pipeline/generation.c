@@ -104,9 +104,23 @@ static dpi_status share_prefix(dpi_generation *g, dpi_error *err) {
              : DPI_STATUS_OK;
 }
 
+/* A prompt that a sequence of the caller's holds. Neither number is named: it may be a record's. */
+static dpi_status fork_prompt(dpi_generation *g, int32_t held, size_t n, dpi_error *err) {
+    dpi_session *session = g->options.session;
+    if (dpi_session_length(session, held) != (int32_t)n)
+        return dpi_fail(err, DPI_STATUS_STATE,
+                        "a sequence of prompt_seqs does not hold as many tokens as its prompt");
+    DPI_TRY(dpi_session_fork(session, held, g->options.first_seq + g->slot, (int32_t)n, err));
+    g->n_read = n;
+    return DPI_STATUS_OK;
+}
+
 static dpi_status read_piece(dpi_generation *g, dpi_error *err) {
     size_t n, n_piece = (size_t)g->options.n_piece;
     const int32_t *tokens = prompt_of(g, g->slot, &n);
+    const int32_t held = g->options.prompt_seqs ? g->options.prompt_seqs[g->slot] : -1;
+    if (held >= 0)
+        return fork_prompt(g, held, n, err);
     if (g->n_read == 0 && g->slot > 0)
         DPI_TRY(share_prefix(g, err));
     size_t left = n - g->n_read;

@@ -176,6 +176,11 @@ static void add_method(list *l, const dpi_claim *c) {
     for (int32_t i = 0; i < n; i++)
         if (facts[i].where & DPI_FACT_STATEMENT)
             l->facts[l->n++] = facts[i];
+    if (c->pace_texts > 0) {
+        add_int(l, "pace_texts", NULL, c->pace_texts);
+        add_text(l, NULL, "pace found from", "%d texts of the public prompt, which cost nothing",
+                 (int)c->pace_texts);
+    }
 }
 
 /* A method that guarantees nothing: no rho, no epsilon, in no form. */

@@ -1,4 +1,5 @@
 /* cmd_plan.c - `dpinfer plan`: what a run would guarantee and need, before it reads a record. */
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "dpinfer/suggest.h"
@@ -46,6 +47,16 @@ static void add_time(facts *f, const dpi_claim *claim, const dpi_release_plan *p
                    plan->n_record_usual, time_text(plan->seconds_most, most, sizeof most));
 }
 
+static void add_pace(facts *f, const dpi_claim *claim) {
+    const int64_t n_tokens = claim->method.n_tokens;
+    if (claim->pace_texts == 0)
+        return;
+    facts_line(f, "finding the pace",
+               "at most %" PRId64 " rows before the run's %" PRId64 ", which is done now and again "
+               "by the run", claim->pace_texts * n_tokens,
+               claim->n_texts * n_tokens * (claim->method.denominator + 1));
+}
+
 static int add_needs(facts *f, const args *a, const release_input *in) {
     dpi_release_plan plan;
     dpi_release_plan_init(&plan);
@@ -68,6 +79,7 @@ static int add_needs(facts *f, const args *a, const release_input *in) {
     facts_line(f, "memory", "%.1f MiB: program and model %.1f, caches and work space %.1f",
                (double)plan.memory_bytes / mib, (double)plan.model_bytes / mib,
                (double)plan.session_bytes / mib);
+    add_pace(f, dpi_release_claim(in->release));
     add_time(f, dpi_release_claim(in->release), &plan);
     return CLI_OK;
 }

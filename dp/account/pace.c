@@ -53,6 +53,8 @@ int64_t dpi_pace_clip(const dpi_pacing *p, const dpi_pace_spent *spent, double t
         return dpi_pace_change(top, p->swing) >= p->theta && spent->n_private < p->n_private ? p->K
                                                                                              : 0;
     case DPI_PACE_SHARE:
+        if (p->theta > 0 && top > p->theta)
+            return 0;
         return affordable(p, spent, (int64_t)floor((double)p->K * sqrt(fmax(0, 1 - top))));
     default:
         return p->K;

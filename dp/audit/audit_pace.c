@@ -50,7 +50,9 @@ static void random_options(dpi_audit *a, dpi_sampler_options *o, int32_t i) {
     o->tau = temperature(a);
     if (o->pace == DPI_PACE_SHARE)
         o->pace_share = exp(4 * dpi_audit_uniform(a) - 1);
-    else
+    if (o->pace == DPI_PACE_SHARE && dpi_audit_below(a, 2))
+        o->pace_theta = .3 + .65 * dpi_audit_uniform(a);
+    if (o->pace != DPI_PACE_SHARE)
         o->pace_tokens = dpi_audit_below(a, N_TOKENS);
     if (o->pace != DPI_PACE_SHARE)
         o->pace_theta = o->pace == DPI_PACE_TOP ? .3 + .65 * dpi_audit_uniform(a)
@@ -138,10 +140,13 @@ static long double clip_of(const text *x, long double *off, bool *close) {
                : found >= 0 || *close                        ? K
                                                              : 0;
     }
+    if (o->pace_theta > 0 && top > o->pace_theta + MARGIN)
+        return 0;
+    const bool close_to_theta = o->pace_theta > 0 && top > o->pace_theta - MARGIN;
     const long double wanted = K * sqrtl(1 - top);
     *off = K * (sqrtl(fminl(1, 1 - top + MARGIN)) - sqrtl(fmaxl(0, 1 - top - MARGIN))) + 1;
     const bool left = filter || x->most + cost_of(x, wanted + *off) <= x->plan->rho_budget;
-    *close = wanted <= *off || !left; /* the last step takes what is left, which may be nothing */
+    *close = close_to_theta || wanted <= *off || !left; /* the last step takes what is left, which may be nothing */
     return wanted;
 }
 

@@ -36,7 +36,7 @@ typedef struct amin_state {
     uint64_t a_public; /* inverse temperature of public tokens, as an integer */
     dpi_svt svt;
     bool armed;
-    int32_t n_armed, n_private; /* of the current text */
+    int32_t n_armed; /* of the current text */
 } amin_state;
 
 /* Records' worth of change between neighbours: 2 where a record is exchanged for something
@@ -378,9 +378,9 @@ static bool has_svt(const dpi_sampler *s) { return s->options.svt_sigma > 0; }
  * armed nothing else is spent, so its token needs no second look. */
 static bool affordable(const dpi_sampler *s) {
     const amin_state *state = s->state;
-    return state->n_private < state->plan.n_private &&
+    return s->n_private < state->plan.n_private &&
            cost(state->plan.rho_svt, s->plan.rho_token, state->n_armed + has_svt(s),
-                state->n_private + 1) <= s->plan.rho_budget;
+                s->n_private + 1) <= s->plan.rho_budget;
 }
 
 /* Whether the next token is private. Decided by public numbers and the noisy comparison. */
@@ -427,7 +427,7 @@ static dpi_status step(dpi_sampler *s, const float *public_logits,
     DPI_TRY(decide(s, public_logits, reference_logits, &is_private, err));
     if (is_private) {
         state->armed = false;
-        state->n_private++; /* booked before the draw */
+        s->n_private++; /* booked before the draw */
         DPI_TRY(distribution(s, public_logits, reference_logits, err));
     } else {
         public_distribution(s);
@@ -461,7 +461,7 @@ static dpi_status begin(dpi_sampler *s, dpi_error *err) {
     (void)err;
     amin_state *state = s->state;
     state->armed = false;
-    state->n_armed = state->n_private = 0;
+    state->n_armed = 0;
     dpi_wipe(&state->svt.noisy, sizeof state->svt.noisy);
     return DPI_STATUS_OK;
 }
@@ -490,9 +490,9 @@ static void free_state(dpi_sampler *s) {
 
 dpi_amin_spent dpi_amin_spent_get(const dpi_sampler *s) {
     const amin_state *state = s->state;
-    return (dpi_amin_spent){state->n_armed, state->n_private,
+    return (dpi_amin_spent){state->n_armed, s->n_private,
                             cost(state->plan.rho_svt, s->plan.rho_token, state->n_armed,
-                                 state->n_private)};
+                                 s->n_private)};
 }
 
 const dpi_method_ops dpi_method_amin = {

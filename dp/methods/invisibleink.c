@@ -36,32 +36,33 @@ static const dpi_parameter top_k = {
     .zero = "all", .default_value = 100,
     .help = "draw from the k likeliest public tokens and those as likely within the clip bound"};
 
-static const char *const paces[] = {"none", "top", "change", "share", NULL};
+static const char *const paces[] = {"none", "top", "change", "share", "auto", NULL};
 
 static const dpi_parameter pace = {
     .name = "pace", .option = "pace", .key = "pace", .label = "pace", .unit = "",
     .type = DPI_PARAMETER_CHOICE, .offset = DPI_FIELD(pace), .choices = paces,
-    .help = "which tokens pay, by the public logits alone; the others are free"};
+    .help = "which tokens pay, by the public logits alone; auto: share, with br top; none: all"};
 static const dpi_parameter pace_theta = {
     .name = "pace_theta", .option = "pace-theta", .key = "pace_theta", .label = "theta of the pace",
     .unit = "", .type = DPI_PARAMETER_REAL, .offset = DPI_FIELD(pace_theta), .min = 0, .max = 1,
-    .is_optional = 1, .default_text = "0",
-    .help = "top: free where the likeliest token is likelier; change: where records could change less"};
+    .is_optional = 1, .default_text = "found from public texts",
+    .help = "top, share: free where the likeliest token is likelier; change: where records could "
+            "change less"};
 static const dpi_parameter pace_tokens = {
     .name = "pace_tokens", .option = "pace-tokens", .key = "pace_tokens",
     .label = "private tokens, most", .unit = "tokens", .type = DPI_PARAMETER_INT,
     .offset = DPI_FIELD(pace_tokens), .min = 1, .max = 1 << 20, .is_optional = 1,
-    .default_text = "all of them",
+    .default_text = "found from public texts",
     .help = "top and change: the most private tokens of a text, which share the budget"};
 static const dpi_parameter pace_share = {
     .name = "pace_share", .option = "pace-share", .key = "pace_share", .label = "share of the pace",
     .unit = "tokens", .type = DPI_PARAMETER_REAL, .offset = DPI_FIELD(pace_share), .min = .01,
-    .max = 1 << 20, .is_optional = 1, .default_text = "n_tokens",
+    .max = 1 << 20, .is_optional = 1, .default_text = "found from public texts",
     .help = "share: a token costs the budget times (1 - likeliest) / X"};
 static const dpi_parameter free_top_k = {
     .name = "free_top_k", .option = "free-top-k", .key = "free_top_k", .label = "k of free tokens",
     .unit = "tokens", .type = DPI_PARAMETER_INT, .offset = DPI_FIELD(free_top_k), .min = 1,
-    .max = DPI_WEIGHTS_MAX, .is_optional = 1, .default_text = "top_k",
+    .max = DPI_WEIGHTS_MAX, .is_optional = 1, .default_text = "5",
     .help = "a free token is one of the k likeliest public tokens"};
 static const dpi_parameter free_tau = {
     .name = "free_tau", .option = "free-temp", .key = "free_tau", .label = "tau of free tokens",
@@ -81,32 +82,50 @@ static const dpi_parameter *const parameters[] = {
     &free_tau,                          &dpi_common[DPI_COMMON_MAX_PER_UNIT],
     NULL};
 
-static void settings(const dpi_sampler_options *o, char *text, size_t size) {
-    snprintf(text, size,
-             "temperature %.10g, Top-k+ with k = %d of %d tokens, logits %scentred before they are "
-             "clipped",
-             o->tau, o->top_k, o->n_vocab, o->center ? "" : "not ");
+/* Which steps pay, in words. */
+static void pace_text(const dpi_sampler_options *o, char *text, size_t size) {
+    if (o->pace != DPI_PACE_SHARE) {
+        snprintf(text, size, "%s: free where %s %.10g, and after %d private tokens", paces[o->pace],
+                 o->pace == DPI_PACE_TOP ? "the likeliest token has more than"
+                                         : "records could change less than",
+                 o->pace_theta, (int)(o->pace_tokens > 0 ? o->pace_tokens : o->n_tokens));
+        return;
+    }
+    const int n = snprintf(text, size, "share: a token costs the budget times (1 - likeliest) / %.10g",
+                           o->pace_share > 0 ? o->pace_share : o->n_tokens);
+    if (o->pace_theta > 0 && n > 0 && (size_t)n < size)
+        snprintf(text + n, size - (size_t)n, "; free where that is above %.10g", o->pace_theta);
 }
 
-/* Which steps pay, in words. */
+static void settings(const dpi_sampler_options *o, char *text, size_t size) {
+    char pace_words[128];
+    const int n = snprintf(text, size,
+                           "temperature %.10g, Top-k+ with k = %d of %d tokens, logits %scentred "
+                           "before they are clipped", o->tau, o->top_k, o->n_vocab,
+                           o->center ? "" : "not ");
+    if (o->pace == DPI_PACE_NONE || n < 0 || (size_t)n >= size)
+        return;
+    pace_text(o, pace_words, sizeof pace_words);
+    snprintf(text + n, size - (size_t)n,
+             "; pace %s; free tokens at temperature %.10g, Top-k with k = %d", pace_words,
+             o->free_tau > 0 ? o->free_tau : o->tau,
+             (int)(o->free_top_k > 0 ? o->free_top_k : o->top_k));
+}
+
 static int32_t facts(const dpi_sampler_options *o, const dpi_sampler_plan *plan, dpi_fact *f) {
     if (o->pace == DPI_PACE_NONE)
         return 0;
     f[0] = (dpi_fact){.key = "pace", .label = "pace", .type = DPI_FACT_TEXT,
                       .where = DPI_FACT_STATEMENT};
-    if (o->pace == DPI_PACE_SHARE)
-        snprintf(f[0].text, sizeof f[0].text,
-                 "share: a token costs the budget times (1 - likeliest) / %.10g",
-                 o->pace_share > 0 ? o->pace_share : o->n_tokens);
-    else
-        snprintf(f[0].text, sizeof f[0].text, "%s: free where %s %.10g, and after the private tokens",
-                 paces[o->pace],
-                 o->pace == DPI_PACE_TOP ? "the likeliest token has more than"
-                                         : "records could change less than",
-                 o->pace_theta);
+    pace_text(o, f[0].text, sizeof f[0].text);
     f[1] = (dpi_fact){.key = "n_private", .label = "private tokens, most", .type = DPI_FACT_INT,
                       .where = DPI_FACT_STATEMENT, .integer = plan->n_private};
-    return 2;
+    f[2] = (dpi_fact){.key = "free_top_k", .label = "k of free tokens", .type = DPI_FACT_INT,
+                      .where = DPI_FACT_STATEMENT,
+                      .integer = o->free_top_k > 0 ? o->free_top_k : o->top_k};
+    f[3] = (dpi_fact){.key = "free_tau", .label = "tau of free tokens", .type = DPI_FACT_REAL,
+                      .where = DPI_FACT_STATEMENT, .real = o->free_tau > 0 ? o->free_tau : o->tau};
+    return 4;
 }
 
 /* ---- What a token costs --------------------------------------------------------------------- */
@@ -149,13 +168,18 @@ static dpi_status calibrate(const dpi_sampler_options *o, dpi_sampler_plan *plan
 }
 
 static dpi_status check_pace(const dpi_sampler_options *o, dpi_error *err) {
-    const bool has_theta = o->pace == DPI_PACE_TOP || o->pace == DPI_PACE_CHANGE;
+    const bool has_theta = o->pace != DPI_PACE_NONE;
+    const bool has_quota = o->pace == DPI_PACE_TOP || o->pace == DPI_PACE_CHANGE;
     const dpi_parameter *unused = o->pace == DPI_PACE_NONE && o->free_top_k != 0 ? &free_top_k
                                   : o->pace == DPI_PACE_NONE && o->free_tau != 0 ? &free_tau
                                   : !has_theta && o->pace_theta != 0             ? &pace_theta
-                                  : !has_theta && o->pace_tokens != 0            ? &pace_tokens
+                                  : !has_quota && o->pace_tokens != 0            ? &pace_tokens
                                   : o->pace != DPI_PACE_SHARE && o->pace_share != 0 ? &pace_share
                                                                                     : NULL;
+    if (o->pace == DPI_PACE_AUTO)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "pace is 'auto', must be none, top, change or share: a release finds it from "
+                        "public texts");
     if (unused)
         return dpi_fail(err, DPI_STATUS_ARG, "%s is given, but the pace '%s' does not use it",
                         unused->name, paces[o->pace]);

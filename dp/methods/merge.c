@@ -75,6 +75,7 @@ dpi_status dpi_sampler_partial(dpi_sampler *s, const float *public_logits,
             s->method->charge(s); /* before the sums leave */
         dpi_parts_mark(sums, s->part.index, step_of(s, s->n_drawn));
         s->n_drawn++;
+        s->n_private += !s->is_free;
         s->to_merge = true;
         memcpy(sums + DPI_SUMS_HEADER, s->sum, s->n_support * sizeof *sums);
         *n = DPI_SUMS_HEADER + (int32_t)s->n_support;

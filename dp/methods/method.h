@@ -47,6 +47,7 @@ struct dpi_sampler {
     bool to_merge; /* dpi_sampler_partial was called for a token that is not drawn */
     dpi_part part; /* of the current text */
     int32_t n_drawn; /* of the current text */
+    int32_t n_private; /* of these: the draw was private. Public */
 
     int64_t *fixed;   /* [n_vocab] P, the public logits below their maximum */
     int32_t *support; /* [n_vocab] the first n_support are the candidates, ascending */

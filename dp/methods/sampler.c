@@ -200,7 +200,7 @@ dpi_status dpi_sampler_begin(dpi_sampler *sampler, dpi_error *err) {
         DPI_TRY(sampler->method->begin(sampler, err));
     sampler->begun = true;
     sampler->to_merge = false;
-    sampler->n_drawn = 0;
+    sampler->n_drawn = sampler->n_private = 0;
     dpi_part_init(&sampler->part);
     return DPI_STATUS_OK;
 }
@@ -275,6 +275,7 @@ static dpi_status draw_token(dpi_sampler *s, const float *public_logits,
     DPI_TRY(dpi_sampler_draw(s, &index, err));
     if (s->method->charge)
         s->method->charge(s);
+    s->n_private += !s->is_free && s->method->info.max_ref > 0;
     *token = d.support[index];
     return DPI_STATUS_OK;
 }
@@ -306,6 +307,8 @@ dpi_status dpi_sampler_step(dpi_sampler *s, const float *public_logits,
 int32_t dpi_sampler_tokens_left(const dpi_sampler *s) {
     return s && s->begun ? s->options.n_tokens - s->n_drawn : 0;
 }
+
+int32_t dpi_sampler_n_private(const dpi_sampler *s) { return s && s->begun ? s->n_private : 0; }
 
 const dpi_sampler_options *dpi_sampler_options_get(const dpi_sampler *sampler) {
     return &sampler->options;

@@ -50,6 +50,7 @@ typedef struct dpi_claim {
                                  secret */
     int32_t record_in_prompt; /* 0: only PLAIN, from the public prompt alone */
     int32_t randomness;       /* a dpi_randomness */
+    int32_t pace_texts;       /* the pace was found from so many public texts; 0: it was given */
     int32_t random_weights;   /* 1: the model says that its weights are random (timing only) */
     char model_name[64];      /* a string without characters that steer a terminal or a line */
     dpi_claim_ledger ledger; /* filled in when the run is charged */

@@ -121,6 +121,10 @@ typedef struct dpi_generation_options {
                                  must outlive the generation. After a failure in add or token it cannot
                                  go on. NULL (default): they are all of them */
     int64_t number; /* of the text, with spread: the same in all parts and another for each text */
+    const int32_t *prompt_seqs; /* [n_ref + 1] sequences of the session that hold the prompts already,
+                                   the public one first: they are forked and stay as they are, for
+                                   texts that share records. -1: the prompt is read. NULL (default):
+                                   all are read. The caller's until all prompts are read */
 } dpi_generation_options;
 
 DPI_API void dpi_generation_options_init(dpi_generation_options *options);
@@ -149,7 +153,7 @@ DPI_API void dpi_generation_cancel(dpi_generation *generation);
  * event sooner or later, none is drawn twice, nothing is charged twice. Or it is freed.
  * Errors of a generation: MEMORY; CANCELLED (the session's cancel, while a prompt was read: it is
  * read again from its beginning); ENTROPY, NUMERIC, BUDGET, as dpi_sampler_step; STATE (its
- * sequences or its sampler serve something else). ARG without any event: the arguments. */
+ * sequences or its sampler serve something else, or prompt_seqs do not hold its prompts). ARG without any event: the arguments. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_generation_advance(dpi_generation *const *generations,
                                                          int32_t n, dpi_generation_event *events,
                                                          dpi_error *err);

@@ -50,7 +50,9 @@ typedef enum dpi_pace {
     DPI_PACE_NONE = 0,   /* each step costs the same */
     DPI_PACE_TOP = 1,    /* free where the likeliest token is likelier than pace_theta */
     DPI_PACE_CHANGE = 2, /* free where references could change less than pace_theta */
-    DPI_PACE_SHARE = 3   /* in proportion to the probability of the other tokens */
+    DPI_PACE_SHARE = 3,  /* in proportion to the probability of the other tokens */
+    DPI_PACE_AUTO = 4    /* for dpi_pace_find and releases, which make it one of the others; a sampler
+                            refuses it */
 } dpi_pace;
 
 typedef struct dpi_sampler_options {
@@ -255,6 +257,12 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_step_merged(dpi_sampler *sampler,
  * released tokens alone. There is no such number for the budget: a text that ends early costs the
  * same, because where it ends is part of what was released. */
 DPI_API int32_t dpi_sampler_tokens_left(const dpi_sampler *sampler);
+
+/* Tokens of this text so far whose draw was private. The others were free: they came from the public
+ * logits alone. A function of public data and of the released tokens (INVISIBLEINK, AMIN; which
+ * tokens are private is part of what AMIN releases), so it may be told; 0 for PLAIN, all for
+ * ADAPMIXED. */
+DPI_API int32_t dpi_sampler_n_private(const dpi_sampler *sampler);
 
 #ifdef __cplusplus
 }

@@ -155,6 +155,10 @@ bool dpi_release_tell(dpi_release *r, dpi_release_event *event);
 /* Frees the texts whose END is told. */
 void dpi_release_drop_told(dpi_release *r);
 
+/* The pace of the claim, from public texts where it is not given: before a record is read. Errors: as
+ * dpi_pace_find, dpi_session_create. */
+dpi_status dpi_release_settle_pace(dpi_release *r, dpi_error *err);
+
 /* Whether dpi_release_cancel was called, or the caller's own function says so. */
 bool dpi_release_is_cancelled(const dpi_release *r);
 

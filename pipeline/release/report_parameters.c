@@ -63,7 +63,8 @@ json_t *dpi_report_parameters(const dpi_claim *c) {
         const dpi_parameter *p = dpi_method_parameter_get(method, i);
         ok = json_object_set_new(object, p->key, write_parameter(p, &c->method)) == 0;
     }
-    json_t *rest = json_pack("{s:i, s:o, s:s, s:b, s:s}",
+    json_t *rest = json_pack("{s:o, s:i, s:o, s:s, s:b, s:s}",
+        "pace_texts", c->pace_texts > 0 ? json_integer(c->pace_texts) : json_null(),
         "n_texts", c->n_texts,
         "n_records", c->n_records > 0 ? json_integer(c->n_records) : json_null(),
         "unit", dpi_record_kind_text(c->record_kind),
@@ -163,6 +164,8 @@ static dpi_status read_rest(const json_t *object, dpi_claim *c, dpi_error *err) 
     int32_t kind = 0;
     const json_t *n_records = json_object_get(object, "n_records");
     const json_t *in_prompt = json_object_get(object, "record_in_prompt");
+    const json_t *pace_texts = json_object_get(object, "pace_texts");
+    int64_t n_pace_texts = 0;
     DPI_TRY(read_int(object, "n_texts", 1, INT32_MAX, &n_texts, err));
     DPI_TRY(read_choice(object, "unit", KINDS, &kind, err));
     DPI_TRY(read_choice(object, "randomness", RANDOMNESS, &c->randomness, err));
@@ -170,7 +173,10 @@ static dpi_status read_rest(const json_t *object, dpi_claim *c, dpi_error *err) 
         return refuse("record_in_prompt", in_prompt, "true or false", err);
     if (!json_is_null(n_records))
         DPI_TRY(read_int(object, "n_records", 1, INT32_MAX, &c->n_records, err));
+    if (!json_is_null(pace_texts))
+        DPI_TRY(read_int(object, "pace_texts", 1, INT32_MAX, &n_pace_texts, err));
     c->n_texts = (int32_t)n_texts;
+    c->pace_texts = (int32_t)n_pace_texts;
     c->record_kind = KIND_OF[kind];
     c->record_in_prompt = json_is_true(in_prompt);
     return DPI_STATUS_OK;

@@ -223,11 +223,24 @@ static json_t *realised(const dpi_claim *c) {
 
 /* ---- 4. Transparency ------------------------------------------------------------------------ */
 
+/* Where the numbers of the pace come from; "" without a pace. */
+static void pace_source(const dpi_claim *c, char *text, size_t size) {
+    text[0] = '\0';
+    if (c->pace_texts > 0)
+        snprintf(text, size,
+                 "found from %d texts that the model drew from the public prompt before a record was "
+                 "read; they cost nothing", (int)c->pace_texts);
+    else if (c->method.pace != DPI_PACE_NONE)
+        snprintf(text, size, "given by the operator: an input, like the other options");
+}
+
 static json_t *transparency(const dpi_claim *c) {
-    char method[256];
+    char method[512], pace[160];
     dpi_method_settings(&c->method, method, sizeof method);
-    return json_pack("{s:s, s:s, s:s, s:s}",
+    pace_source(c, pace, sizeof pace);
+    return json_pack("{s:s, s:s?, s:s, s:s, s:s}",
         "method", method,
+        "pace", pace[0] ? pace : NULL,
         "randomness", c->randomness != DPI_RANDOMNESS_SYSTEM
                           ? "--seed: reproducible, and so insecure"
                           : "getrandom(2), fresh for every draw",

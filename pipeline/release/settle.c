@@ -319,6 +319,7 @@ static dpi_status settle(dpi_release *r, dpi_error *err) {
         r->claim.ledger = *r->options.charged;
     DPI_TRY(settle_lengths(r, err));
     DPI_TRY(settle_prompts(r, err));
+    DPI_TRY(dpi_release_settle_pace(r, err));
     DPI_TRY(settle_parallel(r, err));
     r->next = r->options.shard < r->claim.n_texts ? r->options.shard : r->claim.n_texts;
     return settle_plan(r, err);

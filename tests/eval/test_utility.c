@@ -104,11 +104,37 @@ static void test_intervals(void **state) {
             assert_float_equal(r.of[i].half, 0, 1e-9);
 }
 
+static void test_variants(void **state) {
+    (void)state;
+    variant v;
+    assert_true(variant_parse("zcdp", &v));
+    assert_int_equal(v.options.accountant, DPI_ACCOUNTANT_ZCDP);
+    assert_int_equal(v.options.pace, DPI_PACE_NONE);
+    assert_int_equal(v.options.center, 0);
+    assert_true(variant_parse("filter-pace-center", &v));
+    assert_int_equal(v.options.accountant, DPI_ACCOUNTANT_FILTER);
+    assert_int_equal(v.options.pace, DPI_PACE_AUTO);
+    assert_int_equal(v.options.center, 1);
+    assert_true(variant_parse("br-pace:pace=top:pace-theta=.75:pace-tokens=40", &v));
+    assert_int_equal(v.options.accountant, DPI_ACCOUNTANT_BR);
+    assert_int_equal(v.options.pace, DPI_PACE_TOP);
+    assert_float_equal(v.options.pace_theta, .75, 0);
+    assert_int_equal(v.options.pace_tokens, 40);
+    assert_true(variant_parse("amin:private-tokens=9", &v));
+    assert_int_equal(v.options.method, DPI_METHOD_AMIN);
+    assert_int_equal(v.options.n_private, 9);
+    static const char *const none[] = {"", "zcd", "plain", "adapmixed", "zcdp-paced", "zcdp:pace",
+                                       "zcdp:pace=much", "zcdp:private-tokens=3"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        assert_false(variant_parse(none[i], &v));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_near_copy),
         cmocka_unit_test(test_measures),
         cmocka_unit_test(test_intervals),
+        cmocka_unit_test(test_variants),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,6 +67,53 @@ static void test_events(void **state) {
     dpi_session_free(s);
 }
 
+/* Prompts that other sequences hold give the same tokens and the same bits of logits, text after text,
+ * and stay as they are. A sequence that does not hold its prompt is refused, whichever it is. */
+static void test_held_prompts(void **state) {
+    (void)state;
+    dpi_session *s = open_lanes(2, 1);
+    int32_t held[LANE];
+    dpi_error err;
+    text *x = &texts[0];
+    for (int32_t i = 0; i <= x->options.n_ref; i++) {
+        held[i] = i == 0 || x->references[i - 1] ? LANE + i : -1;
+        if (held[i] >= 0)
+            assert_ok(dpi_session_prefill(s, held[i], x->prompts[i], x->n_prompt[i], NULL, &err),
+                      &err);
+    }
+    for (int round = 0; round < 2; round++) {
+        text y = *x; /* with bits from the beginning */
+        uint64_t seed = x->first_seed;
+        dpi_generation_event e = {0};
+        int32_t n = 0;
+        y.options.random_user = &seed;
+        y.sampler = open_sampler(&y.options);
+        dpi_generation_options o = options_of(&y, s, 0);
+        o.prompt_seqs = held;
+        dpi_generation *g = create(&o);
+        while (e.type != DPI_EVENT_END) {
+            assert_ok(dpi_generation_advance(&g, 1, &e, &err), &err);
+            if (e.type == DPI_EVENT_TOKEN)
+                assert_int_equal(e.token, x->tokens[n++]);
+        }
+        assert_int_equal(n, x->n);
+        assert_int_equal(dpi_sampler_n_private(y.sampler), n);
+        dpi_generation_free(g);
+        dpi_sampler_free(y.sampler);
+        assert_wiped(s, 0);
+        assert_int_equal(dpi_session_length(s, LANE), (int32_t)x->n_prompt[0]);
+    }
+    dpi_session_reset(s, LANE);
+    dpi_generation_options o = options_of(x, s, 0);
+    dpi_generation_event e;
+    o.prompt_seqs = held;
+    dpi_generation *g = create(&o);
+    assert_int_equal(dpi_generation_advance(&g, 1, &e, &err), DPI_STATUS_STATE);
+    assert_non_null(strstr(err.message, "prompt_seqs does not hold"));
+    dpi_generation_free(g);
+    dpi_session_free(s);
+}
+
 /* Bits for the end-of-generation token at the draw number `at`. */
 typedef struct ender {
     const dpi_sampler *sampler;
@@ -185,6 +232,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shared_passes),
         cmocka_unit_test(test_events),
+        cmocka_unit_test(test_held_prompts),
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_null_slots),

@@ -115,8 +115,8 @@ static void test_refused(void **state) {
     o.delta = 1e-6;
     assert_refused(&o, DPI_STATUS_UNSUPPORTED, "the pace 'share' with exact composition");
     o = paced(DPI_PACE_SHARE, &seed);
-    o.pace_theta = .5;
-    assert_refused(&o, DPI_STATUS_ARG, "pace_theta is given, but the pace 'share'");
+    o.pace_tokens = 5;
+    assert_refused(&o, DPI_STATUS_ARG, "pace_tokens is given, but the pace 'share'");
     o = paced(DPI_PACE_TOP, &seed);
     o.pace_share = 5;
     assert_refused(&o, DPI_STATUS_ARG, "pace_share is given, but the pace 'top'");
@@ -130,7 +130,9 @@ static void test_refused(void **state) {
     o.free_tau = .5;
     assert_refused(&o, DPI_STATUS_ARG, "free_tau is given, but the pace 'none'");
     o.free_tau = 0;
-    o.pace = 4;
+    o.pace = DPI_PACE_AUTO; /* a release makes it another one */
+    assert_refused(&o, DPI_STATUS_ARG, "pace is 'auto', must be none, top, change or share");
+    o.pace = DPI_PACE_AUTO + 1;
     assert_refused(&o, DPI_STATUS_ARG, "pace");
 }
 

@@ -1,0 +1,57 @@
+/* pace.h - a pace without tuning: what a text's steps may cost, from a few public texts.
+ *
+ * A pace (dpi_pace) needs a number that fits the texts: a theta and a quota, or a share. This
+ * finds it on texts that the model draws from the public prompt alone. They read no record and cost
+ * nothing: their numbers may be told and looked at (dp/PRIVACY.md section 13). The guarantee does
+ * not depend on the numbers. If private texts are longer or more surprising than the public ones,
+ * their budget ends before they do, and the rest of the text is public. */
+#ifndef DPINFER_PACE_H
+#define DPINFER_PACE_H
+
+#include "dpinfer/method.h"
+#include "dpinfer/session.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dpi_pace_search {
+    size_t struct_size;
+    dpi_session *session; /* its sequences 0..n_texts-1 are empty, and are so again afterwards */
+    const int32_t *public_tokens; /* [n_public] the public prompt. Trusted: no record is in it */
+    size_t n_public;
+    int32_t n_texts; /* drawn side by side, in shared passes: 1..64; default 8 */
+    int32_t n_steps; /* tokens of each, at most; 0 (default): the method's n_tokens. A text that has
+                        not ended by then counts as if it went on like this */
+    dpi_cancel_fn cancel; /* between steps; may be NULL */
+    void *cancel_user;
+} dpi_pace_search;
+
+DPI_API void dpi_pace_search_init(dpi_pace_search *search);
+
+/* 1: dpi_pace_find has something to find for this method, which is one with a pace. */
+DPI_API int32_t dpi_pace_is_open(const dpi_sampler_options *method);
+
+/* Settles the pace of a method of which all else is filled in, budget, lengths and n_vocab too:
+ *     AUTO    becomes SHARE, with the accountant BR TOP
+ *     theta   0 of TOP, CHANGE: the one for which the private steps gain most
+ *     tokens  0 of TOP, CHANGE: as many steps as a public text has below theta, on average
+ *     share   0 of SHARE: the sum of 1 - top over the steps of a public text, on average
+ *     free_top_k  0: DPI_PACE_FREE_TOP_K, or top_k if that is less
+ * What is not 0 stays. The texts are drawn from fixed bits: the same model, prompt and options give
+ * the same numbers on one machine. Leaves NONE, and methods without a pace, as they are (AUTO of
+ * these becomes NONE).
+ * Trusted: public_tokens and the options depend on no record.
+ * Errors: ARG, NUMERIC, MEMORY, LIMIT (the context), CANCELLED, STATE (a sequence is not empty),
+ * those of dpi_sampler_plan_make. */
+/* search may be NULL where dpi_pace_is_open says 0. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_pace_find(const dpi_pace_search *search,
+                                                dpi_sampler_options *method, dpi_error *err);
+
+/* k of free steps: the likeliest tokens keep the form of a text (bench/UTILITY.md). */
+#define DPI_PACE_FREE_TOP_K 5
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,313 @@
+/* pace.c - a pace from public texts, see dpinfer/pace.h.
+ *
+ * The texts are drawn by method PLAIN, k and tau being those of the method. Their random bits are a
+ * constant: nothing private is in them, and a plan then says what a run will do. */
+#include "dpinfer/pace.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "dp/account/pace.h"
+#include "dp/methods/sampler.h"
+#include "dpinfer/registry.h"
+#include "dpinfer/text.h"
+
+enum { TEXTS_MOST = 64, TEXTS = 8 };
+
+static const uint64_t SEED = 0x70616365; /* any constant */
+
+/* The public texts: of each step the probability of the likeliest token. */
+typedef struct walk {
+    const dpi_pace_search *search;
+    const dpi_sampler_options *method;
+    dpi_sampler *sampler; /* PLAIN, begun anew for each token */
+    int32_t n_steps;
+    double *top;               /* [n_texts, n_steps] */
+    int32_t n[TEXTS_MOST];     /* steps of each text */
+    bool ended[TEXTS_MOST];    /* by the model */
+    int32_t live[TEXTS_MOST];  /* [n_live] texts that go on */
+    int32_t token[TEXTS_MOST]; /* their last tokens */
+    int32_t n_live;
+} walk;
+
+void dpi_pace_search_init(dpi_pace_search *search) {
+    *search = (dpi_pace_search){.struct_size = sizeof *search, .n_texts = TEXTS};
+}
+
+/* ---- Public texts ---------------------------------------------------------------------------- */
+
+static dpi_status check_search(const dpi_pace_search *x, dpi_error *err) {
+    if (!x || x->struct_size != sizeof *x)
+        return dpi_fail(err, DPI_STATUS_ARG, "dpi_pace_search: struct_size is %zu, must be %zu",
+                        x ? x->struct_size : 0, sizeof *x);
+    if (!x->session || !x->public_tokens || x->n_public == 0)
+        return dpi_fail(err, DPI_STATUS_ARG, "the session of a pace is NULL, or the "
+                        "public prompt empty");
+    DPI_TRY(dpi_check_range("n_texts", x->n_texts, 1, TEXTS_MOST, err));
+    DPI_TRY(dpi_check_range("n_steps", x->n_steps, 0, INT32_MAX, err));
+    for (int32_t i = 0; i < x->n_texts; i++)
+        if (dpi_session_length(x->session, i) != 0)
+            return dpi_fail(err, DPI_STATUS_STATE,
+                            "sequence %d is not the session's, or not empty: public texts need "
+                            "sequences 0..%d", (int)i, (int)x->n_texts - 1);
+    return DPI_STATUS_OK;
+}
+
+static dpi_status open_walk(walk *w, uint64_t *state, dpi_error *err) {
+    const dpi_sampler_options *m = w->method;
+    dpi_sampler_options plain;
+    dpi_sampler_options_init(&plain);
+    plain.method = DPI_METHOD_PLAIN;
+    plain.n_vocab = m->n_vocab;
+    plain.n_tokens = 1;
+    plain.top_k = m->top_k;
+    plain.tau = m->tau;
+    plain.isa = m->isa;
+    plain.random = dpi_random_insecure;
+    plain.random_user = state;
+    w->n_steps = w->search->n_steps > 0 && w->search->n_steps < m->n_tokens ? w->search->n_steps
+                                                                            : m->n_tokens;
+    DPI_TRY(dpi_sampler_create(&plain, &w->sampler, err));
+    w->top = dpi_calloc((size_t)w->search->n_texts * (size_t)w->n_steps, sizeof *w->top);
+    return w->top ? DPI_STATUS_OK : dpi_fail(err, DPI_STATUS_MEMORY, "no memory for public texts");
+}
+
+/* The prompt is read once. */
+static dpi_status read_prompt(walk *w, dpi_error *err) {
+    const dpi_pace_search *x = w->search;
+    DPI_TRY(dpi_session_prefill(x->session, 0, x->public_tokens, x->n_public, NULL, err));
+    for (int32_t i = 0; i < x->n_texts; i++) {
+        if (i > 0)
+            DPI_TRY(dpi_session_fork(x->session, 0, i, (int32_t)x->n_public, err));
+        w->live[i] = i;
+    }
+    w->n_live = x->n_texts;
+    return DPI_STATUS_OK;
+}
+
+/* The next token of a text, and how sure the public model was. */
+static dpi_status draw(walk *w, int32_t text, int32_t *token, dpi_error *err) {
+    const float *logits = dpi_session_logits(w->search->session, text);
+    dpi_distribution d;
+    DPI_TRY(dpi_sampler_begin(w->sampler, err));
+    DPI_TRY(dpi_sampler_distribution(w->sampler, logits, NULL, &d, err));
+    w->top[(size_t)text * (size_t)w->n_steps + (size_t)w->n[text]++] =
+        dpi_pace_top(d.weights, (size_t)d.n_support);
+    return dpi_sampler_step(w->sampler, logits, NULL, token, err);
+}
+
+static dpi_status draw_all(walk *w, dpi_error *err) {
+    const dpi_model *model = dpi_session_model(w->search->session);
+    int32_t n = 0;
+    for (int32_t i = 0; i < w->n_live; i++) {
+        const int32_t text = w->live[i];
+        int32_t token;
+        DPI_TRY(draw(w, text, &token, err));
+        w->ended[text] = dpi_token_is_eog(model, token);
+        w->live[n] = text;
+        w->token[n] = token;
+        n += !w->ended[text];
+    }
+    w->n_live = n;
+    return DPI_STATUS_OK;
+}
+
+static dpi_status draw_texts(walk *w, dpi_error *err) {
+    const dpi_pace_search *x = w->search;
+    DPI_TRY(read_prompt(w, err));
+    for (int32_t t = 0; t < w->n_steps && w->n_live > 0; t++) {
+        if (x->cancel && x->cancel(x->cancel_user))
+            return dpi_fail(err, DPI_STATUS_CANCELLED, "cancelled");
+        if (t > 0)
+            DPI_TRY(dpi_session_step(x->session, w->n_live, w->live, w->token, err));
+        DPI_TRY(draw_all(w, err));
+    }
+    return DPI_STATUS_OK;
+}
+
+/* ---- What they say --------------------------------------------------------------------------- */
+
+/* Which steps are private: those with top <= theta, or where swing > 0 those that references could
+ * change by theta. */
+typedef struct rule {
+    double theta, swing;
+} rule;
+
+static bool is_private(const rule *r, double top) {
+    return r->swing > 0 ? dpi_pace_change(top, r->swing) >= r->theta : top <= r->theta;
+}
+
+/* Over the private steps of a public text, on average: how many, and the sum of 1 - top. */
+typedef struct average {
+    double n, rest;
+} average;
+
+static average average_of(const walk *w, rule r) {
+    average a = {0, 0};
+    for (int32_t i = 0; i < w->search->n_texts; i++) {
+        /* What a text that was cut would still have had. */
+        const double share = 1.0 / w->search->n_texts,
+                     more = w->ended[i] ? share : share * w->method->n_tokens / w->n[i];
+        for (int32_t t = 0; t < w->n[i]; t++) {
+            const double top = w->top[(size_t)i * (size_t)w->n_steps + (size_t)t];
+            a.n += is_private(&r, top) ? more : 0;
+            a.rest += is_private(&r, top) ? more * (1 - top) : 0;
+        }
+    }
+    return a;
+}
+
+static int32_t quota_of(const walk *w, rule r) {
+    const double n = ceil(average_of(w, r).n);
+    return n < 1 ? 1 : n < w->method->n_tokens ? (int32_t)n : w->method->n_tokens;
+}
+
+/* A step of which the public model is less sure gains more from a clip bound, which is in
+ * proportion to 1 / sqrt(T_p): the theta that makes the sum of (1 - top) / sqrt(T_p) largest, of
+ * those with T_p as given (0: free). */
+static double best_theta(const walk *w, int32_t n_private) {
+    double best = 1, most = -1;
+    for (int32_t i = 20; i >= 4; i--) { /* 1, .95, .. .2 */
+        const rule r = {.theta = .05 * i};
+        const double quota = n_private > 0 ? n_private : quota_of(w, r);
+        const average a = average_of(w, r);
+        const double gain = a.rest * fmin(1, quota / fmax(a.n, 1)) / sqrt(quota);
+        if (gain > most) {
+            best = r.theta;
+            most = gain;
+        }
+    }
+    return best;
+}
+
+static int32_t *quota_field(dpi_sampler_options *m) {
+    return m->method == DPI_METHOD_AMIN ? &m->n_private : &m->pace_tokens;
+}
+
+static dpi_status settle_top(const walk *w, dpi_sampler_options *m, dpi_error *err) {
+    int32_t *quota = quota_field(m);
+    (void)err;
+    if (m->pace_theta == 0)
+        m->pace_theta = best_theta(w, *quota);
+    if (*quota == 0)
+        *quota = quota_of(w, (rule){.theta = m->pace_theta});
+    return DPI_STATUS_OK;
+}
+
+/* By how much references move a log weight at most, with a quota. */
+static dpi_status swing_of(const dpi_sampler_options *m, int32_t quota, double *swing,
+                           dpi_error *err) {
+    dpi_sampler_options o = *m;
+    dpi_sampler_plan plan;
+    dpi_sampler_plan_init(&plan);
+    o.pace_tokens = quota;
+    DPI_TRY(dpi_sampler_plan_make(&o, &plan, err));
+    *swing = plan.clip / o.tau;
+    return DPI_STATUS_OK;
+}
+
+/* The least quota whose clip bound leaves no more private steps than that. A larger quota has a
+ * smaller clip bound, and so fewer private steps. */
+static dpi_status least_quota(const walk *w, dpi_sampler_options *m, dpi_error *err) {
+    int32_t less = 0, enough = m->n_tokens;
+    while (enough - less > 1) {
+        rule r = {.theta = m->pace_theta};
+        const int32_t quota = less + (enough - less) / 2;
+        DPI_TRY(swing_of(m, quota, &r.swing, err));
+        if (quota_of(w, r) <= quota)
+            enough = quota;
+        else
+            less = quota;
+    }
+    m->pace_tokens = enough;
+    return DPI_STATUS_OK;
+}
+
+/* The steps are those of TOP: what references could change decreases with top. */
+static dpi_status settle_change(const walk *w, dpi_sampler_options *m, dpi_error *err) {
+    double swing;
+    if (m->pace_theta > 0)
+        return least_quota(w, m, err);
+    const double theta = best_theta(w, m->pace_tokens);
+    if (m->pace_tokens == 0)
+        m->pace_tokens = quota_of(w, (rule){.theta = theta});
+    DPI_TRY(swing_of(m, m->pace_tokens, &swing, err));
+    m->pace_theta = floor(1e4 * dpi_pace_change(theta, swing)) / 1e4;
+    return DPI_STATUS_OK;
+}
+
+static dpi_status settle_share(const walk *w, dpi_sampler_options *m, dpi_error *err) {
+    const rule r = {.theta = m->pace_theta > 0 ? m->pace_theta : 1};
+    (void)err;
+    m->pace_share = ceil(10 * fmax(average_of(w, r).rest, .1)) / 10;
+    return DPI_STATUS_OK;
+}
+
+static dpi_status settle(const walk *w, dpi_sampler_options *m, dpi_error *err) {
+    return m->pace == DPI_PACE_TOP      ? settle_top(w, m, err)
+           : m->pace == DPI_PACE_CHANGE ? settle_change(w, m, err)
+                                        : settle_share(w, m, err);
+}
+
+/* ---- All of it ------------------------------------------------------------------------------- */
+
+int32_t dpi_pace_is_open(const dpi_sampler_options *m) {
+    const bool quota = m->pace == DPI_PACE_TOP || m->pace == DPI_PACE_CHANGE;
+    const int32_t n_private = m->method == DPI_METHOD_AMIN ? m->n_private : m->pace_tokens;
+    if (!dpi_method_parameter_find(m->method, "pace"))
+        return 0;
+    return m->pace == DPI_PACE_AUTO || (quota && (m->pace_theta == 0 || n_private == 0)) ||
+           (m->pace == DPI_PACE_SHARE && m->pace_share == 0);
+}
+
+/* What follows from the options alone. */
+static void settle_kind(dpi_sampler_options *m) {
+    if (m->pace == DPI_PACE_AUTO)
+        m->pace = !dpi_method_parameter_find(m->method, "pace") ? DPI_PACE_NONE
+                  : m->accountant == DPI_ACCOUNTANT_BR          ? DPI_PACE_TOP
+                                                                : DPI_PACE_SHARE;
+}
+
+/* Whether the rest of the options makes a plan, before texts are drawn for it. */
+static dpi_status check_method(const dpi_sampler_options *m, dpi_error *err) {
+    dpi_sampler_options o = *m;
+    dpi_sampler_plan plan;
+    dpi_sampler_plan_init(&plan);
+    if (o.pace == DPI_PACE_SHARE)
+        o.pace_share = 1;
+    else
+        *quota_field(&o) = 1;
+    return dpi_sampler_plan_make(&o, &plan, err);
+}
+
+static dpi_status find(const dpi_pace_search *search, dpi_sampler_options *m, dpi_error *err) {
+    walk w = {.search = search, .method = m};
+    uint64_t state = SEED;
+    DPI_TRY(check_method(m, err));
+    DPI_TRY(check_search(search, err));
+    dpi_status status = open_walk(&w, &state, err);
+    if (status == DPI_STATUS_OK)
+        status = draw_texts(&w, err);
+    for (int32_t i = 0; i < search->n_texts; i++)
+        dpi_session_reset(search->session, i);
+    if (status == DPI_STATUS_OK)
+        status = settle(&w, m, err);
+    free(w.top);
+    dpi_sampler_free(w.sampler);
+    return status;
+}
+
+dpi_status dpi_pace_find(const dpi_pace_search *search, dpi_sampler_options *method,
+                         dpi_error *err) {
+    dpi_sampler_options m = *method;
+    settle_kind(&m);
+    if (m.pace != DPI_PACE_NONE && m.free_top_k == 0 && m.method == DPI_METHOD_INVISIBLEINK)
+        m.free_top_k = m.top_k > 0 && m.top_k < DPI_PACE_FREE_TOP_K ? m.top_k : DPI_PACE_FREE_TOP_K;
+    if (dpi_pace_is_open(&m))
+        DPI_TRY(find(search, &m, err));
+    *method = m;
+    return DPI_STATUS_OK;
+}

@@ -1,0 +1,37 @@
+/* settle_pace.c - the pace of a release, from public texts. No record is read, and none was. */
+#include "base/status.h"
+#include "dpinfer/pace.h"
+#include "pipeline/release/release.h"
+
+/* Public texts take at most one in so many of the rows that a run computes for its tokens, but
+ * there are two of them at least: they differ, and a text that is cut says little about its length. */
+enum { SHARE_OF_ROWS = 8, TEXTS_LEAST = 2 };
+
+static int32_t count_texts(const dpi_claim *c, int32_t most) {
+    const int64_t n = (int64_t)c->n_texts * (c->method.denominator + 1) / SHARE_OF_ROWS;
+    return n < TEXTS_LEAST ? TEXTS_LEAST : n < most ? (int32_t)n : most;
+}
+
+static dpi_status find(dpi_release *r, dpi_sampler_options *method, dpi_error *err) {
+    dpi_pace_search search;
+    dpi_session_options session = r->options.session;
+    dpi_session *public_session;
+    dpi_pace_search_init(&search);
+    session.n_seq = search.n_texts = count_texts(&r->claim, search.n_texts);
+    DPI_TRY(dpi_session_create(r->options.model, &session, &public_session, err));
+    search.session = public_session;
+    search.public_tokens = dpi_prompts_public(r->prompts);
+    search.n_public = (size_t)r->prompts_info.n_public;
+    search.cancel = session.cancel;
+    search.cancel_user = session.cancel_user;
+    const dpi_status status = dpi_pace_find(&search, method, err);
+    if (status == DPI_STATUS_OK)
+        r->claim.pace_texts = search.n_texts;
+    dpi_session_free(public_session);
+    return status;
+}
+
+dpi_status dpi_release_settle_pace(dpi_release *r, dpi_error *err) {
+    dpi_sampler_options *method = &r->claim.method;
+    return dpi_pace_is_open(method) ? find(r, method, err) : dpi_pace_find(NULL, method, err);
+}
