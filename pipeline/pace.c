@@ -64,7 +64,7 @@ static dpi_status open_walk(walk *w, uint64_t *state, dpi_error *err) {
     plain.n_vocab = m->n_vocab;
     plain.n_tokens = 1;
     plain.top_k = m->top_k;
-    plain.tau = m->tau;
+    plain.tau = m->tau_public > 0 && m->method == DPI_METHOD_AMIN ? m->tau_public : m->tau;
     plain.isa = m->isa;
     plain.random = dpi_random_insecure;
     plain.random_user = state;
@@ -254,21 +254,27 @@ static dpi_status settle(const walk *w, dpi_sampler_options *m, dpi_error *err) 
 
 /* ---- All of it ------------------------------------------------------------------------------- */
 
+/* What follows from the options alone. A sparse vector finds the tokens that matter by itself. */
+static int32_t automatic(const dpi_sampler_options *m) {
+    if (!dpi_method_parameter_find(m->method, "pace"))
+        return DPI_PACE_NONE;
+    if (m->method == DPI_METHOD_AMIN && m->svt_sigma > 0)
+        return DPI_PACE_NONE;
+    return m->pace_share > 0 ? DPI_PACE_SHARE : DPI_PACE_TOP;
+}
+
+static int32_t kind_of(const dpi_sampler_options *m) {
+    return m->pace == DPI_PACE_AUTO ? automatic(m) : m->pace;
+}
+
 int32_t dpi_pace_is_open(const dpi_sampler_options *m) {
-    const bool quota = m->pace == DPI_PACE_TOP || m->pace == DPI_PACE_CHANGE;
+    const int32_t kind = kind_of(m);
+    const bool quota = kind == DPI_PACE_TOP || kind == DPI_PACE_CHANGE;
     const int32_t n_private = m->method == DPI_METHOD_AMIN ? m->n_private : m->pace_tokens;
     if (!dpi_method_parameter_find(m->method, "pace"))
         return 0;
-    return m->pace == DPI_PACE_AUTO || (quota && (m->pace_theta == 0 || n_private == 0)) ||
-           (m->pace == DPI_PACE_SHARE && m->pace_share == 0);
-}
-
-/* What follows from the options alone. */
-static void settle_kind(dpi_sampler_options *m) {
-    if (m->pace == DPI_PACE_AUTO)
-        m->pace = !dpi_method_parameter_find(m->method, "pace") ? DPI_PACE_NONE
-                  : m->accountant == DPI_ACCOUNTANT_BR          ? DPI_PACE_TOP
-                                                                : DPI_PACE_SHARE;
+    return (quota && (m->pace_theta == 0 || n_private == 0)) ||
+           (kind == DPI_PACE_SHARE && m->pace_share == 0);
 }
 
 /* Whether the rest of the options makes a plan, before texts are drawn for it. */
@@ -303,7 +309,7 @@ static dpi_status find(const dpi_pace_search *search, dpi_sampler_options *m, dp
 dpi_status dpi_pace_find(const dpi_pace_search *search, dpi_sampler_options *method,
                          dpi_error *err) {
     dpi_sampler_options m = *method;
-    settle_kind(&m);
+    m.pace = kind_of(&m);
     if (m.pace != DPI_PACE_NONE && m.free_top_k == 0 && m.method == DPI_METHOD_INVISIBLEINK)
         m.free_top_k = m.top_k > 0 && m.top_k < DPI_PACE_FREE_TOP_K ? m.top_k : DPI_PACE_FREE_TOP_K;
     if (dpi_pace_is_open(&m))

@@ -360,7 +360,7 @@ static void add_own(option_table *t, const dpi_method_info *m, const dpi_paramet
         row->arg = p->type == DPI_PARAMETER_FLAG ? NULL : p->type == DPI_PARAMETER_INT ? "N" : "X";
         row->help = p->help;
     }
-    if (row && m->id != DPI_METHOD_INVISIBLEINK && m->max_ref > 0)
+    if (row && !dpi_method_parameter_find(DPI_METHOD_INVISIBLEINK, p->name) && m->max_ref > 0)
         add_name(row->methods, sizeof row->methods, ", ", m->name);
     if (row && m->id == DPI_METHOD_INVISIBLEINK)
         row->group = GROUP_OUTPUT;

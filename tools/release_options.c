@@ -71,14 +71,19 @@ static int read_method(const args *a, dpi_sampler_options *o) {
                                    "found %s", option_name(OPT_NOT_DP), m->name);
     if (dpi_method_defaults(m->id, o, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_USAGE, &err);
+    o->pace = DPI_PACE_AUTO;
     o->acknowledge_not_dp = a->v[OPT_NOT_DP].i == 1;
     return options_parameters(a, o);
 }
 
 int read_budget(const args *a, dpi_sampler_options *o) {
-    const int code = a->v[OPT_PLAIN].i ? check_plain(a) : check_private(a);
+    int code = a->v[OPT_PLAIN].i ? check_plain(a) : check_private(a);
     dpi_sampler_options_init(o);
-    return code == CLI_OK ? read_method(a, o) : code;
+    if (code == CLI_OK)
+        code = read_method(a, o);
+    if (o->pace == DPI_PACE_AUTO) /* there is no model to find one with */
+        o->pace = DPI_PACE_NONE;
+    return code;
 }
 
 int read_session_options(const args *a, dpi_session_options *options) {

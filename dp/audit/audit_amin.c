@@ -305,7 +305,62 @@ static dpi_status audit_text(dpi_audit *a, int32_t adjacency, int32_t kind, long
     return status;
 }
 
+/* ---- With a pace ----------------------------------------------------------------------------- */
+
+/* One token in both worlds: free where the public logits are sure, and after the quota. */
+static dpi_status compare_paced(dpi_audit *a, setting *s, dpi_audit_case *w, bool is_sure) {
+    const int32_t *ids;
+    int32_t n, tokens[2];
+    for (int y = 0; y < V; y++)
+        w->public_logits[y] = is_sure && y == 0 ? 100 : 0;
+    const float *const *references[] = {w->pointers, s->pair.neighbour};
+    dpi_sampler *samplers[] = {s->pair.with, s->pair.without};
+    for (int i = 0; i < 2; i++) {
+        const int32_t n_private = dpi_sampler_n_private(samplers[i]);
+        const bool is_free = is_sure || n_private == w->options.n_private;
+        DPI_TRY(dpi_sampler_candidates(samplers[i], w->public_logits, &ids, &n, a->err));
+        dpi_audit_hold(a, (ids && n == 0) == is_free, "a decision is not that of the pace");
+        DPI_TRY(dpi_sampler_step(samplers[i], w->public_logits, references[i], &tokens[i], a->err));
+        dpi_audit_hold(a, dpi_sampler_n_private(samplers[i]) == n_private + !is_free,
+                       "a private token is counted as free, or a free one as private");
+        dpi_audit_hold(a, !is_sure || tokens[i] == 0, "a reference is in a free step");
+    }
+    a->result.n_cases++;
+    return DPI_STATUS_OK;
+}
+
+/* Texts with all tokens private but the free ones; the neighbour is without record 0. */
+static dpi_status audit_paced_text(dpi_audit *a, int32_t adjacency, double *most) {
+    setting s = {.audit = a};
+    dpi_audit_case w;
+    memset(&w, 0, sizeof w);
+    dpi_sampler_options_init(&w.options);
+    w.options.adjacency = adjacency;
+    random_options(a, &w.options);
+    w.options.svt_sigma = w.options.svt_threshold = 0;
+    w.options.tau = 1;
+    w.options.n_private = 1 + dpi_audit_below(a, 20);
+    w.options.pace = DPI_PACE_TOP;
+    w.options.pace_theta = .5;
+    dpi_audit_fill(&w);
+    for (int j = 0; j < DPI_AUDIT_REFS; j++)
+        for (int y = 0; y < V; y++)
+            w.reference[j][y] = y == 1 ? 100 : 0;
+    DPI_TRY(dpi_audit_pair_create(a, &w.options, &s.pair));
+    dpi_status status = dpi_audit_pair_compare(a, &w, 0, &s.pair); /* makes the neighbour */
+    if (status == DPI_STATUS_OK)
+        status = dpi_sampler_begin(s.pair.with, a->err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_sampler_begin(s.pair.without, a->err);
+    for (int32_t t = 0; t < N_TEXT_TOKENS && status == DPI_STATUS_OK; t++)
+        status = compare_paced(a, &s, &w, dpi_audit_below(a, 2));
+    *most = fmax(*most, (double)dpi_sampler_n_private(s.pair.with) / w.options.n_private);
+    dpi_audit_pair_free(&s.pair);
+    return status;
+}
+
 dpi_status dpi_audit_amin(dpi_audit *a) {
+    double n_most = 0;
     long double most = 0;
     static const char *const subjects[2][3] = {
         {"Amin, replace-by-null", "Amin, add-remove", "Amin, zero-out"},
@@ -321,5 +376,10 @@ dpi_status dpi_audit_amin(dpi_audit *a) {
             for (int32_t kind = 0; kind < 4; kind++)
                 DPI_TRY(audit_text(a, adjacency, kind, &most));
     dpi_audit_end(a, "largest spending / rho", (double)most, .999, 1);
+    DPI_TRY(dpi_audit_begin(a, "A", "Amin, texts with a pace"));
+    for (int32_t i = 0, n = dpi_audit_count(a, 20); i < n; i++)
+        for (int32_t adjacency = 0; adjacency <= DPI_ADJACENCY_ZERO_OUT; adjacency++)
+            DPI_TRY(audit_paced_text(a, adjacency, &n_most));
+    dpi_audit_end(a, "private tokens / quota", n_most, 1, 1);
     return DPI_STATUS_OK;
 }

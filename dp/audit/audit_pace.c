@@ -146,7 +146,8 @@ static long double clip_of(const text *x, long double *off, bool *close) {
     const long double wanted = K * sqrtl(1 - top);
     *off = K * (sqrtl(fminl(1, 1 - top + MARGIN)) - sqrtl(fmaxl(0, 1 - top - MARGIN))) + 1;
     const bool left = filter || x->most + cost_of(x, wanted + *off) <= x->plan->rho_budget;
-    *close = close_to_theta || wanted <= *off || !left; /* the last step takes what is left, which may be nothing */
+    /* The last step takes what is left, which may be nothing. */
+    *close = close_to_theta || wanted <= *off || !left;
     return wanted;
 }
 

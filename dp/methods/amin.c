@@ -23,6 +23,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "dp/account/account.h"
+#include "dp/account/pace.h"
 #include "dp/exact/aggregate.h"
 #include "dp/exact/mean.h"
 #include "dp/exact/order.h"
@@ -87,7 +88,8 @@ static const dpi_parameter *const parameters[] = {
     &dpi_common[DPI_COMMON_N_TOKENS],   &dpi_common[DPI_COMMON_DENOMINATOR],
     &dpi_common[DPI_COMMON_TAU],        &public_top_k,
     &dpi_common[DPI_COMMON_N_VOCAB],    &dpi_common[DPI_COMMON_CLIP],
-    &dpi_common[DPI_COMMON_CENTER],     &private_tokens,
+    &dpi_common[DPI_COMMON_CENTER],     &dpi_pace_kind,
+    &dpi_pace_theta,                    &private_tokens,
     &svt_threshold,                     &svt_sigma,
     &tau_public,                        &dpi_common[DPI_COMMON_MAX_PER_UNIT],
     NULL};
@@ -133,8 +135,15 @@ static int32_t facts(const dpi_sampler_options *o, const dpi_sampler_plan *plan,
                         .real = plan->svt_epsilon};
     f[n++] = (dpi_fact){.key = "rho_svt", .label = "rho, of a threshold", .type = DPI_FACT_BOUND,
                         .where = svt ? IN_BOTH : DPI_FACT_REALISED, .real = plan->rho_svt};
+    if (o->pace != DPI_PACE_NONE) {
+        f[n] = (dpi_fact){.key = "pace", .label = "pace", .type = DPI_FACT_TEXT,
+                          .where = DPI_FACT_STATEMENT};
+        snprintf(f[n].text, sizeof f[n].text,
+                 "top: public where the likeliest public token has more than %.10g", o->pace_theta);
+        n++;
+    }
     f[n] = (dpi_fact){.label = "private are", .type = DPI_FACT_TEXT, .where = DPI_FACT_STATEMENT};
-    snprintf(f[n].text, sizeof f[n].text, "%s",
+    snprintf(f[n].text, sizeof f[n].text, "%s%s", o->pace != DPI_PACE_NONE ? "of the others, " : "",
              svt ? "tokens whose distribution is far from the public one (sparse vector)"
                  : "all tokens while the budget lasts");
     n++;
@@ -155,8 +164,25 @@ static double cost(double rho_svt, double rho_token, int32_t n_armed, int32_t n_
     return up(dpi_rho_total_bound(rho_svt, n_armed) + dpi_rho_total_bound(rho_token, n_private));
 }
 
+static dpi_status check_pace(const dpi_sampler_options *o, dpi_error *err) {
+    const char *name = dpi_pace_kind.choices[o->pace];
+    if (o->pace == DPI_PACE_AUTO)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "pace is 'auto', must be none or top: a release finds it from public "
+                        "texts");
+    if (o->pace != DPI_PACE_NONE && o->pace != DPI_PACE_TOP)
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                        "the pace '%s' is not proven for the method amin, whose private tokens all "
+                        "cost the same; take the pace 'top'", name);
+    if (o->pace == DPI_PACE_NONE && o->pace_theta != 0)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "pace_theta is given, but the pace 'none' does not use it");
+    return DPI_STATUS_OK;
+}
+
 /* sigma and the threshold are in units of the distance, which is in 0..2. */
 static dpi_status check_options(const dpi_sampler_options *o, dpi_error *err) {
+    DPI_TRY(check_pace(o, err));
     if (o->n_private > o->n_tokens)
         return dpi_fail(err, DPI_STATUS_ARG,
                         "n_private is %d, must be 1..%d (n_tokens), or 0 (all of them)",
@@ -383,18 +409,37 @@ static bool affordable(const dpi_sampler *s) {
                 s->n_private + 1) <= s->plan.rho_budget;
 }
 
+/* softmax(p / tau_public) on Top-k, which is for public tokens only. */
+static void public_distribution(dpi_sampler *s) {
+    const amin_state *state = s->state;
+    s->n_support =
+        dpi_support_find(s->fixed, s->options.n_vocab, s->options.top_k, 1, 0, s->support);
+    for (size_t i = 0; i < s->n_support; i++)
+        s->utility[i] = s->fixed[s->support[i]];
+    dpi_sampler_weigh(s, state->a_public);
+}
+
+/* Whether the next token is public whatever the records are: nothing is left, or the pace says so.
+ * A function of public logits and of what was released. An instance that is armed stays so. */
+static bool is_free(dpi_sampler *s) {
+    const amin_state *state = s->state;
+    if (!state->armed && !affordable(s))
+        return true;
+    if (s->options.pace == DPI_PACE_NONE)
+        return false;
+    public_distribution(s);
+    return dpi_pace_top(s->weights, s->n_support) > s->options.pace_theta;
+}
+
 /* Whether the next token is private. Decided by public numbers and the noisy comparison. */
 static dpi_status decide(dpi_sampler *s, const float *public_logits,
                          const float *const *reference_logits, bool *is_private, dpi_error *err) {
     amin_state *state = s->state;
-    *is_private = false;
-    if (!has_svt(s)) {
-        *is_private = affordable(s);
+    s->is_free = is_free(s);
+    *is_private = !s->is_free && !has_svt(s);
+    if (s->is_free || !has_svt(s))
         return DPI_STATUS_OK;
-    }
     if (!state->armed) {
-        if (!affordable(s))
-            return DPI_STATUS_OK; /* public for the rest of the text */
         DPI_TRY(dpi_svt_arm(&state->svt, s->options.random, s->options.random_user, err));
         state->armed = true;
         state->n_armed++; /* charged now, whether it ever fires or not */
@@ -407,14 +452,13 @@ static dpi_status decide(dpi_sampler *s, const float *public_logits,
     return status;
 }
 
-/* softmax(p / tau_public) on Top-k, which is for public tokens only. */
-static void public_distribution(dpi_sampler *s) {
-    const amin_state *state = s->state;
-    s->n_support =
-        dpi_support_find(s->fixed, s->options.n_vocab, s->options.top_k, 1, 0, s->support);
-    for (size_t i = 0; i < s->n_support; i++)
-        s->utility[i] = s->fixed[s->support[i]];
-    dpi_sampler_weigh(s, state->a_public);
+/* A free token reads no reference; another one may read all of them. */
+static dpi_status candidates(dpi_sampler *s, const float *public_logits, dpi_error *err) {
+    const int32_t n = s->options.n_vocab;
+    DPI_TRY(dpi_public_fix(public_logits, n, s->fixed, NULL, err));
+    s->is_free = is_free(s);
+    s->n_support = dpi_support_find(s->fixed, n, 0, 1, 0, s->support);
+    return DPI_STATUS_OK;
 }
 
 static dpi_status step(dpi_sampler *s, const float *public_logits,
@@ -520,6 +564,7 @@ const dpi_method_ops dpi_method_amin = {
     .plan = make_plan,
     .create = create,
     .begin = begin,
+    .candidates = candidates,
     .distribution = distribution,
     .step = step,
     .forget = forget,

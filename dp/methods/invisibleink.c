@@ -36,18 +36,6 @@ static const dpi_parameter top_k = {
     .zero = "all", .default_value = 100,
     .help = "draw from the k likeliest public tokens and those as likely within the clip bound"};
 
-static const char *const paces[] = {"none", "top", "change", "share", "auto", NULL};
-
-static const dpi_parameter pace = {
-    .name = "pace", .option = "pace", .key = "pace", .label = "pace", .unit = "",
-    .type = DPI_PARAMETER_CHOICE, .offset = DPI_FIELD(pace), .choices = paces,
-    .help = "which tokens pay, by the public logits alone; auto: share, with br top; none: all"};
-static const dpi_parameter pace_theta = {
-    .name = "pace_theta", .option = "pace-theta", .key = "pace_theta", .label = "theta of the pace",
-    .unit = "", .type = DPI_PARAMETER_REAL, .offset = DPI_FIELD(pace_theta), .min = 0, .max = 1,
-    .is_optional = 1, .default_text = "found from public texts",
-    .help = "top, share: free where the likeliest token is likelier; change: where records could "
-            "change less"};
 static const dpi_parameter pace_tokens = {
     .name = "pace_tokens", .option = "pace-tokens", .key = "pace_tokens",
     .label = "private tokens, most", .unit = "tokens", .type = DPI_PARAMETER_INT,
@@ -76,8 +64,8 @@ static const dpi_parameter *const parameters[] = {
     &dpi_common[DPI_COMMON_N_TOKENS],   &dpi_common[DPI_COMMON_DENOMINATOR],
     &dpi_common[DPI_COMMON_TAU],        &top_k,
     &dpi_common[DPI_COMMON_N_VOCAB],    &dpi_common[DPI_COMMON_CLIP],
-    &dpi_common[DPI_COMMON_CENTER],     &pace,
-    &pace_theta,                        &pace_tokens,
+    &dpi_common[DPI_COMMON_CENTER],     &dpi_pace_kind,
+    &dpi_pace_theta,                    &pace_tokens,
     &pace_share,                        &free_top_k,
     &free_tau,                          &dpi_common[DPI_COMMON_MAX_PER_UNIT],
     NULL};
@@ -85,13 +73,15 @@ static const dpi_parameter *const parameters[] = {
 /* Which steps pay, in words. */
 static void pace_text(const dpi_sampler_options *o, char *text, size_t size) {
     if (o->pace != DPI_PACE_SHARE) {
-        snprintf(text, size, "%s: free where %s %.10g, and after %d private tokens", paces[o->pace],
+        snprintf(text, size, "%s: free where %s %.10g, and after %d private tokens",
+                 dpi_pace_kind.choices[o->pace],
                  o->pace == DPI_PACE_TOP ? "the likeliest token has more than"
                                          : "records could change less than",
                  o->pace_theta, (int)(o->pace_tokens > 0 ? o->pace_tokens : o->n_tokens));
         return;
     }
-    const int n = snprintf(text, size, "share: a token costs the budget times (1 - likeliest) / %.10g",
+    const int n = snprintf(text, size,
+                           "share: a token costs the budget times (1 - likeliest) / %.10g",
                            o->pace_share > 0 ? o->pace_share : o->n_tokens);
     if (o->pace_theta > 0 && n > 0 && (size_t)n < size)
         snprintf(text + n, size - (size_t)n, "; free where that is above %.10g", o->pace_theta);
@@ -172,7 +162,7 @@ static dpi_status check_pace(const dpi_sampler_options *o, dpi_error *err) {
     const bool has_quota = o->pace == DPI_PACE_TOP || o->pace == DPI_PACE_CHANGE;
     const dpi_parameter *unused = o->pace == DPI_PACE_NONE && o->free_top_k != 0 ? &free_top_k
                                   : o->pace == DPI_PACE_NONE && o->free_tau != 0 ? &free_tau
-                                  : !has_theta && o->pace_theta != 0             ? &pace_theta
+                                  : !has_theta && o->pace_theta != 0             ? &dpi_pace_theta
                                   : !has_quota && o->pace_tokens != 0            ? &pace_tokens
                                   : o->pace != DPI_PACE_SHARE && o->pace_share != 0 ? &pace_share
                                                                                     : NULL;
@@ -182,7 +172,7 @@ static dpi_status check_pace(const dpi_sampler_options *o, dpi_error *err) {
                         "public texts");
     if (unused)
         return dpi_fail(err, DPI_STATUS_ARG, "%s is given, but the pace '%s' does not use it",
-                        unused->name, paces[o->pace]);
+                        unused->name, dpi_pace_kind.choices[o->pace]);
     if (o->pace == DPI_PACE_SHARE && o->accountant == DPI_ACCOUNTANT_BR)
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
                         "the pace 'share' with exact composition: it counts steps of one range; take "

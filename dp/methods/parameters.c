@@ -73,6 +73,20 @@ const dpi_parameter dpi_common[DPI_COMMON_COUNT] = {
         .help = "the most records of a unit that are used"},
 };
 
+static const char *const paces[] = {"none", "top", "change", "share", "auto", NULL};
+
+const dpi_parameter dpi_pace_kind = {
+    .name = "pace", .option = "pace", .key = "pace", .label = "pace", .unit = "",
+    .type = DPI_PARAMETER_CHOICE, .offset = DPI_FIELD(pace), .choices = paces,
+    .default_text = "auto in a run, none in a sampler of its own",
+    .help = "which tokens pay, by the public logits alone: all (none), or the unsure ones"};
+const dpi_parameter dpi_pace_theta = {
+    .name = "pace_theta", .option = "pace-theta", .key = "pace_theta", .label = "theta of the pace",
+    .unit = "", .type = DPI_PARAMETER_REAL, .offset = DPI_FIELD(pace_theta), .min = 0, .max = 1,
+    .is_optional = 1, .default_text = "found from public texts",
+    .help = "top, share: free where the likeliest token is likelier; change: where records could "
+            "change less"};
+
 /* ---- Values --------------------------------------------------------------------------------- */
 
 static bool is_int(const dpi_parameter *p) { return p->type != DPI_PARAMETER_REAL; }

@@ -28,6 +28,8 @@ typedef enum dpi_common_parameter {
 } dpi_common_parameter;
 
 extern const dpi_parameter dpi_common[DPI_COMMON_COUNT];
+/* Of methods with a pace. The choices of the kind are NULL-terminated names of dpi_pace. */
+extern const dpi_parameter dpi_pace_kind, dpi_pace_theta;
 
 /* Of a field of dpi_sampler_options, for .offset. */
 #define DPI_FIELD(field) ((uint32_t)offsetof(dpi_sampler_options, field))

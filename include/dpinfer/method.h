@@ -86,9 +86,9 @@ typedef struct dpi_sampler_options {
                              which the rounded mean counts (dp/PRIVACY.md section 15); 0 (default):
                              each record is a unit of its own */
     /* Of single methods; ignored by the others. */
-    int32_t pace;       /* invisibleink: a dpi_pace; default NONE */
-    double pace_theta;  /* invisibleink, TOP: a probability, [0, 1]; CHANGE: a total variation
-                           distance, [0, 1] */
+    int32_t pace;       /* invisibleink: a dpi_pace; amin: NONE, TOP; default NONE */
+    double pace_theta;  /* TOP: a probability, [0, 1]; invisibleink, CHANGE: a total variation
+                           distance, [0, 1]; SHARE: as TOP, 0: no step is free by it */
     int32_t pace_tokens; /* invisibleink, TOP and CHANGE: T_p, the most private tokens of a text, which
                             share the budget; 0 (default): n_tokens */
     double pace_share;  /* invisibleink, SHARE: E, the expected number of other tokens that the budget
@@ -174,8 +174,9 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_begin(dpi_sampler *sampler, dpi_er
 /* The tokens whose reference logits a step with these public logits [n_vocab] reads: *ids [*n],
  * ascending, the sampler's, valid until the next call on it. The others need not be computed. *ids
  * is NULL and *n is n_vocab if all may be read (AMIN, ADAPMIXED, PLAIN), or if more than n_vocab /
- * DPI_CANDIDATES_FEW are read: then it does not pay to leave out the others. *n is 0, and *ids is not NULL, if the
- * step is free (dpi_pace): it reads no reference logit.
+ * DPI_CANDIDATES_FEW are read: then it does not pay to leave out the others. *n is 0, and *ids is not
+ * NULL, if the step is free (dpi_pace; AMIN when its budget is used up, too): it reads no reference
+ * logit.
  * Trusted: public_logits must not depend on any reference. The candidates are a function of them,
  * of the options and of what the text has paid, so they are public. No state changes, nothing is
  * charged.

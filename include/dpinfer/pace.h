@@ -33,9 +33,10 @@ DPI_API void dpi_pace_search_init(dpi_pace_search *search);
 DPI_API int32_t dpi_pace_is_open(const dpi_sampler_options *method);
 
 /* Settles the pace of a method of which all else is filled in, budget, lengths and n_vocab too:
- *     AUTO    becomes SHARE, with the accountant BR TOP
+ *     AUTO    becomes TOP, or SHARE where share is given; NONE with a sparse vector (AMIN)
  *     theta   0 of TOP, CHANGE: the one for which the private steps gain most
- *     tokens  0 of TOP, CHANGE: as many steps as a public text has below theta, on average
+ *     tokens  0 of TOP, CHANGE: as many steps as a public text has below theta, on average; the
+ *             field of AMIN is n_private
  *     share   0 of SHARE: the sum of 1 - top over the steps of a public text, on average
  *     free_top_k  0: DPI_PACE_FREE_TOP_K, or top_k if that is less
  * What is not 0 stays. The texts are drawn from fixed bits: the same model, prompt and options give

@@ -20,6 +20,7 @@ typedef struct pair {
     int32_t moved;
     int64_t most_moved;    /* by which a sum may differ, in units of K */
     long double max_ratio; /* of a loss to eta */
+    int64_t n_free;        /* steps */
 } pair;
 
 static bool same_step(const path_text *x, const path_text *y, int32_t t) {
@@ -64,6 +65,10 @@ static void check_own_text(pair *p, const path_text *x, const path_text *y) {
     }
 }
 
+static bool is_assigned(const path_setup *s) {
+    return s->subsample > 0 || s->adjacency == DPI_ADJACENCY_ADD_REMOVE;
+}
+
 /* Every other record is in the text and slot where it was; where batches are not by position, in
  * the same text. */
 static void check_layouts(const pair *p, bool by_position) {
@@ -81,27 +86,48 @@ static void check_layouts(const pair *p, bool by_position) {
                    "a record that is null is in a text");
 }
 
-static void compare(pair *p, bool by_position) {
+/* With a pace: the same steps are private, and no more of them than the quota. */
+static void check_decisions(pair *p, const path_text *x, const path_text *y) {
+    int32_t n_private = 0;
+    for (int32_t t = 0; t < x->n_seen; t++) {
+        dpi_audit_hold(p->world->audit, x->is_free[t] == y->is_free[t],
+                       "a decision depends on a record");
+        n_private += !x->is_free[t];
+    }
+    p->n_free += x->n_seen - n_private;
+    dpi_audit_hold(p->world->audit, n_private <= p->with.plan.n_private,
+                   "more private tokens than the quota");
+}
+
+/* The text of the record that is moved; -1: none. With a pace logits do not tell it. */
+static int32_t own_text(const pair *p, const path_setup *s) {
+    return s->pace != DPI_PACE_NONE              ? p->moved / s->batch
+           : p->here.n_places[p->moved] > 0 ? p->here.text[p->moved]
+                                            : -1;
+}
+
+static void compare(pair *p, const path_setup *s) {
     dpi_audit *a = p->world->audit;
-    check_layouts(p, by_position);
+    const bool paced = s->pace != DPI_PACE_NONE;
+    if (!paced)
+        check_layouts(p, !is_assigned(s));
     dpi_audit_hold(a, p->with.n_texts == p->without.n_texts,
                    "a record changes the number of texts");
     dpi_audit_hold(a, p->with.events == p->without.events,
                    "a record changes what a caller is told");
     dpi_audit_hold(a, p->with.claim == p->without.claim, "a record changes the statement");
-    const int32_t own = p->here.n_places[p->moved] > 0 ? p->here.text[p->moved] : -1;
-    for (int32_t b = 0; b < p->with.n_texts && b < DPI_PATH_TEXTS; b++)
+    const int32_t own = own_text(p, s);
+    for (int32_t b = 0; b < p->with.n_texts && b < DPI_PATH_TEXTS; b++) {
+        if (paced)
+            check_decisions(p, &p->with.text[b], &p->without.text[b]);
         if (b == own)
             check_own_text(p, &p->with.text[b], &p->without.text[b]);
         else
             check_other_text(p, &p->with.text[b], &p->without.text[b]);
+    }
 }
 
 /* ---- One setup, and all of its neighbours ---------------------------------------------------- */
-
-static bool is_assigned(const path_setup *s) {
-    return s->subsample > 0 || s->adjacency == DPI_ADJACENCY_ADD_REMOVE;
-}
 
 /* Where the records have to be. By position: in their places, and null ones in none. By content:
  * each in one text, however many there are. By a draw: at most in one, which dpi_path_layout has
@@ -133,6 +159,8 @@ static void check_places(const path_world *w, const path_setup *s, const path_tr
 static dpi_status observe(path_world *w, const path_setup *s, path_trace *trace,
                           path_layout *layout) {
     DPI_TRY(dpi_path_observe(w, s, trace));
+    if (s->pace != DPI_PACE_NONE)
+        return DPI_STATUS_OK;
     DPI_TRY(dpi_path_layout(w, trace, layout));
     check_places(w, s, trace, layout);
     return DPI_STATUS_OK;
@@ -154,7 +182,7 @@ static dpi_status check_neighbours(path_world *w, const path_setup *s, pair *p, 
             dpi_status status = observe(w, s, &p->without, &p->there);
             w->state[p->moved] = before;
             DPI_TRY(status);
-            compare(p, !is_assigned(s));
+            compare(p, s);
         }
     }
     return DPI_STATUS_OK;
@@ -180,7 +208,7 @@ typedef struct path_line {
 } path_line;
 
 static dpi_status run_setups(dpi_audit *a, const dpi_model *model, const path_line *l,
-                             path_source source, long double *max_ratio) {
+                             path_source source, long double *max_ratio, int64_t *n_free) {
     path_world *w = calloc(1, sizeof *w);
     pair *p = calloc(1, sizeof *p);
     dpi_status status = w && p ? dpi_path_open(w, a, model, source, l->n_records)
@@ -193,6 +221,7 @@ static dpi_status run_setups(dpi_audit *a, const dpi_model *model, const path_li
         status = check_neighbours(w, &l->setups[i], p, a->options.effort < 1 ? 3 : 1);
     if (p) {
         *max_ratio = fmaxl(*max_ratio, p->max_ratio);
+        *n_free += p->n_free;
         close_pair(p);
     }
     if (w)
@@ -204,9 +233,11 @@ static dpi_status run_setups(dpi_audit *a, const dpi_model *model, const path_li
 
 static dpi_status run_line(dpi_audit *a, const dpi_model *model, const path_line *l) {
     long double max_ratio = 0;
+    int64_t n_free = 0;
     DPI_TRY(dpi_audit_begin(a, "F", l->subject));
     for (path_source source = PATH_MEMORY; source < PATH_SOURCES; source++)
-        DPI_TRY(run_setups(a, model, l, source, &max_ratio));
+        DPI_TRY(run_setups(a, model, l, source, &max_ratio, &n_free));
+    dpi_audit_hold(a, l->setups[0].pace == DPI_PACE_NONE || n_free > 0, "no step is free");
     dpi_audit_end(a, "largest loss / eta", (double)max_ratio, .05, 1 + 1e-9);
     return DPI_STATUS_OK;
 }
@@ -221,6 +252,24 @@ static dpi_status audit_position(dpi_audit *a, const dpi_model *model) {
     };
     return run_line(a, model,
                     &(path_line){"the path, records by position", 8, 2, setups,
+                                 sizeof setups / sizeof *setups});
+}
+
+/* The temperatures are low, so that the model, which is made of random weights, is sure here and
+ * there. */
+static dpi_status audit_paced(dpi_audit *a, const dpi_model *model) {
+    static const path_setup setups[] = {
+        {.batch = 3, .n_tokens = 3, .stop_at = -1, .pace = DPI_PACE_AUTO, .tau = .03},
+        {.batch = 2, .n_tokens = 3, .stop_at = -1, .pace = DPI_PACE_AUTO, .tau = .06, .top_k = 9},
+        {.batch = 8,
+         .n_tokens = 3,
+         .stop_at = -1,
+         .pace = DPI_PACE_TOP,
+         .tau = .03,
+         .adjacency = DPI_ADJACENCY_ZERO_OUT},
+    };
+    return run_line(a, model,
+                    &(path_line){"the path, a pace from public texts", 6, 1, setups,
                                  sizeof setups / sizeof *setups});
 }
 
@@ -412,11 +461,12 @@ static dpi_status audit_user_model(dpi_audit *a) {
     };
     const path_line l = {"the path of this model", 4, -1, setups, sizeof setups / sizeof *setups};
     long double max_ratio = 0;
+    int64_t n_free = 0;
     if (!a->options.model)
         return DPI_STATUS_OK;
     DPI_TRY(dpi_audit_begin(a, "F", l.subject));
     DPI_TRY(run_setups(a, a->options.model, &l, a->options.folder ? PATH_CSV : PATH_MEMORY,
-                       &max_ratio));
+                       &max_ratio, &n_free));
     dpi_audit_end(a, "largest loss / eta", (double)max_ratio, 0, 1 + 1e-9);
     return DPI_STATUS_OK;
 }
@@ -425,6 +475,7 @@ static dpi_status audit_user_model(dpi_audit *a) {
 
 static dpi_status run_made(dpi_audit *a, const dpi_model *model) {
     DPI_TRY(audit_position(a, model));
+    DPI_TRY(audit_paced(a, model));
     DPI_TRY(audit_content(a, model));
     DPI_TRY(audit_secret(a, model));
     DPI_TRY(audit_counts(a, model));

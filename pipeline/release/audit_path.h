@@ -69,6 +69,8 @@ typedef struct path_setup {
     int32_t stop_at; /* the token from which on an end-of-generation token is drawn; -1: none is */
     uint64_t bits;   /* seed of keys and assignments; 0: the audit's source */
     int32_t n_shards; /* processes that draw the texts, with one key; 0: one process, without it */
+    int32_t pace;    /* a dpi_pace; AUTO is found from public texts. Only by position */
+    double tau;      /* 0: 1 */
 } path_setup;
 
 /* Of one text. Rows are hashes of logits on the support. 0: an empty slot. */
@@ -78,6 +80,7 @@ typedef struct path_text {
     uint64_t public_row[DPI_PATH_TOKENS];
     uint64_t row[DPI_PATH_TOKENS][DPI_PATH_SLOTS];
     size_t n_support[DPI_PATH_TOKENS];
+    bool is_free[DPI_PATH_TOKENS]; /* then rows are 0: they are not computed */
     /* of a token: [n_vocab], parts of the trace's memory */
     int32_t *support[DPI_PATH_TOKENS];
     int64_t *sum[DPI_PATH_TOKENS];

@@ -109,6 +109,15 @@ static void check_sums(const player *p, const float *const *rows, int32_t n_slot
     dpi_audit_hold(p->world->audit, same, "a sum is not that of the slots");
 }
 
+/* A free step has none of the slots in it. */
+static void check_free(const player *p) {
+    const dpi_sampler *s = p->release->places[0].sampler;
+    bool nothing = true;
+    for (size_t i = 0; i < s->n_support; i++)
+        nothing &= s->sum[i] == 0;
+    dpi_audit_hold(p->world->audit, nothing, "a reference is in a free step");
+}
+
 static void record_step(player *p, path_text *x, int32_t t) {
     const dpi_sampler *s = p->release->places[0].sampler;
     const dpi_session *session = p->release->session;
@@ -117,10 +126,14 @@ static void record_step(player *p, path_text *x, int32_t t) {
     x->n_slots = (int32_t)p->release->n_slots;
     if (!dpi_audit_hold(p->world->audit, x->n_slots <= DPI_PATH_SLOTS, "there are too many slots"))
         x->n_slots = DPI_PATH_SLOTS;
-    for (int32_t k = 0; k < x->n_slots; k++)
+    for (int32_t k = 0; k < x->n_slots && !s->is_free; k++)
         if (dpi_session_length(session, k + 1) > 0)
             rows[k] = dpi_session_logits(session, k + 1);
-    check_sums(p, rows, x->n_slots);
+    x->is_free[t] = s->is_free;
+    if (s->is_free)
+        check_free(p);
+    else
+        check_sums(p, rows, x->n_slots);
     x->public_row[t] = hash_row(dpi_session_logits(session, 0), NULL, (size_t)p->world->n_vocab);
     for (int32_t k = 0; k < x->n_slots; k++)
         x->row[t][k] = rows[k] ? hash_row(rows[k], s->support, n) : 0;
@@ -200,7 +213,8 @@ static void set_options(player *p, const dpi_records *records, dpi_release_optio
     o->n_texts = s->n_texts;
     o->n_tokens = s->n_tokens;
     o->top_k = s->top_k < p->world->n_vocab ? s->top_k : p->world->n_vocab;
-    o->method.pace = DPI_PACE_NONE;
+    o->method.pace = s->pace;
+    o->method.tau = s->tau > 0 ? s->tau : 1;
     o->method.adjacency = s->adjacency;
     o->method.subsample = s->subsample;
     o->method.epsilon = 3;

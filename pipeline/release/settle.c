@@ -23,6 +23,7 @@ void dpi_release_options_init(dpi_release_options *o) {
     *o = (dpi_release_options){.struct_size = sizeof *o, .reference = -1, .top_k = -1};
     dpi_sampler_options_init(&o->method);
     o->method.delta = 1e-6;
+    o->method.pace = DPI_PACE_AUTO;
     dpi_session_options_init(&o->session);
     o->session.n_ctx = 0;
     dpi_prompt_options_init(&o->prompts);

@@ -3,12 +3,17 @@
 #include "dpinfer/pace.h"
 #include "pipeline/release/release.h"
 
-/* Public texts take at most one in so many of the rows that a run computes for its tokens, but
- * there are two of them at least: they differ, and a text that is cut says little about its length. */
+/* Public texts take at most one in so many of the rows that a run computes for its tokens, and no
+ * more memory than the run, but there are two of them at least: they differ, and a text that is cut
+ * says little about its length. */
 enum { SHARE_OF_ROWS = 8, TEXTS_LEAST = 2 };
 
+/* A function of the claim, so that all processes that draw a release count alike. */
 static int32_t count_texts(const dpi_claim *c, int32_t most) {
-    const int64_t n = (int64_t)c->n_texts * (c->method.denominator + 1) / SHARE_OF_ROWS;
+    const int32_t per_unit = c->method.max_per_unit > 0 ? c->method.max_per_unit : 1;
+    const int64_t n_seq = (int64_t)c->method.denominator * per_unit + 1;
+    const int64_t n = c->n_texts * n_seq / SHARE_OF_ROWS;
+    most = n_seq < most ? (int32_t)n_seq : most;
     return n < TEXTS_LEAST ? TEXTS_LEAST : n < most ? (int32_t)n : most;
 }
 

@@ -116,11 +116,10 @@ static void test_against_texts_by_hand(void **state) {
     (void)state;
     double n, rest;
     dpi_error err;
-    dpi_sampler_options o = method_of(DPI_PACE_AUTO);
+    dpi_sampler_options o = method_of(DPI_PACE_SHARE);
     draw_by_hand();
     assert_ok(find(&o, &err), &err);
     average(1, &n, &rest);
-    assert_int_equal(o.pace, DPI_PACE_SHARE);
     assert_int_equal(o.free_top_k, DPI_PACE_FREE_TOP_K);
     assert_true(rest > 1 && fabs(o.pace_share - rest) <= .11);
 
@@ -135,8 +134,9 @@ static void test_against_texts_by_hand(void **state) {
     assert_ok(find(&o, &err), &err);
     assert_true(o.pace_tokens >= n && o.pace_tokens < n + 1 + 1e-9);
 
-    o = method_of(DPI_PACE_TOP); /* no other theta of the grid gains more */
+    o = method_of(DPI_PACE_AUTO); /* no other theta of the grid gains more */
     assert_ok(find(&o, &err), &err);
+    assert_int_equal(o.pace, DPI_PACE_TOP);
     average(o.pace_theta, &n, &rest);
     const double gain = rest / sqrt(o.pace_tokens);
     for (int i = 4; i <= 20; i++) {
@@ -175,10 +175,40 @@ static void test_what_is_given_stays(void **state) {
     o = method_of(DPI_PACE_NONE);
     assert_ok(dpi_pace_find(NULL, &o, &err), &err);
     assert_int_equal(o.pace, DPI_PACE_NONE);
-    o.method = DPI_METHOD_AMIN;
+    o.method = DPI_METHOD_ADAPMIXED;
     o.pace = DPI_PACE_AUTO; /* it has no pace */
+    assert_int_equal(dpi_pace_is_open(&o), 0);
     assert_ok(dpi_pace_find(NULL, &o, &err), &err);
     assert_int_equal(o.pace, DPI_PACE_NONE);
+}
+
+/* amin: its quota is n_private; a sparse vector needs no pace. A quota that is given says top. */
+static void test_kinds(void **state) {
+    (void)state;
+    dpi_error err;
+    dpi_sampler_options o = method_of(DPI_PACE_AUTO);
+    o.method = DPI_METHOD_AMIN;
+    o.rho = 50;
+    assert_int_equal(dpi_pace_is_open(&o), 1);
+    assert_ok(find(&o, &err), &err);
+    assert_int_equal(o.pace, DPI_PACE_TOP);
+    assert_true(o.pace_theta > 0 && o.n_private > 0 && o.n_private < T && o.pace_tokens == 0);
+    o = method_of(DPI_PACE_AUTO);
+    o.method = DPI_METHOD_AMIN;
+    o.svt_sigma = 2;
+    o.svt_threshold = .3;
+    assert_int_equal(dpi_pace_is_open(&o), 0);
+    assert_ok(dpi_pace_find(NULL, &o, &err), &err);
+    assert_true(o.pace == DPI_PACE_NONE && o.n_private == 0);
+    o = method_of(DPI_PACE_AUTO);
+    o.pace_tokens = 7;
+    assert_ok(find(&o, &err), &err);
+    assert_true(o.pace == DPI_PACE_TOP && o.pace_tokens == 7 && o.pace_theta > 0);
+    o = method_of(DPI_PACE_AUTO);
+    o.pace_share = 7;
+    assert_int_equal(dpi_pace_is_open(&o), 0);
+    assert_ok(find(&o, &err), &err);
+    assert_true(o.pace == DPI_PACE_SHARE && o.pace_share == 7 && o.pace_theta == 0);
 }
 
 /* ---- Releases --------------------------------------------------------------------------------- */
@@ -200,7 +230,6 @@ static dpi_release *open_release(const char *record) {
     o.records = records;
     o.n_tokens = T;
     o.method.rho = 1;
-    o.method.pace = DPI_PACE_AUTO;
     o.prompts.public_prompt = (dpi_bytes){task, strlen(task)};
     assert_ok(dpi_release_open(&o, &release, &err), &err);
     dpi_records_close(records); /* open looks at their number alone */
@@ -212,7 +241,7 @@ static void test_records_change_nothing(void **state) {
     dpi_release *a = open_release("x"), *b = open_release("A much longer and very different one.");
     assert_memory_equal(dpi_release_claim(a), dpi_release_claim(b), sizeof(dpi_claim));
     assert_true(dpi_release_claim(a)->pace_texts >= 2);
-    assert_true(dpi_release_claim(a)->method.pace_share > 0);
+    assert_true(dpi_release_claim(a)->method.pace_tokens > 0);
     dpi_release_free(a);
     dpi_release_free(b);
 }
@@ -233,7 +262,7 @@ static void test_statement_and_report(void **state) {
     assert_ok(dpi_report_text(report, 1, DPI_REPORT_JSON, &text, &n, &err), &err);
     assert_ok(dpi_report_parse("r", text, n, &read, &err), &err);
     dpi_verification_init(&v);
-    assert_ok(dpi_report_verify(read, NULL, &v, &err), &err);
+    assert_ok(dpi_report_verify(read, NULL, NULL, &v, &err), &err);
     assert_int_equal(v.n_wrong, 0);
     assert_non_null(strstr(text, "before a record was read"));
     dpi_verification_free(&v);
@@ -247,6 +276,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_against_texts_by_hand),
         cmocka_unit_test(test_what_is_given_stays),
+        cmocka_unit_test(test_kinds),
         cmocka_unit_test(test_records_change_nothing),
         cmocka_unit_test(test_statement_and_report),
     };

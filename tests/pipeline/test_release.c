@@ -578,6 +578,7 @@ static void draw_units(const char *path, const char *content, int32_t adjacency,
     o.method.adjacency = adjacency;
     o.method.subsample = subsample;
     o.method.max_per_unit = per_unit;
+    o.method.pace = DPI_PACE_NONE; /* so that every token may tell a letter */
     dpi_release *release = open_release(&o);
     const dpi_claim *claim = dpi_release_claim(release);
     assert_int_equal(claim->method.max_per_unit, per_unit > 0 ? per_unit : 4);

@@ -359,7 +359,7 @@ if [ ! -f "$model" ]; then
     finish
 fi
 
-run run "$model" "$refs" --rho 0.5
+run run "$model" "$refs" --rho 0.5 --pace none
 expect_rc 0; check "no text" test -s out
 for part in "InvisibleInk" "replace-by-null" "one record = one .txt file" "0.5-zCDP" "1e-06" \
     "getrandom(2)" "B, slots a text    16" "parallel over disjoint batches"; do
@@ -571,8 +571,39 @@ stop_with() {
 stop_with INT 130
 stop_with TERM 143
 
+# ---- Pace -------------------------------------------------------------------------------------
+# Found from public texts by plan and run alike, whatever the records are; what is given stays.
+text_field() { sed -n "s/^ *\"$1\": \"\(.*\)\",\{0,1\}\$/\1/p" "$2" | head -n 1; }
+run plan "$model" "$refs" --rho 1 -n 24 --json; expect_rc 0; check "public texts" test "$(field pace_texts)" -ge 2
+pace=$(text_field pace out); quota=$(field n_private)
+check "a pace by itself" test "${pace%%:*}" = top
+run plan "$model" --records 16 --rho 1 -n 24 --json; expect_rc 0
+check "the pace is that of other records" test "$(text_field pace out)" = "$pace"
+run run "$model" "$refs" --rho 1 -n 24 --report pace.json; expect_rc 0; expect_err "$pace"
+expect_err "texts of the public prompt, which cost nothing"
+check "its quota in the report" grep -q "\"pace_tokens\": $quota," pace.json
+check "where it is from" grep -q '"pace": "found from [0-9]* texts that the model drew' pace.json
+run verify pace.json; expect_rc 0
+run run "$model" "$refs" --rho 1 -n 24 --pace-theta .5 --pace-tokens 7 --report pace.json --overwrite
+expect_rc 0; expect_err "free where the likeliest token has more than 0.5, and after 7 private tokens"
+expect_no_err "texts of the public prompt"
+check "it was given" grep -q '"pace_texts": null' pace.json
+run verify pace.json; expect_rc 0
+run run "$model" "$refs" --rho 1 -n 24 --pace none; expect_rc 0; expect_no_err "pace"
+run plan "$model" "$refs" --rho 1 -n 24 --query "Who was glad?" --json
+check "a question has a pace" test "$(text_field pace out | cut -d: -f1)" = top
+for accountant in zcdp br filter; do
+    run run "$model" "$refs" --epsilon 8 --accountant $accountant -n 8 -B 8; expect_rc 0
+    expect_err "pace               top"
+done
+run plan "$model" "$refs" --rho 90 -n 24 --method amin --json; expect_rc 0
+check "amin has a pace" test "$(text_field pace out | cut -d: -f1)" = top
+refuse 2 "the pace 'share' is not proven for the method amin" plan "$model" "$refs" --rho 9 --method amin \
+    --pace share
+refuse 2 "--pace: found 'fast', allowed none|top|change|share|auto" run no.gguf refs --rho 1 --pace fast
+
 # ---- plan, inspect, tokenize, logits ----------------------------------------------------------
-run plan "$model" "$refs" --rho 0.5 --json; expect_rc 0
+run plan "$model" "$refs" --rho 0.5 --pace none --json; expect_rc 0
 near rows_per_step 17; near n_texts 1; near T 64; near K 2097152 1e-6; near weight_bytes 1171200
 run plan "$model" --records 100 --rho 0.5 --json; expect_rc 0; near n_texts 13; near B 8
 run plan "$model" --records 100 --rho 0.5; expect_out "memory"; expect_out "prompt tokens a second"
@@ -595,9 +626,9 @@ long=$(prompt_tokens -B 8 --records 400 --ref-tokens 600 -n 4)
 check "long records are more to read" awk -v a="$short" -v b="$long" 'BEGIN { exit !(b > 2 * a) }'
 run plan "$model" --records 20 --rho 0.5 --max-ref-tokens 40; expect_out "with records of 40 tokens"
 # What C can do: 2C/tau with C = B sqrt(2 rho / T), and a table of what would be heard.
-run plan "$model" --records 100 --rho 0.5 -B 32 -n 100 --json; near factor 601.8 .001
+run plan "$model" --records 100 --rho 0.5 -B 32 -n 100 --pace none --json; near factor 601.8 .001
 expect_out '"references_are": "well heard"'
-run plan "$model" --records 100 --rho 0.5 -B 8 -n 100; expect_out "hardly be told from none"
+run plan "$model" --records 100 --rho 0.5 -B 8 -n 100 --pace none; expect_out "hardly be told from none"
 run plan --suggest --units 5000 --num 500 --epsilon 5 --delta 1e-5; expect_rc 0
 expect_out "-B 10 -n 50 --num 500: references are heard in texts of this length"
 check "one is taken" test "$(grep -c '| x |$' out)" -eq 1

@@ -4,7 +4,8 @@
 small_model
 for i in 1 2 3 4 5 6; do echo "{\"text\": \"Record number $i.\"}"; done >six.jsonl
 ledger() { run ledger "$@"; }
-charged() { run run m.gguf six.jsonl -B 3 -n 4 -t 1 --ledger year.ledger "$@"; }
+# Every token pays: charges are those of the formula below.
+charged() { run run m.gguf six.jsonl -B 3 -n 4 -t 1 --pace none --ledger year.ledger "$@"; }
 
 # ---- Words -------------------------------------------------------------------------------------
 refuse 2 "no ACTION given" ledger

@@ -24,7 +24,7 @@ letters february.csv ben "$blood" ann "$heart" cy "$burn" ann "$heart"
 # texts FILE ARGS: one text for each unit in `out`, one a line.
 texts() {
     run run "$model" "$1" --unit-field patient --text-field letter --max-per-unit 2 -B 1 -n 18 -t 1 \
-        --temp .05 --top-k 0 --rho 320000 --jsonl --ledger units.ledger \
+        --temp .05 --top-k 0 --rho 320000 --pace none --jsonl --ledger units.ledger \
         --public-prompt 'Ticket 5318, priority normal: the' "${@:2}"
 }
 line() { sed -n "$1p" out; }

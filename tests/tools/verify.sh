@@ -13,7 +13,10 @@ report() {
     expect_rc 0
 }
 report ink --rho 0.5 -B 3
-report br --epsilon 2 --accountant br --delta 1e-5
+report steps --rho 0.5 -B 3 --pace none
+report change --rho 0.5 -B 3 --pace change --pace-theta .1 --pace-tokens 2 --free-temp .5
+report share --rho 0.5 -B 3 --pace share --accountant filter
+report br --epsilon 2 --accountant br --delta 1e-5 --pace none
 report filter --rho 1 --accountant filter --clip 1.5 --center
 report secret --epsilon 3 --subsample .25 -B 3 --num 2
 report added --epsilon 3 --adjacency add-remove -B 3 --num 2
@@ -135,7 +138,7 @@ for name in svt secret seeded filter plain; do
         fi
     done
 done
-sed 's/"T": 4/"T": 3/' ink.json >mutant.json; run verify mutant.json; expect_rc 1
+sed 's/"T": 4/"T": 3/' steps.json >mutant.json; run verify mutant.json; expect_rc 1
 expect_err "realised.K"
 sed '/"eta":/d' ink.json >mutant.json; run verify mutant.json; expect_rc 1
 expect_err "realised.eta"

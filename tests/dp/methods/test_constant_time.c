@@ -77,6 +77,7 @@ typedef struct scene {
     uint64_t public_bits, private_bits; /* seeds of the random source */
     float public_logits[VOCAB], logits[REFS][VOCAB];
     const float *references[REFS];
+    bool nulls_vary; /* which slots are null is no matter of the steps */
     int32_t tokens[STEPS];
 } scene;
 
@@ -109,6 +110,8 @@ static void prepare(void *arg, int r) {
     for (int j = 0; j < REFS; j++)
         for (int y = 0; y < VOCAB; y++)
             s->logits[j][y] = private_logit(s, r, y, &seed);
+    for (int j = 0; j < REFS && s->nulls_vary; j++)
+        s->references[j] = (r + j) % 2 ? NULL : s->logits[j];
     (void)VALGRIND_MAKE_MEM_UNDEFINED(s->logits, sizeof s->logits);
     s->public_bits = 1;
     s->private_bits = (uint64_t)r;
@@ -291,6 +294,44 @@ static void test_amin(void **state) {
     check("amin, sparse vector", &o, 2 * STEPS);
 }
 
+/* A free step does the same whatever the references are, and however many of them. The others do
+ * what steps without a pace do. theta 0 leaves every step free, theta 1 none. */
+static void test_paced(void **state) {
+    (void)state;
+    dpi_sampler_options o = invisibleink();
+    for (o.pace = DPI_PACE_TOP; o.pace <= DPI_PACE_SHARE; o.pace++) {
+        o.pace_theta = o.pace == DPI_PACE_CHANGE ? 1 : 1e-9;
+        o.pace_share = o.pace == DPI_PACE_SHARE ? 1 : 0;
+        o.free_top_k = 5;
+        scene *s = make_scene(&o);
+        s->nulls_vary = true;
+        n_tainted = 0;
+        assert_false(leaks("a free step", run_steps, s));
+        assert_int_equal(dpi_sampler_n_private(s->sampler), 0);
+        if (under_memcheck)
+            assert_int_equal(n_tainted, STEPS); /* the random bits */
+        free_scene(s);
+    }
+    o.pace = DPI_PACE_SHARE;
+    o.pace_theta = 0;
+    check("a step that pays", &o, STEPS);
+    o.pace = DPI_PACE_TOP;
+    o.pace_share = 0;
+    o.pace_theta = 1;
+    o.accountant = DPI_ACCOUNTANT_FILTER;
+    check("a step that pays, filter", &o, STEPS);
+    o = invisibleink();
+    o.method = DPI_METHOD_AMIN;
+    o.rho = 10;
+    o.pace = DPI_PACE_TOP;
+    o.pace_theta = 1e-9;
+    scene *s = make_scene(&o);
+    s->nulls_vary = true;
+    assert_false(leaks("a free step of amin", run_steps, s));
+    assert_int_equal(dpi_sampler_n_private(s->sampler), 0);
+    free_scene(s);
+}
+
 /* ---- What must be found --------------------------------------------------------------------- */
 
 static volatile int sink;
@@ -324,6 +365,7 @@ int main(void) {
         cmocka_unit_test(test_center),          cmocka_unit_test(test_filter),
         cmocka_unit_test(test_merged_sums),     cmocka_unit_test(test_units),
         cmocka_unit_test(test_amin),
+        cmocka_unit_test(test_paced),
     };
     under_memcheck = RUNNING_ON_VALGRIND > 0;
     return cmocka_run_group_tests(tests, NULL, NULL);

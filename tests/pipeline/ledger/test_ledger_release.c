@@ -31,6 +31,7 @@ static void make(setup *s, int32_t scope) {
     s->o.session.n_threads = 1;
     s->o.prompts.chat = DPI_CHAT_NONE;
     s->o.method.rho = .1;
+    s->o.method.pace = DPI_PACE_NONE; /* each step costs what the formula says */
     s->o.ledger = s->ledger;
     s->o.dataset = "letters";
 }
