@@ -196,9 +196,12 @@ int ranks_join(const args *a, dpi_release_options *o) {
 static int compare(const char *what, const char hex[SEAL_BYTES]) {
     char *all = calloc((size_t)ranks.count, SEAL_BYTES);
     int code = CLI_OK;
+    MPI_Request request;
     if (!all)
         return cli_fail(CLI_FAILED, "out of memory for the ranks");
-    MPI_Allgather(hex, SEAL_BYTES, MPI_CHAR, all, SEAL_BYTES, MPI_CHAR, MPI_COMM_WORLD);
+    MPI_Iallgather(hex, SEAL_BYTES, MPI_CHAR, all, SEAL_BYTES, MPI_CHAR, MPI_COMM_WORLD, &request);
+    if (!wait_for(&request))
+        return 128 + signals_stop(); /* `all` stays: MPI may still write to it */
     for (int i = 0; i < ranks.count && code == CLI_OK; i++) {
         const char *other = all + (size_t)i * SEAL_BYTES;
         if (other[0] == '\0' || all[0] == '\0')
@@ -237,13 +240,17 @@ int ranks_go(int code) {
 }
 
 int ranks_begun(const dpi_release *release, int code) {
-    int worst = code;
+    static int own, worst; /* MPI may still write to them when a signal has ended the wait */
+    MPI_Request request;
     if (ranks.count == 1)
         return code;
     ranks.n_texts = dpi_release_claim(release)->n_texts;
     if (ranks.own == 0 && !ranks.is_spread)
         ranks.texts = calloc((size_t)ranks.n_texts, sizeof *ranks.texts);
-    MPI_Allreduce(&code, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    own = code;
+    MPI_Iallreduce(&own, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD, &request);
+    if (!wait_for(&request))
+        return 128 + signals_stop();
     return worst == CLI_OK ? agree(release, NULL, DPI_AGREE_RECORDS, "records") : worst;
 }
 
