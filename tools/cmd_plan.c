@@ -34,8 +34,8 @@ static void add_time(facts *f, const dpi_claim *claim, const dpi_release_plan *p
     facts_real(f, "seconds", NULL, plan->seconds);
     facts_real(f, "seconds_reading", NULL, plan->seconds_reading);
     facts_real(f, "seconds_most", NULL, plan->seconds_most);
-    facts_line(f, "measured", "%.4g prompt tokens a second; %.3g s a step of %d rows",
-               plan->prompt_tokens_per_second, plan->step_seconds, plan->rows_per_step);
+    facts_line(f, "measured", "%.0f prompt tokens a second; %.3g s a step of %d rows",
+               plan->prompt_tokens_per_second, plan->step_seconds, plan->rows_usual);
     facts_line(f, "time", "%s, %s of it for prompts: %d text%s of %d tokens",
                time_text(plan->seconds, all, sizeof all),
                time_text(plan->seconds_reading, reading, sizeof reading), claim->n_texts,

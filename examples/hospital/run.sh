@@ -33,13 +33,13 @@ say "What the budget buys"
 # The public prompt says what is wanted, with nothing in it that came from a letter.
 patients_in_file=$(tail -n +2 letters.csv | grep -oE '^[0-9]+,P[0-9]+,' | cut -d , -f 2 | sort -u | wc -l)
 batch=$((patients_in_file / texts))
-usual=(--ref-tokens 200 --unit-records 2)
+usual=(--ref-tokens 200 --unit-records 3)
 budget=(--epsilon 5 --delta 1e-5)
 job=(--unit-field patient --max-per-unit 4 -B "$batch" --num "$texts"
     -n "$tokens" --public-prompt "Write a discharge letter." --ledger year.ledger)
 
 # Guarantee, memory and time, and the ledger before and after. Nothing is charged. What is usual is for the
-# time alone: a letter has some 200 tokens, and most patients have about two.
+# time alone: a letter has some 200 tokens, and a patient two or three letters.
 say "The plan"
 "$dpinfer" plan "$model" letters.csv "${job[@]}" "${budget[@]}" "${usual[@]}"
 

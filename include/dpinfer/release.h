@@ -113,8 +113,8 @@ typedef struct dpi_release_plan {
     int32_t n_parallel;      /* texts that are drawn at a time */
     int32_t rows_per_step;   /* sequences that a step computes, most: B + 1 of each text, B M + 1
                                 with units */
+    int32_t rows_usual;      /* the same with units of n_unit_usual records: those that are measured */
     int32_t chat;            /* the dpi_chat of the prompts */
-    int32_t reserved;
     int64_t weight_bytes;    /* of the model, as stored */
     int64_t model_bytes;     /* of this process with the whole model in memory */
     int64_t session_bytes;   /* caches, work space, and prompts that are kept */

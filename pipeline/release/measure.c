@@ -360,5 +360,6 @@ dpi_status dpi_release_measure(const dpi_release *r, dpi_release_plan *plan, dpi
     plan->prompt_tokens_per_second =
         plan->n_prompt_usual / prompt_seconds(&t, 0, plan->n_prompt_usual);
     plan->step_seconds = t.all;
+    plan->rows_usual = count_rows(r, plan->n_unit_usual) * r->options.n_parallel;
     return add_seconds(r, &t, plan, err);
 }
