@@ -17,6 +17,7 @@ complain() {
 # Why a command is not run here; 1 if it is.
 elsewhere() {
     case $1 in
+    mpirun*) echo "needs -DDPI_MPI=ON: tests/tools/mpi.sh runs such" ;;
     *"dpinfer demo"*) echo "tests/tools/demo.sh runs it" ;;
     *"dpinfer audit"*) echo "tests/tools/audit.sh runs it" ;;
     *"dpinfer pretrain"*) echo "an hour" ;;
