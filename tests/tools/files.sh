@@ -170,10 +170,9 @@ if cp "$dpinfer" unreadable && chmod 111 unreadable && [ "$(id -u)" -ne 0 ]; the
     check "a hash of what was not read" grep -q '"sha256": null' blind.json
     run verify blind.json; expect_rc 0
 fi
-if unshare -m true 2>/dev/null; then
-    # A sanitizer finds leaks by /proc.
-    ASAN_OPTIONS=detect_leaks=0 \
-        unshare -m sh -c 'umount -l /proc && exec "$@"' - "$dpinfer" run m.gguf refs.jsonl --rho 1 -n 4 \
+# AddressSanitizer itself cannot do without /proc.
+if ! grep -q __asan_init "$dpinfer" && unshare -m true 2>/dev/null; then
+    unshare -m sh -c 'umount -l /proc && exec "$@"' - "$dpinfer" run m.gguf refs.jsonl --rho 1 -n 4 \
         -t 1 -q --report noproc.json >out 2>err </dev/null; rc=$?
     last="run without /proc"; expect_rc 0
     check "a hash of what was not read" grep -q '"sha256": null' noproc.json
