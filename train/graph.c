@@ -43,7 +43,7 @@ double dpi_graph_flops(const dpi_graph_shape *s, const dpi_row *row) {
     double layer = (2 * dim + 2 * s->n_kv_head * head_dim + 3.0 * s->ffn) * dim;
     double products = row->n * s->n_layer * layer, pairs = 0;
     for (int32_t t = 0; t < row->n; t++)
-        products += row->weights[t] > 0 ? dim * s->n_vocab : 0;
+        products += row->weights[t] < 0 || row->weights[t] > 0 ? dim * s->n_vocab : 0;
     for (int32_t i = 0; i < row->n_segments; i++) {
         double n = row->begins[i + 1] - row->begins[i];
         pairs += n * (n + 1) / 2;

@@ -19,11 +19,15 @@
 
 #include "kernels/gemm.h"
 
+typedef struct dpi_lora dpi_lora; /* lora.h */
+
 typedef struct dpi_graph_shape {
     int32_t n_layer, dim, n_head, n_kv_head, ffn, n_vocab;
     int32_t context; /* the most positions of a row */
     int32_t tied;    /* 1: the output head is the embedding */
     float rms_eps, rope_base;
+    const float *rope_divisors; /* [dim / n_head / 2] of the frequencies; NULL: none. Not owned */
+    const dpi_lora *lora; /* what is trained in place of the weights; NULL: the weights. Not owned */
     const dpi_blas *blas; /* open, for those who compute with the shape; not owned */
 } dpi_graph_shape;
 
@@ -55,7 +59,7 @@ typedef struct dpi_row {
     const int32_t *begins;  /* [n_segments + 1]: first position of each example; then n */
     const int32_t *tokens;  /* [n] inputs */
     const int32_t *targets; /* [n] the token after; not read where the weight is 0 */
-    const float *weights;   /* [n] of each position's loss, >= 0 */
+    const float *weights;   /* [n] of each position's loss; below 0: a loss that is to grow */
 } dpi_row;
 
 /* One compiled version of the graph. `void` is an array of its real type. */
@@ -66,12 +70,16 @@ typedef struct dpi_graph {
     /* Fills the tables of a zeroed work space (rotations). Once, before its first use. */
     void (*work_init)(const dpi_graph_shape *shape, void *work);
     /* The sum over positions of weight * -log p(target). If `gradient` [n_params] is not NULL it
-     * becomes the gradient of `scale` times that; what it held before does not matter. */
+     * becomes the gradient of `scale` times that; what it held before does not matter.
+     * With shape->lora, params is [n_params + lora->n_params]: the weights, to which `merge` has
+     * added the adapters, and these behind them. gradient [lora->n_params] is the adapters'. */
     double (*loss)(const dpi_graph_shape *shape, const void *params, const dpi_row *row,
                    double scale, void *gradient, void *work);
     /* Logits [n, n_vocab] of every position. */
     void (*logits)(const dpi_graph_shape *shape, const void *params, const dpi_row *row,
                    void *logits, void *work);
+    /* Adds to each weight matrix of params what its adapter is worth: W += scale B A. One thread. */
+    void (*merge)(const dpi_graph_shape *shape, void *params);
 } dpi_graph;
 
 extern const dpi_graph dpi_graph_f64, dpi_graph_f32;

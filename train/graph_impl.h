@@ -2,6 +2,7 @@
  * it with GRAPH_NAME, the dpi_graph to define. Internal. */
 #include "train/attention.h"
 #include "train/graph.h"
+#include "train/lora.h"
 
 enum { HEAD_ROWS = 64 }; /* rows whose logits are in the cache at a time */
 
@@ -39,6 +40,8 @@ typedef struct work {
     real *dn;     /* [context, dim] */
     real *dqkv;   /* as qkv */
     real *dh;     /* [context, ffn] */
+    real *low;    /* [2, context, rank] where adapters are trained */
+    real *unused; /* [dim] gradients of norms that are not trained */
     size_t size;  /* of all, in reals */
 } work;
 
@@ -72,6 +75,8 @@ static work work_map(const dpi_graph_shape *s, real *base) {
     w.dn = place(base, &used, n * dim);
     w.dqkv = place(base, &used, n * qkv);
     w.dh = place(base, &used, n * ffn);
+    w.low = place(base, &used, s->lora ? 2 * n * s->lora->rank : 0);
+    w.unused = place(base, &used, s->lora ? dim : 0);
     size_t before = used;
     w.first.x = place(base, &used, n * dim);
     w.first.r1 = place(base, &used, n);
@@ -106,6 +111,8 @@ static void work_init(const dpi_graph_shape *shape, void *base) {
     for (int32_t t = 0; t < shape->context; t++)
         for (int32_t i = 0; i < head_dim; i += 2, cs += 2) {
             double angle = t * pow((double)shape->rope_base, -(double)i / head_dim);
+            if (shape->rope_divisors)
+                angle /= (double)shape->rope_divisors[i / 2];
             cs[0] = (real)cos(angle);
             cs[1] = (real)sin(angle);
         }
@@ -119,7 +126,8 @@ typedef struct pass {
     dpi_graph_layout at;
     const dpi_row *row;
     const real *params;
-    real *gradient; /* NULL: forward only */
+    real *gradient; /* of the parameters, or of shape->lora; NULL: forward only */
+    const real *adapters; /* [lora->n_params]; NULL: the weights are trained */
     work w;
 } pass;
 
@@ -191,7 +199,7 @@ static void forward(const pass *p) {
 static int32_t gather_rows(const pass *p) {
     int32_t n = 0, dim = p->s->dim;
     for (int32_t t = 0; t < p->row->n; t++) {
-        if (!(p->row->weights[t] > 0))
+        if (!(p->row->weights[t] < 0 || p->row->weights[t] > 0))
             continue;
         p->w.rows[n] = t;
         p->w.targets[n] = p->row->targets[t];
@@ -219,12 +227,56 @@ static double head_loss(const pass *p, int32_t n, double scale) {
             continue;
         op_linear_dx(blas, p->w.dnorm + (int64_t)from * s->dim, p->w.logits, w, rows, s->dim,
                      s->n_vocab);
-        op_linear_dw(blas, p->gradient + p->at.output, p->w.logits, x, rows, s->dim, s->n_vocab, 1);
+        if (!p->adapters)
+            op_linear_dw(blas, p->gradient + p->at.output, p->w.logits, x, rows, s->dim, s->n_vocab,
+                         1);
     }
     return loss;
 }
 
 /* ---- Backward -------------------------------------------------------------------------------- */
+
+/* The gradient of a norm's weights is added there. */
+static real *norm_gradient(const pass *p, int64_t offset) {
+    return p->adapters ? p->w.unused : p->gradient + offset;
+}
+
+/* Of the adapter of matrix m: u = x A^T, dB = s dy^T u, dA = (s dy B)^T x. Rows of dy are `stride`
+ * apart. */
+static void adapter_gradient(const pass *p, int32_t layer, const dpi_lora_matrix *m, const real *dy,
+                             int32_t stride, const real *x) {
+    const dpi_blas *blas = p->s->blas;
+    const dpi_lora *lora = p->s->lora;
+    const real scale = (real)lora->scale, *of_layer = p->adapters + layer * lora->layer_size;
+    const int32_t n = p->row->n, rank = lora->rank, n_in = (int32_t)m->n_in;
+    const int32_t n_out = (int32_t)m->n_out;
+    real *gradient = p->gradient + layer * lora->layer_size;
+    real *u = p->w.low, *du = u + (int64_t)p->s->context * rank;
+    GEMM(blas, DPI_BLAS_PLAIN, DPI_BLAS_TRANSPOSED, n, rank, n_in, 1, x, n_in, of_layer + m->a,
+         n_in, 0, u, rank);
+    GEMM(blas, DPI_BLAS_TRANSPOSED, DPI_BLAS_PLAIN, n_out, rank, n, scale, dy, stride, u, rank, 0,
+         gradient + m->b, rank);
+    GEMM(blas, DPI_BLAS_PLAIN, DPI_BLAS_PLAIN, n, rank, n_out, scale, dy, stride, of_layer + m->b,
+         rank, 0, du, rank);
+    GEMM(blas, DPI_BLAS_TRANSPOSED, DPI_BLAS_PLAIN, rank, n_in, n, 1, du, rank, x, n_in, 0,
+         gradient + m->a, n_in);
+}
+
+/* Of matrices with one input x [n, n_in] whose weights, from `at` in the layer on, and outputs' dy
+ * [n, n_out] stand side by side: their gradient, or those of their adapters, of which `first` is the
+ * first. */
+static void weight_gradient(const pass *p, int32_t layer, int64_t at, int32_t first, int32_t n_in,
+                            int32_t n_out, const real *dy, const real *x) {
+    if (!p->adapters) {
+        real *g = p->gradient + p->at.layers + layer * p->at.layer_size;
+        op_linear_dw(p->s->blas, g + at, dy, x, p->row->n, n_in, n_out, 0);
+        return;
+    }
+    const dpi_lora_matrix *m = &p->s->lora->matrix[first];
+    for (int32_t column = 0; column < n_out; column += (int32_t)m++->n_out)
+        if (m->a >= 0)
+            adapter_gradient(p, layer, m, dy + column, n_out, x);
+}
 
 static void attention_backward(const pass *p, const activations *a, const real *datt) {
     const dpi_graph_shape *s = p->s;
@@ -249,23 +301,22 @@ static void layer_backward(const pass *p, int32_t layer) {
     const dpi_graph_layout *at = &p->at;
     int64_t offset = at->layers + layer * at->layer_size;
     const real *w = p->params + offset;
-    real *g = p->gradient + offset;
     activations a = layer_activations(&p->w, layer);
     real *dx = p->w.dx, *dn = p->w.dn;
     int32_t n = p->row->n, dim = s->dim, ffn = s->ffn;
-    op_linear_dw(blas, g + at->w_down, dx, a.h, n, ffn, dim, 0);
+    weight_gradient(p, layer, at->w_down, DPI_LORA_DOWN, ffn, dim, dx, a.h);
     op_linear_dx(blas, p->w.dh, dx, w + at->w_down, n, ffn, dim);
     op_swiglu_grad(a.gu, p->w.dh, n, ffn);
-    op_linear_dw(blas, g + at->w_gate_up, a.gu, a.n2, n, dim, 2 * ffn, 0);
+    weight_gradient(p, layer, at->w_gate_up, DPI_LORA_GATE, dim, 2 * ffn, a.gu, a.n2);
     op_linear_dx(blas, dn, a.gu, w + at->w_gate_up, n, dim, 2 * ffn);
-    op_rmsnorm_grad(dx, g + at->ffn_norm, dn, a.middle, w + at->ffn_norm, a.r2, n, dim);
-    op_linear_dw(blas, g + at->wo, dx, a.att, n, dim, dim, 0);
+    op_rmsnorm_grad(dx, norm_gradient(p, offset + at->ffn_norm), dn, a.middle, w + at->ffn_norm, a.r2, n, dim);
+    weight_gradient(p, layer, at->wo, DPI_LORA_O, dim, dim, dx, a.att);
     op_linear_dx(blas, dn, dx, w + at->wo, n, dim, dim);
     attention_backward(p, &a, dn);
     rope_qk(p, p->w.dqkv, -1);
-    op_linear_dw(blas, g + at->wqkv, p->w.dqkv, a.n1, n, dim, qkv_of(s), 0);
+    weight_gradient(p, layer, at->wqkv, DPI_LORA_Q, dim, qkv_of(s), p->w.dqkv, a.n1);
     op_linear_dx(blas, dn, p->w.dqkv, w + at->wqkv, n, dim, qkv_of(s));
-    op_rmsnorm_grad(dx, g + at->attn_norm, dn, a.x, w + at->attn_norm, a.r1, n, dim);
+    op_rmsnorm_grad(dx, norm_gradient(p, offset + at->attn_norm), dn, a.x, w + at->attn_norm, a.r1, n, dim);
 }
 
 /* What the operators add to instead of writing begins at zero. */
@@ -288,7 +339,7 @@ static void norm_backward(const pass *p, int32_t n) {
     memset(p->w.dx, 0, (size_t)p->row->n * (size_t)s->dim * sizeof(real));
     for (int32_t i = 0; i < n; i++) {
         int64_t at = (int64_t)p->w.rows[i] * s->dim;
-        op_rmsnorm_grad(p->w.dx + at, p->gradient + p->at.output_norm,
+        op_rmsnorm_grad(p->w.dx + at, norm_gradient(p, p->at.output_norm),
                         p->w.dnorm + (int64_t)i * s->dim, p->w.x + at,
                         p->params + p->at.output_norm, p->w.r + p->w.rows[i], 1, s->dim);
     }
@@ -300,6 +351,7 @@ static pass begin_pass(const dpi_graph_shape *s, const void *params, const dpi_r
                        void *gradient, void *base) {
     pass p = {.s = s, .row = row, .params = params, .gradient = gradient, .w = work_map(s, base)};
     dpi_graph_layout_of(s, &p.at);
+    p.adapters = s->lora ? p.params + p.at.n_params : NULL;
     forward(&p);
     op_rmsnorm(p.w.norm, p.w.r, p.w.x, p.params + p.at.output_norm, row->n, s->dim, s->rms_eps);
     return p;
@@ -309,7 +361,7 @@ static double loss(const dpi_graph_shape *s, const void *params, const dpi_row *
                    void *gradient, void *base) {
     pass p = begin_pass(s, params, row, gradient, base);
     int32_t n = gather_rows(&p);
-    if (gradient)
+    if (gradient && !p.adapters)
         clear_gradient(&p);
     double sum = head_loss(&p, n, scale);
     if (!gradient)
@@ -317,8 +369,26 @@ static double loss(const dpi_graph_shape *s, const void *params, const dpi_row *
     norm_backward(&p, n);
     for (int32_t l = s->n_layer - 1; l >= 0; l--)
         layer_backward(&p, l);
-    op_embed_grad(p.gradient + p.at.embedding, p.w.dx, row->tokens, row->n, s->dim);
+    if (!p.adapters)
+        op_embed_grad(p.gradient + p.at.embedding, p.w.dx, row->tokens, row->n, s->dim);
     return sum;
+}
+
+static void merge(const dpi_graph_shape *s, void *params) {
+    const dpi_lora *lora = s->lora;
+    dpi_graph_layout at;
+    dpi_graph_layout_of(s, &at);
+    real *weights = params, *adapters = weights + at.n_params;
+    for (int32_t l = 0; l < s->n_layer; l++)
+        for (int32_t i = 0; i < DPI_LORA_MATRICES; i++) {
+            const dpi_lora_matrix *m = &lora->matrix[i];
+            const real *of_layer = adapters + l * lora->layer_size;
+            if (m->a >= 0)
+                GEMM(s->blas, DPI_BLAS_PLAIN, DPI_BLAS_PLAIN, (int32_t)m->n_out, (int32_t)m->n_in,
+                     lora->rank, (real)lora->scale, of_layer + m->b, lora->rank, of_layer + m->a,
+                     (int32_t)m->n_in, 1, weights + at.layers + l * at.layer_size + m->weights,
+                     (int32_t)m->n_in);
+        }
 }
 
 static void logits(const dpi_graph_shape *s, const void *params, const dpi_row *row, void *out,
@@ -328,4 +398,5 @@ static void logits(const dpi_graph_shape *s, const void *params, const dpi_row *
 }
 
 const dpi_graph GRAPH_NAME = {.real_size = sizeof(real), .work_size = work_size,
-                              .work_init = work_init, .loss = loss, .logits = logits};
+                              .work_init = work_init, .loss = loss, .logits = logits,
+                              .merge = merge};

@@ -56,9 +56,7 @@ static inline real op_exp(real x) {
 
 /* ---- Linear layers ------------------------------------------------------------------------- */
 
-/* y [rows, n_out] = x [rows, n_in] W^T, plus y if `add`.
- * LoRA hooks in here and in the gradients below: y += s (x A^T) B^T with A [r, n_in], B [n_out, r],
- * and dB = s dy^T (x A^T), dA = s (dy B)^T x in place of op_linear_dw. */
+/* y [rows, n_out] = x [rows, n_in] W^T, plus y if `add`. */
 static inline void op_linear(const dpi_blas *blas, real *y, const real *x, const real *w,
                              int32_t rows, int32_t n_in, int32_t n_out, int add) {
     GEMM(blas, DPI_BLAS_PLAIN, DPI_BLAS_TRANSPOSED, rows, n_out, n_in, 1, x, n_in, w, n_in, add, y,
@@ -72,9 +70,7 @@ static inline void op_linear_dx(const dpi_blas *blas, real *dx, const real *dy, 
          n_in);
 }
 
-/* dW [n_out, n_in] = dy^T x, plus dW if `add`. Per-example gradients hook in here: the product
- * over the rows of one example is that example's (and its norm is known from dy dy^T and x x^T
- * alone). */
+/* dW [n_out, n_in] = dy^T x, plus dW if `add`. */
 static inline void op_linear_dw(const dpi_blas *blas, real *dw, const real *dy, const real *x,
                                 int32_t rows, int32_t n_in, int32_t n_out, int add) {
     GEMM(blas, DPI_BLAS_TRANSPOSED, DPI_BLAS_PLAIN, n_out, n_in, rows, 1, dy, n_out, x, n_in, add,

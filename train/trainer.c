@@ -285,8 +285,7 @@ typedef struct totals {
 } totals;
 
 /* The gradient of the wave's summed loss goes to t->sum, added to what is there unless `first`.
- * It is divided by the total weight of the step later, when that is known. A private variant
- * would clip slots[i] here, one example to a row, before they are added. */
+ * It is divided by the total weight of the step later, when that is known. */
 static void compute_wave(dpi_train *t, const dpi_row *rows, int32_t n, int first, totals *all) {
     double losses[WAVE];
 #pragma omp parallel for schedule(dynamic, 1) num_threads(t->n_threads)

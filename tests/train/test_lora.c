@@ -1,0 +1,236 @@
+/* Gradients of low-rank adapters against central finite differences of fourth order in double
+ * precision, and what an adapter adds to the weights against its definition. */
+#include <math.h>
+
+#include "base/mem.h"
+#include "tests/support/support.h"
+#include "train/graph.h"
+#include "train/lora.h"
+
+enum { POSITIONS = 90, VOCAB = 11, RANK = 3 };
+
+static dpi_blas blas;
+
+typedef struct lora_case {
+    dpi_graph_shape shape;
+    dpi_graph_layout layout;
+    dpi_lora lora;
+    dpi_row row;
+    int32_t tokens[POSITIONS], targets[POSITIONS];
+    float weights[POSITIONS];
+    double *base, *params, *gradient, *work;
+} lora_case;
+
+static double *random_array(int64_t n, uint64_t *state) {
+    double *x = dpi_calloc((size_t)n, sizeof *x);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = random_normal(state);
+    return x;
+}
+
+static const int32_t begins[] = {0, 1, 20, POSITIONS};
+
+static void make_case(lora_case *c, uint32_t targets, int32_t tied) {
+    uint64_t state = 11;
+    *c = (lora_case){.shape = {.n_layer = 2, .dim = 8, .n_head = 4, .n_kv_head = 2, .ffn = 10,
+                               .n_vocab = VOCAB, .context = POSITIONS, .tied = tied,
+                               .rms_eps = 1e-5f, .rope_base = 100, .blas = &blas}};
+    dpi_graph_layout_of(&c->shape, &c->layout);
+    dpi_lora_of(&c->shape, RANK, 1.5f, targets, &c->lora);
+    c->shape.lora = &c->lora;
+    c->base = random_array(c->layout.n_params, &state);
+    c->params = random_array(c->layout.n_params + c->lora.n_params, &state);
+    c->gradient = random_array(c->lora.n_params, &state); /* what is there must not matter */
+    c->work = dpi_calloc(dpi_graph_f64.work_size(&c->shape), sizeof *c->work);
+    dpi_graph_f64.work_init(&c->shape, c->work);
+    for (int i = 0; i < POSITIONS; i++) {
+        c->tokens[i] = random_below(&state, VOCAB);
+        c->targets[i] = random_below(&state, VOCAB);
+        /* The last example is one that is to become less likely. */
+        c->weights[i] = i % 4 == 0 ? 0 : i >= begins[2] ? -0.05f : 1;
+    }
+    c->row = (dpi_row){POSITIONS, 3, begins, c->tokens, c->targets, c->weights};
+}
+
+static void free_case(lora_case *c) {
+    free(c->base), free(c->params), free(c->gradient), free(c->work);
+}
+
+static void merge(lora_case *c) {
+    memcpy(c->params, c->base, (size_t)c->layout.n_params * sizeof *c->base);
+    dpi_graph_f64.merge(&c->shape, c->params);
+}
+
+static double loss_at(lora_case *c, double *x, double value) {
+    const double kept = *x;
+    *x = value;
+    merge(c);
+    const double loss = dpi_graph_f64.loss(&c->shape, c->params, &c->row, 0.5, NULL, c->work);
+    *x = kept;
+    return 0.5 * loss;
+}
+
+static void check_gradient(uint32_t targets, int32_t tied) {
+    lora_case c;
+    make_case(&c, targets, tied);
+    merge(&c);
+    dpi_graph_f64.loss(&c.shape, c.params, &c.row, 0.5, c.gradient, c.work);
+    double largest = 0;
+    for (int64_t i = 0; i < c.lora.n_params; i++)
+        largest = fmax(largest, fabs(c.gradient[i]));
+    assert_true(largest > 1e-3); /* a gradient of zeros would prove nothing */
+    for (int64_t i = 0; i < c.lora.n_params; i++) {
+        double *x = c.params + c.layout.n_params + i, step = 1e-4;
+        const double numeric = (loss_at(&c, x, *x - 2 * step) - 8 * loss_at(&c, x, *x - step) +
+                                8 * loss_at(&c, x, *x + step) - loss_at(&c, x, *x + 2 * step)) /
+                               (12 * step);
+        if (fabs(numeric - c.gradient[i]) > 2e-7 * largest)
+            fail_msg("adapter %lld of %lld: gradient %.12g, finite difference %.12g", (long long)i,
+                     (long long)c.lora.n_params, c.gradient[i], numeric);
+    }
+    free_case(&c);
+}
+
+static void test_gradient_all(void **state) {
+    (void)state;
+    check_gradient(DPI_LORA_ALL, 1);
+}
+
+/* Each matrix alone, so that none has another's gradient. */
+static void test_gradient_each(void **state) {
+    (void)state;
+    for (uint32_t i = 0; i < DPI_LORA_MATRICES; i++)
+        check_gradient(1u << i, 0);
+}
+
+static void test_gradient_some(void **state) {
+    (void)state;
+    check_gradient(1 << DPI_LORA_K | 1 << DPI_LORA_V | 1 << DPI_LORA_UP, 1);
+}
+
+/* W + alpha / rank B A, number by number. */
+static void test_merge(void **state) {
+    (void)state;
+    lora_case c;
+    make_case(&c, DPI_LORA_ALL, 0);
+    merge(&c);
+    double *wanted = random_array(c.layout.n_params, &(uint64_t){1});
+    memcpy(wanted, c.base, (size_t)c.layout.n_params * sizeof *wanted);
+    for (int32_t l = 0; l < c.shape.n_layer; l++)
+        for (int32_t i = 0; i < DPI_LORA_MATRICES; i++) {
+            const dpi_lora_matrix *m = &c.lora.matrix[i];
+            const double *a = c.params + c.layout.n_params + l * c.lora.layer_size + m->a;
+            const double *b = c.params + c.layout.n_params + l * c.lora.layer_size + m->b;
+            double *w = wanted + c.layout.layers + l * c.layout.layer_size + m->weights;
+            for (int64_t o = 0; o < m->n_out; o++)
+                for (int64_t in = 0; in < m->n_in; in++)
+                    for (int32_t r = 0; r < RANK; r++)
+                        w[o * m->n_in + in] += 0.5 * b[o * RANK + r] * a[r * m->n_in + in];
+        }
+    for (int64_t i = 0; i < c.layout.n_params; i++)
+        if (!(fabs(wanted[i] - c.params[i]) < 1e-12))
+            fail_msg("weight %lld: %.17g, wanted %.17g", (long long)i, c.params[i], wanted[i]);
+    free(wanted);
+    free_case(&c);
+}
+
+/* The adapters tile the array: none shares a number with another, none is left out. */
+static void test_layout(void **state) {
+    (void)state;
+    lora_case c;
+    make_case(&c, 1 << DPI_LORA_Q | 1 << DPI_LORA_DOWN, 1);
+    unsigned char *seen = dpi_calloc((size_t)c.lora.n_params, 1);
+    for (int32_t l = 0; l < c.shape.n_layer; l++)
+        for (int32_t i = 0; i < DPI_LORA_MATRICES; i++) {
+            const dpi_lora_matrix *m = &c.lora.matrix[i];
+            assert_int_equal(m->a >= 0, i == DPI_LORA_Q || i == DPI_LORA_DOWN);
+            for (int64_t j = 0; m->a >= 0 && j < RANK * m->n_in; j++)
+                seen[l * c.lora.layer_size + m->a + j]++;
+            for (int64_t j = 0; m->a >= 0 && j < RANK * m->n_out; j++)
+                seen[l * c.lora.layer_size + m->b + j]++;
+        }
+    for (int64_t i = 0; i < c.lora.n_params; i++)
+        assert_int_equal(seen[i], 1);
+    free(seen);
+    free_case(&c);
+}
+
+/* A new adapter changes nothing, and can be learned: its B has a gradient. */
+static void test_init(void **state) {
+    (void)state;
+    lora_case c;
+    make_case(&c, DPI_LORA_ALL, 1);
+    float *adapters = dpi_calloc((size_t)c.lora.n_params, sizeof *adapters);
+    dpi_lora_init(&c.lora, c.shape.n_layer, 5, adapters);
+    for (int64_t i = 0; i < c.lora.n_params; i++)
+        c.params[c.layout.n_params + i] = adapters[i];
+    merge(&c);
+    assert_memory_equal(c.params, c.base, (size_t)c.layout.n_params * sizeof *c.base);
+    dpi_graph_f64.loss(&c.shape, c.params, &c.row, 1, c.gradient, c.work);
+    double of_a = 0, of_b = 0;
+    for (int32_t i = 0; i < DPI_LORA_MATRICES; i++) {
+        const dpi_lora_matrix *m = &c.lora.matrix[i];
+        for (int64_t j = 0; j < RANK * m->n_in; j++)
+            of_a = fmax(of_a, fabs(c.gradient[m->a + j]));
+        for (int64_t j = 0; j < RANK * m->n_out; j++)
+            of_b = fmax(of_b, fabs(c.gradient[m->b + j]));
+    }
+    assert_true(of_a == 0 && of_b > 1e-3);
+    free(adapters);
+    free_case(&c);
+}
+
+static void compare_f32(const dpi_graph *graph) {
+    lora_case c;
+    make_case(&c, DPI_LORA_ALL, 0);
+    const size_t n = (size_t)(c.layout.n_params + c.lora.n_params);
+    float *params = dpi_calloc(n, sizeof *params);
+    float *gradient = dpi_calloc((size_t)c.lora.n_params, sizeof *gradient);
+    float *work = dpi_calloc(graph->work_size(&c.shape), sizeof *work);
+    merge(&c);
+    for (size_t i = 0; i < n; i++)
+        c.params[i] = params[i] = (float)c.params[i];
+    graph->work_init(&c.shape, work);
+    dpi_graph_f64.loss(&c.shape, c.params, &c.row, 1, c.gradient, c.work);
+    graph->loss(&c.shape, params, &c.row, 1, gradient, work);
+    double error = 0, square = 0;
+    for (int64_t i = 0; i < c.lora.n_params; i++) {
+        error += pow((double)gradient[i] - c.gradient[i], 2);
+        square += pow(c.gradient[i], 2);
+    }
+    if (!(error < 1e-9 * square))
+        fail_msg("f32 gradient of adapters: NMSE %g", error / square);
+    free(params), free(gradient), free(work);
+    free_case(&c);
+}
+
+static void test_f32(void **state) {
+    (void)state;
+    compare_f32(&dpi_graph_f32);
+    compare_f32(dpi_graph_best());
+}
+
+static int set_up(void **state) {
+    (void)state;
+    dpi_error err;
+    if (dpi_blas_open(&blas, 1, &err) != DPI_STATUS_OK)
+        fail_msg("%s", err.message);
+    blas.set_n_threads(1);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    dpi_blas_close(&blas);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gradient_all),  cmocka_unit_test(test_gradient_each),
+        cmocka_unit_test(test_gradient_some), cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_layout),        cmocka_unit_test(test_init),
+        cmocka_unit_test(test_f32),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,50 @@
+/* lora.h - low-rank adapters: which matrices have one, and where its numbers lie. Internal.
+ *
+ * An adapter of the matrix W [n_out, n_in] is A [rank, n_in] and B [n_out, rank]: the product
+ * becomes (W + scale B A) x with scale = alpha / rank. The weights themselves do not change (Hu et
+ * al. 2021). */
+#ifndef DPI_TRAIN_LORA_H
+#define DPI_TRAIN_LORA_H
+
+#include "dpinfer/status.h"
+#include "train/graph.h"
+
+/* The matrices of a layer, in the order of graph.h; bit i of `targets` is matrix i. */
+enum {
+    DPI_LORA_Q = 0,
+    DPI_LORA_K = 1,
+    DPI_LORA_V = 2,
+    DPI_LORA_O = 3,
+    DPI_LORA_GATE = 4,
+    DPI_LORA_UP = 5,
+    DPI_LORA_DOWN = 6,
+    DPI_LORA_MATRICES = 7,
+    DPI_LORA_ALL = (1 << DPI_LORA_MATRICES) - 1
+};
+
+/* Offsets in numbers. */
+typedef struct dpi_lora_matrix {
+    int64_t weights;     /* of W, from the layer's begin in the parameters */
+    int64_t n_in, n_out;
+    int64_t a, b;        /* of A and B, from the layer's begin in the adapters; -1: no adapter */
+} dpi_lora_matrix;
+
+struct dpi_lora {
+    int32_t rank;
+    float scale; /* alpha / rank */
+    dpi_lora_matrix matrix[DPI_LORA_MATRICES];
+    int64_t layer_size; /* from one layer's adapters to those of the next */
+    int64_t n_params;   /* of all layers */
+};
+
+/* rank >= 1, alpha > 0, targets in 1..DPI_LORA_ALL: the caller has checked them. */
+void dpi_lora_of(const dpi_graph_shape *shape, int32_t rank, float alpha, uint32_t targets,
+                 dpi_lora *lora);
+
+/* "attn_q", as in the names of tensors. Static. */
+const char *dpi_lora_name(int32_t matrix);
+
+/* A that is normal with deviation 1 / sqrt(n_in), B of zeros: the model begins as it was. */
+void dpi_lora_init(const dpi_lora *lora, int32_t n_layer, uint64_t seed, float *adapters);
+
+#endif
