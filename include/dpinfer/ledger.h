@@ -55,7 +55,9 @@ typedef struct dpi_ledger_options {
 
 DPI_API void dpi_ledger_options_init(dpi_ledger_options *options);
 
-/* `options` may be NULL for the defaults. *ledger is the caller's.
+/* `options` may be NULL for the defaults. *ledger is the caller's. A file that an earlier program
+ * made is brought to the present form, in one transaction: sums stay what they are, and that
+ * program then refuses it. With read_only it stays as it is.
  * Errors: IO (no such file, not writable, locked for too long, a full disk), FORMAT (no ledger, a
  * damaged one, not a regular file), UNSUPPORTED (made by a later program; more than one name),
  * ARG, MEMORY. */
@@ -176,7 +178,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_ledger_reserve(dpi_ledger *ledger, const c
                                                      const dpi_charge_request *request,
                                                      dpi_charge *charge, dpi_error *err);
 /* Which units have paid for a charge that was made: for a run that goes on. Only units->pays is
- * changed. Errors: ARG (no such dataset; no such charge of it); those of the file. */
+ * changed. Errors: ARG (no such dataset; no such charge of it), UNSUPPORTED (a file of an earlier
+ * form that was opened with read_only); those of the file. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_ledger_paid(dpi_ledger *ledger, const char *dataset,
                                                   int64_t id, const dpi_ledger_units *units,
                                                   dpi_error *err);

@@ -15,6 +15,7 @@ struct dpi_ledger {
     pthread_mutex_t lock; /* held in each public call */
     char *path;           /* as it was given, for messages */
     int32_t busy_ms;
+    int64_t form;  /* of the tables; an earlier one only where the file is only read */
     int64_t *mine; /* [n_mine] charges of this object that may be given back */
     size_t n_mine, mine_capacity;
 };
@@ -29,8 +30,8 @@ typedef struct dpi_dataset {
 /* ---- sql.c -------------------------------------------------------------------------------------
  */
 
-/* Opens, checks and, if it is empty and may be made, fills the file. Errors: as dpi_ledger_open.
- */
+/* Opens, checks and, if it is empty and may be made, fills the file; brings one of an earlier form
+ * to the present one. Errors: as dpi_ledger_open. */
 dpi_status dpi_sql_open(dpi_ledger *ledger, const dpi_ledger_options *options, dpi_error *err);
 
 /* The status and message of the last call on the database. */

@@ -120,6 +120,11 @@ dpi_status dpi_ledger_paid(dpi_ledger *l, const char *dataset, int64_t id,
     dpi_dataset d;
     dpi_charge c;
     dpi_charge_init(&c);
+    if (l->form < 2)
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                        "the ledger %s has the form 1, which does not tell who paid: open it once "
+                        "for writing",
+                        l->path);
     DPI_TRY(dpi_check_range("id", id, 1, INT64_MAX - 1, err));
     DPI_TRY(dpi_ledger_charge_next(l, dataset, id - 1, &c, err));
     if (c.id != id)

@@ -13,10 +13,20 @@
 #include "pipeline/ledger/ledger.h"
 
 #define APPLICATION 1685088588 /* "dpiL", in the header of the file (PRAGMA application_id) */
-#define VERSION 1              /* of the tables (PRAGMA user_version) */
+#define FORM 2                 /* of the tables (PRAGMA user_version) */
 
 #define TEXT_OF(number) TEXT_OF_VALUE(number)
 #define TEXT_OF_VALUE(number) #number
+
+/* Sums of units, and which units have paid for which charge. */
+#define UNIT_TABLES                                                                               \
+    "CREATE TABLE unit(id INTEGER PRIMARY KEY, dataset INTEGER NOT NULL REFERENCES dataset(id),"  \
+    " hash BLOB NOT NULL, spent INTEGER NOT NULL CHECK(spent > 0), UNIQUE(dataset, hash)) "       \
+    "STRICT;"                                                                                     \
+    "CREATE TABLE payer(charge INTEGER NOT NULL REFERENCES charge(id),"                           \
+    " unit INTEGER NOT NULL REFERENCES unit(id), PRIMARY KEY(charge, unit)) STRICT, WITHOUT "     \
+    "ROWID;"
+#define SET_FORM "PRAGMA user_version = " TEXT_OF(FORM) ";"
 
 /* Amounts are integers: sums in SQL are exact. */
 static const char *const schema =
@@ -29,13 +39,16 @@ static const char *const schema =
     " before INTEGER NOT NULL, counted INTEGER NOT NULL DEFAULT 1 CHECK(counted IN (0, 1)),"
     " date TEXT NOT NULL,"
     " method TEXT NOT NULL, note TEXT NOT NULL, cost TEXT NOT NULL) STRICT;"
-    "CREATE INDEX charge_dataset ON charge(dataset);"
-    "CREATE TABLE unit(id INTEGER PRIMARY KEY, dataset INTEGER NOT NULL REFERENCES dataset(id),"
-    " hash BLOB NOT NULL, spent INTEGER NOT NULL CHECK(spent > 0), UNIQUE(dataset, hash)) STRICT;"
-    "CREATE TABLE payer(charge INTEGER NOT NULL REFERENCES charge(id),"
-    " unit INTEGER NOT NULL REFERENCES unit(id), PRIMARY KEY(charge, unit)) STRICT, WITHOUT ROWID;"
-    "PRAGMA application_id = " TEXT_OF(APPLICATION) ";"
-                                                    "PRAGMA user_version = " TEXT_OF(VERSION) ";";
+    "CREATE INDEX charge_dataset ON charge(dataset);" UNIT_TABLES
+    "PRAGMA application_id = " TEXT_OF(APPLICATION) ";" SET_FORM;
+
+/* Form 1 kept of a unit only the last charge that it paid for. Its sum stays what it was. */
+static const char *const from_form_1 =
+    "ALTER TABLE unit RENAME TO unit_1;" UNIT_TABLES
+    "INSERT INTO unit(dataset, hash, spent) SELECT dataset, hash, spent FROM unit_1;"
+    "INSERT INTO payer(charge, unit) SELECT unit_1.charge, unit.id FROM unit_1"
+    " JOIN unit USING(dataset, hash);"
+    "DROP TABLE unit_1;" SET_FORM;
 
 /* ---- Errors ------------------------------------------------------------------------------------
  */
@@ -228,29 +241,49 @@ static dpi_status connect(dpi_ledger *l, bool read_only, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
+static dpi_status execute(dpi_ledger *l, const char *sql, dpi_error *err) {
+    return sqlite3_exec(l->db, sql, NULL, NULL, NULL) == SQLITE_OK ? DPI_STATUS_OK
+                                                                   : dpi_sql_fail(l, err);
+}
+
 /* Whoever is second finds the tables of the first. */
 static dpi_status fill(dpi_ledger *l, dpi_error *err) {
     int64_t n_tables;
     DPI_TRY(dpi_sql_begin(l, err));
     dpi_status status = read_int(l, "SELECT COUNT(*) FROM sqlite_schema", &n_tables, err);
-    if (status == DPI_STATUS_OK && n_tables == 0 &&
-        sqlite3_exec(l->db, schema, NULL, NULL, NULL) != SQLITE_OK)
-        status = dpi_sql_fail(l, err);
+    if (status == DPI_STATUS_OK && n_tables == 0)
+        status = execute(l, schema, err);
+    return dpi_sql_end(l, status, err);
+}
+
+/* Brings the tables of form 1 to the present form: all of it, or nothing. The first programs that
+ * had the table `payer` wrote form 1 too. */
+static dpi_status bring_to_form(dpi_ledger *l, dpi_error *err) {
+    int64_t form, has_payers = 0;
+    DPI_TRY(dpi_sql_begin(l, err));
+    dpi_status status = read_int(l, "PRAGMA user_version", &form, err);
+    if (status == DPI_STATUS_OK && form < FORM) { /* no other process was first */
+        status = read_int(
+            l, "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name = 'payer'",
+            &has_payers, err);
+        if (status == DPI_STATUS_OK)
+            status = execute(l, has_payers ? SET_FORM : from_form_1, err);
+    }
     return dpi_sql_end(l, status, err);
 }
 
 static dpi_status check_file(dpi_ledger *l, dpi_error *err) {
-    int64_t application, version, n_foreign;
+    int64_t application, n_foreign;
     DPI_TRY(read_int(l, "PRAGMA application_id", &application, err));
     if (application != APPLICATION)
         return dpi_fail(err, DPI_STATUS_FORMAT,
                         "%s is no ledger: it is a SQLite file of another program", l->path);
-    DPI_TRY(read_int(l, "PRAGMA user_version", &version, err));
-    if (version != VERSION)
+    DPI_TRY(read_int(l, "PRAGMA user_version", &l->form, err));
+    if (l->form < 1 || l->form > FORM)
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
                         "the ledger %s has the form %" PRId64
-                        ", allowed is " TEXT_OF(VERSION) ": a later program made it",
-                        l->path, version);
+                        ", allowed are 1 to " TEXT_OF(FORM) ": a later program made it",
+                        l->path, l->form);
     DPI_TRY(expect_text(l, "PRAGMA quick_check(1)", "ok", "the ledger is damaged", err));
     DPI_TRY(read_int(l, "SELECT COUNT(*) FROM sqlite_schema WHERE type IN ('trigger', 'view')",
                      &n_foreign, err));
@@ -289,5 +322,10 @@ dpi_status dpi_sql_open(dpi_ledger *l, const dpi_ledger_options *o, dpi_error *e
         DPI_TRY(fill(l, err));
     }
     DPI_TRY(check_file(l, err));
-    return configure(l, o->read_only, err);
+    DPI_TRY(configure(l, o->read_only, err));
+    if (l->form == FORM || o->read_only) /* who only reads leaves the file as it is */
+        return DPI_STATUS_OK;
+    DPI_TRY(bring_to_form(l, err));
+    l->form = FORM;
+    return DPI_STATUS_OK;
 }

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "pipeline/release/release.h"
+#include "tests/pipeline/ledger/form_1.h"
 
 static dpi_ledger *open_ledger(const char *path) {
     dpi_ledger_options o;
@@ -266,6 +267,29 @@ static const char *check_unit_release(dpi_ledger *ledger, const char *path, cons
     return has_common_hash(path) ? "a unit can be recognised without the key" : NULL;
 }
 
+/* ann has spent 3 2^30 in a file of an earlier form. */
+static const char *check_form_1(const char *folder) {
+    const void *const ids[] = {"ann", "ben"};
+    const size_t n_bytes[] = {3, 3};
+    uint8_t pays[2];
+    const dpi_ledger_units units = {.n = 2, .ids = ids, .n_bytes = n_bytes, .pays = pays};
+    const double left = ((double)FORM_1_BUDGET - 0x1.8p31) / DPI_LEDGER_ONE; /* of ann */
+    char path[300];
+    sqlite3 *db = NULL;
+    snprintf(path, sizeof path, "%s/form_1.ledger", folder);
+    const bool made = sqlite3_open(path, &db) == SQLITE_OK &&
+                      sqlite3_exec(db, form_1_sql, NULL, NULL, NULL) == SQLITE_OK;
+    sqlite3_close(db);
+    dpi_ledger *ledger = made ? open_ledger(path) : NULL;
+    const char *fault = NULL;
+    if (!ledger || reserve(ledger, "letters", (left + 1e-4) / 5, &units) != DPI_STATUS_OK)
+        fault = "a ledger of an earlier form is refused";
+    else if (pays[0] || !pays[1])
+        fault = "an earlier form's units do not keep their sums";
+    dpi_ledger_close(ledger);
+    return fault;
+}
+
 const char *probe_ledger(const dpi_model *model, const char *folder) {
     char path[300];
     snprintf(path, sizeof path, "%s/probe.ledger", folder);
@@ -277,6 +301,8 @@ const char *probe_ledger(const dpi_model *model, const char *folder) {
         fault = check_release(ledger, model);
     if (!fault)
         fault = check_unit_release(ledger, path, model, folder);
+    if (!fault)
+        fault = check_form_1(folder);
     if (!fault)
         fault = check_race(ledger, path);
     dpi_ledger_close(ledger);

@@ -1,6 +1,9 @@
 #include "tests/pipeline/ledger/ledger_support.h"
 
+#include <sqlite3.h>
 #include <stdio.h>
+
+#include "tests/pipeline/ledger/form_1.h"
 
 void bench_make(bench *b) {
     make_dir(b->folder, sizeof b->folder);
@@ -37,6 +40,16 @@ dpi_dataset_info info_of(dpi_ledger *ledger, const char *dataset) {
     assert_ok(dpi_ledger_info(ledger, dataset, &info, &err), &err);
     return info;
 }
+
+void exec_sql(const char *path, const char *sql) {
+    sqlite3 *db;
+    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    assert_int_equal(sqlite3_open_v2(path, &db, flags, "unix"), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+void make_ledger_of_form_1(const char *path) { exec_sql(path, form_1_sql); }
 
 double rho_of(int64_t amount) { return ((double)amount - .5) / DPI_LEDGER_ONE / 5; }
 

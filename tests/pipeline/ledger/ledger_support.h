@@ -21,6 +21,11 @@ dpi_ledger *open_ledger(const char *path, int32_t create);
 void add_letters(dpi_ledger *ledger, int32_t scope);
 dpi_dataset_info info_of(dpi_ledger *ledger, const char *dataset);
 
+/* Runs SQL on a file, past the library. */
+void exec_sql(const char *path, const char *sql);
+/* The file of form_1.h. */
+void make_ledger_of_form_1(const char *path);
+
 /* rho that costs exactly `amount` at order 5. */
 double rho_of(int64_t amount);
 dpi_status reserve_rho(dpi_ledger *ledger, const char *dataset, double rho, dpi_charge *charge,

@@ -276,13 +276,6 @@ static dpi_status try_open(const char *path, dpi_error *err) {
     return status;
 }
 
-static void exec_sql(const char *path, const char *sql) {
-    sqlite3 *db;
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-    sqlite3_close(db);
-}
-
 static void test_other_files(void **state) {
     (void)state;
     bench b;
@@ -365,7 +358,7 @@ static void test_damaged(void **state) {
         dpi_status status;
         const char *part;
     } cases[] = {
-        {"PRAGMA user_version = 2", DPI_STATUS_UNSUPPORTED, "the form 2"},
+        {"PRAGMA user_version = 3", DPI_STATUS_UNSUPPORTED, "the form 3"},
         {"DROP TABLE charge", DPI_STATUS_FORMAT, "damaged"},
         {"UPDATE dataset SET budget = budget * 2", DPI_STATUS_FORMAT, "do not fit"},
         {"UPDATE dataset SET renyi_order = 1", DPI_STATUS_FORMAT, "do not fit"},

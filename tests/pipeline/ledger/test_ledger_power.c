@@ -258,8 +258,42 @@ static void test_power_cut(void **state) {
     bench_remove(&b);
 }
 
+/* A file of form 1 is brought to the present one as a whole, or not at all. */
+static void test_power_cut_of_form_1(void **state) {
+    (void)state;
+    bench b;
+    dpi_ledger *ledger;
+    int64_t n;
+    int n_cuts = 0;
+    for (bool was_cut = true; was_cut; n_cuts++) {
+        bench_make(&b);
+        make_ledger_of_form_1(b.path);
+        n_files = n_calls = 0;
+        cut_at = n_cuts + 1;
+        ledger = NULL;
+        (void)!dpi_ledger_open(b.path, NULL, &ledger, NULL);
+        was_cut = dead;
+        dead = true;
+        dpi_ledger_close(ledger);
+        restore();
+        cut_at = 0;
+        ledger = open_ledger(b.path, 0);
+        assert_true(sum_charges(ledger, "letters", &n) == 3221225472);
+        dpi_ledger_close(ledger);
+        restore();
+        exec_sql(b.path, "CREATE TEMP TABLE t(right INTEGER CHECK(right = 3));"
+                         "INSERT INTO t SELECT COUNT(*) FROM unit WHERE"
+                         " (hex(hash) LIKE '0D1F%' AND spent = 3221225472) OR"
+                         " (hex(hash) LIKE '30C5%' AND spent = 1073741824) OR"
+                         " (hex(hash) LIKE '7539%' AND spent = 2147483648)");
+        bench_remove(&b);
+    }
+    assert_true(n_cuts > 6);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_power_cut)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_power_cut),
+                                       cmocka_unit_test(test_power_cut_of_form_1)};
     disk = calloc(FILES_MAX, sizeof *disk);
     below = sqlite3_vfs_find(NULL);
     sqlite3_vfs layer = *below;
