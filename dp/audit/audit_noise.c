@@ -132,7 +132,7 @@ static double waiting_chance(int32_t k) {
  * that is drawn anew for each query, half of them would fire each time. */
 static dpi_status audit_queries(dpi_audit *a) {
     enum { V = 8, N_CELLS = 6, N_TOKENS = 4000 };
-    const int32_t n_texts = dpi_audit_count(a, 10);
+    const int32_t n_texts = dpi_audit_count(a, 40);
     float logits[V] = {3, 2, 1};
     const float *pointers[] = {logits, logits};
     int64_t count[N_CELLS] = {0}, n = 0;
