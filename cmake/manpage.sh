@@ -92,8 +92,11 @@ the report was refused
 6
 the budget of a ledger does not allow it; no record was read
 .TP
-130, 143
-stopped by SIGINT, SIGTERM: the text so far and the statement were written
+7
+the hours of \-\-max\-hours are over: the job can go on
+.TP
+130, 138, 143
+stopped by SIGINT, SIGUSR1, SIGTERM: the text so far and the statement were written, or the job can go on
 .SH ENVIRONMENT
 .TP
 DPI_ISA

@@ -232,6 +232,18 @@ static dpi_status draw_spread(dpi_generation *g, const float *public_logits, dpi
     return DPI_STATUS_OK;
 }
 
+/* Drawn, or booked a second time for a text that goes on. */
+static dpi_status next_token(dpi_generation *g, const float *public_logits, dpi_error *err) {
+    const dpi_generation_options *o = &g->options;
+    if (g->n_drawn >= o->n_recalled)
+        return o->spread ? draw_spread(g, public_logits, err)
+                         : dpi_sampler_step(o->sampler, public_logits, g->logits, &g->token, err);
+    const int32_t token = o->recalled_tokens[g->n_drawn];
+    DPI_TRY(dpi_sampler_recall(o->sampler, public_logits, g->logits, token, err));
+    g->token = token;
+    return DPI_STATUS_OK;
+}
+
 static dpi_status draw(dpi_generation *g, dpi_error *err) {
     const dpi_generation_options *o = &g->options;
     const float *public_logits = dpi_session_logits(o->session, o->first_seq);
@@ -242,8 +254,7 @@ static dpi_status draw(dpi_generation *g, dpi_error *err) {
     DPI_TRY(check_sampler(g, err));
     for (int32_t i = 1; i < g->n_active; i++)
         g->logits[g->seqs[i] - o->first_seq - 1] = dpi_session_logits(o->session, g->seqs[i]);
-    DPI_TRY(o->spread ? draw_spread(g, public_logits, err)
-                      : dpi_sampler_step(o->sampler, public_logits, g->logits, &g->token, err));
+    DPI_TRY(next_token(g, public_logits, err));
     g->n_drawn++;
     g->current = false;
     g->drawn = true;
@@ -449,6 +460,9 @@ static dpi_status check_options(const dpi_generation_options *o, dpi_error *err)
                         "sequence %d and those of n_ref references after it must be the session's",
                         (int)o->first_seq);
     DPI_TRY(dpi_check_range("n_piece", o->n_piece, 0, INT32_MAX, err));
+    if (o->n_recalled > 0 && !o->recalled_tokens)
+        return dpi_fail(err, DPI_STATUS_ARG, "the tokens to recall are NULL");
+    DPI_TRY(dpi_check_range("n_recalled", o->n_recalled, 0, s->n_tokens, err));
     DPI_TRY(dpi_check_range("text", o->text, 0, 1, err));
     return dpi_check_range("ignore_eog", o->ignore_eog, 0, 1, err);
 }

@@ -2,6 +2,7 @@
 #include "pipeline/partition.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/status.h"
@@ -36,6 +37,13 @@ static dpi_status draw_key(dpi_partition *p, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
+static dpi_status make_key(dpi_partition *p, dpi_error *err) {
+    if (!p->options.key)
+        return draw_key(p, err);
+    memcpy(p->key, p->options.key, sizeof p->key);
+    return DPI_STATUS_OK;
+}
+
 dpi_status dpi_partition_create(const dpi_partition_options *options, size_t n_records,
                                 dpi_partition **partition, dpi_error *err) {
     dpi_partition *p = dpi_private_malloc(sizeof *p);
@@ -47,7 +55,7 @@ dpi_status dpi_partition_create(const dpi_partition_options *options, size_t n_r
         p->batch_of = n_records > SIZE_MAX / sizeof *p->batch_of
                           ? NULL
                           : dpi_private_malloc(n_records * sizeof *p->batch_of);
-        status = p->batch_of ? draw_key(p, err) : out_of_memory(err);
+        status = p->batch_of ? make_key(p, err) : out_of_memory(err);
     }
     if (status == DPI_STATUS_OK)
         *partition = p;
@@ -80,6 +88,8 @@ dpi_status dpi_partition_assign(dpi_partition *p, size_t i, const char *text, si
     p->batch_of[i] = *batch;
     return DPI_STATUS_OK;
 }
+
+void dpi_partition_restore(dpi_partition *p, size_t i, int32_t batch) { p->batch_of[i] = batch; }
 
 /* Counting: where each batch begins, then each record into the next place of its batch. */
 dpi_status dpi_partition_index(dpi_partition *p, dpi_error *err) {

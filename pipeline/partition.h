@@ -22,6 +22,7 @@ typedef struct dpi_partition_options {
     int32_t n_slots;  /* B; of a batch by position */
     bool by_content;  /* add/remove: hashed */
     double subsample; /* q > 0: drawn, whatever by_content says */
+    const uint8_t *key;   /* [16] of the hash; NULL: drawn */
     dpi_random_fn random; /* NULL: getrandom(2) */
     void *random_user;
 } dpi_partition_options;
@@ -49,6 +50,9 @@ bool dpi_partition_is_assigned(const dpi_partition *partition);
  * nothing in any batch: by content it is in none. Errors: ENTROPY. */
 dpi_status dpi_partition_assign(dpi_partition *partition, size_t i, const char *text,
                                 size_t n_bytes, int32_t *batch, dpi_error *err);
+
+/* What dpi_partition_assign has said of record i before, in a run that goes on. */
+void dpi_partition_restore(dpi_partition *partition, size_t i, int32_t batch);
 
 /* After all were assigned: makes the list of each batch. Errors: MEMORY. */
 dpi_status dpi_partition_index(dpi_partition *partition, dpi_error *err);

@@ -8,8 +8,8 @@
 
 #include "dpinfer.h"
 
-/* Exit codes of the program; 128 + signal number after SIGHUP (129), SIGINT (130) and
- * SIGTERM (143). */
+/* Exit codes of the program; 128 + signal number after SIGHUP (129), SIGINT (130),
+ * SIGUSR1 (138) and SIGTERM (143). */
 enum {
     CLI_OK = 0,
     CLI_FAILED = 1,  /* while running: memory, randomness, input, output */
@@ -18,6 +18,7 @@ enum {
     CLI_RECORDS = 4, /* the records were refused */
     CLI_REPORT = 5,  /* the report was refused */
     CLI_BUDGET = 6,  /* the budget of a ledger does not allow it: nothing was read */
+    CLI_STOPPED = 7, /* --max-hours are over: the job can go on */
 };
 
 /* The name that begins every line on stderr, such as "dpinfer run". Set once, by main. */

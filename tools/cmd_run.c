@@ -29,6 +29,7 @@ typedef struct run {
     bool jsonl, quiet;
     bool screen; /* the output is a terminal */
     progress progress;
+    const char *job; /* its folder, which has the texts until all are there; NULL: none */
     output out;
     report_files *reports;
     dpi_report *report;
@@ -37,6 +38,7 @@ typedef struct run {
     bool text_open;
     bool released;  /* a token is drawn */
     bool shard_begun;
+    bool is_cut;    /* the job: a text that is not over was the last one */
     bool line_open; /* text mode: the last byte was not a line feed */
     char tails[2][288];
     unsigned n_tails;
@@ -131,11 +133,17 @@ static int write_event(run *r, const dpi_release_event *event) {
     int code = CLI_OK;
     if (event->type == DPI_EVENT_PROMPT)
         return CLI_OK;
+    if (r->is_cut)
+        return CLI_OK;
     if (r->progress.form != PROGRESS_LINE || event->type == DPI_EVENT_END)
         progress_clear(&r->progress);
     r->released = true;
     if (!r->text_open)
         code = begin_text(r, event->index);
+    if (r->job && event->end == DPI_END_CANCELLED) { /* the job has the rest, and goes on here */
+        r->is_cut = true;
+        return code;
+    }
     if (code == CLI_OK)
         code = put_text(r, event->text, event->n_bytes);
     if (event->type != DPI_EVENT_END) {
@@ -165,7 +173,7 @@ static int write_texts(run *r) {
         if (code != CLI_OK)
             return code;
         if (status == DPI_STATUS_CANCELLED)
-            return 128 + signals_stop();
+            return signals_code();
         if (status != DPI_STATUS_OK)
             return cli_fail_option(status == DPI_STATUS_FORMAT ? CLI_RECORDS : CLI_FAILED, &err);
         if (event.type == DPI_EVENT_NONE)
@@ -321,7 +329,7 @@ static int begin_release(run *r) {
     dpi_error err;
     const dpi_status status = dpi_release_begin(r->in.release, &err);
     if (status == DPI_STATUS_CANCELLED)
-        return 128 + signals_stop();
+        return signals_code();
     return status == DPI_STATUS_OK ? CLI_OK
                                    : cli_fail_option(status == DPI_STATUS_LIMIT ? CLI_RECORDS
                                                                                 : CLI_FAILED, &err);
@@ -348,8 +356,9 @@ static int draw_texts(const args *a, run *r) {
     char label[160];
     r->screen = isatty(r->out.fd);
     progress_begin(&r->progress, progress_choose(a, r->screen && !r->jsonl));
-    r->out.appears = true;
-    report_files_keep(r->reports);
+    r->out.appears = !r->job;
+    if (!r->job)
+        report_files_keep(r->reports);
     signals_last_words(r->last_words);
     dpi_claim_label(r->claim, label, sizeof label);
     if (!dpi_claim_is_private(r->claim)) {
@@ -371,9 +380,9 @@ static int run_rank(const args *a, run *r) {
     return code == CLI_OK ? ranks_work(r->in.release) : code;
 }
 
-/* A run leaves what it has to leave, whatever ended it. */
-static output_end end_of(int code, bool leaves) {
-    return !leaves ? OUTPUT_DROPPED : code == CLI_FAILED ? OUTPUT_PARTIAL : OUTPUT_APPEARS;
+/* A run leaves what it has to leave, whatever ended it; but a job goes on. */
+static output_end end_of(const run *r, int code, bool leaves) {
+    return !leaves || (r->job && code != CLI_OK) ? OUTPUT_DROPPED : code == CLI_FAILED ? OUTPUT_PARTIAL : OUTPUT_APPEARS;
 }
 
 static int run_release(const args *a, run *r) {
@@ -384,15 +393,18 @@ static int run_release(const args *a, run *r) {
         code = begin(r, &begun);
     if (code == CLI_OK)
         code = draw_texts(a, r);
-    if (output_close(&r->out, end_of(code, code == CLI_OK || r->released)) != CLI_OK && code == CLI_OK)
+    if (output_close(&r->out, end_of(r, code, code == CLI_OK || r->released)) != CLI_OK && code == CLI_OK)
         code = CLI_FAILED;
     if (r->shard_begun && end_shard(r, code) != CLI_OK && code == CLI_OK)
         code = CLI_FAILED;
     if (begun)
         code = write_statement(r, code);
-    if (report_files_close(r->reports, end_of(code, begun), a->v[OPT_SIGN].s) != CLI_OK &&
+    if (report_files_close(r->reports, end_of(r, code, begun), a->v[OPT_SIGN].s) != CLI_OK &&
         code == CLI_OK)
         code = CLI_FAILED;
+    const dpi_journal *job = a->journal ? a->journal : r->in.journal;
+    if (job && code != CLI_OK && dpi_journal_facts(job))
+        cli_note("the job is not over: 'dpinfer resume %s' goes on with it", r->job);
     return code;
 }
 
@@ -401,6 +413,12 @@ static int run_records(const args *a) {
     run r = {.jsonl = a->v[OPT_JSONL].i, .quiet = a->v[OPT_QUIET].i, .out = {.fd = -1}};
     if (!a->v[OPT_PLAIN].i && a->n_positional == 0)
         return cli_fail(CLI_USAGE, "no REFS given; see 'dpinfer run -h'");
+    if (a->v[OPT_MAX_HOURS].given && !job_wanted(a))
+        return cli_fail(CLI_USAGE, "--max-hours needs --job: what is not drawn by then would be lost");
+    if (job_wanted(a))
+        r.job = a->v[OPT_JOB].s;
+    if (a->v[OPT_MAX_HOURS].given) /* the last token and the files take time too */
+        signals_stop_after(.99 * 3600 * a->v[OPT_MAX_HOURS].d);
     int code = first ? check_outputs(a) : CLI_OK;
     r.quiet |= !first;
     if (code == CLI_OK && first)
@@ -445,5 +463,6 @@ const command command_run = {
         "Only the text goes to stdout, token by token; texts are set apart by a blank line,\n"
         "or see --jsonl. The privacy statement goes to stderr, and to --report.\n"
         "Files appear when they are whole. SIGINT, SIGTERM and SIGHUP finish the token, write\n"
-        "what is released and the statement.\n",
+        "what is released and the statement; so does SIGUSR1. With --job nothing is lost whatever\n"
+        "stops the run: 'dpinfer resume' goes on, for the same budget.\n",
 };

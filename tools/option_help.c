@@ -105,5 +105,6 @@ void option_help(const option_table *t, const command *cmd) {
     }
     printf("\nExit codes: 0 success, 1 failure while running, 2 bad command line, 3 model file\n"
            "refused, 4 records refused, 5 report refused, 6 over the budget of a ledger,\n"
-           "129, 130 and 143 stopped by SIGHUP, SIGINT and SIGTERM.\n");
+           "7 --max-hours are over, 129, 130, 138 and 143 stopped by SIGHUP, SIGINT,\n"
+           "SIGUSR1 and SIGTERM.\n");
 }

@@ -323,7 +323,7 @@ int options_parse(const command *cmd, int argc, char **argv, args *a, bool *done
     parser p = {.cmd = cmd, .argc = argc, .argv = argv, .at = 1, .a = a};
     option_table_make(&p.table);
     *done = false;
-    *a = (args){.command = cmd};
+    *a = (args){.command = cmd, .argc = argc, .argv = argv};
     int code = CLI_OK;
     for (int id = 0; id < N_OPTIONS && code == CLI_OK; id++) {
         code = set_default(&p.table.v[id], &a->v[id]);

@@ -21,7 +21,7 @@ typedef enum option_id {
     OPT_TOKENS, OPT_OUTPUT, OPT_JSONL, OPT_REPORT, OPT_META, OPT_SIGN, OPT_KEY, OPT_SIGNATURE,
     OPT_VERIFIED, OPT_OVERWRITE, OPT_QUIET, OPT_PROGRESS, OPT_JSON,
     OPT_LEDGER, OPT_DATASET, OPT_SCOPE, OPT_PURE, OPT_SIGMA, OPT_SAMPLING, OPT_STEPS, OPT_NOTE,
-    OPT_JOB, OPT_SHARD, OPT_SPREAD, OPT_PARTIAL,
+    OPT_JOB, OPT_SHARD, OPT_SPREAD, OPT_PARTIAL, OPT_JOURNAL_EVERY, OPT_MAX_HOURS,
     OPT_CHECK, OPT_NUL, OPT_BOS, OPT_AUDIT_SEED, OPT_AUDIT_REPORT, OPT_HELP,
     N_OPTIONS
 } option_id;
@@ -44,7 +44,9 @@ enum {
     CMD_COMPLETION = 8192,
     CMD_LEDGER = 16384,
     CMD_MERGE = 32768,
-    CMD_HOLDS_TEXTS = CMD_RUN | CMD_PLAN | CMD_TOKENIZE | CMD_LOGITS, /* of others, in memory */
+    CMD_RESUME = 65536,
+    CMD_HOLDS_TEXTS = CMD_RUN | CMD_RESUME | CMD_PLAN | CMD_TOKENIZE | CMD_LOGITS, /* of others, in
+                                                                                      memory */
     CMD_GROUPED = CMD_RUN | CMD_PLAN,                                 /* whose help has headings */
 };
 
@@ -75,6 +77,9 @@ typedef struct args {
     const char *model;         /* -m, or the first positional; NULL if the command takes none */
     const char **positional; /* [n_positional] the words that follow MODEL */
     int n_positional;
+    int argc; /* the words that all of this comes from, the command first */
+    char **argv;
+    struct dpi_journal *journal; /* resume: of the job that goes on; NULL: none */
     const char *reports[MAX_REPORTS]; /* --report, which may be given more than once */
     int n_reports;
 } args;

@@ -2,7 +2,10 @@
 #include "tools/release_options.h"
 
 #include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/ledger_options.h"
 #include "tools/ranks.h"
@@ -249,6 +252,64 @@ static int open_ledger(const args *a, release_input *in, dpi_release_options *o)
     return code == CLI_OK && ranks_count() > 1 ? check_scope(in) : code;
 }
 
+/* What `resume` parses again: the words of this command, and where they are said. */
+static json_t *describe_command(const args *a) {
+    char *folder = getcwd(NULL, 0);
+    json_t *words = json_array();
+    bool ok = folder && words;
+    for (int i = 1; i < a->argc && ok; i++)
+        ok = json_array_append_new(words, json_string(a->argv[i])) == 0;
+    json_t *object = ok ? json_pack("{s:s, s:O}", "folder", folder, "words", words) : NULL;
+    json_decref(words);
+    free(folder);
+    return object;
+}
+
+/* What comes from standard input is gone when the job goes on. */
+static int check_job(const args *a) {
+    static const option_id files[] = {OPT_PRIVATE_PROMPT_FILE, OPT_PUBLIC_PROMPT_FILE,
+                                      OPT_QUERY_FILE, OPT_SYSTEM_FILE};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (a->v[files[i]].given && strcmp(a->v[files[i]].s, "-") == 0)
+            return cli_fail(CLI_USAGE, "--job and --%s -: standard input cannot be read again when "
+                                       "the job goes on", option_name(files[i]));
+    return CLI_OK;
+}
+
+static int create_job(const args *a, release_input *in) {
+    dpi_journal_options options;
+    dpi_shards *shards;
+    dpi_error err;
+    if (dpi_shards_open(a->v[OPT_JOB].s, &shards, NULL) == DPI_STATUS_OK) {
+        dpi_shards_close(shards);
+        return cli_fail(CLI_USAGE, "--job: %s is a job in shards, which needs --shard",
+                        a->v[OPT_JOB].s);
+    }
+    json_t *words = describe_command(a);
+    char *text = words ? json_dumps(words, JSON_COMPACT) : NULL;
+    json_decref(words);
+    if (!text)
+        return cli_fail(CLI_USAGE, "--job: the command line is not UTF-8, and cannot be kept");
+    dpi_journal_options_init(&options);
+    options.create = 1;
+    options.every = (int32_t)a->v[OPT_JOURNAL_EVERY].i;
+    options.application = text;
+    const dpi_status status = dpi_journal_open(a->v[OPT_JOB].s, &options, &in->journal, &err);
+    dpi_private_free(text);
+    if (status == DPI_STATUS_ARG) /* a job is there */
+        return cli_fail(CLI_USAGE, "%s. 'dpinfer resume %s' goes on with it", err.message,
+                        a->v[OPT_JOB].s);
+    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_FAILED, &err);
+}
+
+/* A new job, or that of `resume`. */
+static int open_job(const args *a, release_input *in, dpi_release_options *o) {
+    const int code = !a->journal && job_wanted(a) ? create_job(a, in) : CLI_OK;
+    o->journal = a->journal ? a->journal : in->journal;
+    o->model_path = a->model;
+    return code;
+}
+
 static int open_release(const dpi_release_options *o, bool quiet, release_input *in) {
     dpi_error err;
     if (!quiet)
@@ -267,7 +328,9 @@ int release_open(const args *a, bool quiet, dpi_cancel_fn cancel, release_input 
     *in = (release_input){0};
     dpi_model_options_init(&model);
     model.use_mmap = !a->v[OPT_NO_MMAP].i;
-    int code = read_options(a, in, &o);
+    int code = job_wanted(a) ? check_job(a) : CLI_OK;
+    if (code == CLI_OK)
+        code = read_options(a, in, &o);
     if (code == CLI_OK)
         code = shard_join(a, &o, &in->shards);
     if (code == CLI_OK && (a->command->bit & CMD_RUN))
@@ -278,6 +341,8 @@ int release_open(const args *a, bool quiet, dpi_cancel_fn cancel, release_input 
         code = open_records(a, in, &o);
     if (code == CLI_OK)
         code = cli_open_model(a->model, &model, &in->model, &in->info);
+    if (code == CLI_OK)
+        code = open_job(a, in, &o);
     o.model = in->model;
     o.session.cancel = cancel;
     return code == CLI_OK ? open_release(&o, quiet, in) : code;
@@ -286,6 +351,7 @@ int release_open(const args *a, bool quiet, dpi_cancel_fn cancel, release_input 
 void release_close(release_input *in) {
     dpi_release_free(in->release);
     dpi_shards_close(in->shards);
+    dpi_journal_close(in->journal);
     dpi_ledger_close(in->ledger);
     dpi_records_close(in->records);
     dpi_model_close(in->model);

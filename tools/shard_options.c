@@ -62,10 +62,16 @@ static int check_options(const args *a) {
     return CLI_OK;
 }
 
+bool job_wanted(const args *a) {
+    return (a->command->bit & CMD_RUN) && a->v[OPT_JOB].given && !a->v[OPT_SHARD].given &&
+           !getenv("SLURM_ARRAY_TASK_ID");
+}
+
 int shard_join(const args *a, dpi_release_options *options, dpi_shards **job) {
     shard s;
     dpi_error err;
-    if (!(a->command->bit & CMD_RUN) || (!a->v[OPT_JOB].given && !a->v[OPT_SHARD].given))
+    if (!(a->command->bit & CMD_RUN) || (!a->v[OPT_JOB].given && !a->v[OPT_SHARD].given) ||
+        job_wanted(a))
         return CLI_OK;
     if (!a->v[OPT_JOB].given)
         return cli_fail(CLI_USAGE, "--shard needs --job DIR, which 'dpinfer plan --job DIR' makes");

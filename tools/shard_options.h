@@ -10,6 +10,9 @@
  * --shard. CLI_OK, or an exit code with a message. */
 int shard_join(const args *a, dpi_release_options *options, dpi_shards **job);
 
+/* --job keeps the run of this process alone (dpinfer resume): there is no shard. */
+bool job_wanted(const args *a);
+
 /* The exit code of an error of a job or a merge, with its message. */
 int shard_fail(dpi_status status, const dpi_error *err);
 

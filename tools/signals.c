@@ -2,6 +2,7 @@
 #include "tools/signals.h"
 
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "dpinfer/memory.h"
@@ -9,6 +10,7 @@
 
 static volatile sig_atomic_t stop_signal;
 static const char *volatile words;
+static double deadline; /* 0: none */
 
 static void set_handler(int number, void (*handler)(int), int flags) {
     struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
@@ -52,7 +54,7 @@ static bool ends_program(int number) {
 }
 
 static void set_handlers(void (*stop)(int), int flags) {
-    static const int stopping[] = {SIGINT, SIGTERM, SIGHUP};
+    static const int stopping[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
     struct sigaction hangup;
     /* nohup(1): a run goes on without its terminal. */
     const bool ignores_hangup =
@@ -82,8 +84,17 @@ void *signals_json_malloc(size_t n_bytes) {
 }
 
 int signals_stop(void) { return stop_signal; }
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+void signals_stop_after(double seconds) { deadline = now() + seconds; }
+
+int signals_code(void) { return stop_signal ? 128 + stop_signal : CLI_STOPPED; }
 
 int32_t signals_cancel(void *user) {
     (void)user;
-    return stop_signal != 0;
+    return stop_signal != 0 || (deadline > 0 && now() >= deadline);
 }

@@ -4,7 +4,7 @@
 
 #include "tools/cli.h"
 
-/* SIGINT, SIGTERM and SIGHUP finish the token; a second one, and every other signal that ends a
+/* SIGINT, SIGTERM, SIGHUP and SIGUSR1 finish the token; a second one, and every other signal that ends a
  * program, ends this one at once: files that may appear do (output.h), and no temporary one stays. */
 void signals_catch(void);
 /* Every signal that ends a program ends this one at once, in the same way. */
@@ -18,8 +18,12 @@ void signals_last_words(const char *words);
  * record or of a result. Without memory the program ends here. */
 void *signals_json_malloc(size_t n_bytes);
 
+/* The run is to stop when so many seconds are over, whatever becomes of the time of day. */
+void signals_stop_after(double seconds);
 /* The signal that has asked to stop; 0: none. */
 int signals_stop(void);
+/* The exit code of a run that was stopped: 128 and the signal, or CLI_STOPPED. */
+int signals_code(void);
 /* The same as a dpi_cancel_fn. */
 int32_t signals_cancel(void *user);
 

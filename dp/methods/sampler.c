@@ -304,6 +304,47 @@ dpi_status dpi_sampler_step(dpi_sampler *s, const float *public_logits,
     return status;
 }
 
+/* The same as draw_token, but for the draw. */
+static dpi_status recall_token(dpi_sampler *s, const float *public_logits,
+                               const float *const *reference_logits, int32_t token,
+                               dpi_error *err) {
+    dpi_distribution d;
+    DPI_TRY(dpi_sampler_distribution(s, public_logits, reference_logits, &d, err));
+    int64_t i = 0;
+    while (i < d.n_support && d.support[i] < token)
+        i++;
+    if (i == d.n_support || d.support[i] != token)
+        return dpi_fail(err, DPI_STATUS_FORMAT,
+                        "token %d of the text is no candidate where it is said to have been drawn: "
+                        "the model or the prompts are not those that it was drawn with",
+                        s->n_drawn);
+    if (s->method->charge)
+        s->method->charge(s);
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_sampler_recall(dpi_sampler *s, const float *public_logits,
+                              const float *const *reference_logits, int32_t token, dpi_error *err) {
+    if (!s || !public_logits)
+        return dpi_fail(err, DPI_STATUS_ARG, "the sampler or the public logits are NULL");
+    if (s->method->step)
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                        "a text of %s cannot go on from its tokens: its steps keep random numbers "
+                        "that are in no token",
+                        s->method->info.name);
+    if (!s->begun)
+        return dpi_fail(err, DPI_STATUS_STATE, "a sampler's recall comes after its begin");
+    if (s->n_drawn >= s->options.n_tokens)
+        return dpi_fail(err, DPI_STATUS_BUDGET, "all %d tokens of this text have been drawn",
+                        s->options.n_tokens);
+    s->to_merge = false;
+    const dpi_status status = recall_token(s, public_logits, reference_logits, token, err);
+    if (status == DPI_STATUS_OK)
+        s->n_drawn++;
+    dpi_sampler_forget(s);
+    return status;
+}
+
 int32_t dpi_sampler_tokens_left(const dpi_sampler *s) {
     return s && s->begun ? s->options.n_tokens - s->n_drawn : 0;
 }

@@ -113,10 +113,13 @@ typedef struct dpi_generation_options {
     int32_t n_piece; /* most tokens of a prompt that one advance reads, so that other texts do not
                         wait for a long one; best a multiple of 64. Decides time alone. 0 (default):
                         one whole prompt */
+    const int32_t *recalled_tokens; /* [n_recalled] tokens that this text has released before: they
+                                       come as TOKEN events again, and are booked, not drawn
+                                       (dpi_sampler_recall). Until all of them have come; default none */
+    int32_t n_recalled;
     int32_t text;    /* 1: events have text; default 0 */
     int32_t ignore_eog; /* 1: an end-of-generation token is one like others, and T tokens are drawn;
                            default 0 */
-    int32_t reserved;
     const dpi_spread *spread; /* the references are this part of the text's, n_ref those of the part;
                                  must outlive the generation. After a failure in add or token it cannot
                                  go on. NULL (default): they are all of them */

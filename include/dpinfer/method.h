@@ -201,6 +201,18 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_step(dpi_sampler *sampler, const f
                                                    const float *const *reference_logits,
                                                    int32_t *token, dpi_error *err);
 
+/* Books a token that this text has released before, exactly as the step that drew it did, and draws
+ * nothing: for a text that goes on after its process has ended. The logits must be those of that step,
+ * bit for bit (the same model, prompts, records and instruction set), each token once, in order, and
+ * all of them before the first step: then what comes after has the distribution and the cost of a text
+ * that was never stopped. Trusted beside what step trusts: that. Errors: as dpi_sampler_step but
+ * ENTROPY; FORMAT (the token is no candidate); UNSUPPORTED (AMIN, ADAPMIXED: their steps keep more than
+ * tokens tell). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_recall(dpi_sampler *sampler,
+                                                     const float *public_logits,
+                                                     const float *const *reference_logits,
+                                                     int32_t token, dpi_error *err);
+
 /* One text whose references are spread over threads, processes or machines. Each part has a sampler
  * with the same options but n_ref, the slots that are there, and the same denominator, that of all.
  * All records of a unit are in one part. Each part begins the text with dpi_sampler_begin_part, and a

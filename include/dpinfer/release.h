@@ -18,6 +18,7 @@
 
 #include "dpinfer/claim.h"
 #include "dpinfer/generation.h"
+#include "dpinfer/journal.h"
 #include "dpinfer/ledger.h"
 #include "dpinfer/prompts.h"
 #include "dpinfer/records.h"
@@ -80,6 +81,9 @@ typedef struct dpi_release_options {
     dpi_ledger *ledger;  /* the run is charged to it, and refused if it does not fit; the caller's,
                             must outlive the release. NULL (default): it is counted nowhere */
     const char *dataset; /* of the ledger */
+    dpi_journal *journal; /* keeps the release while it is made, or goes on with one (journal.h); the
+                             caller's, must outlive the release. NULL (default): what is not told is lost */
+    const char *model_path; /* with a journal: the file that the model was opened with */
 } dpi_release_options;
 
 DPI_API void dpi_release_options_init(dpi_release_options *options);

@@ -23,12 +23,13 @@ void dpi_journal_options_init(dpi_journal_options *options) {
  */
 
 /* The folder, and that of its name: a folder that a power cut takes away has lost its job. */
-static dpi_status make_folder(const char *folder, dpi_error *err) {
-    if (mkdir(folder, 0700) != 0 && errno != EEXIST)
-        return dpi_fail(err, DPI_STATUS_IO, "cannot make the folder %s: %s", folder,
+static dpi_status make_folder(dpi_journal *j, dpi_error *err) {
+    j->made_folder = mkdir(j->folder, 0700) == 0;
+    if (!j->made_folder && errno != EEXIST)
+        return dpi_fail(err, DPI_STATUS_IO, "cannot make the folder %s: %s", j->folder,
                         strerror(errno));
     char *parent;
-    if (asprintf(&parent, "%s/..", folder) < 0)
+    if (asprintf(&parent, "%s/..", j->folder) < 0)
         return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a job");
     const int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0) {
@@ -48,11 +49,15 @@ static dpi_status lock_tokens(dpi_journal *j, bool create, dpi_error *err) {
     struct stat st;
     if (fstat(j->fd, &st) != 0 || !S_ISREG(st.st_mode))
         return dpi_fail(err, DPI_STATUS_FORMAT, "%s/tokens is no regular file", j->folder);
-    if (j->read_only || flock(j->fd, LOCK_EX | LOCK_NB) == 0)
+    if (j->read_only)
         return DPI_STATUS_OK;
-    return errno == EWOULDBLOCK ? dpi_fail(err, DPI_STATUS_IO,
-                                           "%s: another process goes on with this job", j->folder)
-                                : dpi_journal_fail(j, "lock", "tokens", err);
+    /* A file that was removed before it was locked was that of a job that has not begun. */
+    const bool locked = flock(j->fd, LOCK_EX | LOCK_NB) == 0 && fstat(j->fd, &st) == 0;
+    if (locked && st.st_nlink > 0)
+        return DPI_STATUS_OK;
+    if (locked || errno == EWOULDBLOCK)
+        return dpi_fail(err, DPI_STATUS_IO, "%s: another process goes on with this job", j->folder);
+    return dpi_journal_fail(j, "lock", "tokens", err);
 }
 
 /* A file of tokens that is there already has none: it is what a job has left that did not begin. */
@@ -61,7 +66,8 @@ static dpi_status check_unused(const dpi_journal *j, dpi_error *err) {
     const ssize_t n = pread(j->fd, start, sizeof start, 0);
     if (n < 0)
         return dpi_journal_fail(j, "read", "tokens", err);
-    const bool ours = n == 0 || dpi_journal_is_header(start);
+    const bool ours =
+        dpi_journal_is_header(start) || dpi_journal_is_zero(start, DPI_JOURNAL_HEADER);
     return ours && dpi_journal_is_zero(start + DPI_JOURNAL_HEADER, DPI_JOURNAL_RECORD)
                ? DPI_STATUS_OK
                : dpi_fail(err, DPI_STATUS_ARG,
@@ -78,6 +84,7 @@ static dpi_status open_new(dpi_journal *j, const char *application, dpi_error *e
         return dpi_fail(err, DPI_STATUS_ARG, "%s: a job has begun there: it can only go on",
                         j->folder);
     DPI_TRY(check_unused(j, err));
+    j->is_ours = true;
     if (application && !(j->application = strdup(application)))
         return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a job");
     DPI_TRY(dpi_random_fill(NULL, NULL, j->id, sizeof j->id, err));
@@ -94,12 +101,14 @@ static dpi_status open_begun(dpi_journal *j, dpi_error *err) {
         return dpi_journal_fail(j, "read", "tokens", err);
     DPI_TRY(dpi_journal_check_header(j, header, err));
     DPI_TRY(dpi_journal_recover(j, err));
-    return j->read_only ? DPI_STATUS_OK : dpi_journal_sync_start(j, err);
+    if (!j->read_only)
+        dpi_journal_sync_start(j);
+    return DPI_STATUS_OK;
 }
 
 static dpi_status open_journal(dpi_journal *j, const dpi_journal_options *o, dpi_error *err) {
     if (o->create)
-        DPI_TRY(make_folder(j->folder, err));
+        DPI_TRY(make_folder(j, err));
     j->dir = open(j->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (j->dir < 0)
         return dpi_fail(err, DPI_STATUS_IO, "cannot open the folder %s: %s", j->folder,
@@ -145,6 +154,10 @@ void dpi_journal_close(dpi_journal *j) {
         return;
     dpi_journal_sync_stop(j);
     dpi_journal_free_texts(j);
+    if (j->is_ours && !j->begun && faccessat(j->dir, "job.json", F_OK, 0) != 0)
+        unlinkat(j->dir, "tokens", 0); /* it has none; and the lock is still held */
+    if (j->made_folder && !j->begun)
+        rmdir(j->folder); /* if nothing is in it */
     if (j->fd >= 0)
         close(j->fd); /* and its lock */
     if (j->dir >= 0)
@@ -179,14 +192,12 @@ dpi_status dpi_journal_begin(dpi_journal *j, const char *facts, dpi_error *err) 
     char *copy = strdup(facts);
     if (!copy)
         return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a job");
-    dpi_status status = dpi_journal_sync_start(j, err);
-    if (status == DPI_STATUS_OK)
-        status = dpi_job_write(j, facts, err);
+    const dpi_status status = dpi_job_write(j, facts, err);
     if (status != DPI_STATUS_OK) {
         free(copy);
-        dpi_journal_sync_stop(j);
         return status;
     }
+    dpi_journal_sync_start(j);
     j->facts = copy;
     j->begun = true;
     return DPI_STATUS_OK;
@@ -263,8 +274,9 @@ static dpi_status check_put(dpi_journal *j, int32_t text, int32_t place, int32_t
                             dpi_error *err) {
     if (!j->begun || j->read_only)
         return dpi_fail(err, DPI_STATUS_STATE, "%s: the job has not begun", j->folder);
-    if (j->failed || dpi_journal_has_failed(j))
-        return dpi_fail(err, DPI_STATUS_IO, "%s/tokens: an earlier write has failed", j->folder);
+    errno = j->reason ? j->reason : dpi_journal_sync_reason(j);
+    if (errno != 0) /* of an earlier write */
+        return dpi_journal_fail(j, "write", "tokens", err);
     if (text < 0 || text >= DPI_JOURNAL_TEXTS_MAX || place < 0 || place >= DPI_JOURNAL_TOKENS_MAX ||
         token < 0)
         return dpi_fail(err, DPI_STATUS_ARG, "text, place or token is out of range");
@@ -298,7 +310,7 @@ dpi_status dpi_journal_put(dpi_journal *j, int32_t text, int32_t place, int32_t 
                                   .place = place,
                                   .token = token};
     if (!write_record(j, &r)) {
-        j->failed = true;
+        j->reason = errno;
         return dpi_journal_fail(j, "write", "tokens", err);
     }
     j->n_records++;

@@ -40,7 +40,9 @@ struct dpi_journal {
     char *folder; /* as it was given, for messages */
     int dir, fd;  /* the folder; its file `tokens`, -1: not open */
     int32_t every;
-    bool read_only, begun, failed;
+    bool read_only, begun;
+    int reason;                /* errno of a write that has failed; 0: none */
+    bool made_folder, is_ours; /* here; `tokens` too, for a job that has not begun */
     uint8_t id[DPI_JOURNAL_ID], key[DPI_JOURNAL_KEY_BYTES];
     char *application, *facts;
     dpi_journal_text_tokens *texts; /* [n_texts], by index */
@@ -111,11 +113,11 @@ dpi_status dpi_job_read(dpi_journal *journal, bool *found, dpi_error *err);
 /* ---- sync.c ------------------------------------------------------------------------------------
  */
 
-/* Errors: IO, MEMORY. */
-dpi_status dpi_journal_sync_start(dpi_journal *journal, dpi_error *err);
+void dpi_journal_sync_start(dpi_journal *journal);
 void dpi_journal_sync_stop(dpi_journal *journal);
 /* A token was written; wanted: the disk is to have all of them. */
 void dpi_journal_sync_note(dpi_journal *journal, bool wanted);
-bool dpi_journal_has_failed(dpi_journal *journal);
+/* errno of a failure; 0: none. */
+int dpi_journal_sync_reason(dpi_journal *journal);
 
 #endif

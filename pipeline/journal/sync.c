@@ -33,7 +33,7 @@ static void *sync_loop(void *user) {
 }
 
 /* Signals are the program's, not this thread's. */
-dpi_status dpi_journal_sync_start(dpi_journal *j, dpi_error *err) {
+void dpi_journal_sync_start(dpi_journal *j) {
     dpi_journal_sync *s = &j->sync;
     sigset_t all, old;
     s->n_put = s->n_wanted = s->n_durable = j->n_records; /* recovery has synced them */
@@ -42,13 +42,19 @@ dpi_status dpi_journal_sync_start(dpi_journal *j, dpi_error *err) {
     pthread_cond_init(&s->done, NULL);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    const int code = pthread_create(&s->thread, NULL, sync_loop, j);
+    s->runs = pthread_create(&s->thread, NULL, sync_loop, j) == 0;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (code != 0)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "cannot start a thread for %s: %s", j->folder,
-                        strerror(code));
-    s->runs = true;
-    return DPI_STATUS_OK;
+}
+
+/* Where the system starts no thread each token waits for the disk. */
+static void sync_here(dpi_journal *j) {
+    dpi_journal_sync *s = &j->sync;
+    if (s->reason != 0 || s->n_durable == s->n_put)
+        return;
+    if (fdatasync(j->fd) == 0)
+        s->n_durable = s->n_put;
+    else
+        s->reason = errno;
 }
 
 void dpi_journal_sync_stop(dpi_journal *j) {
@@ -72,18 +78,20 @@ void dpi_journal_sync_note(dpi_journal *j, bool wanted) {
         pthread_cond_signal(&s->requested);
     }
     pthread_mutex_unlock(&s->lock);
+    if (wanted && !s->runs)
+        sync_here(j);
 }
 
-bool dpi_journal_has_failed(dpi_journal *j) {
+int dpi_journal_sync_reason(dpi_journal *j) {
     pthread_mutex_lock(&j->sync.lock);
-    const bool failed = j->sync.reason != 0;
+    const int reason = j->sync.reason;
     pthread_mutex_unlock(&j->sync.lock);
-    return failed;
+    return reason;
 }
 
 int64_t dpi_journal_durable(dpi_journal *j) {
     dpi_journal_sync *s = &j->sync;
-    if (!s->runs)
+    if (!j->begun || j->read_only)
         return j->n_records;
     pthread_mutex_lock(&s->lock);
     const int64_t n = s->n_durable;
@@ -93,8 +101,10 @@ int64_t dpi_journal_durable(dpi_journal *j) {
 
 dpi_status dpi_journal_wait(dpi_journal *j, int64_t sequence, dpi_error *err) {
     dpi_journal_sync *s = &j->sync;
-    if (!s->runs)
+    if (!j->begun || j->read_only)
         return DPI_STATUS_OK;
+    if (!s->runs)
+        sync_here(j);
     pthread_mutex_lock(&s->lock);
     const int64_t n = sequence > 0 && sequence < s->n_put ? sequence : s->n_put;
     if (s->n_wanted < n) {

@@ -66,11 +66,26 @@ static dpi_status keep_prompts(dpi_release *r, size_t n_units, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-static dpi_status draw_batches(dpi_release *r, size_t n_units, dpi_error *err) {
-    int32_t batch;
+static dpi_status draw_all(dpi_release *r, size_t n_units, int32_t *batches, dpi_error *err) {
     for (size_t i = 0; i < n_units; i++)
-        DPI_TRY(dpi_partition_assign(r->partition, i, NULL, 0, &batch, err));
-    return DPI_STATUS_OK;
+        DPI_TRY(dpi_partition_assign(r->partition, i, NULL, 0, &batches[i], err));
+    return dpi_release_keep_batches(r, batches, n_units, err);
+}
+
+/* A job draws them once. */
+static dpi_status draw_batches(dpi_release *r, size_t n_units, dpi_error *err) {
+    int32_t *batches;
+    DPI_TRY(dpi_release_kept_batches(r, n_units, &batches, err));
+    const bool kept = batches;
+    for (size_t i = 0; kept && i < n_units; i++)
+        dpi_partition_restore(r->partition, i, batches[i]);
+    if (!kept)
+        batches = dpi_private_malloc(n_units * sizeof *batches + 1);
+    dpi_status status = kept ? DPI_STATUS_OK
+                        : !batches ? dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the batches")
+                                   : draw_all(r, n_units, batches, err);
+    dpi_private_free(batches);
+    return status;
 }
 
 static dpi_status make_partition(dpi_release *r, dpi_error *err) {
@@ -80,6 +95,7 @@ static dpi_status make_partition(dpi_release *r, dpi_error *err) {
         .n_slots = m->denominator,
         .by_content = m->adjacency == DPI_ADJACENCY_ADD_REMOVE,
         .subsample = m->subsample,
+        .key = dpi_release_batch_key(r),
     };
     dpi_release_random(r, &r->bits, &o.random, &o.random_user);
     if (r->options.key && !r->options.seeded) { /* the same batches in each process */

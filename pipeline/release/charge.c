@@ -128,12 +128,28 @@ bool dpi_release_unit_pays(const dpi_release *r, size_t unit) { return !r->pays 
 
 /* ---- The charge ------------------------------------------------------------------------------ */
 
+/* A job that goes on was charged when it was begun. r->charge stays 0: it is not given back. */
+static dpi_status continue_charge(dpi_release *r, dpi_error *err) {
+    dpi_dataset_info info;
+    dpi_charge charge;
+    DPI_TRY(dpi_release_find_charge(r, &charge, err));
+    if (!r->options.ledger)
+        return DPI_STATUS_OK;
+    dpi_dataset_info_init(&info);
+    DPI_TRY(dpi_ledger_info(r->options.ledger, r->options.dataset, &info, err));
+    keep(r, &info, &charge);
+    r->charge = 0;
+    return info.scope == DPI_SCOPE_UNIT ? dpi_release_recall_pays(r, err) : DPI_STATUS_OK;
+}
+
 dpi_status dpi_release_reserve(dpi_release *r, dpi_error *err) {
     char note[DPI_CHARGE_NOTE_MAX + 1];
     dpi_charge_request request;
     dpi_dataset_info info;
     dpi_charge charge;
     dpi_cost cost;
+    if (dpi_release_goes_on(r))
+        return continue_charge(r, err);
     if (!r->options.ledger || r->charge > 0)
         return DPI_STATUS_OK;
     if (r->options.charged)

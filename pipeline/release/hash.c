@@ -62,6 +62,16 @@ bool dpi_hash_file(const char *path, char hex[DPI_HASH_HEX + 1], int64_t *n_byte
     return true;
 }
 
+int64_t dpi_hash_count_files(const dpi_model *model) {
+    const char *key, *type;
+    char value[32];
+    for (int64_t i = 0; i < dpi_model_metadata_count(model); i++)
+        if (dpi_model_metadata_get(model, i, &key, &type, value, sizeof value, NULL) ==
+                DPI_STATUS_OK && strcmp(key, "split.count") == 0)
+            return strtoll(value, NULL, 10);
+    return 1;
+}
+
 /* What the names of n_files parts end in, from part i = 1 on. */
 static void part_suffix(int64_t i, int64_t n_files, char suffix[64]) {
     snprintf(suffix, 64, "-%05" PRId64 "-of-%05" PRId64 ".gguf", i, n_files);

@@ -5,12 +5,15 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "dpinfer/status.h"
+#include "dpinfer/model.h"
 
 enum { DPI_HASH_HEX = 64 };
 
 /* SHA-256 of what is in the file, in lower-case hex, and its size. False on failure, with errno. */
 bool dpi_hash_file(const char *path, char hex[DPI_HASH_HEX + 1], int64_t *n_bytes);
+
+/* Files of the model: the number in split.count, 1 without it. */
+int64_t dpi_hash_count_files(const dpi_model *model);
 
 /* The files of a model that is opened by `path`, in order, as [{"n_bytes":, "sha256":}]: one, or
  * n_files parts beside each other, whose names end in -00001-of-0000N.gguf. *files is the caller's.

@@ -19,13 +19,16 @@ dpi_status dpi_release_begin(dpi_release *r, dpi_error *err) {
     if (!r->options.records && r->claim.record_in_prompt)
         return dpi_fail(err, DPI_STATUS_STATE, "the release has no records: it is a plan");
     DPI_TRY(dpi_release_reserve(r, err)); /* on the disk before a record is read */
+    DPI_TRY(dpi_release_begin_job(r, err));
     r->begun = true;
-    dpi_status status = dpi_release_make_batches(r, &why);
+    dpi_status status = dpi_release_check_records(r, &why);
+    if (status == DPI_STATUS_OK)
+        status = dpi_release_make_batches(r, &why);
     if (status == DPI_STATUS_OK)
         status = dpi_release_make_places(r, &why);
     if (status == DPI_STATUS_OK)
         return status;
-    if (!dpi_claim_is_assigned(&r->claim))
+    if (!dpi_claim_is_assigned(&r->claim) && !r->options.journal)
         dpi_release_give_back(r); /* records by position are read with their texts */
     r->failure = why;
     r->failure.code = status;
@@ -54,6 +57,10 @@ dpi_status dpi_release_advance(dpi_release *r, dpi_release_event *event, dpi_err
             *event = (dpi_release_event){.type = DPI_EVENT_NONE, .index = r->claim.n_texts, .token = -1,
                                          .text = ""};
             return DPI_STATUS_OK;
+        }
+        if (dpi_release_waits(r)) {
+            dpi_release_wait(r);
+            continue;
         }
         const dpi_release_text *reading = dpi_release_pass(r);
         if (reading && !dpi_release_has_event(r)) {

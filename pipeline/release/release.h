@@ -30,6 +30,7 @@ typedef struct dpi_place {
 typedef struct dpi_waiting_event {
     int32_t type, token, n_drawn, end;
     size_t n_bytes;
+    int64_t sequence; /* of the journal: the disk must have it before it is told; 0: it may be told */
 } dpi_waiting_event;
 
 /* A text that has begun, with the events that were not told yet: texts are told in their order,
@@ -40,6 +41,9 @@ typedef struct dpi_release_text {
     dpi_place *place;          /* NULL: all of it is drawn */
     int32_t n_read, n_prompts; /* n_prompts 0: its generation has not said yet */
     int32_t n_drawn;           /* tokens among its events */
+    int32_t n_recalled;        /* of them, those that an earlier process has drawn */
+    int32_t *recalled;         /* [n_recalled] */
+    int32_t n_lost;            /* tokens that the disk did not get: nothing after them is told */
     bool is_cut;               /* an event is lost: nothing follows but its END, without text */
     dpi_waiting_event *events; /* [n_events], of which n_told are told */
     size_t n_events, n_told, capacity;
@@ -98,6 +102,8 @@ struct dpi_release {
     int32_t n_ended;    /* texts that are drawn */
     int64_t n_read;     /* prompts of all texts that are read */
     int64_t n_drawn;    /* tokens of all texts */
+    int64_t n_durable;  /* what the journal has on the disk */
+    bool lost;          /* it gets no more */
     int32_t stopped_at; /* with a failure: index of the text that has failed */
     dpi_error failure;  /* code: what a call returns when no event waits; OK: none yet */
 };
@@ -108,6 +114,30 @@ int32_t dpi_release_n_ref(const dpi_release *r);
 bool dpi_release_unit_pays(const dpi_release *r, size_t unit);
 /* Takes the charge back, if there is one: no record was read. */
 void dpi_release_give_back(dpi_release *r);
+
+/* ---- job.c ------------------------------------------------------------------------------------- */
+
+/* Whether a release with these options can be a job. Errors: UNSUPPORTED, ARG. */
+dpi_status dpi_release_check_job(const dpi_release_options *options, dpi_error *err);
+/* The journal is that of a job that has begun. */
+bool dpi_release_goes_on(const dpi_release *r);
+/* Of such a job: the charge that it was begun with, if there is a ledger. Errors: STATE; those of the
+ * ledger. */
+dpi_status dpi_release_find_charge(dpi_release *r, dpi_charge *charge, dpi_error *err);
+/* Of such a job with a ledger of units: those that have paid. Errors: STATE; as dpi_journal_kept. */
+dpi_status dpi_release_recall_pays(dpi_release *r, dpi_error *err);
+/* The facts of the release to the disk, or compared with those that it was begun with. Errors: STATE
+ * (one is another), IO, MEMORY. */
+dpi_status dpi_release_begin_job(dpi_release *r, dpi_error *err);
+/* The same for all records, as one keyed hash. Errors: STATE, IO, MEMORY, CANCELLED. */
+dpi_status dpi_release_check_records(dpi_release *r, dpi_error *err);
+/* [16] of the job; NULL: it is drawn. */
+const uint8_t *dpi_release_batch_key(const dpi_release *r);
+/* The batch of each of n units to the disk, if there is a job. */
+dpi_status dpi_release_keep_batches(dpi_release *r, const int32_t *batches, size_t n, dpi_error *err);
+/* The same back, freed with dpi_private_free; NULL: none is kept. Errors: FORMAT, IO, MEMORY. */
+dpi_status dpi_release_kept_batches(const dpi_release *r, size_t n, int32_t **batches,
+                                    dpi_error *err);
 
 /* Records to batches. Errors: as dpi_release_begin. */
 dpi_status dpi_release_make_batches(dpi_release *r, dpi_error *err);
@@ -152,6 +182,9 @@ const dpi_release_text *dpi_release_pass(dpi_release *r);
 bool dpi_release_has_event(const dpi_release *r);
 /* The first of them. False: none waits. */
 bool dpi_release_tell(dpi_release *r, dpi_release_event *event);
+/* Whether nothing is left to do but to wait until the disk has what is to be told, and that. */
+bool dpi_release_waits(const dpi_release *r);
+void dpi_release_wait(dpi_release *r);
 /* Frees the texts whose END is told. */
 void dpi_release_drop_told(dpi_release *r);
 

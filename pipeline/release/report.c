@@ -40,21 +40,10 @@ static dpi_status describe_software(json_t **section, dpi_error *err) {
     return *section ? DPI_STATUS_OK : out_of_memory(err);
 }
 
-/* Files of the model: the number in split.count, 1 without it. */
-static int64_t count_files(const dpi_model *model) {
-    const char *key, *type;
-    char value[32];
-    for (int64_t i = 0; i < dpi_model_metadata_count(model); i++)
-        if (dpi_model_metadata_get(model, i, &key, &type, value, sizeof value, NULL) ==
-                DPI_STATUS_OK && strcmp(key, "split.count") == 0)
-            return strtoll(value, NULL, 10);
-    return 1;
-}
-
 static dpi_status describe_model(const dpi_claim *claim, const dpi_model *model, const char *path,
                                  json_t **section, dpi_error *err) {
     json_t *files;
-    DPI_TRY(dpi_hash_model(path, count_files(model), &files, err));
+    DPI_TRY(dpi_hash_model(path, dpi_hash_count_files(model), &files, err));
     *section = json_pack("{s:s, s:b, s:o}", "name", claim->model_name, "random_weights",
                          claim->random_weights, "files", files);
     return *section ? DPI_STATUS_OK : out_of_memory(err);

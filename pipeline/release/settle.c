@@ -308,6 +308,7 @@ static dpi_status settle_parallel(dpi_release *r, dpi_error *err) {
 
 static dpi_status settle(dpi_release *r, dpi_error *err) {
     DPI_TRY(settle_options(&r->options, &r->claim, err));
+    DPI_TRY(dpi_release_check_job(&r->options, err));
     if (!r->options.model)
         return dpi_fail(err, DPI_STATUS_ARG, "model: found none");
     dpi_model_info_init(&r->info);

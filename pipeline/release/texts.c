@@ -130,7 +130,7 @@ static bool reserve_events(dpi_release_text *t) {
 }
 
 /* False: out of memory for its text. There is room for the event. */
-static bool add_event(dpi_release_text *t, const dpi_generation_event *e) {
+static bool add_event(dpi_release_text *t, const dpi_generation_event *e, int64_t sequence) {
     void *bytes = t->bytes;
     const bool ok = !t->is_cut && reserve(&bytes, &t->bytes_capacity, t->n_bytes, e->n_bytes, 1);
     t->bytes = bytes;
@@ -140,29 +140,64 @@ static bool add_event(dpi_release_text *t, const dpi_generation_event *e) {
     }
     t->n_drawn += e->type == DPI_EVENT_TOKEN;
     t->events[t->n_events++] = (dpi_waiting_event){.type = e->type, .token = e->token,
-                                                   .n_drawn = t->n_drawn, .end = e->end,
-                                                   .n_bytes = ok ? e->n_bytes : 0};
+                                                   .n_drawn = t->n_drawn,
+                                                   .end = ok ? e->end : DPI_END_CANCELLED,
+                                                   .n_bytes = ok ? e->n_bytes : 0,
+                                                   .sequence = sequence};
     if (ok && e->n_bytes > 0)
         memcpy(t->bytes + t->n_bytes, e->text, e->n_bytes);
     t->n_bytes += ok ? e->n_bytes : 0;
     return true;
 }
 
-/* The text whose event is told next; NULL: none waits. */
+/* The disk has it, or never will: then it is passed over. */
+static bool may_be_told(const dpi_release *r, const dpi_waiting_event *e) {
+    return e->sequence <= r->n_durable || r->lost;
+}
+
+/* The text whose event is told next; NULL: none waits, or none that the disk has. */
 static dpi_release_text *find_event(const dpi_release *r) {
     dpi_release_text *t = r->texts;
-    while (t && t->n_told == t->n_events)
+    while (t && (t->n_told == t->n_events || !may_be_told(r, &t->events[t->n_told])))
         t = r->options.as_drawn ? t->next : NULL;
     return t;
 }
 
+static bool is_drawing(const dpi_release *r) {
+    for (const dpi_release_text *t = r->texts; t; t = t->next)
+        if (t->place)
+            return true;
+    return r->failure.code == DPI_STATUS_OK && r->next < r->claim.n_texts;
+}
+
+bool dpi_release_waits(const dpi_release *r) {
+    return r->options.journal && r->texts && !r->lost && !is_drawing(r);
+}
+
 bool dpi_release_has_event(const dpi_release *r) { return find_event(r) != NULL; }
 
+/* Passes over the tokens that the disk did not get. */
+static void pass_over(const dpi_release *r, dpi_release_text *t) {
+    while (t->events[t->n_told].type == DPI_EVENT_TOKEN &&
+           (t->n_lost > 0 || t->events[t->n_told].sequence > r->n_durable)) {
+        t->n_bytes_told += t->events[t->n_told++].n_bytes;
+        t->n_lost++;
+    }
+}
+
 bool dpi_release_tell(dpi_release *r, dpi_release_event *event) {
+    if (r->options.journal)
+        r->n_durable = dpi_journal_durable(r->options.journal);
     dpi_release_text *t = find_event(r);
     if (!t)
         return false;
-    const dpi_waiting_event *e = &t->events[t->n_told++];
+    pass_over(r, t);
+    dpi_waiting_event *e = &t->events[t->n_told++];
+    if (t->n_lost > 0) { /* its END */
+        e->end = DPI_END_CANCELLED;
+        e->n_drawn -= t->n_lost;
+        e->n_bytes = 0;
+    }
     *event = (dpi_release_event){.type = e->type, .index = t->index, .token = e->token,
                                  .n_drawn = e->n_drawn, .end = e->end,
                                  .text = e->n_bytes > 0 ? t->bytes + t->n_bytes_told : "",
@@ -173,6 +208,7 @@ bool dpi_release_tell(dpi_release *r, dpi_release_event *event) {
 
 static void free_text(const dpi_release *r, dpi_release_text *t) {
     leave_place(r, t);
+    dpi_private_free(t->recalled);
     dpi_private_free(t->events);
     dpi_private_free(t->bytes);
     dpi_private_free(t);
@@ -228,14 +264,77 @@ static void stop(dpi_release *r, int32_t index, dpi_status status, const dpi_err
     }
 }
 
+/* What an earlier process has drawn of a text: *tokens [*n]. */
+static void find_recalled(const dpi_release *r, int32_t index, const int32_t **tokens, int32_t *n) {
+    *n = 0;
+    if (r->options.journal)
+        dpi_journal_text(r->options.journal, index, tokens, n);
+}
+
+/* How a text with these tokens ends; NONE: it goes on. */
+static int32_t end_of(const dpi_release *r, const int32_t *tokens, int32_t n) {
+    return n > 0 && dpi_token_is_eog(r->options.model, tokens[n - 1]) ? DPI_END_EOG
+           : n == r->claim.method.n_tokens                           ? DPI_END_LENGTH
+                                                                      : DPI_END_NONE;
+}
+
+/* All of it, by an earlier process. */
+static bool is_drawn(const dpi_release *r, int32_t index) {
+    const int32_t *tokens;
+    int32_t n;
+    find_recalled(r, index, &tokens, &n);
+    return n > 0 && end_of(r, tokens, n) != DPI_END_NONE;
+}
+
+static dpi_status tell_again(const dpi_release *r, dpi_release_text *t, dpi_decoder *decoder,
+                             dpi_error *err) {
+    dpi_generation_event e = {.type = DPI_EVENT_TOKEN};
+    bool ok = true;
+    for (int32_t i = 0; i < t->n_recalled && ok; i++) {
+        e.token = t->recalled[i];
+        DPI_TRY(dpi_decoder_push(decoder, e.token, &e.text, &e.n_bytes, err));
+        ok = reserve_events(t) && add_event(t, &e, 0);
+    }
+    e = (dpi_generation_event){.type = DPI_EVENT_END, .token = -1, .text = "",
+                               .end = end_of(r, t->recalled, t->n_recalled)};
+    if (e.end != DPI_END_NONE)
+        dpi_decoder_finish(decoder, &e.text, &e.n_bytes);
+    if (e.end != DPI_END_NONE)
+        ok = ok && reserve_events(t) && add_event(t, &e, 0);
+    return ok ? DPI_STATUS_OK : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a text");
+}
+
+/* The tokens of an earlier process are told at once: the disk has them. The generation comes to them
+ * later, for its caches. */
+static dpi_status recall_tokens(const dpi_release *r, dpi_release_text *t, dpi_error *err) {
+    const int32_t *tokens;
+    dpi_decoder *decoder;
+    int32_t n;
+    find_recalled(r, t->index, &tokens, &n);
+    if (n == 0)
+        return DPI_STATUS_OK;
+    t->recalled = dpi_private_malloc((size_t)n * sizeof *t->recalled);
+    if (!t->recalled)
+        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a text");
+    memcpy(t->recalled, tokens, (size_t)n * sizeof *t->recalled);
+    t->n_recalled = n;
+    DPI_TRY(dpi_decoder_create(r->options.model, &decoder, err));
+    const dpi_status status = tell_again(r, t, decoder, err);
+    dpi_decoder_free(decoder);
+    return status;
+}
+
 /* A plain text continues the public prompt, or the private prompt of one record. */
-static dpi_status create_generation(dpi_release *r, dpi_place *place, dpi_error *err) {
+static dpi_status create_generation(dpi_release *r, dpi_place *place, const dpi_release_text *t,
+                                    dpi_error *err) {
     dpi_generation_options o;
     dpi_generation_options_init(&o);
     o.session = r->session;
     o.sampler = place->sampler;
     o.first_seq = place->first_seq;
     o.text = 1;
+    o.recalled_tokens = t->recalled;
+    o.n_recalled = t->n_recalled;
     o.public_tokens = dpi_prompts_public(r->prompts);
     o.n_public = (size_t)r->prompts_info.n_public;
     if (is_plain(r) && r->claim.record_in_prompt) {
@@ -283,20 +382,31 @@ static bool find_next(dpi_release *r) {
 
 /* ---- Begin a text ---------------------------------------------------------------------------- */
 
+static dpi_status make_text(dpi_release *r, dpi_place *place, dpi_release_text *t, dpi_error *err) {
+    DPI_TRY(recall_tokens(r, t, err));
+    if (!place)
+        return DPI_STATUS_OK;
+    DPI_TRY(dpi_release_load_batch(r, r->next, place, err));
+    return create_generation(r, place, t, err);
+}
+
+/* place NULL: all of it is drawn. */
 static dpi_status begin_text(dpi_release *r, dpi_place *place, dpi_error *err) {
     dpi_release_text **last = &r->texts;
     while (*last)
         last = &(*last)->next;
-    DPI_TRY(dpi_release_load_batch(r, r->next, place, err));
     dpi_release_text *t = dpi_private_malloc(sizeof *t);
     if (!t)
         return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a text");
-    dpi_status status = create_generation(r, place, err);
+    *t = (dpi_release_text){.index = r->next};
+    const dpi_status status = make_text(r, place, t, err);
     if (status != DPI_STATUS_OK) {
-        dpi_private_free(t);
+        free_text(r, t);
         return status;
     }
-    *t = (dpi_release_text){.index = r->next, .place = place};
+    t->place = place;
+    r->n_ended += !place;
+    r->n_drawn += t->n_recalled;
     *last = t;
     pass_on(r);
     return DPI_STATUS_OK;
@@ -312,15 +422,26 @@ static bool is_reading(const dpi_release *r) {
 
 static void begin_next(dpi_release *r) {
     dpi_error why;
-    dpi_place *place = find_free_place(r);
-    if (r->failure.code != DPI_STATUS_OK || !place || is_reading(r) || !find_next(r))
+    if (r->failure.code != DPI_STATUS_OK || !find_next(r))
         return;
-    const dpi_status status = begin_text(r, place, &why);
+    const bool drawn = is_drawn(r, r->next);
+    dpi_place *place = drawn || is_reading(r) ? NULL : find_free_place(r);
+    const dpi_status status = place || drawn ? begin_text(r, place, &why) : DPI_STATUS_OK;
     if (status == DPI_STATUS_OK)
         return;
-    if (!is_plain(r))
+    if (!is_plain(r) && place)
         dpi_release_drop_batch(r, place);
     stop(r, status == DPI_STATUS_CANCELLED ? 0 : r->next, status, &why);
+}
+
+void dpi_release_wait(dpi_release *r) {
+    dpi_error why;
+    const dpi_status status = dpi_journal_wait(r->options.journal, 0, &why);
+    if (status == DPI_STATUS_OK)
+        return;
+    r->n_durable = dpi_journal_durable(r->options.journal);
+    r->lost = true;
+    stop(r, 0, status, &why);
 }
 
 /* ---- One pass -------------------------------------------------------------------------------- */
@@ -348,7 +469,19 @@ static void collect(dpi_release *r) {
     }
 }
 
-/* What a pass did for one text. Errors: MEMORY. */
+/* A token that the journal does not take is not told, nor what comes after it. */
+static dpi_status write_token(const dpi_release *r, dpi_release_text *t,
+                              const dpi_generation_event *e, int64_t *sequence, dpi_error *err) {
+    if (!r->options.journal)
+        return DPI_STATUS_OK;
+    const dpi_status status =
+        dpi_journal_put(r->options.journal, t->index, e->n_drawn - 1, e->token,
+                        e->end != DPI_END_NONE, sequence, err);
+    t->is_cut = status != DPI_STATUS_OK;
+    return status;
+}
+
+/* What a pass did for one text. Errors: MEMORY; those of dpi_journal_put. */
 static dpi_status note(dpi_release *r, dpi_release_text *t, const dpi_generation_event *e,
                        dpi_error *err) {
     r->n_read += e->n_read - t->n_read;
@@ -356,7 +489,12 @@ static dpi_status note(dpi_release *r, dpi_release_text *t, const dpi_generation
     t->n_prompts = e->n_prompts;
     if (e->type != DPI_EVENT_TOKEN && e->type != DPI_EVENT_END)
         return DPI_STATUS_OK;
-    const bool ok = add_event(t, e);
+    if (e->type == DPI_EVENT_TOKEN && e->n_drawn <= t->n_recalled)
+        return DPI_STATUS_OK; /* it is told already */
+    int64_t sequence = 0;
+    if (e->type == DPI_EVENT_TOKEN)
+        DPI_TRY(write_token(r, t, e, &sequence, err));
+    const bool ok = add_event(t, e, sequence);
     r->n_drawn += ok && e->type == DPI_EVENT_TOKEN;
     if (e->type == DPI_EVENT_END) {
         r->n_ended++;

@@ -2,6 +2,7 @@
  * bits and bounds that a sound program never misses. Exit code 0: nothing was noticed; 1: an audit
  * failed, and stdout says which; 2: something else went wrong. */
 #include "dpinfer/audit_path.h"
+#include "tests/mutations/probe_journal.h"
 #include "tests/mutations/probe_ledger.h"
 #include "tests/mutations/probe_shards.h"
 #include "tests/mutations/probe_training.h"
@@ -38,6 +39,8 @@ static dpi_status run_audits(dpi_audit_options *o, dpi_error *err) {
         on_fault("ledger | budgets and charges", fault);
     else if ((fault = probe_shards(o->model, folder)))
         on_fault("shards | jobs and merges", fault);
+    else if ((fault = probe_journal(folder)))
+        on_fault("journal | jobs that go on", fault);
     else if ((fault = probe_training()))
         on_fault("training | epsilon", fault);
     if (fault) {

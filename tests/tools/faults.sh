@@ -24,7 +24,7 @@ begin_with= # a file that is in `made` from the beginning
 faults() {
     local how=$1 n numbers
     shift
-    rm -rf made/* whole/* calls
+    rm -rf made/* whole/* calls job
     [ -z "$begin_with" ] || cp "$begin_with" made/
     last="dpinfer $*"
     DPI_FAULT=0 DPI_FAULT_LOG=$PWD/calls LD_PRELOAD=$library "$dpinfer" "$@" \
@@ -40,7 +40,7 @@ faults() {
             step = NR > most ? NR / most : 1
             for (i = 1; i <= NR; i += step) print all[int(i)] }')
     for n in $numbers; do
-        rm -rf made/*
+        rm -rf made/* job
         [ -z "$begin_with" ] || cp "$begin_with" made/
         last="dpinfer $*, call $n: $(sed -n "${n}p" calls | cut -d ' ' -f 2-)"
         timeout -k 1 300 env DPI_FAULT="$n" LD_PRELOAD="$library" "$dpinfer" "$@" >out 2>err <tokens
@@ -93,7 +93,10 @@ faults ends plan m.gguf refs.jsonl --rho 1 -t 1
 faults same run m.gguf refs.jsonl --rho 1 -n 4 -t 1 --seed 3 -q --report made/r.json --report made/r.md
 faults same run m.gguf refs.jsonl --rho 1 -n 4 -t 1 --seed 3 -q -o made/text
 faults same run m.gguf refs.csv --rho 1 -B 2 -n 4 -t 1 --seed 3 -q
+faults same run m.gguf refs.csv --rho 1 -B 2 -n 4 -t 1 --seed 3 -q --job job -o made/text
 faults same run m.gguf refs --rho 1 -B 2 -n 4 -t 2 --seed 3 -q --jsonl
+run run m.gguf refs.jsonl --rho 1 -n 4 -t 1 --seed 3 -q --job done; expect_rc 0
+faults same resume done -o made/text
 
 # A ledger, with which each run begins as it is in `year`: a run that fails has charged all or nothing,
 # one that succeeds has charged.

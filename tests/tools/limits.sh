@@ -62,7 +62,7 @@ try() {
 }
 
 # What each command is asked. Those whose output is the same each time leave it in NAME.out.
-commands=(help version inspect tokenize logits run many exact account ledger verify quantize make plan
+commands=(help version inspect tokenize logits run many exact account ledger resume verify quantize make plan
     pretrain)
 declare -A arguments=(
     [help]="run -h"
@@ -75,6 +75,7 @@ declare -A arguments=(
     [exact]="logits $model --tokens tokens -o - --exact --isa ref"
     [account]="account --rho 0.5 --json"
     [ledger]="ledger show year.ledger --json"
+    [resume]="resume job -q"
     [verify]="verify ink.json --model m.gguf"
     [quantize]="quantize m.gguf q.gguf Q8_0 -q"
     [make]="make-model --layers 1 --embd 32 --ff 32 --heads 2 --vocab-size 300 -o made.gguf -q"
@@ -82,6 +83,7 @@ declare -A arguments=(
     [pretrain]="pretrain tiny.conf -q"
 )
 echo "1 2 3 4 5" >tokens
+run run "$model" refs.jsonl --rho 1 -B 3 -n 4 --seed 1 -q --job job; expect_rc 0
 run ledger init year.ledger --dataset a --epsilon 1 --delta 1e-6; expect_rc 0
 {
     printf '<unk>\t0\n<s>\t0\n<|im_start|>\t0\n<|im_end|>\t0\n'
@@ -91,7 +93,7 @@ echo '{"user": "Who?", "assistant": "Anna."}' >pairs.jsonl
 printf '%s\n' 'data = pairs.jsonl' 'vocab = vocab' 'checkpoint = made.checkpoint' 'n_layer = 1' \
     'dim = 16' 'n_head = 2' 'n_kv_head = 1' 'ffn = 16' 'context = 64' 'batch_tokens = 128' \
     'steps = 1' 'threads = 2' >tiny.conf
-for name in help version inspect tokenize logits run many exact account ledger verify; do
+for name in help version inspect tokenize logits run many exact account ledger resume verify; do
     run ${arguments[$name]}
     expect_rc 0
     mv out "$name.out"

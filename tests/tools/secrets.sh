@@ -33,7 +33,9 @@ check "token ids are not seen" grep -q '^token ids in a block' log
 
 for refs in refs.jsonl refs.csv refs; do
     for how in "--rho 1" "--rho 1 -B 2 --jsonl" "--plain --reference 1" \
-        "--rho 1 --private-prompt-file private.txt" "--epsilon 3 --subsample .5 -B 2 --num 2"; do
+        "--rho 1 --private-prompt-file private.txt" "--epsilon 3 --subsample .5 -B 2 --num 2" \
+        "--epsilon 3 --subsample .5 -B 2 --num 2 --job job" "--rho 1 --job job"; do
+        rm -rf job
         # shellcheck disable=SC2086
         watch "$secret" "$ids" run "$model" "$refs" $how -n 4 -t 1 -q; expect_rc 0
         check "memory was given back with a record in it: $(head -n 3 log)" test ! -s log

@@ -1,0 +1,335 @@
+/* job.c - a release and its job: what the texts depend on is on the disk before a record is read,
+ * what puts records into batches before the first token. A release that goes on is held to both. */
+#include <inttypes.h>
+#include <nettle/hmac.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "dp/methods/method.h"
+#include "dpinfer/journal.h"
+#include "dpinfer/memory.h"
+#include "pipeline/release/hash.h"
+#include "pipeline/release/release.h"
+#include "pipeline/release/report.h"
+
+enum { KEY_BYTES = DPI_JOURNAL_KEY_BYTES / 2 }; /* one half for batches, the other one for hashes */
+
+static dpi_status out_of_memory(dpi_error *err) {
+    return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the facts of a job");
+}
+
+dpi_status dpi_release_check_job(const dpi_release_options *o, dpi_error *err) {
+    if (!o->journal)
+        return DPI_STATUS_OK;
+    if (dpi_method_ops_get(o->method.method)->step)
+        return dpi_fail(
+            err, DPI_STATUS_UNSUPPORTED,
+            "a job with the method %s: its steps keep random numbers that are in no token, so "
+            "that a text could not go on from its tokens",
+            dpi_method_get(o->method.method)->name);
+    if (o->key || o->spread || o->next_text || o->n_shards > 0)
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                        "a journal is that of a release of one process: key, spread, next_text and n_shards "
+                        "must be left out");
+    if (!o->model_path)
+        return dpi_fail(err, DPI_STATUS_ARG, "model_path: found none, needed with a journal");
+    return DPI_STATUS_OK;
+}
+
+/* ---- Facts -------------------------------------------------------------------------------------
+ */
+
+static void hash_text(struct sha256_ctx *hash, dpi_bytes text) {
+    const uint64_t n = text.data ? text.n_bytes + 1 : 0;
+    sha256_update(hash, sizeof n, (const uint8_t *)&n);
+    if (text.data)
+        sha256_update(hash, text.n_bytes, (const uint8_t *)text.data);
+}
+
+/* Both prompts, and how a record is cut. */
+static json_t *hash_prompts(const dpi_release *r) {
+    const dpi_prompt_options *o = &r->options.prompts;
+    const int32_t numbers[] = {r->prompts_info.chat, o->max_reference_tokens,
+                               r->prompts_info.n_limit};
+    uint8_t bytes[SHA256_DIGEST_SIZE];
+    char hex[DPI_HASH_HEX + 1];
+    struct sha256_ctx hash;
+    sha256_init(&hash);
+    sha256_update(&hash, sizeof numbers, (const uint8_t *)numbers);
+    hash_text(&hash, o->public_prompt);
+    hash_text(&hash, o->private_prompt);
+    hash_text(&hash, o->query);
+    hash_text(&hash, o->system);
+    sha256_update(&hash, (size_t)r->prompts_info.n_public * sizeof(int32_t),
+                  (const uint8_t *)dpi_prompts_public(r->prompts));
+    sha256_digest(&hash, sizeof bytes, bytes);
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(hex + 2 * i, 3, "%02x", bytes[i]);
+    return json_string(hex);
+}
+
+/* Logits have the same bits with the same of these. */
+static json_t *describe_engine(const dpi_release *r) {
+    const dpi_session_options *s = &r->options.session;
+    return json_pack("{s:s, s:s, s:i, s:b, s:i, s:i}", "version", dpi_version(), "isa",
+                     dpi_isa_name(s->isa == DPI_ISA_AUTO ? dpi_isa_best() : s->isa), "kv_type",
+                     s->kv_type, "exact", s->exact, "prefill", s->prefill, "n_ctx", s->n_ctx);
+}
+
+static json_t *describe_parameters(const dpi_release *r) {
+    dpi_claim claim = r->claim;
+    claim.ledger = (dpi_claim_ledger){0}; /* what was spent before is no parameter of a job */
+    return dpi_report_parameters(&claim);
+}
+
+/* What holds the job to its charge. */
+static json_t *describe_charge(const dpi_release *r) {
+    const dpi_claim_ledger *l = &r->claim.ledger;
+    if (!l->dataset[0])
+        return json_null();
+    return json_pack("{s:s, s:I, s:I, s:I}", "dataset", l->dataset, "id", (json_int_t)r->charge,
+                     "amount", (json_int_t)l->charge, "before", (json_int_t)l->before);
+}
+
+static dpi_status describe(const dpi_release *r, json_t **facts, dpi_error *err) {
+    json_t *files;
+    DPI_TRY(
+        dpi_hash_model(r->options.model_path, dpi_hash_count_files(r->options.model), &files, err));
+    /* A seed is no secret of the records; as a text, as JSON has no unsigned integers. */
+    char seed[24] = "";
+    if (r->options.seeded)
+        snprintf(seed, sizeof seed, "%" PRIu64, r->options.seed);
+    *facts =
+        json_pack("{s:o, s:o, s:o, s:o, s:i, s:s?}", "model", files, "engine", describe_engine(r),
+                  "parameters", describe_parameters(r), "prompts", hash_prompts(r), "reference",
+                  (int)r->options.reference, "seed", r->options.seeded ? seed : NULL);
+    return *facts ? DPI_STATUS_OK : out_of_memory(err);
+}
+
+/* ---- A job that goes on ------------------------------------------------------------------------
+ */
+
+/* Names the first member that is not the same. */
+static dpi_status differs(const char *name, const json_t *before, const json_t *now,
+                          dpi_error *err) {
+    size_t n;
+    const size_t flags = JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII;
+    char *a = before ? dpi_json_text(before, flags, &n) : NULL;
+    char *b = now ? dpi_json_text(now, flags, &n) : NULL;
+    dpi_fail(err, DPI_STATUS_STATE,
+             "the job cannot go on: %s was %.60s when it began, and is %.60s", name,
+             a ? a : "not there", b ? b : "not there");
+    free(a);
+    free(b);
+    return DPI_STATUS_STATE;
+}
+
+static dpi_status compare(const json_t *before, const json_t *now, dpi_error *err) {
+    const char *key, *inner;
+    json_t *value, *part;
+    json_object_foreach((json_t *)now, key, value) {
+        const json_t *old = json_object_get(before, key);
+        if (json_equal((json_t *)old, value))
+            continue;
+        if (!json_is_object(old) || !json_is_object(value))
+            return differs(key, old, value, err);
+        json_object_foreach(value, inner,
+                            part) if (!json_equal(json_object_get(old, inner), part)) {
+            char name[128];
+            snprintf(name, sizeof name, "%s.%s", key, inner);
+            return differs(name, json_object_get(old, inner), part, err);
+        }
+        return differs(key, old, value, err);
+    }
+    return DPI_STATUS_OK;
+}
+
+static dpi_status parse_facts(const dpi_release *r, json_t **facts, dpi_error *err) {
+    json_error_t why;
+    *facts = json_loads(dpi_journal_facts(r->options.journal), 0, &why);
+    return *facts ? DPI_STATUS_OK : out_of_memory(err);
+}
+
+/* The charge is the one that the job was begun with, and counts. */
+static dpi_status find_charge(const dpi_release *r, const json_t *facts, dpi_charge *charge,
+                              dpi_error *err) {
+    const json_t *c = json_object_get(facts, "charge");
+    const char *dataset = json_string_value(json_object_get(c, "dataset"));
+    const int64_t id = json_integer_value(json_object_get(c, "id"));
+    if (!r->options.ledger != !dataset)
+        return dpi_fail(err, DPI_STATUS_STATE, "the job cannot go on: it was begun %s a ledger",
+                        dataset ? "with" : "without");
+    if (!dataset)
+        return DPI_STATUS_OK;
+    if (!r->options.dataset || strcmp(dataset, r->options.dataset) != 0)
+        return dpi_fail(err, DPI_STATUS_STATE,
+                        "the job cannot go on: it was charged to another dataset");
+    dpi_charge_init(charge);
+    DPI_TRY(dpi_ledger_charge_next(r->options.ledger, dataset, id - 1, charge, err));
+    if (charge->id != id || !charge->counted ||
+        charge->amount != json_integer_value(json_object_get(c, "amount")))
+        return dpi_fail(
+            err, DPI_STATUS_STATE,
+            "the job cannot go on: the ledger does not have its charge, number %" PRId64, id);
+    return DPI_STATUS_OK;
+}
+
+bool dpi_release_goes_on(const dpi_release *r) {
+    return r->options.journal && dpi_journal_facts(r->options.journal);
+}
+
+dpi_status dpi_release_find_charge(dpi_release *r, dpi_charge *charge, dpi_error *err) {
+    json_t *facts;
+    DPI_TRY(parse_facts(r, &facts, err));
+    const dpi_status status = find_charge(r, facts, charge, err);
+    json_decref(facts);
+    return status;
+}
+
+static dpi_status continue_job(dpi_release *r, const json_t *now, dpi_error *err) {
+    json_t *before;
+    DPI_TRY(parse_facts(r, &before, err));
+    const dpi_status status = compare(before, now, err);
+    json_decref(before);
+    return status;
+}
+
+/* Which units have paid is private, and is known once: another charge would find other sums. */
+static dpi_status keep_pays(dpi_release *r, dpi_error *err) {
+    return r->pays ? dpi_journal_keep(r->options.journal, "pays", r->pays,
+                                      dpi_records_unit_count(r->options.records), err)
+                   : DPI_STATUS_OK;
+}
+
+static dpi_status begin_new(dpi_release *r, json_t *facts, dpi_error *err) {
+    size_t n_bytes;
+    json_t *charge = describe_charge(r);
+    if (!charge || json_object_set_new(facts, "charge", charge) != 0)
+        return out_of_memory(err);
+    char *text = dpi_json_text(facts, JSON_COMPACT | JSON_REAL_PRECISION(17), &n_bytes);
+    if (!text)
+        return out_of_memory(err);
+    const dpi_status status = dpi_journal_begin(r->options.journal, text, err);
+    free(text);
+    return status == DPI_STATUS_OK ? keep_pays(r, err) : status;
+}
+
+dpi_status dpi_release_begin_job(dpi_release *r, dpi_error *err) {
+    json_t *facts;
+    if (!r->options.journal)
+        return DPI_STATUS_OK;
+    DPI_TRY(describe(r, &facts, err));
+    const dpi_status status =
+        dpi_release_goes_on(r) ? continue_job(r, facts, err) : begin_new(r, facts, err);
+    json_decref(facts);
+    return status;
+}
+
+dpi_status dpi_release_recall_pays(dpi_release *r, dpi_error *err) {
+    void *kept;
+    size_t n_bytes;
+    if (r->pays)
+        return DPI_STATUS_OK;
+    DPI_TRY(dpi_journal_kept(r->options.journal, "pays", &kept, &n_bytes, err));
+    r->pays = kept;
+    if (!kept)
+        return dpi_fail(err, DPI_STATUS_STATE,
+                        "the job cannot go on: it was stopped before it had "
+                        "read a record, and has no list of units that paid");
+    return r->options.records && n_bytes == dpi_records_unit_count(r->options.records)
+               ? DPI_STATUS_OK
+               : dpi_fail(err, DPI_STATUS_STATE,
+                          "the job cannot go on: the records are not those that it began with");
+}
+
+/* ---- Records and their batches -----------------------------------------------------------------
+ */
+
+/* What a seed says is the same each time. */
+const uint8_t *dpi_release_batch_key(const dpi_release *r) {
+    return r->options.journal && !r->options.seeded ? dpi_journal_key(r->options.journal) : NULL;
+}
+
+/* All records and IDs, under the job's key: what tells other records from these, and nothing else.
+ */
+static dpi_status hash_records(const dpi_release *r, uint8_t digest[SHA256_DIGEST_SIZE],
+                               dpi_error *err) {
+    const dpi_records *records = r->options.records;
+    const size_t n_units = dpi_records_has_units(records) ? dpi_records_unit_count(records) : 0;
+    struct hmac_sha256_ctx hash;
+    hmac_sha256_set_key(&hash, KEY_BYTES, dpi_journal_key(r->options.journal) + KEY_BYTES);
+    for (size_t i = 0; i < dpi_records_count(records); i++) {
+        char *text;
+        size_t n_bytes;
+        if (dpi_release_is_cancelled(r))
+            return dpi_fail(err, DPI_STATUS_CANCELLED, "cancelled while records are read");
+        DPI_TRY(dpi_records_read(records, i, &text, &n_bytes, err));
+        const uint64_t n = text ? n_bytes + 1 : 0;
+        hmac_sha256_update(&hash, sizeof n, (const uint8_t *)&n);
+        if (text)
+            hmac_sha256_update(&hash, n_bytes, (const uint8_t *)text);
+        dpi_private_free(text);
+    }
+    for (size_t u = 0; u < n_units; u++) {
+        const char *id;
+        size_t n_bytes;
+        dpi_records_unit_id(records, u, &id, &n_bytes);
+        const uint64_t n = id ? n_bytes + 1 : 0;
+        hmac_sha256_update(&hash, sizeof n, (const uint8_t *)&n);
+        if (id)
+            hmac_sha256_update(&hash, n_bytes, (const uint8_t *)id);
+    }
+    hmac_sha256_digest(&hash, SHA256_DIGEST_SIZE, digest);
+    return DPI_STATUS_OK;
+}
+
+/* Data under a name: those that the job keeps, or these from now on. *same: they are the same. */
+static dpi_status keep_or_compare(dpi_release *r, const char *name, const void *data,
+                                  size_t n_bytes, bool *same, dpi_error *err) {
+    void *kept;
+    size_t n_kept;
+    *same = true;
+    DPI_TRY(dpi_journal_kept(r->options.journal, name, &kept, &n_kept, err));
+    if (!kept)
+        return dpi_journal_keep(r->options.journal, name, data, n_bytes, err);
+    *same = n_kept == n_bytes && memcmp(kept, data, n_bytes) == 0;
+    dpi_private_free(kept);
+    return DPI_STATUS_OK;
+}
+
+/* A record that has moved would be in a second batch, and one that has changed in the middle of a
+ * text would be two. */
+dpi_status dpi_release_check_records(dpi_release *r, dpi_error *err) {
+    uint8_t digest[SHA256_DIGEST_SIZE];
+    bool same;
+    if (!r->options.journal || !r->options.records)
+        return DPI_STATUS_OK;
+    DPI_TRY(hash_records(r, digest, err));
+    DPI_TRY(keep_or_compare(r, "records", digest, sizeof digest, &same, err));
+    return same ? DPI_STATUS_OK
+                : dpi_fail(err, DPI_STATUS_STATE,
+                           "the job cannot go on: the records are not those that it began with");
+}
+
+dpi_status dpi_release_keep_batches(dpi_release *r, const int32_t *batches, size_t n,
+                                    dpi_error *err) {
+    return r->options.journal
+               ? dpi_journal_keep(r->options.journal, "batches", batches, n * sizeof *batches, err)
+               : DPI_STATUS_OK;
+}
+
+dpi_status dpi_release_kept_batches(const dpi_release *r, size_t n, int32_t **batches,
+                                    dpi_error *err) {
+    void *kept = NULL;
+    size_t n_bytes = 0;
+    if (r->options.journal)
+        DPI_TRY(dpi_journal_kept(r->options.journal, "batches", &kept, &n_bytes, err));
+    *batches = kept;
+    if (!kept || n_bytes == n * sizeof **batches)
+        return DPI_STATUS_OK;
+    dpi_private_free(kept);
+    return dpi_fail(err, DPI_STATUS_FORMAT,
+                    "the job's file of batches is not that of these records");
+}

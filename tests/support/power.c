@@ -1,0 +1,147 @@
+/* power.c - see power.h. */
+#define _GNU_SOURCE
+#include "tests/support/power.h"
+
+#include <unistd.h>
+
+enum { FILES_MAX = 16, WRITES_MAX = 512, FILE_BYTES = 1 << 18, SECTOR = 512 };
+
+typedef struct pending {
+    size_t at, n; /* n 0: cut to `at` bytes */
+    char *data;
+} pending;
+
+struct power_file {
+    char path[512];
+    char durable[FILE_BYTES];
+    size_t n_durable;
+    bool entry_durable, entry_now; /* the folder has the name: on the disk, now */
+    pending writes[WRITES_MAX];
+    int n_writes;
+};
+
+static power_file *disk; /* [FILES_MAX] */
+static int n_files;
+static int32_t n_calls, cut_at;
+static bool dead;
+static uint64_t chance = 1;
+
+void power_cut_at(int32_t at) {
+    n_calls = 0;
+    cut_at = at;
+}
+
+bool power_cut(void) {
+    const bool was_cut = dead;
+    dead = true;
+    return was_cut;
+}
+
+bool power_call(bool *last) {
+    const bool now = ++n_calls == cut_at && !dead;
+    dead |= now;
+    if (last)
+        *last = now;
+    return !dead;
+}
+
+static void apply(power_file *f, const pending *w) {
+    if (w->n == 0) {
+        f->n_durable = w->at < f->n_durable ? w->at : f->n_durable;
+        return;
+    }
+    assert_true(w->at + w->n <= FILE_BYTES);
+    if (w->at > f->n_durable)
+        memset(f->durable + f->n_durable, 0, w->at - f->n_durable);
+    memcpy(f->durable + w->at, w->data, w->n);
+    if (w->at + w->n > f->n_durable)
+        f->n_durable = w->at + w->n;
+}
+
+static void forget_writes(power_file *f) {
+    for (int i = 0; i < f->n_writes; i++)
+        free(f->writes[i].data);
+    f->n_writes = 0;
+}
+
+power_file *power_find(const char *path) {
+    if (!disk)
+        disk = calloc(FILES_MAX, sizeof *disk);
+    for (int i = 0; i < n_files; i++)
+        if (strcmp(disk[i].path, path) == 0)
+            return &disk[i];
+    assert_true(disk && n_files < FILES_MAX);
+    power_file *f = &disk[n_files++];
+    *f = (power_file){.n_writes = 0};
+    snprintf(f->path, sizeof f->path, "%s", path);
+    FILE *file = fopen(path, "rb");
+    if (file) {
+        f->n_durable = fread(f->durable, 1, FILE_BYTES, file);
+        f->entry_durable = f->entry_now = true;
+        fclose(file);
+    }
+    return f;
+}
+
+void power_write(power_file *f, size_t at, const void *data, size_t n) {
+    assert_true(f->n_writes < WRITES_MAX);
+    pending *w = &f->writes[f->n_writes++];
+    *w = (pending){.at = at, .n = n, .data = n ? malloc(n) : NULL};
+    if (n)
+        memcpy(w->data, data, n);
+}
+
+void power_sync(power_file *f) {
+    for (int i = 0; i < f->n_writes; i++)
+        apply(f, &f->writes[i]);
+    forget_writes(f);
+}
+
+void power_name(power_file *f, bool is_there) { f->entry_now = is_there; }
+
+void power_sync_name(power_file *f) {
+    f->entry_durable = f->entry_now;
+    if (f->entry_now)
+        return;
+    forget_writes(f);
+    f->n_durable = 0;
+}
+
+void power_sync_names(void) {
+    for (int i = 0; i < n_files; i++)
+        power_sync_name(&disk[i]);
+}
+
+/* The old name keeps what it has on the disk until the folder is synced. */
+void power_rename(power_file *from, power_file *to) {
+    forget_writes(to);
+    memcpy(to->durable, from->durable, from->n_durable);
+    to->n_durable = from->n_durable;
+    for (int i = 0; i < from->n_writes; i++)
+        power_write(to, from->writes[i].at, from->writes[i].data, from->writes[i].n);
+    to->entry_now = true;
+    from->entry_now = false;
+}
+
+void power_restore(void) {
+    for (int i = 0; i < n_files; i++) {
+        power_file *f = &disk[i];
+        bool exists = f->entry_now == f->entry_durable ? f->entry_now : random_below(&chance, 2);
+        for (int k = 0; k < f->n_writes; k++) {
+            const pending *w = &f->writes[k];
+            for (size_t at = 0; at < w->n || (at == 0 && w->n == 0); at += SECTOR) {
+                const size_t n = w->n - at < SECTOR ? w->n - at : SECTOR;
+                const pending piece = {.at = w->at + at, .n = n, .data = w->data + at};
+                if (random_below(&chance, 2))
+                    apply(f, &piece);
+            }
+        }
+        forget_writes(f);
+        if (exists)
+            write_file(f->path, f->durable, f->n_durable);
+        else
+            unlink(f->path);
+    }
+    n_files = 0;
+    dead = false;
+}
