@@ -317,5 +317,9 @@ dpi_status dpi_journal_put(dpi_journal *j, int32_t text, int32_t place, int32_t 
     dpi_journal_sync_note(j, last || j->n_records - j->sync.n_wanted >= j->every);
     if (sequence)
         *sequence = j->n_records;
-    return DPI_STATUS_OK;
+    /* Steps do not run away from the disk: so a record that it has lost is known by a later one. */
+    const int64_t ahead = j->every + DPI_JOURNAL_AHEAD;
+    return j->n_records - dpi_journal_durable(j) > ahead
+               ? dpi_journal_wait(j, j->n_records - ahead, err)
+               : DPI_STATUS_OK;
 }

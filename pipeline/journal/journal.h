@@ -19,6 +19,7 @@ enum {
     DPI_JOURNAL_RECORD = 32,
     DPI_JOURNAL_GROW = 1 << 16, /* bytes of zeros at a time */
     DPI_JOURNAL_ID = 16,
+    DPI_JOURNAL_AHEAD = 16, /* records that are written before the disk has the first of them */
 };
 
 typedef struct dpi_journal_text_tokens {
