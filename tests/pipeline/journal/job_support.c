@@ -30,9 +30,9 @@ void job_bench_make(job_bench *b) {
     free(image);
     dpi_error err;
     assert_ok(dpi_model_open(b->model_path, NULL, &b->model, &err), &err);
-    for (int i = 0; i < 12; i++)
+    for (int i = 0; i < 16; i++)
         n += (size_t)snprintf(lines + n, sizeof lines - n,
-                              "{\"text\": \"%s %d\", \"who\": \"p%d\"}\n", words[i % 6], i, i % 7);
+                              "{\"text\": \"%s %d\", \"who\": \"p%d\"}\n", words[i % 6], i, i % 10);
     write_file(b->records_path, lines, n);
     dpi_release_options_init(&b->o);
     job_records_open(b, false);

@@ -22,7 +22,7 @@ typedef struct told {
 typedef struct job_bench {
     char root[256], folder[300], model_path[300], records_path[300];
     dpi_model *model;
-    dpi_records *records; /* 12 of 7 units */
+    dpi_records *records; /* 16 of 10 units */
     dpi_release_options o;
 } job_bench;
 

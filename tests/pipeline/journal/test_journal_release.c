@@ -118,7 +118,7 @@ static void test_same_texts(void **state) {
 }
 
 /* With the system's random bits: what was told stays, and a record stays in its batch. */
-static void list_batches(const dpi_release *r, size_t units[JOB_TEXTS][12], size_t n[JOB_TEXTS]) {
+static void list_batches(const dpi_release *r, size_t units[JOB_TEXTS][16], size_t n[JOB_TEXTS]) {
     for (int32_t i = 0; i < JOB_TEXTS; i++) {
         dpi_batch batch;
         dpi_partition_batch(r->partition, i, &batch);
@@ -129,7 +129,7 @@ static void list_batches(const dpi_release *r, size_t units[JOB_TEXTS][12], size
 }
 
 static void check_batches(job_bench *b) {
-    size_t units[2][JOB_TEXTS][12], n[2][JOB_TEXTS];
+    size_t units[2][JOB_TEXTS][16], n[2][JOB_TEXTS];
     told part[2];
     dpi_error err;
     b->o.seeded = 0;
@@ -154,7 +154,7 @@ static void check_batches(job_bench *b) {
 
 static void test_batches_stay(void **state) {
     (void)state;
-    for (int i = 0; i < 8; i++) { /* 12 records that fall into the same batches by chance: 4^-12 */
+    for (int i = 0; i < 8; i++) { /* 16 records that fall into the same batches by chance: 4^-16 */
         job_bench b;
         job_bench_make(&b);
         (i % 2 ? set_subsample : set_add_remove)(&b);
