@@ -46,7 +46,7 @@ expect_no_err "Letter"
 cp kept.jsonl r.jsonl; head -n 11 kept.jsonl >r.jsonl
 refuse 1 "parameters.n_records was 12 when it began, and is 11" resume cut
 cp kept.jsonl r.jsonl
-"$dpinfer" make-model --layers 2 --embd 64 --ff 128 --heads 4 --kv-heads 4 --vocab-size 400 --seed 9 \
+"$dpinfer" make-model --layers 2 --embd 64 --ff 128 --heads 4 --kv-heads 4 --vocab-size 400 --seed 9 --overwrite \
     -o m.gguf 2>err
 refuse 1 "model was" resume cut
 cp kept.gguf m.gguf
