@@ -26,9 +26,6 @@ static dpi_status out_of_memory(dpi_error *err) {
 
 /* Random bytes from the library's source: a draw among 256 batches is one. */
 static dpi_status draw_key(dpi_partition *p, dpi_error *err) {
-    p->key = dpi_key_alloc(KEY_BYTES);
-    if (!p->key)
-        return out_of_memory(err);
     for (size_t i = 0; i < KEY_BYTES; i++) {
         int32_t byte;
         DPI_TRY(dpi_assign_secret(1, 256, p->options.random, p->options.random_user, &byte, err));
@@ -38,9 +35,12 @@ static dpi_status draw_key(dpi_partition *p, dpi_error *err) {
 }
 
 static dpi_status make_key(dpi_partition *p, dpi_error *err) {
+    p->key = dpi_key_alloc(KEY_BYTES);
+    if (!p->key)
+        return out_of_memory(err);
     if (!p->options.key)
         return draw_key(p, err);
-    memcpy(p->key, p->options.key, sizeof p->key);
+    memcpy(p->key, p->options.key, KEY_BYTES);
     return DPI_STATUS_OK;
 }
 
