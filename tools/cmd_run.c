@@ -37,7 +37,7 @@ typedef struct run {
     int32_t index;
     bool text_open;
     bool released;  /* a token is drawn */
-    bool shard_begun;
+    bool shard_begun, begun; /* the shard; the release: its statement is owed */
     bool is_cut;    /* the job: a text that is not over was the last one */
     bool line_open; /* text mode: the last byte was not a line feed */
     char tails[2][288];
@@ -336,7 +336,7 @@ static int begin_release(run *r) {
 }
 
 /* Ranks go on together: none reads a record before rank 0 has charged the run. */
-static int begin(run *r, bool *begun) {
+static int begin(run *r) {
     const bool first = ranks_own() == 0;
     int code = ranks_agree(r->in.release, r->report);
     if (code == CLI_OK && first)
@@ -347,7 +347,7 @@ static int begin(run *r, bool *begun) {
     if (code != CLI_OK)
         return code;
     code = begin_release(r);
-    *begun = code == CLI_OK;
+    r->begun = code == CLI_OK;
     return ranks_begun(r->in.release, code);
 }
 
@@ -370,42 +370,48 @@ static int draw_texts(const args *a, run *r) {
 
 /* A rank that is not the first draws what it is given, and writes nothing. */
 static int run_rank(const args *a, run *r) {
-    bool begun = false;
     dpi_error err;
     signals_catch();
     if (a->n_reports > 0 &&
         dpi_report_create(r->claim, r->in.model, a->model, &r->report, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_MODEL, &err);
-    const int code = begin(r, &begun);
+    const int code = begin(r);
     return code == CLI_OK ? ranks_work(r->in.release) : code;
 }
 
 /* A run leaves what it has to leave, whatever ended it; but a job goes on. */
 static output_end end_of(const run *r, int code, bool leaves) {
-    return !leaves || (r->job && code != CLI_OK) ? OUTPUT_DROPPED : code == CLI_FAILED ? OUTPUT_PARTIAL : OUTPUT_APPEARS;
+    if (!leaves || (r->job && code != CLI_OK))
+        return OUTPUT_DROPPED;
+    return code == CLI_FAILED ? OUTPUT_PARTIAL : OUTPUT_APPEARS;
 }
 
 static int run_release(const args *a, run *r) {
-    bool begun = false;
     signals_catch();
     int code = open_outputs(a, r);
     if (code == CLI_OK)
-        code = begin(r, &begun);
+        code = begin(r);
     if (code == CLI_OK)
         code = draw_texts(a, r);
     if (output_close(&r->out, end_of(r, code, code == CLI_OK || r->released)) != CLI_OK && code == CLI_OK)
         code = CLI_FAILED;
     if (r->shard_begun && end_shard(r, code) != CLI_OK && code == CLI_OK)
         code = CLI_FAILED;
-    if (begun)
+    if (r->begun)
         code = write_statement(r, code);
-    if (report_files_close(r->reports, end_of(r, code, begun), a->v[OPT_SIGN].s) != CLI_OK &&
+    if (report_files_close(r->reports, end_of(r, code, r->begun), a->v[OPT_SIGN].s) != CLI_OK &&
         code == CLI_OK)
         code = CLI_FAILED;
-    const dpi_journal *job = a->journal ? a->journal : r->in.journal;
-    if (job && code != CLI_OK && dpi_journal_facts(job))
-        cli_note("the job is not over: 'dpinfer resume %s' goes on with it", r->job);
     return code;
+}
+
+/* Not where a job was refused. */
+static void note_job(const args *a, const run *r, int code) {
+    const bool stopped = code == CLI_STOPPED || code > 128;
+    const bool waits = a->journal ? stopped || r->begun
+                                  : r->in.journal && dpi_journal_facts(r->in.journal);
+    if (waits && code != CLI_OK)
+        cli_note("the job is not over: 'dpinfer resume %s' goes on with it", r->job);
 }
 
 static int run_records(const args *a) {
@@ -431,6 +437,7 @@ static int run_records(const args *a) {
         r.jsonl |= r.in.shards != NULL;
         code = first ? run_release(a, &r) : run_rank(a, &r);
     }
+    note_job(a, &r, code);
     dpi_report_free(r.report);
     release_close(&r.in);
     return code;

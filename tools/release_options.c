@@ -10,6 +10,7 @@
 #include "tools/ledger_options.h"
 #include "tools/ranks.h"
 #include "tools/shard_options.h"
+#include "tools/signals.h"
 
 /* ---- Before anything is opened -------------------------------------------------------------- */
 
@@ -317,9 +318,12 @@ static int open_release(const dpi_release_options *o, bool quiet, release_input 
     if (!quiet && o->prompts.chat == DPI_CHAT_AUTO && in->info.chat_template == DPI_CHAT_UNKNOWN)
         cli_note("warning: the model's chat template is not recognised, so prompts are written "
                  "without one; choose the format with --template");
-    return dpi_release_open(o, &in->release, &err) == DPI_STATUS_OK
-               ? CLI_OK
-               : cli_fail_option(CLI_USAGE, &err);
+    const dpi_status status = dpi_release_open(o, &in->release, &err);
+    if (status == DPI_STATUS_CANCELLED) { /* while a pace was found */
+        cli_note("stopped before a record was read");
+        return signals_code();
+    }
+    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_option(CLI_USAGE, &err);
 }
 
 int release_open(const args *a, bool quiet, dpi_cancel_fn cancel, release_input *in) {

@@ -63,8 +63,8 @@ static int check_options(const args *a) {
 }
 
 bool job_wanted(const args *a) {
-    return (a->command->bit & CMD_RUN) && a->v[OPT_JOB].given && !a->v[OPT_SHARD].given &&
-           !getenv("SLURM_ARRAY_TASK_ID");
+    return a->journal || ((a->command->bit & CMD_RUN) && a->v[OPT_JOB].given &&
+                          !a->v[OPT_SHARD].given && !getenv("SLURM_ARRAY_TASK_ID"));
 }
 
 int shard_join(const args *a, dpi_release_options *options, dpi_shards **job) {

@@ -48,11 +48,11 @@ static void hash_text(struct sha256_ctx *hash, dpi_bytes text) {
         sha256_update(hash, text.n_bytes, (const uint8_t *)text.data);
 }
 
-/* Both prompts, and how a record is cut. */
+/* Both prompts, and how a record is cut. With the room that the context leaves, which is among the
+ * facts of the engine and the parameters, that is all that a prompt depends on. */
 static json_t *hash_prompts(const dpi_release *r) {
     const dpi_prompt_options *o = &r->options.prompts;
-    const int32_t numbers[] = {r->prompts_info.chat, o->max_reference_tokens,
-                               r->prompts_info.n_limit};
+    const int32_t numbers[] = {r->prompts_info.chat, o->max_reference_tokens};
     uint8_t bytes[SHA256_DIGEST_SIZE];
     char hex[DPI_HASH_HEX + 1];
     struct sha256_ctx hash;
@@ -93,6 +93,8 @@ static json_t *describe_charge(const dpi_release *r) {
                      "amount", (json_int_t)l->charge, "before", (json_int_t)l->before);
 }
 
+/* What others follow from stands first, as a job that differs is told of the first difference: with
+ * other prompts the pace that is found is another one. */
 static dpi_status describe(const dpi_release *r, json_t **facts, dpi_error *err) {
     json_t *files;
     DPI_TRY(
@@ -103,7 +105,7 @@ static dpi_status describe(const dpi_release *r, json_t **facts, dpi_error *err)
         snprintf(seed, sizeof seed, "%" PRIu64, r->options.seed);
     *facts =
         json_pack("{s:o, s:o, s:o, s:o, s:i, s:s?}", "model", files, "engine", describe_engine(r),
-                  "parameters", describe_parameters(r), "prompts", hash_prompts(r), "reference",
+                  "prompts", hash_prompts(r), "parameters", describe_parameters(r), "reference",
                   (int)r->options.reference, "seed", r->options.seeded ? seed : NULL);
     return *facts ? DPI_STATUS_OK : out_of_memory(err);
 }

@@ -114,18 +114,18 @@ whole_lines() {
     awk '!/^\{"index":[0-9]+,"text":".*","n_tokens":[0-9]+,"ended":(true|false),"private":true\}$/ { bad = 1 }
         { last = $0 } END { exit bad || last !~ /"ended":false/ }' "$1"
 }
-for signal in INT:130 TERM:143 HUP:129; do
+for signal in INT:130 TERM:143 HUP:129 USR1:138; do
     start; kill "-${signal%:*}" "$pid"; ends "${signal#*:}" "SIG${signal%:*}"
     expect_err "Privacy statement"; expect_err "stopped early"
     run verify r.json; expect_rc 0
 done
-for signal in QUIT:131 ILL:132 TRAP:133 ABRT:134 BUS:1 FPE:136 USR1:138 SEGV:139 USR2:140 ALRM:142 \
+for signal in QUIT:131 ILL:132 TRAP:133 ABRT:134 BUS:1 FPE:136 SEGV:139 USR2:140 ALRM:142 \
     XCPU:152 VTALRM:154 PROF:155 IO:157 SYS:159 RTMAX:192; do
     start; kill "-${signal%:*}" "$pid"; ends "${signal#*:}" "SIG${signal%:*}"
 done
 # With --overwrite what is there is intact until the new one is whole: a signal that ends the program at once
 # leaves both, and says so.
-for signal in SEGV:139 RTMIN:162 USR1:138; do
+for signal in SEGV:139 RTMIN:162 USR2:140; do
     echo old >text.out; echo old >r.json
     start m.gguf --overwrite --jsonl; kill "-${signal%:*}" "$pid"; wait "$pid" 2>/dev/null
     rc=$?; last="run --overwrite, SIG${signal%:*}"; expect_rc "${signal#*:}"

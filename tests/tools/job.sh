@@ -76,6 +76,7 @@ begin() {
     while [ "$(tokens_of "$job")" -lt 5 ] && kill -0 "$pid" 2>/dev/null; do :; done
 }
 run run m.gguf r.jsonl --rho 1 -B 3 -t 1 -n 1500 --seed 6 -q; expect_rc 0; mv out long
+run run m.gguf r.jsonl --rho 1 -B 3 -t 1 -n 1500 --seed 6 -q --pace none; expect_rc 0; mv out unpaced
 for signal in TERM:143 USR1:138 INT:130 HUP:129 QUIT:131 KILL:137; do
     job=s${signal%:*}
     begin "$job" -o "$job.txt" --report "$job.json"
@@ -91,9 +92,19 @@ for signal in TERM:143 USR1:138 INT:130 HUP:129 QUIT:131 KILL:137; do
     check "tokens are drawn again" test "$n" -lt "$(tokens_of "$job")"
     check "a report" grep -q '"complete": true' "$job.json"
 done
-rm -rf h; run run m.gguf r.jsonl --rho 1 -B 3 -t 1 -n 1500 --seed 6 -q --job h --max-hours 1e-5 -o h.txt
+# Hours that are over at once: the job begins, and has no token.
+hours=(m.gguf r.jsonl --rho 1 -B 3 -t 1 -n 1500 --seed 6 -q)
+rm -rf h; run run "${hours[@]}" --pace none --job h --max-hours 1e-9 -o h.txt
 expect_rc 7; expect_err "dpinfer resume h"; check "a file of a run that is not over" test ! -e h.txt
-run resume h --max-hours 1; expect_rc 0; expect_same h.txt long
+run resume h --max-hours 1e-9; expect_rc 7; expect_err "dpinfer resume h"
+run resume h --max-hours 1; expect_rc 0; expect_same h.txt unpaced
+# They are over while the pace is found: there is no job yet, or it goes on as it is.
+run run "${hours[@]}" --job h2 --max-hours 1e-9 -o h2.txt; expect_rc 7
+expect_err "stopped before a record was read"; check "a job of a run that has not begun" test ! -e h2
+begin h3
+kill -TERM "$pid"; wait "$pid" 2>/dev/null
+run resume h3 --max-hours 1e-9; expect_rc 7; expect_err "dpinfer resume h3"
+SLURM_ARRAY_TASK_ID=1 SLURM_ARRAY_TASK_COUNT=2 run resume h3; expect_rc 0; expect_same out long
 # Two that go on with one job: only one may.
 begin two
 kill -STOP "$pid"

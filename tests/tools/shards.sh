@@ -61,7 +61,7 @@ run verify real.json --model m.gguf; expect_rc 0
 # ---- A shard begins once, with the options, prompts, records and model of the job ----------------
 run plan "${position[@]}" --job job; expect_rc 0
 refuse 2 "--shard needs --job" run "${position[@]}" --shard 0/2
-refuse 2 "--job needs --shard" run "${position[@]}" --job job
+refuse 2 "is a job in shards, which needs --shard" run "${position[@]}" --job job
 refuse 2 "allowed i/n" run "${position[@]}" --job job --shard 2/2
 refuse 2 "allowed i/n" run "${position[@]}" --job job --shard 1
 refuse 2 "allowed i/n" run "${position[@]}" --job job --shard 0/2x
