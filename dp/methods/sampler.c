@@ -320,6 +320,7 @@ static dpi_status recall_token(dpi_sampler *s, const float *public_logits,
                         s->n_drawn);
     if (s->method->charge)
         s->method->charge(s);
+    s->n_private += !s->is_free && s->method->info.max_ref > 0;
     return DPI_STATUS_OK;
 }
 
