@@ -103,6 +103,18 @@ static dpi_status bind_rope_freqs(dpi_model *m, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
+void dpi_model_frequencies(const dpi_model *m, double *freqs) {
+    const dpi_config *c = &m->config;
+    for (int32_t i = 0; i < c->n_rot / 2; i++) {
+        double f = pow((double)c->rope_freq_base, -2.0 * i / c->n_rot) * (double)c->rope_freq_scale;
+        if (m->rope_freqs)
+            f /= (double)m->rope_freqs[i];
+        else if (c->llama3.factor > 0)
+            f /= dpi_config_llama3_divisor(c, f);
+        freqs[i] = f;
+    }
+}
+
 dpi_matrix *dpi_model_matrix(dpi_model *m, int32_t i) {
     enum { PER_LAYER = 7 };
     int32_t n = m->config.n_layer * PER_LAYER;

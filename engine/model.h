@@ -60,6 +60,9 @@ struct dpi_model {
  * embedding is only looked up, unless it is the output head as well. */
 dpi_matrix *dpi_model_matrix(dpi_model *m, int32_t i);
 
+/* freqs [n_rot / 2]: radians per position of each pair of rotated dimensions. */
+void dpi_model_frequencies(const dpi_model *m, double *freqs);
+
 /* Reads every weight of the file. Errors: NUMERIC (one is not finite), MEMORY. */
 dpi_status dpi_model_check(const dpi_model *m, dpi_error *err);
 

@@ -160,18 +160,6 @@ dpi_status dpi_session_memory(const dpi_model *model, const dpi_session_options 
 
 /* ---- Creation -------------------------------------------------------------------------------- */
 
-static void fill_freqs(dpi_session *s) {
-    const dpi_config *c = &s->model->config;
-    for (int32_t i = 0; i < c->n_rot / 2; i++) {
-        double f = pow((double)c->rope_freq_base, -2.0 * i / c->n_rot) * (double)c->rope_freq_scale;
-        if (s->model->rope_freqs)
-            f /= (double)s->model->rope_freqs[i];
-        else if (c->llama3.factor > 0)
-            f /= dpi_config_llama3_divisor(c, f);
-        s->freqs[i] = f;
-    }
-}
-
 dpi_status dpi_session_create(const dpi_model *model, const dpi_session_options *options,
                               dpi_session **session, dpi_error *err) {
     dpi_session_options o;
@@ -204,7 +192,7 @@ dpi_status dpi_session_create(const dpi_model *model, const dpi_session_options 
     }
     l = (layout){s->memory, 0, false};
     lay_out(s, &l);
-    fill_freqs(s);
+    dpi_model_frequencies(s->model, s->freqs);
     *session = s;
     return DPI_STATUS_OK;
 }

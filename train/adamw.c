@@ -45,6 +45,7 @@ void dpi_adamw_step(const dpi_adamw *a, float *x, float *m, float *v, const floa
     float rate = (float)(a->lr / (1 - pow(a->beta1, (double)a->step)));
     float unbias = (float)(1 / sqrt(1 - pow(a->beta2, (double)a->step)));
     float keep = (float)(1 - a->lr * a->weight_decay);
+    const float noise = (float)a->noise, least = (float)a->least;
 #pragma omp parallel for schedule(static) num_threads(n_threads)
     for (int64_t b = 0; b < n; b += DPI_ADAMW_BLOCK) {
         int64_t end = block_end(b, n);
@@ -52,7 +53,9 @@ void dpi_adamw_step(const dpi_adamw *a, float *x, float *m, float *v, const floa
             float g = s * gradient[i];
             m[i] = b1 * m[i] + rest1 * g;
             v[i] = b2 * v[i] + rest2 * g * g;
-            x[i] = keep * x[i] - rate * m[i] / (sqrtf(v[i]) * unbias + eps);
+            const float root = noise > 0 ? sqrtf(fmaxf(v[i] * unbias * unbias - noise, least))
+                                         : sqrtf(v[i]) * unbias + eps;
+            x[i] = keep * x[i] - rate * m[i] / root;
         }
     }
 }

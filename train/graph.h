@@ -26,7 +26,8 @@ typedef struct dpi_graph_shape {
     int32_t context; /* the most positions of a row */
     int32_t tied;    /* 1: the output head is the embedding */
     float rms_eps, rope_base;
-    const float *rope_divisors; /* [dim / n_head / 2] of the frequencies; NULL: none. Not owned */
+    const double *frequencies; /* [dim / n_head / 2] radians per position; NULL: of rope_base. Not
+                                  owned */
     const dpi_lora *lora; /* what is trained in place of the weights; NULL: the weights. Not owned */
     const dpi_blas *blas; /* open, for those who compute with the shape; not owned */
 } dpi_graph_shape;
@@ -78,8 +79,8 @@ typedef struct dpi_graph {
     /* Logits [n, n_vocab] of every position. */
     void (*logits)(const dpi_graph_shape *shape, const void *params, const dpi_row *row,
                    void *logits, void *work);
-    /* Adds to each weight matrix of params what its adapter is worth: W += scale B A. One thread. */
-    void (*merge)(const dpi_graph_shape *shape, void *params);
+    /* Adds to each weight matrix of a layer in params what its adapter is worth: W += scale B A. */
+    void (*merge)(const dpi_graph_shape *shape, int32_t layer, void *params);
 } dpi_graph;
 
 extern const dpi_graph dpi_graph_f64, dpi_graph_f32;

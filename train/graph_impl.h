@@ -110,9 +110,9 @@ static void work_init(const dpi_graph_shape *shape, void *base) {
     real *cs = work_map(shape, base).cs;
     for (int32_t t = 0; t < shape->context; t++)
         for (int32_t i = 0; i < head_dim; i += 2, cs += 2) {
-            double angle = t * pow((double)shape->rope_base, -(double)i / head_dim);
-            if (shape->rope_divisors)
-                angle /= (double)shape->rope_divisors[i / 2];
+            double angle = t * (shape->frequencies
+                                    ? shape->frequencies[i / 2]
+                                    : pow((double)shape->rope_base, -(double)i / head_dim));
             cs[0] = (real)cos(angle);
             cs[1] = (real)sin(angle);
         }
@@ -374,21 +374,17 @@ static double loss(const dpi_graph_shape *s, const void *params, const dpi_row *
     return sum;
 }
 
-static void merge(const dpi_graph_shape *s, void *params) {
+static void merge(const dpi_graph_shape *s, int32_t layer, void *params) {
     const dpi_lora *lora = s->lora;
     dpi_graph_layout at;
     dpi_graph_layout_of(s, &at);
-    real *weights = params, *adapters = weights + at.n_params;
-    for (int32_t l = 0; l < s->n_layer; l++)
-        for (int32_t i = 0; i < DPI_LORA_MATRICES; i++) {
-            const dpi_lora_matrix *m = &lora->matrix[i];
-            const real *of_layer = adapters + l * lora->layer_size;
-            if (m->a >= 0)
-                GEMM(s->blas, DPI_BLAS_PLAIN, DPI_BLAS_PLAIN, (int32_t)m->n_out, (int32_t)m->n_in,
-                     lora->rank, (real)lora->scale, of_layer + m->b, lora->rank, of_layer + m->a,
-                     (int32_t)m->n_in, 1, weights + at.layers + l * at.layer_size + m->weights,
-                     (int32_t)m->n_in);
-        }
+    real *weights = (real *)params + at.layers + layer * at.layer_size;
+    const real *adapters = (const real *)params + at.n_params + layer * lora->layer_size;
+    for (const dpi_lora_matrix *m = lora->matrix; m < lora->matrix + DPI_LORA_MATRICES; m++)
+        if (m->a >= 0)
+            GEMM(s->blas, DPI_BLAS_PLAIN, DPI_BLAS_PLAIN, (int32_t)m->n_out, (int32_t)m->n_in,
+                 lora->rank, (real)lora->scale, adapters + m->b, lora->rank, adapters + m->a,
+                 (int32_t)m->n_in, 1, weights + m->weights, (int32_t)m->n_in);
 }
 
 static void logits(const dpi_graph_shape *s, const void *params, const dpi_row *row, void *out,

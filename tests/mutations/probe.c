@@ -6,6 +6,7 @@
 #include "tests/mutations/probe_ledger.h"
 #include "tests/mutations/probe_shards.h"
 #include "tests/mutations/probe_training.h"
+#include "tests/mutations/probe_tuner.h"
 #include "tests/support/support.h"
 #include "tests/support/tiny_model.h"
 
@@ -43,6 +44,8 @@ static dpi_status run_audits(dpi_audit_options *o, dpi_error *err) {
         on_fault("journal | jobs that go on", fault);
     else if ((fault = probe_training()))
         on_fault("training | epsilon", fault);
+    else if ((fault = probe_tuner()))
+        on_fault("training | steps", fault);
     if (fault) {
         remove_dir(folder);
         return DPI_STATUS_OK;

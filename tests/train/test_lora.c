@@ -58,7 +58,8 @@ static void free_case(lora_case *c) {
 
 static void merge(lora_case *c) {
     memcpy(c->params, c->base, (size_t)c->layout.n_params * sizeof *c->base);
-    dpi_graph_f64.merge(&c->shape, c->params);
+    for (int32_t l = 0; l < c->shape.n_layer; l++)
+        dpi_graph_f64.merge(&c->shape, l, c->params);
 }
 
 static double loss_at(lora_case *c, double *x, double value) {

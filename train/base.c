@@ -1,0 +1,91 @@
+#include "train/base.h"
+
+#include <string.h>
+
+#include "base/status.h"
+#include "engine/model.h"
+#include "train/lora.h"
+
+int32_t dpi_base_frequencies(const dpi_model *m) { return m->config.n_rot / 2; }
+
+static dpi_status check(const dpi_model *m, int32_t context, dpi_error *err) {
+    const dpi_config *c = &m->config;
+    if (m->vocab_only)
+        return dpi_fail(err, DPI_STATUS_ARG, "the model was opened without its weights");
+    DPI_TRY(dpi_check_range("context", context, 1, c->n_ctx_max, err));
+    if (c->head_dim * c->n_head != c->n_embd || c->head_dim_v != c->head_dim)
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                        "training: heads have %d and %d dimensions, must have n_embd / n_head = %d",
+                        c->head_dim, c->head_dim_v, c->n_embd / c->n_head);
+    if (c->n_rot != c->head_dim)
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                        "training: %d dimensions of a head are rotated, must be all %d", c->n_rot,
+                        c->head_dim);
+    for (int32_t i = 0; i < c->n_layer; i++) {
+        const dpi_layer *l = &m->layers[i];
+        if (l->bq || l->bk || l->bv || l->bo)
+            return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                            "training: layer %d has biases, which cannot be trained beside", i);
+    }
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_base_shape(const dpi_model *m, int32_t context, double *frequencies,
+                          dpi_graph_shape *shape, dpi_error *err) {
+    const dpi_config *c = &m->config;
+    DPI_TRY(check(m, context, err));
+    dpi_model_frequencies(m, frequencies);
+    *shape = (dpi_graph_shape){.n_layer = c->n_layer,
+                               .dim = c->n_embd,
+                               .n_head = c->n_head,
+                               .n_kv_head = c->n_kv_head,
+                               .ffn = c->n_ff,
+                               .n_vocab = m->n_vocab,
+                               .context = context,
+                               .tied = m->tied_output,
+                               .rms_eps = c->rms_eps,
+                               .rope_base = c->rope_freq_base,
+                               .frequencies = frequencies};
+    return DPI_STATUS_OK;
+}
+
+static void read_matrix(const dpi_matrix *w, float *to) {
+    for (int64_t row = 0; row < w->n_out; row++)
+        dpi_matrix_row(w, row, to + row * w->n_in);
+}
+
+/* In the order of lora.h. */
+static const dpi_matrix *matrix_of(const dpi_layer *l, int32_t i) {
+    const dpi_matrix *const all[DPI_LORA_MATRICES] = {&l->wq,     &l->wk,   &l->wv,    &l->wo,
+                                                      &l->w_gate, &l->w_up, &l->w_down};
+    return all[i];
+}
+
+void dpi_base_read(const dpi_model *m, const dpi_graph_shape *s, float *params) {
+    dpi_graph_layout at;
+    dpi_lora places;
+    dpi_graph_layout_of(s, &at);
+    dpi_lora_of(s, 1, 1, 0, &places);
+    const size_t norm = (size_t)s->dim * sizeof *params;
+    read_matrix(&m->embedding, params + at.embedding);
+    if (!s->tied)
+        read_matrix(&m->output, params + at.output);
+    memcpy(params + at.output_norm, m->output_norm, norm);
+    for (int32_t l = 0; l < s->n_layer; l++) {
+        float *layer = params + at.layers + l * at.layer_size;
+        memcpy(layer + at.attn_norm, m->layers[l].attn_norm, norm);
+        memcpy(layer + at.ffn_norm, m->layers[l].ffn_norm, norm);
+        for (int32_t i = 0; i < DPI_LORA_MATRICES; i++)
+            read_matrix(matrix_of(&m->layers[l], i), layer + places.matrix[i].weights);
+    }
+}
+
+void dpi_base_read_adapted(const dpi_model *m, const dpi_graph_shape *s, int32_t layer,
+                           float *params) {
+    dpi_graph_layout at;
+    dpi_graph_layout_of(s, &at);
+    float *to = params + at.layers + layer * at.layer_size;
+    for (int32_t i = 0; i < DPI_LORA_MATRICES; i++)
+        if (s->lora->matrix[i].a >= 0)
+            read_matrix(matrix_of(&m->layers[layer], i), to + s->lora->matrix[i].weights);
+}

@@ -1,0 +1,25 @@
+/* base.h - an open model as the graph of training sees it: its shape, and its weights as f32.
+ * Internal. */
+#ifndef DPI_TRAIN_BASE_H
+#define DPI_TRAIN_BASE_H
+
+#include "dpinfer/model.h"
+#include "train/graph.h"
+
+/* The shape of a model whose rows have at most `context` positions. `frequencies`
+ * [dpi_base_frequencies] is the caller's and must outlive the shape; lora and blas are NULL.
+ * Errors: UNSUPPORTED (what the graph does not have: biases, heads of another length than n_embd /
+ * n_head, dimensions that are not rotated), ARG (context). */
+DPI_MUST_CHECK dpi_status dpi_base_shape(const dpi_model *model, int32_t context,
+                                         double *frequencies, dpi_graph_shape *shape,
+                                         dpi_error *err);
+/* Numbers of `frequencies`. */
+int32_t dpi_base_frequencies(const dpi_model *model);
+
+/* All weights into params [layout.n_params], of any weight type. */
+void dpi_base_read(const dpi_model *model, const dpi_graph_shape *shape, float *params);
+/* Only those of one layer that have an adapter in shape->lora. */
+void dpi_base_read_adapted(const dpi_model *model, const dpi_graph_shape *shape, int32_t layer,
+                           float *params);
+
+#endif

@@ -1,0 +1,339 @@
+#include "train/tuner.h"
+
+#include <math.h>
+#include <omp.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "base/status.h"
+#include "dp/exact/gradient.h"
+#include "dp/exact/poisson.h"
+#include "dpinfer/process.h"
+#include "train/adamw.h"
+#include "train/base.h"
+
+/* What a thread works with. All of it is private between two steps' wipes. */
+typedef struct lane {
+    void *work;
+    size_t work_bytes;
+    float *row, *unit; /* [n_params] gradients: of a row, of all rows of a unit */
+    int32_t *scratch;  /* [n_params] */
+    int64_t *sum;      /* [n_params] */
+    dpi_row_buffer buffer;
+} lane;
+
+struct dpi_tuner {
+    dpi_tuner_options options;
+    dpi_blas blas;
+    const dpi_graph *graph;
+    dpi_graph_shape shape;
+    dpi_graph_layout layout;
+    dpi_lora lora;
+    double *frequencies;
+    float *params;        /* the weights with the adapters merged, and the adapters behind them */
+    float *adapters;      /* those */
+    float *m, *v;         /* moments */
+    float *released;      /* the last noisy sum, divided */
+    lane *lanes;          /* [n_threads] */
+    int64_t n_done;
+};
+
+/* ---- Creation -------------------------------------------------------------------------------- */
+
+static dpi_status no_memory(dpi_error *err) {
+    return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the training of adapters");
+}
+
+static dpi_status check_real(const char *name, double value, double above, double most,
+                             dpi_error *err) {
+    if (value > above && value <= most)
+        return DPI_STATUS_OK;
+    return dpi_fail(err, DPI_STATUS_ARG, "%s is %g, must be above %g and at most %g", name, value,
+                    above, most);
+}
+
+static dpi_status check(const dpi_tuner_options *o, dpi_error *err) {
+    DPI_TRY(dpi_check_range("rank", o->rank, 1, 1024, err));
+    DPI_TRY(dpi_check_range("targets", o->targets, 1, DPI_LORA_ALL, err));
+    DPI_TRY(dpi_check_range("share", o->share, 1, DPI_POISSON_ONE, err));
+    DPI_TRY(dpi_check_range("steps", o->n_steps, 1, INT32_MAX, err));
+    DPI_TRY(dpi_check_range("warmup", o->n_warmup, 0, INT32_MAX, err));
+    DPI_TRY(dpi_check_range("threads", o->n_threads, 1, 1024, err));
+    DPI_TRY(check_real("alpha", o->alpha, 0, 1e6, err));
+    DPI_TRY(check_real("clip", o->clip, 0, 1e6, err));
+    DPI_TRY(check_real("expected units of a step", o->expected, 0, 1e12, err));
+    if (!(o->lr >= 0 && o->lr <= 1 && o->lr_floor >= 0 && o->lr_floor <= o->lr))
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "learning rates are %g to %g, must be in 0..1, the first the larger one",
+                        o->lr, o->lr_floor);
+    if (!(o->sigma >= 0 && o->sigma <= DPI_GRADIENT_NOISE_MAX))
+        return dpi_fail(err, DPI_STATUS_ARG, "sigma is %g, must be 0 (not private) to %g",
+                        o->sigma, DPI_GRADIENT_NOISE_MAX);
+    return DPI_STATUS_OK;
+}
+
+static dpi_status allocate_lane(const dpi_tuner *t, lane *l, dpi_error *err) {
+    const size_t n = (size_t)t->lora.n_params, n_work = t->graph->work_size(&t->shape);
+    l->work_bytes = n_work * t->graph->real_size;
+    l->work = dpi_calloc(n_work, t->graph->real_size);
+    l->row = dpi_calloc(n, sizeof *l->row);
+    l->unit = dpi_calloc(n, sizeof *l->unit);
+    l->scratch = dpi_calloc(n, sizeof *l->scratch);
+    l->sum = dpi_calloc(n, sizeof *l->sum);
+    if (!l->work || !l->row || !l->unit || !l->scratch || !l->sum)
+        return no_memory(err);
+    t->graph->work_init(&t->shape, l->work);
+    return dpi_row_buffer_create(t->shape.context, &l->buffer, err);
+}
+
+static dpi_status allocate(dpi_tuner *t, dpi_error *err) {
+    const size_t n = (size_t)t->lora.n_params;
+    t->params = dpi_calloc((size_t)t->layout.n_params + n, sizeof *t->params);
+    t->m = dpi_calloc(n, sizeof *t->m);
+    t->v = dpi_calloc(n, sizeof *t->v);
+    t->released = dpi_calloc(n, sizeof *t->released);
+    t->lanes = dpi_calloc((size_t)t->options.n_threads, sizeof *t->lanes);
+    if (!t->params || !t->m || !t->v || !t->released || !t->lanes)
+        return no_memory(err);
+    t->adapters = t->params + t->layout.n_params;
+    for (int32_t i = 0; i < t->options.n_threads; i++)
+        DPI_TRY(allocate_lane(t, &t->lanes[i], err));
+    return DPI_STATUS_OK;
+}
+
+/* The weights of the base with the adapters of now. */
+static void merge(dpi_tuner *t) {
+#pragma omp parallel for schedule(dynamic, 1) num_threads(t->options.n_threads)
+    for (int32_t l = 0; l < t->shape.n_layer; l++) {
+        dpi_base_read_adapted(t->options.model, &t->shape, l, t->params);
+        t->graph->merge(&t->shape, l, t->params);
+    }
+}
+
+static dpi_status create(dpi_tuner *t, dpi_error *err) {
+    const dpi_tuner_options *o = &t->options;
+    t->frequencies = dpi_calloc((size_t)dpi_base_frequencies(o->model), sizeof *t->frequencies);
+    if (!t->frequencies)
+        return no_memory(err);
+    DPI_TRY(dpi_base_shape(o->model, o->n_positions, t->frequencies, &t->shape, err));
+    dpi_graph_layout_of(&t->shape, &t->layout);
+    dpi_lora_of(&t->shape, o->rank, (float)o->alpha, o->targets, &t->lora);
+    t->shape.lora = &t->lora;
+    t->graph = dpi_graph_best();
+    DPI_TRY(allocate(t, err));
+    DPI_TRY(dpi_blas_open(&t->blas, o->n_threads, err));
+    t->blas.set_n_threads(1); /* units are computed in parallel */
+    t->shape.blas = &t->blas;
+    dpi_base_read(o->model, &t->shape, t->params);
+    dpi_lora_init(&t->lora, t->shape.n_layer, o->seed, t->adapters);
+    merge(t);
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_tuner_create(const dpi_tuner_options *options, dpi_tuner **tuner, dpi_error *err) {
+    DPI_TRY(check(options, err));
+    dpi_tuner *t = dpi_calloc(1, sizeof *t);
+    if (!t)
+        return no_memory(err);
+    t->options = *options;
+    t->options.n_threads = dpi_process_threads(options->n_threads);
+    const dpi_status status = create(t, err);
+    if (status == DPI_STATUS_OK)
+        *tuner = t;
+    else
+        dpi_tuner_free(t);
+    return status;
+}
+
+static void wipe_lane(const dpi_tuner *t, lane *l) {
+    const size_t n = (size_t)t->lora.n_params;
+    dpi_wipe(l->row, n * sizeof *l->row);
+    dpi_wipe(l->unit, n * sizeof *l->unit);
+    dpi_wipe(l->scratch, n * sizeof *l->scratch);
+    dpi_wipe(l->sum, n * sizeof *l->sum);
+}
+
+/* Work space and rows are used by the next step, so they are wiped at the end. */
+static void free_lane(const dpi_tuner *t, lane *l) {
+    const size_t n = (size_t)t->shape.context;
+    if (l->sum) /* the last one that is made */
+        wipe_lane(t, l);
+    if (l->buffer.weights) {
+        dpi_wipe(l->buffer.tokens, n * sizeof *l->buffer.tokens);
+        dpi_wipe(l->buffer.targets, n * sizeof *l->buffer.targets);
+        dpi_wipe(l->buffer.begins, (n + 1) * sizeof *l->buffer.begins);
+    }
+    dpi_wipe_free(l->work, l->work_bytes);
+    free(l->row), free(l->unit), free(l->scratch), free(l->sum);
+    dpi_row_buffer_free(&l->buffer);
+}
+
+void dpi_tuner_free(dpi_tuner *t) {
+    if (!t)
+        return;
+    for (int32_t i = 0; t->lanes && i < t->options.n_threads; i++)
+        free_lane(t, &t->lanes[i]);
+    free(t->lanes), free(t->params), free(t->m), free(t->v), free(t->released);
+    free(t->frequencies);
+    dpi_blas_close(&t->blas);
+    free(t);
+}
+
+/* ---- The sum --------------------------------------------------------------------------------- */
+
+static uint64_t bits_of(uint64_t bits, int64_t unit) {
+    return dpi_hash(dpi_hash(DPI_HASH_INIT, &bits, sizeof bits), &unit, sizeof unit);
+}
+
+/* The unit's gradient, clipped as one, into the lane's sum. */
+static void add_unit(const dpi_tuner *t, lane *l, const dpi_tuner_units *units, int64_t unit,
+                     uint64_t bits) {
+    const int64_t n = t->lora.n_params;
+    dpi_row row;
+    int32_t k = 0;
+    for (; units->row(units->user, unit, k, bits, &l->buffer, &row); k++) {
+        float *gradient = k == 0 ? l->unit : l->row;
+        t->graph->loss(&t->shape, t->params, &row, 1, gradient, l->work);
+        for (int64_t i = 0; k > 0 && i < n; i++)
+            l->unit[i] += l->row[i];
+    }
+    if (k > 0)
+        dpi_gradient_add(l->unit, n, (float)t->options.clip, l->scratch, l->sum);
+}
+
+dpi_status dpi_tuner_sum(dpi_tuner *t, const dpi_tuner_units *units, const uint8_t *joins,
+                         uint64_t bits, int64_t *sum, dpi_error *err) {
+    const dpi_tuner_options *o = &t->options;
+    const size_t n = (size_t)t->lora.n_params;
+    atomic_bool cancelled = false;
+    memset(sum, 0, n * sizeof *sum);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(o->n_threads)
+    for (int64_t i = 0; i < units->n; i++) {
+        if (!joins[i] || atomic_load_explicit(&cancelled, memory_order_relaxed))
+            continue;
+        if (o->cancel && o->cancel(o->cancel_user))
+            atomic_store(&cancelled, true);
+        else
+            add_unit(t, &t->lanes[omp_get_thread_num()], units, i, bits_of(bits, i));
+    }
+    for (int32_t k = 0; k < o->n_threads; k++) {
+        for (size_t i = 0; i < n; i++)
+            sum[i] += t->lanes[k].sum[i];
+        wipe_lane(t, &t->lanes[k]);
+    }
+    if (!atomic_load(&cancelled))
+        return DPI_STATUS_OK;
+    dpi_wipe(sum, n * sizeof *sum);
+    return dpi_fail(err, DPI_STATUS_CANCELLED, "cancelled");
+}
+
+/* ---- The step -------------------------------------------------------------------------------- */
+
+/* sum [n_params] = that of the units that join, with noise. */
+static dpi_status draw_sum(dpi_tuner *t, const dpi_tuner_units *units, int64_t *sum,
+                           dpi_error *err) {
+    const dpi_tuner_options *o = &t->options;
+    const size_t n_units = (size_t)units->n;
+    uint64_t bits;
+    uint8_t *joins = dpi_calloc(n_units, sizeof *joins);
+    if (!joins)
+        return no_memory(err);
+    dpi_status status =
+        dpi_poisson_draw(o->share, n_units, o->random, o->random_user, joins, err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_random_fill(o->random, o->random_user, &bits, sizeof bits, err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_tuner_sum(t, units, joins, bits, sum, err);
+    dpi_wipe_free(joins, n_units);
+    if (status == DPI_STATUS_OK && o->sigma > 0)
+        status = dpi_gradient_noise(o->sigma, t->lora.n_params, o->random, o->random_user, sum, err);
+    return status;
+}
+
+static bool all_finite(const float *x, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        if (!isfinite(x[i]))
+            return false;
+    return true;
+}
+
+/* Adam on what was released. The state is changed only when all of it is finite. */
+static dpi_status update(dpi_tuner *t, float *kept, dpi_error *err) {
+    const dpi_tuner_options *o = &t->options;
+    const int64_t n = t->lora.n_params, step = t->n_done + 1;
+    const size_t n_bytes = (size_t)n * sizeof *kept;
+    const double noise = o->unbiased ? pow(o->sigma * o->clip / o->expected, 2) : 0;
+    const dpi_adamw a = {
+        .lr = dpi_learning_rate(o->lr, o->lr_floor, o->n_warmup, step, o->n_steps),
+        .beta1 = .9, .beta2 = .999, .eps = 1e-8, .step = step,
+        .noise = noise, .least = o->least * noise};
+    float *const arrays[] = {t->adapters, t->m, t->v};
+    for (int i = 0; i < 3; i++)
+        memcpy(kept + i * n, arrays[i], n_bytes);
+    dpi_adamw_step(&a, t->adapters, t->m, t->v, t->released, 1, n, o->n_threads);
+    if (all_finite(t->adapters, n) && all_finite(t->m, n) && all_finite(t->v, n)) {
+        t->n_done = step;
+        return DPI_STATUS_OK;
+    }
+    for (int i = 0; i < 3; i++)
+        memcpy(arrays[i], kept + i * n, n_bytes);
+    return dpi_fail(err, DPI_STATUS_NUMERIC,
+                    "the adapters are not finite after step %lld: the learning rate %g is too high",
+                    (long long)step, a.lr);
+}
+
+dpi_status dpi_tuner_step(dpi_tuner *t, const dpi_tuner_units *units, dpi_error *err) {
+    const dpi_tuner_options *o = &t->options;
+    const size_t n = (size_t)t->lora.n_params;
+    const double unit = o->clip / (double)(INT64_C(1) << DPI_GRADIENT_SHIFT) / o->expected;
+    if (t->n_done == o->n_steps)
+        return dpi_fail(err, DPI_STATUS_STATE, "all %lld steps are done", (long long)t->n_done);
+    int64_t *sum = dpi_calloc(n, sizeof *sum);
+    float *kept = dpi_calloc(3 * n, sizeof *kept);
+    dpi_status status = sum && kept ? draw_sum(t, units, sum, err) : no_memory(err);
+    if (status == DPI_STATUS_OK) {
+        for (size_t i = 0; i < n; i++)
+            t->released[i] = (float)((double)sum[i] * unit);
+        status = update(t, kept, err);
+    }
+    if (status == DPI_STATUS_OK)
+        merge(t);
+    dpi_wipe_free(sum, n * sizeof *sum);
+    free(kept);
+    return status;
+}
+
+/* ---- What comes of it ------------------------------------------------------------------------ */
+
+const float *dpi_tuner_released(const dpi_tuner *t) { return t->released; }
+const float *dpi_tuner_adapters(const dpi_tuner *t) { return t->adapters; }
+const dpi_lora *dpi_tuner_lora(const dpi_tuner *t) { return &t->lora; }
+int64_t dpi_tuner_steps_done(const dpi_tuner *t) { return t->n_done; }
+
+void dpi_tuner_state(const dpi_tuner *t, const float *arrays[3], int64_t *n_steps) {
+    arrays[0] = t->adapters, arrays[1] = t->m, arrays[2] = t->v;
+    *n_steps = t->n_done;
+}
+
+dpi_status dpi_tuner_restore(dpi_tuner *t, const float *const arrays[3], int64_t n_steps,
+                             dpi_error *err) {
+    const int64_t n = t->lora.n_params;
+    float *const to[] = {t->adapters, t->m, t->v};
+    DPI_TRY(dpi_check_range("steps done", n_steps, 0, t->options.n_steps, err));
+    for (int i = 0; i < 3; i++)
+        if (!all_finite(arrays[i], n))
+            return dpi_fail(err, DPI_STATUS_NUMERIC, "the kept state is not finite");
+    for (int i = 0; i < 3; i++)
+        memcpy(to[i], arrays[i], (size_t)n * sizeof(float));
+    t->n_done = n_steps;
+    merge(t);
+    return DPI_STATUS_OK;
+}
+
+double dpi_tuner_loss(dpi_tuner *t, const dpi_row *row) {
+    return t->graph->loss(&t->shape, t->params, row, 1, NULL, t->lanes[0].work);
+}

@@ -1,0 +1,102 @@
+/* tuner.h - private training of adapters: the step, whose sum is of integers and has noise.
+ * Internal.
+ *
+ *     dpi_tuner_create(&options, &tuner, err)
+ *     dpi_tuner_step(tuner, &units, err)                 options.n_steps times
+ *     dpi_tuner_adapters(tuner)
+ *
+ * A step: each unit joins by a draw of its own (dp/exact/poisson.h); its gradient, the sum over its
+ * rows, is clipped once and added as integers (dp/exact/gradient.h); noise is added once; the sum,
+ * divided by a public number, moves the adapters by Adam. What leaves a step is a function of the
+ * sum with its noise and of public numbers: dp/PRIVACY.md section 17.
+ *
+ * Trust: rows of a unit are a function of that unit, public data and the bits that it is given; no
+ * number in the options depends on a record. Each call is one step in the sense of
+ * dpinfer/gaussian.h: whoever calls counts them.
+ *
+ * The same options, units and random bits give the same adapters, bit for bit, on the same
+ * instruction set, whatever the number of threads. OpenBLAS is set to one thread of its own for the
+ * whole process.
+ *
+ * Threads: a tuner belongs to one thread at a time, and starts its own. */
+#ifndef DPI_TRAIN_TUNER_H
+#define DPI_TRAIN_TUNER_H
+
+#include <stdbool.h>
+
+#include "dpinfer/model.h"
+#include "train/lora.h"
+#include "train/packing.h"
+
+typedef struct dpi_tuner_options {
+    const dpi_model *model; /* the base; must outlive the tuner */
+    int32_t rank;           /* 1..1024 */
+    double alpha;           /* > 0 */
+    uint32_t targets;       /* bits, as in lora.h */
+    uint64_t seed;          /* of the first adapters; public */
+    int32_t n_positions;    /* most positions of a row */
+    int32_t n_threads;
+    int64_t share;          /* a unit joins with probability share / 2^32 */
+    double expected;        /* what sums are divided by: a public number, > 0 */
+    double clip;            /* C > 0 */
+    double sigma;           /* noise multiplier; 0: no noise, NOT PRIVATE */
+    int64_t n_steps;
+    double lr, lr_floor;    /* peak; what the cosine ends at */
+    int64_t n_warmup;       /* steps */
+    int32_t unbiased;       /* 1: the noise is taken off Adam's second moments */
+    double least;           /* with unbiased: what stays of them at least, as a share of the noise */
+    dpi_random_fn random;   /* NULL: the system's */
+    void *random_user;
+    dpi_cancel_fn cancel; /* between units: the step is then undone; may be NULL */
+    void *cancel_user;
+} dpi_tuner_options;
+
+/* Whoever is protected. */
+typedef struct dpi_tuner_units {
+    int64_t n;
+    /* Row k = 0, 1, ... of a unit; false: it has no more. `bits` are uniform, for this unit in this
+     * step. The row points into the buffer (n_positions) or to what outlives the step. Called by
+     * several threads at once. */
+    bool (*row)(void *user, int64_t unit, int32_t k, uint64_t bits, const dpi_row_buffer *buffer,
+                dpi_row *row);
+    void *user;
+} dpi_tuner_units;
+
+typedef struct dpi_tuner dpi_tuner;
+
+/* Errors: ARG, UNSUPPORTED (see base.h; OpenBLAS is not installed), MEMORY. */
+DPI_MUST_CHECK dpi_status dpi_tuner_create(const dpi_tuner_options *options, dpi_tuner **tuner,
+                                           dpi_error *err);
+/* Wipes what it holds. NULL is allowed. */
+void dpi_tuner_free(dpi_tuner *tuner);
+
+/* One step. On failure the adapters are as they were, and nothing of the step is left.
+ * Errors: ENTROPY, MEMORY, CANCELLED; NUMERIC: the adapters would not be finite (they are a function
+ * of the noisy sums, so this tells nothing more); STATE: all steps are done. */
+DPI_MUST_CHECK dpi_status dpi_tuner_step(dpi_tuner *tuner, const dpi_tuner_units *units,
+                                         dpi_error *err);
+
+/* sum [n_params] = the integers that the units with joins[i] != 0 add up to, without noise.
+ * PRIVATE. For dpi_tuner_step and for audits. Errors: CANCELLED. */
+DPI_MUST_CHECK dpi_status dpi_tuner_sum(dpi_tuner *tuner, const dpi_tuner_units *units,
+                                        const uint8_t *joins, uint64_t bits, int64_t *sum,
+                                        dpi_error *err);
+
+/* The sum of the last step with its noise, divided: [n_params], zeros before the first. */
+const float *dpi_tuner_released(const dpi_tuner *tuner);
+/* [n_params], by the layout of dpi_tuner_lora. */
+const float *dpi_tuner_adapters(const dpi_tuner *tuner);
+const dpi_lora *dpi_tuner_lora(const dpi_tuner *tuner);
+int64_t dpi_tuner_steps_done(const dpi_tuner *tuner);
+
+/* Adapters and both moments, [n_params] each, and the steps done, to be kept: a function of noisy
+ * sums alone. */
+void dpi_tuner_state(const dpi_tuner *tuner, const float *arrays[3], int64_t *n_steps);
+/* The same back, from arrays that are copied. Errors: ARG (steps), NUMERIC (not finite). */
+DPI_MUST_CHECK dpi_status dpi_tuner_restore(dpi_tuner *tuner, const float *const arrays[3],
+                                            int64_t n_steps, dpi_error *err);
+
+/* The loss of a PUBLIC row, the sum over its weights, with the adapters as they are. */
+double dpi_tuner_loss(dpi_tuner *tuner, const dpi_row *row);
+
+#endif
