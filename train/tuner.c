@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/status.h"
@@ -185,10 +184,6 @@ void dpi_tuner_free(dpi_tuner *t) {
 
 /* ---- The sum --------------------------------------------------------------------------------- */
 
-static uint64_t bits_of(uint64_t bits, int64_t unit) {
-    return dpi_hash(dpi_hash(DPI_HASH_INIT, &bits, sizeof bits), &unit, sizeof unit);
-}
-
 /* The unit's gradient, clipped as one, into the lane's sum. */
 static void add_unit(const dpi_tuner *t, lane *l, const dpi_tuner_units *units, int64_t unit,
                      uint64_t bits) {
@@ -206,7 +201,7 @@ static void add_unit(const dpi_tuner *t, lane *l, const dpi_tuner_units *units, 
 }
 
 dpi_status dpi_tuner_sum(dpi_tuner *t, const dpi_tuner_units *units, const uint8_t *joins,
-                         uint64_t bits, int64_t *sum, dpi_error *err) {
+                         const uint64_t *bits, int64_t *sum, dpi_error *err) {
     const dpi_tuner_options *o = &t->options;
     const size_t n = (size_t)t->lora.n_params;
     atomic_bool cancelled = false;
@@ -218,7 +213,7 @@ dpi_status dpi_tuner_sum(dpi_tuner *t, const dpi_tuner_units *units, const uint8
         if (o->cancel && o->cancel(o->cancel_user))
             atomic_store(&cancelled, true);
         else
-            add_unit(t, &t->lanes[omp_get_thread_num()], units, i, bits_of(bits, i));
+            add_unit(t, &t->lanes[omp_get_thread_num()], units, i, bits[i]);
     }
     for (int32_t k = 0; k < o->n_threads; k++) {
         for (size_t i = 0; i < n; i++)
@@ -238,17 +233,17 @@ static dpi_status draw_sum(dpi_tuner *t, const dpi_tuner_units *units, int64_t *
                            dpi_error *err) {
     const dpi_tuner_options *o = &t->options;
     const size_t n_units = (size_t)units->n;
-    uint64_t bits;
+    uint64_t *bits = dpi_calloc(n_units, sizeof *bits);
     uint8_t *joins = dpi_calloc(n_units, sizeof *joins);
-    if (!joins)
-        return no_memory(err);
-    dpi_status status =
-        dpi_poisson_draw(o->share, n_units, o->random, o->random_user, joins, err);
+    dpi_status status = bits && joins ? DPI_STATUS_OK : no_memory(err);
     if (status == DPI_STATUS_OK)
-        status = dpi_random_fill(o->random, o->random_user, &bits, sizeof bits, err);
+        status = dpi_poisson_draw(o->share, n_units, o->random, o->random_user, joins, err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_random_fill(o->random, o->random_user, bits, n_units * sizeof *bits, err);
     if (status == DPI_STATUS_OK)
         status = dpi_tuner_sum(t, units, joins, bits, sum, err);
     dpi_wipe_free(joins, n_units);
+    dpi_wipe_free(bits, n_units * sizeof *bits);
     if (status == DPI_STATUS_OK && o->sigma > 0)
         status = dpi_gradient_noise(o->sigma, t->lora.n_params, o->random, o->random_user, sum, err);
     return status;

@@ -54,8 +54,8 @@ typedef struct dpi_tuner_options {
 /* Whoever is protected. */
 typedef struct dpi_tuner_units {
     int64_t n;
-    /* Row k = 0, 1, ... of a unit; false: it has no more. `bits` are uniform, for this unit in this
-     * step. The row points into the buffer (n_positions) or to what outlives the step. Called by
+    /* Row k = 0, 1, ... of a unit; false: it has no more. `bits` are uniform, of this unit in this
+     * step alone. The row points into the buffer (n_positions) or to what outlives the step. Called by
      * several threads at once. */
     bool (*row)(void *user, int64_t unit, int32_t k, uint64_t bits, const dpi_row_buffer *buffer,
                 dpi_row *row);
@@ -76,11 +76,11 @@ void dpi_tuner_free(dpi_tuner *tuner);
 DPI_MUST_CHECK dpi_status dpi_tuner_step(dpi_tuner *tuner, const dpi_tuner_units *units,
                                          dpi_error *err);
 
-/* sum [n_params] = the integers that the units with joins[i] != 0 add up to, without noise.
- * PRIVATE. For dpi_tuner_step and for audits. Errors: CANCELLED. */
+/* sum [n_params] = the integers that the units with joins[i] != 0 add up to, without noise; bits
+ * [units->n] are those that they are given. PRIVATE. For dpi_tuner_step and for audits. Errors: CANCELLED. */
 DPI_MUST_CHECK dpi_status dpi_tuner_sum(dpi_tuner *tuner, const dpi_tuner_units *units,
-                                        const uint8_t *joins, uint64_t bits, int64_t *sum,
-                                        dpi_error *err);
+                                        const uint8_t *joins, const uint64_t *bits,
+                                        int64_t *sum, dpi_error *err);
 
 /* The sum of the last step with its noise, divided: [n_params], zeros before the first. */
 const float *dpi_tuner_released(const dpi_tuner *tuner);

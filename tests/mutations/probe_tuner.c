@@ -130,9 +130,10 @@ static const char *check_steps(const dpi_model *model) {
         return "no tuner";
     const size_t n = (size_t)dpi_tuner_lora(t)->n_params;
     int64_t *z = calloc(n, sizeof *z);
+    static const uint64_t bits[UNITS];
     uint8_t first[UNITS] = {1};
     const char *fault = "no sum";
-    if (z && dpi_tuner_sum(t, &units, first, 1, z, NULL) == DPI_STATUS_OK) {
+    if (z && dpi_tuner_sum(t, &units, first, bits, z, NULL) == DPI_STATUS_OK) {
         const double bound = (double)dpi_gradient_bound((int64_t)n);
         double square = 0;
         for (size_t i = 0; i < n; i++)

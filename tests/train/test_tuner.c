@@ -94,7 +94,8 @@ static void spread(dpi_tuner *t) {
 
 static int64_t *sum_of(dpi_tuner *t, const dpi_tuner_units *units, const uint8_t *joins) {
     int64_t *sum = dpi_calloc((size_t)dpi_tuner_lora(t)->n_params, sizeof *sum);
-    assert_ok(dpi_tuner_sum(t, units, joins, 1, sum, NULL), NULL);
+    static const uint64_t bits[UNITS];
+    assert_ok(dpi_tuner_sum(t, units, joins, bits, sum, NULL), NULL);
     return sum;
 }
 
