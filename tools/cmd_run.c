@@ -261,9 +261,13 @@ static int begin_shard(run *r) {
     const dpi_status status = dpi_shards_begin(r->in.shards, r->in.release, r->report, &err);
     r->shard_begun = status == DPI_STATUS_OK;
     if (status == DPI_STATUS_CANCELLED)
-        return 128 + signals_stop();
+        return signals_code();
+    if (r->shard_begun && dpi_shards_is_over(r->in.shards))
+        cli_note("all texts of this shard are there: nothing is left to draw");
     return r->shard_begun ? CLI_OK : shard_fail(status, &err);
 }
+
+static bool is_over(const run *r) { return r->shard_begun && dpi_shards_is_over(r->in.shards); }
 
 static int end_shard(const run *r, int code) {
     const int32_t end = code == CLI_OK ? DPI_SHARD_COMPLETE
@@ -295,8 +299,8 @@ static int open_outputs(const args *a, run *r) {
         code = begin_shard(r);
         path = code == CLI_OK ? dpi_shards_texts(r->in.shards) : NULL;
     }
-    if (code == CLI_OK)
-        code = output_open(&r->out, path, a->v[OPT_OVERWRITE].i);
+    if (code == CLI_OK && !is_over(r)) /* the journal of a shard has all texts of its file */
+        code = output_open(&r->out, path, a->v[OPT_OVERWRITE].i || (r->in.shards && r->in.journal));
     return code;
 }
 
@@ -389,6 +393,8 @@ static output_end end_of(const run *r, int code, bool leaves) {
 static int run_release(const args *a, run *r) {
     signals_catch();
     int code = open_outputs(a, r);
+    if (code == CLI_OK && is_over(r))
+        return CLI_OK;
     if (code == CLI_OK)
         code = begin(r);
     if (code == CLI_OK)
@@ -408,9 +414,14 @@ static int run_release(const args *a, run *r) {
 /* Not where a job was refused. */
 static void note_job(const args *a, const run *r, int code) {
     const bool stopped = code == CLI_STOPPED || code > 128;
-    const bool waits = a->journal ? stopped || r->begun
-                                  : r->in.journal && dpi_journal_facts(r->in.journal);
-    if (waits && code != CLI_OK)
+    const bool waits = a->journal || r->in.shards
+                           ? stopped || r->begun
+                           : r->in.journal && dpi_journal_facts(r->in.journal);
+    if (code == CLI_OK || !waits || !(a->journal || r->in.journal))
+        return;
+    if (r->in.shards)
+        cli_note("the shard is not over: the same command goes on with it");
+    else
         cli_note("the job is not over: 'dpinfer resume %s' goes on with it", r->job);
 }
 
@@ -419,7 +430,7 @@ static int run_records(const args *a) {
     run r = {.jsonl = a->v[OPT_JSONL].i, .quiet = a->v[OPT_QUIET].i, .out = {.fd = -1}};
     if (!a->v[OPT_PLAIN].i && a->n_positional == 0)
         return cli_fail(CLI_USAGE, "no REFS given; see 'dpinfer run -h'");
-    if (a->v[OPT_MAX_HOURS].given && !job_wanted(a))
+    if (a->v[OPT_MAX_HOURS].given && !job_wanted(a) && !a->v[OPT_JOB].given)
         return cli_fail(CLI_USAGE, "--max-hours needs --job: what is not drawn by then would be lost");
     if (job_wanted(a))
         r.job = a->v[OPT_JOB].s;

@@ -303,9 +303,35 @@ static int create_job(const args *a, release_input *in) {
     return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_FAILED, &err);
 }
 
-/* A new job, or that of `resume`. */
+/* That of a shard is in its folder: new, or it goes on. */
+static int open_shard(const args *a, const dpi_release_options *o, release_input *in) {
+    dpi_journal_options options;
+    dpi_error err;
+    if (!dpi_method_recalls(o->method.method))
+        return !a->v[OPT_MAX_HOURS].given && !a->v[OPT_JOURNAL_EVERY].given
+                   ? CLI_OK
+                   : cli_fail(CLI_USAGE, "--%s: a shard with this method cannot go on",
+                              option_name(a->v[OPT_MAX_HOURS].given ? OPT_MAX_HOURS
+                                                                    : OPT_JOURNAL_EVERY));
+    dpi_journal_options_init(&options);
+    options.every = (int32_t)a->v[OPT_JOURNAL_EVERY].i;
+    options.create = 1;
+    dpi_status status =
+        dpi_journal_open(dpi_shards_folder(in->shards), &options, &in->journal, &err);
+    if (status == DPI_STATUS_ARG) { /* it has begun */
+        options.create = 0;
+        status = dpi_journal_open(dpi_shards_folder(in->shards), &options, &in->journal, &err);
+    }
+    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_FAILED, &err);
+}
+
+/* A new job, or that of `resume`, or of a shard. */
 static int open_job(const args *a, release_input *in, dpi_release_options *o) {
-    const int code = !a->journal && job_wanted(a) ? create_job(a, in) : CLI_OK;
+    int code = CLI_OK;
+    if (!a->journal && job_wanted(a))
+        code = create_job(a, in);
+    else if (in->shards)
+        code = open_shard(a, o, in);
     o->journal = a->journal ? a->journal : in->journal;
     o->model_path = a->model;
     return code;

@@ -15,7 +15,7 @@ typedef struct release_input {
     dpi_release *release;
     dpi_ledger *ledger; /* of --ledger; NULL: none */
     dpi_shards *shards; /* of --job, joined for a shard; NULL: none */
-    dpi_journal *journal; /* of --job, made here; NULL: none */
+    dpi_journal *journal; /* of --job, made here, or of the shard; NULL: none */
     char dataset[DPI_DATASET_NAME_MAX + 1];
     struct {
         char *text;

@@ -324,11 +324,16 @@ static dpi_status recall_token(dpi_sampler *s, const float *public_logits,
     return DPI_STATUS_OK;
 }
 
+int32_t dpi_method_recalls(int32_t method) {
+    const dpi_method_ops *ops = dpi_method_ops_get(method);
+    return ops && !ops->step;
+}
+
 dpi_status dpi_sampler_recall(dpi_sampler *s, const float *public_logits,
                               const float *const *reference_logits, int32_t token, dpi_error *err) {
     if (!s || !public_logits)
         return dpi_fail(err, DPI_STATUS_ARG, "the sampler or the public logits are NULL");
-    if (s->method->step)
+    if (!dpi_method_recalls(s->options.method))
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
                         "a text of %s cannot go on from its tokens: its steps keep random numbers "
                         "that are in no token",

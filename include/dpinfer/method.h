@@ -206,12 +206,15 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_step(dpi_sampler *sampler, const f
  * bit for bit (the same model, prompts, records and instruction set), each token once, in order, and
  * all of them before the first step: then what comes after has the distribution and the cost of a text
  * that was never stopped. Trusted beside what step trusts: that. Errors: as dpi_sampler_step but
- * ENTROPY; FORMAT (the token is no candidate); UNSUPPORTED (AMIN, ADAPMIXED: their steps keep more than
- * tokens tell). */
+ * ENTROPY; FORMAT (the token is no candidate); UNSUPPORTED (see dpi_method_recalls). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_recall(dpi_sampler *sampler,
                                                      const float *public_logits,
                                                      const float *const *reference_logits,
                                                      int32_t token, dpi_error *err);
+
+/* Whether texts of a method go on from their tokens: not those of AMIN and ADAPMIXED, whose steps keep
+ * more than tokens tell. 0 for a method that is not known. */
+DPI_API int32_t dpi_method_recalls(int32_t method);
 
 /* One text whose references are spread over threads, processes or machines. Each part has a sampler
  * with the same options but n_ref, the slots that are there, and the same denominator, that of all.

@@ -15,10 +15,11 @@
  *     key                      32 random bytes
  *     shards.json              the report of the job, keyed digests of prompts and records
  *     count                    n, from the first shard on
- *     shard-I-of-N/            from the begin of a shard on: a shard begins once
+ *     shard-I-of-N/            from the begin of a shard on
+ *         job.json, tokens     the journal of the shard, with which it goes on (docs/job.md)
  *         texts.jsonl          its texts: a line for each, with index, text, n_tokens and ended
  *         shard.json           when it is over: whether it is complete, and a keyed digest of texts.jsonl
- * All that is private in it is the key: whoever has it knows which batch a record would be in.
+ * The key is private, as whoever has it knows which batch a record would be in; so are journals.
  *
  * Threads: an object belongs to one thread at a time. Source: dp/PRIVACY.md section 18. */
 #ifndef DPINFER_SHARDS_H
@@ -58,20 +59,32 @@ DPI_API const dpi_report *dpi_shards_report(const dpi_shards *job);
 DPI_API DPI_MUST_CHECK dpi_status dpi_shards_join(dpi_shards *job, int32_t i, int32_t n,
                                                dpi_release_options *options, dpi_error *err);
 
+/* The folder of the shard, from dpi_shards_join on; the job's. A release of the shard whose
+ * options.journal is a journal in that folder (journal.h) can be stopped at any instruction: the next
+ * process of the shard opens the journal that has begun, and goes on. Without a journal a shard begins
+ * once, and what was not written when it stopped is lost. */
+DPI_API const char *dpi_shards_folder(const dpi_shards *job);
+
 /* Begins the shard: checks that the release has the claim, the prompts and the records of the job,
  * and `report`, which is made of the release, its model; then marks the shard as begun, on the disk.
  * To be called before dpi_release_begin. Reads all records once.
  * Errors: ARG (the release is another one: the message says where it differs, of records and prompts
- * only that they do), STATE (the shard has begun before, or another n has), IO, MEMORY. */
+ * only that they do; a journal that is elsewhere), STATE (the shard has begun before and has no journal,
+ * or another n has begun), IO, MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_shards_begin(dpi_shards *job, const dpi_release *release,
                                                 const dpi_report *report, dpi_error *err);
 
-/* The path of the shard's texts.jsonl, from dpi_shards_begin on; the job's. The caller writes it. */
+/* Whether all texts of the shard are there, after dpi_shards_begin: then there is nothing to draw. */
+DPI_API int32_t dpi_shards_is_over(const dpi_shards *job);
+
+/* The path of the shard's texts.jsonl, from dpi_shards_join on; the job's. The caller writes it, after
+ * dpi_shards_begin: all texts, as a release with a journal tells all of them again. */
 DPI_API const char *dpi_shards_texts(const dpi_shards *job);
 
 typedef enum dpi_shard_end {
     DPI_SHARD_COMPLETE = 0, /* all texts of the shard are in texts.jsonl */
-    DPI_SHARD_STOPPED = 1,  /* some are, and some may be lost. The shard does not begin again */
+    DPI_SHARD_STOPPED = 1,  /* some are. Without a journal the others are lost, and the shard does
+                               not begin again */
     DPI_SHARD_UNDRAWN = 2   /* no token was drawn: the shard may begin again */
 } dpi_shard_end;
 

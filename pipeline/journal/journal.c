@@ -168,6 +168,12 @@ void dpi_journal_close(dpi_journal *j) {
     dpi_wipe_free(j, sizeof *j);
 }
 
+bool dpi_journal_is_in(const dpi_journal *j, const char *folder) {
+    struct stat own, other;
+    return fstat(j->dir, &own) == 0 && stat(folder, &other) == 0 && own.st_dev == other.st_dev &&
+           own.st_ino == other.st_ino;
+}
+
 const char *dpi_journal_application(const dpi_journal *j) { return j->application; }
 const char *dpi_journal_facts(const dpi_journal *j) { return j->begun ? j->facts : NULL; }
 const uint8_t *dpi_journal_key(const dpi_journal *j) { return j->key; }

@@ -53,6 +53,9 @@ struct dpi_journal {
     dpi_journal_sync sync;
 };
 
+/* Whether this is the folder of the journal, however it is spelled. */
+bool dpi_journal_is_in(const dpi_journal *journal, const char *folder);
+
 /* ---- format.c: records ------------------------------------------------------------------------
  */
 

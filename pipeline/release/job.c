@@ -23,16 +23,15 @@ static dpi_status out_of_memory(dpi_error *err) {
 dpi_status dpi_release_check_job(const dpi_release_options *o, dpi_error *err) {
     if (!o->journal)
         return DPI_STATUS_OK;
-    if (dpi_method_ops_get(o->method.method)->step)
+    if (!dpi_method_recalls(o->method.method))
         return dpi_fail(
             err, DPI_STATUS_UNSUPPORTED,
             "a job with the method %s: its steps keep random numbers that are in no token, so "
             "that a text could not go on from its tokens",
             dpi_method_get(o->method.method)->name);
-    if (o->key || o->spread || o->next_text || o->n_shards > 0)
+    if (o->spread || o->next_text)
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
-                        "a journal is that of a release of one process: key, spread, next_text and n_shards "
-                        "must be left out");
+                        "a journal is that of one process: spread and next_text must be left out");
     if (!o->model_path)
         return dpi_fail(err, DPI_STATUS_ARG, "model_path: found none, needed with a journal");
     return DPI_STATUS_OK;
@@ -84,10 +83,17 @@ static json_t *describe_parameters(const dpi_release *r) {
     return dpi_report_parameters(&claim);
 }
 
-/* What holds the job to its charge. */
+/* Which texts of the release are those of the job; null: all. */
+static json_t *describe_shard(const dpi_release *r) {
+    return r->options.n_shards > 0
+               ? json_pack("[i, i]", (int)r->options.shard, (int)r->options.n_shards)
+               : json_null();
+}
+
+/* What holds the job to its charge. A shard was paid for with all others. */
 static json_t *describe_charge(const dpi_release *r) {
     const dpi_claim_ledger *l = &r->claim.ledger;
-    if (!l->dataset[0])
+    if (!l->dataset[0] || r->options.charged)
         return json_null();
     return json_pack("{s:s, s:I, s:I, s:I}", "dataset", l->dataset, "id", (json_int_t)r->charge,
                      "amount", (json_int_t)l->charge, "before", (json_int_t)l->before);
@@ -104,9 +110,9 @@ static dpi_status describe(const dpi_release *r, json_t **facts, dpi_error *err)
     if (r->options.seeded)
         snprintf(seed, sizeof seed, "%" PRIu64, r->options.seed);
     *facts =
-        json_pack("{s:o, s:o, s:o, s:o, s:i, s:s?}", "model", files, "engine", describe_engine(r),
+        json_pack("{s:o, s:o, s:o, s:o, s:i, s:s?, s:o}", "model", files, "engine", describe_engine(r),
                   "prompts", hash_prompts(r), "parameters", describe_parameters(r), "reference",
-                  (int)r->options.reference, "seed", r->options.seeded ? seed : NULL);
+                  (int)r->options.reference, "seed", r->options.seeded ? seed : NULL, "shard", describe_shard(r));
     return *facts ? DPI_STATUS_OK : out_of_memory(err);
 }
 
@@ -249,9 +255,10 @@ dpi_status dpi_release_recall_pays(dpi_release *r, dpi_error *err) {
 /* ---- Records and their batches -----------------------------------------------------------------
  */
 
-/* What a seed says is the same each time. */
+/* What a seed or the key of several processes says is the same each time. */
 const uint8_t *dpi_release_batch_key(const dpi_release *r) {
-    return r->options.journal && !r->options.seeded ? dpi_journal_key(r->options.journal) : NULL;
+    const dpi_release_options *o = &r->options;
+    return o->journal && !o->seeded && !o->key ? dpi_journal_key(o->journal) : NULL;
 }
 
 /* All records and IDs, under the job's key: what tells other records from these, and nothing else.

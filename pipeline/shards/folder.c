@@ -118,3 +118,24 @@ dpi_status dpi_folder_read(const char *folder, const char *name, int secret, cha
     free(path);
     return status;
 }
+
+dpi_status dpi_folder_remove(const char *folder, const char *name, dpi_error *err) {
+    char *path;
+    DPI_TRY(dpi_folder_path(folder, name, &path, err));
+    const bool removed = (unlink(path) == 0 || errno == ENOENT) && sync_names(path);
+    const dpi_status status = removed ? DPI_STATUS_OK : fail_io(err, "remove", path);
+    free(path);
+    return status;
+}
+
+dpi_status dpi_folder_sync(const char *folder, const char *name, dpi_error *err) {
+    char *path;
+    DPI_TRY(dpi_folder_path(folder, name, &path, err));
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const bool synced = fd >= 0 && fsync(fd) == 0 && sync_names(path);
+    const dpi_status status = synced ? DPI_STATUS_OK : fail_io(err, "sync", path);
+    if (fd >= 0)
+        close(fd);
+    free(path);
+    return status;
+}

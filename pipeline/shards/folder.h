@@ -22,4 +22,9 @@ dpi_status dpi_folder_write(const char *folder, const char *name, const void *by
 dpi_status dpi_folder_read(const char *folder, const char *name, int secret, char **bytes,
                            size_t *n_bytes, dpi_error *err);
 
+/* Takes a file away, if it is there. Errors: IO, MEMORY. */
+dpi_status dpi_folder_remove(const char *folder, const char *name, dpi_error *err);
+/* A file that was written otherwise, and its name. Errors: IO, MEMORY. */
+dpi_status dpi_folder_sync(const char *folder, const char *name, dpi_error *err);
+
 #endif

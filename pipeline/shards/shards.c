@@ -1,6 +1,7 @@
 /* shards.c - the folder of a job: how it is made, joined, and left. See dpinfer/shards.h. */
 #include "pipeline/shards/shards.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "base/rng.h"
 #include "base/status.h"
 #include "dpinfer/memory.h"
+#include "pipeline/journal/journal.h"
 #include "pipeline/journal/json_text.h"
 #include "pipeline/release/report.h"
 #include "pipeline/shards/folder.h"
@@ -189,6 +191,19 @@ const dpi_report *dpi_shards_report(const dpi_shards *job) { return job->report;
 
 /* ---- A shard --------------------------------------------------------------------------------- */
 
+static dpi_status name_shard(dpi_shards *job, dpi_error *err) {
+    char *name;
+    free(job->shard_folder);
+    free(job->texts);
+    job->shard_folder = job->texts = NULL;
+    DPI_TRY(dpi_shard_name(job->shard, job->n_shards, &name, err));
+    dpi_status status = dpi_folder_path(job->folder, name, &job->shard_folder, err);
+    free(name);
+    if (status == DPI_STATUS_OK)
+        status = dpi_folder_path(job->shard_folder, "texts.jsonl", &job->texts, err);
+    return status;
+}
+
 dpi_status dpi_shards_join(dpi_shards *job, int32_t i, int32_t n, dpi_release_options *options,
                         dpi_error *err) {
     DPI_TRY(dpi_check_range("n_shards", n, 1, INT32_MAX, err));
@@ -196,12 +211,15 @@ dpi_status dpi_shards_join(dpi_shards *job, int32_t i, int32_t n, dpi_release_op
     const dpi_claim *claim = dpi_report_claim(job->report);
     job->shard = i;
     job->n_shards = n;
+    DPI_TRY(name_shard(job, err));
     options->shard = i;
     options->n_shards = n;
     options->key = job->key;
     options->charged = claim->ledger.dataset[0] ? &claim->ledger : NULL;
     return DPI_STATUS_OK;
 }
+
+const char *dpi_shards_folder(const dpi_shards *job) { return job->shard_folder; }
 
 /* The first parameter that differs, as both have it. All of them are public. */
 static dpi_status fail_parameter(const json_t *found, const json_t *wanted, dpi_error *err) {
@@ -289,16 +307,9 @@ static dpi_status fix_count(const dpi_shards *job, dpi_error *err) {
                           job->folder, n_shards, job->n_shards);
 }
 
-static dpi_status mark_begun(dpi_shards *job, dpi_error *err) {
-    char *name;
-    DPI_TRY(fix_count(job, err));
-    DPI_TRY(dpi_shard_name(job->shard, job->n_shards, &name, err));
-    dpi_status status = dpi_folder_path(job->folder, name, &job->shard_folder, err);
-    free(name);
-    if (status == DPI_STATUS_OK)
-        status = dpi_folder_path(job->shard_folder, "texts.jsonl", &job->texts, err);
-    if (status == DPI_STATUS_OK)
-        status = dpi_folder_make(job->shard_folder, err);
+/* Without a journal: the folder is the mark. */
+static dpi_status mark_begun(const dpi_shards *job, dpi_error *err) {
+    const dpi_status status = dpi_folder_make(job->shard_folder, err);
     if (status == DPI_STATUS_STATE)
         return dpi_fail(err, DPI_STATUS_STATE,
                         "shard %d/%d has begun before (%s): its texts drawn a second time would "
@@ -306,19 +317,80 @@ static dpi_status mark_begun(dpi_shards *job, dpi_error *err) {
     return status;
 }
 
+/* Whether all texts of the shard are there, as they were when it ended. */
+static dpi_status find_end(dpi_shards *job, bool *is_there, dpi_error *err) {
+    char hex[DPI_SEAL_HEX + 1], *text, *path;
+    size_t n_bytes;
+    json_t *end;
+    DPI_TRY(dpi_folder_path(job->shard_folder, "shard.json", &path, err));
+    *is_there = access(path, F_OK) == 0;
+    free(path);
+    if (!*is_there)
+        return DPI_STATUS_OK;
+    DPI_TRY(dpi_shards_load(job->key, job->shard_folder, "shard.json", &end, err));
+    const char *wanted = json_string_value(json_object_get(end, "texts"));
+    if (json_is_true(json_object_get(end, "complete")) &&
+        dpi_folder_read(job->shard_folder, "texts.jsonl", 0, &text, &n_bytes, NULL) ==
+            DPI_STATUS_OK) {
+        dpi_seal_bytes(job->key, "texts", text, n_bytes, hex);
+        dpi_private_free(text);
+        job->is_over = wanted && strcmp(wanted, hex) == 0;
+    }
+    json_decref(end);
+    return DPI_STATUS_OK;
+}
+
+/* What killed processes have left of texts.jsonl: the journal has it. */
+static dpi_status remove_parts(const dpi_shards *job, dpi_error *err) {
+    static const char begin[] = "texts.jsonl.part-";
+    dpi_status status = DPI_STATUS_OK;
+    DIR *folder = opendir(job->shard_folder);
+    const struct dirent *entry;
+    while (folder && status == DPI_STATUS_OK && (entry = readdir(folder)))
+        if (strncmp(entry->d_name, begin, strlen(begin)) == 0)
+            status = dpi_folder_remove(job->shard_folder, entry->d_name, err);
+    if (folder)
+        closedir(folder);
+    return status;
+}
+
+/* With a journal in the folder of the shard it goes on where that ends, and its texts are written
+ * anew. An end that was not the last one goes first. */
+static dpi_status go_on(dpi_shards *job, const dpi_journal *journal, dpi_error *err) {
+    bool ended;
+    if (!dpi_journal_is_in(journal, job->shard_folder))
+        return dpi_fail(err, DPI_STATUS_ARG, "the journal of a shard must be in %s",
+                        job->shard_folder);
+    DPI_TRY(find_end(job, &ended, err));
+    DPI_TRY(remove_parts(job, err));
+    if (!ended || job->is_over)
+        return DPI_STATUS_OK;
+    DPI_TRY(dpi_folder_remove(job->shard_folder, "shard.json", err));
+    return dpi_folder_remove(job->shard_folder, "texts.jsonl", err);
+}
+
 dpi_status dpi_shards_begin(dpi_shards *job, const dpi_release *release, const dpi_report *report,
                          dpi_error *err) {
     if (job->n_shards == 0)
         return dpi_fail(err, DPI_STATUS_STATE, "a shard begins after dpi_shards_join");
+    job->journal = release->options.journal;
     DPI_TRY(check_release(job, release, report, err));
-    return mark_begun(job, err);
+    DPI_TRY(fix_count(job, err));
+    const dpi_status status =
+        job->journal ? go_on(job, job->journal, err) : mark_begun(job, err);
+    job->begun = status == DPI_STATUS_OK;
+    return status;
 }
+
+int32_t dpi_shards_is_over(const dpi_shards *job) { return job->is_over; }
 
 const char *dpi_shards_texts(const dpi_shards *job) { return job->texts; }
 
+/* The texts are on the disk before their digest. */
 static dpi_status write_end(const dpi_shards *job, bool complete, dpi_error *err) {
     char hex[DPI_SEAL_HEX + 1], *text;
     size_t n_bytes;
+    DPI_TRY(dpi_folder_sync(job->shard_folder, "texts.jsonl", err));
     DPI_TRY(dpi_folder_read(job->shard_folder, "texts.jsonl", 0, &text, &n_bytes, err));
     dpi_seal_bytes(job->key, "texts", text, n_bytes, hex);
     dpi_private_free(text);
@@ -333,10 +405,14 @@ static dpi_status write_end(const dpi_shards *job, bool complete, dpi_error *err
 }
 
 dpi_status dpi_shards_end(dpi_shards *job, int32_t end, dpi_error *err) {
-    if (!job->shard_folder)
+    if (!job->begun)
         return dpi_fail(err, DPI_STATUS_STATE, "a shard ends after its begin");
+    if (job->is_over)
+        return DPI_STATUS_OK;
     if (end != DPI_SHARD_UNDRAWN)
         return write_end(job, end == DPI_SHARD_COMPLETE, err);
+    if (job->journal)
+        return DPI_STATUS_OK;
     return rmdir(job->shard_folder) == 0
                ? DPI_STATUS_OK
                : dpi_fail(err, DPI_STATUS_IO, "cannot remove %s: %s", job->shard_folder,

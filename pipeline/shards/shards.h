@@ -3,11 +3,13 @@
 #define DPI_SHARDS_SHARDS_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "dpinfer/shards.h"
 #include "pipeline/shards/seal.h"
 
-#define DPI_SHARDS_FORMAT 1
+/* 2: shards keep a journal */
+#define DPI_SHARDS_FORMAT 2
 
 /* All of it but the key is public or keyed. Private memory. */
 struct dpi_shards {
@@ -16,7 +18,9 @@ struct dpi_shards {
     json_t *root; /* shards.json, of which the seal was checked */
     dpi_report *report;
     int32_t shard, n_shards; /* n_shards 0: not joined */
-    char *shard_folder, *texts; /* from begin on */
+    char *shard_folder, *texts; /* from join on */
+    const dpi_journal *journal; /* of the release that has begun; NULL: none */
+    bool begun, is_over;
 };
 
 /* "shard-I-of-N"; the caller frees it with free. Errors: MEMORY. */

@@ -58,7 +58,7 @@ expect_lines 5 real.jsonl; expect_no_err "NOT PRIVATE"
 check "the report is complete" grep -q '"complete": true' real.json
 run verify real.json --model m.gguf; expect_rc 0
 
-# ---- A shard begins once, with the options, prompts, records and model of the job ----------------
+# ---- A shard begins with the options, prompts, records and model of the job ----------------
 run plan "${position[@]}" --job job; expect_rc 0
 refuse 2 "--shard needs --job" run "${position[@]}" --shard 0/2
 refuse 2 "is a job in shards, which needs --shard" run "${position[@]}" --job job
@@ -84,7 +84,10 @@ expect_no_err "umber"
 cp kept.jsonl r.jsonl
 check "nothing has begun" test ! -e job/count
 shards job 2 "${position[@]}"
-refuse 2 "shard 1/2 has begun before" run "${position[@]}" --job job --shard 1/2
+# A shard that is over is not drawn again.
+cp -r job/shard-1-of-2 was
+run run "${position[@]}" --job job --shard 1/2; expect_rc 0; expect_err "nothing is left to draw"
+check "a shard that is over has changed" diff -r job/shard-1-of-2 was
 refuse 2 "was begun with 2 shards, found 3" run "${position[@]}" --job job --shard 2/3
 chmod 640 job/key
 refuse 2 "others can read it" run "${position[@]}" --job job --shard 0/2
@@ -160,24 +163,90 @@ expect_err "is left"
 check "no folder" test ! -e much
 run ledger budget year.ledger --json; check "no charge" test "$(field charged)" = "$two"
 
-# ---- A shard that is killed has begun, and does not begin again ----------------------------------
-long=(m.gguf r.jsonl -t 1 --rho .5 -B 2 -n 400)
-run plan "${long[@]}" --job killed; expect_rc 0
-for shard in 0 1; do
-    "$dpinfer" run "${long[@]}" --parallel 1 --job killed --shard $shard/2 \
-        >out 2>err </dev/null &
+# ---- A shard that is stopped goes on: the same texts, the same charge ----------------------------
+# begin JOB SHARD ARGS: in the background, until it has shown something.
+begin() {
+    local folder=$1/shard-${2%/*}-of-${2#*/}
+    local before now
+    before=$(echo "$folder"/texts.jsonl.part-*) # of a process that was killed
+    "$dpinfer" run "${@:3}" --job "$1" --shard "$2" >out 2>err </dev/null &
     pid=$!
-    until [ -s "$(echo killed/shard-$shard-of-2/texts.jsonl*)" ] || ! kill -0 $pid 2>/dev/null; do
+    until now=$(echo "$folder"/texts.jsonl.part-*) && [ "$now" != "$before" ] && [ -s "$now" ] ||
+        ! kill -0 $pid 2>/dev/null; do
         :
     done
-    [ $shard -eq 0 ] && kill -9 $pid || kill $pid
-    wait $pid 2>/dev/null; rc=$?
-    if [ $shard -eq 0 ]; then expect_rc 137; else expect_rc 143; fi
-done
-refuse 2 "has begun before" run "${long[@]}" --job killed --shard 0/2
-refuse 2 "has begun before" run "${long[@]}" --job killed --shard 1/2
-refuse 1 "2 of 2 shards are missing: 0/2 is not over, 1/2 has stopped early" merge x.txt killed
-run merge some.jsonl killed --partial; expect_rc 0; check "a text" test -s some.jsonl
+}
+long=(m.gguf r.jsonl -t 1 -n 400)
+# stopped NAME ARGS: shard 0 is killed and shard 1 stopped, more than once.
+stopped() {
+    local name=$1 signal shard
+    shift
+    run run "${long[@]}" "$@" --seed 7 -o "$name.whole.jsonl"; expect_rc 0
+    run plan "${long[@]}" "$@" --seed 7 --job "$name"; expect_rc 0
+    for signal in KILL TERM; do
+        for shard in 0/2 1/2; do
+            begin "$name" $shard "${long[@]}" "$@" --seed 7
+            kill -$signal $pid; wait $pid 2>/dev/null; rc=$?; last="$name, $shard, $signal"
+            if [ $signal = KILL ]; then expect_rc 137; else expect_rc 143; fi
+        done
+    done
+    expect_err "the same command goes on with it"
+    refuse 1 "2 of 2 shards are missing: 0/2 has stopped early, 1/2 has stopped early" merge x.txt "$name"
+    run merge some.jsonl "$name" --partial --overwrite; expect_rc 0; check "a text" test -s some.jsonl
+    shards "$name" 2 "${long[@]}" "$@" --seed 7
+    check "what a killed process has left" test -z "$(find "$name" -name "*.part-*")"
+    run merge "$name.jsonl" "$name" --report "$name.json"; expect_rc 0
+    expect_same "$name.whole.jsonl" "$name.jsonl"
+    run verify "$name.json"; expect_rc 0
+}
+stopped killed --rho .5 -B 2 --parallel 1
+stopped killed.content --epsilon 5 --delta 1e-3 -B 2 --num 5 --adjacency add-remove
+stopped killed.drawn --epsilon 5 --delta 1e-3 -B 2 --num 5 --subsample .5
+stopped killed.filter --rho .5 -B 2 --accountant filter
+
+# What was seen of a shard stays, for the one charge.
+paid=("${long[@]}" --rho .1 -B 2)
+run ledger init stopped.ledger --dataset letters --epsilon 8 --delta 1e-5; expect_rc 0
+run plan "${paid[@]}" --job seen --ledger stopped.ledger; expect_rc 0
+run ledger budget stopped.ledger --json; one=$(field charged)
+begin seen 0/1 "${paid[@]}"
+kill $pid; wait $pid 2>/dev/null
+run merge seen.jsonl seen --partial; expect_rc 0
+run run "${paid[@]}" --job seen --shard 0/1 --max-hours 1e-9; expect_rc 7
+expect_err "the same command goes on with it"
+begin seen 0/1 "${paid[@]}"
+kill -STOP $pid
+refuse 1 "another process goes on with this job" run "${paid[@]}" --job seen --shard 0/1
+kill -KILL $pid; kill -CONT $pid; wait $pid 2>/dev/null
+cp r.jsonl kept.jsonl; sed -i '3s/number/numbers/' r.jsonl
+refuse 2 "the records are not those of the job" run "${paid[@]}" --job seen --shard 0/1
+cp kept.jsonl r.jsonl
+run run "${paid[@]}" --job seen --shard 0/1; expect_rc 0
+run merge all.jsonl seen; expect_rc 0
+begins() { # each whole text of the first file in its place in the second
+    python3 - "$1" "$2" <<'EOF'
+import json, sys
+part, whole = ({t["index"]: t for t in map(json.loads, open(f))} for f in sys.argv[1:])
+assert part and all(whole[i]["text"].startswith(t["text"].rstrip("\ufffd")) for i, t in part.items())
+EOF
+}
+check "what was seen is lost" begins seen.jsonl all.jsonl
+run ledger budget stopped.ledger --json; check "one charge" test "$(field charged)" = "$one"
+# Texts of a shard that is over, of which the disk has lost a part: the journal has them.
+cp seen/shard-0-of-1/texts.jsonl whole.jsonl
+head -c 100 whole.jsonl >seen/shard-0-of-1/texts.jsonl
+refuse 1 "is not what the shard has written" merge x.txt seen
+run run "${paid[@]}" --job seen --shard 0/1; expect_rc 0
+expect_same whole.jsonl seen/shard-0-of-1/texts.jsonl
+run merge again.jsonl seen; expect_rc 0; expect_same all.jsonl again.jsonl
+
+# ---- Without a journal, as of amin, a shard begins once ------------------------------------------
+amin=("${base[@]}" --rho .5 -B 2 --method amin)
+run plan "${amin[@]}" --job amin; expect_rc 0
+refuse 2 "cannot go on" run "${amin[@]}" --job amin --shard 0/2 --max-hours 1
+shards amin 2 "${amin[@]}"
+refuse 2 "shard 1/2 has begun before" run "${amin[@]}" --job amin --shard 1/2
+run merge amin.jsonl amin; expect_rc 0
 # Nothing drawn: the shard may begin again
 run plan "${position[@]}" --job full; expect_rc 0
 chmod 500 full && [ "$(id -u)" -ne 0 ] && refuse 1 "cannot make" run "${position[@]}" --job full --shard 0/1
