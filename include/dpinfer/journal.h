@@ -9,7 +9,7 @@
  * A token is in the file before it is shown, and dpi_journal_put alone does not mean that it is:
  * the disk has it when dpi_journal_durable has counted it. A thread of the journal's own waits for
  * the disk, so that the next step is computed meanwhile. A token that the disk does not have was
- * not shown, and is drawn anew. dp/PRIVACY.md section 18 has the argument.
+ * not shown, and is drawn anew. dp/PRIVACY.md section 19 has the argument.
  *
  * Who opens a job to write it holds a lock on it (flock) until it is closed or the process ends:
  * two processes that go on with one job would each draw the same tokens. A copy of a folder has a

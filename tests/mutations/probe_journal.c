@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "pipeline/release/release.h"
 #include "tests/support/support.h"
 #include "tests/support/tiny_model.h"
 
@@ -201,6 +202,48 @@ static const char *check_batches(world *w) {
     return status != DPI_STATUS_OK || !same ? "batches are drawn again" : NULL;
 }
 
+/* The batch of each record in a shard with a journal of its own. */
+static dpi_status list_batches(const world *w, const char *name, int32_t shard,
+                               int32_t batches[N_RECORDS]) {
+    static const uint8_t key[DPI_RELEASE_KEY_BYTES] = {7};
+    dpi_journal_options options;
+    dpi_journal *journal = NULL;
+    dpi_release *release = NULL;
+    dpi_release_options o = w->o;
+    char folder[340];
+    snprintf(folder, sizeof folder, "%s/%s", w->folder, name);
+    dpi_journal_options_init(&options);
+    options.create = 1;
+    o.method.adjacency = DPI_ADJACENCY_ADD_REMOVE;
+    o.n_shards = 2;
+    o.shard = shard;
+    o.key = key;
+    dpi_status status = dpi_journal_open(folder, &options, &journal, NULL);
+    o.journal = journal;
+    if (status == DPI_STATUS_OK)
+        status = dpi_release_open(&o, &release, NULL);
+    if (status == DPI_STATUS_OK)
+        status = dpi_release_begin(release, NULL);
+    for (int32_t t = 0; status == DPI_STATUS_OK && t < N_TEXTS; t++) {
+        dpi_batch batch;
+        dpi_partition_batch(release->partition, t, &batch);
+        for (size_t i = 0; i < batch.n_records; i++)
+            batches[batch.records[i]] = t;
+    }
+    dpi_release_free(release);
+    dpi_journal_close(journal);
+    return status;
+}
+
+static const char *check_shards(const world *w) {
+    int32_t first[N_RECORDS], second[N_RECORDS];
+    if (list_batches(w, "shard0", 0, first) != DPI_STATUS_OK ||
+        list_batches(w, "shard1", 1, second) != DPI_STATUS_OK)
+        return "a shard with a journal is refused";
+    return memcmp(first, second, sizeof first) != 0 ? "shards with journals have batches of their own"
+                                                    : NULL;
+}
+
 /* ---- The sampler of a text that goes on
  * ---------------------------------------------------------- */
 
@@ -220,7 +263,7 @@ static const char *check_spent(void) {
               dpi_sampler_recall(s, logits, references, 3, NULL) == DPI_STATUS_OK &&
               dpi_sampler_recall(s, logits, references, 5, NULL) == DPI_STATUS_OK &&
               dpi_sampler_candidates(s, logits, &ids, &n_ids, NULL) == DPI_STATUS_OK;
-    const bool is_free = ok && ids && n_ids == 0;
+    const bool is_free = ok && ids && n_ids == 0 && dpi_sampler_n_private(s) == 2;
     ok = ok && dpi_sampler_step(s, logits, references, &token, NULL) == DPI_STATUS_OK &&
          dpi_sampler_tokens_left(s) == 1;
     dpi_sampler_free(s);
@@ -280,6 +323,8 @@ const char *probe_journal(const char *folder) {
         fault = check_spent();
     if (!fault)
         fault = check_charge(&w);
+    if (!fault)
+        fault = check_shards(&w);
     if (!fault)
         fault = check_batches(&w);
     dpi_records_close(w.records);
