@@ -7,7 +7,8 @@
 #include "dpinfer/status.h"
 
 /* A stream for the regular file at `path`, which the caller closes with fclose. A FIFO, which could
- * make the caller wait for ever, and a device, which need not end, are refused. Errors: IO, SYSTEM. */
+ * make the caller wait for ever, and a device, which need not end, are refused. Errors: IO,
+ * SYSTEM. */
 dpi_status dpi_file_open(const char *path, FILE **file, dpi_error *err);
 
 #endif

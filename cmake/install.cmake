@@ -1,7 +1,7 @@
 # cmake --install: headers, libraries, program, manual page, completions, CMake package, pkg-config
-# files and the licence. CMake package and pkg-config files find their own place, so that the tree may
-# be moved and --prefix chosen late. Components: dev (what linking the static libraries needs), shared,
-# bin.
+# files and the licence. CMake package and pkg-config files find their own place, so that the tree
+# may be moved and --prefix chosen late. Components: dev (what linking the static libraries needs),
+# shared, bin.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -10,7 +10,8 @@ set(DPI_FULL dpinfer_full)
 
 # What a program links beside lib*.a, in this order.
 set(core_libs ${DPI_BLAS_LIBS} ${PCRE2_LDFLAGS})
-set(full_libs ${JANSSON_LDFLAGS} ${NETTLE_LDFLAGS} ${SQLITE3_LDFLAGS} -lfftw3_threads ${FFTW_LDFLAGS} -lcsv ${core_libs})
+set(full_libs ${JANSSON_LDFLAGS} ${NETTLE_LDFLAGS} ${SQLITE3_LDFLAGS}
+  -lfftw3_threads ${FFTW_LDFLAGS} -lcsv ${core_libs})
 foreach(lib ${OpenMP_C_LIB_NAMES} m)
   list(APPEND core_libs -l${lib})
   list(APPEND full_libs -l${lib})
@@ -36,7 +37,8 @@ function(dpi_install_library PC_NAME PC_DESCRIPTION)
 endfunction()
 dpi_install_library(dpinfer
   "Differentially private text from LLaMA models, and the sampler for other engines" ${core_libs})
-dpi_install_library(${DPI_FULL} "dpinfer, files of records, ledgers, jobs, reports, and training of small models" ${full_libs})
+dpi_install_library(${DPI_FULL}
+  "dpinfer, files of records, ledgers, jobs, reports, and training of small models" ${full_libs})
 
 configure_package_config_file(cmake/dpinfer-config.cmake.in dpinfer-config.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/dpinfer

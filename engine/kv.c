@@ -84,7 +84,8 @@ dpi_status dpi_kv_reserve(dpi_kv_cache *kv, int32_t seq, int32_t length, dpi_err
 static void copy_positions(const dpi_kv_cache *kv, unsigned char *to, const unsigned char *from,
                            int32_t n) {
     const uint64_t k_dim = (uint64_t)kv->head_dim, v_dim = (uint64_t)kv->head_dim_v;
-    const uint64_t line = DPI_KV_PANEL * kv->item_bytes; /* of a K panel: a value of all positions */
+    /* A line of a K panel: one value of all positions. */
+    const uint64_t line = DPI_KV_PANEL * kv->item_bytes;
     const uint64_t k_panels = (uint64_t)n / DPI_KV_PANEL * k_dim * line;
     const uint64_t k_rest = (uint64_t)n % DPI_KV_PANEL * kv->item_bytes;
     for (uint64_t layer = 0; layer < kv->block_bytes - sizeof(block_head);

@@ -33,8 +33,13 @@ static void usage(FILE *to) {
           "  -n COUNT           texts per setting (64)\n"
           "  -B LIST            references per text (7,15,31)\n"
           "  -e LIST            epsilon (1,3,5,10)\n"
-          "  --variants LIST    zcdp, br, filter (accountants of InvisibleInk), amin; -pace and\n"
-          "                     -center behind it; then :OPTION=VALUE, options of dpinfer run:\n"
+          "  --variants LIST    an accountant of InvisibleInk (zcdp, br, filter) or a method:\n"
+          "                    ", to);
+    for (int32_t id = 0; id < dpi_method_count(); id++)
+        if (dpi_method_get(id)->has_guarantee)
+            fprintf(to, " %s", dpi_method_get(id)->name);
+    fputs(". Then -pace and -center,\n"
+          "                     and :OPTION=VALUE, options of dpinfer run:\n"
           "                     zcdp,filter-pace,zcdp-pace-center:free-top-k=5 (zcdp)\n"
           "  --center           every variant centred\n"
           "  --no-baselines     without documents, public and plain texts\n"

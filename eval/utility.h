@@ -55,7 +55,8 @@ typedef struct reference {
 /* ---- Variants (utility_variants.c) ----------------------------------------------------------- */
 
 /* A variant from its name: an accountant of InvisibleInk, or a method; then "-center", "-pace";
- * then ":OPTION=VALUE", options of the command line: "filter-pace:free-top-k=5". False if it is none. */
+ * then ":OPTION=VALUE", options of the command line: "filter-pace:free-top-k=5". False if it is
+ * none. */
 bool variant_parse(const char *name, variant *v);
 
 /* ---- Making texts (utility_run.c) ----------------------------------------------------------- */

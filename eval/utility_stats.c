@@ -235,6 +235,8 @@ void measure(const setting *s, const sample *samples, int32_t n, const target *t
         r->of[M_SUPPORT] = r->of[M_OUTSIDE] = (estimate){NAN, NAN};
     if (s->kind != TEXT_PRIVATE)
         r->of[M_PRIVATE] = r->of[M_SECONDS] = (estimate){NAN, NAN};
-    else if (s->v->options.method == DPI_METHOD_AMIN || s->v->options.pace != DPI_PACE_NONE)
-        r->of[M_SUPPORT] = (estimate){NAN, NAN}; /* of another kind, or of as many sizes as steps */
+    /* Candidates are what a method centres on: one that does not has none. With a pace there are as
+     * many sizes as steps. */
+    else if (!dpi_method_get(s->v->options.method)->centers || s->v->options.pace != DPI_PACE_NONE)
+        r->of[M_SUPPORT] = (estimate){NAN, NAN};
 }

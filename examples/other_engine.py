@@ -27,8 +27,8 @@ class Options(c.Structure):
         ("random", c.c_void_p), ("random_user", c.c_void_p)] + [
         (name, c.c_int32) for name in ("adjacency", "accountant", "denominator", "center")] + [
         (name, c.c_double) for name in ("clip", "subsample")] + [
-        ("max_per_unit", c.c_int32), ("pace", c.c_int32), ("pace_theta", c.c_double), ("pace_tokens", c.c_int32),
-        ("pace_share", c.c_double), ("free_top_k", c.c_int32), ("free_tau", c.c_double)] + [
+        ("max_per_unit", c.c_int32), ("pace", c.c_int32), ("pace_theta", c.c_double),
+        ("pace_tokens", c.c_int32), ("pace_share", c.c_double), ("free_top_k", c.c_int32), ("free_tau", c.c_double)] + [
         (name, c.c_double) for name in ("svt_threshold", "svt_sigma",
                                         "screen_threshold", "screen_sigma", "tau_public")] + [
         (name, c.c_int32) for name in ("n_private", "acknowledge_not_dp", "isa")]

@@ -48,7 +48,8 @@ typedef struct dpi_gguf_kv {
 
 typedef struct dpi_gguf_tensor {
     const char *name;     /* NUL-terminated copy, 1..63 bytes */
-    uint32_t type;        /* GGML type id; known to kernels/weight_types.h, its block divides shape[0] */
+    uint32_t type;        /* GGML type id; known to kernels/weight_types.h, its block divides
+                             shape[0] */
     int32_t n_dims;       /* 1..4 */
     int64_t shape[4];     /* columns first; each >= 1; unused dimensions are 1 */
     const char *file;     /* name, for messages, of the file that has the data */

@@ -37,17 +37,21 @@ const char *dpi_rho_label(const dpi_sampler_options *o) {
 const char *dpi_adjacency_name(int32_t adjacency) { return ADJACENCY[adjacency]; }
 
 const char *dpi_claim_composition(const dpi_claim *c) {
-    if (dpi_claim_has_units(c))
-        return c->method.subsample > 0
-                   ? "each unit in one secret random batch with probability q, else in none; runs add up"
-               : dpi_claim_is_assigned(c)
-                   ? "parallel over disjoint batches, by a keyed hash of each unit's ID; runs add up"
-                   : "parallel over disjoint batches, each unit in one, as a whole; runs add up";
-    return c->method.subsample > 0 ? "each record in one secret random batch with probability q, "
-                                     "else in none; runs add up"
-           : dpi_claim_is_assigned(c)
-               ? "parallel over disjoint batches, by a keyed hash of each record; runs add up"
-               : "parallel over disjoint batches, each record in one; runs add up";
+    enum { BY_PLACE, BY_HASH, BY_DRAW, N_WAYS };
+    static const char *const RECORDS[N_WAYS] = {
+        "parallel over disjoint batches, each record in one; runs add up",
+        "parallel over disjoint batches, by a keyed hash of each record; runs add up",
+        "each record in one secret random batch with probability q, else in none; runs add up",
+    };
+    static const char *const UNITS[N_WAYS] = {
+        "parallel over disjoint batches, each unit in one, as a whole; runs add up",
+        "parallel over disjoint batches, by a keyed hash of each unit's ID; runs add up",
+        "each unit in one secret random batch with probability q, else in none; runs add up",
+    };
+    const int way = c->method.subsample > 0    ? BY_DRAW
+                    : dpi_claim_is_assigned(c) ? BY_HASH
+                                               : BY_PLACE;
+    return dpi_claim_has_units(c) ? UNITS[way] : RECORDS[way];
 }
 
 int32_t dpi_claim_is_zcdp(const dpi_claim *c) {
@@ -114,7 +118,8 @@ add_text(list *l, const char *key, const char *label, const char *format, ...) {
 static void add_guarantee(list *l, const dpi_claim *c) {
     char text[128];
     const dpi_sampler_options *o = &c->method;
-    const char *name = dpi_adjacency_name(o->adjacency), *kind = dpi_record_kind_text(c->record_kind);
+    const char *name = dpi_adjacency_name(o->adjacency),
+               *kind = dpi_record_kind_text(c->record_kind);
     dpi_claim_guarantee(c, text, sizeof text);
     if (dpi_claim_is_private(c))
         add_text(l, NULL, "guarantee", "%s, for all texts together", text);
@@ -218,7 +223,8 @@ static void add_ledger(list *l, const dpi_claim *c) {
     add_text(l, "scope", "scope", "%s",
              unit ? "unit: each unit pays for the runs that it is in"
                   : "dataset: all units pay for every run");
-    add_text(l, NULL, "dataset's budget", "%.6g (Renyi, order %d): (%g, %g)-DP for all runs together",
+    add_text(l, NULL, "dataset's budget",
+             "%.6g (Renyi, order %d): (%g, %g)-DP for all runs together",
              (double)b->budget / one, b->order, b->epsilon, b->delta);
     add_int(l, "order", NULL, b->order);
     add_real(l, "ledger_budget", NULL, (double)b->budget / one);

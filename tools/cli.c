@@ -47,7 +47,8 @@ void cli_note(const char *format, ...) {
 
 /* What failed is neither the command line nor a file. */
 static bool is_of_machine(int32_t status) {
-    return status == DPI_STATUS_MEMORY || status == DPI_STATUS_SYSTEM || status == DPI_STATUS_ENTROPY;
+    return status == DPI_STATUS_MEMORY || status == DPI_STATUS_SYSTEM ||
+           status == DPI_STATUS_ENTROPY;
 }
 
 int cli_fail_library(int code, const dpi_error *err) {

@@ -263,10 +263,10 @@ static int measure(bench *b, const bench_setting *s) {
     if (code != CLI_OK)
         return code;
     fprintf(stderr,
-            "%s -B %d -p %d -n %d --texts %d: prompts %.1f t/s, %.2f ms a step with its draws, %.2f "
-            "of plain\n",
-            dpi_method_get(s->method)->name, s->n_ref, s->n_prompt, s->n_tokens, s->n_texts, r.pp.mean,
-            1e3 * r.t_tg / s->n_tokens, r.overhead);
+            "%s -B %d -p %d -n %d --texts %d: prompts %.1f t/s, %.2f ms a step with its draws, "
+            "%.2f of plain\n",
+            dpi_method_get(s->method)->name, s->n_ref, s->n_prompt, s->n_tokens, s->n_texts,
+            r.pp.mean, 1e3 * r.t_tg / s->n_tokens, r.overhead);
     if (b->table.format == TABLE_MD)
         b->results[b->n_results++] = r;
     else
@@ -393,19 +393,18 @@ const command command_bench = {
     .run = bench_main,
     .summary = "speed: private beside plain, and both beside the machine",
     .details =
-        "Every combination of the lists --method, -B, --texts, -p, -n and -t, on random tokens: one\n"
-        "run to warm up, then -r that count. Times are their medians, 't/s' mean and standard\n"
-        "deviation. PP, TG: tokens of a prompt, drawn ones of a text; N_KV: of all sequences (B and\n"
-        "the public one of each text); T_PP, T_TG: seconds for all prompts, for all drawn tokens\n"
-        "with their draws; S_PP, S_TG: tokens of all sequences a second; out_t/s: drawn tokens of\n"
-        "all texts a second, fwd_t/s: sequences of a text times that; overhead_x: T_TG beside that\n"
-        "of plain texts just before it, overhead_all_x: with the prompts; itl_ms: median time from\n"
-        "a token of a text to its next one, which pauses\n"
-        "of the machine do not move, itl_x: that beside the plain run's; sampler_%: share of the\n"
-        "draws in T_TG; pp_peak_%, tg_peak_%, tg_read_%, itl_read_%: operations done, weights and\n"
-        "caches read in T_PP, T_TG or itl_ms, as a share of what this machine was measured to do,\n"
-        "memory just before each run; peak_rss: most memory held\n"
-        "(bytes; MiB in Markdown); vocab_ms, load_ms, first_token_ms, second_token_ms: from the\n"
-        "start to the vocabulary alone, to the open model, to the logits of a first token and\n"
-        "of a second, when all weights are in place.\n",
+        "Every combination of the lists --method, -B, --texts, -p, -n and -t, on random tokens:\n"
+        "one run to warm up, then -r that count. Times are their medians, 't/s' mean and standard\n"
+        "deviation. PP, TG: tokens of a prompt, drawn ones of a text; N_KV: of all sequences (B\n"
+        "and the public one of each text); T_PP, T_TG: seconds for all prompts, for all drawn\n"
+        "tokens with their draws; S_PP, S_TG: tokens of all sequences a second; out_t/s: drawn\n"
+        "tokens of all texts a second, fwd_t/s: sequences of a text times that; overhead_x: T_TG\n"
+        "beside that of plain texts just before it, overhead_all_x: with the prompts; itl_ms:\n"
+        "median time from a token of a text to its next one, which pauses of the machine do not\n"
+        "move, itl_x: that beside the plain run's; sampler_%: share of the draws in T_TG;\n"
+        "pp_peak_%, tg_peak_%, tg_read_%, itl_read_%: operations done, weights and caches read in\n"
+        "T_PP, T_TG or itl_ms, as a share of what this machine was measured to do, memory just\n"
+        "before each run; peak_rss: most memory held (bytes; MiB in Markdown); vocab_ms, load_ms,\n"
+        "first_token_ms, second_token_ms: from the start to the vocabulary alone, to the open\n"
+        "model, to the logits of a first token and of a second, when all weights are in place.\n",
 };

@@ -162,7 +162,7 @@ const command command_completion = {
     .bit = CMD_COMPLETION,
     .arguments = "SHELL",
     .summary = "completion of commands and options for bash or zsh",
-    .details = "Writes a script for the shell to stdout. An installation has both scripts. Else:\n\n"
+    .details = "Writes a script for the shell to stdout. An installation has both. Else:\n\n"
                "  source <(dpinfer completion bash)                 in ~/.bashrc\n"
                "  dpinfer completion zsh > DIRECTORY/_dpinfer       a directory of zsh's $fpath\n",
     .max_positional = 1,

@@ -16,7 +16,8 @@ static bool is_space(char c) { return memchr(" \t\n\v\f\r", c, 6) != NULL; }
 /* Ids separated by white space. *tokens is private memory. */
 static int parse_tokens(const char *text, size_t n_bytes, int32_t n_vocab, int32_t **tokens,
                         size_t *n_tokens) {
-    int32_t *ids = dpi_private_malloc((n_bytes / 2 + 1) * sizeof *ids); /* a digit and a space each */
+    /* An id has at least a digit and a space. */
+    int32_t *ids = dpi_private_malloc((n_bytes / 2 + 1) * sizeof *ids);
     if (!ids)
         return cli_fail(CLI_FAILED, "out of memory for the token ids");
     size_t n = 0, at = 0;

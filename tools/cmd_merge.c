@@ -1,4 +1,5 @@
-/* cmd_merge.c - `dpinfer merge`: the texts of all shards of a job as one output, with its report. */
+/* cmd_merge.c - `dpinfer merge`: the texts of all shards of a job as one output, with its
+ * report. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,7 +81,8 @@ static int check_outputs(const args *a) {
 
 static int write_all(const args *a, const dpi_merge *merge) {
     const size_t n = strlen(a->positional[0]);
-    const bool jsonl = a->v[OPT_JSONL].i || (n > 6 && strcmp(a->positional[0] + n - 6, ".jsonl") == 0);
+    const bool jsonl =
+        a->v[OPT_JSONL].i || (n > 6 && strcmp(a->positional[0] + n - 6, ".jsonl") == 0);
     int32_t n_present;
     const bool complete = dpi_merge_count(merge, &n_present) == n_present;
     report_files *reports = NULL;

@@ -222,11 +222,12 @@ const command command_plan = {
     .max_positional = 1, .run = plan_main,
     .summary = "what a run would guarantee and need",
     .details =
-        "Takes the options of 'run' and shows the guarantee, the clip bound and what it can do, the\n"
-        "number of texts, memory, and the time from a few measured passes with made-up prompts. Of\n"
-        "REFS it only counts the records: the files of a folder are not opened. --records N stands\n"
-        "for REFS. With --ledger it shows the budget before and after, and charges nothing. The\n"
-        "options for output (-o, --report, --jsonl) are accepted and do nothing.\n\n"
+        "Takes the options of 'run' and shows the guarantee, the clip bound and what it can do,\n"
+        "the number of texts, memory, and the time from a few measured passes with made-up\n"
+        "prompts. Of REFS it only counts the records: the files of a folder are not opened.\n"
+        "--records N stands for REFS. With --ledger it shows the budget before and after, and\n"
+        "charges nothing. The options for output (-o, --report, --jsonl) are accepted and do\n"
+        "nothing.\n\n"
         "With --job DIR makes the folder of a job, whose texts several processes draw, each with\n"
         "'run --job DIR --shard i/n' and the same options. Charges it to --ledger, if one is\n"
         "given, and reads the records, so that every shard can be held to them.\n",

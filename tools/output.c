@@ -104,7 +104,7 @@ static void tell_leftovers(const char *target) {
     struct dirent *entry;
     while (dir && (entry = readdir(dir)))
         if (strncmp(entry->d_name, name, n) == 0 && strncmp(entry->d_name + n, ".part-", 6) == 0)
-            cli_note("note: %s%s holds what a run that was killed, or still runs, has written of %s",
+            cli_note("note: %s%s holds what a run that was killed or still runs has written of %s",
                      slash ? folder : "", entry->d_name, target);
     if (dir)
         closedir(dir);

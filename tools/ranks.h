@@ -1,9 +1,9 @@
-/* ranks.h - the processes ("ranks") of one mpirun that draw one release. Without MPI in the build, or
- * outside of mpirun, there is one rank, and nothing here does anything.
+/* ranks.h - the processes ("ranks") of one mpirun that draw one release. Without MPI in the build,
+ * or outside of mpirun, there is one rank, and nothing here does anything.
  *
- * Texts are handed out to ranks as they become free; with --spread all ranks draw the same text, and
- * each has some of its references. Rank 0 has the ledger, the output and the reports, and alone tells
- * of the run. The others print errors and nothing else.
+ * Texts are handed out to ranks as they become free; with --spread all ranks draw the same text,
+ * and each has some of its references. Rank 0 has the ledger, the output and the reports, and alone
+ * tells of the run. The others print errors and nothing else.
  *
  *     ranks_open  ->  ranks_join (options)  ->  ranks_agree  ->  charge of rank 0, ranks_go
  *         ->  begin of the release, ranks_begun  ->  rank 0: ranks_advance; others: ranks_work
@@ -30,12 +30,13 @@ int ranks_join(const args *a, dpi_release_options *options);
 int ranks_agree(const dpi_release *release, const dpi_report *report);
 /* The exit code of rank 0 so far, on all ranks. */
 int ranks_go(int code);
-/* Whether all ranks have begun, and have the same records: CLI_OK, or what one of them has failed with. */
+/* Whether all ranks have begun, and have the same records: CLI_OK, or what one of them has failed
+ * with. */
 int ranks_begun(const dpi_release *release, int code);
 
-/* As dpi_release_advance, for the texts of all ranks: on rank 0. A text of another rank comes as one
- * END with all that it has. *code: the exit code of a rank that has failed, which has said why; the
- * status is then STATE. */
+/* As dpi_release_advance, for the texts of all ranks: on rank 0. A text of another rank comes as
+ * one END with all that it has. *code: the exit code of a rank that has failed, which has said why;
+ * the status is then STATE. */
 dpi_status ranks_advance(dpi_release *release, dpi_release_event *event, int *code, dpi_error *err);
 /* Draws the texts that this rank is given. Its exit code. */
 int ranks_work(dpi_release *release);

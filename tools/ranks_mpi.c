@@ -1,8 +1,8 @@
 /* ranks_mpi.c - ranks.h over MPI.
  *
- * One thread of each rank speaks MPI, between steps. It waits with pauses: a rank that waits leaves its
- * processor to the others, and sees a signal that asks to stop. When a rank dies mpirun stops the
- * others with SIGTERM, which is such a signal; rank 0 then still has a statement to write. */
+ * One thread of each rank speaks MPI, between steps. It waits with pauses: a rank that waits leaves
+ * its processor to the others, and sees a signal that asks to stop. When a rank dies mpirun stops
+ * the others with SIGTERM, which is such a signal; rank 0 then still has a statement to write. */
 #include <mpi.h>
 #include <sched.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "tools/ranks.h"
 #include "tools/signals.h"
 
-enum { TAG_ASK = 1, TAG_NUMBER, TAG_TEXT, TAG_FAILED, TAG_OVER };
+enum { TAG_REQUEST = 1, TAG_NUMBER, TAG_TEXT, TAG_FAILED, TAG_OVER };
 enum { SPINS = 2000, PAUSE_NS = 50000, SEAL_BYTES = 65 };
 
 /* A text of any rank, until it is told. */
@@ -148,7 +148,7 @@ static int32_t next_text(void *user) {
     if (ranks.own == 0)
         return ranks.n_given < ranks.n_texts ? ranks.n_given++ : -1;
     MPI_Irecv(&number, 1, MPI_INT32_T, 0, TAG_NUMBER, MPI_COMM_WORLD, &request);
-    MPI_Send(NULL, 0, MPI_BYTE, 0, TAG_ASK, MPI_COMM_WORLD);
+    MPI_Send(NULL, 0, MPI_BYTE, 0, TAG_REQUEST, MPI_COMM_WORLD);
     return wait_for(&request) ? number : -1;
 }
 
@@ -335,7 +335,7 @@ int ranks_work(dpi_release *release) {
 
 /* ---- Rank 0 ---------------------------------------------------------------------------------- */
 
-static bool take_text(int from, int n_bytes) {
+static bool receive_text(int from, int n_bytes) {
     text_head head;
     char *message = dpi_private_malloc((size_t)n_bytes);
     if (!message)
@@ -359,13 +359,13 @@ static bool serve(void) {
         const int from = status.MPI_SOURCE;
         int n_bytes = 0;
         MPI_Get_count(&status, MPI_BYTE, &n_bytes);
-        if (status.MPI_TAG == TAG_ASK) {
-            MPI_Recv(NULL, 0, MPI_BYTE, from, TAG_ASK, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        if (status.MPI_TAG == TAG_REQUEST) {
+            MPI_Recv(NULL, 0, MPI_BYTE, from, TAG_REQUEST, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
             const int32_t number = next_text(NULL);
             ranks.n_dismissed += number < 0;
             MPI_Send(&number, 1, MPI_INT32_T, from, TAG_NUMBER, MPI_COMM_WORLD);
         } else if (status.MPI_TAG == TAG_TEXT) {
-            ok = take_text(from, n_bytes);
+            ok = receive_text(from, n_bytes);
         } else {
             MPI_Recv(&ranks.failed, 1, MPI_INT, from, status.MPI_TAG, MPI_COMM_WORLD,
                      MPI_STATUS_IGNORE);

@@ -8,8 +8,10 @@ int ranks_open(void) {
     const char *count = getenv("OMPI_COMM_WORLD_SIZE");
     if (!count || atoi(count) <= 1)
         return CLI_OK;
-    return cli_fail(CLI_USAGE, "this program was built without MPI (-DDPI_MPI=ON): under mpirun each "
-                               "of %s processes would be a run of its own", count);
+    return cli_fail(CLI_USAGE,
+                    "this program was built without MPI (-DDPI_MPI=ON): under mpirun each of %s "
+                    "processes would be a run of its own",
+                    count);
 }
 
 void ranks_close(int code) { (void)code; }

@@ -99,7 +99,8 @@ dpi_status dpi_checkpoint_write(const char *path, const dpi_checkpoint *state,
         unlink(fresh);
     free(fresh);
     return ok ? DPI_STATUS_OK
-              : dpi_fail(err, dpi_status_of_errno(reason), "cannot write %s: %s", path, strerror(reason));
+              : dpi_fail(err, dpi_status_of_errno(reason), "cannot write %s: %s", path,
+                         strerror(reason));
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */
@@ -131,14 +132,16 @@ static dpi_status read_file(const char *path, FILE *file, dpi_checkpoint *state,
     header h;
     struct stat info;
     if (fstat(fileno(file), &info) != 0)
-        return dpi_fail(err, dpi_status_of_errno(errno), "cannot read %s: %s", path, strerror(errno));
+        return dpi_fail(err, dpi_status_of_errno(errno), "cannot read %s: %s", path,
+                        strerror(errno));
     if (fread(&h, sizeof h, 1, file) != 1)
         return dpi_fail(err, DPI_STATUS_FORMAT, "%s has %lld bytes, a checkpoint has more", path,
                         (long long)info.st_size);
     DPI_TRY(check_header(path, &h, state, (uint64_t)info.st_size, err));
     for (int i = 0; i < N_ARRAYS; i++)
         if (fread(arrays[i], array_bytes(state), 1, file) != 1)
-            return dpi_fail(err, dpi_status_of_errno(errno), "cannot read %s: %s", path, strerror(errno));
+            return dpi_fail(err, dpi_status_of_errno(errno), "cannot read %s: %s", path,
+                            strerror(errno));
     if (checksum(&h, (const float *const *)arrays) != h.checksum || h.state.step < 0 ||
         h.state.epoch < 0 || h.state.row < 0)
         return dpi_fail(err, DPI_STATUS_FORMAT, "%s is damaged: its checksum is wrong", path);
@@ -153,7 +156,8 @@ dpi_status dpi_checkpoint_read(const char *path, dpi_checkpoint *state,
     if (!file && errno == ENOENT)
         return DPI_STATUS_OK;
     if (!file)
-        return dpi_fail(err, dpi_status_of_errno(errno), "cannot read %s: %s", path, strerror(errno));
+        return dpi_fail(err, dpi_status_of_errno(errno), "cannot read %s: %s", path,
+                        strerror(errno));
     dpi_status status = read_file(path, file, state, arrays, err);
     fclose(file);
     return status;

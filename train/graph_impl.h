@@ -67,7 +67,8 @@ static work work_map(const dpi_graph_shape *s, real *base) {
     w.norm = place(base, &used, n * dim);
     w.dnorm = place(base, &used, n * dim);
     w.packed = place(base, &used, n);
-    w.rows = (int32_t *)(void *)place(base, &used, n); /* a real has at least the size of an int32 */
+    /* A real has at least the size of an int32. */
+    w.rows = (int32_t *)(void *)place(base, &used, n);
     w.targets = (int32_t *)(void *)place(base, &used, n);
     w.logits = place(base, &used, (int64_t)HEAD_ROWS * s->n_vocab);
     w.blocks = place(base, &used, 2 * ATTN_BLOCK * n);

@@ -199,7 +199,8 @@ dpi_status dpi_train_config_read(const char *path, dpi_train_config *config, dpi
     for (int line = 1; status == DPI_STATUS_OK && getline(&text, &capacity, file) >= 0; line++)
         status = read_line(path, line, text, &n_data, &seen, config, err);
     if (status == DPI_STATUS_OK && !feof(file)) /* getline says nothing else without memory */
-        status = dpi_fail(err, dpi_status_of_errno(errno), "cannot read %s: %s", path, strerror(errno));
+        status =
+            dpi_fail(err, dpi_status_of_errno(errno), "cannot read %s: %s", path, strerror(errno));
     free(text);
     fclose(file);
     return status;

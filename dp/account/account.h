@@ -37,7 +37,8 @@ int64_t dpi_clip_calibrate(uint64_t a, int32_t factor, int32_t n_tokens, double 
  * most eta; 0 if there is none. */
 int64_t dpi_clip_fit(uint64_t a, int32_t factor, double eta);
 
-/* As dpi_br_epsilon, and in half of the time where the result is at most 1e-5 of it below `guess`. */
+/* As dpi_br_epsilon, and in half of the time where the result is at most 1e-5 of it below
+ * `guess`. */
 dpi_status dpi_br_epsilon_below(double eta, int32_t n_tokens, double delta, double guess,
                                 double *epsilon, dpi_error *err);
 

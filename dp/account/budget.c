@@ -56,7 +56,8 @@ dpi_status dpi_budget_realise(const dpi_sampler_options *o, dpi_sampler_plan *pl
     double epsilon, delta = o->delta, inside = o->epsilon, ignored;
     if (o->subsample != 0)
         DPI_TRY(dpi_budget_inside(o, &inside, &delta, err));
-    if (o->accountant == DPI_ACCOUNTANT_BR) /* the budget itself was put to the test by calibration */
+    /* The budget itself was put to the test by calibration. */
+    if (o->accountant == DPI_ACCOUNTANT_BR)
         DPI_TRY(dpi_br_epsilon_below(plan->eta,
                                      plan->n_private > 0 ? plan->n_private : o->n_tokens, delta,
                                      inside, &epsilon, err));

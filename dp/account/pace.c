@@ -14,9 +14,10 @@ double dpi_pace_top(const dpi_u128 *weights, size_t n) {
 }
 
 /* Tokens of mass m are raised by `swing`, the others lowered by it: the mass becomes
- * m e^s / (m e^s + (1 - m) e^-s). What m gains has its maximum at m = 1 / (1 + e^s). Tokens beside the
- * likeliest one have mass 1 - top at most; where that is less than the best m, raising all of them
- * gains most: raising sets that hold the likeliest token gains less, as m and 1 - m change places. */
+ * m e^s / (m e^s + (1 - m) e^-s). What m gains has its maximum at m = 1 / (1 + e^s). Tokens beside
+ * the likeliest one have mass 1 - top at most; where that is less than the best m, raising all of
+ * them gains most: raising sets that hold the likeliest token gains less, as m and 1 - m change
+ * places. */
 double dpi_pace_change(double top, double swing) {
     const double best = 1 / (1 + exp(swing)), rest = 1 - top;
     const double m = rest < best ? rest : best;

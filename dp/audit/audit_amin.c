@@ -155,7 +155,8 @@ static dpi_status crafted(setting *s, dpi_audit_case *w) {
         }
         for (int j = 1; j < DPI_AUDIT_REFS && kind == 2; j++)
             w->pointers[j] = NULL;
-        for (int j = 0; j < DPI_AUDIT_REFS && kind == 4; j++) { /* a unit in several corners, alone */
+        /* A unit in several corners, alone. */
+        for (int j = 0; j < DPI_AUDIT_REFS && kind == 4; j++) {
             for (int y = 0; y < V; y++)
                 w->reference[j][y] = y == 1 + j ? 1000 : 0;
             w->pointers[j] = j < M ? w->reference[j] : NULL;

@@ -1,7 +1,7 @@
 /* audit_pace.c - audit A of whole texts with a pace: neighbours with the same history, token after
- * token. Decisions are recomputed from the public logits by the formulas of dp/PRIVACY.md section 13,
- * in long double. A free step is the same in both worlds and adds nothing; another one loses no more
- * than its own eta; and what they cost adds up to no more than the budget. */
+ * token. Decisions are recomputed from the public logits by the formulas of dp/PRIVACY.md section
+ * 13, in long double. A free step is the same in both worlds and adds nothing; another one loses no
+ * more than its own eta; and what they cost adds up to no more than the budget. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +70,8 @@ static void random_options(dpi_audit *a, dpi_sampler_options *o, int32_t i) {
     }
 }
 
-/* Public logits from nearly sure to nearly even. Record 0 is often at both ends of the clip range. */
+/* Public logits from nearly sure to nearly even. Record 0 is often at both ends of the clip
+ * range. */
 static void next_logits(text *x) {
     dpi_audit *a = x->audit;
     dpi_audit_case *w = &x->records;

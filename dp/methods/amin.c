@@ -12,8 +12,8 @@
  *    [-2K, 2K], length 4K, and sum |P_j - P_pub| <= 2 * 2^30. Replace-one is the same.
  * One number, `records moved` (1 or 2), thus gives both constants.
  *
- * UNITS OF SEVERAL RECORDS. c of a unit is the rounded mean of its c_j, in [-K, K]; P of a unit is the
- * mean of its P_j rounded DOWN, so that sum P <= 2^30. All else is as for one record. */
+ * UNITS OF SEVERAL RECORDS. c of a unit is the rounded mean of its c_j, in [-K, K]; P of a unit is
+ * the mean of its P_j rounded DOWN, so that sum P <= 2^30. All else is as for one record. */
 #include "dp/methods/amin.h"
 
 #include <math.h>

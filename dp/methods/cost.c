@@ -22,7 +22,7 @@ dpi_status dpi_method_cost(const dpi_sampler_options *o, const dpi_sampler_plan 
     if (tokens_cost_the_same(o)) {
         const int32_t n = plan->n_private > 0 ? plan->n_private : o->n_tokens;
         DPI_TRY(dpi_cost_add(&made, DPI_COST_RANGE, n, plan->eta, 0, err));
-        if (plan->svt_epsilon > 0) /* amin: an instance for each private token */
+        if (plan->svt_epsilon > 0) /* a sparse vector for each private token */
             DPI_TRY(dpi_cost_add(&made, DPI_COST_PURE, n, plan->svt_epsilon, 0, err));
     } else if (o->accountant == DPI_ACCOUNTANT_BR) {
         return dpi_fail(

@@ -138,7 +138,8 @@ static double divisor(const dpi_sampler_options *o) {
 }
 
 /* The largest K that fits, for steps that cost the same: all of them, those of the quota, or with
- * SHARE those of which the public model knows nothing. *eta is the real number that K comes up to. */
+ * SHARE those of which the public model knows nothing. *eta is the real number that K comes up
+ * to. */
 static dpi_status calibrate(const dpi_sampler_options *o, dpi_sampler_plan *plan, double *eta,
                             dpi_error *err) {
     if (o->accountant == DPI_ACCOUNTANT_BR) {
@@ -168,15 +169,15 @@ static dpi_status check_pace(const dpi_sampler_options *o, dpi_error *err) {
                                                                                     : NULL;
     if (o->pace == DPI_PACE_AUTO)
         return dpi_fail(err, DPI_STATUS_ARG,
-                        "pace is 'auto', must be none, top, change or share: a release finds it from "
-                        "public texts");
+                        "pace is 'auto', must be none, top, change or share: a release finds it "
+                        "from public texts");
     if (unused)
         return dpi_fail(err, DPI_STATUS_ARG, "%s is given, but the pace '%s' does not use it",
                         unused->name, dpi_pace_kind.choices[o->pace]);
     if (o->pace == DPI_PACE_SHARE && o->accountant == DPI_ACCOUNTANT_BR)
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
-                        "the pace 'share' with exact composition: it counts steps of one range; take "
-                        "zcdp or filter, or the pace 'top'");
+                        "the pace 'share' with exact composition: it counts steps of one range; "
+                        "choose zcdp or filter, or the pace 'top'");
     if (o->free_top_k > o->n_vocab)
         return dpi_fail(err, DPI_STATUS_ARG, "free_top_k is %d, must be 1..%d (the vocabulary)",
                         (int)o->free_top_k, (int)o->n_vocab);
@@ -299,8 +300,8 @@ static void forget(dpi_sampler *s) {
 
 /* ---- Public ---------------------------------------------------------------------------------- */
 
-/* K of this step. On a part of a text that is spread (merge.c) it was decided with the partial sums,
- * which have paid for it. */
+/* K of this step. On a part of a text that is spread (merge.c) it was decided with the partial
+ * sums, which have paid for it. */
 static void decide(dpi_sampler *s) {
     const dpi_sampler_options *o = &s->options;
     ink_state *state = s->state;

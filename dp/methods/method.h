@@ -86,9 +86,9 @@ struct dpi_method_ops {
     dpi_status (*create)(dpi_sampler *sampler, dpi_error *err);
     /* A new text: state back to its start (new records, a full budget). */
     dpi_status (*begin)(dpi_sampler *sampler, dpi_error *err);
-    /* Fills support and n_support, for a method that reads reference logits there only, K, and is_free
-     * where it reads none. A function of public data: it is what `distribution` begins with. NULL: it
-     * reads all. */
+    /* Fills support and n_support, for a method that reads reference logits there only, K, and
+     * is_free where it reads none. A function of public data: it is what `distribution` begins
+     * with. NULL: it reads all. */
     dpi_status (*candidates)(dpi_sampler *sampler, const float *public_logits, dpi_error *err);
     /* Fills support, n_support, sum and weights for the next token; nothing is charged. */
     dpi_status (*distribution)(dpi_sampler *sampler, const float *public_logits,

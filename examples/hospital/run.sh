@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# run.sh [LETTERS PATIENTS TEXTS TOKENS]: a hospital's job from beginning to end, on made-up letters.
+# run.sh [LETTERS PATIENTS TEXTS TOKENS]: a hospital's job from beginning to end, on made-up
+# letters.
 #
-# 5,000 discharge letters lie in a CSV, several of a patient, from twelve departments. The hospital wants
-# new letters of the same kind to test a system with. Each patient is protected with epsilon 5 in this
-# job, and with 10 in the whole year. The data protection officer gets a report to check.
+# 5,000 discharge letters lie in a CSV, several of a patient, from twelve departments. The hospital
+# wants new letters of the same kind to test a system with. Each patient is protected with epsilon 5
+# in this job, and with 10 in the whole year. The data protection officer gets a report to check.
 #
-# It works in the folder that it is started from, next to build/ (or BUILD) and models/ (or MODEL), and
-# writes into hospital-job/. With the built-in model it takes some minutes.
+# It works in the folder that it is started from, next to build/ (or BUILD) and models/ (or MODEL),
+# and writes into hospital-job/. With the built-in model it takes some minutes.
 set -euo pipefail
 letters=${1:-5000} patients=${2:-2000} texts=${3:-500} tokens=${4:-200}
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -20,26 +21,28 @@ say "The letters: $letters, of $patients patients"
 BUILD=$build "$source/examples/hospital/letters.sh" "$letters" "$patients" >letters.csv
 head -n 2 letters.csv | cut -c 1-100
 
-# A ledger holds the budget of the dataset for the year. All jobs about these patients are charged to it.
+# A ledger holds the budget of the dataset for the year. All jobs about these patients are charged
+# to it.
 say "The budget of the year: epsilon 10 at delta 1e-5"
 "$dpinfer" ledger init year.ledger --dataset "discharge letters 2026" --epsilon 10 --delta 1e-5
 
-# Before a letter is read: what would so many texts be worth? C says how far letters may move a word. A
-# factor below 10 means that they are hardly heard.
+# Before a letter is read: what would so many texts be worth? C says how far letters may move a
+# word. A factor below 10 means that they are hardly heard.
 say "What the budget buys"
 "$dpinfer" plan --suggest --units "$patients" --num "$texts" -n "$tokens" --epsilon 5 --delta 1e-5
 
-# All letters of a patient are protected together, at most four of them are used, and they count as one.
-# The public prompt says what is wanted, with nothing in it that came from a letter.
-patients_in_file=$(tail -n +2 letters.csv | grep -oE '^[0-9]+,P[0-9]+,' | cut -d , -f 2 | sort -u | wc -l)
+# All letters of a patient are protected together, at most four of them are used, and they count as
+# one. The public prompt says what is wanted, with nothing in it that came from a letter.
+patients_in_file=$(tail -n +2 letters.csv | grep -oE '^[0-9]+,P[0-9]+,' | cut -d , -f 2 |
+    sort -u | wc -l)
 batch=$((patients_in_file / texts))
 usual=(--ref-tokens 200 --unit-records 3)
 budget=(--epsilon 5 --delta 1e-5)
 job=(--unit-field patient --max-per-unit 4 -B "$batch" --num "$texts"
     -n "$tokens" --public-prompt "Write a discharge letter." --ledger year.ledger)
 
-# Guarantee, memory and time, and the ledger before and after. Nothing is charged. What is usual is for the
-# time alone: a letter has some 200 tokens, and a patient two or three letters.
+# Guarantee, memory and time, and the ledger before and after. Nothing is charged. What is usual is
+# for the time alone: a letter has some 200 tokens, and a patient two or three letters.
 say "The plan"
 "$dpinfer" plan "$model" letters.csv "${job[@]}" "${budget[@]}" "${usual[@]}"
 
@@ -58,13 +61,13 @@ say "The run"
 say "The ledger of the year"
 "$dpinfer" ledger show year.ledger
 
-# What the data protection officer does: the numbers follow from the parameters, the texts are those of
-# the report, the report is signed. report.html is the page to read.
+# What the data protection officer does: the numbers follow from the parameters, the texts are those
+# of the report, the report is signed. report.html is the page to read.
 say "The check"
 "$dpinfer" verify report.json --model "$model" --output texts.jsonl --key key.pub | tail -n 2
 
-# A job that costs more than is left of the year is refused (exit code 6) before a letter is read, and the
-# message says what would fit.
+# A job that costs more than is left of the year is refused (exit code 6) before a letter is read,
+# and the message says what would fit.
 say "A job that is too large for the rest of the year"
 code=0
 "$dpinfer" run "$model" letters.csv "${job[@]}" --epsilon 9 --delta 1e-5 -o again.jsonl || code=$?

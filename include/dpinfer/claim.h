@@ -46,8 +46,8 @@ typedef struct dpi_claim {
     dpi_sampler_plan plan; /* what the budget comes to; 0 for PLAIN */
     int32_t n_texts;
     int32_t record_kind;      /* a dpi_record_kind: what the guarantee protects one of */
-    int64_t n_records;        /* units, if method.max_per_unit; 0: there are none, or their number is
-                                 secret */
+    int64_t n_records;        /* units, if method.max_per_unit; 0: there are none, or their number
+                                 is secret */
     int32_t record_in_prompt; /* 0: only PLAIN, from the public prompt alone */
     int32_t randomness;       /* a dpi_randomness */
     int32_t pace_texts;       /* the pace was found from so many public texts; 0: it was given */
@@ -58,8 +58,8 @@ typedef struct dpi_claim {
 
 DPI_API void dpi_claim_init(dpi_claim *claim);
 
-/* Makes the plan of a claim of which the rest is filled in, and checks that a run can have made this
- * claim: ranges, delta against the number of records (secret: against the B * n_texts that are
+/* Makes the plan of a claim of which the rest is filled in, and checks that a run can have made
+ * this claim: ranges, delta against the number of records (secret: against the B * n_texts that are
  * expected, by q with subsample), texts against records.
  * Errors: ARG, UNSUPPORTED, BUDGET, MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_claim_settle(dpi_claim *claim, dpi_error *err);

@@ -44,8 +44,8 @@ typedef struct dpi_prompts_info {
     int32_t chat;     /* the dpi_chat that is used; never AUTO */
     int32_t n_public; /* tokens of the public prompt */
     int32_t n_frame;  /* tokens of the private prompt of an empty record */
-    int32_t n_prefix; /* tokens that private prompts begin with, whatever the record. One that begins
-                         in an unusual way may share less */
+    int32_t n_prefix; /* tokens that private prompts begin with, whatever the record. One that
+                         begins in an unusual way may share less */
     int32_t n_limit;  /* most tokens of a private prompt */
 } dpi_prompts_info;
 

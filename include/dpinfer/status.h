@@ -60,8 +60,8 @@ DPI_API const char *dpi_status_name(int32_t status);
 DPI_API const char *dpi_status_text(int32_t status);
 
 /* What a system call that failed with this errno says: MEMORY; IO where it is about the path or the
- * file (it is not there, may not be read, is a folder); SYSTEM for the rest, which is about the machine: too many
- * open files, an error of the disk, no space. */
+ * file (it is not there, may not be read, is a folder); SYSTEM for the rest, which is about the
+ * machine: too many open files, an error of the disk, no space. */
 DPI_API dpi_status dpi_status_of_errno(int32_t reason);
 
 /* ---- Callbacks ----------------------------------------------------------------------------- */

@@ -38,12 +38,12 @@ typedef struct dpi_suggestion {
 
 #define DPI_SUGGESTIONS_MAX 24
 
-/* Settings for n_texts texts about n_units units: all[DPI_SUGGESTIONS_MAX], *n of them, and *chosen,
- * the index of the one that would be taken: the first of these that there is, in this order: all
- * texts with all tokens in the smallest batches with which references are heard; shorter texts;
- * fewer texts; the largest factor. `options` has method, budget, tau, and the wanted n_tokens; what
- * is said of batches is ignored. Errors: ARG (n_texts 1..n_units); those of dpi_sampler_plan_make,
- * if no setting has a plan. */
+/* Settings for n_texts texts about n_units units: all[DPI_SUGGESTIONS_MAX], *n of them, and
+ * *chosen, the index of the one that would be taken: the first of these that there is, in this
+ * order: all texts with all tokens in the smallest batches with which references are heard; shorter
+ * texts; fewer texts; the largest factor. `options` has method, budget, tau, and the wanted
+ * n_tokens; what is said of batches is ignored. Errors: ARG (n_texts 1..n_units); those of
+ * dpi_sampler_plan_make, if no setting has a plan. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_suggest(const dpi_sampler_options *options, int64_t n_units,
                                               int32_t n_texts, dpi_suggestion *all, int32_t *n,
                                               int32_t *chosen, dpi_error *err);

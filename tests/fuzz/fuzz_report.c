@@ -1,5 +1,5 @@
-/* fuzz_report.c - libFuzzer target: any bytes as a report, which is parsed and verified. Nothing in it is
- * trusted: it is refused, or every field gets a verdict that a terminal can show. */
+/* fuzz_report.c - libFuzzer target: any bytes as a report, which is parsed and verified. Nothing in
+ * it is trusted: it is refused, or every field gets a verdict that a terminal can show. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>

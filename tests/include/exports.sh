@@ -31,7 +31,7 @@ done
 if [ -z "$sanitized${dynamic[*]}" ]; then # sanitizers add data of their own
     # .data.rel.ro is constant: read-only once its pointers are relocated.
     writable=$(objdump -t "$lib" |
-        awk '$0 ~ / O / && $0 ~ /[ \t]\.(data|bss|tdata|tbss|data\.[^r][^ ]*|bss\.[^ ]*)\t/ { print $NF }')
+        awk '/ O / && /[ \t]\.(data|bss|tdata|tbss|data\.[^r][^ ]*|bss\.[^ ]*)\t/ { print $NF }')
     [ -z "$writable" ] || complain "writable globals: $writable"
 fi
 [ $failed -eq 0 ] && echo "1 passed, 0 failed"

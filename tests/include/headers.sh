@@ -36,6 +36,9 @@ for header in "$include"/dpinfer/*.h; do
         fi
     done
 done
-[ "$n_structs" -ge 14 ] || { echo "headers: only $n_structs structs were found"; failed=$((failed + 1)); }
+[ "$n_structs" -ge 14 ] || {
+    echo "headers: only $n_structs structs were found"
+    failed=$((failed + 1))
+}
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -33,12 +33,14 @@ placeholder() {
 }
 
 ends='(c|h|md|sh|def|py|cmake|awk|svg|patch|conf)'
+before='(^|[^A-Za-z0-9_./$}-])' path='[A-Za-z0-9_./-]*'
 for file in "${files[@]}"; do
     case $file in
     *.md)
         while read -r word; do
             judge "$file" "$word"
-        done < <(grep -oE '\]\([^) ]+\)' "$file" | sed -E 's/^\]\(|\)$//g' | grep -vE '^[a-z]+:' | sort -u)
+        done < <(grep -oE '\]\([^) ]+\)' "$file" | sed -E 's/^\]\(|\)$//g' |
+            grep -vE '^[a-z]+:' | sort -u)
         while read -r word; do
             placeholder "$word" "$file" || judge "$file" "$word"
         done < <(grep -oE '`[^` ]+`' "$file" | tr -d '\`' |
@@ -48,8 +50,8 @@ for file in "${files[@]}"; do
     *.[ch] | *.def | *.sh | *.cmake | *.py | *CMakeLists.txt | scripts/* | tests/mutations/*)
         while read -r word; do
             placeholder "$word" "$file" || judge "$file" "$word"
-        done < <(grep -ohE "(^|[^A-Za-z0-9_./\$}-])(${folders%|})/[A-Za-z0-9_./-]*\.$ends\b(\.in)?|(^|[^A-Za-z0-9_./\$}-])[A-Za-z_-]+\.md\b" "$file" |
-            sed -E 's/^[^A-Za-z0-9_.]//' | sort -u)
+        done < <(grep -ohE "$before(${folders%|})/$path\.$ends\b(\.in)?|$before[A-Za-z_-]+\.md\b" \
+            "$file" | sed -E 's/^[^A-Za-z0-9_.]//' | sort -u)
         ;;
     esac
 done

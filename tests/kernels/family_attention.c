@@ -3,6 +3,21 @@
 
 #include "tests/kernels/family.h"
 
+/* One value of attention by its definition: softmax in double. q [dk], k [n, dk], v: a column of
+ * [n, dv]. */
+static float attended(const float *q, const float *k, const float *v, int32_t n, int32_t dk,
+                      int32_t dv, float scale) {
+    double sum = 0, weight = 0;
+    for (int32_t a = 0; a < n; a++) {
+        double s = 0;
+        for (int32_t b = 0; b < dk; b++)
+            s += (double)q[b] * (double)k[a * dk + b];
+        sum += exp(s * (double)scale) * (double)v[a * dv];
+        weight += exp(s * (double)scale);
+    }
+    return (float)(sum / weight);
+}
+
 /* Three blocks of online softmax; the reference is also held against plain softmax in double. K
  * [n, dk] goes into blocks whose places that no position has hold NaN, which must not matter. */
 static void check_attend(checker *c, bool is_f16) {
@@ -48,15 +63,7 @@ static void check_attend(checker *c, bool is_f16) {
                 }
             for (int h = 0; h < N_Q; h++)
                 for (int e = 0; e < dv; e++) {
-                    double sum = 0, weight = 0;
-                    for (int32_t a = 0; a < n; a++) {
-                        double s = 0;
-                        for (int32_t b = 0; b < dk; b++)
-                            s += (double)q[h * dk + b] * (double)k[a * dk + b];
-                        sum += exp(s * (double)scale) * (double)v[a * dv + e];
-                        weight += exp(s * (double)scale);
-                    }
-                    float exact = (float)(sum / weight);
+                    float exact = attended(q + h * dk, k, v + e, n, dk, dv, scale);
                     for (int t = 0; t < 2; t++) {
                         float got = acc[t][h * dv + e] / l[t][h];
                         assert_close(&got, &exact, 1, 4, t ? 4 * EPS : 64 * EPS);

@@ -171,7 +171,7 @@ static const char *check_release(dpi_ledger *ledger, const dpi_model *model) {
                                          : NULL;
 }
 
-/* ---- A release whose units pay each for itself ------------------------------------------------ */
+/* ---- A release whose units pay each for itself ----------------------------------------------- */
 
 static dpi_records *open_letters(const char *folder, const char *rows) {
     char path[300];
@@ -186,8 +186,8 @@ static dpi_records *open_letters(const char *folder, const char *rows) {
     return dpi_records_open(path, &o, &records, NULL) == DPI_STATUS_OK ? records : NULL;
 }
 
-/* Which of the units 0.. a release reads, as bits; -1: it does not begin. *paid: those that had paid
- * when it had begun. */
+/* Which of the units 0.. a release reads, as bits; -1: it does not begin. *paid: those that had
+ * paid when it had begun. */
 static int read_by(const dpi_model *model, dpi_ledger *ledger, const char *name,
                    const char *folder, const char *rows, int32_t adjacency, int *paid) {
     static const void *const ids[] = {"ann", "ben"};

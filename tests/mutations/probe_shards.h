@@ -4,7 +4,8 @@
 
 #include "dpinfer/shards.h"
 
-/* The first thing that does not hold, static; NULL: all does. Makes files and folders in `folder`. */
+/* The first thing that does not hold, static; NULL: all does. Makes files and folders in
+ * `folder`. */
 const char *probe_shards(const dpi_model *model, const char *folder);
 
 #endif

@@ -49,7 +49,7 @@ flags_of() {
     kernels/x86/avx512*)
         echo "-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mfma -mf16c"
         ;;
-    pipeline/ledger/* | pipeline/journal/* | pipeline/release/* | pipeline/shards/* | train/* | tools/*) echo "$FULL_FLAGS" ;;
+    pipeline/*/* | train/* | tools/*) echo "$FULL_FLAGS" ;;
     esac
 }
 # The sources that include one of the headers, at any depth.

@@ -13,7 +13,10 @@ expect err "Privacy statement"
 expect err "one record = one .txt file"
 expect err "texts              8"
 [ "$(wc -w <"$dir/out")" -gt 400 ] || { echo "example: hardly any text"; failed=1; }
-"$1" none none 8 >"$dir/out" 2>"$dir/err" && { echo "example: no model, and it went well"; failed=1; }
+"$1" none none 8 >"$dir/out" 2>"$dir/err" && {
+    echo "example: no model, and it went well"
+    failed=1
+}
 expect err "none"
 [ $failed -eq 0 ] && echo "6 passed, 0 failed"
 exit $failed

@@ -29,7 +29,7 @@ static void test_shared_passes(void **state) {
                 check_lanes(n_lanes[i], n_threads, pieces[k], random_u64(&seed));
 }
 
-/* ---- Events, ends ----------------------------------------------------------------------------- */
+/* ---- Events, ends ---------------------------------------------------------------------------- */
 
 /* The events of text 0 alone: each of four slots, null or not, then tokens, END, and nothing. */
 static void test_events(void **state) {
@@ -67,8 +67,9 @@ static void test_events(void **state) {
     dpi_session_free(s);
 }
 
-/* Prompts that other sequences hold give the same tokens and the same bits of logits, text after text,
- * and stay as they are. A sequence that does not hold its prompt is refused, whichever it is. */
+/* Prompts that other sequences hold give the same tokens and the same bits of logits, text after
+ * text, and stay as they are. A sequence that does not hold its prompt is refused, whichever it
+ * is. */
 static void test_held_prompts(void **state) {
     (void)state;
     dpi_session *s = open_lanes(2, 1);

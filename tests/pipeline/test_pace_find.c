@@ -38,7 +38,7 @@ static dpi_status find(dpi_sampler_options *o, dpi_error *err) {
     return status;
 }
 
-/* ---- By hand ---------------------------------------------------------------------------------- */
+/* ---- By hand --------------------------------------------------------------------------------- */
 
 static double tops[N_TEXTS][T];
 static int32_t lengths[N_TEXTS];
@@ -211,7 +211,7 @@ static void test_kinds(void **state) {
     assert_true(o.pace == DPI_PACE_SHARE && o.pace_share == 7 && o.pace_theta == 0);
 }
 
-/* ---- Releases --------------------------------------------------------------------------------- */
+/* ---- Releases -------------------------------------------------------------------------------- */
 
 static dpi_release *open_release(const char *record) {
     const char *texts[8];
@@ -257,8 +257,8 @@ static void test_statement_and_report(void **state) {
     assert_ok(dpi_claim_statement(dpi_release_claim(release), 1, &text, &err), &err);
     assert_non_null(strstr(text, "texts of the public prompt, which cost nothing"));
     free(text);
-    assert_ok(dpi_report_create(dpi_release_claim(release), model, DPI_BUILTIN_MODEL, &report, &err),
-              &err);
+    const dpi_claim *claim = dpi_release_claim(release);
+    assert_ok(dpi_report_create(claim, model, DPI_BUILTIN_MODEL, &report, &err), &err);
     assert_ok(dpi_report_text(report, 1, DPI_REPORT_JSON, &text, &n, &err), &err);
     assert_ok(dpi_report_parse("r", text, n, &read, &err), &err);
     dpi_verification_init(&v);

@@ -62,7 +62,8 @@ static void by_content(int left_out, int32_t batches[N]) {
         dpi_batch batch;
         dpi_partition_batch(p, b, &batch);
         for (size_t k = 0; k < batch.n_records; k++) {
-            const int i = (int)batch.records[k] + (left_out >= 0 && (int)batch.records[k] >= left_out);
+            const int i =
+                (int)batch.records[k] + (left_out >= 0 && (int)batch.records[k] >= left_out);
             assert_int_equal(batches[i], b);
             assert_true(k == 0 || batch.records[k] > batch.records[k - 1]);
         }
@@ -115,7 +116,8 @@ static void test_by_draw(void **state) {
         assert_ok(dpi_assign_secret(1, 256, dpi_random_insecure, &again, &batch, NULL), NULL);
     for (size_t i = 0; i < N; i++) { /* null or not: its draw is its own */
         assert_ok(dpi_partition_assign(p, i, i % 2 ? "x" : NULL, 1, &batch, &err), &err);
-        assert_ok(dpi_assign_secret(.4, N_BATCHES, dpi_random_insecure, &again, &wanted, NULL), NULL);
+        assert_ok(dpi_assign_secret(.4, N_BATCHES, dpi_random_insecure, &again, &wanted, NULL),
+                  NULL);
         assert_int_equal(batch, wanted);
     }
     dpi_partition_free(p);

@@ -18,7 +18,9 @@ static const char *path_of(const char *name) {
     return path;
 }
 
-static void put(const char *name, const char *text) { write_file(path_of(name), text, strlen(text)); }
+static void put(const char *name, const char *text) {
+    write_file(path_of(name), text, strlen(text));
+}
 
 static dpi_records *open_records(const char *name) {
     dpi_records *records = NULL;
@@ -65,7 +67,8 @@ static void test_csv(void **state) {
     EXPECT_CSV("text\na\nb", "a", "b");
     EXPECT_CSV("\xef\xbb\xbfid,text\r\n1,\"a, \"\"b\"\"\nc\"\r\n2, d \r\n", "a, \"b\"\nc", " d ");
     EXPECT_CSV("text\r1\r2\r", "1", "2");
-    EXPECT_CSV("id,text\n1,a\n\n2,b\n3\n4,\n5, \n", "a", "(null)", "b", "(null)", "(null)", "(null)");
+    EXPECT_CSV("id,text\n1,a\n\n2,b\n3\n4,\n5, \n", "a", "(null)", "b", "(null)", "(null)",
+               "(null)");
     EXPECT_CSV("text,text\n1,2\n", "1");
     put("x.csv", "id,text\n");
     dpi_records *records = open_records("x.csv");
@@ -126,8 +129,8 @@ static void test_csv_linear(void **state) {
 
 static void test_jsonl(void **state) {
     (void)state;
-    put("x.jsonl", "{\"text\": \"a\"}\n\n{\"text\": 1}\n[1]\nno\n{\"x\": 1, \"text\": \"\\u00e9\"}\n"
-                   "{\"text\": \" \\n\"}\n{\"text\": \"end\"}");
+    put("x.jsonl", "{\"text\": \"a\"}\n\n{\"text\": 1}\n[1]\nno\n"
+                   "{\"x\": 1, \"text\": \"\\u00e9\"}\n{\"text\": \" \\n\"}\n{\"text\": \"end\"}");
     dpi_records *records = open_records("x.jsonl");
     assert_int_equal(dpi_records_kind(records), DPI_RECORD_LINE);
     EXPECT(records, "a", "(null)", "(null)", "(null)", "(null)", "\xc3\xa9", "(null)", "end");
@@ -199,7 +202,8 @@ static void test_machine_fails(void **state) {
 /* Each allocation fails once: a record is never null for that, and CSV and lists neither. */
 static void test_no_memory(void **state) {
     (void)state;
-    put("n.jsonl", "{\"text\": \"the text of a record that is longer\", \"more\": [1, {\"x\": 2}]}\n");
+    put("n.jsonl",
+        "{\"text\": \"the text of a record that is longer\", \"more\": [1, {\"x\": 2}]}\n");
     put("n.csv", "id,text\n1,\"a field\"\n2,b\n");
     dpi_records *records = open_records("n.jsonl");
     bool failed = true;
@@ -277,8 +281,9 @@ static void test_units(void **state) {
     assert_true(dpi_records_of_unit(r, 7, 0) == SIZE_MAX);
     EXPECT(r, "one", "two", "three", "(null)", "(null)", "(null)", "(null)", "eight", "(null)");
 
-    r = open_units("u.jsonl", "{\"text\":\"x\",\"who\":12}\n{\"text\":\"y\",\"who\":\"12\"}\n"
-                              "{\"text\":\"z\",\"who\":1.5}\nnothing\n{\"text\":\"v\",\"who\":3}\n");
+    r = open_units("u.jsonl",
+                   "{\"text\":\"x\",\"who\":12}\n{\"text\":\"y\",\"who\":\"12\"}\n"
+                   "{\"text\":\"z\",\"who\":1.5}\nnothing\n{\"text\":\"v\",\"who\":3}\n");
     assert_int_equal(dpi_records_unit_count(r), 4);
     EXPECT_UNIT(r, 0, "12", 0, 1);
     EXPECT_UNIT(r, 1, NULL, 2);

@@ -85,6 +85,10 @@ static void recognises_templates(void **state) {
                                 "December 2023\\n\" }}\n{{- \"Today Date: \" + date_string + "
                                 "\"\\n\\n\" }}\n{{- system_message }}\n{{- \"<|eot_id|>\" }}"),
                      DPI_CHAT_LLAMA3);
+}
+
+static void recognises_later_templates(void **state) {
+    (void)state;
     /* SmolLM2, with its system message, and the many others of this form */
     assert_int_equal(
         recognised("{% for message in messages %}{% if loop.first and messages[0]['role'] "
@@ -110,7 +114,11 @@ static void recognises_templates(void **state) {
         recognised("{{- \"[AVAILABLE_TOOLS] [\" }}{{- \"[INST] \" + message[\"content\"] "
                    "+ \"[/INST]\" }}"),
         DPI_CHAT_MISTRAL);
-    /* Mistral's later ones, Falcon 3, Phi 3, Phi 4, SmolVLM, Gemma: known to be something else */
+}
+
+/* Mistral's later ones, Falcon 3, Phi 3, Phi 4, SmolVLM, Gemma: known to be something else. */
+static void recognises_no_others(void **state) {
+    (void)state;
     assert_int_equal(recognised("{{- '[SYSTEM_PROMPT] ' + system_message + '[/SYSTEM_PROMPT]' }}"
                                 "{{- '[INST] ' + message['content'] + '[/INST]' }}"),
                      DPI_CHAT_UNKNOWN);
@@ -414,6 +422,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_and_numbers_agree),
         cmocka_unit_test(recognises_templates),
+        cmocka_unit_test(recognises_later_templates),
+        cmocka_unit_test(recognises_no_others),
         cmocka_unit_test(renders_zephyr_for_tinyllama),
         cmocka_unit_test(renders_llama2),
         cmocka_unit_test(renders_llama3_for_llama3),

@@ -20,7 +20,8 @@ expect_out "the model's logits in texts"
 expect_out "one run, a canary in each batch"
 expect_out "the path, records by position"
 expect_out "the path of this model"
-check "files of the audit are left" test -z "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name "dpinfer-audit-*" -user "$(id -un)" -empty -newer m.gguf)"
+check "files of the audit are left" test -z "$(find "${TMPDIR:-/tmp}" -maxdepth 1 \
+    -name "dpinfer-audit-*" -user "$(id -un)" -empty -newer m.gguf)"
 n=$(grep -c ' pass$' out)
 expect_out "$n of $n passed"
 check "report.json has every line" test "$(grep -c '"passed": true' report.json)" -eq $((n + 1))

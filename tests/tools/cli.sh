@@ -11,8 +11,8 @@ model=$data/models/stories260K.gguf
 run --version; expect_rc 0; expect_out "dpinfer "
 run; expect_rc 2; expect_err "Usage:"; expect_empty_out
 run -h; expect_rc 0; expect_out "dpinfer run model.gguf"
-for c in run resume plan ledger account inspect tokenize logits quantize make-model bench verify audit pretrain \
-    demo; do
+for c in run resume plan ledger account inspect tokenize logits quantize make-model bench verify \
+    audit pretrain demo; do
     run "$c" -h; expect_rc 0; expect_out "Usage: dpinfer $c"; expect_out "Exit codes:"
     options=$(grep -oE -- '^(  -., |      )--[a-z-]*' out | grep -o -- '--[a-z-]*' | sort)
     check "no options" grep -qx -- '--help' <<<"$options"
@@ -28,7 +28,8 @@ for c in run plan; do
     expect_out "(invisibleink|amin|adapmixed; default"; expect_out "--public-top-k N"
     expect_out "amin: noise of the threshold"; expect_out "--screen-sigma X"
     check "older spellings in the help" [ "$(grep -cE -- '--(threshold|sigma) ' out)" -eq 0 ]
-    check "an option's line beyond 80 columns" [ -z "$(sed -n '/^Budget/,$p' out | grep -E '^.{81}')" ]
+    check "an option's line beyond 80 columns" \
+        [ -z "$(sed -n '/^Budget/,$p' out | grep -E '^.{81}')" ]
     check "--top-k once" [ "$(grep -c -- ' --top-k N' out)" -eq 1 ]
 done
 refuse 2 "'walk' is not a command" walk
@@ -49,7 +50,8 @@ done
 for twice in "--rho 1 --rho 2" "--rho 1 --rho=1" "--epsilon 1 --epsilon 1" \
     "--delta 1e-6 --delta 1e-7" "-B 4 --batch 5" "-B4 -B5" "--accountant br --accountant zcdp" \
     "--adjacency add-remove --adjacency add-remove" "--subsample .1 --subsample .2" \
-    "--clip 1 --clip 2" "-n 4 --n-predict 5" "--temp 1 --temp 2" "--num 1 --num 2" "--seed 1 --seed 2" "--method amin --method invisibleink" "-c 100 -c 200" "-o a -o b"; do
+    "--clip 1 --clip 2" "-n 4 --n-predict 5" "--temp 1 --temp 2" "--num 1 --num 2" \
+    "--seed 1 --seed 2" "--method amin --method invisibleink" "-c 100 -c 200" "-o a -o b"; do
     # shellcheck disable=SC2086
     refuse 2 "is given more than once" run no.gguf refs $twice
 done
@@ -191,145 +193,6 @@ refuse 2 "the third is computed" account --rho 1 --epsilon 1 --delta 1e-6
 refuse 2 "allowed are all three, or none" account --rho 1 -n 10
 "$dpinfer" account --rho 1 >/dev/full 2>err; rc=$?; last="account >/dev/full"; : >out
 expect_rc 1; expect_err "cannot write standard output"
-
-# ---- quantize, make-model ---------------------------------------------------------------------
-run make-model --type F32 --layers 1 -o made.gguf; expect_rc 0; expect_empty_out
-run inspect made.gguf --check; expect_rc 0; expect_out "every weight is finite"
-check "does not say that its weights are random" grep -qE '^ *random weights +yes' out
-run make-model --type F32 --layers 1 --seed 0 -t 1 -o again.gguf; expect_same made.gguf again.gguf
-refuse 2 "again.gguf is there already" make-model --type F32 --layers 1 --seed 1 -o again.gguf
-run make-model --type F32 --layers 1 --seed 1 -o again.gguf --overwrite; expect_different made.gguf again.gguf
-run quantize made.gguf small.gguf Q4_K_M -q; expect_rc 0; expect_empty_out
-run inspect small.gguf --check; expect_rc 0
-check "is not a mixture" grep -qE '^ *weight types +(Q4_K Q6_K|Q6_K Q4_K) F32' out
-refuse 2 "again.gguf is there already" quantize small.gguf again.gguf F16
-run quantize small.gguf again.gguf F16 --overwrite; expect_rc 0
-echo 1 5 300 | "$dpinfer" logits small.gguf --tokens - --exact >a.f32
-echo 1 5 300 | "$dpinfer" logits again.gguf --tokens - --exact >b.f32
-check "logits have the wrong size" test "$(wc -c <a.f32)" -eq $((3 * 1024 * 4))
-check "logits have the wrong size" test "$(wc -c <b.f32)" -eq $((3 * 1024 * 4))
-refuse 2 "no OUT and TYPE given" quantize made.gguf
-refuse 2 "no OUT and TYPE given" quantize made.gguf x
-refuse 2 "type 'Q2_K' cannot be written, allowed: F32 F16" quantize made.gguf x Q2_K
-refuse 2 "made.gguf is an input and would be overwritten" quantize made.gguf made.gguf Q8_0
-refuse 3 "none.gguf: cannot be opened" quantize none.gguf x Q8_0
-mkfifo fifo
-for file in fifo /dev/zero; do # neither need ever end
-    refuse 5 "cannot read $file: it is not a regular file" verify "$file"
-    refuse 2 "--tokens: cannot read $file: it is not a regular file" logits made.gguf --tokens "$file"
-    refuse 2 "cannot read $file: it is not a regular file" run made.gguf "$refs" --rho 1 \
-        --public-prompt-file "$file"
-done
-mkfifo fifo.jsonl
-refuse 4 "fifo.jsonl is not a regular file" run made.gguf fifo.jsonl --rho 1
-refuse 2 "chat template llama3 needs" run made.gguf "$refs" --rho 1 --template llama3
-refuse 3 "fifo: is not a regular file" quantize fifo x Q8_0
-refuse 3 "is a directory" quantize . x Q8_0
-refuse 3 "magic number" quantize a.f32 x Q8_0
-refuse 1 "cannot write nowhere/x" quantize made.gguf nowhere/x Q8_0
-refuse 2 "is written to a file" quantize made.gguf - Q8_0
-refuse 2 "is written to a file" make-model -o -
-refuse 2 "no -o FILE given" make-model --type Q8_0
-refuse 2 "--shape: found 'gpt'" make-model --shape gpt -o x
-refuse 2 "even multiple of n_head" make-model --heads 7 -o x
-refuse 3 "magic number" make-model --vocab a.f32 -o x
-
-# ---- pretrain ---------------------------------------------------------------------------------
-{
-    printf '%s\t0\n' '<unk>' '<s>' '</s>' '<|im_start|>' '<|im_end|>'
-    printf '<0x%02X>\t0\n' {0..255}
-    printf '%s\t-1\n' $'\xe2\x96\x81' {a..z}
-} >vocab
-for word in one two three four; do
-    echo "{\"user\": \"say $word\", \"assistant\": \"$word $word\"}"
-done >say.jsonl
-cat >say.conf <<END
-data = say.jsonl
-heldout = say.jsonl
-vocab = vocab
-checkpoint = say.ckpt
-output = say.gguf   # a comment
-n_layer = 1
-dim = 32
-n_head = 2
-n_kv_head = 1
-ffn = 32
-context = 256
-batch_tokens = 256
-steps = 20
-warmup = 2
-END
-run pretrain say.conf; expect_rc 0; expect_empty_out
-expect_err "step 20/20"; expect_err "held-out loss"; expect_err "wrote say.gguf (Q8_0)"
-expect_lines 3 say.ckpt.csv
-run inspect say.gguf --check; expect_rc 0; expect_out "every weight is finite"
-expect_out "chatml"
-run run say.gguf --plain --public-prompt "say one" -n 8 --seed 1; expect_rc 0
-cp say.gguf first.gguf
-sed -i 's/^steps = 20/steps = 30/' say.conf
-refuse 2 "output: say.gguf is there already" pretrain say.conf -q
-run pretrain say.conf -q --overwrite; expect_rc 0; expect_lines 4 say.ckpt.csv
-expect_different first.gguf say.gguf
-cp say.gguf first.gguf
-run pretrain say.conf -q -q --overwrite; expect_rc 0; expect_same first.gguf say.gguf # nothing left to do
-refuse 2 "no CONFIG given" pretrain
-refuse 2 "cannot read none.conf" pretrain none.conf
-refuse 2 "cannot read fifo: it is not a regular file" pretrain fifo
-refuse 2 "cannot read /dev/zero: it is not a regular file" pretrain /dev/zero
-refuse 2 "unexpected argument 'more'" pretrain say.conf more
-echo "steps = many" >bad.conf
-refuse 2 "bad.conf:1: steps is 'many', allowed: a whole number in 0..1000000000" pretrain bad.conf
-sed 's/^dim = 32/dim = 40/' say.conf >bad.conf
-refuse 1 "say.ckpt is of a run with another configuration" pretrain bad.conf --overwrite
-sed 's/^output.*/output = .\/say.jsonl/' say.conf >bad.conf
-refuse 2 "output: ./say.jsonl is an input and would be overwritten" pretrain bad.conf --overwrite
-sed 's/^checkpoint.*/checkpoint = vocab/' say.conf >bad.conf
-refuse 2 "checkpoint: vocab is an input and would be overwritten" pretrain bad.conf --overwrite
-sed 's/^dim = 32/dim = 33/' say.conf >bad.conf
-refuse 2 "dim is 33, must be an even multiple of n_head, 2" pretrain bad.conf --overwrite
-
-# ---- what private prompts share -----------------------------------------------------------------
-# Of a base model only BOS stands before the record; else the tokens that no record can merge with.
-run plan made.gguf --records 2 --rho 1 --template none --json; expect_rc 0
-near shared_prompt_tokens 1
-run plan made.gguf --records 2 --rho 1 --template none --private-prompt 'Text: {reference}' --json
-near shared_prompt_tokens "$(for record in The a 1 ' x' $'\n' '"' É; do
-    printf 'Text: %s' "$record" | "$dpinfer" tokenize made.gguf --bos
-done | awk 'NR == 1 { n = split($0, a) }
-    { m = split($0, b); for (i = 1; i <= n && i <= m && a[i] == b[i]; i++); n = i - 1 }
-    END { print n }')"
-run plan made.gguf --plain --json; expect_out '"shared_prompt_tokens": 0,'
-
-# ---- bench ------------------------------------------------------------------------------------
-# Times are not judged: only that every row is there and says what it was asked for.
-run bench made.gguf -B 1,3 -p 4 -n 2 -t 1,2 -r 2 -o jsonl; expect_rc 0; expect_lines 6 out
-expect_out '"threads":2,"test":"pp4+tg2"'
-expect_out '"method":"invisibleink","B":3,"k":100,"rho":0.5'
-expect_out '"PP":4,"TG":2,"N_KV":24,'; expect_out '"overhead_x":1.0,'
-expect_out '"itl_x":1.0,'; expect_out '"peak_rss":'
-for name in model size params backend t/s S_PP S_TG T S out_t/s fwd_t/s itl_ms tg_read_% itl_read_% \
-    first_token_ms second_token_ms; do
-    expect_out "\"$name\":"
-done
-expect_err "GB/s"
-run bench made.gguf -B 2 -p 4,5 -n 2 -t 1 -r 1 -o csv --method plain,invisibleink,amin --top-k 7
-expect_lines 7 out; expect_out '"random weights, 1 layers of 256",'; expect_out '"amin",2,7,'
-run bench made.gguf -B 2 -p 4 -n 2 -t 1 -r 1 --prefix 9 -o csv --method amin
-expect_lines 2 out; expect_out ',PP,prefix,TG,'; expect_out ',4,3,2,18,'
-run bench made.gguf -B 2 -p 4 -n 2 -t 1 -r 1 --texts 1,3 -o csv; expect_rc 0; expect_lines 5 out
-refuse 2 "--texts: found '0', allowed are numbers 1..64" bench made.gguf --texts 0
-run bench made.gguf -B 2 -p 4 -n 2 -t 1 -r 1; expect_rc 0; expect_out "| tg2 | "
-expect_out "| overhead_x |"; expect_out "| 1 | invisibleink | 2 |"; expect_lines 13 out
-run bench made.gguf -B 2 -p 4 -n 2 -t 1 -r 1 -o json; expect_rc 0; expect_out '[{"model":'
-for name in vocab_ms load_ms; do expect_out "\"$name\":"; done
-refuse 2 "--method: found 'plain,x', allowed are names between commas" bench made.gguf \
-    --method plain,x
-refuse 2 "--method: found 'adapmixed'" bench made.gguf --method adapmixed
-run bench -h; expect_out "(plain|invisibleink|amin; default"
-refuse 2 "-B: found '0', allowed are numbers 1..4096 between commas" bench made.gguf -B 0
-refuse 2 "-p: found '3,x'" bench made.gguf -p 3,x
-check "left something behind" test ! -e x
-check "left a temporary file" test -z "$(find . -name '*.part')"
 
 # Other accountants: the gains of the tables (exact composition: 1/256 more than with N = 256).
 gains() { # EPSILON T BR SUBSAMPLE_0.1
@@ -574,7 +437,8 @@ stop_with TERM 143
 # ---- Pace -------------------------------------------------------------------------------------
 # Found from public texts by plan and run alike, whatever the records are; what is given stays.
 text_field() { sed -n "s/^ *\"$1\": \"\(.*\)\",\{0,1\}\$/\1/p" "$2" | head -n 1; }
-run plan "$model" "$refs" --rho 1 -n 24 --json; expect_rc 0; check "public texts" test "$(field pace_texts)" -ge 2
+run plan "$model" "$refs" --rho 1 -n 24 --json
+expect_rc 0; check "public texts" test "$(field pace_texts)" -ge 2
 pace=$(text_field pace out); quota=$(field n_private)
 check "a pace by itself" test "${pace%%:*}" = top
 run plan "$model" --records 16 --rho 1 -n 24 --json; expect_rc 0
@@ -584,8 +448,10 @@ expect_err "texts of the public prompt, which cost nothing"
 check "its quota in the report" grep -q "\"pace_tokens\": $quota," pace.json
 check "where it is from" grep -q '"pace": "found from [0-9]* texts that the model drew' pace.json
 run verify pace.json; expect_rc 0
-run run "$model" "$refs" --rho 1 -n 24 --pace-theta .5 --pace-tokens 7 --report pace.json --overwrite
-expect_rc 0; expect_err "free where the likeliest token has more than 0.5, and after 7 private tokens"
+run run "$model" "$refs" --rho 1 -n 24 --pace-theta .5 --pace-tokens 7 --report pace.json \
+    --overwrite
+expect_rc 0
+expect_err "free where the likeliest token has more than 0.5, and after 7 private tokens"
 expect_no_err "texts of the public prompt"
 check "it was given" grep -q '"pace_texts": null' pace.json
 run verify pace.json; expect_rc 0
@@ -598,106 +464,9 @@ for accountant in zcdp br filter; do
 done
 run plan "$model" "$refs" --rho 90 -n 24 --method amin --json; expect_rc 0
 check "amin has a pace" test "$(text_field pace out | cut -d: -f1)" = top
-refuse 2 "the pace 'share' is not proven for the method amin" plan "$model" "$refs" --rho 9 --method amin \
-    --pace share
-refuse 2 "--pace: found 'fast', allowed none|top|change|share|auto" run no.gguf refs --rho 1 --pace fast
-
-# ---- plan, inspect, tokenize, logits ----------------------------------------------------------
-run plan "$model" "$refs" --rho 0.5 --pace none --json; expect_rc 0
-near rows_per_step 17; near n_texts 1; near T 64; near K 2097152 1e-6; near weight_bytes 1171200
-run plan "$model" --records 100 --rho 0.5 --json; expect_rc 0; near n_texts 13; near B 8
-run plan "$model" --records 100 --rho 0.5; expect_out "memory"; expect_out "prompt tokens a second"
-expect_out "with records of 300 tokens (--ref-tokens); the longest that fit:"
-# Longer records and more texts are more to read. Times are measured; times a measured rate they are
-# counts again, which hardly depend on how busy the machine is.
-prompt_tokens() {
-    run plan "$model" --rho 0.5 -t 1 --json "$@"
-    awk -v s="$(field seconds_reading)" -v rate="$(field prompt_tokens_per_second)" \
-        'BEGIN { print s * rate }'
-}
-for name in seconds seconds_reading seconds_most step_seconds prompt_tokens_per_second; do
-    run plan "$model" --records 20 --rho 0.5 --json
-    check "$name is above 0" awk -v x="$(field "$name")" 'BEGIN { exit !(x > 0) }'
-done
-few=$(prompt_tokens -B 8 --records 400 --num 8); many=$(prompt_tokens -B 8 --records 400 --num 48)
-check "48 texts read more than 8" awk -v a="$few" -v b="$many" 'BEGIN { exit !(b > 2 * a) }'
-short=$(prompt_tokens -B 8 --records 400 --ref-tokens 16 -n 4)
-long=$(prompt_tokens -B 8 --records 400 --ref-tokens 600 -n 4)
-check "long records are more to read" awk -v a="$short" -v b="$long" 'BEGIN { exit !(b > 2 * a) }'
-run plan "$model" --records 20 --rho 0.5 --max-ref-tokens 40; expect_out "with records of 40 tokens"
-# What C can do: 2C/tau with C = B sqrt(2 rho / T), and a table of what would be heard.
-run plan "$model" --records 100 --rho 0.5 -B 32 -n 100 --pace none --json; near factor 601.8 .001
-expect_out '"references_are": "well heard"'
-run plan "$model" --records 100 --rho 0.5 -B 8 -n 100 --pace none; expect_out "hardly be told from none"
-run plan --suggest --units 5000 --num 500 --epsilon 5 --delta 1e-5; expect_rc 0
-expect_out "-B 10 -n 50 --num 500: references are heard in texts of this length"
-check "one is taken" test "$(grep -c '| x |$' out)" -eq 1
-run plan --suggest --records 5000 --num 500 --epsilon 5 --delta 1e-5 --json; expect_rc 0
-expect_out '"factor"'
-refuse 2 "--suggest needs --units N or --records N, and --num" plan --suggest --records 9 --rho 1
-refuse 2 "--num: found '10', allowed 1..9" plan --suggest --records 9 --rho 1 --num 10
-refuse 2 "no privacy budget" plan --suggest --records 9 --num 2
-refuse 2 "--units: allowed without REFS" plan "$model" "$refs" --units 3 --rho 1
-run plan "$model" --units 100 --max-per-unit 2 -B 5 --rho .5 --parallel 1 --json; expect_rc 0
-near rows_per_step 11; near M 2
-all=$(prompt_tokens --units 100 --max-per-unit 8 -B 16 -n 4); one=$(prompt_tokens --units 100 --max-per-unit 8 \
-    -B 16 -n 4 --unit-records 1)
-check "units of one record are less to read" awk -v a="$one" -v b="$all" 'BEGIN { exit !(2 * a < b) }'
-# A text for each batch, and no file that has fewer than was wanted.
-refuse 2 "--num: found '500', allowed 1..8: each text has a batch of its own, and 64 records make \
-8 batches of 8. 500 texts need 3993 records" run no.gguf "$refs/../discharge" --rho 1 --num 500
-refuse 2 "20 texts need 153 records, or batches of at most 3" run no.gguf "$refs/../discharge" \
-    --rho 1 --num 20
-refuse 2 "20 texts need 153 records" plan "$model" --records 64 --rho 1 --num 20
-run plan "$model" --records 153 --rho 1 --num 20 --json; expect_rc 0; near n_texts 20
-run plan "$model" --records 152 --rho 1 --num 20; expect_rc 2
-run plan "$model" --records 64 --rho 1 -B 3 --num 20 --json; expect_rc 0; near n_texts 20
-refuse 2 "REFS and --records" plan "$model" "$refs" --records 3 --rho 1
-run plan "$model" --plain; expect_rc 0; expect_out "NOT PRIVATE"
-
-run inspect "$model" --check; expect_rc 0; expect_out "token_embd.weight"
-expect_out "every weight is finite"
-run inspect "$model" --json; expect_rc 0; near n_vocab 512; near n_layer 5; expect_out '"tensors"'
-
-last=tokenize
-printf 'Once upon a time' | "$dpinfer" tokenize "$model" >out 2>err; rc=$?; expect_rc 0
-expect_lines 1 out
-cp out a
-printf 'Once upon a time' | "$dpinfer" tokenize "$model" --bos >out; sed 's/^1 //' out >b
-expect_same b a
-expect_different out a
-printf 'Once upon a time\0\0Once upon a time' | "$dpinfer" tokenize "$model" --nul >out
-{ cat a; echo; cat a; } >b; expect_same out b
-: | "$dpinfer" tokenize "$model" --nul >out; expect_lines 0 out
-"$dpinfer" tokenize "$data/tokenizer/vocab-llama-spm.gguf" --nul <"$data/tokenizer/random.strings" \
-    >out 2>err
-rc=$?; expect_rc 0; expect_same out "$data/tokenizer/random-spm.tokens"
-"$dpinfer" tokenize "$data/tokenizer/vocab-llama3-bpe.gguf" --nul \
-    <"$data/tokenizer/random.strings" >out 2>err
-rc=$?; expect_rc 0; expect_same out "$data/tokenizer/random-bpe.tokens"
-
-# NMSE of two files of float32.
-nmse() {
-    paste <(od -An -v -w4 -tf4 "$1") <(od -An -v -w4 -tf4 "$2") |
-        awk '{ d = $1 - $2; e += d * d; s += $2 * $2 } END { print (NR > 0 && s > 0) ? e / s : 1 }'
-}
-near_golden() {
-    if awk -v x="$(nmse "$1" "$2")" -v y="$3" 'BEGIN { exit !(x <= y) }'; then ok
-    else bad "$last: NMSE is $(nmse "$1" "$2"), allowed $3"; fi
-}
-tokens=$data/golden/tokens64.txt
-run logits "$model" --tokens "$tokens" -o exact.f32 --exact; expect_rc 0; expect_empty_out
-near_golden exact.f32 "$data/golden/stories260K.exact.f32" 1e-9
-"$dpinfer" logits "$model" --tokens - --exact <"$tokens" >piped.f32; expect_same piped.f32 exact.f32
-run logits "$model" --tokens "$tokens" -o default.f32; near_golden default.f32 exact.f32 1e-4
-refuse 2 "no --tokens FILE given" logits "$model"
-printf '1 2 512' >big
-refuse 2 "not a token id at byte 4, allowed 0..511" logits "$model" --tokens big
-printf '1 -2' >big; refuse 2 "not a token id at byte 2" logits "$model" --tokens big
-printf '1 2x' >big; refuse 2 "not a token id at byte 2" logits "$model" --tokens big
-printf ' \n' >big; refuse 2 "found no token id" logits "$model" --tokens big
-run logits "$model" --tokens "$tokens" -o nowhere/x; expect_rc 1
-expect_err "cannot write nowhere/x"
-run logits "$model" --tokens "$tokens" -o /dev/full; expect_rc 1; expect_err "No space left"
+refuse 2 "the pace 'share' is not proven for the method amin" plan "$model" "$refs" --rho 9 \
+    --method amin --pace share
+refuse 2 "--pace: found 'fast', allowed none|top|change|share|auto" run no.gguf refs --rho 1 \
+    --pace fast
 
 finish

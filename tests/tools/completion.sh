@@ -43,10 +43,14 @@ is "a file" "$(complete_bash dpinfer run model.gguf rec)" "records.csv"
 is "shells" "$(complete -p dpinfer)" "complete -o filenames -F _dpinfer dpinfer"
 # Every option of every command is offered: those that its help shows.
 commands=$("$program" -h | sed -n '/^  dpinfer/d; s/^  \([a-z][a-z-]*\) .*/\1/p')
-is "commands" "$(wc -w <<<"$commands")" "$(complete_bash dpinfer '' | wc -w | awk '{ print $1 - 2 }')"
+is "commands" "$(wc -w <<<"$commands")" "$(($(complete_bash dpinfer '' | wc -w) - 2))"
+# options_of COMMAND: those that its help has.
+options_of() {
+    "$program" help "$1" | grep -oE '^(  -., |      )--[a-z-]+' | grep -oE -- '--[a-z-]+' | sort -u
+}
 for command in $commands; do
     is "options of $command" "$(complete_bash dpinfer "$command" -- | tr ' ' '\n' | sort)" \
-        "$("$program" help "$command" | grep -oE '^(  -., |      )--[a-z-]+' | grep -oE -- '--[a-z-]+' | sort -u)"
+        "$(options_of "$command")"
 done
 
 # ---- zsh: what its completion functions are told
@@ -68,7 +72,7 @@ END_OF_STUB
     for command in $commands; do
         is "zsh: options of $command" "$(zsh -f stub.zsh dpinfer "$command" '' |
             grep -oE -- '(^|\))--[a-z-]+' | tr -d ')' | sort)" \
-            "$("$program" "$command" -h | grep -oE '^(  -., |      )--[a-z-]+' | grep -oE -- '--[a-z-]+' | sort -u)"
+            "$(options_of "$command")"
     done
 else
     echo "skipped: no zsh"

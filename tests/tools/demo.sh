@@ -6,7 +6,8 @@ root=$(cd "$here/../.." && pwd)
 # paragraph HEADLINE: the text below it, one word a line in small letters.
 paragraph() {
     awk -v head="$1" 'index($0, head) { on = 1; next } on && /^  \| / { print; seen = 1; next }
-        on && seen { exit }' out | sed 's/^  | //' | tr '[:upper:]' '[:lower:]' | tr -cs 'a-z0-9*' '\n'
+        on && seen { exit }' out | sed 's/^  | //' | tr '[:upper:]' '[:lower:]' |
+        tr -cs 'a-z0-9*' '\n'
 }
 
 run demo; expect_rc 0; check "stderr is not empty" test ! -s err
@@ -33,7 +34,8 @@ check "a marked word is in the public text" test -z "$(comm -12 marked public)"
 
 # The share of the documents is that of their attributes; each bar is as long as its share.
 of_documents() {
-    awk -v n="$(grep -cE "$1" "$root/examples/discharge.jsonl")" 'BEGIN { printf "%.0f %%\n", n / 2.88 }'
+    awk -v n="$(grep -cE "$1" "$root/examples/discharge.jsonl")" \
+        'BEGIN { printf "%.0f %%\n", n / 2.88 }'
 }
 {
     of_documents '"dx": ?"(burn|sepsis|allergy|kidney_infection)"'
@@ -45,7 +47,8 @@ grep '^    the documents ' out | grep -oE '[0-9]+ %' >shown
 check "the shares of the documents" cmp -s shares shown
 check "not 4 bars of 5" test "$(grep -cE '^    .* %$' out)" -eq 20
 check "a bar is not as long as its share" test -z "$(grep -E '^    .* %$' out | awk '
-    { share = $(NF - 1); n = gsub(/#/, ""); if (n > 48 * share / 100 + 1 || n < 48 * share / 100 - 1) print }')"
+    { length_of = 48 * $(NF - 1) / 100; n = gsub(/#/, "")
+      if (n > length_of + 1 || n < length_of - 1) print }')"
 check "shares of 12 texts" test -z "$(grep -E '^    (Public|Private|Not private).* %$' out |
     awk '{ twelfths = $(NF - 1) * 12 / 100; off = twelfths - int(twelfths + .5)
            if (off > .1 || off < -.1) print }')"
@@ -57,10 +60,12 @@ printf '%s --num 1 -q >text 2>err\n' "$(sed 's/ -n [0-9]*/ -n 20/' command)" | s
 rc=$?
 check "the closing command" test $rc -eq 0 -a -s text
 
-# On a terminal: colours, unless NO_COLOR is set, and lines of its width. The first texts are enough.
+# On a terminal: colours, unless NO_COLOR is set, and lines of its width. The first texts are
+# enough.
 on_terminal() {
     : >seen # the shell that is about to become `timeout` must not be killed: it would clean up
-    timeout 300 script -qfec "stty cols 60; exec env $1 '$dpinfer' demo" /dev/null >seen </dev/null &
+    timeout 300 script -qfec "stty cols 60; exec env $1 '$dpinfer' demo" /dev/null \
+        >seen </dev/null &
     for ((i = 0; i < 2900; i++)); do
         if grep -q 'epsilon 1' seen || ! kill -0 $! 2>/dev/null; then break; fi
         sleep 0.1

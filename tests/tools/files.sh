@@ -111,8 +111,9 @@ ends() {
 ulimit -c 0
 # whole_lines FILE: JSON lines, the last one of a text that was not finished.
 whole_lines() {
-    awk '!/^\{"index":[0-9]+,"text":".*","n_tokens":[0-9]+,"ended":(true|false),"private":true\}$/ { bad = 1 }
-        { last = $0 } END { exit bad || last !~ /"ended":false/ }' "$1"
+    local end='"n_tokens":[0-9]+,"ended":(true|false),"private":true\}'
+    ! grep -qvE '^\{"index":[0-9]+,"text":".*",'"$end\$" "$1" &&
+        tail -n 1 "$1" | grep -qF '"ended":false'
 }
 for signal in INT:130 TERM:143 HUP:129 USR1:138; do
     start; kill "-${signal%:*}" "$pid"; ends "${signal#*:}" "SIG${signal%:*}"
@@ -123,8 +124,8 @@ for signal in QUIT:131 ILL:132 TRAP:133 ABRT:134 BUS:1 FPE:136 SEGV:139 USR2:140
     XCPU:152 VTALRM:154 PROF:155 IO:157 SYS:159 RTMAX:192; do
     start; kill "-${signal%:*}" "$pid"; ends "${signal#*:}" "SIG${signal%:*}"
 done
-# With --overwrite what is there is intact until the new one is whole: a signal that ends the program at once
-# leaves both, and says so.
+# With --overwrite what is there is intact until the new one is whole: a signal that ends the
+# program at once leaves both, and says so.
 for signal in SEGV:139 RTMIN:162 USR2:140; do
     echo old >text.out; echo old >r.json
     start m.gguf --overwrite --jsonl; kill "-${signal%:*}" "$pid"; wait "$pid" 2>/dev/null
@@ -172,8 +173,8 @@ if cp "$dpinfer" unreadable && chmod 111 unreadable && [ "$(id -u)" -ne 0 ]; the
 fi
 # AddressSanitizer itself cannot do without /proc.
 if ! grep -q __asan_init "$dpinfer" && unshare -m true 2>/dev/null; then
-    unshare -m sh -c 'umount -l /proc && exec "$@"' - "$dpinfer" run m.gguf refs.jsonl --rho 1 -n 4 \
-        -t 1 -q --report noproc.json >out 2>err </dev/null; rc=$?
+    unshare -m sh -c 'umount -l /proc && exec "$@"' - "$dpinfer" run m.gguf refs.jsonl --rho 1 \
+        -n 4 -t 1 -q --report noproc.json >out 2>err </dev/null; rc=$?
     last="run without /proc"; expect_rc 0
     check "a hash of what was not read" grep -q '"sha256": null' noproc.json
     run verify noproc.json; expect_rc 0

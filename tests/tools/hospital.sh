@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# examples/hospital/run.sh with few letters, and what it leaves: hospital.sh path/to/dpinfer SOURCE BUILD
+# examples/hospital/run.sh with few letters, and what it leaves: hospital.sh path/to/dpinfer SOURCE
+# BUILD
 source=$2 build=$3
 . "$(dirname "$0")/cli_support.sh"
 if ! command -v ssh-keygen >/dev/null; then

@@ -16,7 +16,8 @@ refuse 2 "charge needs one of them" ledger charge x.ledger
 refuse 2 "charge needs one of them" ledger charge x.ledger --rho 1 --sigma 2
 refuse 2 "bounds no Renyi divergence" ledger charge x.ledger --epsilon 1 --delta 1e-6
 refuse 2 "--sampling needs --sigma" ledger charge x.ledger --rho 1 --sampling .1
-refuse 2 "allowed dataset|unit" ledger init x.ledger --dataset a --epsilon 1 --delta 1e-6 --scope all
+refuse 2 "allowed dataset|unit" ledger init x.ledger --dataset a --epsilon 1 --delta 1e-6 \
+    --scope all
 refuse 1 "No such file" ledger show x.ledger
 check "no file" test ! -e x.ledger
 refuse 1 "it is not a regular file" ledger show .
@@ -68,7 +69,8 @@ charged --rho "$rho"; expect_rc 6
 charged --rho .001 --seed 1; expect_rc 2; expect_err "this run has none"
 charged --rho .001 --method adapmixed --i-know-this-is-not-dp; expect_rc 2; expect_empty_out
 # Outputs that are the ledger.
-charged --rho .001 -o year.ledger --overwrite; expect_rc 2; expect_err "is an input and would be overwritten"
+charged --rho .001 -o year.ledger --overwrite
+expect_rc 2; expect_err "is an input and would be overwritten"
 
 # ---- What was done outside, other datasets, the end ---------------------------------------------
 refuse 6 "left is" ledger charge year.ledger --rho 1
@@ -132,14 +134,16 @@ cp plan.ledger before.ledger
 chmod a-w plan.ledger
 run plan m.gguf six.jsonl -B 3 -n 4 -t 1 --rho .02 --ledger plan.ledger --json; expect_rc 0
 planned=$(field ledger_after)
-check "a charge of order times rho at most" awk -v a="$(field order)" -v x="$(field ledger_charge)" \
+check "a charge of order times rho at most" \
+    awk -v a="$(field order)" -v x="$(field ledger_charge)" \
     'BEGIN { exit !(x <= a * .02 && x > .9 * a * .02) }'
 run plan m.gguf six.jsonl -B 3 -n 4 -t 1 --rho .02 --ledger plan.ledger; expect_out "spent after"
 run plan m.gguf six.jsonl -B 3 -n 4 -t 1 --rho 1 --ledger plan.ledger; expect_rc 6
 expect_out "spent after"; expect_err "is left"; expect_err "would fit"
 expect_same plan.ledger before.ledger
 chmod u+w plan.ledger
-run run m.gguf six.jsonl -B 3 -n 4 -t 1 --rho .02 --ledger plan.ledger --report after.json; expect_rc 0
+run run m.gguf six.jsonl -B 3 -n 4 -t 1 --rho .02 --ledger plan.ledger --report after.json
+expect_rc 0
 cp after.json out; near ledger_after "$planned"
 
 # ---- Units: their sums are private ---------------------------------------------------------------

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs over the ranks of a real mpirun: mpi.sh path/to/dpinfer. Skipped (77) where there is no mpirun.
+# Runs over the ranks of a real mpirun: mpi.sh path/to/dpinfer. Skipped (77) where there is no
+# mpirun.
 command -v mpirun >/dev/null || { echo "skipped: there is no mpirun (openmpi-bin)"; exit 77; }
 . "$(dirname "$0")/cli_support.sh"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
@@ -81,7 +82,8 @@ export DPINFER=$dpinfer
 differ() {
     last="ranks that differ: $1"
     timeout 300 mpirun -n 2 --oversubscribe ./each.sh run "${position[@]}" \
-        --report "$dir/differ.json" -o "$dir/differ.txt" --ledger "$dir/year.ledger" >out 2>err </dev/null
+        --report "$dir/differ.json" -o "$dir/differ.txt" --ledger "$dir/year.ledger" \
+        >out 2>err </dev/null
     rc=$?
     check "refused" test $rc -ne 0
     expect_err "$1"; check "no text" test ! -e differ.txt
@@ -92,12 +94,13 @@ unchanged() {
 OTHER="--center" differ "rank 1 has other options, or another model, than rank 0"; unchanged
 OTHER="-c 64" differ "rank 1 has other prompts than rank 0"; unchanged
 rm one/m.gguf
-"$dpinfer" make-model --layers 1 --embd 32 --ff 32 --heads 2 --kv-heads 1 --vocab-size 300 --seed 9 \
-    --type F32 -o one/m.gguf 2>err
+"$dpinfer" make-model --layers 1 --embd 32 --ff 32 --heads 2 --kv-heads 1 --vocab-size 300 \
+    --seed 9 --type F32 -o one/m.gguf 2>err
 differ "rank 1 has other options, or another model, than rank 0"; unchanged
 cp m.gguf one
 rm one/r.jsonl; differ "No such file"; unchanged
-sed '3s/number/numbers/' r.jsonl >one/r.jsonl # after the charge: whoever compares records has read them
+# After the charge: to compare records is to read them.
+sed '3s/number/numbers/' r.jsonl >one/r.jsonl
 differ "rank 1 has other records than rank 0"; expect_no_err "umber"
 run ledger budget year.ledger --json; check "the charge stays" test "$(field charged)" != "$three"
 
@@ -134,7 +137,8 @@ EOF
             check "no rank is left" test -z "$(ps -o stat= -p "$(cat pid.$left)" | grep -v Z)"
         done
         [ $rank = 0 ] || expect_err "stopped early"
-        run ledger budget last.ledger --json; check "the charge stays" test "$(field charged)" != "$before"
+        run ledger budget last.ledger --json
+        check "the charge stays" test "$(field charged)" != "$before"
     done
 done
 finish

@@ -30,9 +30,10 @@ chmod +x agent.sh
 ranks() {
     last="mpirun over two networks: dpinfer $*"
     timeout 300 ip netns exec "$a" unshare --uts sh -c 'hostname dpi-a && exec "$@"' sh \
-        mpirun -n 2 --host 10.99.7.1:1,10.99.7.2:1 --map-by node --mca plm rsh --mca plm_rsh_agent "$dir/agent.sh" \
-        --mca btl tcp,self --mca btl_tcp_if_include 10.99.7.0/24 --mca oob_tcp_if_include 10.99.7.0/24 \
-        --mca orte_keep_fqdn_hostnames 1 \
+        mpirun -n 2 --host 10.99.7.1:1,10.99.7.2:1 --map-by node \
+        --mca plm rsh --mca plm_rsh_agent "$dir/agent.sh" \
+        --mca btl tcp,self --mca btl_tcp_if_include 10.99.7.0/24 \
+        --mca oob_tcp_if_include 10.99.7.0/24 --mca orte_keep_fqdn_hostnames 1 \
         sh -c 'echo "$OMPI_COMM_WORLD_RANK $(hostname)" >>hosts; exec "$@"' sh "$dpinfer" "$@" \
         >out 2>err </dev/null
     rc=$?

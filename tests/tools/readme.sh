@@ -2,9 +2,10 @@
 # The command lines that documents print run as they are printed, on the built-in model.
 #   readme.sh SOURCE BUILD
 # A command is an indented line of README.md, docs/*.md, models/README.md or examples/README.md with
-# build/dpinfer in it; a line that ends in \ goes on in the next. They run in their order, each document in a
-# folder that looks like a source tree with a build in it, with MODEL as the built-in model. Other lines, and
-# commands of `elsewhere`, are not run; a document cannot name a program that is in neither.
+# build/dpinfer in it; a line that ends in \ goes on in the next. They run in their order, each
+# document in a folder that looks like a source tree with a build in it, with MODEL as the built-in
+# model. Other lines, and commands of `elsewhere`, are not run; a document cannot name a program
+# that is in neither.
 set -uo pipefail
 source=$1 build=$2
 work=$build/readme-test
@@ -75,8 +76,8 @@ grep -q '1\.782696-zCDP, and so (10, 1e-05)-DP' tickets.md ||
 # And its table of clip bounds.
 n=0
 while IFS='|' read -r _ epsilon b t c _; do
-    bound=$(build/dpinfer account --epsilon "${epsilon// /}" --delta 1e-5 -B "${b// /}" -n "${t// /}" \
-        --temp 1 | awk '$1 == "C," && $2 == "clip" { printf "%.2f", $4 }')
+    bound=$(build/dpinfer account --epsilon "${epsilon// /}" --delta 1e-5 -B "${b// /}" \
+        -n "${t// /}" --temp 1 | awk '$1 == "C," && $2 == "clip" { printf "%.2f", $4 }')
     [ "$bound" = "${c// /}" ] || complain "README has C =$c for epsilon$epsilon, B$b, T$t: $bound"
     n=$((n + 1))
 done < <(grep -E '^\| [0-9]+ \| [0-9]+ \| [0-9]+ \| [0-9.]+ \|' "$source/README.md")

@@ -1,5 +1,5 @@
-/* Training runs: what is read, how it is packed, that runs repeat and resume bit for bit, that the
- * exported model computes what was trained, and what is refused. */
+/* Training runs: what is read, that runs repeat and resume bit for bit, that the exported model
+ * computes what was trained, and what is refused. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <signal.h>
@@ -9,10 +9,8 @@
 #include "dpinfer/train.h"
 #include "base/mem.h"
 #include "tests/support/support.h"
-#include "train/adamw.h"
 #include "train/corpus.h"
 #include "train/export.h"
-#include "train/packing.h"
 
 enum { STEPS = 8, MAX_STEPS = 400, N_EXAMPLES = 60 };
 
@@ -286,7 +284,7 @@ static void test_starts_from_file(void **state) {
     assert_error(create(&config, &err), DPI_STATUS_IO, &err, "none.gguf");
 }
 
-/* ---- Examples and packing -------------------------------------------------------------------- */
+/* ---- Examples -------------------------------------------------------------------------------- */
 
 static dpi_model *open_tokenizer(void) {
     dpi_error err;
@@ -333,107 +331,6 @@ static void test_example_tokens(void **state) {
     assert_int_equal(corpus.n_prompt[0], N - 3);
     dpi_corpus_free(&corpus);
     dpi_model_close(model);
-}
-
-static dpi_corpus made_up_corpus(int64_t n, int32_t context) {
-    uint64_t state = 4;
-    dpi_corpus c = {.n = n};
-    c.begins = dpi_calloc((size_t)n + 1, sizeof *c.begins);
-    c.n_prompt = dpi_calloc((size_t)n, sizeof *c.n_prompt);
-    for (int64_t i = 0; i < n; i++) {
-        int32_t length = 2 + random_below(&state, i % 50 ? context / 2 : context - 1);
-        c.begins[i + 1] = c.begins[i] + length + 1;
-        c.n_prompt[i] = 1 + random_below(&state, length);
-    }
-    c.tokens = dpi_calloc((size_t)c.begins[n], sizeof *c.tokens);
-    for (int64_t i = 0; i < c.begins[n]; i++)
-        c.tokens[i] = (int32_t)i;
-    return c;
-}
-
-/* Every example once, whole; next tokens as targets; weights by what the target is. */
-static void check_row(const dpi_corpus *c, const dpi_row *row, int32_t context, int *seen) {
-    assert_in_range(row->n, 1, context);
-    assert_int_equal(row->begins[0], 0);
-    for (int32_t s = 0; s < row->n_segments; s++) {
-        int64_t example = 0;
-        while (c->begins[example] != row->tokens[row->begins[s]])
-            example++;
-        seen[example]++;
-        int32_t n = row->begins[s + 1] - row->begins[s];
-        assert_int_equal(n + 1, c->begins[example + 1] - c->begins[example]);
-        for (int32_t t = 0; t < n; t++) {
-            int32_t at = row->begins[s] + t;
-            assert_int_equal(row->tokens[at], c->begins[example] + t);
-            assert_int_equal(row->targets[at], c->begins[example] + t + 1);
-            assert_true(row->weights[at] == (t + 1 < c->n_prompt[example] ? 0.25f : 1.0f));
-        }
-    }
-}
-
-static void test_packing(void **state) {
-    (void)state;
-    enum { N = 400, CONTEXT = 100 };
-    dpi_error err;
-    dpi_corpus c = made_up_corpus(N, CONTEXT);
-    dpi_row_buffer buffer;
-    dpi_packing packings[3];
-    assert_ok(dpi_row_buffer_create(CONTEXT, &buffer, &err), &err);
-    for (int p = 0; p < 3; p++) {
-        int seen[N] = {0};
-        assert_ok(dpi_packing_create(&c, CONTEXT, 9, p == 2, &packings[p], &err), &err);
-        for (int64_t r = 0; r < packings[p].n_rows; r++) {
-            dpi_row row = dpi_row_fill(&buffer, &c, &packings[p], r, 0.25f);
-            check_row(&c, &row, CONTEXT, seen);
-        }
-        for (int i = 0; i < N; i++)
-            assert_int_equal(seen[i], 1);
-        double used = (double)(c.begins[N] - N) / ((double)packings[p].n_rows * CONTEXT);
-        assert_true(used > 0.9);
-    }
-    assert_memory_equal(packings[0].examples, packings[1].examples, N * sizeof(int64_t));
-    assert_memory_not_equal(packings[0].examples, packings[2].examples, N * sizeof(int64_t));
-    for (int p = 0; p < 3; p++)
-        dpi_packing_free(&packings[p]);
-    dpi_row_buffer_free(&buffer);
-    dpi_corpus_free(&c);
-}
-
-/* ---- The optimiser --------------------------------------------------------------------------- */
-
-static void test_adamw(void **state) {
-    (void)state;
-    enum { N = 5 };
-    float x[N], m[N] = {0}, v[N] = {0};
-    double y[N], mean[N] = {0}, square[N] = {0};
-    uint64_t seed = 8;
-    for (int i = 0; i < N; i++)
-        y[i] = x[i] = (float)random_normal(&seed);
-    for (int t = 1; t <= 6; t++) {
-        float g[N];
-        dpi_adamw a = {.lr = 0.1 / t, .beta1 = 0.8, .beta2 = 0.9, .eps = 1e-3, .weight_decay = 0.2,
-                       .step = t};
-        for (int i = 0; i < N; i++) {
-            g[i] = (float)random_normal(&seed);
-            double scaled = 0.5 * (double)g[i]; /* Algorithm 2 of the paper, line by line */
-            mean[i] = 0.8 * mean[i] + 0.2 * scaled;
-            square[i] = 0.9 * square[i] + 0.1 * scaled * scaled;
-            double m1 = mean[i] / (1 - pow(0.8, t)), v1 = square[i] / (1 - pow(0.9, t));
-            y[i] -= a.lr * (m1 / (sqrt(v1) + 1e-3) + 0.2 * y[i]);
-        }
-        dpi_adamw_step(&a, x, m, v, g, 0.5, N, 2);
-    }
-    for (int i = 0; i < N; i++)
-        assert_true(fabs((double)x[i] - y[i]) < 1e-5);
-}
-
-static void test_learning_rate(void **state) {
-    (void)state;
-    assert_true(fabs(dpi_learning_rate(1, 0.1, 10, 1, 110) - 0.1) < 1e-12);
-    assert_true(fabs(dpi_learning_rate(1, 0.1, 10, 10, 110) - 1) < 1e-12);
-    assert_true(fabs(dpi_learning_rate(1, 0.1, 10, 60, 110) - 0.55) < 1e-12);
-    assert_true(fabs(dpi_learning_rate(1, 0.1, 10, 110, 110) - 0.1) < 1e-12);
-    assert_true(fabs(dpi_learning_rate(1, 0.1, 0, 1, 1) - 0.1) < 1e-12);
 }
 
 /* ---- The exported model ---------------------------------------------------------------------- */
@@ -657,9 +554,6 @@ int main(void) {
         cmocka_unit_test(test_learns),
         cmocka_unit_test(test_starts_from_file),
         cmocka_unit_test(test_example_tokens),
-        cmocka_unit_test(test_packing),
-        cmocka_unit_test(test_adamw),
-        cmocka_unit_test(test_learning_rate),
         cmocka_unit_test(test_inference_agrees),
         cmocka_unit_test(test_checkpoint_refusals),
         cmocka_unit_test(test_memory),

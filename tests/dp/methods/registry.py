@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The registry as a language binding reads it, and examples/other_engine.py against it: each field of
-dpi_sampler_options that a parameter names stands where the example's own declaration has it.
+"""The registry as a language binding reads it, and examples/other_engine.py against it: each field
+of dpi_sampler_options that a parameter names stands where the example's own declaration has it.
 
     DPINFER_LIB=path/to/libdpinfer.so registry.py EXAMPLES
 """

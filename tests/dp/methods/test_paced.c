@@ -1,5 +1,5 @@
-/* test_paced.c - InvisibleInk with a pace through the public interface: what is read, what is refused,
- * what the plan says, and texts that are spread over several samplers. */
+/* test_paced.c - InvisibleInk with a pace through the public interface: what is read, what is
+ * refused, what the plan says, and texts that are spread over several samplers. */
 #include <math.h>
 
 #include "tests/support/support.h"
@@ -146,7 +146,8 @@ static void test_spread(void **state) {
                             right = paced(pace, &unused);
         left.n_ref = 2;
         right.n_ref = N_REF - 2;
-        dpi_sampler *one = open_sampler(&whole), *a = open_sampler(&left), *b = open_sampler(&right);
+        dpi_sampler *one = open_sampler(&whole), *a = open_sampler(&left),
+                    *b = open_sampler(&right);
         dpi_part part;
         dpi_error err;
         dpi_part_init(&part);
