@@ -334,8 +334,8 @@ static void check_steps(int32_t unbiased, double sigma) {
         int64_t *sum = sum_of(t, &units, all);
         assert_ok(dpi_tuner_step(t, &units, NULL), NULL);
         assert_int_equal(dpi_tuner_steps_done(t), step);
-        const double turn = 3.141592653589793 * (step - 2) / (20 - 2);
-        const double rate = step <= 2 ? .01 * step / 2 : .001 + .009 * .5 * (1 + cos(turn));
+        const double phase = 3.141592653589793 * (step - 2) / (20 - 2);
+        const double rate = step <= 2 ? .01 * step / 2 : .001 + .009 * .5 * (1 + cos(phase));
         const double noise = pow(sigma * .7 / 5, 2);
         for (int64_t i = 0; i < n; i++) {
             const double g = (double)dpi_tuner_released(t)[i];
