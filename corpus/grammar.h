@@ -5,8 +5,8 @@
  *
  *     {rule}        stands for one of the rule's rows, drawn anew
  *     {attr.facet}  for a wording of the document's value of an attribute
- *     {pool}        for a name that stays the same throughout the document; {pool2}, {pool3} for
- *                   other names of the same pool
+ *     {pool}        for a name, date or number that stays the same throughout the document;
+ *                   {pool2}, {pool3} for others of the same pool
  *     {2-9}         for a number between the two
  *     {^...}        for the same with a capital letter
  *     (a|b|c)       for one of the alternatives, [a] for a or nothing
@@ -31,6 +31,7 @@ typedef struct corpus_value {
     int32_t public_weight, private_weight; /* of the two laws, before `likes` */
     const char *likes; /* names of values of later attributes that go with this one, or "" */
     const char *facet[CORPUS_FACETS];
+    const char *fits; /* what a value drawn before must be, or "": any; see corpus_fits */
 } corpus_value;
 
 typedef struct corpus_attribute {
@@ -88,13 +89,17 @@ bool corpus_wants_an(char c);
 /* ---- Laws ----------------------------------------------------------------------------------- */
 
 /* A law over the attributes: each is drawn after those before it in the table, value v with odds
- * weight[v], times `boost` if a value drawn before likes v. */
+ * weight[v], times `boost` if a value drawn before likes v, and 0 unless v fits those before it. */
 typedef struct corpus_law {
     uint32_t weight[CORPUS_ATTRIBUTES][CORPUS_VALUES];
     uint32_t boost;
 } corpus_law;
 
 typedef enum corpus_law_id { CORPUS_PUBLIC, CORPUS_PRIVATE, CORPUS_FLAT } corpus_law_id;
+/* Value v of attribute `a` goes with the values before it, so that no document has a medicine for
+ * another illness. `fits` has clauses with commas between them, all of which must hold. A clause
+ * names values, of which one must be among those before; after "not", none may be. */
+bool corpus_fits(const corpus_domain *d, const int8_t *values, int32_t a, int32_t v);
 corpus_law corpus_law_of(const corpus_domain *d, corpus_law_id id);
 corpus_law corpus_law_random(const corpus_domain *d, uint64_t *rng);
 
@@ -125,7 +130,7 @@ typedef struct corpus_reading {
     int32_t domain;                      /* index in corpus_domains */
     int8_t values[CORPUS_ATTRIBUTES];    /* -1: not read */
     int32_t n_sentences, n_recognised;   /* the title counts as a sentence */
-    bool well_formed;
+    bool well_formed, agrees;
 } corpus_reading;
 
 /* Reads a text (n_bytes, NUL-terminated) with the grammar.
@@ -138,7 +143,8 @@ typedef struct corpus_reading {
  *
  * Attributes: at every word, the longest wording of an attribute that starts there and ends at a
  * word's end gives one vote, divided among the values that share it; the value with the most
- * votes is read, the earliest seen of several. The domain is the one with the most recognised
+ * votes is read, the earliest seen of several. A text agrees with itself if, of each attribute, one
+ * value has a share in every vote, and all values fit. The domain is the one with the most recognised
  * sentences, then votes. */
 void corpus_read(const char *text, size_t n_bytes, corpus_reading *r);
 

@@ -36,19 +36,36 @@ corpus_law corpus_law_random(const corpus_domain *d, uint64_t *rng) {
     return law;
 }
 
-/* `name` is one of the words of `list`. */
-static bool in_list(const char *list, const char *name) {
+/* `name` is one of the words of the list [list, end). */
+static bool in_list(const char *list, const char *end, const char *name) {
     size_t n = strlen(name);
-    for (const char *p = list; (p = strstr(p, name)) != NULL; p += n)
-        if ((p == list || p[-1] == ' ') && (p[n] == ' ' || p[n] == '\0'))
+    for (const char *p = list; (p = strstr(p, name)) != NULL && p + n <= end; p += n)
+        if ((p == list || p[-1] == ' ') && (p + n == end || p[n] == ' '))
             return true;
     return false;
 }
 
+bool corpus_fits(const corpus_domain *d, const int8_t *values, int32_t a, int32_t v) {
+    static const char not[] = "not ";
+    const char *clause = d->attributes[a].values[v].fits;
+    while (clause && *clause) {
+        const char *comma = strchr(clause, ','), *end = comma ? comma : clause + strlen(clause);
+        bool negative = strncmp(clause, not, sizeof not - 1) == 0, found = false;
+        for (int32_t b = 0; b < a; b++)
+            found = found || in_list(clause, end, d->attributes[b].values[values[b]].name);
+        if (found == negative)
+            return false;
+        clause = comma ? comma + 2 : NULL;
+    }
+    return true;
+}
+
 static bool liked(const corpus_domain *d, const int8_t *values, int32_t a, int32_t v) {
-    for (int32_t b = 0; b < a; b++)
-        if (in_list(d->attributes[b].values[values[b]].likes, d->attributes[a].values[v].name))
+    for (int32_t b = 0; b < a; b++) {
+        const char *likes = d->attributes[b].values[values[b]].likes;
+        if (in_list(likes, likes + strlen(likes), d->attributes[a].values[v].name))
             return true;
+    }
     return false;
 }
 
@@ -58,6 +75,7 @@ static int8_t draw_one(const corpus_domain *d, const corpus_law *law, int32_t a,
     int32_t n = d->attributes[a].n_values, v = 0;
     for (int32_t i = 0; i < n; i++) {
         odds[i] = law->weight[a][i] * (liked(d, values, a, i) ? law->boost : 1);
+        odds[i] *= corpus_fits(d, values, a, i);
         sum += odds[i];
     }
     for (uint32_t at = corpus_below(rng, sum); v < n - 1 && at >= odds[v]; v++)
@@ -88,7 +106,7 @@ void corpus_redraw(const corpus_domain *d, const corpus_law *law, bool heldout, 
                    int8_t values[CORPUS_ATTRIBUTES]) {
     do
         for (int32_t a = 0; a < d->n_attributes; a++)
-            if (corpus_below(rng, 5) < 2)
+            if (corpus_below(rng, 5) < 2 || !corpus_fits(d, values, a, values[a]))
                 values[a] = draw_one(d, law, a, rng, values);
     while (is_heldout(d, values) != heldout);
 }

@@ -23,7 +23,7 @@ static void usage(FILE *to) {
           "  examples  training examples: {\"user\": ..., \"assistant\": ...} in JSON lines\n"
           "            [--new-names]: with names that no training example has\n"
           "  text      prompts and documents as plain text, to train a tokenizer on\n"
-          "  read      [FILE]: domain, attributes and well-formedness of JSON lines with \"text\"\n"
+          "  read      [FILE]: domain, attributes, well-formedness, agreement of JSON lines with \"text\"\n"
           "  laws      --domain D: the laws' marginals, in percent, from 100000 draws\n"
           "domains: discharge, review, court, ticket\n"
           "options: -n COUNT (1), --seed S (1), --split train|heldout (train), -o FILE (stdout)\n",
@@ -174,8 +174,9 @@ static int run_read(const char *path, FILE *out) {
         if (json_is_string(text)) {
             corpus_reading r;
             corpus_read(json_string_value(text), json_string_length(text), &r);
-            json_t *read = json_pack("{s:b,s:i,s:i}", "well_formed", r.well_formed, "sentences",
-                                     r.n_sentences, "recognised", r.n_recognised);
+            json_t *read = json_pack("{s:b,s:b,s:i,s:i}", "well_formed", r.well_formed, "agrees",
+                                     r.agrees, "sentences", r.n_sentences, "recognised",
+                                     r.n_recognised);
             if (r.domain >= 0) {
                 const corpus_domain *d = corpus_domains[r.domain];
                 json_object_set_new(read, "domain", json_string(d->name));

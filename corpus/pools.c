@@ -1,5 +1,5 @@
-/* pools.c - fictional names, shared by all domains; see grammar.h. Every eighth is held out, with
- * all its endings. Those make thousands of names, so that a model learns to spell one that it
+/* pools.c - fictional names, and dates and numbers of a document, shared by all domains; see
+ * grammar.h. Every eighth of the large pools is held out, with all its endings. Those make thousands of names, so that a model learns to spell one that it
  * has not seen and to repeat it, and not a list. */
 #include "corpus/grammar.h"
 
@@ -67,14 +67,24 @@ const corpus_rule corpus_pools[] = {
      "Amber Clinics|Birch Logistics|Coral Hotels|Dune Motors|Ember Games|Fathom Marine|"
      "Glacier Water|"
      "Hollow Creek Farms"},
+    /* What a document repeats as it is. A court case is filed, heard and listed in this order. */
+    {"ward", "2|3|4|5|6|7|8|9|10|11|12"},
+    {"extension", "{100-999}"},
+    {"number", "{1000-9999}"},
+    {"day", "{1-28} {month}"},
+    {"filed", "{1-28} (January|February|March|April)"},
+    {"heard", "{1-28} (May|June|July|August)"},
+    {"listed", "{1-28} (September|October|November|December)"},
+    {"weekday", "Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday"},
     {NULL, NULL}};
 
 const corpus_rule corpus_common[] = {
     {"month", "January|February|March|April|May|June|July|August|September|October|November|"
               "December"},
-    {"weekday", "Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday"},
     {"workday", "Monday|Tuesday|Wednesday|Thursday|Friday"},
-    {"date", "{1-28} {month}"},
+    {"early", "{8-9}(|:15|:30|:45) in the morning"},
+    {"later", "{10-11}(|:15|:30|:45) in the morning"},
+    {"afternoon", "{1-5}(|:15|:30|:45) in the afternoon"},
     {"time", "{9-11}(|:15|:30|:45) in the morning|{1-5}(|:15|:30|:45) in the afternoon"},
     {"ending", "bury|by|combe|den|er|field|ford|ham|hurst|ing|land|leigh|low|man|mere|more|ney|row|"
                "sby|shaw|son|stead|ston|ton|wall|ward|way|well|wick|wood|worth"},

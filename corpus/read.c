@@ -127,6 +127,7 @@ enum { WHOLE_VOTE = 27720 }; /* divisible by 2 to 12 */
 
 typedef struct ballot {
     int64_t of[CORPUS_ATTRIBUTES][CORPUS_VALUES];
+    int32_t shares[CORPUS_ATTRIBUTES][CORPUS_VALUES], n[CORPUS_ATTRIBUTES]; /* votes, counted */
     int64_t sum;
 } ballot;
 
@@ -153,13 +154,25 @@ static void vote_at(const corpus_domain *d, const char *text, const char *s, bal
             n += end[v] != NULL && end[v] == longest;
         }
         for (int32_t v = 0; v < attribute->n_values; v++)
-            if (end[v] && end[v] == longest)
+            if (end[v] && end[v] == longest) {
                 votes->of[a][v] += WHOLE_VOTE / n;
+                votes->shares[a][v]++;
+            }
+        votes->n[a] += n > 0;
         votes->sum += n > 0;
     }
 }
 
-static int64_t read_attributes(const corpus_domain *d, const char *text, int8_t *values) {
+static bool is_agreed(const corpus_domain *d, const ballot *votes, const int8_t *values) {
+    for (int32_t a = 0; a < d->n_attributes; a++)
+        if (values[a] < 0 || votes->shares[a][values[a]] < votes->n[a] ||
+            !corpus_fits(d, values, a, values[a]))
+            return false;
+    return true;
+}
+
+static int64_t read_attributes(const corpus_domain *d, const char *text, corpus_reading *r) {
+    int8_t *values = r->values;
     ballot votes = {0};
     for (const char *s = text; *s; s++)
         if (is_word(*s) && (s == text || !is_word(s[-1])))
@@ -170,6 +183,7 @@ static int64_t read_attributes(const corpus_domain *d, const char *text, int8_t 
             if (votes.of[a][v] > (values[a] < 0 ? 0 : votes.of[a][values[a]]))
                 values[a] = (int8_t)v;
     }
+    r->agrees = is_agreed(d, &votes, values);
     return votes.sum;
 }
 
@@ -231,7 +245,7 @@ void corpus_read(const char *text, size_t n_bytes, corpus_reading *r) {
     for (int32_t i = 0; i < CORPUS_DOMAINS; i++) {
         if (each[i].n_recognised < most)
             continue;
-        int64_t n_votes = read_attributes(corpus_domains[i], text, each[i].values);
+        int64_t n_votes = read_attributes(corpus_domains[i], text, &each[i]);
         if (n_votes > best)
             *r = each[i];
         best = n_votes > best ? n_votes : best;

@@ -57,15 +57,19 @@ static void put_any(draft *w, corpus_range range) {
 
 static corpus_range whole(const char *s) { return (corpus_range){s, s + strlen(s)}; }
 
-/* Every eighth name of a pool is held out; the copies of a pool are different names. */
+enum { MIN_DIVIDED = 24 }; /* names of a pool that is divided between the splits */
+
+/* Every eighth name of a large pool is held out; the copies of a pool are different names. */
 static void put_name(draft *w, const corpus_rule *pool, int32_t copy) {
     corpus_range items = whole(pool->frame);
     uint64_t hash = w->names + (uint64_t)(pool - corpus_pools) * 0x1234567;
-    uint32_t n = (uint32_t)count_alternatives(items), n_heldout = n / 8;
-    uint32_t n_mine = w->heldout ? n_heldout : n - n_heldout;
+    uint32_t n = (uint32_t)count_alternatives(items);
+    uint32_t n_heldout = n < MIN_DIVIDED ? 0 : n / 8;
+    bool rare = w->heldout && n_heldout > 0;
+    uint32_t n_mine = rare ? n_heldout : n - n_heldout;
     uint32_t first = corpus_below(&hash, n_mine), step = 1 + corpus_below(&hash, (n_mine + 4) / 5);
     uint32_t i = (first + (uint32_t)copy * step) % n_mine;
-    uint32_t index = w->heldout ? 8 * i + 7 : i < 7 * n_heldout ? i + i / 7 : i + n_heldout;
+    uint32_t index = rare ? 8 * i + 7 : i < 7 * n_heldout ? i + i / 7 : i + n_heldout;
     uint64_t *rng = w->rng;
     w->rng = &hash; /* so that a name's ending stays the same too */
     put_alternative(w, items, (int32_t)index);

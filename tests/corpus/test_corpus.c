@@ -19,8 +19,8 @@ static void read_text(const char *text, corpus_reading *r) { corpus_read(text, s
 
 /* ---- The notation, by a domain of the test's own --------------------------------------------- */
 
-static const corpus_value fruits[] = {{"apple", 1, 1, "", {"apple|orange"}},
-                                      {"pear", 1, 1, "", {"pear"}}};
+static const corpus_value fruits[] = {{"apple", 1, 1, "", {"apple|orange"}, ""},
+                                      {"pear", 1, 1, "", {"pear"}, ""}};
 static const corpus_attribute own_attributes[] = {{"fruit", {"name"}, fruits, 2}};
 
 static bool written(const corpus_rule *rules, int32_t n_rules, int8_t value, const char *wanted) {
@@ -94,6 +94,8 @@ static void check_domain(int32_t index, corpus_law_id id, bool heldout) {
         if (!r.well_formed || r.domain != index || r.n_recognised != r.n_sentences)
             fail_msg("not recognised (%d of %d sentences): %s", (int)r.n_recognised,
                      (int)r.n_sentences, text);
+        if (!r.agrees)
+            fail_msg("contradicts itself: %s", text);
         for (int32_t a = 0; a < d->n_attributes; a++)
             n_read[a] += r.values[a] == values[a];
     }
@@ -194,6 +196,38 @@ static void test_votes(void **state) {
     assert_false(r.well_formed);
 }
 
+/* Facts that differ, or that do not go together, are seen though every sentence is in order. */
+static void test_agreement(void **state) {
+    (void)state;
+    static const char form[] =
+        "Home care sheet: asthma\nWe are glad that you are recovering from %s and can leave the ward "
+        "today. Your main medicine is %s, which opens the airways. At home, drink plenty of water. "
+        "To stay safe, stay away from smoke and dust. You will not be alone, because your wife will "
+        "help you at home. The next check will be with the chest clinic, in %s. Both the extra "
+        "fluids and a smoke-free home remain important until the %s visit. It is an emergency if "
+        "you wheeze even at rest. Have a safe journey home, and greetings to your %s.";
+    const struct {
+        const char *dx, *med, *when, *kind, *helper;
+        bool agrees;
+    } cases[] = {
+        {"asthma", "the blue inhaler", "one week", "one-week", "wife", true},
+        {"an asthma attack", "salbutamol", "one week", "one-week", "wife", true},
+        {"asthma", "the blue inhaler", "one week", "two-week", "wife", false},
+        {"asthma", "the blue inhaler", "one week", "one-week", "son", false},
+        {"pneumonia", "the blue inhaler", "one week", "one-week", "wife", false},
+        {"asthma", "the blue inhaler", "three months", "three-month", "wife", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[CORPUS_TEXT_BYTES];
+        corpus_reading r;
+        snprintf(text, sizeof text, form, cases[i].dx, cases[i].med, cases[i].when,
+                 cases[i].kind, cases[i].helper);
+        read_text(text, &r);
+        assert_true(r.well_formed);
+        assert_int_equal(r.agrees, cases[i].agrees);
+    }
+}
+
 /* ---- Laws and splits ------------------------------------------------------------------------- */
 
 /* The first attribute has no parents: its law is its weights, up to the held-out combinations.
@@ -228,6 +262,42 @@ static void test_laws(void **state) {
         }
         assert_true(n_rare >= 3); /* rare in public, common in private */
     }
+}
+
+/* Documents have no values that do not go together, whatever the law, and every value has its
+ * documents. */
+static void test_fits(void **state) {
+    (void)state;
+    uint64_t rng = 11;
+    for (int32_t i = 0; i < CORPUS_DOMAINS; i++) {
+        const corpus_domain *d = corpus_domains[i];
+        bool seen[CORPUS_ATTRIBUTES][CORPUS_VALUES] = {{false}};
+        for (int32_t k = 0; k < N_DRAWS; k++) {
+            corpus_law law = k % 2 ? corpus_law_of(d, CORPUS_FLAT) : corpus_law_random(d, &rng);
+            int8_t values[CORPUS_ATTRIBUTES];
+            corpus_draw(d, &law, false, &rng, values);
+            if (k % 3 == 0)
+                corpus_redraw(d, &law, false, &rng, values);
+            for (int32_t a = 0; a < d->n_attributes; a++) {
+                assert_true(corpus_fits(d, values, a, values[a]));
+                seen[a][values[a]] = true;
+            }
+        }
+        for (int32_t a = 0; a < d->n_attributes; a++)
+            for (int32_t v = 0; v < d->attributes[a].n_values; v++)
+                if (!seen[a][v])
+                    fail_msg("%s: no document has %s", d->name, d->attributes[a].values[v].name);
+    }
+    const corpus_value first[] = {{"a", 1, 1, "", {"a"}, ""}, {"b", 1, 1, "", {"b"}, ""}};
+    const corpus_value second[] = {{"any", 1, 1, "", {"c"}, ""}, {"one", 1, 1, "", {"d"}, "b x"},
+                                   {"not", 1, 1, "", {"e"}, "not b"},
+                                   {"both", 1, 1, "", {"f"}, "a b, not x ab"}};
+    const corpus_attribute own[] = {{"first", {"name"}, first, 2}, {"second", {"name"}, second, 4}};
+    corpus_domain d = {.name = "own", .attributes = own, .n_attributes = 2};
+    static const bool wanted[2][4] = {{true, false, true, true}, {true, true, false, true}};
+    for (int8_t a = 0; a < 2; a++)
+        for (int32_t v = 0; v < 4; v++)
+            assert_int_equal(corpus_fits(&d, &a, 1, v), wanted[a][v]);
 }
 
 static int compare_words(const void *a, const void *b) {
@@ -335,7 +405,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_notation),   cmocka_unit_test(test_names),
         cmocka_unit_test(test_read_back),  cmocka_unit_test(test_garbled),
-        cmocka_unit_test(test_votes),      cmocka_unit_test(test_laws),
+        cmocka_unit_test(test_votes),      cmocka_unit_test(test_agreement),
+        cmocka_unit_test(test_laws),       cmocka_unit_test(test_fits),
         cmocka_unit_test(test_splits),     cmocka_unit_test(test_examples),
         cmocka_unit_test(test_deterministic),
     };

@@ -20,7 +20,7 @@ static void test_near_copy(void **state) {
 }
 
 /* Two attributes of two values each; the law is (3/4, 1/4) and (1/2, 1/2). */
-static const corpus_value two[] = {{"x", 1, 1, "", {"x"}}, {"y", 1, 1, "", {"y"}}};
+static const corpus_value two[] = {{"x", 1, 1, "", {"x"}, ""}, {"y", 1, 1, "", {"y"}, ""}};
 static const corpus_attribute pair[] = {{"a", {"f"}, two, 2}, {"b", {"f"}, two, 2}};
 static const corpus_domain own = {.name = "own", .attributes = pair, .n_attributes = 2};
 static const reference refs[] = {{.values = {0, 1}}, {.values = {0, 0}}};
