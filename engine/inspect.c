@@ -85,11 +85,17 @@ dpi_status dpi_model_info_get(const dpi_model *model, dpi_model_info *info, dpi_
         info->weight_bytes += (int64_t)t->n_bytes;
     }
     bool random_weights = false;
+    int64_t top_k = 0;
+    double temp = 0;
     dpi_str name = {"", 0}, arch = {"", 0};
     DPI_TRY(dpi_gguf_get_bool(model->gguf, "dpinfer.random_weights", &random_weights, NULL, err));
     DPI_TRY(dpi_gguf_get_string(model->gguf, "general.name", &name, NULL, err));
     DPI_TRY(dpi_gguf_get_string(model->gguf, "general.architecture", &arch, NULL, err));
+    DPI_TRY(dpi_gguf_get_int(model->gguf, "general.sampling.top_k", -1, INT32_MAX, &top_k, NULL, err));
+    DPI_TRY(dpi_gguf_get_float(model->gguf, "general.sampling.temp", -1, 100, &temp, NULL, err));
     info->random_weights = random_weights;
+    info->sampling_top_k = top_k > 0 ? (int32_t)top_k : 0;
+    info->sampling_temp = temp > 0 ? round(temp * 1e6) / 1e6 : 0; /* .6, not the float beside it */
     copy_string(info->name, sizeof info->name, name);
     copy_string(info->architecture, sizeof info->architecture, arch);
     describe_types(model->gguf, info->weight_types, sizeof info->weight_types);

@@ -21,8 +21,6 @@ enum { PATH_BYTES = 4096, N_TEXTS = 12 };
 #define TEXTS "12"
 #define BATCH "24"
 #define N_TOKENS "220"
-#define PLAIN_TEMPERATURE "0.8" /* of texts without a mechanism */
-#define PLAIN_TOP_K "20"
 
 /* ---- Finding the files ----------------------------------------------------------------------- */
 
@@ -111,14 +109,13 @@ typedef struct kind {
 
 static const kind kinds[] = {
     {"Public", "from the model alone",
-     {"--plain", "--temp", PLAIN_TEMPERATURE, "--top-k", PLAIN_TOP_K}, false, STYLE_DIM},
+     {"--plain"}, false, STYLE_DIM},
     {"Private, epsilon 1", BATCH " documents a text", {"--epsilon", "1", "-B", BATCH}, false,
      STYLE_GREEN},
     {"Private, epsilon 10", BATCH " documents a text", {"--epsilon", "10", "-B", BATCH}, false,
      STYLE_GREEN},
     {"Not private", "from one document, which is given away",
-     {"--plain", "--temp", PLAIN_TEMPERATURE, "--top-k", PLAIN_TOP_K, "--reference", "1"}, true,
-     STYLE_RED},
+     {"--plain", "--reference", "1"}, true, STYLE_RED},
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 

@@ -32,6 +32,10 @@ static void add_info(facts *f, const dpi_model_info *info) {
     facts_real(f, "rms_eps", "rms_eps", (double)info->rms_eps);
     facts_text(f, "chat_template", "chat template", chat_name(info->chat_template));
     facts_bool(f, "tied_output", "tied output", info->tied_output);
+    if (info->sampling_top_k > 0)
+        facts_int(f, "sampling_top_k", "recommended k", info->sampling_top_k);
+    if (info->sampling_temp > 0)
+        facts_real(f, "sampling_temp", "recommended tau", info->sampling_temp);
     facts_bool(f, "random_weights", "random weights", info->random_weights);
 }
 

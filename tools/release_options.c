@@ -352,6 +352,19 @@ static int open_release(const dpi_release_options *o, bool quiet, release_input 
     return status == DPI_STATUS_OK ? CLI_OK : cli_fail_option(CLI_USAGE, &err);
 }
 
+/* Plain text is drawn as the model's file recommends, unless the command line says otherwise. */
+static int read_draw(const args *a, const dpi_model_info *info, dpi_release_options *o) {
+    if (o->method.method != DPI_METHOD_PLAIN)
+        return CLI_OK;
+    if (info->sampling_top_k > 0)
+        o->method.top_k = info->sampling_top_k;
+    int code = options_parameters(a, &o->method);
+    if (info->sampling_temp > 0 && !a->v[OPT_TEMP].given)
+        o->method.tau = info->sampling_temp;
+    o->top_k = o->method.top_k;
+    return code;
+}
+
 int release_open(const args *a, bool quiet, dpi_cancel_fn cancel, release_input *in) {
     dpi_release_options o;
     dpi_model_options model;
@@ -371,6 +384,8 @@ int release_open(const args *a, bool quiet, dpi_cancel_fn cancel, release_input 
         code = open_records(a, in, &o);
     if (code == CLI_OK)
         code = cli_open_model(a->model, &model, &in->model, &in->info);
+    if (code == CLI_OK)
+        code = read_draw(a, &in->info, &o);
     if (code == CLI_OK)
         code = open_job(a, in, &o);
     o.model = in->model;

@@ -3,10 +3,15 @@
 #include "kernels/weight_types.h"
 #include "train/tensors.h"
 
-static void metadata(dpi_gguf_writer *w, const char *name, const dpi_graph_shape *s) {
+static void metadata(dpi_gguf_writer *w, const dpi_train_config *config,
+                     const dpi_graph_shape *s) {
     dpi_gguf_put_string(w, "general.architecture", "llama");
-    dpi_gguf_put_string(w, "general.name", name);
+    dpi_gguf_put_string(w, "general.name", config->name);
     dpi_gguf_put_u32(w, "general.file_type", 0); /* all F32 */
+    if (config->sampling_top_k > 0)
+        dpi_gguf_put_u32(w, "general.sampling.top_k", (uint32_t)config->sampling_top_k);
+    if (config->sampling_temp > 0)
+        dpi_gguf_put_f32(w, "general.sampling.temp", (float)config->sampling_temp);
     const dpi_model_shape model = {
         .n_layer = s->n_layer, .n_embd = s->dim, .n_ff = s->ffn, .n_head = s->n_head,
         .n_kv_head = s->n_kv_head, .n_vocab = s->n_vocab, .n_ctx_train = s->context,
@@ -30,13 +35,14 @@ static void put_tensors(dpi_gguf_writer *w, const dpi_graph_shape *shape, const 
     }
 }
 
-dpi_status dpi_export_gguf(const char *path, const char *name, const dpi_graph_shape *shape,
-                           const dpi_vocab_text *vocab, const float *params, dpi_error *err) {
+dpi_status dpi_export_gguf(const char *path, const dpi_train_config *config,
+                           const dpi_graph_shape *shape, const dpi_vocab_text *vocab,
+                           const float *params, dpi_error *err) {
     dpi_gguf_writer *w;
     dpi_status status = dpi_gguf_writer_create(path, -1, &w, err);
     if (status != DPI_STATUS_OK)
         return status;
-    metadata(w, name, shape);
+    metadata(w, config, shape);
     dpi_vocab_text_put(w, vocab);
     if (params)
         put_tensors(w, shape, params);

@@ -73,7 +73,7 @@ static void set_shape(dpi_train *t) {
 static dpi_status open_tokenizer(dpi_train *t, dpi_model **model, dpi_error *err) {
     char path[DPI_TRAIN_PATH + 16];
     snprintf(path, sizeof path, "%s.vocab", t->config.checkpoint);
-    DPI_TRY(dpi_export_gguf(path, t->config.name, &t->shape, &t->vocab, NULL, err));
+    DPI_TRY(dpi_export_gguf(path, &t->config, &t->shape, &t->vocab, NULL, err));
     dpi_model_options options;
     dpi_model_options_init(&options);
     options.use_mmap = 0;
@@ -354,7 +354,8 @@ static dpi_status train_step(dpi_train *t, dpi_train_progress *p, dpi_error *err
     totals all = {0};
     double begin = omp_get_wtime();
     *p = (dpi_train_progress){.step = t->state.step + 1, .steps = t->steps, .heldout_loss = NAN};
-    p->lr = dpi_learning_rate(c->lr, c->lr_floor, c->warmup, p->step, p->steps);
+    int64_t decay_steps = c->decay_steps > 0 ? c->decay_steps : p->steps;
+    p->lr = dpi_learning_rate(c->lr, c->lr_floor, c->warmup, p->step, decay_steps);
     DPI_TRY(compute_gradient(t, &all, err));
     if (all.weight > 0) {
         double square = dpi_gradient_square(t->sum, t->blocks, t->layout.n_params, t->n_threads);
@@ -452,7 +453,7 @@ dpi_status dpi_train_export(const dpi_train *t, const char *path, const char *ty
     if (!t || !path || !type)
         return dpi_fail(err, DPI_STATUS_ARG, "train, path and type must not be NULL");
     if (strcmp(type, "F32") == 0)
-        return dpi_export_gguf(path, t->config.name, &t->shape, &t->vocab, t->params, err);
+        return dpi_export_gguf(path, &t->config, &t->shape, &t->vocab, t->params, err);
     size_t n = strlen(path) + sizeof ".f32";
     char *exact = malloc(n);
     if (!exact)
@@ -463,7 +464,7 @@ dpi_status dpi_train_export(const dpi_train *t, const char *path, const char *ty
     options.type = type;
     options.n_threads = t->n_threads;
     dpi_status status =
-        dpi_export_gguf(exact, t->config.name, &t->shape, &t->vocab, t->params, err);
+        dpi_export_gguf(exact, &t->config, &t->shape, &t->vocab, t->params, err);
     if (status == DPI_STATUS_OK)
         status = dpi_model_quantize(exact, path, &options, err);
     unlink(exact);

@@ -44,6 +44,10 @@ typedef struct dpi_model_info {
     int64_t n_params;
     int64_t weight_bytes; /* of all tensors, as stored in the file */
     float rope_freq_base, rope_freq_scale, rms_eps;
+    /* What the file recommends for text without a mechanism (general.sampling.top_k and .temp); 0:
+     * nothing. */
+    int32_t sampling_top_k;
+    double sampling_temp;
     char architecture[32];
     char name[64];
     char weight_types[96]; /* for example "Q4_K Q6_K F32", by share of bytes */

@@ -44,16 +44,21 @@ typedef struct dpi_train_config {
     char output[DPI_TRAIN_PATH];     /* GGUF file, for the program; "": none */
     char output_type[16];            /* as dpi_write_options.type; default Q8_0 */
     char name[64];                   /* general.name of the model */
+    /* What the model recommends for text without a mechanism, general.sampling.top_k and .temp; 0
+     * (default): nothing. */
+    int32_t sampling_top_k;
+    double sampling_temp;
     /* Model. */
     int32_t n_layer, dim, n_head, n_kv_head, ffn;
     int32_t context; /* positions of a row, and the model's context_length */
     int32_t tied;    /* 1 (default): the output head is the embedding */
     double rope_theta;
-    /* Optimisation: AdamW, a linear warm-up and a cosine from lr to lr_floor at the last step. */
+    /* Optimisation: AdamW, a linear warm-up and a cosine from lr to lr_floor. */
     int32_t batch_tokens;    /* positions of a step; a multiple of context */
     int64_t steps;           /* 0: from epochs. May be changed when a run is resumed */
     double epochs;           /* 0: from steps */
     double lr, lr_floor;     /* peak; what the cosine ends at */
+    int64_t decay_steps;     /* where it ends; 0 (default): at the last step */
     int64_t warmup;          /* steps */
     double beta1, beta2;
     double weight_decay;     /* of matrices, decoupled */

@@ -113,7 +113,7 @@ static void test_command_line(void **state) {
     o.method.method = DPI_METHOD_PLAIN;
     o.reference = 2;
     draw_texts(open_release(&o), by_hand);
-    run_command("--plain --reference 3 --num 2 -n 12 --seed 9", wanted);
+    run_command("--plain --temp 1 --top-k 100 --reference 3 --num 2 -n 12 --seed 9", wanted);
     assert_string_equal(by_hand, wanted);
 }
 
@@ -601,8 +601,9 @@ static void test_units(void **state) {
         "f,the lift is out of order\nd,the door is locked\na,the printer is jammed\n"
         "a,another letter\nf,\na,and another one\n";
     static const char other[] =
-        "who,text\na,the printer is jammed\na,something else\nb,my screen is black\n"
-        "c,no mail since noon\nd,the door is locked\ne,it is too cold\nf,the lift is out of order\n";
+        "who,text\na,the printer is jammed\na,Review of the Golden Mill: one star\n"
+        "b,my screen is black\nc,no mail since noon\nd,the door is locked\ne,it is too cold\n"
+        "f,the lift is out of order\n";
     static char x[TEXT_BYTES], y[TEXT_BYTES];
     char folder[256], path[512];
     make_dir(folder, sizeof folder);

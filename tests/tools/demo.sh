@@ -82,6 +82,21 @@ on_terminal "TERM=xterm NO_COLOR=1"
 check "colours" test "$(grep -c $'\033' seen)" -eq 0
 check "a line too wide" test "$(grep '^  | ' seen | tr -d '\r' | longest)" -le 60
 
+# Plain text is drawn as the file of the model recommends, and as the command line says; private text
+# as the method does.
+builtin=$root/models/dpinfer-4m-q8_0.gguf
+drawn() {
+    local temp=$1 k=$2
+    shift 2
+    run run "$builtin" "$@" -n 1
+    expect_rc 0
+    check "not temperature $temp, k $k" test "$(grep -cE "^ *(tau, temperature|k of Top-k\\+?) +($temp|$k)\$" err)" -eq 2
+}
+drawn 0.6 20 --plain
+drawn 0.9 20 --plain --temp 0.9
+drawn 0.6 5 --plain --top-k 5
+drawn 1 100 "$root/examples/discharge.jsonl" --rho 1 --num 1
+
 # Nothing is read from where the program is run, and a copy without its files says what is missing.
 mkdir bin
 cp "$dpinfer" bin/dpinfer

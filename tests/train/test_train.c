@@ -227,6 +227,27 @@ static void test_learns(void **state) {
         fail_msg("loss %g at first, %g held out", c.loss[1], c.heldout[MAX_STEPS]);
 }
 
+/* The first steps of a schedule are those of the whole, where decay_steps says how long it is. */
+static void test_decay(void **state) {
+    (void)state;
+    dpi_error err;
+    curve whole = {0}, part = {0}, other = {0};
+    dpi_train_config config = tiny_config("decay-whole.ckpt");
+    config.steps = 20;
+    assert_ok(run(&config, &whole, NULL, &err), &err);
+    config = tiny_config("decay-part.ckpt");
+    config.steps = 10, config.decay_steps = 20;
+    assert_ok(run(&config, &part, NULL, &err), &err);
+    config = tiny_config("decay-other.ckpt");
+    config.steps = 10;
+    assert_ok(run(&config, &other, NULL, &err), &err);
+    assert_int_equal(part.last, 10);
+    for (int64_t i = 1; i <= 10; i++)
+        if (part.loss[i] != whole.loss[i])
+            fail_msg("step %d: %.17g, %.17g", (int)i, part.loss[i], whole.loss[i]);
+    assert_true(other.loss[10] != whole.loss[10]);
+}
+
 static dpi_status create(const dpi_train_config *config, dpi_error *err) {
     dpi_train *train;
     dpi_status status = dpi_train_create(config, &train, err);
@@ -289,13 +310,14 @@ static void test_starts_from_file(void **state) {
 static dpi_model *open_tokenizer(void) {
     dpi_error err;
     dpi_vocab_text vocab;
+    const dpi_train_config config = {.name = "test"};
     dpi_graph_shape shape = {.n_layer = 1, .dim = 16, .n_head = 4, .n_kv_head = 2, .ffn = 24,
                              .n_vocab = N_VOCAB, .context = 64, .tied = 1, .rms_eps = 1e-5f,
                              .rope_base = 10000};
     assert_ok(dpi_vocab_text_read(in_dir("vocab"), &vocab, &err), &err);
     assert_int_equal(vocab.n, N_VOCAB);
     assert_int_equal(vocab.eos, IM_END);
-    assert_ok(dpi_export_gguf(in_dir("vocab.gguf"), "test", &shape, &vocab, NULL, &err), &err);
+    assert_ok(dpi_export_gguf(in_dir("vocab.gguf"), &config, &shape, &vocab, NULL, &err), &err);
     dpi_vocab_text_free(&vocab);
     dpi_model_options options;
     dpi_model_options_init(&options);
@@ -363,8 +385,9 @@ static void compare_inference(int32_t tied) {
     dpi_blas_close(&blas);
 
     dpi_vocab_text vocab;
+    const dpi_train_config config = {.name = "test", .sampling_top_k = 7, .sampling_temp = 0.6};
     assert_ok(dpi_vocab_text_read(in_dir("vocab"), &vocab, &err), &err);
-    assert_ok(dpi_export_gguf(in_dir("model.gguf"), "test", &s, &vocab, params, &err), &err);
+    assert_ok(dpi_export_gguf(in_dir("model.gguf"), &config, &s, &vocab, params, &err), &err);
     dpi_vocab_text_free(&vocab);
     dpi_model *model;
     dpi_session *session;
@@ -376,6 +399,8 @@ static void compare_inference(int32_t tied) {
     assert_ok(dpi_model_info_get(model, &info, &err), &err);
     assert_int_equal(info.chat_template, DPI_CHAT_CHATML);
     assert_int_equal(info.tied_output, tied);
+    assert_int_equal(info.sampling_top_k, 7);
+    assert_true(info.sampling_temp == 0.6);
     assert_int_equal(dpi_token_is_eog(model, IM_END), 1);
     assert_ok(dpi_session_create(model, &options, &session, &err), &err);
     assert_ok(dpi_session_prefill(session, 0, tokens, N, inferred, &err), &err);
@@ -553,6 +578,7 @@ int main(void) {
         cmocka_unit_test(test_epochs),
         cmocka_unit_test(test_learns),
         cmocka_unit_test(test_starts_from_file),
+        cmocka_unit_test(test_decay),
         cmocka_unit_test(test_example_tokens),
         cmocka_unit_test(test_inference_agrees),
         cmocka_unit_test(test_checkpoint_refusals),
