@@ -20,7 +20,7 @@ static const char task[] = "Write hospital discharge instructions.";
 enum { PATH_BYTES = 4096, N_TEXTS = 12 };
 #define TEXTS "12"
 #define BATCH "24"
-#define N_TOKENS "220"
+#define N_TOKENS "256"
 
 /* ---- Finding the files ----------------------------------------------------------------------- */
 
