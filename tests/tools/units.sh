@@ -31,9 +31,16 @@ line() { sed -n "$1p" out; }
 says() { check "text $1 does not say '$2'" grep -qE "$2" <(line "$1"); }
 says_nothing() { check "text $1 has a letter" bash -c '! grep -qE "heart|blood|sepsis|burn|scald"' <<<"$(line "$1")"; }
 
+# The same; the prompt of a letter has no ticket in it.
+nl=$'\n'
+letter_texts() {
+    texts "$1" --private-prompt "Here is one document:$nl$nl{reference}$nl${nl}Write another of its kind." \
+        "${@:2}"
+}
+
 # What a run costs; of this, two and a half.
 run ledger init units.ledger --dataset trial --epsilon 1e6 --delta 1e-5 --scope unit; expect_rc 0
-texts ann.csv; expect_rc 0; says 1 "heart"
+letter_texts ann.csv; expect_rc 0; says 1 "heart"
 cost=$(sed -n 's/.*charged for this *//p' err)
 check "a cost" test -n "$cost"
 epsilon=$(awk -v x="$cost" 'BEGIN { print 2.5 * x + 20 }')
@@ -43,26 +50,26 @@ for name in patients others; do
 done
 
 # ---- Each unit pays for the runs that it is in, and is null when it cannot -------------------------
-texts january.csv --dataset patients; expect_rc 0; expect_lines 2 out
+letter_texts january.csv --dataset patients; expect_rc 0; expect_lines 2 out
 says 1 "heart"; says 2 "blood|sepsis"
-texts ann.csv --dataset patients; expect_rc 0; says 1 "heart"
-texts february.csv --dataset patients; expect_rc 0; expect_lines 3 out
+letter_texts ann.csv --dataset patients; expect_rc 0; says 1 "heart"
+letter_texts february.csv --dataset patients; expect_rc 0; expect_lines 3 out
 says 1 "blood|sepsis"; says_nothing 2; says 3 "burn|scald"
 cp err with.err
-texts february.csv --dataset patients; expect_rc 0; expect_lines 3 out
+letter_texts february.csv --dataset patients; expect_rc 0; expect_lines 3 out
 says_nothing 1; says_nothing 2; says 3 "burn|scald"
-texts february.csv --dataset patients; expect_rc 0
+letter_texts february.csv --dataset patients; expect_rc 0
 says_nothing 1; says_nothing 2; says_nothing 3
 # By the hash of its ID a unit that cannot pay is in no text.
 letters new.csv ann "$heart" dee "$burn"
-texts new.csv --dataset patients --adjacency add-remove --num 3; expect_rc 0; expect_lines 3 out
+letter_texts new.csv --dataset patients --adjacency add-remove --num 3; expect_rc 0; expect_lines 3 out
 check "nobody says that who cannot pay" bash -c '! grep -q heart out'
 check "one text says it" test "$(grep -cE "burn|scald" out)" -eq 1
 
 # ---- Who cannot pay is told nowhere ----------------------------------------------------------------
 letters zoe.csv zoe "$heart" yan "$blood"
-texts zoe.csv --dataset others; texts zoe.csv --dataset others
-texts february.csv --dataset others; expect_rc 0
+letter_texts zoe.csv --dataset others; letter_texts zoe.csv --dataset others
+letter_texts february.csv --dataset others; expect_rc 0
 says 1 "blood|sepsis"; says 2 "heart"; says 3 "burn|scald"
 sed -i 's/others/patients/' err
 expect_same with.err err
@@ -96,7 +103,7 @@ fi
 run run "$model" january.csv --text-field letter --rho .1 -B 1 --ledger units.ledger --dataset patients
 expect_rc 2; expect_err "--unit-field: found none"; expect_empty_out
 run ledger init units.ledger --dataset small --epsilon 1 --delta 1e-5 --scope unit; expect_rc 0
-texts january.csv --dataset small; expect_rc 6; expect_empty_out
+letter_texts january.csv --dataset small; expect_rc 6; expect_empty_out
 expect_err "a new unit has"; expect_err "no record was read"
 
 # ---- kill -9 -------------------------------------------------------------------------------------------
