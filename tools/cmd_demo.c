@@ -327,8 +327,8 @@ static void print_costs(const scene *d, const char *program) {
     print_quoted(d->model);
     fputs(" \\\n    ", stdout);
     print_quoted(d->refs);
-    printf(" \\\n    --epsilon 10 -B " BATCH " -n " N_TOKENS " --temp " TEMP " --public-prompt '%s'\n",
-           task);
+    printf(" \\\n    --epsilon 10 -B " BATCH " -n " N_TOKENS " --temp " TEMP
+           " --public-prompt '%s'\n", task);
 }
 
 static int find_program(char *program, size_t size) {
