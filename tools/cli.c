@@ -99,40 +99,50 @@ int cli_fail_option(int code, const dpi_error *err) {
     return cli_fail_library(code, &named);
 }
 
-/* What is no regular file is told by an errno that reading does not give otherwise. */
-enum { NOT_REGULAR = ENOTSUP };
+/* What is no regular file is told by an errno that reading does not give otherwise; the first where
+ * standard input would do. */
+enum { NOT_REGULAR = ENOTSUP, NOT_A_FILE = EMEDIUMTYPE };
+
+int cli_open_path(const char *path) {
+    struct stat st;
+    /* Without O_NONBLOCK, opening a FIFO would wait for a writer. */
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return -1;
+    const bool known = fstat(fd, &st) == 0;
+    if (known && S_ISREG(st.st_mode))
+        return fd;
+    const int reason = !known ? errno : S_ISDIR(st.st_mode) ? EISDIR : NOT_A_FILE;
+    close(fd);
+    errno = reason;
+    return -1;
+}
 
 bool cli_read_path(const char *path, size_t most, char **data, size_t *n_bytes) {
     if (strcmp(path, "-") == 0)
         return dpi_private_read(STDIN_FILENO, most, data, n_bytes);
-    struct stat st;
-    /* Without O_NONBLOCK, opening a FIFO would wait for a writer. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
+    const int fd = cli_open_path(path);
+    if (fd < 0) {
+        errno = errno == NOT_A_FILE ? NOT_REGULAR : errno;
         return false;
-    bool ok = fstat(fd, &st) == 0;
-    int reason = errno;
-    if (ok && !S_ISREG(st.st_mode)) {
-        ok = false;
-        reason = S_ISDIR(st.st_mode) ? EISDIR : NOT_REGULAR;
-    } else if (ok) {
-        ok = dpi_private_read(fd, most, data, n_bytes);
-        reason = errno;
     }
+    const bool ok = dpi_private_read(fd, most, data, n_bytes);
+    const int reason = errno;
     close(fd);
     errno = reason;
     return ok;
 }
 
 int cli_read_code(int code) {
-    return errno != EFBIG && errno != NOT_REGULAR && is_of_machine(dpi_status_of_errno(errno))
+    return errno != EFBIG && errno != NOT_REGULAR && errno != NOT_A_FILE && is_of_machine(dpi_status_of_errno(errno))
                ? CLI_FAILED
                : code;
 }
 
 const char *cli_read_reason(void) {
-    return errno == NOT_REGULAR ? "it is not a regular file ('-' is standard input)"
-                                : strerror(errno);
+    return errno == NOT_REGULAR  ? "it is not a regular file ('-' is standard input)"
+           : errno == NOT_A_FILE ? "it is not a regular file"
+                                 : strerror(errno);
 }
 
 size_t cli_trim_line_end(const char *text, size_t n_bytes) {

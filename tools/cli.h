@@ -36,10 +36,13 @@ void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same where the message begins with a field of dpi_release_options: it names the option. */
 int cli_fail_option(int code, const dpi_error *err);
 
+/* Opens the regular file at `path` for reading; -1 on failure, with errno. A FIFO, which could wait for
+ * ever, and a device, which need not end, are refused. */
+int cli_open_path(const char *path);
 /* dpi_private_read of the regular file at `path`, or "-", standard input; of at most `most` bytes.
  * False on failure, with errno. */
 bool cli_read_path(const char *path, size_t most, char **data, size_t *n_bytes);
-/* After that: why, and `code`, or CLI_FAILED where it is the machine that failed. */
+/* After these: why, and `code`, or CLI_FAILED where it is the machine that failed. */
 const char *cli_read_reason(void);
 int cli_read_code(int code);
 

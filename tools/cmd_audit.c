@@ -120,8 +120,7 @@ static int make_folder(char *path, size_t size) {
 static int check_report(const args *a) {
     const char *path = a->v[OPT_AUDIT_REPORT].s;
     paths p = {0};
-    paths_read(&p, a->model);
-    paths_write(&p, "-o", path);
+    paths_options(&p, a);
     const int code = paths_check(&p, a->v[OPT_OVERWRITE].i);
     return code == CLI_OK && path ? output_probe(path) : code;
 }

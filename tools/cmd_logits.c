@@ -95,9 +95,7 @@ static int write_logits(const args *a, const float *logits, size_t n) {
 
 static int check_files(const args *a) {
     paths p = {0};
-    paths_read(&p, a->model);
-    paths_read(&p, a->v[OPT_TOKENS].s);
-    paths_write(&p, "-o", a->v[OPT_OUTPUT].s);
+    paths_options(&p, a);
     const int code = paths_check(&p, a->v[OPT_OVERWRITE].i);
     return code == CLI_OK ? output_probe(a->v[OPT_OUTPUT].s) : code;
 }

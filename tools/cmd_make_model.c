@@ -39,7 +39,7 @@ static int make_model_main(const args *a) {
     if (code != CLI_OK)
         return code;
     model_output m;
-    code = write_model_begin(a, path, a->v[OPT_VOCAB].s, a->v[OPT_TYPE].s, &m);
+    code = write_model_begin(a, path, a->v[OPT_TYPE].s, &m);
     if (code != CLI_OK)
         return code;
     dpi_error err;

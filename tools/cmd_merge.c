@@ -69,13 +69,11 @@ static int write_statement(const dpi_merge *merge, bool complete) {
 }
 
 static int check_outputs(const args *a) {
-    enum { FOLDERS_MOST = PATHS_MAX / 2 };
     paths p = {0};
-    for (int i = 1; i < a->n_positional && i <= FOLDERS_MOST; i++)
-        paths_read(&p, a->positional[i]);
+    for (int i = 1; i < a->n_positional; i++)
+        paths_own(&p, a->positional[i]);
     paths_write(&p, "OUT", a->positional[0]);
-    for (int i = 0; i < a->n_reports; i++)
-        paths_write(&p, "--report", a->reports[i]);
+    paths_options(&p, a);
     return paths_check(&p, a->v[OPT_OVERWRITE].i);
 }
 

@@ -143,20 +143,25 @@ static int train_model(dpi_train *train, const dpi_train_config *config, const a
     return finish(train, config, &info);
 }
 
-/* A checkpoint is there to be replaced; the model is a file like that of any other command. */
+/* A checkpoint, and with it its curve, is there to be replaced; other files are as with any command. */
 static int check_files(const args *a, const dpi_train_config *config) {
     char curve[DPI_TRAIN_PATH + 8];
     paths p = {0};
+    paths_options(&p, a);
     paths_read(&p, a->positional[0]);
     for (int i = 0; i < DPI_TRAIN_FILES; i++)
         paths_read(&p, config->data[i][0] ? config->data[i] : NULL);
     paths_read(&p, config->heldout[0] ? config->heldout : NULL);
     paths_read(&p, config->vocab);
     paths_write(&p, "output", config->output[0] ? config->output : NULL);
-    int code = paths_check(&p, a->v[OPT_OVERWRITE].i);
     snprintf(curve, sizeof curve, "%s.csv", config->checkpoint);
+    const bool goes_on = access(config->checkpoint, F_OK) == 0;
+    if (!goes_on)
+        paths_write(&p, "the loss curve", curve);
+    const int code = paths_check(&p, a->v[OPT_OVERWRITE].i);
     paths_write(&p, "checkpoint", config->checkpoint);
-    paths_write(&p, "the loss curve", curve);
+    if (goes_on)
+        paths_write(&p, "the loss curve", curve);
     return code == CLI_OK ? paths_check(&p, true) : code;
 }
 

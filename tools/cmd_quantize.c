@@ -6,7 +6,7 @@ static int quantize_main(const args *a) {
     if (a->n_positional < 2)
         return cli_fail(CLI_USAGE, "no OUT and TYPE given; see 'dpinfer quantize -h'");
     model_output m;
-    int code = write_model_begin(a, a->positional[0], a->model, a->positional[1], &m);
+    int code = write_model_begin(a, a->positional[0], a->positional[1], &m);
     if (code != CLI_OK)
         return code;
     dpi_error err;

@@ -10,6 +10,7 @@
 #include "dpinfer/journal.h"
 #include "dpinfer/memory.h"
 #include "tools/commands.h"
+#include "tools/paths.h"
 
 /* What may be another one than before: no token depends on it. */
 static const option_id own[] = {OPT_OUTPUT,   OPT_JSONL,     OPT_OVERWRITE,
@@ -98,6 +99,14 @@ static int go_on(const args *a, dpi_journal *journal, resumed *r) {
     return command_run.run(&run);
 }
 
+/* The files of the run are looked at when it goes on: from its own folder. */
+static int check_outputs(const args *a) {
+    paths p = {0};
+    paths_own(&p, a->positional[0]);
+    paths_options(&p, a);
+    return paths_check(&p, true);
+}
+
 static int run_resume(const args *a) {
     dpi_journal_options options;
     dpi_journal *journal = NULL;
@@ -105,11 +114,14 @@ static int run_resume(const args *a) {
     resumed r = {0};
     if (a->n_positional == 0)
         return cli_fail(CLI_USAGE, "no DIR given; see 'dpinfer resume -h'");
+    int code = check_outputs(a);
+    if (code != CLI_OK)
+        return code;
     dpi_journal_options_init(&options);
     options.every = (int32_t)a->v[OPT_JOURNAL_EVERY].i;
     if (dpi_journal_open(a->positional[0], &options, &journal, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
-    const int code = go_on(a, journal, &r);
+    code = go_on(a, journal, &r);
     dpi_journal_close(journal);
     json_decref(r.application);
     free(r.argv);

@@ -192,16 +192,9 @@ static int write_texts(run *r) {
 /* ---- The whole run -------------------------------------------------------------------------- */
 
 static int check_outputs(const args *a) {
-    static const option_id prompts[] = {OPT_PRIVATE_PROMPT_FILE, OPT_PUBLIC_PROMPT_FILE,
-                                        OPT_QUERY_FILE, OPT_SYSTEM_FILE, OPT_LEDGER};
     paths p = {0};
-    paths_read(&p, a->model);
+    paths_options(&p, a);
     paths_read(&p, a->n_positional > 0 ? a->positional[0] : NULL);
-    for (size_t i = 0; i < sizeof prompts / sizeof *prompts; i++)
-        paths_read(&p, a->v[prompts[i]].s);
-    paths_write(&p, "-o", a->v[OPT_OUTPUT].s);
-    for (int i = 0; i < a->n_reports; i++)
-        paths_write(&p, "--report", a->reports[i]);
     return paths_check(&p, a->v[OPT_OVERWRITE].i);
 }
 

@@ -301,6 +301,17 @@ static const option_spec specs[N_OPTIONS] = {
 
 const char *option_name(option_id id) { return specs[id].name; }
 
+option_file option_file_of(const struct command *cmd, option_id id) {
+    static const option_id written[] = {OPT_OUTPUT, OPT_REPORT, OPT_AUDIT_REPORT};
+    const char *arg = specs[id].arg ? specs[id].arg : "";
+    for (size_t i = 0; i < sizeof written / sizeof *written; i++)
+        if (id == written[i])
+            return specs[id].commands & cmd->bit ? FILE_WRITTEN : FILE_NONE;
+    if (strcmp(arg, "DIR") == 0)
+        return FILE_OWN;
+    return strcmp(arg, "FILE") == 0 || strcmp(arg, "KEY") == 0 ? FILE_READ : FILE_NONE;
+}
+
 const char *option_parameter(option_id id) { return specs[id].parameter; }
 
 /* ---- What the library says ------------------------------------------------------------------ */

@@ -95,6 +95,16 @@ typedef struct command {
     int (*run)(const args *a);
 } command;
 
+/* What the value of an option is the path of. FILE, KEY and DIR in its help say that it is one: a new
+ * option is read from unless option_table.c says that it is written. */
+typedef enum option_file {
+    FILE_NONE, /* or the command does not have it */
+    FILE_READ,
+    FILE_WRITTEN, /* or "-" */
+    FILE_OWN,     /* a folder of files that are the program's own */
+} option_file;
+option_file option_file_of(const struct command *cmd, option_id id);
+
 /* "rho" */
 const char *option_name(option_id id);
 /* The library's parameter that the option sets ("denominator" for --batch); NULL: none. */

@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/cli.h"
 
 /* ---- Whether two paths lead to one file -------------------------------------------------------
  */
@@ -68,6 +67,20 @@ static bool is_part(const char *path, const char *first) {
     return found;
 }
 
+/* `path` is one of the files that SQLite keeps beside a ledger, and removes. */
+static bool is_beside(const char *path, const char *input) {
+    static const char *const suffixes[] = {"-journal", "-wal", "-shm"};
+    bool found = false;
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes && !found; i++) {
+        char *name;
+        if (asprintf(&name, "%s%s", input, suffixes[i]) < 0)
+            return false;
+        found = is_same_file(path, name);
+        free(name);
+    }
+    return found;
+}
+
 static bool is_in_folder(const char *path, const char *folder) {
     struct stat st, entry_st;
     struct dirent *entry;
@@ -80,21 +93,51 @@ static bool is_in_folder(const char *path, const char *folder) {
     return found;
 }
 
+/* The folder, which is there, is one of those on the way to `path`. */
+static bool is_above(const char *folder, const char *path) {
+    struct stat own, st;
+    char *real = stat(folder, &own) == 0 ? realpath(path, NULL) : NULL;
+    bool found = false;
+    while (real && real[0] && !found) {
+        found = stat(real, &st) == 0 && same_inode(&st, &own);
+        *strrchr(real, '/') = '\0';
+    }
+    free(real);
+    return found;
+}
+
+/* `path` is or will be the folder, or in it at any depth. */
+static bool is_below(const char *path, const char *folder) {
+    char *parent = strdup(path), *slash = parent ? strrchr(parent, '/') : NULL;
+    if (slash)
+        slash[slash == parent] = '\0';
+    const char *at = slash ? parent : ".";
+    const bool found = is_same_file(path, folder) || is_same_file(at, folder) || is_above(folder, at) ||
+                       is_above(folder, path);
+    free(parent);
+    return found;
+}
+
 /* `path` leads to what is read at `input`, or to a file in it. */
 static bool is_read(const char *path, const char *input) {
-    return is_same_file(path, input) || is_part(path, input) || is_in_folder(path, input);
+    return is_same_file(path, input) || is_part(path, input) || is_beside(path, input) ||
+           is_in_folder(path, input);
 }
 
 /* ---- The rules ------------------------------------------------------------------------------- */
 
-void paths_read(paths *p, const char *path) {
+static void add(paths *p, const char **list, int *n, const char *path) {
     if (!path || strcmp(path, "-") == 0)
         return;
-    if (p->n_inputs < PATHS_MAX)
-        p->input[p->n_inputs++] = path;
+    if (*n < PATHS_MAX)
+        list[(*n)++] = path;
     else
         p->too_many = true;
 }
+
+void paths_read(paths *p, const char *path) { add(p, p->input, &p->n_inputs, path); }
+
+void paths_own(paths *p, const char *path) { add(p, p->folder, &p->n_folders, path); }
 
 void paths_write(paths *p, const char *option, const char *path) {
     if (!path)
@@ -103,8 +146,41 @@ void paths_write(paths *p, const char *option, const char *path) {
         p->too_many = true;
         return;
     }
-    p->output[p->n_outputs].option = option;
+    snprintf(p->output[p->n_outputs].option, sizeof p->output->option, "%s", option);
     p->output[p->n_outputs++].path = path;
+}
+
+/* What is written beside a report that is signed. */
+static void write_signature(paths *p, const char *report) {
+    char *name = p->signature[p->n_signatures];
+    const int n = snprintf(name, PATH_SIGNATURE, "%s.sig", report);
+    if (n < PATH_SIGNATURE) /* no system opens more */
+        paths_write(p, "--sign", p->signature[p->n_signatures++]);
+}
+
+static void add_option(paths *p, const args *a, option_id id) {
+    char name[32];
+    switch (option_file_of(a->command, id)) {
+    case FILE_READ: paths_read(p, a->v[id].s); break;
+    case FILE_OWN: paths_own(p, a->v[id].s); break;
+    case FILE_WRITTEN:
+        snprintf(name, sizeof name, "--%s", option_name(id));
+        paths_write(p, strcmp(name, "--output") == 0 ? "-o" : name, a->v[id].s);
+        break;
+    default: break;
+    }
+}
+
+void paths_options(paths *p, const args *a) {
+    paths_read(p, a->model);
+    for (option_id id = 0; id < N_OPTIONS; id++)
+        if (id != OPT_REPORT) /* there may be more than one */
+            add_option(p, a, id);
+    for (int i = 0; i < a->n_reports; i++) {
+        paths_write(p, "--report", a->reports[i]);
+        if (a->v[OPT_SIGN].given)
+            write_signature(p, a->reports[i]);
+    }
 }
 
 static bool is_there(const char *path) {
@@ -121,6 +197,10 @@ int paths_check(const paths *p, bool may_replace) {
             if (is_read(path, p->input[k]))
                 return cli_fail(CLI_USAGE, "%s: %s is an input and would be overwritten", option,
                                 path);
+        for (int k = 0; k < p->n_folders; k++)
+            if (strcmp(path, "-") != 0 && is_below(path, p->folder[k]))
+                return cli_fail(CLI_USAGE, "%s: %s is in %s, whose files are the program's own", option,
+                                path, p->folder[k]);
         for (int k = 0; k < i; k++)
             if (is_same_file(path, p->output[k].path))
                 return cli_fail(CLI_USAGE, "%s and %s lead to the same file", p->output[k].option,

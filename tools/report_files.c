@@ -1,6 +1,7 @@
 /* report_files.c - see report_files.h. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tools/output.h"
 #include "tools/report_files.h"
@@ -11,10 +12,19 @@ struct report_files {
     output file[MAX_REPORTS];
 };
 
+/* What is signed is read again. */
+static bool is_file(const char *path) {
+    struct stat st;
+    return strcmp(path, "-") != 0 && (stat(path, &st) != 0 || S_ISREG(st.st_mode));
+}
+
 int report_files_probe(const args *a) {
-    for (int i = 0; i < a->n_reports; i++)
+    for (int i = 0; i < a->n_reports; i++) {
+        if (a->v[OPT_SIGN].given && !is_file(a->reports[i]))
+            return cli_fail(CLI_USAGE, "--sign: the report %s is not a file", a->reports[i]);
         if (output_probe(a->reports[i]) != CLI_OK)
             return CLI_FAILED;
+    }
     return CLI_OK;
 }
 
@@ -79,9 +89,10 @@ int report_files_close(report_files *files, output_end end, const char *key) {
     int code = CLI_OK;
     for (int i = 0; files && i < files->n; i++) {
         const char *name = files->file[i].name;
+        const bool replaces = files->file[i].replaces;
         if (output_close(&files->file[i], end) != CLI_OK)
             code = CLI_FAILED;
-        else if (key && end == OUTPUT_APPEARS && signature_write(key, name) != CLI_OK)
+        else if (key && end == OUTPUT_APPEARS && signature_write(key, name, replaces) != CLI_OK)
             code = CLI_FAILED;
     }
     free(files);

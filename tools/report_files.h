@@ -6,8 +6,8 @@
 #include "tools/options.h"
 #include "tools/output.h"
 
-/* CLI_OK if every report could be written now, without leaving anything behind; else CLI_FAILED,
- * with a message. */
+/* CLI_OK if every report could be written, and signed, now, without leaving anything behind; else
+ * CLI_FAILED or CLI_USAGE, with a message. */
 int report_files_probe(const args *a);
 
 typedef struct report_files report_files;

@@ -83,6 +83,11 @@ void *signals_json_malloc(size_t n_bytes) {
     return block;
 }
 
+void fftw_assertion_failed(const char *condition, int line, const char *file) {
+    (void)condition, (void)line, (void)file;
+    end_with_words("dpinfer: out of memory for a Fourier transform\n\n");
+}
+
 int signals_stop(void) { return stop_signal; }
 static double now(void) {
     struct timespec time;

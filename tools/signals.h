@@ -18,6 +18,10 @@ void signals_last_words(const char *words);
  * record or of a result. Without memory the program ends here. */
 void *signals_json_malloc(size_t n_bytes);
 
+/* FFTW calls it without memory for a plan, and ends the program after it: it ends here, in order. */
+__attribute__((visibility("default"))) void fftw_assertion_failed(const char *condition, int line,
+                                                                   const char *file);
+
 /* The run is to stop when so many seconds are over, whatever becomes of the time of day. */
 void signals_stop_after(double seconds);
 /* The signal that has asked to stop; 0: none. */

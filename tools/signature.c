@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -54,26 +55,52 @@ static int sign(const char *key, int in, int out) {
     return run_keygen(arguments, in, out, false);
 }
 
+/* ssh-keygen reads all that it is given, and what has no end for ever. */
+static bool is_readable(const char *path) {
+    const int fd = cli_open_path(path);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+/* Beside the key ssh-keygen reads its other half, if that is there: KEY.pub, or KEY of KEY.pub. */
+static int check_half(const char *key) {
+    char *other;
+    struct stat st;
+    const size_t n = strlen(key);
+    const bool is_public = n > 4 && strcmp(key + n - 4, ".pub") == 0;
+    if (asprintf(&other, "%.*s%s", (int)(is_public ? n - 4 : n), key, is_public ? "" : ".pub") < 0)
+        return cli_fail(CLI_FAILED, "out of memory for the name of the key");
+    int code = CLI_OK;
+    if (stat(other, &st) == 0 && !S_ISREG(st.st_mode))
+        code = cli_fail(CLI_USAGE, "--sign: %s, beside the key, is not a regular file", other);
+    free(other);
+    return code;
+}
+
 int signature_try(const char *key) {
-    if (access(key, R_OK) != 0)
-        return cli_fail(CLI_USAGE, "--sign: cannot read %s: %s", key, strerror(errno));
+    if (!is_readable(key))
+        return cli_fail(cli_read_code(CLI_USAGE), "--sign: cannot read %s: %s", key, cli_read_reason());
+    const int half = check_half(key);
+    if (half != CLI_OK)
+        return half;
     const int code = sign(key, -1, -1);
     if (code > 0)
         return cli_fail(CLI_USAGE, "--sign: ssh-keygen does not sign with %s", key);
     return code == 0 ? CLI_OK : CLI_USAGE;
 }
 
-int signature_write(const char *key, const char *path) {
+int signature_write(const char *key, const char *path, bool replaces) {
     char *name;
     output out = {.fd = -1};
-    const int in = open(path, O_RDONLY | O_CLOEXEC);
+    const int in = cli_open_path(path);
     if (in < 0)
-        return cli_fail(CLI_FAILED, "cannot sign %s: %s", path, strerror(errno));
+        return cli_fail(CLI_FAILED, "cannot sign %s: %s", path, cli_read_reason());
     if (asprintf(&name, "%s.sig", path) < 0) {
         close(in);
         return cli_fail(CLI_FAILED, "out of memory for the signature");
     }
-    int code = output_open(&out, name, true);
+    int code = output_open(&out, name, replaces);
     if (code == CLI_OK && sign(key, in, out.fd) != 0)
         code = cli_fail(CLI_FAILED, "%s is not signed", path);
     if (output_close(&out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED) != CLI_OK)
@@ -101,11 +128,11 @@ static int make_allowed(const char *public_key) {
 
 int signature_check(const char *public_key, const char *path, const char *signature) {
     char allowed[64];
-    if (access(signature, R_OK) != 0)
-        return cli_fail(CLI_FAILED, "cannot read the signature %s: %s", signature, strerror(errno));
-    const int in = open(path, O_RDONLY | O_CLOEXEC);
+    if (!is_readable(signature))
+        return cli_fail(CLI_FAILED, "cannot read the signature %s: %s", signature, cli_read_reason());
+    const int in = cli_open_path(path);
     if (in < 0)
-        return cli_fail(CLI_FAILED, "cannot read %s: %s", path, strerror(errno));
+        return cli_fail(CLI_FAILED, "cannot read %s: %s", path, cli_read_reason());
     const int fd = make_allowed(public_key);
     snprintf(allowed, sizeof allowed, "/proc/self/fd/%d", fd);
     const char *const arguments[ARGUMENTS_MOST] = {"ssh-keygen", "-Y",      "verify", "-q",

@@ -14,12 +14,12 @@ static void show_progress(void *user, int64_t n_done, int64_t n_weights) {
     fprintf(stderr, "\r%3.0f %% of %.2f billion weights", percent, (double)n_weights / 1e9);
 }
 
-int write_model_begin(const args *a, const char *path, const char *input, const char *type,
-                      model_output *m) {
+int write_model_begin(const args *a, const char *path, const char *type, model_output *m) {
     paths p = {0};
     signals_catch();
-    paths_read(&p, input);
-    paths_write(&p, "the output", path);
+    paths_options(&p, a);
+    if (!a->v[OPT_OUTPUT].given)
+        paths_write(&p, "OUT", path);
     if (strcmp(path, "-") == 0)
         return cli_fail(CLI_USAGE, "a model is written to a file; found '-', standard output");
     int code = paths_check(&p, a->v[OPT_OVERWRITE].i);

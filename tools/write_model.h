@@ -10,12 +10,10 @@ typedef struct model_output {
     dpi_write_options options;
 } model_output;
 
-/* Opens the file `path`, which is not `input` (NULL: there is none) and not there yet, but for
- * --overwrite, and fills in the options from those of the command: threads, progress on stderr if
+/* Opens the file `path`, which is none that the command reads, and not there yet but for --overwrite, and fills in the options from those of the command: threads, progress on stderr if
  * it is a terminal, cancelling by signals. *m must not move. CLI_OK, or an exit code with a
  * message. */
-int write_model_begin(const args *a, const char *path, const char *input, const char *type,
-                      model_output *m);
+int write_model_begin(const args *a, const char *path, const char *type, model_output *m);
 
 /* Ends the progress line; the file appears if it is whole. The exit code for `status`, with a
  * message if it failed. */

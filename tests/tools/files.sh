@@ -44,6 +44,88 @@ refuse_small "lead to the same file" refs.jsonl --report r.json --report "$PWD/r
 last="all of these"; check "an input was written to" sha256sum --quiet --status -c sums
 check "a file of a run that was refused" test ! -e xx.txt
 
+# Every option that names a file, of every command that writes one, as its help lists them: what it is
+# given is not written over by an output of the command, nor is anything written among the files of a
+# folder that it is given. A new command that writes has --overwrite, and its line here.
+"$dpinfer" help | awk '/^  [a-z]/ && $1 != "dpinfer" { print $1 }' | while read -r command; do
+    "$dpinfer" help "$command" | grep -q -- '--overwrite ' && echo "$command"
+done >commands
+check "no command writes" test "$(wc -l <commands)" -ge 8
+echo 'some text' >given; mkdir folder; echo 'some text' >folder/inside
+cp given given.kept
+printf '%s\n' 'data = refs.jsonl' 'vocab = given' 'checkpoint = made.checkpoint' 'steps = 1' >over.conf
+while read -r command; do
+    outputs=(-o)
+    case $command in
+    plan) continue ;; # it takes the options of run, and writes none of these files
+    run) begin="m.gguf refs.jsonl --rho 1 -n 4 -q" outputs=(-o --report) ;;
+    merge) begin="folder" outputs=(--report OUT) ;;
+    resume) # its inputs are those of the run; here the folder of the job
+        for output in -o --report; do
+            refuse 2 "whose files are the program's own" resume folder "$output" ./folder/inside --overwrite
+            check "a file was written to" cmp -s folder/inside given.kept
+        done
+        continue ;;
+    logits) begin="m.gguf --tokens tokens" ;;
+    audit) begin=m.gguf ;;
+    quantize) begin="m.gguf" outputs=(OUT) ;;
+    make-model) begin="--layers 1 --embd 32 --ff 32 --heads 2" ;;
+    pretrain) # its files are in its configuration
+        for key in output checkpoint; do
+            { grep -v "^$key " over.conf; echo "$key = ./given"; } >one.conf
+            refuse 2 "is an input and would be overwritten" pretrain one.conf --overwrite
+        done
+        continue ;;
+    *) bad "dpinfer $command writes files: it has no line in files.sh"; continue ;;
+    esac
+    "$dpinfer" help "$command" >help
+    sed -nE 's/^ +(-[a-z], )?--([a-z-]+) (FILE|KEY|DIR)( .*)?$/\2 \3/p' help >options
+    for output in "${outputs[@]}"; do
+        last="dpinfer help $command"
+        [ "$output" = OUT ] || check "no option $output" grep -qE "^ +($output,|$output FILE)" help
+        while read -r option kind; do
+            [ "$option" != report ] || [ "$output" != --report ] || continue
+            case $option in output | model) [ "$output" != -o ] || [ "$option" != output ] || continue ;; esac
+            path=./given expected="is an input and would be overwritten"
+            case $option in output | report) expected="lead to the same file" ;; esac
+            [ "$kind" != DIR ] || { path=folder/inside expected="whose files are the program's own"; }
+            value=given; [ "$kind" != DIR ] || value=folder
+            arguments=("--$option" "$value" --overwrite)
+            case $command,$output in
+            merge,OUT) arguments=("$path" $begin "${arguments[@]}") ;;
+            merge,*) arguments=(out.txt $begin "$output" "$path" "${arguments[@]}") ;;
+            quantize,*) # -m stands for IN
+                case $option in model) arguments=("${arguments[@]}" "$path" Q8_0) ;;
+                *) arguments=($begin "$path" Q8_0 "${arguments[@]}") ;; esac ;;
+            *,*)
+                words=$begin
+                [ "$option" != model ] || words=${words#m.gguf}
+                [ "$option" != tokens ] || words=m.gguf
+                # shellcheck disable=SC2206
+                arguments=($words "$output" "$path" "${arguments[@]}") ;;
+            esac
+            refuse 2 "$expected" "$command" "${arguments[@]}"
+            check "a file was written to" cmp -s given given.kept
+            check "a file was written to" cmp -s folder/inside given.kept
+        done <options
+    done
+done <commands
+# What a command writes or keeps beside the files that it is told of.
+: >key; for suffix in journal wal shm; do
+    refuse_small "is an input and would be overwritten" refs.jsonl --ledger year -o "here/year-$suffix"
+done
+refuse_small "lead to the same file" refs.jsonl --report r.json --sign key -o here/r.json.sig
+echo old >r.json.sig
+refuse_small "r.json.sig is there already" refs.jsonl --report r.json --sign key
+rm r.json.sig key
+for path in job job/x job/x/../y here/job/x; do
+    refuse_small "whose files are the program's own" refs.jsonl --job job --shard 0/1 --report "$path"
+    refuse 2 "whose files are the program's own" merge "$path" other job
+    [ -d job ] || mkdir -p job/x
+done
+echo 'step,tokens' >made.checkpoint.csv
+refuse 2 "made.checkpoint.csv is there already" pretrain over.conf
+
 # ---- Whole or not at all ------------------------------------------------------------------------
 run_small refs.jsonl -o text.out --report r.json; expect_rc 0; expect_no_err ".part-"
 cp text.out text.kept; cp r.json r.kept
@@ -188,6 +270,26 @@ for path in /dev/zero pipe; do
         check "exit code" test "$rc" -ne 0; expect_err "cannot read $path"
     done
 done
+
+# ssh-keygen is given nothing that may have no end.
+if command -v ssh-keygen >/dev/null; then
+    ssh-keygen -q -t ed25519 -N "" -f key; ssh-keygen -q -t ed25519 -N "" -f half
+    rm half.pub; mkfifo half.pub
+    for bad in pipe /dev/zero half.pub; do
+        refuse_small "cannot read $bad: it is not a regular file" refs.jsonl --report s.json --sign "$bad"
+    done
+    refuse_small "half.pub, beside the key, is not a regular file" refs.jsonl --report s.json --sign half
+    for bad in pipe /dev/null; do
+        refuse_small "the report $bad is not a file" refs.jsonl --report "$bad" --sign key
+    done
+    run_small refs.jsonl --report s.json --sign key; expect_rc 0
+    run verify s.json --key key.pub; expect_rc 0
+    for bad in pipe /dev/zero; do
+        refuse 2 "cannot read $bad: it is not a regular file" verify s.json --key "$bad"
+        refuse 1 "cannot read the signature $bad" verify s.json --key key.pub --signature "$bad"
+        refuse 1 "cannot read $bad" verify "$bad" --key key.pub --signature s.json.sig
+    done
+fi
 
 # ---- Terminals ----------------------------------------------------------------------------------
 esc=$'\033' c1=$'\xc2\x9b' bidi=$'\xe2\x80\xae'
