@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -29,6 +31,27 @@ int32_t dpi_process_threads(int32_t wanted) {
     for (int32_t i = 1; i < n; i++)
         pthread_join(threads[i], NULL);
     return n;
+}
+
+/* A field of /proc/self/status in bytes; 0: it is not there. */
+static uint64_t field_bytes(const char *field) {
+    FILE *f = fopen("/proc/self/status", "r");
+    const size_t n = strlen(field);
+    char line[256];
+    uint64_t kib = 0;
+    while (f && fgets(line, sizeof line, f))
+        if (strncmp(line, field, n) == 0 && line[n] == ':')
+            kib = strtoull(line + n + 1, NULL, 10);
+    if (f)
+        fclose(f);
+    return kib * 1024;
+}
+
+void dpi_process_memory(uint64_t *now, uint64_t *most) {
+    if (now)
+        *now = field_bytes("VmRSS");
+    if (most)
+        *most = field_bytes("VmHWM");
 }
 
 dpi_status dpi_process_harden(dpi_error *err) {

@@ -30,10 +30,10 @@ dpinfer \\- write text about sensitive documents with differential privacy
 .SH DESCRIPTION
 .B dpinfer
 reads sensitive documents with a LLaMA model and writes new text in their likeness. Every token is
-drawn by an exact differentially private mechanism. So the text says provably little about any single
-document: how little is the privacy budget, a number that is chosen before the run. The text goes to
-standard output, and everything else to standard error, with the privacy statement at the end. Nothing
-leaves the machine.
+drawn by an exact differentially private mechanism. So the text says provably little about any
+single document: how little is the privacy budget, a number that is chosen before the run. The text
+goes to standard output, and everything else to standard error, with the privacy statement at the
+end. Nothing leaves the machine.
 .SH COMMANDS
 END
 printf '%s\n' "$help" | sed -n '/^  [a-z]/{/^  dpinfer/d;p;}' | verbatim
@@ -96,7 +96,8 @@ the budget of a ledger does not allow it; no record was read
 the hours of \-\-max\-hours are over: the job can go on
 .TP
 130, 138, 143
-stopped by SIGINT, SIGUSR1, SIGTERM: the text so far and the statement were written, or the job can go on
+stopped by SIGINT, SIGUSR1, SIGTERM: the text so far and the statement were written, or the job can
+go on
 .SH ENVIRONMENT
 .TP
 DPI_ISA

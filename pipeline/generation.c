@@ -90,7 +90,8 @@ static int32_t in_common(const dpi_generation *g, int32_t slot, int32_t other) {
     return (int32_t)n;
 }
 
-/* Begins with what the public prompt, or the first reference, has computed of the same beginning. */
+/* Begins with what the public prompt, or the first reference, has computed of the same
+ * beginning. */
 static dpi_status share_prefix(dpi_generation *g, dpi_error *err) {
     int32_t from = 0, n = in_common(g, g->slot, 0);
     int32_t n_first = g->first ? in_common(g, g->slot, g->first) : 0;
@@ -173,12 +174,13 @@ static dpi_status read_slot(dpi_generation *g, dpi_generation_event *event, dpi_
 
 /* ---- Draws ----------------------------------------------------------------------------------- */
 
-/* The references' logits of the candidates, where the step has left them out. Few candidates now are
- * the sign of few after the next token. */
+/* The references' logits of the candidates, where the step has left them out. Few candidates now
+ * are the sign of few after the next token. */
 static dpi_status complete_logits(dpi_generation *g, const float *public_logits, dpi_error *err) {
     const int32_t *ids = NULL;
     int32_t n_ids = 0;
-    dpi_status status = dpi_sampler_candidates(g->options.sampler, public_logits, &ids, &n_ids, err);
+    dpi_status status =
+        dpi_sampler_candidates(g->options.sampler, public_logits, &ids, &n_ids, err);
     if (g->incomplete) {
         /* After a failure all: another attempt comes when the activations are gone. */
         const bool failed = status != DPI_STATUS_OK;
@@ -223,7 +225,8 @@ static dpi_status draw_spread(dpi_generation *g, const float *public_logits, dpi
     if (spread->index == 0)
         status = dpi_sampler_step_merged(sampler, public_logits, g->sums, n, &token, err);
     dpi_wipe(g->sums, (size_t)n * sizeof *g->sums);
-    const dpi_status told = spread->token(spread->user, &token, status == DPI_STATUS_OK ? err : NULL);
+    const dpi_status told =
+        spread->token(spread->user, &token, status == DPI_STATUS_OK ? err : NULL);
     if (status != DPI_STATUS_OK || told != DPI_STATUS_OK)
         return status != DPI_STATUS_OK ? status : told;
     if (token < 0 || token >= g->n_vocab)
@@ -347,14 +350,15 @@ static int32_t add_rows(const dpi_generation *g, int32_t begin, int32_t end, int
     return n;
 }
 
-/* The last tokens of all texts in one pass: first the rows with all logits, then, text by text, those
- * that wait for candidates. */
+/* The last tokens of all texts in one pass: first the rows with all logits, then, text by text,
+ * those that wait for candidates. */
 static dpi_status step_rows(const advance *a, int32_t n_rows, int32_t *seqs, int32_t *tokens,
                             dpi_error *err) {
     int32_t n = 0;
     for (int32_t i = 0; i < a->n; i++)
         if (has_step(a->all[i]))
-            n = add_rows(a->all[i], 0, a->all[i]->partial ? 1 : a->all[i]->n_active, seqs, tokens, n);
+            n = add_rows(a->all[i], 0, a->all[i]->partial ? 1 : a->all[i]->n_active, seqs, tokens,
+                         n);
     const int32_t n_logits = n;
     for (int32_t i = 0; i < a->n; i++) {
         dpi_generation *g = a->all[i];
@@ -363,7 +367,8 @@ static dpi_status step_rows(const advance *a, int32_t n_rows, int32_t *seqs, int
         g->first_row = n;
         n = add_rows(g, 1, g->n_active, seqs, tokens, n);
     }
-    return dpi_session_step_partial(a->all[0]->options.session, n_rows, seqs, tokens, n_logits, err);
+    return dpi_session_step_partial(a->all[0]->options.session, n_rows, seqs, tokens, n_logits,
+                                    err);
 }
 
 static void step(advance *a) {

@@ -298,7 +298,8 @@ static int repeat(const bench_context *c, const bench_setting *s, dpi_session *s
             code = run_once(session, private, c, s, &t);
         if (code != CLI_OK)
             return code;
-        uint64_t peak_rss = cli_memory("VmHWM");
+        uint64_t peak_rss;
+        dpi_process_memory(NULL, &peak_rss);
         r->peak_rss = peak_rss > r->peak_rss ? peak_rss : r->peak_rss;
         if (i >= 0)
             keep_run(r, &t, &t_plain, machine.read_bytes_per_second);

@@ -154,19 +154,6 @@ size_t cli_trim_line_end(const char *text, size_t n_bytes) {
     return n_bytes;
 }
 
-uint64_t cli_memory(const char *field) {
-    FILE *f = fopen("/proc/self/status", "r");
-    size_t n = strlen(field);
-    char line[256];
-    uint64_t kib = 0;
-    while (f && fgets(line, sizeof line, f))
-        if (strncmp(line, field, n) == 0 && line[n] == ':')
-            kib = strtoull(line + n + 1, NULL, 10);
-    if (f)
-        fclose(f);
-    return kib * 1024;
-}
-
 int cli_open_model(const char *path, const dpi_model_options *options, dpi_model **model,
                    dpi_model_info *info) {
     dpi_error err;

@@ -49,10 +49,6 @@ int cli_read_code(int code);
 /* Length of the text without one line end (LF or CRLF) at its end: editors put it there. */
 size_t cli_trim_line_end(const char *text, size_t n_bytes);
 
-/* Memory of this process in bytes: "VmRSS" now, "VmHWM" at most so far (proc(5)). 0 where the
- * system does not tell. */
-uint64_t cli_memory(const char *field);
-
 /* Opens the model and fills in *info (may be NULL); the caller closes it. CLI_OK or an exit
  * code, with a message printed. */
 int cli_open_model(const char *path, const dpi_model_options *options, dpi_model **model,

@@ -13,10 +13,11 @@
 #include "tools/signals.h"
 
 static const command *const commands[] = {
-    &command_run, &command_resume,     &command_plan,     &command_merge, &command_ledger, &command_account,
-    &command_inspect, &command_tokenize, &command_logits, &command_quantize,
-    &command_make_model, &command_bench,  &command_verify, &command_audit,
-    &command_pretrain, &command_demo, &command_completion,
+    &command_run,      &command_resume,     &command_plan,       &command_merge,
+    &command_ledger,   &command_account,    &command_inspect,    &command_tokenize,
+    &command_logits,   &command_quantize,   &command_make_model, &command_bench,
+    &command_verify,   &command_audit,      &command_pretrain,   &command_demo,
+    &command_completion,
 };
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
@@ -94,7 +95,8 @@ static int run_command(const command *cmd, int argc, char **argv) {
 int main(int argc, char **argv) {
     if (!hold_standard_files())
         return CLI_FAILED;
-    /* OpenBLAS, where it is loaded, starts no threads: ours are enough. It reads this as it starts. */
+    /* OpenBLAS, where it is loaded, starts no threads: ours are enough. It reads this as it
+     * starts. */
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error like any other */
     signal(SIGXFSZ, SIG_IGN); /* and so is a file that may not grow */

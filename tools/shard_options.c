@@ -43,8 +43,8 @@ static int read_slurm(shard *s) {
     if (step < 1 || max - min != step * (n - 1) || id < min || id > max || (id - min) % step != 0 ||
         n > 1 << 30)
         return cli_fail(CLI_USAGE,
-                        "SLURM_ARRAY_TASK_ID %ld is not one of %ld tasks in equal steps from %ld to "
-                        "%ld: give --shard i/n", id, n, min, max);
+                        "SLURM_ARRAY_TASK_ID %ld is not one of %ld tasks in equal steps from %ld "
+                        "to %ld: give --shard i/n", id, n, min, max);
     *s = (shard){(int)((id - min) / step), (int)n};
     return CLI_OK;
 }

@@ -5,8 +5,9 @@
 #include "dpinfer/shards.h"
 #include "tools/options.h"
 
-/* Opens the job of --job for a shard, which --shard names or the variables of a Slurm array, and makes
- * the options those of that shard. *job stays NULL without --job, and for commands that have no
+/* Opens the job of --job for a shard, which --shard names or the variables of a Slurm array, and
+ * makes the options those of that shard. *job stays NULL without --job, and for commands that have
+ * no
  * --shard. CLI_OK, or an exit code with a message. */
 int shard_join(const args *a, dpi_release_options *options, dpi_shards **job);
 

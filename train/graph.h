@@ -28,7 +28,8 @@ typedef struct dpi_graph_shape {
     float rms_eps, rope_base;
     const double *frequencies; /* [dim / n_head / 2] radians per position; NULL: of rope_base. Not
                                   owned */
-    const dpi_lora *lora; /* what is trained in place of the weights; NULL: the weights. Not owned */
+    const dpi_lora *lora; /* what is trained in place of the weights; NULL: the weights. Not
+                             owned */
     const dpi_blas *blas; /* open, for those who compute with the shape; not owned */
 } dpi_graph_shape;
 

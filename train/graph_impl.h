@@ -264,8 +264,8 @@ static void adapter_gradient(const pass *p, int32_t layer, const dpi_lora_matrix
 }
 
 /* Of matrices with one input x [n, n_in] whose weights, from `at` in the layer on, and outputs' dy
- * [n, n_out] stand side by side: their gradient, or those of their adapters, of which `first` is the
- * first. */
+ * [n, n_out] stand side by side: their gradient, or those of their adapters, of which `first` is
+ * the first. */
 static void weight_gradient(const pass *p, int32_t layer, int64_t at, int32_t first, int32_t n_in,
                             int32_t n_out, const real *dy, const real *x) {
     if (!p->adapters) {
@@ -310,14 +310,16 @@ static void layer_backward(const pass *p, int32_t layer) {
     op_swiglu_grad(a.gu, p->w.dh, n, ffn);
     weight_gradient(p, layer, at->w_gate_up, DPI_LORA_GATE, dim, 2 * ffn, a.gu, a.n2);
     op_linear_dx(blas, dn, a.gu, w + at->w_gate_up, n, dim, 2 * ffn);
-    op_rmsnorm_grad(dx, norm_gradient(p, offset + at->ffn_norm), dn, a.middle, w + at->ffn_norm, a.r2, n, dim);
+    op_rmsnorm_grad(dx, norm_gradient(p, offset + at->ffn_norm), dn, a.middle, w + at->ffn_norm,
+                    a.r2, n, dim);
     weight_gradient(p, layer, at->wo, DPI_LORA_O, dim, dim, dx, a.att);
     op_linear_dx(blas, dn, dx, w + at->wo, n, dim, dim);
     attention_backward(p, &a, dn);
     rope_qk(p, p->w.dqkv, -1);
     weight_gradient(p, layer, at->wqkv, DPI_LORA_Q, dim, qkv_of(s), p->w.dqkv, a.n1);
     op_linear_dx(blas, dn, p->w.dqkv, w + at->wqkv, n, dim, qkv_of(s));
-    op_rmsnorm_grad(dx, norm_gradient(p, offset + at->attn_norm), dn, a.x, w + at->attn_norm, a.r1, n, dim);
+    op_rmsnorm_grad(dx, norm_gradient(p, offset + at->attn_norm), dn, a.x, w + at->attn_norm, a.r1,
+                    n, dim);
 }
 
 /* What the operators add to instead of writing begins at zero. */

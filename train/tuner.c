@@ -245,7 +245,8 @@ static dpi_status draw_sum(dpi_tuner *t, const dpi_tuner_units *units, int64_t *
     dpi_wipe_free(joins, n_units);
     dpi_wipe_free(bits, n_units * sizeof *bits);
     if (status == DPI_STATUS_OK && o->sigma > 0)
-        status = dpi_gradient_noise(o->sigma, t->lora.n_params, o->random, o->random_user, sum, err);
+        status =
+            dpi_gradient_noise(o->sigma, t->lora.n_params, o->random, o->random_user, sum, err);
     return status;
 }
 

@@ -44,7 +44,8 @@ typedef struct dpi_tuner_options {
     double lr, lr_floor;    /* peak; what the cosine ends at */
     int64_t n_warmup;       /* steps */
     int32_t unbiased;       /* 1: the noise is taken off Adam's second moments */
-    double least;           /* with unbiased: what stays of them at least, as a share of the noise */
+    double least;           /* with unbiased: what stays of them at least, as a share of the
+                               noise */
     dpi_random_fn random;   /* NULL: the system's */
     void *random_user;
     dpi_cancel_fn cancel; /* between units: the step is then undone; may be NULL */
@@ -55,8 +56,8 @@ typedef struct dpi_tuner_options {
 typedef struct dpi_tuner_units {
     int64_t n;
     /* Row k = 0, 1, ... of a unit; false: it has no more. `bits` are uniform, of this unit in this
-     * step alone. The row points into the buffer (n_positions) or to what outlives the step. Called by
-     * several threads at once. */
+     * step alone. The row points into the buffer (n_positions) or to what outlives the step. Called
+     * by several threads at once. */
     bool (*row)(void *user, int64_t unit, int32_t k, uint64_t bits, const dpi_row_buffer *buffer,
                 dpi_row *row);
     void *user;
@@ -71,13 +72,14 @@ DPI_MUST_CHECK dpi_status dpi_tuner_create(const dpi_tuner_options *options, dpi
 void dpi_tuner_free(dpi_tuner *tuner);
 
 /* One step. On failure the adapters are as they were, and nothing of the step is left.
- * Errors: ENTROPY, MEMORY, CANCELLED; NUMERIC: the adapters would not be finite (they are a function
- * of the noisy sums, so this tells nothing more); STATE: all steps are done. */
+ * Errors: ENTROPY, MEMORY, CANCELLED; NUMERIC: the adapters would not be finite (they are a
+ * function of the noisy sums, so this tells nothing more); STATE: all steps are done. */
 DPI_MUST_CHECK dpi_status dpi_tuner_step(dpi_tuner *tuner, const dpi_tuner_units *units,
                                          dpi_error *err);
 
 /* sum [n_params] = the integers that the units with joins[i] != 0 add up to, without noise; bits
- * [units->n] are those that they are given. PRIVATE. For dpi_tuner_step and for audits. Errors: CANCELLED. */
+ * [units->n] are those that they are given. PRIVATE. For dpi_tuner_step and for audits. Errors:
+ * CANCELLED. */
 DPI_MUST_CHECK dpi_status dpi_tuner_sum(dpi_tuner *tuner, const dpi_tuner_units *units,
                                         const uint8_t *joins, const uint64_t *bits,
                                         int64_t *sum, dpi_error *err);

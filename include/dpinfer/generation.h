@@ -73,18 +73,19 @@ typedef struct dpi_generation_event {
     int32_t n_drawn;   /* tokens released so far, end-of-generation included */
     int32_t end; /* a dpi_end: how the text ended; the last TOKEN has it already */
     int32_t reserved;
-    const char *text; /* [n_bytes] what the token completes, with END what was held back; never NULL.
-                         The generation's, until its next advance, cancel or free */
+    const char *text; /* [n_bytes] what the token completes, with END what was held back; never
+                         NULL. The generation's, until its next advance, cancel or free */
     size_t n_bytes;
 } dpi_generation_event;
 
-/* One text whose references are spread over processes, each with a generation of its own (method.h says
- * what is added and why). Part 0 draws. All parts advance one text at a time, in the same order. */
+/* One text whose references are spread over processes, each with a generation of its own (method.h
+ * says what is added and why). Part 0 draws. All parts advance one text at a time, in the same
+ * order. */
 typedef struct dpi_spread {
     int32_t index, count; /* of the parts: 0..count-1, 1..DPI_PARTS_MAX */
-    /* Called by each part once for each token. add: the sums [n] of all parts, added entry by entry,
-     * into those of part 0. token: *token of part 0 to all; -1: it has failed. They wait for the other
-     * parts; a status that is not OK ends the text. */
+    /* Called by each part once for each token. add: the sums [n] of all parts, added entry by
+     * entry, into those of part 0. token: *token of part 0 to all; -1: it has failed. They wait for
+     * the other parts; a status that is not OK ends the text. */
     dpi_status (*add)(void *user, int64_t *sums, int32_t n, dpi_error *err);
     dpi_status (*token)(void *user, int32_t *token, dpi_error *err);
     void *user;
@@ -96,8 +97,9 @@ typedef struct dpi_generation_options {
     dpi_sampler *sampler; /* its n_tokens is T. It must outlive the generation and serve no other
                              one in between, which is noticed (STATE) */
     /* Prompts are the caller's. They are read until the event with n_read == n_prompts, and not
-     * after it. A reference that is empty, does not leave room for T tokens in the context, or holds
-     * an id outside of the vocabulary is a null slot like NULL: no failure depends on a record. */
+     * after it. A reference that is empty, does not leave room for T tokens in the context, or
+     * holds an id outside of the vocabulary is a null slot like NULL: no failure depends on a
+     * record. */
     const int32_t *public_tokens; /* [n_public], the public prompt */
     size_t n_public;
     /* [n_ref] prompts; NULL entries are null slots. If the sampler has max_per_unit,
@@ -115,19 +117,21 @@ typedef struct dpi_generation_options {
                         one whole prompt */
     const int32_t *recalled_tokens; /* [n_recalled] tokens that this text has released before: they
                                        come as TOKEN events again, and are booked, not drawn
-                                       (dpi_sampler_recall). Until all of them have come; default none */
+                                       (dpi_sampler_recall). Until all of them have come; default
+                                       none */
     int32_t n_recalled;
     int32_t text;    /* 1: events have text; default 0 */
     int32_t ignore_eog; /* 1: an end-of-generation token is one like others, and T tokens are drawn;
                            default 0 */
-    const dpi_spread *spread; /* the references are this part of the text's, n_ref those of the part;
-                                 must outlive the generation. After a failure in add or token it cannot
-                                 go on. NULL (default): they are all of them */
+    const dpi_spread *spread; /* the references are this part of the text's, n_ref those of the
+                                 part; must outlive the generation. After a failure in add or token
+                                 it cannot go on. NULL (default): they are all of them */
     int64_t number; /* of the text, with spread: the same in all parts and another for each text */
-    const int32_t *prompt_seqs; /* [n_ref + 1] sequences of the session that hold the prompts already,
-                                   the public one first: they are forked and stay as they are, for
-                                   texts that share records. -1: the prompt is read. NULL (default):
-                                   all are read. The caller's until all prompts are read */
+    const int32_t *prompt_seqs; /* [n_ref + 1] sequences of the session that hold the prompts
+                                   already, the public one first: they are forked and stay as they
+                                   are, for texts that share records. -1: the prompt is read. NULL
+                                   (default): all are read. The caller's until all prompts are
+                                   read */
 } dpi_generation_options;
 
 DPI_API void dpi_generation_options_init(dpi_generation_options *options);
@@ -141,8 +145,9 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_generation_create(const dpi_generation_opt
 /* Cancels it first, so that its caches are wiped. At any time between advances. NULL is allowed. */
 DPI_API void dpi_generation_free(dpi_generation *generation);
 
-/* Ends the text where it is and wipes the caches of its sequences; what was released stays released.
- * The next advance gives END, with the text that was held back. After the last token: nothing. */
+/* Ends the text where it is and wipes the caches of its sequences; what was released stays
+ * released. The next advance gives END, with the text that was held back. After the last token:
+ * nothing. */
 DPI_API void dpi_generation_cancel(dpi_generation *generation);
 
 /* One step of each of n (>= 1) generations of one session, all of them different; events [n] says
@@ -156,7 +161,8 @@ DPI_API void dpi_generation_cancel(dpi_generation *generation);
  * event sooner or later, none is drawn twice, nothing is charged twice. Or it is freed.
  * Errors of a generation: MEMORY; CANCELLED (the session's cancel, while a prompt was read: it is
  * read again from its beginning); ENTROPY, NUMERIC, BUDGET, as dpi_sampler_step; STATE (its
- * sequences or its sampler serve something else, or prompt_seqs do not hold its prompts). ARG without any event: the arguments. */
+ * sequences or its sampler serve something else, or prompt_seqs do not hold its prompts). ARG
+ * without any event: the arguments. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_generation_advance(dpi_generation *const *generations,
                                                          int32_t n, dpi_generation_event *events,
                                                          dpi_error *err);

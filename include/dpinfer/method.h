@@ -44,15 +44,16 @@ typedef enum dpi_accountant {
     DPI_ACCOUNTANT_FILTER = 2 /* each record has a budget of its own and spends what it moves */
 } dpi_accountant;
 
-/* How much a step may cost, decided from public logits before a reference logit is read (dp/PRIVACY.md
- * section 13). A step that costs nothing is free: it draws from the public logits alone. */
+/* How much a step may cost, decided from public logits before a reference logit is read
+ * (dp/PRIVACY.md section 13). A step that costs nothing is free: it draws from the public logits
+ * alone. */
 typedef enum dpi_pace {
     DPI_PACE_NONE = 0,   /* each step costs the same */
     DPI_PACE_TOP = 1,    /* free where the likeliest token is likelier than pace_theta */
     DPI_PACE_CHANGE = 2, /* free where references could change less than pace_theta */
     DPI_PACE_SHARE = 3,  /* in proportion to the probability of the other tokens */
-    DPI_PACE_AUTO = 4    /* for dpi_pace_find and releases, which make it one of the others; a sampler
-                            refuses it */
+    DPI_PACE_AUTO = 4    /* for dpi_pace_find and releases, which make it one of the others; a
+                            sampler refuses it */
 } dpi_pace;
 
 typedef struct dpi_sampler_options {
@@ -89,10 +90,10 @@ typedef struct dpi_sampler_options {
     int32_t pace;       /* invisibleink: a dpi_pace; amin: NONE, TOP; default NONE */
     double pace_theta;  /* TOP: a probability, [0, 1]; invisibleink, CHANGE: a total variation
                            distance, [0, 1]; SHARE: as TOP, 0: no step is free by it */
-    int32_t pace_tokens; /* invisibleink, TOP and CHANGE: T_p, the most private tokens of a text, which
-                            share the budget; 0 (default): n_tokens */
-    double pace_share;  /* invisibleink, SHARE: E, the expected number of other tokens that the budget
-                           is divided by: a step costs (1 - top) / E of it; .01..2^20 */
+    int32_t pace_tokens; /* invisibleink, TOP and CHANGE: T_p, the most private tokens of a text,
+                            which share the budget; 0 (default): n_tokens */
+    double pace_share;  /* invisibleink, SHARE: E, the expected number of other tokens that the
+                           budget is divided by: a step costs (1 - top) / E of it; .01..2^20 */
     int32_t free_top_k; /* invisibleink: k of free steps; 0 (default): top_k */
     double free_tau;    /* invisibleink: temperature of free steps, .01..100; 0 (default): tau */
     double svt_threshold; /* amin: a token is private where the distance of the mean of the
@@ -126,8 +127,9 @@ typedef struct dpi_sampler_plan {
     double clip;      /* C, the real clip bound that K realises */
     double eta;       /* bounded range of one token, rounded up: f K a ln2 / 2^48 + 2^-38 */
     double rho_token; /* eta^2 / 8, rounded up; with FILTER the most that a token can spend */
-    double rho_total; /* zCDP of a text, rounded up: T * rho_token, with a pace n_private * rho_token;
-                         with FILTER and SHARE the budget. With subsample: of the mechanism inside */
+    double rho_total; /* zCDP of a text, rounded up: T * rho_token, with a pace n_private *
+                         rho_token; with FILTER and SHARE the budget. With subsample: of the
+                         mechanism inside */
     double rho_budget;    /* zCDP that the budget allows (inside, with subsample), rounded down; 0
                              with BR */
     double epsilon, delta; /* what the accountant proves for the run at delta, rounded up, subsample
@@ -174,9 +176,9 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_begin(dpi_sampler *sampler, dpi_er
 /* The tokens whose reference logits a step with these public logits [n_vocab] reads: *ids [*n],
  * ascending, the sampler's, valid until the next call on it. The others need not be computed. *ids
  * is NULL and *n is n_vocab if all may be read (AMIN, ADAPMIXED, PLAIN), or if more than n_vocab /
- * DPI_CANDIDATES_FEW are read: then it does not pay to leave out the others. *n is 0, and *ids is not
- * NULL, if the step is free (dpi_pace; AMIN when its budget is used up, too): it reads no reference
- * logit.
+ * DPI_CANDIDATES_FEW are read: then it does not pay to leave out the others. *n is 0, and *ids is
+ * not NULL, if the step is free (dpi_pace; AMIN when its budget is used up, too): it reads no
+ * reference logit.
  * Trusted: public_logits must not depend on any reference. The candidates are a function of them,
  * of the options and of what the text has paid, so they are public. No state changes, nothing is
  * charged.
@@ -188,8 +190,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_candidates(dpi_sampler *sampler,
 
 /* Draws the next token. `public_logits` [n_vocab]; `reference_logits` n_ref pointers to
  * [n_vocab], NULL for a null slot (ignored by PLAIN; may be NULL if n_ref is 0). With max_per_unit
- * they are n_ref max_per_unit pointers, those of slot i from i max_per_unit on: NULL is no record, and
- * a slot without one is null. What they hold beside the candidates is not read, where
+ * they are n_ref max_per_unit pointers, those of slot i from i max_per_unit on: NULL is no record,
+ * and a slot without one is null. What they hold beside the candidates is not read, where
  * dpi_sampler_candidates gives some.
  * Trusted: public_logits must not depend on any reference, and reference_logits[i] on no
  * reference but i. Not trusted: the values of reference_logits, which may be anything.
@@ -202,55 +204,58 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_step(dpi_sampler *sampler, const f
                                                    int32_t *token, dpi_error *err);
 
 /* Books a token that this text has released before, exactly as the step that drew it did, and draws
- * nothing: for a text that goes on after its process has ended. The logits must be those of that step,
- * bit for bit (the same model, prompts, records and instruction set), each token once, in order, and
- * all of them before the first step: then what comes after has the distribution and the cost of a text
- * that was never stopped. Trusted beside what step trusts: that. Errors: as dpi_sampler_step but
- * ENTROPY; FORMAT (the token is no candidate); UNSUPPORTED (see dpi_method_recalls). */
+ * nothing: for a text that goes on after its process has ended. The logits must be those of that
+ * step, bit for bit (the same model, prompts, records and instruction set), each token once, in
+ * order, and all of them before the first step: then what comes after has the distribution and the
+ * cost of a text that was never stopped. Trusted beside what step trusts: that. Errors: as
+ * dpi_sampler_step but ENTROPY; FORMAT (the token is no candidate); UNSUPPORTED (see
+ * dpi_method_recalls). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_recall(dpi_sampler *sampler,
                                                      const float *public_logits,
                                                      const float *const *reference_logits,
                                                      int32_t token, dpi_error *err);
 
-/* Whether texts of a method go on from their tokens: not those of AMIN and ADAPMIXED, whose steps keep
- * more than tokens tell. 0 for a method that is not known. */
+/* Whether texts of a method go on from their tokens: not those of AMIN and ADAPMIXED, whose steps
+ * keep more than tokens tell. 0 for a method that is not known. */
 DPI_API int32_t dpi_method_recalls(int32_t method);
 
 /* One text whose references are spread over threads, processes or machines. Each part has a sampler
  * with the same options but n_ref, the slots that are there, and the same denominator, that of all.
- * All records of a unit are in one part. Each part begins the text with dpi_sampler_begin_part, and a
- * token then is
+ * All records of a unit are in one part. Each part begins the text with dpi_sampler_begin_part, and
+ * a token then is
  *     dpi_sampler_partial on each part  ->  dpi_sums_merge of the others' sums, in any order
  *         ->  dpi_sampler_step_merged on one part, and its token to all
  * and has the distribution and, for the same random bits, the value of one sampler with all slots.
  *
  * Sums are int64[DPI_SUMS_HEADER + n_vocab], of which the first *n are used. The first
  * DPI_SUMS_HEADER entries are public: which parts it is the sum of, of which text and token, over
- * which candidates. The others are the clipped contributions of the parts' references. PRIVATE: they
- * go to the part that draws and nowhere else. All entries are added: an integer all-reduce
+ * which candidates. The others are the clipped contributions of the parts' references. PRIVATE:
+ * they go to the part that draws and nowhere else. All entries are added: an integer all-reduce
  * (MPI_INT64_T, MPI_SUM) of *n entries does the same as dpi_sums_merge, which checks more early.
- * dpi_sampler_step_merged refuses sums that are not those of all parts, each once, for its own token,
- * however they were added. */
+ * dpi_sampler_step_merged refuses sums that are not those of all parts, each once, for its own
+ * token, however they were added. */
 enum { DPI_SUMS_HEADER = 11, DPI_PARTS_MAX = 256 };
 
 typedef struct dpi_part {
     size_t struct_size;
     int32_t index; /* which part this is: 0..count-1; default 0 */
     int32_t count; /* how many there are: 1..DPI_PARTS_MAX; default 1 */
-    int64_t text;  /* number of the text, the same in all parts and another for each text; default 0 */
+    int64_t text;  /* number of the text, the same in all parts and another for each text; default
+                      0 */
 } dpi_part;
 
 DPI_API void dpi_part_init(dpi_part *part);
 
 /* dpi_sampler_begin for a text that is spread. Each token is one dpi_sampler_partial, and the part
- * refuses dpi_sampler_step with STATE if there are others. After dpi_sampler_begin the part is the only
- * one. Errors: ARG, and UNSUPPORTED: the method has no sums that merge (it is not INVISIBLEINK). */
+ * refuses dpi_sampler_step with STATE if there are others. After dpi_sampler_begin the part is the
+ * only one. Errors: ARG, and UNSUPPORTED: the method has no sums that merge (it is not
+ * INVISIBLEINK). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_begin_part(dpi_sampler *sampler, const dpi_part *part,
                                                          dpi_error *err);
-/* sums[*n] = those of this part's references, *n = DPI_SUMS_HEADER + the number of candidates, which
- * is that of each part. Books one token of the text, and under the filter what the token costs each
- * record; a text has n_tokens of these calls, whether a token is drawn or not. Arguments, what is
- * trusted, and errors as dpi_sampler_step, and UNSUPPORTED. */
+/* sums[*n] = those of this part's references, *n = DPI_SUMS_HEADER + the number of candidates,
+ * which is that of each part. Books one token of the text, and under the filter what the token
+ * costs each record; a text has n_tokens of these calls, whether a token is drawn or not.
+ * Arguments, what is trusted, and errors as dpi_sampler_step, and UNSUPPORTED. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_partial(dpi_sampler *sampler,
                                                       const float *public_logits,
                                                       const float *const *reference_logits,
@@ -262,7 +267,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_sums_merge(int64_t *sums, const int64_t *o
 /* Draws the token of the last dpi_sampler_partial on this sampler, once, from sums[n] of all parts.
  * Trusted beside what step trusts: no record is in two parts. Errors: STATE (no partial since the
  * last token), ARG (the sums are not those of all parts, each once, for this token and these
- * public_logits), NUMERIC, ENTROPY. *token is unchanged on error, and the call may be made again. */
+ * public_logits), NUMERIC, ENTROPY. *token is unchanged on error, and the call may be made
+ * again. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_step_merged(dpi_sampler *sampler,
                                                           const float *public_logits,
                                                           const int64_t *sums, int32_t n,
@@ -274,9 +280,9 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_step_merged(dpi_sampler *sampler,
  * same, because where it ends is part of what was released. */
 DPI_API int32_t dpi_sampler_tokens_left(const dpi_sampler *sampler);
 
-/* Tokens of this text so far whose draw was private. The others were free: they came from the public
- * logits alone. A function of public data and of the released tokens (INVISIBLEINK, AMIN; which
- * tokens are private is part of what AMIN releases), so it may be told; 0 for PLAIN, all for
+/* Tokens of this text so far whose draw was private. The others were free: they came from the
+ * public logits alone. A function of public data and of the released tokens (INVISIBLEINK, AMIN;
+ * which tokens are private is part of what AMIN releases), so it may be told; 0 for PLAIN, all for
  * ADAPMIXED. */
 DPI_API int32_t dpi_sampler_n_private(const dpi_sampler *sampler);
 

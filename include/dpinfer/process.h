@@ -13,6 +13,10 @@ extern "C" {
  * ended when it returns. */
 DPI_API int32_t dpi_process_threads(int32_t wanted);
 
+/* Memory of this process in bytes: now, and the most so far. Either may be NULL; 0 where the system
+ * does not tell. Source: proc(5), VmRSS and VmHWM. */
+DPI_API void dpi_process_memory(uint64_t *now, uint64_t *most);
+
 /* Keeps what is in this process's memory from others, for good: no core dump is written, and no
  * process of the same user can attach to it or read /proc/PID/mem. For programs that hold records;
  * call it before they are read. The administrator, and what is written to swap, are not kept out.

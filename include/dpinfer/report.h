@@ -32,8 +32,8 @@ typedef enum dpi_report_format {
 DPI_API DPI_MUST_CHECK dpi_status dpi_report_create(const dpi_claim *claim, const dpi_model *model,
                                                     const char *model_path, dpi_report **report,
                                                     dpi_error *err);
-/* The claim of the same run as it is now: after it was charged to a ledger. Errors: ARG (the claim, or
- * a parsed report). */
+/* The claim of the same run as it is now: after it was charged to a ledger. Errors: ARG (the claim,
+ * or a parsed report). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_report_update(dpi_report *report, const dpi_claim *claim,
                                                     dpi_error *err);
 /* Fields of the operator, such as organisation and purpose: a JSON object of at most 32 texts.
@@ -52,8 +52,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_report_charges(dpi_report *report, dpi_led
                                                      const char *dataset, dpi_error *err);
 
 /* A report from its JSON. It comes from anywhere: nothing in it is trusted. `name` is the file's,
- * for messages. Errors: FORMAT (not JSON, not a report, a version or a parameter that is not known),
- * LIMIT (more than 1 MiB), MEMORY. */
+ * for messages. Errors: FORMAT (not JSON, not a report, a version or a parameter that is not
+ * known), LIMIT (more than 1 MiB), MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_report_parse(const char *name, const char *text,
                                                    size_t n_bytes, dpi_report **report,
                                                    dpi_error *err);
@@ -73,7 +73,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_report_text(const dpi_report *report, int3
 
 typedef enum dpi_verdict {
     DPI_VERDICT_OK = 0,   /* follows from the parameters, as recorded */
-    DPI_VERDICT_GIVEN = 1, /* is not computed: a parameter, or what only the operator can vouch for */
+    DPI_VERDICT_GIVEN = 1, /* is not computed: a parameter, or what only the operator can vouch
+                              for */
     DPI_VERDICT_WRONG = 2
 } dpi_verdict;
 
@@ -97,9 +98,9 @@ typedef struct dpi_verification {
 
 DPI_API void dpi_verification_init(dpi_verification *result);
 
-/* Computes all that follows from the parameters of a parsed report a second time, and compares. With
- * model_path the hashes of the model's files too, with output_path that of the output; both may be
- * NULL. A field that does not hold is no
+/* Computes all that follows from the parameters of a parsed report a second time, and compares.
+ * With model_path the hashes of the model's files too, with output_path that of the output; both
+ * may be NULL. A field that does not hold is no
  * error. *result, after dpi_verification_init, is freed with dpi_verification_free.
  * Errors: ARG, UNSUPPORTED, BUDGET (no run has these parameters), IO (a file), MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_report_verify(const dpi_report *report,

@@ -1,7 +1,8 @@
 /* keyed.c - random bits that several processes share, see release.h.
  *
- * HMAC-SHA-256 of a label and of the number of the block, under a key that is drawn for one release.
- * To whoever does not have the key they are as good as drawn (dp/PRIVACY.md section 18). */
+ * HMAC-SHA-256 of a label and of the number of the block, under a key that is drawn for one
+ * release. To whoever does not have the key they are as good as drawn (dp/PRIVACY.md section
+ * 18). */
 #include <nettle/hmac.h>
 #include <string.h>
 

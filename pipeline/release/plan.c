@@ -45,21 +45,6 @@ static double measure_bandwidth(void) {
     return bytes / seconds;
 }
 
-/* Memory of this process in bytes: "VmRSS" now, "VmHWM" at most so far (proc(5)). 0 where the system
- * does not tell. */
-static uint64_t process_memory(const char *field) {
-    FILE *f = fopen("/proc/self/status", "r");
-    const size_t n = strlen(field);
-    char line[256];
-    uint64_t kib = 0;
-    while (f && fgets(line, sizeof line, f))
-        if (strncmp(line, field, n) == 0 && line[n] == ':')
-            kib = strtoull(line + n + 1, NULL, 10);
-    if (f)
-        fclose(f);
-    return kib * 1024;
-}
-
 /* Each text has caches of its own, in which its own prompts share their beginning. */
 dpi_status dpi_release_session_memory(const dpi_release *r, int32_t n_parallel, uint64_t *n_bytes,
                                       dpi_error *err) {
@@ -101,7 +86,8 @@ static dpi_status plan_memory(const dpi_release *r, dpi_release_plan *plan, dpi_
         plan->n_prompt_most = r->prompts_info.n_limit;
     DPI_TRY(dpi_release_session_memory(r, r->options.n_parallel, &session_bytes, err));
     const int64_t n_tokens = (int64_t)plan->n_prompt_most * session->n_seq + m->n_tokens;
-    uint64_t model = process_memory("VmRSS"), opening = process_memory("VmHWM");
+    uint64_t model, opening;
+    dpi_process_memory(&model, &opening);
     model = model ? model + dpi_model_unread_bytes(r->options.model, n_tokens)
                   : (uint64_t)r->info.weight_bytes;
     plan->weight_bytes = r->info.weight_bytes;

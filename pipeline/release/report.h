@@ -21,15 +21,16 @@ struct dpi_report {
     bool complete;            /* parsed: the flag */
 };
 
-/* The whole report of a claim. Takes `software`, `model` and `output` (NULL: out of memory). NULL if
- * out of memory. A function of its arguments and nothing else. */
+/* The whole report of a claim. Takes `software`, `model` and `output` (NULL: out of memory). NULL
+ * if out of memory. A function of its arguments and nothing else. */
 json_t *dpi_report_json(const dpi_claim *claim, bool complete, json_t *software, json_t *model,
                         json_t *output, const dpi_report_added *added);
 
 /* The section `plain`. NULL if out of memory. */
 json_t *dpi_report_plain(const dpi_claim *claim);
 
-/* The section `parameters`: everything that the guarantee is computed from. NULL if out of memory. */
+/* The section `parameters`: everything that the guarantee is computed from. NULL if out of
+ * memory. */
 json_t *dpi_report_parameters(const dpi_claim *claim);
 /* The same back into a claim; its plan is not made. Errors: FORMAT. */
 dpi_status dpi_report_read_parameters(const json_t *parameters, dpi_claim *claim, dpi_error *err);
@@ -43,7 +44,7 @@ char *dpi_report_markdown(const json_t *report);
 /* The same as a page of HTML, with plots. */
 char *dpi_report_html(const json_t *report);
 
-/* ---- What both forms share -------------------------------------------------------------------- */
+/* ---- What both forms share ------------------------------------------------------------------- */
 
 /* Headings of the checklist, and the values that stand below them; heading NULL: the same one. */
 typedef struct dpi_report_row {

@@ -1,8 +1,8 @@
 /* units.h - which records are whose. Internal; private memory.
  *
- * A unit is the records with one ID. The order of units is that of their first records, the order of a
- * unit's records that of the input: neither depends on another unit's records, but for how many units
- * come before. Time: sorting the IDs. */
+ * A unit is the records with one ID. The order of units is that of their first records, the order
+ * of a unit's records that of the input: neither depends on another unit's records, but for how
+ * many units come before. Time: sorting the IDs. */
 #ifndef DPI_UNITS_H
 #define DPI_UNITS_H
 

@@ -6,7 +6,8 @@
 
 #include "dpinfer/status.h"
 
-/* "folder/name", or the folder alone if name is NULL; the caller frees it with free. Errors: MEMORY. */
+/* "folder/name", or the folder alone if name is NULL; the caller frees it with free. Errors:
+ * MEMORY. */
 dpi_status dpi_folder_path(const char *folder, const char *name, char **path, dpi_error *err);
 
 /* A folder that was not there. Errors: STATE (it is there), IO, MEMORY. */

@@ -1,5 +1,5 @@
-/* seal.h - keyed digests of what a job is: HMAC-SHA-256 under its key. Whoever does not have the key
- * learns nothing from them and cannot make them. Internal. */
+/* seal.h - keyed digests of what a job is: HMAC-SHA-256 under its key. Whoever does not have the
+ * key learns nothing from them and cannot make them. Internal. */
 #ifndef DPI_SHARDS_SEAL_H
 #define DPI_SHARDS_SEAL_H
 
@@ -13,8 +13,8 @@ enum { DPI_SEAL_HEX = 64 };
 /* Of bytes. `purpose` keeps digests of different things apart. */
 void dpi_seal_bytes(const uint8_t *key, const char *purpose, const void *bytes, size_t n_bytes,
                     char hex[DPI_SEAL_HEX + 1]);
-/* Of everything that the prompts of a release and its caches depend on but the records. Errors: those
- * of dpi_prompts_encode. */
+/* Of everything that the prompts of a release and its caches depend on but the records. Errors:
+ * those of dpi_prompts_encode. */
 dpi_status dpi_seal_prompts(const uint8_t *key, const dpi_release *release,
                             char hex[DPI_SEAL_HEX + 1], dpi_error *err);
 /* Of all records and the units that they are of, in their order. PRIVATE without the key. Errors:

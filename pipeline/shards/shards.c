@@ -35,8 +35,8 @@ static dpi_status describe(const uint8_t *key, const dpi_release *release, const
     DPI_TRY(dpi_seal_prompts(key, release, prompts, err));
     DPI_TRY(dpi_seal_records(key, release, records, err));
     DPI_TRY(dpi_report_text(report, 0, DPI_REPORT_JSON, &text, &n_bytes, err));
-    *object = json_pack("{s:i, s:s, s:s, s:o}", "dpinfer_shards", DPI_SHARDS_FORMAT, "prompts", prompts,
-                        "records", records, "report", json_loadb(text, n_bytes, 0, NULL));
+    *object = json_pack("{s:i, s:s, s:s, s:o}", "dpinfer_shards", DPI_SHARDS_FORMAT, "prompts",
+                        prompts, "records", records, "report", json_loadb(text, n_bytes, 0, NULL));
     free(text);
     return *object && dpi_seal_json(key, *object) ? DPI_STATUS_OK : out_of_memory(err);
 }
@@ -65,8 +65,8 @@ static dpi_status fill_folder(const char *folder, const uint8_t *key, const dpi_
     return status;
 }
 
-/* With scope UNIT each unit pays for itself, and one that cannot is null: which ones these are is known
- * to the process that has charged them, and to no shard. */
+/* With scope UNIT each unit pays for itself, and one that cannot is null: which ones these are is
+ * known to the process that has charged them, and to no shard. */
 static dpi_status check_scope(const dpi_release *release, dpi_error *err) {
     dpi_dataset_info info;
     if (!release->options.ledger || !release->options.dataset)
@@ -79,7 +79,8 @@ static dpi_status check_scope(const dpi_release *release, dpi_error *err) {
                           "shards cannot be charged to '%s', whose scope is unit", info.name);
 }
 
-/* The folder is there. The charge is on the disk before a record is read, and stays from then on. */
+/* The folder is there. The charge is on the disk before a record is read, and stays from then
+ * on. */
 static dpi_status make_job(const char *folder, dpi_release *release, dpi_report *report,
                            dpi_error *err) {
     uint8_t key[DPI_RELEASE_KEY_BYTES];
@@ -109,8 +110,8 @@ dpi_status dpi_shards_create(const char *folder, dpi_release *release, dpi_repor
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-dpi_status dpi_shards_load(const uint8_t *key, const char *folder, const char *name, json_t **object,
-                        dpi_error *err) {
+dpi_status dpi_shards_load(const uint8_t *key, const char *folder, const char *name,
+                           json_t **object, dpi_error *err) {
     char *text;
     size_t n_bytes;
     DPI_TRY(dpi_folder_read(folder, name, 0, &text, &n_bytes, err));
@@ -143,8 +144,9 @@ static dpi_status read_report(dpi_shards *job, dpi_error *err) {
     size_t n_bytes;
     const json_t *format = json_object_get(job->root, "dpinfer_shards");
     if (!json_is_integer(format) || json_integer_value(format) != DPI_SHARDS_FORMAT)
-        return dpi_fail(err, DPI_STATUS_FORMAT, "%s/shards.json: this program knows dpinfer_shards %d",
-                        job->folder, DPI_SHARDS_FORMAT);
+        return dpi_fail(err, DPI_STATUS_FORMAT,
+                        "%s/shards.json: this program knows dpinfer_shards %d", job->folder,
+                        DPI_SHARDS_FORMAT);
     DPI_TRY(dpi_folder_path(job->folder, "shards.json", &name, err));
     text = dpi_json_text(json_object_get(job->root, "report"), JSON_REAL_PRECISION(17), &n_bytes);
     dpi_status status = text ? dpi_report_parse(name, text, n_bytes, &job->report, err)

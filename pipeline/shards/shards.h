@@ -27,8 +27,9 @@ struct dpi_shards {
 dpi_status dpi_shard_name(int32_t i, int32_t n, char **name, dpi_error *err);
 /* The number of shards that the folder was begun with; 0: none has begun. Errors: IO, FORMAT. */
 dpi_status dpi_shards_count(const char *folder, int32_t *n_shards, dpi_error *err);
-/* An object from a file of the job, whose seal holds; *object is the caller's. Errors: IO, FORMAT, MEMORY. */
-dpi_status dpi_shards_load(const uint8_t *key, const char *folder, const char *name, json_t **object,
-                        dpi_error *err);
+/* An object from a file of the job, whose seal holds; *object is the caller's. Errors: IO, FORMAT,
+ * MEMORY. */
+dpi_status dpi_shards_load(const uint8_t *key, const char *folder, const char *name,
+                           json_t **object, dpi_error *err);
 
 #endif

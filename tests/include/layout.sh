@@ -11,19 +11,19 @@ complain() {
     echo "layout: $*"
     failed=$((failed + 1))
 }
-while read -r file; do
-    passed=$((passed + 1))
-    while IFS=: read -r line _; do
-        complain "$file:$line has more than $columns columns"
-    done < <(grep -nE "^.{$((columns + 1))}" "$file")
-    n=$(wc -l <"$file")
-    [ "$n" -le $lines ] || complain "$file has $n lines, allowed are $lines"
-done < <({
-    find . \( -name '.*' -o -name 'build*' -o -name corpus -path '*/fuzz/*' \) ! -name . -prune -o \
-        -type f \( -name '*.[ch]' -o -name '*.def' -o -name '*.sh' -o -name '*.cmake' -o \
-        -name '*.in' -o -name '*.py' -o -name CMakeLists.txt \) -print
-    find scripts -type f
-} | sed 's|^\./||' | sort -u)
+mapfile -t files < <({
+    find . \( -name '.?*' -o -name 'build*' -o -path ./tests/fuzz/corpus \) -prune -o -type f \
+        \( -name '*.[ch]' -o -name '*.def' -o -name '*.sh' -o -name '*.cmake' -o -name '*.in' -o \
+        -name CMakeLists.txt \) -print
+    find ./scripts -type f
+} | sort -u)
+passed=${#files[@]}
+while IFS=: read -r file line _; do
+    complain "$file:$line has more than $columns columns"
+done < <(grep -nHE "^.{$((columns + 1))}" "${files[@]}")
+while read -r n file; do
+    [ "$file" = total ] || [ "$n" -le $lines ] || complain "$file has $n lines, allowed are $lines"
+done < <(wc -l "${files[@]}")
 [ "$passed" -gt 300 ] || complain "only $passed files were found"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

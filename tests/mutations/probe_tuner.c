@@ -1,5 +1,6 @@
-/* probe_tuner.c - see probe_tuner.h. All units have the same gradient, and the adapters do not move:
- * what a step releases is then how many units are in it, in one direction, and noise in all. */
+/* probe_tuner.c - see probe_tuner.h. All units have the same gradient, and the adapters do not
+ * move: what a step releases is then how many units are in it, in one direction, and noise in
+ * all. */
 #include "tests/mutations/probe_tuner.h"
 
 #include <math.h>
@@ -121,7 +122,8 @@ static const char *check_draws(void) {
         return "units join with another probability than q";
     if (fabs(2 * pairs / all - both) > 8 * sqrt(both / all * 2))
         return "units do not join independently";
-    return fabs(again / (all - N) - both) > 8 * sqrt(both / all) ? "a draw repeats the last one" : 0;
+    return fabs(again / (all - N) - both) > 8 * sqrt(both / all) ? "a draw repeats the last one"
+                                                                 : 0;
 }
 
 static const char *check_steps(const dpi_model *model) {

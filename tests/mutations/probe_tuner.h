@@ -2,8 +2,8 @@
 #ifndef DPI_PROBE_TUNER_H
 #define DPI_PROBE_TUNER_H
 
-/* What is wrong with who is in a step, with the sum, its noise or what it is divided by; NULL: nothing
- * was noticed. With the system's bits: a sound program fails with a chance below 1e-9. */
+/* What is wrong with who is in a step, with the sum, its noise or what it is divided by; NULL:
+ * nothing was noticed. With the system's bits: a sound program fails with a chance below 1e-9. */
 const char *probe_tuner(void);
 
 #endif

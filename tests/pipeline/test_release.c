@@ -1,85 +1,10 @@
-/* A release from C: the texts of the command line, events, claim, report and verification. The model
- * is the built-in one, the records are the sample documents. */
+/* A release from C: the texts of the command line, events, records, units. The model is the
+ * built-in one, the records are the sample documents. */
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "dpinfer/memory.h"
-#include "dpinfer/release.h"
-#include "dpinfer/report.h"
-#include "tests/support/support.h"
-
-enum { N_TOKENS = 12, TEXT_BYTES = 1 << 14 };
-
-static dpi_model *model;
-static dpi_records *documents;
-
-/* ---- Texts ----------------------------------------------------------------------------------- */
-
-static dpi_release_options options_of(const uint64_t *seed) {
-    dpi_release_options o;
-    dpi_release_options_init(&o);
-    o.model = model;
-    o.records = documents;
-    o.n_tokens = N_TOKENS;
-    o.batch = 8;
-    o.n_texts = 2;
-    o.method.rho = 20;
-    if (seed) {
-        o.seeded = 1;
-        o.seed = *seed;
-    }
-    return o;
-}
-
-static dpi_release *open_release(const dpi_release_options *o) {
-    dpi_release *release = NULL;
-    dpi_error err;
-    assert_ok(dpi_release_open(o, &release, &err), &err);
-    return release;
-}
-
-/* All texts as `dpinfer run` writes them, and the rules that events follow. Frees the release. */
-static void draw_texts(dpi_release *release, char *texts) {
-    const dpi_claim *claim = dpi_release_claim(release);
-    dpi_release_event e = {0};
-    dpi_error err;
-    int32_t n_drawn = 0, n_read = 0, n_ends = 0, reading = -1;
-    size_t n = 0;
-    for (;;) {
-        assert_ok(dpi_release_advance(release, &e, &err), &err);
-        if (e.type == DPI_EVENT_NONE)
-            break;
-        assert_true(e.index == n_ends || (e.type == DPI_EVENT_PROMPT && e.index > n_ends));
-        if (e.type == DPI_EVENT_PROMPT && !dpi_claim_is_assigned(claim)) {
-            n_read = e.index > reading ? 0 : n_read; /* one text reads at a time */
-            reading = e.index;
-            assert_in_range(e.n_read, n_read + 1, e.n_prompts);
-            n_read = e.n_read;
-        } else if (e.type == DPI_EVENT_PROMPT) { /* the size of a batch is secret */
-            assert_int_equal(e.n_read, 0);
-            assert_int_equal(e.n_prompts, 0);
-        } else if (e.type == DPI_EVENT_TOKEN) {
-            assert_int_equal(e.n_drawn, ++n_drawn);
-        } else {
-            assert_int_equal(e.type, DPI_EVENT_END);
-            assert_int_equal(e.n_drawn, n_drawn);
-            assert_true(e.end == DPI_END_EOG || n_drawn == claim->method.n_tokens);
-        }
-        if (n_drawn == 1 && n_ends > 0 && e.type == DPI_EVENT_TOKEN)
-            texts[n++] = '\n';
-        memcpy(texts + n, e.text, e.n_bytes);
-        n += e.n_bytes;
-        if (e.type != DPI_EVENT_END)
-            continue;
-        if (n == 0 || texts[n - 1] != '\n')
-            texts[n++] = '\n';
-        n_ends++;
-        n_drawn = 0;
-    }
-    texts[n] = '\0';
-    assert_int_equal(n_ends, claim->n_texts);
-    dpi_release_free(release);
-}
+#include "tests/pipeline/release_texts.h"
 
 static void run_command(const char *arguments, char *texts) {
     char line[1024];
@@ -459,103 +384,6 @@ static void test_order(void **state) {
     assert_error(dpi_release_open(&o, &release, &err), DPI_STATUS_ARG, &err, "must be given");
 }
 
-/* ---- Claim, report, verification ------------------------------------------------------------- */
-
-static dpi_report *parse(const char *text) {
-    dpi_report *report = NULL;
-    dpi_error err;
-    assert_ok(dpi_report_parse("r", text, strlen(text), &report, &err), &err);
-    return report;
-}
-
-/* A report gives back its claim, and holds; with another K it does not. */
-static void check_report(const dpi_release_options *o) {
-    dpi_release *release = open_release(o);
-    dpi_claim claim = *dpi_release_claim(release), again;
-    dpi_report *report = NULL;
-    dpi_verification v = {.struct_size = sizeof v};
-    char *text, *statement, *same;
-    size_t n_bytes;
-    dpi_error err;
-    assert_ok(dpi_report_create(&claim, model, DPI_BUILTIN_MODEL, &report, &err), &err);
-    assert_ok(dpi_report_text(report, 1, DPI_REPORT_JSON, &text, &n_bytes, &err), &err);
-    dpi_report_free(report);
-    report = parse(text);
-    again = *dpi_report_claim(report);
-    assert_ok(dpi_claim_settle(&again, &err), &err);
-    assert_ok(dpi_claim_statement(&claim, 1, &statement, &err), &err);
-    assert_ok(dpi_claim_statement(&again, 1, &same, &err), &err);
-    assert_string_equal(statement, same);
-    assert_ok(dpi_report_verify(report, DPI_BUILTIN_MODEL, NULL, &v, &err), &err);
-    assert_int_equal(v.n_wrong, 0);
-    assert_true(v.model_hashed && v.n_ok > 10);
-    dpi_verification_free(&v);
-    dpi_report_free(report);
-    char *at = strstr(text, "\"K\": ");
-    if (at) {
-        at[5] = at[5] == '9' ? '8' : at[5] + 1;
-        report = parse(text);
-        assert_ok(dpi_report_verify(report, NULL, NULL, &v, &err), &err);
-        assert_int_equal(v.n_wrong, 1);
-        for (size_t i = 0; i < v.n_fields; i++)
-            if (v.fields[i].verdict == DPI_VERDICT_WRONG)
-                assert_string_equal(v.fields[i].path, "realised.K");
-        dpi_verification_free(&v);
-        dpi_report_free(report);
-    }
-    free(text), free(statement), free(same);
-    dpi_release_free(release);
-}
-
-static void test_report(void **state) {
-    (void)state;
-    uint64_t seed = 1;
-    dpi_error err;
-    dpi_release_options o = options_of(NULL);
-    check_report(&o);
-    o.method.adjacency = DPI_ADJACENCY_ADD_REMOVE;
-    check_report(&o);
-    o = options_of(&seed);
-    check_report(&o);
-    for (int32_t method = 0; method < dpi_method_count(); method++) {
-        o = options_of(NULL);
-        assert_ok(dpi_method_defaults(method, &o.method, &err), &err);
-        o.method.rho = 20;
-        o.method.delta = 1e-6;
-        o.method.acknowledge_not_dp = dpi_method_get(method)->needs_acknowledgement;
-        check_report(&o);
-    }
-}
-
-/* What a report may not say. */
-static void test_report_refused(void **state) {
-    (void)state;
-    dpi_release_options o = options_of(NULL);
-    dpi_release *release = open_release(&o);
-    dpi_report *report = NULL;
-    dpi_verification v = {.struct_size = sizeof v};
-    char *text;
-    size_t n_bytes;
-    dpi_error err;
-    assert_ok(dpi_report_create(dpi_release_claim(release), model, DPI_BUILTIN_MODEL, &report, &err),
-              &err);
-    assert_ok(dpi_report_text(report, 1, DPI_REPORT_JSON, &text, &n_bytes, &err), &err);
-    dpi_report_free(report);
-    char *at = strstr(text, "\"budget_delta\": ");
-    assert_non_null(at);
-    memset(at + 16, '0', strcspn(at + 16, ",\n")); /* (0, 0)-DP */
-    at[17] = '.';
-    report = parse(text);
-    assert_error(dpi_report_verify(report, NULL, NULL, &v, &err), DPI_STATUS_ARG, &err, "delta");
-    dpi_report_free(report);
-    free(text);
-    dpi_release_free(release);
-    assert_error(dpi_report_parse("r", "{}", 2, &report, &err), DPI_STATUS_FORMAT, &err,
-                 "it has no 'dpinfer_report'");
-}
-
-/* ---- All of them ----------------------------------------------------------------------------- */
-
 /* ---- Units ----------------------------------------------------------------------------------- */
 
 /* The texts of a CSV file with the columns who and text. */
@@ -633,21 +461,6 @@ static void test_units_refused(void **state) {
                  "max_per_unit: found '2', allowed only with unit_field");
 }
 
-static int setup(void **state) {
-    (void)state;
-    dpi_error err;
-    assert_ok(dpi_model_open(DPI_BUILTIN_MODEL, NULL, &model, &err), &err);
-    assert_ok(dpi_records_open(DPI_DOCUMENTS, NULL, &documents, &err), &err);
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    dpi_records_close(documents);
-    dpi_model_close(model);
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_command_line), cmocka_unit_test(test_read_once),
@@ -656,8 +469,7 @@ int main(void) {
         cmocka_unit_test(test_parallel_cancel), cmocka_unit_test(test_parallel_failure),
         cmocka_unit_test(test_null_records), cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_failure),      cmocka_unit_test(test_order),
-        cmocka_unit_test(test_report),       cmocka_unit_test(test_report_refused),
         cmocka_unit_test(test_units),        cmocka_unit_test(test_units_refused),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, open_documents, close_documents);
 }

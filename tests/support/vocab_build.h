@@ -13,6 +13,9 @@
 #ifndef DPI_VOCAB_BUILD_H
 #define DPI_VOCAB_BUILD_H
 
+#include <math.h>
+#include <time.h>
+
 #include "gguf/gguf.h"
 #include "tests/support/gguf_build.h"
 #include "tests/support/support.h"
@@ -185,6 +188,18 @@ static inline int32_t *encode(const dpi_vocab *vocab, const char *text, size_t n
     assert_non_null(ids);
     assert_ok(dpi_vocab_encode(vocab, text, n_bytes, 0, ids, capacity, n, &err), &err);
     return ids;
+}
+
+/* Processor time of encoding, the least of three runs: a busy machine makes some of them long. */
+static inline double seconds_for(const dpi_vocab *vocab, const char *text, size_t n_bytes) {
+    double least = INFINITY;
+    for (int i = 0; i < 3; i++) {
+        size_t n;
+        clock_t start = clock();
+        free(encode(vocab, text, n_bytes, &n));
+        least = fmin(least, (double)(clock() - start) / CLOCKS_PER_SEC);
+    }
+    return least;
 }
 
 /* The decoded text, NUL-terminated; the caller frees it. */

@@ -2,9 +2,6 @@
  * hand, and from a slow encoder written here. */
 #include "tests/support/support.h"
 
-#include <math.h>
-#include <time.h>
-
 #include "tests/support/vocab_build.h"
 
 #define KEY(name) "tokenizer.ggml." name
@@ -392,18 +389,6 @@ static void refuses_bad_merges(void **state) {
 }
 
 /* ---- Time and memory ------------------------------------------------------------------------- */
-
-/* The least of three: a busy machine makes some of them long. */
-static double seconds_for(const dpi_vocab *vocab, const char *text, size_t n_bytes) {
-    double least = INFINITY;
-    for (int i = 0; i < 3; i++) {
-        size_t n;
-        clock_t start = clock();
-        free(encode(vocab, text, n_bytes, &n));
-        least = fmin(least, (double)(clock() - start) / CLOCKS_PER_SEC);
-    }
-    return least;
-}
 
 /* One word of a megabyte. Eight times the text: a quadratic encoder would take 64 times as long. */
 static void encodes_a_long_word_in_linear_time(void **state) {

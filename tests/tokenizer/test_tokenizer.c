@@ -2,9 +2,6 @@
  * by hand, and from a slow encoder written here. */
 #include "tests/support/support.h"
 
-#include <math.h>
-#include <time.h>
-
 #include "tests/support/vocab_build.h"
 
 /* ---- Golden data ---------------------------------------------------------------------------- */
@@ -173,18 +170,6 @@ static void agrees_with_a_slow_encoder(void **state) {
         dpi_vocab_free(vocab);
     }
     assert_true(n_user > 100); /* or nothing was tried */
-}
-
-/* The least of three: a busy machine makes some of them long. */
-static double seconds_for(const dpi_vocab *vocab, const char *text, size_t n_bytes) {
-    double least = INFINITY;
-    for (int i = 0; i < 3; i++) {
-        size_t n;
-        clock_t start = clock();
-        free(encode(vocab, text, n_bytes, &n));
-        least = fmin(least, (double)(clock() - start) / CLOCKS_PER_SEC);
-    }
-    return least;
 }
 
 /* Eight times the text: a quadratic encoder would take 64 times as long. */

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Each call of the system and of the allocator that a command makes fails once, in a run of its own: no
-# crash, no hang, an exit code of the README with a reason, and nothing half-written.
+# Each call of the system and of the allocator that a command makes fails once, in a run of its own:
+# no crash, no hang, an exit code of the README with a reason, and nothing half-written.
 #   faults.sh path/to/dpinfer FAULTS_LIBRARY [N]   N: runs for each command at most; all without it
 . "$(dirname "$0")/cli_support.sh"
 library=$(readlink -f "$2")
@@ -19,8 +19,8 @@ run run m.gguf refs.jsonl --rho 1 -n 4 -t 1 -q --report ink.json; expect_rc 0
 # The files of a command go to `made`; what is there after a run that succeeded is in `whole`.
 mkdir made whole
 begin_with= # a file that is in `made` from the beginning
-# faults HOW ARGS: all runs of one command. HOW same: where it succeeds its result is that of a run without
-# a fault; ends: it ends in order.
+# faults HOW ARGS: all runs of one command. HOW same: where it succeeds its result is that of a run
+# without a fault; ends: it ends in order.
 faults() {
     local how=$1 n numbers
     shift
@@ -35,7 +35,8 @@ faults() {
     mv made/* whole/ 2>/dev/null
     # The first and the last call from each place.
     numbers=$(awk '{ at = $2 $3 $4; last[at] = $1; if (!(at in first)) first[at] = $1 }
-        END { for (at in first) { print first[at]; if (last[at] != first[at]) print last[at] } }' calls |
+        END { for (at in first) { print first[at]; if (last[at] != first[at]) print last[at] }
+            }' calls |
         sort -n | awk -v most="$most" '{ all[NR] = $1 } END {
             step = NR > most ? NR / most : 1
             for (i = 1; i <= NR; i += step) print all[int(i)] }')
@@ -62,8 +63,9 @@ same_files() {
     done
     whole_files
 }
-# What is there is what it should be: no temporary file that is not told of, nothing cut but a text. A
-# report may be that of a run that stopped early, or lack the hash of a program that could not be read.
+# What is there is what it should be: no temporary file that is not told of, nothing cut but a text.
+# A report may be that of a run that stopped early, or lack the hash of a program that could not be
+# read.
 whole_files() {
     local file
     for file in made/*; do
@@ -90,7 +92,8 @@ faults same account --rho 1 --json
 faults same verify ink.json --model m.gguf
 faults same quantize m.gguf made/q.gguf Q8_0 -t 1 -q
 faults ends plan m.gguf refs.jsonl --rho 1 -t 1
-faults same run m.gguf refs.jsonl --rho 1 -n 4 -t 1 --seed 3 -q --report made/r.json --report made/r.md
+faults same run m.gguf refs.jsonl --rho 1 -n 4 -t 1 --seed 3 -q --report made/r.json \
+    --report made/r.md
 faults same run m.gguf refs.jsonl --rho 1 -n 4 -t 1 --seed 3 -q -o made/text
 faults same run m.gguf refs.csv --rho 1 -B 2 -n 4 -t 1 --seed 3 -q
 faults same run m.gguf refs.csv --rho 1 -B 2 -n 4 -t 1 --seed 3 -q --job job -o made/text
@@ -98,8 +101,8 @@ faults same run m.gguf refs --rho 1 -B 2 -n 4 -t 2 --seed 3 -q --jsonl
 run run m.gguf refs.jsonl --rho 1 -n 4 -t 1 --seed 3 -q --job done; expect_rc 0
 faults same resume done -o made/text
 
-# A ledger, with which each run begins as it is in `year`: a run that fails has charged all or nothing,
-# one that succeeds has charged.
+# A ledger, with which each run begins as it is in `year`: a run that fails has charged all or
+# nothing, one that succeeds has charged.
 charged() { "$dpinfer" ledger budget "$1" --json 2>/dev/null | grep -E '"(charged|name)"'; }
 ledger_is_whole() { # made/year, after exit code $rc
     local now

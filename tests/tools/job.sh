@@ -10,13 +10,16 @@ short() { run run "${letters[@]}" -n 24 "$@"; }
 # ---- The same texts, and what is there ----------------------------------------------------------
 short --seed 5 -q; expect_rc 0; mv out unbroken
 short --seed 5 -q --job j -o x.txt; expect_rc 0; expect_same x.txt unbroken
-check "only the owner reads it" test "$(stat -c %a j)$(stat -c %a j/tokens)$(stat -c %a j/job.json)" = 700600600
-run resume j -o y.txt --report y.json; expect_rc 0; expect_same y.txt unbroken # nothing is left to draw
+check "only the owner reads it" \
+    test "$(stat -c %a j)$(stat -c %a j/tokens)$(stat -c %a j/job.json)" = 700600600
+run resume j -o y.txt --report y.json; expect_rc 0
+expect_same y.txt unbroken # nothing is left to draw
 check "a report" grep -q '"complete": true' y.json
 refuse 2 "y.txt is there already" resume j -o y.txt
 run resume j -o y.txt --overwrite; expect_rc 0; expect_same y.txt unbroken
 mkdir elsewhere
-(cd elsewhere && "$dpinfer" resume ../j -o z.txt >/dev/null 2>../err); rc=$?; last="resume from elsewhere"
+(cd elsewhere && "$dpinfer" resume ../j -o z.txt >/dev/null 2>../err)
+rc=$?; last="resume from elsewhere"
 expect_rc 0; expect_same elsewhere/z.txt unbroken
 short --seed 5 -q --jsonl; mv out unbroken.jsonl
 run resume j --jsonl -o -; expect_rc 0; expect_same out unbroken.jsonl
@@ -46,13 +49,15 @@ expect_no_err "Letter"
 cp kept.jsonl r.jsonl; head -n 11 kept.jsonl >r.jsonl
 refuse 1 "parameters.n_records was 12 when it began, and is 11" resume cut
 cp kept.jsonl r.jsonl
-"$dpinfer" make-model --layers 2 --embd 64 --ff 128 --heads 4 --kv-heads 4 --vocab-size 400 --seed 9 --overwrite \
+"$dpinfer" make-model --layers 2 --embd 64 --ff 128 --heads 4 --kv-heads 4 --vocab-size 400 \
+    --seed 9 --overwrite \
     -o m.gguf 2>err
 refuse 1 "model was" resume cut
 cp kept.gguf m.gguf
 best=$(sed -n 's/ *"isa": "\(.*\)",/\1/p' cut/job.json)
 other=ref; [ "$best" != ref ] || other=
-[ -z "$other" ] || refuse 1 "engine.isa was \"$best\" when it began, and is \"ref\"" resume cut --isa ref
+[ -z "$other" ] || refuse 1 "engine.isa was \"$best\" when it began, and is \"ref\"" resume cut \
+    --isa ref
 sed 's/"rho", *"1"/&/; s/^   "1",$/   "2",/' cut/job.json >job.json
 cp job.json cut/job.json; refuse 1 "its hash does not hold" resume cut
 cp whole/job.json cut/job.json
@@ -76,11 +81,13 @@ begin() {
     while [ "$(tokens_of "$job")" -lt 5 ] && kill -0 "$pid" 2>/dev/null; do :; done
 }
 run run m.gguf r.jsonl --rho 1 -B 3 -t 1 -n 1500 --seed 6 -q; expect_rc 0; mv out long
-run run m.gguf r.jsonl --rho 1 -B 3 -t 1 -n 1500 --seed 6 -q --pace none; expect_rc 0; mv out unpaced
+run run m.gguf r.jsonl --rho 1 -B 3 -t 1 -n 1500 --seed 6 -q --pace none
+expect_rc 0; mv out unpaced
 for signal in TERM:143 USR1:138 INT:130 HUP:129 QUIT:131 KILL:137; do
     job=s${signal%:*}
     begin "$job" -o "$job.txt" --report "$job.json"
-    kill "-${signal%:*}" "$pid" 2>/dev/null; wait "$pid" 2>/dev/null; rc=$?; last="run, SIG${signal%:*}"
+    kill "-${signal%:*}" "$pid" 2>/dev/null
+    wait "$pid" 2>/dev/null; rc=$?; last="run, SIG${signal%:*}"
     expect_rc "${signal#*:}"
     check "a file of a run that is not over" test ! -e "$job.txt" -a ! -e "$job.json"
     case ${signal%:*} in QUIT | KILL) ;; *)
@@ -100,7 +107,8 @@ run resume h --max-hours 1e-9; expect_rc 7; expect_err "dpinfer resume h"
 run resume h --max-hours 1; expect_rc 0; expect_same h.txt unpaced
 # They are over while the pace is found: there is no job yet, or it goes on as it is.
 run run "${hours[@]}" --job h2 --max-hours 1e-9 -o h2.txt; expect_rc 7
-expect_err "stopped before a record was read"; check "a job of a run that has not begun" test ! -e h2
+expect_err "stopped before a record was read"
+check "a job of a run that has not begun" test ! -e h2
 begin h3
 kill -TERM "$pid"; wait "$pid" 2>/dev/null
 run resume h3 --max-hours 1e-9; expect_rc 7; expect_err "dpinfer resume h3"

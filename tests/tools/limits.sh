@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every command ends, with its result or with an error, where the machine gives little: address space,
-# processes, files, processors, no /proc. limits.sh path/to/dpinfer SOURCE
+# Every command ends, with its result or with an error, where the machine gives little: address
+# space, processes, files, processors, no /proc. limits.sh path/to/dpinfer SOURCE
 # shellcheck disable=SC2086 # arguments are words
 . "$(dirname "$0")/cli_support.sh"
 model=$(readlink -f "$2/models/dpinfer-4m-q8_0.gguf")
@@ -20,8 +20,8 @@ if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
     fi
 fi
 
-# limited LIMIT COMMAND...: the command under a limit. 125: this limit cannot be tried here. The clock
-# stands outside of it.
+# limited LIMIT COMMAND...: the command under a limit. 125: this limit cannot be tried here. The
+# clock stands outside of it.
 limited() {
     local limit=$1 clock=(timeout -k 1 600)
     shift
@@ -62,7 +62,8 @@ try() {
 }
 
 # What each command is asked. Those whose output is the same each time leave it in NAME.out.
-commands=(help version inspect tokenize logits run many exact account ledger resume verify quantize make plan
+commands=(help version inspect tokenize logits run many exact account ledger resume verify \
+    quantize make plan
     pretrain)
 declare -A arguments=(
     [help]="run -h"

@@ -8,7 +8,11 @@ small_model
 # records NAME N NULLS: NAME.jsonl with N records, of which the last NULLS are null.
 records() {
     for ((i = 1; i <= $2; i++)); do
-        if [ "$i" -gt $(($2 - $3)) ]; then echo '{"text": ""}'; else echo "{\"text\": \"Record $i.\"}"; fi
+        if [ "$i" -gt $(($2 - $3)) ]; then
+            echo '{"text": ""}'
+        else
+            echo "{\"text\": \"Record $i.\"}"
+        fi
     done >"$1.jsonl"
 }
 records none 0 0
@@ -26,7 +30,9 @@ for how in "--adjacency add-remove --rho .5" "--subsample .5 --epsilon 3" \
     "--adjacency add-remove --rho 50 --method amin"; do
     rm -f kept.err kept.json kept.md
     for refs in some.jsonl none.jsonl one.jsonl null.jsonl many.jsonl header.csv empty; do
-        case $refs in header.csv | empty) [[ $how == *amin* || $how == *filter* ]] && continue ;; esac
+        case $refs in
+        header.csv | empty) [[ $how == *amin* || $how == *filter* ]] && continue ;;
+        esac
         # shellcheck disable=SC2086
         run_secret $refs $how --jsonl --overwrite --report r.json --report r.md -o texts.jsonl
         expect_rc 0
@@ -108,7 +114,8 @@ done
 
 # A bound on their number that the operator states: what there is, is not looked at.
 for refs in one.jsonl many.jsonl; do
-    refuse 2 "delta: found 0.01 with 200 records at most" run m.gguf $refs -B 3 --num 2 --epsilon 3 \
+    refuse 2 "delta: found 0.01 with 200 records at most" run m.gguf $refs -B 3 --num 2 \
+        --epsilon 3 \
         --delta .01 --adjacency add-remove --records 200
     run run m.gguf $refs -B 3 --num 2 -n 3 -t 1 --epsilon 3 --delta .01 --subsample .5 --records 50
     expect_rc 0
@@ -161,7 +168,9 @@ rename() {
     printf '%-*s' ${#name} '' | dd of=named.gguf bs=1 seek="$offset" conv=notrunc status=none
     printf '%b' "$1" | dd of=named.gguf bs=1 seek="$offset" conv=notrunc status=none
 }
-hostile=('\033[2J\033[1;1Hnice' 'x\n  guarantee' 'a\r\n**PRIVATE**' '| a | b |' '<b onx=1>' '\0302\0233[2J'
+unseen='\xc2[\x80-\x9f]|\xe2\x80[\xa8-\xae]|\xe2\x81[\xa6-\xa9]'
+hostile=('\033[2J\033[1;1Hnice' 'x\n  guarantee' 'a\r\n**PRIVATE**' '| a | b |' '<b onx=1>'
+    '\0302\0233[2J'
     '\0342\0200\0256evirp' '\0342\0200\0250line' '\0377\0376' '[x](http:y)' '`# a`' '\0177\010\010')
 for text in "${hostile[@]}"; do
     rename "$text"
@@ -170,10 +179,11 @@ for text in "${hostile[@]}"; do
     last="a model with the name $text"
     expect_rc 0
     expect_no_err "$name"
-    check "control characters on stderr" test "$(LC_ALL=C grep -cP '[\x00-\x08\x0b-\x1f\x7f]' err)" -eq 0
+    check "control characters on stderr" \
+        test "$(LC_ALL=C grep -cP '[\x00-\x08\x0b-\x1f\x7f]' err)" -eq 0
     for file in err n.json n.md; do
         check "C1, separators or directions in $file" \
-            test "$(LC_ALL=C grep -cP '\xc2[\x80-\x9f]|\xe2\x80[\xa8-\xae]|\xe2\x81[\xa6-\xa9]' $file)" -eq 0
+            test "$(LC_ALL=C grep -cP "$unseen" $file)" -eq 0
     done
     check "one guarantee" test "$(grep -c '^  guarantee ' err)" -eq 1
     check "markup in Markdown" test "$(grep -E '^- \*\*Model:' n.md | sed 's/^- \*\*Model:\*\*//' |

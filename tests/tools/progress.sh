@@ -12,7 +12,8 @@ check "progress where no terminal is" test "$(grep -c 'text 1/3' err)" -eq 0
 run run "${job[@]}" --progress plain --quiet; expect_rc 0; expect_same out texts.txt
 grep '^dpinfer run: text' err >lines
 check "the first line" grep -q '^dpinfer run: text 1/3: reading the prompts, 1 of 3' lines
-check "the last line" test "$(tail -n 1 lines | grep -cE '^dpinfer run: text 3/3: [0-9]+ tokens, [0-9.e+]+ tokens a second')" -eq 1
+told='^dpinfer run: text 3/3: [0-9]+ tokens, [0-9.e+]+ tokens a second'
+check "the last line" test "$(tail -n 1 lines | grep -cE "$told")" -eq 1
 check "a control character" test "$(grep -c $'[\r\033]' err)" -eq 0
 for form in none auto; do
     run run "${job[@]}" --progress $form; expect_rc 0
@@ -34,9 +35,11 @@ if command -v script >/dev/null && command -v perl >/dev/null; then
     # The text goes to the same terminal: without the lines below it, it is whole.
     term=xterm terminal "'$dpinfer' run $words"
     rc=$?; cp sent err; last="texts to the terminal"; expect_rc 0
-    check "no line below the text" grep -q $'\033D\033\\[A\0337\033\\[B\r\033\\[Ktext 1/3: reading' sent
+    check "no line below the text" \
+        grep -q $'\033D\033\\[A\0337\033\\[B\r\033\\[Ktext 1/3: reading' sent
     check "no line while it is written" grep -qE $'\033\\[Ktext [123]/3: [0-9]+ tokens?' sent
-    perl -0pe 's/\eD\e\[A\e7\e\[B\r\e\[K[^\e]*\e8//g; s/\e7\e\[B\r\e\[K\e8//g; s/\r\n/\n/g' sent >text
+    perl -0pe 's/\eD\e\[A\e7\e\[B\r\e\[K[^\e]*\e8//g; s/\e7\e\[B\r\e\[K\e8//g;
+        s/\r\n/\n/g' sent >text
     sed -i '/^dpinfer run: NOT PRIVATE/d; /^$/,$ { /^Privacy statement/,$d }' text
     head -c "$(wc -c <texts.txt)" text >cut
     expect_same cut texts.txt

@@ -73,7 +73,8 @@ refuse 2 "found 0.25, the job has 0.5" run "${base[@]}" --rho .25 -B 2 --job job
 refuse 2 "the prompts are not those of the job" \
     run "${position[@]}" --public-prompt "Something else" --job job --shard 0/2
 refuse 2 "the prompts are not those of the job" run "${position[@]}" -c 64 --job job --shard 0/2
-"$dpinfer" make-model --layers 1 --embd 32 --ff 32 --heads 2 --kv-heads 1 --vocab-size 300 --seed 9 \
+"$dpinfer" make-model --layers 1 --embd 32 --ff 32 --heads 2 --kv-heads 1 --vocab-size 300 \
+    --seed 9 \
     --type F32 -o other.gguf 2>err
 refuse 2 "the model is not that of the job" \
     run other.gguf "${position[@]:1}" --job job --shard 0/2
@@ -96,7 +97,8 @@ chmod 600 job/key
 # ---- Slurm: IDs from any number on, in equal steps -----------------------------------------------
 run plan "${position[@]}" --seed 7 --job slurm; expect_rc 0
 for id in 10 12 14; do
-    SLURM_ARRAY_TASK_ID=$id SLURM_ARRAY_TASK_COUNT=3 SLURM_ARRAY_TASK_MIN=10 SLURM_ARRAY_TASK_MAX=14 \
+    SLURM_ARRAY_TASK_ID=$id SLURM_ARRAY_TASK_COUNT=3 SLURM_ARRAY_TASK_MIN=10 \
+        SLURM_ARRAY_TASK_MAX=14 \
         SLURM_ARRAY_TASK_STEP=2 run run "${position[@]}" --seed 7 --job slurm
     expect_rc 0
 done
@@ -191,8 +193,10 @@ stopped() {
         done
     done
     expect_err "the same command goes on with it"
-    refuse 1 "2 of 2 shards are missing: 0/2 has stopped early, 1/2 has stopped early" merge x.txt "$name"
-    run merge some.jsonl "$name" --partial --overwrite; expect_rc 0; check "a text" test -s some.jsonl
+    refuse 1 "2 of 2 shards are missing: 0/2 has stopped early, 1/2 has stopped early" merge x.txt \
+        "$name"
+    run merge some.jsonl "$name" --partial --overwrite
+    expect_rc 0; check "a text" test -s some.jsonl
     shards "$name" 2 "${long[@]}" "$@" --seed 7
     check "what a killed process has left" test -z "$(find "$name" -name "*.part-*")"
     run merge "$name.jsonl" "$name" --report "$name.json"; expect_rc 0
@@ -227,7 +231,8 @@ begins() { # each whole text of the first file in its place in the second
     python3 - "$1" "$2" <<'EOF'
 import json, sys
 part, whole = ({t["index"]: t for t in map(json.loads, open(f))} for f in sys.argv[1:])
-assert part and all(whole[i]["text"].startswith(t["text"].rstrip("\ufffd")) for i, t in part.items())
+assert part and all(whole[i]["text"].startswith(t["text"].rstrip("\ufffd"))
+                    for i, t in part.items())
 EOF
 }
 check "what was seen is lost" begins seen.jsonl all.jsonl
@@ -249,6 +254,7 @@ refuse 2 "shard 1/2 has begun before" run "${amin[@]}" --job amin --shard 1/2
 run merge amin.jsonl amin; expect_rc 0
 # Nothing drawn: the shard may begin again
 run plan "${position[@]}" --job full; expect_rc 0
-chmod 500 full && [ "$(id -u)" -ne 0 ] && refuse 1 "cannot make" run "${position[@]}" --job full --shard 0/1
+chmod 500 full && [ "$(id -u)" -ne 0 ] && refuse 1 "cannot make" run "${position[@]}" --job full \
+    --shard 0/1
 chmod 700 full
 finish

@@ -119,7 +119,8 @@ mutate() {
           print head value (comma ? "," : "") }' "$2"
 }
 # What only the operator can vouch for.
-free='"(complete|program|version|commit|compiler|build|sha256|name|random_weights|n_bytes|tokens|ended)"'
+free='"(complete|program|version|commit|compiler|build|sha256|name|random_weights|n_bytes|tokens'
+free+='|ended)"'
 for name in svt secret seeded filter plain; do
     first=1
     # The texts before the statement once.
@@ -154,8 +155,9 @@ refuse 1 "nothing is amplified" verify mutant.json
 # The same number.
 sed 's/"tau": 1.0/"tau": 1/' ink.json >mutant.json; run verify mutant.json; expect_rc 0
 
-# ---- In plain words -------------------------------------------------------------------------------
-# (1 + TV) / 2 with the least of sqrt(rho / 2), sqrt(1 - e^-rho) and (e^eps - 1 + 2 delta) / (e^eps + 1).
+# ---- In plain words ------------------------------------------------------------------------------
+# (1 + TV) / 2 with the least of sqrt(rho / 2), sqrt(1 - e^-rho) and (e^eps - 1 + 2 delta) / (e^eps
+# + 1).
 guess() {
     cp "$1.json" out
     last="$1.json"
@@ -176,16 +178,21 @@ check "$(field learnt)" grep -q "Everything: this run has no guarantee" seeded.j
 run ledger init year.ledger --dataset 'a <b> & "c"' --epsilon 9 --delta 1e-5; expect_rc 0
 run ledger charge year.ledger --pure-epsilon .3; expect_rc 0
 echo '{"organisation": "A & B <script>alert(1)</script>", "purpose": "\u001b[2J tests"}' >meta.json
-page() { run run m.gguf refs.jsonl -n 4 -t 1 --rho .05 -B 3 --ledger year.ledger --meta meta.json "$@"; }
+page() {
+    run run m.gguf refs.jsonl -n 4 -t 1 --rho .05 -B 3 --ledger year.ledger --meta meta.json "$@"
+}
 page -o texts.jsonl --report page.html --report page.json --report page.md; expect_rc 0
 for name in $reports page; do
     last="$name.html"
-    check "a script, or a file from elsewhere" test "$(grep -ciE '<script|src=|href=|url\(|@import' \
+    check "a script, or a file from elsewhere" \
+        test "$(grep -ciE '<script|src=|href=|url\(|@import' \
         "$name.html")" -eq 0
-    check "what is private" grep -q "class=\"label\( no\)\{0,1\}\">$(sed -n 's/^  "label": "\(.*\)",/\1/p' \
+    check "what is private" \
+        grep -q "class=\"label\( no\)\{0,1\}\">$(sed -n 's/^  "label": "\(.*\)",/\1/p' \
         "$name.json" | sed 's/[.*]/./g')" "$name.html"
     if command -v python3 >/dev/null; then
-        check "not well-formed" python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' \
+        check "not well-formed" \
+            python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' \
             "$name.html"
     fi
 done
@@ -194,13 +201,15 @@ check "a control character" test "$(grep -c $'\033' page.html)" -eq 0
 check "the name" grep -q 'A &amp; B &lt;script&gt;alert(1)&lt;/script&gt;' page.html
 check "the dataset" grep -q 'a &lt;b&gt; &amp; &quot;c&quot;' page.html
 check "the budget over time" grep -q 'The budget over time' page.html
-check "both charges" test "$(grep -o 'M [0-9.]* [0-9.]*\( H [0-9.]* V [0-9.]*\)\{2\} H' page.html | wc -l)" -eq 1
+check "both charges" test 1 -eq \
+    "$(grep -o 'M [0-9.]* [0-9.]*\( H [0-9.]* V [0-9.]*\)\{2\} H' page.html | wc -l)"
 check "no plot of a ledger that is not there" test "$(grep -c 'The budget' ink.html)" -eq 0
 check "the hash of the texts" grep -q "$(sha256sum texts.jsonl | cut -c 1-64)" page.html
 check "the same in Markdown" grep -q "$(sha256sum texts.jsonl | cut -c 1-64)" page.md
 # Fields of a ledger of which more than half is gone, in percent of the budget.
 cp page.json out
-share=$(awk -v a="$(field ledger_after)" -v c="$(field ledger_charge)" -v b="$(field ledger_budget)" \
+share=$(awk -v a="$(field ledger_after)" -v c="$(field ledger_charge)" \
+    -v b="$(field ledger_budget)" \
     'BEGIN { printf "%.1f %.1f", 100 * (a - c) / b, 100 * a / b }')
 check "before" grep -q "before: ${share% *} %" page.html
 check "after" grep -q "after: ${share#* } %" page.html
@@ -229,7 +238,8 @@ refuse 2 "--sign needs --report" run m.gguf refs.jsonl --rho 1 --sign meta.json
 refuse 2 "--signature needs --key" verify ink.json --signature x
 refuse 1 "cannot read the signature ink.json.sig" verify ink.json --key meta.json
 if command -v ssh-keygen >/dev/null; then
-    refuse 2 "ssh-keygen does not sign with meta.json" run m.gguf refs.jsonl --rho 1 --report r.json \
+    refuse 2 "ssh-keygen does not sign with meta.json" run m.gguf refs.jsonl --rho 1 \
+        --report r.json \
         --sign meta.json
     check "a report of nothing" test ! -e r.json
     ssh-keygen -q -t ed25519 -N "" -f key; ssh-keygen -q -t ed25519 -N "" -f other
@@ -284,7 +294,8 @@ sed 's/"T": 4/"T": 99999999999/' ink.json >bad.json
 refuse 5 "parameters.T is 99999999999" verify bad.json
 sed 's/"B": 3/"B": -3/' ink.json >bad.json; refuse 5 "parameters.B is -3" verify bad.json
 # Exact composition is computed again in less than a second, or refused.
-sed 's/"T": 4/"T": 10241/' br.json >bad.json; refuse 1 "10241 tokens, must be 1..10240" verify bad.json
+sed 's/"T": 4/"T": 10241/' br.json >bad.json
+refuse 1 "10241 tokens, must be 1..10240" verify bad.json
 sed 's/"tau": 1.0/"tau": 1e999/' ink.json >bad.json; refuse 5 "malformed" verify bad.json
 sed 's/"tau": 1.0/"tau": -1/' ink.json >bad.json; refuse 1 "tau is -1" verify bad.json
 sed 's/"accountant": "zcdp"/"accountant": "\\u001b[2J"/' ink.json >bad.json

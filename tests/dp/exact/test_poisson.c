@@ -60,7 +60,8 @@ static void test_errors(void **state) {
     (void)state;
     dpi_error err;
     limited_source source = {3, 2};
-    assert_error(dpi_poisson_draw(0, 5, NULL, NULL, joins, &err), DPI_STATUS_ARG, &err, "0 of 2^32");
+    assert_error(dpi_poisson_draw(0, 5, NULL, NULL, joins, &err), DPI_STATUS_ARG, &err,
+                 "0 of 2^32");
     assert_error(dpi_poisson_draw(DPI_POISSON_ONE + 1, 5, NULL, NULL, joins, &err), DPI_STATUS_ARG,
                  &err, "must be 1..2^32");
     memset(joins, 1, sizeof joins);

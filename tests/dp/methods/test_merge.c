@@ -82,13 +82,9 @@ static void compare(const dpi_sampler_options *o, const world *w, int32_t n_part
 }
 
 static dpi_sampler_options make_options(void) {
-    dpi_sampler_options o;
-    dpi_sampler_options_init(&o);
-    o.n_vocab = V;
-    o.n_tokens = T;
+    dpi_sampler_options o = ink_options(V, B, T, 1, 3);
     o.denominator = B;
     o.top_k = 20;
-    o.rho = 3;
     return o;
 }
 

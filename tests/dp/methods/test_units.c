@@ -45,13 +45,9 @@ static dpi_sampler *make(dpi_sampler_options o, int32_t n_ref, int32_t per_unit,
 }
 
 static dpi_sampler_options make_options(void) {
-    dpi_sampler_options o;
-    dpi_sampler_options_init(&o);
-    o.n_vocab = V;
-    o.n_tokens = T;
+    dpi_sampler_options o = ink_options(V, B, T, 1, 3);
     o.denominator = B;
     o.top_k = 20;
-    o.rho = 3;
     return o;
 }
 

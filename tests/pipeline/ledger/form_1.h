@@ -1,7 +1,7 @@
 /* form_1.h - the SQL of a ledger file as the first program wrote it. Its dataset "letters" has
- * scope UNIT, a budget of FORM_1_BUDGET and the charges 1 (of 2^30) and 2 (of 2^31): `ann` has paid both,
- * `ben` the first, `cid` the second. Hashes: HMAC-SHA-256 of the IDs under the key 00 01 .. 1f, by
- * Python's hmac. */
+ * scope UNIT, a budget of FORM_1_BUDGET and the charges 1 (of 2^30) and 2 (of 2^31): `ann` has paid
+ * both, `ben` the first, `cid` the second. Hashes: HMAC-SHA-256 of the IDs under the key 00 01 ..
+ * 1f, by Python's hmac. */
 #ifndef FORM_1_H
 #define FORM_1_H
 

@@ -1,0 +1,24 @@
+/* release_texts.h - what the tests of releases share: the built-in model, the sample documents, and
+ * the texts of a release as `dpinfer run` writes them. */
+#ifndef DPI_TEST_RELEASE_TEXTS_H
+#define DPI_TEST_RELEASE_TEXTS_H
+
+#include "dpinfer/release.h"
+#include "tests/support/support.h"
+
+enum { N_TOKENS = 12, TEXT_BYTES = 1 << 14 };
+
+extern dpi_model *model;
+extern dpi_records *documents;
+
+/* Two texts of 8 documents each; a seed, or the system's bits with NULL. */
+dpi_release_options options_of(const uint64_t *seed);
+dpi_release *open_release(const dpi_release_options *o);
+/* All texts as `dpinfer run` writes them, and the rules that events follow. Frees the release. */
+void draw_texts(dpi_release *release, char *texts);
+
+/* Of a cmocka group. */
+int open_documents(void **state);
+int close_documents(void **state);
+
+#endif
