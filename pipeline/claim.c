@@ -1,12 +1,14 @@
 /* claim.c - the public facts of a guarantee, see dpinfer/claim.h. */
 #include "pipeline/claim.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/status.h"
 #include "base/utf8.h"
+#include "dp/exact/noise.h"
 
 static const char *const KINDS[] = {
     [DPI_RECORD_OTHER] = "one record",
@@ -55,6 +57,10 @@ void dpi_claim_name_model(dpi_claim *claim, const char *name) {
     claim->model_name[n] = '\0';
 }
 
+const char *dpi_labels_name(int32_t labels) {
+    return labels == DPI_LABELS_PUBLIC ? "public" : labels == DPI_LABELS_PRIVATE ? "private" : NULL;
+}
+
 /* ---- What it comes to ------------------------------------------------------------------------ */
 
 const dpi_parameter *dpi_method_parameter_of(int32_t method, const char *key) {
@@ -71,6 +77,30 @@ int32_t dpi_claim_is_assigned(const dpi_claim *c) {
 }
 
 int32_t dpi_claim_has_units(const dpi_claim *c) { return c->method.max_per_unit > 0; }
+
+double dpi_claim_histogram_rho(const dpi_claim *c) {
+    return c->histogram > 0 ? dpi_rho_gaussian_bound(c->histogram) : 0;
+}
+
+double dpi_claim_rho(const dpi_claim *c) {
+    const double rho = c->plan.rho_total, histogram = dpi_claim_histogram_rho(c);
+    return histogram > 0 ? nextafter(rho + histogram, INFINITY) : rho;
+}
+
+double dpi_claim_epsilon(const dpi_claim *c) {
+    double epsilon = INFINITY;
+    if (c->histogram == 0)
+        return c->plan.epsilon;
+    const dpi_status status = dpi_zcdp_epsilon(dpi_claim_rho(c), c->method.delta, &epsilon, NULL);
+    return status == DPI_STATUS_OK ? epsilon : INFINITY;
+}
+
+dpi_status dpi_claim_cost(const dpi_claim *c, dpi_cost *cost, dpi_error *err) {
+    DPI_TRY(dpi_method_cost(&c->method, &c->plan, cost, err));
+    return c->histogram > 0
+               ? dpi_cost_add(cost, DPI_COST_ZCDP, 1, dpi_claim_histogram_rho(c), 0, err)
+               : DPI_STATUS_OK;
+}
 
 int32_t dpi_claim_is_proven(const dpi_claim *c) {
     const dpi_method_info *m = dpi_method_get(c->method.method);
@@ -118,11 +148,36 @@ static dpi_status check_delta(const dpi_claim *c, dpi_error *err) {
                     "%g", delta, (long long)c->n_records, 1 / n);
 }
 
+/* What is proven of labels and of their histogram. */
+static dpi_status check_labels(const dpi_claim *c, dpi_error *err) {
+    const int32_t wanted =
+        dpi_claim_is_assigned(c) ? DPI_LABELS_PRIVATE : DPI_LABELS_PUBLIC;
+    DPI_TRY(dpi_check_range("labels", c->labels, 0, DPI_LABELS_PRIVATE, err));
+    DPI_TRY(dpi_check_range("n_labels", c->n_labels, c->labels ? 1 : 0, c->labels ? INT32_MAX : 0,
+                            err));
+    if (c->labels && c->labels != wanted)
+        return dpi_fail(err, DPI_STATUS_ARG, "labels: found %s, allowed %s with batches by %s",
+                        dpi_labels_name(c->labels), dpi_labels_name(wanted),
+                        wanted == DPI_LABELS_PUBLIC ? "position" : "hash or draw");
+    if (c->histogram == 0)
+        return DPI_STATUS_OK;
+    DPI_TRY(dpi_check_range("histogram", c->histogram, DPI_NOISE_VARIANCE_MIN,
+                            DPI_NOISE_VARIANCE_MAX, err));
+    if (c->labels != DPI_LABELS_PRIVATE || c->method.subsample > 0 ||
+        c->method.accountant == DPI_ACCOUNTANT_BR || !dpi_claim_is_proven(c))
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "histogram_rho: allowed with private labels, a method with a guarantee and "
+                        "the accountants zcdp and filter, without subsample");
+    return DPI_STATUS_OK;
+}
+
 static dpi_status check_texts(const dpi_claim *c, dpi_error *err) {
     const int64_t n_slots = c->method.denominator;
     if (dpi_claim_is_assigned(c))
         return DPI_STATUS_OK;
-    const int64_t most = (c->n_records + n_slots - 1) / n_slots;
+    /* Each label may have a batch that is not full. */
+    const int64_t n_parts = c->n_labels > 0 ? c->n_labels : 1;
+    const int64_t most = (c->n_records + n_parts * (n_slots - 1)) / n_slots;
     if (c->n_texts <= most)
         return DPI_STATUS_OK;
     return dpi_fail(err, DPI_STATUS_ARG,
@@ -151,6 +206,7 @@ dpi_status dpi_claim_check(const dpi_claim *c, dpi_error *err) {
     DPI_TRY(dpi_check_range("record_in_prompt", c->record_in_prompt, 1, 1, err));
     DPI_TRY(dpi_check_range("B", c->method.denominator, 1, 4096, err));
     DPI_TRY(check_delta(c, err));
+    DPI_TRY(check_labels(c, err));
     return check_texts(c, err);
 }
 

@@ -14,7 +14,7 @@ struct dpi_partition {
     dpi_partition_options options;
     size_t n_records;
     uint8_t *key;      /* [KEY_BYTES] */
-    /* Assigned, else NULL; private. */
+    /* Assigned or by label, else NULL; private. */
     int32_t *batch_of; /* [n_records] -1: in none */
     size_t *records;   /* [n_records] by batch, then in their order */
     size_t *begin;     /* [n_batches + 1] of a batch in records */
@@ -51,11 +51,12 @@ dpi_status dpi_partition_create(const dpi_partition_options *options, size_t n_r
         return out_of_memory(err);
     *p = (dpi_partition){.options = *options, .n_records = n_records};
     dpi_status status = DPI_STATUS_OK;
-    if (options->by_content || options->subsample > 0) {
+    const bool assigned = dpi_partition_is_assigned(p);
+    if (assigned || options->by_label) {
         p->batch_of = n_records > SIZE_MAX / sizeof *p->batch_of
                           ? NULL
                           : dpi_private_malloc(n_records * sizeof *p->batch_of);
-        status = p->batch_of ? make_key(p, err) : out_of_memory(err);
+        status = !p->batch_of ? out_of_memory(err) : assigned ? make_key(p, err) : status;
     }
     if (status == DPI_STATUS_OK)
         *partition = p;
@@ -74,22 +75,24 @@ void dpi_partition_free(dpi_partition *p) {
     dpi_private_free(p);
 }
 
-bool dpi_partition_is_assigned(const dpi_partition *p) { return p->batch_of; }
+bool dpi_partition_is_assigned(const dpi_partition *p) {
+    return p->options.by_content || p->options.subsample > 0;
+}
 
-dpi_status dpi_partition_assign(dpi_partition *p, size_t i, const char *text, size_t n_bytes,
-                                int32_t *batch, dpi_error *err) {
+dpi_status dpi_partition_assign(dpi_partition *p, size_t i, dpi_batch_range range,
+                                const char *text, size_t n_bytes, int32_t *batch, dpi_error *err) {
     const dpi_partition_options *o = &p->options;
     *batch = -1;
-    if (o->subsample > 0)
-        DPI_TRY(dpi_assign_secret(o->subsample, o->n_batches, o->random, o->random_user, batch,
-                                  err));
-    else if (text)
-        DPI_TRY(dpi_assign_hash(p->key, text, n_bytes, o->n_batches, batch, err));
+    if (range.n > 0 && o->subsample > 0)
+        DPI_TRY(dpi_assign_secret(o->subsample, range.n, o->random, o->random_user, batch, err));
+    else if (range.n > 0 && text)
+        DPI_TRY(dpi_assign_hash(p->key, text, n_bytes, range.n, batch, err));
+    *batch += *batch >= 0 ? range.first : 0;
     p->batch_of[i] = *batch;
     return DPI_STATUS_OK;
 }
 
-void dpi_partition_restore(dpi_partition *p, size_t i, int32_t batch) { p->batch_of[i] = batch; }
+void dpi_partition_put(dpi_partition *p, size_t i, int32_t batch) { p->batch_of[i] = batch; }
 
 /* Counting: where each batch begins, then each record into the next place of its batch. */
 dpi_status dpi_partition_index(dpi_partition *p, dpi_error *err) {
@@ -126,8 +129,9 @@ void dpi_partition_batch(const dpi_partition *p, int32_t b, dpi_batch *batch) {
 }
 
 size_t dpi_partition_largest(const dpi_partition *p) {
-    size_t largest = p->batch_of ? 0 : (size_t)p->options.n_slots;
-    for (int32_t b = 0; p->batch_of && b < p->options.n_batches; b++) {
+    const bool assigned = dpi_partition_is_assigned(p);
+    size_t largest = assigned ? 0 : (size_t)p->options.n_slots;
+    for (int32_t b = 0; assigned && b < p->options.n_batches; b++) {
         const size_t n = p->begin[b + 1] - p->begin[b];
         largest = n > largest ? n : largest;
     }

@@ -1,8 +1,9 @@
 /* partition.h - which records make up which batch. Internal.
  *
- * By position: the record i is in batch i / B. Assigned: by the keyed hash of the record's own
- * content (add/remove), or by a secret draw (subsample). Then all of this is private, the sizes of
- * batches too, and there is no limit on them here.
+ * By position: the record i is in batch i / B, or with labels where it is put by its position
+ * within its label. Assigned: by the keyed hash of the record's own content (add/remove), or by a
+ * secret draw (subsample). Then all of this is private, the sizes of batches too, and there is no
+ * limit on them here.
  *
  *     dpi_partition_create(&options, n_records, &partition, err);
  *     dpi_partition_assign(partition, i, text, n_bytes, err);      assigned: for each record in turn
@@ -22,7 +23,8 @@ typedef struct dpi_partition_options {
     int32_t n_slots;  /* B; of a batch by position */
     bool by_content;  /* add/remove: hashed */
     double subsample; /* q > 0: drawn, whatever by_content says */
-    const uint8_t *key;   /* [16] of the hash; NULL: drawn */
+    bool by_label;    /* not assigned: each record is put into a batch (dpi_partition_put) */
+    const uint8_t *key; /* [16] of the hash; NULL: drawn */
     dpi_random_fn random; /* NULL: getrandom(2) */
     void *random_user;
 } dpi_partition_options;
@@ -45,14 +47,20 @@ void dpi_partition_free(dpi_partition *partition);
 /* Whether records go to batches by what they hold, or by a draw: not by position. */
 bool dpi_partition_is_assigned(const dpi_partition *partition);
 
-/* The batch of record i (-1: in none). The ID of a record is its content, so that its batch depends
- * on no other record, whatever form the records come in. text NULL is a null record, which adds
- * nothing in any batch: by content it is in none. Errors: ENTROPY. */
-dpi_status dpi_partition_assign(dpi_partition *partition, size_t i, const char *text,
-                                size_t n_bytes, int32_t *batch, dpi_error *err);
+/* Batches of one label: first .. first + n - 1. */
+typedef struct dpi_batch_range {
+    int32_t first, n;
+} dpi_batch_range;
 
-/* What dpi_partition_assign has said of record i before, in a run that goes on. */
-void dpi_partition_restore(dpi_partition *partition, size_t i, int32_t batch);
+/* The batch of record i within a range (-1: in none). The ID of a record is its content, so that
+ * its batch depends on no other record, whatever form the records come in. text NULL is a null
+ * record, which adds nothing in any batch: by content it is in none. Errors: ENTROPY. */
+dpi_status dpi_partition_assign(dpi_partition *partition, size_t i, dpi_batch_range range,
+                                const char *text, size_t n_bytes, int32_t *batch, dpi_error *err);
+
+/* Record i is in this batch (-1: in none): by label, or as dpi_partition_assign has said before, in
+ * a run that goes on. */
+void dpi_partition_put(dpi_partition *partition, size_t i, int32_t batch);
 
 /* After all were assigned: makes the list of each batch. Errors: MEMORY. */
 dpi_status dpi_partition_index(dpi_partition *partition, dpi_error *err);

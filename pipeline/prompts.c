@@ -28,8 +28,8 @@ struct dpi_prompts {
     dpi_prompts_info info;
 };
 
-static const char placeholder[] = "{reference}";
-enum { PLACEHOLDER_BYTES = sizeof placeholder - 1 };
+static const char placeholder[] = "{reference}", label_mark[] = "{label}";
+enum { PLACEHOLDER_BYTES = sizeof placeholder - 1, LABEL_BYTES = sizeof label_mark - 1 };
 
 /* The defaults. The private prompt is the public one after a record, so that both ask for the
  * same thing whatever public prompt is given. Base models continue: nothing before, or a
@@ -89,6 +89,21 @@ static int count_placeholders(dpi_bytes text) {
     return n;
 }
 
+/* Bytes before the next {label}; all of them: there is none. */
+static size_t find_label(dpi_bytes text) {
+    const char *at = text.n_bytes > 0 ? memmem(text.data, text.n_bytes, label_mark, LABEL_BYTES)
+                                      : NULL;
+    return at ? (size_t)(at - text.data) : text.n_bytes;
+}
+
+int32_t dpi_prompt_options_have_label(const dpi_prompt_options *o) {
+    const dpi_bytes texts[] = {o->public_prompt, o->private_prompt, o->query, o->system};
+    bool found = false;
+    for (int i = 0; i < 4; i++)
+        found |= find_label(texts[i]) < texts[i].n_bytes;
+    return found;
+}
+
 static bool is_blank(dpi_bytes text) {
     for (size_t i = 0; i < text.n_bytes; i++)
         if (!memchr(" \t\r\n", text.data[i], 4))
@@ -127,6 +142,8 @@ dpi_status dpi_prompt_options_check(const dpi_prompt_options *o, dpi_error *err)
     if (n != 1)
         return dpi_fail(err, DPI_STATUS_ARG,
                         "private_prompt: found %d times {reference}, allowed once", n);
+    if (count_placeholders(o->label) > 0)
+        return dpi_fail(err, DPI_STATUS_ARG, "label: found {reference}, which no label may hold");
     if (count_placeholders(o->public_prompt) > 0)
         return dpi_fail(err, DPI_STATUS_ARG, "public_prompt: found {reference}, which only the "
                                              "private prompt may hold");
@@ -220,6 +237,41 @@ static dpi_status choose_chat(dpi_prompts *p, int32_t chat, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
+/* Each {label} becomes the label. */
+static dpi_status put_label(dpi_bytes label, owned_text *text, dpi_error *err) {
+    const dpi_bytes whole = view(*text);
+    owned_text made = {0};
+    dpi_status status = DPI_STATUS_OK;
+    for (size_t at = 0; at < whole.n_bytes && status == DPI_STATUS_OK;) {
+        const dpi_bytes rest = {whole.data + at, whole.n_bytes - at};
+        const size_t n = find_label(rest);
+        const bool found = n < rest.n_bytes;
+        owned_text longer = {0};
+        status = join(view(made), (dpi_bytes){rest.data, n}, found ? label : (dpi_bytes){NULL, 0},
+                      &longer, err);
+        if (status == DPI_STATUS_OK) {
+            dpi_private_free(made.data);
+            made = longer;
+        }
+        at += n + (found ? LABEL_BYTES : 0);
+    }
+    if (status != DPI_STATUS_OK || whole.n_bytes == 0) {
+        dpi_private_free(made.data);
+        return status;
+    }
+    dpi_private_free(text->data);
+    *text = made;
+    return DPI_STATUS_OK;
+}
+
+static dpi_status put_labels(dpi_prompts *p, dpi_bytes label, dpi_error *err) {
+    if (!label.data)
+        return DPI_STATUS_OK;
+    DPI_TRY(put_label(label, &p->system, err));
+    DPI_TRY(put_label(label, &p->public_text, err));
+    return put_label(label, &p->private_text, err);
+}
+
 static dpi_status choose_texts(dpi_prompts *p, const dpi_prompt_options *o, dpi_error *err) {
     const bool base = p->info.chat == DPI_CHAT_NONE;
     const dpi_bytes none = {NULL, 0};
@@ -236,6 +288,7 @@ static dpi_status choose_texts(dpi_prompts *p, const dpi_prompt_options *o, dpi_
         DPI_TRY(copy_text(o->private_prompt, &p->private_text, err));
     else
         DPI_TRY(join(bytes_of(lead), view(p->public_text), none, &p->private_text, err));
+    DPI_TRY(put_labels(p, o->label, err));
     /* memmem, because a prompt may hold NUL bytes */
     const char *at = memmem(p->private_text.data, p->private_text.n_bytes, placeholder,
                             PLACEHOLDER_BYTES);

@@ -72,8 +72,8 @@ void dpi_bound_text(double value, int32_t digits, char *text, size_t size) {
 
 size_t dpi_claim_guarantee(const dpi_claim *c, char *text, size_t size) {
     char rho[40], epsilon[40], delta[40];
-    dpi_bound_text(c->plan.rho_total, 7, rho, sizeof rho);
-    dpi_bound_text(c->plan.epsilon, 7, epsilon, sizeof epsilon);
+    dpi_bound_text(dpi_claim_rho(c), 7, rho, sizeof rho);
+    dpi_bound_text(dpi_claim_epsilon(c), 7, epsilon, sizeof epsilon);
     dpi_bound_text(c->method.delta, 7, delta, sizeof delta);
     if (dpi_claim_is_zcdp(c))
         return (size_t)snprintf(text, size, "%s-zCDP, and so (%s, %s)-DP", rho, epsilon, delta);
@@ -137,6 +137,13 @@ static void add_guarantee(list *l, const dpi_claim *c) {
     add_text(l, "accounting", "accounting", "%s", dpi_accountant_text(o->accountant));
     if (o->subsample > 0)
         add_real(l, "subsample", "q, of joining", o->subsample);
+    if (c->labels) {
+        add_int(l, "n_labels", "labels", c->n_labels);
+        add_text(l, "labels", "labels", "%s",
+                 c->labels == DPI_LABELS_PUBLIC
+                     ? "public: which unit has which label is no secret; a text is for one label"
+                     : "private: a unit's label is a secret of the unit; a text is for one label");
+    }
     add_text(l, "composition", "composition", "%s", dpi_claim_composition(c));
 }
 
@@ -156,9 +163,12 @@ static void add_parameters(list *l, const dpi_claim *c) {
     const dpi_sampler_options *o = &c->method;
     const dpi_sampler_plan *p = &c->plan;
     if (p->rho_budget > 0)
-        add_real(l, "rho_budget", "rho, budget", p->rho_budget);
-    add_bound(l, "rho", dpi_rho_label(o), p->rho_total);
-    add_bound(l, "epsilon", "epsilon", p->epsilon);
+        add_real(l, "rho_budget", c->histogram > 0 ? "rho, for texts" : "rho, budget",
+                 p->rho_budget);
+    if (c->histogram > 0)
+        add_bound(l, "histogram_rho", "rho, of histogram", dpi_claim_histogram_rho(c));
+    add_bound(l, "rho", dpi_rho_label(o), dpi_claim_rho(c));
+    add_bound(l, "epsilon", "epsilon", dpi_claim_epsilon(c));
     add_real(l, "delta", "at delta", o->delta);
     add_int(l, "T", "T, tokens a text", o->n_tokens);
     add_int(l, "B", dpi_claim_is_assigned(c) ? "B, denominator" : "B, slots a text",

@@ -67,6 +67,8 @@ static const struct {
     {"batch", "-B"}, {"n_texts", "--num"}, {"n_tokens", "--n-predict"},
     {"n_parallel", "--parallel"}, {"delta", "--delta"}, {"reference", "--reference"},
     {"query", "--query"}, {"unit_field", "--unit-field"},
+    {"label_field", "--label-field"}, {"labels", "--labels"}, {"label_names", "--label-names"},
+    {"label_texts", "--num-per-label"}, {"histogram_rho", "--histogram-rho"},
     {"private_prompt", "--private-prompt"}, {"public_prompt", "--public-prompt"},
 };
 

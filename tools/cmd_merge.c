@@ -43,7 +43,7 @@ static int write_texts(const dpi_merge *merge, bool jsonl, output *out) {
             return cli_fail_library(CLI_FAILED, &err);
         if (!t.line)
             continue;
-        if (dpi_report_text_add(dpi_merge_report(merge), NULL, t.n_tokens, t.end, &err) !=
+        if (dpi_report_text_add(dpi_merge_report(merge), t.label, t.n_tokens, t.end, &err) !=
             DPI_STATUS_OK)
             return cli_fail_library(CLI_FAILED, &err);
         code = jsonl ? write_line(merge, out, &t) : write_text(merge, out, &t, first);

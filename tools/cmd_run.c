@@ -97,6 +97,28 @@ static void set_tail(run *r, int32_t n_drawn, bool ended) {
     r->out.tail = tail;
 }
 
+/* {"index":0,"text":", with the label of the text if it has one. */
+static int begin_object(run *r, int32_t index) {
+    const char *name;
+    size_t n_name;
+    char *label = NULL, *line = NULL;
+    dpi_release_label(r->in.release, index, &name, &n_name);
+    json_t *value = name ? json_stringn(name, n_name) : NULL;
+    if (value)
+        label = json_dumps(value, JSON_ENCODE_ANY | (r->screen ? JSON_ENSURE_ASCII : 0));
+    json_decref(value);
+    int n = name && !label ? -1
+                           : asprintf(&line, "{\"index\":%d,%s%s%s\"text\":\"", index,
+                                      label ? "\"text_label\":" : "", label ? label : "",
+                                      label ? "," : "");
+    const int code = n < 0 ? cli_fail(CLI_FAILED, "out of memory for the text")
+                           : put_bytes(r, line, (size_t)n);
+    dpi_private_free(label);
+    if (n >= 0)
+        free(line);
+    return code;
+}
+
 /* Texts end with a line feed and are set apart by a blank line. */
 static int begin_text(run *r, int32_t index) {
     r->index = index;
@@ -104,9 +126,7 @@ static int begin_text(run *r, int32_t index) {
     r->line_open = true; /* an empty text is an empty line */
     if (!r->jsonl)
         return index == 0 ? CLI_OK : put_bytes(r, "\n", 1);
-    char line[48];
-    const int n = snprintf(line, sizeof line, "{\"index\":%d,\"text\":\"", index);
-    return put_bytes(r, line, (size_t)n);
+    return begin_object(r, index);
 }
 
 static int end_text(run *r, const dpi_release_event *event) {
@@ -118,9 +138,12 @@ static int end_text(run *r, const dpi_release_event *event) {
 
 /* The text is whole. */
 static int close_text(run *r, const dpi_release_event *event) {
+    const char *label;
+    size_t n_label;
     dpi_error err;
     const int code = end_text(r, event);
-    if (!r->report || dpi_report_text_add(r->report, NULL, event->n_drawn, event->end, &err) ==
+    dpi_release_label(r->in.release, event->index, &label, &n_label);
+    if (!r->report || dpi_report_text_add(r->report, label, event->n_drawn, event->end, &err) ==
                           DPI_STATUS_OK)
         return code;
     return code == CLI_OK ? cli_fail_library(CLI_FAILED, &err) : code;

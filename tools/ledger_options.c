@@ -43,15 +43,14 @@ int ledger_dataset(const args *a, dpi_ledger *ledger, char name[DPI_DATASET_NAME
 /* Whether the run with another budget, rho or epsilon, fits into what is left. */
 static bool fits(const dpi_claim *claim, const dpi_dataset_info *info, double rho,
                  double epsilon) {
-    dpi_sampler_options o = claim->method;
-    dpi_sampler_plan plan;
+    dpi_claim smaller = *claim;
+    dpi_sampler_options *o = &smaller.method;
     dpi_cost cost;
     double divergence;
-    dpi_sampler_plan_init(&plan);
-    o.rho = rho;
-    o.epsilon = epsilon;
-    return dpi_sampler_plan_make(&o, &plan, NULL) == DPI_STATUS_OK &&
-           dpi_method_cost(&o, &plan, &cost, NULL) == DPI_STATUS_OK &&
+    o->rho = rho;
+    o->epsilon = epsilon;
+    return dpi_sampler_plan_make(o, &smaller.plan, NULL) == DPI_STATUS_OK &&
+           dpi_claim_cost(&smaller, &cost, NULL) == DPI_STATUS_OK &&
            dpi_cost_renyi(&cost, info->order, &divergence, NULL) == DPI_STATUS_OK &&
            divergence * DPI_LEDGER_ONE <= (double)info->left - 1;
 }

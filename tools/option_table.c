@@ -88,6 +88,24 @@ static const option_spec specs[N_OPTIONS] = {
         .commands = GENERATES, .arg = "NAME",
         .help = "field or column with the ID of the person: all records with one ID are protected "
                 "together; without it each record is"},
+    [OPT_LABEL_FIELD] = {.name = "label-field", .group = GROUP_DATA, .type = OPT_STRING,
+        .commands = GENERATES, .arg = "NAME",
+        .help = "field or column with a label: each text is for one, which {label} in a prompt "
+                "names"},
+    [OPT_LABELS] = {.name = "labels", .group = GROUP_DATA, .type = OPT_ENUM,
+        .commands = GENERATES, .arg = "WHAT", .choices = "public|private",
+        .help = "which unit has which label is public (batches by position), or a secret (hash or "
+                "draw); without it what the batches need"},
+    [OPT_LABEL_NAMES] = {.name = "label-names", .group = GROUP_DATA, .type = OPT_STRING,
+        .commands = GENERATES, .arg = "FILE",
+        .help = "labels, one a line; needed where they are private. --num texts, as many of each"},
+    [OPT_NUM_PER_LABEL] = {.name = "num-per-label", .group = GROUP_DATA, .type = OPT_STRING,
+        .commands = GENERATES, .arg = "FILE",
+        .help = "lines of a number of texts and a label, instead of --num"},
+    [OPT_HISTOGRAM_RHO] = {.name = "histogram-rho", .group = GROUP_DATA, .type = OPT_DOUBLE,
+        .commands = GENERATES, .arg = "RHO", .min = 6.2e-5, .max = 8,
+        .help = "private labels: --num texts in proportion to the units of each, counted with "
+                "noise at this part of the budget"},
     [OPT_DELIMITER] = {.name = "delimiter", .group = GROUP_DATA, .type = OPT_STRING,
         .commands = GENERATES, .arg = "CHAR", .def = ",",
         .help = "between the columns of a .csv; tab: a tab"},

@@ -35,7 +35,8 @@ static bool is_assigned(const args *a) {
 }
 
 static int check_assigned(const args *a) {
-    if (is_assigned(a) && (!a->v[OPT_BATCH].given || !a->v[OPT_NUM].given))
+    if (is_assigned(a) && (!a->v[OPT_BATCH].given ||
+                           (!a->v[OPT_NUM].given && !a->v[OPT_NUM_PER_LABEL].given)))
         return cli_fail(CLI_USAGE,
                         "-B and --num must be given with --adjacency add-remove and with "
                         "--subsample: they must not follow from the records");
@@ -183,6 +184,8 @@ static int read_options(const args *a, release_input *in, dpi_release_options *o
         code = read_session_options(a, &o->session);
     read_numbers(a, o);
     o->session.n_ctx = (int32_t)a->v[OPT_CTX_SIZE].i;
+    if (code == CLI_OK)
+        code = label_options_read(a, &in->labels, o);
     return code == CLI_OK ? read_prompts(a, in, &o->prompts) : code;
 }
 
@@ -194,6 +197,7 @@ static int open_records(const args *a, release_input *in, dpi_release_options *o
     dpi_error err;
     dpi_records_options_init(&options);
     options.text_field = a->v[OPT_TEXT_FIELD].s;
+    options.label_field = a->v[OPT_LABEL_FIELD].given ? a->v[OPT_LABEL_FIELD].s : NULL;
     options.unit_field = a->v[OPT_UNIT_FIELD].given ? a->v[OPT_UNIT_FIELD].s : NULL;
     const char *delimiter = a->v[OPT_DELIMITER].s;
     delimiter = strcmp(delimiter, "tab") == 0 ? "\t" : delimiter;
@@ -400,6 +404,7 @@ void release_close(release_input *in) {
     dpi_ledger_close(in->ledger);
     dpi_records_close(in->records);
     dpi_model_close(in->model);
+    label_options_free(&in->labels);
     for (int i = 0; i < 4; i++)
         dpi_private_free(in->prompts[i].text);
     *in = (release_input){0};

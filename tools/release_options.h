@@ -5,6 +5,7 @@
 
 #include "dpinfer/release.h"
 #include "dpinfer/shards.h"
+#include "tools/label_options.h"
 #include "tools/options.h"
 
 /* What `run`, `plan` and `demo` have open. Must not move while it is open. */
@@ -13,6 +14,7 @@ typedef struct release_input {
     dpi_model_info info;
     dpi_records *records;
     dpi_release *release;
+    label_input labels;
     dpi_ledger *ledger; /* of --ledger; NULL: none */
     dpi_shards *shards; /* of --job, joined for a shard; NULL: none */
     dpi_journal *journal; /* of --job, made here, or of the shard; NULL: none */

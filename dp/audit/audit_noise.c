@@ -1,5 +1,5 @@
-/* audit_noise.c - audit B of the sparse vector: the law of its noise, of its answers, and that its
- * threshold is noisy anew for each instance. */
+/* audit_noise.c - audit B of noise: the laws of discrete Laplace and Gaussian noise; of the sparse
+ * vector, its answers, and that its threshold is noisy anew for each instance. */
 #include <math.h>
 
 #include "base/status.h"
@@ -28,6 +28,30 @@ static dpi_status audit_laplace(dpi_audit *a) {
     }
     for (int32_t z = -REACH; z <= REACH; z++)
         expected[LAST + (z < -LAST ? -LAST : z > LAST ? LAST : z)] += n * law(SCALE, z);
+    for (int i = 0; i < N_CELLS; i++)
+        x += pow((double)count[i] - expected[i], 2) / expected[i];
+    a->result.n_cases = n;
+    dpi_audit_end_chi_square(a, x, N_CELLS - 1);
+    return DPI_STATUS_OK;
+}
+
+/* Of variance v / 256, from the definition: weights on -REACH..REACH and their sum. */
+static dpi_status audit_gaussian(dpi_audit *a, int64_t v, const char *subject) {
+    enum { LAST = 9, N_CELLS = 2 * LAST + 1 };
+    const int32_t n = dpi_audit_count(a, N_DRAWS);
+    int64_t count[N_CELLS] = {0};
+    double expected[N_CELLS] = {0}, x = 0, sum = 0;
+    DPI_TRY(dpi_audit_begin(a, "B", subject));
+    for (int32_t z = -REACH; z <= REACH; z++)
+        sum += exp(-128.0 * z * z / (double)v);
+    for (int32_t i = 0; i < n; i++) {
+        int64_t z;
+        DPI_TRY(dpi_noise_gaussian(v, a->options.random, a->options.random_user, &z, a->err));
+        count[LAST + (z < -LAST ? -LAST : z > LAST ? LAST : z)]++;
+    }
+    for (int32_t z = -REACH; z <= REACH; z++)
+        expected[LAST + (z < -LAST ? -LAST : z > LAST ? LAST : z)] +=
+            n * exp(-128.0 * z * z / (double)v) / sum;
     for (int i = 0; i < N_CELLS; i++)
         x += pow((double)count[i] - expected[i], 2) / expected[i];
     a->result.n_cases = n;
@@ -202,6 +226,8 @@ static dpi_status audit_thresholds(dpi_audit *a) {
 
 dpi_status dpi_audit_noise(dpi_audit *a) {
     DPI_TRY(audit_laplace(a));
+    DPI_TRY(audit_gaussian(a, 256 * 13, "discrete Gaussian noise"));
+    DPI_TRY(audit_gaussian(a, 256 * 16 + 77, "discrete Gaussian noise, another variance"));
     DPI_TRY(audit_answers(a));
     DPI_TRY(audit_queries(a));
     return audit_thresholds(a);

@@ -6,7 +6,12 @@
  * is 1 - x + x^2/2 - ... = e^-x.
  * laplace: R uniform below t, kept with e^(-R/t), and Q geometric with ratio e^-1 make
  * R + t Q = m with probability proportional to e^(-m/t), each m >= 0 once. A fair sign, of which
- * minus zero is refused so that 0 is not counted twice, gives the two-sided law. */
+ * minus zero is refused so that 0 is not counted twice, gives the two-sided law.
+ * gaussian, s = sigma^2 = v/256: Y of that law with scale t, kept with e^(-(|Y| - s/t)^2 / (2 s)),
+ * is m with probability proportional to e^(-|m|/t - (|m| - s/t)^2 / (2 s))
+ * = e^(-m^2/(2 s)) e^(-s/(2 t^2)), whatever t is: the second factor is the same for all m
+ * (Proposition 31). t = floor(sigma) + 1 is kept often. Exponents are quotients of integers, and a
+ * whole part q of one is q trials of e^-1. */
 #include "dp/exact/noise.h"
 
 #include <math.h>
@@ -14,6 +19,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/status.h"
+#include "kernels/exact.h"
 
 enum { Q_MAX = (1 << 15) - 1 }; /* geometric rounds; e^-32768 to get there */
 
@@ -80,6 +86,61 @@ dpi_status dpi_noise_laplace(int64_t scale, dpi_random_fn random, void *user, in
     *noise = minus ? -(int64_t)m : (int64_t)m;
     dpi_wipe(&m, sizeof m);
     return DPI_STATUS_OK;
+}
+
+/* *success with probability e^(-u/n): u below 2^127, n below 2^47. */
+static dpi_status bernoulli_exp_any(const source *s, dpi_u128 u, uint64_t n,
+                                    bool *success) {
+    const dpi_u128 whole = u / n;
+    for (dpi_u128 i = 0; i < whole; i++) {
+        DPI_TRY(bernoulli_exp(s, 1, 1, success));
+        if (!*success)
+            return DPI_STATUS_OK;
+    }
+    return bernoulli_exp(s, (uint64_t)(u % n), n, success);
+}
+
+/* floor(sigma) + 1 for sigma^2 = v / 256. */
+static int64_t scale_of(int64_t v) {
+    int64_t t = 1;
+    while (256 * t * t <= v)
+        t++;
+    return t;
+}
+
+dpi_status dpi_noise_gaussian(int64_t v, dpi_random_fn random, void *user, int64_t *noise,
+                              dpi_error *err) {
+    const source s = {random, user, err};
+    if (v < DPI_NOISE_VARIANCE_MIN || v > DPI_NOISE_VARIANCE_MAX)
+        return dpi_fail(err, DPI_STATUS_ARG, "a variance of %lld / 256, must be %d..%d",
+                        (long long)v, DPI_NOISE_VARIANCE_MIN, DPI_NOISE_VARIANCE_MAX);
+    const int64_t t = scale_of(v);
+    const uint64_t n = (uint64_t)(512 * v * t * t); /* < 2^44 */
+    int64_t z = 0;
+    bool kept = false;
+    while (!kept) {
+        DPI_TRY(dpi_noise_laplace(t, random, user, &z, err));
+        const int64_t d = 256 * t * (z < 0 ? -z : z) - v; /* of (|z| - s/t), times 256 t */
+        DPI_TRY(bernoulli_exp_any(&s, (dpi_u128)d * (dpi_u128)d, n, &kept));
+    }
+    *noise = z;
+    dpi_wipe(&z, sizeof z);
+    return DPI_STATUS_OK;
+}
+
+/* fma is exact enough to tell whether the quotient was rounded down. */
+double dpi_rho_gaussian_bound(int64_t v) {
+    const double rho = 128 / (double)v;
+    return fma(rho, (double)v, -128) >= 0 ? rho : nextafter(rho, INFINITY);
+}
+
+int64_t dpi_noise_variance_for(double rho) {
+    if (!(rho >= 128.0 / DPI_NOISE_VARIANCE_MAX && rho <= 128.0 / DPI_NOISE_VARIANCE_MIN))
+        return 0;
+    int64_t v = (int64_t)ceil(128 / rho);
+    while (v <= DPI_NOISE_VARIANCE_MAX && dpi_rho_gaussian_bound(v) > rho)
+        v++;
+    return v <= DPI_NOISE_VARIANCE_MAX ? v : 0;
 }
 
 /* The margin covers tanh and two products: glibc is good to 2 units in the last place. */

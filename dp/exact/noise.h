@@ -1,7 +1,6 @@
-/* noise.h - exact discrete Laplace noise on integers, from uniform bits and integers alone.
- * Internal. Source: Canonne, Kamath, Steinke 2020, "The Discrete Gaussian for Differential
- * Privacy", Algorithms 1 and 2. Their Algorithm 3, the discrete Gaussian, is drawn from it: its
- * place is in this file.
+/* noise.h - exact discrete Laplace and Gaussian noise on integers, from uniform bits and integers
+ * alone. Internal. Source: Canonne, Kamath, Steinke 2020, "The Discrete Gaussian for Differential
+ * Privacy", Algorithms 1, 2 and 3.
  *
  * Nothing is rounded: every decision is "a uniform integer below n is less than m" with m/n the
  * rational that the proof names. The only departure from the law on all integers is a cap that
@@ -28,6 +27,21 @@
  * function of sensitivity D are e^(D / scale) apart at most: pure (D / scale)-DP. */
 dpi_status dpi_noise_laplace(int64_t scale, dpi_random_fn random, void *user, int64_t *noise,
                              dpi_error *err);
+
+/* Variances in units of 1/256. */
+#define DPI_NOISE_VARIANCE_MIN 16
+#define DPI_NOISE_VARIANCE_MAX (1 << 21)
+
+/* *noise = z with probability proportional to e^(-z^2 / (2 s)), s = variance / 256, for every
+ * integer z. An integer function of sensitivity 1, with independent noise on each of its
+ * coordinates of which a neighbour changes one, is 1/(2 s)-zCDP. Errors: ARG (the variance),
+ * ENTROPY. */
+dpi_status dpi_noise_gaussian(int64_t variance, dpi_random_fn random, void *user, int64_t *noise,
+                              dpi_error *err);
+/* Its rho = 128 / variance, rounded up. */
+double dpi_rho_gaussian_bound(int64_t variance);
+/* The least variance whose rho is at most `rho`; 0: there is none in range. */
+int64_t dpi_noise_variance_for(double rho);
 
 /* rho of a pure eps-DP mechanism: eps tanh(eps / 2), rounded up; eps >= 0. dp/PRIVACY.md has the
  * proof. */

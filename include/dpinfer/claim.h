@@ -6,6 +6,7 @@
 #ifndef DPINFER_CLAIM_H
 #define DPINFER_CLAIM_H
 
+#include "dpinfer/account.h"
 #include "dpinfer/registry.h"
 
 #ifdef __cplusplus
@@ -28,6 +29,18 @@ typedef enum dpi_randomness {
     DPI_RANDOMNESS_SYSTEM = 0, /* getrandom(2), fresh for every token */
     DPI_RANDOMNESS_SEED = 1    /* anything else: whoever knows it can undo the mechanism */
 } dpi_randomness;
+
+/* What is known of labels (records.h). */
+typedef enum dpi_labels {
+    DPI_LABELS_NONE = 0,
+    DPI_LABELS_PUBLIC = 1, /* which unit has which is public: batches by position within a label */
+    DPI_LABELS_PRIVATE = 2 /* a unit is assigned to one of its label's batches; which labels there
+                              are and their numbers of texts follow from no record, but by a
+                              histogram */
+} dpi_labels;
+
+/* "public", "private"; NULL for another value. Static. */
+DPI_API const char *dpi_labels_name(int32_t labels);
 
 /* What a ledger counts of a run, at its dataset's order; amounts as in ledger.h. */
 typedef struct dpi_claim_ledger {
@@ -52,6 +65,10 @@ typedef struct dpi_claim {
     int32_t randomness;       /* a dpi_randomness */
     int32_t pace_texts;       /* the pace was found from so many public texts; 0: it was given */
     int32_t random_weights;   /* 1: the model says that its weights are random (timing only) */
+    int32_t labels;          /* a dpi_labels */
+    int32_t n_labels;        /* 0: there are none */
+    int32_t histogram;       /* of units per label: variance of its discrete Gaussian noise in units
+                                of 1/256; 0: there is none. What it costs is not in `plan` */
     char model_name[64];      /* a string without characters that steer a terminal or a line */
     dpi_claim_ledger ledger; /* filled in when the run is charged */
 } dpi_claim;
@@ -77,6 +94,14 @@ DPI_API int32_t dpi_claim_is_proven(const dpi_claim *claim);
 DPI_API int32_t dpi_claim_is_private(const dpi_claim *claim);
 /* Why it does not hold, static; NULL if it does. */
 DPI_API const char *dpi_claim_warning(const dpi_claim *claim);
+/* rho and epsilon of the whole run, the histogram included. */
+DPI_API double dpi_claim_rho(const dpi_claim *claim);
+DPI_API double dpi_claim_epsilon(const dpi_claim *claim);
+/* rho of the histogram, rounded up; 0: there is none. */
+DPI_API double dpi_claim_histogram_rho(const dpi_claim *claim);
+/* What a ledger counts of the whole run. Errors: UNSUPPORTED. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_claim_cost(const dpi_claim *claim, dpi_cost *cost,
+                                                 dpi_error *err);
 /* "PRIVATE", or "NOT PRIVATE: " and why. As snprintf. */
 DPI_API size_t dpi_claim_label(const dpi_claim *claim, char *text, size_t size);
 

@@ -28,6 +28,8 @@ typedef struct dpi_prompt_options {
     dpi_bytes public_prompt;  /* without {reference}; none: the default of prompt_texts.h */
     dpi_bytes private_prompt; /* with {reference} once; none: a record, then the public prompt */
     dpi_bytes query;          /* a question, instead of both prompts */
+    dpi_bytes label;          /* PUBLIC: what {label} stands for in the prompts, where it may stand
+                                 any number of times; none: {label} is text like any other */
     dpi_bytes system;         /* the system message of every prompt; none: without one */
 } dpi_prompt_options;
 
@@ -35,6 +37,9 @@ DPI_API void dpi_prompt_options_init(dpi_prompt_options *options);
 /* What can be checked without a model. Errors: ARG, in the form "query: found ..., allowed ...". */
 DPI_API DPI_MUST_CHECK dpi_status dpi_prompt_options_check(const dpi_prompt_options *options,
                                                            dpi_error *err);
+
+/* 1: {label} is in one of the texts. */
+DPI_API int32_t dpi_prompt_options_have_label(const dpi_prompt_options *options);
 
 /* The prompts of one model. Immutable. */
 typedef struct dpi_prompts dpi_prompts;

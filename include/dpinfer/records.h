@@ -19,6 +19,10 @@
  * first records. A record without an ID, or with a blank one, is null and a unit of its own. IDs are
  * read when the file is opened.
  *
+ * A label (label_field: a string, or an integer as its digits) says which texts a unit is for. The
+ * label of a unit is that of its first record; its records with another label are not used. A label
+ * that is not there, or blank, is none. Labels are read when the file is opened.
+ *
  * All of it is private memory (memory.h says what to do about jansson). */
 #ifndef DPINFER_RECORDS_H
 #define DPINFER_RECORDS_H
@@ -38,6 +42,7 @@ typedef struct dpi_records_options {
     const char *text_field; /* of a .jsonl, column of a .csv; default "text" */
     const char *unit_field; /* the same for the ID of the unit; NULL (default): each record is a unit
                                of its own */
+    const char *label_field; /* the same for labels; NULL (default): there are none */
     char delimiter;  /* between the columns of a .csv, an ASCII character; default ',' */
     int32_t latin1;  /* 1: the files are ISO 8859-1 and are converted to UTF-8; default 0 */
 } dpi_records_options;
@@ -54,7 +59,14 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_records_open(const char *path,
 DPI_API size_t dpi_records_unit_count(const dpi_records *records);
 /* 1: there is a unit_field. */
 DPI_API int32_t dpi_records_has_units(const dpi_records *records);
-/* The k-th record of a unit, k from 0, in their order: a position; SIZE_MAX: it has no more. */
+/* 1: there is a label_field. */
+DPI_API int32_t dpi_records_has_labels(const dpi_records *records);
+/* The label of a unit, *label [*n_bytes], the records'; NULL: it has none. PRIVATE where labels
+ * are. */
+DPI_API void dpi_records_unit_label(const dpi_records *records, size_t unit, const char **label,
+                                    size_t *n_bytes);
+/* The k-th record of a unit, k from 0, in their order: a position; SIZE_MAX: it has no more. With
+ * labels only records with the unit's label count. */
 DPI_API size_t dpi_records_of_unit(const dpi_records *records, size_t unit, size_t k);
 /* The ID of a unit, *id [*n_bytes], the records'; NULL: it has none. PRIVATE. */
 DPI_API void dpi_records_unit_id(const dpi_records *records, size_t unit, const char **id,

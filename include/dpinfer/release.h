@@ -78,6 +78,16 @@ typedef struct dpi_release_options {
                            subsample. Copied. NULL (default): it is drawn */
     const dpi_claim_ledger *charged; /* the release is charged already, to a dataset of scope
                                         DATASET. Copied. NULL (default) */
+    /* With labels (records.h) each text is for one label, and the units with it. Numbers of texts:
+     * all batches of public labels; or n_texts, in proportion to the units of public labels, the
+     * same for private ones; or label_texts. label_names and label_texts are copied. */
+    int32_t labels;   /* a dpi_labels. NONE (default): PUBLIC by position, PRIVATE where units are
+                         assigned. Any other pair is refused */
+    int32_t n_labels; /* 0 (default): public labels are those that units have */
+    const char *const *label_names; /* [n_labels] strings; a unit with another one is in no text */
+    const int32_t *label_texts;     /* [n_labels]; NULL (default) */
+    double histogram_rho; /* private labels: n_texts in proportion to a noisy histogram of the
+                             units, at this cost, which is part of the budget. 0 (default): none */
     dpi_ledger *ledger;  /* the run is charged to it, and refused if it does not fit; the caller's,
                             must outlive the release. NULL (default): it is counted nowhere */
     const char *dataset; /* of the ledger */
@@ -85,6 +95,8 @@ typedef struct dpi_release_options {
                              caller's, must outlive the release. NULL (default): what is not told is lost */
     const char *model_path; /* with a journal: the file that the model was opened with */
 } dpi_release_options;
+
+enum { DPI_LABELS_MAX = 1024, DPI_LABEL_TEXTS_MAX = 1000000 };
 
 DPI_API void dpi_release_options_init(dpi_release_options *options);
 
@@ -171,6 +183,11 @@ typedef struct dpi_release_event {
                          The release's, valid until the next call */
     size_t n_bytes;
 } dpi_release_event;
+
+/* The label of text `index`, *label [*n_bytes] and a NUL, which a release tells from its begin on;
+ * NULL: there are none. The release's own. */
+DPI_API void dpi_release_label(const dpi_release *release, int32_t index, const char **label,
+                               size_t *n_bytes);
 
 /* Goes on to the next event, and begins the release if it has not begun. Texts are told in their
  * order: the events of one that is drawn beside an earlier one wait, unless as_drawn is set. A text

@@ -130,6 +130,7 @@ typedef struct dpi_merged_text {
                                   is missing. The merge's */
     size_t n_bytes, n_line;
     int32_t n_tokens, end; /* end: a dpi_end */
+    const char *label;     /* NULL: it has none */
 } dpi_merged_text;
 
 /* Errors: ARG (i). */

@@ -4,8 +4,10 @@
  * it goes to, its prompt is kept from then on, so that a file that changes meanwhile changes no
  * batch. Otherwise it is read when its text is drawn. A prompt is wiped after its text. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/status.h"
+#include "dp/exact/noise.h"
 #include "dpinfer/memory.h"
 #include "pipeline/release/release.h"
 
@@ -20,13 +22,24 @@ static size_t per_unit(const dpi_release *r) {
 
 int32_t dpi_release_n_ref(const dpi_release *r) { return (int32_t)(r->n_slots / per_unit(r)); }
 
+/* The label of a unit; -1: there are no labels, or it is in no text. */
+static int32_t label_of(const dpi_release *r, size_t unit) {
+    return r->labels.n > 0 ? dpi_labels_find(&r->labels, r->options.records, unit) : -1;
+}
+
+/* The batches that a unit may be in. */
+static dpi_batch_range range_of(const dpi_release *r, size_t unit) {
+    return r->labels.n > 0 ? dpi_labels_range(&r->labels, label_of(r, unit))
+                           : (dpi_batch_range){.n = r->claim.n_texts};
+}
+
 /* A unit goes to the batch that its ID says: where each record is its own unit, its content. */
 static dpi_status assign_unit(dpi_release *r, size_t unit, const char *text, size_t n_bytes,
                               dpi_error *err) {
     int32_t batch;
     if (dpi_release_unit_pays(r, unit) && dpi_records_has_units(r->options.records))
         dpi_records_unit_id(r->options.records, unit, &text, &n_bytes);
-    return dpi_partition_assign(r->partition, unit, text, n_bytes, &batch, err);
+    return dpi_partition_assign(r->partition, unit, range_of(r, unit), text, n_bytes, &batch, err);
 }
 
 /* Reads the k-th record of a unit to its prompt (NULL: null, or there is none), and with the first
@@ -47,8 +60,8 @@ static dpi_status read_record(dpi_release *r, size_t unit, size_t k, bool assign
     if (assign && k == 0)
         status = assign_unit(r, unit, text, n_bytes, err);
     if (status == DPI_STATUS_OK && text)
-        status = dpi_prompts_encode(r->prompts, text, n_bytes, &prompt->tokens, &prompt->n_tokens,
-                                    err);
+        status = dpi_prompts_encode(dpi_release_prompts(r, label_of(r, unit)), text, n_bytes,
+                                    &prompt->tokens, &prompt->n_tokens, err);
     dpi_private_free(text);
     r->n_null += status == DPI_STATUS_OK && !prompt->tokens;
     return status;
@@ -68,17 +81,17 @@ static dpi_status keep_prompts(dpi_release *r, size_t n_units, dpi_error *err) {
 
 static dpi_status draw_all(dpi_release *r, size_t n_units, int32_t *batches, dpi_error *err) {
     for (size_t i = 0; i < n_units; i++)
-        DPI_TRY(dpi_partition_assign(r->partition, i, NULL, 0, &batches[i], err));
-    return dpi_release_keep_batches(r, batches, n_units, err);
+        DPI_TRY(dpi_partition_assign(r->partition, i, range_of(r, i), NULL, 0, &batches[i], err));
+    return dpi_release_keep_list(r, "batches", batches, n_units, err);
 }
 
 /* A job draws them once. */
 static dpi_status draw_batches(dpi_release *r, size_t n_units, dpi_error *err) {
     int32_t *batches;
-    DPI_TRY(dpi_release_kept_batches(r, n_units, &batches, err));
+    DPI_TRY(dpi_release_kept_list(r, "batches", n_units, &batches, err));
     const bool kept = batches;
     for (size_t i = 0; kept && i < n_units; i++)
-        dpi_partition_restore(r->partition, i, batches[i]);
+        dpi_partition_put(r->partition, i, batches[i]);
     if (!kept)
         batches = dpi_private_malloc(n_units * sizeof *batches + 1);
     dpi_status status = kept ? DPI_STATUS_OK
@@ -86,6 +99,64 @@ static dpi_status draw_batches(dpi_release *r, size_t n_units, dpi_error *err) {
                                    : draw_all(r, n_units, batches, err);
     dpi_private_free(batches);
     return status;
+}
+
+/* Public labels: by position within the label, as many batches as the label has texts. */
+static dpi_status put_in_batches(dpi_release *r, size_t n_units, dpi_error *err) {
+    const size_t B = (size_t)r->claim.method.denominator;
+    size_t *n_before = dpi_private_malloc((size_t)r->labels.n * sizeof *n_before);
+    if (!n_before)
+        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the batches");
+    for (int32_t i = 0; i < r->labels.n; i++)
+        n_before[i] = 0;
+    for (size_t u = 0; u < n_units; u++) {
+        const int32_t label = label_of(r, u);
+        const dpi_batch_range range = dpi_labels_range(&r->labels, label);
+        const size_t batch = label >= 0 ? n_before[label]++ / B : 0;
+        dpi_partition_put(r->partition, u,
+                          batch < (size_t)range.n ? range.first + (int32_t)batch : -1);
+    }
+    dpi_private_free(n_before);
+    return DPI_STATUS_OK;
+}
+
+/* Private labels: how many units have each, with noise, says how many texts it has. A count moves
+ * by 1 where a unit comes or goes, and no other does. */
+static dpi_status draw_shares(dpi_release *r, dpi_random_fn random, void *user, dpi_error *err) {
+    const size_t n_units = dpi_records_unit_count(r->options.records), n = (size_t)r->labels.n;
+    int64_t *count = dpi_private_malloc(n * sizeof *count);
+    dpi_status status = count ? DPI_STATUS_OK
+                              : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the labels");
+    for (size_t i = 0; i < n && count; i++)
+        count[i] = 0;
+    for (size_t u = 0; u < n_units && count; u++) {
+        const int32_t label = label_of(r, u);
+        if (label >= 0 && dpi_release_unit_pays(r, u))
+            count[label]++;
+    }
+    for (size_t i = 0; i < n && status == DPI_STATUS_OK; i++) {
+        int64_t noise;
+        status = dpi_noise_gaussian(r->claim.histogram, random, user, &noise, err);
+        if (status == DPI_STATUS_OK)
+            count[i] = count[i] + noise > 0 ? count[i] + noise : 0;
+    }
+    if (status == DPI_STATUS_OK)
+        dpi_labels_share(count, NULL, r->labels.n, r->claim.n_texts, r->labels.n_texts);
+    dpi_private_free(count);
+    return status == DPI_STATUS_OK ? dpi_release_keep_list(r, "shares", r->labels.n_texts, n, err)
+                                   : status;
+}
+
+/* A job draws it once: a second draw would be a second release. */
+static dpi_status settle_shares(dpi_release *r, dpi_random_fn random, void *user, dpi_error *err) {
+    const size_t n = (size_t)r->labels.n;
+    int32_t *shares;
+    DPI_TRY(dpi_release_kept_list(r, "shares", n, &shares, err));
+    if (!shares)
+        return draw_shares(r, random, user, err);
+    memcpy(r->labels.n_texts, shares, n * sizeof *shares);
+    dpi_private_free(shares);
+    return DPI_STATUS_OK;
 }
 
 static dpi_status make_partition(dpi_release *r, dpi_error *err) {
@@ -96,6 +167,7 @@ static dpi_status make_partition(dpi_release *r, dpi_error *err) {
         .by_content = m->adjacency == DPI_ADJACENCY_ADD_REMOVE,
         .subsample = m->subsample,
         .key = dpi_release_batch_key(r),
+        .by_label = r->labels.n > 0,
     };
     dpi_release_random(r, &r->bits, &o.random, &o.random_user);
     if (r->options.key && !r->options.seeded) { /* the same batches in each process */
@@ -104,9 +176,14 @@ static dpi_status make_partition(dpi_release *r, dpi_error *err) {
     }
     const size_t n_units = dpi_records_unit_count(r->options.records);
     DPI_TRY(dpi_partition_create(&o, n_units, &r->partition, err));
-    if (!dpi_partition_is_assigned(r->partition))
+    if (r->claim.histogram > 0)
+        DPI_TRY(settle_shares(r, o.random, o.random_user, err));
+    if (dpi_partition_is_assigned(r->partition))
+        DPI_TRY(o.subsample > 0 ? draw_batches(r, n_units, err) : keep_prompts(r, n_units, err));
+    else if (o.by_label)
+        DPI_TRY(put_in_batches(r, n_units, err));
+    else
         return DPI_STATUS_OK;
-    DPI_TRY(o.subsample > 0 ? draw_batches(r, n_units, err) : keep_prompts(r, n_units, err));
     return dpi_partition_index(r->partition, err);
 }
 

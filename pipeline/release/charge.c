@@ -42,11 +42,37 @@ static void keep(dpi_release *r, const dpi_dataset_info *info, const dpi_charge 
 
 /* ---- Units that pay each for itself ---------------------------------------------------------- */
 
-/* How many of the units may be in the run: by position those that a batch has a slot for. */
-static size_t n_units_of(const dpi_release *r) {
-    const size_t n = dpi_records_unit_count(r->options.records);
-    const size_t n_slots = (size_t)r->claim.n_texts * (size_t)r->claim.method.denominator;
-    return dpi_claim_is_assigned(&r->claim) || n < n_slots ? n : n_slots;
+/* Which units are in the run. */
+typedef struct places {
+    const dpi_release *r;
+    size_t most;      /* by position without labels: that batches have a slot for */
+    size_t *n_before; /* [n_labels] units of the label so far; private memory */
+} places;
+
+static dpi_status find_places(const dpi_release *r, places *p, dpi_error *err) {
+    const size_t n = (size_t)r->labels.n;
+    const bool assigned = dpi_claim_is_assigned(&r->claim);
+    *p = (places){.r = r, .n_before = dpi_private_malloc((n + 1) * sizeof *p->n_before)};
+    p->most = assigned || n > 0 ? SIZE_MAX
+                                : (size_t)r->claim.n_texts * (size_t)r->claim.method.denominator;
+    for (size_t i = 0; i < n && p->n_before; i++)
+        p->n_before[i] = 0;
+    return p->n_before ? DPI_STATUS_OK
+                       : dpi_fail(err, DPI_STATUS_MEMORY,
+                                  "out of memory for the units of a charge");
+}
+
+/* Of each unit, in their order: by position whether a batch has a slot for it, with private labels
+ * whether its label is one of the run. */
+static bool is_in_run(places *p, size_t unit) {
+    const dpi_release *r = p->r;
+    if (r->labels.n == 0)
+        return unit < p->most;
+    const int32_t label = dpi_labels_find(&r->labels, r->options.records, unit);
+    if (label < 0 || r->claim.labels == DPI_LABELS_PRIVATE)
+        return label >= 0;
+    return p->n_before[label]++ / (size_t)r->claim.method.denominator <
+           (size_t)r->labels.n_texts[label];
 }
 
 /* The IDs of these units, those that have one, and their places: private memory. */
@@ -64,7 +90,8 @@ static void free_payers(payers *p) {
 }
 
 static dpi_status find_payers(const dpi_release *r, payers *p, dpi_error *err) {
-    const size_t n = n_units_of(r);
+    const size_t n = dpi_records_unit_count(r->options.records);
+    places in;
     p->ids = dpi_private_malloc((n + 1) * sizeof *p->ids);
     p->n_bytes = dpi_private_malloc((n + 1) * sizeof *p->n_bytes);
     p->place = dpi_private_malloc((n + 1) * sizeof *p->place);
@@ -72,14 +99,16 @@ static dpi_status find_payers(const dpi_release *r, payers *p, dpi_error *err) {
         .ids = p->ids, .n_bytes = p->n_bytes, .pays = dpi_private_malloc(n + 1)};
     if (!p->ids || !p->n_bytes || !p->place || !p->units.pays)
         return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the units of a charge");
+    DPI_TRY(find_places(r, &in, err));
     for (size_t u = 0; u < n; u++) {
         const char *id;
         size_t *k = &p->units.n;
         dpi_records_unit_id(r->options.records, u, &id, &p->n_bytes[*k]);
         p->ids[*k] = id;
         p->place[*k] = u;
-        *k += id != NULL; /* without one it is null */
+        *k += is_in_run(&in, u) && id != NULL; /* without one it is null */
     }
+    dpi_private_free(in.n_before);
     return DPI_STATUS_OK;
 }
 
@@ -155,7 +184,7 @@ dpi_status dpi_release_reserve(dpi_release *r, dpi_error *err) {
     if (r->options.charged)
         return DPI_STATUS_OK;
     DPI_TRY(check(r, err));
-    DPI_TRY(dpi_method_cost(&r->claim.method, &r->claim.plan, &cost, err));
+    DPI_TRY(dpi_claim_cost(&r->claim, &cost, err));
     describe(&r->claim, note, sizeof note);
     dpi_charge_request_init(&request);
     dpi_dataset_info_init(&info);
@@ -180,7 +209,7 @@ dpi_status dpi_release_preview(dpi_release *r, dpi_error *err) {
     DPI_TRY(check(r, err));
     dpi_dataset_info_init(&info);
     dpi_charge_init(&charge);
-    DPI_TRY(dpi_method_cost(&r->claim.method, &r->claim.plan, &cost, err));
+    DPI_TRY(dpi_claim_cost(&r->claim, &cost, err));
     DPI_TRY(dpi_ledger_info(r->options.ledger, r->options.dataset, &info, err));
     DPI_TRY(dpi_cost_renyi(&cost, info.order, &divergence, err));
     charge.amount = dpi_ledger_amount_up(divergence);

@@ -216,7 +216,7 @@ static const char *delimiter_hint(const char *content, size_t n_bytes, char deli
 dpi_status dpi_csv_read(const char *name, const char *content, size_t n_bytes, char delimiter,
                         const dpi_csv_column *columns, int32_t n_columns, dpi_error *err) {
     csv_state s = {.delimiter = delimiter, .columns = columns, .n_columns = n_columns,
-                   .wanted = {-1, -1}, .in_header = true, .last_end = -1};
+                   .wanted = {-1, -1, -1}, .in_header = true, .last_end = -1};
     dpi_status status = DPI_STATUS_OK;
     size_t at = 0;
     do

@@ -47,8 +47,16 @@ static void hash_text(struct sha256_ctx *hash, dpi_bytes text) {
         sha256_update(hash, text.n_bytes, (const uint8_t *)text.data);
 }
 
-/* Both prompts, and how a record is cut. With the room that the context leaves, which is among the
- * facts of the engine and the parameters, that is all that a prompt depends on. */
+static void hash_public(struct sha256_ctx *hash, const dpi_prompts *prompts) {
+    dpi_prompts_info info;
+    dpi_prompts_info_init(&info);
+    if (dpi_prompts_info_get(prompts, &info, NULL) == DPI_STATUS_OK)
+        sha256_update(hash, (size_t)info.n_public * sizeof(int32_t),
+                      (const uint8_t *)dpi_prompts_public(prompts));
+}
+
+/* Both prompts, the labels, and how a record is cut. With the room that the context leaves, which is
+ * among the facts of the engine and the parameters, that is all that a prompt depends on. */
 static json_t *hash_prompts(const dpi_release *r) {
     const dpi_prompt_options *o = &r->options.prompts;
     const int32_t numbers[] = {r->prompts_info.chat, o->max_reference_tokens};
@@ -61,8 +69,14 @@ static json_t *hash_prompts(const dpi_release *r) {
     hash_text(&hash, o->private_prompt);
     hash_text(&hash, o->query);
     hash_text(&hash, o->system);
-    sha256_update(&hash, (size_t)r->prompts_info.n_public * sizeof(int32_t),
-                  (const uint8_t *)dpi_prompts_public(r->prompts));
+    for (int32_t i = 0; i < r->n_prompts; i++)
+        hash_public(&hash, dpi_release_prompts(r, i));
+    for (int32_t i = 0; i < r->labels.n; i++) { /* what {label} stands for, and which texts */
+        const dpi_span *name = &r->labels.names.at[i];
+        const int32_t n_texts = r->claim.histogram > 0 ? 0 : r->labels.n_texts[i];
+        hash_text(&hash, (dpi_bytes){name->data, name->n_bytes});
+        sha256_update(&hash, sizeof n_texts, (const uint8_t *)&n_texts);
+    }
     sha256_digest(&hash, sizeof bytes, bytes);
     for (size_t i = 0; i < sizeof bytes; i++)
         snprintf(hex + 2 * i, 3, "%02x", bytes[i]);
@@ -261,12 +275,34 @@ const uint8_t *dpi_release_batch_key(const dpi_release *r) {
     return o->journal && !o->seeded && !o->key ? dpi_journal_key(o->journal) : NULL;
 }
 
-/* All records and IDs, under the job's key: what tells other records from these, and nothing else.
- */
+/* NULL is told from no bytes. */
+static void hash_private(struct hmac_sha256_ctx *hash, const char *text, size_t n_bytes) {
+    const uint64_t n = text ? n_bytes + 1 : 0;
+    hmac_sha256_update(hash, sizeof n, (const uint8_t *)&n);
+    if (text)
+        hmac_sha256_update(hash, n_bytes, (const uint8_t *)text);
+}
+
+/* Its ID, its label and which records it has. */
+static void hash_unit(struct hmac_sha256_ctx *hash, const dpi_records *records, size_t unit) {
+    const char *text;
+    size_t n_bytes;
+    dpi_records_unit_id(records, unit, &text, &n_bytes);
+    hash_private(hash, text, n_bytes);
+    dpi_records_unit_label(records, unit, &text, &n_bytes);
+    hash_private(hash, text, n_bytes);
+    uint64_t record = 0;
+    for (size_t k = 0; record != UINT64_MAX; k++) {
+        record = dpi_records_of_unit(records, unit, k);
+        hmac_sha256_update(hash, sizeof record, (const uint8_t *)&record);
+    }
+}
+
+/* All records and units, under the job's key: what tells other records from these, and nothing
+ * else. */
 static dpi_status hash_records(const dpi_release *r, uint8_t digest[SHA256_DIGEST_SIZE],
                                dpi_error *err) {
     const dpi_records *records = r->options.records;
-    const size_t n_units = dpi_records_has_units(records) ? dpi_records_unit_count(records) : 0;
     struct hmac_sha256_ctx hash;
     hmac_sha256_set_key(&hash, KEY_BYTES, dpi_journal_key(r->options.journal) + KEY_BYTES);
     for (size_t i = 0; i < dpi_records_count(records); i++) {
@@ -275,21 +311,11 @@ static dpi_status hash_records(const dpi_release *r, uint8_t digest[SHA256_DIGES
         if (dpi_release_is_cancelled(r))
             return dpi_fail(err, DPI_STATUS_CANCELLED, "cancelled while records are read");
         DPI_TRY(dpi_records_read(records, i, &text, &n_bytes, err));
-        const uint64_t n = text ? n_bytes + 1 : 0;
-        hmac_sha256_update(&hash, sizeof n, (const uint8_t *)&n);
-        if (text)
-            hmac_sha256_update(&hash, n_bytes, (const uint8_t *)text);
+        hash_private(&hash, text, n_bytes);
         dpi_private_free(text);
     }
-    for (size_t u = 0; u < n_units; u++) {
-        const char *id;
-        size_t n_bytes;
-        dpi_records_unit_id(records, u, &id, &n_bytes);
-        const uint64_t n = id ? n_bytes + 1 : 0;
-        hmac_sha256_update(&hash, sizeof n, (const uint8_t *)&n);
-        if (id)
-            hmac_sha256_update(&hash, n_bytes, (const uint8_t *)id);
-    }
+    for (size_t u = 0; u < dpi_records_unit_count(records); u++)
+        hash_unit(&hash, records, u);
     hmac_sha256_digest(&hash, SHA256_DIGEST_SIZE, digest);
     return DPI_STATUS_OK;
 }
@@ -322,23 +348,24 @@ dpi_status dpi_release_check_records(dpi_release *r, dpi_error *err) {
                            "the job cannot go on: the records are not those that it began with");
 }
 
-dpi_status dpi_release_keep_batches(dpi_release *r, const int32_t *batches, size_t n,
-                                    dpi_error *err) {
+dpi_status dpi_release_keep_list(dpi_release *r, const char *name, const int32_t *list, size_t n,
+                                 dpi_error *err) {
     return r->options.journal
-               ? dpi_journal_keep(r->options.journal, "batches", batches, n * sizeof *batches, err)
+               ? dpi_journal_keep(r->options.journal, name, list, n * sizeof *list, err)
                : DPI_STATUS_OK;
 }
 
-dpi_status dpi_release_kept_batches(const dpi_release *r, size_t n, int32_t **batches,
-                                    dpi_error *err) {
+dpi_status dpi_release_kept_list(const dpi_release *r, const char *name, size_t n, int32_t **list,
+                                 dpi_error *err) {
     void *kept = NULL;
     size_t n_bytes = 0;
     if (r->options.journal)
-        DPI_TRY(dpi_journal_kept(r->options.journal, "batches", &kept, &n_bytes, err));
-    *batches = kept;
-    if (!kept || n_bytes == n * sizeof **batches)
+        DPI_TRY(dpi_journal_kept(r->options.journal, name, &kept, &n_bytes, err));
+    *list = kept;
+    if (!kept || n_bytes == n * sizeof **list)
         return DPI_STATUS_OK;
     dpi_private_free(kept);
-    return dpi_fail(err, DPI_STATUS_FORMAT,
-                    "the job's file of batches is not that of these records");
+    *list = NULL;
+    return dpi_fail(err, DPI_STATUS_FORMAT, "the job's file '%s' is not that of these records",
+                    name);
 }

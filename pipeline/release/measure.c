@@ -66,12 +66,16 @@ static dpi_status make_sampler(measure *m, dpi_error *err) {
 
 /* The tokens of the public prompt, over and over. */
 static dpi_status make_prompt(measure *m, int32_t n, dpi_error *err) {
-    const int32_t *from = dpi_prompts_public(m->r->prompts);
+    const dpi_prompts *prompts = dpi_release_prompts(m->r, -1);
+    const int32_t *from = dpi_prompts_public(prompts);
+    dpi_prompts_info info;
+    dpi_prompts_info_init(&info);
+    DPI_TRY(dpi_prompts_info_get(prompts, &info, err));
     m->prompt = calloc((size_t)n, sizeof *m->prompt);
     if (!m->prompt)
         return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the plan");
     for (int32_t i = 0; i < n; i++)
-        m->prompt[i] = from[i % m->r->prompts_info.n_public];
+        m->prompt[i] = from[i % info.n_public];
     m->n_prompt = n;
     return DPI_STATUS_OK;
 }

@@ -21,13 +21,14 @@
 
 struct dpi_records {
     int32_t kind; /* a dpi_record_kind */
-    char *path, *text_field, *unit_field; /* NULL from memory */
+    char *path, *text_field, *unit_field, *label_field; /* NULL from memory */
     char delimiter;
     bool latin1;
     int folder;    /* file descriptor, -1 if none */
     char *content; /* of a .jsonl file; its spans point into it */
     dpi_spans spans; /* a folder's names; fields of a .csv; lines. All but lines own their data */
     dpi_units units; /* with unit_field */
+    dpi_spans labels; /* with label_field */
 };
 
 static dpi_status out_of_memory(dpi_error *err) {
@@ -172,13 +173,14 @@ static dpi_status parse_line(const dpi_span *line, json_t **object, dpi_error *e
                                                                          : DPI_STATUS_OK;
 }
 
-/* IDs that are integers are their digits. */
-static dpi_status read_id(const dpi_records *r, size_t i, dpi_spans *ids, dpi_error *err) {
+/* An ID or a label of a line. Integers are their digits. */
+static dpi_status read_name(const dpi_records *r, size_t i, const char *name, dpi_spans *ids,
+                            dpi_error *err) {
     json_t *object;
     char digits[32];
     dpi_span id = {NULL, 0};
     DPI_TRY(parse_line(&r->spans.at[i], &object, err));
-    json_t *field = json_object_get(object, r->unit_field);
+    json_t *field = json_object_get(object, name);
     snprintf(digits, sizeof digits, "%" JSON_INTEGER_FORMAT, json_integer_value(field));
     const bool is_string = json_is_string(field), there = is_string || json_is_integer(field);
     if (there) {
@@ -244,26 +246,35 @@ static dpi_status open_file(dpi_records *r, dpi_error *err) {
     n_bytes -= mark;
     if (r->kind == DPI_RECORD_LINE)
         return open_jsonl(r, n_bytes, err);
-    const dpi_csv_column columns[] = {{r->text_field, "text_field", &r->spans},
-                                      {r->unit_field, "unit_field", &r->units.ids}};
-    DPI_TRY(dpi_csv_read(r->path, r->content, n_bytes, r->delimiter, columns, r->unit_field ? 2 : 1,
-                         err));
+    dpi_csv_column columns[] = {{r->text_field, "text_field", &r->spans}, {0}, {0}};
+    int32_t n = 1;
+    if (r->unit_field)
+        columns[n++] = (dpi_csv_column){r->unit_field, "unit_field", &r->units.ids};
+    if (r->label_field)
+        columns[n++] = (dpi_csv_column){r->label_field, "label_field", &r->labels};
+    DPI_TRY(dpi_csv_read(r->path, r->content, n_bytes, r->delimiter, columns, n, err));
     dpi_private_free(r->content); /* the fields were copied */
     r->content = NULL;
     return DPI_STATUS_OK;
 }
 
-/* Which records are whose. */
+/* Which records are whose, and their labels. */
 static dpi_status find_units(dpi_records *r, dpi_error *err) {
-    if (!r->unit_field)
+    const char *field = r->unit_field ? r->unit_field : r->label_field;
+    if (!field)
         return DPI_STATUS_OK;
     if (r->kind == DPI_RECORD_FILE)
         return dpi_fail(err, DPI_STATUS_ARG,
-                        "unit_field: found '%s', but files of a folder have no fields: allowed "
-                        "with a .jsonl or a .csv", r->unit_field);
-    for (size_t i = 0; i < r->spans.n && r->kind == DPI_RECORD_LINE; i++)
-        DPI_TRY(read_id(r, i, &r->units.ids, err));
-    return dpi_units_find(&r->units, r->spans.n) ? DPI_STATUS_OK : out_of_memory(err);
+                        "%s: found '%s', but files of a folder have no fields: allowed "
+                        "with a .jsonl or a .csv", r->unit_field ? "unit_field" : "label_field", field);
+    for (size_t i = 0; i < r->spans.n && r->kind == DPI_RECORD_LINE; i++) {
+        if (r->unit_field)
+            DPI_TRY(read_name(r, i, r->unit_field, &r->units.ids, err));
+        if (r->label_field)
+            DPI_TRY(read_name(r, i, r->label_field, &r->labels, err));
+    }
+    return !r->unit_field || dpi_units_find(&r->units, r->spans.n) ? DPI_STATUS_OK
+                                                                   : out_of_memory(err);
 }
 
 static dpi_status find_kind(const char *path, int32_t *kind, dpi_error *err) {
@@ -320,7 +331,10 @@ dpi_status dpi_records_open(const char *path, const dpi_records_options *options
     r->text_field = dpi_span_copy(options->text_field, strlen(options->text_field));
     if (options->unit_field)
         r->unit_field = dpi_span_copy(options->unit_field, strlen(options->unit_field));
-    const bool copied = r->path && r->text_field && (r->unit_field || !options->unit_field);
+    if (options->label_field)
+        r->label_field = dpi_span_copy(options->label_field, strlen(options->label_field));
+    const bool copied = r->path && r->text_field && !r->unit_field == !options->unit_field &&
+                        !r->label_field == !options->label_field;
     dpi_status status = !copied                   ? out_of_memory(err)
                         : kind == DPI_RECORD_FILE ? open_folder(r, err)
                                                   : open_file(r, err);
@@ -357,6 +371,8 @@ void dpi_records_close(dpi_records *r) {
     dpi_private_free(r->path);
     dpi_private_free(r->text_field);
     dpi_private_free(r->unit_field);
+    dpi_private_free(r->label_field);
+    dpi_spans_free(&r->labels, true);
     dpi_units_free(&r->units);
     if (r->folder >= 0)
         close(r->folder);
@@ -371,10 +387,38 @@ size_t dpi_records_unit_count(const dpi_records *r) {
     return r->unit_field ? r->units.n : r->spans.n;
 }
 
-size_t dpi_records_of_unit(const dpi_records *r, size_t unit, size_t k) {
+/* The k-th of its records, whatever their labels. */
+static size_t record_of(const dpi_records *r, size_t unit, size_t k) {
     if (r->unit_field)
         return dpi_units_record(&r->units, unit, k);
     return unit < r->spans.n && k == 0 ? unit : SIZE_MAX;
+}
+
+static bool has_same_label(const dpi_records *r, size_t i, size_t j) {
+    const dpi_span *a = &r->labels.at[i], *b = &r->labels.at[j];
+    return a->data && b->data && a->n_bytes == b->n_bytes &&
+           memcmp(a->data, b->data, a->n_bytes) == 0;
+}
+
+size_t dpi_records_of_unit(const dpi_records *r, size_t unit, size_t k) {
+    const size_t first = record_of(r, unit, 0);
+    if (!r->label_field || k == 0)
+        return record_of(r, unit, k);
+    for (size_t j = 1, i; (i = record_of(r, unit, j)) != SIZE_MAX; j++)
+        if (has_same_label(r, first, i) && --k == 0)
+            return i;
+    return SIZE_MAX;
+}
+
+int32_t dpi_records_has_labels(const dpi_records *r) { return r->label_field != NULL; }
+
+void dpi_records_unit_label(const dpi_records *r, size_t unit, const char **label,
+                            size_t *n_bytes) {
+    const size_t first = r->label_field ? record_of(r, unit, 0) : SIZE_MAX;
+    const dpi_span none = {NULL, 0}, *span = first < r->labels.n ? &r->labels.at[first] : &none;
+    const bool there = span->data && !dpi_units_is_blank(span);
+    *label = there ? span->data : NULL;
+    *n_bytes = there ? span->n_bytes : 0;
 }
 
 void dpi_records_unit_id(const dpi_records *r, size_t unit, const char **id, size_t *n_bytes) {

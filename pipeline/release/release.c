@@ -103,6 +103,22 @@ dpi_status dpi_release_progress_get(const dpi_release *r, dpi_release_progress *
     return DPI_STATUS_OK;
 }
 
+int32_t dpi_release_label_index(const dpi_release *r, int32_t text) {
+    return r->labels.n > 0 ? dpi_labels_of_text(&r->labels, text) : -1;
+}
+
+const dpi_prompts *dpi_release_prompts(const dpi_release *r, int32_t label) {
+    return r->prompts[label >= 0 && r->n_prompts > 1 ? label : 0];
+}
+
+void dpi_release_label(const dpi_release *r, int32_t index, const char **label, size_t *n_bytes) {
+    const dpi_span none = {NULL, 0};
+    const int32_t i = r->begun ? dpi_release_label_index(r, index) : -1;
+    const dpi_span *name = i >= 0 ? &r->labels.names.at[i] : &none;
+    *label = name->data;
+    *n_bytes = name->n_bytes;
+}
+
 void dpi_release_free(dpi_release *r) {
     if (!r)
         return;
@@ -112,7 +128,10 @@ void dpi_release_free(dpi_release *r) {
     dpi_release_free_batches(r);
     dpi_sampler_free(r->sampler);
     dpi_session_free(r->session);
-    dpi_prompts_free(r->prompts);
     dpi_wipe(&r->keyed, sizeof r->keyed);
+    for (int32_t i = 0; i < r->n_prompts; i++)
+        dpi_prompts_free(r->prompts[i]);
+    free(r->prompts);
+    dpi_labels_free(&r->labels);
     free(r);
 }

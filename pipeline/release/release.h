@@ -8,6 +8,7 @@
 #include "dpinfer/generation.h"
 #include "dpinfer/release.h"
 #include "pipeline/partition.h"
+#include "pipeline/release/labels.h"
 
 enum { MAX_SEQUENCES = 4097 }; /* of several texts at a time */
 
@@ -70,8 +71,10 @@ struct dpi_release {
     dpi_release_options options; /* with every default filled in */
     dpi_claim claim;
     dpi_model_info info;
-    dpi_prompts *prompts;
-    dpi_prompts_info prompts_info;
+    dpi_label_list labels;
+    dpi_prompts **prompts; /* [n_prompts] one for all texts, or one for each label */
+    int32_t n_prompts;
+    dpi_prompts_info prompts_info; /* the longest of them, and the least that is shared */
     dpi_sampler *sampler; /* from open on by position, until the first place has it */
 
     int64_t charge; /* its id in the ledger; 0: none, or given back */
@@ -108,6 +111,11 @@ struct dpi_release {
     dpi_error failure;  /* code: what a call returns when no event waits; OK: none yet */
 };
 
+/* The prompts of a label; index -1: there are none. */
+const dpi_prompts *dpi_release_prompts(const dpi_release *r, int32_t label);
+/* The label of a text; -1: there are none. */
+int32_t dpi_release_label_index(const dpi_release *r, int32_t text);
+
 /* Slots of the sampler: units. */
 int32_t dpi_release_n_ref(const dpi_release *r);
 /* Whether a unit may be read: with scope UNIT only if it has paid. */
@@ -133,11 +141,12 @@ dpi_status dpi_release_begin_job(dpi_release *r, dpi_error *err);
 dpi_status dpi_release_check_records(dpi_release *r, dpi_error *err);
 /* [16] of the job; NULL: it is drawn. */
 const uint8_t *dpi_release_batch_key(const dpi_release *r);
-/* The batch of each of n units to the disk, if there is a job. */
-dpi_status dpi_release_keep_batches(dpi_release *r, const int32_t *batches, size_t n, dpi_error *err);
+/* What was drawn for n units or labels, to the disk under a name if there is a job. */
+dpi_status dpi_release_keep_list(dpi_release *r, const char *name, const int32_t *list, size_t n,
+                                 dpi_error *err);
 /* The same back, freed with dpi_private_free; NULL: none is kept. Errors: FORMAT, IO, MEMORY. */
-dpi_status dpi_release_kept_batches(const dpi_release *r, size_t n, int32_t **batches,
-                                    dpi_error *err);
+dpi_status dpi_release_kept_list(const dpi_release *r, const char *name, size_t n, int32_t **list,
+                                 dpi_error *err);
 
 /* Records to batches. Errors: as dpi_release_begin. */
 dpi_status dpi_release_make_batches(dpi_release *r, dpi_error *err);

@@ -63,13 +63,17 @@ json_t *dpi_report_parameters(const dpi_claim *c) {
         const dpi_parameter *p = dpi_method_parameter_get(method, i);
         ok = json_object_set_new(object, p->key, write_parameter(p, &c->method)) == 0;
     }
-    json_t *rest = json_pack("{s:o, s:i, s:o, s:s, s:b, s:s}",
+    const char *labels = dpi_labels_name(c->labels);
+    json_t *rest = json_pack("{s:o, s:i, s:o, s:s, s:b, s:s, s:o, s:o, s:o}",
         "pace_texts", c->pace_texts > 0 ? json_integer(c->pace_texts) : json_null(),
         "n_texts", c->n_texts,
         "n_records", c->n_records > 0 ? json_integer(c->n_records) : json_null(),
         "unit", dpi_record_kind_text(c->record_kind),
         "record_in_prompt", c->record_in_prompt,
-        "randomness", RANDOMNESS[c->randomness]);
+        "randomness", RANDOMNESS[c->randomness],
+        "labels", labels ? json_string(labels) : json_null(),
+        "n_labels", labels ? json_integer(c->n_labels) : json_null(),
+        "histogram_variance", c->histogram > 0 ? json_integer(c->histogram) : json_null());
     ok = ok && rest && json_object_update(object, rest) == 0;
     json_decref(rest);
     json_t *ledger = write_ledger(&c->ledger);
@@ -182,6 +186,22 @@ static dpi_status read_rest(const json_t *object, dpi_claim *c, dpi_error *err) 
     return DPI_STATUS_OK;
 }
 
+/* histogram_variance: in units of 1/256. */
+static dpi_status read_labels(const json_t *object, dpi_claim *c, dpi_error *err) {
+    static const char *const readings[] = {"public", "private", NULL};
+    int64_t n = 0, variance = 0;
+    if (!json_is_null(json_object_get(object, "histogram_variance")))
+        DPI_TRY(read_int(object, "histogram_variance", 1, INT32_MAX, &variance, err));
+    c->histogram = (int32_t)variance;
+    if (json_is_null(json_object_get(object, "labels")))
+        return DPI_STATUS_OK;
+    DPI_TRY(read_choice(object, "labels", readings, &c->labels, err));
+    DPI_TRY(read_int(object, "n_labels", 1, INT32_MAX, &n, err));
+    c->labels++;
+    c->n_labels = (int32_t)n;
+    return DPI_STATUS_OK;
+}
+
 static dpi_status read_real(const json_t *object, const char *key, double *value, dpi_error *err) {
     const json_t *found = json_object_get(object, key);
     if (!json_is_number(found))
@@ -227,6 +247,7 @@ dpi_status dpi_report_read_parameters(const json_t *object, dpi_claim *c, dpi_er
     for (int32_t i = 0; i < dpi_method_parameter_count(method); i++)
         DPI_TRY(read_parameter(dpi_method_parameter_get(method, i), object, o, err));
     DPI_TRY(read_rest(object, c, err));
+    DPI_TRY(read_labels(object, c, err));
     DPI_TRY(read_ledger(object, &c->ledger, err));
     o->n_ref = o->denominator; /* the plan needs no more than that it is in range */
     o->acknowledge_not_dp = dpi_method_get(method)->needs_acknowledgement;

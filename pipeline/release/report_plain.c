@@ -136,8 +136,8 @@ static json_t *string_of(dpi_text *t) {
 json_t *dpi_report_plain(const dpi_claim *c) {
     dpi_text done = {0}, learnt = {0}, budget = {0};
     const bool is_private = dpi_claim_is_private(c);
-    const double rho = dpi_claim_is_zcdp(c) ? c->plan.rho_total : 0;
-    const double after = is_private ? most_right(c->plan.epsilon, c->method.delta, rho) : 1;
+    const double rho = dpi_claim_is_zcdp(c) ? dpi_claim_rho(c) : 0;
+    const double after = is_private ? most_right(dpi_claim_epsilon(c), c->method.delta, rho) : 1;
     put_done(&done, c);
     put_learnt(&learnt, c, after);
     put_budget(&budget, c);

@@ -172,9 +172,9 @@ static json_t *formal_statement(const dpi_claim *c) {
                  "Pr[E | D'] + delta, and the same with D and D' exchanged.", texts, guarantee);
     const bool zcdp = dpi_claim_is_private(c) && dpi_claim_is_zcdp(c);
     return json_pack("{s:s, s:o, s:o, s:o}", "text", text,
-        "epsilon", dpi_claim_is_private(c) ? json_real(c->plan.epsilon) : json_null(),
+        "epsilon", dpi_claim_is_private(c) ? json_real(dpi_claim_epsilon(c)) : json_null(),
         "delta", dpi_claim_is_private(c) ? json_real(c->method.delta) : json_null(),
-        "rho", zcdp ? json_real(c->plan.rho_total) : json_null());
+        "rho", zcdp ? json_real(dpi_claim_rho(c)) : json_null());
 }
 
 static json_t *fact_value(const dpi_fact *f) {
@@ -212,6 +212,8 @@ static json_t *realised(const dpi_claim *c) {
     for (int32_t i = 0; i < n && ok; i++)
         if (facts[i].where & DPI_FACT_REALISED)
             ok = json_object_set_new(object, facts[i].key, fact_value(&facts[i])) == 0;
+    if (ok && c->histogram > 0)
+        ok = json_object_set_new(object, "rho_histogram", json_real(dpi_claim_histogram_rho(c))) == 0;
     json_t *ledger = realised_ledger(&c->ledger);
     ok = ok && ledger && json_object_update(object, ledger) == 0;
     json_decref(ledger);

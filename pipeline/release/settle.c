@@ -1,10 +1,12 @@
 /* settle.c - from the options of a release to its claim: every number, before a record is read. */
 #include <stdio.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "dp/exact/noise.h"
 #include "pipeline/claim.h"
 #include "pipeline/release/records.h"
 #include "pipeline/release/release.h"
@@ -104,22 +106,29 @@ static dpi_status refuse_shortfall(int64_t n, int64_t batch, int64_t n_texts, in
 
 /* B and the number of texts. Where records are assigned both must be given: what follows from the
  * records is secret. */
-static dpi_status settle_batches(const dpi_release_options *o, dpi_claim *c, dpi_error *err) {
+static dpi_status settle_batches(const dpi_release_options *o, dpi_claim *c,
+                                 dpi_label_list *labels, dpi_error *err) {
     const int64_t n = count_records(o);
     const bool assigned = dpi_claim_is_assigned(c);
-    if (assigned && (o->batch == 0 || o->n_texts == 0))
+    if (assigned && (o->batch == 0 || (o->n_texts == 0 && !o->label_texts)))
         return dpi_fail(err, DPI_STATUS_ARG,
                         "batch and n_texts must be given with add/remove and with subsample: they "
                         "must not follow from the records");
     if (assigned)
         DPI_TRY(check_bound(o, err));
-    const int64_t batch = o->batch > 0 ? o->batch : n <= DEFAULT_ONE_BATCH ? n : DEFAULT_BATCH;
+    const bool one_batch = n <= DEFAULT_ONE_BATCH && !c->labels;
+    const int64_t batch = o->batch > 0 ? o->batch : one_batch ? n : DEFAULT_BATCH;
     int64_t n_texts = assigned ? o->n_texts : (n + batch - 1) / batch;
-    if (!assigned && o->n_texts > n_texts)
+    if (!assigned && !c->labels && o->n_texts > n_texts)
         return refuse_shortfall(n, batch, n_texts, o->n_texts,
                                 dpi_claim_has_units(c) ? "units" : "records", err);
     if (!assigned && o->n_texts > 0)
         n_texts = o->n_texts;
+    if (c->labels) {
+        DPI_TRY(dpi_labels_make(o, c->labels, (int32_t)batch, labels, err));
+        c->n_labels = labels->n;
+        n_texts = dpi_labels_texts(labels);
+    }
     if (n_texts > INT32_MAX)
         return dpi_fail(err, DPI_STATUS_LIMIT,
                         "%lld records make %lld texts, allowed %d: give a larger batch, or n_texts",
@@ -130,8 +139,56 @@ static dpi_status settle_batches(const dpi_release_options *o, dpi_claim *c, dpi
     return dpi_claim_check(c, err);
 }
 
-static dpi_status settle_records(const dpi_release_options *o, dpi_claim *c, dpi_error *err) {
+/* What of the budget the histogram takes. */
+static dpi_status settle_histogram(const dpi_release_options *o, dpi_claim *c, dpi_error *err) {
+    double rho = o->method.rho;
+    if (o->histogram_rho == 0)
+        return DPI_STATUS_OK;
+    c->histogram = (int32_t)dpi_noise_variance_for(o->histogram_rho);
+    if (c->histogram == 0 || o->label_texts)
+        return dpi_fail(err, DPI_STATUS_ARG, "histogram_rho: found %g, allowed %.3g..8, and no "
+                                             "label_texts beside it",
+                        o->histogram_rho, 128.0 / DPI_NOISE_VARIANCE_MAX);
+    if (o->method.epsilon > 0)
+        DPI_TRY(dpi_zcdp_rho(o->method.epsilon, o->method.delta, &rho, err));
+    const double texts = nextafter(rho - dpi_claim_histogram_rho(c), 0);
+    if (!(texts > 0))
+        return dpi_fail(err, DPI_STATUS_BUDGET,
+                        "histogram_rho: found %g, allowed less than the budget, rho %g",
+                        o->histogram_rho, rho);
+    c->method.rho = texts;
+    c->method.epsilon = 0;
+    return DPI_STATUS_OK;
+}
+
+/* How labels are read. */
+static dpi_status settle_labels(const dpi_release_options *o, dpi_claim *c, dpi_error *err) {
+    const bool given = o->n_labels > 0 || o->labels || o->label_texts || o->histogram_rho != 0;
+    const bool there = o->records ? dpi_records_has_labels(o->records)
+                                  : given && dpi_claim_is_assigned(c);
+    if (!there && (given || dpi_prompt_options_have_label(&o->prompts)))
+        return dpi_fail(err, DPI_STATUS_ARG, "label_field: found none, needed for labels%s",
+                        given ? "" : ": {label} stands in a prompt");
+    if (!there)
+        return DPI_STATUS_OK;
+    if (is_plain(o))
+        return dpi_fail(err, DPI_STATUS_ARG, "label_field is not allowed with PLAIN");
+    c->labels = dpi_claim_is_assigned(c) ? DPI_LABELS_PRIVATE : DPI_LABELS_PUBLIC;
+    if (o->labels && o->labels != c->labels)
+        return dpi_fail(err, DPI_STATUS_ARG, "labels: found %s, allowed %s %s",
+                        dpi_labels_name(o->labels), dpi_labels_name(c->labels),
+                        c->labels == DPI_LABELS_PUBLIC
+                            ? "by position; private ones need add/remove or subsample"
+                            : "with add/remove and with subsample");
+    return settle_histogram(o, c, err);
+}
+
+static dpi_status settle_records(const dpi_release_options *o, dpi_claim *c,
+                                 dpi_label_list *labels, dpi_error *err) {
     DPI_TRY(settle_units(o, c, err));
+    DPI_TRY(dpi_check_range("labels", o->labels, 0, DPI_LABELS_PRIVATE, err));
+    DPI_TRY(dpi_check_range("n_labels", o->n_labels, 0, DPI_LABELS_MAX, err));
+    DPI_TRY(settle_labels(o, c, err));
     c->record_kind = o->records ? dpi_records_kind(o->records) : DPI_RECORD_OTHER;
     if (o->records && reads_records(o) && count_records(o) == 0 && !dpi_claim_is_assigned(c))
         return dpi_records_refuse_empty(o->records, err);
@@ -139,7 +196,7 @@ static dpi_status settle_records(const dpi_release_options *o, dpi_claim *c, dpi
         return settle_plain(o, c, err);
     if (!o->records && o->n_records == 0)
         return dpi_fail(err, DPI_STATUS_ARG, "records: found none, nor n_records");
-    return settle_batches(o, c, err);
+    return settle_batches(o, c, labels, err);
 }
 
 /* ---- Without the model ----------------------------------------------------------------------- */
@@ -193,7 +250,8 @@ static dpi_status check_spread(const dpi_release_options *o, const dpi_claim *c,
 }
 
 /* The claim, but for what needs the model. */
-static dpi_status settle_options(const dpi_release_options *o, dpi_claim *c, dpi_error *err) {
+static dpi_status settle_options(const dpi_release_options *o, dpi_claim *c,
+                                 dpi_label_list *labels, dpi_error *err) {
     DPI_TRY(check_structs(o, err));
     DPI_TRY(check_numbers(o, err));
     dpi_claim_init(c);
@@ -201,13 +259,16 @@ static dpi_status settle_options(const dpi_release_options *o, dpi_claim *c, dpi
     c->method.random = NULL;
     c->method.random_user = NULL;
     c->randomness = o->method.random || o->seeded ? DPI_RANDOMNESS_SEED : DPI_RANDOMNESS_SYSTEM;
-    DPI_TRY(settle_records(o, c, err));
+    DPI_TRY(settle_records(o, c, labels, err));
     return check_spread(o, c, err);
 }
 
 dpi_status dpi_release_options_check(const dpi_release_options *options, dpi_error *err) {
     dpi_claim claim;
-    return settle_options(options, &claim, err);
+    dpi_label_list labels = {0};
+    const dpi_status status = settle_options(options, &claim, &labels, err);
+    dpi_labels_free(&labels);
+    return status;
 }
 
 /* ---- With the model -------------------------------------------------------------------------- */
@@ -239,11 +300,36 @@ static dpi_status settle_lengths(dpi_release *r, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
+/* Of texts with the label, NULL: of all texts. */
+static dpi_status add_prompts(dpi_release *r, const dpi_span *label, dpi_error *err) {
+    dpi_prompt_options o = r->options.prompts;
+    dpi_prompts_info info, *all = &r->prompts_info;
+    if (label)
+        o.label = (dpi_bytes){label->data, label->n_bytes};
+    dpi_prompts_info_init(&info);
+    DPI_TRY(dpi_prompts_create(r->options.model, &o, r->options.session.n_ctx - r->options.n_tokens,
+                               &r->prompts[r->n_prompts], err));
+    DPI_TRY(dpi_prompts_info_get(r->prompts[r->n_prompts], &info, err));
+    if (r->n_prompts++ == 0) {
+        *all = info;
+        return DPI_STATUS_OK;
+    }
+    all->n_public = info.n_public > all->n_public ? info.n_public : all->n_public;
+    all->n_frame = info.n_frame > all->n_frame ? info.n_frame : all->n_frame;
+    all->n_limit = info.n_limit > all->n_limit ? info.n_limit : all->n_limit;
+    all->n_prefix = info.n_prefix < all->n_prefix ? info.n_prefix : all->n_prefix;
+    return DPI_STATUS_OK;
+}
+
 static dpi_status settle_prompts(dpi_release *r, dpi_error *err) {
-    dpi_prompts_info_init(&r->prompts_info);
-    DPI_TRY(dpi_prompts_create(r->options.model, &r->options.prompts,
-                               r->options.session.n_ctx - r->options.n_tokens, &r->prompts, err));
-    return dpi_prompts_info_get(r->prompts, &r->prompts_info, err);
+    const bool differ = r->labels.n > 0 && dpi_prompt_options_have_label(&r->options.prompts);
+    const int32_t n = differ ? r->labels.n : 1;
+    r->prompts = calloc((size_t)n, sizeof *r->prompts);
+    if (!r->prompts)
+        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the prompts");
+    for (int32_t i = 0; i < n; i++)
+        DPI_TRY(add_prompts(r, differ ? &r->labels.names.at[i] : NULL, err));
+    return DPI_STATUS_OK;
 }
 
 /* By position the sampler is made at once, of which the plan is: to calibrate takes long with some
@@ -307,7 +393,7 @@ static dpi_status settle_parallel(dpi_release *r, dpi_error *err) {
 }
 
 static dpi_status settle(dpi_release *r, dpi_error *err) {
-    DPI_TRY(settle_options(&r->options, &r->claim, err));
+    DPI_TRY(settle_options(&r->options, &r->claim, &r->labels, err));
     DPI_TRY(dpi_release_check_job(&r->options, err));
     if (!r->options.model)
         return dpi_fail(err, DPI_STATUS_ARG, "model: found none");

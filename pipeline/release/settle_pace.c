@@ -21,12 +21,16 @@ static dpi_status find(dpi_release *r, dpi_sampler_options *method, dpi_error *e
     dpi_pace_search search;
     dpi_session_options session = r->options.session;
     dpi_session *public_session;
+    const dpi_prompts *prompts = dpi_release_prompts(r, 0); /* with labels those of the first */
+    dpi_prompts_info info;
+    dpi_prompts_info_init(&info);
+    DPI_TRY(dpi_prompts_info_get(prompts, &info, err));
     dpi_pace_search_init(&search);
     session.n_seq = search.n_texts = count_texts(&r->claim, search.n_texts);
     DPI_TRY(dpi_session_create(r->options.model, &session, &public_session, err));
     search.session = public_session;
-    search.public_tokens = dpi_prompts_public(r->prompts);
-    search.n_public = (size_t)r->prompts_info.n_public;
+    search.public_tokens = dpi_prompts_public(prompts);
+    search.n_public = (size_t)info.n_public;
     search.cancel = session.cancel;
     search.cancel_user = session.cancel_user;
     const dpi_status status = dpi_pace_find(&search, method, err);

@@ -327,7 +327,11 @@ static dpi_status recall_tokens(const dpi_release *r, dpi_release_text *t, dpi_e
 /* A plain text continues the public prompt, or the private prompt of one record. */
 static dpi_status create_generation(dpi_release *r, dpi_place *place, const dpi_release_text *t,
                                     dpi_error *err) {
+    const dpi_prompts *prompts = dpi_release_prompts(r, dpi_release_label_index(r, t->index));
     dpi_generation_options o;
+    dpi_prompts_info info;
+    dpi_prompts_info_init(&info);
+    DPI_TRY(dpi_prompts_info_get(prompts, &info, err));
     dpi_generation_options_init(&o);
     o.session = r->session;
     o.sampler = place->sampler;
@@ -335,8 +339,8 @@ static dpi_status create_generation(dpi_release *r, dpi_place *place, const dpi_
     o.text = 1;
     o.recalled_tokens = t->recalled;
     o.n_recalled = t->n_recalled;
-    o.public_tokens = dpi_prompts_public(r->prompts);
-    o.n_public = (size_t)r->prompts_info.n_public;
+    o.public_tokens = dpi_prompts_public(prompts);
+    o.n_public = (size_t)info.n_public;
     if (is_plain(r) && r->claim.record_in_prompt) {
         o.public_tokens = place->tokens[0];
         o.n_public = place->n_tokens[0];
@@ -344,7 +348,7 @@ static dpi_status create_generation(dpi_release *r, dpi_place *place, const dpi_
         o.reference_tokens = (const int32_t *const *)place->tokens;
         o.n_reference_tokens = place->n_tokens;
         o.n_ref = dpi_release_n_ref(r);
-        o.n_prefix = (size_t)r->prompts_info.n_prefix;
+        o.n_prefix = (size_t)info.n_prefix;
         o.spread = r->options.spread;
         o.number = r->next;
     }

@@ -268,7 +268,7 @@ static dpi_status settle_ledger(dpi_claim *c, dpi_error *err) {
     if (!l->dataset[0])
         return DPI_STATUS_OK;
     DPI_TRY(dpi_renyi_budget(l->epsilon, l->delta, l->order, &budget, err));
-    DPI_TRY(dpi_method_cost(&c->method, &c->plan, &cost, err));
+    DPI_TRY(dpi_claim_cost(c, &cost, err));
     DPI_TRY(dpi_cost_renyi(&cost, l->order, &charge, err));
     l->budget = dpi_ledger_amount_down(budget);
     l->charge = dpi_ledger_amount_up(charge);

@@ -169,6 +169,8 @@ static dpi_status keep_line(dpi_merge *m, int32_t i, const char *line, size_t n,
                                      .n_bytes = json_string_length(text),
                                      .line = line,
                                      .n_line = n,
+                                     .label = json_string_value(
+                                         json_object_get(object, "text_label")),
                                      .n_tokens = (int32_t)json_integer_value(
                                          json_object_get(object, "n_tokens")),
                                      .end = json_is_true(json_object_get(object, "ended"))

@@ -62,33 +62,54 @@ static bool seal_of(const uint8_t *key, const json_t *object, char hex[DPI_SEAL_
 /* ---- A release ------------------------------------------------------------------------------- */
 
 /* The prompt of a record that is known shows what stands around any record. */
-dpi_status dpi_seal_prompts(const uint8_t *key, const dpi_release *r, char hex[DPI_SEAL_HEX + 1],
-                            dpi_error *err) {
+static dpi_status add_prompts(digest *d, const dpi_prompts *prompts, dpi_error *err) {
     static const char sample[] = "A record.";
-    digest d;
     int32_t *tokens = NULL;
     size_t n_tokens = 0;
-    DPI_TRY(dpi_prompts_encode(r->prompts, sample, strlen(sample), &tokens, &n_tokens, err));
-    begin(&d, key, "prompts");
-    add(&d, dpi_prompts_public(r->prompts),
-        (size_t)r->prompts_info.n_public * sizeof *tokens);
-    add(&d, tokens, n_tokens * sizeof *tokens);
+    dpi_prompts_info info;
+    dpi_prompts_info_init(&info);
+    DPI_TRY(dpi_prompts_info_get(prompts, &info, err));
+    DPI_TRY(dpi_prompts_encode(prompts, sample, strlen(sample), &tokens, &n_tokens, err));
+    add(d, dpi_prompts_public(prompts), (size_t)info.n_public * sizeof *tokens);
+    add(d, tokens, n_tokens * sizeof *tokens);
     dpi_private_free(tokens);
-    add_int(&d, r->prompts_info.n_prefix);
-    add_int(&d, r->prompts_info.n_limit);
+    add_int(d, info.n_prefix);
+    add_int(d, info.n_limit);
+    return DPI_STATUS_OK;
+}
+
+/* Which texts are for which label; with a histogram that follows from the records. */
+static void add_labels(digest *d, const dpi_release *r) {
+    for (int32_t i = 0; i < r->labels.n; i++) {
+        add(d, r->labels.names.at[i].data, r->labels.names.at[i].n_bytes);
+        add_int(d, r->claim.histogram > 0 ? 0 : r->labels.n_texts[i]);
+    }
+}
+
+dpi_status dpi_seal_prompts(const uint8_t *key, const dpi_release *r, char hex[DPI_SEAL_HEX + 1],
+                            dpi_error *err) {
+    digest d;
+    dpi_status status = DPI_STATUS_OK;
+    begin(&d, key, "prompts");
+    for (int32_t i = 0; i < r->n_prompts && status == DPI_STATUS_OK; i++)
+        status = add_prompts(&d, dpi_release_prompts(r, i), err);
+    add_labels(&d, r);
     add_int(&d, r->options.session.n_ctx);
     add_int(&d, r->options.session.kv_type);
     add_int(&d, r->options.session.exact);
     finish(&d, hex);
-    return DPI_STATUS_OK;
+    return status;
 }
 
 static void add_unit(digest *d, const dpi_records *records, size_t unit) {
-    const char *id;
+    const char *id, *label;
     size_t n_bytes, i;
     dpi_records_unit_id(records, unit, &id, &n_bytes);
     add_int(d, id != NULL);
     add(d, id, id ? n_bytes : 0);
+    dpi_records_unit_label(records, unit, &label, &n_bytes);
+    add_int(d, label != NULL);
+    add(d, label, label ? n_bytes : 0);
     for (size_t k = 0; (i = dpi_records_of_unit(records, unit, k)) != SIZE_MAX; k++)
         add_int(d, (int64_t)i);
 }

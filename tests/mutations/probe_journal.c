@@ -178,28 +178,64 @@ static const char *check_refusals(world *w) {
     return fault;
 }
 
-/* Which sequences of tokens the journal holds says nothing of batches: the release's own file does.
- * With the system's random bits batches that are drawn again are others. */
-static const char *check_batches(world *w) {
-    char path[340];
+/* A file of the job is the same before and after it goes on. */
+static const char *check_kept(world *w, const char *name, const char *file) {
+    char path[360];
     int32_t token[N_TEXTS * N_TOKENS], n;
     size_t n_bytes[2];
     bool early;
-    w->o.method.subsample = .5;
-    w->o.method.rho = 0;
-    w->o.method.epsilon = 5;
-    if (run_job(w, "drawn", true, 1, 5, token, &n, &early) != DPI_STATUS_OK)
+    if (run_job(w, name, true, 1, 5, token, &n, &early) != DPI_STATUS_OK)
         return "a job is refused";
-    snprintf(path, sizeof path, "%s/batches", w->job);
+    snprintf(path, sizeof path, "%s/%s", w->job, file);
     if (access(path, R_OK) != 0)
-        return "batches are not kept";
+        return "what was drawn is not kept";
     char *before = read_file(path, &n_bytes[0]);
-    const dpi_status status = run_job(w, "drawn", false, 1, -1, token, &n, &early);
+    const dpi_status status = run_job(w, name, false, 1, -1, token, &n, &early);
     char *after = read_file(path, &n_bytes[1]);
     const bool same = n_bytes[0] == n_bytes[1] && memcmp(before, after, n_bytes[0]) == 0;
     free(before);
     free(after);
-    return status != DPI_STATUS_OK || !same ? "batches are drawn again" : NULL;
+    return status == DPI_STATUS_OK && same ? NULL : "what was drawn is drawn again";
+}
+
+/* Which sequences of tokens the journal holds says nothing of batches: the release's own file does.
+ * With the system's random bits batches that are drawn again are others. */
+static const char *check_batches(world *w) {
+    w->o.method.subsample = .5;
+    w->o.method.rho = 0;
+    w->o.method.epsilon = 5;
+    return check_kept(w, "drawn", "batches");
+}
+
+/* Texts of each label, by a histogram with much noise. */
+static const char *check_shares(world *w) {
+    static const char rows[] = "label,text\na,one\nb,two\nc,three\nc,four\n";
+    static const char *const names[] = {"a", "b", "c"};
+    char path[340];
+    dpi_records_options source;
+    dpi_records *records = NULL;
+    const dpi_release_options o = w->o;
+    snprintf(path, sizeof path, "%s/labels.csv", w->folder);
+    write_file(path, rows, sizeof rows - 1);
+    dpi_records_options_init(&source);
+    source.label_field = "label";
+    if (dpi_records_open(path, &source, &records, NULL) != DPI_STATUS_OK)
+        return "labels are refused";
+    w->o.records = records;
+    w->o.n_labels = 3;
+    w->o.label_names = names;
+    w->o.histogram_rho = .0001;
+    w->o.n_texts = N_TEXTS;
+    w->o.method.adjacency = DPI_ADJACENCY_ADD_REMOVE;
+    const char *fault = NULL;
+    for (int i = 0; i < 4 && !fault; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "shares%d", i);
+        fault = check_kept(w, name, "shares");
+    }
+    w->o = o;
+    dpi_records_close(records);
+    return fault;
 }
 
 /* The batch of each record in a shard with a journal of its own. */
@@ -325,6 +361,8 @@ const char *probe_journal(const char *folder) {
         fault = check_charge(&w);
     if (!fault)
         fault = check_shards(&w);
+    if (!fault)
+        fault = check_shares(&w);
     if (!fault)
         fault = check_batches(&w);
     dpi_records_close(w.records);

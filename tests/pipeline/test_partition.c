@@ -10,6 +10,10 @@ static dpi_partition_options options_of(uint64_t *seed) {
                                    .random = dpi_random_insecure, .random_user = seed};
 }
 
+static dpi_batch_range all_of(const dpi_partition_options *o) {
+    return (dpi_batch_range){.n = o->n_batches};
+}
+
 static dpi_partition *create(const dpi_partition_options *o, size_t n) {
     dpi_partition *p = NULL;
     dpi_error err;
@@ -54,7 +58,7 @@ static void by_content(int left_out, int32_t batches[N]) {
         snprintf(text, sizeof text, "%d", i);
         batches[i] = -1;
         if (i != left_out)
-            assert_ok(dpi_partition_assign(p, at++, i % 9 == 8 ? NULL : text, strlen(text),
+            assert_ok(dpi_partition_assign(p, at++, all_of(&o), i % 9 == 8 ? NULL : text, strlen(text),
                                            &batches[i], &err), &err);
     }
     assert_ok(dpi_partition_index(p, &err), &err);
@@ -115,7 +119,8 @@ static void test_by_draw(void **state) {
     for (int i = 0; i < 16; i++)
         assert_ok(dpi_assign_secret(1, 256, dpi_random_insecure, &again, &batch, NULL), NULL);
     for (size_t i = 0; i < N; i++) { /* null or not: its draw is its own */
-        assert_ok(dpi_partition_assign(p, i, i % 2 ? "x" : NULL, 1, &batch, &err), &err);
+        assert_ok(dpi_partition_assign(p, i, all_of(&o), i % 2 ? "x" : NULL, 1, &batch, &err),
+                  &err);
         assert_ok(dpi_assign_secret(.4, N_BATCHES, dpi_random_insecure, &again, &wanted, NULL),
                   NULL);
         assert_int_equal(batch, wanted);
@@ -133,7 +138,7 @@ static void test_no_cap(void **state) {
     o.by_content = true;
     dpi_partition *p = create(&o, MANY);
     for (size_t i = 0; i < MANY; i++)
-        assert_ok(dpi_partition_assign(p, i, "same", 4, &batch, NULL), NULL);
+        assert_ok(dpi_partition_assign(p, i, all_of(&o), "same", 4, &batch, NULL), NULL);
     assert_ok(dpi_partition_index(p, NULL), NULL);
     assert_int_equal(dpi_partition_largest(p), MANY);
     dpi_partition_free(p);
@@ -147,7 +152,7 @@ static void test_no_bits(void **state) {
     dpi_error err;
     int32_t batch;
     dpi_partition *p = create(&o, 1);
-    assert_error(dpi_partition_assign(p, 0, NULL, 0, &batch, &err), DPI_STATUS_ENTROPY, &err, "");
+    assert_error(dpi_partition_assign(p, 0, all_of(&o), NULL, 0, &batch, &err), DPI_STATUS_ENTROPY, &err, "");
     dpi_partition_free(p);
     source.n = 15;
     assert_error(dpi_partition_create(&o, 1, &p, &err), DPI_STATUS_ENTROPY, &err, "");

@@ -36,6 +36,10 @@ same three 2 3 "${position[@]}" --parallel 1
 same content 2 4 "${secret[@]}" --adjacency add-remove
 same drawn 2 2 "${secret[@]}" --subsample .5
 same units 2 2 "${position[@]}" --unit-field who
+same labels 3 2 "${position[@]}" --label-field who --public-prompt '{label}:'
+printf 'p1\np2\np5\n' >names
+same histogram 2 2 "${base[@]}" --rho 1 -B 3 --num 5 --adjacency add-remove --label-field who \
+    --label-names names --histogram-rho .01
 same zero 2 2 "${position[@]}" --adjacency zero-out --center
 same filter 2 2 "${position[@]}" --accountant filter
 same pace 2 2 "${position[@]}" --pace top --pace-theta .5

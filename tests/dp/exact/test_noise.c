@@ -64,6 +64,91 @@ static void test_frequencies(void **state) {
     }
 }
 
+/* ---- Gaussian -------------------------------------------------------------------------------- */
+
+/* Its law on -reach..reach from the definition, which brute force sums. */
+static double gaussian_p_value(int64_t v, int32_t reach, int32_t n, uint64_t seed, double claimed) {
+    enum { REACH_MAX = 600 };
+    double count[2 * REACH_MAX + 1] = {0}, sum = 0, x = 0, rest = n, n_rest = n;
+    int n_cells = 0;
+    for (int32_t z = -4 * REACH_MAX; z <= 4 * REACH_MAX; z++)
+        sum += exp(-128.0 * z * z / claimed);
+    for (int32_t i = 0; i < n; i++) {
+        int64_t z;
+        assert_ok(dpi_noise_gaussian(v, dpi_random_insecure, &seed, &z, NULL), NULL);
+        if (llabs(z) <= reach)
+            count[z + reach]++;
+    }
+    for (int32_t z = -reach; z <= reach; z++) {
+        const double expected = n * exp(-128.0 * z * z / claimed) / sum;
+        if (expected < 5)
+            continue;
+        x += pow(count[z + reach] - expected, 2) / expected;
+        rest -= expected;
+        n_rest -= count[z + reach];
+        n_cells++;
+    }
+    if (rest > 5)
+        x += pow(n_rest - rest, 2) / rest;
+    return chi_square_p(x, n_cells - (rest > 5 ? 0 : 1));
+}
+
+/* Variances below, at and above squares, small and large ones. */
+static void test_gaussian(void **state) {
+    (void)state;
+    static const struct {
+        int64_t v;
+        int32_t reach;
+    } cases[] = {{16, 3},     {100, 5},     {255, 7},           {256, 7},
+                 {257, 7},    {1000, 12},   {256 * 9, 18},      {256 * 100 + 3, 60},
+                 {300000, 200}, {DPI_NOISE_VARIANCE_MAX, 500}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const double p = gaussian_p_value(cases[i].v, cases[i].reach, i == 7 ? 1000000 : 200000,
+                                          900 + i, (double)cases[i].v);
+        if (!(p > 1e-4 && p < 1 - 1e-4))
+            fail_msg("variance %d / 256: p = %g", (int)cases[i].v, p);
+    }
+    assert_true(gaussian_p_value(256 * 9, 18, 200000, 1, 256 * 9.4) < 1e-4); /* it has power */
+}
+
+/* rho = 1/(2 s), never below; the variance of a rho costs no more than that. */
+static void test_gaussian_rho(void **state) {
+    (void)state;
+    assert_true(dpi_rho_gaussian_bound(256) == .5);
+    for (int64_t v = DPI_NOISE_VARIANCE_MIN; v < 5000; v++) {
+        const long double rho = dpi_rho_gaussian_bound(v), exact = 128.0L / (long double)v;
+        assert_true(rho >= exact && rho <= exact * (1 + 0x1p-52L));
+    }
+    static const double rhos[] = {1e-4, .001, .0123, .1, .5, 1, 3.3, 8};
+    for (size_t i = 0; i < sizeof rhos / sizeof *rhos; i++) {
+        const int64_t v = dpi_noise_variance_for(rhos[i]);
+        assert_in_range(v, DPI_NOISE_VARIANCE_MIN, DPI_NOISE_VARIANCE_MAX);
+        assert_true(dpi_rho_gaussian_bound(v) <= rhos[i]);
+        assert_true(v <= 17 || 128.0L / (long double)(v - 2) > (long double)rhos[i]);
+    }
+    assert_int_equal(dpi_noise_variance_for(9), 0);
+    assert_int_equal(dpi_noise_variance_for(1e-5), 0);
+    assert_int_equal(dpi_noise_variance_for(0), 0);
+    assert_int_equal(dpi_noise_variance_for(NAN), 0);
+}
+
+static void test_gaussian_arguments(void **state) {
+    (void)state;
+    dpi_error err;
+    int64_t z = 99;
+    assert_error(dpi_noise_gaussian(15, NULL, NULL, &z, &err), DPI_STATUS_ARG, &err, "15 / 256");
+    assert_error(dpi_noise_gaussian(DPI_NOISE_VARIANCE_MAX + 1, NULL, NULL, &z, &err),
+                 DPI_STATUS_ARG, &err, "16..2097152");
+    for (int32_t n = 0;; n++) {
+        limited_source l = {.seed = 5, .n = n};
+        const dpi_status status = dpi_noise_gaussian(5000, limited_bits, &l, &z, &err);
+        if (status == DPI_STATUS_OK)
+            break;
+        assert_error(status, DPI_STATUS_ENTROPY, &err, "random source");
+        assert_int_equal(z, 99);
+    }
+}
+
 /* The test has power: the law of a neighbouring scale is told apart. */
 static void test_a_wrong_scale_is_seen(void **state) {
     (void)state;
@@ -251,7 +336,10 @@ static void test_rho_of_pure_dp(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_frequencies),     cmocka_unit_test(test_a_wrong_scale_is_seen),
+        cmocka_unit_test(test_frequencies),
+        cmocka_unit_test(test_gaussian),
+        cmocka_unit_test(test_gaussian_rho),
+        cmocka_unit_test(test_gaussian_arguments),     cmocka_unit_test(test_a_wrong_scale_is_seen),
         cmocka_unit_test(test_large_scales),    cmocka_unit_test(test_scale_is_checked),
         cmocka_unit_test(test_a_source_that_fails), cmocka_unit_test(test_system_source),
         cmocka_unit_test(test_sparse_vector),   cmocka_unit_test(test_rho_of_pure_dp),

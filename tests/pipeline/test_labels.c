@@ -1,0 +1,90 @@
+/* test_labels.c - shares of texts in proportion to counts, ranges of batches. What a release does
+ * with labels: tests/tools/labels.sh, and audit F. */
+#include "pipeline/release/labels.h"
+#include "tests/support/support.h"
+
+/* Sainte-Laguë by sorting all quotients count / (2 k + 1), in double: an oracle for counts whose
+ * quotients differ. */
+static void share_by_sorting(const int64_t *counts, int32_t n, int32_t n_texts, int32_t *shares) {
+    for (int32_t i = 0; i < n; i++)
+        shares[i] = 0;
+    for (int32_t k = 0; k < n_texts; k++) {
+        double most = -1;
+        int32_t best = 0;
+        for (int32_t i = 0; i < n; i++) {
+            const double quotient = (double)counts[i] / (2 * shares[i] + 1);
+            if (quotient > most || (quotient == most && shares[i] < shares[best])) {
+                most = quotient;
+                best = i;
+            }
+        }
+        shares[best]++;
+    }
+}
+
+static void test_shares(void **state) {
+    (void)state;
+    enum { N = 12 };
+    uint64_t seed = 7;
+    int32_t shares[N], wanted[N];
+    for (int round = 0; round < 200; round++) {
+        int64_t counts[N], sum = 0;
+        const int32_t n_texts = 1 + (int32_t)random_below(&seed, 500);
+        for (int i = 0; i < N; i++)
+            sum += counts[i] = random_below(&seed, 700);
+        assert_true(dpi_labels_share(counts, NULL, N, n_texts, shares));
+        share_by_sorting(counts, N, n_texts, wanted);
+        int32_t all = 0;
+        for (int i = 0; i < N; i++) {
+            all += shares[i];
+            assert_int_equal(shares[i], wanted[i]);
+            /* within one text of the exact share, or nearly */
+            const double exact = (double)n_texts * (double)counts[i] / (double)(sum ? sum : 1);
+            assert_true(sum == 0 || (shares[i] > exact - 2 && shares[i] < exact + 2));
+        }
+        assert_int_equal(all, n_texts);
+    }
+}
+
+/* The published example: 53, 24, 23 for 7 seats give 3, 2, 2. */
+static void test_known_shares(void **state) {
+    (void)state;
+    static const int64_t counts[] = {53, 24, 23}, none[] = {0, 0, 0}, most[] = {1, 9, 2};
+    int32_t shares[3];
+    assert_true(dpi_labels_share(counts, NULL, 3, 7, shares));
+    assert_int_equal(shares[0], 3);
+    assert_int_equal(shares[1], 2);
+    assert_int_equal(shares[2], 2);
+    assert_true(dpi_labels_share(none, NULL, 3, 7, shares)); /* as many of each */
+    assert_int_equal(shares[0], 3);
+    assert_int_equal(shares[1], 2);
+    assert_int_equal(shares[2], 2);
+    assert_true(dpi_labels_share(counts, most, 3, 12, shares));
+    assert_int_equal(shares[0], 1);
+    assert_int_equal(shares[1], 9);
+    assert_int_equal(shares[2], 2);
+    assert_false(dpi_labels_share(counts, most, 3, 13, shares));
+}
+
+static void test_ranges(void **state) {
+    (void)state;
+    int32_t n_texts[] = {2, 0, 3};
+    const dpi_label_list l = {.n = 3, .n_texts = n_texts};
+    static const int32_t labels[] = {0, 0, 2, 2, 2};
+    assert_int_equal(dpi_labels_texts(&l), 5);
+    for (int32_t i = 0; i < 5; i++)
+        assert_int_equal(dpi_labels_of_text(&l, i), labels[i]);
+    assert_int_equal(dpi_labels_range(&l, 2).first, 2);
+    assert_int_equal(dpi_labels_range(&l, 2).n, 3);
+    assert_int_equal(dpi_labels_range(&l, 1).n, 0);
+    assert_int_equal(dpi_labels_range(&l, -1).n, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_known_shares),
+        cmocka_unit_test(test_ranges),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
