@@ -12,13 +12,20 @@
 
 /* ---- Neighbours ------------------------------------------------------------------------------ */
 
-/* Both sides of a pair. `moved` is the record that one of them does not have. */
+/* What becomes of a unit on the other side: null; not there; only its first record; with private
+ * labels another unit, which has the same records and the other label. */
+typedef enum path_change { CHANGE_EMPTY, CHANGE_GONE, CHANGE_FEWER, CHANGE_LABEL } path_change;
+
+/* Both sides of a pair. `moved` is the unit in which they differ: a record, or all records of one
+ * ID. */
 typedef struct pair {
     path_world *world;
     path_trace with, without;
     path_layout here, there;
     int32_t moved;
+    path_change change;
     int64_t most_moved;    /* by which a sum may differ, in units of K */
+    long double most_eta;  /* by which a loss may exceed one eta */
     long double max_ratio; /* of a loss to eta */
     int64_t n_free;        /* steps */
 } pair;
@@ -60,13 +67,10 @@ static void check_own_text(pair *p, const path_text *x, const path_text *y) {
         const long double loss = dpi_audit_loss(&d, &e);
         dpi_audit_hold(a, most <= p->most_moved * plan->K,
                        "a sum moves by more than a record may move it");
-        dpi_audit_hold(a, loss <= (long double)plan->eta + 0x1p-55L, "a loss exceeds eta");
-        p->max_ratio = fmaxl(p->max_ratio, loss / plan->eta);
+        dpi_audit_hold(a, loss <= p->most_eta * (long double)plan->eta + 0x1p-55L,
+                       "a loss exceeds eta");
+        p->max_ratio = fmaxl(p->max_ratio, loss / plan->eta / p->most_eta);
     }
-}
-
-static bool is_assigned(const path_setup *s) {
-    return s->subsample > 0 || s->adjacency == DPI_ADJACENCY_ADD_REMOVE;
 }
 
 /* Every other record is in the text and slot where it was; where batches are not by position, in
@@ -74,16 +78,30 @@ static bool is_assigned(const path_setup *s) {
 static void check_layouts(const pair *p, bool by_position) {
     const path_world *w = p->world;
     for (int32_t i = 0; i < w->n_records; i++) {
-        if (i == p->moved)
+        if (dpi_path_unit(w, i) == p->moved) {
+            dpi_audit_hold(w->audit, p->change >= CHANGE_FEWER || p->there.n_places[i] == 0,
+                           "a record that is null is in a text");
             continue;
+        }
         dpi_audit_hold(w->audit,
                        p->here.n_places[i] == p->there.n_places[i] &&
                            p->here.text[i] == p->there.text[i] &&
                            (!by_position || p->here.slot[i] == p->there.slot[i]),
                        "a record that is taken away moves another one");
     }
-    dpi_audit_hold(w->audit, p->there.n_places[p->moved] == 0,
-                   "a record that is null is in a text");
+}
+
+/* The text that the unit is in: one, with all of its records that are used. -1: none. */
+static int32_t text_of_unit(const pair *p, const path_layout *layout) {
+    const path_world *w = p->world;
+    int32_t text = -1;
+    for (int32_t i = 0; i < w->n_records; i++) {
+        if (dpi_path_unit(w, i) != p->moved || layout->n_places[i] == 0)
+            continue;
+        dpi_audit_hold(w->audit, text < 0 || text == layout->text[i], "a unit is in two texts");
+        text = layout->text[i];
+    }
+    return text;
 }
 
 /* With a pace: the same steps are private, and no more of them than the quota. */
@@ -99,28 +117,25 @@ static void check_decisions(pair *p, const path_text *x, const path_text *y) {
                    "more private tokens than the quota");
 }
 
-/* The text of the record that is moved; -1: none. With a pace logits do not tell it. */
-static int32_t own_text(const pair *p, const path_setup *s) {
-    return s->pace != DPI_PACE_NONE              ? p->moved / s->batch
-           : p->here.n_places[p->moved] > 0 ? p->here.text[p->moved]
-                                            : -1;
-}
-
 static void compare(pair *p, const path_setup *s) {
     dpi_audit *a = p->world->audit;
     const bool paced = s->pace != DPI_PACE_NONE;
     if (!paced)
-        check_layouts(p, !is_assigned(s));
+        check_layouts(p, !dpi_path_is_assigned(s));
     dpi_audit_hold(a, p->with.n_texts == p->without.n_texts,
                    "a record changes the number of texts");
     dpi_audit_hold(a, p->with.events == p->without.events,
                    "a record changes what a caller is told");
     dpi_audit_hold(a, p->with.claim == p->without.claim, "a record changes the statement");
-    const int32_t own = own_text(p, s);
+    /* With a pace logits do not tell which text a record is in. */
+    const int32_t own = paced ? p->moved / s->batch : text_of_unit(p, &p->here);
+    const int32_t other = paced ? own : text_of_unit(p, &p->there);
+    dpi_audit_hold(a, own == other || other < 0 || p->change == CHANGE_LABEL,
+                   "a unit goes to another text");
     for (int32_t b = 0; b < p->with.n_texts && b < DPI_PATH_TEXTS; b++) {
         if (paced)
             check_decisions(p, &p->with.text[b], &p->without.text[b]);
-        if (b == own)
+        if (b == own || (b == other && other >= 0))
             check_own_text(p, &p->with.text[b], &p->without.text[b]);
         else
             check_other_text(p, &p->with.text[b], &p->without.text[b]);
@@ -129,6 +144,50 @@ static void compare(pair *p, const path_setup *s) {
 
 /* ---- One setup, and all of its neighbours ---------------------------------------------------- */
 
+/* Which of its unit's records a record is: only those with the unit's label count. */
+static int32_t place_in_unit(const path_world *w, int32_t record) {
+    int32_t k = 0;
+    for (int32_t i = dpi_path_unit(w, record); i < record && w->n_units > 0; i += w->n_units)
+        k += dpi_path_has_label(w, i);
+    return k;
+}
+
+static bool is_used(const path_world *w, const path_setup *s, int32_t record) {
+    return w->n_units == 0 ||
+           (dpi_path_has_label(w, record) && place_in_unit(w, record) < s->per_unit);
+}
+
+/* By position: the text and slot of a record, by arithmetic of its own. Of units the k-th record
+ * has the k-th slot of its unit; labels come one after the other. */
+static int32_t place_of(const path_world *w, const path_setup *s, int32_t record, int32_t *slot) {
+    const int32_t unit = dpi_path_unit(w, record), B = s->batch;
+    const int32_t M = w->n_units > 0 ? s->per_unit : 1;
+    const int32_t at = w->labels ? unit / 2 : unit;
+    const int32_t n_first = (w->n_units + 1) / 2; /* units of the first label */
+    *slot = at % B * M + place_in_unit(w, record);
+    return (dpi_path_label(w, unit) ? (n_first + B - 1) / B : 0) + at / B;
+}
+
+/* The label of a text: texts of the first label come first. */
+static int32_t label_of(const path_world *w, const path_setup *s, int32_t text) {
+    const int32_t n_first = dpi_path_is_assigned(s) ? (s->n_texts + 1) / 2
+                                           : ((w->n_units + 1) / 2 + s->batch - 1) / s->batch;
+    return w->labels && text >= n_first;
+}
+
+static void check_labels(const path_world *w, const path_setup *s, const path_trace *trace,
+                         const path_layout *layout) {
+    for (int32_t b = 0; b < trace->n_texts && b < DPI_PATH_TEXTS && s->histogram == 0; b++)
+        dpi_audit_hold(w->audit, trace->text[b].label == label_of(w, s, b),
+                       "a text has the label of another");
+    for (int32_t i = 0; i < w->n_records; i++)
+        dpi_audit_hold(w->audit,
+                       layout->n_places[i] == 0 ||
+                           trace->text[layout->text[i]].label ==
+                               dpi_path_label(w, dpi_path_unit(w, i)),
+                       "a unit is in a text of another label");
+}
+
 /* Where the records have to be. By position: in their places, and null ones in none. By content:
  * each in one text, however many there are. By a draw: at most in one, which dpi_path_layout has
  * seen. */
@@ -136,52 +195,85 @@ static void check_places(const path_world *w, const path_setup *s, const path_tr
                          const path_layout *layout) {
     for (int32_t i = 0; i < w->n_records; i++) {
         const bool present = w->state[i] == PATH_PRESENT;
-        if (is_assigned(s)) {
-            dpi_audit_hold(w->audit, s->subsample > 0 || layout->n_places[i] == present,
-                           "a record is in no text");
+        if (dpi_path_is_assigned(s)) {
+            dpi_audit_hold(w->audit,
+                           s->subsample > 0 || s->histogram > 0 ||
+                               layout->n_places[i] == (present && is_used(w, s, i)),
+                           "a record is in no text, or one too many is");
             continue;
         }
-        const int32_t text = i / s->batch;
-        const bool wanted = present && text < trace->n_texts;
+        int32_t slot;
+        const int32_t text = place_of(w, s, i, &slot);
+        const bool wanted = present && is_used(w, s, i) && text < trace->n_texts;
         dpi_audit_hold(
             w->audit,
             layout->n_places[i] == wanted &&
-                (!wanted || (layout->text[i] == text && layout->slot[i] == i % s->batch)),
+                (!wanted || (layout->text[i] == text && layout->slot[i] == slot)),
             "a record is not in its place");
     }
-    const int32_t n_batches = (w->n_records + s->batch - 1) / s->batch;
+    const int32_t n = w->n_units > 0 ? w->n_units : w->n_records, B = s->batch;
+    const int32_t n_batches =
+        w->labels ? ((n + 1) / 2 + B - 1) / B + (n / 2 + B - 1) / B : (n + B - 1) / B;
     const int32_t n_texts =
-        s->n_texts > 0 && (is_assigned(s) || s->n_texts < n_batches) ? s->n_texts : n_batches;
+        s->n_texts > 0 && (dpi_path_is_assigned(s) || s->n_texts < n_batches) ? s->n_texts
+                                                                              : n_batches;
     dpi_audit_hold(w->audit, trace->n_texts == n_texts,
                    "the number of texts is not the public one");
 }
 
-static dpi_status observe(path_world *w, const path_setup *s, path_trace *trace,
+dpi_status dpi_path_check(path_world *w, const path_setup *s, path_trace *trace,
                           path_layout *layout) {
     DPI_TRY(dpi_path_observe(w, s, trace));
     if (s->pace != DPI_PACE_NONE)
         return DPI_STATUS_OK;
     DPI_TRY(dpi_path_layout(w, trace, layout));
     check_places(w, s, trace, layout);
+    check_labels(w, s, trace, layout);
     return DPI_STATUS_OK;
 }
 
-/* The records against themselves without each of them: empty in its place, and where places are not
- * what counts, not there at all. step: every so many records. */
+/* The other side of a pair: `here` has observed the records as they are. */
+static dpi_status observe_change(path_world *w, const path_setup *s, pair *p) {
+    path_state before[DPI_PATH_RECORDS];
+    memcpy(before, w->state, sizeof before);
+    const path_state state = p->change == CHANGE_EMPTY ? PATH_EMPTY : PATH_GONE;
+    for (int32_t i = p->moved; i < w->n_records && p->change != CHANGE_LABEL; i++)
+        if (dpi_path_unit(w, i) == p->moved && (p->change != CHANGE_FEWER || i != p->moved))
+            w->state[i] = state;
+    if (p->change == CHANGE_LABEL) {
+        w->flipped = p->moved;
+        DPI_TRY(dpi_path_encode(w));
+    }
+    const dpi_status status = dpi_path_check(w, s, &p->without, &p->there);
+    memcpy(w->state, before, sizeof before);
+    w->flipped = -1;
+    return p->change == CHANGE_LABEL && status == DPI_STATUS_OK ? dpi_path_encode(w) : status;
+}
+
+static bool is_neighbour(const path_world *w, const path_setup *s, const pair *p) {
+    return p->change == CHANGE_GONE    ? s->adjacency == DPI_ADJACENCY_ADD_REMOVE
+           : p->change == CHANGE_FEWER ? w->n_units > 0
+           : p->change == CHANGE_LABEL ? w->labels == DPI_LABELS_PRIVATE
+                                       : true;
+}
+
+/* The records against themselves without each unit. step: every so many units. */
 static dpi_status check_neighbours(path_world *w, const path_setup *s, pair *p, int32_t step) {
+    const int32_t n = w->n_units > 0 ? w->n_units : w->n_records;
+    const bool zero_out = s->adjacency == DPI_ADJACENCY_ZERO_OUT;
     p->world = w;
-    p->most_moved = s->adjacency == DPI_ADJACENCY_ZERO_OUT ? 2 : 1;
-    DPI_TRY(observe(w, s, &p->with, &p->here));
-    for (p->moved = 0; p->moved < w->n_records; p->moved += step) {
-        const path_state before = w->state[p->moved];
-        if (before != PATH_PRESENT)
+    DPI_TRY(dpi_path_check(w, s, &p->with, &p->here));
+    for (p->moved = 0; p->moved < n; p->moved += step) {
+        if (w->n_units == 0 && w->state[p->moved] != PATH_PRESENT)
             continue;
-        for (int32_t gone = 0; gone <= (s->adjacency == DPI_ADJACENCY_ADD_REMOVE); gone++) {
-            w->state[p->moved] = gone ? PATH_GONE : PATH_EMPTY;
+        for (p->change = CHANGE_EMPTY; p->change <= CHANGE_LABEL; p->change++) {
+            const bool twice = p->change == CHANGE_FEWER; /* c against another c, not against 0 */
+            p->most_moved = zero_out || twice ? 2 : 1;
+            p->most_eta = twice && !zero_out ? 2 : 1;
+            if (!is_neighbour(w, s, p))
+                continue;
             w->empty_form = p->moved / step % 3;
-            dpi_status status = observe(w, s, &p->without, &p->there);
-            w->state[p->moved] = before;
-            DPI_TRY(status);
+            DPI_TRY(observe_change(w, s, p));
             compare(p, s);
         }
     }
@@ -205,6 +297,7 @@ typedef struct path_line {
     int32_t n_records, empty; /* records, and one of them that is null from the start; -1: none */
     const path_setup *setups;
     size_t n_setups;
+    int32_t n_units, labels; /* 0: each record is a unit, no labels; else only files with fields */
 } path_line;
 
 static dpi_status run_setups(dpi_audit *a, const dpi_model *model, const path_line *l,
@@ -215,6 +308,11 @@ static dpi_status run_setups(dpi_audit *a, const dpi_model *model, const path_li
                                : dpi_fail(a->err, DPI_STATUS_MEMORY, "no memory for audit F");
     if (status == DPI_STATUS_OK)
         status = open_pair(w, p);
+    if (status == DPI_STATUS_OK) {
+        w->n_units = l->n_units;
+        w->labels = l->labels;
+        status = dpi_path_encode(w);
+    }
     if (status == DPI_STATUS_OK && l->empty >= 0)
         w->state[l->empty] = PATH_EMPTY;
     for (size_t i = 0; i < l->n_setups && status == DPI_STATUS_OK; i++)
@@ -235,7 +333,8 @@ static dpi_status run_line(dpi_audit *a, const dpi_model *model, const path_line
     long double max_ratio = 0;
     int64_t n_free = 0;
     DPI_TRY(dpi_audit_begin(a, "F", l->subject));
-    for (path_source source = PATH_MEMORY; source < PATH_SOURCES; source++)
+    for (path_source source = l->n_units > 0 ? PATH_JSONL : PATH_MEMORY; source < PATH_SOURCES;
+         source++)
         DPI_TRY(run_setups(a, model, l, source, &max_ratio, &n_free));
     dpi_audit_hold(a, l->setups[0].pace == DPI_PACE_NONE || n_free > 0, "no step is free");
     dpi_audit_end(a, "largest loss / eta", (double)max_ratio, .05, 1 + 1e-9);
@@ -252,7 +351,61 @@ static dpi_status audit_position(dpi_audit *a, const dpi_model *model) {
     };
     return run_line(a, model,
                     &(path_line){"the path, records by position", 8, 2, setups,
-                                 sizeof setups / sizeof *setups});
+                                 sizeof setups / sizeof *setups, 0, 0});
+}
+
+/* Units of two or three records, which stand apart in the file; with M below that, some are not
+ * used. */
+static dpi_status audit_units(dpi_audit *a, const dpi_model *model) {
+    static const path_setup setups[] = {
+        {.batch = 2, .n_tokens = 2, .stop_at = -1, .per_unit = 2},
+        {.batch = 2,
+         .n_tokens = 1,
+         .stop_at = -1,
+         .per_unit = 3,
+         .adjacency = DPI_ADJACENCY_ZERO_OUT},
+        {.batch = 2,
+         .n_texts = 3,
+         .n_tokens = 1,
+         .stop_at = -1,
+         .per_unit = 2,
+         .bits = 1,
+         .adjacency = DPI_ADJACENCY_ADD_REMOVE},
+    };
+    return run_line(a, model,
+                    &(path_line){"the path, units of records", 12, 7, setups,
+                                 sizeof setups / sizeof *setups, 5, DPI_LABELS_NONE});
+}
+
+static dpi_status audit_labels(dpi_audit *a, const dpi_model *model) {
+    static const path_setup by_position[] = {
+        {.batch = 2, .n_tokens = 2, .stop_at = -1, .per_unit = 2},
+        {.batch = 1, .n_tokens = 1, .stop_at = -1, .per_unit = 1},
+    };
+    static const path_setup by_content[] = {
+        {.batch = 2,
+         .n_texts = 4,
+         .n_tokens = 2,
+         .stop_at = -1,
+         .per_unit = 2,
+         .bits = 2,
+         .adjacency = DPI_ADJACENCY_ADD_REMOVE},
+        {.batch = 2,
+         .n_texts = 3,
+         .n_tokens = 1,
+         .stop_at = -1,
+         .per_unit = 3,
+         .bits = 3,
+         .n_shards = 2,
+         .adjacency = DPI_ADJACENCY_ADD_REMOVE},
+    };
+    DPI_TRY(run_line(a, model,
+                     &(path_line){"the path, public labels", 11, 3, by_position,
+                                  sizeof by_position / sizeof *by_position, 5,
+                                  DPI_LABELS_PUBLIC}));
+    return run_line(a, model,
+                    &(path_line){"the path, private labels", 11, 3, by_content,
+                                 sizeof by_content / sizeof *by_content, 5, DPI_LABELS_PRIVATE});
 }
 
 /* The temperatures are low, so that the model, which is made of random weights, is sure here and
@@ -270,7 +423,7 @@ static dpi_status audit_paced(dpi_audit *a, const dpi_model *model) {
     };
     return run_line(a, model,
                     &(path_line){"the path, a pace from public texts", 6, 1, setups,
-                                 sizeof setups / sizeof *setups});
+                                 sizeof setups / sizeof *setups, 0, 0});
 }
 
 static dpi_status audit_content(dpi_audit *a, const dpi_model *model) {
@@ -297,7 +450,7 @@ static dpi_status audit_content(dpi_audit *a, const dpi_model *model) {
     };
     return run_line(a, model,
                     &(path_line){"the path, records by their content", 14, 4, setups,
-                                 sizeof setups / sizeof *setups});
+                                 sizeof setups / sizeof *setups, 0, 0});
 }
 
 static dpi_status audit_secret(dpi_audit *a, const dpi_model *model) {
@@ -313,77 +466,11 @@ static dpi_status audit_secret(dpi_audit *a, const dpi_model *model) {
     };
     return run_line(
         a, model,
-        &(path_line){"the path, secret assignment", 10, 1, setups, sizeof setups / sizeof *setups});
+        &(path_line){"the path, secret assignment", 10, 1, setups,
+                     sizeof setups / sizeof *setups, 0, 0});
 }
 
-/* ---- Numbers of records ---------------------------------------------------------------------- */
-
-/* The number of texts, and what a caller is told, for any number of records, null ones too. */
-static dpi_status audit_counts(dpi_audit *a, const dpi_model *model) {
-    static const path_setup setups[] = {
-        {.batch = 3,
-         .n_texts = 2,
-         .n_tokens = 1,
-         .stop_at = -1,
-         .bits = 1,
-         .adjacency = DPI_ADJACENCY_ADD_REMOVE},
-        {.batch = 3, .n_texts = 2, .n_tokens = 1, .stop_at = -1, .bits = 1, .subsample = .5},
-        {.batch = 3, .n_tokens = 1, .stop_at = -1},
-    };
-    static const int32_t counts[] = {0, 1, 3, 16};
-    DPI_TRY(dpi_audit_begin(a, "F", "the path, numbers of records"));
-    path_world *w = calloc(1, sizeof *w);
-    pair *p = calloc(1, sizeof *p);
-    dpi_status status =
-        w && p ? DPI_STATUS_OK : dpi_fail(a->err, DPI_STATUS_MEMORY, "no memory for audit F");
-    for (size_t i = 0; i < 24 && status == DPI_STATUS_OK; i++) {
-        const path_setup *s = &setups[i % 3];
-        const int32_t n = counts[i / 3 % 4];
-        if (n == 0 && !is_assigned(s))
-            continue;
-        status = dpi_path_open(w, a, model, PATH_MEMORY, n);
-        for (int32_t k = 0; k < n && i >= 12; k++)
-            w->state[k] = PATH_EMPTY;
-        if (status == DPI_STATUS_OK)
-            status = dpi_path_trace_create(w, &p->with);
-        if (status == DPI_STATUS_OK)
-            status = observe(w, s, &p->with, &p->here);
-        dpi_path_close(w);
-        close_pair(p);
-    }
-    free(w);
-    free(p);
-    DPI_TRY(status);
-    dpi_audit_end(a, "releases", (double)a->result.n_cases, 1, INFINITY);
-    return DPI_STATUS_OK;
-}
-
-/* ---- Assignments of many runs ---------------------------------------------------------------- */
-
-enum { N_ASSIGNED = 12, N_CELLS = 4, N_RUNS = 400 };
-
-typedef struct cells {
-    int64_t one[N_ASSIGNED][N_CELLS]; /* of a record: its text, the last cell is none */
-    int64_t two[N_CELLS][N_CELLS];    /* of the records 0 and 1, 2 and 3, .. */
-} cells;
-
-static void count_places(const path_layout *layout, cells *c) {
-    for (int32_t i = 0; i < N_ASSIGNED; i++) {
-        const int32_t own = layout->n_places[i] ? layout->text[i] : N_CELLS - 1;
-        const int32_t next = i % 2                     ? 0
-                             : layout->n_places[i + 1] ? layout->text[i + 1]
-                                                       : N_CELLS - 1;
-        c->one[i][own]++;
-        if (i % 2 == 0)
-            c->two[own][next]++;
-    }
-}
-
-static double deviation(int64_t count, double expected) {
-    return expected > 0 ? ((double)count - expected) * ((double)count - expected) / expected
-           : count > 0  ? INFINITY
-                        : 0;
-}
+/* ---- Several processes ---------------------------------------------------------------------- */
 
 /* Shards: the same holds for the texts of all of them. */
 static dpi_status audit_shards(dpi_audit *a, const dpi_model *model) {
@@ -395,56 +482,8 @@ static dpi_status audit_shards(dpi_audit *a, const dpi_model *model) {
          .subsample = .6},
     };
     return run_line(a, model,
-                    &(path_line){"the path, shards", 8, 1, setups, sizeof setups / sizeof *setups});
-}
-
-/* Each record is in each of 3 texts with probability q / 3 (by content q is 1), whatever the record
- * beside it does, and whatever its place is. */
-static dpi_status audit_assigned(dpi_audit *a, const dpi_model *model, double q, int32_t n_shards,
-                                 const char *of_one, const char *of_two) {
-    const path_setup s = {.batch = 4,
-                          .n_texts = N_CELLS - 1,
-                          .n_tokens = 1,
-                          .stop_at = -1,
-                          .n_shards = n_shards,
-                          .subsample = q < 1 ? q : 0,
-                          .adjacency =
-                              q < 1 ? DPI_ADJACENCY_REPLACE_BY_NULL : DPI_ADJACENCY_ADD_REMOVE};
-    const int32_t n_runs = dpi_audit_count(a, N_RUNS);
-    path_world *w = calloc(1, sizeof *w);
-    pair *p = calloc(1, sizeof *p);
-    cells c = {0};
-    DPI_TRY(dpi_audit_begin(a, "F", of_one));
-    dpi_status status = w && p ? dpi_path_open(w, a, model, PATH_MEMORY, N_ASSIGNED)
-                               : dpi_fail(a->err, DPI_STATUS_MEMORY, "no memory for audit F");
-    if (status == DPI_STATUS_OK)
-        status = dpi_path_trace_create(w, &p->with);
-    for (int32_t i = 0; i < n_runs && status == DPI_STATUS_OK; i++) {
-        status = observe(w, &s, &p->with, &p->here);
-        count_places(&p->here, &c);
-    }
-    if (p)
-        close_pair(p);
-    if (w)
-        dpi_path_close(w);
-    free(w);
-    free(p);
-    DPI_TRY(status);
-    const int32_t n_free = q < 1 ? N_CELLS - 1 : N_CELLS - 2;
-    double one = 0, two = 0;
-    for (int32_t k = 0; k < N_CELLS; k++) {
-        const double of_k = k < N_CELLS - 1 ? q / (N_CELLS - 1) : 1 - q;
-        for (int32_t i = 0; i < N_ASSIGNED; i++)
-            one += deviation(c.one[i][k], n_runs * of_k);
-        for (int32_t m = 0; m < N_CELLS; m++)
-            two += deviation(c.two[k][m], N_ASSIGNED / 2 * n_runs * of_k *
-                                              (m < N_CELLS - 1 ? q / (N_CELLS - 1) : 1 - q));
-    }
-    dpi_audit_end_chi_square(a, one, N_ASSIGNED * n_free);
-    DPI_TRY(dpi_audit_begin(a, "F", of_two));
-    a->result.n_cases = N_ASSIGNED / 2 * (int64_t)n_runs;
-    dpi_audit_end_chi_square(a, two, (n_free + 1) * (n_free + 1) - 1);
-    return DPI_STATUS_OK;
+                    &(path_line){"the path, shards", 8, 1, setups,
+                                 sizeof setups / sizeof *setups, 0, 0});
 }
 
 /* ---- The user's model ------------------------------------------------------------------------ */
@@ -459,7 +498,8 @@ static dpi_status audit_user_model(dpi_audit *a) {
          .bits = 6,
          .adjacency = DPI_ADJACENCY_ADD_REMOVE},
     };
-    const path_line l = {"the path of this model", 4, -1, setups, sizeof setups / sizeof *setups};
+    const path_line l = {"the path of this model", 4, -1, setups,
+                         sizeof setups / sizeof *setups, 0, 0};
     long double max_ratio = 0;
     int64_t n_free = 0;
     if (!a->options.model)
@@ -476,16 +516,12 @@ static dpi_status audit_user_model(dpi_audit *a) {
 static dpi_status run_made(dpi_audit *a, const dpi_model *model) {
     DPI_TRY(audit_position(a, model));
     DPI_TRY(audit_paced(a, model));
+    DPI_TRY(audit_units(a, model));
+    DPI_TRY(audit_labels(a, model));
     DPI_TRY(audit_content(a, model));
     DPI_TRY(audit_secret(a, model));
-    DPI_TRY(audit_counts(a, model));
     DPI_TRY(audit_shards(a, model));
-    DPI_TRY(audit_assigned(a, model, 1, 0, "the path, batches of a record by content",
-                           "the path, batches of two records by content"));
-    DPI_TRY(audit_assigned(a, model, .6, 0, "the path, secret batches of a record",
-                           "the path, secret batches of two records"));
-    return audit_assigned(a, model, .6, 1, "the path, secret batches under a key",
-                          "the path, secret batches of two records under a key");
+    return dpi_path_audit_runs(a, model);
 }
 
 static dpi_status audit_made_model(dpi_audit *a) {

@@ -24,6 +24,7 @@ enum {
 /* The public prompt, and what stands before a record in the private one. It ends in a letter, so
  * that a record may merge with it. */
 #define DPI_PATH_TASK "Now another:"
+#define DPI_PATH_TASK_LABEL "Now another {label}:" /* with labels */
 #define DPI_PATH_BEFORE "One is this: x"
 
 /* Where records come from. */
@@ -55,8 +56,12 @@ typedef struct path_world {
     int32_t n_records;
     char text[DPI_PATH_RECORDS][DPI_PATH_BYTES];
     path_state state[DPI_PATH_RECORDS];
+    int32_t n_units; /* 0: each record is a unit; else record i is one of unit i % n_units */
+    int32_t labels;  /* a dpi_labels: unit u has label u % 2, and one record another one than its
+                        unit; each label has prompts of its own */
+    int32_t flipped; /* the unit that has the other label; -1: none */
     int32_t empty_form; /* in which of three ways an empty record is empty */
-    path_prompt prompt[DPI_PATH_RECORDS], public_prompt;
+    path_prompt prompt[DPI_PATH_RECORDS], public_prompt[2]; /* of each label */
 } path_world;
 
 /* One release. */
@@ -67,15 +72,21 @@ typedef struct path_setup {
     int32_t n_tokens;       /* at most DPI_PATH_TOKENS */
     int32_t top_k;
     int32_t stop_at; /* the token from which on an end-of-generation token is drawn; -1: none is */
+    int32_t per_unit; /* with units: most records of one */
+    double histogram; /* private labels: rho of the histogram; 0: as many texts of each label */
     uint64_t bits;   /* seed of keys and assignments; 0: the audit's source */
     int32_t n_shards; /* processes that draw the texts, with one key; 0: one process, without it */
     int32_t pace;    /* a dpi_pace; AUTO is found from public texts. Only by position */
     double tau;      /* 0: 1 */
 } path_setup;
 
+static inline bool dpi_path_is_assigned(const path_setup *setup) {
+    return setup->subsample > 0 || setup->adjacency == DPI_ADJACENCY_ADD_REMOVE;
+}
+
 /* Of one text. Rows are hashes of logits on the support. 0: an empty slot. */
 typedef struct path_text {
-    int32_t n_seen, n_drawn, end, n_slots;
+    int32_t n_seen, n_drawn, end, n_slots, label;
     int32_t token[DPI_PATH_TOKENS];
     uint64_t public_row[DPI_PATH_TOKENS];
     uint64_t row[DPI_PATH_TOKENS][DPI_PATH_SLOTS];
@@ -109,18 +120,40 @@ dpi_status dpi_path_open(path_world *world, dpi_audit *audit, const dpi_model *m
                          path_source source, int32_t n_records);
 void dpi_path_close(path_world *world);
 
+/* Makes the prompts again, after units, labels or flipped have changed. */
+dpi_status dpi_path_encode(path_world *world);
+
+/* The unit of a record, the label of a unit, and whether a record has it: 0 or 1. */
+static inline int32_t dpi_path_unit(const path_world *world, int32_t record) {
+    return world->n_units > 0 ? record % world->n_units : record;
+}
+static inline int32_t dpi_path_label(const path_world *world, int32_t unit) {
+    return world->labels ? (unit + (unit == world->flipped)) % 2 : 0;
+}
+static inline bool dpi_path_has_label(const path_world *world, int32_t record) {
+    return !world->labels || record != world->n_units + 1;
+}
+
 /* Room for a trace. */
 dpi_status dpi_path_trace_create(const path_world *world, path_trace *trace);
 void dpi_path_trace_free(path_trace *trace);
-/* A whole release, in one process or in shards. What is wrong by itself is noted: sums that are not those of the slots, a text
- * that ends where no token says so. */
+/* A whole release, in one process or in shards. What is wrong by itself is noted: sums that are not
+ * those of the slots, a text that ends where no token says so. */
 dpi_status dpi_path_observe(path_world *world, const path_setup *setup, path_trace *trace);
 /* Notes rows that are no record's, at any token, and public rows that are not the public prompt's.
  */
 dpi_status dpi_path_layout(path_world *world, const path_trace *trace, path_layout *layout);
 
+/* Both, and notes records that are not where they have to be. Without a layout where there is a
+ * pace. */
+dpi_status dpi_path_check(path_world *world, const path_setup *setup, path_trace *trace,
+                          path_layout *layout);
+
 /* The records as a source; *records is the caller's, who calls dpi_path_records_close. */
 dpi_status dpi_path_records_open(const path_world *world, dpi_records **records);
 void dpi_path_records_close(const path_world *world, dpi_records *records);
+
+/* audit_runs.c: which records and labels are in which texts, over many releases. */
+dpi_status dpi_path_audit_runs(dpi_audit *audit, const dpi_model *model);
 
 #endif

@@ -93,17 +93,31 @@ static int64_t contribution(const player *p, const float *l, double public_logit
     return d >= (double)K ? K : d <= -(double)K ? -K : llrint(d);
 }
 
-/* S is the sum over the slots, and over nothing else. Logits are floats: a difference of two is off
+/* The same of a unit, of which `rows` are the slots: the mean over those that are not empty. */
+static int64_t unit_contribution(const player *p, const float *const *rows, double public_logit,
+                                 int32_t y, int64_t K) {
+    const int32_t M = p->setup->per_unit > 0 ? p->setup->per_unit : 1;
+    int64_t sum = 0;
+    int32_t n = 0;
+    for (int32_t k = 0; k < M; k++) {
+        sum += rows[k] ? contribution(p, rows[k], public_logit, y, K) : 0;
+        n += rows[k] != NULL;
+    }
+    return n > 0 ? llrint((double)sum / n) : contribution(p, NULL, public_logit, y, K);
+}
+
+/* S is the sum over the units, and over nothing else. Logits are floats: a difference of two is off
  * by less than a unit. */
 static void check_sums(const player *p, const float *const *rows, int32_t n_slots) {
     const dpi_sampler *s = p->release->places[0].sampler;
     const float *public_row = dpi_session_logits(p->release->session, 0);
+    const int32_t M = p->setup->per_unit > 0 ? p->setup->per_unit : 1;
     bool same = true;
     for (size_t i = 0; i < s->n_support && same; i++) {
         const int32_t y = s->support[i];
         int64_t sum = 0;
-        for (int32_t k = 0; k < n_slots; k++)
-            sum += contribution(p, rows[k], (double)public_row[y], y, s->plan.K);
+        for (int32_t k = 0; k < n_slots; k += M)
+            sum += unit_contribution(p, rows + k, (double)public_row[y], y, s->plan.K);
         same = llabs(sum - s->sum[i]) <= n_slots;
     }
     dpi_audit_hold(p->world->audit, same, "a sum is not that of the slots");
@@ -186,7 +200,7 @@ static int32_t give_assignment(player *p, void *buffer, size_t n_bytes) {
                    ? 0
                    : -1;
     int32_t at = p->n_assigned - KEY;
-    for (int32_t i = 0; i < w->n_records && i <= at; i++)
+    for (int32_t i = 0; i < w->n_records && i <= at && p->setup->subsample > 0; i++)
         at += w->state[i] == PATH_GONE;
     uint64_t state = mix(p->setup->bits, (uint64_t)(at + KEY));
     p->n_assigned++;
@@ -204,6 +218,18 @@ static int32_t give(void *user, void *buffer, size_t n_bytes) {
 
 static dpi_bytes bytes_of(const char *string) { return (dpi_bytes){string, strlen(string)}; }
 
+/* Private labels are named; prompts name that of their text. */
+static void set_labels(const path_world *w, const path_setup *s, dpi_release_options *o) {
+    static const char *const names[] = {"a", "b"};
+    if (w->labels == DPI_LABELS_NONE)
+        return;
+    o->prompts.private_prompt = bytes_of(DPI_PATH_BEFORE "{reference}\n\n" DPI_PATH_TASK_LABEL);
+    o->prompts.public_prompt = bytes_of(DPI_PATH_TASK_LABEL);
+    o->n_labels = 2;
+    o->label_names = names;
+    o->histogram_rho = s->histogram;
+}
+
 static void set_options(player *p, const dpi_records *records, dpi_release_options *o) {
     const path_setup *s = p->setup;
     dpi_release_options_init(o);
@@ -217,6 +243,7 @@ static void set_options(player *p, const dpi_records *records, dpi_release_optio
     o->method.tau = s->tau > 0 ? s->tau : 1;
     o->method.adjacency = s->adjacency;
     o->method.subsample = s->subsample;
+    o->method.max_per_unit = s->per_unit;
     o->method.epsilon = 3;
     o->method.delta = 1e-6;
     o->n_parallel = 1;
@@ -227,6 +254,7 @@ static void set_options(player *p, const dpi_records *records, dpi_release_optio
     o->prompts.private_prompt = bytes_of(DPI_PATH_BEFORE "{reference}\n\n" DPI_PATH_TASK);
     o->prompts.public_prompt = bytes_of(DPI_PATH_TASK);
     o->prompts.max_reference_tokens = DPI_PATH_RECORD_TOKENS;
+    set_labels(p->world, s, o);
 }
 
 /* What a caller is told. Where records are assigned, the size of a batch is private: then the
@@ -245,6 +273,10 @@ static void note_event(player *p, const dpi_release_event *e) {
     if (e->type != DPI_EVENT_END)
         return;
     if (e->index < DPI_PATH_TEXTS) {
+        const char *label;
+        size_t n_bytes;
+        dpi_release_label(p->release, e->index, &label, &n_bytes);
+        trace->text[e->index].label = label ? label[0] - 'a' : 0;
         trace->text[e->index].n_drawn = e->n_drawn;
         trace->text[e->index].end = e->end;
     }
@@ -274,7 +306,8 @@ static dpi_status advance(player *p, dpi_release *release) {
     } while (e.type != DPI_EVENT_NONE);
     dpi_audit_hold(p->world->audit,
                    dpi_release_null_records(release) == -1 ||
-                       !dpi_claim_is_assigned(dpi_release_claim(release)),
+                       (!dpi_claim_is_assigned(dpi_release_claim(release)) &&
+                        p->world->n_units == 0),
                    "the number of null records is told");
     return DPI_STATUS_OK;
 }
@@ -367,7 +400,7 @@ static void find_records(const path_world *w, const path_text *x, const uint64_t
 static dpi_status check_later(path_world *w, const path_text *x, const int32_t *record) {
     for (int32_t t = 0; t < x->n_seen; t++) {
         uint64_t hash;
-        DPI_TRY(expected_row(w, &w->public_prompt, x, t, true, &hash));
+        DPI_TRY(expected_row(w, &w->public_prompt[x->label], x, t, true, &hash));
         dpi_audit_hold(w->audit, hash == x->public_row[t],
                        "the public logits are not those of the public prompt");
         for (int32_t k = 0; k < x->n_slots && t > 0; k++) {
@@ -385,15 +418,16 @@ dpi_status dpi_path_layout(path_world *w, const path_trace *trace, path_layout *
     uint64_t first[DPI_PATH_RECORDS] = {0};
     *layout = (path_layout){0};
     const int32_t n_texts = trace->n_texts < DPI_PATH_TEXTS ? trace->n_texts : DPI_PATH_TEXTS;
-    for (int32_t i = 0; i < w->n_records && n_texts > 0; i++)
-        DPI_TRY(expected_row(w, &w->prompt[i], &trace->text[0], 0, false, &first[i]));
     for (int32_t b = 0; b < n_texts; b++) {
         const path_text *x = &trace->text[b];
         int32_t *record = layout->record[b];
+        for (int32_t i = 0; i < w->n_records && (b == 0 || w->labels); i++)
+            DPI_TRY(expected_row(w, &w->prompt[i], x, 0, false, &first[i]));
         dpi_audit_hold(w->audit,
-                       x->n_support[0] == trace->text[0].n_support[0] &&
-                           memcmp(x->support[0], trace->text[0].support[0],
-                                  x->n_support[0] * sizeof(int32_t)) == 0,
+                       w->labels ||
+                           (x->n_support[0] == trace->text[0].n_support[0] &&
+                            memcmp(x->support[0], trace->text[0].support[0],
+                                   x->n_support[0] * sizeof(int32_t)) == 0),
                        "two texts begin with different supports");
         find_records(w, x, first, record);
         for (int32_t k = 0; k < x->n_slots; k++) {

@@ -18,28 +18,40 @@ static dpi_status encode(path_world *w, const char *text, size_t n_bytes, path_p
                              sizeof p->tokens / sizeof *p->tokens, &p->n, w->audit->err);
 }
 
-static dpi_status encode_record(path_world *w, const char *text, size_t n_bytes, path_prompt *p) {
-    char whole[sizeof DPI_PATH_BEFORE + sizeof DPI_PATH_TASK + DPI_PATH_BYTES + 2];
-    const int n =
-        snprintf(whole, sizeof whole, DPI_PATH_BEFORE "%.*s\n\n" DPI_PATH_TASK, (int)n_bytes, text);
+/* The task of a label: what {label} stands for is written out. */
+static void write_task(const path_world *w, int32_t label, char task[32]) {
+    snprintf(task, 32, w->labels ? "Now another %c:" : DPI_PATH_TASK, 'a' + label);
+}
+
+static dpi_status encode_record(path_world *w, int32_t label, const char *text, size_t n_bytes,
+                                path_prompt *p) {
+    char whole[sizeof DPI_PATH_BEFORE + DPI_PATH_BYTES + 40], task[32];
+    write_task(w, label, task);
+    const int n = snprintf(whole, sizeof whole, DPI_PATH_BEFORE "%.*s\n\n%s", (int)n_bytes, text,
+                           task);
     return encode(w, whole, (size_t)n, p);
 }
 
 /* The longest beginning of record i, in bytes, that does not have too many tokens. */
-static dpi_status encode_cut(path_world *w, int32_t i, size_t n_limit) {
+static dpi_status encode_cut(path_world *w, int32_t i) {
+    const int32_t label = dpi_path_label(w, dpi_path_unit(w, i));
     size_t n_bytes = strlen(w->text[i]);
+    path_prompt frame;
+    DPI_TRY(encode_record(w, label, "", 0, &frame));
     do
-        DPI_TRY(encode_record(w, w->text[i], n_bytes, &w->prompt[i]));
-    while (w->prompt[i].n > n_limit && n_bytes-- > 1);
+        DPI_TRY(encode_record(w, label, w->text[i], n_bytes, &w->prompt[i]));
+    while (w->prompt[i].n > frame.n + DPI_PATH_RECORD_TOKENS && n_bytes-- > 1);
     return DPI_STATUS_OK;
 }
 
-static dpi_status encode_all(path_world *w) {
-    path_prompt frame;
-    DPI_TRY(encode(w, DPI_PATH_TASK, strlen(DPI_PATH_TASK), &w->public_prompt));
-    DPI_TRY(encode_record(w, "", 0, &frame));
+dpi_status dpi_path_encode(path_world *w) {
+    for (int32_t label = 0; label < 2; label++) {
+        char task[32];
+        write_task(w, label, task);
+        DPI_TRY(encode(w, task, strlen(task), &w->public_prompt[label]));
+    }
     for (int32_t i = 0; i < w->n_records; i++)
-        DPI_TRY(encode_cut(w, i, frame.n + DPI_PATH_RECORD_TOKENS));
+        DPI_TRY(encode_cut(w, i));
     return DPI_STATUS_OK;
 }
 
@@ -89,13 +101,14 @@ dpi_status dpi_path_open(path_world *w, dpi_audit *a, const dpi_model *model, pa
                          int32_t n_records) {
     dpi_model_info info;
     *w = (path_world){
-        .audit = a, .model = model, .source = source, .n_records = n_records, .last_word = -1};
+        .audit = a, .model = model, .source = source, .n_records = n_records, .last_word = -1,
+        .flipped = -1};
     dpi_model_info_init(&info);
     DPI_TRY(dpi_model_info_get(model, &info, a->err));
     w->n_vocab = info.n_vocab;
     w->chat = info.chat_template == DPI_CHAT_UNKNOWN ? DPI_CHAT_NONE : info.chat_template;
     write_texts(w);
-    DPI_TRY(encode_all(w));
+    DPI_TRY(dpi_path_encode(w));
     dpi_session_options o = a->options.session;
     o.n_seq = 1;
     o.n_ctx = DPI_PATH_CTX;
@@ -176,6 +189,16 @@ static void add_quoted(dpi_text *f, const char *text, bool json) {
     dpi_text_put(f, "\"", 1);
 }
 
+/* With its unit and label, which an empty record keeps. */
+static void add_unit_row(const path_world *w, dpi_text *f, int32_t i, bool json) {
+    const int32_t unit = dpi_path_unit(w, i);
+    const int32_t label = (dpi_path_label(w, unit) + !dpi_path_has_label(w, i)) % 2;
+    dpi_text_add(f, json ? "{\"id\": \"u%d\", \"ward\": \"%c\", \"text\": " : "u%d,%c,", unit,
+                 'a' + label);
+    add_quoted(f, w->state[i] == PATH_EMPTY ? "" : w->text[i], json);
+    dpi_text_add(f, json ? "}\n" : "\n");
+}
+
 /* A line or row for each record. Empty: no text; no line or row of the form; one that is cut off.
  */
 static dpi_status write_table(const path_world *w, bool json) {
@@ -183,10 +206,14 @@ static dpi_status write_table(const path_world *w, bool json) {
                                         "{\"id\": 1, \"text\": \"cut"};
     static const char *const rows[] = {"7,\"\"", "7,a \"b\" c", "7,\"cut"};
     dpi_text f = {0};
-    dpi_text_add(&f, json ? "" : "id,text\n");
+    dpi_text_add(&f, json ? "" : w->n_units > 0 ? "id,ward,text\n" : "id,text\n");
     for (int32_t i = 0; i < w->n_records; i++) {
         if (!is_there(w, i))
             continue;
+        if (w->n_units > 0) {
+            add_unit_row(w, &f, i, json);
+            continue;
+        }
         if (w->state[i] == PATH_EMPTY) {
             dpi_text_add(&f, "%s\n", json ? lines[w->empty_form] : rows[w->empty_form]);
             continue;
@@ -222,13 +249,17 @@ static const char *const FILES[] = {
 
 dpi_status dpi_path_records_open(const path_world *w, dpi_records **records) {
     char path[4096];
+    dpi_records_options o;
+    dpi_records_options_init(&o);
+    o.unit_field = w->n_units > 0 ? "id" : NULL;
+    o.label_field = w->labels ? "ward" : NULL;
     if (w->source == PATH_MEMORY)
         return open_memory(w, records);
     dpi_status status =
         w->source == PATH_FOLDER ? write_folder(w) : write_table(w, w->source == PATH_JSONL);
     path_of(w, FILES[w->source], path, sizeof path);
     if (status == DPI_STATUS_OK)
-        status = dpi_records_open(path, NULL, records, w->audit->err);
+        status = dpi_records_open(path, &o, records, w->audit->err);
     if (status != DPI_STATUS_OK)
         dpi_path_records_close(w, NULL);
     return status;
