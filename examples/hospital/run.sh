@@ -3,8 +3,9 @@
 # letters.
 #
 # 5,000 discharge letters lie in a CSV, several of a patient, from twelve departments. The hospital
-# wants new letters of the same kind to test a system with. Each patient is protected with epsilon 5
-# in this job, and with 10 in the whole year. The data protection officer gets a report to check.
+# wants new letters in the departments' proportions to test a system with. Each patient is protected
+# with epsilon 5 in this job, and with 10 in the whole year. The server is stopped at night. The data
+# protection officer gets a report to check.
 #
 # It works in the folder that it is started from, next to build/ (or BUILD) and models/ (or MODEL),
 # and writes into hospital-job/. With the built-in model it takes some minutes.
@@ -32,14 +33,31 @@ say "What the budget buys"
 "$dpinfer" plan --suggest --units "$patients" --num "$texts" -n "$tokens" --epsilon 5 --delta 1e-5
 
 # All letters of a patient are protected together, at most four of them are used, and they count as
-# one. The public prompt says what is wanted, with nothing in it that came from a letter.
-patients_in_file=$(tail -n +2 letters.csv | grep -oE '^[0-9]+,P[0-9]+,' | cut -d , -f 2 |
-    sort -u | wc -l)
-batch=$((patients_in_file / texts))
+# one. The public prompt says what is wanted, with nothing in it that came from a letter. Which
+# patient was in which department is a secret: departments are named here, not read from the file;
+# how many letters each gets follows from a count of its patients with noise; a patient goes to a
+# text by a keyed hash of the patient's number. How many patients there are is a secret, too: some
+# $patients.
+cat >departments.txt <<END
+pulmonology
+cardiology
+orthopaedics
+surgery
+endocrinology
+neurology
+nephrology
+emergency
+burns
+allergology
+intensive_care
+pain_clinic
+END
 usual=(--ref-tokens 200 --unit-records 3)
 budget=(--epsilon 5 --delta 1e-5)
-job=(--unit-field patient --max-per-unit 4 -B "$batch" --num "$texts"
-    -n "$tokens" --public-prompt "Write a discharge letter." --ledger year.ledger)
+job=(--unit-field patient --max-per-unit 4 -B $((patients / texts)) --num "$texts" -n "$tokens"
+    --adjacency add-remove --label-field department --label-names departments.txt
+    --histogram-rho .005 --public-prompt "Write a discharge letter of the department {label}."
+    --ledger year.ledger)
 
 # Guarantee, memory and time, and the ledger before and after. Nothing is charged. What is usual is
 # for the time alone: a letter has some 200 tokens, and a patient two or three letters.
@@ -53,13 +71,32 @@ cat >meta.json <<END
  "purpose": "letters to test a new record system with", "contact": "steward@example.org"}
 END
 
-# The run charges the ledger before it reads a letter.
+# The run charges the ledger before it reads a letter, and keeps each word in the folder `job`
+# before anybody can see it.
 say "The run"
-"$dpinfer" run "$model" letters.csv "${job[@]}" "${budget[@]}" -o texts.jsonl --meta meta.json \
-    --sign key --report report.html --report report.json
+"$dpinfer" run "$model" letters.csv "${job[@]}" "${budget[@]}" --job job -o texts.jsonl \
+    --meta meta.json --sign key --report report.html --report report.json --progress=plain \
+    2>run.log &
+run=$!
+
+# Night falls when the first words are there: the server stops. What is drawn is in the job.
+while kill -0 "$run" 2>/dev/null && ! grep -q ' token' run.log; do :; done
+kill -TERM "$run" 2>/dev/null || true
+code=0
+wait "$run" || code=$?
+say "Night: the run has ended with exit code $code"
+[ "$code" -eq 143 ] || { cat run.log; exit 1; }
+tail -n 1 run.log
+
+# The next morning it goes on where it was, for the same budget. So it does after a power cut.
+say "The next morning"
+"$dpinfer" resume job
 
 say "The ledger of the year"
 "$dpinfer" ledger show year.ledger
+
+say "Letters of each department"
+grep -oE '"text_label":"[a-z_]*"' texts.jsonl | sort | uniq -c
 
 # What the data protection officer does: the numbers follow from the parameters, the texts are those
 # of the report, the report is signed. report.html is the page to read.

@@ -11,6 +11,7 @@ BUILD=$build "$source/examples/hospital/run.sh" 240 100 8 24 >out 2>err
 rc=$?
 last="examples/hospital/run.sh"
 expect_rc 0
+expect_out "the run has ended with exit code 143" # at night; what follows is of the next morning
 expect_out "signed with the key"
 expect_err "would fit"
 cd hospital-job || exit 1
@@ -18,6 +19,11 @@ cd hospital-job || exit 1
 last="what it leaves"
 expect_lines 8 texts.jsonl
 check "a text is not private" test "$(grep -c '"private":true' texts.jsonl)" -eq 8
+check "a department that is none" \
+    test "$(grep -oE '"text_label":"[a-z_]+"' texts.jsonl | cut -d '"' -f 4 |
+        grep -cxFf departments.txt)" -eq 8
+check "labels in the report" grep -q '"labels": "private"' report.json
+check "the histogram in the report" grep -q '"histogram_variance": 25600' report.json
 check "the page" grep -q 'St Elsewhere Hospital' report.html
 check "the hash on the page" grep -q "$(sha256sum texts.jsonl | cut -c 1-64)" report.html
 check "M in the report" grep -q '"M": 4' report.json
