@@ -76,6 +76,12 @@ dpi_status dpi_model_info_get(const dpi_model *model, dpi_model_info *info, dpi_
     info->n_ctx_train = c->n_ctx_train;
     info->chat_template = dpi_vocab_chat(model->vocab);
     info->tied_output = model->tied_output;
+    if (model->adapters) {
+        info->adapter_rank = model->adapters->max_rank;
+        info->n_adapted = model->adapters->n;
+        info->adapter_scale = model->adapters->scale;
+        memcpy(info->adapter_name, model->adapters->name, sizeof info->adapter_name);
+    }
     info->rope_freq_base = c->rope_freq_base;
     info->rope_freq_scale = c->rope_freq_scale;
     info->rms_eps = c->rms_eps;

@@ -13,6 +13,7 @@ void dpi_model_options_init(dpi_model_options *options) {
     options->struct_size = sizeof *options;
     options->use_mmap = 1;
     options->repack = DPI_REPACK_SOON;
+    options->adapter_scale = 1;
 }
 
 /* ---- Binding tensors ------------------------------------------------------------------------- */
@@ -116,7 +117,7 @@ void dpi_model_frequencies(const dpi_model *m, double *freqs) {
 }
 
 dpi_matrix *dpi_model_matrix(dpi_model *m, int32_t i) {
-    enum { PER_LAYER = 7 };
+    enum { PER_LAYER = DPI_LAYER_MATRICES };
     int32_t n = m->config.n_layer * PER_LAYER;
     if (i >= n)
         return i > n ? NULL : m->tied_output ? &m->embedding : &m->output;
@@ -190,6 +191,8 @@ static dpi_status create(dpi_gguf *gguf, const dpi_model_options *options, dpi_m
         m->n_vocab = dpi_vocab_size(m->vocab);
         if (!m->vocab_only)
             status = bind_weights(m, err);
+        if (status == DPI_STATUS_OK && options->adapter)
+            status = dpi_adapters_open(m, options->adapter, options->adapter_scale, err);
         if (status == DPI_STATUS_OK && !m->vocab_only)
             status = dpi_cpu_measure(&m->cpu, err);
         if (status == DPI_STATUS_OK && options->check_weights)
@@ -247,6 +250,7 @@ void dpi_model_close(dpi_model *m) {
         free(m->vectors[i]);
     free(m->vectors);
     dpi_packed_free(m->packed);
+    dpi_adapters_free(m->adapters);
     free(m->layers);
     dpi_vocab_free(m->vocab);
     dpi_gguf_close(m->gguf);

@@ -4,6 +4,7 @@
 #define DPI_MODEL_H
 
 #include "dpinfer/model.h"
+#include "engine/adapter.h"
 #include "engine/config.h"
 #include "engine/matrix.h"
 #include "tokenizer/tokenizer.h"
@@ -51,10 +52,13 @@ struct dpi_model {
     const float *output_norm; /* [n_embd] */
     const float *rope_freqs;  /* [n_rot / 2] divisors of the frequencies, or NULL */
     dpi_layer *layers;        /* [n_layer] */
+    dpi_adapters *adapters;   /* NULL: none */
     dpi_packed *packed;       /* NULL: every matrix is read as it is */
     float **vectors;          /* every owned vector, for freeing */
     int32_t n_vectors, max_vectors;
 };
+
+enum { DPI_LAYER_MATRICES = 7 };
 
 /* The i-th matrix that a pass multiplies with, in its order, the output head last; NULL beyond. The
  * embedding is only looked up, unless it is the output head as well. */

@@ -66,8 +66,33 @@ static const dpi_blas *blas_of(const dpi_pass *p) {
     return p->s->blas.sgemm && p->batch->is_prompt ? &p->s->blas : NULL;
 }
 
+/* Where the rows of a matrix's adapter stand. */
+static float *low_of(const dpi_pass *p, const dpi_adapter *adapter, int64_t r) {
+    return dpi_pass_row(p, p->s->work.low, r) +
+           adapter->place * (int64_t)p->s->model->adapters->max_rank;
+}
+
+/* scale A x of every adapter among n matrices: each is one thread's. */
+static void adapt_input(dpi_pass *p, dpi_rows x, const dpi_matrix *const *w, int32_t n) {
+    const dpi_kernels *k = &p->s->kernels;
+    for (int32_t i = 0; i < n; i++) {
+        const dpi_adapter *adapter = w[i]->adapter;
+        if (!adapter)
+            continue;
+        p->has_written = true;
+        if (i % p->n_threads != p->thread)
+            continue;
+        k->matmul_f32(low_of(p, adapter, 0), p->s->work.low.n, dpi_pass_row(p, x, 0), x.n,
+                      p->n_rows, adapter->a, x.n, adapter->rank);
+        for (int32_t r = 0; r < p->n_rows; r++)
+            for (int32_t j = 0; j < adapter->rank; j++)
+                low_of(p, adapter, r)[j] *= adapter->scale;
+    }
+    dpi_pass_meet(p);
+}
+
 /* What some matrices multiply with: the rows of x, of which this thread has its own columns. All
- * threads have written theirs when it returns. */
+ * threads have written theirs when it returns, and what adapters make of them. */
 static dpi_input input_of(dpi_pass *p, dpi_rows x, const dpi_matrix *const *w, int32_t n) {
     dpi_session *s = p->s;
     dpi_input in = {.kernels = &s->kernels, .x = x.at, .n = x.n, .first = p->first,
@@ -79,18 +104,35 @@ static dpi_input input_of(dpi_pass *p, dpi_rows x, const dpi_matrix *const *w, i
         p->has_written = true;
     }
     dpi_pass_meet(p);
+    adapt_input(p, x, w, n);
     return in;
 }
 
 /* ---- Products -------------------------------------------------------------------------------- */
 
-/* Tiles [first, last) of y = w x + bias. */
+/* y += B low in columns [begin, end), begin that of a tile. */
+static void adapt_output(const dpi_pass *p, const dpi_linear *l, int64_t begin, int64_t end) {
+    const dpi_adapter *adapter = l->w->adapter;
+    float *tile = p->s->work.head + (int64_t)p->thread * p->s->max_rows * DPI_TILE_OUT;
+    for (int64_t o = begin, stop; o < end; o = stop) {
+        stop = o + DPI_TILE_OUT < end ? o + DPI_TILE_OUT : end;
+        p->s->kernels.matmul_f32(tile, DPI_TILE_OUT, low_of(p, adapter, 0), p->s->work.low.n,
+                                 p->n_rows, adapter->b + o * adapter->rank, adapter->rank,
+                                 (int32_t)(stop - o));
+        for (int32_t r = 0; r < p->n_rows; r++)
+            p->s->kernels.add(dpi_pass_row(p, l->y, r) + o, tile + r * DPI_TILE_OUT, stop - o);
+    }
+}
+
+/* Tiles [first, last) of y = w x + bias, with w's adapter. */
 static void linear(const dpi_pass *p, const dpi_linear *l, const dpi_input *in, int64_t first,
                    int64_t last) {
     int64_t begin, end;
     columns(l->w, first, last, &begin, &end);
     dpi_matrix_multiply(l->w, in, dpi_pass_row(p, l->y, 0) + begin, l->y.n, begin, end,
                         scratch_of(p));
+    if (l->w->adapter)
+        adapt_output(p, l, begin, end);
     for (int32_t r = 0; l->bias && r < p->n_rows; r++)
         p->s->kernels.add(dpi_pass_row(p, l->y, r) + begin, l->bias + begin, end - begin);
 }

@@ -102,6 +102,8 @@ static void place_work(dpi_session *s, layout *l) {
     w->q8.sums = place(l, rows, max_blocks, sizeof *w->q8.sums);
     w->q8.winograd = place(l, rows, max_blocks, sizeof *w->q8.winograd);
     w->cs = place_rows(s, l, (uint64_t)c->n_rot);
+    if (s->model->adapters)
+        w->low = place_rows(s, l, DPI_ADAPTER_PLACES * (uint64_t)s->model->adapters->max_rank);
     w->scratch = place(l, threads * DPI_TILE_OUT, max_in, sizeof(float));
     w->head = place(l, threads * DPI_TILE_OUT, rows, sizeof(float));
     w->ml = place(l, threads, 2 * (uint64_t)(c->n_head / c->n_kv_head), sizeof(float));

@@ -27,6 +27,12 @@ typedef struct dpi_model_options {
     int32_t check_weights; /* 1: read every weight first, and refuse non-finite ones by tensor, row
                               and offset (NUMERIC). Slow */
     int32_t repack;        /* a dpi_repack; default SOON */
+    /* A GGUF file with a low-rank adapter, as llama.cpp has them: what the matrices of the layers
+     * are multiplied with becomes W + adapter_scale (alpha / rank) B A, in every session on this
+     * model. It is read when the model opens. NULL (default): none. */
+    const char *adapter;
+    float adapter_scale; /* default 1 */
+    int32_t reserved;
 } dpi_model_options;
 
 typedef struct dpi_model_info {
@@ -41,7 +47,12 @@ typedef struct dpi_model_info {
                               DPI_CHAT_UNKNOWN if it has one that is not recognised */
     int32_t tied_output;   /* 1: the output head is the embedding matrix */
     int32_t random_weights; /* 1: the file says that its weights are random (timing only) */
-    int64_t n_params;
+    int32_t adapter_rank; /* the largest one of the adapter; 0: there is none */
+    int32_t n_adapted;    /* matrices that have one */
+    float adapter_scale;  /* alpha / rank, times that of the options */
+    int32_t reserved;
+    char adapter_name[64];
+    int64_t n_params; /* without the adapter */
     int64_t weight_bytes; /* of all tensors, as stored in the file */
     float rope_freq_base, rope_freq_scale, rms_eps;
     /* What the file recommends for text without a mechanism (general.sampling.top_k and .temp); 0:
@@ -59,7 +70,8 @@ DPI_API void dpi_model_info_init(dpi_model_info *info);
 /* Opens a GGUF v2 or v3 file of architecture "llama". `options` may be NULL for the defaults.
  * On success *model belongs to the caller, who closes it after every session on it. A mapped
  * file must not be truncated while the model is open (SIGBUS): use_mmap = 0 avoids that.
- * Errors: IO, FORMAT (with offset), UNSUPPORTED (a type or architecture, by name), MEMORY. */
+ * Errors: IO, FORMAT (with offset), UNSUPPORTED (a type or architecture, by name), MEMORY;
+ * NUMERIC (an adapter that is not finite). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_model_open(const char *path, const dpi_model_options *options,
                                                  dpi_model **model, dpi_error *err);
 

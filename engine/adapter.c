@@ -1,0 +1,203 @@
+#include "engine/adapter.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "engine/model.h"
+
+/* The matrices of a layer that may have an adapter, in the order of dpi_model_matrix, and their
+ * places among those that share an input. */
+static const struct {
+    const char *name;
+    int32_t place;
+} PARTS[DPI_LAYER_MATRICES] = {{"attn_q", 0},      {"attn_k", 1},   {"attn_v", 2}, {"attn_output", 0},
+                               {"ffn_gate", 0},    {"ffn_up", 1},   {"ffn_down", 0}};
+
+/* ---- The file -------------------------------------------------------------------------------- */
+
+static bool is_text(dpi_str s, const char *text) {
+    return s.n_bytes == strlen(text) && memcmp(s.data, text, s.n_bytes) == 0;
+}
+
+static dpi_status check_kind(const dpi_gguf *file, double *alpha, dpi_error *err) {
+    const char *name = dpi_gguf_name(file);
+    dpi_str type = {"", 0}, kind = {"", 0};
+    *alpha = 0;
+    DPI_TRY(dpi_gguf_check_architecture(file, err));
+    DPI_TRY(dpi_gguf_get_string(file, "general.type", &type, NULL, err));
+    DPI_TRY(dpi_gguf_get_string(file, "adapter.type", &kind, NULL, err));
+    if (!is_text(type, "adapter") || !is_text(kind, "lora"))
+        return dpi_fail(err, DPI_STATUS_FORMAT,
+                        "%s is no adapter: general.type is '%.*s', must be 'adapter'; adapter.type "
+                        "is '%.*s', must be 'lora'",
+                        name, (int)(type.n_bytes > 32 ? 32 : type.n_bytes), type.data,
+                        (int)(kind.n_bytes > 32 ? 32 : kind.n_bytes), kind.data);
+    if (dpi_gguf_find(file, "adapter.alora.invocation_tokens"))
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                        "%s: adapter.alora.invocation_tokens: adapters that tokens switch on are "
+                        "not supported", name);
+    return dpi_gguf_get_float(file, "adapter.lora.alpha", 0, 1e6, alpha, NULL, err);
+}
+
+/* Which matrix a tensor is of: "blk.3.attn_q.weight.lora_a"; *is_b: B of it. False: of none. */
+static bool find_matrix(const dpi_model *m, const char *name, int32_t *index, bool *is_b) {
+    char wanted[64];
+    int32_t layer = 0, end = 0;
+    if (sscanf(name, "blk.%6d%n", &layer, &end) != 1 || layer < 0 || layer >= m->config.n_layer)
+        return false;
+    for (int32_t i = 0; i < 2 * DPI_LAYER_MATRICES; i++) {
+        snprintf(wanted, sizeof wanted, "blk.%d.%s.weight.lora_%c", (int)layer, PARTS[i / 2].name,
+                 i % 2 ? 'b' : 'a');
+        if (strcmp(name, wanted) == 0) {
+            *index = layer * DPI_LAYER_MATRICES + i / 2;
+            *is_b = i % 2;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A and B of each matrix; NULL: none. */
+typedef struct pair {
+    const dpi_gguf_tensor *a, *b;
+} pair;
+
+static dpi_status find_pairs(const dpi_model *m, const dpi_gguf *file, pair *pairs,
+                             dpi_error *err) {
+    if (dpi_gguf_tensor_count(file) == 0)
+        return dpi_fail(err, DPI_STATUS_FORMAT, "%s: an adapter without tensors",
+                        dpi_gguf_name(file));
+    for (int64_t i = 0; i < dpi_gguf_tensor_count(file); i++) {
+        const dpi_gguf_tensor *t = dpi_gguf_tensor_at(file, i);
+        int32_t index = 0;
+        bool is_b = false;
+        if (!find_matrix(m, t->name, &index, &is_b))
+            return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                            "%s: tensor %s: an adapter may be of attn_q, attn_k, attn_v, "
+                            "attn_output, ffn_gate, ffn_up and ffn_down of layers 0..%d",
+                            dpi_gguf_name(file), t->name, (int)m->config.n_layer - 1);
+        *(is_b ? &pairs[index].b : &pairs[index].a) = t;
+    }
+    return DPI_STATUS_OK;
+}
+
+static dpi_status check_pair(const pair *p, const dpi_matrix *w, dpi_error *err) {
+    const dpi_gguf_tensor *t = p->a ? p->a : p->b;
+    if (!p->a || !p->b)
+        return dpi_fail(err, DPI_STATUS_FORMAT, "%s: tensor %s has no lora_%c beside it", t->file,
+                        t->name, p->a ? 'b' : 'a');
+    const int64_t rank = p->a->shape[1];
+    if (rank < 1 || rank > DPI_ADAPTER_RANK_MAX || p->a->shape[0] != w->n_in ||
+        p->b->shape[0] != rank || p->b->shape[1] != w->n_out || p->a->n_dims > 2 || p->b->n_dims > 2)
+        return dpi_fail_at(err, DPI_STATUS_FORMAT, p->a->offset,
+                           "%s: tensor %s is [%lld, %lld], its lora_b [%lld, %lld]: must be "
+                           "[%lld, rank] and [rank, %lld], rank at most %d",
+                           t->file, t->name, (long long)p->a->shape[0], (long long)rank,
+                           (long long)p->b->shape[0], (long long)p->b->shape[1],
+                           (long long)w->n_in, (long long)w->n_out, DPI_ADAPTER_RANK_MAX);
+    return DPI_STATUS_OK;
+}
+
+/* ---- The model ------------------------------------------------------------------------------- */
+
+static dpi_status read_tensor(const dpi_gguf_tensor *t, float *to, dpi_error *err) {
+    const int64_t n = t->shape[0] * t->shape[1];
+    dpi_type_find(t->type)->dequantize(t->data, to, n);
+    for (int64_t i = 0; i < n; i++)
+        if (!isfinite(to[i]))
+            return dpi_fail_at(err, DPI_STATUS_NUMERIC, t->offset,
+                               "%s: tensor %s, number %lld is %g, must be finite", t->file, t->name,
+                               (long long)i, (double)to[i]);
+    return DPI_STATUS_OK;
+}
+
+static dpi_status check_pairs(dpi_model *m, const pair *pairs, int32_t n_matrices, uint64_t *n,
+                              dpi_error *err) {
+    *n = 0;
+    for (int32_t i = 0; i < n_matrices; i++) {
+        const dpi_matrix *w = dpi_model_matrix(m, i);
+        if (!pairs[i].a && !pairs[i].b)
+            continue;
+        DPI_TRY(check_pair(&pairs[i], w, err));
+        m->adapters->n++;
+        *n += (uint64_t)pairs[i].a->shape[1] * (uint64_t)(w->n_in + w->n_out);
+    }
+    return DPI_STATUS_OK;
+}
+
+/* Numbers of all pairs, one after the other; each matrix knows its adapter. */
+static dpi_status fill(dpi_model *m, const pair *pairs, int32_t n_matrices, double alpha,
+                       float scale, dpi_error *err) {
+    dpi_adapters *all = m->adapters;
+    uint64_t n = 0;
+    DPI_TRY(check_pairs(m, pairs, n_matrices, &n, err));
+    all->of = dpi_calloc((size_t)all->n, sizeof *all->of);
+    all->numbers = dpi_calloc(n, sizeof *all->numbers);
+    if (!all->of || !all->numbers)
+        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for an adapter");
+    dpi_adapter *adapter = all->of;
+    float *next = all->numbers;
+    for (int32_t i = 0; i < n_matrices; i++) {
+        dpi_matrix *w = dpi_model_matrix(m, i);
+        if (!pairs[i].a)
+            continue;
+        const int64_t rank = pairs[i].a->shape[1];
+        *adapter = (dpi_adapter){.a = next, .b = next + rank * w->n_in, .rank = (int32_t)rank,
+                                 .place = PARTS[i % DPI_LAYER_MATRICES].place,
+                                 .scale = alpha > 0 ? (float)(scale * alpha / (double)rank) : scale};
+        DPI_TRY(read_tensor(pairs[i].a, next, err));
+        DPI_TRY(read_tensor(pairs[i].b, next + rank * w->n_in, err));
+        next += rank * (w->n_in + w->n_out);
+        if (rank > all->max_rank) {
+            all->max_rank = (int32_t)rank;
+            all->scale = adapter->scale;
+        }
+        w->adapter = adapter++;
+    }
+    return DPI_STATUS_OK;
+}
+
+static dpi_status read_file(dpi_model *m, const dpi_gguf *file, float scale, dpi_error *err) {
+    const int32_t n_matrices = m->config.n_layer * DPI_LAYER_MATRICES;
+    double alpha;
+    dpi_str name = {"", 0};
+    DPI_TRY(check_kind(file, &alpha, err));
+    DPI_TRY(dpi_gguf_get_string(file, "general.name", &name, NULL, err));
+    pair *pairs = dpi_calloc((size_t)n_matrices, sizeof *pairs);
+    m->adapters = dpi_calloc(1, sizeof *m->adapters);
+    dpi_status status = pairs && m->adapters
+                            ? find_pairs(m, file, pairs, err)
+                            : dpi_fail(err, DPI_STATUS_MEMORY, "no memory for an adapter");
+    if (status == DPI_STATUS_OK) {
+        snprintf(m->adapters->name, sizeof m->adapters->name, "%.*s",
+                 (int)(name.n_bytes < 63 ? name.n_bytes : 63), name.data);
+        status = fill(m, pairs, n_matrices, alpha, scale, err);
+    }
+    free(pairs);
+    return status;
+}
+
+dpi_status dpi_adapters_open(dpi_model *m, const char *path, float scale, dpi_error *err) {
+    dpi_gguf *file;
+    if (m->vocab_only)
+        return dpi_fail(err, DPI_STATUS_ARG, "an adapter needs the weights of its model");
+    if (!(fabsf(scale) <= 1e3f))
+        return dpi_fail(err, DPI_STATUS_ARG, "adapter_scale is %g, must be -1000..1000",
+                        (double)scale);
+    DPI_TRY(dpi_gguf_open(path, true, &file, err));
+    const dpi_status status = read_file(m, file, scale, err);
+    dpi_gguf_close(file);
+    return status;
+}
+
+void dpi_adapters_free(dpi_adapters *adapters) {
+    if (!adapters)
+        return;
+    free(adapters->of);
+    free(adapters->numbers);
+    free(adapters);
+}

@@ -1,0 +1,38 @@
+/* adapter.h - a low-rank adapter of a model, from a GGUF file as llama.cpp has them. Internal.
+ *
+ * The matrix W [n_out, n_in] of a product becomes W + scale B A with A [rank, n_in] and B [n_out,
+ * rank] in f32, whatever the type of W. Its product is computed beside that of W: rows are as pure
+ * as before. Source: Hu et al. 2021; GGUF keys general.type, adapter.type, adapter.lora.alpha. */
+#ifndef DPI_ADAPTER_H
+#define DPI_ADAPTER_H
+
+#include "dpinfer/model.h"
+
+enum { DPI_ADAPTER_RANK_MAX = 1024, DPI_ADAPTER_PLACES = 3 };
+
+/* Of one matrix. */
+typedef struct dpi_adapter {
+    const float *a; /* [rank, n_in] */
+    const float *b; /* [n_out, rank] */
+    int32_t rank;
+    int32_t place; /* 0..DPI_ADAPTER_PLACES-1: among the matrices that share its input */
+    float scale;
+} dpi_adapter;
+
+typedef struct dpi_adapters {
+    dpi_adapter *of; /* [n] of the matrices that have one */
+    float *numbers;  /* all of A and B */
+    int32_t n, max_rank;
+    float scale; /* of the one with the largest rank: alpha / rank, times the caller's */
+    char name[64];
+} dpi_adapters;
+
+/* Reads the file, checks it against the model and hangs the adapters into its matrices. The model
+ * owns *adapters. Errors: IO, FORMAT (no adapter; a shape; half of a pair), UNSUPPORTED (of another
+ * architecture or another tensor than the seven matrices of a layer, by name), NUMERIC (a number that
+ * is not finite), MEMORY. */
+DPI_MUST_CHECK dpi_status dpi_adapters_open(dpi_model *model, const char *path, float scale,
+                                            dpi_error *err);
+void dpi_adapters_free(dpi_adapters *adapters);
+
+#endif
