@@ -161,7 +161,8 @@ static dpi_status fill(dpi_model *m, const pair *pairs, int32_t n_matrices, doub
     return DPI_STATUS_OK;
 }
 
-static dpi_status read_file(dpi_model *m, const dpi_gguf *file, float scale, dpi_error *err) {
+static dpi_status read_file(dpi_model *m, const dpi_gguf *file, const char *path, float scale,
+                            dpi_error *err) {
     const int32_t n_matrices = m->config.n_layer * DPI_LAYER_MATRICES;
     double alpha;
     dpi_str name = {"", 0};
@@ -169,7 +170,9 @@ static dpi_status read_file(dpi_model *m, const dpi_gguf *file, float scale, dpi
     DPI_TRY(dpi_gguf_get_string(file, "general.name", &name, NULL, err));
     pair *pairs = dpi_calloc((size_t)n_matrices, sizeof *pairs);
     m->adapters = dpi_calloc(1, sizeof *m->adapters);
-    dpi_status status = pairs && m->adapters
+    if (m->adapters)
+        m->adapters->path = strdup(path);
+    dpi_status status = pairs && m->adapters && m->adapters->path
                             ? find_pairs(m, file, pairs, err)
                             : dpi_fail(err, DPI_STATUS_MEMORY, "no memory for an adapter");
     if (status == DPI_STATUS_OK) {
@@ -189,15 +192,18 @@ dpi_status dpi_adapters_open(dpi_model *m, const char *path, float scale, dpi_er
         return dpi_fail(err, DPI_STATUS_ARG, "adapter_scale is %g, must be -1000..1000",
                         (double)scale);
     DPI_TRY(dpi_gguf_open(path, true, &file, err));
-    const dpi_status status = read_file(m, file, scale, err);
+    const dpi_status status = read_file(m, file, path, scale, err);
     dpi_gguf_close(file);
     return status;
 }
+
+const char *dpi_model_adapter(const dpi_model *m) { return m->adapters ? m->adapters->path : NULL; }
 
 void dpi_adapters_free(dpi_adapters *adapters) {
     if (!adapters)
         return;
     free(adapters->of);
     free(adapters->numbers);
+    free(adapters->path);
     free(adapters);
 }

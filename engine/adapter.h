@@ -24,7 +24,7 @@ typedef struct dpi_adapters {
     float *numbers;  /* all of A and B */
     int32_t n, max_rank;
     float scale; /* of the one with the largest rank: alpha / rank, times the caller's */
-    char name[64];
+    char name[64], *path;
 } dpi_adapters;
 
 /* Reads the file, checks it against the model and hangs the adapters into its matrices. The model

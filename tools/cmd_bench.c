@@ -327,9 +327,7 @@ static int measure_all(bench *b) {
 /* Opens the model and computes the logits of one token, as a run would begin; before that, the
  * vocabulary alone. */
 static int measure_start(const args *a, bench *b, dpi_model **model) {
-    dpi_model_options options;
-    dpi_model_options_init(&options);
-    options.use_mmap = !a->v[OPT_NO_MMAP].i;
+    dpi_model_options options = options_model(a);
     options.vocab_only = 1;
     double begin = bench_now();
     int code = cli_open_model(a->model, &options, model, NULL);

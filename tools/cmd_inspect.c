@@ -39,6 +39,13 @@ static void add_info(facts *f, const dpi_model_info *info) {
     facts_bool(f, "random_weights", "random weights", info->random_weights);
 }
 
+static void add_adapter(facts *f, const dpi_model_info *info) {
+    facts_text(f, "adapter", "adapter", info->adapter_name);
+    facts_int(f, "adapter_rank", "adapter's rank", info->adapter_rank);
+    facts_int(f, "n_adapted", "adapted matrices", info->n_adapted);
+    facts_real(f, "adapter_scale", "adapter's scale", (double)info->adapter_scale);
+}
+
 static int add_metadata(facts *f, const dpi_model *model) {
     json_t *list = json_array();
     facts_json(f, "metadata", list);
@@ -91,9 +98,7 @@ static int add_tensors(facts *f, const dpi_model *model) {
 static int inspect_main(const args *a) {
     dpi_model *model;
     dpi_model_info info;
-    dpi_model_options options;
-    dpi_model_options_init(&options);
-    options.use_mmap = !a->v[OPT_NO_MMAP].i;
+    dpi_model_options options = options_model(a);
     options.check_weights = a->v[OPT_CHECK].i != 0;
     options.repack = DPI_REPACK_NONE;
     int code = cli_open_model(a->model, &options, &model, &info);
@@ -102,6 +107,8 @@ static int inspect_main(const args *a) {
     facts f;
     facts_init(&f);
     add_info(&f, &info);
+    if (info.adapter_rank > 0)
+        add_adapter(&f, &info);
     if (a->v[OPT_CHECK].i)
         facts_text(&f, "check", "check", "every weight is finite");
     if (code == CLI_OK)

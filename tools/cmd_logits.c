@@ -112,9 +112,7 @@ static int logits_main(const args *a) {
         return code;
     dpi_model *model;
     dpi_model_info info;
-    dpi_model_options model_options;
-    dpi_model_options_init(&model_options);
-    model_options.use_mmap = !a->v[OPT_NO_MMAP].i;
+    const dpi_model_options model_options = options_model(a);
     code = cli_open_model(a->model, &model_options, &model, &info);
     if (code != CLI_OK)
         return code;

@@ -40,9 +40,7 @@ static int print_strings(const dpi_model *model, const char *text, size_t n_byte
 
 static int tokenize_main(const args *a) {
     dpi_model *model;
-    dpi_model_options options;
-    dpi_model_options_init(&options);
-    options.use_mmap = !a->v[OPT_NO_MMAP].i;
+    dpi_model_options options = options_model(a);
     options.vocab_only = 1;
     int code = cli_open_model(a->model, &options, &model, NULL);
     if (code != CLI_OK)

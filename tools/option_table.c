@@ -7,6 +7,7 @@
 #define GENERATES (CMD_RUN | CMD_PLAN)
 #define LOADS (GENERATES | CMD_INSPECT | CMD_TOKENIZE | CMD_LOGITS | CMD_BENCH | CMD_AUDIT)
 #define COMPUTES (GENERATES | CMD_LOGITS | CMD_BENCH | CMD_AUDIT)
+#define ADAPTS (GENERATES | CMD_INSPECT | CMD_LOGITS)
 #define WRITES_MODEL (CMD_QUANTIZE | CMD_MAKE_MODEL)
 #define WRITABLE_TYPES "F32|F16|BF16|Q8_0|Q4_0|Q4_1|Q5_0|Q5_1|Q4_K|Q5_K|Q6_K|Q4_K_M|Q5_K_M"
 
@@ -178,6 +179,11 @@ static const option_spec specs[N_OPTIONS] = {
         .choices = "f16|f32", .def = "f16", .help = "number type of the KV cache"},
     [OPT_NO_MMAP] = {.name = "no-mmap", .group = GROUP_EXPERT, .type = OPT_FLAG, .commands = LOADS,
         .help = "read the model into memory instead of mapping it"},
+    [OPT_LORA] = {.name = "lora", .group = GROUP_DATA, .type = OPT_STRING, .commands = ADAPTS,
+        .arg = "FILE", .help = "low-rank adapter of the model, a GGUF file as llama.cpp has them"},
+    [OPT_LORA_SCALE] = {.name = "lora-scale", .group = GROUP_EXPERT, .type = OPT_DOUBLE,
+        .commands = ADAPTS, .arg = "X", .min = -1000, .max = 1000, .def = "1",
+        .help = "what the adapter is multiplied with"},
     [OPT_SHAPE] = {.name = "shape", .type = OPT_ENUM, .commands = CMD_MAKE_MODEL, .arg = "NAME",
         .choices = "tinyllama-1.1b|llama-3.2-1b|llama-3-8b|custom", .def = "custom",
         .help = "shape of the model"},

@@ -143,6 +143,16 @@ static int set_own(const args *a, const own_option *given, dpi_sampler_options *
     return CLI_OK;
 }
 
+dpi_model_options options_model(const args *a) {
+    dpi_model_options o;
+    dpi_model_options_init(&o);
+    o.use_mmap = !a->v[OPT_NO_MMAP].i;
+    o.adapter = a->v[OPT_LORA].s;
+    if (o.adapter)
+        o.adapter_scale = (float)a->v[OPT_LORA_SCALE].d;
+    return o;
+}
+
 int options_parameters(const args *a, dpi_sampler_options *options) {
     for (int id = 0; id < N_OPTIONS; id++) {
         const char *name = option_parameter((option_id)id);

@@ -14,7 +14,7 @@ typedef enum option_id {
     OPT_DELIMITER, OPT_ENCODING, OPT_MAX_REF_TOKENS, OPT_REF_TOKENS, OPT_UNIT_RECORDS,
     OPT_PRIVATE_PROMPT, OPT_PRIVATE_PROMPT_FILE, OPT_PUBLIC_PROMPT, OPT_PUBLIC_PROMPT_FILE,
     OPT_QUERY, OPT_QUERY_FILE, OPT_SYSTEM, OPT_SYSTEM_FILE, OPT_TEMPLATE,
-    OPT_CTX_SIZE, OPT_PARALLEL, OPT_THREADS, OPT_ISA, OPT_EXACT, OPT_KV, OPT_NO_MMAP,
+    OPT_CTX_SIZE, OPT_PARALLEL, OPT_THREADS, OPT_ISA, OPT_EXACT, OPT_KV, OPT_NO_MMAP, OPT_LORA, OPT_LORA_SCALE,
     OPT_SHAPE, OPT_TYPE, OPT_VOCAB, OPT_LAYERS, OPT_EMBD, OPT_FF, OPT_HEADS, OPT_KV_HEADS,
     OPT_VOCAB_SIZE, OPT_TIED,
     OPT_LIST_METHOD, OPT_LIST_B, OPT_LIST_TEXTS, OPT_LIST_P, OPT_PREFIX, OPT_LIST_N, OPT_LIST_T,
@@ -108,6 +108,9 @@ option_file option_file_of(const struct command *cmd, option_id id);
 
 /* "rho" */
 const char *option_name(option_id id);
+/* How a command opens its model: --no-mmap, and --lora where it has that. */
+dpi_model_options options_model(const args *a);
+
 /* The library's parameter that the option sets ("denominator" for --batch); NULL: none. */
 const char *option_parameter(option_id id);
 

@@ -371,10 +371,8 @@ static int read_draw(const args *a, const dpi_model_info *info, dpi_release_opti
 
 int release_open(const args *a, bool quiet, dpi_cancel_fn cancel, release_input *in) {
     dpi_release_options o;
-    dpi_model_options model;
+    const dpi_model_options model = options_model(a);
     *in = (release_input){0};
-    dpi_model_options_init(&model);
-    model.use_mmap = !a->v[OPT_NO_MMAP].i;
     int code = job_wanted(a) ? check_job(a) : CLI_OK;
     if (code == CLI_OK)
         code = read_options(a, in, &o);

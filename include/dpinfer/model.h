@@ -87,6 +87,9 @@ DPI_API void dpi_model_close(dpi_model *model);
 DPI_API DPI_MUST_CHECK dpi_status dpi_model_info_get(const dpi_model *model, dpi_model_info *info,
                                                      dpi_error *err);
 
+/* The path of the adapter, as the options had it; NULL: none. The model's. */
+DPI_API const char *dpi_model_adapter(const dpi_model *model);
+
 /* Bytes of weights that computing will bring into memory and that opening the model did not:
  * matrices that are not rearranged yet; of a mapped file also those that are used in place; and of
  * an embedding that is only looked up about what n_tokens tokens need. */

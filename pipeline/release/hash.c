@@ -81,13 +81,19 @@ static dpi_status out_of_memory(dpi_error *err) {
     return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the hashes of the model");
 }
 
-static dpi_status hash_part(const char *path, json_t *files, dpi_error *err) {
+dpi_status dpi_hash_one(const char *path, json_t **file, dpi_error *err) {
     char hex[DPI_HASH_HEX + 1];
     int64_t n_bytes;
     if (!dpi_hash_file(path, hex, &n_bytes))
         return dpi_fail(err, dpi_status_of_errno(errno), "cannot read %s: %s", path,
                         strerror(errno));
-    json_t *file = json_pack("{s:I, s:s}", "n_bytes", (json_int_t)n_bytes, "sha256", hex);
+    *file = json_pack("{s:I, s:s}", "n_bytes", (json_int_t)n_bytes, "sha256", hex);
+    return *file ? DPI_STATUS_OK : out_of_memory(err);
+}
+
+static dpi_status hash_part(const char *path, json_t *files, dpi_error *err) {
+    json_t *file;
+    DPI_TRY(dpi_hash_one(path, &file, err));
     return json_array_append_new(files, file) == 0 ? DPI_STATUS_OK : out_of_memory(err);
 }
 

@@ -20,4 +20,7 @@ int64_t dpi_hash_count_files(const dpi_model *model);
  * Errors: IO (also for a name that has no such end), MEMORY. */
 dpi_status dpi_hash_model(const char *path, int64_t n_files, json_t **files, dpi_error *err);
 
+/* {"n_bytes":, "sha256":} of one file. The same errors. */
+dpi_status dpi_hash_one(const char *path, json_t **file, dpi_error *err);
+
 #endif

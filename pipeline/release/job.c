@@ -116,9 +116,16 @@ static json_t *describe_charge(const dpi_release *r) {
 /* What others follow from stands first, as a job that differs is told of the first difference: with
  * other prompts the pace that is found is another one. */
 static dpi_status describe(const dpi_release *r, json_t **facts, dpi_error *err) {
-    json_t *files;
+    json_t *files, *adapter;
     DPI_TRY(
         dpi_hash_model(r->options.model_path, dpi_hash_count_files(r->options.model), &files, err));
+    if (dpi_model_adapter(r->options.model)) {
+        const dpi_status status = dpi_hash_one(dpi_model_adapter(r->options.model), &adapter, err);
+        if (status != DPI_STATUS_OK || json_array_append_new(files, adapter) != 0) {
+            json_decref(files);
+            return status != DPI_STATUS_OK ? status : out_of_memory(err);
+        }
+    }
     /* A seed is no secret of the records; as a text, as JSON has no unsigned integers. */
     char seed[24] = "";
     if (r->options.seeded)

@@ -42,10 +42,16 @@ static dpi_status describe_software(json_t **section, dpi_error *err) {
 
 static dpi_status describe_model(const dpi_claim *claim, const dpi_model *model, const char *path,
                                  json_t **section, dpi_error *err) {
-    json_t *files;
-    DPI_TRY(dpi_hash_model(path, dpi_hash_count_files(model), &files, err));
-    *section = json_pack("{s:s, s:b, s:o}", "name", claim->model_name, "random_weights",
-                         claim->random_weights, "files", files);
+    json_t *files, *adapter = NULL;
+    if (dpi_model_adapter(model))
+        DPI_TRY(dpi_hash_one(dpi_model_adapter(model), &adapter, err));
+    const dpi_status status = dpi_hash_model(path, dpi_hash_count_files(model), &files, err);
+    if (status != DPI_STATUS_OK) {
+        json_decref(adapter);
+        return status;
+    }
+    *section = json_pack("{s:s, s:b, s:o, s:o*}", "name", claim->model_name, "random_weights",
+                         claim->random_weights, "files", files, "adapter", adapter);
     return *section ? DPI_STATUS_OK : out_of_memory(err);
 }
 

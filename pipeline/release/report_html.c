@@ -172,6 +172,8 @@ static void put_hashes(dpi_text *t, const json_t *report) {
     if (json_is_object(output))
         put_hash(t, "output, the texts", output);
     json_array_foreach(get(report, "model", "files"), i, file) put_hash(t, "model", file);
+    if (get(report, "model", "adapter"))
+        put_hash(t, "adapter", get(report, "model", "adapter"));
     dpi_text_add(t, "</table>\n");
 }
 

@@ -73,13 +73,19 @@ static void put_item(dpi_text *f, const char *label, const char *key, const json
     dpi_text_add(f, "\n");
 }
 
-static void put_files(dpi_text *f, const json_t *files) {
+static void put_files(dpi_text *f, const json_t *model) {
+    const json_t *files = json_object_get(model, "files");
+    const json_t *adapter = json_object_get(model, "adapter");
     size_t i;
     json_t *file;
     json_array_foreach(files, i, file)
         dpi_text_add(f, "- **SHA-256 of model file %zu (%" JSON_INTEGER_FORMAT " bytes):** `%s`\n",
                 i + 1, json_integer_value(json_object_get(file, "n_bytes")),
                 json_string_value(json_object_get(file, "sha256")));
+    if (adapter)
+        dpi_text_add(f, "- **SHA-256 of the adapter (%" JSON_INTEGER_FORMAT " bytes):** `%s`\n",
+                     json_integer_value(json_object_get(adapter, "n_bytes")),
+                     json_string_value(json_object_get(adapter, "sha256")));
 }
 
 /* Every value of a section, in a table. */
@@ -179,7 +185,7 @@ static void put_report(dpi_text *f, const json_t *report) {
                  json_object_get(json_object_get(report, row->section), row->key));
     }
     put_output(f, json_object_get(report, "output"));
-    put_files(f, json_object_get(json_object_get(report, "model"), "files"));
+    put_files(f, json_object_get(report, "model"));
     dpi_text_add(f, "\n## Parameters and what they come to\n");
     put_table(f, "parameter", json_object_get(report, "parameters"));
     put_table(f, "realised", json_object_get(report, "realised"));

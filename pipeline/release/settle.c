@@ -392,6 +392,15 @@ static dpi_status settle_parallel(dpi_release *r, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
+/* "NAME + adapter NAME" */
+static void name_model(dpi_release *r) {
+    char name[160];
+    const bool adapted = r->info.adapter_rank > 0;
+    snprintf(name, sizeof name, "%s%s%s", r->info.name, adapted ? " + adapter " : "",
+             adapted ? r->info.adapter_name : "");
+    dpi_claim_name_model(&r->claim, name);
+}
+
 static dpi_status settle(dpi_release *r, dpi_error *err) {
     DPI_TRY(settle_options(&r->options, &r->claim, &r->labels, err));
     DPI_TRY(dpi_release_check_job(&r->options, err));
@@ -399,7 +408,7 @@ static dpi_status settle(dpi_release *r, dpi_error *err) {
         return dpi_fail(err, DPI_STATUS_ARG, "model: found none");
     dpi_model_info_init(&r->info);
     DPI_TRY(dpi_model_info_get(r->options.model, &r->info, err));
-    dpi_claim_name_model(&r->claim, r->info.name);
+    name_model(r);
     r->claim.random_weights = r->info.random_weights;
     if (r->options.charged && r->options.charged->scope != DPI_SCOPE_DATASET)
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED, "charged: the scope must be that of a dataset");

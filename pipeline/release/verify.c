@@ -84,13 +84,14 @@ static json_t *copy_model(const json_t *report) {
     const json_t *found = json_object_get(report, "model");
     json_t *name = json_object_get(found, "name"), *files = json_object_get(found, "files"), *file;
     json_t *is_random = json_object_get(found, "random_weights");
+    json_t *adapter = json_object_get(found, "adapter"); /* NULL: there was none */
     bool ok = json_is_string(name) && json_is_boolean(is_random) && json_array_size(files) > 0 &&
-              json_array_size(files) <= UINT16_MAX;
+              json_array_size(files) <= UINT16_MAX && (!adapter || is_file(adapter));
     size_t i;
     json_array_foreach(files, i, file)
         ok = ok && is_file(file);
-    return ok ? json_pack("{s:O, s:O, s:O}", "name", name, "random_weights", is_random, "files",
-                          files)
+    return ok ? json_pack("{s:O, s:O, s:O, s:O*}", "name", name, "random_weights", is_random,
+                          "files", files, "adapter", adapter)
               : NULL;
 }
 
