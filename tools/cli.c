@@ -136,9 +136,8 @@ bool cli_read_path(const char *path, size_t most, char **data, size_t *n_bytes) 
 }
 
 int cli_read_code(int code) {
-    return errno != EFBIG && errno != NOT_REGULAR && errno != NOT_A_FILE && is_of_machine(dpi_status_of_errno(errno))
-               ? CLI_FAILED
-               : code;
+    const bool of_file = errno == EFBIG || errno == NOT_REGULAR || errno == NOT_A_FILE;
+    return !of_file && is_of_machine(dpi_status_of_errno(errno)) ? CLI_FAILED : code;
 }
 
 const char *cli_read_reason(void) {

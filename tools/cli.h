@@ -36,8 +36,8 @@ void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same where the message begins with a field of dpi_release_options: it names the option. */
 int cli_fail_option(int code, const dpi_error *err);
 
-/* Opens the regular file at `path` for reading; -1 on failure, with errno. A FIFO, which could wait for
- * ever, and a device, which need not end, are refused. */
+/* Opens the regular file at `path` for reading; -1 on failure, with errno. A FIFO, which could wait
+ * for ever, and a device, which need not end, are refused. */
 int cli_open_path(const char *path);
 /* dpi_private_read of the regular file at `path`, or "-", standard input; of at most `most` bytes.
  * False on failure, with errno. */

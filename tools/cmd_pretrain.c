@@ -143,7 +143,8 @@ static int train_model(dpi_train *train, const dpi_train_config *config, const a
     return finish(train, config, &info);
 }
 
-/* A checkpoint, and with it its curve, is there to be replaced; other files are as with any command. */
+/* A checkpoint, and with it its curve, is there to be replaced; other files are as with any
+ * command. */
 static int check_files(const args *a, const dpi_train_config *config) {
     char curve[DPI_TRAIN_PATH + 8];
     paths p = {0};

@@ -96,8 +96,8 @@ typedef struct command {
     int (*run)(const args *a);
 } command;
 
-/* What the value of an option is the path of. FILE, KEY and DIR in its help say that it is one: a new
- * option is read from unless option_table.c says that it is written. */
+/* What the value of an option is the path of. FILE, KEY and DIR in its help say that it is one: a
+ * new option is read from unless option_table.c says that it is written. */
 typedef enum option_file {
     FILE_NONE, /* or the command does not have it */
     FILE_READ,

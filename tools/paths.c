@@ -112,8 +112,8 @@ static bool is_below(const char *path, const char *folder) {
     if (slash)
         slash[slash == parent] = '\0';
     const char *at = slash ? parent : ".";
-    const bool found = is_same_file(path, folder) || is_same_file(at, folder) || is_above(folder, at) ||
-                       is_above(folder, path);
+    const bool found = is_same_file(path, folder) || is_same_file(at, folder) ||
+                       is_above(folder, at) || is_above(folder, path);
     free(parent);
     return found;
 }
@@ -199,8 +199,8 @@ int paths_check(const paths *p, bool may_replace) {
                                 path);
         for (int k = 0; k < p->n_folders; k++)
             if (strcmp(path, "-") != 0 && is_below(path, p->folder[k]))
-                return cli_fail(CLI_USAGE, "%s: %s is in %s, whose files are the program's own", option,
-                                path, p->folder[k]);
+                return cli_fail(CLI_USAGE, "%s: %s is in %s, whose files are the program's own",
+                                option, path, p->folder[k]);
         for (int k = 0; k < i; k++)
             if (is_same_file(path, p->output[k].path))
                 return cli_fail(CLI_USAGE, "%s and %s lead to the same file", p->output[k].option,

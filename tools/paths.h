@@ -26,8 +26,8 @@ void paths_own(paths *p, const char *path);
 /* A file that is written; option: "-o", for messages. NULL is none; "-" is standard output. */
 void paths_write(paths *p, const char *option, const char *path);
 
-/* All of this for the options of a command line that name files, and for its model: the arguments that
- * follow are the command's. */
+/* All of this for the options of a command line that name files, and for its model: the arguments
+ * that follow are the command's. */
 void paths_options(paths *p, const args *a);
 
 /* CLI_OK, or CLI_USAGE with a message: an output is an input, or a file in a folder that is one, or

@@ -18,7 +18,8 @@ void signals_last_words(const char *words);
  * record or of a result. Without memory the program ends here. */
 void *signals_json_malloc(size_t n_bytes);
 
-/* FFTW calls it without memory for a plan, and ends the program after it: it ends here, in order. */
+/* FFTW calls it without memory for a plan, and ends the program after it: it ends here, in
+ * order. */
 __attribute__((visibility("default"))) void fftw_assertion_failed(const char *condition, int line,
                                                                    const char *file);
 

@@ -80,7 +80,8 @@ static int check_half(const char *key) {
 
 int signature_try(const char *key) {
     if (!is_readable(key))
-        return cli_fail(cli_read_code(CLI_USAGE), "--sign: cannot read %s: %s", key, cli_read_reason());
+        return cli_fail(cli_read_code(CLI_USAGE), "--sign: cannot read %s: %s", key,
+                        cli_read_reason());
     const int half = check_half(key);
     if (half != CLI_OK)
         return half;
@@ -129,7 +130,8 @@ static int make_allowed(const char *public_key) {
 int signature_check(const char *public_key, const char *path, const char *signature) {
     char allowed[64];
     if (!is_readable(signature))
-        return cli_fail(CLI_FAILED, "cannot read the signature %s: %s", signature, cli_read_reason());
+        return cli_fail(CLI_FAILED, "cannot read the signature %s: %s", signature,
+                        cli_read_reason());
     const int in = cli_open_path(path);
     if (in < 0)
         return cli_fail(CLI_FAILED, "cannot read %s: %s", path, cli_read_reason());

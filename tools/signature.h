@@ -12,8 +12,8 @@
 /* CLI_OK if the key signs; else CLI_USAGE with a message. An encrypted key may ask for its
  * passphrase. */
 int signature_try(const char *key);
-/* Signs the file at `path` into path.sig; an existing one is a failure unless `replaces`. CLI_OK, or
- * CLI_FAILED with a message. */
+/* Signs the file at `path` into path.sig; an existing one is a failure unless `replaces`. CLI_OK,
+ * or CLI_FAILED with a message. */
 int signature_write(const char *key, const char *path, bool replaces);
 /* CLI_OK if `signature` is one of the file at `path` by the public key; else CLI_FAILED with a
  * message, CLI_USAGE if the key cannot be read. */

@@ -10,7 +10,8 @@ typedef struct model_output {
     dpi_write_options options;
 } model_output;
 
-/* Opens the file `path`, which is none that the command reads, and not there yet but for --overwrite, and fills in the options from those of the command: threads, progress on stderr if
+/* Opens the file `path`, which is none that the command reads, and not there yet but for
+ * --overwrite, and fills in the options from those of the command: threads, progress on stderr if
  * it is a terminal, cancelling by signals. *m must not move. CLI_OK, or an exit code with a
  * message. */
 int write_model_begin(const args *a, const char *path, const char *type, model_output *m);

@@ -1,6 +1,7 @@
 /* fuzz_records.c - libFuzzer target: any bytes as a .jsonl or a .csv file of records. The first
- * byte says which, and whether what follows is repeated up to a megabyte: reading takes time that
- * is linear in the bytes. Malformed records are null and the others stay in their places. */
+ * byte says which, whether units have IDs, which delimiter and encoding, and whether what follows
+ * is repeated up to a megabyte: reading takes time that is linear in the bytes. Malformed records
+ * are null and the others stay in their places. */
 #define _GNU_SOURCE
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,9 +16,9 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
 /* SECONDS: for a megabyte, with a sanitizer on a busy machine; it takes a tenth of one. With
- * libFuzzer, which has many to try, it is a sixteenth of that. */
+ * libFuzzer, which has many to try, there are fewer bytes. */
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-enum { LARGE = 1 << 16, SECONDS = 4 };
+enum { LARGE = 1 << 11, SECONDS = 2 };
 #else
 enum { LARGE = 1 << 20, SECONDS = 10 };
 #endif
@@ -64,17 +65,48 @@ static void read_all(const dpi_records *records) {
     }
 }
 
+/* The records of a unit are in their order, and each is of one unit at most. */
+static size_t read_unit(const dpi_records *records, size_t unit) {
+    size_t n = 0, at, last = 0, n_id = 0;
+    const char *id = NULL;
+    while ((at = dpi_records_of_unit(records, unit, n)) != SIZE_MAX) {
+        require(at < dpi_records_count(records) && (n == 0 || at > last));
+        last = at;
+        n++;
+    }
+    dpi_records_unit_id(records, unit, &id, &n_id);
+    char *copy = malloc(n_id + 1); /* so that the sanitizer sees a length that is too large */
+    require(copy != NULL);
+    if (id)
+        memcpy(copy, id, n_id);
+    free(copy);
+    return n;
+}
+
+static void read_units(const dpi_records *records) {
+    size_t n = 0;
+    for (size_t unit = 0; unit < dpi_records_unit_count(records); unit++)
+        n += read_unit(records, unit);
+    require(n <= dpi_records_count(records));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
-    if (n_bytes < 1 || n_bytes > 2 * LARGE)
+    if (n_bytes < 1 || n_bytes > 1 << 20)
         return 0;
     dpi_records *records = NULL;
     dpi_error err = {0};
     const bool is_csv = data[0] & 1;
     write_records(is_csv ? "r.csv" : "r.jsonl", data + 1, n_bytes - 1, data[0] & 2);
+    dpi_records_options options;
+    dpi_records_options_init(&options);
+    options.unit_field = data[0] & 4 ? "who" : NULL;
+    options.latin1 = data[0] >> 3 & 1;
+    options.delimiter = data[0] & 16 ? ';' : ',';
     clock_t begin = clock();
-    dpi_status status = dpi_records_open(path, NULL, &records, &err);
+    dpi_status status = dpi_records_open(path, &options, &records, &err);
     if (status == DPI_STATUS_OK) {
         read_all(records);
+        read_units(records);
         dpi_records_close(records);
     } else {
         require(status == DPI_STATUS_FORMAT && is_csv && !records && err.message[0]);

@@ -50,9 +50,15 @@ def prepare():
             f.write(b"Record %d of %s." % (i, SECRET))
     program("run", "m.gguf", "r.jsonl", "--rho", "1", "-n", "3", "-q", "--report", "ok.json")
     program("ledger", "init", "year", "--dataset", "all", "--epsilon", "20", "--delta", "1e-6")
+    job = ("r.jsonl", "--rho", "1", "-B", "2", "-n", "3", "-t", "1", "-q")
+    program("run", "m.gguf", *job, "--job", "job", "-o", "job.txt")
+    program("plan", "m.gguf", *job, "--job", "shards")
+    program("run", "m.gguf", *job, "--job", "shards", "--shard", "0/2")
+    shutil.copytree("shards", "drawn")
+    program("run", "m.gguf", *job, "--job", "drawn", "--shard", "1/2")
     with open("keep", "wb") as f:
         f.write(b"what was there before\n")
-    assert all(os.path.exists(x) for x in ("m.gguf", "ok.json", "year"))
+    assert all(os.path.exists(x) for x in ("m.gguf", "ok.json", "year", "job/tokens", "job.txt"))
 
 
 def damage(data, tokens=()):
@@ -170,9 +176,46 @@ def ledger_case():
     return ["ledger", action, "bad.year"] + more.get(action, [])
 
 
+def job_case():
+    """A folder of a job or of shards, of which files were changed, cut, lost, or are something else."""
+    kind = draw.choice(("job", "shards", "drawn"))
+    shutil.copytree(kind, "badjob")
+    files = sorted(x for x in glob.glob("badjob/**", recursive=True) if os.path.isfile(x))
+    for path in draw.sample(files, min(len(files), draw.randrange(3))):
+        what = draw.randrange(5)
+        if what <= 1:
+            write(path, damage(content(path), TOKENS))
+        else:
+            os.remove(path)
+            if what == 3:
+                os.mkfifo(path)
+            elif what == 4:
+                os.symlink(draw.choice(("/dev/zero", "../keep", "nowhere", os.path.basename(path))), path)
+    words = ["run", "m.gguf", "r.jsonl", "--rho", "1", "-B", "2", "-n", "3", "-t", "1", "-q", "--job", "badjob"]
+    if kind == "job":
+        return draw.choice((["resume", "badjob", "-q", "--overwrite"], ["resume", "badjob", "-o", draw.choice(("keep", "badjob/tokens", "new"))],
+                            words))
+    more = draw.choice(([], ["--partial"], ["--report", draw.choice(("keep", "badjob/key", "new.html", "new.json"))]))
+    return draw.choice((words + ["--shard", draw.choice(("0/2", "1/2", "0/1", "2/2", "-1/2", "0/0", "1/99999999999", "x"))],
+                        ["merge", draw.choice(("-", "new", "new.jsonl", "keep", "badjob/x", "r.jsonl")), "badjob"] + more,
+                        ["merge", "new", "badjob", draw.choice(("drawn", "badjob", "job", "refs", "keep"))] + more))
+
+
+def meta_case():
+    """Fields of a report, and prompts, of any kind; a report beside its texts."""
+    texts = ("<script>alert(1)</script>", "\"><img src=x onerror=y>", "|a|b|\n# c", "\x1b[2J", "\u202e", "x" * 70000, "{reference}", "")
+    write("bad.json", damage(json.dumps({draw.choice(("organisation", "purpose") + texts): draw.choice(texts)}).encode(), TOKENS)
+          if draw.randrange(2) else json.dumps({draw.choice(("organisation", texts[0])): draw.choice(texts[:5])}).encode())
+    if draw.randrange(4) == 0:
+        return ["verify", "ok.json", "--output", draw.choice(("keep", "job.txt", "refs", "/dev/zero", "no/such", "bad.json"))]
+    return ["run", "m.gguf", "r.jsonl", "--rho", "1", "-n", "2", "-t", "1", "-q", "--meta", "bad.json", "--report",
+            draw.choice(("new.html", "new.md", "new.json", "bad.json", "keep")), "--public-prompt", draw.choice(texts[:6])]
+
+
 def options_case():
     command, first = draw.choice((("run", ["m.gguf", "r.jsonl", "--rho", "1", "-n", "2"]), ("plan", ["m.gguf", "r.csv", "--rho", "1"]), ("account", ["--rho", "1"]),
-                                  ("ledger", ["show", "year"]), ("verify", ["ok.json"]), ("tokenize", ["m.gguf"]), ("logits", ["m.gguf"]),
+                                  ("ledger", ["show", "year"]), ("merge", ["-", "drawn"]), ("resume", ["job", "-q"]),
+                                  ("make-model", ["-o", "q.gguf", "--layers", "1", "--embd", "32", "--ff", "32", "--heads", "2"]), ("verify", ["ok.json"]), ("tokenize", ["m.gguf"]), ("logits", ["m.gguf"]),
                                   ("quantize", ["m.gguf", "q.gguf", "Q8_0"]), ("inspect", ["m.gguf"]), ("completion", ["bash"])))
     words = [command] + [w for w in first if draw.randrange(12)]
     if command not in KNOWN:
@@ -195,7 +238,7 @@ def output_case():
 
 
 KNOWN = {}
-KINDS = (records_case, model_case, report_case, ledger_case, options_case, output_case)
+KINDS = (records_case, model_case, report_case, ledger_case, options_case, output_case, job_case, meta_case)
 
 
 # ---- A run of it -----------------------------------------------------------------------------------
@@ -252,17 +295,17 @@ def complain(number, words, what, err):
 def case(number):
     LIMIT[0] = draw.choice(LIMITS) if draw.randrange(5) == 0 else None
     words = draw.choice(KINDS)()
-    given = ["m.gguf", "r.jsonl", "r.csv", "ok.json", "keep"] + sorted(glob.glob("refs/*")) + [x for x in glob.glob("bad*") if not x.startswith("bad.year")]
+    given = ["m.gguf", "r.jsonl", "r.csv", "ok.json", "keep", "drawn/key"] + sorted(glob.glob("refs/*")) + [x for x in glob.glob("bad*") if not x.startswith("bad.year")]
     may_replace = "--overwrite" in words
     before = {path: fingerprint(path) for path in given}
     code, err, sent = run(words)
-    allowed = set(range(7)) | ({128 + sent, -sent} if sent else set())
+    allowed = set(range(8)) | ({128 + sent, -sent} if sent else set())
     # An allocation of the loader or of the shell fails before the program begins.
     if LIMIT[0] and code == 127 and b"error while loading shared libraries" in err:
         allowed.add(127)
     if code not in allowed:
         complain(number, words, "exit code %s%s" % (code, " after signal %d" % sent if sent else ""), err)
-    if code in range(1, 7) and not err:
+    if code in range(1, 8) and not err:
         complain(number, words, "exit code %d without a reason" % code, err)
     if SECRET in err:
         complain(number, words, "a record is in a message", err)

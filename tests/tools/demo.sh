@@ -25,12 +25,21 @@ longest() { awk '{ if (length > n) n = length } END { print n + 0 }'; }
 check "a line too long" test "$(sed '/^  .*dpinfer run /,$d' out | longest)" -le 80
 
 # Marked are words of the document, and of them only what the public text does not have.
-paragraph 'the document:' | sort -u >document
-paragraph 'the text; ' | grep '^\*.*\*$' | tr -d '*' | sort -u >marked
-paragraph 'Public: ' | sort -u >public
-check "no word is marked" test -s marked
-check "a marked word is not the document's" test -z "$(comm -23 marked document)"
-check "a marked word is in the public text" test -z "$(comm -12 marked public)"
+marked_words() {
+    paragraph 'the document:' | sort -u >document
+    paragraph 'the text; ' | grep '^\*.*\*$' | tr -d '*' | sort -u >marked
+    paragraph 'Public: ' | sort -u >public
+    check "a marked word is not the document's" test -z "$(comm -23 marked document)"
+    check "a marked word is in the public text" test -z "$(comm -12 marked public)"
+}
+cp out first
+marked_words
+# The text is drawn, and may have no such word: 3 of 40 had none.
+for _ in 2 3 4 5; do
+    [ -s marked ] || { run demo; expect_rc 0; marked_words; }
+done
+check "no word is marked in five demos" test -s marked
+cp first out
 
 # The share of the documents is that of their attributes; each bar is as long as its share.
 of_documents() {
@@ -64,9 +73,9 @@ check "the closing command" test $rc -eq 0 -a -s text
 # enough.
 on_terminal() {
     : >seen # the shell that is about to become `timeout` must not be killed: it would clean up
-    timeout 300 script -qfec "stty cols 60; exec env $1 '$dpinfer' demo" /dev/null \
+    timeout 1200 script -qfec "stty cols 60; exec env $1 '$dpinfer' demo" /dev/null \
         >seen </dev/null &
-    for ((i = 0; i < 2900; i++)); do
+    for ((i = 0; i < 11900; i++)); do
         if grep -q 'epsilon 1' seen || ! kill -0 $! 2>/dev/null; then break; fi
         sleep 0.1
     done

@@ -9,17 +9,21 @@
 #include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static long wanted, n_calls;
@@ -121,6 +125,16 @@ void *aligned_alloc(size_t alignment, size_t n_bytes) {
     return fails("aligned_alloc", ENOMEM) ? NULL : __libc_memalign(alignment, n_bytes);
 }
 
+int posix_memalign(void **block, size_t alignment, size_t n_bytes) {
+    if (fails("posix_memalign", ENOMEM))
+        return ENOMEM;
+    *block = __libc_memalign(alignment, n_bytes);
+    return *block ? 0 : ENOMEM;
+}
+void *memalign(size_t alignment, size_t n_bytes) {
+    return fails("memalign", ENOMEM) ? NULL : __libc_memalign(alignment, n_bytes);
+}
+
 WRAP(ssize_t, read, (int fd, void *data, size_t n), (fd, data, n), EIO, -1)
 WRAP(int, fsync, (int fd), (fd), EIO, -1)
 WRAP(int, fchmod, (int fd, mode_t mode), (fd, mode), EIO, -1)
@@ -146,6 +160,34 @@ WRAP(int, link, (const char *from, const char *to), (from, to), ENOSPC, -1)
 WRAP(int, unlink, (const char *path), (path), EIO, -1)
 WRAP(int, fstatat, (int fd, const char *restrict path, struct stat *restrict st, int flags),
      (fd, path, st, flags), EIO, -1)
+WRAP(int, mkdir, (const char *path, mode_t mode), (path, mode), ENOSPC, -1)
+WRAP(char *, mkdtemp, (char *path), (path), ENOSPC, NULL)
+WRAP(int, access, (const char *path, int how), (path, how), EIO, -1)
+WRAP(int, faccessat, (int fd, const char *path, int how, int flags), (fd, path, how, flags), EIO,
+     -1)
+WRAP(ssize_t, readlink, (const char *restrict path, char *restrict to, size_t n), (path, to, n),
+     EIO, -1)
+WRAP(char *, realpath, (const char *restrict path, char *restrict real), (path, real), EIO, NULL)
+WRAP(int, renameat, (int from, const char *old, int to, const char *name), (from, old, to, name),
+     ENOSPC, -1)
+WRAP(int, symlink, (const char *from, const char *to), (from, to), ENOSPC, -1)
+WRAP(int, flock, (int fd, int how), (fd, how), ENOLCK, -1)
+WRAP(int, memfd_create, (const char *name, unsigned flags), (name, flags), EMFILE, -1)
+WRAP(FILE *, fdopen, (int fd, const char *mode), (fd, mode), ENOMEM, NULL)
+WRAP(int, fclose, (FILE * file), (file), ENOSPC, EOF)
+WRAP(size_t, fwrite, (const void *restrict data, size_t size, size_t n, FILE *restrict file),
+     (data, size, n, file), ENOSPC, 0)
+WRAP(pid_t, waitpid, (pid_t pid, int *status, int options), (pid, status, options), ECHILD, -1)
+WRAP(int, posix_spawnp,
+     (pid_t *restrict pid, const char *restrict path,
+      const posix_spawn_file_actions_t *restrict actions,
+      const posix_spawnattr_t *restrict attributes, char *const argv[restrict],
+      char *const envp[restrict]),
+     (pid, path, actions, attributes, argv, envp), EAGAIN, EAGAIN)
+WRAP(int, mlock, (const void *at, size_t n), (at, n), ENOMEM, -1)
+WRAP(int, madvise, (void *at, size_t n, int advice), (at, n, advice), EINVAL, -1)
+WRAP(ssize_t, pread, (int fd, void *data, size_t n, off_t at), (fd, data, n, at), EIO, -1)
+WRAP(ssize_t, pwrite, (int fd, const void *data, size_t n, off_t at), (fd, data, n, at), ENOSPC, -1)
 /* The names that SQLite calls. */
 WRAP(int, fdatasync, (int fd), (fd), EIO, -1)
 WRAP(ssize_t, pread64, (int fd, void *data, size_t n, off64_t at), (fd, data, n, at), EIO, -1)

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # Each call of the system and of the allocator that a command makes fails once, in a run of its own:
 # no crash, no hang, an exit code of the README with a reason, and nothing half-written.
-#   faults.sh path/to/dpinfer FAULTS_LIBRARY [N]   N: runs for each command at most; all without it
+#   faults.sh path/to/dpinfer FAULTS_LIBRARY [N [WORDS]]
+# N: runs for each command at most; all without it. WORDS: a regular expression, of which commands.
 . "$(dirname "$0")/cli_support.sh"
 library=$(readlink -f "$2")
 most=${3:-1000000}
+words=${4:-}
 small_model
 echo 'id,text' >refs.csv
 mkdir refs
@@ -15,17 +17,32 @@ for i in 1 2 3 4; do
 done
 echo 1 2 3 >tokens
 run run m.gguf refs.jsonl --rho 1 -n 4 -t 1 -q --report ink.json; expect_rc 0
+{ echo who,text; for i in 1 2 3 4; do echo "p$((i % 3)),Record $i of Anna."; done; } >units.csv
+echo '{"organisation": "Hospital", "purpose": "teaching"}' >meta.json
+sign=()
+if command -v ssh-keygen >/dev/null; then
+    ssh-keygen -q -t ed25519 -N "" -f key
+    echo "signer $(cat key.pub)" >signers
+    sign=(--sign key)
+fi
+run run m.gguf refs.jsonl --rho 1 -n 4 -t 1 -q --report signed.json "${sign[@]}" -o signed.txt
+expect_rc 0
 
 # The files of a command go to `made`; what is there after a run that succeeded is in `whole`.
 mkdir made whole
-begin_with= # a file that is in `made` from the beginning
+begin_with=() # files and folders that are in `made` from the beginning
+begin() {
+    rm -rf made/*
+    [ ${#begin_with[@]} -eq 0 ] || cp -r "${begin_with[@]}" made/
+}
 # faults HOW ARGS: all runs of one command. HOW same: where it succeeds its result is that of a run
 # without a fault; ends: it ends in order.
 faults() {
     local how=$1 n numbers
     shift
-    rm -rf made/* whole/* calls job
-    [ -z "$begin_with" ] || cp "$begin_with" made/
+    [[ "$*" =~ $words ]] || return
+    rm -rf whole/* calls
+    begin
     last="dpinfer $*"
     DPI_FAULT=0 DPI_FAULT_LOG=$PWD/calls LD_PRELOAD=$library "$dpinfer" "$@" \
         >whole.out 2>err <tokens
@@ -41,8 +58,7 @@ faults() {
             step = NR > most ? NR / most : 1
             for (i = 1; i <= NR; i += step) print all[int(i)] }')
     for n in $numbers; do
-        rm -rf made/* job
-        [ -z "$begin_with" ] || cp "$begin_with" made/
+        begin
         last="dpinfer $*, call $n: $(sed -n "${n}p" calls | cut -d ' ' -f 2-)"
         timeout -k 1 300 env DPI_FAULT="$n" LD_PRELOAD="$library" "$dpinfer" "$@" >out 2>err <tokens
         rc=$?
@@ -50,7 +66,7 @@ faults() {
         0) # the command does without
             [ "$how" != same ] || expect_same out whole.out
             check "a file is missing or not whole" same_files ;;
-        [1-6]) check "no reason" test -s err
+        [1-7]) check "no reason" test -s err
             check "a file is there in part" whole_files ;;
         *) bad "$last: it crashed or hung" ;;
         esac
@@ -72,9 +88,16 @@ whole_files() {
         case $file in
         *.part-*) [ "$(sed -n "${n}s/.* unlink .*/unlink/p" calls)" ] || grep -qF "$file" err ||
             return 1 ;;
-        made/text) cmp -s -n $(($(stat -c %s "$file") - 1)) "$file" whole/text || return 1 ;;
+        made/text) # random without --seed
+            [[ $last == *--seed* ]] || { test -s "$file" && continue; } || return 1
+            cmp -s -n $(($(stat -c %s "$file") - 1)) "$file" whole/text || return 1 ;;
         'made/*' | made/*-journal) ;;
         made/year) ledger_is_whole "$file" || return 1 ;;
+        made/job) job_is_whole || return 1 ;;
+        made/shards) shards_are_whole || return 1 ;;
+        made/*.sig) ssh-keygen -Y verify -q -n dpinfer-report -I signer -f signers -s "$file" \
+            <"${file%.sig}" >/dev/null 2>&1 || return 1 ;;
+        made/*.html) grep -q '^</html>' "$file" || return 1 ;;
         made/new) # it has the dataset, or can be given it
             "$dpinfer" ledger init "$file" --dataset all --epsilon 1 --delta 1e-6 >/dev/null 2>&1
             charged "$file" | grep -q '"name": "all"' || return 1 ;;
@@ -89,17 +112,22 @@ faults same inspect m.gguf --check
 faults same tokenize m.gguf
 faults same logits m.gguf --tokens tokens -o -
 faults same account --rho 1 --json
+faults same account --epsilon 2 --delta 1e-5 --sampling .05 --steps 20 --json
 faults same verify ink.json --model m.gguf
+faults same verify signed.json --output signed.txt ${sign:+--key key.pub}
+faults same plan --suggest --units 200 --num 4 --epsilon 3
+faults same make-model --layers 1 --embd 32 --ff 32 --heads 2 --vocab-size 300 -o made/m.gguf -q
 faults same quantize m.gguf made/q.gguf Q8_0 -t 1 -q
 faults ends plan m.gguf refs.jsonl --rho 1 -t 1
 faults same run m.gguf refs.jsonl --rho 1 -n 4 -t 1 --seed 3 -q --report made/r.json \
     --report made/r.md
 faults same run m.gguf refs.jsonl --rho 1 -n 4 -t 1 --seed 3 -q -o made/text
 faults same run m.gguf refs.csv --rho 1 -B 2 -n 4 -t 1 --seed 3 -q
-faults same run m.gguf refs.csv --rho 1 -B 2 -n 4 -t 1 --seed 3 -q --job job -o made/text
+faults same run m.gguf refs.jsonl --rho 1 -n 4 -t 1 --seed 3 -q -o made/text --meta meta.json \
+    --report made/r.html --report made/r.json "${sign[@]}"
+faults same run m.gguf units.csv --rho 1 -B 2 -n 4 -t 1 --seed 3 -q --unit-field who
+faults same run m.gguf refs.csv --epsilon 3 --subsample .5 -B 2 --num 2 -n 4 -t 1 --seed 3 -q
 faults same run m.gguf refs --rho 1 -B 2 -n 4 -t 2 --seed 3 -q --jsonl
-run run m.gguf refs.jsonl --rho 1 -n 4 -t 1 --seed 3 -q --job done; expect_rc 0
-faults same resume done -o made/text
 
 # A ledger, with which each run begins as it is in `year`: a run that fails has charged all or
 # nothing, one that succeeds has charged.
@@ -110,12 +138,66 @@ ledger_is_whole() { # made/year, after exit code $rc
     [ "$now" = "$(charged whole/year)" ] || { [ "$rc" -ne 0 ] && [ "$now" = "$(charged year)" ]; }
 }
 run ledger init year --dataset all --epsilon 20 --delta 1e-6; expect_rc 0
-begin_with=year
+begin_with=(year)
 faults same ledger budget made/year
 faults ends ledger init made/year --dataset more --epsilon 1 --delta 1e-6
 faults ends ledger charge made/year --rho .1
 faults ends ledger close made/year
 faults ends run m.gguf refs.jsonl --rho 1 -n 4 -t 1 -q --ledger made/year
-begin_with=
+faults same ledger show made/year --json
+run ledger init year --dataset each --epsilon 20 --delta 1e-6 --scope unit; expect_rc 0
+faults ends run m.gguf units.csv --rho 1 -B 2 -n 4 -t 1 -q --unit-field who --ledger made/year \
+    --dataset each
+begin_with=()
 faults ends ledger init made/new --dataset all --epsilon 1 --delta 1e-6
+
+# A job: after any failure it goes on, to the texts that it would have had, or it has not begun.
+job_is_whole() {
+    [ "$rc" -ne 0 ] || return 0
+    "$dpinfer" resume made/job -o went-on --overwrite >resumed.out 2>resumed.err
+    case $? in
+    0) [[ ${job[*]} != *--seed* ]] || cmp -s went-on whole/text ;;
+    1) grep -q 'no job has begun there' resumed.err ;;
+    *) return 1 ;;
+    esac
+}
+job=(refs.csv --rho 1 -B 2 -n 4 -t 1 --seed 3 -q)
+faults same run m.gguf "${job[@]}" --job made/job -o made/text
+# One that was cut.
+mkdir kept
+run run m.gguf "${job[@]}" --job kept/job -o made/text; expect_rc 0
+size=$((4096 + 32 * $(od -An -v -tx8 -w32 -j4096 kept/job/tokens | grep -vcE '^( 0{16}){4}$')))
+dd if=/dev/zero of=kept/job/tokens bs=1 seek=$((size - 96)) count=96 conv=notrunc status=none
+begin_with=(kept/job)
+faults same resume made/job -o made/text --report made/r.json --overwrite
+run ledger init kept/year --dataset all --epsilon 20 --delta 1e-6; expect_rc 0
+cp kept/year year
+begin_with=(kept/year)
+job=(refs.csv --rho 1 -B 2 -n 4 -t 1 -q)
+faults ends run m.gguf "${job[@]}" --ledger made/year --job made/job -o made/text
+
+# Shards: what was not drawn can be drawn, what was is not drawn again, and merge sees which.
+shards_are_whole() {
+    local i
+    for i in 0 1; do
+        "$dpinfer" run m.gguf "${job[@]}" --job made/shards --shard "$i/2" >/dev/null 2>again.err
+        case $? in
+        0) ;;
+        2) grep -q 'has begun before' again.err || return 1 ;;
+        1) grep -q 'cannot read made/shards/' again.err || return 1 ;; # it was not made whole
+        *) return 1 ;;
+        esac
+    done
+    "$dpinfer" merge went-on made/shards --partial --overwrite >/dev/null 2>&1
+    [ $? -le 1 ]
+}
+begin_with=()
+faults ends plan m.gguf "${job[@]}" --job made/shards
+run plan m.gguf "${job[@]}" --job kept/shards; expect_rc 0
+begin_with=(kept/shards)
+faults same run m.gguf "${job[@]}" --job made/shards --shard 0/2
+for i in 0 1; do run run m.gguf "${job[@]}" --job kept/shards --shard $i/2; expect_rc 0; done
+shards_are_whole() { diff -r made/shards kept/shards >/dev/null; }
+faults same merge made/out.txt made/shards --report made/r.json
+faults same merge made/out.jsonl made/shards
 finish

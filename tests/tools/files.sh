@@ -44,16 +44,17 @@ refuse_small "lead to the same file" refs.jsonl --report r.json --report "$PWD/r
 last="all of these"; check "an input was written to" sha256sum --quiet --status -c sums
 check "a file of a run that was refused" test ! -e xx.txt
 
-# Every option that names a file, of every command that writes one, as its help lists them: what it is
-# given is not written over by an output of the command, nor is anything written among the files of a
-# folder that it is given. A new command that writes has --overwrite, and its line here.
+# Every option that names a file, of every command that writes one, as its help lists them: what it
+# is given is not written over by an output of the command, nor is anything written among the files
+# of a folder that it is given. A new command that writes has --overwrite, and its line here.
 "$dpinfer" help | awk '/^  [a-z]/ && $1 != "dpinfer" { print $1 }' | while read -r command; do
     "$dpinfer" help "$command" | grep -q -- '--overwrite ' && echo "$command"
 done >commands
 check "no command writes" test "$(wc -l <commands)" -ge 8
 echo 'some text' >given; mkdir folder; echo 'some text' >folder/inside
 cp given given.kept
-printf '%s\n' 'data = refs.jsonl' 'vocab = given' 'checkpoint = made.checkpoint' 'steps = 1' >over.conf
+printf '%s\n' 'data = refs.jsonl' 'vocab = given' 'checkpoint = made.checkpoint' 'steps = 1' \
+    >over.conf
 while read -r command; do
     outputs=(-o)
     case $command in
@@ -62,7 +63,8 @@ while read -r command; do
     merge) begin="folder" outputs=(--report OUT) ;;
     resume) # its inputs are those of the run; here the folder of the job
         for output in -o --report; do
-            refuse 2 "whose files are the program's own" resume folder "$output" ./folder/inside --overwrite
+            refuse 2 "whose files are the program's own" resume folder "$output" ./folder/inside \
+                --overwrite
             check "a file was written to" cmp -s folder/inside given.kept
         done
         continue ;;
@@ -85,11 +87,13 @@ while read -r command; do
         [ "$output" = OUT ] || check "no option $output" grep -qE "^ +($output,|$output FILE)" help
         while read -r option kind; do
             [ "$option" != report ] || [ "$output" != --report ] || continue
-            case $option in output | model) [ "$output" != -o ] || [ "$option" != output ] || continue ;; esac
+            [ "$option" != output ] || [ "$output" != -o ] || continue
             path=./given expected="is an input and would be overwritten"
             case $option in output | report) expected="lead to the same file" ;; esac
-            [ "$kind" != DIR ] || { path=folder/inside expected="whose files are the program's own"; }
-            value=given; [ "$kind" != DIR ] || value=folder
+            value=given
+            if [ "$kind" = DIR ]; then
+                value=folder path=folder/inside expected="whose files are the program's own"
+            fi
             arguments=("--$option" "$value" --overwrite)
             case $command,$output in
             merge,OUT) arguments=("$path" $begin "${arguments[@]}") ;;
@@ -112,14 +116,16 @@ while read -r command; do
 done <commands
 # What a command writes or keeps beside the files that it is told of.
 : >key; for suffix in journal wal shm; do
-    refuse_small "is an input and would be overwritten" refs.jsonl --ledger year -o "here/year-$suffix"
+    refuse_small "is an input and would be overwritten" refs.jsonl --ledger year \
+        -o "here/year-$suffix"
 done
 refuse_small "lead to the same file" refs.jsonl --report r.json --sign key -o here/r.json.sig
 echo old >r.json.sig
 refuse_small "r.json.sig is there already" refs.jsonl --report r.json --sign key
 rm r.json.sig key
 for path in job job/x job/x/../y here/job/x; do
-    refuse_small "whose files are the program's own" refs.jsonl --job job --shard 0/1 --report "$path"
+    refuse_small "whose files are the program's own" refs.jsonl --job job --shard 0/1 \
+        --report "$path"
     refuse 2 "whose files are the program's own" merge "$path" other job
     [ -d job ] || mkdir -p job/x
 done
@@ -276,9 +282,11 @@ if command -v ssh-keygen >/dev/null; then
     ssh-keygen -q -t ed25519 -N "" -f key; ssh-keygen -q -t ed25519 -N "" -f half
     rm half.pub; mkfifo half.pub
     for bad in pipe /dev/zero half.pub; do
-        refuse_small "cannot read $bad: it is not a regular file" refs.jsonl --report s.json --sign "$bad"
+        refuse_small "cannot read $bad: it is not a regular file" refs.jsonl --report s.json \
+            --sign "$bad"
     done
-    refuse_small "half.pub, beside the key, is not a regular file" refs.jsonl --report s.json --sign half
+    refuse_small "half.pub, beside the key, is not a regular file" refs.jsonl --report s.json \
+        --sign half
     for bad in pipe /dev/null; do
         refuse_small "the report $bad is not a file" refs.jsonl --report "$bad" --sign key
     done

@@ -62,9 +62,9 @@ try() {
 }
 
 # What each command is asked. Those whose output is the same each time leave it in NAME.out.
-commands=(help version inspect tokenize logits run many exact account ledger resume verify \
+commands=(help version inspect tokenize logits run many exact account ledger resume verify
     quantize make plan
-    pretrain)
+    pretrain training shard merge)
 declare -A arguments=(
     [help]="run -h"
     [version]="--version"
@@ -77,6 +77,9 @@ declare -A arguments=(
     [account]="account --rho 0.5 --json"
     [ledger]="ledger show year.ledger --json"
     [resume]="resume job -q"
+    [training]="account --epsilon 2 --delta 1e-5 --sampling .05 --steps 20 --json"
+    [shard]="run $model refs.jsonl --rho 1 -B 1 -n 4 --seed 1 -q --job shards --shard 0/2"
+    [merge]="merge - drawn"
     [verify]="verify ink.json --model m.gguf"
     [quantize]="quantize m.gguf q.gguf Q8_0 -q"
     [make]="make-model --layers 1 --embd 32 --ff 32 --heads 2 --vocab-size 300 -o made.gguf -q"
@@ -94,13 +97,20 @@ echo '{"user": "Who?", "assistant": "Anna."}' >pairs.jsonl
 printf '%s\n' 'data = pairs.jsonl' 'vocab = vocab' 'checkpoint = made.checkpoint' 'n_layer = 1' \
     'dim = 16' 'n_head = 2' 'n_kv_head = 1' 'ffn = 16' 'context = 64' 'batch_tokens = 128' \
     'steps = 1' 'threads = 2' >tiny.conf
-for name in help version inspect tokenize logits run many exact account ledger resume verify; do
+run plan "$model" refs.jsonl --rho 1 -B 1 -n 4 --seed 1 -q --job undrawn; expect_rc 0
+cp -r undrawn drawn
+for i in 0 1; do
+    run run "$model" refs.jsonl --rho 1 -B 1 -n 4 --seed 1 -q --job drawn --shard $i/2; expect_rc 0
+done
+for name in help version inspect tokenize logits run many exact account ledger resume verify \
+    training merge; do
     run ${arguments[$name]}
     expect_rc 0
     mv out "$name.out"
 done
 for limit in v20000 v28000 v40000 v100000 v300000 n3 n4 n5 n8 u1 c0 proc; do
     for name in "${commands[@]}"; do
+        [ "$name" != shard ] || { rm -rf shards; cp -r undrawn shards; } # each shard is drawn once
         try "$limit" "$name" ${arguments[$name]}
     done
 done

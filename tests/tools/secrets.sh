@@ -41,6 +41,18 @@ for refs in refs.jsonl refs.csv refs; do
         check "memory was given back with a record in it: $(head -n 3 log)" test ! -s log
     done
 done
+# Shards, a ledger that knows units, and the units' own IDs.
+{ echo who,text; sed '1d; s/^[^,]*,/Ypsilon-Brandt-4711,/' refs.csv; } >units.csv
+run ledger init year --dataset all --epsilon 90 --delta 1e-6 --scope unit; expect_rc 0
+for what in "$secret" Ypsilon-Brandt-4711; do
+    rm -rf shards
+    for how in "plan $model units.csv --job shards" \
+        "run $model units.csv --job shards --shard 0/1" "run $model units.csv --ledger year"; do
+        # shellcheck disable=SC2086
+        watch "$what" "$ids" $how --rho 1 -n 4 -t 1 -q --unit-field who; expect_rc 0
+        check "memory was given back with a record in it: $(head -n 3 log)" test ! -s log
+    done
+done
 watch "$secret" "$ids" tokenize "$model"; expect_rc 0
 check "memory was given back with a text in it: $(head -n 3 log)" test ! -s log
 

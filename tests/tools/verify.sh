@@ -294,6 +294,14 @@ sed 's/"T": 4/"T": 99999999999/' ink.json >bad.json
 refuse 5 "parameters.T is 99999999999" verify bad.json
 sed 's/"B": 3/"B": -3/' ink.json >bad.json; refuse 5 "parameters.B is -3" verify bad.json
 # Exact composition is computed again in less than a second, or refused.
+run run m.gguf refs.jsonl --epsilon 5 --accountant br -n 10240 -c 11000 -t 1 -q --report long.json
+expect_rc 0
+TIMEFORMAT=%U
+seconds=$({ time "$dpinfer" verify long.json >out 2>err; } 2>&1)
+last="verify of 10240 tokens"; check "it is not verified" grep -q '^verified: ' out
+if ! grep -q __asan_init "$dpinfer"; then
+    check "it takes $seconds s of the processor" awk "BEGIN { exit !($seconds < 1) }"
+fi
 sed 's/"T": 4/"T": 10241/' br.json >bad.json
 refuse 1 "10241 tokens, must be 1..10240" verify bad.json
 sed 's/"tau": 1.0/"tau": 1e999/' ink.json >bad.json; refuse 5 "malformed" verify bad.json
@@ -319,5 +327,11 @@ refuse 2 "given more than 8 times" run m.gguf refs.jsonl --rho 1 \
     $(printf -- '--report r%d ' 1 2 3 4 5 6 7 8 9)
 refuse 4 "no-such-refs" run m.gguf no-such-refs --rho 1 --report r.json
 check "a report of nothing" test -z "$(find . -name 'r.json*' -o -name 'r[0-9]*')"
+
+# What fuzzing of reports begins with is what this program verifies: after a change of the form
+# these files are made again, by 'run --report', or nothing but the version would be looked at.
+for report in "$here"/../fuzz/corpus/report/*.json; do
+    run verify "$report"; expect_rc 0
+done
 
 finish
