@@ -11,6 +11,7 @@
 #include "dpinfer/memory.h"
 #include "tools/commands.h"
 #include "tools/paths.h"
+#include "tools/ranks.h"
 
 /* What may be another one than before: no token depends on it. */
 static const option_id own[] = {OPT_OUTPUT,   OPT_JSONL,     OPT_OVERWRITE,
@@ -114,7 +115,14 @@ static int run_resume(const args *a) {
     resumed r = {0};
     if (a->n_positional == 0)
         return cli_fail(CLI_USAGE, "no DIR given; see 'dpinfer resume -h'");
-    int code = check_outputs(a);
+    int code = ranks_open();
+    if (code == CLI_OK && ranks_count() > 1)
+        code = cli_fail(CLI_USAGE, "under mpirun 'dpinfer run' goes on: give its command again");
+    if (code != CLI_OK) {
+        ranks_close(code);
+        return code;
+    }
+    code = check_outputs(a);
     if (code != CLI_OK)
         return code;
     dpi_journal_options_init(&options);

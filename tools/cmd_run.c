@@ -435,8 +435,9 @@ static void note_job(const args *a, const run *r, int code) {
                            : r->in.journal && dpi_journal_facts(r->in.journal);
     if (code == CLI_OK || !waits || !(a->journal || r->in.journal))
         return;
-    if (r->in.shards)
-        cli_note("the shard is not over: the same command goes on with it");
+    if (r->in.shards || ranks_count() > 1)
+        cli_note("the %s is not over: the same command goes on with it",
+                 r->in.shards ? "shard" : "job");
     else
         cli_note("the job is not over: 'dpinfer resume %s' goes on with it", r->job);
 }
@@ -450,7 +451,7 @@ static int run_records(const args *a) {
         return cli_fail(CLI_USAGE, "--max-hours needs --job: what is not drawn by then would be lost");
     if (job_wanted(a))
         r.job = a->v[OPT_JOB].s;
-    if (a->v[OPT_MAX_HOURS].given) /* the last token and the files take time too */
+    if (a->v[OPT_MAX_HOURS].given && first) /* the last token and the files take time too */
         signals_stop_after(.99 * 3600 * a->v[OPT_MAX_HOURS].d);
     int code = first ? check_outputs(a) : CLI_OK;
     r.quiet |= !first;

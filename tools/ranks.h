@@ -24,7 +24,8 @@ void ranks_close(int code);
 int ranks_own(void);
 int ranks_count(void);
 
-/* Makes the options those of this rank, before the release is opened. CLI_OK or CLI_USAGE. */
+/* Makes the options those of this rank, before the release is opened. With options->journal, which
+ * rank 0 alone has, all ranks keep their tokens in it: rank 0 writes them. CLI_OK or CLI_USAGE. */
 int ranks_join(const args *a, dpi_release_options *options);
 /* Whether all ranks have the same claim, prompts and, with a report, model. */
 int ranks_agree(const dpi_release *release, const dpi_report *report);

@@ -15,7 +15,7 @@
 #include "tools/ranks.h"
 #include "tools/signals.h"
 
-enum { TAG_REQUEST = 1, TAG_NUMBER, TAG_TEXT, TAG_FAILED, TAG_OVER };
+enum { TAG_REQUEST = 1, TAG_NUMBER, TAG_TOKEN, TAG_TEXT, TAG_FAILED, TAG_OVER };
 enum { SPINS = 2000, PAUSE_NS = 50000, SEAL_BYTES = 65 };
 
 /* A text of any rank, until it is told. */
@@ -24,7 +24,13 @@ typedef struct rank_text {
     bool over;
     char *bytes;
     size_t n_bytes, capacity;
+    int64_t sequence; /* of its last token in the journal */
 } rank_text;
+
+/* A token of another rank, for the journal. */
+typedef struct token_message {
+    int32_t index, place, token;
+} token_message;
 
 /* What the head of a text's message is. */
 typedef struct text_head {
@@ -37,9 +43,16 @@ static struct {
     uint8_t key[DPI_RELEASE_KEY_BYTES];
     dpi_spread spread;
     bool is_spread;
-    /* Rank 0 */
-    int32_t n_texts, n_given, n_told;
+    bool is_kept; /* rank 0 has a journal */
+    int32_t n_texts;
     rank_text *texts; /* [n_texts] */
+    /* What earlier processes have drawn: index and number of tokens of a text, its tokens, the next
+     * text; and where the number of each text is. Ranks that have no journal. */
+    int32_t *recalled;
+    int64_t *recalled_at; /* [n_texts], 0: nothing */
+    /* Rank 0 */
+    dpi_journal *journal;
+    int32_t n_given, n_told;
     bool own_over;
     int n_dismissed; /* ranks that were told that there is no text left: each asks until then */
     int failed; /* the exit code of another rank */
@@ -56,7 +69,9 @@ int ranks_count(void) { return ranks.count; }
 int ranks_open(void) {
     static char name[64];
     const char *count = getenv("OMPI_COMM_WORLD_SIZE");
-    if (!count)
+    int initialized = 0;
+    MPI_Initialized(&initialized);
+    if (!count || initialized)
         return CLI_OK;
     if (MPI_Init(NULL, NULL) != MPI_SUCCESS)
         return cli_fail(CLI_FAILED, "MPI cannot be started");
@@ -152,6 +167,14 @@ static int32_t next_text(void *user) {
     return wait_for(&request) ? number : -1;
 }
 
+/* As the recalled of dpi_release_options. */
+static void recalled_text(void *user, int32_t index, const int32_t **tokens, int32_t *n) {
+    const int64_t at = ranks.recalled_at ? ranks.recalled_at[index] : 0;
+    (void)user;
+    *n = at > 0 ? ranks.recalled[at] : 0;
+    *tokens = at > 0 ? ranks.recalled + at + 1 : NULL;
+}
+
 /* Ranks of one machine share its processors where mpirun has not given each its own. */
 static int32_t threads_of_rank(void) {
     const char *here = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
@@ -169,16 +192,23 @@ int ranks_join(const args *a, dpi_release_options *o) {
         return cli_fail(CLI_USAGE, "--spread needs mpirun with two ranks or more");
     if (ranks.count == 1)
         return CLI_OK;
-    if (a->v[OPT_JOB].given)
-        return cli_fail(CLI_USAGE, "--job: allowed is one of it and mpirun");
-    if (ranks.own == 0)
+    if (o->n_shards > 0)
+        return cli_fail(CLI_USAGE, "--shard: allowed is one of it and mpirun");
+    ranks.journal = o->journal;
+    ranks.is_kept = o->journal;
+    if (ranks.journal)
+        memcpy(ranks.key, dpi_journal_key(ranks.journal), sizeof ranks.key);
+    else if (ranks.own == 0)
         drawn = getrandom(ranks.key, sizeof ranks.key, 0) == (ssize_t)sizeof ranks.key;
     MPI_Bcast(ranks.key, sizeof ranks.key, MPI_BYTE, 0, MPI_COMM_WORLD);
+    MPI_Bcast(&ranks.is_kept, sizeof ranks.is_kept, MPI_BYTE, 0, MPI_COMM_WORLD);
     if (!drawn)
         return cli_fail(CLI_FAILED, "the system has given no random bits");
     o->key = ranks.key;
     if (o->session.n_threads == 0)
         o->session.n_threads = threads_of_rank();
+    o->recalled = recalled_text;
+    o->as_drawn = ranks.own > 0; /* rank 0 has each token at once */
     ranks.is_spread = a->v[OPT_SPREAD].i;
     if (!ranks.is_spread) {
         o->next_text = next_text;
@@ -239,19 +269,59 @@ int ranks_go(int code) {
     return code;
 }
 
+/* Texts that have tokens, on rank 0: how many numbers they take, or these. */
+static int64_t list_recalled(int32_t *list) {
+    int64_t n_list = 0;
+    for (int32_t i = 0; ranks.journal && i < ranks.n_texts; i++) {
+        const int32_t *tokens;
+        int32_t n;
+        dpi_journal_text(ranks.journal, i, &tokens, &n);
+        if (n == 0)
+            continue;
+        if (list) {
+            list[n_list] = i;
+            list[n_list + 1] = n;
+            memcpy(list + n_list + 2, tokens, (size_t)n * sizeof *tokens);
+        }
+        n_list += n + 2;
+    }
+    return n_list;
+}
+
+/* What rank 0 has of earlier processes, to all. */
+static int share_recalled(void) {
+    enum { PIECE = 1 << 20 };
+    int64_t n = list_recalled(NULL);
+    MPI_Bcast(&n, 1, MPI_INT64_T, 0, MPI_COMM_WORLD);
+    ranks.recalled = dpi_private_malloc((size_t)(n + 1) * sizeof *ranks.recalled);
+    ranks.recalled_at = calloc((size_t)ranks.n_texts, sizeof *ranks.recalled_at);
+    if (!ranks.recalled || !ranks.recalled_at)
+        return cli_fail(CLI_FAILED, "out of memory for the texts");
+    if (ranks.own == 0)
+        list_recalled(ranks.recalled);
+    for (int64_t at = 0; at < n; at += PIECE)
+        MPI_Bcast(ranks.recalled + at, (int)(n - at < PIECE ? n - at : PIECE), MPI_INT32_T, 0,
+                  MPI_COMM_WORLD);
+    for (int64_t at = 0; at < n; at += 2 + ranks.recalled[at + 1])
+        ranks.recalled_at[ranks.recalled[at]] = at + 1;
+    return CLI_OK;
+}
+
 int ranks_begun(const dpi_release *release, int code) {
     static int own, worst; /* MPI may still write to them when a signal has ended the wait */
     MPI_Request request;
     if (ranks.count == 1)
         return code;
     ranks.n_texts = dpi_release_claim(release)->n_texts;
-    if (ranks.own == 0 && !ranks.is_spread)
+    if (!ranks.is_spread)
         ranks.texts = calloc((size_t)ranks.n_texts, sizeof *ranks.texts);
     own = code;
     MPI_Iallreduce(&own, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD, &request);
     if (!wait_for(&request))
         return 128 + signals_stop();
-    return worst == CLI_OK ? agree(release, NULL, DPI_AGREE_RECORDS, "records") : worst;
+    if (worst == CLI_OK)
+        worst = agree(release, NULL, DPI_AGREE_RECORDS, "records");
+    return worst == CLI_OK ? share_recalled() : worst;
 }
 
 /* ---- A rank that is given texts -------------------------------------------------------------- */
@@ -300,21 +370,38 @@ static bool send_text(int32_t index, const rank_text *t) {
     return true;
 }
 
+/* To rank 0, which writes it: not those that it had. */
+static void send_token(const dpi_release_event *e) {
+    const token_message message = {e->index, e->n_drawn - 1, e->token};
+    const int32_t *tokens;
+    int32_t n;
+    recalled_text(NULL, e->index, &tokens, &n);
+    if (e->n_drawn > n)
+        MPI_Send(&message, sizeof message, MPI_BYTE, 0, TAG_TOKEN, MPI_COMM_WORLD);
+}
+
+static bool pass_on(const dpi_release_event *e) {
+    if (e->type != DPI_EVENT_TOKEN && e->type != DPI_EVENT_END)
+        return true;
+    rank_text *t = ranks.texts ? &ranks.texts[e->index] : NULL;
+    if (ranks.is_kept && e->type == DPI_EVENT_TOKEN)
+        send_token(e);
+    bool kept = t && note_event(t, e);
+    if (kept && t->over) {
+        kept = send_text(e->index, t);
+        forget(t);
+    }
+    return kept;
+}
+
 static int draw_given(dpi_release *release) {
-    rank_text text = {0};
     dpi_release_event e = {0};
     dpi_error err;
     dpi_status status;
     bool kept = true;
     while ((status = dpi_release_advance(release, &e, &err)) == DPI_STATUS_OK && kept &&
-           e.type != DPI_EVENT_NONE) {
-        kept = ranks.is_spread || note_event(&text, &e);
-        if (kept && text.over) {
-            kept = send_text(e.index, &text);
-            forget(&text);
-        }
-    }
-    forget(&text);
+           e.type != DPI_EVENT_NONE)
+        kept = ranks.is_spread || pass_on(&e);
     if (!kept)
         return cli_fail(CLI_FAILED, "out of memory for the text");
     if (status == DPI_STATUS_CANCELLED)
@@ -351,6 +438,16 @@ static bool receive_text(int from, int n_bytes) {
     return kept;
 }
 
+/* A token of another rank into the journal. */
+static void receive_token(int from) {
+    token_message m;
+    MPI_Recv(&m, sizeof m, MPI_BYTE, from, TAG_TOKEN, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (ranks.status != DPI_STATUS_OK)
+        return;
+    ranks.status = dpi_journal_put(ranks.journal, m.index, m.place, m.token, 0,
+                                   &ranks.texts[m.index].sequence, &ranks.why);
+}
+
 /* All messages that have come. False: out of memory. */
 static bool serve(void) {
     MPI_Status status;
@@ -364,6 +461,8 @@ static bool serve(void) {
             const int32_t number = next_text(NULL);
             ranks.n_dismissed += number < 0;
             MPI_Send(&number, 1, MPI_INT32_T, from, TAG_NUMBER, MPI_COMM_WORLD);
+        } else if (status.MPI_TAG == TAG_TOKEN) {
+            receive_token(from);
         } else if (status.MPI_TAG == TAG_TEXT) {
             ok = receive_text(from, n_bytes);
         } else {
@@ -374,12 +473,21 @@ static bool serve(void) {
     return ok;
 }
 
-/* Where the run has failed texts may be missing: those that are whole are told. */
+/* The disk has the tokens of another rank before they are told. */
+static bool is_durable(const rank_text *t) {
+    if (ranks.journal && t->sequence > 0 && ranks.status == DPI_STATUS_OK)
+        ranks.status = dpi_journal_wait(ranks.journal, t->sequence, &ranks.why);
+    return !ranks.journal || ranks.status == DPI_STATUS_OK;
+}
+
+/* Where the run has failed texts may be missing: those that are whole are told. A job tells them
+ * when it goes on. */
 static bool tell(dpi_release_event *event) {
-    const bool ends = ranks.status != DPI_STATUS_OK || ranks.failed;
+    const bool ends = (ranks.status != DPI_STATUS_OK || ranks.failed) && !ranks.journal;
     while (ends && ranks.n_told < ranks.n_texts && !ranks.texts[ranks.n_told].over)
         ranks.n_told++;
-    if (ranks.n_told == ranks.n_texts || !ranks.texts[ranks.n_told].over)
+    if (ranks.n_told == ranks.n_texts || !ranks.texts[ranks.n_told].over ||
+        !is_durable(&ranks.texts[ranks.n_told]))
         return false;
     const rank_text *t = &ranks.texts[ranks.n_told];
     *event = (dpi_release_event){.type = DPI_EVENT_END, .index = ranks.n_told, .token = -1,
@@ -434,6 +542,8 @@ dpi_status ranks_advance(dpi_release *release, dpi_release_event *event, int *co
         if (tell(event))
             return DPI_STATUS_OK;
         const bool ends = ranks.status != DPI_STATUS_OK || ranks.failed;
+        if (ends && ranks.journal)
+            return end_of_ranks(event, code, err);
         if (ranks.n_told == ranks.n_texts && (ends || ranks.n_dismissed == ranks.count - 1))
             return end_of_ranks(event, code, err);
         if (!ranks.own_over) {

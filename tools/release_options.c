@@ -281,6 +281,17 @@ static int check_job(const args *a) {
     return CLI_OK;
 }
 
+/* A new journal; where the same command goes on, also one that has begun. */
+static dpi_status open_journal(const char *folder, dpi_journal_options *options, bool goes_on,
+                               dpi_journal **journal, dpi_error *err) {
+    options->create = 1;
+    const dpi_status status = dpi_journal_open(folder, options, journal, err);
+    if (status != DPI_STATUS_ARG || !goes_on)
+        return status;
+    options->create = 0;
+    return dpi_journal_open(folder, options, journal, err);
+}
+
 static int create_job(const args *a, release_input *in) {
     dpi_journal_options options;
     dpi_shards *shards;
@@ -296,10 +307,10 @@ static int create_job(const args *a, release_input *in) {
     if (!text)
         return cli_fail(CLI_USAGE, "--job: the command line is not UTF-8, and cannot be kept");
     dpi_journal_options_init(&options);
-    options.create = 1;
     options.every = (int32_t)a->v[OPT_JOURNAL_EVERY].i;
     options.application = text;
-    const dpi_status status = dpi_journal_open(a->v[OPT_JOB].s, &options, &in->journal, &err);
+    const dpi_status status =
+        open_journal(a->v[OPT_JOB].s, &options, ranks_count() > 1, &in->journal, &err);
     dpi_private_free(text);
     if (status == DPI_STATUS_ARG) /* a job is there */
         return cli_fail(CLI_USAGE, "%s. 'dpinfer resume %s' goes on with it", err.message,
@@ -319,20 +330,15 @@ static int open_shard(const args *a, const dpi_release_options *o, release_input
                                                                     : OPT_JOURNAL_EVERY));
     dpi_journal_options_init(&options);
     options.every = (int32_t)a->v[OPT_JOURNAL_EVERY].i;
-    options.create = 1;
-    dpi_status status =
-        dpi_journal_open(dpi_shards_folder(in->shards), &options, &in->journal, &err);
-    if (status == DPI_STATUS_ARG) { /* it has begun */
-        options.create = 0;
-        status = dpi_journal_open(dpi_shards_folder(in->shards), &options, &in->journal, &err);
-    }
+    const dpi_status status =
+        open_journal(dpi_shards_folder(in->shards), &options, true, &in->journal, &err);
     return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_FAILED, &err);
 }
 
 /* A new job, or that of `resume`, or of a shard. */
 static int open_job(const args *a, release_input *in, dpi_release_options *o) {
     int code = CLI_OK;
-    if (!a->journal && job_wanted(a))
+    if (!a->journal && job_wanted(a) && ranks_own() == 0)
         code = create_job(a, in);
     else if (in->shards)
         code = open_shard(a, o, in);
@@ -378,8 +384,6 @@ int release_open(const args *a, bool quiet, dpi_cancel_fn cancel, release_input 
         code = read_options(a, in, &o);
     if (code == CLI_OK)
         code = shard_join(a, &o, &in->shards);
-    if (code == CLI_OK && (a->command->bit & CMD_RUN))
-        code = ranks_join(a, &o);
     if (code == CLI_OK && ranks_own() == 0)
         code = open_ledger(a, in, &o);
     if (code == CLI_OK)
@@ -390,6 +394,8 @@ int release_open(const args *a, bool quiet, dpi_cancel_fn cancel, release_input 
         code = read_draw(a, &in->info, &o);
     if (code == CLI_OK)
         code = open_job(a, in, &o);
+    if (code == CLI_OK && (a->command->bit & CMD_RUN))
+        code = ranks_join(a, &o);
     o.model = in->model;
     o.session.cancel = cancel;
     return code == CLI_OK ? open_release(&o, quiet, in) : code;

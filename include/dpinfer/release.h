@@ -94,6 +94,10 @@ typedef struct dpi_release_options {
     dpi_journal *journal; /* keeps the release while it is made, or goes on with one (journal.h); the
                              caller's, must outlive the release. NULL (default): what is not told is lost */
     const char *model_path; /* with a journal: the file that the model was opened with */
+    /* Where another process has the journal, with next_text or spread: what earlier processes have
+     * drawn of a text, *tokens [*n], valid until the release is freed. NULL (default): nothing */
+    void (*recalled)(void *user, int32_t text, const int32_t **tokens, int32_t *n);
+    void *recalled_user;
 } dpi_release_options;
 
 enum { DPI_LABELS_MAX = 1024, DPI_LABEL_TEXTS_MAX = 1000000 };

@@ -29,9 +29,8 @@ dpi_status dpi_release_check_job(const dpi_release_options *o, dpi_error *err) {
             "a job with the method %s: its steps keep random numbers that are in no token, so "
             "that a text could not go on from its tokens",
             dpi_method_get(o->method.method)->name);
-    if (o->spread || o->next_text)
-        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
-                        "a journal is that of one process: spread and next_text must be left out");
+    if (o->spread && o->spread->index > 0)
+        return dpi_fail(err, DPI_STATUS_ARG, "journal: allowed with part 0 of spread, which draws");
     if (!o->model_path)
         return dpi_fail(err, DPI_STATUS_ARG, "model_path: found none, needed with a journal");
     return DPI_STATUS_OK;
@@ -130,10 +129,11 @@ static dpi_status describe(const dpi_release *r, json_t **facts, dpi_error *err)
     char seed[24] = "";
     if (r->options.seeded)
         snprintf(seed, sizeof seed, "%" PRIu64, r->options.seed);
-    *facts =
-        json_pack("{s:o, s:o, s:o, s:o, s:i, s:s?, s:o}", "model", files, "engine", describe_engine(r),
-                  "prompts", hash_prompts(r), "parameters", describe_parameters(r), "reference",
-                  (int)r->options.reference, "seed", r->options.seeded ? seed : NULL, "shard", describe_shard(r));
+    *facts = json_pack("{s:o, s:o, s:o, s:o, s:i, s:s?, s:o, s:b}", "model", files, "engine",
+                       describe_engine(r), "prompts", hash_prompts(r), "parameters",
+                       describe_parameters(r), "reference", (int)r->options.reference, "seed",
+                       r->options.seeded ? seed : NULL, "shard", describe_shard(r), "keyed",
+                       r->options.key && dpi_claim_is_assigned(&r->claim));
     return *facts ? DPI_STATUS_OK : out_of_memory(err);
 }
 

@@ -266,9 +266,12 @@ static void stop(dpi_release *r, int32_t index, dpi_status status, const dpi_err
 
 /* What an earlier process has drawn of a text: *tokens [*n]. */
 static void find_recalled(const dpi_release *r, int32_t index, const int32_t **tokens, int32_t *n) {
+    const dpi_release_options *o = &r->options;
     *n = 0;
-    if (r->options.journal)
-        dpi_journal_text(r->options.journal, index, tokens, n);
+    if (o->journal)
+        dpi_journal_text(o->journal, index, tokens, n);
+    else if (o->recalled)
+        o->recalled(o->recalled_user, index, tokens, n);
 }
 
 /* How a text with these tokens ends; NONE: it goes on. */

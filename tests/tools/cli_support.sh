@@ -68,3 +68,6 @@ near() {
         'BEGIN { d = x / y - 1; exit !(x != "" && d < e && d > -e) }'; then ok
     else bad "$last: $1 is $(field "$1"), expected $2"; fi
 }
+
+# tokens_of JOB: how many tokens the file of a job holds.
+tokens_of() { od -An -v -tx8 -w32 -j4096 "$1/tokens" 2>/dev/null | grep -vcE '^( 0{16}){4}$'; }

@@ -71,7 +71,6 @@ run resume cut -t 2; expect_rc 0; expect_same out unbroken
 
 # ---- Signals, hours: it goes on -----------------------------------------------------------------
 # begin JOB ARGS: a long run in the background, until the job has tokens.
-tokens_of() { od -An -v -tx8 -w32 -j4096 "$1/tokens" 2>/dev/null | grep -vcE '^( 0{16}){4}$'; }
 begin() {
     local job=$1
     shift

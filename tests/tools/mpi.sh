@@ -114,17 +114,17 @@ ranks 5 run "${position[@]}" --spread; check "more ranks than slots" test $rc -n
 expect_err "spread.count is 5, must be 1..3"
 
 # ---- A rank that dies ends the run; the statement comes, and the ledger keeps the charge ---------
-run ledger init last.ledger --dataset letters --epsilon 12 --delta 1e-5; expect_rc 0
-for mode in "" --spread; do
-    for rank in 1 0; do
-        run ledger budget last.ledger --json; before=$(field charged)
-        rm -f pid.* dead.jsonl
-        cat >pid.sh <<'EOF'
+cat >pid.sh <<'EOF'
 #!/bin/sh
 echo $$ >pid.$OMPI_COMM_WORLD_RANK
 exec "$DPINFER" "$@"
 EOF
-        chmod +x pid.sh
+chmod +x pid.sh
+run ledger init last.ledger --dataset letters --epsilon 12 --delta 1e-5; expect_rc 0
+for mode in "" --spread; do
+    for rank in 1 0; do
+        run ledger budget last.ledger --json; before=$(field charged)
+        rm -f pid.[0-9] dead.jsonl
         # shellcheck disable=SC2086
         mpirun -n 2 --oversubscribe ./pid.sh run m.gguf r.jsonl -t 1 --rho .5 -B 3 -n 2000 $mode \
             --parallel 1 --ledger last.ledger -o dead.jsonl >dead.out 2>err </dev/null &
@@ -145,4 +145,64 @@ EOF
         check "the charge stays" test "$(field charged)" != "$before"
     done
 done
+
+# ---- A job goes on, whichever rank has died and however many there are ---------------------------
+# until_tokens N: the ranks of `mpirun` have so many tokens of the job, or are over
+until_tokens() {
+    until { [ -e job/tokens ] && [ "$(tokens_of job)" -ge "$1" ] && [ -s pid.0 ] &&
+        [ -s pid.1 ]; } || ! kill -0 $pid 2>/dev/null; do
+        :
+    done
+}
+# dies RANK TOKENS N ARGS: N ranks, of which one is killed after so many tokens of the job
+dies() {
+    local rank=$1 n=$3 tokens=$2 left
+    shift 3
+    rm -f pid.[0-9]
+    mpirun -n "$n" --oversubscribe ./pid.sh run "$@" --job job -o job.jsonl >out 2>err </dev/null &
+    pid=$!
+    until_tokens "$tokens"
+    kill -9 "$(cat "pid.$rank")"
+    wait $pid; rc=$?
+    last="rank $rank of $n dies: $*"
+    check "the run has failed" test $rc -ne 0
+    check "no text of a job that is not over" test ! -e job.jsonl
+    for left in pid.[0-9]; do # its lock is gone with it
+        while ps -o stat= -p "$(cat "$left")" | grep -qv Z; do :; done
+    done
+}
+long=(m.gguf r.jsonl -t 1 -n 400 --seed 7)
+# goes_on FIRST SECOND ARGS: with so many ranks at first, and then
+goes_on() {
+    local first=$1 second=$2
+    shift 2
+    run run "${@/--spread/-q}" -o whole.jsonl --overwrite; expect_rc 0
+    rm -rf job job.jsonl
+    dies 1 40 "$first" "$@"; expect_err "the same command goes on with it"
+    ranks 2 resume job; check "refused" test $rc -ne 0
+    expect_err "under mpirun 'dpinfer run' goes on"
+    dies 0 "$(($(tokens_of job) + 40))" "$second" "$@"
+    ranks "$first" run "$@" --job job -o job.jsonl; expect_rc 0; expect_same whole.jsonl job.jsonl
+}
+goes_on 2 3 "${long[@]}" --rho .5 -B 3
+goes_on 2 2 "${long[@]}" --epsilon 5 --delta 1e-3 -B 3 --num 5 --adjacency add-remove
+goes_on 3 2 "${long[@]}" --rho .5 -B 3 --accountant filter --pace top --pace-theta .9 --spread
+goes_on 2 2 "${long[@]}" --epsilon 5 --delta 1e-3 -B 3 --num 5 --subsample .5 --spread
+# Where records have places, one process can go on with a job of ranks. Hours stop all ranks.
+ranks 2 run "${long[@]}" --rho .5 -B 3 --pace none --job hours --max-hours 1e-9
+check "stopped" test $rc -ne 0
+expect_err "the same command goes on with it"
+run run "${long[@]}" --rho .5 -B 3 --pace none; expect_rc 0; mv out whole
+run resume hours --max-hours 1; expect_rc 0; expect_same out whole
+# One charge
+run ledger init job.ledger --dataset letters --epsilon 12 --delta 1e-5; expect_rc 0
+rm -rf job job.jsonl
+paid=(m.gguf r.jsonl -t 1 -n 400 --rho .1 -B 3 --ledger job.ledger)
+dies 1 40 2 "${paid[@]}"
+run ledger budget job.ledger --json; one=$(field charged)
+check "a charge" test "$one" != 0
+ranks 3 run "${paid[@]}" --job job -o job.jsonl --report job.json; expect_rc 0
+expect_err "charged for this"
+run ledger budget job.ledger --json; check "one charge" test "$(field charged)" = "$one"
+run verify job.json --output job.jsonl; expect_rc 0
 finish
