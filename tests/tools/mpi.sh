@@ -171,6 +171,9 @@ dies() {
         while ps -o stat= -p "$(cat "$left")" | grep -qv Z; do :; done
     done
 }
+# Slow enough to be killed on its way.
+"$dpinfer" make-model --layers 4 --embd 256 --ff 512 --heads 4 --kv-heads 4 --vocab-size 300 \
+    --type F32 -o slow.gguf 2>err
 long=(m.gguf r.jsonl -t 1 -n 400 --seed 7)
 # goes_on FIRST SECOND ARGS: with so many ranks at first, and then
 goes_on() {
@@ -197,8 +200,8 @@ run resume hours --max-hours 1; expect_rc 0; expect_same out whole
 # One charge
 run ledger init job.ledger --dataset letters --epsilon 12 --delta 1e-5; expect_rc 0
 rm -rf job job.jsonl
-paid=(m.gguf r.jsonl -t 1 -n 400 --rho .1 -B 3 --ledger job.ledger)
-dies 1 40 2 "${paid[@]}"
+paid=(slow.gguf r.jsonl -t 1 -n 400 --rho .1 -B 1 --ledger job.ledger)
+dies 1 10 2 "${paid[@]}"
 run ledger budget job.ledger --json; one=$(field charged)
 check "a charge" test "$one" != 0
 ranks 3 run "${paid[@]}" --job job -o job.jsonl --report job.json; expect_rc 0
