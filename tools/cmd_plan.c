@@ -99,12 +99,40 @@ static void add_hearing(facts *f, const dpi_claim *claim) {
                    : dpi_hearing_text(dpi_hearing_of(factor)));
 }
 
+/* What a pace buys: C for the same charge, and the charge for the same C. */
+static void add_gain(facts *f, const dpi_claim *claim) {
+    const dpi_sampler_plan *paced = &claim->plan;
+    dpi_sampler_options m = claim->method;
+    dpi_sampler_plan plan;
+    double epsilon;
+    const bool same_steps = m.accountant == DPI_ACCOUNTANT_ZCDP && m.subsample == 0 &&
+                            (m.pace == DPI_PACE_TOP || m.pace == DPI_PACE_CHANGE);
+    if (m.method != DPI_METHOD_INVISIBLEINK || m.pace == DPI_PACE_NONE)
+        return;
+    m.pace = DPI_PACE_NONE; /* and all that goes with one */
+    m.pace_theta = m.pace_share = m.free_tau = 0;
+    m.pace_tokens = m.free_top_k = 0;
+    dpi_sampler_plan_init(&plan);
+    if (dpi_sampler_plan_make(&m, &plan, NULL) != DPI_STATUS_OK)
+        return; /* without a pace nothing fits the budget */
+    facts_real(f, "clip_without_pace", NULL, plan.clip);
+    facts_line(f, "what the pace buys", "C %.3g; without it %.3g for the same charge", paced->clip,
+               plan.clip);
+    if (!same_steps || paced->epsilon <= 0 ||
+        dpi_zcdp_epsilon(m.n_tokens * paced->rho_token, paced->delta, &epsilon, NULL) !=
+            DPI_STATUS_OK)
+        return;
+    facts_real(f, "epsilon_without_pace", NULL, epsilon);
+    facts_line(f, "", "epsilon %.3g; without it %.3g for the same C", paced->epsilon, epsilon);
+}
+
 static int show_plan(const args *a, const release_input *in) {
     facts f;
     facts_init(&f);
     int code = facts_claim(&f, dpi_release_claim(in->release));
     if (code == CLI_OK) {
         add_hearing(&f, dpi_release_claim(in->release));
+        add_gain(&f, dpi_release_claim(in->release));
         code = add_needs(&f, a, in);
     }
     if (code == CLI_OK)

@@ -52,6 +52,14 @@ run plan "$model" --records 100 --rho 0.5 -B 32 -n 100 --pace none --json; near 
 expect_out '"references_are": "well heard"'
 run plan "$model" --records 100 --rho 0.5 -B 8 -n 100 --pace none
 expect_out "hardly be told from none"
+# What a pace buys: a quota of a quarter of the tokens is twice C for the charge, 4 rho for C.
+paced=("$model" --records 100 --rho 0.5 --delta 1e-6 -B 32 -n 100 --pace top --pace-theta .9)
+run plan "${paced[@]}" --pace-tokens 25 --json; near C 6.4 .001; near clip_without_pace 3.2 .001
+without=$(field epsilon_without_pace)
+run account --rho 2 --delta 1e-6 --json; near epsilon "$without" 1e-4
+run plan "${paced[@]}" --pace-tokens 25; expect_out "C 6.4; without it 3.2 for the same charge"
+run plan "$model" --records 100 --rho 0.5 --pace none
+check "a pace that is none buys nothing" test -z "$(grep "pace buys" out)"
 run plan --suggest --units 5000 --num 500 --epsilon 5 --delta 1e-5; expect_rc 0
 expect_out "-B 10 -n 50 --num 500: references are heard in texts of this length"
 check "one is taken" test "$(grep -c '| x |$' out)" -eq 1
