@@ -225,6 +225,7 @@ dpi_status dpi_sampler_candidates(dpi_sampler *s, const float *public_logits, co
     const bool paced = s->options.pace != DPI_PACE_NONE; /* a step may read nothing at all */
     bool few = s->method->candidates && (s->options.top_k > 0 || paced);
     s->is_free = false;
+    s->to_merge = false; /* another part has drawn from the sums of this one */
     if (few) {
         dpi_sampler_forget(s); /* while n_support is still that of the arrays in use */
         DPI_TRY(s->method->candidates(s, public_logits, err));

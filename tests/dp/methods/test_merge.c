@@ -47,6 +47,17 @@ static void begin_part(dpi_sampler *s, int32_t index, int32_t count) {
     assert_ok(dpi_sampler_begin_part(s, &part, &err), &err);
 }
 
+/* Every part reads what one sampler would, also after a token that another part has drawn. */
+static void compare_candidates(dpi_sampler *whole, dpi_sampler *part, const float *public_logits) {
+    const int32_t *ids[2];
+    int32_t n[2];
+    dpi_error err;
+    assert_ok(dpi_sampler_candidates(whole, public_logits, &ids[0], &n[0], &err), &err);
+    assert_ok(dpi_sampler_candidates(part, public_logits, &ids[1], &n[1], &err), &err);
+    assert_int_equal(n[0], n[1]);
+    assert_int_equal(ids[0] == NULL, ids[1] == NULL);
+}
+
 /* One text by one sampler and by `n_parts`, which draw with the same bits. */
 static void compare(const dpi_sampler_options *o, const world *w, int32_t n_parts, uint64_t *seed) {
     uint64_t bits = 5, parts_bits = 5, unused = 99;
@@ -63,6 +74,7 @@ static void compare(const dpi_sampler_options *o, const world *w, int32_t n_part
         int32_t n = 0, n_first = -1, token, expected;
         dpi_error err;
         for (int32_t i = n_parts - 1; i >= 0; i--) {
+            compare_candidates(whole, parts[i], w->p[t]);
             assert_ok(dpi_sampler_partial(parts[i], w->p[t], w->references[t] + first[i], part, &n,
                                           &err), &err);
             assert_true(n_first < 0 || n == n_first); /* the candidates are public */
@@ -98,6 +110,8 @@ static void test_same_text(void **state) {
         o.center = i % 2;
         o.top_k = i % 5 ? 20 : 0;
         o.accountant = i % 4 ? DPI_ACCOUNTANT_ZCDP : DPI_ACCOUNTANT_FILTER;
+        o.pace = i % 7 < 3 ? DPI_PACE_TOP : DPI_PACE_NONE;
+        o.pace_theta = o.pace == DPI_PACE_TOP ? .6 : 0;
         random_world(w, &seed);
         compare(&o, w, 1 + i % 5, &seed);
     }
