@@ -1,8 +1,12 @@
 #!/usr/bin/env bash
 # kill -9 at random moments: nothing that was seen is lost, texts are those of a run that was never
 # stopped, and the ledger has one charge for each job that began.
-#   kill.sh path/to/dpinfer [N]   N kills, 30 without it
+#   kill.sh path/to/dpinfer [N [WHAT]]   N kills, 30 without it, of WHAT: run, shards or ranks
+what=${3:-run}
+[ "$what" != ranks ] || command -v mpirun >/dev/null ||
+    { echo "skipped: there is no mpirun (openmpi-bin)"; exit 77; }
 . "$(dirname "$0")/cli_support.sh"
+export DPINFER=$dpinfer OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 most=${2:-30}
 "$dpinfer" make-model --layers 2 --embd 64 --ff 128 --heads 4 --kv-heads 4 --vocab-size 400 \
     -o m.gguf 2>err || exit 1
@@ -26,6 +30,97 @@ kill_after() {
 goes_on() { if [ -e job/job.json ]; then next=(resume job); else next=("${words[@]}"); fi; }
 # seconds MOST: a random part of it.
 seconds() { awk -v r="$RANDOM" -v s="$1" 'BEGIN { printf "%.3f", s * r / 32768 }'; }
+
+# ---- Shards and ranks ---------------------------------------------------------------------------
+cat >own.sh <<'EOF'
+#!/bin/sh
+echo $$ >pid.$OMPI_COMM_WORLD_RANK
+exec "$DPINFER" "$@"
+EOF
+chmod +x own.sh
+# look FILE: what the process before has shown in FILE, which is not whole yet, or is by now. It
+# begins with what was seen of it earlier, or the other way round.
+look() {
+    local now n m
+    now=$(ls "$1" "$1".part-* 2>/dev/null | head -n 1)
+    [ -n "$now" ] || return
+    n=$(wc -c <seen) m=$(wc -c <"$now")
+    check "what was seen is lost" cmp -s -n "$((n < m ? n : m))" seen "$now"
+    [ "$n" -ge "$m" ] || cp "$now" seen
+}
+# until_over FILE COMMAND: again and again, killed at random moments, until it comes to its end
+until_over() {
+    local file=$1 left
+    shift
+    : >seen
+    while :; do
+        rm -f pid.[0-9]
+        [ "$what" = shards ] || rm -f "$file".part-*
+        "$@" >out 2>err </dev/null &
+        pid=$!
+        sleep "$(seconds 1.5)"
+        if [ "$what" = ranks ]; then # one of them: mpirun stops the others
+            until { [ -s pid.0 ] && [ -s pid.1 ]; } || ! kill -0 "$pid" 2>/dev/null; do :; done
+            kill -KILL "$(cat "pid.$((RANDOM % 2))")" 2>/dev/null
+        else
+            kill -KILL "$pid" 2>/dev/null
+        fi
+        wait "$pid" 2>/dev/null
+        rc=$?
+        for left in pid.[0-9]; do # the lock is gone with the process
+            while [ -s "$left" ] && ps -o stat= -p "$(cat "$left")" | grep -qv Z; do :; done
+        done
+        look "$file"
+        [ "$rc" -ne 0 ] || break
+        kills=$((kills + 1))
+    done
+}
+# in_parts ARGS: a job of two shards, or of two ranks; with bits that are known, or charged
+in_parts() {
+    local shard command=(m.gguf r.jsonl -n 300 -t 1 -q "$@") bits=() pays=()
+    rm -rf job* whole.jsonl
+    if [ $((RANDOM % 2)) -eq 0 ]; then
+        bits=(--seed "$round")
+        run run "${command[@]}" "${bits[@]}" -o whole.jsonl; expect_rc 0
+    else
+        pays=(--ledger year --dataset "round $round")
+        "$dpinfer" ledger init year --dataset "round $round" --epsilon 100 --delta 1e-5 \
+            >/dev/null 2>err
+    fi
+    last="$what ${command[*]} ${bits[*]} ${pays[*]}"
+    if [ "$what" = shards ]; then
+        run plan "${command[@]}" "${bits[@]}" "${pays[@]}" --job job; expect_rc 0
+        for shard in 0 1; do
+            until_over "job/shard-$shard-of-2/texts.jsonl" "$dpinfer" run "${command[@]}" \
+                "${bits[@]}" --job job --shard "$shard/2"
+        done
+        run merge job.jsonl job; expect_rc 0
+    else
+        until_over job.jsonl mpirun -n 2 --oversubscribe ./own.sh run "${command[@]}" \
+            "${bits[@]}" "${pays[@]}" --job job -o job.jsonl --overwrite
+    fi
+    if [ ${#bits[@]} -gt 0 ]; then
+        expect_same whole.jsonl job.jsonl
+    else # ranks that were killed between the charge and the first record have paid for nothing
+        n=$("$dpinfer" ledger budget year --dataset "round $round" --json |
+            sed -n 's/^ *"n_charges": \(.*[^,]\),*$/\1/p')
+        check "no charge" test "$n" -ge 1
+        [ "$what" != shards ] || check "one charge" test "$n" -eq 1
+    fi
+}
+if [ "$what" != run ]; then
+    kinds=("--rho 1 -B 3" "--rho 1 -B 3 --accountant filter" "--rho 1 -B 2 --unit-field who"
+        "--epsilon 5 -B 3 --num 3 --adjacency add-remove" "--epsilon 5 -B 3 --num 3 --subsample .5")
+    [ "$what" = shards ] || kinds=("${kinds[0]}" "${kinds[1]} --spread" "${kinds[@]:2}")
+    kills=0 round=0
+    while [ "$kills" -lt "$most" ]; do
+        read -ra kind <<<"${kinds[round % ${#kinds[@]}]}"
+        round=$((round + 1))
+        in_parts "${kind[@]}"
+    done
+    echo "$kills kills, $round jobs"
+    finish
+fi
 
 kinds=("--rho 1 -B 3" "--rho 1 -B 3 --parallel 3" "--rho 1 -B 2 --unit-field who"
     "--rho 1 -B 3 --accountant filter" "--epsilon 5 -B 3 --num 3 --adjacency add-remove"
