@@ -180,8 +180,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_begin(dpi_sampler *sampler, dpi_er
  * not NULL, if the step is free (dpi_pace; AMIN when its budget is used up, too): it reads no
  * reference logit.
  * Trusted: public_logits must not depend on any reference. The candidates are a function of them,
- * of the options and of what the text has paid, so they are public. Nothing is charged. The token of
- * an earlier dpi_sampler_partial is over: dpi_sampler_step_merged refuses its sums from then on.
+ * of the options and of what the text has paid, so they are public. Nothing is charged. The token
+ * of an earlier dpi_sampler_partial is over: dpi_sampler_step_merged refuses its sums then.
  * Errors: ARG, NUMERIC as step. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_candidates(dpi_sampler *sampler,
                                                          const float *public_logits,

@@ -190,6 +190,7 @@ goes_on() {
 goes_on 2 3 "${long[@]}" --rho .5 -B 3
 goes_on 2 2 "${long[@]}" --epsilon 5 --delta 1e-3 -B 3 --num 5 --adjacency add-remove
 goes_on 3 2 "${long[@]}" --rho .5 -B 3 --accountant filter --pace top --pace-theta .9 --spread
+same slow 2 2 slow.gguf r.jsonl -t 1 -n 60 --epsilon 5 --delta 1e-3 -B 3 --num 5 --subsample .5
 goes_on 2 2 "${long[@]}" --epsilon 5 --delta 1e-3 -B 3 --num 5 --subsample .5 --spread
 # Where records have places, one process can go on with a job of ranks. Hours stop all ranks.
 ranks 2 run "${long[@]}" --rho .5 -B 3 --pace none --job hours --max-hours 1e-9
