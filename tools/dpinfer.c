@@ -17,7 +17,7 @@ static const command *const commands[] = {
     &command_ledger,   &command_account,    &command_inspect,    &command_tokenize,
     &command_logits,   &command_quantize,   &command_make_model, &command_bench,
     &command_verify,   &command_audit,      &command_pretrain,   &command_demo,
-    &command_completion,
+    &command_completion, &command_perturb,
 };
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 

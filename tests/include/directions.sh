@@ -18,6 +18,7 @@ allowed() {
     engine) echo "base kernels gguf tokenizer" ;;
     dp/exact) echo "base kernels" ;;
     dp/account) echo "base kernels dp/exact" ;;
+    dp/local) echo "base kernels dp/exact" ;;
     dp/pld) echo "base dp/account" ;;
     dp/methods) echo "base kernels dp/exact dp/account" ;;
     dp/audit) echo "base kernels dp/exact dp/account dp/methods" ;;
@@ -26,6 +27,7 @@ allowed() {
     pipeline/ledger) echo "base dp/account" ;;
     pipeline/journal) echo "base" ;;
     pipeline/release) echo "$engine $dp dp/audit pipeline pipeline/ledger pipeline/journal" ;;
+    pipeline/perturb) echo "$engine dp/exact dp/local" ;;
     pipeline/shards)
         echo "base dp/account pipeline pipeline/ledger pipeline/journal pipeline/release"
         ;;

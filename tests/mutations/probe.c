@@ -4,6 +4,7 @@
 #include "dpinfer/audit_path.h"
 #include "tests/mutations/probe_journal.h"
 #include "tests/mutations/probe_ledger.h"
+#include "tests/mutations/probe_perturb.h"
 #include "tests/mutations/probe_shards.h"
 #include "tests/mutations/probe_training.h"
 #include "tests/mutations/probe_tuner.h"
@@ -46,6 +47,8 @@ static dpi_status run_audits(dpi_audit_options *o, dpi_error *err) {
         on_fault("training | epsilon", fault);
     else if ((fault = probe_tuner()))
         on_fault("training | steps", fault);
+    else if ((fault = probe_perturb()))
+        on_fault("perturbed words | laws", fault);
     if (fault) {
         remove_dir(folder);
         return DPI_STATUS_OK;

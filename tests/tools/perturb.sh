@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# The command `perturb`: perturb.sh path/to/dpinfer
+. "$(dirname "$0")/cli_support.sh"
+small_model
+cat >vectors.txt <<'TABLE'
+the 0 0
+cat 1 0
+dog 1 .5
+sat 0 2
+ran .25 2
+TABLE
+perturb() { # TEXT ARGS: standard input is TEXT
+    local text=$1
+    shift
+    last="dpinfer perturb $*"
+    "$dpinfer" perturb "$@" >out 2>err <<<"$text"
+    rc=$?
+}
+field() { python3 -c "import json, sys; print(json.load(open('out'))['$1'])"; }
+
+# ---- The command line --------------------------------------------------------------------------
+refuse 2 "no MODEL and no --vectors FILE given" perturb
+refuse 2 "allowed rantext|santext+|custext+|exponential" perturb m.gguf --mechanism noise
+refuse 2 "allowed 0.001..64" perturb m.gguf --epsilon 65
+refuse 2 "unexpected argument" perturb --vectors vectors.txt a b
+refuse 2 "reads no document" perturb --vectors vectors.txt . --certify
+refuse 1 "No such file" perturb --vectors nothing.txt
+refuse 4 "No such file" perturb --vectors vectors.txt nothing.jsonl
+refuse 2 "is an input" perturb --vectors vectors.txt -o ./vectors.txt --overwrite
+check "vectors are as they were" grep -q "dog 1 .5" vectors.txt
+
+# ---- A text ------------------------------------------------------------------------------------
+for mechanism in rantext santext+ custext+ exponential; do
+    perturb "The cat sat" --vectors vectors.txt --mechanism "$mechanism"
+    expect_rc 0
+    expect_lines 1 out
+    expect_err "$mechanism, over 5 words of 2 dimensions"
+    expect_err "epsilon      6 for a word, as its paper counts"
+    tr ' ' '\n' <out | grep -vxE 'the|The|cat|dog|sat|ran' >others
+    check "words of the vocabulary" test ! -s others
+done
+expect_err "holds for every pair of words"
+perturb "The zebra 12 sat" --vectors vectors.txt --json
+expect_rc 0
+check "dropped" python3 -c "
+import json; d = json.load(open('out')); w = d['words']
+assert [x['word'] for x in w] == ['The', 'zebra', '12', 'sat'], w
+assert [x['how'] for x in w] == ['drawn', 'dropped', 'number', 'drawn'], w
+assert w[1]['replacement'] is None and 1 <= int(w[2]['replacement']) <= 1000
+assert d['text'] == ' '.join(x['replacement'] for x in w if x['replacement'])"
+perturb "" --vectors vectors.txt
+expect_rc 0
+perturb "Some words of a document" m.gguf
+expect_rc 0
+expect_err "rantext, over"
+
+# ---- Documents ---------------------------------------------------------------------------------
+printf '{"text": "the cat"}\n{"text": ""}\n{"text": "the dog ran"}\n' >docs.jsonl
+run perturb --vectors vectors.txt docs.jsonl -o out.jsonl --mechanism exponential
+expect_rc 0
+check "one object per document" python3 -c "
+import json
+lines = [json.loads(x) for x in open('out.jsonl')]
+assert [x['index'] for x in lines] == [0, 1, 2]
+assert lines[1]['text'] is None and len(lines[2]['text'].split()) == 3"
+refuse 2 "is there already" perturb --vectors vectors.txt docs.jsonl -o out.jsonl
+printf 'id;letter\n1;the cat\n' >docs.csv
+run perturb --vectors vectors.txt docs.csv --text-field letter --delimiter ';'
+expect_rc 0
+expect_lines 1 out
+
+# ---- Distances and certificates ----------------------------------------------------------------
+run perturb --vectors vectors.txt --distances d.cache --certify --mechanism exponential --json
+expect_rc 0
+first=$(field epsilon)
+check "cached" test "$(stat -c %s d.cache)" = $((64 + 4 * 5 * 5))
+run perturb --vectors vectors.txt --distances d.cache --certify --mechanism exponential --json
+check "the same from the file" test "$(field epsilon)" = "$first"
+# By hand: the largest ln P(y|x) / P(y|x') of e^(-6 d / (2 D)).
+check "epsilon by enumeration" python3 -c "
+import math
+v = [(0, 0), (1, 0), (1, .5), (0, 2), (.25, 2)]
+d = [[math.dist(a, b) for b in v] for a in v]
+D = max(map(max, d))
+P = [[math.exp(-3 * x / D) for x in row] for row in d] + [[1] * 5]
+P = [[x / sum(row) for x in row] for row in P]
+e = max(math.log(a[y] / b[y]) for a in P for b in P for y in range(5))
+assert abs(e - $first) < 1e-5 and e <= 6, (e, $first)"
+run perturb --vectors vectors.txt --certify --mechanism custext+ --group-size 2 --json
+expect_rc 0
+check "infinite" test "$(field epsilon)" = None
+run perturb --vectors vectors.txt --certify --mechanism santext+
+expect_out "true epsilon       infinite"
+run perturb --vectors vectors.txt --certify --mechanism santext+ --rare 1 --json
+check "finite where all are rare" test "$(field epsilon)" != None
+run perturb --vectors vectors.txt --certify --json
+check "rantext is above its nominal epsilon" python3 -c "assert $(field epsilon) > 6"
+refuse 1 "other words or vectors" perturb m.gguf --distances d.cache --certify
+finish

@@ -1,0 +1,335 @@
+/* cmd_perturb.c - `dpinfer perturb`: documents whose words are replaced before they leave the
+ * machine, and what that guarantees. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+#include "dpinfer/perturb.h"
+#include "dpinfer/records.h"
+#include "tools/commands.h"
+#include "tools/facts.h"
+#include "tools/output.h"
+#include "tools/paths.h"
+#include "tools/signals.h"
+
+enum { DOCUMENT_BYTES_MAX = 1 << 26 };
+
+/* What the command has open. */
+typedef struct perturb {
+    const args *a;
+    const char *documents; /* NULL: standard input is one */
+    dpi_model *model;
+    dpi_vocabulary *vocabulary;
+    dpi_perturber *perturber;
+    dpi_perturb_options options;
+    dpi_records *records;
+    output out;
+} perturb;
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+static int open_vocabulary(perturb *p) {
+    const args *a = p->a;
+    const int32_t n_most = (int32_t)a->v[OPT_VOCABULARY].i;
+    dpi_error err;
+    dpi_status status;
+    if (a->v[OPT_VECTORS].given) {
+        status = dpi_vocabulary_read(a->v[OPT_VECTORS].s, n_most, &p->vocabulary, &err);
+    } else {
+        dpi_model_options options;
+        dpi_model_options_init(&options);
+        options.use_mmap = !a->v[OPT_NO_MMAP].i;
+        const int code = cli_open_model(a->positional[0], &options, &p->model, NULL);
+        if (code != CLI_OK)
+            return code;
+        status = dpi_vocabulary_of_model(p->model, n_most, &p->vocabulary, &err);
+    }
+    if (status == DPI_STATUS_OK)
+        status = dpi_vocabulary_measure(p->vocabulary, a->v[OPT_DISTANCES].s, p->options.n_threads,
+                                        &err);
+    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_FAILED, &err);
+}
+
+static int open_perturber(perturb *p) {
+    dpi_error err;
+    return dpi_perturber_create(p->vocabulary, &p->options, &p->perturber, &err) == DPI_STATUS_OK
+               ? CLI_OK
+               : cli_fail_library(CLI_USAGE, &err);
+}
+
+static int read_options(perturb *p) {
+    const args *a = p->a;
+    dpi_perturb_options_init(&p->options);
+    p->options.mechanism = (int32_t)a->v[OPT_MECHANISM].i;
+    p->options.epsilon = a->v[OPT_WORD_EPSILON].d;
+    p->options.rare = a->v[OPT_RARE].d;
+    p->options.replaced = a->v[OPT_REPLACED].d;
+    p->options.group_size = (int32_t)a->v[OPT_GROUP_SIZE].i;
+    if (a->v[OPT_THREADS].given)
+        p->options.n_threads = (int32_t)a->v[OPT_THREADS].i;
+    const int n_models = a->v[OPT_VECTORS].given ? 0 : 1;
+    if (a->n_positional < n_models)
+        return cli_fail(CLI_USAGE,
+                        "no MODEL and no --vectors FILE given; see 'dpinfer perturb -h'");
+    if (a->n_positional > n_models + 1)
+        return cli_fail(CLI_USAGE, "unexpected argument '%s'; see 'dpinfer perturb -h'",
+                        a->positional[n_models + 1]);
+    p->documents = a->n_positional > n_models ? a->positional[n_models] : NULL;
+    if (p->documents && a->v[OPT_CERTIFY].i)
+        return cli_fail(CLI_USAGE, "--certify reads no document, and '%s' is given", p->documents);
+    return CLI_OK;
+}
+
+static int check_files(const perturb *p) {
+    const args *a = p->a;
+    paths s = {0};
+    for (int i = 0; i < a->n_positional; i++)
+        paths_read(&s, a->positional[i]);
+    paths_read(&s, a->v[OPT_VECTORS].s);
+    paths_read(&s, a->v[OPT_DISTANCES].s);
+    paths_write(&s, "-o", a->v[OPT_OUTPUT].s);
+    const int code = paths_check(&s, a->v[OPT_OVERWRITE].i);
+    return code == CLI_OK ? output_probe(a->v[OPT_OUTPUT].s) : code;
+}
+
+/* ---- Documents ------------------------------------------------------------------------------- */
+
+static int no_memory(void) { return cli_fail(CLI_FAILED, "out of memory for a document"); }
+
+static json_t *json_of_words(const dpi_perturbed_word *words, size_t n) {
+    static const char *const how[] = {"drawn", "unknown", "number", "kept", "dropped"};
+    json_t *list = json_array();
+    for (size_t i = 0; list && i < n; i++) {
+        char *word = dpi_private_malloc(words[i].n_bytes + 1);
+        if (!word) {
+            json_decref(list);
+            return NULL;
+        }
+        memcpy(word, words[i].word, words[i].n_bytes);
+        word[words[i].n_bytes] = '\0';
+        json_t *replacement = words[i].how == DPI_REPLACED_KEPT ? facts_string(word)
+                              : words[i].how == DPI_REPLACED_DROPPED
+                                  ? json_null()
+                                  : facts_string(words[i].replacement);
+        json_t *item = json_pack("{s:o, s:o, s:s}", "word", facts_string(word), "replacement",
+                                 replacement, "how", how[words[i].how]);
+        dpi_private_free(word);
+        if (!item || json_array_append_new(list, item) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+static int write_json(perturb *p, json_t *object) {
+    char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+    json_decref(object);
+    if (!text)
+        return no_memory();
+    int code = output_write(&p->out, text, strlen(text));
+    if (code == CLI_OK)
+        code = output_write(&p->out, "\n", 1);
+    dpi_private_free(text);
+    return code;
+}
+
+/* index < 0: the document of standard input. text NULL: a record that is null. */
+static int write_document(perturb *p, int64_t index, const char *text, size_t n_bytes) {
+    const dpi_perturbed_word *words = NULL;
+    size_t n = 0;
+    dpi_error err;
+    if (text && dpi_perturb(p->perturber, text, n_bytes, &words, &n, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_FAILED, &err);
+    const char *perturbed = dpi_perturbed_text(p->perturber);
+    if (index < 0 && !p->a->v[OPT_JSON].i) {
+        const int code = output_write(&p->out, perturbed, strlen(perturbed));
+        return code == CLI_OK ? output_write(&p->out, "\n", 1) : code;
+    }
+    json_t *object = json_object();
+    const bool whole =
+        (index < 0 || json_object_set_new(object, "index", json_integer(index)) == 0) &&
+        json_object_set_new(object, "text", text ? facts_string(perturbed) : json_null()) == 0 &&
+        (!p->a->v[OPT_JSON].i ||
+         json_object_set_new(object, "words", json_of_words(words, n)) == 0);
+    if (!whole) {
+        json_decref(object);
+        return no_memory();
+    }
+    return write_json(p, object);
+}
+
+static int perturb_input(perturb *p) {
+    char *text;
+    size_t n_bytes;
+    if (!cli_read_path("-", DOCUMENT_BYTES_MAX, &text, &n_bytes))
+        return cli_fail(cli_read_code(CLI_FAILED), "cannot read standard input: %s",
+                        cli_read_reason());
+    const int code = write_document(p, -1, text, n_bytes);
+    dpi_private_free(text);
+    return code;
+}
+
+static int perturb_records(perturb *p) {
+    const args *a = p->a;
+    dpi_records_options o;
+    dpi_error err;
+    dpi_records_options_init(&o);
+    o.text_field = a->v[OPT_TEXT_FIELD].s;
+    o.latin1 = (int32_t)a->v[OPT_ENCODING].i;
+    o.delimiter = strcmp(a->v[OPT_DELIMITER].s, "tab") == 0 ? '\t' : a->v[OPT_DELIMITER].s[0];
+    if (dpi_records_open(p->documents, &o, &p->records, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_RECORDS, &err);
+    int code = CLI_OK;
+    for (size_t i = 0; i < dpi_records_count(p->records) && code == CLI_OK && !signals_stop();
+         i++) {
+        char *text;
+        size_t n_bytes;
+        if (dpi_records_read(p->records, i, &text, &n_bytes, &err) != DPI_STATUS_OK)
+            return cli_fail_library(CLI_RECORDS, &err);
+        code = write_document(p, (int64_t)i, text, n_bytes);
+        dpi_private_free(text);
+    }
+    return code != CLI_OK ? code : signals_stop() ? signals_code() : CLI_OK;
+}
+
+/* ---- What is guaranteed ---------------------------------------------------------------------- */
+
+static const char *truth_of(const dpi_perturb_options *o) {
+    switch (o->mechanism) {
+    case DPI_MECHANISM_EXPONENTIAL:
+        return "holds for every pair of words";
+    case DPI_MECHANISM_SANTEXT:
+        return o->rare < 1 ? "INFINITE: a frequent word stays with a probability that no other has"
+                           : "grows with the distance of two words: see --certify";
+    case DPI_MECHANISM_CUSTEXT:
+        return "INFINITE: words of two groups never become the same, stop words and numbers stay";
+    default:
+        return "larger, what the vocabulary makes it: see --certify";
+    }
+}
+
+/* The nominal epsilon under its paper's name, and the true one beside it. To stderr, whatever was
+ * written. */
+static int write_statement(const perturb *p) {
+    const dpi_perturb_options *o = &p->options;
+    const bool ok =
+        fprintf(
+            stderr,
+            "\nWORDS PERTURBED: local differential privacy of each word by itself\n"
+            "  mechanism    %s, over %" PRId32 " words of %" PRId32 " dimensions\n"
+            "  epsilon      %g for a word, as its paper counts\n"
+            "  true epsilon %s\n"
+            "  a document   of L words has L times the epsilon of a word: for most texts that is\n"
+            "               no protection of the whole. Many words can be guessed from context.\n"
+            "  not hidden   the number of words, where they stand%s\n",
+            dpi_mechanism_name(o->mechanism), dpi_vocabulary_count(p->vocabulary),
+            dpi_vocabulary_dim(p->vocabulary), o->epsilon, truth_of(o),
+            o->mechanism == DPI_MECHANISM_RANTEXT || o->mechanism == DPI_MECHANISM_CUSTEXT
+                ? ", that unknown words were dropped"
+                : "") >= 0 &&
+        fflush(stderr) == 0;
+    return ok ? CLI_OK : CLI_FAILED;
+}
+
+static json_t *real_or_null(double value) {
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static void add_bound(facts *f, const char *key, const char *label, double value) {
+    facts_json(f, key, real_or_null(value));
+    if (isfinite(value))
+        facts_bound(f, NULL, label, value);
+    else
+        facts_line(f, label, "infinite");
+}
+
+static int certify(perturb *p) {
+    dpi_certificate c;
+    dpi_error err;
+    facts f;
+    dpi_certificate_init(&c);
+    if (dpi_perturb_certify(p->perturber, &c, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_FAILED, &err);
+    facts_init(&f);
+    facts_text(&f, "mechanism", "mechanism", dpi_mechanism_name(p->options.mechanism));
+    facts_int(&f, "n_words", "words", dpi_vocabulary_count(p->vocabulary));
+    facts_int(&f, "n_dimensions", "dimensions", dpi_vocabulary_dim(p->vocabulary));
+    facts_real(&f, "epsilon_nominal", "nominal epsilon", c.nominal);
+    add_bound(&f, "epsilon", "true epsilon", c.epsilon);
+    add_bound(&f, "epsilon_finite", "where finite", c.finite);
+    add_bound(&f, "epsilon_pairs_50", "of half the pairs", c.quantile[0]);
+    add_bound(&f, "epsilon_pairs_90", "of 90 % of pairs", c.quantile[1]);
+    add_bound(&f, "epsilon_pairs_99", "of 99 % of pairs", c.quantile[2]);
+    facts_real(&f, "pairs_infinite", "infinite pairs", c.infinite);
+    facts_int(&f, "n_pairs", NULL, c.n_pairs);
+    facts_real(&f, "kept", "word unchanged", c.kept);
+    facts_real(&f, "best_guess", "best guess right", c.best_guess);
+    facts_real(&f, "list", "candidates", c.list);
+    add_bound(&f, "epsilon_100_words", "100 words", 100 * c.epsilon);
+    char *json = p->a->v[OPT_JSON].i ? json_dumps(f.json, JSON_INDENT(2)) : NULL;
+    if (f.failed || (p->a->v[OPT_JSON].i && !json) || fflush(f.stream) != 0) {
+        facts_free(&f);
+        return no_memory();
+    }
+    int code = output_write(&p->out, json ? json : f.text, json ? strlen(json) : f.n_text);
+    if (code == CLI_OK && json)
+        code = output_write(&p->out, "\n", 1);
+    dpi_private_free(json);
+    facts_free(&f);
+    return code;
+}
+
+/* ---- All ------------------------------------------------------------------------------------- */
+
+static int write_all(perturb *p) {
+    int code = output_open(&p->out, p->a->v[OPT_OUTPUT].s, p->a->v[OPT_OVERWRITE].i);
+    if (code == CLI_OK)
+        code = p->a->v[OPT_CERTIFY].i ? certify(p)
+               : p->documents         ? perturb_records(p)
+                                      : perturb_input(p);
+    const int closed = output_close(&p->out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED);
+    if (code == CLI_OK)
+        code = closed;
+    return code == CLI_OK && !p->a->v[OPT_CERTIFY].i ? write_statement(p) : code;
+}
+
+static int perturb_main(const args *a) {
+    perturb p = {.a = a, .out = {.fd = -1}};
+    signals_catch();
+    int code = read_options(&p);
+    if (code == CLI_OK)
+        code = check_files(&p);
+    if (code == CLI_OK)
+        code = open_vocabulary(&p);
+    if (code == CLI_OK)
+        code = open_perturber(&p);
+    if (code == CLI_OK)
+        code = write_all(&p);
+    dpi_records_close(p.records);
+    dpi_perturber_free(p.perturber);
+    dpi_vocabulary_free(p.vocabulary);
+    dpi_model_close(p.model);
+    return code;
+}
+
+const command command_perturb = {
+    .name = "perturb",
+    .bit = CMD_PERTURB,
+    .arguments = "[MODEL] [DOCS]",
+    .max_positional = 3,
+    .run = perturb_main,
+    .summary = "documents whose words are replaced, for a model elsewhere",
+    .details =
+        "Replaces each word by one that is drawn for it, with local differential privacy, before "
+        "a\n"
+        "prompt leaves the machine. Words and distances come from the token embeddings of MODEL "
+        "or\n"
+        "from --vectors. DOCS is a folder of .txt files, a .jsonl or a .csv, and gives one JSON\n"
+        "object per document; without it standard input is one document, and gives a text.\n"
+        "The epsilon of --epsilon is of one word and is what the mechanism's paper calls so.\n"
+        "--certify computes the one that holds: it is infinite for custext+, and for santext+\n"
+        "unless --rare is 1. It holds as it stands for 'exponential' alone. docs/inferdpt.md says\n"
+        "when this protects, and when 'dpinfer run' does it better.\n",
+};
