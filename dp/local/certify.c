@@ -90,28 +90,36 @@ static bool replaces_unknown(const dpi_local *l) {
            l->options.mechanism == DPI_MECHANISM_SANTEXT;
 }
 
+typedef struct part {
+    columns columns;
+    dpi_status status;
+    dpi_error err;
+} part;
+
 static dpi_status add_all_words(const dpi_local *l, columns *all, dpi_error *err) {
+    const int32_t first = replaces_unknown(l) ? -1 : 0, n_parts = l->options.n_threads;
     dpi_status status = DPI_STATUS_OK;
-    const int32_t first = replaces_unknown(l) ? -1 : 0;
-#pragma omp parallel for num_threads(l->options.n_threads) schedule(static, 1)
-    for (int32_t thread = 0; thread < l->options.n_threads; thread++) {
-        columns part;
-        dpi_error own = {0};
-        dpi_status mine = columns_create(&part, (size_t)l->n)
-                              ? add_words(l, thread, first, &part, &own)
-                              : dpi_fail(&own, DPI_STATUS_MEMORY, "no memory for %d words", l->n);
-#pragma omp critical(dpi_certify)
-        {
-            if (mine == DPI_STATUS_OK) {
-                merge_columns(all, &part, (size_t)l->n);
-            } else if (status == DPI_STATUS_OK) {
-                status = mine;
-                if (err)
-                    *err = own;
-            }
-        }
-        columns_free(&part);
+    part *parts = dpi_calloc((size_t)n_parts, sizeof *parts);
+    if (!parts)
+        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for %d threads", n_parts);
+#pragma omp parallel for num_threads(n_parts) schedule(static, 1)
+    for (int32_t i = 0; i < n_parts; i++) {
+        part *p = &parts[i];
+        p->status = columns_create(&p->columns, (size_t)l->n)
+                        ? add_words(l, i, first, &p->columns, &p->err)
+                        : dpi_fail(&p->err, DPI_STATUS_MEMORY, "no memory for %d words", l->n);
     }
+    for (int32_t i = 0; i < n_parts; i++) {
+        if (parts[i].status == DPI_STATUS_OK)
+            merge_columns(all, &parts[i].columns, (size_t)l->n);
+        else if (status == DPI_STATUS_OK) {
+            status = parts[i].status;
+            if (err)
+                *err = parts[i].err;
+        }
+        columns_free(&parts[i].columns);
+    }
+    free(parts);
     return status;
 }
 

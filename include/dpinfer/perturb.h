@@ -61,7 +61,7 @@ typedef enum dpi_mechanism {
     DPI_MECHANISM_RANTEXT = 0,     /* a list of random size around the word */
     DPI_MECHANISM_SANTEXT = 1,     /* SANTEXT+: all rare words, by distance */
     DPI_MECHANISM_CUSTEXT = 2,     /* CUSTEXT+: the word's group */
-    DPI_MECHANISM_EXPONENTIAL = 3, /* all words, by distance over diameter */
+    DPI_MECHANISM_EXPONENTIAL = 3 /* all words, by distance over diameter */
 } dpi_mechanism;
 
 typedef struct dpi_perturb_options {
@@ -97,7 +97,7 @@ typedef enum dpi_replaced {
     DPI_REPLACED_UNKNOWN = 1, /* not in the vocabulary: by a word that was drawn alike from all */
     DPI_REPLACED_NUMBER = 2,  /* rantext: a number, by one of 1..1000 */
     DPI_REPLACED_KEPT = 3,    /* custext+: a stop word or a number, as it is */
-    DPI_REPLACED_DROPPED = 4, /* rantext, custext+: not in the vocabulary */
+    DPI_REPLACED_DROPPED = 4 /* rantext, custext+: not in the vocabulary */
 } dpi_replaced;
 
 typedef struct dpi_perturbed_word {
