@@ -86,9 +86,7 @@ static int check_files(const perturb *p) {
     paths s = {0};
     for (int i = 0; i < a->n_positional; i++)
         paths_read(&s, a->positional[i]);
-    paths_read(&s, a->v[OPT_VECTORS].s);
-    paths_read(&s, a->v[OPT_DISTANCES].s);
-    paths_write(&s, "-o", a->v[OPT_OUTPUT].s);
+    paths_options(&s, a);
     const int code = paths_check(&s, a->v[OPT_OVERWRITE].i);
     return code == CLI_OK ? output_probe(a->v[OPT_OUTPUT].s) : code;
 }
