@@ -190,10 +190,12 @@ static dpi_status read_rest(const json_t *object, dpi_claim *c, dpi_error *err) 
 static dpi_status read_labels(const json_t *object, dpi_claim *c, dpi_error *err) {
     static const char *const readings[] = {"public", "private", NULL};
     int64_t n = 0, variance = 0;
-    if (!json_is_null(json_object_get(object, "histogram_variance")))
+    const json_t *value = json_object_get(object, "histogram_variance");
+    const json_t *labels = json_object_get(object, "labels");
+    if (value && !json_is_null(value)) /* reports before labels have neither */
         DPI_TRY(read_int(object, "histogram_variance", 1, INT32_MAX, &variance, err));
     c->histogram = (int32_t)variance;
-    if (json_is_null(json_object_get(object, "labels")))
+    if (!labels || json_is_null(labels))
         return DPI_STATUS_OK;
     DPI_TRY(read_choice(object, "labels", readings, &c->labels, err));
     DPI_TRY(read_int(object, "n_labels", 1, INT32_MAX, &n, err));

@@ -165,7 +165,7 @@ job=(refs.csv --rho 1 -B 2 -n 4 -t 1 --seed 3 -q)
 faults same run m.gguf "${job[@]}" --job made/job -o made/text
 # One that was cut.
 mkdir kept
-run run m.gguf "${job[@]}" --job kept/job -o made/text; expect_rc 0
+run run m.gguf "${job[@]}" --job kept/job -o kept.text; expect_rc 0
 size=$((4096 + 32 * $(od -An -v -tx8 -w32 -j4096 kept/job/tokens | grep -vcE '^( 0{16}){4}$')))
 dd if=/dev/zero of=kept/job/tokens bs=1 seek=$((size - 96)) count=96 conv=notrunc status=none
 begin_with=(kept/job)

@@ -69,6 +69,7 @@ while read -r command; do
         done
         continue ;;
     logits) begin="m.gguf --tokens tokens" ;;
+    perturb) begin=m.gguf ;;
     audit) begin=m.gguf ;;
     quantize) begin="m.gguf" outputs=(OUT) ;;
     make-model) begin="--layers 1 --embd 32 --ff 32 --heads 2" ;;

@@ -24,7 +24,7 @@ elsewhere() {
     *"dpinfer pretrain"*) echo "an hour" ;;
     *dpinfer-bench-kernels* | *dpinfer-utility* | *dpinfer-clipping*) echo "minutes, and timings" ;;
     *dpinfer-corpus*) echo "it writes examples/: tests/corpus/corpus.sh runs the program" ;;
-    *model-f16.gguf*) echo "a file of the reader" ;;
+    *model-f16.gguf* | *adapter.gguf*) echo "a file of the reader" ;;
     *"build/other/"* | *"build/usr"*) echo "tests/include/install.sh does that" ;;
     *) return 1 ;;
     esac
