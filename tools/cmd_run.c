@@ -364,11 +364,16 @@ static int begin(run *r) {
     if (code == CLI_OK && first)
         code = prepare_end(r);
     code = ranks_go(code);
-    if (code != CLI_OK)
-        return code;
-    code = begin_release(r);
-    r->begun = code == CLI_OK;
-    return ranks_begun(r->in.release, code);
+    if (code == CLI_OK) {
+        code = begin_release(r);
+        r->begun = code == CLI_OK;
+        code = ranks_begun(r->in.release, code);
+    }
+    if (code != CLI_OK) { /* nothing was spent that a handler would have to tell */
+        free(r->last_words);
+        r->last_words = NULL;
+    }
+    return code;
 }
 
 /* From the first private pass on: the budget counts as spent. */

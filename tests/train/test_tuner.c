@@ -110,31 +110,31 @@ typedef struct oracle {
     double *frequencies, *params, *gradient, *sum, *work;
 } oracle;
 
-static oracle open_oracle(const dpi_model *model, const float *adapters) {
-    oracle o = {0};
-    assert_ok(dpi_blas_open(&o.blas, 1, NULL), NULL);
-    o.frequencies = dpi_calloc((size_t)dpi_base_frequencies(model), sizeof *o.frequencies);
-    assert_ok(dpi_base_shape(model, POSITIONS, o.frequencies, &o.shape, NULL), NULL);
-    dpi_graph_layout_of(&o.shape, &o.at);
-    dpi_lora_of(&o.shape, RANK, 3, DPI_LORA_ALL, &o.lora);
-    o.shape.lora = &o.lora;
-    o.shape.blas = &o.blas;
-    const int64_t n = o.at.n_params;
+/* *o points into itself: it must stay where it is. */
+static void open_oracle(const dpi_model *model, const float *adapters, oracle *o) {
+    *o = (oracle){0};
+    assert_ok(dpi_blas_open(&o->blas, 1, NULL), NULL);
+    o->frequencies = dpi_calloc((size_t)dpi_base_frequencies(model), sizeof *o->frequencies);
+    assert_ok(dpi_base_shape(model, POSITIONS, o->frequencies, &o->shape, NULL), NULL);
+    dpi_graph_layout_of(&o->shape, &o->at);
+    dpi_lora_of(&o->shape, RANK, 3, DPI_LORA_ALL, &o->lora);
+    o->shape.lora = &o->lora;
+    o->shape.blas = &o->blas;
+    const int64_t n = o->at.n_params;
     float *params = dpi_calloc((size_t)n, sizeof *params);
-    o.params = dpi_calloc((size_t)(n + o.lora.n_params), sizeof *o.params);
-    o.gradient = dpi_calloc((size_t)o.lora.n_params, sizeof *o.gradient);
-    o.sum = dpi_calloc((size_t)o.lora.n_params, sizeof *o.sum);
-    o.work = dpi_calloc(dpi_graph_f64.work_size(&o.shape), sizeof *o.work);
-    dpi_graph_f64.work_init(&o.shape, o.work);
-    dpi_base_read(model, &o.shape, params);
+    o->params = dpi_calloc((size_t)(n + o->lora.n_params), sizeof *o->params);
+    o->gradient = dpi_calloc((size_t)o->lora.n_params, sizeof *o->gradient);
+    o->sum = dpi_calloc((size_t)o->lora.n_params, sizeof *o->sum);
+    o->work = dpi_calloc(dpi_graph_f64.work_size(&o->shape), sizeof *o->work);
+    dpi_graph_f64.work_init(&o->shape, o->work);
+    dpi_base_read(model, &o->shape, params);
     for (int64_t i = 0; i < n; i++)
-        o.params[i] = (double)params[i];
-    for (int64_t i = 0; i < o.lora.n_params; i++)
-        o.params[n + i] = (double)adapters[i];
-    for (int32_t l = 0; l < o.shape.n_layer; l++)
-        dpi_graph_f64.merge(&o.shape, l, o.params);
+        o->params[i] = (double)params[i];
+    for (int64_t i = 0; i < o->lora.n_params; i++)
+        o->params[n + i] = (double)adapters[i];
+    for (int32_t l = 0; l < o->shape.n_layer; l++)
+        dpi_graph_f64.merge(&o->shape, l, o->params);
     free(params);
-    return o;
 }
 
 static void close_oracle(oracle *o) {
@@ -166,7 +166,8 @@ static void check_units(uint32_t type, double clip) {
     options.clip = clip;
     dpi_tuner *t = open_tuner(&options);
     spread(t);
-    oracle o = open_oracle(b.model, dpi_tuner_adapters(t));
+    oracle o;
+    open_oracle(b.model, dpi_tuner_adapters(t), &o);
     const dpi_tuner_units units = {UNITS, next_row, w};
     for (int u = 0; u < UNITS; u++) {
         uint8_t joins[UNITS] = {0};
