@@ -154,17 +154,25 @@ until_tokens() {
         :
     done
 }
-# dies RANK TOKENS N ARGS: N ranks, of which one is killed after so many tokens of the job
+# dies RANK TOKENS N ARGS: N ranks, of which one is killed after so many tokens of the job. On a busy
+# machine a run can be over before it is killed: then once more, from the job as it was.
 dies() {
-    local rank=$1 n=$3 tokens=$2 left
+    local rank=$1 n=$3 tokens=$2 left try
     shift 3
-    rm -f pid.[0-9]
-    mpirun -n "$n" --oversubscribe ./pid.sh run "$@" --job job -o job.jsonl >out 2>err </dev/null &
-    pid=$!
-    until_tokens "$tokens"
-    kill -9 "$(cat "pid.$rank")"
-    wait $pid; rc=$?
-    last="rank $rank of $n dies: $*"
+    rm -rf before
+    [ ! -e job ] || cp -r job before
+    for try in 1 2 3 4 5 6 7 8 9; do
+        rm -rf pid.[0-9] job job.jsonl
+        [ ! -e before ] || cp -r before job
+        mpirun -n "$n" --oversubscribe ./pid.sh run "$@" --job job -o job.jsonl >out 2>err \
+            </dev/null &
+        pid=$!
+        until_tokens "$tokens"
+        kill -9 "$(cat "pid.$rank")" 2>/dev/null
+        wait $pid; rc=$?
+        [ -e job.jsonl ] || break
+    done
+    last="rank $rank of $n dies, try $try: $*"
     check "the run has failed" test $rc -ne 0
     check "no text of a job that is not over" test ! -e job.jsonl
     for left in pid.[0-9]; do # its lock is gone with it
