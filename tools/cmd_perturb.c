@@ -11,6 +11,7 @@
 #include "tools/facts.h"
 #include "tools/output.h"
 #include "tools/paths.h"
+#include "tools/release_options.h"
 #include "tools/signals.h"
 
 enum { DOCUMENT_BYTES_MAX = 1 << 26 };
@@ -37,9 +38,7 @@ static int open_vocabulary(perturb *p) {
     if (a->v[OPT_VECTORS].given) {
         status = dpi_vocabulary_read(a->v[OPT_VECTORS].s, n_most, &p->vocabulary, &err);
     } else {
-        dpi_model_options options;
-        dpi_model_options_init(&options);
-        options.use_mmap = !a->v[OPT_NO_MMAP].i;
+        const dpi_model_options options = options_model(a);
         const int code = cli_open_model(a->positional[0], &options, &p->model, NULL);
         if (code != CLI_OK)
             return code;
@@ -173,13 +172,11 @@ static int perturb_records(perturb *p) {
     const args *a = p->a;
     dpi_records_options o;
     dpi_error err;
-    dpi_records_options_init(&o);
-    o.text_field = a->v[OPT_TEXT_FIELD].s;
-    o.latin1 = (int32_t)a->v[OPT_ENCODING].i;
-    o.delimiter = strcmp(a->v[OPT_DELIMITER].s, "tab") == 0 ? '\t' : a->v[OPT_DELIMITER].s[0];
+    int code = records_options(a, &o);
+    if (code != CLI_OK)
+        return code;
     if (dpi_records_open(p->documents, &o, &p->records, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_RECORDS, &err);
-    int code = CLI_OK;
     for (size_t i = 0; i < dpi_records_count(p->records) && code == CLI_OK && !signals_stop();
          i++) {
         char *text;
@@ -320,12 +317,11 @@ const command command_perturb = {
     .run = perturb_main,
     .summary = "documents whose words are replaced, for a model elsewhere",
     .details =
-        "Replaces each word by one that is drawn for it, with local differential privacy, before "
-        "a\n"
-        "prompt leaves the machine. Words and distances come from the token embeddings of MODEL "
-        "or\n"
-        "from --vectors. DOCS is a folder of .txt files, a .jsonl or a .csv, and gives one JSON\n"
-        "object per document; without it standard input is one document, and gives a text.\n"
+        "Replaces each word by one that is drawn for it, with local differential privacy, before\n"
+        "a prompt leaves the machine. Words and distances come from the token embeddings of\n"
+        "MODEL or from --vectors. DOCS is a folder of .txt files, a .jsonl or a .csv, and gives\n"
+        "one JSON object per document; without it standard input is one document, and gives a\n"
+        "text.\n"
         "The epsilon of --epsilon is of one word and is what the mechanism's paper calls so.\n"
         "--certify computes the one that holds: it is infinite for custext+, and for santext+\n"
         "unless --rare is 1. It holds as it stands for 'exponential' alone. docs/inferdpt.md says\n"

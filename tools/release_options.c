@@ -191,21 +191,28 @@ static int read_options(const args *a, release_input *in, dpi_release_options *o
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-static int open_records(const args *a, release_input *in, dpi_release_options *o) {
-    const bool wanted = a->n_positional > 0 && (!a->v[OPT_PLAIN].i || o->reference >= 0);
-    dpi_records_options options;
-    dpi_error err;
-    dpi_records_options_init(&options);
-    options.text_field = a->v[OPT_TEXT_FIELD].s;
-    options.label_field = a->v[OPT_LABEL_FIELD].given ? a->v[OPT_LABEL_FIELD].s : NULL;
-    options.unit_field = a->v[OPT_UNIT_FIELD].given ? a->v[OPT_UNIT_FIELD].s : NULL;
+int records_options(const args *a, dpi_records_options *options) {
+    dpi_records_options_init(options);
+    options->text_field = a->v[OPT_TEXT_FIELD].s;
+    options->unit_field = a->v[OPT_UNIT_FIELD].given ? a->v[OPT_UNIT_FIELD].s : NULL;
     const char *delimiter = a->v[OPT_DELIMITER].s;
     delimiter = strcmp(delimiter, "tab") == 0 ? "\t" : delimiter;
     if (strlen(delimiter) != 1)
         return cli_fail(CLI_USAGE, "--delimiter: found '%s', allowed one character, or tab",
                         delimiter);
-    options.delimiter = delimiter[0];
-    options.latin1 = a->v[OPT_ENCODING].i == 1;
+    options->delimiter = delimiter[0];
+    options->latin1 = a->v[OPT_ENCODING].i == 1;
+    return CLI_OK;
+}
+
+static int open_records(const args *a, release_input *in, dpi_release_options *o) {
+    const bool wanted = a->n_positional > 0 && (!a->v[OPT_PLAIN].i || o->reference >= 0);
+    dpi_records_options options;
+    dpi_error err;
+    const int code = records_options(a, &options);
+    if (code != CLI_OK)
+        return code;
+    options.label_field = a->v[OPT_LABEL_FIELD].given ? a->v[OPT_LABEL_FIELD].s : NULL;
     if (wanted && dpi_records_open(a->positional[0], &options, &in->records, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_RECORDS, &err);
     o->records = in->records;

@@ -35,6 +35,8 @@ void release_close(release_input *in);
 int read_budget(const args *a, dpi_sampler_options *options);
 /* Session options from the options of a command. CLI_OK or CLI_USAGE. */
 int read_session_options(const args *a, dpi_session_options *options);
+/* How records are read. CLI_OK, or CLI_USAGE with a message. */
+int records_options(const args *a, dpi_records_options *options);
 /* Notes on stderr that n_ctx is beyond what the model was trained with, if it is. */
 void note_context(int64_t n_ctx, const dpi_model_info *info);
 

@@ -6,11 +6,30 @@
 #include "base/status.h"
 #include "pipeline/release/audit_path.h"
 
-/* What is seen of one release. */
+/* A path and what is seen of one release. */
 typedef struct seen {
+    path_world world;
     path_trace trace;
     path_layout layout;
 } seen;
+
+static void seen_close(seen *x) {
+    if (x) {
+        dpi_path_trace_free(&x->trace);
+        dpi_path_close(&x->world);
+    }
+    free(x);
+}
+
+/* *out: NULL without memory. seen_close in any case. */
+static dpi_status seen_open(dpi_audit *a, const dpi_model *model, path_source source,
+                            int32_t n_records, seen **out) {
+    seen *x = *out = calloc(1, sizeof *x);
+    if (!x)
+        return dpi_fail(a->err, DPI_STATUS_MEMORY, "no memory for audit F");
+    DPI_TRY(dpi_path_open(&x->world, a, model, source, n_records));
+    return dpi_path_trace_create(&x->world, &x->trace);
+}
 
 /* ---- Numbers of records ---------------------------------------------------------------------- */
 
@@ -28,28 +47,20 @@ static dpi_status audit_counts(dpi_audit *a, const dpi_model *model) {
     };
     static const int32_t counts[] = {0, 1, 3, 16};
     DPI_TRY(dpi_audit_begin(a, "F", "the path, numbers of records"));
-    path_world *w = calloc(1, sizeof *w);
-    seen *x = calloc(1, sizeof *x);
-    dpi_status status =
-        w && x ? DPI_STATUS_OK : dpi_fail(a->err, DPI_STATUS_MEMORY, "no memory for audit F");
-    for (size_t i = 0; i < 24 && status == DPI_STATUS_OK; i++) {
+    for (size_t i = 0; i < 24; i++) {
         const path_setup *s = &setups[i % 3];
         const int32_t n = counts[i / 3 % 4];
+        seen *x;
         if (n == 0 && !dpi_path_is_assigned(s))
             continue;
-        status = dpi_path_open(w, a, model, PATH_MEMORY, n);
-        for (int32_t k = 0; k < n && i >= 12; k++)
-            w->state[k] = PATH_EMPTY;
+        dpi_status status = seen_open(a, model, PATH_MEMORY, n, &x);
+        for (int32_t k = 0; status == DPI_STATUS_OK && k < n && i >= 12; k++)
+            x->world.state[k] = PATH_EMPTY;
         if (status == DPI_STATUS_OK)
-            status = dpi_path_trace_create(w, &x->trace);
-        if (status == DPI_STATUS_OK)
-            status = dpi_path_check(w, s, &x->trace, &x->layout);
-        dpi_path_close(w);
-        dpi_path_trace_free(&x->trace);
+            status = dpi_path_check(&x->world, s, &x->trace, &x->layout);
+        seen_close(x);
+        DPI_TRY(status);
     }
-    free(w);
-    free(x);
-    DPI_TRY(status);
     dpi_audit_end(a, "releases", (double)a->result.n_cases, 1, INFINITY);
     return DPI_STATUS_OK;
 }
@@ -94,24 +105,15 @@ static dpi_status audit_assigned(dpi_audit *a, const dpi_model *model, double q,
                           .adjacency =
                               q < 1 ? DPI_ADJACENCY_REPLACE_BY_NULL : DPI_ADJACENCY_ADD_REMOVE};
     const int32_t n_runs = dpi_audit_count(a, N_RUNS);
-    path_world *w = calloc(1, sizeof *w);
-    seen *x = calloc(1, sizeof *x);
     cells c = {0};
+    seen *x;
     DPI_TRY(dpi_audit_begin(a, "F", of_one));
-    dpi_status status = w && x ? dpi_path_open(w, a, model, PATH_MEMORY, N_ASSIGNED)
-                               : dpi_fail(a->err, DPI_STATUS_MEMORY, "no memory for audit F");
-    if (status == DPI_STATUS_OK)
-        status = dpi_path_trace_create(w, &x->trace);
+    dpi_status status = seen_open(a, model, PATH_MEMORY, N_ASSIGNED, &x);
     for (int32_t i = 0; i < n_runs && status == DPI_STATUS_OK; i++) {
-        status = dpi_path_check(w, &s, &x->trace, &x->layout);
+        status = dpi_path_check(&x->world, &s, &x->trace, &x->layout);
         count_places(&x->layout, &c);
     }
-    if (x)
-        dpi_path_trace_free(&x->trace);
-    if (w)
-        dpi_path_close(w);
-    free(w);
-    free(x);
+    seen_close(x);
     DPI_TRY(status);
     const int32_t n_free = q < 1 ? N_CELLS - 1 : N_CELLS - 2;
     double one = 0, two = 0;
@@ -162,7 +164,7 @@ static void expect_shares(int64_t v, double n, double expected[N_TEXTS + 1]) {
                 n * exp(-128.0 * (double)(z * z + y * y) / (double)v) / (sum * sum);
 }
 
-static dpi_status draw_shares(path_world *w, seen *x, int32_t n, int64_t count[N_TEXTS + 1]) {
+static dpi_status draw_shares(seen *x, int32_t n, int64_t count[N_TEXTS + 1]) {
     const path_setup s = {.batch = 2,
                           .n_texts = N_TEXTS,
                           .n_tokens = 1,
@@ -170,13 +172,12 @@ static dpi_status draw_shares(path_world *w, seen *x, int32_t n, int64_t count[N
                           .per_unit = 3,
                           .histogram = .1,
                           .adjacency = DPI_ADJACENCY_ADD_REMOVE};
-    w->n_units = N_UNITS;
-    w->labels = DPI_LABELS_PRIVATE;
-    DPI_TRY(dpi_path_encode(w));
-    DPI_TRY(dpi_path_trace_create(w, &x->trace));
+    x->world.n_units = N_UNITS;
+    x->world.labels = DPI_LABELS_PRIVATE;
+    DPI_TRY(dpi_path_encode(&x->world));
     for (int32_t i = 0; i < n; i++) {
         int32_t n_first = 0;
-        DPI_TRY(dpi_path_check(w, &s, &x->trace, &x->layout));
+        DPI_TRY(dpi_path_check(&x->world, &s, &x->trace, &x->layout));
         for (int32_t b = 0; b < N_TEXTS; b++)
             n_first += x->trace.text[b].label == 0;
         count[n_first]++;
@@ -188,22 +189,15 @@ static dpi_status draw_shares(path_world *w, seen *x, int32_t n, int64_t count[N
  * that are expected less than 8 times are one. */
 static dpi_status audit_histogram(dpi_audit *a, const dpi_model *model) {
     const int32_t n_runs = dpi_audit_count(a, N_RUNS);
-    path_world *w = calloc(1, sizeof *w);
-    seen *x = calloc(1, sizeof *x);
     int64_t count[N_TEXTS + 1] = {0}, n_rare = 0;
     double expected[N_TEXTS + 1] = {0}, sum = 0, rare = 0;
     int32_t n_cells = 0;
+    seen *x;
     DPI_TRY(dpi_audit_begin(a, "F", "the path, a histogram of labels"));
-    dpi_status status = w && x ? dpi_path_open(w, a, model, PATH_CSV, N_LABELED)
-                               : dpi_fail(a->err, DPI_STATUS_MEMORY, "no memory for audit F");
+    dpi_status status = seen_open(a, model, PATH_CSV, N_LABELED, &x);
     if (status == DPI_STATUS_OK)
-        status = draw_shares(w, x, n_runs, count);
-    if (x)
-        dpi_path_trace_free(&x->trace);
-    if (w)
-        dpi_path_close(w);
-    free(w);
-    free(x);
+        status = draw_shares(x, n_runs, count);
+    seen_close(x);
     DPI_TRY(status);
     expect_shares(1280, n_runs, expected);
     for (int32_t k = 0; k <= N_TEXTS; k++) {

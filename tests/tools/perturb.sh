@@ -65,6 +65,8 @@ assert [x['index'] for x in lines] == [0, 1, 2]
 assert lines[1]['text'] is None and len(lines[2]['text'].split()) == 3"
 refuse 2 "is there already" perturb --vectors vectors.txt docs.jsonl -o out.jsonl
 printf 'id;letter\n1;the cat\n' >docs.csv
+refuse 2 "--delimiter: found '::', allowed one character, or tab" \
+    perturb --vectors vectors.txt docs.csv --delimiter '::'
 run perturb --vectors vectors.txt docs.csv --text-field letter --delimiter ';'
 expect_rc 0
 expect_lines 1 out
