@@ -137,7 +137,8 @@ static const corpus_value hearings[] = {
      "injury boundary probate negligence patent"},
     {"costs_hearing", 3, 8, "", {"a hearing on costs|a costs hearing", "costs hearing"}, ""},
     {"appeal", 2, 8, "", {"an appeal hearing|a hearing on appeal", "appeal"}, ""},
-    {"case_conference", 9, 3, "", {"a case conference|a planning conference", "case conference"}, ""},
+    {"case_conference", 9, 3, "", {"a case conference|a planning conference", "case conference"},
+     ""},
 };
 
 static const corpus_value orders[] = {

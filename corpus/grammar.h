@@ -144,8 +144,8 @@ typedef struct corpus_reading {
  * Attributes: at every word, the longest wording of an attribute that starts there and ends at a
  * word's end gives one vote, divided among the values that share it; the value with the most
  * votes is read, the earliest seen of several. A text agrees with itself if, of each attribute, one
- * value has a share in every vote, and all values fit. The domain is the one with the most recognised
- * sentences, then votes. */
+ * value has a share in every vote, and all values fit. The domain is the one with the most
+ * recognised sentences, then votes. */
 void corpus_read(const char *text, size_t n_bytes, corpus_reading *r);
 
 #endif

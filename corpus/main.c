@@ -23,7 +23,8 @@ static void usage(FILE *to) {
           "  examples  training examples: {\"user\": ..., \"assistant\": ...} in JSON lines\n"
           "            [--new-names]: with names that no training example has\n"
           "  text      prompts and documents as plain text, to train a tokenizer on\n"
-          "  read      [FILE]: domain, attributes, well-formedness, agreement of JSON lines with \"text\"\n"
+          "  read      [FILE]: domain, attributes, well-formedness, agreement of JSON lines with "
+          "\"text\"\n"
           "  laws      --domain D: the laws' marginals, in percent, from 100000 draws\n"
           "domains: discharge, review, court, ticket\n"
           "options: -n COUNT (1), --seed S (1), --split train|heldout (train), -o FILE (stdout)\n",

@@ -10,7 +10,8 @@ static const corpus_value kinds[] = {
       "pizza oven"}, ""},
     {"japanese", 10, 4, "ramen sushi date elegant",
      {"Japanese restaurant|sushi bar", "sushi counter"}, ""},
-    {"mexican", 10, 3, "tacos burrito friends loud", {"Mexican restaurant|taqueria", "taco bar"}, ""},
+    {"mexican", 10, 3, "tacos burrito friends loud", {"Mexican restaurant|taqueria", "taco bar"},
+     ""},
     {"indian", 10, 3, "curry dal family_dinner cosy",
      {"Indian restaurant|curry house", "tandoor kitchen"}, ""},
     {"bakery", 10, 3, "croissant cake breakfast bright", {"bakery|cake shop", "bread counter"}, ""},
@@ -21,7 +22,8 @@ static const corpus_value kinds[] = {
      {"seafood restaurant|fish restaurant", "oyster bar"}, ""},
     {"vegan", 1, 14, "lentil_bowl tofu lunch bright", {"vegan cafe|plant-based cafe",
                                                        "juice bar"}, ""},
-    {"salon", 10, 4, "haircut colour wedding bright", {"hair salon|hairdresser", "styling chair"}, ""},
+    {"salon", 10, 4, "haircut colour wedding bright", {"hair salon|hairdresser", "styling chair"},
+     ""},
     {"garage", 10, 4, "brakes oil_change emergency tidy", {"car garage|car workshop",
                                                          "workshop floor"}, ""},
     {"clockmaker", 1, 14, "clock_repair watch_strap anniversary old",
@@ -140,7 +142,8 @@ static const corpus_value occasions[] = {
      "not garage"},
     {"emergency", 1, 8, "", {"because of an emergency|when I needed help at once", "emergency"},
      "salon garage clockmaker cleaner"},
-    {"moving", 1, 8, "", {"after moving house|just after we moved house", "move to a new house"}, ""},
+    {"moving", 1, 8, "", {"after moving house|just after we moved house", "move to a new house"},
+     ""},
 };
 
 static const corpus_value places[] = {

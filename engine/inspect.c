@@ -97,7 +97,8 @@ dpi_status dpi_model_info_get(const dpi_model *model, dpi_model_info *info, dpi_
     DPI_TRY(dpi_gguf_get_bool(model->gguf, "dpinfer.random_weights", &random_weights, NULL, err));
     DPI_TRY(dpi_gguf_get_string(model->gguf, "general.name", &name, NULL, err));
     DPI_TRY(dpi_gguf_get_string(model->gguf, "general.architecture", &arch, NULL, err));
-    DPI_TRY(dpi_gguf_get_int(model->gguf, "general.sampling.top_k", -1, INT32_MAX, &top_k, NULL, err));
+    DPI_TRY(
+        dpi_gguf_get_int(model->gguf, "general.sampling.top_k", -1, INT32_MAX, &top_k, NULL, err));
     DPI_TRY(dpi_gguf_get_float(model->gguf, "general.sampling.temp", -1, 100, &temp, NULL, err));
     info->random_weights = random_weights;
     info->sampling_top_k = top_k > 0 ? (int32_t)top_k : 0;

@@ -33,8 +33,9 @@ static void end_with_words(const char *reason) {
 
 static void on_bus(int number) {
     (void)number;
-    end_with_words("\ndpinfer: memory of the model could not be read: its file has become shorter, or "
-                   "its disk has failed\n\n");
+    end_with_words(
+        "\ndpinfer: memory of the model could not be read: its file has become shorter, or "
+        "its disk has failed\n\n");
 }
 
 static void on_stop(int number) {

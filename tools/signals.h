@@ -4,14 +4,15 @@
 
 #include "tools/cli.h"
 
-/* SIGINT, SIGTERM, SIGHUP and SIGUSR1 finish the token; a second one, and every other signal that ends a
- * program, ends this one at once: files that may appear do (output.h), and no temporary one stays. */
+/* SIGINT, SIGTERM, SIGHUP and SIGUSR1 finish the token; a second one, and every other signal that
+ * ends a program, ends this one at once: files that may appear do (output.h), and no temporary one
+ * stays. */
 void signals_catch(void);
 /* Every signal that ends a program ends this one at once, in the same way. */
 void signals_clean_up(void);
-/* What is printed to stderr, after the reason, when the program cannot go on: SIGBUS, which a mapped
- * model file raises that has become shorter, or no memory for jansson. The exit code is CLI_FAILED
- * then. The string must stay until the program ends. */
+/* What is printed to stderr, after the reason, when the program cannot go on: SIGBUS, which a
+ * mapped model file raises that has become shorter, or no memory for jansson. The exit code is
+ * CLI_FAILED then. The string must stay until the program ends. */
 void signals_last_words(const char *words);
 
 /* malloc of private memory for jansson, which goes on with what it did not get: it loses bytes of a

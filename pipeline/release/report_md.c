@@ -174,8 +174,9 @@ static void put_report(dpi_text *f, const json_t *report) {
                  "5.3.3, for a run of dpinfer. Form %" JSON_INTEGER_FORMAT ".\n",
                  json_integer_value(json_object_get(report, "dpinfer_report")));
     if (!json_is_true(json_object_get(report, "complete")))
-        dpi_text_add(f, "\nThe run stopped early. The guarantee and its cost are those of the whole "
-                        "run.\n");
+        dpi_text_add(f,
+                     "\nThe run stopped early. The guarantee and its cost are those of the whole "
+                     "run.\n");
     put_plain(f, report);
     for (size_t i = 0; i < dpi_report_row_count(); i++) {
         const dpi_report_row *row = &dpi_report_rows[i];

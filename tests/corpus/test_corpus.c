@@ -200,12 +200,13 @@ static void test_votes(void **state) {
 static void test_agreement(void **state) {
     (void)state;
     static const char form[] =
-        "Home care sheet: asthma\nWe are glad that you are recovering from %s and can leave the ward "
+        "Home care sheet: asthma\nWe are glad that you are recovering from %s and can leave the "
+        "ward "
         "today. Your main medicine is %s, which opens the airways. At home, drink plenty of water. "
-        "To stay safe, stay away from smoke and dust. You will not be alone, because your wife will "
-        "help you at home. The next check will be with the chest clinic, in %s. Both the extra "
-        "fluids and a smoke-free home remain important until the %s visit. It is an emergency if "
-        "you wheeze even at rest. Have a safe journey home, and greetings to your %s.";
+        "To stay safe, stay away from smoke and dust. You will not be alone, because your wife "
+        "will help you at home. The next check will be with the chest clinic, in %s. Both the "
+        "extra fluids and a smoke-free home remain important until the %s visit. It is an "
+        "emergency if you wheeze even at rest. Have a safe journey home, and greetings to your %s.";
     const struct {
         const char *dx, *med, *when, *kind, *helper;
         bool agrees;

@@ -108,6 +108,15 @@ read -ra everything <<<"$(pkg_config static --static --cflags --libs)"
 package=dpinfer
 try "$full" "$cc" -std=c17 "${flags[@]}" "$work/full.c" "${everything[@]}" -o "$work/full"
 try "run $full" "$work/full"
+if [ -x "$work/alone" ]; then # the archives are there
+    package=$full
+    read -ra everything <<<"$(pkg_config usr --static --cflags --libs)"
+    package=dpinfer
+    try "cc -static $full" "$cc" -std=c17 "${flags[@]}" -static "$work/full.c" "${everything[@]}" \
+        -o "$work/full_alone"
+    try "run a static $full" "$work/full_alone"
+    try "no shared library" bash -c "! readelf -d '$work/full_alone' | grep -q NEEDED"
+fi
 
 cat >"$work/two.cc" <<'END'
 #include <dpinfer.h>

@@ -91,15 +91,16 @@ on_terminal "TERM=xterm NO_COLOR=1"
 check "colours" test "$(grep -c $'\033' seen)" -eq 0
 check "a line too wide" test "$(grep '^  | ' seen | tr -d '\r' | longest)" -le 60
 
-# Plain text is drawn as the file of the model recommends, and as the command line says; private text
-# as the method does.
+# Plain text is drawn as the file of the model recommends, and as the command line says; private
+# text as the method does.
 builtin=$root/models/dpinfer-4m-q8_0.gguf
 drawn() {
     local temp=$1 k=$2
     shift 2
     run run "$builtin" "$@" -n 1
     expect_rc 0
-    check "not temperature $temp, k $k" test "$(grep -cE "^ *(tau, temperature|k of Top-k\\+?) +($temp|$k)\$" err)" -eq 2
+    facts="^ *(tau, temperature|k of Top-k\\+?) +($temp|$k)\$"
+    check "not temperature $temp, k $k" test "$(grep -cE "$facts" err)" -eq 2
 }
 drawn 0.6 20 --plain
 drawn 0.9 20 --plain --temp 0.9
