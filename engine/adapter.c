@@ -14,8 +14,8 @@
 static const struct {
     const char *name;
     int32_t place;
-} PARTS[DPI_LAYER_MATRICES] = {{"attn_q", 0},      {"attn_k", 1},   {"attn_v", 2}, {"attn_output", 0},
-                               {"ffn_gate", 0},    {"ffn_up", 1},   {"ffn_down", 0}};
+} PARTS[DPI_LAYER_MATRICES] = {{"attn_q", 0},   {"attn_k", 1}, {"attn_v", 2},  {"attn_output", 0},
+                               {"ffn_gate", 0}, {"ffn_up", 1}, {"ffn_down", 0}};
 
 /* ---- The file -------------------------------------------------------------------------------- */
 
@@ -92,7 +92,8 @@ static dpi_status check_pair(const pair *p, const dpi_matrix *w, dpi_error *err)
                         t->name, p->a ? 'b' : 'a');
     const int64_t rank = p->a->shape[1];
     if (rank < 1 || rank > DPI_ADAPTER_RANK_MAX || p->a->shape[0] != w->n_in ||
-        p->b->shape[0] != rank || p->b->shape[1] != w->n_out || p->a->n_dims > 2 || p->b->n_dims > 2)
+        p->b->shape[0] != rank || p->b->shape[1] != w->n_out || p->a->n_dims > 2 ||
+        p->b->n_dims > 2)
         return dpi_fail_at(err, DPI_STATUS_FORMAT, p->a->offset,
                            "%s: tensor %s is [%lld, %lld], its lora_b [%lld, %lld]: must be "
                            "[%lld, rank] and [rank, %lld], rank at most %d",
@@ -148,7 +149,8 @@ static dpi_status fill(dpi_model *m, const pair *pairs, int32_t n_matrices, doub
         const int64_t rank = pairs[i].a->shape[1];
         *adapter = (dpi_adapter){.a = next, .b = next + rank * w->n_in, .rank = (int32_t)rank,
                                  .place = PARTS[i % DPI_LAYER_MATRICES].place,
-                                 .scale = alpha > 0 ? (float)(scale * alpha / (double)rank) : scale};
+                                 .scale = alpha > 0 ? (float)(scale * alpha / (double)rank)
+                                                    : scale};
         DPI_TRY(read_tensor(pairs[i].a, next, err));
         DPI_TRY(read_tensor(pairs[i].b, next + rank * w->n_in, err));
         next += rank * (w->n_in + w->n_out);

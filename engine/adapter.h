@@ -29,8 +29,8 @@ typedef struct dpi_adapters {
 
 /* Reads the file, checks it against the model and hangs the adapters into its matrices. The model
  * owns *adapters. Errors: IO, FORMAT (no adapter; a shape; half of a pair), UNSUPPORTED (of another
- * architecture or another tensor than the seven matrices of a layer, by name), NUMERIC (a number that
- * is not finite), MEMORY. */
+ * architecture or another tensor than the seven matrices of a layer, by name), NUMERIC (a number
+ * that is not finite), MEMORY. */
 DPI_MUST_CHECK dpi_status dpi_adapters_open(dpi_model *model, const char *path, float scale,
                                             dpi_error *err);
 void dpi_adapters_free(dpi_adapters *adapters);

@@ -33,7 +33,8 @@ typedef struct dpi_work {
     dpi_q8 q8;        /* the input of a product in 8 bits, up to [rows, max_in] */
     dpi_rows low;     /* [rows, DPI_ADAPTER_PLACES, max_rank] what adapters make of an input */
     float *scratch;   /* [n_threads, DPI_TILE_OUT, max_in] weights on their way to a kernel */
-    float *head;      /* [n_threads, rows, DPI_TILE_OUT] logits, or what adapters add, on their way */
+    float *head;      /* [n_threads, rows, DPI_TILE_OUT] logits, or what adapters add, on their
+                         way */
     float *ml;        /* [n_threads, 2, n_head / n_kv_head] softmax maxima and sums */
     int64_t max_in;   /* the longest row of any weight matrix */
 } dpi_work;

@@ -6,7 +6,7 @@
  * limit on them here.
  *
  *     dpi_partition_create(&options, n_records, &partition, err);
- *     dpi_partition_assign(partition, i, text, n_bytes, err);      assigned: for each record in turn
+ *     dpi_partition_assign(partition, i, text, n_bytes, err);      assigned: for each record
  *     dpi_partition_index(partition, err);
  *     dpi_partition_batch(partition, b, &batch);
  *

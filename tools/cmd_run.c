@@ -420,7 +420,8 @@ static int run_release(const args *a, run *r) {
         code = begin(r);
     if (code == CLI_OK)
         code = draw_texts(a, r);
-    if (output_close(&r->out, end_of(r, code, code == CLI_OK || r->released)) != CLI_OK && code == CLI_OK)
+    if (output_close(&r->out, end_of(r, code, code == CLI_OK || r->released)) != CLI_OK &&
+        code == CLI_OK)
         code = CLI_FAILED;
     if (r->shard_begun && end_shard(r, code) != CLI_OK && code == CLI_OK)
         code = CLI_FAILED;
@@ -453,7 +454,8 @@ static int run_records(const args *a) {
     if (!a->v[OPT_PLAIN].i && a->n_positional == 0)
         return cli_fail(CLI_USAGE, "no REFS given; see 'dpinfer run -h'");
     if (a->v[OPT_MAX_HOURS].given && !job_wanted(a) && !a->v[OPT_JOB].given)
-        return cli_fail(CLI_USAGE, "--max-hours needs --job: what is not drawn by then would be lost");
+        return cli_fail(CLI_USAGE,
+                        "--max-hours needs --job: what is not drawn by then would be lost");
     if (job_wanted(a))
         r.job = a->v[OPT_JOB].s;
     if (a->v[OPT_MAX_HOURS].given && first) /* the last token and the files take time too */

@@ -244,7 +244,8 @@ static int check_scope(const release_input *in) {
         return ledger_fail(status, &err);
     return info.scope == DPI_SCOPE_DATASET
                ? CLI_OK
-               : cli_fail(CLI_USAGE, "a run over ranks cannot be charged to '%s', whose scope is unit",
+               : cli_fail(CLI_USAGE,
+                          "a run over ranks cannot be charged to '%s', whose scope is unit",
                           in->dataset);
 }
 

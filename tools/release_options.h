@@ -26,8 +26,8 @@ typedef struct release_input {
 } release_input;
 
 /* Checks the options, finds the records, opens the model, settles every number; no record is read.
- * CLI_OK, or an exit code with a message. release_close in any case. `quiet` suppresses notes; cancel
- * may be NULL. */
+ * CLI_OK, or an exit code with a message. release_close in any case. `quiet` suppresses notes;
+ * cancel may be NULL. */
 int release_open(const args *a, bool quiet, dpi_cancel_fn cancel, release_input *in);
 void release_close(release_input *in);
 

@@ -4,8 +4,8 @@
 #
 # 5,000 discharge letters lie in a CSV, several of a patient, from twelve departments. The hospital
 # wants new letters in the departments' proportions to test a system with. Each patient is protected
-# with epsilon 5 in this job, and with 10 in the whole year. The server is stopped at night. The data
-# protection officer gets a report to check.
+# with epsilon 5 in this job, and with 10 in the whole year. The server is stopped at night. The
+# data protection officer gets a report to check.
 #
 # It works in the folder that it is started from, next to build/ (or BUILD) and models/ (or MODEL),
 # and writes into hospital-job/. With the built-in model it takes some minutes.

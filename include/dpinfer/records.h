@@ -9,15 +9,15 @@
  * The text is as it stands there, less a UTF-8 byte order mark at the start and one line end at the
  * end of a .txt file.
  *
- * A record that is empty (no byte but white space), has another form (no JSON object, no such field,
- * not a string, a quote out of place in its row or never closed) or that its file does not let be
- * read (a dangling link, no permission) is null. It keeps its place: nothing moves up. What is not in
- * the record, but a failure of the machine, is an error.
+ * A record that is empty (no byte but white space), has another form (no JSON object, no such
+ * field, not a string, a quote out of place in its row or never closed) or that its file does not
+ * let be read (a dangling link, no permission) is null. It keeps its place: nothing moves up. What
+ * is not in the record, but a failure of the machine, is an error.
  *
- * A unit is whom the guarantee protects: with unit_field all records with the same ID, byte for byte
- * (a string; in a .jsonl an integer as well, as its digits). Units are counted in the order of their
- * first records. A record without an ID, or with a blank one, is null and a unit of its own. IDs are
- * read when the file is opened.
+ * A unit is whom the guarantee protects: with unit_field all records with the same ID, byte for
+ * byte (a string; in a .jsonl an integer as well, as its digits). Units are counted in the order of
+ * their first records. A record without an ID, or with a blank one, is null and a unit of its own.
+ * IDs are read when the file is opened.
  *
  * A label (label_field: a string, or an integer as its digits) says which texts a unit is for. The
  * label of a unit is that of its first record; its records with another label are not used. A label
@@ -40,8 +40,8 @@ typedef struct dpi_records dpi_records;
 typedef struct dpi_records_options {
     size_t struct_size;
     const char *text_field; /* of a .jsonl, column of a .csv; default "text" */
-    const char *unit_field; /* the same for the ID of the unit; NULL (default): each record is a unit
-                               of its own */
+    const char *unit_field; /* the same for the ID of the unit; NULL (default): each record is a
+                               unit of its own */
     const char *label_field; /* the same for labels; NULL (default): there are none */
     char delimiter;  /* between the columns of a .csv, an ASCII character; default ',' */
     int32_t latin1;  /* 1: the files are ISO 8859-1 and are converted to UTF-8; default 0 */

@@ -37,16 +37,16 @@ typedef struct dpi_release dpi_release;
 typedef struct dpi_release_options {
     size_t struct_size;
     const dpi_model *model;
-    const dpi_records *records; /* NULL (default): n_records of them, for a plan; or none, with PLAIN
-                                   from the public prompt */
-    int64_t n_records;          /* if records is NULL: units. With add/remove and with subsample, where
-                                   their number is secret: a public bound on it, 1 / delta must be
-                                   above it. Default 0: none is stated */
-    int64_t reference;  /* PLAIN: the record whose prompt is continued, from 0; -1 (default): none */
+    const dpi_records *records; /* NULL (default): n_records of them, for a plan; or none, with
+                                   PLAIN from the public prompt */
+    int64_t n_records;          /* if records is NULL: units. With add/remove and with subsample,
+                                   where their number is secret: a public bound on it, 1 / delta
+                                   must be above it. Default 0: none is stated */
+    int64_t reference;  /* PLAIN: whose prompt is continued, a record from 0; -1 (default): none */
     int32_t batch;      /* B, 1..4096; 0 (default): all records up to 16, else 8 */
     int32_t n_texts;    /* at most one for each batch; 0 (default): one for each, with PLAIN one */
     int32_t n_tokens;   /* T; 0 (default): 200, or half the context if that is less */
-    int32_t top_k;      /* at most the vocabulary; 0: all of it; -1 (default): the method's default */
+    int32_t top_k;      /* at most the vocabulary; 0: all of it; -1 (default): the method's */
     int32_t n_parallel; /* texts that are drawn at a time, 1..4096; decides time and memory alone. 0
                            (default): what processors and memory allow, or 1 if method.random is
                            set */
@@ -54,8 +54,8 @@ typedef struct dpi_release_options {
                        its text and its place in it alone; default 0 */
     int32_t as_drawn; /* 1: events come as their texts are drawn; default 0: text after text */
     uint64_t seed;
-    /* With units (records.h) a slot and a batch count units, and method.max_per_unit is M, default 4;
-     * without, it is not allowed. */
+    /* With units (records.h) a slot and a batch count units, and method.max_per_unit is M, default
+     * 4; without, it is not allowed. */
     /* Method, its parameters, budget, adjacency, accountant, temperature and random bits. What
      * follows from the rest is set here: n_ref, denominator, n_tokens, top_k, n_vocab, isa. delta
      * defaults to 1e-6. With several texts at a time method.random is called for them in turn. */
@@ -65,14 +65,15 @@ typedef struct dpi_release_options {
     dpi_prompt_options prompts;
     /* A release whose texts are drawn by several processes, each of which has the same options and
      * records (shards.h). */
-    int32_t shard, n_shards; /* only the texts shard, shard + n_shards, ...; n_shards 0 (default): all */
+    int32_t shard, n_shards; /* only the texts shard, shard + n_shards, ...; n_shards 0 (default):
+                                all */
     int32_t (*next_text)(void *user); /* the texts that this gives, ascending, each once in all
                                          processes; -1: no more. Called when there is room for one.
                                          NULL (default): see shard */
     void *next_user;
-    const dpi_spread *spread; /* each process has some of the slots of each batch: those index, index +
-                                 count, ...; all draw all texts, one at a time. With INVISIBLEINK. Must
-                                 outlive the release. NULL (default) */
+    const dpi_spread *spread; /* each process has some of the slots of each batch: those index,
+                                 index + count, ...; all draw all texts, one at a time. With
+                                 INVISIBLEINK. Must outlive the release. NULL (default) */
     const uint8_t *key; /* [DPI_RELEASE_KEY_BYTES] random bytes, secret, and of one release alone:
                            which batch a record is in follows from them with add/remove and with
                            subsample. Copied. NULL (default): it is drawn */
@@ -91,8 +92,9 @@ typedef struct dpi_release_options {
     dpi_ledger *ledger;  /* the run is charged to it, and refused if it does not fit; the caller's,
                             must outlive the release. NULL (default): it is counted nowhere */
     const char *dataset; /* of the ledger */
-    dpi_journal *journal; /* keeps the release while it is made, or goes on with one (journal.h); the
-                             caller's, must outlive the release. NULL (default): what is not told is lost */
+    dpi_journal *journal; /* keeps the release while it is made, or goes on with one (journal.h);
+                             the caller's, must outlive the release. NULL (default): what is not
+                             told is lost */
     const char *model_path; /* with a journal: the file that the model was opened with */
     /* Where another process has the journal, with next_text or spread: what earlier processes have
      * drawn of a text, *tokens [*n], valid until the release is freed. NULL (default): nothing */
@@ -133,7 +135,8 @@ typedef struct dpi_release_plan {
     int32_t n_parallel;      /* texts that are drawn at a time */
     int32_t rows_per_step;   /* sequences that a step computes, most: B + 1 of each text, B M + 1
                                 with units */
-    int32_t rows_usual;      /* the same with units of n_unit_usual records: those that are measured */
+    int32_t rows_usual;      /* the same with units of n_unit_usual records: those that are
+                                measured */
     int32_t chat;            /* the dpi_chat of the prompts */
     int64_t weight_bytes;    /* of the model, as stored */
     int64_t model_bytes;     /* of this process with the whole model in memory */
@@ -155,22 +158,22 @@ DPI_API void dpi_release_plan_init(dpi_release_plan *plan);
 DPI_API DPI_MUST_CHECK dpi_status dpi_release_plan_get(const dpi_release *release,
                                                        dpi_release_plan *plan, dpi_error *err);
 
-/* Charges the whole run to the ledger of the options: on the disk when it returns. The claim has the
- * sums before and after from then on. Without a ledger, and the second time, nothing happens. A charge
- * is given back where the release is freed, or its begin fails, before a record was read.
+/* Charges the whole run to the ledger of the options: on the disk when it returns. The claim has
+ * the sums before and after from then on. Without a ledger, and the second time, nothing happens. A
+ * charge is given back where the release is freed, or its begin fails, before a record was read.
  * Errors: BUDGET (too little is left), UNSUPPORTED (the run has no guarantee that a ledger could
  * count), STATE (begun already); those of dpi_ledger_reserve. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_release_reserve(dpi_release *release, dpi_error *err);
 
-/* What a reserve would do: the claim has the sums before and after as if it were charged. Nothing is
- * written; the ledger may be read-only. Errors: those of dpi_release_reserve; with BUDGET the claim
- * has the sums all the same. */
+/* What a reserve would do: the claim has the sums before and after as if it were charged. Nothing
+ * is written; the ledger may be read-only. Errors: those of dpi_release_reserve; with BUDGET the
+ * claim has the sums all the same. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_release_preview(dpi_release *release, dpi_error *err);
 
-/* Reserves, if that was not done. Makes the batches and the session. With add/remove every record is
- * read here. Once it has succeeded the budget counts as spent, whatever comes of it.
- * Errors: those of dpi_release_reserve; IO (a record), LIMIT (a batch has more records than a session
- * may have), STATE (begun already, or there are no records), CANCELLED, ENTROPY, MEMORY. */
+/* Reserves, if that was not done. Makes the batches and the session. With add/remove every record
+ * is read here. Once it has succeeded the budget counts as spent, whatever comes of it.
+ * Errors: those of dpi_release_reserve; IO (a record), LIMIT (a batch has more records than a
+ * session may have), STATE (begun already, or there are no records), CANCELLED, ENTROPY, MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_release_begin(dpi_release *release, dpi_error *err);
 
 /* What came of a piece of work. */

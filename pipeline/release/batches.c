@@ -95,8 +95,9 @@ static dpi_status draw_batches(dpi_release *r, size_t n_units, dpi_error *err) {
     if (!kept)
         batches = dpi_private_malloc(n_units * sizeof *batches + 1);
     dpi_status status = kept ? DPI_STATUS_OK
-                        : !batches ? dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the batches")
-                                   : draw_all(r, n_units, batches, err);
+                        : !batches
+                            ? dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the batches")
+                            : draw_all(r, n_units, batches, err);
     dpi_private_free(batches);
     return status;
 }
@@ -192,7 +193,8 @@ static size_t own_slots(const dpi_release *r, size_t n) {
     const dpi_spread *s = r->options.spread;
     if (!s)
         return n;
-    return n > (size_t)s->index ? (n - (size_t)s->index + (size_t)s->count - 1) / (size_t)s->count : 0;
+    return n > (size_t)s->index ? (n - (size_t)s->index + (size_t)s->count - 1) / (size_t)s->count
+                                : 0;
 }
 
 dpi_status dpi_release_make_batches(dpi_release *r, dpi_error *err) {

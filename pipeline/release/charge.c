@@ -141,8 +141,8 @@ static dpi_status check_units(const dpi_release *r, dpi_error *err) {
     if (r->options.records && dpi_records_has_units(r->options.records))
         return DPI_STATUS_OK;
     return dpi_fail(err, DPI_STATUS_ARG,
-                    "unit_field: found none, needed with the dataset '%s', whose scope is unit: its "
-                    "units are recognised by their IDs", r->options.dataset);
+                    "unit_field: found none, needed with the dataset '%s', whose scope is unit: "
+                    "its units are recognised by their IDs", r->options.dataset);
 }
 
 static dpi_status charge_run(dpi_release *r, int32_t scope, dpi_charge_request *request,

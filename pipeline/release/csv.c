@@ -176,9 +176,9 @@ static bool parse_lines(struct csv_parser *parser, const char *content, size_t n
     return csv_fini(parser, end_of_field, end_of_row, s) == 0;
 }
 
-/* Parses from *at to the end, or to a row in which a quote is out of place or never closed: this one
- * is null, and the next row begins on the next line, so that it costs no other row its place. Lines
- * that such a row has gone through hold no such quote, and are read twice at most. */
+/* Parses from *at to the end, or to a row in which a quote is out of place or never closed: this
+ * one is null, and the next row begins on the next line, so that it costs no other row its place.
+ * Lines that such a row has gone through hold no such quote, and are read twice at most. */
 static dpi_status parse_rows(const char *name, const char *content, size_t n_bytes, size_t *at,
                              csv_state *s, dpi_error *err) {
     struct csv_parser parser;

@@ -54,8 +54,8 @@ static void hash_public(struct sha256_ctx *hash, const dpi_prompts *prompts) {
                       (const uint8_t *)dpi_prompts_public(prompts));
 }
 
-/* Both prompts, the labels, and how a record is cut. With the room that the context leaves, which is
- * among the facts of the engine and the parameters, that is all that a prompt depends on. */
+/* Both prompts, the labels, and how a record is cut. With the room that the context leaves, which
+ * is among the facts of the engine and the parameters, that is all that a prompt depends on. */
 static json_t *hash_prompts(const dpi_release *r) {
     const dpi_prompt_options *o = &r->options.prompts;
     const int32_t numbers[] = {r->prompts_info.chat, o->max_reference_tokens};

@@ -158,13 +158,14 @@ static dpi_status open_jsonl(dpi_records *r, size_t n_bytes, dpi_error *err) {
 }
 
 /* The object of a line; NULL: it is none. jansson does not always tell lack of memory from a line
- * that is malformed, so that a line that fails is parsed once more, where there is memory for it. */
+ * that is malformed, so that a line that fails is parsed once more, if memory allows it. */
 static dpi_status parse_line(const dpi_span *line, json_t **object, dpi_error *err) {
     json_error_t why;
     *object = json_loadb(line->data, line->n_bytes, JSON_ALLOW_NUL, &why);
     if (*object)
         return DPI_STATUS_OK;
-    void *probe = line->n_bytes > SIZE_MAX / 8 ? NULL : dpi_private_malloc(8 * line->n_bytes + 4096);
+    void *probe =
+        line->n_bytes > SIZE_MAX / 8 ? NULL : dpi_private_malloc(8 * line->n_bytes + 4096);
     dpi_private_free(probe);
     if (!probe)
         return out_of_memory(err);
@@ -266,7 +267,8 @@ static dpi_status find_units(dpi_records *r, dpi_error *err) {
     if (r->kind == DPI_RECORD_FILE)
         return dpi_fail(err, DPI_STATUS_ARG,
                         "%s: found '%s', but files of a folder have no fields: allowed "
-                        "with a .jsonl or a .csv", r->unit_field ? "unit_field" : "label_field", field);
+                        "with a .jsonl or a .csv",
+                        r->unit_field ? "unit_field" : "label_field", field);
     for (size_t i = 0; i < r->spans.n && r->kind == DPI_RECORD_LINE; i++) {
         if (r->unit_field)
             DPI_TRY(read_name(r, i, r->unit_field, &r->units.ids, err));

@@ -54,8 +54,8 @@ dpi_status dpi_release_advance(dpi_release *r, dpi_release_event *event, dpi_err
         if (!r->texts && r->failure.code != DPI_STATUS_OK)
             return tell_failure(r, err);
         if (!r->texts && dpi_release_is_last(r)) {
-            *event = (dpi_release_event){.type = DPI_EVENT_NONE, .index = r->claim.n_texts, .token = -1,
-                                         .text = ""};
+            *event = (dpi_release_event){
+                .type = DPI_EVENT_NONE, .index = r->claim.n_texts, .token = -1, .text = ""};
             return DPI_STATUS_OK;
         }
         if (dpi_release_waits(r)) {

@@ -31,7 +31,8 @@ typedef struct dpi_place {
 typedef struct dpi_waiting_event {
     int32_t type, token, n_drawn, end;
     size_t n_bytes;
-    int64_t sequence; /* of the journal: the disk must have it before it is told; 0: it may be told */
+    int64_t sequence; /* of the journal: the disk must have it before it is told; 0: it may be
+                         told */
 } dpi_waiting_event;
 
 /* A text that has begun, with the events that were not told yet: texts are told in their order,
@@ -84,8 +85,8 @@ struct dpi_release {
 
     /* From begin on; private. */
     dpi_partition *partition;
-    dpi_prompt *kept; /* [units, max_per_unit] by content: the prompts of records that were read; else
-                         NULL */
+    dpi_prompt *kept; /* [units, max_per_unit] by content: the prompts of records that were read;
+                         else NULL */
     size_t n_kept;
     dpi_session *session;
     int64_t n_null;
@@ -123,19 +124,20 @@ bool dpi_release_unit_pays(const dpi_release *r, size_t unit);
 /* Takes the charge back, if there is one: no record was read. */
 void dpi_release_give_back(dpi_release *r);
 
-/* ---- job.c ------------------------------------------------------------------------------------- */
+/* ---- job.c ----------------------------------------------------------------------------------- */
 
 /* Whether a release with these options can be a job. Errors: UNSUPPORTED, ARG. */
 dpi_status dpi_release_check_job(const dpi_release_options *options, dpi_error *err);
 /* The journal is that of a job that has begun. */
 bool dpi_release_goes_on(const dpi_release *r);
-/* Of such a job: the charge that it was begun with, if there is a ledger. Errors: STATE; those of the
- * ledger. */
+/* Of such a job: the charge that it was begun with, if there is a ledger. Errors: STATE; those of
+ * the ledger. */
 dpi_status dpi_release_find_charge(dpi_release *r, dpi_charge *charge, dpi_error *err);
-/* Of such a job with a ledger of units: those that have paid. Errors: STATE; as dpi_journal_kept. */
+/* Of such a job with a ledger of units: those that have paid. Errors: STATE; as
+ * dpi_journal_kept. */
 dpi_status dpi_release_recall_pays(dpi_release *r, dpi_error *err);
-/* The facts of the release to the disk, or compared with those that it was begun with. Errors: STATE
- * (one is another), IO, MEMORY. */
+/* The facts of the release to the disk, or compared with those that it was begun with. Errors:
+ * STATE (one is another), IO, MEMORY. */
 dpi_status dpi_release_begin_job(dpi_release *r, dpi_error *err);
 /* The same for all records, as one keyed hash. Errors: STATE, IO, MEMORY, CANCELLED. */
 dpi_status dpi_release_check_records(dpi_release *r, dpi_error *err);
@@ -197,8 +199,8 @@ void dpi_release_wait(dpi_release *r);
 /* Frees the texts whose END is told. */
 void dpi_release_drop_told(dpi_release *r);
 
-/* The pace of the claim, from public texts where it is not given: before a record is read. Errors: as
- * dpi_pace_find, dpi_session_create. */
+/* The pace of the claim, from public texts where it is not given: before a record is read. Errors:
+ * as dpi_pace_find, dpi_session_create. */
 dpi_status dpi_release_settle_pace(dpi_release *r, dpi_error *err);
 
 /* Whether dpi_release_cancel was called, or the caller's own function says so. */

@@ -143,8 +143,8 @@ static json_t *accounting(const dpi_claim *c) {
         c->randomness != DPI_RANDOMNESS_SYSTEM
             ? "256 independent uniform random bits for each draw. NOT fulfilled: they follow from "
               "--seed."
-            : "256 independent uniform random bits for each draw. Provided by the operating system, "
-              "getrandom(2).",
+            : "256 independent uniform random bits for each draw. Provided by the operating "
+              "system, getrandom(2).",
         "Costs are those of the integers K and a that the sampler uses; its rounding is part of "
         "eta, and every bound is rounded up.",
         dpi_method_get(c->method.method)->assumption,
@@ -153,7 +153,7 @@ static json_t *accounting(const dpi_claim *c) {
                      "assumptions", make_list(assumptions));
 }
 
-/* The formal statement. Without a guarantee it has no numbers, so that they are not taken for one. */
+/* The formal statement. Without a guarantee it has no numbers, which could be taken for one. */
 static json_t *formal_statement(const dpi_claim *c) {
     char guarantee[128], texts[64], text[512];
     snprintf(texts, sizeof texts, "%d, of at most %d tokens each", c->n_texts, c->method.n_tokens);
@@ -213,7 +213,7 @@ static json_t *realised(const dpi_claim *c) {
         if (facts[i].where & DPI_FACT_REALISED)
             ok = json_object_set_new(object, facts[i].key, fact_value(&facts[i])) == 0;
     if (ok && c->histogram > 0)
-        ok = json_object_set_new(object, "rho_histogram", json_real(dpi_claim_histogram_rho(c))) == 0;
+        ok = !json_object_set_new(object, "rho_histogram", json_real(dpi_claim_histogram_rho(c)));
     json_t *ledger = realised_ledger(&c->ledger);
     ok = ok && ledger && json_object_update(object, ledger) == 0;
     json_decref(ledger);
@@ -230,8 +230,8 @@ static void pace_source(const dpi_claim *c, char *text, size_t size) {
     text[0] = '\0';
     if (c->pace_texts > 0)
         snprintf(text, size,
-                 "found from %d texts that the model drew from the public prompt before a record was "
-                 "read; they cost nothing", (int)c->pace_texts);
+                 "found from %d texts that the model drew from the public prompt before a record "
+                 "was read; they cost nothing", (int)c->pace_texts);
     else if (c->method.pace != DPI_PACE_NONE)
         snprintf(text, size, "given by the operator: an input, like the other options");
 }
@@ -250,8 +250,8 @@ static json_t *transparency(const dpi_claim *c) {
                   "and its test",
         "verification", "'dpinfer verify' computes all sections but parameters, software, model, "
                         "meta, output and charges a second time from the parameters; with --model "
-                        "and --output the hashes, with --key the signature. That the run took place "
-                        "as the parameters say is the operator's word.");
+                        "and --output the hashes, with --key the signature. That the run took "
+                        "place as the parameters say is the operator's word.");
 }
 
 /* ---- All of it ------------------------------------------------------------------------------ */

@@ -52,7 +52,8 @@ static dpi_status settle_units(const dpi_release_options *o, dpi_claim *c, dpi_e
     if (units && is_plain(o))
         return dpi_fail(err, DPI_STATUS_ARG, "unit_field is not allowed with PLAIN");
     if (o->records && !units && o->method.max_per_unit > 0)
-        return dpi_fail(err, DPI_STATUS_ARG, "max_per_unit: found '%d', allowed only with unit_field",
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "max_per_unit: found '%d', allowed only with unit_field",
                         o->method.max_per_unit);
     if (units && c->method.max_per_unit == 0)
         c->method.max_per_unit = DPI_MAX_PER_UNIT_DEFAULT;
@@ -241,7 +242,8 @@ static dpi_status check_spread(const dpi_release_options *o, const dpi_claim *c,
     if (o->method.method != DPI_METHOD_INVISIBLEINK || o->n_parallel > 1 || o->n_shards > 0 ||
         o->next_text)
         return dpi_fail(err, DPI_STATUS_ARG,
-                        "spread is allowed with invisibleink, one text at a time, and without shards");
+                        "spread is allowed with invisibleink, one text at a time, and without "
+                        "shards");
     DPI_TRY(dpi_check_range("spread.count", o->spread->count, 1,
                             dpi_claim_is_assigned(c) || c->method.n_ref > DPI_PARTS_MAX
                                 ? DPI_PARTS_MAX
@@ -411,7 +413,8 @@ static dpi_status settle(dpi_release *r, dpi_error *err) {
     name_model(r);
     r->claim.random_weights = r->info.random_weights;
     if (r->options.charged && r->options.charged->scope != DPI_SCOPE_DATASET)
-        return dpi_fail(err, DPI_STATUS_UNSUPPORTED, "charged: the scope must be that of a dataset");
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                        "charged: the scope must be that of a dataset");
     if (r->options.charged)
         r->claim.ledger = *r->options.charged;
     DPI_TRY(settle_lengths(r, err));

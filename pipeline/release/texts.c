@@ -307,8 +307,8 @@ static dpi_status tell_again(const dpi_release *r, dpi_release_text *t, dpi_deco
     return ok ? DPI_STATUS_OK : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a text");
 }
 
-/* The tokens of an earlier process are told at once: the disk has them. The generation comes to them
- * later, for its caches. */
+/* The tokens of an earlier process are told at once: the disk has them. The generation comes to
+ * them later, for its caches. */
 static dpi_status recall_tokens(const dpi_release *r, dpi_release_text *t, dpi_error *err) {
     const int32_t *tokens;
     dpi_decoder *decoder;

@@ -167,7 +167,8 @@ static bool show(const json_t *value, char *text, size_t size) {
 }
 
 /* Reals may differ by what another mathematical library, or the end of a search, makes of them. A
- * report of an older version has no key for what it did not know: null says that it was not used. */
+ * report of an older version has no key for what it did not know: null says that this is not
+ * used. */
 static bool is_same(const json_t *a, const json_t *b) {
     if (!a && json_is_null(b))
         return true;
@@ -281,8 +282,8 @@ static dpi_status settle_ledger(dpi_claim *c, dpi_error *err) {
     if ((double)l->charge <= ((double)l->budget - (double)before) * (1 + 2e-9))
         return DPI_STATUS_OK;
     return dpi_fail(err, DPI_STATUS_BUDGET,
-                    "the ledger's dataset has %g of %g left at this order, and the run costs %g: it "
-                    "cannot have been charged",
+                    "the ledger's dataset has %g of %g left at this order, and the run costs %g: "
+                    "it cannot have been charged",
                     ((double)l->budget - (double)before) / DPI_LEDGER_ONE, budget, charge);
 }
 

@@ -248,8 +248,8 @@ static int32_t length_of(int seq) { return seq == 0 ? N_TOKENS : 1 + 11 * seq; }
 
 /* Logits of sequence `seq` after its prompt and after each step, computed alone by one thread, or
  * beside all others. */
-static void compute(const dpi_model *model, const dpi_session_options *base, int32_t tokens[][N_TOKENS],
-                    int alone, int32_t n_threads, float *logits) {
+static void compute(const dpi_model *model, const dpi_session_options *base,
+                    int32_t tokens[][N_TOKENS], int alone, int32_t n_threads, float *logits) {
     const size_t n_vocab = (size_t)model->n_vocab;
     dpi_session_options o = *base;
     o.n_threads = n_threads;
@@ -357,7 +357,8 @@ static void test_refused(void **state) {
         end_file(&b);
         assert_refused_file(DPI_STATUS_UNSUPPORTED, names[i]);
     }
-    static const int64_t shapes[][4] = {{64, 4, 5, 64}, {63, 4, 4, 64}, {64, 4, 4, 63}, {64, 1500, 1500, 64}};
+    static const int64_t shapes[][4] = {
+        {64, 4, 5, 64}, {63, 4, 4, 64}, {64, 4, 4, 63}, {64, 1500, 1500, 64}};
     for (int i = 0; i < 4; i++) {
         begin_file(&b, "adapter", "lora", 1);
         add(&b, "blk.0.attn_q.weight.lora_a", shapes[i][0], shapes[i][1], x);

@@ -276,8 +276,9 @@ static const char *check_shards(const world *w) {
     if (list_batches(w, "shard0", 0, first) != DPI_STATUS_OK ||
         list_batches(w, "shard1", 1, second) != DPI_STATUS_OK)
         return "a shard with a journal is refused";
-    return memcmp(first, second, sizeof first) != 0 ? "shards with journals have batches of their own"
-                                                    : NULL;
+    return memcmp(first, second, sizeof first) != 0
+               ? "shards with journals have batches of their own"
+               : NULL;
 }
 
 /* ---- The sampler of a text that goes on

@@ -290,7 +290,7 @@ static const char *check_form_1(const char *folder) {
     return fault;
 }
 
-/* ---- Labels ------------------------------------------------------------------------------------ */
+/* ---- Labels ---------------------------------------------------------------------------------- */
 
 enum { N_LABELED = 3 };
 
@@ -368,7 +368,8 @@ static const char *check_labels(dpi_ledger *ledger, const dpi_model *model, cons
     dpi_cost cost;
     double texts;
     snprintf(path, sizeof path, "%s/labels.csv", folder);
-    if (!write_labeled(path) || add(ledger, "labels", 5000, 1e-5, DPI_SCOPE_DATASET) != DPI_STATUS_OK)
+    if (!write_labeled(path) ||
+        add(ledger, "labels", 5000, 1e-5, DPI_SCOPE_DATASET) != DPI_STATUS_OK)
         return "a dataset was refused";
     dpi_release_options_init(&o);
     o.dataset = "labels";

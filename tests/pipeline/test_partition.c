@@ -58,8 +58,9 @@ static void by_content(int left_out, int32_t batches[N]) {
         snprintf(text, sizeof text, "%d", i);
         batches[i] = -1;
         if (i != left_out)
-            assert_ok(dpi_partition_assign(p, at++, all_of(&o), i % 9 == 8 ? NULL : text, strlen(text),
-                                           &batches[i], &err), &err);
+            assert_ok(dpi_partition_assign(p, at++, all_of(&o), i % 9 == 8 ? NULL : text,
+                                           strlen(text), &batches[i], &err),
+                      &err);
     }
     assert_ok(dpi_partition_index(p, &err), &err);
     for (int32_t b = 0; b < N_BATCHES; b++) { /* lists hold what assign has said, in order */
@@ -152,7 +153,8 @@ static void test_no_bits(void **state) {
     dpi_error err;
     int32_t batch;
     dpi_partition *p = create(&o, 1);
-    assert_error(dpi_partition_assign(p, 0, all_of(&o), NULL, 0, &batch, &err), DPI_STATUS_ENTROPY, &err, "");
+    assert_error(dpi_partition_assign(p, 0, all_of(&o), NULL, 0, &batch, &err), DPI_STATUS_ENTROPY,
+                 &err, "");
     dpi_partition_free(p);
     source.n = 15;
     assert_error(dpi_partition_create(&o, 1, &p, &err), DPI_STATUS_ENTROPY, &err, "");

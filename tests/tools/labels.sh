@@ -6,7 +6,8 @@ model=$(readlink -f "$2")/models/dpinfer-4m-q8_0.gguf
 . "$(dirname "$0")/cli_support.sh"
 small_model
 
-heart='Discharge instructions: heart failure. Your stay began with swollen legs because of heart failure.'
+heart='Discharge instructions: heart failure. '
+heart+='Your stay began with swollen legs because of heart failure.'
 blood='Your care plan after a blood infection. You stayed on ward 4 because of a blood infection.'
 burn='Discharge instructions: a burn. You were cared for at Queensway Hospital for a burn.'
 # 4 patients of cardiology, 2 of surgery; eve is first in surgery; flo has no ward.
@@ -25,14 +26,15 @@ with_labels() { # with_labels MODEL ARGS
 nl=$'\n'
 loud() { # the prompt of a letter has no ticket in it
     with_labels "$model" --temp .05 --top-k 0 --rho 320000 --pace none \
-        --private-prompt "Here is one document:$nl$nl{reference}$nl${nl}Write another of its kind." \
+        --private-prompt \
+        "Here is one document:$nl$nl{reference}$nl${nl}Write another of its kind." \
         --public-prompt 'Ticket 5318, priority normal: the' "$@"
 }
 quiet() { with_labels m.gguf -B 2 --rho 1 "$@"; }
 count() { check "$1 texts of $2" test "$(grep -c "\"text_label\":\"$2\"" out)" -eq "$1"; }
 says() { check "texts of $1 say '$2'" bash -c "! grep '\"$1\"' out | grep -qvE '$2'"; }
 
-# ---- Public labels: batches by position within a label ----------------------------------------------
+# ---- Public labels: batches by position within a label -------------------------------------------
 loud -B 2; expect_rc 0; expect_lines 3 out; count 2 cardiology; count 1 surgery
 says cardiology heart; says surgery 'burn|scald'
 expect_err "public: which unit has which label is no secret"
@@ -49,10 +51,11 @@ refuse 2 "label 1 has 2 units, which make 2 batches of 1, found 3 texts" run m.g
     --num-per-label numbers
 quiet --num 9; expect_rc 2; expect_err "make 3 batches of 2, found 9 texts"
 
-# ---- {label} in prompts -------------------------------------------------------------------------------
+# ---- {label} in prompts --------------------------------------------------------------------------
 with_labels "$model" -B 2 --rho 1e-4 --temp .05 --public-prompt '{label} {label} letter: {label'
 expect_rc 0
-run run m.gguf letters.csv --delimiter ';' --text-field letter --rho 1 --public-prompt 'A {label} letter'
+run run m.gguf letters.csv --delimiter ';' --text-field letter --rho 1 \
+    --public-prompt 'A {label} letter'
 expect_rc 2; expect_err "{label} stands in a prompt"
 run tokenize "$model" -p x >/dev/null # the model is there
 run plan "$model" letters.csv --delimiter ';' --text-field letter --label-field ward -B 2 --rho 1 \
@@ -61,7 +64,7 @@ run plan "$model" letters.csv --delimiter ';' --text-field letter --label-field 
     --public-prompt 'a' --json; expect_rc 0
 check "a label is longer than a letter" test "$long" -gt "$(field public_prompt_tokens)"
 
-# ---- Private labels -----------------------------------------------------------------------------------
+# ---- Private labels ------------------------------------------------------------------------------
 printf 'cardiology\nsurgery\nneurology\n' >names
 loud -B 2 --num 3 --adjacency add-remove --label-names names; expect_rc 0
 count 1 cardiology; count 1 surgery; count 1 neurology
@@ -74,7 +77,7 @@ expect_err "--labels: found public, allowed private"
 quiet --labels private; expect_rc 2; expect_err "--labels: found private, allowed public"
 quiet --num 3 --subsample .5 --epsilon 3 --label-names names; expect_rc 2 # --rho and --epsilon
 
-# ---- In proportion to a histogram ---------------------------------------------------------------------
+# ---- In proportion to a histogram ----------------------------------------------------------------
 quiet --num 12 --adjacency add-remove --label-names names --histogram-rho .5 --report r.json
 expect_rc 0; expect_lines 12 out; expect_err "rho, of histogram  0.5"
 check "less is left for texts" grep -q '"budget_rho": 0.49999' r.json
@@ -83,7 +86,8 @@ stated=$(sed -n 's/^ *"rho": \([0-9.e-]*\),*/\1/p' r.json | head -1)
 check "both are stated" awk -v x="$spent" -v y="$stated" 'BEGIN { exit !(y > x + .49 && y <= 1) }'
 run verify r.json; expect_rc 0
 for change in 's/"histogram_variance": 256/"histogram_variance": 512/' \
-    's/"histogram_variance": 256/"histogram_variance": null/' 's/"labels": "private",/"labels": "public",/'; do
+    's/"histogram_variance": 256/"histogram_variance": null/' \
+    's/"labels": "private",/"labels": "public",/'; do
     sed "$change" r.json >bad.json
     check "$change changes nothing" bash -c '! cmp -s r.json bad.json'
     run verify bad.json
@@ -96,8 +100,8 @@ quiet --num 3 --histogram-rho .1; expect_rc 2; expect_err "allowed with private 
 run ledger init l.ledger --dataset a --epsilon 10 --delta 1e-3; expect_rc 0
 quiet --num 6 --adjacency add-remove --label-names names --ledger l.ledger; expect_rc 0
 plain=$(sed -n 's/.*charged for this *//p' err)
-with_labels m.gguf -B 2 --rho 1.5 --num 6 --adjacency add-remove --label-names names --ledger l.ledger \
-    --histogram-rho .5 2>/dev/null
+with_labels m.gguf -B 2 --rho 1.5 --num 6 --adjacency add-remove --label-names names \
+    --ledger l.ledger --histogram-rho .5 2>/dev/null
 check "nothing was charged" test -n "$plain"
 both=$(sed -n 's/.*charged for this *//p' err)
 run ledger show l.ledger --json; expect_rc 0
@@ -105,7 +109,7 @@ order=$(field order)
 check "a histogram costs order rho" awk -v x="$plain" -v y="$both" -v a="$order" \
     'BEGIN { d = y - x - a / 2; exit !(d > -1e-4 && d < 1e-3) }'
 
-# ---- The same texts for the same bits, however a run is spread ---------------------------------------------
+# ---- The same texts for the same bits, however a run is spread -----------------------------------
 # kill_job JOB ARGS: a run that is killed when it has tokens, begun anew if it was over by then.
 kill_job() {
     local job=$1 i
@@ -122,8 +126,9 @@ kill_job() {
 tokens_of() { od -An -v -tx8 -w32 -j4096 "$1/tokens" 2>/dev/null | grep -vcE '^( 0{16}){4}$'; }
 same() {
     local name=$1 i
-    local words=(m.gguf letters.csv --delimiter ';' --unit-field patient --text-field letter --label-field
-        ward --max-per-unit 2 -n 150 -t 1 --seed 7 --public-prompt '{label}:' -B 2 "${@:2}")
+    local words=(m.gguf letters.csv --delimiter ';' --unit-field patient --text-field letter
+        --label-field ward --max-per-unit 2 -n 150 -t 1 --seed 7 --public-prompt '{label}:'
+        -B 2 "${@:2}")
     run run "${words[@]}" --parallel 1 -o "$name.jsonl" --report "$name.json"; expect_rc 0
     run verify "$name.json"; expect_rc 0
     run run "${words[@]}" --parallel 3 -o "$name.parallel.jsonl"; expect_rc 0
@@ -138,7 +143,8 @@ same() {
     run merge "$name.merged.jsonl" "$name.shards" --report "$name.merged.json"; expect_rc 0
     expect_same "$name.jsonl" "$name.merged.jsonl"
     run verify "$name.merged.json"; expect_rc 0
-    check "the reports count the same labels" test "$(tr -d ' \n' <"$name.json" | grep -o '"labels":{[^}]*}')" = \
+    check "the reports count the same labels" \
+        test "$(tr -d ' \n' <"$name.json" | grep -o '"labels":{[^}]*}')" = \
         "$(tr -d ' \n' <"$name.merged.json" | grep -o '"labels":{[^}]*}')"
 }
 same public --rho 1
@@ -146,8 +152,9 @@ same shared --rho 1 --num 6 --adjacency add-remove --label-names names
 same histogram --rho 1 --num 9 --adjacency add-remove --label-names names --histogram-rho .5
 same drawn --epsilon 5 --num 6 --subsample .5 --label-names names
 # Without a seed: the histogram is drawn once, for all shards, and for a job that goes on.
-noisy=(m.gguf letters.csv --delimiter ';' --unit-field patient --text-field letter --label-field ward -n 40 -t 1
-    -B 2 --rho 1 --num 40 --adjacency add-remove --label-names names --histogram-rho .001)
+noisy=(m.gguf letters.csv --delimiter ';' --unit-field patient --text-field letter
+    --label-field ward -n 40 -t 1 -B 2 --rho 1 --num 40 --adjacency add-remove
+    --label-names names --histogram-rho .001)
 run plan "${noisy[@]}" --job noisy; expect_rc 0
 for i in 0 1 2; do run run "${noisy[@]}" --job noisy --shard $i/3; expect_rc 0; done
 run merge noisy.jsonl noisy; expect_rc 0; expect_lines 40 noisy.jsonl
@@ -163,9 +170,10 @@ refuse 1 "prompts was" resume held
 cp kept.names names; run resume held; expect_rc 0; expect_lines 40 held.jsonl
 sed -i 's/neurology/urology/' names
 run plan "${noisy[@]}" --job other; expect_rc 0; cp kept.names names
-run run "${noisy[@]}" --job other --shard 0/3; expect_rc 2; expect_err "the prompts are not those of the job"
+run run "${noisy[@]}" --job other --shard 0/3
+expect_rc 2; expect_err "the prompts are not those of the job"
 
-# ---- Files of labels ------------------------------------------------------------------------------------
+# ---- Files of labels -----------------------------------------------------------------------------
 for content in '' 'x cardiology' '-1 cardiology' '1' '99999999999 a' '1 a\n1 a'; do
     printf '%b\n' "$content" >numbers
     quiet --num-per-label numbers --adjacency add-remove; expect_rc 2; expect_empty_out
@@ -174,5 +182,6 @@ quiet --num-per-label names --label-names names; expect_rc 2; expect_err "allowe
 run run m.gguf letters.csv --text-field letter --delimiter ';' --rho 1 --label-names names
 expect_rc 2; expect_err "--label-field: found none"
 mkdir folder; echo one >folder/1.txt
-run run m.gguf folder --label-field ward --rho 1; expect_rc 4; expect_err "files of a folder have no fields"
+run run m.gguf folder --label-field ward --rho 1
+expect_rc 4; expect_err "files of a folder have no fields"
 finish

@@ -154,8 +154,8 @@ until_tokens() {
         :
     done
 }
-# dies RANK TOKENS N ARGS: N ranks, of which one is killed after so many tokens of the job. On a busy
-# machine a run can be over before it is killed: then once more, from the job as it was.
+# dies RANK TOKENS N ARGS: N ranks, of which one is killed after so many tokens of the job. On a
+# busy machine a run can be over before it is killed: then once more, from the job as it was.
 dies() {
     local rank=$1 n=$3 tokens=$2 left try
     shift 3
