@@ -159,6 +159,9 @@ static dpi_status check_labels(const dpi_claim *c, dpi_error *err) {
         return dpi_fail(err, DPI_STATUS_ARG, "labels: found %s, allowed %s with batches by %s",
                         dpi_labels_name(c->labels), dpi_labels_name(wanted),
                         wanted == DPI_LABELS_PUBLIC ? "position" : "hash or draw");
+    DPI_TRY(dpi_check_range("cluster_texts", c->cluster_texts, 0,
+                            c->labels == DPI_LABELS_PRIVATE && c->method.subsample == 0 ? INT32_MAX
+                                                                                        : 0, err));
     if (c->histogram == 0)
         return DPI_STATUS_OK;
     DPI_TRY(dpi_check_range("histogram", c->histogram, DPI_NOISE_VARIANCE_MIN,

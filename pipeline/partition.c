@@ -94,6 +94,13 @@ dpi_status dpi_partition_assign(dpi_partition *p, size_t i, dpi_batch_range rang
 
 void dpi_partition_put(dpi_partition *p, size_t i, int32_t batch) { p->batch_of[i] = batch; }
 
+void dpi_partition_narrow(dpi_partition *p, size_t i, dpi_batch_range range) {
+    const int64_t hash = p->batch_of[i];
+    p->batch_of[i] = hash < 0 || range.n == 0
+                         ? -1
+                         : range.first + (int32_t)(hash * range.n / DPI_BATCHES_MOST);
+}
+
 /* Counting: where each batch begins, then each record into the next place of its batch. */
 dpi_status dpi_partition_index(dpi_partition *p, dpi_error *err) {
     const size_t n_batches = (size_t)p->options.n_batches;

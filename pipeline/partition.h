@@ -52,6 +52,8 @@ typedef struct dpi_batch_range {
     int32_t first, n;
 } dpi_batch_range;
 
+enum { DPI_BATCHES_MOST = 1 << 30 };
+
 /* The batch of record i within a range (-1: in none). The ID of a record is its content, so that
  * its batch depends on no other record, whatever form the records come in. text NULL is a null
  * record, which adds nothing in any batch: by content it is in none. Errors: ENTROPY. */
@@ -61,6 +63,10 @@ dpi_status dpi_partition_assign(dpi_partition *partition, size_t i, dpi_batch_ra
 /* Record i is in this batch (-1: in none): by label, or as dpi_partition_assign has said before, in
  * a run that goes on. */
 void dpi_partition_put(dpi_partition *partition, size_t i, int32_t batch);
+
+/* Puts record i, which was assigned among the DPI_BATCHES_MOST batches from 0 on, into the range: a
+ * function of what it was assigned to. */
+void dpi_partition_narrow(dpi_partition *partition, size_t i, dpi_batch_range range);
 
 /* After all were assigned: makes the list of each batch. Errors: MEMORY. */
 dpi_status dpi_partition_index(dpi_partition *partition, dpi_error *err);

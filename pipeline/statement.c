@@ -140,9 +140,16 @@ static void add_guarantee(list *l, const dpi_claim *c) {
     if (c->labels) {
         add_int(l, "n_labels", "labels", c->n_labels);
         add_text(l, "labels", "labels", "%s",
-                 c->labels == DPI_LABELS_PUBLIC
+                 c->cluster_texts > 0
+                     ? "groups of similar records: a unit is in that of the nearest public centroid"
+                 : c->labels == DPI_LABELS_PUBLIC
                      ? "public: which unit has which label is no secret; a text is for one label"
                      : "private: a unit's label is a secret of the unit; a text is for one label");
+    }
+    if (c->cluster_texts > 0) {
+        add_int(l, "cluster_texts", NULL, c->cluster_texts);
+        add_text(l, NULL, "centroids from", "%d texts of the public prompt, which cost nothing",
+                 (int)c->cluster_texts);
     }
     add_text(l, "composition", "composition", "%s", dpi_claim_composition(c));
 }

@@ -61,6 +61,7 @@ int label_options_read(const args *a, label_input *in, dpi_release_options *o) {
     *in = (label_input){0};
     o->labels = a->v[OPT_LABELS].given ? (int32_t)a->v[OPT_LABELS].i + DPI_LABELS_PUBLIC : 0;
     o->histogram_rho = a->v[OPT_HISTOGRAM_RHO].given ? a->v[OPT_HISTOGRAM_RHO].d : 0;
+    o->n_clusters = a->v[OPT_CLUSTER].given ? (int32_t)a->v[OPT_CLUSTER].i : 0;
     if (names->given && numbers->given)
         return cli_fail(CLI_USAGE, "--label-names and --num-per-label: allowed is one of them");
     if (!names->given && !numbers->given)

@@ -103,6 +103,10 @@ static const option_spec specs[N_OPTIONS] = {
     [OPT_NUM_PER_LABEL] = {.name = "num-per-label", .group = GROUP_DATA, .type = OPT_STRING,
         .commands = GENERATES, .arg = "FILE",
         .help = "lines of a number of texts and a label, instead of --num"},
+    [OPT_CLUSTER] = {.name = "cluster", .group = GROUP_DATA, .type = OPT_INT,
+        .commands = GENERATES, .arg = "K", .min = 2, .max = 1024,
+        .help = "batches of similar records: each goes to a text of the nearest of K groups of "
+                "public texts. Needs --adjacency add-remove"},
     [OPT_HISTOGRAM_RHO] = {.name = "histogram-rho", .group = GROUP_DATA, .type = OPT_DOUBLE,
         .commands = GENERATES, .arg = "RHO", .min = 6.2e-5, .max = 8,
         .help = "private labels: --num texts in proportion to the units of each, counted with "

@@ -67,6 +67,8 @@ typedef struct dpi_claim {
     int32_t random_weights;   /* 1: the model says that its weights are random (timing only) */
     int32_t labels;          /* a dpi_labels */
     int32_t n_labels;        /* 0: there are none */
+    int32_t cluster_texts;   /* labels are groups of similar records, and their centroids are found
+                                from so many public texts; 0: they are not */
     int32_t histogram;       /* of units per label: variance of its discrete Gaussian noise in units
                                 of 1/256; 0: there is none. What it costs is not in `plan` */
     char model_name[64];      /* a string without characters that steer a terminal or a line */

@@ -87,6 +87,10 @@ typedef struct dpi_release_options {
     int32_t n_labels; /* 0 (default): public labels are those that units have */
     const char *const *label_names; /* [n_labels] strings; a unit with another one is in no text */
     const int32_t *label_texts;     /* [n_labels]; NULL (default) */
+    int32_t n_clusters; /* 2..DPI_LABELS_MAX: batches of similar records. Labels are "1", "2", ..,
+                           and a unit has that of the public centroid that its first record is
+                           nearest to (dp/PRIVACY.md section 20). Only with add/remove, without
+                           other labels and in one process that is not a job. 0 (default): none */
     double histogram_rho; /* private labels: n_texts in proportion to a noisy histogram of the
                              units, at this cost, which is part of the budget. 0 (default): none */
     dpi_ledger *ledger;  /* the run is charged to it, and refused if it does not fit; the caller's,

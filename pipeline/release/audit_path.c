@@ -257,6 +257,24 @@ static bool is_neighbour(const path_world *w, const path_setup *s, const pair *p
                                        : true;
 }
 
+/* Groups of similar records: each record goes where it goes when it is the only one. */
+static dpi_status check_alone(path_world *w, const path_setup *s, pair *p, int32_t step) {
+    for (int32_t i = 0; i < w->n_records; i += step) {
+        path_state before[DPI_PATH_RECORDS];
+        if (w->state[i] != PATH_PRESENT)
+            continue;
+        memcpy(before, w->state, sizeof before);
+        for (int32_t k = 0; k < w->n_records; k++)
+            w->state[k] = k == i ? PATH_PRESENT : PATH_GONE;
+        const dpi_status status = dpi_path_check(w, s, &p->without, &p->there);
+        memcpy(w->state, before, sizeof before);
+        DPI_TRY(status);
+        dpi_audit_hold(w->audit, p->there.text[i] == p->here.text[i],
+                       "a record's group depends on other records");
+    }
+    return DPI_STATUS_OK;
+}
+
 /* The records against themselves without each unit. step: every so many units. */
 static dpi_status check_neighbours(path_world *w, const path_setup *s, pair *p, int32_t step) {
     const int32_t n = w->n_units > 0 ? w->n_units : w->n_records;
@@ -277,7 +295,7 @@ static dpi_status check_neighbours(path_world *w, const path_setup *s, pair *p, 
             compare(p, s);
         }
     }
-    return DPI_STATUS_OK;
+    return s->n_clusters > 0 ? check_alone(w, s, p, step) : DPI_STATUS_OK;
 }
 
 static dpi_status open_pair(const path_world *w, pair *p) {
@@ -453,6 +471,19 @@ static dpi_status audit_content(dpi_audit *a, const dpi_model *model) {
                                  sizeof setups / sizeof *setups, 0, 0});
 }
 
+/* More records than slots, so that a cap would show; 2 texts a group, and groups with 3 and 2. */
+static dpi_status audit_clusters(dpi_audit *a, const dpi_model *model) {
+    static const path_setup setups[] = {
+        {.batch = 2, .n_texts = 6, .n_tokens = 1, .stop_at = -1, .bits = 7, .n_clusters = 3,
+         .adjacency = DPI_ADJACENCY_ADD_REMOVE},
+        {.batch = 1, .n_texts = 5, .n_tokens = 1, .stop_at = -1, .bits = 8, .n_clusters = 2,
+         .adjacency = DPI_ADJACENCY_ADD_REMOVE},
+    };
+    return run_line(a, model,
+                    &(path_line){"the path, groups of similar records", 14, 4, setups,
+                                 sizeof setups / sizeof *setups, 0, 0});
+}
+
 static dpi_status audit_secret(dpi_audit *a, const dpi_model *model) {
     static const path_setup setups[] = {
         {.batch = 2, .n_texts = 2, .n_tokens = 2, .stop_at = -1, .subsample = .6, .bits = 4},
@@ -519,6 +550,7 @@ static dpi_status run_made(dpi_audit *a, const dpi_model *model) {
     DPI_TRY(audit_units(a, model));
     DPI_TRY(audit_labels(a, model));
     DPI_TRY(audit_content(a, model));
+    DPI_TRY(audit_clusters(a, model));
     DPI_TRY(audit_secret(a, model));
     DPI_TRY(audit_shards(a, model));
     return dpi_path_audit_runs(a, model);

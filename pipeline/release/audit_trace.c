@@ -237,6 +237,7 @@ static void set_options(player *p, const dpi_records *records, dpi_release_optio
     o->records = records;
     o->batch = s->batch;
     o->n_texts = s->n_texts;
+    o->n_clusters = s->n_clusters;
     o->n_tokens = s->n_tokens;
     o->top_k = s->top_k < p->world->n_vocab ? s->top_k : p->world->n_vocab;
     o->method.pace = s->pace;

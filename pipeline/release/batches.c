@@ -24,12 +24,16 @@ int32_t dpi_release_n_ref(const dpi_release *r) { return (int32_t)(r->n_slots / 
 
 /* The label of a unit; -1: there are no labels, or it is in no text. */
 static int32_t label_of(const dpi_release *r, size_t unit) {
-    return r->labels.n > 0 ? dpi_labels_find(&r->labels, r->options.records, unit) : -1;
+    return r->group_of       ? r->group_of[unit]
+           : r->labels.n > 0 ? dpi_labels_find(&r->labels, r->options.records, unit)
+                             : -1;
 }
 
-/* The batches that a unit may be in. */
+/* The batches that a unit may be in. Its group is known when all of them are read: until then it is
+ * any. */
 static dpi_batch_range range_of(const dpi_release *r, size_t unit) {
-    return r->labels.n > 0 ? dpi_labels_range(&r->labels, label_of(r, unit))
+    return r->group_of       ? (dpi_batch_range){.n = DPI_BATCHES_MOST}
+           : r->labels.n > 0 ? dpi_labels_range(&r->labels, label_of(r, unit))
                            : (dpi_batch_range){.n = r->claim.n_texts};
 }
 
@@ -77,6 +81,28 @@ static dpi_status keep_prompts(dpi_release *r, size_t n_units, dpi_error *err) {
     for (; r->n_kept < n; r->n_kept++)
         DPI_TRY(read_record(r, r->n_kept / M, r->n_kept % M, true, &r->kept[r->n_kept], err));
     return DPI_STATUS_OK;
+}
+
+/* Groups of similar records: that of a unit is told by its first record. */
+static dpi_status find_groups(dpi_release *r, size_t n_units, dpi_error *err) {
+    dpi_groups *groups;
+    DPI_TRY(dpi_groups_find(r, &groups, err)); /* before a record is read */
+    r->group_of = dpi_private_malloc((n_units + 1) * sizeof *r->group_of);
+    dpi_status status =
+        r->group_of ? keep_prompts(r, n_units, err)
+                    : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the groups of records");
+    for (size_t u = 0; u < n_units && status == DPI_STATUS_OK; u++)
+        status = dpi_release_is_cancelled(r)
+                     ? dpi_fail(err, DPI_STATUS_CANCELLED, "cancelled while records are read")
+                     : dpi_groups_of_record(groups, &r->kept[u * per_unit(r)], &r->group_of[u],
+                                            err);
+    dpi_groups_free(groups);
+    return status;
+}
+
+static void narrow_batches(dpi_release *r, size_t n_units) {
+    for (size_t u = 0; u < n_units; u++)
+        dpi_partition_narrow(r->partition, u, dpi_labels_range(&r->labels, r->group_of[u]));
 }
 
 static dpi_status draw_all(dpi_release *r, size_t n_units, int32_t *batches, dpi_error *err) {
@@ -177,9 +203,13 @@ static dpi_status make_partition(dpi_release *r, dpi_error *err) {
     }
     const size_t n_units = dpi_records_unit_count(r->options.records);
     DPI_TRY(dpi_partition_create(&o, n_units, &r->partition, err));
+    if (r->options.n_clusters > 0)
+        DPI_TRY(find_groups(r, n_units, err));
     if (r->claim.histogram > 0)
         DPI_TRY(settle_shares(r, o.random, o.random_user, err));
-    if (dpi_partition_is_assigned(r->partition))
+    if (r->group_of)
+        narrow_batches(r, n_units);
+    else if (dpi_partition_is_assigned(r->partition))
         DPI_TRY(o.subsample > 0 ? draw_batches(r, n_units, err) : keep_prompts(r, n_units, err));
     else if (o.by_label)
         DPI_TRY(put_in_batches(r, n_units, err));
@@ -213,6 +243,7 @@ void dpi_release_free_batches(dpi_release *r) {
     for (size_t i = 0; i < r->n_kept; i++)
         dpi_private_free(r->kept[i].tokens);
     dpi_private_free(r->kept);
+    dpi_private_free(r->group_of);
     dpi_partition_free(r->partition);
     dpi_private_free(r->pays);
 }

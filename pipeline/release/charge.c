@@ -63,10 +63,10 @@ static dpi_status find_places(const dpi_release *r, places *p, dpi_error *err) {
 }
 
 /* Of each unit, in their order: by position whether a batch has a slot for it, with private labels
- * whether its label is one of the run. */
+ * whether its label is one of the run; every unit has a group. */
 static bool is_in_run(places *p, size_t unit) {
     const dpi_release *r = p->r;
-    if (r->labels.n == 0)
+    if (r->labels.n == 0 || r->options.n_clusters > 0)
         return unit < p->most;
     const int32_t label = dpi_labels_find(&r->labels, r->options.records, unit);
     if (label < 0 || r->claim.labels == DPI_LABELS_PRIVATE)

@@ -1,6 +1,7 @@
 /* labels.c - see labels.h. */
 #include "pipeline/release/labels.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,6 +75,16 @@ static dpi_status copy_names(const dpi_release_options *o, dpi_label_list *l, dp
             return dpi_fail(err, DPI_STATUS_ARG, "label_names: label %d is blank, or there twice",
                             i + 1);
         DPI_TRY(add_name(l, name.data, n_bytes, err));
+    }
+    return DPI_STATUS_OK;
+}
+
+/* Of groups of similar records: "1", "2", .. */
+static dpi_status number_names(int32_t n, dpi_label_list *l, dpi_error *err) {
+    for (int32_t i = 1; i <= n; i++) {
+        char name[16];
+        const int n_bytes = snprintf(name, sizeof name, "%d", (int)i);
+        DPI_TRY(add_name(l, name, (size_t)n_bytes, err));
     }
     return DPI_STATUS_OK;
 }
@@ -189,6 +200,7 @@ dpi_status dpi_labels_make(const dpi_release_options *o, int32_t reading, int32_
     const bool is_public = reading == DPI_LABELS_PUBLIC;
     *l = (dpi_label_list){0};
     DPI_TRY(copy_names(o, l, err));
+    DPI_TRY(number_names(o->n_clusters, l, err));
     if (is_public)
         DPI_TRY(count_units(o, l, err));
     l->n = (int32_t)l->names.n;

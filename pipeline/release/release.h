@@ -85,6 +85,7 @@ struct dpi_release {
 
     /* From begin on; private. */
     dpi_partition *partition;
+    int32_t *group_of; /* [units] with n_clusters, else NULL: their labels */
     dpi_prompt *kept; /* [units, max_per_unit] by content: the prompts of records that were read;
                          else NULL */
     size_t n_kept;
@@ -149,6 +150,22 @@ dpi_status dpi_release_keep_list(dpi_release *r, const char *name, const int32_t
 /* The same back, freed with dpi_private_free; NULL: none is kept. Errors: FORMAT, IO, MEMORY. */
 dpi_status dpi_release_kept_list(const dpi_release *r, const char *name, size_t n, int32_t **list,
                                  dpi_error *err);
+
+/* ---- clusters.c ------------------------------------------------------------------------------ */
+
+/* The groups of a release with n_clusters: its labels. */
+typedef struct dpi_groups dpi_groups;
+/* Public texts that centroids are found from: a function of the claim. */
+int32_t dpi_release_cluster_texts(const dpi_claim *claim);
+/* The centroids, before a record is read. Errors: as dpi_release_begin; they follow from public
+ * data. */
+dpi_status dpi_groups_find(const dpi_release *r, dpi_groups **groups, dpi_error *err);
+/* Wipes. NULL is allowed. */
+void dpi_groups_free(dpi_groups *groups);
+/* The group of a unit whose first record has that prompt; -1: it is null. Errors: MEMORY,
+ * CANCELLED. */
+dpi_status dpi_groups_of_record(dpi_groups *groups, const dpi_prompt *prompt, int32_t *group,
+                                dpi_error *err);
 
 /* Records to batches. Errors: as dpi_release_begin. */
 dpi_status dpi_release_make_batches(dpi_release *r, dpi_error *err);

@@ -64,13 +64,14 @@ json_t *dpi_report_parameters(const dpi_claim *c) {
         ok = json_object_set_new(object, p->key, write_parameter(p, &c->method)) == 0;
     }
     const char *labels = dpi_labels_name(c->labels);
-    json_t *rest = json_pack("{s:o, s:i, s:o, s:s, s:b, s:s, s:o, s:o, s:o}",
+    json_t *rest = json_pack("{s:o, s:i, s:o, s:s, s:b, s:s, s:o, s:o, s:o, s:o}",
         "pace_texts", c->pace_texts > 0 ? json_integer(c->pace_texts) : json_null(),
         "n_texts", c->n_texts,
         "n_records", c->n_records > 0 ? json_integer(c->n_records) : json_null(),
         "unit", dpi_record_kind_text(c->record_kind),
         "record_in_prompt", c->record_in_prompt,
         "randomness", RANDOMNESS[c->randomness],
+        "cluster_texts", c->cluster_texts > 0 ? json_integer(c->cluster_texts) : json_null(),
         "labels", labels ? json_string(labels) : json_null(),
         "n_labels", labels ? json_integer(c->n_labels) : json_null(),
         "histogram_variance", c->histogram > 0 ? json_integer(c->histogram) : json_null());
@@ -189,12 +190,16 @@ static dpi_status read_rest(const json_t *object, dpi_claim *c, dpi_error *err) 
 /* histogram_variance: in units of 1/256. */
 static dpi_status read_labels(const json_t *object, dpi_claim *c, dpi_error *err) {
     static const char *const readings[] = {"public", "private", NULL};
-    int64_t n = 0, variance = 0;
+    int64_t n = 0, variance = 0, n_texts = 0;
     const json_t *value = json_object_get(object, "histogram_variance");
     const json_t *labels = json_object_get(object, "labels");
     if (value && !json_is_null(value)) /* reports before labels have neither */
         DPI_TRY(read_int(object, "histogram_variance", 1, INT32_MAX, &variance, err));
+    const json_t *texts = json_object_get(object, "cluster_texts");
+    if (texts && !json_is_null(texts)) /* reports before groups of records have none */
+        DPI_TRY(read_int(object, "cluster_texts", 1, INT32_MAX, &n_texts, err));
     c->histogram = (int32_t)variance;
+    c->cluster_texts = (int32_t)n_texts;
     if (!labels || json_is_null(labels))
         return DPI_STATUS_OK;
     DPI_TRY(read_choice(object, "labels", readings, &c->labels, err));

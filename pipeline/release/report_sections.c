@@ -236,13 +236,26 @@ static void pace_source(const dpi_claim *c, char *text, size_t size) {
         snprintf(text, size, "given by the operator: an input, like the other options");
 }
 
+/* The same of groups of similar records. */
+static void group_source(const dpi_claim *c, char *text, size_t size) {
+    text[0] = '\0';
+    if (c->cluster_texts > 0)
+        snprintf(text, size,
+                 "a unit is in the group of the nearest of %d public centroids, found from %d "
+                 "texts that the model drew from the public prompt before a record was read; they "
+                 "cost nothing",
+                 (int)c->n_labels, (int)c->cluster_texts);
+}
+
 static json_t *transparency(const dpi_claim *c) {
-    char method[512], pace[160];
+    char method[512], pace[160], groups[240];
     dpi_method_settings(&c->method, method, sizeof method);
     pace_source(c, pace, sizeof pace);
-    return json_pack("{s:s, s:s?, s:s, s:s, s:s}",
+    group_source(c, groups, sizeof groups);
+    return json_pack("{s:s, s:s?, s:s?, s:s, s:s, s:s}",
         "method", method,
         "pace", pace[0] ? pace : NULL,
+        "groups", groups[0] ? groups : NULL,
         "randomness", c->randomness != DPI_RANDOMNESS_SYSTEM
                           ? "--seed: reproducible, and so insecure"
                           : "getrandom(2), fresh for every draw",

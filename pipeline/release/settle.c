@@ -136,6 +136,10 @@ static dpi_status settle_batches(const dpi_release_options *o, dpi_claim *c,
                         (long long)n, (long long)n_texts, INT32_MAX);
     c->method.n_ref = c->method.denominator = (int32_t)batch;
     c->n_texts = (int32_t)n_texts;
+    if (o->n_clusters > n_texts)
+        return dpi_fail(err, DPI_STATUS_ARG, "n_clusters: found %d, allowed 2..%lld, the texts",
+                        o->n_clusters, (long long)n_texts);
+    c->cluster_texts = o->n_clusters > 0 ? dpi_release_cluster_texts(c) : 0;
     c->n_records = assigned ? 0 : n;
     return dpi_claim_check(c, err);
 }
@@ -162,8 +166,33 @@ static dpi_status settle_histogram(const dpi_release_options *o, dpi_claim *c, d
     return DPI_STATUS_OK;
 }
 
+/* Groups of similar records. Another process would have to find the same centroids to the last bit,
+ * or a record could be in two texts. */
+static dpi_status settle_clusters(const dpi_release_options *o, dpi_claim *c, dpi_error *err) {
+    const bool labels = o->n_labels > 0 || o->label_texts || o->labels == DPI_LABELS_PUBLIC ||
+                        (o->records && dpi_records_has_labels(o->records)) ||
+                        dpi_prompt_options_have_label(&o->prompts);
+    if (is_plain(o) || c->method.adjacency != DPI_ADJACENCY_ADD_REMOVE || c->method.subsample > 0)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "n_clusters: found %d, allowed with add/remove and without subsample",
+                        o->n_clusters);
+    if (labels)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "n_clusters: found %d, allowed without labels of the records, label_names "
+                        "and label_texts, and without {label} in a prompt", o->n_clusters);
+    if (o->key || o->spread || o->n_shards > 0 || o->next_text || o->journal)
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                        "n_clusters: found %d, allowed in one process that is not a job: others "
+                        "could find other centroids", o->n_clusters);
+    DPI_TRY(dpi_check_range("n_clusters", o->n_clusters, 2, DPI_LABELS_MAX, err));
+    c->labels = DPI_LABELS_PRIVATE;
+    return settle_histogram(o, c, err);
+}
+
 /* How labels are read. */
 static dpi_status settle_labels(const dpi_release_options *o, dpi_claim *c, dpi_error *err) {
+    if (o->n_clusters != 0)
+        return settle_clusters(o, c, err);
     const bool given = o->n_labels > 0 || o->labels || o->label_texts || o->histogram_rho != 0;
     const bool there = o->records ? dpi_records_has_labels(o->records)
                                   : given && dpi_claim_is_assigned(c);
