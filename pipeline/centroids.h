@@ -3,7 +3,7 @@
  * k-means of points [n_points, dim], of which each coordinate counts in units of its standard
  * deviation over the points. What comes out is a function of the points alone: the same on each
  * call. Trusted: the points follow from public data. Then so do the centroids, and the group of a
- * private vector follows from that vector and public data (dp/PRIVACY.md section 20).
+ * private vector follows from that vector and public data (dp/PRIVACY.md section 22).
  *
  * Sources: Lloyd 1982; first centroids after Arthur and Vassilvitskii 2007 ("k-means++").
  * Threads: immutable once made. */

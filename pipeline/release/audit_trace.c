@@ -277,7 +277,7 @@ static void note_event(player *p, const dpi_release_event *e) {
         const char *label;
         size_t n_bytes;
         dpi_release_label(p->release, e->index, &label, &n_bytes);
-        trace->text[e->index].label = label ? label[0] - 'a' : 0;
+        trace->text[e->index].label = label && p->world->labels ? label[0] - 'a' : 0;
         trace->text[e->index].n_drawn = e->n_drawn;
         trace->text[e->index].end = e->end;
     }

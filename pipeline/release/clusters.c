@@ -1,5 +1,5 @@
 /* clusters.c - groups of similar records: the label of a unit is the public centroid that its
- * first record is nearest to. dp/PRIVACY.md section 20.
+ * first record is nearest to. dp/PRIVACY.md section 22.
  *
  * The centroids come from texts that the model draws from the public prompt alone, before a record
  * is read. A text is looked at as a record is: in its place in the private prompt, by the last
