@@ -10,7 +10,7 @@ set(DPI_FULL dpinfer_full)
 
 # What a program links beside lib*.a, in this order.
 set(core_libs ${DPI_BLAS_LIBS} ${PCRE2_LDFLAGS})
-set(full_libs ${JANSSON_LDFLAGS} ${NETTLE_LDFLAGS} ${SQLITE3_LDFLAGS}
+set(full_libs ${JANSSON_LDFLAGS} ${NETTLE_LDFLAGS} ${SQLITE3_LDFLAGS} ${ZLIB_LDFLAGS}
   -lfftw3_threads ${FFTW_LDFLAGS} -lcsv ${core_libs})
 foreach(lib ${OpenMP_C_LIB_NAMES} m)
   list(APPEND core_libs -l${lib})

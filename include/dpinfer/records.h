@@ -6,13 +6,15 @@
  *           their names; one file is one record
  *   .jsonl  one line is one record: the string field `text_field` of its object
  *   .csv    RFC 4180 with a header row; one row is one record: its column `text_field`
+ * Each may be compressed (gzip, RFC 1952): .txt.gz in a folder, .jsonl.gz, .csv.gz.
  * The text is as it stands there, less a UTF-8 byte order mark at the start and one line end at the
  * end of a .txt file.
  *
  * A record that is empty (no byte but white space), has another form (no JSON object, no such
  * field, not a string, a quote out of place in its row or never closed) or that its file does not
- * let be read (a dangling link, no permission) is null. It keeps its place: nothing moves up. What
- * is not in the record, but a failure of the machine, is an error.
+ * let be read (a dangling link, no permission; a .txt.gz that is damaged or holds more than 64 MiB)
+ * is null. It keeps its place: nothing moves up. What is not in the record, but a failure of the
+ * machine, is an error.
  *
  * A unit is whom the guarantee protects: with unit_field all records with the same ID, byte for
  * byte (a string; in a .jsonl an integer as well, as its digits). Units are counted in the order of
@@ -45,13 +47,16 @@ typedef struct dpi_records_options {
     const char *label_field; /* the same for labels; NULL (default): there are none */
     char delimiter;  /* between the columns of a .csv, an ASCII character; default ',' */
     int32_t latin1;  /* 1: the files are ISO 8859-1 and are converted to UTF-8; default 0 */
+    int64_t max_expanded; /* bytes that a .jsonl.gz or .csv.gz may hold, 1..2^40; default 2^32. They
+                             are counted before memory is taken for them */
 } dpi_records_options;
 
 DPI_API void dpi_records_options_init(dpi_records_options *options);
 
 /* Finds the records of `path`; a folder's files are not opened yet. `options` may be NULL for the
  * defaults. There may be none. *records is the caller's.
- * Errors: IO, FORMAT (what the path is, the header row), MEMORY, ARG. */
+ * Errors: IO, FORMAT (what the path is, the header row, a compressed file that is damaged or holds
+ * too much), MEMORY, ARG. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_records_open(const char *path,
                                                    const dpi_records_options *options,
                                                    dpi_records **records, dpi_error *err);

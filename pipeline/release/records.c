@@ -17,13 +17,18 @@
 #include "base/status.h"
 #include "dpinfer/memory.h"
 #include "pipeline/release/csv.h"
+#include "pipeline/release/gzip.h"
 #include "pipeline/release/units.h"
+
+/* What one compressed file of a folder may hold; more is a null record. No context has so much. */
+enum { PACKED_RECORD_BYTES_MAX = 1 << 26 };
 
 struct dpi_records {
     int32_t kind; /* a dpi_record_kind */
     char *path, *text_field, *unit_field, *label_field; /* NULL from memory */
     char delimiter;
     bool latin1;
+    size_t max_expanded;
     int folder;    /* file descriptor, -1 if none */
     char *content; /* of a .jsonl file; its spans point into it */
     dpi_spans spans; /* a folder's names; fields of a .csv; lines. All but lines own their data */
@@ -40,6 +45,15 @@ static bool has_suffix(const char *name, const char *suffix) {
     return n > m && strcasecmp(name + n - m, suffix) == 0;
 }
 
+static bool is_packed(const char *name) { return has_suffix(name, ".gz"); }
+
+/* Whether a name ends so, or so and in .gz. */
+static bool has_form(const char *name, const char *suffix) {
+    char packed[16];
+    snprintf(packed, sizeof packed, "%s.gz", suffix);
+    return has_suffix(name, suffix) || has_suffix(name, packed);
+}
+
 /* ---- Folder --------------------------------------------------------------------------------- */
 
 static int by_bytes(const void *a, const void *b) {
@@ -49,7 +63,7 @@ static int by_bytes(const void *a, const void *b) {
 /* A name that cannot be looked at (a dangling link) stays, to be null in its place. */
 static bool is_record_file(int folder, const char *name) {
     struct stat st;
-    if (name[0] == '.' || !has_suffix(name, ".txt"))
+    if (name[0] == '.' || !has_form(name, ".txt"))
         return false;
     return fstatat(folder, name, &st, 0) != 0 || S_ISREG(st.st_mode);
 }
@@ -116,29 +130,49 @@ static size_t trim_line_end(const char *text, size_t n_bytes) {
     return n_bytes;
 }
 
-static dpi_status read_file(const dpi_records *r, size_t i, char **text, size_t *n_bytes,
-                            dpi_error *err) {
+/* What a file of a folder holds, as it is there; *text NULL: what the file is itself makes the
+ * record null. */
+static dpi_status read_bytes(const dpi_records *r, const char *name, char **text, size_t *n_bytes,
+                             dpi_error *err) {
     /* O_NONBLOCK: a name that has become a pipe since must not stop the program. */
-    int fd = openat(r->folder, r->spans.at[i].data,
-                    O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = openat(r->folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     struct stat st;
     bool ok = fd >= 0 && fstat(fd, &st) == 0;
-    bool is_file = ok && S_ISREG(st.st_mode);
-    if (is_file)
+    if (ok && S_ISREG(st.st_mode))
         ok = dpi_private_read(fd, SIZE_MAX, text, n_bytes);
     int reason = errno;
     if (fd >= 0)
         close(fd);
-    /* A file that cannot be read by what it is itself is a null record. */
     const dpi_status status = ok ? DPI_STATUS_OK : dpi_status_of_errno(reason);
     if (!ok && status != DPI_STATUS_IO)
         return dpi_fail(err, status, "cannot read a record: %s", strerror(reason));
-    if (ok && is_file && r->latin1 && convert_latin1(text, n_bytes, err) != DPI_STATUS_OK) {
+    return DPI_STATUS_OK;
+}
+
+/* The same of a compressed file. One that is none is a null record. */
+static dpi_status expand_bytes(const char *name, char **text, size_t *n_bytes, dpi_error *err) {
+    if (!*text || !is_packed(name))
+        return DPI_STATUS_OK;
+    const dpi_status status =
+        dpi_gzip_expand("a record", PACKED_RECORD_BYTES_MAX, text, n_bytes, err);
+    if (status == DPI_STATUS_OK)
+        return DPI_STATUS_OK;
+    dpi_private_free(*text);
+    *text = NULL;
+    return status == DPI_STATUS_FORMAT ? DPI_STATUS_OK : status;
+}
+
+static dpi_status read_file(const dpi_records *r, size_t i, char **text, size_t *n_bytes,
+                            dpi_error *err) {
+    const char *name = r->spans.at[i].data;
+    DPI_TRY(read_bytes(r, name, text, n_bytes, err));
+    DPI_TRY(expand_bytes(name, text, n_bytes, err));
+    if (*text && r->latin1 && convert_latin1(text, n_bytes, err) != DPI_STATUS_OK) {
         dpi_private_free(*text);
         *text = NULL;
         return DPI_STATUS_MEMORY;
     }
-    if (ok && is_file)
+    if (*text)
         *n_bytes = trim_line_end(*text, *n_bytes);
     return DPI_STATUS_OK;
 }
@@ -240,6 +274,8 @@ static dpi_status read_content(dpi_records *r, size_t *n_bytes, dpi_error *err) 
 static dpi_status open_file(dpi_records *r, dpi_error *err) {
     size_t n_bytes;
     DPI_TRY(read_content(r, &n_bytes, err));
+    if (is_packed(r->path))
+        DPI_TRY(dpi_gzip_expand(r->path, r->max_expanded, &r->content, &n_bytes, err));
     if (r->latin1)
         DPI_TRY(convert_latin1(&r->content, &n_bytes, err));
     size_t mark = mark_bytes(r->content, n_bytes);
@@ -285,13 +321,14 @@ static dpi_status find_kind(const char *path, int32_t *kind, dpi_error *err) {
         return dpi_fail(err, dpi_status_of_errno(errno), "cannot open the records %s: %s", path,
                         strerror(errno));
     *kind = S_ISDIR(st.st_mode)          ? DPI_RECORD_FILE
-            : has_suffix(path, ".jsonl") ? DPI_RECORD_LINE
-            : has_suffix(path, ".csv")   ? DPI_RECORD_ROW
+            : has_form(path, ".jsonl") ? DPI_RECORD_LINE
+            : has_form(path, ".csv")   ? DPI_RECORD_ROW
                                          : DPI_RECORD_OTHER;
     return *kind != DPI_RECORD_OTHER
                ? DPI_STATUS_OK
                : dpi_fail(err, DPI_STATUS_FORMAT,
-                          "%s is not a folder of .txt files, a .jsonl or a .csv file", path);
+                          "%s is not a folder of .txt files, a .jsonl or a .csv file, nor one of these "
+                          "with .gz behind its name", path);
 }
 
 static dpi_status create(int32_t kind, dpi_records **records, dpi_error *err) {
@@ -304,7 +341,7 @@ static dpi_status create(int32_t kind, dpi_records **records, dpi_error *err) {
 
 void dpi_records_options_init(dpi_records_options *options) {
     *options = (dpi_records_options){.struct_size = sizeof *options, .text_field = "text",
-                                     .delimiter = ','};
+                                     .delimiter = ',', .max_expanded = INT64_C(1) << 32};
 }
 
 dpi_status dpi_records_open(const char *path, const dpi_records_options *options,
@@ -325,10 +362,12 @@ dpi_status dpi_records_open(const char *path, const dpi_records_options *options
         return dpi_fail(err, DPI_STATUS_ARG,
                         "delimiter: allowed is an ASCII character but quote and line end");
     DPI_TRY(dpi_check_range("latin1", options->latin1, 0, 1, err));
+    DPI_TRY(dpi_check_range("max_expanded", options->max_expanded, 1, INT64_C(1) << 40, err));
     DPI_TRY(find_kind(path, &kind, err));
     DPI_TRY(create(kind, &r, err));
     r->delimiter = options->delimiter;
     r->latin1 = options->latin1;
+    r->max_expanded = (size_t)options->max_expanded;
     r->path = dpi_span_copy(path, strlen(path));
     r->text_field = dpi_span_copy(options->text_field, strlen(options->text_field));
     if (options->unit_field)

@@ -1,6 +1,6 @@
 /* fuzz_records.c - libFuzzer target: any bytes as a .jsonl or a .csv file of records. The first
- * byte says which, whether units have IDs, which delimiter and encoding, and whether what follows
- * is repeated up to a megabyte: reading takes time that is linear in the bytes. Malformed records
+ * byte says which, whether it is compressed, whether units have IDs, which delimiter and encoding,
+ * and whether what follows is repeated up to a megabyte: reading takes time that is linear in the bytes. Malformed records
  * are null and the others stay in their places. */
 #define _GNU_SOURCE
 #include <stdbool.h>
@@ -95,13 +95,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
         return 0;
     dpi_records *records = NULL;
     dpi_error err = {0};
-    const bool is_csv = data[0] & 1;
-    write_records(is_csv ? "r.csv" : "r.jsonl", data + 1, n_bytes - 1, data[0] & 2);
+    const bool is_csv = data[0] & 1, is_packed = data[0] & 32;
+    const char *const names[] = {"r.jsonl", "r.csv", "r.jsonl.gz", "r.csv.gz"};
+    write_records(names[is_csv + 2 * is_packed], data + 1, n_bytes - 1, data[0] & 2);
     dpi_records_options options;
     dpi_records_options_init(&options);
     options.unit_field = data[0] & 4 ? "who" : NULL;
     options.latin1 = data[0] >> 3 & 1;
     options.delimiter = data[0] & 16 ? ';' : ',';
+    options.max_expanded = 4 * LARGE;
     clock_t begin = clock();
     dpi_status status = dpi_records_open(path, &options, &records, &err);
     if (status == DPI_STATUS_OK) {
@@ -109,7 +111,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
         read_units(records);
         dpi_records_close(records);
     } else {
-        require(status == DPI_STATUS_FORMAT && is_csv && !records && err.message[0]);
+        require(status == DPI_STATUS_FORMAT && (is_csv || is_packed) && !records && err.message[0]);
     }
     require(clock() - begin < (clock_t)SECONDS * CLOCKS_PER_SEC);
     return 0;

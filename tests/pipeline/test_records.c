@@ -1,10 +1,12 @@
 /* Records from folders, JSON lines, CSV and memory: what each is, null in its place, and what is a
  * failure. */
+#define ZLIB_CONST
 #include <jansson.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "dpinfer/memory.h"
 #include "dpinfer/records.h"
@@ -167,6 +169,111 @@ static void test_folder(void **state) {
     refuse("x.txt", DPI_STATUS_FORMAT, "is not a folder of .txt files");
 }
 
+/* ---- Compressed ------------------------------------------------------------------------------ */
+
+/* A member of a gzip file, behind what is in `to` [n]; the new n. */
+static size_t pack(unsigned char *to, size_t room, size_t n, const char *text, size_t n_bytes) {
+    z_stream z = {.next_in = (const unsigned char *)text, .avail_in = (uInt)n_bytes,
+                  .next_out = to + n, .avail_out = (uInt)(room - n)};
+    assert_int_equal(deflateInit2(&z, 9, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY), Z_OK);
+    assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+    assert_int_equal(deflateEnd(&z), Z_OK);
+    return room - z.avail_out;
+}
+
+static size_t put_packed(const char *name, const char *text) {
+    unsigned char packed[1024];
+    const size_t n = pack(packed, sizeof packed, 0, text, strlen(text));
+    write_file(path_of(name), packed, n);
+    return n;
+}
+
+/* What gzip(1) takes: several members, and zero bytes behind them. */
+static void test_packed(void **state) {
+    (void)state;
+    unsigned char packed[1024];
+    put_packed("p.csv.gz", "id,text\n1,a\n2,\"b\nc\"\n");
+    dpi_records *records = open_records("p.csv.gz");
+    assert_int_equal(dpi_records_kind(records), DPI_RECORD_ROW);
+    EXPECT(records, "a", "b\nc");
+    size_t n = pack(packed, sizeof packed, 0, "{\"text\": \"a\"}\n{\"te", 18);
+    n = pack(packed, sizeof packed, n, "xt\": \"b\"}\n", 10);
+    memset(packed + n, 0, 100);
+    write_file(path_of("p.JSONL.GZ"), packed, n + 100);
+    records = open_records("p.JSONL.GZ");
+    assert_int_equal(dpi_records_kind(records), DPI_RECORD_LINE);
+    EXPECT(records, "a", "b");
+    put_packed("p.jsonl.gz", "");
+    records = open_records("p.jsonl.gz");
+    assert_int_equal(dpi_records_count(records), 0);
+    dpi_records_close(records);
+    put("p.gz", "x");
+    refuse("p.gz", DPI_STATUS_FORMAT, "with .gz behind its name");
+}
+
+/* Every cut, every changed byte of the checksums, and bytes that are no member. */
+static void test_packed_damaged(void **state) {
+    (void)state;
+    unsigned char packed[1024];
+    const char text[] = "text\none\ntwo\n";
+    const size_t n = pack(packed, sizeof packed - 8, 0, text, strlen(text));
+    for (size_t cut = 0; cut < n; cut++) {
+        write_file(path_of("cut.csv.gz"), packed, cut);
+        refuse("cut.csv.gz", DPI_STATUS_FORMAT, "cut short");
+    }
+    for (size_t i = n - 8; i < n; i++) {
+        packed[i] ^= 1;
+        write_file(path_of("sum.csv.gz"), packed, n);
+        refuse("sum.csv.gz", DPI_STATUS_FORMAT, "damaged");
+        packed[i] ^= 1;
+    }
+    memcpy(packed + n, "\0\0more", 6);
+    write_file(path_of("more.csv.gz"), packed, n + 6);
+    refuse("more.csv.gz", DPI_STATUS_FORMAT, "damaged");
+    put("plain.csv.gz", text);
+    refuse("plain.csv.gz", DPI_STATUS_FORMAT, "no gzip file");
+}
+
+/* 80 MB in 80 kB: as much as is allowed, and not a byte more. */
+static void test_packed_large(void **state) {
+    (void)state;
+    enum { BYTES = 80000000, ROOM = 1 << 20 };
+    char *text = malloc(BYTES);
+    unsigned char *packed = malloc(ROOM);
+    struct rlimit old, small;
+    dpi_records_options o;
+    dpi_records *records = NULL;
+    dpi_error err;
+    assert_true(text && packed);
+    memset(text, 'x', BYTES);
+    memcpy(text, "text\n", 5);
+    const size_t n = pack(packed, ROOM, 0, text, BYTES);
+    assert_true(n < 100000);
+    write_file(path_of("large.csv.gz"), packed, n);
+    assert_int_equal(mkdir(path_of("large"), 0700), 0);
+    write_file(path_of("large/b.txt.gz"), packed, n); /* more than a record may hold */
+    put_packed("large/a.txt.gz", "one\n");
+    put("large/c.txt.gz", "no gzip file");
+    put("large/d.txt", "two\n");
+    free(text);
+    free(packed);
+    EXPECT(open_records("large"), "one", "(null)", "(null)", "two");
+    dpi_records_options_init(&o);
+    o.max_expanded = BYTES;
+    assert_ok(dpi_records_open(path_of("large.csv.gz"), &o, &records, &err), &err);
+    assert_int_equal(dpi_records_count(records), 1);
+    dpi_records_close(records);
+    records = NULL;
+    o.max_expanded = BYTES - 1;
+    assert_int_equal(getrlimit(RLIMIT_DATA, &old), 0);
+    small = old;
+    small.rlim_cur = 32 << 20; /* less than the file holds: it is counted first */
+    assert_int_equal(setrlimit(RLIMIT_DATA, &small), 0);
+    const dpi_status status = dpi_records_open(path_of("large.csv.gz"), &o, &records, &err);
+    assert_int_equal(setrlimit(RLIMIT_DATA, &old), 0);
+    assert_error(status, DPI_STATUS_FORMAT, &err, "it holds more than 79999999 bytes");
+}
+
 static void test_memory(void **state) {
     (void)state;
     const char *texts[] = {"a", NULL, " ", "bc"};
@@ -204,7 +311,9 @@ static void test_no_memory(void **state) {
     (void)state;
     put("n.jsonl",
         "{\"text\": \"the text of a record that is longer\", \"more\": [1, {\"x\": 2}]}\n");
-    put("n.csv", "id,text\n1,\"a field\"\n2,b\n");
+    const char *const names[] = {"n.csv", "n.csv.gz"};
+    put(names[0], "id,text\n1,\"a field\"\n2,b\n");
+    put_packed(names[1], "id,text\n1,\"a field\"\n2,b\n");
     dpi_records *records = open_records("n.jsonl");
     bool failed = true;
     for (int64_t i = 1; failed; i++) {
@@ -222,16 +331,18 @@ static void test_no_memory(void **state) {
             dpi_private_free(text);
     }
     dpi_records_close(records);
-    failed = true;
-    for (int64_t i = 1; failed; i++) {
-        dpi_error err;
-        fail_allocation(i);
-        const dpi_status status = dpi_records_open(path_of("n.csv"), NULL, &records, &err);
-        failed = fail_allocation(0) >= i;
-        if (status == DPI_STATUS_OK)
-            EXPECT(records, "a field", "b");
-        else
-            assert_int_equal(status, DPI_STATUS_MEMORY);
+    for (int k = 0; k < 2; k++) {
+        failed = true;
+        for (int64_t i = 1; failed; i++) {
+            dpi_error err;
+            fail_allocation(i);
+            const dpi_status status = dpi_records_open(path_of(names[k]), NULL, &records, &err);
+            failed = fail_allocation(0) >= i;
+            if (status == DPI_STATUS_OK)
+                EXPECT(records, "a field", "b");
+            else
+                assert_int_equal(status, DPI_STATUS_MEMORY);
+        }
     }
 }
 
@@ -356,6 +467,8 @@ int main(void) {
         cmocka_unit_test(test_csv),        cmocka_unit_test(test_csv_stray_quotes),
         cmocka_unit_test(test_csv_linear), cmocka_unit_test(test_jsonl),
         cmocka_unit_test(test_folder),     cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_packed),     cmocka_unit_test(test_packed_damaged),
+        cmocka_unit_test(test_packed_large),
         cmocka_unit_test(test_machine_fails), cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_units),      cmocka_unit_test(test_units_refused),
         cmocka_unit_test(test_delimiter_and_encoding),
