@@ -97,9 +97,10 @@ static size_t find_label(dpi_bytes text) {
 }
 
 int32_t dpi_prompt_options_have_label(const dpi_prompt_options *o) {
-    const dpi_bytes texts[] = {o->public_prompt, o->private_prompt, o->query, o->system};
+    const dpi_bytes texts[] = {o->public_prompt, o->private_prompt, o->description, o->query,
+                               o->system};
     bool found = false;
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         found |= find_label(texts[i]) < texts[i].n_bytes;
     return found;
 }
@@ -128,6 +129,23 @@ static dpi_status check_query(const dpi_prompt_options *o, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
+/* A description makes the public prompt, and stands in the private one behind the record. */
+static dpi_status check_description(const dpi_prompt_options *o, dpi_error *err) {
+    if (!o->description.data)
+        return DPI_STATUS_OK;
+    if (o->public_prompt.data || o->query.data)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "description and %s: allowed is one of them (each is the public prompt)",
+                        o->query.data ? "query" : "public_prompt");
+    if (is_blank(o->description))
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "description: found no text, allowed is what kind of documents these are");
+    if (count_placeholders(o->description) > 0)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "description: found {reference}, which only the private prompt may hold");
+    return DPI_STATUS_OK;
+}
+
 dpi_status dpi_prompt_options_check(const dpi_prompt_options *o, dpi_error *err) {
     if (o->struct_size != sizeof *o)
         return dpi_fail(err, DPI_STATUS_ARG, "dpi_prompt_options: struct_size is %zu, must be %zu",
@@ -138,6 +156,7 @@ dpi_status dpi_prompt_options_check(const dpi_prompt_options *o, dpi_error *err)
         return dpi_fail(err, DPI_STATUS_ARG, "max_reference_tokens: found '%d', allowed 0 or more",
                         o->max_reference_tokens);
     DPI_TRY(check_query(o, err));
+    DPI_TRY(check_description(o, err));
     int n = o->private_prompt.data ? count_placeholders(o->private_prompt) : 1;
     if (n != 1)
         return dpi_fail(err, DPI_STATUS_ARG,
@@ -272,18 +291,27 @@ static dpi_status put_labels(dpi_prompts *p, dpi_bytes label, dpi_error *err) {
     return put_label(label, &p->private_text, err);
 }
 
+static dpi_status choose_public(dpi_prompts *p, const dpi_prompt_options *o, bool base,
+                                dpi_error *err) {
+    if (o->query.data)
+        return join(bytes_of(base ? base_question : chat_question), o->query,
+                    bytes_of(base ? base_answer : ""), &p->public_text, err);
+    if (o->description.data)
+        return join(bytes_of(base ? DPI_DESCRIBED_BASE_BEFORE : DPI_DESCRIBED_BEFORE),
+                    o->description,
+                    bytes_of(base ? DPI_DESCRIBED_BASE_AFTER : DPI_DESCRIBED_AFTER),
+                    &p->public_text, err);
+    return copy_text(o->public_prompt.data ? o->public_prompt
+                                           : bytes_of(base ? base_task : chat_task),
+                     &p->public_text, err);
+}
+
 static dpi_status choose_texts(dpi_prompts *p, const dpi_prompt_options *o, dpi_error *err) {
     const bool base = p->info.chat == DPI_CHAT_NONE;
     const dpi_bytes none = {NULL, 0};
     const char *lead = base ? base_lead : o->query.data ? chat_query_lead : chat_lead;
     DPI_TRY(copy_text(o->system, &p->system, err));
-    if (o->query.data)
-        DPI_TRY(join(bytes_of(base ? base_question : chat_question), o->query,
-                     bytes_of(base ? base_answer : ""), &p->public_text, err));
-    else
-        DPI_TRY(copy_text(o->public_prompt.data ? o->public_prompt
-                                                : bytes_of(base ? base_task : chat_task),
-                          &p->public_text, err));
+    DPI_TRY(choose_public(p, o, base, err));
     if (o->private_prompt.data)
         DPI_TRY(copy_text(o->private_prompt, &p->private_text, err));
     else

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dpinfer/memory.h"
 #include "tools/commands.h"
+#include "tools/csv_texts.h"
 #include "tools/output.h"
 #include "tools/paths.h"
 #include "tools/report_files.h"
@@ -31,7 +33,31 @@ static int write_line(const dpi_merge *merge, output *out, const dpi_merged_text
     return code == CLI_OK ? put(merge, out, "\n", 1) : code;
 }
 
-static int write_texts(const dpi_merge *merge, bool jsonl, output *out) {
+/* The bytes are private memory, which is freed; NULL: there was no memory for them. */
+static int put_private(const dpi_merge *merge, output *out, char *bytes, size_t n_bytes) {
+    const int code = bytes ? put(merge, out, bytes, n_bytes)
+                           : cli_fail(CLI_FAILED, "out of memory for the texts");
+    dpi_private_free(bytes);
+    return code;
+}
+
+static int write_row(const dpi_merge *merge, output *out, int32_t i, const dpi_merged_text *t,
+                     bool first) {
+    const dpi_claim *claim = dpi_report_claim(dpi_merge_report(merge));
+    char head[CSV_BYTES], end[CSV_BYTES];
+    size_t n_begin = 0, n_quoted = 0;
+    csv_head(claim, t->label != NULL, head);
+    csv_end(claim, t->n_tokens, t->end == DPI_END_EOG, end);
+    int code = first ? put(merge, out, head, strlen(head)) : CLI_OK;
+    char *begin = csv_begin(i, t->label, t->label ? strlen(t->label) : 0, &n_begin);
+    const int begun = put_private(merge, out, begin, n_begin);
+    char *quoted = csv_quote(t->text, t->n_bytes, &n_quoted);
+    const int written = put_private(merge, out, quoted, n_quoted);
+    code = code != CLI_OK ? code : begun != CLI_OK ? begun : written;
+    return code == CLI_OK ? put(merge, out, end, strlen(end)) : code;
+}
+
+static int write_texts(const dpi_merge *merge, bool jsonl, bool csv, output *out) {
     int32_t n_present;
     const int32_t n = dpi_merge_count(merge, &n_present);
     bool first = true;
@@ -46,7 +72,9 @@ static int write_texts(const dpi_merge *merge, bool jsonl, output *out) {
         if (dpi_report_text_add(dpi_merge_report(merge), t.label, t.n_tokens, t.end, &err) !=
             DPI_STATUS_OK)
             return cli_fail_library(CLI_FAILED, &err);
-        code = jsonl ? write_line(merge, out, &t) : write_text(merge, out, &t, first);
+        code = jsonl ? write_line(merge, out, &t)
+               : csv ? write_row(merge, out, i, &t, first)
+                     : write_text(merge, out, &t, first);
         first = false;
     }
     return code;
@@ -89,7 +117,7 @@ static int write_all(const args *a, const dpi_merge *merge) {
     if (code == CLI_OK)
         code = output_open(&out, a->positional[0], a->v[OPT_OVERWRITE].i);
     if (code == CLI_OK)
-        code = write_texts(merge, jsonl, &out);
+        code = write_texts(merge, jsonl, csv_wanted(a->positional[0]), &out);
     if (code == CLI_OK && reports)
         code = report_files_write(reports, dpi_merge_report(merge), complete);
     const output_end end = code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED;
@@ -127,6 +155,6 @@ const command command_merge = {
         "Puts the texts of a job together that 'run --job DIR --shard i/n' has written, in their\n"
         "order, and writes one report. DIR is the folder of the job; where shards have run with\n"
         "copies of it, all of them. OUT - is standard output; a name that ends in .jsonl gets one\n"
-        "JSON object per text. Fails if a shard is missing or there twice, if texts were changed,\n"
-        "or if the folders are not of one job.\n",
+        "JSON object per text, one that ends in .csv a row. Fails if a shard is missing or there\n"
+        "twice, if texts were changed, or if the folders are not of one job.\n",
 };

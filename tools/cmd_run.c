@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/csv_texts.h"
 #include "tools/ledger_options.h"
 #include "tools/output.h"
 #include "tools/paths.h"
@@ -26,7 +27,7 @@
 typedef struct run {
     release_input in;
     const dpi_claim *claim;
-    bool jsonl, quiet;
+    bool jsonl, csv, quiet; /* jsonl goes before csv */
     bool screen; /* the output is a terminal */
     progress progress;
     const char *job; /* its folder, which has the texts until all are there; NULL: none */
@@ -40,7 +41,7 @@ typedef struct run {
     bool shard_begun, begun; /* the shard; the release: its statement is owed */
     bool is_cut;    /* the job: a text that is not over was the last one */
     bool line_open; /* text mode: the last byte was not a line feed */
-    char tails[2][288];
+    char tails[2][CSV_BYTES];
     unsigned n_tails;
     char label[192];  /* jsonl: the member that says NOT PRIVATE, "" if there is none */
     char *last_words; /* what a handler prints that cannot return */
@@ -68,11 +69,24 @@ static int write_json(run *r, json_t *value, size_t from, size_t cut) {
     return code;
 }
 
+/* Private bytes, which are freed; NULL: there was no memory for them. */
+static int put_private(run *r, char *bytes, size_t n_bytes) {
+    const int code = bytes ? put_bytes(r, bytes, n_bytes)
+                           : cli_fail(CLI_FAILED, "out of memory for the text");
+    dpi_private_free(bytes);
+    return code;
+}
+
 static int put_text(run *r, const char *text, size_t n_bytes) {
     if (n_bytes == 0)
         return CLI_OK;
     if (r->jsonl) /* what stands between the quotes */
         return write_json(r, json_stringn(text, n_bytes), 1, 1);
+    if (r->csv) {
+        size_t n_quoted;
+        char *quoted = csv_quote(text, n_bytes, &n_quoted);
+        return put_private(r, quoted, n_quoted);
+    }
     r->line_open = text[n_bytes - 1] != '\n';
     if (!r->screen)
         return put_bytes(r, text, n_bytes);
@@ -92,6 +106,8 @@ static void set_tail(run *r, int32_t n_drawn, bool ended) {
         snprintf(tail, sizeof *r->tails, "\",\"n_tokens\":%d,\"ended\":%s,\"private\":%s%s}\n",
                  n_drawn, ended ? "true" : "false",
                  dpi_claim_is_private(r->claim) ? "true" : "false", r->label);
+    else if (r->csv)
+        csv_end(r->claim, n_drawn, ended, tail);
     else
         snprintf(tail, sizeof *r->tails, "%s", r->line_open ? "\n" : "");
     r->out.tail = tail;
@@ -119,14 +135,29 @@ static int begin_object(run *r, int32_t index) {
     return code;
 }
 
+/* The header row is written with the first text. */
+static int begin_row(run *r, int32_t index) {
+    const char *label;
+    size_t n_label, n_bytes = 0;
+    char head[CSV_BYTES];
+    dpi_release_label(r->in.release, index, &label, &n_label);
+    csv_head(r->claim, label != NULL, head);
+    const int code = index == 0 ? put_bytes(r, head, strlen(head)) : CLI_OK;
+    char *row = csv_begin(index, label, n_label, &n_bytes);
+    const int written = put_private(r, row, n_bytes);
+    return code == CLI_OK ? written : code;
+}
+
 /* Texts end with a line feed and are set apart by a blank line. */
 static int begin_text(run *r, int32_t index) {
     r->index = index;
     r->text_open = true;
     r->line_open = true; /* an empty text is an empty line */
-    if (!r->jsonl)
-        return index == 0 ? CLI_OK : put_bytes(r, "\n", 1);
-    return begin_object(r, index);
+    if (r->jsonl)
+        return begin_object(r, index);
+    if (r->csv)
+        return begin_row(r, index);
+    return index == 0 ? CLI_OK : put_bytes(r, "\n", 1);
 }
 
 static int end_text(run *r, const dpi_release_event *event) {
@@ -450,7 +481,8 @@ static void note_job(const args *a, const run *r, int code) {
 
 static int run_records(const args *a) {
     const bool first = ranks_own() == 0;
-    run r = {.jsonl = a->v[OPT_JSONL].i, .quiet = a->v[OPT_QUIET].i, .out = {.fd = -1}};
+    run r = {.jsonl = a->v[OPT_JSONL].i, .csv = csv_wanted(a->v[OPT_OUTPUT].s),
+             .quiet = a->v[OPT_QUIET].i, .out = {.fd = -1}};
     if (!a->v[OPT_PLAIN].i && a->n_positional == 0)
         return cli_fail(CLI_USAGE, "no REFS given; see 'dpinfer run -h'");
     if (a->v[OPT_MAX_HOURS].given && !job_wanted(a) && !a->v[OPT_JOB].given)
@@ -496,12 +528,12 @@ const command command_run = {
         "Writes text that resembles the records without giving any one of them away. Needs a\n"
         "privacy budget: --rho, or --epsilon with --delta.\n\n"
         "REFS is a folder of .txt files (one file is one record, in the byte order of the\n"
-        "names), a .jsonl (one line) or a .csv with a header row (one row). Records go to\n"
-        "batches by position and each batch gives one text. A record that is empty or cannot\n"
-        "be read keeps its place and adds nothing. With --adjacency add-remove a record goes\n"
-        "to the batch that a keyed hash of its content says, with --subsample to a random one\n"
-        "or to none; there are then --num texts, sums are divided by -B, and how many records\n"
-        "a text has stays secret.\n\n"
+        "names), a .jsonl (one line) or a .csv with a header row (one row), or one of these\n"
+        "with .gz behind its name. Records go to batches by position and each batch gives one\n"
+        "text. A record that is empty or cannot be read keeps its place and adds nothing. With\n"
+        "--adjacency add-remove a record goes to the batch that a keyed hash of its content\n"
+        "says, with --subsample to a random one or to none; there are then --num texts, sums are\n"
+        "divided by -B, and how many records a text has stays secret.\n\n"
         "Only the text goes to stdout, token by token; texts are set apart by a blank line,\n"
         "or see --jsonl. The privacy statement goes to stderr, and to --report.\n"
         "Files appear when they are whole. SIGINT, SIGTERM and SIGHUP finish the token, write\n"

@@ -143,6 +143,10 @@ static const option_spec specs[N_OPTIONS] = {
     [OPT_PUBLIC_PROMPT_FILE] = {.name = "public-prompt-file", .group = GROUP_PROMPT,
         .type = OPT_STRING,
         .commands = GENERATES, .arg = "FILE", .help = "the same from a file"},
+    [OPT_DESCRIBE] = {.name = "describe", .group = GROUP_PROMPT, .type = OPT_STRING,
+        .commands = GENERATES, .arg = "TEXT",
+        .help = "what kind of documents these are, such as 'hospital discharge letters': makes "
+                "both prompts; it is public"},
     [OPT_QUERY] = {.name = "query", .group = GROUP_PROMPT, .type = OPT_STRING,
         .commands = GENERATES, .arg = "TEXT",
         .help = "answer this question about the records, instead of "
@@ -239,7 +243,8 @@ static const option_spec specs[N_OPTIONS] = {
         .help = "output file; - is stdout"},
     [OPT_JSONL] = {.name = "jsonl", .group = GROUP_OUTPUT, .type = OPT_FLAG,
         .commands = GENERATES | CMD_MERGE | CMD_RESUME,
-        .help = "one JSON object per text instead of the bare text; so does -o x.jsonl"},
+        .help = "one JSON object per text instead of the bare text; so does -o x.jsonl, and "
+                "-o x.csv a row"},
     [OPT_REPORT] = {.name = "report", .group = GROUP_OUTPUT, .type = OPT_STRING, .is_list = true,
         .commands = GENERATES | CMD_MERGE | CMD_RESUME, .arg = "FILE",
         .help = "also write a report of the privacy statement: as "

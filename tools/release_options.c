@@ -146,6 +146,8 @@ static int read_prompts(const args *a, release_input *in, dpi_prompt_options *p)
         if (code != CLI_OK)
             return code;
     }
+    if (a->v[OPT_DESCRIBE].given)
+        p->description = (dpi_bytes){a->v[OPT_DESCRIBE].s, strlen(a->v[OPT_DESCRIBE].s)};
     p->max_reference_tokens = (int32_t)a->v[OPT_MAX_REF_TOKENS].i;
     if (dpi_chat_parse(a->v[OPT_TEMPLATE].s, &p->chat, &err) != DPI_STATUS_OK ||
         dpi_prompt_options_check(p, &err) != DPI_STATUS_OK)
@@ -355,6 +357,17 @@ static int open_job(const args *a, release_input *in, dpi_release_options *o) {
     return code;
 }
 
+/* A chat model without a record has to guess what is wanted, and C is for what it guesses wrong. */
+static void note_kind(const dpi_release_options *o, const dpi_model_info *info) {
+    const dpi_prompt_options *p = &o->prompts;
+    const bool chats = p->chat == DPI_CHAT_AUTO ? info->chat_template > DPI_CHAT_NONE
+                                                : p->chat != DPI_CHAT_NONE;
+    const bool said = p->description.data || p->public_prompt.data || p->query.data;
+    if (chats && !said && o->method.method != DPI_METHOD_PLAIN)
+        cli_note("warning: the public prompt does not say what kind of documents these are; say it "
+                 "with --describe, in words such as 'hospital discharge letters'");
+}
+
 static int open_release(const dpi_release_options *o, bool quiet, release_input *in) {
     dpi_error err;
     if (!quiet)
@@ -362,6 +375,8 @@ static int open_release(const dpi_release_options *o, bool quiet, release_input 
     if (!quiet && o->prompts.chat == DPI_CHAT_AUTO && in->info.chat_template == DPI_CHAT_UNKNOWN)
         cli_note("warning: the model's chat template is not recognised, so prompts are written "
                  "without one; choose the format with --template");
+    if (!quiet)
+        note_kind(o, &in->info);
     const dpi_status status = dpi_release_open(o, &in->release, &err);
     if (status == DPI_STATUS_CANCELLED) { /* while a pace was found */
         cli_note("stopped before a record was read");

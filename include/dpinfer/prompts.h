@@ -27,6 +27,9 @@ typedef struct dpi_prompt_options {
                                      leaves */
     dpi_bytes public_prompt;  /* without {reference}; none: the default of prompt_texts.h */
     dpi_bytes private_prompt; /* with {reference} once; none: a record, then the public prompt */
+    dpi_bytes description;    /* PUBLIC: what kind of documents these are, such as "hospital
+                                 discharge letters": the public prompt is for one of them. Instead
+                                 of public_prompt and query */
     dpi_bytes query;          /* a question, instead of both prompts */
     dpi_bytes label;          /* PUBLIC: what {label} stands for in the prompts, where it may stand
                                  any number of times; none: {label} is text like any other */

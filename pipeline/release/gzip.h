@@ -1,7 +1,8 @@
 /* gzip.h - what a .gz file holds. Internal.
  *
- * The whole of it is counted before memory is taken for it, so that a small file that would be very
- * large is refused at the price of a little time. All of it is private memory, also that of zlib. */
+ * The whole of it is counted before memory is taken for it, so that a small file that would be
+ * very large is refused at the price of a little time. All of it is private memory, also that of
+ * zlib. */
 #ifndef DPI_GZIP_H
 #define DPI_GZIP_H
 

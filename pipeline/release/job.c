@@ -66,6 +66,8 @@ static json_t *hash_prompts(const dpi_release *r) {
     sha256_update(&hash, sizeof numbers, (const uint8_t *)numbers);
     hash_text(&hash, o->public_prompt);
     hash_text(&hash, o->private_prompt);
+    if (o->description.data) /* jobs of earlier versions have none */
+        hash_text(&hash, o->description);
     hash_text(&hash, o->query);
     hash_text(&hash, o->system);
     for (int32_t i = 0; i < r->n_prompts; i++)

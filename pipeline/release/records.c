@@ -327,8 +327,8 @@ static dpi_status find_kind(const char *path, int32_t *kind, dpi_error *err) {
     return *kind != DPI_RECORD_OTHER
                ? DPI_STATUS_OK
                : dpi_fail(err, DPI_STATUS_FORMAT,
-                          "%s is not a folder of .txt files, a .jsonl or a .csv file, nor one of these "
-                          "with .gz behind its name", path);
+                          "%s is not a folder of .txt files, a .jsonl or a .csv file, nor one of "
+                          "these with .gz behind its name", path);
 }
 
 static dpi_status create(int32_t kind, dpi_records **records, dpi_error *err) {

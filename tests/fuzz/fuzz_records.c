@@ -1,7 +1,7 @@
 /* fuzz_records.c - libFuzzer target: any bytes as a .jsonl or a .csv file of records. The first
  * byte says which, whether it is compressed, whether units have IDs, which delimiter and encoding,
- * and whether what follows is repeated up to a megabyte: reading takes time that is linear in the bytes. Malformed records
- * are null and the others stay in their places. */
+ * and whether what follows is repeated up to a megabyte: reading takes time that is linear in the
+ * bytes. Malformed records are null and the others stay in their places. */
 #define _GNU_SOURCE
 #include <stdbool.h>
 #include <stdio.h>
