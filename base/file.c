@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -29,4 +30,35 @@ dpi_status dpi_file_open(const char *path, FILE **file, dpi_error *err) {
     if (status != DPI_STATUS_OK)
         close(fd);
     return status;
+}
+
+bool dpi_file_write(int fd, const void *data, size_t n_bytes) {
+    const char *at = data;
+    while (n_bytes > 0) {
+        const ssize_t n = write(fd, at, n_bytes);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return false;
+        if (n == 0) { /* it would be so for ever */
+            errno = EIO;
+            return false;
+        }
+        at += n;
+        n_bytes -= (size_t)n;
+    }
+    return true;
+}
+
+bool dpi_file_sync_names(const char *path) {
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    const int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    const bool synced = fd >= 0 && (fsync(fd) == 0 || errno == EINVAL);
+    const int reason = errno;
+    if (fd >= 0)
+        close(fd);
+    free(folder);
+    errno = reason;
+    return synced;
 }

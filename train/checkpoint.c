@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/status.h"
 
@@ -39,43 +39,19 @@ static uint64_t checksum(const header *h, const float *const arrays[N_ARRAYS]) {
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-static bool write_all(int fd, const void *data, size_t n_bytes) {
-    for (const char *p = data; n_bytes > 0;) {
-        ssize_t n = write(fd, p, n_bytes);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        p += n;
-        n_bytes -= (size_t)n;
-    }
-    return true;
-}
-
 static bool write_file(const char *path, const header *h, const float *const arrays[N_ARRAYS]) {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0)
         return false;
-    bool ok = write_all(fd, h, sizeof *h);
+    bool ok = dpi_file_write(fd, h, sizeof *h);
     for (int i = 0; i < N_ARRAYS; i++)
-        ok = ok && write_all(fd, arrays[i], array_bytes(&h->state));
+        ok = ok && dpi_file_write(fd, arrays[i], array_bytes(&h->state));
     ok = ok && fsync(fd) == 0;
     int reason = errno;
     if (close(fd) != 0 && ok)
         return false;
     errno = reason;
     return ok;
-}
-
-/* The rename itself reaches the disk with the directory. Not every file system can be asked. */
-static void sync_directory(const char *path) {
-    char *copy = strdup(path);
-    int fd = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    if (fd >= 0) {
-        (void)fsync(fd);
-        close(fd);
-    }
-    free(copy);
 }
 
 dpi_status dpi_checkpoint_write(const char *path, const dpi_checkpoint *state,
@@ -94,7 +70,7 @@ dpi_status dpi_checkpoint_write(const char *path, const dpi_checkpoint *state,
     bool ok = write_file(fresh, &h, arrays) && rename(fresh, path) == 0;
     int reason = errno;
     if (ok)
-        sync_directory(path);
+        (void)dpi_file_sync_names(path);
     else
         unlink(fresh);
     free(fresh);

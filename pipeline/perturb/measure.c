@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "dp/local/local.h"
@@ -80,20 +81,6 @@ static dpi_status map_file(dpi_vocabulary *v, int fd, const char *path, dpi_erro
     return DPI_STATUS_OK;
 }
 
-static bool write_all(int fd, const void *data, size_t n_bytes) {
-    const char *p = data;
-    while (n_bytes > 0) {
-        const ssize_t n = write(fd, p, n_bytes);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        p += n;
-        n_bytes -= (size_t)n;
-    }
-    return true;
-}
-
 /* The file appears when it is whole: a temporary one beside it gets its name. */
 static dpi_status store_file(const dpi_vocabulary *v, const char *path, dpi_error *err) {
     const header first = header_of(v);
@@ -102,9 +89,9 @@ static dpi_status store_file(const dpi_vocabulary *v, const char *path, dpi_erro
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a file name");
     const int fd = mkostemp(name, O_CLOEXEC);
     dpi_status status = DPI_STATUS_OK;
-    if (fd < 0 || !write_all(fd, &first, sizeof first) ||
-        !write_all(fd, v->distance, distance_bytes(v)) || fsync(fd) != 0 || fchmod(fd, 0644) != 0 ||
-        rename(name, path) != 0)
+    if (fd < 0 || !dpi_file_write(fd, &first, sizeof first) ||
+        !dpi_file_write(fd, v->distance, distance_bytes(v)) || fsync(fd) != 0 ||
+        fchmod(fd, 0644) != 0 || rename(name, path) != 0)
         status = cannot("write", path, err);
     if (fd >= 0)
         close(fd);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/status.h"
 #include "dpinfer/memory.h"
 
@@ -26,42 +27,15 @@ dpi_status dpi_folder_path(const char *folder, const char *name, char **path, dp
     return n >= 0 ? DPI_STATUS_OK : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a path");
 }
 
-/* The names in the folder of `path`, on the disk. */
-static bool sync_names(const char *path) {
-    const char *slash = strrchr(path, '/');
-    char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-    const int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    const bool synced = fd >= 0 && (fsync(fd) == 0 || errno == EINVAL);
-    const int reason = errno;
-    if (fd >= 0)
-        close(fd);
-    free(folder);
-    errno = reason;
-    return synced;
-}
-
 dpi_status dpi_folder_make(const char *path, dpi_error *err) {
-    if (mkdir(path, 0700) != 0 || !sync_names(path))
+    if (mkdir(path, 0700) != 0 || !dpi_file_sync_names(path))
         return fail_io(err, "make", path);
     return DPI_STATUS_OK;
 }
 
-static bool write_all(int fd, const char *bytes, size_t n_bytes) {
-    while (n_bytes > 0) {
-        const ssize_t n = write(fd, bytes, n_bytes);
-        if (n < 0 && errno != EINTR)
-            return false;
-        if (n > 0) {
-            bytes += n;
-            n_bytes -= (size_t)n;
-        }
-    }
-    return fsync(fd) == 0;
-}
-
 /* A link appears with the whole file behind it, or fails: on network file systems, too. */
 static dpi_status appear(const char *temporary, const char *path, dpi_error *err) {
-    if (link(temporary, path) != 0 || !sync_names(path))
+    if (link(temporary, path) != 0 || !dpi_file_sync_names(path))
         return fail_io(err, "make", path);
     return DPI_STATUS_OK;
 }
@@ -71,7 +45,8 @@ static dpi_status write_temporary(char *temporary, const char *path, const void 
     const int fd = mkostemp(temporary, O_CLOEXEC); /* mode 0600 */
     if (fd < 0)
         return fail_io(err, "write", path);
-    dpi_status status = write_all(fd, bytes, n_bytes) ? DPI_STATUS_OK : fail_io(err, "write", path);
+    const bool written = dpi_file_write(fd, bytes, n_bytes) && fsync(fd) == 0;
+    dpi_status status = written ? DPI_STATUS_OK : fail_io(err, "write", path);
     if (close(fd) != 0 && status == DPI_STATUS_OK)
         status = fail_io(err, "write", path);
     if (status == DPI_STATUS_OK)
@@ -122,7 +97,7 @@ dpi_status dpi_folder_read(const char *folder, const char *name, int secret, cha
 dpi_status dpi_folder_remove(const char *folder, const char *name, dpi_error *err) {
     char *path;
     DPI_TRY(dpi_folder_path(folder, name, &path, err));
-    const bool removed = (unlink(path) == 0 || errno == ENOENT) && sync_names(path);
+    const bool removed = (unlink(path) == 0 || errno == ENOENT) && dpi_file_sync_names(path);
     const dpi_status status = removed ? DPI_STATUS_OK : fail_io(err, "remove", path);
     free(path);
     return status;
@@ -132,7 +107,7 @@ dpi_status dpi_folder_sync(const char *folder, const char *name, dpi_error *err)
     char *path;
     DPI_TRY(dpi_folder_path(folder, name, &path, err));
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    const bool synced = fd >= 0 && fsync(fd) == 0 && sync_names(path);
+    const bool synced = fd >= 0 && fsync(fd) == 0 && dpi_file_sync_names(path);
     const dpi_status status = synced ? DPI_STATUS_OK : fail_io(err, "sync", path);
     if (fd >= 0)
         close(fd);

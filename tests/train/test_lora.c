@@ -2,14 +2,11 @@
  * precision, and what an adapter adds to the weights against its definition. */
 #include <math.h>
 
-#include "base/mem.h"
-#include "tests/support/support.h"
+#include "tests/train/gradient_support.h"
 #include "train/graph.h"
 #include "train/lora.h"
 
 enum { POSITIONS = 90, VOCAB = 11, RANK = 3 };
-
-static dpi_blas blas;
 
 typedef struct lora_case {
     dpi_graph_shape shape;
@@ -21,20 +18,13 @@ typedef struct lora_case {
     double *base, *params, *gradient, *work;
 } lora_case;
 
-static double *random_array(int64_t n, uint64_t *state) {
-    double *x = dpi_calloc((size_t)n, sizeof *x);
-    for (int64_t i = 0; i < n; i++)
-        x[i] = random_normal(state);
-    return x;
-}
-
 static const int32_t begins[] = {0, 1, 20, POSITIONS};
 
 static void make_case(lora_case *c, uint32_t targets, int32_t tied) {
     uint64_t state = 11;
     *c = (lora_case){.shape = {.n_layer = 2, .dim = 8, .n_head = 4, .n_kv_head = 2, .ffn = 10,
                                .n_vocab = VOCAB, .context = POSITIONS, .tied = tied,
-                               .rms_eps = 1e-5f, .rope_base = 100, .blas = &blas}};
+                               .rms_eps = 1e-5f, .rope_base = 100, .blas = &one_thread}};
     dpi_graph_layout_of(&c->shape, &c->layout);
     dpi_lora_of(&c->shape, RANK, 1.5f, targets, &c->lora);
     c->shape.lora = &c->lora;
@@ -62,13 +52,10 @@ static void merge(lora_case *c) {
         dpi_graph_f64.merge(&c->shape, l, c->params);
 }
 
-static double loss_at(lora_case *c, double *x, double value) {
-    const double kept = *x;
-    *x = value;
+static double loss(void *context) {
+    lora_case *c = context;
     merge(c);
-    const double loss = dpi_graph_f64.loss(&c->shape, c->params, &c->row, 0.5, NULL, c->work);
-    *x = kept;
-    return 0.5 * loss;
+    return 0.5 * dpi_graph_f64.loss(&c->shape, c->params, &c->row, 0.5, NULL, c->work);
 }
 
 static void check_gradient(uint32_t targets, int32_t tied) {
@@ -81,10 +68,7 @@ static void check_gradient(uint32_t targets, int32_t tied) {
         largest = fmax(largest, fabs(c.gradient[i]));
     assert_true(largest > 1e-3); /* a gradient of zeros would prove nothing */
     for (int64_t i = 0; i < c.lora.n_params; i++) {
-        double *x = c.params + c.layout.n_params + i, step = 1e-4;
-        const double numeric = (loss_at(&c, x, *x - 2 * step) - 8 * loss_at(&c, x, *x - step) +
-                                8 * loss_at(&c, x, *x + step) - loss_at(&c, x, *x + 2 * step)) /
-                               (12 * step);
+        const double numeric = derivative(loss, &c, c.params + c.layout.n_params + i);
         if (fabs(numeric - c.gradient[i]) > 2e-7 * largest)
             fail_msg("adapter %lld of %lld: gradient %.12g, finite difference %.12g", (long long)i,
                      (long long)c.lora.n_params, c.gradient[i], numeric);
@@ -209,21 +193,6 @@ static void test_f32(void **state) {
     (void)state;
     compare_f32(&dpi_graph_f32);
     compare_f32(dpi_graph_best());
-}
-
-static int set_up(void **state) {
-    (void)state;
-    dpi_error err;
-    if (dpi_blas_open(&blas, 1, &err) != DPI_STATUS_OK)
-        fail_msg("%s", err.message);
-    blas.set_n_threads(1);
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    dpi_blas_close(&blas);
-    return 0;
 }
 
 int main(void) {

@@ -1,24 +1,13 @@
 /* The gradient of every operator of the trainer, and of the whole model, against central finite
  * differences of fourth order in double precision. */
 #define DPI_TRAIN_F64
-#include "base/mem.h"
-#include "tests/support/support.h"
+#include "tests/train/gradient_support.h"
 #include "train/attention.h"
 #include "train/graph.h"
-
-static const double step = 1e-4;
-static dpi_blas blas;
 
 static void assert_near(double found, double wanted, double tolerance) {
     if (!(fabs(found - wanted) <= tolerance))
         fail_msg("found %.17g, wanted %.17g", found, wanted);
-}
-
-static double *random_array(int64_t n, uint64_t *state) {
-    double *x = dpi_calloc((size_t)n, sizeof *x);
-    for (int64_t i = 0; i < n; i++)
-        x[i] = random_normal(state);
-    return x;
 }
 
 static double dot(const double *a, const double *b, int64_t n) {
@@ -28,18 +17,9 @@ static double dot(const double *a, const double *b, int64_t n) {
     return sum;
 }
 
-/* A function of arrays that a test sets up: the scalar whose gradient is checked. */
-typedef double scalar_fn(void *context);
-
 static void check_element(scalar_fn *f, void *context, double *x, double gradient, double scale,
                           const char *what) {
-    double kept = *x, f_at[5];
-    for (int i = -2; i <= 2; i++) {
-        *x = kept + i * step;
-        f_at[i + 2] = f(context);
-    }
-    *x = kept;
-    double numeric = (f_at[0] - 8 * f_at[1] + 8 * f_at[3] - f_at[4]) / (12 * step);
+    const double numeric = derivative(f, context, x);
     if (fabs(numeric - gradient) > 1e-7 * scale)
         fail_msg("%s: gradient %.12g, finite difference %.12g", what, gradient, numeric);
 }
@@ -78,7 +58,7 @@ static void free_operands(operands *o) {
 
 static double linear_scalar(void *context) {
     operands *o = context;
-    op_linear(&blas, o->y, o->x, o->w, ROWS, N_IN, N_OUT, 0);
+    op_linear(&one_thread, o->y, o->x, o->w, ROWS, N_IN, N_OUT, 0);
     return dot(o->y, o->c, ROWS * N_OUT);
 }
 
@@ -86,13 +66,13 @@ static void test_linear(void **state) {
     (void)state;
     operands o = make_operands(ROWS * N_IN, N_OUT * N_IN, ROWS * N_OUT);
     double dx[ROWS * N_IN], dw[N_OUT * N_IN];
-    op_linear_dx(&blas, dx, o.c, o.w, ROWS, N_IN, N_OUT);
-    op_linear_dw(&blas, dw, o.c, o.x, ROWS, N_IN, N_OUT, 0);
+    op_linear_dx(&one_thread, dx, o.c, o.w, ROWS, N_IN, N_OUT);
+    op_linear_dw(&one_thread, dw, o.c, o.x, ROWS, N_IN, N_OUT, 0);
     check(linear_scalar, &o, o.x, dx, ROWS * N_IN, "linear dx");
     check(linear_scalar, &o, o.w, dw, N_OUT * N_IN, "linear dw");
     double twice[N_OUT * N_IN];
     memcpy(twice, dw, sizeof dw);
-    op_linear_dw(&blas, twice, o.c, o.x, ROWS, N_IN, N_OUT, 1);
+    op_linear_dw(&one_thread, twice, o.c, o.x, ROWS, N_IN, N_OUT, 1);
     for (int i = 0; i < N_OUT * N_IN; i++)
         assert_near(twice[i], 2 * dw[i], 1e-12);
     free_operands(&o);
@@ -207,7 +187,7 @@ typedef struct attention_case {
 } attention_case;
 
 static attn_head attention_head(const attention_case *a, int head) {
-    return (attn_head){&blas,
+    return (attn_head){&one_thread,
                        a->qkv + head * HEAD,
                        a->qkv + 2 * HEAD,
                        a->qkv + 3 * HEAD,
@@ -271,7 +251,7 @@ static void make_model(model_case *m, int32_t tied, const int32_t *begins, int32
                                  .tied = tied,
                                  .rms_eps = 1e-5f,
                                  .rope_base = 100,
-                                 .blas = &blas};
+                                 .blas = &one_thread};
     dpi_graph_layout_of(&m->shape, &m->layout);
     m->params = random_array(m->layout.n_params, &state);
     m->gradient = random_array(m->layout.n_params, &state); /* what is there must not matter */
@@ -407,21 +387,6 @@ static void test_f32(void **state) {
     if (dpi_isa_best() >= DPI_ISA_AVX512)
         compare_f32(&dpi_graph_f32_avx512);
 #endif
-}
-
-static int set_up(void **state) {
-    (void)state;
-    dpi_error err;
-    if (dpi_blas_open(&blas, 1, &err) != DPI_STATUS_OK)
-        fail_msg("%s", err.message);
-    blas.set_n_threads(1);
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    dpi_blas_close(&blas);
-    return 0;
 }
 
 int main(void) {
