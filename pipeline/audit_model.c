@@ -48,8 +48,7 @@ typedef struct text {
     long double *max_ratio;
 } text;
 
-/* ---- What a draw sees -------------------------------------------------------------------------
- */
+/* ---- What a draw sees ------------------------------------------------------------------------ */
 
 static void record(text *x) {
     trace *r = x->trace;
@@ -126,8 +125,7 @@ static int32_t give(void *user, void *buffer, size_t n_bytes) {
     return 0;
 }
 
-/* ---- Texts ------------------------------------------------------------------------------------
- */
+/* ---- Texts ----------------------------------------------------------------------------------- */
 
 static dpi_status open_sampler(text *x) {
     dpi_sampler_options po;

@@ -17,8 +17,7 @@ static int64_t runs_left(const dpi_dataset_info *info) {
     return info->last > 0 ? info->left / info->last : -1;
 }
 
-/* ---- For programs ------------------------------------------------------------------------------
- */
+/* ---- For programs ---------------------------------------------------------------------------- */
 
 static json_t *json_of_charge(const dpi_charge *c) {
     return json_pack("{s:I, s:o, s:o, s:o, s:o, s:f, s:I, s:I, s:b}", "id", (json_int_t)c->id,
@@ -41,8 +40,7 @@ static json_t *json_of_dataset(const dpi_dataset_info *d) {
         n_runs < 0 ? json_null() : json_integer(n_runs));
 }
 
-/* ---- For people --------------------------------------------------------------------------------
- */
+/* ---- For people ------------------------------------------------------------------------------ */
 
 /* Words of others, without what would steer a terminal. */
 static int print_words(const char *format, const char *words) {
@@ -96,8 +94,7 @@ static int print_charge(const dpi_charge *c) {
     return code;
 }
 
-/* ---- show, budget ------------------------------------------------------------------------------
- */
+/* ---- show, budget ---------------------------------------------------------------------------- */
 
 static int show_charges(dpi_ledger *ledger, const dpi_dataset_info *info, json_t *list) {
     dpi_charge c;
@@ -173,8 +170,7 @@ static int show(const args *a, dpi_ledger *ledger, bool with_charges) {
     return code;
 }
 
-/* ---- init, charge, close -----------------------------------------------------------------------
- */
+/* ---- init, charge, close --------------------------------------------------------------------- */
 
 static int init(const args *a, dpi_ledger *ledger) {
     dpi_dataset_options o;
@@ -227,8 +223,7 @@ static int seal(const args *a, dpi_ledger *ledger) {
     return status == DPI_STATUS_OK ? show(a, ledger, false) : ledger_fail(status, &err);
 }
 
-/* ---- The command -------------------------------------------------------------------------------
- */
+/* ---- The command ----------------------------------------------------------------------------- */
 
 typedef enum action { INIT, SHOW, BUDGET, CHARGE, CLOSE, N_ACTIONS } action;
 static const char *const actions[] = {"init", "show", "budget", "charge", "close"};

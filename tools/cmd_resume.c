@@ -25,8 +25,7 @@ typedef struct resumed {
     char *paths[1 + MAX_REPORTS]; /* of this command, from its own folder */
 } resumed;
 
-/* ---- The words of the run -----------------------------------------------------------------------
- */
+/* ---- The words of the run -------------------------------------------------------------------- */
 
 static int read_words(const char *folder, const dpi_journal *journal, resumed *r) {
     static char name[] = "run";
@@ -78,8 +77,7 @@ static int override(const args *a, resumed *r, args *run) {
     return CLI_OK;
 }
 
-/* ---- The command --------------------------------------------------------------------------------
- */
+/* ---- The command ----------------------------------------------------------------------------- */
 
 static int go_on(const args *a, dpi_journal *journal, resumed *r) {
     args run;

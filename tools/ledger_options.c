@@ -37,8 +37,7 @@ int ledger_dataset(const args *a, dpi_ledger *ledger, char name[DPI_DATASET_NAME
     return CLI_OK;
 }
 
-/* ---- Which smaller job would fit ---------------------------------------------------------------
- */
+/* ---- Which smaller job would fit ------------------------------------------------------------- */
 
 /* Whether the run with another budget, rho or epsilon, fits into what is left. */
 static bool fits(const dpi_claim *claim, const dpi_dataset_info *info, double rho,

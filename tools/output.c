@@ -14,8 +14,7 @@
 
 #include "tools/terminal.h"
 
-/* ---- What a signal that ends the program finds -------------------------------------------------
- */
+/* ---- What a signal that ends the program finds ----------------------------------------------- */
 
 enum { MAX_OPEN = 16 };
 static output *volatile opened[MAX_OPEN];

@@ -10,8 +10,7 @@
 #include <unistd.h>
 
 
-/* ---- Whether two paths lead to one file -------------------------------------------------------
- */
+/* ---- Whether two paths lead to one file ------------------------------------------------------ */
 
 static bool find_file(const char *path, struct stat *st) {
     return (strcmp(path, "-") == 0 ? fstat(STDOUT_FILENO, st) : stat(path, st)) == 0;

@@ -11,8 +11,7 @@ static const double LN2 = 0x1.62e42fefa39efp-1;
 
 static double up(double x) { return nextafter(x, INFINITY); }
 
-/* ---- Parts of formulas: relative error below 2^-48 --------------------------------------------
- */
+/* ---- Parts of formulas: relative error below 2^-48 ------------------------------------------- */
 
 /* ln(sinh(x) / x), x >= 0. */
 static double log_sinh_ratio(double x) {
@@ -40,8 +39,7 @@ static double log1p_exp(double x) { return x > 40 ? x + exp(-x) : log1p(exp(x));
 /* ln(e^x - 1), x > 0. */
 static double log_expm1(double x) { return x > 1 ? x + log1p(-exp(-x)) : log(expm1(x)); }
 
-/* ---- Divergences ------------------------------------------------------------------------------
- */
+/* ---- Divergences ----------------------------------------------------------------------------- */
 
 double dpi_renyi_of_zcdp(int32_t order, double rho) { return up(order * rho); }
 
@@ -104,8 +102,7 @@ double dpi_renyi_of_subsample(int32_t order, double d, double q) {
     return fmin(d, up(log1p_exp(inside) * (1 + MARGIN) / (A - 1)));
 }
 
-/* ---- Budgets ----------------------------------------------------------------------------------
- */
+/* ---- Budgets --------------------------------------------------------------------------------- */
 
 /* Less than a budget by what a divergence of order A must pay for delta: may be negative. */
 static double conversion(double delta, int32_t order, double *size) {
@@ -172,8 +169,7 @@ dpi_status dpi_renyi_epsilon(double divergence, double delta, int32_t order, dou
     return DPI_STATUS_OK;
 }
 
-/* ---- Costs ------------------------------------------------------------------------------------
- */
+/* ---- Costs ----------------------------------------------------------------------------------- */
 
 void dpi_cost_init(dpi_cost *cost) { *cost = (dpi_cost){.struct_size = sizeof *cost}; }
 

@@ -23,8 +23,7 @@ static int32_t scale_down(uint64_t x, int32_t n) {
     return (int32_t)((wide)x * (uint64_t)n >> 64);
 }
 
-/* ---- SipHash-2-4: Aumasson and Bernstein 2012 -------------------------------------------------
- */
+/* ---- SipHash-2-4: Aumasson and Bernstein 2012 ------------------------------------------------ */
 
 static uint64_t rotate(uint64_t x, int n) { return x << n | x >> (64 - n); }
 
@@ -78,8 +77,7 @@ dpi_status dpi_assign_hash(const uint8_t key[16], const void *id, size_t n_bytes
     return DPI_STATUS_OK;
 }
 
-/* ---- Secret assignment ------------------------------------------------------------------------
- */
+/* ---- Secret assignment ----------------------------------------------------------------------- */
 
 static dpi_status check_q(double q, dpi_error *err) {
     return dpi_account_check("q", q, 1, false, err);

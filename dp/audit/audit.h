@@ -69,8 +69,7 @@ double dpi_binomial_tail(int32_t n, int32_t k, double p);
 double dpi_binomial_lower(int32_t n, int32_t k, double alpha);
 double dpi_binomial_upper(int32_t n, int32_t k, double alpha);
 
-/* ---- audit_case.c: records, their neighbours and what they add up to, by the formulas ----------
- */
+/* ---- audit_case.c: records, their neighbours and what they add up to, by the formulas -------- */
 
 /* Vocabularies: DPI_AUDIT_VOCAB, or a wide one that takes more than one block of candidates. */
 enum { DPI_AUDIT_VOCAB = 64, DPI_AUDIT_WIDE = 2100, DPI_AUDIT_REFS = 8 };

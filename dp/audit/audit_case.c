@@ -96,8 +96,7 @@ int64_t dpi_audit_mean(int64_t sum, int32_t m) {
     return m > 0 ? llrintl((long double)sum / m) : 0;
 }
 
-/* ---- Contributions ----------------------------------------------------------------------------
- */
+/* ---- Contributions --------------------------------------------------------------------------- */
 
 static long double log_mass(const float *l, const dpi_distribution *d) {
     long double top = -INFINITY, sum = 0;

@@ -120,8 +120,7 @@ dpi_status dpi_audit_play(dpi_audit *a, double eta, double claimed) {
 
 dpi_status dpi_audit_game(dpi_audit *a) { return dpi_audit_play(a, ETA, ETA); }
 
-/* ---- D: one run, a coin for each batch ---------------------------------------------------------
- */
+/* ---- D: one run, a coin for each batch ------------------------------------------------------- */
 
 /* Steinke, Nasr and Jagielski 2023. Batches are independent, and each guess is right with a chance
  * of at most (1 + delta_T(0)) / 2, so that right guesses are below a binomial count. */

@@ -229,8 +229,7 @@ static dpi_status crafted(setting *s, dpi_audit_case *w) {
     return compare(s, w, 0);
 }
 
-/* ---- Settings ---------------------------------------------------------------------------------
- */
+/* ---- Settings -------------------------------------------------------------------------------- */
 
 static void random_options(dpi_audit *a, dpi_sampler_options *o) {
     o->isa = DPI_ISA_REF + dpi_audit_below(a, dpi_isa_best());

@@ -11,8 +11,7 @@
 /* Share of delta that each of the parts that are only bounded may have. */
 static const double SHARE = 1e-7;
 
-/* ---- Moments: law->mass holds logarithms here ----------------------------------------------
- */
+/* ---- Moments: law->mass holds logarithms here ------------------------------------------------ */
 
 /* ln of the sum of mass e^(lambda loss), with at most some 2^-40 of error. */
 static double log_moment(const loss_law *law, double lambda) {
@@ -53,8 +52,7 @@ static double best_lambda(const loss_law *law, int32_t n, double decay) {
     return exp((low + high) / 2);
 }
 
-/* ---- The sum ----------------------------------------------------------------------------------
- */
+/* ---- The sum --------------------------------------------------------------------------------- */
 
 /* The tilted law of the sum of n_steps losses, modulo n * step. */
 typedef struct sum_law {

@@ -41,8 +41,7 @@ static dpi_status check(const dpi_gaussian *g, double delta, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-/* ---- Renyi ------------------------------------------------------------------------------------
- */
+/* ---- Renyi ----------------------------------------------------------------------------------- */
 
 /* The best of the orders 2 to 64, and of larger ones that grow by a sixteenth each. */
 static dpi_status renyi_epsilon(const dpi_gaussian *g, double delta, double *epsilon,
@@ -60,8 +59,7 @@ static dpi_status renyi_epsilon(const dpi_gaussian *g, double delta, double *eps
     return DPI_STATUS_OK;
 }
 
-/* ---- Privacy loss -----------------------------------------------------------------------------
- */
+/* ---- Privacy loss ---------------------------------------------------------------------------- */
 
 /* On a grid of this step, or of the finest that fits; *step becomes what it was. */
 static dpi_status law_epsilon(const dpi_gaussian *g, loss_direction direction, double delta,
@@ -107,8 +105,7 @@ static dpi_status epsilon_of(const dpi_gaussian *g, double delta, double *epsilo
                                                : pld_epsilon(g, delta, epsilon, err);
 }
 
-/* ---- Public -----------------------------------------------------------------------------------
- */
+/* ---- Public ---------------------------------------------------------------------------------- */
 
 dpi_status dpi_gaussian_epsilon(const dpi_gaussian *gaussian, double delta, double *epsilon,
                                 dpi_error *err) {

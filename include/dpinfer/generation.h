@@ -167,8 +167,7 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_generation_advance(dpi_generation *const *
                                                          int32_t n, dpi_generation_event *events,
                                                          dpi_error *err);
 
-/* ---- One text in one call ---------------------------------------------------------------------
- */
+/* ---- One text in one call -------------------------------------------------------------------- */
 
 typedef struct dpi_generate_input {
     size_t struct_size;

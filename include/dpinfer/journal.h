@@ -64,8 +64,7 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_journal_open(const char *folder,
 /* Waits for nothing: what the disk does not have is not promised. NULL is allowed. */
 DPI_API void dpi_journal_close(dpi_journal *journal);
 
-/* ---- What a job is ----------------------------------------------------------------------------
- */
+/* ---- What a job is --------------------------------------------------------------------------- */
 
 /* The caller's object as it was given; NULL: none. The journal's. */
 DPI_API const char *dpi_journal_application(const dpi_journal *journal);
@@ -82,8 +81,7 @@ DPI_API void dpi_journal_text(const dpi_journal *journal, int32_t text, const in
 /* Texts that have tokens; tokens of all of them. */
 DPI_API void dpi_journal_count(const dpi_journal *journal, int32_t *n_texts, int64_t *n_tokens);
 
-/* ---- Writing: what a release does -------------------------------------------------------------
- */
+/* ---- Writing: what a release does ------------------------------------------------------------ */
 
 /* The job begins: its facts, a JSON object, are on the disk when this returns OK. Errors: STATE (it
  * has begun), ARG (no JSON object), IO, MEMORY. */

@@ -40,8 +40,7 @@ typedef struct dpi_ledger dpi_ledger;
 /* One unit of divergence as an integer amount: 2^40. */
 #define DPI_LEDGER_ONE 1099511627776.0
 
-/* ---- The file ---------------------------------------------------------------------------------
- */
+/* ---- The file -------------------------------------------------------------------------------- */
 
 typedef struct dpi_ledger_options {
     size_t struct_size;
@@ -67,8 +66,7 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_ledger_open(const char *path,
 /* NULL is allowed. */
 DPI_API void dpi_ledger_close(dpi_ledger *ledger);
 
-/* ---- Datasets ---------------------------------------------------------------------------------
- */
+/* ---- Datasets -------------------------------------------------------------------------------- */
 
 #define DPI_DATASET_NAME_MAX 63
 
@@ -126,8 +124,7 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_ledger_info(dpi_ledger *ledger, const char
 DPI_API DPI_MUST_CHECK dpi_status dpi_ledger_info_at(dpi_ledger *ledger, int32_t index,
                                                      dpi_dataset_info *info, dpi_error *err);
 
-/* ---- Charges ----------------------------------------------------------------------------------
- */
+/* ---- Charges --------------------------------------------------------------------------------- */
 
 #define DPI_CHARGE_METHOD_MAX 63
 #define DPI_CHARGE_NOTE_MAX 255

@@ -14,8 +14,7 @@
 extern "C" {
 #endif
 
-/* ---- Vocabulary: words and their vectors, public -----------------------------------------------
- */
+/* ---- Vocabulary: words and their vectors, public --------------------------------------------- */
 
 typedef struct dpi_vocabulary dpi_vocabulary;
 
@@ -54,8 +53,7 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_vocabulary_measure(dpi_vocabulary *vocabul
                                                          const char *cache, int32_t n_threads,
                                                          dpi_error *err);
 
-/* ---- Mechanisms --------------------------------------------------------------------------------
- */
+/* ---- Mechanisms ------------------------------------------------------------------------------ */
 
 typedef enum dpi_mechanism {
     DPI_MECHANISM_RANTEXT = 0,     /* a list of random size around the word */
@@ -118,8 +116,7 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_perturb(dpi_perturber *perturber, const ch
 /* The replacements of the last text as one text, NUL-terminated, the perturber's. */
 DPI_API const char *dpi_perturbed_text(const dpi_perturber *perturber);
 
-/* ---- What is guaranteed ------------------------------------------------------------------------
- */
+/* ---- What is guaranteed ---------------------------------------------------------------------- */
 
 /* Of one word. P(y | x) is the probability that x becomes y. A pair of words has the largest
  * |ln P(y | x) / P(y | x')| over all y, INFINITY if one of them can become what the other cannot.

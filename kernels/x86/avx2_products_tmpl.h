@@ -6,8 +6,7 @@
 #include "kernels/pack.h"
 #include "kernels/weight_types.h"
 
-/* ---- Products: the primitives of q_products_tmpl.h---------------------------------------------
- */
+/* ---- Products: the primitives of q_products_tmpl.h ------------------------------------------- */
 
 #define LANES 8
 #define TILE 6 /* 6 sums and 6 accumulators, of 16 registers */

@@ -47,8 +47,7 @@ bool dpi_journal_make_room(dpi_journal *j) {
     return true;
 }
 
-/* ---- Whole files -------------------------------------------------------------------------------
- */
+/* ---- Whole files ----------------------------------------------------------------------------- */
 
 static bool write_temporary(const dpi_journal *j, const char *name, const void *data, size_t n) {
     const int fd =

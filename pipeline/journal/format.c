@@ -11,8 +11,7 @@
 
 static const char magic[8] = {'D', 'P', 'I', 'T', 'O', 'K', 'E', 'N'};
 
-/* ---- Bytes: little-endian ----------------------------------------------------------------------
- */
+/* ---- Bytes: little-endian -------------------------------------------------------------------- */
 
 static void put(uint8_t *at, uint64_t value, int n) {
     for (int i = 0; i < n; i++)
@@ -37,8 +36,7 @@ bool dpi_journal_is_zero(const uint8_t *bytes, size_t n) {
     return true;
 }
 
-/* ---- A record ----------------------------------------------------------------------------------
- */
+/* ---- A record -------------------------------------------------------------------------------- */
 
 enum { SEQUENCE = 0, LAG = 8, TEXT = 12, PLACE = 16, TOKEN = 20, CHECK = 24 };
 
@@ -71,8 +69,7 @@ bool dpi_journal_decode(const uint8_t id[DPI_JOURNAL_ID], const uint8_t bytes[DP
     return true;
 }
 
-/* ---- The header --------------------------------------------------------------------------------
- */
+/* ---- The header ------------------------------------------------------------------------------ */
 
 enum { VERSION_AT = 8, RECORD_AT = 12, ID_AT = 16, HEADER_CHECK = 32 };
 
@@ -103,8 +100,7 @@ dpi_status dpi_journal_check_header(const dpi_journal *j, const uint8_t bytes[DP
     return DPI_STATUS_OK;
 }
 
-/* ---- All records -------------------------------------------------------------------------------
- */
+/* ---- All records ----------------------------------------------------------------------------- */
 
 typedef struct scan {
     dpi_journal *journal;

@@ -35,8 +35,7 @@ static dpi_status out_of_memory(dpi_error *err) {
     return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a job");
 }
 
-/* ---- Writing -----------------------------------------------------------------------------------
- */
+/* ---- Writing --------------------------------------------------------------------------------- */
 
 /* SHA-256 of the object in its shortest form, names in order. False: out of memory. */
 static bool digest(const json_t *object, char hex[DIGEST_HEX + 1]) {
@@ -101,8 +100,7 @@ dpi_status dpi_job_write(const dpi_journal *j, const char *facts, dpi_error *err
     return status;
 }
 
-/* ---- Reading -----------------------------------------------------------------------------------
- */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
 static dpi_status malformed(const dpi_journal *j, const char *what, dpi_error *err) {
     return dpi_fail(err, DPI_STATUS_FORMAT, "%s/job.json: %s", j->folder, what);

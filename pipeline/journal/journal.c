@@ -19,8 +19,7 @@ void dpi_journal_options_init(dpi_journal_options *options) {
     *options = (dpi_journal_options){.struct_size = sizeof *options, .every = 1};
 }
 
-/* ---- Opening -----------------------------------------------------------------------------------
- */
+/* ---- Opening --------------------------------------------------------------------------------- */
 
 /* The folder, and that of its name: a folder that a power cut takes away has lost its job. */
 static dpi_status make_folder(dpi_journal *j, dpi_error *err) {
@@ -178,8 +177,7 @@ const char *dpi_journal_application(const dpi_journal *j) { return j->applicatio
 const char *dpi_journal_facts(const dpi_journal *j) { return j->begun ? j->facts : NULL; }
 const uint8_t *dpi_journal_key(const dpi_journal *j) { return j->key; }
 
-/* ---- Begin -------------------------------------------------------------------------------------
- */
+/* ---- Begin ----------------------------------------------------------------------------------- */
 
 /* The file of tokens without a token. What a job that has not begun has left there is no token. */
 static dpi_status make_tokens(dpi_journal *j, dpi_error *err) {
@@ -209,8 +207,7 @@ dpi_status dpi_journal_begin(dpi_journal *j, const char *facts, dpi_error *err) 
     return DPI_STATUS_OK;
 }
 
-/* ---- Data that is kept -------------------------------------------------------------------------
- */
+/* ---- Data that is kept ----------------------------------------------------------------------- */
 
 static dpi_status check_name(const char *name, dpi_error *err) {
     const size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789");
@@ -273,8 +270,7 @@ dpi_status dpi_journal_kept(const dpi_journal *j, const char *name, void **data,
     return DPI_STATUS_OK;
 }
 
-/* ---- The next token ----------------------------------------------------------------------------
- */
+/* ---- The next token -------------------------------------------------------------------------- */
 
 static dpi_status check_put(dpi_journal *j, int32_t text, int32_t place, int32_t token,
                             dpi_error *err) {

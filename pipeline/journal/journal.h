@@ -56,8 +56,7 @@ struct dpi_journal {
 /* Whether this is the folder of the journal, however it is spelled. */
 bool dpi_journal_is_in(const dpi_journal *journal, const char *folder);
 
-/* ---- format.c: records ------------------------------------------------------------------------
- */
+/* ---- format.c: records ----------------------------------------------------------------------- */
 
 typedef struct dpi_journal_record {
     int64_t sequence, n_durable; /* from 0; records that the disk had when this one was written */
@@ -81,16 +80,14 @@ dpi_status dpi_journal_check_header(const dpi_journal *journal,
 /* Reads all records. With write access, zeros what was not shown. Errors: as dpi_journal_open. */
 dpi_status dpi_journal_recover(dpi_journal *journal, dpi_error *err);
 
-/* ---- texts.c: tokens in memory -----------------------------------------------------------------
- */
+/* ---- texts.c: tokens in memory --------------------------------------------------------------- */
 
 /* Errors: ARG (not the next token of the text), MEMORY. */
 dpi_status dpi_journal_add(dpi_journal *journal, int32_t text, int32_t place, int32_t token,
                            dpi_error *err);
 void dpi_journal_free_texts(dpi_journal *journal);
 
-/* ---- file.c: whole files and writes ------------------------------------------------------------
- */
+/* ---- file.c: whole files and writes ---------------------------------------------------------- */
 
 dpi_status dpi_journal_fail(const dpi_journal *journal, const char *what, const char *name,
                             dpi_error *err); /* IO, with errno */
@@ -106,16 +103,14 @@ dpi_status dpi_journal_write_file(const dpi_journal *journal, const char *name, 
 dpi_status dpi_journal_read_file(const dpi_journal *journal, const char *name, char **data,
                                  size_t *n_bytes, dpi_error *err);
 
-/* ---- job.c: job.json ----------------------------------------------------------------------------
- */
+/* ---- job.c: job.json ------------------------------------------------------------------------- */
 
 /* What the job is, to the disk. Errors: IO, MEMORY, ARG. */
 dpi_status dpi_job_write(const dpi_journal *journal, const char *facts, dpi_error *err);
 /* *found: there is one. Errors: IO, FORMAT, UNSUPPORTED, MEMORY. */
 dpi_status dpi_job_read(dpi_journal *journal, bool *found, dpi_error *err);
 
-/* ---- sync.c ------------------------------------------------------------------------------------
- */
+/* ---- sync.c ---------------------------------------------------------------------------------- */
 
 void dpi_journal_sync_start(dpi_journal *journal);
 void dpi_journal_sync_stop(dpi_journal *journal);

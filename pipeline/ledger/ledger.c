@@ -35,8 +35,7 @@ static dpi_status check_size(const char *name, size_t found, size_t needed, dpi_
                     needed);
 }
 
-/* ---- The file ----------------------------------------------------------------------------------
- */
+/* ---- The file -------------------------------------------------------------------------------- */
 
 dpi_status dpi_ledger_open(const char *path, const dpi_ledger_options *options,
                            dpi_ledger **ledger, dpi_error *err) {
@@ -100,8 +99,7 @@ dpi_status dpi_ledger_check_text(const char *what, const char *text, size_t most
         most);
 }
 
-/* ---- Reading a dataset -------------------------------------------------------------------------
- */
+/* ---- Reading a dataset ----------------------------------------------------------------------- */
 
 static const char *const columns =
     "SELECT id, name, opened, closed, epsilon, delta, scope, renyi_order, budget, unit_key,"
@@ -243,8 +241,7 @@ dpi_status dpi_ledger_info_at(dpi_ledger *l, int32_t index, dpi_dataset_info *in
     return status;
 }
 
-/* ---- Adding and closing ------------------------------------------------------------------------
- */
+/* ---- Adding and closing ---------------------------------------------------------------------- */
 
 static dpi_status insert(dpi_ledger *l, const dpi_dataset_options *o, int32_t order,
                          int64_t budget, const uint8_t *key, dpi_error *err) {
@@ -310,8 +307,7 @@ dpi_status dpi_ledger_seal(dpi_ledger *l, const char *dataset, dpi_error *err) {
     return status;
 }
 
-/* ---- Reading charges ---------------------------------------------------------------------------
- */
+/* ---- Reading charges ------------------------------------------------------------------------- */
 
 static dpi_status read_charge(dpi_ledger *l, const char *dataset, int64_t after, dpi_charge *c,
                               dpi_error *err) {

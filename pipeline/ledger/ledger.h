@@ -27,8 +27,7 @@ typedef struct dpi_dataset {
     uint8_t key[DPI_LEDGER_KEY_BYTES]; /* of hashes of units */
 } dpi_dataset;
 
-/* ---- sql.c -------------------------------------------------------------------------------------
- */
+/* ---- sql.c ----------------------------------------------------------------------------------- */
 
 /* Opens, checks and, if it is empty and may be made, fills the file; brings one of an earlier form
  * to the present one. Errors: as dpi_ledger_open. */
@@ -54,8 +53,7 @@ dpi_status dpi_sql_end(dpi_ledger *ledger, dpi_status status, dpi_error *err);
 /* Column i as a text, cut to size - 1 bytes. */
 void dpi_sql_text(sqlite3_stmt *statement, int i, char *text, size_t size);
 
-/* ---- ledger.c ----------------------------------------------------------------------------------
- */
+/* ---- ledger.c -------------------------------------------------------------------------------- */
 
 /* The current time in UTC; "" if the clock has none. */
 void dpi_ledger_date(char date[24]);

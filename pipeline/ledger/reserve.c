@@ -14,8 +14,7 @@ void dpi_charge_request_init(dpi_charge_request *r) {
     *r = (dpi_charge_request){.struct_size = sizeof *r};
 }
 
-/* ---- What is charged ---------------------------------------------------------------------------
- */
+/* ---- What is charged ------------------------------------------------------------------------- */
 
 /* The cost as a text from which the amount can be computed again. */
 static void print_cost(const dpi_cost *cost, char *text, size_t size) {
@@ -44,8 +43,7 @@ static dpi_status fail_budget(const dpi_ledger *l, const dpi_dataset_info *info,
                     info->delta);
 }
 
-/* ---- Units -------------------------------------------------------------------------------------
- */
+/* ---- Units ----------------------------------------------------------------------------------- */
 
 /* What the ledger knows of one unit. */
 typedef struct unit_state {
@@ -139,8 +137,7 @@ dpi_status dpi_ledger_paid(dpi_ledger *l, const char *dataset, int64_t id,
     return status;
 }
 
-/* ---- The transaction ---------------------------------------------------------------------------
- */
+/* ---- The transaction ------------------------------------------------------------------------- */
 
 static dpi_status check_request(const dpi_charge_request *r, dpi_error *err) {
     if (r->struct_size != sizeof *r)

@@ -50,8 +50,7 @@ static const char *const from_form_1 =
     " JOIN unit USING(dataset, hash);"
     "DROP TABLE unit_1;" SET_FORM;
 
-/* ---- Errors ------------------------------------------------------------------------------------
- */
+/* ---- Errors ---------------------------------------------------------------------------------- */
 
 static dpi_status fail_with(const dpi_ledger *l, int code, dpi_error *err) {
     switch (code & 0xff) {
@@ -86,8 +85,7 @@ dpi_status dpi_sql_fail(const dpi_ledger *l, dpi_error *err) {
     return fail_with(l, sqlite3_extended_errcode(l->db), err);
 }
 
-/* ---- Statements --------------------------------------------------------------------------------
- */
+/* ---- Statements ------------------------------------------------------------------------------ */
 
 static int bind(sqlite3_stmt *s, const char *types, va_list values) {
     int code = SQLITE_OK;
@@ -190,8 +188,7 @@ static dpi_status expect_text(dpi_ledger *l, const char *sql, const char *wanted
     return dpi_fail(err, DPI_STATUS_FORMAT, "%s: %s", l->path, refusal);
 }
 
-/* ---- Opening -----------------------------------------------------------------------------------
- */
+/* ---- Opening --------------------------------------------------------------------------------- */
 
 /* The file is there afterwards. *is_empty: it may have to be filled. */
 static dpi_status find_file(const dpi_ledger *l, bool create, bool *is_empty, dpi_error *err) {

@@ -36,8 +36,7 @@ dpi_status dpi_release_check_job(const dpi_release_options *o, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-/* ---- Facts -------------------------------------------------------------------------------------
- */
+/* ---- Facts ----------------------------------------------------------------------------------- */
 
 static void hash_text(struct sha256_ctx *hash, dpi_bytes text) {
     const uint64_t n = text.data ? text.n_bytes + 1 : 0;
@@ -139,8 +138,7 @@ static dpi_status describe(const dpi_release *r, json_t **facts, dpi_error *err)
     return *facts ? DPI_STATUS_OK : out_of_memory(err);
 }
 
-/* ---- A job that goes on ------------------------------------------------------------------------
- */
+/* ---- A job that goes on ---------------------------------------------------------------------- */
 
 /* Names the first member that is not the same. */
 static dpi_status differs(const char *name, const json_t *before, const json_t *now,
@@ -275,8 +273,7 @@ dpi_status dpi_release_recall_pays(dpi_release *r, dpi_error *err) {
                           "the job cannot go on: the records are not those that it began with");
 }
 
-/* ---- Records and their batches -----------------------------------------------------------------
- */
+/* ---- Records and their batches --------------------------------------------------------------- */
 
 /* What a seed or the key of several processes says is the same each time. */
 const uint8_t *dpi_release_batch_key(const dpi_release *r) {

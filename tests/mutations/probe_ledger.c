@@ -81,8 +81,7 @@ static const char *check_units(dpi_ledger *ledger) {
     return pays[0] || !pays[1] ? "a unit pays more than its budget" : NULL;
 }
 
-/* ---- Two at once -------------------------------------------------------------------------------
- */
+/* ---- Two at once ----------------------------------------------------------------------------- */
 
 typedef struct racer {
     const char *path, *name;
@@ -136,8 +135,7 @@ static const char *check_race(dpi_ledger *ledger, const char *path) {
     return fault;
 }
 
-/* ---- A release ---------------------------------------------------------------------------------
- */
+/* ---- A release ------------------------------------------------------------------------------- */
 
 /* With an exhausted dataset a release must not begin. */
 static const char *check_release(dpi_ledger *ledger, const dpi_model *model) {

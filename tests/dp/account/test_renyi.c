@@ -211,8 +211,7 @@ static void test_refused(void **state) {
     assert_int_equal(dpi_renyi_epsilon(-1, 1e-6, 22, &d, &err), DPI_STATUS_ARG);
 }
 
-/* ---- Methods ----------------------------------------------------------------------------------
- */
+/* ---- Methods --------------------------------------------------------------------------------- */
 
 static dpi_cost cost_of(dpi_sampler_options *o) {
     dpi_sampler_plan plan;

@@ -23,8 +23,7 @@ static double epsilon_of(double sigma, double q, int32_t n_steps, int32_t accoun
     return epsilon;
 }
 
-/* ---- Oracles ----------------------------------------------------------------------------------
- */
+/* ---- Oracles --------------------------------------------------------------------------------- */
 
 /* Mass of N(mean, sigma^2) above x. */
 static long double above(long double x, long double mean, long double sigma) {
@@ -97,8 +96,7 @@ static void assert_above(double found, double truth, double share, const char *w
         fail_msg("%s: found %.9g, the truth is %.9g", what, found, truth);
 }
 
-/* ---- Tests ------------------------------------------------------------------------------------
- */
+/* ---- Tests ----------------------------------------------------------------------------------- */
 
 /* Published values: a public PLD library and its Renyi accountant, whose orders are fractions too,
  * so that integer orders may be somewhat above. */

@@ -11,8 +11,7 @@
 
 enum { HEADER = 4096, RECORD = 32, GROWN = 65536 };
 
-/* ---- A disk that fails -------------------------------------------------------------------------
- */
+/* ---- A disk that fails ----------------------------------------------------------------------- */
 
 static int32_t writes_left = -1; /* -1: any number */
 static size_t most_bytes;        /* of one write; 0: any number */
@@ -41,8 +40,7 @@ int __wrap_fdatasync(int fd) {
     return -1;
 }
 
-/* ---- A job -------------------------------------------------------------------------------------
- */
+/* ---- A job ----------------------------------------------------------------------------------- */
 
 typedef struct bench {
     char root[256], folder[300], tokens[320], job[320];
@@ -138,8 +136,7 @@ static void assert_damaged(const bench *b, const char *path, const void *data, s
     assert_error(open_job(b, false, false, &j, &err), status, &err, part);
 }
 
-/* ---- What is written comes back ----------------------------------------------------------------
- */
+/* ---- What is written comes back -------------------------------------------------------------- */
 
 static void test_round_trip(void **state) {
     const bench *b = *state;
@@ -214,8 +211,7 @@ static void test_every(void **state) {
     dpi_journal_close(j);
 }
 
-/* ---- What is refused ---------------------------------------------------------------------------
- */
+/* ---- What is refused ------------------------------------------------------------------------- */
 
 static void test_begun_and_not(void **state) {
     const bench *b = *state;
@@ -382,8 +378,7 @@ static void test_other_versions_and_jobs(void **state) {
     free(foreign);
 }
 
-/* ---- A disk that fails --------------------------------------------------------------------------
- */
+/* ---- A disk that fails ----------------------------------------------------------------------- */
 
 static void test_short_writes(void **state) {
     const bench *b = *state;

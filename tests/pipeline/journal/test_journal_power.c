@@ -115,8 +115,7 @@ int __wrap_renameat(int from_folder, const char *from, int to_folder, const char
     return __real_renameat(from_folder, from, to_folder, to);
 }
 
-/* ---- The test ----------------------------------------------------------------------------------
- */
+/* ---- The test -------------------------------------------------------------------------------- */
 
 /* Runs the job with the power cut at the call `at`, and what was told in *seen, which never gets
  * shorter. False: it came to its end before. */

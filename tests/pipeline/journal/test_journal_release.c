@@ -7,8 +7,7 @@
 #include "pipeline/release/release.h"
 #include "tests/pipeline/journal/job_support.h"
 
-/* ---- The same texts ----------------------------------------------------------------------------
- */
+/* ---- The same texts -------------------------------------------------------------------------- */
 
 typedef struct kind {
     const char *name;
@@ -163,8 +162,7 @@ static void test_batches_stay(void **state) {
     }
 }
 
-/* ---- What is refused ---------------------------------------------------------------------------
- */
+/* ---- What is refused ------------------------------------------------------------------------- */
 
 static void assert_refused_job(const job_bench *b, const char *part) {
     told t;
@@ -245,8 +243,7 @@ static void test_methods_with_more(void **state) {
     job_bench_remove(&b);
 }
 
-/* ---- One charge --------------------------------------------------------------------------------
- */
+/* ---- One charge ------------------------------------------------------------------------------ */
 
 static void open_dataset(job_bench *b, const char *path, int32_t scope, dpi_ledger **ledger) {
     dpi_ledger_options options;

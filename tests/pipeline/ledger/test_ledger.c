@@ -266,8 +266,7 @@ static void test_arguments(void **state) {
     bench_remove(&b);
 }
 
-/* ---- The file ----------------------------------------------------------------------------------
- */
+/* ---- The file -------------------------------------------------------------------------------- */
 
 static dpi_status try_open(const char *path, dpi_error *err) {
     dpi_ledger *ledger = NULL;
@@ -454,8 +453,7 @@ static void test_read_only(void **state) {
     bench_remove(&b);
 }
 
-/* ---- Threads -----------------------------------------------------------------------------------
- */
+/* ---- Threads --------------------------------------------------------------------------------- */
 
 typedef struct worker {
     dpi_ledger *ledger;

@@ -10,8 +10,7 @@
 
 static sqlite3_vfs *below;
 
-/* ---- The layer ---------------------------------------------------------------------------------
- */
+/* ---- The layer ------------------------------------------------------------------------------- */
 
 typedef struct layer_file {
     sqlite3_file base;
@@ -110,8 +109,7 @@ static int layer_delete(sqlite3_vfs *vfs, const char *name, int sync_folder) {
     return below->xDelete(below, name, 0);
 }
 
-/* ---- The test ----------------------------------------------------------------------------------
- */
+/* ---- The test -------------------------------------------------------------------------------- */
 
 /* One charge, with the power cut at the call `at`; *n_before charges are there, and more after it.
  * False: it came to its end before. */

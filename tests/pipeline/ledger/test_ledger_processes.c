@@ -28,8 +28,7 @@ static dpi_status reserve(const char *path, double rho, dpi_ledger **ledger) {
     return dpi_ledger_reserve(*ledger, "letters", &r, NULL, NULL);
 }
 
-/* ---- The last budget ---------------------------------------------------------------------------
- */
+/* ---- The last budget ------------------------------------------------------------------------- */
 
 /* Waits for the gate to close, then takes all that is left. */
 static void race(const char *path, double rho, int gate) {
@@ -80,8 +79,7 @@ static void test_race(void **state) {
     }
 }
 
-/* ---- kill -9 -----------------------------------------------------------------------------------
- */
+/* ---- kill -9 --------------------------------------------------------------------------------- */
 
 /* Charges until it is killed; each charge that has returned OK is told by a byte, as a text that
  * is released. */
@@ -186,8 +184,7 @@ static void test_read_after_kill(void **state) {
     bench_remove(&b);
 }
 
-/* ---- A full disk -------------------------------------------------------------------------------
- */
+/* ---- A full disk ----------------------------------------------------------------------------- */
 
 /* Files of this process may not grow beyond `most` bytes. Exit code: charges that returned OK. */
 static void charge_below(const char *path, rlim_t most) {
@@ -234,8 +231,7 @@ static void test_full_disk(void **state) {
     bench_remove(&b);
 }
 
-/* ---- Another user ------------------------------------------------------------------------------
- */
+/* ---- Another user ---------------------------------------------------------------------------- */
 
 static void test_not_writable(void **state) {
     (void)state;

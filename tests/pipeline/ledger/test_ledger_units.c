@@ -118,8 +118,7 @@ static void test_paid_later(void **state) {
     bench_remove(&b);
 }
 
-/* ---- Files of an earlier program ---------------------------------------------------------------
- */
+/* ---- Files of an earlier program ------------------------------------------------------------- */
 
 static const char *const old_ids[] = {"ann", "ben", "cid", "dan"};
 static const int64_t old_sums[] = {3221225472, 1073741824, 2147483648, 0};
