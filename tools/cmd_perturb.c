@@ -5,88 +5,35 @@
 #include <math.h>
 #include <string.h>
 
-#include "dpinfer/perturb.h"
-#include "dpinfer/records.h"
 #include "tools/commands.h"
 #include "tools/facts.h"
 #include "tools/output.h"
-#include "tools/paths.h"
-#include "tools/release_options.h"
 #include "tools/signals.h"
-
-enum { DOCUMENT_BYTES_MAX = 1 << 26 };
+#include "tools/words_options.h"
 
 /* What the command has open. */
 typedef struct perturb {
     const args *a;
-    const char *documents; /* NULL: standard input is one */
-    dpi_model *model;
-    dpi_vocabulary *vocabulary;
+    words_input in;
     dpi_perturber *perturber;
-    dpi_perturb_options options;
-    dpi_records *records;
     output out;
 } perturb;
 
-/* ---- Opening --------------------------------------------------------------------------------- */
-
-static int open_vocabulary(perturb *p) {
-    const args *a = p->a;
-    const int32_t n_most = (int32_t)a->v[OPT_VOCABULARY].i;
-    dpi_error err;
-    dpi_status status;
-    if (a->v[OPT_VECTORS].given) {
-        status = dpi_vocabulary_read(a->v[OPT_VECTORS].s, n_most, &p->vocabulary, &err);
-    } else {
-        const dpi_model_options options = options_model(a);
-        const int code = cli_open_model(a->positional[0], &options, &p->model, NULL);
-        if (code != CLI_OK)
-            return code;
-        status = dpi_vocabulary_of_model(p->model, n_most, &p->vocabulary, &err);
-    }
-    if (status == DPI_STATUS_OK)
-        status = dpi_vocabulary_measure(p->vocabulary, a->v[OPT_DISTANCES].s, p->options.n_threads,
-                                        &err);
-    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_FAILED, &err);
-}
-
 static int open_perturber(perturb *p) {
     dpi_error err;
-    return dpi_perturber_create(p->vocabulary, &p->options, &p->perturber, &err) == DPI_STATUS_OK
+    return dpi_perturber_create(p->in.vocabulary, &p->in.options, &p->perturber, &err) ==
+                   DPI_STATUS_OK
                ? CLI_OK
                : cli_fail_library(CLI_USAGE, &err);
 }
 
 static int read_options(perturb *p) {
     const args *a = p->a;
-    dpi_perturb_options_init(&p->options);
-    p->options.mechanism = (int32_t)a->v[OPT_MECHANISM].i;
-    p->options.epsilon = a->v[OPT_WORD_EPSILON].d;
-    p->options.rare = a->v[OPT_RARE].d;
-    p->options.replaced = a->v[OPT_REPLACED].d;
-    p->options.group_size = (int32_t)a->v[OPT_GROUP_SIZE].i;
-    if (a->v[OPT_THREADS].given)
-        p->options.n_threads = (int32_t)a->v[OPT_THREADS].i;
     const int n_models = a->v[OPT_VECTORS].given ? 0 : 1;
-    if (a->n_positional < n_models)
-        return cli_fail(CLI_USAGE,
-                        "no MODEL and no --vectors FILE given; see 'dpinfer perturb -h'");
-    if (a->n_positional > n_models + 1)
-        return cli_fail(CLI_USAGE, "unexpected argument '%s'; see 'dpinfer perturb -h'",
-                        a->positional[n_models + 1]);
-    p->documents = a->n_positional > n_models ? a->positional[n_models] : NULL;
-    if (p->documents && a->v[OPT_CERTIFY].i)
-        return cli_fail(CLI_USAGE, "--certify reads no document, and '%s' is given", p->documents);
-    return CLI_OK;
-}
-
-static int check_files(const perturb *p) {
-    const args *a = p->a;
-    paths s = {0};
-    for (int i = 0; i < a->n_positional; i++)
-        paths_read(&s, a->positional[i]);
-    paths_options(&s, a);
-    const int code = paths_check(&s, a->v[OPT_OVERWRITE].i);
+    if (a->v[OPT_CERTIFY].i && a->n_positional > n_models)
+        return cli_fail(CLI_USAGE, "--certify reads no document, and '%s' is given",
+                        a->positional[n_models]);
+    const int code = words_options(a, false, &p->in);
     return code == CLI_OK ? output_probe(a->v[OPT_OUTPUT].s) : code;
 }
 
@@ -133,7 +80,8 @@ static int write_json(perturb *p, json_t *object) {
 }
 
 /* index < 0: the document of standard input. text NULL: a record that is null. */
-static int write_document(perturb *p, int64_t index, const char *text, size_t n_bytes) {
+static int write_document(void *user, int64_t index, const char *text, size_t n_bytes) {
+    perturb *p = user;
     const dpi_perturbed_word *words = NULL;
     size_t n = 0;
     dpi_error err;
@@ -157,38 +105,6 @@ static int write_document(perturb *p, int64_t index, const char *text, size_t n_
     return write_json(p, object);
 }
 
-static int perturb_input(perturb *p) {
-    char *text;
-    size_t n_bytes;
-    if (!cli_read_path("-", DOCUMENT_BYTES_MAX, &text, &n_bytes))
-        return cli_fail(cli_read_code(CLI_FAILED), "cannot read standard input: %s",
-                        cli_read_reason());
-    const int code = write_document(p, -1, text, n_bytes);
-    dpi_private_free(text);
-    return code;
-}
-
-static int perturb_records(perturb *p) {
-    const args *a = p->a;
-    dpi_records_options o;
-    dpi_error err;
-    int code = records_options(a, &o);
-    if (code != CLI_OK)
-        return code;
-    if (dpi_records_open(p->documents, &o, &p->records, &err) != DPI_STATUS_OK)
-        return cli_fail_library(CLI_RECORDS, &err);
-    for (size_t i = 0; i < dpi_records_count(p->records) && code == CLI_OK && !signals_stop();
-         i++) {
-        char *text;
-        size_t n_bytes;
-        if (dpi_records_read(p->records, i, &text, &n_bytes, &err) != DPI_STATUS_OK)
-            return cli_fail_library(CLI_RECORDS, &err);
-        code = write_document(p, (int64_t)i, text, n_bytes);
-        dpi_private_free(text);
-    }
-    return code != CLI_OK ? code : signals_stop() ? signals_code() : CLI_OK;
-}
-
 /* ---- What is guaranteed ---------------------------------------------------------------------- */
 
 static const char *truth_of(const dpi_perturb_options *o) {
@@ -208,7 +124,7 @@ static const char *truth_of(const dpi_perturb_options *o) {
 /* The nominal epsilon under its paper's name, and the true one beside it. To stderr, whatever was
  * written. */
 static int write_statement(const perturb *p) {
-    const dpi_perturb_options *o = &p->options;
+    const dpi_perturb_options *o = &p->in.options;
     const bool ok =
         fprintf(
             stderr,
@@ -219,8 +135,8 @@ static int write_statement(const perturb *p) {
             "  a document   of L words has L times the epsilon of a word: for most texts that is\n"
             "               no protection of the whole. Many words can be guessed from context.\n"
             "  not hidden   the number of words, where they stand%s\n",
-            dpi_mechanism_name(o->mechanism), dpi_vocabulary_count(p->vocabulary),
-            dpi_vocabulary_dim(p->vocabulary), o->epsilon, truth_of(o),
+            dpi_mechanism_name(o->mechanism), dpi_vocabulary_count(p->in.vocabulary),
+            dpi_vocabulary_dim(p->in.vocabulary), o->epsilon, truth_of(o),
             o->mechanism == DPI_MECHANISM_RANTEXT || o->mechanism == DPI_MECHANISM_CUSTEXT
                 ? ", that unknown words were dropped"
                 : "") >= 0 &&
@@ -248,9 +164,9 @@ static int certify(perturb *p) {
     if (dpi_perturb_certify(p->perturber, &c, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
     facts_init(&f);
-    facts_text(&f, "mechanism", "mechanism", dpi_mechanism_name(p->options.mechanism));
-    facts_int(&f, "n_words", "words", dpi_vocabulary_count(p->vocabulary));
-    facts_int(&f, "n_dimensions", "dimensions", dpi_vocabulary_dim(p->vocabulary));
+    facts_text(&f, "mechanism", "mechanism", dpi_mechanism_name(p->in.options.mechanism));
+    facts_int(&f, "n_words", "words", dpi_vocabulary_count(p->in.vocabulary));
+    facts_int(&f, "n_dimensions", "dimensions", dpi_vocabulary_dim(p->in.vocabulary));
     facts_real(&f, "epsilon_nominal", "nominal epsilon", c.nominal);
     add_bound(&f, "epsilon", "true epsilon", c.epsilon);
     add_bound(&f, "epsilon_finite", "where finite", c.finite);
@@ -281,9 +197,7 @@ static int certify(perturb *p) {
 static int write_all(perturb *p) {
     int code = output_open(&p->out, p->a->v[OPT_OUTPUT].s, p->a->v[OPT_OVERWRITE].i);
     if (code == CLI_OK)
-        code = p->a->v[OPT_CERTIFY].i ? certify(p)
-               : p->documents         ? perturb_records(p)
-                                      : perturb_input(p);
+        code = p->a->v[OPT_CERTIFY].i ? certify(p) : words_each(&p->in, write_document, p);
     const int closed = output_close(&p->out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED);
     if (code == CLI_OK)
         code = closed;
@@ -295,17 +209,13 @@ static int perturb_main(const args *a) {
     signals_catch();
     int code = read_options(&p);
     if (code == CLI_OK)
-        code = check_files(&p);
-    if (code == CLI_OK)
-        code = open_vocabulary(&p);
+        code = words_open(&p.in);
     if (code == CLI_OK)
         code = open_perturber(&p);
     if (code == CLI_OK)
         code = write_all(&p);
-    dpi_records_close(p.records);
     dpi_perturber_free(p.perturber);
-    dpi_vocabulary_free(p.vocabulary);
-    dpi_model_close(p.model);
+    words_close(&p.in);
     return code;
 }
 

@@ -8,6 +8,7 @@
 #define LOADS (GENERATES | CMD_INSPECT | CMD_TOKENIZE | CMD_LOGITS | CMD_BENCH | CMD_AUDIT)
 #define COMPUTES (GENERATES | CMD_LOGITS | CMD_BENCH | CMD_AUDIT)
 #define ADAPTS (GENERATES | CMD_INSPECT | CMD_LOGITS)
+#define READS_WORDS (CMD_PERTURB | CMD_ATTACK)
 #define WRITES_MODEL (CMD_QUANTIZE | CMD_MAKE_MODEL)
 #define WRITABLE_TYPES "F32|F16|BF16|Q8_0|Q4_0|Q4_1|Q5_0|Q5_1|Q4_K|Q5_K|Q6_K|Q4_K_M|Q5_K_M"
 
@@ -83,7 +84,7 @@ static const option_spec specs[N_OPTIONS] = {
         .help = "a table of B and T for --num texts about --units N or --records N, and which one "
                 "would be taken. Needs no MODEL"},
     [OPT_TEXT_FIELD] = {.name = "text-field", .group = GROUP_DATA, .type = OPT_STRING,
-        .commands = GENERATES | CMD_PERTURB,
+        .commands = GENERATES | READS_WORDS,
         .arg = "NAME", .def = "text", .help = "field of a .jsonl, column of a .csv with the text"},
     [OPT_UNIT_FIELD] = {.name = "unit-field", .group = GROUP_DATA, .type = OPT_STRING,
         .commands = GENERATES, .arg = "NAME",
@@ -112,10 +113,10 @@ static const option_spec specs[N_OPTIONS] = {
         .help = "private labels: --num texts in proportion to the units of each, counted with "
                 "noise at this part of the budget"},
     [OPT_DELIMITER] = {.name = "delimiter", .group = GROUP_DATA, .type = OPT_STRING,
-        .commands = GENERATES | CMD_PERTURB, .arg = "CHAR", .def = ",",
+        .commands = GENERATES | READS_WORDS, .arg = "CHAR", .def = ",",
         .help = "between the columns of a .csv; tab: a tab"},
     [OPT_ENCODING] = {.name = "encoding", .group = GROUP_DATA, .type = OPT_ENUM,
-        .commands = GENERATES | CMD_PERTURB, .arg = "NAME", .choices = "utf8|latin1", .def = "utf8",
+        .commands = GENERATES | READS_WORDS, .arg = "NAME", .choices = "utf8|latin1", .def = "utf8",
         .help = "of the records; latin1 is converted"},
     [OPT_MAX_PER_UNIT] = {.name = "max-per-unit", .commands = GENERATES, .arg = "M",
         .parameter = "max_per_unit", .group = GROUP_DATA,
@@ -174,7 +175,7 @@ static const option_spec specs[N_OPTIONS] = {
         .help = "texts that are drawn at a time, the same ones; without it what processors and "
                 "memory allow"},
     [OPT_THREADS] = {.name = "threads", .group = GROUP_EXPERT, .short_name = 't', .type = OPT_INT,
-        .commands = (COMPUTES & ~CMD_BENCH) | WRITES_MODEL | CMD_RESUME | CMD_PERTURB,
+        .commands = (COMPUTES & ~CMD_BENCH) | WRITES_MODEL | CMD_RESUME | READS_WORDS,
         .arg = "N", .min = 1, .max = 1024,
         .help = "threads; without it all processors"},
     [OPT_ISA] = {.name = "isa", .group = GROUP_EXPERT, .type = OPT_ENUM,
@@ -187,7 +188,7 @@ static const option_spec specs[N_OPTIONS] = {
         .arg = "TYPE",
         .choices = "f16|f32", .def = "f16", .help = "number type of the KV cache"},
     [OPT_NO_MMAP] = {.name = "no-mmap", .group = GROUP_EXPERT, .type = OPT_FLAG,
-        .commands = LOADS | CMD_PERTURB,
+        .commands = LOADS | READS_WORDS,
         .help = "read the model into memory instead of mapping it"},
     [OPT_LORA] = {.name = "lora", .group = GROUP_DATA, .type = OPT_STRING, .commands = ADAPTS,
         .arg = "FILE", .help = "low-rank adapter of the model, a GGUF file as llama.cpp has them"},
@@ -282,7 +283,7 @@ static const option_spec specs[N_OPTIONS] = {
     [OPT_DATASET] = {.name = "dataset", .group = GROUP_BUDGET, .type = OPT_STRING,
         .commands = GENERATES | CMD_LEDGER, .arg = "NAME",
         .help = "of the ledger; without it the only one"},
-    [OPT_VECTORS] = {.name = "vectors", .type = OPT_STRING, .commands = CMD_PERTURB, .arg = "FILE",
+    [OPT_VECTORS] = {.name = "vectors", .type = OPT_STRING, .commands = READS_WORDS, .arg = "FILE",
         .group = GROUP_DATA,
         .help = "a word and its numbers in each line, frequent words first, instead of MODEL"},
     [OPT_MECHANISM] = {.name = "mechanism", .type = OPT_ENUM, .commands = CMD_PERTURB,
@@ -292,20 +293,31 @@ static const option_spec specs[N_OPTIONS] = {
     [OPT_WORD_EPSILON] = {.name = "epsilon", .type = OPT_DOUBLE, .commands = CMD_PERTURB,
         .arg = "EPS", .min = .001, .max = 64, .def = "6", .group = GROUP_BUDGET,
         .help = "of a word, as the mechanism's paper counts it"},
-    [OPT_VOCABULARY] = {.name = "vocabulary", .type = OPT_INT, .commands = CMD_PERTURB, .arg = "N",
+    [OPT_LIST_MECHANISM] = {.name = "mechanism", .type = OPT_STRING, .commands = CMD_ATTACK,
+        .arg = "LIST", .def = "rantext,santext+,custext+,exponential", .group = GROUP_BUDGET,
+        .help = "mechanisms, between commas"},
+    [OPT_LIST_EPSILON] = {.name = "epsilon", .type = OPT_STRING, .commands = CMD_ATTACK,
+        .arg = "LIST", .def = "0.01,2,6,10,14,18", .group = GROUP_BUDGET,
+        .help = "of a word, as each paper counts it: numbers 0.001..64, between commas"},
+    [OPT_NO_LANGUAGE] = {.name = "no-language", .type = OPT_FLAG, .commands = CMD_ATTACK,
+        .group = GROUP_EXPERT, .help = "no guesses of MODEL as a language model"},
+    [OPT_TABLE] = {.name = "output", .short_name = 'o', .type = OPT_ENUM, .commands = CMD_ATTACK,
+        .arg = "FORMAT", .choices = "md|csv|json|jsonl|svg", .def = "md", .group = GROUP_OUTPUT,
+        .help = "form of the table; svg: plots of it"},
+    [OPT_VOCABULARY] = {.name = "vocabulary", .type = OPT_INT, .commands = READS_WORDS, .arg = "N",
         .min = 0, .max = 65536, .def = "11000", .group = GROUP_DATA,
         .help = "words, the first ones; 0: all. Distances take 4 N^2 bytes"},
-    [OPT_DISTANCES] = {.name = "distances", .type = OPT_STRING, .commands = CMD_PERTURB,
+    [OPT_DISTANCES] = {.name = "distances", .type = OPT_STRING, .commands = READS_WORDS,
         .arg = "FILE", .group = GROUP_DATA,
         .help = "where distances between words are kept for the next time; made if it is not "
                 "there"},
-    [OPT_RARE] = {.name = "rare", .type = OPT_DOUBLE, .commands = CMD_PERTURB, .arg = "W", .min = 0,
+    [OPT_RARE] = {.name = "rare", .type = OPT_DOUBLE, .commands = READS_WORDS, .arg = "W", .min = 0,
         .open = true, .max = 1, .def = "0.9", .group = GROUP_EXPERT,
         .help = "santext+: share of the vocabulary, the rarest words, that is sensitive"},
-    [OPT_REPLACED] = {.name = "replaced", .type = OPT_DOUBLE, .commands = CMD_PERTURB, .arg = "P",
+    [OPT_REPLACED] = {.name = "replaced", .type = OPT_DOUBLE, .commands = READS_WORDS, .arg = "P",
         .min = 0, .max = 1, .def = "0.3", .group = GROUP_EXPERT,
         .help = "santext+: probability that another word is replaced"},
-    [OPT_GROUP_SIZE] = {.name = "group-size", .type = OPT_INT, .commands = CMD_PERTURB, .arg = "K",
+    [OPT_GROUP_SIZE] = {.name = "group-size", .type = OPT_INT, .commands = READS_WORDS, .arg = "K",
         .min = 2, .max = 1000, .def = "20", .group = GROUP_EXPERT,
         .help = "custext+: words of a group"},
     [OPT_CERTIFY] = {.name = "certify", .type = OPT_FLAG, .commands = CMD_PERTURB,

@@ -64,7 +64,7 @@ static dpi_status add_words(const dpi_local *l, int32_t thread, int32_t first, c
     const size_t n = (size_t)l->n;
     dpi_local_rows rows;
     double *row = dpi_calloc(n, sizeof *row), n_candidates;
-    dpi_status status = row ? dpi_local_rows_create(l, &rows, err)
+    dpi_status status = row ? dpi_local_rows_create(l, 0, &rows, err)
                             : dpi_fail(err, DPI_STATUS_MEMORY, "no memory for %zu words", n);
     if (status != DPI_STATUS_OK) {
         free(row);
@@ -178,7 +178,7 @@ static dpi_status compare_pairs(const dpi_local *l, dpi_certificate *c, dpi_erro
     double *epsilon = dpi_calloc((size_t)n_pairs, sizeof *epsilon);
     dpi_local_rows rows;
     dpi_status status = a && b && epsilon
-                            ? dpi_local_rows_create(l, &rows, err)
+                            ? dpi_local_rows_create(l, 0, &rows, err)
                             : dpi_fail(err, DPI_STATUS_MEMORY, "no memory for pairs of words");
     if (status == DPI_STATUS_OK) {
         uint64_t state = 1;

@@ -18,7 +18,9 @@ typedef struct dpi_local_rows {
     double *worth;    /* [n] e^(score) of each, at one threshold */
 } dpi_local_rows;
 
-dpi_status dpi_local_rows_create(const dpi_local *local, dpi_local_rows *rows, dpi_error *err);
+/* n_cells: of rantext's law, 64..4096; 0: as many as a certificate needs. */
+dpi_status dpi_local_rows_create(const dpi_local *local, int32_t n_cells, dpi_local_rows *rows,
+                                 dpi_error *err);
 void dpi_local_rows_free(dpi_local_rows *rows);
 
 /* row[y] = ln P(y | x), -INFINITY where it is 0; x = -1: a word that is not in the vocabulary.

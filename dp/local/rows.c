@@ -9,7 +9,8 @@
 
 static const double LN2 = 0x1.62e42fefa39efp-1;
 
-dpi_status dpi_local_rows_create(const dpi_local *local, dpi_local_rows *rows, dpi_error *err) {
+dpi_status dpi_local_rows_create(const dpi_local *local, int32_t n_cells, dpi_local_rows *rows,
+                                 dpi_error *err) {
     const size_t n = (size_t)local->n;
     *rows = (dpi_local_rows){.local = local};
     DPI_TRY(dpi_local_list_create(local, &rows->list, err));
@@ -20,7 +21,8 @@ dpi_status dpi_local_rows_create(const dpi_local *local, dpi_local_rows *rows, d
                             ? DPI_STATUS_OK
                             : dpi_fail(err, DPI_STATUS_MEMORY, "no memory for %zu words", n);
     /* Cells: 64 n^2 exponentials are some seconds for 11,000 words, and few words can have more. */
-    const int32_t n_cells = (int32_t)fmin(4096, fmax(64, 0x1p21 / (double)n));
+    if (n_cells == 0)
+        n_cells = (int32_t)fmin(4096, fmax(64, 0x1p21 / (double)n));
     if (status == DPI_STATUS_OK && local->options.mechanism == DPI_MECHANISM_RANTEXT)
         status = dpi_threshold_law_make(local->noise_scale, local->dim, n_cells, &rows->law, err);
     if (status != DPI_STATUS_OK)

@@ -147,24 +147,10 @@ static dpi_status draw_word(dpi_perturber *p, dpi_perturbed_word *w, dpi_error *
     return DPI_STATUS_OK;
 }
 
-/* A word without the mark that tokenizers have for the space before it. */
-static const char *bare(const dpi_perturbed_word *w, size_t *n_bytes) {
-    static const char *const marks[] = {"\xe2\x96\x81", "\xc4\xa0"}; /* SPM, byte-level BPE */
-    for (int i = 0; i < 2; i++) {
-        const size_t n = strlen(marks[i]);
-        if (w->n_bytes > n && memcmp(w->word, marks[i], n) == 0) {
-            *n_bytes = w->n_bytes - n;
-            return w->word + n;
-        }
-    }
-    *n_bytes = w->n_bytes;
-    return w->word;
-}
-
 static dpi_status replace(dpi_perturber *p, dpi_perturbed_word *w, dpi_error *err) {
     const int32_t mechanism = p->local->options.mechanism;
-    size_t n_bytes;
-    const char *word = bare(w, &n_bytes);
+    size_t n_bytes = w->n_bytes;
+    const char *word = dpi_word_bare(w->word, &n_bytes);
     const bool number = dpi_word_is_number(word, n_bytes);
     if (mechanism == DPI_MECHANISM_RANTEXT && number) {
         w->how = DPI_REPLACED_NUMBER;

@@ -66,3 +66,26 @@ bool dpi_word_is_stop(const char *word, size_t n_bytes) {
             return true;
     return false;
 }
+
+const char *dpi_word_bare(const char *word, size_t *n_bytes) {
+    static const char *const marks[] = {"\xe2\x96\x81", "\xc4\xa0"}; /* SPM, byte-level BPE */
+    for (int i = 0; i < 2; i++) {
+        const size_t n = strlen(marks[i]);
+        if (*n_bytes > n && memcmp(word, marks[i], n) == 0) {
+            *n_bytes -= n;
+            return word + n;
+        }
+    }
+    return word;
+}
+
+int32_t dpi_word_fate(int32_t mechanism, const char *word) {
+    size_t n_bytes = strlen(word);
+    word = dpi_word_bare(word, &n_bytes);
+    const bool number = dpi_word_is_number(word, n_bytes);
+    if (mechanism == DPI_MECHANISM_RANTEXT && number)
+        return DPI_REPLACED_NUMBER;
+    if (mechanism == DPI_MECHANISM_CUSTEXT && (number || dpi_word_is_stop(word, n_bytes)))
+        return DPI_REPLACED_KEPT;
+    return DPI_REPLACED_DRAWN;
+}

@@ -27,7 +27,7 @@ allowed() {
     pipeline/ledger) echo "base dp/account" ;;
     pipeline/journal) echo "base" ;;
     pipeline/release) echo "$engine $dp dp/audit pipeline pipeline/ledger pipeline/journal" ;;
-    pipeline/perturb) echo "$engine dp/exact dp/local" ;;
+    pipeline/perturb) echo "$engine dp/exact dp/local dp/audit" ;;
     pipeline/shards)
         echo "base dp/account pipeline pipeline/ledger pipeline/journal pipeline/release"
         ;;

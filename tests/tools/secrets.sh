@@ -53,6 +53,13 @@ for what in "$secret" Ypsilon-Brandt-4711; do
         check "memory was given back with a record in it: $(head -n 3 log)" test ! -s log
     done
 done
+# Words that are replaced, and attacks on them.
+for how in "perturb $model" "perturb $model refs.jsonl --json" \
+    "attack $model refs.jsonl --mechanism custext+,exponential --epsilon 6"; do
+    # shellcheck disable=SC2086
+    watch "$secret" "$ids" $how -t 1; expect_rc 0
+    check "memory was given back with a document in it: $(head -n 3 log)" test ! -s log
+done
 watch "$secret" "$ids" tokenize "$model"; expect_rc 0
 check "memory was given back with a text in it: $(head -n 3 log)" test ! -s log
 

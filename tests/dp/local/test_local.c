@@ -151,7 +151,7 @@ static void test_probabilities(void **state) {
             dpi_local_rows rows;
             double row[N], p[N], n_candidates;
             open_world(&w, mechanism, epsilons[e]);
-            assert_ok(dpi_local_rows_create(w.local, &rows, NULL), NULL);
+            assert_ok(dpi_local_rows_create(w.local, 0, &rows, NULL), NULL);
             for (int x = 0; x < N; x++) {
                 dpi_local_row(&rows, x, row, &n_candidates);
                 formula(&w, x, p);
@@ -251,7 +251,7 @@ static void test_draws(void **state) {
         dpi_local_rows rows;
         /* Below 2 the noise is large and lists are long; at 40 they are of all sizes. */
         open_world(&w, mechanism, mechanism == DPI_MECHANISM_RANTEXT ? 40 : 6);
-        assert_ok(dpi_local_rows_create(w.local, &rows, NULL), NULL);
+        assert_ok(dpi_local_rows_create(w.local, 0, &rows, NULL), NULL);
         for (int x = 0; x < N; x += 3) {
             const double p = draws_p(&w, &rows, x, 20000, &seed);
             if (p < 1e-5)
@@ -339,7 +339,7 @@ static void test_threshold(void **state) {
     dpi_local_rows rows;
     uint64_t seed = 3, t;
     open_world(&w, DPI_MECHANISM_RANTEXT, 6);
-    assert_ok(dpi_local_rows_create(w.local, &rows, NULL), NULL);
+    assert_ok(dpi_local_rows_create(w.local, 0, &rows, NULL), NULL);
     const dpi_threshold_law *law = &rows.law;
     double *count = calloc((size_t)law->n_cells + 1, sizeof *count);
     assert_non_null(count);

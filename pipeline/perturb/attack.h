@@ -1,0 +1,53 @@
+/* attack.h - the inside of a dpi_attack. Internal; the contract is in dpinfer/attack.h. */
+#ifndef DPI_ATTACK_INSIDE_H
+#define DPI_ATTACK_INSIDE_H
+
+#include "dpinfer/attack.h"
+#include "pipeline/perturb/vocabulary.h"
+
+/* One word of a document and what stands in its place. PRIVATE. */
+typedef struct attacked_word {
+    int32_t from, to;   /* places in the vocabulary; -1: none */
+    int32_t how;        /* a dpi_replaced */
+    uint64_t old_key;   /* of the word, by its place if it has one */
+    uint64_t new_key;   /* of what stands there; of no use where it is dropped */
+} attacked_word;
+
+typedef struct attacked_document {
+    char *text; /* [n_bytes] PRIVATE */
+    size_t n_bytes;
+    attacked_word *words; /* [n], of the last run */
+    size_t n;
+    char **numbers; /* [n] the text that stands in the place of a word that has no place; or NULL */
+} attacked_document;
+
+struct dpi_attack {
+    const dpi_vocabulary *vocabulary;
+    dpi_attack_options options;
+    attacked_document *documents;
+    size_t n, n_room;
+};
+
+/* What an attacker knows of a mechanism: the channel from words to replacements. */
+typedef struct dpi_channel {
+    int32_t n;
+    float *log_p;   /* [n, n] ln P(y | x); NULL: not needed */
+    double *score;  /* [n] for each y: max over x of the expected number of words x that become y */
+    int32_t *guess; /* [n] that x; -1: no word becomes y */
+} dpi_channel;
+
+/* Of the mechanism of `local` for the words of the documents. `matrix`: log_p for all words.
+ * Errors: MEMORY. */
+dpi_status dpi_channel_create(const dpi_attack *attack, const dpi_perturb_options *perturb,
+                              bool matrix, dpi_channel *channel, dpi_error *err);
+void dpi_channel_free(dpi_channel *channel);
+
+/* Counts the guesses of the language model into *result. */
+dpi_status dpi_attack_language(const dpi_attack *attack, const dpi_channel *channel,
+                               dpi_attack_result *result, dpi_error *err);
+
+/* Counts n-grams of one document into *result. Errors: MEMORY. */
+dpi_status dpi_attack_grams(const attacked_document *document, dpi_attack_result *result,
+                            dpi_error *err);
+
+#endif

@@ -1,0 +1,112 @@
+/* attack_language.c - a language model reads perturbed words and guesses what stood there. Two
+ * sequences: one holds the perturbed words, the other one the guesses so far. */
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "dpinfer/memory.h"
+#include "dpinfer/session.h"
+#include "dpinfer/text.h"
+#include "pipeline/perturb/attack.h"
+
+enum { PERTURBED, GUESSED, N_SEQUENCES, ROOM = 64 };
+
+typedef struct reader {
+    const dpi_vocabulary *vocabulary;
+    const dpi_channel *channel;
+    dpi_session *session;
+} reader;
+
+/* Both sequences empty, but for the token that begins a text, if the model has one. */
+static dpi_status begin(const reader *r, dpi_error *err) {
+    int32_t tokens[8];
+    size_t n;
+    DPI_TRY(dpi_tokenize(r->vocabulary->model, "", 0, DPI_TOKENIZE_BOS, tokens, 8, &n, err));
+    for (int32_t seq = 0; seq < N_SEQUENCES; seq++) {
+        dpi_session_reset(r->session, seq);
+        if (n > 0)
+            DPI_TRY(dpi_session_prefill(r->session, seq, tokens, n, NULL, err));
+    }
+    return DPI_STATUS_OK;
+}
+
+/* The likeliest word; what becomes `to` counts by how likely that is, if to >= 0. -1: none. */
+static int32_t guess_word(const reader *r, int32_t seq, int32_t to) {
+    const dpi_vocabulary *v = r->vocabulary;
+    const float *logits = dpi_session_logits(r->session, seq);
+    double best = -INFINITY;
+    int32_t guess = -1;
+    for (int32_t x = 0; x < v->n; x++) {
+        double score = logits ? (double)logits[v->token[x]] : 0;
+        if (to >= 0)
+            score += (double)r->channel->log_p[(size_t)x * (size_t)v->n + (size_t)to];
+        if (score > best) {
+            best = score;
+            guess = x;
+        }
+    }
+    return guess;
+}
+
+/* A text that stands in the place of a word and is none of the vocabulary: in both sequences. */
+static dpi_status read_number(const reader *r, const char *text, dpi_error *err) {
+    int32_t tokens[ROOM];
+    size_t n;
+    DPI_TRY(dpi_tokenize(r->vocabulary->model, text, strlen(text), 0, tokens, ROOM, &n, err));
+    for (int32_t seq = 0; seq < N_SEQUENCES && n > 0; seq++)
+        DPI_TRY(dpi_session_prefill(r->session, seq, tokens, n, NULL, err));
+    return DPI_STATUS_OK;
+}
+
+static dpi_status read_words(const reader *r, int32_t to, int32_t guess, dpi_error *err) {
+    static const int32_t seqs[N_SEQUENCES] = {PERTURBED, GUESSED};
+    const int32_t tokens[N_SEQUENCES] = {r->vocabulary->token[to], r->vocabulary->token[guess]};
+    return dpi_session_step(r->session, N_SEQUENCES, seqs, tokens, err);
+}
+
+static dpi_status read_document(const reader *r, const attacked_document *d,
+                                dpi_attack_result *result, dpi_error *err) {
+    const int32_t most = dpi_session_n_ctx(r->session) - ROOM;
+    DPI_TRY(begin(r, err));
+    for (size_t i = 0; i < d->n; i++) {
+        const attacked_word *w = &d->words[i];
+        if (w->how == DPI_REPLACED_DROPPED)
+            continue;
+        result->n_guessed[DPI_GUESS_LANGUAGE]++;
+        result->n_guessed[DPI_GUESS_CONTEXT]++;
+        if (dpi_session_length(r->session, PERTURBED) >= most) /* full: begin again */
+            DPI_TRY(begin(r, err));
+        if (w->to < 0) {
+            if (d->numbers[i])
+                DPI_TRY(read_number(r, d->numbers[i], err));
+            continue;
+        }
+        const int32_t language = guess_word(r, PERTURBED, -1);
+        int32_t context = guess_word(r, GUESSED, w->to);
+        if (context < 0) /* no word becomes this one: it was drawn for one that is none */
+            context = w->to;
+        result->n_right[DPI_GUESS_LANGUAGE] += language == w->from;
+        result->n_right[DPI_GUESS_CONTEXT] += context == w->from;
+        DPI_TRY(read_words(r, w->to, context, err));
+    }
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_attack_language(const dpi_attack *a, const dpi_channel *channel,
+                               dpi_attack_result *result, dpi_error *err) {
+    reader r = {.vocabulary = a->vocabulary, .channel = channel};
+    dpi_session_options o;
+    dpi_session_options_init(&o);
+    o.n_seq = N_SEQUENCES;
+    o.n_threads = a->options.n_threads;
+    DPI_TRY(dpi_session_create(a->vocabulary->model, &o, &r.session, err));
+    dpi_status status = DPI_STATUS_OK;
+    if (dpi_session_n_ctx(r.session) < 2 * ROOM)
+        status = dpi_fail(err, DPI_STATUS_LIMIT, "a context of %d tokens, must be %d or more",
+                          dpi_session_n_ctx(r.session), 2 * ROOM);
+    for (size_t i = 0; i < a->n && status == DPI_STATUS_OK; i++)
+        status = read_document(&r, &a->documents[i], result, err);
+    dpi_session_free(r.session);
+    return status;
+}

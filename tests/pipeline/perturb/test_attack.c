@@ -1,0 +1,303 @@
+/* test_attack.c - attacks against what they must find: the best guess and its mean by enumeration
+ * of the papers' formulas, n-grams and nearest words by hand, a language model by the oracle. */
+#include "dpinfer/attack.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/model.h"
+#include "tests/support/support.h"
+#include "tests/support/tiny_model.h"
+#include "tokenizer/vocab.h"
+
+enum { N = 12, DIM = 2 };
+
+static const char *const words[N] = {"ant", "bee", "cat", "dog", "eel", "fox",
+                                     "gnu", "hen", "ibex", "jay", "koi", "lynx"};
+/* How often each stands in the document. */
+static const int counts[N] = {90, 5, 40, 1, 60, 0, 10, 33, 2, 70, 8, 25};
+
+static dpi_vocabulary *open_words(double place[N][DIM]) {
+    float vectors[N * DIM];
+    uint64_t seed = 5;
+    dpi_vocabulary *v;
+    dpi_error err = {0};
+    for (int i = 0; i < N; i++)
+        for (int k = 0; k < DIM; k++) {
+            vectors[DIM * i + k] = (float)(2 * random_uniform(&seed));
+            place[i][k] = (double)vectors[DIM * i + k];
+        }
+    assert_ok(dpi_vocabulary_create(words, vectors, N, DIM, &v, &err), &err);
+    assert_ok(dpi_vocabulary_measure(v, NULL, 1, &err), &err);
+    return v;
+}
+
+static double distance(double place[N][DIM], int x, int y) {
+    return hypot(place[x][0] - place[y][0], place[x][1] - place[y][1]);
+}
+
+/* All words of the document, in an order that mixes them; returns how many. */
+static int write_document(char *text) {
+    int left[N], n = 0;
+    memcpy(left, counts, sizeof left);
+    text[0] = '\0';
+    for (bool any = true; any;) {
+        any = false;
+        for (int i = 0; i < N; i++) {
+            if (left[i] == 0)
+                continue;
+            left[i]--, n++;
+            any = true;
+            strcat(strcat(text, words[i]), " ");
+        }
+    }
+    return n;
+}
+
+/* P(y | x) of the exponential mechanism. */
+static void fill_law(double place[N][DIM], double epsilon, double p[N][N]) {
+    double diameter = 0;
+    for (int x = 0; x < N; x++)
+        for (int y = 0; y < N; y++)
+            diameter = fmax(diameter, distance(place, x, y));
+    for (int x = 0; x < N; x++) {
+        double sum = 0;
+        for (int y = 0; y < N; y++)
+            sum += p[x][y] = exp(-epsilon * distance(place, x, y) / (2 * diameter));
+        for (int y = 0; y < N; y++)
+            p[x][y] /= sum;
+    }
+}
+
+/* Whether fewer than 10 words are nearer to y than x. */
+static bool among_ten(double place[N][DIM], int y, int x) {
+    int nearer = 0;
+    for (int z = 0; z < N; z++)
+        nearer += distance(place, y, z) < distance(place, y, x);
+    return nearer < 10;
+}
+
+static void expect_share(int64_t k, int64_t n, double p, const char *what) {
+    const double deviation = sqrt((double)n * p * (1 - p)) + 1e-9;
+    if (fabs((double)k - (double)n * p) > 6 * deviation)
+        fail_msg("%s: %lld of %lld, expected a share of %g", what, (long long)k, (long long)n, p);
+}
+
+static void run_one(const dpi_vocabulary *v, const char *text, int times,
+                    const dpi_perturb_options *o, dpi_attack_result *r) {
+    dpi_attack_options ao;
+    dpi_attack *attack;
+    dpi_error err = {0};
+    dpi_attack_options_init(&ao);
+    ao.n_threads = 3;
+    assert_ok(dpi_attack_create(v, &ao, &attack, &err), &err);
+    for (int i = 0; i < times; i++)
+        assert_ok(dpi_attack_add(attack, text, strlen(text), &err), &err);
+    dpi_attack_result_init(r);
+    assert_ok(dpi_attack_run(attack, o, r, &err), &err);
+    dpi_attack_free(attack);
+}
+
+static void test_guesses(void **state) {
+    (void)state;
+    enum { TIMES = 40 };
+    double place[N][DIM], p[N][N];
+    char text[4096];
+    dpi_vocabulary *v = open_words(place);
+    const int n = write_document(text);
+    dpi_perturb_options o;
+    dpi_attack_result r;
+    dpi_perturb_options_init(&o);
+    o.mechanism = DPI_MECHANISM_EXPONENTIAL;
+    for (double epsilon = 1; epsilon <= 25; epsilon *= 5) {
+        double best = 0, same = 0, ten = 0, mean = 0;
+        o.epsilon = epsilon;
+        fill_law(place, epsilon, p);
+        for (int y = 0; y < N; y++) {
+            double most = 0;
+            for (int x = 0; x < N; x++) {
+                const double share = (double)counts[x] / n * p[x][y];
+                most = fmax(most, share);
+                same += x == y ? share : 0;
+                ten += among_ten(place, y, x) ? share : 0;
+                mean += share * distance(place, x, y);
+            }
+            best += most;
+        }
+        run_one(v, text, TIMES, &o, &r);
+        assert_int_equal(r.n_words, n * TIMES);
+        assert_int_equal(r.n_drawn, n * TIMES);
+        assert_int_equal(r.n_dropped, 0);
+        assert_true(fabs(r.best - best) < 1e-6);
+        expect_share(r.n_right[DPI_GUESS_NEAREST], r.n_words, same, "nearest");
+        expect_share(r.n_right[DPI_GUESS_NEAREST_10], r.n_words, ten, "nearest 10");
+        expect_share(r.n_right[DPI_GUESS_BAYES], r.n_words, best, "bayes");
+        assert_true(fabs(r.distance - mean) < 6 * 2 / sqrt((double)r.n_words));
+        assert_true(r.n_guessed[DPI_GUESS_LANGUAGE] == 0 && r.n_guessed[DPI_GUESS_CONTEXT] == 0);
+    }
+    dpi_vocabulary_free(v);
+}
+
+/* SANTEXT+ that replaces no frequent word, over all words but the last one: nothing changes. */
+static dpi_perturb_options no_change(int32_t n) {
+    dpi_perturb_options o;
+    dpi_perturb_options_init(&o);
+    o.mechanism = DPI_MECHANISM_SANTEXT;
+    o.replaced = 0;
+    o.rare = 1. / n;
+    return o;
+}
+
+static void test_what_stays(void **state) {
+    (void)state;
+    double place[N][DIM];
+    dpi_vocabulary *v = open_words(place);
+    dpi_perturb_options o = no_change(N);
+    dpi_attack_result r;
+    run_one(v, "ant bee cat bee Cat", 1, &o, &r); /* Cat is found as cat */
+    for (int guess = DPI_GUESS_NEAREST; guess <= DPI_GUESS_BAYES; guess++)
+        assert_int_equal(r.n_right[guess], 5);
+    assert_true(r.best == 1 && r.distance == 0 && r.n_alike == 5);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(r.n_grams[i], 5 - i);
+        assert_int_equal(r.n_leaked[i], 5 - i);
+    }
+    /* Rantext drops the unknown word: "ant bee" is no 2-gram of the document, "ant" is a 1-gram. */
+    dpi_perturb_options_init(&o);
+    o.epsilon = .001;
+    run_one(v, "ant zebra 17 bee", 1, &o, &r);
+    assert_int_equal(r.n_words, 3);
+    assert_int_equal(r.n_dropped, 1);
+    assert_int_equal(r.n_grams[0], 4);
+    assert_int_equal(r.n_drawn, 2);
+    assert_true(r.n_leaked[1] <= r.n_grams[1] && r.n_grams[1] == 3);
+    /* Custext+ keeps numbers: everybody knows them. */
+    o.mechanism = DPI_MECHANISM_CUSTEXT;
+    run_one(v, "1 2 3", 1, &o, &r);
+    assert_true(r.best == 1 && r.n_right[DPI_GUESS_BAYES] == 3 && r.n_leaked[2] == 1);
+    dpi_vocabulary_free(v);
+}
+
+/* Over all rules from y to x none is right more often: each of 500 at random is worse. */
+static void test_no_rule_is_better(void **state) {
+    (void)state;
+    double place[N][DIM], p[N][N];
+    char text[4096];
+    uint64_t seed = 9;
+    dpi_vocabulary *v = open_words(place);
+    const int n = write_document(text);
+    dpi_perturb_options o;
+    dpi_attack_result r;
+    dpi_perturb_options_init(&o);
+    o.mechanism = DPI_MECHANISM_EXPONENTIAL;
+    run_one(v, text, 1, &o, &r);
+    fill_law(place, o.epsilon, p);
+    for (int i = 0; i < 500; i++) {
+        double right = 0;
+        for (int y = 0; y < N; y++) {
+            const int x = random_below(&seed, N);
+            right += (double)counts[x] / n * p[x][y];
+        }
+        assert_true(right <= r.best + 1e-9);
+    }
+    dpi_vocabulary_free(v);
+}
+
+/* The language model reads what stays as it is: its guesses are those of the oracle. */
+static void test_language(void **state) {
+    (void)state;
+    static const char text[] = "some letters and words of it";
+    const tiny_spec spec = tiny_default();
+    void *image;
+    dpi_model *model = tiny_open(&spec, 3, &image);
+    dpi_vocabulary *v;
+    dpi_attack_options ao;
+    dpi_attack *attack;
+    dpi_attack_result r;
+    dpi_error err = {0};
+    int32_t tokens[256];
+    size_t n;
+    int64_t expected = 0, n_known = 0;
+    assert_ok(dpi_vocabulary_of_model(model, 0, &v, &err), &err);
+    assert_ok(dpi_vocabulary_measure(v, NULL, 1, &err), &err);
+    assert_ok(dpi_tokenize(model, text, strlen(text), DPI_TOKENIZE_BOS, tokens, 256, &n, &err),
+              &err);
+    double *logits = calloc(n * (size_t)spec.n_vocab, sizeof *logits);
+    int32_t *place = calloc((size_t)spec.n_vocab, sizeof *place);
+    assert_true(logits && place);
+    oracle_logits(&spec, model, tokens, (int32_t)n, logits);
+    for (int32_t t = 0; t < spec.n_vocab; t++) { /* which tokens are words of the vocabulary */
+        const dpi_token *token = &model->vocab->tokens[t];
+        place[t] = dpi_vocabulary_find(v, token->text, token->n_bytes);
+    }
+    for (size_t i = 1; i < n; i++) {
+        const double *row = logits + (i - 1) * (size_t)spec.n_vocab;
+        int32_t best = -1;
+        for (int32_t t = 0; t < spec.n_vocab; t++)
+            if (place[t] >= 0 && (best < 0 || row[t] > row[best]))
+                best = t;
+        assert_true(place[tokens[i]] >= 0);
+        n_known++;
+        expected += best == tokens[i];
+    }
+    const dpi_perturb_options o = no_change(dpi_vocabulary_count(v));
+    dpi_attack_options_init(&ao);
+    ao.language = 1;
+    assert_ok(dpi_attack_create(v, &ao, &attack, &err), &err);
+    assert_ok(dpi_attack_add(attack, text, strlen(text), &err), &err);
+    dpi_attack_result_init(&r);
+    assert_ok(dpi_attack_run(attack, &o, &r, &err), &err);
+    assert_int_equal(r.n_guessed[DPI_GUESS_LANGUAGE], n_known);
+    assert_int_equal(r.n_right[DPI_GUESS_LANGUAGE], expected);
+    assert_int_equal(r.n_right[DPI_GUESS_CONTEXT], n_known);
+    dpi_attack_free(attack);
+    dpi_vocabulary_free(v);
+    dpi_model_close(model);
+    free(image);
+    free(logits);
+    free(place);
+}
+
+/* Clopper and Pearson 1934, as in the usual tables. */
+static void test_interval(void **state) {
+    (void)state;
+    static const struct {
+        int64_t k, n;
+        double low, high;
+    } known[] = {{8, 10, .4439045, .9747893}, {0, 20, 0, .1684335}, {1, 1, .025, 1}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        double low, high;
+        dpi_attack_interval(known[i].k, known[i].n, &low, &high);
+        assert_true(fabs(low - known[i].low) < 1e-6 && fabs(high - known[i].high) < 1e-6);
+    }
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    double place[N][DIM];
+    dpi_vocabulary *v = open_words(place);
+    dpi_attack_options o;
+    dpi_attack *attack;
+    dpi_error err = {0};
+    dpi_attack_options_init(&o);
+    o.language = 1;
+    assert_error(dpi_attack_create(v, &o, &attack, &err), DPI_STATUS_STATE, &err, "of a model");
+    o.language = 2;
+    assert_error(dpi_attack_create(v, &o, &attack, &err), DPI_STATUS_ARG, &err, "language 2");
+    o.language = 0, o.n_threads = -1;
+    assert_error(dpi_attack_create(v, &o, &attack, &err), DPI_STATUS_ARG, &err, "n_threads -1");
+    dpi_vocabulary_free(v);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_guesses),
+        cmocka_unit_test(test_what_stays),
+        cmocka_unit_test(test_no_rule_is_better),
+        cmocka_unit_test(test_language),
+        cmocka_unit_test(test_interval),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
