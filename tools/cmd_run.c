@@ -41,17 +41,18 @@ typedef struct run {
     bool shard_begun, begun; /* the shard; the release: its statement is owed */
     bool is_cut;    /* the job: a text that is not over was the last one */
     bool line_open; /* text mode: the last byte was not a line feed */
-    char tails[2][CSV_BYTES];
-    unsigned n_tails;
+    char tail[OUTPUT_TAIL_BYTES]; /* what ends the text as it is now */
     char label[192];  /* jsonl: the member that says NOT PRIVATE, "" if there is none */
     char *last_words; /* what a handler prints that cannot return */
 } run;
 
 /* ---- Output --------------------------------------------------------------------------------- */
 
-/* To the output, and into the hash that the report has of it. */
+/* To the output, and into the hash that the report has of it. A signal that ends the program after
+ * that ends it with r->tail, but for the text of a job, which goes on where it was cut. */
 static int put_bytes(run *r, const char *bytes, size_t n_bytes) {
-    const int code = output_write(&r->out, bytes, n_bytes);
+    const char *tail = r->job && !r->jsonl && !r->csv ? "" : r->tail;
+    const int code = output_write_part(&r->out, bytes, n_bytes, tail);
     if (code == CLI_OK && r->report)
         dpi_report_output_add(r->report, bytes, n_bytes);
     progress_text(&r->progress, bytes, n_bytes);
@@ -77,9 +78,27 @@ static int put_private(run *r, char *bytes, size_t n_bytes) {
     return code;
 }
 
-static int put_text(run *r, const char *text, size_t n_bytes) {
+/* What ends the text when it has n_drawn tokens. */
+static void set_tail(run *r, int32_t n_drawn, bool ended) {
+    if (r->jsonl)
+        snprintf(r->tail, sizeof r->tail, "\",\"n_tokens\":%d,\"ended\":%s,\"private\":%s%s}\n",
+                 n_drawn, ended ? "true" : "false",
+                 dpi_claim_is_private(r->claim) ? "true" : "false", r->label);
+    else if (r->csv)
+        csv_end(r->claim, n_drawn, ended, r->tail);
+    else
+        snprintf(r->tail, sizeof r->tail, "%s", r->line_open ? "\n" : "");
+}
+
+/* What a token adds to the text. */
+static int put_text(run *r, const dpi_release_event *event) {
+    const char *text = event->text;
+    const size_t n_bytes = event->n_bytes;
+    if (n_bytes > 0)
+        r->line_open = text[n_bytes - 1] != '\n';
+    set_tail(r, event->n_drawn, event->end == DPI_END_EOG);
     if (n_bytes == 0)
-        return CLI_OK;
+        return put_bytes(r, "", 0);
     if (r->jsonl) /* what stands between the quotes */
         return write_json(r, json_stringn(text, n_bytes), 1, 1);
     if (r->csv) {
@@ -87,7 +106,6 @@ static int put_text(run *r, const char *text, size_t n_bytes) {
         char *quoted = csv_quote(text, n_bytes, &n_quoted);
         return put_private(r, quoted, n_quoted);
     }
-    r->line_open = text[n_bytes - 1] != '\n';
     if (!r->screen)
         return put_bytes(r, text, n_bytes);
     size_t n;
@@ -96,21 +114,6 @@ static int put_text(run *r, const char *text, size_t n_bytes) {
                      : cli_fail(CLI_FAILED, "out of memory for the text");
     free(shown);
     return code;
-}
-
-/* What ends the text as it is now, for a signal that ends the program. One of two is whole at any
- * time. */
-static void set_tail(run *r, int32_t n_drawn, bool ended) {
-    char *tail = r->tails[r->n_tails++ % 2];
-    if (r->jsonl)
-        snprintf(tail, sizeof *r->tails, "\",\"n_tokens\":%d,\"ended\":%s,\"private\":%s%s}\n",
-                 n_drawn, ended ? "true" : "false",
-                 dpi_claim_is_private(r->claim) ? "true" : "false", r->label);
-    else if (r->csv)
-        csv_end(r->claim, n_drawn, ended, tail);
-    else
-        snprintf(tail, sizeof *r->tails, "%s", r->line_open ? "\n" : "");
-    r->out.tail = tail;
 }
 
 /* {"index":0,"text":", with the label of the text if it has one. */
@@ -142,8 +145,10 @@ static int begin_row(run *r, int32_t index) {
     char head[CSV_BYTES];
     dpi_release_label(r->in.release, index, &label, &n_label);
     csv_head(r->claim, label != NULL, head);
+    r->tail[0] = '\0'; /* of the header row */
     const int code = index == 0 ? put_bytes(r, head, strlen(head)) : CLI_OK;
     char *row = csv_begin(index, label, n_label, &n_bytes);
+    set_tail(r, 0, false);
     const int written = put_private(r, row, n_bytes);
     return code == CLI_OK ? written : code;
 }
@@ -153,17 +158,19 @@ static int begin_text(run *r, int32_t index) {
     r->index = index;
     r->text_open = true;
     r->line_open = true; /* an empty text is an empty line */
+    if (r->csv && !r->jsonl)
+        return begin_row(r, index);
+    set_tail(r, 0, false);
     if (r->jsonl)
         return begin_object(r, index);
-    if (r->csv)
-        return begin_row(r, index);
     return index == 0 ? CLI_OK : put_bytes(r, "\n", 1);
 }
 
-static int end_text(run *r, const dpi_release_event *event) {
-    set_tail(r, event->n_drawn, event->end == DPI_END_EOG);
-    const char *tail = r->out.tail;
-    r->out.tail = NULL;
+/* After which nothing is open. */
+static int end_text(run *r) {
+    char tail[OUTPUT_TAIL_BYTES];
+    strcpy(tail, r->tail);
+    r->tail[0] = '\0';
     return put_bytes(r, tail, strlen(tail));
 }
 
@@ -172,7 +179,7 @@ static int close_text(run *r, const dpi_release_event *event) {
     const char *label;
     size_t n_label;
     dpi_error err;
-    const int code = end_text(r, event);
+    const int code = end_text(r);
     dpi_release_label(r->in.release, event->index, &label, &n_label);
     if (!r->report || dpi_report_text_add(r->report, label, event->n_drawn, event->end, &err) ==
                           DPI_STATUS_OK)
@@ -196,14 +203,12 @@ static int write_event(run *r, const dpi_release_event *event) {
         code = begin_text(r, event->index);
     if (r->job && event->end == DPI_END_CANCELLED) { /* the job has the rest, and goes on here */
         r->is_cut = true;
-        return code;
+        return code == CLI_OK && (r->jsonl || r->csv) ? end_text(r) : code; /* a whole line */
     }
     if (code == CLI_OK)
-        code = put_text(r, event->text, event->n_bytes);
-    if (event->type != DPI_EVENT_END) {
-        set_tail(r, event->n_drawn, false);
+        code = put_text(r, event);
+    if (event->type != DPI_EVENT_END)
         return code;
-    }
     r->text_open = false;
     return code == CLI_OK ? close_text(r, event) : code;
 }

@@ -4,7 +4,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +20,17 @@
 
 enum { MAX_OPEN = 16 };
 static output *volatile opened[MAX_OPEN];
+
+/* Between hold and release no handler runs in this thread, which is the one that they run in. A
+ * signal waits that long: nothing there may wait for a reader. */
+static sigset_t hold(void) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    return before;
+}
+
+static void release(sigset_t before) { pthread_sigmask(SIG_SETMASK, &before, NULL); }
 
 static void remember(output *o) {
     for (int i = 0; i < MAX_OPEN; i++)
@@ -52,19 +65,29 @@ static int appear(const output *o) {
     return o->replaces ? rename(o->temporary, o->target) : appear_new(o);
 }
 
-/* Nothing to a pipe that is full: its reader may be gone for good. */
-static void put(int fd, const char *text) {
+/* A pipe that has room has it for so many bytes. */
+static size_t chunk(size_t n_bytes) { return n_bytes < PIPE_BUF ? n_bytes : PIPE_BUF; }
+
+static bool has_room(int fd, int milliseconds) {
     struct pollfd ready = {.fd = fd, .events = POLLOUT};
-    for (size_t n = text ? strlen(text) : 0; n > 0 && poll(&ready, 1, 0) == 1;) {
-        const ssize_t written = write(fd, text, n);
+    return poll(&ready, 1, milliseconds) == 1;
+}
+
+/* Nothing to a pipe that is full: its reader may be gone for good. */
+static void put(int fd, const char *text, size_t n_bytes) {
+    while (n_bytes > 0 && has_room(fd, 0)) {
+        const ssize_t written = write(fd, text, chunk(n_bytes));
         if (written <= 0)
             return;
         text += written;
-        n -= (size_t)written;
+        n_bytes -= (size_t)written;
     }
 }
 
-void output_say(const char *text) { put(STDERR_FILENO, text); }
+void output_say(const char *text) {
+    if (text)
+        put(STDERR_FILENO, text, strlen(text));
+}
 
 static bool is_empty(const output *o) {
     struct stat st;
@@ -74,8 +97,10 @@ static bool is_empty(const output *o) {
 void output_end_all(void) {
     for (int i = 0; i < MAX_OPEN; i++) {
         const output *o = opened[i];
-        if (o && o->appears)
-            put(o->fd, o->tail);
+        if (o && (o->appears || !o->temporary)) {
+            put(o->fd, o->pending, o->n_pending);
+            put(o->fd, o->tail, strlen(o->tail));
+        }
         if (!o || !o->temporary)
             continue;
         if (!o->appears || is_empty(o))
@@ -112,13 +137,11 @@ static void tell_leftovers(const char *target) {
 
 /* A file that a handler knows from its first moment on. */
 static bool make_temporary(output *o) {
-    sigset_t all, before;
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &before);
+    const sigset_t before = hold();
     o->fd = mkostemp(o->temporary, O_CLOEXEC);
     if (o->fd >= 0)
         remember(o);
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    release(before);
     return o->fd >= 0;
 }
 
@@ -202,24 +225,73 @@ int output_probe(const char *path) {
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-int output_write(output *o, const void *data, size_t n_bytes) {
-    const char *at = data;
-    while (n_bytes > 0 && !o->failed) {
-        ssize_t n = write(o->fd, at, n_bytes);
-        if (n < 0 && errno != EINTR)
-            return write_failed(o);
-        if (n > 0) {
-            at += n;
-            n_bytes -= (size_t)n;
-        }
+/* Some of what is pending. It waits for a reader with signals let in, and writes with them held,
+ * so that a handler knows how much is written. false with errno. */
+static bool write_pending(output *o) {
+    if (!has_room(o->fd, -1) && errno == EINTR)
+        return true;
+    const sigset_t before = hold();
+    ssize_t n = 0;
+    if (has_room(o->fd, 0))
+        n = write(o->fd, o->pending, chunk(o->n_pending));
+    const int reason = errno;
+    if (n > 0) {
+        o->pending += n;
+        o->n_pending -= (size_t)n;
     }
+    release(before);
+    errno = reason;
+    return n >= 0 || reason == EINTR;
+}
+
+/* With the tail at once if nothing is to be written. */
+static void set_pending(output *o, const void *data, size_t n_bytes, const char *tail) {
+    o->pending = data;
+    o->n_pending = n_bytes;
+    snprintf(o->tail, sizeof o->tail, "%s", tail);
+}
+
+int output_write_part(output *o, const void *data, size_t n_bytes, const char *tail) {
+    const sigset_t before = hold();
+    if (!o->failed)
+        set_pending(o, data, n_bytes, tail);
+    release(before);
+    while (o->n_pending > 0 && !o->failed)
+        if (!write_pending(o))
+            write_failed(o);
+    o->n_pending = 0; /* after a failure: what is pending is the caller's again */
     return o->failed ? CLI_FAILED : CLI_OK;
 }
 
-int output_rewind(output *o) {
+int output_write(output *o, const void *data, size_t n_bytes) {
+    return output_write_part(o, data, n_bytes, "");
+}
+
+/* Nothing here waits for a reader: the file is a regular one. */
+static bool replace_all(output *o, const char *data, size_t n_bytes) {
+    bool ok = ftruncate(o->fd, 0) == 0 && lseek(o->fd, 0, SEEK_SET) == 0;
+    while (ok && n_bytes > 0) {
+        const ssize_t n = write(o->fd, data, n_bytes);
+        ok = n >= 0 || errno == EINTR;
+        data += n > 0 ? n : 0;
+        n_bytes -= n > 0 ? (size_t)n : 0;
+    }
+    return ok;
+}
+
+int output_write_anew(output *o, const void *data, size_t n_bytes) {
     if (!o->temporary)
-        return CLI_OK;
-    return ftruncate(o->fd, 0) == 0 && lseek(o->fd, 0, SEEK_SET) == 0 ? CLI_OK : write_failed(o);
+        return output_write(o, data, n_bytes);
+    if (o->failed)
+        return CLI_FAILED;
+    const sigset_t before = hold();
+    const bool ok = replace_all(o, data, n_bytes);
+    const int reason = errno;
+    if (!ok)
+        o->appears = false; /* a part of it is of no use */
+    release(before);
+    errno = reason;
+    return ok ? CLI_OK : write_failed(o);
 }
 
 /* On disk, and its name too, as far as the file system can say. */
@@ -238,33 +310,49 @@ static void sync_folder(const char *target) {
     free(folder);
 }
 
-static void end_temporary(output *o, output_end end) {
+/* What becomes of a temporary file. */
+typedef enum { ENDED, LEFT, LEFT_BY_FAILURE } ended;
+
+static ended end_temporary(const output *o, output_end end) {
     struct stat st;
     if (end == OUTPUT_PARTIAL && is_empty(o))
         end = OUTPUT_DROPPED;
-    if (end == OUTPUT_PARTIAL && stat(o->target, &st) == 0) {
-        cli_note("note: %s is as it was; what was written is in %s", o->target, o->temporary);
-    } else if (end == OUTPUT_DROPPED) {
-        unlink(o->temporary);
-    } else if (appear(o) == 0) {
-        sync_folder(o->target);
-    } else {
-        write_failed(o);
-        cli_note("note: what was written is in %s", o->temporary);
-    }
+    if (end == OUTPUT_PARTIAL && stat(o->target, &st) == 0)
+        return LEFT;
+    if (end == OUTPUT_DROPPED)
+        return unlink(o->temporary), ENDED;
+    return appear(o) == 0 ? ENDED : LEFT_BY_FAILURE;
+}
+
+/* Closes, under the name or not, and no handler knows the output any more. false with errno. */
+static bool end_output(output *o, output_end end, ended *was) {
+    const sigset_t before = hold();
+    const bool closed = o->fd < 0 || close(o->fd) == 0;
+    int reason = errno;
+    o->fd = -1;
+    *was = o->temporary ? end_temporary(o, end) : ENDED;
+    if (*was == LEFT_BY_FAILURE)
+        reason = errno;
+    forget(o);
+    release(before);
+    errno = reason;
+    return closed && *was != LEFT_BY_FAILURE;
 }
 
 int output_close(output *o, output_end end) {
+    ended was;
     if (o->fd >= 0 && o->temporary && end != OUTPUT_DROPPED && !sync_file(o->fd))
         write_failed(o);
     if (o->failed && end != OUTPUT_DROPPED)
         end = o->appears ? OUTPUT_PARTIAL : OUTPUT_DROPPED;
-    if (o->fd >= 0 && close(o->fd) != 0)
+    if (!end_output(o, end, &was))
         write_failed(o);
-    o->fd = -1;
-    if (o->temporary)
-        end_temporary(o, end);
-    forget(o);
+    if (was == LEFT)
+        cli_note("note: %s is as it was; what was written is in %s", o->target, o->temporary);
+    else if (was == LEFT_BY_FAILURE)
+        cli_note("note: what was written is in %s", o->temporary);
+    else if (o->temporary && end != OUTPUT_DROPPED)
+        sync_folder(o->target);
     free(o->temporary);
     free(o->target);
     free(o->told);

@@ -9,6 +9,8 @@
 /* A command that writes files: signals_catch or signals_clean_up (signals.h), paths_check
  * (paths.h), output_open, output_write, output_close. */
 
+enum { OUTPUT_TAIL_BYTES = 512 };
+
 typedef struct output {
     int fd;           /* -1: not open */
     const char *name; /* for messages */
@@ -16,8 +18,10 @@ typedef struct output {
     char *temporary;  /* what is written to until then, else NULL */
     char *told;       /* what a signal handler says of a temporary file that it leaves */
     bool replaces;    /* a file of that name may be replaced */
-    bool appears;     /* on a signal that ends the program it appears as it is */
-    const char *volatile tail; /* and ends with this; NULL: nothing */
+    bool appears;     /* on a signal that ends the program it appears, as it would end now: */
+    const char *pending; /* with the rest of what is being written, n_pending bytes, */
+    size_t n_pending;
+    char tail[OUTPUT_TAIL_BYTES]; /* and then with this */
     bool probes;      /* only whether it could be made */
     bool failed;      /* a write failed, and was reported */
 } output;
@@ -33,8 +37,13 @@ int output_probe(const char *path);
 
 /* CLI_OK, or CLI_FAILED: the message is printed the first time. */
 int output_write(output *o, const void *data, size_t n_bytes);
-/* Empties a file that has not appeared, to be written anew. Else nothing. */
-int output_rewind(output *o);
+/* output_write, after which the file ends with `tail` (fewer than OUTPUT_TAIL_BYTES; "": nothing)
+ * if a signal ends the program before the next call. Whenever a signal comes, the file ends with
+ * the tail of the call before, or with all of `data` and this one. */
+int output_write_part(output *o, const void *data, size_t n_bytes, const char *tail);
+/* output_write in the place of all that was written before, where the file has not appeared. What
+ * is no regular file gets it after that. */
+int output_write_anew(output *o, const void *data, size_t n_bytes);
 
 typedef enum output_end {
     OUTPUT_APPEARS, /* under its name */
@@ -47,9 +56,9 @@ typedef enum output_end {
  * failed. */
 int output_close(output *o, output_end end);
 
-/* For handlers of signals that end the program: files that may appear do, other temporary ones go.
- * A file that is there already stays as it is: the temporary one is left beside it, and stderr says
- * where. Async-signal-safe. */
+/* For handlers of signals that end the program, in the thread that writes: files that may appear
+ * do, other temporary ones go. A file that is there already stays as it is: the temporary one is
+ * left beside it, and stderr says where. Async-signal-safe. */
 void output_end_all(void);
 /* To stderr, and async-signal-safe. NULL is nothing. */
 void output_say(const char *text);

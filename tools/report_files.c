@@ -55,7 +55,6 @@ static int write_one(output *file, const dpi_report *report, bool complete) {
     const int32_t format = ends_in(file->name, ".md")     ? DPI_REPORT_MARKDOWN
                            : ends_in(file->name, ".html") ? DPI_REPORT_HTML
                                                           : DPI_REPORT_JSON;
-    const bool appears = file->appears;
     char *text;
     size_t n_bytes;
     dpi_error err;
@@ -63,11 +62,7 @@ static int write_one(output *file, const dpi_report *report, bool complete) {
         file->failed = true; /* an empty file would be no report */
         return cli_fail_library(CLI_FAILED, &err);
     }
-    file->appears = false; /* half a report is none, for a signal either */
-    int code = output_rewind(file);
-    if (code == CLI_OK)
-        code = output_write(file, text, n_bytes);
-    file->appears = appears && code == CLI_OK;
+    const int code = output_write_anew(file, text, n_bytes);
     free(text);
     return code;
 }

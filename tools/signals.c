@@ -1,6 +1,7 @@
 /* signals.c - see signals.h. Handlers call nothing but async-signal-safe functions. */
 #include "tools/signals.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
@@ -12,15 +13,37 @@ static volatile sig_atomic_t stop_signal;
 static const char *volatile words;
 static double deadline; /* 0: none */
 
-static void set_handler(int number, void (*handler)(int), int flags) {
-    struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
-    sigemptyset(&action.sa_mask);
+/* ---- Handlers, which run in one thread ---------------------------------------------------------
+ */
+
+static pthread_t owner; /* which writes the outputs, and holds signals while it does (output.c) */
+
+/* In another thread the signal goes to the owner. A thread that cannot go on, because what it does
+ * has failed, waits for the end. */
+static bool is_passed_on(int number, const siginfo_t *info) {
+    if (pthread_equal(pthread_self(), owner))
+        return false;
+    pthread_kill(owner, number);
+    while (info->si_code > 0 || number == SIGABRT)
+        pause();
+    return true;
+}
+
+static void set_handler(int number, void (*handler)(int, siginfo_t *, void *), int flags) {
+    struct sigaction action = {.sa_sigaction = handler, .sa_flags = flags | SA_SIGINFO};
+    sigfillset(&action.sa_mask); /* handlers do not interrupt each other */
     sigaction(number, &action, NULL);
 }
 
+static void set_disposition(int number, void (*disposition)(int)) {
+    struct sigaction action = {.sa_handler = disposition};
+    sigaction(number, &action, NULL);
+}
+
+/* The signal is held until the handler returns, and ends the program then. */
 static void end_program(int number) {
     output_end_all();
-    set_handler(number, SIG_DFL, 0);
+    set_disposition(number, SIG_DFL);
     raise(number);
 }
 
@@ -31,14 +54,23 @@ static void end_with_words(const char *reason) {
     _exit(CLI_FAILED);
 }
 
-static void on_bus(int number) {
-    (void)number;
-    end_with_words(
-        "\ndpinfer: memory of the model could not be read: its file has become shorter, or "
-        "its disk has failed\n\n");
+static void on_end(int number, siginfo_t *info, void *context) {
+    (void)context;
+    if (!is_passed_on(number, info))
+        end_program(number);
 }
 
-static void on_stop(int number) {
+static void on_bus(int number, siginfo_t *info, void *context) {
+    (void)context;
+    if (!is_passed_on(number, info))
+        end_with_words("\ndpinfer: memory of the model could not be read: its file has become "
+                       "shorter, or its disk has failed\n\n");
+}
+
+static void on_stop(int number, siginfo_t *info, void *context) {
+    (void)context;
+    if (is_passed_on(number, info))
+        return;
     if (stop_signal)
         end_program(number);
     stop_signal = number;
@@ -54,27 +86,31 @@ static bool ends_program(int number) {
     return true;
 }
 
-static void set_handlers(void (*stop)(int), int flags) {
+static void set_handlers(void (*stop)(int, siginfo_t *, void *), int flags) {
     static const int stopping[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
     struct sigaction hangup;
+    owner = pthread_self();
     /* nohup(1): a run goes on without its terminal. */
     const bool ignores_hangup =
         sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler == SIG_IGN;
     for (int number = 1; number <= SIGRTMAX; number++)
         if (ends_program(number))
-            set_handler(number, end_program, (int)SA_RESETHAND);
+            set_handler(number, on_end, 0);
     for (size_t i = 0; i < sizeof stopping / sizeof *stopping; i++)
-        set_handler(stopping[i], ignores_hangup && stopping[i] == SIGHUP ? SIG_IGN : stop, flags);
-    set_handler(SIGXFSZ, SIG_IGN, 0); /* a write that fails, like any other */
+        if (!ignores_hangup || stopping[i] != SIGHUP)
+            set_handler(stopping[i], stop, flags);
+    if (ignores_hangup)
+        set_disposition(SIGHUP, SIG_IGN);
+    set_disposition(SIGXFSZ, SIG_IGN); /* a write that fails, like any other */
 }
 
 void signals_catch(void) { set_handlers(on_stop, SA_RESTART); }
 
-void signals_clean_up(void) { set_handlers(end_program, (int)SA_RESETHAND); }
+void signals_clean_up(void) { set_handlers(on_end, 0); }
 
 void signals_last_words(const char *last_words) {
     words = last_words;
-    set_handler(SIGBUS, on_bus, (int)SA_RESETHAND);
+    set_handler(SIGBUS, on_bus, 0);
 }
 
 void *signals_json_malloc(size_t n_bytes) {

@@ -198,6 +198,7 @@ dpi_status dpi_journal_begin(dpi_journal *j, const char *facts, dpi_error *err) 
         return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a job");
     const dpi_status status = dpi_job_write(j, facts, err);
     if (status != DPI_STATUS_OK) {
+        unlinkat(j->dir, "job.json", 0); /* its charge is given back: it could not go on */
         free(copy);
         return status;
     }

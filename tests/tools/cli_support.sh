@@ -69,5 +69,11 @@ near() {
     else bad "$last: $1 is $(field "$1"), expected $2"; fi
 }
 
+# json_lines FILE: whole lines of texts, each a JSON object.
+json_lines() {
+    [ ! -s "$1" ] || [ -z "$(tail -c 1 "$1")" ] || return 1
+    ! grep -avqE '^\{"index":[0-9]+,("text_label":"[^"]*",)?"text":"([^"\\]|\\.)*",'\
+'"n_tokens":[0-9]+,"ended":(true|false),"private":(true|false)(,"label":"[^"]*")?\}$' "$1"
+}
 # tokens_of JOB: how many tokens the file of a job holds.
 tokens_of() { od -An -v -tx8 -w32 -j4096 "$1/tokens" 2>/dev/null | grep -vcE '^( 0{16}){4}$'; }

@@ -1,5 +1,6 @@
 /* faults.c - a library to preload: one call of the system or of the allocator fails.
  *   DPI_FAULT      the call that fails, from 1 on; 0: none
+ *   DPI_FAULT_SIGNAL  it does not fail: the process gets this signal there, DPI_FAULT_TIMES times
  *   DPI_FAULT_LOG  a file: a line for each call, "number function place"; a place is the last four
  * callers A program that does the same each time makes the same calls, so that whoever has the log
  * knows which numbers are worth a run. */
@@ -9,8 +10,10 @@
 #include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
+#include <link.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -27,14 +30,34 @@
 #include <unistd.h>
 
 static long wanted, n_calls;
-static int log_fd = -1;
+static int log_fd = -1, signal_number, n_signals = 1;
+static uintptr_t others, others_end; /* where the code of libgomp is */
 static bool active;
 static __thread bool inside; /* what this library itself calls does not count */
+
+static int find_others(struct dl_phdr_info *info, size_t size, void *user) {
+    (void)size, (void)user;
+    for (int i = 0; strstr(info->dlpi_name, "libgomp") && i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_LOAD && info->dlpi_phdr[i].p_flags & PF_X) {
+            others = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+            others_end = others + info->dlpi_phdr[i].p_memsz;
+        }
+    return others != 0;
+}
+
+static int number_of(const char *name, int otherwise) {
+    const char *value = getenv(name);
+    return value ? atoi(value) : otherwise;
+}
 
 __attribute__((constructor)) static void set_up(void) {
     const char *n = getenv("DPI_FAULT"), *path = getenv("DPI_FAULT_LOG");
     void *frames[2];
     inside = true;
+    signal_number = number_of("DPI_FAULT_SIGNAL", 0);
+    n_signals = number_of("DPI_FAULT_TIMES", 1);
+    dl_iterate_phdr(find_others, NULL);
+    unsetenv("LD_PRELOAD"); /* a program that this one starts has calls of its own */
     backtrace(frames, 2); /* loads what it needs now */
     wanted = n ? atol(n) : 0;
     if (path)
@@ -70,20 +93,25 @@ static void log_call(long n, const char *function) {
 /* Calls of libgomp do not count: it ends the program. */
 static bool is_of_others(void) {
     void *frames[5];
-    Dl_info from;
     inside = true;
     bool found = false;
     int depth = backtrace(frames, 5);
     for (int i = 2; i < depth && !found; i++)
-        found = dladdr(frames[i], &from) != 0 && from.dli_fname &&
-                strstr(from.dli_fname, "libgomp");
+        found = (uintptr_t)frames[i] - others < others_end - others;
     inside = false;
     return found;
 }
 
+static void send_signals(void) {
+    inside = true;
+    for (int i = 0; i < n_signals; i++)
+        kill(getpid(), signal_number);
+    inside = false;
+}
+
 /* Whether this call is the one; errno is then `code`. */
 static bool fails(const char *function, int code) {
-    if (!active || inside || is_of_others())
+    if (!active || inside || (n_calls >= wanted && log_fd < 0) || is_of_others())
         return false;
     long n = __atomic_add_fetch(&n_calls, 1, __ATOMIC_RELAXED);
     if (log_fd >= 0) {
@@ -93,6 +121,10 @@ static bool fails(const char *function, int code) {
     }
     if (n != wanted)
         return false;
+    if (signal_number) {
+        send_signals();
+        return false;
+    }
     errno = code;
     return true;
 }
@@ -197,13 +229,17 @@ WRAP(int, fstat64, (int fd, struct stat64 *st), (fd, st), EIO, -1)
 WRAP(int, stat64, (const char *restrict path, struct stat64 *restrict st), (path, st), EIO, -1)
 WRAP(int, ftruncate64, (int fd, off64_t n), (fd, n), EIO, -1)
 
-/* The first failing write is short: what comes next must go on, or fail in its turn. */
+/* The first failing write is short: what comes next must go on, or fail in its turn. A signal comes
+ * before it, or after it and before whoever called it knows what was written. */
 ssize_t write(int fd, const void *data, size_t n) {
     if (fails("write", ENOSPC))
         return -1;
-    if (fails("short write", 0) && n > 1)
+    if (!signal_number && fails("short write", 0) && n > 1)
         n /= 2;
-    return syscall(SYS_write, fd, data, n);
+    const ssize_t written = syscall(SYS_write, fd, data, n);
+    if (signal_number)
+        fails("write that is done", 0);
+    return written;
 }
 
 int close(int fd) {

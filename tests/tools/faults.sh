@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Each call of the system and of the allocator that a command makes fails once, in a run of its own:
-# no crash, no hang, an exit code of the README with a reason, and nothing half-written.
+# no crash, no hang, an exit code of the README with a reason, and nothing half-written. And at each
+# of them comes a signal.
 #   faults.sh path/to/dpinfer FAULTS_LIBRARY [N [WORDS]]
 # N: runs for each command at most; all without it. WORDS: a regular expression, of which commands.
+library=$(readlink -f "$2") # from where the test is called
 . "$(dirname "$0")/cli_support.sh"
-library=$(readlink -f "$2")
 most=${3:-1000000}
 words=${4:-}
 small_model
@@ -112,7 +113,7 @@ faults same inspect m.gguf --check
 faults same tokenize m.gguf
 faults same logits m.gguf --tokens tokens -o -
 faults same account --rho 1 --json
-faults same account --epsilon 2 --delta 1e-5 --sampling .05 --steps 20 --json
+faults same account --sigma 4 --delta 1e-5 --steps 2 --json
 faults same verify ink.json --model m.gguf
 faults same verify signed.json --output signed.txt ${sign:+--key key.pub}
 faults same plan --suggest --units 200 --num 4 --epsilon 3
@@ -128,6 +129,57 @@ faults same run m.gguf refs.jsonl --rho 1 -n 4 -t 1 --seed 3 -q -o made/text --m
 faults same run m.gguf units.csv --rho 1 -B 2 -n 4 -t 1 --seed 3 -q --unit-field who
 faults same run m.gguf refs.csv --epsilon 3 --subsample .5 -B 2 --num 2 -n 4 -t 1 --seed 3 -q
 faults same run m.gguf refs --rho 1 -B 2 -n 4 -t 2 --seed 3 -q --jsonl
+
+# signals NUMBER TIMES ARGS: at each call from the first text on, so many signals: lines are whole,
+# also on standard output, the report verifies, and no temporary file stays that is not told of.
+signals() {
+    local number=$1 times=$2 from n
+    shift 2
+    [[ "$*" =~ $words ]] || return
+    rm -f calls; begin
+    last="dpinfer $*"
+    DPI_FAULT=0 DPI_FAULT_LOG=$PWD/calls LD_PRELOAD=$library "$dpinfer" "$@" >out 2>err <tokens
+    rc=$?
+    expect_rc 0
+    from=$(grep -n 'short write' calls | cut -d : -f 1 | sed -n 2p) # the first is of the report
+    for n in $(awk -v from="$from" -v most="$most" 'END {
+        step = NR - from > most ? (NR - from) / most : 1
+        for (i = from; i <= NR; i += step) print int(i) }' calls); do
+        begin
+        last="dpinfer $*, $times signals $number at call $n: $(sed -n "${n}p" calls)"
+        DPI_FAULT=$n DPI_FAULT_SIGNAL=$number DPI_FAULT_TIMES=$times LD_PRELOAD=$library \
+            timeout -k 1 300 "$dpinfer" "$@" >out 2>err <tokens
+        rc=$?
+        check "not the signal's exit code" test $rc -eq 0 -o $rc -eq $((128 + number))
+        check "a line is cut" json_lines out
+        check "a file is missing or not whole" signalled
+    done
+}
+# Quotes in pairs, a whole last row, and none in the header.
+csv_rows() {
+    [ "$(tr -d -c '"' <"$1" | wc -c)" = "$(($(tr -d -c '"' <"$1" | wc -c) / 2 * 2))" ] &&
+        [ "$(tail -c 2 "$1")" = $'\r' ] && ! head -n 1 "$1" | grep -q '"' &&
+        { [ "$(wc -l <"$1")" -eq 1 ] || tail -n 1 "$1" | grep -qE '",[0-9]+,(true|false),true.$'; }
+}
+signalled() {
+    local file
+    [ -e made/r.json ] || return 1
+    for file in made/*; do
+        case $file in
+        *.part-*) grep -qF "$file" err || return 1 ;;
+        *.jsonl) json_lines "$file" || return 1 ;;
+        *.csv) csv_rows "$file" || return 1 ;;
+        *.json) "$dpinfer" verify "$file" >verified 2>&1 || return 1 ;;
+        esac
+    done
+}
+for how in "12 1" "15 2" "15 1"; do
+    # shellcheck disable=SC2086 # a signal and how often
+    signals $how run m.gguf refs.jsonl --rho 1 -B 2 -n 3 -t 1 -q -o made/text.jsonl \
+        --report made/r.json
+done
+signals 12 1 run m.gguf refs.jsonl --rho 1 -B 2 -n 3 -t 1 -q --jsonl --report made/r.json
+signals 12 1 run m.gguf refs.jsonl --rho 1 -B 2 -n 3 -t 1 -q -o made/text.csv --report made/r.json
 
 # A ledger, with which each run begins as it is in `year`: a run that fails has charged all or
 # nothing, one that succeeds has charged.

@@ -199,11 +199,7 @@ ends() {
 }
 ulimit -c 0
 # whole_lines FILE: JSON lines, the last one of a text that was not finished.
-whole_lines() {
-    local end='"n_tokens":[0-9]+,"ended":(true|false),"private":true\}'
-    ! grep -qvE '^\{"index":[0-9]+,"text":".*",'"$end\$" "$1" &&
-        tail -n 1 "$1" | grep -qF '"ended":false'
-}
+whole_lines() { json_lines "$1" && tail -n 1 "$1" | grep -qF '"ended":false'; }
 for signal in INT:130 TERM:143 HUP:129 USR1:138; do
     start; kill "-${signal%:*}" "$pid"; ends "${signal#*:}" "SIG${signal%:*}"
     expect_err "Privacy statement"; expect_err "stopped early"
