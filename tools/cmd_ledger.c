@@ -4,10 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tools/commands.h"
 #include "tools/facts.h"
 #include "tools/ledger_options.h"
+#include "tools/ledger_units.h"
+#include "tools/paths.h"
+#include "tools/signals.h"
 #include "tools/terminal.h"
 
 static double real(int64_t amount) { return (double)amount / DPI_LEDGER_ONE; }
@@ -195,8 +199,30 @@ static dpi_status read_cost(const args *a, dpi_cost *cost, dpi_error *err) {
     return dpi_cost_add(cost, DPI_COST_GAUSSIAN, n, v[OPT_SIGMA].d, v[OPT_SAMPLING].d, err);
 }
 
+/* The file of the payers is opened first, and is there when the charge is. */
+static int charge_units(const args *a, dpi_ledger *ledger, const char *dataset,
+                        dpi_charge_request *r) {
+    ledger_units u = {.text = NULL};
+    output out = {.fd = -1};
+    dpi_error err;
+    umask(077); /* who can pay is private */
+    int code = ledger_units_read(a->v[OPT_UNIT_IDS].s, &u);
+    if (code == CLI_OK)
+        code = output_open(&out, a->v[OPT_PAYERS].s, false);
+    r->units = &u.units;
+    if (code == CLI_OK) {
+        const dpi_status status = dpi_ledger_reserve(ledger, dataset, r, NULL, &err);
+        code = status == DPI_STATUS_OK ? ledger_units_write(&u, &out) : ledger_fail(status, &err);
+    }
+    if (output_close(&out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED) != CLI_OK)
+        code = CLI_FAILED;
+    ledger_units_free(&u);
+    return code;
+}
+
 static int charge(const args *a, dpi_ledger *ledger) {
     char dataset[DPI_DATASET_NAME_MAX + 1];
+    dpi_dataset_info info;
     dpi_charge_request r;
     dpi_cost cost;
     dpi_error err;
@@ -204,12 +230,27 @@ static int charge(const args *a, dpi_ledger *ledger) {
     if (code != CLI_OK)
         return code;
     dpi_charge_request_init(&r);
+    dpi_dataset_info_init(&info);
     r.cost = &cost;
     r.method = "outside";
     r.note = a->v[OPT_NOTE].s;
     dpi_status status = read_cost(a, &cost, &err);
     if (status == DPI_STATUS_OK)
-        status = dpi_ledger_reserve(ledger, dataset, &r, NULL, &err);
+        status = dpi_ledger_info(ledger, dataset, &info, &err);
+    if (status != DPI_STATUS_OK)
+        return ledger_fail(status, &err);
+    if ((info.scope == DPI_SCOPE_UNIT) != a->v[OPT_UNIT_IDS].given)
+        return info.scope == DPI_SCOPE_UNIT
+                   ? cli_fail(CLI_USAGE, "the dataset '%s' has the scope unit: --unit-ids says "
+                              "whom the charge is about, and --payers where those are told that "
+                              "can pay", dataset)
+                   : cli_fail(CLI_USAGE, "--unit-ids: the dataset '%s' has the scope dataset, so "
+                              "that all units pay", dataset);
+    if (a->v[OPT_UNIT_IDS].given) {
+        code = charge_units(a, ledger, dataset, &r);
+        return code == CLI_OK ? show(a, ledger, false) : code;
+    }
+    status = dpi_ledger_reserve(ledger, dataset, &r, NULL, &err);
     return status == DPI_STATUS_OK ? show(a, ledger, false) : ledger_fail(status, &err);
 }
 
@@ -245,6 +286,12 @@ static int check(const args *a, action what) {
                         "nothing else takes them");
     if (what != CHARGE && (v[OPT_NOTE].given || v[OPT_STEPS].given || v[OPT_SAMPLING].given))
         return cli_fail(CLI_USAGE, "--note, --steps and --sampling are allowed only with charge");
+    if (v[OPT_UNIT_IDS].given != v[OPT_PAYERS].given ||
+        (what != CHARGE && v[OPT_UNIT_IDS].given))
+        return cli_fail(CLI_USAGE, "--unit-ids and --payers: allowed only with charge, and both");
+    if (v[OPT_PAYERS].given && strcmp(v[OPT_PAYERS].s, "-") == 0)
+        return cli_fail(CLI_USAGE,
+                        "--payers: found '-', allowed is a file: who can pay is private");
     if (v[OPT_SAMPLING].given && !v[OPT_SIGMA].given)
         return cli_fail(CLI_USAGE, "--sampling needs --sigma");
     return CLI_OK;
@@ -273,9 +320,15 @@ static int ledger_main(const args *a) {
     if (what == N_ACTIONS)
         return cli_fail(CLI_USAGE, "ACTION: found '%s', allowed init|show|budget|charge|close",
                         a->positional[0]);
+    paths p = {0};
     int code = check(a, (action)what);
+    paths_options(&p, a);
+    paths_read(&p, a->positional[1]);
+    if (code == CLI_OK)
+        code = paths_check(&p, false);
     if (code != CLI_OK)
         return code;
+    signals_clean_up();
     dpi_ledger_options o;
     dpi_ledger *ledger;
     dpi_error err;
@@ -304,7 +357,8 @@ const command command_ledger = {
         "  init     make the ledger, or add a dataset to it: --dataset, --epsilon, --delta\n"
         "  show     datasets and all charges\n"
         "  budget   datasets: spent, left, and how many runs like the last one that pays for\n"
-        "  charge   count what was done outside: --rho, --pure-epsilon or --sigma\n"
+        "  charge   count what was done outside: --rho, --pure-epsilon or --sigma. With scope\n"
+        "           unit before it is done: --unit-ids names the units, --payers those that pay\n"
         "  close    nothing can be charged any more\n"
         "Charges are Renyi divergences of one order, which adds up over runs that are chosen one\n"
         "after the other. The ledger belongs on a local disk; a copy of it is another budget.\n",

@@ -356,6 +356,11 @@ static const option_spec specs[N_OPTIONS] = {
         .help = "how often it is done"},
     [OPT_NOTE] = {.name = "note", .type = OPT_STRING, .commands = CMD_LEDGER, .arg = "TEXT",
         .help = "charge: what it was, for those who read the ledger"},
+    [OPT_UNIT_IDS] = {.name = "unit-ids", .type = OPT_STRING, .commands = CMD_LEDGER, .arg = "FILE",
+        .help = "charge, scope unit: IDs of the units that it is about, one a line"},
+    [OPT_PAYERS] = {.name = "payers", .type = OPT_STRING, .commands = CMD_LEDGER, .arg = "FILE",
+        .help = "charge, scope unit: the IDs of those that have paid are written there. Only they "
+                "may take part; who they are is PRIVATE"},
     [OPT_JOURNAL_EVERY] = {.name = "journal-every", .group = GROUP_EXPERT, .type = OPT_INT,
         .commands = CMD_RUN | CMD_RESUME, .arg = "N", .min = 1, .max = 1 << 20, .def = "1",
         .help = "with --job: show N tokens at a time, where a disk is slow"},
@@ -381,7 +386,7 @@ static const option_spec specs[N_OPTIONS] = {
 const char *option_name(option_id id) { return specs[id].name; }
 
 option_file option_file_of(const struct command *cmd, option_id id) {
-    static const option_id written[] = {OPT_OUTPUT, OPT_REPORT, OPT_AUDIT_REPORT};
+    static const option_id written[] = {OPT_OUTPUT, OPT_REPORT, OPT_AUDIT_REPORT, OPT_PAYERS};
     const char *arg = specs[id].arg ? specs[id].arg : "";
     for (size_t i = 0; i < sizeof written / sizeof *written; i++)
         if (id == written[i])

@@ -151,6 +151,45 @@ ledger init units.ledger --dataset patients --epsilon 5 --delta 1e-5 --scope uni
 expect_out "each unit pays for the runs that it is in"
 run run m.gguf six.jsonl -B 3 -n 4 -t 1 --rho .1 --ledger units.ledger; expect_rc 2
 expect_err "--unit-field: found none"
+# What is done outside costs each of its units, which are named; those that can pay are told, and
+# no sum is: 2 * .2 * 5 fits into 2.747, a third time does not.
+printf 'annabel\r\nbenedict\n\n \ncidonia' >ids
+outside() { ledger charge units.ledger --rho .2 "$@" --note "a table of counts"; }
+outside; expect_rc 2; expect_err "--unit-ids says whom the charge is about"
+outside --unit-ids ids; expect_rc 2; expect_err "--unit-ids and --payers"
+outside --unit-ids ids --payers -; expect_rc 2; expect_err "who can pay is private"
+outside --unit-ids none --payers p1; expect_rc 2; expect_err "cannot read none"
+printf ' \n' >blank
+outside --unit-ids blank --payers p1; expect_rc 2; expect_err "has no ID"
+outside --unit-ids ids --payers ids; expect_rc 2; expect_err "would be overwritten"
+outside --unit-ids ids --payers units.ledger-journal; expect_rc 2
+outside --unit-ids ids --payers nowhere/p1; expect_rc 1
+ledger budget units.ledger --json; check "a refused charge" test "$(field n_charges)" -eq 0
+outside --unit-ids ids --payers p1; expect_rc 0; expect_out "1, to a unit that was in every run"
+printf 'annabel\nbenedict\ncidonia\n' >wanted; expect_same p1 wanted
+check "the payers are their owner's alone" test "$(stat -c %a p1)" = 600
+outside --unit-ids ids --payers p1; expect_rc 2; expect_err "is there already"
+printf 'benedict\n' >benedict
+outside --unit-ids benedict --payers p2; expect_rc 0; expect_same p2 benedict
+printf 'danielle\nbenedict\nannabel\n' >three
+outside --unit-ids three --payers p3; expect_rc 0; expect_out "left       2.747"
+printf 'danielle\nannabel\n' >wanted; expect_same p3 wanted
+outside --unit-ids three --payers p4 --steps 4; expect_rc 6; check "payers of nothing" test ! -e p4
+ledger show units.ledger; expect_out "a table of counts"
+for part in units.ledger out err; do
+    check "a unit is named" test "$(grep -cE 'annabel|benedict|cidonia|danielle' $part)" -eq 0
+done
+# A run counts them by the same IDs: annabel and benedict have too little left for it.
+printf 'who,text\nannabel,one\nbenedict,two\nevelyn,three\n' >who.csv
+run run m.gguf who.csv --unit-field who -B 3 -n 4 -t 1 --rho .2 --ledger units.ledger; expect_rc 0
+printf 'evelyn\n' >evelyn
+ledger charge units.ledger --rho .4 --unit-ids evelyn --payers p5; expect_rc 0
+check "evelyn has paid for the run" test ! -s p5
+ledger init sum.ledger --dataset letters --epsilon 2 --delta 1e-5
+ledger charge sum.ledger --rho .01 --unit-ids ids --payers p6; expect_rc 2
+expect_err "has the scope dataset, so that all units pay"
+ledger show sum.ledger --unit-ids ids --payers p6; expect_rc 2
+expect_err "allowed only with charge"
 
 # ---- kill -9 -------------------------------------------------------------------------------------
 # Whatever moment it hits: who has seen text is in the ledger.
