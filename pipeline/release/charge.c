@@ -112,25 +112,30 @@ static dpi_status find_payers(const dpi_release *r, payers *p, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-/* Charges each unit for itself. */
-static dpi_status charge_units(dpi_release *r, dpi_charge_request *request, dpi_charge *charge,
-                               dpi_error *err) {
+/* Charges each unit for itself: which ones have paid, in r->pays. With `paid` above 0 that charge
+ * was made before, by a process of this job, and the ledger says who has paid it. */
+static dpi_status charge_units(dpi_release *r, int64_t paid, dpi_charge_request *request,
+                               dpi_charge *charge, dpi_error *err) {
     const size_t n = dpi_records_unit_count(r->options.records);
     payers p = {0};
+    uint8_t *pays = dpi_private_malloc(n + 1);
     dpi_status status = find_payers(r, &p, err);
-    request->units = &p.units;
-    r->pays = status == DPI_STATUS_OK ? dpi_private_malloc(n + 1) : NULL;
-    if (status == DPI_STATUS_OK && !r->pays)
+    if (status == DPI_STATUS_OK && !pays)
         status = dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the units of a charge");
-    if (status == DPI_STATUS_OK)
+    if (status == DPI_STATUS_OK && paid > 0) {
+        status = dpi_ledger_paid(r->options.ledger, r->options.dataset, paid, &p.units, err);
+    } else if (status == DPI_STATUS_OK) {
+        request->units = &p.units;
         status = dpi_ledger_reserve(r->options.ledger, r->options.dataset, request, charge, err);
-    for (size_t u = 0; u < n && status == DPI_STATUS_OK; u++)
-        r->pays[u] = 0;
-    for (size_t i = 0; i < p.units.n && status == DPI_STATUS_OK; i++)
-        r->pays[p.place[i]] = p.units.pays[i];
-    if (status != DPI_STATUS_OK) {
+    }
+    if (status == DPI_STATUS_OK) {
+        memset(pays, 0, n + 1);
+        for (size_t i = 0; i < p.units.n; i++)
+            pays[p.place[i]] = p.units.pays[i];
         dpi_private_free(r->pays);
-        r->pays = NULL;
+        r->pays = pays;
+    } else {
+        dpi_private_free(pays);
     }
     free_payers(&p);
     return status;
@@ -150,7 +155,7 @@ static dpi_status charge_run(dpi_release *r, int32_t scope, dpi_charge_request *
     if (scope != DPI_SCOPE_UNIT)
         return dpi_ledger_reserve(r->options.ledger, r->options.dataset, request, charge, err);
     DPI_TRY(check_units(r, err));
-    return charge_units(r, request, charge, err);
+    return charge_units(r, 0, request, charge, err);
 }
 
 bool dpi_release_unit_pays(const dpi_release *r, size_t unit) { return !r->pays || r->pays[unit]; }
@@ -168,7 +173,10 @@ static dpi_status continue_charge(dpi_release *r, dpi_error *err) {
     DPI_TRY(dpi_ledger_info(r->options.ledger, r->options.dataset, &info, err));
     keep(r, &info, &charge);
     r->charge = 0;
-    return info.scope == DPI_SCOPE_UNIT ? dpi_release_recall_pays(r, err) : DPI_STATUS_OK;
+    if (info.scope != DPI_SCOPE_UNIT)
+        return DPI_STATUS_OK;
+    DPI_TRY(check_units(r, err));
+    return charge_units(r, charge.id, NULL, NULL, err);
 }
 
 dpi_status dpi_release_reserve(dpi_release *r, dpi_error *err) {

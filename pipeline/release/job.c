@@ -225,13 +225,6 @@ static dpi_status continue_job(dpi_release *r, const json_t *now, dpi_error *err
     return status;
 }
 
-/* Which units have paid is private, and is known once: another charge would find other sums. */
-static dpi_status keep_pays(dpi_release *r, dpi_error *err) {
-    return r->pays ? dpi_journal_keep(r->options.journal, "pays", r->pays,
-                                      dpi_records_unit_count(r->options.records), err)
-                   : DPI_STATUS_OK;
-}
-
 static dpi_status begin_new(dpi_release *r, json_t *facts, dpi_error *err) {
     size_t n_bytes;
     json_t *charge = describe_charge(r);
@@ -242,7 +235,7 @@ static dpi_status begin_new(dpi_release *r, json_t *facts, dpi_error *err) {
         return out_of_memory(err);
     const dpi_status status = dpi_journal_begin(r->options.journal, text, err);
     free(text);
-    return status == DPI_STATUS_OK ? keep_pays(r, err) : status;
+    return status;
 }
 
 dpi_status dpi_release_begin_job(dpi_release *r, dpi_error *err) {
@@ -254,23 +247,6 @@ dpi_status dpi_release_begin_job(dpi_release *r, dpi_error *err) {
         dpi_release_goes_on(r) ? continue_job(r, facts, err) : begin_new(r, facts, err);
     json_decref(facts);
     return status;
-}
-
-dpi_status dpi_release_recall_pays(dpi_release *r, dpi_error *err) {
-    void *kept;
-    size_t n_bytes;
-    if (r->pays)
-        return DPI_STATUS_OK;
-    DPI_TRY(dpi_journal_kept(r->options.journal, "pays", &kept, &n_bytes, err));
-    r->pays = kept;
-    if (!kept)
-        return dpi_fail(err, DPI_STATUS_STATE,
-                        "the job cannot go on: it was stopped before it had "
-                        "read a record, and has no list of units that paid");
-    return r->options.records && n_bytes == dpi_records_unit_count(r->options.records)
-               ? DPI_STATUS_OK
-               : dpi_fail(err, DPI_STATUS_STATE,
-                          "the job cannot go on: the records are not those that it began with");
 }
 
 /* ---- Records and their batches --------------------------------------------------------------- */

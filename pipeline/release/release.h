@@ -134,9 +134,6 @@ bool dpi_release_goes_on(const dpi_release *r);
 /* Of such a job: the charge that it was begun with, if there is a ledger. Errors: STATE; those of
  * the ledger. */
 dpi_status dpi_release_find_charge(dpi_release *r, dpi_charge *charge, dpi_error *err);
-/* Of such a job with a ledger of units: those that have paid. Errors: STATE; as
- * dpi_journal_kept. */
-dpi_status dpi_release_recall_pays(dpi_release *r, dpi_error *err);
 /* The facts of the release to the disk, or compared with those that it was begun with. Errors:
  * STATE (one is another), IO, MEMORY. */
 dpi_status dpi_release_begin_job(dpi_release *r, dpi_error *err);

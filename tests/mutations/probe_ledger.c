@@ -184,6 +184,21 @@ static dpi_records *open_letters(const char *folder, const char *rows) {
     return dpi_records_open(path, &o, &records, NULL) == DPI_STATUS_OK ? records : NULL;
 }
 
+static void letters_options(dpi_release_options *o, const dpi_model *model, dpi_ledger *ledger,
+                            const char *name) {
+    dpi_release_options_init(o);
+    o->model = model;
+    o->batch = 2;
+    o->n_texts = 1;
+    o->n_tokens = 2;
+    o->session.n_threads = 1;
+    o->prompts.chat = DPI_CHAT_NONE;
+    o->method.rho = .3;
+    o->method.delta = 1e-3;
+    o->ledger = ledger;
+    o->dataset = name;
+}
+
 /* Which of the units 0.. a release reads, as bits; -1: it does not begin. *paid: those that had
  * paid when it had begun. */
 static int read_by(const dpi_model *model, dpi_ledger *ledger, const char *name,
@@ -198,19 +213,9 @@ static int read_by(const dpi_model *model, dpi_ledger *ledger, const char *name,
     dpi_release_options o;
     dpi_release *r = NULL;
     int read = -1;
-    dpi_release_options_init(&o);
-    o.model = model;
+    letters_options(&o, model, ledger, name);
     o.records = open_letters(folder, rows);
-    o.batch = 2;
-    o.n_texts = 1;
-    o.n_tokens = 2;
-    o.session.n_threads = 1;
-    o.prompts.chat = DPI_CHAT_NONE;
     o.method.adjacency = adjacency;
-    o.method.rho = .3;
-    o.method.delta = 1e-3;
-    o.ledger = ledger;
-    o.dataset = name;
     const bool begun = o.records && dpi_release_open(&o, &r, NULL) == DPI_STATUS_OK &&
                        dpi_release_begin(r, NULL) == DPI_STATUS_OK;
     *paid = 0;
@@ -263,6 +268,52 @@ static const char *check_unit_release(dpi_ledger *ledger, const char *path, cons
             return "a unit that cannot pay is read";
     }
     return has_common_hash(path) ? "a unit can be recognised without the key" : NULL;
+}
+
+/* One process of a job. The first one ends before it reads a record; of another, whether unit 0 and
+ * unit 1 pay, as bits; -1: a failure. */
+static int pay_in_job(dpi_release_options o, const char *folder, const char *rows, bool first) {
+    char path[300];
+    dpi_journal_options options;
+    dpi_journal *journal = NULL;
+    dpi_release *r = NULL;
+    int pays = -1;
+    snprintf(path, sizeof path, "%s/units.job", folder);
+    dpi_journal_options_init(&options);
+    options.create = first;
+    o.records = open_letters(folder, rows);
+    if (o.records && dpi_journal_open(path, &options, &journal, NULL) == DPI_STATUS_OK) {
+        o.journal = journal;
+        if (dpi_release_open(&o, &r, NULL) == DPI_STATUS_OK &&
+            dpi_release_reserve(r, NULL) == DPI_STATUS_OK &&
+            dpi_release_begin_job(r, NULL) == DPI_STATUS_OK)
+            pays = dpi_release_unit_pays(r, 0) | dpi_release_unit_pays(r, 1) << 1;
+    }
+    dpi_release_free(r);
+    dpi_journal_close(journal);
+    dpi_records_close((dpi_records *)o.records);
+    return pays;
+}
+
+/* ann has paid for another run: in a job of both she is null, wherever her letter stands. */
+static const char *check_unit_job(dpi_ledger *ledger, const dpi_model *model, const char *folder) {
+    dpi_release_options o;
+    char path[300];
+    int paid;
+    snprintf(path, sizeof path, "%s/letters.gguf", folder); /* it is hashed, and no more */
+    FILE *f = fopen(path, "w");
+    if (!f || fclose(f) != 0)
+        return "a file cannot be made";
+    letters_options(&o, model, ledger, "job");
+    o.model_path = path;
+    if (add(ledger, o.dataset, 4, 1e-5, DPI_SCOPE_UNIT) != DPI_STATUS_OK ||
+        read_by(model, ledger, o.dataset, folder, "ann,first letter\n", 0, &paid) != 1)
+        return "a release of units was refused";
+    if (pay_in_job(o, folder, "ann,one letter\nben,one letter\n", true) != 2 ||
+        pay_in_job(o, folder, "ann,one letter\nben,one letter\n", false) != 2 ||
+        pay_in_job(o, folder, "ben,one letter\nann,one letter\n", false) != 1)
+        return "the units that a job reads are not those that have paid for it";
+    return NULL;
 }
 
 /* ann has spent 3 2^30 in a file of an earlier form. */
@@ -418,6 +469,8 @@ const char *probe_ledger(const dpi_model *model, const char *folder) {
         fault = check_release(ledger, model);
     if (!fault)
         fault = check_unit_release(ledger, path, model, folder);
+    if (!fault)
+        fault = check_unit_job(ledger, model, folder);
     if (!fault)
         fault = check_form_1(folder);
     if (!fault)

@@ -2,9 +2,10 @@
 #define _GNU_SOURCE
 #include "tests/support/power.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
-enum { FILES_MAX = 16, WRITES_MAX = 512, FILE_BYTES = 1 << 18, SECTOR = 512 };
+enum { FILES_MAX = 24, WRITES_MAX = 512, FILE_BYTES = 1 << 18, SECTOR = 512 };
 
 typedef struct pending {
     size_t at, n; /* n 0: cut to `at` bytes */
@@ -20,11 +21,16 @@ struct power_file {
     int n_writes;
 };
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static power_file *disk; /* [FILES_MAX] */
 static int n_files;
 static int32_t n_calls, cut_at;
 static bool dead;
 static uint64_t chance = 1;
+
+void power_lock(void) { pthread_mutex_lock(&lock); }
+
+void power_unlock(void) { pthread_mutex_unlock(&lock); }
 
 void power_cut_at(int32_t at) {
     n_calls = 0;
@@ -107,9 +113,15 @@ void power_sync_name(power_file *f) {
     f->n_durable = 0;
 }
 
-void power_sync_names(void) {
+static bool is_in(const char *folder, const char *path) {
+    const size_t n = strlen(folder);
+    return strncmp(folder, path, n) == 0 && path[n] == '/' && !strchr(path + n + 1, '/');
+}
+
+void power_sync_names(const char *folder) {
     for (int i = 0; i < n_files; i++)
-        power_sync_name(&disk[i]);
+        if (!folder || is_in(folder, disk[i].path))
+            power_sync_name(&disk[i]);
 }
 
 /* The old name keeps what it has on the disk until the folder is synced. */

@@ -1,12 +1,15 @@
 /* power.h - a disk whose power is cut. Writes since the last sync of a file arrive by chance, in
  * pieces of a sector, and so do names since the last sync of their folder. A test routes the calls
- * of what it tests through these. */
+ * of what it tests through these; where that has several threads, under the lock. */
 #ifndef DPI_TEST_POWER_H
 #define DPI_TEST_POWER_H
 
 #include "tests/support/support.h"
 
 typedef struct power_file power_file;
+
+void power_lock(void);
+void power_unlock(void);
 
 /* The power is cut at the at-th call from now on that changes the disk; 0: never. */
 void power_cut_at(int32_t at);
@@ -25,8 +28,8 @@ void power_sync(power_file *file);
 void power_name(power_file *file, bool is_there);
 /* The disk has the name as it is, and for a file that is gone nothing of it. */
 void power_sync_name(power_file *file);
-/* The same for all names: there is one folder. */
-void power_sync_names(void);
+/* The same for all names of a folder; NULL: of all. */
+void power_sync_names(const char *folder);
 /* `to` is what `from` was, which is gone. */
 void power_rename(power_file *from, power_file *to);
 

@@ -309,11 +309,85 @@ static void test_one_charge(void **state) {
     }
 }
 
+/* Records of the units in this order, p3 as another ID. */
+static void write_letters(job_bench *b, bool upwards, const char *p3) {
+    char lines[1024];
+    size_t n = 0;
+    for (int i = 0; i < 10; i++) {
+        const int unit = upwards ? i : 9 - i;
+        n += (size_t)snprintf(lines + n, sizeof lines - n, "{\"text\": \"day %d\", \"who\": ", unit);
+        n += unit == 3 ? (size_t)snprintf(lines + n, sizeof lines - n, "\"%s\"}\n", p3)
+                       : (size_t)snprintf(lines + n, sizeof lines - n, "\"p%d\"}\n", unit);
+    }
+    write_file(b->records_path, lines, n);
+    job_records_open(b, true);
+    b->o.n_texts = 3;
+}
+
+/* A process of the job that ends before it has read a record; whether the units pay whose IDs do
+ * not begin with one of `without`. */
+static void assert_payers(const job_bench *b, const char *without) {
+    dpi_journal *journal;
+    dpi_release *r;
+    dpi_release_options o = b->o;
+    dpi_error err;
+    assert_ok(job_open(b, &journal, &err), &err);
+    o.journal = journal;
+    assert_ok(dpi_release_open(&o, &r, &err), &err);
+    assert_ok(dpi_release_reserve(r, &err), &err);
+    for (size_t unit = 0; unit < 9; unit++) {
+        const char *id;
+        size_t n_bytes;
+        dpi_records_unit_id(b->records, unit, &id, &n_bytes);
+        const bool is_without = (id[0] == 'q' && strchr(without, 'q')) ||
+                                (id[0] == 'p' && strchr(without, id[1]));
+        assert_int_equal(dpi_release_unit_pays(r, unit), !is_without);
+    }
+    assert_ok(dpi_release_begin_job(r, &err), &err);
+    dpi_release_free(r);
+    dpi_journal_close(journal);
+}
+
+/* p8 cannot pay. Whoever has paid is known by the ID, also where the records have changed before one
+ * was read; p9 is in no batch upwards, and p0 downwards. */
+static void test_payers(void **state) {
+    (void)state;
+    static const void *const ids[] = {"p8"};
+    static const size_t n_bytes[] = {2};
+    uint8_t pays;
+    const dpi_ledger_units units = {.n = 1, .ids = ids, .n_bytes = n_bytes, .pays = &pays};
+    job_bench b;
+    dpi_ledger *ledger;
+    dpi_charge_request request;
+    dpi_cost cost;
+    dpi_error err;
+    char path[300];
+    job_bench_make(&b);
+    snprintf(path, sizeof path, "%s/ledger", b.root);
+    open_dataset(&b, path, DPI_SCOPE_UNIT, &ledger);
+    dpi_charge_request_init(&request);
+    dpi_cost_init(&cost);
+    assert_ok(dpi_cost_add(&cost, DPI_COST_ZCDP, 1, .5, 0, &err), &err);
+    request.cost = &cost;
+    request.method = "outside";
+    request.units = &units;
+    assert_ok(dpi_ledger_reserve(ledger, "letters", &request, NULL, &err), &err);
+    write_letters(&b, true, "p3");
+    assert_payers(&b, "89");
+    assert_payers(&b, "89");
+    write_letters(&b, false, "p3");
+    assert_payers(&b, "89");
+    write_letters(&b, false, "q");
+    assert_payers(&b, "89q");
+    dpi_ledger_close(ledger);
+    job_bench_remove(&b);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_texts), cmocka_unit_test(test_batches_stay),
         cmocka_unit_test(test_changed),    cmocka_unit_test(test_methods_with_more),
-        cmocka_unit_test(test_one_charge),
+        cmocka_unit_test(test_one_charge), cmocka_unit_test(test_payers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
