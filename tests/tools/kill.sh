@@ -48,21 +48,24 @@ look() {
     check "what was seen is lost" cmp -s -n "$((n < m ? n : m))" seen "$now"
     [ "$n" -ge "$m" ] || cp "$now" seen
 }
-# until_over FILE COMMAND: again and again, killed at random moments, until it comes to its end
+# until_over FILE JOB COMMAND: again and again, killed at random moments, until it comes to its end.
+# A process that is killed before it has drawn a token gives the next one more time: on a busy
+# machine a start may take longer than all moments that are tried.
 until_over() {
-    local file=$1 left
-    shift
+    local file=$1 job=$2 left most=1.5 n=0 m
+    shift 2
     : >seen
     while :; do
         rm -f pid.[0-9]
         [ "$what" = shards ] || rm -f "$file".part-*
         "$@" >out 2>err </dev/null &
         pid=$!
-        sleep "$(seconds 1.5)"
         if [ "$what" = ranks ]; then # one of them: mpirun stops the others
-            until { [ -s pid.0 ] && [ -s pid.1 ]; } || ! kill -0 "$pid" 2>/dev/null; do :; done
+            until { [ -s pid.0 ] && [ -s pid.1 ]; } || ! kill -0 "$pid" 2>/dev/null; do sleep .01; done
+            sleep "$(seconds "$most")"
             kill -KILL "$(cat "pid.$((RANDOM % 2))")" 2>/dev/null
         else
+            sleep "$(seconds "$most")"
             kill -KILL "$pid" 2>/dev/null
         fi
         wait "$pid" 2>/dev/null
@@ -73,11 +76,14 @@ until_over() {
         look "$file"
         [ "$rc" -ne 0 ] || break
         kills=$((kills + 1))
+        m=$(tokens_of "$job")
+        [ "${m:-0}" -gt "$n" ] && most=1.5 || most=$(awk -v s="$most" 'BEGIN { print 1.5 * s }')
+        n=${m:-0}
     done
 }
 # in_parts ARGS: a job of two shards, or of two ranks; with bits that are known, or charged
 in_parts() {
-    local shard command=(m.gguf r.jsonl -n 300 -t 1 -q "$@") bits=() pays=()
+    local shard folder command=(m.gguf r.jsonl -n 300 -t 1 -q "$@") bits=() pays=()
     rm -rf job* whole.jsonl
     if [ $((RANDOM % 2)) -eq 0 ]; then
         bits=(--seed "$round")
@@ -91,12 +97,13 @@ in_parts() {
     if [ "$what" = shards ]; then
         run plan "${command[@]}" "${bits[@]}" "${pays[@]}" --job job; expect_rc 0
         for shard in 0 1; do
-            until_over "job/shard-$shard-of-2/texts.jsonl" "$dpinfer" run "${command[@]}" \
+            folder=job/shard-$shard-of-2
+            until_over "$folder/texts.jsonl" "$folder" "$dpinfer" run "${command[@]}" \
                 "${bits[@]}" --job job --shard "$shard/2"
         done
         run merge job.jsonl job; expect_rc 0
     else
-        until_over job.jsonl mpirun -n 2 --oversubscribe ./own.sh run "${command[@]}" \
+        until_over job.jsonl job mpirun -n 2 --oversubscribe ./own.sh run "${command[@]}" \
             "${bits[@]}" "${pays[@]}" --job job -o job.jsonl --overwrite
     fi
     if [ ${#bits[@]} -gt 0 ]; then
