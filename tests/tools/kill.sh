@@ -61,7 +61,9 @@ until_over() {
         "$@" >out 2>err </dev/null &
         pid=$!
         if [ "$what" = ranks ]; then # one of them: mpirun stops the others
-            until { [ -s pid.0 ] && [ -s pid.1 ]; } || ! kill -0 "$pid" 2>/dev/null; do sleep .01; done
+            until { [ -s pid.0 ] && [ -s pid.1 ]; } || ! kill -0 "$pid" 2>/dev/null; do
+                sleep .01
+            done
             sleep "$(seconds "$most")"
             kill -KILL "$(cat "pid.$((RANDOM % 2))")" 2>/dev/null
         else

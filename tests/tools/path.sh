@@ -196,12 +196,12 @@ for text in "${hostile[@]}"; do
     done
 done
 
-# ---- Who may be in what is done outside: only units that have paid --------------------------------
+# ---- Who may be in what is done outside: only units that have paid ------------------------------
 run ledger init units.ledger --dataset d --epsilon 1 --delta 1e-5 --scope unit; expect_rc 0
 printf 'first\n' >first.ids
 printf 'first\nsecond\n' >both.ids
-run ledger charge units.ledger --rho .015 --unit-ids first.ids --payers first.pays; expect_rc 0
-run ledger charge units.ledger --rho .015 --unit-ids both.ids --payers both.pays; expect_rc 0
+run ledger charge units.ledger --rho .02 --unit-ids first.ids --payers first.pays; expect_rc 0
+run ledger charge units.ledger --rho .02 --unit-ids both.ids --payers both.pays; expect_rc 0
 expect_same first.pays first.ids
 check "a unit that has not paid may take part" test "$(cat both.pays)" = second
 

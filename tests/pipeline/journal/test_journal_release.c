@@ -315,9 +315,10 @@ static void write_letters(job_bench *b, bool upwards, const char *p3) {
     size_t n = 0;
     for (int i = 0; i < 10; i++) {
         const int unit = upwards ? i : 9 - i;
-        n += (size_t)snprintf(lines + n, sizeof lines - n, "{\"text\": \"day %d\", \"who\": ", unit);
-        n += unit == 3 ? (size_t)snprintf(lines + n, sizeof lines - n, "\"%s\"}\n", p3)
-                       : (size_t)snprintf(lines + n, sizeof lines - n, "\"p%d\"}\n", unit);
+        char id[8];
+        snprintf(id, sizeof id, "p%d", unit);
+        n += (size_t)snprintf(lines + n, sizeof lines - n,
+                              "{\"text\": \"a day\", \"who\": \"%s\"}\n", unit == 3 ? p3 : id);
     }
     write_file(b->records_path, lines, n);
     job_records_open(b, true);
@@ -348,8 +349,8 @@ static void assert_payers(const job_bench *b, const char *without) {
     dpi_journal_close(journal);
 }
 
-/* p8 cannot pay. Whoever has paid is known by the ID, also where the records have changed before one
- * was read; p9 is in no batch upwards, and p0 downwards. */
+/* p8 cannot pay. Who has paid is known by the ID, also where the records have changed before one
+ * was read; p9 is in no batch upwards. */
 static void test_payers(void **state) {
     (void)state;
     static const void *const ids[] = {"p8"};
