@@ -17,7 +17,7 @@ enum {
     DEFAULT_BATCH = 8,
     DEFAULT_ONE_BATCH = 16, /* up to so many units make one batch */
     /* Sequences in a step for each thread, beyond which more of them bring little
-     * (bench/RESULTS.md, "Texts side by side"). */
+     * (bench/results/texts_side_by_side.csv). */
     DEFAULT_ROWS = 8,
 };
 
