@@ -1,6 +1,8 @@
 /* probe.c - the program that every mutant is linked into: reduced audits, with the system's random
- * bits and bounds that a sound program never misses. Exit code 0: nothing was noticed; 1: an audit
- * failed, and stdout says which; 2: something else went wrong. */
+ * bits and bounds that a sound program never misses.
+ *   mutant [NAME]   NAME: which of `probes` is run first; the others follow in their order
+ * Exit code 0: nothing was noticed; 1: an audit failed, and stdout says which; 2: something else
+ * went wrong. */
 #include "dpinfer/audit_path.h"
 #include "tests/mutations/probe_journal.h"
 #include "tests/mutations/probe_ledger.h"
@@ -26,39 +28,68 @@ static int32_t cancel(void *user) {
     return n_failed > 0;
 }
 
-static void on_fault(const char *subject, const char *fault) {
-    n_failed++;
-    printf("AUDIT FAILED: %s | %s\n", subject, fault);
-}
-
-/* Both sets of audits. */
-static dpi_status run_audits(dpi_audit_options *o, dpi_error *err) {
-    char folder[256];
+static dpi_status run_path(const dpi_audit_options *o, dpi_error *err) {
     int32_t n;
-    o->folder = make_dir(folder, sizeof folder);
-    const char *fault = probe_ledger(o->model, folder);
-    if (fault)
-        on_fault("ledger | budgets and charges", fault);
-    else if ((fault = probe_shards(o->model, folder)))
-        on_fault("shards | jobs and merges", fault);
-    else if ((fault = probe_journal(folder)))
-        on_fault("journal | jobs that go on", fault);
-    else if ((fault = probe_training()))
-        on_fault("training | epsilon", fault);
-    else if ((fault = probe_tuner()))
-        on_fault("training | steps", fault);
-    else if ((fault = probe_perturb()))
-        on_fault("perturbed words | laws", fault);
-    if (fault) {
-        remove_dir(folder);
-        return DPI_STATUS_OK;
-    }
-    dpi_status status = dpi_audit_path_run(o, on_result, NULL, &n, err);
-    remove_dir(folder);
-    return status == DPI_STATUS_OK ? dpi_audit_run(o, on_result, NULL, &n, err) : status;
+    return dpi_audit_path_run(o, on_result, NULL, &n, err);
 }
 
-int main(void) {
+static dpi_status run_methods(const dpi_audit_options *o, dpi_error *err) {
+    int32_t n;
+    return dpi_audit_run(o, on_result, NULL, &n, err);
+}
+
+/* One of `fault` and `audit`. */
+typedef struct probe {
+    const char *name, *subject;
+    const char *(*fault)(const dpi_model *model, const char *folder);
+    dpi_status (*audit)(const dpi_audit_options *o, dpi_error *err);
+} probe;
+
+/* What takes longest comes last. */
+static const probe probes[] = {
+    {"ledger", "ledger | budgets and charges", probe_ledger, NULL},
+    {"shards", "shards | jobs and merges", probe_shards, NULL},
+    {"journal", "journal | jobs that go on", probe_journal, NULL},
+    {"perturb", "perturbed words | laws", probe_perturb, NULL},
+    {"path", NULL, NULL, run_path},
+    {"tuner", "training | steps", probe_tuner, NULL},
+    {"training", "training | epsilon", probe_training, NULL},
+    {"methods", NULL, NULL, run_methods},
+};
+enum { N_PROBES = sizeof probes / sizeof *probes };
+
+static dpi_status run(const probe *p, const dpi_audit_options *o, dpi_error *err) {
+    if (p->audit)
+        return p->audit(o, err);
+    const char *fault = p->fault(o->model, o->folder);
+    if (fault && n_failed++ == 0)
+        printf("AUDIT FAILED: %s | %s\n", p->subject, fault);
+    return DPI_STATUS_OK;
+}
+
+/* All of them, `first` before the others, until one fails. */
+static dpi_status run_all(const probe *first, const dpi_audit_options *o, dpi_error *err) {
+    dpi_status status = run(first, o, err);
+    for (int i = 0; i < N_PROBES && status == DPI_STATUS_OK && n_failed == 0; i++)
+        if (&probes[i] != first)
+            status = run(&probes[i], o, err);
+    return status;
+}
+
+static const probe *find(const char *name) {
+    for (int i = 0; i < N_PROBES; i++)
+        if (strcmp(probes[i].name, name) == 0)
+            return &probes[i];
+    return NULL;
+}
+
+int main(int argc, char **argv) {
+    const probe *first = find(argc > 1 ? argv[1] : probes[0].name);
+    if (!first) {
+        fprintf(stderr, "no probe has the name %s\n", argv[1]);
+        return 2;
+    }
+    char folder[256];
     tiny_spec spec = tiny_default();
     dpi_audit_options o;
     dpi_error err = {0};
@@ -71,7 +102,9 @@ int main(void) {
     o.effort = .1;
     o.false_alarm = 1e-11;
     o.cancel = cancel;
-    dpi_status status = run_audits(&o, &err);
+    o.folder = make_dir(folder, sizeof folder);
+    dpi_status status = run_all(first, &o, &err);
+    remove_dir(folder);
     dpi_model_close(model);
     free(image);
     if (n_failed > 0)

@@ -349,7 +349,8 @@ static const char *check_charge(world *w) {
     return fault;
 }
 
-const char *probe_journal(const char *folder) {
+const char *probe_journal(const dpi_model *model, const char *folder) {
+    (void)model;
     world w;
     const char *fault = make(&w, folder);
     if (!fault)

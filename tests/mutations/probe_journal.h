@@ -4,7 +4,7 @@
 
 #include "dpinfer/release.h"
 
-/* NULL, or what is wrong. The files are made in `folder`. */
-const char *probe_journal(const char *folder);
+/* NULL, or what is wrong. Files are made in `folder`; a model of its own among them. */
+const char *probe_journal(const dpi_model *model, const char *folder);
 
 #endif

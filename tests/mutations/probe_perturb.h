@@ -2,7 +2,9 @@
 #ifndef PROBE_PERTURB_H
 #define PROBE_PERTURB_H
 
-/* The first thing that does not hold, static; NULL: all does. */
-const char *probe_perturb(void);
+#include "dpinfer/model.h"
+
+/* The first thing that does not hold, static; NULL: all does. Needs neither argument. */
+const char *probe_perturb(const dpi_model *model, const char *folder);
 
 #endif

@@ -84,7 +84,8 @@ static const char *check_bound(void) {
     return dpi_gradient_bound(1 << 30) >= (1 << 20) + (1 << 14) + 1 ? 0 : "D is too small";
 }
 
-const char *probe_training(void) {
+const char *probe_training(const dpi_model *model, const char *folder) {
+    (void)model, (void)folder;
     const char *fault = check_bound();
     if (fault || (fault = check_gradients()) || (fault = check_noise()))
         return fault;

@@ -150,15 +150,16 @@ static const char *check_steps(const dpi_model *model) {
     return fault;
 }
 
-const char *probe_tuner(void) {
+const char *probe_tuner(const dpi_model *model, const char *folder) {
+    (void)model, (void)folder;
     tiny_spec spec = tiny_default();
     void *image;
     spec.n_layer = 1;
-    dpi_model *model = tiny_open(&spec, 2, &image);
+    dpi_model *small = tiny_open(&spec, 2, &image);
     const char *fault = check_draws();
-    fault = fault ? fault : check_steps(model);
-    fault = fault ? fault : check_fresh(model);
-    dpi_model_close(model);
+    fault = fault ? fault : check_steps(small);
+    fault = fault ? fault : check_fresh(small);
+    dpi_model_close(small);
     free(image);
     return fault;
 }
