@@ -17,12 +17,15 @@
 
 static const char *const RANDOMNESS[] = {"getrandom", "seed", NULL};
 
-static const char *const KINDS[] = {"one .txt file", "one line of a .jsonl file",
-                                    "one row of a .csv file", "one record", NULL};
-static const int32_t KIND_OF[] = {DPI_RECORD_FILE, DPI_RECORD_LINE, DPI_RECORD_ROW,
-                                  DPI_RECORD_OTHER};
+enum { MAX_METHODS = 16, MAX_KINDS = 16 };
 
-enum { MAX_METHODS = 16 };
+/* The names of what a record is, by dpi_record_kind, ended by NULL. */
+static void list_kinds(const char *names[MAX_KINDS + 1]) {
+    int32_t n = 0;
+    for (; n < MAX_KINDS && dpi_record_kind_text(n); n++)
+        names[n] = dpi_record_kind_text(n);
+    names[n] = NULL;
+}
 
 /* The names of the methods, ended by NULL. */
 static void list_methods(const char *names[MAX_METHODS + 1]) {
@@ -166,13 +169,14 @@ static dpi_status read_parameter(const dpi_parameter *p, const json_t *object,
 /* What is not in dpi_sampler_options. */
 static dpi_status read_rest(const json_t *object, dpi_claim *c, dpi_error *err) {
     int64_t n_texts = 0;
-    int32_t kind = 0;
+    const char *kinds[MAX_KINDS + 1];
     const json_t *n_records = json_object_get(object, "n_records");
     const json_t *in_prompt = json_object_get(object, "record_in_prompt");
     const json_t *pace_texts = json_object_get(object, "pace_texts");
     int64_t n_pace_texts = 0;
     DPI_TRY(read_int(object, "n_texts", 1, INT32_MAX, &n_texts, err));
-    DPI_TRY(read_choice(object, "unit", KINDS, &kind, err));
+    list_kinds(kinds);
+    DPI_TRY(read_choice(object, "unit", kinds, &c->record_kind, err));
     DPI_TRY(read_choice(object, "randomness", RANDOMNESS, &c->randomness, err));
     if (!json_is_boolean(in_prompt))
         return refuse("record_in_prompt", in_prompt, "true or false", err);
@@ -182,7 +186,6 @@ static dpi_status read_rest(const json_t *object, dpi_claim *c, dpi_error *err) 
         DPI_TRY(read_int(object, "pace_texts", 1, INT32_MAX, &n_pace_texts, err));
     c->n_texts = (int32_t)n_texts;
     c->pace_texts = (int32_t)n_pace_texts;
-    c->record_kind = KIND_OF[kind];
     c->record_in_prompt = json_is_true(in_prompt);
     return DPI_STATUS_OK;
 }
