@@ -2,6 +2,7 @@
 #ifndef DPI_UTF8_H
 #define DPI_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Bytes of the UTF-8 sequence (Unicode Standard, table 3-7) that begins a text of n_bytes (>= 1), 0
@@ -21,6 +22,15 @@ static inline size_t dpi_utf8_bytes(const char *text, size_t n_bytes) {
         if ((s[i] & 0xc0) != 0x80)
             return 0;
     return n;
+}
+
+/* Whether the whole text is UTF-8. */
+static inline bool dpi_is_utf8(const char *text, size_t n_bytes) {
+    size_t step;
+    for (size_t i = 0; i < n_bytes; i += step)
+        if ((step = dpi_utf8_bytes(text + i, n_bytes - i)) == 0)
+            return false;
+    return true;
 }
 
 #endif

@@ -72,9 +72,18 @@ dpi_status dpi_release_advance(dpi_release *r, dpi_release_event *event, dpi_err
 
 void dpi_release_cancel(dpi_release *r) { atomic_store(&r->cancelled, 1); }
 
-int64_t dpi_release_null_records(const dpi_release *r) {
+/* Whether the operator may be told how many records are of a kind. */
+static bool is_count_told(const dpi_release *r) {
     const bool units = r->claim.method.max_per_unit > 0; /* how many records they have is theirs */
-    return dpi_claim_is_assigned(&r->claim) || units ? -1 : r->n_null;
+    return !dpi_claim_is_assigned(&r->claim) && !units;
+}
+
+int64_t dpi_release_null_records(const dpi_release *r) {
+    return is_count_told(r) ? r->n_null : -1;
+}
+
+int64_t dpi_release_not_utf8(const dpi_release *r) {
+    return is_count_told(r) ? r->n_not_utf8 : -1;
 }
 
 void dpi_release_progress_init(dpi_release_progress *progress) {

@@ -90,7 +90,7 @@ struct dpi_release {
                          else NULL */
     size_t n_kept;
     dpi_session *session;
-    int64_t n_null;
+    int64_t n_null, n_not_utf8;
     uint64_t bits; /* seeded: the state of the random bits that no text has */
     atomic_int cancelled;
 

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # kill -9 at random moments: nothing that was seen is lost, texts are those of a run that was never
 # stopped, and the ledger has one charge for each job that began.
-#   kill.sh path/to/dpinfer [N [WHAT]]   N kills, 30 without it, of WHAT: run, shards or ranks
+#   kill.sh path/to/dpinfer [N [WHAT [SECONDS]]]   N kills, 30 without it, of WHAT: run, shards or
+#                                                  ranks; no job is begun after so many SECONDS
 what=${3:-run}
 [ "$what" != ranks ] || command -v mpirun >/dev/null ||
     { echo "skipped: there is no mpirun (openmpi-bin)"; exit 77; }
 . "$(dirname "$0")/cli_support.sh"
 export DPINFER=$dpinfer OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-most=${2:-30}
+most=${2:-30} until=${4:-1000000}
 "$dpinfer" make-model --layers 2 --embd 64 --ff 128 --heads 4 --kv-heads 4 --vocab-size 400 \
     -o m.gguf 2>err || exit 1
 for i in $(seq 12); do
@@ -122,7 +123,7 @@ if [ "$what" != run ]; then
         "--epsilon 5 -B 3 --num 3 --adjacency add-remove" "--epsilon 5 -B 3 --num 3 --subsample .5")
     [ "$what" = shards ] || kinds=("${kinds[0]}" "${kinds[1]} --spread" "${kinds[@]:2}")
     kills=0 round=0
-    while [ "$kills" -lt "$most" ]; do
+    while [ "$kills" -lt "$most" ] && [ "$SECONDS" -lt "$until" ]; do
         read -ra kind <<<"${kinds[round % ${#kinds[@]}]}"
         round=$((round + 1))
         in_parts "${kind[@]}"
@@ -135,7 +136,7 @@ kinds=("--rho 1 -B 3" "--rho 1 -B 3 --parallel 3" "--rho 1 -B 2 --unit-field who
     "--rho 1 -B 3 --accountant filter" "--epsilon 5 -B 3 --num 3 --adjacency add-remove"
     "--epsilon 5 -B 3 --num 3 --subsample .5" "--rho 1 -B 3 --journal-every 7")
 kills=0 round=0
-while [ "$kills" -lt "$most" ]; do
+while [ "$kills" -lt "$most" ] && [ "$SECONDS" -lt "$until" ]; do
     # shellcheck disable=SC2206 # arguments are words
     kind=(${kinds[round % ${#kinds[@]}]}) seeded=$((round / ${#kinds[@]} % 2 == 0))
     round=$((round + 1))

@@ -41,6 +41,19 @@ last="bomb.jsonl.gz"
 rc=$?
 expect_rc 4; expect_err "it holds more than 4294967296 bytes"
 
+# ---- UTF-8: a header row that is none is refused, and of records the operator is told ---------------
+printf 'text,stra\xdfe\nM\xfcnchen,a\nUlm,b\n' >latin.csv
+refuse 4 "its header row is not UTF-8 (the encoding latin1" run m.gguf latin.csv --rho 1
+run run m.gguf latin.csv --rho 1 --encoding latin1 -n 4; expect_rc 0; expect_no_err "not UTF-8"
+sed -i '1s/.*/text,street/' latin.csv
+run run m.gguf latin.csv --rho 1 -n 4 --report latin.json; expect_rc 0
+expect_err "note: 1 records are not UTF-8; --encoding latin1"
+check "the report tells of encodings" test "$(grep -ciE 'utf|latin' latin.json)" -eq 0
+run run m.gguf latin.csv --rho 1 -n 4 -q; expect_no_err "not UTF-8"
+run run m.gguf latin.csv --rho 1 -n 4 --unit-field street; expect_rc 0; expect_no_err "not UTF-8"
+run run m.gguf latin.csv --rho 1 -n 4 -B 2 --num 1 --adjacency add-remove; expect_rc 0
+expect_no_err "not UTF-8"
+
 # ---- -o x.csv: what a reader of RFC 4180 finds in it is what is in the objects ------------------
 cat >same.py <<'END'
 import csv, json, sys
