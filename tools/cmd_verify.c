@@ -6,6 +6,7 @@
 
 #include "dpinfer/report.h"
 #include "tools/commands.h"
+#include "tools/ledger_options.h"
 #include "tools/signature.h"
 
 /* More than any report has; the library says what is allowed. */
@@ -75,6 +76,23 @@ static int check_signature(const args *a) {
     return code;
 }
 
+static int check_ledger(const args *a, const dpi_report *report) {
+    dpi_ledger_options o;
+    dpi_ledger *ledger;
+    dpi_error err;
+    dpi_ledger_options_init(&o);
+    o.read_only = 1;
+    dpi_status status = dpi_ledger_open(a->v[OPT_LEDGER].s, &o, &ledger, &err);
+    if (status != DPI_STATUS_OK)
+        return ledger_fail(status, &err);
+    status = dpi_report_find_charge(report, ledger, &err);
+    dpi_ledger_close(ledger);
+    if (status != DPI_STATUS_OK)
+        return ledger_fail(status, &err);
+    printf("%s has its charge\n", a->v[OPT_LEDGER].s);
+    return CLI_OK;
+}
+
 static int verify_main(const args *a) {
     if (a->n_positional == 0)
         return cli_fail(CLI_USAGE, "no REPORT given; see 'dpinfer verify -h'");
@@ -92,6 +110,8 @@ static int verify_main(const args *a) {
         code = show(&v, a->v[OPT_KEY].given);
     else
         code = cli_fail_library(status == DPI_STATUS_IO && a->model ? CLI_MODEL : CLI_FAILED, &err);
+    if (code == CLI_OK && a->v[OPT_LEDGER].given)
+        code = check_ledger(a, report);
     dpi_verification_free(&v);
     dpi_report_free(report);
     return code;
@@ -106,7 +126,8 @@ const command command_verify = {
         "it that follows from its parameters a second time, without the model and the records.\n"
         "Shows each field as recorded and as computed. With --model FILE the hashes of the model\n"
         "are checked too, with --output FILE that of the texts, with --key FILE the signature\n"
-        "(REPORT.sig, by 'run --sign'; ssh-keygen -Y checks it as well). Exit code 1 if a field\n"
+        "(REPORT.sig, by 'run --sign'; ssh-keygen -Y checks it as well), with --ledger FILE that\n"
+        "the ledger has its charge, which an earlier copy of it has not. Exit code 1 if a field\n"
         "does not hold, 5 if it is not a report.\n\n"
         "'given' are the parameters, and what only the operator can vouch for: that the run took\n"
         "place in this way, with this program. A NOT PRIVATE report is verified as such.\n",

@@ -277,9 +277,9 @@ static const option_spec specs[N_OPTIONS] = {
         .commands = CMD_PLAN | CMD_ACCOUNT | CMD_INSPECT | CMD_AUDIT | CMD_LEDGER | CMD_PERTURB,
         .help = "JSON with full precision"},
     [OPT_LEDGER] = {.name = "ledger", .group = GROUP_BUDGET, .type = OPT_STRING,
-        .commands = GENERATES, .arg = "FILE",
+        .commands = GENERATES | CMD_VERIFY, .arg = "FILE",
         .help = "charge the run to this ledger ('dpinfer help ledger') before a record is read; "
-                "plan charges it with --job alone"},
+                "plan charges it with --job alone, and verify looks for the charge in it"},
     [OPT_DATASET] = {.name = "dataset", .group = GROUP_BUDGET, .type = OPT_STRING,
         .commands = GENERATES | CMD_LEDGER, .arg = "NAME",
         .help = "of the ledger; without it the only one"},

@@ -109,6 +109,12 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_report_verify(const dpi_report *report,
                                                     dpi_verification *result, dpi_error *err);
 DPI_API void dpi_verification_free(dpi_verification *result);
 
+/* Whether the ledger has the charge of a parsed report: one that was replaced by an earlier copy of
+ * itself does not. Errors: STATE (it does not), ARG (the report has no charge; the ledger no such
+ * dataset), those of dpi_report_verify and of the ledger. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_report_find_charge(const dpi_report *report,
+                                                         dpi_ledger *ledger, dpi_error *err);
+
 #ifdef __cplusplus
 }
 #endif

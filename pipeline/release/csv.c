@@ -222,7 +222,8 @@ dpi_status dpi_csv_read(const char *name, const char *content, size_t n_bytes, c
     size_t at = 0;
     if (!dpi_is_utf8(content, next_line(content, n_bytes, 0)))
         return dpi_fail(err, DPI_STATUS_FORMAT,
-                        "%s: its header row is not UTF-8 (the encoding latin1 is ISO 8859-1)", name);
+                        "%s: its header row is not UTF-8 (the encoding latin1 is ISO 8859-1)",
+                        name);
     do
         status = parse_rows(name, content, n_bytes, &at, &s, err);
     while (status == DPI_STATUS_OK && at < n_bytes);

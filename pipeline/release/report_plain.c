@@ -26,7 +26,7 @@ static double most_right(double epsilon, double delta, double rho) {
 
 /* "73.6 in 100", rounded up. */
 static const char *percent(double share, char text[16]) {
-    snprintf(text, 16, "%.1f", ceil(share * 1000 - 1e-6) / 10);
+    snprintf(text, 16, "%.1f", share > 0 ? ceil(share * 1000 - 1e-6) / 10 : 0);
     return text;
 }
 

@@ -146,6 +146,36 @@ run run m.gguf six.jsonl -B 3 -n 4 -t 1 --rho .02 --ledger plan.ledger --report 
 expect_rc 0
 cp after.json out; near ledger_after "$planned"
 
+# ---- verify --ledger: the charge of a report is in its ledger, and in no earlier copy ----------
+cp plan.ledger copy.ledger
+run run m.gguf six.jsonl -B 3 -n 4 -t 1 --rho .01 --ledger plan.ledger --report last.json
+expect_rc 0
+for report in after last; do
+    run verify $report.json --ledger plan.ledger; expect_rc 0
+    expect_out "plan.ledger has its charge"
+done
+check "the first page" test "$(grep -c -- '-0.0 %' after.json)" -eq 0
+run verify after.json --ledger copy.ledger; expect_rc 0
+run verify last.json --ledger copy.ledger; expect_rc 1; expect_err "a copy from before the run"
+run verify last.json; expect_rc 0
+cp copy.ledger plan.ledger # restored, and charged again: what came after is not in it
+until [ "$(date -u +%FT%TZ)" != "$(grep -o '"date": "[^"]*"' last.json | tail -n 1 |
+    cut -d '"' -f 4)" ]; do sleep .1; done # the same charge again, a second later
+run run m.gguf six.jsonl -B 3 -n 4 -t 1 --rho .01 --ledger plan.ledger; expect_rc 0
+run verify last.json --ledger plan.ledger; expect_rc 1
+run run m.gguf six.jsonl -B 3 -n 4 -t 1 --rho .01 --report none.json; expect_rc 0
+run verify none.json --ledger plan.ledger; expect_rc 2; expect_err "was charged to no ledger"
+run verify last.json --ledger units.none; expect_rc 1; expect_err "units.none"
+# A report of an earlier version, with the sign of a budget of which nothing was spent.
+ledger init zero.ledger --dataset letters --epsilon 2 --delta 1e-5; expect_rc 0
+run run m.gguf six.jsonl -B 3 -n 4 -t 1 --rho .01 --ledger zero.ledger --report zero.json
+expect_rc 0; check "nothing was spent" grep -q 'Before this run 0.0 %' zero.json
+run verify zero.json --ledger zero.ledger; expect_rc 0
+sed -i 's/Before this run 0.0 %/Before this run -0.0 %/' zero.json
+run verify zero.json; expect_rc 0
+sed -i 's/Before this run -0.0 %/Before this run -0.1 %/' zero.json
+run verify zero.json; expect_rc 1
+
 # ---- Units: their sums are private ---------------------------------------------------------------
 ledger init units.ledger --dataset patients --epsilon 5 --delta 1e-5 --scope unit; expect_rc 0
 expect_out "each unit pays for the runs that it is in"

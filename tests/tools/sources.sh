@@ -41,7 +41,7 @@ last="bomb.jsonl.gz"
 rc=$?
 expect_rc 4; expect_err "it holds more than 4294967296 bytes"
 
-# ---- UTF-8: a header row that is none is refused, and of records the operator is told ---------------
+# ---- UTF-8: a header row that is none is refused, and of records the operator is told ------------
 printf 'text,stra\xdfe\nM\xfcnchen,a\nUlm,b\n' >latin.csv
 refuse 4 "its header row is not UTF-8 (the encoding latin1" run m.gguf latin.csv --rho 1
 run run m.gguf latin.csv --rho 1 --encoding latin1 -n 4; expect_rc 0; expect_no_err "not UTF-8"
