@@ -5,9 +5,10 @@
 #include <string.h>
 
 #define GENERATES (CMD_RUN | CMD_PLAN)
-#define LOADS (GENERATES | CMD_INSPECT | CMD_TOKENIZE | CMD_LOGITS | CMD_BENCH | CMD_AUDIT)
-#define COMPUTES (GENERATES | CMD_LOGITS | CMD_BENCH | CMD_AUDIT)
-#define ADAPTS (GENERATES | CMD_INSPECT | CMD_LOGITS)
+#define LOADS (GENERATES | CMD_INSPECT | CMD_TOKENIZE | CMD_LOGITS | CMD_BENCH | CMD_AUDIT | \
+               CMD_SERVE)
+#define COMPUTES (GENERATES | CMD_LOGITS | CMD_BENCH | CMD_AUDIT | CMD_SERVE)
+#define ADAPTS (GENERATES | CMD_INSPECT | CMD_LOGITS | CMD_SERVE)
 #define READS_WORDS (CMD_PERTURB | CMD_ATTACK)
 #define WRITES_MODEL (CMD_QUANTIZE | CMD_MAKE_MODEL)
 #define WRITABLE_TYPES "F32|F16|BF16|Q8_0|Q4_0|Q4_1|Q5_0|Q5_1|Q4_K|Q5_K|Q6_K|Q4_K_M|Q5_K_M"
@@ -162,12 +163,12 @@ static const option_spec specs[N_OPTIONS] = {
         .commands = GENERATES,
         .arg = "FILE", .help = "the same from a file"},
     [OPT_TEMPLATE] = {.name = "template", .group = GROUP_PROMPT, .type = OPT_ENUM,
-        .commands = GENERATES,
+        .commands = GENERATES | CMD_SERVE,
         .arg = "NAME", .choices = "auto|none|zephyr|llama2|llama3|chatml|mistral", .def = "auto",
         .help = "chat format"},
     [OPT_CTX_SIZE] = {.name = "ctx-size", .own_before = true, .group = GROUP_EXPERT,
         .short_name = 'c', .type = OPT_INT,
-        .commands = GENERATES, .arg = "N", .min = 8, .max = 1 << 20,
+        .commands = GENERATES | CMD_SERVE, .arg = "N", .min = 8, .max = 1 << 20,
         .help = "tokens of one prompt and its text together; without "
                 "it the model's, 4096 at most"},
     [OPT_PARALLEL] = {.name = "parallel", .group = GROUP_EXPERT, .type = OPT_INT,
@@ -367,6 +368,22 @@ static const option_spec specs[N_OPTIONS] = {
     [OPT_MAX_HOURS] = {.name = "max-hours", .group = GROUP_OUTPUT, .type = OPT_DOUBLE,
         .commands = CMD_RUN | CMD_RESUME, .arg = "H", .min = 0, .open = true, .max = 1e5,
         .help = "with --job: stop before so many hours are over, with exit code 7"},
+    [OPT_HOST] = {.name = "host", .type = OPT_STRING, .commands = CMD_SERVE, .arg = "ADDRESS",
+        .def = "127.0.0.1",
+        .help = "numeric address that is listened on. Others than those of this machine alone "
+                "belong behind a proxy with TLS"},
+    [OPT_PORT] = {.name = "port", .type = OPT_INT, .commands = CMD_SERVE, .arg = "N",
+        .min = 0, .max = 65535, .def = "8080",
+        .help = "0: any that is free; the address is printed"},
+    [OPT_AT_A_TIME] = {.name = "parallel", .type = OPT_INT, .commands = CMD_SERVE, .arg = "N",
+        .min = 1, .max = 256, .def = "8",
+        .help = "answers that are drawn at a time, in shared passes"},
+    [OPT_WAITING] = {.name = "waiting", .type = OPT_INT, .commands = CMD_SERVE, .arg = "N",
+        .min = 0, .max = 65536, .def = "64",
+        .help = "requests that may wait for that; more are refused with 503"},
+    [OPT_MAX_TOKENS] = {.name = "max-tokens", .type = OPT_INT, .commands = CMD_SERVE, .arg = "T",
+        .min = 1, .max = 1 << 20,
+        .help = "most tokens of an answer; without it what the context leaves"},
     [OPT_CHECK] = {.name = "check", .type = OPT_FLAG, .commands = CMD_INSPECT,
         .help = "read every weight and refuse non-finite ones"},
     [OPT_NUL] = {.name = "nul", .type = OPT_FLAG, .commands = CMD_TOKENIZE,

@@ -27,6 +27,7 @@ typedef enum option_id {
     OPT_NO_LANGUAGE, OPT_TABLE, OPT_VOCABULARY, OPT_DISTANCES, OPT_RARE,
     OPT_REPLACED, OPT_GROUP_SIZE, OPT_CERTIFY,
     OPT_JOB, OPT_SHARD, OPT_SPREAD, OPT_PARTIAL, OPT_JOURNAL_EVERY, OPT_MAX_HOURS,
+    OPT_HOST, OPT_PORT, OPT_AT_A_TIME, OPT_WAITING, OPT_MAX_TOKENS,
     OPT_CHECK, OPT_NUL, OPT_BOS, OPT_AUDIT_SEED, OPT_AUDIT_REPORT, OPT_HELP,
     N_OPTIONS
 } option_id;
@@ -52,8 +53,9 @@ enum {
     CMD_RESUME = 65536,
     CMD_PERTURB = 1 << 18,
     CMD_ATTACK = 1 << 19,
+    CMD_SERVE = 1 << 20,
     CMD_HOLDS_TEXTS = CMD_RUN | CMD_RESUME | CMD_PLAN | CMD_TOKENIZE | CMD_LOGITS |
-                      CMD_PERTURB | CMD_ATTACK, /* of others, in memory */
+                      CMD_PERTURB | CMD_ATTACK | CMD_SERVE, /* of others, in memory */
     CMD_GROUPED = CMD_RUN | CMD_PLAN,                                 /* whose help has headings */
 };
 

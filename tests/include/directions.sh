@@ -31,7 +31,8 @@ allowed() {
     pipeline/shards)
         echo "base dp/account pipeline pipeline/ledger pipeline/journal pipeline/release"
         ;;
-    corpus | tools | examples) echo "" ;; # the public interface alone
+    corpus | serve | examples) echo "" ;; # the public interface alone
+    tools) echo "serve" ;;
     eval) echo "corpus" ;;
     bench) echo "$engine $dp pipeline pipeline/release corpus" ;;
     *) return 1 ;;

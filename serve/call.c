@@ -1,0 +1,452 @@
+/* call.c - see call.h. */
+#include "serve/call.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+#include <time.h>
+
+typedef struct call call;
+
+typedef struct route {
+    const char *method, *path;
+    enum MHD_Result (*reply)(call *c); /* once the body is there */
+} route;
+
+struct call {
+    server *s;
+    struct MHD_Connection *connection;
+    const route *route;
+    char *body; /* [n_body] private memory */
+    size_t n_body, capacity;
+    size_t n_passed_over; /* bytes of a body that is refused */
+    refusal refused;      /* http 0: it is not */
+    answer *a;
+    reply_head head;
+    bool is_streamed, includes_usage;
+
+    /* Of a stream. */
+    bool has_begun, is_over;
+    size_t n_told;      /* bytes of the text that are in events */
+    char *out;          /* [n_out] events that go out, from `at` on */
+    size_t n_out, at;
+};
+
+/* ---- Replies --------------------------------------------------------------------------------- */
+
+static enum MHD_Result send_response(call *c, int code, struct MHD_Response *response) {
+    if (!response)
+        return MHD_NO;
+    MHD_add_response_header(response, "Cache-Control", "no-store");
+    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    if (c->s->is_stopping)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+    atomic_fetch_add(&c->s->n_replies[code], 1);
+    const enum MHD_Result result = MHD_queue_response(c->connection, (unsigned)code, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+static struct MHD_Response *text_response(char *text, const char *type) {
+    if (!text)
+        return NULL;
+    struct MHD_Response *response = MHD_create_response_from_buffer_with_free_callback(
+        strlen(text), text, dpi_private_free);
+    if (!response)
+        dpi_private_free(text);
+    else
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    return response;
+}
+
+static enum MHD_Result send_json(call *c, int code, char *json) {
+    return send_response(c, code, text_response(json, "application/json"));
+}
+
+static enum MHD_Result send_refusal(call *c, const refusal *why) {
+    char seconds[16];
+    struct MHD_Response *response = text_response(reply_error(why), "application/json");
+    snprintf(seconds, sizeof seconds, "%d", why->retry_after);
+    if (response && why->retry_after > 0)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
+    return send_response(c, why->http, response);
+}
+
+static enum MHD_Result send_refusal_of(call *c, int code, const char *message) {
+    refusal why;
+    refuse(&why, code, NULL, "%s", message);
+    return send_refusal(c, &why);
+}
+
+/* ---- Waiting for the worker ------------------------------------------------------------------ */
+
+static void suspend_call(void *user) { MHD_suspend_connection(((call *)user)->connection); }
+static void resume_call(void *user) { MHD_resume_connection(((call *)user)->connection); }
+
+/* ---- Streams --------------------------------------------------------------------------------- */
+
+/* The next events of the answer into c->out; none if there is nothing new. */
+static bool prepare_events(call *c) {
+    answer_view view;
+    char *part = NULL;
+    answer_look(c->s->worker, c->a, c->n_told, &view);
+    if (!c->has_begun) {
+        part = reply_first(&c->head);
+        c->has_begun = true;
+    } else if (view.n_bytes > 0) {
+        part = reply_part(&c->head, view.text, view.n_bytes);
+        c->n_told += view.n_bytes;
+    } else if (view.is_over) {
+        part = view.failure.http ? reply_failed(&view.failure)
+                                 : reply_last(&c->head, &view, c->includes_usage);
+        c->is_over = true;
+    } else {
+        dpi_private_free(view.text);
+        return true;
+    }
+    dpi_private_free(view.text);
+    dpi_private_free(c->out);
+    c->out = part;
+    c->n_out = part ? strlen(part) : 0;
+    c->at = 0;
+    return part != NULL;
+}
+
+static ssize_t read_stream(void *user, uint64_t position, char *buffer, size_t most) {
+    call *c = user;
+    (void)position;
+    while (c->at == c->n_out) {
+        if (c->is_over)
+            return MHD_CONTENT_READER_END_OF_STREAM;
+        if (c->has_begun && !answer_wait(c->s->worker, c->a, false, c->n_told, suspend_call,
+                                         resume_call, c))
+            return 0;
+        if (!prepare_events(c))
+            return MHD_CONTENT_READER_END_WITH_ERROR;
+    }
+    const size_t n = c->n_out - c->at < most ? c->n_out - c->at : most;
+    memcpy(buffer, c->out + c->at, n);
+    c->at += n;
+    return (ssize_t)n;
+}
+
+static enum MHD_Result send_stream(call *c) {
+    struct MHD_Response *response =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 1 << 14, read_stream, c, NULL);
+    if (response)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "text/event-stream");
+    return send_response(c, MHD_HTTP_OK, response);
+}
+
+/* ---- Answers --------------------------------------------------------------------------------- */
+
+/* Once it is over. */
+static enum MHD_Result send_answer(call *c) {
+    answer_view view;
+    if (!answer_wait(c->s->worker, c->a, true, 0, suspend_call, resume_call, c))
+        return MHD_YES;
+    answer_look(c->s->worker, c->a, 0, &view);
+    const enum MHD_Result result = view.failure.http
+                                       ? send_refusal(c, &view.failure)
+                                       : send_json(c, MHD_HTTP_OK, reply_answer(&c->head, &view));
+    dpi_private_free(view.text);
+    return result;
+}
+
+/* The tokens of the prompt, and T. */
+static bool encode_prompt(const server *s, const request *r, answer *a, refusal *why) {
+    const size_t capacity = 4 * (r->n_system + r->n_user) + 256; /* dpinfer/text.h */
+    dpi_error err;
+    a->tokens = dpi_private_malloc(capacity * sizeof *a->tokens);
+    if (!a->tokens)
+        return refuse(why, 503, NULL, "out of memory for a prompt");
+    if (dpi_prompt_encode(s->options.worker.model, r->is_chat ? s->options.chat : DPI_CHAT_NONE,
+                          r->system, r->n_system, r->user, r->n_user, a->tokens, capacity,
+                          &a->n_tokens, &err) != DPI_STATUS_OK)
+        return refuse_error(why, &err);
+    const int64_t room = s->n_ctx - (int64_t)a->n_tokens;
+    const int64_t most = s->options.n_tokens > 0 && s->options.n_tokens < room
+                             ? s->options.n_tokens
+                             : room;
+    if (room < 1)
+        return refuse(why, 400, r->is_chat ? "messages" : "prompt",
+                      "the prompt: found %zu tokens, allowed 1..%d", a->n_tokens,
+                      (int)s->n_ctx - 1);
+    if (r->n_tokens > most)
+        return refuse(why, 400, "max_tokens",
+                      "max_tokens: found %d, allowed 1..%lld: the prompt has %zu tokens and the "
+                      "context %d", (int)r->n_tokens, (long long)most, a->n_tokens,
+                      (int)s->n_ctx);
+    a->method.n_tokens = r->n_tokens > 0 ? r->n_tokens : (int32_t)most;
+    return true;
+}
+
+static void settle_method(const server *s, const request *r, answer *a) {
+    dpi_sampler_options_init(&a->method);
+    a->method.method = DPI_METHOD_PLAIN;
+    a->method.n_vocab = s->model.n_vocab;
+    a->method.n_ref = 0;
+    a->method.top_k = r->top_k < s->model.n_vocab ? r->top_k : 0;
+    a->method.tau = r->tau;
+    a->method.isa = s->options.worker.session.isa;
+    a->is_seeded = r->is_seeded;
+    a->bits = r->seed;
+}
+
+/* Random, so that it tells nothing of what else the server does. */
+static bool make_head(const server *s, const request *r, answer *a, reply_head *head,
+                      refusal *why) {
+    unsigned char bits[12];
+    *head = (reply_head){.created = (int64_t)time(NULL), .model = s->model.name,
+                         .is_chat = r->is_chat, .n_prompt = (int64_t)a->n_tokens};
+    if (getrandom(bits, sizeof bits, 0) != sizeof bits)
+        return refuse(why, 500, NULL, "the system gives no random bits");
+    int n = snprintf(head->id, sizeof head->id, r->is_chat ? "chatcmpl-" : "cmpl-");
+    for (size_t i = 0; i < sizeof bits; i++)
+        n += snprintf(head->id + n, sizeof head->id - (size_t)n, "%02x", bits[i]);
+    return true;
+}
+
+static enum MHD_Result reply_text(call *c, bool is_chat) {
+    server *s = c->s;
+    const request_defaults defaults = {.tau = s->model.sampling_temp > 0 ? s->model.sampling_temp
+                                                                         : 1,
+                                       .top_k = s->model.sampling_top_k};
+    refusal why;
+    request r;
+    answer *a = answer_create();
+    bool ok = a || refuse(&why, 503, NULL, "out of memory for an answer");
+    if (ok) {
+        ok = request_parse(c->body, c->n_body, is_chat, &defaults, &r, &why);
+        if (ok) {
+            settle_method(s, &r, a);
+            ok = encode_prompt(s, &r, a, &why) && make_head(s, &r, a, &c->head, &why) &&
+                 worker_submit(s->worker, a, &why);
+        }
+        c->is_streamed = r.is_streamed;
+        c->includes_usage = r.includes_usage;
+        request_free(&r);
+    }
+    c->a = a; /* left when the call is over */
+    if (!ok)
+        return send_refusal(c, &why);
+    return c->is_streamed ? send_stream(c) : send_answer(c);
+}
+
+static enum MHD_Result reply_chat(call *c) { return reply_text(c, true); }
+static enum MHD_Result reply_completion(call *c) { return reply_text(c, false); }
+
+static enum MHD_Result reply_health(call *c) {
+    return send_json(c, MHD_HTTP_OK, reply_dump(json_pack("{s: s}", "status", "ok")));
+}
+
+static enum MHD_Result reply_model_list(call *c) {
+    return send_json(c, MHD_HTTP_OK, reply_models(c->s->model.name, c->s->begun));
+}
+
+/* ---- Metrics --------------------------------------------------------------------------------- */
+
+static void add_line(char *text, size_t size, const char *name, const char *type,
+                     const char *help, double value) {
+    const size_t n = strlen(text);
+    snprintf(text + n, size - n, "# HELP dpinfer_%s %s\n# TYPE dpinfer_%s %s\ndpinfer_%s %.17g\n",
+             name, help, name, type, name, value);
+}
+
+static enum MHD_Result reply_metrics(call *c) {
+    enum { SIZE = 8192 };
+    worker_counts counts;
+    char *text = dpi_private_malloc(SIZE);
+    if (!text)
+        return MHD_NO;
+    worker_count(c->s->worker, &counts);
+    int n = snprintf(text, SIZE,
+                     "# HELP dpinfer_requests_total Replies by status code.\n"
+                     "# TYPE dpinfer_requests_total counter\n");
+    for (int code = 0; code < CODES_MAX; code++) {
+        const long long replies = c->s->n_replies[code];
+        if (replies > 0 && n > 0 && n < SIZE)
+            n += snprintf(text + n, (size_t)(SIZE - n),
+                          "dpinfer_requests_total{code=\"%d\"} %lld\n", code, replies);
+    }
+    add_line(text, SIZE, "answers_total", "counter", "Answers begun.", (double)counts.n_answers);
+    add_line(text, SIZE, "tokens_total", "counter", "Tokens drawn.", (double)counts.n_tokens);
+    add_line(text, SIZE, "prompt_tokens_total", "counter", "Tokens of public prompts.",
+             (double)counts.n_prompt_tokens);
+    add_line(text, SIZE, "answers_drawn", "gauge", "Answers that are drawn now.", counts.n_drawn);
+    add_line(text, SIZE, "answers_waiting", "gauge", "Answers that wait now.", counts.n_waiting);
+    return send_response(c, MHD_HTTP_OK, text_response(text, "text/plain; version=0.0.4"));
+}
+
+/* ---- Routes ---------------------------------------------------------------------------------- */
+
+static const route routes[] = {
+    {"GET", "/health", reply_health},
+    {"GET", "/v1/models", reply_model_list},
+    {"GET", "/metrics", reply_metrics},
+    {"POST", "/v1/chat/completions", reply_chat},
+    {"POST", "/v1/completions", reply_completion},
+};
+enum { N_ROUTES = sizeof routes / sizeof *routes };
+
+/* NULL: *why says it. */
+static const route *find_route(const char *method, const char *path, refusal *why) {
+    const char *allowed = NULL;
+    if (strcmp(method, "HEAD") == 0)
+        method = "GET";
+    for (int i = 0; i < N_ROUTES; i++) {
+        if (strcmp(routes[i].path, path) != 0)
+            continue;
+        if (strcmp(routes[i].method, method) == 0)
+            return &routes[i];
+        allowed = routes[i].method;
+    }
+    if (allowed)
+        refuse(why, 405, NULL, "method: found %.20s, allowed %s", method, allowed);
+    else
+        refuse(why, 404, NULL, "there is no %.100s here", path);
+    return NULL;
+}
+
+/* Whether a Host field names this machine's own loopback address. Another one reaches a server that
+ * listens there alone only through a web page whose name was bound to that address. */
+static bool is_own_name(const char *host) {
+    static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const size_t n = strlen(names[i]);
+        if (strncasecmp(host, names[i], n) == 0 && (host[n] == '\0' || host[n] == ':'))
+            return true;
+    }
+    return false;
+}
+
+/* A web page elsewhere may send what a form sends, and no JSON: browsers ask the server first
+ * whether they may, and this one never says so. */
+static bool check_headers(const call *c, refusal *why) {
+    const char *host = MHD_lookup_connection_value(c->connection, MHD_HEADER_KIND,
+                                                   MHD_HTTP_HEADER_HOST);
+    const char *type = MHD_lookup_connection_value(c->connection, MHD_HEADER_KIND,
+                                                   MHD_HTTP_HEADER_CONTENT_TYPE);
+    const char *length = MHD_lookup_connection_value(c->connection, MHD_HEADER_KIND,
+                                                     MHD_HTTP_HEADER_CONTENT_LENGTH);
+    if (c->s->is_loopback && host && !is_own_name(host))
+        return refuse(why, 403, NULL, "Host: found '%.80s', allowed localhost, 127.0.0.1, [::1]",
+                      host);
+    if (strcmp(c->route->method, "POST") != 0)
+        return true;
+    if (!type || strncasecmp(type, "application/json", 16) != 0 ||
+        (type[16] != '\0' && type[16] != ';' && type[16] != ' '))
+        return refuse(why, 415, NULL, "Content-Type: found '%.80s', allowed application/json",
+                      type ? type : "");
+    if (length && strtoull(length, NULL, 10) > REQUEST_BYTES_MAX)
+        return refuse(why, 413, NULL, "the body: found %.20s bytes, allowed %d", length,
+                      (int)REQUEST_BYTES_MAX);
+    return true;
+}
+
+/* ---- Receiving ------------------------------------------------------------------------------- */
+
+static enum MHD_Result begin_call(server *s, struct MHD_Connection *connection, const char *path,
+                                  const char *method, void **state) {
+    refusal why;
+    call *c = calloc(1, sizeof *c);
+    if (!c)
+        return MHD_NO;
+    *c = (call){.s = s, .connection = connection};
+    *state = c;
+    pthread_mutex_lock(&s->lock);
+    s->n_calls++;
+    pthread_mutex_unlock(&s->lock);
+    c->route = find_route(method, path, &why);
+    if (!c->route || !check_headers(c, &why))
+        return send_refusal(c, &why);
+    return MHD_YES;
+}
+
+static void forget_body(call *c) {
+    atomic_fetch_sub(&c->s->body_bytes, (long long)c->capacity);
+    dpi_private_free(c->body);
+    c->body = NULL;
+    c->n_body = c->capacity = 0;
+}
+
+/* Room for n more bytes. */
+static bool grow_body(call *c, size_t n, refusal *why) {
+    if (c->refused.http)
+        return false;
+    if (n > REQUEST_BYTES_MAX - c->n_body)
+        return refuse(why, 413, NULL, "the body: found more bytes than the allowed %d",
+                      (int)REQUEST_BYTES_MAX);
+    if (n <= c->capacity - c->n_body)
+        return true;
+    size_t capacity = 2 * (c->n_body + n) + 1024;
+    capacity = capacity < REQUEST_BYTES_MAX ? capacity : REQUEST_BYTES_MAX;
+    const long long more = (long long)(capacity - c->capacity);
+    if (atomic_fetch_add(&c->s->body_bytes, more) + more > BODIES_BYTES_MAX) {
+        atomic_fetch_sub(&c->s->body_bytes, more);
+        return refuse(why, 503, NULL, "too many long requests at once");
+    }
+    char *grown = dpi_private_realloc(c->body, capacity);
+    if (!grown) {
+        atomic_fetch_sub(&c->s->body_bytes, more);
+        return refuse(why, 503, NULL, "out of memory for a request");
+    }
+    c->body = grown;
+    c->capacity = capacity;
+    return true;
+}
+
+/* A reply can be sent only when the body is there: what is too much of it is passed over. */
+static enum MHD_Result receive(call *c, const char *data, size_t *n_data) {
+    const size_t n = *n_data;
+    *n_data = 0;
+    if (grow_body(c, n, &c->refused)) {
+        memcpy(c->body + c->n_body, data, n);
+        c->n_body += n;
+        return MHD_YES;
+    }
+    forget_body(c);
+    c->n_passed_over += n;
+    return c->n_passed_over <= PASSED_OVER_MAX ? MHD_YES : MHD_NO;
+}
+
+enum MHD_Result call_handle(void *user, struct MHD_Connection *connection, const char *url,
+                            const char *method, const char *version, const char *data,
+                            size_t *n_data, void **state) {
+    server *s = user;
+    call *c = *state;
+    (void)version;
+    if (!c)
+        return begin_call(s, connection, url, method, state);
+    if (*n_data > 0)
+        return receive(c, data, n_data);
+    if (c->refused.http)
+        return send_refusal(c, &c->refused);
+    if (c->a) /* resumed */
+        return send_answer(c);
+    if (s->is_stopping && strcmp(c->route->method, "POST") == 0)
+        return send_refusal_of(c, 503, "the server stops");
+    const enum MHD_Result result = c->route->reply(c);
+    forget_body(c);
+    return result;
+}
+
+void call_completed(void *user, struct MHD_Connection *connection, void **state,
+                    enum MHD_RequestTerminationCode code) {
+    server *s = user;
+    call *c = *state;
+    (void)connection, (void)code;
+    if (!c)
+        return;
+    answer_leave(s->worker, c->a);
+    forget_body(c);
+    dpi_private_free(c->out);
+    free(c);
+    *state = NULL;
+    pthread_mutex_lock(&s->lock);
+    if (--s->n_calls == 0)
+        pthread_cond_signal(&s->left);
+    pthread_mutex_unlock(&s->lock);
+}

@@ -1,0 +1,24 @@
+/* refusal.h - why a request is not answered, as HTTP says it. */
+#ifndef DPI_SERVE_REFUSAL_H
+#define DPI_SERVE_REFUSAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "dpinfer/status.h"
+
+typedef struct refusal {
+    int http;          /* the status code: 400, 401, 403, 404, 413, 500, 503, ...; 0: none */
+    int retry_after;   /* 503: seconds; 0: not said */
+    const char *type;  /* "invalid_request_error"; static */
+    const char *param; /* the field that is wrong; static; NULL: none */
+    char message[512]; /* UTF-8 or not: it is cleaned where it is sent */
+} refusal;
+
+/* Fills in *r, with the type that goes with the code. Returns false. */
+bool refuse(refusal *r, int http, const char *param, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* The same for an error of the library. */
+bool refuse_error(refusal *r, const dpi_error *err);
+
+#endif

@@ -1,0 +1,250 @@
+/* request.c - see request.h. A field that would change the answer is obeyed or refused: none is
+ * passed over in silence. */
+#include "serve/request.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "dpinfer/memory.h"
+
+/* The value as the client wrote it, cut where it is long. */
+static void show(const json_t *value, char text[48]) {
+    char *json = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII);
+    const size_t n = json ? strlen(json) : 0;
+    snprintf(text, 48, n > 40 ? "%.37s..." : "%s", json ? json : "");
+    dpi_private_free(json);
+}
+
+static bool refuse_value(refusal *why, const char *name, const json_t *value, const char *allowed) {
+    char found[48];
+    show(value, found);
+    return refuse(why, 400, name, "%s: found %s, allowed %s", name, found, allowed);
+}
+
+/* ---- Fields ---------------------------------------------------------------------------------- */
+
+static bool read_flag(const json_t *value, const char *name, bool *flag, refusal *why) {
+    if (!json_is_boolean(value))
+        return refuse_value(why, name, value, "true, false");
+    *flag = json_is_true(value);
+    return true;
+}
+
+static bool read_integer(const json_t *value, const char *name, int64_t min, int64_t max,
+                         int64_t *number, refusal *why) {
+    char allowed[64];
+    *number = json_integer_value(value);
+    if (json_is_integer(value) && *number >= min && *number <= max)
+        return true;
+    snprintf(allowed, sizeof allowed, "%lld..%lld", (long long)min, (long long)max);
+    return refuse_value(why, name, value, allowed);
+}
+
+static bool read_tau(const json_t *value, double *tau, refusal *why) {
+    const double found = json_number_value(value);
+    if (!json_is_number(value) || !(found == 0 || (found >= .01 && found <= 100)))
+        return refuse_value(why, "temperature", value, "0, .01..100");
+    *tau = found;
+    return true;
+}
+
+/* A copy of a text of the client's. */
+static bool copy_text(const char *bytes, size_t n_bytes, char **text, size_t *n, refusal *why) {
+    char *grown = dpi_private_realloc(*text, *n + n_bytes + 1);
+    if (!grown)
+        return refuse(why, 503, NULL, "out of memory for a prompt");
+    memcpy(grown + *n, bytes, n_bytes);
+    *text = grown;
+    *n += n_bytes;
+    grown[*n] = '\0';
+    return true;
+}
+
+/* A string, or an array of {"type": "text", "text": ...}, whose texts follow each other. */
+static bool read_content(const json_t *content, char **text, size_t *n, refusal *why) {
+    if (json_is_string(content))
+        return copy_text(json_string_value(content), json_string_length(content), text, n, why);
+    if (!json_is_array(content) || json_array_size(content) == 0)
+        return refuse_value(why, "content", content, "a string, or an array of parts with a text");
+    for (size_t i = 0; i < json_array_size(content); i++) {
+        const json_t *part = json_array_get(content, i);
+        const char *type = json_string_value(json_object_get(part, "type"));
+        const json_t *words = json_object_get(part, "text");
+        if (!type || strcmp(type, "text") != 0 || !json_is_string(words))
+            return refuse(why, 400, "messages", "content: found a part that is no text, allowed "
+                                                "parts of the type text");
+        if (!copy_text(json_string_value(words), json_string_length(words), text, n, why))
+            return false;
+    }
+    return true;
+}
+
+/* The library renders one message of a user, and what the system says before it. */
+static bool read_messages(const json_t *messages, request *r, refusal *why) {
+    const size_t n = json_array_size(messages);
+    if (!json_is_array(messages) || n < 1 || n > 2)
+        return refuse(why, 400, "messages",
+                      "messages: found %zu, allowed one of the user, and one of the system before "
+                      "it", n);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *message = json_array_get(messages, i);
+        const json_t *content = json_object_get(message, "content");
+        const char *role = json_string_value(json_object_get(message, "role"));
+        const bool is_user = role && strcmp(role, "user") == 0;
+        const bool is_system =
+            role && (strcmp(role, "system") == 0 || strcmp(role, "developer") == 0);
+        if (i + 1 == n ? !is_user : !is_system)
+            return refuse(why, 400, "messages",
+                          "messages: the role of message %zu must be '%s'", i + 1,
+                          i + 1 == n ? "user" : "system");
+        if (!(is_user ? read_content(content, &r->user, &r->n_user, why)
+                      : read_content(content, &r->system, &r->n_system, why)))
+            return false;
+    }
+    return true;
+}
+
+static bool read_prompt(const json_t *prompt, request *r, refusal *why) {
+    if (json_is_array(prompt) && json_array_size(prompt) == 1)
+        prompt = json_array_get(prompt, 0);
+    if (!json_is_string(prompt))
+        return refuse(why, 400, "prompt", "prompt: allowed is one string");
+    return copy_text(json_string_value(prompt), json_string_length(prompt), &r->user, &r->n_user,
+                     why);
+}
+
+static bool read_stream_options(const json_t *value, request *r, refusal *why) {
+    const char *key;
+    json_t *member;
+    if (!json_is_object(value))
+        return refuse_value(why, "stream_options", value, "{\"include_usage\": true}");
+    json_object_foreach((json_t *)value, key, member) {
+        if (strcmp(key, "include_usage") != 0)
+            return refuse_value(why, "stream_options", value, "{\"include_usage\": true}");
+        if (!read_flag(member, "include_usage", &r->includes_usage, why))
+            return false;
+    }
+    return true;
+}
+
+/* ---- Fields of others ------------------------------------------------------------------------ */
+
+/* Fields of the OpenAI form that say nothing about the text. */
+static bool is_without_effect(const char *key) {
+    static const char *const names[] = {"model",        "user",  "metadata",
+                                        "service_tier", "store", "safety_identifier"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(key, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Fields of it that this server does not have: they are accepted where they change nothing. */
+static bool read_fixed(const char *key, const json_t *value, refusal *why) {
+    static const struct {
+        const char *name, *allowed;
+        double number; /* what changes nothing; NAN: none */
+    } fixed[] = {
+        {"n", "1", 1},
+        {"best_of", "1", 1},
+        {"top_p", "1", 1},
+        {"min_p", "0", 0},
+        {"frequency_penalty", "0", 0},
+        {"presence_penalty", "0", 0},
+        {"repeat_penalty", "1", 1},
+        {"top_logprobs", "0", 0},
+        {"logprobs", "false", NAN},
+        {"echo", "false", NAN},
+        {"suffix", "null", NAN},
+        {"stop", "null", NAN},
+        {"tools", "null", NAN},
+        {"logit_bias", "{}", NAN},
+        {"response_format", "{\"type\": \"text\"}", NAN},
+    };
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
+        if (strcmp(key, fixed[i].name) != 0)
+            continue;
+        const bool is_empty = json_is_null(value) || json_is_false(value) ||
+                              (json_is_object(value) && json_object_size(value) == 0) ||
+                              (json_is_array(value) && json_array_size(value) == 0);
+        const char *type = json_string_value(json_object_get(value, "type"));
+        const bool is_text = strcmp(key, "response_format") == 0 && type &&
+                             strcmp(type, "text") == 0;
+        const bool is_same = json_is_number(value) && json_number_value(value) == fixed[i].number;
+        if (is_same || is_text || (isnan(fixed[i].number) && is_empty) || json_is_null(value))
+            return true;
+        return refuse_value(why, fixed[i].name, value, fixed[i].allowed);
+    }
+    return refuse(why, 400, NULL, "'%.60s' is not a field here", key);
+}
+
+/* ---- All ------------------------------------------------------------------------------------- */
+
+static bool read_field(const char *key, const json_t *value, request *r, refusal *why) {
+    int64_t number = 0;
+    bool ok;
+    if (is_without_effect(key))
+        return true;
+    if (strcmp(key, r->is_chat ? "messages" : "prompt") == 0)
+        return r->is_chat ? read_messages(value, r, why) : read_prompt(value, r, why);
+    if (json_is_null(value))
+        return true;
+    if (strcmp(key, "stream") == 0)
+        return read_flag(value, "stream", &r->is_streamed, why);
+    if (strcmp(key, "stream_options") == 0)
+        return read_stream_options(value, r, why);
+    if (strcmp(key, "temperature") == 0)
+        return read_tau(value, &r->tau, why);
+    if (strcmp(key, "max_tokens") == 0 || strcmp(key, "max_completion_tokens") == 0) {
+        ok = read_integer(value, "max_tokens", 1, REQUEST_TOKENS_MAX, &number, why);
+        r->n_tokens = (int32_t)number;
+        return ok;
+    }
+    if (strcmp(key, "top_k") == 0) {
+        ok = read_integer(value, "top_k", 0, 1 << 18, &number, why);
+        r->top_k = (int32_t)number;
+        return ok;
+    }
+    if (strcmp(key, "seed") == 0) {
+        ok = read_integer(value, "seed", INT64_MIN, INT64_MAX, &number, why);
+        r->seed = (uint64_t)number;
+        r->is_seeded = true;
+        return ok;
+    }
+    return read_fixed(key, value, why);
+}
+
+bool request_parse(const char *body, size_t n_bytes, bool is_chat, const request_defaults *defaults,
+                   request *r, refusal *why) {
+    json_error_t error;
+    const char *key;
+    json_t *value;
+    bool ok = true;
+    *r = (request){.is_chat = is_chat, .tau = defaults->tau, .top_k = defaults->top_k};
+    json_t *object = json_loadb(body, n_bytes, JSON_REJECT_DUPLICATES, &error);
+    if (!object)
+        return refuse(why, 400, NULL, "the body is not JSON: %s (byte %d)", error.text,
+                      error.position);
+    if (!json_is_object(object)) {
+        json_decref(object);
+        return refuse(why, 400, NULL, "the body is not a JSON object");
+    }
+    json_object_foreach(object, key, value) {
+        ok = read_field(key, value, r, why);
+        if (!ok)
+            break;
+    }
+    json_decref(object);
+    if (ok && r->n_user == 0)
+        return refuse(why, 400, is_chat ? "messages" : "prompt", "%s: there is no text",
+                      is_chat ? "messages" : "prompt");
+    return ok;
+}
+
+void request_free(request *r) {
+    dpi_private_free(r->system);
+    dpi_private_free(r->user);
+    *r = (request){0};
+}

@@ -1,0 +1,41 @@
+/* request.h - the body of a request, read and checked. Nothing here knows of connections. */
+#ifndef DPI_SERVE_REQUEST_H
+#define DPI_SERVE_REQUEST_H
+
+#include <stdint.h>
+
+#include "serve/refusal.h"
+
+enum {
+    REQUEST_BYTES_MAX = 1 << 20,  /* of a body */
+    REQUEST_TOKENS_MAX = 1 << 20, /* T */
+    REQUEST_TOKENS_DEFAULT = 256,
+};
+
+/* What a client may leave out. */
+typedef struct request_defaults {
+    double tau;    /* temperature */
+    int32_t top_k; /* 0: all tokens */
+} request_defaults;
+
+typedef struct request {
+    bool is_chat;        /* messages; else a prompt that is continued */
+    bool is_streamed;    /* server-sent events */
+    bool includes_usage; /* stream_options.include_usage */
+    bool is_seeded;
+    uint64_t seed;
+    int32_t n_tokens; /* T; 0: the client leaves it to the server */
+    int32_t top_k;
+    double tau;
+    char *system, *user; /* private memory; system NULL: none; user: the prompt, too */
+    size_t n_system, n_user;
+} request;
+
+/* Reads a body [n_bytes] of at most REQUEST_BYTES_MAX. *r is the caller's, who calls request_free
+ * in any case. False: *why says which field was refused, what was found and what is allowed. */
+bool request_parse(const char *body, size_t n_bytes, bool is_chat, const request_defaults *defaults,
+                   request *r, refusal *why);
+/* Wipes. */
+void request_free(request *r);
+
+#endif

@@ -1,0 +1,165 @@
+/* server.c - see server.h. */
+#include "serve/server.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "serve/call.h"
+
+enum {
+    CONNECTIONS_MAX = 4000,
+    IDLE_SECONDS = 60,    /* a connection that says nothing for so long is closed */
+    FAREWELL_SECONDS = 10, /* what clients have to read their replies when the server stops */
+    BACKLOG = 1024,
+};
+
+static dpi_status fail(dpi_error *err, dpi_status code, const char *what, const char *detail) {
+    *err = (dpi_error){.code = (int32_t)code};
+    snprintf(err->message, sizeof err->message, "%s: %s", what, detail);
+    return code;
+}
+
+/* ---- Listening ------------------------------------------------------------------------------- */
+
+typedef union address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+} address;
+
+/* A numeric address. */
+static bool read_address(const char *host, int port, address *a, socklen_t *n) {
+    memset(a, 0, sizeof *a);
+    if (inet_pton(AF_INET, host, &a->v4.sin_addr) == 1) {
+        a->v4.sin_family = AF_INET;
+        a->v4.sin_port = htons((uint16_t)port);
+        *n = sizeof a->v4;
+        return true;
+    }
+    if (inet_pton(AF_INET6, host, &a->v6.sin6_addr) == 1) {
+        a->v6.sin6_family = AF_INET6;
+        a->v6.sin6_port = htons((uint16_t)port);
+        *n = sizeof a->v6;
+        return true;
+    }
+    return false;
+}
+
+static bool is_loopback(const address *a) {
+    return a->any.sa_family == AF_INET ? (ntohl(a->v4.sin_addr.s_addr) >> 24) == 127
+                                       : IN6_IS_ADDR_LOOPBACK(&a->v6.sin6_addr);
+}
+
+static dpi_status listen_on(server *s, dpi_error *err) {
+    const int yes = 1;
+    address a;
+    socklen_t n;
+    char what[96];
+    snprintf(what, sizeof what, "cannot listen on %.40s port %d", s->options.host,
+             s->options.port);
+    if (!read_address(s->options.host, s->options.port, &a, &n))
+        return fail(err, DPI_STATUS_ARG, what, "allowed is a numeric address");
+    s->is_loopback = is_loopback(&a);
+    s->socket = socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (s->socket < 0 ||
+        setsockopt(s->socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
+        bind(s->socket, &a.any, n) != 0 || listen(s->socket, BACKLOG) != 0 ||
+        getsockname(s->socket, &a.any, &n) != 0)
+        return fail(err, DPI_STATUS_IO, what, strerror(errno));
+    s->port = ntohs(a.any.sa_family == AF_INET ? a.v4.sin_port : a.v6.sin6_port);
+    return DPI_STATUS_OK;
+}
+
+/* As many connections as the system lets this process have. */
+static unsigned connections_most(void) {
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+        return 256;
+    if (files.rlim_cur < files.rlim_max) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+        getrlimit(RLIMIT_NOFILE, &files);
+    }
+    const rlim_t most = files.rlim_cur > 64 ? files.rlim_cur - 48 : 16;
+    return most < CONNECTIONS_MAX ? (unsigned)most : CONNECTIONS_MAX;
+}
+
+static dpi_status start_daemon(server *s, dpi_error *err) {
+    const unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_INTERNAL_POLLING_THREAD |
+                           MHD_ALLOW_SUSPEND_RESUME;
+    s->daemon = MHD_start_daemon(
+        flags, 0, NULL, NULL, call_handle, s, MHD_OPTION_LISTEN_SOCKET, s->socket,
+        MHD_OPTION_NOTIFY_COMPLETED, call_completed, s, MHD_OPTION_CONNECTION_LIMIT,
+        connections_most(), MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)(32 << 10), MHD_OPTION_SIGPIPE_HANDLED_BY_APP,
+        1, MHD_OPTION_END);
+    return s->daemon ? DPI_STATUS_OK
+                     : fail(err, DPI_STATUS_SYSTEM, "cannot serve", strerror(errno));
+}
+
+/* ---- All ------------------------------------------------------------------------------------- */
+
+dpi_status server_open(const server_options *options, server **made, dpi_error *err) {
+    server *s = calloc(1, sizeof *s);
+    *made = s;
+    if (!s)
+        return fail(err, DPI_STATUS_MEMORY, "out of memory", "a server");
+    s->options = *options;
+    s->socket = -1;
+    s->begun = (int64_t)time(NULL);
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->left, NULL);
+    dpi_model_info_init(&s->model);
+    dpi_status status = dpi_model_info_get(options->worker.model, &s->model, err);
+    if (status == DPI_STATUS_OK)
+        status = listen_on(s, err);
+    if (status == DPI_STATUS_OK)
+        status = worker_create(&options->worker, &s->worker, err);
+    if (status == DPI_STATUS_OK) {
+        s->n_ctx = worker_n_ctx(s->worker);
+        status = start_daemon(s, err);
+    }
+    return status;
+}
+
+int server_port(const server *s) { return s->port; }
+
+/* Replies are sent, or their clients have had the time for it. */
+static void wait_for_calls(server *s) {
+    struct timespec end;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += FAREWELL_SECONDS;
+    pthread_mutex_lock(&s->lock);
+    while (s->n_calls > 0 && pthread_cond_timedwait(&s->left, &s->lock, &end) == 0) {
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+void server_close(server *s) {
+    if (!s)
+        return;
+    s->is_stopping = true;
+    if (s->daemon)
+        MHD_quiesce_daemon(s->daemon);
+    if (s->socket >= 0)
+        close(s->socket);
+    if (s->worker) {
+        worker_stop(s->worker);
+        worker_join(s->worker);
+    }
+    if (s->daemon) {
+        wait_for_calls(s);
+        MHD_stop_daemon(s->daemon);
+    }
+    worker_free(s->worker);
+    pthread_mutex_destroy(&s->lock);
+    pthread_cond_destroy(&s->left);
+    free(s);
+}

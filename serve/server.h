@@ -1,0 +1,29 @@
+/* server.h - answers over HTTP: a client of the public interface, like a command.
+ *
+ *     server_open(&options, &server, &why)      listens; server_port says where
+ *     server_close(server)                      finishes what is drawn, and stops
+ *
+ * Threads: the server has its own; calls come from one. */
+#ifndef DPI_SERVE_SERVER_H
+#define DPI_SERVE_SERVER_H
+
+#include "serve/request.h"
+#include "serve/worker.h"
+
+typedef struct server server;
+
+typedef struct server_options {
+    const char *host; /* a numeric address */
+    int port;         /* 0: any that is free */
+    int32_t chat;     /* a dpi_chat */
+    int32_t n_tokens; /* most tokens of an answer; 0: what the context leaves */
+    worker_options worker;
+} server_options;
+
+/* Errors: those of worker_create; IO, with a message (the address; the port is in use). */
+dpi_status server_open(const server_options *options, server **s, dpi_error *err);
+int server_port(const server *s);
+/* Refuses new requests, draws what has begun to its end, sends it, and frees. NULL is allowed. */
+void server_close(server *s);
+
+#endif

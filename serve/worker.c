@@ -1,0 +1,382 @@
+/* worker.c - see worker.h. One lock guards the queue and what is told of answers; nothing is
+ * computed under it. */
+#include "serve/worker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Tokens of a prompt that are read between two steps of the other answers. */
+enum { PIECE = 64 };
+
+struct worker {
+    worker_options options;
+    dpi_session *session;
+    pthread_t thread;
+    bool has_thread;
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* an answer waits, or the worker stops */
+    answer *first, **last;  /* that wait */
+    bool is_stopping;
+    worker_counts counts;
+
+    /* The thread's own. */
+    answer **live; /* [n_live] that are drawn */
+    dpi_generation **generations;
+    dpi_generation_event *events;
+    int32_t n_live;
+    bool *is_used; /* [n_seq] sequences */
+    int32_t n_seq;
+};
+
+/* ---- Answers --------------------------------------------------------------------------------- */
+
+answer *answer_create(void) {
+    answer *a = calloc(1, sizeof *a);
+    if (a) {
+        a->n_owners = 1;
+        a->n_seq = 1;
+        a->first_seq = -1;
+    }
+    return a;
+}
+
+/* With the lock held, or where nobody else has the answer. */
+static void answer_drop(answer *a) {
+    if (--a->n_owners > 0)
+        return;
+    dpi_private_free(a->tokens);
+    dpi_private_free(a->text);
+    free(a);
+}
+
+void answer_leave(worker *w, answer *a) {
+    if (!a)
+        return;
+    pthread_mutex_lock(&w->lock);
+    a->is_left = true;
+    a->wake = NULL;
+    answer_drop(a);
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* With the lock held. */
+static void answer_wake(answer *a) {
+    void (*wake)(void *user) = a->wake;
+    if (!wake || (a->wakes_at_end && !a->is_over))
+        return;
+    a->wake = NULL;
+    wake(a->user);
+}
+
+static void answer_end(answer *a, const refusal *failure) {
+    if (failure)
+        a->failure = *failure;
+    a->is_over = true;
+    answer_wake(a);
+}
+
+static bool add_text(answer *a, const char *bytes, size_t n_bytes) {
+    if (n_bytes > a->capacity - a->n_bytes) {
+        const size_t capacity = 2 * (a->n_bytes + n_bytes) + 64;
+        char *grown = dpi_private_realloc(a->text, capacity);
+        if (!grown)
+            return false;
+        a->text = grown;
+        a->capacity = capacity;
+    }
+    if (n_bytes > 0)
+        memcpy(a->text + a->n_bytes, bytes, n_bytes);
+    a->n_bytes += n_bytes;
+    return true;
+}
+
+void answer_look(worker *w, answer *a, size_t from, answer_view *view) {
+    pthread_mutex_lock(&w->lock);
+    *view = (answer_view){.is_over = a->is_over, .n_drawn = a->n_drawn, .end = a->end,
+                          .failure = a->failure};
+    if (a->n_bytes > from && (view->text = dpi_private_malloc(a->n_bytes - from)) != NULL) {
+        view->n_bytes = a->n_bytes - from;
+        memcpy(view->text, a->text + from, view->n_bytes);
+    }
+    pthread_mutex_unlock(&w->lock);
+}
+
+bool answer_wait(worker *w, answer *a, bool whole, size_t known, void (*sleep)(void *user),
+                 void (*wake)(void *user), void *user) {
+    pthread_mutex_lock(&w->lock);
+    const bool there = a->is_over || (!whole && a->n_bytes > known);
+    if (!there) {
+        a->wake = wake;
+        a->user = user;
+        a->wakes_at_end = whole;
+        sleep(user);
+    }
+    pthread_mutex_unlock(&w->lock);
+    return there;
+}
+
+/* ---- Sequences ------------------------------------------------------------------------------- */
+
+/* The first of n free sequences in a row; -1: there are none. */
+static int32_t find_sequences(const worker *w, int32_t n) {
+    int32_t n_free = 0;
+    for (int32_t i = 0; i < w->n_seq; i++) {
+        n_free = w->is_used[i] ? 0 : n_free + 1;
+        if (n_free == n)
+            return i + 1 - n;
+    }
+    return -1;
+}
+
+static void mark_sequences(worker *w, const answer *a, bool is_used) {
+    for (int32_t i = 0; i < a->n_seq; i++)
+        w->is_used[a->first_seq + i] = is_used;
+}
+
+/* ---- Begin and end --------------------------------------------------------------------------- */
+
+static dpi_status create_generation(worker *w, answer *a, dpi_error *err) {
+    dpi_generation_options o;
+    dpi_sampler_options method = a->method;
+    if (a->is_seeded) {
+        method.random = dpi_random_insecure;
+        method.random_user = &a->bits;
+    }
+    dpi_status status = dpi_sampler_create(&method, &a->sampler, err);
+    if (status != DPI_STATUS_OK)
+        return status;
+    dpi_generation_options_init(&o);
+    o.session = w->session;
+    o.sampler = a->sampler;
+    o.public_tokens = a->tokens;
+    o.n_public = a->n_tokens;
+    o.first_seq = a->first_seq;
+    o.n_piece = PIECE;
+    o.text = 1;
+    return dpi_generation_create(&o, &a->generation, err);
+}
+
+/* What the thread has of an answer. */
+static void close_answer(worker *w, answer *a) {
+    dpi_generation_free(a->generation);
+    dpi_sampler_free(a->sampler);
+    a->generation = NULL;
+    a->sampler = NULL;
+    if (a->first_seq >= 0)
+        mark_sequences(w, a, false);
+    a->first_seq = -1;
+}
+
+static void end_answer(worker *w, answer *a, const dpi_error *err) {
+    refusal why;
+    close_answer(w, a);
+    if (err)
+        refuse_error(&why, err);
+    pthread_mutex_lock(&w->lock);
+    answer_end(a, err ? &why : NULL);
+    answer_drop(a);
+    pthread_mutex_unlock(&w->lock);
+}
+
+static void begin_answer(worker *w, answer *a) {
+    dpi_error err;
+    if (create_generation(w, a, &err) != DPI_STATUS_OK)
+        end_answer(w, a, &err);
+    else
+        w->live[w->n_live++] = a;
+}
+
+/* ---- The thread ------------------------------------------------------------------------------ */
+
+/* The next answer that has room; NULL: none. Answers begin in the order in which they came. Waits
+ * where there is nothing to do, and sets *is_over where there never will be. */
+static answer *next_answer(worker *w, bool *is_over) {
+    answer *a = NULL;
+    pthread_mutex_lock(&w->lock);
+    while (!w->first && w->n_live == 0 && !w->is_stopping)
+        pthread_cond_wait(&w->changed, &w->lock);
+    if (w->first && w->n_live < w->options.n_parallel) {
+        const int32_t seq = find_sequences(w, w->first->n_seq);
+        if (seq >= 0) {
+            a = w->first;
+            a->first_seq = seq;
+            mark_sequences(w, a, true);
+            w->first = a->next;
+            if (!w->first)
+                w->last = &w->first;
+            w->counts.n_waiting--;
+            w->counts.n_drawn++;
+            w->counts.n_answers++;
+            w->counts.n_prompt_tokens += (int64_t)a->n_tokens;
+        }
+    }
+    *is_over = !w->first && !a && w->n_live == 0 && w->is_stopping;
+    pthread_mutex_unlock(&w->lock);
+    return a;
+}
+
+/* False: no memory for the text. */
+static bool tell(worker *w, answer *a, const dpi_generation_event *e) {
+    if (e->type == DPI_EVENT_TOKEN) {
+        w->counts.n_tokens++;
+        a->n_drawn = e->n_drawn;
+    }
+    if (e->end != DPI_END_NONE)
+        a->end = e->end;
+    const bool ok = add_text(a, e->text, e->n_bytes);
+    if (ok && e->n_bytes > 0)
+        answer_wake(a);
+    return ok;
+}
+
+/* What a pass did. Answers that are over leave. */
+static void tell_all(worker *w, const dpi_error *err) {
+    const dpi_error no_memory = {.code = DPI_STATUS_MEMORY,
+                                 .message = "out of memory for an answer"};
+    for (int32_t i = w->n_live - 1; i >= 0; i--) {
+        const dpi_generation_event *e = &w->events[i];
+        dpi_error why = *err;
+        why.code = e->status;
+        pthread_mutex_lock(&w->lock);
+        const bool ok = e->type == DPI_EVENT_ERROR || tell(w, w->live[i], e);
+        pthread_mutex_unlock(&w->lock);
+        if (ok && e->type != DPI_EVENT_END && e->type != DPI_EVENT_ERROR)
+            continue;
+        end_answer(w, w->live[i], !ok ? &no_memory : e->type == DPI_EVENT_ERROR ? &why : NULL);
+        w->live[i] = w->live[--w->n_live];
+    }
+    pthread_mutex_lock(&w->lock);
+    w->counts.n_drawn = w->n_live;
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* Nobody waits for these. */
+static void cancel_left(worker *w) {
+    pthread_mutex_lock(&w->lock);
+    for (int32_t i = 0; i < w->n_live; i++)
+        if (w->live[i]->is_left)
+            dpi_generation_cancel(w->live[i]->generation);
+    pthread_mutex_unlock(&w->lock);
+}
+
+static void *draw_answers(void *user) {
+    worker *w = user;
+    bool is_over = false;
+    while (!is_over) {
+        answer *a = next_answer(w, &is_over);
+        if (a) {
+            begin_answer(w, a);
+            continue;
+        }
+        if (w->n_live == 0)
+            continue;
+        cancel_left(w);
+        for (int32_t i = 0; i < w->n_live; i++)
+            w->generations[i] = w->live[i]->generation;
+        dpi_error err = {0};
+        dpi_status status = dpi_generation_advance(w->generations, w->n_live, w->events, &err);
+        (void)status; /* the events have those of all */
+        tell_all(w, &err);
+    }
+    return NULL;
+}
+
+/* ---- From outside ---------------------------------------------------------------------------- */
+
+bool worker_submit(worker *w, answer *a, refusal *why) {
+    bool ok = false;
+    pthread_mutex_lock(&w->lock);
+    if (w->is_stopping) {
+        refuse(why, 503, NULL, "the server stops");
+    } else if (w->counts.n_waiting + w->counts.n_drawn >=
+               w->options.n_waiting + w->options.n_parallel) {
+        refuse(why, 503, NULL, "%d answers are drawn and %d requests wait already",
+               (int)w->counts.n_drawn, (int)w->counts.n_waiting);
+    } else {
+        a->n_owners++;
+        *w->last = a;
+        w->last = &a->next;
+        w->counts.n_waiting++;
+        pthread_cond_signal(&w->changed);
+        ok = true;
+    }
+    pthread_mutex_unlock(&w->lock);
+    return ok;
+}
+
+void worker_count(worker *w, worker_counts *counts) {
+    pthread_mutex_lock(&w->lock);
+    *counts = w->counts;
+    pthread_mutex_unlock(&w->lock);
+}
+
+dpi_status worker_create(const worker_options *options, worker **made, dpi_error *err) {
+    worker *w = calloc(1, sizeof *w);
+    *made = w;
+    if (!w)
+        goto no_memory;
+    w->options = *options;
+    w->last = &w->first;
+    w->n_seq = options->n_parallel;
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->changed, NULL);
+    w->live = calloc((size_t)options->n_parallel, sizeof *w->live);
+    w->generations = calloc((size_t)options->n_parallel, sizeof *w->generations);
+    w->events = calloc((size_t)options->n_parallel, sizeof *w->events);
+    w->is_used = calloc((size_t)w->n_seq, sizeof *w->is_used);
+    if (!w->live || !w->generations || !w->events || !w->is_used)
+        goto no_memory;
+    dpi_session_options session = options->session;
+    session.n_seq = w->n_seq;
+    dpi_status status = dpi_session_create(options->model, &session, &w->session, err);
+    if (status != DPI_STATUS_OK)
+        return status;
+    w->has_thread = pthread_create(&w->thread, NULL, draw_answers, w) == 0;
+    if (w->has_thread)
+        return DPI_STATUS_OK;
+    *err = (dpi_error){.code = DPI_STATUS_SYSTEM,
+                       .message = "the system starts no thread for answers"};
+    return DPI_STATUS_SYSTEM;
+no_memory:
+    *err = (dpi_error){.code = DPI_STATUS_MEMORY, .message = "out of memory for answers"};
+    return DPI_STATUS_MEMORY;
+}
+
+int32_t worker_n_ctx(const worker *w) { return dpi_session_n_ctx(w->session); }
+
+void worker_stop(worker *w) {
+    refusal why;
+    refuse(&why, 503, NULL, "the server stops");
+    pthread_mutex_lock(&w->lock);
+    w->is_stopping = true;
+    for (answer *a = w->first, *next; a; a = next) {
+        next = a->next;
+        answer_end(a, &why);
+        answer_drop(a);
+    }
+    w->first = NULL;
+    w->last = &w->first;
+    w->counts.n_waiting = 0;
+    pthread_cond_signal(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+}
+
+void worker_join(worker *w) {
+    if (w->has_thread)
+        pthread_join(w->thread, NULL);
+    w->has_thread = false;
+}
+
+void worker_free(worker *w) {
+    if (!w)
+        return;
+    dpi_session_free(w->session);
+    pthread_mutex_destroy(&w->lock);
+    pthread_cond_destroy(&w->changed);
+    free(w->live);
+    free(w->generations);
+    free(w->events);
+    free(w->is_used);
+    free(w);
+}

@@ -1,0 +1,44 @@
+# What the tests of the server share, beside cli_support.sh: a real server, and curl.
+# shellcheck shell=bash
+command -v curl >/dev/null || { echo "skipped: no curl"; exit 77; }
+"$dpinfer" serve -h >/dev/null || exit 1
+if "$dpinfer" serve m.gguf --port 0 2>&1 | grep -q 'built without the server'; then
+    echo "skipped: built without the server"
+    exit 77
+fi
+mkfifo address
+# serve ARGS: starts the server; its process is $server and its address $url. Log: server.err.
+serve() {
+    last="dpinfer serve $*"
+    "$dpinfer" serve "$@" --port 0 >address 2>server.err &
+    server=$!
+    url=
+    read -r url <address
+    rc=0
+    check "it does not begin" test -n "$url"
+}
+# stop [CODE]: SIGTERM, and its exit code.
+stop() {
+    kill -TERM "$server"
+    wait "$server"
+    rc=$?
+    cp server.err err
+    expect_rc "${1:-0}"
+}
+# get PATH [curl options]: the body in `out`, the code in $code, headers in `headers`.
+get() {
+    last="$1"
+    code=$(curl -s -o out -D headers -w '%{http_code}' "${@:2}" "$url$1" 2>err)
+    rc=$?
+}
+# post PATH JSON [curl options]
+post() { get "$1" -H 'Content-Type: application/json' --data-binary "$2" "${@:3}"; }
+expect_code() { if [ "$code" = "$1" ]; then ok; else bad "$last: code $code, expected $1"; fi; }
+# refused CODE TEXT PATH JSON
+refused() {
+    post "$3" "$4"
+    expect_code "$1"
+    expect_out "$2"
+}
+# text_of FILE: the text of an answer, as JSON has it.
+text_of() { grep -oE '"(content|text)":"([^"\\]|\\.)*"' "$1"; }
