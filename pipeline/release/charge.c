@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "dpinfer/memory.h"
 #include "pipeline/ledger/amount.h"
+#include "pipeline/release/payers.h"
 #include "pipeline/release/release.h"
 
 /* Only what holds can be counted. */
@@ -49,19 +50,6 @@ typedef struct places {
     size_t *n_before; /* [n_labels] units of the label so far; private memory */
 } places;
 
-static dpi_status find_places(const dpi_release *r, places *p, dpi_error *err) {
-    const size_t n = (size_t)r->labels.n;
-    const bool assigned = dpi_claim_is_assigned(&r->claim);
-    *p = (places){.r = r, .n_before = dpi_private_malloc((n + 1) * sizeof *p->n_before)};
-    p->most = assigned || n > 0 ? SIZE_MAX
-                                : (size_t)r->claim.n_texts * (size_t)r->claim.method.denominator;
-    for (size_t i = 0; i < n && p->n_before; i++)
-        p->n_before[i] = 0;
-    return p->n_before ? DPI_STATUS_OK
-                       : dpi_fail(err, DPI_STATUS_MEMORY,
-                                  "out of memory for the units of a charge");
-}
-
 /* Of each unit, in their order: by position whether a batch has a slot for it, with private labels
  * whether its label is one of the run; every unit has a group. */
 static bool is_in_run(places *p, size_t unit) {
@@ -75,87 +63,47 @@ static bool is_in_run(places *p, size_t unit) {
            (size_t)r->labels.n_texts[label];
 }
 
-/* The IDs of these units, those that have one, and their places: private memory. */
-typedef struct payers {
-    dpi_ledger_units units;
-    const void **ids; /* [n] */
-    size_t *n_bytes, *place;
-} payers;
-
-static void free_payers(payers *p) {
-    dpi_private_free(p->ids);
-    dpi_private_free(p->n_bytes);
-    dpi_private_free(p->place);
-    dpi_private_free(p->units.pays);
+/* in [units] of the run. */
+static dpi_status find_places(const dpi_release *r, uint8_t **in, dpi_error *err) {
+    const size_t n_labels = (size_t)r->labels.n, n = dpi_records_unit_count(r->options.records);
+    places p = {.r = r,
+                .most = dpi_claim_is_assigned(&r->claim) || n_labels > 0
+                            ? SIZE_MAX
+                            : (size_t)r->claim.n_texts * (size_t)r->claim.method.denominator,
+                .n_before = dpi_private_malloc((n_labels + 1) * sizeof *p.n_before)};
+    *in = p.n_before ? dpi_private_malloc(n + 1) : NULL;
+    for (size_t i = 0; i < n_labels && p.n_before; i++)
+        p.n_before[i] = 0;
+    for (size_t u = 0; u < n && *in; u++)
+        (*in)[u] = is_in_run(&p, u);
+    dpi_private_free(p.n_before);
+    return *in ? DPI_STATUS_OK
+               : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the units of a charge");
 }
 
-static dpi_status find_payers(const dpi_release *r, payers *p, dpi_error *err) {
-    const size_t n = dpi_records_unit_count(r->options.records);
-    places in;
-    p->ids = dpi_private_malloc((n + 1) * sizeof *p->ids);
-    p->n_bytes = dpi_private_malloc((n + 1) * sizeof *p->n_bytes);
-    p->place = dpi_private_malloc((n + 1) * sizeof *p->place);
-    p->units = (dpi_ledger_units){
-        .ids = p->ids, .n_bytes = p->n_bytes, .pays = dpi_private_malloc(n + 1)};
-    if (!p->ids || !p->n_bytes || !p->place || !p->units.pays)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the units of a charge");
-    DPI_TRY(find_places(r, &in, err));
-    for (size_t u = 0; u < n; u++) {
-        const char *id;
-        size_t *k = &p->units.n;
-        dpi_records_unit_id(r->options.records, u, &id, &p->n_bytes[*k]);
-        p->ids[*k] = id;
-        p->place[*k] = u;
-        *k += is_in_run(&in, u) && id != NULL; /* without one it is null */
-    }
-    dpi_private_free(in.n_before);
-    return DPI_STATUS_OK;
-}
-
-/* Charges each unit for itself: which ones have paid, in r->pays. With `paid` above 0 that charge
- * was made before, by a process of this job, and the ledger says who has paid it. */
+/* Charges each unit for itself: which ones have paid, in r->pays. */
 static dpi_status charge_units(dpi_release *r, int64_t paid, dpi_charge_request *request,
                                dpi_charge *charge, dpi_error *err) {
-    const size_t n = dpi_records_unit_count(r->options.records);
-    payers p = {0};
-    uint8_t *pays = dpi_private_malloc(n + 1);
-    dpi_status status = find_payers(r, &p, err);
-    if (status == DPI_STATUS_OK && !pays)
-        status = dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the units of a charge");
-    if (status == DPI_STATUS_OK && paid > 0) {
-        status = dpi_ledger_paid(r->options.ledger, r->options.dataset, paid, &p.units, err);
-    } else if (status == DPI_STATUS_OK) {
-        request->units = &p.units;
-        status = dpi_ledger_reserve(r->options.ledger, r->options.dataset, request, charge, err);
-    }
-    if (status == DPI_STATUS_OK) {
-        memset(pays, 0, n + 1);
-        for (size_t i = 0; i < p.units.n; i++)
-            pays[p.place[i]] = p.units.pays[i];
-        dpi_private_free(r->pays);
-        r->pays = pays;
-    } else {
-        dpi_private_free(pays);
-    }
-    free_payers(&p);
-    return status;
-}
-
-/* A ledger that counts units recognises them by their IDs. */
-static dpi_status check_units(const dpi_release *r, dpi_error *err) {
-    if (r->options.records && dpi_records_has_units(r->options.records))
-        return DPI_STATUS_OK;
-    return dpi_fail(err, DPI_STATUS_ARG,
-                    "unit_field: found none, needed with the dataset '%s', whose scope is unit: "
-                    "its units are recognised by their IDs", r->options.dataset);
+    uint8_t *in, *pays;
+    dpi_payers p = {.records = r->options.records, .ledger = r->options.ledger,
+                    .dataset = r->options.dataset, .request = request, .paid = paid};
+    DPI_TRY(dpi_payers_check(&p, err));
+    DPI_TRY(find_places(r, &in, err));
+    p.in = in;
+    const dpi_status status = dpi_payers_charge(&p, &pays, charge, err);
+    dpi_private_free(in);
+    if (status != DPI_STATUS_OK)
+        return status;
+    dpi_private_free(r->pays);
+    r->pays = pays;
+    return DPI_STATUS_OK;
 }
 
 static dpi_status charge_run(dpi_release *r, int32_t scope, dpi_charge_request *request,
                              dpi_charge *charge, dpi_error *err) {
-    if (scope != DPI_SCOPE_UNIT)
-        return dpi_ledger_reserve(r->options.ledger, r->options.dataset, request, charge, err);
-    DPI_TRY(check_units(r, err));
-    return charge_units(r, 0, request, charge, err);
+    return scope == DPI_SCOPE_UNIT
+               ? charge_units(r, 0, request, charge, err)
+               : dpi_ledger_reserve(r->options.ledger, r->options.dataset, request, charge, err);
 }
 
 bool dpi_release_unit_pays(const dpi_release *r, size_t unit) { return !r->pays || r->pays[unit]; }
@@ -175,7 +123,6 @@ static dpi_status continue_charge(dpi_release *r, dpi_error *err) {
     r->charge = 0;
     if (info.scope != DPI_SCOPE_UNIT)
         return DPI_STATUS_OK;
-    DPI_TRY(check_units(r, err));
     return charge_units(r, charge.id, NULL, NULL, err);
 }
 
@@ -223,8 +170,9 @@ dpi_status dpi_release_preview(dpi_release *r, dpi_error *err) {
     charge.amount = dpi_ledger_amount_up(divergence);
     charge.before = info.charged;
     keep(r, &info, &charge);
+    const dpi_payers payers = {.records = r->options.records, .dataset = r->options.dataset};
     if (info.scope == DPI_SCOPE_UNIT && r->options.records)
-        DPI_TRY(check_units(r, err));
+        DPI_TRY(dpi_payers_check(&payers, err));
     if (info.closed[0])
         return dpi_fail(err, DPI_STATUS_STATE, "the dataset '%s' is closed", info.name);
     if (charge.amount <= info.left)

@@ -1,0 +1,81 @@
+/* payers.c - see payers.h. */
+#include "pipeline/release/payers.h"
+
+#include <string.h>
+
+#include "base/status.h"
+#include "dpinfer/memory.h"
+
+/* The IDs of the units that take part, and where these are: private memory. */
+typedef struct list {
+    dpi_ledger_units units;
+    const void **ids; /* [n] */
+    size_t *n_bytes, *place;
+} list;
+
+static void free_list(list *l) {
+    dpi_private_free(l->ids);
+    dpi_private_free(l->n_bytes);
+    dpi_private_free(l->place);
+    dpi_private_free(l->units.pays);
+}
+
+static dpi_status make_list(const dpi_payers *p, list *l, dpi_error *err) {
+    const size_t n = dpi_records_unit_count(p->records);
+    l->ids = dpi_private_malloc((n + 1) * sizeof *l->ids);
+    l->n_bytes = dpi_private_malloc((n + 1) * sizeof *l->n_bytes);
+    l->place = dpi_private_malloc((n + 1) * sizeof *l->place);
+    l->units = (dpi_ledger_units){
+        .ids = l->ids, .n_bytes = l->n_bytes, .pays = dpi_private_malloc(n + 1)};
+    if (!l->ids || !l->n_bytes || !l->place || !l->units.pays)
+        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the units of a charge");
+    for (size_t u = 0; u < n; u++) {
+        const char *id;
+        size_t *k = &l->units.n;
+        dpi_records_unit_id(p->records, u, &id, &l->n_bytes[*k]);
+        l->ids[*k] = id;
+        l->place[*k] = u;
+        *k += (!p->in || p->in[u]) && id != NULL; /* without one it is null */
+    }
+    return DPI_STATUS_OK;
+}
+
+static dpi_status charge_list(const dpi_payers *p, const list *l, dpi_charge *charge,
+                              dpi_error *err) {
+    if (p->paid > 0)
+        return dpi_ledger_paid(p->ledger, p->dataset, p->paid, &l->units, err);
+    dpi_charge_request request = *p->request;
+    request.units = &l->units;
+    return dpi_ledger_reserve(p->ledger, p->dataset, &request, charge, err);
+}
+
+dpi_status dpi_payers_check(const dpi_payers *p, dpi_error *err) {
+    if (p->records && dpi_records_has_units(p->records))
+        return DPI_STATUS_OK;
+    return dpi_fail(err, DPI_STATUS_ARG,
+                    "unit_field: found none, needed with the dataset '%s', whose scope is unit: "
+                    "its units are recognised by their IDs", p->dataset);
+}
+
+dpi_status dpi_payers_charge(const dpi_payers *p, uint8_t **pays, dpi_charge *charge,
+                             dpi_error *err) {
+    list l = {.ids = NULL};
+    DPI_TRY(dpi_payers_check(p, err));
+    const size_t n = dpi_records_unit_count(p->records);
+    uint8_t *told = dpi_private_malloc(n + 1);
+    dpi_status status = told ? make_list(p, &l, err)
+                             : dpi_fail(err, DPI_STATUS_MEMORY,
+                                        "out of memory for the units of a charge");
+    if (status == DPI_STATUS_OK)
+        status = charge_list(p, &l, charge, err);
+    if (status == DPI_STATUS_OK) {
+        memset(told, 0, n + 1);
+        for (size_t i = 0; i < l.units.n; i++)
+            told[l.place[i]] = l.units.pays[i];
+        *pays = told;
+    } else {
+        dpi_private_free(told);
+    }
+    free_list(&l);
+    return status;
+}

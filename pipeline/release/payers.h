@@ -1,0 +1,29 @@
+/* payers.h - units of records that pay each for itself, to a dataset of scope UNIT. All of it is
+ * private. Internal. */
+#ifndef DPI_RELEASE_PAYERS_H
+#define DPI_RELEASE_PAYERS_H
+
+#include "dpinfer/ledger.h"
+#include "dpinfer/records.h"
+
+/* What is charged, and to which units. */
+typedef struct dpi_payers {
+    const dpi_records *records;
+    const uint8_t *in; /* [units] 1: the unit takes part; NULL: all of them */
+    dpi_ledger *ledger;
+    const char *dataset;
+    dpi_charge_request *request; /* without its units */
+    int64_t paid; /* above 0: not charged again. A process of the same job has made this charge, and
+                     the ledger tells who has paid for it, wherever its records stand by now */
+} dpi_payers;
+
+/* A ledger that counts units recognises them by their IDs. Errors: ARG (records without). */
+DPI_MUST_CHECK dpi_status dpi_payers_check(const dpi_payers *payers, dpi_error *err);
+
+/* *pays [units], the caller's, freed with dpi_private_free: 1: the unit has paid; 0: it cannot, or
+ * does not take part, or has no ID, and must be null. *charge is filled in if it is charged now.
+ * Errors: those of dpi_payers_check, and of dpi_ledger_reserve or dpi_ledger_paid; MEMORY. */
+DPI_MUST_CHECK dpi_status dpi_payers_charge(const dpi_payers *payers, uint8_t **pays,
+                                            dpi_charge *charge, dpi_error *err);
+
+#endif
