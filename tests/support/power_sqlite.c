@@ -15,7 +15,7 @@ typedef struct layer_file {
 } layer_file;
 
 #define REAL(file) (((layer_file *)(file))->real)
-#define PASS(file, method, ...) REAL(file)->pMethods->method(REAL(file), ##__VA_ARGS__)
+#define BELOW(file) REAL(file)->pMethods
 
 /* power_call under the lock, which is held until `done`. */
 static bool call(bool *last) {
@@ -28,9 +28,9 @@ static int done(int code) {
     return code;
 }
 
-static int layer_close(sqlite3_file *f) { return PASS(f, xClose); }
+static int layer_close(sqlite3_file *f) { return BELOW(f)->xClose(REAL(f)); }
 static int layer_read(sqlite3_file *f, void *data, int n, sqlite3_int64 at) {
-    return PASS(f, xRead, data, n, at);
+    return BELOW(f)->xRead(REAL(f), data, n, at);
 }
 
 static int layer_write(sqlite3_file *f, const void *data, int n, sqlite3_int64 at) {
@@ -38,14 +38,14 @@ static int layer_write(sqlite3_file *f, const void *data, int n, sqlite3_int64 a
     const bool powered = call(&last);
     if (powered || last)
         power_write(((layer_file *)f)->known, (size_t)at, data, (size_t)n);
-    return done(powered ? PASS(f, xWrite, data, n, at) : SQLITE_IOERR_WRITE);
+    return done(powered ? BELOW(f)->xWrite(REAL(f), data, n, at) : SQLITE_IOERR_WRITE);
 }
 
 static int layer_truncate(sqlite3_file *f, sqlite3_int64 size) {
     if (!call(NULL))
         return done(SQLITE_IOERR_TRUNCATE);
     power_write(((layer_file *)f)->known, (size_t)size, NULL, 0);
-    return done(PASS(f, xTruncate, size));
+    return done(BELOW(f)->xTruncate(REAL(f), size));
 }
 
 static int layer_sync(sqlite3_file *file, int flags) {
@@ -59,17 +59,19 @@ static int layer_sync(sqlite3_file *file, int flags) {
     return done(SQLITE_OK);
 }
 
-static int layer_size(sqlite3_file *f, sqlite3_int64 *size) { return PASS(f, xFileSize, size); }
-static int layer_lock(sqlite3_file *f, int level) { return PASS(f, xLock, level); }
-static int layer_unlock(sqlite3_file *f, int level) { return PASS(f, xUnlock, level); }
+static int layer_size(sqlite3_file *f, sqlite3_int64 *size) {
+    return BELOW(f)->xFileSize(REAL(f), size);
+}
+static int layer_lock(sqlite3_file *f, int level) { return BELOW(f)->xLock(REAL(f), level); }
+static int layer_unlock(sqlite3_file *f, int level) { return BELOW(f)->xUnlock(REAL(f), level); }
 static int layer_reserved(sqlite3_file *f, int *found) {
-    return PASS(f, xCheckReservedLock, found);
+    return BELOW(f)->xCheckReservedLock(REAL(f), found);
 }
 static int layer_control(sqlite3_file *f, int op, void *arg) {
-    return PASS(f, xFileControl, op, arg);
+    return BELOW(f)->xFileControl(REAL(f), op, arg);
 }
-static int layer_sector(sqlite3_file *f) { return PASS(f, xSectorSize); }
-static int layer_traits(sqlite3_file *f) { return PASS(f, xDeviceCharacteristics); }
+static int layer_sector(sqlite3_file *f) { return BELOW(f)->xSectorSize(REAL(f)); }
+static int layer_traits(sqlite3_file *f) { return BELOW(f)->xDeviceCharacteristics(REAL(f)); }
 
 static const sqlite3_io_methods methods = {
     .iVersion = 1,
