@@ -41,6 +41,15 @@ for refs in refs.jsonl refs.csv refs; do
         check "memory was given back with a record in it: $(head -n 3 log)" test ! -s log
     done
 done
+# Records in compressed files: zlib has a window of its own.
+gzip -k refs.jsonl refs.csv
+mkdir packed
+for i in 1 2 3 4; do gzip -c "refs/$i.txt" >"packed/$i.txt.gz"; done
+for refs in refs.jsonl.gz refs.csv.gz packed; do
+    watch "$secret" "$ids" run "$model" "$refs" --rho 1 -n 4 -t 1 -q -o packed.csv --overwrite
+    expect_rc 0
+    check "memory was given back with a record in it: $(head -n 3 log)" test ! -s log
+done
 # Shards, a ledger that knows units, and the units' own IDs.
 { echo who,text; sed '1d; s/^[^,]*,/Ypsilon-Brandt-4711,/' refs.csv; } >units.csv
 run ledger init year --dataset all --epsilon 90 --delta 1e-6 --scope unit; expect_rc 0
@@ -53,6 +62,10 @@ for what in "$secret" Ypsilon-Brandt-4711; do
         check "memory was given back with a record in it: $(head -n 3 log)" test ! -s log
     done
 done
+printf 'Ypsilon-Brandt-4711\nanother\n' >ids
+watch Ypsilon-Brandt-4711 "$ids" ledger charge year --rho .01 --unit-ids ids --payers payers
+expect_rc 0; expect_same ids payers
+check "memory was given back with an ID in it: $(head -n 3 log)" test ! -s log
 # Words that are replaced, and attacks on them.
 for how in "perturb $model" "perturb $model refs.jsonl --json" \
     "attack $model refs.jsonl --mechanism custext+,exponential --epsilon 6"; do
