@@ -111,11 +111,13 @@ static const char *race_once(sqlite3 *lock, const char *path, const char *name) 
             return "no thread";
     }
     nanosleep(&moment, NULL);
-    sqlite3_exec(lock, "COMMIT", NULL, NULL, NULL);
+    const bool unlocked = sqlite3_exec(lock, "COMMIT", NULL, NULL, NULL) == SQLITE_OK;
     for (int i = 0; i < 2; i++) {
         pthread_join(threads[i], NULL);
         n_paid += racers[i].status == DPI_STATUS_OK;
     }
+    if (!unlocked)
+        return "the ledger cannot be unlocked";
     return n_paid == 1 ? NULL : "two at once exceed the budget";
 }
 
@@ -124,6 +126,7 @@ static const char *check_race(dpi_ledger *ledger, const char *path) {
     sqlite3 *lock = NULL;
     if (sqlite3_open(path, &lock) != SQLITE_OK)
         fault = "the ledger cannot be opened";
+    sqlite3_busy_timeout(lock, 60000); /* a commit waits for those that read at that moment */
     for (int round = 0; round < 8 && !fault; round++) {
         char name[16];
         snprintf(name, sizeof name, "race %d", round);

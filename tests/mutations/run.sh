@@ -56,7 +56,7 @@ flags_of() {
 first_of() {
     case $1 in
     dp/exact/gradient.* | dp/exact/poisson.* | train/*) echo tuner ;;
-    dp/pld/*) echo training ;;
+    dp/exact/normal.* | dp/pld/*) echo training ;;
     dp/local/* | pipeline/perturb/*) echo perturb ;;
     pipeline/journal/*) echo journal ;;
     pipeline/*) echo ledger ;;
