@@ -52,11 +52,11 @@ static json_t *json_of_words(const dpi_perturbed_word *words, size_t n) {
         }
         memcpy(word, words[i].word, words[i].n_bytes);
         word[words[i].n_bytes] = '\0';
-        json_t *replacement = words[i].how == DPI_REPLACED_KEPT ? facts_string(word)
+        json_t *replacement = words[i].how == DPI_REPLACED_KEPT ? words_string(word)
                               : words[i].how == DPI_REPLACED_DROPPED
                                   ? json_null()
-                                  : facts_string(words[i].replacement);
-        json_t *item = json_pack("{s:o, s:o, s:s}", "word", facts_string(word), "replacement",
+                                  : words_string(words[i].replacement);
+        json_t *item = json_pack("{s:o, s:o, s:s}", "word", words_string(word), "replacement",
                                  replacement, "how", how[words[i].how]);
         dpi_private_free(word);
         if (!item || json_array_append_new(list, item) != 0) {
@@ -95,7 +95,7 @@ static int write_document(void *user, int64_t index, const char *text, size_t n_
     json_t *object = json_object();
     const bool whole =
         (index < 0 || json_object_set_new(object, "index", json_integer(index)) == 0) &&
-        json_object_set_new(object, "text", text ? facts_string(perturbed) : json_null()) == 0 &&
+        json_object_set_new(object, "text", text ? words_string(perturbed) : json_null()) == 0 &&
         (!p->a->v[OPT_JSON].i ||
          json_object_set_new(object, "words", json_of_words(words, n)) == 0);
     if (!whole) {
@@ -106,20 +106,6 @@ static int write_document(void *user, int64_t index, const char *text, size_t n_
 }
 
 /* ---- What is guaranteed ---------------------------------------------------------------------- */
-
-static const char *truth_of(const dpi_perturb_options *o) {
-    switch (o->mechanism) {
-    case DPI_MECHANISM_EXPONENTIAL:
-        return "holds for every pair of words";
-    case DPI_MECHANISM_SANTEXT:
-        return o->rare < 1 ? "INFINITE: a frequent word stays with a probability that no other has"
-                           : "grows with the distance of two words: see --certify";
-    case DPI_MECHANISM_CUSTEXT:
-        return "INFINITE: words of two groups never become the same, stop words and numbers stay";
-    default:
-        return "larger, what the vocabulary makes it: see --certify";
-    }
-}
 
 /* The nominal epsilon under its paper's name, and the true one beside it. To stderr, whatever was
  * written. */
@@ -136,7 +122,7 @@ static int write_statement(const perturb *p) {
             "               no protection of the whole. Many words can be guessed from context.\n"
             "  not hidden   the number of words, where they stand%s\n",
             dpi_mechanism_name(o->mechanism), dpi_vocabulary_count(p->in.vocabulary),
-            dpi_vocabulary_dim(p->in.vocabulary), o->epsilon, truth_of(o),
+            dpi_vocabulary_dim(p->in.vocabulary), o->epsilon, words_truth(o),
             o->mechanism == DPI_MECHANISM_RANTEXT || o->mechanism == DPI_MECHANISM_CUSTEXT
                 ? ", that unknown words were dropped"
                 : "") >= 0 &&

@@ -1,6 +1,8 @@
 /* words_options.c - see words_options.h. */
 #include "tools/words_options.h"
 
+#include <string.h>
+
 #include "tools/paths.h"
 #include "tools/release_options.h"
 #include "tools/signals.h"
@@ -98,4 +100,30 @@ int words_each(words_input *in, words_use use, void *user) {
         dpi_private_free(text);
     }
     return code != CLI_OK ? code : signals_stop() ? signals_code() : CLI_OK;
+}
+
+const char *words_truth(const dpi_perturb_options *o) {
+    switch (o->mechanism) {
+    case DPI_MECHANISM_EXPONENTIAL:
+        return "holds for every pair of words";
+    case DPI_MECHANISM_SANTEXT:
+        return o->rare < 1 ? "INFINITE: a frequent word stays with a probability that no other has"
+                           : "grows with the distance of two words: see --certify";
+    case DPI_MECHANISM_CUSTEXT:
+        return "INFINITE: words of two groups never become the same, stop words and numbers stay";
+    default:
+        return "larger, what the vocabulary makes it: see --certify";
+    }
+}
+
+json_t *words_string(const char *text) {
+    json_t *string = json_string(text);
+    if (string) /* NULL: no UTF-8, or no memory */
+        return string;
+    char *copy = dpi_private_malloc(strlen(text) + 1);
+    for (size_t i = 0; copy && (i == 0 || text[i - 1]); i++)
+        copy[i] = (unsigned char)text[i] < 128 ? text[i] : '?';
+    string = copy ? json_string(copy) : NULL;
+    dpi_private_free(copy);
+    return string;
 }

@@ -3,6 +3,8 @@
 #ifndef DPI_WORDS_OPTIONS_H
 #define DPI_WORDS_OPTIONS_H
 
+#include <jansson.h>
+
 #include "dpinfer/perturb.h"
 #include "dpinfer/records.h"
 #include "tools/options.h"
@@ -29,5 +31,11 @@ void words_close(words_input *in);
  * is null. Ends at the first code that is not CLI_OK, and when a signal says so. */
 typedef int (*words_use)(void *user, int64_t index, const char *text, size_t n_bytes);
 int words_each(words_input *in, words_use use, void *user);
+
+/* What the epsilon that is given is worth, in words. */
+const char *words_truth(const dpi_perturb_options *options);
+
+/* A JSON string of a text; bytes that are not UTF-8 as '?'. NULL: no memory. */
+json_t *words_string(const char *text);
 
 #endif

@@ -3,8 +3,9 @@
 #   run.sh CONFIG NAME   NAME.patch beside this script; NAME none: no fault, the audits must pass
 #   run.sh CONFIG        the table of all mutants that have run; fails unless each was caught
 # The patch must apply exactly, the mutant must compile, and it must end with an audit that fails:
-# not with a crash. A fault in tools/ is looked for from outside, by tests/tools/path.sh. Only what
-# the patch touches is compiled again, the rest comes from archives of objects.
+# not with a crash. A fault in tools/ is looked for from outside, by tests/tools/path.sh, or by
+# infer.sh if its name begins with infer-. Only what the patch touches is compiled again, the rest
+# comes from archives of objects.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=/dev/null
@@ -96,7 +97,9 @@ fi
 # shellcheck disable=SC2086
 if [[ " $sources" == *[[:space:]]tools/* ]]; then
     $CC -o dpinfer "${objects[@]}" $PROGRAM $LIBS || die "does not link"
-    bash "$SOURCE/tests/tools/path.sh" "$work/dpinfer" >log 2>&1
+    judge=path
+    case $name in infer-*) judge=infer ;; esac
+    bash "$SOURCE/tests/tools/$judge.sh" "$work/dpinfer" "$SOURCE" >log 2>&1
     rc=$?
     sed -n 's/^FAILED: /AUDIT FAILED: outside | /p' log >out
     cat log >err

@@ -70,6 +70,7 @@ while read -r command; do
         continue ;;
     logits) begin="m.gguf --tokens tokens" ;;
     perturb) begin=m.gguf ;;
+    infer) begin="m.gguf --remote-model x --dry-run" ;;
     audit) begin=m.gguf ;;
     quantize) begin="m.gguf" outputs=(OUT) ;;
     make-model) begin="--layers 1 --embd 32 --ff 32 --heads 2" ;;

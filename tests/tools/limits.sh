@@ -64,7 +64,7 @@ try() {
 # What each command is asked. Those whose output is the same each time leave it in NAME.out.
 commands=(help version inspect tokenize logits run many exact account ledger resume verify
     quantize make plan
-    pretrain training shard merge)
+    pretrain training shard merge perturb attack infer)
 declare -A arguments=(
     [help]="run -h"
     [version]="--version"
@@ -85,6 +85,9 @@ declare -A arguments=(
     [make]="make-model --layers 1 --embd 32 --ff 32 --heads 2 --vocab-size 300 -o made.gguf -q"
     [plan]="plan $model refs.jsonl --rho 1"
     [pretrain]="pretrain tiny.conf -q"
+    [perturb]="perturb m.gguf refs.jsonl"
+    [attack]="attack m.gguf refs.jsonl --mechanism custext+ --epsilon 6"
+    [infer]="infer m.gguf refs.jsonl --remote-model x --dry-run"
 )
 echo "1 2 3 4 5" >tokens
 run run "$model" refs.jsonl --rho 1 -B 3 -n 4 --seed 1 -q --job job; expect_rc 0

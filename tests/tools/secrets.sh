@@ -68,6 +68,7 @@ expect_rc 0; expect_same ids payers
 check "memory was given back with an ID in it: $(head -n 3 log)" test ! -s log
 # Words that are replaced, and attacks on them.
 for how in "perturb $model" "perturb $model refs.jsonl --json" \
+    "infer $model refs.jsonl --remote-model x --dry-run" \
     "attack $model refs.jsonl --mechanism custext+,exponential --epsilon 6"; do
     # shellcheck disable=SC2086
     watch "$secret" "$ids" $how -t 1; expect_rc 0
