@@ -92,7 +92,7 @@ void attack_plot(const attack_row *rows, int n_rows) {
            "aria-label=\"share of words that each attack does not guess right, by epsilon\">\n"
            "<style>text{font:12px sans-serif}.title{font-weight:bold}.grid{stroke:#ddd}"
            "polyline{fill:none}.m0{stroke:#1b6ca8}.m1{stroke:#c0392b}.m2{stroke:#2e8b57}"
-           ".m3{stroke:#7d3c98}.m0,.m1,.m2,.m3{stroke-width:2}</style>\n",
+           ".m3{stroke:#7d3c98}.m4{stroke:#b7950b}.m0,.m1,.m2,.m3,.m4{stroke-width:2}</style>\n",
            PANEL * N_COLUMNS, height);
     for (int guess = 0, place = 0; guess < DPI_N_GUESSES; guess++)
         if (rows[0].result.n_guessed[guess] > 0)

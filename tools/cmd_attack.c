@@ -10,16 +10,16 @@
 #include "tools/table.h"
 #include "tools/words_options.h"
 
-enum { N_MECHANISMS = 4, MAX_EPSILONS = 32, FORMAT_SVG = 4 };
+enum { MAX_EPSILONS = 32, FORMAT_SVG = 4 };
 
 typedef struct attacks {
     const args *a;
     words_input in;
     dpi_attack *attack;
-    int32_t mechanism[N_MECHANISMS];
+    int32_t mechanism[DPI_N_MECHANISMS];
     double epsilon[MAX_EPSILONS];
     int n_mechanisms, n_epsilons, n_rows;
-    attack_row rows[N_MECHANISMS * MAX_EPSILONS]; /* in the order of the lists */
+    attack_row rows[DPI_N_MECHANISMS * MAX_EPSILONS]; /* in the order of the lists */
 } attacks;
 
 /* ---- Lists ----------------------------------------------------------------------------------- */
@@ -28,15 +28,15 @@ static int parse_mechanisms(attacks *k, const char *text) {
     for (const char *p = text;; p++) {
         const size_t n = strcspn(p, ",");
         int32_t m = 0;
-        for (; m < N_MECHANISMS; m++)
+        for (; m < DPI_N_MECHANISMS; m++)
             if (strlen(dpi_mechanism_name(m)) == n && strncmp(p, dpi_mechanism_name(m), n) == 0)
                 break;
         for (int i = 0; i < k->n_mechanisms; i++)
-            m = k->mechanism[i] == m ? N_MECHANISMS : m;
-        if (m == N_MECHANISMS)
+            m = k->mechanism[i] == m ? DPI_N_MECHANISMS : m;
+        if (m == DPI_N_MECHANISMS)
             return cli_fail(CLI_USAGE,
-                            "--mechanism: found '%s', allowed are rantext, santext+, custext+ and "
-                            "exponential, each once, between commas", text);
+                            "--mechanism: found '%s', allowed are rantext, santext+, custext+, "
+                            "exponential and calibrated, each once, between commas", text);
         k->mechanism[k->n_mechanisms++] = m;
         p += n;
         if (*p == '\0')

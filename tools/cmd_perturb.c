@@ -220,6 +220,6 @@ const command command_perturb = {
         "text.\n"
         "The epsilon of --epsilon is of one word and is what the mechanism's paper calls so.\n"
         "--certify computes the one that holds: it is infinite for custext+, and for santext+\n"
-        "unless --rare is 1. It holds as it stands for 'exponential' alone. docs/inferdpt.md says\n"
-        "when this protects, and when 'dpinfer run' does it better.\n",
+        "unless --rare is 1. It holds as it stands for 'exponential' and 'calibrated'.\n"
+        "docs/inferdpt.md says when this protects, and when 'dpinfer run' does it better.\n",
 };

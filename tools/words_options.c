@@ -105,6 +105,7 @@ int words_each(words_input *in, words_use use, void *user) {
 const char *words_truth(const dpi_perturb_options *o) {
     switch (o->mechanism) {
     case DPI_MECHANISM_EXPONENTIAL:
+    case DPI_MECHANISM_CALIBRATED:
         return "holds for every pair of words";
     case DPI_MECHANISM_SANTEXT:
         return o->rare < 1 ? "INFINITE: a frequent word stays with a probability that no other has"

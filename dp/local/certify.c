@@ -87,6 +87,7 @@ static dpi_status add_words(const dpi_local *l, int32_t thread, int32_t first, c
  */
 static bool replaces_unknown(const dpi_local *l) {
     return l->options.mechanism == DPI_MECHANISM_EXPONENTIAL ||
+           l->options.mechanism == DPI_MECHANISM_CALIBRATED ||
            l->options.mechanism == DPI_MECHANISM_SANTEXT;
 }
 

@@ -7,7 +7,6 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/status.h"
-#include "dp/exact/noise.h"
 
 /* A score is at most `most` below the best one: weights are not less than 2^-69 of the largest. */
 enum { DIM_MAX = 1 << 14 };
@@ -25,8 +24,9 @@ void dpi_perturb_options_init(dpi_perturb_options *options) {
 }
 
 const char *dpi_mechanism_name(int32_t mechanism) {
-    static const char *const names[] = {"rantext", "santext+", "custext+", "exponential"};
-    return mechanism >= 0 && mechanism < 4 ? names[mechanism] : NULL;
+    static const char *const names[] = {"rantext", "santext+", "custext+", "exponential",
+                                        "calibrated"};
+    return mechanism >= 0 && mechanism < DPI_N_MECHANISMS ? names[mechanism] : NULL;
 }
 
 /* ---- Parameters ------------------------------------------------------------------------------ */
@@ -36,7 +36,8 @@ static dpi_status check_options(const dpi_perturb_options *o, dpi_error *err) {
         return dpi_fail(err, DPI_STATUS_ARG, "perturb options of %zu bytes, must be %zu",
                         o->struct_size, sizeof *o);
     if (!dpi_mechanism_name(o->mechanism))
-        return dpi_fail(err, DPI_STATUS_ARG, "mechanism %d, must be 0..3", o->mechanism);
+        return dpi_fail(err, DPI_STATUS_ARG, "mechanism %d, must be 0..%d", o->mechanism,
+                        DPI_N_MECHANISMS - 1);
     if (!(o->epsilon >= .001 && o->epsilon <= 64))
         return dpi_fail(err, DPI_STATUS_ARG, "epsilon of a word %g, must be .001..64", o->epsilon);
     if (!(o->rare > 0 && o->rare <= 1))
@@ -144,9 +145,12 @@ static dpi_status set_up(dpi_local *l, const double *range, dpi_error *err) {
     l->first_rare = (int32_t)(l->n - fmax(1, rint(l->options.rare * l->n)));
     l->replaced = (uint64_t)rint(ldexp(l->options.replaced, 32));
     dpi_weights_tables(&l->tables);
+    dpi_magnitude_tables_fill(&l->magnitudes);
     DPI_TRY(dpi_kernels_init(&l->kernels, DPI_ISA_AUTO, err));
     if (l->options.mechanism == DPI_MECHANISM_RANTEXT)
         return set_noise(l, range, err);
+    if (l->options.mechanism == DPI_MECHANISM_CALIBRATED)
+        return dpi_local_calibrate(l, l->options.epsilon, err);
     return l->options.mechanism == DPI_MECHANISM_CUSTEXT ? make_groups(l, err) : DPI_STATUS_OK;
 }
 
@@ -229,21 +233,10 @@ static uint64_t root(dpi_u128 s) {
 dpi_status dpi_local_threshold(const dpi_local *l, dpi_random_fn random, void *user,
                                uint64_t *threshold, dpi_error *err) {
     dpi_u128 sum = 0;
-    for (int32_t k = 0; k < l->dim; k++) {
-        int64_t noise;
-        DPI_TRY(dpi_noise_laplace(l->noise_scale[k], random, user, &noise, err));
-        const uint64_t size = (uint64_t)(noise < 0 ? -noise : noise);
-        sum += (dpi_u128)size * size;
-    }
+    DPI_TRY(dpi_magnitude_squares(&l->magnitudes, l->noise_scale, l->dim, random, user, &sum, err));
     const uint64_t t = root(sum);
     *threshold = t > 0 ? t : 1;
     return DPI_STATUS_OK;
-}
-
-/* Rounding is monotone, and the minimum holds the range whatever it does: 0 >= score >= -most. */
-static int64_t score_at(uint32_t distance, double h, double s, int64_t most) {
-    const int64_t lost = (int64_t)(h * (double)distance / s);
-    return -(lost < most ? lost : most);
 }
 
 static void add_range(const dpi_local *l, int32_t x, int32_t first, double s, int64_t most,
@@ -251,17 +244,28 @@ static void add_range(const dpi_local *l, int32_t x, int32_t first, double s, in
     const uint32_t *row = l->distance + (size_t)x * (size_t)l->n;
     for (int32_t y = first; y < l->n; y++) {
         list->word[list->n] = y;
-        list->score[list->n++] = score_at(row[y], (double)l->h, s, most);
+        list->score[list->n++] = dpi_local_score(row[y], (double)l->h, s, most);
     }
 }
 
+/* Distances of most words are not below the threshold: a block of none is left at a glance. */
 static void add_nearer(const dpi_local *l, int32_t x, uint64_t threshold, dpi_local_list *list) {
+    enum { BLOCK = 64 };
     const uint32_t *row = l->distance + (size_t)x * (size_t)l->n;
-    for (int32_t y = 0; y < l->n; y++) {
-        list->word[list->n] = y;
-        list->score[list->n] = score_at(row[y], (double)l->h, (double)threshold, l->h);
-        list->n += row[y] < threshold;
+    const uint32_t most = threshold > UINT32_MAX ? UINT32_MAX : (uint32_t)(threshold - 1);
+    for (int32_t begin = 0; begin < l->n; begin += BLOCK) {
+        const int32_t end = l->n - begin < BLOCK ? l->n : begin + BLOCK;
+        uint32_t any = 0;
+        for (int32_t y = begin; y < end; y++)
+            any |= row[y] <= most;
+        for (int32_t y = begin; any && y < end; y++) {
+            list->word[list->n] = y;
+            list->n += row[y] <= most;
+        }
     }
+    for (size_t i = 0; i < list->n; i++)
+        list->score[i] =
+            dpi_local_score(row[list->word[i]], (double)l->h, (double)threshold, l->h);
 }
 
 static void add_group(const dpi_local *l, int32_t x, dpi_local_list *list) {
@@ -271,7 +275,7 @@ static void add_group(const dpi_local *l, int32_t x, dpi_local_list *list) {
         most = row[y] > most ? row[y] : most;
     for (int32_t y = l->group[x]; y >= 0; y = l->next[y]) {
         list->word[list->n] = y;
-        list->score[list->n++] = score_at(row[y], (double)l->h, most ? most : 1, l->h);
+        list->score[list->n++] = dpi_local_score(row[y], (double)l->h, most ? most : 1, l->h);
     }
 }
 
@@ -291,7 +295,7 @@ void dpi_local_scores(const dpi_local *l, int32_t x, uint64_t threshold, dpi_loc
         add_nearer(l, x, threshold, list);
     else if (mechanism == DPI_MECHANISM_CUSTEXT)
         add_group(l, x, list);
-    else if (mechanism == DPI_MECHANISM_EXPONENTIAL)
+    else if (mechanism == DPI_MECHANISM_EXPONENTIAL || mechanism == DPI_MECHANISM_CALIBRATED)
         add_range(l, x, 0, l->diameter, l->h, list);
     else
         add_range(l, x, l->first_rare, 1 << DPI_LOCAL_SHIFT, SCORE_MOST, list);

@@ -9,6 +9,7 @@
  *     h = floor(epsilon log2(e) / 2 * 2^40), less the rounding of weights
  *
  *     exponential  all words                     s the diameter of the vocabulary
+ *     calibrated   the same                      and h the largest that the certificate allows
  *     rantext      words with d(x, y) < t        s = t, the norm of noise that is drawn for it
  *     santext+     the rare words                s = 2^20, so that the exponent is epsilon d / 2; a
  *                                                frequent word stays with probability 1 - p
@@ -24,6 +25,7 @@
 #include <stdbool.h>
 
 #include "dp/exact/weights.h"
+#include "dp/local/magnitude.h"
 #include "dpinfer/perturb.h"
 #include "kernels/kernels.h"
 
@@ -42,7 +44,15 @@ typedef struct dpi_local {
     uint64_t replaced;        /* santext+: p in units of 2^-32 */
     dpi_kernels kernels;
     dpi_weight_tables tables;
+    dpi_magnitude_tables magnitudes;
 } dpi_local;
+
+/* Rounding is monotone, and the minimum holds the range whatever it does: 0 >= score >= -most. */
+static inline int64_t dpi_local_score(uint32_t distance, double h, double s,
+                                      int64_t most) {
+    const int64_t lost = (int64_t)(h * (double)distance / s);
+    return -(lost < most ? lost : most);
+}
 
 /* One thread's arrays. */
 typedef struct dpi_local_list {
@@ -74,6 +84,11 @@ void dpi_local_scores(const dpi_local *local, int32_t x, uint64_t threshold, dpi
 /* *y replaces x. Errors: ENTROPY. */
 dpi_status dpi_local_draw(const dpi_local *local, int32_t x, dpi_local_list *list,
                           dpi_random_fn random, void *user, int32_t *y, dpi_error *err);
+
+/* Sets l->h to the largest that is found for which no word's loss is above epsilon: max over y of
+ * (max_x ln P(y | x) - min_x ln P(y | x)), computed from all rows and rounded up. Theorem C of
+ * dp/PRIVACY.md section 21. The mechanism is exponential or calibrated. Errors: MEMORY. */
+dpi_status dpi_local_calibrate(dpi_local *l, double epsilon, dpi_error *err);
 
 /* Z of RANTEXT for an epsilon: Tong et al. 2025, Appendix B. */
 double dpi_local_rantext_z(double epsilon);

@@ -59,8 +59,12 @@ typedef enum dpi_mechanism {
     DPI_MECHANISM_RANTEXT = 0,     /* a list of random size around the word */
     DPI_MECHANISM_SANTEXT = 1,     /* SANTEXT+: all rare words, by distance */
     DPI_MECHANISM_CUSTEXT = 2,     /* CUSTEXT+: the word's group */
-    DPI_MECHANISM_EXPONENTIAL = 3 /* all words, by distance over diameter */
+    DPI_MECHANISM_EXPONENTIAL = 3, /* all words, by distance over diameter */
+    /* The same with the largest exponent whose certificate is at most epsilon, for the vocabulary
+     * at hand: some 20 n^2 operations before the first word. */
+    DPI_MECHANISM_CALIBRATED = 4
 } dpi_mechanism;
+enum { DPI_N_MECHANISMS = 5 };
 
 typedef struct dpi_perturb_options {
     size_t struct_size;
@@ -77,7 +81,7 @@ typedef struct dpi_perturb_options {
 
 /* rantext, epsilon 6, .9, .3, groups of 20, all processors. */
 DPI_API void dpi_perturb_options_init(dpi_perturb_options *options);
-/* "rantext", "santext+", "custext+", "exponential"; NULL: no such mechanism. */
+/* "rantext", "santext+", "custext+", "exponential", "calibrated"; NULL: no such mechanism. */
 DPI_API const char *dpi_mechanism_name(int32_t mechanism);
 
 typedef struct dpi_perturber dpi_perturber;

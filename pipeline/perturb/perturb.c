@@ -12,9 +12,9 @@
 #include "pipeline/perturb/vocabulary.h"
 #include "pipeline/perturb/words.h"
 
-enum { POOL = 4096, NUMBER_BYTES = 12 };
+enum { POOL = 1 << 14, NUMBER_BYTES = 12 };
 
-/* Random bits, many at a time: noise for 1,536 dimensions reads some 8,000 words of them. */
+/* Random bits, many at a time: noise for 1,536 dimensions reads 6 kB of them. */
 typedef struct pool {
     dpi_random_fn random;
     void *user;

@@ -111,6 +111,38 @@ static const char *check_certificate(void) {
     return ok ? NULL : "the exponential mechanism has more than its epsilon";
 }
 
+/* The exponent that a vocabulary allows, by the definition: no word's loss is above epsilon. */
+static const char *check_calibrated(void) {
+    dpi_vocabulary *v;
+    dpi_certificate c;
+    dpi_perturber *p = open(DPI_MECHANISM_CALIBRATED, 3, &v);
+    dpi_certificate_init(&c);
+    const bool ok = dpi_perturb_certify(p, &c, NULL) == DPI_STATUS_OK && c.epsilon <= 3;
+    dpi_perturber_free(p);
+    dpi_vocabulary_free(v);
+    return ok ? NULL : "the calibrated mechanism has more than its epsilon";
+}
+
+/* Cells that a power of e^(-1/s) cuts: their first bits cannot say what |z| is. And of noise with
+ * scale 1, (e - 1) / (e + 1) are zero. */
+static const char *check_magnitudes(void) {
+    static const int64_t one = 1;
+    dpi_magnitude_tables t;
+    uint64_t m;
+    double zeros = 0;
+    dpi_magnitude_tables_fill(&t);
+    for (int k = 1; k <= 2000; k++)
+        if (dpi_magnitude_of(&t, 20000, (uint32_t)floorl(expl(-k / 20000.0L) * 0x1p32L), &m))
+            return "noise is told by bits that do not say it";
+    for (int i = 0; i < N_DRAWS; i++) {
+        dpi_u128 sum;
+        if (dpi_magnitude_squares(&t, &one, 1, NULL, NULL, &sum, NULL) != DPI_STATUS_OK)
+            abort();
+        zeros += sum == 0;
+    }
+    return agrees(zeros, tanh(.5)) ? NULL : "noise of another law than discrete Laplace's";
+}
+
 /* The mean of t^2 is 2 sum of scale^2; t^2 of 2 dimensions has some 2 of relative deviation. */
 static const char *check_threshold(void) {
     static const double range[DIM] = {3, 3};
@@ -155,6 +187,10 @@ const char *probe_perturb(const dpi_model *model, const char *folder) {
     const char *fault = check_laws();
     if (!fault)
         fault = check_certificate();
+    if (!fault)
+        fault = check_calibrated();
+    if (!fault)
+        fault = check_magnitudes();
     if (!fault)
         fault = check_threshold();
     return fault ? fault : check_what_leaves();

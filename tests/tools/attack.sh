@@ -34,12 +34,12 @@ check "forms" python3 -c "
 import csv, json, xml.dom.minidom
 rows = list(csv.DictReader(open('out.csv')))
 assert [(r['mechanism'], float(r['epsilon'])) for r in rows] == [(m, e)
-    for m in ('rantext', 'santext+', 'custext+', 'exponential') for e in (1, 6)], rows
-assert len(json.load(open('out.json'))) == 8 and len(open('out.jsonl').readlines()) == 8
+    for m in ('rantext', 'santext+', 'custext+', 'exponential', 'calibrated') for e in (1, 6)], rows
+assert len(json.load(open('out.json'))) == 10 and len(open('out.jsonl').readlines()) == 10
 assert 'language' not in rows[0] and float(rows[0]['bayes_low']) <= float(rows[0]['bayes'])
 svg = xml.dom.minidom.parse('out.svg')
-assert len(svg.getElementsByTagName('polyline')) == 3 * 4"
-check "a table for people" test "$(wc -l <out.md)" = 10
+assert len(svg.getElementsByTagName('polyline')) == 3 * 5"
+check "a table for people" test "$(wc -l <out.md)" = 12
 run attack m.gguf docs.jsonl --mechanism exponential --epsilon 6 -o json
 expect_rc 0
 check "guesses of a model" python3 -c "
@@ -55,7 +55,7 @@ check "the orders of the paper" python3 -c "
 import json
 rows = {(r['mechanism'], r['epsilon']): r for r in json.load(open('out'))}
 for e in (2, 6, 14):
-    for m in ('rantext', 'santext+', 'exponential'):
+    for m in ('rantext', 'santext+', 'exponential', 'calibrated'):
         assert rows['custext+', e]['nearest'] < rows[m, e]['nearest'], (m, e)
         assert rows['custext+', e]['nearest_10'] < rows[m, e]['nearest_10'], (m, e)
 for m in ('rantext', 'santext+', 'custext+'):

@@ -20,7 +20,7 @@ field() { python3 -c "import json, sys; print(json.load(open('out'))['$1'])"; }
 
 # ---- The command line --------------------------------------------------------------------------
 refuse 2 "no MODEL and no --vectors FILE given" perturb
-refuse 2 "allowed rantext|santext+|custext+|exponential" perturb m.gguf --mechanism noise
+refuse 2 "allowed rantext|santext+|custext+|exponential|calibrated" perturb m.gguf --mechanism noise
 refuse 2 "allowed 0.001..64" perturb m.gguf --epsilon 65
 refuse 2 "unexpected argument" perturb --vectors vectors.txt a b
 refuse 2 "reads no document" perturb --vectors vectors.txt . --certify
@@ -30,7 +30,7 @@ refuse 2 "is an input" perturb --vectors vectors.txt -o ./vectors.txt --overwrit
 check "vectors are as they were" grep -q "dog 1 .5" vectors.txt
 
 # ---- A text ------------------------------------------------------------------------------------
-for mechanism in rantext santext+ custext+ exponential; do
+for mechanism in rantext santext+ custext+ exponential calibrated; do
     perturb "The cat sat" --vectors vectors.txt --mechanism "$mechanism"
     expect_rc 0
     expect_lines 1 out

@@ -331,6 +331,44 @@ static void test_exponential_is_tight(void **state) {
     free(distance);
 }
 
+/* What is found is within epsilon by enumeration of the formula, with words outside, and 1e-3 more
+ * would not be. */
+static double loss_by_formula(const world *w, double exponent) {
+    double diameter = 0, p[N + 1][N], loss = 0;
+    for (int i = 0; i < N * N; i++)
+        diameter = fmax(diameter, w->distance[i / N][i % N]);
+    for (int x = 0; x <= N; x++) {
+        for (int y = 0; y < N; y++)
+            p[x][y] = x == N ? 1 : exp(-exponent * w->distance[x][y] / diameter);
+        normalise(p[x]);
+    }
+    for (int a = 0; a <= N; a++)
+        for (int b = 0; b <= N; b++)
+            for (int y = 0; y < N; y++)
+                loss = fmax(loss, log(p[a][y] / p[b][y]));
+    return loss;
+}
+
+static void test_calibrated(void **state) {
+    (void)state;
+    static const double epsilons[] = {.01, .5, 3, 12, 60};
+    for (size_t e = 0; e < sizeof epsilons / sizeof *epsilons; e++) {
+        const double epsilon = epsilons[e];
+        world w;
+        dpi_certificate c;
+        dpi_certificate_init(&c);
+        open_world(&w, DPI_MECHANISM_CALIBRATED, epsilon);
+        const double exponent = ldexp((double)w.local->h, -40) * log(2);
+        assert_true(exponent > epsilon / 2); /* more than Theorem L gives */
+        assert_true(loss_by_formula(&w, exponent) <= epsilon);
+        if (exponent < 47) /* the most that weights have room for is 69 ln 2 */
+            assert_true(loss_by_formula(&w, exponent * 1.001) > epsilon);
+        assert_ok(dpi_local_certify(w.local, &c, NULL), NULL);
+        assert_true(c.epsilon <= epsilon && c.infinite == 0);
+        dpi_local_free(w.local);
+    }
+}
+
 /* The law of the threshold against 200,000 of them. */
 static void test_threshold(void **state) {
     (void)state;
@@ -370,7 +408,7 @@ static void test_refusals(void **state) {
     dpi_perturb_options o = w.options;
     o.epsilon = 65;
     assert_true(dpi_local_create(&o, w.integer, N, w.range, DIM, &local, NULL) == DPI_STATUS_ARG);
-    o = w.options, o.mechanism = 4;
+    o = w.options, o.mechanism = DPI_N_MECHANISMS;
     assert_true(dpi_local_create(&o, w.integer, N, w.range, DIM, &local, NULL) == DPI_STATUS_ARG);
     o = w.options, o.group_size = 1;
     assert_true(dpi_local_create(&o, w.integer, N, w.range, DIM, &local, NULL) == DPI_STATUS_ARG);
@@ -390,6 +428,7 @@ int main(void) {
         cmocka_unit_test(test_draws),
         cmocka_unit_test(test_certificates),
         cmocka_unit_test(test_exponential_is_tight),
+        cmocka_unit_test(test_calibrated),
         cmocka_unit_test(test_threshold),
         cmocka_unit_test(test_refusals),
     };
