@@ -10,7 +10,7 @@
 #include "tools/output.h"
 #include "tools/remote.h"
 #include "tools/signals.h"
-#include "tools/words_options.h"
+#include "tools/words_report.h"
 
 /* A document on its way. PRIVATE but for what is sent. */
 typedef struct slot {
@@ -31,7 +31,7 @@ typedef struct infer {
     char *remote_prompt, *local_prompt;
     slot slots[REMOTE_MOST_IN_FLIGHT]; /* a ring, in the order of documents */
     int first, n;
-    int64_t n_documents, n_words; /* that left */
+    words_released released; /* what left */
 } infer;
 
 static int no_memory(void) { return cli_fail(CLI_FAILED, "out of memory for a document"); }
@@ -199,7 +199,6 @@ static int send_one(infer *f, slot *s) {
         code = remote_send(f->remote, prompt, &s->place);
     }
     dpi_private_free(prompt);
-    f->n_documents += code == CLI_OK;
     return code;
 }
 
@@ -220,10 +219,10 @@ static int perturb_one(infer *f, slot *s, const char *text, size_t n_bytes) {
         s->document = NULL;
         return CLI_OK;
     }
-    f->n_words += (int64_t)n;
     if (!(s->perturbed = dpi_private_malloc(strlen(perturbed) + 1)))
         return no_memory();
     strcpy(s->perturbed, perturbed);
+    words_count(&f->released, words, n); /* it may leave, whatever becomes of the request */
     return send_one(f, s);
 }
 
@@ -273,8 +272,8 @@ static int write_statement(const infer *f) {
                 "  a document   of L words has L times the epsilon of a word\n"
                 "  this output  %s\n",
                 dry ? "NOTHING LEFT. It would have been" : "WHAT LEFT THIS MACHINE",
-                f->n_documents, f->n_words, dpi_mechanism_name(o->mechanism), o->epsilon,
-                words_truth(o),
+                f->released.n_documents, f->released.n_words,
+                dpi_mechanism_name(o->mechanism), o->epsilon, words_truth(o),
                 dry ? "is what one run would send; the next run draws other words"
                     : "is as private as the documents: nothing protects it") >= 0 &&
         fflush(stderr) == 0;
@@ -306,7 +305,9 @@ static int infer_main(const args *a) {
     const int closed = output_close(&f.out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_PARTIAL);
     if (code == CLI_OK)
         code = closed;
-    const bool told = f.n_documents > 0 || code == CLI_OK;
+    if (code == CLI_OK)
+        code = words_report_write(&f.in, f.perturber, &f.released);
+    const bool told = f.released.n_documents > 0 || code == CLI_OK;
     const int said = told ? write_statement(&f) : CLI_OK;
     close_all(&f);
     return code == CLI_OK ? said : code;

@@ -9,13 +9,14 @@
 #include "tools/facts.h"
 #include "tools/output.h"
 #include "tools/signals.h"
-#include "tools/words_options.h"
+#include "tools/words_report.h"
 
 /* What the command has open. */
 typedef struct perturb {
     const args *a;
     words_input in;
     dpi_perturber *perturber;
+    words_released released;
     output out;
 } perturb;
 
@@ -87,6 +88,8 @@ static int write_document(void *user, int64_t index, const char *text, size_t n_
     dpi_error err;
     if (text && dpi_perturb(p->perturber, text, n_bytes, &words, &n, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
+    if (text)
+        words_count(&p->released, words, n);
     const char *perturbed = dpi_perturbed_text(p->perturber);
     if (index < 0 && !p->a->v[OPT_JSON].i) {
         const int code = output_write(&p->out, perturbed, strlen(perturbed));
@@ -187,6 +190,8 @@ static int write_all(perturb *p) {
     const int closed = output_close(&p->out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED);
     if (code == CLI_OK)
         code = closed;
+    if (code == CLI_OK)
+        code = words_report_write(&p->in, p->perturber, &p->released);
     return code == CLI_OK && !p->a->v[OPT_CERTIFY].i ? write_statement(p) : code;
 }
 

@@ -8,17 +8,22 @@
 #include "tools/commands.h"
 #include "tools/ledger_options.h"
 #include "tools/signature.h"
+#include "tools/words_report.h"
 
 /* More than any report has; the library says what is allowed. */
 enum { REPORT_BYTES_MAX = 1 << 22 };
 
-static int parse(const char *path, dpi_report **report) {
+/* *other: the code of a report of another kind, which was verified here; else -1. */
+static int parse(const args *a, dpi_report **report, int *other) {
+    const char *path = a->positional[0];
     char *text;
     size_t n_bytes;
     dpi_error err;
     if (!cli_read_path(path, REPORT_BYTES_MAX, &text, &n_bytes))
         return cli_fail(cli_read_code(CLI_REPORT), "cannot read %s: %s", path, cli_read_reason());
-    const dpi_status status = dpi_report_parse(path, text, n_bytes, report, &err);
+    *other = words_report_is(text, n_bytes) ? words_report_verify(a, text, n_bytes) : -1;
+    const dpi_status status =
+        *other < 0 ? dpi_report_parse(path, text, n_bytes, report, &err) : DPI_STATUS_OK;
     dpi_private_free(text);
     return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_REPORT, &err);
 }
@@ -100,11 +105,13 @@ static int verify_main(const args *a) {
     dpi_verification v;
     dpi_verification_init(&v);
     dpi_error err;
-    int code = check_signature(a);
+    int code = check_signature(a), other = -1;
     if (code == CLI_OK)
-        code = parse(a->positional[0], &report);
+        code = parse(a, &report, &other);
     if (code != CLI_OK)
         return code;
+    if (other >= 0)
+        return other;
     const dpi_status status = dpi_report_verify(report, a->model, a->v[OPT_VERIFIED].s, &v, &err);
     if (status == DPI_STATUS_OK)
         code = show(&v, a->v[OPT_KEY].given);
@@ -128,7 +135,9 @@ const command command_verify = {
         "are checked too, with --output FILE that of the texts, with --key FILE the signature\n"
         "(REPORT.sig, by 'run --sign'; ssh-keygen -Y checks it as well), with --ledger FILE that\n"
         "the ledger has its charge, which an earlier copy of it has not. Exit code 1 if a field\n"
-        "does not hold, 5 if it is not a report.\n\n"
+        "does not hold, 5 if it is not a report.\n"
+        "Of a report of perturbed words (perturb --report) what follows from its numbers is\n"
+        "checked, and with --model or --vectors its certificate is computed a second time.\n\n"
         "'given' are the parameters, and what only the operator can vouch for: that the run took\n"
         "place in this way, with this program. A NOT PRIVATE report is verified as such.\n",
 };

@@ -251,7 +251,7 @@ static const option_spec specs[N_OPTIONS] = {
         .help = "one JSON object per text instead of the bare text; so does -o x.jsonl, and "
                 "-o x.csv a row"},
     [OPT_REPORT] = {.name = "report", .group = GROUP_OUTPUT, .type = OPT_STRING, .is_list = true,
-        .commands = GENERATES | CMD_MERGE | CMD_RESUME, .arg = "FILE",
+        .commands = GENERATES | CMD_MERGE | CMD_RESUME | PERTURBS, .arg = "FILE",
         .help = "also write a report of the privacy statement: as "
                 "Markdown if the name ends in .md, as a page of HTML in .html, else as JSON. May "
                 "be given more than once"},
@@ -287,8 +287,8 @@ static const option_spec specs[N_OPTIONS] = {
     [OPT_DATASET] = {.name = "dataset", .group = GROUP_BUDGET, .type = OPT_STRING,
         .commands = GENERATES | CMD_LEDGER, .arg = "NAME",
         .help = "of the ledger; without it the only one"},
-    [OPT_VECTORS] = {.name = "vectors", .type = OPT_STRING, .commands = READS_WORDS, .arg = "FILE",
-        .group = GROUP_DATA,
+    [OPT_VECTORS] = {.name = "vectors", .type = OPT_STRING,
+        .commands = READS_WORDS | CMD_VERIFY, .arg = "FILE", .group = GROUP_DATA,
         .help = "a word and its numbers in each line, frequent words first, instead of MODEL"},
     [OPT_MECHANISM] = {.name = "mechanism", .type = OPT_ENUM, .commands = PERTURBS,
         .arg = "NAME", .choices = "rantext|santext+|custext+|exponential|calibrated",

@@ -5,6 +5,7 @@
 
 #include "tools/paths.h"
 #include "tools/release_options.h"
+#include "tools/report_files.h"
 #include "tools/signals.h"
 
 enum { DOCUMENT_BYTES_MAX = 1 << 26 };
@@ -39,7 +40,8 @@ int words_options(const args *a, bool always_model, words_input *in) {
     for (int i = 0; i < a->n_positional; i++)
         paths_read(&s, a->positional[i]);
     paths_options(&s, a);
-    return paths_check(&s, a->v[OPT_OVERWRITE].i);
+    const int code = paths_check(&s, a->v[OPT_OVERWRITE].i);
+    return code == CLI_OK ? report_files_probe(a) : code;
 }
 
 int words_open(words_input *in) {

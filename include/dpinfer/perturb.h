@@ -39,6 +39,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_vocabulary_create(const char *const *words
 DPI_API void dpi_vocabulary_free(dpi_vocabulary *vocabulary); /* NULL is allowed */
 DPI_API int32_t dpi_vocabulary_count(const dpi_vocabulary *vocabulary);
 DPI_API int32_t dpi_vocabulary_dim(const dpi_vocabulary *vocabulary);
+/* Of all words and vectors: tells vocabularies apart, no defence against intent. */
+DPI_API uint64_t dpi_vocabulary_hash(const dpi_vocabulary *vocabulary);
 /* Word i, the vocabulary's. */
 DPI_API const char *dpi_vocabulary_word(const dpi_vocabulary *vocabulary, int32_t i);
 /* The word with exactly these bytes; -1: none. */

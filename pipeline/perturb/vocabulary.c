@@ -96,6 +96,7 @@ dpi_status dpi_vocabulary_finish(dpi_vocabulary *v, dpi_error *err) {
 
 int32_t dpi_vocabulary_count(const dpi_vocabulary *v) { return v->n; }
 int32_t dpi_vocabulary_dim(const dpi_vocabulary *v) { return v->dim; }
+uint64_t dpi_vocabulary_hash(const dpi_vocabulary *v) { return v->hash; }
 const char *dpi_vocabulary_word(const dpi_vocabulary *v, int32_t i) { return v->words[i]; }
 
 static dpi_status no_memory(dpi_error *err) {

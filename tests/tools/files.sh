@@ -69,8 +69,8 @@ while read -r command; do
         done
         continue ;;
     logits) begin="m.gguf --tokens tokens" ;;
-    perturb) begin=m.gguf ;;
-    infer) begin="m.gguf --remote-model x --dry-run" ;;
+    perturb) begin=m.gguf outputs=(-o --report) ;;
+    infer) begin="m.gguf --remote-model x --dry-run" outputs=(-o --report) ;;
     audit) begin=m.gguf ;;
     quantize) begin="m.gguf" outputs=(OUT) ;;
     make-model) begin="--layers 1 --embd 32 --ff 32 --heads 2" ;;

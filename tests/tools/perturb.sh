@@ -98,4 +98,41 @@ check "finite where all are rare" test "$(field epsilon)" != None
 run perturb --vectors vectors.txt --certify --json
 check "rantext is above its nominal epsilon" python3 -c "assert $(field epsilon) > 6"
 refuse 1 "other words or vectors" perturb m.gguf --distances d.cache --certify
+# ---- Reports -----------------------------------------------------------------------------------
+for mechanism in rantext santext+ custext+ exponential calibrated; do
+    rm -f r.json
+    run perturb --vectors vectors.txt docs.jsonl --mechanism "$mechanism" --group-size 2 \
+        --report r.json
+    expect_rc 0
+    run verify r.json; expect_rc 0; expect_out "the vocabulary was not looked at"
+    run verify r.json --vectors vectors.txt
+    expect_rc 0; expect_out "the certificate is that of the vocabulary"
+done
+# The last one is calibrated, 6 for a word: what is changed by hand is seen.
+check "statement" python3 -c "
+import json; r = json.load(open('r.json')); s = r['statement']
+assert r['released'] == {'n_documents': 2, 'n_words': 5, 'longest': 3}, r['released']
+assert 5.9 < s['epsilon_word'] <= 6 and abs(s['epsilon_document'] - 3 * s['epsilon_word']) < 1e-9"
+change() { python3 -c "
+import json; r = json.load(open('r.json')); x = r['$1']; x['$2'] = $3
+json.dump(r, open('changed.json', 'w'))"; }
+for what in "statement epsilon_document 3" "statement epsilon_word 1" "certificate epsilon 7" \
+    "certificate epsilon None" "parameters epsilon 100" "released longest 9"; do
+    # shellcheck disable=SC2086
+    change $what
+    run verify changed.json; expect_rc 1; expect_out "WRONG"; expect_err "not hold"
+done
+for what in "certificate kept .9" "vocabulary hash 'x'" "parameters mechanism 'rantext'"; do
+    # shellcheck disable=SC2086
+    change $what
+    run verify changed.json --vectors vectors.txt; expect_rc 1; expect_out "WRONG"
+done
+change parameters mechanism "'noise'"
+refuse 5 "lacks a key" verify changed.json
+change statement unit "'document'"
+refuse 5 "lacks a key" verify changed.json
+run perturb --vectors vectors.txt docs.jsonl --mechanism santext+ --report santext.json
+sed -i 's/"epsilon": null/"epsilon": 3.0/; s/"epsilon_word": null/"epsilon_word": 3.0/' santext.json
+sed -i 's/"epsilon_document": null/"epsilon_document": 9.0/' santext.json
+run verify santext.json; expect_rc 1; expect_out "infinite: a frequent word can stay"
 finish
