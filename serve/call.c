@@ -12,6 +12,7 @@ typedef struct call call;
 
 typedef struct route {
     const char *method, *path;
+    bool is_open; /* to those without a token, too */
     enum MHD_Result (*reply)(call *c); /* once the body is there */
 } route;
 
@@ -71,6 +72,8 @@ static enum MHD_Result send_refusal(call *c, const refusal *why) {
     snprintf(seconds, sizeof seconds, "%d", why->retry_after);
     if (response && why->retry_after > 0)
         MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
+    if (response && why->http == MHD_HTTP_UNAUTHORIZED)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
     return send_response(c, why->http, response);
 }
 
@@ -283,11 +286,11 @@ static enum MHD_Result reply_metrics(call *c) {
 /* ---- Routes ---------------------------------------------------------------------------------- */
 
 static const route routes[] = {
-    {"GET", "/health", reply_health},
-    {"GET", "/v1/models", reply_model_list},
-    {"GET", "/metrics", reply_metrics},
-    {"POST", "/v1/chat/completions", reply_chat},
-    {"POST", "/v1/completions", reply_completion},
+    {"GET", "/health", true, reply_health},
+    {"GET", "/v1/models", false, reply_model_list},
+    {"GET", "/metrics", false, reply_metrics},
+    {"POST", "/v1/chat/completions", false, reply_chat},
+    {"POST", "/v1/completions", false, reply_completion},
 };
 enum { N_ROUTES = sizeof routes / sizeof *routes };
 
@@ -331,7 +334,13 @@ static bool check_headers(const call *c, refusal *why) {
                                                    MHD_HTTP_HEADER_CONTENT_TYPE);
     const char *length = MHD_lookup_connection_value(c->connection, MHD_HEADER_KIND,
                                                      MHD_HTTP_HEADER_CONTENT_LENGTH);
-    if (c->s->is_loopback && host && !is_own_name(host))
+    const char *authorization = MHD_lookup_connection_value(c->connection, MHD_HEADER_KIND,
+                                                            MHD_HTTP_HEADER_AUTHORIZATION);
+    const principals *p = c->s->options.principals;
+    if (p && !c->route->is_open && !principals_find(p, authorization))
+        return refuse(why, 401, NULL, "Authorization: allowed is 'Bearer' and a token that the "
+                                      "server knows");
+    if (!p && host && !is_own_name(host))
         return refuse(why, 403, NULL, "Host: found '%.80s', allowed localhost, 127.0.0.1, [::1]",
                       host);
     if (strcmp(c->route->method, "POST") != 0)

@@ -11,7 +11,8 @@
 
 /* The value as the client wrote it, cut where it is long. */
 static void show(const json_t *value, char text[48]) {
-    char *json = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII);
+    char *json = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII |
+                                          JSON_REAL_PRECISION(12));
     const size_t n = json ? strlen(json) : 0;
     snprintf(text, 48, n > 40 ? "%.37s..." : "%s", json ? json : "");
     dpi_private_free(json);

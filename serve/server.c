@@ -67,6 +67,8 @@ static dpi_status listen_on(server *s, dpi_error *err) {
     if (!read_address(s->options.host, s->options.port, &a, &n))
         return fail(err, DPI_STATUS_ARG, what, "allowed is a numeric address");
     s->is_loopback = is_loopback(&a);
+    if (!s->is_loopback && !s->options.principals)
+        return fail(err, DPI_STATUS_ARG, what, "other machines reach it, and there are no tokens");
     s->socket = socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (s->socket < 0 ||
         setsockopt(s->socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||

@@ -7,6 +7,7 @@
 #ifndef DPI_SERVE_SERVER_H
 #define DPI_SERVE_SERVER_H
 
+#include "serve/principals.h"
 #include "serve/request.h"
 #include "serve/worker.h"
 
@@ -17,10 +18,12 @@ typedef struct server_options {
     int port;         /* 0: any that is free */
     int32_t chat;     /* a dpi_chat */
     int32_t n_tokens; /* most tokens of an answer; 0: what the context leaves */
+    const principals *principals; /* who may send requests; must outlive the server. NULL: whoever
+                                     reaches a loopback address; others are refused */
     worker_options worker;
 } server_options;
 
-/* Errors: those of worker_create; IO, with a message (the address; the port is in use). */
+/* Errors: those of worker_create; ARG (the address), IO (the port is in use). */
 dpi_status server_open(const server_options *options, server **s, dpi_error *err);
 int server_port(const server *s);
 /* Refuses new requests, draws what has begun to its end, sends it, and frees. NULL is allowed. */

@@ -421,8 +421,8 @@ static const option_spec specs[N_OPTIONS] = {
         .help = "with --job: stop before so many hours are over, with exit code 7"},
     [OPT_HOST] = {.name = "host", .type = OPT_STRING, .commands = CMD_SERVE, .arg = "ADDRESS",
         .def = "127.0.0.1",
-        .help = "numeric address that is listened on. Others than those of this machine alone "
-                "belong behind a proxy with TLS"},
+        .help = "numeric address that is listened on. One that other machines reach needs "
+                "--tokens, and a proxy with TLS before it"},
     [OPT_PORT] = {.name = "port", .type = OPT_INT, .commands = CMD_SERVE, .arg = "N",
         .min = 0, .max = 65535, .def = "8080",
         .help = "0: any that is free; the address is printed"},
@@ -435,6 +435,8 @@ static const option_spec specs[N_OPTIONS] = {
     [OPT_MAX_TOKENS] = {.name = "max-tokens", .type = OPT_INT, .commands = CMD_SERVE, .arg = "T",
         .min = 1, .max = 1 << 20,
         .help = "most tokens of an answer; without it what the context leaves"},
+    [OPT_PRINCIPALS] = {.name = "tokens", .type = OPT_STRING, .commands = CMD_SERVE, .arg = "FILE",
+        .help = "who may send requests: lines of a name and the SHA-256 of a bearer token"},
     [OPT_CHECK] = {.name = "check", .type = OPT_FLAG, .commands = CMD_INSPECT,
         .help = "read every weight and refuse non-finite ones"},
     [OPT_NUL] = {.name = "nul", .type = OPT_FLAG, .commands = CMD_TOKENIZE,

@@ -9,6 +9,8 @@
 #include "tools/release_options.h"
 #include "tools/signals.h"
 
+enum { TOKENS_BYTES_MAX = 1 << 20 };
+
 static int read_server_options(const args *a, server_options *o) {
     dpi_error err;
     *o = (server_options){.host = a->v[OPT_HOST].s, .port = (int)a->v[OPT_PORT].i,
@@ -55,34 +57,58 @@ static int print_address(const server *s, const char *host) {
     return CLI_OK;
 }
 
+/* The file of --tokens; NULL without it. */
+static int read_principals(const args *a, principals **p) {
+    char *text;
+    size_t n_bytes;
+    dpi_error err;
+    *p = NULL;
+    if (!a->v[OPT_PRINCIPALS].given)
+        return CLI_OK;
+    const char *path = a->v[OPT_PRINCIPALS].s;
+    if (!cli_read_path(path, TOKENS_BYTES_MAX, &text, &n_bytes))
+        return cli_fail(cli_read_code(CLI_USAGE), "--tokens: cannot read %s: %s", path,
+                        cli_read_reason());
+    const dpi_status status = principals_parse(path, text, n_bytes, p, &err);
+    dpi_private_free(text);
+    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_USAGE, &err);
+}
+
+/* Until a signal. */
+static int serve(server_options *o, const sigset_t *before) {
+    server *s = NULL;
+    dpi_error err;
+    const dpi_status status = server_open(o, &s, &err);
+    int code = status == DPI_STATUS_OK ? print_address(s, o->host)
+               : cli_fail_library(status == DPI_STATUS_ARG ? CLI_USAGE : CLI_FAILED, &err);
+    while (code == CLI_OK && !signals_stop())
+        sigsuspend(before);
+    pthread_sigmask(SIG_SETMASK, before, NULL); /* a second one ends the program at once */
+    server_close(s);
+    return code;
+}
+
 int serve_main(const args *a) {
     server_options o;
-    server *s = NULL;
+    principals *p = NULL;
     dpi_model *model = NULL;
     dpi_model_info info;
-    dpi_error err;
     sigset_t before;
     int code = read_server_options(a, &o);
-    if (code != CLI_OK)
-        return code;
+    if (code == CLI_OK)
+        code = read_principals(a, &p);
     const dpi_model_options options = options_model(a);
-    code = cli_open_model(a->model, &options, &model, &info);
-    if (code != CLI_OK)
-        return code;
-    settle_context(a, &info, &o);
-    o.worker.model = model;
-    signals_catch();
-    hold_signals(&before);
-    const dpi_status status = server_open(&o, &s, &err);
-    if (status != DPI_STATUS_OK)
-        code = cli_fail_library(status == DPI_STATUS_ARG ? CLI_USAGE : CLI_FAILED, &err);
-    else
-        code = print_address(s, o.host);
-    while (code == CLI_OK && !signals_stop())
-        sigsuspend(&before);
-    /* A second signal ends the program at once. */
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    server_close(s);
+    if (code == CLI_OK)
+        code = cli_open_model(a->model, &options, &model, &info);
+    if (code == CLI_OK) {
+        settle_context(a, &info, &o);
+        o.worker.model = model;
+        o.principals = p;
+        signals_catch();
+        hold_signals(&before);
+        code = serve(&o, &before);
+    }
     dpi_model_close(model);
+    principals_free(p);
     return code;
 }

@@ -140,4 +140,27 @@ if [ "${other[0]:-}" != false ]; then
     expect_rc 0
     expect_same out exact.out
 fi
+
+# A server answers, or says why it cannot, and ends when it is told to.
+mkfifo address
+for limit in v28000 v60000 v300000 n4 n8 n20 u1 c0; do
+    last="dpinfer serve under $limit"
+    limited $limit "$dpinfer" serve m.gguf --port 0 >address 2>err </dev/null &
+    pid=$!
+    url=
+    read -r url <address
+    if [ -n "$url" ]; then
+        curl -s --max-time 60 -o out "$url/health" 2>curl.err
+        kill -TERM "$pid"
+    fi
+    wait "$pid"
+    rc=$?
+    case $rc in
+    0) check "no answer" grep -q ok out ;;
+    125) ;;
+    [1-6]) check "no reason" test -s err ;;
+    *) check "it did not end as it should" grep -q \
+        'error while loading shared libraries\|Cannot allocate memory' err ;;
+    esac
+done
 finish

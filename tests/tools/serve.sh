@@ -116,6 +116,27 @@ names='^(#|dpinfer_[a-z_]+(\{code="[0-9]+"\})? [0-9]+$)'
 check "names of metrics" test -z "$(grep -vE "$names" out)"
 stop
 
+# ---- Tokens ------------------------------------------------------------------------------------
+refuse 2 "there are no tokens" serve "$model" --host 0.0.0.0 --port 0
+echo "alice ba7816" >tokens
+refuse 2 "tokens line 1: allowed are a name" serve "$model" --tokens tokens --port 0
+refuse 2 "cannot read nowhere" serve "$model" --tokens nowhere --port 0
+token=$(head -c 32 /dev/urandom | sha256sum | cut -d ' ' -f 1)
+echo "alice $(printf %s "$token" | sha256sum | cut -d ' ' -f 1)" >tokens
+serve "$model" -t 1 --host 0.0.0.0 --tokens tokens
+url=http://127.0.0.1:${url##*:}
+get /health; expect_code 200
+for path in /v1/models /metrics; do
+    get $path; expect_code 401; expect_out authentication_error
+    check "no way to say who" grep -qi '^www-authenticate: bearer' headers
+    get $path -H "Authorization: Bearer ${token}0"; expect_code 401
+    get $path -H "Authorization: Bearer $token" -H 'Host: models.example.org'; expect_code 200
+done
+post /v1/completions '{"prompt": "Ticket", "max_tokens": 1}'; expect_code 401
+post /v1/completions '{"prompt": "Ticket", "max_tokens": 1}' -H "Authorization: Bearer $token"
+expect_code 200
+stop
+
 # ---- Too many wait -----------------------------------------------------------------------------
 # A model of random weights that goes on for a second or more, by its likeliest tokens.
 run make-model --layers 6 --embd 384 --ff 768 --heads 6 --kv-heads 2 --vocab-size 300 \

@@ -1,0 +1,100 @@
+/* test_request.c - bodies of requests: what is read, and what is refused by name. */
+#include "serve/request.h"
+
+#include <jansson.h>
+
+#include "dpinfer/memory.h"
+#include "tests/support/support.h"
+
+static const request_defaults defaults = {.tau = .8, .top_k = 40};
+
+static bool parse(const char *body, bool is_chat, request *r, refusal *why) {
+    *why = (refusal){0};
+    return request_parse(body, strlen(body), is_chat, &defaults, r, why);
+}
+
+static void reads_a_prompt(void **state) {
+    (void)state;
+    request r;
+    refusal why;
+    assert_true(parse("{\"prompt\": \"a\\u00e9\"}", false, &r, &why));
+    assert_string_equal(r.user, "a\xc3\xa9");
+    assert_int_equal(r.n_user, 3);
+    assert_null(r.system);
+    assert_true(r.tau == .8);
+    assert_int_equal(r.top_k, 40);
+    assert_int_equal(r.n_tokens, 0);
+    assert_false(r.is_seeded || r.is_streamed || r.includes_usage || r.is_chat);
+    request_free(&r);
+    assert_true(parse("{\"prompt\": [\"x\"], \"temperature\": 0, \"top_k\": 0, \"max_tokens\": 7, "
+                      "\"seed\": -1, \"stream\": true, \"n\": 1, \"top_p\": 1.0, \"stop\": null, "
+                      "\"stream_options\": {\"include_usage\": true}}", false, &r, &why));
+    assert_true(r.tau == 0 && r.top_k == 0 && r.n_tokens == 7);
+    assert_true(r.is_seeded && r.seed == UINT64_MAX && r.is_streamed && r.includes_usage);
+    request_free(&r);
+}
+
+static void reads_messages(void **state) {
+    (void)state;
+    request r;
+    refusal why;
+    assert_true(parse("{\"messages\": [{\"role\": \"developer\", \"content\": \"S\"}, {\"role\": "
+                      "\"user\", \"content\": [{\"type\": \"text\", \"text\": \"a\"}, {\"type\": "
+                      "\"text\", \"text\": \"b\"}]}], \"max_completion_tokens\": 3}", true, &r,
+                      &why));
+    assert_string_equal(r.system, "S");
+    assert_string_equal(r.user, "ab");
+    assert_int_equal(r.n_tokens, 3);
+    assert_true(r.is_chat);
+    request_free(&r);
+}
+
+static void refuses_by_name(void **state) {
+    (void)state;
+    static const struct {
+        const char *body, *message;
+    } bodies[] = {
+        {"", "not JSON"},
+        {"{\"prompt\": \"x\"", "not JSON"},
+        {"{\"prompt\": \"x\\u0000\"}", "not JSON"},
+        {"{\"prompt\": \"\xff\"}", "not JSON"},
+        {"{\"prompt\": \"x\"} {}", "not JSON"},
+        {"{\"prompt\": \"x\", \"prompt\": \"y\"}", "not JSON"},
+        {"3", "not JSON"},
+        {"[]", "not a JSON object"},
+        {"{}", "prompt: there is no text"},
+        {"{\"prompt\": \"\"}", "prompt: there is no text"},
+        {"{\"prompt\": 3}", "prompt: allowed is one string"},
+        {"{\"messages\": []}", "'messages' is not a field here"},
+        {"{\"prompt\": \"x\", \"n\": 2}", "n: found 2, allowed 1"},
+        {"{\"prompt\": \"x\", \"logprobs\": 5}", "logprobs: found 5, allowed false"},
+        {"{\"prompt\": \"x\", \"stop\": \"y\"}", "stop: found \"y\", allowed null"},
+        {"{\"prompt\": \"x\", \"logit_bias\": {\"1\": 1}}", "logit_bias: found {\"1\":1}"},
+        {"{\"prompt\": \"x\", \"temperature\": 0.001}", "temperature: found 0.001"},
+        {"{\"prompt\": \"x\", \"temperature\": 101}", "allowed 0, .01..100"},
+        {"{\"prompt\": \"x\", \"max_tokens\": 0}", "max_tokens: found 0, allowed 1..1048576"},
+        {"{\"prompt\": \"x\", \"max_tokens\": 1.5}", "max_tokens: found 1.5"},
+        {"{\"prompt\": \"x\", \"stream\": 1}", "stream: found 1, allowed true, false"},
+        {"{\"prompt\": \"x\", \"dataset\": \"letters\"}", "'dataset' is not a field here"},
+        {"{\"prompt\": \"x\", \"stream_options\": {\"a\": 1}}", "stream_options: found"},
+    };
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        request r;
+        refusal why;
+        assert_false(parse(bodies[i].body, false, &r, &why));
+        assert_int_equal(why.http, 400);
+        if (!strstr(why.message, bodies[i].message))
+            fail_msg("%s: '%s' and not '%s'", bodies[i].body, why.message, bodies[i].message);
+        request_free(&r);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_a_prompt),
+        cmocka_unit_test(reads_messages),
+        cmocka_unit_test(refuses_by_name),
+    };
+    json_set_alloc_funcs(dpi_private_malloc, dpi_private_free);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
