@@ -143,9 +143,10 @@ fi
 
 # A server answers, or says why it cannot, and ends when it is told to.
 mkfifo address
-for limit in v28000 v60000 v300000 n4 n8 n20 u1 c0; do
+for limit in v28000 v60000 v300000 n4 n8 n20; do
     last="dpinfer serve under $limit"
-    limited $limit "$dpinfer" serve m.gguf --port 0 >address 2>err </dev/null &
+    (ulimit "-${limit:0:1}" "${limit:1}" && exec "$dpinfer" serve m.gguf --port 0 </dev/null) \
+        >address 2>err &
     pid=$!
     url=
     read -r url <address
@@ -157,7 +158,6 @@ for limit in v28000 v60000 v300000 n4 n8 n20 u1 c0; do
     rc=$?
     case $rc in
     0) check "no answer" grep -q ok out ;;
-    125) ;;
     [1-6]) check "no reason" test -s err ;;
     *) check "it did not end as it should" grep -q \
         'error while loading shared libraries\|Cannot allocate memory' err ;;
