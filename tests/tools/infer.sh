@@ -183,6 +183,25 @@ run infer m.gguf docs.jsonl --vectors vectors.txt --remote "$url" --remote-model
 expect_rc 1
 expect_err "no answer from the server, tried 2 times"
 
+# ---- The program's own server ------------------------------------------------------------------
+mkfifo address
+"$dpinfer" serve "$model" --port 0 -t 1 >address 2>serve.err &
+server=$!
+exec 7<address
+if read -r url <&7 && [[ $url == http://* ]]; then
+    run infer "$model" many.jsonl --remote "$url" --remote-model any -n 4 --remote-tokens 8 --json
+    expect_rc 0
+    check "answers of the server" python3 -c "
+import json
+lines = [json.loads(x) for x in open('out')]
+assert len(lines) == 20 and all(x['remote'] and x['text'] for x in lines), lines[0]"
+    kill "$server"
+else
+    echo "skipped: this program has no server: $(head -n 1 serve.err)"
+fi
+exec 7<&-
+wait "$server"
+
 # ---- TLS -----------------------------------------------------------------------------------------
 if command -v openssl >/dev/null; then
     openssl req -x509 -newkey rsa:2048 -nodes -keyout tls.key -out tls.pem -days 2 \
