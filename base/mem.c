@@ -34,6 +34,13 @@ void dpi_unmap(void *p, size_t n_bytes) {
         munmap(p, n_bytes);
 }
 
+bool dpi_plan_fits(size_t n_points) {
+    const size_t n_bytes = ((size_t)1 << 20) + 34 * n_points;
+    void *p = dpi_map(n_bytes);
+    dpi_unmap(p, n_bytes);
+    return p != NULL;
+}
+
 void *dpi_key_alloc(size_t n_bytes) {
     void *key = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (key == MAP_FAILED)

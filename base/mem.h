@@ -32,6 +32,10 @@ void *dpi_calloc(size_t n, size_t size);
 void *dpi_map(size_t n_bytes);
 void dpi_unmap(void *p, size_t n_bytes); /* NULL is allowed */
 
+/* Whether there is memory now for plans of FFTW, there and back, of n_points: it ends the process
+ * where it gets none. They take 17 bytes a point at most, and .2 MB; this asks for twice that. */
+bool dpi_plan_fits(size_t n_points);
+
 /* n_bytes (> 0) zeroed bytes for a key, in pages of their own: in no core dump, and not written to
  * swap where the system allows that (RLIMIT_MEMLOCK). NULL on failure. dpi_key_free wipes them and
  * gives them back; NULL is allowed. */

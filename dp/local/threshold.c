@@ -113,7 +113,7 @@ dpi_status dpi_threshold_law_make(const int64_t *scale, int32_t dim, int32_t n_c
     law->mass = dpi_calloc((size_t)n_cells, sizeof *law->mass);
     for (int32_t k = 0; k < dim; k++)
         law->mean_square += 2 * (double)scale[k] * (double)scale[k];
-    if (f.pmf && f.spectrum && f.product) {
+    if (f.pmf && f.spectrum && f.product && dpi_plan_fits(N_GRID)) {
         fftw_make_planner_thread_safe(); /* it has a state of its own; each call says so again */
         f.there = fftw_plan_dft_r2c_1d(N_GRID, f.pmf, f.spectrum, FFTW_ESTIMATE);
         f.back = fftw_plan_dft_c2r_1d(N_GRID, f.product, f.pmf, FFTW_ESTIMATE);

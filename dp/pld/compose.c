@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdbool.h>
 
+#include "base/mem.h"
 #include "base/status.h"
 
 /* Share of delta that each of the parts that are only bounded may have. */
@@ -97,7 +98,7 @@ static double complex power(double complex z, int32_t n) {
 static dpi_status convolve(sum_law *s, int32_t n_steps, dpi_error *err) {
     fftw_complex *spectrum = fftw_malloc((s->n / 2 + 1) * sizeof *spectrum);
     fftw_plan there = NULL, back = NULL;
-    if (spectrum) {
+    if (spectrum && dpi_plan_fits(s->n)) {
         fftw_make_planner_thread_safe(); /* it has a state of its own; each call says so again */
         there = fftw_plan_dft_r2c_1d((int)s->n, s->mass, spectrum, FFTW_ESTIMATE);
         back = fftw_plan_dft_c2r_1d((int)s->n, spectrum, s->mass, FFTW_ESTIMATE);

@@ -2,7 +2,11 @@
  *
  * In each step a unit joins with probability q, independently of all else (Poisson sampling); what
  * joins adds a vector whose norm is at most D, and noise of standard deviation sigma D is added to
- * each coordinate. Neighbours: one unit more or less. Part of libdpinfer_full. Pure functions. */
+ * each coordinate. Neighbours: one unit more or less. Part of libdpinfer_full. Pure functions.
+ *
+ * One exception to what the library promises: FFTW ends the process where it gets no memory for a
+ * plan. PLD asks for that memory first, and gives MEMORY without it. It is not enough where another
+ * thread has the last of it in between. */
 #ifndef DPINFER_GAUSSIAN_H
 #define DPINFER_GAUSSIAN_H
 

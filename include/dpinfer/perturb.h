@@ -146,7 +146,7 @@ DPI_API void dpi_certificate_init(dpi_certificate *certificate);
 /* Computes it for the vocabulary at hand; some n^2 operations, for rantext 64 n^2. All words count
  * alike. Rantext: the law of the threshold by Fourier transform on a grid, cells of it as one
  * value: good to some 1e-3 of epsilon, and in its tail (above some 30) to its order. Errors:
- * MEMORY. */
+ * MEMORY; see gaussian.h for FFTW. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_perturb_certify(const dpi_perturber *perturber,
                                                       dpi_certificate *certificate, dpi_error *err);
 

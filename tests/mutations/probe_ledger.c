@@ -17,6 +17,7 @@ static dpi_ledger *open_ledger(const char *path) {
     dpi_ledger *ledger = NULL;
     dpi_ledger_options_init(&o);
     o.create = 1;
+    o.busy_ms = 300000; /* on a machine with much else to do, one waits for the disk of the other */
     return dpi_ledger_open(path, &o, &ledger, NULL) == DPI_STATUS_OK ? ledger : NULL;
 }
 
@@ -118,7 +119,10 @@ static const char *race_once(sqlite3 *lock, const char *path, const char *name) 
     }
     if (!unlocked)
         return "the ledger cannot be unlocked";
-    return n_paid == 1 ? NULL : "two at once exceed the budget";
+    for (int i = 0; i < 2; i++)
+        if (racers[i].status != DPI_STATUS_OK && racers[i].status != DPI_STATUS_BUDGET)
+            return dpi_status_text(racers[i].status); /* and nothing is known of the budget */
+    return n_paid == 1 ? NULL : n_paid > 1 ? "two at once exceed the budget" : "neither can pay";
 }
 
 static const char *check_race(dpi_ledger *ledger, const char *path) {
