@@ -22,6 +22,24 @@ small_model() {
     "$dpinfer" make-model --layers 1 --embd 32 --ff 32 --heads 2 --kv-heads 1 --vocab-size 300 \
         --type F32 -o m.gguf 2>err || exit 1
 }
+# small_adapter: adapter.gguf, of rank 2, for the queries of m.gguf. false: there is no python3.
+small_adapter() {
+    command -v python3 >/dev/null && python3 - <<'EOF'
+from struct import pack
+def text(s): return pack("<Q", len(s)) + s
+keys = {b"general.architecture": b"llama", b"general.type": b"adapter", b"adapter.type": b"lora"}
+head = b"GGUF" + pack("<IQQ", 3, 2, 4)
+head += b"".join(text(k) + pack("<I", 8) + text(v) for k, v in keys.items())
+head += text(b"adapter.lora.alpha") + pack("<If", 6, 2)
+data = b""
+for name, columns, rows in ((b"a", 32, 2), (b"b", 2, 32)):
+    head += text(b"blk.0.attn_q.weight.lora_" + name)
+    head += pack("<IQQIQ", 2, columns, rows, 0, len(data))
+    data += pack("<64f", *(i % 7 - 3 for i in range(64)))
+with open("adapter.gguf", "wb") as f:
+    f.write(head + bytes(-len(head) % 32) + data)
+EOF
+}
 ok() { passed=$((passed + 1)); }
 bad() {
     failed=$((failed + 1))

@@ -19,6 +19,10 @@ done
 echo 1 2 3 >tokens
 run run m.gguf refs.jsonl --rho 1 -n 4 -t 1 -q --report ink.json; expect_rc 0
 { echo who,text; for i in 1 2 3 4; do echo "p$((i % 3)),Record $i of Anna."; done; } >units.csv
+gzip -k refs.jsonl
+{ echo ward,text; for i in 1 2 3 4; do echo "w$((i % 2)),Record $i of Anna."; done; } >wards.csv
+printf 'w0\nw1\n' >names
+printf '%s\n' 'the 0 0' 'record 1 0' 'anna 1 .5' 'of 0 2' 'ran .25 2' >vectors
 echo '{"organisation": "Hospital", "purpose": "teaching"}' >meta.json
 sign=()
 if command -v ssh-keygen >/dev/null; then
@@ -80,6 +84,13 @@ same_files() {
     done
     whole_files
 }
+# Quotes in pairs, a whole last row, and none in the header.
+csv_rows() {
+    local end='",[0-9]+,(true|false),(true|false)(,[^,]*)?.$'
+    [ $(($(tr -d -c '"' <"$1" | wc -c) % 2)) -eq 0 ] && [ "$(tail -c 2 "$1")" = $'\r' ] &&
+        ! head -n 1 "$1" | grep -q '"' &&
+        { [ "$(wc -l <"$1")" -eq 1 ] || tail -n 1 "$1" | grep -aqE "$end"; }
+}
 # What is there is what it should be: no temporary file that is not told of, nothing cut but a text.
 # A report may be that of a run that stopped early, or lack the hash of a program that could not be
 # read.
@@ -96,6 +107,9 @@ whole_files() {
         made/year) ledger_is_whole "$file" || return 1 ;;
         made/job) job_is_whole || return 1 ;;
         made/shards) shards_are_whole || return 1 ;;
+        *.csv) csv_rows "$file" || return 1 ;;
+        made/words.jsonl) # random
+            [ "$(grep -cE '^\{"index":[0-3],"text":"[^"]*"\}$' "$file")" -eq 4 ] || return 1 ;;
         made/*.sig) ssh-keygen -Y verify -q -n dpinfer-report -I signer -f signers -s "$file" \
             <"${file%.sig}" >/dev/null 2>&1 || return 1 ;;
         made/*.html) grep -q '^</html>' "$file" || return 1 ;;
@@ -132,6 +146,19 @@ faults same run m.gguf refs.jsonl --rho 1 -n 4 -t 1 --seed 3 -q -o made/text --m
 faults same run m.gguf units.csv --rho 1 -B 2 -n 4 -t 1 --seed 3 -q --unit-field who
 faults same run m.gguf refs.csv --epsilon 3 --subsample .5 -B 2 --num 2 -n 4 -t 1 --seed 3 -q
 faults same run m.gguf refs --rho 1 -B 2 -n 4 -t 2 --seed 3 -q --jsonl
+faults same run m.gguf refs.jsonl.gz --rho 1 -B 2 -n 4 -t 1 --seed 3 -q
+faults same run m.gguf wards.csv --rho 1 -B 2 -n 3 -t 1 --seed 3 -q --label-field ward \
+    -o made/rows.csv
+private=(--epsilon 3 -B 2 --num 2 --adjacency add-remove -n 3 -t 1 --seed 3 -q)
+faults same run m.gguf wards.csv "${private[@]}" --label-field ward --labels private \
+    --label-names names --histogram-rho .1
+faults same run m.gguf wards.csv "${private[@]}" --cluster 2
+small_adapter &&
+    faults same run m.gguf refs.jsonl --rho 1 -n 4 -t 1 --seed 3 -q --lora adapter.gguf
+faults same perturb --vectors vectors --certify --json
+faults ends perturb --vectors vectors refs.jsonl -o made/words.jsonl
+faults ends perturb --vectors vectors refs.jsonl --distances made/distances
+faults ends attack --vectors vectors refs.jsonl --mechanism custext+ --epsilon 6 --no-language
 
 # signals NUMBER TIMES ARGS: at each call from the first text on, so many signals: lines are whole,
 # also on standard output, the report verifies, and no temporary file stays that is not told of.
@@ -157,12 +184,6 @@ signals() {
         check "a line is cut" json_lines out
         check "a file is missing or not whole" signalled
     done
-}
-# Quotes in pairs, a whole last row, and none in the header.
-csv_rows() {
-    [ "$(tr -d -c '"' <"$1" | wc -c)" = "$(($(tr -d -c '"' <"$1" | wc -c) / 2 * 2))" ] &&
-        [ "$(tail -c 2 "$1")" = $'\r' ] && ! head -n 1 "$1" | grep -q '"' &&
-        { [ "$(wc -l <"$1")" -eq 1 ] || tail -n 1 "$1" | grep -qE '",[0-9]+,(true|false),true.$'; }
 }
 signalled() {
     local file

@@ -64,7 +64,7 @@ try() {
 # What each command is asked. Those whose output is the same each time leave it in NAME.out.
 commands=(help version inspect tokenize logits run many exact account ledger resume verify
     quantize make plan
-    pretrain training shard merge perturb attack infer)
+    pretrain training shard merge perturb attack infer certify wards adapter)
 declare -A arguments=(
     [help]="run -h"
     [version]="--version"
@@ -80,6 +80,10 @@ declare -A arguments=(
     [training]="account --epsilon 2 --delta 1e-5 --sampling .05 --steps 20 --json"
     [shard]="run $model refs.jsonl --rho 1 -B 1 -n 4 --seed 1 -q --job shards --shard 0/2"
     [merge]="merge - drawn"
+    [certify]="perturb --vectors vectors --certify --json -t 1"
+    [wards]="run m.gguf wards.csv.gz --epsilon 3 -B 2 --num 2 --adjacency add-remove -n 3 --seed 3
+        -q --label-field ward --labels private --label-names names --histogram-rho .1"
+    [adapter]="run m.gguf refs.jsonl --rho 1 -n 4 --seed 3 -q --lora adapter.gguf"
     [verify]="verify ink.json --model m.gguf"
     [quantize]="quantize m.gguf q.gguf Q8_0 -q"
     [make]="make-model --layers 1 --embd 32 --ff 32 --heads 2 --vocab-size 300 -o made.gguf -q"
@@ -90,6 +94,11 @@ declare -A arguments=(
     [infer]="infer m.gguf refs.jsonl --remote-model x --dry-run"
 )
 echo "1 2 3 4 5" >tokens
+{ echo ward,text; for i in 1 2 3 4; do echo "w$((i % 2)),Record $i of Anna."; done; } |
+    gzip >wards.csv.gz
+printf 'w0\nw1\n' >names
+printf '%s\n' 'the 0 0' 'record 1 0' 'anna 1 .5' 'of 0 2' 'ran .25 2' >vectors
+small_adapter || : >adapter.gguf # without python3 it is refused each time
 run run "$model" refs.jsonl --rho 1 -B 3 -n 4 --seed 1 -q --job job; expect_rc 0
 run ledger init year.ledger --dataset a --epsilon 1 --delta 1e-6; expect_rc 0
 {
@@ -106,9 +115,9 @@ for i in 0 1; do
     run run "$model" refs.jsonl --rho 1 -B 1 -n 4 --seed 1 -q --job drawn --shard $i/2; expect_rc 0
 done
 for name in help version inspect tokenize logits run many exact account ledger resume verify \
-    training merge; do
+    training merge certify wards adapter; do
     run ${arguments[$name]}
-    expect_rc 0
+    [ "$name" = adapter ] && [ ! -s adapter.gguf ] || expect_rc 0
     mv out "$name.out"
 done
 for limit in v20000 v28000 v40000 v100000 v300000 n3 n4 n5 n8 u1 c0 proc; do
