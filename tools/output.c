@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,7 +19,7 @@
 
 /* ---- What a signal that ends the program finds ----------------------------------------------- */
 
-enum { MAX_OPEN = 16 };
+enum { MAX_OPEN = 16, RESERVE_BYTES = 1 << 14 };
 static output *volatile opened[MAX_OPEN];
 
 /* Between hold and release no handler runs in this thread, which is the one that they run in. A
@@ -251,16 +252,51 @@ static void set_pending(output *o, const void *data, size_t n_bytes, const char 
     snprintf(o->tail, sizeof o->tail, "%s", tail);
 }
 
-int output_write_part(output *o, const void *data, size_t n_bytes, const char *tail) {
+/* Room for what is to be written, with its tail: a disk that is full is seen before a line is
+ * longer than what can be ended. false with errno. */
+static bool reserve(output *o, off_t from, size_t n_bytes) {
+    struct rlimit most;
+    const int64_t end = (int64_t)from + (int64_t)n_bytes;
+    errno = EFBIG;
+    if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < (rlim_t)end)
+        return false;
+    if (end <= o->reserved)
+        return true;
+    if (fallocate(o->fd, FALLOC_FL_KEEP_SIZE, from, end - from + RESERVE_BYTES) == 0)
+        o->reserved = end + RESERVE_BYTES;
+    else if (errno == ENOSPC || errno == EDQUOT)
+        return fallocate(o->fd, FALLOC_FL_KEEP_SIZE, from, end - from) == 0;
+    return true; /* or a file system that does not reserve */
+}
+
+/* What was written of a part goes. */
+static void undo_part(output *o, off_t from, const char *tail) {
+    const int reason = errno;
     const sigset_t before = hold();
-    if (!o->failed)
-        set_pending(o, data, n_bytes, tail);
+    set_pending(o, NULL, 0, tail);
+    if (from >= 0 && ftruncate(o->fd, from) == 0)
+        lseek(o->fd, from, SEEK_SET);
     release(before);
-    while (o->n_pending > 0 && !o->failed)
-        if (!write_pending(o))
-            write_failed(o);
-    o->n_pending = 0; /* after a failure: what is pending is the caller's again */
-    return o->failed ? CLI_FAILED : CLI_OK;
+    errno = reason;
+}
+
+int output_write_part(output *o, const void *data, size_t n_bytes, const char *tail) {
+    char last_tail[OUTPUT_TAIL_BYTES];
+    if (o->failed)
+        return CLI_FAILED;
+    const off_t from = o->temporary ? lseek(o->fd, 0, SEEK_CUR) : -1;
+    if (from >= 0 && !reserve(o, from, n_bytes + strlen(tail)))
+        return write_failed(o);
+    memcpy(last_tail, o->tail, sizeof last_tail);
+    const sigset_t before = hold();
+    set_pending(o, data, n_bytes, tail);
+    release(before);
+    while (o->n_pending > 0)
+        if (!write_pending(o)) {
+            undo_part(o, from, last_tail);
+            return write_failed(o);
+        }
+    return CLI_OK;
 }
 
 int output_write(output *o, const void *data, size_t n_bytes) {
@@ -279,7 +315,7 @@ static bool replace_all(output *o, const char *data, size_t n_bytes) {
     return ok;
 }
 
-int output_write_anew(output *o, const void *data, size_t n_bytes) {
+int output_write_anew(output *o, const void *data, size_t n_bytes, const void *old, size_t n_old) {
     if (!o->temporary)
         return output_write(o, data, n_bytes);
     if (o->failed)
@@ -287,7 +323,7 @@ int output_write_anew(output *o, const void *data, size_t n_bytes) {
     const sigset_t before = hold();
     const bool ok = replace_all(o, data, n_bytes);
     const int reason = errno;
-    if (!ok)
+    if (!ok && !(n_old > 0 && replace_all(o, old, n_old)))
         o->appears = false; /* a part of it is of no use */
     release(before);
     errno = reason;
@@ -339,8 +375,19 @@ static bool end_output(output *o, output_end end, ended *was) {
     return closed && *was != LEFT_BY_FAILURE;
 }
 
+/* A file that has not failed ends where it was written to; else the text that was open ends. */
+static void finish_temporary(const output *o) {
+    if (o->failed)
+        put(o->fd, o->tail, strlen(o->tail));
+    const off_t end = lseek(o->fd, 0, SEEK_CUR);
+    if (o->reserved > 0 && end >= 0 && ftruncate(o->fd, end) != 0)
+        return; /* it keeps the room */
+}
+
 int output_close(output *o, output_end end) {
     ended was;
+    if (o->fd >= 0 && o->temporary && end != OUTPUT_DROPPED)
+        finish_temporary(o);
     if (o->fd >= 0 && o->temporary && end != OUTPUT_DROPPED && !sync_file(o->fd))
         write_failed(o);
     if (o->failed && end != OUTPUT_DROPPED)

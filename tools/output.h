@@ -21,7 +21,8 @@ typedef struct output {
     bool appears;     /* on a signal that ends the program it appears, as it would end now: */
     const char *pending; /* with the rest of what is being written, n_pending bytes, */
     size_t n_pending;
-    char tail[OUTPUT_TAIL_BYTES]; /* and then with this */
+    char tail[OUTPUT_TAIL_BYTES]; /* and then with this; so it does after a failure */
+    int64_t reserved; /* the disk has room for a regular file up to here */
     bool probes;      /* only whether it could be made */
     bool failed;      /* a write failed, and was reported */
 } output;
@@ -41,9 +42,10 @@ int output_write(output *o, const void *data, size_t n_bytes);
  * if a signal ends the program before the next call. Whenever a signal comes, the file ends with
  * the tail of the call before, or with all of `data` and this one. */
 int output_write_part(output *o, const void *data, size_t n_bytes, const char *tail);
-/* output_write in the place of all that was written before, where the file has not appeared. What
- * is no regular file gets it after that. */
-int output_write_anew(output *o, const void *data, size_t n_bytes);
+/* output_write in the place of `before`, n_before bytes, where the file has not appeared; it has
+ * them again after a failure. What is no regular file gets it after that. */
+int output_write_anew(output *o, const void *data, size_t n_bytes, const void *before,
+                      size_t n_before);
 
 typedef enum output_end {
     OUTPUT_APPEARS, /* under its name */

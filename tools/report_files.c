@@ -10,6 +10,7 @@
 struct report_files {
     int n;
     output file[MAX_REPORTS];
+    char *text[MAX_REPORTS]; /* what was written last; NULL: nothing */
 };
 
 /* What is signed is read again. */
@@ -51,7 +52,7 @@ static bool ends_in(const char *name, const char *end) {
     return n >= n_end && strcmp(name + n - n_end, end) == 0;
 }
 
-static int write_one(output *file, const dpi_report *report, bool complete) {
+static int write_one(output *file, char **last, const dpi_report *report, bool complete) {
     const int32_t format = ends_in(file->name, ".md")     ? DPI_REPORT_MARKDOWN
                            : ends_in(file->name, ".html") ? DPI_REPORT_HTML
                                                           : DPI_REPORT_JSON;
@@ -62,15 +63,16 @@ static int write_one(output *file, const dpi_report *report, bool complete) {
         file->failed = true; /* an empty file would be no report */
         return cli_fail_library(CLI_FAILED, &err);
     }
-    const int code = output_write_anew(file, text, n_bytes);
-    free(text);
+    const int code = output_write_anew(file, text, n_bytes, *last, *last ? strlen(*last) : 0);
+    free(*last);
+    *last = text;
     return code;
 }
 
 int report_files_write(report_files *files, const dpi_report *report, bool complete) {
     int code = CLI_OK;
     for (int i = 0; i < files->n; i++)
-        if (write_one(&files->file[i], report, complete) != CLI_OK)
+        if (write_one(&files->file[i], &files->text[i], report, complete) != CLI_OK)
             code = CLI_FAILED;
     return code;
 }
@@ -89,6 +91,7 @@ int report_files_close(report_files *files, output_end end, const char *key) {
             code = CLI_FAILED;
         else if (key && end == OUTPUT_APPEARS && signature_write(key, name, replaces) != CLI_OK)
             code = CLI_FAILED;
+        free(files->text[i]);
     }
     free(files);
     return code;

@@ -93,5 +93,12 @@ json_lines() {
     ! grep -avqE '^\{"index":[0-9]+,("text_label":"[^"]*",)?"text":"([^"\\]|\\.)*",'\
 '"n_tokens":[0-9]+,"ended":(true|false),"private":(true|false)(,"label":"[^"]*")?\}$' "$1"
 }
+# csv_rows FILE: quotes in pairs, a whole last row, and none in the header.
+csv_rows() {
+    local end='",[0-9]+,(true|false),(true|false)(,[^,]*)?.$'
+    [ $(($(tr -d -c '"' <"$1" | wc -c) % 2)) -eq 0 ] && [ "$(tail -c 2 "$1")" = $'\r' ] &&
+        ! head -n 1 "$1" | grep -q '"' &&
+        { [ "$(wc -l <"$1")" -eq 1 ] || tail -n 1 "$1" | grep -aqE "$end"; }
+}
 # tokens_of JOB: how many tokens the file of a job holds.
 tokens_of() { od -An -v -tx8 -w32 -j4096 "$1/tokens" 2>/dev/null | grep -vcE '^( 0{16}){4}$'; }

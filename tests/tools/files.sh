@@ -174,6 +174,26 @@ expect_same text.out text.kept; expect_err "text.out is as it was; what was writ
 check "what was written" test "$(cat text.out.part-* | wc -c)" -ge 1000
 run_small refs.jsonl -o text.out --overwrite; expect_err "text.out.part-"
 rm -f text.out.part-*
+# Lines are whole then too, and nothing that was there for a report is lost.
+for name in full.jsonl full.csv; do
+    last="run -o $name, with a limit on the size of files"
+    (ulimit -f 1
+        exec "$dpinfer" run m.gguf many.jsonl --rho 1 -B 1 -n 40 -t 1 -q -o $name >out 2>err </dev/null)
+    rc=$?; expect_rc 1; expect_err "cannot write $name"
+    check "what was written" test "$(wc -c <$name)" -ge 700
+    if [ $name = full.jsonl ]; then check "a line is cut" json_lines $name
+    else check "a row is cut" csv_rows $name; fi
+done
+if [ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null; then
+    # shellcheck disable=SC2016
+    unshare -m sh -c 'mkdir disk && mount -t tmpfs -o size=48k none disk && "$@"; code=$?
+        cp disk/* . && exit $code' - "$dpinfer" run m.gguf many.jsonl --rho 1 -B 1 -n 40 -t 1 -q \
+        -o disk/disk.jsonl --report disk/disk.json --report disk/disk.html >out 2>err </dev/null
+    rc=$?; last="run on a disk that becomes full"; expect_rc 1; expect_err "cannot write disk/"
+    check "no text" test -s disk.jsonl; check "a line is cut" json_lines disk.jsonl
+    check "a report is cut" test "$(grep -c '^</html>' disk.html)" -eq 1
+    run verify disk.json; expect_rc 0
+fi
 
 # Signals: what is released appears under its name, and nothing else stays.
 # start MODEL OPTIONS: a long run in the background, until it has released text.
