@@ -178,7 +178,8 @@ rm -f text.out.part-*
 for name in full.jsonl full.csv; do
     last="run -o $name, with a limit on the size of files"
     (ulimit -f 1
-        exec "$dpinfer" run m.gguf many.jsonl --rho 1 -B 1 -n 40 -t 1 -q -o $name >out 2>err </dev/null)
+        exec "$dpinfer" run m.gguf many.jsonl --rho 1 -B 1 -n 40 -t 1 -q -o $name \
+            >out 2>err </dev/null)
     rc=$?; expect_rc 1; expect_err "cannot write $name"
     check "what was written" test "$(wc -c <$name)" -ge 700
     if [ $name = full.jsonl ]; then check "a line is cut" json_lines $name
