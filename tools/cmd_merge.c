@@ -11,12 +11,13 @@
 #include "tools/paths.h"
 #include "tools/report_files.h"
 #include "tools/shard_options.h"
+#include "tools/signals.h"
 #include "tools/terminal.h"
 
 /* To the output, and into the hash that the report has of it. */
 static int put(const dpi_merge *merge, output *out, const char *bytes, size_t n_bytes) {
     dpi_report_output_add(dpi_merge_report(merge), bytes, n_bytes);
-    return output_write(out, bytes, n_bytes);
+    return output_show(out, bytes, n_bytes);
 }
 
 /* As `run` writes texts: a line feed at the end of each, a blank line between two. */
@@ -137,6 +138,7 @@ static int merge_main(const args *a) {
     int code = check_outputs(a);
     if (code != CLI_OK)
         return code;
+    signals_clean_up();
     const dpi_status status =
         dpi_merge_open(a->positional + 1, (size_t)a->n_positional - 1,
                        (int32_t)a->v[OPT_PARTIAL].i, &merge, &err);

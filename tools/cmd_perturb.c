@@ -73,7 +73,7 @@ static int write_json(perturb *p, json_t *object) {
     json_decref(object);
     if (!text)
         return no_memory();
-    int code = output_write(&p->out, text, strlen(text));
+    int code = output_show(&p->out, text, strlen(text));
     if (code == CLI_OK)
         code = output_write(&p->out, "\n", 1);
     dpi_private_free(text);
@@ -92,7 +92,7 @@ static int write_document(void *user, int64_t index, const char *text, size_t n_
         words_count(&p->released, words, n);
     const char *perturbed = dpi_perturbed_text(p->perturber);
     if (index < 0 && !p->a->v[OPT_JSON].i) {
-        const int code = output_write(&p->out, perturbed, strlen(perturbed));
+        const int code = output_show(&p->out, perturbed, strlen(perturbed));
         return code == CLI_OK ? output_write(&p->out, "\n", 1) : code;
     }
     json_t *object = json_object();

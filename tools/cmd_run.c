@@ -199,8 +199,10 @@ static int write_event(run *r, const dpi_release_event *event) {
     if (r->progress.form != PROGRESS_LINE || event->type == DPI_EVENT_END)
         progress_clear(&r->progress);
     r->released = true;
-    if (!r->text_open)
-        code = begin_text(r, event->index);
+    if (!r->text_open && (code = begin_text(r, event->index)) != CLI_OK) {
+        r->text_open = false; /* nothing of it is there that had to end */
+        return code;
+    }
     if (r->job && event->end == DPI_END_CANCELLED) { /* the job has the rest, and goes on here */
         r->is_cut = true;
         return code == CLI_OK && (r->jsonl || r->csv) ? end_text(r) : code; /* a whole line */

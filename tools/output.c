@@ -303,6 +303,17 @@ int output_write(output *o, const void *data, size_t n_bytes) {
     return output_write_part(o, data, n_bytes, "");
 }
 
+int output_show(output *o, const char *text, size_t n_bytes) {
+    size_t n;
+    if (!isatty(o->fd))
+        return output_write(o, text, n_bytes);
+    char *shown = terminal_text(text, n_bytes, true, &n);
+    const int code =
+        shown ? output_write(o, shown, n) : cli_fail(CLI_FAILED, "out of memory for the text");
+    free(shown);
+    return code;
+}
+
 /* Nothing here waits for a reader: the file is a regular one. */
 static bool replace_all(output *o, const char *data, size_t n_bytes) {
     bool ok = ftruncate(o->fd, 0) == 0 && lseek(o->fd, 0, SEEK_SET) == 0;

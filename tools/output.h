@@ -38,6 +38,8 @@ int output_probe(const char *path);
 
 /* CLI_OK, or CLI_FAILED: the message is printed the first time. */
 int output_write(output *o, const void *data, size_t n_bytes);
+/* output_write; but on a terminal, what would steer it is shown, and not sent (terminal.h). */
+int output_show(output *o, const char *text, size_t n_bytes);
 /* output_write, after which the file ends with `tail` (fewer than OUTPUT_TAIL_BYTES; "": nothing)
  * if a signal ends the program before the next call. Whenever a signal comes, the file ends with
  * the tail of the call before, or with all of `data` and this one. */

@@ -149,12 +149,12 @@ void paths_write(paths *p, const char *option, const char *path) {
     p->output[p->n_outputs++].path = path;
 }
 
-/* What is written beside a report that is signed. */
-static void write_signature(paths *p, const char *report) {
-    char *name = p->signature[p->n_signatures];
-    const int n = snprintf(name, PATH_SIGNATURE, "%s.sig", report);
-    if (n < PATH_SIGNATURE) /* no system opens more */
-        paths_write(p, "--sign", p->signature[p->n_signatures++]);
+/* The name with the suffix; NULL: it is longer than what a system opens. */
+static const char *name_beside(paths *p, const char *name, const char *suffix) {
+    char *beside = p->beside[p->n_beside];
+    const int n = snprintf(beside, PATH_BESIDE, "%s%s", name, suffix);
+    p->n_beside += n < PATH_BESIDE;
+    return n < PATH_BESIDE ? beside : NULL;
 }
 
 static void add_option(paths *p, const args *a, option_id id) {
@@ -178,8 +178,10 @@ void paths_options(paths *p, const args *a) {
     for (int i = 0; i < a->n_reports; i++) {
         paths_write(p, "--report", a->reports[i]);
         if (a->v[OPT_SIGN].given)
-            write_signature(p, a->reports[i]);
+            paths_write(p, "--sign", name_beside(p, a->reports[i], ".sig"));
     }
+    if (a->v[OPT_SIGN].given) /* ssh-keygen reads it too */
+        paths_read(p, name_beside(p, a->v[OPT_SIGN].s, ".pub"));
 }
 
 static bool is_there(const char *path) {

@@ -5,18 +5,18 @@
 
 #include "tools/options.h"
 
-enum { PATHS_MAX = MAX_WORDS + 64, PATH_SIGNATURE = 4096 };
+enum { PATHS_MAX = MAX_WORDS + 64, PATH_BESIDE = 4096 };
 
 /* {0}: none so far. Paths must outlive it. */
 typedef struct paths {
-    int n_inputs, n_folders, n_outputs, n_signatures;
+    int n_inputs, n_folders, n_outputs, n_beside;
     bool too_many;
     const char *input[PATHS_MAX], *folder[PATHS_MAX];
     struct {
         char option[32];
         const char *path;
     } output[PATHS_MAX];
-    char signature[MAX_REPORTS][PATH_SIGNATURE];
+    char beside[MAX_REPORTS + 1][PATH_BESIDE]; /* of the key and of each report */
 } paths;
 
 /* A file, a folder, or the first part of a split model that is read. NULL and "-" are none. */

@@ -81,17 +81,37 @@ static dpi_status map_file(dpi_vocabulary *v, int fd, const char *path, dpi_erro
     return DPI_STATUS_OK;
 }
 
-/* The file appears when it is whole: a temporary one beside it gets its name. */
-static dpi_status store_file(const dpi_vocabulary *v, const char *path, dpi_error *err) {
+/* A file without a name, in the folder of `path`, so that nothing stays of a process that a signal
+ * ends; -1 where the file system has none. */
+static int open_nameless(const char *path) {
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    const int fd = folder ? open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600) : -1;
+    free(folder);
+    return fd;
+}
+
+static bool name_file(int fd, const char *path) {
+    char own[40];
+    snprintf(own, sizeof own, "/proc/self/fd/%d", fd);
+    return linkat(AT_FDCWD, own, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0;
+}
+
+static bool write_distances(const dpi_vocabulary *v, int fd) {
     const header first = header_of(v);
+    return dpi_file_write(fd, &first, sizeof first) &&
+           dpi_file_write(fd, v->distance, distance_bytes(v)) && fsync(fd) == 0 &&
+           fchmod(fd, 0644) == 0;
+}
+
+/* By way of a temporary file beside it. */
+static dpi_status store_by_renaming(const dpi_vocabulary *v, const char *path, dpi_error *err) {
     char *name;
     if (asprintf(&name, "%s.part-XXXXXX", path) < 0)
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a file name");
     const int fd = mkostemp(name, O_CLOEXEC);
     dpi_status status = DPI_STATUS_OK;
-    if (fd < 0 || !dpi_file_write(fd, &first, sizeof first) ||
-        !dpi_file_write(fd, v->distance, distance_bytes(v)) || fsync(fd) != 0 ||
-        fchmod(fd, 0644) != 0 || rename(name, path) != 0)
+    if (fd < 0 || !write_distances(v, fd) || rename(name, path) != 0)
         status = cannot("write", path, err);
     if (fd >= 0)
         close(fd);
@@ -99,6 +119,18 @@ static dpi_status store_file(const dpi_vocabulary *v, const char *path, dpi_erro
         unlink(name);
     free(name);
     return status;
+}
+
+/* The file appears when it is whole. */
+static dpi_status store_file(const dpi_vocabulary *v, const char *path, dpi_error *err) {
+    const int fd = open_nameless(path);
+    if (fd < 0)
+        return store_by_renaming(v, path, err);
+    dpi_status status = write_distances(v, fd) ? DPI_STATUS_OK : cannot("write", path, err);
+    const bool named = status == DPI_STATUS_OK && name_file(fd, path);
+    close(fd);
+    /* Without /proc it has no name yet. */
+    return status == DPI_STATUS_OK && !named ? store_by_renaming(v, path, err) : status;
 }
 
 static dpi_status measure(dpi_vocabulary *v, int32_t n_threads, dpi_error *err) {

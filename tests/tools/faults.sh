@@ -202,6 +202,36 @@ done
 signals 12 1 run m.gguf refs.jsonl --rho 1 -B 2 -n 3 -t 1 -q --jsonl --report made/r.json
 signals 12 1 run m.gguf refs.jsonl --rho 1 -B 2 -n 3 -t 1 -q -o made/text.csv --report made/r.json
 
+# Others that write: no temporary file stays, from the first call on.
+leaves_nothing() { # NUMBER ARGS
+    local number=$1 came=0 n
+    shift
+    [[ "$*" =~ $words ]] || return
+    rm -f calls; begin
+    last="dpinfer $*"
+    DPI_FAULT=0 DPI_FAULT_LOG=$PWD/calls LD_PRELOAD=$library "$dpinfer" "$@" >out 2>err <tokens
+    rc=$?
+    expect_rc 0
+    for n in $(awk -v most="$most" 'END {
+        step = NR > most ? NR / most : 1
+        for (i = 1; i <= NR; i += step) print int(i) }' calls); do
+        begin
+        last="dpinfer $*, signal $number at call $n: $(sed -n "${n}p" calls)"
+        {
+            timeout -k 1 300 env DPI_FAULT="$n" DPI_FAULT_SIGNAL="$number" LD_PRELOAD="$library" \
+                "$dpinfer" "$@" >out 2>err <tokens
+            rc=$?
+        } 2>/dev/null
+        came=$((came + (rc == 128 + number)))
+        check "not the signal's exit code" test $rc -eq 0 -o $rc -eq $((128 + number))
+        check "a temporary file stays" test "$(find made -name '*.part*' | wc -l)" -eq 0
+    done
+    check "signals do not arrive" test "$came" -ge 3
+}
+leaves_nothing 12 perturb --vectors vectors refs.jsonl -o made/words.jsonl --distances made/far
+leaves_nothing 12 quantize m.gguf made/q.gguf Q8_0 -t 1 -q
+leaves_nothing 12 logits m.gguf --tokens tokens -o made/logits
+
 # A ledger, with which each run begins as it is in `year`: a run that fails has charged all or
 # nothing, one that succeeds has charged.
 charged() { "$dpinfer" ledger budget "$1" --json 2>/dev/null | grep -E '"(charged|name)"'; }
@@ -273,4 +303,5 @@ for i in 0 1; do run run m.gguf "${job[@]}" --job kept/shards --shard $i/2; expe
 shards_are_whole() { diff -r made/shards kept/shards >/dev/null; }
 faults same merge made/out.txt made/shards --report made/r.json
 faults same merge made/out.jsonl made/shards
+leaves_nothing 12 merge made/out.jsonl made/shards --report made/r.json
 finish

@@ -122,6 +122,8 @@ done <commands
         -o "here/year-$suffix"
 done
 refuse_small "lead to the same file" refs.jsonl --report r.json --sign key -o here/r.json.sig
+refuse_small "is an input and would be overwritten" refs.jsonl --report r.json --sign key \
+    -o here/key.pub
 echo old >r.json.sig
 refuse_small "r.json.sig is there already" refs.jsonl --report r.json --sign key
 rm r.json.sig key
@@ -342,5 +344,21 @@ if command -v script >/dev/null; then
     check "no text" test -s text
     check "a control character on a terminal" test "$(tr -d -c '\000-\037\177' <text | wc -c)" -eq 0
     check "nothing is escaped" grep -qF '\x' text
+    # Words of others, and texts that shards have drawn.
+    printf 'a%s[2J 0 0\nb%s2J 1 0\nc%s 0 1\n' "$esc" "$c1" "$bidi" >vectors
+    yes '{"text": "c c c c"}' | head -n 50 >words.jsonl
+    job=(m.gguf many.jsonl --rho 1 -B 1 --num 20 -n 40 --temp 2 -t 1 -q --job shards)
+    run plan "${job[@]}"; expect_rc 0; run run "${job[@]}" --shard 0/1; expect_rc 0
+    for words in "perturb --vectors vectors words.jsonl --epsilon .01 --mechanism exponential" \
+        "perturb --vectors vectors --epsilon .01 --mechanism exponential" "merge - shards"; do
+        script -qec "yes 'c c c' | head -n 50 | '$dpinfer' $words 2>/dev/null" screen >out 2>err \
+            </dev/null
+        last="$words on a terminal"
+        sed '1d;$d' screen | tr -d '\r\n\t' >text
+        check "no text" test -s text
+        check "a control character on a terminal" test \
+            "$(tr -d -c '\000-\037\177' <text | wc -c)$(grep -c -e "$c1" -e "$bidi" text)" = 00
+        check "nothing is escaped" grep -qF '\' text
+    done
 fi
 finish
