@@ -99,6 +99,7 @@ int main(int argc, char **argv) {
     /* OpenBLAS, where it is loaded, starts no threads: ours are enough. It reads this as it
      * starts. */
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
+    signals_begin();
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error like any other */
     signal(SIGXFSZ, SIG_IGN); /* and so is a file that may not grow */
     json_set_alloc_funcs(signals_json_malloc, dpi_private_free);

@@ -94,7 +94,7 @@ static void set_handlers(void (*stop)(int, siginfo_t *, void *), int flags) {
     const bool ignores_hangup =
         sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler == SIG_IGN;
     for (int number = 1; number <= SIGRTMAX; number++)
-        if (ends_program(number))
+        if (ends_program(number) && number != SIGBUS) /* signals_begin */
             set_handler(number, on_end, 0);
     for (size_t i = 0; i < sizeof stopping / sizeof *stopping; i++)
         if (!ignores_hangup || stopping[i] != SIGHUP)
@@ -108,10 +108,12 @@ void signals_catch(void) { set_handlers(on_stop, SA_RESTART); }
 
 void signals_clean_up(void) { set_handlers(on_end, 0); }
 
-void signals_last_words(const char *last_words) {
-    words = last_words;
+void signals_begin(void) {
+    owner = pthread_self();
     set_handler(SIGBUS, on_bus, 0);
 }
+
+void signals_last_words(const char *last_words) { words = last_words; }
 
 void *signals_json_malloc(size_t n_bytes) {
     void *block = dpi_private_malloc(n_bytes);

@@ -10,9 +10,12 @@
 void signals_catch(void);
 /* Every signal that ends a program ends this one at once, in the same way. */
 void signals_clean_up(void);
-/* What is printed to stderr, after the reason, when the program cannot go on: SIGBUS, which a
- * mapped model file raises that has become shorter, or no memory for jansson. The exit code is
- * CLI_FAILED then. The string must stay until the program ends. */
+/* For every command, in its first thread: SIGBUS, which a mapped model file raises that has become
+ * shorter, ends the program in the same way, with a message and CLI_FAILED. */
+void signals_begin(void);
+/* What is printed to stderr, after the reason, when the program cannot go on: after SIGBUS, or
+ * without memory for jansson. The exit code is CLI_FAILED then. The string must stay until the
+ * program ends. */
 void signals_last_words(const char *words);
 
 /* malloc of private memory for jansson, which goes on with what it did not get: it loses bytes of a

@@ -273,6 +273,17 @@ rm -f text.out r.json
 start bigger.gguf --jsonl; : >bigger.gguf; ends 1 "the model is cut, --jsonl"
 check "the text that was open is lost" whole_lines text.out
 
+# The same for what only reads a model: it has it mapped, and waits for its tokens.
+"$dpinfer" make-model --layers 1 --embd 256 --ff 512 --heads 4 --vocab-size 2000 --type F32 \
+    -o cut.gguf -q 2>err
+mkfifo given.tokens; exec 9<>given.tokens
+"$dpinfer" logits cut.gguf --tokens - -o made.logits >out 2>err <given.tokens 9<&- &
+pid=$!
+until grep -q cut.gguf "/proc/$pid/maps" || ! kill -0 "$pid" 2>/dev/null; do :; done
+: >cut.gguf; echo 1 2 3 >&9; exec 9>&-
+wait "$pid"; rc=$?; last="logits, the model is cut"; expect_rc 1; expect_err "has become shorter"
+check "a file is there" test -z "$(find . -name 'made.logits*')"
+
 # A program that cannot be read: the report says so, and verifies.
 if cp "$dpinfer" unreadable && chmod 111 unreadable && [ "$(id -u)" -ne 0 ]; then
     ./unreadable run m.gguf refs.jsonl --rho 1 -n 4 -t 1 -q --report blind.json >out 2>err; rc=$?
