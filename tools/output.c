@@ -242,7 +242,7 @@ static bool write_pending(output *o) {
     }
     release(before);
     errno = reason;
-    return n >= 0 || reason == EINTR;
+    return n >= 0 || reason == EINTR || reason == EAGAIN;
 }
 
 /* With the tail at once if nothing is to be written. */

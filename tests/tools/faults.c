@@ -207,8 +207,16 @@ WRAP(int, flock, (int fd, int how), (fd, how), ENOLCK, -1)
 WRAP(int, memfd_create, (const char *name, unsigned flags), (name, flags), EMFILE, -1)
 WRAP(FILE *, fdopen, (int fd, const char *mode), (fd, mode), ENOMEM, NULL)
 WRAP(int, fclose, (FILE * file), (file), ENOSPC, EOF)
-WRAP(size_t, fwrite, (const void *restrict data, size_t size, size_t n, FILE *restrict file),
-     (data, size, n, file), ENOSPC, 0)
+size_t fwrite(const void *restrict data, size_t size, size_t n, FILE *restrict file) {
+    static size_t (*next)(const void *restrict, size_t, size_t, FILE *restrict);
+    if (fails("fwrite", ENOSPC)) {
+        file->_flags |= _IO_ERR_SEEN; /* what ferror(3) says */
+        return 0;
+    }
+    if (!next)
+        find_next("fwrite", &next);
+    return next(data, size, n, file);
+}
 WRAP(pid_t, waitpid, (pid_t pid, int *status, int options), (pid, status, options), ECHILD, -1)
 WRAP(int, posix_spawnp,
      (pid_t *restrict pid, const char *restrict path,
