@@ -34,6 +34,7 @@
 #include "dpinfer/claim.h"
 #include "dpinfer/generation.h"
 #include "dpinfer/isa.h"
+#include "dpinfer/kmeans.h"
 #include "dpinfer/memory.h"
 #include "dpinfer/method.h"
 #include "dpinfer/model.h"

@@ -1,11 +1,10 @@
 /* centroids.h - groups of public vectors, and the group that a vector is nearest to. Internal.
  *
- * k-means of points [n_points, dim], of which each coordinate counts in units of its standard
- * deviation over the points. What comes out is a function of the points alone: the same on each
- * call. Trusted: the points follow from public data. Then so do the centroids, and the group of a
- * private vector follows from that vector and public data (dp/PRIVACY.md section 22).
+ * k-means (dpinfer/kmeans.h) of points [n_points, dim], of which each coordinate counts in units of
+ * its standard deviation over the points. What comes out is a function of the points alone: the
+ * same on each call. Trusted: the points follow from public data. Then so do the centroids, and the
+ * group of a private vector follows from that vector and public data (dp/PRIVACY.md section 22).
  *
- * Sources: Lloyd 1982; first centroids after Arthur and Vassilvitskii 2007 ("k-means++").
  * Threads: immutable once made. */
 #ifndef DPI_CENTROIDS_H
 #define DPI_CENTROIDS_H
