@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_LAW_DRAWS = 200000, N_RESAMPLES = 400, MAX_WORDS = 4096 };
+#include "eval/grams.h"
+
+enum { N_LAW_DRAWS = 200000, N_RESAMPLES = 400 };
 
 /* ---- Laws ----------------------------------------------------------------------------------- */
 
@@ -30,69 +32,37 @@ void law_of_references(const corpus_domain *d, const reference *refs, int32_t n,
             law[a][refs[i].values[a]] += 1.0 / n;
 }
 
-/* ---- N-grams of words ----------------------------------------------------------------------- */
+/* ---- N-grams of words ------------------------------------------------------------------------ */
 
-static int compare_hashes(const void *a, const void *b) {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* Hashes (FNV-1a, 64 bits) of the n-grams of a text's words into grams [MAX_WORDS], in order of
- * the text; how many. */
-static int32_t hash_grams(const char *text, int32_t n, uint64_t *grams) {
-    uint64_t words[MAX_WORDS];
-    int32_t n_words = 0, n_grams = 0;
-    for (const char *s = text + strspn(text, " \n"); *s && n_words < MAX_WORDS;
-         s += strspn(s, " \n")) {
-        uint64_t hash = 0xcbf29ce484222325u;
-        for (; *s && *s != ' ' && *s != '\n'; s++)
-            hash = (hash ^ (unsigned char)*s) * 0x100000001b3u;
-        words[n_words++] = hash;
-    }
-    for (int32_t i = 0; i + n <= n_words; i++) {
-        uint64_t hash = 0;
-        for (int32_t k = 0; k < n; k++)
-            hash = (hash ^ words[i + k]) * 0x9e3779b97f4a7c15u + 1;
-        grams[n_grams++] = hash;
-    }
-    return n_grams;
-}
-
-/* Sorts and drops what is there twice; how many are left. */
-static int32_t make_set(uint64_t *grams, int32_t n) {
-    int32_t n_set = 0;
-    qsort(grams, (size_t)n, sizeof *grams, compare_hashes);
-    for (int32_t i = 0; i < n; i++)
-        if (i == 0 || grams[i] != grams[i - 1])
-            grams[n_set++] = grams[i];
-    return n_set;
+static void need(dpi_status status) {
+    if (status != DPI_STATUS_OK) /* no memory */
+        abort();
 }
 
 bool is_near_copy(const char *a, const char *b) {
-    uint64_t x[MAX_WORDS], y[MAX_WORDS];
-    int32_t n_x = make_set(x, hash_grams(a, 3, x)), n_y = make_set(y, hash_grams(b, 3, y));
-    int32_t n_shared = 0;
-    for (int32_t i = 0, k = 0; i < n_x && k < n_y;) {
-        n_shared += x[i] == y[k];
-        bool left = x[i] <= y[k], right = y[k] <= x[i];
-        i += left;
-        k += right;
-    }
-    int32_t fewer = n_x < n_y ? n_x : n_y;
-    return fewer > 0 && 2 * n_shared >= fewer;
+    const char *const both[] = {a, b};
+    eval_texts texts;
+    bool found;
+    need(eval_texts_make(both, NULL, 2, &texts, NULL));
+    need(eval_is_near_copy(&texts.at[0], &texts.at[1], &found, NULL));
+    eval_texts_free(&texts);
+    return found;
 }
 
 /* Share of the n-grams of all texts together that are different ones. */
 static double distinct_share(const sample *samples, int32_t n_samples, int32_t n) {
-    uint64_t *all = calloc((size_t)n_samples * MAX_WORDS + 1, sizeof *all);
-    int32_t n_all = 0;
-    if (!all)
+    const char **text = calloc((size_t)n_samples + 1, sizeof *text);
+    eval_texts texts;
+    double of_all, of_text;
+    if (!text)
         abort();
     for (int32_t i = 0; i < n_samples; i++)
-        n_all += hash_grams(samples[i].text, n, all + n_all);
-    double share = n_all ? (double)make_set(all, n_all) / n_all : 0;
-    free(all);
-    return share;
+        text[i] = samples[i].text;
+    need(eval_texts_make(text, NULL, n_samples, &texts, NULL));
+    need(eval_distinct(&texts, n, &of_all, &of_text, NULL));
+    eval_texts_free(&texts);
+    free(text);
+    return of_all;
 }
 
 /* ---- Metrics -------------------------------------------------------------------------------- */

@@ -32,6 +32,7 @@ typedef enum option_id {
     OPT_REPLACED, OPT_GROUP_SIZE, OPT_CERTIFY,
     OPT_JOB, OPT_SHARD, OPT_SPREAD, OPT_PARTIAL, OPT_JOURNAL_EVERY, OPT_MAX_HOURS,
     OPT_HOST, OPT_PORT, OPT_AT_A_TIME, OPT_WAITING, OPT_MAX_TOKENS, OPT_PRINCIPALS,
+    OPT_REAL, OPT_TRAIN, OPT_FEATURES, OPT_DIM, OPT_CLUSTERS, OPT_SCALING, OPT_REAL_IS_PUBLIC,
     OPT_CHECK, OPT_NUL, OPT_BOS, OPT_AUDIT_SEED, OPT_AUDIT_REPORT, OPT_HELP,
     N_OPTIONS
 } option_id;
@@ -59,9 +60,10 @@ enum {
     CMD_ATTACK = 1 << 19,
     CMD_SERVE = 1 << 20,
     CMD_INFER = 1 << 21,
+    CMD_EVAL = 1 << 24,
     CMD_HOLDS_TEXTS = CMD_RUN | CMD_RESUME | CMD_PLAN | CMD_TOKENIZE | CMD_LOGITS |
                       CMD_PERTURB | CMD_ATTACK | CMD_SERVE |
-                      CMD_INFER, /* of others, in memory */
+                      CMD_INFER | CMD_EVAL, /* of others, in memory */
     CMD_GROUPED = CMD_RUN | CMD_PLAN,                                 /* whose help has headings */
 };
 

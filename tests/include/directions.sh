@@ -32,7 +32,7 @@ allowed() {
         echo "base dp/account pipeline pipeline/ledger pipeline/journal pipeline/release"
         ;;
     corpus | serve | examples) echo "" ;; # the public interface alone
-    tools) echo "serve" ;;
+    tools) echo "serve eval" ;;
     eval) echo "corpus" ;;
     bench) echo "$engine $dp pipeline pipeline/release corpus" ;;
     *) return 1 ;;

@@ -22,7 +22,8 @@ mapfile -t code < <(files '*.[ch]' '*.def')
 near='near|far|fold|folds|folded|ask|asks|take|takes|turn|together|anyone|someone|half_scale'
 # What has such a word for a reason: near-copies are a measure of the literature, a chat has turns,
 # an option takes a value.
-known='is_near_copy|near_copy|test_near_copy|assert_near|takes_model|takes_value'
+known='is_near_copy|eval_is_near_copy|n_near_copies|count_near_copies'
+known+='|near_copy|test_near_copy|assert_near|takes_model|takes_value'
 known+='|[a-z0-9]*_turn|user_turn_.*|turn_.*|n_turn.*'
 while IFS=: read -r file name; do
     complain "$file: the name '$name' (docs/glossary.md has the words)"

@@ -71,6 +71,7 @@ while read -r command; do
     logits) begin="m.gguf --tokens tokens" ;;
     perturb) begin=m.gguf outputs=(-o --report) ;;
     infer) begin="m.gguf --remote-model x --dry-run" outputs=(-o --report) ;;
+    eval) begin=refs.jsonl ;;
     audit) begin=m.gguf ;;
     quantize) begin="m.gguf" outputs=(OUT) ;;
     make-model) begin="--layers 1 --embd 32 --ff 32 --heads 2" ;;

@@ -64,7 +64,8 @@ try() {
 # What each command is asked. Those whose output is the same each time leave it in NAME.out.
 commands=(help version inspect tokenize logits run many exact account ledger resume verify
     quantize make plan
-    pretrain training shard merge perturb attack infer certify wards adapter)
+    pretrain training shard merge perturb attack infer certify wards adapter
+    eval vectors)
 declare -A arguments=(
     [help]="run -h"
     [version]="--version"
@@ -84,6 +85,8 @@ declare -A arguments=(
     [wards]="run m.gguf wards.csv.gz --epsilon 3 -B 2 --num 2 --adjacency add-remove -n 3 --seed 3
         -q --label-field ward --labels private --label-names names --histogram-rho .1"
     [adapter]="run m.gguf refs.jsonl --rho 1 -n 4 --seed 3 -q --lora adapter.gguf"
+    [eval]="eval refs.jsonl --real refs.jsonl --train refs.jsonl --label-field who --model $model"
+    [vectors]="eval p.f32 p.f32 --features --dim 4 --json"
     [verify]="verify ink.json --model m.gguf"
     [quantize]="quantize m.gguf q.gguf Q8_0 -q"
     [make]="make-model --layers 1 --embd 32 --ff 32 --heads 2 --vocab-size 300 -o made.gguf -q"
@@ -99,6 +102,7 @@ echo "1 2 3 4 5" >tokens
 printf 'w0\nw1\n' >names
 printf '%s\n' 'the 0 0' 'record 1 0' 'anna 1 .5' 'of 0 2' 'ran .25 2' >vectors
 small_adapter || : >adapter.gguf # without python3 it is refused each time
+head -c 640 /dev/zero | tr '\0' 'A' >p.f32
 run run "$model" refs.jsonl --rho 1 -B 3 -n 4 --seed 1 -q --job job; expect_rc 0
 run ledger init year.ledger --dataset a --epsilon 1 --delta 1e-6; expect_rc 0
 {

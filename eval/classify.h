@@ -1,0 +1,28 @@
+/* classify.h - what a classifier learns from texts: a linear support vector machine on TF-IDF, by
+ * liblinear. It is loaded where it is used. */
+#ifndef DPI_EVAL_CLASSIFY_H
+#define DPI_EVAL_CLASSIFY_H
+
+#include "eval/texts.h"
+
+typedef struct eval_accuracy {
+    double accuracy;       /* share of the test texts whose label is predicted */
+    double macro_f1;       /* mean over the labels of F1 */
+    double majority;       /* accuracy of the most frequent label of the training texts */
+    int32_t n_train, n_test, n_labels;
+} eval_accuracy;
+
+/* Trained on the texts with a label, tested on those with a label. TF-IDF: count of a word times
+ * ln((1 + n) / (1 + texts with it)) + 1, n the training texts, rows of length 1; L2-regularised
+ * squared hinge loss, C = 1, one against the rest (liblinear -s 2, which draws nothing). A label
+ * that was not trained is predicted wrong. Errors: ARG (fewer than 2 labels, or no test text),
+ * UNSUPPORTED, MEMORY. */
+dpi_status eval_classify(const eval_texts *train, const eval_texts *test, eval_accuracy *accuracy,
+                         dpi_error *err);
+
+/* The same rows as liblinear's own program reads them: "label index:value ...", labels from 1 in
+ * the order of their names. For tests. Errors: IO and those above. */
+dpi_status eval_write_rows(const eval_texts *train, const eval_texts *texts, const char *path,
+                           dpi_error *err);
+
+#endif

@@ -1,0 +1,49 @@
+/* evaluate.h - all metrics of a set of synthetic texts, as one list of values.
+ *
+ * The values are computed from the real texts as they stand: they are private where these are. */
+#ifndef DPI_EVAL_EVALUATE_H
+#define DPI_EVAL_EVALUATE_H
+
+#include <stdbool.h>
+
+#include "eval/features.h"
+#include "eval/mauve.h"
+#include "eval/texts.h"
+
+enum { EVAL_VALUES_MAX = 96, EVAL_BINS = 20, EVAL_NEIGHBOURS = 3 };
+
+/* low..high: 95 % by bootstrap over texts; NAN: none. */
+typedef struct eval_value {
+    const char *group, *key, *label; /* "length", "words_mean", "words of a text, mean" */
+    double value, low, high;
+} eval_value;
+
+typedef struct eval_sources {
+    const eval_texts *synthetic, *real;
+    const eval_texts *train;  /* what the synthetic texts come from; NULL: not known */
+    const dpi_model *model;   /* NULL: no features, no perplexity */
+    dpi_session_options session;
+    mauve_options mauve;
+    const eval_watch *watch; /* of the model's reading; may be NULL */
+} eval_sources;
+
+typedef struct evaluation {
+    eval_value at[EVAL_VALUES_MAX];
+    int32_t n;
+    int32_t n_synthetic, n_real;
+    int32_t lengths[2][EVAL_BINS], words_in_bin; /* synthetic, real */
+    bool has_mauve;
+    mauve_score mauve;
+    mauve_options settings;
+    double *map; /* [n_synthetic + n_real, 2]; NULL without features */
+} evaluation;
+
+/* evaluation_free also after a failure. Metrics for which there are too few texts or labels are
+ * left out. Errors: those of the parts; CANCELLED. */
+dpi_status evaluate(const eval_sources *sources, evaluation *e, dpi_error *err);
+/* The metrics of features alone. */
+dpi_status evaluate_features(const eval_vectors *synthetic, const eval_vectors *real,
+                             const mauve_options *options, evaluation *e, dpi_error *err);
+void evaluation_free(evaluation *e);
+
+#endif

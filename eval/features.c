@@ -1,0 +1,136 @@
+/* features.c - see features.h. */
+#include "eval/features.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "dpinfer/memory.h"
+#include "dpinfer/text.h"
+#include "eval/fail.h"
+
+enum { ROWS = 64 }; /* logits that are held at a time */
+
+/* What reading a text needs. */
+typedef struct reader {
+    const dpi_model *model;
+    dpi_session *session;
+    dpi_model_info info;
+    int32_t *tokens; /* private; room for `capacity` */
+    size_t capacity;
+    float *logits; /* [ROWS, n_vocab], private */
+} reader;
+
+static dpi_status no_memory(dpi_error *err) {
+    return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for what a model makes of texts");
+}
+
+/* -ln softmax(row)[token] */
+static double surprise(const float *row, int32_t n_vocab, int32_t token) {
+    double most = (double)row[0], sum = 0;
+    for (int32_t i = 1; i < n_vocab; i++)
+        most = fmax(most, (double)row[i]);
+    for (int32_t i = 0; i < n_vocab; i++)
+        sum += exp((double)row[i] - most);
+    return most + log(sum) - (double)row[token];
+}
+
+static dpi_status tokenize(reader *r, const eval_text *t, size_t *n_tokens, dpi_error *err) {
+    const size_t most = 4 * t->n_bytes + 5;
+    if (most > r->capacity) {
+        int32_t *more = dpi_private_realloc(r->tokens, most * sizeof *more);
+        if (!more)
+            return no_memory(err);
+        r->tokens = more;
+        r->capacity = most;
+    }
+    EVAL_TRY(dpi_tokenize(r->model, t->text, t->n_bytes, DPI_TOKENIZE_BOS, r->tokens, r->capacity,
+                          n_tokens, err));
+    if (*n_tokens == 0) /* an empty text, and no BOS: any token, always the same one */
+        r->tokens[(*n_tokens)++] = 0;
+    return DPI_STATUS_OK;
+}
+
+/* n tokens in pieces: of each position but the last the surprise of what follows. */
+static dpi_status prefill(reader *r, size_t n, double *sum, dpi_error *err) {
+    dpi_session_reset(r->session, 0);
+    *sum = 0;
+    for (size_t begin = 0; begin < n; begin += ROWS) {
+        const size_t rows = n - begin < ROWS ? n - begin : ROWS;
+        EVAL_TRY(dpi_session_prefill(r->session, 0, r->tokens + begin, rows, r->logits, err));
+        for (size_t i = 0; i < rows && begin + i + 1 < n; i++)
+            *sum += surprise(r->logits + i * (size_t)r->info.n_vocab, r->info.n_vocab,
+                             r->tokens[begin + i + 1]);
+    }
+    return DPI_STATUS_OK;
+}
+
+static dpi_status read_text(reader *r, const eval_text *t, eval_reading *x, dpi_error *err) {
+    const size_t n_ctx = (size_t)dpi_session_n_ctx(r->session);
+    size_t n;
+    double sum;
+    EVAL_TRY(tokenize(r, t, &n, err));
+    if (n > n_ctx) {
+        n = n_ctx;
+        x->n_cut++;
+    }
+    EVAL_TRY(prefill(r, n, &sum, err));
+    const int32_t i = x->n++;
+    x->nll[i] = n > 1 ? sum / (double)(n - 1) : 0;
+    x->n_tokens[i] = (int32_t)n - (dpi_token_bos(r->model) >= 0);
+    x->features.n = x->n;
+    return dpi_session_features(r->session, 0,
+                                x->features.at + (size_t)i * (size_t)x->features.dim, err);
+}
+
+static dpi_status make_room(reader *r, int32_t n, eval_reading *x, dpi_error *err) {
+    const size_t n_texts = (size_t)n + 1;
+    x->features.dim = r->info.n_embd;
+    x->features.at =
+        dpi_private_malloc(n_texts * (size_t)r->info.n_embd * sizeof *x->features.at);
+    x->nll = dpi_private_malloc(n_texts * sizeof *x->nll);
+    x->n_tokens = dpi_private_malloc(n_texts * sizeof *x->n_tokens);
+    r->logits = dpi_private_malloc(ROWS * (size_t)r->info.n_vocab * sizeof *r->logits);
+    return x->features.at && x->nll && x->n_tokens && r->logits ? DPI_STATUS_OK : no_memory(err);
+}
+
+dpi_status eval_read(const dpi_model *model, const dpi_session_options *options,
+                     const eval_texts *texts, const eval_watch *watch, eval_reading *x,
+                     dpi_error *err) {
+    reader r = {.model = model};
+    *x = (eval_reading){0};
+    dpi_model_info_init(&r.info);
+    EVAL_TRY(dpi_model_info_get(model, &r.info, err));
+    dpi_status status = dpi_session_create(model, options, &r.session, err);
+    if (status == DPI_STATUS_OK)
+        status = make_room(&r, texts->n, x, err);
+    for (int32_t i = 0; i < texts->n && status == DPI_STATUS_OK; i++) {
+        if (watch && watch->cancel && watch->cancel(watch->user))
+            status = eval_fail(err, DPI_STATUS_CANCELLED, "cancelled while texts are read");
+        else
+            status = read_text(&r, &texts->at[i], x, err);
+        if (status == DPI_STATUS_OK && watch && watch->progress)
+            watch->progress(watch->user, i + 1, texts->n);
+    }
+    dpi_session_free(r.session);
+    dpi_private_free(r.tokens);
+    dpi_private_free(r.logits);
+    return status;
+}
+
+void eval_reading_free(eval_reading *x) {
+    dpi_private_free(x->features.at);
+    dpi_private_free(x->nll);
+    dpi_private_free(x->n_tokens);
+    *x = (eval_reading){0};
+}
+
+void eval_perplexity(const eval_reading *x, double *of_text, double *of_token) {
+    double sum = 0, nll = 0, n = 0;
+    for (int32_t i = 0; i < x->n; i++) {
+        sum += exp(x->nll[i]);
+        nll += x->nll[i] * x->n_tokens[i];
+        n += x->n_tokens[i];
+    }
+    *of_text = x->n > 0 ? sum / x->n : 0;
+    *of_token = n > 0 ? exp(nll / n) : 0;
+}

@@ -1,0 +1,33 @@
+/* features.h - what a model makes of texts: the last hidden state, and how probable they are. */
+#ifndef DPI_EVAL_FEATURES_H
+#define DPI_EVAL_FEATURES_H
+
+#include "dpinfer/session.h"
+#include "eval/mauve.h"
+#include "eval/texts.h"
+
+/* Of a set of texts. Private where they are. */
+typedef struct eval_reading {
+    eval_vectors features; /* [n, n_embd] the last hidden state after the last token */
+    double *nll;           /* [n] mean over a text's tokens of -ln p(token | before), in nats */
+    int32_t *n_tokens;     /* [n] BOS not counted; longer texts are cut to the context */
+    int32_t n, n_cut;
+} eval_reading;
+
+typedef struct eval_watch {
+    void (*progress)(void *user, int64_t n_done, int64_t n_all); /* may be NULL */
+    dpi_cancel_fn cancel;                                        /* may be NULL */
+    void *user;
+} eval_watch;
+
+/* Reads each text by itself, behind a BOS token where the model has one; empty texts too.
+ * eval_reading_free also after a failure. Errors: those of the session; CANCELLED, MEMORY. */
+dpi_status eval_read(const dpi_model *model, const dpi_session_options *options,
+                     const eval_texts *texts, const eval_watch *watch, eval_reading *reading,
+                     dpi_error *err);
+void eval_reading_free(eval_reading *reading);
+
+/* Mean over texts of e^nll, and e^(mean over all tokens). */
+void eval_perplexity(const eval_reading *reading, double *of_text, double *of_token);
+
+#endif

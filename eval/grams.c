@@ -1,0 +1,402 @@
+/* grams.c - see grams.h. */
+#include "eval/grams.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dpinfer/memory.h"
+#include "eval/fail.h"
+
+static dpi_status no_memory(dpi_error *err) {
+    return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for n-grams");
+}
+
+/* An n-gram and the text that it is in. */
+typedef struct gram {
+    uint64_t hash;
+    int32_t text, count;
+} gram;
+
+static uint64_t hash_of(const uint64_t *word, int32_t n) {
+    uint64_t hash = 0;
+    for (int32_t k = 0; k < n; k++)
+        hash = (hash ^ word[k]) * 0x9e3779b97f4a7c15u + 1;
+    return hash ^ (hash >> 32);
+}
+
+static int compare_hash(const void *a, const void *b) {
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int compare_gram(const void *a, const void *b) {
+    const gram *x = a, *y = b;
+    return x->hash != y->hash ? (x->hash > y->hash) - (x->hash < y->hash)
+                              : (x->text > y->text) - (x->text < y->text);
+}
+
+/* The hashes of a text's n-grams, in order; how many. hash [n_words]. */
+static int32_t hashes_of(const eval_text *t, int32_t n, uint64_t *hash) {
+    int32_t n_grams = 0;
+    for (int32_t i = 0; i + n <= t->n_words; i++)
+        hash[n_grams++] = hash_of(t->word + i, n);
+    return n_grams;
+}
+
+/* Sorts and drops what is there twice; how many are left. */
+static int32_t make_set(uint64_t *hash, int32_t n) {
+    int32_t n_set = 0;
+    qsort(hash, (size_t)n, sizeof *hash, compare_hash);
+    for (int32_t i = 0; i < n; i++)
+        if (i == 0 || hash[i] != hash[i - 1])
+            hash[n_set++] = hash[i];
+    return n_set;
+}
+
+/* The n-grams of all texts by hash and text, each once a text with its count. *grams is private
+ * memory of the caller's. */
+static dpi_status grams_of(const eval_texts *texts, int32_t n, gram **grams, int64_t *n_grams,
+                           dpi_error *err) {
+    gram *all = dpi_private_malloc(((size_t)texts->n_words + 1) * sizeof *all);
+    int64_t n_all = 0, n_set = 0;
+    if (!all)
+        return no_memory(err);
+    for (int32_t t = 0; t < texts->n; t++)
+        for (int32_t i = 0; i + n <= texts->at[t].n_words; i++)
+            all[n_all++] = (gram){hash_of(texts->at[t].word + i, n), t, 1};
+    qsort(all, (size_t)n_all, sizeof *all, compare_gram);
+    for (int64_t i = 0; i < n_all; i++) {
+        if (n_set > 0 && compare_gram(&all[i], &all[n_set - 1]) == 0)
+            all[n_set - 1].count++;
+        else
+            all[n_set++] = all[i];
+    }
+    *grams = all;
+    *n_grams = n_set;
+    return DPI_STATUS_OK;
+}
+
+/* The first of the grams with a hash that is not less. */
+static int64_t find_hash(const gram *grams, int64_t n, uint64_t hash) {
+    int64_t low = 0, high = n;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (grams[middle].hash < hash)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* ---- Diversity ------------------------------------------------------------------------------- */
+
+dpi_status eval_distinct(const eval_texts *texts, int32_t n, double *of_all, double *of_text,
+                         dpi_error *err) {
+    uint64_t *all = dpi_private_malloc(((size_t)texts->n_words + 1) * sizeof *all);
+    uint64_t *own = dpi_private_malloc(((size_t)texts->n_words + 1) * sizeof *own);
+    int32_t n_all = 0, n_texts = 0;
+    double sum = 0;
+    for (int32_t t = 0; t < texts->n && all && own; t++) {
+        const int32_t n_own = hashes_of(&texts->at[t], n, own);
+        memcpy(all + n_all, own, (size_t)n_own * sizeof *own);
+        n_all += n_own;
+        n_texts += n_own > 0;
+        sum += n_own > 0 ? (double)make_set(own, n_own) / n_own : 0;
+    }
+    *of_text = n_texts > 0 ? sum / n_texts : 0;
+    *of_all = n_all > 0 && all && own ? (double)make_set(all, n_all) / n_all : 0;
+    const bool ok = all && own;
+    dpi_private_free(all);
+    dpi_private_free(own);
+    return ok ? DPI_STATUS_OK : no_memory(err);
+}
+
+/* ---- Self-BLEU ------------------------------------------------------------------------------- */
+
+/* For each text: how many of its n-grams another one has, and how many it has. */
+typedef struct matches {
+    int64_t shared, all;
+} matches;
+
+/* Of an n-gram count as many as another text has at most: of the one text with the most, as many as
+ * the second has. */
+static void count_shared(const gram *grams, int64_t n_grams, matches *m) {
+    for (int64_t begin = 0, end; begin < n_grams; begin = end) {
+        int32_t most = 0, second = 0;
+        int64_t owner = begin;
+        for (end = begin; end < n_grams && grams[end].hash == grams[begin].hash; end++) {
+            if (grams[end].count > most) {
+                second = most;
+                most = grams[end].count;
+                owner = end;
+            } else if (grams[end].count > second) {
+                second = grams[end].count;
+            }
+        }
+        for (int64_t i = begin; i < end; i++) {
+            const int32_t others = i == owner ? second : most;
+            m[grams[i].text].all += grams[i].count;
+            m[grams[i].text].shared += grams[i].count < others ? grams[i].count : others;
+        }
+    }
+}
+
+static int compare_length(const void *a, const void *b) {
+    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The closest to `own` of the sorted lengths without one that is `own`; the shorter of two. */
+static int32_t closest_length(const int32_t *length, int32_t n, int32_t own) {
+    int32_t best = -1;
+    bool skipped = false;
+    for (int32_t i = 0; i < n; i++) {
+        if (length[i] == own && !skipped) {
+            skipped = true;
+            continue;
+        }
+        if (best < 0 || abs(length[i] - own) < abs(best - own))
+            best = length[i];
+    }
+    return best;
+}
+
+/* m [4, texts->n] */
+static double mean_bleu(const eval_texts *texts, const matches *m, const int32_t *length,
+                        int32_t n_lengths) {
+    double sum = 0;
+    int32_t n = 0;
+    for (int32_t t = 0; t < texts->n && n_lengths > 1; t++) {
+        const int32_t n_words = texts->at[t].n_words;
+        if (n_words < 4)
+            continue;
+        double logs = 0;
+        for (int32_t k = 0; k < 4; k++) {
+            const matches *x = &m[k * texts->n + t];
+            logs += log((x->shared > 0 ? (double)x->shared : .1) / (double)x->all) / 4;
+        }
+        const int32_t other = closest_length(length, n_lengths, n_words);
+        sum += exp(logs + (n_words < other ? 1 - (double)other / n_words : 0));
+        n++;
+    }
+    return n > 0 ? sum / n : 0;
+}
+
+dpi_status eval_self_bleu(const eval_texts *texts, double *bleu, dpi_error *err) {
+    const size_t n = (size_t)texts->n;
+    matches *m = calloc(4 * n + 1, sizeof *m);
+    int32_t *length = calloc(n + 1, sizeof *length), n_lengths = 0;
+    dpi_status status = m && length ? DPI_STATUS_OK : no_memory(err);
+    for (int32_t k = 1; k <= 4 && status == DPI_STATUS_OK; k++) {
+        gram *grams = NULL;
+        int64_t n_grams = 0;
+        status = grams_of(texts, k, &grams, &n_grams, err);
+        if (status == DPI_STATUS_OK) {
+            count_shared(grams, n_grams, m + (size_t)(k - 1) * n);
+            dpi_private_free(grams);
+        }
+    }
+    if (status == DPI_STATUS_OK) {
+        for (size_t t = 0; t < n; t++)
+            if (texts->at[t].n_words >= 4)
+                length[n_lengths++] = texts->at[t].n_words;
+        qsort(length, (size_t)n_lengths, sizeof *length, compare_length);
+        *bleu = mean_bleu(texts, m, length, n_lengths);
+    }
+    free(m);
+    free(length);
+    return status;
+}
+
+/* ---- Copies ---------------------------------------------------------------------------------- */
+
+dpi_status eval_is_near_copy(const eval_text *a, const eval_text *b, bool *is_near_copy,
+                             dpi_error *err) {
+    const size_t n = (size_t)a->n_words + (size_t)b->n_words;
+    uint64_t *x = dpi_private_malloc((n + 1) * sizeof *x), *y = x ? x + a->n_words : NULL;
+    if (!x)
+        return no_memory(err);
+    const int32_t n_x = make_set(x, hashes_of(a, 3, x)), n_y = make_set(y, hashes_of(b, 3, y));
+    int32_t n_shared = 0;
+    for (int32_t i = 0, k = 0; i < n_x && k < n_y;) {
+        const bool left = x[i] <= y[k], right = y[k] <= x[i];
+        n_shared += left && right;
+        i += left;
+        k += right;
+    }
+    const int32_t fewer = n_x < n_y ? n_x : n_y;
+    *is_near_copy = fewer > 0 && 2 * n_shared >= fewer;
+    dpi_private_free(x);
+    return DPI_STATUS_OK;
+}
+
+/* For each text, whether one of `train` shares half of the trigrams. */
+static dpi_status count_near_copies(const eval_texts *texts, const eval_texts *train,
+                                    int32_t *n_near_copies, dpi_error *err) {
+    gram *grams = NULL;
+    int64_t n_grams = 0;
+    int32_t *n_own = calloc((size_t)train->n + 1, sizeof *n_own);
+    int32_t *n_shared = calloc((size_t)train->n + 1, sizeof *n_shared);
+    dpi_status status = n_own && n_shared ? grams_of(train, 3, &grams, &n_grams, err)
+                                          : no_memory(err);
+    for (int64_t i = 0; i < n_grams; i++)
+        n_own[grams[i].text]++;
+    *n_near_copies = 0;
+    for (int32_t t = 0; t < texts->n && status == DPI_STATUS_OK; t++) {
+        const eval_text *x = &texts->at[t];
+        uint64_t *hash = dpi_private_malloc(((size_t)x->n_words + 1) * sizeof *hash);
+        if (!hash) {
+            status = no_memory(err);
+            break;
+        }
+        const int32_t n = make_set(hash, hashes_of(x, 3, hash));
+        bool is_near_copy = false;
+        memset(n_shared, 0, (size_t)train->n * sizeof *n_shared);
+        for (int32_t i = 0; i < n; i++)
+            for (int64_t k = find_hash(grams, n_grams, hash[i]);
+                 k < n_grams && grams[k].hash == hash[i]; k++)
+                n_shared[grams[k].text]++;
+        for (int32_t k = 0; k < train->n; k++)
+            is_near_copy |= n_shared[k] > 0 && 2 * n_shared[k] >= (n < n_own[k] ? n : n_own[k]);
+        *n_near_copies += is_near_copy;
+        dpi_private_free(hash);
+    }
+    dpi_private_free(grams);
+    free(n_own);
+    free(n_shared);
+    return status;
+}
+
+/* The whole text as one gram. */
+static dpi_status count_exact(const eval_texts *texts, const eval_texts *train, int32_t *n_exact,
+                              dpi_error *err) {
+    uint64_t *hash = dpi_private_malloc(((size_t)train->n + 1) * sizeof *hash);
+    if (!hash)
+        return no_memory(err);
+    for (int32_t k = 0; k < train->n; k++)
+        hash[k] = hash_of(train->at[k].word, train->at[k].n_words);
+    qsort(hash, (size_t)train->n, sizeof *hash, compare_hash);
+    *n_exact = 0;
+    for (int32_t t = 0; t < texts->n; t++) {
+        const uint64_t own = hash_of(texts->at[t].word, texts->at[t].n_words);
+        *n_exact += texts->at[t].n_words > 0 &&
+                    bsearch(&own, hash, (size_t)train->n, sizeof *hash, compare_hash) != NULL;
+    }
+    dpi_private_free(hash);
+    return DPI_STATUS_OK;
+}
+
+static bool has_hash(const gram *grams, int64_t n, uint64_t hash) {
+    const int64_t i = find_hash(grams, n, hash);
+    return i < n && grams[i].hash == hash;
+}
+
+/* Runs of five words: those of one text of `train` alone that `other` has not. */
+static dpi_status count_rare(const eval_texts *texts, const eval_texts *train,
+                             const eval_texts *other, eval_copies *c, dpi_error *err) {
+    const eval_texts none = {0};
+    gram *of_train = NULL, *of_other = NULL, *own = NULL;
+    int64_t n_train = 0, n_other = 0, n_own = 0;
+    int32_t *found = calloc((size_t)texts->n + 1, sizeof *found);
+    dpi_status status = found ? grams_of(train, 5, &of_train, &n_train, err) : no_memory(err);
+    if (status == DPI_STATUS_OK)
+        status = grams_of(other ? other : &none, 5, &of_other, &n_other, err);
+    if (status == DPI_STATUS_OK)
+        status = grams_of(texts, 5, &own, &n_own, err);
+    for (int64_t i = 0; i < n_own && status == DPI_STATUS_OK; i++) {
+        const int64_t k = find_hash(of_train, n_train, own[i].hash);
+        const bool is_there = k < n_train && of_train[k].hash == own[i].hash;
+        const bool is_rare = is_there &&
+                             (k + 1 == n_train || of_train[k + 1].hash != own[i].hash) &&
+                             !has_hash(of_other, n_other, own[i].hash);
+        found[own[i].text] |= is_rare;
+        c->n_rare_runs += is_rare && (i == 0 || own[i - 1].hash != own[i].hash);
+    }
+    for (int32_t t = 0; t < texts->n && found; t++)
+        c->n_rare += found[t];
+    dpi_private_free(of_train);
+    dpi_private_free(of_other);
+    dpi_private_free(own);
+    free(found);
+    return status;
+}
+
+/* ---- Runs ------------------------------------------------------------------------------------ */
+
+/* A place in `train`: a suffix of a text. */
+typedef struct place {
+    const uint64_t *word;
+    int32_t n;
+} place;
+
+static int32_t common(const place *a, const place *b) {
+    const int32_t most = a->n < b->n ? a->n : b->n;
+    int32_t n = 0;
+    while (n < most && a->word[n] == b->word[n])
+        n++;
+    return n;
+}
+
+static int compare_place(const void *a, const void *b) {
+    const place *x = a, *y = b;
+    const int32_t n = common(x, y);
+    if (n == x->n || n == y->n)
+        return (x->n > y->n) - (x->n < y->n);
+    return (x->word[n] > y->word[n]) - (x->word[n] < y->word[n]);
+}
+
+/* The longest run from x on that stands in one of the sorted places: the neighbours of where it
+ * would be have it. */
+static int32_t longest_at(const place *places, int64_t n, const place *x) {
+    int64_t low = 0, high = n;
+    int32_t longest = 0;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (compare_place(&places[middle], x) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (int64_t i = low - 1; i <= low; i++) {
+        const int32_t own = i >= 0 && i < n ? common(&places[i], x) : 0;
+        longest = own > longest ? own : longest;
+    }
+    return longest;
+}
+
+static dpi_status find_longest(const eval_texts *texts, const eval_texts *train, eval_copies *c,
+                               dpi_error *err) {
+    place *places = dpi_private_malloc(((size_t)train->n_words + 1) * sizeof *places);
+    int64_t n = 0;
+    double sum = 0;
+    if (!places)
+        return no_memory(err);
+    for (int32_t t = 0; t < train->n; t++)
+        for (int32_t i = 0; i < train->at[t].n_words; i++)
+            places[n++] = (place){train->at[t].word + i, train->at[t].n_words - i};
+    qsort(places, (size_t)n, sizeof *places, compare_place);
+    for (int32_t t = 0; t < texts->n; t++) {
+        int32_t own = 0;
+        for (int32_t i = 0; i + own < texts->at[t].n_words; i++) {
+            const place x = {texts->at[t].word + i, texts->at[t].n_words - i};
+            const int32_t here = longest_at(places, n, &x);
+            own = here > own ? here : own;
+        }
+        sum += own;
+        c->longest = own > c->longest ? own : c->longest;
+    }
+    c->mean_longest = texts->n > 0 ? sum / texts->n : 0;
+    dpi_private_free(places);
+    return DPI_STATUS_OK;
+}
+
+dpi_status eval_compare(const eval_texts *texts, const eval_texts *train, const eval_texts *other,
+                        eval_copies *c, dpi_error *err) {
+    *c = (eval_copies){0};
+    EVAL_TRY(count_near_copies(texts, train, &c->n_near_copies, err));
+    EVAL_TRY(count_exact(texts, train, &c->n_exact, err));
+    EVAL_TRY(count_rare(texts, train, other, c, err));
+    return find_longest(texts, train, c, err);
+}

@@ -1,0 +1,194 @@
+/* pii.c - see pii.h. */
+#include "eval/pii.h"
+
+#include <ctype.h>
+#include <regex.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dpinfer/memory.h"
+#include "eval/fail.h"
+
+/* Something that was found, as a hash of its letters and digits. */
+typedef struct finding {
+    uint64_t hash;
+    int32_t kind;
+} finding;
+
+typedef struct findings {
+    finding *at; /* private memory */
+    size_t n, room;
+    bool failed;
+} findings;
+
+enum { N_PATTERNS = EVAL_PII_NAME };
+
+/* In the order in which a part of a text is one of them: each takes its part away from the next. */
+static const struct {
+    int32_t kind;
+    const char *pattern;
+} patterns[N_PATTERNS] = {
+    {EVAL_PII_EMAIL, "[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\\.[A-Za-z0-9-]+)+"},
+    {EVAL_PII_IBAN, "[A-Z]{2}[0-9]{2}( ?[A-Z0-9]{4}){2,7}( ?[A-Z0-9]{1,3})?"},
+    {EVAL_PII_DATE, "[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4}|"
+                    "[0-9]{1,2}(st|nd|rd|th|\\.)? (January|February|March|April|May|June|July|"
+                    "August|September|October|November|December)( [0-9]{4})?|"
+                    "(January|February|March|April|May|June|July|August|September|October|"
+                    "November|December) [0-9]{1,2}(, [0-9]{4})?"},
+    {EVAL_PII_PHONE, "(\\+[0-9]{1,3}[ -]?)?(\\([0-9]{1,5}\\)[ -]?)?"
+                     "[0-9]{2,5}([ -][0-9]{2,8}){1,4}|\\+[0-9]{7,14}"},
+    {EVAL_PII_DIGITS, "[0-9]{6,}"},
+};
+
+static const char *const names[EVAL_PII_KINDS] = {"email", "phone",  "iban",
+                                                  "date",  "digits", "name"};
+
+const char *eval_pii_name(int32_t kind) { return names[kind]; }
+
+/* The same whatever stands between its letters and digits, and whatever their case. */
+static uint64_t hash_of(const char *text, size_t n_bytes) {
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < n_bytes; i++)
+        if (isalnum((unsigned char)text[i]) || (text[i] & 0x80))
+            hash = (hash ^ (uint64_t)tolower((unsigned char)text[i])) * 0x100000001b3u;
+    return hash;
+}
+
+static void put(findings *f, int32_t kind, const char *text, size_t n_bytes) {
+    if (f->n == f->room) {
+        const size_t room = 2 * f->room + 64;
+        finding *more = dpi_private_realloc(f->at, room * sizeof *more);
+        f->failed |= !more;
+        if (!more)
+            return;
+        f->at = more;
+        f->room = room;
+    }
+    f->at[f->n++] = (finding){hash_of(text, n_bytes), kind};
+}
+
+/* ISO 13616: the first four characters to the end, letters as numbers from 10, mod 97 is 1. */
+static bool is_iban(const char *text, size_t n_bytes) {
+    char sign[40];
+    size_t n = 0;
+    for (size_t i = 0; i < n_bytes && n < sizeof sign; i++)
+        if (text[i] != ' ')
+            sign[n++] = text[i];
+    int32_t rest = 0;
+    for (size_t i = 0; i < n; i++) {
+        const char c = sign[(i + 4) % n];
+        rest = isdigit((unsigned char)c) ? (rest * 10 + c - '0') % 97
+                                         : (rest * 100 + c - 'A' + 10) % 97;
+    }
+    return n >= 15 && rest == 1;
+}
+
+static bool is_inside_word(const char *text, size_t at) {
+    return at > 0 && (isalnum((unsigned char)text[at - 1]) || (text[at - 1] & 0x80));
+}
+
+/* text is a copy: what is found becomes spaces. */
+static void find_pattern(findings *f, const regex_t *r, int32_t kind, char *text, size_t n_bytes) {
+    regmatch_t m;
+    size_t at = 0;
+    while (at < n_bytes && regexec(r, text + at, 1, &m, at > 0 ? REG_NOTBOL : 0) == 0) {
+        const size_t begin = at + (size_t)m.rm_so, end = at + (size_t)m.rm_eo;
+        const bool counts = !is_inside_word(text, begin) &&
+                            !isalnum((unsigned char)text[end]) &&
+                            (kind != EVAL_PII_IBAN || is_iban(text + begin, end - begin));
+        if (counts) {
+            put(f, kind, text + begin, end - begin);
+            memset(text + begin, ' ', end - begin);
+        }
+        at = counts ? end : begin + 1;
+    }
+}
+
+/* Words with a capital behind a word without a stop. */
+static void find_names(findings *f, const char *text, size_t n_bytes) {
+    bool inside = false;
+    for (size_t i = 0; i < n_bytes;) {
+        if (!isalpha((unsigned char)text[i]) && !(text[i] & 0x80)) {
+            inside &= strchr(".!?:\n\"", text[i]) == NULL;
+            i++;
+            continue;
+        }
+        const size_t begin = i;
+        while (i < n_bytes && (isalpha((unsigned char)text[i]) || (text[i] & 0x80) ||
+                               text[i] == '\''))
+            i++;
+        if (inside && isupper((unsigned char)text[begin]) && i - begin > 1)
+            put(f, EVAL_PII_NAME, text + begin, i - begin);
+        inside = true;
+    }
+}
+
+static int compare(const void *a, const void *b) {
+    const finding *x = a, *y = b;
+    return x->kind != y->kind ? x->kind - y->kind
+                              : (x->hash > y->hash) - (x->hash < y->hash);
+}
+
+static dpi_status find_all(const eval_texts *texts, const regex_t *regex, findings *f,
+                           dpi_error *err) {
+    for (int32_t t = 0; t < texts->n && !f->failed; t++) {
+        const eval_text *x = &texts->at[t];
+        char *copy = dpi_private_malloc(x->n_bytes + 1);
+        if (!copy) {
+            f->failed = true;
+            break;
+        }
+        memcpy(copy, x->text, x->n_bytes + 1);
+        const size_t n_bytes = strlen(copy); /* up to a NUL */
+        for (int32_t i = 0; i < N_PATTERNS; i++)
+            find_pattern(f, &regex[i], patterns[i].kind, copy, n_bytes);
+        find_names(f, copy, n_bytes);
+        dpi_private_free(copy);
+    }
+    if (f->n > 0)
+        qsort(f->at, f->n, sizeof *f->at, compare);
+    return f->failed ? eval_fail(err, DPI_STATUS_MEMORY, "out of memory for what names a person")
+                     : DPI_STATUS_OK;
+}
+
+static bool has(const findings *f, const finding *x) {
+    return f->n > 0 && bsearch(x, f->at, f->n, sizeof *x, compare) != NULL;
+}
+
+static void count(const findings *own, const findings *train, const findings *other,
+                  eval_pii *pii) {
+    for (size_t i = 0; i < own->n; i++) {
+        const finding *x = &own->at[i];
+        const bool is_name = x->kind == EVAL_PII_NAME, copied = has(train, x);
+        const bool is_new = i == 0 || compare(x, x - 1) != 0;
+        if (is_name && (!copied || has(other, x)))
+            continue;
+        pii->n_found[x->kind]++;
+        pii->n_copied[x->kind] += is_new && copied;
+    }
+}
+
+dpi_status eval_find_pii(const eval_texts *texts, const eval_texts *train, const eval_texts *other,
+                         eval_pii *pii, dpi_error *err) {
+    const eval_texts *const sets[] = {texts, train, other};
+    findings found[3] = {0};
+    regex_t regex[N_PATTERNS];
+    int32_t n = 0;
+    *pii = (eval_pii){0};
+    while (n < N_PATTERNS && regcomp(&regex[n], patterns[n].pattern, REG_EXTENDED) == 0)
+        n++;
+    dpi_status status = n == N_PATTERNS ? DPI_STATUS_OK
+                                        : eval_fail(err, DPI_STATUS_MEMORY,
+                                                    "out of memory for patterns");
+    for (int32_t i = 0; i < 3 && status == DPI_STATUS_OK; i++)
+        if (sets[i])
+            status = find_all(sets[i], regex, &found[i], err);
+    if (status == DPI_STATUS_OK)
+        count(&found[0], &found[1], &found[2], pii);
+    for (int32_t i = 0; i < 3; i++)
+        dpi_private_free(found[i].at);
+    while (n > 0)
+        regfree(&regex[--n]);
+    return status;
+}

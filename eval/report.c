@@ -1,0 +1,152 @@
+/* report.c - see report.h. */
+#include "eval/report.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+#include "dpinfer/memory.h"
+#include "eval/plots.h"
+
+#define PRIVATE_NOTE                                                                           \
+    "PRIVATE: computed from real texts as they stand. Do not give this away: a number here may " \
+    "tell whether a text was among them."
+#define PUBLIC_NOTE "The real texts are public, says who asked for this."
+
+static bool has_interval(const eval_value *v) { return !isnan(v->low); }
+
+/* ---- Text and CSV ---------------------------------------------------------------------------- */
+
+static bool is_first_of_group(const evaluation *e, int32_t i) {
+    return i == 0 || strcmp(e->at[i].group, e->at[i - 1].group) != 0;
+}
+
+static void print_text(const evaluation *e, bool is_public, FILE *f) {
+    fprintf(f, "%s\n", is_public ? PUBLIC_NOTE : PRIVATE_NOTE);
+    for (int32_t i = 0; i < e->n; i++) {
+        const eval_value *v = &e->at[i];
+        if (is_first_of_group(e, i))
+            fprintf(f, "\n%s\n", v->group);
+        fprintf(f, "  %-12.6g", v->value);
+        if (has_interval(v))
+            fprintf(f, " %8.4g ..%8.4g", v->low, v->high);
+        else
+            fprintf(f, "%20s", "");
+        fprintf(f, "   %s\n", v->label);
+    }
+}
+
+static void print_csv(const evaluation *e, FILE *f) {
+    fputs("key,value,low,high\n", f);
+    for (int32_t i = 0; i < e->n; i++) {
+        const eval_value *v = &e->at[i];
+        fprintf(f, "%s,%.17g,", v->key, v->value);
+        if (has_interval(v))
+            fprintf(f, "%.17g,%.17g\n", v->low, v->high);
+        else
+            fputs(",\n", f);
+    }
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static json_t *json_of_seeds(const evaluation *e) {
+    json_t *list = json_array();
+    for (int32_t i = 0; list && i < e->mauve.n_seeds; i++)
+        json_array_append_new(list, json_real(e->mauve.of_seed[i]));
+    return list;
+}
+
+static bool print_json(const evaluation *e, bool is_public, FILE *f) {
+    json_t *object = json_object(), *intervals = json_object();
+    bool ok = object && intervals &&
+              json_object_set_new(object, "private", json_boolean(!is_public)) == 0;
+    for (int32_t i = 0; i < e->n && ok; i++) {
+        const eval_value *v = &e->at[i];
+        ok = json_object_set_new(object, v->key, json_real(v->value)) == 0;
+        if (ok && has_interval(v))
+            ok = json_object_set_new(intervals, v->key, json_pack("[f, f]", v->low, v->high)) == 0;
+    }
+    ok = ok && json_object_set(object, "intervals", intervals) == 0;
+    if (ok && e->has_mauve)
+        ok = json_object_set_new(object, "mauve_seeds", json_of_seeds(e)) == 0 &&
+             json_object_set_new(object, "settings",
+                                 json_pack("{s:f, s:I, s:i, s:i, s:i}", "scaling",
+                                           e->settings.scaling, "first_seed",
+                                           (json_int_t)e->settings.seed, "n_weights",
+                                           MAUVE_WEIGHTS, "n_starts", 5, "n_rounds", 500)) == 0;
+    char *text = ok ? json_dumps(object, JSON_INDENT(2)) : NULL;
+    json_decref(object);
+    json_decref(intervals);
+    if (!text)
+        return false;
+    fprintf(f, "%s\n", text);
+    dpi_private_free(text); /* jansson's memory: main sees to it */
+    return true;
+}
+
+/* ---- HTML ------------------------------------------------------------------------------------ */
+
+static const char style[] =
+    "<style>:root{color-scheme:light dark;--ink:#1c2430;--paper:#fff;--line:#d5dbe3;--a:#1b6ca8;"
+    "--b:#c0392b}\n"
+    "@media(prefers-color-scheme:dark){:root{--ink:#e6eaf0;--paper:#14181e;--line:#38414d;"
+    "--a:#6cb3ea;--b:#f0877b}}\n"
+    "body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);"
+    "max-width:60rem;margin:2rem auto;padding:0 1rem}\n"
+    "table{border-collapse:collapse;width:100%;margin:.5rem 0 1.5rem}\n"
+    "td,th{border-bottom:1px solid var(--line);padding:.3rem .5rem;text-align:left}\n"
+    "td.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}\n"
+    ".note{border-left:.3rem solid var(--b);padding:.3rem .8rem}\n"
+    "svg{width:100%;max-width:40rem;height:auto}\n"
+    "svg text{fill:var(--ink);font-size:12px}\n"
+    ".plots{display:grid;gap:1.5rem}</style>\n";
+
+static void print_rows(const evaluation *e, FILE *f) {
+    for (int32_t i = 0; i < e->n; i++) {
+        const eval_value *v = &e->at[i];
+        if (is_first_of_group(e, i))
+            fprintf(f, "%s<h2>%s</h2>\n<table><tr><th>value</th><th>95 %%</th><th>what</th></tr>\n",
+                    i > 0 ? "</table>\n" : "", v->group);
+        fprintf(f, "<tr><td class=\"n\">%.6g</td><td class=\"n\">", v->value);
+        if (has_interval(v))
+            fprintf(f, "%.4g to %.4g", v->low, v->high);
+        fprintf(f, "</td><td>%s</td></tr>\n", v->label);
+    }
+    fputs("</table>\n", f);
+}
+
+static void print_html(const evaluation *e, bool is_public, FILE *f) {
+    fprintf(f, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+               "<meta name=\"viewport\" content=\"width=device-width\">\n"
+               "<title>What the texts are worth</title>\n%s</head><body>\n"
+               "<h1>What the texts are worth</h1>\n<p class=\"note\">%s</p>\n"
+               "<div class=\"plots\">\n",
+            style, is_public ? PUBLIC_NOTE : PRIVATE_NOTE);
+    plot_lengths(e, f);
+    if (e->has_mauve)
+        plot_frontier(e, f);
+    if (e->map)
+        plot_map(e, f);
+    fputs("</div>\n", f);
+    print_rows(e, f);
+    if (e->has_mauve)
+        fprintf(f, "<p>MAUVE: c = %g, %d weights, %d clusters, %d dimensions, %d seeds from "
+                   "%" PRIu64 ", 5 starts, 500 rounds. Scores of other settings do not "
+                   "compare.</p>\n",
+                e->settings.scaling, MAUVE_WEIGHTS, (int)e->mauve.n_clusters,
+                (int)e->mauve.n_dims, (int)e->mauve.n_seeds, e->settings.seed);
+    fputs("</body></html>\n", f);
+}
+
+bool eval_print(const evaluation *e, bool is_public, eval_form form, FILE *stream) {
+    bool ok = true;
+    switch (form) {
+    case EVAL_JSON: ok = print_json(e, is_public, stream); break;
+    case EVAL_CSV: print_csv(e, stream); break;
+    case EVAL_HTML: print_html(e, is_public, stream); break;
+    default: print_text(e, is_public, stream); break;
+    }
+    return ok && fflush(stream) == 0 && !ferror(stream);
+}

@@ -1,0 +1,224 @@
+/* cmd_eval.c - `dpinfer eval`: what synthetic texts are worth beside real ones. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "eval/evaluate.h"
+#include "eval/report.h"
+#include "tools/commands.h"
+#include "tools/output.h"
+#include "tools/paths.h"
+#include "tools/release_options.h"
+#include "tools/signals.h"
+
+/* What the command has open. */
+typedef struct eval {
+    const args *a;
+    eval_texts synthetic, real, train;
+    dpi_model *model;
+    eval_sources sources;
+    evaluation result;
+    output out;
+} eval;
+
+/* ---- Options --------------------------------------------------------------------------------- */
+
+static int check_options(const args *a) {
+    const bool features = a->v[OPT_FEATURES].i;
+    if (a->n_positional == 0)
+        return cli_fail(CLI_USAGE, "no SYNTHETIC texts given; see 'dpinfer eval -h'");
+    if (features && a->n_positional != 2)
+        return cli_fail(CLI_USAGE, "--features: found %d files, allowed two: of the synthetic "
+                                   "texts, and of the real ones", a->n_positional);
+    if (features && !a->v[OPT_DIM].given)
+        return cli_fail(CLI_USAGE, "--features needs --dim, the numbers of a vector");
+    if (features && (a->v[OPT_REAL].given || a->v[OPT_TRAIN].given || a->v[OPT_MODEL].given))
+        return cli_fail(CLI_USAGE, "--features: allowed without --real, --train and --model");
+    if (!features && a->n_positional > 1)
+        return cli_fail(CLI_USAGE, "unexpected argument '%s'; see 'dpinfer eval -h'",
+                        a->positional[1]);
+    if (!features && a->v[OPT_DIM].given)
+        return cli_fail(CLI_USAGE, "--dim is allowed only with --features");
+    if (!features && !a->v[OPT_REAL].given)
+        return cli_fail(CLI_USAGE, "no --real texts given; see 'dpinfer eval -h'");
+    return CLI_OK;
+}
+
+/* The form of the report by the name of its file. */
+static eval_form form_of(const args *a) {
+    const char *name = a->v[OPT_OUTPUT].s, *dot = strrchr(name, '.');
+    if (a->v[OPT_JSON].i || (dot && strcmp(dot, ".json") == 0))
+        return EVAL_JSON;
+    if (dot && strcmp(dot, ".csv") == 0)
+        return EVAL_CSV;
+    return dot && strcmp(dot, ".html") == 0 ? EVAL_HTML : EVAL_TEXT;
+}
+
+static int check_files(const args *a) {
+    paths p = {0};
+    for (int i = 0; i < a->n_positional; i++)
+        paths_read(&p, a->positional[i]);
+    paths_options(&p, a);
+    const int code = paths_check(&p, a->v[OPT_OVERWRITE].i);
+    return code == CLI_OK ? output_probe(a->v[OPT_OUTPUT].s) : code;
+}
+
+static mauve_options read_mauve(const args *a) {
+    mauve_options o;
+    mauve_options_init(&o);
+    o.n_clusters = (int32_t)a->v[OPT_CLUSTERS].i;
+    o.scaling = a->v[OPT_SCALING].d;
+    o.cancel = signals_cancel;
+    return o;
+}
+
+/* ---- Vectors --------------------------------------------------------------------------------- */
+
+enum { VECTOR_BYTES_MAX = 1 << 30 };
+
+static int read_vectors(const char *path, int32_t dim, eval_vectors *v) {
+    char *data;
+    size_t n_bytes;
+    if (!cli_read_path(path, VECTOR_BYTES_MAX, &data, &n_bytes))
+        return cli_fail(cli_read_code(CLI_RECORDS), "cannot read %s: %s", path, cli_read_reason());
+    v->at = (float *)(void *)data; /* as malloc gives it: of any type */
+    v->dim = dim;
+    const size_t row = (size_t)dim * sizeof *v->at;
+    if (n_bytes == 0 || n_bytes % row != 0)
+        return cli_fail(CLI_RECORDS, "%s: found %zu bytes, allowed a multiple of %zu, a vector of "
+                                     "%d numbers", path, n_bytes, row, (int)dim);
+    v->n = (int32_t)(n_bytes / row);
+    return CLI_OK;
+}
+
+static int evaluate_vectors(eval *e) {
+    const int32_t dim = (int32_t)e->a->v[OPT_DIM].i;
+    const mauve_options mauve = read_mauve(e->a);
+    eval_vectors synthetic = {0}, real = {0};
+    dpi_error err;
+    int code = read_vectors(e->a->positional[0], dim, &synthetic);
+    if (code == CLI_OK)
+        code = read_vectors(e->a->positional[1], dim, &real);
+    if (code == CLI_OK &&
+        evaluate_features(&synthetic, &real, &mauve, &e->result, &err) != DPI_STATUS_OK)
+        code = signals_stop() ? signals_code() : cli_fail_library(CLI_FAILED, &err);
+    dpi_private_free(synthetic.at);
+    dpi_private_free(real.at);
+    return code;
+}
+
+/* ---- Texts ----------------------------------------------------------------------------------- */
+
+static int read_texts(const args *a, const char *path, eval_texts *texts) {
+    dpi_records_options o;
+    dpi_error err;
+    const int code = records_options(a, &o);
+    if (code != CLI_OK)
+        return code;
+    o.label_field = a->v[OPT_LABEL_FIELD].given ? a->v[OPT_LABEL_FIELD].s : NULL;
+    return eval_texts_read(path, &o, texts, &err) == DPI_STATUS_OK
+               ? CLI_OK
+               : cli_fail_library(CLI_RECORDS, &err);
+}
+
+static int open_sources(eval *e) {
+    const args *a = e->a;
+    int code = read_texts(a, a->positional[0], &e->synthetic);
+    if (code == CLI_OK)
+        code = read_texts(a, a->v[OPT_REAL].s, &e->real);
+    if (code == CLI_OK && a->v[OPT_TRAIN].given)
+        code = read_texts(a, a->v[OPT_TRAIN].s, &e->train);
+    e->sources = (eval_sources){.synthetic = &e->synthetic,
+                                .real = &e->real,
+                                .train = a->v[OPT_TRAIN].given ? &e->train : NULL,
+                                .mauve = read_mauve(a)};
+    if (code != CLI_OK || !a->v[OPT_MODEL].given)
+        return code;
+    dpi_model_info info;
+    const dpi_model_options options = options_model(a);
+    code = read_session_options(a, &e->sources.session);
+    if (code == CLI_OK)
+        code = cli_open_model(a->v[OPT_MODEL].s, &options, &e->model, &info);
+    e->sources.model = e->model;
+    if (info.n_ctx_train > 4096 && code == CLI_OK) /* as `run` does */
+        e->sources.session.n_ctx = 4096;
+    return code;
+}
+
+/* A line that is written anew, where that is a terminal. */
+static void show(void *user, int64_t n_done, int64_t n_all) {
+    (void)user;
+    if (isatty(STDERR_FILENO))
+        fprintf(stderr, "\rread by the model: %lld of %lld%s", (long long)n_done,
+                (long long)n_all, n_done == n_all ? "\n" : "");
+}
+
+static int evaluate_texts(eval *e) {
+    const eval_watch watch = {.progress = show, .cancel = signals_cancel};
+    dpi_error err;
+    const int code = open_sources(e);
+    if (code != CLI_OK)
+        return code;
+    e->sources.watch = &watch;
+    if (evaluate(&e->sources, &e->result, &err) == DPI_STATUS_OK)
+        return CLI_OK;
+    return signals_stop() ? signals_code()
+                          : cli_fail_library(err.code == DPI_STATUS_ARG ? CLI_RECORDS : CLI_FAILED,
+                                             &err);
+}
+
+/* ---- All ------------------------------------------------------------------------------------- */
+
+static int write_result(eval *e) {
+    const args *a = e->a;
+    char *text = NULL;
+    size_t n_bytes = 0;
+    FILE *stream = open_memstream(&text, &n_bytes);
+    bool ok = stream && eval_print(&e->result, a->v[OPT_REAL_IS_PUBLIC].i, form_of(a), stream);
+    if (stream && fclose(stream) != 0)
+        ok = false;
+    int code = ok ? output_open(&e->out, a->v[OPT_OUTPUT].s, a->v[OPT_OVERWRITE].i)
+                  : cli_fail(CLI_FAILED, "out of memory for the report");
+    if (ok && code == CLI_OK)
+        code = output_write(&e->out, text, n_bytes);
+    const int closed = output_close(&e->out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED);
+    if (text)
+        explicit_bzero(text, n_bytes);
+    free(text);
+    return code != CLI_OK ? code : closed;
+}
+
+static int eval_main(const args *a) {
+    eval e = {.a = a, .out = {.fd = -1}};
+    signals_catch();
+    int code = check_files(a); /* first: what is an input is known without the rest */
+    if (code == CLI_OK)
+        code = check_options(a);
+    if (code == CLI_OK)
+        code = a->v[OPT_FEATURES].i ? evaluate_vectors(&e) : evaluate_texts(&e);
+    if (code == CLI_OK)
+        code = write_result(&e);
+    evaluation_free(&e.result);
+    eval_texts_free(&e.synthetic);
+    eval_texts_free(&e.real);
+    eval_texts_free(&e.train);
+    dpi_model_close(e.model);
+    return code;
+}
+
+const command command_eval = {
+    .name = "eval",
+    .bit = CMD_EVAL,
+    .arguments = "SYNTHETIC",
+    .max_positional = 2,
+    .run = eval_main,
+    .summary = "what synthetic texts are worth beside real ones",
+    .details =
+        "Compares texts with real ones that were held out: length, diversity, copies of training\n"
+        "texts, things that name a person, and with --label-field what a classifier learns. With\n"
+        "--model also MAUVE, neighbours and perplexity, by what this model makes of each text.\n"
+        "SYNTHETIC, --real and --train are what 'dpinfer run' takes as records, or has written.\n"
+        "The report is text, or by its name a .json, a .csv or a page of .html. Its numbers come\n"
+        "from the real texts as they stand: it is PRIVATE unless these are public.\n",
+};
