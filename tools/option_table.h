@@ -35,6 +35,9 @@ typedef struct option_spec {
     char methods[64]; /* "a, b": which have it; "" if the default method does */
 } option_spec;
 
+/* In the order of the help (option_table.c). */
+extern const option_spec option_rows[N_OPTIONS];
+
 enum { MAX_METHOD_OPTIONS = 48, OPTION_RANGE_BYTES = 128, OPTION_TEXT_BYTES = 400 };
 
 typedef struct option_table {
