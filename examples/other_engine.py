@@ -30,7 +30,8 @@ class Options(c.Structure):
         ("max_per_unit", c.c_int32), ("pace", c.c_int32), ("pace_theta", c.c_double),
         ("pace_tokens", c.c_int32), ("pace_share", c.c_double), ("free_top_k", c.c_int32), ("free_tau", c.c_double)] + [
         (name, c.c_double) for name in ("svt_threshold", "svt_sigma",
-                                        "screen_threshold", "screen_sigma", "tau_public")] + [
+                                        "screen_threshold", "screen_sigma", "tau_public",
+                                        "top_p", "min_p")] + [
         (name, c.c_int32) for name in ("n_private", "acknowledge_not_dp", "isa")]
 
 

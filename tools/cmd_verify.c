@@ -1,9 +1,12 @@
 /* cmd_verify.c - `dpinfer verify`: the sections of a report that follow from its parameters, made a
  * second time. The report comes from anywhere. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "dpinfer/finetune.h"
 #include "dpinfer/report.h"
 #include "tools/commands.h"
 #include "tools/ledger_options.h"
@@ -98,6 +101,51 @@ static int check_ledger(const args *a, const dpi_report *report) {
     return CLI_OK;
 }
 
+/* ---- Adapters -------------------------------------------------------------------------------- */
+
+/* Of a pipe no byte may be read here: the report would lack it. */
+static bool is_adapter(const char *path) {
+    char magic[4] = "";
+    struct stat st;
+    FILE *file = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? fopen(path, "re") : NULL;
+    const bool is = file && fread(magic, sizeof magic, 1, file) == 1 &&
+                    memcmp(magic, "GGUF", sizeof magic) == 0;
+    if (file)
+        fclose(file);
+    return is;
+}
+
+/* A bound that was recorded may be above the one that is computed now by what bisection leaves. */
+static int show_adapter(const dpi_finetune_claim *c, double recorded, bool intact) {
+    const bool holds = recorded >= c->epsilon * (1 - 1e-9) && recorded <= c->epsilon * (1 + 1e-3);
+    const bool infinite = isinf(recorded) && isinf(c->epsilon);
+    char text[40];
+    printf("  given  delta: recorded %.10g\n  given  sigma: recorded %.10g\n"
+           "  given  sampling: recorded %.10g\n  given  steps: recorded %d\n", c->delta, c->sigma,
+           c->sampling, c->n_steps);
+    dpi_bound_text(c->epsilon, 10, text, sizeof text);
+    printf("  %s  epsilon: recorded %.10g, computed %s\n", holds || infinite ? "ok   " : "WRONG",
+           recorded, text);
+    printf("  %s  tensors_sha256: %s\n", intact ? "ok   " : "WRONG",
+           intact ? "the same" : "of other numbers");
+    if (!(holds || infinite) || !intact)
+        return cli_fail(CLI_FAILED, "the claim of the adapter does not hold");
+    printf("\n%s\nverified: the guarantee follows from the parameters, as recorded\n",
+           dpi_finetune_is_private(c) ? "PRIVATE" : "NOT PRIVATE");
+    return CLI_OK;
+}
+
+static int verify_adapter(const char *path) {
+    dpi_finetune_claim claim;
+    double recorded;
+    int32_t intact;
+    dpi_error err;
+    dpi_finetune_claim_init(&claim);
+    if (dpi_finetune_read_claim(path, &claim, &recorded, &intact, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_REPORT, &err);
+    return show_adapter(&claim, recorded, intact != 0);
+}
+
 static int verify_main(const args *a) {
     if (a->n_positional == 0)
         return cli_fail(CLI_USAGE, "no REPORT given; see 'dpinfer verify -h'");
@@ -106,6 +154,8 @@ static int verify_main(const args *a) {
     dpi_verification_init(&v);
     dpi_error err;
     int code = check_signature(a), other = -1;
+    if (code == CLI_OK && is_adapter(a->positional[0]))
+        return verify_adapter(a->positional[0]);
     if (code == CLI_OK)
         code = parse(a, &report, &other);
     if (code != CLI_OK)
@@ -138,6 +188,8 @@ const command command_verify = {
         "does not hold, 5 if it is not a report.\n"
         "Of a report of perturbed words (perturb --report) what follows from its numbers is\n"
         "checked, and with --model or --vectors its certificate is computed a second time.\n\n"
+        "An adapter of 'finetune' may stand for a report: its epsilon is computed again, and its\n"
+        "numbers are hashed.\n\n"
         "'given' are the parameters, and what only the operator can vouch for: that the run took\n"
         "place in this way, with this program. A NOT PRIVATE report is verified as such.\n",
 };

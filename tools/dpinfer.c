@@ -14,12 +14,11 @@
 
 static const command *const commands[] = {
     &command_run,        &command_resume,     &command_plan,       &command_merge,
-    &command_ledger,     &command_account,    &command_perturb,    &command_infer,
-    &command_attack,     &command_serve,      &command_eval,       &command_inspect,
-    &command_tokenize,   &command_logits,     &command_quantize,   &command_make_model,
-    &command_bench,      &command_verify,     &command_audit,      &command_pretrain,
-    &command_demo,
-    &command_completion,
+    &command_ledger,     &command_account,    &command_finetune,   &command_generate,
+    &command_perturb,    &command_infer,      &command_attack,     &command_serve,
+    &command_eval,       &command_inspect,    &command_tokenize,   &command_logits,
+    &command_quantize,   &command_make_model, &command_bench,      &command_verify,
+    &command_audit,      &command_pretrain,   &command_demo,       &command_completion,
 };
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 

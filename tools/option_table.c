@@ -2,10 +2,11 @@
 #include "tools/option_table.h"
 
 #define GENERATES (CMD_RUN | CMD_PLAN)
-#define LOADS (GENERATES | CMD_INSPECT | CMD_TOKENIZE | CMD_LOGITS | CMD_BENCH | CMD_AUDIT | \
-               CMD_SERVE)
+#define LOADS                                                                                      \
+    (GENERATES | CMD_FINETUNE | CMD_GENERATE | CMD_INSPECT | CMD_TOKENIZE | CMD_LOGITS |           \
+     CMD_BENCH | CMD_AUDIT | CMD_SERVE)
 #define COMPUTES (GENERATES | CMD_LOGITS | CMD_BENCH | CMD_AUDIT | CMD_SERVE)
-#define ADAPTS (GENERATES | CMD_INSPECT | CMD_LOGITS | CMD_SERVE)
+#define ADAPTS (GENERATES | CMD_GENERATE | CMD_INSPECT | CMD_LOGITS | CMD_SERVE)
 #define PERTURBS (CMD_PERTURB | CMD_INFER)
 #define READS_WORDS (PERTURBS | CMD_ATTACK)
 #define WRITES_MODEL (CMD_QUANTIZE | CMD_MAKE_MODEL)
@@ -19,10 +20,12 @@ const option_spec option_rows[N_OPTIONS] = {
     [OPT_RHO] = {.name = "rho", .commands = GENERATES | CMD_ACCOUNT | CMD_BENCH | CMD_LEDGER,
         .arg = "RHO",
         .parameter = "rho", .group = GROUP_BUDGET},
-    [OPT_EPSILON] = {.name = "epsilon", .commands = GENERATES | CMD_ACCOUNT | CMD_LEDGER,
+    [OPT_EPSILON] = {.name = "epsilon",
+        .commands = GENERATES | CMD_ACCOUNT | CMD_LEDGER | CMD_FINETUNE,
         .arg = "EPS",
         .parameter = "epsilon", .group = GROUP_BUDGET},
-    [OPT_DELTA] = {.name = "delta", .commands = GENERATES | CMD_ACCOUNT | CMD_LEDGER,
+    [OPT_DELTA] = {.name = "delta",
+        .commands = GENERATES | CMD_ACCOUNT | CMD_LEDGER | CMD_FINETUNE,
         .arg = "DELTA",
         .parameter = "delta", .def = "1e-6", .group = GROUP_BUDGET},
     [OPT_ACCOUNTANT] = {.name = "accountant", .commands = GENERATES | CMD_ACCOUNT, .arg = "NAME",
@@ -41,21 +44,22 @@ const option_spec option_rows[N_OPTIONS] = {
     [OPT_BATCH] = {.name = "batch", .short_name = 'B', .commands = GENERATES | CMD_ACCOUNT,
         .arg = "B", .parameter = "denominator", .group = GROUP_DATA,
         .help = "without it all records up to 16, else 8"},
-    [OPT_NUM] = {.name = "num", .group = GROUP_OUTPUT, .type = OPT_INT, .commands = GENERATES,
-        .arg = "N", .min = 1,
+    [OPT_NUM] = {.name = "num", .group = GROUP_OUTPUT, .type = OPT_INT,
+        .commands = GENERATES | CMD_GENERATE, .arg = "N", .min = 1,
         .max = 1 << 30,
         .help = "texts, at most one for each batch; without it one for each (1 with --plain)"},
-    [OPT_N_PREDICT] = {.name = "n-predict", .short_name = 'n', .commands = GENERATES | CMD_ACCOUNT,
+    [OPT_N_PREDICT] = {.name = "n-predict", .short_name = 'n',
+        .commands = GENERATES | CMD_ACCOUNT | CMD_GENERATE,
         .arg = "T", .parameter = "n_tokens", .group = GROUP_OUTPUT,
         .help = "without it 200, or half the context if that is less"},
-    [OPT_TEMP] = {.name = "temp", .commands = GENERATES | CMD_ACCOUNT, .arg = "TAU",
+    [OPT_TEMP] = {.name = "temp", .commands = GENERATES | CMD_ACCOUNT | CMD_GENERATE, .arg = "TAU",
         .parameter = "tau", .zero = "the likeliest token, in a plain run", .def = "1",
         .group = GROUP_OUTPUT},
     [OPT_TOP_K] = {.name = "top-k", .type = OPT_INT, .commands = CMD_BENCH, .arg = "K",
         .min = 0, .max = 1 << 18,
         .help = "likeliest public tokens that are drawn from; 0: all; without it 100"},
     [OPT_SEED] = {.name = "seed", .group = GROUP_EXPERT, .type = OPT_INT,
-        .commands = GENERATES | CMD_MAKE_MODEL,
+        .commands = GENERATES | CMD_MAKE_MODEL | CMD_FINETUNE | CMD_GENERATE,
         .arg = "N", .min = 0, .max = 9007199254740992.0,
         .help = "reproducible randomness: generated text is NOT PRIVATE"},
     [OPT_PLAIN] = {.name = "plain", .group = GROUP_EXPERT, .type = OPT_FLAG,
@@ -83,14 +87,14 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "a table of B and T for --num texts about --units N or --records N, and which one "
                 "would be taken. Needs no MODEL"},
     [OPT_TEXT_FIELD] = {.name = "text-field", .group = GROUP_DATA, .type = OPT_STRING,
-        .commands = CMD_EVAL | GENERATES | READS_WORDS,
+        .commands = CMD_EVAL | GENERATES | READS_WORDS | CMD_FINETUNE,
         .arg = "NAME", .def = "text", .help = "field of a .jsonl, column of a .csv with the text"},
     [OPT_UNIT_FIELD] = {.name = "unit-field", .group = GROUP_DATA, .type = OPT_STRING,
-        .commands = GENERATES, .arg = "NAME",
+        .commands = GENERATES | CMD_FINETUNE, .arg = "NAME",
         .help = "field or column with the ID of the person: all records with one ID are protected "
                 "together; without it each record is"},
     [OPT_LABEL_FIELD] = {.name = "label-field", .group = GROUP_DATA, .type = OPT_STRING,
-        .commands = CMD_EVAL | GENERATES, .arg = "NAME",
+        .commands = CMD_EVAL | GENERATES | CMD_FINETUNE, .arg = "NAME",
         .help = "field or column with a label: each text is for one, which {label} in a prompt "
                 "names"},
     [OPT_LABELS] = {.name = "labels", .group = GROUP_DATA, .type = OPT_ENUM,
@@ -98,10 +102,10 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "which unit has which label is public (batches by position), or a secret (hash or "
                 "draw); without it what the batches need"},
     [OPT_LABEL_NAMES] = {.name = "label-names", .group = GROUP_DATA, .type = OPT_STRING,
-        .commands = GENERATES, .arg = "FILE",
+        .commands = GENERATES | CMD_FINETUNE | CMD_GENERATE, .arg = "FILE",
         .help = "labels, one a line; needed where they are private. --num texts, as many of each"},
     [OPT_NUM_PER_LABEL] = {.name = "num-per-label", .group = GROUP_DATA, .type = OPT_STRING,
-        .commands = GENERATES, .arg = "FILE",
+        .commands = GENERATES | CMD_GENERATE, .arg = "FILE",
         .help = "lines of a number of texts and a label, instead of --num"},
     [OPT_CLUSTER] = {.name = "cluster", .group = GROUP_DATA, .type = OPT_INT,
         .commands = GENERATES, .arg = "K", .min = 2, .max = 1024,
@@ -112,13 +116,13 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "private labels: --num texts in proportion to the units of each, counted with "
                 "noise at this part of the budget"},
     [OPT_DELIMITER] = {.name = "delimiter", .group = GROUP_DATA, .type = OPT_STRING,
-        .commands = CMD_EVAL | GENERATES | READS_WORDS, .arg = "CHAR", .def = ",",
+        .commands = CMD_EVAL | GENERATES | READS_WORDS | CMD_FINETUNE, .arg = "CHAR", .def = ",",
         .help = "between the columns of a .csv; tab: a tab"},
     [OPT_ENCODING] = {.name = "encoding", .group = GROUP_DATA, .type = OPT_ENUM,
-        .commands = CMD_EVAL | GENERATES | READS_WORDS, .arg = "NAME",
-        .choices = "utf8|latin1", .def = "utf8",
+        .commands = CMD_EVAL | GENERATES | READS_WORDS | CMD_FINETUNE,
+        .arg = "NAME", .choices = "utf8|latin1", .def = "utf8",
         .help = "of the records; latin1 is converted"},
-    [OPT_MAX_PER_UNIT] = {.name = "max-per-unit", .commands = GENERATES, .arg = "M",
+    [OPT_MAX_PER_UNIT] = {.name = "max-per-unit", .commands = GENERATES | CMD_FINETUNE, .arg = "M",
         .parameter = "max_per_unit", .group = GROUP_DATA,
         .help = "its first ones; needs --unit-field, without it 4"},
     [OPT_MAX_REF_TOKENS] = {.name = "max-ref-tokens", .group = GROUP_DATA, .type = OPT_INT,
@@ -162,7 +166,7 @@ const option_spec option_rows[N_OPTIONS] = {
         .commands = GENERATES,
         .arg = "FILE", .help = "the same from a file"},
     [OPT_TEMPLATE] = {.name = "template", .group = GROUP_PROMPT, .type = OPT_ENUM,
-        .commands = GENERATES | CMD_SERVE,
+        .commands = GENERATES | CMD_FINETUNE | CMD_GENERATE | CMD_SERVE,
         .arg = "NAME", .choices = "auto|none|zephyr|llama2|llama3|chatml|mistral", .def = "auto",
         .help = "chat format"},
     [OPT_CTX_SIZE] = {.name = "ctx-size", .own_before = true, .group = GROUP_EXPERT,
@@ -171,15 +175,16 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "tokens of one prompt and its text together; without "
                 "it the model's, 4096 at most"},
     [OPT_PARALLEL] = {.name = "parallel", .group = GROUP_EXPERT, .type = OPT_INT,
-        .commands = GENERATES | CMD_RESUME, .arg = "N", .min = 1, .max = 4096,
+        .commands = GENERATES | CMD_RESUME | CMD_GENERATE, .arg = "N", .min = 1, .max = 4096,
         .help = "texts that are drawn at a time, the same ones; without it what processors and "
                 "memory allow"},
     [OPT_THREADS] = {.name = "threads", .group = GROUP_EXPERT, .short_name = 't', .type = OPT_INT,
-        .commands = CMD_EVAL | (COMPUTES & ~CMD_BENCH) | WRITES_MODEL | CMD_RESUME | READS_WORDS,
+        .commands = CMD_EVAL | (COMPUTES & ~CMD_BENCH) | WRITES_MODEL | CMD_RESUME | READS_WORDS |
+            CMD_FINETUNE | CMD_GENERATE,
         .arg = "N", .min = 1, .max = 1024,
         .help = "threads; without it all processors"},
     [OPT_ISA] = {.name = "isa", .group = GROUP_EXPERT, .type = OPT_ENUM,
-        .commands = CMD_EVAL | COMPUTES | CMD_RESUME | CMD_INFER,
+        .commands = CMD_EVAL | COMPUTES | CMD_RESUME | CMD_INFER | CMD_GENERATE,
         .arg = "NAME", .choices = "auto|ref|avx2|avx512", .def = "auto",
         .help = "instruction set; the environment's DPI_ISA is used if the option is not given"},
     [OPT_EXACT] = {.name = "exact", .group = GROUP_EXPERT, .type = OPT_FLAG,
@@ -241,11 +246,12 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "token ids separated by white space (-: stdin)"},
     [OPT_OUTPUT] = {.name = "output", .own_before = true, .group = GROUP_OUTPUT,
         .short_name = 'o', .type = OPT_STRING,
-        .commands = CMD_EVAL | GENERATES | CMD_RESUME | CMD_LOGITS | CMD_MAKE_MODEL | PERTURBS,
+        .commands = CMD_EVAL | GENERATES | CMD_RESUME | CMD_LOGITS | CMD_MAKE_MODEL | PERTURBS |
+            CMD_GENERATE,
         .arg = "FILE", .def = "-",
         .help = "output file; - is stdout"},
     [OPT_JSONL] = {.name = "jsonl", .group = GROUP_OUTPUT, .type = OPT_FLAG,
-        .commands = GENERATES | CMD_MERGE | CMD_RESUME,
+        .commands = GENERATES | CMD_MERGE | CMD_RESUME | CMD_GENERATE,
         .help = "one JSON object per text instead of the bare text; so does -o x.jsonl, and "
                 "-o x.csv a row"},
     [OPT_REPORT] = {.name = "report", .group = GROUP_OUTPUT, .type = OPT_STRING, .is_list = true,
@@ -267,10 +273,10 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "the texts: their hash must be the one of the report"},
     [OPT_OVERWRITE] = {.name = "overwrite", .group = GROUP_OUTPUT, .type = OPT_FLAG,
         .commands = CMD_EVAL | GENERATES | CMD_MERGE | CMD_RESUME | CMD_LOGITS | CMD_AUDIT |
-            WRITES_MODEL | CMD_PRETRAIN | PERTURBS,
+            WRITES_MODEL | CMD_PRETRAIN | PERTURBS | CMD_FINETUNE | CMD_GENERATE,
         .help = "replace files that are written and are there already"},
     [OPT_QUIET] = {.name = "quiet", .group = GROUP_OUTPUT, .short_name = 'q', .type = OPT_FLAG,
-        .commands = GENERATES | CMD_RESUME | WRITES_MODEL | CMD_PRETRAIN,
+        .commands = GENERATES | CMD_RESUME | WRITES_MODEL | CMD_PRETRAIN | CMD_FINETUNE,
         .help = "no progress and no notes; the statement stays"},
     [OPT_PROGRESS] = {.name = "progress", .group = GROUP_OUTPUT, .type = OPT_ENUM,
         .commands = GENERATES, .arg = "FORM", .choices = "auto|line|plain|none", .def = "auto",
@@ -280,11 +286,11 @@ const option_spec option_rows[N_OPTIONS] = {
             PERTURBS,
         .help = "JSON with full precision"},
     [OPT_LEDGER] = {.name = "ledger", .group = GROUP_BUDGET, .type = OPT_STRING,
-        .commands = GENERATES | CMD_VERIFY, .arg = "FILE",
+        .commands = GENERATES | CMD_FINETUNE | CMD_VERIFY, .arg = "FILE",
         .help = "charge the run to this ledger ('dpinfer help ledger') before a record is read; "
                 "plan charges it with --job alone, and verify looks for the charge in it"},
     [OPT_DATASET] = {.name = "dataset", .group = GROUP_BUDGET, .type = OPT_STRING,
-        .commands = GENERATES | CMD_LEDGER, .arg = "NAME",
+        .commands = GENERATES | CMD_LEDGER | CMD_FINETUNE, .arg = "NAME",
         .help = "of the ledger; without it the only one"},
     [OPT_VECTORS] = {.name = "vectors", .type = OPT_STRING,
         .commands = READS_WORDS | CMD_VERIFY, .arg = "FILE", .group = GROUP_DATA,
@@ -393,8 +399,8 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "init: one sum for all units, or one for each"},
     [OPT_PURE] = {.name = "pure-epsilon", .type = OPT_DOUBLE, .commands = CMD_LEDGER, .arg = "EPS",
         .min = 0, .open = true, .max = 1e6, .help = "charge: epsilon of a mechanism with delta 0"},
-    [OPT_SIGMA] = {.name = "sigma", .type = OPT_DOUBLE, .commands = CMD_LEDGER | CMD_ACCOUNT,
-        .arg = "SIGMA",
+    [OPT_SIGMA] = {.name = "sigma", .type = OPT_DOUBLE,
+        .commands = CMD_LEDGER | CMD_ACCOUNT | CMD_FINETUNE, .arg = "SIGMA",
         .min = 0, .open = true, .max = 1e6, .group = GROUP_BUDGET,
         .help = "noise multiplier of a Gaussian mechanism, as in training"},
     [OPT_SAMPLING] = {.name = "sampling", .type = OPT_DOUBLE, .commands = CMD_LEDGER | CMD_ACCOUNT,
@@ -458,6 +464,7 @@ const option_spec option_rows[N_OPTIONS] = {
         .group = GROUP_DATA,
         .help = "--real and --train are public; without it the report says that its numbers are "
                 "private"},
+#include "tools/option_rows_training.def"
     [OPT_CHECK] = {.name = "check", .type = OPT_FLAG, .commands = CMD_INSPECT,
         .help = "read every weight and refuse non-finite ones"},
     [OPT_NUL] = {.name = "nul", .type = OPT_FLAG, .commands = CMD_TOKENIZE,

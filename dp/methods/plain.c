@@ -17,11 +17,27 @@ static const dpi_parameter top_k = {
     .type = DPI_PARAMETER_INT, .offset = DPI_FIELD(top_k), .min = 1, .max = DPI_WEIGHTS_MAX,
     .zero = "all", .default_value = 100, .help = "draw from the k likeliest tokens"};
 
+static const dpi_parameter top_p = {
+    .name = "top_p", .option = "top-p", .key = "top_p", .label = "p of nucleus", .unit = "",
+    .type = DPI_PARAMETER_REAL, .offset = DPI_FIELD(top_p), .min = 0, .min_open = 1, .max = 1,
+    .is_optional = 1, .default_text = "all of it",
+    .help = "of the likeliest tokens, those that have this part of the mass"};
+
+static const dpi_parameter min_p = {
+    .name = "min_p", .option = "min-p", .key = "min_p", .label = "least part of top", .unit = "",
+    .type = DPI_PARAMETER_REAL, .offset = DPI_FIELD(min_p), .min = 0, .min_open = 1, .max = 1,
+    .is_optional = 1, .default_text = "all",
+    .help = "no token that is less likely than this part of the likeliest"};
+
 static const dpi_parameter *const parameters[] = {
-    &dpi_common[DPI_COMMON_N_TOKENS], &tau, &top_k, &dpi_common[DPI_COMMON_N_VOCAB], NULL};
+    &dpi_common[DPI_COMMON_N_TOKENS], &tau, &top_k, &top_p, &min_p,
+    &dpi_common[DPI_COMMON_N_VOCAB], NULL};
 
 static void settings(const dpi_sampler_options *o, char *text, size_t size) {
-    snprintf(text, size, "temperature %.10g, k = %d of %d tokens", o->tau, o->top_k, o->n_vocab);
+    const int n = snprintf(text, size, "temperature %.10g, k = %d of %d tokens", o->tau, o->top_k,
+                           o->n_vocab);
+    if (n > 0 && (size_t)n < size && (o->top_p > 0 || o->min_p > 0))
+        snprintf(text + n, size - (size_t)n, ", p %.10g, least %.10g", o->top_p, o->min_p);
 }
 
 /* ---- A step --------------------------------------------------------------------------------- */
@@ -30,6 +46,35 @@ static dpi_status plan(const dpi_sampler_options *o, dpi_sampler_plan *made, dpi
     (void)o, (void)err;
     made->eta = made->rho_token = made->rho_total = INFINITY; /* what is not bounded */
     return DPI_STATUS_OK;
+}
+
+static dpi_u128 mass_from(const dpi_sampler *s, dpi_u128 least) {
+    dpi_u128 mass = 0;
+    for (size_t i = 0; i < s->n_support; i++)
+        mass += s->weights[i] >= least ? s->weights[i] : 0;
+    return mass;
+}
+
+/* The largest weight so that tokens of at least this weight have top_p of the mass: a bisection,
+ * for which no token need be sorted. Tokens of the same weight stay or go as one. */
+static void cut_tail(dpi_sampler *s) {
+    const double p = s->options.top_p;
+    const dpi_u128 wanted = (dpi_u128)(p * (double)mass_from(s, 0));
+    dpi_u128 most = 0, low = 0;
+    for (size_t i = 0; i < s->n_support; i++)
+        most = s->weights[i] > most ? s->weights[i] : most;
+    for (dpi_u128 high = most; p > 0 && low < high;) {
+        const dpi_u128 middle = low + (high - low + 1) / 2;
+        if (mass_from(s, middle) >= wanted)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    const dpi_u128 part = (dpi_u128)(s->options.min_p * (double)most);
+    const dpi_u128 least = part > low ? part : low;
+    for (size_t i = 0; i < s->n_support; i++)
+        if (s->weights[i] < least && s->weights[i] < most)
+            s->weights[i] = 0;
 }
 
 static dpi_status distribution(dpi_sampler *s, const float *public_logits,
@@ -49,6 +94,8 @@ static dpi_status distribution(dpi_sampler *s, const float *public_logits,
         s->utility[i] = s->fixed[s->support[i]];
     }
     dpi_sampler_weigh(s, s->plan.a);
+    if (s->options.top_p > 0 || s->options.min_p > 0)
+        cut_tail(s);
     return DPI_STATUS_OK;
 }
 

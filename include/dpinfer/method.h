@@ -105,6 +105,10 @@ typedef struct dpi_sampler_options {
     double screen_threshold; /* adapmixed: Renyi divergence of screening; 0 (default): 4.5 */
     double screen_sigma;     /* adapmixed: noise of screening; 0 (default): .01 */
     double tau_public; /* amin: temperature of public tokens, .01..100; 0 (default): tau */
+    double top_p; /* plain: draw from the likeliest tokens that have this part of the mass of the
+                     top_k, (0, 1); 0 (default): of all of it */
+    double min_p; /* plain: and from none that is less likely than this part of the likeliest one,
+                     (0, 1]; 0 (default): from all */
     int32_t n_private; /* amin: the most private tokens of a text, which share rho; 0 (default):
                           n_tokens */
     int32_t acknowledge_not_dp; /* a method that is not DP: must be 1 */

@@ -141,7 +141,9 @@ static dpi_status read_parameter(const dpi_parameter *p, const json_t *object,
     char *at = (char *)o + p->offset;
     int64_t i = 0;
     int32_t value = 0;
-    if (p->is_optional && json_is_null(found)) {
+    /* Reports before nucleus sampling lack its keys; of a guarantee none may be left out. */
+    const bool lacks = !found && !dpi_method_get(o->method)->has_guarantee;
+    if (p->is_optional && (lacks || json_is_null(found))) {
         memset(at, 0, p->type == DPI_PARAMETER_REAL ? sizeof(double) : sizeof value);
         return DPI_STATUS_OK;
     }

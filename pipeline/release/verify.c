@@ -167,7 +167,7 @@ static bool show(const json_t *value, char *text, size_t size) {
 }
 
 /* Reals may differ by what another mathematical library, or the end of a search, makes of them. A
- * report of an older version has no key for what it did not know: null says that this is not
+ * report of an older version has no key for what it did not know: null says that it was not
  * used. */
 static bool is_same(const json_t *a, const json_t *b) {
     if (!a && json_is_null(b))

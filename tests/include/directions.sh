@@ -31,6 +31,9 @@ allowed() {
     pipeline/shards)
         echo "base dp/account pipeline pipeline/ledger pipeline/journal pipeline/release"
         ;;
+    pipeline/finetune)
+        echo "$engine dp/exact dp/account pipeline pipeline/ledger pipeline/release train"
+        ;;
     corpus | serve | examples) echo "" ;; # the public interface alone
     tools) echo "serve eval" ;;
     eval) echo "corpus" ;;

@@ -4,6 +4,7 @@
  * Exit code 0: nothing was noticed; 1: an audit failed, and stdout says which; 2: something else
  * went wrong. */
 #include "dpinfer/audit_path.h"
+#include "tests/mutations/probe_finetune.h"
 #include "tests/mutations/probe_journal.h"
 #include "tests/mutations/probe_ledger.h"
 #include "tests/mutations/probe_perturb.h"
@@ -53,6 +54,7 @@ static const probe probes[] = {
     {"perturb", "perturbed words | laws", probe_perturb, NULL},
     {"path", NULL, NULL, run_path},
     {"tuner", "training | steps", probe_tuner, NULL},
+    {"finetune", "training | records to adapter", probe_finetune, NULL},
     {"training", "training | epsilon", probe_training, NULL},
     {"methods", NULL, NULL, run_methods},
 };

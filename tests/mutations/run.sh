@@ -59,6 +59,7 @@ first_of() {
     dp/exact/gradient.* | dp/exact/poisson.* | train/*) echo tuner ;;
     dp/exact/normal.* | dp/pld/*) echo training ;;
     dp/local/* | pipeline/perturb/*) echo perturb ;;
+    pipeline/finetune/*) echo finetune ;;
     pipeline/journal/*) echo journal ;;
     pipeline/*) echo ledger ;;
     *) echo methods ;;

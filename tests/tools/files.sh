@@ -72,6 +72,8 @@ while read -r command; do
     perturb) begin=m.gguf outputs=(-o --report) ;;
     infer) begin="m.gguf --remote-model x --dry-run" outputs=(-o --report) ;;
     eval) begin=refs.jsonl ;;
+    finetune) begin="m.gguf refs.jsonl --units 9 --sigma 1" ;;
+    generate) begin=m.gguf ;;
     audit) begin=m.gguf ;;
     quantize) begin="m.gguf" outputs=(OUT) ;;
     make-model) begin="--layers 1 --embd 32 --ff 32 --heads 2" ;;

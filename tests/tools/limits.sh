@@ -65,7 +65,7 @@ try() {
 commands=(help version inspect tokenize logits run many exact account ledger resume verify
     quantize make plan
     pretrain training shard merge perturb attack infer certify wards adapter
-    eval vectors)
+    eval vectors finetune generate)
 declare -A arguments=(
     [help]="run -h"
     [version]="--version"
@@ -95,6 +95,9 @@ declare -A arguments=(
     [perturb]="perturb m.gguf refs.jsonl"
     [attack]="attack m.gguf refs.jsonl --mechanism custext+ --epsilon 6"
     [infer]="infer m.gguf refs.jsonl --remote-model x --dry-run"
+    [finetune]="finetune m.gguf refs.jsonl --units 8 --delta 1e-3 --sigma 2 --steps 1 --rank 1 \
+        --positions 16 -o made.lora -q --overwrite"
+    [generate]="generate m.gguf --lora kept.lora --num 3 -n 6 --seed 1 --jsonl"
 )
 echo "1 2 3 4 5" >tokens
 { echo ward,text; for i in 1 2 3 4; do echo "w$((i % 2)),Record $i of Anna."; done; } |
@@ -104,6 +107,8 @@ printf '%s\n' 'the 0 0' 'record 1 0' 'anna 1 .5' 'of 0 2' 'ran .25 2' >vectors
 small_adapter || : >adapter.gguf # without python3 it is refused each time
 head -c 640 /dev/zero | tr '\0' 'A' >p.f32
 run run "$model" refs.jsonl --rho 1 -B 3 -n 4 --seed 1 -q --job job; expect_rc 0
+run finetune m.gguf refs.jsonl --units 8 --delta 1e-3 --sigma 2 --steps 1 --rank 1 --positions 16 \
+    -o kept.lora -q; expect_rc 0
 run ledger init year.ledger --dataset a --epsilon 1 --delta 1e-6; expect_rc 0
 {
     printf '<unk>\t0\n<s>\t0\n<|im_start|>\t0\n<|im_end|>\t0\n'

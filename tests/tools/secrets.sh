@@ -50,6 +50,11 @@ for refs in refs.jsonl.gz refs.csv.gz packed; do
     expect_rc 0
     check "memory was given back with a record in it: $(head -n 3 log)" test ! -s log
 done
+for refs in refs.jsonl refs.csv refs; do
+    watch "$secret" "$ids" finetune "$model" "$refs" --units 4 --delta 1e-3 --sigma 1 --steps 1 \
+        --rank 1 --positions 96 -o made.gguf --overwrite -q -t 1; expect_rc 0
+    check "memory was given back with a record in it: $(head -n 3 log)" test ! -s log
+done
 # Shards, a ledger that knows units, and the units' own IDs.
 { echo who,text; sed '1d; s/^[^,]*,/Ypsilon-Brandt-4711,/' refs.csv; } >units.csv
 run ledger init year --dataset all --epsilon 90 --delta 1e-6 --scope unit; expect_rc 0

@@ -272,7 +272,8 @@ done
 head -c 1000 ink.json >cut.json; refuse 5 "it ends too early" verify cut.json
 head -c 2000000 /dev/zero | tr '\0' '[' >deep.json; refuse 5 "allowed 1048576" verify deep.json
 head -c 100000 deep.json >deeper.json; refuse 5 "is not a JSON report" verify deeper.json
-head -c 5000 m.gguf >binary.json; refuse 5 "is not a JSON report" verify binary.json
+tail -c 5000 m.gguf >binary.json; refuse 5 "is not a JSON report" verify binary.json
+refuse 5 "it is no adapter of" verify m.gguf
 for text in '[]' '3' 'null' '{}' '{"dpinfer_report": "1"}' '{"dpinfer_report": 1.0}'; do
     echo "$text" >bad.json
     run verify bad.json; expect_rc 5; expect_empty_out

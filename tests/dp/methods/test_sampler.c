@@ -269,6 +269,39 @@ static void test_plain(void **state) {
     dpi_sampler_free(s);
 }
 
+/* The nucleus: masses are 1/2, 1/4, 1/8, 1/16, 1/16 of the tokens 4, 2, 0, 1 and 3. */
+static void test_nucleus(void **state) {
+    (void)state;
+    static const struct {
+        double top_p, min_p;
+        int kept[5];
+    } cases[] = {
+        {.4, 0, {0, 0, 0, 0, 1}},   {.499, 0, {0, 0, 0, 0, 1}}, {.6, 0, {0, 0, 1, 0, 1}},
+        {.749, 0, {0, 0, 1, 0, 1}}, {.8, 0, {1, 0, 1, 0, 1}},   {.9, 0, {1, 1, 1, 1, 1}},
+        {1, 0, {1, 1, 1, 1, 1}},    {0, .3, {0, 0, 1, 0, 1}},   {0, .2, {1, 0, 1, 0, 1}},
+        {0, 1, {0, 0, 0, 0, 1}},    {.8, .3, {0, 0, 1, 0, 1}},  {.1, .2, {0, 0, 0, 0, 1}},
+    };
+    const float step = 0.693147180559945f, logits[5] = {step, 0, 2 * step, 0, 3 * step};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        dpi_sampler_options o = ink_options(5, 0, 1000, 1, 0);
+        dpi_distribution d;
+        o.method = DPI_METHOD_PLAIN;
+        o.top_p = cases[c].top_p, o.min_p = cases[c].min_p;
+        dpi_sampler *s = open_sampler(&o);
+        assert_ok(dpi_sampler_distribution(s, logits, NULL, &d, NULL), NULL);
+        assert_int_equal(d.n_support, 5);
+        for (int i = 0; i < 5; i++)
+            assert_int_equal(d.weights[i] > 0, cases[c].kept[i]);
+        assert_ok(dpi_sampler_begin(s, NULL), NULL);
+        for (int i = 0; i < 200; i++) {
+            int32_t token = -1;
+            assert_ok(dpi_sampler_step(s, logits, NULL, &token, NULL), NULL);
+            assert_true(token >= 0 && token < 5 && cases[c].kept[token]);
+        }
+        dpi_sampler_free(s);
+    }
+}
+
 /* ---- State machine -------------------------------------------------------------------------- */
 
 typedef struct script {
@@ -481,7 +514,7 @@ int main(void) {
         cmocka_unit_test(test_rounding_of_contributions),
         cmocka_unit_test(test_order_and_nulls),
         cmocka_unit_test(test_saturation),
-        cmocka_unit_test(test_plain),
+        cmocka_unit_test(test_plain), cmocka_unit_test(test_nucleus),
         cmocka_unit_test(test_states),
         cmocka_unit_test(test_failures_draw_nothing),
         cmocka_unit_test(test_step_and_wipe),

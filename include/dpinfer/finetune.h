@@ -1,0 +1,190 @@
+/* finetune.h - a model learns from private records, under differential privacy: what is trained is
+ * a low-rank adapter, which is released. Part of libdpinfer_full.
+ *
+ *     dpi_finetune_options_init(&options);              model, records, n_units, epsilon, ...
+ *     dpi_finetune_open(&options, &finetune, &err);     settles every number, reads no record
+ *     dpi_finetune_begin(finetune, &err);               charges the ledger, then reads the records
+ *     while (dpi_finetune_steps_done(finetune) < n_steps)
+ *         dpi_finetune_step(finetune, &err);
+ *     dpi_finetune_write(finetune, "adapter.gguf", -1, &err);
+ *
+ * Each record is the continuation of a public instruction, one for all records or one for each
+ * label; the loss is that of its tokens, less a part of the loss after instructions of other labels
+ * (the paper's prompt mismatch). In each step a unit joins with probability q = n_expected /
+ * n_units, its gradient is clipped and added in integers, and noise is added (dp/PRIVACY.md
+ * sections 16 and 17). All steps together, and so the adapter and every text that is written with
+ * it, are (epsilon, delta)-DP: one unit more or less. Source: Mattern et al. 2022, with the
+ * arithmetic in integers.
+ *
+ * With `checkpoint` the training goes on where the file ends, without another charge. The file has
+ * adapters and moments, which are as public as the adapter. It is on the disk before anything of
+ * its steps is told. Two processes cannot have it open at once.
+ *
+ * The same seed, options and records give the same adapter, bit for bit, on the same instruction
+ * set, with any number of threads and however often the training is stopped.
+ *
+ * Errors say nothing of what is in a record. Threads: an object belongs to one thread at a time. */
+#ifndef DPINFER_FINETUNE_H
+#define DPINFER_FINETUNE_H
+
+#include "dpinfer/ledger.h"
+#include "dpinfer/prompts.h"
+#include "dpinfer/records.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Matrices of a layer that get an adapter, as bits. */
+enum {
+    DPI_FINETUNE_Q = 1,
+    DPI_FINETUNE_K = 2,
+    DPI_FINETUNE_V = 4,
+    DPI_FINETUNE_O = 8,
+    DPI_FINETUNE_GATE = 16,
+    DPI_FINETUNE_UP = 32,
+    DPI_FINETUNE_DOWN = 64,
+    DPI_FINETUNE_ALL = 127
+};
+
+enum { DPI_FINETUNE_LABELS_MAX = 1024 };
+
+typedef struct dpi_finetune_options {
+    size_t struct_size;
+    const dpi_model *model;     /* the base; its own adapter, if it has one, is not used */
+    const dpi_records *records; /* both must outlive the object */
+    const dpi_records *held_out; /* PUBLIC records, for dpi_finetune_held_out; with labels if the
+                                    others have them; must outlive the object; NULL (default) */
+    /* The task. */
+    dpi_bytes instruction; /* PUBLIC; what stands before each record, with {label} if labels are
+                              given; none: the default of prompt_texts.h. Outlives the object */
+    int32_t chat;          /* a dpi_chat; default AUTO */
+    int32_t n_positions;   /* a longer instruction and record is cut at its end; default 256 */
+    int32_t max_per_unit;  /* records of a unit that are used, its first ones; default 4 */
+    const char *const *labels; /* [n_labels] PUBLIC strings, all different: a unit whose label
+                                  (records.h) is none of them adds nothing. Copied */
+    int32_t n_labels;    /* 0 (default): records have no labels */
+    double mismatch;     /* 0..1: a record's text is made less likely after the instructions of
+                            n_wrong other labels, drawn anew in each step, in this proportion;
+                            default .2, 0: not */
+    int32_t n_wrong;     /* 1..16; default 4 */
+    int32_t loss_on_all; /* 1: the loss is also that of the instruction's tokens; default 0 */
+    /* The budget. */
+    double epsilon; /* of all steps; 0: sigma is given */
+    double delta;   /* below 1 / n_units; default 1e-6 */
+    double sigma;   /* noise multiplier, if epsilon is 0; 0 as well: no noise, NOT PRIVATE */
+    int64_t n_units;   /* about how many units there are: a public number */
+    double n_expected; /* units of a step, at most n_units; 0 (default): n_units / 20 */
+    int32_t n_steps;   /* default 100 */
+    /* The adapter. */
+    int32_t rank;     /* default 8 */
+    double alpha;     /* default 16 */
+    uint32_t targets; /* default DPI_FINETUNE_ALL */
+    /* The optimiser: Adam, a linear warm-up and a cosine to a tenth of lr. */
+    double clip;      /* of a unit's gradient; default 1 */
+    double lr;        /* default 1e-3 */
+    int32_t n_warmup; /* default 10 */
+    int32_t unbiased; /* 1: the noise is taken off Adam's second moments; default 0 */
+    /* The run. */
+    int32_t n_threads; /* 0 (default): the processors this process may use */
+    int32_t seeded;    /* 1: random bits follow from seed, NOT PRIVATE */
+    uint64_t seed;
+    dpi_ledger *ledger;      /* NULL: none */
+    const char *dataset;     /* of the ledger, whose scope is dataset */
+    const char *checkpoint;  /* NULL: none */
+    int32_t checkpoint_steps; /* default 10 */
+    dpi_cancel_fn cancel;    /* between units; may be NULL */
+    void *cancel_user;
+} dpi_finetune_options;
+
+DPI_API void dpi_finetune_options_init(dpi_finetune_options *options);
+
+/* What the guarantee rests on: public facts alone. */
+typedef struct dpi_finetune_claim {
+    size_t struct_size;
+    double epsilon; /* of all steps at delta, an upper bound; INFINITY: none */
+    double delta, sigma;
+    double sampling;   /* q, a multiple of 2^-32 */
+    double n_expected; /* what sums are divided by */
+    double clip;
+    int64_t n_units;
+    int32_t n_steps;
+    int32_t max_per_unit; /* 0: each record is a unit of its own */
+    int32_t record_kind;  /* a dpi_record_kind */
+    int32_t randomness;   /* a dpi_randomness */
+    int32_t rank;
+    uint32_t targets;
+    double alpha;
+    int64_t n_params; /* numbers of the adapter */
+    char model_name[64];
+    dpi_claim_ledger ledger; /* filled in when it is charged */
+} dpi_finetune_claim;
+
+DPI_API void dpi_finetune_claim_init(dpi_finetune_claim *claim);
+
+/* 1: there is a guarantee, and the randomness is secret. */
+DPI_API int32_t dpi_finetune_is_private(const dpi_finetune_claim *claim);
+/* The statement as lines of text; the caller frees it with free. Errors: MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_statement(const dpi_finetune_claim *claim,
+                                                         char **text, dpi_error *err);
+
+typedef struct dpi_finetune dpi_finetune;
+
+/* Settles sigma, q and epsilon and allocates. Errors: ARG (by the option's name, what was found and
+ * what is allowed), UNSUPPORTED (a model that cannot be trained; a ledger of scope unit),
+ * MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_open(const dpi_finetune_options *options,
+                                                    dpi_finetune **finetune, dpi_error *err);
+/* Wipes what it holds of the records. NULL is allowed. */
+DPI_API void dpi_finetune_free(dpi_finetune *finetune);
+DPI_API const dpi_finetune_claim *dpi_finetune_claim_of(const dpi_finetune *finetune);
+
+/* Opens the checkpoint or, where there is none, charges the ledger and makes it; then reads the
+ * records. Errors: BUDGET and those of dpi_ledger_reserve; STATE (another process has the
+ * checkpoint); FORMAT (a checkpoint of another configuration, or whose charge
+ * is not in the ledger); IO, MEMORY, CANCELLED. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_begin(dpi_finetune *finetune, dpi_error *err);
+
+/* One step. Errors: NUMERIC (the adapter would not be finite), ENTROPY, MEMORY, CANCELLED (the step
+ * is undone), IO (the checkpoint), STATE (not begun; all steps are done). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_step(dpi_finetune *finetune, dpi_error *err);
+DPI_API int32_t dpi_finetune_steps_done(const dpi_finetune *finetune);
+/* The mean loss in nats of a token of the held-out records, as the adapter is now: public, as both
+ * are. No loss of private records is ever computed. Errors: STATE (no held-out records), IO,
+ * NUMERIC (none of them has a token), MEMORY, CANCELLED. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_held_out(dpi_finetune *finetune, double *loss,
+                                                        dpi_error *err);
+/* Writes the checkpoint now, for a run that ends here. Errors: IO. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_keep(dpi_finetune *finetune, dpi_error *err);
+
+/* The adapter as a GGUF file that llama.cpp and dpi_model_options.adapter read, with the claim in
+ * its metadata. fd as in dpi_write_options. Errors: STATE (steps are left), IO, MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_write(const dpi_finetune *finetune, const char *path,
+                                                     int fd, dpi_error *err);
+
+/* The claim in an adapter's file. It comes from anywhere: *claim is what it says, epsilon as it is
+ * computed now from the other numbers; *recorded is the epsilon that it says. *intact is 1 if the
+ * hash of its numbers is the one that it says. Errors: IO, FORMAT (no adapter of this program, or a
+ * value out of range), ARG, MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_read_claim(const char *path,
+                                                          dpi_finetune_claim *claim,
+                                                          double *recorded, int32_t *intact,
+                                                          dpi_error *err);
+
+/* How an adapter of dpi_finetune_write was trained to write: public, but from a file, of which
+ * nothing is trusted. Strings are the struct's. */
+typedef struct dpi_finetune_task {
+    char *instruction; /* NULL: the default of prompt_texts.h */
+    char *labels;      /* lines; NULL: none */
+    int32_t chat;      /* a dpi_chat, never AUTO */
+} dpi_finetune_task;
+
+/* *task is empty after a failure. Errors: IO, FORMAT, MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_read_task(const char *path, dpi_finetune_task *task,
+                                                         dpi_error *err);
+DPI_API void dpi_finetune_task_free(dpi_finetune_task *task);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,274 @@
+/* file.c - the adapter's file, with the claim in its metadata; and the claim back from a file, of
+ * which nothing is trusted. */
+#include <math.h>
+#include <nettle/sha2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "base/text.h"
+#include "kernels/weight_types.h"
+#include "pipeline/finetune/finetune.h"
+#include "train/lora_file.h"
+
+#define KEY "dpinfer.finetune."
+
+/* ---- The hash -------------------------------------------------------------------------------- */
+
+static void hash_tensor(struct sha256_ctx *hash, const char *name, int64_t n_columns,
+                        int64_t n_rows, const void *data) {
+    const int64_t shape[] = {n_columns, n_rows};
+    sha256_update(hash, strlen(name) + 1, (const uint8_t *)name);
+    sha256_update(hash, sizeof shape, (const uint8_t *)shape);
+    sha256_update(hash, (size_t)(n_columns * n_rows) * sizeof(float), data);
+}
+
+static void visit(void *user, const char *name, int64_t n_columns, int64_t n_rows,
+                  const float *data) {
+    hash_tensor(user, name, n_columns, n_rows, data);
+}
+
+static void finish(struct sha256_ctx *hash, char hex[DPI_FINETUNE_HEX + 1]) {
+    uint8_t digest[SHA256_DIGEST_SIZE];
+    sha256_digest(hash, sizeof digest, digest);
+    for (size_t i = 0; i < sizeof digest; i++)
+        snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+}
+
+void dpi_finetune_hash(const dpi_lora *lora, int32_t n_layer, const float *adapters,
+                       char hex[DPI_FINETUNE_HEX + 1]) {
+    struct sha256_ctx hash;
+    sha256_init(&hash);
+    dpi_lora_visit(lora, n_layer, adapters, visit, &hash);
+    finish(&hash, hex);
+}
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+/* Reals as text, to the last bit: GGUF readers differ in what they make of 64-bit floats. */
+static void put_real(dpi_gguf_writer *w, const char *key, double value) {
+    char text[40];
+    snprintf(text, sizeof text, "%.17g", value);
+    dpi_gguf_put_string(w, key, text);
+}
+
+static void put_integer(dpi_gguf_writer *w, const char *key, int64_t value) {
+    char text[24];
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    dpi_gguf_put_string(w, key, text);
+}
+
+static void put_claim(dpi_gguf_writer *w, const dpi_finetune_claim *c, const char *hex) {
+    dpi_gguf_put_bool(w, KEY "private", dpi_finetune_is_private(c) != 0);
+    dpi_gguf_put_string(w, KEY "label", dpi_finetune_is_private(c) ? "PRIVATE" : "NOT PRIVATE");
+    put_real(w, KEY "epsilon", c->epsilon);
+    put_real(w, KEY "delta", c->delta);
+    put_real(w, KEY "sigma", c->sigma);
+    put_real(w, KEY "sampling", c->sampling);
+    put_real(w, KEY "expected", c->n_expected);
+    put_real(w, KEY "clip", c->clip);
+    put_integer(w, KEY "units", c->n_units);
+    put_integer(w, KEY "steps", c->n_steps);
+    put_integer(w, KEY "max_per_unit", c->max_per_unit);
+    put_integer(w, KEY "record_kind", c->record_kind);
+    put_integer(w, KEY "randomness", c->randomness);
+    dpi_gguf_put_string(w, KEY "adjacency", "add-remove");
+    dpi_gguf_put_string(w, KEY "accountant", "pld");
+    dpi_gguf_put_string(w, KEY "model", c->model_name);
+    dpi_gguf_put_string(w, KEY "tensors_sha256", hex);
+}
+
+/* How texts are written: public, and what `generate` begins with. */
+static dpi_status put_task(dpi_gguf_writer *w, const dpi_finetune *f, dpi_error *err) {
+    const dpi_instructions *in = &f->instructions;
+    const dpi_bytes instruction = f->options.instruction;
+    dpi_prompts_info info;
+    dpi_text text = {0};
+    dpi_prompts_info_init(&info);
+    DPI_TRY(dpi_prompts_info_get(in->prompts[0], &info, err));
+    dpi_gguf_put_string(w, KEY "template", dpi_chat_name(info.chat));
+    if (instruction.data) {
+        dpi_text_add(&text, "%.*s", (int)instruction.n_bytes, instruction.data);
+        if (!text.failed)
+            dpi_gguf_put_string(w, KEY "instruction", text.data);
+        free(text.data);
+    }
+    dpi_text labels = {.failed = text.failed};
+    for (int32_t i = 0; in->labels && i < in->n; i++)
+        dpi_text_add(&labels, "%s%s", i > 0 ? "\n" : "", in->labels[i]);
+    if (in->labels && !labels.failed)
+        dpi_gguf_put_string(w, KEY "labels", labels.data);
+    free(labels.data);
+    return labels.failed ? dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the labels")
+                         : DPI_STATUS_OK;
+}
+
+dpi_status dpi_finetune_write(const dpi_finetune *f, const char *path, int fd, dpi_error *err) {
+    const dpi_lora *lora = dpi_tuner_lora(f->tuner);
+    const float *adapters = dpi_tuner_adapters(f->tuner);
+    char hex[DPI_FINETUNE_HEX + 1], name[96];
+    dpi_gguf_writer *w;
+    if (dpi_finetune_steps_done(f) != f->options.n_steps)
+        return dpi_fail(err, DPI_STATUS_STATE, "%d of %d steps are done: the adapter is not whole",
+                        dpi_finetune_steps_done(f), f->options.n_steps);
+    dpi_finetune_hash(lora, f->n_layer, adapters, hex);
+    snprintf(name, sizeof name, "%.12s%s", hex,
+             dpi_finetune_is_private(&f->claim) ? "" : " (NOT PRIVATE)");
+    DPI_TRY(dpi_gguf_writer_create(path, fd, &w, err));
+    dpi_lora_put_keys(w, lora, name);
+    put_claim(w, &f->claim, hex);
+    const dpi_status status = put_task(w, f, err);
+    dpi_lora_put_tensors(w, lora, f->n_layer, adapters);
+    const dpi_status finished = dpi_gguf_writer_finish(w, status == DPI_STATUS_OK ? err : NULL);
+    return status == DPI_STATUS_OK ? finished : status;
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+/* The text of a key in a buffer. */
+static dpi_status get_text(const dpi_gguf *file, const char *key, char *text, size_t size,
+                           dpi_error *err) {
+    dpi_str found = {"", 0};
+    bool there = false;
+    DPI_TRY(dpi_gguf_get_string(file, key, &found, &there, err));
+    if (!there)
+        return dpi_fail(err, DPI_STATUS_FORMAT,
+                        "%s has no %s: it is no adapter of 'dpinfer finetune'", dpi_gguf_name(file),
+                        key);
+    if (found.n_bytes >= size || memchr(found.data, '\0', found.n_bytes))
+        return dpi_fail(err, DPI_STATUS_FORMAT, "%s: %s has %llu bytes, allowed below %zu",
+                        dpi_gguf_name(file), key, (unsigned long long)found.n_bytes, size);
+    memcpy(text, found.data, found.n_bytes);
+    text[found.n_bytes] = '\0';
+    return DPI_STATUS_OK;
+}
+
+static dpi_status get_real(const dpi_gguf *file, const char *key, double min, double max,
+                           double *value, dpi_error *err) {
+    char text[64], *end;
+    DPI_TRY(get_text(file, key, text, sizeof text, err));
+    *value = strtod(text, &end);
+    if (end != text && *end == '\0' && *value >= min && *value <= max)
+        return DPI_STATUS_OK;
+    return dpi_fail(err, DPI_STATUS_FORMAT, "%s: %s: allowed %g..%g", dpi_gguf_name(file), key, min,
+                    max);
+}
+
+static dpi_status get_integer(const dpi_gguf *file, const char *key, int64_t min, int64_t max,
+                              int64_t *value, dpi_error *err) {
+    double real;
+    DPI_TRY(get_real(file, key, (double)min, (double)max, &real, err));
+    *value = (int64_t)real;
+    return (double)*value >= real && (double)*value <= real
+               ? DPI_STATUS_OK
+               : dpi_fail(err, DPI_STATUS_FORMAT, "%s: %s must be an integer", dpi_gguf_name(file),
+                          key);
+}
+
+static dpi_status read_numbers(const dpi_gguf *file, dpi_finetune_claim *c, double *recorded,
+                               dpi_error *err) {
+    int64_t steps, most, kind, randomness;
+    DPI_TRY(get_real(file, KEY "epsilon", 0, INFINITY, recorded, err));
+    DPI_TRY(get_real(file, KEY "delta", 1e-100, 1 - 0x1p-53, &c->delta, err));
+    DPI_TRY(get_real(file, KEY "sigma", 0, 4096, &c->sigma, err));
+    DPI_TRY(get_real(file, KEY "sampling", 0x1p-32, 1, &c->sampling, err));
+    DPI_TRY(get_real(file, KEY "expected", 0, 1e12, &c->n_expected, err));
+    DPI_TRY(get_real(file, KEY "clip", 0, 1e6, &c->clip, err));
+    DPI_TRY(get_integer(file, KEY "units", 1, INT64_C(1) << 40, &c->n_units, err));
+    DPI_TRY(get_integer(file, KEY "steps", 1, 1 << 24, &steps, err));
+    DPI_TRY(get_integer(file, KEY "max_per_unit", 0, 64, &most, err));
+    DPI_TRY(get_integer(file, KEY "record_kind", 0, DPI_RECORD_ROW, &kind, err));
+    DPI_TRY(get_integer(file, KEY "randomness", 0, DPI_RANDOMNESS_SEED, &randomness, err));
+    c->n_steps = (int32_t)steps, c->max_per_unit = (int32_t)most;
+    c->record_kind = (int32_t)kind, c->randomness = (int32_t)randomness;
+    return get_text(file, KEY "model", c->model_name, sizeof c->model_name, err);
+}
+
+/* The tensors as they stand in the file. Only F32 is written. */
+static dpi_status check_tensors(const dpi_gguf *file, dpi_finetune_claim *c, int32_t *intact,
+                                dpi_error *err) {
+    char hex[DPI_FINETUNE_HEX + 1], recorded[DPI_FINETUNE_HEX + 2];
+    struct sha256_ctx hash;
+    double alpha = 0;
+    sha256_init(&hash);
+    DPI_TRY(get_text(file, KEY "tensors_sha256", recorded, sizeof recorded, err));
+    DPI_TRY(dpi_gguf_get_float(file, "adapter.lora.alpha", 0, 1e6, &alpha, NULL, err));
+    c->alpha = alpha;
+    for (int64_t i = 0; i < dpi_gguf_tensor_count(file); i++) {
+        const dpi_gguf_tensor *t = dpi_gguf_tensor_at(file, i);
+        if (t->type != DPI_TYPE_F32 || t->shape[2] != 1 || t->shape[3] != 1)
+            return dpi_fail(err, DPI_STATUS_FORMAT, "%s: tensor %s is no matrix in F32",
+                            dpi_gguf_name(file), t->name);
+        c->n_params += t->shape[0] * t->shape[1];
+        c->rank = i == 0 && t->shape[1] <= INT32_MAX ? (int32_t)t->shape[1] : c->rank;
+        hash_tensor(&hash, t->name, t->shape[0], t->shape[1], t->data);
+    }
+    finish(&hash, hex);
+    *intact = strcmp(hex, recorded) == 0;
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_finetune_read_claim(const char *path, dpi_finetune_claim *claim, double *recorded,
+                                   int32_t *intact, dpi_error *err) {
+    dpi_gguf *file;
+    dpi_finetune_claim c;
+    if (claim->struct_size != sizeof *claim)
+        return dpi_fail(err, DPI_STATUS_ARG, "dpi_finetune_claim.struct_size is %zu, must be %zu",
+                        claim->struct_size, sizeof *claim);
+    dpi_finetune_claim_init(&c);
+    DPI_TRY(dpi_gguf_open(path, true, &file, err));
+    dpi_status status = read_numbers(file, &c, recorded, err);
+    if (status == DPI_STATUS_OK)
+        status = check_tensors(file, &c, intact, err);
+    dpi_gguf_close(file);
+    if (status == DPI_STATUS_OK)
+        status = dpi_finetune_epsilon(&c, &c.epsilon, err);
+    if (status == DPI_STATUS_OK)
+        *claim = c;
+    return status;
+}
+
+/* ---- The task -------------------------------------------------------------------------------- */
+
+/* A copy of an optional text; NULL: there is none. */
+static dpi_status copy_text(const dpi_gguf *file, const char *key, char **text, dpi_error *err) {
+    enum { TEXT_MAX = 1 << 20 };
+    dpi_str found = {"", 0};
+    bool there = false;
+    DPI_TRY(dpi_gguf_get_string(file, key, &found, &there, err));
+    if (!there)
+        return DPI_STATUS_OK;
+    if (found.n_bytes > TEXT_MAX || memchr(found.data, '\0', found.n_bytes))
+        return dpi_fail(err, DPI_STATUS_FORMAT, "%s: %s has %llu bytes, allowed are %d without NUL",
+                        dpi_gguf_name(file), key, (unsigned long long)found.n_bytes, TEXT_MAX);
+    *text = strndup(found.data, found.n_bytes);
+    return *text ? DPI_STATUS_OK : dpi_fail(err, DPI_STATUS_MEMORY, "no memory for %s", key);
+}
+
+static dpi_status read_task(const dpi_gguf *file, dpi_finetune_task *task, dpi_error *err) {
+    char chat[32];
+    DPI_TRY(get_text(file, KEY "template", chat, sizeof chat, err));
+    if (dpi_chat_parse(chat, &task->chat, NULL) != DPI_STATUS_OK)
+        return dpi_fail(err, DPI_STATUS_FORMAT, "%s: " KEY "template is no chat format",
+                        dpi_gguf_name(file));
+    DPI_TRY(copy_text(file, KEY "instruction", &task->instruction, err));
+    return copy_text(file, KEY "labels", &task->labels, err);
+}
+
+dpi_status dpi_finetune_read_task(const char *path, dpi_finetune_task *task, dpi_error *err) {
+    dpi_gguf *file;
+    *task = (dpi_finetune_task){.chat = DPI_CHAT_AUTO};
+    DPI_TRY(dpi_gguf_open(path, true, &file, err));
+    const dpi_status status = read_task(file, task, err);
+    dpi_gguf_close(file);
+    if (status != DPI_STATUS_OK)
+        dpi_finetune_task_free(task);
+    return status;
+}
+
+void dpi_finetune_task_free(dpi_finetune_task *task) {
+    free(task->instruction);
+    free(task->labels);
+    *task = (dpi_finetune_task){.chat = DPI_CHAT_AUTO};
+}

@@ -1,0 +1,279 @@
+/* finetune.c - see dpinfer/finetune.h: the object, its checkpoint, its steps. */
+#include "pipeline/finetune/finetune.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "dp/exact/poisson.h"
+#include "train/checkpoint.h"
+
+static dpi_status no_memory(dpi_error *err) {
+    return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the training");
+}
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+static dpi_status make_instructions(dpi_finetune *f, dpi_error *err) {
+    const dpi_finetune_options *o = &f->options;
+    return dpi_instructions_make(o->model, o->instruction, o->chat, o->labels, o->n_labels,
+                                 o->n_positions, &f->instructions, err);
+}
+
+/* Other prompts than the record's own, of which its text is made less likely. */
+static int32_t wrong_count(const dpi_finetune_options *o) {
+    const int32_t others = o->n_labels > 0 ? o->n_labels - 1 : 0;
+    return !(o->mismatch > 0) ? 0 : o->n_wrong < others ? o->n_wrong : others;
+}
+
+static dpi_status create_tuner(dpi_finetune *f, dpi_error *err) {
+    const dpi_finetune_options *o = &f->options;
+    dpi_tuner_options t = {
+        .model = o->model, .rank = o->rank, .alpha = o->alpha, .targets = o->targets,
+        .seed = o->seed, .n_positions = o->n_positions, .n_threads = o->n_threads,
+        .share = (int64_t)(f->claim.sampling * (double)DPI_POISSON_ONE),
+        .expected = o->n_expected, .clip = o->clip, .sigma = f->claim.sigma,
+        .n_steps = o->n_steps, .lr = o->lr, .lr_floor = o->lr / 10, .n_warmup = o->n_warmup,
+        .unbiased = o->unbiased, .least = .01, .cancel = o->cancel,
+        .cancel_user = o->cancel_user};
+    if (o->seeded) {
+        t.random = dpi_random_insecure;
+        t.random_user = &f->bits;
+    }
+    DPI_TRY(dpi_tuner_create(&t, &f->tuner, err));
+    f->claim.n_params = dpi_tuner_lora(f->tuner)->n_params;
+    return DPI_STATUS_OK;
+}
+
+static dpi_status open_all(dpi_finetune *f, dpi_error *err) {
+    dpi_model_info info;
+    DPI_TRY(dpi_finetune_settle(f, err));
+    dpi_model_info_init(&info);
+    DPI_TRY(dpi_model_info_get(f->options.model, &info, err));
+    f->n_layer = info.n_layer;
+    if (f->options.n_threads == 0)
+        f->options.n_threads = dpi_processors();
+    DPI_TRY(dpi_check_range("positions", f->options.n_positions, 2, info.n_ctx_train, err));
+    DPI_TRY(make_instructions(f, err));
+    return create_tuner(f, err);
+}
+
+dpi_status dpi_finetune_open(const dpi_finetune_options *options, dpi_finetune **finetune,
+                             dpi_error *err) {
+    if (!options || !finetune)
+        return dpi_fail(err, DPI_STATUS_ARG, "options and finetune must not be NULL");
+    dpi_finetune *f = dpi_calloc(1, sizeof *f);
+    if (!f)
+        return no_memory(err);
+    f->options = *options;
+    f->lock = -1;
+    const dpi_status status = open_all(f, err);
+    if (status == DPI_STATUS_OK)
+        *finetune = f;
+    else
+        dpi_finetune_free(f);
+    return status;
+}
+
+void dpi_finetune_free(dpi_finetune *f) {
+    if (!f)
+        return;
+    dpi_examples_free(&f->examples);
+    dpi_examples_free(&f->held_out);
+    dpi_tuner_free(f->tuner);
+    dpi_instructions_free(&f->instructions);
+    if (f->lock >= 0)
+        close(f->lock);
+    free(f);
+}
+
+const dpi_finetune_claim *dpi_finetune_claim_of(const dpi_finetune *f) { return &f->claim; }
+
+int32_t dpi_finetune_steps_done(const dpi_finetune *f) {
+    return (int32_t)dpi_tuner_steps_done(f->tuner);
+}
+
+/* ---- The checkpoint -------------------------------------------------------------------------- */
+
+static uint64_t hash_instructions(const dpi_instructions *in, uint64_t hash) {
+    for (int32_t i = 0; i < in->n; i++) {
+        dpi_prompts_info info;
+        dpi_prompts_info_init(&info);
+        if (dpi_prompts_info_get(in->prompts[i], &info, NULL) == DPI_STATUS_OK)
+            hash = dpi_hash(hash, dpi_prompts_public(in->prompts[i]),
+                            (size_t)info.n_public * sizeof(int32_t));
+        if (in->labels)
+            hash = dpi_hash(hash, in->labels[i], strlen(in->labels[i]) + 1);
+    }
+    return hash;
+}
+
+/* Everything public that the steps depend on but the model's weights. */
+static uint64_t configuration(const dpi_finetune *f) {
+    const dpi_finetune_options *o = &f->options;
+    const dpi_finetune_claim *c = &f->claim;
+    const double reals[] = {c->delta, c->sigma, c->sampling, c->n_expected,
+                            c->clip,  c->alpha, o->lr, o->mismatch};
+    const int64_t integers[] = {c->n_units,  c->n_steps, c->max_per_unit, c->rank,    c->targets,
+                                o->n_warmup, o->unbiased, o->n_positions, o->seeded, c->record_kind,
+                                (int64_t)o->seed, o->loss_on_all, wrong_count(o)};
+    uint64_t hash = dpi_hash(DPI_HASH_INIT, reals, sizeof reals);
+    hash = dpi_hash(hash, integers, sizeof integers);
+    hash = hash_instructions(&f->instructions, hash);
+    hash = dpi_hash(hash, c->model_name, strlen(c->model_name));
+    return o->ledger ? dpi_hash(hash, o->dataset, strlen(o->dataset)) : hash;
+}
+
+/* In the checkpoint's words: `epoch` is the charge, `row` what is left of a seed's bits. */
+static dpi_checkpoint state_of(const dpi_finetune *f) {
+    return (dpi_checkpoint){.config_hash = configuration(f),
+                            .n_params = f->claim.n_params,
+                            .step = dpi_finetune_steps_done(f),
+                            .epoch = f->charge,
+                            .row = (int64_t)(f->bits & INT64_MAX)};
+}
+
+dpi_status dpi_finetune_keep(dpi_finetune *f, dpi_error *err) {
+    const dpi_checkpoint state = state_of(f);
+    const float *arrays[3];
+    int64_t n_steps;
+    if (!f->options.checkpoint || !f->begun)
+        return DPI_STATUS_OK;
+    dpi_tuner_state(f->tuner, arrays, &n_steps);
+    DPI_TRY(dpi_checkpoint_write(f->options.checkpoint, &state, arrays, err));
+    f->n_kept = (int32_t)n_steps;
+    return DPI_STATUS_OK;
+}
+
+/* A lock of its own file: the checkpoint is replaced as a whole. */
+static dpi_status lock_checkpoint(dpi_finetune *f, dpi_error *err) {
+    const char *path = f->options.checkpoint;
+    const size_t n = strlen(path) + sizeof ".lock";
+    char *name = malloc(n);
+    if (!name)
+        return no_memory(err);
+    snprintf(name, n, "%s.lock", path);
+    f->lock = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    const int reason = errno;
+    free(name);
+    if (f->lock < 0)
+        return dpi_fail(err, dpi_status_of_errno(reason), "cannot make %s.lock: %s", path,
+                        strerror(reason));
+    if (flock(f->lock, LOCK_EX | LOCK_NB) == 0)
+        return DPI_STATUS_OK;
+    return dpi_fail(err, DPI_STATUS_STATE, "another process trains with the checkpoint %s", path);
+}
+
+/* *found: the training goes on where the file ends. */
+static dpi_status resume(dpi_finetune *f, int32_t *found, dpi_error *err) {
+    const size_t n = (size_t)f->claim.n_params;
+    dpi_checkpoint state = state_of(f);
+    *found = 0;
+    if (!f->options.checkpoint)
+        return DPI_STATUS_OK;
+    DPI_TRY(lock_checkpoint(f, err));
+    float *all = dpi_calloc(3 * n, sizeof *all);
+    if (!all)
+        return no_memory(err);
+    float *const arrays[] = {all, all + n, all + 2 * n};
+    dpi_status status =
+        dpi_checkpoint_read(f->options.checkpoint, &state, arrays, found, err);
+    if (status == DPI_STATUS_OK && *found) {
+        status = dpi_tuner_restore(f->tuner, (const float *const *)arrays, state.step, err);
+        f->charge = state.epoch;
+        f->bits = (uint64_t)state.row;
+        f->n_kept = (int32_t)state.step;
+    }
+    free(all);
+    return status;
+}
+
+/* ---- Steps ----------------------------------------------------------------------------------- */
+
+static dpi_example_format format_of(const dpi_finetune *f) {
+    const dpi_finetune_options *o = &f->options;
+    return (dpi_example_format){
+        .model = o->model, .instructions = &f->instructions, .n_positions = o->n_positions,
+        .n_wrong = wrong_count(o), .mismatch = (float)o->mismatch,
+        .loss_on_all = o->loss_on_all != 0,
+        .max_per_unit = dpi_records_has_units(o->records) ? o->max_per_unit : 1,
+        .cancel = o->cancel, .cancel_user = o->cancel_user};
+}
+
+dpi_status dpi_finetune_begin(dpi_finetune *f, dpi_error *err) {
+    const dpi_finetune_options *o = &f->options;
+    const dpi_example_format format = format_of(f);
+    int32_t found;
+    if (f->begun)
+        return dpi_fail(err, DPI_STATUS_STATE, "the training has begun already");
+    f->bits = o->seed & INT64_MAX;
+    DPI_TRY(resume(f, &found, err));
+    /* On the disk before a record is read; a charge that is not kept counts all the same. */
+    DPI_TRY(found ? dpi_finetune_recall(f, err) : dpi_finetune_charge(f, err));
+    f->begun = true;
+    if (!found)
+        DPI_TRY(dpi_finetune_keep(f, err));
+    return dpi_examples_read(o->records, &format, &f->examples, err);
+}
+
+dpi_status dpi_finetune_step(dpi_finetune *f, dpi_error *err) {
+    const dpi_finetune_options *o = &f->options;
+    if (!f->begun || !f->examples.of)
+        return dpi_fail(err, DPI_STATUS_STATE, "the training has not begun");
+    const dpi_tuner_units units = dpi_examples_units(&f->examples);
+    const uint64_t bits = f->bits;
+    const dpi_status status = dpi_tuner_step(f->tuner, &units, err);
+    if (status != DPI_STATUS_OK) {
+        f->bits = bits;
+        return status;
+    }
+    f->bits &= INT64_MAX; /* as the checkpoint keeps it */
+    const int32_t done = dpi_finetune_steps_done(f);
+    return done - f->n_kept >= o->checkpoint_steps || done == o->n_steps ? dpi_finetune_keep(f, err)
+                                                                        : DPI_STATUS_OK;
+}
+
+/* ---- Public loss ----------------------------------------------------------------------------- */
+
+/* Each record as a unit of its own, without mismatch. */
+static dpi_status read_held_out(dpi_finetune *f, dpi_error *err) {
+    dpi_example_format format = format_of(f);
+    format.n_wrong = 0, format.max_per_unit = 64;
+    return dpi_examples_read(f->options.held_out, &format, &f->held_out, err);
+}
+
+dpi_status dpi_finetune_held_out(dpi_finetune *f, double *loss, dpi_error *err) {
+    const dpi_finetune_options *o = &f->options;
+    dpi_row_buffer buffer;
+    double sum = 0, n_tokens = 0;
+    if (!o->held_out)
+        return dpi_fail(err, DPI_STATUS_STATE, "the training has no held-out records");
+    if (!f->held_out.of)
+        DPI_TRY(read_held_out(f, err));
+    DPI_TRY(dpi_row_buffer_create(o->n_positions, &buffer, err));
+    const dpi_tuner_units units = dpi_examples_units(&f->held_out);
+    dpi_row row;
+    bool cancelled = false;
+    for (int64_t i = 0; i < units.n && !cancelled; i++)
+        for (int32_t k = 0; units.row(units.user, i, k, 0, &buffer, &row) && !cancelled; k++) {
+            sum += dpi_tuner_loss(f->tuner, &row);
+            for (int32_t t = 0; t < row.n; t++)
+                n_tokens += (double)row.weights[t];
+            cancelled = o->cancel && o->cancel(o->cancel_user);
+        }
+    dpi_row_buffer_free(&buffer);
+    if (cancelled)
+        return dpi_fail(err, DPI_STATUS_CANCELLED, "cancelled while public records are read");
+    if (!(n_tokens > 0))
+        return dpi_fail(err, DPI_STATUS_NUMERIC, "no held-out record has a token");
+    *loss = sum / n_tokens;
+    return DPI_STATUS_OK;
+}

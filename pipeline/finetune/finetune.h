@@ -1,0 +1,41 @@
+/* finetune.h - the state of a training, and the parts of its files. Internal. */
+#ifndef DPI_PIPELINE_FINETUNE_H
+#define DPI_PIPELINE_FINETUNE_H
+
+#include <stdbool.h>
+
+#include "dpinfer/finetune.h"
+#include "pipeline/finetune/examples.h"
+
+enum { DPI_FINETUNE_HEX = 64 };
+
+struct dpi_finetune {
+    dpi_finetune_options options; /* n_threads and n_expected settled */
+    dpi_finetune_claim claim;
+    dpi_tuner *tuner;
+    int32_t n_layer;
+    dpi_instructions instructions;
+    dpi_examples examples;
+    dpi_examples held_out; /* PUBLIC */
+    bool begun;
+    int lock;          /* file descriptor beside the checkpoint, -1: none */
+    int64_t charge;    /* of the ledger; 0: none */
+    uint64_t bits;     /* with a seed: the state of the step's random bits */
+    int32_t n_kept;    /* steps that the checkpoint has */
+};
+
+/* Fills the claim: q, sigma, epsilon. */
+DPI_MUST_CHECK dpi_status dpi_finetune_settle(dpi_finetune *f, dpi_error *err);
+/* The epsilon of a claim's sigma, q and steps at its delta. */
+DPI_MUST_CHECK dpi_status dpi_finetune_epsilon(const dpi_finetune_claim *claim, double *epsilon,
+                                               dpi_error *err);
+/* Charges the ledger, if there is one. */
+DPI_MUST_CHECK dpi_status dpi_finetune_charge(dpi_finetune *f, dpi_error *err);
+/* After a checkpoint: what was charged then, from the ledger. Errors: FORMAT (the charge is not in
+ * this ledger). */
+DPI_MUST_CHECK dpi_status dpi_finetune_recall(dpi_finetune *f, dpi_error *err);
+/* SHA-256 of an adapter's tensors, in hex. */
+void dpi_finetune_hash(const dpi_lora *lora, int32_t n_layer, const float *adapters,
+                       char hex[DPI_FINETUNE_HEX + 1]);
+
+#endif

@@ -1,0 +1,248 @@
+/* settle.c - the numbers of a training, before a record is read; what it costs; its statement. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "base/text.h"
+#include "dp/exact/poisson.h"
+#include "dpinfer/gaussian.h"
+#include "pipeline/finetune/finetune.h"
+
+void dpi_finetune_options_init(dpi_finetune_options *options) {
+    *options = (dpi_finetune_options){.struct_size = sizeof *options,
+                                      .chat = DPI_CHAT_AUTO,
+                                      .n_positions = 256,
+                                      .max_per_unit = 4,
+                                      .mismatch = .2,
+                                      .n_wrong = 4,
+                                      .delta = 1e-6,
+                                      .n_steps = 100,
+                                      .rank = 8,
+                                      .alpha = 16,
+                                      .targets = DPI_FINETUNE_ALL,
+                                      .clip = 1,
+                                      .lr = 1e-3,
+                                      .n_warmup = 10,
+                                      .checkpoint_steps = 10};
+}
+
+void dpi_finetune_claim_init(dpi_finetune_claim *claim) {
+    *claim = (dpi_finetune_claim){.struct_size = sizeof *claim};
+}
+
+int32_t dpi_finetune_is_private(const dpi_finetune_claim *c) {
+    return isfinite(c->epsilon) && c->randomness == DPI_RANDOMNESS_SYSTEM;
+}
+
+/* ---- Numbers --------------------------------------------------------------------------------- */
+
+static dpi_status check(const dpi_finetune_options *o, dpi_error *err) {
+    if (o->struct_size != sizeof *o)
+        return dpi_fail(err, DPI_STATUS_ARG, "dpi_finetune_options.struct_size is %zu, must be %zu",
+                        o->struct_size, sizeof *o);
+    if (!o->model || !o->records)
+        return dpi_fail(err, DPI_STATUS_ARG, "model and records must not be NULL");
+    if (o->n_units < 1)
+        return dpi_fail(err, DPI_STATUS_ARG, "units: found none, needed is about how many there "
+                                             "are, a public number");
+    DPI_TRY(dpi_check_range("steps", o->n_steps, 1, 1 << 24, err));
+    DPI_TRY(dpi_check_range("max_per_unit", o->max_per_unit, 1, 64, err));
+    DPI_TRY(dpi_check_range("labels", o->n_labels, 0, DPI_FINETUNE_LABELS_MAX, err));
+    DPI_TRY(dpi_check_range("n_wrong", o->n_wrong, 1, DPI_WRONG_MAX, err));
+    if (!(o->mismatch >= 0 && o->mismatch <= 1))
+        return dpi_fail(err, DPI_STATUS_ARG, "mismatch: found %g, allowed 0..1", o->mismatch);
+    if ((o->n_labels > 0) != (dpi_records_has_labels(o->records) != 0))
+        return dpi_fail(err, DPI_STATUS_ARG, "labels: found %s, and records %s labels",
+                        o->n_labels > 0 ? "some" : "none", o->n_labels > 0 ? "without" : "with");
+    if (o->held_out && dpi_records_has_labels(o->held_out) != dpi_records_has_labels(o->records))
+        return dpi_fail(err, DPI_STATUS_ARG, "held_out: labels are needed where records have them");
+    DPI_TRY(dpi_check_range("checkpoint_steps", o->checkpoint_steps, 1, 1 << 24, err));
+    if (!(o->delta > 0 && o->delta * (double)o->n_units < 1))
+        return dpi_fail(err, DPI_STATUS_ARG, "delta: found %g, allowed below 1 / units = %g",
+                        o->delta, 1 / (double)o->n_units);
+    if (!(o->epsilon >= 0 && o->sigma >= 0) || (o->epsilon > 0 && o->sigma > 0))
+        return dpi_fail(err, DPI_STATUS_ARG, "epsilon: found %g with sigma %g, allowed is one of "
+                                             "them", o->epsilon, o->sigma);
+    if (!(o->n_expected >= 0 && o->n_expected <= (double)o->n_units))
+        return dpi_fail(err, DPI_STATUS_ARG, "expected: found %g, allowed above 0 and at most "
+                                             "units, %lld", o->n_expected, (long long)o->n_units);
+    if (o->ledger && !o->dataset)
+        return dpi_fail(err, DPI_STATUS_ARG, "dataset: found none, needed with a ledger");
+    if (o->ledger && (o->seeded || (o->epsilon == 0 && o->sigma == 0)))
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                        "a ledger counts guarantees, and this training has none");
+    return DPI_STATUS_OK;
+}
+
+static dpi_gaussian gaussian_of(const dpi_finetune_claim *c) {
+    dpi_gaussian g;
+    dpi_gaussian_init(&g);
+    g.sigma = c->sigma > 0 ? c->sigma : 1;
+    g.sampling = c->sampling;
+    g.n_steps = c->n_steps;
+    return g;
+}
+
+dpi_status dpi_finetune_epsilon(const dpi_finetune_claim *c, double *epsilon, dpi_error *err) {
+    const dpi_gaussian g = gaussian_of(c);
+    *epsilon = INFINITY;
+    return c->sigma > 0 ? dpi_gaussian_epsilon(&g, c->delta, epsilon, err) : DPI_STATUS_OK;
+}
+
+/* q is a multiple of 2^-32: the next one above n_expected / n_units. */
+static double sampling_of(double n_expected, int64_t n_units) {
+    const double one = (double)DPI_POISSON_ONE, share = ceil(n_expected / (double)n_units * one);
+    return fmin(fmax(share, 1), one) / one;
+}
+
+dpi_status dpi_finetune_settle(dpi_finetune *f, dpi_error *err) {
+    dpi_finetune_options *o = &f->options;
+    dpi_finetune_claim *c = &f->claim;
+    dpi_model_info info;
+    DPI_TRY(check(o, err));
+    dpi_model_info_init(&info);
+    DPI_TRY(dpi_model_info_get(o->model, &info, err));
+    if (o->n_expected == 0)
+        o->n_expected = (double)o->n_units / 20;
+    dpi_finetune_claim_init(c);
+    c->delta = o->delta, c->sigma = o->sigma;
+    c->n_units = o->n_units, c->n_expected = o->n_expected;
+    c->sampling = sampling_of(o->n_expected, o->n_units);
+    c->n_steps = o->n_steps, c->clip = o->clip;
+    c->max_per_unit = dpi_records_has_units(o->records) ? o->max_per_unit : 0;
+    c->record_kind = dpi_records_kind(o->records);
+    c->randomness = o->seeded ? DPI_RANDOMNESS_SEED : DPI_RANDOMNESS_SYSTEM;
+    c->rank = o->rank, c->alpha = o->alpha, c->targets = o->targets;
+    snprintf(c->model_name, sizeof c->model_name, "%s", info.name);
+    if (o->epsilon > 0) {
+        const dpi_gaussian g = gaussian_of(c);
+        DPI_TRY(dpi_gaussian_sigma(&g, o->epsilon, o->delta, &c->sigma, err));
+    }
+    return dpi_finetune_epsilon(c, &c->epsilon, err);
+}
+
+/* ---- The charge ------------------------------------------------------------------------------ */
+
+static void keep(dpi_finetune *f, const dpi_dataset_info *info, const dpi_charge *charge) {
+    f->charge = charge->id;
+    f->claim.ledger = (dpi_claim_ledger){.epsilon = info->epsilon, .delta = info->delta,
+                                         .scope = info->scope, .order = info->order,
+                                         .budget = info->budget, .charge = charge->amount,
+                                         .before = charge->before};
+    memcpy(f->claim.ledger.dataset, info->name, sizeof f->claim.ledger.dataset);
+}
+
+dpi_status dpi_finetune_recall(dpi_finetune *f, dpi_error *err) {
+    const dpi_finetune_options *o = &f->options;
+    dpi_dataset_info info;
+    dpi_charge charge;
+    if (!o->ledger)
+        return DPI_STATUS_OK;
+    dpi_dataset_info_init(&info);
+    dpi_charge_init(&charge);
+    DPI_TRY(dpi_ledger_info(o->ledger, o->dataset, &info, err));
+    DPI_TRY(dpi_ledger_charge_next(o->ledger, o->dataset, f->charge - 1, &charge, err));
+    if (f->charge < 1 || charge.id != f->charge || !charge.counted)
+        return dpi_fail(err, DPI_STATUS_FORMAT,
+                        "%s is of a training whose charge %lld is not in the ledger of '%s'",
+                        o->checkpoint, (long long)f->charge, info.name);
+    keep(f, &info, &charge);
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_finetune_charge(dpi_finetune *f, dpi_error *err) {
+    const dpi_finetune_options *o = &f->options;
+    char note[DPI_CHARGE_NOTE_MAX + 1];
+    dpi_charge_request request;
+    dpi_dataset_info info;
+    dpi_charge charge;
+    dpi_cost cost;
+    if (!o->ledger)
+        return DPI_STATUS_OK;
+    dpi_charge_request_init(&request);
+    dpi_dataset_info_init(&info);
+    dpi_charge_init(&charge);
+    dpi_cost_init(&cost);
+    DPI_TRY(dpi_ledger_info(o->ledger, o->dataset, &info, err));
+    if (info.scope != DPI_SCOPE_DATASET)
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                        "dataset '%s' has the scope unit: a training is charged to one of scope "
+                        "dataset", info.name);
+    DPI_TRY(dpi_cost_add(&cost, DPI_COST_GAUSSIAN, o->n_steps, f->claim.sigma, f->claim.sampling,
+                         err));
+    snprintf(note, sizeof note, "an adapter, (%.6g, %g)-DP; unit: %s", f->claim.epsilon, o->delta,
+             f->claim.max_per_unit > 0 ? "all records of a person" : "a record");
+    request.cost = &cost;
+    request.method = "finetune";
+    request.note = note;
+    DPI_TRY(dpi_ledger_reserve(o->ledger, o->dataset, &request, &charge, err));
+    keep(f, &info, &charge);
+    return DPI_STATUS_OK;
+}
+
+/* ---- The statement --------------------------------------------------------------------------- */
+
+static void add_ledger(dpi_text *t, const dpi_claim_ledger *l) {
+    const double one = DPI_LEDGER_ONE;
+    char before[40], charge[40];
+    if (!l->dataset[0])
+        return;
+    dpi_bound_text((double)l->before / one, 10, before, sizeof before);
+    dpi_bound_text((double)l->charge / one, 10, charge, sizeof charge);
+    dpi_text_add(t, "  dataset            %s\n", l->dataset);
+    dpi_text_add(t,
+                 "  dataset's budget   %.6g (Renyi, order %d): (%g, %g)-DP for all runs together\n",
+                 (double)l->budget / one, l->order, l->epsilon, l->delta);
+    dpi_text_add(t, "  spent before       %s\n  charged for this   %s\n", before, charge);
+}
+
+static void add_guarantee(dpi_text *t, const dpi_finetune_claim *c) {
+    char epsilon[40];
+    if (!isfinite(c->epsilon)) {
+        dpi_text_add(t, "  guarantee          none: no noise was added\n");
+        return;
+    }
+    dpi_bound_text(c->epsilon, 7, epsilon, sizeof epsilon);
+    dpi_text_add(t,
+                 dpi_finetune_is_private(c)
+                     ? "  guarantee          (%s, %g)-DP, for the adapter and all texts from it\n"
+                     : "  guarantee          none (with secret randomness: (%s, %g)-DP)\n",
+                 epsilon, c->delta);
+}
+
+dpi_status dpi_finetune_statement(const dpi_finetune_claim *c, char **text, dpi_error *err) {
+    const char *kind = dpi_record_kind_text(c->record_kind);
+    dpi_text t = {0};
+    dpi_text_add(&t, "Privacy statement%s\n", dpi_finetune_is_private(c) ? "" : ": NOT PRIVATE");
+    dpi_text_add(&t, "  model              %s\n", c->model_name);
+    dpi_text_add(&t, "  method             training with clipped gradients and Gaussian noise, in "
+                     "integers\n");
+    add_guarantee(&t, c);
+    dpi_text_add(&t, "  adjacency          add-remove: one unit more or less\n");
+    if (c->max_per_unit > 0)
+        dpi_text_add(&t, "  unit               all records with one unit ID; one record = %s\n"
+                         "  M, records a unit  %d\n", kind ? kind : "a record", c->max_per_unit);
+    else
+        dpi_text_add(&t, "  unit               one record = %s\n", kind ? kind : "a record");
+    dpi_text_add(&t, "  accounting         privacy loss distribution of %d steps on Poisson "
+                     "samples\n",
+                 c->n_steps);
+    dpi_text_add(&t, "  q, of joining      %.10g\n  sigma, noise       %.10g\n"
+                     "  C, clip bound      %.10g\n  units, about       %lld\n"
+                     "  units of a step    %.10g, expected\n",
+                 c->sampling, c->sigma, c->clip, (long long)c->n_units, c->n_expected);
+    dpi_text_add(&t, "  adapter            rank %d, alpha %.10g, %lld numbers\n", c->rank, c->alpha,
+                 (long long)c->n_params);
+    add_ledger(&t, &c->ledger);
+    dpi_text_add(&t, "  randomness         %s\n",
+                 c->randomness == DPI_RANDOMNESS_SYSTEM ? "getrandom(2), fresh for every step"
+                                                        : "--seed (insecure)");
+    if (t.failed) {
+        free(t.data);
+        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the statement");
+    }
+    *text = t.data;
+    return DPI_STATUS_OK;
+}

@@ -1,0 +1,146 @@
+#!/usr/bin/env bash
+# Tests of `dpinfer finetune`, of adapters in other commands and of their verification:
+# finetune.sh path/to/dpinfer
+. "$(dirname "$0")/cli_support.sh"
+small_model
+for i in 1 2 3 4 5 6 7 8; do
+    echo "{\"text\": \"Anna said $i things.\", \"who\": \"p$((i % 3))\"}"
+done >refs.jsonl
+alone="finetune m.gguf refs.jsonl --delta 1e-3 --steps 4 --rank 2 --positions 32"
+one="$alone --units 8 -t 1" tune="$alone --units 8 -t 2"
+
+run $tune --sigma 2 -o a.gguf -q; expect_rc 0; expect_empty_out
+expect_err "Privacy statement"
+expect_err "guarantee          ("
+expect_err "for the adapter and all texts from it"
+check "the statement says NOT PRIVATE" test "$(grep -c 'NOT PRIVATE' err)" -eq 0
+check "a record is told" test "$(grep -c 'Anna' err)" -eq 0
+run verify a.gguf; expect_rc 0; expect_out "verified: the guarantee follows"; expect_out "PRIVATE"
+run $tune --expected 4 --epsilon 3 -o e.gguf -q; expect_rc 0
+check "epsilon" grep -qE "\((2\.999|3,)" err
+run verify e.gguf; expect_rc 0
+
+# ---- What is made of an adapter ---------------------------------------------------------------
+run inspect m.gguf --lora a.gguf; expect_rc 0; expect_out "adapter's rank"
+expect_out "adapted matrices"
+echo 1 5 9 | "$dpinfer" logits m.gguf --tokens - --exact >plain.f32
+echo 1 5 9 | "$dpinfer" logits m.gguf --tokens - --exact --lora a.gguf >with.f32
+echo 1 5 9 | "$dpinfer" logits m.gguf --tokens - --exact --lora a.gguf --lora-scale 0 >zero.f32
+check "the adapter changes nothing" test "$(cmp plain.f32 with.f32 | wc -l)" -eq 1
+expect_same zero.f32 plain.f32
+run run m.gguf --plain --lora a.gguf -n 4 -t 1 -q; expect_rc 0; expect_err "+ adapter"
+run run m.gguf refs.jsonl --rho 1 -B 4 -n 4 -t 1 -q --lora a.gguf --report r.json --report r.md \
+    --report r.html; expect_rc 0; expect_err "+ adapter"
+check "the report has no hash of the adapter" \
+    grep -q "\"sha256\": \"$(sha256sum a.gguf | cut -c 1-64)\"" r.json
+check "r.md" grep -q "SHA-256 of the adapter" r.md
+check "r.html" grep -q "$(sha256sum a.gguf | cut -c 1-64)" r.html
+run verify r.json --model m.gguf; expect_rc 0
+refuse 3 "is no adapter" logits m.gguf --tokens refs.jsonl --lora m.gguf
+
+# ---- The same bits, stopped or not -------------------------------------------------------------
+run $tune --sigma 2 --seed 7 -o s1.gguf -q; expect_rc 0; expect_err "NOT PRIVATE"
+run $one --sigma 2 --seed 7 -o s2.gguf -q --checkpoint state --checkpoint-steps 1; expect_rc 0
+expect_same s1.gguf s2.gguf
+run $tune --sigma 2 --seed 7 -o s3.gguf --checkpoint state; expect_rc 0
+expect_err "going on after step 4"
+expect_same s1.gguf s3.gguf
+run verify s1.gguf; expect_rc 0; expect_out "NOT PRIVATE"
+run $tune --no-noise -o n.gguf -q; expect_rc 0; expect_err "NOT PRIVATE"
+run verify n.gguf; expect_rc 0; expect_out "NOT PRIVATE"
+refuse 1 "another configuration" $tune --sigma 3 --seed 7 -o s4.gguf -q --checkpoint state
+check "s4.gguf is there" test ! -e s4.gguf
+
+# ---- The ledger -------------------------------------------------------------------------------
+run ledger init year.ledger --dataset letters --epsilon 4 --delta 1e-3; expect_rc 0
+run $tune --sigma 3 -o l1.gguf -q --ledger year.ledger; expect_rc 0; expect_err "charged for this"
+run ledger show year.ledger; expect_rc 0; expect_out "finetune"; expect_out "an adapter, ("
+refuse 6 "left" $tune --expected 8 --sigma .6 -o l2.gguf -q --ledger year.ledger
+check "l2.gguf is there" test ! -e l2.gguf
+
+# ---- People -----------------------------------------------------------------------------------
+run $tune --sigma 2 --unit-field who -o u.gguf -q; expect_rc 0
+expect_err "all records with one unit ID"
+
+# ---- Labels, and texts of an adapter -----------------------------------------------------------
+for i in 1 2 3 4 5 6 7 8; do
+    echo "{\"text\": \"Anna said $i things.\", \"kind\": \"k$((i % 3))\"}"
+done >kinds.jsonl
+printf 'k0\nk1\nk9\n' >kinds
+kinds="$alone --units 8 --sigma 2 --label-field kind --label-names kinds --expected 8"
+kinds=${kinds/refs.jsonl/kinds.jsonl}
+run $kinds --instruction "Of {label}:" -t 2 --seed 5 -o k.gguf -q; expect_rc 0
+run $kinds --instruction "Of {label}:" -t 1 --seed 5 -o k1.gguf -q; expect_rc 0
+expect_same k.gguf k1.gguf
+run $kinds --instruction "Of {label}:" -t 1 --seed 5 -o k2.gguf -q --mismatch 0; expect_rc 0
+expect_different k.gguf k2.gguf
+run $kinds --instruction "Of {label}:" -t 1 --seed 5 -o k3.gguf -q --loss-on all; expect_rc 0
+expect_different k.gguf k3.gguf
+run $kinds --instruction "Of {label}:" -o p.gguf -q; expect_rc 0
+check "a label that is none is told" test "$(grep -c k2 err)" -eq 0
+refuse 2 "no {label}" $kinds --instruction "Of one:" -o x.gguf
+refuse 2 "needed are both" finetune m.gguf kinds.jsonl --units 8 --sigma 1 --label-field kind \
+    -o x.gguf
+
+run generate m.gguf --lora p.gguf --num 7 -n 8 --jsonl; expect_rc 0; expect_lines 7 out
+expect_err "7, by post-processing of this adapter"; expect_err "guarantee          ("
+python3 - <<'P' || bad "the texts' labels"
+import json
+labels = [json.loads(line)["text_label"] for line in open("out")]
+assert labels == ["k0", "k1", "k9"] * 2 + ["k0"], labels
+assert all(json.loads(line)["private"] for line in open("out"))
+P
+printf '1 k9\n3 k0\n' >numbers
+run generate m.gguf --lora p.gguf --num-per-label numbers -n 8 --jsonl; expect_rc 0
+check "numbers of texts" test "$(grep -c '"k9"' out),$(grep -c '"k0"' out)" = 1,3
+run generate m.gguf --lora p.gguf --num 40 -n 9 --top-p .9 --seed 4 -o g1.jsonl; expect_rc 0
+run generate m.gguf --lora p.gguf --num 40 -n 9 --top-p .9 --seed 4 -o g2.jsonl --parallel 3 -t 1
+expect_rc 0; expect_same g1.jsonl g2.jsonl
+run generate m.gguf --lora p.gguf --num 40 -n 9 --seed 4 -o g3.jsonl; expect_rc 0
+expect_different g1.jsonl g3.jsonl
+run generate m.gguf --lora n.gguf -n 4; expect_rc 0; expect_err "NOT PRIVATE"
+run generate m.gguf --lora s1.gguf -n 4 --jsonl; expect_rc 0; expect_out '"private":false'
+echo 1 k2 >other
+refuse 2 "has no label 'k2'" generate m.gguf --lora p.gguf --num-per-label other -n 4
+refuse 2 "needed is the adapter" generate m.gguf -n 4
+refuse 2 "is there already" generate m.gguf --lora p.gguf -n 4 -o g1.jsonl
+refuse 3 "" generate m.gguf --lora refs.jsonl -n 4
+
+# ---- Public loss ---------------------------------------------------------------------------------
+echo '{"text": "Public words."}' >public.jsonl; echo '{}' >empty.jsonl
+run $one --sigma 2 --seed 7 -o h.gguf --held-out public.jsonl; expect_rc 0
+expect_same h.gguf s1.gguf
+check "losses" test "$(grep -cE '^step [04]: [0-9.]+ nats a token of the held-out' err)" -eq 2
+refuse 4 "no held-out record has a token" $one --sigma 2 -o hx.gguf --held-out empty.jsonl
+refuse 2 "is an input and would be overwritten" $one --sigma 2 -o public.jsonl \
+    --held-out public.jsonl --overwrite
+
+# ---- What is refused --------------------------------------------------------------------------
+refuse 2 "-o FILE" finetune m.gguf refs.jsonl --units 8 --sigma 1
+refuse 2 "--units N: needed" finetune m.gguf refs.jsonl --sigma 1 -o x.gguf
+refuse 2 "needed is one of them" $tune -o x.gguf
+refuse 2 "needed is one of them" $tune --sigma 1 --epsilon 1 -o x.gguf
+refuse 2 "delta: found 0.001, allowed below 1 / units" $alone --sigma 1 -o x.gguf --units 5000
+refuse 2 "--units is given more than once" $tune --sigma 1 -o x.gguf --units 9
+refuse 2 "a.gguf is there already" $tune --sigma 1 -o a.gguf
+refuse 2 "is an input and would be overwritten" $tune --sigma 1 -o m.gguf --overwrite
+refuse 2 "is an input and would be overwritten" $tune --sigma 1 -o x.gguf --checkpoint refs.jsonl
+refuse 2 "would be overwritten" $tune --sigma 1 -o x.gguf --checkpoint x.gguf --overwrite
+refuse 2 "no RECORDS given" finetune m.gguf --sigma 1
+refuse 4 "cannot open the records none" finetune m.gguf none --units 8 --sigma 1 -o x.gguf
+printf 'GGUF' >short.gguf
+run verify short.gguf; expect_rc 5
+head -c 2000 a.gguf >cut.gguf
+run verify cut.gguf; expect_rc 5
+python3 - <<'P'
+data = open("a.gguf", "rb").read()
+i = data.index(b"dpinfer.finetune.epsilon") + len(b"dpinfer.finetune.epsilon") + 4 + 8
+i += 2  # of "0.1178...": the first digit after the point
+open("lower.gguf", "wb").write(data[:i] + b"0" + data[i + 1:])
+open("bits.gguf", "wb").write(data[:-8] + b"\x01" + data[-7:])
+P
+refuse 5 "the claim of bits.gguf does not hold" generate m.gguf --lora bits.gguf -n 4
+refuse 5 "the claim of lower.gguf does not hold" generate m.gguf --lora lower.gguf -n 4
+run verify lower.gguf; expect_rc 1; expect_out "WRONG  epsilon"
+run verify bits.gguf; expect_rc 1; expect_out "WRONG  tensors_sha256"
+finish

@@ -1,0 +1,301 @@
+/* cmd_finetune.c - `dpinfer finetune`: records in, a private adapter out. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "dpinfer/finetune.h"
+#include "tools/commands.h"
+#include "tools/label_options.h"
+#include "tools/ledger_options.h"
+#include "tools/output.h"
+#include "tools/paths.h"
+#include "tools/release_options.h"
+#include "tools/signals.h"
+#include "tools/terminal.h"
+
+/* What the command opens, in the order in which it is opened. */
+typedef struct tuning {
+    const args *a;
+    dpi_ledger *ledger;
+    char dataset[DPI_DATASET_NAME_MAX + 1];
+    label_input labels;
+    dpi_records *records, *held_out;
+    dpi_model *model;
+    dpi_finetune *finetune;
+    output out;
+    bool quiet, screen;
+} tuning;
+
+/* ---- Options --------------------------------------------------------------------------------- */
+
+static int check_options(const args *a) {
+    const option_value *v = a->v;
+    if (a->n_positional == 0)
+        return cli_fail(CLI_USAGE, "no RECORDS given; see 'dpinfer finetune -h'");
+    if (!v[OPT_ADAPTER].given || strcmp(v[OPT_ADAPTER].s, "-") == 0)
+        return cli_fail(CLI_USAGE, "-o FILE: needed for the adapter");
+    if (!v[OPT_TUNE_UNITS].given)
+        return cli_fail(CLI_USAGE, "--units N: needed is about how many units there are, a public "
+                                   "number");
+    if (v[OPT_EPSILON].given + v[OPT_SIGMA].given + v[OPT_NO_NOISE].given != 1)
+        return cli_fail(CLI_USAGE, "--epsilon, --sigma and --no-noise: needed is one of them");
+    if (v[OPT_LABEL_FIELD].given != v[OPT_LABEL_NAMES].given)
+        return cli_fail(CLI_USAGE, "--label-field and --label-names: needed are both, or none");
+    if (v[OPT_DATASET].given && !v[OPT_LEDGER].given)
+        return cli_fail(CLI_USAGE, "--dataset needs --ledger");
+    return CLI_OK;
+}
+
+/* The checkpoint is read, and replaced: no other file, and not the adapter. */
+static int check_files(const args *a) {
+    paths all = {0}, own = {0};
+    paths_options(&all, a);
+    paths_read(&all, a->positional[0]);
+    int code = paths_check(&all, a->v[OPT_OVERWRITE].i);
+    paths_read(&own, a->model);
+    paths_read(&own, a->positional[0]);
+    paths_read(&own, a->v[OPT_LEDGER].s);
+    paths_read(&own, a->v[OPT_LABEL_NAMES].s);
+    paths_read(&own, a->v[OPT_HELD_OUT].s);
+    paths_write(&own, "--checkpoint", a->v[OPT_CHECKPOINT].s);
+    return code == CLI_OK ? paths_check(&own, true) : code;
+}
+
+static dpi_finetune_options options_of(const tuning *t) {
+    static const uint32_t targets[] = {DPI_FINETUNE_ALL,
+                                       DPI_FINETUNE_Q | DPI_FINETUNE_K | DPI_FINETUNE_V |
+                                           DPI_FINETUNE_O,
+                                       DPI_FINETUNE_Q | DPI_FINETUNE_V};
+    const option_value *v = t->a->v;
+    dpi_finetune_options o;
+    dpi_finetune_options_init(&o);
+    o.model = t->model, o.records = t->records, o.held_out = t->held_out;
+    o.instruction.data = v[OPT_INSTRUCTION].s;
+    o.instruction.n_bytes = v[OPT_INSTRUCTION].s ? strlen(v[OPT_INSTRUCTION].s) : 0;
+    o.labels = t->labels.names, o.n_labels = t->labels.n;
+    o.mismatch = v[OPT_MISMATCH].d, o.n_wrong = (int32_t)v[OPT_WRONG].i;
+    o.loss_on_all = v[OPT_LOSS_ON].i == 1;
+    o.n_positions = (int32_t)v[OPT_POSITIONS].i;
+    if (v[OPT_MAX_PER_UNIT].given)
+        o.max_per_unit = (int32_t)v[OPT_MAX_PER_UNIT].i;
+    o.epsilon = v[OPT_EPSILON].given ? v[OPT_EPSILON].d : 0;
+    o.sigma = v[OPT_SIGMA].given ? v[OPT_SIGMA].d : 0;
+    o.delta = v[OPT_DELTA].d;
+    o.n_units = v[OPT_TUNE_UNITS].i;
+    o.n_expected = v[OPT_EXPECTED].given ? v[OPT_EXPECTED].d : 0;
+    o.n_steps = (int32_t)v[OPT_TUNE_STEPS].i;
+    o.rank = (int32_t)v[OPT_RANK].i, o.alpha = v[OPT_ALPHA].d;
+    o.targets = targets[v[OPT_TARGETS].i];
+    o.clip = v[OPT_TUNE_CLIP].d, o.lr = v[OPT_LR].d;
+    o.n_warmup = (int32_t)v[OPT_WARMUP].i, o.unbiased = v[OPT_OPTIMIZER].i == 1;
+    o.n_threads = (int32_t)v[OPT_THREADS].i;
+    o.seeded = v[OPT_SEED].given, o.seed = (uint64_t)v[OPT_SEED].i;
+    o.ledger = t->ledger, o.dataset = t->ledger ? t->dataset : NULL;
+    o.checkpoint = v[OPT_CHECKPOINT].s;
+    o.checkpoint_steps = (int32_t)v[OPT_CHECKPOINT_STEPS].i;
+    o.cancel = signals_cancel;
+    return o;
+}
+
+static int fail(dpi_status status, const dpi_error *err) {
+    switch (status) {
+    case DPI_STATUS_ARG: return cli_fail_option(CLI_USAGE, err);
+    case DPI_STATUS_UNSUPPORTED: return cli_fail_library(CLI_USAGE, err);
+    case DPI_STATUS_BUDGET: return cli_fail_library(CLI_BUDGET, err);
+    case DPI_STATUS_CANCELLED: return signals_code();
+    default: return cli_fail_library(CLI_FAILED, err);
+    }
+}
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+static int open_ledger(tuning *t) {
+    dpi_error err;
+    if (!t->a->v[OPT_LEDGER].given)
+        return CLI_OK;
+    const dpi_status status = dpi_ledger_open(t->a->v[OPT_LEDGER].s, NULL, &t->ledger, &err);
+    return status == DPI_STATUS_OK ? ledger_dataset(t->a, t->ledger, t->dataset)
+                                   : ledger_fail(status, &err);
+}
+
+static int open_finetune(tuning *t) {
+    dpi_finetune_options o = options_of(t);
+    dpi_error err;
+    if (dpi_chat_parse(t->a->v[OPT_TEMPLATE].s, &o.chat, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_USAGE, &err);
+    const dpi_status status = dpi_finetune_open(&o, &t->finetune, &err);
+    return status == DPI_STATUS_OK ? CLI_OK : fail(status, &err);
+}
+
+/* Everything that can fail is tried before the ledger is charged. */
+static int open_all(tuning *t) {
+    const args *a = t->a;
+    const dpi_model_options model = options_model(a);
+    dpi_records_options records;
+    dpi_release_options unused = {0};
+    dpi_error err;
+    int code = a->n_positional > 0 ? check_files(a) : CLI_OK;
+    if (code == CLI_OK)
+        code = check_options(a);
+    if (code == CLI_OK)
+        code = records_options(a, &records);
+    records.label_field = a->v[OPT_LABEL_FIELD].given ? a->v[OPT_LABEL_FIELD].s : NULL;
+    if (code == CLI_OK)
+        code = label_options_read(a, &t->labels, &unused);
+    if (code == CLI_OK)
+        code = open_ledger(t);
+    if (code == CLI_OK &&
+        dpi_records_open(a->positional[0], &records, &t->records, &err) != DPI_STATUS_OK)
+        code = cli_fail_library(CLI_RECORDS, &err);
+    records.unit_field = NULL;
+    if (code == CLI_OK && a->v[OPT_HELD_OUT].given &&
+        dpi_records_open(a->v[OPT_HELD_OUT].s, &records, &t->held_out, &err) != DPI_STATUS_OK)
+        code = cli_fail_library(CLI_RECORDS, &err);
+    if (code == CLI_OK)
+        code = cli_open_model(a->model, &model, &t->model, NULL);
+    if (code == CLI_OK)
+        code = open_finetune(t);
+    double loss; /* whether public records have one is known before the charge */
+    dpi_status status = DPI_STATUS_OK;
+    if (code == CLI_OK && t->held_out)
+        status = dpi_finetune_held_out(t->finetune, &loss, &err);
+    if (status != DPI_STATUS_OK)
+        code = status == DPI_STATUS_NUMERIC ? cli_fail_library(CLI_RECORDS, &err)
+                                            : fail(status, &err);
+    if (code == CLI_OK)
+        code = output_open(&t->out, a->v[OPT_ADAPTER].s, a->v[OPT_OVERWRITE].i);
+    return code;
+}
+
+/* ---- Training -------------------------------------------------------------------------------- */
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* How many steps are done and when the rest will be: no loss, which would be the records'. */
+static void show(const tuning *t, int32_t done, int32_t first, double begin) {
+    const int32_t n_steps = dpi_finetune_claim_of(t->finetune)->n_steps;
+    const double each = (now() - begin) / (double)(done - first);
+    const int left = (int)(each * (double)(n_steps - done));
+    if (t->quiet || (!t->screen && done % 10 != 0 && done != n_steps))
+        return;
+    fprintf(stderr, "%sstep %d of %d, %.3g s each, %d:%02d:%02d left%s", t->screen ? "\r" : "",
+            done, n_steps, each, left / 3600, left / 60 % 60, left % 60,
+            t->screen && done != n_steps ? "  " : "\n");
+}
+
+/* Of public records, at the begin, each ten steps and at the end. */
+static int show_loss(const tuning *t, int32_t done, int32_t n_steps) {
+    double loss;
+    dpi_error err;
+    if (!t->held_out || (done % 10 != 0 && done != n_steps))
+        return CLI_OK;
+    const dpi_status status = dpi_finetune_held_out(t->finetune, &loss, &err);
+    if (status != DPI_STATUS_OK)
+        return fail(status, &err);
+    if (!t->quiet)
+        fprintf(stderr, "%sstep %d: %.4f nats a token of the held-out public records\n",
+                t->screen ? "\n" : "", done, loss);
+    return CLI_OK;
+}
+
+static int train(tuning *t) {
+    const int32_t n_steps = dpi_finetune_claim_of(t->finetune)->n_steps;
+    const int32_t first = dpi_finetune_steps_done(t->finetune);
+    const double begin = now();
+    dpi_error err, kept;
+    if (first > 0)
+        cli_note("going on after step %d", first);
+    int code = show_loss(t, first, n_steps);
+    for (int32_t done = first; done < n_steps && code == CLI_OK; done++) {
+        const dpi_status status = dpi_finetune_step(t->finetune, &err);
+        if (status != DPI_STATUS_OK) {
+            if (dpi_finetune_keep(t->finetune, &kept) != DPI_STATUS_OK)
+                return cli_fail_library(CLI_FAILED, &kept);
+            return fail(status, &err);
+        }
+        show(t, done + 1, first, begin);
+        code = show_loss(t, done + 1, n_steps);
+    }
+    return code;
+}
+
+/* Owed once the ledger is charged: the budget counts as spent. */
+static int write_statement(const tuning *t, int code) {
+    char *text;
+    size_t n;
+    dpi_error err;
+    if (dpi_finetune_statement(dpi_finetune_claim_of(t->finetune), &text, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_FAILED, &err);
+    char *shown = terminal_text(text, strlen(text), true, &n);
+    free(text);
+    if (!shown)
+        return cli_fail(CLI_FAILED, "out of memory for the statement");
+    fprintf(stderr, "\n%s%s", shown,
+            code == CLI_OK ? "" : "  stopped early      the cost is that of all steps\n");
+    free(shown);
+    return code;
+}
+
+static int run_tuning(tuning *t) {
+    dpi_error err;
+    const dpi_status status = dpi_finetune_begin(t->finetune, &err);
+    const bool charged = dpi_finetune_claim_of(t->finetune)->ledger.dataset[0] != '\0';
+    int code = status == DPI_STATUS_OK ? CLI_OK : fail(status, &err);
+    if (code != CLI_OK)
+        return charged ? write_statement(t, code) : code;
+    code = train(t);
+    if (code == CLI_OK &&
+        dpi_finetune_write(t->finetune, t->a->v[OPT_ADAPTER].s, t->out.fd, &err) != DPI_STATUS_OK)
+        code = cli_fail_library(CLI_FAILED, &err);
+    return write_statement(t, code);
+}
+
+static int finetune_main(const args *a) {
+    tuning t = {.a = a, .out = {.fd = -1}, .quiet = a->v[OPT_QUIET].i != 0,
+                .screen = isatty(STDERR_FILENO) != 0};
+    signals_catch();
+    int code = open_all(&t);
+    if (code == CLI_OK)
+        code = run_tuning(&t);
+    if (output_close(&t.out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED) != CLI_OK &&
+        code == CLI_OK)
+        code = CLI_FAILED;
+    dpi_finetune_free(t.finetune);
+    dpi_model_close(t.model);
+    label_options_free(&t.labels);
+    dpi_records_close(t.records);
+    dpi_records_close(t.held_out);
+    dpi_ledger_close(t.ledger);
+    return code;
+}
+
+const command command_finetune = {
+    .name = "finetune",
+    .bit = CMD_FINETUNE,
+    .arguments = "MODEL RECORDS",
+    .takes_model = 1,
+    .max_positional = 1,
+    .run = finetune_main,
+    .summary = "a private adapter from records",
+    .details =
+        "Trains a low-rank adapter of MODEL on the records, under differential privacy, and "
+        "writes\n"
+        "it to -o as a GGUF file that --lora and llama.cpp read. Each record is the answer to\n"
+        "--instruction; with --label-field and --label-names, to that of its label, and less to\n"
+        "those of others (--mismatch). Whatever is then written costs nothing more:\n"
+        "  dpinfer generate MODEL --lora ADAPTER --num 1000\n\n"
+        "In each of --steps steps each unit (a record, or a person with --unit-field) joins with\n"
+        "probability L/N, its gradient is clipped and added in integers, and noise is added. The\n"
+        "noise is the least that --epsilon at --delta allows for all steps. --ledger is charged "
+        "for\n"
+        "all of them before a record is read. With --checkpoint FILE the same command goes on\n"
+        "where it was stopped. No loss of the records is shown; --held-out FILE has public ones\n"
+        "for that. 'dpinfer verify ADAPTER' computes the guarantee of an adapter again.\n",
+};

@@ -1,0 +1,484 @@
+/* cmd_generate.c - `dpinfer generate`: texts from an adapter, many at a time. No record is read:
+ * with an adapter that is (epsilon, delta)-DP this is post-processing. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dpinfer/finetune.h"
+#include "dpinfer/generation.h"
+#include "dpinfer/memory.h"
+#include "tools/commands.h"
+#include "tools/label_options.h"
+#include "tools/output.h"
+#include "tools/paths.h"
+#include "tools/signals.h"
+#include "tools/terminal.h"
+
+enum { SLOTS_MAX = 256, SLOTS = 32 };
+
+/* A text from its first token until it is written, which is in the order of their numbers. */
+typedef struct text {
+    char *bytes;
+    size_t n, room;
+    int32_t n_drawn;
+    bool over, ended;
+} text;
+
+/* Place for one text after the other. */
+typedef struct slot {
+    dpi_generation *generation; /* NULL: free */
+    dpi_sampler *sampler;
+    uint64_t bits; /* with --seed: of the text's random bits */
+    int32_t index;
+} slot;
+
+typedef struct generating {
+    const args *a;
+    dpi_model *model;
+    dpi_finetune_task task;
+    dpi_finetune_claim claim;
+    bool claimed, intact;
+    label_input own; /* labels of the command line */
+    char **labels;   /* [n_labels] of the adapter, or of the command line; NULL: none */
+    int32_t n_labels;
+    dpi_prompts **prompts; /* [n_labels], or one */
+    int32_t longest;       /* tokens of a prompt */
+    dpi_session *session;  /* sequences of the slots, then of the prompts */
+    slot slots[SLOTS_MAX];
+    int32_t n_slots, n_tokens;
+    text *texts; /* [n_texts] */
+    int32_t n_texts, n_begun, n_written;
+    output out;
+    bool jsonl, screen;
+} generating;
+
+static int fail(dpi_status status, const dpi_error *err) {
+    return status == DPI_STATUS_CANCELLED ? signals_code()
+                                          : cli_fail_option(status == DPI_STATUS_ARG ? CLI_USAGE
+                                                                                     : CLI_FAILED,
+                                                            err);
+}
+
+static int no_memory(void) { return cli_fail(CLI_FAILED, "out of memory for the texts"); }
+
+/* ---- What is written ------------------------------------------------------------------------- */
+
+/* The lines of the task, copied. */
+static int split_labels(generating *g) {
+    char *next = g->task.labels;
+    for (const char *c = next; c && *c; c++)
+        g->n_labels += *c == '\n';
+    if (!next)
+        return CLI_OK;
+    g->labels = calloc((size_t)++g->n_labels, sizeof *g->labels);
+    for (int32_t i = 0; g->labels && i < g->n_labels; i++)
+        if (!(g->labels[i] = strdup(strsep(&next, "\n"))))
+            return no_memory();
+    return g->labels ? CLI_OK : no_memory();
+}
+
+static void free_labels(generating *g) {
+    for (int32_t i = 0; g->labels && i < g->n_labels; i++)
+        free(g->labels[i]);
+    free(g->labels);
+    g->labels = NULL;
+}
+
+static bool has_label(const generating *g, const char *label) {
+    for (int32_t i = 0; i < g->n_labels; i++)
+        if (strcmp(g->labels[i], label) == 0)
+            return true;
+    return false;
+}
+
+/* Labels of the command line in place of the adapter's, which has all of them. */
+static int read_labels(generating *g) {
+    dpi_release_options unused = {0};
+    int code = split_labels(g);
+    if (code == CLI_OK)
+        code = label_options_read(g->a, &g->own, &unused);
+    for (int32_t i = 0; i < g->own.n && code == CLI_OK; i++)
+        if (g->claimed && !has_label(g, g->own.names[i]))
+            code = cli_fail(CLI_USAGE, "the adapter has no label '%s'", g->own.names[i]);
+    if (code != CLI_OK || g->own.n == 0)
+        return code;
+    free_labels(g);
+    g->labels = calloc((size_t)g->own.n, sizeof *g->labels);
+    g->n_labels = g->own.n;
+    for (int32_t i = 0; g->labels && i < g->own.n; i++)
+        if (!(g->labels[i] = strdup(g->own.names[i])))
+            return no_memory();
+    return g->labels ? CLI_OK : no_memory();
+}
+
+/* An adapter of another program has no claim, which is no failure. */
+static int read_adapter(generating *g) {
+    const char *path = g->a->v[OPT_LORA].s;
+    double recorded = 0;
+    int32_t intact = 0;
+    dpi_error err;
+    if (!path)
+        return cli_fail(CLI_USAGE, "--lora FILE: needed is the adapter");
+    dpi_finetune_claim_init(&g->claim);
+    dpi_status status = dpi_finetune_read_claim(path, &g->claim, &recorded, &intact, &err);
+    g->claimed = status == DPI_STATUS_OK;
+    g->intact = g->claimed && intact && recorded >= g->claim.epsilon * (1 - 1e-9);
+    if (g->claimed && !g->intact)
+        return cli_fail(CLI_REPORT, "the claim of %s does not hold; see 'dpinfer verify'", path);
+    if (g->claimed)
+        status = dpi_finetune_read_task(path, &g->task, &err);
+    return status == DPI_STATUS_OK || status == DPI_STATUS_FORMAT
+               ? read_labels(g)
+               : cli_fail_library(CLI_MODEL, &err);
+}
+
+/* ---- Prompts --------------------------------------------------------------------------------- */
+
+static int make_prompt(generating *g, const dpi_prompt_options *common, int32_t i) {
+    dpi_prompt_options o = *common;
+    dpi_prompts_info info;
+    dpi_model_info model;
+    dpi_error err;
+    dpi_prompts_info_init(&info);
+    dpi_model_info_init(&model);
+    if (g->labels)
+        o.label = (dpi_bytes){g->labels[i], strlen(g->labels[i])};
+    dpi_status status = dpi_model_info_get(g->model, &model, &err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_prompts_create(g->model, &o, model.n_ctx_train - g->n_tokens, &g->prompts[i],
+                                    &err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_prompts_info_get(g->prompts[i], &info, &err);
+    if (info.n_public > g->longest)
+        g->longest = info.n_public;
+    return status == DPI_STATUS_OK ? CLI_OK : fail(status, &err);
+}
+
+static int make_prompts(generating *g) {
+    const option_value *v = g->a->v;
+    const char *instruction = v[OPT_INSTRUCTION].given ? v[OPT_INSTRUCTION].s : g->task.instruction;
+    const int32_t n = g->labels ? g->n_labels : 1;
+    dpi_prompt_options o;
+    dpi_error err;
+    dpi_prompt_options_init(&o);
+    o.chat = g->claimed ? g->task.chat : DPI_CHAT_AUTO;
+    if (v[OPT_TEMPLATE].given && dpi_chat_parse(v[OPT_TEMPLATE].s, &o.chat, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_USAGE, &err);
+    if (instruction)
+        o.public_prompt = (dpi_bytes){instruction, strlen(instruction)};
+    if ((dpi_prompt_options_have_label(&o) != 0) != (g->labels != NULL))
+        return cli_fail(CLI_USAGE, "the instruction has %s {label}, and there are %s labels",
+                        g->labels ? "no" : "a", g->labels ? "some" : "no");
+    g->prompts = calloc((size_t)n, sizeof *g->prompts);
+    int code = g->prompts ? CLI_OK : no_memory();
+    for (int32_t i = 0; i < n && code == CLI_OK; i++)
+        code = make_prompt(g, &o, i);
+    return code;
+}
+
+/* Prompts are read once; texts go on from copies of their caches. */
+static int open_session(generating *g) {
+    const int32_t n = g->labels ? g->n_labels : 1;
+    dpi_session_options o;
+    dpi_error err;
+    dpi_session_options_init(&o);
+    o.n_seq = g->n_slots + n;
+    o.n_ctx = g->longest + g->n_tokens;
+    o.n_threads = (int32_t)g->a->v[OPT_THREADS].i;
+    o.isa = (int32_t)g->a->v[OPT_ISA].i;
+    o.cancel = signals_cancel;
+    dpi_status status = dpi_session_create(g->model, &o, &g->session, &err);
+    for (int32_t i = 0; i < n && status == DPI_STATUS_OK; i++) {
+        dpi_prompts_info info;
+        dpi_prompts_info_init(&info);
+        status = dpi_prompts_info_get(g->prompts[i], &info, &err);
+        if (status == DPI_STATUS_OK)
+            status = dpi_session_prefill(g->session, g->n_slots + i,
+                                         dpi_prompts_public(g->prompts[i]), (size_t)info.n_public,
+                                         NULL, &err);
+    }
+    return status == DPI_STATUS_OK ? CLI_OK : fail(status, &err);
+}
+
+/* ---- Texts ----------------------------------------------------------------------------------- */
+
+/* By the numbers of the command line, else as many of each. */
+static int32_t label_of(const generating *g, int32_t index) {
+    int32_t label = 0;
+    if (!g->own.texts)
+        return g->labels ? index % g->n_labels : 0;
+    for (; label + 1 < g->n_labels && index >= g->own.texts[label]; label++)
+        index -= g->own.texts[label];
+    return label;
+}
+
+static int begin_text(generating *g, slot *s, int32_t seq) {
+    const int32_t label = label_of(g, g->n_begun), prompt_seq = g->n_slots + label;
+    dpi_generation_options o;
+    dpi_prompts_info info;
+    dpi_error err;
+    dpi_generation_options_init(&o);
+    dpi_prompts_info_init(&info);
+    dpi_status status = dpi_prompts_info_get(g->prompts[label], &info, &err);
+    s->index = g->n_begun++;
+    s->bits = (uint64_t)g->a->v[OPT_SEED].i * 0x9e3779b97f4a7c15u + (uint64_t)s->index;
+    o.session = g->session, o.sampler = s->sampler, o.first_seq = seq, o.text = 1;
+    o.public_tokens = dpi_prompts_public(g->prompts[label]);
+    o.n_public = (size_t)info.n_public;
+    o.prompt_seqs = &prompt_seq;
+    if (status == DPI_STATUS_OK)
+        status = dpi_generation_create(&o, &s->generation, &err);
+    /* The prompt is there, so that the first advance forks it: prompt_seq has to live no longer. */
+    dpi_generation_event event;
+    if (status == DPI_STATUS_OK)
+        status = dpi_generation_advance(&s->generation, 1, &event, &err);
+    return status == DPI_STATUS_OK ? CLI_OK : fail(status, &err);
+}
+
+static int add_bytes(text *t, const dpi_generation_event *e) {
+    if (t->n + e->n_bytes > t->room) {
+        const size_t room = 2 * (t->n + e->n_bytes);
+        char *bytes = realloc(t->bytes, room);
+        if (!bytes)
+            return no_memory();
+        t->bytes = bytes, t->room = room;
+    }
+    if (e->n_bytes > 0)
+        memcpy(t->bytes + t->n, e->text, e->n_bytes);
+    t->n += e->n_bytes;
+    t->n_drawn = e->n_drawn;
+    return CLI_OK;
+}
+
+static int write_object(generating *g, const text *t, int32_t index) {
+    json_t *o = json_object();
+    int bad = !o || json_object_set_new(o, "index", json_integer(index));
+    if (o && g->labels)
+        bad |= json_object_set_new(o, "text_label", json_string(g->labels[label_of(g, index)]));
+    bad = bad || json_object_set_new(o, "text", json_stringn(t->n ? t->bytes : "", t->n)) ||
+          json_object_set_new(o, "n_tokens", json_integer(t->n_drawn)) ||
+          json_object_set_new(o, "ended", json_boolean(t->ended)) ||
+          json_object_set_new(o, "private",
+                              json_boolean(g->intact && dpi_finetune_is_private(&g->claim)));
+    char *line = bad ? NULL : json_dumps(o, JSON_COMPACT | (g->screen ? JSON_ENSURE_ASCII : 0));
+    json_decref(o);
+    int code = line ? output_write(&g->out, line, strlen(line)) : no_memory();
+    dpi_private_free(line);
+    return code == CLI_OK ? output_write(&g->out, "\n", 1) : code;
+}
+
+static int write_text(generating *g, const text *t, int32_t index) {
+    size_t n = t->n;
+    if (g->jsonl)
+        return write_object(g, t, index);
+    char *shown = g->screen ? terminal_text(t->n ? t->bytes : "", t->n, true, &n) : NULL;
+    const char *bytes = shown ? shown : t->bytes;
+    int code = index > 0 ? output_write(&g->out, "\n", 1) : CLI_OK;
+    if (code == CLI_OK && n > 0)
+        code = output_write(&g->out, bytes, n);
+    if (code == CLI_OK && (n == 0 || bytes[n - 1] != '\n'))
+        code = output_write(&g->out, "\n", 1);
+    free(shown);
+    return code;
+}
+
+/* Those whose turn it is. */
+static int write_texts(generating *g) {
+    int code = CLI_OK;
+    while (code == CLI_OK && g->n_written < g->n_begun && g->texts[g->n_written].over) {
+        text *t = &g->texts[g->n_written];
+        code = write_text(g, t, g->n_written++);
+        free(t->bytes);
+        t->bytes = NULL;
+    }
+    return code;
+}
+
+/* One token of each text that is open. */
+static int advance(generating *g, bool *open) {
+    dpi_generation *live[SLOTS_MAX];
+    slot *of[SLOTS_MAX];
+    dpi_generation_event events[SLOTS_MAX];
+    dpi_error err;
+    int32_t n = 0;
+    int code = CLI_OK;
+    for (int32_t i = 0; i < g->n_slots && code == CLI_OK; i++) {
+        slot *s = &g->slots[i];
+        if (!s->generation && g->n_begun < g->n_texts && !signals_stop())
+            code = begin_text(g, s, i);
+        if (s->generation)
+            live[n] = s->generation, of[n++] = s;
+    }
+    *open = n > 0;
+    if (code != CLI_OK || n == 0)
+        return code;
+    const dpi_status status = dpi_generation_advance(live, n, events, &err);
+    for (int32_t i = 0; i < n && code == CLI_OK; i++) {
+        text *t = &g->texts[of[i]->index];
+        code = add_bytes(t, &events[i]);
+        if (events[i].type != DPI_EVENT_END)
+            continue;
+        t->over = true, t->ended = events[i].end == DPI_END_EOG;
+        dpi_generation_free(of[i]->generation);
+        of[i]->generation = NULL;
+    }
+    return status == DPI_STATUS_OK ? code : fail(status, &err);
+}
+
+static int draw_texts(generating *g) {
+    bool open = true;
+    int code = CLI_OK;
+    while (code == CLI_OK && open) {
+        code = advance(g, &open);
+        if (code == CLI_OK)
+            code = write_texts(g);
+    }
+    return code == CLI_OK && signals_stop() && g->n_written < g->n_texts ? signals_code() : code;
+}
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+static int make_samplers(generating *g, const dpi_model_info *info) {
+    dpi_sampler_options o;
+    dpi_error err;
+    dpi_sampler_options_init(&o);
+    dpi_status status = dpi_method_defaults(DPI_METHOD_PLAIN, &o, &err);
+    if (status != DPI_STATUS_OK)
+        return fail(status, &err);
+    if (info->sampling_top_k > 0)
+        o.top_k = info->sampling_top_k;
+    if (info->sampling_temp > 0)
+        o.tau = info->sampling_temp;
+    o.n_vocab = info->n_vocab;
+    o.n_tokens = 200 < info->n_ctx_train / 2 ? 200 : info->n_ctx_train / 2;
+    int code = options_parameters(g->a, &o);
+    if (code == CLI_OK && info->sampling_temp > 0 && !g->a->v[OPT_TEMP].given)
+        o.tau = info->sampling_temp;
+    g->n_tokens = o.n_tokens;
+    for (int32_t i = 0; i < g->n_slots && code == CLI_OK; i++) {
+        if (g->a->v[OPT_SEED].given)
+            o.random = dpi_random_insecure, o.random_user = &g->slots[i].bits;
+        status = dpi_sampler_create(&o, &g->slots[i].sampler, &err);
+        code = status == DPI_STATUS_OK ? CLI_OK : fail(status, &err);
+    }
+    return code;
+}
+
+static int count_texts(generating *g) {
+    const option_value *v = g->a->v;
+    int64_t n = v[OPT_NUM].given ? v[OPT_NUM].i : g->labels ? g->n_labels : 1;
+    for (int32_t i = 0; g->own.texts && i < g->own.n; i++)
+        n = i == 0 ? g->own.texts[0] : n + g->own.texts[i];
+    if (g->own.texts && v[OPT_NUM].given)
+        return cli_fail(CLI_USAGE, "--num and --num-per-label: allowed is one of them");
+    if (n < 1 || n > INT32_MAX / 2)
+        return cli_fail(CLI_USAGE, "texts: found %" PRId64 ", allowed 1..%d", n, INT32_MAX / 2);
+    g->n_texts = (int32_t)n;
+    g->texts = calloc((size_t)n, sizeof *g->texts);
+    const int64_t most = v[OPT_PARALLEL].given ? v[OPT_PARALLEL].i : SLOTS;
+    g->n_slots = (int32_t)(most < n ? most : n);
+    if (g->n_slots > SLOTS_MAX)
+        g->n_slots = SLOTS_MAX;
+    return g->texts ? CLI_OK : no_memory();
+}
+
+static int open_all(generating *g) {
+    const args *a = g->a;
+    const dpi_model_options model = options_model(a);
+    dpi_model_info info;
+    paths p = {0};
+    paths_options(&p, a);
+    int code = paths_check(&p, a->v[OPT_OVERWRITE].i);
+    const char *end = strrchr(a->v[OPT_OUTPUT].s, '.');
+    if (code == CLI_OK && end && strcmp(end, ".csv") == 0)
+        code = cli_fail(CLI_USAGE, "-o: found a .csv, allowed are lines of text and .jsonl");
+    if (code == CLI_OK)
+        code = read_adapter(g);
+    if (code == CLI_OK)
+        code = count_texts(g);
+    if (code == CLI_OK)
+        code = cli_open_model(a->model, &model, &g->model, &info);
+    if (code == CLI_OK)
+        code = make_samplers(g, &info);
+    if (code == CLI_OK)
+        code = make_prompts(g);
+    if (code == CLI_OK)
+        code = open_session(g);
+    return code == CLI_OK ? output_open(&g->out, a->v[OPT_OUTPUT].s, a->v[OPT_OVERWRITE].i) : code;
+}
+
+static int write_statement(const generating *g, int code) {
+    char *statement = NULL;
+    size_t n;
+    dpi_error err;
+    if (!g->claimed) {
+        fprintf(stderr, "\nPrivacy statement: NOT PRIVATE\n"
+                        "  guarantee          none: the adapter says nothing of how it was made\n");
+        return code;
+    }
+    if (dpi_finetune_statement(&g->claim, &statement, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_FAILED, &err);
+    char *shown = terminal_text(statement, strlen(statement), true, &n);
+    free(statement);
+    if (!shown)
+        return no_memory();
+    fprintf(stderr, "\n%s  texts              %d, by post-processing of this adapter, as its file "
+                    "says: no further cost\n", shown, g->n_written);
+    free(shown);
+    return code;
+}
+
+static void close_all(generating *g) {
+    for (int32_t i = 0; i < g->n_slots; i++) {
+        dpi_generation_free(g->slots[i].generation);
+        dpi_sampler_free(g->slots[i].sampler);
+    }
+    for (int32_t i = 0; g->prompts && i < (g->labels ? g->n_labels : 1); i++)
+        dpi_prompts_free(g->prompts[i]);
+    for (int32_t i = 0; g->texts && i < g->n_texts; i++)
+        free(g->texts[i].bytes);
+    free(g->prompts), free(g->texts);
+    free_labels(g);
+    label_options_free(&g->own);
+    dpi_finetune_task_free(&g->task);
+    dpi_session_free(g->session);
+    dpi_model_close(g->model);
+}
+
+static int generate_main(const args *a) {
+    generating *g = calloc(1, sizeof *g);
+    if (!g)
+        return no_memory();
+    g->a = a, g->out.fd = -1;
+    g->jsonl = a->v[OPT_JSONL].i != 0;
+    g->screen = strcmp(a->v[OPT_OUTPUT].s, "-") == 0 && isatty(STDOUT_FILENO);
+    signals_catch();
+    int code = open_all(g);
+    const bool opened = code == CLI_OK;
+    if (opened)
+        code = draw_texts(g);
+    if (output_close(&g->out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_PARTIAL) != CLI_OK &&
+        code == CLI_OK)
+        code = CLI_FAILED;
+    if (opened)
+        code = write_statement(g, code);
+    close_all(g);
+    free(g);
+    return code;
+}
+
+const command command_generate = {
+    .name = "generate", .bit = CMD_GENERATE, .arguments = "MODEL --lora ADAPTER", .takes_model = 1,
+    .max_positional = 0, .run = generate_main,
+    .summary = "texts from a private adapter, at plain cost",
+    .details =
+        "Draws --num texts from MODEL with an adapter of 'finetune', many at a time. No record is\n"
+        "read: whatever the adapter guarantees is the guarantee of all texts, however many.\n"
+        "Instruction, chat format and labels are those that the adapter was trained with. Of each\n"
+        "label come as many texts, or as --num-per-label FILE says.\n\n"
+        "The claim in the adapter's file is computed again, and its numbers are hashed; exit code\n"
+        "5 if it does not hold. An adapter without a claim makes texts that are NOT PRIVATE.\n",
+};

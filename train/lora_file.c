@@ -1,0 +1,47 @@
+#include "train/lora_file.h"
+
+#include <stdio.h>
+
+#include "kernels/weight_types.h"
+
+void dpi_lora_visit(const dpi_lora *lora, int32_t n_layer, const float *adapters,
+                    dpi_lora_visit_fn *visit, void *user) {
+    char name[64];
+    for (int32_t l = 0; l < n_layer; l++)
+        for (int32_t i = 0; i < DPI_LORA_MATRICES; i++) {
+            const dpi_lora_matrix *m = &lora->matrix[i];
+            const float *layer = adapters + l * lora->layer_size;
+            if (m->a < 0)
+                continue;
+            snprintf(name, sizeof name, "blk.%d.%s.weight.lora_a", l, dpi_lora_name(i));
+            visit(user, name, m->n_in, lora->rank, layer + m->a);
+            snprintf(name, sizeof name, "blk.%d.%s.weight.lora_b", l, dpi_lora_name(i));
+            visit(user, name, lora->rank, m->n_out, layer + m->b);
+        }
+}
+
+static void put_entry(void *user, const char *name, int64_t n_columns, int64_t n_rows,
+                      const float *data) {
+    (void)data;
+    dpi_gguf_put_tensor(user, name, DPI_TYPE_F32, 2, (int64_t[]){n_columns, n_rows});
+}
+
+static void put_data(void *user, const char *name, int64_t n_columns, int64_t n_rows,
+                     const float *data) {
+    (void)name;
+    dpi_gguf_put_data(user, data, (uint64_t)(n_columns * n_rows) * sizeof *data);
+}
+
+void dpi_lora_put_keys(dpi_gguf_writer *w, const dpi_lora *lora, const char *name) {
+    dpi_gguf_put_string(w, "general.architecture", "llama");
+    dpi_gguf_put_string(w, "general.type", "adapter");
+    dpi_gguf_put_string(w, "general.name", name);
+    dpi_gguf_put_string(w, "adapter.type", "lora");
+    dpi_gguf_put_f32(w, "adapter.lora.alpha", lora->scale * (float)lora->rank);
+}
+
+void dpi_lora_put_tensors(dpi_gguf_writer *w, const dpi_lora *lora, int32_t n_layer,
+                          const float *adapters) {
+    dpi_lora_visit(lora, n_layer, adapters, put_entry, w);
+    dpi_lora_visit(lora, n_layer, adapters, put_data, w);
+}
