@@ -40,7 +40,7 @@ if command -v script >/dev/null && command -v perl >/dev/null; then
     check "no line while it is written" grep -qE $'\033\\[Ktext [123]/3: [0-9]+ tokens?' sent
     perl -0pe 's/\eD\e\[A\e7\e\[B\r\e\[K[^\e]*\e8//g; s/\e7\e\[B\r\e\[K\e8//g;
         s/\r\n/\n/g' sent >text
-    sed -i '/^dpinfer run: NOT PRIVATE/d; /^$/,$ { /^Privacy statement/,$d }' text
+    sed -i -E '/^dpinfer run: (NOT PRIVATE|warning:)/d; /^$/,$ { /^Privacy statement/,$d }' text
     head -c "$(wc -c <texts.txt)" text >cut
     expect_same cut texts.txt
     check "a control character" test "$(grep -c $'\033' text)" -eq 0
