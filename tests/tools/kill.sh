@@ -53,7 +53,7 @@ look() {
 # A process that is killed before it has drawn a token gives the next one more time: on a busy
 # machine a start may take longer than all moments that are tried.
 until_over() {
-    local file=$1 job=$2 left most=1.5 n=0 m
+    local file=$1 job=$2 left most=.4 n=0 m
     shift 2
     : >seen
     while :; do
@@ -81,13 +81,13 @@ until_over() {
         if [ "$rc" -ne 137 ]; then bad "$last: it ended by itself"; break; fi
         kills=$((kills + 1))
         m=$(tokens_of "$job")
-        [ "${m:-0}" -gt "$n" ] && most=1.5 || most=$(awk -v s="$most" 'BEGIN { print 1.5 * s }')
+        [ "${m:-0}" -gt "$n" ] && most=.4 || most=$(awk -v s="$most" 'BEGIN { print 1.5 * s }')
         n=${m:-0}
     done
 }
 # in_parts ARGS: a job of two shards, or of two ranks; with bits that are known, or charged
 in_parts() {
-    local shard folder words command=(m.gguf r.jsonl -n 300 -t 1 -q "$@") bits=() pays=()
+    local shard folder words command=(m.gguf r.jsonl -n 120 -t 1 -q "$@") bits=() pays=()
     rm -rf job* whole.jsonl
     if [ $((RANDOM % 2)) -eq 0 ]; then
         bits=(--seed "$round")
