@@ -226,6 +226,7 @@ expect_err "allowed only with charge"
 ledger init kill.ledger --dataset letters --epsilon 50 --delta 1e-5; expect_rc 0
 seen=0 started=0
 for ((i = 0; i < ${DPI_RUN_KILLS:-12}; i++)); do
+    : >text # by this shell: the other one may be killed before it opens the file
     "$dpinfer" run m.gguf six.jsonl -B 3 -n 64 -t 1 --rho .01 -q --ledger kill.ledger \
         >text 2>/dev/null </dev/null &
     pid=$!

@@ -113,6 +113,10 @@ refuse 2 "--spread needs mpirun" run "${position[@]}" --spread
 ranks 5 run "${position[@]}" --spread; check "more ranks than slots" test $rc -ne 0
 expect_err "spread.count is 5, must be 1..3"
 
+# Slow enough to be killed on its way.
+"$dpinfer" make-model --layers 4 --embd 256 --ff 512 --heads 4 --kv-heads 4 --vocab-size 300 \
+    --type F32 -o slow.gguf 2>err
+
 # ---- A rank that dies ends the run; the statement comes, and the ledger keeps the charge ---------
 cat >pid.sh <<'EOF'
 #!/bin/sh
@@ -126,7 +130,7 @@ for mode in "" --spread; do
         run ledger budget last.ledger --json; before=$(field charged)
         rm -f pid.[0-9] dead.jsonl
         # shellcheck disable=SC2086
-        mpirun -n 2 --oversubscribe ./pid.sh run m.gguf r.jsonl -t 1 --rho .5 -B 3 -n 2000 $mode \
+        mpirun -n 2 --oversubscribe ./pid.sh run slow.gguf r.jsonl -t 1 --rho .5 -B 3 -n 1000 $mode \
             --parallel 1 --ledger last.ledger -o dead.jsonl >dead.out 2>err </dev/null &
         pid=$!
         last="a rank that dies: $mode $rank"
@@ -179,9 +183,6 @@ dies() {
         while ps -o stat= -p "$(cat "$left")" | grep -qv Z; do :; done
     done
 }
-# Slow enough to be killed on its way.
-"$dpinfer" make-model --layers 4 --embd 256 --ff 512 --heads 4 --kv-heads 4 --vocab-size 300 \
-    --type F32 -o slow.gguf 2>err
 long=(m.gguf r.jsonl -t 1 -n 400 --seed 7)
 # goes_on FIRST SECOND ARGS: with so many ranks at first, and then
 goes_on() {
