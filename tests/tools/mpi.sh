@@ -130,8 +130,8 @@ for mode in "" --spread; do
         run ledger budget last.ledger --json; before=$(field charged)
         rm -f pid.[0-9] dead.jsonl
         # shellcheck disable=SC2086
-        mpirun -n 2 --oversubscribe ./pid.sh run slow.gguf r.jsonl -t 1 --rho .5 -B 3 -n 1000 $mode \
-            --parallel 1 --ledger last.ledger -o dead.jsonl >dead.out 2>err </dev/null &
+        mpirun -n 2 --oversubscribe ./pid.sh run slow.gguf r.jsonl -t 1 --rho .5 -B 3 -n 1000 \
+            $mode --parallel 1 --ledger last.ledger -o dead.jsonl >dead.out 2>err </dev/null &
         pid=$!
         last="a rank that dies: $mode $rank"
         until "$dpinfer" ledger budget last.ledger --json >out 2>/dev/null &&
