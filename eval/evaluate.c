@@ -216,7 +216,10 @@ static dpi_status measure_classifier(evaluation *e, const eval_sources *s, dpi_e
 dpi_status evaluate_features(const eval_vectors *synthetic, const eval_vectors *real,
                              const mauve_options *options, evaluation *e, dpi_error *err) {
     double precision, recall;
-    EVAL_TRY(eval_mauve(synthetic, real, options, &e->mauve, err));
+    e->map = dpi_private_malloc(2 * ((size_t)synthetic->n + (size_t)real->n) * sizeof *e->map);
+    if (!e->map)
+        return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for a map");
+    EVAL_TRY(eval_mauve(synthetic, real, options, &e->mauve, e->map, err));
     e->has_mauve = true;
     e->settings = *options;
     e->n_synthetic = synthetic->n;
@@ -232,9 +235,7 @@ dpi_status evaluate_features(const eval_vectors *synthetic, const eval_vectors *
         add(e, "mauve", "precision", "synthetic texts among 3 neighbours of real ones", precision);
         add(e, "mauve", "recall", "real texts among 3 neighbours of synthetic ones", recall);
     }
-    e->map = dpi_private_malloc(2 * ((size_t)synthetic->n + (size_t)real->n) * sizeof *e->map);
-    return e->map ? eval_map(synthetic, real, e->map, err)
-                  : eval_fail(err, DPI_STATUS_MEMORY, "out of memory for a map");
+    return DPI_STATUS_OK;
 }
 
 static dpi_status add_perplexity(evaluation *e, const eval_reading *x, const char *const keys[3],

@@ -132,8 +132,16 @@ static int32_t dims_that_hold(const double *values, int32_t dim, double share) {
     return n;
 }
 
-/* x becomes its first n_dims components; n_dims 0: those that hold `share` of the variance. */
-static dpi_status project(points *x, double share, int32_t n_dims, dpi_error *err) {
+static double dot(const double *a, const double *b, size_t n) {
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
+
+/* x becomes its first components, those that hold `share` of the variance. map [n, 2] gets the
+ * first two of all; NULL: none. */
+static dpi_status project(points *x, double share, double *map, dpi_error *err) {
     const size_t dim = (size_t)x->dim;
     double *square = calloc(dim * dim, sizeof *square), *values = calloc(dim, sizeof *values);
     double *row = calloc(dim, sizeof *row);
@@ -144,20 +152,15 @@ static dpi_status project(points *x, double share, int32_t n_dims, dpi_error *er
         covariance(x, square);
         status = eval_eigenvectors(square, x->dim, values, err);
     }
-    const int32_t n = status != DPI_STATUS_OK ? 0
-                      : n_dims > 0            ? (n_dims < x->dim ? n_dims : x->dim)
-                                              : dims_that_hold(values, x->dim, share);
-    for (int32_t i = 0; i < x->n && status == DPI_STATUS_OK; i++) {
-        memcpy(row, x->at + (size_t)i * dim, dim * sizeof *row);
-        for (int32_t k = 0; k < n; k++) {
-            const double *axis = square + (dim - 1 - (size_t)k) * dim;
-            double sum = 0;
-            for (size_t d = 0; d < dim; d++)
-                sum += axis[d] * row[d];
-            x->at[(size_t)i * (size_t)n + (size_t)k] = sum; /* before what is still to be read */
-        }
+    const size_t n = status == DPI_STATUS_OK ? (size_t)dims_that_hold(values, x->dim, share) : 0;
+    for (size_t i = 0; i < (size_t)x->n && status == DPI_STATUS_OK; i++) {
+        memcpy(row, x->at + i * dim, dim * sizeof *row);
+        for (size_t k = 0; k < n; k++) /* before what is still to be read */
+            x->at[i * n + k] = dot(square + (dim - 1 - k) * dim, row, dim);
+        for (size_t k = 0; k < 2 && map; k++)
+            map[2 * i + k] = k < dim ? dot(square + (dim - 1 - k) * dim, row, dim) : 0;
     }
-    x->dim = n;
+    x->dim = (int32_t)n;
     free(square);
     free(values);
     free(row);
@@ -165,8 +168,8 @@ static dpi_status project(points *x, double share, int32_t n_dims, dpi_error *er
 }
 
 /* Both sets in their components. x->at is the caller's, to be freed also after a failure. */
-static dpi_status components(const eval_vectors *p, const eval_vectors *q, int32_t n_dims,
-                             points *x, dpi_error *err) {
+static dpi_status components(const eval_vectors *p, const eval_vectors *q, points *x, double *map,
+                             dpi_error *err) {
     *x = (points){0};
     EVAL_TRY(check(p, q, err));
     *x = (points){.n = p->n + q->n, .dim = p->dim};
@@ -175,17 +178,7 @@ static dpi_status components(const eval_vectors *p, const eval_vectors *q, int32
         return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for features");
     EVAL_TRY(unit_rows(p, x->at, err));
     EVAL_TRY(unit_rows(q, x->at + (size_t)p->n * (size_t)p->dim, err));
-    return project(x, VARIANCE_KEPT, n_dims, err);
-}
-
-dpi_status eval_map(const eval_vectors *p, const eval_vectors *q, double *map, dpi_error *err) {
-    points x;
-    const dpi_status status = components(p, q, 2, &x, err);
-    for (size_t i = 0; i < (size_t)x.n && status == DPI_STATUS_OK; i++)
-        for (size_t d = 0; d < 2; d++)
-            map[2 * i + d] = (int32_t)d < x.dim ? x.at[i * (size_t)x.dim + d] : 0;
-    free(x.at);
-    return status;
+    return project(x, VARIANCE_KEPT, map, err);
 }
 
 /* ---- MAUVE ----------------------------------------------------------------------------------- */
@@ -236,13 +229,13 @@ static dpi_status score_all(const points *x, int32_t n_p, const mauve_options *o
 }
 
 dpi_status eval_mauve(const eval_vectors *p, const eval_vectors *q, const mauve_options *o,
-                      mauve_score *s, dpi_error *err) {
+                      mauve_score *s, double *map, dpi_error *err) {
     points x;
     *s = (mauve_score){0};
     if (o->n_seeds < 1 || o->n_seeds > MAUVE_SEEDS_MAX)
         return eval_fail(err, DPI_STATUS_ARG, "n_seeds: found %d, allowed 1..%d", (int)o->n_seeds,
                          MAUVE_SEEDS_MAX);
-    dpi_status status = components(p, q, 0, &x, err);
+    dpi_status status = components(p, q, &x, map, err);
     const int32_t fewer = p->n < q->n ? p->n : q->n;
     const int32_t by_rule = (int32_t)fmax(2, rint(fewer / 10.0));
     s->n_clusters = o->n_clusters > 0 ? o->n_clusters : by_rule;

@@ -141,7 +141,7 @@ static int open_sources(eval *e) {
     if (code == CLI_OK)
         code = cli_open_model(a->v[OPT_MODEL].s, &options, &e->model, &info);
     e->sources.model = e->model;
-    if (info.n_ctx_train > 4096 && code == CLI_OK) /* as `run` does */
+    if (code == CLI_OK && info.n_ctx_train > 4096) /* as `run` does */
         e->sources.session.n_ctx = 4096;
     return code;
 }

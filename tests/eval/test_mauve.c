@@ -25,7 +25,7 @@ static void check_set(const char *name, int32_t dim, int32_t n_clusters, double 
     mauve_options_init(&o);
     o.n_clusters = n_clusters;
     o.scaling = scaling;
-    assert_ok(eval_mauve(&p, &q, &o, &s, &err), &err);
+    assert_ok(eval_mauve(&p, &q, &o, &s, NULL, &err), &err);
     assert_true(fabs(s.mauve - expected) < .02);
     assert_true(fabs(s.integral - integral) < .02);
     assert_int_equal(s.n_clusters, n_clusters ? n_clusters : (p.n < q.n ? p.n : q.n) / 10);
@@ -84,12 +84,12 @@ static void test_refusals(void **state) {
     mauve_score s;
     dpi_error err;
     mauve_options_init(&o);
-    assert_error(eval_mauve(&p, &flat, &o, &s, &err), DPI_STATUS_ARG, &err,
+    assert_error(eval_mauve(&p, &flat, &o, &s, NULL, &err), DPI_STATUS_ARG, &err,
                  "2 and 1 dimensions");
-    assert_int_equal(eval_mauve(&p, &one, &o, &s, &err), DPI_STATUS_ARG);
-    assert_int_equal(eval_mauve(&p, &bad, &o, &s, &err), DPI_STATUS_NUMERIC);
+    assert_int_equal(eval_mauve(&p, &one, &o, &s, NULL, &err), DPI_STATUS_ARG);
+    assert_int_equal(eval_mauve(&p, &bad, &o, &s, NULL, &err), DPI_STATUS_NUMERIC);
     o.n_clusters = 5;
-    assert_error(eval_mauve(&p, &p, &o, &s, &err), DPI_STATUS_ARG, &err,
+    assert_error(eval_mauve(&p, &p, &o, &s, NULL, &err), DPI_STATUS_ARG, &err,
                  "clusters: found 5, allowed 2..4");
 }
 

@@ -4,13 +4,7 @@
 model=$(readlink -f "$2/models/dpinfer-4m-q8_0.gguf")
 tickets=$(readlink -f "$2/examples/tickets.csv")
 small_model
-cat >vectors.txt <<'TABLE'
-the 0 0
-cat 1 0
-dog 1 .5
-sat 0 2
-ran .25 2
-TABLE
+small_vectors
 echo '{"text": "the cat sat"}' >docs.jsonl
 
 refuse 2 "no MODEL and no --vectors FILE given" attack

@@ -40,6 +40,10 @@ with open("adapter.gguf", "wb") as f:
     f.write(head + bytes(-len(head) % 32) + data)
 EOF
 }
+# small_vectors: vectors.txt, five words in two dimensions.
+small_vectors() {
+    printf '%s\n' 'the 0 0' 'cat 1 0' 'dog 1 .5' 'sat 0 2' 'ran .25 2' >vectors.txt
+}
 ok() { passed=$((passed + 1)); }
 bad() {
     failed=$((failed + 1))

@@ -2,13 +2,7 @@
 # The command `perturb`: perturb.sh path/to/dpinfer
 . "$(dirname "$0")/cli_support.sh"
 small_model
-cat >vectors.txt <<'TABLE'
-the 0 0
-cat 1 0
-dog 1 .5
-sat 0 2
-ran .25 2
-TABLE
+small_vectors
 perturb() { # TEXT ARGS: standard input is TEXT
     local text=$1
     shift
