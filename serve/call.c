@@ -38,42 +38,44 @@ struct call {
 /* ---- Replies --------------------------------------------------------------------------------- */
 
 static enum MHD_Result send_response(call *c, int code, struct MHD_Response *response) {
+    const http *h = &c->s->http;
     if (!response)
         return MHD_NO;
-    MHD_add_response_header(response, "Cache-Control", "no-store");
-    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    h->add_response_header(response, "Cache-Control", "no-store");
+    h->add_response_header(response, "X-Content-Type-Options", "nosniff");
     if (c->s->is_stopping)
-        MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+        h->add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
     atomic_fetch_add(&c->s->n_replies[code], 1);
-    const enum MHD_Result result = MHD_queue_response(c->connection, (unsigned)code, response);
-    MHD_destroy_response(response);
+    const enum MHD_Result result = h->queue_response(c->connection, (unsigned)code, response);
+    h->destroy_response(response);
     return result;
 }
 
-static struct MHD_Response *text_response(char *text, const char *type) {
+static struct MHD_Response *text_response(const call *c, char *text, const char *type) {
+    const http *h = &c->s->http;
     if (!text)
         return NULL;
-    struct MHD_Response *response = MHD_create_response_from_buffer_with_free_callback(
+    struct MHD_Response *response = h->create_response_from_buffer_with_free_callback(
         strlen(text), text, dpi_private_free);
     if (!response)
         dpi_private_free(text);
     else
-        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+        h->add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     return response;
 }
 
 static enum MHD_Result send_json(call *c, int code, char *json) {
-    return send_response(c, code, text_response(json, "application/json"));
+    return send_response(c, code, text_response(c, json, "application/json"));
 }
 
 static enum MHD_Result send_refusal(call *c, const refusal *why) {
     char seconds[16];
-    struct MHD_Response *response = text_response(reply_error(why), "application/json");
+    struct MHD_Response *response = text_response(c, reply_error(why), "application/json");
     snprintf(seconds, sizeof seconds, "%d", why->retry_after);
     if (response && why->retry_after > 0)
-        MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
+        c->s->http.add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
     if (response && why->http == MHD_HTTP_UNAUTHORIZED)
-        MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+        c->s->http.add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
     return send_response(c, why->http, response);
 }
 
@@ -85,8 +87,15 @@ static enum MHD_Result send_refusal_of(call *c, int code, const char *message) {
 
 /* ---- Waiting for the worker ------------------------------------------------------------------ */
 
-static void suspend_call(void *user) { MHD_suspend_connection(((call *)user)->connection); }
-static void resume_call(void *user) { MHD_resume_connection(((call *)user)->connection); }
+static void suspend_call(void *user) {
+    call *c = user;
+    c->s->http.suspend_connection(c->connection);
+}
+
+static void resume_call(void *user) {
+    call *c = user;
+    c->s->http.resume_connection(c->connection);
+}
 
 /* ---- Streams --------------------------------------------------------------------------------- */
 
@@ -137,9 +146,9 @@ static ssize_t read_stream(void *user, uint64_t position, char *buffer, size_t m
 
 static enum MHD_Result send_stream(call *c) {
     struct MHD_Response *response =
-        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 1 << 14, read_stream, c, NULL);
+        c->s->http.create_response_from_callback(MHD_SIZE_UNKNOWN, 1 << 14, read_stream, c, NULL);
     if (response)
-        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "text/event-stream");
+        c->s->http.add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "text/event-stream");
     return send_response(c, MHD_HTTP_OK, response);
 }
 
@@ -280,7 +289,7 @@ static enum MHD_Result reply_metrics(call *c) {
              (double)counts.n_prompt_tokens);
     add_line(text, SIZE, "answers_drawn", "gauge", "Answers that are drawn now.", counts.n_drawn);
     add_line(text, SIZE, "answers_waiting", "gauge", "Answers that wait now.", counts.n_waiting);
-    return send_response(c, MHD_HTTP_OK, text_response(text, "text/plain; version=0.0.4"));
+    return send_response(c, MHD_HTTP_OK, text_response(c, text, "text/plain; version=0.0.4"));
 }
 
 /* ---- Routes ---------------------------------------------------------------------------------- */
@@ -325,17 +334,17 @@ static bool is_own_name(const char *host) {
     return false;
 }
 
+static const char *field_of(const call *c, const char *name) {
+    return c->s->http.lookup_connection_value(c->connection, MHD_HEADER_KIND, name);
+}
+
 /* A web page elsewhere may send what a form sends, and no JSON: browsers ask the server first
  * whether they may, and this one never says so. */
 static bool check_headers(const call *c, refusal *why) {
-    const char *host = MHD_lookup_connection_value(c->connection, MHD_HEADER_KIND,
-                                                   MHD_HTTP_HEADER_HOST);
-    const char *type = MHD_lookup_connection_value(c->connection, MHD_HEADER_KIND,
-                                                   MHD_HTTP_HEADER_CONTENT_TYPE);
-    const char *length = MHD_lookup_connection_value(c->connection, MHD_HEADER_KIND,
-                                                     MHD_HTTP_HEADER_CONTENT_LENGTH);
-    const char *authorization = MHD_lookup_connection_value(c->connection, MHD_HEADER_KIND,
-                                                            MHD_HTTP_HEADER_AUTHORIZATION);
+    const char *host = field_of(c, MHD_HTTP_HEADER_HOST);
+    const char *type = field_of(c, MHD_HTTP_HEADER_CONTENT_TYPE);
+    const char *length = field_of(c, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    const char *authorization = field_of(c, MHD_HTTP_HEADER_AUTHORIZATION);
     const principals *p = c->s->options.principals;
     if (p && !c->route->is_open && !principals_find(p, authorization))
         return refuse(why, 401, NULL, "Authorization: allowed is 'Bearer' and a token that the "

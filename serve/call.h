@@ -3,9 +3,9 @@
 #ifndef DPI_SERVE_CALL_H
 #define DPI_SERVE_CALL_H
 
-#include <microhttpd.h>
 #include <stdatomic.h>
 
+#include "serve/http.h"
 #include "serve/reply.h"
 #include "serve/server.h"
 
@@ -18,6 +18,7 @@ enum {
 struct server {
     server_options options;
     worker *worker;
+    http http;
     struct MHD_Daemon *daemon;
     int socket, port;
     dpi_model_info model;

@@ -96,7 +96,7 @@ static unsigned connections_most(void) {
 static dpi_status start_daemon(server *s, dpi_error *err) {
     const unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_INTERNAL_POLLING_THREAD |
                            MHD_ALLOW_SUSPEND_RESUME;
-    s->daemon = MHD_start_daemon(
+    s->daemon = s->http.start_daemon(
         flags, 0, NULL, NULL, call_handle, s, MHD_OPTION_LISTEN_SOCKET, s->socket,
         MHD_OPTION_NOTIFY_COMPLETED, call_completed, s, MHD_OPTION_CONNECTION_LIMIT,
         connections_most(), MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
@@ -120,6 +120,8 @@ dpi_status server_open(const server_options *options, server **made, dpi_error *
     pthread_cond_init(&s->left, NULL);
     dpi_model_info_init(&s->model);
     dpi_status status = dpi_model_info_get(options->worker.model, &s->model, err);
+    if (status == DPI_STATUS_OK)
+        status = http_load(&s->http, err);
     if (status == DPI_STATUS_OK)
         status = listen_on(s, err);
     if (status == DPI_STATUS_OK)
@@ -149,7 +151,7 @@ void server_close(server *s) {
         return;
     s->is_stopping = true;
     if (s->daemon)
-        MHD_quiesce_daemon(s->daemon);
+        s->http.quiesce_daemon(s->daemon);
     if (s->socket >= 0)
         close(s->socket);
     if (s->worker) {
@@ -158,9 +160,10 @@ void server_close(server *s) {
     }
     if (s->daemon) {
         wait_for_calls(s);
-        MHD_stop_daemon(s->daemon);
+        s->http.stop_daemon(s->daemon);
     }
     worker_free(s->worker);
+    http_unload(&s->http);
     pthread_mutex_destroy(&s->lock);
     pthread_cond_destroy(&s->left);
     free(s);

@@ -5,6 +5,10 @@
 model=$(readlink -f "$2/models/dpinfer-4m-q8_0.gguf")
 chat=/v1/chat/completions
 
+# ---- Other commands do not load what HTTP needs ------------------------------------------------
+last="ldd"; rc=0
+check "libmicrohttpd is linked" test -z "$(ldd "$dpinfer" | grep microhttpd)"
+
 # ---- The command line --------------------------------------------------------------------------
 refuse 2 "no MODEL given" serve
 refuse 2 "--port: found '70000', allowed 0..65535" serve "$model" --port 70000
