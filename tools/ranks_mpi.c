@@ -222,6 +222,15 @@ int ranks_join(const args *a, dpi_release_options *o) {
 
 /* ---- Agreement ------------------------------------------------------------------------------- */
 
+/* Rank 0 has the message of a failure that all have seen. It ends the job when the message is told;
+ * a rank that ended first would end rank 0 before it. */
+static int leave_to_first(int code) {
+    int n = 0;
+    while (pause_once(&n))
+        ;
+    return code;
+}
+
 /* Digests of all ranks; "" where one has failed. Rank 0 says who differs. */
 static int compare(const char *what, const char hex[SEAL_BYTES]) {
     char *all = calloc((size_t)ranks.count, SEAL_BYTES);
@@ -237,7 +246,7 @@ static int compare(const char *what, const char hex[SEAL_BYTES]) {
         if (other[0] == '\0' || all[0] == '\0')
             code = CLI_FAILED; /* that rank has said why */
         else if (strcmp(other, all) != 0)
-            code = ranks.own > 0 ? CLI_USAGE
+            code = ranks.own > 0 ? leave_to_first(CLI_USAGE)
                                  : cli_fail(CLI_USAGE, "rank %d has other %s than rank 0", i, what);
     }
     free(all);
