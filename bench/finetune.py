@@ -1,23 +1,31 @@
 #!/usr/bin/env python3
 """What texts of a privately trained adapter are worth, on the built-in model.
 
-    bench/finetune.py BUILD OUT.csv [--domains ticket,discharge] [--units 250,1000,5000]
-                      [--epsilons 1,3,8,inf] [--texts 200] [--steps 60] [--threads N]
+    bench/finetune.py BUILD OUT.csv [--domains ticket,discharge] [--units 1000,5000,250]
+                      [--epsilons 3,inf,8,1] [--texts 200] [--steps 40] [--threads N]
+    bench/finetune.py tables OUT.csv
 
-For each domain, number of records and epsilon: private documents by dpinfer-corpus, an adapter by
-dpinfer finetune, texts by dpinfer generate. A row has the mean total variation over attributes
-between the texts and the private law, the share of texts without a slip, the share that shares
-half of its words' triples with a record (near copy), seconds of training, and of a text. Rows
-"documents" (as many fresh documents of the law) and "base" (the model without an adapter) are what
-to compare with. delta is 1 / (2 n). Rows that OUT.csv has already are not made again.
+For each number of records, domain and epsilon: private documents by dpinfer-corpus; an adapter by
+dpinfer finetune and its texts by dpinfer generate (method "finetune"); and texts of dpinfer run
+with its pace, of the same records at the same epsilon and delta, a text of each 31 records
+("invisibleink"). A row has the mean total variation over attributes between the texts and the
+private law, with a bootstrap over the texts; the share of texts without a slip; the share that
+shares half of its words' triples with a record (near copy); the accuracy on 1000 held-out documents
+of a classifier of one attribute that is trained on the texts, whose labels the grammar reads from
+them, and of one trained on the records; seconds of training, and of a text. Rows "documents" (as
+many fresh documents of the law; "documents-few": as many as invisibleink writes) and "base" (the
+model without an adapter) are what to compare with. delta is 1 / (2 n). Rows that OUT.csv has
+already are not made again.
 """
 import argparse
 import csv
 import json
 import math
 import os
+import random
 import re
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -27,8 +35,17 @@ INSTRUCTIONS = {
     "review": "Write a review of a restaurant or a service.",
     "court": "Write the procedure of a court case.",
 }
-FIELDS = ["domain", "n", "epsilon", "delta", "steps", "expected", "texts", "tv", "tv_records",
-          "well_formed", "near_copies", "seconds_training", "seconds_text"]
+DESCRIPTIONS = {
+    "ticket": "support ticket", "discharge": "hospital discharge instructions",
+    "review": "review of a restaurant or a service", "court": "procedure of a court case",
+}
+# What the classifier tells apart: of the private law's values most are rare in public documents.
+CLASSES = {"ticket": "prod", "discharge": "dx", "review": "prod", "court": "prod"}
+FIELDS = ["method", "domain", "n", "epsilon", "delta", "steps", "expected", "texts", "tv", "tv_95",
+          "tv_records", "well_formed", "near_copies", "accuracy", "accuracy_95",
+          "accuracy_records", "seconds_training", "seconds_text"]
+N_HELD_OUT = 1000
+SLOTS = 31 # of a text of InvisibleInk
 
 
 def run(words, **options):
@@ -71,6 +88,40 @@ def distance(a, b):
     return sum(each) / len(each)
 
 
+def half_width(readings, domain, law):
+    """Half of the 95 % interval of the distance, from 200 bootstrap samples of the texts."""
+    draw = random.Random(1)
+    found = sorted(distance(shares(draw.choices(readings, k=len(readings)), domain), law)
+                   for _ in range(200))
+    return (found[194] - found[4]) / 2
+
+
+def write_labelled(path, texts, readings, domain):
+    """Lines of texts with the value of the domain's class; others are left out. Their number."""
+    lines = [json.dumps({"text": t, "label": r["attributes"][CLASSES[domain]]}) + "\n"
+             for t, r in zip(texts, readings)
+             if r.get("domain") == domain and CLASSES[domain] in r["attributes"]]
+    with open(path, "w", encoding="utf-8") as f:
+        f.writelines(lines)
+    return len(lines)
+
+
+def classify(o, texts, readings, domain, records):
+    """Accuracy of a classifier that learns from the texts, half of its interval, and that of one
+    that learns from the records; on documents that are neither."""
+    held_out = make(o.build, domain, N_HELD_OUT, 1234)
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [f"{folder}/{name}.jsonl" for name in ("texts", "real", "train")]
+        if write_labelled(paths[0], texts, readings, domain) < 2:
+            return "", "", ""
+        write_labelled(paths[1], held_out, read(o.build, held_out), domain)
+        write_labelled(paths[2], records, read(o.build, records), domain)
+        out = json.loads(run([f"{o.build}/dpinfer", "eval", paths[0], "--real", paths[1], "--train",
+                              paths[2], "--label-field", "label", "--json", "-t", o.threads]))
+    low, high = out["intervals"]["accuracy"]
+    return tuple(round(x, 4) for x in (out["accuracy"], (high - low) / 2, out["accuracy_train"]))
+
+
 def triples(text):
     words = re.findall(r"\w+", text.lower())
     return {tuple(words[i:i + 3]) for i in range(len(words) - 2)}
@@ -101,9 +152,8 @@ def train_and_draw(o, model, domain, records, epsilon, expected, folder):
     path, adapter = f"{folder}/records.jsonl", f"{folder}/adapter.gguf"
     with open(path, "w", encoding="utf-8") as f:
         f.writelines(json.dumps({"text": t}) + "\n" for t in records)
-    budget = ["--no-noise"] if math.isinf(epsilon) else ["--epsilon", epsilon]
     begin = time.monotonic()
-    run([f"{o.build}/dpinfer", "finetune", model, path, "--units", len(records), *budget,
+    run([f"{o.build}/dpinfer", "finetune", model, path, "--units", len(records), "--epsilon", epsilon,
          "--delta", 1 / (2 * len(records)), "--steps", o.steps, "--expected", expected,
          "--positions", 288, "--lr", o.lr, "--instruction", INSTRUCTIONS[domain], "-o", adapter,
          "--overwrite", "-q", "-t", o.threads])
@@ -122,34 +172,98 @@ def base_texts(o, model, domain):
     return [json.loads(line)["text"] for line in out.splitlines()]
 
 
-def row_of(o, domain, n, epsilon, texts, law, records, expected="", training="", each=""):
+def ink_texts(o, model, domain, records, epsilon):
+    """Texts of InvisibleInk with its pace, of all records: a text of each 31. Seconds of a text."""
+    num = max(1, len(records) // SLOTS)
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/records.jsonl"
+        with open(path, "w", encoding="utf-8") as f:
+            f.writelines(json.dumps({"text": t}) + "\n" for t in records)
+        begin = time.monotonic()
+        out = run([f"{o.build}/dpinfer", "run", model, path, "--describe", DESCRIPTIONS[domain],
+                   "--epsilon", epsilon, "--delta", 1 / (2 * len(records)), "-B",
+                   min(SLOTS, len(records)), "--num", num, "-n", 264, "--temp", 1, "--jsonl", "-q",
+                   "-t", o.threads])
+    return ([json.loads(line)["text"] for line in out.splitlines()],
+            (time.monotonic() - begin) / num)
+
+
+def row_of(o, method, domain, n, epsilon, texts, law, records, expected="", training="", each=""):
     readings = read(o.build, texts)
+    accuracy, accuracy_95, accuracy_records = classify(o, texts, readings, domain, records)
     private = isinstance(epsilon, float) and not math.isinf(epsilon)
     return {
-        "domain": domain, "n": n, "epsilon": epsilon, "delta": 1 / (2 * n) if private else "",
+        "method": method, "domain": domain, "n": n, "epsilon": epsilon,
+        "delta": 1 / (2 * n) if private else "",
         "steps": o.steps if expected else "", "expected": expected, "texts": len(texts),
         "tv": round(distance(shares(readings, domain), law), 4),
+        "tv_95": round(half_width(readings, domain, law), 4),
         "tv_records": round(distance(shares(readings, domain),
                                      shares(read(o.build, records), domain)), 4),
         "well_formed": round(sum(r["well_formed"] for r in readings) / len(readings), 4),
         "near_copies": round(near_copies(texts, records), 4),
+        "accuracy": accuracy, "accuracy_95": accuracy_95, "accuracy_records": accuracy_records,
         "seconds_training": round(training, 1) if training else "",
         "seconds_text": round(each, 3) if each else "",
     }
 
 
+def tables(path):
+    """OUT.csv as the tables of UTILITY.md."""
+    with open(path, newline="", encoding="utf-8") as f:
+        rows = list(csv.DictReader(f))
+    for domain in dict.fromkeys(r["domain"] for r in rows):
+        print("| records | method | epsilon | texts | TV to the law | without a slip, % | "
+              "near copies, % | accuracy, % | of the records |")
+        print("|---:|---|---:|---:|---:|---:|---:|---:|---:|")
+        for r in sorted((r for r in rows if r["domain"] == domain),
+                        key=lambda r: (int(r["n"]), r["method"], float(r["epsilon"] or 0))):
+            percent = [f"{100 * float(r[name]):.1f}" if r[name] else ""
+                       for name in ("well_formed", "near_copies", "accuracy", "accuracy_95",
+                                    "accuracy_records")]
+            print(f"| {r['n']} | {r['method']} | {r['epsilon']} | {r['texts']} | "
+                  f"{float(r['tv']):.3f} ± {float(r['tv_95']):.3f} | {percent[0]} | "
+                  f"{percent[1]} | {percent[2]} ± {percent[3]} | {percent[4]} |")
+        print()
+
+
+def measure(o, add, done, model, domain, law, n):
+    """The rows of a domain and a number of records that are not there."""
+    records = make(o.build, domain, n, 7)
+    expected = min(o.most, max(1, round(o.share * n)))
+    few = max(1, n // SLOTS)
+    for name, count in (("documents", o.texts), ("documents-few", few), ("base", o.texts)):
+        if (name, domain, str(n), "") not in done:
+            texts = (base_texts(o, model, domain) if name == "base"
+                     else make(o.build, domain, count, 55))
+            add(row_of(o, name, domain, n, "", texts, law, records))
+    for epsilon in map(float, o.epsilons.split(",")):
+        if not math.isinf(epsilon) and ("invisibleink", domain, str(n), str(epsilon)) not in done:
+            texts, each = ink_texts(o, model, domain, records, epsilon)
+            add(row_of(o, "invisibleink", domain, n, epsilon, texts, law, records, each=each))
+        if ("finetune", domain, str(n), str(epsilon)) not in done:
+            with tempfile.TemporaryDirectory() as folder:
+                texts, training, each = train_and_draw(o, model, domain, records, epsilon,
+                                                       expected, folder)
+            add(row_of(o, "finetune", domain, n, epsilon, texts, law, records, expected, training,
+                       each))
+
+
 def main():
+    if sys.argv[1:2] == ["tables"]:
+        tables(sys.argv[2])
+        return
     p = argparse.ArgumentParser(description=__doc__,
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("build")
     p.add_argument("out")
     p.add_argument("--domains", default="ticket,discharge")
-    p.add_argument("--units", default="250,1000,5000")
-    p.add_argument("--epsilons", default="1,3,8,inf")
+    p.add_argument("--units", default="1000,5000,250")
+    p.add_argument("--epsilons", default="3,inf,8,1")
     p.add_argument("--texts", type=int, default=200)
-    p.add_argument("--steps", type=int, default=60)
+    p.add_argument("--steps", type=int, default=40)
     p.add_argument("--share", type=float, default=.1, help="of the units in a step, expected")
-    p.add_argument("--most", type=int, default=256, help="units of a step, at most")
+    p.add_argument("--most", type=int, default=64, help="units of a step, at most")
     p.add_argument("--lr", type=float, default=.002)
     p.add_argument("--threads", type=int, default=os.cpu_count())
     o = p.parse_args()
@@ -157,7 +271,7 @@ def main():
     done = []
     if os.path.exists(o.out):
         with open(o.out, newline="", encoding="utf-8") as f:
-            done = [(r["domain"], r["n"], r["epsilon"]) for r in csv.DictReader(f)]
+            done = [(r["method"], r["domain"], r["n"], r["epsilon"]) for r in csv.DictReader(f)]
     with open(o.out, "a", newline="", encoding="utf-8") as f:
         out = csv.DictWriter(f, FIELDS, lineterminator="\n")
         if not done:
@@ -168,24 +282,11 @@ def main():
             f.flush()
             print(row, flush=True)
 
-        for domain in o.domains.split(","):
-            law = shares(read(o.build, make(o.build, domain, 5000, 99)), domain)
-            for n in map(int, o.units.split(",")):
-                records = make(o.build, domain, n, 7)
-                expected = min(o.most, max(1, round(o.share * n)))
-                for name in ("documents", "base"):
-                    if (domain, str(n), name) not in done:
-                        texts = (make(o.build, domain, o.texts, 55) if name == "documents"
-                                 else base_texts(o, model, domain))
-                        add(row_of(o, domain, n, name, texts, law, records))
-                for epsilon in map(float, o.epsilons.split(",")):
-                    if (domain, str(n), str(epsilon)) in done:
-                        continue
-                    with tempfile.TemporaryDirectory() as folder:
-                        texts, training, each = train_and_draw(o, model, domain, records, epsilon,
-                                                               expected, folder)
-                    add(row_of(o, domain, n, epsilon, texts, law, records, expected, training,
-                               each))
+        domains = o.domains.split(",")
+        laws = {d: shares(read(o.build, make(o.build, d, 5000, 99)), d) for d in domains}
+        for n in map(int, o.units.split(",")):
+            for domain in domains:
+                measure(o, add, done, model, domain, laws[domain], n)
 
 
 if __name__ == "__main__":

@@ -30,9 +30,13 @@ typedef struct dpi_adapters {
 /* Reads the file, checks it against the model and hangs the adapters into its matrices. The model
  * owns *adapters. Errors: IO, FORMAT (no adapter; a shape; half of a pair), UNSUPPORTED (of another
  * architecture or another tensor than the seven matrices of a layer, by name), NUMERIC (a number
- * that is not finite), MEMORY. */
+ * that is not finite), MEMORY; FORMAT also where DPI_ADAPTER_BASE names another model. */
 DPI_MUST_CHECK dpi_status dpi_adapters_open(dpi_model *model, const char *path, float scale,
                                             dpi_error *err);
 void dpi_adapters_free(dpi_adapters *adapters);
+
+/* The key of the model that an adapter was trained on: the 16 hexadecimal digits of
+ * dpi_model_mark, a blank, its name. An adapter that has it opens with this model alone. */
+#define DPI_ADAPTER_BASE "dpinfer.adapter.base"
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/status.h"
 
@@ -114,6 +115,16 @@ void dpi_model_frequencies(const dpi_model *m, double *freqs) {
             f /= dpi_config_llama3_divisor(c, f);
         freqs[i] = f;
     }
+}
+
+uint64_t dpi_model_mark(const dpi_model *m) {
+    const size_t n_bytes = (size_t)m->config.n_embd * sizeof(float);
+    uint64_t hash = dpi_hash(DPI_HASH_INIT, m->output_norm, n_bytes);
+    for (int32_t i = 0; i < m->config.n_layer; i++) {
+        hash = dpi_hash(hash, m->layers[i].attn_norm, n_bytes);
+        hash = dpi_hash(hash, m->layers[i].ffn_norm, n_bytes);
+    }
+    return hash;
 }
 
 dpi_matrix *dpi_model_matrix(dpi_model *m, int32_t i) {

@@ -64,6 +64,9 @@ enum { DPI_LAYER_MATRICES = 7 };
  * embedding is only looked up, unless it is the output head as well. */
 dpi_matrix *dpi_model_matrix(dpi_model *m, int32_t i);
 
+/* Tells models apart by their norms, which are f32 whatever the type of the matrices: all files of
+ * one model that differ in weight types have the same mark. */
+uint64_t dpi_model_mark(const dpi_model *m);
 /* freqs [n_rot / 2]: radians per position of each pair of rotated dimensions. */
 void dpi_model_frequencies(const dpi_model *m, double *freqs);
 

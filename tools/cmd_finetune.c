@@ -40,8 +40,8 @@ static int check_options(const args *a) {
     if (!v[OPT_TUNE_UNITS].given)
         return cli_fail(CLI_USAGE, "--units N: needed is about how many units there are, a public "
                                    "number");
-    if (v[OPT_EPSILON].given + v[OPT_SIGMA].given + v[OPT_NO_NOISE].given != 1)
-        return cli_fail(CLI_USAGE, "--epsilon, --sigma and --no-noise: needed is one of them");
+    if (v[OPT_TUNE_EPSILON].given == v[OPT_SIGMA].given)
+        return cli_fail(CLI_USAGE, "--epsilon and --sigma: needed is one of them");
     if (v[OPT_LABEL_FIELD].given != v[OPT_LABEL_NAMES].given)
         return cli_fail(CLI_USAGE, "--label-field and --label-names: needed are both, or none");
     if (v[OPT_DATASET].given && !v[OPT_LEDGER].given)
@@ -81,7 +81,7 @@ static dpi_finetune_options options_of(const tuning *t) {
     o.n_positions = (int32_t)v[OPT_POSITIONS].i;
     if (v[OPT_MAX_PER_UNIT].given)
         o.max_per_unit = (int32_t)v[OPT_MAX_PER_UNIT].i;
-    o.epsilon = v[OPT_EPSILON].given ? v[OPT_EPSILON].d : 0;
+    o.epsilon = v[OPT_TUNE_EPSILON].given ? v[OPT_TUNE_EPSILON].d : 0;
     o.sigma = v[OPT_SIGMA].given ? v[OPT_SIGMA].d : 0;
     o.delta = v[OPT_DELTA].d;
     o.n_units = v[OPT_TUNE_UNITS].i;

@@ -224,7 +224,7 @@ static int begin_text(generating *g, slot *s, int32_t seq) {
     dpi_prompts_info_init(&info);
     dpi_status status = dpi_prompts_info_get(g->prompts[label], &info, &err);
     s->index = g->n_begun++;
-    s->bits = (uint64_t)g->a->v[OPT_SEED].i * 0x9e3779b97f4a7c15u + (uint64_t)s->index;
+    s->bits = (uint64_t)g->a->v[OPT_DRAW_SEED].i * 0x9e3779b97f4a7c15u + (uint64_t)s->index;
     o.session = g->session, o.sampler = s->sampler, o.first_seq = seq, o.text = 1;
     o.public_tokens = dpi_prompts_public(g->prompts[label]);
     o.n_public = (size_t)info.n_public;
@@ -359,7 +359,7 @@ static int make_samplers(generating *g, const dpi_model_info *info) {
         o.tau = info->sampling_temp;
     g->n_tokens = o.n_tokens;
     for (int32_t i = 0; i < g->n_slots && code == CLI_OK; i++) {
-        if (g->a->v[OPT_SEED].given)
+        if (g->a->v[OPT_DRAW_SEED].given)
             o.random = dpi_random_insecure, o.random_user = &g->slots[i].bits;
         status = dpi_sampler_create(&o, &g->slots[i].sampler, &err);
         code = status == DPI_STATUS_OK ? CLI_OK : fail(status, &err);

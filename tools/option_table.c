@@ -1,6 +1,8 @@
 /* option_table.c - the rows of option_table.h. */
 #include "tools/option_table.h"
 
+#include <math.h>
+
 #define GENERATES (CMD_RUN | CMD_PLAN)
 #define LOADS                                                                                      \
     (GENERATES | CMD_FINETUNE | CMD_GENERATE | CMD_INSPECT | CMD_TOKENIZE | CMD_LOGITS |           \
@@ -21,7 +23,7 @@ const option_spec option_rows[N_OPTIONS] = {
         .arg = "RHO",
         .parameter = "rho", .group = GROUP_BUDGET},
     [OPT_EPSILON] = {.name = "epsilon",
-        .commands = GENERATES | CMD_ACCOUNT | CMD_LEDGER | CMD_FINETUNE,
+        .commands = GENERATES | CMD_ACCOUNT | CMD_LEDGER,
         .arg = "EPS",
         .parameter = "epsilon", .group = GROUP_BUDGET},
     [OPT_DELTA] = {.name = "delta",
@@ -59,7 +61,7 @@ const option_spec option_rows[N_OPTIONS] = {
         .min = 0, .max = 1 << 18,
         .help = "likeliest public tokens that are drawn from; 0: all; without it 100"},
     [OPT_SEED] = {.name = "seed", .group = GROUP_EXPERT, .type = OPT_INT,
-        .commands = GENERATES | CMD_MAKE_MODEL | CMD_FINETUNE | CMD_GENERATE,
+        .commands = GENERATES | CMD_MAKE_MODEL | CMD_FINETUNE,
         .arg = "N", .min = 0, .max = 9007199254740992.0,
         .help = "reproducible randomness: generated text is NOT PRIVATE"},
     [OPT_PLAIN] = {.name = "plain", .group = GROUP_EXPERT, .type = OPT_FLAG,

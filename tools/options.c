@@ -19,6 +19,10 @@ static bool in_range(const option_spec *o, double x) {
 }
 
 static bool parse_number(const option_spec *o, const char *text, option_value *value) {
+    if (isinf(o->max) && strcmp(text, "inf") == 0) {
+        value->d = o->max;
+        return true;
+    }
     /* Only decimal digits, sign, point and exponent: no spaces, hex, inf or nan. */
     if (text[0] == '\0' || text[strspn(text, "0123456789+-.eE")] != '\0')
         return false;

@@ -73,8 +73,9 @@ static dpi_status law_epsilon(const dpi_gaussian *g, loss_direction direction, d
     return status;
 }
 
+/* Nothing below `enough` is of interest: the search ends with the first bound that is not above. */
 static dpi_status direction_epsilon(const dpi_gaussian *g, loss_direction direction, double delta,
-                                    double *epsilon, dpi_error *err) {
+                                    double enough, double *epsilon, dpi_error *err) {
     double step = loss_range(g->sigma, g->sampling, 1e-7 * delta / g->n_steps) / 4096;
     double last = INFINITY, least = INFINITY;
     for (;;) {
@@ -82,7 +83,7 @@ static dpi_status direction_epsilon(const dpi_gaussian *g, loss_direction direct
         DPI_TRY(law_epsilon(g, direction, delta, &next, &found, err));
         least = fmin(least, found);
         /* A coarser grid than wanted: no finer one fits. */
-        if (next > step || fabs(last - found) <= CHANGE * found)
+        if (least <= enough || next > step || fabs(last - found) <= CHANGE * found)
             break;
         last = found;
         step /= 4;
@@ -91,18 +92,22 @@ static dpi_status direction_epsilon(const dpi_gaussian *g, loss_direction direct
     return DPI_STATUS_OK;
 }
 
-static dpi_status pld_epsilon(const dpi_gaussian *g, double delta, double *epsilon,
+/* The larger one of both directions. That of a unit that is added is the smaller one as a rule, by
+ * far with few steps, and its grid is as fine only as it needs to be to see that. */
+static dpi_status pld_epsilon(const dpi_gaussian *g, double delta, double enough, double *epsilon,
                               dpi_error *err) {
     double removed, added;
-    DPI_TRY(direction_epsilon(g, LOSS_REMOVE, delta, &removed, err));
-    DPI_TRY(direction_epsilon(g, LOSS_ADD, delta, &added, err));
+    DPI_TRY(direction_epsilon(g, LOSS_REMOVE, delta, enough, &removed, err));
+    DPI_TRY(direction_epsilon(g, LOSS_ADD, delta, fmax(removed, enough), &added, err));
     *epsilon = fmax(removed, added);
     return DPI_STATUS_OK;
 }
 
-static dpi_status epsilon_of(const dpi_gaussian *g, double delta, double *epsilon, dpi_error *err) {
+/* An upper bound; where it is not above `enough` a coarse one. */
+static dpi_status epsilon_of(const dpi_gaussian *g, double delta, double enough, double *epsilon,
+                             dpi_error *err) {
     return g->accountant == DPI_GAUSSIAN_RENYI ? renyi_epsilon(g, delta, epsilon, err)
-                                               : pld_epsilon(g, delta, epsilon, err);
+                                               : pld_epsilon(g, delta, enough, epsilon, err);
 }
 
 /* ---- Public ---------------------------------------------------------------------------------- */
@@ -110,10 +115,11 @@ static dpi_status epsilon_of(const dpi_gaussian *g, double delta, double *epsilo
 dpi_status dpi_gaussian_epsilon(const dpi_gaussian *gaussian, double delta, double *epsilon,
                                 dpi_error *err) {
     DPI_TRY(check(gaussian, delta, err));
-    return epsilon_of(gaussian, delta, epsilon, err);
+    return epsilon_of(gaussian, delta, 0, epsilon, err);
 }
 
-/* Epsilon falls with sigma. The end of the bisection that is returned has itself been tried. */
+/* Epsilon falls with sigma. The end of the bisection that is returned has itself been tried: what
+ * dpi_gaussian_epsilon finds for it goes through the same bounds and ends at most as high. */
 dpi_status dpi_gaussian_sigma(const dpi_gaussian *gaussian, double epsilon, double delta,
                               double *sigma, dpi_error *err) {
     dpi_gaussian g = *gaussian;
@@ -121,20 +127,20 @@ dpi_status dpi_gaussian_sigma(const dpi_gaussian *gaussian, double epsilon, doub
     DPI_TRY(check(&g, delta, err));
     DPI_TRY(dpi_account_check("epsilon", epsilon, 1e6, false, err));
     double found;
-    DPI_TRY(epsilon_of(&g, delta, &found, err));
+    DPI_TRY(epsilon_of(&g, delta, epsilon, &found, err));
     if (found > epsilon)
         return dpi_fail(err, DPI_STATUS_ARG,
                         "epsilon %g at delta %g: sigma %g is not enough for %d steps at q %g",
                         epsilon, delta, SIGMA_MAX, (int)g.n_steps, g.sampling);
     double bad = log(SIGMA_MIN), good = log(SIGMA_MAX);
     g.sigma = SIGMA_MIN;
-    DPI_TRY(epsilon_of(&g, delta, &found, err));
+    DPI_TRY(epsilon_of(&g, delta, epsilon, &found, err));
     if (found <= epsilon)
         good = bad;
     while (good - bad > 1e-6) {
         const double mid = (bad + good) / 2;
         g.sigma = exp(mid);
-        DPI_TRY(epsilon_of(&g, delta, &found, err));
+        DPI_TRY(epsilon_of(&g, delta, epsilon, &found, err));
         if (found <= epsilon)
             good = mid;
         else

@@ -70,9 +70,9 @@ typedef struct dpi_finetune_options {
     int32_t n_wrong;     /* 1..16; default 4 */
     int32_t loss_on_all; /* 1: the loss is also that of the instruction's tokens; default 0 */
     /* The budget. */
-    double epsilon; /* of all steps; 0: sigma is given */
+    double epsilon; /* of all steps; 0 (default): sigma is given; INFINITY: no noise, NOT PRIVATE */
     double delta;   /* below 1 / n_units; default 1e-6 */
-    double sigma;   /* noise multiplier, if epsilon is 0; 0 as well: no noise, NOT PRIVATE */
+    double sigma;   /* noise multiplier, if epsilon is 0 */
     int64_t n_units;   /* about how many units there are: a public number */
     double n_expected; /* units of a step, at most n_units; 0 (default): n_units / 20 */
     int32_t n_steps;   /* default 100 */

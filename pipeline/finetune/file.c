@@ -1,5 +1,6 @@
 /* file.c - the adapter's file, with the claim in its metadata; and the claim back from a file, of
  * which nothing is trusted. */
+#include <inttypes.h>
 #include <math.h>
 #include <nettle/sha2.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "engine/model.h"
 #include "kernels/weight_types.h"
 #include "pipeline/finetune/finetune.h"
 #include "train/lora_file.h"
@@ -57,6 +59,13 @@ static void put_integer(dpi_gguf_writer *w, const char *key, int64_t value) {
     char text[24];
     snprintf(text, sizeof text, "%lld", (long long)value);
     dpi_gguf_put_string(w, key, text);
+}
+
+static void put_base(dpi_gguf_writer *w, const dpi_finetune *f) {
+    char text[16 + 1 + sizeof f->claim.model_name];
+    snprintf(text, sizeof text, "%016" PRIx64 " %s", dpi_model_mark(f->options.model),
+             f->claim.model_name);
+    dpi_gguf_put_string(w, DPI_ADAPTER_BASE, text);
 }
 
 static void put_claim(dpi_gguf_writer *w, const dpi_finetune_claim *c, const char *hex) {
@@ -117,6 +126,7 @@ dpi_status dpi_finetune_write(const dpi_finetune *f, const char *path, int fd, d
              dpi_finetune_is_private(&f->claim) ? "" : " (NOT PRIVATE)");
     DPI_TRY(dpi_gguf_writer_create(path, fd, &w, err));
     dpi_lora_put_keys(w, lora, name);
+    put_base(w, f);
     put_claim(w, &f->claim, hex);
     const dpi_status status = put_task(w, f, err);
     dpi_lora_put_tensors(w, lora, f->n_layer, adapters);

@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "dp/exact/poisson.h"
+#include "engine/model.h"
 #include "train/checkpoint.h"
 
 static dpi_status no_memory(dpi_error *err) {
@@ -116,7 +117,7 @@ static uint64_t hash_instructions(const dpi_instructions *in, uint64_t hash) {
     return hash;
 }
 
-/* Everything public that the steps depend on but the model's weights. */
+/* Everything public that the steps depend on; of the model its name and its norms. */
 static uint64_t configuration(const dpi_finetune *f) {
     const dpi_finetune_options *o = &f->options;
     const dpi_finetune_claim *c = &f->claim;
@@ -124,7 +125,8 @@ static uint64_t configuration(const dpi_finetune *f) {
                             c->clip,  c->alpha, o->lr, o->mismatch};
     const int64_t integers[] = {c->n_units,  c->n_steps, c->max_per_unit, c->rank,    c->targets,
                                 o->n_warmup, o->unbiased, o->n_positions, o->seeded, c->record_kind,
-                                (int64_t)o->seed, o->loss_on_all, wrong_count(o)};
+                                (int64_t)o->seed, o->loss_on_all, wrong_count(o),
+                                (int64_t)dpi_model_mark(o->model)};
     uint64_t hash = dpi_hash(DPI_HASH_INIT, reals, sizeof reals);
     hash = dpi_hash(hash, integers, sizeof integers);
     hash = hash_instructions(&f->instructions, hash);

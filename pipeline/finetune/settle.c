@@ -62,7 +62,7 @@ static dpi_status check(const dpi_finetune_options *o, dpi_error *err) {
     if (!(o->delta > 0 && o->delta * (double)o->n_units < 1))
         return dpi_fail(err, DPI_STATUS_ARG, "delta: found %g, allowed below 1 / units = %g",
                         o->delta, 1 / (double)o->n_units);
-    if (!(o->epsilon >= 0 && o->sigma >= 0) || (o->epsilon > 0 && o->sigma > 0))
+    if (!(o->epsilon >= 0 && o->sigma >= 0) || (o->epsilon > 0) == (o->sigma > 0))
         return dpi_fail(err, DPI_STATUS_ARG, "epsilon: found %g with sigma %g, allowed is one of "
                                              "them", o->epsilon, o->sigma);
     if (!(o->n_expected >= 0 && o->n_expected <= (double)o->n_units))
@@ -70,7 +70,7 @@ static dpi_status check(const dpi_finetune_options *o, dpi_error *err) {
                                              "units, %lld", o->n_expected, (long long)o->n_units);
     if (o->ledger && !o->dataset)
         return dpi_fail(err, DPI_STATUS_ARG, "dataset: found none, needed with a ledger");
-    if (o->ledger && (o->seeded || (o->epsilon == 0 && o->sigma == 0)))
+    if (o->ledger && (o->seeded || isinf(o->epsilon)))
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
                         "a ledger counts guarantees, and this training has none");
     return DPI_STATUS_OK;
@@ -116,7 +116,7 @@ dpi_status dpi_finetune_settle(dpi_finetune *f, dpi_error *err) {
     c->randomness = o->seeded ? DPI_RANDOMNESS_SEED : DPI_RANDOMNESS_SYSTEM;
     c->rank = o->rank, c->alpha = o->alpha, c->targets = o->targets;
     snprintf(c->model_name, sizeof c->model_name, "%s", info.name);
-    if (o->epsilon > 0) {
+    if (o->epsilon > 0 && isfinite(o->epsilon)) {
         const dpi_gaussian g = gaussian_of(c);
         DPI_TRY(dpi_gaussian_sigma(&g, o->epsilon, o->delta, &c->sigma, err));
     }

@@ -79,12 +79,12 @@ static void test_settled(void **state) {
     assert_true(ldexp(c->sampling, 32) == floor(ldexp(c->sampling, 32)));
     assert_true(dpi_finetune_is_private(c));
     dpi_finetune_free(f);
-    o.epsilon = 0; /* and no sigma: no noise */
+    o.epsilon = INFINITY;
     f = open_finetune(&o);
     assert_true(isinf(dpi_finetune_claim_of(f)->epsilon));
     assert_false(dpi_finetune_is_private(dpi_finetune_claim_of(f)));
     dpi_finetune_free(f);
-    o.sigma = 1, o.seeded = 1;
+    o.epsilon = 0, o.sigma = 1, o.seeded = 1;
     f = open_finetune(&o);
     assert_false(dpi_finetune_is_private(dpi_finetune_claim_of(f)));
     char *text;
@@ -114,6 +114,8 @@ static void test_refused(void **state) {
     assert_not_opened(&o, "delta: found 0.1, allowed below 1 / units");
     o = good, o.epsilon = 1;
     assert_not_opened(&o, "epsilon: found 1 with sigma 1.5");
+    o = good, o.sigma = 0; /* no privacy is never what is left when nothing is given */
+    assert_not_opened(&o, "epsilon: found 0 with sigma 0");
     o = good, o.n_expected = 11;
     assert_not_opened(&o, "expected: found 11");
     o = good, o.n_steps = 0;

@@ -46,7 +46,8 @@ run $tune --sigma 2 --seed 7 -o s3.gguf --checkpoint state; expect_rc 0
 expect_err "going on after step 4"
 expect_same s1.gguf s3.gguf
 run verify s1.gguf; expect_rc 0; expect_out "NOT PRIVATE"
-run $tune --no-noise -o n.gguf -q; expect_rc 0; expect_err "NOT PRIVATE"
+run $tune --epsilon inf -o n.gguf -q; expect_rc 0; expect_err "NOT PRIVATE"
+expect_err "none: no noise was added"
 run verify n.gguf; expect_rc 0; expect_out "NOT PRIVATE"
 refuse 1 "another configuration" $tune --sigma 3 --seed 7 -o s4.gguf -q --checkpoint state
 check "s4.gguf is there" test ! -e s4.gguf
@@ -105,6 +106,19 @@ refuse 2 "has no label 'k2'" generate m.gguf --lora p.gguf --num-per-label other
 refuse 2 "needed is the adapter" generate m.gguf -n 4
 refuse 2 "is there already" generate m.gguf --lora p.gguf -n 4 -o g1.jsonl
 refuse 3 "" generate m.gguf --lora refs.jsonl -n 4
+
+# ---- The model that an adapter is of -------------------------------------------------------------
+mv m.gguf mine.gguf
+"$dpinfer" make-model --layers 1 --embd 32 --ff 32 --heads 2 --kv-heads 1 --vocab-size 300 \
+    --type F32 --seed 2 -o m.gguf 2>err || exit 1
+refuse 3 "p.gguf is an adapter of another model" generate m.gguf --lora p.gguf -n 4
+refuse 3 "a.gguf is an adapter of another model" logits m.gguf --tokens - --lora a.gguf
+mv mine.gguf m.gguf
+run quantize m.gguf q8.gguf Q8_0; expect_rc 0
+run generate q8.gguf --lora p.gguf -n 4; expect_rc 0; expect_err "guarantee          ("
+run generate m.gguf --lora p.gguf -n 4 --seed 3 --jsonl; expect_rc 0; expect_out '"private":true'
+run generate -h; expect_rc 0
+check "the seed of draws" test "$(grep -A1 -e --seed out | grep -c 'NOT PRIVATE')" -eq 0
 
 # ---- Public loss ---------------------------------------------------------------------------------
 echo '{"text": "Public words."}' >public.jsonl; echo '{}' >empty.jsonl

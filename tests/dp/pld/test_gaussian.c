@@ -229,6 +229,21 @@ static void test_sigma(void **state) {
         assert_true(epsilon_of(sigma, .05, 60, accountant, 1e-6) <= 2);
         assert_true(epsilon_of(sigma * (1 - 1e-5), .05, 60, accountant, 1e-6) > 2);
     }
+    /* One step, by the closed form. */
+    static const double few[][3] = {{1e-3, 1, 1e-5}, {.05, .1, 1e-5}, {1, 3, 1e-6}, {.3, .5, 1e-4}};
+    for (size_t i = 0; i < sizeof few / sizeof few[0]; i++) {
+        dpi_gaussian one = make(1, few[i][0], 1, DPI_GAUSSIAN_PLD);
+        dpi_error error;
+        double found;
+        assert_ok(dpi_gaussian_sigma(&one, few[i][1], few[i][2], &found, &error), &error);
+        for (int side = 0; side < 2; side++) {
+            const double at = found * (side == 0 ? 1 : .999);
+            const long double delta = fmaxl(removed(at, few[i][0], few[i][1]),
+                                            added(at, few[i][0], few[i][1]));
+            if ((delta <= few[i][2] * (1 + 1e-12)) != (side == 0))
+                fail_msg("q %g: delta %Lg at sigma %.9g", few[i][0], delta, at);
+        }
+    }
     /* The least that is allowed is enough. */
     dpi_gaussian g = make(1, 1e-3, 1, DPI_GAUSSIAN_RENYI);
     dpi_error err;
