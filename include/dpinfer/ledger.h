@@ -70,6 +70,9 @@ DPI_API void dpi_ledger_close(dpi_ledger *ledger);
 
 #define DPI_DATASET_NAME_MAX 63
 
+/* The one dataset of the ledger that a job makes for itself where it is given none (release.h). */
+#define DPI_DATASET_OF_JOB "this job alone"
+
 typedef enum dpi_scope {
     DPI_SCOPE_DATASET = 0, /* one sum: every unit is charged for every run */
     DPI_SCOPE_UNIT = 1 /* a sum for each unit, which pays for the runs that it took part in; one

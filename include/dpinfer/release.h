@@ -94,7 +94,8 @@ typedef struct dpi_release_options {
     double histogram_rho; /* private labels: n_texts in proportion to a noisy histogram of the
                              units, at this cost, which is part of the budget. 0 (default): none */
     dpi_ledger *ledger;  /* the run is charged to it, and refused if it does not fit; the caller's,
-                            must outlive the release. NULL (default): it is counted nowhere */
+                            must outlive the release. NULL (default): a job makes one for itself,
+                            the file `ledger` in its folder; any other run is counted nowhere */
     const char *dataset; /* of the ledger */
     dpi_journal *journal; /* keeps the release while it is made, or goes on with one (journal.h);
                              the caller's, must outlive the release. NULL (default): what is not

@@ -112,6 +112,10 @@ static dpi_status open_journal(dpi_journal *j, const dpi_journal_options *o, dpi
     if (j->dir < 0)
         return dpi_fail(err, DPI_STATUS_IO, "cannot open the folder %s: %s", j->folder,
                         strerror(errno));
+    j->root = realpath(j->folder, NULL);
+    if (!j->root)
+        return dpi_fail(err, DPI_STATUS_IO, "cannot open the folder %s: %s", j->folder,
+                        strerror(errno));
     return o->create ? open_new(j, o->application, err) : open_begun(j, err);
 }
 
@@ -162,10 +166,13 @@ void dpi_journal_close(dpi_journal *j) {
     if (j->dir >= 0)
         close(j->dir);
     free(j->folder);
+    free(j->root);
     free(j->application);
     free(j->facts);
     dpi_wipe_free(j, sizeof *j);
 }
+
+const char *dpi_journal_root(const dpi_journal *j) { return j->root; }
 
 bool dpi_journal_is_in(const dpi_journal *j, const char *folder) {
     struct stat own, other;

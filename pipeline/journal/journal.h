@@ -39,6 +39,7 @@ typedef struct dpi_journal_sync {
 
 struct dpi_journal {
     char *folder; /* as it was given, for messages */
+    char *root;   /* the same from the root: a process may go to another folder */
     int dir, fd;  /* the folder; its file `tokens`, -1: not open */
     int32_t every;
     bool read_only, begun;
@@ -55,6 +56,9 @@ struct dpi_journal {
 
 /* Whether this is the folder of the journal, however it is spelled. */
 bool dpi_journal_is_in(const dpi_journal *journal, const char *folder);
+
+/* Its folder from the root. */
+const char *dpi_journal_root(const dpi_journal *journal);
 
 /* ---- format.c: records ----------------------------------------------------------------------- */
 

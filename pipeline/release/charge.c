@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "dpinfer/memory.h"
+#include "pipeline/journal/journal.h"
 #include "pipeline/ledger/amount.h"
 #include "pipeline/release/payers.h"
 #include "pipeline/release/release.h"
@@ -132,6 +133,8 @@ dpi_status dpi_release_reserve(dpi_release *r, dpi_error *err) {
     dpi_dataset_info info;
     dpi_charge charge;
     dpi_cost cost;
+    if (r->options.journal && r->options.n_shards == 0)
+        DPI_TRY(dpi_release_own_ledger(r, dpi_journal_root(r->options.journal), err));
     if (dpi_release_goes_on(r))
         return continue_charge(r, err);
     if (!r->options.ledger || r->charge > 0)

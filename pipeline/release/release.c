@@ -133,6 +133,7 @@ void dpi_release_free(dpi_release *r) {
         return;
     if (!r->begun)
         dpi_release_give_back(r);
+    dpi_release_end_ledger(r, r->begun || dpi_release_goes_on(r));
     dpi_release_free_texts(r);
     dpi_release_free_batches(r);
     dpi_sampler_free(r->sampler);

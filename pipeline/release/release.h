@@ -79,6 +79,8 @@ struct dpi_release {
     dpi_sampler *sampler; /* from open on by position, until the first place has it */
 
     int64_t charge; /* its id in the ledger; 0: none, or given back */
+    dpi_ledger *own_ledger; /* of a job that was given none, also in options; NULL: none */
+    char *own_path;
     dpi_keyed_bits keyed; /* with options.key: what batches follow from. Private */
 
     uint8_t *pays; /* [units] with scope UNIT, once it is charged: 1: the unit has paid. Private */
@@ -124,6 +126,15 @@ int32_t dpi_release_n_ref(const dpi_release *r);
 bool dpi_release_unit_pays(const dpi_release *r, size_t unit);
 /* Takes the charge back, if there is one: no record was read. */
 void dpi_release_give_back(dpi_release *r);
+
+/* ---- own_ledger.c ---------------------------------------------------------------------------- */
+
+/* A job without a ledger gets one in its folder, which the options have from then on; a job that
+ * goes on has that of its first begin. Nothing happens where a ledger cannot count the run. Errors:
+ * IO, MEMORY; those of the ledger. */
+dpi_status dpi_release_own_ledger(dpi_release *r, const char *folder, dpi_error *err);
+/* Closes it; without `keep` no record was read, and its file goes. */
+void dpi_release_end_ledger(dpi_release *r, bool keep);
 
 /* ---- job.c ----------------------------------------------------------------------------------- */
 

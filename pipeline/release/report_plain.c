@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "dpinfer/ledger.h"
@@ -90,9 +91,12 @@ static void put_budget(dpi_text *t, const dpi_claim *c) {
         dpi_text_add(t, "A run without a guarantee is in no budget.");
         return;
     }
-    if (!l->dataset[0]) {
-        dpi_text_add(t, "This run was charged to no ledger. What other runs about the same records "
-                        "tell adds to it, and is not known here.");
+    const bool alone = strcmp(l->dataset, DPI_DATASET_OF_JOB) == 0;
+    if (!l->dataset[0] || alone) {
+        dpi_text_add(t,
+                     "This run was charged to %s. What other runs about the same records "
+                     "tell adds to it, and is not known here.",
+                     alone ? "a ledger of its own" : "no ledger");
         return;
     }
     if (l->scope == DPI_SCOPE_UNIT) {

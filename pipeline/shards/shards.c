@@ -85,13 +85,16 @@ static dpi_status make_job(const char *folder, dpi_release *release, dpi_report 
                            dpi_error *err) {
     uint8_t key[DPI_RELEASE_KEY_BYTES];
     DPI_TRY(dpi_random_fill(NULL, NULL, key, sizeof key, err));
-    dpi_status status = dpi_release_reserve(release, err);
+    dpi_status status = dpi_release_own_ledger(release, folder, err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_release_reserve(release, err);
     if (status == DPI_STATUS_OK)
         status = dpi_report_update(report, dpi_release_claim(release), err);
     if (status == DPI_STATUS_OK) {
         release->charge = 0; /* it is the job's: not given back with the release */
         status = fill_folder(folder, key, release, report, err);
     }
+    dpi_release_end_ledger(release, status == DPI_STATUS_OK);
     dpi_wipe(key, sizeof key);
     return status;
 }

@@ -137,6 +137,30 @@ mv year other
 refuse 1 "the ledger does not have its charge" resume paid
 mv other year
 
+# ---- Without --ledger: one of its own -----------------------------------------------------------
+# n_charges LEDGER
+n_charges() { "$dpinfer" ledger show "$1" --json | grep -c '"amount"'; }
+mkdir own && echo "of a process that was killed before the job began" >own/ledger
+run run "${letters[@]}" -n 24 -q --job own -o own.txt --report own.json; expect_rc 0
+check "only the owner reads it" test "$(stat -c %a own/ledger)" = 600
+check "one charge" test "$(n_charges own/ledger)" -eq 1
+run ledger show own/ledger; expect_out "this job alone"; expect_out "runs left  0"
+run verify own.json --ledger own/ledger; expect_rc 0
+run resume own -o - --report own2.json; expect_rc 0; expect_same out own.txt
+check "one charge" test "$(n_charges own/ledger)" -eq 1
+for budget in "--epsilon 3" "--epsilon 5 --accountant br" "--epsilon 5 --accountant filter" \
+    "--epsilon 5 --num 3 --subsample .5" "--rho 30"; do
+    rm -rf own
+    # shellcheck disable=SC2086 # arguments are words
+    run run m.gguf r.jsonl $budget -B 3 -t 1 -n 4 -q --job own; expect_rc 0
+    check "one charge of $budget" test "$(n_charges own/ledger)" -eq 1
+done
+(cd elsewhere && "$dpinfer" resume ../own >out 2>../err); rc=$?; last="resume from elsewhere"
+expect_rc 0; expect_same elsewhere/out out
+mv own/ledger gone; refuse 1 "it was begun with a ledger" resume own
+short --seed 5 -q --job seeded; expect_rc 0
+check "what has no guarantee is in no ledger" test ! -e seeded/ledger
+
 # ---- A disk that is full ------------------------------------------------------------------------
 if mkdir small && mount -t tmpfs -o size=96k none small 2>/dev/null; then
     trap 'umount small 2>/dev/null; rm -rf "$dir"' EXIT

@@ -56,7 +56,8 @@ shards real 2 "${secret[@]}" --adjacency add-remove
 run merge real.jsonl real --report real.json --report real.md; expect_rc 0
 expect_lines 5 real.jsonl; expect_no_err "NOT PRIVATE"
 check "the report is complete" grep -q '"complete": true' real.json
-run verify real.json --model m.gguf; expect_rc 0
+run verify real.json --model m.gguf --ledger real/ledger; expect_rc 0
+run ledger show real/ledger; expect_rc 0; expect_out "this job alone"; expect_out "runs left  0"
 
 # ---- A shard begins with the options, prompts, records and model of the job ----------------
 run plan "${position[@]}" --job job; expect_rc 0
