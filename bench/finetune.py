@@ -2,7 +2,7 @@
 """What texts of a privately trained adapter are worth, on the built-in model.
 
     bench/finetune.py BUILD OUT.csv [--domains ticket,discharge] [--units 1000,5000,250]
-                      [--epsilons 3,inf,8,1] [--texts 200] [--steps 40] [--threads N]
+                      [--epsilons 3,inf,8,1] [--texts 200] [--steps 20] [--threads N]
     bench/finetune.py tables OUT.csv
 
 For each number of records, domain and epsilon: private documents by dpinfer-corpus; an adapter by
@@ -153,9 +153,11 @@ def train_and_draw(o, model, domain, records, epsilon, expected, folder):
     with open(path, "w", encoding="utf-8") as f:
         f.writelines(json.dumps({"text": t}) + "\n" for t in records)
     begin = time.monotonic()
-    run([f"{o.build}/dpinfer", "finetune", model, path, "--units", len(records), "--epsilon", epsilon,
+    run([f"{o.build}/dpinfer", "finetune", model, path, "--units", len(records), "--epsilon",
+         epsilon,
          "--delta", 1 / (2 * len(records)), "--steps", o.steps, "--expected", expected,
-         "--positions", 288, "--lr", o.lr, "--instruction", INSTRUCTIONS[domain], "-o", adapter,
+         "--positions", 288, "--lr", o.lr, "--rank", o.rank, "--warmup", 2,
+         "--instruction", INSTRUCTIONS[domain], "-o", adapter,
          "--overwrite", "-q", "-t", o.threads])
     trained = time.monotonic()
     out = run([f"{o.build}/dpinfer", "generate", model, "--lora", adapter, "--num", o.texts,
@@ -261,10 +263,11 @@ def main():
     p.add_argument("--units", default="1000,5000,250")
     p.add_argument("--epsilons", default="3,inf,8,1")
     p.add_argument("--texts", type=int, default=200)
-    p.add_argument("--steps", type=int, default=40)
-    p.add_argument("--share", type=float, default=.1, help="of the units in a step, expected")
-    p.add_argument("--most", type=int, default=64, help="units of a step, at most")
-    p.add_argument("--lr", type=float, default=.002)
+    p.add_argument("--steps", type=int, default=20)
+    p.add_argument("--share", type=float, default=.5, help="of the units in a step, expected")
+    p.add_argument("--most", type=int, default=128, help="units of a step, at most")
+    p.add_argument("--rank", type=int, default=1)
+    p.add_argument("--lr", type=float, default=.004)
     p.add_argument("--threads", type=int, default=os.cpu_count())
     o = p.parse_args()
     model = f"{os.path.dirname(os.path.abspath(__file__))}/../models/dpinfer-4m-q8_0.gguf"

@@ -217,6 +217,21 @@ dpi_status dpi_adapters_open(dpi_model *m, const char *path, float scale, dpi_er
     return status;
 }
 
+const dpi_adapter *dpi_adapter_of(const dpi_model *m, const char *tensor) {
+    char name[64];
+    int32_t index = 0;
+    bool is_b = false;
+    if (!m->adapters || strlen(tensor) + sizeof ".lora_a" > sizeof name)
+        return NULL;
+    snprintf(name, sizeof name, "%s.lora_a", tensor);
+    if (!find_matrix(m, name, &index, &is_b))
+        return NULL;
+    const dpi_layer *l = &m->layers[index / DPI_LAYER_MATRICES];
+    const dpi_matrix *const all[DPI_LAYER_MATRICES] = {
+        &l->wq, &l->wk, &l->wv, &l->wo, &l->w_gate, &l->w_up, &l->w_down};
+    return all[index % DPI_LAYER_MATRICES]->adapter;
+}
+
 const char *dpi_model_adapter(const dpi_model *m) { return m->adapters ? m->adapters->path : NULL; }
 
 void dpi_adapters_free(dpi_adapters *adapters) {

@@ -34,6 +34,8 @@ typedef struct dpi_adapters {
 DPI_MUST_CHECK dpi_status dpi_adapters_open(dpi_model *model, const char *path, float scale,
                                             dpi_error *err);
 void dpi_adapters_free(dpi_adapters *adapters);
+/* That of the matrix with the name that it has in the file, "blk.3.attn_q.weight"; NULL: none. */
+const dpi_adapter *dpi_adapter_of(const dpi_model *model, const char *tensor);
 
 /* The key of the model that an adapter was trained on: the 16 hexadecimal digits of
  * dpi_model_mark, a blank, its name. An adapter that has it opens with this model alone. */

@@ -261,6 +261,6 @@ dpi_status dpi_model_make(const dpi_model_shape *shape, const char *vocab_path, 
                           const char *out_path, const dpi_write_options *options, dpi_error *err) {
     dpi_conversion c;
     DPI_TRY(check_shape(shape, err));
-    DPI_TRY(dpi_conversion_begin(&c, options, out_path, err));
+    DPI_TRY(dpi_conversion_begin(&c, options, false, out_path, err));
     return dpi_conversion_end(&c, make(&c, shape, vocab_path, seed, err), err);
 }

@@ -20,7 +20,7 @@ void dpi_write_options_init(dpi_write_options *options) {
 
 /* ---- The file that is written ---------------------------------------------------------------- */
 
-dpi_status dpi_conversion_begin(dpi_conversion *c, const dpi_write_options *options,
+dpi_status dpi_conversion_begin(dpi_conversion *c, const dpi_write_options *options, bool may_keep,
                                 const char *out_path, dpi_error *err) {
     enum { MAX_THREADS = 1024 };
     memset(c, 0, sizeof *c);
@@ -35,7 +35,8 @@ dpi_status dpi_conversion_begin(dpi_conversion *c, const dpi_write_options *opti
     c->options = options;
     c->n_threads =
         dpi_process_threads(options->n_threads ? options->n_threads : omp_get_num_procs());
-    DPI_TRY(dpi_recipe_find(options->type, &c->recipe, err));
+    if (!may_keep || strcmp(options->type, "KEEP") != 0)
+        DPI_TRY(dpi_recipe_find(options->type, &c->recipe, err));
     return dpi_gguf_writer_create(out_path, options->fd, &c->writer, err);
 }
 
@@ -83,7 +84,8 @@ static int64_t count_weights(const dpi_gguf_tensor *t) {
 static const dpi_type *target_type(const dpi_conversion *c, const dpi_gguf_tensor *t,
                                    int32_t n_layer, bool tied) {
     const dpi_type *type =
-        dpi_recipe_type(c->recipe, t->name, t->n_dims, t->shape[0], n_layer, tied);
+        c->recipe ? dpi_recipe_type(c->recipe, t->name, t->n_dims, t->shape[0], n_layer, tied)
+                  : NULL;
     return type ? type : dpi_type_find(t->type);
 }
 
@@ -97,9 +99,16 @@ static bool is_writable(const float *row, int64_t n, const dpi_type *to) {
     return true;
 }
 
+/* Whether rows go through f32 though their type stays. */
+static bool is_changed(const dpi_conversion *c, const dpi_gguf_tensor *t) {
+    return c->change && c->change->is_changed(c->change->user, t->name);
+}
+
 /* Rows [first, first + n_rows) to `out`. The first row that cannot be written, or -1. */
-static int64_t convert_rows(const dpi_gguf_tensor *t, const dpi_type *to, int64_t first,
-                            int64_t n_rows, int32_t n_threads, float *rows, unsigned char *out) {
+static int64_t convert_rows(const dpi_conversion *c, const dpi_gguf_tensor *t, const dpi_type *to,
+                            int64_t first, int64_t n_rows, int32_t n_threads, float *rows,
+                            unsigned char *out) {
+    const bool changed = is_changed(c, t);
     const dpi_type *from = dpi_type_find(t->type);
     uint64_t from_bytes = dpi_type_row_bytes(from, t->shape[0]);
     uint64_t to_bytes = dpi_type_row_bytes(to, t->shape[0]);
@@ -109,6 +118,8 @@ static int64_t convert_rows(const dpi_gguf_tensor *t, const dpi_type *to, int64_
         float *row = rows + omp_get_thread_num() * t->shape[0];
         from->dequantize((const unsigned char *)t->data + (uint64_t)(first + r) * from_bytes, row,
                          t->shape[0]);
+        if (changed)
+            c->change->row(c->change->user, t->name, first + r, row, t->shape[0]);
         if (is_writable(row, t->shape[0], to))
             to->quantize(row, out + (uint64_t)r * to_bytes, t->shape[0]);
         else
@@ -130,8 +141,12 @@ static dpi_status fail_value(const dpi_gguf_tensor *t, const dpi_type *to, int64
 
 static dpi_status convert_tensor(dpi_conversion *c, const dpi_gguf_tensor *t, const dpi_type *to,
                                  dpi_error *err) {
-    if (to->id == t->type)
+    if (to->id == t->type && !is_changed(c, t))
         return dpi_conversion_put(c, t->data, t->n_bytes, count_weights(t), err);
+    if (!to->quantize)
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                        "%s: tensor %s is %s, which can only be read: choose another type than "
+                        "KEEP", t->file, t->name, to->name);
     int64_t n_in = t->shape[0], n_rows = count_weights(t) / n_in;
     int64_t piece = dpi_piece_rows(n_in, n_rows);
     uint64_t to_bytes = dpi_type_row_bytes(to, n_in);
@@ -143,7 +158,7 @@ static dpi_status convert_tensor(dpi_conversion *c, const dpi_gguf_tensor *t, co
         status = dpi_fail(err, DPI_STATUS_MEMORY, "no memory for rows of tensor %s", t->name);
     for (int64_t r = 0; r < n_rows && status == DPI_STATUS_OK; r += piece) {
         int64_t n = n_rows - r < piece ? n_rows - r : piece;
-        int64_t bad = convert_rows(t, to, r, n, n_threads, rows, out);
+        int64_t bad = convert_rows(c, t, to, r, n, n_threads, rows, out);
         status = bad >= 0 ? fail_value(t, to, bad, err)
                           : dpi_conversion_put(c, out, (uint64_t)n * to_bytes, n * n_in, err);
     }
@@ -154,10 +169,11 @@ static dpi_status convert_tensor(dpi_conversion *c, const dpi_gguf_tensor *t, co
 
 /* ---- The model ------------------------------------------------------------------------------- */
 
-/* Keys that describe the file rather than the model. */
-static bool is_about_file(const char *key) {
-    return strcmp(key, "general.file_type") == 0 ||
-           strcmp(key, "general.quantization_version") == 0 ||
+/* Keys that describe the file rather than the model, and those that are written anew. */
+static bool is_left_out(const dpi_conversion *c, const char *key) {
+    const bool of_types = strcmp(key, "general.file_type") == 0 ||
+                          strcmp(key, "general.quantization_version") == 0;
+    return (of_types && c->recipe) || (c->change && strcmp(key, "general.name") == 0) ||
            strcmp(key, "general.alignment") == 0 || strncmp(key, "split.", 6) == 0;
 }
 
@@ -167,9 +183,12 @@ static dpi_status convert(dpi_conversion *c, const dpi_gguf *g, dpi_error *err) 
     DPI_TRY(dpi_gguf_get_int(g, "llama.block_count", 1, 4096, &n_layer, NULL, err));
     bool tied = dpi_gguf_tensor_find(g, "output.weight") == NULL;
     for (int64_t i = 0; i < dpi_gguf_kv_count(g); i++)
-        if (!is_about_file(dpi_gguf_kv_at(g, i)->key))
+        if (!is_left_out(c, dpi_gguf_kv_at(g, i)->key))
             dpi_gguf_put_kv(c->writer, dpi_gguf_kv_at(g, i));
-    dpi_conversion_put_kind(c);
+    if (c->recipe)
+        dpi_conversion_put_kind(c);
+    if (c->change)
+        c->change->keys(c->change->user, c->writer);
     for (int64_t i = 0; i < n_tensors; i++) {
         const dpi_gguf_tensor *t = dpi_gguf_tensor_at(g, i);
         dpi_gguf_put_tensor(c->writer, t->name, target_type(c, t, (int32_t)n_layer, tied)->id,
@@ -194,15 +213,22 @@ static dpi_status check_paths(const char *in_path, const char *out_path, dpi_err
     return DPI_STATUS_OK;
 }
 
-dpi_status dpi_model_quantize(const char *in_path, const char *out_path,
-                              const dpi_write_options *options, dpi_error *err) {
+dpi_status dpi_conversion_write(const char *in_path, const char *out_path,
+                                const dpi_write_options *options,
+                                const dpi_conversion_change *change, dpi_error *err) {
     dpi_gguf *gguf = NULL;
     dpi_conversion c;
     DPI_TRY(check_paths(in_path, out_path, err));
-    DPI_TRY(dpi_conversion_begin(&c, options, out_path, err));
+    DPI_TRY(dpi_conversion_begin(&c, options, true, out_path, err));
+    c.change = change;
     dpi_status status = dpi_gguf_open(in_path, true, &gguf, err);
     if (status == DPI_STATUS_OK)
         status = convert(&c, gguf, err);
     dpi_gguf_close(gguf);
     return dpi_conversion_end(&c, status, err);
+}
+
+dpi_status dpi_model_quantize(const char *in_path, const char *out_path,
+                              const dpi_write_options *options, dpi_error *err) {
+    return dpi_conversion_write(in_path, out_path, options, NULL, err);
 }

@@ -8,17 +8,28 @@
 /* Weights that are in memory at a time. */
 enum { DPI_PIECE_WEIGHTS = 1 << 20 };
 
+/* What is changed while a model is written in other types; NULL: nothing. */
+typedef struct dpi_conversion_change {
+    bool (*is_changed)(void *user, const char *tensor);
+    /* weights [n_in] of a row, in f32. Called by several threads at once. */
+    void (*row)(void *user, const char *tensor, int64_t row, float *weights, int64_t n_in);
+    /* general.name, and what else the file says. */
+    void (*keys)(void *user, dpi_gguf_writer *writer);
+    void *user;
+} dpi_conversion_change;
+
 /* A file being written, and how. */
 typedef struct dpi_conversion {
-    const dpi_recipe *recipe;
+    const dpi_recipe *recipe; /* NULL: each tensor keeps its type */
+    const dpi_conversion_change *change;
     int32_t n_threads;
     int64_t n_done, n_weights; /* for progress */
     const dpi_write_options *options;
     dpi_gguf_writer *writer;
 } dpi_conversion;
 
-/* Checks the options, creates the file. Errors: ARG, IO, MEMORY. */
-dpi_status dpi_conversion_begin(dpi_conversion *c, const dpi_write_options *options,
+/* Checks the options, creates the file. may_keep: the type may be KEEP. Errors: ARG, IO, MEMORY. */
+dpi_status dpi_conversion_begin(dpi_conversion *c, const dpi_write_options *options, bool may_keep,
                                 const char *out_path, dpi_error *err);
 /* Writes a piece of tensor data of n_weights, reports progress. Errors: CANCELLED, or any failure
  * (then told by dpi_conversion_end). */
@@ -26,6 +37,12 @@ dpi_status dpi_conversion_put(dpi_conversion *c, const void *data, uint64_t n_by
                               int64_t n_weights, dpi_error *err);
 /* Puts the file in place if `status` is OK, else removes it; the status of the whole. */
 dpi_status dpi_conversion_end(dpi_conversion *c, dpi_status status, dpi_error *err);
+
+/* The model in in_path, with options->type. As dpi_model_quantize; UNSUPPORTED: the type KEEP and a
+ * tensor that is changed, of a type that can only be read. */
+dpi_status dpi_conversion_write(const char *in_path, const char *out_path,
+                                const dpi_write_options *options,
+                                const dpi_conversion_change *change, dpi_error *err);
 
 /* general.file_type and quantization_version, which describe the weights. */
 void dpi_conversion_put_kind(dpi_conversion *c);

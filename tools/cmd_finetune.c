@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "dpinfer/finetune.h"
+#include "dpinfer/write.h"
 #include "tools/commands.h"
 #include "tools/label_options.h"
 #include "tools/ledger_options.h"
@@ -25,7 +26,7 @@ typedef struct tuning {
     dpi_records *records, *held_out;
     dpi_model *model;
     dpi_finetune *finetune;
-    output out;
+    output out, merged;
     bool quiet, screen;
 } tuning;
 
@@ -167,6 +168,8 @@ static int open_all(tuning *t) {
                                             : fail(status, &err);
     if (code == CLI_OK)
         code = output_open(&t->out, a->v[OPT_ADAPTER].s, a->v[OPT_OVERWRITE].i);
+    if (code == CLI_OK && a->v[OPT_MERGE].given)
+        code = output_open(&t->merged, a->v[OPT_MERGE].s, a->v[OPT_OVERWRITE].i);
     return code;
 }
 
@@ -257,14 +260,32 @@ static int run_tuning(tuning *t) {
     return write_statement(t, code);
 }
 
+/* The adapter's file is there already, whatever becomes of this. */
+static int write_merged(tuning *t) {
+    const option_value *v = t->a->v;
+    dpi_write_options o;
+    dpi_error err;
+    dpi_write_options_init(&o);
+    o.type = "KEEP", o.fd = t->merged.fd, o.cancel = signals_cancel;
+    o.n_threads = (int32_t)v[OPT_THREADS].i;
+    const dpi_status status =
+        dpi_model_merge(t->a->model, v[OPT_ADAPTER].s, 1, v[OPT_MERGE].s, &o, &err);
+    return status == DPI_STATUS_OK ? CLI_OK : fail(status, &err);
+}
+
 static int finetune_main(const args *a) {
-    tuning t = {.a = a, .out = {.fd = -1}, .quiet = a->v[OPT_QUIET].i != 0,
+    tuning t = {.a = a, .out = {.fd = -1}, .merged = {.fd = -1}, .quiet = a->v[OPT_QUIET].i != 0,
                 .screen = isatty(STDERR_FILENO) != 0};
     signals_catch();
     int code = open_all(&t);
     if (code == CLI_OK)
         code = run_tuning(&t);
     if (output_close(&t.out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED) != CLI_OK &&
+        code == CLI_OK)
+        code = CLI_FAILED;
+    if (code == CLI_OK && a->v[OPT_MERGE].given)
+        code = write_merged(&t);
+    if (output_close(&t.merged, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED) != CLI_OK &&
         code == CLI_OK)
         code = CLI_FAILED;
     dpi_finetune_free(t.finetune);

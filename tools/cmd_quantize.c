@@ -10,7 +10,12 @@ static int quantize_main(const args *a) {
     if (code != CLI_OK)
         return code;
     dpi_error err;
-    dpi_status status = dpi_model_quantize(a->model, a->positional[0], &m.options, &err);
+    const option_value *v = a->v;
+    const dpi_status status =
+        v[OPT_LORA].given
+            ? dpi_model_merge(a->model, v[OPT_LORA].s, (float)v[OPT_LORA_SCALE].d, a->positional[0],
+                              &m.options, &err)
+            : dpi_model_quantize(a->model, a->positional[0], &m.options, &err);
     return write_model_end(&m, status, &err);
 }
 
@@ -23,5 +28,7 @@ const command command_quantize = {
         "matrix, or a mixture, Q4_K_M or Q5_K_M, in which the output head and the most sensitive\n"
         "parts are Q6_K. Norms and biases stay as they are. Start from the most precise file\n"
         "there is: what one quantisation has lost, the next cannot bring back. OUT appears when\n"
-        "it is whole.\n",
+        "it is whole.\n\n"
+        "With --lora ADAPTER the weights of OUT are those of IN with the adapter: one model that\n"
+        "needs no adapter any more. TYPE may be KEEP, for the types that the weights have.\n",
 };

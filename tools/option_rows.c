@@ -8,7 +8,7 @@ const char *option_name(option_id id) { return option_rows[id].name; }
 
 option_file option_file_of(const struct command *cmd, option_id id) {
     static const option_id written[] = {OPT_OUTPUT, OPT_REPORT, OPT_AUDIT_REPORT, OPT_PAYERS,
-                                        OPT_ADAPTER};
+                                        OPT_ADAPTER, OPT_MERGE};
     const char *arg = option_rows[id].arg ? option_rows[id].arg : "";
     for (size_t i = 0; i < sizeof written / sizeof *written; i++)
         if (id == written[i])

@@ -13,7 +13,8 @@ typedef struct dpi_write_options {
     /* What the weights become: F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K or Q6_K for
      * every matrix, or a mixture: Q4_K_M or Q5_K_M, in which the output head and the more
      * sensitive half of attn_v and ffn_down are Q6_K. Rows that are not a multiple of 256 become
-     * Q5_0, Q5_1, Q8_0 in place of Q4_K, Q5_K, Q6_K. Vectors (norms, biases) stay as they are. */
+     * Q5_0, Q5_1, Q8_0 in place of Q4_K, Q5_K, Q6_K. Vectors (norms, biases) stay as they are.
+     * KEEP: each tensor keeps its type. Not for dpi_model_make. */
     const char *type;
     int32_t n_threads; /* 0 (default): the processors this process may use */
     /* -1 (default): the file appears under its name when it is whole; until then it is a temporary
@@ -28,7 +29,7 @@ typedef struct dpi_write_options {
 
 DPI_API void dpi_write_options_init(dpi_write_options *options);
 
-/* Both functions below write tensor by tensor and hold some rows at a time. The bytes written do
+/* The functions below write tensor by tensor and hold some rows at a time. The bytes written do
  * not depend on n_threads. */
 
 /* Writes the model in `in_path` with its weights as options->type. Errors: those of
@@ -37,6 +38,15 @@ DPI_API void dpi_write_options_init(dpi_write_options *options);
 DPI_API DPI_MUST_CHECK dpi_status dpi_model_quantize(const char *in_path, const char *out_path,
                                                      const dpi_write_options *options,
                                                      dpi_error *err);
+
+/* The same of the model in `in_path` with a low-rank adapter (dpi_model_options.adapter): its
+ * weights become W + scale B A, each rounded to f32 once and then to options->type. The file says
+ * what the adapter claims of its training (finetune.h). Errors: those above and of the adapter;
+ * UNSUPPORTED (the type KEEP and a matrix with an adapter, of a type that can only be read). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_model_merge(const char *in_path, const char *adapter_path,
+                                                  float adapter_scale, const char *out_path,
+                                                  const dpi_write_options *options,
+                                                  dpi_error *err);
 
 typedef struct dpi_model_shape {
     size_t struct_size;

@@ -240,6 +240,116 @@ static void test_every_type(void **state) {
     }
 }
 
+/* ---- Merging --------------------------------------------------------------------------------- */
+
+static dpi_gguf *open_gguf(const char *file) {
+    dpi_gguf *gguf;
+    assert_ok(dpi_gguf_open(file, true, &gguf, NULL), NULL);
+    return gguf;
+}
+
+static void assert_same_tensors(const char *one, const char *other) {
+    dpi_gguf *a = open_gguf(one), *b = open_gguf(other);
+    assert_int_equal(dpi_gguf_tensor_count(a), dpi_gguf_tensor_count(b));
+    for (int64_t i = 0; i < dpi_gguf_tensor_count(a); i++) {
+        const dpi_gguf_tensor *t = dpi_gguf_tensor_at(a, i);
+        const dpi_gguf_tensor *u = dpi_gguf_tensor_find(b, t->name);
+        assert_non_null(u);
+        if (t->type != u->type || t->n_bytes != u->n_bytes ||
+            memcmp(t->data, u->data, t->n_bytes) != 0)
+            fail_msg("%s and %s: tensor %s differs", one, other, t->name);
+    }
+    dpi_gguf_close(a), dpi_gguf_close(b);
+}
+
+static void write_merged(const char *base, const char *type, const char *out) {
+    dpi_write_options o;
+    dpi_error err;
+    dpi_write_options_init(&o);
+    o.type = type, o.n_threads = 2;
+    assert_ok(dpi_model_merge(base, path, .5f, out, &o, &err), &err);
+}
+
+static void write_quantised(const char *base, const char *type, const char *out) {
+    dpi_write_options o;
+    dpi_error err;
+    dpi_write_options_init(&o);
+    o.type = type;
+    assert_ok(dpi_model_quantize(base, out, &o, &err), &err);
+}
+
+static double *logits_of(const char *file, const char *adapter, const int32_t *tokens, size_t *n) {
+    dpi_model_options m;
+    dpi_session_options o;
+    dpi_model *model;
+    dpi_error err;
+    dpi_model_options_init(&m);
+    dpi_session_options_init(&o);
+    m.adapter = adapter, m.adapter_scale = .5f;
+    o.isa = forced_isa(), o.exact = 1;
+    assert_ok(dpi_model_open(file, &m, &model, &err), &err);
+    *n = (size_t)N_TOKENS * (size_t)model->n_vocab;
+    float *logits = malloc(*n * sizeof *logits);
+    double *all = malloc(*n * sizeof *all);
+    dpi_session *s = open_session(model, &o, 1, N_TOKENS);
+    assert_ok(dpi_session_prefill(s, 0, tokens, N_TOKENS, logits, &err), &err);
+    for (size_t i = 0; i < *n; i++)
+        all[i] = (double)logits[i];
+    dpi_session_free(s);
+    dpi_model_close(model);
+    free(logits);
+    return all;
+}
+
+/* The merged model of floats has the logits of model and adapter; of any type it is what quantising
+ * that model gives, and KEEP is the type that there is. */
+static void test_merge(void **state) {
+    (void)state;
+    static const char *const types[] = {"F32",  "F16",  "BF16", "Q8_0", "Q4_0",
+                                        "Q4_1", "Q5_0", "Q5_1", "Q4_K_M", "Q5_K_M"};
+    char base[300], whole[300], typed[300], other[300], kept[300];
+    tiny_spec spec = tiny_default();
+    spec.type = DPI_TYPE_F32, spec.n_embd = spec.n_ff = 256;
+    numbers all = make_numbers(&spec, 127 - 8);
+    int32_t tokens[N_TOKENS];
+    uint64_t seed = 6;
+    size_t n, n_bytes;
+    void *image;
+    for (int i = 0; i < N_TOKENS; i++)
+        tokens[i] = random_below(&seed, spec.n_vocab);
+    snprintf(base, sizeof base, "%s/base.gguf", dir), snprintf(whole, sizeof whole, "%s/w", dir);
+    snprintf(typed, sizeof typed, "%s/t", dir), snprintf(other, sizeof other, "%s/o", dir);
+    snprintf(kept, sizeof kept, "%s/k", dir);
+    tiny_build(&spec, 9, &image, &n_bytes);
+    write_file(base, image, n_bytes);
+    write_adapter(&spec, &all, 4);
+    write_merged(base, "F32", whole);
+    double *with = logits_of(base, path, tokens, &n), *merged = logits_of(whole, NULL, tokens, &n);
+    double *plain = logits_of(base, NULL, tokens, &n), error = 0, moved = 0, square = 0;
+    for (size_t i = 0; i < n; i++) {
+        error += pow(merged[i] - with[i], 2), moved += pow(plain[i] - with[i], 2);
+        square += pow(with[i], 2);
+    }
+    if (!(error < 1e-11 * square && moved > 1e-3 * square))
+        fail_msg("merged: NMSE %g, the adapter's own %g", error / square, moved / square);
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        write_quantised(whole, types[i], typed);
+        write_merged(base, types[i], other);
+        assert_same_tensors(typed, other);
+        write_quantised(base, types[i], typed);
+        write_merged(typed, types[i], other);
+        write_merged(typed, "KEEP", kept);
+        assert_same_tensors(other, kept);
+    }
+    dpi_gguf *gguf = open_gguf(whole);
+    dpi_str name = {"", 0};
+    assert_ok(dpi_gguf_get_string(gguf, "general.name", &name, NULL, NULL), NULL);
+    assert_non_null(strstr(name.data, " + adapter made up"));
+    dpi_gguf_close(gguf);
+    free(with), free(merged), free(plain), free(image);
+    free_numbers(&all);
+}
+
 /* ---- Purity ---------------------------------------------------------------------------------- */
 
 enum { N_SEQ = 7, N_STEPS = 4 };
@@ -275,9 +385,12 @@ static void compute(const dpi_model *model, const dpi_session_options *base,
     dpi_session_free(s);
 }
 
-static void check_purity(uint32_t type, int32_t exact) {
+/* Some types with several numbers of threads, all with three. */
+static void check_purity(const dpi_type *type, int32_t exact, int32_t first, int32_t last) {
     tiny_spec spec = tiny_default();
-    spec.type = type;
+    spec.type = type->id;
+    if (type->block > 32)
+        spec.n_embd = spec.n_ff = type->block;
     numbers all = make_numbers(&spec, 127);
     static int32_t tokens[N_SEQ][N_TOKENS];
     uint64_t seed = 3;
@@ -296,7 +409,7 @@ static void check_purity(uint32_t type, int32_t exact) {
     o.exact = exact;
     for (int i = 0; i < N_SEQ; i++)
         compute(model, &o, tokens, i, 1, wanted);
-    for (int32_t n_threads = 1; n_threads <= 8; n_threads += n_threads) {
+    for (int32_t n_threads = first; n_threads <= last; n_threads += n_threads) {
         compute(model, &o, tokens, -1, n_threads, found);
         assert_memory_equal(found, wanted, n * sizeof *found);
     }
@@ -307,10 +420,13 @@ static void check_purity(uint32_t type, int32_t exact) {
 
 static void test_purity(void **state) {
     (void)state;
+    const dpi_type *type;
+    for (int32_t i = 0; (type = dpi_type_at(i)) != NULL; i++)
+        check_purity(type, 0, 3, 3);
     static const uint32_t types[] = {DPI_TYPE_F32, DPI_TYPE_F16, DPI_TYPE_Q8_0, DPI_TYPE_Q4_0};
     for (int i = 0; i < 4; i++)
         for (int32_t exact = 0; exact <= 1; exact++)
-            check_purity(types[i], exact);
+            check_purity(dpi_type_find(types[i]), exact, 1, 8);
 }
 
 /* ---- What is refused ------------------------------------------------------------------------- */
@@ -387,6 +503,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_logits),
         cmocka_unit_test(test_every_type),
+        cmocka_unit_test(test_merge),
         cmocka_unit_test(test_purity),
         cmocka_unit_test(test_refused),
     };

@@ -107,6 +107,30 @@ refuse 2 "needed is the adapter" generate m.gguf -n 4
 refuse 2 "is there already" generate m.gguf --lora p.gguf -n 4 -o g1.jsonl
 refuse 3 "" generate m.gguf --lora refs.jsonl -n 4
 
+# ---- One model of a model and its adapter -------------------------------------------------------
+run $tune --sigma 2 -o w.gguf --merge whole.gguf -q; expect_rc 0
+run quantize m.gguf whole2.gguf F32 --lora w.gguf; expect_rc 0
+echo 1 5 9 | "$dpinfer" logits m.gguf --tokens - --exact --lora w.gguf >with.f32
+for whole in whole whole2; do
+    echo 1 5 9 | "$dpinfer" logits $whole.gguf --tokens - --exact >merged.f32
+    python3 - <<'P' || bad "the logits of $whole.gguf are not those of the adapter"
+from array import array
+a, b, c = (array("f", open(n, "rb").read()) for n in ("with.f32", "merged.f32", "plain.f32"))
+norm = sum(x * x for x in a)
+assert sum((x - y) ** 2 for x, y in zip(a, b)) < 1e-11 * norm
+assert sum((x - y) ** 2 for x, y in zip(a, c)) > 1e-9 * norm
+P
+done
+run inspect whole.gguf; expect_rc 0; expect_out "+ adapter"
+check "the claim" grep -aq "dpinfer.finetune.epsilon" whole.gguf
+run quantize m.gguf bare.gguf KEEP --lora n.gguf; expect_rc 0
+run inspect bare.gguf; expect_rc 0; expect_out "NOT PRIVATE"
+refuse 2 "is there already" $tune --sigma 2 -o w2.gguf --merge whole.gguf -q
+check "w2.gguf is there" test ! -e w2.gguf
+refuse 2 "would be overwritten" $tune --sigma 2 -o w2.gguf --merge m.gguf --overwrite
+refuse 3 "is no adapter" quantize m.gguf x.gguf Q8_0 --lora m.gguf
+refuse 2 "allowed: F32" quantize m.gguf x.gguf Q9 --lora w.gguf
+
 # ---- The model that an adapter is of -------------------------------------------------------------
 mv m.gguf mine.gguf
 "$dpinfer" make-model --layers 1 --embd 32 --ff 32 --heads 2 --kv-heads 1 --vocab-size 300 \
