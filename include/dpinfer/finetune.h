@@ -90,7 +90,7 @@ typedef struct dpi_finetune_options {
     int32_t seeded;    /* 1: random bits follow from seed, NOT PRIVATE */
     uint64_t seed;
     dpi_ledger *ledger;      /* NULL: none */
-    const char *dataset;     /* of the ledger, whose scope is dataset */
+    const char *dataset;     /* of the ledger; with scope UNIT records need IDs */
     const char *checkpoint;  /* NULL: none */
     int32_t checkpoint_steps; /* default 10 */
     dpi_cancel_fn cancel;    /* between units; may be NULL */
@@ -131,8 +131,7 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_statement(const dpi_finetune_clai
 typedef struct dpi_finetune dpi_finetune;
 
 /* Settles sigma, q and epsilon and allocates. Errors: ARG (by the option's name, what was found and
- * what is allowed), UNSUPPORTED (a model that cannot be trained; a ledger of scope unit),
- * MEMORY. */
+ * what is allowed), UNSUPPORTED (a model that cannot be trained), MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_open(const dpi_finetune_options *options,
                                                     dpi_finetune **finetune, dpi_error *err);
 /* Wipes what it holds of the records. NULL is allowed. */

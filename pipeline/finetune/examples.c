@@ -62,7 +62,10 @@ static int32_t label_of(const dpi_records *records, const dpi_instructions *in, 
 static void set_labels(dpi_examples *e) {
     const size_t n_units = dpi_records_unit_count(e->records);
     for (size_t unit = 0; unit < n_units; unit++) {
-        const int32_t label = label_of(e->records, e->format.instructions, unit);
+        const uint8_t *pays = e->format.pays;
+        const int32_t label = pays && !pays[unit]
+                                  ? -1
+                                  : label_of(e->records, e->format.instructions, unit);
         for (size_t k = 0; k < e->n_records; k++) {
             const size_t i = dpi_records_of_unit(e->records, unit, k);
             if (i == SIZE_MAX)
@@ -80,9 +83,11 @@ static dpi_status read_all(dpi_examples *e, dpi_error *err) {
         size_t n_bytes;
         if (f->cancel && f->cancel(f->cancel_user))
             return dpi_fail(err, DPI_STATUS_CANCELLED, "cancelled while records are read");
+        if (e->of[i].label < 0)
+            continue;
         DPI_TRY(dpi_records_read(e->records, i, &text, &n_bytes, err));
         const dpi_status status =
-            text && e->of[i].label >= 0 ? encode(f, text, n_bytes, &e->of[i], err) : DPI_STATUS_OK;
+            text ? encode(f, text, n_bytes, &e->of[i], err) : DPI_STATUS_OK;
         dpi_private_free(text);
         DPI_TRY(status);
     }

@@ -49,6 +49,7 @@ typedef struct dpi_example_format {
     int32_t n_wrong;     /* 0: no mismatch */
     float mismatch;
     bool loss_on_all;    /* also of the instruction's tokens */
+    const uint8_t *pays; /* [units] 0: the unit is null, and not read; NULL: there is none such */
     dpi_cancel_fn cancel;
     void *cancel_user;
 } dpi_example_format;

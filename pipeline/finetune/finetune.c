@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "dpinfer/memory.h"
 #include "dp/exact/poisson.h"
 #include "engine/model.h"
 #include "train/checkpoint.h"
@@ -89,6 +90,7 @@ void dpi_finetune_free(dpi_finetune *f) {
         return;
     dpi_examples_free(&f->examples);
     dpi_examples_free(&f->held_out);
+    dpi_private_free(f->pays);
     dpi_tuner_free(f->tuner);
     dpi_instructions_free(&f->instructions);
     if (f->lock >= 0)
@@ -212,7 +214,7 @@ static dpi_example_format format_of(const dpi_finetune *f) {
 
 dpi_status dpi_finetune_begin(dpi_finetune *f, dpi_error *err) {
     const dpi_finetune_options *o = &f->options;
-    const dpi_example_format format = format_of(f);
+    dpi_example_format format = format_of(f);
     int32_t found;
     if (f->begun)
         return dpi_fail(err, DPI_STATUS_STATE, "the training has begun already");
@@ -223,6 +225,7 @@ dpi_status dpi_finetune_begin(dpi_finetune *f, dpi_error *err) {
     f->begun = true;
     if (!found)
         DPI_TRY(dpi_finetune_keep(f, err));
+    format.pays = f->pays;
     return dpi_examples_read(o->records, &format, &f->examples, err);
 }
 

@@ -20,6 +20,7 @@ struct dpi_finetune {
     bool begun;
     int lock;          /* file descriptor beside the checkpoint, -1: none */
     int64_t charge;    /* of the ledger; 0: none */
+    uint8_t *pays;     /* [units] with scope UNIT: 1: the unit has paid. PRIVATE */
     uint64_t bits;     /* with a seed: the state of the step's random bits */
     int32_t n_kept;    /* steps that the checkpoint has */
 };

@@ -9,6 +9,7 @@
 #include "dp/exact/poisson.h"
 #include "dpinfer/gaussian.h"
 #include "pipeline/finetune/finetune.h"
+#include "pipeline/release/payers.h"
 
 void dpi_finetune_options_init(dpi_finetune_options *options) {
     *options = (dpi_finetune_options){.struct_size = sizeof *options,
@@ -134,6 +135,15 @@ static void keep(dpi_finetune *f, const dpi_dataset_info *info, const dpi_charge
     memcpy(f->claim.ledger.dataset, info->name, sizeof f->claim.ledger.dataset);
 }
 
+/* Each unit pays for itself; after a checkpoint the ledger tells who has (request NULL). */
+static dpi_status charge_units(dpi_finetune *f, dpi_charge_request *request, dpi_charge *charge,
+                               dpi_error *err) {
+    const dpi_finetune_options *o = &f->options;
+    const dpi_payers payers = {.records = o->records, .ledger = o->ledger, .dataset = o->dataset,
+                               .request = request, .paid = request ? 0 : f->charge};
+    return dpi_payers_charge(&payers, &f->pays, charge, err);
+}
+
 dpi_status dpi_finetune_recall(dpi_finetune *f, dpi_error *err) {
     const dpi_finetune_options *o = &f->options;
     dpi_dataset_info info;
@@ -149,7 +159,7 @@ dpi_status dpi_finetune_recall(dpi_finetune *f, dpi_error *err) {
                         "%s is of a training whose charge %lld is not in the ledger of '%s'",
                         o->checkpoint, (long long)f->charge, info.name);
     keep(f, &info, &charge);
-    return DPI_STATUS_OK;
+    return info.scope == DPI_SCOPE_UNIT ? charge_units(f, NULL, NULL, err) : DPI_STATUS_OK;
 }
 
 dpi_status dpi_finetune_charge(dpi_finetune *f, dpi_error *err) {
@@ -166,10 +176,6 @@ dpi_status dpi_finetune_charge(dpi_finetune *f, dpi_error *err) {
     dpi_charge_init(&charge);
     dpi_cost_init(&cost);
     DPI_TRY(dpi_ledger_info(o->ledger, o->dataset, &info, err));
-    if (info.scope != DPI_SCOPE_DATASET)
-        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
-                        "dataset '%s' has the scope unit: a training is charged to one of scope "
-                        "dataset", info.name);
     DPI_TRY(dpi_cost_add(&cost, DPI_COST_GAUSSIAN, o->n_steps, f->claim.sigma, f->claim.sampling,
                          err));
     snprintf(note, sizeof note, "an adapter, (%.6g, %g)-DP; unit: %s", f->claim.epsilon, o->delta,
@@ -177,7 +183,9 @@ dpi_status dpi_finetune_charge(dpi_finetune *f, dpi_error *err) {
     request.cost = &cost;
     request.method = "finetune";
     request.note = note;
-    DPI_TRY(dpi_ledger_reserve(o->ledger, o->dataset, &request, &charge, err));
+    DPI_TRY(info.scope == DPI_SCOPE_UNIT
+                ? charge_units(f, &request, &charge, err)
+                : dpi_ledger_reserve(o->ledger, o->dataset, &request, &charge, err));
     keep(f, &info, &charge);
     return DPI_STATUS_OK;
 }
@@ -192,10 +200,15 @@ static void add_ledger(dpi_text *t, const dpi_claim_ledger *l) {
     dpi_bound_text((double)l->before / one, 10, before, sizeof before);
     dpi_bound_text((double)l->charge / one, 10, charge, sizeof charge);
     dpi_text_add(t, "  dataset            %s\n", l->dataset);
+    if (l->scope == DPI_SCOPE_UNIT)
+        dpi_text_add(t, "  scope              unit: each unit pays for itself, and is null where "
+                        "it cannot\n");
     dpi_text_add(t,
                  "  dataset's budget   %.6g (Renyi, order %d): (%g, %g)-DP for all runs together\n",
                  (double)l->budget / one, l->order, l->epsilon, l->delta);
-    dpi_text_add(t, "  spent before       %s\n  charged for this   %s\n", before, charge);
+    dpi_text_add(t, "  %s %s\n  charged for this   %s\n",
+                 l->scope == DPI_SCOPE_UNIT ? "a unit before, most" : "spent before      ", before,
+                 charge);
 }
 
 static void add_guarantee(dpi_text *t, const dpi_finetune_claim *c) {

@@ -28,7 +28,7 @@ static dpi_records *open_records(const char *folder, int n_lines) {
     return dpi_records_open(path, &o, &records, NULL) == DPI_STATUS_OK ? records : NULL;
 }
 
-static dpi_ledger *open_ledger(const char *folder, double epsilon) {
+static dpi_ledger *open_ledger(const char *folder, double epsilon, int32_t scope) {
     char path[400];
     dpi_ledger_options options;
     dpi_dataset_options dataset;
@@ -39,6 +39,7 @@ static dpi_ledger *open_ledger(const char *folder, double epsilon) {
     dpi_dataset_options_init(&dataset);
     options.create = 1;
     dataset.name = "people", dataset.epsilon = epsilon, dataset.delta = 1e-4;
+    dataset.scope = scope;
     if (dpi_ledger_open(path, &options, &ledger, NULL) != DPI_STATUS_OK)
         return NULL;
     return dpi_ledger_add(ledger, &dataset, NULL) == DPI_STATUS_OK ? ledger : NULL;
@@ -84,7 +85,7 @@ static const char *check_claims(const dpi_model *model, const char *folder) {
 static const char *check_charge(const dpi_model *model, const char *folder, double budget,
                                 bool fits) {
     dpi_records *records = open_records(folder, 5);
-    dpi_ledger *ledger = open_ledger(folder, budget);
+    dpi_ledger *ledger = open_ledger(folder, budget, DPI_SCOPE_DATASET);
     dpi_finetune *f = open_finetune(model, records, ledger);
     dpi_dataset_info info;
     dpi_cost cost;
@@ -109,6 +110,58 @@ static const char *check_charge(const dpi_model *model, const char *folder, doub
          (double)info.charged < divergence * DPI_LEDGER_ONE))
         fault = "the ledger is charged for less than all steps";
     dpi_finetune_free(f);
+    dpi_ledger_close(ledger);
+    dpi_records_close(records);
+    return fault;
+}
+
+/* Of a training that begins, or goes on. a has two records, b two, c one. */
+static const char *check_payers(const dpi_model *model, const dpi_records *records,
+                                dpi_ledger *ledger, const char *checkpoint) {
+    dpi_finetune *f = open_finetune(model, records, ledger);
+    const char *fault = 0;
+    if (!f)
+        return "no training with a budget for each unit";
+    f->options.checkpoint = checkpoint;
+    if (dpi_finetune_begin(f, NULL) != DPI_STATUS_OK)
+        fault = "a unit that cannot pay is a failure";
+    for (size_t i = 0; i < 5 && !fault; i++)
+        if ((f->examples.of[i].tokens != NULL) != (i >= 2))
+            fault = i < 2 ? "a unit that cannot pay is trained on" : "a unit that pays is left out";
+    dpi_finetune_free(f);
+    return fault;
+}
+
+/* With a budget for each unit: one that has spent it adds nothing, the others do. */
+static const char *check_units(const dpi_model *model, const char *folder) {
+    char checkpoint[400];
+    static const void *const ids[] = {"a"};
+    static const size_t n_bytes[] = {1};
+    uint8_t paid = 0;
+    const dpi_ledger_units units = {.n = 1, .ids = ids, .n_bytes = n_bytes, .pays = &paid};
+    dpi_records *records = open_records(folder, 5);
+    dpi_ledger *ledger = open_ledger(folder, 8, DPI_SCOPE_UNIT);
+    dpi_charge_request request;
+    dpi_dataset_info info;
+    dpi_cost cost;
+    const char *fault = 0;
+    snprintf(checkpoint, sizeof checkpoint, "%s/units.checkpoint", folder);
+    remove(checkpoint);
+    dpi_dataset_info_init(&info);
+    dpi_charge_request_init(&request);
+    dpi_cost_init(&cost);
+    request.cost = &cost, request.method = "outside", request.units = &units;
+    if (dpi_ledger_info(ledger, "people", &info, NULL) != DPI_STATUS_OK ||
+        dpi_cost_add(&cost, DPI_COST_ZCDP, 1,
+                     .999 * (double)info.budget / DPI_LEDGER_ONE / info.order, 0, NULL) !=
+            DPI_STATUS_OK ||
+        dpi_ledger_reserve(ledger, "people", &request, NULL, NULL) != DPI_STATUS_OK)
+        return "no budget for each unit";
+    for (int i = 0; i < 2 && !fault; i++) /* the second time it goes on */
+        fault = check_payers(model, records, ledger, checkpoint);
+    if (!fault && (dpi_ledger_info(ledger, "people", &info, NULL) != DPI_STATUS_OK ||
+                   info.n_charges != 2))
+        fault = "a training that goes on is charged anew";
     dpi_ledger_close(ledger);
     dpi_records_close(records);
     return fault;
@@ -182,5 +235,6 @@ const char *probe_finetune(const dpi_model *model, const char *folder) {
     const char *fault = check_claims(model, folder);
     fault = fault ? fault : check_labels(model, folder);
     fault = fault ? fault : check_charge(model, folder, 8, true);
+    fault = fault ? fault : check_units(model, folder);
     return fault ? fault : check_charge(model, folder, .05, false);
 }

@@ -539,11 +539,6 @@ static void test_ledger(void **state) {
     assert_error(dpi_finetune_step(f, &err), DPI_STATUS_STATE, &err, "has not begun");
     dpi_finetune_free(f);
     dpi_ledger_close(o.ledger);
-    o.ledger = open_ledger(DPI_SCOPE_UNIT), o.sigma = 4;
-    f = open_finetune(&o);
-    assert_error(dpi_finetune_begin(f, &err), DPI_STATUS_UNSUPPORTED, &err, "scope unit");
-    dpi_finetune_free(f);
-    dpi_ledger_close(o.ledger);
     remove(state_path());
     dpi_records_close(records);
 }

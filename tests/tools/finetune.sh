@@ -59,6 +59,14 @@ run ledger show year.ledger; expect_rc 0; expect_out "finetune"; expect_out "an 
 refuse 6 "left" $tune --expected 8 --sigma .6 -o l2.gguf -q --ledger year.ledger
 check "l2.gguf is there" test ! -e l2.gguf
 
+run ledger init own.ledger --dataset people --epsilon 4 --delta 1e-3 --scope unit; expect_rc 0
+run $tune --sigma 3 --unit-field who -o l3.gguf -q --ledger own.ledger; expect_rc 0
+expect_err "a unit before, most"; expect_err "each unit pays for itself"
+refuse 2 "unit-field: found none" $tune --sigma 3 -o l4.gguf -q --ledger own.ledger
+run $tune --sigma 3 --unit-field who -o l4.gguf -q --ledger own.ledger --overwrite; expect_rc 0
+refuse 6 "a new unit has" $tune --expected 8 --sigma .6 --unit-field who -o l5.gguf -q \
+    --ledger own.ledger
+
 # ---- People -----------------------------------------------------------------------------------
 run $tune --sigma 2 --unit-field who -o u.gguf -q; expect_rc 0
 expect_err "all records with one unit ID"
