@@ -72,7 +72,7 @@ while read -r command; do
     perturb) begin=m.gguf outputs=(-o --report) ;;
     infer) begin="m.gguf --remote-model x --dry-run" outputs=(-o --report) ;;
     eval) begin=refs.jsonl ;;
-    finetune) begin="m.gguf refs.jsonl --units 9 --sigma 1" ;;
+    finetune) begin="m.gguf refs.jsonl --units 9 --sigma 1" outputs=(-o --merge) ;;
     generate) begin=m.gguf ;;
     audit) begin=m.gguf ;;
     quantize) begin="m.gguf" outputs=(OUT) ;;
@@ -91,10 +91,10 @@ while read -r command; do
         last="dpinfer help $command"
         [ "$output" = OUT ] || check "no option $output" grep -qE "^ +($output,|$output FILE)" help
         while read -r option kind; do
-            [ "$option" != report ] || [ "$output" != --report ] || continue
+            [ "--$option" != "$output" ] || continue
             [ "$option" != output ] || [ "$output" != -o ] || continue
             path=./given expected="is an input and would be overwritten"
-            case $option in output | report) expected="lead to the same file" ;; esac
+            case $option in output | report | merge) expected="lead to the same file" ;; esac
             value=given
             if [ "$kind" = DIR ]; then
                 value=folder path=folder/inside expected="whose files are the program's own"
