@@ -64,6 +64,7 @@ static void describe(facts *f, const dpi_model_info *info, const dpi_audit_optio
     facts_text(f, "weight_types", NULL, info->weight_types);
     facts_int(f, "n_params", NULL, info->n_params);
     facts_int(f, "seed", NULL, (int64_t)o->seed);
+    facts_real(f, "effort", NULL, o->effort);
     facts_real(f, "false_alarm", NULL, o->false_alarm);
 }
 
@@ -133,6 +134,7 @@ static int audit_main(const args *a) {
     dpi_model_info info;
     dpi_audit_options_init(&options);
     options.seed = (uint64_t)a->v[OPT_AUDIT_SEED].i;
+    options.effort = a->v[OPT_EFFORT].d;
     int code = read_session_options(a, &options.session);
     if (code == CLI_OK)
         code = check_report(a);

@@ -21,7 +21,7 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Bytes a second that the threads read from memory, measured for 0.2 s; 0 if there
+/* Bytes a second that the threads read from memory, measured for 0.05 s; 0 if there
  * is no memory for it. */
 static double measure_bandwidth(void) {
     enum { N_WORDS = 1 << 24 }; /* 128 MB, more than caches hold on most machines */
@@ -38,7 +38,7 @@ static double measure_bandwidth(void) {
             sum += words[i];
         bytes += (double)N_WORDS * sizeof *words;
         seconds = now() - begin;
-    } while (seconds < 0.2);
+    } while (seconds < 0.05);
     volatile uint64_t keep = sum; /* the reads are not optimised away */
     (void)keep;
     free(words);

@@ -7,51 +7,54 @@ cd "$1" || exit 1
 failed=0 passed=0
 engine="base kernels gguf tokenizer engine" dp="dp/exact dp/account dp/methods"
 
-# A folder, or a part of one, and what it may include beside include/ and itself.
+# upstream: what a folder, or a part of one, may include beside include/ and itself.
 allowed() {
     case $1 in
-    include) echo "" ;;
-    base) echo "" ;;
-    kernels) echo "base" ;;
-    gguf) echo "base kernels" ;;
-    tokenizer) echo "base gguf" ;;
-    engine) echo "base kernels gguf tokenizer" ;;
-    dp/exact) echo "base kernels" ;;
-    dp/account) echo "base kernels dp/exact" ;;
-    dp/local) echo "base kernels dp/exact" ;;
-    dp/pld) echo "base dp/account" ;;
-    dp/methods) echo "base kernels dp/exact dp/account" ;;
-    dp/audit) echo "base kernels dp/exact dp/account dp/methods" ;;
-    pipeline) echo "$engine $dp dp/audit" ;;
-    train) echo "$engine $dp" ;;
-    pipeline/ledger) echo "base dp/account" ;;
-    pipeline/journal) echo "base" ;;
-    pipeline/release) echo "$engine $dp dp/audit pipeline pipeline/ledger pipeline/journal" ;;
-    pipeline/perturb) echo "$engine dp/exact dp/local dp/audit" ;;
+    include) upstream="" ;;
+    base) upstream="" ;;
+    kernels) upstream="base" ;;
+    gguf) upstream="base kernels" ;;
+    tokenizer) upstream="base gguf" ;;
+    engine) upstream="base kernels gguf tokenizer" ;;
+    dp/exact) upstream="base kernels" ;;
+    dp/account) upstream="base kernels dp/exact" ;;
+    dp/local) upstream="base kernels dp/exact" ;;
+    dp/pld) upstream="base dp/account" ;;
+    dp/methods) upstream="base kernels dp/exact dp/account" ;;
+    dp/audit) upstream="base kernels dp/exact dp/account dp/methods" ;;
+    pipeline) upstream="$engine $dp dp/audit" ;;
+    train) upstream="$engine $dp" ;;
+    pipeline/ledger) upstream="base dp/account" ;;
+    pipeline/journal) upstream="base" ;;
+    pipeline/release) upstream="$engine $dp dp/audit pipeline pipeline/ledger pipeline/journal" ;;
+    pipeline/perturb) upstream="$engine dp/exact dp/local dp/audit" ;;
     pipeline/shards)
-        echo "base dp/account pipeline pipeline/ledger pipeline/journal pipeline/release"
+        upstream="base dp/account pipeline pipeline/ledger pipeline/journal pipeline/release"
         ;;
     pipeline/finetune)
-        echo "$engine dp/exact dp/account pipeline pipeline/ledger pipeline/release train"
+        upstream="$engine dp/exact dp/account pipeline pipeline/ledger pipeline/release train"
         ;;
-    corpus | serve | examples) echo "" ;; # the public interface alone
-    tools) echo "serve eval" ;;
-    eval) echo "corpus" ;;
-    bench) echo "$engine $dp pipeline pipeline/release corpus" ;;
+    corpus | serve | examples) upstream="" ;; # the public interface alone
+    tools) upstream="serve eval" ;;
+    eval) upstream="corpus" ;;
+    bench) upstream="$engine $dp pipeline pipeline/release corpus" ;;
     *) return 1 ;;
     esac
 }
-# The folder of a file, with the parts of dp/ apart.
+# folder: that of a file, with the parts of dp/ apart.
 folder_of() {
+    local below=${1#*/}
     case $1 in
-    dp/*/* | pipeline/*/*) cut -d/ -f1,2 <<<"$1" ;;
-    *) cut -d/ -f1 <<<"$1" ;;
+    dp/*/* | pipeline/*/*) folder=${1%%/*}/${below%%/*} ;;
+    *) folder=${1%%/*} ;;
     esac
 }
 
 while IFS=: read -r file included; do
-    folder=$(folder_of "$file")
-    if ! upstream=$(allowed "$folder"); then
+    folder_of "$included"
+    target=$folder
+    folder_of "$file"
+    if ! allowed "$folder"; then
         echo "directions: $file: the folder '$folder' is not in the table of $0"
         failed=$((failed + 1))
         continue
@@ -59,7 +62,6 @@ while IFS=: read -r file included; do
     case $included in
     dpinfer.h | dpinfer/*) target=include ;;
     commit.h) target=$folder ;; # made while building
-    *) target=$(folder_of "$included") ;;
     esac
     if [[ " include $folder $upstream " == *" $target "* ]]; then
         passed=$((passed + 1))

@@ -1,20 +1,22 @@
 #!/usr/bin/env bash
 # Tests of `dpinfer audit`: audit.sh path/to/dpinfer [sanitized]
-# The audits themselves are tested by test_audit; here each of them runs once as a user runs it.
+# The audits themselves are tested by test_audit, in full; here each of them runs as a user runs it,
+# with a quarter of the draws.
 . "$(dirname "$0")/cli_support.sh"
 small_model
 
 refuse 2 "no MODEL given" audit
 refuse 3 "none.gguf" audit none.gguf
 refuse 2 "--seed: found '-1'" audit m.gguf --seed -1
+refuse 2 "--effort: found '0', must be 0.01..1" audit m.gguf --effort 0
 refuse 1 "cannot write" audit m.gguf -o no/such/folder/report.json
 
 if [ -n "${2:-}" ]; then # minutes with sanitizers; test_audit runs them all
     finish
 fi
 # Draws come from the system: one run in a thousand fails a line by bad luck, two do not.
-run audit m.gguf -t 2 -o report.json
-[ "$rc" -eq 0 ] || run audit m.gguf -t 2 -o report.json
+run audit m.gguf -t 2 -o report.json --effort .25
+[ "$rc" -eq 0 ] || run audit m.gguf -t 2 -o report.json --effort .25 --overwrite
 expect_rc 0
 expect_out "the model's logits in texts"
 expect_out "one run, a canary in each batch"

@@ -78,7 +78,7 @@ declare -A arguments=(
     [account]="account --rho 0.5 --json"
     [ledger]="ledger show year.ledger --json"
     [resume]="resume job -q"
-    [training]="account --epsilon 2 --delta 1e-5 --sampling .05 --steps 20 --json"
+    [training]="account --sigma 2 --delta 1e-5 --sampling .05 --steps 20 --json"
     [shard]="run $model refs.jsonl --rho 1 -B 1 -n 4 --seed 1 -q --job shards --shard 0/2"
     [merge]="merge - drawn"
     [certify]="perturb --vectors vectors --certify --json -t 1"
@@ -139,7 +139,7 @@ done
 for limit in v30000 u1; do
     try "$limit" bench bench m.gguf -B 1 -p 8 -n 4 -r 1 -t 2
 done
-try u1 audit audit m.gguf -t 2
+try u1 audit audit m.gguf -t 2 --effort .05
 
 # With little memory it is the command that says so: these have enough to begin.
 last="the least address space for a text"
