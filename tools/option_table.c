@@ -478,7 +478,7 @@ const option_spec option_rows[N_OPTIONS] = {
         .min = 0, .max = 9007199254740992.0, .def = "1",
         .help = "which records are made up; draws are never seeded"},
     [OPT_EFFORT] = {.name = "effort", .type = OPT_DOUBLE, .commands = CMD_AUDIT, .arg = "SHARE",
-        .min = 0.01, .max = 1, .def = "1",
+        .min = 0.1, .max = 1, .def = "1",
         .help = "share of the cases and draws, for a quick look"},
     [OPT_AUDIT_REPORT] = {.name = "output", .short_name = 'o', .type = OPT_STRING,
         .commands = CMD_AUDIT, .arg = "FILE", .help = "also write the report to FILE, as JSON"},

@@ -8,7 +8,7 @@ small_model
 refuse 2 "no MODEL given" audit
 refuse 3 "none.gguf" audit none.gguf
 refuse 2 "--seed: found '-1'" audit m.gguf --seed -1
-refuse 2 "--effort: found '0', must be 0.01..1" audit m.gguf --effort 0
+refuse 2 "--effort: found '0', allowed 0.1..1" audit m.gguf --effort 0
 refuse 1 "cannot write" audit m.gguf -o no/such/folder/report.json
 
 if [ -n "${2:-}" ]; then # minutes with sanitizers; test_audit runs them all

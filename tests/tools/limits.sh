@@ -139,7 +139,7 @@ done
 for limit in v30000 u1; do
     try "$limit" bench bench m.gguf -B 1 -p 8 -n 4 -r 1 -t 2
 done
-try u1 audit audit m.gguf -t 2 --effort .05
+try u1 audit audit m.gguf -t 2 --effort .1
 
 # With little memory it is the command that says so: these have enough to begin.
 last="the least address space for a text"
