@@ -8,33 +8,6 @@
 #include <sys/random.h>
 #include <time.h>
 
-typedef struct call call;
-
-typedef struct route {
-    const char *method, *path;
-    bool is_open; /* to those without a token, too */
-    enum MHD_Result (*reply)(call *c); /* once the body is there */
-} route;
-
-struct call {
-    server *s;
-    struct MHD_Connection *connection;
-    const route *route;
-    char *body; /* [n_body] private memory */
-    size_t n_body, capacity;
-    size_t n_passed_over; /* bytes of a body that is refused */
-    refusal refused;      /* http 0: it is not */
-    answer *a;
-    reply_head head;
-    bool is_streamed, includes_usage;
-
-    /* Of a stream. */
-    bool has_begun, is_over;
-    size_t n_told;      /* bytes of the text that are in events */
-    char *out;          /* [n_out] events that go out, from `at` on */
-    size_t n_out, at;
-};
-
 /* ---- Replies --------------------------------------------------------------------------------- */
 
 static enum MHD_Result send_response(call *c, int code, struct MHD_Response *response) {
@@ -64,11 +37,15 @@ static struct MHD_Response *text_response(const call *c, char *text, const char 
     return response;
 }
 
-static enum MHD_Result send_json(call *c, int code, char *json) {
-    return send_response(c, code, text_response(c, json, "application/json"));
+enum MHD_Result call_send(call *c, int code, char *text, const char *type) {
+    return send_response(c, code, text_response(c, text, type));
 }
 
-static enum MHD_Result send_refusal(call *c, const refusal *why) {
+static enum MHD_Result send_json(call *c, int code, char *json) {
+    return call_send(c, code, json, "application/json");
+}
+
+enum MHD_Result call_refuse(call *c, const refusal *why) {
     char seconds[16];
     struct MHD_Response *response = text_response(c, reply_error(why), "application/json");
     snprintf(seconds, sizeof seconds, "%d", why->retry_after);
@@ -82,27 +59,43 @@ static enum MHD_Result send_refusal(call *c, const refusal *why) {
 static enum MHD_Result send_refusal_of(call *c, int code, const char *message) {
     refusal why;
     refuse(&why, code, NULL, "%s", message);
-    return send_refusal(c, &why);
+    return call_refuse(c, &why);
 }
 
 /* ---- Waiting for the worker ------------------------------------------------------------------ */
 
-static void suspend_call(void *user) {
+void call_suspend(void *user) {
     call *c = user;
     c->s->http.suspend_connection(c->connection);
 }
 
-static void resume_call(void *user) {
+void call_resume(void *user) {
     call *c = user;
     c->s->http.resume_connection(c->connection);
 }
 
 /* ---- Streams --------------------------------------------------------------------------------- */
 
-/* The next events of the answer into c->out; none if there is nothing new. */
-static bool prepare_events(call *c) {
+/* The end of a stream: a private answer is kept before it is whole. False: it is not yet. */
+static bool prepare_end(call *c, const answer_view *view, char **part) {
+    const refusal *failure = &view->failure;
+    if (c->j) {
+        if (!job_wait(c->s->books.clerk, c->j, false, call_suspend, call_resume, c))
+            return false;
+        failure = &c->j->failure;
+        c->head.facts = private_head_of(c->j)->facts;
+    }
+    *part = failure->http ? reply_failed(failure) : reply_last(&c->head, view, c->includes_usage);
+    c->is_over = true;
+    return true;
+}
+
+/* The next events of the answer into c->out; none if there is nothing new, and *waits where the
+ * connection is suspended. */
+static bool prepare_events(call *c, bool *waits) {
     answer_view view;
     char *part = NULL;
+    bool is_new = true;
     answer_look(c->s->worker, c->a, c->n_told, &view);
     if (!c->has_begun) {
         part = reply_first(&c->head);
@@ -111,14 +104,14 @@ static bool prepare_events(call *c) {
         part = reply_part(&c->head, view.text, view.n_bytes);
         c->n_told += view.n_bytes;
     } else if (view.is_over) {
-        part = view.failure.http ? reply_failed(&view.failure)
-                                 : reply_last(&c->head, &view, c->includes_usage);
-        c->is_over = true;
+        *waits = !prepare_end(c, &view, &part);
+        is_new = !*waits;
     } else {
-        dpi_private_free(view.text);
-        return true;
+        is_new = false;
     }
     dpi_private_free(view.text);
+    if (!is_new)
+        return true;
     dpi_private_free(c->out);
     c->out = part;
     c->n_out = part ? strlen(part) : 0;
@@ -128,15 +121,18 @@ static bool prepare_events(call *c) {
 
 static ssize_t read_stream(void *user, uint64_t position, char *buffer, size_t most) {
     call *c = user;
+    bool waits = false;
     (void)position;
     while (c->at == c->n_out) {
         if (c->is_over)
             return MHD_CONTENT_READER_END_OF_STREAM;
-        if (c->has_begun && !answer_wait(c->s->worker, c->a, false, c->n_told, suspend_call,
-                                         resume_call, c))
+        if (c->has_begun && !answer_wait(c->s->worker, c->a, false, c->n_told, call_suspend,
+                                         call_resume, c))
             return 0;
-        if (!prepare_events(c))
+        if (!prepare_events(c, &waits))
             return MHD_CONTENT_READER_END_WITH_ERROR;
+        if (waits)
+            return 0;
     }
     const size_t n = c->n_out - c->at < most ? c->n_out - c->at : most;
     memcpy(buffer, c->out + c->at, n);
@@ -144,7 +140,7 @@ static ssize_t read_stream(void *user, uint64_t position, char *buffer, size_t m
     return (ssize_t)n;
 }
 
-static enum MHD_Result send_stream(call *c) {
+enum MHD_Result call_stream(call *c) {
     struct MHD_Response *response =
         c->s->http.create_response_from_callback(MHD_SIZE_UNKNOWN, 1 << 14, read_stream, c, NULL);
     if (response)
@@ -157,11 +153,11 @@ static enum MHD_Result send_stream(call *c) {
 /* Once it is over. */
 static enum MHD_Result send_answer(call *c) {
     answer_view view;
-    if (!answer_wait(c->s->worker, c->a, true, 0, suspend_call, resume_call, c))
+    if (!answer_wait(c->s->worker, c->a, true, 0, call_suspend, call_resume, c))
         return MHD_YES;
     answer_look(c->s->worker, c->a, 0, &view);
     const enum MHD_Result result = view.failure.http
-                                       ? send_refusal(c, &view.failure)
+                                       ? call_refuse(c, &view.failure)
                                        : send_json(c, MHD_HTTP_OK, reply_answer(&c->head, &view));
     dpi_private_free(view.text);
     return result;
@@ -221,34 +217,34 @@ static bool make_head(const server *s, const request *r, answer *a, reply_head *
     return true;
 }
 
-static enum MHD_Result reply_text(call *c, bool is_chat) {
+static enum MHD_Result reply_text(call *c, int form) {
     server *s = c->s;
     const request_defaults defaults = {.tau = s->model.sampling_temp > 0 ? s->model.sampling_temp
                                                                          : 1,
                                        .top_k = s->model.sampling_top_k};
     refusal why;
     request r;
-    answer *a = answer_create();
-    bool ok = a || refuse(&why, 503, NULL, "out of memory for an answer");
+    bool ok = request_parse(c->body, c->n_body, form, &defaults, &r, &why);
+    c->is_streamed = r.is_streamed;
+    c->includes_usage = r.includes_usage;
+    if (ok && r.dataset[0])
+        return call_private(c, &r);
+    answer *a = c->a = ok ? answer_create() : NULL; /* left when the call is over */
+    if (ok && !a)
+        ok = refuse(&why, 503, NULL, "out of memory for an answer");
     if (ok) {
-        ok = request_parse(c->body, c->n_body, is_chat, &defaults, &r, &why);
-        if (ok) {
-            settle_method(s, &r, a);
-            ok = encode_prompt(s, &r, a, &why) && make_head(s, &r, a, &c->head, &why) &&
-                 worker_submit(s->worker, a, &why);
-        }
-        c->is_streamed = r.is_streamed;
-        c->includes_usage = r.includes_usage;
-        request_free(&r);
+        settle_method(s, &r, a);
+        ok = encode_prompt(s, &r, a, &why) && make_head(s, &r, a, &c->head, &why) &&
+             worker_submit(s->worker, a, &why);
     }
-    c->a = a; /* left when the call is over */
+    request_free(&r);
     if (!ok)
-        return send_refusal(c, &why);
-    return c->is_streamed ? send_stream(c) : send_answer(c);
+        return call_refuse(c, &why);
+    return c->is_streamed ? call_stream(c) : send_answer(c);
 }
 
-static enum MHD_Result reply_chat(call *c) { return reply_text(c, true); }
-static enum MHD_Result reply_completion(call *c) { return reply_text(c, false); }
+static enum MHD_Result reply_chat(call *c) { return reply_text(c, REQUEST_CHAT); }
+static enum MHD_Result reply_completion(call *c) { return reply_text(c, REQUEST_TEXT); }
 
 static enum MHD_Result reply_health(call *c) {
     return send_json(c, MHD_HTTP_OK, reply_dump(json_pack("{s: s}", "status", "ok")));
@@ -258,58 +254,41 @@ static enum MHD_Result reply_model_list(call *c) {
     return send_json(c, MHD_HTTP_OK, reply_models(c->s->model.name, c->s->begun));
 }
 
-/* ---- Metrics --------------------------------------------------------------------------------- */
-
-static void add_line(char *text, size_t size, const char *name, const char *type,
-                     const char *help, double value) {
-    const size_t n = strlen(text);
-    snprintf(text + n, size - n, "# HELP dpinfer_%s %s\n# TYPE dpinfer_%s %s\ndpinfer_%s %.17g\n",
-             name, help, name, type, name, value);
-}
-
-static enum MHD_Result reply_metrics(call *c) {
-    enum { SIZE = 8192 };
-    worker_counts counts;
-    char *text = dpi_private_malloc(SIZE);
-    if (!text)
-        return MHD_NO;
-    worker_count(c->s->worker, &counts);
-    int n = snprintf(text, SIZE,
-                     "# HELP dpinfer_requests_total Replies by status code.\n"
-                     "# TYPE dpinfer_requests_total counter\n");
-    for (int code = 0; code < CODES_MAX; code++) {
-        const long long replies = c->s->n_replies[code];
-        if (replies > 0 && n > 0 && n < SIZE)
-            n += snprintf(text + n, (size_t)(SIZE - n),
-                          "dpinfer_requests_total{code=\"%d\"} %lld\n", code, replies);
-    }
-    add_line(text, SIZE, "answers_total", "counter", "Answers begun.", (double)counts.n_answers);
-    add_line(text, SIZE, "tokens_total", "counter", "Tokens drawn.", (double)counts.n_tokens);
-    add_line(text, SIZE, "prompt_tokens_total", "counter", "Tokens of public prompts.",
-             (double)counts.n_prompt_tokens);
-    add_line(text, SIZE, "answers_drawn", "gauge", "Answers that are drawn now.", counts.n_drawn);
-    add_line(text, SIZE, "answers_waiting", "gauge", "Answers that wait now.", counts.n_waiting);
-    return send_response(c, MHD_HTTP_OK, text_response(c, text, "text/plain; version=0.0.4"));
-}
-
 /* ---- Routes ---------------------------------------------------------------------------------- */
 
 static const route routes[] = {
     {"GET", "/health", true, reply_health},
     {"GET", "/v1/models", false, reply_model_list},
-    {"GET", "/metrics", false, reply_metrics},
+    {"GET", "/metrics", false, call_metrics},
     {"POST", "/v1/chat/completions", false, reply_chat},
     {"POST", "/v1/completions", false, reply_completion},
+    {"POST", "/v1/privacy/plan", false, call_plan},
+    {"GET", "/v1/privacy/budget", false, call_budget},
+    {"GET", "/v1/privacy/budget/", false, call_budget},
+    {"GET", "/v1/privacy/reports/", false, call_report},
 };
 enum { N_ROUTES = sizeof routes / sizeof *routes };
 
+/* Whether it is the route's; the name behind it into name [80]. */
+static bool is_path_of(const route *r, const char *path, char *name) {
+    const size_t n = strlen(r->path);
+    if (n < 2 || r->path[n - 1] != '/') {
+        name[0] = '\0';
+        return strcmp(r->path, path) == 0;
+    }
+    if (strncmp(r->path, path, n) != 0 || path[n] == '\0' || strlen(path + n) >= 80)
+        return false;
+    memcpy(name, path + n, strlen(path + n) + 1);
+    return true;
+}
+
 /* NULL: *why says it. */
-static const route *find_route(const char *method, const char *path, refusal *why) {
+static const route *find_route(const char *method, const char *path, char *name, refusal *why) {
     const char *allowed = NULL;
     if (strcmp(method, "HEAD") == 0)
         method = "GET";
     for (int i = 0; i < N_ROUTES; i++) {
-        if (strcmp(routes[i].path, path) != 0)
+        if (!is_path_of(&routes[i], path, name))
             continue;
         if (strcmp(routes[i].method, method) == 0)
             return &routes[i];
@@ -334,19 +313,21 @@ static bool is_own_name(const char *host) {
     return false;
 }
 
-static const char *field_of(const call *c, const char *name) {
+const char *call_field(const call *c, const char *name) {
     return c->s->http.lookup_connection_value(c->connection, MHD_HEADER_KIND, name);
 }
 
 /* A web page elsewhere may send what a form sends, and no JSON: browsers ask the server first
  * whether they may, and this one never says so. */
-static bool check_headers(const call *c, refusal *why) {
-    const char *host = field_of(c, MHD_HTTP_HEADER_HOST);
-    const char *type = field_of(c, MHD_HTTP_HEADER_CONTENT_TYPE);
-    const char *length = field_of(c, MHD_HTTP_HEADER_CONTENT_LENGTH);
-    const char *authorization = field_of(c, MHD_HTTP_HEADER_AUTHORIZATION);
+static bool check_headers(call *c, refusal *why) {
+    const char *host = call_field(c, MHD_HTTP_HEADER_HOST);
+    const char *type = call_field(c, MHD_HTTP_HEADER_CONTENT_TYPE);
+    const char *length = call_field(c, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    const char *authorization = call_field(c, MHD_HTTP_HEADER_AUTHORIZATION);
     const principals *p = c->s->options.principals;
-    if (p && !c->route->is_open && !principals_find(p, authorization))
+    const char *principal = p ? principals_find(p, authorization) : "";
+    c->principal = principal ? principal : "";
+    if (!principal && !c->route->is_open)
         return refuse(why, 401, NULL, "Authorization: allowed is 'Bearer' and a token that the "
                                       "server knows");
     if (!p && host && !is_own_name(host))
@@ -377,9 +358,9 @@ static enum MHD_Result begin_call(server *s, struct MHD_Connection *connection, 
     pthread_mutex_lock(&s->lock);
     s->n_calls++;
     pthread_mutex_unlock(&s->lock);
-    c->route = find_route(method, path, &why);
+    c->route = find_route(method, path, c->name, &why);
     if (!c->route || !check_headers(c, &why))
-        return send_refusal(c, &why);
+        return call_refuse(c, &why);
     return MHD_YES;
 }
 
@@ -441,8 +422,10 @@ enum MHD_Result call_handle(void *user, struct MHD_Connection *connection, const
     if (*n_data > 0)
         return receive(c, data, n_data);
     if (c->refused.http)
-        return send_refusal(c, &c->refused);
-    if (c->a) /* resumed */
+        return call_refuse(c, &c->refused);
+    if (c->j) /* resumed */
+        return call_send_job(c);
+    if (c->a)
         return send_answer(c);
     if (s->is_stopping && strcmp(c->route->method, "POST") == 0)
         return send_refusal_of(c, 503, "the server stops");
@@ -458,7 +441,14 @@ void call_completed(void *user, struct MHD_Connection *connection, void **state,
     (void)connection, (void)code;
     if (!c)
         return;
-    answer_leave(s->worker, c->a);
+    if (c->j) {
+        if (c->a)
+            answer_forget(s->worker, c->a);
+        job_forget(s->books.clerk, c->j);
+        job_leave(s->books.clerk, c->j);
+    } else {
+        answer_leave(s->worker, c->a);
+    }
     forget_body(c);
     dpi_private_free(c->out);
     free(c);

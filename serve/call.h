@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 
+#include "serve/books.h"
 #include "serve/http.h"
 #include "serve/reply.h"
 #include "serve/server.h"
@@ -18,6 +19,7 @@ enum {
 struct server {
     server_options options;
     worker *worker;
+    books books;
     http http;
     struct MHD_Daemon *daemon;
     int socket, port;
@@ -33,11 +35,63 @@ struct server {
     int n_calls;         /* requests whose reply is not sent */
 };
 
+typedef struct call call;
+
+typedef struct route {
+    const char *method, *path; /* a path that ends in '/' has a name behind it */
+    bool is_open; /* to those without a token, too */
+    enum MHD_Result (*reply)(call *c); /* once the body is there */
+} route;
+
+struct call {
+    server *s;
+    struct MHD_Connection *connection;
+    const route *route;
+    const char *principal; /* "": without tokens */
+    char name[80];         /* what follows the route's path */
+    char *body; /* [n_body] private memory */
+    size_t n_body, capacity;
+    size_t n_passed_over; /* bytes of a body that is refused */
+    refusal refused;      /* http 0: it is not */
+    job *j;               /* what the clerk does for it; NULL: nothing */
+    answer *a;            /* that of the job, where there is one */
+    reply_head head;
+    bool is_streamed, includes_usage;
+
+    /* Of a stream. */
+    bool has_begun, is_over;
+    size_t n_told;      /* bytes of the text that are in events */
+    char *out;          /* [n_out] events that go out, from `at` on */
+    size_t n_out, at;
+};
+
 /* As MHD_AccessHandlerCallback and MHD_RequestCompletedCallback want them; user is the server. */
 enum MHD_Result call_handle(void *user, struct MHD_Connection *connection, const char *url,
                             const char *method, const char *version, const char *data,
                             size_t *n_data, void **state);
 void call_completed(void *user, struct MHD_Connection *connection, void **state,
                     enum MHD_RequestTerminationCode code);
+
+/* A header field of the request; NULL: there is none. */
+const char *call_field(const call *c, const char *name);
+/* With the JSON, a string of dpi_private_malloc, which is released; NULL: no memory. */
+enum MHD_Result call_send(call *c, int code, char *text, const char *type);
+enum MHD_Result call_refuse(call *c, const refusal *why);
+/* The answer c->a as events. */
+enum MHD_Result call_stream(call *c);
+/* As worker.h and clerk.h want them: user is the call. */
+void call_suspend(void *user);
+void call_resume(void *user);
+
+/* calls_private.c: about datasets. The request is checked; *r is empty after it. */
+enum MHD_Result call_private(call *c, request *r);
+enum MHD_Result call_plan(call *c);
+enum MHD_Result call_budget(call *c);
+enum MHD_Result call_report(call *c);
+/* What has come of the clerk's job. */
+enum MHD_Result call_send_job(call *c);
+
+/* metrics.c: in the text form of Prometheus. */
+enum MHD_Result call_metrics(call *c);
 
 #endif

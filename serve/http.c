@@ -2,25 +2,21 @@
 #include "serve/http.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
 #include <string.h>
 
-static dpi_status fail(dpi_error *err, const char *what, const char *detail) {
-    *err = (dpi_error){.code = DPI_STATUS_UNSUPPORTED, .offset = UINT64_MAX};
-    snprintf(err->message, sizeof err->message, "%s: %s", what, detail ? detail : "");
-    return DPI_STATUS_UNSUPPORTED;
-}
+#include "serve/refusal.h"
 
 dpi_status http_load(http *h, dpi_error *err) {
     void *symbol;
     memset(h, 0, sizeof *h);
     h->library = dlopen("libmicrohttpd.so.12", RTLD_NOW | RTLD_LOCAL);
     if (!h->library)
-        return fail(err, "cannot load libmicrohttpd (package libmicrohttpd12)", dlerror());
+        return fail_with(err, DPI_STATUS_UNSUPPORTED,
+                         "cannot load libmicrohttpd (package libmicrohttpd12): %s", dlerror());
 #define HTTP_FIND(name)                                                                            \
     symbol = dlsym(h->library, "MHD_" #name);                                                      \
     if (!symbol)                                                                                   \
-        return fail(err, "libmicrohttpd is too old", "there is no MHD_" #name);                    \
+        return fail_with(err, DPI_STATUS_UNSUPPORTED, "libmicrohttpd has no MHD_" #name);          \
     memcpy(&h->name, &symbol, sizeof symbol); /* C has no cast from data to a function */
     HTTP_CALLS(HTTP_FIND)
 #undef HTTP_FIND

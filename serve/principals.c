@@ -3,34 +3,30 @@
 
 #include <nettle/memops.h>
 #include <nettle/sha2.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "serve/refusal.h"
+
 typedef struct principal {
     char name[PRINCIPAL_NAME_MAX + 1];
     uint8_t hash[SHA256_DIGEST_SIZE];
 } principal;
 
+typedef struct share {
+    int principal;
+    char dataset[PRINCIPAL_NAME_MAX + 1];
+    double part;
+} share;
+
 struct principals {
-    int n;
+    int n, n_shares;
     principal v[PRINCIPALS_MAX];
+    share shares[SHARES_MAX];
 };
-
-static dpi_status fail_line(dpi_error *err, const char *name, int line, const char *what) {
-    *err = (dpi_error){.code = DPI_STATUS_FORMAT, .offset = UINT64_MAX};
-    snprintf(err->message, sizeof err->message, "%.200s line %d: %s", name, line, what);
-    return DPI_STATUS_FORMAT;
-}
-
-static dpi_status fail(dpi_error *err, dpi_status code, const char *name, const char *what) {
-    *err = (dpi_error){.code = (int32_t)code, .offset = UINT64_MAX};
-    snprintf(err->message, sizeof err->message, "%.200s: %s", name, what);
-    return code;
-}
 
 /* ---- The file -------------------------------------------------------------------------------- */
 
@@ -64,6 +60,40 @@ static bool read_hash(const char *text, size_t n, uint8_t hash[SHA256_DIGEST_SIZ
 
 static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
+/* DATASET=PART, [n] bytes, of the next principal. What is wrong with it; NULL: nothing. */
+static const char *add_share(principals *p, const char *text, size_t n) {
+    const char *equals = memchr(text, '=', n);
+    const size_t n_name = equals ? (size_t)(equals - text) : 0, n_part = n - n_name - 1;
+    char part[24], *end;
+    if (!is_name(text, n_name) || n_part == 0 || n_part >= sizeof part)
+        return "allowed is a share DATASET=PART with 0 <= PART <= 1";
+    if (p->n_shares == SHARES_MAX)
+        return "there are more than 8192 shares";
+    memcpy(part, equals + 1, n_part);
+    part[n_part] = '\0';
+    share *new = &p->shares[p->n_shares];
+    *new = (share){.principal = p->n, .part = strtod(part, &end)};
+    if (end == part || *end != '\0' || !(new->part >= 0 && new->part <= 1))
+        return "allowed is a share DATASET=PART with 0 <= PART <= 1";
+    memcpy(new->dataset, text, n_name);
+    for (int i = 0; i < p->n_shares; i++)
+        if (p->shares[i].principal == p->n && strcmp(p->shares[i].dataset, new->dataset) == 0)
+            return "the share is there already";
+    p->n_shares++;
+    return NULL;
+}
+
+/* The next word of a line [n] from *at on; n_word 0: there is none. */
+static const char *next_word(const char *line, size_t n, size_t *at, size_t *n_word) {
+    while (*at < n && is_blank(line[*at]))
+        (*at)++;
+    const size_t first = *at;
+    while (*at < n && !is_blank(line[*at]))
+        (*at)++;
+    *n_word = *at - first;
+    return line + first;
+}
+
 /* A line [n], without its end. What is wrong with it; NULL: nothing. */
 static const char *add_line(principals *p, const char *line, size_t n) {
     size_t n_name = 0;
@@ -73,13 +103,11 @@ static const char *add_line(principals *p, const char *line, size_t n) {
         return NULL;
     if (p->n == PRINCIPALS_MAX)
         return "there are more than 1024 principals";
-    while (n_name < n && !is_blank(line[n_name]))
-        n_name++;
-    size_t at = n_name;
-    while (at < n && is_blank(line[at]))
-        at++;
+    size_t at = 0, n_hash, n_share;
+    const char *name = next_word(line, n, &at, &n_name);
+    const char *hash = next_word(line, n, &at, &n_hash);
     principal *new = &p->v[p->n];
-    if (!is_name(line, n_name) || !read_hash(line + at, n - at, new->hash))
+    if (is_blank(line[0]) || !is_name(name, n_name) || !read_hash(hash, n_hash, new->hash))
         return "allowed are a name of 1..63 letters, digits, '.', '_' and '-', and a SHA-256 in 64 "
                "hexadecimal digits";
     memcpy(new->name, line, n_name);
@@ -90,8 +118,11 @@ static const char *add_line(principals *p, const char *line, size_t n) {
         if (memeql_sec(p->v[i].hash, new->hash, SHA256_DIGEST_SIZE))
             return "the hash is there already";
     }
+    const char *wrong = NULL, *word = next_word(line, n, &at, &n_share);
+    for (; n_share > 0 && !wrong; word = next_word(line, n, &at, &n_share))
+        wrong = add_share(p, word, n_share);
     p->n++;
-    return NULL;
+    return wrong;
 }
 
 dpi_status principals_parse(const char *name, const char *text, size_t n_bytes, principals **made,
@@ -99,7 +130,7 @@ dpi_status principals_parse(const char *name, const char *text, size_t n_bytes, 
     principals *p = calloc(1, sizeof *p);
     *made = NULL;
     if (!p)
-        return fail(err, DPI_STATUS_MEMORY, name, "out of memory");
+        return fail_with(err, DPI_STATUS_MEMORY, "%.200s: out of memory", name);
     int line = 1;
     for (size_t at = 0; at < n_bytes; line++) {
         const char *end = memchr(text + at, '\n', n_bytes - at);
@@ -107,13 +138,13 @@ dpi_status principals_parse(const char *name, const char *text, size_t n_bytes, 
         const char *wrong = add_line(p, text + at, n);
         if (wrong) {
             principals_free(p);
-            return fail_line(err, name, line, wrong);
+            return fail_with(err, DPI_STATUS_FORMAT, "%.200s line %d: %s", name, line, wrong);
         }
         at += n + 1;
     }
     if (p->n == 0) {
         principals_free(p);
-        return fail(err, DPI_STATUS_FORMAT, name, "there is no principal in it");
+        return fail_with(err, DPI_STATUS_FORMAT, "%.200s: there is no principal in it", name);
     }
     *made = p;
     return DPI_STATUS_OK;
@@ -137,4 +168,22 @@ const char *principals_find(const principals *p, const char *authorization) {
         found = (found & ~same) | (i & same);
     }
     return found < 0 ? NULL : p->v[found].name;
+}
+
+/* ---- Shares ---------------------------------------------------------------------------------- */
+
+double principals_share(const principals *p, const char *name, const char *dataset) {
+    for (int i = 0; p && i < p->n_shares; i++)
+        if (strcmp(p->v[p->shares[i].principal].name, name) == 0 &&
+            strcmp(p->shares[i].dataset, dataset) == 0)
+            return p->shares[i].part;
+    return -1;
+}
+
+bool principals_share_at(const principals *p, int index, const char **name, const char **dataset) {
+    if (!p || index >= p->n_shares)
+        return false;
+    *name = p->v[p->shares[index].principal].name;
+    *dataset = p->shares[index].dataset;
+    return true;
 }

@@ -10,6 +10,9 @@ static const char *type_of(int http) {
         return "authentication_error";
     case 403:
         return "permission_error";
+    case 409:
+    case 422:
+        return "idempotency_error";
     case 404:
         return "not_found_error";
     case 500:
@@ -32,9 +35,37 @@ bool refuse(refusal *r, int http, const char *param, const char *format, ...) {
     return false;
 }
 
+bool refuse_budget(refusal *r, double left, double cost, int order, const char *format, ...) {
+    va_list list;
+    *r = (refusal){.http = 403, .type = "privacy_budget_exceeded", .has_budget = true,
+                   .left = left, .cost = cost, .order = order};
+    va_start(list, format);
+    vsnprintf(r->message, sizeof r->message, format, list);
+    va_end(list);
+    return false;
+}
+
+dpi_status fail_with(dpi_error *err, dpi_status code, const char *format, ...) {
+    va_list list;
+    *err = (dpi_error){.code = (int32_t)code, .offset = UINT64_MAX};
+    va_start(list, format);
+    vsnprintf(err->message, sizeof err->message, format, list);
+    va_end(list);
+    return code;
+}
+
 bool refuse_error(refusal *r, const dpi_error *err) {
-    const int http = err->code == DPI_STATUS_ARG || err->code == DPI_STATUS_UNSUPPORTED ? 400
-                     : err->code == DPI_STATUS_MEMORY                                   ? 503
-                                                                                        : 500;
-    return refuse(r, http, NULL, "%s", err->message);
+    switch (err->code) {
+    case DPI_STATUS_ARG:
+    case DPI_STATUS_UNSUPPORTED:
+    case DPI_STATUS_BUDGET: /* of one text: no clip bound fits */
+        return refuse(r, 400, NULL, "%s", err->message);
+    case DPI_STATUS_MEMORY:
+        return refuse(r, 503, NULL, "%s", err->message);
+    case DPI_STATUS_IO: /* its files are no business of the client's */
+    case DPI_STATUS_FORMAT:
+        return refuse(r, 500, NULL, "a file of the server cannot be read or written");
+    default:
+        return refuse(r, 500, NULL, "%s", err->message);
+    }
 }

@@ -22,9 +22,13 @@ char *reply_dump(json_t *object) {
 }
 
 static json_t *error_object(const refusal *why) {
-    return json_pack("{s: {s: o, s: s, s: s?, s: i}}", "error", "message",
-                     reply_string(why->message, strlen(why->message)), "type", why->type, "param",
-                     why->param, "code", why->http);
+    json_t *message = reply_string(why->message, strlen(why->message));
+    if (!why->has_budget)
+        return json_pack("{s: {s: o, s: s, s: s?, s: i}}", "error", "message", message, "type",
+                         why->type, "param", why->param, "code", why->http);
+    return json_pack("{s: {s: o, s: s, s: s?, s: i, s: f, s: f, s: i}}", "error", "message",
+                     message, "type", why->type, "param", why->param, "code", why->http,
+                     "remaining", why->left, "cost", why->cost, "order", why->order);
 }
 
 char *reply_error(const refusal *why) { return reply_dump(error_object(why)); }
@@ -45,6 +49,17 @@ static json_t *usage_of(const reply_head *head, const answer_view *view) {
     return json_pack("{s: I, s: I, s: I}", "prompt_tokens", (json_int_t)head->n_prompt,
                      "completion_tokens", (json_int_t)view->n_drawn, "total_tokens",
                      (json_int_t)(head->n_prompt + view->n_drawn));
+}
+
+/* With what the answer says of privacy. The object is released where that fails. */
+static json_t *add_facts(json_t *object, const reply_head *head) {
+    if (!object || !head->facts)
+        return object;
+    json_t *facts = json_loads(head->facts, 0, NULL);
+    if (facts && json_object_set_new(object, "privacy", facts) == 0)
+        return object;
+    json_decref(object);
+    return NULL;
 }
 
 /* An answer with one choice, or with none. */
@@ -75,7 +90,7 @@ char *reply_answer(const reply_head *head, const answer_view *view) {
         json_decref(object);
         return NULL;
     }
-    return reply_dump(object);
+    return reply_dump(add_facts(object, head));
 }
 
 /* ---- Events ---------------------------------------------------------------------------------- */
@@ -122,6 +137,18 @@ char *reply_part(const reply_head *head, const char *text, size_t n_bytes) {
                     "");
 }
 
+/* Both, which are released, one after the other; NULL: one of them is NULL, or no memory. */
+static char *join(char *first, char *second) {
+    char *both = first && second ? dpi_private_realloc(first, strlen(first) + strlen(second) + 1)
+                                 : NULL;
+    if (both)
+        strcat(both, second);
+    else
+        dpi_private_free(first);
+    dpi_private_free(second);
+    return both;
+}
+
 char *reply_last(const reply_head *head, const answer_view *view, bool with_usage) {
     json_t *usage = with_usage ? answer_object(head, head->is_chat ? "chat.completion.chunk"
                                                                    : "text_completion", NULL)
@@ -130,19 +157,19 @@ char *reply_last(const reply_head *head, const answer_view *view, bool with_usag
         json_decref(usage);
         return NULL;
     }
-    char *end = event_of(part_object(head, head->is_chat ? json_object() : json_string(""),
-                                     finish_of(view)),
+    json_t *part =
+        part_object(head, head->is_chat ? json_object() : json_string(""), finish_of(view));
+    char *end = event_of(add_facts(part, head),
                          with_usage ? "" : "data: [DONE]\n\n");
-    if (!with_usage || !end)
-        return end;
-    char *last = event_of(usage, "data: [DONE]\n\n");
-    char *both = last ? dpi_private_realloc(end, strlen(end) + strlen(last) + 1) : NULL;
-    if (both)
-        strcat(both, last);
-    else
-        dpi_private_free(end);
-    dpi_private_free(last);
-    return both;
+    return !with_usage ? end : join(end, event_of(usage, "data: [DONE]\n\n"));
+}
+
+char *reply_events(const reply_head *head, const answer_view *view, bool with_usage) {
+    char *first = reply_first(head);
+    char *text = view->n_bytes > 0 ? reply_part(head, view->text, view->n_bytes) : NULL;
+    if (text || view->n_bytes > 0)
+        first = join(first, text);
+    return join(first, reply_last(head, view, with_usage));
 }
 
 char *reply_failed(const refusal *why) { return event_of(error_object(why), ""); }

@@ -14,6 +14,7 @@ typedef struct reply_head {
     const char *model;
     bool is_chat;
     int64_t n_prompt; /* tokens of the public prompt */
+    const char *facts; /* JSON: what it says of privacy; NULL: nothing */
 } reply_head;
 
 /* A JSON string of bytes that may be anything: what is no UTF-8 becomes '?'. */
@@ -31,6 +32,8 @@ char *reply_first(const reply_head *head);
 char *reply_part(const reply_head *head, const char *text, size_t n_bytes);
 /* The last part of a text: why it ended, what it used where with_usage, and [DONE]. */
 char *reply_last(const reply_head *head, const answer_view *view, bool with_usage);
+/* All of them, of a text that is over. */
+char *reply_events(const reply_head *head, const answer_view *view, bool with_usage);
 /* The text has failed on its way. */
 char *reply_failed(const refusal *why);
 

@@ -130,6 +130,92 @@ static bool read_stream_options(const json_t *value, request *r, refusal *why) {
     return true;
 }
 
+/* ---- Privacy --------------------------------------------------------------------------------- */
+
+static bool read_real(const json_t *value, const char *name, double most, bool is_open,
+                      double *number, refusal *why) {
+    char allowed[48];
+    *number = json_number_value(value);
+    if (json_is_number(value) && *number > 0 && (is_open ? *number < most : *number <= most))
+        return true;
+    snprintf(allowed, sizeof allowed, "0 < x %s %g", is_open ? "<" : "<=", most);
+    return refuse_value(why, name, value, allowed);
+}
+
+/* A short string without control characters. */
+static bool read_name(const json_t *value, const char *name, char *text, size_t size,
+                      refusal *why) {
+    const char *found = json_string_value(value);
+    const size_t n = found ? json_string_length(value) : 0;
+    bool ok = n > 0 && n < size;
+    for (size_t i = 0; ok && i < n; i++)
+        ok = (unsigned char)found[i] >= 0x20 && found[i] != 0x7f;
+    if (ok)
+        memcpy(text, found, n + 1);
+    return ok || refuse(why, 400, name, "%s: allowed is a string of 1..%d bytes", name,
+                        (int)size - 1);
+}
+
+/* T has two names, which must say the same. */
+static bool set_tokens(request *r, const char *name, const json_t *value, refusal *why) {
+    int64_t number;
+    if (!read_integer(value, name, 1, REQUEST_TOKENS_MAX, &number, why))
+        return false;
+    if (r->n_tokens > 0 && r->n_tokens != (int32_t)number)
+        return refuse(why, 400, name, "%s: found %d and %d", name, (int)r->n_tokens, (int)number);
+    r->n_tokens = (int32_t)number;
+    return true;
+}
+
+static bool read_privacy_field(const char *key, const json_t *value, request *r, refusal *why) {
+    int64_t number = 0;
+    if (strcmp(key, "epsilon") == 0)
+        return read_real(value, "privacy.epsilon", 1e6, false, &r->epsilon, why);
+    if (strcmp(key, "delta") == 0)
+        return read_real(value, "privacy.delta", 1, true, &r->delta, why);
+    if (strcmp(key, "tokens") == 0)
+        return set_tokens(r, "privacy.tokens", value, why);
+    if (strcmp(key, "label") == 0)
+        return read_name(value, "privacy.label", r->label, sizeof r->label, why);
+    if (strcmp(key, "batch") == 0) {
+        const bool ok = read_integer(value, "privacy.batch", 1, 4096, &number, why);
+        r->batch = (int32_t)number;
+        return ok;
+    }
+    return refuse(why, 400, "privacy", "'%.60s' is not a field of privacy", key);
+}
+
+static bool read_privacy(const json_t *value, request *r, refusal *why) {
+    const char *key;
+    json_t *member;
+    if (!json_is_object(value))
+        return refuse_value(why, "privacy", value, "{\"epsilon\": 1}");
+    json_object_foreach((json_t *)value, key, member) {
+        if (!read_privacy_field(key, member, r, why))
+            return false;
+    }
+    return true;
+}
+
+/* What goes with a dataset, and what does not. */
+static bool check_privacy(const json_t *object, const request *r, int form, refusal *why) {
+    const bool has_privacy = json_is_object(json_object_get(object, "privacy"));
+    if (!r->dataset[0] && (has_privacy || form == REQUEST_ANY))
+        return refuse(why, 400, "dataset", "dataset: there is none");
+    if (!r->dataset[0])
+        return true;
+    if (r->epsilon == 0)
+        return refuse(why, 400, "privacy", "privacy.epsilon: there is none: an answer about a "
+                                           "dataset spends what the request says, 0 < x <= 1e6");
+    if (r->is_seeded)
+        return refuse(why, 400, "seed", "seed: not allowed with a dataset: whoever knows it could "
+                                        "undo the mechanism");
+    if (r->has_tau && r->tau == 0)
+        return refuse(why, 400, "temperature", "temperature: found 0, allowed .01..100 with a "
+                                               "dataset");
+    return true;
+}
+
 /* ---- Fields of others ------------------------------------------------------------------------ */
 
 /* Fields of the OpenAI form that say nothing about the text. */
@@ -192,18 +278,22 @@ static bool read_field(const char *key, const json_t *value, request *r, refusal
         return r->is_chat ? read_messages(value, r, why) : read_prompt(value, r, why);
     if (json_is_null(value))
         return true;
+    if (strcmp(key, "dataset") == 0)
+        return read_name(value, "dataset", r->dataset, sizeof r->dataset, why);
+    if (strcmp(key, "privacy") == 0)
+        return read_privacy(value, r, why);
     if (strcmp(key, "stream") == 0)
         return read_flag(value, "stream", &r->is_streamed, why);
     if (strcmp(key, "stream_options") == 0)
         return read_stream_options(value, r, why);
-    if (strcmp(key, "temperature") == 0)
+    if (strcmp(key, "temperature") == 0) {
+        r->has_tau = true;
         return read_tau(value, &r->tau, why);
-    if (strcmp(key, "max_tokens") == 0 || strcmp(key, "max_completion_tokens") == 0) {
-        ok = read_integer(value, "max_tokens", 1, REQUEST_TOKENS_MAX, &number, why);
-        r->n_tokens = (int32_t)number;
-        return ok;
     }
+    if (strcmp(key, "max_tokens") == 0 || strcmp(key, "max_completion_tokens") == 0)
+        return set_tokens(r, "max_tokens", value, why);
     if (strcmp(key, "top_k") == 0) {
+        r->has_top_k = true;
         ok = read_integer(value, "top_k", 0, 1 << 18, &number, why);
         r->top_k = (int32_t)number;
         return ok;
@@ -217,30 +307,33 @@ static bool read_field(const char *key, const json_t *value, request *r, refusal
     return read_fixed(key, value, why);
 }
 
-bool request_parse(const char *body, size_t n_bytes, bool is_chat, const request_defaults *defaults,
-                   request *r, refusal *why) {
-    json_error_t error;
+static bool read_all(json_t *object, request *r, refusal *why) {
     const char *key;
     json_t *value;
-    bool ok = true;
-    *r = (request){.is_chat = is_chat, .tau = defaults->tau, .top_k = defaults->top_k};
+    json_object_foreach(object, key, value) {
+        if (!read_field(key, value, r, why))
+            return false;
+    }
+    return true;
+}
+
+bool request_parse(const char *body, size_t n_bytes, int form, const request_defaults *defaults,
+                   request *r, refusal *why) {
+    json_error_t error;
+    *r = (request){.tau = defaults->tau, .top_k = defaults->top_k};
     json_t *object = json_loadb(body, n_bytes, JSON_REJECT_DUPLICATES, &error);
     if (!object)
         return refuse(why, 400, NULL, "the body is not JSON: %s (byte %d)", error.text,
                       error.position);
-    if (!json_is_object(object)) {
-        json_decref(object);
-        return refuse(why, 400, NULL, "the body is not a JSON object");
-    }
-    json_object_foreach(object, key, value) {
-        ok = read_field(key, value, r, why);
-        if (!ok)
-            break;
-    }
+    r->is_chat = form == REQUEST_CHAT ||
+                 (form == REQUEST_ANY && json_object_get(object, "messages"));
+    const bool ok = json_is_object(object)
+                        ? read_all(object, r, why) && check_privacy(object, r, form, why)
+                        : refuse(why, 400, NULL, "the body is not a JSON object");
     json_decref(object);
     if (ok && r->n_user == 0)
-        return refuse(why, 400, is_chat ? "messages" : "prompt", "%s: there is no text",
-                      is_chat ? "messages" : "prompt");
+        return refuse(why, 400, r->is_chat ? "messages" : "prompt", "%s: there is no text",
+                      r->is_chat ? "messages" : "prompt");
     return ok;
 }
 

@@ -18,6 +18,14 @@ typedef struct request_defaults {
     int32_t top_k; /* 0: all tokens */
 } request_defaults;
 
+enum { DATASET_NAME_MAX = 63, LABEL_BYTES_MAX = 255 };
+
+typedef enum request_form {
+    REQUEST_TEXT = 0, /* a prompt that is continued; about a dataset: one that a document follows */
+    REQUEST_CHAT = 1, /* messages; about a dataset: a question */
+    REQUEST_ANY = 2   /* one of the two, about a dataset: what it would cost */
+} request_form;
+
 typedef struct request {
     bool is_chat;        /* messages; else a prompt that is continued */
     bool is_streamed;    /* server-sent events */
@@ -29,11 +37,19 @@ typedef struct request {
     double tau;
     char *system, *user; /* private memory; system NULL: none; user: the prompt, too */
     size_t n_system, n_user;
+
+    /* An answer about records. */
+    char dataset[DATASET_NAME_MAX + 1]; /* "": without any, and the rest is 0 */
+    bool has_tau, has_top_k;            /* they were given */
+    double epsilon, delta;              /* delta 0: that of the dataset */
+    int32_t batch;                      /* B; 0: left to the server */
+    char label[LABEL_BYTES_MAX + 1];    /* "": of all labels */
 } request;
 
 /* Reads a body [n_bytes] of at most REQUEST_BYTES_MAX. *r is the caller's, who calls request_free
- * in any case. False: *why says which field was refused, what was found and what is allowed. */
-bool request_parse(const char *body, size_t n_bytes, bool is_chat, const request_defaults *defaults,
+ * in any case; form: a request_form. False: *why says which field was refused, what was found and
+ * what is allowed. */
+bool request_parse(const char *body, size_t n_bytes, int form, const request_defaults *defaults,
                    request *r, refusal *why);
 /* Wipes. */
 void request_free(request *r);

@@ -20,12 +20,6 @@ enum {
     BACKLOG = 1024,
 };
 
-static dpi_status fail(dpi_error *err, dpi_status code, const char *what, const char *detail) {
-    *err = (dpi_error){.code = (int32_t)code};
-    snprintf(err->message, sizeof err->message, "%s: %s", what, detail);
-    return code;
-}
-
 /* ---- Listening ------------------------------------------------------------------------------- */
 
 typedef union address {
@@ -65,16 +59,17 @@ static dpi_status listen_on(server *s, dpi_error *err) {
     snprintf(what, sizeof what, "cannot listen on %.40s port %d", s->options.host,
              s->options.port);
     if (!read_address(s->options.host, s->options.port, &a, &n))
-        return fail(err, DPI_STATUS_ARG, what, "allowed is a numeric address");
+        return fail_with(err, DPI_STATUS_ARG, "%s: allowed is a numeric address", what);
     s->is_loopback = is_loopback(&a);
     if (!s->is_loopback && !s->options.principals)
-        return fail(err, DPI_STATUS_ARG, what, "other machines reach it, and there are no tokens");
+        return fail_with(err, DPI_STATUS_ARG, "%s: other machines reach it, and there are no "
+                                              "tokens", what);
     s->socket = socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (s->socket < 0 ||
         setsockopt(s->socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
         bind(s->socket, &a.any, n) != 0 || listen(s->socket, BACKLOG) != 0 ||
         getsockname(s->socket, &a.any, &n) != 0)
-        return fail(err, DPI_STATUS_IO, what, strerror(errno));
+        return fail_with(err, DPI_STATUS_IO, "%s: %s", what, strerror(errno));
     s->port = ntohs(a.any.sa_family == AF_INET ? a.v4.sin_port : a.v6.sin6_port);
     return DPI_STATUS_OK;
 }
@@ -103,34 +98,59 @@ static dpi_status start_daemon(server *s, dpi_error *err) {
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)(32 << 10), MHD_OPTION_SIGPIPE_HANDLED_BY_APP,
         1, MHD_OPTION_END);
     return s->daemon ? DPI_STATUS_OK
-                     : fail(err, DPI_STATUS_SYSTEM, "cannot serve", strerror(errno));
+                     : fail_with(err, DPI_STATUS_SYSTEM, "cannot serve: %s", strerror(errno));
 }
 
 /* ---- All ------------------------------------------------------------------------------------- */
 
-dpi_status server_open(const server_options *options, server **made, dpi_error *err) {
-    server *s = calloc(1, sizeof *s);
-    *made = s;
-    if (!s)
-        return fail(err, DPI_STATUS_MEMORY, "out of memory", "a server");
-    s->options = *options;
-    s->socket = -1;
-    s->begun = (int64_t)time(NULL);
-    pthread_mutex_init(&s->lock, NULL);
-    pthread_cond_init(&s->left, NULL);
+/* After the worker. */
+static dpi_status open_books(server *s, const char *model_path, dpi_error *err) {
+    const server_options *o = &s->options;
+    books *b = &s->books;
+    b->worker = s->worker;
+    b->principals = o->principals;
+    b->model = o->worker.model;
+    b->model_name = s->model.name;
+    b->session = o->worker.session;
+    b->session.n_ctx = s->n_ctx;
+    b->chat = o->chat;
+    b->n_tokens = o->n_tokens;
+    b->random = o->random;
+    b->random_user = o->random_user;
+    return books_begin(b, model_path, err);
+}
+
+static dpi_status open_all(server *s, dpi_error *err) {
+    server_options *o = &s->options;
     dpi_model_info_init(&s->model);
-    dpi_status status = dpi_model_info_get(options->worker.model, &s->model, err);
+    dpi_status status = dpi_model_info_get(o->worker.model, &s->model, err);
     if (status == DPI_STATUS_OK)
         status = http_load(&s->http, err);
     if (status == DPI_STATUS_OK)
         status = listen_on(s, err);
     if (status == DPI_STATUS_OK)
-        status = worker_create(&options->worker, &s->worker, err);
-    if (status == DPI_STATUS_OK) {
-        s->n_ctx = worker_n_ctx(s->worker);
-        status = start_daemon(s, err);
-    }
-    return status;
+        status = datasets_open(o->datasets, o->n_datasets, o->ledger, &s->books.datasets, err);
+    o->worker.n_seq_most = datasets_rows(&s->books.datasets);
+    if (status == DPI_STATUS_OK)
+        status = worker_create(&o->worker, &s->worker, err);
+    if (status != DPI_STATUS_OK)
+        return status;
+    s->n_ctx = worker_n_ctx(s->worker);
+    status = open_books(s, o->model_path, err);
+    return status == DPI_STATUS_OK ? start_daemon(s, err) : status;
+}
+
+dpi_status server_open(const server_options *options, server **made, dpi_error *err) {
+    server *s = calloc(1, sizeof *s);
+    *made = s;
+    if (!s)
+        return fail_with(err, DPI_STATUS_MEMORY, "out of memory for a server");
+    s->options = *options;
+    s->socket = -1;
+    s->begun = (int64_t)time(NULL);
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->left, NULL);
+    return open_all(s, err);
 }
 
 int server_port(const server *s) { return s->port; }
@@ -158,11 +178,15 @@ void server_close(server *s) {
         worker_stop(s->worker);
         worker_join(s->worker);
     }
+    clerk_stop(s->books.clerk); /* what was drawn is kept */
     if (s->daemon) {
         wait_for_calls(s);
         s->http.stop_daemon(s->daemon);
     }
+    clerk_free(s->books.clerk);
     worker_free(s->worker);
+    datasets_close(&s->books.datasets);
+    books_free(&s->books);
     http_unload(&s->http);
     pthread_mutex_destroy(&s->lock);
     pthread_cond_destroy(&s->left);

@@ -20,10 +20,19 @@ typedef struct server_options {
     int32_t n_tokens; /* most tokens of an answer; 0: what the context leaves */
     const principals *principals; /* who may send requests; must outlive the server. NULL: whoever
                                      reaches a loopback address; others are refused */
-    worker_options worker;
+    const char *const *datasets; /* [n_datasets] as --dataset has them (datasets.h) */
+    int n_datasets;
+    const char *ledger;     /* the file of their budgets */
+    const char *model_path; /* with datasets: the file that the model was opened with */
+    bool allows_stream;     /* of private answers, too: their pace depends on records */
+    dpi_random_fn random;   /* of private answers; NULL: the system's. Anything else voids their
+                               guarantee: for tests */
+    void *random_user;
+    worker_options worker; /* n_seq_most follows from the rest */
 } server_options;
 
-/* Errors: those of worker_create; ARG (the address), IO (the port is in use). */
+/* Errors: those of worker_create, datasets_open and dpi_report_create; ARG (the address), IO (the
+ * port is in use). */
 dpi_status server_open(const server_options *options, server **s, dpi_error *err);
 int server_port(const server *s);
 /* Refuses new requests, draws what has begun to its end, sends it, and frees. NULL is allowed. */

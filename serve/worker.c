@@ -17,6 +17,8 @@ struct worker {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* an answer waits, or the worker stops */
     answer *first, **last;  /* that wait */
+    answer *prepared;       /* that are prepared, and not begun */
+    int32_t n_preparing;    /* that have room and are not begun */
     bool is_stopping;
     worker_counts counts;
 
@@ -45,6 +47,10 @@ answer *answer_create(void) {
 static void answer_drop(answer *a) {
     if (--a->n_owners > 0)
         return;
+    for (int32_t i = 0; a->references && i < a->n_seq - 1; i++)
+        dpi_private_free(a->references[i]);
+    free(a->references);
+    free(a->n_references);
     dpi_private_free(a->tokens);
     dpi_private_free(a->text);
     free(a);
@@ -57,6 +63,12 @@ void answer_leave(worker *w, answer *a) {
     a->is_left = true;
     a->wake = NULL;
     answer_drop(a);
+    pthread_mutex_unlock(&w->lock);
+}
+
+void answer_forget(worker *w, answer *a) {
+    pthread_mutex_lock(&w->lock);
+    a->wake = NULL;
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -74,6 +86,8 @@ static void answer_end(answer *a, const refusal *failure) {
         a->failure = *failure;
     a->is_over = true;
     answer_wake(a);
+    if (a->ended)
+        a->ended(a->owner);
 }
 
 static bool add_text(answer *a, const char *bytes, size_t n_bytes) {
@@ -151,6 +165,10 @@ static dpi_status create_generation(worker *w, answer *a, dpi_error *err) {
     o.sampler = a->sampler;
     o.public_tokens = a->tokens;
     o.n_public = a->n_tokens;
+    o.reference_tokens = (const int32_t *const *)a->references;
+    o.n_reference_tokens = a->n_references;
+    o.n_ref = a->references ? a->method.n_ref : 0;
+    o.n_prefix = a->n_prefix;
     o.first_seq = a->first_seq;
     o.n_piece = PIECE;
     o.text = 1;
@@ -168,52 +186,87 @@ static void close_answer(worker *w, answer *a) {
     a->first_seq = -1;
 }
 
-static void end_answer(worker *w, answer *a, const dpi_error *err) {
-    refusal why;
+/* why NULL: it has come to its end. */
+static void end_answer(worker *w, answer *a, const refusal *why) {
     close_answer(w, a);
-    if (err)
-        refuse_error(&why, err);
     pthread_mutex_lock(&w->lock);
-    answer_end(a, err ? &why : NULL);
+    w->counts.n_drawn = w->n_live + w->n_preparing;
+    answer_end(a, why);
     answer_drop(a);
     pthread_mutex_unlock(&w->lock);
 }
 
 static void begin_answer(worker *w, answer *a) {
     dpi_error err;
-    if (create_generation(w, a, &err) != DPI_STATUS_OK)
-        end_answer(w, a, &err);
+    refusal why = a->failure;
+    if (!why.http && create_generation(w, a, &err) != DPI_STATUS_OK)
+        refuse_error(&why, &err);
+    if (why.http)
+        end_answer(w, a, &why);
     else
         w->live[w->n_live++] = a;
 }
 
 /* ---- The thread ------------------------------------------------------------------------------ */
 
-/* The next answer that has room; NULL: none. Answers begin in the order in which they came. Waits
- * where there is nothing to do, and sets *is_over where there never will be. */
-static answer *next_answer(worker *w, bool *is_over) {
-    answer *a = NULL;
-    pthread_mutex_lock(&w->lock);
-    while (!w->first && w->n_live == 0 && !w->is_stopping)
-        pthread_cond_wait(&w->changed, &w->lock);
-    if (w->first && w->n_live < w->options.n_parallel) {
-        const int32_t seq = find_sequences(w, w->first->n_seq);
-        if (seq >= 0) {
-            a = w->first;
-            a->first_seq = seq;
-            mark_sequences(w, a, true);
-            w->first = a->next;
-            if (!w->first)
-                w->last = &w->first;
-            w->counts.n_waiting--;
-            w->counts.n_drawn++;
-            w->counts.n_answers++;
-            w->counts.n_prompt_tokens += (int64_t)a->n_tokens;
-        }
-    }
-    *is_over = !w->first && !a && w->n_live == 0 && w->is_stopping;
-    pthread_mutex_unlock(&w->lock);
+/* With the lock held: the first answer that waits, where there is room for it; else NULL. */
+static answer *find_room(worker *w) {
+    answer *a = w->first;
+    if (!a || w->n_live + w->n_preparing >= w->options.n_parallel)
+        return NULL;
+    const int32_t seq = find_sequences(w, a->n_seq);
+    if (seq < 0)
+        return NULL;
+    a->first_seq = seq;
+    mark_sequences(w, a, true);
+    w->first = a->next;
+    if (!w->first)
+        w->last = &w->first;
+    w->n_preparing += a->prepare != NULL;
+    w->counts.n_waiting--;
+    w->counts.n_drawn++;
+    w->counts.n_answers++;
+    w->counts.n_prompt_tokens += (int64_t)a->n_tokens;
     return a;
+}
+
+/* The same: one that is prepared. */
+static answer *find_prepared(worker *w) {
+    answer *a = w->prepared;
+    if (a) {
+        w->prepared = a->next;
+        w->n_preparing--;
+    }
+    return a;
+}
+
+/* What the thread does next: *a, if not NULL, has room, and is begun or else prepared. Answers get
+ * room in the order in which they came. Waits where there is nothing to do; false where there never
+ * will be. */
+static bool next_answer(worker *w, answer **a, bool *is_prepared) {
+    pthread_mutex_lock(&w->lock);
+    for (;;) {
+        *a = find_prepared(w);
+        *is_prepared = *a != NULL;
+        if (!*a)
+            *a = find_room(w);
+        if (*a || w->n_live > 0 || (w->is_stopping && w->n_preparing == 0 && !w->first))
+            break;
+        pthread_cond_wait(&w->changed, &w->lock);
+    }
+    const bool goes_on = *a || w->n_live > 0;
+    pthread_mutex_unlock(&w->lock);
+    return goes_on;
+}
+
+void worker_prepared(worker *w, answer *a, const refusal *why) {
+    pthread_mutex_lock(&w->lock);
+    if (why)
+        a->failure = *why;
+    a->next = w->prepared;
+    w->prepared = a;
+    pthread_cond_signal(&w->changed);
+    pthread_mutex_unlock(&w->lock);
 }
 
 /* False: no memory for the text. */
@@ -243,12 +296,13 @@ static void tell_all(worker *w, const dpi_error *err) {
         pthread_mutex_unlock(&w->lock);
         if (ok && e->type != DPI_EVENT_END && e->type != DPI_EVENT_ERROR)
             continue;
-        end_answer(w, w->live[i], !ok ? &no_memory : e->type == DPI_EVENT_ERROR ? &why : NULL);
+        answer *over = w->live[i];
+        refusal failure;
         w->live[i] = w->live[--w->n_live];
+        if (!ok || e->type == DPI_EVENT_ERROR)
+            refuse_error(&failure, ok ? &why : &no_memory);
+        end_answer(w, over, !ok || e->type == DPI_EVENT_ERROR ? &failure : NULL);
     }
-    pthread_mutex_lock(&w->lock);
-    w->counts.n_drawn = w->n_live;
-    pthread_mutex_unlock(&w->lock);
 }
 
 /* Nobody waits for these. */
@@ -260,24 +314,28 @@ static void cancel_left(worker *w) {
     pthread_mutex_unlock(&w->lock);
 }
 
+static void pass(worker *w) {
+    dpi_error err = {0};
+    cancel_left(w);
+    for (int32_t i = 0; i < w->n_live; i++)
+        w->generations[i] = w->live[i]->generation;
+    dpi_status status = dpi_generation_advance(w->generations, w->n_live, w->events, &err);
+    (void)status; /* the events have those of all */
+    tell_all(w, &err);
+}
+
 static void *draw_answers(void *user) {
     worker *w = user;
-    bool is_over = false;
-    while (!is_over) {
-        answer *a = next_answer(w, &is_over);
-        if (a) {
+    answer *a;
+    bool is_prepared;
+    while (next_answer(w, &a, &is_prepared)) {
+        if (!a) {
+            pass(w);
+        } else if (a->prepare && !is_prepared) {
+            a->prepare(a->owner);
+        } else {
             begin_answer(w, a);
-            continue;
         }
-        if (w->n_live == 0)
-            continue;
-        cancel_left(w);
-        for (int32_t i = 0; i < w->n_live; i++)
-            w->generations[i] = w->live[i]->generation;
-        dpi_error err = {0};
-        dpi_status status = dpi_generation_advance(w->generations, w->n_live, w->events, &err);
-        (void)status; /* the events have those of all */
-        tell_all(w, &err);
     }
     return NULL;
 }
@@ -318,7 +376,7 @@ dpi_status worker_create(const worker_options *options, worker **made, dpi_error
         goto no_memory;
     w->options = *options;
     w->last = &w->first;
-    w->n_seq = options->n_parallel;
+    w->n_seq = options->n_parallel * options->n_seq_most;
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->changed, NULL);
     w->live = calloc((size_t)options->n_parallel, sizeof *w->live);

@@ -23,12 +23,22 @@ typedef struct answer {
     dpi_sampler_options method; /* n_tokens is T */
     bool is_seeded;
     uint64_t bits; /* the state of its random bits, with is_seeded */
+    int32_t n_seq; /* sequences that it needs: 1, and one for each prompt of a record */
+    /* An answer about records (NULL: one without): called on the worker's thread once there is room
+     * for it, and returns at once. Whoever is called sets what follows and calls worker_prepared.
+     * prepare is not called for one that is refused before. */
+    void (*prepare)(void *owner);
+    void (*ended)(void *owner); /* it is over: called once, with the worker's lock held */
+    void *owner;
+    int32_t **references; /* [n_seq - 1] prompts of records, NULL for null ones; private memory */
+    size_t *n_references; /* as many */
+    size_t n_prefix;      /* as in dpi_generation_options */
 
     /* The worker's. */
-    struct answer *next; /* that waits */
+    struct answer *next; /* that waits, or that is prepared */
     dpi_sampler *sampler;
     dpi_generation *generation;
-    int32_t first_seq, n_seq;
+    int32_t first_seq;
     int n_owners; /* the worker and the one who waits */
     bool is_left; /* nobody waits for it any more */
     bool is_over;
@@ -45,6 +55,7 @@ typedef struct worker_options {
     const dpi_model *model;
     dpi_session_options session; /* n_seq and cancel follow from the rest */
     int32_t n_parallel;          /* answers that are drawn at a time */
+    int32_t n_seq_most;          /* sequences of one answer, most; at least 1 */
     int32_t n_waiting;           /* answers that may wait for that */
 } worker_options;
 
@@ -65,8 +76,14 @@ answer *answer_create(void);
 /* The caller needs it no more: an answer that is drawn is stopped. NULL is allowed. */
 void answer_leave(worker *w, answer *a);
 
+/* The caller does not wait for it any more, and needs it still. */
+void answer_forget(worker *w, answer *a);
+
 /* False: *why says that too many wait, or that the server stops. */
 bool worker_submit(worker *w, answer *a, refusal *why);
+
+/* After prepare: it is drawn, or with `why` over. From any thread. */
+void worker_prepared(worker *w, answer *a, const refusal *why);
 
 /* What there is of an answer at one moment. */
 typedef struct answer_view {

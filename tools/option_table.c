@@ -445,6 +445,18 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "most tokens of an answer; without it what the context leaves"},
     [OPT_PRINCIPALS] = {.name = "tokens", .type = OPT_STRING, .commands = CMD_SERVE, .arg = "FILE",
         .help = "who may send requests: lines of a name and the SHA-256 of a bearer token"},
+    [OPT_SERVED] = {.name = "dataset", .type = OPT_STRING, .commands = CMD_SERVE, .is_list = true,
+        .arg = "NAME=PATH,epsilon=E,delta=D",
+        .help = "records that private answers are about, and the budget of all of them; may be "
+                "given several times. Further parts: unit=FIELD, label=FIELD, text=FIELD, and "
+                "batch=B, the most records of an answer (16)"},
+    [OPT_SERVED_LEDGER] = {.name = "ledger", .type = OPT_STRING, .commands = CMD_SERVE,
+        .arg = "FILE",
+        .help = "with --dataset: private answers are charged to this ledger, which is made if it "
+                "is not there; FILE.answers keeps the answers"},
+    [OPT_ALLOW_STREAM] = {.name = "allow-stream", .type = OPT_FLAG, .commands = CMD_SERVE,
+        .help = "private answers may be streamed. Their pace depends on records: only for clients "
+                "that may see it"},
     [OPT_REAL] = {.name = "real", .type = OPT_STRING, .commands = CMD_EVAL, .arg = "FILE",
         .group = GROUP_DATA,
         .help = "texts that the synthetic ones are compared with: records that were held out"},

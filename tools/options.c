@@ -242,6 +242,10 @@ static int accept(parser *p, int id, const char *text) {
         return cli_fail(CLI_USAGE, "--report: given more than %d times", MAX_REPORTS);
     if (id == OPT_REPORT)
         a->reports[a->n_reports++] = text;
+    if (id == OPT_SERVED && a->n_served == MAX_SERVED)
+        return cli_fail(CLI_USAGE, "--dataset: given more than %d times", MAX_SERVED);
+    if (id == OPT_SERVED)
+        a->served[a->n_served++] = text;
     return CLI_OK;
 }
 

@@ -32,6 +32,7 @@ typedef enum option_id {
     OPT_REPLACED, OPT_GROUP_SIZE, OPT_CERTIFY, OPT_EFFORT,
     OPT_JOB, OPT_SHARD, OPT_SPREAD, OPT_PARTIAL, OPT_JOURNAL_EVERY, OPT_MAX_HOURS,
     OPT_HOST, OPT_PORT, OPT_AT_A_TIME, OPT_WAITING, OPT_MAX_TOKENS, OPT_PRINCIPALS,
+    OPT_SERVED, OPT_SERVED_LEDGER, OPT_ALLOW_STREAM,
     OPT_REAL, OPT_TRAIN, OPT_FEATURES, OPT_DIM, OPT_CLUSTERS, OPT_SCALING, OPT_REAL_IS_PUBLIC,
     OPT_INSTRUCTION, OPT_TUNE_UNITS, OPT_EXPECTED, OPT_TUNE_STEPS, OPT_POSITIONS, OPT_RANK,
     OPT_ALPHA, OPT_TARGETS, OPT_TUNE_CLIP, OPT_LR, OPT_WARMUP, OPT_OPTIMIZER, OPT_TUNE_EPSILON,
@@ -73,7 +74,7 @@ enum {
     CMD_GROUPED = CMD_RUN | CMD_PLAN,                                 /* whose help has headings */
 };
 
-enum { MAX_REPORTS = 8, MAX_OWN = 32, MAX_WORDS = 1024 };
+enum { MAX_REPORTS = 8, MAX_SERVED = 32, MAX_OWN = 32, MAX_WORDS = 1024 };
 
 /* The value of one option: `given` on the command line, else the default of the table, if any. */
 typedef struct option_value {
@@ -105,6 +106,8 @@ typedef struct args {
     struct dpi_journal *journal; /* resume: of the job that goes on; NULL: none */
     const char *reports[MAX_REPORTS]; /* --report, which may be given more than once */
     int n_reports;
+    const char *served[MAX_SERVED]; /* serve: --dataset, the same */
+    int n_served;
 } args;
 
 typedef struct command {

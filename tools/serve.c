@@ -15,6 +15,11 @@ static int read_server_options(const args *a, server_options *o) {
     dpi_error err;
     *o = (server_options){.host = a->v[OPT_HOST].s, .port = (int)a->v[OPT_PORT].i,
                           .n_tokens = (int32_t)a->v[OPT_MAX_TOKENS].i};
+    o->datasets = a->served;
+    o->n_datasets = a->n_served;
+    o->ledger = a->v[OPT_SERVED_LEDGER].s;
+    o->model_path = a->model;
+    o->allows_stream = a->v[OPT_ALLOW_STREAM].i;
     o->worker.n_parallel = (int32_t)a->v[OPT_AT_A_TIME].i;
     o->worker.n_waiting = (int32_t)a->v[OPT_WAITING].i;
     const int code = read_session_options(a, &o->worker.session);

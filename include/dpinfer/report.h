@@ -32,6 +32,11 @@ typedef enum dpi_report_format {
 DPI_API DPI_MUST_CHECK dpi_status dpi_report_create(const dpi_claim *claim, const dpi_model *model,
                                                     const char *model_path, dpi_report **report,
                                                     dpi_error *err);
+/* A report of another run with the same model and program, whose files are not hashed again: for a
+ * server. It holds nothing else of `report`. Errors: ARG (the claim; a parsed report), MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_report_again(const dpi_report *report,
+                                                   const dpi_claim *claim, dpi_report **again,
+                                                   dpi_error *err);
 /* The claim of the same run as it is now: after it was charged to a ledger. Errors: ARG (the claim,
  * or a parsed report). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_report_update(dpi_report *report, const dpi_claim *claim,

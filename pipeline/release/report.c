@@ -76,6 +76,25 @@ dpi_status dpi_report_create(const dpi_claim *claim, const dpi_model *model, con
     return status;
 }
 
+dpi_status dpi_report_again(const dpi_report *report, const dpi_claim *claim, dpi_report **again,
+                            dpi_error *err) {
+    if (report->recorded)
+        return dpi_fail(err, DPI_STATUS_ARG, "a report that was parsed is not changed");
+    DPI_TRY(dpi_claim_check(claim, err));
+    dpi_report *r = calloc(1, sizeof *r);
+    if (!r)
+        return out_of_memory(err);
+    r->claim = *claim;
+    r->model = json_deep_copy(report->model); /* counts of references belong to one thread */
+    r->software = json_deep_copy(report->software);
+    if (dpi_report_added_init(&r->added) && r->model && r->software) {
+        *again = r;
+        return DPI_STATUS_OK;
+    }
+    dpi_report_free(r);
+    return out_of_memory(err);
+}
+
 dpi_status dpi_report_update(dpi_report *r, const dpi_claim *claim, dpi_error *err) {
     if (r->recorded)
         return dpi_fail(err, DPI_STATUS_ARG, "a report that was parsed is not changed");

@@ -4,12 +4,12 @@
 #   run.sh CONFIG        the table of all mutants that have run; fails unless each was caught
 # The patch must apply exactly, the mutant must compile, and it must end with an audit that fails:
 # not with a crash. A fault in tools/ is looked for from outside, by tests/tools/path.sh, or by
-# infer.sh if its name begins with infer-. Only what the patch touches is compiled again, the rest
-# comes from archives of objects.
+# infer.sh if its name begins with infer-; one in serve/ by tests/serve/test_private.c. Only what
+# the patch touches is compiled again, the rest comes from archives of objects.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=/dev/null
-. "$1" # SOURCE WORK CC CFLAGS FULL_FLAGS OBJECTS PROGRAM LIBS
+. "$1" # SOURCE WORK CC CFLAGS FULL_FLAGS OBJECTS PROGRAM SERVER LIBS
 name=${2:-}
 
 if [ -z "$name" ]; then
@@ -25,6 +25,12 @@ fi
 
 work=$WORK/$name
 case $name in
+serve-*)
+    if [ -z "$SERVER" ]; then
+        mkdir -p "$work" && echo "skipped: built without the server" >"$work/result"
+        exit 77
+    fi
+    ;;
 avx512-*)
     if ! grep -qw avx512_vnni /proc/cpuinfo; then
         mkdir -p "$work" && echo "skipped: this processor has no AVX-512" >"$work/result"
@@ -34,7 +40,7 @@ avx512-*)
 esac
 rm -rf "$work"
 mkdir -p "$work" || exit 1
-for folder in include base kernels gguf tokenizer engine dp pipeline train tools; do
+for folder in include base kernels gguf tokenizer engine dp pipeline train serve tools; do
     cp -r "$SOURCE/$folder" "$work" || exit 1
 done
 cd "$work" || exit 1
@@ -50,7 +56,7 @@ flags_of() {
     kernels/x86/avx512*)
         echo "-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mfma -mf16c"
         ;;
-    pipeline/*/* | train/* | tools/*) echo "$FULL_FLAGS" ;;
+    pipeline/*/* | train/* | serve/* | tools/*) echo "$FULL_FLAGS" ;;
     esac
 }
 # The probe that is run first: a fault is noticed sooner by the audits of its own folder.
@@ -104,6 +110,11 @@ if [[ " $sources" == *[[:space:]]tools/* ]]; then
     rc=$?
     sed -n 's/^FAILED: /AUDIT FAILED: outside | /p' log >out
     cat log >err
+elif [[ " $sources" == *[[:space:]]serve/* ]]; then
+    $CC -o mutant "${objects[@]}" $SERVER $LIBS || die "does not link"
+    ./mutant >err 2>&1
+    rc=$(($? > 0 && $? < 100))
+    sed -n 's/^\[  FAILED  \] /AUDIT FAILED: server | /p' err >out
 else
     $CC -o mutant "${objects[@]}" $OBJECTS $LIBS || die "does not link"
     ./mutant "${first[@]}" >out 2>err

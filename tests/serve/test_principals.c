@@ -32,6 +32,23 @@ static void finds_by_token(void **state) {
     principals_free(NULL);
 }
 
+static void has_shares(void **state) {
+    (void)state;
+    principals *p = parse("alice " ABC "  letters=0.25\tnotes=0\nbob " EMPTY " letters=1\n");
+    assert_true(principals_share(p, "alice", "letters") == .25);
+    assert_true(principals_share(p, "alice", "notes") == 0);
+    assert_true(principals_share(p, "bob", "letters") == 1);
+    assert_true(principals_share(p, "bob", "notes") == -1);
+    assert_true(principals_share(p, "carol", "letters") == -1);
+    assert_true(principals_share(NULL, "bob", "letters") == -1);
+    const char *name, *dataset;
+    assert_true(principals_share_at(p, 2, &name, &dataset));
+    assert_string_equal(name, "bob");
+    assert_string_equal(dataset, "letters");
+    assert_false(principals_share_at(p, 3, &name, &dataset));
+    principals_free(p);
+}
+
 static void refuses_files(void **state) {
     (void)state;
     static const struct {
@@ -44,7 +61,13 @@ static void refuses_files(void **state) {
         {" alice " ABC, "line 1: allowed"},
         {"al/ice " ABC, "line 1: allowed"},
         {"alice " ABC "0", "line 1: allowed"},
-        {"alice " ABC " x", "line 1: allowed"},
+        {"alice " ABC " x", "line 1: allowed is a share"},
+        {"alice " ABC " x=", "line 1: allowed is a share"},
+        {"alice " ABC " x=1.01", "line 1: allowed is a share"},
+        {"alice " ABC " x=-1", "line 1: allowed is a share"},
+        {"alice " ABC " x=nan", "line 1: allowed is a share"},
+        {"alice " ABC " x/y=1", "line 1: allowed is a share"},
+        {"alice " ABC " x=.1 y=.2 x=.3", "line 1: the share is there already"},
         {"a " ABC "\nb g" EMPTY, "line 2: allowed"},
         {"a " ABC "\na " EMPTY, "line 2: the name is there already"},
         {"a " ABC "\n\nb " ABC, "line 3: the hash is there already"},
@@ -63,6 +86,7 @@ static void refuses_files(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_by_token),
+        cmocka_unit_test(has_shares),
         cmocka_unit_test(refuses_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,77 @@
+/* books.h - what private answers need of a server. */
+#ifndef DPI_SERVE_BOOKS_H
+#define DPI_SERVE_BOOKS_H
+
+#include "dpinfer/report.h"
+#include "serve/clerk.h"
+#include "serve/datasets.h"
+#include "serve/principals.h"
+#include "serve/reply.h"
+#include "serve/worker.h"
+
+typedef struct books {
+    clerk *clerk;
+    worker *worker;
+    datasets datasets;
+    const principals *principals; /* NULL: whoever reaches the server */
+    dpi_report *report;           /* of the model and the program: what others begin with */
+    const dpi_model *model;
+    const char *model_name;
+    dpi_session_options session; /* n_ctx is settled */
+    int32_t chat;                /* a dpi_chat */
+    int32_t n_tokens;            /* most tokens of an answer; 0: what the context leaves */
+    dpi_random_fn random; /* NULL: the system's bits. Anything else voids every guarantee, and the
+                             reports say so: for tests */
+    void *random_user;
+} books;
+
+/* The report of `books`, which hashes the model. Errors: as dpi_report_create. */
+dpi_status books_begin(books *b, const char *model_path, dpi_error *err);
+/* After the clerk has ended. */
+void books_free(books *b);
+
+/* ---- What a request comes to (settle.c) ------------------------------------------------------ */
+
+typedef struct settled {
+    dataset *dataset;
+    dpi_claim claim;
+    dpi_prompts *prompts; /* settled_free's */
+    dpi_prompts_info prompts_info;
+    int64_t n_units;      /* of the dataset, or of the label */
+    dpi_cost cost;
+    dpi_dataset_info info; /* of the ledger, now */
+    int64_t amount;        /* of the ledger */
+    int64_t most;          /* of the principal's share, now; -1: no bound of its own */
+    int64_t spent;         /* of the principal */
+} settled;
+
+/* No record is read. On the clerk's thread. False: *why; s is settled_free's in any case. */
+bool settle_request(const books *b, const char *principal, const request *r, settled *s,
+                    refusal *why);
+/* Whether the budgets allow it now. */
+bool settle_budget(const settled *s, refusal *why);
+void settled_free(settled *s);
+
+/* Of an amount of the ledger: the divergence. */
+double books_divergence(int64_t amount);
+
+/* ---- Jobs: each is the caller's, who leaves it ----------------------------------------------- */
+
+/* A private answer (private.c). The request is the job's from here on, and *r is empty. `key`: of
+ * Idempotency-Key, "": none. NULL: out of memory. */
+job *private_create(const books *b, const char *principal, const char *key, const uint8_t *hash,
+                    request *r);
+/* First of all what the clerk does with it. */
+void private_begin(job *j);
+/* What is drawn, for a stream, once the job has begun; the job's. */
+answer *private_answer_of(job *j);
+/* What its parts say; the job's, valid once it has begun, `facts` once it is done. */
+const reply_head *private_head_of(job *j);
+
+/* The others (privacy.c), whose reply is JSON. `name`: of a dataset ("": all), or the id of a
+ * report. */
+job *plan_create(const books *b, const char *principal, request *r);
+job *budget_create(const books *b, const char *principal, const char *name);
+job *report_create(const books *b, const char *principal, const char *name);
+
+#endif

@@ -1,0 +1,286 @@
+/* datasets.c - see datasets.h. */
+#include "serve/datasets.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve/refusal.h"
+
+#define TRY(call)                                                                                  \
+    do {                                                                                           \
+        const dpi_status try_status = (call);                                                      \
+        if (try_status != DPI_STATUS_OK)                                                           \
+            return try_status;                                                                     \
+    } while (0)
+
+/* ---- One dataset ----------------------------------------------------------------------------- */
+
+static bool is_name(const char *text) {
+    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                  "0123456789._-";
+    const size_t n = strspn(text, allowed);
+    return n > 0 && n <= DATASET_NAME_MAX && text[n] == '\0';
+}
+
+static dpi_status read_number(const char *key, const char *text, double most, bool is_open,
+                              double *number, dpi_error *err) {
+    char *end;
+    *number = strtod(text, &end);
+    if (end != text && *end == '\0' && *number > 0 && (is_open ? *number < most : *number <= most))
+        return DPI_STATUS_OK;
+    return fail_with(err, DPI_STATUS_ARG, "--dataset: %s: found '%.40s', allowed 0 < x %s %g", key,
+                     text, is_open ? "<" : "<=", most);
+}
+
+static dpi_status read_text(const char *key, const char *text, char **copy, dpi_error *err) {
+    if (*copy || text[0] == '\0')
+        return fail_with(err, DPI_STATUS_ARG, "--dataset: %s: allowed is one text", key);
+    *copy = strdup(text);
+    return *copy ? DPI_STATUS_OK : fail_with(err, DPI_STATUS_MEMORY, "out of memory");
+}
+
+static dpi_status read_part(const char *key, const char *value, dataset *d, dpi_error *err) {
+    double batch;
+    if (strcmp(key, "unit") == 0)
+        return read_text(key, value, &d->unit, err);
+    if (strcmp(key, "label") == 0)
+        return read_text(key, value, &d->label, err);
+    if (strcmp(key, "text") == 0)
+        return read_text(key, value, &d->text, err);
+    if (strcmp(key, "epsilon") == 0)
+        return read_number(key, value, 1e6, false, &d->epsilon, err);
+    if (strcmp(key, "delta") == 0)
+        return read_number(key, value, 1, true, &d->delta, err);
+    if (strcmp(key, "batch") != 0)
+        return fail_with(err, DPI_STATUS_ARG, "--dataset: found '%.40s', allowed unit, label, "
+                                              "text, epsilon, delta, batch", key);
+    TRY(read_number(key, value, 4096, false, &batch, err));
+    d->batch = (int32_t)batch;
+    return d->batch >= 1 && d->batch == batch
+               ? DPI_STATUS_OK
+               : fail_with(err, DPI_STATUS_ARG, "--dataset: batch: found '%.40s', allowed 1..4096",
+                           value);
+}
+
+static dpi_status parse(char *spec, dataset *d, dpi_error *err) {
+    char *rest = NULL, *part = strtok_r(spec, ",", &rest);
+    char *value = part ? strchr(part, '=') : NULL;
+    if (!value)
+        return fail_with(err, DPI_STATUS_ARG, "--dataset: allowed is NAME=PATH,epsilon=E,delta=D");
+    *value++ = '\0';
+    if (!is_name(part))
+        return fail_with(err, DPI_STATUS_ARG, "--dataset: found the name '%.70s', allowed are "
+                                              "1..63 letters, digits, '.', '_' and '-'", part);
+    memcpy(d->name, part, strlen(part) + 1);
+    TRY(read_text("the path", value, &d->path, err));
+    while ((part = strtok_r(NULL, ",", &rest)) != NULL) {
+        value = strchr(part, '=');
+        if (!value)
+            return fail_with(err, DPI_STATUS_ARG, "--dataset: found '%.40s', allowed KEY=VALUE",
+                             part);
+        *value++ = '\0';
+        TRY(read_part(part, value, d, err));
+    }
+    if (d->epsilon == 0 || d->delta == 0)
+        return fail_with(err, DPI_STATUS_ARG, "--dataset %s: %s is not there: it is the budget of "
+                                              "all answers", d->name,
+                         d->epsilon == 0 ? "epsilon" : "delta");
+    return DPI_STATUS_OK;
+}
+
+dpi_status dataset_parse(const char *spec, dataset *d, dpi_error *err) {
+    char *copy = strdup(spec);
+    *d = (dataset){.batch = DATASET_BATCH_DEFAULT};
+    if (!copy)
+        return fail_with(err, DPI_STATUS_MEMORY, "out of memory");
+    const dpi_status status = parse(copy, d, err);
+    free(copy);
+    return status;
+}
+
+void dataset_free(dataset *d) {
+    dpi_records_close(d->records);
+    free(d->path);
+    free(d->text);
+    free(d->unit);
+    free(d->label);
+    *d = (dataset){0};
+}
+
+static dpi_status open_records(dataset *d, dpi_error *err) {
+    dpi_records_options o;
+    dpi_records_options_init(&o);
+    if (d->text)
+        o.text_field = d->text;
+    o.unit_field = d->unit;
+    o.label_field = d->label;
+    TRY(dpi_records_open(d->path, &o, &d->records, err));
+    d->n_units = (int64_t)dpi_records_unit_count(d->records);
+    d->max_per_unit = dpi_records_has_units(d->records) ? DPI_MAX_PER_UNIT_DEFAULT : 0;
+    return d->n_units > 0 ? DPI_STATUS_OK
+                          : fail_with(err, DPI_STATUS_FORMAT, "%s: there is no record", d->path);
+}
+
+/* ---- The ledger ------------------------------------------------------------------------------ */
+
+/* NULL and OK: the ledger does not have it. */
+static dpi_status find_in_ledger(const datasets *d, const char *name, bool *is_there,
+                                 dpi_dataset_info *info, dpi_error *err) {
+    *is_there = false;
+    for (int32_t i = 0; !*is_there; i++) {
+        dpi_dataset_info_init(info);
+        TRY(dpi_ledger_info_at(d->ledger, i, info, err));
+        if (info->name[0] == '\0')
+            break;
+        *is_there = strcmp(info->name, name) == 0;
+    }
+    return DPI_STATUS_OK;
+}
+
+static dpi_status check_budget(const dataset *one, const dpi_dataset_info *info, dpi_error *err) {
+    if (info->epsilon != one->epsilon || info->delta != one->delta)
+        return fail_with(err, DPI_STATUS_ARG,
+                         "--dataset %s: found epsilon %g and delta %g, allowed those of the "
+                         "ledger: %g and %g", one->name, one->epsilon, one->delta, info->epsilon,
+                         info->delta);
+    if (info->scope != DPI_SCOPE_DATASET)
+        return fail_with(err, DPI_STATUS_UNSUPPORTED,
+                         "--dataset %s: the ledger has a sum for each unit: allowed is the scope "
+                         "dataset", one->name);
+    return DPI_STATUS_OK;
+}
+
+static dpi_status add_to_ledger(const datasets *d, dataset *one, dpi_error *err) {
+    dpi_dataset_info info;
+    bool is_there;
+    TRY(find_in_ledger(d, one->name, &is_there, &info, err));
+    if (!is_there) {
+        dpi_dataset_options o;
+        dpi_dataset_options_init(&o);
+        o.name = one->name;
+        o.epsilon = one->epsilon;
+        o.delta = one->delta;
+        TRY(dpi_ledger_add(d->ledger, &o, err));
+    }
+    TRY(datasets_info(d, one, &info, err));
+    return check_budget(one, &info, err);
+}
+
+dpi_status datasets_info(const datasets *d, dataset *one, dpi_dataset_info *info, dpi_error *err) {
+    dpi_dataset_info_init(info);
+    TRY(dpi_ledger_info(d->ledger, one->name, info, err));
+    one->budget = info->budget;
+    one->left = info->left;
+    return DPI_STATUS_OK;
+}
+
+/* ---- Answers of an earlier server ------------------------------------------------------------ */
+
+/* The charge that an answer was given, by its note; 0: there is none. */
+static dpi_status find_charge(const datasets *d, const stored *a, int64_t *id, dpi_error *err) {
+    char note[STORE_ID_MAX + 16];
+    dpi_charge charge;
+    dpi_dataset_info info;
+    bool is_there;
+    *id = 0;
+    const int n = snprintf(note, sizeof note, "answer %s ", a->id);
+    TRY(find_in_ledger(d, a->dataset, &is_there, &info, err));
+    if (!is_there) /* another ledger: it cannot be known */
+        *id = -1;
+    for (int64_t after = 0; is_there && *id == 0; after = charge.id) {
+        dpi_charge_init(&charge);
+        TRY(dpi_ledger_charge_next(d->ledger, a->dataset, after, &charge, err));
+        if (charge.id == 0)
+            break;
+        if (charge.counted && strncmp(charge.note, note, (size_t)n) == 0)
+            *id = charge.id;
+    }
+    return DPI_STATUS_OK;
+}
+
+/* An answer that was begun and never released: with its charge it is lost, and drawn by nobody
+ * again; without one it is as if it had never been begun. */
+static dpi_status settle_begun(const datasets *d, dpi_error *err) {
+    stored a = {0};
+    for (int64_t after = 0;; after = a.number) {
+        int64_t charge;
+        TRY(store_next_begun(d->store, after, &a, err));
+        if (a.state == STORED_NONE)
+            return DPI_STATUS_OK;
+        TRY(find_charge(d, &a, &charge, err));
+        TRY(charge == 0 ? store_forget(d->store, a.id, err)
+                        : store_lose(d->store, a.id, charge > 0 ? charge : 0, err));
+    }
+}
+
+/* ---- All ------------------------------------------------------------------------------------- */
+
+static dpi_status open_files(const char *path, datasets *d, dpi_error *err) {
+    dpi_ledger_options o;
+    dpi_ledger_options_init(&o);
+    o.create = 1;
+    TRY(dpi_ledger_open(path, &o, &d->ledger, err));
+    char *answers = malloc(strlen(path) + 9);
+    if (!answers)
+        return fail_with(err, DPI_STATUS_MEMORY, "out of memory");
+    sprintf(answers, "%s.answers", path);
+    const dpi_status status = store_open(answers, &d->store, err);
+    free(answers);
+    return status;
+}
+
+dpi_status datasets_open(const char *const *specs, int n, const char *ledger, datasets *d,
+                         dpi_error *err) {
+    *d = (datasets){0};
+    if (n == 0)
+        return DPI_STATUS_OK;
+    if (!ledger)
+        return fail_with(err, DPI_STATUS_ARG, "--dataset needs --ledger: the file of its budget");
+    d->v = calloc((size_t)n, sizeof *d->v);
+    if (!d->v)
+        return fail_with(err, DPI_STATUS_MEMORY, "out of memory");
+    for (; d->n < n; d->n++) {
+        dataset *one = &d->v[d->n];
+        dpi_status status = dataset_parse(specs[d->n], one, err);
+        if (status == DPI_STATUS_OK && datasets_find(d, one->name))
+            status = fail_with(err, DPI_STATUS_ARG, "--dataset: '%s' is there twice", one->name);
+        if (status == DPI_STATUS_OK)
+            status = open_records(one, err);
+        if (status != DPI_STATUS_OK) {
+            dataset_free(one);
+            return status;
+        }
+    }
+    TRY(open_files(ledger, d, err));
+    TRY(settle_begun(d, err));
+    for (int i = 0; i < n; i++)
+        TRY(add_to_ledger(d, &d->v[i], err));
+    return DPI_STATUS_OK;
+}
+
+void datasets_close(datasets *d) {
+    for (int i = 0; i < d->n; i++)
+        dataset_free(&d->v[i]);
+    free(d->v);
+    store_close(d->store);
+    dpi_ledger_close(d->ledger);
+    *d = (datasets){0};
+}
+
+dataset *datasets_find(const datasets *d, const char *name) {
+    for (int i = 0; i < d->n; i++)
+        if (strcmp(d->v[i].name, name) == 0)
+            return &d->v[i];
+    return NULL;
+}
+
+int32_t datasets_rows(const datasets *d) {
+    int32_t most = 1;
+    for (int i = 0; i < d->n; i++) {
+        const dataset *one = &d->v[i];
+        const int32_t n = one->batch * (one->max_per_unit > 0 ? one->max_per_unit : 1) + 1;
+        most = n > most ? n : most;
+    }
+    return most;
+}

@@ -1,0 +1,60 @@
+/* datasets.h - the records that answers are about, their budgets in one ledger, and the answers
+ * that were paid for. */
+#ifndef DPI_SERVE_DATASETS_H
+#define DPI_SERVE_DATASETS_H
+
+#include <stdatomic.h>
+
+#include "dpinfer.h"
+#include "dpinfer/ledger.h"
+#include "dpinfer/records.h"
+#include "dpinfer/release.h"
+#include "serve/request.h"
+#include "serve/store.h"
+
+enum {
+    DATASETS_MAX = 32,
+    DATASET_BATCH_DEFAULT = 16, /* most records, or units, that answer a question */
+};
+
+typedef struct dataset {
+    char name[DATASET_NAME_MAX + 1]; /* letters, digits, '.', '_', '-' */
+    char *path, *text, *unit, *label; /* NULL: none */
+    double epsilon, delta;
+    int32_t batch; /* most B of an answer */
+    dpi_records *records;
+    int64_t n_units;
+    int32_t max_per_unit; /* M; 0: each record is a unit */
+    /* What the ledger said last, for whoever cannot wait for it. */
+    atomic_llong budget, left;
+} dataset;
+
+typedef struct datasets {
+    dataset *v; /* [n] */
+    int n;
+    dpi_ledger *ledger;
+    store *store;
+} datasets;
+
+/* "NAME=PATH,unit=FIELD,label=FIELD,text=FIELD,epsilon=E,delta=D,batch=B" into *d, which
+ * dataset_free frees in any case. Errors: ARG, MEMORY. */
+dpi_status dataset_parse(const char *spec, dataset *d, dpi_error *err);
+void dataset_free(dataset *d);
+
+/* Opens the records of all `specs`, the ledger, which is made if it is not there, and the file of
+ * answers beside it (LEDGER.answers). A dataset that the ledger does not have is added; one that it
+ * has must have the same epsilon and delta. Answers that an earlier server had begun are settled.
+ * *d is datasets_close's in any case. Errors: ARG, and those of the files. */
+dpi_status datasets_open(const char *const *specs, int n, const char *ledger, datasets *d,
+                         dpi_error *err);
+void datasets_close(datasets *d);
+
+/* NULL: there is none of that name. */
+dataset *datasets_find(const datasets *d, const char *name);
+/* Most sequences of an answer: 1 without any dataset. */
+int32_t datasets_rows(const datasets *d);
+
+/* What the ledger says of a dataset now; its last words are kept, too. */
+dpi_status datasets_info(const datasets *d, dataset *one, dpi_dataset_info *info, dpi_error *err);
+
+#endif

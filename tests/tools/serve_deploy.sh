@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# What docs/serve.md says of deployment, as it stands in examples/serve: nginx with TLS before the
+# server, the unit of systemd, copies of the ledger while it is used.
+#   serve_deploy.sh path/to/dpinfer SOURCE
+PATH=$PATH:/usr/sbin
+. "$(dirname "$0")/cli_support.sh"
+. "$here/serve_support.sh"
+model=$(readlink -f "$2/models/dpinfer-4m-q8_0.gguf")
+examples=$(readlink -f "$2/examples/serve")
+for tool in nginx openssl; do
+    command -v $tool >/dev/null || { echo "skipped: no $tool"; exit 77; }
+done
+for i in $(seq 20); do echo "{\"text\": \"Ticket $i: the printer does not print.\"}"; done >r.jsonl
+token=$(head -c 32 /dev/urandom | sha256sum | cut -d ' ' -f 1)
+echo "alice $(printf %s "$token" | sha256sum | cut -d ' ' -f 1) letters=1" >tokens
+chmod 755 . # nginx's own user
+serve "$model" -t 1 -c 512 --tokens tokens --dataset letters=r.jsonl,epsilon=8,delta=1e-6 \
+    --ledger budget.db
+
+# ---- nginx --------------------------------------------------------------------------------------
+openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=models.example.org \
+    -addext subjectAltName=DNS:models.example.org -keyout key.pem -out cert.pem 2>err || exit 1
+tls=$((20000 + RANDOM % 20000))
+{
+    echo "pid $dir/nginx.pid; error_log $dir/error.log; events {}"
+    echo "http { client_body_temp_path $dir/body; proxy_temp_path $dir/proxy;"
+    echo "fastcgi_temp_path $dir/f; uwsgi_temp_path $dir/u; scgi_temp_path $dir/s;"
+    sed -e "s|listen 443|listen 127.0.0.1:$tls|; s|127.0.0.1:8080|127.0.0.1:${url##*:}|" \
+        -e "s|/etc/ssl/certs/models.example.org.pem|$dir/cert.pem|" \
+        -e "s|/etc/ssl/private/models.example.org.key|$dir/key.pem|" "$examples/nginx.conf"
+    echo "}"
+} >nginx.conf
+last="nginx"
+nginx -c "$dir/nginx.conf" -e "$dir/error.log" 2>err
+rc=$?
+expect_rc 0
+trap 'kill "$(cat "$dir/nginx.pid")" 2>/dev/null; rm -rf "$dir"' EXIT
+direct=$url
+url=https://models.example.org:$tls
+over=(--cacert cert.pem --resolve "models.example.org:$tls:127.0.0.1"
+    -H "Authorization: Bearer $token")
+body='{"dataset": "letters", "privacy": {"epsilon": 1}, "max_tokens": 5,
+    "messages": [{"role": "user", "content": "What is the problem?"}]}'
+chat=/v1/chat/completions
+post $chat "$body" "${over[@]}" -H 'Idempotency-Key: 1'; expect_code 200
+cp out first
+post $chat "$body" "${over[@]}" -H 'Idempotency-Key: 1'; expect_code 200
+expect_same first out
+post $chat "$body" "${over[@]:0:4}"; expect_code 401
+get /metrics "${over[@]}"; expect_code 404
+post $chat '{"messages": [{"role": "user", "content": "Ticket"}], "max_tokens": 9,
+    "stream": true}' "${over[@]}" -N
+expect_code 200; expect_out "data: [DONE]"
+head -c 1048577 /dev/zero | tr '\0' ' ' >long
+post $chat @long "${over[@]}"; expect_code 413
+last="plain HTTP to the port of TLS"
+code=$(curl -s -o out -w '%{http_code}' "http://127.0.0.1:$tls/health"); expect_code 400
+url=$direct
+
+# ---- Copies of the ledger -----------------------------------------------------------------------
+if command -v sqlite3 >/dev/null; then
+    last="sqlite3 .backup"
+    sqlite3 budget.db.answers ".backup answers.copy" && sqlite3 budget.db ".backup ledger.copy"
+    rc=$?
+    expect_rc 0
+    run ledger show ledger.copy; expect_rc 0; expect_out "answer chatcmpl-"
+    check "the copy has no answer" \
+        test "$(sqlite3 answers.copy 'SELECT count(*) FROM answer WHERE state = 2')" = 1
+    post $chat "$body" -H "Authorization: Bearer $token"; expect_code 200
+fi
+stop
+
+# ---- systemd ------------------------------------------------------------------------------------
+if command -v systemd-analyze >/dev/null; then
+    sed "s|/usr/local/bin/dpinfer|$dpinfer|" "$examples/dpinfer.service" >dpinfer.service
+    last="systemd-analyze verify"
+    systemd-analyze verify --man=no "$dir/dpinfer.service" >out 2>err
+    rc=$?
+    expect_rc 0
+    check "it complains" test -z "$(grep dpinfer.service out err)"
+    last="systemd-analyze security"
+    systemd-analyze security --offline=true --threshold=20 "$dir/dpinfer.service" >out 2>err
+    rc=$?
+    expect_rc 0 # 2.0 of 10
+fi
+finish
