@@ -17,6 +17,8 @@ static const char *cli_name = "dpinfer";
 
 void cli_set_name(const char *name) { cli_name = name; }
 
+const char *cli_own_name(void) { return cli_name; }
+
 /* One line: what a message quotes cannot steer a terminal. */
 static void print_line(const char *format, va_list args) {
     char *line = NULL, *shown = NULL;

@@ -21,8 +21,10 @@ enum {
     CLI_STOPPED = 7, /* --max-hours are over: the job can go on */
 };
 
-/* The name that begins every line on stderr, such as "dpinfer run". Set once, by main. */
+/* The name that begins every line on stderr, such as "dpinfer run". Set by main, and by
+ * ranks. */
 void cli_set_name(const char *name);
+const char *cli_own_name(void);
 
 /* Prints "dpinfer run: MESSAGE" to stderr and returns `code`, so that every error path carries
  * a message: return cli_fail(CLI_USAGE, "..."). */

@@ -13,6 +13,7 @@
 #include "tools/ledger_options.h"
 #include "tools/output.h"
 #include "tools/paths.h"
+#include "tools/ranks.h"
 #include "tools/release_options.h"
 #include "tools/signals.h"
 #include "tools/terminal.h"
@@ -29,6 +30,9 @@ typedef struct tuning {
     output out, merged;
     bool quiet, screen;
 } tuning;
+
+/* Rank 0 has ledger, checkpoint and files, and alone tells. */
+static bool is_first(void) { return ranks_own() == 0; }
 
 /* ---- Options --------------------------------------------------------------------------------- */
 
@@ -92,10 +96,11 @@ static dpi_finetune_options options_of(const tuning *t) {
     o.targets = targets[v[OPT_TARGETS].i];
     o.clip = v[OPT_TUNE_CLIP].d, o.lr = v[OPT_LR].d;
     o.n_warmup = (int32_t)v[OPT_WARMUP].i, o.unbiased = v[OPT_OPTIMIZER].i == 1;
-    o.n_threads = (int32_t)v[OPT_THREADS].i;
+    o.n_threads = v[OPT_THREADS].given ? (int32_t)v[OPT_THREADS].i : ranks_threads();
+    o.ranks = ranks_training();
     o.seeded = v[OPT_SEED].given, o.seed = (uint64_t)v[OPT_SEED].i;
     o.ledger = t->ledger, o.dataset = t->ledger ? t->dataset : NULL;
-    o.checkpoint = v[OPT_CHECKPOINT].s;
+    o.checkpoint = is_first() ? v[OPT_CHECKPOINT].s : NULL;
     o.checkpoint_steps = (int32_t)v[OPT_CHECKPOINT_STEPS].i;
     o.cancel = signals_cancel;
     return o;
@@ -115,7 +120,7 @@ static int fail(dpi_status status, const dpi_error *err) {
 
 static int open_ledger(tuning *t) {
     dpi_error err;
-    if (!t->a->v[OPT_LEDGER].given)
+    if (!t->a->v[OPT_LEDGER].given || !is_first())
         return CLI_OK;
     const dpi_status status = dpi_ledger_open(t->a->v[OPT_LEDGER].s, NULL, &t->ledger, &err);
     return status == DPI_STATUS_OK ? ledger_dataset(t->a, t->ledger, t->dataset)
@@ -152,7 +157,7 @@ static int open_all(tuning *t) {
         dpi_records_open(a->positional[0], &records, &t->records, &err) != DPI_STATUS_OK)
         code = cli_fail_library(CLI_RECORDS, &err);
     records.unit_field = NULL;
-    if (code == CLI_OK && a->v[OPT_HELD_OUT].given &&
+    if (code == CLI_OK && a->v[OPT_HELD_OUT].given && is_first() &&
         dpi_records_open(a->v[OPT_HELD_OUT].s, &records, &t->held_out, &err) != DPI_STATUS_OK)
         code = cli_fail_library(CLI_RECORDS, &err);
     if (code == CLI_OK)
@@ -166,6 +171,8 @@ static int open_all(tuning *t) {
     if (status != DPI_STATUS_OK)
         code = status == DPI_STATUS_NUMERIC ? cli_fail_library(CLI_RECORDS, &err)
                                             : fail(status, &err);
+    if (!is_first())
+        return code;
     if (code == CLI_OK)
         code = output_open(&t->out, a->v[OPT_ADAPTER].s, a->v[OPT_OVERWRITE].i);
     if (code == CLI_OK && a->v[OPT_MERGE].given)
@@ -213,7 +220,7 @@ static int train(tuning *t) {
     const int32_t first = dpi_finetune_steps_done(t->finetune);
     const double begin = now();
     dpi_error err, kept;
-    if (first > 0)
+    if (first > 0 && is_first())
         cli_note("going on after step %d", first);
     int code = show_loss(t, first, n_steps);
     for (int32_t done = first; done < n_steps && code == CLI_OK; done++) {
@@ -252,8 +259,10 @@ static int run_tuning(tuning *t) {
     const bool charged = dpi_finetune_claim_of(t->finetune)->ledger.dataset[0] != '\0';
     int code = status == DPI_STATUS_OK ? CLI_OK : fail(status, &err);
     if (code != CLI_OK)
-        return charged ? write_statement(t, code) : code;
+        return charged && is_first() ? write_statement(t, code) : code;
     code = train(t);
+    if (!is_first())
+        return code;
     if (code == CLI_OK &&
         dpi_finetune_write(t->finetune, t->a->v[OPT_ADAPTER].s, t->out.fd, &err) != DPI_STATUS_OK)
         code = cli_fail_library(CLI_FAILED, &err);
@@ -273,8 +282,9 @@ static int write_merged(tuning *t) {
     return status == DPI_STATUS_OK ? CLI_OK : fail(status, &err);
 }
 
-static int finetune_main(const args *a) {
-    tuning t = {.a = a, .out = {.fd = -1}, .merged = {.fd = -1}, .quiet = a->v[OPT_QUIET].i != 0,
+static int finetune_alone(const args *a) {
+    tuning t = {.a = a, .out = {.fd = -1}, .merged = {.fd = -1},
+                .quiet = a->v[OPT_QUIET].i != 0 || !is_first(),
                 .screen = isatty(STDERR_FILENO) != 0};
     signals_catch();
     int code = open_all(&t);
@@ -283,7 +293,7 @@ static int finetune_main(const args *a) {
     if (output_close(&t.out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED) != CLI_OK &&
         code == CLI_OK)
         code = CLI_FAILED;
-    if (code == CLI_OK && a->v[OPT_MERGE].given)
+    if (code == CLI_OK && a->v[OPT_MERGE].given && is_first())
         code = write_merged(&t);
     if (output_close(&t.merged, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED) != CLI_OK &&
         code == CLI_OK)
@@ -294,6 +304,14 @@ static int finetune_main(const args *a) {
     dpi_records_close(t.records);
     dpi_records_close(t.held_out);
     dpi_ledger_close(t.ledger);
+    return code;
+}
+
+static int finetune_main(const args *a) {
+    int code = ranks_open();
+    if (code == CLI_OK)
+        code = finetune_alone(a);
+    ranks_close(code);
     return code;
 }
 

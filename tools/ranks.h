@@ -2,8 +2,9 @@
  * or outside of mpirun, there is one rank, and nothing here does anything.
  *
  * Texts are handed out to ranks as they become free; with --spread all ranks draw the same text,
- * and each has some of its references. Rank 0 has the ledger, the output and the reports, and alone
- * tells of the run. The others print errors and nothing else.
+ * and each has some of its references. A training adds the sums of all ranks (ranks_training). Rank
+ * 0 has the ledger, the output and the reports, and alone tells of the run. The others print errors
+ * and nothing else.
  *
  *     ranks_open  ->  ranks_join (options)  ->  ranks_agree  ->  charge of rank 0, ranks_go
  *         ->  begin of the release, ranks_begun  ->  rank 0: ranks_advance; others: ranks_work
@@ -14,6 +15,7 @@
 #define DPI_RANKS_H
 
 #include "dpinfer/shards.h"
+#include "dpinfer/train.h"
 #include "tools/options.h"
 
 /* CLI_OK, or an exit code with a message: the program has no MPI, and was started by mpirun. */
@@ -23,6 +25,11 @@ void ranks_close(int code);
 
 int ranks_own(void);
 int ranks_count(void);
+
+/* For a training: how ranks add what they have; NULL: there is one rank. Static. */
+const dpi_train_ranks *ranks_training(void);
+/* Threads of a rank, where none are given; 0: all processors. */
+int32_t ranks_threads(void);
 
 /* Makes the options those of this rank, before the release is opened. With options->journal, which
  * rank 0 alone has, all ranks keep their tokens in it: rank 0 writes them. CLI_OK or CLI_USAGE. */

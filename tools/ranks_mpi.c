@@ -78,7 +78,7 @@ int ranks_open(void) {
     MPI_Comm_rank(MPI_COMM_WORLD, &ranks.own);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks.count);
     if (ranks.own > 0) {
-        snprintf(name, sizeof name, "dpinfer run: rank %d", ranks.own);
+        snprintf(name, sizeof name, "%s: rank %d", cli_own_name(), ranks.own);
         cli_set_name(name);
     }
     return CLI_OK;
@@ -155,6 +155,35 @@ static dpi_status share_token(void *user, int32_t *token, dpi_error *err) {
     return wait_for(&request) ? DPI_STATUS_OK : fail(err, DPI_STATUS_CANCELLED, "cancelled");
 }
 
+/* MPI counts in int. After a signal it makes no progress any more: MPI_Abort ends the process. */
+static dpi_status add_training(void *user, int64_t *sums, int64_t n, dpi_error *err) {
+    enum { PIECE = 1 << 24 };
+    dpi_status status = DPI_STATUS_OK;
+    for (int64_t at = 0; at < n && status == DPI_STATUS_OK; at += PIECE)
+        status = add_sums(user, sums + at, (int32_t)(n - at < PIECE ? n - at : PIECE), err);
+    return status;
+}
+
+static dpi_status share_training(void *user, void *data, size_t n_bytes, dpi_error *err) {
+    enum { PIECE = 1 << 28 };
+    (void)user;
+    for (size_t at = 0; at < n_bytes; at += PIECE) {
+        const size_t n = n_bytes - at < PIECE ? n_bytes - at : PIECE;
+        MPI_Request request;
+        MPI_Ibcast((char *)data + at, (int)n, MPI_BYTE, 0, MPI_COMM_WORLD, &request);
+        if (!wait_for(&request))
+            return fail(err, DPI_STATUS_CANCELLED, "cancelled");
+    }
+    return DPI_STATUS_OK;
+}
+
+const dpi_train_ranks *ranks_training(void) {
+    static dpi_train_ranks training;
+    training = (dpi_train_ranks){.index = ranks.own, .count = ranks.count, .add = add_training,
+                                 .share = share_training};
+    return ranks.count > 1 ? &training : NULL;
+}
+
 /* Rank 0 has the counter; the others ask for a number. */
 static int32_t next_text(void *user) {
     int32_t number = -1;
@@ -185,6 +214,8 @@ static int32_t threads_of_rank(void) {
         return 0;
     return (int32_t)(all > n ? all / n : 1);
 }
+
+int32_t ranks_threads(void) { return ranks.count > 1 ? threads_of_rank() : 0; }
 
 int ranks_join(const args *a, dpi_release_options *o) {
     int drawn = 1;

@@ -20,6 +20,10 @@ int ranks_own(void) { return 0; }
 
 int ranks_count(void) { return 1; }
 
+const dpi_train_ranks *ranks_training(void) { return NULL; }
+
+int32_t ranks_threads(void) { return 0; }
+
 int ranks_join(const args *a, dpi_release_options *options) {
     (void)options;
     return a->v[OPT_SPREAD].given

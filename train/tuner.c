@@ -200,6 +200,11 @@ static void add_unit(const dpi_tuner *t, lane *l, const dpi_tuner_units *units, 
         dpi_gradient_add(l->unit, n, (float)t->options.clip, l->scratch, l->sum);
 }
 
+/* Each unit is one rank's, by its place. */
+static bool is_own(const dpi_train_ranks *ranks, int64_t unit) {
+    return !ranks || unit % ranks->count == ranks->index;
+}
+
 dpi_status dpi_tuner_sum(dpi_tuner *t, const dpi_tuner_units *units, const uint8_t *joins,
                          const uint64_t *bits, int64_t *sum, dpi_error *err) {
     const dpi_tuner_options *o = &t->options;
@@ -208,7 +213,8 @@ dpi_status dpi_tuner_sum(dpi_tuner *t, const dpi_tuner_units *units, const uint8
     memset(sum, 0, n * sizeof *sum);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(o->n_threads)
     for (int64_t i = 0; i < units->n; i++) {
-        if (!joins[i] || atomic_load_explicit(&cancelled, memory_order_relaxed))
+        if (!joins[i] || !is_own(o->ranks, i) ||
+            atomic_load_explicit(&cancelled, memory_order_relaxed))
             continue;
         if (o->cancel && o->cancel(o->cancel_user))
             atomic_store(&cancelled, true);
@@ -228,7 +234,24 @@ dpi_status dpi_tuner_sum(dpi_tuner *t, const dpi_tuner_units *units, const uint8
 
 /* ---- The step -------------------------------------------------------------------------------- */
 
-/* sum [n_params] = that of the units that join, with noise. */
+static bool is_first(const dpi_tuner_options *o) { return !o->ranks || o->ranks->index == 0; }
+
+static dpi_status share(const dpi_tuner_options *o, void *data, size_t n_bytes, dpi_error *err) {
+    return o->ranks ? o->ranks->share(o->ranks->user, data, n_bytes, err) : DPI_STATUS_OK;
+}
+
+/* Who joins, and the bits of each unit: drawn once, by rank 0. */
+static dpi_status draw_units(const dpi_tuner_options *o, size_t n_units, uint8_t *joins,
+                             uint64_t *bits, dpi_error *err) {
+    if (is_first(o)) {
+        DPI_TRY(dpi_poisson_draw(o->share, n_units, o->random, o->random_user, joins, err));
+        DPI_TRY(dpi_random_fill(o->random, o->random_user, bits, n_units * sizeof *bits, err));
+    }
+    DPI_TRY(share(o, joins, n_units * sizeof *joins, err));
+    return share(o, bits, n_units * sizeof *bits, err);
+}
+
+/* sum [n_params] = that of the units that join, with noise; on rank 0. */
 static dpi_status draw_sum(dpi_tuner *t, const dpi_tuner_units *units, int64_t *sum,
                            dpi_error *err) {
     const dpi_tuner_options *o = &t->options;
@@ -237,14 +260,14 @@ static dpi_status draw_sum(dpi_tuner *t, const dpi_tuner_units *units, int64_t *
     uint8_t *joins = dpi_calloc(n_units, sizeof *joins);
     dpi_status status = bits && joins ? DPI_STATUS_OK : no_memory(err);
     if (status == DPI_STATUS_OK)
-        status = dpi_poisson_draw(o->share, n_units, o->random, o->random_user, joins, err);
-    if (status == DPI_STATUS_OK)
-        status = dpi_random_fill(o->random, o->random_user, bits, n_units * sizeof *bits, err);
+        status = draw_units(o, n_units, joins, bits, err);
     if (status == DPI_STATUS_OK)
         status = dpi_tuner_sum(t, units, joins, bits, sum, err);
+    if (status == DPI_STATUS_OK && o->ranks)
+        status = o->ranks->add(o->ranks->user, sum, t->lora.n_params, err);
     dpi_wipe_free(joins, n_units);
     dpi_wipe_free(bits, n_units * sizeof *bits);
-    if (status == DPI_STATUS_OK && o->sigma > 0)
+    if (status == DPI_STATUS_OK && o->sigma > 0 && is_first(o)) /* once, of all ranks */
         status =
             dpi_gradient_noise(o->sigma, t->lora.n_params, o->random, o->random_user, sum, err);
     return status;
@@ -282,6 +305,12 @@ static dpi_status update(dpi_tuner *t, float *kept, dpi_error *err) {
                     (long long)step, a.lr);
 }
 
+/* Moments are rank 0's alone. */
+static dpi_status share_adapters(dpi_tuner *t, dpi_error *err) {
+    DPI_TRY(share(&t->options, t->adapters, (size_t)t->lora.n_params * sizeof *t->adapters, err));
+    return share(&t->options, &t->n_done, sizeof t->n_done, err);
+}
+
 dpi_status dpi_tuner_step(dpi_tuner *t, const dpi_tuner_units *units, dpi_error *err) {
     const dpi_tuner_options *o = &t->options;
     const size_t n = (size_t)t->lora.n_params;
@@ -291,16 +320,24 @@ dpi_status dpi_tuner_step(dpi_tuner *t, const dpi_tuner_units *units, dpi_error 
     int64_t *sum = dpi_calloc(n, sizeof *sum);
     float *kept = dpi_calloc(3 * n, sizeof *kept);
     dpi_status status = sum && kept ? draw_sum(t, units, sum, err) : no_memory(err);
-    if (status == DPI_STATUS_OK) {
+    if (status == DPI_STATUS_OK && is_first(o)) {
         for (size_t i = 0; i < n; i++)
             t->released[i] = (float)((double)sum[i] * unit);
         status = update(t, kept, err);
     }
     if (status == DPI_STATUS_OK)
+        status = share_adapters(t, err);
+    if (status == DPI_STATUS_OK)
         merge(t);
     dpi_wipe_free(sum, n * sizeof *sum);
     free(kept);
     return status;
+}
+
+dpi_status dpi_tuner_share(dpi_tuner *t, dpi_error *err) {
+    DPI_TRY(share_adapters(t, err));
+    merge(t);
+    return DPI_STATUS_OK;
 }
 
 /* ---- What comes of it ------------------------------------------------------------------------ */

@@ -15,8 +15,8 @@
  * dpinfer/gaussian.h: whoever calls counts them.
  *
  * The same options, units and random bits give the same adapters, bit for bit, on the same
- * instruction set, whatever the number of threads. OpenBLAS is set to one thread of its own for the
- * whole process.
+ * instruction set, whatever the number of threads and of ranks. OpenBLAS is set to one thread of
+ * its own for the whole process.
  *
  * Threads: a tuner belongs to one thread at a time, and starts its own. */
 #ifndef DPI_TRAIN_TUNER_H
@@ -25,6 +25,7 @@
 #include <stdbool.h>
 
 #include "dpinfer/model.h"
+#include "dpinfer/train.h"
 #include "train/lora.h"
 #include "train/packing.h"
 
@@ -50,6 +51,7 @@ typedef struct dpi_tuner_options {
     void *random_user;
     dpi_cancel_fn cancel; /* between units: the step is then undone; may be NULL */
     void *cancel_user;
+    const dpi_train_ranks *ranks; /* NULL: this process alone; must outlive the tuner */
 } dpi_tuner_options;
 
 /* Whoever is protected. */
@@ -77,9 +79,9 @@ void dpi_tuner_free(dpi_tuner *tuner);
 DPI_MUST_CHECK dpi_status dpi_tuner_step(dpi_tuner *tuner, const dpi_tuner_units *units,
                                          dpi_error *err);
 
-/* sum [n_params] = the integers that the units with joins[i] != 0 add up to, without noise; bits
- * [units->n] are those that they are given. PRIVATE. For dpi_tuner_step and for audits. Errors:
- * CANCELLED. */
+/* sum [n_params] = the integers that the units with joins[i] != 0 add up to, without noise; of
+ * several ranks those of this one's share of them. bits [units->n] are those that they are given.
+ * PRIVATE. For dpi_tuner_step and for audits. Errors: CANCELLED. */
 DPI_MUST_CHECK dpi_status dpi_tuner_sum(dpi_tuner *tuner, const dpi_tuner_units *units,
                                         const uint8_t *joins, const uint64_t *bits,
                                         int64_t *sum, dpi_error *err);
@@ -97,6 +99,10 @@ void dpi_tuner_state(const dpi_tuner *tuner, const float *arrays[3], int64_t *n_
 /* The same back, from arrays that are copied. Errors: ARG (steps), NUMERIC (not finite). */
 DPI_MUST_CHECK dpi_status dpi_tuner_restore(dpi_tuner *tuner, const float *const arrays[3],
                                             int64_t n_steps, dpi_error *err);
+
+/* With ranks: all of them get the adapters and the steps done of rank 0. Errors: those of
+ * dpi_train_ranks. */
+DPI_MUST_CHECK dpi_status dpi_tuner_share(dpi_tuner *tuner, dpi_error *err);
 
 /* The loss of a PUBLIC row, the sum over its weights, with the adapters as they are. */
 double dpi_tuner_loss(dpi_tuner *tuner, const dpi_row *row);

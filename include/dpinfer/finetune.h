@@ -30,6 +30,7 @@
 #include "dpinfer/ledger.h"
 #include "dpinfer/prompts.h"
 #include "dpinfer/records.h"
+#include "dpinfer/train.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -95,6 +96,10 @@ typedef struct dpi_finetune_options {
     int32_t checkpoint_steps; /* default 10 */
     dpi_cancel_fn cancel;    /* between units; may be NULL */
     void *cancel_user;
+    const dpi_train_ranks *ranks; /* NULL (default): this process alone. Rank 0 has the ledger and
+                                     the checkpoint; the others have none, the same records and
+                                     the same other options. The adapter is that of one process,
+                                     bit for bit. Outlives the object */
 } dpi_finetune_options;
 
 DPI_API void dpi_finetune_options_init(dpi_finetune_options *options);

@@ -24,6 +24,19 @@
 extern "C" {
 #endif
 
+/* Processes that train the same adapter (finetune.h): each computes the gradients of its share of
+ * the units, and rank 0 alone draws. All of them call the same functions in the same order. What is
+ * passed is private: ranks and the network between them are trusted (dp/PRIVACY.md section 18). */
+typedef struct dpi_train_ranks {
+    int32_t index, count; /* 0..count-1 */
+    /* On rank 0 sums [n] become the sums over all ranks; on others they may become anything.
+     * Errors: CANCELLED, IO. */
+    dpi_status (*add)(void *user, int64_t *sums, int64_t n, dpi_error *err);
+    /* All ranks get the bytes that rank 0 has. Errors: CANCELLED, IO. */
+    dpi_status (*share)(void *user, void *data, size_t n_bytes, dpi_error *err);
+    void *user;
+} dpi_train_ranks;
+
 enum { DPI_TRAIN_PATH = 1024, DPI_TRAIN_FILES = 8 };
 
 /* Every member has a key of the same name in a configuration file; ranges are in settings.c, which

@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/status.h"
@@ -106,6 +107,18 @@ dpi_status dpi_examples_read(const dpi_records *records, const dpi_example_forma
     else
         dpi_examples_free(&e);
     return status;
+}
+
+uint64_t dpi_examples_hash(const dpi_examples *e) {
+    uint64_t hash = dpi_hash(DPI_HASH_INIT, &e->n_records, sizeof e->n_records);
+    for (size_t i = 0; i < e->n_records; i++) {
+        const dpi_example *x = &e->of[i];
+        hash = dpi_hash(hash, &x->n, sizeof x->n);
+        hash = dpi_hash(hash, &x->label, sizeof x->label);
+        if (x->tokens)
+            hash = dpi_hash(hash, x->tokens, (size_t)x->n * sizeof *x->tokens);
+    }
+    return hash;
 }
 
 void dpi_examples_free(dpi_examples *e) {

@@ -66,6 +66,8 @@ typedef struct dpi_examples {
 DPI_MUST_CHECK dpi_status dpi_examples_read(const dpi_records *records,
                                             const dpi_example_format *format,
                                             dpi_examples *examples, dpi_error *err);
+/* Tells lists of examples apart. PRIVATE. */
+uint64_t dpi_examples_hash(const dpi_examples *examples);
 /* Wipes. */
 void dpi_examples_free(dpi_examples *examples);
 

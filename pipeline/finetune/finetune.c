@@ -45,7 +45,7 @@ static dpi_status create_tuner(dpi_finetune *f, dpi_error *err) {
         .expected = o->n_expected, .clip = o->clip, .sigma = f->claim.sigma,
         .n_steps = o->n_steps, .lr = o->lr, .lr_floor = o->lr / 10, .n_warmup = o->n_warmup,
         .unbiased = o->unbiased, .least = .01, .cancel = o->cancel,
-        .cancel_user = o->cancel_user};
+        .cancel_user = o->cancel_user, .ranks = o->ranks};
     if (o->seeded) {
         t.random = dpi_random_insecure;
         t.random_user = &f->bits;
@@ -120,7 +120,7 @@ static uint64_t hash_instructions(const dpi_instructions *in, uint64_t hash) {
 }
 
 /* Everything public that the steps depend on; of the model its name and its norms. */
-static uint64_t configuration(const dpi_finetune *f) {
+static uint64_t hash_task(const dpi_finetune *f) {
     const dpi_finetune_options *o = &f->options;
     const dpi_finetune_claim *c = &f->claim;
     const double reals[] = {c->delta, c->sigma, c->sampling, c->n_expected,
@@ -132,7 +132,13 @@ static uint64_t configuration(const dpi_finetune *f) {
     uint64_t hash = dpi_hash(DPI_HASH_INIT, reals, sizeof reals);
     hash = dpi_hash(hash, integers, sizeof integers);
     hash = hash_instructions(&f->instructions, hash);
-    hash = dpi_hash(hash, c->model_name, strlen(c->model_name));
+    return dpi_hash(hash, c->model_name, strlen(c->model_name));
+}
+
+/* Of a checkpoint. */
+static uint64_t configuration(const dpi_finetune *f) {
+    const dpi_finetune_options *o = &f->options;
+    const uint64_t hash = hash_task(f);
     return o->ledger ? dpi_hash(hash, o->dataset, strlen(o->dataset)) : hash;
 }
 
@@ -212,6 +218,36 @@ static dpi_example_format format_of(const dpi_finetune *f) {
         .cancel = o->cancel, .cancel_user = o->cancel_user};
 }
 
+/* Ranks wait here until rank 0 has paid: where it begins, and which units pay. */
+static dpi_status follow_first(dpi_finetune *f, dpi_error *err) {
+    const dpi_train_ranks *ranks = f->options.ranks;
+    const size_t n_units = dpi_records_unit_count(f->options.records);
+    uint64_t known[2] = {n_units, f->pays != NULL};
+    if (!ranks)
+        return DPI_STATUS_OK;
+    DPI_TRY(dpi_tuner_share(f->tuner, err));
+    DPI_TRY(ranks->share(ranks->user, known, sizeof known, err));
+    if (known[0] != n_units)
+        return dpi_fail(err, DPI_STATUS_STATE, "this rank has other records than rank 0");
+    if (!known[1])
+        return DPI_STATUS_OK;
+    if (!f->pays && !(f->pays = dpi_private_malloc(n_units + 1)))
+        return no_memory(err);
+    return ranks->share(ranks->user, f->pays, n_units, err);
+}
+
+/* Whether this rank has the options, the model and the records of rank 0. */
+static dpi_status agree(dpi_finetune *f, dpi_error *err) {
+    const dpi_train_ranks *ranks = f->options.ranks;
+    const uint64_t own[2] = {hash_task(f), dpi_examples_hash(&f->examples)};
+    uint64_t first[2] = {own[0], own[1]};
+    DPI_TRY(ranks->share(ranks->user, first, sizeof first, err));
+    if (first[0] == own[0] && first[1] == own[1])
+        return DPI_STATUS_OK;
+    return dpi_fail(err, DPI_STATUS_STATE, "this rank has other %s than rank 0",
+                    first[0] != own[0] ? "options, or another model," : "records");
+}
+
 dpi_status dpi_finetune_begin(dpi_finetune *f, dpi_error *err) {
     const dpi_finetune_options *o = &f->options;
     dpi_example_format format = format_of(f);
@@ -225,8 +261,10 @@ dpi_status dpi_finetune_begin(dpi_finetune *f, dpi_error *err) {
     f->begun = true;
     if (!found)
         DPI_TRY(dpi_finetune_keep(f, err));
+    DPI_TRY(follow_first(f, err));
     format.pays = f->pays;
-    return dpi_examples_read(o->records, &format, &f->examples, err);
+    DPI_TRY(dpi_examples_read(o->records, &format, &f->examples, err));
+    return o->ranks ? agree(f, err) : DPI_STATUS_OK;
 }
 
 dpi_status dpi_finetune_step(dpi_finetune *f, dpi_error *err) {

@@ -27,13 +27,19 @@ static bool next_row(void *user, int64_t unit, int32_t k, uint64_t bits,
 
 static const dpi_tuner_units units = {UNITS, next_row, NULL}, none = {0, next_row, NULL};
 
-static dpi_tuner *open_tuner(const dpi_model *model, int64_t share) {
+static dpi_tuner *open_of_ranks(const dpi_model *model, int64_t share,
+                                const dpi_train_ranks *ranks) {
     const dpi_tuner_options o = {.model = model, .rank = 2, .alpha = 2, .targets = DPI_LORA_ALL,
                                  .seed = 1, .n_positions = POSITIONS, .n_threads = 2,
                                  .share = share, .expected = UNITS / 2, .clip = .01,
-                                 .sigma = sigma, .n_steps = 1 << 20, .lr = 0};
+                                 .sigma = sigma, .n_steps = 1 << 20, .lr = 0,
+                                 .ranks = ranks};
     dpi_tuner *t = NULL;
     return dpi_tuner_create(&o, &t, NULL) == DPI_STATUS_OK ? t : NULL;
+}
+
+static dpi_tuner *open_tuner(const dpi_model *model, int64_t share) {
+    return open_of_ranks(model, share, NULL);
 }
 
 /* What a step releases, in numbers of units along z [n], and the mean square of the rest. */
@@ -150,6 +156,56 @@ static const char *check_steps(const dpi_model *model) {
     return fault;
 }
 
+/* ---- Ranks, of which this process is each ---------------------------------------------------- */
+
+static dpi_status add_nothing(void *user, int64_t *sums, int64_t n, dpi_error *err) {
+    (void)user, (void)sums, (void)n, (void)err;
+    return DPI_STATUS_OK;
+}
+
+static dpi_status share_nothing(void *user, void *data, size_t n_bytes, dpi_error *err) {
+    (void)user, (void)data, (void)n_bytes, (void)err;
+    return DPI_STATUS_OK;
+}
+
+/* The ranks' sums add up to that of one process, and rank 0 has noise in it. */
+static const char *check_ranks(const dpi_model *model) {
+    enum { RANKS = 3 };
+    static const uint64_t bits[UNITS];
+    dpi_train_ranks ranks = {.count = RANKS, .add = add_nothing, .share = share_nothing};
+    dpi_tuner *alone = open_tuner(model, DPI_POISSON_ONE);
+    if (!alone)
+        return "no tuner";
+    const size_t n = (size_t)dpi_tuner_lora(alone)->n_params;
+    int64_t *left = calloc(n, sizeof *left), *sum = calloc(n, sizeof *sum);
+    uint8_t joins[UNITS];
+    const char *fault = "no sum";
+    for (int i = 0; i < UNITS; i++)
+        joins[i] = i % 5 != 0;
+    if (left && sum && dpi_tuner_sum(alone, &units, joins, bits, left, NULL) == DPI_STATUS_OK)
+        fault = 0;
+    for (ranks.index = RANKS - 1; ranks.index >= 0 && !fault; ranks.index--) {
+        dpi_tuner *t = open_of_ranks(model, DPI_POISSON_ONE, &ranks);
+        double n_units, rest;
+        if (!t || dpi_tuner_sum(t, &units, joins, bits, sum, NULL) != DPI_STATUS_OK)
+            fault = "no rank";
+        for (size_t i = 0; i < n && !fault; i++)
+            left[i] -= sum[i];
+        if (!fault && ranks.index == 0) {
+            if (dpi_tuner_step(t, &units, NULL) != DPI_STATUS_OK)
+                fault = "a step of ranks fails";
+            else if (measure(t, sum, &n_units, &rest), !is_noise(t, rest))
+                fault = "the sum of ranks has other noise than sigma D";
+        }
+        dpi_tuner_free(t);
+    }
+    for (size_t i = 0; i < n && !fault; i++)
+        fault = left[i] != 0 ? "ranks add other units than one process" : 0;
+    dpi_tuner_free(alone);
+    free(left), free(sum);
+    return fault;
+}
+
 const char *probe_tuner(const dpi_model *model, const char *folder) {
     (void)model, (void)folder;
     tiny_spec spec = tiny_default();
@@ -159,6 +215,7 @@ const char *probe_tuner(const dpi_model *model, const char *folder) {
     const char *fault = check_draws();
     fault = fault ? fault : check_steps(small);
     fault = fault ? fault : check_fresh(small);
+    fault = fault ? fault : check_ranks(small);
     dpi_model_close(small);
     free(image);
     return fault;

@@ -108,6 +108,32 @@ sed '3s/number/numbers/' r.jsonl >one/r.jsonl
 differ "rank 1 has other records than rank 0"; expect_no_err "umber"
 run ledger budget year.ledger --json; check "the charge stays" test "$(field charged)" != "$three"
 
+# ---- Training: one adapter, one charge, whatever the ranks ---------------------------------------
+tune=(finetune m.gguf r.jsonl --units 12 --sigma 2 --delta 1e-3 --steps 4 --rank 2 --positions 32
+    --expected 6 -t 1 -q)
+run "${tune[@]}" --seed 7 -o one.gguf; expect_rc 0
+for n in 2 4; do
+    ranks $n "${tune[@]}" --seed 7 -o ranks.gguf --overwrite; expect_rc 0
+    expect_same one.gguf ranks.gguf
+    check "one statement" test "$(grep -c '^Privacy statement' err)" = 1
+done
+# people, and half of the steps by one process
+people=("${tune[@]}" --seed 7 --unit-field who --max-per-unit 2)
+run "${people[@]}" -o people.gguf; expect_rc 0
+ranks 2 "${people[@]}" -o people.2.gguf; expect_rc 0; expect_same people.gguf people.2.gguf
+ranks 2 "${people[@]}" -o half.gguf --checkpoint half --checkpoint-steps 2; expect_rc 0
+run "${people[@]}" -o more.gguf --checkpoint half; expect_rc 0; expect_same people.gguf more.gguf
+run ledger init tune.ledger --dataset letters --epsilon 8 --delta 1e-5 --scope unit; expect_rc 0
+ranks 2 "${tune[@]}" --unit-field who -o paid.gguf --ledger tune.ledger; expect_rc 0
+run ledger show tune.ledger --json; check "one charge" test "$(grep -c '"method"' out)" = 1
+run verify paid.gguf; expect_rc 0; expect_out "PRIVATE"
+last="ranks that train on other records"
+timeout 300 mpirun -n 2 --oversubscribe ./each.sh "${tune[@]}" --seed 7 -o "$dir/differ.gguf" \
+    >out 2>err </dev/null
+rc=$?
+check "refused" test $rc -ne 0
+expect_err "other records than rank 0"; check "no adapter" test ! -e differ.gguf
+
 # ---- Without MPI, and options that do not go together -------------------------------------------
 refuse 2 "--spread needs mpirun" run "${position[@]}" --spread
 ranks 5 run "${position[@]}" --spread; check "more ranks than slots" test $rc -ne 0
