@@ -4,8 +4,11 @@
 #include <string.h>
 
 #include "dpinfer/attack.h"
+#include "dpinfer/memory.h"
 #include "tools/attack_plot.h"
+#include "tools/attack_remote.h"
 #include "tools/commands.h"
+#include "tools/remote_options.h"
 #include "tools/signals.h"
 #include "tools/table.h"
 #include "tools/words_options.h"
@@ -16,6 +19,7 @@ typedef struct attacks {
     const args *a;
     words_input in;
     dpi_attack *attack;
+    remote_options remote; /* url NULL: no model elsewhere guesses */
     int32_t mechanism[DPI_N_MECHANISMS];
     double epsilon[MAX_EPSILONS];
     int n_mechanisms, n_epsilons, n_rows;
@@ -68,7 +72,7 @@ static void add_share(table *t, const char *name, double share, double low, doub
     static const char *const names[DPI_N_GUESSES][2] = {
         {"nearest_low", "nearest_high"},   {"nearest_10_low", "nearest_10_high"},
         {"bayes_low", "bayes_high"},       {"language_low", "language_high"},
-        {"context_low", "context_high"},
+        {"context_low", "context_high"},   {"remote_low", "remote_high"},
     };
     if (t->format == TABLE_MD) {
         table_text(t, name, "%.3f (%.3f..%.3f)", share, low, high);
@@ -84,7 +88,7 @@ static void add_share(table *t, const char *name, double share, double low, doub
 
 static double share_of(int64_t k, int64_t n) { return n > 0 ? (double)k / (double)n : 0; }
 
-static void add_row(table *t, const attack_row *row) {
+static void add_row(table *t, const attack_row *row, bool synonyms) {
     const dpi_attack_result *r = &row->result;
     double low, high;
     table_text(t, "mechanism", "%s", dpi_mechanism_name(row->mechanism));
@@ -101,7 +105,12 @@ static void add_row(table *t, const attack_row *row) {
     table_number(t, "leaked_2", 4, share_of(r->n_leaked[1], r->n_grams[1]));
     table_number(t, "leaked_3", 4, share_of(r->n_leaked[2], r->n_grams[2]));
     table_number(t, "alike", 4, share_of(r->n_alike, r->n_drawn));
+    if (synonyms)
+        table_number(t, "synonyms", 4, share_of(r->n_synonyms, r->n_drawn));
     table_number(t, "distance", 4, r->distance);
+    table_number(t, "list_10", 4, r->list[0]);
+    table_number(t, "list_50", 4, r->list[1]);
+    table_number(t, "list_90", 4, r->list[2]);
     table_number(t, "dropped", 4, share_of(r->n_dropped, r->n_dropped + r->n_words));
     table_print_row(t);
 }
@@ -114,7 +123,7 @@ static void print_rows(const attacks *k) {
     }
     table t = {.format = (table_format)format};
     for (int i = 0; i < k->n_rows; i++)
-        add_row(&t, &k->rows[i]);
+        add_row(&t, &k->rows[i], k->a->v[OPT_SYNONYMS].given);
     table_end(&t);
 }
 
@@ -129,6 +138,30 @@ static int add_document(void *user, int64_t index, const char *text, size_t n_by
     return cli_fail_library(CLI_FAILED, &err);
 }
 
+static int read_synonyms(attacks *k) {
+    enum { SYNONYMS_BYTES_MAX = 1 << 28 };
+    const char *path = k->a->v[OPT_SYNONYMS].s;
+    char *text;
+    size_t n_bytes;
+    dpi_error err;
+    if (!k->a->v[OPT_SYNONYMS].given)
+        return CLI_OK;
+    if (!cli_read_path(path, SYNONYMS_BYTES_MAX, &text, &n_bytes))
+        return cli_fail(cli_read_code(CLI_USAGE), "--synonyms: cannot read %s: %s", path,
+                        cli_read_reason());
+    const dpi_status status = dpi_attack_synonyms(k->attack, text, n_bytes, &err);
+    dpi_private_free(text);
+    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_USAGE, &err);
+}
+
+static int read_remote(attacks *k) {
+    if (!k->a->v[OPT_REMOTE].given && !k->a->v[OPT_REMOTE_MODEL].given)
+        return CLI_OK;
+    const int code = remote_options_read(k->a, REMOTE_ALL, &k->remote);
+    k->remote.n_tokens = attack_remote_tokens();
+    return code;
+}
+
 static int open_attack(attacks *k) {
     dpi_attack_options o;
     dpi_error err;
@@ -137,7 +170,8 @@ static int open_attack(attacks *k) {
     o.n_threads = k->in.options.n_threads;
     if (dpi_attack_create(k->in.vocabulary, &o, &k->attack, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
-    return words_each(&k->in, add_document, k);
+    const int code = read_synonyms(k);
+    return code == CLI_OK ? words_each(&k->in, add_document, k) : code;
 }
 
 static int run_attacks(attacks *k) {
@@ -156,6 +190,10 @@ static int run_attacks(attacks *k) {
                 return cli_fail_library(CLI_FAILED, &err);
             if (row->result.n_words == 0 && row->result.n_dropped == 0)
                 return cli_fail(CLI_RECORDS, "no word in the documents");
+            const int code =
+                k->remote.url ? attack_remote(k->attack, &k->remote, &row->result) : CLI_OK;
+            if (code != CLI_OK)
+                return code;
             k->n_rows++;
         }
     return CLI_OK;
@@ -173,6 +211,8 @@ static int attack_main(const args *a) {
     if (code == CLI_OK)
         code = words_options(a, false, &k->in);
     if (code == CLI_OK)
+        code = read_remote(k);
+    if (code == CLI_OK)
         code = words_open(&k->in);
     if (code == CLI_OK)
         code = open_attack(k);
@@ -181,6 +221,7 @@ static int attack_main(const args *a) {
     if (code == CLI_OK)
         print_rows(k);
     dpi_attack_free(k->attack);
+    dpi_private_free(k->remote.key);
     words_close(&k->in);
     free(k);
     return code;
@@ -201,8 +242,11 @@ const command command_attack = {
         "  bayes                 the best guess from the replacement alone; bayes_mean: its mean\n"
         "  language              MODEL, after the perturbed words before this one\n"
         "  context               MODEL, which also knows the mechanism\n"
+        "  remote                the model at --remote, which is sent the perturbed words\n"
         "leaked_N: N-grams of a document that its perturbed text has too. alike: words that\n"
-        "became themselves or one of their 10 nearest. distance: mean, from a word to its\n"
-        "replacement. dropped: words that left nothing, which count for none of this. Results are\n"
-        "as private as the documents. docs/inferdpt.md explains them.\n",
+        "became themselves or one of their 10 nearest; synonyms: of their line of --synonyms.\n"
+        "distance: mean, from a word to its replacement. list_10, _50, _90: share of the\n"
+        "vocabulary that words are drawn from, less for so many in a hundred. dropped: words that\n"
+        "left nothing, which count for none of this. Results are as private as the documents.\n"
+        "docs/inferdpt.md explains them.\n",
 };

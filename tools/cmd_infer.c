@@ -9,6 +9,7 @@
 #include "tools/extract.h"
 #include "tools/output.h"
 #include "tools/remote.h"
+#include "tools/remote_options.h"
 #include "tools/signals.h"
 #include "tools/words_report.h"
 
@@ -38,65 +39,13 @@ static int no_memory(void) { return cli_fail(CLI_FAILED, "out of memory for a do
 
 /* ---- Options --------------------------------------------------------------------------------- */
 
-static int check_key(const char *key, const char *source) {
-    const size_t n = strlen(key);
-    for (size_t i = 0; i < n; i++)
-        if (key[i] <= ' ' || key[i] > '~')
-            return cli_fail(CLI_USAGE, "%s: the key has a character that no header may have",
-                            source);
-    return n > 0 && n <= REMOTE_KEY_BYTES
-               ? CLI_OK
-               : cli_fail(CLI_USAGE, "%s: a key of %zu bytes, allowed are 1..%d", source, n,
-                          REMOTE_KEY_BYTES);
-}
-
-/* Into private memory. It never stands on a command line, where other processes could read it. */
-static int read_key(const args *a, char **key) {
-    const option_value *name = &a->v[OPT_KEY_ENV], *file = &a->v[OPT_KEY_FILE];
-    size_t n_bytes;
-    if (name->given && file->given)
-        return cli_fail(CLI_USAGE, "--api-key-env and --api-key-file: allowed is one of them");
-    if (name->given) {
-        const char *value = getenv(name->s);
-        if (!value)
-            return cli_fail(CLI_USAGE, "--api-key-env: there is no variable '%s'", name->s);
-        if (!(*key = dpi_private_malloc(strlen(value) + 1)))
-            return no_memory();
-        strcpy(*key, value);
-        return check_key(*key, "--api-key-env");
-    }
-    if (!file->given)
-        return CLI_OK;
-    if (!cli_read_path(file->s, REMOTE_KEY_BYTES + 2, key, &n_bytes))
-        return cli_fail(cli_read_code(CLI_USAGE), "cannot read the file of --api-key-file: %s",
-                        cli_read_reason());
-    (*key)[cli_trim_line_end(*key, n_bytes)] = '\0';
-    return check_key(*key, "--api-key-file");
-}
-
 static int read_remote(infer *f) {
     const args *a = f->a;
     remote_options *o = &f->options;
-    *o = (remote_options){
-        .url = a->v[OPT_REMOTE].s,
-        .model = a->v[OPT_REMOTE_MODEL].s,
-        .ca_file = a->v[OPT_CA_FILE].s,
-        .temperature = a->v[OPT_REMOTE_TEMP].d,
-        .n_tokens = (int)a->v[OPT_REMOTE_TOKENS].i,
-        .n_in_flight = (int)a->v[OPT_IN_FLIGHT].i,
-        .n_retries = (int)a->v[OPT_RETRIES].i,
-        .timeout = a->v[OPT_TIMEOUT].d,
-        .retry_wait = a->v[OPT_RETRY_WAIT].d,
-    };
-    if (!o->model)
-        return cli_fail(CLI_USAGE, "no --remote-model NAME given; see 'dpinfer infer -h'");
-    if (a->v[OPT_DRY_RUN].i)
-        return CLI_OK;
-    if (!o->url)
-        return cli_fail(CLI_USAGE, "no --remote URL and no --dry-run given; see 'dpinfer infer "
-                                   "-h'");
-    const int code = remote_check_url(o->url);
-    return code == CLI_OK ? read_key(a, &o->key) : code;
+    int code = remote_options_read(a, a->v[OPT_DRY_RUN].i ? REMOTE_MODEL_ALONE : REMOTE_ALL, o);
+    o->temperature = a->v[OPT_REMOTE_TEMP].d;
+    o->n_tokens = (int)a->v[OPT_REMOTE_TOKENS].i;
+    return code;
 }
 
 static int read_options(infer *f) {

@@ -11,6 +11,7 @@
 #define ADAPTS (GENERATES | CMD_GENERATE | CMD_INSPECT | CMD_LOGITS | CMD_SERVE | CMD_QUANTIZE)
 #define PERTURBS (CMD_PERTURB | CMD_INFER)
 #define READS_WORDS (PERTURBS | CMD_ATTACK)
+#define SENDS (CMD_INFER | CMD_ATTACK)
 #define WRITES_MODEL (CMD_QUANTIZE | CMD_MAKE_MODEL)
 #define WRITABLE_TYPES "F32|F16|BF16|Q8_0|Q4_0|Q4_1|Q5_0|Q5_1|Q4_K|Q5_K|Q6_K|Q4_K_M|Q5_K_M"
 
@@ -315,18 +316,22 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "of a word, as each paper counts it: numbers 0.001..64, between commas"},
     [OPT_NO_LANGUAGE] = {.name = "no-language", .type = OPT_FLAG, .commands = CMD_ATTACK,
         .group = GROUP_EXPERT, .help = "no guesses of MODEL as a language model"},
+    [OPT_SYNONYMS] = {.name = "synonyms", .type = OPT_STRING, .commands = CMD_ATTACK,
+        .arg = "FILE", .group = GROUP_DATA,
+        .help = "words that mean the same in each line, between spaces: how many words became one "
+                "of theirs"},
     [OPT_TABLE] = {.name = "output", .short_name = 'o', .type = OPT_ENUM, .commands = CMD_ATTACK,
         .arg = "FORMAT", .choices = "md|csv|json|jsonl|svg", .def = "md", .group = GROUP_OUTPUT,
         .help = "form of the table; svg: plots of it"},
-    [OPT_REMOTE] = {.name = "remote", .type = OPT_STRING, .commands = CMD_INFER, .arg = "URL",
+    [OPT_REMOTE] = {.name = "remote", .type = OPT_STRING, .commands = SENDS, .arg = "URL",
         .group = GROUP_DATA, .help = "the server: https://HOST[:PORT][/v1]"},
-    [OPT_REMOTE_MODEL] = {.name = "remote-model", .type = OPT_STRING, .commands = CMD_INFER,
+    [OPT_REMOTE_MODEL] = {.name = "remote-model", .type = OPT_STRING, .commands = SENDS,
         .arg = "NAME", .group = GROUP_DATA, .help = "of the model there"},
-    [OPT_KEY_ENV] = {.name = "api-key-env", .type = OPT_STRING, .commands = CMD_INFER,
+    [OPT_KEY_ENV] = {.name = "api-key-env", .type = OPT_STRING, .commands = SENDS,
         .arg = "VAR", .group = GROUP_DATA, .help = "environment variable that holds the key"},
-    [OPT_KEY_FILE] = {.name = "api-key-file", .type = OPT_STRING, .commands = CMD_INFER,
+    [OPT_KEY_FILE] = {.name = "api-key-file", .type = OPT_STRING, .commands = SENDS,
         .arg = "FILE", .group = GROUP_DATA, .help = "file that holds the key"},
-    [OPT_CA_FILE] = {.name = "ca-file", .type = OPT_STRING, .commands = CMD_INFER,
+    [OPT_CA_FILE] = {.name = "ca-file", .type = OPT_STRING, .commands = SENDS,
         .arg = "FILE", .group = GROUP_DATA,
         .help = "certificates that are trusted (PEM); without it the system's"},
     [OPT_DRY_RUN] = {.name = "dry-run", .type = OPT_FLAG, .commands = CMD_INFER,
@@ -352,16 +357,16 @@ const option_spec option_rows[N_OPTIONS] = {
     [OPT_REMOTE_TOKENS] = {.name = "remote-tokens", .type = OPT_INT, .commands = CMD_INFER,
         .arg = "N", .min = 1, .max = 1 << 20, .def = "150", .group = GROUP_DATA,
         .help = "most tokens of an answer"},
-    [OPT_IN_FLIGHT] = {.name = "in-flight", .type = OPT_INT, .commands = CMD_INFER, .arg = "N",
+    [OPT_IN_FLIGHT] = {.name = "in-flight", .type = OPT_INT, .commands = SENDS, .arg = "N",
         .min = 1, .max = 64, .def = "4", .group = GROUP_EXPERT, .help = "requests at a time"},
-    [OPT_RETRIES] = {.name = "retries", .type = OPT_INT, .commands = CMD_INFER, .arg = "N",
+    [OPT_RETRIES] = {.name = "retries", .type = OPT_INT, .commands = SENDS, .arg = "N",
         .min = 0, .max = 100, .def = "4", .group = GROUP_EXPERT,
         .help = "after 429, 5xx and failures of the network"},
-    [OPT_RETRY_WAIT] = {.name = "retry-wait", .type = OPT_DOUBLE, .commands = CMD_INFER,
+    [OPT_RETRY_WAIT] = {.name = "retry-wait", .type = OPT_DOUBLE, .commands = SENDS,
         .arg = "S", .min = .01, .max = 60, .def = "1", .group = GROUP_EXPERT,
         .help = "seconds before the first retry, each time twice as many, at most 60; longer if "
                 "the server says so"},
-    [OPT_TIMEOUT] = {.name = "timeout", .type = OPT_DOUBLE, .commands = CMD_INFER, .arg = "S",
+    [OPT_TIMEOUT] = {.name = "timeout", .type = OPT_DOUBLE, .commands = SENDS, .arg = "S",
         .min = .01, .max = 86400, .def = "120", .group = GROUP_EXPERT,
         .help = "seconds of one request"},
     [OPT_VOCABULARY] = {.name = "vocabulary", .type = OPT_INT, .commands = READS_WORDS, .arg = "N",

@@ -317,6 +317,7 @@ dpi_status dpi_local_draw(const dpi_local *l, int32_t x, dpi_local_list *list, d
                           void *user, int32_t *y, dpi_error *err) {
     uint64_t bits[DPI_DRAW_WORDS], threshold = 0;
     bool same;
+    list->n = 0;
     DPI_TRY(stays(l, x, random, user, &same, err));
     if (same) {
         *y = x;

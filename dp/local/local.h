@@ -81,7 +81,7 @@ dpi_status dpi_local_threshold(const dpi_local *local, dpi_random_fn random, voi
  * replaced. */
 void dpi_local_scores(const dpi_local *local, int32_t x, uint64_t threshold, dpi_local_list *list);
 
-/* *y replaces x. Errors: ENTROPY. */
+/* *y replaces x; list->n: words that it was drawn from, 0: it stays. Errors: ENTROPY. */
 dpi_status dpi_local_draw(const dpi_local *local, int32_t x, dpi_local_list *list,
                           dpi_random_fn random, void *user, int32_t *y, dpi_error *err);
 

@@ -24,9 +24,12 @@ typedef enum dpi_guess {
     DPI_GUESS_LANGUAGE = 3, /* what a language model expects after the perturbed words before */
     /* argmax_x P(x | the guesses before) P(y | x), with the language model's probability: a
      * language model that knows the mechanism. */
-    DPI_GUESS_CONTEXT = 4
+    DPI_GUESS_CONTEXT = 4,
+    /* What somebody outside guesses, who is shown the perturbed words: dpi_attack_shown,
+     * dpi_attack_guess. */
+    DPI_GUESS_REMOTE = 5
 } dpi_guess;
-enum { DPI_N_GUESSES = 5 };
+enum { DPI_N_GUESSES = 6 };
 
 typedef struct dpi_attack_options {
     size_t struct_size;
@@ -49,7 +52,10 @@ typedef struct dpi_attack_result {
     int64_t n_leaked[3];  /* those that stand in the perturbed document too */
     int64_t n_drawn;      /* words of the vocabulary for which a word was drawn */
     int64_t n_alike;      /* of them: the same word again, or one of its 10 nearest */
+    int64_t n_synonyms;   /* of them: the same word again, or a synonym; 0 without a list */
     double distance;      /* mean, from a word to the one drawn for it */
+    double list[3];       /* share of the vocabulary that a word was drawn from: of one word in ten
+                             less, of half of them less, of nine in ten less */
 } dpi_attack_result;
 
 DPI_API void dpi_attack_result_init(dpi_attack_result *result);
@@ -67,12 +73,31 @@ DPI_API void dpi_attack_free(dpi_attack *attack); /* wipes; NULL is allowed */
 DPI_API DPI_MUST_CHECK dpi_status dpi_attack_add(dpi_attack *attack, const char *text,
                                                  size_t n_bytes, dpi_error *err);
 
+/* Words that mean the same stand in one line of text [n_bytes], between spaces; a word may stand in
+ * several lines. Letters count as small ones. Errors: ARG (no word), LIMIT, MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_attack_synonyms(dpi_attack *attack, const char *text,
+                                                      size_t n_bytes, dpi_error *err);
+
 /* Perturbs all documents with fresh randomness, and attacks. What is known of P(y | x) for rantext
  * has the error that perturb.h names. May be called again with other options. The result is as
  * private as the documents. Errors: ARG, ENTROPY, MEMORY; of the session (session.h). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_attack_run(dpi_attack *attack,
                                                  const dpi_perturb_options *perturb,
                                                  dpi_attack_result *result, dpi_error *err);
+
+DPI_API size_t dpi_attack_documents(const dpi_attack *attack);
+/* What an attacker sees of a document after dpi_attack_run: the words that stand in the places of
+ * its words, in their order, the attack's until its next run. *n: how many there are, of which the
+ * first `room` are in words. Errors: ARG. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_attack_shown(const dpi_attack *attack, size_t document,
+                                                   const char **words, size_t room, size_t *n,
+                                                   dpi_error *err);
+/* Counts guesses [n] of the words behind these into result: n_guessed and n_right of REMOTE. NULL,
+ * and what is missing at the end, is a wrong guess. A guess is right in small and in capital
+ * letters. Errors: ARG. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_attack_guess(const dpi_attack *attack, size_t document,
+                                                   const char *const *guesses, size_t n,
+                                                   dpi_attack_result *result, dpi_error *err);
 
 /* 95 % confidence interval of Clopper and Pearson for k of n. For the guesses from a word alone it
  * holds for these documents, over draws: words are drawn independently of each other. */

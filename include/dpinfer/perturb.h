@@ -110,6 +110,7 @@ typedef struct dpi_perturbed_word {
     const char *replacement; /* NUL-terminated; "" where it is dropped */
     int32_t from, to;        /* places in the vocabulary; -1: none. `from` is PRIVATE */
     int32_t how;             /* a dpi_replaced */
+    int32_t n_list;          /* words that it was drawn from; 0: it was not drawn. PRIVATE */
 } dpi_perturbed_word;
 
 /* Perturbs a text, word by word. *words [*n] and what it points to are the perturber's, until its

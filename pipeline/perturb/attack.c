@@ -78,6 +78,7 @@ void dpi_attack_free(dpi_attack *a) {
         dpi_private_free(a->documents[i].text);
     }
     free(a->documents);
+    free(a->synonyms.at);
     free(a);
 }
 
@@ -110,11 +111,11 @@ static uint64_t key_of(const dpi_vocabulary *v, int32_t place, const char *text,
     return dpi_hash(DPI_HASH_INIT, text, n_bytes);
 }
 
-static dpi_status copy_number(const dpi_perturbed_word *w, char **number, dpi_error *err) {
-    const size_t n_bytes = strlen(w->replacement) + 1;
-    if (!(*number = dpi_private_malloc(n_bytes)))
+static dpi_status copy_text(const char *text, size_t n_bytes, char **copy, dpi_error *err) {
+    if (!(*copy = dpi_private_malloc(n_bytes + 1)))
         return no_memory(err);
-    memcpy(*number, w->replacement, n_bytes);
+    memcpy(*copy, text, n_bytes);
+    (*copy)[n_bytes] = '\0';
     return DPI_STATUS_OK;
 }
 
@@ -132,12 +133,15 @@ static dpi_status keep_words(const dpi_vocabulary *v, attacked_document *d,
             .from = w->from,
             .to = w->to,
             .how = w->how,
+            .n_list = w->n_list,
             .old_key = key_of(v, w->from, w->word, w->n_bytes),
             .new_key = kept ? key_of(v, w->from, w->word, w->n_bytes)
                             : key_of(v, w->to, w->replacement, strlen(w->replacement)),
         };
         if (w->how == DPI_REPLACED_NUMBER)
-            DPI_TRY(copy_number(w, &d->numbers[i], err));
+            DPI_TRY(copy_text(w->replacement, strlen(w->replacement), &d->numbers[i], err));
+        else if (kept && w->from < 0)
+            DPI_TRY(copy_text(w->word, w->n_bytes, &d->numbers[i], err));
     }
     return DPI_STATUS_OK;
 }
@@ -173,10 +177,12 @@ static int32_t rank_of(const dpi_vocabulary *v, int32_t y, int32_t x) {
     return rank;
 }
 
-static void count_drawn(const dpi_vocabulary *v, const attacked_word *w, dpi_attack_result *r,
+static void count_drawn(const dpi_attack *a, const attacked_word *w, dpi_attack_result *r,
                         double *distance) {
+    const dpi_vocabulary *v = a->vocabulary;
     r->n_drawn++;
     r->n_alike += rank_of(v, w->from, w->to) <= K;
+    r->n_synonyms += a->synonyms.n > 0 && dpi_attack_same_meaning(a, w->from, w->to);
     *distance += ldexp((double)v->distance[(size_t)w->from * (size_t)v->n + (size_t)w->to],
                        -DPI_LOCAL_SHIFT);
 }
@@ -196,7 +202,32 @@ static void count_word(const dpi_attack *a, const dpi_channel *c, const attacked
     r->n_right[DPI_GUESS_NEAREST_10] += placed ? rank_of(v, w->to, w->from) < K : same;
     r->n_right[DPI_GUESS_BAYES] += placed ? c->guess[w->to] == w->from : same;
     if (w->how == DPI_REPLACED_DRAWN)
-        count_drawn(v, w, r, distance);
+        count_drawn(a, w, r, distance);
+}
+
+static int by_size(const void *a, const void *b) {
+    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* From how much of the vocabulary words were drawn: Figure 9 of the paper. */
+static dpi_status measure_lists(const dpi_attack *a, dpi_attack_result *r, dpi_error *err) {
+    static const double at[3] = {.1, .5, .9};
+    size_t n = 0;
+    int32_t *sizes = dpi_private_malloc(((size_t)r->n_drawn + 1) * sizeof *sizes);
+    if (!sizes)
+        return no_memory(err);
+    for (size_t i = 0; i < a->n; i++)
+        for (size_t j = 0; j < a->documents[i].n; j++) {
+            const attacked_word *w = &a->documents[i].words[j];
+            if (w->how == DPI_REPLACED_DRAWN && w->n_list > 0)
+                sizes[n++] = w->n_list;
+        }
+    qsort(sizes, n, sizeof *sizes, by_size);
+    for (int i = 0; i < 3 && n > 0; i++)
+        r->list[i] = (double)sizes[(size_t)(at[i] * (double)(n - 1) + .5)] / a->vocabulary->n;
+    dpi_private_free(sizes);
+    return DPI_STATUS_OK;
 }
 
 static dpi_status count_all(const dpi_attack *a, const dpi_channel *c, dpi_attack_result *r,
@@ -218,7 +249,7 @@ static dpi_status count_all(const dpi_attack *a, const dpi_channel *c, dpi_attac
     r->best /= (double)(r->n_words > 0 ? r->n_words : 1);
     for (int i = DPI_GUESS_NEAREST; i <= DPI_GUESS_BAYES; i++)
         r->n_guessed[i] = r->n_words;
-    return DPI_STATUS_OK;
+    return measure_lists(a, r, err);
 }
 
 dpi_status dpi_attack_run(dpi_attack *a, const dpi_perturb_options *perturb,

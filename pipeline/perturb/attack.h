@@ -9,6 +9,7 @@
 typedef struct attacked_word {
     int32_t from, to;   /* places in the vocabulary; -1: none */
     int32_t how;        /* a dpi_replaced */
+    int32_t n_list;     /* words that it was drawn from; 0: it was not drawn */
     uint64_t old_key;   /* of the word, by its place if it has one */
     uint64_t new_key;   /* of what stands there; of no use where it is dropped */
 } attacked_word;
@@ -21,11 +22,23 @@ typedef struct attacked_document {
     char **numbers; /* [n] the text that stands in the place of a word that has no place; or NULL */
 } attacked_document;
 
+/* A word, by its spelling, and a line of the synonyms that it stands in. */
+typedef struct synonym {
+    uint64_t key;
+    int32_t line;
+} synonym;
+
+typedef struct synonyms {
+    synonym *at; /* [n] by key, then by line */
+    size_t n, n_room;
+} synonyms;
+
 struct dpi_attack {
     const dpi_vocabulary *vocabulary;
     dpi_attack_options options;
     attacked_document *documents;
     size_t n, n_room;
+    synonyms synonyms; /* none: they are not counted */
 };
 
 /* What an attacker knows of a mechanism: the channel from words to replacements. */
@@ -45,6 +58,11 @@ void dpi_channel_free(dpi_channel *channel);
 /* Counts the guesses of the language model into *result. */
 dpi_status dpi_attack_language(const dpi_attack *attack, const dpi_channel *channel,
                                dpi_attack_result *result, dpi_error *err);
+
+/* In small letters, without the mark of a space before it. */
+bool dpi_attack_same_word(const char *a, const char *b);
+/* Whether words x and y of the vocabulary are the same word or stand in one line of synonyms. */
+bool dpi_attack_same_meaning(const dpi_attack *attack, int32_t x, int32_t y);
 
 /* Counts n-grams of one document into *result. Errors: MEMORY. */
 dpi_status dpi_attack_grams(const attacked_document *document, dpi_attack_result *result,

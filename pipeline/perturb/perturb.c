@@ -143,6 +143,7 @@ static dpi_status draw_number(dpi_perturber *p, const char **text, dpi_error *er
 static dpi_status draw_word(dpi_perturber *p, dpi_perturbed_word *w, dpi_error *err) {
     DPI_TRY(dpi_local_draw(p->local, w->from, &p->list, read_pool, &p->pool, &w->to, err));
     w->replacement = p->vocabulary->words[w->to];
+    w->n_list = (int32_t)p->list.n;
     w->how = w->from >= 0 ? DPI_REPLACED_DRAWN : DPI_REPLACED_UNKNOWN;
     return DPI_STATUS_OK;
 }

@@ -32,7 +32,7 @@ assert [(r['mechanism'], float(r['epsilon'])) for r in rows] == [(m, e)
 assert len(json.load(open('out.json'))) == 10 and len(open('out.jsonl').readlines()) == 10
 assert 'language' not in rows[0] and float(rows[0]['bayes_low']) <= float(rows[0]['bayes'])
 svg = xml.dom.minidom.parse('out.svg')
-assert len(svg.getElementsByTagName('polyline')) == 3 * 5"
+assert len(svg.getElementsByTagName('polyline')) == 4 * 5"
 check "a table for people" test "$(wc -l <out.md)" = 12
 run attack m.gguf docs.jsonl --mechanism exponential --epsilon 6 -o json
 expect_rc 0
@@ -57,7 +57,67 @@ for m in ('rantext', 'santext+', 'custext+'):
     assert r[0]['alike'] < r[1]['alike'] < r[2]['alike'], m
     assert r[0]['distance'] > r[1]['distance'] > r[2]['distance'], m
     assert r[0]['leaked_3'] < r[1]['leaked_3'] < r[2]['leaked_3'], m
+# Figure 9: lists of rantext are larger than those of custext+, and smaller than those of santext+.
+for e in (2, 6, 14):
+    lists = [rows[m, e]['list_50'] for m in ('custext+', 'rantext', 'santext+')]
+    assert lists == sorted(set(lists)), lists
+    assert rows['rantext', e]['list_10'] < rows['rantext', e]['list_90']
 for r in rows.values():
     assert r['bayes_mean'] <= r['nearest_high'] and r['nearest_10'] <= r['nearest']
     assert r['bayes_low'] - .01 <= r['bayes_mean'] <= r['bayes_high'] + .01, r"
+
+# ---- Synonyms ------------------------------------------------------------------------------------
+refuse 2 "--synonyms: cannot read none" attack --vectors vectors.txt docs.jsonl --synonyms none
+printf ' \n\n' >blank; refuse 2 "no word in the synonyms" \
+    attack --vectors vectors.txt docs.jsonl --synonyms blank
+printf 'Cat dog  sat\nran the\n\nthe sat unknown\n' >all # the, cat and sat have synonyms
+run attack --vectors vectors.txt docs.jsonl --synonyms all --mechanism exponential -o json
+expect_rc 0
+check "no other word" python3 -c "
+import json
+for r in json.load(open('out')): assert 0 <= r['synonyms'] <= 1, r"
+printf 'the cat dog sat ran\n' >all
+run attack --vectors vectors.txt docs.jsonl --synonyms all -o json; expect_rc 0
+check "all words alike" python3 -c "
+import json
+for r in json.load(open('out')): assert r['synonyms'] == 1, r"
+
+# ---- A model elsewhere ---------------------------------------------------------------------------
+refuse 2 "no --remote-model NAME" attack --vectors vectors.txt docs.jsonl --remote http://localhost
+refuse 2 "no --remote URL given" attack --vectors vectors.txt docs.jsonl --remote-model far
+for i in $(seq 30); do echo '{"text": "the cat sat dog ran the 17 sat"}'; done >docs.jsonl
+echo '{"text": "'"$(yes 'the cat ran' | head -n 60 | tr '\n' ' ')"'"}' >>docs.jsonl
+remote_server plain
+exec 8>plain/end
+read -r port <plain/port
+far=(--remote "http://127.0.0.1:$port" --remote-model far --retry-wait .01)
+echo inputs >plain/mode
+run attack --vectors vectors.txt docs.jsonl "${far[@]}" --epsilon 6 -o json; expect_rc 0
+check "a server that repeats the words finds those that stayed" python3 -c "
+import json
+rows = json.load(open('out'))
+assert len(rows) == 5
+for r in rows: assert r['remote'] == r['nearest'] and r['remote_low'] < r['remote'], r"
+check "words of the vocabulary and numbers alone are sent, 50 at a time" python3 -c "
+import json
+n = 0
+for line in open('plain/bodies'):
+    body = json.loads(line)
+    assert body['model'] == 'far' and body['temperature'] == 0, body
+    prompt = body['messages'][0]['content']
+    words = json.loads(prompt[prompt.rindex('\n') + 1:])
+    assert 1 <= len(words) <= 50
+    assert all(w.isdigit() or w in 'the cat dog sat ran'.split() for w in words), words
+    n += 1
+assert n == 5 * (30 + 4), n"
+echo good >plain/mode
+run attack --vectors vectors.txt docs.jsonl "${far[@]}" --epsilon 6 -o json; expect_rc 0
+check "an answer without guesses finds nothing" python3 -c "
+import json
+for r in json.load(open('out')): assert r['remote'] == 1, r"
+echo 401 >plain/mode
+run attack --vectors vectors.txt docs.jsonl "${far[@]}" --epsilon 6; expect_rc 1
+expect_err "the server says 401"; expect_empty_out
+exec 8>&-
+wait "$server"
 finish

@@ -44,6 +44,16 @@ EOF
 small_vectors() {
     printf '%s\n' 'the 0 0' 'cat 1 0' 'dog 1 .5' 'sat 0 2' 'ran .25 2' >vectors.txt
 }
+# remote_server FOLDER [CERTIFICATE KEY]: an OpenAI-style server, $server, that ends when nobody has
+# FOLDER/end open for writing any more (remote_server.py).
+remote_server() {
+    mkdir "$1"
+    echo good >"$1/mode"
+    echo 'and the answer of the server.' >"$1/answer"
+    mkfifo "$1/end" "$1/port"
+    python3 "$here/remote_server.py" "$@" <"$1/end" 2>"$1/err" &
+    server=$!
+}
 ok() { passed=$((passed + 1)); }
 bad() {
     failed=$((failed + 1))

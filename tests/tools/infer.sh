@@ -58,16 +58,7 @@ for x in lines:
     assert len(words) == 2 and set(words) <= {'zero', 'one', 'two', 'three', 'four'}, words"
 
 # ---- Servers -------------------------------------------------------------------------------------
-# serve FOLDER [CERTIFICATE KEY]: a server that ends with this shell.
-serve() {
-    mkdir "$1"
-    echo good >"$1/mode"
-    echo 'and the answer of the server.' >"$1/answer"
-    mkfifo "$1/end" "$1/port"
-    python3 "$here/remote_server.py" "$@" <"$1/end" 2>"$1/err" &
-    server=$!
-}
-serve plain
+remote_server plain
 exec 8>plain/end
 read -r port <plain/port
 url=http://127.0.0.1:$port
@@ -206,7 +197,7 @@ wait "$server"
 if command -v openssl >/dev/null; then
     openssl req -x509 -newkey rsa:2048 -nodes -keyout tls.key -out tls.pem -days 2 \
         -subj /CN=localhost -addext 'subjectAltName = DNS:localhost' >/dev/null 2>&1
-    serve safe tls.pem tls.key
+    remote_server safe tls.pem tls.key
     exec 8>safe/end
     read -r port <safe/port
     tls() {

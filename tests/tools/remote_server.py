@@ -7,6 +7,7 @@ to FOLDER/bytes, and each body to FOLDER/bodies, a line each. FOLDER/mode says h
 for each request, the last one for all that follow; a file
 FOLDER/restart begins with the first word again:
   good      answers with the text of FOLDER/answer
+  inputs    answers with the list of words at the end of the prompt, as a model might
   STATUS    answers 401, 429, 500 ... with an error that repeats the key it got
   wait      429 with Retry-After: 1
   close     closes the connection without a word
@@ -90,8 +91,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def good(self):
-        text = open(path("answer")).read()
+    def inputs(self, body):
+        prompt = json.loads(body)["messages"][-1]["content"]
+        words = json.loads(prompt[prompt.rindex("\n") + 1 :])
+        lines = ["[%s], # \"%s\"" % (json.dumps(w.upper()), "no guess") for w in words]
+        self.good("Here they are:\n[\n" + "\n".join(lines) + "\n]\n")
+
+    def good(self, text=None):
+        text = text or open(path("answer")).read()
         choice = {"index": 0, "message": {"role": "assistant", "content": text}}
         self.answer(200, json.dumps({"object": "chat.completion", "choices": [choice]}).encode())
 
@@ -112,6 +119,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         mode = next_mode()
         if mode == "good":
             self.good()
+        elif mode == "inputs":
+            self.inputs(body)
         elif mode == "wait":
             self.answer(429, b'{"error": {"message": "slow down"}}', [("Retry-After", "1")])
         elif mode.isdigit():

@@ -259,6 +259,131 @@ static void test_language(void **state) {
     free(place);
 }
 
+/* Opens an attack on `times` copies of a text and runs it. */
+static dpi_attack *run_kept(const dpi_vocabulary *v, const char *text, int times,
+                            const char *synonyms, const dpi_perturb_options *o,
+                            dpi_attack_result *r) {
+    dpi_attack_options ao;
+    dpi_attack *attack;
+    dpi_error err = {0};
+    dpi_attack_options_init(&ao);
+    assert_ok(dpi_attack_create(v, &ao, &attack, &err), &err);
+    for (int i = 0; i < times; i++)
+        assert_ok(dpi_attack_add(attack, text, strlen(text), &err), &err);
+    if (synonyms)
+        assert_ok(dpi_attack_synonyms(attack, synonyms, strlen(synonyms), &err), &err);
+    dpi_attack_result_init(r);
+    assert_ok(dpi_attack_run(attack, o, r, &err), &err);
+    return attack;
+}
+
+/* As often as the law says: of ant itself, bee and cat; of koi itself alone. */
+static void test_synonyms(void **state) {
+    (void)state;
+    enum { TIMES = 4000 };
+    double place[N][DIM], p[N][N];
+    dpi_vocabulary *v = open_words(place);
+    dpi_perturb_options o;
+    dpi_attack_result r;
+    dpi_perturb_options_init(&o);
+    o.mechanism = DPI_MECHANISM_EXPONENTIAL;
+    fill_law(place, o.epsilon, p);
+    dpi_attack_free(run_kept(v, "ant koi", TIMES, "dog eel\nCat  fly ant\nbee\tant\r\n", &o, &r));
+    const double share = (p[0][0] + p[0][1] + p[0][2] + p[10][10]) / 2;
+    expect_share(r.n_synonyms, r.n_drawn, share, "synonyms");
+    dpi_attack_free(run_kept(v, "ant koi", 1, NULL, &o, &r));
+    assert_int_equal(r.n_synonyms, 0);
+    dpi_vocabulary_free(v);
+}
+
+static double laplace(uint64_t *seed, double scale) {
+    const double u = 2 * random_uniform(seed) - 1;
+    return (u < 0 ? -1 : 1) * scale * -log(1 - fabs(u));
+}
+
+static int compare_int(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+
+/* Sizes of the lists: all words, the rare ones, the group; of rantext those that Algorithm 2 of the
+ * paper gives with noise of our own. */
+static void test_lists(void **state) {
+    (void)state;
+    enum { TIMES = 4000 };
+    static int sizes[TIMES];
+    double place[N][DIM], range[DIM], z;
+    dpi_vocabulary *v = open_words(place);
+    dpi_perturb_options o;
+    dpi_attack_result r;
+    uint64_t seed = 77;
+    dpi_perturb_options_init(&o);
+    o.group_size = 4;
+    for (o.mechanism = DPI_MECHANISM_SANTEXT; o.mechanism < DPI_N_MECHANISMS; o.mechanism++) {
+        const double expected[] = {0, 11. / N, 4. / N, 1, 1}; /* .9 of 12 words: 10.8 */
+        dpi_attack_free(run_kept(v, "ant koi cat", 50, NULL, &o, &r));
+        for (int i = 0; i < 3; i++)
+            assert_true(fabs(r.list[i] - expected[o.mechanism]) < 1e-12);
+    }
+    o.mechanism = DPI_MECHANISM_RANTEXT;
+    o.epsilon = z = 1.5; /* below 2 the scale is range / epsilon */
+    for (int k = 0; k < DIM; k++) {
+        double low = place[0][k], high = low;
+        for (int x = 1; x < N; x++)
+            low = fmin(low, place[x][k]), high = fmax(high, place[x][k]);
+        range[k] = high - low;
+    }
+    for (int i = 0; i < TIMES; i++) {
+        const double most = hypot(laplace(&seed, range[0] / z), laplace(&seed, range[1] / z));
+        sizes[i] = 0;
+        for (int y = 0; y < N; y++)
+            sizes[i] += distance(place, 4, y) < most;
+    }
+    qsort(sizes, TIMES, sizeof *sizes, compare_int);
+    dpi_attack_free(run_kept(v, "eel", TIMES, NULL, &o, &r));
+    for (int i = 0; i < 3; i++) { /* a word more or less where two sizes are as likely */
+        const int expected = sizes[(int)((.1 + .4 * i) * (TIMES - 1) + .5)];
+        assert_true(fabs(r.list[i] * N - expected) <= 1.001);
+    }
+    assert_true(r.list[0] < r.list[2]);
+    dpi_vocabulary_free(v);
+}
+
+/* Who guesses what it is shown finds what stayed; in any letters, and no more than there is. */
+static void test_shown(void **state) {
+    (void)state;
+    const char *shown[8], *guesses[8];
+    char large[8][16];
+    double place[N][DIM];
+    dpi_vocabulary *v = open_words(place);
+    dpi_perturb_options o;
+    dpi_attack_result r;
+    dpi_error err = {0};
+    size_t n;
+    dpi_perturb_options_init(&o);
+    dpi_attack *attack = run_kept(v, "ant zebra 17 bee", 200, NULL, &o, &r);
+    assert_int_equal(dpi_attack_documents(attack), 200);
+    for (size_t d = 0; d < 200; d++) {
+        assert_ok(dpi_attack_shown(attack, d, shown, 8, &n, &err), &err);
+        assert_int_equal(n, 3);
+        for (size_t i = 0; i < n; i++) {
+            snprintf(large[i], sizeof large[i], "%s", shown[i]);
+            large[i][0] = large[i][0] >= 'a' ? (char)(large[i][0] - 32) : large[i][0];
+            guesses[i] = large[i];
+        }
+        assert_ok(dpi_attack_guess(attack, d, guesses, n, &r, &err), &err);
+    }
+    assert_int_equal(r.n_guessed[DPI_GUESS_REMOTE], 600);
+    assert_int_equal(r.n_right[DPI_GUESS_REMOTE], r.n_right[DPI_GUESS_NEAREST]);
+    assert_true(r.n_right[DPI_GUESS_REMOTE] > 0 && r.n_right[DPI_GUESS_REMOTE] < 600);
+    const int64_t before = r.n_right[DPI_GUESS_REMOTE];
+    guesses[0] = NULL;
+    assert_ok(dpi_attack_guess(attack, 0, guesses, 1, &r, &err), &err); /* and two are missing */
+    assert_int_equal(r.n_guessed[DPI_GUESS_REMOTE], 603);
+    assert_int_equal(r.n_right[DPI_GUESS_REMOTE], before);
+    assert_error(dpi_attack_shown(attack, 200, shown, 8, &n, &err), DPI_STATUS_ARG, &err,
+                 "no such");
+    dpi_attack_free(attack);
+    dpi_vocabulary_free(v);
+}
+
 /* Clopper and Pearson 1934, as in the usual tables. */
 static void test_interval(void **state) {
     (void)state;
@@ -296,6 +421,9 @@ int main(void) {
         cmocka_unit_test(test_what_stays),
         cmocka_unit_test(test_no_rule_is_better),
         cmocka_unit_test(test_language),
+        cmocka_unit_test(test_synonyms),
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_shown),
         cmocka_unit_test(test_interval),
         cmocka_unit_test(test_refusals),
     };
