@@ -33,6 +33,7 @@
 #include "dpinfer/batch.h"
 #include "dpinfer/claim.h"
 #include "dpinfer/generation.h"
+#include "dpinfer/grammar.h"
 #include "dpinfer/isa.h"
 #include "dpinfer/kmeans.h"
 #include "dpinfer/memory.h"

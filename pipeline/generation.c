@@ -32,6 +32,7 @@ typedef enum phase {
 struct dpi_generation {
     dpi_generation_options options;
     dpi_decoder *decoder; /* NULL: no text */
+    dpi_mask_text *masked; /* NULL: all tokens are allowed */
     int32_t n_vocab, n_tokens;
     int32_t n_references; /* prompts that may be there: n_ref times the records of a unit */
     phase phase;
@@ -174,13 +175,24 @@ static dpi_status read_slot(dpi_generation *g, dpi_generation_event *event, dpi_
 
 /* ---- Draws ----------------------------------------------------------------------------------- */
 
+/* The tokens that may come: a function of those that were released. */
+static dpi_status allow_tokens(dpi_generation *g, dpi_error *err) {
+    const uint64_t *bits;
+    int32_t n;
+    if (!g->masked)
+        return DPI_STATUS_OK;
+    DPI_TRY(dpi_mask_text_allowed(g->masked, &bits, &n, err));
+    return dpi_sampler_allow(g->options.sampler, bits, err);
+}
+
 /* The references' logits of the candidates, where the step has left them out. Few candidates now
  * are the sign of few after the next token. */
 static dpi_status complete_logits(dpi_generation *g, const float *public_logits, dpi_error *err) {
     const int32_t *ids = NULL;
     int32_t n_ids = 0;
-    dpi_status status =
-        dpi_sampler_candidates(g->options.sampler, public_logits, &ids, &n_ids, err);
+    dpi_status status = allow_tokens(g, err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_sampler_candidates(g->options.sampler, public_logits, &ids, &n_ids, err);
     if (g->incomplete) {
         /* After a failure all: another attempt comes when the activations are gone. */
         const bool failed = status != DPI_STATUS_OK;
@@ -266,6 +278,8 @@ static dpi_status draw(dpi_generation *g, dpi_error *err) {
 
 /* Releases the token that was drawn. */
 static dpi_status tell(dpi_generation *g, dpi_generation_event *event, dpi_error *err) {
+    if (g->masked) /* the first that can fail, and then nothing is changed */
+        DPI_TRY(dpi_mask_text_push(g->masked, g->token, err));
     if (g->decoder)
         DPI_TRY(dpi_decoder_push(g->decoder, g->token, &event->text, &event->n_bytes, err));
     g->drawn = false;
@@ -513,6 +527,8 @@ static dpi_status allocate(dpi_generation *g, dpi_error *err) {
     if (!g->seqs || !g->logits || !g->sums)
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the sequences");
     const dpi_model *model = dpi_session_model(g->options.session);
+    if (g->options.mask)
+        DPI_TRY(dpi_mask_text_create(g->options.mask, &g->masked, err));
     return g->options.text ? dpi_decoder_create(model, &g->decoder, err) : DPI_STATUS_OK;
 }
 
@@ -542,6 +558,7 @@ void dpi_generation_free(dpi_generation *g) {
     const size_t n_seq = (size_t)g->n_references + 1;
     dpi_generation_cancel(g);
     dpi_decoder_free(g->decoder);
+    dpi_mask_text_free(g->masked);
     dpi_wipe_free(g->seqs, n_seq * sizeof *g->seqs); /* which slots were null is private */
     dpi_wipe_free(g->logits, n_seq * sizeof *g->logits);
     dpi_wipe_free(g->sums, n_sums(g) * sizeof *g->sums);

@@ -93,6 +93,34 @@ static void add_plain(dpi_decoder *d, const dpi_token *t) {
         add_byte(d, dpi_bpe_next_byte(t->text + i, t->n_bytes - i, &used));
 }
 
+int32_t dpi_vocab_drops_space(const dpi_vocab *vocab) { return vocab->add_space_prefix; }
+
+/* A user-defined token may be followed by a space that is lost. */
+size_t dpi_vocab_token_bytes(const dpi_vocab *vocab, int32_t token, uint8_t *bytes) {
+    const dpi_token *t = &vocab->tokens[token];
+    const size_t n_mark = strlen(DPI_SPACE_MARK);
+    const bool is_user = t->type == DPI_TOKEN_USER_DEFINED;
+    size_t n = 0;
+    if (t->type == DPI_TOKEN_BYTE) {
+        bytes[0] = t->byte;
+        return 1;
+    }
+    if (t->type == DPI_TOKEN_UNKNOWN || t->type == DPI_TOKEN_CONTROL ||
+        (is_user && vocab->add_space_prefix))
+        return 0;
+    for (size_t i = 0, used; i < t->n_bytes; i += used) {
+        const char *at = t->text + i;
+        const bool is_mark = vocab->kind->space_mark && t->n_bytes - i >= n_mark &&
+                             memcmp(at, DPI_SPACE_MARK, n_mark) == 0;
+        used = is_mark ? n_mark : 1;
+        bytes[n++] = is_mark                                    ? ' '
+                     : vocab->kind->byte_level && !is_user
+                         ? dpi_bpe_next_byte(at, t->n_bytes - i, &used)
+                         : (uint8_t)*at;
+    }
+    return n;
+}
+
 dpi_status dpi_vocab_decoder(const dpi_vocab *vocab, dpi_decoder **decoder, dpi_error *err) {
     dpi_decoder *d = dpi_calloc(1, sizeof *d);
     /* Each byte of a token can come out as a replacement, and so can the one held sequence. */

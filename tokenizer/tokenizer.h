@@ -45,6 +45,11 @@ dpi_status dpi_vocab_encode_prompt(const dpi_vocab *vocab, int32_t chat, const c
                                    size_t n_system, const char *user, size_t n_user,
                                    int32_t *tokens, size_t capacity, size_t *n_tokens,
                                    dpi_error *err);
+/* What a token adds to a text, whatever comes before it: its number of bytes, at most
+ * DPI_TOKEN_MAX_BYTES. 0: it stands for no text, or what it adds depends on its place. */
+size_t dpi_vocab_token_bytes(const dpi_vocab *vocab, int32_t token, uint8_t *bytes);
+/* 1: a text loses its first character if that is a space, which encoding has added. */
+int32_t dpi_vocab_drops_space(const dpi_vocab *vocab);
 /* The decoder object of dpinfer.h over a vocabulary (which must outlive it). */
 dpi_status dpi_vocab_decoder(const dpi_vocab *vocab, dpi_decoder **decoder, dpi_error *err);
 

@@ -131,6 +131,7 @@ bool dpi_audit_charges(const dpi_sampler_options *o, const dpi_sampler_plan *pla
 dpi_status dpi_audit_invisibleink(dpi_audit *audit); /* A */
 dpi_status dpi_audit_filter(dpi_audit *audit);       /* A: a text under the accountant filter */
 dpi_status dpi_audit_pace(dpi_audit *audit);         /* A: texts with a pace */
+dpi_status dpi_audit_mask(dpi_audit *audit);         /* A: some tokens are allowed */
 dpi_status dpi_audit_merge(dpi_audit *audit);        /* A: references spread over parts */
 dpi_status dpi_audit_accounting(dpi_audit *audit);   /* A: plans against the formulas */
 dpi_status dpi_audit_amin(dpi_audit *audit);         /* A */

@@ -31,22 +31,36 @@ static dpi_status check(const float *logits, int32_t n, float *max, dpi_error *e
                     "public logit %d of %d is not finite or is beyond +-%g", i, n, DPI_LOGIT_MAX);
 }
 
-/* The difference is one double subtraction of two floats, the product is
- * exact, so every implementation gets the same integers. */
+/* The difference is one double subtraction of two floats, the product is exact, so every
+ * implementation gets the same integers. */
+static inline int64_t fix(float logit, double max) {
+    const double lowest = -DPI_LOGIT_MAX * DPI_UNIT;
+    const double d = ((double)logit - max) * DPI_UNIT;
+    return dpi_round_even(d < lowest ? lowest : d);
+}
+
 dpi_status dpi_public_fix(const float *logits, int32_t n, int64_t *fixed, int32_t *top,
                           dpi_error *err) {
     float largest;
     DPI_TRY(check(logits, n, &largest, err));
-    const double max = (double)largest, lowest = -DPI_LOGIT_MAX * DPI_UNIT;
-    for (int32_t i = 0; i < n; i++) {
-        double d = ((double)logits[i] - max) * DPI_UNIT;
-        fixed[i] = dpi_round_even(d < lowest ? lowest : d);
-    }
+    for (int32_t i = 0; i < n; i++)
+        fixed[i] = fix(logits[i], (double)largest);
     if (top) {
         *top = 0;
         while (logits[*top] != largest)
             ++*top;
     }
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_public_fix_among(const float *logits, int32_t n, const int32_t *allowed,
+                                int32_t n_allowed, int64_t *fixed, dpi_error *err) {
+    DPI_TRY(dpi_public_fix(logits, n, fixed, NULL, err));
+    float largest = logits[allowed[0]];
+    for (int32_t i = 1; i < n_allowed; i++)
+        largest = logits[allowed[i]] > largest ? logits[allowed[i]] : largest;
+    for (int32_t i = 0; i < n_allowed; i++)
+        fixed[allowed[i]] = fix(logits[allowed[i]], (double)largest);
     return DPI_STATUS_OK;
 }
 
@@ -98,6 +112,37 @@ static size_t select_from(const int64_t *fixed, const int32_t *which, size_t n, 
         n_support += D * fixed[y] >= least;
     }
     return n_support;
+}
+
+/* lower_bound among the n `which`. */
+static int64_t lower_bound_among(const int64_t *fixed, const int32_t *which, int32_t n, int32_t k,
+                                 int32_t *room) {
+    enum { N_GROUPS = 512 };
+    int64_t top[N_GROUPS];
+    if (k > N_GROUPS || n < N_GROUPS)
+        return INT64_MIN;
+    for (int32_t i = 0; i < N_GROUPS; i++) {
+        top[i] = fixed[which[i]];
+        room[i] = i;
+    }
+    for (int32_t i = N_GROUPS; i < n; i++) {
+        const int64_t value = fixed[which[i]];
+        top[i % N_GROUPS] = value > top[i % N_GROUPS] ? value : top[i % N_GROUPS];
+    }
+    return kth_largest(top, room, N_GROUPS, k);
+}
+
+size_t dpi_support_find_among(const int64_t *fixed, const int32_t *which, int32_t n, int32_t top_k,
+                              int64_t D, int64_t slack, int32_t *support) {
+    if (top_k == 0 || top_k >= n) {
+        memcpy(support, which, (size_t)n * sizeof *support);
+        return (size_t)n;
+    }
+    const int64_t bound = lower_bound_among(fixed, which, n, top_k, support);
+    const size_t n_support = select_from(fixed, which, (size_t)n, D,
+                                         bound == INT64_MIN ? bound : D * bound - slack, support);
+    const int64_t kth = kth_largest(fixed, support, n_support, top_k);
+    return select_from(fixed, support, n_support, D, D * kth - slack, support);
 }
 
 size_t dpi_support_find(const int64_t *fixed, int32_t n, int32_t top_k, int64_t D, int64_t slack,

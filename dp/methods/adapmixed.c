@@ -373,6 +373,7 @@ const dpi_method_ops dpi_method_adapmixed = {
              .min_ref = 1,
              .max_ref = DPI_REF_MAX,
              .output = ""},
+    .refuses_masks = true,
     .parameters = parameters,
     .facts = facts,
     .settings = settings,

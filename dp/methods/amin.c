@@ -31,6 +31,8 @@
 
 typedef struct amin_state {
     int64_t *mass;    /* [n_vocab] of one sequence; PRIVATE */
+    float *logits;    /* [n_vocab] of one sequence, those of allowed tokens alone; PRIVATE. NULL
+                         until tokens are not allowed */
     int64_t *unit;    /* [n_vocab] sums of one unit's records; PRIVATE. NULL if each is its own */
     int64_t *surplus; /* [n_vocab] sum_i P_i - D P_pub; PRIVATE */
     dpi_amin_plan plan;
@@ -305,11 +307,26 @@ void dpi_amin_mass(const float *logits, size_t n, int64_t *mass) {
         mass[y] = (int64_t)((dpi_u128)(uint64_t)mass[y] * r >> 76);
 }
 
+/* Tokens that may be drawn: what is a vocabulary here. */
+static size_t n_tokens(const dpi_sampler *s) {
+    return (size_t)(s->n_allowed > 0 ? s->n_allowed : s->options.n_vocab);
+}
+
+/* The logits of these. Where they are depends on public data. */
+static const float *logits_of(dpi_sampler *s, const float *logits) {
+    amin_state *state = s->state;
+    if (s->n_allowed == 0)
+        return logits;
+    for (int32_t i = 0; i < s->n_allowed; i++)
+        state->logits[i] = logits[s->allowed[i]];
+    return state->logits;
+}
+
 /* surplus += factor * mass of `logits`. */
 static void add_mass(dpi_sampler *s, const float *logits, int64_t factor) {
     amin_state *state = s->state;
-    const size_t n = (size_t)s->options.n_vocab;
-    dpi_amin_mass(logits, n, state->mass);
+    const size_t n = n_tokens(s);
+    dpi_amin_mass(logits_of(s, logits), n, state->mass);
     for (size_t y = 0; y < n; y++)
         state->surplus[y] += factor * state->mass[y];
 }
@@ -319,11 +336,11 @@ static void add_unit_mass(dpi_sampler *s, const slot *u, const float *public_log
     amin_state *state = s->state;
     const int32_t M = dpi_sampler_per_unit(&s->options);
     const dpi_mean mean = dpi_mean_of(u->n_records, M);
-    const size_t n = (size_t)s->options.n_vocab;
+    const size_t n = n_tokens(s);
     memset(state->unit, 0, n * sizeof *state->unit);
     for (int32_t i = 0; i < M; i++) {
         int64_t present;
-        dpi_amin_mass(slot_logits(u, public_logits, i, &present), n, state->mass);
+        dpi_amin_mass(logits_of(s, slot_logits(u, public_logits, i, &present)), n, state->mass);
         for (size_t y = 0; y < n; y++)
             state->unit[y] += present * state->mass[y];
     }
@@ -334,7 +351,7 @@ static void add_unit_mass(dpi_sampler *s, const slot *u, const float *public_log
 void dpi_amin_distance(dpi_sampler *s, const float *public_logits,
                        const float *const *reference_logits, int64_t *distance) {
     amin_state *state = s->state;
-    const size_t n = (size_t)s->options.n_vocab;
+    const size_t n = n_tokens(s);
     memset(state->surplus, 0, n * sizeof *state->surplus);
     for (int32_t j = 0; j < s->options.n_ref; j++) {
         const slot u = slot_of(s, reference_logits, j);
@@ -351,8 +368,14 @@ void dpi_amin_distance(dpi_sampler *s, const float *public_logits,
         *distance += dpi_i64_max(state->surplus[y], -state->surplus[y]);
 }
 
-static dpi_status check_references(const dpi_sampler *s, const float *const *reference_logits,
+static dpi_status check_references(dpi_sampler *s, const float *const *reference_logits,
                                    dpi_error *err) {
+    amin_state *state = s->state;
+    const size_t n = (size_t)s->options.n_vocab;
+    if (s->n_allowed > 0 && !state->logits)
+        state->logits = dpi_calloc(n, sizeof *state->logits);
+    if (s->n_allowed > 0 && !state->logits)
+        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a sampler of %zu tokens", n);
     if (reference_logits || s->options.n_ref == 0)
         return DPI_STATUS_OK;
     return dpi_fail(err, DPI_STATUS_ARG, "the reference logits are NULL, must be pointers to the "
@@ -368,7 +391,8 @@ static void add_unit(dpi_sampler *s, const slot *u, const float *public_logits) 
     for (int32_t i = 0; i < M; i++) {
         int64_t present;
         const float *logits = slot_logits(u, public_logits, i, &present);
-        dpi_aggregate_add_recentred(logits, s->n_support, s->plan.K, present, state->unit);
+        dpi_aggregate_add_recentred(logits_of(s, logits), s->n_support, s->plan.K, present,
+                                    state->unit);
     }
     for (size_t y = 0; y < s->n_support; y++)
         s->sum[y] += dpi_mean_round(mean, state->unit[y]);
@@ -377,10 +401,9 @@ static void add_unit(dpi_sampler *s, const slot *u, const float *public_logits) 
 /* The private token's distribution: softmax(S / (D tau)) on the candidates. */
 static dpi_status distribution(dpi_sampler *s, const float *public_logits,
                                const float *const *reference_logits, dpi_error *err) {
-    const int32_t n = s->options.n_vocab;
     DPI_TRY(check_references(s, reference_logits, err));
-    DPI_TRY(dpi_public_fix(public_logits, n, s->fixed, NULL, err));
-    s->n_support = dpi_support_find(s->fixed, n, 0, 1, 0, s->support); /* everything */
+    DPI_TRY(dpi_sampler_fix(s, public_logits, err));
+    dpi_sampler_support(s, 0, 1, 0); /* everything */
     memset(s->sum, 0, s->n_support * sizeof *s->sum);
     for (int32_t j = 0; j < s->options.n_ref; j++) {
         const slot u = slot_of(s, reference_logits, j);
@@ -389,7 +412,8 @@ static dpi_status distribution(dpi_sampler *s, const float *public_logits,
         if (((const amin_state *)s->state)->unit)
             add_unit(s, &u, public_logits);
         else
-            dpi_aggregate_add_recentred(logits, s->n_support, s->plan.K, present, s->sum);
+            dpi_aggregate_add_recentred(logits_of(s, logits), s->n_support, s->plan.K, present,
+                                        s->sum);
     }
     memcpy(s->utility, s->sum, s->n_support * sizeof *s->utility);
     dpi_sampler_weigh(s, s->plan.a);
@@ -412,8 +436,7 @@ static bool affordable(const dpi_sampler *s) {
 /* softmax(p / tau_public) on Top-k, which is for public tokens only. */
 static void public_distribution(dpi_sampler *s) {
     const amin_state *state = s->state;
-    s->n_support =
-        dpi_support_find(s->fixed, s->options.n_vocab, s->options.top_k, 1, 0, s->support);
+    dpi_sampler_support(s, s->options.top_k, 1, 0);
     for (size_t i = 0; i < s->n_support; i++)
         s->utility[i] = s->fixed[s->support[i]];
     dpi_sampler_weigh(s, state->a_public);
@@ -423,7 +446,7 @@ static void public_distribution(dpi_sampler *s) {
  * A function of public logits and of what was released. An instance that is armed stays so. */
 static bool is_free(dpi_sampler *s) {
     const amin_state *state = s->state;
-    if (!state->armed && !affordable(s))
+    if ((!state->armed && !affordable(s)) || s->n_allowed == 1)
         return true;
     if (s->options.pace == DPI_PACE_NONE)
         return false;
@@ -454,10 +477,9 @@ static dpi_status decide(dpi_sampler *s, const float *public_logits,
 
 /* A free token reads no reference; another one may read all of them. */
 static dpi_status candidates(dpi_sampler *s, const float *public_logits, dpi_error *err) {
-    const int32_t n = s->options.n_vocab;
-    DPI_TRY(dpi_public_fix(public_logits, n, s->fixed, NULL, err));
+    DPI_TRY(dpi_sampler_fix(s, public_logits, err));
     s->is_free = is_free(s);
-    s->n_support = dpi_support_find(s->fixed, n, 0, 1, 0, s->support);
+    dpi_sampler_support(s, 0, 1, 0);
     return DPI_STATUS_OK;
 }
 
@@ -467,7 +489,7 @@ static dpi_status step(dpi_sampler *s, const float *public_logits,
     bool is_private;
     size_t index;
     DPI_TRY(check_references(s, reference_logits, err));
-    DPI_TRY(dpi_public_fix(public_logits, s->options.n_vocab, s->fixed, NULL, err));
+    DPI_TRY(dpi_sampler_fix(s, public_logits, err));
     DPI_TRY(decide(s, public_logits, reference_logits, &is_private, err));
     if (is_private) {
         state->armed = false;
@@ -514,6 +536,8 @@ static void forget(dpi_sampler *s) {
     amin_state *state = s->state;
     const size_t n = (size_t)s->options.n_vocab;
     dpi_wipe(state->mass, n * sizeof *state->mass);
+    if (state->logits)
+        dpi_wipe(state->logits, n * sizeof *state->logits);
     if (state->unit)
         dpi_wipe(state->unit, n * sizeof *state->unit);
     dpi_wipe(state->surplus, n * sizeof *state->surplus);
@@ -527,6 +551,7 @@ static void free_state(dpi_sampler *s) {
         return;
     const size_t n = (size_t)s->options.n_vocab;
     dpi_wipe_free(state->mass, n * sizeof *state->mass);
+    dpi_wipe_free(state->logits, n * sizeof *state->logits);
     dpi_wipe_free(state->surplus, n * sizeof *state->surplus);
     dpi_wipe_free(state->unit, n * sizeof *state->unit);
     dpi_wipe_free(state, sizeof *state);

@@ -308,9 +308,13 @@ static void decide(dpi_sampler *s) {
     double top = 0;
     if (s->to_merge)
         return;
+    if (s->n_allowed == 1) { /* no choice: whatever the references are, that token comes */
+        s->K = 0;
+        return;
+    }
     if (o->pace != DPI_PACE_NONE) {
         const int64_t D = dpi_sampler_denominator(o);
-        s->n_support = dpi_support_find(s->fixed, o->n_vocab, o->top_k, D, 0, s->support);
+        dpi_sampler_support(s, o->top_k, D, 0);
         for (size_t i = 0; i < s->n_support; i++)
             s->utility[i] = D * s->fixed[s->support[i]];
         dpi_sampler_weigh(s, s->plan.a);
@@ -321,12 +325,11 @@ static void decide(dpi_sampler *s) {
 
 static dpi_status find_candidates(dpi_sampler *s, const float *public_logits, dpi_error *err) {
     const dpi_sampler_options *o = &s->options;
-    DPI_TRY(dpi_public_fix(public_logits, o->n_vocab, s->fixed, NULL, err));
+    DPI_TRY(dpi_sampler_fix(s, public_logits, err));
     decide(s);
     s->is_free = s->K == 0;
-    s->n_support = dpi_support_find(s->fixed, o->n_vocab,
-                                    s->is_free && o->free_top_k > 0 ? o->free_top_k : o->top_k,
-                                    dpi_sampler_denominator(o), 2 * s->K, s->support);
+    dpi_sampler_support(s, s->is_free && o->free_top_k > 0 ? o->free_top_k : o->top_k,
+                        dpi_sampler_denominator(o), 2 * s->K);
     return DPI_STATUS_OK;
 }
 

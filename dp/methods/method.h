@@ -11,8 +11,8 @@
  * sampler.c does the rest: checks of the common options, memory of the arrays below, the state
  * machine (begin, at most n_tokens tokens), random bits, wiping.
  *
- * Helpers for methods: dpi_public_fix, dpi_support_find (public.h), dpi_sampler_weigh, the inline
- * integers of exact.h, the bounds of account.h, dpi_random_fill (rng.h; always with
+ * Helpers for methods: dpi_sampler_fix, dpi_sampler_support, dpi_sampler_weigh, the inline integers
+ * of exact.h, the bounds of account.h, dpi_random_fill (rng.h; always with
  * sampler->options.random and random_user). */
 #ifndef DPI_METHOD_H
 #define DPI_METHOD_H
@@ -52,6 +52,8 @@ struct dpi_sampler {
     int64_t *fixed;   /* [n_vocab] P, the public logits below their maximum */
     int32_t *support; /* [n_vocab] the first n_support are the candidates, ascending */
     size_t n_support;
+    int32_t *allowed; /* [n_allowed] the only tokens that may be drawn, ascending. Public */
+    int32_t n_allowed; /* 0: all */
 
     /* Private; only the first n_support entries are used, and they are wiped after each step. */
     int64_t *sum;      /* [n_vocab] S */
@@ -65,6 +67,7 @@ struct dpi_method_ops {
     /* What it is, and what is proven for it: whatever else is refused. A method without a guarantee
      * takes the accountant ZCDP and the adjacency REPLACE_BY_NULL. */
     dpi_method_info info;
+    bool refuses_masks; /* dpi_sampler_allow */
     const dpi_parameter *const *parameters; /* ended by NULL, in the order of a report */
     /* facts[DPI_FACTS_MAX] = what is the method's own (dpi_method_facts). NULL: nothing. */
     int32_t (*facts)(const dpi_sampler_options *options, const dpi_sampler_plan *plan,
@@ -115,6 +118,11 @@ struct dpi_method_ops {
 
 /* weights from utility, on the first n_support entries, at inverse temperature `a`. */
 void dpi_sampler_weigh(dpi_sampler *sampler, uint64_t a);
+
+/* sampler->fixed = P of what is allowed (dpi_public_fix). */
+dpi_status dpi_sampler_fix(dpi_sampler *sampler, const float *public_logits, dpi_error *err);
+/* support and n_support = V_k+ of what is allowed (dpi_support_find), from sampler->fixed. */
+void dpi_sampler_support(dpi_sampler *sampler, int32_t top_k, int64_t D, int64_t slack);
 
 /* One index in [0, n_support) from sampler->weights, with 256 fresh bits. Errors: ENTROPY. */
 dpi_status dpi_sampler_draw(dpi_sampler *sampler, size_t *index, dpi_error *err);

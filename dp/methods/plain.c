@@ -80,11 +80,15 @@ static void cut_tail(dpi_sampler *s) {
 static dpi_status distribution(dpi_sampler *s, const float *public_logits,
                                const float *const *reference_logits, dpi_error *err) {
     (void)reference_logits;
-    const int32_t n = s->options.n_vocab;
-    int32_t top;
-    DPI_TRY(dpi_public_fix(public_logits, n, s->fixed, &top, err));
+    int32_t top = 0;
+    DPI_TRY(s->n_allowed > 0
+                ? dpi_sampler_fix(s, public_logits, err)
+                : dpi_public_fix(public_logits, s->options.n_vocab, s->fixed, &top, err));
     if (s->options.tau > 0) {
-        s->n_support = dpi_support_find(s->fixed, n, s->options.top_k, 1, 0, s->support);
+        dpi_sampler_support(s, s->options.top_k, 1, 0);
+    } else if (s->n_allowed > 0) {
+        dpi_sampler_support(s, 1, 1, 0); /* of equal ones the first */
+        s->n_support = 1;
     } else {
         s->support[0] = top;
         s->n_support = 1;

@@ -186,6 +186,7 @@ void dpi_sampler_free(dpi_sampler *s) {
     /* The public arrays too: a plain run may have been given a reference as its prompt. */
     dpi_wipe_free(s->fixed, n * sizeof *s->fixed);
     dpi_wipe_free(s->support, n * sizeof *s->support);
+    dpi_wipe_free(s->allowed, n * sizeof *s->allowed);
     dpi_wipe_free(s->sum, n * sizeof *s->sum);
     dpi_wipe_free(s->utility, n * sizeof *s->utility);
     dpi_wipe_free(s->weights, n * sizeof *s->weights);
@@ -201,6 +202,7 @@ dpi_status dpi_sampler_begin(dpi_sampler *sampler, dpi_error *err) {
     sampler->begun = true;
     sampler->to_merge = false;
     sampler->n_drawn = sampler->n_private = 0;
+    sampler->n_allowed = 0;
     dpi_part_init(&sampler->part);
     return DPI_STATUS_OK;
 }
@@ -222,7 +224,8 @@ dpi_status dpi_sampler_candidates(dpi_sampler *s, const float *public_logits, co
         return dpi_fail(err, DPI_STATUS_ARG,
                         "the sampler, the public logits, ids or n is NULL");
     const int32_t n_vocab = s->options.n_vocab;
-    const bool paced = s->options.pace != DPI_PACE_NONE; /* a step may read nothing at all */
+    /* A step may read nothing at all. */
+    const bool paced = s->options.pace != DPI_PACE_NONE || s->n_allowed > 0;
     bool few = s->method->candidates && (s->options.top_k > 0 || paced);
     s->is_free = false;
     s->to_merge = false; /* another part has drawn from the sums of this one */
@@ -253,6 +256,53 @@ dpi_status dpi_sampler_distribution(dpi_sampler *s, const float *public_logits,
                                        .weights = s->weights,
                                        .is_free = s->is_free};
     return DPI_STATUS_OK;
+}
+
+static bool allows_some(const uint64_t *allowed, int32_t n) {
+    for (int32_t i = 0; i < n; i++)
+        if (allowed[i / 64] >> (i % 64) & 1)
+            return true;
+    return false;
+}
+
+dpi_status dpi_sampler_allow(dpi_sampler *s, const uint64_t *allowed, dpi_error *err) {
+    if (!s || !s->begun)
+        return dpi_fail(err, s ? DPI_STATUS_STATE : DPI_STATUS_ARG,
+                        "a sampler is NULL, or is told which tokens are allowed before its begin");
+    if (s->method->refuses_masks && allowed)
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED, "the method %s draws from all tokens",
+                        s->method->info.name);
+    const int32_t n = s->options.n_vocab;
+    if (allowed && !s->allowed)
+        s->allowed = dpi_calloc((size_t)n, sizeof *s->allowed);
+    if (allowed && !s->allowed)
+        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the tokens that are allowed");
+    int32_t n_allowed = 0;
+    if (allowed && !allows_some(allowed, n))
+        return dpi_fail(err, DPI_STATUS_ARG, "no token is allowed");
+    for (int32_t i = 0; allowed && i < n; i += 64)
+        for (uint64_t word = allowed[i / 64]; word != 0; word &= word - 1) {
+            const int32_t token = i + __builtin_ctzll(word);
+            if (token < n)
+                s->allowed[n_allowed++] = token;
+        }
+    s->n_allowed = n_allowed;
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_sampler_fix(dpi_sampler *s, const float *public_logits, dpi_error *err) {
+    const int32_t n = s->options.n_vocab;
+    return s->n_allowed > 0 ? dpi_public_fix_among(public_logits, n, s->allowed, s->n_allowed,
+                                                   s->fixed, err)
+                            : dpi_public_fix(public_logits, n, s->fixed, NULL, err);
+}
+
+void dpi_sampler_support(dpi_sampler *s, int32_t top_k, int64_t D, int64_t slack) {
+    s->n_support = s->n_allowed > 0
+                       ? dpi_support_find_among(s->fixed, s->allowed, s->n_allowed, top_k, D,
+                                                slack, s->support)
+                       : dpi_support_find(s->fixed, s->options.n_vocab, top_k, D, slack,
+                                          s->support);
 }
 
 void dpi_sampler_weigh(dpi_sampler *s, uint64_t a) {

@@ -38,6 +38,7 @@
 #ifndef DPINFER_GENERATION_H
 #define DPINFER_GENERATION_H
 
+#include "dpinfer/grammar.h"
 #include "dpinfer/method.h"
 #include "dpinfer/session.h"
 
@@ -132,6 +133,9 @@ typedef struct dpi_generation_options {
                                    are, for texts that share records. -1: the prompt is read. NULL
                                    (default): all are read. The caller's until all prompts are
                                    read */
+    dpi_mask *mask; /* the text is one of its grammar, or the beginning of one where T tokens end
+                       before it does; must outlive the generation, which shares it with others of
+                       its thread. Not with ADAPMIXED. NULL (default): any text */
 } dpi_generation_options;
 
 DPI_API void dpi_generation_options_init(dpi_generation_options *options);

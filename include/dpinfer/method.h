@@ -177,6 +177,15 @@ DPI_API const dpi_sampler_plan *dpi_sampler_plan_get(const dpi_sampler *sampler)
  * caller keeps that sum below what the record may spend. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_begin(dpi_sampler *sampler, dpi_error *err);
 
+/* Tokens that the next steps may draw: token i where bit i % 64 of allowed[i / 64] is 1, at least
+ * one of them; NULL: all. `allowed` [(n_vocab + 63) / 64] is read here and not kept. It holds until
+ * another call, or the end of the text. The other tokens are then no part of the vocabulary: top_k
+ * counts allowed ones. A step with one allowed token is free. Cost: none.
+ * Trusted: `allowed` is a function of public data and released tokens (grammar.h makes such ones;
+ * dp/PRIVACY.md section 24). Errors: ARG, STATE (no begin), UNSUPPORTED (ADAPMIXED), MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_allow(dpi_sampler *sampler, const uint64_t *allowed,
+                                                    dpi_error *err);
+
 /* The tokens whose reference logits a step with these public logits [n_vocab] reads: *ids [*n],
  * ascending, the sampler's, valid until the next call on it. The others need not be computed. *ids
  * is NULL and *n is n_vocab if all may be read (AMIN, ADAPMIXED, PLAIN), or if more than n_vocab /

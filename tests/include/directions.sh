@@ -16,13 +16,14 @@ allowed() {
     gguf) upstream="base kernels" ;;
     tokenizer) upstream="base gguf" ;;
     engine) upstream="base kernels gguf tokenizer" ;;
+    grammar) upstream="base" ;;
     dp/exact) upstream="base kernels" ;;
     dp/account) upstream="base kernels dp/exact" ;;
     dp/local) upstream="base kernels dp/exact" ;;
     dp/pld) upstream="base dp/account" ;;
     dp/methods) upstream="base kernels dp/exact dp/account" ;;
     dp/audit) upstream="base kernels dp/exact dp/account dp/methods" ;;
-    pipeline) upstream="$engine $dp dp/audit" ;;
+    pipeline) upstream="$engine grammar $dp dp/audit" ;;
     train) upstream="$engine $dp" ;;
     pipeline/ledger) upstream="base dp/account" ;;
     pipeline/journal) upstream="base" ;;

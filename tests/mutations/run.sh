@@ -40,7 +40,7 @@ avx512-*)
 esac
 rm -rf "$work"
 mkdir -p "$work" || exit 1
-for folder in include base kernels gguf tokenizer engine dp pipeline train serve tools; do
+for folder in include base kernels gguf tokenizer engine grammar dp pipeline train serve tools; do
     cp -r "$SOURCE/$folder" "$work" || exit 1
 done
 cd "$work" || exit 1

@@ -1,0 +1,433 @@
+/* schema.c - a JSON schema to the text of a grammar (dpinfer/schema.h; docs/grammar.md has what is
+ * understood). What is not understood is refused by name: a text must never be called valid by a
+ * keyword that was passed over. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "dpinfer/schema.h"
+#include "grammar/grammar.h"
+
+enum { NESTING_MAX = 64, REFS_MAX = 1024 };
+
+typedef struct writer {
+    char *text; /* [n] of the grammar */
+    size_t n, capacity;
+    const json_t *root;
+    const json_t *refs[REFS_MAX]; /* the rule d<i> is of refs[i] */
+    int32_t n_refs, n_written;    /* rules of definitions that are named, and written */
+    int32_t nesting;
+    bool no_memory;
+    dpi_error *err;
+} writer;
+
+static const char basics[] =
+    "string ::= \"\\\"\" char* \"\\\"\"\n"
+    "char ::= [^\"\\\\\\x00-\\x1f\\x7f] | \"\\\\\" ([\"\\\\/bfnrt] | \"u\" hex{4})\n"
+    "hex ::= [0-9a-fA-F]\n"
+    "integer ::= \"-\"? (\"0\" | [1-9] [0-9]{0,14})\n"
+    "number ::= integer (\".\" [0-9]{1,15})? ([eE] [-+]? [0-9]{1,2})?\n"
+    "boolean ::= \"true\" | \"false\"\n"
+    "null ::= \"null\"\n"
+    "any ::= string | number | boolean | null | any-object | any-array\n"
+    "any-object ::= \"{\" (string \":\" sp any (\",\" sp string \":\" sp any)*)? \"}\"\n"
+    "any-array ::= \"[\" (any (\",\" sp any)*)? \"]\"\n"
+    "sp ::= \" \"?\n"
+    "date ::= [0-9]{4} \"-\" (\"0\" [1-9] | \"1\" [0-2]) \"-\" (\"0\" [1-9] | [12] [0-9] | \"3\" "
+    "[01])\n"
+    "time ::= ([01] [0-9] | \"2\" [0-3]) \":\" [0-5] [0-9] \":\" [0-5] [0-9] (\".\" [0-9]{1,6})? "
+    "(\"Z\" | [-+] ([01] [0-9] | \"2\" [0-3]) \":\" [0-5] [0-9])\n"
+    "date-time ::= date \"T\" time\n"
+    "uuid ::= hex{8} \"-\" hex{4} \"-\" hex{4} \"-\" hex{4} \"-\" hex{12}\n";
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+static void put_bytes(writer *w, const char *bytes, size_t n) {
+    void *text = w->text;
+    w->no_memory = w->no_memory || w->n > DPI_GRAMMAR_BYTES_MAX ||
+                   !dpi_grow(&text, &w->capacity, w->n + n + 1, 1);
+    w->text = text;
+    if (w->no_memory)
+        return;
+    memcpy(w->text + w->n, bytes, n);
+    w->n += n;
+}
+
+static void put(writer *w, const char *format, ...) {
+    char line[256];
+    va_list args;
+    va_start(args, format);
+    const int n = vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    put_bytes(w, line, (size_t)n);
+}
+
+/* JSON text as a literal of the grammar. */
+static void put_literal(writer *w, const char *bytes, size_t n) {
+    put(w, "\"");
+    for (size_t i = 0; i < n; i++) {
+        const unsigned char c = (unsigned char)bytes[i];
+        if (c == '"' || c == '\\')
+            put(w, "\\%c", c);
+        else if (c < 0x20 || c == 0x7f)
+            put(w, "\\x%02x", c);
+        else
+            put_bytes(w, bytes + i, 1);
+    }
+    put(w, "\"");
+}
+
+static dpi_status put_value(writer *w, const json_t *value) {
+    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    if (!text)
+        return dpi_fail(w->err, DPI_STATUS_MEMORY, "no memory for the grammar of a schema");
+    put_literal(w, text, strlen(text));
+    free(text);
+    return DPI_STATUS_OK;
+}
+
+/* ---- Refusals -------------------------------------------------------------------------------- */
+
+static dpi_status refuse(const writer *w, const char *what) {
+    return dpi_fail(w->err, DPI_STATUS_FORMAT, "JSON schema: %s", what);
+}
+
+/* Only these keywords, beside those that say nothing about texts. */
+static dpi_status check_keys(const writer *w, const json_t *schema, const char *const *allowed) {
+    static const char *const silent[] = {"title",   "description", "default",     "examples",
+                                         "$schema", "$id",         "$comment",    "$defs",
+                                         "definitions", "deprecated", "readOnly", "writeOnly",
+                                         NULL};
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)schema, key, value) {
+        bool known = false;
+        for (const char *const *s = silent; *s; s++)
+            known = known || strcmp(key, *s) == 0;
+        for (const char *const *s = allowed; *s; s++)
+            known = known || strcmp(key, *s) == 0;
+        if (!known)
+            return dpi_fail(w->err, DPI_STATUS_UNSUPPORTED,
+                            "JSON schema: the keyword '%.60s' is not understood here "
+                            "(docs/grammar.md has what is)", key);
+    }
+    return DPI_STATUS_OK;
+}
+
+/* An optional count; *value keeps its default where there is none. */
+static dpi_status read_count(const writer *w, const json_t *schema, const char *key,
+                             int32_t *value) {
+    const json_t *found = json_object_get(schema, key);
+    if (!found)
+        return DPI_STATUS_OK;
+    if (!json_is_integer(found) || json_integer_value(found) < 0 ||
+        json_integer_value(found) > DPI_GRAMMAR_REPEAT_MAX)
+        return dpi_fail(w->err, DPI_STATUS_FORMAT, "JSON schema: %s must be an integer 0..%d", key,
+                        DPI_GRAMMAR_REPEAT_MAX);
+    *value = (int32_t)json_integer_value(found);
+    return DPI_STATUS_OK;
+}
+
+static void put_times(writer *w, int32_t least, int32_t most) {
+    if (most < 0)
+        put(w, "{%d,}", (int)least);
+    else
+        put(w, "{%d,%d}", (int)least, (int)most);
+}
+
+/* ---- Kinds of values ------------------------------------------------------------------------- */
+
+static dpi_status put_schema(writer *w, const json_t *schema);
+
+static dpi_status put_string(writer *w, const json_t *schema) {
+    static const char *const keys[] = {"type", "minLength", "maxLength", "format", NULL};
+    static const char *const formats[] = {"date", "time", "date-time", "uuid", NULL};
+    const char *format = json_string_value(json_object_get(schema, "format"));
+    int32_t least = 0, most = -1;
+    DPI_TRY(check_keys(w, schema, keys));
+    DPI_TRY(read_count(w, schema, "minLength", &least));
+    DPI_TRY(read_count(w, schema, "maxLength", &most));
+    if (most >= 0 && most < least)
+        return refuse(w, "maxLength is below minLength");
+    if (!json_object_get(schema, "format")) {
+        put(w, "\"\\\"\" char");
+        put_times(w, least, most);
+        put(w, " \"\\\"\"");
+        return DPI_STATUS_OK;
+    }
+    for (const char *const *f = formats; format && *f; f++)
+        if (strcmp(format, *f) == 0) {
+            put(w, "\"\\\"\" %s \"\\\"\"", *f);
+            return DPI_STATUS_OK;
+        }
+    return dpi_fail(w->err, DPI_STATUS_UNSUPPORTED,
+                    "JSON schema: format '%.40s', must be date, time, date-time or uuid",
+                    format ? format : "?");
+}
+
+static dpi_status put_array(writer *w, const json_t *schema) {
+    static const char *const keys[] = {"type", "items", "minItems", "maxItems", NULL};
+    const json_t *items = json_object_get(schema, "items");
+    int32_t least = 0, most = -1;
+    DPI_TRY(check_keys(w, schema, keys));
+    DPI_TRY(read_count(w, schema, "minItems", &least));
+    DPI_TRY(read_count(w, schema, "maxItems", &most));
+    if (most >= 0 && most < least)
+        return refuse(w, "maxItems is below minItems");
+    if (most == 0) {
+        put(w, "\"[]\"");
+        return DPI_STATUS_OK;
+    }
+    put(w, "\"[\" (");
+    DPI_TRY(items ? put_schema(w, items) : (put(w, "any"), DPI_STATUS_OK));
+    put(w, " (\",\" sp ");
+    DPI_TRY(items ? put_schema(w, items) : (put(w, "any"), DPI_STATUS_OK));
+    put(w, ")");
+    put_times(w, least > 0 ? least - 1 : 0, most < 0 ? -1 : most - 1);
+    put(w, least == 0 ? ")? \"]\"" : ") \"]\"");
+    return DPI_STATUS_OK;
+}
+
+static bool is_required(const json_t *required, const char *key) {
+    size_t i;
+    json_t *name;
+    json_array_foreach((json_t *)required, i, name)
+        if (json_is_string(name) && strcmp(json_string_value(name), key) == 0)
+            return true;
+    return false;
+}
+
+static dpi_status put_property(writer *w, const char *key, const json_t *value) {
+    json_t *name = json_string(key);
+    const dpi_status status = put_value(w, name);
+    json_decref(name);
+    DPI_TRY(status);
+    put(w, " \":\" sp ");
+    return put_schema(w, value);
+}
+
+/* The properties behind the first one, each with its comma: all that come after `after`. */
+static dpi_status put_rest(writer *w, const json_t *properties, const json_t *required,
+                           const char *after) {
+    const char *key;
+    json_t *value;
+    bool begun = false;
+    json_object_foreach((json_t *)properties, key, value) {
+        if (begun) {
+            put(w, " (\",\" sp ");
+            DPI_TRY(put_property(w, key, value));
+            put(w, is_required(required, key) ? ")" : ")?");
+        }
+        begun = begun || key == after;
+    }
+    return DPI_STATUS_OK;
+}
+
+/* One choice for each property that may be the first one. */
+static dpi_status put_properties(writer *w, const json_t *properties, const json_t *required) {
+    const char *key;
+    json_t *value;
+    bool first = true, needed = false;
+    json_object_foreach((json_t *)properties, key, value) {
+        if (needed)
+            break;
+        put(w, first ? "(" : " | ");
+        DPI_TRY(put_property(w, key, value));
+        DPI_TRY(put_rest(w, properties, required, key));
+        first = false;
+        needed = is_required(required, key);
+    }
+    if (!first)
+        put(w, needed ? ")" : ")?");
+    return DPI_STATUS_OK;
+}
+
+static dpi_status put_object(writer *w, const json_t *schema) {
+    static const char *const keys[] = {"type", "properties", "required", "additionalProperties",
+                                       NULL};
+    const json_t *properties = json_object_get(schema, "properties");
+    const json_t *required = json_object_get(schema, "required");
+    const json_t *others = json_object_get(schema, "additionalProperties");
+    size_t i;
+    json_t *name;
+    DPI_TRY(check_keys(w, schema, keys));
+    if (others && !json_is_false(others))
+        return refuse(w, "additionalProperties must be false, or not there");
+    if ((properties && !json_is_object(properties)) || (required && !json_is_array(required)))
+        return refuse(w, "properties must be an object, required an array");
+    json_array_foreach((json_t *)required, i, name)
+        if (!json_is_string(name) || !json_object_get(properties, json_string_value(name)))
+            return refuse(w, "a required property is not among the properties");
+    if (!properties && !others) {
+        put(w, "any-object");
+        return DPI_STATUS_OK;
+    }
+    put(w, "\"{\" ");
+    DPI_TRY(put_properties(w, properties, required));
+    put(w, " \"}\"");
+    return DPI_STATUS_OK;
+}
+
+/* ---- Schemas --------------------------------------------------------------------------------- */
+
+static dpi_status put_choices(writer *w, const json_t *choices, bool are_schemas) {
+    size_t i;
+    json_t *choice;
+    if (!json_is_array(choices) || json_array_size(choices) == 0)
+        return refuse(w, "enum, anyOf and oneOf must be arrays that are not empty");
+    put(w, "(");
+    json_array_foreach((json_t *)choices, i, choice) {
+        put(w, i > 0 ? " | " : "");
+        DPI_TRY(are_schemas ? put_schema(w, choice) : put_value(w, choice));
+    }
+    put(w, ")");
+    return DPI_STATUS_OK;
+}
+
+/* "#", "#/$defs/NAME" or "#/definitions/NAME" of this file. */
+static dpi_status put_ref(writer *w, const json_t *schema) {
+    static const char *const keys[] = {"$ref", NULL};
+    const char *ref = json_string_value(json_object_get(schema, "$ref"));
+    const json_t *target = ref && strcmp(ref, "#") == 0 ? w->root : NULL;
+    DPI_TRY(check_keys(w, schema, keys));
+    if (ref && strncmp(ref, "#/$defs/", 8) == 0)
+        target = json_object_get(json_object_get(w->root, "$defs"), ref + 8);
+    if (ref && strncmp(ref, "#/definitions/", 14) == 0)
+        target = json_object_get(json_object_get(w->root, "definitions"), ref + 14);
+    if (!target)
+        return refuse(w, "a $ref that is not '#', '#/$defs/NAME' or '#/definitions/NAME' of a "
+                         "definition that is there");
+    int32_t i = 0;
+    while (i < w->n_refs && w->refs[i] != target)
+        i++;
+    if (i == REFS_MAX)
+        return dpi_fail(w->err, DPI_STATUS_LIMIT, "JSON schema: more than %d definitions",
+                        REFS_MAX);
+    if (i == w->n_refs)
+        w->refs[w->n_refs++] = target;
+    put(w, "d%d", (int)i);
+    return DPI_STATUS_OK;
+}
+
+static dpi_status put_type(writer *w, const json_t *schema, const char *type) {
+    static const char *const keys[] = {"type", NULL};
+    if (strcmp(type, "object") == 0)
+        return put_object(w, schema);
+    if (strcmp(type, "array") == 0)
+        return put_array(w, schema);
+    if (strcmp(type, "string") == 0)
+        return put_string(w, schema);
+    DPI_TRY(check_keys(w, schema, keys));
+    if (strcmp(type, "integer") != 0 && strcmp(type, "number") != 0 &&
+        strcmp(type, "boolean") != 0 && strcmp(type, "null") != 0)
+        return refuse(w, "type must be object, array, string, integer, number, boolean or null");
+    put(w, "%s", type);
+    return DPI_STATUS_OK;
+}
+
+/* A list of types: names alone, without keywords of one of them. */
+static dpi_status put_types(writer *w, const json_t *types) {
+    size_t i;
+    json_t *type;
+    put(w, "(");
+    json_array_foreach((json_t *)types, i, type) {
+        json_t *alone = json_pack("{s:O}", "type", type);
+        put(w, i > 0 ? " | " : "");
+        const dpi_status status = json_is_string(type)
+                                      ? put_type(w, alone, json_string_value(type))
+                                      : refuse(w, "type must be a name, or a list of names");
+        json_decref(alone);
+        DPI_TRY(status);
+    }
+    put(w, ")");
+    return DPI_STATUS_OK;
+}
+
+static dpi_status put_kind(writer *w, const json_t *schema) {
+    static const char *const of_enum[] = {"enum", "type", NULL};
+    static const char *const of_const[] = {"const", "type", NULL};
+    static const char *const of_any[] = {"anyOf", "oneOf", NULL};
+    static const char *const of_type[] = {"type", NULL};
+    const json_t *any = json_object_get(schema, "anyOf"), *one = json_object_get(schema, "oneOf");
+    const json_t *type = json_object_get(schema, "type");
+    if (json_object_get(schema, "$ref"))
+        return put_ref(w, schema);
+    if (any || one) {
+        DPI_TRY(check_keys(w, schema, of_any));
+        return any && one ? refuse(w, "anyOf and oneOf in one schema")
+                          : put_choices(w, any ? any : one, true);
+    }
+    if (json_object_get(schema, "enum")) {
+        DPI_TRY(check_keys(w, schema, of_enum));
+        return put_choices(w, json_object_get(schema, "enum"), false);
+    }
+    if (json_object_get(schema, "const")) {
+        DPI_TRY(check_keys(w, schema, of_const));
+        return put_value(w, json_object_get(schema, "const"));
+    }
+    if (json_is_string(type))
+        return put_type(w, schema, json_string_value(type));
+    DPI_TRY(check_keys(w, schema, of_type));
+    if (json_is_array(type) && json_array_size(type) > 0)
+        return put_types(w, type);
+    if (type)
+        return refuse(w, "type must be a name, or a list of names");
+    put(w, "any");
+    return DPI_STATUS_OK;
+}
+
+static dpi_status put_schema(writer *w, const json_t *schema) {
+    if (json_is_true(schema)) {
+        put(w, "any");
+        return DPI_STATUS_OK;
+    }
+    if (!json_is_object(schema))
+        return refuse(w, "a schema must be an object, or true");
+    if (++w->nesting > NESTING_MAX / 2) /* an object opens two groups */
+        return dpi_fail(w->err, DPI_STATUS_LIMIT, "JSON schema: more than %d schemas in schemas",
+                        NESTING_MAX / 2);
+    put(w, "(");
+    DPI_TRY(put_kind(w, schema));
+    put(w, ")");
+    w->nesting--;
+    return DPI_STATUS_OK;
+}
+
+static dpi_status put_all(writer *w) {
+    put_bytes(w, basics, sizeof basics - 1);
+    put(w, "root ::= ");
+    DPI_TRY(put_schema(w, w->root));
+    while (w->n_written < w->n_refs) {
+        put(w, "\nd%d ::= ", (int)w->n_written);
+        DPI_TRY(put_schema(w, w->refs[w->n_written++]));
+    }
+    put(w, "\n");
+    if (!w->no_memory)
+        return DPI_STATUS_OK;
+    return w->n > DPI_GRAMMAR_BYTES_MAX
+               ? dpi_fail(w->err, DPI_STATUS_LIMIT, "JSON schema: its grammar has more than %d "
+                          "bytes", DPI_GRAMMAR_BYTES_MAX)
+               : dpi_fail(w->err, DPI_STATUS_MEMORY, "no memory for the grammar of a schema");
+}
+
+dpi_status dpi_grammar_from_schema(const char *json, size_t n_bytes, dpi_grammar **grammar,
+                                   dpi_error *err) {
+    json_error_t why;
+    if (!json || !grammar)
+        return dpi_fail(err, DPI_STATUS_ARG, "the schema or the grammar is NULL");
+    json_t *root = json_loadb(json, n_bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
+    if (!root)
+        return dpi_fail(err, DPI_STATUS_FORMAT, "JSON schema: no JSON: line %d, column %d: %.100s",
+                        why.line, why.column, why.text);
+    writer w = {.root = root, .err = err};
+    dpi_status status = put_all(&w);
+    if (status == DPI_STATUS_OK)
+        status = dpi_grammar_parse(w.text, w.n, grammar, err);
+    free(w.text);
+    json_decref(root);
+    return status;
+}
