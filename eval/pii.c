@@ -1,8 +1,9 @@
 /* pii.c - see pii.h. */
 #include "eval/pii.h"
 
+#define PCRE2_CODE_UNIT_WIDTH 8
 #include <ctype.h>
-#include <regex.h>
+#include <pcre2.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,12 @@ typedef struct finding {
     uint64_t hash;
     int32_t kind;
 } finding;
+
+/* PCRE2's: regcomp(3) of the GNU C library frees twice where it gets no memory. */
+typedef struct pattern {
+    pcre2_code *code;
+    pcre2_match_data *match;
+} pattern;
 
 typedef struct findings {
     finding *at; /* private memory */
@@ -89,11 +96,14 @@ static bool is_inside_word(const char *text, size_t at) {
 }
 
 /* text is a copy: what is found becomes spaces. */
-static void find_pattern(findings *f, const regex_t *r, int32_t kind, char *text, size_t n_bytes) {
-    regmatch_t m;
-    size_t at = 0;
-    while (at < n_bytes && regexec(r, text + at, 1, &m, at > 0 ? REG_NOTBOL : 0) == 0) {
-        const size_t begin = at + (size_t)m.rm_so, end = at + (size_t)m.rm_eo;
+static void find_pattern(findings *f, const pattern *p, int32_t kind, char *text, size_t n_bytes) {
+    const size_t *m = pcre2_get_ovector_pointer(p->match);
+    int found = 0;
+    for (size_t at = 0; at < n_bytes;) {
+        found = pcre2_match(p->code, (PCRE2_SPTR)text, n_bytes, at, 0, p->match, NULL);
+        if (found < 0)
+            break;
+        const size_t begin = m[0], end = m[1];
         const bool counts = !is_inside_word(text, begin) &&
                             !isalnum((unsigned char)text[end]) &&
                             (kind != EVAL_PII_IBAN || is_iban(text + begin, end - begin));
@@ -103,6 +113,7 @@ static void find_pattern(findings *f, const regex_t *r, int32_t kind, char *text
         }
         at = counts ? end : begin + 1;
     }
+    f->failed |= found < 0 && found != PCRE2_ERROR_NOMATCH;
 }
 
 /* Words with a capital behind a word without a stop. */
@@ -130,7 +141,7 @@ static int compare(const void *a, const void *b) {
                               : (x->hash > y->hash) - (x->hash < y->hash);
 }
 
-static dpi_status find_all(const eval_texts *texts, const regex_t *regex, findings *f,
+static dpi_status find_all(const eval_texts *texts, const pattern *made, findings *f,
                            dpi_error *err) {
     for (int32_t t = 0; t < texts->n && !f->failed; t++) {
         const eval_text *x = &texts->at[t];
@@ -142,7 +153,7 @@ static dpi_status find_all(const eval_texts *texts, const regex_t *regex, findin
         memcpy(copy, x->text, x->n_bytes + 1);
         const size_t n_bytes = strlen(copy); /* up to a NUL */
         for (int32_t i = 0; i < N_PATTERNS; i++)
-            find_pattern(f, &regex[i], patterns[i].kind, copy, n_bytes);
+            find_pattern(f, &made[i], patterns[i].kind, copy, n_bytes);
         find_names(f, copy, n_bytes);
         dpi_private_free(copy);
     }
@@ -169,26 +180,40 @@ static void count(const findings *own, const findings *train, const findings *ot
     }
 }
 
+static void free_patterns(pattern *made) {
+    for (int32_t i = 0; i < N_PATTERNS; i++) {
+        pcre2_match_data_free(made[i].match);
+        pcre2_code_free(made[i].code);
+    }
+}
+
+static dpi_status make_patterns(pattern *made, dpi_error *err) {
+    for (int32_t i = 0; i < N_PATTERNS; i++) {
+        int code;
+        size_t offset;
+        made[i].code = pcre2_compile((PCRE2_SPTR)patterns[i].pattern, PCRE2_ZERO_TERMINATED, 0,
+                                     &code, &offset, NULL);
+        made[i].match = pcre2_match_data_create(1, NULL);
+        if (!made[i].code || !made[i].match)
+            return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for patterns");
+    }
+    return DPI_STATUS_OK;
+}
+
 dpi_status eval_find_pii(const eval_texts *texts, const eval_texts *train, const eval_texts *other,
                          eval_pii *pii, dpi_error *err) {
     const eval_texts *const sets[] = {texts, train, other};
     findings found[3] = {0};
-    regex_t regex[N_PATTERNS];
-    int32_t n = 0;
+    pattern made[N_PATTERNS] = {{0}};
     *pii = (eval_pii){0};
-    while (n < N_PATTERNS && regcomp(&regex[n], patterns[n].pattern, REG_EXTENDED) == 0)
-        n++;
-    dpi_status status = n == N_PATTERNS ? DPI_STATUS_OK
-                                        : eval_fail(err, DPI_STATUS_MEMORY,
-                                                    "out of memory for patterns");
+    dpi_status status = make_patterns(made, err);
     for (int32_t i = 0; i < 3 && status == DPI_STATUS_OK; i++)
         if (sets[i])
-            status = find_all(sets[i], regex, &found[i], err);
+            status = find_all(sets[i], made, &found[i], err);
     if (status == DPI_STATUS_OK)
         count(&found[0], &found[1], &found[2], pii);
     for (int32_t i = 0; i < 3; i++)
         dpi_private_free(found[i].at);
-    while (n > 0)
-        regfree(&regex[--n]);
+    free_patterns(made);
     return status;
 }

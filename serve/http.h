@@ -9,6 +9,7 @@
 
 /* Each call of the server: X(name), of MHD_name. */
 #define HTTP_CALLS(X)                                                                              \
+    X(set_panic_func)                                                                              \
     X(start_daemon)                                                                                \
     X(quiesce_daemon)                                                                              \
     X(stop_daemon)                                                                                 \

@@ -88,9 +88,17 @@ static unsigned connections_most(void) {
     return most < CONNECTIONS_MAX ? (unsigned)most : CONNECTIONS_MAX;
 }
 
+static void panic(void *user, const char *file, unsigned line, const char *reason) {
+    void (*const *on_panic)(const char *) = user;
+    (void)file, (void)line;
+    (*on_panic)(reason);
+}
+
 static dpi_status start_daemon(server *s, dpi_error *err) {
     const unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_INTERNAL_POLLING_THREAD |
                            MHD_ALLOW_SUSPEND_RESUME;
+    if (s->options.on_panic)
+        s->http.set_panic_func(panic, &s->options.on_panic);
     s->daemon = s->http.start_daemon(
         flags, 0, NULL, NULL, call_handle, s, MHD_OPTION_LISTEN_SOCKET, s->socket,
         MHD_OPTION_NOTIFY_COMPLETED, call_completed, s, MHD_OPTION_CONNECTION_LIMIT,

@@ -28,6 +28,8 @@ typedef struct server_options {
     dpi_random_fn random;   /* of private answers; NULL: the system's. Anything else voids their
                                guarantee: for tests */
     void *random_user;
+    void (*on_panic)(const char *reason); /* libmicrohttpd cannot go on: ends the process, or it
+                                             is aborted. May be NULL */
     worker_options worker; /* n_seq_most follows from the rest */
 } server_options;
 

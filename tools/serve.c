@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "serve/server.h"
 #include "tools/cmd_serve.h"
@@ -11,10 +12,15 @@
 
 enum { TOKENS_BYTES_MAX = 1 << 20 };
 
+static void end_at_once(const char *reason) {
+    cli_fail(CLI_FAILED, "libmicrohttpd cannot go on: %s", reason);
+    _exit(CLI_FAILED);
+}
+
 static int read_server_options(const args *a, server_options *o) {
     dpi_error err;
     *o = (server_options){.host = a->v[OPT_HOST].s, .port = (int)a->v[OPT_PORT].i,
-                          .n_tokens = (int32_t)a->v[OPT_MAX_TOKENS].i};
+                          .n_tokens = (int32_t)a->v[OPT_MAX_TOKENS].i, .on_panic = end_at_once};
     o->datasets = a->served;
     o->n_datasets = a->n_served;
     o->ledger = a->v[OPT_SERVED_LEDGER].s;

@@ -55,6 +55,30 @@ for refs in refs.jsonl refs.csv refs; do
         --rank 1 --positions 96 -o made.gguf --overwrite -q -t 1; expect_rc 0
     check "memory was given back with a record in it: $(head -n 3 log)" test ! -s log
 done
+for refs in refs.jsonl refs; do # with an adapter: the one that was made
+    watch "$secret" "$ids" run "$model" "$refs" --lora made.gguf --rho 1 -n 4 -t 1 -q; expect_rc 0
+    check "memory was given back with a record in it: $(head -n 3 log)" test ! -s log
+done
+# Labels: what records say, and the label of one that is none of those that are written.
+hidden='Ypsilon-Ward-4711'
+{ echo ward,text; sed "1d; s/^1,/w0,/; s/^2,/w1,/; s/^[34],/$hidden,/" refs.csv; } >wards.csv
+printf 'w0\nw1\n' >names
+private="--labels private --label-names names --epsilon 3 --delta 1e-3 -B 2 --num 2"
+for what in "$secret" "$hidden"; do
+    for how in "$private --adjacency add-remove" \
+        "$private --adjacency add-remove --histogram-rho .1"; do
+        # shellcheck disable=SC2086
+        watch "$what" "$ids" run "$model" wards.csv --label-field ward $how -n 4 -t 1 -q
+        expect_rc 0
+        check "memory was given back with a record in it: $(head -n 3 log)" test ! -s log
+    done
+done
+watch "$secret" "$ids" run "$model" wards.csv --label-field ward --rho 1 -B 2 -n 4 -t 1 -q
+expect_rc 0
+check "memory was given back with a record in it: $(head -n 3 log)" test ! -s log
+watch "$secret" "$ids" run "$model" refs.csv --cluster 2 --epsilon 3 --delta 1e-3 -B 2 --num 2 \
+    --adjacency add-remove -n 4 -t 1 -q; expect_rc 0
+check "memory was given back with a record in it: $(head -n 3 log)" test ! -s log
 # Shards, a ledger that knows units, and the units' own IDs.
 { echo who,text; sed '1d; s/^[^,]*,/Ypsilon-Brandt-4711,/' refs.csv; } >units.csv
 run ledger init year --dataset all --epsilon 90 --delta 1e-6 --scope unit; expect_rc 0
