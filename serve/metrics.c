@@ -47,7 +47,8 @@ enum MHD_Result call_metrics(call *c) {
                           "dpinfer_requests_total{code=\"%d\"} %lld\n", code, replies);
     }
     add_line(text, SIZE, "answers_total", "counter", "Answers begun.", (double)counts.n_answers);
-    add_line(text, SIZE, "tokens_total", "counter", "Tokens drawn.", (double)counts.n_tokens);
+    add_line(text, SIZE, "tokens_total", "counter", "Tokens of answers that are over.",
+             (double)counts.n_tokens);
     add_line(text, SIZE, "prompt_tokens_total", "counter", "Tokens of public prompts.",
              (double)counts.n_prompt_tokens);
     add_line(text, SIZE, "answers_drawn", "gauge", "Answers that are drawn now.", counts.n_drawn);

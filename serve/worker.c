@@ -191,6 +191,7 @@ static void end_answer(worker *w, answer *a, const refusal *why) {
     close_answer(w, a);
     pthread_mutex_lock(&w->lock);
     w->counts.n_drawn = w->n_live + w->n_preparing;
+    w->counts.n_tokens += a->n_drawn; /* not one by one: their pace may depend on records */
     answer_end(a, why);
     answer_drop(a);
     pthread_mutex_unlock(&w->lock);
@@ -270,11 +271,9 @@ void worker_prepared(worker *w, answer *a, const refusal *why) {
 }
 
 /* False: no memory for the text. */
-static bool tell(worker *w, answer *a, const dpi_generation_event *e) {
-    if (e->type == DPI_EVENT_TOKEN) {
-        w->counts.n_tokens++;
+static bool tell(answer *a, const dpi_generation_event *e) {
+    if (e->type == DPI_EVENT_TOKEN)
         a->n_drawn = e->n_drawn;
-    }
     if (e->end != DPI_END_NONE)
         a->end = e->end;
     const bool ok = add_text(a, e->text, e->n_bytes);
@@ -292,7 +291,7 @@ static void tell_all(worker *w, const dpi_error *err) {
         dpi_error why = *err;
         why.code = e->status;
         pthread_mutex_lock(&w->lock);
-        const bool ok = e->type == DPI_EVENT_ERROR || tell(w, w->live[i], e);
+        const bool ok = e->type == DPI_EVENT_ERROR || tell(w->live[i], e);
         pthread_mutex_unlock(&w->lock);
         if (ok && e->type != DPI_EVENT_END && e->type != DPI_EVENT_ERROR)
             continue;

@@ -103,7 +103,7 @@ bool answer_wait(worker *w, answer *a, bool whole, size_t known, void (*sleep)(v
 
 typedef struct worker_counts {
     int64_t n_answers; /* begun so far */
-    int64_t n_tokens, n_prompt_tokens; /* drawn so far; of public prompts */
+    int64_t n_tokens, n_prompt_tokens; /* of answers that are over; of public prompts */
     int32_t n_drawn, n_waiting; /* answers now */
 } worker_counts;
 void worker_count(worker *w, worker_counts *counts);

@@ -27,6 +27,7 @@ typedef struct service {
     server *s;
     int64_t n_charges; /* that the ledger must have at each draw, least; 0: it is not looked at */
     int64_t n_draws, n_early; /* draws that were looked at; of them without its charge */
+    int64_t n_tokens, n_told; /* of answers that are over; draws when metrics say another number */
 } service;
 
 static int64_t count_charges(const service *v) {
@@ -40,16 +41,7 @@ static int64_t count_charges(const service *v) {
     return info.n_charges;
 }
 
-/* The same bits for each token, whatever else is drawn. */
-static int32_t same_bits(void *user, void *bytes, size_t n_bytes) {
-    service *v = user;
-    if (v->n_charges > 0) {
-        v->n_draws++;
-        v->n_early += count_charges(v) < v->n_charges;
-    }
-    memset(bytes, v->byte, n_bytes);
-    return 0;
-}
+static int32_t same_bits(void *user, void *bytes, size_t n_bytes);
 
 /* `lines`: the file of records. */
 static void start(service *v, const char *lines, const char *more, bool allows_stream) {
@@ -118,6 +110,28 @@ static char *send_request(const service *v, const char *method, const char *path
     text[n_got] = '\0';
     close(fd);
     return text;
+}
+
+/* As the metrics have them. */
+static int64_t count_tokens(const service *v) {
+    char *reply = send_request(v, "GET", "/metrics", "", "");
+    const char *line = strstr(reply, "\ndpinfer_tokens_total ");
+    double n = -1;
+    assert_true(line && sscanf(line, "\ndpinfer_tokens_total %lf", &n) == 1);
+    free(reply);
+    return (int64_t)n;
+}
+
+/* The same bits for each token, whatever else is drawn. */
+static int32_t same_bits(void *user, void *bytes, size_t n_bytes) {
+    service *v = user;
+    if (v->n_charges > 0) {
+        v->n_draws++;
+        v->n_early += count_charges(v) < v->n_charges;
+        v->n_told += count_tokens(v) != v->n_tokens;
+    }
+    memset(bytes, v->byte, n_bytes);
+    return 0;
 }
 
 static int code_of(const char *reply) {
@@ -380,7 +394,8 @@ static void has_the_bits_that_it_has_alone(void **state) {
 static const char body[] = "{\"dataset\": \"letters\", \"privacy\": {\"epsilon\": 3}, "
                            "\"max_tokens\": 10, " QUESTION "}";
 
-/* Whoever reads the file when a token is drawn finds its charge. */
+/* Whoever reads the file when a token is drawn finds its charge, and whoever reads the metrics does
+ * not see it come. */
 static void charges_before_it_draws(void **state) {
     (void)state;
     service v = {.n_charges = 1};
@@ -390,10 +405,15 @@ static void charges_before_it_draws(void **state) {
         v.n_charges = i;
         char *reply = send_request(&v, "POST", CHAT, "", body);
         assert_int_equal(code_of(reply), 200);
+        char *n_tokens = member(reply, "usage", "completion_tokens");
+        v.n_tokens += atoi(n_tokens);
+        free(n_tokens);
         free(reply);
     }
     assert_true(v.n_draws > 2);
     assert_int_equal(v.n_early, 0);
+    assert_int_equal(v.n_told, 0);
+    assert_int_equal(count_tokens(&v), v.n_tokens);
     free(lines);
     forget(&v);
 }
