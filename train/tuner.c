@@ -190,7 +190,9 @@ static void add_unit(const dpi_tuner *t, lane *l, const dpi_tuner_units *units, 
     const int64_t n = t->lora.n_params;
     dpi_row row;
     int32_t k = 0;
-    for (; units->row(units->user, unit, k, bits, &l->buffer, &row); k++) {
+    if (units->gradient && units->gradient(units->user, unit, l->unit))
+        k = 1;
+    for (; !units->gradient && units->row(units->user, unit, k, bits, &l->buffer, &row); k++) {
         float *gradient = k == 0 ? l->unit : l->row;
         t->graph->loss(&t->shape, t->params, &row, 1, gradient, l->work);
         for (int64_t i = 0; k > 0 && i < n; i++)

@@ -63,6 +63,9 @@ typedef struct dpi_tuner_units {
     bool (*row)(void *user, int64_t unit, int32_t k, uint64_t bits, const dpi_row_buffer *buffer,
                 dpi_row *row);
     void *user;
+    /* For audits: a unit's gradient [n_params] itself, in place of its rows, before it is clipped.
+     * False: the unit adds nothing. NULL: there are rows. */
+    bool (*gradient)(void *user, int64_t unit, float *gradient);
 } dpi_tuner_units;
 
 typedef struct dpi_tuner dpi_tuner;

@@ -1,5 +1,5 @@
-/* audit_stats.c - tails of chi-square and of the binomial law, and bounds of Clopper and Pearson.
- */
+/* audit_stats.c - tails of chi-square and of the binomial law, and bounds of Clopper and Pearson;
+ * what guesses of canaries prove. */
 #include <math.h>
 
 #include "dp/audit/audit.h"
@@ -18,17 +18,21 @@ double dpi_chi_square_tail(double x, int32_t n) {
     return q;
 }
 
+/* Chance of i heads of n tosses; p in (0, 1). */
+static double binomial_term(int32_t n, int32_t i, double p) {
+    return exp(log_gamma(n + 1.) - log_gamma(i + 1.) - log_gamma(n - i + 1.) + i * log(p) +
+               (n - i) * log1p(-p));
+}
+
 /* Terms from k on; beyond the mean they fall off, and the last ones add nothing. */
 double dpi_binomial_tail(int32_t n, int32_t k, double p) {
     if (k <= 0 || p >= 1)
         return 1;
     if (p <= 0)
         return 0;
-    const double log_p = log(p), log_q = log1p(-p), all = log_gamma(n + 1.);
     double sum = 0;
     for (int32_t i = k; i <= n; i++) {
-        double term =
-            exp(all - log_gamma(i + 1.) - log_gamma(n - i + 1.) + i * log_p + (n - i) * log_q);
+        const double term = binomial_term(n, i, p);
         sum += term;
         if (i > n * p && term < 1e-20 * sum)
             break;
@@ -50,4 +54,29 @@ double dpi_binomial_lower(int32_t n, int32_t k, double alpha) {
 
 double dpi_binomial_upper(int32_t n, int32_t k, double alpha) {
     return 1 - dpi_binomial_lower(n, n - k, alpha);
+}
+
+/* The largest chance of n_right right guesses or more under (epsilon, delta)-DP. */
+static double chance_of_guesses(int32_t m, int32_t r, int32_t v, double epsilon, double delta) {
+    const double q = 1 / (1 + exp(-epsilon)), beta = dpi_binomial_tail(r, v, q);
+    double most = 0, sum = 0;
+    for (int32_t i = 1; i <= v; i++) { /* that the count is v - i to v - 1, divided by i */
+        sum += binomial_term(r, v - i, q);
+        most = fmax(most, sum / i);
+    }
+    return fmin(1, beta + 2 * m * delta * most);
+}
+
+double dpi_canary_epsilon(int32_t m, int32_t r, int32_t v, double delta, double alpha) {
+    double low = 0, high = 50;
+    if (chance_of_guesses(m, r, v, 0, delta) >= alpha)
+        return 0;
+    for (int i = 0; i < 40; i++) {
+        const double mid = (low + high) / 2;
+        if (chance_of_guesses(m, r, v, mid, delta) < alpha)
+            low = mid;
+        else
+            high = mid;
+    }
+    return low;
 }

@@ -33,7 +33,8 @@ allowed() {
         upstream="base dp/account pipeline pipeline/ledger pipeline/journal pipeline/release"
         ;;
     pipeline/finetune)
-        upstream="$engine dp/exact dp/account pipeline pipeline/ledger pipeline/release train"
+        upstream="$engine dp/exact dp/account dp/audit dp/methods pipeline pipeline/ledger"
+        upstream+=" pipeline/release train"
         ;;
     corpus | serve | examples) upstream="" ;; # the public interface alone
     tools) upstream="serve eval" ;;

@@ -4,6 +4,7 @@
  * Exit code 0: nothing was noticed; 1: an audit failed, and stdout says which; 2: something else
  * went wrong. */
 #include "dpinfer/audit_path.h"
+#include "dpinfer/audit_training.h"
 #include "tests/mutations/probe_finetune.h"
 #include "tests/mutations/probe_journal.h"
 #include "tests/mutations/probe_ledger.h"
@@ -34,6 +35,11 @@ static dpi_status run_path(const dpi_audit_options *o, dpi_error *err) {
     return dpi_audit_path_run(o, on_result, NULL, &n, err);
 }
 
+static dpi_status run_canaries(const dpi_audit_options *o, dpi_error *err) {
+    int32_t n;
+    return dpi_audit_training_run(o, on_result, NULL, &n, err);
+}
+
 static dpi_status run_methods(const dpi_audit_options *o, dpi_error *err) {
     int32_t n;
     return dpi_audit_run(o, on_result, NULL, &n, err);
@@ -54,6 +60,7 @@ static const probe probes[] = {
     {"perturb", "perturbed words | laws", probe_perturb, NULL},
     {"path", NULL, NULL, run_path},
     {"tuner", "training | steps", probe_tuner, NULL},
+    {"canaries", NULL, NULL, run_canaries},
     {"finetune", "training | records to adapter", probe_finetune, NULL},
     {"training", "training | epsilon", probe_training, NULL},
     {"methods", NULL, NULL, run_methods},

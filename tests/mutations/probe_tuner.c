@@ -25,7 +25,8 @@ static bool next_row(void *user, int64_t unit, int32_t k, uint64_t bits,
     return k < RECORDS;
 }
 
-static const dpi_tuner_units units = {UNITS, next_row, NULL}, none = {0, next_row, NULL};
+static const dpi_tuner_units units = {.n = UNITS, .row = next_row};
+static const dpi_tuner_units none = {.n = 0, .row = next_row};
 
 static dpi_tuner *open_of_ranks(const dpi_model *model, int64_t share,
                                 const dpi_train_ranks *ranks) {

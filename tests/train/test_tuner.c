@@ -168,7 +168,7 @@ static void check_units(uint32_t type, double clip) {
     spread(t);
     oracle o;
     open_oracle(b.model, dpi_tuner_adapters(t), &o);
-    const dpi_tuner_units units = {UNITS, next_row, w};
+    const dpi_tuner_units units = {.n = UNITS, .row = next_row, .user = w};
     for (int u = 0; u < UNITS; u++) {
         uint8_t joins[UNITS] = {0};
         joins[u] = 1;
@@ -272,7 +272,7 @@ static void check_sums(int32_t n_threads, bool hostile) {
     spread(t);
     const int64_t n = dpi_tuner_lora(t)->n_params;
     const double most = (double)dpi_gradient_bound(n);
-    const dpi_tuner_units units = {UNITS, next_row, w};
+    const dpi_tuner_units units = {.n = UNITS, .row = next_row, .user = w};
     int64_t *alone[UNITS];
     for (int u = 0; u < UNITS; u++) {
         uint8_t joins[UNITS] = {0};
@@ -326,7 +326,7 @@ static void check_steps(int32_t unbiased, double sigma) {
     spread(t);
     const int64_t n = dpi_tuner_lora(t)->n_params;
     double *x = dpi_calloc(3 * (size_t)n, sizeof *x), *m = x + n, *v = m + n;
-    const dpi_tuner_units units = {UNITS, next_row, w};
+    const dpi_tuner_units units = {.n = UNITS, .row = next_row, .user = w};
     for (int64_t i = 0; i < n; i++)
         x[i] = (double)dpi_tuner_adapters(t)[i];
     for (int step = 1; step <= 5; step++) {
@@ -375,7 +375,7 @@ static void test_empty_step(void **state) {
     options.sigma = 2;
     dpi_tuner *t = open_tuner(&options);
     const int64_t n = dpi_tuner_lora(t)->n_params;
-    const dpi_tuner_units none = {0, next_row, NULL};
+    const dpi_tuner_units none = {.n = 0, .row = next_row, .user = NULL};
     for (int step = 0; step < 3; step++) {
         double square = 0;
         assert_ok(dpi_tuner_step(t, &none, NULL), NULL);
@@ -395,7 +395,7 @@ static float *train(const base *b, world *w, int32_t n_threads, int n_first, int
     options.n_threads = n_threads;
     options.sigma = .8, options.share = DPI_POISSON_ONE / 2;
     options.random = dpi_random_insecure, options.random_user = &bits;
-    const dpi_tuner_units units = {UNITS, next_row, w};
+    const dpi_tuner_units units = {.n = UNITS, .row = next_row, .user = w};
     dpi_tuner *t = open_tuner(&options);
     for (int i = 0; i < n_steps; i++) {
         if (i == n_first) {
@@ -445,7 +445,7 @@ static void test_learns(void **state) {
     world *w = make_world(b.spec.n_vocab);
     dpi_tuner_options options = options_of(b.model);
     dpi_tuner *t = open_tuner(&options);
-    const dpi_tuner_units units = {UNITS, next_row, w};
+    const dpi_tuner_units units = {.n = UNITS, .row = next_row, .user = w};
     const int32_t first[] = {0, 9}, second[] = {0, POSITIONS - 9};
     float ones[POSITIONS];
     for (int i = 0; i < POSITIONS; i++)
@@ -473,7 +473,7 @@ static void test_undone(void **state) {
     (void)state;
     base b = open_base(0);
     world *w = make_world(b.spec.n_vocab);
-    const dpi_tuner_units units = {UNITS, next_row, w};
+    const dpi_tuner_units units = {.n = UNITS, .row = next_row, .user = w};
     for (int kind = 0; kind < 5; kind++) {
         dpi_tuner_options options = options_of(b.model);
         limited_source source = {5, kind - 2}; /* of the draw, of the bits, of the noise */

@@ -114,6 +114,20 @@ static void test_binomial_bounds(void **state) {
     assert_true(dpi_binomial_lower(10, 0, .025) < 1e-9);
     /* Clopper and Pearson's 95 % interval for 5 of 20, from tables: .0866..0.4910. */
     assert_true(fabs(dpi_binomial_lower(20, 5, .025) - .0866) < 5e-5);
+    /* By a second program after Steinke, Nasr and Jagielski 2023, appendix D. */
+    static const struct {
+        int32_t m, r, v;
+        double delta, alpha, epsilon;
+    } guesses[] = {{1000, 400, 400, 1e-10, 1e-4, 3.759586791},
+                   {1000, 100, 100, 1e-5, .05, 3.465376348},
+                   {1000, 1000, 700, 0, .05, .732010862},
+                   {500, 200, 180, 1e-5, .01, 1.653762434},
+                   {100, 50, 26, 0, .05, 0},
+                   {2000, 300, 260, 1e-6, 1e-3, 1.357138425}};
+    for (size_t i = 0; i < sizeof guesses / sizeof guesses[0]; i++)
+        assert_true(fabs(dpi_canary_epsilon(guesses[i].m, guesses[i].r, guesses[i].v,
+                                            guesses[i].delta, guesses[i].alpha) -
+                         guesses[i].epsilon) < 1e-7);
     assert_true(fabs(dpi_binomial_upper(20, 5, .025) - .4910) < 5e-5);
 }
 
