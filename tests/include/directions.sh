@@ -39,7 +39,7 @@ allowed() {
     corpus | serve | examples) upstream="" ;; # the public interface alone
     tools) upstream="serve eval" ;;
     eval) upstream="corpus" ;;
-    bench) upstream="$engine $dp pipeline pipeline/release corpus" ;;
+    bench) upstream="$engine $dp pipeline pipeline/release train corpus" ;;
     *) return 1 ;;
     esac
 }
