@@ -184,7 +184,8 @@ static void add_parameters(list *l, const dpi_claim *c) {
     add_flag(l, "centered", "centred", o->center);
     add_int(l, "K", "K, C as integer", p->K);
     add_int(l, "a", "a, 1/tau as integer", (int64_t)p->a);
-    add_bound(l, "eta", "eta, range a token", p->eta);
+    if (p->eta > 0) /* Gaussian noise has none */
+        add_bound(l, "eta", "eta, range a token", p->eta);
     add_bound(l, "rho_token", "rho, of one token", p->rho_token);
     add_real(l, "tau", "tau, temperature", o->tau);
     add_top_k(l, o);

@@ -105,6 +105,8 @@ typedef struct dpi_audit_pair {
 dpi_status dpi_audit_pair_create(dpi_audit *audit, const dpi_sampler_options *o,
                                  dpi_audit_pair *pair);
 void dpi_audit_pair_free(dpi_audit_pair *pair);
+/* The neighbour's slots: those of c without unit j, in the sense of the adjacency. */
+void dpi_audit_leave_out(const dpi_audit_case *c, int32_t j, const float *pointers[DPI_AUDIT_REFS]);
 /* One more case: the records of c, and the neighbour without unit j. */
 dpi_status dpi_audit_pair_compare(dpi_audit *audit, const dpi_audit_case *c, int32_t j,
                                   dpi_audit_pair *pair);
@@ -140,6 +142,7 @@ dpi_status dpi_audit_mask(dpi_audit *audit);         /* A: some tokens are allow
 dpi_status dpi_audit_merge(dpi_audit *audit);        /* A: references spread over parts */
 dpi_status dpi_audit_accounting(dpi_audit *audit);   /* A: plans against the formulas */
 dpi_status dpi_audit_amin(dpi_audit *audit);         /* A */
+dpi_status dpi_audit_tang(dpi_audit *audit);         /* A and B */
 dpi_status dpi_audit_random_bits(dpi_audit *audit);  /* B: bits to token; sources that fail */
 dpi_status dpi_audit_draws(dpi_audit *audit);        /* B: frequencies */
 dpi_status dpi_audit_noise(dpi_audit *audit);        /* B: the sparse vector */

@@ -46,8 +46,8 @@ void dpi_audit_fill(dpi_audit_case *c) {
 
 /* ---- Pairs ---------------------------------------------------------------------------------- */
 
-/* The neighbour's slots, in the sense of the adjacency. */
-static void leave_out(const dpi_audit_case *c, int32_t j, const float *pointers[DPI_AUDIT_REFS]) {
+void dpi_audit_leave_out(const dpi_audit_case *c, int32_t j,
+                         const float *pointers[DPI_AUDIT_REFS]) {
     const int32_t M = dpi_audit_per_unit(c);
     memcpy(pointers, c->pointers, sizeof c->pointers);
     for (int32_t k = 0; k < M; k++)
@@ -74,7 +74,7 @@ void dpi_audit_pair_free(dpi_audit_pair *pair) {
 dpi_status dpi_audit_pair_compare(dpi_audit *audit, const dpi_audit_case *c, int32_t j,
                                   dpi_audit_pair *pair) {
     const float *p = c->public_logits;
-    leave_out(c, j, pair->neighbour);
+    dpi_audit_leave_out(c, j, pair->neighbour);
     DPI_TRY(dpi_sampler_distribution(pair->with, p, c->pointers, &pair->d, audit->err));
     DPI_TRY(dpi_sampler_distribution(pair->without, p, pair->neighbour, &pair->e, audit->err));
     audit->result.n_cases++;

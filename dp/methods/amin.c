@@ -25,8 +25,8 @@
 #include "dp/account/account.h"
 #include "dp/account/pace.h"
 #include "dp/exact/aggregate.h"
+#include "dp/exact/mass.h"
 #include "dp/exact/mean.h"
-#include "dp/exact/order.h"
 #include "dp/exact/svt.h"
 
 typedef struct amin_state {
@@ -267,46 +267,6 @@ static const float *slot_logits(const slot *u, const float *public_logits, int32
     return u->logits[i] ? u->logits[i] : public_logits;
 }
 
-/* floor(2^106 / z), 2^44 <= z < 2^63, bit by bit: the division instruction's time depends on its
- * operands. The first 44 bits of 2^106 leave the remainder 2^43 and the quotient 0. */
-static uint64_t reciprocal(uint64_t z) {
-    uint64_t remainder = UINT64_C(1) << 43, quotient = 0;
-    for (int bit = 0; bit < 63; bit++) {
-        remainder <<= 1;
-        uint64_t fits = ~dpi_mask_hide(0 - ((remainder - z) >> 63)); /* both are below 2^64 */
-        remainder -= z & fits;
-        quotient = quotient << 1 | (fits & 1);
-    }
-    return quotient;
-}
-
-/* 2^44 e^-gap, rounded down, gap in [0, 41]: an integer in [0, 2^44], 2^44 at 0. With n the integer
- * next to gap / ln2, e^-gap = 2^-n e^x and |x| < 0.347, where ten terms leave 3e-13. The tables of
- * weights.c would be exact to 2^-40; nothing rests on it here. */
-static inline int64_t exponential(double gap) {
-    double bits = gap * 0x1.71547652b82fep+0; /* 1 / ln2 */
-    int64_t n = dpi_round_even(bits);
-    double x = ((double)n - bits) * 0x1.62e42fefa39efp-1, e = 1;
-    for (int k = 10; k > 0; k--)
-        e = 1 + x * e / k;
-    return (int64_t)(e * 0x1p44) >> n;
-}
-
-/* z = sum e is at least 2^44 (the best token) and at most 2^18 * 2^44. mass = floor(e r / 2^76)
- * with r = floor(2^106 / z), so sum(mass) <= z r / 2^76 <= 2^30. [] No property of the logits is
- * used, nor how good the exponential is, but that all e are >= 0 and one is 2^44. */
-void dpi_amin_mass(const float *logits, size_t n, int64_t *mass) {
-    const double top = dpi_order_peak(logits, n);
-    uint64_t z = 0;
-    for (size_t y = 0; y < n; y++) {
-        mass[y] = exponential(dpi_order_gap(logits[y], top, 1, 41));
-        z += (uint64_t)mass[y];
-    }
-    const uint64_t r = reciprocal(z);
-    for (size_t y = 0; y < n; y++)
-        mass[y] = (int64_t)((dpi_u128)(uint64_t)mass[y] * r >> 76);
-}
-
 /* Tokens that may be drawn: what is a vocabulary here. */
 static size_t n_tokens(const dpi_sampler *s) {
     return (size_t)(s->n_allowed > 0 ? s->n_allowed : s->options.n_vocab);
@@ -326,7 +286,7 @@ static const float *logits_of(dpi_sampler *s, const float *logits) {
 static void add_mass(dpi_sampler *s, const float *logits, int64_t factor) {
     amin_state *state = s->state;
     const size_t n = n_tokens(s);
-    dpi_amin_mass(logits_of(s, logits), n, state->mass);
+    dpi_mass(logits_of(s, logits), n, state->mass);
     for (size_t y = 0; y < n; y++)
         state->surplus[y] += factor * state->mass[y];
 }
@@ -340,7 +300,7 @@ static void add_unit_mass(dpi_sampler *s, const slot *u, const float *public_log
     memset(state->unit, 0, n * sizeof *state->unit);
     for (int32_t i = 0; i < M; i++) {
         int64_t present;
-        dpi_amin_mass(logits_of(s, slot_logits(u, public_logits, i, &present)), n, state->mass);
+        dpi_mass(logits_of(s, slot_logits(u, public_logits, i, &present)), n, state->mass);
         for (size_t y = 0; y < n; y++)
             state->unit[y] += present * state->mass[y];
     }

@@ -9,19 +9,10 @@
 #ifndef DPI_AMIN_H
 #define DPI_AMIN_H
 
+#include "dp/exact/mass.h"
 #include "dp/methods/method.h"
 
-enum {
-    DPI_MASS_BITS = 30,  /* a probability p is the integer floor(2^30 p) */
-    DPI_MASS_ONE = 1 << DPI_MASS_BITS,
-};
-
-/* mass[n] = floor(2^30 softmax(logits)) at temperature 1, to 2^-30 relative; values that are not
- * finite count as the lowest float. For ANY bits of `logits`, mass >= 0 and sum(mass) <= 2^30
- * exactly. PRIVATE. No branch and no address depends on the logits. n in [1, 2^18]. */
-void dpi_amin_mass(const float *logits, size_t n, int64_t *mass);
-
-/* *distance = sum over y of |sum_i P_i(y) - D P_pub(y)|, P = dpi_amin_mass over the whole
+/* *distance = sum over y of |sum_i P_i(y) - D P_pub(y)|, P = dpi_mass over the whole
  * vocabulary, D the denominator: 2^30 D times the distance of the paper's equation (2), with the
  * UNCLIPPED distributions. Null slots: see amin.c. Sensitivity: svt_sensitivity below.
  * The arguments are those of dpi_sampler_step; *distance is PRIVATE. */

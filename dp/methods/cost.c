@@ -2,11 +2,11 @@
 #include "base/status.h"
 #include "dpinfer/registry.h"
 
-/* All private tokens have the plan's range. */
+/* All private tokens have the plan's range. Gaussian noise has none. */
 static int tokens_cost_the_same(const dpi_sampler_options *o) {
     const int same_pace = o->method != DPI_METHOD_INVISIBLEINK || o->pace == DPI_PACE_NONE ||
                           o->pace == DPI_PACE_TOP || o->pace == DPI_PACE_CHANGE;
-    return same_pace && o->accountant != DPI_ACCOUNTANT_FILTER;
+    return same_pace && o->accountant != DPI_ACCOUNTANT_FILTER && o->method != DPI_METHOD_TANG;
 }
 
 dpi_status dpi_method_cost(const dpi_sampler_options *o, const dpi_sampler_plan *plan,

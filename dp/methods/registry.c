@@ -11,6 +11,7 @@ extern const dpi_method_ops dpi_method_plain;
 extern const dpi_method_ops dpi_method_invisibleink;
 extern const dpi_method_ops dpi_method_amin;
 extern const dpi_method_ops dpi_method_adapmixed;
+extern const dpi_method_ops dpi_method_tang;
 
 /* A method's place is its dpi_method. */
 static const dpi_method_ops *const methods[] = {
@@ -18,6 +19,7 @@ static const dpi_method_ops *const methods[] = {
     &dpi_method_invisibleink,
     &dpi_method_amin,
     &dpi_method_adapmixed,
+    &dpi_method_tang,
 };
 
 enum { N_METHODS = sizeof methods / sizeof *methods };

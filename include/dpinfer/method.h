@@ -25,8 +25,9 @@ typedef enum dpi_method {
     DPI_METHOD_PLAIN = 0,        /* Top-k sampling of the public logits: no privacy claim */
     DPI_METHOD_INVISIBLEINK = 1, /* InvisibleInk, Algorithm 1 */
     DPI_METHOD_AMIN = 2,         /* Amin et al. 2024, Algorithm 1: private and public tokens */
-    DPI_METHOD_ADAPMIXED = 3    /* for comparison: its cost depends on the records, so it is NOT a
+    DPI_METHOD_ADAPMIXED = 3,    /* for comparison: its cost depends on the records, so it is NOT a
                                     DP guarantee; refused without acknowledge_not_dp */
+    DPI_METHOD_TANG = 4 /* Tang et al. 2024, Algorithm 1: Gaussian noise on sums of probabilities */
     /* registry.h describes each of them. */
 } dpi_method;
 
@@ -148,6 +149,9 @@ typedef struct dpi_sampler_plan {
     int64_t svt_sensitivity; /* what a record moves a distance by, at most */
     double svt_epsilon;      /* of one instance: 2 svt_sensitivity / svt_scale, rounded up */
     double rho_svt;          /* the same in zCDP, rounded up; spent when an instance is armed */
+    /* tang, else 0: the deviation of its noise, in units of 2^-36. K is then what a record may add
+     * to all sums, 2^16; eta is 0, as the loss of Gaussian noise has no range. */
+    int64_t noise_sigma;
 } dpi_sampler_plan;
 
 DPI_API void dpi_sampler_options_init(dpi_sampler_options *options);
@@ -229,7 +233,7 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_recall(dpi_sampler *sampler,
                                                      int32_t token, dpi_error *err);
 
 /* Whether texts of a method go on from their tokens: not those of AMIN and ADAPMIXED, whose steps
- * keep more than tokens tell. 0 for a method that is not known. */
+ * keep more than tokens tell, and not those of TANG. 0 for a method that is not known. */
 DPI_API int32_t dpi_method_recalls(int32_t method);
 
 /* One text whose references are spread over threads, processes or machines. Each part has a sampler

@@ -203,8 +203,9 @@ static json_t *realised(const dpi_claim *c) {
     dpi_fact facts[DPI_FACTS_MAX];
     if (!dpi_claim_is_proven(c))
         return json_object();
-    json_t *object = json_pack("{s:I, s:I, s:f, s:f, s:f, s:f, s:o}",
-        "K", (json_int_t)p->K, "a", (json_int_t)p->a, "C", p->clip, "eta", p->eta,
+    json_t *object = json_pack("{s:I, s:I, s:f, s:o, s:f, s:f, s:o}",
+        "K", (json_int_t)p->K, "a", (json_int_t)p->a, "C", p->clip,
+        "eta", p->eta > 0 ? json_real(p->eta) : json_null(),
         "rho_token", p->rho_token, "rho_total", p->rho_total,
         "rho_allowed", p->rho_budget > 0 ? json_real(p->rho_budget) : json_null());
     const int32_t n = dpi_method_facts(&c->method, p, facts);

@@ -25,7 +25,7 @@ for c in run plan; do
     for heading in Budget: Data: Prompt: Output: Expert:; do
         check "one heading $heading" [ "$(grep -c "^$heading" out)" -eq 1 ]
     done
-    expect_out "(invisibleink|amin|adapmixed; default"; expect_out "--public-top-k N"
+    expect_out "(invisibleink|amin|adapmixed|tang; default"; expect_out "--public-top-k N"
     expect_out "amin: noise of the threshold"; expect_out "--screen-sigma X"
     check "older spellings in the help" [ "$(grep -cE -- '--(threshold|sigma) ' out)" -eq 0 ]
     check "an option's line beyond 80 columns" \

@@ -131,7 +131,7 @@ for name in vocab_ms load_ms; do expect_out "\"$name\":"; done
 refuse 2 "--method: found 'plain,x', allowed are names between commas" bench made.gguf \
     --method plain,x
 refuse 2 "--method: found 'adapmixed'" bench made.gguf --method adapmixed
-run bench -h; expect_out "(plain|invisibleink|amin; default"
+run bench -h; expect_out "(plain|invisibleink|amin|tang; default"
 refuse 2 "-B: found '0', allowed are numbers 1..4096 between commas" bench made.gguf -B 0
 refuse 2 "-p: found '3,x'" bench made.gguf -p 3,x
 check "left something behind" test ! -e x

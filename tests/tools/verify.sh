@@ -24,11 +24,12 @@ report zero --rho 1 --adjacency zero-out
 report amin --rho 9 --method amin
 report svt --rho 9 --method amin --threshold .3 --sigma 2 --private-tokens 2 --public-temp 1.5
 report seeded --rho 0.5 --seed 7
+report tang --rho 9 --method tang --top-k 20
 report adapmixed --epsilon 3 --method adapmixed --i-know-this-is-not-dp
 report plain_reference --plain --reference 2
 run run m.gguf -n 4 -t 1 --quiet --plain --report plain.json --report plain.md \
     --report plain.html; expect_rc 0
-reports="ink br filter secret added zero amin svt seeded adapmixed plain_reference plain"
+reports="ink br filter secret added zero amin svt tang seeded adapmixed plain_reference plain"
 
 # ---- What is in them --------------------------------------------------------------------------
 for name in $reports; do

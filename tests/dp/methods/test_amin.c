@@ -11,7 +11,7 @@ static int32_t moved_by(int32_t adjacency) {
 
 static void check_mass(const float *logits, size_t n) {
     int64_t mass[V], sum = 0;
-    dpi_amin_mass(logits, n, mass);
+    dpi_mass(logits, n, mass);
     double top = -INFINITY, z = 0;
     for (size_t y = 0; y < n; y++)
         top = fmax(top, isfinite(logits[y]) ? (double)logits[y] : -0x1.fffffep127);

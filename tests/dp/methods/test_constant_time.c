@@ -7,12 +7,13 @@
  *             input has to execute the same instructions with the same addresses (trace.h).
  *
  * Private: every reference logit, and the random bits of a draw. Made public where the mechanism
- * publishes, and nowhere else: the index that dpi_weights_draw returns is the token, the answer of
- * dpi_svt_query is part of amin's output. The bits of amin's noise steer its rejection sampler
- * (noise.h): out of scope, so they count as public here. */
+ * publishes, and nowhere else: the index that dpi_weights_draw returns is the token, and so is that
+ * of dpi_noisy_max; the answer of dpi_svt_query is part of amin's output. The bits of noise steer
+ * its rejection samplers (noise.h, normal.h): out of scope, so they count as public here. */
 #include <math.h>
 #include <valgrind/memcheck.h>
 
+#include "dp/exact/noisy_max.h"
 #include "dp/exact/svt.h"
 #include "dp/exact/weights.h"
 #include "dp/methods/sampler.h"
@@ -35,6 +36,9 @@ dpi_status __real_dpi_svt_query(const dpi_svt *svt, int64_t value, dpi_random_fn
 dpi_status __wrap_dpi_svt_query(const dpi_svt *svt, int64_t value, dpi_random_fn random, void *user,
                                 bool *above, dpi_error *err);
 
+size_t __real_dpi_noisy_max(const int64_t *values, const int64_t *noise, size_t n);
+size_t __wrap_dpi_noisy_max(const int64_t *values, const int64_t *noise, size_t n);
+
 static int64_t n_tainted; /* publications of what did depend on private data */
 
 /* Memcheck: what stands at p is public from here on. */
@@ -52,6 +56,16 @@ static void publish(void *p, size_t n_bytes) {
 size_t __wrap_dpi_weights_draw(const dpi_u128 *weights, size_t n,
                                const uint64_t bits[DPI_DRAW_WORDS]) {
     size_t index = __real_dpi_weights_draw(weights, n, bits);
+    if (!under_memcheck) {
+        volatile size_t released = 0;
+        return released;
+    }
+    publish(&index, sizeof index);
+    return index;
+}
+
+size_t __wrap_dpi_noisy_max(const int64_t *values, const int64_t *noise, size_t n) {
+    size_t index = __real_dpi_noisy_max(values, noise, n);
     if (!under_memcheck) {
         volatile size_t released = 0;
         return released;
@@ -294,6 +308,16 @@ static void test_amin(void **state) {
     check("amin, sparse vector", &o, 2 * STEPS);
 }
 
+static void test_tang(void **state) {
+    (void)state;
+    dpi_sampler_options o = invisibleink();
+    o.method = DPI_METHOD_TANG;
+    check("tang", &o, STEPS);
+    o.max_per_unit = 2;
+    o.top_k = 0;
+    check("tang, units, whole vocabulary", &o, STEPS);
+}
+
 /* A free step does the same whatever the references are, and however many of them. The others do
  * what steps without a pace do. theta 0 leaves every step free, theta 1 none. */
 static void test_paced(void **state) {
@@ -365,6 +389,7 @@ int main(void) {
         cmocka_unit_test(test_center),          cmocka_unit_test(test_filter),
         cmocka_unit_test(test_merged_sums),     cmocka_unit_test(test_units),
         cmocka_unit_test(test_amin),
+        cmocka_unit_test(test_tang),
         cmocka_unit_test(test_paced),
     };
     under_memcheck = RUNNING_ON_VALGRIND > 0;

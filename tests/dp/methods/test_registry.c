@@ -40,8 +40,9 @@ static void test_methods(void **state) {
         {"invisibleink", DPI_METHOD_INVISIBLEINK, 1, 7, 7, 1, 1, 1},
         {"amin", DPI_METHOD_AMIN, 1, 1, 7, 0, 1, 1},
         {"adapmixed", DPI_METHOD_ADAPMIXED, 0, 0, 0, 0, 0, 0},
+        {"tang", DPI_METHOD_TANG, 1, 1, 3, 0, 1, 1},
     };
-    assert_true(dpi_method_count() >= 4);
+    assert_true(dpi_method_count() >= 5);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         const dpi_method_info *m = dpi_method_find(known[i].name);
         assert_non_null(m);
