@@ -3,7 +3,7 @@
 
 Listens on a free port of 127.0.0.1 and writes it to the
 pipe FOLDER/port. Every byte that comes is appended
-to FOLDER/bytes, and each body to FOLDER/bodies, a line each. FOLDER/mode says how it behaves, a word
+to FOLDER/bytes, request by request, and each body to FOLDER/bodies, a line each. FOLDER/mode says how it behaves, a word
 for each request, the last one for all that follow; a file
 FOLDER/restart begins with the first word again:
   good      answers with the text of FOLDER/answer
@@ -49,15 +49,21 @@ def next_mode():
 
 
 class Recorder:
-    """A file that keeps what is read from it."""
+    """A file that keeps what is read from it, until it is told: a request of one connection is
+    whole, whatever comes on others meanwhile."""
 
     def __init__(self, file):
         self.file = file
+        self.data = b""
 
     def keep(self, data):
-        with lock, open(path("bytes"), "ab") as f:
-            f.write(data)
+        self.data += data
         return data
+
+    def tell(self):
+        with lock, open(path("bytes"), "ab") as f:
+            f.write(self.data)
+        self.data = b""
 
     def readline(self, *a):
         return self.keep(self.file.readline(*a))
@@ -79,6 +85,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def setup(self):
         super().setup()
         self.rfile = Recorder(self.rfile)
+
+    def finish(self):
+        self.rfile.tell()
+        super().finish()
 
     def log_message(self, *a):
         pass
@@ -114,6 +124,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.rfile.tell()
         with lock, open(path("bodies"), "ab") as f:
             f.write(body + b"\n")
         mode = next_mode()
