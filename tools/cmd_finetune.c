@@ -200,6 +200,21 @@ static void show(const tuning *t, int32_t done, int32_t first, double begin) {
             t->screen && done != n_steps ? "  " : "\n");
 }
 
+/* Each ten steps and at the end: a public number, as the steps are. */
+static int show_spent(const tuning *t, int32_t done, int32_t n_steps) {
+    const dpi_finetune_claim *c = dpi_finetune_claim_of(t->finetune);
+    double epsilon;
+    dpi_error err;
+    if (t->quiet || !isfinite(c->epsilon) || (done % 10 != 0 && done != n_steps))
+        return CLI_OK;
+    const dpi_status status = dpi_finetune_spent(t->finetune, &epsilon, &err);
+    if (status != DPI_STATUS_OK)
+        return fail(status, &err);
+    fprintf(stderr, "%sstep %d: epsilon %.4g of %.4g\n", t->screen ? "\n" : "", done, epsilon,
+            c->epsilon);
+    return CLI_OK;
+}
+
 /* Of public records, at the begin, each ten steps and at the end. */
 static int show_loss(const tuning *t, int32_t done, int32_t n_steps) {
     double loss;
@@ -232,6 +247,8 @@ static int train(tuning *t) {
         }
         show(t, done + 1, first, begin);
         code = show_loss(t, done + 1, n_steps);
+        if (code == CLI_OK)
+            code = show_spent(t, done + 1, n_steps);
     }
     return code;
 }

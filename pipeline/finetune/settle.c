@@ -92,6 +92,13 @@ dpi_status dpi_finetune_epsilon(const dpi_finetune_claim *c, double *epsilon, dp
     return c->sigma > 0 ? dpi_gaussian_epsilon(&g, c->delta, epsilon, err) : DPI_STATUS_OK;
 }
 
+dpi_status dpi_finetune_spent(const dpi_finetune *f, double *epsilon, dpi_error *err) {
+    dpi_finetune_claim c = f->claim;
+    c.n_steps = dpi_finetune_steps_done(f);
+    *epsilon = 0;
+    return c.n_steps > 0 ? dpi_finetune_epsilon(&c, epsilon, err) : DPI_STATUS_OK;
+}
+
 /* q is a multiple of 2^-32: the next one above n_expected / n_units. */
 static double sampling_of(double n_expected, int64_t n_units) {
     const double one = (double)DPI_POISSON_ONE, share = ceil(n_expected / (double)n_units * one);

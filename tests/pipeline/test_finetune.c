@@ -543,6 +543,30 @@ static void test_ledger(void **state) {
     dpi_records_close(records);
 }
 
+static void test_spent(void **state) {
+    (void)state;
+    dpi_records *records = open_records(false);
+    dpi_finetune_options o = options_of(records);
+    dpi_finetune *f = open_finetune(&o);
+    dpi_gaussian g;
+    double spent, wanted, last = 0;
+    dpi_gaussian_init(&g);
+    assert_ok(dpi_finetune_begin(f, NULL), NULL);
+    for (int32_t i = 0; i < 6; i++) {
+        assert_ok(dpi_finetune_spent(f, &spent, NULL), NULL);
+        g.sigma = 1.5, g.sampling = dpi_finetune_claim_of(f)->sampling, g.n_steps = i;
+        if (i > 0)
+            assert_ok(dpi_gaussian_epsilon(&g, 1e-3, &wanted, NULL), NULL);
+        assert_true(i == 0 ? spent == 0 : spent == wanted && spent > last);
+        last = spent;
+        assert_ok(dpi_finetune_step(f, NULL), NULL);
+    }
+    assert_ok(dpi_finetune_spent(f, &spent, NULL), NULL);
+    assert_true(spent == dpi_finetune_claim_of(f)->epsilon);
+    dpi_finetune_free(f);
+    dpi_records_close(records);
+}
+
 /* No record at all is a training like any other. */
 static void test_no_records(void **state) {
     (void)state;
@@ -561,6 +585,7 @@ int main(void) {
         cmocka_unit_test(test_resume),
         cmocka_unit_test(test_file),       cmocka_unit_test(test_same_model),
         cmocka_unit_test(test_ledger),     cmocka_unit_test(test_no_records),
+        cmocka_unit_test(test_spent),
     };
     tiny_spec spec = tiny_default();
     make_dir(dir, sizeof dir);

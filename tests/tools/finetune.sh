@@ -156,6 +156,7 @@ check "the seed of draws" test "$(grep -A1 -e --seed out | grep -c 'NOT PRIVATE'
 echo '{"text": "Public words."}' >public.jsonl; echo '{}' >empty.jsonl
 run $one --sigma 2 --seed 7 -o h.gguf --held-out public.jsonl; expect_rc 0
 expect_same h.gguf s1.gguf
+check "what is spent" test "$(grep '^step 4: epsilon' err | awk '{ print $4 == $6 }')" = 1
 check "losses" test "$(grep -cE '^step [04]: [0-9.]+ nats a token of the held-out' err)" -eq 2
 refuse 4 "no held-out record has a token" $one --sigma 2 -o hx.gguf --held-out empty.jsonl
 refuse 2 "is an input and would be overwritten" $one --sigma 2 -o public.jsonl \
