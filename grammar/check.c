@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "grammar/grammar.h"
@@ -226,6 +227,12 @@ dpi_status dpi_grammar_parse(const char *text, size_t n_bytes, dpi_grammar **gra
     }
     *grammar = g;
     return DPI_STATUS_OK;
+}
+
+uint64_t dpi_grammar_digest(const dpi_grammar *g) {
+    uint64_t hash = dpi_hash(DPI_HASH_INIT, &g->starts[g->root], sizeof *g->starts);
+    hash = dpi_hash(hash, g->starts, (size_t)g->n_rules * sizeof *g->starts);
+    return dpi_hash(hash, g->states, (size_t)g->n_states * sizeof *g->states);
 }
 
 void dpi_grammar_free(dpi_grammar *g) {

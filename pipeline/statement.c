@@ -278,6 +278,9 @@ static void add_all(list *l, const dpi_claim *c) {
         add_ledger(l, c);
     }
     add_int(l, "n_texts", "texts", c->n_texts);
+    if (c->grammar[0])
+        add_text(l, "grammar", "form of texts",
+                 "a public grammar (%s) says which tokens may come; it costs nothing", c->grammar);
     add_text(l, "randomness", "randomness", "%s",
              c->randomness == DPI_RANDOMNESS_SYSTEM ? "getrandom(2), fresh for every token"
                                                     : "--seed (insecure)");

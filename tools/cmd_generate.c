@@ -11,6 +11,7 @@
 #include "dpinfer/generation.h"
 #include "dpinfer/memory.h"
 #include "tools/commands.h"
+#include "tools/grammar_options.h"
 #include "tools/label_options.h"
 #include "tools/output.h"
 #include "tools/paths.h"
@@ -38,6 +39,8 @@ typedef struct slot {
 typedef struct generating {
     const args *a;
     dpi_model *model;
+    dpi_grammar *grammar; /* NULL: any text */
+    dpi_mask *mask;
     dpi_finetune_task task;
     dpi_finetune_claim claim;
     bool claimed, intact;
@@ -229,6 +232,7 @@ static int begin_text(generating *g, slot *s, int32_t seq) {
     o.public_tokens = dpi_prompts_public(g->prompts[label]);
     o.n_public = (size_t)info.n_public;
     o.prompt_seqs = &prompt_seq;
+    o.mask = g->mask;
     if (status == DPI_STATUS_OK)
         status = dpi_generation_create(&o, &s->generation, &err);
     /* The prompt is there, so that the first advance forks it: prompt_seq has to live no longer. */
@@ -367,6 +371,15 @@ static int make_samplers(generating *g, const dpi_model_info *info) {
     return code;
 }
 
+static int make_mask(generating *g) {
+    dpi_error err;
+    const int code = grammar_options_read(g->a, &g->grammar);
+    if (code != CLI_OK || !g->grammar)
+        return code;
+    const dpi_status status = dpi_mask_create(g->grammar, g->model, &g->mask, &err);
+    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_USAGE, &err);
+}
+
 static int count_texts(generating *g) {
     const option_value *v = g->a->v;
     int64_t n = v[OPT_NUM].given ? v[OPT_NUM].i : g->labels ? g->n_labels : 1;
@@ -401,6 +414,8 @@ static int open_all(generating *g) {
         code = count_texts(g);
     if (code == CLI_OK)
         code = cli_open_model(a->model, &model, &g->model, &info);
+    if (code == CLI_OK)
+        code = make_mask(g);
     if (code == CLI_OK)
         code = make_samplers(g, &info);
     if (code == CLI_OK)
@@ -441,6 +456,8 @@ static void close_all(generating *g) {
     for (int32_t i = 0; g->texts && i < g->n_texts; i++)
         free(g->texts[i].bytes);
     free(g->prompts), free(g->texts);
+    dpi_mask_free(g->mask);
+    dpi_grammar_free(g->grammar);
     free_labels(g);
     label_options_free(&g->own);
     dpi_finetune_task_free(&g->task);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/grammar_options.h"
 #include "tools/ledger_options.h"
 #include "tools/ranks.h"
 #include "tools/shard_options.h"
@@ -188,6 +189,9 @@ static int read_options(const args *a, release_input *in, dpi_release_options *o
     o->session.n_ctx = (int32_t)a->v[OPT_CTX_SIZE].i;
     if (code == CLI_OK)
         code = label_options_read(a, &in->labels, o);
+    if (code == CLI_OK)
+        code = grammar_options_read(a, &in->grammar);
+    o->grammar = in->grammar;
     return code == CLI_OK ? read_prompts(a, in, &o->prompts) : code;
 }
 
@@ -283,7 +287,8 @@ static json_t *describe_command(const args *a) {
 /* What comes from standard input is gone when the job goes on. */
 static int check_job(const args *a) {
     static const option_id files[] = {OPT_PRIVATE_PROMPT_FILE, OPT_PUBLIC_PROMPT_FILE,
-                                      OPT_QUERY_FILE, OPT_SYSTEM_FILE};
+                                      OPT_QUERY_FILE, OPT_SYSTEM_FILE, OPT_GRAMMAR,
+                                      OPT_JSON_SCHEMA};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (a->v[files[i]].given && strcmp(a->v[files[i]].s, "-") == 0)
             return cli_fail(CLI_USAGE, "--job and --%s -: standard input cannot be read again when "
@@ -426,6 +431,7 @@ int release_open(const args *a, bool quiet, dpi_cancel_fn cancel, release_input 
 
 void release_close(release_input *in) {
     dpi_release_free(in->release);
+    dpi_grammar_free(in->grammar);
     dpi_shards_close(in->shards);
     dpi_journal_close(in->journal);
     dpi_ledger_close(in->ledger);

@@ -15,6 +15,7 @@ typedef struct release_input {
     dpi_records *records;
     dpi_release *release;
     label_input labels;
+    dpi_grammar *grammar; /* of --grammar or --json-schema; NULL: none */
     dpi_ledger *ledger; /* of --ledger; NULL: none */
     dpi_shards *shards; /* of --job, joined for a shard; NULL: none */
     dpi_journal *journal; /* of --job, made here, or of the shard; NULL: none */

@@ -82,10 +82,15 @@ static void put_literal(writer *w, const char *bytes, size_t n) {
 }
 
 static dpi_status put_value(writer *w, const json_t *value) {
-    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-    if (!text)
+    const size_t flags = JSON_ENCODE_ANY | JSON_COMPACT;
+    const size_t n = json_dumpb(value, NULL, 0, flags);
+    char *text = malloc(n + 1); /* not jansson's memory, which a program may have replaced */
+    if (n == 0 || !text) {
+        free(text);
         return dpi_fail(w->err, DPI_STATUS_MEMORY, "no memory for the grammar of a schema");
-    put_literal(w, text, strlen(text));
+    }
+    (void)json_dumpb(value, text, n, flags);
+    put_literal(w, text, n);
     free(text);
     return DPI_STATUS_OK;
 }

@@ -71,6 +71,8 @@ typedef struct dpi_claim {
                                 from so many public texts; 0: they are not */
     int32_t histogram;       /* of units per label: variance of its discrete Gaussian noise in units
                                 of 1/256; 0: there is none. What it costs is not in `plan` */
+    char grammar[20];         /* dpi_grammar_digest of that which texts are held to, in hexadecimal;
+                                 "": there is none */
     char model_name[64];      /* a string without characters that steer a terminal or a line */
     dpi_claim_ledger ledger; /* filled in when the run is charged */
 } dpi_claim;

@@ -76,6 +76,7 @@ struct dpi_release {
     dpi_prompts **prompts; /* [n_prompts] one for all texts, or one for each label */
     int32_t n_prompts;
     dpi_prompts_info prompts_info; /* the longest of them, and the least that is shared */
+    dpi_mask *mask; /* NULL: without a grammar */
     dpi_sampler *sampler; /* from open on by position, until the first place has it */
 
     int64_t charge; /* its id in the ledger; 0: none, or given back */

@@ -67,13 +67,14 @@ json_t *dpi_report_parameters(const dpi_claim *c) {
         ok = json_object_set_new(object, p->key, write_parameter(p, &c->method)) == 0;
     }
     const char *labels = dpi_labels_name(c->labels);
-    json_t *rest = json_pack("{s:o, s:i, s:o, s:s, s:b, s:s, s:o, s:o, s:o, s:o}",
+    json_t *rest = json_pack("{s:o, s:i, s:o, s:s, s:b, s:s, s:s?, s:o, s:o, s:o, s:o}",
         "pace_texts", c->pace_texts > 0 ? json_integer(c->pace_texts) : json_null(),
         "n_texts", c->n_texts,
         "n_records", c->n_records > 0 ? json_integer(c->n_records) : json_null(),
         "unit", dpi_record_kind_text(c->record_kind),
         "record_in_prompt", c->record_in_prompt,
         "randomness", RANDOMNESS[c->randomness],
+        "grammar", c->grammar[0] ? c->grammar : NULL,
         "cluster_texts", c->cluster_texts > 0 ? json_integer(c->cluster_texts) : json_null(),
         "labels", labels ? json_string(labels) : json_null(),
         "n_labels", labels ? json_integer(c->n_labels) : json_null(),
@@ -192,6 +193,18 @@ static dpi_status read_rest(const json_t *object, dpi_claim *c, dpi_error *err) 
     return DPI_STATUS_OK;
 }
 
+/* 16 digits; reports before grammars have no such key. */
+static dpi_status read_grammar(const json_t *object, dpi_claim *c, dpi_error *err) {
+    const json_t *found = json_object_get(object, "grammar");
+    const char *digest = json_string_value(found);
+    if (!found || json_is_null(found))
+        return DPI_STATUS_OK;
+    if (!digest || strlen(digest) != 16 || strspn(digest, "0123456789abcdef") != 16)
+        return refuse("grammar", found, "16 hexadecimal digits, or null", err);
+    snprintf(c->grammar, sizeof c->grammar, "%s", digest);
+    return DPI_STATUS_OK;
+}
+
 /* histogram_variance: in units of 1/256. */
 static dpi_status read_labels(const json_t *object, dpi_claim *c, dpi_error *err) {
     static const char *const readings[] = {"public", "private", NULL};
@@ -260,6 +273,7 @@ dpi_status dpi_report_read_parameters(const json_t *object, dpi_claim *c, dpi_er
         DPI_TRY(read_parameter(dpi_method_parameter_get(method, i), object, o, err));
     DPI_TRY(read_rest(object, c, err));
     DPI_TRY(read_labels(object, c, err));
+    DPI_TRY(read_grammar(object, c, err));
     DPI_TRY(read_ledger(object, &c->ledger, err));
     o->n_ref = o->denominator; /* the plan needs no more than that it is in range */
     o->acknowledge_not_dp = dpi_method_get(method)->needs_acknowledgement;

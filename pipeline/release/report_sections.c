@@ -248,15 +248,26 @@ static void group_source(const dpi_claim *c, char *text, size_t size) {
                  (int)c->n_labels, (int)c->cluster_texts);
 }
 
+/* "" where texts have any form. */
+static void form_source(const dpi_claim *c, char *text, size_t size) {
+    text[0] = '\0';
+    if (c->grammar[0])
+        snprintf(text, size,
+                 "a public grammar (%s) says which tokens may come, by those that were released: "
+                 "it costs nothing", c->grammar);
+}
+
 static json_t *transparency(const dpi_claim *c) {
-    char method[512], pace[160], groups[240];
+    char method[512], pace[160], groups[240], form[160];
     dpi_method_settings(&c->method, method, sizeof method);
     pace_source(c, pace, sizeof pace);
     group_source(c, groups, sizeof groups);
-    return json_pack("{s:s, s:s?, s:s?, s:s, s:s, s:s}",
+    form_source(c, form, sizeof form);
+    return json_pack("{s:s, s:s?, s:s?, s:s?, s:s, s:s, s:s}",
         "method", method,
         "pace", pace[0] ? pace : NULL,
         "groups", groups[0] ? groups : NULL,
+        "form", form[0] ? form : NULL,
         "randomness", c->randomness != DPI_RANDOMNESS_SYSTEM
                           ? "--seed: reproducible, and so insecure"
                           : "getrandom(2), fresh for every draw",

@@ -1,4 +1,5 @@
 /* settle.c - from the options of a release to its claim: every number, before a record is read. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <math.h>
 #include <stdlib.h>
@@ -432,11 +433,26 @@ static void name_model(dpi_release *r) {
     dpi_claim_name_model(&r->claim, name);
 }
 
+/* Whether the model's tokens can write such texts is known before a record is read. */
+static dpi_status settle_grammar(dpi_release *r, dpi_error *err) {
+    const dpi_grammar *grammar = r->options.grammar;
+    if (!grammar)
+        return DPI_STATUS_OK;
+    if (r->claim.method.method == DPI_METHOD_ADAPMIXED)
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                        "grammar: allowed with methods other than adapmixed, which draws from all "
+                        "tokens");
+    snprintf(r->claim.grammar, sizeof r->claim.grammar, "%016" PRIx64,
+             dpi_grammar_digest(grammar));
+    return dpi_mask_create(grammar, r->options.model, &r->mask, err);
+}
+
 static dpi_status settle(dpi_release *r, dpi_error *err) {
     DPI_TRY(settle_options(&r->options, &r->claim, &r->labels, err));
     DPI_TRY(dpi_release_check_job(&r->options, err));
     if (!r->options.model)
         return dpi_fail(err, DPI_STATUS_ARG, "model: found none");
+    DPI_TRY(settle_grammar(r, err));
     dpi_model_info_init(&r->info);
     DPI_TRY(dpi_model_info_get(r->options.model, &r->info, err));
     name_model(r);

@@ -240,6 +240,7 @@ void dpi_release_free_texts(dpi_release *r) {
     free(r->pass.texts);
     free(r->pass.generations);
     free(r->pass.events);
+    dpi_mask_free(r->mask);
 }
 
 /* ---- Begin and stop -------------------------------------------------------------------------- */
@@ -342,6 +343,7 @@ static dpi_status create_generation(dpi_release *r, dpi_place *place, const dpi_
     o.text = 1;
     o.recalled_tokens = t->recalled;
     o.n_recalled = t->n_recalled;
+    o.mask = r->mask;
     o.public_tokens = dpi_prompts_public(prompts);
     o.n_public = (size_t)info.n_public;
     if (is_plain(r) && r->claim.record_in_prompt) {

@@ -27,7 +27,9 @@ allowed() {
     train) upstream="$engine $dp" ;;
     pipeline/ledger) upstream="base dp/account" ;;
     pipeline/journal) upstream="base" ;;
-    pipeline/release) upstream="$engine $dp dp/audit pipeline pipeline/ledger pipeline/journal" ;;
+    pipeline/release)
+        upstream="$engine grammar $dp dp/audit pipeline pipeline/ledger pipeline/journal"
+        ;;
     pipeline/perturb) upstream="$engine dp/exact dp/local dp/audit" ;;
     pipeline/shards)
         upstream="base dp/account pipeline pipeline/ledger pipeline/journal pipeline/release"
