@@ -191,7 +191,8 @@ static dpi_status invert(reader *r, int32_t first) {
     dpi_rules *rules = r->rules;
     const int32_t n = rules->n_ranges - first;
     uint32_t low = 0;
-    qsort(rules->ranges + first, (size_t)n, sizeof *rules->ranges, by_low);
+    if (n > 0)
+        qsort(rules->ranges + first, (size_t)n, sizeof *rules->ranges, by_low);
     for (int32_t i = 0; i < n; i++) {
         const dpi_code_range range = rules->ranges[first + i];
         if (range.low > low)
