@@ -20,6 +20,7 @@ typedef struct books {
     dpi_session_options session; /* n_ctx is settled */
     int32_t chat;                /* a dpi_chat */
     int32_t n_tokens;            /* most tokens of an answer; 0: what the context leaves */
+    bool allows_stream;          /* of private answers */
     dpi_random_fn random; /* NULL: the system's bits. Anything else voids every guarantee, and the
                              reports say so: for tests */
     void *random_user;

@@ -8,6 +8,8 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "serve/page.h"
+
 /* ---- Replies --------------------------------------------------------------------------------- */
 
 static enum MHD_Result send_response(call *c, int code, struct MHD_Response *response) {
@@ -254,9 +256,24 @@ static enum MHD_Result reply_model_list(call *c) {
     return send_json(c, MHD_HTTP_OK, reply_models(c->s->model.name, c->s->begun));
 }
 
+static enum MHD_Result reply_page(call *c) {
+    char policy[PAGE_POLICY_MAX];
+    const size_t n = strlen(page_text()) + 1;
+    char *text = page_policy(policy) ? dpi_private_malloc(n) : NULL;
+    if (text)
+        memcpy(text, page_text(), n);
+    struct MHD_Response *response = text_response(c, text, "text/html; charset=utf-8");
+    if (response) {
+        c->s->http.add_response_header(response, "Content-Security-Policy", policy);
+        c->s->http.add_response_header(response, "Referrer-Policy", "no-referrer");
+    }
+    return send_response(c, MHD_HTTP_OK, response);
+}
+
 /* ---- Routes ---------------------------------------------------------------------------------- */
 
 static const route routes[] = {
+    {"GET", "/", true, reply_page},
     {"GET", "/health", true, reply_health},
     {"GET", "/v1/models", false, reply_model_list},
     {"GET", "/metrics", false, call_metrics},

@@ -123,14 +123,14 @@ static json_t *dataset_object(const query *q, const dpi_dataset_info *info, dpi_
         return NULL;
     }
     const int64_t others = info->charged > p.sum ? info->charged - p.sum : 0;
-    return json_pack("{s:s, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:I, s:b, s:i, s:b, s:o, s:f}",
+    return json_pack("{s:s, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:I, s:b, s:i, s:b, s:b, s:o, s:f}",
                      "dataset", info->name, "epsilon", info->epsilon, "delta", info->delta, "order",
                      (int)info->order, "total", books_divergence(info->budget), "spent",
                      books_divergence(info->charged), "left", books_divergence(info->left),
                      "epsilon_spent", info->epsilon_charged, "charges",
                      (json_int_t)info->n_charges, "closed", info->closed[0] != '\0', "batch",
-                     d ? (int)d->batch : 0, "labels", d && d->label, "principals", p.list, "others",
-                     books_divergence(others));
+                     d ? (int)d->batch : 0, "labels", d && d->label, "streams", q->b->allows_stream,
+                     "principals", p.list, "others", books_divergence(others));
 }
 
 /* The last charges, the newest first. */
@@ -239,6 +239,7 @@ dpi_status books_begin(books *b, const char *model_path, dpi_error *err) {
         return status;
     dpi_release_options_init(&o); /* any claim has the model's name */
     o.model = b->model;
+    o.n_tokens = 1;
     o.method.method = DPI_METHOD_PLAIN;
     o.method.pace = DPI_PACE_NONE;
     o.session = b->session;

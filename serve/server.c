@@ -123,6 +123,7 @@ static dpi_status open_books(server *s, const char *model_path, dpi_error *err) 
     b->session.n_ctx = s->n_ctx;
     b->chat = o->chat;
     b->n_tokens = o->n_tokens;
+    b->allows_stream = o->allows_stream;
     b->random = o->random;
     b->random_user = o->random_user;
     return books_begin(b, model_path, err);

@@ -19,7 +19,7 @@ const command command_serve = {
         "records, with a privacy guarantee, and charged to --ledger before a record is read. Such\n"
         "a request is refused once the budget is spent. POST /v1/privacy/plan says what one would\n"
         "cost, GET /v1/privacy/budget what is left, GET /v1/privacy/reports/ID has the report of\n"
-        "an answer. Other answers have no guarantee: a prompt is public.\n"
+        "an answer, GET / a page for people. Other answers have no guarantee: a prompt is public.\n"
         "SIGTERM and SIGINT: what has begun is answered, what comes is refused, then it ends.\n"
         "docs/serve.md says what it protects against and what not.\n",
 };

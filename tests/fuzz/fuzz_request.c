@@ -1,10 +1,11 @@
-/* fuzz_request.c - libFuzzer target: any bytes as the body of a request, by the first byte to one
- * of the two paths, and as a file of tokens. What is accepted is in its ranges. */
+/* fuzz_request.c - libFuzzer target: any bytes as the body of a request, of a form that the
+ * first byte says, as a file of tokens and as a --dataset. What is accepted is in its ranges. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "dpinfer/memory.h"
+#include "serve/datasets.h"
 #include "serve/principals.h"
 #include "serve/request.h"
 
@@ -22,6 +23,19 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
     return 0;
 }
 
+static void parse_dataset(const char *text, size_t n_bytes) {
+    char *copy = strndup(text, n_bytes);
+    dataset d;
+    dpi_error err;
+    require(copy != NULL);
+    if (dataset_parse(copy, &d, &err) == DPI_STATUS_OK)
+        require(d.name[0] && d.path && d.epsilon > 0 && d.delta > 0 && d.delta < 1 && d.batch >= 1);
+    else
+        require(err.message[0]);
+    dataset_free(&d);
+    free(copy);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
     const request_defaults defaults = {.tau = 1};
     request r;
@@ -31,13 +45,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
     if (n_bytes < 1 || n_bytes > REQUEST_BYTES_MAX)
         return 0;
     const char *text = (const char *)data + 1;
-    const bool ok = request_parse(text, n_bytes - 1, data[0] & 1, &defaults, &r, &why);
+    const bool ok = request_parse(text, n_bytes - 1, data[0] % 3, &defaults, &r, &why);
     if (ok) {
         require(r.n_user > 0 && strlen(r.user) == r.n_user);
         require(!r.system || strlen(r.system) == r.n_system);
         require(r.n_tokens >= 0 && r.n_tokens <= REQUEST_TOKENS_MAX);
         require(r.tau == 0 || (r.tau >= .01 && r.tau <= 100));
         require(r.top_k >= 0 && r.top_k <= 1 << 18);
+        require(!r.dataset[0] || (r.epsilon > 0 && r.epsilon <= 1e6 && !r.is_seeded));
+        require(r.delta >= 0 && r.delta < 1 && r.batch >= 0 && r.batch <= 4096);
     } else {
         require(why.http == 400 && why.type && why.message[0]);
     }
@@ -47,5 +63,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
     else
         require(p == NULL && err.message[0]);
     principals_free(p);
+    parse_dataset(text, n_bytes - 1);
     return 0;
 }

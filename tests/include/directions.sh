@@ -65,7 +65,7 @@ while IFS=: read -r file included; do
     fi
     case $included in
     dpinfer.h | dpinfer/*) target=include ;;
-    commit.h) target=$folder ;; # made while building
+    commit.h | page.inc) target=$folder ;; # made while building
     esac
     if [[ " include $folder $upstream " == *" $target "* ]]; then
         passed=$((passed + 1))
