@@ -15,7 +15,7 @@
 
 enum {
     CONNECTIONS_MAX = 4000,
-    IDLE_SECONDS = 60,    /* a connection that says nothing for so long is closed */
+    IDLE_SECONDS = 60,
     FAREWELL_SECONDS = 10, /* what clients have to read their replies when the server stops */
     BACKLOG = 1024,
 };
@@ -97,12 +97,14 @@ static void panic(void *user, const char *file, unsigned line, const char *reaso
 static dpi_status start_daemon(server *s, dpi_error *err) {
     const unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_INTERNAL_POLLING_THREAD |
                            MHD_ALLOW_SUSPEND_RESUME;
+    const unsigned idle = s->options.idle_seconds > 0 ? (unsigned)s->options.idle_seconds
+                                                       : IDLE_SECONDS;
     if (s->options.on_panic)
         s->http.set_panic_func(panic, &s->options.on_panic);
     s->daemon = s->http.start_daemon(
         flags, 0, NULL, NULL, call_handle, s, MHD_OPTION_LISTEN_SOCKET, s->socket,
         MHD_OPTION_NOTIFY_COMPLETED, call_completed, s, MHD_OPTION_CONNECTION_LIMIT,
-        connections_most(), MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
+        connections_most(), MHD_OPTION_CONNECTION_TIMEOUT, idle,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)(32 << 10), MHD_OPTION_SIGPIPE_HANDLED_BY_APP,
         1, MHD_OPTION_END);
     return s->daemon ? DPI_STATUS_OK

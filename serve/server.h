@@ -18,6 +18,7 @@ typedef struct server_options {
     int port;         /* 0: any that is free */
     int32_t chat;     /* a dpi_chat */
     int32_t n_tokens; /* most tokens of an answer; 0: what the context leaves */
+    int idle_seconds; /* a connection that says nothing for so long is closed; 0: 60 */
     const principals *principals; /* who may send requests; must outlive the server. NULL: whoever
                                      reaches a loopback address; others are refused */
     const char *const *datasets; /* [n_datasets] as --dataset has them (datasets.h) */

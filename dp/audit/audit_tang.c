@@ -18,15 +18,21 @@ typedef struct setting {
 
 /* ---- The formulas ---------------------------------------------------------------------------- */
 
-/* The k likeliest public tokens, ties included; by brute force. */
+/* The k likeliest public tokens, ties of the integers P included (dp/PRIVACY.md, section 2); by
+ * brute force. */
 static int32_t find_support(const dpi_audit_case *w, int32_t support[V]) {
     const float *p = w->public_logits;
     const int32_t k = w->options.top_k > 0 ? w->options.top_k : V;
+    double fixed[V], top = -INFINITY;
     int32_t n = 0;
+    for (int y = 0; y < V; y++)
+        top = fmax(top, (double)p[y]);
+    for (int y = 0; y < V; y++)
+        fixed[y] = fmax(rint(((double)p[y] - top) * 1048576), -1e4 * 1048576);
     for (int y = 0; y < V; y++) {
-        int32_t n_above = 0; /* at the resolution of P */
+        int32_t n_above = 0;
         for (int z = 0; z < V; z++)
-            n_above += rint(((double)p[z] - (double)p[y]) * 1048576) > 0;
+            n_above += fixed[z] > fixed[y];
         if (n_above < k)
             support[n++] = y;
     }
@@ -64,9 +70,8 @@ static void add_unit(const dpi_audit_case *w, int32_t j, const int32_t *support,
 
 static dpi_status find_sums(const setting *s, dpi_sampler *sampler, const dpi_audit_case *w,
                             const float *const *pointers, int64_t sums[V], int32_t *n) {
-    const int32_t *ids;
-    int32_t ignored;
-    DPI_TRY(dpi_sampler_candidates(sampler, w->public_logits, &ids, &ignored, s->audit->err));
+    /* As a step does: dpi_sampler_candidates finds no support where all tokens are candidates. */
+    DPI_TRY(sampler->method->candidates(sampler, w->public_logits, s->audit->err));
     dpi_tang_sums(sampler, pointers);
     *n = (int32_t)sampler->n_support;
     memcpy(sums, sampler->sum, sampler->n_support * sizeof *sums);

@@ -50,7 +50,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
     static const char *const specs[] = {spec};
     server_options o = {.host = "127.0.0.1", .chat = DPI_CHAT_AUTO, .n_tokens = 2,
                         .datasets = specs, .n_datasets = 1, .ledger = ledger,
-                        .model_path = DPI_BUILTIN_MODEL, .allows_stream = true};
+                        .model_path = DPI_BUILTIN_MODEL, .allows_stream = true,
+                        .idle_seconds = 1}; /* what is never whole ends soon */
     dpi_model *model;
     dpi_error err;
     (void)argc, (void)argv;
