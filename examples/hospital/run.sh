@@ -79,8 +79,8 @@ say "The run"
     2>run.log &
 run=$!
 
-# Night falls when the first words are there: the server stops. What is drawn is in the job.
-while kill -0 "$run" 2>/dev/null && ! grep -q ' token' run.log; do :; done
+# Night falls soon after the job has begun: the server stops. What is drawn is in the job.
+while kill -0 "$run" 2>/dev/null && ! [ -e job/job.json ]; do :; done
 kill -TERM "$run" 2>/dev/null || true
 code=0
 wait "$run" || code=$?
