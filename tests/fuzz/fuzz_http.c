@@ -16,6 +16,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
 static server *s;
+static dpi_model *model;
 static char folder[64], spec[256], ledger[96];
 
 static void require(bool holds) {
@@ -39,6 +40,7 @@ static void clean_up(void) {
                                         "ledger.answers.lock"};
     char path[128];
     server_close(s);
+    dpi_model_close(model);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, names[i]);
         unlink(path);
@@ -52,7 +54,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
                         .datasets = specs, .n_datasets = 1, .ledger = ledger,
                         .model_path = DPI_BUILTIN_MODEL, .allows_stream = true,
                         .idle_seconds = 1}; /* what is never whole ends soon */
-    dpi_model *model;
     dpi_error err;
     (void)argc, (void)argv;
     json_set_alloc_funcs(dpi_private_malloc, dpi_private_free);
