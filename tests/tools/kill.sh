@@ -20,6 +20,7 @@ done >r.jsonl
 kill_after() {
     local seconds=$1
     shift
+    : >out # here: a process may be killed before it opens its output
     "$dpinfer" "$@" >out 2>err </dev/null &
     pid=$!
     sleep "$seconds"
