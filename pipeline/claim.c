@@ -166,6 +166,9 @@ static dpi_status check_labels(const dpi_claim *c, dpi_error *err) {
         return DPI_STATUS_OK;
     DPI_TRY(dpi_check_range("histogram", c->histogram, DPI_NOISE_VARIANCE_MIN,
                             DPI_NOISE_VARIANCE_MAX, err));
+    if (c->histogram > DPI_NOISE_VARIANCE_FINE && c->histogram % 256 != 0)
+        return dpi_fail(err, DPI_STATUS_ARG, "histogram: found %d / 256, above %d it is whole",
+                        c->histogram, DPI_NOISE_VARIANCE_FINE / 256);
     if (c->labels != DPI_LABELS_PRIVATE || c->method.subsample > 0 ||
         c->method.accountant == DPI_ACCOUNTANT_BR || !dpi_claim_is_proven(c))
         return dpi_fail(err, DPI_STATUS_ARG,

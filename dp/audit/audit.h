@@ -143,6 +143,7 @@ dpi_status dpi_audit_merge(dpi_audit *audit);        /* A: references spread ove
 dpi_status dpi_audit_accounting(dpi_audit *audit);   /* A: plans against the formulas */
 dpi_status dpi_audit_amin(dpi_audit *audit);         /* A */
 dpi_status dpi_audit_tang(dpi_audit *audit);         /* A and B */
+dpi_status dpi_audit_votes(dpi_audit *audit);        /* A and B: AugPE's histogram */
 dpi_status dpi_audit_random_bits(dpi_audit *audit);  /* B: bits to token; sources that fail */
 dpi_status dpi_audit_draws(dpi_audit *audit);        /* B: frequencies */
 dpi_status dpi_audit_noise(dpi_audit *audit);        /* B: the sparse vector */

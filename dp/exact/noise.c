@@ -7,7 +7,7 @@
  * laplace: R uniform below t, kept with e^(-R/t), and Q geometric with ratio e^-1 make
  * R + t Q = m with probability proportional to e^(-m/t), each m >= 0 once. A fair sign, of which
  * minus zero is refused so that 0 is not counted twice, gives the two-sided law.
- * gaussian, s = sigma^2 = v/256: Y of that law with scale t, kept with e^(-(|Y| - s/t)^2 / (2 s)),
+ * gaussian, s = sigma^2 = w/f: Y of that law with scale t, kept with e^(-(|Y| - s/t)^2 / (2 s)),
  * is m with probability proportional to e^(-|m|/t - (|m| - s/t)^2 / (2 s))
  * = e^(-m^2/(2 s)) e^(-s/(2 t^2)), whatever t is: the second factor is the same for all m
  * (Proposition 31). t = floor(sigma) + 1 is kept often. Exponents are quotients of integers, and a
@@ -100,10 +100,10 @@ static dpi_status bernoulli_exp_any(const source *s, dpi_u128 u, uint64_t n,
     return bernoulli_exp(s, (uint64_t)(u % n), n, success);
 }
 
-/* floor(sigma) + 1 for sigma^2 = v / 256. */
-static int64_t scale_of(int64_t v) {
+/* floor(sigma) + 1 for sigma^2 = w / f. */
+static int64_t scale_of(int64_t w, int64_t f) {
     int64_t t = 1;
-    while (256 * t * t <= v)
+    while (f * t * t <= w)
         t++;
     return t;
 }
@@ -114,13 +114,17 @@ dpi_status dpi_noise_gaussian(int64_t v, dpi_random_fn random, void *user, int64
     if (v < DPI_NOISE_VARIANCE_MIN || v > DPI_NOISE_VARIANCE_MAX)
         return dpi_fail(err, DPI_STATUS_ARG, "a variance of %lld / 256, must be %d..%d",
                         (long long)v, DPI_NOISE_VARIANCE_MIN, DPI_NOISE_VARIANCE_MAX);
-    const int64_t t = scale_of(v);
-    const uint64_t n = (uint64_t)(512 * v * t * t); /* < 2^44 */
+    if (v > DPI_NOISE_VARIANCE_FINE && v % 256 != 0)
+        return dpi_fail(err, DPI_STATUS_ARG, "a variance of %lld / 256, above %d it must be whole",
+                        (long long)v, DPI_NOISE_VARIANCE_FINE / 256);
+    const int64_t f = v > DPI_NOISE_VARIANCE_FINE ? 1 : 256, w = f == 1 ? v / 256 : v;
+    const int64_t t = scale_of(w, f);
+    const uint64_t n = (uint64_t)(2 * f * w * t * t); /* < 2^46 */
     int64_t z = 0;
     bool kept = false;
     while (!kept) {
         DPI_TRY(dpi_noise_laplace(t, random, user, &z, err));
-        const int64_t d = 256 * t * (z < 0 ? -z : z) - v; /* of (|z| - s/t), times 256 t */
+        const int64_t d = f * t * (z < 0 ? -z : z) - w; /* of (|z| - s/t), times f t */
         DPI_TRY(bernoulli_exp_any(&s, (dpi_u128)d * (dpi_u128)d, n, &kept));
     }
     *noise = z;
@@ -138,8 +142,10 @@ int64_t dpi_noise_variance_for(double rho) {
     if (!(rho >= 128.0 / DPI_NOISE_VARIANCE_MAX && rho <= 128.0 / DPI_NOISE_VARIANCE_MIN))
         return 0;
     int64_t v = (int64_t)ceil(128 / rho);
+    const int64_t step = v > DPI_NOISE_VARIANCE_FINE ? 256 : 1;
+    v = (v + step - 1) / step * step;
     while (v <= DPI_NOISE_VARIANCE_MAX && dpi_rho_gaussian_bound(v) > rho)
-        v++;
+        v += v >= DPI_NOISE_VARIANCE_FINE ? 256 : 1;
     return v <= DPI_NOISE_VARIANCE_MAX ? v : 0;
 }
 

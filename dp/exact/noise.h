@@ -28,14 +28,15 @@
 dpi_status dpi_noise_laplace(int64_t scale, dpi_random_fn random, void *user, int64_t *noise,
                              dpi_error *err);
 
-/* Variances in units of 1/256. */
+/* Variances in units of 1/256. Those above DPI_NOISE_VARIANCE_FINE are whole: multiples of 256. */
 #define DPI_NOISE_VARIANCE_MIN 16
-#define DPI_NOISE_VARIANCE_MAX (1 << 21)
+#define DPI_NOISE_VARIANCE_FINE (1 << 21)
+#define DPI_NOISE_VARIANCE_MAX (1 << 30)
 
 /* *noise = z with probability proportional to e^(-z^2 / (2 s)), s = variance / 256, for every
  * integer z. An integer function of sensitivity 1, with independent noise on each of its
- * coordinates of which a neighbour changes one, is 1/(2 s)-zCDP. Errors: ARG (the variance),
- * ENTROPY. */
+ * coordinates of which a neighbour changes one, is 1/(2 s)-zCDP; of sensitivity D in the Euclidean
+ * norm it is D^2/(2 s)-zCDP. Errors: ARG (the variance), ENTROPY. */
 dpi_status dpi_noise_gaussian(int64_t variance, dpi_random_fn random, void *user, int64_t *noise,
                               dpi_error *err);
 /* Its rho = 128 / variance, rounded up. */

@@ -101,7 +101,8 @@ static void test_gaussian(void **state) {
         int32_t reach;
     } cases[] = {{16, 3},     {100, 5},     {255, 7},           {256, 7},
                  {257, 7},    {1000, 12},   {256 * 9, 18},      {256 * 100 + 3, 60},
-                 {300000, 200}, {DPI_NOISE_VARIANCE_MAX, 500}};
+                 {300000, 200}, {DPI_NOISE_VARIANCE_FINE, 500},
+                 {DPI_NOISE_VARIANCE_FINE + 256, 500}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const double p = gaussian_p_value(cases[i].v, cases[i].reach, i == 7 ? 1000000 : 200000,
                                           900 + i, (double)cases[i].v);
@@ -119,15 +120,17 @@ static void test_gaussian_rho(void **state) {
         const long double rho = dpi_rho_gaussian_bound(v), exact = 128.0L / (long double)v;
         assert_true(rho >= exact && rho <= exact * (1 + 0x1p-52L));
     }
-    static const double rhos[] = {1e-4, .001, .0123, .1, .5, 1, 3.3, 8};
+    static const double rhos[] = {1.3e-7, 1e-5, 6.1e-5, 1e-4, .001, .0123, .1, .5, 1, 3.3, 8};
     for (size_t i = 0; i < sizeof rhos / sizeof *rhos; i++) {
         const int64_t v = dpi_noise_variance_for(rhos[i]);
         assert_in_range(v, DPI_NOISE_VARIANCE_MIN, DPI_NOISE_VARIANCE_MAX);
         assert_true(dpi_rho_gaussian_bound(v) <= rhos[i]);
-        assert_true(v <= 17 || 128.0L / (long double)(v - 2) > (long double)rhos[i]);
+        const int64_t step = v > DPI_NOISE_VARIANCE_FINE ? 256 : 1;
+        assert_int_equal(v % step, 0);
+        assert_true(v <= 17 || 128.0L / (long double)(v - 2 * step) > (long double)rhos[i]);
     }
     assert_int_equal(dpi_noise_variance_for(9), 0);
-    assert_int_equal(dpi_noise_variance_for(1e-5), 0);
+    assert_int_equal(dpi_noise_variance_for(1e-7), 0);
     assert_int_equal(dpi_noise_variance_for(0), 0);
     assert_int_equal(dpi_noise_variance_for(NAN), 0);
 }
@@ -138,7 +141,9 @@ static void test_gaussian_arguments(void **state) {
     int64_t z = 99;
     assert_error(dpi_noise_gaussian(15, NULL, NULL, &z, &err), DPI_STATUS_ARG, &err, "15 / 256");
     assert_error(dpi_noise_gaussian(DPI_NOISE_VARIANCE_MAX + 1, NULL, NULL, &z, &err),
-                 DPI_STATUS_ARG, &err, "16..2097152");
+                 DPI_STATUS_ARG, &err, "16..1073741824");
+    assert_error(dpi_noise_gaussian(DPI_NOISE_VARIANCE_FINE + 1, NULL, NULL, &z, &err),
+                 DPI_STATUS_ARG, &err, "it must be whole");
     for (int32_t n = 0;; n++) {
         limited_source l = {.seed = 5, .n = n};
         const dpi_status status = dpi_noise_gaussian(5000, limited_bits, &l, &z, &err);
