@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""An adversary of the program, from outside: models, records, folders, options, reports, ledgers, signals and limits.
+"""An adversary of the program, from outside: models, adapters, vectors, records, folders, options, reports, ledgers, servers, signals and limits.
 
 adversary.py path/to/dpinfer [CASES] [SEED]
 
@@ -13,12 +13,15 @@ import hashlib
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 PROGRAM = os.path.realpath(sys.argv[1])
 CASES = int(sys.argv[2]) if len(sys.argv) > 2 else 250
@@ -56,9 +59,14 @@ def prepare():
     program("run", "m.gguf", *job, "--job", "shards", "--shard", "0/2")
     shutil.copytree("shards", "drawn")
     program("run", "m.gguf", *job, "--job", "drawn", "--shard", "1/2")
+    program("finetune", "m.gguf", "r.jsonl", "--delta", "1e-3", "--steps", "2", "--units", "8", "--sigma", "2", "--rank", "2", "--positions", "16", "-t", "1", "-q",
+            "--checkpoint", "state", "--checkpoint-steps", "1", "-o", "a.gguf")
+    with open("vectors.txt", "wb") as f:
+        f.write(b"the 0 0\nrecord 1 0\nof 1 .5\nsat 0 2\nran .25 2\n")
+    program("perturb", "--vectors", "vectors.txt", "r.jsonl", "--distances", "distances", "-o", "words.jsonl")
     with open("keep", "wb") as f:
         f.write(b"what was there before\n")
-    assert all(os.path.exists(x) for x in ("m.gguf", "ok.json", "year", "job/tokens", "job.txt"))
+    assert all(os.path.exists(x) for x in ("m.gguf", "ok.json", "year", "job/tokens", "job.txt", "a.gguf", "state", "distances"))
 
 
 def damage(data, tokens=()):
@@ -212,11 +220,86 @@ def meta_case():
             draw.choice(("new.html", "new.md", "new.json", "bad.json", "keep")), "--public-prompt", draw.choice(texts[:6])]
 
 
+def adapter_case():
+    """An adapter that was changed, wherever one is read; its claim too."""
+    write("bad.gguf", damage(content("a.gguf"), TOKENS))
+    return draw.choice((["generate", "m.gguf", "--lora", "bad.gguf", "--num", "2", "-n", "3", "-t", "1"], ["inspect", "m.gguf", "--lora", "bad.gguf"], ["verify", "bad.gguf"],
+                        ["run", "m.gguf", "r.jsonl", "--rho", "1", "-n", "2", "-t", "1", "-q", "--lora", "bad.gguf"], ["quantize", "m.gguf", "q.gguf", "Q8_0", "--lora", "bad.gguf"],
+                        ["generate", "m.gguf", "--lora", "a.gguf", "--num", draw.choice(VALUES), "-n", "2", "-t", "1", "--lora-scale", draw.choice(VALUES)]))
+
+
+def tune_case():
+    """Fine-tuning that goes on from a file that was changed, or on records of any kind."""
+    words = ["finetune", "m.gguf", "r.jsonl", "--delta", "1e-3", "--steps", "2", "--units", "8", "--sigma", "2", "--rank", "2", "--positions", "16", "-t", "1", "-q", "-o", "new.gguf"]
+    what = draw.randrange(4)
+    if what == 0:
+        words += ["--checkpoint", write("bad.state", damage(content("state"), TOKENS))]
+        os.rename("bad.state", "state.bad")  # it may be replaced
+        words[-1] = "state.bad"
+    elif what == 1:
+        words[2] = write("bad.jsonl", damage(content("r.jsonl"), TOKENS))
+    elif what == 2:
+        words += [draw.choice(("--rank", "--alpha", "--targets", "--clip", "--lr", "--optimizer", "--expected", "--units", "--instruction", "--merge", "--held-out")), draw.choice(VALUES)]
+    else:
+        shutil.copy("year", "bad.year")
+        write("bad.year", damage(content("year")))
+        words += ["--ledger", "bad.year"]
+    return words
+
+
+def words_case():
+    """Words that are replaced: vectors, distances and documents of any kind."""
+    vectors, distances, documents = "vectors.txt", [], "r.jsonl"
+    what = draw.randrange(4)
+    if what == 0:
+        vectors = write("bad.txt", damage(content("vectors.txt"), TOKENS + (b"nan", b"1e39", b" ", b"the 0 0\n")))
+    elif what == 1:
+        write("near", damage(content("distances")))
+        distances = ["--distances", "near"]
+    elif what == 2:
+        documents = write("bad.jsonl", damage(content("r.jsonl"), TOKENS))
+    command = draw.choice((["perturb"], ["perturb", "--json"], ["attack", "--no-language"], ["infer", "m.gguf", "--remote-model", "x", "--dry-run"], ["infer", "m.gguf", "--remote", "http://127.0.0.1:1", "--remote-model", "x", "--retries", "0"]))
+    if what == 3:
+        command = command + [draw.choice(("--mechanism", "--epsilon", "--vocabulary", "--rare", "--replaced", "--group-size", "--text-field")), draw.choice(VALUES)]
+    return command + [documents, "--vectors", vectors] + distances
+
+
+def eval_case():
+    """Texts, vectors and options of an evaluation."""
+    if draw.randrange(4) == 0:
+        for name in ("bad.f32", "ok.f32"):
+            write(name, draw.randbytes(4 * draw.choice((0, 1, 8, 64, 400))) if name == "bad.f32" or draw.randrange(2) else bytes(4 * 64))
+        return ["eval", "bad.f32", "ok.f32", "--features", "--dim", draw.choice(("1", "4", "8", "3") + VALUES[:14]), "--clusters", draw.choice(("2", "3") + VALUES[:14])]
+    words = ["eval", write("bad.jsonl", damage(content("r.jsonl"), TOKENS)), "--real", "r.jsonl", "-o", draw.choice(("-", "new.html", "new.json", "new.csv", "keep", "bad.jsonl", "no/new"))]
+    for more in (("--model", "m.gguf"), ("--train", "r.csv"), ("--label-field", "who"), ("--json",), ("--overwrite",), ("--text-field", draw.choice(VALUES))):
+        if draw.randrange(3) == 0:
+            words += more
+    return [w for w in words if w != "--overwrite" or "keep" not in words]
+
+
+def serve_case():
+    """A server whose datasets, tokens, ledger or options are of any kind; it is told to end."""
+    shutil.copy("year", "bad.year")
+    if draw.randrange(3) == 0:
+        write("bad.year", damage(content("year")))
+    source = draw.choice(("r.jsonl", "r.csv", "refs", "no/such", "/dev/zero", write("bad.jsonl", damage(content("r.jsonl"), TOKENS))))
+    spec = "all=%s%s" % (source, draw.choice(("", ",epsilon=20,delta=1e-6", ",unit=who,epsilon=2,delta=1e-6", ",label=who", ",batch=-1", ",epsilon=nan", ",=,", ",batch=" + draw.choice(VALUES).replace("\0", ""))))
+    words = ["serve", "m.gguf", "--port", "0", "-t", "1", "--dataset", damage(spec.encode()).replace(b"\0", b"").decode("latin1") if draw.randrange(4) == 0 else spec, "--ledger", "bad.year"]
+    if draw.randrange(3) == 0:
+        words += ["--tokens", write("bad.tokens", damage(b"clerk " + b"0" * 64 + b"\n", TOKENS))]
+    if draw.randrange(4) == 0:
+        words += [draw.choice(("--host", "--port", "--parallel", "--waiting", "--max-tokens", "--template")), draw.choice(VALUES)]
+    return words
+
+
 def options_case():
     command, first = draw.choice((("run", ["m.gguf", "r.jsonl", "--rho", "1", "-n", "2"]), ("plan", ["m.gguf", "r.csv", "--rho", "1"]), ("account", ["--rho", "1"]),
                                   ("ledger", ["show", "year"]), ("merge", ["-", "drawn"]), ("resume", ["job", "-q"]),
                                   ("make-model", ["-o", "q.gguf", "--layers", "1", "--embd", "32", "--ff", "32", "--heads", "2"]), ("verify", ["ok.json"]), ("tokenize", ["m.gguf"]), ("logits", ["m.gguf"]),
-                                  ("quantize", ["m.gguf", "q.gguf", "Q8_0"]), ("inspect", ["m.gguf"]), ("completion", ["bash"])))
+                                  ("quantize", ["m.gguf", "q.gguf", "Q8_0"]), ("inspect", ["m.gguf"]), ("completion", ["bash"]),
+                                  ("finetune", ["m.gguf", "r.jsonl", "--delta", "1e-3", "--steps", "1", "--units", "8", "--sigma", "2", "-o", "new.gguf"]), ("generate", ["m.gguf", "--lora", "a.gguf", "-n", "2"]),
+                                  ("eval", ["r.jsonl", "--real", "r.csv"]), ("perturb", ["--vectors", "vectors.txt", "r.jsonl"]), ("attack", ["--vectors", "vectors.txt", "r.jsonl", "--no-language"]),
+                                  ("infer", ["m.gguf", "r.jsonl", "--vectors", "vectors.txt", "--remote-model", "x", "--dry-run"])))
     words = [command] + [w for w in first if draw.randrange(12)]
     if command not in KNOWN:
         KNOWN[command] = options_of(command)
@@ -238,7 +321,7 @@ def output_case():
 
 
 KNOWN = {}
-KINDS = (records_case, model_case, report_case, ledger_case, options_case, output_case, job_case, meta_case)
+KINDS = (records_case, model_case, report_case, ledger_case, options_case, output_case, job_case, meta_case, adapter_case, tune_case, words_case, eval_case, serve_case)
 
 
 # ---- A run of it -----------------------------------------------------------------------------------
@@ -263,13 +346,33 @@ def fingerprint(path):
     return hashlib.sha256(content(path)).hexdigest()
 
 
+def end_server(child):
+    """Once it has told its address, a request of any kind, and the signal to end. What was sent."""
+    until = time.monotonic() + SECONDS
+    while child.poll() is None and not content("out").endswith(b"\n") and time.monotonic() < until:
+        time.sleep(.005)
+    address = re.match(rb"http://([^:/]*):(\d+)", content("out"))
+    if child.poll() is not None or not address:
+        return None
+    try:
+        with socket.create_connection((address[1].decode(), int(address[2])), 1) as s:
+            s.sendall(damage(b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 70\r\n\r\n"
+                             b'{"prompt": "A", "dataset": "all", "privacy": {"epsilon": 1}, "max_tokens": 2}', TOKENS))
+    except OSError:
+        pass
+    child.send_signal(signal.SIGTERM)
+    return signal.SIGTERM
+
+
 def run(words):
     """Exit code, stderr, what was sent."""
     sent = None
     with open("out", "wb") as out:
         child = subprocess.Popen([PROGRAM, *words], stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, preexec_fn=limits)
     try:
-        if LIMIT[0] is None and draw.randrange(4) == 0:
+        if words[0] == "serve":  # it ends by itself only if something is wrong
+            sent = end_server(child)
+        elif LIMIT[0] is None and draw.randrange(4) == 0:
             try:
                 child.communicate(timeout=draw.choice((.001, .003, .01, .03)))
             except subprocess.TimeoutExpired:
