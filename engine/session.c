@@ -264,6 +264,7 @@ dpi_status dpi_session_prefill(dpi_session *s, int32_t seq, const int32_t *token
         batch.n_head = all_logits || left <= room ? batch.n_rows - batch.head_first : 0;
         dpi_forward(s, &batch);
         kv->length += batch.n_rows;
+        s->n_read = batch.n_head;
         s->ready[seq] = done + (size_t)batch.n_rows == n_tokens;
         done += (size_t)batch.n_rows;
     }
@@ -371,10 +372,10 @@ const float *dpi_session_logits(const dpi_session *s, int32_t seq) {
     return seq < 0 || seq >= s->n_seq || !s->ready[seq] ? NULL : logits_of(s, seq);
 }
 
-/* The rows of a prompt stand at their positions in its chunk, and the head has normalised the last.
- */
-dpi_status dpi_session_features(const dpi_session *s, int32_t seq, float *features,
-                                dpi_error *err) {
+/* The rows of a prompt stand at their positions in its chunk, and the head has normalised the last
+ * n_read. */
+dpi_status dpi_session_features_last(const dpi_session *s, int32_t seq, int32_t n, float *features,
+                                     dpi_error *err) {
     if (seq < 0 || seq >= s->n_seq || !features)
         return dpi_fail(err, DPI_STATUS_ARG,
                         "sequence %d, must be one of the session's; features must not be NULL",
@@ -383,10 +384,18 @@ dpi_status dpi_session_features(const dpi_session *s, int32_t seq, float *featur
         return dpi_fail(err, DPI_STATUS_STATE,
                         "features come after a prefill of their sequence, with "
                         "nothing computed between");
+    if (n < 1 || n > s->n_read)
+        return dpi_fail(err, DPI_STATUS_ARG, "features of the last %d tokens, must be 1 to %d",
+                        (int)n, (int)s->n_read);
     const dpi_rows norm = s->work.norm;
-    const int64_t row = (s->kv.seqs[seq].length - 1) % DPI_CHUNK;
-    memcpy(features, norm.at + row * norm.n, (size_t)norm.n * sizeof *features);
+    const int64_t row = (s->kv.seqs[seq].length - 1) % DPI_CHUNK - (n - 1);
+    memcpy(features, norm.at + row * norm.n, (size_t)(n * norm.n) * sizeof *features);
     return DPI_STATUS_OK;
+}
+
+dpi_status dpi_session_features(const dpi_session *s, int32_t seq, float *features,
+                                dpi_error *err) {
+    return dpi_session_features_last(s, seq, 1, features, err);
 }
 
 int32_t dpi_session_length(const dpi_session *s, int32_t seq) {

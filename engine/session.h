@@ -69,6 +69,7 @@ struct dpi_session {
     dpi_batch rest; /* the last step; rows from head_first on came without logits. n_rows 0: the
                        last pass was no step, or there was none */
     int32_t read_seq; /* the sequence of the last pass, if it ended a prefill; else -1 */
+    int32_t n_read; /* of it the last rows, whose normalised states are in work.norm */
     int32_t *row_seq, *row_pos, *row_token; /* [max_rows] */
     unsigned char *seen; /* [n_seq] scratch of the duplicate check */
     dpi_cancel_fn cancel;

@@ -8,9 +8,10 @@
 
 #include "eval/features.h"
 #include "eval/mauve.h"
+#include "eval/structure.h"
 #include "eval/texts.h"
 
-enum { EVAL_VALUES_MAX = 96, EVAL_BINS = 20, EVAL_NEIGHBOURS = 3 };
+enum { EVAL_VALUES_MAX = 160, EVAL_BINS = 20, EVAL_NEIGHBOURS = 3 };
 
 /* low..high: 95 % by bootstrap over texts; NAN: none. */
 typedef struct eval_value {
@@ -21,7 +22,9 @@ typedef struct eval_value {
 typedef struct eval_sources {
     const eval_texts *synthetic, *real;
     const eval_texts *train;  /* what the synthetic texts come from; NULL: not known */
-    const dpi_model *model;   /* NULL: no features, no perplexity */
+    const eval_texts *prompts;  /* of the synthetic texts, or one for all; NULL: not known */
+    const dpi_grammar *grammar; /* the form that texts should have; NULL: none */
+    const dpi_model *model;     /* NULL: no features, no perplexity, no coherence */
     dpi_session_options session;
     mauve_options mauve;
     const eval_watch *watch; /* of the model's reading; may be NULL */
@@ -35,15 +38,18 @@ typedef struct evaluation {
     bool has_mauve;
     mauve_score mauve;
     mauve_options settings;
+    bool has_structure;
+    eval_structure structure;
     double *map; /* [n_synthetic + n_real, 2]; NULL without features */
 } evaluation;
 
 /* evaluation_free also after a failure. Metrics for which there are too few texts or labels are
  * left out. Errors: those of the parts; CANCELLED. */
 dpi_status evaluate(const eval_sources *sources, evaluation *e, dpi_error *err);
-/* The metrics of features alone. */
+/* The metrics of features alone. prompts: vectors as many as synthetic texts, or one; NULL: none */
 dpi_status evaluate_features(const eval_vectors *synthetic, const eval_vectors *real,
-                             const mauve_options *options, evaluation *e, dpi_error *err);
+                             const eval_vectors *prompts, const mauve_options *options,
+                             evaluation *e, dpi_error *err);
 void evaluation_free(evaluation *e);
 
 #endif

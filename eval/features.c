@@ -2,6 +2,7 @@
 #include "eval/features.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "dpinfer/memory.h"
@@ -18,6 +19,8 @@ typedef struct reader {
     int32_t *tokens; /* private; room for `capacity` */
     size_t capacity;
     float *logits; /* [ROWS, n_vocab], private */
+    float *states; /* [ROWS, n_embd], private */
+    double *pooled; /* [n_embd] sums, private */
 } reader;
 
 static dpi_status no_memory(dpi_error *err) {
@@ -50,9 +53,21 @@ static dpi_status tokenize(reader *r, const eval_text *t, size_t *n_tokens, dpi_
     return DPI_STATUS_OK;
 }
 
-/* n tokens in pieces: of each position but the last the surprise of what follows. */
-static dpi_status prefill(reader *r, size_t n, double *sum, dpi_error *err) {
+/* Adds the states of the last `rows` tokens to their sums, but the first `skip`. */
+static dpi_status pool(reader *r, size_t rows, size_t skip, dpi_error *err) {
+    const size_t n_embd = (size_t)r->info.n_embd;
+    EVAL_TRY(dpi_session_features_last(r->session, 0, (int32_t)rows, r->states, err));
+    for (size_t i = skip; i < rows; i++)
+        for (size_t d = 0; d < n_embd; d++)
+            r->pooled[d] += (double)r->states[i * n_embd + d];
+    return DPI_STATUS_OK;
+}
+
+/* n tokens in pieces, of which the first `skip` are not pooled: of each position but the last the
+ * surprise of what follows. */
+static dpi_status prefill(reader *r, size_t n, size_t skip, double *sum, dpi_error *err) {
     dpi_session_reset(r->session, 0);
+    memset(r->pooled, 0, (size_t)r->info.n_embd * sizeof *r->pooled);
     *sum = 0;
     for (size_t begin = 0; begin < n; begin += ROWS) {
         const size_t rows = n - begin < ROWS ? n - begin : ROWS;
@@ -60,6 +75,7 @@ static dpi_status prefill(reader *r, size_t n, double *sum, dpi_error *err) {
         for (size_t i = 0; i < rows && begin + i + 1 < n; i++)
             *sum += surprise(r->logits + i * (size_t)r->info.n_vocab, r->info.n_vocab,
                              r->tokens[begin + i + 1]);
+        EVAL_TRY(pool(r, rows, begin == 0 ? skip : 0, err));
     }
     return DPI_STATUS_OK;
 }
@@ -73,24 +89,33 @@ static dpi_status read_text(reader *r, const eval_text *t, eval_reading *x, dpi_
         n = n_ctx;
         x->n_cut++;
     }
-    EVAL_TRY(prefill(r, n, &sum, err));
+    const bool has_bos = r->tokens[0] == dpi_token_bos(r->model);
+    const size_t skip = has_bos && n > 1, dim = (size_t)x->pooled.dim;
+    EVAL_TRY(prefill(r, n, skip, &sum, err));
     const int32_t i = x->n++;
+    for (size_t d = 0; d < dim; d++)
+        x->pooled.at[(size_t)i * dim + d] = (float)(r->pooled[d] / (double)(n - skip));
     x->nll[i] = n > 1 ? sum / (double)(n - 1) : 0;
-    x->n_tokens[i] = (int32_t)n - (dpi_token_bos(r->model) >= 0);
-    x->features.n = x->n;
+    x->n_tokens[i] = (int32_t)n - has_bos;
+    x->features.n = x->pooled.n = x->n;
     return dpi_session_features(r->session, 0,
                                 x->features.at + (size_t)i * (size_t)x->features.dim, err);
 }
 
 static dpi_status make_room(reader *r, int32_t n, eval_reading *x, dpi_error *err) {
-    const size_t n_texts = (size_t)n + 1;
-    x->features.dim = r->info.n_embd;
-    x->features.at =
-        dpi_private_malloc(n_texts * (size_t)r->info.n_embd * sizeof *x->features.at);
+    const size_t n_texts = (size_t)n + 1, n_embd = (size_t)r->info.n_embd;
+    x->features.dim = x->pooled.dim = r->info.n_embd;
+    x->features.at = dpi_private_malloc(n_texts * n_embd * sizeof *x->features.at);
+    x->pooled.at = dpi_private_malloc(n_texts * n_embd * sizeof *x->pooled.at);
+    r->states = dpi_private_malloc(ROWS * n_embd * sizeof *r->states);
+    r->pooled = dpi_private_malloc(n_embd * sizeof *r->pooled);
     x->nll = dpi_private_malloc(n_texts * sizeof *x->nll);
     x->n_tokens = dpi_private_malloc(n_texts * sizeof *x->n_tokens);
     r->logits = dpi_private_malloc(ROWS * (size_t)r->info.n_vocab * sizeof *r->logits);
-    return x->features.at && x->nll && x->n_tokens && r->logits ? DPI_STATUS_OK : no_memory(err);
+    return x->features.at && x->pooled.at && x->nll && x->n_tokens && r->logits && r->states &&
+                   r->pooled
+               ? DPI_STATUS_OK
+               : no_memory(err);
 }
 
 dpi_status eval_read(const dpi_model *model, const dpi_session_options *options,
@@ -114,11 +139,14 @@ dpi_status eval_read(const dpi_model *model, const dpi_session_options *options,
     dpi_session_free(r.session);
     dpi_private_free(r.tokens);
     dpi_private_free(r.logits);
+    dpi_private_free(r.states);
+    dpi_private_free(r.pooled);
     return status;
 }
 
 void eval_reading_free(eval_reading *x) {
     dpi_private_free(x->features.at);
+    dpi_private_free(x->pooled.at);
     dpi_private_free(x->nll);
     dpi_private_free(x->n_tokens);
     *x = (eval_reading){0};

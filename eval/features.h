@@ -1,4 +1,4 @@
-/* features.h - what a model makes of texts: the last hidden state, and how probable they are. */
+/* features.h - what a model makes of texts: hidden states, and how probable they are. */
 #ifndef DPI_EVAL_FEATURES_H
 #define DPI_EVAL_FEATURES_H
 
@@ -9,6 +9,7 @@
 /* Of a set of texts. Private where they are. */
 typedef struct eval_reading {
     eval_vectors features; /* [n, n_embd] the last hidden state after the last token */
+    eval_vectors pooled;   /* [n, n_embd] its mean over the text's tokens, BOS not counted */
     double *nll;           /* [n] mean over a text's tokens of -ln p(token | before), in nats */
     int32_t *n_tokens;     /* [n] BOS not counted; longer texts are cut to the context */
     int32_t n, n_cut;

@@ -8,6 +8,7 @@
 
 #include "dpinfer/memory.h"
 #include "eval/plots.h"
+#include "eval/report_fields.h"
 
 #define PRIVATE_NOTE                                                                           \
     "PRIVATE: computed from real texts as they stand. Do not give this away: a number here may " \
@@ -35,6 +36,7 @@ static void print_text(const evaluation *e, bool is_public, FILE *f) {
             fprintf(f, "%20s", "");
         fprintf(f, "   %s\n", v->label);
     }
+    fields_print_text(&e->structure, f);
 }
 
 static void print_csv(const evaluation *e, FILE *f) {
@@ -47,6 +49,7 @@ static void print_csv(const evaluation *e, FILE *f) {
         else
             fputs(",\n", f);
     }
+    fields_print_csv(&e->structure, f);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
@@ -69,6 +72,8 @@ static bool print_json(const evaluation *e, bool is_public, FILE *f) {
             ok = json_object_set_new(intervals, v->key, json_pack("[f, f]", v->low, v->high)) == 0;
     }
     ok = ok && json_object_set(object, "intervals", intervals) == 0;
+    if (ok && e->structure.n_fields > 0)
+        ok = json_object_set_new(object, "fields", fields_json(&e->structure)) == 0;
     if (ok && e->has_mauve)
         ok = json_object_set_new(object, "mauve_seeds", json_of_seeds(e)) == 0 &&
              json_object_set_new(object, "settings",
@@ -101,6 +106,7 @@ static const char style[] =
     ".note{border-left:.3rem solid var(--b);padding:.3rem .8rem}\n"
     "svg{width:100%;max-width:40rem;height:auto}\n"
     "svg text{fill:var(--ink);font-size:12px}\n"
+    "svg.field{width:300px;max-width:none}.wide{overflow-x:auto}\n"
     ".plots{display:grid;gap:1.5rem}</style>\n";
 
 static void print_rows(const evaluation *e, FILE *f) {
@@ -131,6 +137,7 @@ static void print_html(const evaluation *e, bool is_public, FILE *f) {
         plot_map(e, f);
     fputs("</div>\n", f);
     print_rows(e, f);
+    fields_print_html(&e->structure, f);
     if (e->has_mauve)
         fprintf(f, "<p>MAUVE: c = %g, %d weights, %d clusters, %d dimensions, %d seeds from "
                    "%" PRIu64 ", 5 starts, 500 rounds. Scores of other settings do not "

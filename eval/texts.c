@@ -46,7 +46,7 @@ static char *copy(const char *bytes, size_t n_bytes) {
 static dpi_status add(eval_texts *s, char *text, size_t n_bytes, const char *label, size_t n_label,
                       dpi_error *err) {
     eval_text *t = &s->at[s->n++];
-    *t = (eval_text){.text = text, .n_bytes = n_bytes};
+    *t = (eval_text){.text = text, .n_bytes = n_bytes, .record = s->n - 1 + s->n_null};
     if (n_bytes > WORDS_MAX)
         return eval_fail(err, DPI_STATUS_LIMIT, "a text: more than %d bytes", WORDS_MAX);
     if (label && !(t->label = copy(label, n_label)))

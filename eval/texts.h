@@ -11,6 +11,7 @@ typedef struct eval_text {
     char *label; /* NULL: it has none */
     uint64_t *word;
     int32_t n_words;
+    int32_t record; /* its position in the source */
 } eval_text;
 
 typedef struct eval_texts {

@@ -7,6 +7,7 @@
 #include "eval/evaluate.h"
 #include "eval/report.h"
 #include "tools/commands.h"
+#include "tools/grammar_options.h"
 #include "tools/output.h"
 #include "tools/paths.h"
 #include "tools/release_options.h"
@@ -15,7 +16,8 @@
 /* What the command has open. */
 typedef struct eval {
     const args *a;
-    eval_texts synthetic, real, train;
+    eval_texts synthetic, real, train, prompts;
+    dpi_grammar *grammar;
     dpi_model *model;
     eval_sources sources;
     evaluation result;
@@ -40,6 +42,8 @@ static int check_options(const args *a) {
                         a->positional[1]);
     if (!features && a->v[OPT_DIM].given)
         return cli_fail(CLI_USAGE, "--dim is allowed only with --features");
+    if (!features && a->v[OPT_PROMPTS].given && !a->v[OPT_MODEL].given)
+        return cli_fail(CLI_USAGE, "--prompts needs --model, which reads them, or --features");
     if (!features && !a->v[OPT_REAL].given)
         return cli_fail(CLI_USAGE, "no --real texts given; see 'dpinfer eval -h'");
     return CLI_OK;
@@ -73,6 +77,12 @@ static mauve_options read_mauve(const args *a) {
     return o;
 }
 
+static int fail(const dpi_error *err) {
+    return signals_stop() ? signals_code()
+                          : cli_fail_library(err->code == DPI_STATUS_ARG ? CLI_RECORDS : CLI_FAILED,
+                                             err);
+}
+
 /* ---- Vectors --------------------------------------------------------------------------------- */
 
 enum { VECTOR_BYTES_MAX = 1 << 30 };
@@ -95,16 +105,21 @@ static int read_vectors(const char *path, int32_t dim, eval_vectors *v) {
 static int evaluate_vectors(eval *e) {
     const int32_t dim = (int32_t)e->a->v[OPT_DIM].i;
     const mauve_options mauve = read_mauve(e->a);
-    eval_vectors synthetic = {0}, real = {0};
+    const bool has_prompts = e->a->v[OPT_PROMPTS].given;
+    eval_vectors synthetic = {0}, real = {0}, prompts = {0};
     dpi_error err;
     int code = read_vectors(e->a->positional[0], dim, &synthetic);
     if (code == CLI_OK)
         code = read_vectors(e->a->positional[1], dim, &real);
+    if (code == CLI_OK && has_prompts)
+        code = read_vectors(e->a->v[OPT_PROMPTS].s, dim, &prompts);
     if (code == CLI_OK &&
-        evaluate_features(&synthetic, &real, &mauve, &e->result, &err) != DPI_STATUS_OK)
-        code = signals_stop() ? signals_code() : cli_fail_library(CLI_FAILED, &err);
+        evaluate_features(&synthetic, &real, has_prompts ? &prompts : NULL, &mauve, &e->result,
+                          &err) != DPI_STATUS_OK)
+        code = fail(&err);
     dpi_private_free(synthetic.at);
     dpi_private_free(real.at);
+    dpi_private_free(prompts.at);
     return code;
 }
 
@@ -129,9 +144,15 @@ static int open_sources(eval *e) {
         code = read_texts(a, a->v[OPT_REAL].s, &e->real);
     if (code == CLI_OK && a->v[OPT_TRAIN].given)
         code = read_texts(a, a->v[OPT_TRAIN].s, &e->train);
+    if (code == CLI_OK && a->v[OPT_PROMPTS].given)
+        code = read_texts(a, a->v[OPT_PROMPTS].s, &e->prompts);
+    if (code == CLI_OK)
+        code = grammar_options_read(a, &e->grammar);
     e->sources = (eval_sources){.synthetic = &e->synthetic,
                                 .real = &e->real,
                                 .train = a->v[OPT_TRAIN].given ? &e->train : NULL,
+                                .prompts = a->v[OPT_PROMPTS].given ? &e->prompts : NULL,
+                                .grammar = e->grammar,
                                 .mauve = read_mauve(a)};
     if (code != CLI_OK || !a->v[OPT_MODEL].given)
         return code;
@@ -163,9 +184,7 @@ static int evaluate_texts(eval *e) {
     e->sources.watch = &watch;
     if (evaluate(&e->sources, &e->result, &err) == DPI_STATUS_OK)
         return CLI_OK;
-    return signals_stop() ? signals_code()
-                          : cli_fail_library(err.code == DPI_STATUS_ARG ? CLI_RECORDS : CLI_FAILED,
-                                             &err);
+    return fail(&err);
 }
 
 /* ---- All ------------------------------------------------------------------------------------- */
@@ -203,6 +222,8 @@ static int eval_main(const args *a) {
     eval_texts_free(&e.synthetic);
     eval_texts_free(&e.real);
     eval_texts_free(&e.train);
+    eval_texts_free(&e.prompts);
+    dpi_grammar_free(e.grammar);
     dpi_model_close(e.model);
     return code;
 }
@@ -217,7 +238,8 @@ const command command_eval = {
     .details =
         "Compares texts with real ones that were held out: length, diversity, copies of training\n"
         "texts, things that name a person, and with --label-field what a classifier learns. With\n"
-        "--model also MAUVE, neighbours and perplexity, by what this model makes of each text.\n"
+        "--model also MAUVE, neighbours and perplexity, by what this model makes of each text,\n"
+        "and with --prompts how near texts are to them. Of JSON also what its fields hold.\n"
         "SYNTHETIC, --real and --train are what 'dpinfer run' takes as records, or has written.\n"
         "The report is text, or by its name a .json, a .csv or a page of .html. Its numbers come\n"
         "from the real texts as they stand: it is PRIVATE unless these are public.\n",

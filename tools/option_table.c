@@ -173,10 +173,10 @@ const option_spec option_rows[N_OPTIONS] = {
         .arg = "NAME", .choices = "auto|none|zephyr|llama2|llama3|chatml|mistral", .def = "auto",
         .help = "chat format"},
     [OPT_GRAMMAR] = {.name = "grammar", .group = GROUP_OUTPUT, .type = OPT_STRING,
-        .commands = GENERATES | CMD_GENERATE, .arg = "FILE",
+        .commands = CMD_EVAL | GENERATES | CMD_GENERATE, .arg = "FILE",
         .help = "GBNF: which texts there are (docs/grammar.md). Public; costs nothing"},
     [OPT_JSON_SCHEMA] = {.name = "json-schema", .group = GROUP_OUTPUT, .type = OPT_STRING,
-        .commands = GENERATES | CMD_GENERATE, .arg = "FILE",
+        .commands = CMD_EVAL | GENERATES | CMD_GENERATE, .arg = "FILE",
         .help = "texts are JSON of this schema; instead of --grammar"},
     [OPT_CTX_SIZE] = {.name = "ctx-size", .own_before = true, .group = GROUP_EXPERT,
         .short_name = 'c', .type = OPT_INT,
@@ -474,6 +474,10 @@ const option_spec option_rows[N_OPTIONS] = {
     [OPT_TRAIN] = {.name = "train", .type = OPT_STRING, .commands = CMD_EVAL, .arg = "FILE",
         .group = GROUP_DATA, .help = "the records that the synthetic texts come from: copies of "
                                      "them are counted"},
+    [OPT_PROMPTS] = {.name = "prompts", .type = OPT_STRING, .commands = CMD_EVAL, .arg = "FILE",
+        .group = GROUP_DATA,
+        .help = "the prompt of each synthetic text, in their order, or one for all; with "
+                "--features vectors of them"},
     [OPT_FEATURES] = {.name = "features", .type = OPT_FLAG, .commands = CMD_EVAL,
         .group = GROUP_DATA,
         .help = "SYNTHETIC and the argument after it are vectors of --dim f32 numbers, "

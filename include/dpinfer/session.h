@@ -107,6 +107,12 @@ DPI_API const float *dpi_session_logits(const dpi_session *session, int32_t seq)
  * seq, or seq was reset after it). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_session_features(const dpi_session *session, int32_t seq,
                                                        float *features, dpi_error *err);
+/* The same after each of the last n tokens, into features [n, n_embd], the last token last. After a
+ * prefill with all_logits n may be as large as its tokens since the last position that is a
+ * multiple of 64; else it is 1. Errors: those of dpi_session_features. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_session_features_last(const dpi_session *session, int32_t seq,
+                                                            int32_t n, float *features,
+                                                            dpi_error *err);
 /* Tokens held by `seq`; -1 if it is out of range. */
 DPI_API int32_t dpi_session_length(const dpi_session *session, int32_t seq);
 /* Empties the sequence, wipes and frees its cache. Out of range: nothing. */

@@ -192,6 +192,36 @@ static void test_features(void **state) {
     dpi_session_free(alone);
 }
 
+/* Those of each token are what the token has as the last one, bit for bit. */
+static void test_features_last(void **state) {
+    (void)state;
+    enum { N = 100, HELD = N - 64 };
+    dpi_session *s = open_session(model, NULL, 1, 0);
+    const int32_t n_embd = (int32_t)s->work.norm.n;
+    static float all[HELD * 256], one[256], logits[N * 512];
+    int32_t tokens[N];
+    uint64_t seed = 9;
+    dpi_error err;
+    assert_true(n_embd <= 256 && model->n_vocab <= 512);
+    for (int i = 0; i < N; i++)
+        tokens[i] = 3 + random_below(&seed, 200);
+    assert_ok(dpi_session_prefill(s, 0, tokens, N, NULL, &err), &err);
+    assert_error(dpi_session_features_last(s, 0, 2, all, &err), DPI_STATUS_ARG, &err, "1 to 1");
+    dpi_session_reset(s, 0);
+    assert_ok(dpi_session_prefill(s, 0, tokens, N, logits, &err), &err);
+    assert_error(dpi_session_features_last(s, 0, HELD + 1, all, &err), DPI_STATUS_ARG, &err,
+                 "1 to 36");
+    assert_error(dpi_session_features_last(s, 0, 0, all, &err), DPI_STATUS_ARG, &err, "1 to 36");
+    assert_ok(dpi_session_features_last(s, 0, HELD, all, &err), &err);
+    for (int i = 0; i < HELD; i++) {
+        dpi_session_reset(s, 0);
+        assert_ok(dpi_session_prefill(s, 0, tokens, (size_t)(65 + i), NULL, &err), &err);
+        assert_ok(dpi_session_features(s, 0, one, &err), &err);
+        assert_memory_equal(one, all + i * n_embd, (size_t)n_embd * sizeof *one);
+    }
+    dpi_session_free(s);
+}
+
 static void test_cancel(void **state) {
     (void)state;
     int calls = 0;
@@ -388,7 +418,9 @@ static void test_vocab_only(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_options),       cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_features),      cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_features),
+        cmocka_unit_test(test_features_last),
+        cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_wiped),
         cmocka_unit_test(test_chosen_logits), cmocka_unit_test(test_fork),
         cmocka_unit_test(test_memory),     cmocka_unit_test(test_allocation_failures),

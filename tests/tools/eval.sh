@@ -24,6 +24,8 @@ refuse 2 "--dim is allowed only with --features" eval made.jsonl --real real.jso
 refuse 2 "--features needs --dim" eval a b --features
 refuse 2 "found 1 files, allowed two" eval a --features --dim 2
 refuse 2 "allowed without --real" eval a b --features --dim 2 --real c
+refuse 2 "--prompts needs --model" eval made.jsonl --real real.jsonl --prompts made.jsonl
+refuse 2 "allowed is one of them" eval made.jsonl --real real.jsonl --grammar g --json-schema s
 refuse 4 "No such file" eval nothing.jsonl --real real.jsonl
 refuse 3 "No such file" eval made.jsonl --real real.jsonl --model nothing.gguf
 refuse 2 "is an input" eval made.jsonl --real real.jsonl -o ./real.jsonl --overwrite
@@ -98,6 +100,65 @@ expected = math.exp(nll / (len(tokens) - 1))
 assert abs(json.load(open("one.json"))["perplexity"] / expected - 1) < 1e-6
 E2
 
+# ---- Prompts ------------------------------------------------------------------------------------
+# A text is its own prompt; with one prompt too few nothing is guessed.
+run eval made.jsonl --real real.jsonl --model m.gguf --prompts made.jsonl --json; expect_rc 0
+near coherence 1 1e-6
+check "other prompts" awk -v x="$(field coherence_other)" 'BEGIN { exit !(x < .999999) }'
+run eval made.jsonl --real real.jsonl --model m.gguf --prompts one.jsonl --json; expect_rc 0
+check "one for all" awk -v x="$(field coherence)" 'BEGIN { exit !(x != "" && x < 1) }'
+head -n 39 made.jsonl >fewer.jsonl
+refuse 4 "prompts: found 39, allowed 1 or 40" eval made.jsonl --real real.jsonl --model m.gguf \
+    --prompts fewer.jsonl
+
+# ---- Form ---------------------------------------------------------------------------------------
+python3 - <<'E2'
+import json, random
+random.seed(5)
+for name, n, share in ("json", 50, .7), ("json_real", 70, .4):
+    with open(name + ".jsonl", "w") as f:
+        for i in range(n):
+            o = {"dept": "heart" if random.random() < share else "<b>", "age": random.randint(1, 9)}
+            if random.random() < .3:
+                del o["age"]
+            text = json.dumps(o, separators=(",", ":")) if random.random() < .9 else "{ no"
+            f.write(json.dumps({"text": text}) + "\n")
+json.dump({"type": "object", "properties": {"dept": {"enum": ["heart", "<b>"]},
+           "age": {"type": "integer"}}, "required": ["dept", "age"],
+           "additionalProperties": False}, open("schema.json", "w"))
+E2
+run eval json.jsonl --real json_real.jsonl --json-schema schema.json --json; expect_rc 0
+mv out form.json
+run eval json.jsonl --real json_real.jsonl -o form.csv; expect_rc 0
+run eval json.jsonl --real json_real.jsonl -o form.html; expect_rc 0
+run eval json.jsonl --real json_real.jsonl; expect_rc 0; expect_out "texts that are JSON"
+check "form" python3 - <<'E2'
+import csv, json
+found = json.load(open("form.json"))
+sets = []
+for name in "json", "json_real":
+    texts = [json.loads(line)["text"] for line in open(name + ".jsonl")]
+    sets.append([json.loads(t) if t.endswith("}") else None for t in texts])
+for key, of in ("", sets[0]), ("_real", sets[1]):
+    assert abs(found["json_valid" + key] - sum(o is not None for o in of) / len(of)) < 1e-12
+    assert abs(found["accepted" + key] - sum(o is not None and "age" in o for o in of) / len(of)) \
+        < 1e-12
+for name in "dept", "age":
+    shares = []
+    for of in sets:
+        values = [o.get(name) for o in of if o is not None]
+        shares.append({v: values.count(v) / len(values) for v in set(values)})
+    a, b = shares
+    tv = sum(abs(a.get(v, 0) - b.get(v, 0)) for v in set(a) | set(b))
+    f = found["fields"][name]
+    assert abs(f["tv"] - tv / 2) < 1e-12, (name, f, tv)
+    assert abs(sum(f["real"]) - f["present_real"]) < 1e-12
+rows = {r["key"]: r for r in csv.DictReader(open("form.csv"))}
+assert abs(float(rows["field_tv:age"]["value"]) - found["fields"]["age"]["tv"]) < 1e-12
+page = open("form.html").read()
+assert "&lt;b&gt;" in page and "<b>" not in page
+E2
+
 # ---- Vectors ------------------------------------------------------------------------------------
 python3 -c "
 import random, struct
@@ -110,5 +171,14 @@ same=$(field mauve)
 run eval p.f32 r.f32 --features --dim 4 --json --clusters 20; expect_rc 0
 near n_clusters 20 1e-9
 check "far sets" awk -v a="$same" -v b="$(field mauve)" 'BEGIN { exit !(a > .7 && b < .1) }'
+run eval p.f32 r.f32 --features --dim 4 --json --prompts q.f32; expect_rc 0
+check "cosines" python3 - <<'E2'
+import json, math, struct
+x, y = (struct.unpack("<800f", open(n, "rb").read()) for n in ("p.f32", "q.f32"))
+rows = [(x[i:i + 4], y[i:i + 4]) for i in range(0, 800, 4)]
+def dot(a, b): return sum(s * t for s, t in zip(a, b))
+expected = sum(dot(a, b) / math.sqrt(dot(a, a) * dot(b, b)) for a, b in rows) / len(rows)
+assert abs(json.load(open("out"))["coherence"] - expected) < 1e-9
+E2
 refuse 4 "allowed a multiple of 12" eval p.f32 q.f32 --features --dim 3
 finish

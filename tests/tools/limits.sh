@@ -85,7 +85,8 @@ declare -A arguments=(
     [wards]="run m.gguf wards.csv.gz --epsilon 3 -B 2 --num 2 --adjacency add-remove -n 3 --seed 3
         -q --label-field ward --labels private --label-names names --histogram-rho .1"
     [adapter]="run m.gguf refs.jsonl --rho 1 -n 4 --seed 3 -q --lora adapter.gguf"
-    [eval]="eval refs.jsonl --real refs.jsonl --train refs.jsonl --label-field who --model $model"
+    [eval]="eval refs.jsonl --real refs.jsonl --train refs.jsonl --label-field who --model $model
+        --prompts refs.jsonl --json-schema schema.json"
     [vectors]="eval p.f32 p.f32 --features --dim 4 --json"
     [verify]="verify ink.json --model m.gguf"
     [quantize]="quantize m.gguf q.gguf Q8_0 -q"
@@ -103,6 +104,7 @@ echo "1 2 3 4 5" >tokens
 { echo ward,text; for i in 1 2 3 4; do echo "w$((i % 2)),Record $i of Anna."; done; } |
     gzip >wards.csv.gz
 printf 'w0\nw1\n' >names
+echo '{"type": "object", "properties": {"who": {"type": "string"}}}' >schema.json
 printf '%s\n' 'the 0 0' 'record 1 0' 'anna 1 .5' 'of 0 2' 'ran .25 2' >vectors
 small_adapter || : >adapter.gguf # without python3 it is refused each time
 head -c 640 /dev/zero | tr '\0' 'A' >p.f32

@@ -1,0 +1,19 @@
+/* report_fields.h - the fields of JSON texts, as parts of the reports of report.c. Names and values
+ * come from texts: what would be markup or a control character is written otherwise. */
+#ifndef DPI_EVAL_REPORT_FIELDS_H
+#define DPI_EVAL_REPORT_FIELDS_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "eval/structure.h"
+
+void fields_print_text(const eval_structure *s, FILE *f);
+/* Rows "field_tv:NAME,value,,". */
+void fields_print_csv(const eval_structure *s, FILE *f);
+/* The object "fields"; NULL: out of memory. */
+json_t *fields_json(const eval_structure *s);
+/* A table with a small plot of each field. */
+void fields_print_html(const eval_structure *s, FILE *f);
+
+#endif
