@@ -2,7 +2,8 @@
 """What texts of a privately trained adapter are worth, on the built-in model.
 
     bench/finetune.py BUILD OUT.csv [--domains ticket,discharge] [--units 1000,5000,250]
-                      [--epsilons 3,inf,8,1] [--texts 200] [--steps 20] [--threads N]
+                      [--epsilons 3,inf,8,1] [--texts 200] [--steps 20] [--rank 1]
+                      [--seed 7] [--threads N]
     bench/finetune.py tables OUT.csv
 
 For each number of records, domain and epsilon: private documents by dpinfer-corpus; an adapter by
@@ -41,9 +42,9 @@ DESCRIPTIONS = {
 }
 # What the classifier tells apart: of the private law's values most are rare in public documents.
 CLASSES = {"ticket": "prod", "discharge": "dx", "review": "prod", "court": "prod"}
-FIELDS = ["method", "domain", "n", "epsilon", "delta", "steps", "expected", "texts", "tv", "tv_95",
-          "tv_records", "well_formed", "near_copies", "accuracy", "accuracy_95",
-          "accuracy_records", "seconds_training", "seconds_text"]
+FIELDS = ["method", "domain", "n", "seed", "epsilon", "delta", "steps", "expected", "rank", "texts",
+          "tv", "tv_95", "tv_records", "well_formed", "near_copies", "accuracy",
+          "accuracy_95", "accuracy_records", "seconds_training", "seconds_text"]
 N_HELD_OUT = 1000
 SLOTS = 31 # of a text of InvisibleInk
 
@@ -195,9 +196,10 @@ def row_of(o, method, domain, n, epsilon, texts, law, records, expected="", trai
     accuracy, accuracy_95, accuracy_records = classify(o, texts, readings, domain, records)
     private = isinstance(epsilon, float) and not math.isinf(epsilon)
     return {
-        "method": method, "domain": domain, "n": n, "epsilon": epsilon,
+        "method": method, "domain": domain, "n": n, "seed": o.seed, "epsilon": epsilon,
         "delta": 1 / (2 * n) if private else "",
-        "steps": o.steps if expected else "", "expected": expected, "texts": len(texts),
+        "steps": o.steps if expected else "", "expected": expected,
+        "rank": o.rank if expected else "", "texts": len(texts),
         "tv": round(distance(shares(readings, domain), law), 4),
         "tv_95": round(half_width(readings, domain, law), 4),
         "tv_records": round(distance(shares(readings, domain),
@@ -231,19 +233,20 @@ def tables(path):
 
 def measure(o, add, done, model, domain, law, n):
     """The rows of a domain and a number of records that are not there."""
-    records = make(o.build, domain, n, 7)
+    records = make(o.build, domain, n, o.seed)
     expected = min(o.most, max(1, round(o.share * n)))
     few = max(1, n // SLOTS)
     for name, count in (("documents", o.texts), ("documents-few", few), ("base", o.texts)):
-        if (name, domain, str(n), "") not in done:
+        if (name, domain, str(n), str(o.seed), "", "") not in done:
             texts = (base_texts(o, model, domain) if name == "base"
                      else make(o.build, domain, count, 55))
             add(row_of(o, name, domain, n, "", texts, law, records))
     for epsilon in map(float, o.epsilons.split(",")):
-        if not math.isinf(epsilon) and ("invisibleink", domain, str(n), str(epsilon)) not in done:
+        if not math.isinf(epsilon) and not o.no_ink and (
+                "invisibleink", domain, str(n), str(o.seed), str(epsilon), "") not in done:
             texts, each = ink_texts(o, model, domain, records, epsilon)
             add(row_of(o, "invisibleink", domain, n, epsilon, texts, law, records, each=each))
-        if ("finetune", domain, str(n), str(epsilon)) not in done:
+        if ("finetune", domain, str(n), str(o.seed), str(epsilon), str(o.rank)) not in done:
             with tempfile.TemporaryDirectory() as folder:
                 texts, training, each = train_and_draw(o, model, domain, records, epsilon,
                                                        expected, folder)
@@ -268,13 +271,16 @@ def main():
     p.add_argument("--most", type=int, default=128, help="units of a step, at most")
     p.add_argument("--rank", type=int, default=1)
     p.add_argument("--lr", type=float, default=.004)
+    p.add_argument("--seed", type=int, default=7, help="of the records that are made up")
+    p.add_argument("--no-ink", action="store_true", help="no texts of dpinfer run")
     p.add_argument("--threads", type=int, default=os.cpu_count())
     o = p.parse_args()
     model = f"{os.path.dirname(os.path.abspath(__file__))}/../models/dpinfer-4m-q8_0.gguf"
     done = []
     if os.path.exists(o.out):
         with open(o.out, newline="", encoding="utf-8") as f:
-            done = [(r["method"], r["domain"], r["n"], r["epsilon"]) for r in csv.DictReader(f)]
+            done = [tuple(r[k] for k in ("method", "domain", "n", "seed", "epsilon", "rank"))
+                    for r in csv.DictReader(f)]
     with open(o.out, "a", newline="", encoding="utf-8") as f:
         out = csv.DictWriter(f, FIELDS, lineterminator="\n")
         if not done:

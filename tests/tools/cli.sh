@@ -174,6 +174,11 @@ near epsilon_pld 1.828237 1e-5; near epsilon_rdp 2.101367 1e-2
 run account --sigma 4 --steps 50 --delta 1e-5 --json; near epsilon_pld 8.595866 1e-6
 run account --epsilon 2.675035 --sampling .1 --steps 100 --delta 1e-6 --json; expect_rc 0
 near sigma_pld 2 1e-5
+# Out of reach of Renyi orders; the exact sigma of one Gaussian by its two tails (Balle, Wang 2018).
+run account --epsilon 1e-4 --sampling 1 --steps 1 --delta 1e-12 --json; expect_rc 0
+expect_err "one accountant has no sigma"; near sigma_pld 50120.33 1e-4
+check "a sigma that is none" test "$(grep -c sigma_rdp out)" -eq 0
+refuse 2 "sigma 1e+06 is not enough" account --epsilon 1e-9 --sampling 1 --steps 1 --delta 1e-12
 refuse 2 "--rho: not allowed with --sigma" account --sigma 1 --rho 1
 refuse 2 "allowed is one of them" account --sigma 1 --epsilon 1
 row() {
