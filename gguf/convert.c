@@ -171,9 +171,13 @@ static dpi_status convert_tensor(dpi_conversion *c, const dpi_gguf_tensor *t, co
 
 /* Keys that describe the file rather than the model, and those that are written anew. */
 static bool is_left_out(const dpi_conversion *c, const char *key) {
+    static const char claim[] = "dpinfer.finetune."; /* of a training of all weights */
     const bool of_types = strcmp(key, "general.file_type") == 0 ||
-                          strcmp(key, "general.quantization_version") == 0;
-    return (of_types && c->recipe) || (c->change && strcmp(key, "general.name") == 0) ||
+                          strcmp(key, "general.quantization_version") == 0 ||
+                          strcmp(key, "dpinfer.finetune.tensors_sha256") == 0;
+    const bool of_change =
+        strcmp(key, "general.name") == 0 || strncmp(key, claim, sizeof claim - 1) == 0;
+    return (of_types && c->recipe) || (of_change && c->change) ||
            strcmp(key, "general.alignment") == 0 || strncmp(key, "split.", 6) == 0;
 }
 
@@ -217,15 +221,20 @@ dpi_status dpi_conversion_write(const char *in_path, const char *out_path,
                                 const dpi_write_options *options,
                                 const dpi_conversion_change *change, dpi_error *err) {
     dpi_gguf *gguf = NULL;
-    dpi_conversion c;
     DPI_TRY(check_paths(in_path, out_path, err));
+    DPI_TRY(dpi_gguf_open(in_path, true, &gguf, err));
+    const dpi_status status = dpi_conversion_write_open(gguf, out_path, options, change, err);
+    dpi_gguf_close(gguf);
+    return status;
+}
+
+dpi_status dpi_conversion_write_open(const dpi_gguf *gguf, const char *out_path,
+                                     const dpi_write_options *options,
+                                     const dpi_conversion_change *change, dpi_error *err) {
+    dpi_conversion c;
     DPI_TRY(dpi_conversion_begin(&c, options, true, out_path, err));
     c.change = change;
-    dpi_status status = dpi_gguf_open(in_path, true, &gguf, err);
-    if (status == DPI_STATUS_OK)
-        status = convert(&c, gguf, err);
-    dpi_gguf_close(gguf);
-    return dpi_conversion_end(&c, status, err);
+    return dpi_conversion_end(&c, convert(&c, gguf, err), err);
 }
 
 dpi_status dpi_model_quantize(const char *in_path, const char *out_path,

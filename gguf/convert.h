@@ -44,6 +44,11 @@ dpi_status dpi_conversion_write(const char *in_path, const char *out_path,
                                 const dpi_write_options *options,
                                 const dpi_conversion_change *change, dpi_error *err);
 
+/* The same of a file that is open. */
+dpi_status dpi_conversion_write_open(const dpi_gguf *gguf, const char *out_path,
+                                     const dpi_write_options *options,
+                                     const dpi_conversion_change *change, dpi_error *err);
+
 /* general.file_type and quantization_version, which describe the weights. */
 void dpi_conversion_put_kind(dpi_conversion *c);
 

@@ -51,6 +51,11 @@ static int check_options(const args *a) {
         return cli_fail(CLI_USAGE, "--label-field and --label-names: needed are both, or none");
     if (v[OPT_DATASET].given && !v[OPT_LEDGER].given)
         return cli_fail(CLI_USAGE, "--dataset needs --ledger");
+    static const option_id of_adapters[] = {OPT_RANK, OPT_ALPHA, OPT_TARGETS, OPT_MERGE};
+    for (size_t i = 0; v[OPT_FULL].i && i < sizeof of_adapters / sizeof *of_adapters; i++)
+        if (v[of_adapters[i]].given)
+            return cli_fail(CLI_USAGE, "--%s: not allowed with --full, which has no adapter",
+                            option_name(of_adapters[i]));
     return CLI_OK;
 }
 
@@ -94,7 +99,8 @@ static dpi_finetune_options options_of(const tuning *t) {
     o.n_steps = (int32_t)v[OPT_TUNE_STEPS].i;
     o.rank = (int32_t)v[OPT_RANK].i, o.alpha = v[OPT_ALPHA].d;
     o.targets = targets[v[OPT_TARGETS].i];
-    o.clip = v[OPT_TUNE_CLIP].d, o.lr = v[OPT_LR].d;
+    o.full = (int32_t)v[OPT_FULL].i;
+    o.clip = v[OPT_TUNE_CLIP].d, o.lr = v[OPT_LR].given ? v[OPT_LR].d : 0;
     o.n_warmup = (int32_t)v[OPT_WARMUP].i, o.unbiased = v[OPT_OPTIMIZER].i == 1;
     o.n_threads = v[OPT_THREADS].given ? (int32_t)v[OPT_THREADS].i : ranks_threads();
     o.ranks = ranks_training();
@@ -353,5 +359,6 @@ const command command_finetune = {
         "for\n"
         "all of them before a record is read. With --checkpoint FILE the same command goes on\n"
         "where it was stopped. No loss of the records is shown; --held-out FILE has public ones\n"
-        "for that. 'dpinfer verify ADAPTER' computes the guarantee of an adapter again.\n",
+        "for that. 'dpinfer verify ADAPTER' computes the guarantee of an adapter again.\n"
+        "With --full there is no adapter: all weights are trained, and -o is a whole model.\n",
 };

@@ -117,17 +117,19 @@ static int read_labels(generating *g) {
     return g->labels ? CLI_OK : no_memory();
 }
 
-/* An adapter of another program has no claim, which is no failure. */
+/* An adapter of another program has no claim, which is no failure. Without an adapter the model has
+ * one: all its weights were trained. */
 static int read_adapter(generating *g) {
-    const char *path = g->a->v[OPT_LORA].s;
+    const char *lora = g->a->v[OPT_LORA].s, *path = lora ? lora : g->a->model;
     double recorded = 0;
     int32_t intact = 0;
     dpi_error err;
-    if (!path)
-        return cli_fail(CLI_USAGE, "--lora FILE: needed is the adapter");
     dpi_finetune_claim_init(&g->claim);
     dpi_status status = dpi_finetune_read_claim(path, &g->claim, &recorded, &intact, &err);
     g->claimed = status == DPI_STATUS_OK;
+    if (!lora && (status == DPI_STATUS_FORMAT || (g->claimed && !g->claim.full)))
+        return cli_fail(CLI_USAGE, "--lora FILE: needed is the adapter, as the weights of %s were "
+                                   "not trained by 'dpinfer finetune --full'", path);
     g->intact = g->claimed && intact && recorded >= g->claim.epsilon * (1 - 1e-9);
     if (g->claimed && !g->intact)
         return cli_fail(CLI_REPORT, "the claim of %s does not hold; see 'dpinfer verify'", path);
@@ -440,8 +442,8 @@ static int write_statement(const generating *g, int code) {
     free(statement);
     if (!shown)
         return no_memory();
-    fprintf(stderr, "\n%s  texts              %d, by post-processing of this adapter, as its file "
-                    "says: no further cost\n", shown, g->n_written);
+    fprintf(stderr, "\n%s  texts              %d, by post-processing of this %s, as its file says: "
+                    "no further cost\n", shown, g->n_written, g->claim.full ? "model" : "adapter");
     free(shown);
     return code;
 }
@@ -488,14 +490,15 @@ static int generate_main(const args *a) {
 }
 
 const command command_generate = {
-    .name = "generate", .bit = CMD_GENERATE, .arguments = "MODEL --lora ADAPTER", .takes_model = 1,
-    .max_positional = 0, .run = generate_main,
+    .name = "generate", .bit = CMD_GENERATE, .arguments = "MODEL [--lora ADAPTER]",
+    .takes_model = 1, .max_positional = 0, .run = generate_main,
     .summary = "texts from a private adapter, at plain cost",
     .details =
         "Draws --num texts from MODEL with an adapter of 'finetune', many at a time. No record is\n"
         "read: whatever the adapter guarantees is the guarantee of all texts, however many.\n"
         "Instruction, chat format and labels are those that the adapter was trained with. Of each\n"
-        "label come as many texts, or as --num-per-label FILE says.\n\n"
+        "label come as many texts, or as --num-per-label FILE says. A model of 'finetune --full'\n"
+        "needs no --lora.\n\n"
         "The claim in the adapter's file is computed again, and its numbers are hashed; exit code\n"
         "5 if it does not hold. An adapter without a claim makes texts that are NOT PRIVATE.\n",
 };

@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "engine/model.h"
+#include "kernels/weight_types.h"
 #include "train/lora.h"
 
 int32_t dpi_base_frequencies(const dpi_model *m) { return m->config.n_rot / 2; }
@@ -59,6 +60,24 @@ static const dpi_matrix *matrix_of(const dpi_layer *l, int32_t i) {
     const dpi_matrix *const all[DPI_LORA_MATRICES] = {&l->wq,     &l->wk,   &l->wv,    &l->wo,
                                                       &l->w_gate, &l->w_up, &l->w_down};
     return all[i];
+}
+
+static bool is_float(const dpi_matrix *w) {
+    return w->type->id == DPI_TYPE_F32 || w->type->id == DPI_TYPE_F16 ||
+           w->type->id == DPI_TYPE_BF16;
+}
+
+dpi_status dpi_base_check_floats(const dpi_model *m, dpi_error *err) {
+    const dpi_matrix *bad = is_float(&m->embedding) ? NULL : &m->embedding;
+    bad = is_float(&m->output) ? bad : &m->output;
+    for (int32_t l = 0; l < m->config.n_layer; l++)
+        for (int32_t i = 0; i < DPI_LORA_MATRICES; i++)
+            bad = is_float(matrix_of(&m->layers[l], i)) ? bad : matrix_of(&m->layers[l], i);
+    if (!bad)
+        return DPI_STATUS_OK;
+    return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                    "full: found weights of type %s, allowed are F32, F16 and BF16",
+                    bad->type->name);
 }
 
 void dpi_base_read(const dpi_model *m, const dpi_graph_shape *s, float *params) {

@@ -16,6 +16,10 @@ DPI_MUST_CHECK dpi_status dpi_base_shape(const dpi_model *model, int32_t context
 /* Numbers of `frequencies`. */
 int32_t dpi_base_frequencies(const dpi_model *model);
 
+/* Whether all weights can be trained. Errors: UNSUPPORTED (a matrix that is not stored as
+ * floats). */
+DPI_MUST_CHECK dpi_status dpi_base_check_floats(const dpi_model *model, dpi_error *err);
+
 /* All weights into params [layout.n_params], of any weight type. */
 void dpi_base_read(const dpi_model *model, const dpi_graph_shape *shape, float *params);
 /* Only those of one layer that have an adapter in shape->lora. */

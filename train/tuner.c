@@ -34,7 +34,7 @@ struct dpi_tuner {
     dpi_lora lora;
     double *frequencies;
     float *params;        /* the weights with the adapters merged, and the adapters behind them */
-    float *adapters;      /* those */
+    float *adapters;      /* those; with full the weights */
     float *m, *v;         /* moments */
     float *released;      /* the last noisy sum, divided */
     lane *lanes;          /* [n_threads] */
@@ -56,13 +56,15 @@ static dpi_status check_real(const char *name, double value, double above, doubl
 }
 
 static dpi_status check(const dpi_tuner_options *o, dpi_error *err) {
-    DPI_TRY(dpi_check_range("rank", o->rank, 1, 1024, err));
-    DPI_TRY(dpi_check_range("targets", o->targets, 1, DPI_LORA_ALL, err));
+    if (!o->full) {
+        DPI_TRY(dpi_check_range("rank", o->rank, 1, 1024, err));
+        DPI_TRY(dpi_check_range("targets", o->targets, 1, DPI_LORA_ALL, err));
+        DPI_TRY(check_real("alpha", o->alpha, 0, 1e6, err));
+    }
     DPI_TRY(dpi_check_range("share", o->share, 1, DPI_POISSON_ONE, err));
     DPI_TRY(dpi_check_range("steps", o->n_steps, 1, INT32_MAX, err));
     DPI_TRY(dpi_check_range("warmup", o->n_warmup, 0, INT32_MAX, err));
     DPI_TRY(dpi_check_range("threads", o->n_threads, 1, 1024, err));
-    DPI_TRY(check_real("alpha", o->alpha, 0, 1e6, err));
     DPI_TRY(check_real("clip", o->clip, 0, 1e6, err));
     DPI_TRY(check_real("expected units of a step", o->expected, 0, 1e12, err));
     if (!(o->lr >= 0 && o->lr <= 1 && o->lr_floor >= 0 && o->lr_floor <= o->lr))
@@ -90,15 +92,15 @@ static dpi_status allocate_lane(const dpi_tuner *t, lane *l, dpi_error *err) {
 }
 
 static dpi_status allocate(dpi_tuner *t, dpi_error *err) {
-    const size_t n = (size_t)t->lora.n_params;
-    t->params = dpi_calloc((size_t)t->layout.n_params + n, sizeof *t->params);
+    const size_t n = (size_t)t->lora.n_params, n_before = (size_t)t->layout.n_params;
+    t->params = dpi_calloc(t->options.full ? n : n_before + n, sizeof *t->params);
     t->m = dpi_calloc(n, sizeof *t->m);
     t->v = dpi_calloc(n, sizeof *t->v);
     t->released = dpi_calloc(n, sizeof *t->released);
     t->lanes = dpi_calloc((size_t)t->options.n_threads, sizeof *t->lanes);
     if (!t->params || !t->m || !t->v || !t->released || !t->lanes)
         return no_memory(err);
-    t->adapters = t->params + t->layout.n_params;
+    t->adapters = t->options.full ? t->params : t->params + n_before;
     for (int32_t i = 0; i < t->options.n_threads; i++)
         DPI_TRY(allocate_lane(t, &t->lanes[i], err));
     return DPI_STATUS_OK;
@@ -106,6 +108,8 @@ static dpi_status allocate(dpi_tuner *t, dpi_error *err) {
 
 /* The weights of the base with the adapters of now. */
 static void merge(dpi_tuner *t) {
+    if (t->options.full)
+        return;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(t->options.n_threads)
     for (int32_t l = 0; l < t->shape.n_layer; l++) {
         dpi_base_read_adapted(t->options.model, &t->shape, l, t->params);
@@ -120,15 +124,21 @@ static dpi_status create(dpi_tuner *t, dpi_error *err) {
         return no_memory(err);
     DPI_TRY(dpi_base_shape(o->model, o->n_positions, t->frequencies, &t->shape, err));
     dpi_graph_layout_of(&t->shape, &t->layout);
-    dpi_lora_of(&t->shape, o->rank, (float)o->alpha, o->targets, &t->lora);
-    t->shape.lora = &t->lora;
+    if (o->full) {
+        DPI_TRY(dpi_base_check_floats(o->model, err));
+        t->lora.n_params = t->layout.n_params;
+    } else {
+        dpi_lora_of(&t->shape, o->rank, (float)o->alpha, o->targets, &t->lora);
+        t->shape.lora = &t->lora;
+    }
     t->graph = dpi_graph_best();
     DPI_TRY(allocate(t, err));
     DPI_TRY(dpi_blas_open(&t->blas, o->n_threads, err));
     t->blas.set_n_threads(1); /* units are computed in parallel */
     t->shape.blas = &t->blas;
     dpi_base_read(o->model, &t->shape, t->params);
-    dpi_lora_init(&t->lora, t->shape.n_layer, o->seed, t->adapters);
+    if (!o->full)
+        dpi_lora_init(&t->lora, t->shape.n_layer, o->seed, t->adapters);
     merge(t);
     return DPI_STATUS_OK;
 }
@@ -347,6 +357,7 @@ dpi_status dpi_tuner_share(dpi_tuner *t, dpi_error *err) {
 const float *dpi_tuner_released(const dpi_tuner *t) { return t->released; }
 const float *dpi_tuner_adapters(const dpi_tuner *t) { return t->adapters; }
 const dpi_lora *dpi_tuner_lora(const dpi_tuner *t) { return &t->lora; }
+const dpi_graph_shape *dpi_tuner_shape(const dpi_tuner *t) { return &t->shape; }
 int64_t dpi_tuner_steps_done(const dpi_tuner *t) { return t->n_done; }
 
 void dpi_tuner_state(const dpi_tuner *t, const float *arrays[3], int64_t *n_steps) {

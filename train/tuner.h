@@ -1,5 +1,5 @@
-/* tuner.h - private training of adapters: the step, whose sum is of integers and has noise.
- * Internal.
+/* tuner.h - private training of adapters, or of all weights: the step, whose sum is of integers and
+ * has noise. Internal.
  *
  *     dpi_tuner_create(&options, &tuner, err)
  *     dpi_tuner_step(tuner, &units, err)                 options.n_steps times
@@ -31,6 +31,8 @@
 
 typedef struct dpi_tuner_options {
     const dpi_model *model; /* the base; must outlive the tuner */
+    int32_t full;           /* 1: all weights are trained, and there is no adapter: rank, alpha,
+                               targets and seed are not read. "Adapters" below are these weights */
     int32_t rank;           /* 1..1024 */
     double alpha;           /* > 0 */
     uint32_t targets;       /* bits, as in lora.h */
@@ -70,7 +72,8 @@ typedef struct dpi_tuner_units {
 
 typedef struct dpi_tuner dpi_tuner;
 
-/* Errors: ARG, UNSUPPORTED (see base.h; OpenBLAS is not installed), MEMORY. */
+/* Errors: ARG, UNSUPPORTED (see base.h; OpenBLAS is not installed; full, and weights that are not
+ * stored as floats), MEMORY. */
 DPI_MUST_CHECK dpi_status dpi_tuner_create(const dpi_tuner_options *options, dpi_tuner **tuner,
                                            dpi_error *err);
 /* Wipes what it holds. NULL is allowed. */
@@ -91,9 +94,11 @@ DPI_MUST_CHECK dpi_status dpi_tuner_sum(dpi_tuner *tuner, const dpi_tuner_units 
 
 /* The sum of the last step with its noise, divided: [n_params], zeros before the first. */
 const float *dpi_tuner_released(const dpi_tuner *tuner);
-/* [n_params], by the layout of dpi_tuner_lora. */
+/* [n_params], by the layout of dpi_tuner_lora; with full by that of dpi_tuner_shape. */
 const float *dpi_tuner_adapters(const dpi_tuner *tuner);
+/* With full n_params alone. */
 const dpi_lora *dpi_tuner_lora(const dpi_tuner *tuner);
+const dpi_graph_shape *dpi_tuner_shape(const dpi_tuner *tuner);
 int64_t dpi_tuner_steps_done(const dpi_tuner *tuner);
 
 /* Adapters and both moments, [n_params] each, and the steps done, to be kept: a function of noisy

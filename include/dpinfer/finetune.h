@@ -1,5 +1,5 @@
 /* finetune.h - a model learns from private records, under differential privacy: what is trained is
- * a low-rank adapter, which is released. Part of libdpinfer_full.
+ * a low-rank adapter, or with `full` all weights, which are released. Part of libdpinfer_full.
  *
  *     dpi_finetune_options_init(&options);              model, records, n_units, epsilon, ...
  *     dpi_finetune_open(&options, &finetune, &err);     settles every number, reads no record
@@ -78,12 +78,15 @@ typedef struct dpi_finetune_options {
     double n_expected; /* units of a step, at most n_units; 0 (default): n_units / 20 */
     int32_t n_steps;   /* default 100 */
     /* The adapter. */
+    int32_t full;     /* 1: there is none, all weights are trained: the model stores them as floats
+                         (F32, F16, BF16), a whole model is written, and rank, alpha and targets are
+                         not read. "Adapter" below is that model; default 0 */
     int32_t rank;     /* default 8 */
     double alpha;     /* default 16 */
     uint32_t targets; /* default DPI_FINETUNE_ALL */
     /* The optimiser: Adam, a linear warm-up and a cosine to a tenth of lr. */
     double clip;      /* of a unit's gradient; default 1 */
-    double lr;        /* default 1e-3 */
+    double lr;        /* 0 (default): 1e-3, with full 1e-5 */
     int32_t n_warmup; /* default 10 */
     int32_t unbiased; /* 1: the noise is taken off Adam's second moments; default 0 */
     /* The run. */
@@ -117,10 +120,11 @@ typedef struct dpi_finetune_claim {
     int32_t max_per_unit; /* 0: each record is a unit of its own */
     int32_t record_kind;  /* a dpi_record_kind */
     int32_t randomness;   /* a dpi_randomness */
+    int32_t full;     /* 1: all weights were trained; rank, targets and alpha are 0 */
     int32_t rank;
     uint32_t targets;
     double alpha;
-    int64_t n_params; /* numbers of the adapter */
+    int64_t n_params; /* numbers of the adapter; with full weights */
     char model_name[64];
     dpi_claim_ledger ledger; /* filled in when it is charged */
 } dpi_finetune_claim;
@@ -166,14 +170,16 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_held_out(dpi_finetune *finetune, 
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_keep(dpi_finetune *finetune, dpi_error *err);
 
 /* The adapter as a GGUF file that llama.cpp and dpi_model_options.adapter read, with the claim in
- * its metadata. fd as in dpi_write_options. Errors: STATE (steps are left), IO, MEMORY. */
+ * its metadata; with full the whole model, its weights in the types of the base. fd as in
+ * dpi_write_options. Errors: STATE (steps are left), IO, MEMORY, NUMERIC (a weight that its type
+ * cannot hold). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_write(const dpi_finetune *finetune, const char *path,
                                                      int fd, dpi_error *err);
 
-/* The claim in an adapter's file. It comes from anywhere: *claim is what it says, epsilon as it is
- * computed now from the other numbers; *recorded is the epsilon that it says. *intact is 1 if the
- * hash of its numbers is the one that it says. Errors: IO, FORMAT (no adapter of this program, or a
- * value out of range), ARG, MEMORY. */
+/* The claim in an adapter's file, or in that of a model of which all weights were trained. It comes
+ * from anywhere: *claim is what it says, epsilon as it is computed now from the other numbers;
+ * *recorded is the epsilon that it says. *intact is 1 if the hash of its numbers is the one that it
+ * says. Errors: IO, FORMAT (no such file of this program, or a value out of range), ARG, MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_read_claim(const char *path,
                                                           dpi_finetune_claim *claim,
                                                           double *recorded, int32_t *intact,

@@ -23,6 +23,9 @@ typedef struct dpi_instructions {
     dpi_prompts **prompts; /* [n] */
     char **labels;        /* [n] strings; NULL: there are none */
     int32_t longest;      /* tokens */
+    int32_t chat;         /* a dpi_chat, never AUTO */
+    char *text;           /* the instruction as it was given; NULL: the default */
+    char *lines;          /* the labels; NULL: there are none */
 } dpi_instructions;
 
 /* Copies. n_labels 0: one instruction. Errors: ARG (an instruction without {label} where labels

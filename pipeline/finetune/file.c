@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "base/text.h"
 #include "engine/model.h"
 #include "kernels/weight_types.h"
 #include "pipeline/finetune/finetune.h"
@@ -31,7 +30,7 @@ static void visit(void *user, const char *name, int64_t n_columns, int64_t n_row
     hash_tensor(user, name, n_columns, n_rows, data);
 }
 
-static void finish(struct sha256_ctx *hash, char hex[DPI_FINETUNE_HEX + 1]) {
+void dpi_finetune_hex(struct sha256_ctx *hash, char hex[DPI_FINETUNE_HEX + 1]) {
     uint8_t digest[SHA256_DIGEST_SIZE];
     sha256_digest(hash, sizeof digest, digest);
     for (size_t i = 0; i < sizeof digest; i++)
@@ -43,7 +42,7 @@ void dpi_finetune_hash(const dpi_lora *lora, int32_t n_layer, const float *adapt
     struct sha256_ctx hash;
     sha256_init(&hash);
     dpi_lora_visit(lora, n_layer, adapters, visit, &hash);
-    finish(&hash, hex);
+    dpi_finetune_hex(&hash, hex);
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */
@@ -68,7 +67,8 @@ static void put_base(dpi_gguf_writer *w, const dpi_finetune *f) {
     dpi_gguf_put_string(w, DPI_ADAPTER_BASE, text);
 }
 
-static void put_claim(dpi_gguf_writer *w, const dpi_finetune_claim *c, const char *hex) {
+static void put_numbers(dpi_gguf_writer *w, const dpi_finetune_claim *c, const char *hex) {
+    dpi_gguf_put_string(w, KEY "trained", c->full ? "weights" : "adapter");
     dpi_gguf_put_bool(w, KEY "private", dpi_finetune_is_private(c) != 0);
     dpi_gguf_put_string(w, KEY "label", dpi_finetune_is_private(c) ? "PRIVATE" : "NOT PRIVATE");
     put_real(w, KEY "epsilon", c->epsilon);
@@ -89,28 +89,18 @@ static void put_claim(dpi_gguf_writer *w, const dpi_finetune_claim *c, const cha
 }
 
 /* How texts are written: public, and what `generate` begins with. */
-static dpi_status put_task(dpi_gguf_writer *w, const dpi_finetune *f, dpi_error *err) {
-    const dpi_instructions *in = &f->instructions;
+static void put_task(dpi_gguf_writer *w, const dpi_finetune *f) {
     const dpi_bytes instruction = f->options.instruction;
-    dpi_prompts_info info;
-    dpi_text text = {0};
-    dpi_prompts_info_init(&info);
-    DPI_TRY(dpi_prompts_info_get(in->prompts[0], &info, err));
-    dpi_gguf_put_string(w, KEY "template", dpi_chat_name(info.chat));
-    if (instruction.data) {
-        dpi_text_add(&text, "%.*s", (int)instruction.n_bytes, instruction.data);
-        if (!text.failed)
-            dpi_gguf_put_string(w, KEY "instruction", text.data);
-        free(text.data);
-    }
-    dpi_text labels = {.failed = text.failed};
-    for (int32_t i = 0; in->labels && i < in->n; i++)
-        dpi_text_add(&labels, "%s%s", i > 0 ? "\n" : "", in->labels[i]);
-    if (in->labels && !labels.failed)
-        dpi_gguf_put_string(w, KEY "labels", labels.data);
-    free(labels.data);
-    return labels.failed ? dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the labels")
-                         : DPI_STATUS_OK;
+    dpi_gguf_put_string(w, KEY "template", dpi_chat_name(f->instructions.chat));
+    if (instruction.data)
+        dpi_gguf_put_string(w, KEY "instruction", f->instructions.text);
+    if (f->instructions.labels)
+        dpi_gguf_put_string(w, KEY "labels", f->instructions.lines);
+}
+
+void dpi_finetune_put_claim(dpi_gguf_writer *w, const dpi_finetune *f, const char *hex) {
+    put_numbers(w, &f->claim, hex);
+    put_task(w, f);
 }
 
 dpi_status dpi_finetune_write(const dpi_finetune *f, const char *path, int fd, dpi_error *err) {
@@ -121,17 +111,17 @@ dpi_status dpi_finetune_write(const dpi_finetune *f, const char *path, int fd, d
     if (dpi_finetune_steps_done(f) != f->options.n_steps)
         return dpi_fail(err, DPI_STATUS_STATE, "%d of %d steps are done: the adapter is not whole",
                         dpi_finetune_steps_done(f), f->options.n_steps);
+    if (f->claim.full)
+        return dpi_finetune_write_whole(f, path, fd, err);
     dpi_finetune_hash(lora, f->n_layer, adapters, hex);
     snprintf(name, sizeof name, "%.12s%s", hex,
              dpi_finetune_is_private(&f->claim) ? "" : " (NOT PRIVATE)");
     DPI_TRY(dpi_gguf_writer_create(path, fd, &w, err));
     dpi_lora_put_keys(w, lora, name);
     put_base(w, f);
-    put_claim(w, &f->claim, hex);
-    const dpi_status status = put_task(w, f, err);
+    dpi_finetune_put_claim(w, f, hex);
     dpi_lora_put_tensors(w, lora, f->n_layer, adapters);
-    const dpi_status finished = dpi_gguf_writer_finish(w, status == DPI_STATUS_OK ? err : NULL);
-    return status == DPI_STATUS_OK ? finished : status;
+    return dpi_gguf_writer_finish(w, err);
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */
@@ -195,14 +185,12 @@ static dpi_status read_numbers(const dpi_gguf *file, dpi_finetune_claim *c, doub
     return get_text(file, KEY "model", c->model_name, sizeof c->model_name, err);
 }
 
-/* The tensors as they stand in the file. Only F32 is written. */
-static dpi_status check_tensors(const dpi_gguf *file, dpi_finetune_claim *c, int32_t *intact,
-                                dpi_error *err) {
-    char hex[DPI_FINETUNE_HEX + 1], recorded[DPI_FINETUNE_HEX + 2];
+/* Only F32 is written. */
+static dpi_status hash_adapter(const dpi_gguf *file, dpi_finetune_claim *c,
+                               char hex[DPI_FINETUNE_HEX + 1], dpi_error *err) {
     struct sha256_ctx hash;
     double alpha = 0;
     sha256_init(&hash);
-    DPI_TRY(get_text(file, KEY "tensors_sha256", recorded, sizeof recorded, err));
     DPI_TRY(dpi_gguf_get_float(file, "adapter.lora.alpha", 0, 1e6, &alpha, NULL, err));
     c->alpha = alpha;
     for (int64_t i = 0; i < dpi_gguf_tensor_count(file); i++) {
@@ -214,7 +202,23 @@ static dpi_status check_tensors(const dpi_gguf *file, dpi_finetune_claim *c, int
         c->rank = i == 0 && t->shape[1] <= INT32_MAX ? (int32_t)t->shape[1] : c->rank;
         hash_tensor(&hash, t->name, t->shape[0], t->shape[1], t->data);
     }
-    finish(&hash, hex);
+    dpi_finetune_hex(&hash, hex);
+    return DPI_STATUS_OK;
+}
+
+/* The tensors as they stand in the file. */
+static dpi_status check_tensors(const dpi_gguf *file, dpi_finetune_claim *c, int32_t *intact,
+                                dpi_error *err) {
+    char hex[DPI_FINETUNE_HEX + 1], recorded[DPI_FINETUNE_HEX + 2];
+    dpi_str trained = {"", 0};
+    bool there = false;
+    DPI_TRY(get_text(file, KEY "tensors_sha256", recorded, sizeof recorded, err));
+    DPI_TRY(dpi_gguf_get_string(file, KEY "trained", &trained, &there, err));
+    c->full = trained.n_bytes == strlen("weights") && memcmp(trained.data, "weights", 7) == 0;
+    if (!c->full)
+        DPI_TRY(hash_adapter(file, c, hex, err));
+    else
+        c->n_params = dpi_finetune_hash_whole(file, hex);
     *intact = strcmp(hex, recorded) == 0;
     return DPI_STATUS_OK;
 }

@@ -39,7 +39,8 @@ static int32_t wrong_count(const dpi_finetune_options *o) {
 static dpi_status create_tuner(dpi_finetune *f, dpi_error *err) {
     const dpi_finetune_options *o = &f->options;
     dpi_tuner_options t = {
-        .model = o->model, .rank = o->rank, .alpha = o->alpha, .targets = o->targets,
+        .model = o->model, .full = o->full, .rank = o->rank, .alpha = o->alpha,
+        .targets = o->targets,
         .seed = o->seed, .n_positions = o->n_positions, .n_threads = o->n_threads,
         .share = (int64_t)(f->claim.sampling * (double)DPI_POISSON_ONE),
         .expected = o->n_expected, .clip = o->clip, .sigma = f->claim.sigma,
@@ -127,7 +128,7 @@ static uint64_t hash_task(const dpi_finetune *f) {
                             c->clip,  c->alpha, o->lr, o->mismatch};
     const int64_t integers[] = {c->n_units,  c->n_steps, c->max_per_unit, c->rank,    c->targets,
                                 o->n_warmup, o->unbiased, o->n_positions, o->seeded, c->record_kind,
-                                (int64_t)o->seed, o->loss_on_all, wrong_count(o),
+                                (int64_t)o->seed, o->loss_on_all, wrong_count(o), o->full,
                                 (int64_t)dpi_model_mark(o->model)};
     uint64_t hash = dpi_hash(DPI_HASH_INIT, reals, sizeof reals);
     hash = dpi_hash(hash, integers, sizeof integers);

@@ -2,9 +2,11 @@
 #ifndef DPI_PIPELINE_FINETUNE_H
 #define DPI_PIPELINE_FINETUNE_H
 
+#include <nettle/sha2.h>
 #include <stdbool.h>
 
 #include "dpinfer/finetune.h"
+#include "gguf/gguf_write.h"
 #include "pipeline/finetune/examples.h"
 
 enum { DPI_FINETUNE_HEX = 64 };
@@ -35,6 +37,15 @@ DPI_MUST_CHECK dpi_status dpi_finetune_charge(dpi_finetune *f, dpi_error *err);
 /* After a checkpoint: what was charged then, from the ledger. Errors: FORMAT (the charge is not in
  * this ledger). */
 DPI_MUST_CHECK dpi_status dpi_finetune_recall(dpi_finetune *f, dpi_error *err);
+/* A finished hash in hex. */
+void dpi_finetune_hex(struct sha256_ctx *hash, char hex[DPI_FINETUNE_HEX + 1]);
+/* The keys of the claim and of the task. */
+void dpi_finetune_put_claim(dpi_gguf_writer *writer, const dpi_finetune *f, const char *hex);
+/* With full: as dpi_finetune_write. Errors: also NUMERIC (a weight that its type cannot hold). */
+DPI_MUST_CHECK dpi_status dpi_finetune_write_whole(const dpi_finetune *f, const char *path, int fd,
+                                                   dpi_error *err);
+/* SHA-256 of the tensors of a whole model, in hex; how many weights were trained. */
+int64_t dpi_finetune_hash_whole(const dpi_gguf *file, char hex[DPI_FINETUNE_HEX + 1]);
 /* SHA-256 of an adapter's tensors, in hex. */
 void dpi_finetune_hash(const dpi_lora *lora, int32_t n_layer, const float *adapters,
                        char hex[DPI_FINETUNE_HEX + 1]);

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "pipeline/finetune/examples.h"
 
 static dpi_status check(dpi_bytes instruction, const char *const *labels, int32_t n_labels,
@@ -50,6 +51,22 @@ static dpi_status make_one(const dpi_model *model, dpi_bytes instruction, int32_
                           info.n_public);
 }
 
+/* What a file says of them. */
+static dpi_status keep_texts(dpi_instructions *made, dpi_bytes instruction, dpi_error *err) {
+    dpi_prompts_info info;
+    dpi_text lines = {0};
+    dpi_prompts_info_init(&info);
+    DPI_TRY(dpi_prompts_info_get(made->prompts[0], &info, err));
+    made->chat = info.chat;
+    made->text = instruction.data ? strndup(instruction.data, instruction.n_bytes) : NULL;
+    for (int32_t i = 0; made->labels && i < made->n; i++)
+        dpi_text_add(&lines, "%s%s", i > 0 ? "\n" : "", made->labels[i]);
+    made->lines = lines.data;
+    return lines.failed || (instruction.data && !made->text)
+               ? dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the instructions")
+               : DPI_STATUS_OK;
+}
+
 static dpi_status make(const dpi_model *model, dpi_bytes instruction, int32_t chat,
                        const char *const *labels, int32_t n_labels, int32_t n_positions,
                        dpi_instructions *made, dpi_error *err) {
@@ -64,7 +81,7 @@ static dpi_status make(const dpi_model *model, dpi_bytes instruction, int32_t ch
         DPI_TRY(make_one(model, instruction, chat, n_labels > 0 ? labels[i] : NULL, n_positions,
                          &made->prompts[i], &made->longest, err));
     }
-    return DPI_STATUS_OK;
+    return keep_texts(made, instruction, err);
 }
 
 dpi_status dpi_instructions_make(const dpi_model *model, dpi_bytes instruction, int32_t chat,
@@ -86,6 +103,8 @@ void dpi_instructions_free(dpi_instructions *in) {
         if (in->labels)
             free(in->labels[i]);
     }
+    free(in->text);
+    free(in->lines);
     free(in->prompts);
     free(in->labels);
     *in = (dpi_instructions){0};

@@ -24,7 +24,6 @@ void dpi_finetune_options_init(dpi_finetune_options *options) {
                                       .alpha = 16,
                                       .targets = DPI_FINETUNE_ALL,
                                       .clip = 1,
-                                      .lr = 1e-3,
                                       .n_warmup = 10,
                                       .checkpoint_steps = 10};
 }
@@ -110,6 +109,8 @@ dpi_status dpi_finetune_settle(dpi_finetune *f, dpi_error *err) {
     dpi_finetune_claim *c = &f->claim;
     dpi_model_info info;
     DPI_TRY(check(o, err));
+    if (o->lr == 0)
+        o->lr = o->full ? 1e-5 : 1e-3;
     dpi_model_info_init(&info);
     DPI_TRY(dpi_model_info_get(o->model, &info, err));
     if (o->n_expected == 0)
@@ -122,7 +123,9 @@ dpi_status dpi_finetune_settle(dpi_finetune *f, dpi_error *err) {
     c->max_per_unit = dpi_records_has_units(o->records) ? o->max_per_unit : 0;
     c->record_kind = dpi_records_kind(o->records);
     c->randomness = o->seeded ? DPI_RANDOMNESS_SEED : DPI_RANDOMNESS_SYSTEM;
-    c->rank = o->rank, c->alpha = o->alpha, c->targets = o->targets;
+    c->full = o->full != 0;
+    if (!o->full)
+        c->rank = o->rank, c->alpha = o->alpha, c->targets = o->targets;
     snprintf(c->model_name, sizeof c->model_name, "%s", info.name);
     if (o->epsilon > 0 && isfinite(o->epsilon)) {
         const dpi_gaussian g = gaussian_of(c);
@@ -185,7 +188,8 @@ dpi_status dpi_finetune_charge(dpi_finetune *f, dpi_error *err) {
     DPI_TRY(dpi_ledger_info(o->ledger, o->dataset, &info, err));
     DPI_TRY(dpi_cost_add(&cost, DPI_COST_GAUSSIAN, o->n_steps, f->claim.sigma, f->claim.sampling,
                          err));
-    snprintf(note, sizeof note, "an adapter, (%.6g, %g)-DP; unit: %s", f->claim.epsilon, o->delta,
+    snprintf(note, sizeof note, "%s, (%.6g, %g)-DP; unit: %s",
+             o->full ? "all weights" : "an adapter", f->claim.epsilon, o->delta,
              f->claim.max_per_unit > 0 ? "all records of a person" : "a record");
     request.cost = &cost;
     request.method = "finetune";
@@ -225,11 +229,12 @@ static void add_guarantee(dpi_text *t, const dpi_finetune_claim *c) {
         return;
     }
     dpi_bound_text(c->epsilon, 7, epsilon, sizeof epsilon);
-    dpi_text_add(t,
-                 dpi_finetune_is_private(c)
-                     ? "  guarantee          (%s, %g)-DP, for the adapter and all texts from it\n"
-                     : "  guarantee          none (with secret randomness: (%s, %g)-DP)\n",
-                 epsilon, c->delta);
+    if (dpi_finetune_is_private(c))
+        dpi_text_add(t, "  guarantee          (%s, %g)-DP, for the %s and all texts from it\n",
+                     epsilon, c->delta, c->full ? "model" : "adapter");
+    else
+        dpi_text_add(t, "  guarantee          none (with secret randomness: (%s, %g)-DP)\n",
+                     epsilon, c->delta);
 }
 
 dpi_status dpi_finetune_statement(const dpi_finetune_claim *c, char **text, dpi_error *err) {
@@ -253,8 +258,11 @@ dpi_status dpi_finetune_statement(const dpi_finetune_claim *c, char **text, dpi_
                      "  C, clip bound      %.10g\n  units, about       %lld\n"
                      "  units of a step    %.10g, expected\n",
                  c->sampling, c->sigma, c->clip, (long long)c->n_units, c->n_expected);
-    dpi_text_add(&t, "  adapter            rank %d, alpha %.10g, %lld numbers\n", c->rank, c->alpha,
-                 (long long)c->n_params);
+    if (c->full)
+        dpi_text_add(&t, "  trained            all %lld weights\n", (long long)c->n_params);
+    else
+        dpi_text_add(&t, "  adapter            rank %d, alpha %.10g, %lld numbers\n", c->rank,
+                     c->alpha, (long long)c->n_params);
     add_ledger(&t, &c->ledger);
     dpi_text_add(&t, "  randomness         %s\n",
                  c->randomness == DPI_RANDOMNESS_SYSTEM ? "getrandom(2), fresh for every step"

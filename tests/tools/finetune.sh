@@ -139,6 +139,51 @@ refuse 2 "would be overwritten" $tune --sigma 2 -o w2.gguf --merge m.gguf --over
 refuse 3 "is no adapter" quantize m.gguf x.gguf Q8_0 --lora m.gguf
 refuse 2 "allowed: F32" quantize m.gguf x.gguf Q9 --lora w.gguf
 
+# ---- All weights ------------------------------------------------------------------------------
+full="finetune m.gguf refs.jsonl --delta 1e-3 --steps 4 --positions 32 --units 8 --full"
+run $full --sigma 2 -o f.gguf -q --instruction "Say:"; expect_rc 0
+expect_err "for the model and all texts from it"; expect_err "trained            all"
+run verify f.gguf; expect_rc 0; expect_out "verified: the guarantee follows"; expect_out "PRIVATE"
+check "the type of a weight" test "$("$dpinfer" inspect m.gguf --json | grep -c '"F32"')" = \
+    "$("$dpinfer" inspect f.gguf --json | grep -c '"F32"')"
+run generate f.gguf --num 3 -n 4 --jsonl; expect_rc 0; expect_lines 3 out
+expect_out '"private":true'; expect_err "3, by post-processing of this model"
+refuse 2 "needed is the adapter" generate m.gguf -n 4
+run $full --sigma 2 --seed 7 -t 1 -o f1.gguf -q --checkpoint fstate --checkpoint-steps 1
+expect_rc 0
+run $full --sigma 2 --seed 7 -t 2 -o f2.gguf -q; expect_rc 0; expect_same f1.gguf f2.gguf
+run $full --sigma 2 --seed 7 -o f3.gguf -q --checkpoint fstate; expect_rc 0
+expect_same f1.gguf f3.gguf
+run generate f1.gguf -n 4 --jsonl; expect_rc 0; expect_out '"private":false'
+run inspect f1.gguf; expect_rc 0; expect_out "(NOT PRIVATE)"
+for type in F16 BF16; do
+    run quantize m.gguf base.gguf $type --overwrite; expect_rc 0
+    run ${full/m.gguf/base.gguf} --sigma 2 -o half.gguf -q --overwrite; expect_rc 0
+    run verify half.gguf; expect_rc 0; expect_out "PRIVATE"
+done
+# Without noise the first step of Adam moves each weight by the learning rate, of which a cosine
+# leaves a tenth at the last step.
+run ${full/--steps 4/--steps 1} --epsilon inf --warmup 0 --lr .01 --expected 8 -o n1.gguf -q
+expect_rc 0
+python3 - <<'P' || bad "what a step of all weights does"
+import struct
+a, b = (open(n, "rb").read() for n in ("m.gguf", "n1.gguf"))
+x, y = (struct.unpack("<1024f", d[-4096:]) for d in (a, b))
+moved = [abs(p - q) for p, q in zip(x, y)]
+assert max(moved) < 1.01e-3 and sum(m > 0.9e-3 for m in moved) > 900, (max(moved), moved[:5])
+P
+run quantize f.gguf fq.gguf Q8_0; expect_rc 0
+run verify fq.gguf; expect_rc 5; expect_err "tensors_sha256"
+refuse 2 "full: found weights of type Q8_0" ${full/m.gguf/fq.gguf} --sigma 1 -o x.gguf
+refuse 2 "--rank: not allowed with --full" $full --sigma 1 -o x.gguf --rank 2
+refuse 1 "another configuration" $full --sigma 2 --seed 7 -o f4.gguf -q --checkpoint state
+python3 - <<'P'
+data = open("f.gguf", "rb").read()
+open("fbits.gguf", "wb").write(data[:-8] + b"\x01" + data[-7:])
+P
+refuse 5 "the claim of fbits.gguf does not hold" generate fbits.gguf -n 4
+run verify fbits.gguf; expect_rc 1; expect_out "WRONG  tensors_sha256"
+
 # ---- The model that an adapter is of -------------------------------------------------------------
 mv m.gguf mine.gguf
 "$dpinfer" make-model --layers 1 --embd 32 --ff 32 --heads 2 --kv-heads 1 --vocab-size 300 \

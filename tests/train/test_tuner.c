@@ -67,9 +67,13 @@ static void close_base(base *b) {
     free(b->image);
 }
 
+/* 1: the tests are of all weights in place of adapters. */
+static int32_t full;
+
 static dpi_tuner_options options_of(const dpi_model *model) {
-    return (dpi_tuner_options){.model = model, .rank = RANK, .alpha = 3, .targets = DPI_LORA_ALL,
-                               .seed = 8, .n_positions = POSITIONS, .n_threads = 2,
+    return (dpi_tuner_options){.model = model, .full = full, .rank = RANK, .alpha = 3,
+                               .targets = DPI_LORA_ALL, .seed = 8, .n_positions = POSITIONS,
+                               .n_threads = 2,
                                .share = DPI_POISSON_ONE, .expected = 5, .clip = .7, .sigma = 0,
                                .n_steps = 20, .lr = .01, .least = .01};
 }
@@ -117,10 +121,13 @@ static void open_oracle(const dpi_model *model, const float *adapters, oracle *o
     o->frequencies = dpi_calloc((size_t)dpi_base_frequencies(model), sizeof *o->frequencies);
     assert_ok(dpi_base_shape(model, POSITIONS, o->frequencies, &o->shape, NULL), NULL);
     dpi_graph_layout_of(&o->shape, &o->at);
-    dpi_lora_of(&o->shape, RANK, 3, DPI_LORA_ALL, &o->lora);
-    o->shape.lora = &o->lora;
-    o->shape.blas = &o->blas;
     const int64_t n = o->at.n_params;
+    dpi_lora_of(&o->shape, RANK, 3, DPI_LORA_ALL, &o->lora);
+    if (full)
+        o->lora.n_params = n;
+    else
+        o->shape.lora = &o->lora;
+    o->shape.blas = &o->blas;
     float *params = dpi_calloc((size_t)n, sizeof *params);
     o->params = dpi_calloc((size_t)(n + o->lora.n_params), sizeof *o->params);
     o->gradient = dpi_calloc((size_t)o->lora.n_params, sizeof *o->gradient);
@@ -131,8 +138,8 @@ static void open_oracle(const dpi_model *model, const float *adapters, oracle *o
     for (int64_t i = 0; i < n; i++)
         o->params[i] = (double)params[i];
     for (int64_t i = 0; i < o->lora.n_params; i++)
-        o->params[n + i] = (double)adapters[i];
-    for (int32_t l = 0; l < o->shape.n_layer; l++)
+        o->params[full ? i : n + i] = (double)adapters[i];
+    for (int32_t l = 0; l < o->shape.n_layer && !full; l++)
         dpi_graph_f64.merge(&o->shape, l, o->params);
     free(params);
 }
@@ -180,7 +187,6 @@ static void check_units(uint32_t type, double clip) {
             square += pow(o.sum[i], 2);
         }
         assert_true(n_rows[u] > 0 ? square > 1e-8 : square == 0);
-        /* Of the floats, and of the rounding to integers. */
         const double rounding = (double)o.lora.n_params / 12 * pow(clip / (1 << 20), 2);
         if (!(error <= 1e-7 * square + 2 * rounding * (n_rows[u] > 0)))
             fail_msg("unit %d of type %u, clip %g: NMSE %g", u, type, clip, error / square);
@@ -417,9 +423,10 @@ static float *train(const base *b, world *w, int32_t n_threads, int n_first, int
     return adapters;
 }
 
-static void test_threads_and_resume(void **state) {
+/* Of an adapter on Q8_0, or of the weights. */
+static void test_resume(void **state) {
     (void)state;
-    base b = open_base(8);
+    base b = open_base(full ? 0 : 8);
     world *w = make_world(b.spec.n_vocab);
     dpi_tuner_options options = options_of(b.model);
     dpi_tuner *t = open_tuner(&options);
@@ -551,13 +558,43 @@ static void test_refused(void **state) {
     dpi_model_close(model), free(b.image);
 }
 
+/* All weights, of the types that are floats, F32, F16 and BF16: the same steps and sums. */
+static void test_full(void **state) {
+    static const uint32_t types[] = {0, 1, 30};
+    full = 1;
+    for (int i = 0; i < 3; i++)
+        check_units(types[i], .7);
+    check_units(0, 1e4);
+    test_sums(state), test_steps(state), test_empty_step(state);
+    test_resume(state), test_learns(state), test_undone(state);
+    full = 0;
+}
+
+/* It begins with the weights of the base, and refuses what is quantised. */
+static void test_full_base(void **state) {
+    (void)state;
+    base b = open_base(1), coarse = open_base(8);
+    dpi_tuner_options o = options_of(b.model);
+    o.full = 1, o.rank = 0, o.targets = 0, o.alpha = 0;
+    dpi_tuner *t = open_tuner(&o);
+    const size_t n = (size_t)dpi_tuner_lora(t)->n_params;
+    float *wanted = dpi_calloc(n, sizeof *wanted);
+    dpi_base_read(b.model, dpi_tuner_shape(t), wanted);
+    assert_memory_equal(dpi_tuner_adapters(t), wanted, n * sizeof *wanted);
+    free(wanted);
+    dpi_tuner_free(t);
+    o.model = coarse.model;
+    assert_refused_tuner(&o, DPI_STATUS_UNSUPPORTED, "full: found weights of type Q8_0");
+    close_base(&b), close_base(&coarse);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_logits),     cmocka_unit_test(test_units),
-        cmocka_unit_test(test_sums),       cmocka_unit_test(test_steps),
-        cmocka_unit_test(test_empty_step), cmocka_unit_test(test_threads_and_resume),
-        cmocka_unit_test(test_learns),     cmocka_unit_test(test_undone),
-        cmocka_unit_test(test_refused),
-    };
+        cmocka_unit_test(test_logits),    cmocka_unit_test(test_units),
+        cmocka_unit_test(test_sums),      cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_empty_step), cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_learns),    cmocka_unit_test(test_undone),
+        cmocka_unit_test(test_full),      cmocka_unit_test(test_full_base),
+        cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,121 @@
+/* whole.c - all weights that were trained, as a whole model: the base's file with other numbers and
+ * the claim. Its hash is of the numbers as they stand in the file, in its own weight types. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "engine/model.h"
+#include "gguf/convert.h"
+#include "kernels/weight_types.h"
+#include "pipeline/finetune/finetune.h"
+#include "train/tensors.h"
+
+typedef struct whole {
+    const dpi_finetune *f;
+    char hex[DPI_FINETUNE_HEX + 1];
+    char name[160];
+} whole;
+
+/* False: the tensor is not trained. */
+static bool find(const dpi_finetune *f, const char *tensor, dpi_train_tensor *found) {
+    const dpi_graph_shape *shape = dpi_tuner_shape(f->tuner);
+    const int32_t n = dpi_train_tensor_count(shape);
+    for (int32_t i = 0; i < n; i++) {
+        *found = dpi_train_tensor_at(shape, i);
+        if (strcmp(found->name, tensor) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_trained(void *user, const char *tensor) {
+    dpi_train_tensor found;
+    return find(((const whole *)user)->f, tensor, &found);
+}
+
+static void put_row(void *user, const char *tensor, int64_t row, float *weights, int64_t n) {
+    const dpi_finetune *f = ((const whole *)user)->f;
+    dpi_train_tensor found;
+    if (find(f, tensor, &found))
+        memcpy(weights, dpi_tuner_adapters(f->tuner) + found.offset + row * n,
+               (size_t)n * sizeof *weights);
+}
+
+static void put_keys(void *user, dpi_gguf_writer *writer) {
+    const whole *w = user;
+    dpi_gguf_put_string(writer, "general.name", w->name);
+    dpi_finetune_put_claim(writer, w->f, w->hex);
+}
+
+/* ---- The hash -------------------------------------------------------------------------------- */
+
+static int64_t row_count(const dpi_gguf_tensor *t) {
+    return t->shape[1] * t->shape[2] * t->shape[3];
+}
+
+static void hash_head(struct sha256_ctx *hash, const dpi_gguf_tensor *t) {
+    sha256_update(hash, strlen(t->name) + 1, (const uint8_t *)t->name);
+    sha256_update(hash, sizeof t->type, (const uint8_t *)&t->type);
+    sha256_update(hash, sizeof t->shape, (const uint8_t *)t->shape);
+}
+
+int64_t dpi_finetune_hash_whole(const dpi_gguf *file, char hex[DPI_FINETUNE_HEX + 1]) {
+    struct sha256_ctx hash;
+    int64_t n_weights = 0;
+    sha256_init(&hash);
+    for (int64_t i = 0; i < dpi_gguf_tensor_count(file); i++) {
+        const dpi_gguf_tensor *t = dpi_gguf_tensor_at(file, i);
+        hash_head(&hash, t);
+        sha256_update(&hash, t->n_bytes, t->data);
+        dpi_gguf_release(file, t->data, t->n_bytes);
+        n_weights += strcmp(t->name, "rope_freqs.weight") == 0 ? 0 : t->shape[0] * row_count(t);
+    }
+    dpi_finetune_hex(&hash, hex);
+    return n_weights;
+}
+
+/* What dpi_finetune_hash_whole will find in the file that is not written yet. */
+static dpi_status hash_trained(whole *w, dpi_error *err) {
+    const dpi_gguf *file = w->f->options.model->gguf;
+    const float *params = dpi_tuner_adapters(w->f->tuner);
+    struct sha256_ctx hash;
+    sha256_init(&hash);
+    for (int64_t i = 0; i < dpi_gguf_tensor_count(file); i++) {
+        const dpi_gguf_tensor *t = dpi_gguf_tensor_at(file, i);
+        const dpi_type *type = dpi_type_find(t->type);
+        dpi_train_tensor found;
+        hash_head(&hash, t);
+        if (!find(w->f, t->name, &found)) {
+            sha256_update(&hash, t->n_bytes, t->data);
+            continue;
+        }
+        const size_t n_bytes = dpi_type_row_bytes(type, t->shape[0]);
+        uint8_t *row = dpi_calloc(n_bytes, 1);
+        if (!row)
+            return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a row of %s", t->name);
+        for (int64_t r = 0; r < row_count(t); r++) {
+            type->quantize(params + found.offset + r * t->shape[0], row, t->shape[0]);
+            sha256_update(&hash, n_bytes, row);
+        }
+        free(row);
+    }
+    dpi_finetune_hex(&hash, w->hex);
+    return DPI_STATUS_OK;
+}
+
+/* ---- The file -------------------------------------------------------------------------------- */
+
+dpi_status dpi_finetune_write_whole(const dpi_finetune *f, const char *path, int fd,
+                                    dpi_error *err) {
+    whole w = {.f = f};
+    dpi_write_options o;
+    dpi_write_options_init(&o);
+    o.type = "KEEP", o.fd = fd, o.n_threads = f->options.n_threads;
+    DPI_TRY(hash_trained(&w, err));
+    snprintf(w.name, sizeof w.name, "%s + training %.12s%s", f->claim.model_name, w.hex,
+             dpi_finetune_is_private(&f->claim) ? "" : " (NOT PRIVATE)");
+    const dpi_conversion_change change = {is_trained, put_row, put_keys, &w};
+    return dpi_conversion_write_open(f->options.model->gguf, path, &o, &change, err);
+}
