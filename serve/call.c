@@ -6,11 +6,21 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include "serve/page.h"
 
 /* ---- Replies --------------------------------------------------------------------------------- */
+
+/* The end of what a client sends may have come with its request, and libmicrohttpd has missed it:
+ * it would keep the connection until the client has said nothing for long enough. */
+static bool has_closed_its_side(const call *c) {
+    const union MHD_ConnectionInfo *info =
+        c->s->http.get_connection_info(c->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    char byte;
+    return info && recv(info->connect_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
 
 static enum MHD_Result send_response(call *c, int code, struct MHD_Response *response) {
     const http *h = &c->s->http;
@@ -18,7 +28,7 @@ static enum MHD_Result send_response(call *c, int code, struct MHD_Response *res
         return MHD_NO;
     h->add_response_header(response, "Cache-Control", "no-store");
     h->add_response_header(response, "X-Content-Type-Options", "nosniff");
-    if (c->s->is_stopping)
+    if (c->s->is_stopping || has_closed_its_side(c))
         h->add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
     atomic_fetch_add(&c->s->n_replies[code], 1);
     const enum MHD_Result result = h->queue_response(c->connection, (unsigned)code, response);
@@ -444,6 +454,11 @@ enum MHD_Result call_handle(void *user, struct MHD_Connection *connection, const
         return call_send_job(c);
     if (c->a)
         return send_answer(c);
+    if (!c->is_whole) { /* called again at once, and then nothing more is read from the socket: a
+                           client that has closed its side gets its reply after a wait, too */
+        c->is_whole = true;
+        return MHD_YES;
+    }
     if (s->is_stopping && strcmp(c->route->method, "POST") == 0)
         return send_refusal_of(c, 503, "the server stops");
     const enum MHD_Result result = c->route->reply(c);

@@ -57,6 +57,7 @@ struct call {
     answer *a;            /* that of the job, where there is one */
     reply_head head;
     bool is_streamed, includes_usage;
+    bool is_whole; /* libmicrohttpd has read all of it */
 
     /* Of a stream. */
     bool has_begun, is_over;

@@ -53,6 +53,11 @@ enum MHD_Result call_metrics(call *c) {
              (double)counts.n_prompt_tokens);
     add_line(text, SIZE, "answers_drawn", "gauge", "Answers that are drawn now.", counts.n_drawn);
     add_line(text, SIZE, "answers_waiting", "gauge", "Answers that wait now.", counts.n_waiting);
+    const worker_memory memory = worker_memory_get(c->s->worker);
+    add_line(text, SIZE, "memory_idle_bytes", "gauge",
+             "Memory that the server needs once it has answered, as planned.", (double)memory.idle);
+    add_line(text, SIZE, "memory_most_bytes", "gauge",
+             "Memory that it needs at most, as planned.", (double)memory.most);
     add_budgets(c, text, SIZE);
     return call_send(c, MHD_HTTP_OK, text, "text/plain; version=0.0.4");
 }

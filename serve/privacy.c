@@ -137,20 +137,18 @@ static json_t *dataset_object(const query *q, const dpi_dataset_info *info, dpi_
 static dpi_status add_history(const query *q, const dpi_dataset_info *info, json_t *object,
                               dpi_error *err) {
     json_t *list = json_array();
-    dpi_charge c;
+    dpi_charge c = {.id = INT64_MAX};
     dpi_status status = DPI_STATUS_OK;
-    for (int64_t after = 0; status == DPI_STATUS_OK; after = c.id) {
+    while (status == DPI_STATUS_OK && json_array_size(list) < HISTORY) {
+        const int64_t before = c.id;
         dpi_charge_init(&c);
-        status = dpi_ledger_charge_next(q->b->datasets.ledger, info->name, after, &c, err);
+        status = dpi_ledger_charge_before(q->b->datasets.ledger, info->name, before, &c, err);
         if (status != DPI_STATUS_OK || c.id == 0)
             break;
-        json_array_insert_new(
-            list, 0,
-            json_pack("{s:I, s:s, s:f, s:s, s:o, s:b}", "id", (json_int_t)c.id, "date", c.date,
-                      "cost", books_divergence(c.amount), "method", c.method, "note",
-                      reply_string(c.note, strlen(c.note)), "counted", c.counted));
-        if (json_array_size(list) > HISTORY)
-            json_array_remove(list, HISTORY);
+        json_array_append_new(
+            list, json_pack("{s:I, s:s, s:f, s:s, s:o, s:b}", "id", (json_int_t)c.id, "date",
+                            c.date, "cost", books_divergence(c.amount), "method", c.method, "note",
+                            reply_string(c.note, strlen(c.note)), "counted", c.counted));
     }
     json_object_set_new(object, "history", list);
     return status;

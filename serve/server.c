@@ -165,6 +165,7 @@ dpi_status server_open(const server_options *options, server **made, dpi_error *
 }
 
 int server_port(const server *s) { return s->port; }
+worker_memory server_memory(const server *s) { return worker_memory_get(s->worker); }
 
 /* Replies are sent, or their clients have had the time for it. */
 static void wait_for_calls(server *s) {

@@ -38,6 +38,7 @@ typedef struct server_options {
  * port is in use). */
 dpi_status server_open(const server_options *options, server **s, dpi_error *err);
 int server_port(const server *s);
+worker_memory server_memory(const server *s);
 /* Refuses new requests, draws what has begun to its end, sends it, and frees. NULL is allowed. */
 void server_close(server *s);
 

@@ -115,7 +115,7 @@ static const char tables[] =
     " state INTEGER NOT NULL, amount INTEGER NOT NULL, charge INTEGER NOT NULL,"
     " created INTEGER NOT NULL, n_prompt INTEGER, n_drawn INTEGER, end INTEGER, text BLOB,"
     " facts TEXT, report TEXT, UNIQUE(principal, key)) STRICT;"
-    "CREATE INDEX spent ON answer(dataset, principal);"
+    "CREATE INDEX spent ON answer(dataset, principal, amount);"
     "PRAGMA application_id = 0x64706961;"
     "PRAGMA user_version = 1;"
     "COMMIT";

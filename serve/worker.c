@@ -29,6 +29,7 @@ struct worker {
     int32_t n_live;
     bool *is_used; /* [n_seq] sequences */
     int32_t n_seq;
+    worker_memory memory;
 };
 
 /* ---- Answers --------------------------------------------------------------------------------- */
@@ -368,6 +369,25 @@ void worker_count(worker *w, worker_counts *counts) {
     pthread_mutex_unlock(&w->lock);
 }
 
+static dpi_status find_memory(worker *w, const dpi_session_options *session, dpi_error *err) {
+    const dpi_model *model = w->options.model;
+    dpi_model_info info;
+    uint64_t idle, most;
+    dpi_model_info_init(&info);
+    dpi_status status = dpi_model_info_get(model, &info, err);
+    const int32_t n_ctx = session->n_ctx > 0 ? session->n_ctx : info.n_ctx_train;
+    if (status == DPI_STATUS_OK)
+        status = dpi_session_memory(model, session, 0, 0, &idle, err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_session_memory(model, session, n_ctx, 0, &most, err);
+    if (status != DPI_STATUS_OK)
+        return status;
+    const uint64_t now =
+        w->options.n_bytes > 0 ? w->options.n_bytes : (uint64_t)info.weight_bytes;
+    w->memory = (worker_memory){(int64_t)(now + idle), (int64_t)(now + most)};
+    return DPI_STATUS_OK;
+}
+
 dpi_status worker_create(const worker_options *options, worker **made, dpi_error *err) {
     worker *w = calloc(1, sizeof *w);
     *made = w;
@@ -386,7 +406,9 @@ dpi_status worker_create(const worker_options *options, worker **made, dpi_error
         goto no_memory;
     dpi_session_options session = options->session;
     session.n_seq = w->n_seq;
-    dpi_status status = dpi_session_create(options->model, &session, &w->session, err);
+    dpi_status status = find_memory(w, &session, err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_session_create(options->model, &session, &w->session, err);
     if (status != DPI_STATUS_OK)
         return status;
     w->has_thread = pthread_create(&w->thread, NULL, draw_answers, w) == 0;
@@ -400,6 +422,7 @@ no_memory:
     return DPI_STATUS_MEMORY;
 }
 
+worker_memory worker_memory_get(const worker *w) { return w->memory; }
 int32_t worker_n_ctx(const worker *w) { return dpi_session_n_ctx(w->session); }
 
 void worker_stop(worker *w) {

@@ -57,6 +57,8 @@ typedef struct worker_options {
     int32_t n_parallel;          /* answers that are drawn at a time */
     int32_t n_seq_most;          /* sequences of one answer, most; at least 1 */
     int32_t n_waiting;           /* answers that may wait for that */
+    uint64_t n_bytes; /* memory of the process without any answer, as dpi_process_memory and
+                         dpi_model_unread_bytes have it before a record is read; 0: the weights */
 } worker_options;
 
 /* Makes the session and starts the thread. Errors: those of dpi_session_create; SYSTEM. */
@@ -70,6 +72,14 @@ void worker_free(worker *w);
 
 /* Tokens of one prompt and its text. */
 int32_t worker_n_ctx(const worker *w);
+
+/* Bytes of this process: once it has answered and nothing is drawn; and with all answers that may
+ * be drawn at a time, each with its context full. Both follow from the options: clients see them.
+ */
+typedef struct worker_memory {
+    int64_t idle, most;
+} worker_memory;
+worker_memory worker_memory_get(const worker *w);
 
 /* NULL: out of memory. */
 answer *answer_create(void);

@@ -47,6 +47,14 @@ static void settle_context(const args *a, const dpi_model_info *info, server_opt
         note_context(*n_ctx, info);
 }
 
+/* What there is in memory before a record is read, with the weights that are still to come. */
+static uint64_t memory_without_answers(const dpi_model *model) {
+    enum { MANY_TOKENS = 1 << 20 };
+    uint64_t now;
+    dpi_process_memory(&now, NULL);
+    return now > 0 ? now + dpi_model_unread_bytes(model, MANY_TOKENS) : 0;
+}
+
 /* The signals that stop the server reach the thread that waits for them, and no other. */
 static void hold_signals(sigset_t *before) {
     sigset_t held;
@@ -58,9 +66,12 @@ static void hold_signals(sigset_t *before) {
     pthread_sigmask(SIG_BLOCK, &held, before);
 }
 
-/* The address, for a script that reads it. */
+/* The address, for a script that reads it; before it, for people, what memory there must be. */
 static int print_address(const server *s, const char *host) {
     const bool is_v6 = strchr(host, ':') != NULL;
+    const worker_memory memory = server_memory(s);
+    cli_note("memory: %.1f MiB once it has answered, at most %.1f MiB while it draws",
+             (double)memory.idle / 0x1p20, (double)memory.most / 0x1p20);
     const int n = printf("http://%s%s%s:%d\n", is_v6 ? "[" : "", host, is_v6 ? "]" : "",
                          server_port(s));
     if (n < 0 || fflush(stdout) != 0)
@@ -114,6 +125,7 @@ int serve_main(const args *a) {
     if (code == CLI_OK) {
         settle_context(a, &info, &o);
         o.worker.model = model;
+        o.worker.n_bytes = memory_without_answers(model);
         o.principals = p;
         signals_catch();
         hold_signals(&before);

@@ -194,6 +194,11 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_ledger_give_back(dpi_ledger *ledger, int64
 DPI_API DPI_MUST_CHECK dpi_status dpi_ledger_charge_next(dpi_ledger *ledger, const char *dataset,
                                                          int64_t after, dpi_charge *charge,
                                                          dpi_error *err);
+/* The last one with an id below `before`, so that INT64_MAX gives the newest of all. The same
+ * errors. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_ledger_charge_before(dpi_ledger *ledger, const char *dataset,
+                                                           int64_t before, dpi_charge *charge,
+                                                           dpi_error *err);
 
 #ifdef __cplusplus
 }

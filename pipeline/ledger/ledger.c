@@ -105,7 +105,7 @@ static const char *const columns =
     "SELECT id, name, opened, closed, epsilon, delta, scope, renyi_order, budget, unit_key,"
     " (SELECT COALESCE(SUM(amount), 0) FROM charge WHERE dataset = d.id AND counted = 1),"
     " (SELECT COUNT(*) FROM charge WHERE dataset = d.id),"
-    " COALESCE((SELECT amount FROM charge WHERE dataset = d.id AND counted = 1"
+    " COALESCE((SELECT amount FROM charge WHERE dataset = d.id AND +counted = 1"
     " ORDER BY id DESC LIMIT 1), 0) FROM dataset d ";
 
 /* The budget of a file that was changed by hand, or is damaged, is not believed. */
@@ -309,19 +309,19 @@ dpi_status dpi_ledger_seal(dpi_ledger *l, const char *dataset, dpi_error *err) {
 
 /* ---- Reading charges ------------------------------------------------------------------------- */
 
-static dpi_status read_charge(dpi_ledger *l, const char *dataset, int64_t after, dpi_charge *c,
-                              dpi_error *err) {
+/* `which`: of the charges of the dataset ?1, the one that ?2 says. */
+static dpi_status read_charge(dpi_ledger *l, const char *dataset, const char *which, int64_t id,
+                              dpi_charge *c, dpi_error *err) {
     sqlite3_stmt *s;
     bool row;
     dpi_dataset d;
-    DPI_TRY(dpi_dataset_load(l, dataset, &d, err));
-    dpi_wipe(d.key, sizeof d.key);
-    DPI_TRY(
-        dpi_sql_prepare(l, &s, err,
-                        "SELECT id, amount, counted, date, method, note, cost, before FROM charge"
-                        " WHERE dataset = ?1 AND id > ?2 ORDER BY id LIMIT 1",
-                        "ii", d.id, after));
-    const dpi_status status = dpi_sql_step(l, s, &row, err);
+    char sql[320];
+    snprintf(sql, sizeof sql,
+             "SELECT id, amount, counted, date, method, note, cost, before FROM charge"
+             " WHERE dataset = (SELECT id FROM dataset WHERE name = ?1) AND %s LIMIT 1", which);
+    DPI_TRY(dpi_ledger_check_text("the name of a dataset", dataset, DPI_DATASET_NAME_MAX, err));
+    DPI_TRY(dpi_sql_prepare(l, &s, err, sql, "ti", dataset, id));
+    dpi_status status = dpi_sql_step(l, s, &row, err);
     if (status == DPI_STATUS_OK && row) {
         c->id = sqlite3_column_int64(s, 0);
         c->amount = sqlite3_column_int64(s, 1);
@@ -333,15 +333,29 @@ static dpi_status read_charge(dpi_ledger *l, const char *dataset, int64_t after,
         c->before = sqlite3_column_int64(s, 7);
     }
     sqlite3_finalize(s);
+    if (status == DPI_STATUS_OK && !row) { /* whether there is such a dataset */
+        status = dpi_dataset_load(l, dataset, &d, err);
+        dpi_wipe(&d, sizeof d);
+    }
+    return status;
+}
+
+static dpi_status find_charge(dpi_ledger *l, const char *dataset, const char *which, int64_t id,
+                              dpi_charge *charge, dpi_error *err) {
+    DPI_TRY(check_size("dpi_charge", charge->struct_size, sizeof *charge, err));
+    dpi_charge_init(charge);
+    pthread_mutex_lock(&l->lock);
+    const dpi_status status = read_charge(l, dataset, which, id, charge, err);
+    pthread_mutex_unlock(&l->lock);
     return status;
 }
 
 dpi_status dpi_ledger_charge_next(dpi_ledger *l, const char *dataset, int64_t after,
                                   dpi_charge *charge, dpi_error *err) {
-    DPI_TRY(check_size("dpi_charge", charge->struct_size, sizeof *charge, err));
-    dpi_charge_init(charge);
-    pthread_mutex_lock(&l->lock);
-    const dpi_status status = read_charge(l, dataset, after, charge, err);
-    pthread_mutex_unlock(&l->lock);
-    return status;
+    return find_charge(l, dataset, "id > ?2 ORDER BY id", after, charge, err);
+}
+
+dpi_status dpi_ledger_charge_before(dpi_ledger *l, const char *dataset, int64_t before,
+                                    dpi_charge *charge, dpi_error *err) {
+    return find_charge(l, dataset, "id < ?2 ORDER BY id DESC", before, charge, err);
 }

@@ -39,7 +39,8 @@ static const char *const schema =
     " before INTEGER NOT NULL, counted INTEGER NOT NULL DEFAULT 1 CHECK(counted IN (0, 1)),"
     " date TEXT NOT NULL,"
     " method TEXT NOT NULL, note TEXT NOT NULL, cost TEXT NOT NULL) STRICT;"
-    "CREATE INDEX charge_dataset ON charge(dataset);" UNIT_TABLES
+    "CREATE INDEX charge_dataset ON charge(dataset);"
+    "CREATE INDEX charge_sum ON charge(dataset, counted, amount);" UNIT_TABLES
     "PRAGMA application_id = " TEXT_OF(APPLICATION) ";" SET_FORM;
 
 /* Form 1 kept of a unit only the last charge that it paid for. Its sum stays what it was. */

@@ -76,6 +76,12 @@ if not address:
     sys.exit(77)
 port = int(address.rsplit(":", 1)[1])
 whole = text_of(ask(20))
+s = connect()
+s.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+metrics = read_all(s).decode()
+s.close()
+planned = float(re.search(r"^dpinfer_memory_idle_bytes (\S+)$", metrics, re.M).group(1)) / 1024
+check(.7 * planned < memory() < 1.3 * planned, "memory: %d KiB, and %d are planned" % (memory(), planned))
 
 # A thousand connections that stay, each with half a request; and then each with the rest of it.
 crowd = [connect() for _ in range(1000)]
@@ -95,6 +101,16 @@ s = connect()
 s.sendall(question)
 s.shutdown(socket.SHUT_WR)
 check(text_of(read_all(s)) == whole, "the answer of a socket that is half closed")
+longer = [connect() for _ in range(8)] # as many as are drawn at a time
+for s in longer:
+    s.sendall(request(b'{"prompt": "Ticket", "max_tokens": 200, "seed": 1}'))
+s = connect()
+s.sendall(question)
+s.shutdown(socket.SHUT_WR)
+check(text_of(read_all(s)) == whole, "the answer of a socket that is half closed, after a wait")
+for s in longer:
+    read_all(s)
+    s.close()
 deaf = [connect() for _ in range(20)]
 for s in deaf:
     s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)

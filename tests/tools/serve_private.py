@@ -131,6 +131,7 @@ check(s.send("POST", chat, question(3), key="first") == (200, answer), "a key th
 check(s.send("POST", chat, question(3), key="x" * 256)[0] == 400, "a key that is too long")
 code, one = s.send("GET", budget + "/letters")
 check(code == 200 and one["charges"] == 3 and len(one["history"]) == 3 and one["others"] == 0, "a budget")
+check([c["id"] for c in one["history"]] == [3, 2, 1], "the newest charge is the first")
 check(s.send("GET", budget + "/notes")[0] == 404 and s.send("GET", "/v1/privacy/reports/x")[0] == 404, "what is not there")
 metrics = s.send("GET", "/metrics")[1]
 check('dpinfer_budget_left{dataset="letters"} %.6f' % one["left"] in metrics[:-1] + "0" or

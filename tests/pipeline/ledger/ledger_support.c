@@ -65,10 +65,28 @@ dpi_status reserve_rho(dpi_ledger *ledger, const char *dataset, double rho, dpi_
     return dpi_ledger_reserve(ledger, dataset, &r, charge, err);
 }
 
+/* The newest first. */
+static int64_t sum_backwards(dpi_ledger *ledger, const char *dataset, int64_t *n) {
+    dpi_charge c = {.id = INT64_MAX};
+    dpi_error err;
+    int64_t sum = 0;
+    *n = 0;
+    for (;;) {
+        const int64_t before = c.id;
+        dpi_charge_init(&c);
+        assert_ok(dpi_ledger_charge_before(ledger, dataset, before, &c, &err), &err);
+        if (c.id == 0)
+            return sum;
+        assert_true(c.id < before);
+        sum += c.counted ? c.amount : 0;
+        ++*n;
+    }
+}
+
 int64_t sum_charges(dpi_ledger *ledger, const char *dataset, int64_t *n) {
     dpi_charge c;
     dpi_error err;
-    int64_t sum = 0;
+    int64_t sum = 0, n_again;
     int32_t all_count = 1;
     *n = 0;
     dpi_charge_init(&c);
@@ -76,7 +94,7 @@ int64_t sum_charges(dpi_ledger *ledger, const char *dataset, int64_t *n) {
         const int64_t after = c.id;
         assert_ok(dpi_ledger_charge_next(ledger, dataset, after, &c, &err), &err);
         if (c.id == 0)
-            return sum;
+            break;
         assert_true(c.id > after);
         all_count &= c.counted;
         if (all_count) /* what is given back later was there */
@@ -84,4 +102,7 @@ int64_t sum_charges(dpi_ledger *ledger, const char *dataset, int64_t *n) {
         sum += c.counted ? c.amount : 0;
         ++*n;
     }
+    assert_int_equal(sum_backwards(ledger, dataset, &n_again), sum);
+    assert_int_equal(n_again, *n);
+    return sum;
 }
