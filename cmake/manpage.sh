@@ -33,7 +33,7 @@ reads sensitive documents with a LLaMA model and writes new text in their likene
 drawn by an exact differentially private mechanism. So the text says provably little about any
 single document: how little is the privacy budget, a number that is chosen before the run. The text
 goes to standard output, and everything else to standard error, with the privacy statement at the
-end. Nothing leaves the machine.
+end. Nothing leaves the machine, except with infer and a remote attack.
 .SH COMMANDS
 END
 printf '%s\n' "$help" | sed -n '/^  [a-z]/{/^  dpinfer/d;p;}' | verbatim

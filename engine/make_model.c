@@ -156,7 +156,7 @@ static dpi_status write_tensor(dpi_conversion *c, const plan *t, uint64_t state,
 
 /* ---- The model ------------------------------------------------------------------------------- */
 
-static void put_metadata(dpi_gguf_writer *w, const dpi_model_shape *s) {
+static void put_metadata(dpi_gguf_builder *w, const dpi_model_shape *s) {
     char name[64];
     snprintf(name, sizeof name, "random weights, %d layers of %d", (int)s->n_layer, (int)s->n_embd);
     dpi_gguf_put_string(w, "general.architecture", "llama");
@@ -222,7 +222,7 @@ static dpi_status write_model(dpi_conversion *c, const planner *p, uint64_t seed
     for (int64_t i = 0; i < p->n; i++) {
         const plan *t = &p->plans[i];
         int64_t shape[2] = {t->n_in, t->n_rows};
-        dpi_gguf_put_tensor(c->writer, t->name, t->type->id, t->n_dims, shape);
+        dpi_gguf_put_tensor(c->builder, t->name, t->type->id, t->n_dims, shape);
         c->n_weights += t->n_in * t->n_rows;
     }
     for (int64_t i = 0; i < p->n; i++)
@@ -237,13 +237,13 @@ static dpi_status make(dpi_conversion *c, const dpi_model_shape *wanted, const c
     dpi_model_shape shape = *wanted;
     if (vocab_path)
         DPI_TRY(dpi_vocab_source_open(vocab_path, &vocab, &shape.n_vocab, err));
-    put_metadata(c->writer, &shape);
+    put_metadata(c->builder, &shape);
     dpi_conversion_put_kind(c);
     dpi_status status = DPI_STATUS_OK;
     if (vocab)
-        dpi_vocab_source_put(c->writer, vocab);
+        dpi_vocab_source_put(c->builder, vocab);
     else
-        status = dpi_synthetic_vocab_put(c->writer, shape.n_vocab, err);
+        status = dpi_synthetic_vocab_put(c->builder, shape.n_vocab, err);
     dpi_gguf_close(vocab);
     planner p = {.recipe = c->recipe, .shape = &shape};
     p.plans = dpi_calloc((size_t)shape.n_layer * PER_LAYER + OTHERS, sizeof *p.plans);

@@ -52,7 +52,7 @@ static void write_token(int32_t id, char out[MAX_TOKEN]) {
     }
 }
 
-dpi_status dpi_synthetic_vocab_put(dpi_gguf_writer *w, int32_t n, dpi_error *err) {
+dpi_status dpi_synthetic_vocab_put(dpi_gguf_builder *w, int32_t n, dpi_error *err) {
     unsigned char *texts = dpi_calloc((size_t)n, sizeof(uint64_t) + MAX_TOKEN), *end = texts;
     float *scores = dpi_calloc((size_t)n, sizeof *scores);
     int32_t *types = dpi_calloc((size_t)n, sizeof *types);
@@ -102,7 +102,7 @@ dpi_status dpi_vocab_source_open(const char *path, dpi_gguf **gguf, int32_t *n_v
     return DPI_STATUS_OK;
 }
 
-void dpi_vocab_source_put(dpi_gguf_writer *w, const dpi_gguf *gguf) {
+void dpi_vocab_source_put(dpi_gguf_builder *w, const dpi_gguf *gguf) {
     for (int64_t i = 0; i < dpi_gguf_kv_count(gguf); i++)
         if (strncmp(dpi_gguf_kv_at(gguf, i)->key, "tokenizer.", 10) == 0)
             dpi_gguf_put_kv(w, dpi_gguf_kv_at(gguf, i));

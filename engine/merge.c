@@ -35,14 +35,14 @@ static void add_row(void *user, const char *tensor, int64_t row, float *weights,
 }
 
 /* What the adapter's file claims of its training, but for the hash of its own tensors. */
-static void put_claim(void *user, dpi_gguf_writer *writer) {
+static void put_claim(void *user, dpi_gguf_builder *builder) {
     static const char own[] = "dpinfer.finetune.", hash[] = "dpinfer.finetune.tensors_sha256";
     const merging *m = user;
-    dpi_gguf_put_string(writer, "general.name", m->name);
+    dpi_gguf_put_string(builder, "general.name", m->name);
     for (int64_t i = 0; i < dpi_gguf_kv_count(m->adapter); i++) {
         const dpi_gguf_kv *kv = dpi_gguf_kv_at(m->adapter, i);
         if (strncmp(kv->key, own, sizeof own - 1) == 0 && strcmp(kv->key, hash) != 0)
-            dpi_gguf_put_kv(writer, kv);
+            dpi_gguf_put_kv(builder, kv);
     }
 }
 

@@ -24,8 +24,8 @@ static dpi_status check_shape(const dpi_gguf_tensor *t, int64_t n_in,
     if (t->shape[0] == n_in && t->shape[1] == n_out && t->shape[2] == 1 && t->shape[3] == 1)
         return DPI_STATUS_OK;
     return dpi_fail_at(err, DPI_STATUS_FORMAT, t->offset,
-                       "%s: tensor %s has shape [%lld, %lld, %lld, %lld], the hyperparameters ask "
-                       "for [%lld, %lld]",
+                       "%s: tensor %s has shape [%lld, %lld, %lld, %lld], the hyperparameters "
+                       "require [%lld, %lld]",
                        t->file, t->name, (long long)t->shape[0],
                        (long long)t->shape[1], (long long)t->shape[2], (long long)t->shape[3],
                        (long long)n_in, (long long)n_out);

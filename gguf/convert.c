@@ -37,7 +37,7 @@ dpi_status dpi_conversion_begin(dpi_conversion *c, const dpi_write_options *opti
         dpi_process_threads(options->n_threads ? options->n_threads : omp_get_num_procs());
     if (!may_keep || strcmp(options->type, "KEEP") != 0)
         DPI_TRY(dpi_recipe_find(options->type, &c->recipe, err));
-    return dpi_gguf_writer_create(out_path, options->fd, &c->writer, err);
+    return dpi_gguf_builder_create(out_path, options->fd, &c->builder, err);
 }
 
 dpi_status dpi_conversion_put(dpi_conversion *c, const void *data, uint64_t n_bytes,
@@ -45,10 +45,10 @@ dpi_status dpi_conversion_put(dpi_conversion *c, const void *data, uint64_t n_by
     const dpi_write_options *o = c->options;
     if (o->cancel && o->cancel(o->user))
         return dpi_fail(err, DPI_STATUS_CANCELLED, "cancelled while writing a model");
-    dpi_gguf_put_data(c->writer, data, n_bytes);
-    if (dpi_gguf_writer_failed(c->writer)) {
-        dpi_status status = dpi_gguf_writer_finish(c->writer, err);
-        c->writer = NULL;
+    dpi_gguf_put_data(c->builder, data, n_bytes);
+    if (dpi_gguf_builder_failed(c->builder)) {
+        dpi_status status = dpi_gguf_builder_finish(c->builder, err);
+        c->builder = NULL;
         return status;
     }
     c->n_done += n_weights;
@@ -59,14 +59,14 @@ dpi_status dpi_conversion_put(dpi_conversion *c, const void *data, uint64_t n_by
 
 dpi_status dpi_conversion_end(dpi_conversion *c, dpi_status status, dpi_error *err) {
     if (status == DPI_STATUS_OK)
-        return dpi_gguf_writer_finish(c->writer, err);
-    dpi_gguf_writer_discard(c->writer);
+        return dpi_gguf_builder_finish(c->builder, err);
+    dpi_gguf_builder_discard(c->builder);
     return status;
 }
 
 void dpi_conversion_put_kind(dpi_conversion *c) {
-    dpi_gguf_put_u32(c->writer, "general.file_type", c->recipe->file_type);
-    dpi_gguf_put_u32(c->writer, "general.quantization_version", 2); /* of the K-quant layouts */
+    dpi_gguf_put_u32(c->builder, "general.file_type", c->recipe->file_type);
+    dpi_gguf_put_u32(c->builder, "general.quantization_version", 2); /* of the K-quant layouts */
 }
 
 int64_t dpi_piece_rows(int64_t n_in, int64_t n_rows) {
@@ -188,14 +188,14 @@ static dpi_status convert(dpi_conversion *c, const dpi_gguf *g, dpi_error *err) 
     bool tied = dpi_gguf_tensor_find(g, "output.weight") == NULL;
     for (int64_t i = 0; i < dpi_gguf_kv_count(g); i++)
         if (!is_left_out(c, dpi_gguf_kv_at(g, i)->key))
-            dpi_gguf_put_kv(c->writer, dpi_gguf_kv_at(g, i));
+            dpi_gguf_put_kv(c->builder, dpi_gguf_kv_at(g, i));
     if (c->recipe)
         dpi_conversion_put_kind(c);
     if (c->change)
-        c->change->keys(c->change->user, c->writer);
+        c->change->keys(c->change->user, c->builder);
     for (int64_t i = 0; i < n_tensors; i++) {
         const dpi_gguf_tensor *t = dpi_gguf_tensor_at(g, i);
-        dpi_gguf_put_tensor(c->writer, t->name, target_type(c, t, (int32_t)n_layer, tied)->id,
+        dpi_gguf_put_tensor(c->builder, t->name, target_type(c, t, (int32_t)n_layer, tied)->id,
                             t->n_dims, t->shape);
         c->n_weights += count_weights(t);
     }

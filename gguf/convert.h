@@ -14,7 +14,7 @@ typedef struct dpi_conversion_change {
     /* weights [n_in] of a row, in f32. Called by several threads at once. */
     void (*row)(void *user, const char *tensor, int64_t row, float *weights, int64_t n_in);
     /* general.name, and what else the file says. */
-    void (*keys)(void *user, dpi_gguf_writer *writer);
+    void (*keys)(void *user, dpi_gguf_builder *builder);
     void *user;
 } dpi_conversion_change;
 
@@ -25,7 +25,7 @@ typedef struct dpi_conversion {
     int32_t n_threads;
     int64_t n_done, n_weights; /* for progress */
     const dpi_write_options *options;
-    dpi_gguf_writer *writer;
+    dpi_gguf_builder *builder;
 } dpi_conversion;
 
 /* Checks the options, creates the file. may_keep: the type may be KEEP. Errors: ARG, IO, MEMORY. */

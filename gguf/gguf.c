@@ -1,6 +1,6 @@
 /* gguf.c - opens and closes a GGUF file: mapped, read into memory, or the caller's buffer. */
 #define _DEFAULT_SOURCE
-#include "gguf/gguf_impl.h"
+#include "gguf/gguf_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -10,7 +10,7 @@
  * fill arrays of exactly the right size. So a count in a hostile file allocates nothing before
  * the entries have been seen, and memory is a small multiple of their bytes.
  */
-#include "gguf/gguf_impl.h"
+#include "gguf/gguf_file.h"
 
 #include <inttypes.h>
 #include <stdio.h>

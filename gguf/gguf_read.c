@@ -1,5 +1,5 @@
 /* gguf_read.c - answers from a GGUF file that gguf.c has checked. */
-#include "gguf/gguf_impl.h"
+#include "gguf/gguf_file.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -3,7 +3,7 @@
  * The first part has the metadata; every part has its number (split.no, from 0), their count
  * (split.count) and some of the tensors, split.tensors.count in all. The other names are made from
  * the path that the caller gave, never from anything in a file. */
-#include "gguf/gguf_impl.h"
+#include "gguf/gguf_file.h"
 
 #include <inttypes.h>
 #include <stdio.h>

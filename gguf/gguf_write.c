@@ -30,7 +30,7 @@ typedef struct bytes {
     uint64_t n, capacity;
 } bytes;
 
-struct dpi_gguf_writer {
+struct dpi_gguf_builder {
     char *path, *temporary;
     int fd;
     dpi_status status; /* of the first failure */
@@ -56,7 +56,7 @@ static char *resolve(const char *path) {
     return real ? real : strdup(path);
 }
 
-static dpi_status open_temporary(dpi_gguf_writer *w, dpi_error *err) {
+static dpi_status open_temporary(dpi_gguf_builder *w, dpi_error *err) {
     enum { TRIES = 100 };
     struct stat st;
     if (stat(w->path, &st) == 0 && !S_ISREG(st.st_mode))
@@ -74,25 +74,25 @@ static dpi_status open_temporary(dpi_gguf_writer *w, dpi_error *err) {
     return w->fd < 0 ? fail_io(w->path, "cannot be created", err) : DPI_STATUS_OK;
 }
 
-dpi_status dpi_gguf_writer_create(const char *path, int fd, dpi_gguf_writer **writer,
+dpi_status dpi_gguf_builder_create(const char *path, int fd, dpi_gguf_builder **builder,
                                   dpi_error *err) {
-    dpi_gguf_writer *w = dpi_calloc(1, sizeof *w);
+    dpi_gguf_builder *w = dpi_calloc(1, sizeof *w);
     if (!w)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a writer");
+        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a builder");
     w->fd = fd;
     w->path = fd < 0 ? resolve(path) : strdup(path);
     dpi_status status = !w->path ? dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a file name")
                         : fd < 0 ? open_temporary(w, err)
                                  : DPI_STATUS_OK;
     if (status != DPI_STATUS_OK) {
-        dpi_gguf_writer_discard(w);
+        dpi_gguf_builder_discard(w);
         return status;
     }
-    *writer = w;
+    *builder = w;
     return DPI_STATUS_OK;
 }
 
-static void free_writer(dpi_gguf_writer *w) {
+static void free_builder(dpi_gguf_builder *w) {
     free(w->path);
     free(w->temporary);
     free(w->metadata.data);
@@ -101,17 +101,17 @@ static void free_writer(dpi_gguf_writer *w) {
     free(w);
 }
 
-void dpi_gguf_writer_discard(dpi_gguf_writer *w) {
+void dpi_gguf_builder_discard(dpi_gguf_builder *w) {
     if (!w)
         return;
     if (w->temporary && w->fd >= 0) {
         close(w->fd);
         unlink(w->temporary);
     }
-    free_writer(w);
+    free_builder(w);
 }
 
-static void write_all(dpi_gguf_writer *w, const void *data, uint64_t n_bytes) {
+static void write_all(dpi_gguf_builder *w, const void *data, uint64_t n_bytes) {
     const unsigned char *p = data;
     while (n_bytes > 0 && w->status == DPI_STATUS_OK) {
         ssize_t n = write(w->fd, p, n_bytes < MAX_WRITE ? n_bytes : MAX_WRITE);
@@ -128,7 +128,7 @@ static void write_all(dpi_gguf_writer *w, const void *data, uint64_t n_bytes) {
 
 /* ---- Metadata and directory ------------------------------------------------------------------ */
 
-static void put(dpi_gguf_writer *w, bytes *b, const void *data, uint64_t n) {
+static void put(dpi_gguf_builder *w, bytes *b, const void *data, uint64_t n) {
     if (w->status != DPI_STATUS_OK)
         return;
     uint64_t needed;
@@ -152,42 +152,42 @@ static void put(dpi_gguf_writer *w, bytes *b, const void *data, uint64_t n) {
     b->n = needed;
 }
 
-static void put_u32(dpi_gguf_writer *w, bytes *b, uint32_t v) { put(w, b, &v, sizeof v); }
-static void put_u64(dpi_gguf_writer *w, bytes *b, uint64_t v) { put(w, b, &v, sizeof v); }
+static void put_u32(dpi_gguf_builder *w, bytes *b, uint32_t v) { put(w, b, &v, sizeof v); }
+static void put_u64(dpi_gguf_builder *w, bytes *b, uint64_t v) { put(w, b, &v, sizeof v); }
 
-static void put_text(dpi_gguf_writer *w, bytes *b, const char *text) {
+static void put_text(dpi_gguf_builder *w, bytes *b, const char *text) {
     uint64_t n = strlen(text);
     put_u64(w, b, n);
     put(w, b, text, n);
 }
 
-static void put_key(dpi_gguf_writer *w, const char *key, dpi_gguf_type type) {
+static void put_key(dpi_gguf_builder *w, const char *key, dpi_gguf_type type) {
     put_text(w, &w->metadata, key);
     put_u32(w, &w->metadata, (uint32_t)type);
     w->n_kv++;
 }
 
-void dpi_gguf_put_u32(dpi_gguf_writer *w, const char *key, uint32_t value) {
+void dpi_gguf_put_u32(dpi_gguf_builder *w, const char *key, uint32_t value) {
     put_key(w, key, DPI_GGUF_U32);
     put_u32(w, &w->metadata, value);
 }
 
-void dpi_gguf_put_f32(dpi_gguf_writer *w, const char *key, float value) {
+void dpi_gguf_put_f32(dpi_gguf_builder *w, const char *key, float value) {
     put_key(w, key, DPI_GGUF_F32);
     put(w, &w->metadata, &value, sizeof value);
 }
 
-void dpi_gguf_put_bool(dpi_gguf_writer *w, const char *key, bool value) {
+void dpi_gguf_put_bool(dpi_gguf_builder *w, const char *key, bool value) {
     put_key(w, key, DPI_GGUF_BOOL);
     put(w, &w->metadata, &(unsigned char){value}, 1);
 }
 
-void dpi_gguf_put_string(dpi_gguf_writer *w, const char *key, const char *value) {
+void dpi_gguf_put_string(dpi_gguf_builder *w, const char *key, const char *value) {
     put_key(w, key, DPI_GGUF_STRING);
     put_text(w, &w->metadata, value);
 }
 
-void dpi_gguf_put_shape(dpi_gguf_writer *w, const dpi_model_shape *s, float rms_eps) {
+void dpi_gguf_put_shape(dpi_gguf_builder *w, const dpi_model_shape *s, float rms_eps) {
     dpi_gguf_put_u32(w, "llama.block_count", (uint32_t)s->n_layer);
     dpi_gguf_put_u32(w, "llama.context_length", (uint32_t)s->n_ctx_train);
     dpi_gguf_put_u32(w, "llama.embedding_length", (uint32_t)s->n_embd);
@@ -200,7 +200,7 @@ void dpi_gguf_put_shape(dpi_gguf_writer *w, const dpi_model_shape *s, float rms_
     dpi_gguf_put_f32(w, "llama.attention.layer_norm_rms_epsilon", rms_eps);
 }
 
-void dpi_gguf_put_array(dpi_gguf_writer *w, const char *key, dpi_gguf_type item_type,
+void dpi_gguf_put_array(dpi_gguf_builder *w, const char *key, dpi_gguf_type item_type,
                         uint64_t n_items, const void *items, uint64_t n_bytes) {
     put_key(w, key, DPI_GGUF_ARRAY);
     put_u32(w, &w->metadata, (uint32_t)item_type);
@@ -208,7 +208,7 @@ void dpi_gguf_put_array(dpi_gguf_writer *w, const char *key, dpi_gguf_type item_
     put(w, &w->metadata, items, n_bytes);
 }
 
-void dpi_gguf_put_kv(dpi_gguf_writer *w, const dpi_gguf_kv *kv) {
+void dpi_gguf_put_kv(dpi_gguf_builder *w, const dpi_gguf_kv *kv) {
     if (kv->type == DPI_GGUF_ARRAY) {
         dpi_gguf_put_array(w, kv->key, kv->item_type, kv->n_items, kv->data, kv->n_bytes);
         return;
@@ -219,7 +219,7 @@ void dpi_gguf_put_kv(dpi_gguf_writer *w, const dpi_gguf_kv *kv) {
 
 static uint64_t padding(uint64_t n) { return -n & (ALIGNMENT - 1); }
 
-void dpi_gguf_put_tensor(dpi_gguf_writer *w, const char *name, uint32_t type, int32_t n_dims,
+void dpi_gguf_put_tensor(dpi_gguf_builder *w, const char *name, uint32_t type, int32_t n_dims,
                          const int64_t *shape) {
     const dpi_type *t = dpi_type_find(type);
     uint64_t n = 1, n_bytes = 0, end = 0;
@@ -256,7 +256,7 @@ void dpi_gguf_put_tensor(dpi_gguf_writer *w, const char *name, uint32_t type, in
 
 /* ---- Data ------------------------------------------------------------------------------------ */
 
-static void write_header(dpi_gguf_writer *w) {
+static void write_header(dpi_gguf_builder *w) {
     static const unsigned char zeros[ALIGNMENT];
     uint32_t version = 3;
     write_all(w, "GGUF", 4);
@@ -270,7 +270,7 @@ static void write_header(dpi_gguf_writer *w) {
     w->has_header = true;
 }
 
-void dpi_gguf_put_data(dpi_gguf_writer *w, const void *data, uint64_t n_bytes) {
+void dpi_gguf_put_data(dpi_gguf_builder *w, const void *data, uint64_t n_bytes) {
     static const unsigned char zeros[ALIGNMENT];
     const unsigned char *p = data;
     if (w->status == DPI_STATUS_OK && !w->has_header)
@@ -295,14 +295,14 @@ void dpi_gguf_put_data(dpi_gguf_writer *w, const void *data, uint64_t n_bytes) {
     }
 }
 
-bool dpi_gguf_writer_failed(const dpi_gguf_writer *w) { return w->status != DPI_STATUS_OK; }
+bool dpi_gguf_builder_failed(const dpi_gguf_builder *w) { return w->status != DPI_STATUS_OK; }
 
 /* Not every file system can be synced. */
 static bool sync_file(int fd) {
     return fsync(fd) == 0 || errno == EINVAL || errno == EROFS || errno == ENOTSUP;
 }
 
-static void put_in_place(dpi_gguf_writer *w) {
+static void put_in_place(dpi_gguf_builder *w) {
     if (w->status == DPI_STATUS_OK && !sync_file(w->fd))
         w->status = fail_io(w->path, "cannot be written", &w->error);
     if (close(w->fd) != 0 && w->status == DPI_STATUS_OK)
@@ -313,7 +313,7 @@ static void put_in_place(dpi_gguf_writer *w) {
         unlink(w->temporary);
 }
 
-dpi_status dpi_gguf_writer_finish(dpi_gguf_writer *w, dpi_error *err) {
+dpi_status dpi_gguf_builder_finish(dpi_gguf_builder *w, dpi_error *err) {
     if (w->status == DPI_STATUS_OK && !w->has_header)
         write_header(w);
     if (w->status == DPI_STATUS_OK && w->current != w->n_tensors)
@@ -325,6 +325,6 @@ dpi_status dpi_gguf_writer_finish(dpi_gguf_writer *w, dpi_error *err) {
     dpi_status status = w->status;
     if (status != DPI_STATUS_OK && err)
         *err = w->error;
-    free_writer(w);
+    free_builder(w);
     return status;
 }

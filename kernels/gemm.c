@@ -1,8 +1,10 @@
-#define _GNU_SOURCE /* MAP_NORESERVE */
+#define _GNU_SOURCE /* MAP_NORESERVE, dl_iterate_phdr */
 #include "kernels/gemm.h"
 
 #include <cblas.h>
 #include <dlfcn.h>
+#include <link.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -51,7 +53,21 @@ static dpi_status find_one(dpi_blas *blas, const char *name, void *function, dpi
     return DPI_STATUS_OK;
 }
 
+/* The first object is the program: one that is linked dynamically names its loader. */
+static int is_dynamic(struct dl_phdr_info *object, size_t size, void *found) {
+    (void)size;
+    for (int i = 0; i < object->dlpi_phnum; i++)
+        *(bool *)found |= object->dlpi_phdr[i].p_type == PT_INTERP;
+    return 1;
+}
+
 static dpi_status find(dpi_blas *blas, dpi_error *err) {
+    bool dynamic = false;
+    dl_iterate_phdr(is_dynamic, &dynamic);
+    if (!dynamic) /* dlopen of a library that has its own libc would crash */
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                        "cannot load OpenBLAS for products in f32: this program is linked "
+                        "statically, and dpinfer was not built with -DDPI_BLAS=link");
     blas->library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (!blas->library) {
         const char *reason = dlerror();

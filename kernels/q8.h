@@ -98,8 +98,8 @@ static inline dpi_q8 dpi_q8_skip(const dpi_q8 *x, int64_t n_blocks) {
                     x->winograd ? x->winograd + n_blocks : NULL};
 }
 
-/* Writes block `at` in the forms that `form` has: values d * q, q [32], whose first and last 16 add
- * up to sums [2]. */
+/* Writes block `at` in the forms that `form` has: values d * q [32]. sums [2]: of q[0..15] and of
+ * q[16..31]. */
 void dpi_q8_put(const dpi_q8 *to, int64_t at, int32_t form, const int8_t *q, const int32_t *sums,
                 float d);
 

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "dp/account/pace.h"
+#include "dp/methods/method.h"
 #include "dp/methods/sampler.h"
 #include "dpinfer/registry.h"
 #include "dpinfer/text.h"
@@ -64,7 +65,7 @@ static dpi_status open_walk(walk *w, uint64_t *state, dpi_error *err) {
     plain.n_vocab = m->n_vocab;
     plain.n_tokens = 1;
     plain.top_k = m->top_k;
-    plain.tau = m->tau_public > 0 && m->method == DPI_METHOD_AMIN ? m->tau_public : m->tau;
+    plain.tau = m->tau_public > 0 ? m->tau_public : m->tau;
     plain.isa = m->isa;
     plain.random = dpi_random_insecure;
     plain.random_user = state;
@@ -184,7 +185,8 @@ static double best_theta(const walk *w, int32_t n_private) {
 }
 
 static int32_t *quota_field(dpi_sampler_options *m) {
-    return m->method == DPI_METHOD_AMIN ? &m->n_private : &m->pace_tokens;
+    const dpi_method_ops *ops = dpi_method_ops_get(m->method);
+    return ops->quota ? ops->quota(m) : &m->pace_tokens;
 }
 
 static dpi_status settle_top(const walk *w, dpi_sampler_options *m, dpi_error *err) {
@@ -254,11 +256,11 @@ static dpi_status settle(const walk *w, dpi_sampler_options *m, dpi_error *err) 
 
 /* ---- All of it ------------------------------------------------------------------------------- */
 
-/* What follows from the options alone. A sparse vector finds the tokens that matter by itself. */
+/* What follows from the options alone. */
 static int32_t automatic(const dpi_sampler_options *m) {
-    if (!dpi_method_parameter_find(m->method, "pace"))
-        return DPI_PACE_NONE;
-    if (m->method == DPI_METHOD_AMIN && m->svt_sigma > 0)
+    const dpi_method_ops *ops = dpi_method_ops_get(m->method);
+    if (!dpi_method_parameter_find(m->method, "pace") ||
+        (ops->finds_tokens && ops->finds_tokens(m)))
         return DPI_PACE_NONE;
     return m->pace_share > 0 ? DPI_PACE_SHARE : DPI_PACE_TOP;
 }
@@ -267,13 +269,13 @@ static int32_t kind_of(const dpi_sampler_options *m) {
     return m->pace == DPI_PACE_AUTO ? automatic(m) : m->pace;
 }
 
-int32_t dpi_pace_is_open(const dpi_sampler_options *m) {
+int32_t dpi_pace_is_open(const dpi_sampler_options *method) {
+    dpi_sampler_options copy = *method, *m = &copy;
     const int32_t kind = kind_of(m);
     const bool quota = kind == DPI_PACE_TOP || kind == DPI_PACE_CHANGE;
-    const int32_t n_private = m->method == DPI_METHOD_AMIN ? m->n_private : m->pace_tokens;
     if (!dpi_method_parameter_find(m->method, "pace"))
         return 0;
-    return (quota && (m->pace_theta == 0 || n_private == 0)) ||
+    return (quota && (m->pace_theta == 0 || *quota_field(m) == 0)) ||
            (kind == DPI_PACE_SHARE && m->pace_share == 0);
 }
 
@@ -310,7 +312,8 @@ dpi_status dpi_pace_find(const dpi_pace_search *search, dpi_sampler_options *met
                          dpi_error *err) {
     dpi_sampler_options m = *method;
     m.pace = kind_of(&m);
-    if (m.pace != DPI_PACE_NONE && m.free_top_k == 0 && m.method == DPI_METHOD_INVISIBLEINK)
+    if (m.pace != DPI_PACE_NONE && m.free_top_k == 0 &&
+        dpi_method_parameter_find(m.method, "free_top_k"))
         m.free_top_k = m.top_k > 0 && m.top_k < DPI_PACE_FREE_TOP_K ? m.top_k : DPI_PACE_FREE_TOP_K;
     if (dpi_pace_is_open(&m))
         DPI_TRY(find(search, &m, err));

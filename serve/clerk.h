@@ -23,7 +23,7 @@ struct job {
     bool is_done;      /* what follows is not changed any more */
     refusal failure;   /* http 0: none */
     char *reply;       /* JSON, a string of dpi_private_malloc; NULL: none */
-    void (*wake)(void *user); /* somebody sleeps: called once, with the lock held */
+    void (*wake)(void *user); /* a thread sleeps: called once, with the lock held */
     void *user;
     bool wakes_at_begin;
 };

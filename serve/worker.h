@@ -46,7 +46,7 @@ typedef struct answer {
     refusal failure;      /* http 0: none */
     char *text;           /* [n_bytes] what was drawn; private memory */
     size_t n_bytes, capacity;
-    void (*wake)(void *user); /* somebody sleeps: called once, with the lock held */
+    void (*wake)(void *user); /* a thread sleeps: called once, with the lock held */
     void *user;
     bool wakes_at_end; /* not before the text is whole */
 } answer;

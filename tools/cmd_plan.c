@@ -107,8 +107,8 @@ static void add_gain(facts *f, const dpi_claim *claim) {
     double epsilon;
     const bool same_steps = m.accountant == DPI_ACCOUNTANT_ZCDP && m.subsample == 0 &&
                             (m.pace == DPI_PACE_TOP || m.pace == DPI_PACE_CHANGE);
-    if (m.method != DPI_METHOD_INVISIBLEINK || m.pace == DPI_PACE_NONE)
-        return;
+    if (!dpi_method_parameter_find(m.method, "pace_tokens") || m.pace == DPI_PACE_NONE)
+        return; /* its private tokens are not those of a pace alone */
     m.pace = DPI_PACE_NONE; /* and all that goes with one */
     m.pace_theta = m.pace_share = m.free_tau = 0;
     m.pace_tokens = m.free_top_k = 0;

@@ -44,9 +44,16 @@ static void describe(const dpi_parameter *p, option_spec *spec) {
         spec->zero = p->zero;
 }
 
+static int32_t default_method(void) {
+    dpi_sampler_options o;
+    dpi_sampler_options_init(&o);
+    return o.method;
+}
+
 /* Methods in the order in which their options are told: the default one first. */
 static int32_t method_at(int32_t i) {
-    return i == 0 ? DPI_METHOD_INVISIBLEINK : i <= DPI_METHOD_INVISIBLEINK ? i - 1 : i;
+    const int32_t first = default_method();
+    return i == 0 ? first : i <= first ? i - 1 : i;
 }
 
 /* The parameter that a row names, of whichever method has it. */
@@ -86,9 +93,9 @@ static void add_own(option_table *t, const dpi_method_info *m, const dpi_paramet
         row->arg = p->type == DPI_PARAMETER_FLAG ? NULL : p->type == DPI_PARAMETER_INT ? "N" : "X";
         row->help = p->help;
     }
-    if (row && !dpi_method_parameter_find(DPI_METHOD_INVISIBLEINK, p->name) && m->max_ref > 0)
+    if (row && !dpi_method_parameter_find(default_method(), p->name) && m->max_ref > 0)
         add_name(row->methods, sizeof row->methods, ", ", m->name);
-    if (row && m->id == DPI_METHOD_INVISIBLEINK)
+    if (row && m->id == default_method())
         row->group = GROUP_OUTPUT;
     if (p->old_option)
         own_row(t, p->old_option);

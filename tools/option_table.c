@@ -185,8 +185,8 @@ const option_spec option_rows[N_OPTIONS] = {
                 "it the model's, 4096 at most"},
     [OPT_PARALLEL] = {.name = "parallel", .group = GROUP_EXPERT, .type = OPT_INT,
         .commands = GENERATES | CMD_RESUME | CMD_GENERATE, .arg = "N", .min = 1, .max = 4096,
-        .help = "texts that are drawn at a time, the same ones; without it what processors and "
-                "memory allow"},
+        .help = "texts drawn at once; it does not change the texts; without it what processors "
+                "and memory allow"},
     [OPT_THREADS] = {.name = "threads", .group = GROUP_EXPERT, .short_name = 't', .type = OPT_INT,
         .commands = CMD_EVAL | (COMPUTES & ~CMD_BENCH) | WRITES_MODEL | CMD_RESUME | READS_WORDS |
             CMD_FINETUNE | CMD_GENERATE,

@@ -3,7 +3,7 @@
 #include "kernels/weight_types.h"
 #include "train/tensors.h"
 
-static void metadata(dpi_gguf_writer *w, const dpi_train_config *config,
+static void metadata(dpi_gguf_builder *w, const dpi_train_config *config,
                      const dpi_graph_shape *s) {
     dpi_gguf_put_string(w, "general.architecture", "llama");
     dpi_gguf_put_string(w, "general.name", config->name);
@@ -21,7 +21,7 @@ static void metadata(dpi_gguf_writer *w, const dpi_train_config *config,
 }
 
 /* First all tensors are listed, then their data is written. */
-static void put_tensors(dpi_gguf_writer *w, const dpi_graph_shape *shape, const float *params) {
+static void put_tensors(dpi_gguf_builder *w, const dpi_graph_shape *shape, const float *params) {
     int32_t n = dpi_train_tensor_count(shape);
     for (int32_t i = 0; i < n; i++) {
         dpi_train_tensor t = dpi_train_tensor_at(shape, i);
@@ -38,13 +38,13 @@ static void put_tensors(dpi_gguf_writer *w, const dpi_graph_shape *shape, const 
 dpi_status dpi_export_gguf(const char *path, const dpi_train_config *config,
                            const dpi_graph_shape *shape, const dpi_vocab_text *vocab,
                            const float *params, dpi_error *err) {
-    dpi_gguf_writer *w;
-    dpi_status status = dpi_gguf_writer_create(path, -1, &w, err);
+    dpi_gguf_builder *w;
+    dpi_status status = dpi_gguf_builder_create(path, -1, &w, err);
     if (status != DPI_STATUS_OK)
         return status;
     metadata(w, config, shape);
     dpi_vocab_text_put(w, vocab);
     if (params)
         put_tensors(w, shape, params);
-    return dpi_gguf_writer_finish(w, err);
+    return dpi_gguf_builder_finish(w, err);
 }

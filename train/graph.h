@@ -7,7 +7,7 @@
  * gradients belong: a row that holds one example gives that example's gradient, to be clipped
  * before it is added.
  *
- * The arithmetic is written once (ops.h, attention.h, graph_impl.h), in the type `real`, and
+ * The arithmetic is written once (ops.h, attention.h, graph_tmpl.h), in the type `real`, and
  * compiled as graph_*.c: f32 for each instruction set, and f64, in which finite differences are
  * checked.
  */

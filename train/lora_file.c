@@ -32,7 +32,7 @@ static void put_data(void *user, const char *name, int64_t n_columns, int64_t n_
     dpi_gguf_put_data(user, data, (uint64_t)(n_columns * n_rows) * sizeof *data);
 }
 
-void dpi_lora_put_keys(dpi_gguf_writer *w, const dpi_lora *lora, const char *name) {
+void dpi_lora_put_keys(dpi_gguf_builder *w, const dpi_lora *lora, const char *name) {
     dpi_gguf_put_string(w, "general.architecture", "llama");
     dpi_gguf_put_string(w, "general.type", "adapter");
     dpi_gguf_put_string(w, "general.name", name);
@@ -40,7 +40,7 @@ void dpi_lora_put_keys(dpi_gguf_writer *w, const dpi_lora *lora, const char *nam
     dpi_gguf_put_f32(w, "adapter.lora.alpha", lora->scale * (float)lora->rank);
 }
 
-void dpi_lora_put_tensors(dpi_gguf_writer *w, const dpi_lora *lora, int32_t n_layer,
+void dpi_lora_put_tensors(dpi_gguf_builder *w, const dpi_lora *lora, int32_t n_layer,
                           const float *adapters) {
     dpi_lora_visit(lora, n_layer, adapters, put_entry, w);
     dpi_lora_visit(lora, n_layer, adapters, put_data, w);

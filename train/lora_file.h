@@ -12,9 +12,9 @@ void dpi_lora_visit(const dpi_lora *lora, int32_t n_layer, const float *adapters
                     dpi_lora_visit_fn *visit, void *user);
 
 /* general.architecture to adapter.lora.alpha, which is scale times rank. */
-void dpi_lora_put_keys(dpi_gguf_writer *writer, const dpi_lora *lora, const char *name);
+void dpi_lora_put_keys(dpi_gguf_builder *builder, const dpi_lora *lora, const char *name);
 /* All tensors, in F32, and their data. */
-void dpi_lora_put_tensors(dpi_gguf_writer *writer, const dpi_lora *lora, int32_t n_layer,
+void dpi_lora_put_tensors(dpi_gguf_builder *builder, const dpi_lora *lora, int32_t n_layer,
                           const float *adapters);
 
 #endif

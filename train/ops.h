@@ -1,5 +1,5 @@
 /* ops.h - the operators of the graph and their gradients, in the type `real`. Internal; a template:
- * included by graph_impl.h, in one translation unit for each type and instruction set, and by the
+ * included by graph_tmpl.h, in one translation unit for each type and instruction set, and by the
  * test of gradients, which holds each of them to finite differences.
  *
  * Rows are positions. Sums over a row are written as `omp simd` reductions, which lets the compiler

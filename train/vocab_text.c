@@ -167,7 +167,7 @@ void dpi_vocab_text_free(dpi_vocab_text *vocab) {
     *vocab = (dpi_vocab_text){0};
 }
 
-void dpi_vocab_text_put(dpi_gguf_writer *w, const dpi_vocab_text *v) {
+void dpi_vocab_text_put(dpi_gguf_builder *w, const dpi_vocab_text *v) {
     uint64_t n = (uint64_t)v->n;
     dpi_gguf_put_string(w, "tokenizer.ggml.model", "llama");
     dpi_gguf_put_array(w, "tokenizer.ggml.tokens", DPI_GGUF_STRING, n, v->texts, v->n_bytes);

@@ -21,6 +21,6 @@ dpi_status dpi_vocab_text_read(const char *path, dpi_vocab_text *vocab, dpi_erro
 void dpi_vocab_text_free(dpi_vocab_text *vocab);
 
 /* tokenizer.* of a GGUF file, with the ChatML template. */
-void dpi_vocab_text_put(dpi_gguf_writer *writer, const dpi_vocab_text *vocab);
+void dpi_vocab_text_put(dpi_gguf_builder *builder, const dpi_vocab_text *vocab);
 
 #endif

@@ -3,8 +3,13 @@
  *     m_i = log(sum over V of e^(l_i(y))) - the same of the public logits
  * so that a common offset of l_i does not eat the clip range. The arithmetic is IEEE additions
  * and products in a fixed order, without a library function, so that the bits are the same with
- * every compiler and instruction set. Privacy needs only that it is a function of one reference
- * and public data: the result may be anything. */
+ * every compiler and instruction set.
+ *
+ * Trusted: that the logits are those of one reference. Not trusted: their values.
+ * Sensitivity: that of the clip that follows (aggregate.h). Privacy needs only that the centre is a
+ * function of one reference and public data: the result may be anything.
+ * Cost and distribution: none, nothing is drawn here. The result is PRIVATE.
+ * Time: no branch and no address depends on the logits. */
 #ifndef DPI_CENTER_H
 #define DPI_CENTER_H
 

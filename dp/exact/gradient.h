@@ -3,8 +3,14 @@
  *
  * A unit's gradient g (f32, [n]) becomes z = rne(g s 2^20 / C) with s = min(1, C / |g|). That its
  * norm is at most D is checked in integers, so that no rounding of floats enters the proof. Sums
- * are int64: any order, any threads, any machine. With noise round(Normal(0, (sigma D)^2)) on each
- * coordinate the sum is the Gaussian mechanism with noise multiplier sigma, and its rounding. */
+ * are int64: any order, any threads, any machine.
+ *
+ * Trusted: that a gradient is a function of one unit and public data. Not trusted: its values.
+ * Sensitivity: to leave a unit out moves the sum by a vector of Euclidean norm at most D.
+ * Cost: with the noise the sum is the Gaussian mechanism with noise multiplier sigma, and its
+ * rounding. Before the noise it is PRIVATE.
+ * Exact distribution: of each coordinate's noise round(Normal(0, (sigma D)^2)), see normal.h.
+ * Threads: a sum belongs to one thread; sums of several are added afterwards. */
 #ifndef DPI_GRADIENT_H
 #define DPI_GRADIENT_H
 

@@ -1,4 +1,10 @@
-/* mass.h - probabilities as integers that never add up to more than one. Internal. */
+/* mass.h - probabilities as integers that never add up to more than one. Internal.
+ *
+ * Trusted: nothing of the logits but that they are a function of one unit and public data.
+ * Sensitivity: a unit's vector of masses is non-negative and adds up to 2^30 at most, so that its
+ * Euclidean norm is at most 2^30. To empty a slot moves a sum of such vectors by no more.
+ * Cost and distribution: none, nothing is drawn here. A mass is PRIVATE.
+ * Time: no branch and no address depends on the logits. */
 #ifndef DPI_MASS_H
 #define DPI_MASS_H
 

@@ -3,7 +3,11 @@
  * The number of records is private like their values: no branch, no address and no division depends
  * on either. Exact: q = floor(n R / 2^44) with R = floor(2^44 / m) + 1 is floor(n / m), because
  * R m = 2^44 + e with 0 < e <= m, so that n R / 2^44 = n / m + n e / (m 2^44), and
- * n e / (m 2^44) <= n / 2^44 < 1 / m. */
+ * n e / (m 2^44) <= n / 2^44 < 1 / m.
+ *
+ * Trusted: that at most `most` records are of one unit. Not trusted: their values, their number.
+ * Sensitivity: a mean of integers in [-K, K], rounded, is in [-K, K], so that a unit moves a sum as
+ * one record does. Cost and distribution: none, nothing is drawn here. A mean is PRIVATE. */
 #ifndef DPI_MEAN_H
 #define DPI_MEAN_H
 

@@ -6,6 +6,8 @@
  * rational that the proof names. The only departure from the law on all integers is a cap that
  * is reached with probability e^-32768.
  *
+ * Trusted: scale and variance are public. Sensitivity, cost and exact distribution stand at each
+ * function.
  * Time: the number of random words and of rounds depends on the noise that comes out (larger
  * noise needs more), on the scale and on the random bits, and on nothing else: the functions
  * never see the value that the noise is added to. The time of a single draw tells something about

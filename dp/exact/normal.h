@@ -5,6 +5,10 @@
  * A sum of integers plus round(Z) is round(sum + Z), so that noise that is drawn here is the
  * Gaussian mechanism of real numbers and its rounding: dp/PRIVACY.md section 17.
  *
+ * Trusted: sigma is public. Sensitivity and cost: on a sum that a neighbour moves by a vector of
+ * Euclidean norm at most D, D^2 / (2 s^2)-zCDP, s = sigma 2^-20.
+ * Exact distribution: at dpi_normal_rounded.
+ *
  * Time: how many bits a draw takes depends on them alone, not on what the noise is added to.
  * Threads: as the random source. */
 #ifndef DPI_NORMAL_H

@@ -2,7 +2,12 @@
  * Internal. Source: dp/PRIVACY.md section 17.
  *
  * The probability is a fraction of 2^32, so that a comparison of integers decides and the
- * accountant's q is exactly the program's. Who has joined, and how many, is PRIVATE.
+ * accountant's q is exactly the program's.
+ *
+ * Trusted: share and n_units are public. Who has joined, and how many, is PRIVATE.
+ * Exact distribution: independent, each 1 with probability share / 2^32.
+ * Sensitivity and cost: none of its own. It divides the cost of the step that follows, as the
+ * accountant of the subsampled Gaussian has it (section 17).
  * Time: depends on n_units alone. Threads: as the random source. */
 #ifndef DPI_POISSON_H
 #define DPI_POISSON_H

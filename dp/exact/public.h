@@ -1,5 +1,11 @@
-/* public.h - the part of a step that is a function of public data: P and V_k+. Branches and
- * addresses may depend on all of it. Internal. */
+/* public.h - the part of a step that is a function of public data: P and V_k+. Internal.
+ *
+ * Trusted: that the logits and the tokens that are allowed are functions of public data and of
+ * released tokens.
+ * Sensitivity and cost: none, as no record is read. That the support is the same for neighbours is
+ * Lemma 2 of dp/PRIVACY.md: it follows from P, K and the slack alone.
+ * Exact: P is an integer; the support is found by comparison of integers, ties included.
+ * Time: branches and addresses may depend on all of it. */
 #ifndef DPI_PUBLIC_H
 #define DPI_PUBLIC_H
 

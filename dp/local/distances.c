@@ -7,17 +7,17 @@
 
 enum { ROWS = 4, COLUMNS = 1024 }; /* of a tile: its sums stay in L1 */
 
-/* sum[r][j] = squared distance of word first + r to word begin + j. `turned` [dim, n] has the
+/* sum[r][j] = squared distance of word first + r to word begin + j. `transposed` [dim, n] has the
  * vectors as columns, so that the loop over j has no sum across lanes and is the same everywhere.
  */
-static void add_squares(const double *turned, int32_t n, int32_t dim, const int32_t *rows,
+static void add_squares(const double *transposed, int32_t n, int32_t dim, const int32_t *rows,
                         int32_t n_rows, int32_t begin, int32_t n_columns,
                         double sum[ROWS][COLUMNS]) {
     for (int32_t r = 0; r < n_rows; r++)
         for (int32_t j = 0; j < n_columns; j++)
             sum[r][j] = 0;
     for (int32_t k = 0; k < dim; k++) {
-        const double *x = turned + (size_t)k * (size_t)n;
+        const double *x = transposed + (size_t)k * (size_t)n;
         for (int32_t r = 0; r < n_rows; r++) {
             const double centre = x[rows[r]];
             for (int32_t j = 0; j < n_columns; j++) {
@@ -44,7 +44,7 @@ static bool store(double sum[ROWS][COLUMNS], int32_t n, const int32_t *rows, int
     return fits;
 }
 
-static bool measure_rows(const double *turned, int32_t n, int32_t dim, int32_t first,
+static bool measure_rows(const double *transposed, int32_t n, int32_t dim, int32_t first,
                          uint32_t *distance) {
     double sum[ROWS][COLUMNS];
     int32_t rows[ROWS];
@@ -54,7 +54,7 @@ static bool measure_rows(const double *turned, int32_t n, int32_t dim, int32_t f
         rows[r] = first + r;
     for (int32_t begin = 0; begin < n; begin += COLUMNS) {
         const int32_t n_columns = n - begin < COLUMNS ? n - begin : COLUMNS;
-        add_squares(turned, n, dim, rows, n_rows, begin, n_columns, sum);
+        add_squares(transposed, n, dim, rows, n_rows, begin, n_columns, sum);
         fits &= store(sum, n, rows, n_rows, begin, n_columns, distance);
     }
     return fits;
@@ -64,18 +64,18 @@ dpi_status dpi_local_distances(const float *vectors, int32_t n, int32_t dim, int
                                uint32_t *distance, dpi_error *err) {
     if (n_threads == 0)
         n_threads = dpi_processors();
-    double *turned = dpi_calloc((size_t)n * (size_t)dim, sizeof *turned);
-    if (!turned)
+    double *transposed = dpi_calloc((size_t)n * (size_t)dim, sizeof *transposed);
+    if (!transposed)
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for %d vectors of %d numbers", n, dim);
     for (int32_t i = 0; i < n; i++)
         for (int32_t k = 0; k < dim; k++)
-            turned[(size_t)k * (size_t)n + (size_t)i] =
+            transposed[(size_t)k * (size_t)n + (size_t)i] =
                 (double)vectors[(size_t)i * (size_t)dim + (size_t)k];
     int fits = 1;
 #pragma omp parallel for schedule(dynamic, 8) num_threads(n_threads) reduction(& : fits)
     for (int32_t first = 0; first < n; first += ROWS)
-        fits &= measure_rows(turned, n, dim, first, distance);
-    free(turned);
+        fits &= measure_rows(transposed, n, dim, first, distance);
+    free(transposed);
     return fits ? DPI_STATUS_OK
                 : dpi_fail(err, DPI_STATUS_NUMERIC,
                            "vectors: a distance between two words is no number "

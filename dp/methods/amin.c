@@ -524,6 +524,16 @@ dpi_amin_spent dpi_amin_spent_get(const dpi_sampler *s) {
                                  s->n_private)};
 }
 
+static bool has_equal_steps(const dpi_sampler_options *o) {
+    (void)o;
+    return true;
+}
+
+/* A sparse vector does, where there is one. */
+static bool finds_tokens(const dpi_sampler_options *o) { return o->svt_sigma > 0; }
+
+static int32_t *quota(dpi_sampler_options *o) { return &o->n_private; }
+
 const dpi_method_ops dpi_method_amin = {
     .info = {.id = DPI_METHOD_AMIN,
              .name = "amin",
@@ -546,6 +556,9 @@ const dpi_method_ops dpi_method_amin = {
     .facts = facts,
     .neighbours = neighbours,
     .settings = settings,
+    .has_equal_steps = has_equal_steps,
+    .finds_tokens = finds_tokens,
+    .quota = quota,
     .plan = make_plan,
     .create = create,
     .begin = begin,

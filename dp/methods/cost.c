@@ -1,12 +1,11 @@
 /* cost.c - what a text costs, in parts that a ledger can count (dpinfer/account.h). */
 #include "base/status.h"
+#include "dp/methods/method.h"
 #include "dpinfer/registry.h"
 
-/* All private tokens have the plan's range. Gaussian noise has none. */
-static int tokens_cost_the_same(const dpi_sampler_options *o) {
-    const int same_pace = o->method != DPI_METHOD_INVISIBLEINK || o->pace == DPI_PACE_NONE ||
-                          o->pace == DPI_PACE_TOP || o->pace == DPI_PACE_CHANGE;
-    return same_pace && o->accountant != DPI_ACCOUNTANT_FILTER && o->method != DPI_METHOD_TANG;
+static bool tokens_cost_the_same(const dpi_sampler_options *o) {
+    const dpi_method_ops *m = dpi_method_ops_get(o->method);
+    return m->has_equal_steps && m->has_equal_steps(o) && o->accountant != DPI_ACCOUNTANT_FILTER;
 }
 
 dpi_status dpi_method_cost(const dpi_sampler_options *o, const dpi_sampler_plan *plan,

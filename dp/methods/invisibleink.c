@@ -401,11 +401,20 @@ static dpi_status distribution(dpi_sampler *s, const float *public_logits,
     return DPI_STATUS_OK;
 }
 
+static bool has_equal_steps(const dpi_sampler_options *o) {
+    return o->pace == DPI_PACE_NONE || o->pace == DPI_PACE_TOP || o->pace == DPI_PACE_CHANGE;
+}
+
+/* Each utility is in [-C, C], and is divided by tau. */
+static double factor(const dpi_sampler_options *o, const dpi_sampler_plan *plan) {
+    return exp(2 * plan->clip / o->tau);
+}
+
 const dpi_method_ops dpi_method_invisibleink = {
     .info = {.id = DPI_METHOD_INVISIBLEINK,
              .name = "invisibleink",
              .title = "InvisibleInk",
-             .help = "clipped differences of logits, every token private",
+             .help = "clipped differences of logits; tokens pay, or the pace makes them free",
              .source = "Vinod et al. 2025, Algorithm 1",
              .has_guarantee = 1,
              .min_ref = 1,
@@ -421,6 +430,8 @@ const dpi_method_ops dpi_method_invisibleink = {
     .parameters = parameters,
     .facts = facts,
     .settings = settings,
+    .has_equal_steps = has_equal_steps,
+    .factor = factor,
     .plan = make_plan,
     .create = create,
     .begin = begin,

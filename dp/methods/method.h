@@ -77,6 +77,16 @@ struct dpi_method_ops {
     const char *(*neighbours)(const dpi_sampler_options *options);
     /* The settings that cost nothing, in words (dpi_method_settings). */
     void (*settings)(const dpi_sampler_options *options, char *text, size_t size);
+    /* Every private token has the range eta of the plan. NULL: none has. */
+    bool (*has_equal_steps)(const dpi_sampler_options *options);
+    /* The method finds the tokens that pay by itself, so that a pace is not looked for. NULL: it
+     * does not. */
+    bool (*finds_tokens)(const dpi_sampler_options *options);
+    /* Its field for the most private tokens of a text. NULL: pace_tokens. */
+    int32_t *(*quota)(dpi_sampler_options *options);
+    /* The largest factor by which references that agree can raise a token beside another one. NULL:
+     * not known. */
+    double (*factor)(const dpi_sampler_options *options, const dpi_sampler_plan *plan);
 
     /* Checks what several of its parameters must hold and fills K, clip, eta, rho_token and
      * rho_total. Each parameter is in its range and common options are checked; `a` is set

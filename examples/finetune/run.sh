@@ -18,7 +18,8 @@ mkdir -p "$folder"
 [ -e "$folder/year.ledger" ] ||
     "$build"/dpinfer ledger init "$folder/year.ledger" --dataset reviews --epsilon 10 --delta 1e-4
 
-# A small adapter: each of its numbers has noise. Few large steps hide the noise best.
+# A small adapter: each of its numbers has noise. Few large steps make the noise smallest beside the
+# gradient.
 "$build"/dpinfer finetune "$model" "$folder/records.jsonl" --units 1000 --epsilon 3 --delta 1e-4 \
     --steps "${STEPS:-20}" --expected "${EXPECTED:-128}" --rank 1 --lr 0.004 --warmup 2 \
     --positions 288 --instruction "$task" --held-out "$folder/public.jsonl" \

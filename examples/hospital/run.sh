@@ -72,7 +72,7 @@ cat >meta.json <<END
 END
 
 # The run charges the ledger before it reads a letter, and keeps each word in the folder `job`
-# before anybody can see it.
+# before it can be seen.
 say "The run"
 "$dpinfer" run "$model" letters.csv "${job[@]}" "${budget[@]}" --job job -o texts.jsonl \
     --meta meta.json --sign key --report report.html --report report.json --progress=plain \

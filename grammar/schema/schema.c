@@ -14,7 +14,7 @@
 
 enum { NESTING_MAX = 64, REFS_MAX = 1024 };
 
-typedef struct writer {
+typedef struct output {
     char *text; /* [n] of the grammar */
     size_t n, capacity;
     const json_t *root;
@@ -23,7 +23,7 @@ typedef struct writer {
     int32_t nesting;
     bool no_memory;
     dpi_error *err;
-} writer;
+} output;
 
 static const char basics[] =
     "string ::= \"\\\"\" char* \"\\\"\"\n"
@@ -46,7 +46,7 @@ static const char basics[] =
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-static void put_bytes(writer *w, const char *bytes, size_t n) {
+static void put_bytes(output *w, const char *bytes, size_t n) {
     void *text = w->text;
     w->no_memory = w->no_memory || w->n > DPI_GRAMMAR_BYTES_MAX ||
                    !dpi_grow(&text, &w->capacity, w->n + n + 1, 1);
@@ -57,7 +57,7 @@ static void put_bytes(writer *w, const char *bytes, size_t n) {
     w->n += n;
 }
 
-static void put(writer *w, const char *format, ...) {
+static void put(output *w, const char *format, ...) {
     char line[256];
     va_list args;
     va_start(args, format);
@@ -67,7 +67,7 @@ static void put(writer *w, const char *format, ...) {
 }
 
 /* JSON text as a literal of the grammar. */
-static void put_literal(writer *w, const char *bytes, size_t n) {
+static void put_literal(output *w, const char *bytes, size_t n) {
     put(w, "\"");
     for (size_t i = 0; i < n; i++) {
         const unsigned char c = (unsigned char)bytes[i];
@@ -81,7 +81,7 @@ static void put_literal(writer *w, const char *bytes, size_t n) {
     put(w, "\"");
 }
 
-static dpi_status put_value(writer *w, const json_t *value) {
+static dpi_status put_value(output *w, const json_t *value) {
     const size_t flags = JSON_ENCODE_ANY | JSON_COMPACT;
     const size_t n = json_dumpb(value, NULL, 0, flags);
     char *text = malloc(n + 1); /* not jansson's memory, which a program may have replaced */
@@ -97,12 +97,12 @@ static dpi_status put_value(writer *w, const json_t *value) {
 
 /* ---- Refusals -------------------------------------------------------------------------------- */
 
-static dpi_status refuse(const writer *w, const char *what) {
+static dpi_status refuse(const output *w, const char *what) {
     return dpi_fail(w->err, DPI_STATUS_FORMAT, "JSON schema: %s", what);
 }
 
 /* Only these keywords, beside those that say nothing about texts. */
-static dpi_status check_keys(const writer *w, const json_t *schema, const char *const *allowed) {
+static dpi_status check_keys(const output *w, const json_t *schema, const char *const *allowed) {
     static const char *const silent[] = {"title",   "description", "default",     "examples",
                                          "$schema", "$id",         "$comment",    "$defs",
                                          "definitions", "deprecated", "readOnly", "writeOnly",
@@ -124,7 +124,7 @@ static dpi_status check_keys(const writer *w, const json_t *schema, const char *
 }
 
 /* An optional count; *value keeps its default where there is none. */
-static dpi_status read_count(const writer *w, const json_t *schema, const char *key,
+static dpi_status read_count(const output *w, const json_t *schema, const char *key,
                              int32_t *value) {
     const json_t *found = json_object_get(schema, key);
     if (!found)
@@ -137,7 +137,7 @@ static dpi_status read_count(const writer *w, const json_t *schema, const char *
     return DPI_STATUS_OK;
 }
 
-static void put_times(writer *w, int32_t least, int32_t most) {
+static void put_times(output *w, int32_t least, int32_t most) {
     if (most < 0)
         put(w, "{%d,}", (int)least);
     else
@@ -146,9 +146,9 @@ static void put_times(writer *w, int32_t least, int32_t most) {
 
 /* ---- Kinds of values ------------------------------------------------------------------------- */
 
-static dpi_status put_schema(writer *w, const json_t *schema);
+static dpi_status put_schema(output *w, const json_t *schema);
 
-static dpi_status put_string(writer *w, const json_t *schema) {
+static dpi_status put_string(output *w, const json_t *schema) {
     static const char *const keys[] = {"type", "minLength", "maxLength", "format", NULL};
     static const char *const formats[] = {"date", "time", "date-time", "uuid", NULL};
     const char *format = json_string_value(json_object_get(schema, "format"));
@@ -174,7 +174,7 @@ static dpi_status put_string(writer *w, const json_t *schema) {
                     format ? format : "?");
 }
 
-static dpi_status put_array(writer *w, const json_t *schema) {
+static dpi_status put_array(output *w, const json_t *schema) {
     static const char *const keys[] = {"type", "items", "minItems", "maxItems", NULL};
     const json_t *items = json_object_get(schema, "items");
     int32_t least = 0, most = -1;
@@ -206,7 +206,7 @@ static bool is_required(const json_t *required, const char *key) {
     return false;
 }
 
-static dpi_status put_property(writer *w, const char *key, const json_t *value) {
+static dpi_status put_property(output *w, const char *key, const json_t *value) {
     json_t *name = json_string(key);
     const dpi_status status = put_value(w, name);
     json_decref(name);
@@ -216,7 +216,7 @@ static dpi_status put_property(writer *w, const char *key, const json_t *value) 
 }
 
 /* The properties behind the first one, each with its comma: all that come after `after`. */
-static dpi_status put_rest(writer *w, const json_t *properties, const json_t *required,
+static dpi_status put_rest(output *w, const json_t *properties, const json_t *required,
                            const char *after) {
     const char *key;
     json_t *value;
@@ -233,7 +233,7 @@ static dpi_status put_rest(writer *w, const json_t *properties, const json_t *re
 }
 
 /* One choice for each property that may be the first one. */
-static dpi_status put_properties(writer *w, const json_t *properties, const json_t *required) {
+static dpi_status put_properties(output *w, const json_t *properties, const json_t *required) {
     const char *key;
     json_t *value;
     bool first = true, needed = false;
@@ -251,7 +251,7 @@ static dpi_status put_properties(writer *w, const json_t *properties, const json
     return DPI_STATUS_OK;
 }
 
-static dpi_status put_object(writer *w, const json_t *schema) {
+static dpi_status put_object(output *w, const json_t *schema) {
     static const char *const keys[] = {"type", "properties", "required", "additionalProperties",
                                        NULL};
     const json_t *properties = json_object_get(schema, "properties");
@@ -279,7 +279,7 @@ static dpi_status put_object(writer *w, const json_t *schema) {
 
 /* ---- Schemas --------------------------------------------------------------------------------- */
 
-static dpi_status put_choices(writer *w, const json_t *choices, bool are_schemas) {
+static dpi_status put_choices(output *w, const json_t *choices, bool are_schemas) {
     size_t i;
     json_t *choice;
     if (!json_is_array(choices) || json_array_size(choices) == 0)
@@ -294,7 +294,7 @@ static dpi_status put_choices(writer *w, const json_t *choices, bool are_schemas
 }
 
 /* "#", "#/$defs/NAME" or "#/definitions/NAME" of this file. */
-static dpi_status put_ref(writer *w, const json_t *schema) {
+static dpi_status put_ref(output *w, const json_t *schema) {
     static const char *const keys[] = {"$ref", NULL};
     const char *ref = json_string_value(json_object_get(schema, "$ref"));
     const json_t *target = ref && strcmp(ref, "#") == 0 ? w->root : NULL;
@@ -318,7 +318,7 @@ static dpi_status put_ref(writer *w, const json_t *schema) {
     return DPI_STATUS_OK;
 }
 
-static dpi_status put_type(writer *w, const json_t *schema, const char *type) {
+static dpi_status put_type(output *w, const json_t *schema, const char *type) {
     static const char *const keys[] = {"type", NULL};
     if (strcmp(type, "object") == 0)
         return put_object(w, schema);
@@ -335,7 +335,7 @@ static dpi_status put_type(writer *w, const json_t *schema, const char *type) {
 }
 
 /* A list of types: names alone, without keywords of one of them. */
-static dpi_status put_types(writer *w, const json_t *types) {
+static dpi_status put_types(output *w, const json_t *types) {
     size_t i;
     json_t *type;
     put(w, "(");
@@ -352,7 +352,7 @@ static dpi_status put_types(writer *w, const json_t *types) {
     return DPI_STATUS_OK;
 }
 
-static dpi_status put_kind(writer *w, const json_t *schema) {
+static dpi_status put_kind(output *w, const json_t *schema) {
     static const char *const of_enum[] = {"enum", "type", NULL};
     static const char *const of_const[] = {"const", "type", NULL};
     static const char *const of_any[] = {"anyOf", "oneOf", NULL};
@@ -385,7 +385,7 @@ static dpi_status put_kind(writer *w, const json_t *schema) {
     return DPI_STATUS_OK;
 }
 
-static dpi_status put_schema(writer *w, const json_t *schema) {
+static dpi_status put_schema(output *w, const json_t *schema) {
     if (json_is_true(schema)) {
         put(w, "any");
         return DPI_STATUS_OK;
@@ -402,7 +402,7 @@ static dpi_status put_schema(writer *w, const json_t *schema) {
     return DPI_STATUS_OK;
 }
 
-static dpi_status put_all(writer *w) {
+static dpi_status put_all(output *w) {
     put_bytes(w, basics, sizeof basics - 1);
     put(w, "root ::= ");
     DPI_TRY(put_schema(w, w->root));
@@ -428,7 +428,7 @@ dpi_status dpi_grammar_from_schema(const char *json, size_t n_bytes, dpi_grammar
     if (!root)
         return dpi_fail(err, DPI_STATUS_FORMAT, "JSON schema: no JSON: line %d, column %d: %.100s",
                         why.line, why.column, why.text);
-    writer w = {.root = root, .err = err};
+    output w = {.root = root, .err = err};
     dpi_status status = put_all(&w);
     if (status == DPI_STATUS_OK)
         status = dpi_grammar_parse(w.text, w.n, grammar, err);

@@ -25,7 +25,7 @@ typedef enum dpi_guess {
     /* argmax_x P(x | the guesses before) P(y | x), with the language model's probability: a
      * language model that knows the mechanism. */
     DPI_GUESS_CONTEXT = 4,
-    /* What somebody outside guesses, who is shown the perturbed words: dpi_attack_shown,
+    /* The guesses of the caller, which is shown the perturbed words: dpi_attack_shown,
      * dpi_attack_guess. */
     DPI_GUESS_REMOTE = 5
 } dpi_guess;

@@ -157,8 +157,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_begin(dpi_finetune *finetune, dpi
  * is undone), IO (the checkpoint), STATE (not begun; all steps are done). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_step(dpi_finetune *finetune, dpi_error *err);
 DPI_API int32_t dpi_finetune_steps_done(const dpi_finetune *finetune);
-/* The epsilon at the claim's delta of the steps that are done, were they all: what a ledger is
- * charged with is that of all steps. INFINITY: there is no noise. .1 to 1 s. Errors: MEMORY. */
+/* The epsilon at the claim's delta of the steps done so far, as if training ended here. A ledger is
+ * charged for all steps. INFINITY: there is no noise. .1 to 1 s. Errors: MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_spent(const dpi_finetune *finetune, double *epsilon,
                                                      dpi_error *err);
 /* The mean loss in nats of a token of the held-out records, as the adapter is now: public, as both

@@ -161,8 +161,8 @@ DPI_API void dpi_generation_cancel(dpi_generation *generation);
  *
  * On failure the status and *err are those of the first generation that failed, and the events
  * are filled in all the same: of the others some have released tokens. A generation with an ERROR
- * event is as it was before, and another advance tries again: no token was drawn that is not in an
- * event sooner or later, none is drawn twice, nothing is charged twice. Or it is freed.
+ * event is as it was before: another advance tries again, or it is freed. Each token that was drawn
+ * is in exactly one event, and is charged once.
  * Errors of a generation: MEMORY; CANCELLED (the session's cancel, while a prompt was read: it is
  * read again from its beginning); ENTROPY, NUMERIC, BUDGET, as dpi_sampler_step; STATE (its
  * sequences or its sampler serve something else, or prompt_seqs do not hold its prompts). ARG

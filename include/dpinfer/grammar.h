@@ -27,7 +27,7 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_grammar_parse(const char *text, size_t n_b
                                                     dpi_grammar **grammar, dpi_error *err);
 /* NULL is allowed. */
 DPI_API void dpi_grammar_free(dpi_grammar *grammar);
-/* Tells grammars apart, which are written alike; no defence against intent. */
+/* Tells grammars apart, by their text. Not cryptographic: a collision can be made. */
 DPI_API uint64_t dpi_grammar_digest(const dpi_grammar *grammar);
 
 /* *accepts = 1 if text [n_bytes] is one of the grammar's, else 0. Time is linear in n_bytes.

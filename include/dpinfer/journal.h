@@ -61,7 +61,7 @@ DPI_API void dpi_journal_options_init(dpi_journal_options *options);
 DPI_API DPI_MUST_CHECK dpi_status dpi_journal_open(const char *folder,
                                                    const dpi_journal_options *options,
                                                    dpi_journal **journal, dpi_error *err);
-/* Waits for nothing: what the disk does not have is not promised. NULL is allowed. */
+/* Does not wait for the disk: tokens that are not there yet may be lost. NULL is allowed. */
 DPI_API void dpi_journal_close(dpi_journal *journal);
 
 /* ---- What a job is --------------------------------------------------------------------------- */

@@ -14,7 +14,7 @@ typedef struct dpi_kmeans_options {
     int32_t n_starts; /* searches from other first centres, of which the best counts; default 5 */
     int32_t n_rounds; /* most rounds of one search; default 500 */
     int32_t uniform;  /* 1: the first centres are any points, as in most programs; 0 (default):
-                         points far from each other, which end nearer to the best groups */
+                         points with large distances, which end with better groups */
     uint64_t seed;        /* of the first centres; default 1 */
     dpi_cancel_fn cancel; /* asked once a round; may be NULL */
     void *cancel_user;
@@ -24,8 +24,8 @@ DPI_API void dpi_kmeans_options_init(dpi_kmeans_options *options);
 
 /* Groups of points [n_points, dim], so that the sum of squared distances from points to the mean of
  * their group is small: a local minimum. group [n_points] gets 0..n_groups-1, centres
- * [n_groups, dim] the means; some are equal where points are. *squares is the sum; any of the three
- * may be NULL. The same bits on each call with the same seed.
+ * [n_groups, dim] the means; equal points may give equal means. *squares is the sum; any of the
+ * three may be NULL. The same bits on each call with the same seed.
  * Time: n_starts n_rounds n_points n_groups dim at most. The work memory is freed, not wiped.
  * Errors: ARG, NUMERIC (a point is not finite), MEMORY, CANCELLED.
  * Sources: Lloyd 1982; first centres after Arthur and Vassilvitskii 2007 ("k-means++"). */

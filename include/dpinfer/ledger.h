@@ -109,7 +109,7 @@ typedef struct dpi_dataset_info {
     double epsilon, delta;
     int32_t scope, order;
     int64_t budget;  /* amounts, see above */
-    int64_t charged; /* the sum of all charges; of UNIT what one unit at most was charged */
+    int64_t charged; /* the sum of all charges; of UNIT the largest sum of one unit */
     int64_t left;    /* budget - charged, at least 0; of UNIT the budget: that of a new unit */
     int64_t last;    /* the last charge; 0: none */
     int64_t n_charges;

@@ -2,7 +2,7 @@
  * local differential privacy for prompts to a model elsewhere. Part of libdpinfer_full.
  *
  * This is another kind of guarantee than that of a release (release.h). Each word is perturbed by
- * itself, so a document of L words has L times the epsilon of a word; and of the four mechanisms
+ * itself, so a document of L words has L times the epsilon of a word; and of the five mechanisms
  * three have an epsilon in their papers that does not hold for all pairs of words.
  * dpi_perturb_certify computes the one that does. docs/inferdpt.md says when to use which. */
 #ifndef DPINFER_PERTURB_H
@@ -39,7 +39,7 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_vocabulary_create(const char *const *words
 DPI_API void dpi_vocabulary_free(dpi_vocabulary *vocabulary); /* NULL is allowed */
 DPI_API int32_t dpi_vocabulary_count(const dpi_vocabulary *vocabulary);
 DPI_API int32_t dpi_vocabulary_dim(const dpi_vocabulary *vocabulary);
-/* Of all words and vectors: tells vocabularies apart, no defence against intent. */
+/* Of all words and vectors: tells vocabularies apart. Not cryptographic: collisions can be made. */
 DPI_API uint64_t dpi_vocabulary_hash(const dpi_vocabulary *vocabulary);
 /* Word i, the vocabulary's. */
 DPI_API const char *dpi_vocabulary_word(const dpi_vocabulary *vocabulary, int32_t i);

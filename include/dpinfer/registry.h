@@ -35,7 +35,7 @@ typedef struct dpi_method_info {
     uint32_t accountants, adjacencies;
     int32_t centers, subsamples, units;
     const char *output;     /* what leaves with the tokens, ", and ..."; "" if nothing does */
-    const char *assumption; /* how it pays, beside its accountant: a sentence; NULL: no more */
+    const char *assumption; /* what else its cost rests on: a sentence; NULL: nothing */
 } dpi_method_info;
 
 /* Methods have the ids 0..count-1, which never change. */

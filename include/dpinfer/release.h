@@ -207,10 +207,9 @@ DPI_API void dpi_release_label(const dpi_release *release, int32_t index, const 
 /* Goes on to the next event, and begins the release if it has not begun. Texts are told in their
  * order: the events of one that is drawn beside an earlier one wait, unless as_drawn is set. A text
  * is whole with its END. PROMPT may be of any text.
- * Where it fails within a text, those before it go on to their end. Then each text of which tokens
- * are drawn comes out with its END (and OK), and after that comes the status: what was drawn is
- * always told. Cancelled: the same, and all texts end where they are. Each further call gives that
- * status.
+ * If one text fails, the texts before it are finished. Later texts end where they are, each with
+ * its END (and OK). Then the status comes: what was drawn is always told. Cancelled: the same, and
+ * all texts end where they are. Each further call gives that status.
  * Errors: those of dpi_release_begin; CANCELLED; FORMAT (PLAIN: the record is null); IO (a record);
  * ENTROPY; NUMERIC (the model); MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_release_advance(dpi_release *release,

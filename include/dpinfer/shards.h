@@ -47,8 +47,8 @@ typedef struct dpi_shards dpi_shards;
 DPI_API DPI_MUST_CHECK dpi_status dpi_shards_create(const char *folder, dpi_release *release,
                                                  dpi_report *report, dpi_error *err);
 
-/* Opens the folder of a job. *job is the caller's. Errors: IO; FORMAT (no job, or one that somebody
- * has changed); UNSUPPORTED (the key can be read by others); MEMORY. */
+/* Opens the folder of a job. *job is the caller's. Errors: IO; FORMAT (no job, or one that was
+ * changed); UNSUPPORTED (the key can be read by others); MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_shards_open(const char *folder, dpi_shards **job,
                                                   dpi_error *err);
 /* Wipes. NULL is allowed. */

@@ -48,26 +48,26 @@ void dpi_finetune_hash(const dpi_lora *lora, int32_t n_layer, const float *adapt
 /* ---- Writing --------------------------------------------------------------------------------- */
 
 /* Reals as text, to the last bit: GGUF readers differ in what they make of 64-bit floats. */
-static void put_real(dpi_gguf_writer *w, const char *key, double value) {
+static void put_real(dpi_gguf_builder *w, const char *key, double value) {
     char text[40];
     snprintf(text, sizeof text, "%.17g", value);
     dpi_gguf_put_string(w, key, text);
 }
 
-static void put_integer(dpi_gguf_writer *w, const char *key, int64_t value) {
+static void put_integer(dpi_gguf_builder *w, const char *key, int64_t value) {
     char text[24];
     snprintf(text, sizeof text, "%lld", (long long)value);
     dpi_gguf_put_string(w, key, text);
 }
 
-static void put_base(dpi_gguf_writer *w, const dpi_finetune *f) {
+static void put_base(dpi_gguf_builder *w, const dpi_finetune *f) {
     char text[16 + 1 + sizeof f->claim.model_name];
     snprintf(text, sizeof text, "%016" PRIx64 " %s", dpi_model_mark(f->options.model),
              f->claim.model_name);
     dpi_gguf_put_string(w, DPI_ADAPTER_BASE, text);
 }
 
-static void put_numbers(dpi_gguf_writer *w, const dpi_finetune_claim *c, const char *hex) {
+static void put_numbers(dpi_gguf_builder *w, const dpi_finetune_claim *c, const char *hex) {
     dpi_gguf_put_string(w, KEY "trained", c->full ? "weights" : "adapter");
     dpi_gguf_put_bool(w, KEY "private", dpi_finetune_is_private(c) != 0);
     dpi_gguf_put_string(w, KEY "label", dpi_finetune_is_private(c) ? "PRIVATE" : "NOT PRIVATE");
@@ -89,7 +89,7 @@ static void put_numbers(dpi_gguf_writer *w, const dpi_finetune_claim *c, const c
 }
 
 /* How texts are written: public, and what `generate` begins with. */
-static void put_task(dpi_gguf_writer *w, const dpi_finetune *f) {
+static void put_task(dpi_gguf_builder *w, const dpi_finetune *f) {
     const dpi_bytes instruction = f->options.instruction;
     dpi_gguf_put_string(w, KEY "template", dpi_chat_name(f->instructions.chat));
     if (instruction.data)
@@ -98,7 +98,7 @@ static void put_task(dpi_gguf_writer *w, const dpi_finetune *f) {
         dpi_gguf_put_string(w, KEY "labels", f->instructions.lines);
 }
 
-void dpi_finetune_put_claim(dpi_gguf_writer *w, const dpi_finetune *f, const char *hex) {
+void dpi_finetune_put_claim(dpi_gguf_builder *w, const dpi_finetune *f, const char *hex) {
     put_numbers(w, &f->claim, hex);
     put_task(w, f);
 }
@@ -107,7 +107,7 @@ dpi_status dpi_finetune_write(const dpi_finetune *f, const char *path, int fd, d
     const dpi_lora *lora = dpi_tuner_lora(f->tuner);
     const float *adapters = dpi_tuner_adapters(f->tuner);
     char hex[DPI_FINETUNE_HEX + 1], name[96];
-    dpi_gguf_writer *w;
+    dpi_gguf_builder *w;
     if (dpi_finetune_steps_done(f) != f->options.n_steps)
         return dpi_fail(err, DPI_STATUS_STATE, "%d of %d steps are done: the adapter is not whole",
                         dpi_finetune_steps_done(f), f->options.n_steps);
@@ -116,12 +116,12 @@ dpi_status dpi_finetune_write(const dpi_finetune *f, const char *path, int fd, d
     dpi_finetune_hash(lora, f->n_layer, adapters, hex);
     snprintf(name, sizeof name, "%.12s%s", hex,
              dpi_finetune_is_private(&f->claim) ? "" : " (NOT PRIVATE)");
-    DPI_TRY(dpi_gguf_writer_create(path, fd, &w, err));
+    DPI_TRY(dpi_gguf_builder_create(path, fd, &w, err));
     dpi_lora_put_keys(w, lora, name);
     put_base(w, f);
     dpi_finetune_put_claim(w, f, hex);
     dpi_lora_put_tensors(w, lora, f->n_layer, adapters);
-    return dpi_gguf_writer_finish(w, err);
+    return dpi_gguf_builder_finish(w, err);
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */

@@ -40,7 +40,7 @@ DPI_MUST_CHECK dpi_status dpi_finetune_recall(dpi_finetune *f, dpi_error *err);
 /* A finished hash in hex. */
 void dpi_finetune_hex(struct sha256_ctx *hash, char hex[DPI_FINETUNE_HEX + 1]);
 /* The keys of the claim and of the task. */
-void dpi_finetune_put_claim(dpi_gguf_writer *writer, const dpi_finetune *f, const char *hex);
+void dpi_finetune_put_claim(dpi_gguf_builder *builder, const dpi_finetune *f, const char *hex);
 /* With full: as dpi_finetune_write. Errors: also NUMERIC (a weight that its type cannot hold). */
 DPI_MUST_CHECK dpi_status dpi_finetune_write_whole(const dpi_finetune *f, const char *path, int fd,
                                                    dpi_error *err);

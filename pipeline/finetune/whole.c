@@ -43,10 +43,10 @@ static void put_row(void *user, const char *tensor, int64_t row, float *weights,
                (size_t)n * sizeof *weights);
 }
 
-static void put_keys(void *user, dpi_gguf_writer *writer) {
+static void put_keys(void *user, dpi_gguf_builder *builder) {
     const whole *w = user;
-    dpi_gguf_put_string(writer, "general.name", w->name);
-    dpi_finetune_put_claim(writer, w->f, w->hex);
+    dpi_gguf_put_string(builder, "general.name", w->name);
+    dpi_finetune_put_claim(builder, w->f, w->hex);
 }
 
 /* ---- The hash -------------------------------------------------------------------------------- */

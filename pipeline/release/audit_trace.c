@@ -157,8 +157,7 @@ static void record_step(player *p, path_text *x, int32_t t) {
     memcpy(x->weights[t], s->weights, n * sizeof *s->weights);
 }
 
-/* A candidate that a function of public numbers gives: one that ends texts, or one that does not.
- */
+/* Picks a candidate from public numbers alone: one that ends a text, or one that does not. */
 static size_t choose(const player *p, int32_t t, int32_t index) {
     const dpi_sampler *s = p->release->places[0].sampler;
     const bool stop = t == p->setup->stop_at;

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "dp/exact/noise.h"
+#include "dp/methods/method.h"
 #include "pipeline/claim.h"
 #include "pipeline/release/records.h"
 #include "pipeline/release/release.h"
@@ -269,11 +270,11 @@ static dpi_status check_numbers(const dpi_release_options *o, dpi_error *err) {
 static dpi_status check_spread(const dpi_release_options *o, const dpi_claim *c, dpi_error *err) {
     if (!o->spread)
         return DPI_STATUS_OK;
-    if (o->method.method != DPI_METHOD_INVISIBLEINK || o->n_parallel > 1 || o->n_shards > 0 ||
+    if (!dpi_method_ops_get(o->method.method)->partial || o->n_parallel > 1 || o->n_shards > 0 ||
         o->next_text)
         return dpi_fail(err, DPI_STATUS_ARG,
-                        "spread is allowed with invisibleink, one text at a time, and without "
-                        "shards");
+                        "spread is allowed with a method whose sums merge, one text at a time, "
+                        "and without shards");
     DPI_TRY(dpi_check_range("spread.count", o->spread->count, 1,
                             dpi_claim_is_assigned(c) || c->method.n_ref > DPI_PARTS_MAX
                                 ? DPI_PARTS_MAX
@@ -438,10 +439,11 @@ static dpi_status settle_grammar(dpi_release *r, dpi_error *err) {
     const dpi_grammar *grammar = r->options.grammar;
     if (!grammar)
         return DPI_STATUS_OK;
-    if (r->claim.method.method == DPI_METHOD_ADAPMIXED)
+    const dpi_method_ops *ops = dpi_method_ops_get(r->claim.method.method);
+    if (ops->refuses_masks)
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
-                        "grammar: allowed with methods other than adapmixed, which draws from all "
-                        "tokens");
+                        "grammar: allowed with methods other than %s, which draws from all tokens",
+                        ops->info.name);
     snprintf(r->claim.grammar, sizeof r->claim.grammar, "%016" PRIx64,
              dpi_grammar_digest(grammar));
     return dpi_mask_create(grammar, r->options.model, &r->mask, err);

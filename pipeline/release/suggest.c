@@ -1,15 +1,16 @@
 /* suggest.c - see dpinfer/suggest.h. */
 #include "dpinfer/suggest.h"
 
-#include <math.h>
 #include <stdbool.h>
 
 #include "base/status.h"
+#include "dp/methods/method.h"
 
 enum { HEARD = 10, WELL_HEARD = 100, BATCH_MOST = 4096, TOKENS_LEAST = 16 };
 
 double dpi_hearing_factor(const dpi_sampler_options *options, const dpi_sampler_plan *plan) {
-    return options->method == DPI_METHOD_INVISIBLEINK ? exp(2 * plan->clip / options->tau) : 0;
+    const dpi_method_ops *ops = dpi_method_ops_get(options->method);
+    return ops && ops->factor ? ops->factor(options, plan) : 0;
 }
 
 int32_t dpi_hearing_of(double factor) {
@@ -104,7 +105,8 @@ dpi_status dpi_suggest(const dpi_sampler_options *options, int64_t n_units, int3
                         "n_texts: found '%d', allowed 1..%lld: each text has a batch of its own, "
                         "of one unit at least",
                         n_texts, (long long)n_units);
-    if (options->method != DPI_METHOD_INVISIBLEINK)
+    const dpi_method_ops *ops = dpi_method_ops_get(options->method);
+    if (!ops || !ops->factor)
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
                         "a suggestion is made for InvisibleInk alone: what C does in other methods "
                         "is not measured");

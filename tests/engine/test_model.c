@@ -191,7 +191,7 @@ static void test_tensor_shapes(void **state) {
     begin(&b, "");
     add_tensors(&b, "blk.0.ffn_down.weight", 65);
     refuse(&b, DPI_STATUS_FORMAT,
-           "tensor blk.0.ffn_down.weight has shape [65, 32, 1, 1], the hyperparameters ask for "
+           "tensor blk.0.ffn_down.weight has shape [65, 32, 1, 1], the hyperparameters require "
            "[64, 32]");
     begin(&b, "");
     add_tensors(&b, "output_norm.weight", 31);

@@ -31,7 +31,7 @@ static const char *part_path(int index, int count) {
 
 /* ---- A whole model in parts ------------------------------------------------------------------ */
 
-static void put_u16(dpi_gguf_writer *w, const char *key, uint16_t value) {
+static void put_u16(dpi_gguf_builder *w, const char *key, uint16_t value) {
     unsigned char bytes[2] = {(unsigned char)value, (unsigned char)(value >> 8)};
     dpi_gguf_kv kv = {.key = key, .type = DPI_GGUF_U16, .item_type = DPI_GGUF_U16, .n_items = 1,
                       .data = bytes, .n_bytes = 2};
@@ -41,9 +41,9 @@ static void put_u16(dpi_gguf_writer *w, const char *key, uint16_t value) {
 /* Tensor i goes to part i % count, as a tool that splits a file writes them. */
 static void split_model(const dpi_gguf *g, int count) {
     for (int part = 0; part < count; part++) {
-        dpi_gguf_writer *w = NULL;
+        dpi_gguf_builder *w = NULL;
         dpi_error err;
-        assert_ok(dpi_gguf_writer_create(part_path(part, count), -1, &w, &err), &err);
+        assert_ok(dpi_gguf_builder_create(part_path(part, count), -1, &w, &err), &err);
         put_u16(w, "split.no", (uint16_t)part);
         put_u16(w, "split.count", (uint16_t)count);
         dpi_gguf_put_u32(w, "split.tensors.count", (uint32_t)dpi_gguf_tensor_count(g));
@@ -57,7 +57,7 @@ static void split_model(const dpi_gguf *g, int count) {
                 else
                     dpi_gguf_put_data(w, t->data, t->n_bytes);
             }
-        assert_ok(dpi_gguf_writer_finish(w, &err), &err);
+        assert_ok(dpi_gguf_builder_finish(w, &err), &err);
     }
 }
 

@@ -1,4 +1,4 @@
-/* Files that are written: the GGUF writer, quantised models, made models. Read back by the loader,
+/* Files that are written: the GGUF builder, quantised models, made models. Read back by the loader,
  * which checks the container; compared with their source, with llama.cpp's mixture, with each
  * other. */
 #include <dirent.h>
@@ -55,12 +55,12 @@ static void assert_same_files(const char *a, const char *b, bool same) {
     free(x), free(y);
 }
 
-/* ---- The writer ------------------------------------------------------------------------------ */
+/* ---- The builder ---------------------------------------------------------------------------- */
 
-static dpi_gguf_writer *begin_two_tensors(void) {
-    dpi_gguf_writer *w = NULL;
+static dpi_gguf_builder *begin_two_tensors(void) {
+    dpi_gguf_builder *w = NULL;
     dpi_error err;
-    assert_ok(dpi_gguf_writer_create(in_dir("w.gguf"), -1, &w, &err), &err);
+    assert_ok(dpi_gguf_builder_create(in_dir("w.gguf"), -1, &w, &err), &err);
     dpi_gguf_put_u32(w, "a", 7);
     dpi_gguf_put_f32(w, "b", 0.5f);
     dpi_gguf_put_bool(w, "c", true);
@@ -73,10 +73,10 @@ static dpi_gguf_writer *begin_two_tensors(void) {
     return w;
 }
 
-static void test_writer(void **state) {
+static void test_builder(void **state) {
     (void)state;
     dpi_error err;
-    dpi_gguf_writer *w = begin_two_tensors();
+    dpi_gguf_builder *w = begin_two_tensors();
     unsigned char data[12 + 36];
     for (size_t i = 0; i < sizeof data; i++)
         data[i] = (unsigned char)(i + 1);
@@ -84,8 +84,8 @@ static void test_writer(void **state) {
     dpi_gguf_put_data(w, data + 5, 30);
     dpi_gguf_put_data(w, data + 35, 13);
     assert_int_not_equal(access(in_dir("w.gguf"), F_OK), 0); /* not before it is whole */
-    assert_false(dpi_gguf_writer_failed(w));
-    assert_ok(dpi_gguf_writer_finish(w, &err), &err);
+    assert_false(dpi_gguf_builder_failed(w));
+    assert_ok(dpi_gguf_builder_finish(w, &err), &err);
     assert_int_equal(count_files(), 1);
 
     dpi_gguf *g = NULL;
@@ -112,31 +112,32 @@ static void test_writer(void **state) {
     dpi_gguf_close(g);
 }
 
-static void test_writer_refuses(void **state) {
+static void test_builder_refuses(void **state) {
     (void)state;
     dpi_error err;
-    dpi_gguf_writer *w = NULL;
+    dpi_gguf_builder *w = NULL;
     unsigned char data[100] = {0};
-    assert_error(dpi_gguf_writer_create(in_dir("no/w.gguf"), -1, &w, &err), DPI_STATUS_IO, &err,
+    assert_error(dpi_gguf_builder_create(in_dir("no/w.gguf"), -1, &w, &err), DPI_STATUS_IO, &err,
                  "cannot be created");
-    assert_error(dpi_gguf_writer_create(dir, -1, &w, &err), DPI_STATUS_IO, &err,
+    assert_error(dpi_gguf_builder_create(dir, -1, &w, &err), DPI_STATUS_IO, &err,
                  "not a regular file");
-    assert_error(dpi_gguf_writer_create("/dev/full", -1, &w, &err), DPI_STATUS_IO, &err,
+    assert_error(dpi_gguf_builder_create("/dev/full", -1, &w, &err), DPI_STATUS_IO, &err,
                  "not a regular file");
     assert_null(w);
     w = begin_two_tensors();
     dpi_gguf_put_data(w, data, 12);
-    assert_error(dpi_gguf_writer_finish(w, &err), DPI_STATUS_STATE, &err, "data of 1 of 2 tensors");
+    assert_error(dpi_gguf_builder_finish(w, &err), DPI_STATUS_STATE, &err,
+                 "data of 1 of 2 tensors");
     w = begin_two_tensors();
     dpi_gguf_put_data(w, data, 49);
-    assert_error(dpi_gguf_writer_finish(w, &err), DPI_STATUS_STATE, &err, "more data");
+    assert_error(dpi_gguf_builder_finish(w, &err), DPI_STATUS_STATE, &err, "more data");
     w = begin_two_tensors();
     dpi_gguf_put_tensor(w, "t3", DPI_TYPE_Q4_0, 1, (int64_t[]){33});
-    assert_true(dpi_gguf_writer_failed(w));
-    assert_error(dpi_gguf_writer_finish(w, &err), DPI_STATUS_LIMIT, &err, "tensor t3");
+    assert_true(dpi_gguf_builder_failed(w));
+    assert_error(dpi_gguf_builder_finish(w, &err), DPI_STATUS_LIMIT, &err, "tensor t3");
     w = begin_two_tensors();
     dpi_gguf_put_data(w, data, 20);
-    dpi_gguf_writer_discard(w);
+    dpi_gguf_builder_discard(w);
     assert_int_equal(count_files(), 0); /* nothing stays behind */
 }
 
@@ -578,7 +579,7 @@ static void test_failing_allocations(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_writer),         TEST(test_writer_refuses), TEST(test_full_disk),
+        TEST(test_builder),         TEST(test_builder_refuses), TEST(test_full_disk),
         TEST(test_quantize),       TEST(test_fallback),       TEST(test_mixture_golden),
         TEST(test_mixture_layers), TEST(test_quantize_refuses), TEST(test_make),
         TEST(test_make_seed),      TEST(test_make_vocab),     TEST(test_make_refuses),

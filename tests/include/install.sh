@@ -89,6 +89,27 @@ if [ $# -eq 0 ] && echo 'int main(void) { return 0; }' | "$cc" -x c - -x none -s
         "${all[@]}" -o "$work/alone"
     try "no shared library" bash -c "! readelf -d '$work/alone' | grep -q NEEDED"
     same alone "$work/alone"
+    # OpenBLAS is loaded, and a static program cannot load: an error, and no crash.
+    cat >"$work/ref.c" <<'END'
+#include <dpinfer.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+    dpi_model *model;
+    dpi_session *session;
+    dpi_session_options o;
+    dpi_error err;
+    dpi_session_options_init(&o);
+    o.isa = DPI_ISA_REF;
+    if (argc != 2 || dpi_model_open(argv[1], NULL, &model, &err) != DPI_STATUS_OK)
+        return 2;
+    const dpi_status status = dpi_session_create(model, &o, &session, &err);
+    puts(err.message);
+    return status != DPI_STATUS_UNSUPPORTED;
+}
+END
+    try "a static program" "$cc" -std=c17 "${flags[@]}" -static "$work/ref.c" "${all[@]}" \
+        -o "$work/ref"
+    try "OpenBLAS in a static program" "$work/ref" "$source/models/dpinfer-4m-q8_0.gguf"
 else
     echo "skipped: no static link (sanitizers, or archives that are not installed)"
 fi

@@ -51,7 +51,7 @@ run run "${position[@]}" --method amin --seed 7 -o amin.txt; expect_rc 0
 ranks 2 run "${position[@]}" --method amin --seed 7 -o amin.2.txt; expect_rc 0
 expect_same amin.txt amin.2.txt
 ranks 2 run "${position[@]}" --method amin --seed 7 --spread; check "refused" test $rc -ne 0
-expect_err "spread is allowed with invisibleink"
+expect_err "spread is allowed with a method whose sums merge"
 
 # ---- One statement, one report, one charge ------------------------------------------------------
 run ledger init year.ledger --dataset letters --epsilon 12 --delta 1e-5; expect_rc 0

@@ -1,4 +1,4 @@
-/* graph_impl.h - the graph and its gradient in the type `real`; a template: graph_*.c include
+/* graph_tmpl.h - the graph and its gradient in the type `real`; a template: graph_*.c include
  * it with GRAPH_NAME, the dpi_graph to define. Internal. */
 #include "train/attention.h"
 #include "train/graph.h"

@@ -1,7 +1,7 @@
-/* gguf_impl.h - what gguf.c (opens), gguf_check.c (checks) and gguf_read.c (answers) share.
+/* gguf_file.h - what gguf.c (opens), gguf_check.c (checks) and gguf_read.c (answers) share.
  * Private to them. */
-#ifndef DPI_GGUF_IMPL_H
-#define DPI_GGUF_IMPL_H
+#ifndef DPI_GGUF_FILE_H
+#define DPI_GGUF_FILE_H
 
 #include <string.h>
 
