@@ -2,8 +2,6 @@
 #include "eval/classify.h"
 
 #include <dlfcn.h>
-#include <linear.h>
-#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,173 +10,19 @@
 #include "dpinfer/memory.h"
 #include "eval/fail.h"
 #include "eval/loaded.h"
-
-/* What a training set says: its words with their weights, its labels. */
-typedef struct vocabulary {
-    uint64_t *word; /* [n], ascending; private */
-    double *idf;    /* [n] */
-    int32_t n;
-    const char **label; /* [n_labels], ascending; the texts' */
-    int32_t n_labels;
-} vocabulary;
-
-/* Texts with labels as rows. */
-typedef struct rows {
-    struct feature_node **at; /* [n]; private, parts of `nodes` */
-    struct feature_node *nodes;
-    double *label; /* [n] from 1; 0: one that was not trained */
-    int32_t n;
-} rows;
+#include "eval/rows.h"
 
 static dpi_status no_memory(dpi_error *err) {
     return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for a classifier");
 }
 
-static int compare_word(const void *a, const void *b) {
-    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
-static int compare_label(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* ---- Words and labels ------------------------------------------------------------------------ */
-
-static int32_t find_word(const vocabulary *v, uint64_t word) {
-    const uint64_t *at = v->n > 0 ? bsearch(&word, v->word, (size_t)v->n, sizeof word, compare_word)
-                                  : NULL;
-    return at ? (int32_t)(at - v->word) : -1;
-}
-
-/* Each word of a text once, ascending, into own [n_words]; how many. */
-static int32_t words_of(const eval_text *t, uint64_t *own) {
-    int32_t n = 0;
-    memcpy(own, t->word, (size_t)t->n_words * sizeof *own);
-    qsort(own, (size_t)t->n_words, sizeof *own, compare_word);
-    for (int32_t i = 0; i < t->n_words; i++)
-        if (i == 0 || own[i] != own[i - 1])
-            own[n++] = own[i];
-    return n;
-}
-
-/* The number of texts with each word first, then its weight. */
-static dpi_status find_words(vocabulary *v, const eval_texts *train, dpi_error *err) {
-    size_t n = 0;
-    int32_t n_texts = 0;
-    v->word = dpi_private_malloc(((size_t)train->n_words + 1) * sizeof *v->word);
-    v->idf = dpi_private_malloc(((size_t)train->n_words + 1) * sizeof *v->idf);
-    if (!v->word || !v->idf)
-        return no_memory(err);
-    for (int32_t t = 0; t < train->n; t++)
-        if (train->at[t].label) {
-            n += (size_t)words_of(&train->at[t], v->word + n);
-            n_texts++;
-        }
-    qsort(v->word, n, sizeof *v->word, compare_word);
-    for (size_t i = 0; i < n; i++) {
-        if (v->n > 0 && v->word[v->n - 1] == v->word[i]) {
-            v->idf[v->n - 1]++;
-        } else {
-            v->word[v->n] = v->word[i];
-            v->idf[v->n++] = 1;
-        }
-    }
-    for (int32_t i = 0; i < v->n; i++)
-        v->idf[i] = log((1.0 + n_texts) / (1 + v->idf[i])) + 1;
-    return DPI_STATUS_OK;
-}
-
-static dpi_status find_labels(vocabulary *v, const eval_texts *train, dpi_error *err) {
-    int32_t n = 0;
-    v->label = dpi_private_malloc(((size_t)train->n + 1) * sizeof *v->label);
-    if (!v->label)
-        return no_memory(err);
-    for (int32_t t = 0; t < train->n; t++)
-        if (train->at[t].label)
-            v->label[n++] = train->at[t].label;
-    qsort(v->label, (size_t)n, sizeof *v->label, compare_label);
-    for (int32_t i = 0; i < n; i++)
-        if (v->n_labels == 0 || strcmp(v->label[i], v->label[v->n_labels - 1]) != 0)
-            v->label[v->n_labels++] = v->label[i];
-    return v->n_labels >= 2 ? DPI_STATUS_OK
-                            : eval_fail(err, DPI_STATUS_ARG, "labels of training texts: found %d, "
-                                        "allowed 2 or more", (int)v->n_labels);
-}
-
-static dpi_status make_vocabulary(vocabulary *v, const eval_texts *train, dpi_error *err) {
-    *v = (vocabulary){0};
-    EVAL_TRY(find_labels(v, train, err));
-    return find_words(v, train, err);
-}
-
-static void free_vocabulary(vocabulary *v) {
-    dpi_private_free(v->word);
-    dpi_private_free(v->idf);
-    dpi_private_free(v->label);
-}
-
-/* ---- Rows ------------------------------------------------------------------------------------ */
-
-/* A row of length 1 and its end, at `node`; how many nodes. */
-static size_t make_row(const vocabulary *v, const eval_text *t, uint64_t *sorted,
-                       struct feature_node *node) {
-    size_t n = 0;
-    double squares = 0;
-    memcpy(sorted, t->word, (size_t)t->n_words * sizeof *sorted);
-    qsort(sorted, (size_t)t->n_words, sizeof *sorted, compare_word);
-    for (int32_t i = 0, end; i < t->n_words; i = end) {
-        for (end = i; end < t->n_words && sorted[end] == sorted[i];)
-            end++;
-        const int32_t index = find_word(v, sorted[i]);
-        if (index < 0)
-            continue;
-        node[n] = (struct feature_node){index + 1, (end - i) * v->idf[index]};
-        squares += node[n].value * node[n].value;
-        n++;
-    }
-    for (size_t i = 0; i < n; i++)
-        node[i].value /= sqrt(squares);
-    node[n++].index = -1;
-    return n;
-}
-
-static dpi_status make_rows(const vocabulary *v, const eval_texts *texts, rows *r,
-                            dpi_error *err) {
-    const size_t n = (size_t)texts->n + 1, n_words = (size_t)texts->n_words + 1;
-    size_t used = 0;
-    *r = (rows){.at = dpi_private_malloc(n * sizeof *r->at),
-                .nodes = dpi_private_malloc((n_words + n) * sizeof *r->nodes),
-                .label = dpi_private_malloc(n * sizeof *r->label)};
-    uint64_t *sorted = dpi_private_malloc(n_words * sizeof *sorted);
-    const bool ok = r->at && r->nodes && r->label && sorted;
-    for (int32_t t = 0; t < texts->n && ok; t++) {
-        const char *name = texts->at[t].label;
-        if (!name)
-            continue;
-        const char **found = bsearch(&name, v->label, (size_t)v->n_labels, sizeof *v->label,
-                                     compare_label);
-        r->label[r->n] = found ? (double)(found - v->label + 1) : 0;
-        r->at[r->n++] = r->nodes + used;
-        used += make_row(v, &texts->at[t], sorted, r->nodes + used);
-    }
-    dpi_private_free(sorted);
-    return ok ? DPI_STATUS_OK : no_memory(err);
-}
-
-static void free_rows(rows *r) {
-    dpi_private_free(r->at);
-    dpi_private_free(r->nodes);
-    dpi_private_free(r->label);
-}
-
 dpi_status eval_write_rows(const eval_texts *train, const eval_texts *texts, const char *path,
                            dpi_error *err) {
-    vocabulary v;
-    rows r = {0};
-    dpi_status status = make_vocabulary(&v, train, err);
+    eval_vocabulary v;
+    eval_rows r = {0};
+    dpi_status status = eval_vocabulary_make(&v, train, err);
     if (status == DPI_STATUS_OK)
-        status = make_rows(&v, texts, &r, err);
+        status = eval_rows_make(&v, texts, &r, err);
     FILE *f = status == DPI_STATUS_OK ? fopen(path, "w") : NULL;
     for (int32_t i = 0; i < r.n && f; i++) {
         fprintf(f, "%g", r.label[i]);
@@ -190,8 +34,8 @@ dpi_status eval_write_rows(const eval_texts *train, const eval_texts *texts, con
         status = eval_fail(err, DPI_STATUS_IO, "cannot write %s", path);
     if (f && fclose(f) != 0 && status == DPI_STATUS_OK)
         status = eval_fail(err, DPI_STATUS_IO, "cannot write %s", path);
-    free_rows(&r);
-    free_vocabulary(&v);
+    eval_rows_free(&r);
+    eval_vocabulary_free(&v);
     return status;
 }
 
@@ -222,7 +66,7 @@ static dpi_status open_liblinear(liblinear *l, size_t n_bytes, dpi_error *err) {
 static void be_silent(const char *text) { (void)text; }
 
 /* right [n_labels + 1], predicted and there: counts for each label. */
-static void test_rows(const liblinear *l, const struct model *m, const rows *test,
+static void test_rows(const liblinear *l, const struct model *m, const eval_rows *test,
                       int32_t n_labels, int32_t *counts, eval_accuracy *a) {
     int32_t *right = counts, *predicted = right + n_labels + 1, *there = predicted + n_labels + 1;
     int32_t n_right = 0;
@@ -240,7 +84,7 @@ static void test_rows(const liblinear *l, const struct model *m, const rows *tes
     }
 }
 
-static double share_of_majority(const rows *train, const rows *test, int32_t n_labels,
+static double share_of_majority(const eval_rows *train, const eval_rows *test, int32_t n_labels,
                                 int32_t *counts) {
     int32_t most = 1, n = 0;
     for (int32_t i = 0; i < train->n; i++)
@@ -252,7 +96,7 @@ static double share_of_majority(const rows *train, const rows *test, int32_t n_l
     return (double)n / test->n;
 }
 
-static dpi_status learn(const vocabulary *v, const rows *train, const rows *test,
+static dpi_status learn(const eval_vocabulary *v, const eval_rows *train, const eval_rows *test,
                         eval_accuracy *a, dpi_error *err) {
     liblinear l;
     if (test->n == 0)
@@ -283,21 +127,21 @@ static dpi_status learn(const vocabulary *v, const rows *train, const rows *test
 
 dpi_status eval_classify(const eval_texts *train, const eval_texts *test, eval_accuracy *a,
                          dpi_error *err) {
-    vocabulary v;
-    rows of_train = {0}, of_test = {0};
+    eval_vocabulary v;
+    eval_rows of_train = {0}, of_test = {0};
     *a = (eval_accuracy){0};
-    dpi_status status = make_vocabulary(&v, train, err);
+    dpi_status status = eval_vocabulary_make(&v, train, err);
     if (status == DPI_STATUS_OK)
-        status = make_rows(&v, train, &of_train, err);
+        status = eval_rows_make(&v, train, &of_train, err);
     if (status == DPI_STATUS_OK)
-        status = make_rows(&v, test, &of_test, err);
+        status = eval_rows_make(&v, test, &of_test, err);
     if (status == DPI_STATUS_OK)
         status = learn(&v, &of_train, &of_test, a, err);
     a->n_train = of_train.n;
     a->n_test = of_test.n;
     a->n_labels = v.n_labels;
-    free_rows(&of_train);
-    free_rows(&of_test);
-    free_vocabulary(&v);
+    eval_rows_free(&of_train);
+    eval_rows_free(&of_test);
+    eval_vocabulary_free(&v);
     return status;
 }

@@ -10,6 +10,8 @@
 #include "eval/coherence.h"
 #include "eval/fail.h"
 #include "eval/grams.h"
+#include "eval/measure_members.h"
+#include "eval/perturbed.h"
 #include "eval/pii.h"
 #include "eval/values.h"
 
@@ -163,6 +165,27 @@ static dpi_status try_classifier(const eval_texts *train, const eval_texts *test
     return status == DPI_STATUS_ARG ? DPI_STATUS_OK : status;
 }
 
+/* What one would get at the same epsilon by noise on a classifier, and no texts at all. */
+static dpi_status measure_perturbed(evaluation *e, const eval_sources *s, dpi_error *err) {
+    static const char *const keys[] = {"accuracy_logistic", "accuracy_perturbed"};
+    static const char *const labels[] = {
+        "the same of logistic regression, by words of the synthetic texts",
+        "the same with noise on its weights, at the claimed epsilon: to compare with, no release"};
+    const double epsilons[] = {INFINITY, s->claimed_epsilon};
+    double *right = dpi_private_malloc(((size_t)s->real->n + 1) * sizeof *right);
+    dpi_status status = right ? DPI_STATUS_OK
+                              : eval_fail(err, DPI_STATUS_MEMORY, "out of memory for a classifier");
+    for (int32_t k = 0; k < 2 && status == DPI_STATUS_OK; k++) {
+        int32_t n;
+        status = eval_classify_perturbed(s->synthetic, s->train, s->real, epsilons[k],
+                                         s->claimed_delta, right, &n, err);
+        if (status == DPI_STATUS_OK)
+            status = eval_add_mean(e, "classifier", keys[k], labels[k], right, n, err);
+    }
+    dpi_private_free(right);
+    return status == DPI_STATUS_ARG ? DPI_STATUS_OK : status;
+}
+
 static dpi_status measure_classifier(evaluation *e, const eval_sources *s, dpi_error *err) {
     eval_accuracy a;
     bool done;
@@ -180,10 +203,10 @@ static dpi_status measure_classifier(evaluation *e, const eval_sources *s, dpi_e
     if (!s->train)
         return DPI_STATUS_OK;
     EVAL_TRY(try_classifier(s->train, s->real, &a, &done, err));
-    return done
-               ? eval_add_share(e, "classifier", "accuracy_train", "the same of the training texts",
-                                (int32_t)lrint(a.accuracy * a.n_test), a.n_test, err)
-               : DPI_STATUS_OK;
+    if (done)
+        EVAL_TRY(eval_add_share(e, "classifier", "accuracy_train", "the same of the training texts",
+                                (int32_t)lrint(a.accuracy * a.n_test), a.n_test, err));
+    return done && s->claimed_epsilon > 0 ? measure_perturbed(e, s, err) : DPI_STATUS_OK;
 }
 
 /* ---- A model --------------------------------------------------------------------------------- */
@@ -294,6 +317,7 @@ dpi_status evaluate(const eval_sources *s, evaluation *e, dpi_error *err) {
     EVAL_TRY(measure_length(e, s, err));
     EVAL_TRY(measure_diversity(e, s, err));
     EVAL_TRY(measure_copies(e, s, err));
+    EVAL_TRY(eval_measure_members(e, s, err));
     EVAL_TRY(measure_pii(e, s, err));
     EVAL_TRY(measure_structure(e, s, err));
     EVAL_TRY(measure_classifier(e, s, err));

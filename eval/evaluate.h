@@ -8,6 +8,7 @@
 
 #include "eval/features.h"
 #include "eval/mauve.h"
+#include "eval/members.h"
 #include "eval/structure.h"
 #include "eval/texts.h"
 
@@ -23,6 +24,10 @@ typedef struct eval_sources {
     const eval_texts *synthetic, *real;
     const eval_texts *train;  /* what the synthetic texts come from; NULL: not known */
     const eval_texts *prompts;  /* of the synthetic texts, or one for all; NULL: not known */
+    const eval_texts *canaries, *controls; /* records that were planted, and others like them that
+                                              were not; NULL: none */
+    int32_t ngram; /* words that membership inference counts, 1..EVAL_NGRAM_MAX */
+    double claimed_epsilon, claimed_delta; /* 0: none */
     const dpi_grammar *grammar; /* the form that texts should have; NULL: none */
     const dpi_model *model;     /* NULL: no features, no perplexity, no coherence */
     dpi_session_options session;
@@ -38,6 +43,8 @@ typedef struct evaluation {
     bool has_mauve;
     mauve_score mauve;
     mauve_options settings;
+    bool has_members, has_canaries;
+    eval_ranking members, canaries;
     bool has_structure;
     eval_structure structure;
     double *map; /* [n_synthetic + n_real, 2]; NULL without features */

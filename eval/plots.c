@@ -8,6 +8,9 @@ enum { WIDTH = 640, HEIGHT = 300, LEFT = 48, BOTTOM = 40, TOP = 28, MAP_POINTS =
 static double x_at(double share) { return LEFT + (WIDTH - LEFT - 12) * share; }
 static double y_at(double share) { return HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * share; }
 
+/* .001 to 1 as 0 to 1. */
+static double log_at(double share) { return share > .001 ? 1 + log10(share) / 3 : 0; }
+
 static void begin(FILE *f, const char *title) {
     fprintf(f, "<figure><figcaption>%s</figcaption>\n<svg viewBox=\"0 0 %d %d\" role=\"img\" "
                "aria-label=\"%s\">\n", title, WIDTH, HEIGHT, title);
@@ -90,4 +93,35 @@ void plot_map(const evaluation *e, FILE *f) {
                 x_at(at[0]), y_at(at[1]), i < e->n_synthetic ? 'a' : 'b');
     }
     end(f, true);
+}
+
+void plot_members(const evaluation *e, FILE *f) {
+    const eval_ranking *const sets[] = {&e->members, &e->canaries};
+    const bool has[] = {e->has_members, e->has_canaries};
+    begin(f, "Who was a record: found, against found wrongly (both logarithmic)");
+    fprintf(f, "<path d=\"M%.1f %.1fL%.1f %.1f\" stroke=\"var(--line)\" "
+               "stroke-dasharray=\"4 4\"/>\n", x_at(0), y_at(0), x_at(1), y_at(1));
+    for (int32_t k = 0; k < 2; k++) {
+        if (!has[k])
+            continue;
+        fprintf(f, "<polyline fill=\"none\" stroke-width=\"2\" style=\"stroke:var(--%c)\" "
+                   "points=\"", k ? 'b' : 'a');
+        for (int32_t i = 0; i < EVAL_ROC_POINTS; i++)
+            fprintf(f, "%.1f,%.1f ", x_at(log_at(sets[k]->roc_fpr[i])),
+                    y_at(log_at(sets[k]->roc_tpr[i])));
+        fputs("\"/>\n", f);
+    }
+    for (int32_t i = 0; i <= 3; i++) {
+        label(f, x_at(i / 3.0), HEIGHT - 22, "middle", "%g", pow(10, i - 3));
+        label(f, LEFT - 6, y_at(i / 3.0) + 4, "end", "%g", pow(10, i - 3));
+    }
+    fprintf(f, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">others that are taken for "
+               "records</text>\n", WIDTH / 2, HEIGHT - 4);
+    if (has[0])
+        fprintf(f, "<text x=\"%d\" y=\"16\" style=\"fill:var(--a)\">training texts</text>",
+                LEFT);
+    if (has[1])
+        fprintf(f, "<text x=\"%d\" y=\"16\" style=\"fill:var(--b)\">canaries</text>",
+                LEFT + 110);
+    end(f, false);
 }

@@ -13,4 +13,7 @@ void plot_frontier(const evaluation *e, FILE *f);
 /* Texts by the two directions in which their features vary most. */
 void plot_map(const evaluation *e, FILE *f);
 
+/* Membership inference: true positives against false ones. */
+void plot_members(const evaluation *e, FILE *f);
+
 #endif

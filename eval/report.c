@@ -135,6 +135,8 @@ static void print_html(const evaluation *e, bool is_public, FILE *f) {
         plot_frontier(e, f);
     if (e->map)
         plot_map(e, f);
+    if (e->has_members || e->has_canaries)
+        plot_members(e, f);
     fputs("</div>\n", f);
     print_rows(e, f);
     fields_print_html(&e->structure, f);

@@ -16,7 +16,7 @@
 /* What the command has open. */
 typedef struct eval {
     const args *a;
-    eval_texts synthetic, real, train, prompts;
+    eval_texts synthetic, real, train, prompts, canaries, controls;
     dpi_grammar *grammar;
     dpi_model *model;
     eval_sources sources;
@@ -42,6 +42,8 @@ static int check_options(const args *a) {
                         a->positional[1]);
     if (!features && a->v[OPT_DIM].given)
         return cli_fail(CLI_USAGE, "--dim is allowed only with --features");
+    if (a->v[OPT_CANARIES].given != a->v[OPT_CONTROLS].given)
+        return cli_fail(CLI_USAGE, "--canaries and --controls need each other");
     if (!features && a->v[OPT_PROMPTS].given && !a->v[OPT_MODEL].given)
         return cli_fail(CLI_USAGE, "--prompts needs --model, which reads them, or --features");
     if (!features && !a->v[OPT_REAL].given)
@@ -137,23 +139,34 @@ static int read_texts(const args *a, const char *path, eval_texts *texts) {
                : cli_fail_library(CLI_RECORDS, &err);
 }
 
+/* The texts of an option, if it is given; *found: NULL without it. */
+static int read_option(const args *a, option_id id, eval_texts *texts, const eval_texts **found) {
+    *found = a->v[id].given ? texts : NULL;
+    return a->v[id].given ? read_texts(a, a->v[id].s, texts) : CLI_OK;
+}
+
 static int open_sources(eval *e) {
     const args *a = e->a;
+    eval_sources *s = &e->sources;
+    *s = (eval_sources){.mauve = read_mauve(a),
+                        .ngram = (int32_t)a->v[OPT_NGRAM].i,
+                        .claimed_epsilon = a->v[OPT_CLAIMED_EPSILON].d,
+                        .claimed_delta = a->v[OPT_CLAIMED_DELTA].d,
+                        .synthetic = &e->synthetic};
     int code = read_texts(a, a->positional[0], &e->synthetic);
     if (code == CLI_OK)
-        code = read_texts(a, a->v[OPT_REAL].s, &e->real);
-    if (code == CLI_OK && a->v[OPT_TRAIN].given)
-        code = read_texts(a, a->v[OPT_TRAIN].s, &e->train);
-    if (code == CLI_OK && a->v[OPT_PROMPTS].given)
-        code = read_texts(a, a->v[OPT_PROMPTS].s, &e->prompts);
+        code = read_option(a, OPT_REAL, &e->real, &s->real);
+    if (code == CLI_OK)
+        code = read_option(a, OPT_TRAIN, &e->train, &s->train);
+    if (code == CLI_OK)
+        code = read_option(a, OPT_PROMPTS, &e->prompts, &s->prompts);
+    if (code == CLI_OK)
+        code = read_option(a, OPT_CANARIES, &e->canaries, &s->canaries);
+    if (code == CLI_OK)
+        code = read_option(a, OPT_CONTROLS, &e->controls, &s->controls);
     if (code == CLI_OK)
         code = grammar_options_read(a, &e->grammar);
-    e->sources = (eval_sources){.synthetic = &e->synthetic,
-                                .real = &e->real,
-                                .train = a->v[OPT_TRAIN].given ? &e->train : NULL,
-                                .prompts = a->v[OPT_PROMPTS].given ? &e->prompts : NULL,
-                                .grammar = e->grammar,
-                                .mauve = read_mauve(a)};
+    s->grammar = e->grammar;
     if (code != CLI_OK || !a->v[OPT_MODEL].given)
         return code;
     dpi_model_info info;
@@ -223,6 +236,8 @@ static int eval_main(const args *a) {
     eval_texts_free(&e.real);
     eval_texts_free(&e.train);
     eval_texts_free(&e.prompts);
+    eval_texts_free(&e.canaries);
+    eval_texts_free(&e.controls);
     dpi_grammar_free(e.grammar);
     dpi_model_close(e.model);
     return code;
@@ -239,7 +254,9 @@ const command command_eval = {
         "Compares texts with real ones that were held out: length, diversity, copies of training\n"
         "texts, things that name a person, and with --label-field what a classifier learns. With\n"
         "--model also MAUVE, neighbours and perplexity, by what this model makes of each text,\n"
-        "and with --prompts how near texts are to them. Of JSON also what its fields hold.\n"
+        "and with --prompts how near texts are to them. Of JSON also what its fields hold. With\n"
+        "--train and --canaries how well the texts tell who was a record, and a lower bound of\n"
+        "epsilon by it.\n"
         "SYNTHETIC, --real and --train are what 'dpinfer run' takes as records, or has written.\n"
         "The report is text, or by its name a .json, a .csv or a page of .html. Its numbers come\n"
         "from the real texts as they stand: it is PRIVATE unless these are public.\n",

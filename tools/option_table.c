@@ -468,32 +468,7 @@ const option_spec option_rows[N_OPTIONS] = {
     [OPT_ALLOW_STREAM] = {.name = "allow-stream", .type = OPT_FLAG, .commands = CMD_SERVE,
         .help = "private answers may be streamed. Their pace depends on records: only for clients "
                 "that may see it"},
-    [OPT_REAL] = {.name = "real", .type = OPT_STRING, .commands = CMD_EVAL, .arg = "FILE",
-        .group = GROUP_DATA,
-        .help = "texts that the synthetic ones are compared with: records that were held out"},
-    [OPT_TRAIN] = {.name = "train", .type = OPT_STRING, .commands = CMD_EVAL, .arg = "FILE",
-        .group = GROUP_DATA, .help = "the records that the synthetic texts come from: copies of "
-                                     "them are counted"},
-    [OPT_PROMPTS] = {.name = "prompts", .type = OPT_STRING, .commands = CMD_EVAL, .arg = "FILE",
-        .group = GROUP_DATA,
-        .help = "the prompt of each synthetic text, in their order, or one for all; with "
-                "--features vectors of them"},
-    [OPT_FEATURES] = {.name = "features", .type = OPT_FLAG, .commands = CMD_EVAL,
-        .group = GROUP_DATA,
-        .help = "SYNTHETIC and the argument after it are vectors of --dim f32 numbers, "
-                "little-endian: MAUVE and neighbours alone"},
-    [OPT_DIM] = {.name = "dim", .type = OPT_INT, .commands = CMD_EVAL, .arg = "D", .min = 1,
-        .max = 8192, .group = GROUP_DATA, .help = "with --features: numbers of a vector"},
-    [OPT_CLUSTERS] = {.name = "clusters", .type = OPT_INT, .commands = CMD_EVAL, .arg = "K",
-        .min = 2, .max = 1 << 20, .group = GROUP_EXPERT,
-        .help = "of MAUVE; without it a tenth of the smaller set"},
-    [OPT_SCALING] = {.name = "scaling", .type = OPT_DOUBLE, .commands = CMD_EVAL, .arg = "C",
-        .min = 0, .open = true, .max = 1000, .def = "5", .group = GROUP_EXPERT,
-        .help = "c of MAUVE: of another c scores do not compare"},
-    [OPT_REAL_IS_PUBLIC] = {.name = "real-is-public", .type = OPT_FLAG, .commands = CMD_EVAL,
-        .group = GROUP_DATA,
-        .help = "--real and --train are public; without it the report says that its numbers are "
-                "private"},
+#include "tools/option_rows_eval.def"
 #include "tools/option_rows_training.def"
     [OPT_CHECK] = {.name = "check", .type = OPT_FLAG, .commands = CMD_INSPECT,
         .help = "read every weight and refuse non-finite ones"},

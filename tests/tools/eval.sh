@@ -49,8 +49,19 @@ low, high = x['intervals']['near_copies']
 assert low < x['near_copies'] < high
 assert 'mauve' not in x"
 
+run eval made.jsonl --real real.jsonl --train train.jsonl --label-field dept --json \
+    --claimed-epsilon 100; expect_rc 0
+check "noise on a classifier" python3 -c "
+import json
+x = json.load(open('out'))
+assert x['accuracy_logistic'] > .95 and x['accuracy_perturbed'] <= x['accuracy_logistic']"
+run eval made.jsonl --real real.jsonl --train train.jsonl --label-field dept --json \
+    --claimed-epsilon .01; expect_rc 0
+check "chance" awk -v x="$(field accuracy_perturbed)" 'BEGIN { exit !(x > .2 && x < .8) }'
+
 # ---- A model ------------------------------------------------------------------------------------
-run eval made.jsonl --real real.jsonl --model m.gguf --real-is-public -o report.html; expect_rc 0
+run eval made.jsonl --real real.jsonl --train train.jsonl --model m.gguf --real-is-public \
+    -o report.html; expect_rc 0
 run eval made.jsonl --real real.jsonl --model m.gguf -o report.json -t 2; expect_rc 0
 run eval made.jsonl --real real.jsonl --model m.gguf -o report.csv --isa ref; expect_rc 0
 check "three forms" python3 - <<'E2'
@@ -61,7 +72,7 @@ assert 0 < x["mauve"] <= 1 and len(x["mauve_seeds"]) == 5 and x["settings"]["sca
 assert abs(x["mauve"] - sum(x["mauve_seeds"]) / 5) < 1e-12
 assert all(k in x for k in rows) and "perplexity" in rows
 page = open("report.html").read()
-assert page.count("<svg") == 3 and "http" not in page and "<script" not in page
+assert page.count("<svg") == 4 and "http" not in page and "<script" not in page
 for key in "precision", "recall":
     assert 0 <= x[key] <= 1
 class Tags(html.parser.HTMLParser):
@@ -110,6 +121,112 @@ check "one for all" awk -v x="$(field coherence)" 'BEGIN { exit !(x != "" && x <
 head -n 39 made.jsonl >fewer.jsonl
 refuse 4 "prompts: found 39, allowed 1 or 40" eval made.jsonl --real real.jsonl --model m.gguf \
     --prompts fewer.jsonl
+
+# ---- Who was a record ---------------------------------------------------------------------------
+python3 - <<'E2'
+import json, random
+random.seed(8)
+def text(n=10):
+    return " ".join(random.choice("a b c d e f g h i j k l m n o p q r s t".split())
+                    for _ in range(n))
+records = [text() for _ in range(80)]
+sets = {"members": records[:30], "others": records[30:], "planted": [text(5) for _ in range(12)],
+        "controls": [text(5) for _ in range(25)]}
+sets["written"] = [text() for _ in range(20)] + records[:12] + sets["planted"][:8]
+for name, texts in sets.items():
+    with open(name + ".jsonl", "w") as f:
+        f.writelines(json.dumps({"text": t}) + "\n" for t in texts)
+E2
+refuse 2 "--canaries and --controls need each other" eval made.jsonl --real real.jsonl --canaries c
+for n in 1 2 3; do
+    run eval written.jsonl --real others.jsonl --train members.jsonl --canaries planted.jsonl \
+        --controls controls.jsonl --json --ngram $n --claimed-epsilon 2 --claimed-delta .001
+    expect_rc 0
+    near epsilon_claimed 2
+    mv out members_$n.json
+done
+check "membership" python3 - <<'E2'
+import json, math
+from collections import Counter
+def read(name):
+    return [json.loads(line)["text"].split() for line in open(name + ".jsonl")]
+
+class Model: # Witten and Bell, by dictionaries
+    def __init__(self, texts, n):
+        self.n, self.seen, self.after, self.types = n, Counter(), Counter(), Counter()
+        for t in texts:
+            words = ["<"] * n + t + [">"]
+            for i in range(n, len(words)):
+                for k in range(1, n + 1):
+                    gram = tuple(words[i - k + 1:i + 1])
+                    self.types[gram[:-1]] += self.seen[gram] == 0
+                    self.seen[gram] += 1
+                    self.after[gram[:-1]] += 1
+    def p(self, gram):
+        if not gram:
+            return 1 / (self.types[()] + 1)
+        if self.after[gram[:-1]] == 0:
+            return self.p(gram[1:])
+        return (self.seen[gram] + self.types[gram[:-1]] * self.p(gram[1:])) / (
+            self.after[gram[:-1]] + self.types[gram[:-1]])
+    def score(self, t):
+        words = ["<"] * self.n + t + [">"]
+        each = [math.log(self.p(tuple(words[i - self.n + 1:i + 1])))
+                for i in range(self.n, len(words))]
+        return sum(each) / len(each)
+
+def tail(n, k, p):
+    return sum(math.comb(n, i) * p ** i * (1 - p) ** (n - i) for i in range(k, n + 1))
+
+def bisect(holds, low, high):
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+def one_run(pairs, delta): # guesses of a tenth at each end; ties against the guess
+    m, each = len(pairs), len(pairs) // 10
+    v = sum(member for _, member in sorted(pairs, key=lambda x: (-x[0], x[1]))[:each])
+    v += sum(not member for _, member in sorted(pairs, key=lambda x: (x[0], -x[1]))[:each])
+    r = 2 * each
+    def chance(epsilon):
+        q = 1 / (1 + math.exp(-epsilon))
+        most = max([(tail(r, v - i, q) - tail(r, v, q)) / i for i in range(1, v + 1)], default=0)
+        return min(1, tail(r, v, q) + 2 * m * delta * most)
+    return bisect(lambda e: chance(e) < .05, 0, 20) if chance(0) < .05 else 0
+
+def same(x, y):
+    assert abs(x - y) < 1e-9 * max(1, abs(y)), (x, y)
+
+written, real, train = read("written"), read("others"), read("members")
+planted, controls = read("planted"), read("controls")
+for n in 1, 2, 3:
+    found = json.load(open(f"members_{n}.json"))
+    of_written, of_real = Model(written, n), Model(real, n)
+    halves = [Model(real[1::2], n), Model(real[::2], n)]
+    def scores(texts):
+        return [of_written.score(t) - halves[i % 2].score(t) for i, t in enumerate(texts)]
+    a, b = scores(train), scores(real)
+    same(found["membership_auc"], sum((x > y) + (x == y) / 2 for x in a for y in b) /
+         (len(a) * len(b)))
+    same(found["membership_tpr_1"], sum(x > max(b) for x in a) / len(a))
+    same(found["membership_epsilon_one_run"],
+         one_run([(x, 1) for x in a] + [(x, 0) for x in b], .001))
+    a, b = ([of_written.score(t) for t in texts] for texts in (train, real))
+    same(found["membership_auc_plain"], sum((x > y) + (x == y) / 2 for x in a for y in b) /
+         (len(a) * len(b)))
+    a, b = ([of_written.score(t) - of_real.score(t) for t in texts]
+            for texts in (planted, controls))
+    ranks = [1 + sum(y >= x for y in b) for x in a]
+    same(found["canary_rank_mean"], sum(ranks) / len(ranks))
+    same(found["exposure_mean"], sum(math.log2(26 / r) for r in ranks) / len(ranks))
+    same(found["exposure_max"], math.log2(26 / min(ranks)))
+    same(found["exposure_possible"], math.log2(26))
+    same(found["exposure_chance"], sum(math.log2(26 / r) for r in range(1, 27)) / 26)
+    low, high = found["intervals"]["canary_auc"]
+    assert low <= found["canary_auc"] <= high
+assert found["membership_auc"] > .6 and found["canary_auc"] > .7
+E2
 
 # ---- Form ---------------------------------------------------------------------------------------
 python3 - <<'E2'

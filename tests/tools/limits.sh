@@ -86,7 +86,8 @@ declare -A arguments=(
         -q --label-field ward --labels private --label-names names --histogram-rho .1"
     [adapter]="run m.gguf refs.jsonl --rho 1 -n 4 --seed 3 -q --lora adapter.gguf"
     [eval]="eval refs.jsonl --real refs.jsonl --train refs.jsonl --label-field who --model $model
-        --prompts refs.jsonl --json-schema schema.json"
+        --prompts refs.jsonl --json-schema schema.json --canaries refs.jsonl
+        --controls refs.jsonl --claimed-epsilon 1"
     [vectors]="eval p.f32 p.f32 --features --dim 4 --json"
     [verify]="verify ink.json --model m.gguf"
     [quantize]="quantize m.gguf q.gguf Q8_0 -q"

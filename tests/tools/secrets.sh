@@ -104,7 +104,8 @@ for how in "perturb $model" "perturb $model refs.jsonl --json" \
     check "memory was given back with a document in it: $(head -n 3 log)" test ! -s log
 done
 # Texts that are compared.
-for how in "" "--train refs.jsonl --json" "--model $model --prompts refs.jsonl"; do
+for how in "" "--train refs.jsonl --json --canaries refs.jsonl --controls refs.jsonl" \
+    "--model $model --prompts refs.jsonl"; do
     # shellcheck disable=SC2086
     watch "$secret" "$ids" eval refs.jsonl --real refs.jsonl $how -t 1; expect_rc 0
     check "memory was given back with a text in it: $(head -n 3 log)" test ! -s log
