@@ -24,6 +24,9 @@ typedef struct tuning {
     dpi_ledger *ledger;
     char dataset[DPI_DATASET_NAME_MAX + 1];
     label_input labels;
+    char *names; /* of the attributes, cut into pieces */
+    const char *attributes[DPI_LABEL_FIELDS_MAX];
+    int32_t n_attributes;
     dpi_records *records, *held_out;
     dpi_model *model;
     dpi_finetune *finetune;
@@ -47,8 +50,11 @@ static int check_options(const args *a) {
                                    "number");
     if (v[OPT_TUNE_EPSILON].given == v[OPT_SIGMA].given)
         return cli_fail(CLI_USAGE, "--epsilon and --sigma: needed is one of them");
-    if (v[OPT_LABEL_FIELD].given != v[OPT_LABEL_NAMES].given)
-        return cli_fail(CLI_USAGE, "--label-field and --label-names: needed are both, or none");
+    if ((v[OPT_LABEL_FIELD].given || v[OPT_ATTRIBUTES].given) != v[OPT_LABEL_NAMES].given)
+        return cli_fail(CLI_USAGE, "--label-field (or --attributes) and --label-names: needed are "
+                                   "both, or none");
+    if (v[OPT_LABEL_FIELD].given && v[OPT_ATTRIBUTES].given)
+        return cli_fail(CLI_USAGE, "--label-field and --attributes: allowed is one of them");
     if (v[OPT_DATASET].given && !v[OPT_LEDGER].given)
         return cli_fail(CLI_USAGE, "--dataset needs --ledger");
     static const option_id of_adapters[] = {OPT_RANK, OPT_ALPHA, OPT_TARGETS, OPT_MERGE};
@@ -56,6 +62,21 @@ static int check_options(const args *a) {
         if (v[of_adapters[i]].given)
             return cli_fail(CLI_USAGE, "--%s: not allowed with --full, which has no adapter",
                             option_name(of_adapters[i]));
+    return CLI_OK;
+}
+
+static int split_attributes(tuning *t) {
+    const option_value *v = &t->a->v[OPT_ATTRIBUTES];
+    if (!v->given)
+        return CLI_OK;
+    char *next = t->names = strdup(v->s);
+    if (!t->names)
+        return cli_fail(CLI_FAILED, "out of memory for the attributes");
+    for (char *name; (name = strsep(&next, ",")) != NULL;) {
+        if (t->n_attributes == DPI_LABEL_FIELDS_MAX)
+            return cli_fail(CLI_USAGE, "--attributes: found more than %d", DPI_LABEL_FIELDS_MAX);
+        t->attributes[t->n_attributes++] = name;
+    }
     return CLI_OK;
 }
 
@@ -86,6 +107,8 @@ static dpi_finetune_options options_of(const tuning *t) {
     o.instruction.data = v[OPT_INSTRUCTION].s;
     o.instruction.n_bytes = v[OPT_INSTRUCTION].s ? strlen(v[OPT_INSTRUCTION].s) : 0;
     o.labels = t->labels.names, o.n_labels = t->labels.n;
+    o.attributes = t->attributes, o.n_attributes = t->n_attributes;
+    o.histogram_epsilon = v[OPT_HISTOGRAM_EPSILON].given ? v[OPT_HISTOGRAM_EPSILON].d : 0;
     o.mismatch = v[OPT_MISMATCH].d, o.n_wrong = (int32_t)v[OPT_WRONG].i;
     o.loss_on_all = v[OPT_LOSS_ON].i == 1;
     o.n_positions = (int32_t)v[OPT_POSITIONS].i;
@@ -155,6 +178,9 @@ static int open_all(tuning *t) {
     if (code == CLI_OK)
         code = records_options(a, &records);
     records.label_field = a->v[OPT_LABEL_FIELD].given ? a->v[OPT_LABEL_FIELD].s : NULL;
+    if (code == CLI_OK)
+        code = split_attributes(t);
+    records.label_fields = t->attributes, records.n_label_fields = t->n_attributes;
     if (code == CLI_OK)
         code = label_options_read(a, &t->labels, &unused);
     if (code == CLI_OK)
@@ -324,6 +350,7 @@ static int finetune_alone(const args *a) {
     dpi_finetune_free(t.finetune);
     dpi_model_close(t.model);
     label_options_free(&t.labels);
+    free(t.names);
     dpi_records_close(t.records);
     dpi_records_close(t.held_out);
     dpi_ledger_close(t.ledger);
@@ -350,8 +377,9 @@ const command command_finetune = {
         "Trains a low-rank adapter of MODEL on the records, under differential privacy, and "
         "writes\n"
         "it to -o as a GGUF file that --lora and llama.cpp read. Each record is the answer to\n"
-        "--instruction; with --label-field and --label-names, to that of its label, and less to\n"
-        "those of others (--mismatch). Whatever is then written costs nothing more:\n"
+        "--instruction; with --label-field (or --attributes) and --label-names, to that of its\n"
+        "label, and less to those of others (--mismatch). Whatever is then written costs nothing\n"
+        "more:\n"
         "  dpinfer generate MODEL --lora ADAPTER --num 1000\n\n"
         "In each of --steps steps each unit (a record, or a person with --unit-field) joins with\n"
         "probability L/N, its gradient is clipped and added in integers, and noise is added. The\n"

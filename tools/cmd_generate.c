@@ -18,7 +18,7 @@
 #include "tools/signals.h"
 #include "tools/terminal.h"
 
-enum { SLOTS_MAX = 256, SLOTS = 32 };
+enum { SLOTS_MAX = 256, SLOTS = 32, PROMPTS_MAX = 64 };
 
 /* A text from its first token until it is written, which is in the order of their numbers. */
 typedef struct text {
@@ -47,9 +47,13 @@ typedef struct generating {
     label_input own; /* labels of the command line */
     char **labels;   /* [n_labels] of the adapter, or of the command line; NULL: none */
     int32_t n_labels;
+    const char *attributes[DPI_LABEL_FIELDS_MAX]; /* names, in the task */
+    int32_t n_attributes;
+    int32_t *shares; /* [n_labels] texts of each; NULL: as many of each */
     dpi_prompts **prompts; /* [n_labels], or one */
     int32_t longest;       /* tokens of a prompt */
     dpi_session *session;  /* sequences of the slots, then of the prompts */
+    int32_t n_kept, kept[PROMPTS_MAX]; /* which label's prompt each of these is; -1: none */
     slot slots[SLOTS_MAX];
     int32_t n_slots, n_tokens;
     text *texts; /* [n_texts] */
@@ -90,6 +94,18 @@ static void free_labels(generating *g) {
     g->labels = NULL;
 }
 
+/* Names as the adapter's file has them. */
+static int split_attributes(generating *g) {
+    char *next = g->task.attributes;
+    for (char *name; next && (name = strsep(&next, "\t")) != NULL;) {
+        if (g->n_attributes == DPI_LABEL_FIELDS_MAX)
+            return cli_fail(CLI_MODEL, "the adapter has more than %d attributes",
+                            DPI_LABEL_FIELDS_MAX);
+        g->attributes[g->n_attributes++] = name;
+    }
+    return CLI_OK;
+}
+
 static bool has_label(const generating *g, const char *label) {
     for (int32_t i = 0; i < g->n_labels; i++)
         if (strcmp(g->labels[i], label) == 0)
@@ -101,6 +117,8 @@ static bool has_label(const generating *g, const char *label) {
 static int read_labels(generating *g) {
     dpi_release_options unused = {0};
     int code = split_labels(g);
+    if (code == CLI_OK)
+        code = split_attributes(g);
     if (code == CLI_OK)
         code = label_options_read(g->a, &g->own, &unused);
     for (int32_t i = 0; i < g->own.n && code == CLI_OK; i++)
@@ -142,16 +160,32 @@ static int read_adapter(generating *g) {
 
 /* ---- Prompts --------------------------------------------------------------------------------- */
 
+/* The options of the prompt of label i; *made: what they refer to, the caller's. */
+static dpi_status prompt_options(const generating *g, int32_t i, dpi_prompt_options *o, char **made,
+                                 dpi_error *err) {
+    *made = NULL;
+    if (g->labels && g->n_attributes == 0)
+        o->label = (dpi_bytes){g->labels[i], strlen(g->labels[i])};
+    if (!g->labels || g->n_attributes == 0)
+        return DPI_STATUS_OK;
+    const dpi_status status = dpi_finetune_instruction(o->public_prompt.data, g->attributes,
+                                                       g->n_attributes, g->labels[i], made, err);
+    if (status == DPI_STATUS_OK)
+        o->public_prompt = (dpi_bytes){*made, strlen(*made)};
+    return status;
+}
+
 static int make_prompt(generating *g, const dpi_prompt_options *common, int32_t i) {
     dpi_prompt_options o = *common;
     dpi_prompts_info info;
     dpi_model_info model;
     dpi_error err;
+    char *made;
     dpi_prompts_info_init(&info);
     dpi_model_info_init(&model);
-    if (g->labels)
-        o.label = (dpi_bytes){g->labels[i], strlen(g->labels[i])};
-    dpi_status status = dpi_model_info_get(g->model, &model, &err);
+    dpi_status status = prompt_options(g, i, &o, &made, &err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_model_info_get(g->model, &model, &err);
     if (status == DPI_STATUS_OK)
         status = dpi_prompts_create(g->model, &o, model.n_ctx_train - g->n_tokens, &g->prompts[i],
                                     &err);
@@ -159,6 +193,7 @@ static int make_prompt(generating *g, const dpi_prompt_options *common, int32_t 
         status = dpi_prompts_info_get(g->prompts[i], &info, &err);
     if (info.n_public > g->longest)
         g->longest = info.n_public;
+    free(made);
     return status == DPI_STATUS_OK ? CLI_OK : fail(status, &err);
 }
 
@@ -174,7 +209,8 @@ static int make_prompts(generating *g) {
         return cli_fail_library(CLI_USAGE, &err);
     if (instruction)
         o.public_prompt = (dpi_bytes){instruction, strlen(instruction)};
-    if ((dpi_prompt_options_have_label(&o) != 0) != (g->labels != NULL))
+    const bool placed = g->n_attributes > 0 || dpi_prompt_options_have_label(&o) != 0;
+    if (placed != (g->labels != NULL) || (g->n_attributes > 0 && !instruction))
         return cli_fail(CLI_USAGE, "the instruction has %s {label}, and there are %s labels",
                         g->labels ? "no" : "a", g->labels ? "some" : "no");
     g->prompts = calloc((size_t)n, sizeof *g->prompts);
@@ -184,44 +220,57 @@ static int make_prompts(generating *g) {
     return code;
 }
 
-/* Prompts are read once; texts go on from copies of their caches. */
+/* Prompts are read when the first text of their label begins, and texts go on from copies of their
+ * caches; a prompt makes place for another one where there are many. */
 static int open_session(generating *g) {
     const int32_t n = g->labels ? g->n_labels : 1;
     dpi_session_options o;
     dpi_error err;
+    g->n_kept = n < PROMPTS_MAX ? n : PROMPTS_MAX;
+    for (int32_t i = 0; i < g->n_kept; i++)
+        g->kept[i] = -1;
     dpi_session_options_init(&o);
-    o.n_seq = g->n_slots + n;
+    o.n_seq = g->n_slots + g->n_kept;
     o.n_ctx = g->longest + g->n_tokens;
     o.n_threads = (int32_t)g->a->v[OPT_THREADS].i;
     o.isa = (int32_t)g->a->v[OPT_ISA].i;
     o.cancel = signals_cancel;
-    dpi_status status = dpi_session_create(g->model, &o, &g->session, &err);
-    for (int32_t i = 0; i < n && status == DPI_STATUS_OK; i++) {
-        dpi_prompts_info info;
-        dpi_prompts_info_init(&info);
-        status = dpi_prompts_info_get(g->prompts[i], &info, &err);
-        if (status == DPI_STATUS_OK)
-            status = dpi_session_prefill(g->session, g->n_slots + i,
-                                         dpi_prompts_public(g->prompts[i]), (size_t)info.n_public,
-                                         NULL, &err);
-    }
+    const dpi_status status = dpi_session_create(g->model, &o, &g->session, &err);
     return status == DPI_STATUS_OK ? CLI_OK : fail(status, &err);
+}
+
+/* The sequence that has the prompt of a label. */
+static dpi_status prompt_sequence(generating *g, int32_t label, const dpi_prompts_info *info,
+                                  int32_t *seq, dpi_error *err) {
+    const int32_t place = label % g->n_kept;
+    *seq = g->n_slots + place;
+    if (g->kept[place] == label)
+        return DPI_STATUS_OK;
+    g->kept[place] = -1;
+    dpi_session_reset(g->session, *seq);
+    const dpi_status status = dpi_session_prefill(g->session, *seq,
+                                                  dpi_prompts_public(g->prompts[label]),
+                                                  (size_t)info->n_public, NULL, err);
+    if (status == DPI_STATUS_OK)
+        g->kept[place] = label;
+    return status;
 }
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
 
-/* By the numbers of the command line, else as many of each. */
+/* By the shares, else as many of each. */
 static int32_t label_of(const generating *g, int32_t index) {
     int32_t label = 0;
-    if (!g->own.texts)
+    if (!g->shares)
         return g->labels ? index % g->n_labels : 0;
-    for (; label + 1 < g->n_labels && index >= g->own.texts[label]; label++)
-        index -= g->own.texts[label];
+    for (; label + 1 < g->n_labels && index >= g->shares[label]; label++)
+        index -= g->shares[label];
     return label;
 }
 
 static int begin_text(generating *g, slot *s, int32_t seq) {
-    const int32_t label = label_of(g, g->n_begun), prompt_seq = g->n_slots + label;
+    const int32_t label = label_of(g, g->n_begun);
+    int32_t prompt_seq = 0;
     dpi_generation_options o;
     dpi_prompts_info info;
     dpi_error err;
@@ -235,6 +284,8 @@ static int begin_text(generating *g, slot *s, int32_t seq) {
     o.n_public = (size_t)info.n_public;
     o.prompt_seqs = &prompt_seq;
     o.mask = g->mask;
+    if (status == DPI_STATUS_OK)
+        status = prompt_sequence(g, label, &info, &prompt_seq, &err);
     if (status == DPI_STATUS_OK)
         status = dpi_generation_create(&o, &s->generation, &err);
     /* The prompt is there, so that the first advance forks it: prompt_seq has to live no longer. */
@@ -259,11 +310,26 @@ static int add_bytes(text *t, const dpi_generation_event *e) {
     return CLI_OK;
 }
 
+/* {"NAME": value} of a label; 1: out of memory. */
+static int add_attributes(const generating *g, const char *label, json_t *o) {
+    json_t *values = json_object();
+    int bad = !values;
+    for (int32_t i = 0; i < g->n_attributes && !bad; i++) {
+        const size_t n = strcspn(label, "\t");
+        bad = json_object_set_new(values, g->attributes[i], json_stringn(label, n));
+        label += label[n] ? n + 1 : n;
+    }
+    return json_object_set_new(o, "attributes", values) || bad;
+}
+
 static int write_object(generating *g, const text *t, int32_t index) {
     json_t *o = json_object();
     int bad = !o || json_object_set_new(o, "index", json_integer(index));
-    if (o && g->labels)
-        bad |= json_object_set_new(o, "text_label", json_string(g->labels[label_of(g, index)]));
+    const char *label = g->labels ? g->labels[label_of(g, index)] : NULL;
+    if (o && label)
+        bad |= json_object_set_new(o, "text_label", json_string(label));
+    if (o && label && g->n_attributes > 0)
+        bad |= add_attributes(g, label, o);
     bad = bad || json_object_set_new(o, "text", json_stringn(t->n ? t->bytes : "", t->n)) ||
           json_object_set_new(o, "n_tokens", json_integer(t->n_drawn)) ||
           json_object_set_new(o, "ended", json_boolean(t->ended)) ||
@@ -382,6 +448,19 @@ static int make_mask(generating *g) {
     return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_USAGE, &err);
 }
 
+/* As --num-per-label says, else as the adapter counted its units. */
+static bool share_texts(generating *g) {
+    const bool counted = g->task.counts && g->own.n == 0 && g->task.n_counts == g->n_labels;
+    if (!g->own.texts && !counted)
+        return true;
+    g->shares = calloc((size_t)g->n_labels, sizeof *g->shares);
+    if (g->shares && counted)
+        dpi_finetune_share(g->task.counts, g->n_labels, g->n_texts, g->shares);
+    else if (g->shares)
+        memcpy(g->shares, g->own.texts, (size_t)g->n_labels * sizeof *g->shares);
+    return g->shares != NULL;
+}
+
 static int count_texts(generating *g) {
     const option_value *v = g->a->v;
     int64_t n = v[OPT_NUM].given ? v[OPT_NUM].i : g->labels ? g->n_labels : 1;
@@ -392,6 +471,8 @@ static int count_texts(generating *g) {
     if (n < 1 || n > INT32_MAX / 2)
         return cli_fail(CLI_USAGE, "texts: found %" PRId64 ", allowed 1..%d", n, INT32_MAX / 2);
     g->n_texts = (int32_t)n;
+    if (!share_texts(g))
+        return no_memory();
     g->texts = calloc((size_t)n, sizeof *g->texts);
     const int64_t most = v[OPT_PARALLEL].given ? v[OPT_PARALLEL].i : SLOTS;
     g->n_slots = (int32_t)(most < n ? most : n);
@@ -457,7 +538,7 @@ static void close_all(generating *g) {
         dpi_prompts_free(g->prompts[i]);
     for (int32_t i = 0; g->texts && i < g->n_texts; i++)
         free(g->texts[i].bytes);
-    free(g->prompts), free(g->texts);
+    free(g->prompts), free(g->texts), free(g->shares);
     dpi_mask_free(g->mask);
     dpi_grammar_free(g->grammar);
     free_labels(g);
@@ -497,7 +578,8 @@ const command command_generate = {
         "Draws --num texts from MODEL with an adapter of 'finetune', many at a time. No record is\n"
         "read: whatever the adapter guarantees is the guarantee of all texts, however many.\n"
         "Instruction, chat format and labels are those that the adapter was trained with. Of each\n"
-        "label come as many texts, or as --num-per-label FILE says. A model of 'finetune --full'\n"
+        "label come as many texts, or in proportion to its units (finetune --histogram-epsilon),\n"
+        "or as --num-per-label FILE says. A model of 'finetune --full'\n"
         "needs no --lora.\n\n"
         "The claim in the adapter's file is computed again, and its numbers are hashed; exit code\n"
         "5 if it does not hold. An adapter without a claim makes texts that are NOT PRIVATE.\n",

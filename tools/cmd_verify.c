@@ -123,6 +123,8 @@ static int show_adapter(const dpi_finetune_claim *c, double recorded, bool intac
     printf("  given  delta: recorded %.10g\n  given  sigma: recorded %.10g\n"
            "  given  sampling: recorded %.10g\n  given  steps: recorded %d\n", c->delta, c->sigma,
            c->sampling, c->n_steps);
+    if (c->histogram_scale > 0)
+        printf("  given  histogram_scale: recorded %d\n", c->histogram_scale);
     dpi_bound_text(c->epsilon, 10, text, sizeof text);
     printf("  %s  epsilon: recorded %.10g, computed %s\n", holds || infinite ? "ok   " : "WRONG",
            recorded, text);

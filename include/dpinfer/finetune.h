@@ -9,12 +9,12 @@
  *     dpi_finetune_write(finetune, "adapter.gguf", -1, &err);
  *
  * Each record is the continuation of a public instruction, one for all records or one for each
- * label; the loss is that of its tokens, less a part of the loss after instructions of other labels
- * (the paper's prompt mismatch). In each step a unit joins with probability q = n_expected /
- * n_units, its gradient is clipped and added in integers, and noise is added (dp/PRIVACY.md
- * sections 16 and 17). All steps together, and so the adapter and every text that is written with
- * it, are (epsilon, delta)-DP: one unit more or less. Source: Mattern et al. 2022, with the
- * arithmetic in integers.
+ * label, which may be the values of several attributes; the loss is that of its tokens, less a part
+ * of the loss after instructions of other labels (the paper's prompt mismatch). In each step a unit
+ * joins with probability q = n_expected / n_units, its gradient is clipped and added in integers,
+ * and noise is added (dp/PRIVACY.md sections 16 and 17). All steps together, and so the adapter and
+ * every text that is written with it, are (epsilon, delta)-DP: one unit more or less. Source:
+ * Mattern et al. 2022, with the arithmetic in integers.
  *
  * With `checkpoint` the training goes on where the file ends, without another charge. The file has
  * adapters and moments, which are as public as the adapter. It is on the disk before anything of
@@ -65,9 +65,17 @@ typedef struct dpi_finetune_options {
     const char *const *labels; /* [n_labels] PUBLIC strings, all different: a unit whose label
                                   (records.h) is none of them adds nothing. Copied */
     int32_t n_labels;    /* 0 (default): records have no labels */
+    const char *const *attributes; /* [n_attributes] PUBLIC names: a label is a value of each, with
+                                      tabs between them (records.h, label_fields), and {NAME} stands
+                                      for it in the instruction in place of {label}. The labels are
+                                      the combinations that there can be. Copied */
+    int32_t n_attributes; /* 0 (default), or 1..8 */
+    double histogram_epsilon; /* 0 (default), or 2^-20..1: units of each label are counted, with
+                                 Laplace noise of scale 1 / histogram_epsilon, rounded up to an
+                                 integer; its inverse is a part of epsilon */
     double mismatch;     /* 0..1: a record's text is made less likely after the instructions of
-                            n_wrong other labels, drawn anew in each step, in this proportion;
-                            default .2, 0: not */
+                            n_wrong other labels, drawn anew in each step, in this proportion; of
+                            attributes those with one other value; default .2, 0: not */
     int32_t n_wrong;     /* 1..16; default 4 */
     int32_t loss_on_all; /* 1: the loss is also that of the instruction's tokens; default 0 */
     /* The budget. */
@@ -118,6 +126,7 @@ typedef struct dpi_finetune_claim {
     int64_t n_units;
     int32_t n_steps;
     int32_t max_per_unit; /* 0: each record is a unit of its own */
+    int32_t histogram_scale; /* of the noise on the numbers of units of each label; 0: none */
     int32_t record_kind;  /* a dpi_record_kind */
     int32_t randomness;   /* a dpi_randomness */
     int32_t full;     /* 1: all weights were trained; rank, targets and alpha are 0 */
@@ -190,6 +199,9 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_read_claim(const char *path,
 typedef struct dpi_finetune_task {
     char *instruction; /* NULL: the default of prompt_texts.h */
     char *labels;      /* lines; NULL: none */
+    char *attributes;  /* their names, with tabs between; NULL: none */
+    int64_t *counts;   /* [n_counts] how many units have each label, with noise; NULL: none */
+    int32_t n_counts;
     int32_t chat;      /* a dpi_chat, never AUTO */
 } dpi_finetune_task;
 
@@ -197,6 +209,18 @@ typedef struct dpi_finetune_task {
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_read_task(const char *path, dpi_finetune_task *task,
                                                          dpi_error *err);
 DPI_API void dpi_finetune_task_free(dpi_finetune_task *task);
+
+/* The instruction for one label: *text is the caller's, to free with free. The attributes are names
+ * [n_attributes], and the label has a value of each, with tabs between. Errors: ARG (an attribute
+ * that the instruction or the label does not have), MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_instruction(const char *instruction,
+                                                           const char *const *attributes,
+                                                           int32_t n_attributes, const char *label,
+                                                           char **text, dpi_error *err);
+
+/* shares [n]: n_texts in proportion to counts, of which those below 0 are 0; as many of each where
+ * all are. counts are below 2^31. */
+DPI_API void dpi_finetune_share(const int64_t *counts, int32_t n, int32_t n_texts, int32_t *shares);
 
 #ifdef __cplusplus
 }

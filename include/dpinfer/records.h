@@ -23,7 +23,8 @@
  *
  * A label (label_field: a string, or an integer as its digits) says which texts a unit is for. The
  * label of a unit is that of its first record; its records with another label are not used. A label
- * that is not there, or blank, is none. Labels are read when the file is opened.
+ * that is not there, or blank, is none. Labels are read when the file is opened. With several
+ * label_fields a label is their values with a tab between each two; it is none where one is.
  *
  * All of it is private memory (memory.h says what to do about jansson). */
 #ifndef DPINFER_RECORDS_H
@@ -39,12 +40,16 @@ extern "C" {
 
 typedef struct dpi_records dpi_records;
 
+enum { DPI_LABEL_FIELDS_MAX = 8 };
+
 typedef struct dpi_records_options {
     size_t struct_size;
     const char *text_field; /* of a .jsonl, column of a .csv; default "text" */
     const char *unit_field; /* the same for the ID of the unit; NULL (default): each record is a
                                unit of its own */
     const char *label_field; /* the same for labels; NULL (default): there are none */
+    const char *const *label_fields; /* [n_label_fields] in place of label_field, 1..8 of them */
+    int32_t n_label_fields;          /* default 0 */
     char delimiter;  /* between the columns of a .csv, an ASCII character; default ',' */
     int32_t latin1;  /* 1: the files are ISO 8859-1 and are converted to UTF-8; default 0 */
     int64_t max_expanded; /* bytes that a .jsonl.gz or .csv.gz may hold, 1..2^40; default 2^32. They
@@ -64,7 +69,7 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_records_open(const char *path,
 DPI_API size_t dpi_records_unit_count(const dpi_records *records);
 /* 1: there is a unit_field. */
 DPI_API int32_t dpi_records_has_units(const dpi_records *records);
-/* 1: there is a label_field. */
+/* 1: there is a label_field, or label_fields. */
 DPI_API int32_t dpi_records_has_labels(const dpi_records *records);
 /* The label of a unit, *label [*n_bytes], the records'; NULL: it has none. PRIVATE where labels
  * are. */

@@ -109,6 +109,18 @@ dpi_status dpi_examples_read(const dpi_records *records, const dpi_example_forma
     return status;
 }
 
+void dpi_examples_count(const dpi_examples *e, int64_t *counts) {
+    const size_t n_units = dpi_records_unit_count(e->records);
+    memset(counts, 0, (size_t)e->format.instructions->n * sizeof *counts);
+    for (size_t unit = 0; unit < n_units; unit++) {
+        const uint8_t *pays = e->format.pays;
+        const int32_t label =
+            pays && !pays[unit] ? -1 : label_of(e->records, e->format.instructions, unit);
+        if (label >= 0)
+            counts[label]++;
+    }
+}
+
 uint64_t dpi_examples_hash(const dpi_examples *e) {
     uint64_t hash = dpi_hash(DPI_HASH_INIT, &e->n_records, sizeof e->n_records);
     for (size_t i = 0; i < e->n_records; i++) {
@@ -151,10 +163,18 @@ static void fill(const dpi_examples *e, const dpi_example *x, int32_t label, flo
     *row = (dpi_row){n, 1, b->begins, b->tokens, b->targets, b->weights};
 }
 
-/* `which` of n_wrong different labels that are not `label`, all sets of them equally likely: a
- * shuffle of the others by `bits`, of which the first n_wrong swaps are made (Fisher and Yates). */
+/* Rows after other labels that each record of a label has. */
+static int32_t wrong_count(const dpi_examples *e, int32_t label) {
+    const dpi_instructions *in = e->format.instructions;
+    const int32_t most = in->n_others ? in->n_others[label] : 0;
+    return e->format.n_wrong < most ? e->format.n_wrong : most;
+}
+
+/* `which` of n_wrong different others of `label`, all sets of them equally likely: a shuffle of the
+ * others by `bits`, of which the first n_wrong swaps are made (Fisher and Yates). */
 static int32_t wrong_label(const dpi_examples *e, int32_t label, int32_t which, uint64_t bits) {
-    const int32_t n = e->format.instructions->n - 1, n_wrong = e->format.n_wrong;
+    const dpi_instructions *in = e->format.instructions;
+    const int32_t n = in->n_others[label], n_wrong = wrong_count(e, label);
     int32_t from[DPI_WRONG_MAX], to[DPI_WRONG_MAX], found = 0;
     for (int32_t i = 0; i < n_wrong && i <= which; i++) {
         uint64_t x = 0;
@@ -167,26 +187,28 @@ static int32_t wrong_label(const dpi_examples *e, int32_t label, int32_t which, 
         }
         from[i] = j, to[i] = at_i;
     }
-    return found < label ? found : found + 1;
+    return in->others[label][found];
 }
 
 static bool next_row(void *user, int64_t unit, int32_t k, uint64_t bits,
                      const dpi_row_buffer *buffer, dpi_row *row) {
     const dpi_examples *e = user;
-    const int32_t n_each = 1 + e->format.n_wrong, which = k % n_each;
     int32_t found = 0;
     for (int32_t j = 0; j < e->format.max_per_unit; j++) {
         const size_t i = dpi_records_of_unit(e->records, (size_t)unit, (size_t)j);
         if (i == SIZE_MAX)
             return false;
         const dpi_example *x = &e->of[i];
-        if (!x->tokens || x->n < 1 || found++ < k / n_each)
+        if (!x->tokens || x->n < 1)
+            continue;
+        const int32_t n_wrong = wrong_count(e, x->label), which = k % (1 + n_wrong);
+        if (found++ < k / (1 + n_wrong)) /* the label is that of the unit */
             continue;
         if (which == 0)
             fill(e, x, x->label, 1, buffer, row);
         else
             fill(e, x, wrong_label(e, x->label, which - 1, bits + (uint64_t)j),
-                 -e->format.mismatch / (float)e->format.n_wrong, buffer, row);
+                 -e->format.mismatch / (float)n_wrong, buffer, row);
         return true;
     }
     return false;

@@ -17,6 +17,17 @@
 
 enum { DPI_WRONG_MAX = 16 };
 
+/* Of which instructions are made, as in dpi_finetune_options. */
+typedef struct dpi_instruction_options {
+    dpi_bytes text;
+    int32_t chat;
+    const char *const *labels;
+    int32_t n_labels; /* 0: one instruction */
+    const char *const *attributes;
+    int32_t n_attributes;
+    int32_t n_positions;
+} dpi_instruction_options;
+
 /* Public: what stands before a record. */
 typedef struct dpi_instructions {
     int32_t n;            /* 1, or one for each label */
@@ -26,14 +37,18 @@ typedef struct dpi_instructions {
     int32_t chat;         /* a dpi_chat, never AUTO */
     char *text;           /* the instruction as it was given; NULL: the default */
     char *lines;          /* the labels; NULL: there are none */
+    char *attributes;     /* their names, with tabs between; NULL: there are none */
+    int32_t **others;     /* [n] of each label those that its records may be made less likely after:
+                             all others, or those with one other value of an attribute; NULL: there
+                             are no labels */
+    int32_t *n_others;    /* [n] */
 } dpi_instructions;
 
-/* Copies. n_labels 0: one instruction. Errors: ARG (an instruction without {label} where labels
- * are, or the other way about; one as long as n_positions; labels that are blank or the same),
- * UNSUPPORTED, MEMORY; *made is then empty. */
-DPI_MUST_CHECK dpi_status dpi_instructions_make(const dpi_model *model, dpi_bytes instruction,
-                                                int32_t chat, const char *const *labels,
-                                                int32_t n_labels, int32_t n_positions,
+/* Copies. Errors: ARG (an instruction without {label} where labels are, or the other way about; one
+ * as long as n_positions; labels that are blank or the same; attributes that the instruction or a
+ * label does not have), UNSUPPORTED, MEMORY; *made is then empty. */
+DPI_MUST_CHECK dpi_status dpi_instructions_make(const dpi_model *model,
+                                                const dpi_instruction_options *options,
                                                 dpi_instructions *made, dpi_error *err);
 void dpi_instructions_free(dpi_instructions *instructions);
 
@@ -69,14 +84,16 @@ typedef struct dpi_examples {
 DPI_MUST_CHECK dpi_status dpi_examples_read(const dpi_records *records,
                                             const dpi_example_format *format,
                                             dpi_examples *examples, dpi_error *err);
+/* counts [labels] = how many units have each. PRIVATE. */
+void dpi_examples_count(const dpi_examples *examples, int64_t *counts);
 /* Tells lists of examples apart. PRIVATE. */
 uint64_t dpi_examples_hash(const dpi_examples *examples);
 /* Wipes. */
 void dpi_examples_free(dpi_examples *examples);
 
 /* The units of a tuner. A unit's records are those that are not null of the first max_per_unit; a
- * record has 1 + n_wrong rows, of which the others are drawn by the unit's bits. `user` is the
- * examples. */
+ * record has 1 + n_wrong rows at most, of which the others are drawn by the unit's bits. `user` is
+ * the examples. */
 dpi_tuner_units dpi_examples_units(const dpi_examples *examples);
 
 #endif

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "engine/model.h"
 #include "kernels/weight_types.h"
 #include "pipeline/finetune/finetune.h"
@@ -80,12 +82,24 @@ static void put_numbers(dpi_gguf_builder *w, const dpi_finetune_claim *c, const 
     put_integer(w, KEY "units", c->n_units);
     put_integer(w, KEY "steps", c->n_steps);
     put_integer(w, KEY "max_per_unit", c->max_per_unit);
+    if (c->histogram_scale > 0)
+        put_integer(w, KEY "histogram_scale", c->histogram_scale);
     put_integer(w, KEY "record_kind", c->record_kind);
     put_integer(w, KEY "randomness", c->randomness);
     dpi_gguf_put_string(w, KEY "adjacency", "add-remove");
     dpi_gguf_put_string(w, KEY "accountant", "pld");
     dpi_gguf_put_string(w, KEY "model", c->model_name);
     dpi_gguf_put_string(w, KEY "tensors_sha256", hex);
+}
+
+/* Lines, as the labels are. */
+static void put_counts(dpi_gguf_builder *w, const dpi_finetune *f) {
+    dpi_text lines = {0};
+    for (int32_t i = 1; f->counts && i < dpi_finetune_count_size(f); i++)
+        dpi_text_add(&lines, "%s%d", i > 1 ? "\n" : "", f->counts[i]);
+    if (lines.data && !lines.failed)
+        dpi_gguf_put_string(w, KEY "label_counts", lines.data);
+    free(lines.data);
 }
 
 /* How texts are written: public, and what `generate` begins with. */
@@ -96,6 +110,9 @@ static void put_task(dpi_gguf_builder *w, const dpi_finetune *f) {
         dpi_gguf_put_string(w, KEY "instruction", f->instructions.text);
     if (f->instructions.labels)
         dpi_gguf_put_string(w, KEY "labels", f->instructions.lines);
+    if (f->instructions.attributes)
+        dpi_gguf_put_string(w, KEY "attributes", f->instructions.attributes);
+    put_counts(w, f);
 }
 
 void dpi_finetune_put_claim(dpi_gguf_builder *w, const dpi_finetune *f, const char *hex) {
@@ -166,6 +183,19 @@ static dpi_status get_integer(const dpi_gguf *file, const char *key, int64_t min
                           key);
 }
 
+/* Where there is a histogram. */
+static dpi_status read_scale(const dpi_gguf *file, dpi_finetune_claim *c, dpi_error *err) {
+    int64_t scale;
+    dpi_str text;
+    bool there = false;
+    DPI_TRY(dpi_gguf_get_string(file, KEY "histogram_scale", &text, &there, err));
+    if (!there)
+        return DPI_STATUS_OK;
+    DPI_TRY(get_integer(file, KEY "histogram_scale", 1, 1 << 20, &scale, err));
+    c->histogram_scale = (int32_t)scale;
+    return DPI_STATUS_OK;
+}
+
 static dpi_status read_numbers(const dpi_gguf *file, dpi_finetune_claim *c, double *recorded,
                                dpi_error *err) {
     int64_t steps, most, kind, randomness;
@@ -180,6 +210,7 @@ static dpi_status read_numbers(const dpi_gguf *file, dpi_finetune_claim *c, doub
     DPI_TRY(get_integer(file, KEY "max_per_unit", 0, 64, &most, err));
     DPI_TRY(get_integer(file, KEY "record_kind", 0, DPI_RECORD_ROW, &kind, err));
     DPI_TRY(get_integer(file, KEY "randomness", 0, DPI_RANDOMNESS_SEED, &randomness, err));
+    DPI_TRY(read_scale(file, c, err));
     c->n_steps = (int32_t)steps, c->max_per_unit = (int32_t)most;
     c->record_kind = (int32_t)kind, c->randomness = (int32_t)randomness;
     return get_text(file, KEY "model", c->model_name, sizeof c->model_name, err);
@@ -260,6 +291,38 @@ static dpi_status copy_text(const dpi_gguf *file, const char *key, char **text, 
     return *text ? DPI_STATUS_OK : dpi_fail(err, DPI_STATUS_MEMORY, "no memory for %s", key);
 }
 
+/* One for each label. */
+static dpi_status read_counts(const dpi_gguf *file, dpi_finetune_task *task, dpi_error *err) {
+    char *lines = NULL, *next;
+    int32_t n = 1, n_labels = 1;
+    DPI_TRY(copy_text(file, KEY "label_counts", &lines, err));
+    if (!lines)
+        return DPI_STATUS_OK;
+    for (const char *c = lines; *c; c++)
+        n += *c == '\n';
+    for (const char *c = task->labels ? task->labels : ""; *c; c++)
+        n_labels += *c == '\n';
+    task->counts = dpi_calloc((size_t)n, sizeof *task->counts);
+    dpi_status status = !task->counts ? dpi_fail(err, DPI_STATUS_MEMORY, "no memory for counts")
+                        : !task->labels || n != n_labels
+                            ? dpi_fail(err, DPI_STATUS_FORMAT,
+                                       "%s: " KEY "label_counts: found %d lines, needed are %d",
+                                       dpi_gguf_name(file), n, n_labels)
+                            : DPI_STATUS_OK;
+    next = lines;
+    for (int32_t i = 0; i < n && status == DPI_STATUS_OK; i++) {
+        char *line = strsep(&next, "\n"), *end;
+        const long count = strtol(line, &end, 10);
+        if (end == line || *end || count < -(1 << 30) || count > 1 << 30)
+            status = dpi_fail(err, DPI_STATUS_FORMAT, "%s: " KEY "label_counts: line %d is no "
+                              "number in -2^30..2^30", dpi_gguf_name(file), i + 1);
+        else
+            task->counts[task->n_counts++] = count > 0 ? count : 0;
+    }
+    free(lines);
+    return status;
+}
+
 static dpi_status read_task(const dpi_gguf *file, dpi_finetune_task *task, dpi_error *err) {
     char chat[32];
     DPI_TRY(get_text(file, KEY "template", chat, sizeof chat, err));
@@ -267,7 +330,9 @@ static dpi_status read_task(const dpi_gguf *file, dpi_finetune_task *task, dpi_e
         return dpi_fail(err, DPI_STATUS_FORMAT, "%s: " KEY "template is no chat format",
                         dpi_gguf_name(file));
     DPI_TRY(copy_text(file, KEY "instruction", &task->instruction, err));
-    return copy_text(file, KEY "labels", &task->labels, err);
+    DPI_TRY(copy_text(file, KEY "attributes", &task->attributes, err));
+    DPI_TRY(copy_text(file, KEY "labels", &task->labels, err));
+    return read_counts(file, task, err);
 }
 
 dpi_status dpi_finetune_read_task(const char *path, dpi_finetune_task *task, dpi_error *err) {
@@ -284,5 +349,7 @@ dpi_status dpi_finetune_read_task(const char *path, dpi_finetune_task *task, dpi
 void dpi_finetune_task_free(dpi_finetune_task *task) {
     free(task->instruction);
     free(task->labels);
+    free(task->attributes);
+    free(task->counts);
     *task = (dpi_finetune_task){.chat = DPI_CHAT_AUTO};
 }

@@ -26,8 +26,14 @@ static dpi_status no_memory(dpi_error *err) {
 
 static dpi_status make_instructions(dpi_finetune *f, dpi_error *err) {
     const dpi_finetune_options *o = &f->options;
-    return dpi_instructions_make(o->model, o->instruction, o->chat, o->labels, o->n_labels,
-                                 o->n_positions, &f->instructions, err);
+    const dpi_instruction_options of = {
+        .text = o->instruction, .chat = o->chat, .labels = o->labels, .n_labels = o->n_labels,
+        .attributes = o->attributes, .n_attributes = o->n_attributes,
+        .n_positions = o->n_positions};
+    DPI_TRY(dpi_instructions_make(o->model, &of, &f->instructions, err));
+    const int32_t n = dpi_finetune_count_size(f);
+    f->counts = n > 0 ? dpi_calloc((size_t)n, sizeof *f->counts) : NULL;
+    return n > 0 && !f->counts ? no_memory(err) : DPI_STATUS_OK;
 }
 
 /* Other prompts than the record's own, of which its text is made less likely. */
@@ -94,6 +100,7 @@ void dpi_finetune_free(dpi_finetune *f) {
     dpi_private_free(f->pays);
     dpi_tuner_free(f->tuner);
     dpi_instructions_free(&f->instructions);
+    free(f->counts);
     if (f->lock >= 0)
         close(f->lock);
     free(f);
@@ -117,7 +124,7 @@ static uint64_t hash_instructions(const dpi_instructions *in, uint64_t hash) {
         if (in->labels)
             hash = dpi_hash(hash, in->labels[i], strlen(in->labels[i]) + 1);
     }
-    return hash;
+    return in->attributes ? dpi_hash(hash, in->attributes, strlen(in->attributes)) : hash;
 }
 
 /* Everything public that the steps depend on; of the model its name and its norms. */
@@ -128,8 +135,8 @@ static uint64_t hash_task(const dpi_finetune *f) {
                             c->clip,  c->alpha, o->lr, o->mismatch};
     const int64_t integers[] = {c->n_units,  c->n_steps, c->max_per_unit, c->rank,    c->targets,
                                 o->n_warmup, o->unbiased, o->n_positions, o->seeded, c->record_kind,
-                                (int64_t)o->seed, o->loss_on_all, wrong_count(o), o->full,
-                                (int64_t)dpi_model_mark(o->model)};
+                                c->histogram_scale, (int64_t)o->seed, o->loss_on_all,
+                                wrong_count(o), o->full, (int64_t)dpi_model_mark(o->model)};
     uint64_t hash = dpi_hash(DPI_HASH_INIT, reals, sizeof reals);
     hash = dpi_hash(hash, integers, sizeof integers);
     hash = hash_instructions(&f->instructions, hash);
@@ -146,20 +153,38 @@ static uint64_t configuration(const dpi_finetune *f) {
 /* In the checkpoint's words: `epoch` is the charge, `row` what is left of a seed's bits. */
 static dpi_checkpoint state_of(const dpi_finetune *f) {
     return (dpi_checkpoint){.config_hash = configuration(f),
-                            .n_params = f->claim.n_params,
+                            .n_params = f->claim.n_params + dpi_finetune_count_size(f),
                             .step = dpi_finetune_steps_done(f),
                             .epoch = f->charge,
                             .row = (int64_t)(f->bits & INT64_MAX)};
 }
 
-dpi_status dpi_finetune_keep(dpi_finetune *f, dpi_error *err) {
+/* With a histogram its counts stand behind the adapters, as the bits that they are. */
+static dpi_status write_checkpoint(const dpi_finetune *f, const float *const arrays[3],
+                                   dpi_error *err) {
     const dpi_checkpoint state = state_of(f);
+    const size_t n = (size_t)f->claim.n_params, n_all = (size_t)state.n_params;
+    if (!f->counts)
+        return dpi_checkpoint_write(f->options.checkpoint, &state, arrays, err);
+    float *all = dpi_calloc(3 * n_all, sizeof *all);
+    if (!all)
+        return no_memory(err);
+    for (size_t i = 0; i < 3; i++)
+        memcpy(all + i * n_all, arrays[i], n * sizeof *all);
+    memcpy(all + n, f->counts, (n_all - n) * sizeof *all);
+    const float *const longer[] = {all, all + n_all, all + 2 * n_all};
+    const dpi_status status = dpi_checkpoint_write(f->options.checkpoint, &state, longer, err);
+    free(all);
+    return status;
+}
+
+dpi_status dpi_finetune_keep(dpi_finetune *f, dpi_error *err) {
     const float *arrays[3];
     int64_t n_steps;
     if (!f->options.checkpoint || !f->begun)
         return DPI_STATUS_OK;
     dpi_tuner_state(f->tuner, arrays, &n_steps);
-    DPI_TRY(dpi_checkpoint_write(f->options.checkpoint, &state, arrays, err));
+    DPI_TRY(write_checkpoint(f, arrays, err));
     f->n_kept = (int32_t)n_steps;
     return DPI_STATUS_OK;
 }
@@ -185,8 +210,8 @@ static dpi_status lock_checkpoint(dpi_finetune *f, dpi_error *err) {
 
 /* *found: the training goes on where the file ends. */
 static dpi_status resume(dpi_finetune *f, int32_t *found, dpi_error *err) {
-    const size_t n = (size_t)f->claim.n_params;
     dpi_checkpoint state = state_of(f);
+    const size_t n = (size_t)state.n_params, n_counts = (size_t)dpi_finetune_count_size(f);
     *found = 0;
     if (!f->options.checkpoint)
         return DPI_STATUS_OK;
@@ -202,6 +227,8 @@ static dpi_status resume(dpi_finetune *f, int32_t *found, dpi_error *err) {
         f->charge = state.epoch;
         f->bits = (uint64_t)state.row;
         f->n_kept = (int32_t)state.step;
+        if (f->counts)
+            memcpy(f->counts, all + n - n_counts, n_counts * sizeof *all);
     }
     free(all);
     return status;
@@ -265,7 +292,9 @@ dpi_status dpi_finetune_begin(dpi_finetune *f, dpi_error *err) {
     DPI_TRY(follow_first(f, err));
     format.pays = f->pays;
     DPI_TRY(dpi_examples_read(o->records, &format, &f->examples, err));
-    return o->ranks ? agree(f, err) : DPI_STATUS_OK;
+    if (o->ranks)
+        DPI_TRY(agree(f, err));
+    return dpi_finetune_draw_counts(f, err);
 }
 
 dpi_status dpi_finetune_step(dpi_finetune *f, dpi_error *err) {

@@ -25,11 +25,19 @@ struct dpi_finetune {
     uint8_t *pays;     /* [units] with scope UNIT: 1: the unit has paid. PRIVATE */
     uint64_t bits;     /* with a seed: the state of the step's random bits */
     int32_t n_kept;    /* steps that the checkpoint has */
+    int32_t *counts;   /* [1 + n_labels] with a histogram: 1 once it is drawn, and the noisy numbers
+                          of units of each label; NULL: there is none */
 };
 
 /* Fills the claim: q, sigma, epsilon. */
 DPI_MUST_CHECK dpi_status dpi_finetune_settle(dpi_finetune *f, dpi_error *err);
-/* The epsilon of a claim's sigma, q and steps at its delta. */
+/* Numbers of `counts`; 0: there is no histogram. */
+int32_t dpi_finetune_count_size(const dpi_finetune *f);
+/* Counts the units of each label, with noise, unless that is done. Errors: MEMORY, ENTROPY. */
+DPI_MUST_CHECK dpi_status dpi_finetune_draw_counts(dpi_finetune *f, dpi_error *err);
+/* What the histogram has of epsilon, rounded up; 0: there is none. */
+double dpi_finetune_histogram_epsilon(const dpi_finetune_claim *claim);
+/* The epsilon of a claim's sigma, q and steps at its delta, with its histogram's. */
 DPI_MUST_CHECK dpi_status dpi_finetune_epsilon(const dpi_finetune_claim *claim, double *epsilon,
                                                dpi_error *err);
 /* Charges the ledger, if there is one. */

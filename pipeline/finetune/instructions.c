@@ -5,92 +5,137 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "pipeline/finetune/examples.h"
+#include "pipeline/finetune/attributes.h"
 
-static dpi_status check(dpi_bytes instruction, const char *const *labels, int32_t n_labels,
-                        dpi_error *err) {
-    dpi_prompt_options p;
-    dpi_prompt_options_init(&p);
-    p.public_prompt = instruction;
-    const bool marked = dpi_prompt_options_have_label(&p) != 0;
-    if (marked != (n_labels > 0))
-        return dpi_fail(err, DPI_STATUS_ARG, "instruction: found %s {label}, allowed %s labels",
-                        marked ? "a" : "no", marked ? "with" : "without");
-    for (int32_t i = 0; i < n_labels; i++) {
-        if (!labels[i] || !labels[i][strspn(labels[i], " \t\r\n")] || strchr(labels[i], '\n'))
+static dpi_status check_labels(const dpi_instruction_options *o, dpi_error *err) {
+    for (int32_t i = 0; i < o->n_labels; i++) {
+        const char *label = o->labels[i];
+        if (!label || !label[strspn(label, " \t\r\n")] || strchr(label, '\n'))
             return dpi_fail(err, DPI_STATUS_ARG, "labels: found a blank one, or one of two lines");
         for (int32_t k = 0; k < i; k++)
-            if (strcmp(labels[i], labels[k]) == 0)
-                return dpi_fail(err, DPI_STATUS_ARG, "labels: found '%s' more than once",
-                                labels[i]);
+            if (strcmp(label, o->labels[k]) == 0)
+                return dpi_fail(err, DPI_STATUS_ARG, "labels: found '%s' more than once", label);
     }
     return DPI_STATUS_OK;
 }
 
-static dpi_status make_one(const dpi_model *model, dpi_bytes instruction, int32_t chat,
-                           const char *label, int32_t n_positions, dpi_prompts **prompts,
-                           int32_t *longest, dpi_error *err) {
+static dpi_status check(const dpi_instruction_options *o, dpi_error *err) {
     dpi_prompt_options p;
+    dpi_prompt_options_init(&p);
+    p.public_prompt = o->text;
+    const bool marked = dpi_prompt_options_have_label(&p) != 0;
+    const bool wanted = o->n_labels > 0 && o->n_attributes == 0;
+    DPI_TRY(dpi_attributes_check(o, err));
+    if (marked != wanted)
+        return dpi_fail(err, DPI_STATUS_ARG, "instruction: found %s {label}, allowed %s labels%s",
+                        marked ? "a" : "no", marked ? "with" : "without",
+                        o->n_attributes > 0 ? " that are attributes" : "");
+    return check_labels(o, err);
+}
+
+static dpi_status make_prompts(const dpi_model *model, const dpi_instruction_options *o,
+                               const char *label, int32_t most, dpi_prompts **prompts,
+                               dpi_error *err) {
+    dpi_prompt_options p;
+    char *text = NULL;
+    dpi_prompt_options_init(&p);
+    p.public_prompt = o->text, p.chat = o->chat;
+    if (label && o->n_attributes == 0)
+        p.label = (dpi_bytes){label, strlen(label)};
+    if (label && o->n_attributes > 0) {
+        DPI_TRY(dpi_attributes_fill(o->text, o->attributes, o->n_attributes, label, &text, err));
+        p.public_prompt = (dpi_bytes){text, strlen(text)};
+    }
+    const dpi_status status = dpi_prompts_create(model, &p, most, prompts, err);
+    free(text);
+    return status;
+}
+
+static dpi_status make_one(const dpi_model *model, const dpi_instruction_options *o,
+                           const char *label, dpi_prompts **prompts, int32_t *longest,
+                           dpi_error *err) {
     dpi_prompts_info info;
     dpi_model_info m;
-    dpi_prompt_options_init(&p);
     dpi_prompts_info_init(&info);
     dpi_model_info_init(&m);
-    p.public_prompt = instruction, p.chat = chat;
-    if (label)
-        p.label = (dpi_bytes){label, strlen(label)};
     DPI_TRY(dpi_model_info_get(model, &m, err));
-    DPI_TRY(dpi_prompts_create(model, &p, m.n_ctx_train, prompts, err));
+    DPI_TRY(make_prompts(model, o, label, m.n_ctx_train, prompts, err));
     DPI_TRY(dpi_prompts_info_get(*prompts, &info, err));
     if (info.n_public > *longest)
         *longest = info.n_public;
-    return info.n_public < n_positions
+    return info.n_public < o->n_positions
                ? DPI_STATUS_OK
                : dpi_fail(err, DPI_STATUS_ARG,
-                          "positions: found %d, the instruction alone has %d tokens", n_positions,
-                          info.n_public);
+                          "positions: found %d, the instruction alone has %d tokens",
+                          o->n_positions, info.n_public);
+}
+
+/* With `between` between each two; NULL for none of them. */
+static char *join(const char *const *texts, int32_t n, const char *between, bool *failed) {
+    dpi_text joined = {0};
+    for (int32_t i = 0; i < n; i++)
+        dpi_text_add(&joined, "%s%s", i > 0 ? between : "", texts[i]);
+    *failed |= joined.failed;
+    return joined.data;
 }
 
 /* What a file says of them. */
-static dpi_status keep_texts(dpi_instructions *made, dpi_bytes instruction, dpi_error *err) {
+static dpi_status keep_texts(dpi_instructions *made, const dpi_instruction_options *o,
+                             dpi_error *err) {
     dpi_prompts_info info;
-    dpi_text lines = {0};
+    bool failed = false;
     dpi_prompts_info_init(&info);
     DPI_TRY(dpi_prompts_info_get(made->prompts[0], &info, err));
     made->chat = info.chat;
-    made->text = instruction.data ? strndup(instruction.data, instruction.n_bytes) : NULL;
-    for (int32_t i = 0; made->labels && i < made->n; i++)
-        dpi_text_add(&lines, "%s%s", i > 0 ? "\n" : "", made->labels[i]);
-    made->lines = lines.data;
-    return lines.failed || (instruction.data && !made->text)
+    made->text = o->text.data ? strndup(o->text.data, o->text.n_bytes) : NULL;
+    made->lines = join(o->labels, o->n_labels, "\n", &failed);
+    made->attributes = join(o->attributes, o->n_attributes, "\t", &failed);
+    return failed || (o->text.data && !made->text)
                ? dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the instructions")
                : DPI_STATUS_OK;
 }
 
-static dpi_status make(const dpi_model *model, dpi_bytes instruction, int32_t chat,
-                       const char *const *labels, int32_t n_labels, int32_t n_positions,
-                       dpi_instructions *made, dpi_error *err) {
-    made->n = n_labels > 0 ? n_labels : 1;
-    made->prompts = dpi_calloc((size_t)made->n, sizeof *made->prompts);
-    made->labels = n_labels > 0 ? dpi_calloc((size_t)made->n, sizeof *made->labels) : NULL;
-    if (!made->prompts || (n_labels > 0 && !made->labels))
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the instructions");
-    for (int32_t i = 0; i < made->n; i++) {
-        if (n_labels > 0 && !(made->labels[i] = strdup(labels[i])))
-            return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the labels");
-        DPI_TRY(make_one(model, instruction, chat, n_labels > 0 ? labels[i] : NULL, n_positions,
-                         &made->prompts[i], &made->longest, err));
-    }
-    return keep_texts(made, instruction, err);
+/* Of label i. */
+static dpi_status find_others(dpi_instructions *made, const dpi_instruction_options *o, int32_t i,
+                              dpi_error *err) {
+    int32_t *others = made->others[i] = dpi_calloc((size_t)o->n_labels, sizeof *others);
+    if (!others)
+        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the labels");
+    for (int32_t k = 0; k < o->n_labels; k++)
+        if (k != i && (o->n_attributes < 2 ||
+                       dpi_attributes_differing(o->labels[i], o->labels[k]) == 1))
+            others[made->n_others[i]++] = k;
+    return DPI_STATUS_OK;
 }
 
-dpi_status dpi_instructions_make(const dpi_model *model, dpi_bytes instruction, int32_t chat,
-                                 const char *const *labels, int32_t n_labels, int32_t n_positions,
+static dpi_status make(const dpi_model *model, const dpi_instruction_options *o,
+                       dpi_instructions *made, dpi_error *err) {
+    const int32_t n_labels = o->n_labels;
+    made->n = n_labels > 0 ? n_labels : 1;
+    made->prompts = dpi_calloc((size_t)made->n, sizeof *made->prompts);
+    if (n_labels > 0) {
+        made->labels = dpi_calloc((size_t)n_labels, sizeof *made->labels);
+        made->others = dpi_calloc((size_t)n_labels, sizeof *made->others);
+        made->n_others = dpi_calloc((size_t)n_labels, sizeof *made->n_others);
+    }
+    if (!made->prompts || (n_labels > 0 && (!made->labels || !made->others || !made->n_others)))
+        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the instructions");
+    for (int32_t i = 0; i < made->n; i++) {
+        const char *label = n_labels > 0 ? o->labels[i] : NULL;
+        if (label && !(made->labels[i] = strdup(label)))
+            return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the labels");
+        if (label)
+            DPI_TRY(find_others(made, o, i, err));
+        DPI_TRY(make_one(model, o, label, &made->prompts[i], &made->longest, err));
+    }
+    return keep_texts(made, o, err);
+}
+
+dpi_status dpi_instructions_make(const dpi_model *model, const dpi_instruction_options *options,
                                  dpi_instructions *made, dpi_error *err) {
     *made = (dpi_instructions){0};
-    DPI_TRY(check(instruction, labels, n_labels, err));
-    const dpi_status status =
-        make(model, instruction, chat, labels, n_labels, n_positions, made, err);
+    DPI_TRY(check(options, err));
+    const dpi_status status = make(model, options, made, err);
     if (status != DPI_STATUS_OK)
         dpi_instructions_free(made);
     return status;
@@ -102,10 +147,10 @@ void dpi_instructions_free(dpi_instructions *in) {
             dpi_prompts_free(in->prompts[i]);
         if (in->labels)
             free(in->labels[i]);
+        if (in->others)
+            free(in->others[i]);
     }
-    free(in->text);
-    free(in->lines);
-    free(in->prompts);
-    free(in->labels);
+    free(in->text), free(in->lines), free(in->attributes);
+    free(in->prompts), free(in->labels), free(in->others), free(in->n_others);
     *in = (dpi_instructions){0};
 }

@@ -53,6 +53,11 @@ static dpi_status check(const dpi_finetune_options *o, dpi_error *err) {
     DPI_TRY(dpi_check_range("n_wrong", o->n_wrong, 1, DPI_WRONG_MAX, err));
     if (!(o->mismatch >= 0 && o->mismatch <= 1))
         return dpi_fail(err, DPI_STATUS_ARG, "mismatch: found %g, allowed 0..1", o->mismatch);
+    DPI_TRY(dpi_check_range("attributes", o->n_attributes, 0, DPI_LABEL_FIELDS_MAX, err));
+    if (o->histogram_epsilon != 0 &&
+        !(o->histogram_epsilon >= 0x1p-20 && o->histogram_epsilon <= 1 && o->n_labels > 0))
+        return dpi_fail(err, DPI_STATUS_ARG, "histogram_epsilon: found %g, allowed 2^-20..1, with "
+                                             "labels", o->histogram_epsilon);
     if ((o->n_labels > 0) != (dpi_records_has_labels(o->records) != 0))
         return dpi_fail(err, DPI_STATUS_ARG, "labels: found %s, and records %s labels",
                         o->n_labels > 0 ? "some" : "none", o->n_labels > 0 ? "without" : "with");
@@ -88,14 +93,31 @@ static dpi_gaussian gaussian_of(const dpi_finetune_claim *c) {
 dpi_status dpi_finetune_epsilon(const dpi_finetune_claim *c, double *epsilon, dpi_error *err) {
     const dpi_gaussian g = gaussian_of(c);
     *epsilon = INFINITY;
-    return c->sigma > 0 ? dpi_gaussian_epsilon(&g, c->delta, epsilon, err) : DPI_STATUS_OK;
+    if (!(c->sigma > 0))
+        return DPI_STATUS_OK;
+    DPI_TRY(dpi_gaussian_epsilon(&g, c->delta, epsilon, err));
+    if (c->histogram_scale > 0)
+        *epsilon = nextafter(*epsilon + dpi_finetune_histogram_epsilon(c), INFINITY);
+    return DPI_STATUS_OK;
 }
 
 dpi_status dpi_finetune_spent(const dpi_finetune *f, double *epsilon, dpi_error *err) {
     dpi_finetune_claim c = f->claim;
     c.n_steps = dpi_finetune_steps_done(f);
-    *epsilon = 0;
+    *epsilon = dpi_finetune_histogram_epsilon(&c);
     return c.n_steps > 0 ? dpi_finetune_epsilon(&c, epsilon, err) : DPI_STATUS_OK;
+}
+
+/* sigma, for what the histogram leaves of epsilon. */
+static dpi_status settle_sigma(const dpi_finetune_options *o, dpi_finetune_claim *c,
+                               dpi_error *err) {
+    const dpi_gaussian g = gaussian_of(c);
+    const double histogram = dpi_finetune_histogram_epsilon(c);
+    const double left = histogram > 0 ? (o->epsilon - histogram) * (1 - 1e-12) : o->epsilon;
+    if (!(left > 0))
+        return dpi_fail(err, DPI_STATUS_ARG, "histogram_epsilon: found %g, allowed less than "
+                                             "epsilon, %g", histogram, o->epsilon);
+    return dpi_gaussian_sigma(&g, left, o->delta, &c->sigma, err);
 }
 
 /* q is a multiple of 2^-32: the next one above n_expected / n_units. */
@@ -127,10 +149,10 @@ dpi_status dpi_finetune_settle(dpi_finetune *f, dpi_error *err) {
     if (!o->full)
         c->rank = o->rank, c->alpha = o->alpha, c->targets = o->targets;
     snprintf(c->model_name, sizeof c->model_name, "%s", info.name);
-    if (o->epsilon > 0 && isfinite(o->epsilon)) {
-        const dpi_gaussian g = gaussian_of(c);
-        DPI_TRY(dpi_gaussian_sigma(&g, o->epsilon, o->delta, &c->sigma, err));
-    }
+    if (o->histogram_epsilon > 0)
+        c->histogram_scale = (int32_t)ceil(1 / o->histogram_epsilon);
+    if (o->epsilon > 0 && isfinite(o->epsilon))
+        DPI_TRY(settle_sigma(o, c, err));
     return dpi_finetune_epsilon(c, &c->epsilon, err);
 }
 
@@ -188,6 +210,9 @@ dpi_status dpi_finetune_charge(dpi_finetune *f, dpi_error *err) {
     DPI_TRY(dpi_ledger_info(o->ledger, o->dataset, &info, err));
     DPI_TRY(dpi_cost_add(&cost, DPI_COST_GAUSSIAN, o->n_steps, f->claim.sigma, f->claim.sampling,
                          err));
+    if (f->claim.histogram_scale > 0)
+        DPI_TRY(dpi_cost_add(&cost, DPI_COST_PURE, 1,
+                             dpi_finetune_histogram_epsilon(&f->claim), 0, err));
     snprintf(note, sizeof note, "%s, (%.6g, %g)-DP; unit: %s",
              o->full ? "all weights" : "an adapter", f->claim.epsilon, o->delta,
              f->claim.max_per_unit > 0 ? "all records of a person" : "a record");
@@ -263,6 +288,10 @@ dpi_status dpi_finetune_statement(const dpi_finetune_claim *c, char **text, dpi_
     else
         dpi_text_add(&t, "  adapter            rank %d, alpha %.10g, %lld numbers\n", c->rank,
                      c->alpha, (long long)c->n_params);
+    if (c->histogram_scale > 0)
+        dpi_text_add(&t, "  numbers of units   of each label, with Laplace noise of scale %d: "
+                         "epsilon %.4g of it\n",
+                     c->histogram_scale, dpi_finetune_histogram_epsilon(c));
     add_ledger(&t, &c->ledger);
     dpi_text_add(&t, "  randomness         %s\n",
                  c->randomness == DPI_RANDOMNESS_SYSTEM ? "getrandom(2), fresh for every step"

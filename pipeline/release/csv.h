@@ -34,9 +34,9 @@ typedef struct dpi_csv_column {
     dpi_spans *spans;
 } dpi_csv_column;
 
-enum { DPI_CSV_COLUMNS_MAX = 3 };
+enum { DPI_CSV_COLUMNS_MAX = 10 };
 
-/* Appends n_columns (1..3) columns, row by row (RFC 4180). Where a row does not have one, it is an
+/* Appends n_columns (1..10) columns, row by row (RFC 4180). Where a row does not have one, it is an
  * empty span there. A blank line, and a row in which a quote is out of place or never closed, are
  * empty spans in all: null in their place. Such a row is one line. Time and memory are linear in
  * n_bytes. `name` is the file's, for messages.

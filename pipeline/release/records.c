@@ -25,7 +25,9 @@ enum { PACKED_RECORD_BYTES_MAX = 1 << 26 };
 
 struct dpi_records {
     int32_t kind; /* a dpi_record_kind */
-    char *path, *text_field, *unit_field, *label_field; /* NULL from memory */
+    char *path, *text_field, *unit_field; /* NULL from memory */
+    char *label_fields[DPI_LABEL_FIELDS_MAX];
+    int32_t n_label_fields;
     char delimiter;
     bool latin1;
     size_t max_expanded;
@@ -33,7 +35,8 @@ struct dpi_records {
     char *content; /* of a .jsonl file; its spans point into it */
     dpi_spans spans; /* a folder's names; fields of a .csv; lines. All but lines own their data */
     dpi_units units; /* with unit_field */
-    dpi_spans labels; /* with label_field */
+    dpi_spans labels; /* with label_fields */
+    dpi_spans parts[DPI_LABEL_FIELDS_MAX]; /* of labels, until they are joined */
 };
 
 static dpi_status out_of_memory(dpi_error *err) {
@@ -283,21 +286,62 @@ static dpi_status open_file(dpi_records *r, dpi_error *err) {
     n_bytes -= mark;
     if (r->kind == DPI_RECORD_LINE)
         return open_jsonl(r, n_bytes, err);
-    dpi_csv_column columns[] = {{r->text_field, "text_field", &r->spans}, {0}, {0}};
+    dpi_csv_column columns[DPI_CSV_COLUMNS_MAX] = {{r->text_field, "text_field", &r->spans}};
     int32_t n = 1;
     if (r->unit_field)
         columns[n++] = (dpi_csv_column){r->unit_field, "unit_field", &r->units.ids};
-    if (r->label_field)
-        columns[n++] = (dpi_csv_column){r->label_field, "label_field", &r->labels};
+    for (int32_t i = 0; i < r->n_label_fields; i++)
+        columns[n++] = (dpi_csv_column){r->label_fields[i], "label_field", &r->parts[i]};
     DPI_TRY(dpi_csv_read(r->path, r->content, n_bytes, r->delimiter, columns, n, err));
     dpi_private_free(r->content); /* the fields were copied */
     r->content = NULL;
     return DPI_STATUS_OK;
 }
 
+/* The label of record i into `label`, which has room; false: a part of it is none. */
+static bool join(const dpi_records *r, size_t i, dpi_span *label) {
+    label->n_bytes = 0;
+    for (int32_t k = 0; k < r->n_label_fields; k++) {
+        const dpi_span *part = &r->parts[k].at[i];
+        if (!part->data || dpi_units_is_blank(part))
+            return false;
+        if (k > 0)
+            label->data[label->n_bytes++] = '\t';
+        memcpy(label->data + label->n_bytes, part->data, part->n_bytes);
+        label->n_bytes += part->n_bytes;
+    }
+    label->data[label->n_bytes] = '\0';
+    return true;
+}
+
+/* False: out of memory. */
+static bool join_labels(dpi_records *r) {
+    if (r->n_label_fields == 1) {
+        r->labels = r->parts[0];
+        r->parts[0] = (dpi_spans){0};
+    }
+    for (size_t i = 0; r->n_label_fields > 1 && i < r->spans.n; i++) {
+        size_t room = (size_t)r->n_label_fields;
+        for (int32_t k = 0; k < r->n_label_fields; k++)
+            room += r->parts[k].at[i].n_bytes;
+        dpi_span label = {dpi_private_malloc(room), 0};
+        if (!label.data)
+            return false;
+        if (!join(r, i, &label)) {
+            dpi_private_free(label.data);
+            label = (dpi_span){NULL, 0};
+        }
+        if (!dpi_spans_add(&r->labels, label)) {
+            dpi_private_free(label.data);
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Which records are whose, and their labels. */
 static dpi_status find_units(dpi_records *r, dpi_error *err) {
-    const char *field = r->unit_field ? r->unit_field : r->label_field;
+    const char *field = r->unit_field ? r->unit_field : r->label_fields[0];
     if (!field)
         return DPI_STATUS_OK;
     if (r->kind == DPI_RECORD_FILE)
@@ -308,11 +352,11 @@ static dpi_status find_units(dpi_records *r, dpi_error *err) {
     for (size_t i = 0; i < r->spans.n && r->kind == DPI_RECORD_LINE; i++) {
         if (r->unit_field)
             DPI_TRY(read_name(r, i, r->unit_field, &r->units.ids, err));
-        if (r->label_field)
-            DPI_TRY(read_name(r, i, r->label_field, &r->labels, err));
+        for (int32_t k = 0; k < r->n_label_fields; k++)
+            DPI_TRY(read_name(r, i, r->label_fields[k], &r->parts[k], err));
     }
-    return !r->unit_field || dpi_units_find(&r->units, r->spans.n) ? DPI_STATUS_OK
-                                                                   : out_of_memory(err);
+    const bool found = !r->unit_field || dpi_units_find(&r->units, r->spans.n);
+    return found && join_labels(r) ? DPI_STATUS_OK : out_of_memory(err);
 }
 
 static dpi_status find_kind(const char *path, int32_t *kind, dpi_error *err) {
@@ -344,6 +388,17 @@ void dpi_records_options_init(dpi_records_options *options) {
                                      .delimiter = ',', .max_expanded = INT64_C(1) << 32};
 }
 
+static bool copy_label_fields(dpi_records *r, const dpi_records_options *o) {
+    const char *const *fields = o->n_label_fields > 0 ? o->label_fields : &o->label_field;
+    const int32_t n = o->n_label_fields > 0 ? o->n_label_fields : o->label_field != NULL;
+    for (; r->n_label_fields < n; r->n_label_fields++) {
+        const char *field = fields[r->n_label_fields];
+        if (!(r->label_fields[r->n_label_fields] = dpi_span_copy(field, strlen(field))))
+            return false;
+    }
+    return true;
+}
+
 dpi_status dpi_records_open(const char *path, const dpi_records_options *options,
                             dpi_records **records, dpi_error *err) {
     dpi_records_options defaults;
@@ -362,6 +417,8 @@ dpi_status dpi_records_open(const char *path, const dpi_records_options *options
         return dpi_fail(err, DPI_STATUS_ARG,
                         "delimiter: allowed is an ASCII character but quote and line end");
     DPI_TRY(dpi_check_range("latin1", options->latin1, 0, 1, err));
+    DPI_TRY(dpi_check_range("n_label_fields", options->n_label_fields, 0, DPI_LABEL_FIELDS_MAX,
+                            err));
     DPI_TRY(dpi_check_range("max_expanded", options->max_expanded, 1, INT64_C(1) << 40, err));
     DPI_TRY(find_kind(path, &kind, err));
     DPI_TRY(create(kind, &r, err));
@@ -372,10 +429,8 @@ dpi_status dpi_records_open(const char *path, const dpi_records_options *options
     r->text_field = dpi_span_copy(options->text_field, strlen(options->text_field));
     if (options->unit_field)
         r->unit_field = dpi_span_copy(options->unit_field, strlen(options->unit_field));
-    if (options->label_field)
-        r->label_field = dpi_span_copy(options->label_field, strlen(options->label_field));
-    const bool copied = r->path && r->text_field && !r->unit_field == !options->unit_field &&
-                        !r->label_field == !options->label_field;
+    const bool copied = copy_label_fields(r, options) && r->path && r->text_field &&
+                        !r->unit_field == !options->unit_field;
     dpi_status status = !copied                   ? out_of_memory(err)
                         : kind == DPI_RECORD_FILE ? open_folder(r, err)
                                                   : open_file(r, err);
@@ -412,7 +467,10 @@ void dpi_records_close(dpi_records *r) {
     dpi_private_free(r->path);
     dpi_private_free(r->text_field);
     dpi_private_free(r->unit_field);
-    dpi_private_free(r->label_field);
+    for (int32_t k = 0; k < r->n_label_fields; k++) {
+        dpi_private_free(r->label_fields[k]);
+        dpi_spans_free(&r->parts[k], true);
+    }
     dpi_spans_free(&r->labels, true);
     dpi_units_free(&r->units);
     if (r->folder >= 0)
@@ -443,7 +501,7 @@ static bool has_same_label(const dpi_records *r, size_t i, size_t j) {
 
 size_t dpi_records_of_unit(const dpi_records *r, size_t unit, size_t k) {
     const size_t first = record_of(r, unit, 0);
-    if (!r->label_field || k == 0)
+    if (r->n_label_fields == 0 || k == 0)
         return record_of(r, unit, k);
     for (size_t j = 1, i; (i = record_of(r, unit, j)) != SIZE_MAX; j++)
         if (has_same_label(r, first, i) && --k == 0)
@@ -451,11 +509,11 @@ size_t dpi_records_of_unit(const dpi_records *r, size_t unit, size_t k) {
     return SIZE_MAX;
 }
 
-int32_t dpi_records_has_labels(const dpi_records *r) { return r->label_field != NULL; }
+int32_t dpi_records_has_labels(const dpi_records *r) { return r->n_label_fields > 0; }
 
 void dpi_records_unit_label(const dpi_records *r, size_t unit, const char **label,
                             size_t *n_bytes) {
-    const size_t first = r->label_field ? record_of(r, unit, 0) : SIZE_MAX;
+    const size_t first = r->n_label_fields > 0 ? record_of(r, unit, 0) : SIZE_MAX;
     const dpi_span none = {NULL, 0}, *span = first < r->labels.n ? &r->labels.at[first] : &none;
     const bool there = span->data && !dpi_units_is_blank(span);
     *label = there ? span->data : NULL;

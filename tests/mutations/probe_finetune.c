@@ -7,6 +7,7 @@
 
 #include "dpinfer/gaussian.h"
 #include "pipeline/finetune/finetune.h"
+#include "tests/mutations/probe_histogram.h"
 
 /* Two people with two records each, and one with one. */
 static dpi_records *open_records(const char *folder, int n_lines) {
@@ -212,8 +213,9 @@ static const char *check_labels(const dpi_model *model, const char *folder) {
     dpi_row_buffer buffers[2] = {0};
     labelled a = {0}, b = {0};
     const char *fault = 0;
-    if (dpi_instructions_make(model, text, DPI_CHAT_NONE, labels, 4, 32, &in, NULL) !=
-            DPI_STATUS_OK ||
+    const dpi_instruction_options o = {.text = text, .chat = DPI_CHAT_NONE, .labels = labels,
+                                       .n_labels = 4, .n_positions = 32};
+    if (dpi_instructions_make(model, &o, &in, NULL) != DPI_STATUS_OK ||
         dpi_row_buffer_create(32, &buffers[0], NULL) != DPI_STATUS_OK ||
         dpi_row_buffer_create(32, &buffers[1], NULL) != DPI_STATUS_OK)
         return "no instructions";
@@ -236,5 +238,6 @@ const char *probe_finetune(const dpi_model *model, const char *folder) {
     fault = fault ? fault : check_labels(model, folder);
     fault = fault ? fault : check_charge(model, folder, 8, true);
     fault = fault ? fault : check_units(model, folder);
+    fault = fault ? fault : probe_histogram(model, folder);
     return fault ? fault : check_charge(model, folder, .05, false);
 }

@@ -134,8 +134,9 @@ static dpi_instructions make_instructions(const char *const *labels, int32_t n_l
     const char *text = n_labels > 0 ? "of {label}:" : "say";
     dpi_instructions made;
     dpi_error err;
-    assert_ok(dpi_instructions_make(model, (dpi_bytes){text, strlen(text)}, DPI_CHAT_NONE, labels,
-                                    n_labels, 24, &made, &err), &err);
+    const dpi_instruction_options o = {.text = {text, strlen(text)}, .chat = DPI_CHAT_NONE,
+                                       .labels = labels, .n_labels = n_labels, .n_positions = 24};
+    assert_ok(dpi_instructions_make(model, &o, &made, &err), &err);
     return made;
 }
 

@@ -115,6 +115,80 @@ refuse 2 "needed is the adapter" generate m.gguf -n 4
 refuse 2 "is there already" generate m.gguf --lora p.gguf -n 4 -o g1.jsonl
 refuse 3 "" generate m.gguf --lora refs.jsonl -n 4
 
+# ---- Several attributes, and how often each is there -------------------------------------------
+for i in 1 2 3 4 5 6 7 8; do
+    echo "{\"text\": \"Anna said $i.\", \"mood\": \"m$((i % 2))\", \"thing\": \"t$((i % 3))\"}"
+done >pairs.jsonl
+printf 'm0\tt0\nm1\tt0\nm0\tt1\nm1\tt1\nm1\tt2\n' >pairs
+pairs="$alone --units 8 --sigma 2 --attributes mood,thing --label-names pairs --expected 8"
+pairs=${pairs/refs.jsonl/pairs.jsonl}
+run $pairs --instruction "A {mood} {thing}:" -t 1 --seed 5 -o at.gguf -q; expect_rc 0
+run $pairs --instruction "A {mood} {thing}:" -t 2 --seed 5 -o at1.gguf -q; expect_rc 0
+expect_same at.gguf at1.gguf
+run $pairs --instruction "A {mood} {thing}:" --histogram-epsilon .5 -o ah.gguf -q; expect_rc 0
+expect_err "numbers of units   of each label, with Laplace noise of scale 2: epsilon 0.5 of it"
+run verify ah.gguf; expect_rc 0; expect_out "given  histogram_scale: recorded 2"
+run $pairs --instruction "A {mood} {thing}:" -o ap.gguf -q; expect_rc 0
+python3 - <<'P' || bad "the epsilon of a histogram"
+import re
+def epsilon(name):
+    data = open(name, "rb").read()
+    at = data.index(b"dpinfer.finetune.epsilon") + len("dpinfer.finetune.epsilon") + 12
+    return float(re.match(rb"[0-9.e+-]+", data[at:]).group())
+more = epsilon("ah.gguf") - epsilon("ap.gguf")
+assert 0.5 <= more < 0.5 + 1e-9, more
+P
+run generate m.gguf --lora ap.gguf --num 7 -n 4 --jsonl --seed 3; expect_rc 0
+python3 - <<'P' || bad "the attributes of texts"
+import json
+found = [json.loads(line) for line in open("out")]
+wanted = [line.rstrip("\n").split("\t") for line in open("pairs")]
+assert [[o["attributes"]["mood"], o["attributes"]["thing"]] for o in found] == \
+    (wanted * 2)[:7], found
+assert [o["text_label"] for o in found] == ["\t".join(w) for w in wanted * 2][:7]
+P
+printf '3 m1\tt2\n1 m0\tt1\n' >joint
+run generate m.gguf --lora ap.gguf --num-per-label joint -n 4 --jsonl; expect_rc 0
+check "the joint distribution" \
+    test "$(grep -c '"thing":"t2"' out),$(grep -c '"thing":"t1"' out)" = 3,1
+python3 - <<'P' || bad "counts"
+data = open("ah.gguf", "rb").read()
+key = b"dpinfer.finetune.label_counts"
+at = data.index(key) + len(key) + 4
+n = int.from_bytes(data[at:at + 8], "little")
+counts = data[at + 8:at + 8 + n]
+assert len(counts.split(b"\n")) == 5
+# The same number of bytes: 9s and 0s, so that the shares are known.
+def digits(line, first):
+    return (b"9" if first else b"0") * len(line)
+lines = [digits(line, i in (1, 4)) for i, line in enumerate(counts.split(b"\n"))]
+open("shares.gguf", "wb").write(data[:at + 8] + b"\n".join(lines) + data[at + 8 + n:])
+open("sizes", "w").write(" ".join(str(int(line)) for line in lines))
+P
+run generate m.gguf --lora shares.gguf --num 40 -n 3 --jsonl; expect_rc 0
+python3 - <<'P' || bad "shares of texts"
+import json
+sizes = [int(x) for x in open("sizes").read().split()]
+found = [json.loads(line)["text_label"] for line in open("out")]
+wanted = [line.rstrip("\n") for line in open("pairs")]
+for size, label in zip(sizes, wanted):
+    assert abs(found.count(label) - 40 * size / sum(sizes)) <= 1, (sizes, found)
+P
+# More labels than prompts that are kept: the same texts, however many are drawn at a time.
+python3 -c 'print("\n".join(f"m{i}\tt{i % 7}" for i in range(150)))' >many
+run ${pairs/--label-names pairs/--label-names many} --instruction "A {mood} {thing}:" -o am.gguf -q
+expect_rc 0
+run generate m.gguf --lora am.gguf --num 200 -n 3 --seed 4 -o am1.jsonl; expect_rc 0
+run generate m.gguf --lora am.gguf --num 200 -n 3 --seed 4 -o am2.jsonl --parallel 5; expect_rc 0
+expect_same am1.jsonl am2.jsonl
+check "labels of all" \
+    test "$(grep -o '"text_label":"[^"]*"' am1.jsonl | sort -u | wc -l)" -eq 150
+refuse 2 "no {thing}" $pairs --instruction "A {mood}:" -o x.gguf
+refuse 2 "needed are 2 values" ${pairs/--label-names pairs/--label-names kinds} \
+    --instruction "A {mood} {thing}:" -o x.gguf
+refuse 2 "allowed is one of them" $pairs --label-field mood --instruction "A {mood}:" -o x.gguf
+refuse 2 "histogram_epsilon: found 0.5" $tune --sigma 1 -o x.gguf --histogram-epsilon .5
+
 # ---- One model of a model and its adapter -------------------------------------------------------
 run $tune --sigma 2 -o w.gguf --merge whole.gguf -q; expect_rc 0
 run quantize m.gguf whole2.gguf F32 --lora w.gguf; expect_rc 0
