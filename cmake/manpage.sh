@@ -36,7 +36,7 @@ goes to standard output, and everything else to standard error, with the privacy
 end. Nothing leaves the machine, except with infer and a remote attack.
 .SH COMMANDS
 END
-printf '%s\n' "$help" | sed -n '/^  [a-z]/{/^  dpinfer/d;p;}' | verbatim
+printf '%s\n' "$help" | sed '1,/^Usage/d; /explains a command/,$d' | verbatim
 for command in $commands; do
     help=$("$program" "$command" -h)
     echo ".SS dpinfer $command" | sed 's/-/\\-/g'

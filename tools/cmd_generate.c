@@ -571,7 +571,7 @@ static int generate_main(const args *a) {
 }
 
 const command command_generate = {
-    .name = "generate", .bit = CMD_GENERATE, .arguments = "MODEL [--lora ADAPTER]",
+    .name = "generate", .bit = CMD_GENERATE, .arguments = "MODEL",
     .takes_model = 1, .max_positional = 0, .run = generate_main,
     .summary = "texts from a private adapter, at plain cost",
     .details =

@@ -268,7 +268,7 @@ const command command_infer = {
     .arguments = "MODEL [DOCS]",
     .max_positional = 3,
     .run = infer_main,
-    .summary = "continuations of documents by a model elsewhere, which sees perturbed words",
+    .summary = "continuations by a model elsewhere, which sees perturbed words",
     .details =
         "Replaces the words of each document as 'dpinfer perturb' does, has the model NAME at URL\n"
         "continue what comes out (POST /v1/chat/completions), and lets MODEL, on this machine,\n"

@@ -12,26 +12,46 @@
 #include "tools/nearest.h"
 #include "tools/signals.h"
 
-static const command *const commands[] = {
-    &command_run,        &command_resume,     &command_plan,       &command_merge,
-    &command_ledger,     &command_account,    &command_finetune,   &command_generate,
-    &command_perturb,    &command_infer,      &command_attack,     &command_serve,
-    &command_eval,       &command_inspect,    &command_tokenize,   &command_logits,
-    &command_quantize,   &command_make_model, &command_bench,      &command_verify,
-    &command_audit,      &command_pretrain,   &command_demo,       &command_completion,
+/* What there is to do, and its commands, the first ones first. */
+static const struct {
+    const char *title;
+    const command *commands[8];
+} sections[] = {
+    {"Private text from records",
+     {&command_run, &command_resume, &command_plan, &command_merge}},
+    {"A model that learns from records privately", {&command_finetune, &command_generate}},
+    {"Budgets and guarantees",
+     {&command_ledger, &command_account, &command_verify, &command_audit}},
+    {"Answers over HTTP; a model elsewhere",
+     {&command_serve, &command_perturb, &command_infer, &command_attack}},
+    {"What texts are worth", {&command_eval}},
+    {"Models",
+     {&command_inspect, &command_tokenize, &command_logits, &command_quantize,
+      &command_make_model, &command_bench, &command_pretrain}},
+    {"To begin with", {&command_demo, &command_completion}},
 };
-enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
+enum { N_SECTIONS = sizeof sections / sizeof sections[0] };
 
-const command *command_at(int i) { return i < N_COMMANDS ? commands[i] : NULL; }
+const command *command_at(int i) {
+    for (int s = 0; s < N_SECTIONS; s++)
+        for (int k = 0; k < 8 && sections[s].commands[k]; k++)
+            if (i-- == 0)
+                return sections[s].commands[k];
+    return NULL;
+}
 
 static void print_usage(FILE *stream) {
     fprintf(stream, "dpinfer %s: text about sensitive documents, with differential privacy\n\n"
-                    "Usage: dpinfer COMMAND [options] [arguments]\n\n", dpi_version());
-    for (int i = 0; i < N_COMMANDS; i++)
-        fprintf(stream, "  %-10s %-12s %s\n", commands[i]->name, commands[i]->arguments,
-                commands[i]->summary);
-    fprintf(stream, "\n'dpinfer help COMMAND' explains a command. To begin with:\n\n"
-                    "  dpinfer run model.gguf records/ --rho 0.5\n");
+                    "Usage: dpinfer COMMAND [options] [arguments]\n", dpi_version());
+    for (int s = 0; s < N_SECTIONS; s++) {
+        fprintf(stream, "\n%s:\n", sections[s].title);
+        for (int k = 0; k < 8 && sections[s].commands[k]; k++) {
+            const command *c = sections[s].commands[k];
+            fprintf(stream, "  %-10s %-14s %s\n", c->name, c->arguments, c->summary);
+        }
+    }
+    fprintf(stream, "\n'dpinfer help COMMAND' explains a command, 'dpinfer version' tells the "
+                    "version. For example:\n\n  dpinfer run model.gguf records/ --rho 0.5\n");
 }
 
 /* A closed stdin, stdout or stderr must not become the next file that is opened. The stand-ins
@@ -53,18 +73,20 @@ static int finish_stdout(int code) {
 }
 
 static const command *find_command(const char *word) {
-    for (int i = 0; i < N_COMMANDS; i++) {
-        if (strcmp(word, commands[i]->name) == 0)
-            return commands[i];
-    }
+    const command *c;
+    for (int i = 0; (c = command_at(i)) != NULL; i++)
+        if (strcmp(word, c->name) == 0)
+            return c;
     return NULL;
 }
 
 /* Words of the first argument: commands, and what main answers itself. */
 static const char *word_at(const void *user, int i) {
     (void)user;
-    static const char *const own[] = {"help", "version", NULL};
-    return i < N_COMMANDS ? commands[i]->name : own[i - N_COMMANDS];
+    static const char *const own[] = {"help", "version"};
+    const int n_own = sizeof own / sizeof own[0];
+    const command *c = i < n_own ? NULL : command_at(i - n_own);
+    return i < n_own ? own[i] : c ? c->name : NULL;
 }
 
 static int unknown_command(const char *word) {

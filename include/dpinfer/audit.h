@@ -16,7 +16,7 @@ typedef struct dpi_audit_options {
     const dpi_model *model; /* for the audit of logits; NULL (default): without it */
     dpi_session_options session; /* of the model; n_seq and n_ctx are the audit's own */
     uint64_t seed;          /* of the made-up records; default 1 */
-    double effort;          /* (0, 1]: share of the cases and draws; default 1 */
+    double effort;          /* .1..1: share of the cases and draws; default 1 */
     double false_alarm;     /* [1e-12, 0.01]: chance, for each statistical bound, that a sound
                                program misses it; default 1e-4 */
     dpi_random_fn random;   /* what audited draws use: NULL (default): getrandom(2) */

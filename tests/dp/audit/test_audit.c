@@ -162,7 +162,7 @@ static void test_options_are_refused(void **state) {
     dpi_audit_options_init(&o);
     o.effort = 0;
     assert_error(dpi_audit_run(&o, print_result, NULL, &n_failed, &err), DPI_STATUS_ARG, &err,
-                 "effort is 0, must be above 0 and at most 1");
+                 "effort is 0, must be in .1..1");
     o.effort = NAN;
     assert_error(dpi_audit_run(&o, print_result, NULL, &n_failed, &err), DPI_STATUS_ARG, &err,
                  "effort is nan");
