@@ -203,6 +203,14 @@ typedef struct dpi_release_event {
  * NULL: there are none. The release's own. */
 DPI_API void dpi_release_label(const dpi_release *release, int32_t index, const char **label,
                                size_t *n_bytes);
+/* Text `index` as a line of JSON, as the command `run` writes it to a .jsonl and a shard to its
+ * texts.jsonl (shards.h): text [n_bytes] is all that its events gave, in UTF-8; n_tokens and end
+ * are those of its END. *line [*n_line] has a NUL behind it and no line feed, and is freed with
+ * free. Errors: MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_release_line(const dpi_release *release, int32_t index,
+                                                   const char *text, size_t n_bytes,
+                                                   int32_t n_tokens, int32_t end, char **line,
+                                                   size_t *n_line, dpi_error *err);
 
 /* Goes on to the next event, and begins the release if it has not begun. Texts are told in their
  * order: the events of one that is drawn beside an earlier one wait, unless as_drawn is set. A text

@@ -81,7 +81,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_shards_begin(dpi_shards *job, const dpi_re
 DPI_API int32_t dpi_shards_is_over(const dpi_shards *job);
 
 /* The path of the shard's texts.jsonl, from dpi_shards_join on; the job's. The caller writes it,
- * after dpi_shards_begin: all texts, as a release with a journal tells all of them again. */
+ * after dpi_shards_begin, by dpi_release_line: all texts, as a release with a journal tells all of
+ * them again. */
 DPI_API const char *dpi_shards_texts(const dpi_shards *job);
 
 typedef enum dpi_shard_end {

@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -62,8 +63,14 @@ static dpi_status write_texts(dpi_shards *job, dpi_release *release) {
         status = dpi_release_advance(release, &e, NULL);
         if (status != DPI_STATUS_OK || e.type == DPI_EVENT_NONE)
             break;
-        if (e.type == DPI_EVENT_END)
-            fprintf(f, "{\"index\": %d, \"text\": \"a text\"}\n", (int)e.index);
+        char *line = NULL;
+        size_t n;
+        if (e.type != DPI_EVENT_END)
+            continue;
+        status = dpi_release_line(release, e.index, "a text", 6, e.n_drawn, e.end, &line, &n, NULL);
+        if (status == DPI_STATUS_OK && fprintf(f, "%s\n", line) < 0)
+            status = DPI_STATUS_IO;
+        free(line);
     }
     fclose(f);
     return status == DPI_STATUS_OK ? dpi_shards_end(job, DPI_SHARD_COMPLETE, NULL) : status;

@@ -42,6 +42,53 @@ static void test_command_line(void **state) {
     assert_string_equal(by_hand, wanted);
 }
 
+/* All texts as lines, each with a line feed. */
+static void draw_lines(const dpi_release_options *o, char *lines) {
+    dpi_release *release = open_release(o);
+    dpi_release_event e;
+    dpi_error err;
+    char text[TEXT_BYTES], *line;
+    size_t n = 0, n_line;
+    do {
+        assert_ok(dpi_release_advance(release, &e, &err), &err);
+        memcpy(text + n, e.text, e.n_bytes);
+        n += e.n_bytes;
+        if (e.type != DPI_EVENT_END)
+            continue;
+        assert_ok(dpi_release_line(release, e.index, text, n, e.n_drawn, e.end, &line, &n_line,
+                                   &err), &err);
+        assert_int_equal(strlen(line), n_line);
+        lines += sprintf(lines, "%s\n", line);
+        free(line);
+        n = 0;
+    } while (e.type != DPI_EVENT_NONE);
+    dpi_release_free(release);
+}
+
+static void test_lines(void **state) {
+    (void)state;
+    static char by_hand[TEXT_BYTES], wanted[TEXT_BYTES];
+    uint64_t seed = 7;
+    dpi_release_options o = options_of(&seed);
+    draw_lines(&o, by_hand);
+    run_command("--rho 20 -B 8 --num 2 -n 12 --seed 7 --jsonl", wanted);
+    assert_string_equal(by_hand, wanted);
+    assert_non_null(strstr(wanted, "NOT PRIVATE")); /* of a seed */
+
+    static const char text[] = "a \"quote\", a \\, \x01 and\n\xc3\xa9";
+    dpi_release *release = open_release(&o);
+    dpi_error err;
+    char *line;
+    size_t n;
+    assert_ok(dpi_release_line(release, 3, text, sizeof text - 1, 9, DPI_END_EOG, &line, &n, &err),
+              &err);
+    static const char begins[] = "{\"index\":3,\"text\":\"a \\\"quote\\\", a \\\\, \\u0001 and\\n"
+                                 "\xc3\xa9\",\"n_tokens\":9,\"ended\":true,\"private\":false,";
+    assert_int_equal(strncmp(line, begins, sizeof begins - 1), 0);
+    free(line);
+    dpi_release_free(release);
+}
+
 static void expect_stopped(dpi_release *release, dpi_status wanted) {
     dpi_release_event e;
     dpi_error err;
@@ -463,7 +510,8 @@ static void test_units_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_command_line), cmocka_unit_test(test_read_once),
+        cmocka_unit_test(test_command_line), cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_read_once),
         cmocka_unit_test(test_no_records),   cmocka_unit_test(test_delta),
         cmocka_unit_test(test_parallel),     cmocka_unit_test(test_streams),
         cmocka_unit_test(test_parallel_cancel), cmocka_unit_test(test_parallel_failure),
