@@ -6,15 +6,12 @@
  * each of its steps the differences l_i - p, and l_i - p - m_i, over the candidates V_k+ are held
  * against the clip bounds C of several budgets (docs/spec.md section 1). Evaluation of records that
  * are not private: nothing of this may be shown of real ones. */
-#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "dpinfer.h"
+#include "bench/bench.h"
 #include "dp/exact/center.h"
 
 enum { TOP_K = 100, N_TOKENS = 200, N_BUDGETS = 4 };
@@ -34,22 +31,11 @@ typedef struct bench {
     tally tallies[N_BUDGETS][2]; /* without centring, with */
 } bench;
 
-/* Prints why and ends the program: this is a bench, with nothing to clean up. */
-static void die(const char *what, const char *why) {
-    fprintf(stderr, "dpinfer-clipping: %s: %s\n", what, why);
-    exit(1);
-}
-
-static void check(dpi_status status, const dpi_error *err) {
-    if (status != DPI_STATUS_OK)
-        die("library", err->message);
-}
-
 static char *read_text(const char *path, size_t *n_bytes) {
     char *text = NULL;
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || !dpi_private_read(fd, SIZE_MAX, &text, n_bytes))
-        die(path, strerror(errno));
+        bench_die(path, strerror(errno));
     close(fd);
     return text;
 }
@@ -63,21 +49,20 @@ static void read_prompts(const bench *b, const char *task, const char *const *pa
     dpi_error err;
     dpi_prompt_options_init(&o);
     o.public_prompt = (dpi_bytes){task, strlen(task)};
-    check(dpi_prompts_create(b->model, &o, dpi_session_n_ctx(b->session) - N_TOKENS, &prompts,
+    bench_check(dpi_prompts_create(b->model, &o, dpi_session_n_ctx(b->session) - N_TOKENS, &prompts,
                              &err),
           &err);
-    check(dpi_prompts_info_get(prompts, &info, &err), &err);
-    check(dpi_session_prefill(b->session, 0, dpi_prompts_public(prompts), (size_t)info.n_public,
-                              NULL, &err),
-          &err);
+    bench_check(dpi_prompts_info_get(prompts, &info, &err), &err);
+    bench_check(dpi_session_prefill(b->session, 0, dpi_prompts_public(prompts),
+                                    (size_t)info.n_public, NULL, &err), &err);
     for (int32_t r = 1; r <= b->n_ref; r++) {
         int32_t *tokens;
         size_t n_tokens, n_bytes;
         char *text = read_text(paths[r - 1], &n_bytes);
-        check(dpi_prompts_encode(prompts, text, n_bytes, &tokens, &n_tokens, &err), &err);
+        bench_check(dpi_prompts_encode(prompts, text, n_bytes, &tokens, &n_tokens, &err), &err);
         if (!tokens)
-            die(paths[r - 1], "has no text");
-        check(dpi_session_prefill(b->session, r, tokens, n_tokens, NULL, &err), &err);
+            bench_die(paths[r - 1], "has no text");
+        bench_check(dpi_session_prefill(b->session, r, tokens, n_tokens, NULL, &err), &err);
         dpi_private_free(tokens);
         dpi_private_free(text);
     }
@@ -128,22 +113,22 @@ static void write_text(bench *b) {
     const float **logits = malloc(rows * sizeof *logits);
     dpi_error err;
     if (!sorted || !support || !seqs || !tokens || !logits)
-        die("memory", strerror(errno));
-    check(dpi_sampler_begin(b->sampler, &err), &err);
+        bench_die("memory", strerror(errno));
+    bench_check(dpi_sampler_begin(b->sampler, &err), &err);
     for (int32_t t = 0, token = -1; t < N_TOKENS; t++) {
         for (size_t r = 0; r < rows; r++)
             logits[r] = dpi_session_logits(b->session, (int32_t)r);
         memcpy(sorted, logits[0], n * sizeof *sorted);
         qsort(sorted, n, sizeof *sorted, down);
         count_step(b, logits[0], sorted, support);
-        check(dpi_sampler_step(b->sampler, logits[0], logits + 1, &token, &err), &err);
+        bench_check(dpi_sampler_step(b->sampler, logits[0], logits + 1, &token, &err), &err);
         if (dpi_token_is_eog(b->model, token))
             break;
         for (size_t r = 0; r < rows; r++) {
             seqs[r] = (int32_t)r;
             tokens[r] = token;
         }
-        check(dpi_session_step(b->session, (int32_t)rows, seqs, tokens, &err), &err);
+        bench_check(dpi_session_step(b->session, (int32_t)rows, seqs, tokens, &err), &err);
     }
     free(sorted), free(support), free(seqs), free(tokens), free(logits);
 }
@@ -161,10 +146,10 @@ static void calibrate(bench *b) {
         dpi_sampler_plan plan;
         dpi_sampler_plan_init(&plan);
         o.epsilon = budgets[i];
-        check(dpi_sampler_plan_make(&o, &plan, &err), &err);
+        bench_check(dpi_sampler_plan_make(&o, &plan, &err), &err);
         b->clip[i] = plan.clip;
     }
-    check(dpi_sampler_create(&o, &b->sampler, &err), &err);
+    bench_check(dpi_sampler_create(&o, &b->sampler, &err), &err);
 }
 
 static void print(const bench *b) {
@@ -189,11 +174,11 @@ int main(int argc, char **argv) {
     bench b = {.n_ref = argc - 3, .info = {.struct_size = sizeof b.info}};
     dpi_session_options options;
     dpi_error err;
-    check(dpi_model_open(argv[1], NULL, &b.model, &err), &err);
-    check(dpi_model_info_get(b.model, &b.info, &err), &err);
+    bench_check(dpi_model_open(argv[1], NULL, &b.model, &err), &err);
+    bench_check(dpi_model_info_get(b.model, &b.info, &err), &err);
     dpi_session_options_init(&options);
     options.n_seq = b.n_ref + 1;
-    check(dpi_session_create(b.model, &options, &b.session, &err), &err);
+    bench_check(dpi_session_create(b.model, &options, &b.session, &err), &err);
     calibrate(&b);
     read_prompts(&b, argv[2], (const char *const *)argv + 3);
     write_text(&b);

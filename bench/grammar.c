@@ -2,39 +2,23 @@
  *   dpinfer-bench-grammar MODEL [GBNF FILE]
  * MODEL may be a vocabulary alone. Texts are random tokens among the allowed ones, so that most
  * places are new ones: the worst case. Times are of the processor. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "dpinfer.h"
+#include "bench/bench.h"
 
 enum { N_TEXTS = 50, N_TOKENS = 200 };
 
 static const char usual[] =
     "root ::= \"{\\\"name\\\": \\\"\" [^\"\\\\]{1,200} \"\\\", \\\"age\\\": \" [0-9]{1,3} \"}\"";
 
-static double seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void require(dpi_status status, const dpi_error *err) {
-    if (status == DPI_STATUS_OK)
-        return;
-    fprintf(stderr, "%s\n", err->message);
-    exit(1);
-}
+static double seconds(void) { return bench_seconds(CLOCK_PROCESS_CPUTIME_ID); }
 
 static char *read_file(const char *path) {
     static char text[1 << 20];
     FILE *f = fopen(path, "rb");
     const size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
-    if (!f || n == 0) {
-        perror(path);
-        exit(1);
-    }
+    if (!f || n == 0)
+        bench_die(path, strerror(errno));
     fclose(f);
     text[n] = '\0';
     return text;
@@ -68,21 +52,21 @@ static void write_text(const dpi_model *model, dpi_mask *mask, dpi_sampler *samp
                        uint64_t *state, cost *find, cost *list) {
     dpi_mask_text *text = NULL;
     dpi_error err;
-    require(dpi_mask_text_create(mask, &text, &err), &err);
-    require(dpi_sampler_begin(sampler, &err), &err);
+    bench_check(dpi_mask_text_create(mask, &text, &err), &err);
+    bench_check(dpi_sampler_begin(sampler, &err), &err);
     for (int i = 0; i < N_TOKENS; i++) {
         const uint64_t *bits;
         uint64_t random;
         int32_t n;
         const double began = seconds();
-        require(dpi_mask_text_allowed(text, &bits, &n, &err), &err);
+        bench_check(dpi_mask_text_allowed(text, &bits, &n, &err), &err);
         const double found = seconds();
-        require(dpi_sampler_allow(sampler, bits, &err), &err);
+        bench_check(dpi_sampler_allow(sampler, bits, &err), &err);
         add(find, found - began);
         add(list, seconds() - found);
         (void)dpi_random_insecure(state, &random, sizeof random);
         const int32_t token = pick(bits, (int32_t)((random >> 32) % (uint64_t)n));
-        require(dpi_mask_text_push(text, token, &err), &err);
+        bench_check(dpi_mask_text_push(text, token, &err), &err);
         if (dpi_token_is_eog(model, token))
             break;
     }
@@ -109,16 +93,16 @@ int main(int argc, char **argv) {
     dpi_model_info_init(&info);
     dpi_sampler_options_init(&o);
     open.vocab_only = 1;
-    require(dpi_model_open(argv[1], &open, &model, &err), &err);
-    require(dpi_model_info_get(model, &info, &err), &err);
+    bench_check(dpi_model_open(argv[1], &open, &model, &err), &err);
+    bench_check(dpi_model_info_get(model, &info, &err), &err);
     o.method = DPI_METHOD_PLAIN;
     o.n_vocab = info.n_vocab;
     o.n_tokens = N_TOKENS;
-    require(dpi_grammar_parse(text, strlen(text), &grammar, &err), &err);
+    bench_check(dpi_grammar_parse(text, strlen(text), &grammar, &err), &err);
     const double began = seconds();
-    require(dpi_mask_create(grammar, model, &mask, &err), &err);
+    bench_check(dpi_mask_create(grammar, model, &mask, &err), &err);
     printf("%d tokens, %.1f ms to begin\n", (int)info.n_vocab, 1e3 * (seconds() - began));
-    require(dpi_sampler_create(&o, &sampler, &err), &err);
+    bench_check(dpi_sampler_create(&o, &sampler, &err), &err);
     for (int i = 0; i < N_TEXTS; i++)
         write_text(model, mask, sampler, &state, &find, &list);
     print("which tokens are allowed", &find);

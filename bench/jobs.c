@@ -5,16 +5,12 @@
  * A text is drawn from 8 made-up records, as it is and as a job in a folder below FOLDER, in turns;
  * so FOLDER is on the disk that is meant. The disk's own time is measured beside it: a write of 32
  * bytes that it has kept. Prints a table in Markdown. */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "dpinfer.h"
+#include "bench/bench.h"
 #include "dpinfer/ledger.h"
 #include "dpinfer/release.h"
 
@@ -28,32 +24,7 @@ typedef struct bench {
     int32_t n_tokens, n_rounds;
 } bench;
 
-/* Prints why and ends the program: this is a bench, with nothing to clean up. */
-static void die(const char *what, const char *why) {
-    fprintf(stderr, "dpinfer-bench-jobs: %s: %s\n", what, why);
-    exit(1);
-}
-
-static void check(dpi_status status, const dpi_error *err) {
-    if (status != DPI_STATUS_OK)
-        die("library", err->message);
-}
-
-static double now_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
-}
-
-static int upwards(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *v, int n) {
-    qsort(v, (size_t)n, sizeof *v, upwards);
-    return v[n / 2];
-}
+static double milliseconds(void) { return 1e3 * bench_seconds(CLOCK_MONOTONIC); }
 
 static void print_row(const char *what, double ms, const char *rest) {
     printf("| %-44s | %9.3f | %s |\n", what, ms, rest);
@@ -68,16 +39,17 @@ static void time_disk(const bench *b) {
     snprintf(path, sizeof path, "%s/disk", b->folder);
     const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0 || posix_fallocate(fd, 0, 1 << 16) != 0 || fsync(fd) != 0)
-        die(path, strerror(errno));
+        bench_die(path, strerror(errno));
     for (int i = 0; i < N_SYNCS; i++) {
-        const double begin = now_ms();
+        const double begin = milliseconds();
         if (pwrite(fd, bytes, sizeof bytes, 32 * i) != sizeof bytes || fdatasync(fd) != 0)
-            die(path, strerror(errno));
-        v[i] = now_ms() - begin;
+            bench_die(path, strerror(errno));
+        v[i] = milliseconds() - begin;
     }
     close(fd);
     unlink(path);
-    print_row("disk: 32 bytes kept, median", median(v, N_SYNCS), "the limit of one token a sync");
+    print_row("disk: 32 bytes kept, median", bench_median(v, N_SYNCS),
+              "the limit of one token a sync");
     print_row("disk: the same, slowest of 200", v[N_SYNCS - 1], "");
 }
 
@@ -111,14 +83,14 @@ static timing run_release(const bench *b, dpi_journal *journal, int32_t n_before
     dpi_error err;
     timing t = {0};
     double first = 0, last = 0;
-    const double begin = now_ms();
+    const double begin = milliseconds();
     set_options(b, &o, journal);
-    check(dpi_release_open(&o, &release, &err), &err);
+    bench_check(dpi_release_open(&o, &release, &err), &err);
     while (e.type != DPI_EVENT_NONE && t.n_drawn < n) {
-        check(dpi_release_advance(release, &e, &err), &err);
+        bench_check(dpi_release_advance(release, &e, &err), &err);
         if (e.type != DPI_EVENT_TOKEN)
             continue;
-        last = now_ms();
+        last = milliseconds();
         if (t.n_drawn++ == n_before)
             first = last;
     }
@@ -137,7 +109,7 @@ static dpi_journal *open_journal(const bench *b, const char *name, int32_t creat
     dpi_journal_options_init(&o);
     o.create = create;
     o.every = every;
-    check(dpi_journal_open(path, &o, &journal, &err), &err);
+    bench_check(dpi_journal_open(path, &o, &journal, &err), &err);
     return journal;
 }
 
@@ -167,10 +139,10 @@ static void time_tokens(const bench *b) {
         for (int r = 0; r < b->n_rounds; r++) /* before v[0] is sorted */
             ratio[r] = v[i][r] / v[0][r];
         snprintf(rest, sizeof rest, "%+.2f %% of a step, median of %d rounds",
-                 100 * (median(ratio, b->n_rounds) - 1), b->n_rounds);
+                 100 * (bench_median(ratio, b->n_rounds) - 1), b->n_rounds);
         double copy[ROUNDS_MAX];
         memcpy(copy, v[i], sizeof copy);
-        print_row(names[i], median(copy, b->n_rounds), i ? rest : "");
+        print_row(names[i], bench_median(copy, b->n_rounds), i ? rest : "");
     }
 }
 
@@ -185,13 +157,13 @@ static void time_resume(const bench *b) {
             run_release(b, journal, 0, n[i]);
             dpi_journal_close(journal);
         }
-        const double begin = now_ms();
+        const double begin = milliseconds();
         if (n[i] > 0)
             journal = open_journal(b, "job", 0, 1);
         int32_t n_texts;
         int64_t n_kept;
         dpi_journal_count(journal, &n_texts, &n_kept);
-        const double opened = now_ms() - begin;
+        const double opened = milliseconds() - begin;
         const timing t = run_release(b, journal, (int32_t)n_kept, (int32_t)n_kept + 1);
         snprintf(what, sizeof what, n[i] ? "resume behind %d tokens, to the next" : "a new job, to "
                  "the first token", (int)n_kept);
@@ -209,7 +181,7 @@ static dpi_ledger *open_ledger(const char *path) {
     dpi_error err;
     dpi_ledger_options_init(&o);
     o.create = 1;
-    check(dpi_ledger_open(path, &o, &ledger, &err), &err);
+    bench_check(dpi_ledger_open(path, &o, &ledger, &err), &err);
     for (int32_t scope = DPI_SCOPE_DATASET; scope <= DPI_SCOPE_UNIT; scope++) {
         dpi_dataset_options d;
         dpi_dataset_options_init(&d);
@@ -217,7 +189,7 @@ static dpi_ledger *open_ledger(const char *path) {
         d.epsilon = 10;
         d.delta = 1e-5;
         d.scope = scope;
-        check(dpi_ledger_add(ledger, &d, &err), &err);
+        bench_check(dpi_ledger_add(ledger, &d, &err), &err);
     }
     return ledger;
 }
@@ -229,20 +201,21 @@ static void time_charges(dpi_ledger *ledger, const dpi_ledger_units *units, cons
     double v[N_CHARGES];
     char rest[80];
     dpi_cost_init(&cost);
-    check(dpi_cost_add(&cost, DPI_COST_ZCDP, 1, 1e-3, 0, &err), &err);
+    bench_check(dpi_cost_add(&cost, DPI_COST_ZCDP, 1, 1e-3, 0, &err), &err);
     dpi_charge_request_init(&r);
     r.cost = &cost;
     r.method = "bench";
     r.units = units;
     for (int i = 0; i < N_CHARGES; i++) {
-        const double begin = now_ms();
-        check(dpi_ledger_reserve(ledger, dpi_scope_name(units ? DPI_SCOPE_UNIT : DPI_SCOPE_DATASET),
-                                 &r, NULL, &err), &err);
-        v[i] = now_ms() - begin;
+        const double begin = milliseconds();
+        bench_check(dpi_ledger_reserve(ledger,
+                                       dpi_scope_name(units ? DPI_SCOPE_UNIT : DPI_SCOPE_DATASET),
+                                       &r, NULL, &err), &err);
+        v[i] = milliseconds() - begin;
     }
     const double first = v[0];
     snprintf(rest, sizeof rest, "the first one %.1f, once a run", first);
-    print_row(what, median(v, N_CHARGES), rest);
+    print_row(what, bench_median(v, N_CHARGES), rest);
 }
 
 static void time_ledger(const bench *b) {
@@ -278,7 +251,7 @@ static void make_records(bench *b) {
         n_bytes[i] = (size_t)snprintf(texts[i], sizeof texts[i], "%s%d.", text, i);
         at[i] = texts[i];
     }
-    check(dpi_records_create(at, n_bytes, N_RECORDS, &b->records, &err), &err);
+    bench_check(dpi_records_create(at, n_bytes, N_RECORDS, &b->records, &err), &err);
 }
 
 int main(int argc, char **argv) {
@@ -293,12 +266,12 @@ int main(int argc, char **argv) {
         b.n_rounds = atoi(argv[4]);
     }
     if (b.n_tokens < 16 || b.n_rounds < 1 || b.n_rounds > ROUNDS_MAX)
-        die("TOKENS ROUNDS", "allowed are 16 or more, and 1..99");
+        bench_die("TOKENS ROUNDS", "allowed are 16 or more, and 1..99");
     b.model_path = argv[1];
     snprintf(b.folder, sizeof b.folder, "%s/dpinfer-bench-XXXXXX", argv[2]);
     if (!mkdtemp(b.folder))
-        die(argv[2], strerror(errno));
-    check(dpi_model_open(b.model_path, NULL, &b.model, &err), &err);
+        bench_die(argv[2], strerror(errno));
+    bench_check(dpi_model_open(b.model_path, NULL, &b.model, &err), &err);
     make_records(&b);
     run_release(&b, NULL, 0, 2); /* the model is in memory from here on */
     printf("| %-44s | %9s | |\n|---|---:|---|\n", "what", "ms");

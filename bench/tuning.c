@@ -11,13 +11,10 @@
  * thread. Prints a table in Markdown. */
 #include <math.h>
 #include <omp.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
-#include "dpinfer.h"
+#include "bench/bench.h"
 #include "train/adamw.h"
 #include "train/base.h"
 #include "train/tuner.h"
@@ -32,39 +29,14 @@ typedef struct bench {
     float *weights;  /* [n_positions], ones */
 } bench;
 
-/* Prints why and ends the program: this is a bench, with nothing to clean up. */
-static void die(const char *what, const char *why) {
-    fprintf(stderr, "dpinfer-bench-tuning: %s: %s\n", what, why);
-    exit(1);
-}
-
-static void check(dpi_status status, const dpi_error *err) {
-    if (status != DPI_STATUS_OK)
-        die("library", err->message);
-}
-
 static void *allocate(size_t n, size_t size) {
     void *p = calloc(n, size);
     if (!p)
-        die("memory", "there is none left");
+        bench_die("memory", "there is none left");
     return p;
 }
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int upwards(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *v, int n) {
-    qsort(v, (size_t)n, sizeof *v, upwards);
-    return v[n / 2];
-}
+static double now(void) { return bench_seconds(CLOCK_MONOTONIC); }
 
 static dpi_row row_of(const bench *b, int64_t unit) {
     const int32_t *tokens = b->tokens + unit * (b->n_positions + 1);
@@ -104,11 +76,11 @@ static void open_plain(const bench *b, plain *p) {
     dpi_error err;
     *p = (plain){.graph = dpi_graph_best()};
     p->frequencies = allocate((size_t)dpi_base_frequencies(b->model), sizeof *p->frequencies);
-    check(dpi_base_shape(b->model, b->n_positions, p->frequencies, &p->shape, &err), &err);
+    bench_check(dpi_base_shape(b->model, b->n_positions, p->frequencies, &p->shape, &err), &err);
     dpi_graph_layout_of(&p->shape, &p->layout);
     dpi_lora_of(&p->shape, RANK, 16, DPI_LORA_ALL, &p->lora);
     p->shape.lora = &p->lora;
-    check(dpi_blas_open(&p->blas, b->n_threads, &err), &err);
+    bench_check(dpi_blas_open(&p->blas, b->n_threads, &err), &err);
     p->blas.set_n_threads(1);
     p->shape.blas = &p->blas;
     const size_t n = (size_t)p->lora.n_params;
@@ -165,7 +137,7 @@ static dpi_tuner *open_tuner(const bench *b) {
         .expected = b->n_units, .clip = 1, .sigma = 1, .n_steps = 1 << 20, .lr = 1e-6};
     dpi_tuner *t;
     dpi_error err;
-    check(dpi_tuner_create(&o, &t, &err), &err);
+    bench_check(dpi_tuner_create(&o, &t, &err), &err);
     return t;
 }
 
@@ -174,7 +146,7 @@ static double step_private(const bench *b, dpi_tuner *t) {
         .n = b->n_units, .row = next_row, .user = (void *)(uintptr_t)b};
     dpi_error err;
     const double begin = now();
-    check(dpi_tuner_step(t, &units, &err), &err);
+    bench_check(dpi_tuner_step(t, &units, &err), &err);
     return now() - begin;
 }
 
@@ -232,8 +204,8 @@ static void print_tables(bench *b) {
     const dpi_row row = row_of(b, 0);
     const double flops = dpi_graph_flops(&p.shape, &row) * 2 / 3 * b->n_units;
     const double most = peak(b, &p.blas);
-    const double a = median(private_s, b->n_rounds), c = median(plain_s, b->n_rounds);
-    const double rate = flops / median(rows_s, b->n_rounds);
+    const double a = bench_median(private_s, b->n_rounds), c = bench_median(plain_s, b->n_rounds);
+    const double rate = flops / bench_median(rows_s, b->n_rounds);
     printf("| what | value |\n|---|---:|\n");
     printf("| a private step of %d rows of %d positions, s | %.3f |\n", b->n_units, b->n_positions,
            a);
@@ -252,7 +224,7 @@ static void print_tables(bench *b) {
 static int32_t argument(int argc, char **argv, int i, int32_t def, int32_t max) {
     const int value = argc > i ? atoi(argv[i]) : def;
     if (value < 1 || value > max)
-        die("argument", "must be 1 or more, and not that large");
+        bench_die("argument", "must be 1 or more, and not that large");
     return value;
 }
 
@@ -262,14 +234,14 @@ int main(int argc, char **argv) {
     dpi_error err;
     uint64_t seed = 1;
     if (argc < 2)
-        die("usage", "dpinfer-bench-tuning MODEL [POSITIONS UNITS ROUNDS THREADS]");
+        bench_die("usage", "dpinfer-bench-tuning MODEL [POSITIONS UNITS ROUNDS THREADS]");
     b.n_positions = argument(argc, argv, 2, 256, 4096);
     b.n_units = argument(argc, argv, 3, 32, 4096);
     b.n_rounds = argument(argc, argv, 4, 5, ROUNDS_MAX);
     b.n_threads = argument(argc, argv, 5, omp_get_max_threads(), 1024);
-    check(dpi_model_open(argv[1], NULL, &b.model, &err), &err);
+    bench_check(dpi_model_open(argv[1], NULL, &b.model, &err), &err);
     dpi_model_info_init(&info);
-    check(dpi_model_info_get(b.model, &info, &err), &err);
+    bench_check(dpi_model_info_get(b.model, &info, &err), &err);
     b.tokens = allocate((size_t)b.n_units * (size_t)(b.n_positions + 1), sizeof *b.tokens);
     b.weights = allocate((size_t)b.n_positions, sizeof *b.weights);
     b.begins = allocate(2, sizeof *b.begins);
