@@ -8,10 +8,11 @@
  *     dpi_claim_statement, dpi_report_create          what a reader is told
  *     dpi_release_free(release);
  *
- * Each batch of records gives one text. Nothing is called back: each call of advance does a piece
- * of work and says what came of it. Several texts are drawn at a time where that is faster; their
- * events come in the order of the texts all the same, and are those of one text at a time. With
- * as_drawn they come at once, each with the index of its text: for a caller that keeps what is
+ * Each batch of records gives one text. Each call of advance does a piece of work and says what
+ * came of it. Nothing is called back but `cancel` and, where processes share the work, what the
+ * options `spread` and `next_text` name. Several texts are drawn at a time where that is faster;
+ * their events come in the order of the texts all the same, and are those of one text at a time.
+ * With as_drawn they come at once, each with the index of its text: for a caller that keeps what is
  * drawn. */
 #ifndef DPINFER_RELEASE_H
 #define DPINFER_RELEASE_H

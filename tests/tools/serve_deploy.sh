@@ -20,19 +20,26 @@ serve "$model" -t 1 -c 512 --tokens tokens --dataset letters=r.jsonl,epsilon=8,d
 # ---- nginx --------------------------------------------------------------------------------------
 openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=models.example.org \
     -addext subjectAltName=DNS:models.example.org -keyout key.pem -out cert.pem 2>err || exit 1
-tls=$((20000 + RANDOM % 20000))
-{
-    echo "pid $dir/nginx.pid; error_log $dir/error.log; events {}"
-    echo "http { client_body_temp_path $dir/body; proxy_temp_path $dir/proxy;"
-    echo "fastcgi_temp_path $dir/f; uwsgi_temp_path $dir/u; scgi_temp_path $dir/s;"
-    sed -e "s|listen 443|listen 127.0.0.1:$tls|; s|127.0.0.1:8080|127.0.0.1:${url##*:}|" \
-        -e "s|/etc/ssl/certs/models.example.org.pem|$dir/cert.pem|" \
-        -e "s|/etc/ssl/private/models.example.org.key|$dir/key.pem|" "$examples/nginx.conf"
-    echo "}"
-} >nginx.conf
+# nginx_at PORT
+nginx_at() {
+    {
+        echo "pid $dir/nginx.pid; error_log $dir/error.log; events {}"
+        echo "http { client_body_temp_path $dir/body; proxy_temp_path $dir/proxy;"
+        echo "fastcgi_temp_path $dir/f; uwsgi_temp_path $dir/u; scgi_temp_path $dir/s;"
+        sed -e "s|listen 443|listen 127.0.0.1:$1|; s|127.0.0.1:8080|127.0.0.1:${url##*:}|" \
+            -e "s|/etc/ssl/certs/models.example.org.pem|$dir/cert.pem|" \
+            -e "s|/etc/ssl/private/models.example.org.key|$dir/key.pem|" "$examples/nginx.conf"
+        echo "}"
+    } >nginx.conf
+    nginx -c "$dir/nginx.conf" -e "$dir/error.log" 2>err
+}
 last="nginx"
-nginx -c "$dir/nginx.conf" -e "$dir/error.log" 2>err
-rc=$?
+for _ in $(seq 20); do # a port may be in use, by connections of other tests too
+    tls=$((20000 + RANDOM % 12000))
+    nginx_at "$tls"
+    rc=$?
+    grep -q 'Address already in use' err || break
+done
 expect_rc 0
 trap 'kill "$(cat "$dir/nginx.pid")" 2>/dev/null; rm -rf "$dir"' EXIT
 direct=$url
