@@ -162,7 +162,7 @@ def main():
     server = subprocess.Popen(
         [o.program, "serve", o.model, "--dataset", "records=records.jsonl,epsilon=100000,delta=1e-5,batch=%d" % o.B,
          "--ledger", "ledger", "--port", "0", "-t", str(o.t), "--parallel", str(o.at_once), "-c",
-         str(o.p + 2 * o.n + 192)], stdout=subprocess.PIPE, cwd=folder.name)
+         str(o.p + 2 * o.n + 192), "--record-cache", "0"], stdout=subprocess.PIPE, cwd=folder.name)
     try:
         url = server.stdout.readline().decode().strip()
         if not url:

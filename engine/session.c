@@ -39,6 +39,7 @@ static dpi_status resolve(const dpi_model *model, const dpi_session_options *opt
     /* How many sequences there are may be private (dp/PRIVACY.md section 10): no message has it. */
     if (o.n_seq < 1 || o.n_seq > DPI_SEQUENCES_MAX)
         return dpi_fail(err, DPI_STATUS_ARG, "n_seq must be 1..%d", (int)DPI_SEQUENCES_MAX);
+    DPI_TRY(dpi_check_range("n_kept", o.n_kept, 0, DPI_SEQUENCES_MAX, err));
     DPI_TRY(dpi_check_range("n_ctx", o.n_ctx, 0, model->config.n_ctx_max, err));
     DPI_TRY(dpi_check_range("n_threads", o.n_threads, 0, MAX_THREADS, err));
     DPI_TRY(dpi_check_range("kv_type", o.kv_type, DPI_KV_F16, DPI_KV_F32, err));
@@ -176,7 +177,8 @@ dpi_status dpi_session_create(const dpi_model *model, const dpi_session_options 
     apply(s, model, &o);
     s->kernels = kernels;
     s->read_seq = -1;
-    dpi_status status = dpi_kv_init(&s->kv, &model->config, o.n_seq, o.n_ctx, o.kv_type, err);
+    dpi_status status =
+        dpi_kv_init(&s->kv, &model->config, o.n_seq + o.n_kept, o.n_ctx, o.kv_type, err);
     layout l = {NULL, 0, false};
     lay_out(s, &l);
     if (status == DPI_STATUS_OK && !l.overflow) {
@@ -353,7 +355,8 @@ dpi_status dpi_session_logits_at(dpi_session *s, int32_t first_row, int32_t n_ro
 
 dpi_status dpi_session_fork(dpi_session *s, int32_t from, int32_t to, int32_t n_tokens,
                             dpi_error *err) {
-    if (from < 0 || from >= s->n_seq || to < 0 || to >= s->n_seq || from == to)
+    const int32_t n_all = s->kv.n_seq;
+    if (from < 0 || from >= n_all || to < 0 || to >= n_all || from == to)
         return dpi_fail(err, DPI_STATUS_ARG,
                         "fork of sequence %d to %d, must be two of the session's", (int)from,
                         (int)to);
@@ -362,6 +365,8 @@ dpi_status dpi_session_fork(dpi_session *s, int32_t from, int32_t to, int32_t n_
                         "fork of more tokens than the sequence holds, or none");
     dpi_session_reset(s, to);
     DPI_TRY(dpi_kv_fork(&s->kv, from, to, n_tokens, err));
+    if (from >= s->n_seq || to >= s->n_seq) /* one that only holds tokens */
+        return DPI_STATUS_OK;
     s->ready[to] = s->ready[from] && n_tokens == s->kv.seqs[from].length;
     if (s->ready[to])
         memcpy(logits_of(s, to), logits_of(s, from), (size_t)s->model->n_vocab * sizeof(float));
@@ -399,13 +404,15 @@ dpi_status dpi_session_features(const dpi_session *s, int32_t seq, float *featur
 }
 
 int32_t dpi_session_length(const dpi_session *s, int32_t seq) {
-    return seq < 0 || seq >= s->n_seq ? -1 : s->kv.seqs[seq].length;
+    return seq < 0 || seq >= s->kv.n_seq ? -1 : s->kv.seqs[seq].length;
 }
 
 void dpi_session_reset(dpi_session *s, int32_t seq) {
-    if (seq < 0 || seq >= s->n_seq)
+    if (seq < 0 || seq >= s->kv.n_seq)
         return;
     dpi_kv_reset(&s->kv, seq);
+    if (seq >= s->n_seq)
+        return;
     s->ready[seq] = 0;
     s->rest.n_rows = 0;
     s->read_seq = s->read_seq == seq ? -1 : s->read_seq;

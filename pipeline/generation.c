@@ -117,14 +117,35 @@ static dpi_status fork_prompt(dpi_generation *g, int32_t held, size_t n, dpi_err
     return DPI_STATUS_OK;
 }
 
+/* The beginning of a prompt that a sequence of the caller's holds. At least one token is left to
+ * compute. */
+static dpi_status fork_beginning(dpi_generation *g, int32_t held, size_t n, dpi_error *err) {
+    dpi_session *session = g->options.session;
+    int32_t n_held = g->options.n_held[g->slot];
+    if (dpi_session_length(session, held) < n_held)
+        return dpi_fail(err, DPI_STATUS_STATE,
+                        "a sequence of prompt_seqs does not hold as many tokens as n_held says");
+    n_held = (size_t)n_held < n ? n_held : (int32_t)n - 1;
+    if (n_held > 0)
+        DPI_TRY(dpi_session_fork(session, held, g->options.first_seq + g->slot, n_held, err));
+    g->n_read = (size_t)n_held;
+    return DPI_STATUS_OK;
+}
+
+static dpi_status begin_prompt(dpi_generation *g, int32_t held, size_t n, dpi_error *err) {
+    if (held >= 0 && (size_t)g->options.n_held[g->slot] > g->options.n_prefix)
+        return fork_beginning(g, held, n, err);
+    return g->slot > 0 ? share_prefix(g, err) : DPI_STATUS_OK;
+}
+
 static dpi_status read_piece(dpi_generation *g, dpi_error *err) {
     size_t n, n_piece = (size_t)g->options.n_piece;
     const int32_t *tokens = prompt_of(g, g->slot, &n);
     const int32_t held = g->options.prompt_seqs ? g->options.prompt_seqs[g->slot] : -1;
-    if (held >= 0)
+    if (held >= 0 && !g->options.n_held)
         return fork_prompt(g, held, n, err);
-    if (g->n_read == 0 && g->slot > 0)
-        DPI_TRY(share_prefix(g, err));
+    if (g->n_read == 0)
+        DPI_TRY(begin_prompt(g, held, n, err));
     size_t left = n - g->n_read;
     left = n_piece > 0 && left > n_piece ? n_piece : left;
     DPI_TRY(dpi_session_prefill(g->options.session, g->options.first_seq + g->slot,
@@ -479,6 +500,9 @@ static dpi_status check_options(const dpi_generation_options *o, dpi_error *err)
                         "sequence %d and those of n_ref references after it must be the session's",
                         (int)o->first_seq);
     DPI_TRY(dpi_check_range("n_piece", o->n_piece, 0, INT32_MAX, err));
+    for (int64_t i = 0; o->prompt_seqs && o->n_held && i <= last - o->first_seq; i++)
+        if (o->n_held[i] < 0)
+            return dpi_fail(err, DPI_STATUS_ARG, "n_held must be 0 or more");
     if (o->n_recalled > 0 && !o->recalled_tokens)
         return dpi_fail(err, DPI_STATUS_ARG, "the tokens to recall are NULL");
     DPI_TRY(dpi_check_range("n_recalled", o->n_recalled, 0, s->n_tokens, err));

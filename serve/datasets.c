@@ -284,3 +284,10 @@ int32_t datasets_rows(const datasets *d) {
     }
     return most;
 }
+
+int64_t datasets_records(const datasets *d) {
+    int64_t n = 0;
+    for (int i = 0; i < d->n; i++)
+        n += d->v[i].n_units * (d->v[i].max_per_unit > 0 ? d->v[i].max_per_unit : 1);
+    return n;
+}

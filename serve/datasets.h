@@ -51,6 +51,8 @@ void datasets_close(datasets *d);
 
 /* NULL: there is none of that name. */
 dataset *datasets_find(const datasets *d, const char *name);
+/* Records that may answer, of all datasets; most of a unit count, whether it has them or not. */
+int64_t datasets_records(const datasets *d);
 /* Most sequences of an answer: 1 without any dataset. */
 int32_t datasets_rows(const datasets *d);
 

@@ -140,8 +140,9 @@ static bool make_answer(private_answer *p, refusal *why) {
     a->n_seq = a->method.n_ref * M + 1;
     a->references = calloc((size_t)a->n_seq, sizeof *a->references);
     a->n_references = calloc((size_t)a->n_seq, sizeof *a->n_references);
+    a->records = calloc((size_t)a->n_seq, sizeof *a->records);
     a->n_prefix = (size_t)s->prompts_info.n_prefix;
-    if (!a->tokens || !a->references || !a->n_references)
+    if (!a->tokens || !a->references || !a->n_references || !a->records)
         return refuse(why, 503, NULL, "out of memory for an answer");
     memcpy(a->tokens, dpi_prompts_public(s->prompts), a->n_tokens * sizeof *a->tokens);
     a->prepare = submit_prepare;
@@ -279,6 +280,7 @@ static dpi_status read_record(private_answer *p, size_t unit, size_t k, size_t s
     size_t n_bytes = 0;
     if (i == SIZE_MAX)
         return DPI_STATUS_OK;
+    p->a->records[slot] = (record_name){(int32_t)(d - p->b->datasets.v), i};
     dpi_status status = dpi_records_read(d->records, i, &text, &n_bytes, err);
     if (status == DPI_STATUS_OK && text)
         status = dpi_prompts_encode(p->settled.prompts, text, n_bytes, &p->a->references[slot],

@@ -142,6 +142,7 @@ static dpi_status open_all(server *s, dpi_error *err) {
     if (status == DPI_STATUS_OK)
         status = datasets_open(o->datasets, o->n_datasets, o->ledger, &s->books.datasets, err);
     o->worker.n_seq_most = datasets_rows(&s->books.datasets);
+    o->worker.n_records = datasets_records(&s->books.datasets);
     if (status == DPI_STATUS_OK)
         status = worker_create(&o->worker, &s->worker, err);
     if (status != DPI_STATUS_OK)

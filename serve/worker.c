@@ -11,6 +11,7 @@ enum { PIECE = 64 };
 struct worker {
     worker_options options;
     dpi_session *session;
+    kept *kept; /* NULL: nothing is */
     pthread_t thread;
     bool has_thread;
 
@@ -52,6 +53,7 @@ static void answer_drop(answer *a) {
         dpi_private_free(a->references[i]);
     free(a->references);
     free(a->n_references);
+    free(a->records);
     dpi_private_free(a->tokens);
     dpi_private_free(a->text);
     free(a);
@@ -151,6 +153,41 @@ static void mark_sequences(worker *w, const answer *a, bool is_used) {
 
 /* ---- Begin and end --------------------------------------------------------------------------- */
 
+/* What was kept of the records of an answer; without memory for it nothing is used. */
+static void find_kept(worker *w, answer *a) {
+    if (!w->kept || !a->records)
+        return;
+    kept_count_answer(w->kept);
+    a->prompt_seqs = calloc((size_t)a->n_seq, sizeof *a->prompt_seqs);
+    a->n_held = calloc((size_t)a->n_seq, sizeof *a->n_held);
+    for (int32_t i = 0; a->prompt_seqs && i < a->n_seq; i++)
+        a->prompt_seqs[i] = i > 0 && a->n_held
+                                ? kept_find(w->kept, a->records[i - 1], a->references[i - 1],
+                                            a->n_references[i - 1], &a->n_held[i])
+                                : -1;
+}
+
+/* Nothing is read from it any more. */
+static void leave_kept(worker *w, answer *a) {
+    for (int32_t i = 0; a->prompt_seqs && i < a->n_seq; i++)
+        if (a->prompt_seqs[i] >= 0)
+            kept_leave(w->kept, a->prompt_seqs[i]);
+    free(a->prompt_seqs);
+    free(a->n_held);
+    a->prompt_seqs = a->n_held = NULL;
+}
+
+/* All prompts of an answer are read. A null one has no tokens in its sequence. */
+static void keep_prompts(worker *w, answer *a) {
+    leave_kept(w, a);
+    for (int32_t i = 0; w->kept && a->records && i < a->n_seq - 1; i++) {
+        const int32_t seq = a->first_seq + 1 + i;
+        const size_t n = a->n_references[i];
+        if (a->references[i] && n > 0 && dpi_session_length(w->session, seq) == (int32_t)n)
+            kept_add(w->kept, a->records[i], a->references[i], n, seq);
+    }
+}
+
 static dpi_status create_generation(worker *w, answer *a, dpi_error *err) {
     dpi_generation_options o;
     dpi_sampler_options method = a->method;
@@ -170,6 +207,9 @@ static dpi_status create_generation(worker *w, answer *a, dpi_error *err) {
     o.n_reference_tokens = a->n_references;
     o.n_ref = a->references ? a->method.n_ref : 0;
     o.n_prefix = a->n_prefix;
+    find_kept(w, a);
+    o.prompt_seqs = a->prompt_seqs;
+    o.n_held = a->n_held;
     o.first_seq = a->first_seq;
     o.n_piece = PIECE;
     o.text = 1;
@@ -180,6 +220,7 @@ static dpi_status create_generation(worker *w, answer *a, dpi_error *err) {
 static void close_answer(worker *w, answer *a) {
     dpi_generation_free(a->generation);
     dpi_sampler_free(a->sampler);
+    leave_kept(w, a);
     a->generation = NULL;
     a->sampler = NULL;
     if (a->first_seq >= 0)
@@ -294,6 +335,8 @@ static void tell_all(worker *w, const dpi_error *err) {
         pthread_mutex_lock(&w->lock);
         const bool ok = e->type == DPI_EVENT_ERROR || tell(w->live[i], e);
         pthread_mutex_unlock(&w->lock);
+        if (e->type == DPI_EVENT_PROMPT && e->n_read == e->n_prompts)
+            keep_prompts(w, w->live[i]);
         if (ok && e->type != DPI_EVENT_END && e->type != DPI_EVENT_ERROR)
             continue;
         answer *over = w->live[i];
@@ -385,6 +428,8 @@ static dpi_status find_memory(worker *w, const dpi_session_options *session, dpi
     const uint64_t now =
         w->options.n_bytes > 0 ? w->options.n_bytes : (uint64_t)info.weight_bytes;
     w->memory = (worker_memory){(int64_t)(now + idle), (int64_t)(now + most)};
+    if (session->n_kept > 0)
+        w->memory.most += w->options.kept_bytes;
     return DPI_STATUS_OK;
 }
 
@@ -406,9 +451,15 @@ dpi_status worker_create(const worker_options *options, worker **made, dpi_error
         goto no_memory;
     dpi_session_options session = options->session;
     session.n_seq = w->n_seq;
-    dpi_status status = find_memory(w, &session, err);
+    dpi_status status = kept_count(options->model, &session, options->kept_bytes,
+                                   options->n_records, &session.n_kept, err);
+    if (status == DPI_STATUS_OK)
+        status = find_memory(w, &session, err);
     if (status == DPI_STATUS_OK)
         status = dpi_session_create(options->model, &session, &w->session, err);
+    if (status == DPI_STATUS_OK && session.n_kept > 0)
+        status = kept_create(w->session, options->model, &session, options->kept_bytes, &w->kept,
+                             err);
     if (status != DPI_STATUS_OK)
         return status;
     w->has_thread = pthread_create(&w->thread, NULL, draw_answers, w) == 0;
@@ -451,6 +502,7 @@ void worker_join(worker *w) {
 void worker_free(worker *w) {
     if (!w)
         return;
+    kept_free(w->kept);
     dpi_session_free(w->session);
     pthread_mutex_destroy(&w->lock);
     pthread_cond_destroy(&w->changed);

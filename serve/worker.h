@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "dpinfer.h"
+#include "serve/kept.h"
 #include "serve/refusal.h"
 
 typedef struct worker worker;
@@ -32,6 +33,7 @@ typedef struct answer {
     void *owner;
     int32_t **references; /* [n_seq - 1] prompts of records, NULL for null ones; private memory */
     size_t *n_references; /* as many */
+    record_name *records; /* as many: which record each prompt is of */
     size_t n_prefix;      /* as in dpi_generation_options */
 
     /* The worker's. */
@@ -39,6 +41,7 @@ typedef struct answer {
     dpi_sampler *sampler;
     dpi_generation *generation;
     int32_t first_seq;
+    int32_t *prompt_seqs, *n_held; /* [n_seq] while prompts are read: what was kept of them */
     int n_owners; /* the worker and the one who waits */
     bool is_left; /* nobody waits for it any more */
     bool is_over;
@@ -57,6 +60,8 @@ typedef struct worker_options {
     int32_t n_parallel;          /* answers that are drawn at a time */
     int32_t n_seq_most;          /* sequences of one answer, most; at least 1 */
     int32_t n_waiting;           /* answers that may wait for that */
+    int64_t kept_bytes;          /* for caches of records between answers; 0: none is kept */
+    int64_t n_records;           /* that there are */
     uint64_t n_bytes; /* memory of the process without any answer, as dpi_process_memory and
                          dpi_model_unread_bytes have it before a record is read; 0: the weights */
 } worker_options;

@@ -468,6 +468,10 @@ const option_spec option_rows[N_OPTIONS] = {
     [OPT_ALLOW_STREAM] = {.name = "allow-stream", .type = OPT_FLAG, .commands = CMD_SERVE,
         .help = "private answers may be streamed. Their pace depends on records: only for clients "
                 "that may see it"},
+    [OPT_RECORD_CACHE] = {.name = "record-cache", .type = OPT_INT, .commands = CMD_SERVE,
+        .arg = "MIB", .min = 0, .max = 1 << 20, .def = "256",
+        .help = "memory for caches of records that stay from one answer to the next, so that "
+                "another question reads only what is new; 0: none"},
 #include "tools/option_rows_eval.def"
 #include "tools/option_rows_training.def"
     [OPT_CHECK] = {.name = "check", .type = OPT_FLAG, .commands = CMD_INSPECT,

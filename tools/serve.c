@@ -28,6 +28,7 @@ static int read_server_options(const args *a, server_options *o) {
     o->allows_stream = a->v[OPT_ALLOW_STREAM].i;
     o->worker.n_parallel = (int32_t)a->v[OPT_AT_A_TIME].i;
     o->worker.n_waiting = (int32_t)a->v[OPT_WAITING].i;
+    o->worker.kept_bytes = a->v[OPT_RECORD_CACHE].i << 20;
     const int code = read_session_options(a, &o->worker.session);
     if (code != CLI_OK)
         return code;

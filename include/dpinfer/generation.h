@@ -133,6 +133,9 @@ typedef struct dpi_generation_options {
                                    are, for texts that share records. -1: the prompt is read. NULL
                                    (default): all are read. The caller's until all prompts are
                                    read */
+    const int32_t *n_held; /* [n_ref + 1] with prompt_seqs: how many tokens of its prompt, from the
+                              first on, are those that the sequence begins with; the rest is read.
+                              NULL (default): sequences hold whole prompts. The caller's as long */
     dpi_mask *mask; /* the text is one of its grammar, or the beginning of one where T tokens end
                        before it does; must outlive the generation, which shares it with others of
                        its thread. Not with ADAPMIXED. NULL (default): any text */

@@ -37,7 +37,9 @@ typedef struct dpi_session_options {
     int32_t kv_type;   /* a dpi_kv; default F16 */
     int32_t exact;     /* 1: f32 activations everywhere and an f32 KV cache (slow; default 0) */
     int32_t prefill;   /* a dpi_prefill; default AUTO */
-    int32_t reserved;
+    int32_t n_kept; /* sequences after those of n_seq that only hold tokens: what dpi_session_fork
+                       gave them, and may take from them. They have no logits and no rows, so that
+                       there may be many; 0 (default) to DPI_SEQUENCES_MAX */
     dpi_cancel_fn cancel; /* may be NULL */
     void *cancel_user;
 } dpi_session_options;
@@ -91,7 +93,7 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_session_logits_at(dpi_session *session, in
 /* Empties sequence `to` and gives it the first n_tokens (>= 1) tokens that `from` holds, as if they
  * had been given to it in the same way, without computing them again: whole KV blocks are shared,
  * the rest is copied. What happens to one of the two later does not touch the other. `to` has no
- * logits until its next prefill or step, unless it got all tokens of `from`.
+ * logits until its next prefill or step, unless it got all tokens of `from`, and `from` has some.
  * Errors: ARG (from == to, out of range, more tokens than `from` holds), MEMORY (`to` is empty). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_session_fork(dpi_session *session, int32_t from, int32_t to,
                                                    int32_t n_tokens, dpi_error *err);
@@ -122,9 +124,10 @@ DPI_API int32_t dpi_session_n_ctx(const dpi_session *session);
 DPI_API int32_t dpi_session_n_threads(const dpi_session *session);
 DPI_API int32_t dpi_session_isa(const dpi_session *session);
 
-/* Bytes that a session with these options needs when every sequence holds n_tokens tokens, of which
- * the first n_prefix (0..n_tokens) came to all but sequence 0 by dpi_session_fork from one of them:
- * caches, logits and work space, without the weights. */
+/* Bytes that a session with these options needs when every one of the n_seq sequences holds
+ * n_tokens tokens, of which the first n_prefix (0..n_tokens) came to all but sequence 0 by
+ * dpi_session_fork from one of them: caches, logits and work space, without the weights and what
+ * the n_kept others hold. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_session_memory(const dpi_model *model,
                                                      const dpi_session_options *options,
                                                      int32_t n_tokens, int32_t n_prefix,

@@ -315,6 +315,44 @@ static void test_fork(void **state) {
     dpi_session_free(alone);
 }
 
+/* Sequences that only hold tokens give them back with the same bits, and can do nothing else. */
+static void test_kept(void **state) {
+    (void)state;
+    enum { N = 100, N_SEQ = 2, N_KEPT = 3 };
+    dpi_session *s, *alone = open_session(model, NULL, 1, 256);
+    dpi_session_options o;
+    dpi_error err;
+    int32_t tokens[N], kept = N_SEQ + 1;
+    for (int i = 0; i < N; i++)
+        tokens[i] = 3 + i;
+    dpi_session_options_init(&o);
+    o.n_seq = N_SEQ, o.n_ctx = 256, o.n_kept = -1;
+    assert_error(dpi_session_create(model, &o, &s, &err), DPI_STATUS_ARG, &err, "n_kept");
+    o.n_kept = N_KEPT;
+    assert_ok(dpi_session_create(model, &o, &s, &err), &err);
+    assert_error(dpi_session_prefill(s, kept, tokens, N, NULL, &err), DPI_STATUS_ARG, &err,
+                 "sequence 3");
+    assert_error(dpi_session_step(s, 1, &kept, tokens, &err), DPI_STATUS_ARG, &err, "sequence 3");
+    assert_ok(dpi_session_prefill(s, 0, tokens, N, NULL, &err), &err);
+    assert_ok(dpi_session_fork(s, 0, kept, N, &err), &err);
+    assert_ok(dpi_session_fork(s, kept, kept + 1, 70, &err), &err);
+    assert_error(dpi_session_fork(s, 0, N_SEQ + N_KEPT, N, &err), DPI_STATUS_ARG, &err,
+                 "sequence 0 to 5");
+    dpi_session_reset(s, 0);
+    assert_int_equal(dpi_session_length(s, kept), N);
+    assert_null(dpi_session_logits(s, kept));
+    assert_ok(dpi_session_fork(s, kept + 1, 1, 70, &err), &err);
+    assert_null(dpi_session_logits(s, 1));
+    dpi_session_reset(s, kept + 1);
+    assert_int_equal(dpi_session_length(s, kept + 1), 0);
+    assert_ok(dpi_session_prefill(s, 1, tokens + 70, N - 70, NULL, &err), &err);
+    assert_ok(dpi_session_prefill(alone, 0, tokens, N, NULL, &err), &err);
+    assert_memory_equal(dpi_session_logits(s, 1), dpi_session_logits(alone, 0),
+                        (size_t)model->n_vocab * sizeof(float));
+    dpi_session_free(s);
+    dpi_session_free(alone);
+}
+
 /* What dpi_session_memory promises is what is allocated. */
 static void test_memory(void **state) {
     (void)state;
@@ -423,6 +461,7 @@ int main(void) {
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_wiped),
         cmocka_unit_test(test_chosen_logits), cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_kept),
         cmocka_unit_test(test_memory),     cmocka_unit_test(test_allocation_failures),
         cmocka_unit_test(test_vocab_only),
     };

@@ -115,6 +115,82 @@ static void test_held_prompts(void **state) {
     dpi_session_free(s);
 }
 
+/* A sequence that begins with the first n tokens of a prompt, and goes on in another way. */
+static void hold_beginning(dpi_session *s, int32_t seq, const int32_t *prompt, size_t n) {
+    const int32_t others[] = {300, 301, 302};
+    dpi_error err;
+    dpi_session_reset(s, seq);
+    if (n > 0)
+        assert_ok(dpi_session_prefill(s, seq, prompt, n, NULL, &err), &err);
+    assert_ok(dpi_session_prefill(s, seq, others, 3, NULL, &err), &err);
+}
+
+/* All prompts are read: their logits have the bits that they have where nothing is held. */
+static void assert_prompts_read(const dpi_session *s, const text *x) {
+    dpi_session *alone = open_lanes(1, 1);
+    dpi_error err;
+    for (int32_t i = 0; i <= x->options.n_ref; i++) {
+        if (i > 0 && !x->references[i - 1])
+            continue;
+        assert_ok(dpi_session_prefill(alone, i, x->prompts[i], x->n_prompt[i], NULL, &err), &err);
+        assert_memory_equal(dpi_session_logits(s, i), dpi_session_logits(alone, i),
+                            (size_t)model->n_vocab * sizeof(float));
+    }
+    dpi_session_free(alone);
+}
+
+/* Prompts that begin with what other sequences hold have the bits that they have without: whatever
+ * part of them that is, and in whatever pieces the rest is read. */
+static void test_held_beginnings(void **state) {
+    (void)state;
+    dpi_session *s = open_lanes(2, 1);
+    int32_t held[LANE], n_held[LANE];
+    dpi_error err;
+    text *x = &texts[0];
+    for (size_t part = 0; part <= 4; part++) {
+        text y = *x;
+        uint64_t seed = x->first_seed;
+        dpi_generation_event e = {0};
+        int32_t n = 0;
+        for (int32_t i = 0; i <= x->options.n_ref; i++) {
+            held[i] = i == 0 || x->references[i - 1] ? LANE + i : -1;
+            n_held[i] = held[i] >= 0 ? (int32_t)(x->n_prompt[i] * part / 4) : 0;
+            if (held[i] >= 0)
+                hold_beginning(s, held[i], x->prompts[i], (size_t)n_held[i]);
+        }
+        y.options.random_user = &seed;
+        y.sampler = open_sampler(&y.options);
+        dpi_generation_options o = options_of(&y, s, 0);
+        o.prompt_seqs = held;
+        o.n_held = n_held;
+        o.n_piece = part % 2 ? 7 : 0;
+        dpi_generation *g = create(&o);
+        while (e.type != DPI_EVENT_END) {
+            assert_ok(dpi_generation_advance(&g, 1, &e, &err), &err);
+            if (e.type == DPI_EVENT_PROMPT && e.n_read == e.n_prompts)
+                assert_prompts_read(s, x);
+            if (e.type == DPI_EVENT_TOKEN)
+                assert_int_equal(e.token, x->tokens[n++]);
+        }
+        assert_int_equal(n, x->n);
+        dpi_generation_free(g);
+        dpi_sampler_free(y.sampler);
+        assert_wiped(s, 0);
+        assert_int_equal(dpi_session_length(s, LANE + 1), n_held[1] + 3);
+    }
+    dpi_session_reset(s, held[1]);
+    dpi_generation_options o = options_of(x, s, 0);
+    dpi_generation_event e;
+    o.prompt_seqs = held;
+    o.n_held = n_held;
+    dpi_generation *g = create(&o);
+    assert_ok(dpi_generation_advance(&g, 1, &e, &err), &err);
+    assert_int_equal(dpi_generation_advance(&g, 1, &e, &err), DPI_STATUS_STATE);
+    assert_non_null(strstr(err.message, "as many tokens as n_held says"));
+    dpi_generation_free(g);
+    dpi_session_free(s);
+}
+
 /* Bits for the end-of-generation token at the draw number `at`. */
 typedef struct ender {
     const dpi_sampler *sampler;
@@ -234,6 +310,7 @@ int main(void) {
         cmocka_unit_test(test_shared_passes),
         cmocka_unit_test(test_events),
         cmocka_unit_test(test_held_prompts),
+        cmocka_unit_test(test_held_beginnings),
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_null_slots),

@@ -1,0 +1,160 @@
+/* service.c - see service.h. */
+#include "tests/serve/service.h"
+
+#include <arpa/inet.h>
+#include <jansson.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "dpinfer/ledger.h"
+
+static dpi_model *model;
+static const char model_path[] = DPI_BUILTIN_MODEL;
+
+int64_t count_charges(const service *v) {
+    dpi_dataset_info info;
+    dpi_ledger *ledger;
+    dpi_error err;
+    dpi_dataset_info_init(&info);
+    assert_ok(dpi_ledger_open(v->ledger, NULL, &ledger, &err), &err);
+    assert_ok(dpi_ledger_info(ledger, "letters", &info, &err), &err);
+    dpi_ledger_close(ledger);
+    return info.n_charges;
+}
+
+static int32_t same_bits(void *user, void *bytes, size_t n_bytes);
+
+/* `lines`: the file of records. */
+void start(service *v, const char *lines, const char *more, bool allows_stream) {
+    char path[320];
+    server_options o = {.host = "127.0.0.1", .chat = DPI_CHAT_AUTO};
+    dpi_error err;
+    make_dir(v->dir, sizeof v->dir);
+    snprintf(path, sizeof path, "%s/refs.jsonl", v->dir);
+    write_file(path, lines, strlen(lines));
+    snprintf(v->ledger, sizeof v->ledger, "%s/ledger", v->dir);
+    snprintf(v->spec, sizeof v->spec, "letters=%s,epsilon=8,delta=1e-4%s", path, more);
+    v->specs[0] = v->spec;
+    o.datasets = v->specs;
+    o.n_datasets = 1;
+    o.ledger = v->ledger;
+    o.model_path = model_path;
+    o.principals = v->p;
+    o.allows_stream = allows_stream;
+    v->byte = 0x37;
+    o.random = same_bits;
+    o.random_user = v;
+    dpi_session_options_init(&o.worker.session);
+    o.worker.session.n_ctx = 512;
+    o.worker.session.n_threads = 1;
+    o.worker.model = model;
+    o.worker.n_parallel = 3;
+    o.worker.n_waiting = 64;
+    o.worker.kept_bytes = v->keeps_nothing ? 0 : 1 << 26;
+    assert_ok(server_open(&o, &v->s, &err), &err);
+}
+
+void stop(service *v) {
+    server_close(v->s);
+    v->s = NULL;
+}
+
+void forget(service *v) {
+    stop(v);
+    remove_dir(v->dir);
+}
+
+static int connect_to(const service *v) {
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)server_port(v->s))};
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    return fd;
+}
+
+/* The whole reply: head and body. The caller frees it. */
+char *send_request(const service *v, const char *method, const char *path, const char *head,
+                          const char *body) {
+    char *text = malloc(REPLY_MAX);
+    assert_non_null(text);
+    const int n = snprintf(text, REPLY_MAX,
+                           "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                           "Content-Type: application/json\r\nContent-Length: %zu\r\n%s\r\n%s",
+                           method, path, strlen(body), head, body);
+    const int fd = connect_to(v);
+    assert_int_equal(write(fd, text, (size_t)n), n);
+    size_t n_got = 0;
+    ssize_t got;
+    while ((got = read(fd, text + n_got, REPLY_MAX - 1 - n_got)) > 0)
+        n_got += (size_t)got;
+    assert_true(got == 0 && n_got < REPLY_MAX - 1);
+    text[n_got] = '\0';
+    close(fd);
+    return text;
+}
+
+/* As the metrics have them. */
+int64_t count_tokens(const service *v) {
+    char *reply = send_request(v, "GET", "/metrics", "", "");
+    const char *line = strstr(reply, "\ndpinfer_tokens_total ");
+    double n = -1;
+    assert_true(line && sscanf(line, "\ndpinfer_tokens_total %lf", &n) == 1);
+    free(reply);
+    return (int64_t)n;
+}
+
+/* The same bits for each token, whatever else is drawn. */
+static int32_t same_bits(void *user, void *bytes, size_t n_bytes) {
+    service *v = user;
+    if (v->n_charges > 0) {
+        v->n_draws++;
+        v->n_early += count_charges(v) < v->n_charges;
+        v->n_told += count_tokens(v) != v->n_tokens;
+    }
+    memset(bytes, v->byte, n_bytes);
+    return 0;
+}
+
+int code_of(const char *reply) {
+    int code = 0;
+    assert_int_equal(sscanf(reply, "HTTP/1.1 %d", &code), 1);
+    return code;
+}
+
+const char *body_of(const char *reply) {
+    const char *body = strstr(reply, "\r\n\r\n");
+    assert_non_null(body);
+    return body + 4;
+}
+
+/* The value of a member of the reply's object, as JSON; the caller frees it. */
+char *member(const char *reply, const char *first, const char *name) {
+    json_t *object = json_loads(body_of(reply), 0, NULL);
+    const json_t *at = object;
+    if (strcmp(first, "choices") == 0)
+        at = json_array_get(json_object_get(object, "choices"), 0);
+    else if (first[0])
+        at = json_object_get(object, first);
+    const json_t *value = json_object_get(at, name);
+    char *text = json_dumps(value, JSON_ENCODE_ANY);
+    if (!text)
+        fail_msg("no %s.%s in %s", first, name, reply);
+    json_decref(object);
+    char *copy = strdup(text);
+    dpi_private_free(text);
+    return copy;
+}
+
+int open_service_model(void **state) {
+    dpi_error err;
+    (void)state;
+    json_set_alloc_funcs(dpi_private_malloc, dpi_private_free);
+    return dpi_model_open(model_path, NULL, &model, &err) != DPI_STATUS_OK;
+}
+
+int close_service_model(void **state) {
+    (void)state;
+    dpi_model_close(model);
+    return 0;
+}
