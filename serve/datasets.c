@@ -40,8 +40,51 @@ static dpi_status read_text(const char *key, const char *text, char **copy, dpi_
     return *copy ? DPI_STATUS_OK : fail_with(err, DPI_STATUS_MEMORY, "out of memory");
 }
 
+static dpi_status read_count(const char *key, const char *text, int32_t most, int32_t *count,
+                             dpi_error *err) {
+    double number;
+    TRY(read_number(key, text, most, false, &number, err));
+    *count = (int32_t)number;
+    return *count >= 1 && *count == number
+               ? DPI_STATUS_OK
+               : fail_with(err, DPI_STATUS_ARG, "--dataset: %s: found '%.40s', allowed 1..%d", key,
+                           text, (int)most);
+}
+
+/* One of `names` [n]: its index. */
+static dpi_status read_choice(const char *key, const char *text, const char *const *names,
+                              int32_t n, int32_t *choice, dpi_error *err) {
+    char allowed[80] = "";
+    for (int32_t i = 0; i < n; i++) {
+        *choice = i;
+        if (strcmp(text, names[i]) == 0)
+            return DPI_STATUS_OK;
+        const size_t at = strlen(allowed);
+        snprintf(allowed + at, sizeof allowed - at, "%s%s", i > 0 ? ", " : "", names[i]);
+    }
+    return fail_with(err, DPI_STATUS_ARG, "--dataset: %s: found '%.40s', allowed %s", key, text,
+                     allowed);
+}
+
+static const char *const paces[] = {"none", "top", "change", "share"};
+const char *dataset_pace(const dataset *d) { return paces[d->pace]; }
+
+static dpi_status read_pace(const char *key, const char *value, dataset *d, dpi_error *err) {
+    if (strcmp(key, "pace") == 0)
+        return read_choice(key, value, paces, 4, &d->pace, err);
+    if (strcmp(key, "pace-theta") == 0)
+        return read_number(key, value, 1, false, &d->pace_theta, err);
+    if (strcmp(key, "pace-tokens") == 0)
+        return read_count(key, value, REQUEST_TOKENS_MAX, &d->pace_tokens, err);
+    if (strcmp(key, "pace-share") == 0)
+        return read_number(key, value, REQUEST_TOKENS_MAX, false, &d->pace_share, err);
+    return fail_with(err, DPI_STATUS_ARG, "--dataset: found '%.40s', allowed unit, label, text, "
+                                          "epsilon, delta, batch, scope, pace, pace-theta, "
+                                          "pace-tokens, pace-share", key);
+}
+
 static dpi_status read_part(const char *key, const char *value, dataset *d, dpi_error *err) {
-    double batch;
+    static const char *const scopes[] = {"dataset", "unit"};
     if (strcmp(key, "unit") == 0)
         return read_text(key, value, &d->unit, err);
     if (strcmp(key, "label") == 0)
@@ -52,15 +95,36 @@ static dpi_status read_part(const char *key, const char *value, dataset *d, dpi_
         return read_number(key, value, 1e6, false, &d->epsilon, err);
     if (strcmp(key, "delta") == 0)
         return read_number(key, value, 1, true, &d->delta, err);
-    if (strcmp(key, "batch") != 0)
-        return fail_with(err, DPI_STATUS_ARG, "--dataset: found '%.40s', allowed unit, label, "
-                                              "text, epsilon, delta, batch", key);
-    TRY(read_number(key, value, 4096, false, &batch, err));
-    d->batch = (int32_t)batch;
-    return d->batch >= 1 && d->batch == batch
-               ? DPI_STATUS_OK
-               : fail_with(err, DPI_STATUS_ARG, "--dataset: batch: found '%.40s', allowed 1..4096",
-                           value);
+    if (strcmp(key, "batch") == 0)
+        return read_count(key, value, 4096, &d->batch, err);
+    if (strcmp(key, "scope") == 0)
+        return read_choice(key, value, scopes, 2, &d->scope, err);
+    return read_pace(key, value, d, err);
+}
+
+/* All numbers of a pace are the operator's: what a server finds would depend on the question. */
+static dpi_status check_parts(const dataset *d, dpi_error *err) {
+    const bool has_quota = d->pace == DPI_PACE_TOP || d->pace == DPI_PACE_CHANGE;
+    const char *missing = d->epsilon == 0                                     ? "epsilon"
+                          : d->delta == 0                                     ? "delta"
+                          : d->scope == DPI_SCOPE_UNIT && !d->unit            ? "unit"
+                          : d->pace != DPI_PACE_NONE && d->pace_theta == 0    ? "pace-theta"
+                          : has_quota && d->pace_tokens == 0                  ? "pace-tokens"
+                          : d->pace == DPI_PACE_SHARE && d->pace_share == 0   ? "pace-share"
+                                                                              : NULL;
+    if (missing)
+        return fail_with(err, DPI_STATUS_ARG, "--dataset %s: %s is not there: %s", d->name,
+                         missing, d->epsilon == 0 || d->delta == 0
+                                      ? "it is the budget of all answers"
+                                  : d->scope == DPI_SCOPE_UNIT && !d->unit
+                                      ? "with the scope unit each unit has a budget"
+                                      : "'dpinfer plan' finds the numbers of a pace");
+    if ((has_quota || d->pace_tokens == 0) &&
+        (d->pace == DPI_PACE_SHARE || d->pace_share == 0) &&
+        (d->pace != DPI_PACE_NONE || d->pace_theta == 0))
+        return DPI_STATUS_OK;
+    return fail_with(err, DPI_STATUS_ARG, "--dataset %s: the pace '%s' has no such number as is "
+                                          "given", d->name, dataset_pace(d));
 }
 
 static dpi_status parse(char *spec, dataset *d, dpi_error *err) {
@@ -82,11 +146,7 @@ static dpi_status parse(char *spec, dataset *d, dpi_error *err) {
         *value++ = '\0';
         TRY(read_part(part, value, d, err));
     }
-    if (d->epsilon == 0 || d->delta == 0)
-        return fail_with(err, DPI_STATUS_ARG, "--dataset %s: %s is not there: it is the budget of "
-                                              "all answers", d->name,
-                         d->epsilon == 0 ? "epsilon" : "delta");
-    return DPI_STATUS_OK;
+    return check_parts(d, err);
 }
 
 dpi_status dataset_parse(const char *spec, dataset *d, dpi_error *err) {
@@ -144,10 +204,10 @@ static dpi_status check_budget(const dataset *one, const dpi_dataset_info *info,
                          "--dataset %s: found epsilon %g and delta %g, allowed those of the "
                          "ledger: %g and %g", one->name, one->epsilon, one->delta, info->epsilon,
                          info->delta);
-    if (info->scope != DPI_SCOPE_DATASET)
-        return fail_with(err, DPI_STATUS_UNSUPPORTED,
-                         "--dataset %s: the ledger has a sum for each unit: allowed is the scope "
-                         "dataset", one->name);
+    if (info->scope != one->scope)
+        return fail_with(err, DPI_STATUS_ARG,
+                         "--dataset %s: found the scope '%s', allowed that of the ledger: '%s'",
+                         one->name, dpi_scope_name(one->scope), dpi_scope_name(info->scope));
     return DPI_STATUS_OK;
 }
 
@@ -161,6 +221,7 @@ static dpi_status add_to_ledger(const datasets *d, dataset *one, dpi_error *err)
         o.name = one->name;
         o.epsilon = one->epsilon;
         o.delta = one->delta;
+        o.scope = one->scope;
         TRY(dpi_ledger_add(d->ledger, &o, err));
     }
     TRY(datasets_info(d, one, &info, err));

@@ -22,6 +22,10 @@ typedef struct dataset {
     char *path, *text, *unit, *label; /* NULL: none */
     double epsilon, delta;
     int32_t batch; /* most B of an answer */
+    int32_t scope; /* a dpi_scope, of the ledger */
+    int32_t pace;  /* a dpi_pace, with the numbers that it has; not AUTO */
+    double pace_theta, pace_share;
+    int32_t pace_tokens;
     dpi_records *records;
     int64_t n_units;
     int32_t max_per_unit; /* M; 0: each record is a unit */
@@ -36,8 +40,9 @@ typedef struct datasets {
     store *store;
 } datasets;
 
-/* "NAME=PATH,unit=FIELD,label=FIELD,text=FIELD,epsilon=E,delta=D,batch=B" into *d, which
- * dataset_free frees in any case. Errors: ARG, MEMORY. */
+/* "NAME=PATH,unit=FIELD,label=FIELD,text=FIELD,epsilon=E,delta=D,batch=B,scope=unit,pace=top,
+ * pace-theta=X,pace-tokens=N,pace-share=E" into *d, which dataset_free frees in any case. Errors:
+ * ARG, MEMORY. */
 dpi_status dataset_parse(const char *spec, dataset *d, dpi_error *err);
 void dataset_free(dataset *d);
 
@@ -50,6 +55,8 @@ dpi_status datasets_open(const char *const *specs, int n, const char *ledger, da
 void datasets_close(datasets *d);
 
 /* NULL: there is none of that name. */
+/* "none", "top", "change", "share". */
+const char *dataset_pace(const dataset *d);
 dataset *datasets_find(const datasets *d, const char *name);
 /* Records that may answer, of all datasets; most of a unit count, whether it has them or not. */
 int64_t datasets_records(const datasets *d);

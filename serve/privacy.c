@@ -63,11 +63,12 @@ static json_t *plan_object(const settled *s) {
     char label[160];
     dpi_claim_label(c, label, sizeof label);
     return json_pack(
-        "{s:s, s:s, s:f, s:f, s:f, s:i, s:i, s:f, s:f, s:i, s:I, s:f, s:f, s:i, s:I}", "dataset",
-        s->dataset->name, "guarantee", label, "epsilon", dpi_claim_epsilon(c), "delta",
-        c->method.delta, "rho", dpi_claim_rho(c), "batch", (int)c->method.n_ref, "tokens",
-        (int)c->method.n_tokens, "clip", c->plan.clip, "eta", c->plan.eta, "prompt_tokens",
-        (int)s->prompts_info.n_public, "batches",
+        "{s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:i, s:i, s:f, s:f, s:i, s:I, s:f, s:f, s:i, s:I}",
+        "dataset", s->dataset->name, "guarantee", label, "scope",
+        dpi_scope_name(s->dataset->scope), "pace", dataset_pace(s->dataset), "epsilon",
+        dpi_claim_epsilon(c), "delta", c->method.delta, "rho", dpi_claim_rho(c), "batch",
+        (int)c->method.n_ref, "tokens", (int)c->method.n_tokens, "clip", c->plan.clip, "eta",
+        c->plan.eta, "prompt_tokens", (int)s->prompts_info.n_public, "batches",
         (json_int_t)((s->n_units + c->method.n_ref - 1) / c->method.n_ref), "cost",
         books_divergence(s->amount), "remaining", books_divergence(left_of(s)), "order",
         (int)s->info.order, "answers_left",

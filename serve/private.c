@@ -24,11 +24,15 @@ typedef struct private_answer {
     request request;
     settled settled;
     stored row;
+    size_t *units; /* [n_units] of its batch, private memory; NO_UNIT: one that cannot pay */
+    size_t n_units;
     bool is_charged;
     int64_t before; /* what was charged to the dataset before it */
     answer *a;
     reply_head head;
 } private_answer;
+
+#define NO_UNIT SIZE_MAX
 
 static private_answer *of(job *j) { return (private_answer *)j; }
 
@@ -37,6 +41,7 @@ static void release(job *j) {
     answer_leave(p->b->worker, p->a);
     request_free(&p->request);
     settled_free(&p->settled);
+    dpi_private_free(p->units);
     stored_free(&p->row);
     free(p);
 }
@@ -142,7 +147,8 @@ static bool make_answer(private_answer *p, refusal *why) {
     a->n_references = calloc((size_t)a->n_seq, sizeof *a->n_references);
     a->records = calloc((size_t)a->n_seq, sizeof *a->records);
     a->n_prefix = (size_t)s->prompts_info.n_prefix;
-    if (!a->tokens || !a->references || !a->n_references || !a->records)
+    p->units = dpi_private_malloc((size_t)a->method.n_ref * sizeof *p->units);
+    if (!a->tokens || !a->references || !a->n_references || !a->records || !p->units)
         return refuse(why, 503, NULL, "out of memory for an answer");
     memcpy(a->tokens, dpi_prompts_public(s->prompts), a->n_tokens * sizeof *a->tokens);
     a->prepare = submit_prepare;
@@ -226,6 +232,75 @@ static bool write_row(private_answer *p, refusal *why) {
     return status == DPI_STATUS_OK || refuse_error(why, &err);
 }
 
+/* The next unit from *u on that has the label. */
+static bool next_unit(const private_answer *p, size_t *u) {
+    const dataset *d = p->settled.dataset;
+    const char *wanted = p->request.label, *found;
+    size_t n_bytes;
+    for (; *u < (size_t)d->n_units; (*u)++) {
+        if (!wanted[0])
+            return true;
+        dpi_records_unit_label(d->records, *u, &found, &n_bytes);
+        if (found && n_bytes == strlen(wanted) && memcmp(found, wanted, n_bytes) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Which batch answers follows from the number of the answer: a public one. Batches are by position,
+ * within the label if there is one. */
+static void find_batch(private_answer *p) {
+    const settled *s = &p->settled;
+    const size_t B = (size_t)s->claim.method.n_ref, n = (size_t)s->n_units;
+    const size_t first = (size_t)(p->row.number - 1) % ((n + B - 1) / B) * B;
+    size_t unit = 0;
+    for (size_t i = 0; i < first + B && next_unit(p, &unit); i++, unit++)
+        if (i >= first)
+            p->units[p->n_units++] = unit;
+}
+
+/* The charge is that of the units of the batch, each for itself, and who cannot pay leaves it. One
+ * without an ID has no record that can be read. */
+static dpi_status charge_units(private_answer *p, dpi_charge_request *wanted, dpi_charge *charge,
+                               dpi_error *err) {
+    const dataset *d = p->settled.dataset;
+    const size_t n = p->n_units + 1;
+    const void **ids = dpi_private_malloc(n * sizeof *ids);
+    size_t *n_bytes = dpi_private_malloc(n * sizeof *n_bytes);
+    uint8_t *pays = dpi_private_malloc(n);
+    dpi_ledger_units units = {.ids = ids, .n_bytes = n_bytes, .pays = pays};
+    dpi_status status = ids && n_bytes && pays
+                            ? DPI_STATUS_OK
+                            : fail_with(err, DPI_STATUS_MEMORY, "out of memory for an answer");
+    for (size_t i = 0; i < p->n_units && status == DPI_STATUS_OK; i++) {
+        const char *id;
+        dpi_records_unit_id(d->records, p->units[i], &id, &n_bytes[units.n]);
+        ids[units.n] = id;
+        units.n += id != NULL;
+    }
+    wanted->units = &units;
+    if (status == DPI_STATUS_OK)
+        status = dpi_ledger_reserve(p->b->datasets.ledger, d->name, wanted, charge, err);
+    for (size_t i = 0, k = 0; i < p->n_units && status == DPI_STATUS_OK; i++) {
+        const char *id;
+        size_t n_id;
+        dpi_records_unit_id(d->records, p->units[i], &id, &n_id);
+        if (!id || !pays[k++])
+            p->units[i] = NO_UNIT;
+    }
+    dpi_private_free(ids);
+    dpi_private_free(n_bytes);
+    dpi_private_free(pays);
+    return status;
+}
+
+/* What the ledger tells to be left after the charge; with the scope unit that of a new unit. */
+static int64_t left_after(const private_answer *p) {
+    const dpi_dataset_info *info = &p->settled.info;
+    return info->scope == DPI_SCOPE_UNIT ? info->budget
+                                         : info->budget - p->before - p->row.amount;
+}
+
 /* On the disk when it returns true: the first record may be read. */
 static bool write_charge(private_answer *p, refusal *why) {
     const settled *s = &p->settled;
@@ -244,31 +319,18 @@ static bool write_charge(private_answer *p, refusal *why) {
     wanted.method = dpi_method_get(s->claim.method.method)->name;
     wanted.note = note;
     const dpi_status status =
-        dpi_ledger_reserve(b->datasets.ledger, s->dataset->name, &wanted, &charge, &err);
+        s->dataset->scope == DPI_SCOPE_UNIT
+            ? charge_units(p, &wanted, &charge, &err)
+            : dpi_ledger_reserve(b->datasets.ledger, s->dataset->name, &wanted, &charge, &err);
     p->is_charged = status == DPI_STATUS_OK;
     p->row.charge = charge.id;
     p->before = charge.before;
     if (p->is_charged) {
-        s->dataset->left = s->info.budget - charge.before - charge.amount;
+        s->dataset->left = left_after(p);
         return true;
     }
     return status == DPI_STATUS_BUDGET || status == DPI_STATUS_STATE ? refuse_spent(p, why)
                                                                      : refuse_error(why, &err);
-}
-
-/* The next unit from *u on that has the label. */
-static bool next_unit(const private_answer *p, size_t *u) {
-    const dataset *d = p->settled.dataset;
-    const char *wanted = p->request.label, *found;
-    size_t n_bytes;
-    for (; *u < (size_t)d->n_units; (*u)++) {
-        if (!wanted[0])
-            return true;
-        dpi_records_unit_label(d->records, *u, &found, &n_bytes);
-        if (found && n_bytes == strlen(wanted) && memcmp(found, wanted, n_bytes) == 0)
-            return true;
-    }
-    return false;
 }
 
 /* The k-th record of a unit into a slot: NULL where it is null, or there is none. */
@@ -289,17 +351,12 @@ static dpi_status read_record(private_answer *p, size_t unit, size_t k, size_t s
     return status;
 }
 
-/* Which batch answers follows from the number of the answer: a public one. Batches are by position,
- * within the label if there is one. */
 static dpi_status read_batch(private_answer *p, dpi_error *err) {
-    const settled *s = &p->settled;
-    const size_t B = (size_t)s->claim.method.n_ref, n = (size_t)s->n_units;
-    const size_t M = s->claim.method.max_per_unit > 0 ? (size_t)s->claim.method.max_per_unit : 1;
-    const size_t first = (size_t)(p->row.number - 1) % ((n + B - 1) / B) * B;
-    size_t unit = 0;
-    for (size_t i = 0; i < first + B && next_unit(p, &unit); i++, unit++)
-        for (size_t k = 0; i >= first && k < M; k++) {
-            const dpi_status status = read_record(p, unit, k, (i - first) * M + k, err);
+    const int32_t most = p->settled.claim.method.max_per_unit;
+    const size_t M = most > 0 ? (size_t)most : 1;
+    for (size_t i = 0; i < p->n_units; i++)
+        for (size_t k = 0; p->units[i] != NO_UNIT && k < M; k++) {
+            const dpi_status status = read_record(p, p->units[i], k, i * M + k, err);
             if (status != DPI_STATUS_OK)
                 return status;
         }
@@ -310,6 +367,7 @@ static bool prepare(private_answer *p, refusal *why) {
     dpi_error err;
     if (!write_row(p, why))
         return false;
+    find_batch(p);
     if (!write_charge(p, why)) {
         const dpi_status status = store_forget(p->b->datasets.store, p->row.id, &err);
         (void)status; /* if it fails, the next server forgets the row */
@@ -345,7 +403,7 @@ static char *make_facts(const private_answer *p) {
         p->request.label[0] ? p->request.label : NULL, "epsilon", dpi_claim_epsilon(c), "delta",
         c->method.delta, "batch", (int)c->method.n_ref, "tokens", (int)c->method.n_tokens,
         "charge", (json_int_t)p->row.charge, "cost", books_divergence(p->row.amount), "remaining",
-        books_divergence(s->info.budget - p->before - p->row.amount), "order", (int)s->info.order,
+        books_divergence(left_after(p)), "order", (int)s->info.order,
         "report", link));
 }
 

@@ -23,7 +23,10 @@ static void set_method(const books *b, const request *r, const dataset *d,
     m->epsilon = r->epsilon;
     m->delta = r->delta > 0 ? r->delta : d->delta;
     m->max_per_unit = d->max_per_unit;
-    m->pace = DPI_PACE_NONE;
+    m->pace = d->pace;
+    m->pace_theta = d->pace_theta;
+    m->pace_share = d->pace_share;
+    m->pace_tokens = d->pace_tokens < r->n_tokens ? d->pace_tokens : r->n_tokens;
     m->tau = r->has_tau ? r->tau : 1;
     m->random = b->random;
     m->random_user = b->random_user;

@@ -459,8 +459,9 @@ const option_spec option_rows[N_OPTIONS] = {
     [OPT_SERVED] = {.name = "dataset", .type = OPT_STRING, .commands = CMD_SERVE, .is_list = true,
         .arg = "NAME=PATH,epsilon=E,delta=D",
         .help = "records that private answers are about, and the budget of all of them; may be "
-                "given several times. Further parts: unit=FIELD, label=FIELD, text=FIELD, and "
-                "batch=B, the most records of an answer (16)"},
+                "given several times. Further parts: unit=FIELD, label=FIELD, text=FIELD, "
+                "batch=B, the most records of an answer (16), scope=unit, a budget for each "
+                "unit, and pace=NAME, pace-theta=X, pace-tokens=N, pace-share=E, as in run"},
     [OPT_SERVED_LEDGER] = {.name = "ledger", .type = OPT_STRING, .commands = CMD_SERVE,
         .arg = "FILE",
         .help = "with --dataset: private answers are charged to this ledger, which is made if it "

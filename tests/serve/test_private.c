@@ -79,7 +79,8 @@ static const step steps[] = {
      "{\"dataset\": \"letters\", \"privacy\": {\"epsilon\": 0.01, \"batch\": 1}, \"prompt\": "
      "\"Write a ticket.\", \"max_tokens\": 8}"},
     {"POST", CHAT, "",
-     "{\"dataset\": \"letters\", \"privacy\": {\"epsilon\": 9}, \"max_tokens\": 12, " QUESTION "}"},
+     "{\"dataset\": \"letters\", \"privacy\": {\"epsilon\": 90}, \"max_tokens\": 12, " QUESTION
+     "}"},
     {"POST", CHAT, "",
      "{\"dataset\": \"letters\", \"privacy\": {\"epsilon\": 1}, \"max_tokens\": 600, " QUESTION
      "}"},
@@ -170,7 +171,7 @@ static void tells_nothing_of_a_unit(void **state) {
                 strcat(text, units[i]);
             else
                 sprintf(text + strlen(text), "{\"text\": \"The printer.\", \"who\": \"p%d\"}\n", k);
-        char *seen = see_all(text, ",unit=who");
+        char *seen = see_all(text, ",unit=who,scope=unit,pace=top,pace-theta=.5,pace-tokens=4");
         if (first)
             compare(units[i], first, seen);
         free(i > 0 ? first : NULL);
@@ -373,6 +374,46 @@ static void holds_shares(void **state) {
     principals_free(v.p);
 }
 
+/* The fourth answer of three units that take turns: the budget of each allows one. */
+static char *fourth_of_units(const char *first_unit, char **first) {
+    service v = {0};
+    char lines[512], *fourth = NULL;
+    snprintf(lines, sizeof lines,
+             "%s\n{\"text\": \"The lamp is dark.\", \"who\": \"p1\"}\n"
+             "{\"text\": \"Ticket 7: no water in room 31.\", \"who\": \"p2\"}\n", first_unit);
+    start(&v, lines, ",unit=who,scope=unit,batch=1,epsilon=500", false);
+    for (int i = 0; i < 4; i++) {
+        char *reply = send_request(&v, "POST", CHAT, "",
+                                   "{\"dataset\": \"letters\", \"privacy\": {\"epsilon\": 800}, "
+                                   "\"max_tokens\": 24, " QUESTION "}");
+        if (code_of(reply) != 200)
+            fail_msg("%d: %s", i, reply);
+        fourth = member(reply, "choices", "message");
+        if (i == 0)
+            *first = fourth;
+        free(reply);
+    }
+    assert_int_equal(count_charges(&v), 4);
+    forget(&v);
+    return fourth;
+}
+
+/* A unit that cannot pay is null, and nothing else tells it. */
+static void has_a_sum_for_each_unit(void **state) {
+    (void)state;
+    char *first, *first_null;
+    char *paid = fourth_of_units("{\"text\": \"Ticket 5: the printer is red.\", \"who\": "
+                                 "\"p0\"}", &first);
+    char *null = fourth_of_units("{\"text\": \"\", \"who\": \"p0\"}", &first_null);
+    assert_string_not_equal(first, first_null); /* its record matters */
+    assert_string_equal(paid, null);
+    assert_string_equal(null, first_null);
+    free(first);
+    free(first_null);
+    free(paid);
+    free(null);
+}
+
 /* An answer whose row is there: with a charge it is lost, without one it never was. */
 static void settles_what_a_crash_left(void **state) {
     (void)state;
@@ -422,6 +463,7 @@ int main(void) {
         cmocka_unit_test(charges_before_it_draws),
         cmocka_unit_test(releases_an_answer_once),
         cmocka_unit_test(holds_shares),
+        cmocka_unit_test(has_a_sum_for_each_unit),
         cmocka_unit_test(settles_what_a_crash_left),
     };
     return cmocka_run_group_tests(tests, open_service_model, close_service_model);

@@ -148,6 +148,38 @@ other = subprocess.run([program, "serve", model, "--dataset", "letters=refs.json
                         "ledger", "--port", "0"], capture_output=True, timeout=60)
 check(other.returncode == 2 and b"allowed those of the ledger: 8" in other.stderr, "another budget: %s" % other.stderr)
 
+# ---- A pace, and a budget for each unit ------------------------------------------------------------------------------
+for more, words in ((",pace=top", "pace-theta is not there"), (",pace=auto", "allowed none, top, change, share"),
+                    (",pace-tokens=4", "has no such number"), (",scope=unit", "unit is not there"),
+                    (",pace=top,pace-theta=.6,pace-tokens=0", "pace-tokens: found '0'")):
+    bad = subprocess.run([program, "serve", model, "--dataset", "letters=refs.jsonl,epsilon=8,delta=1e-5" + more,
+                          "--ledger", "none", "--port", "0"], capture_output=True, timeout=60)
+    check(bad.returncode == 2 and words.encode() in bad.stderr, "%s: %s" % (more, bad.stderr))
+for name in ("ledger", "ledger.answers", "ledger.answers.lock"):
+    os.unlink(name)
+s = Server(more=",unit=who,scope=unit,batch=5,pace=top,pace-theta=.6,pace-tokens=4")
+code, paced = s.send("POST", "/v1/privacy/plan", question(3, 40))
+check(code == 200 and paced["pace"] == "top" and paced["scope"] == "unit", "a plan: %s" % paced)
+for i in range(7): # more than a unit can pay for, and less than would end the answers
+    code, answer = s.send("POST", chat, question(3, 40))
+    check(code == 200, "an answer of units: %s" % answer)
+    check(answer["privacy"]["remaining"] == s.send("GET", budget + "/letters")[1]["total"], "what a new unit has")
+report = s.send("GET", answer["privacy"]["report"])[1]
+json.dump(report, open("report.json", "w"))
+open("text", "w").write(answer["choices"][0]["message"]["content"])
+verified = subprocess.run([program, "verify", "report.json", "--model", model, "--output", "text", "--ledger", "ledger"],
+                          capture_output=True)
+check(verified.returncode == 0, "verify: %s" % verified.stderr)
+check('"pace": "top"' in json.dumps(report) and '"unit"' in json.dumps(report), "the report has pace and scope")
+s.stop()
+check(subprocess.run([program, "serve", model, "--dataset", "letters=refs.jsonl,epsilon=8,delta=1e-5,unit=who", "--ledger",
+                      "ledger", "--port", "0"], capture_output=True, timeout=60).returncode == 2, "another scope")
+for name in ("ledger", "ledger.answers", "ledger.answers.lock"):
+    os.unlink(name)
+s = Server(more=",unit=who,batch=5")
+check(s.send("POST", "/v1/privacy/plan", question(3, 40))[1]["clip"] < paced["clip"], "a pace leaves more for each token")
+s.stop()
+
 # ---- Principals, and a budget that ends -----------------------------------------------------------------------------
 def begin_anew():
     for name in ("ledger", "ledger.answers", "ledger.answers.lock"):
