@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "dpinfer/counts.h"
 #include "eval/features.h"
 #include "eval/mauve.h"
 #include "eval/members.h"
@@ -43,6 +44,8 @@ typedef struct evaluation {
     bool has_mauve;
     mauve_score mauve;
     mauve_options settings;
+    bool is_released; /* counts with noise, see released.h: nothing in it is private then */
+    dpi_counts_info released;
     bool has_members, has_canaries;
     eval_ranking members, canaries;
     bool has_structure;

@@ -15,6 +15,20 @@
     "tell whether a text was among them."
 #define PUBLIC_NOTE "The real texts are public, says who asked for this."
 
+/* What the page says first. */
+static void print_note(const evaluation *e, bool is_public, FILE *f) {
+    const dpi_counts_info *r = &e->released;
+    if (!e->is_released)
+        fputs(is_public ? PUBLIC_NOTE : PRIVATE_NOTE, f);
+    else
+        fprintf(f, "Released with noise: (%.6g, %.3g)-differentially private, rho %.6g; unit: a "
+                   "record, neighbours: it is there or null. Each of %d histograms has discrete "
+                   "Gaussian noise of deviation %.4g in each cell%s. The synthetic texts count as "
+                   "public; numbers of real texts that are not here are withheld.",
+                r->epsilon, r->delta, r->rho, (int)r->n_groups, r->deviation,
+                r->charge.id > 0 ? "; charged to a ledger" : "; charged to no ledger");
+}
+
 static bool has_interval(const eval_value *v) { return !isnan(v->low); }
 
 /* ---- Text and CSV ---------------------------------------------------------------------------- */
@@ -24,7 +38,8 @@ static bool is_first_of_group(const evaluation *e, int32_t i) {
 }
 
 static void print_text(const evaluation *e, bool is_public, FILE *f) {
-    fprintf(f, "%s\n", is_public ? PUBLIC_NOTE : PRIVATE_NOTE);
+    print_note(e, is_public, f);
+    fputc('\n', f);
     for (int32_t i = 0; i < e->n; i++) {
         const eval_value *v = &e->at[i];
         if (is_first_of_group(e, i))
@@ -61,10 +76,21 @@ static json_t *json_of_seeds(const evaluation *e) {
     return list;
 }
 
+static json_t *json_of_guarantee(const dpi_counts_info *r) {
+    return json_pack("{s:f, s:f, s:f, s:s, s:s, s:i, s:I, s:f, s:I}", "epsilon", r->epsilon,
+                     "delta", r->delta, "rho", r->rho, "unit", "record", "adjacency",
+                     "replace-by-null", "histograms", (int)r->n_groups, "variance_256",
+                     (json_int_t)r->variance, "deviation", r->deviation, "charge",
+                     (json_int_t)r->charge.id);
+}
+
 static bool print_json(const evaluation *e, bool is_public, FILE *f) {
     json_t *object = json_object(), *intervals = json_object();
     bool ok = object && intervals &&
-              json_object_set_new(object, "private", json_boolean(!is_public)) == 0;
+              json_object_set_new(object, "private",
+                                  json_boolean(!is_public && !e->is_released)) == 0;
+    if (ok && e->is_released)
+        ok = json_object_set_new(object, "guarantee", json_of_guarantee(&e->released)) == 0;
     for (int32_t i = 0; i < e->n && ok; i++) {
         const eval_value *v = &e->at[i];
         ok = json_object_set_new(object, v->key, json_real(v->value)) == 0;
@@ -127,10 +153,12 @@ static void print_html(const evaluation *e, bool is_public, FILE *f) {
     fprintf(f, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
                "<meta name=\"viewport\" content=\"width=device-width\">\n"
                "<title>What the texts are worth</title>\n%s</head><body>\n"
-               "<h1>What the texts are worth</h1>\n<p class=\"note\">%s</p>\n"
-               "<div class=\"plots\">\n",
-            style, is_public ? PUBLIC_NOTE : PRIVATE_NOTE);
-    plot_lengths(e, f);
+               "<h1>What the texts are worth</h1>\n<p class=\"note\">",
+            style);
+    print_note(e, is_public, f);
+    fputs("</p>\n<div class=\"plots\">\n", f);
+    if (!e->is_released)
+        plot_lengths(e, f);
     if (e->has_mauve)
         plot_frontier(e, f);
     if (e->map)

@@ -1,13 +1,16 @@
 /* cmd_eval.c - `dpinfer eval`: what synthetic texts are worth beside real ones. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "eval/evaluate.h"
+#include "eval/released.h"
 #include "eval/report.h"
 #include "tools/commands.h"
 #include "tools/grammar_options.h"
+#include "tools/ledger_options.h"
 #include "tools/output.h"
 #include "tools/paths.h"
 #include "tools/release_options.h"
@@ -19,6 +22,9 @@ typedef struct eval {
     eval_texts synthetic, real, train, prompts, canaries, controls;
     dpi_grammar *grammar;
     dpi_model *model;
+    dpi_ledger *ledger;
+    dpi_counts *counts; /* --dp-epsilon; NULL: without */
+    char dataset[DPI_DATASET_NAME_MAX + 1];
     eval_sources sources;
     evaluation result;
     output out;
@@ -48,6 +54,22 @@ static int check_options(const args *a) {
         return cli_fail(CLI_USAGE, "--prompts needs --model, which reads them, or --features");
     if (!features && !a->v[OPT_REAL].given)
         return cli_fail(CLI_USAGE, "no --real texts given; see 'dpinfer eval -h'");
+    return CLI_OK;
+}
+
+/* What --dp-epsilon withholds is not asked for. */
+static int check_released(const args *a) {
+    static const option_id withheld[] = {OPT_TRAIN,    OPT_MODEL,    OPT_PROMPTS,
+                                         OPT_CANARIES, OPT_FEATURES, OPT_REAL_IS_PUBLIC};
+    const bool released = a->v[OPT_DP_EPSILON].given;
+    if (!released && (a->v[OPT_LEDGER].given || a->v[OPT_DP_DELTA].given))
+        return cli_fail(CLI_USAGE, "--ledger and --dp-delta need --dp-epsilon");
+    if (a->v[OPT_DATASET].given && !a->v[OPT_LEDGER].given)
+        return cli_fail(CLI_USAGE, "--dataset needs --ledger");
+    for (size_t i = 0; i < sizeof withheld / sizeof *withheld && released; i++)
+        if (a->v[withheld[i]].given)
+            return cli_fail(CLI_USAGE, "--dp-epsilon: allowed without --%s, whose numbers are no "
+                                       "counts", option_name(withheld[i]));
     return CLI_OK;
 }
 
@@ -200,6 +222,60 @@ static int evaluate_texts(eval *e) {
     return fail(&err);
 }
 
+/* ---- Counts with noise ----------------------------------------------------------------------- */
+
+static int open_ledger(eval *e) {
+    dpi_error err;
+    if (!e->a->v[OPT_LEDGER].given)
+        return CLI_OK;
+    const dpi_status status = dpi_ledger_open(e->a->v[OPT_LEDGER].s, NULL, &e->ledger, &err);
+    return status == DPI_STATUS_OK ? ledger_dataset(e->a, e->ledger, e->dataset)
+                                   : ledger_fail(status, &err);
+}
+
+/* The charge is on the disk after it. */
+static int open_counts(eval *e) {
+    dpi_counts_options o;
+    dpi_error err;
+    dpi_counts_options_init(&o);
+    o.epsilon = e->a->v[OPT_DP_EPSILON].d;
+    o.delta = e->a->v[OPT_DP_DELTA].d;
+    o.n_groups = eval_released_groups(&e->sources, e->a->v[OPT_LABEL_FIELD].given);
+    o.ledger = e->ledger;
+    o.dataset = e->ledger ? e->dataset : NULL;
+    const dpi_status status = dpi_counts_open(&o, &e->counts, &err);
+    return status == DPI_STATUS_OK ? CLI_OK : ledger_fail(status, &err);
+}
+
+/* Everything that can fail without a real text is tried before the ledger is charged. */
+static int evaluate_counts(eval *e) {
+    const args *a = e->a;
+    eval_sources *s = &e->sources;
+    dpi_error err;
+    *s = (eval_sources){.synthetic = &e->synthetic, .real = &e->real};
+    int code = read_texts(a, a->positional[0], &e->synthetic);
+    if (code == CLI_OK)
+        code = grammar_options_read(a, &e->grammar);
+    s->grammar = e->grammar;
+    if (code == CLI_OK && access(a->v[OPT_REAL].s, R_OK) != 0)
+        code = cli_fail(CLI_RECORDS, "cannot read %s: %s", a->v[OPT_REAL].s, strerror(errno));
+    if (code == CLI_OK)
+        code = open_ledger(e);
+    if (code == CLI_OK)
+        code = open_counts(e);
+    if (code == CLI_OK)
+        code = read_texts(a, a->v[OPT_REAL].s, &e->real);
+    if (code != CLI_OK)
+        return code;
+    if (a->v[OPT_DP_DELTA].d * (e->real.n + e->real.n_null) >= 1)
+        return cli_fail(CLI_USAGE, "--dp-delta: found %g, allowed less than 1 / number of records, "
+                                   "%d", a->v[OPT_DP_DELTA].d, (int)(e->real.n + e->real.n_null));
+    return evaluate_released(s, a->v[OPT_LABEL_FIELD].given, e->counts, &e->result, &err) ==
+                   DPI_STATUS_OK
+               ? CLI_OK
+               : fail(&err);
+}
+
 /* ---- All ------------------------------------------------------------------------------------- */
 
 static int write_result(eval *e) {
@@ -228,7 +304,11 @@ static int eval_main(const args *a) {
     if (code == CLI_OK)
         code = check_options(a);
     if (code == CLI_OK)
-        code = a->v[OPT_FEATURES].i ? evaluate_vectors(&e) : evaluate_texts(&e);
+        code = check_released(a);
+    if (code == CLI_OK)
+        code = a->v[OPT_DP_EPSILON].given ? evaluate_counts(&e)
+               : a->v[OPT_FEATURES].i     ? evaluate_vectors(&e)
+                                          : evaluate_texts(&e);
     if (code == CLI_OK)
         code = write_result(&e);
     evaluation_free(&e.result);
@@ -240,6 +320,8 @@ static int eval_main(const args *a) {
     eval_texts_free(&e.controls);
     dpi_grammar_free(e.grammar);
     dpi_model_close(e.model);
+    dpi_counts_close(e.counts);
+    dpi_ledger_close(e.ledger);
     return code;
 }
 
@@ -256,7 +338,7 @@ const command command_eval = {
         "--model also MAUVE, neighbours and perplexity, by what this model makes of each text,\n"
         "and with --prompts how near texts are to them. Of JSON also what its fields hold. With\n"
         "--train and --canaries how well the texts tell who was a record, and a lower bound of\n"
-        "epsilon by it.\n"
+        "epsilon by it. --dp-epsilon instead releases a few counts with noise.\n"
         "SYNTHETIC, --real and --train are what 'dpinfer run' takes as records, or has written.\n"
         "The report is text, or by its name a .json, a .csv or a page of .html. Its numbers come\n"
         "from the real texts as they stand: it is PRIVATE unless these are public.\n",

@@ -295,12 +295,12 @@ const option_spec option_rows[N_OPTIONS] = {
             PERTURBS,
         .help = "JSON with full precision"},
     [OPT_LEDGER] = {.name = "ledger", .group = GROUP_BUDGET, .type = OPT_STRING,
-        .commands = GENERATES | CMD_FINETUNE | CMD_VERIFY, .arg = "FILE",
+        .commands = CMD_EVAL | GENERATES | CMD_FINETUNE | CMD_VERIFY, .arg = "FILE",
         .help = "charge the run to this ledger ('dpinfer help ledger') before a record is read; "
                 "plan charges it with --job alone, and verify looks for the charge in it. "
                 "Without it a run with --job has a ledger of its own in DIR"},
     [OPT_DATASET] = {.name = "dataset", .group = GROUP_BUDGET, .type = OPT_STRING,
-        .commands = GENERATES | CMD_LEDGER | CMD_FINETUNE, .arg = "NAME",
+        .commands = CMD_EVAL | GENERATES | CMD_LEDGER | CMD_FINETUNE, .arg = "NAME",
         .help = "of the ledger; without it the only one"},
     [OPT_VECTORS] = {.name = "vectors", .type = OPT_STRING,
         .commands = READS_WORDS | CMD_VERIFY, .arg = "FILE", .group = GROUP_DATA,

@@ -589,7 +589,8 @@ static dpi_status audit_made_model(dpi_audit *a) {
 
 dpi_status dpi_audit_path_run(const dpi_audit_options *options, dpi_audit_fn on_result, void *user,
                               int32_t *n_failed, dpi_error *err) {
-    static dpi_status (*const audits[])(dpi_audit *) = {audit_made_model, audit_user_model};
+    static dpi_status (*const audits[])(dpi_audit *) = {dpi_path_audit_counts, audit_made_model,
+                                                        audit_user_model};
     return dpi_audit_all(options, audits, sizeof audits / sizeof *audits, on_result, user, n_failed,
                          err);
 }

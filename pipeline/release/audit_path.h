@@ -156,5 +156,7 @@ void dpi_path_records_close(const path_world *world, dpi_records *records);
 
 /* audit_runs.c: which records and labels are in which texts, over many releases. */
 dpi_status dpi_path_audit_runs(dpi_audit *audit, const dpi_model *model);
+/* audit_counts.c: counts with noise, and their charge. */
+dpi_status dpi_path_audit_counts(dpi_audit *audit);
 
 #endif

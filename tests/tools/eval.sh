@@ -276,6 +276,62 @@ page = open("form.html").read()
 assert "&lt;b&gt;" in page and "<b>" not in page
 E2
 
+# ---- Counts with noise --------------------------------------------------------------------------
+for how in "--train train.jsonl" "--model m.gguf" "--real-is-public" \
+    "--canaries json.jsonl --controls json.jsonl"; do
+    # shellcheck disable=SC2086
+    refuse 2 "--dp-epsilon: allowed without" eval made.jsonl --real real.jsonl --dp-epsilon 1 $how
+done
+refuse 2 "need --dp-epsilon" eval made.jsonl --real real.jsonl --ledger l
+refuse 2 "--dataset needs --ledger" eval made.jsonl --real real.jsonl --dp-epsilon 1 --dataset d
+refuse 4 "cannot read nothing.jsonl" eval made.jsonl --real nothing.jsonl --dp-epsilon 1
+refuse 2 "too small" eval made.jsonl --real real.jsonl --dp-epsilon 1e-7
+refuse 2 "less than 1 / number of records, 40" eval made.jsonl --real real.jsonl --dp-epsilon 1 \
+    --dp-delta .1
+run ledger init year.ledger --dataset letters --epsilon 3 --delta 1e-6; expect_rc 0
+# With the least noise that there is (deviation .25) they are nearly the true counts.
+run eval json.jsonl --real json_real.jsonl --json-schema schema.json --dp-epsilon 900000 --json
+expect_rc 0
+mv out exact.json
+run eval made.jsonl --real real.jsonl --label-field dept --dp-epsilon 900000 --json; expect_rc 0
+mv out labels.json
+run eval made.jsonl --real real.jsonl --label-field dept --json; expect_rc 0
+mv out private.json
+run eval made.jsonl --real real.jsonl --label-field dept --dp-epsilon 2 --ledger year.ledger --json
+expect_rc 0
+mv out noisy.json
+run ledger show year.ledger --json; expect_rc 0
+mv out charged.json
+refuse 6 "letters" eval made.jsonl --real real.jsonl --dp-epsilon 2.9 --ledger year.ledger
+run eval made.jsonl --real real.jsonl --label-field dept --dp-epsilon 2; expect_rc 0
+expect_out "Released with noise"
+check "not private" test -z "$(grep PRIVATE out)"
+run eval made.jsonl --real real.jsonl --dp-epsilon 2 -o noisy.html; expect_rc 0
+check "released" python3 - <<'E2'
+import json
+exact, form = json.load(open("exact.json")), json.load(open("form.json"))
+for key in "json_valid_real", "accepted_real":
+    assert abs(exact[key] - form[key]) <= 3 / 70, key
+assert exact["n_real"] == 70 and abs(exact["n_real_noisy"] - 70) <= 4
+assert exact["guarantee"]["deviation"] == .25 and exact["guarantee"]["rho"] < 24.001
+labels, private = json.load(open("labels.json")), json.load(open("private.json"))
+assert abs(labels["accuracy"] - private["accuracy"]) <= 3 / 40
+assert labels["label_tv"] <= 3 / 40 and abs(labels["length_tv"] - private["length_tv"]) <= 5 / 40
+noisy = json.load(open("noisy.json"))
+assert noisy["private"] is False and noisy["guarantee"]["charge"] == 1
+assert noisy["guarantee"]["histograms"] == 4
+s = noisy["guarantee"]["deviation"] ** 2
+assert abs(4 / (2 * s) / noisy["guarantee"]["rho"] - 1) < 1e-6
+assert noisy["guarantee"]["epsilon"] <= 2
+# What is withheld is not there: all keys that real texts have a part in are counts.
+assert set(noisy) == {"private", "guarantee", "n_synthetic", "n_real", "distinct_3", "self_bleu_4",
+    "n_real_noisy", "length_tv", "json_valid_real", "label_tv", "accuracy", "intervals", "fields"}
+assert set(noisy["fields"]) == {"words", "label"}
+page = open("noisy.html").read()
+assert "Released with noise" in page and "PRIVATE" not in page and "nan" not in page
+E2
+check "the charge" grep -q counts charged.json
+
 # ---- Vectors ------------------------------------------------------------------------------------
 python3 -c "
 import random, struct

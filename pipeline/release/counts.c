@@ -1,0 +1,110 @@
+/* counts.c - see dpinfer/counts.h. The order is that of the proof: the charge is on the disk, then
+ * groups are released, each once. */
+#include "dpinfer/counts.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "dp/exact/noise.h"
+#include "dpinfer/account.h"
+
+struct dpi_counts {
+    dpi_counts_info info;
+    dpi_random_fn random;
+    void *random_user;
+};
+
+void dpi_counts_options_init(dpi_counts_options *o) {
+    *o = (dpi_counts_options){.struct_size = sizeof *o, .n_groups = 1};
+}
+
+void dpi_counts_info_init(dpi_counts_info *info) {
+    *info = (dpi_counts_info){.struct_size = sizeof *info};
+    dpi_charge_init(&info->charge);
+}
+
+/* The noise of a cell: each group has an equal part of the budget. */
+static dpi_status settle(const dpi_counts_options *o, dpi_counts_info *info, dpi_error *err) {
+    double rho;
+    DPI_TRY(dpi_zcdp_rho(o->epsilon, o->delta, &rho, err));
+    info->n_groups = info->n_left = o->n_groups;
+    info->variance = dpi_noise_variance_for(
+        fmin(nextafter(rho / o->n_groups, 0), 128.0 / DPI_NOISE_VARIANCE_MIN));
+    if (info->variance == 0)
+        return dpi_fail(err, DPI_STATUS_ARG, "epsilon: found %g, too small for the noise of %d "
+                        "groups", o->epsilon, (int)o->n_groups);
+    info->rho = nextafter(o->n_groups * dpi_rho_gaussian_bound(info->variance), INFINITY);
+    info->delta = o->delta;
+    info->deviation = sqrt((double)info->variance / 256);
+    return dpi_zcdp_epsilon(info->rho, o->delta, &info->epsilon, err);
+}
+
+/* Charges all groups at once, before a record is read. */
+static dpi_status charge(const dpi_counts_options *o, dpi_counts_info *info, dpi_error *err) {
+    dpi_charge_request request;
+    dpi_cost cost;
+    if (!o->ledger)
+        return DPI_STATUS_OK;
+    if (!o->dataset)
+        return dpi_fail(err, DPI_STATUS_ARG, "dataset: found none, needed with a ledger");
+    dpi_charge_request_init(&request);
+    dpi_cost_init(&cost);
+    DPI_TRY(dpi_cost_add(&cost, DPI_COST_ZCDP, 1, info->rho, 0, err));
+    request.cost = &cost;
+    request.method = "counts";
+    return dpi_ledger_reserve(o->ledger, o->dataset, &request, &info->charge, err);
+}
+
+dpi_status dpi_counts_open(const dpi_counts_options *o, dpi_counts **counts, dpi_error *err) {
+    *counts = NULL;
+    if (o->struct_size != sizeof *o)
+        return dpi_fail(err, DPI_STATUS_ARG, "options: not set by dpi_counts_options_init");
+    if (o->n_groups < 1 || o->n_groups > DPI_COUNTS_GROUPS_MAX)
+        return dpi_fail(err, DPI_STATUS_ARG, "n_groups: found %d, allowed 1..%d", (int)o->n_groups,
+                        DPI_COUNTS_GROUPS_MAX);
+    dpi_counts *c = malloc(sizeof *c);
+    if (!c)
+        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for counts");
+    *c = (dpi_counts){.random = o->random, .random_user = o->random_user};
+    dpi_counts_info_init(&c->info);
+    dpi_status status = settle(o, &c->info, err);
+    if (status == DPI_STATUS_OK)
+        status = charge(o, &c->info, err);
+    if (status != DPI_STATUS_OK) {
+        free(c);
+        return status;
+    }
+    *counts = c;
+    return DPI_STATUS_OK;
+}
+
+void dpi_counts_close(dpi_counts *counts) { free(counts); }
+
+void dpi_counts_info_get(const dpi_counts *counts, dpi_counts_info *info) { *info = counts->info; }
+
+static dpi_status add_noise(dpi_counts *c, int64_t *cells, int32_t n, dpi_error *err) {
+    for (int32_t i = 0; i < n; i++) {
+        int64_t noise;
+        DPI_TRY(dpi_noise_gaussian(c->info.variance, c->random, c->random_user, &noise, err));
+        cells[i] += noise;
+    }
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_counts_release(dpi_counts *c, int64_t *cells, int32_t n, dpi_error *err) {
+    dpi_status status = DPI_STATUS_OK;
+    if (!cells || n < 1)
+        return dpi_fail(err, DPI_STATUS_ARG, "cells: found %d, allowed 1 or more", (int)n);
+    if (c->info.n_left == 0)
+        status = dpi_fail(err, DPI_STATUS_STATE, "all %d groups were released",
+                          (int)c->info.n_groups);
+    if (status == DPI_STATUS_OK) {
+        c->info.n_left--;
+        status = add_noise(c, cells, n, err);
+    }
+    if (status != DPI_STATUS_OK)
+        dpi_wipe(cells, (size_t)n * sizeof *cells);
+    return status;
+}
