@@ -6,83 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dpinfer/bounds.h"
 #include "dpinfer/memory.h"
 #include "eval/fail.h"
 #include "eval/values.h"
 
-enum { RESAMPLES = 1000, BISECTIONS = 60, EPSILON_MAX = 50 };
-
-/* ---- Bounds ---------------------------------------------------------------------------------- */
-
-static double log_binomial(int32_t n, int32_t k, double p) {
-    return lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0) + k * log(p) +
-           (n - k) * log1p(-p);
-}
-
-double eval_binomial_tail(int32_t n, int32_t k, double p) {
-    double sum = 0;
-    if (k <= 0)
-        return 1;
-    if (k > n || p <= 0)
-        return 0;
-    if (p >= 1)
-        return 1;
-    if (k > n * p) { /* terms fall from here on */
-        double term = exp(log_binomial(n, k, p));
-        for (int32_t i = k; i <= n && term > 1e-18 * sum; i++) {
-            sum += term;
-            term *= (double)(n - i) / (i + 1) * p / (1 - p);
-        }
-        return fmin(sum, 1);
-    }
-    double term = exp(log_binomial(n, k - 1, p));
-    for (int32_t i = k - 1; i >= 0 && term > 1e-18 * sum; i--) {
-        sum += term;
-        term *= (double)i / (n - i + 1) * (1 - p) / p;
-    }
-    return fmax(1 - sum, 0);
-}
-
-double eval_share_low(int32_t n, int32_t k, double alpha) {
-    double low = 0, high = 1;
-    for (int32_t i = 0; i < BISECTIONS && k > 0; i++) {
-        const double middle = (low + high) / 2;
-        if (eval_binomial_tail(n, k, middle) < alpha)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-double eval_share_high(int32_t n, int32_t k, double alpha) {
-    return 1 - eval_share_low(n, n - k, alpha);
-}
-
-/* The chance of v right guesses or more under (epsilon, delta), at most. */
-static double chance(int32_t m, int32_t r, int32_t v, double epsilon, double delta) {
-    const double q = 1 / (1 + exp(-epsilon));
-    double sum = 0, most = 0;
-    for (int32_t i = 1; i <= v && delta > 0; i++) {
-        sum += exp(log_binomial(r, v - i, q));
-        most = fmax(most, sum / i);
-    }
-    return fmin(eval_binomial_tail(r, v, q) + 2 * m * delta * most, 1);
-}
-
-double eval_one_run_epsilon(int32_t m, int32_t r, int32_t v, double delta, double alpha) {
-    double low = 0, high = EPSILON_MAX;
-    if (chance(m, r, v, 0, delta) >= alpha)
-        return 0;
-    for (int32_t i = 0; i < BISECTIONS; i++) {
-        const double middle = (low + high) / 2;
-        if (chance(m, r, v, middle, delta) < alpha)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
-}
+enum { RESAMPLES = 1000 };
 
 double eval_exposure(double score, const double *controls, int32_t n, int32_t *rank) {
     *rank = 1;
@@ -150,10 +79,10 @@ static void fill_roc(const scored *s, int32_t n_all, eval_ranking *r) {
  * "control" below it. */
 static double bound_of(const int32_t above[2], const int32_t n[2], double delta, bool below) {
     const double alpha = .025; /* two bounds, each */
-    const double right = below ? eval_share_low(n[0], n[0] - above[0], alpha)
-                               : eval_share_low(n[1], above[1], alpha);
-    const double wrong = below ? eval_share_high(n[1], n[1] - above[1], alpha)
-                               : eval_share_high(n[0], above[0], alpha);
+    const double right = below ? dpi_binomial_lower(n[0], n[0] - above[0], alpha)
+                               : dpi_binomial_lower(n[1], above[1], alpha);
+    const double wrong = below ? dpi_binomial_upper(n[1], n[1] - above[1], alpha)
+                               : dpi_binomial_upper(n[0], above[0], alpha);
     return right > delta ? log((right - delta) / wrong) : 0;
 }
 
@@ -194,7 +123,7 @@ static double find_one_run(const scored *s, int32_t n_all, double delta) {
     int32_t right = 0;
     for (int32_t i = 0; i < each; i++)
         right += s[i].is_member + !s[n_all - 1 - i].is_member;
-    return eval_one_run_epsilon(n_all, 2 * each, right, delta, .05);
+    return dpi_canary_epsilon(n_all, 2 * each, right, delta, .05);
 }
 
 /* ---- All ------------------------------------------------------------------------------------- */

@@ -31,14 +31,4 @@ dpi_status eval_rank(const double *members, int32_t n_members, const double *con
 /* log2(controls + 1) - log2(rank), the rank among the controls from 1, ties before it. */
 double eval_exposure(double score, const double *controls, int32_t n, int32_t *rank);
 
-/* P[Binomial(n, p) >= k]. */
-double eval_binomial_tail(int32_t n, int32_t k, double p);
-/* Bounds of a share of which k of n were seen, each wrong with a chance of alpha (Clopper, Pearson
- * 1934). */
-double eval_share_low(int32_t n, int32_t k, double alpha);
-double eval_share_high(int32_t n, int32_t k, double alpha);
-/* The largest epsilon of which v right guesses of r about m records, or more, have a chance of less
- * than alpha (Steinke et al. 2023, Theorem 5.2 and appendix D). */
-double eval_one_run_epsilon(int32_t m, int32_t r, int32_t v, double delta, double alpha);
-
 #endif

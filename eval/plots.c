@@ -58,7 +58,8 @@ void plot_lengths(const evaluation *e, FILE *f) {
 }
 
 void plot_frontier(const evaluation *e, FILE *f) {
-    begin(f, "The curve of MAUVE: how much of each set the other one has");
+    begin(f, "The curve of MAUVE. Up: synthetic text that the real ones have, exp(-c KL(synthetic, "
+             "mixture))");
     fputs("<polyline fill=\"none\" stroke-width=\"2\" style=\"stroke:var(--a)\" points=\"", f);
     for (int32_t i = 0; i < MAUVE_WEIGHTS + 2; i++)
         fprintf(f, "%.1f,%.1f ", x_at(e->mauve.x[i]), y_at(e->mauve.y[i]));
@@ -98,9 +99,10 @@ void plot_map(const evaluation *e, FILE *f) {
 void plot_members(const evaluation *e, FILE *f) {
     const eval_ranking *const sets[] = {&e->members, &e->canaries};
     const bool has[] = {e->has_members, e->has_canaries};
-    begin(f, "Who was a record: found, against found wrongly (both logarithmic)");
-    fprintf(f, "<path d=\"M%.1f %.1fL%.1f %.1f\" stroke=\"var(--line)\" "
-               "stroke-dasharray=\"4 4\"/>\n", x_at(0), y_at(0), x_at(1), y_at(1));
+    begin(f, "Who was a record. Up: records that are found (both logarithmic; dashed: by chance)");
+    fprintf(f, "<path d=\"M%.1f %.1fL%.1f %.1f\" stroke=\"var(--ink)\" "
+               "stroke-opacity=\".5\" stroke-dasharray=\"4 4\"/>\n",
+            x_at(0), y_at(0), x_at(1), y_at(1));
     for (int32_t k = 0; k < 2; k++) {
         if (!has[k])
             continue;

@@ -128,7 +128,8 @@ static const char style[] =
     "max-width:60rem;margin:2rem auto;padding:0 1rem}\n"
     "table{border-collapse:collapse;width:100%;margin:.5rem 0 1.5rem}\n"
     "td,th{border-bottom:1px solid var(--line);padding:.3rem .5rem;text-align:left}\n"
-    "td.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}\n"
+    "th.n,td.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}\n"
+    "table.values{table-layout:fixed}table.values th.n{width:9rem}figure{margin:0}\n"
     ".note{border-left:.3rem solid var(--b);padding:.3rem .8rem}\n"
     "svg{width:100%;max-width:40rem;height:auto}\n"
     "svg text{fill:var(--ink);font-size:12px}\n"
@@ -139,7 +140,8 @@ static void print_rows(const evaluation *e, FILE *f) {
     for (int32_t i = 0; i < e->n; i++) {
         const eval_value *v = &e->at[i];
         if (is_first_of_group(e, i))
-            fprintf(f, "%s<h2>%s</h2>\n<table><tr><th>value</th><th>95 %%</th><th>what</th></tr>\n",
+            fprintf(f, "%s<h2>%s</h2>\n<table class=\"values\"><tr><th class=\"n\">value</th>"
+                       "<th class=\"n\">95 %%</th><th>what</th></tr>\n",
                     i > 0 ? "</table>\n" : "", v->group);
         fprintf(f, "<tr><td class=\"n\">%.6g</td><td class=\"n\">", v->value);
         if (has_interval(v))

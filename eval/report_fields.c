@@ -108,8 +108,9 @@ static void plot_field(const eval_field *x, FILE *f) {
 void fields_print_html(const eval_structure *s, FILE *f) {
     if (s->n_fields == 0)
         return;
-    fputs("<h2>fields</h2>\n<div class=\"wide\"><table><tr><th>field</th><th>total variation</th>"
-          "<th>synthetic texts with it</th><th>real texts with it</th>"
+    fputs("<h2>fields</h2>\n<div class=\"wide\"><table><tr><th>field</th>"
+          "<th class=\"n\">total variation</th><th class=\"n\">synthetic texts with it</th>"
+          "<th class=\"n\">real texts with it</th>"
           "<th>what it holds, and how often</th></tr>\n",
           f);
     for (int32_t i = 0; i < s->n_fields; i++) {

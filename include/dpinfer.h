@@ -31,6 +31,7 @@
 #include "dpinfer/account.h"
 #include "dpinfer/audit.h"
 #include "dpinfer/batch.h"
+#include "dpinfer/bounds.h"
 #include "dpinfer/claim.h"
 #include "dpinfer/generation.h"
 #include "dpinfer/grammar.h"

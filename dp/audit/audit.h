@@ -18,6 +18,7 @@
 #include "dpinfer/account.h"
 #include "dpinfer/audit.h"
 #include "dpinfer/batch.h"
+#include "dpinfer/bounds.h"
 #include "dpinfer/method.h"
 #include "dp/exact/weights.h"
 #include "dp/methods/sampler.h"
@@ -63,16 +64,7 @@ double dpi_audit_normal(dpi_audit *audit);
 
 /* Chance that chi-square with n degrees of freedom exceeds x. */
 double dpi_chi_square_tail(double x, int32_t n);
-/* Chance that n tosses of a coin of chance p show k heads or more. */
-double dpi_binomial_tail(int32_t n, int32_t k, double p);
-/* Clopper and Pearson 1934: p is above (below) it, with confidence 1 - alpha, after k of n. */
-double dpi_binomial_lower(int32_t n, int32_t k, double alpha);
-double dpi_binomial_upper(int32_t n, int32_t k, double alpha);
-/* Of n_canaries, each there by a fair coin, n_guesses were guessed, n_right of them rightly: what
- * was run is (epsilon, delta)-DP for no epsilon below this, with confidence 1 - alpha; at least 0.
- * Source: Steinke, Nasr and Jagielski 2023, Theorem 5.2. */
-double dpi_canary_epsilon(int32_t n_canaries, int32_t n_guesses, int32_t n_right, double delta,
-                          double alpha);
+/* The rest is public: dpinfer/bounds.h. */
 
 /* ---- audit_case.c: records, their neighbours and what they add up to, by the formulas -------- */
 

@@ -24,20 +24,27 @@ static double binomial_term(int32_t n, int32_t i, double p) {
                (n - i) * log1p(-p));
 }
 
-/* Terms from k on; beyond the mean they fall off, and the last ones add nothing. */
+/* Terms from k on, or those before k, whichever fall off; the last ones add nothing. */
 double dpi_binomial_tail(int32_t n, int32_t k, double p) {
     if (k <= 0 || p >= 1)
         return 1;
-    if (p <= 0)
+    if (p <= 0 || k > n)
         return 0;
-    double sum = 0;
-    for (int32_t i = k; i <= n; i++) {
-        const double term = binomial_term(n, i, p);
-        sum += term;
-        if (i > n * p && term < 1e-20 * sum)
-            break;
+    double sum = 0, term;
+    if (k > n * p) {
+        term = binomial_term(n, k, p);
+        for (int32_t i = k; i <= n && term > 1e-20 * sum; i++) {
+            sum += term;
+            term *= (double)(n - i) / (i + 1) * p / (1 - p);
+        }
+        return fmin(sum, 1);
     }
-    return fmin(sum, 1);
+    term = binomial_term(n, k - 1, p);
+    for (int32_t i = k - 1; i >= 0 && term > 1e-20 * sum; i--) {
+        sum += term;
+        term *= (double)i / (n - i + 1) * (1 - p) / p;
+    }
+    return fmax(1 - sum, 0);
 }
 
 double dpi_binomial_lower(int32_t n, int32_t k, double alpha) {

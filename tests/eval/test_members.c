@@ -15,12 +15,13 @@ static void assert_near(double x, double y) {
 /* Shares of none and of all have closed forms; the rest against sums in full. */
 static void test_bounds(void **state) {
     (void)state;
-    assert_near(eval_share_low(20, 20, .025), pow(.025, 1.0 / 20));
-    assert_near(eval_share_high(20, 0, .025), 1 - pow(.025, 1.0 / 20));
-    assert_true(eval_share_low(20, 0, .025) == 0 && eval_share_high(20, 20, .025) == 1);
+    assert_near(dpi_binomial_lower(20, 20, .025), pow(.025, 1.0 / 20));
+    assert_near(dpi_binomial_upper(20, 0, .025), 1 - pow(.025, 1.0 / 20));
+    assert_true(dpi_binomial_lower(20, 0, .025) < 1e-9);
+    assert_true(dpi_binomial_upper(20, 20, .025) > 1 - 1e-9);
     /* Clopper, Pearson 1934: 95 % of 5 of 10 are .187 to .813. */
-    assert_true(fabs(eval_share_low(10, 5, .025) - .1871) < 5e-5);
-    assert_true(fabs(eval_share_high(10, 5, .025) - .8129) < 5e-5);
+    assert_true(fabs(dpi_binomial_lower(10, 5, .025) - .1871) < 5e-5);
+    assert_true(fabs(dpi_binomial_upper(10, 5, .025) - .8129) < 5e-5);
     for (int32_t n = 1; n < 60; n += 7)
         for (int32_t k = 0; k <= n + 1; k++)
             for (double p = .01; p < 1; p += .14) {
@@ -28,9 +29,9 @@ static void test_bounds(void **state) {
                 for (int32_t i = k; i <= n; i++)
                     sum += exp(lgamma(n + 1.0) - lgamma(i + 1.0) - lgamma(n - i + 1.0)) *
                            pow(p, i) * pow(1 - p, n - i);
-                assert_near(eval_binomial_tail(n, k, p), sum);
+                assert_near(dpi_binomial_tail(n, k, p), sum);
             }
-    assert_true(fabs(eval_binomial_tail(1000000, 500000, .5) - .5) < 1e-3);
+    assert_true(fabs(dpi_binomial_tail(1000000, 500000, .5) - .5) < 1e-3);
 }
 
 /* r right guesses of r: q^r = alpha. With delta the bound falls, to none at all. */
@@ -38,13 +39,13 @@ static void test_one_run(void **state) {
     (void)state;
     for (int32_t r = 5; r < 200; r += 13) {
         const double q = pow(.05, 1.0 / r);
-        assert_near(eval_one_run_epsilon(1000, r, r, 0, .05), log(q / (1 - q)));
+        assert_near(dpi_canary_epsilon(1000, r, r, 0, .05), log(q / (1 - q)));
     }
-    assert_true(eval_one_run_epsilon(100, 100, 50, 0, .05) == 0);
-    const double pure = eval_one_run_epsilon(1000, 100, 90, 0, .05);
-    const double small = eval_one_run_epsilon(1000, 100, 90, 1e-6, .05);
+    assert_true(dpi_canary_epsilon(100, 100, 50, 0, .05) == 0);
+    const double pure = dpi_canary_epsilon(1000, 100, 90, 0, .05);
+    const double small = dpi_canary_epsilon(1000, 100, 90, 1e-6, .05);
     assert_true(pure > 1.4 && pure < log(9) && small < pure && small > pure - .05);
-    assert_true(eval_one_run_epsilon(1000, 100, 90, .01, .05) == 0);
+    assert_true(dpi_canary_epsilon(1000, 100, 90, .01, .05) == 0);
 }
 
 /* Nobody in the wrong place: bounds in closed form. Everybody: none. */

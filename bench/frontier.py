@@ -1,0 +1,432 @@
+#!/usr/bin/env python3
+"""All methods on one frontier: what texts are worth, and what they tell, against epsilon and time.
+
+    bench/frontier.py run BUILD OUT.csv [--domains ticket,discharge] [--records 512]
+                      [--methods public,plain,...] [--epsilons 1,10,inf] [--texts 64] [--threads 1]
+    bench/frontier.py tables UTILITY.md CSV...
+
+run: made-up records of a private law, twice as many as are used: a fair coin says which half is
+(members) and which is not (controls), and the same of canaries, which are records with words that
+no other has. Each method writes texts of the members and planted canaries. A row has the distance
+of the texts to the law (by the grammar of corpus/), MAUVE, form, accuracy of a classifier, near
+copies, and what an attacker finds who has the texts alone: AUC and true positives at 1 % false ones
+of records and of canaries, exposure, and lower bounds of epsilon (dpinfer eval; docs/eval.md).
+epsilon inf: a budget of 1e6, or no noise. Rows that OUT.csv has are not made again: a run that was
+stopped goes on. A method that the program does not have yet is said and left out.
+
+tables: from the rows of all CSVs (those of run, of bench/utility-grid and of bench/finetune.py) one
+table and one plot for each domain: the part of UTILITY.md between the frontier's marks, and
+frontier-all-DOMAIN.svg beside it. Methods without rows are named.
+"""
+import argparse
+import csv
+import json
+import math
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+import finetune as tuning # of this folder: records, readings, distances
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MODEL = f"{HERE}/../models/dpinfer-4m-q8_0.gguf"
+SLOTS = 31
+TOKENS = 264
+WORDS = 8 # of a canary's secret
+CLUSTERS = 16 # of MAUVE, whatever the number of texts
+METHODS = ["public", "plain", "invisibleink-zcdp", "invisibleink-br", "invisibleink-filter",
+           "invisibleink-unpaced", "amin", "tang", "augpe", "finetune"]
+TITLES = {"public": "public model", "plain": "plain, one reference (no privacy)",
+          "invisibleink-zcdp": "InvisibleInk, zCDP, paced",
+          "invisibleink-br": "InvisibleInk, br, paced",
+          "invisibleink-filter": "InvisibleInk, filter, paced",
+          "invisibleink-unpaced": "InvisibleInk, zCDP, no pace", "amin": "Amin et al.",
+          "tang": "Tang et al.", "augpe": "AugPE", "finetune": "adapter, trained privately"}
+FIELDS = ["method", "domain", "records", "epsilon", "delta", "texts", "seed", "tv", "tv_95",
+          "well_formed", "mauve", "mauve_sd", "accuracy", "accuracy_95", "near_copies",
+          "membership_auc", "membership_auc_low", "membership_auc_high", "membership_tpr_1",
+          "membership_epsilon", "membership_epsilon_one_run", "canary_auc", "canary_auc_low",
+          "canary_auc_high", "canary_tpr_1", "canary_epsilon", "canary_epsilon_one_run",
+          "exposure_mean", "exposure_chance", "seconds_training", "seconds_text"]
+
+
+# ---- Records and canaries ------------------------------------------------------------------------
+
+def flip(items, draw):
+    """Members and controls, by a fair coin for each."""
+    coins = [draw.random() < .5 for _ in items]
+    return ([x for x, c in zip(items, coins) if c], [x for x, c in zip(items, coins) if not c])
+
+
+def make_records(o, domain):
+    """Members, controls, planted canaries, canaries that are not planted."""
+    draw = random.Random(o.seed)
+    pool = tuning.make(o.build, domain, 2 * o.records, o.seed)
+    words = sorted({w for t in pool for w in re.findall(r"[a-z]{4,}", t)})
+    members, controls = flip(pool, draw)
+    secrets = [" ".join(draw.choice(words) for _ in range(WORDS)) for _ in range(2 * o.canaries)]
+    bodies = tuning.make(o.build, domain, 2 * o.canaries, o.seed + 1)
+    planted, others = flip([f"{b} {s}." for b, s in zip(bodies, secrets)], draw)
+    return members, controls, planted, others
+
+
+def write_lines(path, rows):
+    with open(path, "w", encoding="utf-8") as f:
+        f.writelines(json.dumps(row) + "\n" for row in rows)
+    return path
+
+
+# ---- Methods -------------------------------------------------------------------------------------
+
+def texts_of(out):
+    return [json.loads(line)["text"] for line in out.splitlines()]
+
+
+def run_words(o, domain, path, epsilon, n, extra):
+    """dpinfer run over all records, a text of each SLOTS of them."""
+    budget = 1e6 if math.isinf(epsilon) else epsilon
+    return [f"{o.build}/dpinfer", "run", MODEL, path, "--describe", tuning.DESCRIPTIONS[domain],
+            "--epsilon", budget, "--delta", 1 / (2 * n), "-B", SLOTS, "--num", max(1, n // SLOTS),
+            "-n", TOKENS, "--jsonl", "-q", "-t", o.threads] + extra
+
+
+def write_texts(o, method, domain, records, epsilon, folder):
+    """Texts, seconds of training ('' without), seconds of a text."""
+    n = len(records)
+    path = write_lines(f"{folder}/records.jsonl", [{"text": t} for t in records])
+    begin = time.monotonic()
+    if method == "finetune":
+        expected = min(o.most, max(1, round(o.share * n)))
+        return tuning.train_and_draw(o, MODEL, domain, records, epsilon, expected, folder)
+    if method == "public":
+        texts = tuning.base_texts(o, MODEL, domain)
+    elif method == "plain":
+        texts = []
+        for i in range(min(o.texts, n)):
+            texts += texts_of(tuning.run(
+                [f"{o.build}/dpinfer", "run", MODEL, path, "--describe",
+                 tuning.DESCRIPTIONS[domain], "--plain", "--reference", i + 1, "-n", TOKENS,
+                 "--seed", i, "--jsonl", "-q", "-t", o.threads]))
+    elif method == "augpe":
+        texts = texts_of(tuning.run(
+            [f"{o.build}/dpinfer", "augpe", MODEL, path, "--describe", tuning.DESCRIPTIONS[domain],
+             "--epsilon", 1e6 if math.isinf(epsilon) else epsilon, "--delta", 1 / (2 * n), "--num",
+             o.texts, "-n", TOKENS, "--jsonl", "-q", "-t", o.threads]))
+    else:
+        extra = {"amin": ["--method", "amin"], "tang": ["--method", "tang"],
+                 "invisibleink-unpaced": ["--pace", "none"]}.get(method)
+        if extra is None:
+            extra = ["--accountant", method.rsplit("-", 1)[1]]
+        texts = texts_of(tuning.run(run_words(o, domain, path, epsilon, n, extra)))
+    return texts, "", (time.monotonic() - begin) / max(1, len(texts))
+
+
+def has_method(o, method):
+    return method != "augpe" or subprocess.run([f"{o.build}/dpinfer", "augpe", "-h"],
+                                               capture_output=True, check=False).returncode == 0
+
+
+# ---- Rows ----------------------------------------------------------------------------------------
+
+def labelled(build, texts, domain):
+    name = tuning.CLASSES[domain]
+    return [{"text": t, "label": r["attributes"][name]}
+            if r.get("domain") == domain and name in r["attributes"] else {"text": t}
+            for t, r in zip(texts, tuning.read(build, texts))]
+
+
+def evaluate(o, domain, texts, sets, epsilon, delta, folder):
+    """What dpinfer eval says of the texts."""
+    members, controls, planted, others = sets
+    names = {"texts": labelled(o.build, texts, domain),
+             "real": labelled(o.build, controls, domain),
+             "train": labelled(o.build, members, domain),
+             "planted": [{"text": t} for t in planted], "others": [{"text": t} for t in others]}
+    paths = {k: write_lines(f"{folder}/eval-{k}.jsonl", rows) for k, rows in names.items()}
+    claim = [] if epsilon is None or math.isinf(epsilon) else [
+        "--claimed-epsilon", epsilon, "--claimed-delta", delta]
+    return json.loads(tuning.run(
+        [f"{o.build}/dpinfer", "eval", paths["texts"], "--real", paths["real"], "--train",
+         paths["train"], "--canaries", paths["planted"], "--controls", paths["others"],
+         "--label-field", "label", "--model", MODEL, "--clusters", CLUSTERS, "--json", "-t",
+         o.threads] + claim))
+
+
+def row_of(o, method, domain, epsilon, texts, sets, law, training, each, folder):
+    members, _, planted, _ = sets
+    n = len(members) + len(planted)
+    delta = 1 / (2 * n)
+    found = evaluate(o, domain, texts, sets, epsilon, delta, folder)
+    readings = tuning.read(o.build, texts)
+    row = {"method": method, "domain": domain, "records": n, "texts": len(texts), "seed": o.seed,
+           "epsilon": "" if epsilon is None else epsilon,
+           "delta": "" if epsilon is None or math.isinf(epsilon) else f"{delta:.6g}",
+           "tv": tuning.distance(tuning.shares(readings, domain), law),
+           "tv_95": tuning.half_width(readings, domain, law),
+           "well_formed": sum(r["well_formed"] for r in readings) / len(readings),
+           "seconds_training": training and f"{training:.1f}", "seconds_text": each}
+    for key in FIELDS:
+        if key in found:
+            row[key] = found[key]
+    intervals = found["intervals"]
+    for key in ("membership_auc", "canary_auc"):
+        if key in intervals:
+            row[key + "_low"], row[key + "_high"] = intervals[key]
+    if "accuracy" in intervals:
+        row["accuracy_95"] = (intervals["accuracy"][1] - intervals["accuracy"][0]) / 2
+    if "mauve" in intervals:
+        row["mauve_sd"] = (intervals["mauve"][1] - intervals["mauve"][0]) / (2 * 1.96)
+    return {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in row.items()}
+
+
+def settings(o):
+    """(method, domain, epsilon) in the order of what is wanted first."""
+    for domain in o.domains.split(","):
+        for method in o.methods.split(","):
+            if method in ("public", "plain"):
+                yield method, domain, None
+    for epsilon in map(float, o.epsilons.split(",")):
+        for domain in o.domains.split(","):
+            for method in o.methods.split(","):
+                if method not in ("public", "plain"):
+                    yield method, domain, epsilon
+
+
+def measure(o):
+    done = set()
+    if os.path.exists(o.out):
+        with open(o.out, newline="", encoding="utf-8") as f:
+            done = {(r["method"], r["domain"], r["epsilon"], r["seed"]) for r in csv.DictReader(f)}
+    laws, sets = {}, {}
+    with open(o.out, "a", newline="", encoding="utf-8") as f:
+        out = csv.DictWriter(f, FIELDS, lineterminator="\n")
+        if not done:
+            out.writeheader()
+        for method, domain, epsilon in settings(o):
+            key = "" if epsilon is None else f"{epsilon:.4g}"
+            if (method, domain, key, str(o.seed)) in done:
+                continue
+            if not has_method(o, method):
+                print(f"{method}: this program does not have it", file=sys.stderr)
+                continue
+            if domain not in laws:
+                laws[domain] = tuning.shares(
+                    tuning.read(o.build, tuning.make(o.build, domain, 5000, 99)), domain)
+                sets[domain] = make_records(o, domain)
+            members, _, planted, _ = sets[domain]
+            records = members + planted
+            random.Random(o.seed).shuffle(records)
+            with tempfile.TemporaryDirectory() as folder:
+                texts, training, each = write_texts(o, method, domain, records, epsilon, folder)
+                row = row_of(o, method, domain, epsilon, texts, sets[domain], laws[domain],
+                             training, each, folder)
+            row["epsilon"] = key
+            out.writerow(row)
+            f.flush()
+            print(row, flush=True)
+
+
+# ---- Tables and plots ----------------------------------------------------------------------------
+
+GRID = {"zcdp-pace": "invisibleink-zcdp", "br-pace": "invisibleink-br",
+        "filter-pace": "invisibleink-filter", "zcdp": "invisibleink-unpaced"}
+
+
+def rows_of_grid(path, rows):
+    """A CSV of dpinfer-utility: a line for each metric."""
+    domain = re.sub(r"^utility-", "", os.path.basename(path)).split("-")[0].split(".")[0]
+    found = {}
+    for r in rows:
+        if r["setting"] in GRID and r["B"] == "31":
+            row = found.setdefault((r["setting"], r["epsilon"]), {
+                "method": GRID[r["setting"]], "domain": domain, "epsilon": r["epsilon"],
+                "records": "64", "texts": r["texts"]})
+            name = {"tv_law": "tv", "well_formed": "well_formed", "seconds": "seconds_text",
+                    "near_copies": "near_copies"}.get(r["metric"])
+            if name:
+                row[name] = r["value"]
+                if name == "tv":
+                    row["tv_95"] = r["half_width_95"]
+    return list(found.values())
+
+
+def rows_of(path):
+    with open(path, newline="", encoding="utf-8") as f:
+        rows = list(csv.DictReader(f))
+    if not rows:
+        return []
+    if "setting" in rows[0]:
+        return rows_of_grid(path, rows)
+    if "method" not in rows[0]:
+        return [] # another table
+    for r in rows:
+        r["records"] = r.get("records") or r.get("n", "")
+        r["method"] = {"invisibleink": "invisibleink-zcdp", "base": "public"}.get(r["method"],
+                                                                                  r["method"])
+    return [r for r in rows if r["method"] in METHODS and r.get("tv")]
+
+
+def cell(row, key, scale=1, form="{:.3f}"):
+    return form.format(scale * float(row[key])) if row.get(key) else ""
+
+
+def table(rows):
+    lines = ["| method | epsilon | records | texts | TV to the law | MAUVE | without a slip, % | "
+             "accuracy, % | near copies, % | AUC of records | AUC of canaries | epsilon above | "
+             "s a text |", "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"]
+    for r in sorted(rows, key=lambda r: (METHODS.index(r["method"]), int(r["records"]),
+                                         float(r["epsilon"] or 0))):
+        bound = max((float(r[k]) for k in ("membership_epsilon_one_run", "canary_epsilon_one_run")
+                     if r.get(k)), default=None)
+        lines.append("| " + " | ".join([
+            TITLES[r["method"]], r["epsilon"], r["records"], r["texts"],
+            cell(r, "tv") + (f" ± {cell(r, 'tv_95')}" if r.get("tv_95") else ""),
+            cell(r, "mauve"), cell(r, "well_formed", 100, "{:.0f}"),
+            cell(r, "accuracy", 100, "{:.0f}"), cell(r, "near_copies", 100, "{:.1f}"),
+            cell(r, "membership_auc", 1, "{:.2f}"), cell(r, "canary_auc", 1, "{:.2f}"),
+            "" if bound is None else f"{bound:.2f}", cell(r, "seconds_text", 1, "{:.2f}")]) + " |")
+    missing = [TITLES[m] for m in METHODS if m not in {r["method"] for r in rows}]
+    if missing:
+        lines += ["", "No rows yet: " + "; ".join(missing) + "."]
+    return lines
+
+
+PANELS = [("tv", "distance to the law (0: perfect)", 0, 1), ("mauve", "MAUVE (1: perfect)", 0, 1),
+          ("well_formed", "share without a slip", 0, 1),
+          ("accuracy", "classifier's accuracy", 0, 1),
+          ("near_copies", "near copies", 0, 1),
+          ("membership_auc", "AUC of records (.5: by chance)", 0, 1),
+          ("canary_auc", "AUC of canaries (.5: by chance)", 0, 1)]
+COLOURS = ["#566573", "#000000", "#1b6ca8", "#5dade2", "#117a65", "#8e44ad", "#c0392b", "#d68910",
+           "#7d6608", "#e84393"]
+WIDTH, HEIGHT, LEFT = 260, 150, 60
+
+
+def scale_of(axis, rows):
+    """Ticks, and where a value stands, 0 to 1: the same in all panels."""
+    if axis == "epsilon":
+        return [1, 3, 10], lambda e: 1 if math.isinf(e) else .05 + .75 * math.log(e) / math.log(10)
+    values = [float(r["seconds_text"]) for r in rows if float(r.get("seconds_text") or 0) > 0]
+    low, high = math.log(min(values, default=1) / 1.3), math.log(max(values, default=1) * 1.3)
+    ticks = [m * 10 ** k for k in range(-4, 5) for m in (1, 3)]
+    ticks = [t for t in ticks if low <= math.log(t) <= high]
+    return ticks, lambda s: (math.log(s) - low) / (high - low)
+
+
+def panel(out, rows, key, title, low, high, axis, x0, y0):
+    """One metric against epsilon, or against seconds a text."""
+    name = "epsilon" if axis == "epsilon" else "seconds_text"
+    points = [r for r in rows if r.get(key) and r.get(name) and float(r[name]) > 0]
+    ticks, place = scale_of(axis, rows)
+
+    def x(v):
+        return x0 + WIDTH * place(v)
+
+    def y(v):
+        return y0 + HEIGHT * (1 - (v - low) / (high - low))
+
+    out.append(f'<text x="{x0}" y="{y0 - 8}" font-weight="bold">{title}</text>')
+    for k in range(5):
+        v = low + (high - low) * k / 4
+        out.append(f'<path d="M{x0} {y(v):.1f}h{WIDTH}" stroke="#ddd"/><text x="{x0 - 6}" '
+                   f'y="{y(v) + 4:.1f}" text-anchor="end">{v:.2g}</text>')
+    for t in ticks:
+        out.append(f'<text x="{x(t):.1f}" y="{y0 + HEIGHT + 15}" text-anchor="middle">{t:g}</text>')
+    if axis == "epsilon":
+        out.append(f'<text x="{x0 + WIDTH}" y="{y0 + HEIGHT + 15}" text-anchor="middle">inf</text>')
+    if not any(r.get(key) for r in rows):
+        out.append(f'<text x="{x0 + WIDTH / 2}" y="{y0 + HEIGHT / 2}" text-anchor="middle" '
+                   'fill="#999">no rows yet</text>')
+    for i, method in enumerate(METHODS):
+        own = sorted((r for r in points if r["method"] == method), key=lambda r: float(r[name]))
+        colour = COLOURS[i]
+        if axis == "epsilon" and method in ("public", "plain"):
+            for r in (r for r in rows if r["method"] == method and r.get(key)):
+                out.append(f'<path d="M{x0} {y(float(r[key])):.1f}h{WIDTH}" stroke="{colour}" '
+                           'stroke-dasharray="6 4"/>')
+            continue
+        for records in sorted({r["records"] for r in own}, key=int):
+            line = [r for r in own if r["records"] == records]
+            if axis == "epsilon" and len(line) > 1:
+                out.append('<polyline fill="none" stroke="{}" points="{}"/>'.format(
+                    colour, " ".join(f"{x(float(r[name])):.1f},{y(float(r[key])):.1f}"
+                                     for r in line)))
+            for r in line:
+                out.append(f'<circle cx="{x(float(r[name])):.1f}" cy="{y(float(r[key])):.1f}" '
+                           f'r="3.5" fill="{colour}"><title>{TITLES[method]}, epsilon '
+                           f'{r["epsilon"]}, {records} records: {r[key]}</title></circle>')
+
+
+def plot(domain, rows):
+    full, tall = 2 * (WIDTH + LEFT + 20) + 260, 60 + len(PANELS) * (HEIGHT + 60)
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {full} {tall}" width="{full}" '
+           f'height="{tall}" font-family="sans-serif" font-size="12">',
+           f'<rect width="{full}" height="{tall}" fill="white"/>',
+           f'<text x="{LEFT}" y="22" font-size="16">{domain}: against epsilon</text>',
+           f'<text x="{2 * LEFT + WIDTH + 20}" y="22" font-size="16">against seconds a text</text>']
+    for k, (key, title, low, high) in enumerate(PANELS):
+        for c, axis in enumerate(("epsilon", "seconds")):
+            panel(out, rows, key, title, low, high, axis, LEFT + c * (WIDTH + LEFT + 20),
+                  60 + k * (HEIGHT + 60))
+    there = {r["method"] for r in rows}
+    for i, method in enumerate(METHODS):
+        at = 60 + 20 * i
+        ink, note = ("#000", "") if method in there else ("#999", ": no rows yet")
+        out.append(f'<circle cx="{full - 240}" cy="{at - 4}" r="5" fill="{COLOURS[i]}"/>'
+                   f'<text x="{full - 228}" y="{at}" fill="{ink}">{TITLES[method]}{note}</text>')
+    return "\n".join(out + ["</svg>", ""])
+
+
+def tables(page, paths):
+    rows = [r for path in paths for r in rows_of(path)]
+    folder = os.path.dirname(page) or "."
+    lines = []
+    for domain in sorted({r["domain"] for r in rows}, reverse=True):
+        own = [r for r in rows if r["domain"] == domain]
+        with open(f"{folder}/frontier-all-{domain}.svg", "w", encoding="utf-8") as f:
+            f.write(plot(domain, own))
+        lines += [f"### {domain}", "", f"![all methods](frontier-all-{domain}.svg)", ""]
+        lines += table(own) + [""]
+    with open(page, encoding="utf-8") as f:
+        text = f.read()
+    begin, end = "<!-- frontier -->\n", "<!-- end of frontier -->"
+    if begin not in text or end not in text:
+        raise SystemExit(f"{page}: no marks {begin.strip()} and {end}")
+    head, rest = text.split(begin, 1)
+    with open(page, "w", encoding="utf-8") as f:
+        f.write(head + begin + "\n".join(lines) + end + rest.split(end, 1)[1])
+
+
+# ---- All -----------------------------------------------------------------------------------------
+
+def main():
+    if sys.argv[1:2] == ["tables"] and len(sys.argv) >= 4:
+        tables(sys.argv[2], sys.argv[3:])
+        return
+    p = argparse.ArgumentParser(description=__doc__,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("command", choices=["run"])
+    p.add_argument("build")
+    p.add_argument("out")
+    p.add_argument("--domains", default="ticket,discharge")
+    p.add_argument("--methods", default=",".join(METHODS))
+    p.add_argument("--epsilons", default="1,10,inf")
+    p.add_argument("--records", type=int, default=512, help="members, about")
+    p.add_argument("--canaries", type=int, default=32, help="planted, about")
+    p.add_argument("--texts", type=int, default=64, help="of methods with a free number of texts")
+    p.add_argument("--seed", type=int, default=7)
+    p.add_argument("--threads", type=int, default=1)
+    p.add_argument("--steps", type=int, default=20, help="of finetune, as the options below")
+    p.add_argument("--share", type=float, default=.5)
+    p.add_argument("--most", type=int, default=128)
+    p.add_argument("--rank", type=int, default=1)
+    p.add_argument("--lr", type=float, default=.004)
+    measure(p.parse_args())
+
+
+if __name__ == "__main__":
+    main()
