@@ -55,7 +55,10 @@ enum MHD_Result call_metrics(call *c) {
     add_line(text, SIZE, "answers_waiting", "gauge", "Answers that wait now.", counts.n_waiting);
     const worker_memory memory = worker_memory_get(c->s->worker);
     add_line(text, SIZE, "memory_idle_bytes", "gauge",
-             "Memory that the server needs once it has answered, as planned.", (double)memory.idle);
+             "Memory that the server needs once it has answered, without caches of records, as "
+             "planned.", (double)memory.idle);
+    add_line(text, SIZE, "memory_kept_bytes", "gauge",
+             "Memory that caches of records need at most.", (double)memory.kept);
     add_line(text, SIZE, "memory_most_bytes", "gauge",
              "Memory that it needs at most, as planned.", (double)memory.most);
     add_budgets(c, text, SIZE);

@@ -427,9 +427,8 @@ static dpi_status find_memory(worker *w, const dpi_session_options *session, dpi
         return status;
     const uint64_t now =
         w->options.n_bytes > 0 ? w->options.n_bytes : (uint64_t)info.weight_bytes;
-    w->memory = (worker_memory){(int64_t)(now + idle), (int64_t)(now + most)};
-    if (session->n_kept > 0)
-        w->memory.most += w->options.kept_bytes;
+    const int64_t more = session->n_kept > 0 ? w->options.kept_bytes : 0;
+    w->memory = (worker_memory){(int64_t)(now + idle), more, (int64_t)(now + most) + more};
     return DPI_STATUS_OK;
 }
 

@@ -78,11 +78,11 @@ void worker_free(worker *w);
 /* Tokens of one prompt and its text. */
 int32_t worker_n_ctx(const worker *w);
 
-/* Bytes of this process: once it has answered and nothing is drawn; and with all answers that may
- * be drawn at a time, each with its context full. Both follow from the options: clients see them.
- */
+/* Bytes of this process: once it has answered and nothing is drawn, without caches of records; of
+ * these at most; and in all with all answers that may be drawn at a time, each with its context
+ * full. They follow from the options: clients see them. */
 typedef struct worker_memory {
-    int64_t idle, most;
+    int64_t idle, kept, most;
 } worker_memory;
 worker_memory worker_memory_get(const worker *w);
 

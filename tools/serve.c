@@ -71,8 +71,9 @@ static void hold_signals(sigset_t *before) {
 static int print_address(const server *s, const char *host) {
     const bool is_v6 = strchr(host, ':') != NULL;
     const worker_memory memory = server_memory(s);
-    cli_note("memory: %.1f MiB once it has answered, at most %.1f MiB while it draws",
-             (double)memory.idle / 0x1p20, (double)memory.most / 0x1p20);
+    cli_note("memory: %.1f MiB once it has answered and %.1f MiB for caches of records, at most "
+             "%.1f MiB while it draws", (double)memory.idle / 0x1p20,
+             (double)memory.kept / 0x1p20, (double)memory.most / 0x1p20);
     const int n = printf("http://%s%s%s:%d\n", is_v6 ? "[" : "", host, is_v6 ? "]" : "",
                          server_port(s));
     if (n < 0 || fflush(stdout) != 0)
