@@ -2,12 +2,16 @@
 #ifndef DPI_PIPELINE_CLAIM_H
 #define DPI_PIPELINE_CLAIM_H
 
+#include "base/text.h"
 #include "dpinfer/claim.h"
 
 /* Sets model_name from a string of a file, whose bytes may be anything: one that would steer a
  * terminal becomes '?', and if it is not UTF-8 every byte that is not ASCII. Cut to whole
  * characters. */
 void dpi_claim_name_model(dpi_claim *claim, const char *name);
+
+/* What a ledger counts of a run, as lines of a statement; none where there is no ledger. */
+void dpi_claim_ledger_lines(dpi_text *text, const dpi_claim_ledger *ledger);
 
 /* The parameter of a method that stands under `key` in a report; NULL if it has none. */
 const dpi_parameter *dpi_method_parameter_of(int32_t method, const char *key);

@@ -344,3 +344,22 @@ dpi_status dpi_claim_statement(const dpi_claim *claim, int32_t complete, char **
     *text = made.data;
     return DPI_STATUS_OK;
 }
+
+void dpi_claim_ledger_lines(dpi_text *t, const dpi_claim_ledger *l) {
+    const double one = DPI_LEDGER_ONE;
+    char before[40], charge[40];
+    if (!l->dataset[0])
+        return;
+    dpi_bound_text((double)l->before / one, 10, before, sizeof before);
+    dpi_bound_text((double)l->charge / one, 10, charge, sizeof charge);
+    dpi_text_add(t, "  dataset            %s\n", l->dataset);
+    if (l->scope == DPI_SCOPE_UNIT)
+        dpi_text_add(t, "  scope              unit: each unit pays for itself, and is null where "
+                        "it cannot\n");
+    dpi_text_add(t,
+                 "  dataset's budget   %.6g (Renyi, order %d): (%g, %g)-DP for all runs together\n",
+                 (double)l->budget / one, l->order, l->epsilon, l->delta);
+    dpi_text_add(t, "  %s %s\n  charged for this   %s\n",
+                 l->scope == DPI_SCOPE_UNIT ? "a unit before, most" : "spent before      ", before,
+                 charge);
+}

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "dpinfer/augpe.h"
 #include "dpinfer/finetune.h"
 #include "dpinfer/report.h"
 #include "tools/commands.h"
@@ -15,21 +16,6 @@
 
 /* More than any report has; the library says what is allowed. */
 enum { REPORT_BYTES_MAX = 1 << 22 };
-
-/* *other: the code of a report of another kind, which was verified here; else -1. */
-static int parse(const args *a, dpi_report **report, int *other) {
-    const char *path = a->positional[0];
-    char *text;
-    size_t n_bytes;
-    dpi_error err;
-    if (!cli_read_path(path, REPORT_BYTES_MAX, &text, &n_bytes))
-        return cli_fail(cli_read_code(CLI_REPORT), "cannot read %s: %s", path, cli_read_reason());
-    *other = words_report_is(text, n_bytes) ? words_report_verify(a, text, n_bytes) : -1;
-    const dpi_status status =
-        *other < 0 ? dpi_report_parse(path, text, n_bytes, report, &err) : DPI_STATUS_OK;
-    dpi_private_free(text);
-    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_REPORT, &err);
-}
 
 static void print_field(const dpi_verified_field *f) {
     if (f->verdict == DPI_VERDICT_WRONG)
@@ -67,6 +53,59 @@ static int show(const dpi_verification *v, bool is_signed) {
     return CLI_OK;
 }
 
+/* ---- Reports --------------------------------------------------------------------------------- */
+
+static int open_ledger(const args *a, dpi_ledger **ledger) {
+    dpi_ledger_options o;
+    dpi_error err;
+    dpi_ledger_options_init(&o);
+    o.read_only = 1;
+    const dpi_status status = dpi_ledger_open(a->v[OPT_LEDGER].s, &o, ledger, &err);
+    return status == DPI_STATUS_OK ? CLI_OK : ledger_fail(status, &err);
+}
+
+/* A report of augpe. */
+static int verify_augpe(const args *a, const char *text, size_t n_bytes) {
+    dpi_ledger *ledger = NULL;
+    dpi_verification v;
+    dpi_error err;
+    dpi_verification_init(&v);
+    int code = a->v[OPT_LEDGER].given ? open_ledger(a, &ledger) : CLI_OK;
+    if (code != CLI_OK)
+        return code;
+    const dpi_status status = dpi_augpe_report_verify(text, n_bytes, a->model,
+                                                      a->v[OPT_VERIFIED].s, ledger, &v, &err);
+    if (status == DPI_STATUS_OK)
+        code = show(&v, a->v[OPT_KEY].given);
+    else
+        code = cli_fail_library(status == DPI_STATUS_FORMAT || status == DPI_STATUS_LIMIT
+                                    ? CLI_REPORT
+                                : status == DPI_STATUS_IO && a->model ? CLI_MODEL
+                                                                      : CLI_FAILED, &err);
+    if (code == CLI_OK && ledger)
+        printf("%s has its charge\n", a->v[OPT_LEDGER].s);
+    dpi_ledger_close(ledger);
+    dpi_verification_free(&v);
+    return code;
+}
+
+/* *other: the code of a report of another kind, which was verified here; else -1. */
+static int parse(const args *a, dpi_report **report, int *other) {
+    const char *path = a->positional[0];
+    char *text;
+    size_t n_bytes;
+    dpi_error err;
+    if (!cli_read_path(path, REPORT_BYTES_MAX, &text, &n_bytes))
+        return cli_fail(cli_read_code(CLI_REPORT), "cannot read %s: %s", path, cli_read_reason());
+    *other = words_report_is(text, n_bytes)       ? words_report_verify(a, text, n_bytes)
+             : dpi_augpe_report_is(text, n_bytes) ? verify_augpe(a, text, n_bytes)
+                                                  : -1;
+    const dpi_status status =
+        *other < 0 ? dpi_report_parse(path, text, n_bytes, report, &err) : DPI_STATUS_OK;
+    dpi_private_free(text);
+    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_REPORT, &err);
+}
+
 /* The signature before what it signs. */
 static int check_signature(const args *a) {
     const char *path = a->positional[0];
@@ -85,15 +124,12 @@ static int check_signature(const args *a) {
 }
 
 static int check_ledger(const args *a, const dpi_report *report) {
-    dpi_ledger_options o;
     dpi_ledger *ledger;
     dpi_error err;
-    dpi_ledger_options_init(&o);
-    o.read_only = 1;
-    dpi_status status = dpi_ledger_open(a->v[OPT_LEDGER].s, &o, &ledger, &err);
-    if (status != DPI_STATUS_OK)
-        return ledger_fail(status, &err);
-    status = dpi_report_find_charge(report, ledger, &err);
+    const int code = open_ledger(a, &ledger);
+    if (code != CLI_OK)
+        return code;
+    const dpi_status status = dpi_report_find_charge(report, ledger, &err);
     dpi_ledger_close(ledger);
     if (status != DPI_STATUS_OK)
         return ledger_fail(status, &err);
@@ -188,6 +224,7 @@ const command command_verify = {
         "(REPORT.sig, by 'run --sign'; ssh-keygen -Y checks it as well), with --ledger FILE that\n"
         "the ledger has its charge, which an earlier copy of it has not. Exit code 1 if a field\n"
         "does not hold, 5 if it is not a report.\n"
+        "A report of 'augpe' is verified in the same way. "
         "Of a report of perturbed words (perturb --report) what follows from its numbers is\n"
         "checked, and with --model or --vectors its certificate is computed a second time.\n\n"
         "An adapter of 'finetune' may stand for a report: its epsilon is computed again, and its\n"

@@ -4,14 +4,15 @@
 #include <math.h>
 
 #define GENERATES (CMD_RUN | CMD_PLAN)
+#define WRITES (GENERATES | CMD_AUGPE) /* texts, of records */
 #define LOADS                                                                                      \
-    (GENERATES | CMD_FINETUNE | CMD_GENERATE | CMD_INSPECT | CMD_TOKENIZE | CMD_LOGITS |           \
-     CMD_BENCH | CMD_AUDIT | CMD_SERVE)
-#define COMPUTES (GENERATES | CMD_LOGITS | CMD_BENCH | CMD_AUDIT | CMD_SERVE)
-#define ADAPTS (GENERATES | CMD_GENERATE | CMD_INSPECT | CMD_LOGITS | CMD_SERVE | CMD_QUANTIZE)
+    (GENERATES | CMD_FINETUNE | CMD_GENERATE | CMD_AUGPE | CMD_INSPECT | CMD_TOKENIZE |            \
+     CMD_LOGITS | CMD_BENCH | CMD_AUDIT | CMD_SERVE)
+#define COMPUTES (WRITES | CMD_LOGITS | CMD_BENCH | CMD_AUDIT | CMD_SERVE)
+#define ADAPTS (WRITES | CMD_GENERATE | CMD_INSPECT | CMD_LOGITS | CMD_SERVE | CMD_QUANTIZE)
 #define PERTURBS (CMD_PERTURB | CMD_INFER)
 #define READS_WORDS (PERTURBS | CMD_ATTACK)
-#define SENDS (CMD_INFER | CMD_ATTACK)
+#define SENDS (CMD_INFER | CMD_ATTACK | CMD_AUGPE)
 #define WRITES_MODEL (CMD_QUANTIZE | CMD_MAKE_MODEL)
 #define WRITABLE_TYPES "F32|F16|BF16|Q8_0|Q4_0|Q4_1|Q5_0|Q5_1|Q4_K|Q5_K|Q6_K|Q4_K_M|Q5_K_M"
 
@@ -20,15 +21,15 @@ const option_spec option_rows[N_OPTIONS] = {
     [OPT_MODEL] = {.name = "model", .group = GROUP_DATA, .short_name = 'm', .type = OPT_STRING,
         .commands = CMD_EVAL | LOADS | CMD_QUANTIZE | CMD_VERIFY,
         .arg = "FILE", .help = "the GGUF model, instead of MODEL"},
-    [OPT_RHO] = {.name = "rho", .commands = GENERATES | CMD_ACCOUNT | CMD_BENCH | CMD_LEDGER,
+    [OPT_RHO] = {.name = "rho", .commands = WRITES | CMD_ACCOUNT | CMD_BENCH | CMD_LEDGER,
         .arg = "RHO",
         .parameter = "rho", .group = GROUP_BUDGET},
     [OPT_EPSILON] = {.name = "epsilon",
-        .commands = GENERATES | CMD_ACCOUNT | CMD_LEDGER,
+        .commands = WRITES | CMD_ACCOUNT | CMD_LEDGER,
         .arg = "EPS",
         .parameter = "epsilon", .group = GROUP_BUDGET},
     [OPT_DELTA] = {.name = "delta",
-        .commands = GENERATES | CMD_ACCOUNT | CMD_LEDGER | CMD_FINETUNE,
+        .commands = WRITES | CMD_ACCOUNT | CMD_LEDGER | CMD_FINETUNE,
         .arg = "DELTA",
         .parameter = "delta", .def = "1e-6", .group = GROUP_BUDGET},
     [OPT_ACCOUNTANT] = {.name = "accountant", .commands = GENERATES | CMD_ACCOUNT, .arg = "NAME",
@@ -62,7 +63,7 @@ const option_spec option_rows[N_OPTIONS] = {
         .min = 0, .max = 1 << 18,
         .help = "likeliest public tokens that are drawn from; 0: all; without it 100"},
     [OPT_SEED] = {.name = "seed", .group = GROUP_EXPERT, .type = OPT_INT,
-        .commands = GENERATES | CMD_MAKE_MODEL | CMD_FINETUNE,
+        .commands = WRITES | CMD_MAKE_MODEL | CMD_FINETUNE,
         .arg = "N", .min = 0, .max = 9007199254740992.0,
         .help = "reproducible randomness: generated text is NOT PRIVATE"},
     [OPT_PLAIN] = {.name = "plain", .group = GROUP_EXPERT, .type = OPT_FLAG,
@@ -90,10 +91,10 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "a table of B and T for --num texts about --units N or --records N, and which one "
                 "would be taken. Needs no MODEL"},
     [OPT_TEXT_FIELD] = {.name = "text-field", .group = GROUP_DATA, .type = OPT_STRING,
-        .commands = CMD_EVAL | GENERATES | READS_WORDS | CMD_FINETUNE,
+        .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE,
         .arg = "NAME", .def = "text", .help = "field of a .jsonl, column of a .csv with the text"},
     [OPT_UNIT_FIELD] = {.name = "unit-field", .group = GROUP_DATA, .type = OPT_STRING,
-        .commands = GENERATES | CMD_FINETUNE, .arg = "NAME",
+        .commands = WRITES | CMD_FINETUNE, .arg = "NAME",
         .help = "field or column with the ID of the person: all records with one ID are protected "
                 "together; without it each record is"},
     [OPT_LABEL_FIELD] = {.name = "label-field", .group = GROUP_DATA, .type = OPT_STRING,
@@ -119,17 +120,17 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "private labels: --num texts in proportion to the units of each, counted with "
                 "noise at this part of the budget"},
     [OPT_DELIMITER] = {.name = "delimiter", .group = GROUP_DATA, .type = OPT_STRING,
-        .commands = CMD_EVAL | GENERATES | READS_WORDS | CMD_FINETUNE, .arg = "CHAR", .def = ",",
+        .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE, .arg = "CHAR", .def = ",",
         .help = "between the columns of a .csv; tab: a tab"},
     [OPT_ENCODING] = {.name = "encoding", .group = GROUP_DATA, .type = OPT_ENUM,
-        .commands = CMD_EVAL | GENERATES | READS_WORDS | CMD_FINETUNE,
+        .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE,
         .arg = "NAME", .choices = "utf8|latin1", .def = "utf8",
         .help = "of the records; latin1 is converted"},
-    [OPT_MAX_PER_UNIT] = {.name = "max-per-unit", .commands = GENERATES | CMD_FINETUNE, .arg = "M",
+    [OPT_MAX_PER_UNIT] = {.name = "max-per-unit", .commands = WRITES | CMD_FINETUNE, .arg = "M",
         .parameter = "max_per_unit", .group = GROUP_DATA,
         .help = "its first ones; needs --unit-field, without it 4"},
     [OPT_MAX_REF_TOKENS] = {.name = "max-ref-tokens", .group = GROUP_DATA, .type = OPT_INT,
-        .commands = GENERATES,
+        .commands = WRITES,
         .arg = "N", .min = 1, .max = 1 << 30,
         .help = "cut each record to at most N tokens; without it to what the context leaves"},
     [OPT_REF_TOKENS] = {.name = "ref-tokens", .group = GROUP_DATA, .type = OPT_INT,
@@ -140,19 +141,19 @@ const option_spec option_rows[N_OPTIONS] = {
         .commands = GENERATES, .arg = "N", .min = 1, .max = 64,
         .help = "plan: records of a usual unit, for the time; without it --max-per-unit"},
     [OPT_PRIVATE_PROMPT] = {.name = "private-prompt", .group = GROUP_PROMPT, .type = OPT_STRING,
-        .commands = GENERATES,
+        .commands = WRITES,
         .arg = "TEXT", .help = "prompt of a record, {reference} stands for its text"},
     [OPT_PRIVATE_PROMPT_FILE] = {.name = "private-prompt-file", .group = GROUP_PROMPT,
         .type = OPT_STRING,
-        .commands = GENERATES, .arg = "FILE", .help = "the same from a file"},
+        .commands = WRITES, .arg = "FILE", .help = "the same from a file"},
     [OPT_PUBLIC_PROMPT] = {.name = "public-prompt", .group = GROUP_PROMPT, .type = OPT_STRING,
-        .commands = GENERATES,
+        .commands = WRITES,
         .arg = "TEXT", .help = "the same task without any record"},
     [OPT_PUBLIC_PROMPT_FILE] = {.name = "public-prompt-file", .group = GROUP_PROMPT,
         .type = OPT_STRING,
-        .commands = GENERATES, .arg = "FILE", .help = "the same from a file"},
+        .commands = WRITES, .arg = "FILE", .help = "the same from a file"},
     [OPT_DESCRIBE] = {.name = "describe", .group = GROUP_PROMPT, .type = OPT_STRING,
-        .commands = GENERATES, .arg = "TEXT",
+        .commands = WRITES, .arg = "TEXT",
         .help = "what kind of documents these are, such as 'hospital discharge letters': makes "
                 "both prompts; it is public"},
     [OPT_QUERY] = {.name = "query", .group = GROUP_PROMPT, .type = OPT_STRING,
@@ -163,13 +164,13 @@ const option_spec option_rows[N_OPTIONS] = {
         .commands = GENERATES,
         .arg = "FILE", .help = "the same from a file"},
     [OPT_SYSTEM] = {.name = "system", .group = GROUP_PROMPT, .type = OPT_STRING,
-        .commands = GENERATES, .arg = "TEXT",
+        .commands = WRITES, .arg = "TEXT",
         .help = "system message of every prompt"},
     [OPT_SYSTEM_FILE] = {.name = "system-file", .group = GROUP_PROMPT, .type = OPT_STRING,
-        .commands = GENERATES,
+        .commands = WRITES,
         .arg = "FILE", .help = "the same from a file"},
     [OPT_TEMPLATE] = {.name = "template", .group = GROUP_PROMPT, .type = OPT_ENUM,
-        .commands = GENERATES | CMD_FINETUNE | CMD_GENERATE | CMD_SERVE,
+        .commands = WRITES | CMD_FINETUNE | CMD_GENERATE | CMD_SERVE,
         .arg = "NAME", .choices = "auto|none|zephyr|llama2|llama3|chatml|mistral", .def = "auto",
         .help = "chat format"},
     [OPT_GRAMMAR] = {.name = "grammar", .group = GROUP_OUTPUT, .type = OPT_STRING,
@@ -180,11 +181,11 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "texts are JSON of this schema; instead of --grammar"},
     [OPT_CTX_SIZE] = {.name = "ctx-size", .own_before = true, .group = GROUP_EXPERT,
         .short_name = 'c', .type = OPT_INT,
-        .commands = GENERATES | CMD_SERVE | CMD_INFER, .arg = "N", .min = 8, .max = 1 << 20,
+        .commands = WRITES | CMD_SERVE | CMD_INFER, .arg = "N", .min = 8, .max = 1 << 20,
         .help = "tokens of one prompt and its text together; without "
                 "it the model's, 4096 at most"},
     [OPT_PARALLEL] = {.name = "parallel", .group = GROUP_EXPERT, .type = OPT_INT,
-        .commands = GENERATES | CMD_RESUME | CMD_GENERATE, .arg = "N", .min = 1, .max = 4096,
+        .commands = WRITES | CMD_RESUME | CMD_GENERATE, .arg = "N", .min = 1, .max = 4096,
         .help = "texts drawn at once; it does not change the texts; without it what processors "
                 "and memory allow"},
     [OPT_THREADS] = {.name = "threads", .group = GROUP_EXPERT, .short_name = 't', .type = OPT_INT,
@@ -255,16 +256,16 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "token ids separated by white space (-: stdin)"},
     [OPT_OUTPUT] = {.name = "output", .own_before = true, .group = GROUP_OUTPUT,
         .short_name = 'o', .type = OPT_STRING,
-        .commands = CMD_EVAL | GENERATES | CMD_RESUME | CMD_LOGITS | CMD_MAKE_MODEL | PERTURBS |
+        .commands = CMD_EVAL | WRITES | CMD_RESUME | CMD_LOGITS | CMD_MAKE_MODEL | PERTURBS |
             CMD_GENERATE,
         .arg = "FILE", .def = "-",
         .help = "output file; - is stdout"},
     [OPT_JSONL] = {.name = "jsonl", .group = GROUP_OUTPUT, .type = OPT_FLAG,
-        .commands = GENERATES | CMD_MERGE | CMD_RESUME | CMD_GENERATE,
+        .commands = WRITES | CMD_MERGE | CMD_RESUME | CMD_GENERATE,
         .help = "one JSON object per text instead of the bare text; so does -o x.jsonl, and "
                 "-o x.csv a row"},
     [OPT_REPORT] = {.name = "report", .group = GROUP_OUTPUT, .type = OPT_STRING, .is_list = true,
-        .commands = GENERATES | CMD_MERGE | CMD_RESUME | PERTURBS, .arg = "FILE",
+        .commands = WRITES | CMD_MERGE | CMD_RESUME | PERTURBS, .arg = "FILE",
         .help = "also write a report of the privacy statement: as "
                 "Markdown if the name ends in .md, as a page of HTML in .html, else as JSON. May "
                 "be given more than once"},
@@ -281,11 +282,11 @@ const option_spec option_rows[N_OPTIONS] = {
     [OPT_VERIFIED] = {.name = "output", .type = OPT_STRING, .commands = CMD_VERIFY, .arg = "FILE",
         .help = "the texts: their hash must be the one of the report"},
     [OPT_OVERWRITE] = {.name = "overwrite", .group = GROUP_OUTPUT, .type = OPT_FLAG,
-        .commands = CMD_EVAL | GENERATES | CMD_MERGE | CMD_RESUME | CMD_LOGITS | CMD_AUDIT |
+        .commands = CMD_EVAL | WRITES | CMD_MERGE | CMD_RESUME | CMD_LOGITS | CMD_AUDIT |
             WRITES_MODEL | CMD_PRETRAIN | PERTURBS | CMD_FINETUNE | CMD_GENERATE,
         .help = "replace files that are written and are there already"},
     [OPT_QUIET] = {.name = "quiet", .group = GROUP_OUTPUT, .short_name = 'q', .type = OPT_FLAG,
-        .commands = GENERATES | CMD_RESUME | WRITES_MODEL | CMD_PRETRAIN | CMD_FINETUNE,
+        .commands = WRITES | CMD_RESUME | WRITES_MODEL | CMD_PRETRAIN | CMD_FINETUNE,
         .help = "no progress and no notes; the statement stays"},
     [OPT_PROGRESS] = {.name = "progress", .group = GROUP_OUTPUT, .type = OPT_ENUM,
         .commands = GENERATES, .arg = "FORM", .choices = "auto|line|plain|none", .def = "auto",
@@ -295,12 +296,12 @@ const option_spec option_rows[N_OPTIONS] = {
             PERTURBS,
         .help = "JSON with full precision"},
     [OPT_LEDGER] = {.name = "ledger", .group = GROUP_BUDGET, .type = OPT_STRING,
-        .commands = CMD_EVAL | GENERATES | CMD_FINETUNE | CMD_VERIFY, .arg = "FILE",
+        .commands = CMD_EVAL | WRITES | CMD_FINETUNE | CMD_VERIFY, .arg = "FILE",
         .help = "charge the run to this ledger ('dpinfer help ledger') before a record is read; "
                 "plan charges it with --job alone, and verify looks for the charge in it. "
                 "Without it a run with --job has a ledger of its own in DIR"},
     [OPT_DATASET] = {.name = "dataset", .group = GROUP_BUDGET, .type = OPT_STRING,
-        .commands = CMD_EVAL | GENERATES | CMD_LEDGER | CMD_FINETUNE, .arg = "NAME",
+        .commands = CMD_EVAL | WRITES | CMD_LEDGER | CMD_FINETUNE, .arg = "NAME",
         .help = "of the ledger; without it the only one"},
     [OPT_VECTORS] = {.name = "vectors", .type = OPT_STRING,
         .commands = READS_WORDS | CMD_VERIFY, .arg = "FILE", .group = GROUP_DATA,
@@ -475,6 +476,7 @@ const option_spec option_rows[N_OPTIONS] = {
                 "another question reads only what is new; 0: none"},
 #include "tools/option_rows_eval.def"
 #include "tools/option_rows_training.def"
+#include "tools/option_rows_augpe.def"
     [OPT_CHECK] = {.name = "check", .type = OPT_FLAG, .commands = CMD_INSPECT,
         .help = "read every weight and refuse non-finite ones"},
     [OPT_NUL] = {.name = "nul", .type = OPT_FLAG, .commands = CMD_TOKENIZE,

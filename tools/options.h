@@ -43,6 +43,9 @@ typedef enum option_id {
     OPT_WRONG, OPT_LOSS_ON, OPT_ATTRIBUTES, OPT_HISTOGRAM_EPSILON,
     OPT_TOP_P, OPT_MIN_P, OPT_HELD_OUT, OPT_DRAW_SEED,
     OPT_MERGE,
+    OPT_AUGPE_ADJACENCY, OPT_AUGPE_NUM, OPT_AUGPE_TOKENS, OPT_AUGPE_TEMP, OPT_AUGPE_TOP_K,
+    OPT_ROUNDS, OPT_CANDIDATES, OPT_LOOKAHEAD, OPT_SELECT, OPT_THRESHOLD, OPT_VARIATION,
+    OPT_CHANGE, OPT_VARIATION_PROMPT,
     OPT_CHECK, OPT_NUL, OPT_BOS, OPT_AUDIT_SEED, OPT_AUDIT_REPORT, OPT_HELP,
     N_OPTIONS
 } option_id;
@@ -72,10 +75,12 @@ enum {
     CMD_SERVE = 1 << 20,
     CMD_INFER = 1 << 21,
     CMD_GENERATE = 1 << 22,
+    CMD_AUGPE = 1 << 23,
     CMD_EVAL = 1 << 24,
     CMD_HOLDS_TEXTS = CMD_RUN | CMD_RESUME | CMD_PLAN | CMD_TOKENIZE | CMD_LOGITS | CMD_PERTURB |
-                      CMD_ATTACK | CMD_SERVE | CMD_INFER | CMD_FINETUNE | CMD_EVAL, /* of others */
-    CMD_GROUPED = CMD_RUN | CMD_PLAN,                                 /* whose help has headings */
+                      CMD_ATTACK | CMD_SERVE | CMD_INFER | CMD_FINETUNE | CMD_EVAL |
+                      CMD_AUGPE, /* of others */
+    CMD_GROUPED = CMD_RUN | CMD_PLAN | CMD_AUGPE,                     /* whose help has headings */
 };
 
 enum { MAX_REPORTS = 8, MAX_SERVED = 32, MAX_OWN = 32, MAX_WORDS = 1024 };

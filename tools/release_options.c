@@ -111,13 +111,13 @@ int read_session_options(const args *a, dpi_session_options *options) {
 
 enum { PROMPT_BYTES_MAX = 1 << 28 }; /* no context holds more */
 
-/* A text from its option or its file, into in->prompts[slot]. */
-static int load_text(const args *a, option_id inline_id, option_id file_id, release_input *in,
+/* A text from its option or its file, into texts->file[slot]. */
+static int load_text(const args *a, option_id inline_id, option_id file_id, prompt_texts *texts,
                      int slot, dpi_bytes *text) {
     const option_value *direct = &a->v[inline_id], *file = &a->v[file_id];
     const char *name = option_name(inline_id);
-    char **loaded = &in->prompts[slot].text;
-    size_t *n_bytes = &in->prompts[slot].n_bytes;
+    char **loaded = &texts->file[slot].text;
+    size_t *n_bytes = &texts->file[slot].n_bytes;
     if (direct->given && file->given)
         return cli_fail(CLI_USAGE, "--%s and --%s-file: allowed is one of them", name, name);
     if (direct->given)
@@ -131,7 +131,7 @@ static int load_text(const args *a, option_id inline_id, option_id file_id, rele
     return CLI_OK;
 }
 
-static int read_prompts(const args *a, release_input *in, dpi_prompt_options *p) {
+int prompt_texts_read(const args *a, prompt_texts *loaded, dpi_prompt_options *p) {
     const struct {
         option_id direct, file;
         dpi_bytes *text;
@@ -143,7 +143,7 @@ static int read_prompts(const args *a, release_input *in, dpi_prompt_options *p)
     };
     dpi_error err;
     for (int i = 0; i < 4; i++) {
-        int code = load_text(a, texts[i].direct, texts[i].file, in, i, texts[i].text);
+        int code = load_text(a, texts[i].direct, texts[i].file, loaded, i, texts[i].text);
         if (code != CLI_OK)
             return code;
     }
@@ -154,6 +154,12 @@ static int read_prompts(const args *a, release_input *in, dpi_prompt_options *p)
         dpi_prompt_options_check(p, &err) != DPI_STATUS_OK)
         return cli_fail_option(CLI_USAGE, &err);
     return CLI_OK;
+}
+
+void prompt_texts_free(prompt_texts *texts) {
+    for (int i = 0; i < 4; i++)
+        dpi_private_free(texts->file[i].text);
+    *texts = (prompt_texts){0};
 }
 
 /* ---- All options ----------------------------------------------------------------------------- */
@@ -192,7 +198,7 @@ static int read_options(const args *a, release_input *in, dpi_release_options *o
     if (code == CLI_OK)
         code = grammar_options_read(a, &in->grammar);
     o->grammar = in->grammar;
-    return code == CLI_OK ? read_prompts(a, in, &o->prompts) : code;
+    return code == CLI_OK ? prompt_texts_read(a, &in->prompts, &o->prompts) : code;
 }
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -438,7 +444,6 @@ void release_close(release_input *in) {
     dpi_records_close(in->records);
     dpi_model_close(in->model);
     label_options_free(&in->labels);
-    for (int i = 0; i < 4; i++)
-        dpi_private_free(in->prompts[i].text);
+    prompt_texts_free(&in->prompts);
     *in = (release_input){0};
 }

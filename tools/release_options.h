@@ -8,6 +8,19 @@
 #include "tools/label_options.h"
 #include "tools/options.h"
 
+/* Texts of the prompt options that come from files; private memory. */
+typedef struct prompt_texts {
+    struct {
+        char *text;
+        size_t n_bytes;
+    } file[4];
+} prompt_texts;
+
+/* The prompts of a command line, whose texts live as long as `texts`. CLI_OK or a code with a
+ * message. prompt_texts_free in any case. */
+int prompt_texts_read(const args *a, prompt_texts *texts, dpi_prompt_options *options);
+void prompt_texts_free(prompt_texts *texts);
+
 /* What `run`, `plan` and `demo` have open. Must not move while it is open. */
 typedef struct release_input {
     dpi_model *model;
@@ -20,10 +33,7 @@ typedef struct release_input {
     dpi_shards *shards; /* of --job, joined for a shard; NULL: none */
     dpi_journal *journal; /* of --job, made here, or of the shard; NULL: none */
     char dataset[DPI_DATASET_NAME_MAX + 1];
-    struct {
-        char *text;
-        size_t n_bytes;
-    } prompts[4]; /* texts of the prompt options; private memory */
+    prompt_texts prompts;
 } release_input;
 
 /* Checks the options, finds the records, opens the model, settles every number; no record is read.

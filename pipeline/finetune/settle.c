@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "dp/exact/poisson.h"
 #include "dpinfer/gaussian.h"
+#include "pipeline/claim.h"
 #include "pipeline/finetune/finetune.h"
 #include "pipeline/release/payers.h"
 
@@ -160,11 +161,7 @@ dpi_status dpi_finetune_settle(dpi_finetune *f, dpi_error *err) {
 
 static void keep(dpi_finetune *f, const dpi_dataset_info *info, const dpi_charge *charge) {
     f->charge = charge->id;
-    f->claim.ledger = (dpi_claim_ledger){.epsilon = info->epsilon, .delta = info->delta,
-                                         .scope = info->scope, .order = info->order,
-                                         .budget = info->budget, .charge = charge->amount,
-                                         .before = charge->before};
-    memcpy(f->claim.ledger.dataset, info->name, sizeof f->claim.ledger.dataset);
+    dpi_payers_keep(&f->claim.ledger, info, charge);
 }
 
 /* Each unit pays for itself; after a checkpoint the ledger tells who has (request NULL). */
@@ -228,25 +225,6 @@ dpi_status dpi_finetune_charge(dpi_finetune *f, dpi_error *err) {
 
 /* ---- The statement --------------------------------------------------------------------------- */
 
-static void add_ledger(dpi_text *t, const dpi_claim_ledger *l) {
-    const double one = DPI_LEDGER_ONE;
-    char before[40], charge[40];
-    if (!l->dataset[0])
-        return;
-    dpi_bound_text((double)l->before / one, 10, before, sizeof before);
-    dpi_bound_text((double)l->charge / one, 10, charge, sizeof charge);
-    dpi_text_add(t, "  dataset            %s\n", l->dataset);
-    if (l->scope == DPI_SCOPE_UNIT)
-        dpi_text_add(t, "  scope              unit: each unit pays for itself, and is null where "
-                        "it cannot\n");
-    dpi_text_add(t,
-                 "  dataset's budget   %.6g (Renyi, order %d): (%g, %g)-DP for all runs together\n",
-                 (double)l->budget / one, l->order, l->epsilon, l->delta);
-    dpi_text_add(t, "  %s %s\n  charged for this   %s\n",
-                 l->scope == DPI_SCOPE_UNIT ? "a unit before, most" : "spent before      ", before,
-                 charge);
-}
-
 static void add_guarantee(dpi_text *t, const dpi_finetune_claim *c) {
     char epsilon[40];
     if (!isfinite(c->epsilon)) {
@@ -292,7 +270,7 @@ dpi_status dpi_finetune_statement(const dpi_finetune_claim *c, char **text, dpi_
         dpi_text_add(&t, "  numbers of units   of each label, with Laplace noise of scale %d: "
                          "epsilon %.4g of it\n",
                      c->histogram_scale, dpi_finetune_histogram_epsilon(c));
-    add_ledger(&t, &c->ledger);
+    dpi_claim_ledger_lines(&t, &c->ledger);
     dpi_text_add(&t, "  randomness         %s\n",
                  c->randomness == DPI_RANDOMNESS_SYSTEM ? "getrandom(2), fresh for every step"
                                                         : "--seed (insecure)");

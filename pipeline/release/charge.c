@@ -30,15 +30,7 @@ static void describe(const dpi_claim *c, char *note, size_t size) {
 }
 
 static void keep(dpi_release *r, const dpi_dataset_info *info, const dpi_charge *charge) {
-    dpi_claim_ledger *l = &r->claim.ledger;
-    *l = (dpi_claim_ledger){.epsilon = info->epsilon,
-                            .delta = info->delta,
-                            .scope = info->scope,
-                            .order = info->order,
-                            .budget = info->budget,
-                            .charge = charge->amount,
-                            .before = charge->before};
-    memcpy(l->dataset, info->name, sizeof l->dataset);
+    dpi_payers_keep(&r->claim.ledger, info, charge);
     r->charge = charge->id;
 }
 

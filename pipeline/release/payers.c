@@ -79,3 +79,14 @@ dpi_status dpi_payers_charge(const dpi_payers *p, uint8_t **pays, dpi_charge *ch
     free_list(&l);
     return status;
 }
+
+void dpi_payers_keep(dpi_claim_ledger *l, const dpi_dataset_info *info, const dpi_charge *charge) {
+    *l = (dpi_claim_ledger){.epsilon = info->epsilon,
+                            .delta = info->delta,
+                            .scope = info->scope,
+                            .order = info->order,
+                            .budget = info->budget,
+                            .charge = charge->amount,
+                            .before = charge->before};
+    memcpy(l->dataset, info->name, sizeof l->dataset);
+}

@@ -26,4 +26,8 @@ DPI_MUST_CHECK dpi_status dpi_payers_check(const dpi_payers *payers, dpi_error *
 DPI_MUST_CHECK dpi_status dpi_payers_charge(const dpi_payers *payers, uint8_t **pays,
                                             dpi_charge *charge, dpi_error *err);
 
+/* What a claim says of a charge. */
+void dpi_payers_keep(dpi_claim_ledger *ledger, const dpi_dataset_info *info,
+                     const dpi_charge *charge);
+
 #endif

@@ -38,6 +38,10 @@ allowed() {
         upstream="$engine dp/exact dp/account dp/audit dp/methods pipeline pipeline/ledger"
         upstream+=" pipeline/release train"
         ;;
+    pipeline/augpe)
+        upstream="$engine dp/exact dp/account dp/audit pipeline pipeline/ledger pipeline/journal"
+        upstream+=" pipeline/release"
+        ;;
     corpus | serve | examples) upstream="" ;; # the public interface alone
     tools) upstream="serve eval" ;;
     eval) upstream="corpus" ;;

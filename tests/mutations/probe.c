@@ -5,6 +5,7 @@
  * went wrong. */
 #include "dpinfer/audit_path.h"
 #include "dpinfer/audit_training.h"
+#include "dpinfer/augpe.h"
 #include "tests/mutations/probe_finetune.h"
 #include "tests/mutations/probe_journal.h"
 #include "tests/mutations/probe_ledger.h"
@@ -40,6 +41,11 @@ static dpi_status run_canaries(const dpi_audit_options *o, dpi_error *err) {
     return dpi_audit_training_run(o, on_result, NULL, &n, err);
 }
 
+static dpi_status run_evolution(const dpi_audit_options *o, dpi_error *err) {
+    int32_t n;
+    return dpi_audit_augpe_run(o, on_result, NULL, &n, err);
+}
+
 static dpi_status run_methods(const dpi_audit_options *o, dpi_error *err) {
     int32_t n;
     return dpi_audit_run(o, on_result, NULL, &n, err);
@@ -58,6 +64,7 @@ static const probe probes[] = {
     {"shards", "shards | jobs and merges", probe_shards, NULL},
     {"journal", "journal | jobs that go on", probe_journal, NULL},
     {"perturb", "perturbed words | laws", probe_perturb, NULL},
+    {"evolution", NULL, NULL, run_evolution},
     {"path", NULL, NULL, run_path},
     {"tuner", "training | steps", probe_tuner, NULL},
     {"canaries", NULL, NULL, run_canaries},

@@ -66,6 +66,7 @@ first_of() {
     dp/exact/normal.* | dp/pld/*) echo training ;;
     dp/local/* | pipeline/perturb/*) echo perturb ;;
     pipeline/finetune/*) echo finetune ;;
+    pipeline/augpe/*) echo evolution ;;
     pipeline/journal/*) echo journal ;;
     pipeline/*) echo ledger ;;
     *) echo methods ;;

@@ -12,7 +12,7 @@ run --version; expect_rc 0; expect_out "dpinfer "
 run; expect_rc 2; expect_err "Usage:"; expect_empty_out
 run -h; expect_rc 0; expect_out "dpinfer run model.gguf"
 for c in run resume plan ledger account inspect tokenize logits quantize make-model bench verify \
-    audit finetune generate pretrain demo perturb attack serve infer eval; do
+    audit finetune generate pretrain demo perturb attack serve infer eval augpe; do
     run "$c" -h; expect_rc 0; expect_out "Usage: dpinfer $c"; expect_out "Exit codes:"
     options=$(grep -oE -- '^(  -., |      )--[a-z-]*' out | grep -o -- '--[a-z-]*' | sort)
     check "no options" grep -qx -- '--help' <<<"$options"

@@ -163,6 +163,8 @@ tuning=(finetune m.gguf refs.jsonl --units 8 --delta 1e-3 --sigma 2 --steps 1 --
 run "${tuning[@]}" -o tuned.lora; expect_rc 0
 faults same "${tuning[@]}" -o made/tuned.lora
 faults same generate m.gguf --lora tuned.lora --num 2 -n 4 --seed 1 -t 1 --jsonl
+faults same augpe m.gguf refs.jsonl --rho 1 --delta 1e-3 --num 2 --rounds 2 -n 4 -t 1 --seed 3 \
+    -q -o made/texts.jsonl --report made/r.json
 faults ends eval refs.jsonl --real refs.jsonl -t 1
 faults same perturb --vectors vectors --certify --json
 faults ends perturb --vectors vectors refs.jsonl -o made/words.jsonl

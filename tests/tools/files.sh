@@ -74,6 +74,7 @@ while read -r command; do
     eval) begin=refs.jsonl ;;
     finetune) begin="m.gguf refs.jsonl --units 9 --sigma 1" outputs=(-o --merge) ;;
     generate) begin=m.gguf ;;
+    augpe) begin="m.gguf refs.jsonl --rho 1 --num 2" outputs=(-o --report) ;;
     audit) begin=m.gguf ;;
     quantize) begin="m.gguf" outputs=(OUT) ;;
     make-model) begin="--layers 1 --embd 32 --ff 32 --heads 2" ;;

@@ -65,7 +65,7 @@ try() {
 commands=(help version inspect tokenize logits run many exact account ledger resume verify
     quantize make plan
     pretrain training shard merge perturb attack infer certify wards adapter
-    eval vectors finetune generate)
+    eval vectors finetune generate evolve)
 declare -A arguments=(
     [help]="run -h"
     [version]="--version"
@@ -99,6 +99,7 @@ declare -A arguments=(
     [infer]="infer m.gguf refs.jsonl --remote-model x --dry-run"
     [finetune]="finetune m.gguf refs.jsonl --units 8 --delta 1e-3 --sigma 2 --steps 1 --rank 1 \
         --positions 16 -o made.lora -q --overwrite"
+    [evolve]="augpe m.gguf refs.jsonl --rho 1 --delta 1e-3 --num 2 --rounds 2 -n 4 --seed 1 -q"
     [generate]="generate m.gguf --lora kept.lora --num 3 -n 6 --seed 1 --jsonl"
 )
 echo "1 2 3 4 5" >tokens
@@ -127,7 +128,7 @@ for i in 0 1; do
     run run "$model" refs.jsonl --rho 1 -B 1 -n 4 --seed 1 -q --job drawn --shard $i/2; expect_rc 0
 done
 for name in help version inspect tokenize logits run many exact account ledger resume verify \
-    training merge certify wards adapter; do
+    training merge certify wards adapter evolve; do
     run ${arguments[$name]}
     [ "$name" = adapter ] && [ ! -s adapter.gguf ] || expect_rc 0
     mv out "$name.out"

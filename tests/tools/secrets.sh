@@ -55,6 +55,11 @@ for refs in refs.jsonl refs.csv refs; do
         --rank 1 --positions 96 -o made.gguf --overwrite -q -t 1; expect_rc 0
     check "memory was given back with a record in it: $(head -n 3 log)" test ! -s log
 done
+for refs in refs.jsonl refs.csv refs; do
+    watch "$secret" "$ids" augpe "$model" "$refs" --rho 1 --delta 1e-3 --num 2 --rounds 2 -n 4 \
+        -t 1 -q; expect_rc 0
+    check "memory was given back with a record in it: $(head -n 3 log)" test ! -s log
+done
 for refs in refs.jsonl refs; do # with an adapter: the one that was made
     watch "$secret" "$ids" run "$model" "$refs" --lora made.gguf --rho 1 -n 4 -t 1 -q; expect_rc 0
     check "memory was given back with a record in it: $(head -n 3 log)" test ! -s log

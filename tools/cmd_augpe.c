@@ -1,0 +1,375 @@
+/* cmd_augpe.c - `dpinfer augpe`: texts by private evolution. A model writes candidates, here or
+ * elsewhere, and records vote. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "dpinfer/augpe.h"
+#include "dpinfer/memory.h"
+#include "tools/commands.h"
+#include "tools/ledger_options.h"
+#include "tools/output.h"
+#include "tools/paths.h"
+#include "tools/release_options.h"
+#include "tools/remote.h"
+#include "tools/remote_options.h"
+#include "tools/signals.h"
+#include "tools/terminal.h"
+
+/* What the command opens, in the order in which it is opened. */
+typedef struct evolving {
+    const args *a;
+    prompt_texts prompts;
+    dpi_ledger *ledger;
+    char dataset[DPI_DATASET_NAME_MAX + 1];
+    dpi_records *records;
+    dpi_model *model;
+    remote_options remote_options;
+    remote *remote; /* NULL: the model writes */
+    int remote_code; /* of what failed there, whose message is printed */
+    dpi_augpe *augpe;
+    output out, report;
+    bool jsonl, quiet, screen, charged;
+    struct timespec shown;
+} evolving;
+
+static int fail(const evolving *t, dpi_status status, const dpi_error *err) {
+    if (t->remote_code != CLI_OK)
+        return t->remote_code;
+    switch (status) {
+    case DPI_STATUS_ARG: return cli_fail_option(CLI_USAGE, err);
+    case DPI_STATUS_UNSUPPORTED: return cli_fail_library(CLI_USAGE, err);
+    case DPI_STATUS_BUDGET: return cli_fail_library(CLI_BUDGET, err);
+    case DPI_STATUS_CANCELLED: return signals_code();
+    default: return cli_fail_library(CLI_FAILED, err);
+    }
+}
+
+/* ---- A model elsewhere ----------------------------------------------------------------------- */
+
+/* Prompts are public, or made of candidates, which are released. */
+static dpi_status write_elsewhere(void *user, const dpi_bytes *prompts, int32_t n, char **texts,
+                                  dpi_error *err) {
+    evolving *t = user;
+    int places[REMOTE_MOST_IN_FLIGHT];
+    (void)err;
+    for (int32_t i = 0; i < n && t->remote_code == CLI_OK; i++)
+        t->remote_code = remote_send(t->remote, prompts[i].data, &places[i]);
+    for (int32_t i = 0; i < n && t->remote_code == CLI_OK; i++) {
+        char *answer = NULL;
+        t->remote_code = remote_answer_of(t->remote, places[i], &answer);
+        if (t->remote_code == CLI_OK && !(texts[i] = strdup(answer)))
+            t->remote_code = cli_fail(CLI_FAILED, "out of memory for an answer");
+        dpi_private_free(answer);
+    }
+    return t->remote_code == CLI_OK ? DPI_STATUS_OK : DPI_STATUS_IO;
+}
+
+static int open_remote(evolving *t) {
+    remote_options *o = &t->remote_options;
+    if (!t->a->v[OPT_REMOTE].given)
+        return t->a->v[OPT_REMOTE_MODEL].given
+                   ? cli_fail(CLI_USAGE, "--remote-model needs --remote")
+                   : CLI_OK;
+    const int code = remote_options_read(t->a, REMOTE_ALL, o);
+    o->temperature = t->a->v[OPT_AUGPE_TEMP].d;
+    o->n_tokens = t->a->v[OPT_AUGPE_TOKENS].given ? (int)t->a->v[OPT_AUGPE_TOKENS].i : 200;
+    if (code == CLI_OK && o->temperature > 2)
+        return cli_fail(CLI_USAGE, "--temp: found %g, allowed 0.01..2 with --remote",
+                        o->temperature);
+    return code == CLI_OK ? remote_open(o, &t->remote) : code;
+}
+
+/* ---- Options --------------------------------------------------------------------------------- */
+
+static bool ends_with(const char *name, const char *end) {
+    const size_t n = strlen(name), m = strlen(end);
+    return n >= m && strcmp(name + n - m, end) == 0;
+}
+
+static int check_options(const args *a) {
+    const option_value *v = a->v;
+    if (a->n_positional == 0)
+        return cli_fail(CLI_USAGE, "no RECORDS given; see 'dpinfer augpe -h'");
+    if (!v[OPT_AUGPE_NUM].given)
+        return cli_fail(CLI_USAGE, "--num N: needed is the number of texts");
+    if (v[OPT_RHO].given == v[OPT_EPSILON].given)
+        return cli_fail(CLI_USAGE, "--epsilon and --rho: needed is one of them");
+    if (v[OPT_DATASET].given && !v[OPT_LEDGER].given)
+        return cli_fail(CLI_USAGE, "--dataset needs --ledger");
+    if (v[OPT_TUNE_UNITS].given && v[OPT_AUGPE_ADJACENCY].i != DPI_ADJACENCY_ADD_REMOVE)
+        return cli_fail(CLI_USAGE, "--units: allowed with --adjacency add-remove; without it how "
+                                   "many units there are is public");
+    if (ends_with(v[OPT_OUTPUT].s, ".csv"))
+        return cli_fail(CLI_USAGE, "-o: found a .csv, allowed are lines of text and .jsonl");
+    if (a->n_reports > 1 || (a->n_reports == 1 && (ends_with(a->reports[0], ".md") ||
+                                                    ends_with(a->reports[0], ".html"))))
+        return cli_fail(CLI_USAGE, "--report: allowed is one file, of JSON");
+    return CLI_OK;
+}
+
+static dpi_augpe_options options_of(evolving *t) {
+    const option_value *v = t->a->v;
+    dpi_augpe_options o;
+    dpi_augpe_options_init(&o);
+    o.model = t->model, o.records = t->records;
+    o.n_texts = (int32_t)v[OPT_AUGPE_NUM].i;
+    o.n_rounds = (int32_t)v[OPT_ROUNDS].i;
+    o.n_candidates = (int32_t)v[OPT_CANDIDATES].i;
+    o.n_lookahead = (int32_t)v[OPT_LOOKAHEAD].i;
+    o.selection = (int32_t)v[OPT_SELECT].i, o.threshold = v[OPT_THRESHOLD].d;
+    o.variation = (int32_t)v[OPT_VARIATION].i, o.change = v[OPT_CHANGE].d;
+    o.n_tokens = v[OPT_AUGPE_TOKENS].given ? (int32_t)v[OPT_AUGPE_TOKENS].i : 0;
+    o.top_k = (int32_t)v[OPT_AUGPE_TOP_K].i, o.tau = v[OPT_AUGPE_TEMP].d;
+    if (v[OPT_VARIATION_PROMPT].given)
+        o.variation_prompt = (dpi_bytes){v[OPT_VARIATION_PROMPT].s,
+                                         strlen(v[OPT_VARIATION_PROMPT].s)};
+    if (v[OPT_PARALLEL].given)
+        o.n_parallel = v[OPT_PARALLEL].i < 256 ? (int32_t)v[OPT_PARALLEL].i : 256;
+    o.rho = v[OPT_RHO].given ? v[OPT_RHO].d : 0;
+    o.epsilon = v[OPT_EPSILON].given ? v[OPT_EPSILON].d : 0;
+    o.delta = v[OPT_DELTA].d;
+    o.adjacency = (int32_t)v[OPT_AUGPE_ADJACENCY].i;
+    o.n_units = v[OPT_TUNE_UNITS].i;
+    if (v[OPT_MAX_PER_UNIT].given)
+        o.max_per_unit = (int32_t)v[OPT_MAX_PER_UNIT].i;
+    o.seeded = v[OPT_SEED].given, o.seed = (uint64_t)v[OPT_SEED].i;
+    o.ledger = t->ledger, o.dataset = t->ledger ? t->dataset : NULL;
+    if (t->remote) {
+        o.write = write_elsewhere, o.write_user = t;
+        o.n_parallel = t->remote_options.n_in_flight;
+    }
+    return o;
+}
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+static int open_ledger(evolving *t) {
+    dpi_error err;
+    if (!t->a->v[OPT_LEDGER].given)
+        return CLI_OK;
+    const dpi_status status = dpi_ledger_open(t->a->v[OPT_LEDGER].s, NULL, &t->ledger, &err);
+    return status == DPI_STATUS_OK ? ledger_dataset(t->a, t->ledger, t->dataset)
+                                   : ledger_fail(status, &err);
+}
+
+static int open_augpe(evolving *t) {
+    dpi_augpe_options o = options_of(t);
+    dpi_error err;
+    int code = read_session_options(t->a, &o.session);
+    o.session.n_ctx = (int32_t)t->a->v[OPT_CTX_SIZE].i;
+    o.session.cancel = signals_cancel;
+    if (code == CLI_OK)
+        code = prompt_texts_read(t->a, &t->prompts, &o.prompts);
+    if (code != CLI_OK)
+        return code;
+    const dpi_status status = dpi_augpe_open(&o, &t->augpe, &err);
+    return status == DPI_STATUS_OK ? CLI_OK : fail(t, status, &err);
+}
+
+/* Everything that can fail is tried before the ledger is charged. */
+static int open_all(evolving *t) {
+    const args *a = t->a;
+    const dpi_model_options model = options_model(a);
+    dpi_records_options records;
+    dpi_error err;
+    paths all = {0};
+    int code = check_options(a);
+    if (code == CLI_OK) {
+        paths_options(&all, a);
+        paths_read(&all, a->positional[0]);
+        code = paths_check(&all, a->v[OPT_OVERWRITE].i);
+    }
+    if (code == CLI_OK)
+        code = records_options(a, &records);
+    if (code == CLI_OK)
+        code = open_remote(t);
+    if (code == CLI_OK)
+        code = open_ledger(t);
+    if (code == CLI_OK &&
+        dpi_records_open(a->positional[0], &records, &t->records, &err) != DPI_STATUS_OK)
+        code = cli_fail_library(CLI_RECORDS, &err);
+    if (code == CLI_OK)
+        code = cli_open_model(a->model, &model, &t->model, NULL);
+    if (code == CLI_OK)
+        code = open_augpe(t);
+    if (code == CLI_OK)
+        code = output_open(&t->out, a->v[OPT_OUTPUT].s, a->v[OPT_OVERWRITE].i);
+    return code == CLI_OK && a->n_reports > 0
+               ? output_open(&t->report, a->reports[0], a->v[OPT_OVERWRITE].i)
+               : code;
+}
+
+/* ---- Progress -------------------------------------------------------------------------------- */
+
+/* Public counts: rounds, and candidates that are written. A line of a terminal a few times a
+ * second; of a log at the end of each round. */
+static void show(evolving *t, const dpi_augpe_event *e) {
+    const int32_t n_rounds = dpi_augpe_claim_of(t->augpe)->n_rounds;
+    struct timespec now;
+    if (t->quiet)
+        return;
+    if (e->type == DPI_AUGPE_ROUND) {
+        fprintf(stderr, "%sround %d of %d is over%s\n", t->screen ? "\r" : "", e->round, n_rounds,
+                t->screen ? "                          " : "");
+        return;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    const double since = (double)(now.tv_sec - t->shown.tv_sec) +
+                         1e-9 * (double)(now.tv_nsec - t->shown.tv_nsec);
+    if (!t->screen || since < .2 || (e->type != DPI_AUGPE_WRITING && e->type != DPI_AUGPE_LOOKING))
+        return;
+    t->shown = now;
+    fprintf(stderr, "\rround %d of %d: %d of %d candidates %s  ", e->round, n_rounds, e->n_done,
+            e->n, e->type == DPI_AUGPE_WRITING ? "written" : "compared");
+}
+
+/* ---- What is written ------------------------------------------------------------------------- */
+
+static int write_object(evolving *t, const char *text, size_t n_bytes, int32_t index) {
+    const bool is_private = dpi_augpe_is_private(dpi_augpe_claim_of(t->augpe)) != 0;
+    const bool terminal = t->out.fd >= 0 && isatty(t->out.fd);
+    json_t *o = json_object();
+    const bool bad = !o || json_object_set_new(o, "index", json_integer(index)) ||
+                     json_object_set_new(o, "text", json_stringn(text, n_bytes)) ||
+                     json_object_set_new(o, "private", json_boolean(is_private));
+    char *line = bad ? NULL : json_dumps(o, JSON_COMPACT | (terminal ? JSON_ENSURE_ASCII : 0));
+    json_decref(o);
+    int code = line ? output_write(&t->out, line, strlen(line))
+                    : cli_fail(CLI_FAILED, "out of memory for a text");
+    dpi_private_free(line);
+    return code == CLI_OK ? output_write(&t->out, "\n", 1) : code;
+}
+
+static int write_text(evolving *t, int32_t index) {
+    const char *text;
+    size_t n;
+    dpi_augpe_text(t->augpe, index, &text, &n);
+    if (t->jsonl)
+        return write_object(t, text, n, index);
+    int code = index > 0 ? output_write(&t->out, "\n", 1) : CLI_OK;
+    if (code == CLI_OK)
+        code = output_show(&t->out, text, n);
+    return code == CLI_OK && (n == 0 || text[n - 1] != '\n') ? output_write(&t->out, "\n", 1)
+                                                             : code;
+}
+
+static int write_texts(evolving *t) {
+    int code = CLI_OK;
+    for (int32_t i = 0; i < dpi_augpe_claim_of(t->augpe)->n_texts && code == CLI_OK; i++)
+        code = write_text(t, i);
+    const int closed = output_close(&t->out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED);
+    return code == CLI_OK ? closed : code;
+}
+
+/* The hash is that of a file, which is there now. */
+static int write_report(evolving *t, bool complete) {
+    const args *a = t->a;
+    const char *out = a->v[OPT_OUTPUT].s;
+    const bool is_file = complete && strcmp(out, "-") != 0;
+    char *text;
+    dpi_error err;
+    if (a->n_reports == 0)
+        return CLI_OK;
+    if (dpi_augpe_report(dpi_augpe_claim_of(t->augpe), t->model, a->model, is_file ? out : NULL,
+                         complete, &text, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_FAILED, &err);
+    int code = output_write(&t->report, text, strlen(text));
+    if (code == CLI_OK)
+        code = output_write(&t->report, "\n", 1);
+    free(text);
+    const int closed = output_close(&t->report, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED);
+    return code == CLI_OK ? closed : code;
+}
+
+/* Owed once the ledger is charged: the budget counts as spent. */
+static int write_statement(const evolving *t, int code) {
+    char *text;
+    size_t n;
+    dpi_error err;
+    if (dpi_augpe_statement(dpi_augpe_claim_of(t->augpe), &text, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_FAILED, &err);
+    char *shown = terminal_text(text, strlen(text), true, &n);
+    free(text);
+    if (!shown)
+        return cli_fail(CLI_FAILED, "out of memory for the statement");
+    fprintf(stderr, "\n%s%s", shown,
+            code == CLI_OK ? "" : "  stopped early      no text is there; the cost is that of all "
+                                  "rounds\n");
+    free(shown);
+    return code;
+}
+
+/* ---- All ------------------------------------------------------------------------------------- */
+
+static int evolve(evolving *t) {
+    dpi_augpe_event e = {.type = DPI_AUGPE_CHARGED};
+    dpi_error err;
+    while (e.type != DPI_AUGPE_NONE) {
+        const dpi_status status = dpi_augpe_advance(t->augpe, &e, &err);
+        if (status != DPI_STATUS_OK)
+            return fail(t, status, &err);
+        t->charged = true; /* the first event says so */
+        show(t, &e);
+    }
+    return CLI_OK;
+}
+
+static int run_augpe(evolving *t) {
+    int code = evolve(t);
+    if (!t->charged)
+        return code;
+    if (code == CLI_OK)
+        code = write_texts(t);
+    const int reported = write_report(t, code == CLI_OK);
+    return write_statement(t, code == CLI_OK ? reported : code);
+}
+
+static int augpe_main(const args *a) {
+    evolving t = {.a = a, .out = {.fd = -1}, .report = {.fd = -1},
+                  .jsonl = a->v[OPT_JSONL].i || ends_with(a->v[OPT_OUTPUT].s, ".jsonl"),
+                  .quiet = a->v[OPT_QUIET].i != 0, .screen = isatty(STDERR_FILENO) != 0};
+    signals_catch();
+    int code = open_all(&t);
+    if (code == CLI_OK)
+        code = run_augpe(&t);
+    const int closed = output_close(&t.out, OUTPUT_DROPPED);
+    const int reported = output_close(&t.report, OUTPUT_DROPPED);
+    code = code != CLI_OK ? code : closed != CLI_OK ? closed : reported;
+    dpi_augpe_free(t.augpe);
+    remote_close(t.remote);
+    dpi_private_free(t.remote_options.key);
+    dpi_model_close(t.model);
+    dpi_records_close(t.records);
+    dpi_ledger_close(t.ledger);
+    prompt_texts_free(&t.prompts);
+    return code;
+}
+
+const command command_augpe = {
+    .name = "augpe",
+    .bit = CMD_AUGPE,
+    .arguments = "MODEL RECORDS",
+    .takes_model = 1,
+    .max_positional = 1,
+    .run = augpe_main,
+    .summary = "texts that records vote for",
+    .details =
+        "Private evolution (AugPE): MODEL writes --candidates L for each of --num N texts from "
+        "the\n"
+        "public prompt. In each of --rounds R rounds every unit (a record, or a person with\n"
+        "--unit-field) votes for the candidates that its records are nearest to, in what MODEL "
+        "makes\n"
+        "of texts; the votes get discrete Gaussian noise; the N best candidates stay, and MODEL\n"
+        "writes variations of them. The votes of all rounds cost --epsilon or --rho, however many\n"
+        "texts there are.\n\n"
+        "No text is drawn from a record: with --remote URL a server that speaks OpenAI's "
+        "interface\n"
+        "writes, and sees the public prompts and candidates alone. MODEL compares, here.\n\n"
+        "--ledger is charged for all rounds before a record is read. A run that is stopped has\n"
+        "written nothing and cannot go on: the next one is charged anew. 'dpinfer verify REPORT'\n"
+        "computes the guarantee of a report again.\n",
+};
