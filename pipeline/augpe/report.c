@@ -224,7 +224,7 @@ static void add_field(dpi_verification *v, const char *section, const char *key,
     v->n_wrong += f->verdict == DPI_VERDICT_WRONG;
 }
 
-/* Each key of an object, else the whole. */
+/* Each key of an object, else the whole. What is there and should not be is wrong. */
 static void add_section(dpi_verification *v, const char *name, json_t *recorded, json_t *computed,
                         bool given) {
     const char *key;
@@ -236,9 +236,12 @@ static void add_section(dpi_verification *v, const char *name, json_t *recorded,
     json_object_foreach(computed, key, value)
         add_field(v, name, key, json_object_get(recorded, key), value,
                   given && strcmp(key, "charge") != 0);
+    json_object_foreach(recorded, key, value)
+        if (!json_object_get(computed, key))
+            add_field(v, name, "(another key)", value, NULL, false);
 }
 
-static void compare(dpi_verification *v, const json_t *recorded, const json_t *computed) {
+static void compare(dpi_verification *v, json_t *recorded, const json_t *computed) {
     static const char *const sections[] = {"complete",    "parameters", "realised", "ledger",
                                            "model_files", "output",     "statement"};
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
@@ -250,6 +253,11 @@ static void compare(dpi_verification *v, const json_t *recorded, const json_t *c
         add_section(v, name, json_object_get(recorded, name), json_object_get(computed, name),
                     given);
     }
+    const char *key;
+    json_t *value;
+    json_object_foreach(recorded, key, value)
+        if (!json_object_get(computed, key))
+            add_field(v, "(another section)", NULL, value, NULL, false);
 }
 
 /* What only the operator can vouch for is copied where no file says it; what has no such form is

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dpinfer/augpe.h"
 #include "dpinfer/report.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
@@ -20,24 +21,40 @@ static void check_text(const char *text, size_t size) {
         require(*text >= 0x20 && *text < 0x7f);
 }
 
-static void verify(const dpi_report *report) {
-    dpi_verification v = {.struct_size = sizeof v};
-    dpi_error err = {0};
-    if (dpi_report_verify(report, NULL, NULL, &v, &err) != DPI_STATUS_OK) {
-        require(err.message[0] && memchr(err.message, '\0', sizeof err.message));
-        return;
-    }
+/* Every field has a verdict, and the counts are those of the verdicts. */
+static void check(dpi_verification *v) {
     size_t n_ok = 0, n_wrong = 0;
-    for (size_t i = 0; i < v.n_fields; i++) {
-        const dpi_verified_field *f = &v.fields[i];
+    for (size_t i = 0; i < v->n_fields; i++) {
+        const dpi_verified_field *f = &v->fields[i];
         check_text(f->path, sizeof f->path);
         check_text(f->recorded, sizeof f->recorded);
         check_text(f->computed, sizeof f->computed);
         n_ok += f->verdict == DPI_VERDICT_OK;
         n_wrong += f->verdict == DPI_VERDICT_WRONG;
     }
-    require(v.n_ok == n_ok && v.n_wrong == n_wrong && n_ok > 0);
-    dpi_verification_free(&v);
+    require(v->n_ok == n_ok && v->n_wrong == n_wrong && n_ok > 0);
+    dpi_verification_free(v);
+}
+
+static void verify(const dpi_report *report) {
+    dpi_verification v = {.struct_size = sizeof v};
+    dpi_error err = {0};
+    if (dpi_report_verify(report, NULL, NULL, &v, &err) == DPI_STATUS_OK)
+        check(&v);
+    else
+        require(err.message[0] && memchr(err.message, '\0', sizeof err.message));
+}
+
+/* A report of augpe, which any bytes may say that they are. */
+static void verify_augpe(const char *text, size_t n_bytes) {
+    dpi_verification v = {.struct_size = sizeof v};
+    dpi_error err = {0};
+    const dpi_status status = dpi_augpe_report_verify(text, n_bytes, NULL, NULL, NULL, &v, &err);
+    if (status == DPI_STATUS_OK)
+        check(&v);
+    else
+        require(err.message[0] && memchr(err.message, '\0', sizeof err.message));
+    require(status != DPI_STATUS_OK || dpi_augpe_report_is(text, n_bytes));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
@@ -49,5 +66,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
     } else {
         require(!report && err.message[0] && memchr(err.message, '\0', sizeof err.message));
     }
+    verify_augpe((const char *)data, n_bytes);
     return 0;
 }

@@ -384,6 +384,16 @@ static void test_report(void **state) {
         dpi_verification_free(&v);
         assert_ok(dpi_augpe_report(&f->claim, model, path, out, 1, &text, &err), &err);
     }
+    at = strstr(text, "\"complete\""); /* a key that no report has */
+    memcpy(at, "\"complexe\"", 10);
+    assert_error(verify(text, NULL, &v, &err), DPI_STATUS_FORMAT, &err, "complete");
+    memcpy(at, "\"complete\"", 10);
+    at = strstr(text, "\"program\"");
+    memcpy(at, "\"progrem\"", 9);
+    assert_ok(verify(text, NULL, &v, &err), &err);
+    assert_true(v.n_wrong == 1);
+    dpi_verification_free(&v);
+    memcpy(at, "\"program\"", 9);
     at = strstr(text, "\"n_rounds\": 2");
     at[12] = '1'; /* a claim of half of the cost */
     assert_ok(verify(text, NULL, &v, &err), &err);
