@@ -93,8 +93,9 @@ dpi_status dpi_augpe_settle(dpi_augpe_claim *c, dpi_error *err) {
     DPI_TRY(check_budget(c, err));
     if (c->epsilon > 0)
         DPI_TRY(dpi_zcdp_rho(c->epsilon, c->delta, &rho, err));
-    /* Sums are rounded up: a little less for each round, until all of them fit. */
-    double each = rho / c->n_rounds;
+    /* Sums are rounded up: a little less for each round, until all of them fit. A larger budget
+     * than the least noise needs is not used up. */
+    double each = fmin(rho / c->n_rounds, dpi_rho_votes_bound(DPI_NOISE_VARIANCE_MIN));
     for (c->variance = dpi_votes_variance_for(each);
          c->variance > 0 &&
          dpi_rho_total_bound(dpi_rho_votes_bound(c->variance), c->n_rounds) > rho;
@@ -102,9 +103,8 @@ dpi_status dpi_augpe_settle(dpi_augpe_claim *c, dpi_error *err) {
         each = nextafter(each, 0);
     if (c->variance == 0)
         return dpi_fail(err, DPI_STATUS_ARG,
-                        "rho: found %g for each of %d rounds, allowed %.3g..%g", each,
-                        c->n_rounds, dpi_rho_votes_bound(DPI_NOISE_VARIANCE_MAX),
-                        dpi_rho_votes_bound(DPI_NOISE_VARIANCE_MIN));
+                        "rho: found %g for each of %d rounds, allowed at least %.3g", each,
+                        c->n_rounds, dpi_rho_votes_bound(DPI_NOISE_VARIANCE_MAX));
     c->rho_round = dpi_rho_votes_bound(c->variance);
     c->rho_total = dpi_rho_total_bound(c->rho_round, c->n_rounds);
     return dpi_zcdp_epsilon(c->rho_total, c->delta, &c->epsilon_total, err);

@@ -101,6 +101,9 @@ static void test_settle(void **state) {
     assert_error(dpi_augpe_settle(&c, &err), DPI_STATUS_ARG, &err, "delta");
     c = good, c.rho = 1;
     assert_error(dpi_augpe_settle(&c, &err), DPI_STATUS_ARG, &err, "epsilon");
+    c = good, c.epsilon = 1e6; /* the least noise, which costs less */
+    assert_ok(dpi_augpe_settle(&c, &err), &err);
+    assert_true(c.variance == 16 && c.rho_total >= 37 * 2048. && c.epsilon_total < 1e6);
     c = good, c.epsilon = .001;
     assert_error(dpi_augpe_settle(&c, &err), DPI_STATUS_ARG, &err, "rho");
     c = good, c.adjacency = DPI_ADJACENCY_ZERO_OUT;
