@@ -17,6 +17,7 @@
 #include "tools/release_options.h"
 #include "tools/signals.h"
 #include "tools/terminal.h"
+#include "tools/tuning_plan.h"
 
 /* What the command opens, in the order in which it is opened. */
 typedef struct tuning {
@@ -43,7 +44,8 @@ static int check_options(const args *a) {
     const option_value *v = a->v;
     if (a->n_positional == 0)
         return cli_fail(CLI_USAGE, "no RECORDS given; see 'dpinfer finetune -h'");
-    if (!v[OPT_ADAPTER].given || strcmp(v[OPT_ADAPTER].s, "-") == 0)
+    const bool plans = v[OPT_TUNE_PLAN].i != 0;
+    if (!plans && (!v[OPT_ADAPTER].given || strcmp(v[OPT_ADAPTER].s, "-") == 0))
         return cli_fail(CLI_USAGE, "-o FILE: needed for the adapter");
     if (!v[OPT_TUNE_UNITS].given)
         return cli_fail(CLI_USAGE, "--units N: needed is about how many units there are, a public "
@@ -161,12 +163,16 @@ static int open_finetune(tuning *t) {
     dpi_error err;
     if (dpi_chat_parse(t->a->v[OPT_TEMPLATE].s, &o.chat, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_USAGE, &err);
+    if (t->a->v[OPT_TUNE_PLAN].i) {
+        o.ledger = NULL, o.checkpoint = NULL;
+        return tuning_plan_print(t->a, &o);
+    }
     const dpi_status status = dpi_finetune_open(&o, &t->finetune, &err);
     return status == DPI_STATUS_OK ? CLI_OK : fail(status, &err);
 }
 
-/* Everything that can fail is tried before the ledger is charged. */
-static int open_all(tuning *t) {
+/* All that is read, and the training; with --plan this is all. */
+static int open_inputs(tuning *t) {
     const args *a = t->a;
     const dpi_model_options model = options_model(a);
     dpi_records_options records;
@@ -196,8 +202,18 @@ static int open_all(tuning *t) {
         code = cli_open_model(a->model, &model, &t->model, NULL);
     if (code == CLI_OK)
         code = open_finetune(t);
+    return code;
+}
+
+/* Everything that can fail is tried before the ledger is charged. */
+static int open_all(tuning *t) {
+    const args *a = t->a;
+    dpi_error err;
     double loss; /* whether public records have one is known before the charge */
     dpi_status status = DPI_STATUS_OK;
+    int code = open_inputs(t);
+    if (a->v[OPT_TUNE_PLAN].i)
+        return code;
     if (code == CLI_OK && t->held_out)
         status = dpi_finetune_held_out(t->finetune, &loss, &err);
     if (status != DPI_STATUS_OK)
@@ -337,12 +353,13 @@ static int finetune_alone(const args *a) {
                 .screen = isatty(STDERR_FILENO) != 0};
     signals_catch();
     int code = open_all(&t);
-    if (code == CLI_OK)
+    const bool trains = a->v[OPT_TUNE_PLAN].i == 0;
+    if (code == CLI_OK && trains)
         code = run_tuning(&t);
     if (output_close(&t.out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED) != CLI_OK &&
         code == CLI_OK)
         code = CLI_FAILED;
-    if (code == CLI_OK && a->v[OPT_MERGE].given && is_first())
+    if (code == CLI_OK && a->v[OPT_MERGE].given && is_first() && trains)
         code = write_merged(&t);
     if (output_close(&t.merged, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED) != CLI_OK &&
         code == CLI_OK)
@@ -388,5 +405,6 @@ const command command_finetune = {
         "all of them before a record is read. With --checkpoint FILE the same command goes on\n"
         "where it was stopped. No loss of the records is shown; --held-out FILE has public ones\n"
         "for that. 'dpinfer verify ADAPTER' computes the guarantee of an adapter again.\n"
+        "--plan tells the noise, the memory and about how long it takes, and trains nothing.\n"
         "With --full there is no adapter: all weights are trained, and -o is a whole model.\n",
 };

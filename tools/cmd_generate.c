@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "dpinfer/finetune.h"
@@ -16,6 +17,7 @@
 #include "tools/output.h"
 #include "tools/paths.h"
 #include "tools/signals.h"
+#include "tools/texts_report.h"
 #include "tools/terminal.h"
 
 enum { SLOTS_MAX = 256, SLOTS = 32, PROMPTS_MAX = 64 };
@@ -55,6 +57,7 @@ typedef struct generating {
     dpi_session *session;  /* sequences of the slots, then of the prompts */
     int32_t n_kept, kept[PROMPTS_MAX]; /* which label's prompt each of these is; -1: none */
     slot slots[SLOTS_MAX];
+    dpi_sampler_options drawn; /* how */
     int32_t n_slots, n_tokens;
     text *texts; /* [n_texts] */
     int32_t n_texts, n_begun, n_written;
@@ -430,6 +433,7 @@ static int make_samplers(generating *g, const dpi_model_info *info) {
     if (code == CLI_OK && info->sampling_temp > 0 && !g->a->v[OPT_TEMP].given)
         o.tau = info->sampling_temp;
     g->n_tokens = o.n_tokens;
+    g->drawn = o;
     for (int32_t i = 0; i < g->n_slots && code == CLI_OK; i++) {
         if (g->a->v[OPT_DRAW_SEED].given)
             o.random = dpi_random_insecure, o.random_user = &g->slots[i].bits;
@@ -494,6 +498,8 @@ static int open_all(generating *g) {
     if (code == CLI_OK)
         code = read_adapter(g);
     if (code == CLI_OK)
+        code = texts_report_probe(a, g->claimed);
+    if (code == CLI_OK)
         code = count_texts(g);
     if (code == CLI_OK)
         code = cli_open_model(a->model, &model, &g->model, &info);
@@ -508,25 +514,16 @@ static int open_all(generating *g) {
     return code == CLI_OK ? output_open(&g->out, a->v[OPT_OUTPUT].s, a->v[OPT_OVERWRITE].i) : code;
 }
 
-static int write_statement(const generating *g, int code) {
-    char *statement = NULL;
-    size_t n;
-    dpi_error err;
-    if (!g->claimed) {
-        fprintf(stderr, "\nPrivacy statement: NOT PRIVATE\n"
-                        "  guarantee          none: the adapter says nothing of how it was made\n");
-        return code;
-    }
-    if (dpi_finetune_statement(&g->claim, &statement, &err) != DPI_STATUS_OK)
-        return cli_fail_library(CLI_FAILED, &err);
-    char *shown = terminal_text(statement, strlen(statement), true, &n);
-    free(statement);
-    if (!shown)
-        return no_memory();
-    fprintf(stderr, "\n%s  texts              %d, by post-processing of this %s, as its file says: "
-                    "no further cost\n", shown, g->n_written, g->claim.full ? "model" : "adapter");
-    free(shown);
-    return code;
+/* Of a file; what is no file has no hash. */
+static int write_reports(const generating *g) {
+    const char *path = g->a->v[OPT_OUTPUT].s, *lora = g->a->v[OPT_LORA].s;
+    struct stat st;
+    const bool is_file = strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    const dpi_finetune_texts texts = {.adapter = lora ? lora : g->a->model,
+                                      .output = is_file ? path : NULL, .n_texts = g->n_written,
+                                      .temp = g->drawn.tau, .top_p = g->drawn.top_p,
+                                      .min_p = g->drawn.min_p};
+    return texts_report_write(g->a, &g->claim, &texts);
 }
 
 static void close_all(generating *g) {
@@ -563,8 +560,10 @@ static int generate_main(const args *a) {
     if (output_close(&g->out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_PARTIAL) != CLI_OK &&
         code == CLI_OK)
         code = CLI_FAILED;
+    if (code == CLI_OK)
+        code = write_reports(g);
     if (opened)
-        code = write_statement(g, code);
+        code = texts_report_statement(g->claimed ? &g->claim : NULL, g->n_written, code);
     close_all(g);
     free(g);
     return code;
@@ -581,6 +580,7 @@ const command command_generate = {
         "label come as many texts, or in proportion to its units (finetune --histogram-epsilon),\n"
         "or as --num-per-label FILE says. A model of 'finetune --full'\n"
         "needs no --lora.\n\n"
+        "--report FILE has the claim, what it guarantees of the texts and their hash, as JSON.\n"
         "The claim in the adapter's file is computed again, and its numbers are hashed; exit code\n"
         "5 if it does not hold. An adapter without a claim makes texts that are NOT PRIVATE.\n",
 };

@@ -39,18 +39,40 @@ static int refuse(const dpi_verification *v) {
                     v->n_wrong == 1 ? " does" : "s do", wrong);
 }
 
-static int show(const dpi_verification *v, bool is_signed) {
+static int show_of(const dpi_verification *v, bool is_signed, const char *hashed,
+                   const char *not_hashed) {
     for (size_t i = 0; i < v->n_fields; i++)
         print_field(&v->fields[i]);
     if (v->n_wrong > 0)
         return refuse(v);
     printf("\n%s\nverified: %zu fields follow from the parameters, as recorded%s%s%s\n", v->label,
            v->n_ok,
-           v->model_hashed ? "; the model is the one named"
-                           : "; the model was not looked at (--model FILE)",
+           v->model_hashed ? hashed : not_hashed,
            v->output_hashed ? "; the output is the one that was written" : "",
            is_signed ? "; signed with the key" : "");
     return CLI_OK;
+}
+
+static int show(const dpi_verification *v, bool is_signed) {
+    return show_of(v, is_signed, "; the model is the one named",
+                   "; the model was not looked at (--model FILE)");
+}
+
+/* Of texts of an adapter. */
+static int verify_texts(const args *a, const char *text, size_t n_bytes) {
+    dpi_verification v;
+    dpi_error err;
+    dpi_verification_init(&v);
+    const char *adapter = a->v[OPT_LORA].given ? a->v[OPT_LORA].s : a->model;
+    const dpi_status status = dpi_finetune_report_verify(text, n_bytes, adapter,
+                                                         a->v[OPT_VERIFIED].s, &v, &err);
+    const int code =
+        status == DPI_STATUS_OK
+            ? show_of(&v, a->v[OPT_KEY].given, "; the adapter is the one named",
+                      "; the adapter was not looked at (--lora FILE)")
+            : cli_fail_library(status == DPI_STATUS_IO ? CLI_FAILED : CLI_REPORT, &err);
+    dpi_verification_free(&v);
+    return code;
 }
 
 /* ---- Reports --------------------------------------------------------------------------------- */
@@ -99,7 +121,8 @@ static int parse(const args *a, dpi_report **report, int *other) {
         return cli_fail(cli_read_code(CLI_REPORT), "cannot read %s: %s", path, cli_read_reason());
     *other = words_report_is(text, n_bytes)       ? words_report_verify(a, text, n_bytes)
              : dpi_augpe_report_is(text, n_bytes) ? verify_augpe(a, text, n_bytes)
-                                                  : -1;
+             : dpi_finetune_report_is(text, n_bytes) ? verify_texts(a, text, n_bytes)
+                                                     : -1;
     const dpi_status status =
         *other < 0 ? dpi_report_parse(path, text, n_bytes, report, &err) : DPI_STATUS_OK;
     dpi_private_free(text);
@@ -227,6 +250,9 @@ const command command_verify = {
         "A report of 'augpe' is verified in the same way. "
         "Of a report of perturbed words (perturb --report) what follows from its numbers is\n"
         "checked, and with --model or --vectors its certificate is computed a second time.\n\n"
+        "Of a report of texts of an adapter (generate --report) epsilon is computed again, and\n"
+        "with --lora FILE (or --model FILE, after finetune --full) the adapter is hashed and its\n"
+        "claim compared.\n\n"
         "An adapter of 'finetune' may stand for a report: its epsilon is computed again, and its\n"
         "numbers are hashed.\n\n"
         "'given' are the parameters, and what only the operator can vouch for: that the run took\n"

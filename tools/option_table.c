@@ -207,7 +207,8 @@ const option_spec option_rows[N_OPTIONS] = {
     [OPT_NO_MMAP] = {.name = "no-mmap", .group = GROUP_EXPERT, .type = OPT_FLAG,
         .commands = CMD_EVAL | LOADS | READS_WORDS,
         .help = "read the model into memory instead of mapping it"},
-    [OPT_LORA] = {.name = "lora", .group = GROUP_DATA, .type = OPT_STRING, .commands = ADAPTS,
+    [OPT_LORA] = {.name = "lora", .group = GROUP_DATA, .type = OPT_STRING,
+        .commands = ADAPTS | CMD_VERIFY,
         .arg = "FILE", .help = "low-rank adapter of the model, a GGUF file as llama.cpp has them"},
     [OPT_LORA_SCALE] = {.name = "lora-scale", .group = GROUP_EXPERT, .type = OPT_DOUBLE,
         .commands = ADAPTS, .arg = "X", .min = -1000, .max = 1000, .def = "1",
@@ -265,7 +266,7 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "one JSON object per text instead of the bare text; so does -o x.jsonl, and "
                 "-o x.csv a row"},
     [OPT_REPORT] = {.name = "report", .group = GROUP_OUTPUT, .type = OPT_STRING, .is_list = true,
-        .commands = WRITES | CMD_MERGE | CMD_RESUME | PERTURBS, .arg = "FILE",
+        .commands = WRITES | CMD_MERGE | CMD_RESUME | PERTURBS | CMD_GENERATE, .arg = "FILE",
         .help = "also write a report of the privacy statement: as "
                 "Markdown if the name ends in .md, as a page of HTML in .html, else as JSON. May "
                 "be given more than once"},
@@ -293,7 +294,7 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "on stderr: auto is a line where that is a terminal; plain is lines for a log"},
     [OPT_JSON] = {.name = "json", .group = GROUP_OUTPUT, .type = OPT_FLAG,
         .commands = CMD_EVAL | CMD_PLAN | CMD_ACCOUNT | CMD_INSPECT | CMD_AUDIT | CMD_LEDGER |
-            PERTURBS,
+            PERTURBS | CMD_FINETUNE,
         .help = "JSON with full precision"},
     [OPT_LEDGER] = {.name = "ledger", .group = GROUP_BUDGET, .type = OPT_STRING,
         .commands = CMD_EVAL | WRITES | CMD_FINETUNE | CMD_VERIFY, .arg = "FILE",

@@ -117,7 +117,8 @@ static void merge(dpi_tuner *t) {
     }
 }
 
-static dpi_status create(dpi_tuner *t, dpi_error *err) {
+/* Shape, layout and adapters: how large all is. */
+static dpi_status measure_shape(dpi_tuner *t, dpi_error *err) {
     const dpi_tuner_options *o = &t->options;
     t->frequencies = dpi_calloc((size_t)dpi_base_frequencies(o->model), sizeof *t->frequencies);
     if (!t->frequencies)
@@ -132,6 +133,12 @@ static dpi_status create(dpi_tuner *t, dpi_error *err) {
         t->shape.lora = &t->lora;
     }
     t->graph = dpi_graph_best();
+    return DPI_STATUS_OK;
+}
+
+static dpi_status create(dpi_tuner *t, dpi_error *err) {
+    const dpi_tuner_options *o = &t->options;
+    DPI_TRY(measure_shape(t, err));
     DPI_TRY(allocate(t, err));
     DPI_TRY(dpi_blas_open(&t->blas, o->n_threads, err));
     t->blas.set_n_threads(1); /* units are computed in parallel */
@@ -156,6 +163,24 @@ dpi_status dpi_tuner_create(const dpi_tuner_options *options, dpi_tuner **tuner,
     else
         dpi_tuner_free(t);
     return status;
+}
+
+dpi_status dpi_tuner_memory_of(const dpi_tuner_options *options, dpi_tuner_memory *memory,
+                               dpi_error *err) {
+    dpi_tuner t = {.options = *options};
+    DPI_TRY(check(options, err));
+    const dpi_status status = measure_shape(&t, err);
+    free(t.frequencies);
+    if (status != DPI_STATUS_OK)
+        return status;
+    const int64_t n = t.lora.n_params, n_before = options->full ? 0 : t.layout.n_params;
+    const size_t n_work = t.graph->work_size(&t.shape), real = sizeof(float);
+    *memory = (dpi_tuner_memory){
+        .state_bytes = (n_before + 4 * n) * (int64_t)real,
+        .step_bytes = n * (int64_t)(sizeof(int64_t) + 3 * real),
+        .thread_bytes = n * (int64_t)(2 * real + sizeof(int32_t) + sizeof(int64_t)) +
+                        (int64_t)(n_work * t.graph->real_size)};
+    return DPI_STATUS_OK;
 }
 
 static void wipe_lane(const dpi_tuner *t, lane *l) {
@@ -378,6 +403,49 @@ dpi_status dpi_tuner_restore(dpi_tuner *t, const float *const arrays[3], int64_t
     t->n_done = n_steps;
     merge(t);
     return DPI_STATUS_OK;
+}
+
+/* ---- How long it takes ----------------------------------------------------------------------- */
+
+static double now(void) { return omp_get_wtime(); }
+
+/* Noise of a part of the coordinates, and the matrices with adapters once more. */
+static dpi_status measure_step(dpi_tuner *t, double *seconds, dpi_error *err) {
+    enum { PART = 1 << 14 };
+    const int64_t n = t->lora.n_params, part = n < PART ? n : PART;
+    int64_t *sum = dpi_calloc((size_t)part, sizeof *sum);
+    if (!sum)
+        return no_memory(err);
+    const double begin = now();
+    const dpi_status status = t->options.sigma > 0
+                                  ? dpi_gradient_noise(t->options.sigma, part, NULL, NULL, sum, err)
+                                  : DPI_STATUS_OK;
+    const double drawn = now();
+    merge(t);
+    *seconds = (drawn - begin) * (double)n / (double)part + (now() - drawn);
+    dpi_wipe_free(sum, (size_t)part * sizeof *sum);
+    return status;
+}
+
+dpi_status dpi_tuner_measure(dpi_tuner *t, double *gradient, double *step, dpi_error *err) {
+    lane *l = &t->lanes[0];
+    const int32_t n = t->shape.context;
+    for (int32_t i = 0; i < n; i++) {
+        l->buffer.tokens[i] = (int32_t)((int64_t)i * 7919 % t->shape.n_vocab);
+        l->buffer.targets[i] = (int32_t)((int64_t)i * 104729 % t->shape.n_vocab);
+        l->buffer.weights[i] = 1;
+    }
+    l->buffer.begins[0] = 0, l->buffer.begins[1] = n;
+    const dpi_row row = {n, 1, l->buffer.begins, l->buffer.tokens, l->buffer.targets,
+                         l->buffer.weights};
+    for (int i = 0; i < 2; i++) { /* the first one brings memory in */
+        const double begin = now();
+        t->graph->loss(&t->shape, t->params, &row, 1, l->unit, l->work);
+        dpi_gradient_add(l->unit, t->lora.n_params, (float)t->options.clip, l->scratch, l->sum);
+        *gradient = now() - begin;
+    }
+    wipe_lane(t, l);
+    return measure_step(t, step, err);
 }
 
 double dpi_tuner_loss(dpi_tuner *t, const dpi_row *row) {

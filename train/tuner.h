@@ -72,6 +72,17 @@ typedef struct dpi_tuner_units {
 
 typedef struct dpi_tuner dpi_tuner;
 
+/* What dpi_tuner_create and a step take, in bytes; the model itself is not in it. */
+typedef struct dpi_tuner_memory {
+    int64_t state_bytes;  /* weights in f32, adapters, moments, what was released last */
+    int64_t step_bytes;   /* the sum, and what a step that fails goes back to */
+    int64_t thread_bytes; /* of each thread: gradients, integers, activations of one row */
+} dpi_tuner_memory;
+
+/* Errors: those of dpi_tuner_create, without MEMORY for what is counted. */
+DPI_MUST_CHECK dpi_status dpi_tuner_memory_of(const dpi_tuner_options *options,
+                                              dpi_tuner_memory *memory, dpi_error *err);
+
 /* Errors: ARG, UNSUPPORTED (see base.h; OpenBLAS is not installed; full, and weights that are not
  * stored as floats), MEMORY. */
 DPI_MUST_CHECK dpi_status dpi_tuner_create(const dpi_tuner_options *options, dpi_tuner **tuner,
@@ -111,6 +122,12 @@ DPI_MUST_CHECK dpi_status dpi_tuner_restore(dpi_tuner *tuner, const float *const
 /* With ranks: all of them get the adapters and the steps done of rank 0. Errors: those of
  * dpi_train_ranks. */
 DPI_MUST_CHECK dpi_status dpi_tuner_share(dpi_tuner *tuner, dpi_error *err);
+
+/* Seconds of a gradient of the longest row that there can be, of made-up tokens, in one thread, and
+ * of what a step does besides: noise, the update. Nothing that is trained changes. Errors: MEMORY,
+ * ENTROPY. */
+DPI_MUST_CHECK dpi_status dpi_tuner_measure(dpi_tuner *tuner, double *gradient, double *step,
+                                            dpi_error *err);
 
 /* The loss of a PUBLIC row, the sum over its weights, with the adapters as they are. */
 double dpi_tuner_loss(dpi_tuner *tuner, const dpi_row *row);

@@ -30,6 +30,7 @@
 #include "dpinfer/ledger.h"
 #include "dpinfer/prompts.h"
 #include "dpinfer/records.h"
+#include "dpinfer/report.h"
 #include "dpinfer/train.h"
 
 #ifdef __cplusplus
@@ -89,7 +90,7 @@ typedef struct dpi_finetune_options {
     int32_t full;     /* 1: there is none, all weights are trained: the model stores them as floats
                          (F32, F16, BF16), a whole model is written, and rank, alpha and targets are
                          not read. "Adapter" below is that model; default 0 */
-    int32_t rank;     /* default 8 */
+    int32_t rank;     /* default 1: see docs/commands.md */
     double alpha;     /* default 16 */
     uint32_t targets; /* default DPI_FINETUNE_ALL */
     /* The optimiser: Adam, a linear warm-up and a cosine to a tenth of lr. */
@@ -142,9 +143,29 @@ DPI_API void dpi_finetune_claim_init(dpi_finetune_claim *claim);
 
 /* 1: there is a guarantee, and the randomness is secret. */
 DPI_API int32_t dpi_finetune_is_private(const dpi_finetune_claim *claim);
+/* The epsilon that follows from the claim's other numbers. Errors: ARG, MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_epsilon(const dpi_finetune_claim *claim,
+                                                       double *epsilon, dpi_error *err);
 /* The statement as lines of text; the caller frees it with free. Errors: MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_statement(const dpi_finetune_claim *claim,
                                                          char **text, dpi_error *err);
+
+/* What a training takes, before it is opened. */
+typedef struct dpi_finetune_plan {
+    size_t struct_size;
+    int64_t memory_bytes;  /* of the process, with all below */
+    int64_t program_bytes; /* of the process now, and the weights that opening the model left */
+    int64_t state_bytes;   /* weights in f32, adapters, moments */
+    int64_t step_bytes;    /* the sum of a step, and what a step that fails goes back to */
+    int64_t thread_bytes;  /* of each thread: gradients, integers, activations of one example */
+    int64_t record_bytes;  /* tokens of n_units units, at most */
+    int32_t n_threads;
+} dpi_finetune_plan;
+
+DPI_API void dpi_finetune_plan_init(dpi_finetune_plan *plan);
+/* Reads no record. Errors: those of dpi_finetune_open. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_plan_of(const dpi_finetune_options *options,
+                                                       dpi_finetune_plan *plan, dpi_error *err);
 
 typedef struct dpi_finetune dpi_finetune;
 
@@ -161,6 +182,11 @@ DPI_API const dpi_finetune_claim *dpi_finetune_claim_of(const dpi_finetune *fine
  * checkpoint); FORMAT (a checkpoint of another configuration, or whose charge
  * is not in the ledger); IO, MEMORY, CANCELLED. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_begin(dpi_finetune *finetune, dpi_error *err);
+
+/* Seconds of a step in which n_expected units join with rows of n_positions, at most: by measured
+ * gradients of made-up tokens. Before dpi_finetune_begin. Errors: MEMORY, ENTROPY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_measure(dpi_finetune *finetune, double *seconds,
+                                                       dpi_error *err);
 
 /* One step. Errors: NUMERIC (the adapter would not be finite), ENTROPY, MEMORY, CANCELLED (the step
  * is undone), IO (the checkpoint), STATE (not begun; all steps are done). */
@@ -221,6 +247,33 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_instruction(const char *instructi
 /* shares [n]: n_texts in proportion to counts, of which those below 0 are 0; as many of each where
  * all are. counts are below 2^31. */
 DPI_API void dpi_finetune_share(const int64_t *counts, int32_t n, int32_t n_texts, int32_t *shares);
+
+/* ---- The report of texts --------------------------------------------------------------------- */
+
+/* Texts of an adapter: files and numbers for their report. */
+typedef struct dpi_finetune_texts {
+    const char *adapter; /* the file with the claim: the adapter, or a whole model */
+    const char *output;  /* the file of the texts; NULL: none */
+    int32_t n_texts;
+    double temp, top_p, min_p;
+} dpi_finetune_texts;
+
+/* *json: the claim and the statement of the texts as one JSON object, the caller's, to free with
+ * free. Errors: IO, MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_report(const dpi_finetune_claim *claim,
+                                                      const dpi_finetune_texts *texts, char **json,
+                                                      dpi_error *err);
+/* 1: the text is such a report. */
+DPI_API int32_t dpi_finetune_report_is(const char *text, size_t n_bytes);
+/* Computes what follows from the report's own parameters a second time. With adapter_path its hash,
+ * and whether its claim is the report's; with output_path the hash of the texts; both may be NULL.
+ * A field that does not hold is no error. *result, after dpi_verification_init, is freed with
+ * dpi_verification_free in any case. Errors: FORMAT, IO, MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_report_verify(const char *text, size_t n_bytes,
+                                                             const char *adapter_path,
+                                                             const char *output_path,
+                                                             dpi_verification *result,
+                                                             dpi_error *err);
 
 #ifdef __cplusplus
 }

@@ -42,9 +42,13 @@ static dpi_status encode(const dpi_example_format *f, const char *text, size_t n
     }
     if (n < most && end >= 0)
         tokens[n++] = end;
-    example->tokens = tokens;
     example->n = (int32_t)(n < most ? n : most);
-    return DPI_STATUS_OK;
+    const size_t n_bytes_kept = (size_t)(example->n + 1) * sizeof *tokens;
+    example->tokens = dpi_private_malloc(n_bytes_kept);
+    if (example->tokens)
+        memcpy(example->tokens, tokens, n_bytes_kept - sizeof *tokens);
+    dpi_private_free(tokens);
+    return example->tokens ? DPI_STATUS_OK : no_memory(err);
 }
 
 /* The instruction for each record of a unit; -1: its label is none of the public ones. */

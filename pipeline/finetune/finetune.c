@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "dpinfer/memory.h"
+#include "dpinfer/process.h"
 #include "dp/exact/poisson.h"
 #include "engine/model.h"
 #include "train/checkpoint.h"
@@ -42,9 +43,9 @@ static int32_t wrong_count(const dpi_finetune_options *o) {
     return !(o->mismatch > 0) ? 0 : o->n_wrong < others ? o->n_wrong : others;
 }
 
-static dpi_status create_tuner(dpi_finetune *f, dpi_error *err) {
+static dpi_tuner_options tuner_options(const dpi_finetune *f) {
     const dpi_finetune_options *o = &f->options;
-    dpi_tuner_options t = {
+    return (dpi_tuner_options){
         .model = o->model, .full = o->full, .rank = o->rank, .alpha = o->alpha,
         .targets = o->targets,
         .seed = o->seed, .n_positions = o->n_positions, .n_threads = o->n_threads,
@@ -53,7 +54,11 @@ static dpi_status create_tuner(dpi_finetune *f, dpi_error *err) {
         .n_steps = o->n_steps, .lr = o->lr, .lr_floor = o->lr / 10, .n_warmup = o->n_warmup,
         .unbiased = o->unbiased, .least = .01, .cancel = o->cancel,
         .cancel_user = o->cancel_user, .ranks = o->ranks};
-    if (o->seeded) {
+}
+
+static dpi_status create_tuner(dpi_finetune *f, dpi_error *err) {
+    dpi_tuner_options t = tuner_options(f);
+    if (f->options.seeded) {
         t.random = dpi_random_insecure;
         t.random_user = &f->bits;
     }
@@ -110,6 +115,54 @@ const dpi_finetune_claim *dpi_finetune_claim_of(const dpi_finetune *f) { return 
 
 int32_t dpi_finetune_steps_done(const dpi_finetune *f) {
     return (int32_t)dpi_tuner_steps_done(f->tuner);
+}
+
+/* ---- The plan -------------------------------------------------------------------------------- */
+
+void dpi_finetune_plan_init(dpi_finetune_plan *plan) {
+    *plan = (dpi_finetune_plan){.struct_size = sizeof *plan};
+}
+
+static int64_t rows_of_unit(const dpi_finetune_options *o) {
+    return (int64_t)(dpi_records_has_units(o->records) ? o->max_per_unit : 1) *
+           (1 + wrong_count(o));
+}
+
+dpi_status dpi_finetune_plan_of(const dpi_finetune_options *options, dpi_finetune_plan *plan,
+                                dpi_error *err) {
+    dpi_finetune f = {.options = *options, .lock = -1};
+    dpi_model_info info;
+    dpi_tuner_memory m;
+    uint64_t now;
+    if (plan->struct_size != sizeof *plan)
+        return dpi_fail(err, DPI_STATUS_ARG, "dpi_finetune_plan.struct_size is %zu, must be %zu",
+                        plan->struct_size, sizeof *plan);
+    dpi_model_info_init(&info);
+    DPI_TRY(dpi_finetune_settle(&f, err));
+    DPI_TRY(dpi_model_info_get(options->model, &info, err));
+    DPI_TRY(dpi_check_range("positions", options->n_positions, 2, info.n_ctx_train, err));
+    if (f.options.n_threads == 0)
+        f.options.n_threads = dpi_processors();
+    const dpi_tuner_options t = tuner_options(&f);
+    DPI_TRY(dpi_tuner_memory_of(&t, &m, err));
+    dpi_process_memory(&now, NULL);
+    plan->program_bytes = (int64_t)now + info.weight_bytes;
+    plan->state_bytes = m.state_bytes, plan->step_bytes = m.step_bytes;
+    plan->thread_bytes = m.thread_bytes, plan->n_threads = f.options.n_threads;
+    plan->record_bytes = options->n_units * rows_of_unit(options) / (1 + wrong_count(options)) *
+                         (options->n_positions + 1) * (int64_t)sizeof(int32_t);
+    plan->memory_bytes = plan->program_bytes + m.state_bytes + m.step_bytes +
+                         plan->n_threads * m.thread_bytes + plan->record_bytes;
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_finetune_measure(dpi_finetune *f, double *seconds, dpi_error *err) {
+    const dpi_finetune_options *o = &f->options;
+    double gradient, rest;
+    DPI_TRY(dpi_tuner_measure(f->tuner, &gradient, &rest, err));
+    const double rows = ceil(o->n_expected) * (double)rows_of_unit(o);
+    *seconds = gradient * ceil(rows / o->n_threads) + rest;
+    return DPI_STATUS_OK;
 }
 
 /* ---- The checkpoint -------------------------------------------------------------------------- */

@@ -37,9 +37,6 @@ int32_t dpi_finetune_count_size(const dpi_finetune *f);
 DPI_MUST_CHECK dpi_status dpi_finetune_draw_counts(dpi_finetune *f, dpi_error *err);
 /* What the histogram has of epsilon, rounded up; 0: there is none. */
 double dpi_finetune_histogram_epsilon(const dpi_finetune_claim *claim);
-/* The epsilon of a claim's sigma, q and steps at its delta, with its histogram's. */
-DPI_MUST_CHECK dpi_status dpi_finetune_epsilon(const dpi_finetune_claim *claim, double *epsilon,
-                                               dpi_error *err);
 /* Charges the ledger, if there is one. */
 DPI_MUST_CHECK dpi_status dpi_finetune_charge(dpi_finetune *f, dpi_error *err);
 /* After a checkpoint: what was charged then, from the ledger. Errors: FORMAT (the charge is not in

@@ -21,7 +21,7 @@ void dpi_finetune_options_init(dpi_finetune_options *options) {
                                       .n_wrong = 4,
                                       .delta = 1e-6,
                                       .n_steps = 100,
-                                      .rank = 8,
+                                      .rank = 1,
                                       .alpha = 16,
                                       .targets = DPI_FINETUNE_ALL,
                                       .clip = 1,

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "dpinfer/gaussian.h"
@@ -233,11 +234,39 @@ static const char *check_labels(const dpi_model *model, const char *folder) {
     return fault;
 }
 
+/* A report whose epsilon is less than what follows from its parameters does not hold. */
+static const char *check_report(const dpi_model *model, const char *folder) {
+    char path[400], *json = NULL;
+    dpi_verification v;
+    dpi_records *records = open_records(folder, 5);
+    dpi_finetune *f = open_finetune(model, records, NULL);
+    const dpi_finetune_texts texts = {.adapter = path, .n_texts = 1, .temp = 1, .top_p = 1};
+    const char *fault = "no report";
+    snprintf(path, sizeof path, "%s/people.csv", folder);
+    dpi_verification_init(&v);
+    if (f && dpi_finetune_report(dpi_finetune_claim_of(f), &texts, &json, NULL) == DPI_STATUS_OK) {
+        char *digit = strstr(json, "\"epsilon\": ") + strlen("\"epsilon\": ");
+        while (*digit == '0' || *digit == '.')
+            digit++;
+        *digit = (char)(*digit - 1);
+        fault = dpi_finetune_report_verify(json, strlen(json), NULL, NULL, &v, NULL) !=
+                            DPI_STATUS_OK || v.n_wrong != 1
+                    ? "a report with a lower epsilon holds"
+                    : 0;
+    }
+    dpi_verification_free(&v);
+    free(json);
+    dpi_finetune_free(f);
+    dpi_records_close(records);
+    return fault;
+}
+
 const char *probe_finetune(const dpi_model *model, const char *folder) {
     const char *fault = check_claims(model, folder);
     fault = fault ? fault : check_labels(model, folder);
     fault = fault ? fault : check_charge(model, folder, 8, true);
     fault = fault ? fault : check_units(model, folder);
     fault = fault ? fault : probe_histogram(model, folder);
+    fault = fault ? fault : check_report(model, folder);
     return fault ? fault : check_charge(model, folder, .05, false);
 }

@@ -258,6 +258,52 @@ P
 refuse 5 "the claim of fbits.gguf does not hold" generate fbits.gguf -n 4
 run verify fbits.gguf; expect_rc 1; expect_out "WRONG  tensors_sha256"
 
+# ---- The report of texts, and its verification --------------------------------------------------
+run generate m.gguf --lora ah.gguf --num 6 -n 4 -o rt.jsonl --report rt.json --seed 2; expect_rc 0
+python3 - <<'P' || bad "the report of texts"
+import hashlib, json
+o = json.load(open("rt.json"))
+sha = lambda name: hashlib.sha256(open(name, "rb").read()).hexdigest()
+assert o["texts"]["output"]["sha256"] == sha("rt.jsonl")
+assert o["adapter"]["sha256"] == sha("ah.gguf")
+assert o["label"] == "PRIVATE" and o["texts"]["number"] == 6
+assert o["statement"]["guarantee"] == "(epsilon, delta)-DP" and o["statement"]["delta"] == 1e-3
+assert o["statement"]["by"] == "post-processing of the adapter"
+assert o["parameters"]["histogram_scale"] == 2 and o["parameters"]["sigma"] == 2
+for name, change in (("low", lambda o: o["statement"].update(epsilon=0.1)),
+                     ("quiet", lambda o: o["parameters"].update(histogram_scale=200)),
+                     ("sure", lambda o: o["parameters"].update(sigma=50.0)),
+                     ("typed", lambda o: o["parameters"].update(steps="4")),
+                     ("range", lambda o: o["parameters"].update(sampling=2.0)),
+                     ("seeded", lambda o: o["parameters"].update(randomness=1)),
+                     ("other", lambda o: o["adapter"].update(sha256="0" * 64))):
+    changed = json.loads(json.dumps(o))
+    change(changed)
+    json.dump(changed, open(name + ".json", "w"))
+P
+run verify rt.json; expect_rc 0; expect_out "PRIVATE"; expect_out "given  sigma"
+expect_out "the adapter was not looked at"
+run verify rt.json --lora ah.gguf --output rt.jsonl; expect_rc 0
+expect_out "ok     adapter.sha256"; expect_out "ok     texts.output.sha256"
+expect_out "the adapter is the one named; the output is the one"
+run verify low.json; expect_rc 1; expect_out "WRONG  statement.epsilon: recorded 0.1"
+run verify quiet.json; expect_rc 1; expect_out "WRONG  statement.epsilon"
+run verify sure.json; expect_rc 1; expect_out "WRONG  statement.epsilon"
+run verify sure.json --lora ah.gguf; expect_rc 1; expect_out "WRONG  parameters.sigma"
+run verify seeded.json; expect_rc 1; expect_out "WRONG  label"
+refuse 5 "lacks steps" verify typed.json
+refuse 5 "lacks sampling" verify range.json
+run verify other.json; expect_rc 0
+run verify other.json --lora ah.gguf; expect_rc 1; expect_out "WRONG  adapter.sha256"
+run verify rt.json --lora ap.gguf; expect_rc 1; expect_out "WRONG  adapter.sha256"
+run verify rt.json --output pairs; expect_rc 1; expect_out "WRONG  texts.output.sha256"
+run generate f.gguf --num 2 -n 4 --report rf.json; expect_rc 0
+run verify rf.json --model f.gguf; expect_rc 0; expect_out "ok     adapter.tensors"
+run generate m.gguf --lora s1.gguf -n 4 --report rn.json; expect_rc 0
+run verify rn.json --lora s1.gguf; expect_rc 0; expect_out "NOT PRIVATE"
+refuse 2 "is there already" generate m.gguf --lora ah.gguf -n 4 --report rt.json
+refuse 2 "allowed is JSON" generate m.gguf --lora ah.gguf -n 4 --report rt.md
+
 # ---- The model that an adapter is of -------------------------------------------------------------
 mv m.gguf mine.gguf
 "$dpinfer" make-model --layers 1 --embd 32 --ff 32 --heads 2 --kv-heads 1 --vocab-size 300 \
@@ -280,6 +326,25 @@ check "losses" test "$(grep -cE '^step [04]: [0-9.]+ nats a token of the held-ou
 refuse 4 "no held-out record has a token" $one --sigma 2 -o hx.gguf --held-out empty.jsonl
 refuse 2 "is an input and would be overwritten" $one --sigma 2 -o public.jsonl \
     --held-out public.jsonl --overwrite
+
+# ---- The plan ------------------------------------------------------------------------------
+run ledger show year.ledger; cp out before
+run $tune --sigma 3 --plan --ledger year.ledger --json; expect_rc 0
+python3 - <<'P' || bad "the plan"
+import json
+o = json.load(open("out"))
+assert o["sigma"] == 3 and o["steps"] == 4 and o["threads"] == 2
+assert o["memory_bytes"] == o["program_bytes"] + o["state_bytes"] + o["step_bytes"] + \
+    2 * o["thread_bytes"] + o["record_bytes"]
+# 7 matrices of rank 2: q, o 32 x 32; k, v 32 x 16; gate, up, down 32 x 32. Weights of the base.
+n, base = 2 * (5 * 64 + 2 * 48), 25440
+assert o["numbers"] == n and o["state_bytes"] == 4 * (base + 4 * n) and o["step_bytes"] == 20 * n
+assert o["thread_bytes"] > 20 * n and o["record_bytes"] == 8 * 33 * 4
+assert 0 < o["step_seconds"] < 60 and abs(o["seconds"] / o["step_seconds"] - 4) < 1e-9
+P
+run ledger show year.ledger; expect_same out before
+# ---- The plan -------------------------------------------------------------------------------
+run ${full/--full/--full --plan --json} --sigma 2; expect_rc 0; expect_out '"numbers": 25440'
 
 # ---- What is refused --------------------------------------------------------------------------
 refuse 2 "-o FILE" finetune m.gguf refs.jsonl --units 8 --sigma 1

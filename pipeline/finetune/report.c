@@ -1,0 +1,285 @@
+/* report.c - the report of texts that were written with an adapter: the adapter's claim, and what
+ * follows from it by post-processing; and its verification, which trusts nothing of it. */
+#include <jansson.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "dpinfer/memory.h"
+#include "dpinfer/model.h"
+#include "pipeline/finetune/finetune.h"
+#include "pipeline/release/hash.h"
+
+static const char FORMAT[] = "dpinfer texts of an adapter";
+enum { VERSION = 1 };
+
+/* The numbers of a claim that its epsilon follows from, and what else is public. */
+typedef struct number {
+    const char *key;
+    size_t offset; /* in the claim */
+    size_t n_bytes; /* of an integer; 0: a double */
+    double min, max;
+} number;
+
+#define CLAIM(member) offsetof(dpi_finetune_claim, member)
+static const number numbers[] = {
+    {"delta", CLAIM(delta), 0, 1e-100, 1 - 0x1p-53},
+    {"sigma", CLAIM(sigma), 0, 0, 4096},
+    {"sampling", CLAIM(sampling), 0, 0x1p-32, 1},
+    {"expected", CLAIM(n_expected), 0, 0, 1e12},
+    {"clip", CLAIM(clip), 0, 0, 1e6},
+    {"units", CLAIM(n_units), 8, 1, 0x1p40},
+    {"steps", CLAIM(n_steps), 4, 1, 1 << 24},
+    {"max_per_unit", CLAIM(max_per_unit), 4, 0, 64},
+    {"histogram_scale", CLAIM(histogram_scale), 4, 0, 1 << 20},
+    {"record_kind", CLAIM(record_kind), 4, 0, DPI_RECORD_ROW},
+    {"randomness", CLAIM(randomness), 4, 0, DPI_RANDOMNESS_SEED},
+    {"full", CLAIM(full), 4, 0, 1},
+    {"numbers", CLAIM(n_params), 8, 0, 0x1p50},
+};
+enum { N_NUMBERS = sizeof numbers / sizeof *numbers };
+
+static double get(const dpi_finetune_claim *c, const number *n) {
+    const char *at = (const char *)c + n->offset;
+    int32_t small;
+    int64_t large;
+    double real;
+    memcpy(&small, at, sizeof small), memcpy(&large, at, sizeof large);
+    memcpy(&real, at, sizeof real);
+    return n->n_bytes == 0 ? real : n->n_bytes == 8 ? (double)large : (double)small;
+}
+
+static void put(dpi_finetune_claim *c, const number *n, double value) {
+    char *at = (char *)c + n->offset;
+    const int64_t large = n->n_bytes > 0 ? (int64_t)value : 0;
+    const int32_t small = n->n_bytes == 4 ? (int32_t)value : 0;
+    if (n->n_bytes == 0)
+        memcpy(at, &value, sizeof value);
+    else if (n->n_bytes == 8)
+        memcpy(at, &large, sizeof large);
+    else
+        memcpy(at, &small, sizeof small);
+}
+
+static const char *label_of(const dpi_finetune_claim *c) {
+    return dpi_finetune_is_private(c) ? "PRIVATE" : "NOT PRIVATE";
+}
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+static json_t *parameters_of(const dpi_finetune_claim *c) {
+    json_t *o = json_object();
+    int bad = !o;
+    for (int i = 0; i < N_NUMBERS && !bad; i++) {
+        const double value = get(c, &numbers[i]);
+        bad = json_object_set_new(o, numbers[i].key,
+                                  numbers[i].n_bytes > 0 ? json_integer((json_int_t)value)
+                                                         : json_real(value));
+    }
+    if (!bad)
+        return o;
+    json_decref(o);
+    return NULL;
+}
+
+/* epsilon null: none. */
+static json_t *statement_of(const dpi_finetune_claim *c) {
+    return json_pack("{s:s, s:o, s:f, s:s, s:s}", "guarantee",
+                     dpi_finetune_is_private(c) ? "(epsilon, delta)-DP" : "none", "epsilon",
+                     isfinite(c->epsilon) ? json_real(c->epsilon) : json_null(), "delta", c->delta,
+                     "adjacency", "add-remove", "by", "post-processing of the adapter");
+}
+
+static json_t *texts_of(const dpi_finetune_texts *t, json_t *output) {
+    return json_pack("{s:i, s:f, s:f, s:f, s:o}", "number", (int)t->n_texts, "temp", t->temp,
+                     "top_p", t->top_p, "min_p", t->min_p, "output", output);
+}
+
+dpi_status dpi_finetune_report(const dpi_finetune_claim *c, const dpi_finetune_texts *texts,
+                               char **json, dpi_error *err) {
+    json_t *adapter = NULL, *output = NULL;
+    char program[64];
+    DPI_TRY(dpi_hash_one(texts->adapter, &adapter, err));
+    if (texts->output) {
+        const dpi_status status = dpi_hash_one(texts->output, &output, err);
+        if (status != DPI_STATUS_OK) {
+            json_decref(adapter);
+            return status;
+        }
+    }
+    snprintf(program, sizeof program, "dpinfer %s", dpi_version());
+    json_t *report = json_pack("{s:s, s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "format", FORMAT,
+                               "version", VERSION, "program", program, "label", label_of(c),
+                               "model", c->model_name, "adapter", adapter, "parameters",
+                               parameters_of(c), "statement", statement_of(c), "texts",
+                               texts_of(texts, output ? output : json_null()));
+    char *text = report ? json_dumps(report, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
+    json_decref(report);
+    *json = text ? strdup(text) : NULL;
+    dpi_private_free(text);
+    return *json ? DPI_STATUS_OK
+                 : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
+}
+
+/* ---- Verification ---------------------------------------------------------------------------- */
+
+int32_t dpi_finetune_report_is(const char *text, size_t n_bytes) {
+    json_t *root = json_loadb(text, n_bytes, 0, NULL);
+    const char *format = json_string_value(json_object_get(root, "format"));
+    const bool is = format && strcmp(format, FORMAT) == 0;
+    json_decref(root);
+    return is;
+}
+
+static dpi_status fail_key(const char *key, dpi_error *err) {
+    return dpi_fail(err, DPI_STATUS_FORMAT,
+                    "the report of texts lacks %s, or it is out of range or of another type", key);
+}
+
+static dpi_status read_claim(const json_t *root, dpi_finetune_claim *c, dpi_error *err) {
+    const json_t *o = json_object_get(root, "parameters");
+    if (json_integer_value(json_object_get(root, "version")) != VERSION)
+        return fail_key("version", err);
+    for (int i = 0; i < N_NUMBERS; i++) {
+        const number *n = &numbers[i];
+        const json_t *value = json_object_get(o, n->key);
+        const double x = json_number_value(value);
+        const bool typed = n->n_bytes > 0 ? json_is_integer(value) : json_is_number(value);
+        if (!typed || !(x >= n->min && x <= n->max))
+            return fail_key(n->key, err);
+        put(c, n, x);
+    }
+    return dpi_finetune_epsilon(c, &c->epsilon, err);
+}
+
+/* A field more; NULL: out of memory. */
+static dpi_verified_field *add_field(dpi_verification *v, const char *path, int32_t verdict) {
+    dpi_verified_field *grown = realloc(v->fields, (v->n_fields + 1) * sizeof *grown);
+    if (!grown)
+        return NULL;
+    v->fields = grown;
+    dpi_verified_field *f = &grown[v->n_fields++];
+    *f = (dpi_verified_field){.verdict = verdict};
+    snprintf(f->path, sizeof f->path, "%s", path);
+    v->n_ok += verdict == DPI_VERDICT_OK;
+    v->n_wrong += verdict == DPI_VERDICT_WRONG;
+    return f;
+}
+
+static bool add_number(dpi_verification *v, const char *path, double recorded, double computed,
+                       int32_t verdict) {
+    dpi_verified_field *f = add_field(v, path, verdict);
+    if (f)
+        snprintf(f->recorded, sizeof f->recorded, "%.10g", recorded),
+            snprintf(f->computed, sizeof f->computed, "%.10g", computed);
+    return f != NULL;
+}
+
+/* What is shown of a text from a file has no byte that could steer a terminal. */
+static void show(char *to, size_t size, const char *text) {
+    snprintf(to, size, "%s", text ? text : "(none)");
+    for (; *to; to++)
+        *to = (unsigned char)*to < 0x20 || (unsigned char)*to > 0x7e ? '?' : *to;
+}
+
+static bool add_text(dpi_verification *v, const char *path, const char *recorded,
+                     const char *computed) {
+    const bool same = recorded && strcmp(recorded, computed) == 0;
+    dpi_verified_field *f = add_field(v, path, same ? DPI_VERDICT_OK : DPI_VERDICT_WRONG);
+    if (f)
+        show(f->recorded, sizeof f->recorded, recorded),
+            snprintf(f->computed, sizeof f->computed, "%s", same ? "the same" : computed);
+    return f != NULL;
+}
+
+/* The hash of a file that an object of the report has. */
+static dpi_status check_file(dpi_verification *v, const char *path, const json_t *object,
+                             const char *file, bool *added, dpi_error *err) {
+    char hex[DPI_HASH_HEX + 1];
+    int64_t n_bytes;
+    if (!dpi_hash_file(file, hex, &n_bytes))
+        return dpi_fail(err, DPI_STATUS_IO, "cannot read %s", file);
+    *added &= add_text(v, path, json_string_value(json_object_get(object, "sha256")), hex);
+    return DPI_STATUS_OK;
+}
+
+/* The numbers are those of the claim in the adapter's file. */
+static dpi_status check_adapter(dpi_verification *v, const dpi_finetune_claim *c,
+                                const char *path, bool *added, dpi_error *err) {
+    dpi_finetune_claim own;
+    double recorded;
+    int32_t intact;
+    char name[64];
+    dpi_finetune_claim_init(&own);
+    DPI_TRY(dpi_finetune_read_claim(path, &own, &recorded, &intact, err));
+    for (int i = 0; i < N_NUMBERS; i++) {
+        const double x = get(c, &numbers[i]), y = get(&own, &numbers[i]);
+        snprintf(name, sizeof name, "parameters.%s", numbers[i].key);
+        *added &= add_number(v, name, x, y,
+                             x < y || x > y ? DPI_VERDICT_WRONG : DPI_VERDICT_OK);
+    }
+    *added &= add_text(v, "adapter.tensors", intact ? "intact" : "changed", "intact");
+    return DPI_STATUS_OK;
+}
+
+/* A bound that was recorded may be above the one that is computed now by what bisection leaves. */
+static int32_t judge_epsilon(double recorded, double computed) {
+    const bool infinite = isinf(recorded) && isinf(computed);
+    return infinite || (recorded >= computed * (1 - 1e-9) && recorded <= computed * (1 + 1e-3))
+               ? DPI_VERDICT_OK
+               : DPI_VERDICT_WRONG;
+}
+
+static dpi_status verify(const json_t *root, const char *adapter_path, const char *output_path,
+                         dpi_verification *v, dpi_error *err) {
+    const json_t *statement = json_object_get(root, "statement");
+    const json_t *epsilon = json_object_get(statement, "epsilon");
+    dpi_finetune_claim c;
+    bool added = true;
+    dpi_finetune_claim_init(&c);
+    DPI_TRY(read_claim(root, &c, err));
+    if (!json_is_number(epsilon) && !json_is_null(epsilon))
+        return fail_key("statement.epsilon", err);
+    for (int i = 0; i < N_NUMBERS && !adapter_path; i++) {
+        const double x = get(&c, &numbers[i]);
+        added &= add_number(v, numbers[i].key, x, x, DPI_VERDICT_GIVEN);
+    }
+    const double recorded = json_is_null(epsilon) ? (double)INFINITY : json_number_value(epsilon);
+    added &= add_number(v, "statement.epsilon", recorded, c.epsilon,
+                        judge_epsilon(recorded, c.epsilon));
+    const double delta = json_number_value(json_object_get(statement, "delta"));
+    added &= add_number(v, "statement.delta", delta, c.delta,
+                        delta < c.delta || delta > c.delta ? DPI_VERDICT_WRONG : DPI_VERDICT_OK);
+    added &= add_text(v, "statement.guarantee",
+                      json_string_value(json_object_get(statement, "guarantee")),
+                      dpi_finetune_is_private(&c) ? "(epsilon, delta)-DP" : "none");
+    added &= add_text(v, "label", json_string_value(json_object_get(root, "label")), label_of(&c));
+    if (adapter_path) {
+        DPI_TRY(check_file(v, "adapter.sha256", json_object_get(root, "adapter"), adapter_path,
+                           &added, err));
+        DPI_TRY(check_adapter(v, &c, adapter_path, &added, err));
+    }
+    if (output_path)
+        DPI_TRY(check_file(v, "texts.output.sha256",
+                           json_object_get(json_object_get(root, "texts"), "output"), output_path,
+                           &added, err));
+    v->is_private = dpi_finetune_is_private(&c);
+    v->model_hashed = adapter_path != NULL, v->output_hashed = output_path != NULL;
+    snprintf(v->label, sizeof v->label, "%s", label_of(&c));
+    return added ? DPI_STATUS_OK
+                 : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the fields of the report");
+}
+
+dpi_status dpi_finetune_report_verify(const char *text, size_t n_bytes, const char *adapter_path,
+                                      const char *output_path, dpi_verification *result,
+                                      dpi_error *err) {
+    json_t *root = json_loadb(text, n_bytes, JSON_REJECT_DUPLICATES, NULL);
+    if (!root)
+        return dpi_fail(err, DPI_STATUS_FORMAT, "the report of texts is not JSON");
+    const dpi_status status = verify(root, adapter_path, output_path, result, err);
+    json_decref(root);
+    return status;
+}
