@@ -28,6 +28,7 @@ typedef struct tuning {
     char *names; /* of the attributes, cut into pieces */
     const char *attributes[DPI_LABEL_FIELDS_MAX];
     int32_t n_attributes;
+    uint32_t targets;
     dpi_records *records, *held_out;
     dpi_model *model;
     dpi_finetune *finetune;
@@ -82,6 +83,37 @@ static int split_attributes(tuning *t) {
     return CLI_OK;
 }
 
+/* The matrices that a name stands for; 0: none. */
+static uint32_t targets_of(const char *name, size_t n) {
+    static const struct {
+        const char *name;
+        uint32_t bits;
+    } all[] = {{"all", DPI_FINETUNE_ALL},
+               {"attention", DPI_FINETUNE_Q | DPI_FINETUNE_K | DPI_FINETUNE_V | DPI_FINETUNE_O},
+               {"qv", DPI_FINETUNE_Q | DPI_FINETUNE_V},
+               {"q", DPI_FINETUNE_Q}, {"k", DPI_FINETUNE_K}, {"v", DPI_FINETUNE_V},
+               {"o", DPI_FINETUNE_O}, {"gate", DPI_FINETUNE_GATE}, {"up", DPI_FINETUNE_UP},
+               {"down", DPI_FINETUNE_DOWN}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (strlen(all[i].name) == n && memcmp(all[i].name, name, n) == 0)
+            return all[i].bits;
+    return 0;
+}
+
+static int read_targets(tuning *t) {
+    for (const char *name = t->a->v[OPT_TARGETS].s; name;) {
+        const size_t n = strcspn(name, ",");
+        const uint32_t bits = targets_of(name, n);
+        if (bits == 0)
+            return cli_fail(CLI_USAGE,
+                            "--targets: found '%.*s', allowed are all, attention, qv and q, k, v, "
+                            "o, gate, up, down", (int)n, name);
+        t->targets |= bits;
+        name = name[n] ? name + n + 1 : NULL;
+    }
+    return CLI_OK;
+}
+
 /* The checkpoint is read, and replaced: no other file, and not the adapter. */
 static int check_files(const args *a) {
     paths all = {0}, own = {0};
@@ -98,10 +130,6 @@ static int check_files(const args *a) {
 }
 
 static dpi_finetune_options options_of(const tuning *t) {
-    static const uint32_t targets[] = {DPI_FINETUNE_ALL,
-                                       DPI_FINETUNE_Q | DPI_FINETUNE_K | DPI_FINETUNE_V |
-                                           DPI_FINETUNE_O,
-                                       DPI_FINETUNE_Q | DPI_FINETUNE_V};
     const option_value *v = t->a->v;
     dpi_finetune_options o;
     dpi_finetune_options_init(&o);
@@ -123,7 +151,7 @@ static dpi_finetune_options options_of(const tuning *t) {
     o.n_expected = v[OPT_EXPECTED].given ? v[OPT_EXPECTED].d : 0;
     o.n_steps = (int32_t)v[OPT_TUNE_STEPS].i;
     o.rank = (int32_t)v[OPT_RANK].i, o.alpha = v[OPT_ALPHA].d;
-    o.targets = targets[v[OPT_TARGETS].i];
+    o.targets = t->targets;
     o.full = (int32_t)v[OPT_FULL].i;
     o.clip = v[OPT_TUNE_CLIP].d, o.lr = v[OPT_LR].given ? v[OPT_LR].d : 0;
     o.n_warmup = (int32_t)v[OPT_WARMUP].i, o.unbiased = v[OPT_OPTIMIZER].i == 1;
@@ -186,6 +214,8 @@ static int open_inputs(tuning *t) {
     records.label_field = a->v[OPT_LABEL_FIELD].given ? a->v[OPT_LABEL_FIELD].s : NULL;
     if (code == CLI_OK)
         code = split_attributes(t);
+    if (code == CLI_OK)
+        code = read_targets(t);
     records.label_fields = t->attributes, records.n_label_fields = t->n_attributes;
     if (code == CLI_OK)
         code = label_options_read(a, &t->labels, &unused);

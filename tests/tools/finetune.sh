@@ -258,6 +258,34 @@ P
 refuse 5 "the claim of fbits.gguf does not hold" generate fbits.gguf -n 4
 run verify fbits.gguf; expect_rc 1; expect_out "WRONG  tensors_sha256"
 
+# ---- Texts of a given form ----------------------------------------------------------------------
+printf 'root ::= "say " [a-c]{2,3} ("!" | "?")\n' >form.gbnf
+run generate m.gguf --lora a.gguf --num 40 -n 24 --grammar form.gbnf --jsonl; expect_rc 0
+python3 - <<'P' || bad "texts of a grammar"
+import json, re
+texts = [json.loads(line) for line in open("out")]
+assert len(texts) == 40 and all(t["ended"] and t["private"] for t in texts)
+assert all(re.fullmatch("say [a-c]{2,3}[!?]", t["text"]) for t in texts), texts[:3]
+assert len({t["text"] for t in texts}) > 5
+P
+echo '{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}' >form.json
+run generate m.gguf --lora a.gguf --num 5 -n 60 --json-schema form.json --jsonl; expect_rc 0
+python3 - <<'P' || bad "texts of a schema"
+import json
+texts = [json.loads(line) for line in open("out")]
+done = [json.loads(t["text"]) for t in texts if t["ended"]]
+assert all(set(o) == {"n"} and isinstance(o["n"], int) for o in done)
+P
+refuse 2 "cannot read nothing" generate m.gguf --lora a.gguf -n 4 --grammar nothing
+
+# ---- Matrices that have an adapter --------------------------------------------------------------
+run $tune --sigma 2 --targets v,down -o tv.gguf -q; expect_rc 0
+run inspect tv.gguf; expect_rc 3
+check "the tensors of v and down" test "$(grep -aoE 'blk.0.[a-z_]+.weight.lora_a' tv.gguf |
+    sort -u | tr '\n' ' ')" = "blk.0.attn_v.weight.lora_a blk.0.ffn_down.weight.lora_a "
+run logits m.gguf --tokens before --lora tv.gguf; check "an adapter of two" test "$rc" -ne 3
+refuse 2 "--targets: found 'w'" $tune --sigma 2 --targets v,w -o x.gguf
+
 # ---- The report of texts, and its verification --------------------------------------------------
 run generate m.gguf --lora ah.gguf --num 6 -n 4 -o rt.jsonl --report rt.json --seed 2; expect_rc 0
 python3 - <<'P' || bad "the report of texts"
@@ -343,7 +371,8 @@ assert o["thread_bytes"] > 20 * n and o["record_bytes"] == 8 * 33 * 4
 assert 0 < o["step_seconds"] < 60 and abs(o["seconds"] / o["step_seconds"] - 4) < 1e-9
 P
 run ledger show year.ledger; expect_same out before
-# ---- The plan -------------------------------------------------------------------------------
+run $tune --epsilon 2 --plan; expect_rc 0; expect_out "MiB: program and model"
+expect_out "s a step"
 run ${full/--full/--full --plan --json} --sigma 2; expect_rc 0; expect_out '"numbers": 25440'
 
 # ---- What is refused --------------------------------------------------------------------------
