@@ -133,7 +133,8 @@ dpi_status dpi_finetune_plan_of(const dpi_finetune_options *options, dpi_finetun
     dpi_finetune f = {.options = *options, .lock = -1};
     dpi_model_info info;
     dpi_tuner_memory m;
-    uint64_t now;
+    uint64_t now; /* before sigma is found, which takes memory */
+    dpi_process_memory(&now, NULL);
     if (plan->struct_size != sizeof *plan)
         return dpi_fail(err, DPI_STATUS_ARG, "dpi_finetune_plan.struct_size is %zu, must be %zu",
                         plan->struct_size, sizeof *plan);
@@ -145,8 +146,8 @@ dpi_status dpi_finetune_plan_of(const dpi_finetune_options *options, dpi_finetun
         f.options.n_threads = dpi_processors();
     const dpi_tuner_options t = tuner_options(&f);
     DPI_TRY(dpi_tuner_memory_of(&t, &m, err));
-    dpi_process_memory(&now, NULL);
-    plan->program_bytes = (int64_t)now + info.weight_bytes;
+    plan->program_bytes =
+        (int64_t)(now + dpi_model_unread_bytes(options->model, info.n_vocab));
     plan->state_bytes = m.state_bytes, plan->step_bytes = m.step_bytes;
     plan->thread_bytes = m.thread_bytes, plan->n_threads = f.options.n_threads;
     plan->record_bytes = options->n_units * rows_of_unit(options) / (1 + wrong_count(options)) *

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "dpinfer/memory.h"
 #include "dpinfer/model.h"
 #include "pipeline/finetune/finetune.h"
+#include "pipeline/journal/json_text.h"
 #include "pipeline/release/hash.h"
 
 static const char FORMAT[] = "dpinfer texts of an adapter";
@@ -116,10 +116,10 @@ dpi_status dpi_finetune_report(const dpi_finetune_claim *c, const dpi_finetune_t
                                "model", c->model_name, "adapter", adapter, "parameters",
                                parameters_of(c), "statement", statement_of(c), "texts",
                                texts_of(texts, output ? output : json_null()));
-    char *text = report ? json_dumps(report, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
+    size_t n_bytes;
+    *json = report ? dpi_json_text(report, JSON_INDENT(2) | JSON_REAL_PRECISION(17), &n_bytes)
+                   : NULL;
     json_decref(report);
-    *json = text ? strdup(text) : NULL;
-    dpi_private_free(text);
     return *json ? DPI_STATUS_OK
                  : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
 }
