@@ -35,7 +35,7 @@ allowed() {
         upstream="base dp/account pipeline pipeline/ledger pipeline/journal pipeline/release"
         ;;
     pipeline/finetune)
-        upstream="$engine dp/exact dp/account dp/audit dp/methods pipeline pipeline/ledger"
+        upstream="$engine dp/exact dp/account dp/audit dp/methods pipeline pipeline/ledger pipeline/journal"
         upstream+=" pipeline/release train"
         ;;
     pipeline/augpe)
