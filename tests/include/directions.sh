@@ -35,8 +35,8 @@ allowed() {
         upstream="base dp/account pipeline pipeline/ledger pipeline/journal pipeline/release"
         ;;
     pipeline/finetune)
-        upstream="$engine dp/exact dp/account dp/audit dp/methods pipeline pipeline/ledger pipeline/journal"
-        upstream+=" pipeline/release train"
+        upstream="$engine dp/exact dp/account dp/audit dp/methods pipeline pipeline/ledger"
+        upstream+=" pipeline/journal pipeline/release train"
         ;;
     pipeline/augpe)
         upstream="$engine dp/exact dp/account dp/audit pipeline pipeline/ledger pipeline/journal"
