@@ -303,6 +303,13 @@ mv out noisy.json
 run ledger show year.ledger --json; expect_rc 0
 mv out charged.json
 refuse 6 "letters" eval made.jsonl --real real.jsonl --dp-epsilon 2.9 --ledger year.ledger
+# The charge comes first: that delta is too large for the records is known only when they are read.
+run ledger init two.ledger --dataset letters --epsilon 9 --delta 1e-6; expect_rc 0
+refuse 2 "less than 1 / number" eval made.jsonl --real real.jsonl --dp-epsilon 1 --dp-delta .1 \
+    --ledger two.ledger
+run ledger budget two.ledger --json; expect_rc 0; expect_out '"n_charges": 1'
+refuse 6 "letters" eval made.jsonl --real real.jsonl --dp-epsilon 9 --dp-delta .1 \
+    --ledger two.ledger
 run eval made.jsonl --real real.jsonl --label-field dept --dp-epsilon 2; expect_rc 0
 expect_out "Released with noise"
 check "not private" test -z "$(grep PRIVATE out)"
