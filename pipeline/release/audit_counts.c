@@ -56,7 +56,7 @@ static dpi_status read_charge(dpi_audit *a, dpi_ledger *ledger, double *rho) {
 
 /* The noise of all groups into cells -LAST..LAST, what is beyond in the outer ones. */
 static dpi_status draw(dpi_audit *a, dpi_counts *c, int64_t *cells, int64_t count[2 * LAST + 1]) {
-    int64_t first[N_GROUPS];
+    uint64_t first[N_GROUPS];
     for (int g = 0; g < N_GROUPS; g++) {
         int64_t same = 0;
         for (int i = 0; i < N_CELLS; i++)
@@ -67,7 +67,7 @@ static dpi_status draw(dpi_audit *a, dpi_counts *c, int64_t *cells, int64_t coun
             const int64_t z = cells[i] - TRUE_COUNT, w = z / 2;
             count[LAST + (w < -LAST ? -LAST : w > LAST ? LAST : w)]++;
             same += i > 0 && cells[i] == cells[i - 1];
-            first[g] = first[g] * 31 + z;
+            first[g] = first[g] * 31 + (uint64_t)z;
         }
         dpi_audit_hold(a, same < N_CELLS / 4, "cells share their noise");
     }

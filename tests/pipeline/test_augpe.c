@@ -385,6 +385,7 @@ static void test_report(void **state) {
         assert_ok(verify(text, NULL, &v, &err), &err);
         assert_true(v.n_wrong >= 1);
         dpi_verification_free(&v);
+        free(text);
         assert_ok(dpi_augpe_report(&f->claim, model, path, out, 1, &text, &err), &err);
     }
     at = strstr(text, "\"complete\""); /* a key that no report has */
