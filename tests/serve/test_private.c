@@ -388,9 +388,13 @@ static char *fourth_of_units(const char *first_unit, char **first) {
                                    "\"max_tokens\": 24, " QUESTION "}");
         if (code_of(reply) != 200)
             fail_msg("%d: %s", i, reply);
-        fourth = member(reply, "choices", "message");
+        char *text = member(reply, "choices", "message");
         if (i == 0)
-            *first = fourth;
+            *first = text;
+        else if (i == 3)
+            fourth = text;
+        else
+            free(text);
         free(reply);
     }
     assert_int_equal(count_charges(&v), 4);
