@@ -64,9 +64,10 @@ def prepare():
     with open("vectors.txt", "wb") as f:
         f.write(b"the 0 0\nrecord 1 0\nof 1 .5\nsat 0 2\nran .25 2\n")
     program("perturb", "--vectors", "vectors.txt", "r.jsonl", "--distances", "distances", "-o", "words.jsonl")
+    program("augpe", "m.gguf", "r.jsonl", "--rho", "1", "--num", "1", "-n", "2", "--rounds", "1", "-t", "1", "-q", "-o", "votes.jsonl", "--report", "votes.json")
     with open("keep", "wb") as f:
         f.write(b"what was there before\n")
-    assert all(os.path.exists(x) for x in ("m.gguf", "ok.json", "year", "job/tokens", "job.txt", "a.gguf", "state", "distances"))
+    assert all(os.path.exists(x) for x in ("m.gguf", "ok.json", "year", "job/tokens", "job.txt", "a.gguf", "state", "distances", "votes.json"))
 
 
 def damage(data, tokens=()):
@@ -228,6 +229,15 @@ def adapter_case():
                         ["generate", "m.gguf", "--lora", "a.gguf", "--num", draw.choice(VALUES), "-n", "2", "-t", "1", "--lora-scale", draw.choice(VALUES)]))
 
 
+def votes_case():
+    """Private evolution on records of any kind; its report, changed."""
+    if draw.randrange(2):
+        write("bad.json", damage(content("votes.json"), TOKENS))
+        return ["verify", "bad.json"] + draw.choice(([], ["--json"], ["--model", "m.gguf"], ["--output", draw.choice(("votes.jsonl", "keep", "no/such"))]))
+    return ["augpe", "m.gguf", write("bad.jsonl", damage(content("r.jsonl"), TOKENS)), "--rho", "1", "--num", "1", "-n", "2", "--rounds", "1", "-t", "1", "-q",
+            "-o", draw.choice(("new.jsonl", "keep", "bad.jsonl", "/dev/full", "m.gguf")), "--report", draw.choice(("new.json", "keep", "ok.json", "new.jsonl"))]
+
+
 def tune_case():
     """Fine-tuning that goes on from a file that was changed, or on records of any kind."""
     words = ["finetune", "m.gguf", "r.jsonl", "--delta", "1e-3", "--steps", "2", "--units", "8", "--sigma", "2", "--rank", "2", "--positions", "16", "-t", "1", "-q", "-o", "new.gguf"]
@@ -271,7 +281,9 @@ def eval_case():
             write(name, draw.randbytes(4 * draw.choice((0, 1, 8, 64, 400))) if name == "bad.f32" or draw.randrange(2) else bytes(4 * 64))
         return ["eval", "bad.f32", "ok.f32", "--features", "--dim", draw.choice(("1", "4", "8", "3") + VALUES[:14]), "--clusters", draw.choice(("2", "3") + VALUES[:14])]
     words = ["eval", write("bad.jsonl", damage(content("r.jsonl"), TOKENS)), "--real", "r.jsonl", "-o", draw.choice(("-", "new.html", "new.json", "new.csv", "keep", "bad.jsonl", "no/new"))]
-    for more in (("--model", "m.gguf"), ("--train", "r.csv"), ("--label-field", "who"), ("--json",), ("--overwrite",), ("--text-field", draw.choice(VALUES))):
+    write("bad.gbnf", damage(b'root ::= "a" [0-9]{1,3} | root root\n', TOKENS))
+    for more in (("--model", "m.gguf"), ("--train", "r.csv"), ("--label-field", "who"), ("--json",), ("--grammar", "bad.gbnf"), ("--canaries", "r.csv", "--controls", "bad.jsonl"),
+                 ("--prompts", "bad.jsonl"), ("--dp-epsilon", draw.choice(VALUES)), ("--ledger", "year"), ("--overwrite",), ("--text-field", draw.choice(VALUES))):
         if draw.randrange(3) == 0:
             words += more
     return [w for w in words if w != "--overwrite" or "keep" not in words]
@@ -298,7 +310,7 @@ def options_case():
                                   ("make-model", ["-o", "q.gguf", "--layers", "1", "--embd", "32", "--ff", "32", "--heads", "2"]), ("verify", ["ok.json"]), ("tokenize", ["m.gguf"]), ("logits", ["m.gguf"]),
                                   ("quantize", ["m.gguf", "q.gguf", "Q8_0"]), ("inspect", ["m.gguf"]), ("completion", ["bash"]),
                                   ("finetune", ["m.gguf", "r.jsonl", "--delta", "1e-3", "--steps", "1", "--units", "8", "--sigma", "2", "-o", "new.gguf"]), ("generate", ["m.gguf", "--lora", "a.gguf", "-n", "2"]),
-                                  ("eval", ["r.jsonl", "--real", "r.csv"]), ("perturb", ["--vectors", "vectors.txt", "r.jsonl"]), ("attack", ["--vectors", "vectors.txt", "r.jsonl", "--no-language"]),
+                                  ("eval", ["r.jsonl", "--real", "r.csv"]), ("augpe", ["m.gguf", "r.jsonl", "--rho", "1", "--num", "1", "-n", "2", "--rounds", "1", "-o", "new.jsonl"]), ("perturb", ["--vectors", "vectors.txt", "r.jsonl"]), ("attack", ["--vectors", "vectors.txt", "r.jsonl", "--no-language"]),
                                   ("infer", ["m.gguf", "r.jsonl", "--vectors", "vectors.txt", "--remote-model", "x", "--dry-run"])))
     words = [command] + [w for w in first if draw.randrange(12)]
     if command not in KNOWN:
@@ -321,7 +333,7 @@ def output_case():
 
 
 KNOWN = {}
-KINDS = (records_case, model_case, report_case, ledger_case, options_case, output_case, job_case, meta_case, adapter_case, tune_case, words_case, eval_case, serve_case)
+KINDS = (records_case, model_case, report_case, ledger_case, options_case, output_case, job_case, meta_case, adapter_case, tune_case, words_case, eval_case, serve_case, votes_case)
 
 
 # ---- A run of it -----------------------------------------------------------------------------------
