@@ -16,6 +16,7 @@
 #include "tools/release_options.h"
 #include "tools/remote.h"
 #include "tools/remote_options.h"
+#include "tools/report_files.h"
 #include "tools/signals.h"
 #include "tools/terminal.h"
 
@@ -31,7 +32,8 @@ typedef struct evolving {
     remote *remote; /* NULL: the model writes */
     int remote_code; /* of what failed there, whose message is printed */
     dpi_augpe *augpe;
-    output out, report;
+    output out;
+    report_files *reports;
     bool jsonl, quiet, screen, charged;
     struct timespec shown;
 } evolving;
@@ -105,9 +107,6 @@ static int check_options(const args *a) {
                                    "many units there are is public");
     if (ends_with(v[OPT_OUTPUT].s, ".csv"))
         return cli_fail(CLI_USAGE, "-o: found a .csv, allowed are lines of text and .jsonl");
-    if (a->n_reports > 1 || (a->n_reports == 1 && (ends_with(a->reports[0], ".md") ||
-                                                    ends_with(a->reports[0], ".html"))))
-        return cli_fail(CLI_USAGE, "--report: allowed is one file, of JSON");
     return CLI_OK;
 }
 
@@ -198,9 +197,7 @@ static int open_all(evolving *t) {
         code = open_augpe(t);
     if (code == CLI_OK)
         code = output_open(&t->out, a->v[OPT_OUTPUT].s, a->v[OPT_OVERWRITE].i);
-    return code == CLI_OK && a->n_reports > 0
-               ? output_open(&t->report, a->reports[0], a->v[OPT_OVERWRITE].i)
-               : code;
+    return code == CLI_OK ? report_files_open(a, &t->reports) : code;
 }
 
 /* ---- Progress -------------------------------------------------------------------------------- */
@@ -277,11 +274,11 @@ static int write_report(evolving *t, bool complete) {
     if (dpi_augpe_report(dpi_augpe_claim_of(t->augpe), t->model, a->model, is_file ? out : NULL,
                          complete, &text, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
-    int code = output_write(&t->report, text, strlen(text));
-    if (code == CLI_OK)
-        code = output_write(&t->report, "\n", 1);
+    const int code = report_files_write_json(t->reports, text);
     free(text);
-    const int closed = output_close(&t->report, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED);
+    const int closed =
+        report_files_close(t->reports, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED, NULL);
+    t->reports = NULL;
     return code == CLI_OK ? closed : code;
 }
 
@@ -329,7 +326,7 @@ static int run_augpe(evolving *t) {
 }
 
 static int augpe_main(const args *a) {
-    evolving t = {.a = a, .out = {.fd = -1}, .report = {.fd = -1},
+    evolving t = {.a = a, .out = {.fd = -1},
                   .jsonl = a->v[OPT_JSONL].i || ends_with(a->v[OPT_OUTPUT].s, ".jsonl"),
                   .quiet = a->v[OPT_QUIET].i != 0, .screen = isatty(STDERR_FILENO) != 0};
     signals_catch();
@@ -337,7 +334,7 @@ static int augpe_main(const args *a) {
     if (code == CLI_OK)
         code = run_augpe(&t);
     const int closed = output_close(&t.out, OUTPUT_DROPPED);
-    const int reported = output_close(&t.report, OUTPUT_DROPPED);
+    const int reported = report_files_close(t.reports, OUTPUT_DROPPED, NULL);
     code = code != CLI_OK ? code : closed != CLI_OK ? closed : reported;
     dpi_augpe_free(t.augpe);
     remote_close(t.remote);

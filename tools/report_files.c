@@ -52,14 +52,18 @@ static bool ends_in(const char *name, const char *end) {
     return n >= n_end && strcmp(name + n - n_end, end) == 0;
 }
 
+static int32_t format_of(const output *file) {
+    return ends_in(file->name, ".md")     ? DPI_REPORT_MARKDOWN
+           : ends_in(file->name, ".html") ? DPI_REPORT_HTML
+                                          : DPI_REPORT_JSON;
+}
+
 static int write_one(output *file, char **last, const dpi_report *report, bool complete) {
-    const int32_t format = ends_in(file->name, ".md")     ? DPI_REPORT_MARKDOWN
-                           : ends_in(file->name, ".html") ? DPI_REPORT_HTML
-                                                          : DPI_REPORT_JSON;
     char *text;
     size_t n_bytes;
     dpi_error err;
-    if (dpi_report_text(report, complete, format, &text, &n_bytes, &err) != DPI_STATUS_OK) {
+    if (dpi_report_text(report, complete, format_of(file), &text, &n_bytes, &err) !=
+        DPI_STATUS_OK) {
         file->failed = true; /* an empty file would be no report */
         return cli_fail_library(CLI_FAILED, &err);
     }
@@ -67,6 +71,41 @@ static int write_one(output *file, char **last, const dpi_report *report, bool c
     free(*last);
     *last = text;
     return code;
+}
+
+static int write_json(output *file, const char *json) {
+    const int32_t format = format_of(file);
+    char *text = NULL;
+    size_t n_bytes = strlen(json);
+    dpi_error err;
+    if (format != DPI_REPORT_JSON &&
+        dpi_report_render(json, n_bytes, format, &text, &n_bytes, &err) != DPI_STATUS_OK) {
+        file->failed = true;
+        return cli_fail_library(CLI_FAILED, &err);
+    }
+    int code = output_write(file, text ? text : json, n_bytes);
+    if (code == CLI_OK && !text)
+        code = output_write(file, "\n", 1);
+    free(text);
+    return code;
+}
+
+int report_files_write_json(report_files *files, const char *json) {
+    int code = CLI_OK;
+    for (int i = 0; files && i < files->n; i++)
+        if (write_json(&files->file[i], json) != CLI_OK)
+            code = CLI_FAILED;
+    return code;
+}
+
+int report_files_all(const args *a, const char *json) {
+    report_files *files;
+    int code = report_files_open(a, &files);
+    if (code == CLI_OK)
+        code = report_files_write_json(files, json);
+    const int closed =
+        report_files_close(files, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED, NULL);
+    return code == CLI_OK ? closed : code;
 }
 
 int report_files_write(report_files *files, const dpi_report *report, bool complete) {

@@ -5,24 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/output.h"
+#include "tools/report_files.h"
 #include "tools/terminal.h"
-
-static bool ends_in(const char *name, const char *end) {
-    const size_t n = strlen(name), n_end = strlen(end);
-    return n >= n_end && strcmp(name + n - n_end, end) == 0;
-}
 
 int texts_report_probe(const args *a, bool claimed) {
     if (a->n_reports > 0 && !claimed)
         return cli_fail(CLI_USAGE, "--report: the adapter says nothing of how it was made");
-    for (int i = 0; i < a->n_reports; i++) {
-        if (ends_in(a->reports[i], ".md") || ends_in(a->reports[i], ".html"))
-            return cli_fail(CLI_USAGE, "--report: found %s, allowed is JSON here", a->reports[i]);
-        if (output_probe(a->reports[i]) != CLI_OK)
-            return CLI_FAILED;
-    }
-    return CLI_OK;
+    return report_files_probe(a);
 }
 
 int texts_report_statement(const dpi_finetune_claim *claim, int32_t n_texts, int code) {
@@ -48,21 +37,13 @@ int texts_report_statement(const dpi_finetune_claim *claim, int32_t n_texts, int
 
 int texts_report_write(const args *a, const dpi_finetune_claim *claim,
                        const dpi_finetune_texts *texts) {
-    char *json = NULL;
+    char *json;
     dpi_error err;
-    int code = CLI_OK;
-    if (a->n_reports > 0 && dpi_finetune_report(claim, texts, &json, &err) != DPI_STATUS_OK)
+    if (a->n_reports == 0)
+        return CLI_OK;
+    if (dpi_finetune_report(claim, texts, &json, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
-    for (int i = 0; i < a->n_reports && code == CLI_OK; i++) {
-        output out = {.fd = -1};
-        code = output_open(&out, a->reports[i], a->v[OPT_OVERWRITE].i);
-        if (code == CLI_OK)
-            code = output_write(&out, json, strlen(json));
-        if (code == CLI_OK)
-            code = output_write(&out, "\n", 1);
-        const int closed = output_close(&out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED);
-        code = code == CLI_OK ? closed : code;
-    }
+    const int code = report_files_all(a, json);
     free(json);
     return code;
 }

@@ -5,8 +5,8 @@
 #include "dpinfer/finetune.h"
 #include "tools/options.h"
 
-/* Whether the reports can be written: JSON alone, of an adapter with a claim (claimed). CLI_OK or a
- * code with a message; nothing is left behind. */
+/* Whether the reports can be written, of an adapter with a claim (claimed). CLI_OK or a code with a
+ * message; nothing is left behind. */
 int texts_report_probe(const args *a, bool claimed);
 /* The statement to stderr; `code`, or CLI_FAILED. claim NULL: the adapter says nothing. */
 int texts_report_statement(const dpi_finetune_claim *claim, int32_t n_texts, int code);

@@ -23,19 +23,6 @@ static void read_perturb_options(const args *a, dpi_perturb_options *o) {
         o->n_threads = (int32_t)a->v[OPT_THREADS].i;
 }
 
-/* Reports of perturbed words have one form. */
-static int check_reports(const args *a) {
-    static const char *const others[] = {".md", ".html"};
-    for (int i = 0; i < a->n_reports; i++)
-        for (int k = 0; k < 2; k++) {
-            const size_t n = strlen(a->reports[i]), n_end = strlen(others[k]);
-            if (n >= n_end && strcmp(a->reports[i] + n - n_end, others[k]) == 0)
-                return cli_fail(CLI_USAGE, "--report: found '%s', allowed is JSON here",
-                                a->reports[i]);
-        }
-    return report_files_probe(a);
-}
-
 int words_options(const args *a, bool always_model, words_input *in) {
     const char *name = a->command->name;
     const int n_models = !always_model && a->v[OPT_VECTORS].given ? 0 : 1;
@@ -54,7 +41,7 @@ int words_options(const args *a, bool always_model, words_input *in) {
         paths_read(&s, a->positional[i]);
     paths_options(&s, a);
     const int code = paths_check(&s, a->v[OPT_OVERWRITE].i);
-    return code == CLI_OK ? check_reports(a) : code;
+    return code == CLI_OK ? report_files_probe(a) : code;
 }
 
 int words_open(words_input *in) {

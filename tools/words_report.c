@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/output.h"
+#include "tools/report_files.h"
 
 static const char FORMAT[] = "dpinfer perturbed words";
 enum { VERSION = 1 };
@@ -59,7 +59,6 @@ static json_t *report_of(const words_input *in, const dpi_certificate *c,
 int words_report_write(const words_input *in, const dpi_perturber *perturber,
                        const words_released *released) {
     const args *a = in->a;
-    output out = {.fd = -1};
     dpi_certificate c;
     dpi_error err;
     if (a->n_reports == 0)
@@ -70,16 +69,7 @@ int words_report_write(const words_input *in, const dpi_perturber *perturber,
     json_t *report = report_of(in, &c, released);
     char *text = report ? json_dumps(report, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(report);
-    int code = text ? CLI_OK : no_memory();
-    for (int i = 0; i < a->n_reports && code == CLI_OK; i++) {
-        code = output_open(&out, a->reports[i], a->v[OPT_OVERWRITE].i);
-        if (code == CLI_OK)
-            code = output_write(&out, text, strlen(text));
-        if (code == CLI_OK)
-            code = output_write(&out, "\n", 1);
-        const int closed = output_close(&out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED);
-        code = code == CLI_OK ? closed : code;
-    }
+    const int code = text ? report_files_all(a, text) : no_memory();
     dpi_private_free(text);
     return code;
 }

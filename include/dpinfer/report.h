@@ -74,6 +74,14 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_report_text(const dpi_report *report, int3
                                                   int32_t format, char **text, size_t *n_bytes,
                                                   dpi_error *err);
 
+/* A report of something else than a run, which its maker gives as JSON [n_bytes]
+ * (dpi_finetune_report, dpi_augpe_report), as DPI_REPORT_MARKDOWN or DPI_REPORT_HTML: its sections
+ * as tables. *text [*n_text] has a NUL behind it; the caller frees it with free. Errors: ARG,
+ * FORMAT (no JSON object with a statement), LIMIT (more than 1 MiB), MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_report_render(const char *json, size_t n_bytes,
+                                                    int32_t format, char **text, size_t *n_text,
+                                                    dpi_error *err);
+
 /* ---- Verification ---------------------------------------------------------------------------- */
 
 typedef enum dpi_verdict {

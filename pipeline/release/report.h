@@ -64,5 +64,8 @@ void dpi_report_plot_lengths(struct dpi_text *text, const json_t *report);
 void dpi_report_plot_labels(struct dpi_text *text, const json_t *report);
 /* Text with what is markup escaped. */
 void dpi_report_html_text(struct dpi_text *text, const char *string);
+void dpi_report_markdown_text(struct dpi_text *text, const char *string);
+/* A page up to its body. */
+void dpi_report_html_begin(struct dpi_text *text);
 
 #endif

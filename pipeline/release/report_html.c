@@ -42,7 +42,8 @@ static const char style[] =
     "dt{color:#57606a}dd{margin:0;overflow-wrap:anywhere}dd ul{margin:0;padding-left:1.1rem}\n"
     "table{border-collapse:collapse;width:100%;font-size:.9rem}td,th{border:1px solid #d0d7de;"
     "padding:.2rem .5rem;text-align:left;overflow-wrap:anywhere}\n"
-    "code{font-family:'DejaVu Sans Mono',monospace;font-size:.82rem;overflow-wrap:anywhere}\n"
+    "pre,code{font-family:'DejaVu Sans Mono',monospace;font-size:.82rem;overflow-wrap:anywhere}"
+    "pre{white-space:pre-wrap}\n"
     "figure{margin:.8rem 0}figcaption{font-weight:bold;font-size:.95rem}svg{width:100%;height:auto}"
     "svg text{font:13px 'DejaVu Sans',Verdana,sans-serif;fill:#1b1f24}\n"
     ".all{fill:#eaeef2}.before{fill:#6e9ecf}.more{fill:#d9822b}.axis{stroke:#57606a}"
@@ -207,15 +208,19 @@ static void put_table(dpi_text *t, const char *title, const json_t *section) {
     dpi_text_add(t, "</table>\n");
 }
 
-char *dpi_report_html(const json_t *report) {
-    dpi_text t = {0};
-    dpi_text_add(&t,
+void dpi_report_html_begin(dpi_text *t) {
+    dpi_text_add(t,
                  "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
                  "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
                  "style-src 'unsafe-inline'\"/>\n"
                  "<meta name=\"viewport\" content=\"width=device-width\"/>\n"
                  "<title>Privacy report</title>\n<style>\n%s</style>\n</head>\n<body>\n",
                  style);
+}
+
+char *dpi_report_html(const json_t *report) {
+    dpi_text t = {0};
+    dpi_report_html_begin(&t);
     put_first(&t, report);
     put_texts(&t, report);
     if (json_array_size(json_object_get(report, "charges")) > 0)

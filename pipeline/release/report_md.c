@@ -9,7 +9,7 @@
 #include "pipeline/release/report.h"
 
 /* Strings may come from a model file: nothing in them is markup. */
-static void put_text(dpi_text *f, const char *text) {
+void dpi_report_markdown_text(dpi_text *f, const char *text) {
     for (; *text; text++) {
         if (strchr("\\`*_{}[]<>#|~", *text))
             dpi_text_add(f, "\\");
@@ -20,7 +20,8 @@ static void put_text(dpi_text *f, const char *text) {
 /* Upper bounds are rounded up, never to nearest. */
 static bool is_bound(const char *key) {
     static const char *const bounds[] = {"epsilon", "rho", "eta", "rho_token", "rho_total",
-                                         "svt_epsilon", "rho_svt"};
+                                         "svt_epsilon", "rho_svt", "rho_round", "epsilon_total",
+                                         "epsilon_word", "epsilon_document", "epsilon_finite"};
     for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
         if (strcmp(key, bounds[i]) == 0)
             return true;
@@ -46,7 +47,7 @@ void dpi_report_value(const char *key, const json_t *value, char *text, size_t s
 static void put_value(dpi_text *f, const char *key, const json_t *value) {
     char text[40];
     if (json_is_string(value)) {
-        put_text(f, json_string_value(value));
+        dpi_report_markdown_text(f, json_string_value(value));
         return;
     }
     dpi_report_value(key, value, text, sizeof text);
@@ -97,7 +98,7 @@ static void put_table(dpi_text *f, const char *title, const json_t *section) {
     dpi_text_add(f, "\n| %s | value |\n|---|---|\n", title);
     json_object_foreach((json_t *)section, key, value) {
         dpi_text_add(f, "| ");
-        put_text(f, key);
+        dpi_report_markdown_text(f, key);
         dpi_text_add(f, " | ");
         put_value(f, key, value);
         dpi_text_add(f, " |\n");
@@ -144,9 +145,9 @@ static void put_plain(dpi_text *f, const json_t *report) {
     dpi_text_add(f, "\n## In plain words\n\n");
     json_object_foreach(json_object_get(report, "meta"), key, value) {
         dpi_text_add(f, "- **");
-        put_text(f, key);
+        dpi_report_markdown_text(f, key);
         dpi_text_add(f, ":** ");
-        put_text(f, json_string_value(value));
+        dpi_report_markdown_text(f, json_string_value(value));
         dpi_text_add(f, "\n");
     }
     put_item(f, "What was done", "done", json_object_get(plain, "done"));
@@ -168,7 +169,7 @@ static void put_output(dpi_text *f, const json_t *output) {
 static void put_report(dpi_text *f, const json_t *report) {
     const bool is_private = json_is_true(json_object_get(report, "private"));
     dpi_text_add(f, "# Privacy report%s\n\n**", is_private ? "" : ": NOT PRIVATE");
-    put_text(f, json_string_value(json_object_get(report, "label")));
+    dpi_report_markdown_text(f, json_string_value(json_object_get(report, "label")));
     dpi_text_add(f,
                  "**\n\nThe checklist of Ponomareva et al. 2023, \"How to DP-fy ML\", section "
                  "5.3.3, for a run of dpinfer. Form %" JSON_INTEGER_FORMAT ".\n",

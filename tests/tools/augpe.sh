@@ -17,7 +17,6 @@ for bad in "|no RECORDS given" "people.csv --rho 1|--num N: needed" \
     "people.csv $few --rho 1 --adjacency add-remove|units: found none" \
     "people.csv --num 2 --rho 1 --dataset all|--dataset needs --ledger" \
     "people.csv --num 2 --rho 1 -o x.csv|found a .csv" \
-    "people.csv --num 2 --rho 1 --report x.html|allowed is one file, of JSON" \
     "people.csv --num 2 --rho 1 --delta .5|delta" \
     "people.csv $few --rho 1e-9|rho" \
     "people.csv --num 2 --rho 1 --candidates 1|candidates" \
@@ -38,11 +37,13 @@ check "something was written" [ ! -e refused.jsonl ] && check "a report" [ ! -e 
 
 # ---- A run -----------------------------------------------------------------------------------
 run augpe m.gguf people.csv $few --epsilon 4 --unit-field who --ledger year -o texts.jsonl \
-    --report report.json
+    --report report.json --report report.md --report report.html
 expect_rc 0; expect_empty_out
 expect_err "zCDP, and so (3.99"; expect_err "0.001)-DP, for all texts together"
 expect_err "all records with one unit ID"
 expect_err "round 2 of 2 is over"
+check "a report to read" grep -q '^# Privacy report$' report.md
+check "its statement" grep -q 'for all texts together' report.md report.html
 check "two texts" [ "$(wc -l <texts.jsonl)" -eq 2 ]
 check "texts that are private" [ "$(grep -c '"private":true' texts.jsonl)" -eq 2 ]
 if command -v python3 >/dev/null; then

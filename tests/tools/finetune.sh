@@ -330,7 +330,13 @@ run verify rf.json --model f.gguf; expect_rc 0; expect_out "ok     adapter.tenso
 run generate m.gguf --lora s1.gguf -n 4 --report rn.json; expect_rc 0
 run verify rn.json --lora s1.gguf; expect_rc 0; expect_out "NOT PRIVATE"
 refuse 2 "is there already" generate m.gguf --lora ah.gguf -n 4 --report rt.json
-refuse 2 "allowed is JSON" generate m.gguf --lora ah.gguf -n 4 --report rt.md
+run generate m.gguf --lora ah.gguf --num 6 -n 4 -o rt2.jsonl --report rt.md --report rt.html
+expect_rc 0
+check "the same in Markdown" grep -q "| epsilon | [0-9.]* |" rt.md
+check "the hash of the texts" grep -q "$(sha256sum <rt2.jsonl | cut -d ' ' -f 1)" rt.md rt.html
+run generate m.gguf --lora s1.gguf -n 4 --report rn.md; expect_rc 0
+check "a heading that says so" grep -q "^# Privacy report: NOT PRIVATE" rn.md
+check "without a guarantee" grep -q "| guarantee | none |" rn.md
 
 # ---- The model that an adapter is of -------------------------------------------------------------
 mv m.gguf mine.gguf

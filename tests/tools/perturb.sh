@@ -93,7 +93,9 @@ run perturb --vectors vectors.txt --certify --json
 check "rantext is above its nominal epsilon" python3 -c "assert $(field epsilon) > 6"
 refuse 1 "other words or vectors" perturb m.gguf --distances d.cache --certify
 # ---- Reports -----------------------------------------------------------------------------------
-refuse 2 "allowed is JSON here" perturb --vectors vectors.txt docs.jsonl --report r.md
+run perturb --vectors vectors.txt docs.jsonl --report r.md --report r.html; expect_rc 0
+check "words that are not protected say so" grep -q 'epsilon\\_word | [0-9]' r.md
+check "a page" grep -q '<h2>Certificate</h2>' r.html
 for mechanism in rantext santext+ custext+ exponential calibrated; do
     rm -f r.json
     run perturb --vectors vectors.txt docs.jsonl --mechanism "$mechanism" --group-size 2 \
