@@ -20,6 +20,7 @@ typedef struct dpi_writer_slot {
     uint64_t bits;      /* of the text: public */
     int32_t *tokens;    /* its prompt, private memory; NULL: that of prompt_seq */
     int32_t prompt_seq, most; /* most tokens that are drawn */
+    dpi_decoder *decoder; /* of the text */
     dpi_text *to;
 } dpi_writer_slot;
 

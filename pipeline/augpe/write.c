@@ -81,8 +81,10 @@ dpi_status dpi_writer_open(dpi_augpe *f, dpi_error *err) {
 static void end_text(dpi_writer_slot *s) {
     dpi_generation_free(s->generation);
     dpi_private_free(s->tokens);
+    dpi_decoder_free(s->decoder);
     s->generation = NULL;
     s->tokens = NULL;
+    s->decoder = NULL;
 }
 
 void dpi_writer_close(dpi_augpe *f) {
@@ -127,6 +129,16 @@ static size_t find_end(dpi_augpe *f, const dpi_text *from) {
     return end;
 }
 
+/* Adds the text of a token: a decoder goes through all tokens of a text, since the first one of a
+ * text loses the space that it begins with, and no other does. */
+static dpi_status put_token(dpi_writer_slot *s, int32_t token, dpi_error *err) {
+    const char *text;
+    size_t n;
+    DPI_TRY(dpi_decoder_push(s->decoder, token, &text, &n, err));
+    dpi_text_put(s->to, text, n);
+    return DPI_STATUS_OK;
+}
+
 /* The prompt of a text that begins as `from` does. *to gets what stays. */
 static dpi_status continue_text(dpi_augpe *f, const dpi_text *from, dpi_writer_slot *s,
                                 size_t *n_tokens, dpi_error *err) {
@@ -150,7 +162,8 @@ static dpi_status continue_text(dpi_augpe *f, const dpi_text *from, dpi_writer_s
         s->tokens = NULL;
         return DPI_STATUS_OK;
     }
-    dpi_text_put(s->to, from->data, end);
+    for (size_t i = 0; i < n; i++)
+        DPI_TRY(put_token(s, tokens[n_public + i], err));
     s->most = f->options.n_tokens - (int32_t)n;
     *n_tokens = n_public + n;
     return DPI_STATUS_OK;
@@ -190,11 +203,12 @@ static dpi_status begin_text(dpi_augpe *f, int32_t seq, dpi_error *err) {
     dpi_augpe_job(f, w->n_begun, &from, &s->to);
     w->n_begun++;
     dpi_augpe_empty(s->to);
+    DPI_TRY(dpi_decoder_create(f->options.model, &s->decoder, err));
     DPI_TRY(make_prompt(f, from, s, &n_tokens, err));
     s->bits = dpi_augpe_public_bits(f);
     s->prompt_seq = w->n_slots;
     dpi_generation_options_init(&o);
-    o.session = w->session, o.sampler = s->sampler, o.first_seq = seq, o.text = 1;
+    o.session = w->session, o.sampler = s->sampler, o.first_seq = seq;
     o.public_tokens = s->tokens ? s->tokens : dpi_prompts_public(f->prompts);
     o.n_public = s->tokens ? n_tokens : (size_t)info.n_public;
     o.prompt_seqs = s->tokens ? NULL : &s->prompt_seq;
@@ -204,16 +218,19 @@ static dpi_status begin_text(dpi_augpe *f, int32_t seq, dpi_error *err) {
 /* What a token completes. One that has as many tokens as it may have is ended. */
 static dpi_status add_token(dpi_writer *w, dpi_writer_slot *s, const dpi_generation_event *e,
                             dpi_error *err) {
-    dpi_text_put(s->to, e->text, e->n_bytes);
-    if (s->to->failed)
-        return no_memory(err);
+    const char *held;
+    size_t n_held;
+    if (e->type == DPI_EVENT_TOKEN)
+        DPI_TRY(put_token(s, e->token, err));
     if (e->type == DPI_EVENT_TOKEN && e->n_drawn >= s->most)
         dpi_generation_cancel(s->generation);
     if (e->type == DPI_EVENT_END) {
+        dpi_decoder_finish(s->decoder, &held, &n_held);
+        dpi_text_put(s->to, held, n_held);
         end_text(s);
         w->n_done++;
     }
-    return DPI_STATUS_OK;
+    return s->to->failed ? no_memory(err) : DPI_STATUS_OK;
 }
 
 static dpi_status write_here(dpi_augpe *f, dpi_error *err) {

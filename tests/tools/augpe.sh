@@ -35,6 +35,18 @@ run augpe m.gguf people.csv $few --rho 20 --ledger year -o refused.jsonl --repor
 expect_rc 6; expect_empty_out
 check "something was written" [ ! -e refused.jsonl ] && check "a report" [ ! -e refused.json ]
 
+# ---- Variations ------------------------------------------------------------------------------
+# With one candidate for each token the model writes one text, and goes on with its beginning as it
+# went on the first time.
+builtin=$(dirname "$0")/../../models/dpinfer-4m-q8_0.gguf
+for rounds in 1 3; do
+    run augpe "$builtin" people.csv --num 2 --candidates 2 -t 1 --rho 30 --rounds $rounds -n 60 \
+        --describe "support ticket" --top-k 1 --variation continue -q
+    expect_rc 0
+    cp out "rounds$rounds"
+done
+check "a text that begins as before goes on as before" cmp -s rounds1 rounds3
+
 # ---- A run -----------------------------------------------------------------------------------
 run augpe m.gguf people.csv $few --epsilon 4 --unit-field who --ledger year -o texts.jsonl \
     --report report.json --report report.md --report report.html
