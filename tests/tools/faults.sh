@@ -316,6 +316,7 @@ faults ends ledger init made/year --dataset more --epsilon 1 --delta 1e-6
 faults ends ledger charge made/year --rho .1
 faults ends ledger close made/year
 faults ends run m.gguf refs.jsonl --rho 1 -n 4 -t 1 -q --ledger made/year
+faults ends eval refs.jsonl --real refs.jsonl --dp-epsilon 3 -t 1 --ledger made/year
 faults same ledger show made/year --json
 run ledger init year --dataset each --epsilon 20 --delta 1e-6 --scope unit; expect_rc 0
 faults ends run m.gguf units.csv --rho 1 -B 2 -n 4 -t 1 -q --unit-field who --ledger made/year \

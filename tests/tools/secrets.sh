@@ -110,7 +110,7 @@ for how in "perturb $model" "perturb $model refs.jsonl --json" \
 done
 # Texts that are compared.
 for how in "" "--train refs.jsonl --json --canaries refs.jsonl --controls refs.jsonl" \
-    "--model $model --prompts refs.jsonl"; do
+    "--model $model --prompts refs.jsonl" "--dp-epsilon 10 --dp-delta .1"; do
     # shellcheck disable=SC2086
     watch "$secret" "$ids" eval refs.jsonl --real refs.jsonl $how -t 1; expect_rc 0
     check "memory was given back with a text in it: $(head -n 3 log)" test ! -s log
