@@ -55,6 +55,7 @@ static bool next_row(void *user, int64_t unit, int32_t k, uint64_t bits,
 typedef struct plain {
     const dpi_graph *graph;
     dpi_graph_shape shape;
+    dpi_graph_base base;
     dpi_graph_layout layout;
     dpi_lora lora;
     dpi_blas blas;
@@ -64,19 +65,13 @@ typedef struct plain {
     void **work;       /* [n_threads] */
 } plain;
 
-static void merge(const bench *b, plain *p) {
-#pragma omp parallel for schedule(dynamic, 1) num_threads(b->n_threads)
-    for (int32_t l = 0; l < p->shape.n_layer; l++) {
-        dpi_base_read_adapted(b->model, &p->shape, l, p->params);
-        p->graph->merge(&p->shape, l, p->params);
-    }
-}
-
 static void open_plain(const bench *b, plain *p) {
     dpi_error err;
     *p = (plain){.graph = dpi_graph_best()};
     p->frequencies = allocate((size_t)dpi_base_frequencies(b->model), sizeof *p->frequencies);
     bench_check(dpi_base_shape(b->model, b->n_positions, p->frequencies, &p->shape, &err), &err);
+    p->base = dpi_base_of(b->model);
+    p->shape.base = &p->base;
     dpi_graph_layout_of(&p->shape, &p->layout);
     dpi_lora_of(&p->shape, RANK, 16, DPI_LORA_ALL, &p->lora);
     p->shape.lora = &p->lora;
@@ -95,9 +90,8 @@ static void open_plain(const bench *b, plain *p) {
         p->work[i] = allocate(p->graph->work_size(&p->shape), p->graph->real_size);
         p->graph->work_init(&p->shape, p->work[i]);
     }
-    dpi_base_read(b->model, &p->shape, p->params);
+    dpi_base_norms(b->model, &p->shape, p->params);
     dpi_lora_init(&p->lora, p->shape.n_layer, 1, p->params + p->layout.n_params);
-    merge(b, p);
 }
 
 static void close_plain(const bench *b, plain *p) {
@@ -124,7 +118,6 @@ static void step_plain(const bench *b, plain *p, double *rows, double *step) {
     dpi_gradient_sum(p->sum, 0, p->gradients, b->n_units, p->lora.n_params, b->n_threads);
     dpi_adamw_step(&a, p->params + p->layout.n_params, p->m, p->v, p->sum, 1. / b->n_units,
                    p->lora.n_params, b->n_threads);
-    merge(b, p);
     *step = now() - begin;
 }
 

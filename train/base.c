@@ -50,11 +50,6 @@ dpi_status dpi_base_shape(const dpi_model *m, int32_t context, double *frequenci
     return DPI_STATUS_OK;
 }
 
-static void read_matrix(const dpi_matrix *w, float *to) {
-    for (int64_t row = 0; row < w->n_out; row++)
-        dpi_matrix_row(w, row, to + row * w->n_in);
-}
-
 /* In the order of lora.h. */
 static const dpi_matrix *matrix_of(const dpi_layer *l, int32_t i) {
     const dpi_matrix *const all[DPI_LORA_MATRICES] = {&l->wq,     &l->wk,   &l->wv,    &l->wo,
@@ -80,31 +75,44 @@ dpi_status dpi_base_check_floats(const dpi_model *m, dpi_error *err) {
                     bad->type->name);
 }
 
-void dpi_base_read(const dpi_model *m, const dpi_graph_shape *s, float *params) {
-    dpi_graph_layout at;
-    dpi_lora places;
-    dpi_graph_layout_of(s, &at);
-    dpi_lora_of(s, 1, 1, 0, &places);
+/* Rows of a matrix of the model, as graph.h wants them. */
+static void read_rows(const void *model, int32_t layer, int32_t matrix, int64_t first, int64_t n,
+                      float *to) {
+    const dpi_model *m = model;
+    const dpi_matrix *w = matrix == DPI_GRAPH_EMBEDDING || (matrix == DPI_GRAPH_OUTPUT &&
+                                                            m->tied_output)
+                              ? &m->embedding
+                          : matrix == DPI_GRAPH_OUTPUT ? &m->output
+                                                       : matrix_of(&m->layers[layer], matrix);
+    for (int64_t row = first; row < first + n; row++, to += w->n_in)
+        dpi_matrix_row(w, row, to);
+}
+
+dpi_graph_base dpi_base_of(const dpi_model *m) { return (dpi_graph_base){read_rows, m}; }
+
+void dpi_base_norms(const dpi_model *m, const dpi_graph_shape *s, float *params) {
     const size_t norm = (size_t)s->dim * sizeof *params;
-    read_matrix(&m->embedding, params + at.embedding);
-    if (!s->tied)
-        read_matrix(&m->output, params + at.output);
+    dpi_graph_layout at;
+    dpi_graph_layout_of(s, &at);
     memcpy(params + at.output_norm, m->output_norm, norm);
     for (int32_t l = 0; l < s->n_layer; l++) {
         float *layer = params + at.layers + l * at.layer_size;
         memcpy(layer + at.attn_norm, m->layers[l].attn_norm, norm);
         memcpy(layer + at.ffn_norm, m->layers[l].ffn_norm, norm);
-        for (int32_t i = 0; i < DPI_LORA_MATRICES; i++)
-            read_matrix(matrix_of(&m->layers[l], i), layer + places.matrix[i].weights);
     }
 }
 
-void dpi_base_read_adapted(const dpi_model *m, const dpi_graph_shape *s, int32_t layer,
-                           float *params) {
+void dpi_base_read(const dpi_model *m, const dpi_graph_shape *s, float *params) {
     dpi_graph_layout at;
+    dpi_lora places;
     dpi_graph_layout_of(s, &at);
-    float *to = params + at.layers + layer * at.layer_size;
-    for (int32_t i = 0; i < DPI_LORA_MATRICES; i++)
-        if (s->lora->matrix[i].a >= 0)
-            read_matrix(matrix_of(&m->layers[layer], i), to + s->lora->matrix[i].weights);
+    dpi_lora_of(s, 1, 1, 0, &places);
+    dpi_base_norms(m, s, params);
+    read_rows(m, 0, DPI_GRAPH_EMBEDDING, 0, s->n_vocab, params + at.embedding);
+    if (!s->tied)
+        read_rows(m, 0, DPI_GRAPH_OUTPUT, 0, s->n_vocab, params + at.output);
+    for (int32_t l = 0; l < s->n_layer; l++)
+        for (int32_t i = 0; i < DPI_LORA_MATRICES; i++)
+            read_rows(m, l, i, 0, places.matrix[i].n_out,
+                      params + at.layers + l * at.layer_size + places.matrix[i].weights);
 }

@@ -1,4 +1,5 @@
-/* base.h - an open model as the graph of training sees it: its shape, and its weights as f32.
+/* base.h - an open model as the graph of training sees it: its shape, and its weights as f32, all
+ * at once or a few rows at a time.
  * Internal. */
 #ifndef DPI_TRAIN_BASE_H
 #define DPI_TRAIN_BASE_H
@@ -20,10 +21,10 @@ int32_t dpi_base_frequencies(const dpi_model *model);
  * floats). */
 DPI_MUST_CHECK dpi_status dpi_base_check_floats(const dpi_model *model, dpi_error *err);
 
-/* All weights into params [layout.n_params], of any weight type. */
+/* All weights into params [layout.n_params], of any weight type: for a shape without a base. */
 void dpi_base_read(const dpi_model *model, const dpi_graph_shape *shape, float *params);
-/* Only those of one layer that have an adapter in shape->lora. */
-void dpi_base_read_adapted(const dpi_model *model, const dpi_graph_shape *shape, int32_t layer,
-                           float *params);
+/* The model's matrices as the base of a shape, whose params are its norms; it must outlive them. */
+dpi_graph_base dpi_base_of(const dpi_model *model);
+void dpi_base_norms(const dpi_model *model, const dpi_graph_shape *shape, float *params);
 
 #endif

@@ -10,17 +10,19 @@ static int64_t next(int64_t *end, int64_t size) {
 }
 
 void dpi_graph_layout_of(const dpi_graph_shape *s, dpi_graph_layout *layout) {
-    int64_t dim = s->dim, head_dim = dim / s->n_head, end = 0, in_layer = 0;
+    const int64_t dim = s->dim, head_dim = dim / s->n_head;
+    const int64_t width = s->base ? 0 : dim; /* of matrices: those of a base are not here */
+    int64_t end = 0, in_layer = 0;
     dpi_graph_layout l;
     l.attn_norm = next(&in_layer, dim);
-    l.wqkv = next(&in_layer, (s->n_head + 2 * s->n_kv_head) * head_dim * dim);
-    l.wo = next(&in_layer, dim * dim);
+    l.wqkv = next(&in_layer, (s->n_head + 2 * s->n_kv_head) * head_dim * width);
+    l.wo = next(&in_layer, dim * width);
     l.ffn_norm = next(&in_layer, dim);
-    l.w_gate_up = next(&in_layer, 2 * s->ffn * dim);
-    l.w_down = next(&in_layer, dim * s->ffn);
+    l.w_gate_up = next(&in_layer, 2 * s->ffn * width);
+    l.w_down = next(&in_layer, s->ffn * width);
     l.layer_size = in_layer;
-    l.embedding = next(&end, s->n_vocab * dim);
-    l.output = s->tied ? l.embedding : next(&end, s->n_vocab * dim);
+    l.embedding = next(&end, s->n_vocab * width);
+    l.output = s->tied ? l.embedding : next(&end, s->n_vocab * width);
     l.output_norm = next(&end, dim);
     l.layers = next(&end, in_layer * s->n_layer);
     l.n_params = end;

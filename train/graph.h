@@ -21,6 +21,18 @@
 
 typedef struct dpi_lora dpi_lora; /* lora.h */
 
+/* Matrices that are not in params: those of an open model in any weight type, whose rows are made
+ * f32 a few at a time. Where only adapters are trained, by f32 graphs. */
+typedef struct dpi_graph_base {
+    /* Rows [first, first + n) of a matrix (lora.h, or below) into `to` [n, n_in]. Any number of
+     * threads at a time. */
+    void (*rows)(const void *model, int32_t layer, int32_t matrix, int64_t first, int64_t n,
+                 float *to);
+    const void *model;
+} dpi_graph_base;
+
+enum { DPI_GRAPH_EMBEDDING = 7, DPI_GRAPH_OUTPUT = 8 }; /* behind the matrices of a layer */
+
 typedef struct dpi_graph_shape {
     int32_t n_layer, dim, n_head, n_kv_head, ffn, n_vocab;
     int32_t context; /* the most positions of a row */
@@ -30,11 +42,13 @@ typedef struct dpi_graph_shape {
                                   owned */
     const dpi_lora *lora; /* what is trained in place of the weights; NULL: the weights. Not
                              owned */
+    const dpi_graph_base *base; /* the matrices; NULL: in params. Needs lora. Not owned */
     const dpi_blas *blas; /* open, for those who compute with the shape; not owned */
 } dpi_graph_shape;
 
-/* Offsets into the flat array of parameters, in reals. Matrices are [n_out, n_in], row-major, as in
- * GGUF; those that share an input lie one after the other and are computed as one. */
+/* Offsets into the flat array of parameters, in reals; with a base those of norms alone. Matrices
+ * are [n_out, n_in], row-major, as in GGUF; those that share an input lie one after the other and
+ * are computed as one. */
 typedef struct dpi_graph_layout {
     int64_t embedding;   /* [n_vocab, dim] */
     int64_t output;      /* [n_vocab, dim]; the embedding if tied */
@@ -73,15 +87,13 @@ typedef struct dpi_graph {
     void (*work_init)(const dpi_graph_shape *shape, void *work);
     /* The sum over positions of weight * -log p(target). If `gradient` [n_params] is not NULL it
      * becomes the gradient of `scale` times that; what it held before does not matter.
-     * With shape->lora, params is [n_params + lora->n_params]: the weights, to which `merge` has
-     * added the adapters, and these behind them. gradient [lora->n_params] is the adapters'. */
+     * With shape->lora, params is [n_params + lora->n_params]: the weights, and behind them the
+     * adapters, of which gradient [lora->n_params] is. */
     double (*loss)(const dpi_graph_shape *shape, const void *params, const dpi_row *row,
                    double scale, void *gradient, void *work);
     /* Logits [n, n_vocab] of every position. */
     void (*logits)(const dpi_graph_shape *shape, const void *params, const dpi_row *row,
                    void *logits, void *work);
-    /* Adds to each weight matrix of a layer in params what its adapter is worth: W += scale B A. */
-    void (*merge)(const dpi_graph_shape *shape, int32_t layer, void *params);
 } dpi_graph;
 
 extern const dpi_graph dpi_graph_f64, dpi_graph_f32;

@@ -1,10 +1,16 @@
 /* graph_tmpl.h - the graph and its gradient in the type `real`; a template: graph_*.c include
  * it with GRAPH_NAME, the dpi_graph to define. Internal. */
+#include <stdbool.h>
+
 #include "train/attention.h"
 #include "train/graph.h"
 #include "train/lora.h"
 
-enum { HEAD_ROWS = 64 }; /* rows whose logits are in the cache at a time */
+enum {
+    HEAD_ROWS = 64,       /* rows whose logits are in the cache at a time */
+    BASE_HEAD_ROWS = 256, /* with a base: each time its weights are made again */
+    TILE_REALS = 1 << 20  /* most weights of a base that are f32 at a time */
+};
 
 /* ---- Work space ------------------------------------------------------------------------------ */
 
@@ -34,7 +40,7 @@ typedef struct work {
     real *dnorm;  /* [context, dim] */
     real *packed; /* [context] weights of those rows */
     int32_t *rows, *targets; /* [context] which rows they are, and their targets */
-    real *logits; /* [HEAD_ROWS, n_vocab] */
+    real *logits; /* [head_rows, n_vocab] */
     real *blocks; /* [2, ATTN_BLOCK, context] */
     real *dx;     /* [context, dim] */
     real *dn;     /* [context, dim] */
@@ -42,9 +48,19 @@ typedef struct work {
     real *dh;     /* [context, ffn] */
     real *low;    /* [2, context, rank] where adapters are trained */
     real *unused; /* [dim] gradients of norms that are not trained */
+    real *tile;   /* [tile_reals] with a base */
     size_t size;  /* of all, in reals */
 } work;
 
+static int32_t head_rows(const dpi_graph_shape *s) {
+    const int32_t most = s->base ? BASE_HEAD_ROWS : HEAD_ROWS;
+    return s->context < most ? s->context : most;
+}
+static int64_t tile_reals(const dpi_graph_shape *s) {
+    const int64_t rows = s->n_vocab > s->ffn ? s->n_vocab : s->ffn;
+    const int64_t most = s->dim * (rows > s->dim ? rows : s->dim); /* of the largest matrix */
+    return most < TILE_REALS ? most : TILE_REALS;
+}
 static int32_t head_dim_of(const dpi_graph_shape *s) { return s->dim / s->n_head; }
 static int32_t qkv_of(const dpi_graph_shape *s) {
     return (s->n_head + 2 * s->n_kv_head) * head_dim_of(s);
@@ -70,7 +86,7 @@ static work work_map(const dpi_graph_shape *s, real *base) {
     /* A real has at least the size of an int32. */
     w.rows = (int32_t *)(void *)place(base, &used, n);
     w.targets = (int32_t *)(void *)place(base, &used, n);
-    w.logits = place(base, &used, (int64_t)HEAD_ROWS * s->n_vocab);
+    w.logits = place(base, &used, (int64_t)head_rows(s) * s->n_vocab);
     w.blocks = place(base, &used, 2 * ATTN_BLOCK * n);
     w.dx = place(base, &used, n * dim);
     w.dn = place(base, &used, n * dim);
@@ -78,6 +94,7 @@ static work work_map(const dpi_graph_shape *s, real *base) {
     w.dh = place(base, &used, n * ffn);
     w.low = place(base, &used, s->lora ? 2 * n * s->lora->rank : 0);
     w.unused = place(base, &used, s->lora ? dim : 0);
+    w.tile = place(base, &used, s->base ? tile_reals(s) : 0);
     size_t before = used;
     w.first.x = place(base, &used, n * dim);
     w.first.r1 = place(base, &used, n);
@@ -132,6 +149,98 @@ typedef struct pass {
     work w;
 } pass;
 
+/* ---- Products with weights ------------------------------------------------------------------- */
+
+/* Matrices whose input is the same: `n` of lora.h from `first` on, whose outputs stand side by
+ * side. So do their weights, from `at` in the layer on. */
+typedef struct matrices {
+    int32_t layer, first, n, n_in, n_out; /* n_out: of all of them */
+    int64_t at;
+} matrices;
+
+static matrices matrices_of(const pass *p, int32_t layer, int32_t first) {
+    const dpi_graph_shape *s = p->s;
+    const dpi_graph_layout *at = &p->at;
+    const int64_t offset = at->layers + layer * at->layer_size;
+    switch (first) {
+    case DPI_LORA_Q:
+        return (matrices){layer, first, 3, s->dim, qkv_of(s), offset + at->wqkv};
+    case DPI_LORA_O: return (matrices){layer, first, 1, s->dim, s->dim, offset + at->wo};
+    case DPI_LORA_GATE:
+        return (matrices){layer, first, 2, s->dim, 2 * s->ffn, offset + at->w_gate_up};
+    case DPI_LORA_DOWN: return (matrices){layer, first, 1, s->ffn, s->dim, offset + at->w_down};
+    default: return (matrices){0, DPI_GRAPH_OUTPUT, 1, s->dim, s->n_vocab, at->output};
+    }
+}
+
+/* Weights [rows, n_in] whose outputs begin at `column`. */
+typedef struct tile {
+    const real *weights;
+    int32_t column, rows;
+} tile;
+
+/* The first tile, or with `t` filled in the next; false: there is none. Without a base all of the
+ * matrices are one. */
+static bool next_tile(const pass *p, const matrices *m, tile *t) {
+    const dpi_graph_base *base = p->s->base;
+    int32_t end = m->n_out, matrix = m->first, before = 0;
+    t->column += t->rows;
+    if (t->column == m->n_out)
+        return false;
+    for (int32_t i = 0; base && m->first < DPI_LORA_MATRICES && i < m->n; i++) {
+        end = before + (int32_t)p->s->lora->matrix[m->first + i].n_out;
+        matrix = m->first + i;
+        if (t->column < end)
+            break;
+        before = end;
+    }
+    const int32_t most = base ? (int32_t)(tile_reals(p->s) / m->n_in) : m->n_out;
+    t->rows = end - t->column < most ? end - t->column : most;
+    t->weights = base ? p->w.tile : p->params + m->at;
+    if (base)
+        base->rows(base->model, m->layer, matrix, t->column - before, t->rows,
+                   (float *)(void *)p->w.tile);
+    return true;
+}
+
+/* Of adapter a [rank, n_in], b [n_out, rank] of a layer: y [n, n_out] += s (x A^T) B^T, whose rows
+ * are `stride` apart. */
+static void add_adapter(const pass *p, int32_t layer, const dpi_lora_matrix *m, real *y,
+                        int32_t stride, const real *x) {
+    const dpi_lora *lora = p->s->lora;
+    const real *of_layer = p->adapters + layer * lora->layer_size;
+    const int32_t n = p->row->n, rank = lora->rank, n_in = (int32_t)m->n_in;
+    GEMM(p->s->blas, DPI_BLAS_PLAIN, DPI_BLAS_TRANSPOSED, n, rank, n_in, 1, x, n_in,
+         of_layer + m->a, n_in, 0, p->w.low, rank);
+    GEMM(p->s->blas, DPI_BLAS_PLAIN, DPI_BLAS_TRANSPOSED, n, (int32_t)m->n_out, rank,
+         (real)lora->scale, p->w.low, rank, of_layer + m->b, rank, 1, y, stride);
+}
+
+/* The matrices of a layer with their adapters: y [n, n_out], plus y if `add`. */
+static void linear(const pass *p, int32_t layer, int32_t first, real *y, const real *x, int add) {
+    const matrices m = matrices_of(p, layer, first);
+    for (tile t = {0}; next_tile(p, &m, &t);)
+        op_linear(p->s->blas, y + t.column, m.n_out, x, t.weights, p->row->n, m.n_in, t.rows, add);
+    const dpi_lora_matrix *a = p->adapters ? &p->s->lora->matrix[first] : NULL;
+    for (int32_t column = 0; a && column < m.n_out; column += (int32_t)a++->n_out)
+        if (a->a >= 0)
+            add_adapter(p, layer, a, y + column, m.n_out, x);
+}
+
+/* Rows of the embedding. */
+static void embed(const pass *p) {
+    const dpi_graph_shape *s = p->s;
+    if (!s->base) {
+        op_embed(p->w.first.x, p->params + p->at.embedding, p->row->tokens, p->row->n, s->dim);
+        return;
+    }
+    for (int32_t t = 0; t < p->row->n; t++)
+        s->base->rows(s->base->model, 0, DPI_GRAPH_EMBEDDING, p->row->tokens[t], 1,
+                      (float *)(void *)(p->w.first.x + (int64_t)t * s->dim));
+}
+
+/* ---- Layers ---------------------------------------------------------------------------------- */
+
 static attn_head head_of(const pass *p, const activations *a, int32_t segment, int32_t head) {
     const dpi_graph_shape *s = p->s;
     int32_t hd = head_dim_of(s), shared = s->n_head / s->n_kv_head;
@@ -169,27 +278,26 @@ static void attention_forward(const pass *p, const activations *a) {
 /* From a.x to `out`, the input of the next layer. */
 static void layer_forward(const pass *p, int32_t layer, real *out) {
     const dpi_graph_shape *s = p->s;
-    const dpi_blas *blas = s->blas;
     const dpi_graph_layout *at = &p->at;
     const real *w = p->params + at->layers + layer * at->layer_size;
     activations a = layer_activations(&p->w, layer);
     int32_t n = p->row->n, dim = s->dim;
     size_t bytes = (size_t)n * (size_t)dim * sizeof(real);
     op_rmsnorm(a.n1, a.r1, a.x, w + at->attn_norm, n, dim, s->rms_eps);
-    op_linear(blas, a.qkv, a.n1, w + at->wqkv, n, dim, qkv_of(s), 0);
+    linear(p, layer, DPI_LORA_Q, a.qkv, a.n1, 0);
     rope_qk(p, a.qkv, 1);
     attention_forward(p, &a);
     memcpy(a.middle, a.x, bytes);
-    op_linear(blas, a.middle, a.att, w + at->wo, n, dim, dim, 1);
+    linear(p, layer, DPI_LORA_O, a.middle, a.att, 1);
     op_rmsnorm(a.n2, a.r2, a.middle, w + at->ffn_norm, n, dim, s->rms_eps);
-    op_linear(blas, a.gu, a.n2, w + at->w_gate_up, n, dim, 2 * s->ffn, 0);
+    linear(p, layer, DPI_LORA_GATE, a.gu, a.n2, 0);
     op_swiglu(a.h, a.gu, n, s->ffn);
     memcpy(out, a.middle, bytes);
-    op_linear(blas, out, a.h, w + at->w_down, n, s->ffn, dim, 1);
+    linear(p, layer, DPI_LORA_DOWN, out, a.h, 1);
 }
 
 static void forward(const pass *p) {
-    op_embed(p->w.first.x, p->params + p->at.embedding, p->row->tokens, p->row->n, p->s->dim);
+    embed(p);
     for (int32_t l = 0; l < p->s->n_layer; l++)
         layer_forward(p, l, l + 1 < p->s->n_layer ? layer_activations(&p->w, l + 1).x : p->w.x);
 }
@@ -212,25 +320,33 @@ static int32_t gather_rows(const pass *p) {
     return n;
 }
 
+/* Logits [rows, n_vocab] of rows x of the last norm. */
+static void head_logits(const pass *p, real *y, const real *x, int32_t rows) {
+    const matrices m = matrices_of(p, 0, DPI_GRAPH_OUTPUT);
+    for (tile t = {0}; next_tile(p, &m, &t);)
+        op_linear(p->s->blas, y + t.column, m.n_out, x, t.weights, rows, m.n_in, t.rows, 0);
+}
+
 /* Loss of the n gathered rows. With a gradient: of the output matrix, and of the rows in dnorm. */
 static double head_loss(const pass *p, int32_t n, double scale) {
     const dpi_graph_shape *s = p->s;
-    const dpi_blas *blas = s->blas;
-    const real *w = p->params + p->at.output;
+    const int32_t most = head_rows(s);
     double loss = 0;
-    for (int32_t from = 0; from < n; from += HEAD_ROWS) {
-        int32_t rows = n - from < HEAD_ROWS ? n - from : HEAD_ROWS;
+    for (int32_t from = 0; from < n; from += most) {
+        int32_t rows = n - from < most ? n - from : most;
         const real *x = p->w.norm + (int64_t)from * s->dim;
-        op_linear(blas, p->w.logits, x, w, rows, s->dim, s->n_vocab, 0);
+        head_logits(p, p->w.logits, x, rows);
         loss += op_cross_entropy(p->w.logits, p->w.targets + from, p->w.packed + from, rows,
                                  s->n_vocab, scale);
         if (!p->gradient)
             continue;
-        op_linear_dx(blas, p->w.dnorm + (int64_t)from * s->dim, p->w.logits, w, rows, s->dim,
-                     s->n_vocab);
+        const matrices m = matrices_of(p, 0, DPI_GRAPH_OUTPUT);
+        for (tile t = {0}; next_tile(p, &m, &t);)
+            op_linear_dx(s->blas, p->w.dnorm + (int64_t)from * s->dim, p->w.logits + t.column,
+                         m.n_out, t.weights, rows, m.n_in, t.rows, t.column > 0);
         if (!p->adapters)
-            op_linear_dw(blas, p->gradient + p->at.output, p->w.logits, x, rows, s->dim, s->n_vocab,
-                         1);
+            op_linear_dw(s->blas, p->gradient + p->at.output, p->w.logits, x, rows, s->dim,
+                         s->n_vocab, 1);
     }
     return loss;
 }
@@ -242,10 +358,10 @@ static real *norm_gradient(const pass *p, int64_t offset) {
     return p->adapters ? p->w.unused : p->gradient + offset;
 }
 
-/* Of the adapter of matrix m: u = x A^T, dB = s dy^T u, dA = (s dy B)^T x. Rows of dy are `stride`
- * apart. */
-static void adapter_gradient(const pass *p, int32_t layer, const dpi_lora_matrix *m, const real *dy,
-                             int32_t stride, const real *x) {
+/* Of the adapter of matrix m: u = x A^T, du = s dy B, dB = s dy^T u, dA = du^T x, and
+ * dx += du A. Rows of dy are `stride` apart. */
+static void adapter_backward(const pass *p, int32_t layer, const dpi_lora_matrix *m, real *dx,
+                             const real *dy, int32_t stride, const real *x) {
     const dpi_blas *blas = p->s->blas;
     const dpi_lora *lora = p->s->lora;
     const real scale = (real)lora->scale, *of_layer = p->adapters + layer * lora->layer_size;
@@ -261,22 +377,26 @@ static void adapter_gradient(const pass *p, int32_t layer, const dpi_lora_matrix
          rank, 0, du, rank);
     GEMM(blas, DPI_BLAS_TRANSPOSED, DPI_BLAS_PLAIN, rank, n_in, n, 1, du, rank, x, n_in, 0,
          gradient + m->a, n_in);
+    GEMM(blas, DPI_BLAS_PLAIN, DPI_BLAS_PLAIN, n, n_in, rank, 1, du, rank, of_layer + m->a, n_in, 1,
+         dx, n_in);
 }
 
-/* Of matrices with one input x [n, n_in] whose weights, from `at` in the layer on, and outputs' dy
- * [n, n_out] stand side by side: their gradient, or those of their adapters, of which `first` is
- * the first. */
-static void weight_gradient(const pass *p, int32_t layer, int64_t at, int32_t first, int32_t n_in,
-                            int32_t n_out, const real *dy, const real *x) {
+/* The other way through the matrices: dx [n, n_in] from dy [n, n_out], and the gradient of their
+ * weights or of their adapters. */
+static void linear_backward(const pass *p, int32_t layer, int32_t first, real *dx, const real *dy,
+                            const real *x) {
+    const matrices m = matrices_of(p, layer, first);
+    for (tile t = {0}; next_tile(p, &m, &t);)
+        op_linear_dx(p->s->blas, dx, dy + t.column, m.n_out, t.weights, p->row->n, m.n_in, t.rows,
+                     t.column > 0);
     if (!p->adapters) {
-        real *g = p->gradient + p->at.layers + layer * p->at.layer_size;
-        op_linear_dw(p->s->blas, g + at, dy, x, p->row->n, n_in, n_out, 0);
+        op_linear_dw(p->s->blas, p->gradient + m.at, dy, x, p->row->n, m.n_in, m.n_out, 0);
         return;
     }
-    const dpi_lora_matrix *m = &p->s->lora->matrix[first];
-    for (int32_t column = 0; column < n_out; column += (int32_t)m++->n_out)
-        if (m->a >= 0)
-            adapter_gradient(p, layer, m, dy + column, n_out, x);
+    const dpi_lora_matrix *a = &p->s->lora->matrix[first];
+    for (int32_t column = 0; column < m.n_out; column += (int32_t)a++->n_out)
+        if (a->a >= 0)
+            adapter_backward(p, layer, a, dx, dy + column, m.n_out, x);
 }
 
 static void attention_backward(const pass *p, const activations *a, const real *datt) {
@@ -298,26 +418,21 @@ static void attention_backward(const pass *p, const activations *a, const real *
 /* w.dx: from the gradient of the layer's output to that of its input. */
 static void layer_backward(const pass *p, int32_t layer) {
     const dpi_graph_shape *s = p->s;
-    const dpi_blas *blas = s->blas;
     const dpi_graph_layout *at = &p->at;
     int64_t offset = at->layers + layer * at->layer_size;
     const real *w = p->params + offset;
     activations a = layer_activations(&p->w, layer);
     real *dx = p->w.dx, *dn = p->w.dn;
-    int32_t n = p->row->n, dim = s->dim, ffn = s->ffn;
-    weight_gradient(p, layer, at->w_down, DPI_LORA_DOWN, ffn, dim, dx, a.h);
-    op_linear_dx(blas, p->w.dh, dx, w + at->w_down, n, ffn, dim);
-    op_swiglu_grad(a.gu, p->w.dh, n, ffn);
-    weight_gradient(p, layer, at->w_gate_up, DPI_LORA_GATE, dim, 2 * ffn, a.gu, a.n2);
-    op_linear_dx(blas, dn, a.gu, w + at->w_gate_up, n, dim, 2 * ffn);
+    int32_t n = p->row->n, dim = s->dim;
+    linear_backward(p, layer, DPI_LORA_DOWN, p->w.dh, dx, a.h);
+    op_swiglu_grad(a.gu, p->w.dh, n, s->ffn);
+    linear_backward(p, layer, DPI_LORA_GATE, dn, a.gu, a.n2);
     op_rmsnorm_grad(dx, norm_gradient(p, offset + at->ffn_norm), dn, a.middle, w + at->ffn_norm,
                     a.r2, n, dim);
-    weight_gradient(p, layer, at->wo, DPI_LORA_O, dim, dim, dx, a.att);
-    op_linear_dx(blas, dn, dx, w + at->wo, n, dim, dim);
+    linear_backward(p, layer, DPI_LORA_O, dn, dx, a.att);
     attention_backward(p, &a, dn);
     rope_qk(p, p->w.dqkv, -1);
-    weight_gradient(p, layer, at->wqkv, DPI_LORA_Q, dim, qkv_of(s), p->w.dqkv, a.n1);
-    op_linear_dx(blas, dn, p->w.dqkv, w + at->wqkv, n, dim, qkv_of(s));
+    linear_backward(p, layer, DPI_LORA_Q, dn, p->w.dqkv, a.n1);
     op_rmsnorm_grad(dx, norm_gradient(p, offset + at->attn_norm), dn, a.x, w + at->attn_norm, a.r1,
                     n, dim);
 }
@@ -377,25 +492,11 @@ static double loss(const dpi_graph_shape *s, const void *params, const dpi_row *
     return sum;
 }
 
-static void merge(const dpi_graph_shape *s, int32_t layer, void *params) {
-    const dpi_lora *lora = s->lora;
-    dpi_graph_layout at;
-    dpi_graph_layout_of(s, &at);
-    real *weights = (real *)params + at.layers + layer * at.layer_size;
-    const real *adapters = (const real *)params + at.n_params + layer * lora->layer_size;
-    for (const dpi_lora_matrix *m = lora->matrix; m < lora->matrix + DPI_LORA_MATRICES; m++)
-        if (m->a >= 0)
-            GEMM(s->blas, DPI_BLAS_PLAIN, DPI_BLAS_PLAIN, (int32_t)m->n_out, (int32_t)m->n_in,
-                 lora->rank, (real)lora->scale, adapters + m->b, lora->rank, adapters + m->a,
-                 (int32_t)m->n_in, 1, weights + m->weights, (int32_t)m->n_in);
-}
-
 static void logits(const dpi_graph_shape *s, const void *params, const dpi_row *row, void *out,
                    void *base) {
     pass p = begin_pass(s, params, row, NULL, base);
-    op_linear(s->blas, out, p.w.norm, p.params + p.at.output, row->n, s->dim, s->n_vocab, 0);
+    head_logits(&p, out, p.w.norm, row->n);
 }
 
 const dpi_graph GRAPH_NAME = {.real_size = sizeof(real), .work_size = work_size,
-                              .work_init = work_init, .loss = loss, .logits = logits,
-                              .merge = merge};
+                              .work_init = work_init, .loss = loss, .logits = logits};

@@ -56,17 +56,18 @@ static inline real op_exp(real x) {
 
 /* ---- Linear layers ------------------------------------------------------------------------- */
 
-/* y [rows, n_out] = x [rows, n_in] W^T, plus y if `add`. */
-static inline void op_linear(const dpi_blas *blas, real *y, const real *x, const real *w,
-                             int32_t rows, int32_t n_in, int32_t n_out, int add) {
+/* y [rows, n_out] = x [rows, n_in] W^T, plus y if `add`. Rows of y are `stride` apart. */
+static inline void op_linear(const dpi_blas *blas, real *y, int32_t stride, const real *x,
+                             const real *w, int32_t rows, int32_t n_in, int32_t n_out, int add) {
     GEMM(blas, DPI_BLAS_PLAIN, DPI_BLAS_TRANSPOSED, rows, n_out, n_in, 1, x, n_in, w, n_in, add, y,
-         n_out);
+         stride);
 }
 
-/* dx [rows, n_in] = dy [rows, n_out] W */
-static inline void op_linear_dx(const dpi_blas *blas, real *dx, const real *dy, const real *w,
-                                int32_t rows, int32_t n_in, int32_t n_out) {
-    GEMM(blas, DPI_BLAS_PLAIN, DPI_BLAS_PLAIN, rows, n_in, n_out, 1, dy, n_out, w, n_in, 0, dx,
+/* dx [rows, n_in] = dy [rows, n_out] W, plus dx if `add`. Rows of dy are `stride` apart. */
+static inline void op_linear_dx(const dpi_blas *blas, real *dx, const real *dy, int32_t stride,
+                                const real *w, int32_t rows, int32_t n_in, int32_t n_out,
+                                int add) {
+    GEMM(blas, DPI_BLAS_PLAIN, DPI_BLAS_PLAIN, rows, n_in, n_out, 1, dy, stride, w, n_in, add, dx,
          n_in);
 }
 

@@ -33,7 +33,8 @@ struct dpi_tuner {
     dpi_graph_layout layout;
     dpi_lora lora;
     double *frequencies;
-    float *params;        /* the weights with the adapters merged, and the adapters behind them */
+    dpi_graph_base base;  /* the model's matrices */
+    float *params;        /* norms, and the adapters behind them; with full all weights */
     float *adapters;      /* those; with full the weights */
     float *m, *v;         /* moments */
     float *released;      /* the last noisy sum, divided */
@@ -106,17 +107,6 @@ static dpi_status allocate(dpi_tuner *t, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-/* The weights of the base with the adapters of now. */
-static void merge(dpi_tuner *t) {
-    if (t->options.full)
-        return;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(t->options.n_threads)
-    for (int32_t l = 0; l < t->shape.n_layer; l++) {
-        dpi_base_read_adapted(t->options.model, &t->shape, l, t->params);
-        t->graph->merge(&t->shape, l, t->params);
-    }
-}
-
 /* Shape, layout and adapters: how large all is. */
 static dpi_status measure_shape(dpi_tuner *t, dpi_error *err) {
     const dpi_tuner_options *o = &t->options;
@@ -124,6 +114,8 @@ static dpi_status measure_shape(dpi_tuner *t, dpi_error *err) {
     if (!t->frequencies)
         return no_memory(err);
     DPI_TRY(dpi_base_shape(o->model, o->n_positions, t->frequencies, &t->shape, err));
+    t->base = dpi_base_of(o->model);
+    t->shape.base = o->full ? NULL : &t->base;
     dpi_graph_layout_of(&t->shape, &t->layout);
     if (o->full) {
         DPI_TRY(dpi_base_check_floats(o->model, err));
@@ -143,10 +135,12 @@ static dpi_status create(dpi_tuner *t, dpi_error *err) {
     DPI_TRY(dpi_blas_open(&t->blas, o->n_threads, err));
     t->blas.set_n_threads(1); /* units are computed in parallel */
     t->shape.blas = &t->blas;
-    dpi_base_read(o->model, &t->shape, t->params);
-    if (!o->full)
+    if (o->full) {
+        dpi_base_read(o->model, &t->shape, t->params);
+    } else {
+        dpi_base_norms(o->model, &t->shape, t->params);
         dpi_lora_init(&t->lora, t->shape.n_layer, o->seed, t->adapters);
-    merge(t);
+    }
     return DPI_STATUS_OK;
 }
 
@@ -364,18 +358,12 @@ dpi_status dpi_tuner_step(dpi_tuner *t, const dpi_tuner_units *units, dpi_error 
     }
     if (status == DPI_STATUS_OK)
         status = share_adapters(t, err);
-    if (status == DPI_STATUS_OK)
-        merge(t);
     dpi_wipe_free(sum, n * sizeof *sum);
     free(kept);
     return status;
 }
 
-dpi_status dpi_tuner_share(dpi_tuner *t, dpi_error *err) {
-    DPI_TRY(share_adapters(t, err));
-    merge(t);
-    return DPI_STATUS_OK;
-}
+dpi_status dpi_tuner_share(dpi_tuner *t, dpi_error *err) { return share_adapters(t, err); }
 
 /* ---- What comes of it ------------------------------------------------------------------------ */
 
@@ -401,7 +389,6 @@ dpi_status dpi_tuner_restore(dpi_tuner *t, const float *const arrays[3], int64_t
     for (int i = 0; i < 3; i++)
         memcpy(to[i], arrays[i], (size_t)n * sizeof(float));
     t->n_done = n_steps;
-    merge(t);
     return DPI_STATUS_OK;
 }
 
@@ -409,7 +396,7 @@ dpi_status dpi_tuner_restore(dpi_tuner *t, const float *const arrays[3], int64_t
 
 static double now(void) { return omp_get_wtime(); }
 
-/* Noise of a part of the coordinates, and the matrices with adapters once more. */
+/* Noise of a part of the coordinates. */
 static dpi_status measure_step(dpi_tuner *t, double *seconds, dpi_error *err) {
     enum { PART = 1 << 14 };
     const int64_t n = t->lora.n_params, part = n < PART ? n : PART;
@@ -420,9 +407,7 @@ static dpi_status measure_step(dpi_tuner *t, double *seconds, dpi_error *err) {
     const dpi_status status = t->options.sigma > 0
                                   ? dpi_gradient_noise(t->options.sigma, part, NULL, NULL, sum, err)
                                   : DPI_STATUS_OK;
-    const double drawn = now();
-    merge(t);
-    *seconds = (drawn - begin) * (double)n / (double)part + (now() - drawn);
+    *seconds = (now() - begin) * (double)n / (double)part;
     dpi_wipe_free(sum, (size_t)part * sizeof *sum);
     return status;
 }

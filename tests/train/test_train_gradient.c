@@ -58,7 +58,7 @@ static void free_operands(operands *o) {
 
 static double linear_scalar(void *context) {
     operands *o = context;
-    op_linear(&one_thread, o->y, o->x, o->w, ROWS, N_IN, N_OUT, 0);
+    op_linear(&one_thread, o->y, N_OUT, o->x, o->w, ROWS, N_IN, N_OUT, 0);
     return dot(o->y, o->c, ROWS * N_OUT);
 }
 
@@ -66,7 +66,7 @@ static void test_linear(void **state) {
     (void)state;
     operands o = make_operands(ROWS * N_IN, N_OUT * N_IN, ROWS * N_OUT);
     double dx[ROWS * N_IN], dw[N_OUT * N_IN];
-    op_linear_dx(&one_thread, dx, o.c, o.w, ROWS, N_IN, N_OUT);
+    op_linear_dx(&one_thread, dx, o.c, N_OUT, o.w, ROWS, N_IN, N_OUT, 0);
     op_linear_dw(&one_thread, dw, o.c, o.x, ROWS, N_IN, N_OUT, 0);
     check(linear_scalar, &o, o.x, dx, ROWS * N_IN, "linear dx");
     check(linear_scalar, &o, o.w, dw, N_OUT * N_IN, "linear dw");

@@ -105,7 +105,7 @@ static int64_t *sum_of(dpi_tuner *t, const dpi_tuner_units *units, const uint8_t
 
 /* ---- The graph of a base --------------------------------------------------------------------- */
 
-/* In double, from the same weights: merged by its own loops. */
+/* In double, from the same weights, all of them in one array. */
 typedef struct oracle {
     dpi_graph_shape shape;
     dpi_graph_layout at;
@@ -139,8 +139,6 @@ static void open_oracle(const dpi_model *model, const float *adapters, oracle *o
         o->params[i] = (double)params[i];
     for (int64_t i = 0; i < o->lora.n_params; i++)
         o->params[full ? i : n + i] = (double)adapters[i];
-    for (int32_t l = 0; l < o->shape.n_layer && !full; l++)
-        dpi_graph_f64.merge(&o->shape, l, o->params);
     free(params);
 }
 
