@@ -310,7 +310,7 @@ static dpi_release_options options_of(const maker *m, const setting *s, uint64_t
     if (s->kind == TEXT_PRIVATE) {
         const dpi_sampler_options shared = o.method;
         o.method = s->v->options;
-        o.method.tau = shared.tau;
+        o.method.tau = s->v->has_tau ? o.method.tau : shared.tau;
         o.method.random = shared.random;
         o.method.random_user = shared.random_user;
         o.method.epsilon = s->epsilon;

@@ -42,8 +42,18 @@ static bool set_word(const char *word, size_t n, dpi_sampler_options *o) {
     return true;
 }
 
+/* What all settings share has options of its own: a value here would be passed over. */
+static bool is_shared(const char *option) {
+    static const char *const names[] = {"epsilon", "rho", "delta", "top-k"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(option, names[i]) == 0)
+            return true;
+    return false;
+}
+
 /* OPTION=VALUE, an option of the command line. */
-static bool set_value(const char *text, size_t n, dpi_sampler_options *o) {
+static bool set_value(const char *text, size_t n, variant *v) {
+    dpi_sampler_options *o = &v->options;
     char value[64];
     dpi_error err;
     const size_t n_option = strcspn(text, "=");
@@ -52,8 +62,10 @@ static bool set_value(const char *text, size_t n, dpi_sampler_options *o) {
     snprintf(value, sizeof value, "%.*s", (int)(n - n_option - 1), text + n_option + 1);
     const dpi_parameter *p;
     for (int32_t i = 0; (p = dpi_method_parameter_get(o->method, i)) != NULL; i++)
-        if (is_word(text, n_option, p->option))
-            return dpi_parameter_parse(p, o, value, &err) == DPI_STATUS_OK;
+        if (is_word(text, n_option, p->option)) {
+            v->has_tau = v->has_tau || strcmp(p->option, "temp") == 0;
+            return !is_shared(p->option) && dpi_parameter_parse(p, o, value, &err) == DPI_STATUS_OK;
+        }
     return false;
 }
 
@@ -64,11 +76,12 @@ bool variant_parse(const char *name, variant *v) {
     if (n_name >= sizeof v->name)
         return false;
     memcpy(v->name, name, n_name + 1);
+    v->has_tau = false;
     bool good = set_method(name, n, o);
     for (const char *at = name + n; good && *at; at += n) {
         const bool is_value = *at++ == ':';
         n = strcspn(at, is_value ? ":" : "-:");
-        good = is_value ? set_value(at, n, o) : set_word(at, n, o);
+        good = is_value ? set_value(at, n, v) : set_word(at, n, o);
     }
     if (good)
         snprintf(v->title, sizeof v->title, "%.60s, %s", dpi_method_get(o->method)->title, v->name);
