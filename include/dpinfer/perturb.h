@@ -76,8 +76,8 @@ typedef struct dpi_perturb_options {
                     most 1 */
     double replaced;      /* santext+: probability that another word is replaced: 0..1 */
     int32_t group_size;   /* custext+: 2..1000 */
-    int32_t n_threads;    /* of a certificate; 0: the processors this process may use */
-    dpi_random_fn random; /* NULL: getrandom(2). Else NOT PRIVATE */
+    int32_t n_threads;    /* 0: the processors this process may use */
+    dpi_random_fn random; /* NULL: getrandom(2). Else NOT PRIVATE; one thread draws all words */
     void *random_user;
 } dpi_perturb_options;
 

@@ -12,7 +12,8 @@
 #include "pipeline/perturb/vocabulary.h"
 #include "pipeline/perturb/words.h"
 
-enum { POOL = 1 << 14, NUMBER_BYTES = 12 };
+/* FEW words are done before another thread has begun. */
+enum { POOL = 1 << 14, NUMBER_BYTES = 12, FEW = 8 };
 
 /* Random bits, many at a time: noise for 1,536 dimensions reads 6 kB of them. */
 typedef struct pool {
@@ -22,15 +23,22 @@ typedef struct pool {
     unsigned char bytes[POOL];
 } pool;
 
+/* Words are drawn independently, so that threads share a text's; each has bits of its own. */
+typedef struct worker {
+    dpi_local_list list;
+    pool pool;
+    dpi_status status;
+    dpi_error err;
+} worker;
+
 struct dpi_perturber {
     const dpi_vocabulary *vocabulary;
     dpi_local *local;
-    dpi_local_list list;
-    pool pool;
+    worker *workers; /* [n_workers] */
+    int32_t n_workers;
     dpi_perturbed_word *words; /* [n], of the last text. PRIVATE */
     size_t n, n_room;
-    char (*numbers)[NUMBER_BYTES]; /* [n_numbers] replacements of numbers */
-    size_t n_numbers, n_numbers_room;
+    char (*numbers)[NUMBER_BYTES]; /* [n] replacements of words that are numbers */
     char *copy; /* the text that words point to. PRIVATE */
     char *text; /* the perturbed one */
     size_t n_text, n_text_room;
@@ -58,6 +66,19 @@ static int32_t read_pool(void *user, void *buffer, size_t n_bytes) {
 
 /* ---- Life cycle ------------------------------------------------------------------------------ */
 
+/* A caller's random bits come in one order: one worker. */
+static dpi_status make_workers(dpi_perturber *p, const dpi_perturb_options *o, dpi_error *err) {
+    const int32_t n = o->random ? 1 : p->local->options.n_threads;
+    if (!(p->workers = dpi_calloc((size_t)n, sizeof *p->workers)))
+        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for %d threads", n);
+    for (; p->n_workers < n; p->n_workers++) {
+        worker *w = &p->workers[p->n_workers];
+        w->pool = (pool){.random = o->random, .user = o->random_user, .at = POOL};
+        DPI_TRY(dpi_local_list_create(p->local, &w->list, err));
+    }
+    return DPI_STATUS_OK;
+}
+
 dpi_status dpi_perturber_create(const dpi_vocabulary *v, const dpi_perturb_options *options,
                                 dpi_perturber **perturber, dpi_error *err) {
     if (!v || !options || !perturber)
@@ -68,11 +89,10 @@ dpi_status dpi_perturber_create(const dpi_vocabulary *v, const dpi_perturb_optio
     if (!p)
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a perturber");
     p->vocabulary = v;
-    p->pool = (pool){.random = options->random, .user = options->random_user, .at = POOL};
     dpi_status status =
         dpi_local_create(options, v->distance, v->n, v->range, v->dim, &p->local, err);
     if (status == DPI_STATUS_OK)
-        status = dpi_local_list_create(p->local, &p->list, err);
+        status = make_workers(p, options, err);
     if (status != DPI_STATUS_OK) {
         dpi_perturber_free(p);
         return status;
@@ -89,15 +109,16 @@ static void forget(dpi_perturber *p) {
     p->words = NULL;
     p->copy = p->text = NULL;
     p->numbers = NULL;
-    p->n = p->n_room = p->n_text = p->n_text_room = p->n_numbers = p->n_numbers_room = 0;
+    p->n = p->n_room = p->n_text = p->n_text_room = 0;
 }
 
 void dpi_perturber_free(dpi_perturber *p) {
     if (!p)
         return;
     forget(p);
-    if (p->local)
-        dpi_local_list_free(p->local, &p->list);
+    for (int32_t i = 0; i < p->n_workers; i++)
+        dpi_local_list_free(p->local, &p->workers[i].list);
+    dpi_wipe_free(p->workers, (size_t)p->n_workers * sizeof *p->workers);
     dpi_local_free(p->local);
     dpi_wipe_free(p, sizeof *p);
 }
@@ -129,33 +150,35 @@ static int32_t find_word(const dpi_vocabulary *v, const char *word, size_t n_byt
 }
 
 /* Uniform in 1..1000: of 10 bits those below 1000. */
-static dpi_status draw_number(dpi_perturber *p, const char **text, dpi_error *err) {
+static dpi_status draw_number(worker *by, char text[NUMBER_BYTES], dpi_error *err) {
     uint16_t bits;
     do {
-        DPI_TRY(dpi_random_fill(read_pool, &p->pool, &bits, sizeof bits, err));
+        DPI_TRY(dpi_random_fill(read_pool, &by->pool, &bits, sizeof bits, err));
         bits &= 1023;
     } while (bits >= 1000);
-    snprintf(p->numbers[p->n_numbers], NUMBER_BYTES, "%d", bits + 1);
-    *text = p->numbers[p->n_numbers++];
+    snprintf(text, NUMBER_BYTES, "%d", bits + 1);
     return DPI_STATUS_OK;
 }
 
-static dpi_status draw_word(dpi_perturber *p, dpi_perturbed_word *w, dpi_error *err) {
-    DPI_TRY(dpi_local_draw(p->local, w->from, &p->list, read_pool, &p->pool, &w->to, err));
+static dpi_status draw_word(const dpi_perturber *p, worker *by, dpi_perturbed_word *w,
+                            dpi_error *err) {
+    DPI_TRY(dpi_local_draw(p->local, w->from, &by->list, read_pool, &by->pool, &w->to, err));
     w->replacement = p->vocabulary->words[w->to];
-    w->n_list = (int32_t)p->list.n;
+    w->n_list = (int32_t)by->list.n;
     w->how = w->from >= 0 ? DPI_REPLACED_DRAWN : DPI_REPLACED_UNKNOWN;
     return DPI_STATUS_OK;
 }
 
-static dpi_status replace(dpi_perturber *p, dpi_perturbed_word *w, dpi_error *err) {
+static dpi_status replace(const dpi_perturber *p, worker *by, size_t i, dpi_error *err) {
     const int32_t mechanism = p->local->options.mechanism;
+    dpi_perturbed_word *w = &p->words[i];
     size_t n_bytes = w->n_bytes;
     const char *word = dpi_word_bare(w->word, &n_bytes);
     const bool number = dpi_word_is_number(word, n_bytes);
     if (mechanism == DPI_MECHANISM_RANTEXT && number) {
         w->how = DPI_REPLACED_NUMBER;
-        return draw_number(p, &w->replacement, err);
+        w->replacement = p->numbers[i];
+        return draw_number(by, p->numbers[i], err);
     }
     if (mechanism == DPI_MECHANISM_CUSTEXT && (number || dpi_word_is_stop(word, n_bytes))) {
         w->how = DPI_REPLACED_KEPT;
@@ -166,7 +189,24 @@ static dpi_status replace(dpi_perturber *p, dpi_perturbed_word *w, dpi_error *er
         w->how = DPI_REPLACED_DROPPED;
         return DPI_STATUS_OK;
     }
-    return draw_word(p, w, err);
+    return draw_word(p, by, w, err);
+}
+
+static dpi_status replace_all(dpi_perturber *p, dpi_error *err) {
+    const int32_t n_workers = p->n <= FEW ? 1 : p->n_workers;
+    const int64_t n = (int64_t)p->n, share = n / n_workers + 1;
+#pragma omp parallel for num_threads(n_workers) schedule(static, 1)
+    for (int32_t k = 0; k < n_workers; k++) {
+        worker *by = &p->workers[k];
+        const int64_t end = (k + 1) * share > n ? n : (k + 1) * share;
+        by->status = DPI_STATUS_OK;
+        for (int64_t i = k * share; i < end && by->status == DPI_STATUS_OK; i++)
+            by->status = replace(p, by, (size_t)i, &by->err);
+    }
+    for (int32_t k = 0; k < n_workers; k++)
+        if (p->workers[k].status != DPI_STATUS_OK)
+            return dpi_fail(err, p->workers[k].status, "%s", p->workers[k].err.message);
+    return DPI_STATUS_OK;
 }
 
 /* ---- A text ---------------------------------------------------------------------------------- */
@@ -281,8 +321,7 @@ static dpi_status perturb(dpi_perturber *p, const char *text, size_t n_bytes, dp
     DPI_TRY(tokens ? split_tokens(p, n_bytes, err) : split_words(p, n_bytes, err));
     if (!(p->numbers = dpi_calloc(p->n + 1, sizeof *p->numbers)))
         return no_memory(err);
-    for (size_t i = 0; i < p->n; i++)
-        DPI_TRY(replace(p, &p->words[i], err));
+    DPI_TRY(replace_all(p, err));
     return tokens ? join_tokens(p, err) : join_words(p, err);
 }
 

@@ -33,8 +33,9 @@ void dpi_vocabulary_free(dpi_vocabulary *v) {
     free(v);
 }
 
+/* The low bits: the high ones of short words are those of their first three letters. */
 static uint64_t slot_of(const dpi_vocabulary *v, const char *word, size_t n_bytes) {
-    return dpi_hash(DPI_HASH_INIT, word, n_bytes) >> (64 - v->index_bits);
+    return dpi_hash(DPI_HASH_INIT, word, n_bytes) & ((UINT64_C(1) << v->index_bits) - 1);
 }
 
 int32_t dpi_vocabulary_find(const dpi_vocabulary *v, const char *word, size_t n_bytes) {

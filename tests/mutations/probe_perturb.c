@@ -182,6 +182,40 @@ static const char *check_what_leaves(void) {
     return fault;
 }
 
+/* Two threads have bits of their own: of 200 words that are the same, the first 100 do not become
+ * what the others do. By chance some 80 of 100 differ. */
+static const char *check_threads(void) {
+    enum { N_SAME = 200 };
+    static const float apart[N] = {0, 1, 2, 3, 4, 5};
+    char text[4 * N_SAME + 1] = "";
+    dpi_perturb_options o;
+    dpi_vocabulary *v;
+    dpi_perturber *p;
+    const dpi_perturbed_word *w;
+    size_t n;
+    int n_other = 0;
+    for (int i = 0; i < N_SAME; i++)
+        memcpy(text + 4 * i, "cat ", 5);
+    dpi_perturb_options_init(&o);
+    o.mechanism = DPI_MECHANISM_EXPONENTIAL;
+    o.epsilon = 1;
+    o.n_threads = 2;
+    if (dpi_vocabulary_create(words, apart, N, 1, &v, NULL) != DPI_STATUS_OK ||
+        dpi_vocabulary_measure(v, NULL, 1, NULL) != DPI_STATUS_OK ||
+        dpi_perturber_create(v, &o, &p, NULL) != DPI_STATUS_OK ||
+        dpi_perturb(p, text, 4 * N_SAME, &w, &n, NULL) != DPI_STATUS_OK || n != N_SAME)
+        abort();
+    for (int shift = 99; shift <= 101; shift++) { /* where the second one begins is its matter */
+        int differ = 0;
+        for (int i = 0; i + shift < N_SAME; i++)
+            differ += w[i].to != w[i + shift].to;
+        n_other += differ >= 20;
+    }
+    dpi_perturber_free(p);
+    dpi_vocabulary_free(v);
+    return n_other == 3 ? NULL : "two threads draw by the same bits";
+}
+
 const char *probe_perturb(const dpi_model *model, const char *folder) {
     (void)model, (void)folder;
     const char *fault = check_laws();
@@ -193,5 +227,7 @@ const char *probe_perturb(const dpi_model *model, const char *folder) {
         fault = check_magnitudes();
     if (!fault)
         fault = check_threshold();
+    if (!fault)
+        fault = check_threads();
     return fault ? fault : check_what_leaves();
 }
