@@ -8,13 +8,14 @@
  * turns; medians. Rank 8, every matrix. The rate of rows counts the operations of a forward pass
  * and of a backward pass to the activations: two thirds of what training all weights takes. What
  * the processor can do is measured by OpenBLAS's product of two 1024 x 1024 matrices in each
- * thread. Prints a table in Markdown. */
+ * thread, and by multiplications and additions alone. Prints a table in Markdown. */
 #include <math.h>
 #include <omp.h>
 #include <string.h>
 #include <sys/resource.h>
 
 #include "bench/bench.h"
+#include "dpinfer/bench.h"
 #include "train/adamw.h"
 #include "train/base.h"
 #include "train/tuner.h"
@@ -166,6 +167,15 @@ static double peak(const bench *b, const dpi_blas *blas) {
     return 2. * PEAK * PEAK * PEAK * b->n_threads / best;
 }
 
+/* Operations a second without reading anything. */
+static double limit(const bench *b) {
+    dpi_machine machine;
+    dpi_error err;
+    dpi_machine_init(&machine);
+    bench_check(dpi_machine_measure(b->n_threads, DPI_ISA_AUTO, &machine, &err), &err);
+    return machine.f32_ops_per_second;
+}
+
 static double memory_mb(void) {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
@@ -207,6 +217,9 @@ static void print_tables(bench *b) {
     printf("| rows, forward and backward, GFLOP/s | %.1f |\n", rate * 1e-9);
     printf("| products of 1024 x 1024, GFLOP/s | %.1f |\n", most * 1e-9);
     printf("| share | %.2f |\n", rate / most);
+    const double f32 = limit(b);
+    printf("| multiplications and additions alone, GFLOP/s | %.1f |\n", f32 * 1e-9);
+    printf("| share | %.2f |\n", rate / f32);
     printf("| memory before the first private step, MB | %.0f |\n", before);
     printf("| memory after it, MB | %.0f |\n", own);
     printf("| predicted, beside the model's file, MB | %.0f |\n", predicted_mb(b, &p));
@@ -226,6 +239,8 @@ int main(int argc, char **argv) {
     dpi_model_info info;
     dpi_error err;
     uint64_t seed = 1;
+    if (dpi_isa_openblas())
+        setenv("OPENBLAS_CORETYPE", dpi_isa_openblas(), 0);
     if (argc < 2)
         bench_die("usage", "dpinfer-bench-tuning MODEL [POSITIONS UNITS ROUNDS THREADS]");
     b.n_positions = argument(argc, argv, 2, 256, 4096);

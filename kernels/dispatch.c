@@ -40,6 +40,17 @@ int32_t dpi_isa_best(void) {
     return cpu.isa;
 }
 
+const char *dpi_isa_openblas(void) {
+    switch (dpi_isa_best()) {
+    case DPI_ISA_AVX512:
+        return "SkylakeX";
+    case DPI_ISA_AVX2:
+        return "Haswell";
+    default:
+        return NULL;
+    }
+}
+
 dpi_status dpi_kernels_init(dpi_kernels *kernels, int32_t isa, dpi_error *err) {
     if (!dpi_isa_name(isa))
         return dpi_fail(err, DPI_STATUS_ARG, "isa is %d, must be a dpi_isa (0..3)", (int)isa);

@@ -115,12 +115,18 @@ static int run_command(const command *cmd, int argc, char **argv) {
     return code;
 }
 
+/* OpenBLAS reads these where it is loaded. It starts no threads: ours are enough. */
+static void set_up_openblas(void) {
+    const char *kernels = dpi_isa_openblas();
+    setenv("OPENBLAS_NUM_THREADS", "1", 1);
+    if (kernels)
+        setenv("OPENBLAS_CORETYPE", kernels, 0);
+}
+
 int main(int argc, char **argv) {
     if (!hold_standard_files())
         return CLI_FAILED;
-    /* OpenBLAS, where it is loaded, starts no threads: ours are enough. It reads this as it
-     * starts. */
-    setenv("OPENBLAS_NUM_THREADS", "1", 1);
+    set_up_openblas();
     signals_begin();
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error like any other */
     signal(SIGXFSZ, SIG_IGN); /* and so is a file that may not grow */
