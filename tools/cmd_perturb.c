@@ -125,10 +125,8 @@ static int write_statement(const perturb *p) {
             "               no protection of the whole. Many words can be guessed from context.\n"
             "  not hidden   the number of words, where they stand%s\n",
             dpi_mechanism_name(o->mechanism), dpi_vocabulary_count(p->in.vocabulary),
-            dpi_vocabulary_dim(p->in.vocabulary), o->epsilon, words_truth(o),
-            o->mechanism == DPI_MECHANISM_RANTEXT || o->mechanism == DPI_MECHANISM_CUSTEXT
-                ? ", that unknown words were dropped"
-                : "") >= 0 &&
+            dpi_vocabulary_dim(p->in.vocabulary), o->epsilon, words_truth(o, p->in.vocabulary),
+            words_drop_unknown(o) ? ", that unknown words were dropped" : "") >= 0 &&
         fflush(stderr) == 0;
     return ok ? CLI_OK : CLI_FAILED;
 }
@@ -224,7 +222,8 @@ const command command_perturb = {
         "one JSON object per document; without it standard input is one document, and gives a\n"
         "text.\n"
         "The epsilon of --epsilon is of one word and is what the mechanism's paper calls so.\n"
-        "--certify computes the one that holds: it is infinite for custext+, and for santext+\n"
-        "unless --rare is 1. It holds as it stands for 'exponential' and 'calibrated'.\n"
+        "--certify computes the one that holds: it is infinite for custext+, for rantext where\n"
+        "the vocabulary has numbers, and for santext+ unless --rare is 1. It holds as it stands\n"
+        "for 'exponential' and 'calibrated'.\n"
         "docs/inferdpt.md says when this protects, and when 'dpinfer run' does it better.\n",
 };

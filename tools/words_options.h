@@ -33,7 +33,10 @@ typedef int (*words_use)(void *user, int64_t index, const char *text, size_t n_b
 int words_each(words_input *in, words_use use, void *user);
 
 /* What the epsilon that is given is worth, in words. */
-const char *words_truth(const dpi_perturb_options *options);
+const char *words_truth(const dpi_perturb_options *options, const dpi_vocabulary *vocabulary);
+
+/* Words outside the vocabulary leave a gap, which shows; else they are drawn for. */
+bool words_drop_unknown(const dpi_perturb_options *options);
 
 /* A JSON string of a text; bytes that are not UTF-8 as '?'. NULL: no memory. */
 json_t *words_string(const char *text);

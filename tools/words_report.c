@@ -40,7 +40,7 @@ static json_t *report_of(const words_input *in, const dpi_certificate *c,
     snprintf(program, sizeof program, "dpinfer %s", dpi_version());
     return json_pack(
         "{s:s, s:i, s:s, s:{s:s, s:f, s:f, s:f, s:i}, s:{s:i, s:i, s:s}, s:{s:o, s:o, s:f, s:f, "
-        "s:f}, s:{s:I, s:I, s:I}, s:{s:s, s:s, s:o, s:o}}",
+        "s:f}, s:{s:I, s:I, s:I}, s:{s:s, s:s, s:s, s:f, s:o, s:o}}",
         "format", FORMAT, "version", VERSION, "program", program,
         "parameters", "mechanism", dpi_mechanism_name(o->mechanism), "epsilon", o->epsilon,
         "rare", o->rare, "replaced", o->replaced, "group_size", (int)o->group_size,
@@ -51,8 +51,9 @@ static json_t *report_of(const words_input *in, const dpi_certificate *c,
         c->best_guess,
         "released", "n_documents", (json_int_t)r->n_documents, "n_words", (json_int_t)r->n_words,
         "longest", (json_int_t)r->longest,
-        "statement", "guarantee", "local differential privacy", "unit", "word", "epsilon_word",
-        real_or_null(c->epsilon), "epsilon_document",
+        "statement", "guarantee", "local differential privacy", "unit", "word",
+        "unknown_words", words_drop_unknown(o) ? "dropped, which shows" : "drawn from all words",
+        "epsilon_nominal", c->nominal, "epsilon_word", real_or_null(c->epsilon), "epsilon_document",
         real_or_null(c->epsilon * (double)(r->longest > 0 ? r->longest : 1)));
 }
 
@@ -165,7 +166,8 @@ static void check_theorems(checked *k, const said *s) {
     check_that(k, "parameters.epsilon", o->epsilon >= .001 && o->epsilon <= 64, "0.001..64");
     if (o->mechanism == DPI_MECHANISM_EXPONENTIAL || o->mechanism == DPI_MECHANISM_CALIBRATED)
         check_that(k, "certificate.epsilon", epsilon <= o->epsilon, "not above parameters.epsilon");
-    else if (o->mechanism == DPI_MECHANISM_SANTEXT && o->rare < 1 && o->replaced < 1)
+    else if (o->mechanism == DPI_MECHANISM_SANTEXT && o->replaced < 1 &&
+             dpi_perturb_frequent(o, s->n_words) > 0)
         check_that(k, "certificate.epsilon", isinf(epsilon),
                    "infinite: a frequent word can stay");
     else if (o->mechanism == DPI_MECHANISM_CUSTEXT && s->n_words > o->group_size)

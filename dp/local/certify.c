@@ -15,6 +15,7 @@ typedef struct columns {
     double *highest, *lowest; /* [n] ln P, where it is not 0 */
     int32_t *count;           /* [n] words x with P(y | x) > 0 */
     double kept, list;        /* sums over x in the vocabulary */
+    int32_t n_drawn, n_numbers;
 } columns;
 
 static bool columns_create(columns *c, size_t n) {
@@ -56,6 +57,8 @@ static void merge_columns(columns *to, const columns *from, size_t n) {
     }
     to->kept += from->kept;
     to->list += from->list;
+    to->n_drawn += from->n_drawn;
+    to->n_numbers += from->n_numbers;
 }
 
 /* One thread's part of the words. */
@@ -77,6 +80,8 @@ static dpi_status add_words(const dpi_local *l, int32_t thread, int32_t first, c
             continue;
         c->kept += exp(row[x]);
         c->list += n_candidates;
+        c->n_drawn += n_candidates > 0;
+        c->n_numbers += l->fate && l->fate[x] == DPI_REPLACED_NUMBER;
     }
     dpi_local_rows_free(&rows);
     free(row);
@@ -201,9 +206,10 @@ static dpi_status compare_pairs(const dpi_local *l, dpi_certificate *c, dpi_erro
 
 /* ---- All ------------------------------------------------------------------------------------- */
 
+/* Numbers become numbers, all of them alike: no word does. */
 static void conclude(const dpi_local *l, const columns *all, dpi_certificate *c) {
     const int32_t n_inputs = l->n + replaces_unknown(l);
-    double guess = 0;
+    double guess = all->n_numbers > 0;
     c->nominal = l->options.epsilon;
     for (int32_t y = 0; y < l->n; y++) {
         if (all->count[y] == 0)
@@ -215,7 +221,7 @@ static void conclude(const dpi_local *l, const columns *all, dpi_certificate *c)
     }
     c->epsilon = fmax(c->epsilon, c->finite);
     c->kept = all->kept / l->n;
-    c->list = all->list / l->n;
+    c->list = all->n_drawn > 0 ? all->list / all->n_drawn : 0;
     c->best_guess = guess / l->n;
 }
 

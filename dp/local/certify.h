@@ -23,7 +23,8 @@ dpi_status dpi_local_rows_create(const dpi_local *local, int32_t n_cells, dpi_lo
                                  dpi_error *err);
 void dpi_local_rows_free(dpi_local_rows *rows);
 
-/* row[y] = ln P(y | x), -INFINITY where it is 0; x = -1: a word that is not in the vocabulary.
+/* row[y] = ln P(y | x), -INFINITY where it is 0; x = -1: a word that is not in the vocabulary. Of a
+ * word that is KEPT or a NUMBER, too.
  * *n_candidates: how many words it is drawn from, as a mean. */
 void dpi_local_row(dpi_local_rows *rows, int32_t x, double *row, double *n_candidates);
 

@@ -29,6 +29,10 @@ const char *dpi_mechanism_name(int32_t mechanism) {
     return mechanism >= 0 && mechanism < DPI_N_MECHANISMS ? names[mechanism] : NULL;
 }
 
+int32_t dpi_perturb_frequent(const dpi_perturb_options *o, int32_t n_words) {
+    return (int32_t)(n_words - fmax(1, rint(o->rare * n_words)));
+}
+
 /* ---- Parameters ------------------------------------------------------------------------------ */
 
 static dpi_status check_options(const dpi_perturb_options *o, dpi_error *err) {
@@ -142,7 +146,7 @@ static dpi_status set_up(dpi_local *l, const double *range, dpi_error *err) {
     if (l->diameter == 0) /* all words at one place */
         l->diameter = 1;
     l->h = score_of(l->options.epsilon);
-    l->first_rare = (int32_t)(l->n - fmax(1, rint(l->options.rare * l->n)));
+    l->first_rare = dpi_perturb_frequent(&l->options, l->n);
     l->replaced = (uint64_t)rint(ldexp(l->options.replaced, 32));
     dpi_weights_tables(&l->tables);
     dpi_magnitude_tables_fill(&l->magnitudes);

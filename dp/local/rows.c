@@ -126,32 +126,57 @@ static void fill_tail(dpi_local_rows *r, double last, double *row) {
     }
 }
 
-static void rantext_row(dpi_local_rows *r, int32_t x, double *row, double *n_candidates) {
+/* Where the mean of a density e^-v on [0, u] is, as a part of u. */
+static double mean_place(double u) { return u < 1e-4 ? .5 - u / 12 : 1 / u - 1 / expm1(u); }
+
+/* A cell adds E[1{d < t} worth(d, t) / Z(t)] to the probability of each word. A word that the cell
+ * cuts has its own mean of t. *n_candidates: how many words are in the list. */
+static void add_cell(dpi_local_rows *r, int32_t m, double *row, double *n_candidates) {
     const dpi_threshold_law *law = &r->law;
+    const double half = ldexp((double)r->local->h, -DPI_LOCAL_BITS) * LN2;
+    const double begin = law->edge[m], end = law->edge[m + 1], least = law->above[m + 1];
+    const double fall = log(law->above[m] / least) / (end - begin);
+    const double t = begin + (end - begin) * mean_place(fall * (end - begin));
+    size_t n_inside;
+    const double all = law->above[m] - least, sum = fill_worth(r, t, end, &n_inside);
+    for (size_t i = 0; i < n_inside; i++) {
+        const double d = r->distance[i];
+        double mass = all, worth = r->worth[i], z = sum;
+        if (d >= begin) {
+            const double own = d + (end - d) * mean_place(fall * (end - d));
+            mass = law->above[m] * exp(-fall * (d - begin)) - least;
+            worth = exp(half * (1 - d / own));
+            z += d >= t ? worth : 0;
+        }
+        row[r->order[i]] += mass * worth / z;
+        *n_candidates += mass;
+    }
+}
+
+static void rantext_row(dpi_local_rows *r, int32_t x, double *row, double *n_candidates) {
     const size_t n = (size_t)r->local->n;
     sort_words(r, x);
     for (size_t y = 0; y < n; y++)
         row[y] = 0;
     *n_candidates = 0;
-    for (int32_t m = 0; m < law->n_cells; m++) {
-        const double begin = law->edge[m], end = law->edge[m + 1], t = (begin + end) / 2;
-        size_t n_inside;
-        const double share = law->mass[m] / fill_worth(r, t, end, &n_inside);
-        for (size_t i = 0; i < n_inside; i++) {
-            const double d = r->distance[i], part = d < begin ? 1 : (end - d) / (end - begin);
-            row[r->order[i]] += share * part * r->worth[i];
-            *n_candidates += law->mass[m] * part;
-        }
-    }
+    for (int32_t m = 0; m < r->law.n_cells; m++)
+        add_cell(r, m, row, n_candidates);
     for (size_t y = 0; y < n; y++)
         row[y] = log(row[y]);
-    fill_tail(r, law->edge[law->n_cells], row);
+    fill_tail(r, r->law.edge[r->law.n_cells], row);
 }
 
 void dpi_local_row(dpi_local_rows *r, int32_t x, double *row, double *n_candidates) {
     const dpi_local *l = r->local;
+    const int32_t fate = x >= 0 && l->fate ? l->fate[x] : DPI_REPLACED_DRAWN;
     for (int32_t y = 0; y < l->n; y++)
         row[y] = -INFINITY;
+    if (fate != DPI_REPLACED_DRAWN) {
+        *n_candidates = 0;
+        if (fate == DPI_REPLACED_KEPT)
+            row[x] = 0;
+        return;
+    }
     if (x >= 0 && l->options.mechanism == DPI_MECHANISM_RANTEXT) {
         rantext_row(r, x, row, n_candidates);
         return;

@@ -8,7 +8,12 @@
 #include "base/mem.h"
 #include "base/status.h"
 
-enum { N_GRID = 1 << 16, N_TAIL = 10 }; /* points of the sum of squares; edges in each tail */
+enum { N_GRID = 1 << 16 }; /* points of the sum of squares */
+
+/* Masses are multiplied by e^(TILT j / N_GRID) before they are transformed and divided by it
+ * afterwards, so that the transform's errors, of one size everywhere, are small beside the upper
+ * tail. */
+static const double TILT = 20;
 
 /* Squares up to (37 scale)^2 have all but 1e-16 of their mass. */
 static double grid_step(const dpi_threshold_law *law) {
@@ -50,12 +55,18 @@ typedef struct transform {
     fftw_plan there, back;
 } transform;
 
+static void tilt(double *pmf, double by) {
+    for (size_t j = 0; j < N_GRID; j++)
+        pmf[j] *= exp(by * (double)j / N_GRID);
+}
+
 static void multiply_all(const dpi_threshold_law *law, double step, const transform *f) {
     for (size_t i = 0; i <= N_GRID / 2; i++)
         f->product[i] = 1;
     for (int32_t k = 0; k < law->dim; k++) {
         if (k == 0 || law->scale[k] != law->scale[k - 1]) {
             fill_square((double)law->scale[k], step, f->pmf);
+            tilt(f->pmf, TILT);
             fftw_execute(f->there);
         }
         for (size_t i = 0; i <= N_GRID / 2; i++)
@@ -64,40 +75,40 @@ static void multiply_all(const dpi_threshold_law *law, double step, const transf
     fftw_execute(f->back);
     for (size_t j = 0; j < N_GRID; j++)
         f->pmf[j] = fmax(f->pmf[j] / N_GRID, 0);
+    tilt(f->pmf, -TILT);
 }
 
 /* ---- Cells ----------------------------------------------------------------------------------- */
 
-/* The i-th of the probabilities at which cells end, ascending. */
-static double end_of_cell(int32_t i, int32_t n_cells) {
-    const double tail = 1e-3;
-    const int32_t n_middle = n_cells - 2 * N_TAIL;
-    if (i < N_TAIL)
-        return tail * pow(10, i - N_TAIL);
-    if (i < N_TAIL + n_middle)
-        return tail + (1 - 2 * tail) * (i - N_TAIL) / n_middle;
-    return 1 - tail * pow(10, -(double)(i - N_TAIL - n_middle));
+/* P[t > at] at the end of cell i, descending. */
+static double above_cell(int32_t i, int32_t n_cells) {
+    const double tail = 1e-3, decades = 10;
+    const int32_t n_low = n_cells / 8, n_high = n_cells / 4, n_middle = n_cells - n_low - n_high;
+    if (i < n_low)
+        return 1 - tail * pow(10, -decades * (n_low - 1 - i) / n_low);
+    if (i < n_low + n_middle)
+        return 1 - tail - (1 - 2 * tail) * (i + 1 - n_low) / n_middle;
+    return tail * pow(10, -decades * (i + 1 - n_low - n_middle) / n_high);
 }
 
-/* The mass of a point is spread over the step around it. */
-static void cut_cells(dpi_threshold_law *law, const double *pmf, double step, int32_t n_cells) {
-    double sum = 0, last = 0;
+/* The mass of a point is spread over the step around it. pmf becomes the sums from each point on:
+ * P[t^2 > (j - 1/2) step]. */
+static void cut_cells(dpi_threshold_law *law, double *pmf, double step, int32_t n_cells) {
     int32_t i = 0, n = 0;
+    for (size_t j = N_GRID - 1; j-- > 0;)
+        pmf[j] += pmf[j + 1];
     law->edge[0] = 0;
-    for (size_t j = 0; j < N_GRID; j++) {
-        const double next = sum + pmf[j];
-        for (; i < n_cells && end_of_cell(i, n_cells) <= next; i++) {
-            const double at = end_of_cell(i, n_cells);
-            const double part = pmf[j] > 0 ? (at - sum) / pmf[j] : 1;
+    law->above[0] = pmf[0];
+    for (size_t j = 0; j + 1 < N_GRID; j++)
+        for (; i < n_cells && above_cell(i, n_cells) >= pmf[j + 1]; i++) {
+            const double at = above_cell(i, n_cells), mass = pmf[j] - pmf[j + 1];
+            const double part = mass > 0 ? fmax(pmf[j] - at, 0) / mass : 1;
             const double edge = sqrt(step * (j > 0 ? (double)j + part - .5 : part / 2));
-            if (edge <= law->edge[n])
+            if (edge <= law->edge[n] || at >= law->above[n])
                 continue;
-            law->mass[n++] = at - last;
-            law->edge[n] = edge;
-            last = at;
+            law->edge[++n] = edge;
+            law->above[n] = at;
         }
-        sum = next;
-    }
     law->n_cells = n;
 }
 
@@ -110,7 +121,7 @@ dpi_status dpi_threshold_law_make(const int64_t *scale, int32_t dim, int32_t n_c
         .product = fftw_malloc((N_GRID / 2 + 1) * sizeof *f.product),
     };
     law->edge = dpi_calloc((size_t)n_cells + 1, sizeof *law->edge);
-    law->mass = dpi_calloc((size_t)n_cells, sizeof *law->mass);
+    law->above = dpi_calloc((size_t)n_cells + 1, sizeof *law->above);
     for (int32_t k = 0; k < dim; k++)
         law->mean_square += 2 * (double)scale[k] * (double)scale[k];
     if (f.pmf && f.spectrum && f.product && dpi_plan_fits(N_GRID)) {
@@ -118,7 +129,7 @@ dpi_status dpi_threshold_law_make(const int64_t *scale, int32_t dim, int32_t n_c
         f.there = fftw_plan_dft_r2c_1d(N_GRID, f.pmf, f.spectrum, FFTW_ESTIMATE);
         f.back = fftw_plan_dft_c2r_1d(N_GRID, f.product, f.pmf, FFTW_ESTIMATE);
     }
-    const bool ok = f.there && f.back && law->edge && law->mass;
+    const bool ok = f.there && f.back && law->edge && law->above;
     if (ok) {
         const double step = grid_step(law);
         multiply_all(law, step, &f);
@@ -139,8 +150,8 @@ dpi_status dpi_threshold_law_make(const int64_t *scale, int32_t dim, int32_t n_c
 
 void dpi_threshold_law_free(dpi_threshold_law *law) {
     free(law->edge);
-    free(law->mass);
-    law->edge = law->mass = NULL;
+    free(law->above);
+    law->edge = law->above = NULL;
 }
 
 double dpi_threshold_tail(const dpi_threshold_law *law, double at) {

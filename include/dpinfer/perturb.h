@@ -85,6 +85,8 @@ typedef struct dpi_perturb_options {
 DPI_API void dpi_perturb_options_init(dpi_perturb_options *options);
 /* "rantext", "santext+", "custext+", "exponential", "calibrated"; NULL: no such mechanism. */
 DPI_API const char *dpi_mechanism_name(int32_t mechanism);
+/* santext+: how many words of a vocabulary are frequent, its first ones. */
+DPI_API int32_t dpi_perturb_frequent(const dpi_perturb_options *options, int32_t n_words);
 
 typedef struct dpi_perturber dpi_perturber;
 
@@ -136,18 +138,20 @@ typedef struct dpi_certificate {
     double quantile[3]; /* of the pairs' epsilons: of 50, 90 and 99 % of n_pairs pairs */
     double infinite;    /* share of those pairs whose epsilon is INFINITY */
     int64_t n_pairs;
-    double kept;       /* mean over words of P(x | x) */
+    double kept;       /* mean over words of P(x | x); of a number of rantext 0 */
     double best_guess; /* probability that the best guess from the replacement is right, if all
                         * words are equally likely: sum over y of max_x P(y | x), over n */
-    double list;       /* rantext: mean number of candidates; else of a word that is replaced */
+    double list;       /* mean number of candidates of a word that is drawn for */
 } dpi_certificate;
 
 DPI_API void dpi_certificate_init(dpi_certificate *certificate);
 
 /* Computes it for the vocabulary at hand; some n^2 operations, for rantext 64 n^2. All words count
- * alike. Rantext: the law of the threshold by Fourier transform on a grid, cells of it as one
- * value: good to some 1e-3 of epsilon, and in its tail (above some 30) to its order. Errors:
- * MEMORY; see gaussian.h for FFTW. */
+ * alike, also stop words and numbers, which custext+ keeps, and numbers of rantext, which become
+ * other numbers: no pair of such a one and another word has a bound. Words outside the vocabulary
+ * are left out where they are dropped. Rantext: the law of the threshold by Fourier transform on a
+ * grid, cells of it as one value: good to 1e-3 of epsilon with few words, to some 1e-2 with 11,000,
+ * and in its tail (above some 30) to its order. Errors: MEMORY; see gaussian.h for FFTW. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_perturb_certify(const dpi_perturber *perturber,
                                                       dpi_certificate *certificate, dpi_error *err);
 

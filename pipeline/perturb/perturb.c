@@ -34,6 +34,7 @@ typedef struct worker {
 struct dpi_perturber {
     const dpi_vocabulary *vocabulary;
     dpi_local *local;
+    int8_t *fate; /* [n words of the vocabulary] */
     worker *workers; /* [n_workers] */
     int32_t n_workers;
     dpi_perturbed_word *words; /* [n], of the last text. PRIVATE */
@@ -79,6 +80,16 @@ static dpi_status make_workers(dpi_perturber *p, const dpi_perturb_options *o, d
     return DPI_STATUS_OK;
 }
 
+static dpi_status find_fates(dpi_perturber *p, dpi_error *err) {
+    const dpi_vocabulary *v = p->vocabulary;
+    if (!(p->fate = dpi_calloc((size_t)v->n, sizeof *p->fate)))
+        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for %d words", v->n);
+    for (int32_t i = 0; i < v->n; i++)
+        p->fate[i] = (int8_t)dpi_word_fate(p->local->options.mechanism, v->words[i]);
+    p->local->fate = p->fate;
+    return DPI_STATUS_OK;
+}
+
 dpi_status dpi_perturber_create(const dpi_vocabulary *v, const dpi_perturb_options *options,
                                 dpi_perturber **perturber, dpi_error *err) {
     if (!v || !options || !perturber)
@@ -91,6 +102,8 @@ dpi_status dpi_perturber_create(const dpi_vocabulary *v, const dpi_perturb_optio
     p->vocabulary = v;
     dpi_status status =
         dpi_local_create(options, v->distance, v->n, v->range, v->dim, &p->local, err);
+    if (status == DPI_STATUS_OK)
+        status = find_fates(p, err);
     if (status == DPI_STATUS_OK)
         status = make_workers(p, options, err);
     if (status != DPI_STATUS_OK) {
@@ -120,6 +133,7 @@ void dpi_perturber_free(dpi_perturber *p) {
         dpi_local_list_free(p->local, &p->workers[i].list);
     dpi_wipe_free(p->workers, (size_t)p->n_workers * sizeof *p->workers);
     dpi_local_free(p->local);
+    free(p->fate);
     dpi_wipe_free(p, sizeof *p);
 }
 

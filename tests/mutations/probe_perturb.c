@@ -108,7 +108,13 @@ static const char *check_certificate(void) {
     const bool ok = dpi_perturb_certify(p, &c, NULL) == DPI_STATUS_OK && c.epsilon <= 3;
     dpi_perturber_free(p);
     dpi_vocabulary_free(v);
-    return ok ? NULL : "the exponential mechanism has more than its epsilon";
+    if (!ok)
+        return "the exponential mechanism has more than its epsilon";
+    p = open(DPI_MECHANISM_RANTEXT, 3, &v); /* "7" becomes a number, which no other word does */
+    const bool bounded = dpi_perturb_certify(p, &c, NULL) != DPI_STATUS_OK || !isinf(c.epsilon);
+    dpi_perturber_free(p);
+    dpi_vocabulary_free(v);
+    return bounded ? "a number has a bound that it has not" : NULL;
 }
 
 /* The exponent that a vocabulary allows, by the definition: no word's loss is above epsilon. */

@@ -132,4 +132,21 @@ run perturb --vectors vectors.txt docs.jsonl --mechanism santext+ --report sante
 sed -i 's/"epsilon": null/"epsilon": 3.0/; s/"epsilon_word": null/"epsilon_word": 3.0/' santext.json
 sed -i 's/"epsilon_document": null/"epsilon_document": 9.0/' santext.json
 run verify santext.json; expect_rc 1; expect_out "infinite: a frequent word can stay"
+# A rare share that leaves no word frequent has a bound.
+run perturb --vectors vectors.txt docs.jsonl --mechanism santext+ --rare .95 --report rare.json
+expect_err "grows with the distance"
+run verify rare.json --vectors vectors.txt; expect_rc 0
+# Stop words that stay, and numbers that become numbers, have no bound with any other word.
+printf '%s\n' "the 0 0" "of 1 0" "cat 1 .5" "dog 0 2" "ran .25 2" >stop.txt
+printf '%s\n' "cat 1 .5" "dog 0 2" "7 .25 2" "ran .3 .3" >numbers.txt
+for what in "stop.txt custext+" "numbers.txt rantext"; do
+    # shellcheck disable=SC2086
+    set -- $what
+    run perturb --vectors "$1" --mechanism "$2" --certify --json
+    check "$2: no bound" test "$(field epsilon)" = None
+    run perturb --vectors "$1" docs.jsonl --mechanism "$2" --report "$2.json"
+    check "$2: its report says so" grep -q '"epsilon_word": null' "$2.json"
+    check "$2: unknown words" grep -q '"unknown_words": "dropped, which shows"' "$2.json"
+    run verify "$2.json" --vectors "$1"; expect_rc 0
+done
 finish

@@ -309,6 +309,120 @@ static void test_certificates(void **state) {
 
 /* One word apart from 3,000 at one place: e^(epsilon / 2) for the score, and nearly the same again
  * for the sum of weights. */
+/* ---- Rantext's certificate against integrals over the law of the threshold ------------------- */
+
+enum { N_ANGLES = 96, N_NODES = 12 };
+
+static double simpson(int i, int n) { return (i == 0 || i == n ? 1 : i % 2 ? 4 : 2) / 3.; }
+
+/* Density of the norm of three coordinates with densities e^(-z / s) / s, at t. */
+static double norm_density(const double scale[DIM], double t) {
+    const double step = acos(0) / N_ANGLES;
+    double sum = 0;
+    for (int i = 0; i <= N_ANGLES; i++)
+        for (int j = 0; j <= N_ANGLES; j++) {
+            const double a = i * step, b = j * step;
+            const double fall = sin(a) * cos(b) / scale[0] + sin(a) * sin(b) / scale[1] +
+                                cos(a) / scale[2];
+            sum += simpson(i, N_ANGLES) * simpson(j, N_ANGLES) * sin(a) * exp(-t * fall);
+        }
+    return sum * step * step * t * t / (scale[0] * scale[1] * scale[2]);
+}
+
+static int upwards(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* p[x][y] gets what thresholds from `begin` to `end` add: no distance is between them. */
+static void add_thresholds(const world *w, const double scale[DIM], double begin, double end,
+                           double p[N][N]) {
+    for (int i = 0; i <= N_NODES; i++) {
+        const double t = begin + (end - begin) * i / N_NODES;
+        if (t <= 0)
+            continue;
+        const double mass = simpson(i, N_NODES) * (end - begin) / N_NODES * norm_density(scale, t);
+        for (int x = 0; x < N; x++) {
+            double worth[N], sum = 0;
+            for (int y = 0; y < N; y++) {
+                const double d = w->distance[x][y];
+                worth[y] = d <= begin ? exp(w->options.epsilon / 2 * (1 - d / t)) : 0;
+                sum += worth[y];
+            }
+            for (int y = 0; y < N; y++)
+                p[x][y] += mass * worth[y] / sum;
+        }
+    }
+}
+
+static void integrate(const world *w, double p[N][N]) {
+    double scale[DIM], at[N * N + 9], largest = 0;
+    int n = 0;
+    for (int k = 0; k < DIM; k++) {
+        scale[k] = (double)w->local->noise_scale[k] / 0x1p20;
+        largest = fmax(largest, scale[k]);
+    }
+    for (int x = 0; x < N; x++)
+        for (int y = 0; y < N; y++)
+            at[n++] = w->distance[x][y];
+    qsort(at, (size_t)n, sizeof *at, upwards);
+    for (int i = 1; i < 10; i++, n++) /* beyond the farthest word: e^-36 is left */
+        at[n] = at[n - 1] + 4 * largest;
+    memset(p, 0, N * sizeof p[0]);
+    for (int i = 0; i + 1 < n; i++)
+        if (at[i + 1] > at[i])
+            add_thresholds(w, scale, at[i], at[i + 1], p);
+}
+
+static void test_rantext_certificate(void **state) {
+    (void)state;
+    static const double epsilons[] = {.5, 2, 6, 14, 40};
+    for (size_t e = 0; e < sizeof epsilons / sizeof *epsilons; e++) {
+        world w;
+        double p[N][N], most = 0;
+        dpi_certificate c;
+        open_world(&w, DPI_MECHANISM_RANTEXT, epsilons[e]);
+        integrate(&w, p);
+        for (int y = 0; y < N; y++) {
+            double high = 0, low = 1;
+            for (int x = 0; x < N; x++) {
+                high = fmax(high, p[x][y]);
+                low = fmin(low, p[x][y]);
+            }
+            most = fmax(most, log(high / low));
+        }
+        dpi_certificate_init(&c);
+        assert_ok(dpi_local_certify(w.local, &c, NULL), NULL);
+        if (fabs(c.epsilon - most) > 8e-3)
+            fail_msg("epsilon %g: certificate %.4f, by integrals %.4f", epsilons[e], c.epsilon,
+                     most);
+        dpi_local_free(w.local);
+    }
+}
+
+/* A word that stays, and one that becomes what no word becomes, have no bound with any other. */
+static void test_fates(void **state) {
+    (void)state;
+    static const int32_t fates[] = {DPI_REPLACED_KEPT, DPI_REPLACED_NUMBER};
+    for (int i = 0; i < 2; i++) {
+        world w;
+        int8_t fate[N] = {0};
+        dpi_certificate c;
+        open_world(&w, i == 0 ? DPI_MECHANISM_CUSTEXT : DPI_MECHANISM_RANTEXT, 2);
+        w.local->options.group_size = N;
+        fate[3] = (int8_t)fates[i];
+        w.local->fate = fate;
+        dpi_certificate_init(&c);
+        assert_ok(dpi_local_certify(w.local, &c, NULL), NULL);
+        assert_true(isinf(c.epsilon) && c.infinite > 0 && c.kept < 1);
+        memset(fate, fates[i], sizeof fate); /* numbers alone are alike, words that stay are not */
+        assert_ok(dpi_local_certify(w.local, &c, NULL), NULL);
+        assert_true(i == 0 ? isinf(c.epsilon) && c.infinite == 1 && c.kept == 1
+                           : c.epsilon == 0 && c.infinite == 0 && c.best_guess * N == 1);
+        dpi_local_free(w.local);
+    }
+}
+
 static void test_exponential_is_tight(void **state) {
     (void)state;
     enum { WORDS = 3001 };
@@ -391,7 +505,7 @@ static void test_threshold(void **state) {
     double most = 0, sum = 0, expected = 0;
     for (int32_t m = 0; m < law->n_cells; m++) { /* Kolmogorov */
         sum += count[m] / DRAWS;
-        expected += law->mass[m];
+        expected = 1 - law->above[m + 1];
         most = fmax(most, fabs(sum - expected));
     }
     assert_true(most * sqrt(DRAWS) < 2.5); /* p = 7e-6 of the law itself */
@@ -427,6 +541,8 @@ int main(void) {
         cmocka_unit_test(test_z),
         cmocka_unit_test(test_draws),
         cmocka_unit_test(test_certificates),
+        cmocka_unit_test(test_rantext_certificate),
+        cmocka_unit_test(test_fates),
         cmocka_unit_test(test_exponential_is_tight),
         cmocka_unit_test(test_calibrated),
         cmocka_unit_test(test_threshold),
