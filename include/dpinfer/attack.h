@@ -19,11 +19,13 @@ typedef enum dpi_guess {
     DPI_GUESS_NEAREST = 0,    /* embedding inversion, K = 1: the replacement itself */
     DPI_GUESS_NEAREST_10 = 1, /* K = 10: right if the word is among the 10 nearest of it */
     /* argmax_x P(x) P(y | x), with P(x) the share of each word in the documents at hand: no guess
-     * from a replacement alone is right more often. */
+     * from a replacement alone is right more often. Words are those that left something, in the
+     * vocabulary or not, and numbers. */
     DPI_GUESS_BAYES = 2,
-    DPI_GUESS_LANGUAGE = 3, /* what a language model expects after the perturbed words before */
-    /* argmax_x P(x | the guesses before) P(y | x), with the language model's probability: a
-     * language model that knows the mechanism. */
+    /* The word of the vocabulary that a language model expects after the perturbed words before. */
+    DPI_GUESS_LANGUAGE = 3,
+    /* argmax_x P(x | the guesses before) P(y | x) over the vocabulary, with the language model's
+     * probability: a language model that knows the mechanism. */
     DPI_GUESS_CONTEXT = 4,
     /* The guesses of the caller, which is shown the perturbed words: dpi_attack_shown,
      * dpi_attack_guess. */

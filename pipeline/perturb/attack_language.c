@@ -31,16 +31,18 @@ static dpi_status begin(const reader *r, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-/* The likeliest word; what becomes `to` counts by how likely that is, if to >= 0. -1: none. */
-static int32_t guess_word(const reader *r, int32_t seq, int32_t to) {
+/* The likeliest word; one that becomes what is seen counts by how likely that is, if seen >= 0.
+ * -1: none. */
+static int32_t guess_word(const reader *r, int32_t seq, int32_t seen) {
     const dpi_vocabulary *v = r->vocabulary;
+    const size_t n_seen = (size_t)v->n + 1;
     const float *logits = dpi_session_logits(r->session, seq);
     double best = -INFINITY;
     int32_t guess = -1;
     for (int32_t x = 0; x < v->n; x++) {
         double score = logits ? (double)logits[v->token[x]] : 0;
-        if (to >= 0)
-            score += (double)r->channel->log_p[(size_t)x * (size_t)v->n + (size_t)to];
+        if (seen >= 0)
+            score += (double)r->channel->log_p[(size_t)x * n_seen + (size_t)seen];
         if (score > best) {
             best = score;
             guess = x;
@@ -49,25 +51,43 @@ static int32_t guess_word(const reader *r, int32_t seq, int32_t to) {
     return guess;
 }
 
-/* A text that stands in the place of a word and is none of the vocabulary: in both sequences. */
-static dpi_status read_number(const reader *r, const char *text, dpi_error *err) {
-    int32_t tokens[ROOM];
-    size_t n;
-    DPI_TRY(dpi_tokenize(r->vocabulary->model, text, strlen(text), 0, tokens, ROOM, &n, err));
-    for (int32_t seq = 0; seq < N_SEQUENCES && n > 0; seq++)
-        DPI_TRY(dpi_session_prefill(r->session, seq, tokens, n, NULL, err));
+/* The token of a word, or those of the text that stands there and is no word. */
+static dpi_status tokens_of(const reader *r, int32_t place, const char *text,
+                            int32_t tokens[ROOM], size_t *n, dpi_error *err) {
+    *n = 0;
+    if (place < 0 && text)
+        return dpi_tokenize(r->vocabulary->model, text, strlen(text), 0, tokens, ROOM, n, err);
+    if (place >= 0)
+        tokens[(*n)++] = r->vocabulary->token[place];
     return DPI_STATUS_OK;
 }
 
-static dpi_status read_words(const reader *r, int32_t to, int32_t guess, dpi_error *err) {
+/* What stands there into one sequence, what was guessed into the other one. */
+static dpi_status read_words(const reader *r, const int32_t places[N_SEQUENCES], const char *text,
+                             dpi_error *err) {
     static const int32_t seqs[N_SEQUENCES] = {PERTURBED, GUESSED};
-    const int32_t tokens[N_SEQUENCES] = {r->vocabulary->token[to], r->vocabulary->token[guess]};
-    return dpi_session_step(r->session, N_SEQUENCES, seqs, tokens, err);
+    int32_t tokens[N_SEQUENCES][ROOM];
+    size_t n[N_SEQUENCES];
+    for (int32_t seq = 0; seq < N_SEQUENCES; seq++)
+        DPI_TRY(tokens_of(r, places[seq], text, tokens[seq], &n[seq], err));
+    if (n[PERTURBED] == 1 && n[GUESSED] == 1) {
+        const int32_t both[N_SEQUENCES] = {tokens[PERTURBED][0], tokens[GUESSED][0]};
+        return dpi_session_step(r->session, N_SEQUENCES, seqs, both, err);
+    }
+    for (int32_t seq = 0; seq < N_SEQUENCES; seq++)
+        if (n[seq] > 0)
+            DPI_TRY(dpi_session_prefill(r->session, seq, tokens[seq], n[seq], NULL, err));
+    return DPI_STATUS_OK;
+}
+
+static bool is_full(const reader *r) {
+    const int32_t most = dpi_session_n_ctx(r->session) - ROOM;
+    return dpi_session_length(r->session, PERTURBED) >= most ||
+           dpi_session_length(r->session, GUESSED) >= most;
 }
 
 static dpi_status read_document(const reader *r, const attacked_document *d,
                                 dpi_attack_result *result, dpi_error *err) {
-    const int32_t most = dpi_session_n_ctx(r->session) - ROOM;
     DPI_TRY(begin(r, err));
     for (size_t i = 0; i < d->n; i++) {
         const attacked_word *w = &d->words[i];
@@ -75,20 +95,17 @@ static dpi_status read_document(const reader *r, const attacked_document *d,
             continue;
         result->n_guessed[DPI_GUESS_LANGUAGE]++;
         result->n_guessed[DPI_GUESS_CONTEXT]++;
-        if (dpi_session_length(r->session, PERTURBED) >= most) /* full: begin again */
+        if (is_full(r)) /* begin again */
             DPI_TRY(begin(r, err));
-        if (w->to < 0) {
-            if (d->numbers[i])
-                DPI_TRY(read_number(r, d->numbers[i], err));
-            continue;
-        }
         const int32_t language = guess_word(r, PERTURBED, -1);
-        int32_t context = guess_word(r, GUESSED, w->to);
+        int32_t context =
+            w->known ? w->from : guess_word(r, GUESSED, dpi_channel_seen(r->channel, w));
+        result->n_right[DPI_GUESS_LANGUAGE] += language >= 0 && language == w->from;
+        result->n_right[DPI_GUESS_CONTEXT] += w->known || (context >= 0 && context == w->from);
         if (context < 0) /* no word becomes this one: it was drawn for one that is none */
             context = w->to;
-        result->n_right[DPI_GUESS_LANGUAGE] += language == w->from;
-        result->n_right[DPI_GUESS_CONTEXT] += context == w->from;
-        DPI_TRY(read_words(r, w->to, context, err));
+        const int32_t places[N_SEQUENCES] = {w->to, context};
+        DPI_TRY(read_words(r, places, d->numbers[i], err));
     }
     return DPI_STATUS_OK;
 }

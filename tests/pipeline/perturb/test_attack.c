@@ -179,6 +179,141 @@ static void test_what_stays(void **state) {
     dpi_vocabulary_free(v);
 }
 
+static void repeat(char *text, const char *word, int times) {
+    for (int i = 0; i < times; i++)
+        strcat(strcat(text, word), " ");
+}
+
+/* Words without a place are drawn for alike: the most frequent of them is the best guess where no
+ * word of the vocabulary is likelier. A guess of "zebra" alone is right 80 times of 107. */
+static void test_unknown(void **state) {
+    (void)state;
+    enum { TIMES = 40, ZEBRA = 80, GIRAFFE = 9, ANT = 10, BEE = 8 };
+    double place[N][DIM], p[N][N];
+    dpi_vocabulary *v = open_words(place);
+    dpi_perturb_options o;
+    dpi_attack_result r;
+    dpi_perturb_options_init(&o);
+    o.mechanism = DPI_MECHANISM_EXPONENTIAL;
+    for (o.epsilon = .01; o.epsilon < 64; o.epsilon *= 80) {
+        char text[4096] = "";
+        double best = 0;
+        const double n = ZEBRA + GIRAFFE + ANT + BEE;
+        repeat(text, "zebra", ZEBRA / 2); /* words are the same in small and in capital letters */
+        repeat(text, "Zebra", ZEBRA / 2);
+        repeat(text, "giraffe", GIRAFFE);
+        repeat(text, "ant", ANT);
+        repeat(text, "bee", BEE);
+        fill_law(place, o.epsilon, p);
+        for (int y = 0; y < N; y++)
+            best += fmax((double)ZEBRA / N, fmax(ANT * p[0][y], BEE * p[1][y])) / n;
+        run_one(v, text, TIMES, &o, &r);
+        assert_int_equal(r.n_words, n * TIMES);
+        assert_true(best >= ZEBRA / n && fabs(r.best - best) < 1e-6);
+        expect_share(r.n_right[DPI_GUESS_BAYES], r.n_words, best, "bayes");
+    }
+    dpi_vocabulary_free(v);
+}
+
+/* Numbers of rantext are drawn for alike, whether they have a place or not. A word that becomes one
+ * of the vocabulary may also be the word that became it. */
+static void test_numbers(void **state) {
+    (void)state;
+    static const char *const names[3] = {"7", "1001", "ant"};
+    static const float vectors[3] = {0, 1, 100};
+    char text[16384] = "";
+    dpi_vocabulary *v;
+    dpi_perturb_options o;
+    dpi_attack_result r;
+    dpi_error err = {0};
+    assert_ok(dpi_vocabulary_create(names, vectors, 3, 1, &v, &err), &err);
+    assert_ok(dpi_vocabulary_measure(v, NULL, 1, &err), &err);
+    dpi_perturb_options_init(&o);
+    repeat(text, "17", 100);
+    run_one(v, text, 1, &o, &r);
+    assert_true(r.n_right[DPI_GUESS_BAYES] == 100 && fabs(r.best - 1) < 1e-9);
+    text[0] = '\0';
+    repeat(text, "7", 50);
+    repeat(text, "8", 30);
+    repeat(text, "8.5", 20);
+    run_one(v, text, 20, &o, &r);
+    assert_true(r.n_right[DPI_GUESS_BAYES] == 1000 && fabs(r.best - .5) < 1e-9);
+    /* "ant" is 7 in one draw of some, "8" in one of a thousand. */
+    repeat(text, "ant", 2000);
+    o.epsilon = .001;
+    run_one(v, text, 1, &o, &r);
+    const double most = (2000 + 50 * .999) / 2100;
+    assert_true(fabs(r.best - most) < 1e-4);
+    expect_share(r.n_right[DPI_GUESS_BAYES], r.n_words, most, "bayes");
+    dpi_vocabulary_free(v);
+}
+
+/* Custext+: a stop word that is spelled as no word of the vocabulary was not drawn. */
+static void test_known(void **state) {
+    (void)state;
+    static const char *const names[2] = {"the", "ant"};
+    static const float vectors[2] = {0, 1};
+    enum { TIMES = 100, CAPITAL = 50, SMALL = 5, ANT = 40, OF = 7, DROPPED = 3 };
+    char text[4096] = "";
+    dpi_vocabulary *v;
+    dpi_perturb_options o;
+    dpi_attack_result r;
+    dpi_error err = {0};
+    assert_ok(dpi_vocabulary_create(names, vectors, 2, 1, &v, &err), &err);
+    assert_ok(dpi_vocabulary_measure(v, NULL, 1, &err), &err);
+    repeat(text, "The", CAPITAL);
+    repeat(text, "the", SMALL);
+    repeat(text, "ant", ANT);
+    repeat(text, "of", OF);
+    repeat(text, "zebra", DROPPED);
+    dpi_perturb_options_init(&o);
+    o.mechanism = DPI_MECHANISM_CUSTEXT;
+    o.epsilon = .5;
+    run_one(v, text, TIMES, &o, &r);
+    const double to_the = 1 / (1 + exp(o.epsilon / 2)), n = CAPITAL + SMALL + ANT + OF;
+    const double best = (CAPITAL + OF + fmax(SMALL, ANT * to_the) + ANT * (1 - to_the)) / n;
+    assert_int_equal(r.n_words, n * TIMES);
+    assert_int_equal(r.n_dropped, DROPPED * TIMES);
+    assert_true(fabs(r.best - best) < 1e-9);
+    expect_share(r.n_right[DPI_GUESS_BAYES], r.n_words, best, "bayes");
+    dpi_vocabulary_free(v);
+}
+
+/* Tokens that have no place in a small vocabulary are different words. */
+static void test_unknown_tokens(void **state) {
+    (void)state;
+    static const char text[] = "some letters and words of it";
+    const tiny_spec spec = tiny_default();
+    void *image;
+    dpi_model *model = tiny_open(&spec, 3, &image);
+    dpi_vocabulary *v;
+    dpi_perturb_options o;
+    dpi_attack_result r;
+    dpi_error err = {0};
+    int32_t tokens[256];
+    size_t n, most = 0;
+    assert_ok(dpi_vocabulary_of_model(model, 3, &v, &err), &err);
+    assert_ok(dpi_vocabulary_measure(v, NULL, 1, &err), &err);
+    assert_ok(dpi_tokenize(model, text, strlen(text), 0, tokens, 256, &n, &err), &err);
+    for (size_t i = 0; i < n; i++) {
+        size_t n_same = 0;
+        for (size_t k = 0; k < n; k++)
+            n_same += tokens[k] == tokens[i];
+        most = n_same > most ? n_same : most;
+    }
+    assert_true(most > 1 && most < n);
+    dpi_perturb_options_init(&o);
+    o.mechanism = DPI_MECHANISM_EXPONENTIAL;
+    o.epsilon = .001;
+    run_one(v, text, 100, &o, &r);
+    const double best = (double)most / (double)n;
+    assert_true(fabs(r.best - best) < .001);
+    expect_share(r.n_right[DPI_GUESS_BAYES], r.n_words, r.best, "bayes");
+    dpi_vocabulary_free(v);
+    dpi_model_close(model);
+    free(image);
+}
+
 /* Over all rules from y to x none is right more often: each of 500 at random is worse. */
 static void test_no_rule_is_better(void **state) {
     (void)state;
@@ -419,6 +554,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_guesses),
         cmocka_unit_test(test_what_stays),
+        cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_known),
+        cmocka_unit_test(test_unknown_tokens),
         cmocka_unit_test(test_no_rule_is_better),
         cmocka_unit_test(test_language),
         cmocka_unit_test(test_synonyms),
