@@ -39,9 +39,12 @@ static dpi_status check_options(const dpi_vocabulary *v, const dpi_attack_option
         return dpi_fail(err, DPI_STATUS_ARG, "n_threads %d, must be 0..1024", o->n_threads);
     if (!v->distance)
         return dpi_fail(err, DPI_STATUS_STATE, "the vocabulary has not been measured");
-    if (o->language && !v->model)
+    if (o->model && v->model)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "model: must be NULL, the vocabulary is that of a model");
+    if (o->language && !v->model && !o->model)
         return dpi_fail(err, DPI_STATUS_STATE,
-                        "guesses of a language model need the vocabulary of a model");
+                        "guesses of a language model need a model, or the vocabulary of a model");
     return DPI_STATUS_OK;
 }
 
@@ -121,9 +124,8 @@ static dpi_status copy_text(const char *text, size_t n_bytes, char **copy, dpi_e
 
 /* What is kept can be told from what was drawn where no word of the vocabulary is spelled so. */
 static bool is_known(const dpi_vocabulary *v, const dpi_perturbed_word *w) {
-    return w->how == DPI_REPLACED_KEPT &&
-           (w->from < 0 || strlen(v->words[w->from]) != w->n_bytes ||
-            memcmp(v->words[w->from], w->word, w->n_bytes) != 0);
+    return w->how == DPI_REPLACED_KEPT && (w->from < 0 || strlen(v->words[w->from]) != w->n_bytes ||
+                                           memcmp(v->words[w->from], w->word, w->n_bytes) != 0);
 }
 
 /* Where it stands in the vocabulary; a number that was drawn may be a word of it too. */
@@ -140,8 +142,7 @@ static dpi_status key_tokens(const dpi_vocabulary *v, attacked_document *d, dpi_
     int32_t *tokens = dpi_private_malloc(room * sizeof *tokens);
     if (!tokens)
         return no_memory(err);
-    const dpi_status status =
-        dpi_tokenize(v->model, d->text, d->n_bytes, 0, tokens, room, &n, err);
+    const dpi_status status = dpi_tokenize(v->model, d->text, d->n_bytes, 0, tokens, room, &n, err);
     for (size_t i = 0; status == DPI_STATUS_OK && i < d->n && i < n; i++)
         if (d->words[i].from < 0)
             d->words[i].old_key = dpi_hash(~DPI_HASH_INIT, &tokens[i], sizeof tokens[i]);

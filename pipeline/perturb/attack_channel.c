@@ -167,8 +167,7 @@ static size_t list_words(const dpi_attack *a, int64_t *count, uint64_t *keys) {
     return n;
 }
 
-static dpi_status count_words(const dpi_attack *a, dpi_channel *c, int64_t *count,
-                              dpi_error *err) {
+static dpi_status count_words(const dpi_attack *a, dpi_channel *c, int64_t *count, dpi_error *err) {
     const size_t n = list_words(a, count, NULL);
     uint64_t *keys = dpi_private_malloc((n + 1) * sizeof *keys);
     int64_t n_same = 0, *most = &count[c->n];
@@ -187,8 +186,7 @@ static dpi_status count_words(const dpi_attack *a, dpi_channel *c, int64_t *coun
     return DPI_STATUS_OK;
 }
 
-static dpi_status allocate(dpi_channel *c, size_t n, bool matrix, int64_t **count,
-                           dpi_error *err) {
+static dpi_status allocate(dpi_channel *c, size_t n, bool matrix, int64_t **count, dpi_error *err) {
     *c = (dpi_channel){
         .n = (int32_t)n,
         .log_p = matrix ? dpi_calloc(n * (n + 1), sizeof *c->log_p) : NULL,

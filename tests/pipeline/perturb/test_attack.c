@@ -1,15 +1,15 @@
 /* test_attack.c - attacks against what they must find: the best guess and its mean by enumeration
- * of the papers' formulas, n-grams and nearest words by hand, a language model by the oracle. */
+ * of the papers' formulas, n-grams and nearest words by hand. */
 #include "dpinfer/attack.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/model.h"
+#include "dpinfer/text.h"
+#include "tests/pipeline/perturb/attack_support.h"
 #include "tests/support/support.h"
 #include "tests/support/tiny_model.h"
-#include "tokenizer/vocab.h"
 
 enum { N = 12, DIM = 2 };
 
@@ -137,16 +137,6 @@ static void test_guesses(void **state) {
         assert_true(r.n_guessed[DPI_GUESS_LANGUAGE] == 0 && r.n_guessed[DPI_GUESS_CONTEXT] == 0);
     }
     dpi_vocabulary_free(v);
-}
-
-/* SANTEXT+ that replaces no frequent word, over all words but the last one: nothing changes. */
-static dpi_perturb_options no_change(int32_t n) {
-    dpi_perturb_options o;
-    dpi_perturb_options_init(&o);
-    o.mechanism = DPI_MECHANISM_SANTEXT;
-    o.replaced = 0;
-    o.rare = 1. / n;
-    return o;
 }
 
 static void test_what_stays(void **state) {
@@ -339,61 +329,6 @@ static void test_no_rule_is_better(void **state) {
     dpi_vocabulary_free(v);
 }
 
-/* The language model reads what stays as it is: its guesses are those of the oracle. */
-static void test_language(void **state) {
-    (void)state;
-    static const char text[] = "some letters and words of it";
-    const tiny_spec spec = tiny_default();
-    void *image;
-    dpi_model *model = tiny_open(&spec, 3, &image);
-    dpi_vocabulary *v;
-    dpi_attack_options ao;
-    dpi_attack *attack;
-    dpi_attack_result r;
-    dpi_error err = {0};
-    int32_t tokens[256];
-    size_t n;
-    int64_t expected = 0, n_known = 0;
-    assert_ok(dpi_vocabulary_of_model(model, 0, &v, &err), &err);
-    assert_ok(dpi_vocabulary_measure(v, NULL, 1, &err), &err);
-    assert_ok(dpi_tokenize(model, text, strlen(text), DPI_TOKENIZE_BOS, tokens, 256, &n, &err),
-              &err);
-    double *logits = calloc(n * (size_t)spec.n_vocab, sizeof *logits);
-    int32_t *place = calloc((size_t)spec.n_vocab, sizeof *place);
-    assert_true(logits && place);
-    oracle_logits(&spec, model, tokens, (int32_t)n, logits);
-    for (int32_t t = 0; t < spec.n_vocab; t++) { /* which tokens are words of the vocabulary */
-        const dpi_token *token = &model->vocab->tokens[t];
-        place[t] = dpi_vocabulary_find(v, token->text, token->n_bytes);
-    }
-    for (size_t i = 1; i < n; i++) {
-        const double *row = logits + (i - 1) * (size_t)spec.n_vocab;
-        int32_t best = -1;
-        for (int32_t t = 0; t < spec.n_vocab; t++)
-            if (place[t] >= 0 && (best < 0 || row[t] > row[best]))
-                best = t;
-        assert_true(place[tokens[i]] >= 0);
-        n_known++;
-        expected += best == tokens[i];
-    }
-    const dpi_perturb_options o = no_change(dpi_vocabulary_count(v));
-    dpi_attack_options_init(&ao);
-    ao.language = 1;
-    assert_ok(dpi_attack_create(v, &ao, &attack, &err), &err);
-    assert_ok(dpi_attack_add(attack, text, strlen(text), &err), &err);
-    dpi_attack_result_init(&r);
-    assert_ok(dpi_attack_run(attack, &o, &r, &err), &err);
-    assert_int_equal(r.n_guessed[DPI_GUESS_LANGUAGE], n_known);
-    assert_int_equal(r.n_right[DPI_GUESS_LANGUAGE], expected);
-    assert_int_equal(r.n_right[DPI_GUESS_CONTEXT], n_known);
-    dpi_attack_free(attack);
-    dpi_vocabulary_free(v);
-    dpi_model_close(model);
-    free(image);
-    free(logits);
-    free(place);
-}
-
 /* Opens an attack on `times` copies of a text and runs it. */
 static dpi_attack *run_kept(const dpi_vocabulary *v, const char *text, int times,
                             const char *synonyms, const dpi_perturb_options *o,
@@ -542,7 +477,7 @@ static void test_refusals(void **state) {
     dpi_error err = {0};
     dpi_attack_options_init(&o);
     o.language = 1;
-    assert_error(dpi_attack_create(v, &o, &attack, &err), DPI_STATUS_STATE, &err, "of a model");
+    assert_error(dpi_attack_create(v, &o, &attack, &err), DPI_STATUS_STATE, &err, "need a model");
     o.language = 2;
     assert_error(dpi_attack_create(v, &o, &attack, &err), DPI_STATUS_ARG, &err, "language 2");
     o.language = 0, o.n_threads = -1;
@@ -559,7 +494,6 @@ int main(void) {
         cmocka_unit_test(test_known),
         cmocka_unit_test(test_unknown_tokens),
         cmocka_unit_test(test_no_rule_is_better),
-        cmocka_unit_test(test_language),
         cmocka_unit_test(test_synonyms),
         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_shown),
