@@ -168,6 +168,8 @@ static int open_attack(attacks *k) {
     dpi_attack_options_init(&o);
     o.language = k->in.model && !k->a->v[OPT_NO_LANGUAGE].i;
     o.n_threads = k->in.options.n_threads;
+    if (k->a->v[OPT_VECTORS].given)
+        o.model = k->in.model;
     if (dpi_attack_create(k->in.vocabulary, &o, &k->attack, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
     const int code = read_synonyms(k);
@@ -209,7 +211,7 @@ static int attack_main(const args *a) {
     if (code == CLI_OK)
         code = parse_epsilons(k, a->v[OPT_LIST_EPSILON].s);
     if (code == CLI_OK)
-        code = words_options(a, false, &k->in);
+        code = words_options(a, WORDS_MODEL_MAYBE, &k->in);
     if (code == CLI_OK)
         code = read_remote(k);
     if (code == CLI_OK)
@@ -242,6 +244,7 @@ const command command_attack = {
         "  bayes                 the best guess from the replacement alone; bayes_mean: its mean\n"
         "  language              MODEL, after the perturbed words before this one\n"
         "  context               MODEL, which also knows the mechanism\n"
+        "With --vectors, MODEL is only who guesses, and may be left out.\n"
         "  remote                the model at --remote, which is sent the perturbed words\n"
         "leaked_N: N-grams of a document that its perturbed text has too. alike: words that\n"
         "became themselves or one of their 10 nearest; synonyms: of their line of --synonyms.\n"

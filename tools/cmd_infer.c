@@ -50,7 +50,7 @@ static int read_remote(infer *f) {
 
 static int read_options(infer *f) {
     const args *a = f->a;
-    int code = words_options(a, true, &f->in);
+    int code = words_options(a, WORDS_MODEL, &f->in);
     if (code == CLI_OK)
         code = read_remote(f);
     if (code == CLI_OK)

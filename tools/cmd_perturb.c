@@ -34,7 +34,7 @@ static int read_options(perturb *p) {
     if (a->v[OPT_CERTIFY].i && a->n_positional > n_models)
         return cli_fail(CLI_USAGE, "--certify reads no document, and '%s' is given",
                         a->positional[n_models]);
-    const int code = words_options(a, false, &p->in);
+    const int code = words_options(a, WORDS_MODEL_OR_VECTORS, &p->in);
     return code == CLI_OK ? output_probe(a->v[OPT_OUTPUT].s) : code;
 }
 

@@ -23,15 +23,21 @@ static void read_perturb_options(const args *a, dpi_perturb_options *o) {
         o->n_threads = (int32_t)a->v[OPT_THREADS].i;
 }
 
-int words_options(const args *a, bool always_model, words_input *in) {
+static int count_models(const args *a, words_model model) {
+    if (model == WORDS_MODEL || !a->v[OPT_VECTORS].given)
+        return 1;
+    return model == WORDS_MODEL_MAYBE && a->n_positional > 1;
+}
+
+int words_options(const args *a, words_model model, words_input *in) {
     const char *name = a->command->name;
-    const int n_models = !always_model && a->v[OPT_VECTORS].given ? 0 : 1;
+    const int n_models = count_models(a, model);
     paths s = {0};
     in->a = a;
     read_perturb_options(a, &in->options);
     if (a->n_positional < n_models)
         return cli_fail(CLI_USAGE, "no MODEL%s given; see 'dpinfer %s -h'",
-                        always_model ? "" : " and no --vectors FILE", name);
+                        model == WORDS_MODEL ? "" : " and no --vectors FILE", name);
     if (a->n_positional > n_models + 1)
         return cli_fail(CLI_USAGE, "unexpected argument '%s'; see 'dpinfer %s -h'",
                         a->positional[n_models + 1], name);

@@ -20,9 +20,16 @@ typedef struct words_input {
     dpi_records *records;
 } words_input;
 
-/* Options and arguments, [MODEL] [DOCS]. MODEL is needed without --vectors, or always. CLI_OK or
- * CLI_USAGE with a message, also where files do not go together (paths.h). */
-int words_options(const args *a, bool always_model, words_input *in);
+/* When there is a MODEL before [DOCS]. */
+typedef enum words_model {
+    WORDS_MODEL,            /* always */
+    WORDS_MODEL_OR_VECTORS, /* without --vectors */
+    WORDS_MODEL_MAYBE       /* with --vectors too, where two files are given */
+} words_model;
+
+/* Options and arguments, [MODEL] [DOCS]. CLI_OK or CLI_USAGE with a message, also where files do
+ * not go together (paths.h). */
+int words_options(const args *a, words_model model, words_input *in);
 /* Opens model and vocabulary, and measures it. CLI_OK or an exit code with a message. */
 int words_open(words_input *in);
 void words_close(words_input *in);

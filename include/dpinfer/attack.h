@@ -19,11 +19,13 @@ typedef enum dpi_guess {
     DPI_GUESS_NEAREST = 0,    /* embedding inversion, K = 1: the replacement itself */
     DPI_GUESS_NEAREST_10 = 1, /* K = 10: right if the word is among the 10 nearest of it */
     /* argmax_x P(x) P(y | x), with P(x) the share of each word in the documents at hand: no guess
-     * from a replacement alone is right more often. */
+     * from a replacement alone is right more often. Words are those that left something, in the
+     * vocabulary or not, and numbers. */
     DPI_GUESS_BAYES = 2,
-    DPI_GUESS_LANGUAGE = 3, /* what a language model expects after the perturbed words before */
-    /* argmax_x P(x | the guesses before) P(y | x), with the language model's probability: a
-     * language model that knows the mechanism. */
+    /* The word of the vocabulary that a language model expects after the perturbed words before. */
+    DPI_GUESS_LANGUAGE = 3,
+    /* argmax_x P(x | the guesses before) P(y | x) over the vocabulary, with the language model's
+     * probability: a language model that knows the mechanism. */
     DPI_GUESS_CONTEXT = 4,
     /* The guesses of the caller, which is shown the perturbed words: dpi_attack_shown,
      * dpi_attack_guess. */
@@ -33,9 +35,12 @@ enum { DPI_N_GUESSES = 6 };
 
 typedef struct dpi_attack_options {
     size_t struct_size;
-    int32_t language;  /* 1: the guesses of a language model too. The vocabulary must be that of a
-                          model (dpi_vocabulary_of_model), which is still open. 4 n^2 bytes */
+    int32_t language;  /* 1: the guesses of a language model too, which is still open: that of the
+                          vocabulary (dpi_vocabulary_of_model), or `model`. 4 n^2 bytes */
     int32_t n_threads; /* 0: the processors this process may use */
+    /* Of a vocabulary that is no model's: its words are read as this one's tokens, and are as
+     * likely as the first of these. Else NULL */
+    const dpi_model *model;
 } dpi_attack_options;
 
 DPI_API void dpi_attack_options_init(dpi_attack_options *options);
@@ -62,8 +67,8 @@ DPI_API void dpi_attack_result_init(dpi_attack_result *result);
 
 typedef struct dpi_attack dpi_attack;
 
-/* `vocabulary` must have been measured and outlive the attack. One thread at a time.
- * Errors: ARG, STATE (not measured; language without a model), MEMORY. */
+/* `vocabulary` must have been measured and, like the model, outlive the attack. One thread at a
+ * time. Errors: ARG, STATE (not measured; language without a model), MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_attack_create(const dpi_vocabulary *vocabulary,
                                                     const dpi_attack_options *options,
                                                     dpi_attack **attack, dpi_error *err);

@@ -9,6 +9,7 @@
 #include "dp/audit/audit.h"
 #include "dp/local/local.h"
 #include "dpinfer/memory.h"
+#include "dpinfer/text.h"
 #include "pipeline/perturb/attack.h"
 
 enum { K = 10 }; /* nearest words */
@@ -38,9 +39,12 @@ static dpi_status check_options(const dpi_vocabulary *v, const dpi_attack_option
         return dpi_fail(err, DPI_STATUS_ARG, "n_threads %d, must be 0..1024", o->n_threads);
     if (!v->distance)
         return dpi_fail(err, DPI_STATUS_STATE, "the vocabulary has not been measured");
-    if (o->language && !v->model)
+    if (o->model && v->model)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "model: must be NULL, the vocabulary is that of a model");
+    if (o->language && !v->model && !o->model)
         return dpi_fail(err, DPI_STATUS_STATE,
-                        "guesses of a language model need the vocabulary of a model");
+                        "guesses of a language model need a model, or the vocabulary of a model");
     return DPI_STATUS_OK;
 }
 
@@ -104,11 +108,10 @@ dpi_status dpi_attack_add(dpi_attack *a, const char *text, size_t n_bytes, dpi_e
 
 /* ---- Perturbation ---------------------------------------------------------------------------- */
 
-/* One key for all spellings of a word of the vocabulary. */
 static uint64_t key_of(const dpi_vocabulary *v, int32_t place, const char *text, size_t n_bytes) {
     if (place >= 0)
         return dpi_hash(DPI_HASH_INIT, v->words[place], strlen(v->words[place]));
-    return dpi_hash(DPI_HASH_INIT, text, n_bytes);
+    return dpi_attack_spelling(text, n_bytes);
 }
 
 static dpi_status copy_text(const char *text, size_t n_bytes, char **copy, dpi_error *err) {
@@ -117,6 +120,34 @@ static dpi_status copy_text(const char *text, size_t n_bytes, char **copy, dpi_e
     memcpy(*copy, text, n_bytes);
     (*copy)[n_bytes] = '\0';
     return DPI_STATUS_OK;
+}
+
+/* What is kept can be told from what was drawn where no word of the vocabulary is spelled so. */
+static bool is_known(const dpi_vocabulary *v, const dpi_perturbed_word *w) {
+    return w->how == DPI_REPLACED_KEPT && (w->from < 0 || strlen(v->words[w->from]) != w->n_bytes ||
+                                           memcmp(v->words[w->from], w->word, w->n_bytes) != 0);
+}
+
+/* Where it stands in the vocabulary; a number that was drawn may be a word of it too. */
+static int32_t place_shown(const dpi_vocabulary *v, const dpi_perturbed_word *w) {
+    if (w->how == DPI_REPLACED_NUMBER)
+        return dpi_vocabulary_find(v, w->replacement, strlen(w->replacement));
+    return w->to;
+}
+
+/* A token without a place has no text of its own (perturb.c): its id tells it from others. */
+static dpi_status key_tokens(const dpi_vocabulary *v, attacked_document *d, dpi_error *err) {
+    const size_t room = 4 * d->n_bytes + 5; /* text.h: always suffices */
+    size_t n;
+    int32_t *tokens = dpi_private_malloc(room * sizeof *tokens);
+    if (!tokens)
+        return no_memory(err);
+    const dpi_status status = dpi_tokenize(v->model, d->text, d->n_bytes, 0, tokens, room, &n, err);
+    for (size_t i = 0; status == DPI_STATUS_OK && i < d->n && i < n; i++)
+        if (d->words[i].from < 0)
+            d->words[i].old_key = dpi_hash(~DPI_HASH_INIT, &tokens[i], sizeof tokens[i]);
+    dpi_private_free(tokens);
+    return status;
 }
 
 static dpi_status keep_words(const dpi_vocabulary *v, attacked_document *d,
@@ -131,9 +162,10 @@ static dpi_status keep_words(const dpi_vocabulary *v, attacked_document *d,
         const bool kept = w->how == DPI_REPLACED_KEPT;
         d->words[i] = (attacked_word){
             .from = w->from,
-            .to = w->to,
+            .to = place_shown(v, w),
             .how = w->how,
             .n_list = w->n_list,
+            .known = is_known(v, w),
             .old_key = key_of(v, w->from, w->word, w->n_bytes),
             .new_key = kept ? key_of(v, w->from, w->word, w->n_bytes)
                             : key_of(v, w->to, w->replacement, strlen(w->replacement)),
@@ -143,7 +175,7 @@ static dpi_status keep_words(const dpi_vocabulary *v, attacked_document *d,
         else if (kept && w->from < 0)
             DPI_TRY(copy_text(w->word, w->n_bytes, &d->numbers[i], err));
     }
-    return DPI_STATUS_OK;
+    return v->model ? key_tokens(v, d, err) : DPI_STATUS_OK;
 }
 
 static dpi_status perturb_documents(dpi_attack *a, const dpi_perturb_options *perturb,
@@ -187,7 +219,13 @@ static void count_drawn(const dpi_attack *a, const attacked_word *w, dpi_attack_
                        -DPI_LOCAL_SHIFT);
 }
 
-/* What stands there as it was, and has no place, is known to all. */
+static bool is_guessed(const dpi_channel *c, const attacked_word *w) {
+    const int32_t guess = c->guess[dpi_channel_seen(c, w)];
+    if (w->known)
+        return true;
+    return guess == c->n ? w->old_key == c->other_key : guess >= 0 && guess == w->from;
+}
+
 static void count_word(const dpi_attack *a, const dpi_channel *c, const attacked_word *w,
                        dpi_attack_result *r, double *distance) {
     const dpi_vocabulary *v = a->vocabulary;
@@ -200,7 +238,7 @@ static void count_word(const dpi_attack *a, const dpi_channel *c, const attacked
     r->n_words++;
     r->n_right[DPI_GUESS_NEAREST] += same;
     r->n_right[DPI_GUESS_NEAREST_10] += placed ? rank_of(v, w->to, w->from) < K : same;
-    r->n_right[DPI_GUESS_BAYES] += placed ? c->guess[w->to] == w->from : same;
+    r->n_right[DPI_GUESS_BAYES] += is_guessed(c, w);
     if (w->how == DPI_REPLACED_DRAWN)
         count_drawn(a, w, r, distance);
 }
@@ -233,18 +271,18 @@ static dpi_status measure_lists(const dpi_attack *a, dpi_attack_result *r, dpi_e
 static dpi_status count_all(const dpi_attack *a, const dpi_channel *c, dpi_attack_result *r,
                             dpi_error *err) {
     double distance = 0;
-    int64_t n_known = 0; /* kept, without a place */
+    int64_t n_known = 0;
     for (size_t i = 0; i < a->n; i++) {
         const attacked_document *d = &a->documents[i];
         for (size_t j = 0; j < d->n; j++) {
             count_word(a, c, &d->words[j], r, &distance);
-            n_known += d->words[j].how == DPI_REPLACED_KEPT && d->words[j].from < 0;
+            n_known += d->words[j].known;
         }
         DPI_TRY(dpi_attack_grams(d, r, err));
     }
     r->distance = r->n_drawn > 0 ? distance / (double)r->n_drawn : 0;
     r->best = (double)n_known;
-    for (int32_t y = 0; y < c->n; y++)
+    for (int32_t y = 0; y <= c->n; y++)
         r->best += c->score[y];
     r->best /= (double)(r->n_words > 0 ? r->n_words : 1);
     for (int i = DPI_GUESS_NEAREST; i <= DPI_GUESS_BAYES; i++)

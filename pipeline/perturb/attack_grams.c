@@ -8,7 +8,7 @@
 #include "dpinfer/memory.h"
 #include "pipeline/perturb/attack.h"
 
-static int by_value(const void *a, const void *b) {
+int dpi_attack_by_key(const void *a, const void *b) {
     const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
 }
@@ -38,11 +38,11 @@ dpi_status dpi_attack_grams(const attacked_document *d, dpi_attack_result *r, dp
     for (size_t n = 1; n <= 3; n++) {
         const size_t n_grams = make_grams(old, d->n, n, old_grams);
         const size_t n_left = make_grams(new, n_new, n, new_grams);
-        qsort(new_grams, n_left, sizeof *new_grams, by_value);
+        qsort(new_grams, n_left, sizeof *new_grams, dpi_attack_by_key);
         r->n_grams[n - 1] += (int64_t)n_grams;
-        for (size_t i = 0; i < n_grams; i++)
-            r->n_leaked[n - 1] += n_left > 0 && bsearch(&old_grams[i], new_grams, n_left,
-                                                        sizeof *new_grams, by_value) != NULL;
+        for (size_t i = 0; i < n_grams && n_left > 0; i++)
+            r->n_leaked[n - 1] += bsearch(&old_grams[i], new_grams, n_left, sizeof *new_grams,
+                                          dpi_attack_by_key) != NULL;
     }
     dpi_private_free(keys);
     return DPI_STATUS_OK;

@@ -2,7 +2,6 @@
  * guesses. */
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/status.h"
 #include "pipeline/perturb/attack.h"
 #include "pipeline/perturb/words.h"
@@ -42,7 +41,7 @@ dpi_status dpi_attack_shown(const dpi_attack *a, size_t document, const char **w
  * before it or without, in small letters. */
 static bool is_right(const dpi_attack *a, const attacked_word *w, const char *guess) {
     if (w->from < 0)
-        return w->old_key == dpi_hash(DPI_HASH_INIT, guess, strlen(guess));
+        return w->old_key == dpi_attack_spelling(guess, strlen(guess));
     return dpi_attack_same_word(a->vocabulary->words[w->from], guess);
 }
 

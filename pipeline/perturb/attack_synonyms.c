@@ -10,8 +10,7 @@
 
 enum { LINE_WORDS_MOST = 4096 };
 
-/* Without the mark of a space, in small ASCII letters. */
-static uint64_t spelling(const char *word, size_t n_bytes) {
+uint64_t dpi_attack_spelling(const char *word, size_t n_bytes) {
     uint64_t key = DPI_HASH_INIT;
     word = dpi_word_bare(word, &n_bytes);
     for (size_t i = 0; i < n_bytes; i++) {
@@ -52,7 +51,7 @@ static dpi_status add_line(synonyms *s, const char *line, size_t n_bytes, int32_
         if (++n_words > LINE_WORDS_MOST)
             return dpi_fail(err, DPI_STATUS_LIMIT, "line %d of the synonyms: more than %d words",
                             number, LINE_WORDS_MOST);
-        DPI_TRY(add(s, spelling(line + i, n), number, err));
+        DPI_TRY(add(s, dpi_attack_spelling(line + i, n), number, err));
     }
     return DPI_STATUS_OK;
 }
@@ -86,14 +85,14 @@ static size_t find(const synonyms *s, uint64_t key) {
 }
 
 bool dpi_attack_same_word(const char *a, const char *b) {
-    return spelling(a, strlen(a)) == spelling(b, strlen(b));
+    return dpi_attack_spelling(a, strlen(a)) == dpi_attack_spelling(b, strlen(b));
 }
 
 bool dpi_attack_same_meaning(const dpi_attack *a, int32_t x, int32_t y) {
     const synonyms *s = &a->synonyms;
     const dpi_vocabulary *v = a->vocabulary;
-    const uint64_t key[2] = {spelling(v->words[x], strlen(v->words[x])),
-                             spelling(v->words[y], strlen(v->words[y]))};
+    const uint64_t key[2] = {dpi_attack_spelling(v->words[x], strlen(v->words[x])),
+                             dpi_attack_spelling(v->words[y], strlen(v->words[y]))};
     size_t i = find(s, key[0]), j = find(s, key[1]);
     if (key[0] == key[1])
         return true;

@@ -40,6 +40,17 @@ check "guesses of a model" python3 -c "
 import json; r = json.load(open('out'))[0]
 assert 0 <= r['language'] <= 1 and 0 <= r['context'] <= 1"
 
+# With vectors a model is who guesses; a file alone is the documents.
+run attack m.gguf docs.jsonl --vectors vectors.txt --mechanism custext+ --epsilon 6 -o json
+expect_rc 0
+check "guesses of a model about words of a file" python3 -c "
+import json; r = json.load(open('out'))[0]
+assert 0 <= r['language'] <= 1 and 0 <= r['context'] <= 1 and r['words'] == 3"
+run attack m.gguf docs.jsonl --vectors vectors.txt --no-language --epsilon 6 -o csv; expect_rc 0
+check "none of them" bash -c '! grep language out'
+refuse 2 "unexpected argument 'more'" attack m.gguf docs.jsonl more --vectors vectors.txt
+refuse 2 "unexpected argument 'docs.jsonl'" perturb m.gguf docs.jsonl --vectors vectors.txt
+
 # Tong et al. 2025, Figure 7 and Tables IV and V: custext+ protects least from inversion at every
 # epsilon; words that stay alike become more with epsilon, and distances fall. The best guess
 # is right at least as often as any other from the word alone.

@@ -101,9 +101,11 @@ watch Ypsilon-Brandt-4711 "$ids" ledger charge year --rho .01 --unit-ids ids --p
 expect_rc 0; expect_same ids payers
 check "memory was given back with an ID in it: $(head -n 3 log)" test ! -s log
 # Words that are replaced, and attacks on them.
+small_vectors
 for how in "perturb $model" "perturb $model refs.jsonl --json" \
     "infer $model refs.jsonl --remote-model x --dry-run" \
-    "attack $model refs.jsonl --mechanism custext+,exponential --epsilon 6"; do
+    "attack $model refs.jsonl --mechanism custext+,exponential --epsilon 6" \
+    "attack $model refs.jsonl --vectors vectors.txt --mechanism custext+ --epsilon 6"; do
     # shellcheck disable=SC2086
     watch "$secret" "$ids" $how -t 1; expect_rc 0
     check "memory was given back with a document in it: $(head -n 3 log)" test ! -s log

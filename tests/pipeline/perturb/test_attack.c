@@ -1,15 +1,15 @@
 /* test_attack.c - attacks against what they must find: the best guess and its mean by enumeration
- * of the papers' formulas, n-grams and nearest words by hand, a language model by the oracle. */
+ * of the papers' formulas, n-grams and nearest words by hand. */
 #include "dpinfer/attack.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/model.h"
+#include "dpinfer/text.h"
+#include "tests/pipeline/perturb/attack_support.h"
 #include "tests/support/support.h"
 #include "tests/support/tiny_model.h"
-#include "tokenizer/vocab.h"
 
 enum { N = 12, DIM = 2 };
 
@@ -139,16 +139,6 @@ static void test_guesses(void **state) {
     dpi_vocabulary_free(v);
 }
 
-/* SANTEXT+ that replaces no frequent word, over all words but the last one: nothing changes. */
-static dpi_perturb_options no_change(int32_t n) {
-    dpi_perturb_options o;
-    dpi_perturb_options_init(&o);
-    o.mechanism = DPI_MECHANISM_SANTEXT;
-    o.replaced = 0;
-    o.rare = 1. / n;
-    return o;
-}
-
 static void test_what_stays(void **state) {
     (void)state;
     double place[N][DIM];
@@ -179,6 +169,141 @@ static void test_what_stays(void **state) {
     dpi_vocabulary_free(v);
 }
 
+static void repeat(char *text, const char *word, int times) {
+    for (int i = 0; i < times; i++)
+        strcat(strcat(text, word), " ");
+}
+
+/* Words without a place are drawn for alike: the most frequent of them is the best guess where no
+ * word of the vocabulary is likelier. A guess of "zebra" alone is right 80 times of 107. */
+static void test_unknown(void **state) {
+    (void)state;
+    enum { TIMES = 40, ZEBRA = 80, GIRAFFE = 9, ANT = 10, BEE = 8 };
+    double place[N][DIM], p[N][N];
+    dpi_vocabulary *v = open_words(place);
+    dpi_perturb_options o;
+    dpi_attack_result r;
+    dpi_perturb_options_init(&o);
+    o.mechanism = DPI_MECHANISM_EXPONENTIAL;
+    for (o.epsilon = .01; o.epsilon < 64; o.epsilon *= 80) {
+        char text[4096] = "";
+        double best = 0;
+        const double n = ZEBRA + GIRAFFE + ANT + BEE;
+        repeat(text, "zebra", ZEBRA / 2); /* words are the same in small and in capital letters */
+        repeat(text, "Zebra", ZEBRA / 2);
+        repeat(text, "giraffe", GIRAFFE);
+        repeat(text, "ant", ANT);
+        repeat(text, "bee", BEE);
+        fill_law(place, o.epsilon, p);
+        for (int y = 0; y < N; y++)
+            best += fmax((double)ZEBRA / N, fmax(ANT * p[0][y], BEE * p[1][y])) / n;
+        run_one(v, text, TIMES, &o, &r);
+        assert_int_equal(r.n_words, n * TIMES);
+        assert_true(best >= ZEBRA / n && fabs(r.best - best) < 1e-6);
+        expect_share(r.n_right[DPI_GUESS_BAYES], r.n_words, best, "bayes");
+    }
+    dpi_vocabulary_free(v);
+}
+
+/* Numbers of rantext are drawn for alike, whether they have a place or not. A word that becomes one
+ * of the vocabulary may also be the word that became it. */
+static void test_numbers(void **state) {
+    (void)state;
+    static const char *const names[3] = {"7", "1001", "ant"};
+    static const float vectors[3] = {0, 1, 100};
+    char text[16384] = "";
+    dpi_vocabulary *v;
+    dpi_perturb_options o;
+    dpi_attack_result r;
+    dpi_error err = {0};
+    assert_ok(dpi_vocabulary_create(names, vectors, 3, 1, &v, &err), &err);
+    assert_ok(dpi_vocabulary_measure(v, NULL, 1, &err), &err);
+    dpi_perturb_options_init(&o);
+    repeat(text, "17", 100);
+    run_one(v, text, 1, &o, &r);
+    assert_true(r.n_right[DPI_GUESS_BAYES] == 100 && fabs(r.best - 1) < 1e-9);
+    text[0] = '\0';
+    repeat(text, "7", 50);
+    repeat(text, "8", 30);
+    repeat(text, "8.5", 20);
+    run_one(v, text, 20, &o, &r);
+    assert_true(r.n_right[DPI_GUESS_BAYES] == 1000 && fabs(r.best - .5) < 1e-9);
+    /* "ant" is 7 in one draw of some, "8" in one of a thousand. */
+    repeat(text, "ant", 2000);
+    o.epsilon = .001;
+    run_one(v, text, 1, &o, &r);
+    const double most = (2000 + 50 * .999) / 2100;
+    assert_true(fabs(r.best - most) < 1e-4);
+    expect_share(r.n_right[DPI_GUESS_BAYES], r.n_words, most, "bayes");
+    dpi_vocabulary_free(v);
+}
+
+/* Custext+: a stop word that is spelled as no word of the vocabulary was not drawn. */
+static void test_known(void **state) {
+    (void)state;
+    static const char *const names[2] = {"the", "ant"};
+    static const float vectors[2] = {0, 1};
+    enum { TIMES = 100, CAPITAL = 50, SMALL = 5, ANT = 40, OF = 7, DROPPED = 3 };
+    char text[4096] = "";
+    dpi_vocabulary *v;
+    dpi_perturb_options o;
+    dpi_attack_result r;
+    dpi_error err = {0};
+    assert_ok(dpi_vocabulary_create(names, vectors, 2, 1, &v, &err), &err);
+    assert_ok(dpi_vocabulary_measure(v, NULL, 1, &err), &err);
+    repeat(text, "The", CAPITAL);
+    repeat(text, "the", SMALL);
+    repeat(text, "ant", ANT);
+    repeat(text, "of", OF);
+    repeat(text, "zebra", DROPPED);
+    dpi_perturb_options_init(&o);
+    o.mechanism = DPI_MECHANISM_CUSTEXT;
+    o.epsilon = .5;
+    run_one(v, text, TIMES, &o, &r);
+    const double to_the = 1 / (1 + exp(o.epsilon / 2)), n = CAPITAL + SMALL + ANT + OF;
+    const double best = (CAPITAL + OF + fmax(SMALL, ANT * to_the) + ANT * (1 - to_the)) / n;
+    assert_int_equal(r.n_words, n * TIMES);
+    assert_int_equal(r.n_dropped, DROPPED * TIMES);
+    assert_true(fabs(r.best - best) < 1e-9);
+    expect_share(r.n_right[DPI_GUESS_BAYES], r.n_words, best, "bayes");
+    dpi_vocabulary_free(v);
+}
+
+/* Tokens that have no place in a small vocabulary are different words. */
+static void test_unknown_tokens(void **state) {
+    (void)state;
+    static const char text[] = "some letters and words of it";
+    const tiny_spec spec = tiny_default();
+    void *image;
+    dpi_model *model = tiny_open(&spec, 3, &image);
+    dpi_vocabulary *v;
+    dpi_perturb_options o;
+    dpi_attack_result r;
+    dpi_error err = {0};
+    int32_t tokens[256];
+    size_t n, most = 0;
+    assert_ok(dpi_vocabulary_of_model(model, 3, &v, &err), &err);
+    assert_ok(dpi_vocabulary_measure(v, NULL, 1, &err), &err);
+    assert_ok(dpi_tokenize(model, text, strlen(text), 0, tokens, 256, &n, &err), &err);
+    for (size_t i = 0; i < n; i++) {
+        size_t n_same = 0;
+        for (size_t k = 0; k < n; k++)
+            n_same += tokens[k] == tokens[i];
+        most = n_same > most ? n_same : most;
+    }
+    assert_true(most > 1 && most < n);
+    dpi_perturb_options_init(&o);
+    o.mechanism = DPI_MECHANISM_EXPONENTIAL;
+    o.epsilon = .001;
+    run_one(v, text, 100, &o, &r);
+    const double best = (double)most / (double)n;
+    assert_true(fabs(r.best - best) < .001);
+    expect_share(r.n_right[DPI_GUESS_BAYES], r.n_words, r.best, "bayes");
+    dpi_vocabulary_free(v);
+    dpi_model_close(model);
+    free(image);
+}
+
 /* Over all rules from y to x none is right more often: each of 500 at random is worse. */
 static void test_no_rule_is_better(void **state) {
     (void)state;
@@ -202,61 +327,6 @@ static void test_no_rule_is_better(void **state) {
         assert_true(right <= r.best + 1e-9);
     }
     dpi_vocabulary_free(v);
-}
-
-/* The language model reads what stays as it is: its guesses are those of the oracle. */
-static void test_language(void **state) {
-    (void)state;
-    static const char text[] = "some letters and words of it";
-    const tiny_spec spec = tiny_default();
-    void *image;
-    dpi_model *model = tiny_open(&spec, 3, &image);
-    dpi_vocabulary *v;
-    dpi_attack_options ao;
-    dpi_attack *attack;
-    dpi_attack_result r;
-    dpi_error err = {0};
-    int32_t tokens[256];
-    size_t n;
-    int64_t expected = 0, n_known = 0;
-    assert_ok(dpi_vocabulary_of_model(model, 0, &v, &err), &err);
-    assert_ok(dpi_vocabulary_measure(v, NULL, 1, &err), &err);
-    assert_ok(dpi_tokenize(model, text, strlen(text), DPI_TOKENIZE_BOS, tokens, 256, &n, &err),
-              &err);
-    double *logits = calloc(n * (size_t)spec.n_vocab, sizeof *logits);
-    int32_t *place = calloc((size_t)spec.n_vocab, sizeof *place);
-    assert_true(logits && place);
-    oracle_logits(&spec, model, tokens, (int32_t)n, logits);
-    for (int32_t t = 0; t < spec.n_vocab; t++) { /* which tokens are words of the vocabulary */
-        const dpi_token *token = &model->vocab->tokens[t];
-        place[t] = dpi_vocabulary_find(v, token->text, token->n_bytes);
-    }
-    for (size_t i = 1; i < n; i++) {
-        const double *row = logits + (i - 1) * (size_t)spec.n_vocab;
-        int32_t best = -1;
-        for (int32_t t = 0; t < spec.n_vocab; t++)
-            if (place[t] >= 0 && (best < 0 || row[t] > row[best]))
-                best = t;
-        assert_true(place[tokens[i]] >= 0);
-        n_known++;
-        expected += best == tokens[i];
-    }
-    const dpi_perturb_options o = no_change(dpi_vocabulary_count(v));
-    dpi_attack_options_init(&ao);
-    ao.language = 1;
-    assert_ok(dpi_attack_create(v, &ao, &attack, &err), &err);
-    assert_ok(dpi_attack_add(attack, text, strlen(text), &err), &err);
-    dpi_attack_result_init(&r);
-    assert_ok(dpi_attack_run(attack, &o, &r, &err), &err);
-    assert_int_equal(r.n_guessed[DPI_GUESS_LANGUAGE], n_known);
-    assert_int_equal(r.n_right[DPI_GUESS_LANGUAGE], expected);
-    assert_int_equal(r.n_right[DPI_GUESS_CONTEXT], n_known);
-    dpi_attack_free(attack);
-    dpi_vocabulary_free(v);
-    dpi_model_close(model);
-    free(image);
-    free(logits);
-    free(place);
 }
 
 /* Opens an attack on `times` copies of a text and runs it. */
@@ -407,7 +477,7 @@ static void test_refusals(void **state) {
     dpi_error err = {0};
     dpi_attack_options_init(&o);
     o.language = 1;
-    assert_error(dpi_attack_create(v, &o, &attack, &err), DPI_STATUS_STATE, &err, "of a model");
+    assert_error(dpi_attack_create(v, &o, &attack, &err), DPI_STATUS_STATE, &err, "need a model");
     o.language = 2;
     assert_error(dpi_attack_create(v, &o, &attack, &err), DPI_STATUS_ARG, &err, "language 2");
     o.language = 0, o.n_threads = -1;
@@ -419,8 +489,11 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_guesses),
         cmocka_unit_test(test_what_stays),
+        cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_known),
+        cmocka_unit_test(test_unknown_tokens),
         cmocka_unit_test(test_no_rule_is_better),
-        cmocka_unit_test(test_language),
         cmocka_unit_test(test_synonyms),
         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_shown),
