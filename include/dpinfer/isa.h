@@ -23,8 +23,9 @@ DPI_API int32_t dpi_isa_best(void);
 
 /* What a program sets OPENBLAS_CORETYPE to, before the first product of training or of the ISA ref,
  * if its user has not: OpenBLAS's kernels for the best ISA of this processor. NULL: leave it as it
- * is. By itself OpenBLAS goes by a list of processors that ends with those of its own year. On later
- * ones it computes in SSE3, at a tenth of the speed; and machines of one ISA get different bits. */
+ * is. By itself OpenBLAS goes by a list of processors that ends with those of its own year. On
+ * later ones it computes in SSE3, at an eighth of the speed, and machines of one ISA get different
+ * bits. */
 DPI_API const char *dpi_isa_openblas(void);
 
 #ifdef __cplusplus
