@@ -132,7 +132,6 @@ run ledger show stopped --json; expect_rc 0; expect_out '"n_charges": 1'
 
 # ---- A server of others writes; it sees candidates, and no record ------------------------------
 if command -v python3 >/dev/null && "$dpinfer" infer -h | grep -q -- --remote; then
-    unset http_proxy HTTP_PROXY ALL_PROXY all_proxy
     remote_server remote
     exec 8>remote/end
     read -r port <remote/port

@@ -2,7 +2,7 @@
 # The command `infer`, with a server that behaves and that does not: infer.sh path/to/dpinfer SOURCE
 . "$(dirname "$0")/cli_support.sh"
 command -v python3 >/dev/null || { echo "skipped: no python3"; exit 77; }
-unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY all_proxy
+unset https_proxy HTTPS_PROXY ALL_PROXY all_proxy no_proxy NO_PROXY
 model=$(readlink -f "$2/models/dpinfer-4m-q8_0.gguf")
 small_model
 cat >vectors.txt <<'TABLE'
@@ -58,6 +58,11 @@ for x in lines:
     assert len(words) == 2 and set(words) <= {'zero', 'one', 'two', 'three', 'four'}, words"
 
 # ---- Servers -------------------------------------------------------------------------------------
+remote_server proxy
+proxy=$server
+exec 9>proxy/end
+read -r port <proxy/port
+proxy_url=http://127.0.0.1:$port
 remote_server plain
 exec 8>plain/end
 read -r port <plain/port
@@ -110,6 +115,12 @@ check "the key of a file" grep -qa '^Authorization: Bearer sk-of-a-file' plain/b
 ask good
 check "no key" test -z "$(grep -ai authorization plain/bytes)"
 expect_rc 0
+# What goes to this machine without TLS goes by no proxy, which would read it.
+http_proxy=$proxy_url HTTP_PROXY=$proxy_url ALL_PROXY=$proxy_url all_proxy=$proxy_url \
+    ask good --api-key-env SECRET_KEY
+expect_rc 0
+check "two requests without a proxy" test "$(requests)" = 2
+check "a proxy was asked" test ! -e proxy/bytes
 
 # What passes is tried again; what does not, is not.
 for mode in "429 good" "500 503 good" "close good" "half good" "wait good"; do
@@ -206,9 +217,17 @@ if command -v openssl >/dev/null; then
     tls --remote "https://127.0.0.1:$port" --ca-file tls.pem # of another name
     expect_rc 1; expect_err "certificate is not trusted"
     check "requests without a trusted certificate" test "$(wc -l <safe/bodies)" = 2
+    # With TLS a proxy is asked for a tunnel, and sees the host alone. This one makes none.
+    https_proxy=$proxy_url SECRET_KEY=sk-4711 tls --remote "https://localhost:$port" \
+        --ca-file tls.pem --api-key-env SECRET_KEY
+    expect_rc 1; expect_err "no answer from the server"
+    check "the proxy was not asked" grep -qa "^CONNECT localhost:$port HTTP/1.1" proxy/bytes
+    check "the proxy saw more" test -z "$(grep -aE 'sk-4711|POST|content' proxy/bytes)"
     exec 8>&-
     wait "$server"
 else
     echo "skipped: TLS needs openssl"
 fi
+exec 9>&-
+wait "$proxy"
 finish
