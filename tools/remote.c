@@ -327,7 +327,7 @@ int remote_answer_of(remote *r, int place, char **text) {
     if (code == CLI_OK && (q->result != CURLE_OK || q->status != 200 || q->too_long))
         code = fail_request(r, q);
     if (code == CLI_OK)
-        code = remote_answer(q->answer, q->n_answer, text);
+        code = remote_answer(q->answer, q->n_answer, r->o->key, text);
     free_request(r, q);
     return code;
 }

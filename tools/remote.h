@@ -4,7 +4,8 @@
  * What is sent is the prompt that the caller gives, the model's name and the two numbers, and the
  * key as a header. Certificates are verified. Redirects are not followed: the key goes to one
  * host. Without TLS only this machine is talked to. What a server says is not trusted: answers are
- * limited in size, and its words are shown without control characters and without the key.
+ * limited in size and have stars in the place of the key, and its words are shown without control
+ * characters.
  * libcurl is loaded by this alone: no other command has code for networks in its process. */
 #ifndef DPI_REMOTE_H
 #define DPI_REMOTE_H

@@ -138,6 +138,20 @@ expect_err "the server says 401, tried 1 times: no [31mway for Bearer **********
 check "one request" test "$(requests)" = 1
 check "the key in the server's words" test -z "$(grep sk-4711 err)"
 check "control characters in the server's words" test -z "$(grep -P '[\x00-\x08\x0b-\x1f]' err)"
+for mode in escaped nested; do
+    ask $mode --api-key-env SECRET_KEY --in-flight 1
+    expect_rc 1
+    expect_err 'for'
+    expect_err 'Bearer *****'
+    check "a part of the key" test -z "$(grep -iE '4711|0034|quite|secret' err)"
+done
+ask repeats --api-key-env SECRET_KEY --json
+expect_rc 0
+check "the key in an answer" python3 -c "
+import json
+lines = [json.loads(x) for x in open('out')]
+assert [x['remote'] for x in lines] == ['and for Bearer ********************.', None,
+                                        'and for Bearer ********************.'], lines"
 ask page --in-flight 1; expect_rc 1; expect_err "it is no OpenAI-style server"
 ask form --in-flight 1; expect_rc 1; expect_err "it is no OpenAI-style server"
 ask endless --in-flight 1; expect_rc 1; expect_err "longer than 16 MiB"

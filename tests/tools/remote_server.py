@@ -8,7 +8,10 @@ for each request, the last one for all that follow; a file
 FOLDER/restart begins with the first word again:
   good      answers with the text of FOLDER/answer
   inputs    answers with the list of words at the end of the prompt, as a model might
+  repeats   answers with the key it got
   STATUS    answers 401, 429, 500 ... with an error that repeats the key it got
+  escaped   401 with the key in escapes of JSON, in what is none
+  nested    401 with the key in escapes of JSON, in a message
   wait      429 with Retry-After: 1
   close     closes the connection without a word
   half      closes in the middle of an answer
@@ -128,14 +131,22 @@ class Handler(http.server.BaseHTTPRequestHandler):
         with lock, open(path("bodies"), "ab") as f:
             f.write(body + b"\n")
         mode = next_mode()
+        key = self.headers.get("Authorization", "nobody")
+        escaped = key.replace("-", "\\u002D").replace("4", "\\u0034")
         if mode == "good":
             self.good()
+        elif mode == "repeats":
+            self.good("and for %s." % key)
+        elif mode == "escaped":
+            self.answer(401, b'{"error": "no way for %s' % escaped.encode())
+        elif mode == "nested":
+            self.answer(401, json.dumps({"error": {"message": '{"for": "%s"}' % escaped}}).encode())
         elif mode == "inputs":
             self.inputs(body)
         elif mode == "wait":
             self.answer(429, b'{"error": {"message": "slow down"}}', [("Retry-After", "1")])
         elif mode.isdigit():
-            words = "no \x1b[31mway\nfor %s" % self.headers.get("Authorization", "nobody")
+            words = "no \x1b[31mway\nfor %s" % key
             self.answer(int(mode), json.dumps({"error": {"message": words}}).encode())
         elif mode == "close":
             self.close_connection = True
