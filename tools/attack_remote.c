@@ -117,7 +117,7 @@ static int receive_part(remote *r, document *d, int place) {
     char *text = NULL;
     const size_t n = part_of(d->n, d->n_answered);
     const int code = remote_answer_of(r, place, &text);
-    if (code == CLI_OK)
+    if (code == CLI_OK && text)
         read_guesses(text, d->guesses + d->n_answered, n);
     dpi_private_free(text);
     d->n_answered += n;

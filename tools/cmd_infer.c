@@ -118,13 +118,10 @@ static int finish_first(infer *f) {
     slot *s = &f->slots[f->first];
     char *generation = NULL;
     int code = CLI_OK;
-    if (s->document) {
+    if (s->document)
         code = remote_answer_of(f->remote, s->place, &generation);
-        if (code == CLI_OK)
-            code = extract_one(f, s, generation);
-    } else {
-        code = write_text(f, s, NULL, NULL);
-    }
+    if (code == CLI_OK)
+        code = generation ? extract_one(f, s, generation) : write_text(f, s, NULL, NULL);
     dpi_private_free(generation);
     free_slot(s);
     f->first = (f->first + 1) % f->options.n_in_flight;

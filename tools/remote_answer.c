@@ -65,25 +65,7 @@ static char *copy_without_key(const char *text, size_t n_bytes, const char *key)
     return copy;
 }
 
-/* ---- Answers --------------------------------------------------------------------------------- */
-
-int remote_answer(const char *answer, size_t n_bytes, const char *key, char **text) {
-    json_t *root = json_loadb(answer ? answer : "", n_bytes, JSON_REJECT_DUPLICATES, NULL);
-    const json_t *choice = json_array_get(json_object_get(root, "choices"), 0);
-    const json_t *content = json_object_get(json_object_get(choice, "message"), "content");
-    int code = CLI_OK;
-    *text = NULL;
-    if (!json_is_string(content))
-        code = cli_fail(CLI_FAILED, "the server's answer has no string "
-                                    "choices[0].message.content: it is no OpenAI-style server");
-    else if (!(*text = copy_without_key(json_string_value(content), json_string_length(content),
-                                        key)))
-        code = cli_fail(CLI_FAILED, "out of memory for an answer");
-    json_decref(root);
-    return code;
-}
-
-/* ---- Words of an error ----------------------------------------------------------------------- */
+/* ---- Words of the server --------------------------------------------------------------------- */
 
 static void copy_printable(const char *from, size_t n_bytes, char words[REMOTE_WORDS_BYTES]) {
     size_t n = 0;
@@ -97,6 +79,45 @@ static void copy_printable(const char *from, size_t n_bytes, char words[REMOTE_W
     words[n] = '\0';
 }
 
+/* Its words for a message: the key goes before they are cut. */
+static void words_of(const char *text, size_t n_bytes, const char *key,
+                     char words[REMOTE_WORDS_BYTES]) {
+    char *copy = copy_without_key(text, n_bytes, key);
+    words[0] = '\0';
+    if (copy)
+        copy_printable(copy, n_bytes, words);
+    dpi_private_free(copy);
+}
+
+/* ---- Answers --------------------------------------------------------------------------------- */
+
+/* A refusal, or a call of a tool: of this prompt, and nothing is wrong with the server. */
+static void tell_no_content(const json_t *message, const char *key) {
+    const char *refusal = string_at(message, "refusal");
+    char words[REMOTE_WORDS_BYTES];
+    words_of(refusal ? refusal : "", refusal ? strlen(refusal) : 0, key, words);
+    cli_note("note: the server sent an answer without content%s%s", words[0] ? ": " : "", words);
+}
+
+int remote_answer(const char *answer, size_t n_bytes, const char *key, char **text) {
+    json_t *root = json_loadb(answer ? answer : "", n_bytes, JSON_REJECT_DUPLICATES, NULL);
+    const json_t *choice = json_array_get(json_object_get(root, "choices"), 0);
+    const json_t *message = json_object_get(choice, "message");
+    const json_t *content = json_object_get(message, "content");
+    int code = CLI_OK;
+    *text = NULL;
+    if (json_is_object(message) && (!content || json_is_null(content)))
+        tell_no_content(message, key);
+    else if (!json_is_string(content))
+        code = cli_fail(CLI_FAILED, "the server's answer has no string "
+                                    "choices[0].message.content: it is no OpenAI-style server");
+    else if (!(*text = copy_without_key(json_string_value(content), json_string_length(content),
+                                        key)))
+        code = cli_fail(CLI_FAILED, "out of memory for an answer");
+    json_decref(root);
+    return code;
+}
+
 void remote_words(const char *answer, size_t n_bytes, const char *key,
                   char words[REMOTE_WORDS_BYTES]) {
     json_t *root = json_loadb(answer ? answer : "", n_bytes, 0, NULL);
@@ -105,11 +126,6 @@ void remote_words(const char *answer, size_t n_bytes, const char *key,
                                                 : string_at(error, "message");
     if (!message)
         message = string_at(root, "message");
-    const size_t n = message ? strlen(message) : n_bytes;
-    char *copy = copy_without_key(message ? message : answer, n, key); /* before they are cut */
-    words[0] = '\0';
-    if (copy)
-        copy_printable(copy, n, words);
-    dpi_private_free(copy);
+    words_of(message ? message : answer, message ? strlen(message) : n_bytes, key, words);
     json_decref(root);
 }

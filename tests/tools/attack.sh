@@ -115,6 +115,12 @@ run attack --vectors vectors.txt docs.jsonl "${far[@]}" --epsilon 6 -o json; exp
 check "an answer without guesses finds nothing" python3 -c "
 import json
 for r in json.load(open('out')): assert r['remote'] == 1, r"
+echo refuses >plain/mode
+run attack --vectors vectors.txt docs.jsonl "${far[@]}" --epsilon 6 -o json; expect_rc 0
+expect_err "an answer without content"
+check "a refusal finds nothing" python3 -c "
+import json
+for r in json.load(open('out')): assert r['remote'] == 1, r"
 echo 401 >plain/mode
 run attack --vectors vectors.txt docs.jsonl "${far[@]}" --epsilon 6; expect_rc 1
 expect_err "the server says 401"; expect_empty_out

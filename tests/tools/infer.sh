@@ -152,6 +152,20 @@ import json
 lines = [json.loads(x) for x in open('out')]
 assert [x['remote'] for x in lines] == ['and for Bearer ********************.', None,
                                         'and for Bearer ********************.'], lines"
+# A refusal is that of one document.
+ask "refuses calls" --api-key-env SECRET_KEY --in-flight 1 --json
+expect_rc 0
+expect_err "note: the server sent an answer without content: [31mno way for Bearer ***************"
+check "two notes" test "$(grep -c 'without content' err)" = 2
+check "control characters in a refusal" test -z "$(grep -P '[\x00-\x08\x0b-\x1f]' err)"
+check "the key in a refusal" test -z "$(grep sk-4711 err)"
+ask "refuses good" --in-flight 1 --json
+expect_rc 0
+check "a document without an answer, and one with it" python3 -c "
+import json
+first, empty, second = [json.loads(x) for x in open('out')]
+assert first['text'] is None and first['remote'] is None and len(first['perturbed'].split()) == 2
+assert second['remote'] == 'and the answer of the server.\n' and second['text'] is not None"
 ask page --in-flight 1; expect_rc 1; expect_err "it is no OpenAI-style server"
 ask form --in-flight 1; expect_rc 1; expect_err "it is no OpenAI-style server"
 ask endless --in-flight 1; expect_rc 1; expect_err "longer than 16 MiB"

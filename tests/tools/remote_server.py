@@ -9,6 +9,8 @@ FOLDER/restart begins with the first word again:
   good      answers with the text of FOLDER/answer
   inputs    answers with the list of words at the end of the prompt, as a model might
   repeats   answers with the key it got
+  refuses   200 with content null and a refusal that repeats the key it got
+  calls     200 with a call of a tool, without content
   STATUS    answers 401, 429, 500 ... with an error that repeats the key it got
   escaped   401 with the key in escapes of JSON, in what is none
   nested    401 with the key in escapes of JSON, in a message
@@ -111,8 +113,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.good("Here they are:\n[\n" + "\n".join(lines) + "\n]\n")
 
     def good(self, text=None):
-        text = text or open(path("answer")).read()
-        choice = {"index": 0, "message": {"role": "assistant", "content": text}}
+        self.message({"content": text or open(path("answer")).read()})
+
+    def message(self, fields):
+        choice = {"index": 0, "message": {"role": "assistant", **fields}}
         self.answer(200, json.dumps({"object": "chat.completion", "choices": [choice]}).encode())
 
     def endless(self):
@@ -137,6 +141,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.good()
         elif mode == "repeats":
             self.good("and for %s." % key)
+        elif mode == "refuses":
+            self.message({"content": None, "refusal": "\x1b[31mno way\nfor %s" % key})
+        elif mode == "calls":
+            self.message({"tool_calls": [{"id": "1", "type": "function"}]})
         elif mode == "escaped":
             self.answer(401, b'{"error": "no way for %s' % escaped.encode())
         elif mode == "nested":
