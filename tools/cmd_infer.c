@@ -32,7 +32,8 @@ typedef struct infer {
     char *remote_prompt, *local_prompt;
     slot slots[REMOTE_MOST_IN_FLIGHT]; /* a ring, in the order of documents */
     int first, n;
-    words_released released; /* what left */
+    dpi_certificate certificate; /* of the report */
+    words_released released;     /* what left */
 } infer;
 
 static int no_memory(void) { return cli_fail(CLI_FAILED, "out of memory for a document"); }
@@ -50,6 +51,9 @@ static int read_remote(infer *f) {
 
 static int read_options(infer *f) {
     const args *a = f->a;
+    if (a->v[OPT_DRY_RUN].i && a->n_reports > 0)
+        return cli_fail(CLI_USAGE, "--report and --dry-run: allowed is one of them, as a report says "
+                                   "what left, and in a dry run nothing does");
     int code = words_options(a, true, &f->in);
     if (code == CLI_OK)
         code = read_remote(f);
@@ -197,6 +201,8 @@ static int open_all(infer *f) {
     if (code == CLI_OK && dpi_perturber_create(f->in.vocabulary, &f->in.options, &f->perturber,
                                                &err) != DPI_STATUS_OK)
         code = cli_fail_library(CLI_USAGE, &err);
+    if (code == CLI_OK) /* now: once words have left nothing may keep a report from being written */
+        code = words_report_certify(&f->in, f->perturber, &f->certificate);
     if (code == CLI_OK && !f->a->v[OPT_DRY_RUN].i)
         code = extract_open(f->a, f->in.model, &f->extract);
     if (code == CLI_OK && !f->a->v[OPT_DRY_RUN].i)
@@ -226,6 +232,13 @@ static int write_statement(const infer *f) {
     return ok ? CLI_OK : CLI_FAILED;
 }
 
+/* Also after a failure: what left has left. */
+static int tell_released(infer *f) {
+    const int code = words_report_write(&f->in, &f->certificate, &f->released);
+    const int said = write_statement(f);
+    return code == CLI_OK ? said : code;
+}
+
 static void close_all(infer *f) {
     for (int i = 0; i < REMOTE_MOST_IN_FLIGHT; i++)
         free_slot(&f->slots[i]);
@@ -251,12 +264,9 @@ static int infer_main(const args *a) {
     const int closed = output_close(&f.out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_PARTIAL);
     if (code == CLI_OK)
         code = closed;
-    if (code == CLI_OK)
-        code = words_report_write(&f.in, f.perturber, &f.released);
-    const bool told = f.released.n_documents > 0 || code == CLI_OK;
-    const int said = told ? write_statement(&f) : CLI_OK;
+    const int told = code == CLI_OK || f.released.n_documents > 0 ? tell_released(&f) : CLI_OK;
     close_all(&f);
-    return code == CLI_OK ? said : code;
+    return code == CLI_OK ? told : code;
 }
 
 const command command_infer = {

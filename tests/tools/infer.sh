@@ -36,6 +36,9 @@ echo '{document}' >bad.prompt
 refuse 2 "must have {generation}, once" infer m.gguf --remote-model x --dry-run \
     --extract-prompt-file bad.prompt
 
+refuse 2 "--report and --dry-run: allowed is one of them" infer m.gguf --remote-model x \
+    --dry-run --report r.json
+
 # ---- A dry run -----------------------------------------------------------------------------------
 secret='Xylophon Brandt'
 printf '{"text": "%s one two"}\n{"text": ""}\n{"text": "three %s four"}\n' "$secret" "$secret" \
@@ -177,6 +180,36 @@ rm -f part.jsonl
 ask "good 401" --in-flight 1 -o part.jsonl
 expect_rc 1
 check "what there is" test "$(wc -l <part.jsonl)" = 2
+# A report says what left, also after a failure and a signal.
+report_says() { # DOCUMENTS WORDS
+    check "what the report says" python3 -c "
+import json; r = json.load(open('r.json'))['released']
+assert (r['n_documents'], r['n_words'], r['longest']) == ($1, $2, 2), r"
+    run verify r.json --vectors vectors.txt
+    expect_rc 0; expect_out "the certificate is that of the vocabulary"
+    rm -f r.json
+}
+ask good --report r.json; expect_rc 0; report_says 2 4
+ask "good 401" --in-flight 1 --report r.json; expect_rc 1; report_says 2 4
+ask 401 --in-flight 1 --report r.json; expect_rc 1; report_says 1 2
+ask form --in-flight 3 --report r.json; expect_rc 1; report_says 2 4
+echo silent >plain/mode
+rm -f plain/bodies
+"$dpinfer" infer m.gguf docs.jsonl --vectors vectors.txt --remote "$url" --remote-model far -n 4 \
+    -c 480 --in-flight 1 --report r.json >out 2>err &
+pid=$!
+for _ in $(seq 100); do
+    [ ! -s plain/bodies ] || break
+    sleep .1
+done
+kill -TERM $pid
+wait $pid
+rc=$? last="infer, and a signal"
+expect_rc 143
+report_says 1 2
+refuse 2 "allowed is less than the context" infer m.gguf docs.jsonl --vectors vectors.txt \
+    --remote "$url" --remote-model far -n 480 -c 480 --report r.json
+check "a report, and nothing left" test ! -e r.json
 # Several at a time: all answers, in the order of the documents.
 for i in $(seq 20); do echo "{\"text\": \"one two three $i\"}"; done >many.jsonl
 echo good >plain/mode
