@@ -52,8 +52,8 @@ static int read_remote(infer *f) {
 static int read_options(infer *f) {
     const args *a = f->a;
     if (a->v[OPT_DRY_RUN].i && a->n_reports > 0)
-        return cli_fail(CLI_USAGE, "--report and --dry-run: allowed is one of them, as a report says "
-                                   "what left, and in a dry run nothing does");
+        return cli_fail(CLI_USAGE, "--report and --dry-run: allowed is one of them, as a report "
+                                   "says what left, and in a dry run nothing does");
     int code = words_options(a, true, &f->in);
     if (code == CLI_OK)
         code = read_remote(f);
@@ -70,11 +70,15 @@ static int read_options(infer *f) {
 
 static json_t *string_or_null(const char *text) { return text ? words_string(text) : json_null(); }
 
+/* NULL: there was no memory for it. A server's words cannot steer a terminal. */
+static int write_line(infer *f, const char *line) {
+    const int code = line ? output_show(&f->out, line, strlen(line)) : no_memory();
+    return code == CLI_OK ? output_write(&f->out, "\n", 1) : code;
+}
+
 static int write_text(infer *f, const slot *s, const char *generation, const char *text) {
-    if (s->index < 0 && !f->a->v[OPT_JSON].i) {
-        const int code = output_write(&f->out, text ? text : "", text ? strlen(text) : 0);
-        return code == CLI_OK ? output_write(&f->out, "\n", 1) : code;
-    }
+    if (s->index < 0 && !f->a->v[OPT_JSON].i)
+        return write_line(f, text ? text : "");
     json_t *object = json_object();
     bool ok = s->index < 0 || json_object_set_new(object, "index", json_integer(s->index)) == 0;
     ok = ok && json_object_set_new(object, "text", string_or_null(text)) == 0;
@@ -83,9 +87,7 @@ static int write_text(infer *f, const slot *s, const char *generation, const cha
              json_object_set_new(object, "remote", string_or_null(generation)) == 0;
     char *line = ok ? json_dumps(object, JSON_COMPACT) : NULL;
     json_decref(object);
-    int code = line ? output_write(&f->out, line, strlen(line)) : no_memory();
-    if (code == CLI_OK)
-        code = output_write(&f->out, "\n", 1);
+    const int code = write_line(f, line);
     dpi_private_free(line);
     return code;
 }
@@ -141,9 +143,7 @@ static int send_one(infer *f, slot *s) {
         return no_memory();
     if (f->a->v[OPT_DRY_RUN].i) {
         char *body = remote_body(&f->options, prompt);
-        code = body ? output_write(&f->out, body, strlen(body)) : no_memory();
-        if (code == CLI_OK)
-            code = output_write(&f->out, "\n", 1);
+        code = write_line(f, body);
         dpi_private_free(body);
     } else {
         code = remote_send(f->remote, prompt, &s->place);

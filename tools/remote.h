@@ -45,9 +45,9 @@ void remote_close(remote *r); /* wipes; NULL is allowed */
 int remote_send(remote *r, const char *prompt, int *place);
 /* Goes on with all requests without waiting. CLI_OK, or CLI_FAILED with a message. */
 int remote_advance(remote *r);
-/* Waits for the answer of `place`: *text, which the caller frees with dpi_private_free; NULL, with a
- * note on stderr, where the server refuses this prompt and says so in an answer. CLI_OK, or a code
- * with a message: what the server said, or why there is no answer. On a signal its code. */
+/* Waits for the answer of `place`: *text, which the caller frees with dpi_private_free; NULL, with
+ * a note on stderr, where the answer has no content. CLI_OK, or a code with a message: what the
+ * server said, or why there is no answer. On a signal its code. */
 int remote_answer_of(remote *r, int place, char **text);
 
 #endif

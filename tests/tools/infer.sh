@@ -180,6 +180,32 @@ rm -f part.jsonl
 ask "good 401" --in-flight 1 -o part.jsonl
 expect_rc 1
 check "what there is" test "$(wc -l <part.jsonl)" = 2
+# On a terminal control characters are shown, in a file they are as they came. script(1) gives a
+# terminal; the model here writes bytes of all kinds, but one text may end before the first of them.
+printf 'an\xc2\x9b2Jswer\xe2\x80\xae' >plain/answer
+ask good --json; expect_rc 0; expect_out $'an\xc2\x9b2Jswer\xe2\x80\xae'
+on_terminal() { # ARGS
+    last="dpinfer infer $* on a terminal"
+    script -qec "echo 'one two three four' | '$dpinfer' infer m.gguf $* --vectors vectors.txt \
+        --remote-model far -n 200 -c 800 2>/dev/null" screen >/dev/null 2>&1 </dev/null
+    sed '1d;$d' screen | tr -d '\r\n\t' >text
+    check "no text" test -s text
+    check "control characters" test -z "$(grep -aP '[\x00-\x1f\x7f]|\xc2\x9b|\xe2\x80\xae' text)"
+}
+if command -v script >/dev/null; then
+    echo good >plain/mode
+    on_terminal --json --remote "$url"
+    check "the answer is not escaped" grep -qF '"an\x9b2Jswer\u202e"' text
+    for _ in 1 2 3 4 5; do
+        on_terminal --remote "$url"
+        ! grep -qF '\x' text || break
+    done
+    check "the text is not escaped" grep -qF '\x' text
+    printf 'one %b2J {document}' '\xc2\x9b' >steers
+    on_terminal --dry-run --remote-prompt-file steers
+    check "the request is not escaped" grep -qF 'one \x9b2J' text
+fi
+echo 'and the answer of the server.' >plain/answer
 # A report says what left, also after a failure and a signal.
 report_says() { # DOCUMENTS WORDS
     check "what the report says" python3 -c "

@@ -113,7 +113,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.good("Here they are:\n[\n" + "\n".join(lines) + "\n]\n")
 
     def good(self, text=None):
-        self.message({"content": text or open(path("answer")).read()})
+        self.message({"content": text or open(path("answer"), encoding="utf-8").read()})
 
     def message(self, fields):
         choice = {"index": 0, "message": {"role": "assistant", **fields}}
