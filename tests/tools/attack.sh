@@ -104,8 +104,10 @@ n = 0
 for line in open('plain/bodies'):
     body = json.loads(line)
     assert body['model'] == 'far' and body['temperature'] == 0, body
-    prompt = body['messages'][0]['content']
-    words = json.loads(prompt[prompt.rindex('\n') + 1:])
+    lines = body['messages'][0]['content'].split('\n')
+    assert lines[-3:] == ['For the given list of \"INPUTS\":', lines[-2], # the paper's Appendix D
+                          'Generate predictions for each token in the list.'], lines
+    words = json.loads(lines[-2])
     assert 1 <= len(words) <= 50
     assert all(w.isdigit() or w in 'the cat dog sat ran'.split() for w in words), words
     n += 1

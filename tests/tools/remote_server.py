@@ -7,7 +7,7 @@ to FOLDER/bytes, request by request, and each body to FOLDER/bodies, a line each
 for each request, the last one for all that follow; a file
 FOLDER/restart begins with the first word again:
   good      answers with the text of FOLDER/answer
-  inputs    answers with the list of words at the end of the prompt, as a model might
+  inputs    answers with the list of words in the last line but one of the prompt, as a model might
   repeats   answers with the key it got
   refuses   200 with content null and a refusal that repeats the key it got
   calls     200 with a call of a tool, without content
@@ -108,7 +108,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def inputs(self, body):
         prompt = json.loads(body)["messages"][-1]["content"]
-        words = json.loads(prompt[prompt.rindex("\n") + 1 :])
+        words = json.loads(prompt.split("\n")[-2])
         lines = ["[%s], # \"%s\"" % (json.dumps(w.upper()), "no guess") for w in words]
         self.good("Here they are:\n[\n" + "\n".join(lines) + "\n]\n")
 
