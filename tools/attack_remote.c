@@ -11,6 +11,7 @@
 /* Words of a request, and what an answer may take for each. */
 enum { WORDS = 50, WORD_TOKENS = 24 };
 
+/* Tong et al. 2025, Appendix D; the list of words stands between the two. */
 static const char head[] =
     "Given a list of tokens, denoted as \"INPUTS,\" which have been subjected to text perturbation "
     "through differential privacy techniques, your task is to recover each token in the list to "
@@ -22,6 +23,7 @@ static const char head[] =
     "\"LLM\"\n[\"Prediction\"] # Corresponding to \"Text\"\n]\n"
     "\"Prediction\" represents the most plausible original tokens before perturbation.\n"
     "For the given list of \"INPUTS\":\n";
+static const char tail[] = "\nGenerate predictions for each token in the list.";
 
 /* The words of a document, and the guesses that are there. */
 typedef struct document {
@@ -43,9 +45,9 @@ static char *make_prompt(const char *const *words, size_t n) {
         ok = json_array_append_new(list, words_string(words[i])) == 0;
     char *text = ok ? json_dumps(list, 0) : NULL;
     json_decref(list);
-    char *prompt = text ? dpi_private_malloc(sizeof head + strlen(text)) : NULL;
+    char *prompt = text ? dpi_private_malloc(sizeof head + strlen(text) + sizeof tail) : NULL;
     if (prompt)
-        strcat(strcpy(prompt, head), text);
+        strcat(strcat(strcpy(prompt, head), text), tail);
     dpi_private_free(text);
     return prompt;
 }
@@ -117,7 +119,7 @@ static int receive_part(remote *r, document *d, int place) {
     char *text = NULL;
     const size_t n = part_of(d->n, d->n_answered);
     const int code = remote_answer_of(r, place, &text);
-    if (code == CLI_OK)
+    if (code == CLI_OK && text)
         read_guesses(text, d->guesses + d->n_answered, n);
     dpi_private_free(text);
     d->n_answered += n;

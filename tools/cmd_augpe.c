@@ -63,7 +63,7 @@ static dpi_status write_elsewhere(void *user, const dpi_bytes *prompts, int32_t 
     for (int32_t i = 0; i < n && t->remote_code == CLI_OK; i++) {
         char *answer = NULL;
         t->remote_code = remote_answer_of(t->remote, places[i], &answer);
-        if (t->remote_code == CLI_OK && !(texts[i] = strdup(answer)))
+        if (t->remote_code == CLI_OK && answer && !(texts[i] = strdup(answer)))
             t->remote_code = cli_fail(CLI_FAILED, "out of memory for an answer");
         dpi_private_free(answer);
     }

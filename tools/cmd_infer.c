@@ -32,7 +32,8 @@ typedef struct infer {
     char *remote_prompt, *local_prompt;
     slot slots[REMOTE_MOST_IN_FLIGHT]; /* a ring, in the order of documents */
     int first, n;
-    words_released released; /* what left */
+    dpi_certificate certificate; /* of the report */
+    words_released released;     /* what left */
 } infer;
 
 static int no_memory(void) { return cli_fail(CLI_FAILED, "out of memory for a document"); }
@@ -50,6 +51,9 @@ static int read_remote(infer *f) {
 
 static int read_options(infer *f) {
     const args *a = f->a;
+    if (a->v[OPT_DRY_RUN].i && a->n_reports > 0)
+        return cli_fail(CLI_USAGE, "--report and --dry-run: allowed is one of them, as a report "
+                                   "says what left, and in a dry run nothing does");
     int code = words_options(a, WORDS_MODEL, &f->in);
     if (code == CLI_OK)
         code = read_remote(f);
@@ -66,11 +70,15 @@ static int read_options(infer *f) {
 
 static json_t *string_or_null(const char *text) { return text ? words_string(text) : json_null(); }
 
+/* NULL: there was no memory for it. A server's words cannot steer a terminal. */
+static int write_line(infer *f, const char *line) {
+    const int code = line ? output_show(&f->out, line, strlen(line)) : no_memory();
+    return code == CLI_OK ? output_write(&f->out, "\n", 1) : code;
+}
+
 static int write_text(infer *f, const slot *s, const char *generation, const char *text) {
-    if (s->index < 0 && !f->a->v[OPT_JSON].i) {
-        const int code = output_write(&f->out, text ? text : "", text ? strlen(text) : 0);
-        return code == CLI_OK ? output_write(&f->out, "\n", 1) : code;
-    }
+    if (s->index < 0 && !f->a->v[OPT_JSON].i)
+        return write_line(f, text ? text : "");
     json_t *object = json_object();
     bool ok = s->index < 0 || json_object_set_new(object, "index", json_integer(s->index)) == 0;
     ok = ok && json_object_set_new(object, "text", string_or_null(text)) == 0;
@@ -79,9 +87,7 @@ static int write_text(infer *f, const slot *s, const char *generation, const cha
              json_object_set_new(object, "remote", string_or_null(generation)) == 0;
     char *line = ok ? json_dumps(object, JSON_COMPACT) : NULL;
     json_decref(object);
-    int code = line ? output_write(&f->out, line, strlen(line)) : no_memory();
-    if (code == CLI_OK)
-        code = output_write(&f->out, "\n", 1);
+    const int code = write_line(f, line);
     dpi_private_free(line);
     return code;
 }
@@ -118,13 +124,10 @@ static int finish_first(infer *f) {
     slot *s = &f->slots[f->first];
     char *generation = NULL;
     int code = CLI_OK;
-    if (s->document) {
+    if (s->document)
         code = remote_answer_of(f->remote, s->place, &generation);
-        if (code == CLI_OK)
-            code = extract_one(f, s, generation);
-    } else {
-        code = write_text(f, s, NULL, NULL);
-    }
+    if (code == CLI_OK)
+        code = generation ? extract_one(f, s, generation) : write_text(f, s, NULL, NULL);
     dpi_private_free(generation);
     free_slot(s);
     f->first = (f->first + 1) % f->options.n_in_flight;
@@ -140,9 +143,7 @@ static int send_one(infer *f, slot *s) {
         return no_memory();
     if (f->a->v[OPT_DRY_RUN].i) {
         char *body = remote_body(&f->options, prompt);
-        code = body ? output_write(&f->out, body, strlen(body)) : no_memory();
-        if (code == CLI_OK)
-            code = output_write(&f->out, "\n", 1);
+        code = write_line(f, body);
         dpi_private_free(body);
     } else {
         code = remote_send(f->remote, prompt, &s->place);
@@ -200,6 +201,8 @@ static int open_all(infer *f) {
     if (code == CLI_OK && dpi_perturber_create(f->in.vocabulary, &f->in.options, &f->perturber,
                                                &err) != DPI_STATUS_OK)
         code = cli_fail_library(CLI_USAGE, &err);
+    if (code == CLI_OK) /* now: once words have left nothing may keep a report from being written */
+        code = words_report_certify(&f->in, f->perturber, &f->certificate);
     if (code == CLI_OK && !f->a->v[OPT_DRY_RUN].i)
         code = extract_open(f->a, f->in.model, &f->extract);
     if (code == CLI_OK && !f->a->v[OPT_DRY_RUN].i)
@@ -229,6 +232,13 @@ static int write_statement(const infer *f) {
     return ok ? CLI_OK : CLI_FAILED;
 }
 
+/* Also after a failure: what left has left. */
+static int tell_released(infer *f) {
+    const int code = words_report_write(&f->in, &f->certificate, &f->released);
+    const int said = write_statement(f);
+    return code == CLI_OK ? said : code;
+}
+
 static void close_all(infer *f) {
     for (int i = 0; i < REMOTE_MOST_IN_FLIGHT; i++)
         free_slot(&f->slots[i]);
@@ -254,12 +264,9 @@ static int infer_main(const args *a) {
     const int closed = output_close(&f.out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_PARTIAL);
     if (code == CLI_OK)
         code = closed;
-    if (code == CLI_OK)
-        code = words_report_write(&f.in, f.perturber, &f.released);
-    const bool told = f.released.n_documents > 0 || code == CLI_OK;
-    const int said = told ? write_statement(&f) : CLI_OK;
+    const int told = code == CLI_OK || f.released.n_documents > 0 ? tell_released(&f) : CLI_OK;
     close_all(&f);
-    return code == CLI_OK ? said : code;
+    return code == CLI_OK ? told : code;
 }
 
 const command command_infer = {

@@ -16,6 +16,7 @@ typedef struct perturb {
     const args *a;
     words_input in;
     dpi_perturber *perturber;
+    dpi_certificate certificate; /* of the report */
     words_released released;
     output out;
 } perturb;
@@ -182,14 +183,16 @@ static int certify(perturb *p) {
 /* ---- All ------------------------------------------------------------------------------------- */
 
 static int write_all(perturb *p) {
-    int code = output_open(&p->out, p->a->v[OPT_OUTPUT].s, p->a->v[OPT_OVERWRITE].i);
+    int code = words_report_certify(&p->in, p->perturber, &p->certificate);
+    if (code == CLI_OK)
+        code = output_open(&p->out, p->a->v[OPT_OUTPUT].s, p->a->v[OPT_OVERWRITE].i);
     if (code == CLI_OK)
         code = p->a->v[OPT_CERTIFY].i ? certify(p) : words_each(&p->in, write_document, p);
     const int closed = output_close(&p->out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED);
     if (code == CLI_OK)
         code = closed;
     if (code == CLI_OK)
-        code = words_report_write(&p->in, p->perturber, &p->released);
+        code = words_report_write(&p->in, &p->certificate, &p->released);
     return code == CLI_OK && !p->a->v[OPT_CERTIFY].i ? write_statement(p) : code;
 }
 

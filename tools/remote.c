@@ -50,6 +50,8 @@ static double now(void) {
 
 /* ---- Address and body ------------------------------------------------------------------------ */
 
+static bool has_tls(const char *url) { return strncasecmp(url, "https://", 8) == 0; }
+
 /* The host of "http://HOST[:port][/...]" is this machine. */
 static bool is_loopback(const char *host) {
     static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
@@ -66,7 +68,7 @@ int remote_check_url(const char *url) {
         if ((unsigned char)*p <= ' ' || (unsigned char)*p >= 127 || strchr("@?#\\", *p))
             return cli_fail(CLI_USAGE, "--remote: found '%s', allowed is https://HOST[:PORT][/v1]",
                             url);
-    if (strncasecmp(url, "https://", 8) == 0 && url[8] != '\0' && url[8] != '/')
+    if (has_tls(url) && url[8] != '\0' && url[8] != '/')
         return CLI_OK;
     if (strncasecmp(url, "http://", 7) == 0 && is_loopback(url + 7))
         return CLI_OK;
@@ -196,6 +198,8 @@ static bool set_options(remote *r, request *q) {
     ok &= c->easy_setopt(e, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2) == CURLE_OK;
     if (r->o->ca_file)
         ok &= c->easy_setopt(e, CURLOPT_CAINFO, r->o->ca_file) == CURLE_OK;
+    if (!has_tls(r->url)) /* a proxy would read what is for this machine alone */
+        ok &= c->easy_setopt(e, CURLOPT_PROXY, "") == CURLE_OK;
     ok &= c->easy_setopt(e, CURLOPT_NOSIGNAL, 1L) == CURLE_OK;
     ok &= c->easy_setopt(e, CURLOPT_TIMEOUT_MS, ms) == CURLE_OK;
     ok &= c->easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, ms < 10000 ? ms : 10000L) == CURLE_OK;
@@ -323,7 +327,7 @@ int remote_answer_of(remote *r, int place, char **text) {
     if (code == CLI_OK && (q->result != CURLE_OK || q->status != 200 || q->too_long))
         code = fail_request(r, q);
     if (code == CLI_OK)
-        code = remote_answer(q->answer, q->n_answer, text);
+        code = remote_answer(q->answer, q->n_answer, r->o->key, text);
     free_request(r, q);
     return code;
 }

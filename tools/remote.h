@@ -4,7 +4,8 @@
  * What is sent is the prompt that the caller gives, the model's name and the two numbers, and the
  * key as a header. Certificates are verified. Redirects are not followed: the key goes to one
  * host. Without TLS only this machine is talked to. What a server says is not trusted: answers are
- * limited in size, and its words are shown without control characters and without the key.
+ * limited in size and have stars in the place of the key, and its words are shown without control
+ * characters.
  * libcurl is loaded by this alone: no other command has code for networks in its process. */
 #ifndef DPI_REMOTE_H
 #define DPI_REMOTE_H
@@ -44,8 +45,9 @@ void remote_close(remote *r); /* wipes; NULL is allowed */
 int remote_send(remote *r, const char *prompt, int *place);
 /* Goes on with all requests without waiting. CLI_OK, or CLI_FAILED with a message. */
 int remote_advance(remote *r);
-/* Waits for the answer of `place`: *text, which the caller frees with dpi_private_free. CLI_OK, or
- * a code with a message: what the server said, or why there is no answer. On a signal its code. */
+/* Waits for the answer of `place`: *text, which the caller frees with dpi_private_free; NULL, with
+ * a note on stderr, where the answer has no content. CLI_OK, or a code with a message: what the
+ * server said, or why there is no answer. On a signal its code. */
 int remote_answer_of(remote *r, int place, char **text);
 
 #endif

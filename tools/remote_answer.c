@@ -2,7 +2,9 @@
 #include "tools/remote_answer.h"
 
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "tools/cli.h"
 #include "tools/remote.h"
@@ -21,25 +23,49 @@ static const char *string_at(const json_t *object, const char *key) {
     return json_string_value(json_object_get(object, key));
 }
 
-int remote_answer(const char *answer, size_t n_bytes, char **text) {
-    json_t *root = json_loadb(answer ? answer : "", n_bytes, JSON_REJECT_DUPLICATES, NULL);
-    const json_t *choice = json_array_get(json_object_get(root, "choices"), 0);
-    const json_t *content = json_object_get(json_object_get(choice, "message"), "content");
-    int code = CLI_OK;
-    if (!json_is_string(content)) {
-        code = cli_fail(CLI_FAILED, "the server's answer has no string "
-                                    "choices[0].message.content: it is no OpenAI-style server");
-    } else {
-        const size_t n = json_string_length(content);
-        *text = dpi_private_malloc(n + 1);
-        if (*text)
-            memcpy(*text, json_string_value(content), n + 1);
-        else
-            code = cli_fail(CLI_FAILED, "out of memory for an answer");
-    }
-    json_decref(root);
-    return code;
+/* ---- The key --------------------------------------------------------------------------------- */
+
+/* "u002d" of \u002d. */
+static bool is_code_of(const char *text, char c) {
+    char code[8];
+    snprintf(code, sizeof code, "u%04x", (unsigned char)c);
+    return strncasecmp(text, code, 5) == 0;
 }
+
+/* Bytes at the beginning of the text that spell the key: as it is, or with escapes of JSON, also of
+ * JSON within JSON. 0: they do not. */
+static size_t spelled(const char *text, const char *key) {
+    const char *p = text;
+    for (; *key; key++) {
+        const size_t n = strspn(p, "\\");
+        p += n;
+        if (n > 0 && is_code_of(p, *key))
+            p += 5;
+        else if (*key != '\\' && *p++ != *key) /* a backslash of the key's own is among the n */
+            return 0;
+    }
+    return (size_t)(p - text);
+}
+
+/* A copy of the text [n_bytes], with stars in the place of each whole key, and NUL as a space. The
+ * caller frees it with dpi_private_free. NULL: no memory. */
+static char *copy_without_key(const char *text, size_t n_bytes, const char *key) {
+    char *copy = dpi_private_malloc(n_bytes + 1);
+    if (!copy)
+        return NULL;
+    for (size_t i = 0; i < n_bytes; i++)
+        copy[i] = text[i] == '\0' ? ' ' : text[i];
+    copy[n_bytes] = '\0';
+    for (char *p = copy; key && *p;) {
+        const size_t n = spelled(p, key), n_other = strspn(p, "\\");
+        if (n > 0)
+            memset(p, '*', n);
+        p += n > 0 ? n : n_other > 0 ? n_other : 1;
+    }
+    return copy;
+}
+
+/* ---- Words of the server --------------------------------------------------------------------- */
 
 static void copy_printable(const char *from, size_t n_bytes, char words[REMOTE_WORDS_BYTES]) {
     size_t n = 0;
@@ -53,11 +79,43 @@ static void copy_printable(const char *from, size_t n_bytes, char words[REMOTE_W
     words[n] = '\0';
 }
 
-/* Stars in the place of each whole key. */
-static void hide_key(char *text, const char *key) {
-    const size_t n = key ? strlen(key) : 0;
-    for (char *p = text; n > 0 && (p = strstr(p, key)) != NULL; p += n)
-        memset(p, '*', n);
+/* Its words for a message: the key goes before they are cut. */
+static void words_of(const char *text, size_t n_bytes, const char *key,
+                     char words[REMOTE_WORDS_BYTES]) {
+    char *copy = copy_without_key(text, n_bytes, key);
+    words[0] = '\0';
+    if (copy)
+        copy_printable(copy, n_bytes, words);
+    dpi_private_free(copy);
+}
+
+/* ---- Answers --------------------------------------------------------------------------------- */
+
+/* A refusal, or a call of a tool: of this prompt, and nothing is wrong with the server. */
+static void tell_no_content(const json_t *message, const char *key) {
+    const char *refusal = string_at(message, "refusal");
+    char words[REMOTE_WORDS_BYTES];
+    words_of(refusal ? refusal : "", refusal ? strlen(refusal) : 0, key, words);
+    cli_note("note: the server sent an answer without content%s%s", words[0] ? ": " : "", words);
+}
+
+int remote_answer(const char *answer, size_t n_bytes, const char *key, char **text) {
+    json_t *root = json_loadb(answer ? answer : "", n_bytes, JSON_REJECT_DUPLICATES, NULL);
+    const json_t *choice = json_array_get(json_object_get(root, "choices"), 0);
+    const json_t *message = json_object_get(choice, "message");
+    const json_t *content = json_object_get(message, "content");
+    int code = CLI_OK;
+    *text = NULL;
+    if (json_is_object(message) && (!content || json_is_null(content)))
+        tell_no_content(message, key);
+    else if (!json_is_string(content))
+        code = cli_fail(CLI_FAILED, "the server's answer has no string "
+                                    "choices[0].message.content: it is no OpenAI-style server");
+    else if (!(*text = copy_without_key(json_string_value(content), json_string_length(content),
+                                        key)))
+        code = cli_fail(CLI_FAILED, "out of memory for an answer");
+    json_decref(root);
+    return code;
 }
 
 void remote_words(const char *answer, size_t n_bytes, const char *key,
@@ -68,18 +126,6 @@ void remote_words(const char *answer, size_t n_bytes, const char *key,
                                                 : string_at(error, "message");
     if (!message)
         message = string_at(root, "message");
-    const size_t n = message ? strlen(message) : n_bytes;
-    char *copy = dpi_private_malloc(n + 1); /* the key goes before the words are cut */
-    words[0] = '\0';
-    if (copy) {
-        if (n > 0)
-            memcpy(copy, message ? message : answer, n);
-        for (size_t i = 0; i < n; i++)
-            copy[i] = copy[i] == '\0' ? ' ' : copy[i];
-        copy[n] = '\0';
-        hide_key(copy, key);
-        copy_printable(copy, n, words);
-    }
-    dpi_private_free(copy);
+    words_of(message ? message : answer, message ? strlen(message) : n_bytes, key, words);
     json_decref(root);
 }

@@ -57,17 +57,21 @@ static json_t *report_of(const words_input *in, const dpi_certificate *c,
         real_or_null(c->epsilon * (double)(r->longest > 0 ? r->longest : 1)));
 }
 
-int words_report_write(const words_input *in, const dpi_perturber *perturber,
+int words_report_certify(const words_input *in, const dpi_perturber *perturber,
+                         dpi_certificate *certificate) {
+    dpi_error err;
+    dpi_certificate_init(certificate);
+    if (in->a->n_reports > 0 && dpi_perturb_certify(perturber, certificate, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_FAILED, &err);
+    return CLI_OK;
+}
+
+int words_report_write(const words_input *in, const dpi_certificate *certificate,
                        const words_released *released) {
     const args *a = in->a;
-    dpi_certificate c;
-    dpi_error err;
     if (a->n_reports == 0)
         return CLI_OK;
-    dpi_certificate_init(&c);
-    if (dpi_perturb_certify(perturber, &c, &err) != DPI_STATUS_OK)
-        return cli_fail_library(CLI_FAILED, &err);
-    json_t *report = report_of(in, &c, released);
+    json_t *report = report_of(in, certificate, released);
     char *text = report ? json_dumps(report, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(report);
     const int code = text ? report_files_all(a, text) : no_memory();

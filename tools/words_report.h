@@ -14,9 +14,13 @@ typedef struct words_released {
 /* Counts one document's words. */
 void words_count(words_released *released, const dpi_perturbed_word *words, size_t n);
 
-/* Certifies the mechanism and writes the report to the file of --report, if there is one. CLI_OK,
- * or a code with a message. */
-int words_report_write(const words_input *in, const dpi_perturber *perturber,
+/* With --report: certifies the mechanism, which may take long, before anything is released.
+ * CLI_OK, or a code with a message. */
+int words_report_certify(const words_input *in, const dpi_perturber *perturber,
+                         dpi_certificate *certificate);
+/* Writes the report to the files of --report, if there are any. CLI_OK, or a code with a
+ * message. */
+int words_report_write(const words_input *in, const dpi_certificate *certificate,
                        const words_released *released);
 
 /* Whether a text is such a report. */

@@ -48,8 +48,8 @@ typedef enum dpi_augpe_variation {
 enum { DPI_AUGPE_CANDIDATES_MAX = 1 << 20 };
 
 /* Writes a text from each of n public prompts, in place of the local model: texts[i] is a string
- * from malloc, which the library frees, also after a failure; it begins as NULL. A status that is
- * not OK ends the run. */
+ * from malloc, which the library frees, also after a failure; it begins as NULL, and one that stays
+ * so is an empty text. A status that is not OK ends the run. */
 typedef dpi_status (*dpi_augpe_write_fn)(void *user, const dpi_bytes *prompts, int32_t n,
                                          char **texts, dpi_error *err);
 

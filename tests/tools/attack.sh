@@ -115,8 +115,10 @@ n = 0
 for line in open('plain/bodies'):
     body = json.loads(line)
     assert body['model'] == 'far' and body['temperature'] == 0, body
-    prompt = body['messages'][0]['content']
-    words = json.loads(prompt[prompt.rindex('\n') + 1:])
+    lines = body['messages'][0]['content'].split('\n')
+    assert lines[-3:] == ['For the given list of \"INPUTS\":', lines[-2], # the paper's Appendix D
+                          'Generate predictions for each token in the list.'], lines
+    words = json.loads(lines[-2])
     assert 1 <= len(words) <= 50
     assert all(w.isdigit() or w in 'the cat dog sat ran'.split() for w in words), words
     n += 1
@@ -124,6 +126,12 @@ assert n == 5 * (30 + 4), n"
 echo good >plain/mode
 run attack --vectors vectors.txt docs.jsonl "${far[@]}" --epsilon 6 -o json; expect_rc 0
 check "an answer without guesses finds nothing" python3 -c "
+import json
+for r in json.load(open('out')): assert r['remote'] == 1, r"
+echo refuses >plain/mode
+run attack --vectors vectors.txt docs.jsonl "${far[@]}" --epsilon 6 -o json; expect_rc 0
+expect_err "an answer without content"
+check "a refusal finds nothing" python3 -c "
 import json
 for r in json.load(open('out')): assert r['remote'] == 1, r"
 echo 401 >plain/mode

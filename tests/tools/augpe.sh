@@ -132,7 +132,6 @@ run ledger show stopped --json; expect_rc 0; expect_out '"n_charges": 1'
 
 # ---- A server of others writes; it sees candidates, and no record ------------------------------
 if command -v python3 >/dev/null && "$dpinfer" infer -h | grep -q -- --remote; then
-    unset http_proxy HTTP_PROXY ALL_PROXY all_proxy
     remote_server remote
     exec 8>remote/end
     read -r port <remote/port
@@ -145,6 +144,10 @@ if command -v python3 >/dev/null && "$dpinfer" infer -h | grep -q -- --remote; t
         expect_rc 0; expect_out "answer of the server"; expect_err "a model elsewhere writes"
         check "a record was sent" [ -z "$(grep -l Zylberg remote/bodies remote/bytes)" ]
         check "nothing was sent" grep -q letters remote/bodies
+        echo "refuses good" >remote/mode; touch remote/restart
+        run augpe m.gguf people.csv $few --rho 1 -q --jsonl --describe letters --remote-model x \
+            --remote "http://127.0.0.1:$port" --variation blanks
+        expect_rc 0; expect_err "an answer without content"; expect_out "answer of the server"
         echo bad >remote/mode
         run augpe m.gguf people.csv $few --rho 1 -q --describe letters --remote-model x \
             --remote "http://127.0.0.1:$port" --retries 0

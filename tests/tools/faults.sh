@@ -182,7 +182,8 @@ if command -v python3 >/dev/null; then
     exec 8>remote/end # it ends with this shell
     read -r port <remote/port
     faults ends infer m.gguf refs.jsonl --vectors vectors -t 1 --remote "http://127.0.0.1:$port" \
-        --remote-model x -n 4 -c 480 --retry-wait .01 --json -o made/inferred.jsonl
+        --remote-model x -n 4 -c 480 --retry-wait .01 --json -o made/inferred.jsonl \
+        --report made/r.json
 fi
 
 # served NUMBER [LOG]: a server whose call of that number fails, two requests, and its end.

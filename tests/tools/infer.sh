@@ -2,7 +2,7 @@
 # The command `infer`, with a server that behaves and that does not: infer.sh path/to/dpinfer SOURCE
 . "$(dirname "$0")/cli_support.sh"
 command -v python3 >/dev/null || { echo "skipped: no python3"; exit 77; }
-unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY all_proxy
+unset https_proxy HTTPS_PROXY ALL_PROXY all_proxy no_proxy NO_PROXY
 model=$(readlink -f "$2/models/dpinfer-4m-q8_0.gguf")
 small_model
 cat >vectors.txt <<'TABLE'
@@ -36,6 +36,9 @@ echo '{document}' >bad.prompt
 refuse 2 "must have {generation}, once" infer m.gguf --remote-model x --dry-run \
     --extract-prompt-file bad.prompt
 
+refuse 2 "--report and --dry-run: allowed is one of them" infer m.gguf --remote-model x \
+    --dry-run --report r.json
+
 # ---- A dry run -----------------------------------------------------------------------------------
 secret='Xylophon Brandt'
 printf '{"text": "%s one two"}\n{"text": ""}\n{"text": "three %s four"}\n' "$secret" "$secret" \
@@ -58,6 +61,11 @@ for x in lines:
     assert len(words) == 2 and set(words) <= {'zero', 'one', 'two', 'three', 'four'}, words"
 
 # ---- Servers -------------------------------------------------------------------------------------
+remote_server proxy
+proxy=$server
+exec 9>proxy/end
+read -r port <proxy/port
+proxy_url=http://127.0.0.1:$port
 remote_server plain
 exec 8>plain/end
 read -r port <plain/port
@@ -110,6 +118,12 @@ check "the key of a file" grep -qa '^Authorization: Bearer sk-of-a-file' plain/b
 ask good
 check "no key" test -z "$(grep -ai authorization plain/bytes)"
 expect_rc 0
+# What goes to this machine without TLS goes by no proxy, which would read it.
+http_proxy=$proxy_url HTTP_PROXY=$proxy_url ALL_PROXY=$proxy_url all_proxy=$proxy_url \
+    ask good --api-key-env SECRET_KEY
+expect_rc 0
+check "two requests without a proxy" test "$(requests)" = 2
+check "a proxy was asked" test ! -e proxy/bytes
 
 # What passes is tried again; what does not, is not.
 for mode in "429 good" "500 503 good" "close good" "half good" "wait good"; do
@@ -127,6 +141,34 @@ expect_err "the server says 401, tried 1 times: no [31mway for Bearer **********
 check "one request" test "$(requests)" = 1
 check "the key in the server's words" test -z "$(grep sk-4711 err)"
 check "control characters in the server's words" test -z "$(grep -P '[\x00-\x08\x0b-\x1f]' err)"
+for mode in escaped nested; do
+    ask $mode --api-key-env SECRET_KEY --in-flight 1
+    expect_rc 1
+    expect_err 'for'
+    expect_err 'Bearer *****'
+    check "a part of the key" test -z "$(grep -iE '4711|0034|quite|secret' err)"
+done
+ask repeats --api-key-env SECRET_KEY --json
+expect_rc 0
+check "the key in an answer" python3 -c "
+import json
+lines = [json.loads(x) for x in open('out')]
+assert [x['remote'] for x in lines] == ['and for Bearer ********************.', None,
+                                        'and for Bearer ********************.'], lines"
+# A refusal is that of one document.
+ask "refuses calls" --api-key-env SECRET_KEY --in-flight 1 --json
+expect_rc 0
+expect_err "note: the server sent an answer without content: [31mno way for Bearer ***************"
+check "two notes" test "$(grep -c 'without content' err)" = 2
+check "control characters in a refusal" test -z "$(grep -P '[\x00-\x08\x0b-\x1f]' err)"
+check "the key in a refusal" test -z "$(grep sk-4711 err)"
+ask "refuses good" --in-flight 1 --json
+expect_rc 0
+check "a document without an answer, and one with it" python3 -c "
+import json
+first, empty, second = [json.loads(x) for x in open('out')]
+assert first['text'] is None and first['remote'] is None and len(first['perturbed'].split()) == 2
+assert second['remote'] == 'and the answer of the server.\n' and second['text'] is not None"
 ask page --in-flight 1; expect_rc 1; expect_err "it is no OpenAI-style server"
 ask form --in-flight 1; expect_rc 1; expect_err "it is no OpenAI-style server"
 ask endless --in-flight 1; expect_rc 1; expect_err "longer than 16 MiB"
@@ -138,6 +180,62 @@ rm -f part.jsonl
 ask "good 401" --in-flight 1 -o part.jsonl
 expect_rc 1
 check "what there is" test "$(wc -l <part.jsonl)" = 2
+# On a terminal control characters are shown, in a file they are as they came. script(1) gives a
+# terminal; the model here writes bytes of all kinds, but one text may end before the first of them.
+printf 'an\xc2\x9b2Jswer\xe2\x80\xae' >plain/answer
+ask good --json; expect_rc 0; expect_out $'an\xc2\x9b2Jswer\xe2\x80\xae'
+on_terminal() { # ARGS
+    last="dpinfer infer $* on a terminal"
+    script -qec "echo 'one two three four' | '$dpinfer' infer m.gguf $* --vectors vectors.txt \
+        --remote-model far -n 200 -c 800 2>/dev/null" screen >/dev/null 2>&1 </dev/null
+    sed '1d;$d' screen | tr -d '\r\n\t' >text
+    check "no text" test -s text
+    check "control characters" test -z "$(grep -aP '[\x00-\x1f\x7f]|\xc2\x9b|\xe2\x80\xae' text)"
+}
+if command -v script >/dev/null; then
+    echo good >plain/mode
+    on_terminal --json --remote "$url"
+    check "the answer is not escaped" grep -qF '"an\x9b2Jswer\u202e"' text
+    for _ in 1 2 3 4 5; do
+        on_terminal --remote "$url"
+        ! grep -qF '\x' text || break
+    done
+    check "the text is not escaped" grep -qF '\x' text
+    printf 'one %b2J {document}' '\xc2\x9b' >steers
+    on_terminal --dry-run --remote-prompt-file steers
+    check "the request is not escaped" grep -qF 'one \x9b2J' text
+fi
+echo 'and the answer of the server.' >plain/answer
+# A report says what left, also after a failure and a signal.
+report_says() { # DOCUMENTS WORDS
+    check "what the report says" python3 -c "
+import json; r = json.load(open('r.json'))['released']
+assert (r['n_documents'], r['n_words'], r['longest']) == ($1, $2, 2), r"
+    run verify r.json --vectors vectors.txt
+    expect_rc 0; expect_out "the certificate is that of the vocabulary"
+    rm -f r.json
+}
+ask good --report r.json; expect_rc 0; report_says 2 4
+ask "good 401" --in-flight 1 --report r.json; expect_rc 1; report_says 2 4
+ask 401 --in-flight 1 --report r.json; expect_rc 1; report_says 1 2
+ask form --in-flight 3 --report r.json; expect_rc 1; report_says 2 4
+echo silent >plain/mode
+rm -f plain/bodies
+"$dpinfer" infer m.gguf docs.jsonl --vectors vectors.txt --remote "$url" --remote-model far -n 4 \
+    -c 480 --in-flight 1 --report r.json >out 2>err &
+pid=$!
+for _ in $(seq 100); do
+    [ ! -s plain/bodies ] || break
+    sleep .1
+done
+kill -TERM $pid
+wait $pid
+rc=$? last="infer, and a signal"
+expect_rc 143
+report_says 1 2
+refuse 2 "allowed is less than the context" infer m.gguf docs.jsonl --vectors vectors.txt \
+    --remote "$url" --remote-model far -n 480 -c 480 --report r.json
+check "a report, and nothing left" test ! -e r.json
 # Several at a time: all answers, in the order of the documents.
 for i in $(seq 20); do echo "{\"text\": \"one two three $i\"}"; done >many.jsonl
 echo good >plain/mode
@@ -206,9 +304,17 @@ if command -v openssl >/dev/null; then
     tls --remote "https://127.0.0.1:$port" --ca-file tls.pem # of another name
     expect_rc 1; expect_err "certificate is not trusted"
     check "requests without a trusted certificate" test "$(wc -l <safe/bodies)" = 2
+    # With TLS a proxy is asked for a tunnel, and sees the host alone. This one makes none.
+    https_proxy=$proxy_url SECRET_KEY=sk-4711 tls --remote "https://localhost:$port" \
+        --ca-file tls.pem --api-key-env SECRET_KEY
+    expect_rc 1; expect_err "no answer from the server"
+    check "the proxy was not asked" grep -qa "^CONNECT localhost:$port HTTP/1.1" proxy/bytes
+    check "the proxy saw more" test -z "$(grep -aE 'sk-4711|POST|content' proxy/bytes)"
     exec 8>&-
     wait "$server"
 else
     echo "skipped: TLS needs openssl"
 fi
+exec 9>&-
+wait "$proxy"
 finish

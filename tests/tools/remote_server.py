@@ -7,8 +7,13 @@ to FOLDER/bytes, request by request, and each body to FOLDER/bodies, a line each
 for each request, the last one for all that follow; a file
 FOLDER/restart begins with the first word again:
   good      answers with the text of FOLDER/answer
-  inputs    answers with the list of words at the end of the prompt, as a model might
+  inputs    answers with the list of words in the last line but one of the prompt, as a model might
+  repeats   answers with the key it got
+  refuses   200 with content null and a refusal that repeats the key it got
+  calls     200 with a call of a tool, without content
   STATUS    answers 401, 429, 500 ... with an error that repeats the key it got
+  escaped   401 with the key in escapes of JSON, in what is none
+  nested    401 with the key in escapes of JSON, in a message
   wait      429 with Retry-After: 1
   close     closes the connection without a word
   half      closes in the middle of an answer
@@ -103,13 +108,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def inputs(self, body):
         prompt = json.loads(body)["messages"][-1]["content"]
-        words = json.loads(prompt[prompt.rindex("\n") + 1 :])
+        words = json.loads(prompt.split("\n")[-2])
         lines = ["[%s], # \"%s\"" % (json.dumps(w.upper()), "no guess") for w in words]
         self.good("Here they are:\n[\n" + "\n".join(lines) + "\n]\n")
 
     def good(self, text=None):
-        text = text or open(path("answer")).read()
-        choice = {"index": 0, "message": {"role": "assistant", "content": text}}
+        self.message({"content": text or open(path("answer"), encoding="utf-8").read()})
+
+    def message(self, fields):
+        choice = {"index": 0, "message": {"role": "assistant", **fields}}
         self.answer(200, json.dumps({"object": "chat.completion", "choices": [choice]}).encode())
 
     def endless(self):
@@ -128,14 +135,26 @@ class Handler(http.server.BaseHTTPRequestHandler):
         with lock, open(path("bodies"), "ab") as f:
             f.write(body + b"\n")
         mode = next_mode()
+        key = self.headers.get("Authorization", "nobody")
+        escaped = key.replace("-", "\\u002D").replace("4", "\\u0034")
         if mode == "good":
             self.good()
+        elif mode == "repeats":
+            self.good("and for %s." % key)
+        elif mode == "refuses":
+            self.message({"content": None, "refusal": "\x1b[31mno way\nfor %s" % key})
+        elif mode == "calls":
+            self.message({"tool_calls": [{"id": "1", "type": "function"}]})
+        elif mode == "escaped":
+            self.answer(401, b'{"error": "no way for %s' % escaped.encode())
+        elif mode == "nested":
+            self.answer(401, json.dumps({"error": {"message": '{"for": "%s"}' % escaped}}).encode())
         elif mode == "inputs":
             self.inputs(body)
         elif mode == "wait":
             self.answer(429, b'{"error": {"message": "slow down"}}', [("Retry-After", "1")])
         elif mode.isdigit():
-            words = "no \x1b[31mway\nfor %s" % self.headers.get("Authorization", "nobody")
+            words = "no \x1b[31mway\nfor %s" % key
             self.answer(int(mode), json.dumps({"error": {"message": words}}).encode())
         elif mode == "close":
             self.close_connection = True
