@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 program, model, preload = (os.path.abspath(p) for p in sys.argv[1:4])
 every = int(sys.argv[4]) if len(sys.argv) > 4 else 1
@@ -308,6 +309,23 @@ for t in threads:
 done = [r for r in results if r[0] == 200]
 check(2 <= len(done) and all(r[0] in (0, 200, 503) for r in results), "SIGTERM: %s" % sorted({r[0] for r in results}))
 check(len(ledger()["charges"]) == len(done), "SIGTERM: %d charges, %d answers" % (len(ledger()["charges"]), len(done)))
+
+# ---- Memory at rest -------------------------------------------------------------------------------------------------
+begin_anew()
+s = Server("--record-cache", "0", epsilon=1000)
+results = [None] * 8
+for t in send_all():
+    t.join()
+check(all(r[0] == 200 for r in results), "eight at once: %s" % results)
+planned = float(s.send("GET", "/metrics")[1].split("dpinfer_memory_idle_bytes ")[3].split()[0]) / 1024
+for _ in range(100): # it rests once nothing has been drawn for a moment
+    time.sleep(.1)
+    with open("/proc/%d/status" % s.process.pid) as status:
+        held = int(status.read().split("VmRSS:")[1].split()[0])
+    if held < 1.15 * planned:
+        break
+check(.85 * planned < held < 1.15 * planned, "%d KiB at rest, and %d are planned" % (held, planned))
+s.stop()
 
 # ---- A thousand connections -----------------------------------------------------------------------------------------
 begin_anew()
