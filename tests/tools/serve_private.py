@@ -115,6 +115,7 @@ for code, words, body in (
         (400, "stream: found true", question(1, stream=True)),
         (400, "temperature: found 0", question(1, temperature=0)),
         (400, "privacy.epsilon: found -1, allowed", question(-1)),
+        (400, "privacy.epsilon: found 1e-9, allowed 1e-05 <= x <= 1e+06", question(1e-9)),
         (400, "privacy.batch: found 9, allowed 1..8", question(1, privacy={"epsilon": 1, "batch": 9})),
         (400, "privacy.label: no record", question(1, privacy={"epsilon": 1, "label": "c"})),
         (400, "delta: found 0.5 with 40 records", question(1, privacy={"epsilon": 1, "delta": .5})),
