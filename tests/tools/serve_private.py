@@ -133,6 +133,8 @@ check(s.send("POST", chat, question(3), key="first") == (200, answer), "a key th
 check(s.send("POST", chat, question(3), key="x" * 256)[0] == 400, "a key that is too long")
 code, one = s.send("GET", budget + "/letters")
 check(code == 200 and one["charges"] == 3 and len(one["history"]) == 3 and one["others"] == 0, "a budget")
+check(one["scope"] == "dataset" and one["unit"] is None, "whose budget it is")
+check(one["history"][2]["report"] == answer["privacy"]["report"], "the report of a charge")
 check([c["id"] for c in one["history"]] == [3, 2, 1], "the newest charge is the first")
 check(s.send("GET", budget + "/notes")[0] == 404 and s.send("GET", "/v1/privacy/reports/x")[0] == 404, "what is not there")
 metrics = s.send("GET", "/metrics")[1]
@@ -162,10 +164,14 @@ for name in ("ledger", "ledger.answers", "ledger.answers.lock"):
 s = Server(more=",unit=who,scope=unit,batch=5,pace=top,pace-theta=.6,pace-tokens=4")
 code, paced = s.send("POST", "/v1/privacy/plan", question(3, 40))
 check(code == 200 and paced["pace"] == "top" and paced["scope"] == "unit", "a plan: %s" % paced)
+one = s.send("GET", budget + "/letters")[1]
+check(one["scope"] == "unit" and one["unit"] == "who", "a budget of units: %s" % one)
 for i in range(7): # more than a unit can pay for, and less than would end the answers
     code, answer = s.send("POST", chat, question(3, 40))
     check(code == 200, "an answer of units: %s" % answer)
     check(answer["privacy"]["remaining"] == s.send("GET", budget + "/letters")[1]["total"], "what a new unit has")
+check(s.send("POST", "/v1/privacy/plan", question(3, 40))[1]["answers_left"] == paced["answers_left"] == one["total"] //
+      paced["cost"], "what a new unit can pay for")
 report = s.send("GET", answer["privacy"]["report"])[1]
 json.dump(report, open("report.json", "w"))
 open("text", "w").write(answer["choices"][0]["message"]["content"])
@@ -210,6 +216,11 @@ check(reply["error"]["type"] == "privacy_budget_exceeded", "the end of a budget"
 link = answers[0][1]["privacy"]["report"]
 check(s.send("GET", link, token=answers[0][0])[0] == 200, "its own report")
 check(s.send("GET", link, token="bob" if answers[0][0] == "alice" else "alice")[0] == 404, "another's report")
+check([answers[-1][0]] == [c["note"].split()[3].rstrip(":") for c in one["history"][:1]], "the last charge's note")
+for name in ("alice", "bob"):
+    history = s.send("GET", budget + "/letters", token=name)[1]["history"]
+    check(sorted(c["report"] for c in history if "report" in c) ==
+          sorted(reply["privacy"]["report"] for whose, reply in answers if whose == name), "reports of " + name)
 check(s.send("GET", budget)[0] == 401, "a budget without a token")
 s.stop()
 
