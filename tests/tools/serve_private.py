@@ -323,13 +323,17 @@ check(2 <= len(done) and all(r[0] in (0, 200, 503) for r in results), "SIGTERM: 
 check(len(ledger()["charges"]) == len(done), "SIGTERM: %d charges, %d answers" % (len(ledger()["charges"]), len(done)))
 
 # ---- Memory at rest -------------------------------------------------------------------------------------------------
+def planned_of(s):
+    return float(s.send("GET", "/metrics")[1].split("dpinfer_memory_idle_bytes ")[3].split()[0]) / 1024
+
+
 begin_anew()
 s = Server("--record-cache", "0", epsilon=1000)
 results = [None] * 8
 for t in send_all():
     t.join()
 check(all(r[0] == 200 for r in results), "eight at once: %s" % results)
-planned = float(s.send("GET", "/metrics")[1].split("dpinfer_memory_idle_bytes ")[3].split()[0]) / 1024
+planned = planned_of(s)
 for _ in range(100): # it rests once nothing has been drawn for a moment
     time.sleep(.1)
     with open("/proc/%d/status" % s.process.pid) as status:
@@ -338,6 +342,15 @@ for _ in range(100): # it rests once nothing has been drawn for a moment
         break
 check(.85 * planned < held < 1.15 * planned, "%d KiB at rest, and %d are planned" % (held, planned))
 s.stop()
+records = open("refs.jsonl").read()
+with open("refs.jsonl", "w") as f:
+    for i in range(40):
+        f.write(json.dumps({"text": "word " * 50000}) + "\n")
+begin_anew()
+s = Server("--record-cache", "0", epsilon=1000)
+check(abs(planned_of(s) - planned) < 2048, "a plan of memory depends on how long records are")
+s.stop()
+open("refs.jsonl", "w").write(records)
 
 # ---- A thousand connections -----------------------------------------------------------------------------------------
 begin_anew()
