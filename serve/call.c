@@ -22,13 +22,24 @@ static bool has_closed_its_side(const call *c) {
     return info && recv(info->connect_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
+/* From here on the server's end waits for its reply. */
+static void count_call(call *c) {
+    if (c->is_counted)
+        return;
+    c->is_counted = true;
+    pthread_mutex_lock(&c->s->lock);
+    c->s->n_calls++;
+    pthread_mutex_unlock(&c->s->lock);
+}
+
 static enum MHD_Result send_response(call *c, int code, struct MHD_Response *response) {
     const http *h = &c->s->http;
+    count_call(c);
     if (!response)
         return MHD_NO;
     h->add_response_header(response, "Cache-Control", "no-store");
     h->add_response_header(response, "X-Content-Type-Options", "nosniff");
-    if (c->s->is_stopping || has_closed_its_side(c))
+    if (c->s->is_stopping || c->is_ambiguous || has_closed_its_side(c))
         h->add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
     atomic_fetch_add(&c->s->n_replies[code], 1);
     const enum MHD_Result result = h->queue_response(c->connection, (unsigned)code, response);
@@ -63,6 +74,8 @@ enum MHD_Result call_refuse(call *c, const refusal *why) {
     snprintf(seconds, sizeof seconds, "%d", why->retry_after);
     if (response && why->retry_after > 0)
         c->s->http.add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
+    if (response && why->allow)
+        c->s->http.add_response_header(response, MHD_HTTP_HEADER_ALLOW, why->allow);
     if (response && why->http == MHD_HTTP_UNAUTHORIZED)
         c->s->http.add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
     return send_response(c, why->http, response);
@@ -319,12 +332,13 @@ static const route *find_route(const char *method, const char *path, char *name,
             continue;
         if (strcmp(routes[i].method, method) == 0)
             return &routes[i];
-        allowed = routes[i].method;
+        allowed = strcmp(routes[i].method, "GET") == 0 ? "GET, HEAD" : routes[i].method;
     }
     if (allowed)
         refuse(why, 405, NULL, "method: found %.20s, allowed %s", method, allowed);
     else
         refuse(why, 404, NULL, "there is no %.100s here", path);
+    why->allow = allowed;
     return NULL;
 }
 
@@ -342,6 +356,45 @@ static bool is_own_name(const char *host) {
 
 const char *call_field(const call *c, const char *name) {
     return c->s->http.lookup_connection_value(c->connection, MHD_HEADER_KIND, name);
+}
+
+/* What a request has of one header field. */
+typedef struct fields {
+    const char *name;
+    int n;
+} fields;
+
+static enum MHD_Result count_field(void *user, enum MHD_ValueKind kind, const char *name,
+                                   const char *value) {
+    fields *f = user;
+    (void)kind, (void)value;
+    f->n += strcasecmp(name, f->name) == 0;
+    return MHD_YES;
+}
+
+static int count_fields(const call *c, const char *name) {
+    fields f = {name, 0};
+    c->s->http.get_connection_values(c->connection, MHD_HEADER_KIND, count_field, &f);
+    return f.n;
+}
+
+/* Where a request ends and whom it is for must be one thing to this server and to a proxy before
+ * it. What follows such a request on its connection is not read. */
+static bool check_framing(call *c, const char *version, refusal *why) {
+    const int n_hosts = count_fields(c, MHD_HTTP_HEADER_HOST);
+    const int n_lengths = count_fields(c, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    const bool is_chunked = call_field(c, MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL;
+    const bool wants_host = strcmp(version, MHD_HTTP_VERSION_1_0) != 0;
+    c->is_ambiguous = true;
+    if (n_hosts > 1 || (n_hosts == 0 && wants_host))
+        return refuse(why, 400, NULL, "Host: found %d of these fields, allowed 1", n_hosts);
+    if (n_lengths > 1)
+        return refuse(why, 400, NULL, "Content-Length: found %d of these fields, allowed 1",
+                      n_lengths);
+    if (n_lengths > 0 && is_chunked)
+        return refuse(why, 400, NULL, "Content-Length: not allowed beside Transfer-Encoding");
+    c->is_ambiguous = false;
+    return true;
 }
 
 /* A web page elsewhere may send what a form sends, and no JSON: browsers ask the server first
@@ -375,18 +428,15 @@ static bool check_headers(call *c, refusal *why) {
 /* ---- Receiving ------------------------------------------------------------------------------- */
 
 static enum MHD_Result begin_call(server *s, struct MHD_Connection *connection, const char *path,
-                                  const char *method, void **state) {
+                                  const char *method, const char *version, void **state) {
     refusal why;
     call *c = calloc(1, sizeof *c);
     if (!c)
         return MHD_NO;
     *c = (call){.s = s, .connection = connection};
     *state = c;
-    pthread_mutex_lock(&s->lock);
-    s->n_calls++;
-    pthread_mutex_unlock(&s->lock);
     c->route = find_route(method, path, c->name, &why);
-    if (!c->route || !check_headers(c, &why))
+    if (!check_framing(c, version, &why) || !c->route || !check_headers(c, &why))
         return call_refuse(c, &why);
     return MHD_YES;
 }
@@ -443,9 +493,8 @@ enum MHD_Result call_handle(void *user, struct MHD_Connection *connection, const
                             size_t *n_data, void **state) {
     server *s = user;
     call *c = *state;
-    (void)version;
     if (!c)
-        return begin_call(s, connection, url, method, state);
+        return begin_call(s, connection, url, method, version, state);
     if (*n_data > 0)
         return receive(c, data, n_data);
     if (c->refused.http)
@@ -457,6 +506,7 @@ enum MHD_Result call_handle(void *user, struct MHD_Connection *connection, const
     if (!c->is_whole) { /* called again at once, and then nothing more is read from the socket: a
                            client that has closed its side gets its reply after a wait, too */
         c->is_whole = true;
+        count_call(c);
         return MHD_YES;
     }
     if (s->is_stopping && strcmp(c->route->method, "POST") == 0)
@@ -483,10 +533,10 @@ void call_completed(void *user, struct MHD_Connection *connection, void **state,
     }
     forget_body(c);
     dpi_private_free(c->out);
-    free(c);
-    *state = NULL;
     pthread_mutex_lock(&s->lock);
-    if (--s->n_calls == 0)
+    if (c->is_counted && --s->n_calls == 0)
         pthread_cond_signal(&s->left);
     pthread_mutex_unlock(&s->lock);
+    free(c);
+    *state = NULL;
 }

@@ -32,7 +32,7 @@ struct server {
     atomic_llong n_replies[CODES_MAX]; /* by status code */
     pthread_mutex_t lock;
     pthread_cond_t left; /* n_calls has become 0 */
-    int n_calls;         /* requests whose reply is not sent */
+    int n_calls;         /* requests that are whole and whose reply is not sent */
 };
 
 typedef struct call call;
@@ -57,7 +57,9 @@ struct call {
     answer *a;            /* that of the job, where there is one */
     reply_head head;
     bool is_streamed, includes_usage;
-    bool is_whole; /* libmicrohttpd has read all of it */
+    bool is_ambiguous; /* it is not known where it ends */
+    bool is_whole;     /* libmicrohttpd has read all of it */
+    bool is_counted;   /* in n_calls */
 
     /* Of a stream. */
     bool has_begun, is_over;

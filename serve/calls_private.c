@@ -113,5 +113,11 @@ static enum MHD_Result reply_query(call *c, job *(*create)(const books *b, const
     return submit(c, j, j ? j->run : NULL);
 }
 
-enum MHD_Result call_budget(call *c) { return reply_query(c, budget_create); }
+/* All budgets of a server without datasets: none. */
+enum MHD_Result call_budget(call *c) {
+    if (c->s->books.datasets.n > 0 || c->name[0])
+        return reply_query(c, budget_create);
+    json_t *none = json_pack("{s:s, s:[]}", "object", "list", "data");
+    return call_send(c, MHD_HTTP_OK, reply_dump(none), "application/json");
+}
 enum MHD_Result call_report(call *c) { return reply_query(c, report_create); }

@@ -306,16 +306,19 @@ dpi_status datasets_open(const char *const *specs, int n, const char *ledger, da
         dpi_status status = dataset_parse(specs[d->n], one, err);
         if (status == DPI_STATUS_OK && datasets_find(d, one->name))
             status = fail_with(err, DPI_STATUS_ARG, "--dataset: '%s' is there twice", one->name);
-        if (status == DPI_STATUS_OK)
-            status = open_records(one, err);
         if (status != DPI_STATUS_OK) {
             dataset_free(one);
             return status;
         }
     }
     TRY(open_files(ledger, d, err));
-    TRY(settle_begun(d, err));
-    for (int i = 0; i < n; i++)
+    return settle_begun(d, err);
+}
+
+dpi_status datasets_read(datasets *d, dpi_error *err) {
+    for (int i = 0; i < d->n; i++)
+        TRY(open_records(&d->v[i], err));
+    for (int i = 0; i < d->n; i++)
         TRY(add_to_ledger(d, &d->v[i], err));
     return DPI_STATUS_OK;
 }

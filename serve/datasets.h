@@ -46,12 +46,14 @@ typedef struct datasets {
 dpi_status dataset_parse(const char *spec, dataset *d, dpi_error *err);
 void dataset_free(dataset *d);
 
-/* Opens the records of all `specs`, the ledger, which is made if it is not there, and the file of
- * answers beside it (LEDGER.answers). A dataset that the ledger does not have is added; one that it
- * has must have the same epsilon and delta. Answers that an earlier server had begun are settled.
- * *d is datasets_close's in any case. Errors: ARG, and those of the files. */
+/* Reads `specs` and opens the ledger, which is made if it is not there, and the file of answers
+ * beside it (LEDGER.answers). Answers that an earlier server had begun are settled. *d is
+ * datasets_close's in any case. Errors: ARG, and those of the files. */
 dpi_status datasets_open(const char *const *specs, int n, const char *ledger, datasets *d,
                          dpi_error *err);
+/* Then opens the records. A dataset that the ledger does not have is added; one that it has must
+ * have the same epsilon and delta. Errors: as above. */
+dpi_status datasets_read(datasets *d, dpi_error *err);
 void datasets_close(datasets *d);
 
 /* NULL: there is none of that name. */

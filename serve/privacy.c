@@ -124,14 +124,37 @@ static json_t *dataset_object(const query *q, const dpi_dataset_info *info, dpi_
         return NULL;
     }
     const int64_t others = info->charged > p.sum ? info->charged - p.sum : 0;
-    return json_pack("{s:s, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:I, s:b, s:i, s:b, s:b, s:o, s:f}",
-                     "dataset", info->name, "epsilon", info->epsilon, "delta", info->delta, "order",
+    return json_pack("{s:s, s:s, s:s?, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:I, s:b, s:i, s:b, s:b, "
+                     "s:o, s:f}",
+                     "dataset", info->name, "scope", dpi_scope_name(info->scope), "unit",
+                     d ? d->unit : NULL, "epsilon", info->epsilon, "delta", info->delta, "order",
                      (int)info->order, "total", books_divergence(info->budget), "spent",
                      books_divergence(info->charged), "left", books_divergence(info->left),
                      "epsilon_spent", info->epsilon_charged, "charges",
                      (json_int_t)info->n_charges, "closed", info->closed[0] != '\0', "batch",
                      d ? (int)d->batch : 0, "labels", d && d->label, "streams", q->b->allows_stream,
                      "principals", p.list, "others", books_divergence(others));
+}
+
+/* Where the report of a charge is: "" unless it paid for an answer of this principal. */
+static void find_report(const query *q, const dpi_charge *c, char link[80]) {
+    char id[STORE_ID_MAX + 1], whose[PRINCIPAL_NAME_MAX + 16];
+    int n = 0;
+    link[0] = '\0';
+    if (sscanf(c->note, "answer %47[a-z0-9-] %n", id, &n) != 1 || n == 0)
+        return;
+    snprintf(whose, sizeof whose, "%s%s:", q->principal[0] ? "for " : "over HTTP", q->principal);
+    if (strncmp(c->note + n, whose, strlen(whose)) == 0)
+        snprintf(link, 80, "/v1/privacy/reports/%s", id);
+}
+
+static json_t *charge_object(const query *q, const dpi_charge *c) {
+    char link[80];
+    find_report(q, c, link);
+    return json_pack("{s:I, s:s, s:f, s:s, s:o, s:b, s:s*}", "id", (json_int_t)c->id, "date",
+                     c->date, "cost", books_divergence(c->amount), "method", c->method, "note",
+                     reply_string(c->note, strlen(c->note)), "counted", c->counted, "report",
+                     link[0] ? link : NULL);
 }
 
 /* The last charges, the newest first. */
@@ -146,10 +169,7 @@ static dpi_status add_history(const query *q, const dpi_dataset_info *info, json
         status = dpi_ledger_charge_before(q->b->datasets.ledger, info->name, before, &c, err);
         if (status != DPI_STATUS_OK || c.id == 0)
             break;
-        json_array_append_new(
-            list, json_pack("{s:I, s:s, s:f, s:s, s:o, s:b}", "id", (json_int_t)c.id, "date",
-                            c.date, "cost", books_divergence(c.amount), "method", c.method, "note",
-                            reply_string(c.note, strlen(c.note)), "counted", c.counted));
+        json_array_append_new(list, charge_object(q, &c));
     }
     json_object_set_new(object, "history", list);
     return status;

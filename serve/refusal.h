@@ -12,6 +12,7 @@ typedef struct refusal {
     int retry_after;   /* 503: seconds; 0: not said */
     const char *type;  /* "invalid_request_error"; static */
     const char *param; /* the field that is wrong; static; NULL: none */
+    const char *allow; /* 405: the methods of the path; static */
     bool has_budget;   /* a budget does not allow it: what is left, and what it would cost */
     double left, cost; /* Renyi divergences of that order */
     int order;

@@ -63,8 +63,25 @@ static bool copy_text(const char *bytes, size_t n_bytes, char **text, size_t *n,
     return true;
 }
 
+/* Each member of an object is one of `allowed`, which ends with NULL. */
+static bool check_members(const json_t *object, const char *what, const char *const *allowed,
+                          refusal *why) {
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)object, key, value) {
+        const char *const *name = allowed;
+        while (*name && strcmp(key, *name) != 0)
+            name++;
+        if (!*name)
+            return refuse(why, 400, "messages", "messages: '%.60s' is not a field of a %s", key,
+                          what);
+    }
+    return true;
+}
+
 /* A string, or an array of {"type": "text", "text": ...}, whose texts follow each other. */
 static bool read_content(const json_t *content, char **text, size_t *n, refusal *why) {
+    static const char *const members[] = {"type", "text", NULL};
     if (json_is_string(content))
         return copy_text(json_string_value(content), json_string_length(content), text, n, why);
     if (!json_is_array(content) || json_array_size(content) == 0)
@@ -76,7 +93,8 @@ static bool read_content(const json_t *content, char **text, size_t *n, refusal 
         if (!type || strcmp(type, "text") != 0 || !json_is_string(words))
             return refuse(why, 400, "messages", "content: found a part that is no text, allowed "
                                                 "parts of the type text");
-        if (!copy_text(json_string_value(words), json_string_length(words), text, n, why))
+        if (!check_members(part, "part of the content", members, why) ||
+            !copy_text(json_string_value(words), json_string_length(words), text, n, why))
             return false;
     }
     return true;
@@ -84,6 +102,7 @@ static bool read_content(const json_t *content, char **text, size_t *n, refusal 
 
 /* The library renders one message of a user, and what the system says before it. */
 static bool read_messages(const json_t *messages, request *r, refusal *why) {
+    static const char *const members[] = {"role", "content", "name", NULL};
     const size_t n = json_array_size(messages);
     if (!json_is_array(messages) || n < 1 || n > 2)
         return refuse(why, 400, "messages",
@@ -100,7 +119,8 @@ static bool read_messages(const json_t *messages, request *r, refusal *why) {
             return refuse(why, 400, "messages",
                           "messages: the role of message %zu must be '%s'", i + 1,
                           i + 1 == n ? "user" : "system");
-        if (!(is_user ? read_content(content, &r->user, &r->n_user, why)
+        if (!check_members(message, "message", members, why) ||
+            !(is_user ? read_content(content, &r->user, &r->n_user, why)
                       : read_content(content, &r->system, &r->n_system, why)))
             return false;
     }
@@ -132,13 +152,20 @@ static bool read_stream_options(const json_t *value, request *r, refusal *why) {
 
 /* ---- Privacy --------------------------------------------------------------------------------- */
 
-static bool read_real(const json_t *value, const char *name, double most, bool is_open,
+/* Below it the clip bound is a few of its least steps, and what an answer costs at a usual delta is
+ * nothing, or four times less than what was asked for. */
+#define EPSILON_LEAST 1e-5
+
+/* least 0: 0 and `most` are not allowed. */
+static bool read_real(const json_t *value, const char *name, double least, double most,
                       double *number, refusal *why) {
     char allowed[48];
+    const bool is_open = least == 0;
     *number = json_number_value(value);
-    if (json_is_number(value) && *number > 0 && (is_open ? *number < most : *number <= most))
+    if (json_is_number(value) &&
+        (is_open ? *number > 0 && *number < most : *number >= least && *number <= most))
         return true;
-    snprintf(allowed, sizeof allowed, "0 < x %s %g", is_open ? "<" : "<=", most);
+    snprintf(allowed, sizeof allowed, is_open ? "%g < x < %g" : "%g <= x <= %g", least, most);
     return refuse_value(why, name, value, allowed);
 }
 
@@ -170,9 +197,9 @@ static bool set_tokens(request *r, const char *name, const json_t *value, refusa
 static bool read_privacy_field(const char *key, const json_t *value, request *r, refusal *why) {
     int64_t number = 0;
     if (strcmp(key, "epsilon") == 0)
-        return read_real(value, "privacy.epsilon", 1e6, false, &r->epsilon, why);
+        return read_real(value, "privacy.epsilon", EPSILON_LEAST, 1e6, &r->epsilon, why);
     if (strcmp(key, "delta") == 0)
-        return read_real(value, "privacy.delta", 1, true, &r->delta, why);
+        return read_real(value, "privacy.delta", 0, 1, &r->delta, why);
     if (strcmp(key, "tokens") == 0)
         return set_tokens(r, "privacy.tokens", value, why);
     if (strcmp(key, "label") == 0)
@@ -206,7 +233,7 @@ static bool check_privacy(const json_t *object, const request *r, int form, refu
         return true;
     if (r->epsilon == 0)
         return refuse(why, 400, "privacy", "privacy.epsilon: there is none: an answer about a "
-                                           "dataset spends what the request says, 0 < x <= 1e6");
+                                           "dataset spends what the request says, 1e-5..1e6");
     if (r->is_seeded)
         return refuse(why, 400, "seed", "seed: not allowed with a dataset: whoever knows it could "
                                         "undo the mechanism");
@@ -317,14 +344,27 @@ static bool read_all(json_t *object, request *r, refusal *why) {
     return true;
 }
 
+/* The body as JSON; NULL: *why. */
+static json_t *load(const char *body, size_t n_bytes, refusal *why) {
+    json_error_t error;
+    json_t *object = n_bytes > 0 ? json_loadb(body, n_bytes, JSON_REJECT_DUPLICATES, &error) : NULL;
+    if (n_bytes == 0)
+        refuse(why, 400, NULL, "the body is empty, allowed is a JSON object");
+    else if (!object && (json_error_code(&error) == json_error_null_character ||
+                         json_error_code(&error) == json_error_null_byte_in_key))
+        refuse(why, 400, NULL, "the body has the character NUL in a string, which is not allowed "
+                               "(byte %d)", error.position);
+    else if (!object)
+        refuse(why, 400, NULL, "the body is not JSON: %s (byte %d)", error.text, error.position);
+    return object;
+}
+
 bool request_parse(const char *body, size_t n_bytes, int form, const request_defaults *defaults,
                    request *r, refusal *why) {
-    json_error_t error;
     *r = (request){.tau = defaults->tau, .top_k = defaults->top_k};
-    json_t *object = json_loadb(body, n_bytes, JSON_REJECT_DUPLICATES, &error);
+    json_t *object = load(body, n_bytes, why);
     if (!object)
-        return refuse(why, 400, NULL, "the body is not JSON: %s (byte %d)", error.text,
-                      error.position);
+        return false;
     r->is_chat = form == REQUEST_CHAT ||
                  (form == REQUEST_ANY && json_object_get(object, "messages"));
     const bool ok = json_is_object(object)

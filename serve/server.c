@@ -113,22 +113,46 @@ static dpi_status start_daemon(server *s, dpi_error *err) {
 
 /* ---- All ------------------------------------------------------------------------------------- */
 
-/* After the worker. */
-static dpi_status open_books(server *s, const char *model_path, dpi_error *err) {
+static dpi_status open_books(server *s, dpi_error *err) {
     const server_options *o = &s->options;
     books *b = &s->books;
-    b->worker = s->worker;
     b->principals = o->principals;
     b->model = o->worker.model;
     b->model_name = s->model.name;
     b->session = o->worker.session;
-    b->session.n_ctx = s->n_ctx;
     b->chat = o->chat;
     b->n_tokens = o->n_tokens;
     b->allows_stream = o->allows_stream;
     b->random = o->random;
     b->random_user = o->random_user;
-    return books_begin(b, model_path, err);
+    return books_begin(b, o->model_path, err);
+}
+
+/* What there is in memory, with the weights that are still to come. Taken after the libraries and
+ * the books, which it counts, and before a record is read: clients see it. */
+static uint64_t memory_now(const server *s) {
+    enum { MANY_TOKENS = 1 << 20 };
+    uint64_t now;
+    dpi_process_memory(&now, NULL);
+    return now > 0 ? now + dpi_model_unread_bytes(s->options.worker.model, MANY_TOKENS)
+                   : (uint64_t)s->model.weight_bytes;
+}
+
+static dpi_status open_worker(server *s, dpi_error *err) {
+    worker_options *o = &s->options.worker;
+    if (o->n_bytes == 0)
+        o->n_bytes = memory_now(s);
+    dpi_status status = datasets_read(&s->books.datasets, err);
+    if (status != DPI_STATUS_OK)
+        return status;
+    o->n_seq_most = datasets_rows(&s->books.datasets);
+    o->n_records = datasets_records(&s->books.datasets);
+    status = worker_create(o, &s->worker, err);
+    if (status != DPI_STATUS_OK)
+        return status;
+    s->n_ctx = s->books.session.n_ctx = worker_n_ctx(s->worker);
+    s->books.worker = s->worker;
+    return DPI_STATUS_OK;
 }
 
 static dpi_status open_all(server *s, dpi_error *err) {
@@ -141,14 +165,10 @@ static dpi_status open_all(server *s, dpi_error *err) {
         status = listen_on(s, err);
     if (status == DPI_STATUS_OK)
         status = datasets_open(o->datasets, o->n_datasets, o->ledger, &s->books.datasets, err);
-    o->worker.n_seq_most = datasets_rows(&s->books.datasets);
-    o->worker.n_records = datasets_records(&s->books.datasets);
     if (status == DPI_STATUS_OK)
-        status = worker_create(&o->worker, &s->worker, err);
-    if (status != DPI_STATUS_OK)
-        return status;
-    s->n_ctx = worker_n_ctx(s->worker);
-    status = open_books(s, o->model_path, err);
+        status = open_books(s, err);
+    if (status == DPI_STATUS_OK)
+        status = open_worker(s, err);
     return status == DPI_STATUS_OK ? start_daemon(s, err) : status;
 }
 

@@ -31,7 +31,8 @@ typedef struct server_options {
     void *random_user;
     void (*on_panic)(const char *reason); /* libmicrohttpd cannot go on: ends the process, or it
                                              is aborted. May be NULL */
-    worker_options worker; /* n_seq_most follows from the rest */
+    worker_options worker; /* n_seq_most and n_records follow from the rest; n_bytes 0: what there
+                              is once all but the records is open */
 } server_options;
 
 /* Errors: those of worker_create, datasets_open and dpi_report_create; ARG (the address), IO (the

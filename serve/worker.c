@@ -4,9 +4,13 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-/* Tokens of a prompt that are read between two steps of the other answers. */
-enum { PIECE = 64 };
+enum {
+    PIECE = 64, /* tokens of a prompt that are read between two steps of the other answers */
+    REST_NANOSECONDS = 200000000, /* without anything to do: questions that come one after the
+                                     other find their memory where it was */
+};
 
 struct worker {
     worker_options options;
@@ -21,6 +25,7 @@ struct worker {
     answer *prepared;       /* that are prepared, and not begun */
     int32_t n_preparing;    /* that have room and are not begun */
     bool is_stopping;
+    bool has_rested; /* at_rest was called since the last answer */
     worker_counts counts;
 
     /* The thread's own. */
@@ -283,6 +288,25 @@ static answer *find_prepared(worker *w) {
     return a;
 }
 
+/* With the lock held. */
+static void wait_for_change(worker *w) {
+    struct timespec end;
+    if (w->has_rested || !w->options.at_rest) {
+        pthread_cond_wait(&w->changed, &w->lock);
+        return;
+    }
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_nsec += REST_NANOSECONDS;
+    end.tv_sec += end.tv_nsec / 1000000000;
+    end.tv_nsec %= 1000000000;
+    if (pthread_cond_timedwait(&w->changed, &w->lock, &end) == 0)
+        return;
+    w->has_rested = true;
+    pthread_mutex_unlock(&w->lock);
+    w->options.at_rest();
+    pthread_mutex_lock(&w->lock);
+}
+
 /* What the thread does next: *a, if not NULL, has room, and is begun or else prepared. Answers get
  * room in the order in which they came. Waits where there is nothing to do; false where there never
  * will be. */
@@ -295,8 +319,9 @@ static bool next_answer(worker *w, answer **a, bool *is_prepared) {
             *a = find_room(w);
         if (*a || w->n_live > 0 || (w->is_stopping && w->n_preparing == 0 && !w->first))
             break;
-        pthread_cond_wait(&w->changed, &w->lock);
+        wait_for_change(w);
     }
+    w->has_rested = w->has_rested && !*a;
     const bool goes_on = *a || w->n_live > 0;
     pthread_mutex_unlock(&w->lock);
     return goes_on;
@@ -425,8 +450,7 @@ static dpi_status find_memory(worker *w, const dpi_session_options *session, dpi
         status = dpi_session_memory(model, session, n_ctx, 0, &most, err);
     if (status != DPI_STATUS_OK)
         return status;
-    const uint64_t now =
-        w->options.n_bytes > 0 ? w->options.n_bytes : (uint64_t)info.weight_bytes;
+    const uint64_t now = w->options.n_bytes;
     const int64_t more = session->n_kept > 0 ? w->options.kept_bytes : 0;
     w->memory = (worker_memory){(int64_t)(now + idle), more, (int64_t)(now + most) + more};
     return DPI_STATUS_OK;

@@ -62,8 +62,9 @@ typedef struct worker_options {
     int32_t n_waiting;           /* answers that may wait for that */
     int64_t kept_bytes;          /* for caches of records between answers; 0: none is kept */
     int64_t n_records;           /* that there are */
-    uint64_t n_bytes; /* memory of the process without any answer, as dpi_process_memory and
-                         dpi_model_unread_bytes have it before a record is read; 0: the weights */
+    uint64_t n_bytes;            /* memory of the process without records and answers */
+    void (*at_rest)(void); /* nothing has been drawn for a moment: called once, on the worker's
+                              thread, after the last of many answers. May be NULL */
 } worker_options;
 
 /* Makes the session and starts the thread. Errors: those of dpi_session_create; SYSTEM. */

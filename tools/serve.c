@@ -1,4 +1,5 @@
 /* serve.c - see cmd_serve.h. */
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,6 +18,17 @@ static void end_at_once(const char *reason) {
     _exit(CLI_FAILED);
 }
 
+#ifdef __GLIBC__
+/* Large blocks, as caches of tokens are, go back to the system when an answer is over: the C
+ * library would learn from the first ones that are freed to keep them, in a heap of each thread. */
+static void settle_heaps(void) { mallopt(M_MMAP_THRESHOLD, 128 << 10); }
+/* And the small ones when there is nothing to do. */
+static void trim_heaps(void) { malloc_trim(0); }
+#else
+static void settle_heaps(void) {}
+static void trim_heaps(void) {}
+#endif
+
 static int read_server_options(const args *a, server_options *o) {
     dpi_error err;
     *o = (server_options){.host = a->v[OPT_HOST].s, .port = (int)a->v[OPT_PORT].i,
@@ -28,6 +40,7 @@ static int read_server_options(const args *a, server_options *o) {
     o->allows_stream = a->v[OPT_ALLOW_STREAM].i;
     o->worker.n_parallel = (int32_t)a->v[OPT_AT_A_TIME].i;
     o->worker.n_waiting = (int32_t)a->v[OPT_WAITING].i;
+    o->worker.at_rest = trim_heaps;
     o->worker.kept_bytes = a->v[OPT_RECORD_CACHE].i << 20;
     const int code = read_session_options(a, &o->worker.session);
     if (code != CLI_OK)
@@ -46,14 +59,6 @@ static void settle_context(const args *a, const dpi_model_info *info, server_opt
         *n_ctx = info->n_ctx_train < CONTEXT_MOST ? info->n_ctx_train : CONTEXT_MOST;
     if (a->v[OPT_CTX_SIZE].given)
         note_context(*n_ctx, info);
-}
-
-/* What there is in memory before a record is read, with the weights that are still to come. */
-static uint64_t memory_without_answers(const dpi_model *model) {
-    enum { MANY_TOKENS = 1 << 20 };
-    uint64_t now;
-    dpi_process_memory(&now, NULL);
-    return now > 0 ? now + dpi_model_unread_bytes(model, MANY_TOKENS) : 0;
 }
 
 /* The signals that stop the server reach the thread that waits for them, and no other. */
@@ -118,6 +123,7 @@ int serve_main(const args *a) {
     dpi_model *model = NULL;
     dpi_model_info info;
     sigset_t before;
+    settle_heaps();
     int code = read_server_options(a, &o);
     if (code == CLI_OK)
         code = read_principals(a, &p);
@@ -127,7 +133,6 @@ int serve_main(const args *a) {
     if (code == CLI_OK) {
         settle_context(a, &info, &o);
         o.worker.model = model;
-        o.worker.n_bytes = memory_without_answers(model);
         o.principals = p;
         signals_catch();
         hold_signals(&before);

@@ -54,9 +54,10 @@ static void refuses_by_name(void **state) {
     static const struct {
         const char *body, *message;
     } bodies[] = {
-        {"", "not JSON"},
+        {"", "the body is empty"},
         {"{\"prompt\": \"x\"", "not JSON"},
-        {"{\"prompt\": \"x\\u0000\"}", "not JSON"},
+        {"{\"prompt\": \"x\\u0000\"}", "the body has the character NUL in a string"},
+        {"{\"x\\u0000\": 1}", "the body has the character NUL in a string"},
         {"{\"prompt\": \"\xff\"}", "not JSON"},
         {"{\"prompt\": \"x\"} {}", "not JSON"},
         {"{\"prompt\": \"x\", \"prompt\": \"y\"}", "not JSON"},

@@ -86,6 +86,20 @@ refused 400 "the role of message 1 must be 'user'" $chat \
     '{"messages": [{"role": "system", "content": "x"}]}'
 refused 400 "a part that is no text" $chat \
     '{"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}'
+refused 400 "'refusal' is not a field of a message" $chat \
+    '{"messages": [{"role": "user", "content": "x", "refusal": null}]}'
+refused 400 "'cache_control' is not a field of a part of the content" $chat '{"messages":
+    [{"role": "user", "content": [{"type": "text", "text": "x", "cache_control": {}}]}]}'
+refused 400 "the body is empty" $chat ''
+refused 400 "the body has the character NUL in a string" /v1/completions '{"prompt": "a\u0000b"}'
+post $chat '{"messages": [{"role": "user", "content": "x", "name": "me"}], "max_tokens": 1}'
+expect_code 200
+get $chat; expect_code 405
+check "no methods that are allowed" grep -qi $'^allow: POST\r$' headers
+post /health '{}'; expect_code 405
+check "no methods that are allowed" grep -qi $'^allow: GET, HEAD\r$' headers
+get /v1/privacy/budget; expect_code 200; expect_out '{"object":"list","data":[]}'
+get /v1/privacy/budget/letters; expect_code 404
 refused 400 "max_tokens: found 0, allowed 1..1048576" $chat "${ask% *} 0}"
 refused 400 "max_tokens: found 201, allowed 1..200" $chat "${ask% *} 201}"
 for field in '"temperature": -1' '"temperature": "hot"' '"top_p": 0.5' '"n": 2' '"logprobs": true' \

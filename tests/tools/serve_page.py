@@ -149,7 +149,7 @@ work = tempfile.mkdtemp()
 os.chdir(work)
 with open("refs.jsonl", "w") as f:
     for i in range(40):
-        f.write(json.dumps({"text": "Ticket %d: the printer does not print." % i, "dept": "ab"[i % 2]}) + "\n")
+        f.write(json.dumps({"text": "Ticket %d: the printer does not print." % i, "dept": "ab"[i % 2], "who": "p%d" % (i % 20)}) + "\n")
 datasets = ["--dataset", "letters=refs.jsonl,label=dept,epsilon=8,delta=1e-6,batch=8", "--ledger", "ledger"]
 server, address = start(*datasets)
 browser = Browser()
@@ -190,13 +190,25 @@ check(browser.run("document.querySelectorAll('#history tr').length") == 1, "the 
 # ---- The report ------------------------------------------------------------------------------------------------------
 browser.call("Page.setDownloadBehavior", behavior="allow", downloadPath=work)
 browser.focus_by_keyboard("report")
-browser.press("Enter", "\r")
-browser.until("document.querySelector('#status').textContent.includes('is downloaded')", "the report")
-while browser.event("Page.downloadProgress")["params"]["state"] != "completed":
-    pass
-name = [n for n in os.listdir(work) if n.startswith("chatcmpl-") and n.endswith(".json")]
-verified = subprocess.run([program, "verify", name[0], "--ledger", "ledger"], capture_output=True)
-check(verified.returncode == 0, "verify: %s" % verified.stderr)
+def download(start, what):
+    """What `start` brings: a report that verify accepts; the name of its file."""
+    for name in reports():
+        os.unlink(name)
+    start()
+    browser.until("document.querySelector('#status').textContent.includes('is downloaded')", what)
+    while browser.event("Page.downloadProgress")["params"]["state"] != "completed":
+        pass
+    verified = subprocess.run([program, "verify", reports()[0], "--ledger", "ledger"], capture_output=True)
+    check(verified.returncode == 0, "verify: %s" % verified.stderr)
+
+
+def reports():
+    return [n for n in os.listdir(work) if n.startswith("chatcmpl-") and n.endswith(".json")]
+
+
+download(lambda: browser.press("Enter", "\r"), "the report")
+browser.run("say('')")
+download(lambda: browser.run("document.querySelector('#history button').click()"), "the report of a charge")
 
 # ---- What a screen reader has ----------------------------------------------------------------------------------------
 tree = browser.call("Accessibility.getFullAXTree")["nodes"]
@@ -210,9 +222,15 @@ check(browser.run("document.querySelectorAll('h1').length") == 1, "one heading")
 # ---- Widths, light and dark ------------------------------------------------------------------------------------------
 for scheme in ("light", "dark"):
     browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}, still])
-    for width in (320, 768, 1600):
+    for width in (320, 800, 1600):
         browser.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         check(browser.run("document.documentElement.scrollWidth") <= width, "%d pixels are too few" % width)
+        check(browser.run("(e => e.scrollWidth <= e.clientWidth)(document.querySelector('.scroll'))"),
+              "the table of charges is cut at %d pixels" % width)
+        lines = browser.run("""[...document.querySelectorAll('td.date span')].map(e => e.getClientRects().length)
+            .concat(innerWidth < 640 ? [] : [new Set([...document.querySelectorAll('td.date span')].map(e =>
+            e.getBoundingClientRect().top)).size])""")
+        check(lines and all(n == 1 for n in lines), "a date in parts at %d pixels: %s" % (width, lines))
         small = browser.run("""[...document.querySelectorAll('button, input, select, textarea')].filter(e =>
             e.getClientRects().length && e.getBoundingClientRect().height < 43).length""")
         check(small == 0, "a control that is too small at %d pixels" % width)
@@ -260,11 +278,46 @@ browser.until("document.querySelector('#spenders').textContent.includes('alice')
 browser.run("document.querySelector('#epsilon').value = 7")
 browser.run("document.querySelector('#form').requestSubmit()")
 browser.until("document.querySelector('#status').className === 'bad'", "a budget that does not allow it")
+check("in parts of the budget: it costs" in browser.run("document.querySelector('#status').textContent").lower(),
+      "what was refused, in words")
 browser.picture("refused")
 browser.run("document.querySelector('#dataset').value = ''; document.querySelector('#dataset').dispatchEvent(new Event('change'))")
 browser.run("document.querySelector('#form').requestSubmit()")
 browser.until("document.querySelector('#status').textContent === 'The answer is there.'", "a plain answer")
 check("none" in browser.run("document.querySelector('#facts').textContent"), "a plain answer says that it is one")
+server.send_signal(signal.SIGTERM)
+check(server.wait(60) == 0, "the server's end")
+
+# ---- A budget for each unit; no dataset at all ----------------------------------------------------------------------
+server, address = start("--dataset", "letters=refs.jsonl,unit=who,scope=unit,epsilon=2,delta=1e-6,batch=8", "--ledger", "units")
+browser.open(address + "/")
+browser.until("document.querySelector('#left').textContent.includes('Each unit (who) has a budget of its own')", "units")
+check(browser.run("document.querySelector('#bar').hidden"), "a bar of units")
+check(browser.run("document.querySelector('label[for=batch]').textContent").startswith("Units"), "units that answer")
+browser.run("document.querySelector('#question').value = 'Which problem?'; document.querySelector('#tokens').value = 10")
+for i in range(6):
+    browser.run("say(''); document.querySelector('#form').requestSubmit()")
+    browser.until("document.querySelector('#status').textContent === 'The answer is there.'", "an answer of units")
+    browser.until("document.querySelectorAll('#history tr').length === %d" % (i + 1), "the charges of units")
+check("epsilon 2 at delta 1e-6" in browser.run("document.querySelector('#left').textContent"), "what a new unit has")
+check("%" not in browser.run("document.querySelector('#left').textContent +"
+                             "document.querySelector('#spenders').textContent"), "nothing is spent of a unit")
+check("Units" in browser.run("document.querySelector('#facts').textContent"), "how many units")
+browser.picture("units")
+browser.run("document.querySelector('#plan').click()")
+browser.until("document.querySelector('#status').textContent.includes('A new unit can pay for 3 such answers.')", "a plan")
+server.send_signal(signal.SIGTERM)
+check(server.wait(60) == 0, "the server's end")
+server, address = start()
+browser.open(address + "/")
+browser.until("document.querySelector('#dataset').options.length === 1", "no dataset")
+check(browser.run("[...document.querySelectorAll('.private, #books, #plan')].every(e => e.hidden)"), "fields without datasets")
+check(browser.run("document.querySelector('#status').textContent") == "", "nothing is wrong")
+browser.run("document.querySelector('#question').value = 'Ticket'; document.querySelector('#tokens').value = 10")
+browser.run("document.querySelector('#form').requestSubmit()")
+browser.until("document.querySelector('#status').textContent === 'The answer is there.'", "a plain answer")
+check(browser.run("document.querySelector('#answer').textContent"), "the text of a plain answer")
+browser.picture("plain")
 server.send_signal(signal.SIGTERM)
 check(server.wait(60) == 0, "the server's end")
 browser.close()

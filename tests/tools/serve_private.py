@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 program, model, preload = (os.path.abspath(p) for p in sys.argv[1:4])
 every = int(sys.argv[4]) if len(sys.argv) > 4 else 1
@@ -114,6 +115,7 @@ for code, words, body in (
         (400, "stream: found true", question(1, stream=True)),
         (400, "temperature: found 0", question(1, temperature=0)),
         (400, "privacy.epsilon: found -1, allowed", question(-1)),
+        (400, "privacy.epsilon: found 1e-9, allowed 1e-05 <= x <= 1e+06", question(1e-9)),
         (400, "privacy.batch: found 9, allowed 1..8", question(1, privacy={"epsilon": 1, "batch": 9})),
         (400, "privacy.label: no record", question(1, privacy={"epsilon": 1, "label": "c"})),
         (400, "delta: found 0.5 with 40 records", question(1, privacy={"epsilon": 1, "delta": .5})),
@@ -131,6 +133,8 @@ check(s.send("POST", chat, question(3), key="first") == (200, answer), "a key th
 check(s.send("POST", chat, question(3), key="x" * 256)[0] == 400, "a key that is too long")
 code, one = s.send("GET", budget + "/letters")
 check(code == 200 and one["charges"] == 3 and len(one["history"]) == 3 and one["others"] == 0, "a budget")
+check(one["scope"] == "dataset" and one["unit"] is None, "whose budget it is")
+check(one["history"][2]["report"] == answer["privacy"]["report"], "the report of a charge")
 check([c["id"] for c in one["history"]] == [3, 2, 1], "the newest charge is the first")
 check(s.send("GET", budget + "/notes")[0] == 404 and s.send("GET", "/v1/privacy/reports/x")[0] == 404, "what is not there")
 metrics = s.send("GET", "/metrics")[1]
@@ -160,10 +164,14 @@ for name in ("ledger", "ledger.answers", "ledger.answers.lock"):
 s = Server(more=",unit=who,scope=unit,batch=5,pace=top,pace-theta=.6,pace-tokens=4")
 code, paced = s.send("POST", "/v1/privacy/plan", question(3, 40))
 check(code == 200 and paced["pace"] == "top" and paced["scope"] == "unit", "a plan: %s" % paced)
+one = s.send("GET", budget + "/letters")[1]
+check(one["scope"] == "unit" and one["unit"] == "who", "a budget of units: %s" % one)
 for i in range(7): # more than a unit can pay for, and less than would end the answers
     code, answer = s.send("POST", chat, question(3, 40))
     check(code == 200, "an answer of units: %s" % answer)
     check(answer["privacy"]["remaining"] == s.send("GET", budget + "/letters")[1]["total"], "what a new unit has")
+check(s.send("POST", "/v1/privacy/plan", question(3, 40))[1]["answers_left"] == paced["answers_left"] == one["total"] //
+      paced["cost"], "what a new unit can pay for")
 report = s.send("GET", answer["privacy"]["report"])[1]
 json.dump(report, open("report.json", "w"))
 open("text", "w").write(answer["choices"][0]["message"]["content"])
@@ -208,6 +216,11 @@ check(reply["error"]["type"] == "privacy_budget_exceeded", "the end of a budget"
 link = answers[0][1]["privacy"]["report"]
 check(s.send("GET", link, token=answers[0][0])[0] == 200, "its own report")
 check(s.send("GET", link, token="bob" if answers[0][0] == "alice" else "alice")[0] == 404, "another's report")
+check([answers[-1][0]] == [c["note"].split()[3].rstrip(":") for c in one["history"][:1]], "the last charge's note")
+for name in ("alice", "bob"):
+    history = s.send("GET", budget + "/letters", token=name)[1]["history"]
+    check(sorted(c["report"] for c in history if "report" in c) ==
+          sorted(reply["privacy"]["report"] for whose, reply in answers if whose == name), "reports of " + name)
 check(s.send("GET", budget)[0] == 401, "a budget without a token")
 s.stop()
 
@@ -308,6 +321,36 @@ for t in threads:
 done = [r for r in results if r[0] == 200]
 check(2 <= len(done) and all(r[0] in (0, 200, 503) for r in results), "SIGTERM: %s" % sorted({r[0] for r in results}))
 check(len(ledger()["charges"]) == len(done), "SIGTERM: %d charges, %d answers" % (len(ledger()["charges"]), len(done)))
+
+# ---- Memory at rest -------------------------------------------------------------------------------------------------
+def planned_of(s):
+    return float(s.send("GET", "/metrics")[1].split("dpinfer_memory_idle_bytes ")[3].split()[0]) / 1024
+
+
+begin_anew()
+s = Server("--record-cache", "0", epsilon=1000)
+results = [None] * 8
+for t in send_all():
+    t.join()
+check(all(r[0] == 200 for r in results), "eight at once: %s" % results)
+planned = planned_of(s)
+for _ in range(100): # it rests once nothing has been drawn for a moment
+    time.sleep(.1)
+    with open("/proc/%d/status" % s.process.pid) as status:
+        held = int(status.read().split("VmRSS:")[1].split()[0])
+    if held < 1.15 * planned:
+        break
+check(.85 * planned < held < 1.15 * planned, "%d KiB at rest, and %d are planned" % (held, planned))
+s.stop()
+records = open("refs.jsonl").read()
+with open("refs.jsonl", "w") as f:
+    for i in range(40):
+        f.write(json.dumps({"text": "word " * 50000}) + "\n")
+begin_anew()
+s = Server("--record-cache", "0", epsilon=1000)
+check(abs(planned_of(s) - planned) < 2048, "a plan of memory depends on how long records are")
+s.stop()
+open("refs.jsonl", "w").write(records)
 
 # ---- A thousand connections -----------------------------------------------------------------------------------------
 begin_anew()
