@@ -16,7 +16,8 @@ typedef struct dpi_threshold_law {
 } dpi_threshold_law;
 
 /* Of noise with these scales, in at most n_cells cells: most have like probabilities; a quarter of
- * them is in the upper tail, down to 1e-13, an eighth in the lower one. The law on integers is taken as the one of real numbers. Errors: MEMORY. */
+ * them is in the upper tail, down to 1e-13, an eighth in the lower one. The law on integers is
+ * taken as the one of real numbers. Errors: MEMORY. */
 dpi_status dpi_threshold_law_make(const int64_t *scale, int32_t dim, int32_t n_cells,
                                   dpi_threshold_law *law, dpi_error *err);
 void dpi_threshold_law_free(dpi_threshold_law *law);
