@@ -114,11 +114,16 @@ static int read_targets(tuning *t) {
     return CLI_OK;
 }
 
-/* The checkpoint is read, and replaced: no other file, and not the adapter. */
+/* The checkpoint is read, and replaced: no other file, and not the adapter. Nor is its lock. */
 static int check_files(const args *a) {
+    char lock[PATH_BESIDE] = "";
     paths all = {0}, own = {0};
+    const bool locks =
+        a->v[OPT_CHECKPOINT].given &&
+        snprintf(lock, sizeof lock, "%s.lock", a->v[OPT_CHECKPOINT].s) < PATH_BESIDE;
     paths_options(&all, a);
     paths_read(&all, a->positional[0]);
+    paths_read(&all, locks ? lock : NULL);
     int code = paths_check(&all, a->v[OPT_OVERWRITE].i);
     paths_read(&own, a->model);
     paths_read(&own, a->positional[0]);
@@ -126,6 +131,7 @@ static int check_files(const args *a) {
     paths_read(&own, a->v[OPT_LABEL_NAMES].s);
     paths_read(&own, a->v[OPT_HELD_OUT].s);
     paths_write(&own, "--checkpoint", a->v[OPT_CHECKPOINT].s);
+    paths_write(&own, "the lock of --checkpoint", locks ? lock : NULL);
     return code == CLI_OK ? paths_check(&own, true) : code;
 }
 
@@ -251,6 +257,8 @@ static int open_all(tuning *t) {
                                             : fail(status, &err);
     if (!is_first())
         return code;
+    if (code == CLI_OK && a->v[OPT_CHECKPOINT].given)
+        output_tell_leftovers(a->v[OPT_CHECKPOINT].s);
     if (code == CLI_OK)
         code = output_open(&t->out, a->v[OPT_ADAPTER].s, a->v[OPT_OVERWRITE].i);
     if (code == CLI_OK && a->v[OPT_MERGE].given)

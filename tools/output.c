@@ -120,8 +120,7 @@ static int write_failed(output *o) {
     return CLI_FAILED;
 }
 
-/* What a killed program has left. */
-static void tell_leftovers(const char *target) {
+void output_tell_leftovers(const char *target) {
     const char *slash = strrchr(target, '/'), *name = slash ? slash + 1 : target;
     const size_t n = strlen(name);
     char *folder = slash ? strndup(target, (size_t)(slash - target) + 1) : strdup(".");
@@ -174,7 +173,7 @@ static bool open_temporary(output *o, const char *path, mode_t mode) {
         return false;
     }
     if (!o->probes)
-        tell_leftovers(o->target);
+        output_tell_leftovers(o->target);
     if (!make_temporary(o)) {
         free(o->temporary);
         o->temporary = NULL;
