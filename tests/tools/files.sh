@@ -258,6 +258,73 @@ last="run, SIGKILL"; check "the text of a run that was killed" test ! -e text.ou
 run_small refs.jsonl -o text.out; expect_rc 0; expect_err "text.out.part-"
 rm -f ./*.part-*
 
+# ---- Checkpoints --------------------------------------------------------------------------------
+# What is beside them stays, whatever its name; nothing is written through a link.
+{
+    printf '%s\t0\n' '<unk>' '<s>' '</s>' '<|im_start|>' '<|im_end|>'
+    printf '<0x%02X>\t0\n' {0..255}
+} >vocab
+echo '{"user": "say one", "assistant": "one one"}' >say.jsonl
+printf '%s\n' 'data = say.jsonl' 'vocab = vocab' 'checkpoint = say.ckpt' 'output = say.gguf' \
+    'n_layer = 1' 'dim = 32' 'n_head = 2' 'n_kv_head = 1' 'ffn = 32' 'context = 256' \
+    'batch_tokens = 256' 'steps = 3' 'warmup = 1' >say.conf
+tune="finetune m.gguf refs.jsonl --delta 1e-3 --rank 2 --positions 32 --units 6 -t 1 -q"
+beside=(say.ckpt.new say.ckpt.csv.new say.ckpt.vocab say.gguf.f32 state.new)
+for file in "${beside[@]}"; do ln -s refs.jsonl "$file"; done
+run pretrain say.conf -q; expect_rc 0
+run $tune --steps 2 --sigma 2 -o a.gguf --checkpoint state; expect_rc 0
+check "records were written to through a link" sha256sum --quiet --status -c sums
+for file in "${beside[@]}"; do check "$file is gone" test -L "$file"; rm -f "$file"; done
+rm -f a.gguf state say.gguf say.ckpt say.ckpt.csv
+for file in "${beside[@]}"; do echo precious >"$file"; done
+run pretrain say.conf -q; expect_rc 0
+run $tune --steps 2 --sigma 2 -o a.gguf --checkpoint state; expect_rc 0
+for file in "${beside[@]}"; do
+    check "$file was written to" test "$(cat "$file")" = precious; rm -f "$file"
+done
+check "a temporary file" test "$(parts)" -eq 0
+# The lock is a file of the program's own.
+refuse 2 "is an input and would be overwritten" $tune --steps 2 --sigma 2 -o c.lock --checkpoint c
+refuse 2 "is an input and would be overwritten" $tune --steps 2 --sigma 2 -o c.gguf \
+    --merge ./c.lock --checkpoint c
+check "the lock of a run that was refused" test ! -e c.lock
+# What has no end, or no writer, is no checkpoint, nor a curve.
+mkfifo endless
+for path in endless /dev/zero; do
+    last="finetune --checkpoint $path"
+    timeout -s KILL 60 "$dpinfer" $tune --steps 2 --sigma 2 -o b.gguf --checkpoint $path >out 2>err; rc=$?
+    expect_rc 1; expect_err "cannot read $path: it is not a regular file"
+    check "a lock is there" test ! -e "$path.lock"
+    sed "s,^checkpoint.*,checkpoint = $path," say.conf >odd.conf
+    [ $path = /dev/zero ] && continue # its curve would be beside the device
+    last="pretrain, checkpoint = $path"
+    timeout -s KILL 60 "$dpinfer" pretrain odd.conf -q --overwrite >out 2>err; rc=$?
+    expect_rc 1; expect_err "cannot read $path: it is not a regular file"
+done
+rm endless; mkfifo odd.csv; sed "s,^checkpoint.*,checkpoint = odd," say.conf >odd.conf
+last="pretrain, a FIFO for the curve"
+timeout -s KILL 60 "$dpinfer" pretrain odd.conf -q --overwrite >out 2>err; rc=$?
+expect_rc 1; expect_err "cannot write odd.csv: it is not a regular file"
+check "the FIFO" test -p odd.csv; rm -f odd odd.csv
+# What a program that was killed has left is told of.
+echo 1 >say.ckpt.part-99.0; echo 1 >state.part-99.0
+run pretrain say.conf -q --overwrite; expect_rc 0; expect_err "note: say.ckpt.part-99.0 holds"
+run $tune --steps 2 --sigma 2 -o a.gguf --checkpoint state --overwrite; expect_rc 0
+expect_err "note: state.part-99.0 holds"
+rm -f ./*.part-99.0
+# A training that is stopped keeps its steps, and one that is ended leaves no temporary file.
+sed -i 's/^steps.*/steps = 1000000/' say.conf; echo 'checkpoint_steps = 1' >>say.conf
+for signal in HUP:129 TERM:143 USR1:138 USR2:140 SEGV:139; do
+    rm -f say.ckpt say.ckpt.csv say.gguf
+    "$dpinfer" pretrain say.conf -q >out 2>err </dev/null &
+    pid=$!
+    until [ -e say.ckpt ] || ! kill -0 $pid 2>/dev/null; do sleep .01; done
+    kill "-${signal%:*}" $pid; wait $pid 2>/dev/null
+    rc=$?; last="pretrain, SIG${signal%:*}"; expect_rc "${signal#*:}"
+    check "a temporary file" test "$(parts)" -eq 0
+    case $signal in USR2* | SEGV*) ;; *) expect_err "stopped after step" ;; esac
+done
+
 # ---- Failures of the machine --------------------------------------------------------------------
 # A statement or a report that cannot be written.
 for arguments in -t1 -q; do
