@@ -268,6 +268,10 @@ static bool reserve(output *o, off_t from, size_t n_bytes) {
     return true; /* or a file system that does not reserve */
 }
 
+int output_reserve(output *o, int64_t n_bytes) {
+    return !o->temporary || reserve(o, 0, (size_t)n_bytes) ? CLI_OK : write_failed(o);
+}
+
 /* What was written of a part goes. */
 static void undo_part(output *o, off_t from, const char *tail) {
     const int reason = errno;

@@ -40,6 +40,10 @@ int output_probe(const char *path);
  * itself. */
 void output_tell_leftovers(const char *target);
 
+/* Has the disk keep so much room for a regular file, as far as it can: CLI_OK, or CLI_FAILED with a
+ * message. */
+int output_reserve(output *o, int64_t n_bytes);
+
 /* CLI_OK, or CLI_FAILED: the message is printed the first time. */
 int output_write(output *o, const void *data, size_t n_bytes);
 /* output_write; but on a terminal, what would steer it is shown, and not sent (terminal.h). */

@@ -355,6 +355,65 @@ until grep -q cut.gguf "/proc/$pid/maps" || ! kill -0 "$pid" 2>/dev/null; do :; 
 wait "$pid"; rc=$?; last="logits, the model is cut"; expect_rc 1; expect_err "has become shorter"
 check "a file is there" test -z "$(find . -name 'made.logits*')"
 
+# What was paid for is told and kept in every command that pays.
+"$dpinfer" make-model --layers 4 --embd 256 --ff 512 --heads 4 --kv-heads 4 --vocab-size 2000 \
+    --type F32 -o paid.gguf 2>err
+evolve="augpe m.gguf refs.jsonl --rho 1 --delta 1e-3 --num 4 --rounds 1 -n 40 -t 1 -q --overwrite"
+for arguments in "$tune --steps 2 --sigma 2 --overwrite -o a.gguf" \
+    "generate m.gguf --lora a.gguf --num 2 -n 4 -t 1" "$evolve -o texts"; do
+    # shellcheck disable=SC2086
+    "$dpinfer" $arguments >out 2>/dev/full </dev/null; rc=$?
+    last="dpinfer $arguments 2>/dev/full"; : >err; expect_rc 1
+    # shellcheck disable=SC2086
+    "$dpinfer" $arguments >out 2>&- </dev/null; rc=$?
+    last="dpinfer $arguments 2>&-"; expect_rc 1
+done
+# The model becomes shorter after the charge.
+cut_model() { # TEXT-ON-STDERR ARGS
+    local said=$1; shift
+    cp paid.gguf cut.gguf; : >err
+    "$dpinfer" "$@" >out 2>err </dev/null &
+    pid=$!
+    until grep -qF "$said" err || ! kill -0 $pid 2>/dev/null; do sleep .01; done
+    : >cut.gguf
+    wait $pid; rc=$?; last="dpinfer $*, the model is cut"
+    expect_rc 1; expect_err "has become shorter"; expect_err "Privacy statement"
+    expect_err "stopped early"
+    check "a temporary file" test "$(parts)" -eq 0
+}
+cut_model "nats a token" finetune cut.gguf refs.jsonl --delta 1e-3 --units 6 -t 1 --positions 64 \
+    --steps 1000 --expected 6 --sigma 2 -o cut.lora --held-out refs.jsonl
+cut_model "round 1 of" augpe cut.gguf refs.jsonl --rho 1 --delta 1e-3 --num 4 --rounds 100 -n 20 \
+    -t 1 -o cut.texts
+# No room for the texts: a part is kept, and all go to stdout.
+# limited BLOCKS ARGS: the program with a limit on the size of its files, and not of out and err.
+limited() {
+    last="dpinfer ${*:2}, with a limit on the size of files"
+    # shellcheck disable=SC2016
+    mkfifo out.pipe err.pipe; cat out.pipe >out & cat err.pipe >err &
+    bash -c 'ulimit -f "$1"; exec "${@:2}"' - "$1" "$dpinfer" "${@:2}" >out.pipe 2>err.pipe \
+        </dev/null
+    rc=$?; wait; rm out.pipe err.pipe
+}
+# shellcheck disable=SC2086
+limited 1 ${evolve/--num 4/--num 40} -o new.jsonl; expect_rc 1
+expect_err "cannot write new.jsonl"; expect_err "go to standard output"
+check "no statement" grep -q "Privacy statement" err
+check "it says that no text is there" test "$(grep -c 'no text is there' err)" -eq 0
+check "all texts" test "$(grep -c '^{"index":' out)" -eq 40
+check "the part" test "$(wc -l <new.jsonl)" -ge 1
+check "a line is cut" test -z "$(grep -v '^{.*}$' new.jsonl)"
+# No room for an adapter: nothing is charged.
+"$dpinfer" ledger init paid.year --dataset all --epsilon 90 --delta 1e-2 >out 2>err
+"$dpinfer" ledger budget paid.year --json >before
+for size in 1 20; do
+    # shellcheck disable=SC2086
+    limited $size ${tune/m.gguf/paid.gguf} --steps 1 --sigma 2 -o no.gguf --ledger ./paid.year
+    expect_rc 1; expect_err "cannot write no.gguf"
+    check "a file is there" test -z "$(find . -name 'no.gguf*')"
+    "$dpinfer" ledger budget paid.year --json >after; expect_same after before
+done
+
 # A program that cannot be read: the report says so, and verifies.
 if cp "$dpinfer" unreadable && chmod 111 unreadable && [ "$(id -u)" -ne 0 ]; then
     ./unreadable run m.gguf refs.jsonl --rho 1 -n 4 -t 1 -q --report blind.json >out 2>err; rc=$?
