@@ -23,8 +23,8 @@ bool dpi_file_write(int fd, const void *data, size_t n_bytes);
  * errno. */
 bool dpi_file_sync_names(const char *path);
 
-/* A new and empty file beside `path`, open for writing: NAME.part-PID.N, which no file had. *name is
- * the caller's, for free, and the file is. -1: errno, and there is neither. */
+/* A new and empty file beside `path`, open for writing: NAME.part-PID.N, which no file had. The
+ * file is the caller's, and *name, for free. -1: errno, and there is neither. */
 int dpi_file_make_beside(const char *path, char **name);
 
 /* Signals of this thread wait from hold to release. A program whose handlers go on in this thread,

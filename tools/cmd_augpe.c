@@ -264,11 +264,35 @@ static int write_all(const evolving *t, output *o) {
     return code == CLI_OK ? closed : code;
 }
 
+/* The statement as it is shown, for free; NULL after a failure. */
+static char *make_statement(const evolving *t, bool complete) {
+    char *text;
+    dpi_error err;
+    if (dpi_augpe_statement(dpi_augpe_claim_of(t->augpe), &text, &err) != DPI_STATUS_OK) {
+        cli_fail_library(CLI_FAILED, &err);
+        return NULL;
+    }
+    static const char early[] =
+        "  stopped early      no text is there; the cost is that of all rounds\n";
+    return statement_shown(text, complete ? "" : early);
+}
+
+/* What a handler prints that cannot return; NULL: what it was. */
+static bool set_last_words(evolving *t, char *words) {
+    if (!words)
+        return false;
+    signals_last_words(words);
+    free(t->last_words);
+    t->last_words = words;
+    return true;
+}
+
 /* The texts are paid for: what a full disk has no room for goes to standard output. */
 static int write_texts(evolving *t) {
     output instead;
     t->out.appears = true;
     t->written = true;
+    set_last_words(t, make_statement(t, true));
     const int code = write_all(t, &t->out);
     if (code == CLI_OK || strcmp(t->a->v[OPT_OUTPUT].s, "-") == 0)
         return code;
@@ -298,19 +322,6 @@ static int write_report(evolving *t, bool complete) {
     return code == CLI_OK ? closed : code;
 }
 
-/* The statement as it is shown, for free; NULL after a failure. */
-static char *make_statement(const evolving *t, bool complete) {
-    char *text;
-    dpi_error err;
-    if (dpi_augpe_statement(dpi_augpe_claim_of(t->augpe), &text, &err) != DPI_STATUS_OK) {
-        cli_fail_library(CLI_FAILED, &err);
-        return NULL;
-    }
-    return statement_shown(text, complete ? ""
-                                          : "  stopped early      no text is there; the cost is that "
-                                            "of all rounds\n");
-}
-
 /* Owed once the ledger is charged: the budget counts as spent. */
 static int write_statement(const evolving *t, int code) {
     char *shown = make_statement(t, code == CLI_OK || t->written);
@@ -328,10 +339,10 @@ static int evolve(evolving *t) {
         const dpi_status status = dpi_augpe_advance(t->augpe, &e, &err);
         if (status != DPI_STATUS_OK)
             return fail(t, status, &err);
-        if (!t->charged && !(t->last_words = make_statement(t, false)))
+        const bool first = !t->charged; /* event: it says that the ledger is charged */
+        t->charged = true;
+        if (first && !set_last_words(t, make_statement(t, false)))
             return CLI_FAILED;
-        t->charged = true; /* the first event says so */
-        signals_last_words(t->last_words);
         show(t, &e);
     }
     return CLI_OK;

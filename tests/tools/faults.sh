@@ -102,6 +102,9 @@ whole_files() {
         made/text) # random without --seed
             [[ $last == *--seed* ]] || { test -s "$file" && continue; } || return 1
             cmp -s -n $(($(stat -c %s "$file") - 1)) "$file" whole/text || return 1 ;;
+        made/texts.jsonl) # as far as it came
+            cmp -s -n "$(stat -c %s "$file")" "$file" "whole/${file#made/}" &&
+                [ "$(tail -c 1 "$file")" = '' ] || return 1 ;;
         'made/*' | made/*-journal) ;;
         made/year) ledger_is_whole "$file" || return 1 ;;
         made/job) job_is_whole || return 1 ;;

@@ -292,8 +292,8 @@ check "the lock of a run that was refused" test ! -e c.lock
 mkfifo endless
 for path in endless /dev/zero; do
     last="finetune --checkpoint $path"
-    timeout -s KILL 60 "$dpinfer" $tune --steps 2 --sigma 2 -o b.gguf --checkpoint $path >out 2>err; rc=$?
-    expect_rc 1; expect_err "cannot read $path: it is not a regular file"
+    timeout -s KILL 60 "$dpinfer" $tune --steps 2 --sigma 2 -o b.gguf --checkpoint $path >out 2>err
+    rc=$?; expect_rc 1; expect_err "cannot read $path: it is not a regular file"
     check "a lock is there" test ! -e "$path.lock"
     sed "s,^checkpoint.*,checkpoint = $path," say.conf >odd.conf
     [ $path = /dev/zero ] && continue # its curve would be beside the device
