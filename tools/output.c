@@ -120,7 +120,9 @@ static int write_failed(output *o) {
     return CLI_FAILED;
 }
 
-void output_tell_leftovers(const char *target) {
+void output_tell_leftovers(const char *path) {
+    char *real = realpath(path, NULL); /* they are beside the file that a symbolic link leads to */
+    const char *target = real ? real : path;
     const char *slash = strrchr(target, '/'), *name = slash ? slash + 1 : target;
     const size_t n = strlen(name);
     char *folder = slash ? strndup(target, (size_t)(slash - target) + 1) : strdup(".");
@@ -133,6 +135,7 @@ void output_tell_leftovers(const char *target) {
     if (dir)
         closedir(dir);
     free(folder);
+    free(real);
 }
 
 /* A file that a handler knows from its first moment on. */

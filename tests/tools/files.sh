@@ -308,9 +308,9 @@ expect_rc 1; expect_err "cannot write odd.csv: it is not a regular file"
 check "the FIFO" test -p odd.csv; rm -f odd odd.csv
 # What a program that was killed has left is told of.
 echo 1 >say.ckpt.part-99.0; echo 1 >state.part-99.0
-run pretrain say.conf -q --overwrite; expect_rc 0; expect_err "note: say.ckpt.part-99.0 holds"
+run pretrain say.conf -q --overwrite; expect_rc 0; expect_err "say.ckpt.part-99.0 holds"
 run $tune --steps 2 --sigma 2 -o a.gguf --checkpoint state --overwrite; expect_rc 0
-expect_err "note: state.part-99.0 holds"
+expect_err "state.part-99.0 holds"
 rm -f ./*.part-99.0
 # A training that is stopped keeps its steps, and one that is ended leaves no temporary file.
 sed -i 's/^steps.*/steps = 1000000/' say.conf; echo 'checkpoint_steps = 1' >>say.conf
