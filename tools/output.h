@@ -36,9 +36,9 @@ int output_open(output *o, const char *path, bool replaces);
  * a regular file is not tried. Else CLI_FAILED with a message. */
 int output_probe(const char *path);
 
-/* A note of each temporary file of `target` that a killed program has left; output_open does so
+/* A note of each temporary file of `path` that a killed program has left; output_open does so
  * itself. */
-void output_tell_leftovers(const char *target);
+void output_tell_leftovers(const char *path);
 
 /* Has the disk keep so much room for a regular file, as far as it can: CLI_OK, or CLI_FAILED with a
  * message. */
