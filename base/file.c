@@ -1,7 +1,9 @@
+#define _GNU_SOURCE /* asprintf */
 #include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -61,4 +63,77 @@ bool dpi_file_sync_names(const char *path) {
     free(folder);
     errno = reason;
     return synced;
+}
+
+/* ---- Files that appear when they are whole --------------------------------------------------- */
+
+int dpi_file_make_beside(const char *path, char **name) {
+    enum { TRIES = 100 };
+    for (int i = 0; i < TRIES; i++) {
+        if (asprintf(name, "%s.part-%ld.%d", path, (long)getpid(), i) < 0) {
+            errno = ENOMEM;
+            return -1;
+        }
+        const int fd = open(*name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0)
+            return fd;
+        const int reason = errno;
+        free(*name);
+        errno = reason;
+        if (errno != EEXIST)
+            break;
+    }
+    return -1;
+}
+
+void dpi_file_hold_signals(sigset_t *before) {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, before);
+}
+
+void dpi_file_release_signals(const sigset_t *before) {
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+/* Gives back what the file holds, with errno as it was. */
+static void end_new_file(dpi_new_file *f) {
+    const int reason = errno;
+    free(f->temporary);
+    free(f->target);
+    dpi_file_release_signals(&f->signals);
+    errno = reason;
+}
+
+bool dpi_new_file_open(dpi_new_file *f, const char *path) {
+    char *real = realpath(path, NULL);
+    *f = (dpi_new_file){.fd = -1, .target = real ? real : strdup(path)};
+    dpi_file_hold_signals(&f->signals);
+    if (f->target)
+        f->fd = dpi_file_make_beside(f->target, &f->temporary);
+    if (f->fd >= 0)
+        return true;
+    f->temporary = NULL;
+    end_new_file(f);
+    return false;
+}
+
+bool dpi_new_file_close(dpi_new_file *f, bool whole) {
+    bool ok = !whole || fsync(f->fd) == 0 || errno == EINVAL; /* not every file can be synced */
+    int reason = errno;
+    if (close(f->fd) != 0 && ok) {
+        reason = errno;
+        ok = !whole;
+    }
+    if (ok && whole && rename(f->temporary, f->target) != 0) {
+        reason = errno;
+        ok = false;
+    }
+    if (!ok || !whole)
+        unlink(f->temporary);
+    else
+        (void)dpi_file_sync_names(f->target);
+    errno = reason;
+    end_new_file(f);
+    return ok;
 }

@@ -2,6 +2,7 @@
 #ifndef DPI_FILE_H
 #define DPI_FILE_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -21,5 +22,27 @@ bool dpi_file_write(int fd, const void *data, size_t n_bytes);
  * there is so after a power cut too. True as well where the file system cannot do that. False:
  * errno. */
 bool dpi_file_sync_names(const char *path);
+
+/* A new and empty file beside `path`, open for writing: NAME.part-PID.N, which no file had. The
+ * file is the caller's, and *name, for free. -1: errno, and there is neither. */
+int dpi_file_make_beside(const char *path, char **name);
+
+/* Signals of this thread wait from hold to release. A program whose handlers go on in this thread,
+ * as those of tools/ do, ends before or after, and leaves no temporary file. */
+void dpi_file_hold_signals(sigset_t *before);
+void dpi_file_release_signals(const sigset_t *before);
+
+/* A file that takes the place of `target` when it is whole. */
+typedef struct dpi_new_file {
+    int fd;            /* to write to */
+    char *target;      /* through symbolic links */
+    char *temporary;   /* beside it */
+    sigset_t signals;
+} dpi_new_file;
+
+/* Signals wait from here on. False: errno, and there is nothing to close. */
+bool dpi_new_file_open(dpi_new_file *f, const char *path);
+/* On the disk under its name; or, where !whole, gone. False: errno, and it is gone. */
+bool dpi_new_file_close(dpi_new_file *f, bool whole);
 
 #endif

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "kernels/weight_types.h"
@@ -57,20 +58,12 @@ static char *resolve(const char *path) {
 }
 
 static dpi_status open_temporary(dpi_gguf_builder *w, dpi_error *err) {
-    enum { TRIES = 100 };
     struct stat st;
     if (stat(w->path, &st) == 0 && !S_ISREG(st.st_mode))
         return dpi_fail(err, DPI_STATUS_IO, "%s: is there and is not a regular file", w->path);
-    for (int i = 0; i < TRIES && w->fd < 0; i++) {
-        free(w->temporary);
-        if (asprintf(&w->temporary, "%s.%ld.%d.part", w->path, (long)getpid(), i) < 0) {
-            w->temporary = NULL;
-            return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a file name");
-        }
-        w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (w->fd < 0 && errno != EEXIST)
-            break;
-    }
+    char *name = NULL;
+    w->fd = dpi_file_make_beside(w->path, &name);
+    w->temporary = w->fd >= 0 ? name : NULL;
     return w->fd < 0 ? fail_io(w->path, "cannot be created", err) : DPI_STATUS_OK;
 }
 

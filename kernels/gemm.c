@@ -61,6 +61,13 @@ static int is_dynamic(struct dl_phdr_info *object, size_t size, void *found) {
     return 1;
 }
 
+/* A library that is not there; or a machine that has no memory or file left for one that is. */
+static dpi_status fail_load(const char *reason, dpi_error *err) {
+    const bool is_there = reason && !strstr(reason, "No such file");
+    return dpi_fail(err, is_there ? DPI_STATUS_SYSTEM : DPI_STATUS_UNSUPPORTED,
+                    "cannot load OpenBLAS for products in f32: %s", reason ? reason : LIBRARY);
+}
+
 static dpi_status find(dpi_blas *blas, dpi_error *err) {
     bool dynamic = false;
     dl_iterate_phdr(is_dynamic, &dynamic);
@@ -69,11 +76,8 @@ static dpi_status find(dpi_blas *blas, dpi_error *err) {
                         "cannot load OpenBLAS for products in f32: this program is linked "
                         "statically, and dpinfer was not built with -DDPI_BLAS=link");
     blas->library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (!blas->library) {
-        const char *reason = dlerror();
-        return dpi_fail(err, DPI_STATUS_UNSUPPORTED, "cannot load OpenBLAS for products in f32: %s",
-                        reason ? reason : LIBRARY);
-    }
+    if (!blas->library)
+        return fail_load(dlerror(), err);
     DPI_TRY(find_one(blas, "cblas_sgemm", &blas->sgemm, err));
     DPI_TRY(find_one(blas, "cblas_dgemm", &blas->dgemm, err));
     return find_one(blas, "openblas_set_num_threads", &blas->set_n_threads, err);

@@ -18,7 +18,7 @@
 #include "tools/remote_options.h"
 #include "tools/report_files.h"
 #include "tools/signals.h"
-#include "tools/terminal.h"
+#include "tools/statement.h"
 
 /* What the command opens, in the order in which it is opened. */
 typedef struct evolving {
@@ -34,7 +34,8 @@ typedef struct evolving {
     dpi_augpe *augpe;
     output out;
     report_files *reports;
-    bool jsonl, quiet, screen, charged;
+    bool jsonl, quiet, screen, charged, written;
+    char *last_words; /* what a handler prints that cannot return */
     struct timespec shown;
 } evolving;
 
@@ -226,40 +227,79 @@ static void show(evolving *t, const dpi_augpe_event *e) {
 
 /* ---- What is written ------------------------------------------------------------------------- */
 
-static int write_object(evolving *t, const char *text, size_t n_bytes, int32_t index) {
+static int write_object(const evolving *t, output *o, const char *text, size_t n_bytes,
+                        int32_t index) {
     const bool is_private = dpi_augpe_is_private(dpi_augpe_claim_of(t->augpe)) != 0;
-    const bool terminal = t->out.fd >= 0 && isatty(t->out.fd);
-    json_t *o = json_object();
-    const bool bad = !o || json_object_set_new(o, "index", json_integer(index)) ||
-                     json_object_set_new(o, "text", json_stringn(text, n_bytes)) ||
-                     json_object_set_new(o, "private", json_boolean(is_private));
-    char *line = bad ? NULL : json_dumps(o, JSON_COMPACT | (terminal ? JSON_ENSURE_ASCII : 0));
-    json_decref(o);
-    int code = line ? output_write(&t->out, line, strlen(line))
+    const bool terminal = o->fd >= 0 && isatty(o->fd);
+    json_t *object = json_object();
+    const bool bad = !object || json_object_set_new(object, "index", json_integer(index)) ||
+                     json_object_set_new(object, "text", json_stringn(text, n_bytes)) ||
+                     json_object_set_new(object, "private", json_boolean(is_private));
+    char *line =
+        bad ? NULL : json_dumps(object, JSON_COMPACT | (terminal ? JSON_ENSURE_ASCII : 0));
+    json_decref(object);
+    int code = line ? output_write_part(o, line, strlen(line), "\n")
                     : cli_fail(CLI_FAILED, "out of memory for a text");
     dpi_private_free(line);
-    return code == CLI_OK ? output_write(&t->out, "\n", 1) : code;
+    return code == CLI_OK ? output_write(o, "\n", 1) : code;
 }
 
-static int write_text(evolving *t, int32_t index) {
+static int write_text(const evolving *t, output *o, int32_t index) {
     const char *text;
     size_t n;
     dpi_augpe_text(t->augpe, index, &text, &n);
     if (t->jsonl)
-        return write_object(t, text, n, index);
-    int code = index > 0 ? output_write(&t->out, "\n", 1) : CLI_OK;
+        return write_object(t, o, text, n, index);
+    int code = index > 0 ? output_write(o, "\n", 1) : CLI_OK;
     if (code == CLI_OK)
-        code = output_show(&t->out, text, n);
-    return code == CLI_OK && (n == 0 || text[n - 1] != '\n') ? output_write(&t->out, "\n", 1)
-                                                             : code;
+        code = output_show(o, text, n);
+    return code == CLI_OK && (n == 0 || text[n - 1] != '\n') ? output_write(o, "\n", 1) : code;
 }
 
-static int write_texts(evolving *t) {
+static int write_all(const evolving *t, output *o) {
     int code = CLI_OK;
     for (int32_t i = 0; i < dpi_augpe_claim_of(t->augpe)->n_texts && code == CLI_OK; i++)
-        code = write_text(t, i);
-    const int closed = output_close(&t->out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED);
+        code = write_text(t, o, i);
+    const int closed = output_close(o, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_PARTIAL);
     return code == CLI_OK ? closed : code;
+}
+
+/* The statement as it is shown, for free; NULL after a failure. */
+static char *make_statement(const evolving *t, bool complete) {
+    char *text;
+    dpi_error err;
+    if (dpi_augpe_statement(dpi_augpe_claim_of(t->augpe), &text, &err) != DPI_STATUS_OK) {
+        cli_fail_library(CLI_FAILED, &err);
+        return NULL;
+    }
+    static const char early[] =
+        "  stopped early      no text is there; the cost is that of all rounds\n";
+    return statement_shown(text, complete ? "" : early);
+}
+
+/* What a handler prints that cannot return; NULL: what it was. */
+static bool set_last_words(evolving *t, char *words) {
+    if (!words)
+        return false;
+    signals_last_words(words);
+    free(t->last_words);
+    t->last_words = words;
+    return true;
+}
+
+/* The texts are paid for: what a full disk has no room for goes to standard output. */
+static int write_texts(evolving *t) {
+    output instead;
+    t->out.appears = true;
+    t->written = true;
+    set_last_words(t, make_statement(t, true));
+    const int code = write_all(t, &t->out);
+    if (code == CLI_OK || strcmp(t->a->v[OPT_OUTPUT].s, "-") == 0)
+        return code;
+    cli_note("note: all texts, which are paid for, go to standard output");
+    if (output_open(&instead, "-", false) == CLI_OK)
+        (void)write_all(t, &instead);
+    return code;
 }
 
 /* The hash is that of a file, which is there now. */
@@ -284,20 +324,10 @@ static int write_report(evolving *t, bool complete) {
 
 /* Owed once the ledger is charged: the budget counts as spent. */
 static int write_statement(const evolving *t, int code) {
-    char *text;
-    size_t n;
-    dpi_error err;
-    if (dpi_augpe_statement(dpi_augpe_claim_of(t->augpe), &text, &err) != DPI_STATUS_OK)
-        return cli_fail_library(CLI_FAILED, &err);
-    char *shown = terminal_text(text, strlen(text), true, &n);
-    free(text);
-    if (!shown)
-        return cli_fail(CLI_FAILED, "out of memory for the statement");
-    fprintf(stderr, "\n%s%s", shown,
-            code == CLI_OK ? "" : "  stopped early      no text is there; the cost is that of all "
-                                  "rounds\n");
+    char *shown = make_statement(t, code == CLI_OK || t->written);
+    const int written = shown ? statement_write(shown) : CLI_FAILED;
     free(shown);
-    return code;
+    return code != CLI_OK ? code : written;
 }
 
 /* ---- All ------------------------------------------------------------------------------------- */
@@ -309,7 +339,10 @@ static int evolve(evolving *t) {
         const dpi_status status = dpi_augpe_advance(t->augpe, &e, &err);
         if (status != DPI_STATUS_OK)
             return fail(t, status, &err);
-        t->charged = true; /* the first event says so */
+        const bool first = !t->charged; /* event: it says that the ledger is charged */
+        t->charged = true;
+        if (first && !set_last_words(t, make_statement(t, false)))
+            return CLI_FAILED;
         show(t, &e);
     }
     return CLI_OK;
@@ -337,6 +370,8 @@ static int augpe_main(const args *a) {
     const int reported = report_files_close(t.reports, OUTPUT_DROPPED, NULL);
     code = code != CLI_OK ? code : closed != CLI_OK ? closed : reported;
     dpi_augpe_free(t.augpe);
+    signals_last_words(NULL);
+    free(t.last_words);
     remote_close(t.remote);
     dpi_private_free(t.remote_options.key);
     dpi_model_close(t.model);

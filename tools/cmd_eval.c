@@ -1,5 +1,4 @@
 /* cmd_eval.c - `dpinfer eval`: what synthetic texts are worth beside real ones. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -247,6 +246,25 @@ static int open_counts(eval *e) {
     return status == DPI_STATUS_OK ? CLI_OK : ledger_fail(status, &err);
 }
 
+/* How many real texts there are is public. */
+static int check_real(const args *a) {
+    dpi_records_options o;
+    dpi_records *records;
+    dpi_error err;
+    const int code = records_options(a, &o);
+    if (code != CLI_OK)
+        return code;
+    o.label_field = a->v[OPT_LABEL_FIELD].given ? a->v[OPT_LABEL_FIELD].s : NULL;
+    if (dpi_records_open(a->v[OPT_REAL].s, &o, &records, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_RECORDS, &err);
+    const size_t n = dpi_records_count(records);
+    dpi_records_close(records);
+    return a->v[OPT_DP_DELTA].d * (double)n < 1
+               ? CLI_OK
+               : cli_fail(CLI_USAGE, "--dp-delta: found %g, allowed less than 1 / number of "
+                                     "records, %zu", a->v[OPT_DP_DELTA].d, n);
+}
+
 /* Everything that can fail without a real text is tried before the ledger is charged. */
 static int evaluate_counts(eval *e) {
     const args *a = e->a;
@@ -257,8 +275,8 @@ static int evaluate_counts(eval *e) {
     if (code == CLI_OK)
         code = grammar_options_read(a, &e->grammar);
     s->grammar = e->grammar;
-    if (code == CLI_OK && access(a->v[OPT_REAL].s, R_OK) != 0)
-        code = cli_fail(CLI_RECORDS, "cannot read %s: %s", a->v[OPT_REAL].s, strerror(errno));
+    if (code == CLI_OK)
+        code = check_real(a);
     if (code == CLI_OK)
         code = open_ledger(e);
     if (code == CLI_OK)
@@ -267,9 +285,6 @@ static int evaluate_counts(eval *e) {
         code = read_texts(a, a->v[OPT_REAL].s, &e->real);
     if (code != CLI_OK)
         return code;
-    if (a->v[OPT_DP_DELTA].d * (e->real.n + e->real.n_null) >= 1)
-        return cli_fail(CLI_USAGE, "--dp-delta: found %g, allowed less than 1 / number of records, "
-                                   "%d", a->v[OPT_DP_DELTA].d, (int)(e->real.n + e->real.n_null));
     return evaluate_released(s, a->v[OPT_LABEL_FIELD].given, e->counts, &e->result, &err) ==
                    DPI_STATUS_OK
                ? CLI_OK
@@ -277,6 +292,18 @@ static int evaluate_counts(eval *e) {
 }
 
 /* ---- All ------------------------------------------------------------------------------------- */
+
+/* Counts that were paid for and could not be written go to the other stream. */
+static void write_instead(const eval *e, const char *text, size_t n_bytes) {
+    const bool to_file = strcmp(e->a->v[OPT_OUTPUT].s, "-") != 0;
+    if (!e->counts)
+        return;
+    if (to_file)
+        cli_note("note: the counts, which are paid for, go to standard output");
+    FILE *stream = to_file ? stdout : stderr;
+    fwrite(text, 1, n_bytes, stream);
+    fflush(stream);
+}
 
 static int write_result(eval *e) {
     const args *a = e->a;
@@ -291,6 +318,8 @@ static int write_result(eval *e) {
     if (ok && code == CLI_OK)
         code = output_write(&e->out, text, n_bytes);
     const int closed = output_close(&e->out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED);
+    if (ok && (code != CLI_OK || closed != CLI_OK))
+        write_instead(e, text, n_bytes);
     if (text)
         explicit_bzero(text, n_bytes);
     free(text);

@@ -16,7 +16,7 @@
 #include "tools/ranks.h"
 #include "tools/release_options.h"
 #include "tools/signals.h"
-#include "tools/terminal.h"
+#include "tools/statement.h"
 #include "tools/tuning_plan.h"
 
 /* What the command opens, in the order in which it is opened. */
@@ -33,7 +33,8 @@ typedef struct tuning {
     dpi_model *model;
     dpi_finetune *finetune;
     output out, merged;
-    bool quiet, screen;
+    char *last_words; /* what a handler prints that cannot return */
+    bool quiet, screen, whole; /* the adapter is written, whatever becomes of the statement */
 } tuning;
 
 /* Rank 0 has ledger, checkpoint and files, and alone tells. */
@@ -114,11 +115,16 @@ static int read_targets(tuning *t) {
     return CLI_OK;
 }
 
-/* The checkpoint is read, and replaced: no other file, and not the adapter. */
+/* The checkpoint is read, and replaced: no other file, and not the adapter. Nor is its lock. */
 static int check_files(const args *a) {
+    char lock[PATH_BESIDE] = "";
     paths all = {0}, own = {0};
+    const bool locks =
+        a->v[OPT_CHECKPOINT].given &&
+        snprintf(lock, sizeof lock, "%s.lock", a->v[OPT_CHECKPOINT].s) < PATH_BESIDE;
     paths_options(&all, a);
     paths_read(&all, a->positional[0]);
+    paths_read(&all, locks ? lock : NULL);
     int code = paths_check(&all, a->v[OPT_OVERWRITE].i);
     paths_read(&own, a->model);
     paths_read(&own, a->positional[0]);
@@ -126,6 +132,7 @@ static int check_files(const args *a) {
     paths_read(&own, a->v[OPT_LABEL_NAMES].s);
     paths_read(&own, a->v[OPT_HELD_OUT].s);
     paths_write(&own, "--checkpoint", a->v[OPT_CHECKPOINT].s);
+    paths_write(&own, "the lock of --checkpoint", locks ? lock : NULL);
     return code == CLI_OK ? paths_check(&own, true) : code;
 }
 
@@ -235,6 +242,12 @@ static int open_inputs(tuning *t) {
     return code;
 }
 
+/* Of the file that is written at the end, about: weights in f32, names, the claim. */
+static int64_t adapter_bytes(const tuning *t) {
+    enum { OTHER_BYTES = 1 << 16 };
+    return dpi_finetune_claim_of(t->finetune)->n_params * (int64_t)sizeof(float) + OTHER_BYTES;
+}
+
 /* Everything that can fail is tried before the ledger is charged. */
 static int open_all(tuning *t) {
     const args *a = t->a;
@@ -251,8 +264,12 @@ static int open_all(tuning *t) {
                                             : fail(status, &err);
     if (!is_first())
         return code;
+    if (code == CLI_OK && a->v[OPT_CHECKPOINT].given)
+        output_tell_leftovers(a->v[OPT_CHECKPOINT].s);
     if (code == CLI_OK)
         code = output_open(&t->out, a->v[OPT_ADAPTER].s, a->v[OPT_OVERWRITE].i);
+    if (code == CLI_OK)
+        code = output_reserve(&t->out, adapter_bytes(t));
     if (code == CLI_OK && a->v[OPT_MERGE].given)
         code = output_open(&t->merged, a->v[OPT_MERGE].s, a->v[OPT_OVERWRITE].i);
     return code;
@@ -331,36 +348,74 @@ static int train(tuning *t) {
     return code;
 }
 
+/* The statement as it is shown, for free; NULL after a failure. */
+static char *make_statement(const tuning *t, bool complete) {
+    char *text;
+    dpi_error err;
+    if (dpi_finetune_statement(dpi_finetune_claim_of(t->finetune), &text, &err) != DPI_STATUS_OK) {
+        cli_fail_library(CLI_FAILED, &err);
+        return NULL;
+    }
+    return statement_shown(
+        text, complete ? "" : "  stopped early      the cost is that of all steps\n");
+}
+
 /* Owed once the ledger is charged: the budget counts as spent. */
 static int write_statement(const tuning *t, int code) {
-    char *text;
-    size_t n;
-    dpi_error err;
-    if (dpi_finetune_statement(dpi_finetune_claim_of(t->finetune), &text, &err) != DPI_STATUS_OK)
-        return cli_fail_library(CLI_FAILED, &err);
-    char *shown = terminal_text(text, strlen(text), true, &n);
-    free(text);
-    if (!shown)
-        return cli_fail(CLI_FAILED, "out of memory for the statement");
-    fprintf(stderr, "\n%s%s", shown,
-            code == CLI_OK ? "" : "  stopped early      the cost is that of all steps\n");
+    char *shown = make_statement(t, code == CLI_OK);
+    const int written = shown ? statement_write(shown) : CLI_FAILED;
     free(shown);
+    return code != CLI_OK ? code : written;
+}
+
+/* What a handler prints that cannot return. */
+static int prepare_end(tuning *t) {
+    char *words = is_first() ? make_statement(t, false) : NULL;
+    if (is_first() && !words)
+        return CLI_FAILED;
+    signals_last_words(words);
+    free(t->last_words);
+    t->last_words = words;
+    return CLI_OK;
+}
+
+/* Before the charge the last words say more than was spent, and never less. */
+static int begin(tuning *t) {
+    dpi_error err;
+    int code = prepare_end(t);
+    if (code != CLI_OK)
+        return code;
+    const dpi_status status = dpi_finetune_begin(t->finetune, &err);
+    if (status != DPI_STATUS_OK)
+        return fail(status, &err);
+    return prepare_end(t);
+}
+
+/* What is trained is not lost where there is a checkpoint. */
+static int write_adapter(tuning *t) {
+    dpi_error err;
+    const char *checkpoint = t->a->v[OPT_CHECKPOINT].s;
+    if (dpi_finetune_write(t->finetune, t->a->v[OPT_ADAPTER].s, t->out.fd, &err) == DPI_STATUS_OK)
+        return CLI_OK;
+    const int code = cli_fail_library(CLI_FAILED, &err);
+    if (checkpoint)
+        cli_note("note: what was trained is in %s: the same command writes it at no further cost",
+                 checkpoint);
     return code;
 }
 
 static int run_tuning(tuning *t) {
-    dpi_error err;
-    const dpi_status status = dpi_finetune_begin(t->finetune, &err);
-    const bool charged = dpi_finetune_claim_of(t->finetune)->ledger.dataset[0] != '\0';
-    int code = status == DPI_STATUS_OK ? CLI_OK : fail(status, &err);
-    if (code != CLI_OK)
+    int code = begin(t);
+    if (code != CLI_OK) {
+        const bool charged = dpi_finetune_claim_of(t->finetune)->ledger.dataset[0] != '\0';
         return charged && is_first() ? write_statement(t, code) : code;
+    }
     code = train(t);
     if (!is_first())
         return code;
-    if (code == CLI_OK &&
-        dpi_finetune_write(t->finetune, t->a->v[OPT_ADAPTER].s, t->out.fd, &err) != DPI_STATUS_OK)
-        code = cli_fail_library(CLI_FAILED, &err);
+    if (code == CLI_OK)
+        code = write_adapter(t);
+    t->whole = code == CLI_OK;
     return write_statement(t, code);
 }
 
@@ -386,7 +441,7 @@ static int finetune_alone(const args *a) {
     const bool trains = a->v[OPT_TUNE_PLAN].i == 0;
     if (code == CLI_OK && trains)
         code = run_tuning(&t);
-    if (output_close(&t.out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED) != CLI_OK &&
+    if (output_close(&t.out, t.whole ? OUTPUT_APPEARS : OUTPUT_DROPPED) != CLI_OK &&
         code == CLI_OK)
         code = CLI_FAILED;
     if (code == CLI_OK && a->v[OPT_MERGE].given && is_first() && trains)
@@ -398,6 +453,8 @@ static int finetune_alone(const args *a) {
     dpi_model_close(t.model);
     label_options_free(&t.labels);
     free(t.names);
+    signals_last_words(NULL);
+    free(t.last_words);
     dpi_records_close(t.records);
     dpi_records_close(t.held_out);
     dpi_ledger_close(t.ledger);

@@ -66,10 +66,12 @@ typedef struct generating {
 } generating;
 
 static int fail(dpi_status status, const dpi_error *err) {
-    return status == DPI_STATUS_CANCELLED ? signals_code()
-                                          : cli_fail_option(status == DPI_STATUS_ARG ? CLI_USAGE
-                                                                                     : CLI_FAILED,
-                                                            err);
+    switch (status) {
+    case DPI_STATUS_CANCELLED: return signals_code();
+    case DPI_STATUS_ARG: return cli_fail_option(CLI_USAGE, err);
+    case DPI_STATUS_UNSUPPORTED: return cli_fail_library(CLI_USAGE, err);
+    default: return cli_fail_option(CLI_FAILED, err);
+    }
 }
 
 static int no_memory(void) { return cli_fail(CLI_FAILED, "out of memory for the texts"); }

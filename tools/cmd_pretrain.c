@@ -1,14 +1,15 @@
 /* cmd_pretrain.c - `dpinfer pretrain`: a small model from scratch. */
 #include <errno.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "dpinfer/bench.h"
 #include "tools/commands.h"
+#include "tools/output.h"
 #include "tools/paths.h"
+#include "tools/signals.h"
 #include "tools/train_log.h"
 
 enum { LOG_STEPS = 10 }; /* to a line of the loss curve, and of progress that is not a screen */
@@ -19,23 +20,6 @@ typedef struct monitor {
     double peak;         /* f32 operations per second of the machine */
     double speed, share; /* steps per second and share of peak, smoothed */
 } monitor;
-
-static volatile sig_atomic_t stop_signal;
-
-static void on_signal(int number) { stop_signal = number; }
-
-static int32_t is_cancelled(void *user) {
-    (void)user;
-    return stop_signal != 0;
-}
-
-static void catch_signals(void) {
-    /* A second signal kills; then the last checkpoint is what is left. */
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
 
 /* ---- Progress -------------------------------------------------------------------------------- */
 
@@ -84,7 +68,7 @@ static void show_info(const dpi_train_info *i) {
 static int fail(const dpi_error *err) {
     switch (err->code) {
     case DPI_STATUS_ARG: return cli_fail_library(CLI_USAGE, err);
-    case DPI_STATUS_CANCELLED: cli_fail_library(CLI_FAILED, err); return 128 + (int)stop_signal;
+    case DPI_STATUS_CANCELLED: cli_fail_library(CLI_FAILED, err); return signals_code();
     default: return cli_fail_library(CLI_FAILED, err);
     }
 }
@@ -131,9 +115,10 @@ static int train_model(dpi_train *train, const dpi_train_config *config, const a
         if (code != CLI_OK)
             return code;
     }
-    if (!train_log_open(&m.log, config->checkpoint, info.step))
-        return cli_fail(CLI_FAILED, "cannot write %s.csv: %s", config->checkpoint, strerror(errno));
-    dpi_train_hooks hooks = {sizeof hooks, on_step, is_cancelled, &m};
+    const int code = train_log_open(&m.log, config->checkpoint, info.step);
+    if (code != CLI_OK)
+        return code;
+    dpi_train_hooks hooks = {sizeof hooks, on_step, signals_cancel, &m};
     dpi_status status = dpi_train_run(train, &hooks, &err);
     bool logged = train_log_close(&m.log);
     if (status != DPI_STATUS_OK)
@@ -169,7 +154,7 @@ static int check_files(const args *a, const dpi_train_config *config) {
 static int pretrain_main(const args *a) {
     if (a->n_positional < 1)
         return cli_fail(CLI_USAGE, "no CONFIG given; see 'dpinfer pretrain -h'");
-    catch_signals();
+    signals_catch();
     dpi_train_config config;
     dpi_train *train;
     dpi_error err;
@@ -179,6 +164,9 @@ static int pretrain_main(const args *a) {
     int code = check_files(a, &config);
     if (code != CLI_OK)
         return code;
+    output_tell_leftovers(config.checkpoint);
+    if (config.output[0])
+        output_tell_leftovers(config.output);
     if (dpi_train_create(&config, &train, &err) != DPI_STATUS_OK)
         return fail(&err);
     code = train_model(train, &config, a);
@@ -192,7 +180,8 @@ const command command_pretrain = {
     .summary = "train a small model from scratch",
     .details =
         "CONFIG holds key = value lines; models/dpinfer-4m.conf explains them. The run is resumed\n"
-        "from its checkpoint if there is one, and stopped with a checkpoint by SIGINT or SIGTERM.\n"
+        "from its checkpoint if there is one, and stopped with a checkpoint by SIGINT, SIGTERM,\n"
+        "SIGHUP or SIGUSR1.\n"
         "The loss curve goes to CHECKPOINT.csv. At the end the model is written to `output`. The\n"
         "text is assumed to be public: training gives NO PRIVACY.\n",
 };

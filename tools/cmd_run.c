@@ -19,6 +19,7 @@
 #include "tools/report_files.h"
 #include "tools/shard_options.h"
 #include "tools/signals.h"
+#include "tools/statement.h"
 #include "tools/signature.h"
 #include "tools/terminal.h"
 
@@ -262,14 +263,12 @@ static int check_outputs(const args *a) {
 /* The statement as it is shown, to be freed with free; NULL after a failure. */
 static int make_statement(const run *r, bool complete, char **shown) {
     char *text;
-    size_t n;
     dpi_error err;
     *shown = NULL;
     if (dpi_claim_statement(r->claim, complete, &text, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
-    *shown = terminal_text(text, strlen(text), true, &n);
-    free(text);
-    return *shown ? CLI_OK : cli_fail(CLI_FAILED, "out of memory for the statement");
+    *shown = statement_shown(text, "");
+    return *shown ? CLI_OK : CLI_FAILED;
 }
 
 /* The statement is owed once the release has begun, also when the run fails after that: its budget
@@ -287,8 +286,8 @@ static int write_statement(const run *r, int code) {
         cli_note("note: %" PRId64 " records are not UTF-8; --encoding latin1 converts ISO 8859-1",
                  dpi_release_not_utf8(r->in.release));
     result = make_statement(r, complete, &text);
-    if (result == CLI_OK && (fprintf(stderr, "\n%s", text) < 0 || fflush(stderr) != 0))
-        result = CLI_FAILED; /* and there is nowhere to say it */
+    if (result == CLI_OK)
+        result = statement_write(text);
     free(text);
     if (r->reports && report_files_write(r->reports, r->report, complete) != CLI_OK)
         result = CLI_FAILED;

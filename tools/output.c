@@ -120,8 +120,9 @@ static int write_failed(output *o) {
     return CLI_FAILED;
 }
 
-/* What a killed program has left. */
-static void tell_leftovers(const char *target) {
+void output_tell_leftovers(const char *path) {
+    char *real = realpath(path, NULL); /* they are beside the file that a symbolic link leads to */
+    const char *target = real ? real : path;
     const char *slash = strrchr(target, '/'), *name = slash ? slash + 1 : target;
     const size_t n = strlen(name);
     char *folder = slash ? strndup(target, (size_t)(slash - target) + 1) : strdup(".");
@@ -134,6 +135,7 @@ static void tell_leftovers(const char *target) {
     if (dir)
         closedir(dir);
     free(folder);
+    free(real);
 }
 
 /* A file that a handler knows from its first moment on. */
@@ -174,7 +176,7 @@ static bool open_temporary(output *o, const char *path, mode_t mode) {
         return false;
     }
     if (!o->probes)
-        tell_leftovers(o->target);
+        output_tell_leftovers(o->target);
     if (!make_temporary(o)) {
         free(o->temporary);
         o->temporary = NULL;
@@ -267,6 +269,10 @@ static bool reserve(output *o, off_t from, size_t n_bytes) {
     else if (errno == ENOSPC || errno == EDQUOT)
         return fallocate(o->fd, FALLOC_FL_KEEP_SIZE, from, end - from) == 0;
     return true; /* or a file system that does not reserve */
+}
+
+int output_reserve(output *o, int64_t n_bytes) {
+    return !o->temporary || reserve(o, 0, (size_t)n_bytes) ? CLI_OK : write_failed(o);
 }
 
 /* What was written of a part goes. */

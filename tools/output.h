@@ -36,6 +36,14 @@ int output_open(output *o, const char *path, bool replaces);
  * a regular file is not tried. Else CLI_FAILED with a message. */
 int output_probe(const char *path);
 
+/* A note of each temporary file of `path` that a killed program has left; output_open does so
+ * itself. */
+void output_tell_leftovers(const char *path);
+
+/* Has the disk keep so much room for a regular file, as far as it can: CLI_OK, or CLI_FAILED with a
+ * message. */
+int output_reserve(output *o, int64_t n_bytes);
+
 /* CLI_OK, or CLI_FAILED: the message is printed the first time. */
 int output_write(output *o, const void *data, size_t n_bytes);
 /* output_write; but on a terminal, what would steer it is shown, and not sent (terminal.h). */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tools/report_files.h"
-#include "tools/terminal.h"
+#include "tools/statement.h"
 
 int texts_report_probe(const args *a, bool claimed) {
     if (a->n_reports > 0 && !claimed)
@@ -14,25 +14,28 @@ int texts_report_probe(const args *a, bool claimed) {
     return report_files_probe(a);
 }
 
-int texts_report_statement(const dpi_finetune_claim *claim, int32_t n_texts, int code) {
-    char *statement = NULL;
-    size_t n;
+/* The statement as it is shown, for free; NULL after a failure. */
+static char *make_statement(const dpi_finetune_claim *claim, int32_t n_texts) {
+    char *text, more[160];
     dpi_error err;
-    if (!claim) {
-        fprintf(stderr, "\nPrivacy statement: NOT PRIVATE\n"
-                        "  guarantee          none: the adapter says nothing of how it was made\n");
-        return code;
+    if (!claim)
+        return strdup("Privacy statement: NOT PRIVATE\n"
+                      "  guarantee          none: the adapter says nothing of how it was made\n");
+    if (dpi_finetune_statement(claim, &text, &err) != DPI_STATUS_OK) {
+        cli_fail_library(CLI_FAILED, &err);
+        return NULL;
     }
-    if (dpi_finetune_statement(claim, &statement, &err) != DPI_STATUS_OK)
-        return cli_fail_library(CLI_FAILED, &err);
-    char *shown = terminal_text(statement, strlen(statement), true, &n);
-    free(statement);
-    if (!shown)
-        return cli_fail(CLI_FAILED, "out of memory for the statement");
-    fprintf(stderr, "\n%s  texts              %d, by post-processing of this %s, as its file says: "
-                    "no further cost\n", shown, n_texts, claim->full ? "model" : "adapter");
+    snprintf(more, sizeof more, "  texts              %d, by post-processing of this %s, as its "
+                                "file says: no further cost\n", (int)n_texts,
+             claim->full ? "model" : "adapter");
+    return statement_shown(text, more);
+}
+
+int texts_report_statement(const dpi_finetune_claim *claim, int32_t n_texts, int code) {
+    char *shown = make_statement(claim, n_texts);
+    const int written = shown ? statement_write(shown) : CLI_FAILED;
     free(shown);
-    return code;
+    return code != CLI_OK ? code : written;
 }
 
 int texts_report_write(const args *a, const dpi_finetune_claim *claim,

@@ -5,42 +5,55 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+#include "tools/output.h"
 
 static const char header[] = "step,tokens,loss,heldout_loss,lr,grad_norm,tokens_per_second\n";
 
 /* Copies the lines up to `step`; the tokens of the last one are where the count goes on. */
-static bool copy_lines(FILE *from, FILE *to, int64_t step, int64_t *total_tokens) {
+static int copy_lines(FILE *from, output *to, int64_t step, int64_t *total_tokens) {
     char line[256];
-    while (fgets(line, sizeof line, from)) {
+    int code = CLI_OK;
+    while (code == CLI_OK && fgets(line, sizeof line, from)) {
         char *end;
         long long at = strtoll(line, &end, 10);
         if (end == line || *end != ',' || at > step)
             continue;
         *total_tokens = strtoll(end + 1, NULL, 10);
-        if (fputs(line, to) < 0)
-            return false;
+        code = output_write(to, line, strlen(line));
     }
-    return !ferror(from);
+    return ferror(from) ? cli_fail(CLI_FAILED, "cannot read %s: %s", to->name, strerror(errno))
+                        : code;
 }
 
-bool train_log_open(train_log *log, const char *checkpoint, int64_t step) {
-    char path[DPI_TRAIN_PATH + 8], fresh[DPI_TRAIN_PATH + 16];
-    snprintf(path, sizeof path, "%s.csv", checkpoint);
-    snprintf(fresh, sizeof fresh, "%s.new", path);
-    *log = (train_log){.file = fopen(fresh, "we")};
-    if (!log->file)
-        return false;
+/* The lines that stay, in a new file. */
+static int begin_file(train_log *log, const char *path, int64_t step) {
+    output o;
+    int code = output_open(&o, path, true);
+    if (code != CLI_OK)
+        return code;
     FILE *old = step > 0 ? fopen(path, "re") : NULL;
-    bool ok = fputs(header, log->file) >= 0;
-    ok = ok && (!old || copy_lines(old, log->file, step, &log->total_tokens));
+    code = output_write(&o, header, sizeof header - 1);
+    if (code == CLI_OK && old)
+        code = copy_lines(old, &o, step, &log->total_tokens);
     if (old)
         fclose(old);
-    ok = ok && fflush(log->file) == 0 && rename(fresh, path) == 0;
-    int reason = errno;
-    if (!ok)
-        fclose(log->file);
-    errno = reason;
-    return ok;
+    const int closed = output_close(&o, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED);
+    return code == CLI_OK ? closed : code;
+}
+
+int train_log_open(train_log *log, const char *checkpoint, int64_t step) {
+    char path[DPI_TRAIN_PATH + 8];
+    struct stat st;
+    *log = (train_log){0};
+    snprintf(path, sizeof path, "%s.csv", checkpoint);
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return cli_fail(CLI_FAILED, "cannot write %s: it is not a regular file", path);
+    const int code = begin_file(log, path, step);
+    if (code == CLI_OK && !(log->file = fopen(path, "ae")))
+        return cli_fail(CLI_FAILED, "cannot write %s: %s", path, strerror(errno));
+    return code;
 }
 
 void train_log_step(train_log *log, const dpi_train_progress *p, int64_t every) {

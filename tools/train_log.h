@@ -14,9 +14,9 @@ typedef struct train_log {
     double loss, seconds;
 } train_log;
 
-/* Opens CHECKPOINT.csv and drops lines after `step`, which a resumed run will write again. False on
- * failure, with errno. */
-bool train_log_open(train_log *log, const char *checkpoint, int64_t step);
+/* Opens CHECKPOINT.csv and drops lines after `step`, which a resumed run will write again. CLI_OK,
+ * or CLI_FAILED with a message. */
+int train_log_open(train_log *log, const char *checkpoint, int64_t step);
 /* A line every `every` steps, at the last one and where there is a held-out loss. */
 void train_log_step(train_log *log, const dpi_train_progress *p, int64_t every);
 /* False if something could not be written, with errno. */

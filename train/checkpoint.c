@@ -1,11 +1,9 @@
 #include "train/checkpoint.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -40,18 +38,17 @@ static uint64_t checksum(const header *h, const float *const arrays[N_ARRAYS]) {
 /* ---- Writing --------------------------------------------------------------------------------- */
 
 static bool write_file(const char *path, const header *h, const float *const arrays[N_ARRAYS]) {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0)
+    dpi_new_file f;
+    if (!dpi_new_file_open(&f, path))
         return false;
-    bool ok = dpi_file_write(fd, h, sizeof *h);
+    bool ok = dpi_file_write(f.fd, h, sizeof *h);
     for (int i = 0; i < N_ARRAYS; i++)
-        ok = ok && dpi_file_write(fd, arrays[i], array_bytes(&h->state));
-    ok = ok && fsync(fd) == 0;
-    int reason = errno;
-    if (close(fd) != 0 && ok)
-        return false;
-    errno = reason;
-    return ok;
+        ok = ok && dpi_file_write(f.fd, arrays[i], array_bytes(&h->state));
+    const int reason = errno;
+    const bool closed = dpi_new_file_close(&f, ok);
+    if (!ok)
+        errno = reason;
+    return ok && closed;
 }
 
 dpi_status dpi_checkpoint_write(const char *path, const dpi_checkpoint *state,
@@ -62,21 +59,10 @@ dpi_status dpi_checkpoint_write(const char *path, const dpi_checkpoint *state,
     h.version = VERSION;
     h.state = *state;
     h.checksum = checksum(&h, arrays);
-    size_t n = strlen(path) + sizeof ".new";
-    char *fresh = malloc(n);
-    if (!fresh)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a file name");
-    snprintf(fresh, n, "%s.new", path);
-    bool ok = write_file(fresh, &h, arrays) && rename(fresh, path) == 0;
-    int reason = errno;
-    if (ok)
-        (void)dpi_file_sync_names(path);
-    else
-        unlink(fresh);
-    free(fresh);
-    return ok ? DPI_STATUS_OK
-              : dpi_fail(err, dpi_status_of_errno(reason), "cannot write %s: %s", path,
-                         strerror(reason));
+    return write_file(path, &h, arrays)
+               ? DPI_STATUS_OK
+               : dpi_fail(err, dpi_status_of_errno(errno), "cannot write %s: %s", path,
+                          strerror(errno));
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */
@@ -127,13 +113,11 @@ static dpi_status read_file(const char *path, FILE *file, dpi_checkpoint *state,
 
 dpi_status dpi_checkpoint_read(const char *path, dpi_checkpoint *state,
                                float *const arrays[N_ARRAYS], int32_t *found, dpi_error *err) {
-    FILE *file = fopen(path, "re");
-    *found = file != NULL;
-    if (!file && errno == ENOENT)
+    FILE *file;
+    *found = access(path, F_OK) == 0 || errno != ENOENT;
+    if (!*found)
         return DPI_STATUS_OK;
-    if (!file)
-        return dpi_fail(err, dpi_status_of_errno(errno), "cannot read %s: %s", path,
-                        strerror(errno));
+    DPI_TRY(dpi_file_open(path, &file, err));
     dpi_status status = read_file(path, file, state, arrays, err);
     fclose(file);
     return status;

@@ -1,4 +1,5 @@
 /* trainer.c - a training run: rows in parallel, their gradients added in order, one AdamW step. */
+#include <errno.h>
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
@@ -7,6 +8,7 @@
 #include <unistd.h>
 
 #include "dpinfer/process.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/status.h"
@@ -68,18 +70,38 @@ static void set_shape(dpi_train *t) {
     dpi_graph_layout_of(&t->shape, &t->layout);
 }
 
+/* An empty file beside `path`, which the caller removes; its name is for free. */
+static dpi_status make_temporary(const char *path, char **name, dpi_error *err) {
+    const int fd = dpi_file_make_beside(path, name);
+    if (fd < 0)
+        return dpi_fail(err, dpi_status_of_errno(errno), "cannot write a file beside %s: %s", path,
+                        strerror(errno));
+    close(fd);
+    return DPI_STATUS_OK;
+}
+
 /* The engine's own tokenizer on a file without weights, so that examples are encoded exactly as
  * prompts are at inference. */
-static dpi_status open_tokenizer(dpi_train *t, dpi_model **model, dpi_error *err) {
-    char path[DPI_TRAIN_PATH + 16];
-    snprintf(path, sizeof path, "%s.vocab", t->config.checkpoint);
-    DPI_TRY(dpi_export_gguf(path, &t->config, &t->shape, &t->vocab, NULL, err));
+static dpi_status load_tokenizer(const dpi_train *t, dpi_model **model, dpi_error *err) {
+    char *path;
     dpi_model_options options;
     dpi_model_options_init(&options);
     options.use_mmap = 0;
     options.vocab_only = 1;
-    dpi_status status = dpi_model_open(path, &options, model, err);
+    DPI_TRY(make_temporary(t->config.checkpoint, &path, err));
+    dpi_status status = dpi_export_gguf(path, &t->config, &t->shape, &t->vocab, NULL, err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_model_open(path, &options, model, err);
     unlink(path);
+    free(path);
+    return status;
+}
+
+static dpi_status open_tokenizer(const dpi_train *t, dpi_model **model, dpi_error *err) {
+    sigset_t signals;
+    dpi_file_hold_signals(&signals);
+    const dpi_status status = load_tokenizer(t, model, err);
+    dpi_file_release_signals(&signals);
     return status;
 }
 
@@ -448,26 +470,34 @@ dpi_status dpi_train_evaluate(dpi_train *t, int64_t max_rows, double *loss, int6
     return DPI_STATUS_OK;
 }
 
-dpi_status dpi_train_export(const dpi_train *t, const char *path, const char *type,
+/* By way of a file with the weights as they are. */
+static dpi_status export_as(const dpi_train *t, const char *path, const char *type,
                             dpi_error *err) {
-    if (!t || !path || !type)
-        return dpi_fail(err, DPI_STATUS_ARG, "train, path and type must not be NULL");
-    if (strcmp(type, "F32") == 0)
-        return dpi_export_gguf(path, &t->config, &t->shape, &t->vocab, t->params, err);
-    size_t n = strlen(path) + sizeof ".f32";
-    char *exact = malloc(n);
-    if (!exact)
-        return no_memory(err);
-    snprintf(exact, n, "%s.f32", path);
+    char *exact;
     dpi_write_options options;
     dpi_write_options_init(&options);
     options.type = type;
     options.n_threads = t->n_threads;
+    DPI_TRY(make_temporary(path, &exact, err));
     dpi_status status =
         dpi_export_gguf(exact, &t->config, &t->shape, &t->vocab, t->params, err);
     if (status == DPI_STATUS_OK)
         status = dpi_model_quantize(exact, path, &options, err);
     unlink(exact);
     free(exact);
+    return status;
+}
+
+dpi_status dpi_train_export(const dpi_train *t, const char *path, const char *type,
+                            dpi_error *err) {
+    if (!t || !path || !type)
+        return dpi_fail(err, DPI_STATUS_ARG, "train, path and type must not be NULL");
+    sigset_t signals;
+    dpi_file_hold_signals(&signals);
+    const dpi_status status =
+        strcmp(type, "F32") == 0
+            ? dpi_export_gguf(path, &t->config, &t->shape, &t->vocab, t->params, err)
+            : export_as(t, path, type, err);
+    dpi_file_release_signals(&signals);
     return status;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/hash.h"
@@ -247,6 +248,9 @@ dpi_status dpi_finetune_keep(dpi_finetune *f, dpi_error *err) {
 static dpi_status lock_checkpoint(dpi_finetune *f, dpi_error *err) {
     const char *path = f->options.checkpoint;
     const size_t n = strlen(path) + sizeof ".lock";
+    struct stat st;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) /* before a lock is made beside a device */
+        return dpi_fail(err, DPI_STATUS_IO, "cannot read %s: it is not a regular file", path);
     char *name = malloc(n);
     if (!name)
         return no_memory(err);

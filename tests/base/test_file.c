@@ -110,6 +110,49 @@ static void test_open(void **state) {
     fclose(file);
 }
 
+static void expect_text(const char *path, const char *text) {
+    char found[16] = "";
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(found, sizeof found, file));
+    fclose(file);
+    assert_string_equal(found, text);
+}
+
+/* The file of a symbolic link is replaced, or stays; a signal waits until there is no other one. */
+static void test_new_file(void **state) {
+    (void)state;
+    char path[256], link[256], temporary[256];
+    const struct sigaction act = {.sa_handler = count_signal};
+    struct sigaction before;
+    assert_int_equal(sigaction(SIGUSR1, &act, &before), 0);
+    snprintf(path, sizeof path, "%s/new", dir);
+    snprintf(link, sizeof link, "%s/link", dir);
+    write_file(path, "old", 3);
+    assert_int_equal(symlink("new", link), 0);
+    for (int whole = 0; whole < 2; whole++) {
+        dpi_new_file f;
+        n_signals = 0;
+        assert_true(dpi_new_file_open(&f, link));
+        snprintf(temporary, sizeof temporary, "%s", f.temporary);
+        assert_true(dpi_file_write(f.fd, "fresh", 5));
+        raise(SIGUSR1);
+        assert_int_equal(n_signals, 0);
+        expect_text(path, "old");
+        assert_true(dpi_new_file_close(&f, whole));
+        assert_int_equal(n_signals, 1);
+        assert_int_not_equal(access(temporary, F_OK), 0);
+        expect_text(path, whole ? "fresh" : "old");
+    }
+    dpi_new_file f;
+    snprintf(path, sizeof path, "%s/nowhere/file", dir);
+    assert_false(dpi_new_file_open(&f, path));
+    assert_int_equal(errno, ENOENT);
+    raise(SIGUSR1); /* let in again */
+    assert_int_equal(n_signals, 2);
+    assert_int_equal(sigaction(SIGUSR1, &before, NULL), 0);
+}
+
 static int set_up(void **state) {
     (void)state;
     make_dir(dir, sizeof dir);
@@ -128,6 +171,7 @@ int main(void) {
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_open),
+        cmocka_unit_test(test_new_file),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -284,7 +284,7 @@ for how in "--train train.jsonl" "--model m.gguf" "--real-is-public" \
 done
 refuse 2 "need --dp-epsilon" eval made.jsonl --real real.jsonl --ledger l
 refuse 2 "--dataset needs --ledger" eval made.jsonl --real real.jsonl --dp-epsilon 1 --dataset d
-refuse 4 "cannot read nothing.jsonl" eval made.jsonl --real nothing.jsonl --dp-epsilon 1
+refuse 4 "nothing.jsonl" eval made.jsonl --real nothing.jsonl --dp-epsilon 1
 refuse 2 "too small" eval made.jsonl --real real.jsonl --dp-epsilon 1e-7
 refuse 2 "less than 1 / number of records, 40" eval made.jsonl --real real.jsonl --dp-epsilon 1 \
     --dp-delta .1
@@ -303,13 +303,25 @@ mv out noisy.json
 run ledger show year.ledger --json; expect_rc 0
 mv out charged.json
 refuse 6 "letters" eval made.jsonl --real real.jsonl --dp-epsilon 2.9 --ledger year.ledger
-# The charge comes first: that delta is too large for the records is known only when they are read.
+# How many records there are is public: a delta that is too large for them is refused before the
+# charge, and so is what cannot be opened.
 run ledger init two.ledger --dataset letters --epsilon 9 --delta 1e-6; expect_rc 0
 refuse 2 "less than 1 / number" eval made.jsonl --real real.jsonl --dp-epsilon 1 --dp-delta .1 \
     --ledger two.ledger
+mkfifo endless.jsonl
+for bad in endless.jsonl /dev/zero; do
+    refuse 4 "$bad is not a" eval made.jsonl --real $bad --dp-epsilon 1 \
+        --dp-delta 1e-6 --ledger two.ledger
+done
+run ledger budget two.ledger --json; expect_rc 0; expect_out '"n_charges": 0'
+# Counts that were paid for and cannot be written where they should be are not lost.
+run eval made.jsonl --real real.jsonl --dp-epsilon 1 --ledger two.ledger -o /dev/full
+expect_rc 1; expect_err "go to standard output"; expect_out "Released with noise"
+"$dpinfer" eval made.jsonl --real real.jsonl --dp-epsilon 1 >/dev/full 2>err; rc=$?
+last="eval >/dev/full"; expect_rc 1; expect_err "Released with noise"
+"$dpinfer" eval made.jsonl --real real.jsonl --real-is-public >/dev/full 2>err; rc=$?
+expect_rc 1; expect_no_err "Texts"
 run ledger budget two.ledger --json; expect_rc 0; expect_out '"n_charges": 1'
-refuse 6 "letters" eval made.jsonl --real real.jsonl --dp-epsilon 9 --dp-delta .1 \
-    --ledger two.ledger
 run eval made.jsonl --real real.jsonl --label-field dept --dp-epsilon 2; expect_rc 0
 expect_out "Released with noise"
 check "not private" test -z "$(grep PRIVATE out)"

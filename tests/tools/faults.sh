@@ -102,6 +102,9 @@ whole_files() {
         made/text) # random without --seed
             [[ $last == *--seed* ]] || { test -s "$file" && continue; } || return 1
             cmp -s -n $(($(stat -c %s "$file") - 1)) "$file" whole/text || return 1 ;;
+        made/texts.jsonl) # as far as it came
+            cmp -s -n "$(stat -c %s "$file")" "$file" "whole/${file#made/}" &&
+                [ "$(tail -c 1 "$file")" = '' ] || return 1 ;;
         'made/*' | made/*-journal) ;;
         made/year) ledger_is_whole "$file" || return 1 ;;
         made/job) job_is_whole || return 1 ;;
@@ -301,6 +304,17 @@ leaves_nothing() { # NUMBER ARGS
 leaves_nothing 12 perturb --vectors vectors refs.jsonl -o made/words.jsonl --distances made/far
 leaves_nothing 12 quantize m.gguf made/q.gguf Q8_0 -t 1 -q
 leaves_nothing 12 logits m.gguf --tokens tokens -o made/logits
+leaves_nothing 12 "${tuning[@]}" -o made/tuned.lora --checkpoint made/state
+{
+    printf '%s\t0\n' '<unk>' '<s>' '</s>' '<|im_start|>' '<|im_end|>'
+    printf '<0x%02X>\t0\n' {0..255}
+} >pieces
+echo '{"user": "say one", "assistant": "one one"}' >say.jsonl
+printf '%s\n' 'data = say.jsonl' 'vocab = pieces' 'checkpoint = made/state' 'output = made/q.gguf' \
+    'n_layer = 1' 'dim = 32' 'n_head = 2' 'n_kv_head = 1' 'ffn = 32' 'context = 256' \
+    'batch_tokens = 256' 'steps = 2' 'warmup = 1' >say.conf
+leaves_nothing 12 pretrain say.conf -q
+leaves_nothing 1 pretrain say.conf -q
 
 # A ledger, with which each run begins as it is in `year`: a run that fails has charged all or
 # nothing, one that succeeds has charged.

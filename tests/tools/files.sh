@@ -258,6 +258,73 @@ last="run, SIGKILL"; check "the text of a run that was killed" test ! -e text.ou
 run_small refs.jsonl -o text.out; expect_rc 0; expect_err "text.out.part-"
 rm -f ./*.part-*
 
+# ---- Checkpoints --------------------------------------------------------------------------------
+# What is beside them stays, whatever its name; nothing is written through a link.
+{
+    printf '%s\t0\n' '<unk>' '<s>' '</s>' '<|im_start|>' '<|im_end|>'
+    printf '<0x%02X>\t0\n' {0..255}
+} >vocab
+echo '{"user": "say one", "assistant": "one one"}' >say.jsonl
+printf '%s\n' 'data = say.jsonl' 'vocab = vocab' 'checkpoint = say.ckpt' 'output = say.gguf' \
+    'n_layer = 1' 'dim = 32' 'n_head = 2' 'n_kv_head = 1' 'ffn = 32' 'context = 256' \
+    'batch_tokens = 256' 'steps = 3' 'warmup = 1' >say.conf
+tune="finetune m.gguf refs.jsonl --delta 1e-3 --rank 2 --positions 32 --units 6 -t 1 -q"
+beside=(say.ckpt.new say.ckpt.csv.new say.ckpt.vocab say.gguf.f32 state.new)
+for file in "${beside[@]}"; do ln -s refs.jsonl "$file"; done
+run pretrain say.conf -q; expect_rc 0
+run $tune --steps 2 --sigma 2 -o a.gguf --checkpoint state; expect_rc 0
+check "records were written to through a link" sha256sum --quiet --status -c sums
+for file in "${beside[@]}"; do check "$file is gone" test -L "$file"; rm -f "$file"; done
+rm -f a.gguf state say.gguf say.ckpt say.ckpt.csv
+for file in "${beside[@]}"; do echo precious >"$file"; done
+run pretrain say.conf -q; expect_rc 0
+run $tune --steps 2 --sigma 2 -o a.gguf --checkpoint state; expect_rc 0
+for file in "${beside[@]}"; do
+    check "$file was written to" test "$(cat "$file")" = precious; rm -f "$file"
+done
+check "a temporary file" test "$(parts)" -eq 0
+# The lock is a file of the program's own.
+refuse 2 "is an input and would be overwritten" $tune --steps 2 --sigma 2 -o c.lock --checkpoint c
+refuse 2 "is an input and would be overwritten" $tune --steps 2 --sigma 2 -o c.gguf \
+    --merge ./c.lock --checkpoint c
+check "the lock of a run that was refused" test ! -e c.lock
+# What has no end, or no writer, is no checkpoint, nor a curve.
+mkfifo endless
+for path in endless /dev/zero; do
+    last="finetune --checkpoint $path"
+    timeout -s KILL 60 "$dpinfer" $tune --steps 2 --sigma 2 -o b.gguf --checkpoint $path >out 2>err
+    rc=$?; expect_rc 1; expect_err "cannot read $path: it is not a regular file"
+    check "a lock is there" test ! -e "$path.lock"
+    sed "s,^checkpoint.*,checkpoint = $path," say.conf >odd.conf
+    [ $path = /dev/zero ] && continue # its curve would be beside the device
+    last="pretrain, checkpoint = $path"
+    timeout -s KILL 60 "$dpinfer" pretrain odd.conf -q --overwrite >out 2>err; rc=$?
+    expect_rc 1; expect_err "cannot read $path: it is not a regular file"
+done
+rm endless; mkfifo odd.csv; sed "s,^checkpoint.*,checkpoint = odd," say.conf >odd.conf
+last="pretrain, a FIFO for the curve"
+timeout -s KILL 60 "$dpinfer" pretrain odd.conf -q --overwrite >out 2>err; rc=$?
+expect_rc 1; expect_err "cannot write odd.csv: it is not a regular file"
+check "the FIFO" test -p odd.csv; rm -f odd odd.csv
+# What a program that was killed has left is told of.
+echo 1 >say.ckpt.part-99.0; echo 1 >state.part-99.0
+run pretrain say.conf -q --overwrite; expect_rc 0; expect_err "say.ckpt.part-99.0 holds"
+run $tune --steps 2 --sigma 2 -o a.gguf --checkpoint state --overwrite; expect_rc 0
+expect_err "state.part-99.0 holds"
+rm -f ./*.part-99.0
+# A training that is stopped keeps its steps, and one that is ended leaves no temporary file.
+sed -i 's/^steps.*/steps = 1000000/' say.conf; echo 'checkpoint_steps = 1' >>say.conf
+for signal in HUP:129 TERM:143 USR1:138 USR2:140 SEGV:139; do
+    rm -f say.ckpt say.ckpt.csv say.gguf
+    "$dpinfer" pretrain say.conf -q >out 2>err </dev/null &
+    pid=$!
+    until [ -e say.ckpt ] || ! kill -0 $pid 2>/dev/null; do sleep .01; done
+    kill "-${signal%:*}" $pid; wait $pid 2>/dev/null
+    rc=$?; last="pretrain, SIG${signal%:*}"; expect_rc "${signal#*:}"
+    check "a temporary file" test "$(parts)" -eq 0
+    case $signal in USR2* | SEGV*) ;; *) expect_err "stopped after step" ;; esac
+done
+
 # ---- Failures of the machine --------------------------------------------------------------------
 # A statement or a report that cannot be written.
 for arguments in -t1 -q; do
@@ -287,6 +354,65 @@ until grep -q cut.gguf "/proc/$pid/maps" || ! kill -0 "$pid" 2>/dev/null; do :; 
 : >cut.gguf; echo 1 2 3 >&9; exec 9>&-
 wait "$pid"; rc=$?; last="logits, the model is cut"; expect_rc 1; expect_err "has become shorter"
 check "a file is there" test -z "$(find . -name 'made.logits*')"
+
+# What was paid for is told and kept in every command that pays.
+"$dpinfer" make-model --layers 4 --embd 256 --ff 512 --heads 4 --kv-heads 4 --vocab-size 2000 \
+    --type F32 -o paid.gguf 2>err
+evolve="augpe m.gguf refs.jsonl --rho 1 --delta 1e-3 --num 4 --rounds 1 -n 40 -t 1 -q --overwrite"
+for arguments in "$tune --steps 2 --sigma 2 --overwrite -o a.gguf" \
+    "generate m.gguf --lora a.gguf --num 2 -n 4 -t 1" "$evolve -o texts"; do
+    # shellcheck disable=SC2086
+    "$dpinfer" $arguments >out 2>/dev/full </dev/null; rc=$?
+    last="dpinfer $arguments 2>/dev/full"; : >err; expect_rc 1
+    # shellcheck disable=SC2086
+    "$dpinfer" $arguments >out 2>&- </dev/null; rc=$?
+    last="dpinfer $arguments 2>&-"; expect_rc 1
+done
+# The model becomes shorter after the charge.
+cut_model() { # TEXT-ON-STDERR ARGS
+    local said=$1; shift
+    cp paid.gguf cut.gguf; : >err
+    "$dpinfer" "$@" >out 2>err </dev/null &
+    pid=$!
+    until grep -qF "$said" err || ! kill -0 $pid 2>/dev/null; do sleep .01; done
+    : >cut.gguf
+    wait $pid; rc=$?; last="dpinfer $*, the model is cut"
+    expect_rc 1; expect_err "has become shorter"; expect_err "Privacy statement"
+    expect_err "stopped early"
+    check "a temporary file" test "$(parts)" -eq 0
+}
+cut_model "nats a token" finetune cut.gguf refs.jsonl --delta 1e-3 --units 6 -t 1 --positions 64 \
+    --steps 1000 --expected 6 --sigma 2 -o cut.lora --held-out refs.jsonl
+cut_model "round 1 of" augpe cut.gguf refs.jsonl --rho 1 --delta 1e-3 --num 4 --rounds 100 -n 20 \
+    -t 1 -o cut.texts
+# No room for the texts: a part is kept, and all go to stdout.
+# limited BLOCKS ARGS: the program with a limit on the size of its files, and not of out and err.
+limited() {
+    last="dpinfer ${*:2}, with a limit on the size of files"
+    # shellcheck disable=SC2016
+    mkfifo out.pipe err.pipe; cat out.pipe >out & cat err.pipe >err &
+    bash -c 'ulimit -f "$1"; exec "${@:2}"' - "$1" "$dpinfer" "${@:2}" >out.pipe 2>err.pipe \
+        </dev/null
+    rc=$?; wait; rm out.pipe err.pipe
+}
+# shellcheck disable=SC2086
+limited 1 ${evolve/--num 4/--num 40} -o new.jsonl; expect_rc 1
+expect_err "cannot write new.jsonl"; expect_err "go to standard output"
+check "no statement" grep -q "Privacy statement" err
+check "it says that no text is there" test "$(grep -c 'no text is there' err)" -eq 0
+check "all texts" test "$(grep -c '^{"index":' out)" -eq 40
+check "the part" test "$(wc -l <new.jsonl)" -ge 1
+check "a line is cut" test -z "$(grep -v '^{.*}$' new.jsonl)"
+# No room for an adapter: nothing is charged.
+"$dpinfer" ledger init paid.year --dataset all --epsilon 90 --delta 1e-2 >out 2>err
+"$dpinfer" ledger budget paid.year --json >before
+for size in 1 20; do
+    # shellcheck disable=SC2086
+    limited $size ${tune/m.gguf/paid.gguf} --steps 1 --sigma 2 -o no.gguf --ledger ./paid.year
+    expect_rc 1; expect_err "cannot write no.gguf"
+    check "a file is there" test -z "$(find . -name 'no.gguf*')"
+    "$dpinfer" ledger budget paid.year --json >after; expect_same after before
+done
 
 # A program that cannot be read: the report says so, and verifies.
 if cp "$dpinfer" unreadable && chmod 111 unreadable && [ "$(id -u)" -ne 0 ]; then
