@@ -40,8 +40,8 @@ typedef struct dpi_local {
     int32_t *next;            /* [n] custext+: the next word of the group; -1: the last one */
     int64_t h;                /* score of the distance s */
     uint32_t diameter;        /* the largest distance of all */
-    const int8_t *fate;       /* [n] a dpi_replaced: DRAWN; KEPT, as it is; NUMBER, by what is no word
-                                 of the vocabulary. The caller's, for certificates; NULL: DRAWN */
+    const int8_t *fate;       /* [n] a dpi_replaced: DRAWN; KEPT, as it is; NUMBER, by what is no
+                                 word of the vocabulary. The caller's; NULL: DRAWN */
     int32_t first_rare;       /* santext+: words from here on are rare, n / 10 by default */
     uint64_t replaced;        /* santext+: p in units of 2^-32 */
     dpi_kernels kernels;
