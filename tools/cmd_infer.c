@@ -171,6 +171,8 @@ static int perturb_one(infer *f, slot *s, const char *text, size_t n_bytes) {
     if (!(s->perturbed = dpi_private_malloc(strlen(perturbed) + 1)))
         return no_memory();
     strcpy(s->perturbed, perturbed);
+    if (f->released.n_documents == 0 && !f->a->v[OPT_DRY_RUN].i)
+        signals_catch(); /* the statement is owed from here on */
     words_count(&f->released, words, n); /* it may leave, whatever becomes of the request */
     return send_one(f, s);
 }
@@ -229,6 +231,13 @@ static int write_statement(const infer *f) {
     return ok ? CLI_OK : CLI_FAILED;
 }
 
+/* The certificate may take long, and there is nothing to finish any more. */
+static int write_report(const infer *f) {
+    signals_clean_up();
+    return signals_stop() ? signals_code()
+                          : words_report_write(&f->in, f->perturber, &f->released);
+}
+
 static void close_all(infer *f) {
     for (int i = 0; i < REMOTE_MOST_IN_FLIGHT; i++)
         free_slot(&f->slots[i]);
@@ -243,7 +252,7 @@ static void close_all(infer *f) {
 
 static int infer_main(const args *a) {
     infer f = {.a = a, .out = {.fd = -1}};
-    signals_catch();
+    signals_clean_up(); /* until something leaves */
     int code = read_options(&f);
     if (code == CLI_OK)
         code = open_all(&f);
@@ -254,12 +263,14 @@ static int infer_main(const args *a) {
     const int closed = output_close(&f.out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_PARTIAL);
     if (code == CLI_OK)
         code = closed;
+    if (f.released.n_documents > 0 || code == CLI_OK) {
+        const int said = write_statement(&f);
+        code = code == CLI_OK ? said : code;
+    }
     if (code == CLI_OK)
-        code = words_report_write(&f.in, f.perturber, &f.released);
-    const bool told = f.released.n_documents > 0 || code == CLI_OK;
-    const int said = told ? write_statement(&f) : CLI_OK;
+        code = write_report(&f);
     close_all(&f);
-    return code == CLI_OK ? said : code;
+    return code;
 }
 
 const command command_infer = {
