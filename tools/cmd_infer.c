@@ -68,7 +68,7 @@ static json_t *string_or_null(const char *text) { return text ? words_string(tex
 
 static int write_text(infer *f, const slot *s, const char *generation, const char *text) {
     if (s->index < 0 && !f->a->v[OPT_JSON].i) {
-        const int code = output_write(&f->out, text ? text : "", text ? strlen(text) : 0);
+        const int code = output_show(&f->out, text ? text : "", text ? strlen(text) : 0);
         return code == CLI_OK ? output_write(&f->out, "\n", 1) : code;
     }
     json_t *object = json_object();
@@ -79,7 +79,7 @@ static int write_text(infer *f, const slot *s, const char *generation, const cha
              json_object_set_new(object, "remote", string_or_null(generation)) == 0;
     char *line = ok ? json_dumps(object, JSON_COMPACT) : NULL;
     json_decref(object);
-    int code = line ? output_write(&f->out, line, strlen(line)) : no_memory();
+    int code = line ? output_show(&f->out, line, strlen(line)) : no_memory();
     if (code == CLI_OK)
         code = output_write(&f->out, "\n", 1);
     dpi_private_free(line);
@@ -140,7 +140,7 @@ static int send_one(infer *f, slot *s) {
         return no_memory();
     if (f->a->v[OPT_DRY_RUN].i) {
         char *body = remote_body(&f->options, prompt);
-        code = body ? output_write(&f->out, body, strlen(body)) : no_memory();
+        code = body ? output_show(&f->out, body, strlen(body)) : no_memory();
         if (code == CLI_OK)
             code = output_write(&f->out, "\n", 1);
         dpi_private_free(body);
