@@ -10,8 +10,8 @@
 #include "dpinfer/account.h"
 
 static const double SIGMA_MIN = 0.1, SIGMA_MAX = 1e6;
-/* Points of a law of losses and of a transform. */
-static const size_t POINTS_MAX = (size_t)1 << 22;
+/* Points of a law of losses, which are slow to make, and twice those of a transform. */
+static const size_t LAW_MAX = (size_t)1 << 18, POINTS_MAX = (size_t)1 << 22;
 /* The grid is made finer until epsilon changes by less than this share. A grid four times as fine
  * has a sixteenth of the error. */
 static const double CHANGE = 2e-4;
@@ -66,7 +66,7 @@ static dpi_status law_epsilon(const dpi_gaussian *g, loss_direction direction, d
                               double *step, double *epsilon, dpi_error *err) {
     const double tail = 1e-7 * delta / g->n_steps;
     loss_law law;
-    DPI_TRY(loss_law_make(g->sigma, g->sampling, direction, *step, tail, POINTS_MAX, &law, err));
+    DPI_TRY(loss_law_make(g->sigma, g->sampling, direction, *step, tail, LAW_MAX, &law, err));
     *step = law.step;
     const dpi_status status = loss_sum_epsilon(&law, g->n_steps, delta, POINTS_MAX, epsilon, err);
     free(law.mass);
@@ -82,8 +82,9 @@ static dpi_status direction_epsilon(const dpi_gaussian *g, loss_direction direct
         double next = step, found;
         DPI_TRY(law_epsilon(g, direction, delta, &next, &found, err));
         least = fmin(least, found);
-        /* A coarser grid than wanted: no finer one fits. */
-        if (least <= enough || next > step || fabs(last - found) <= CHANGE * found)
+        /* A coarser grid than wanted: no finer one fits. Where a finer one is worse, what rounding
+         * and the window of the sum do is all that is left. */
+        if (least <= enough || next > step || last - found <= CHANGE * found)
             break;
         last = found;
         step /= 4;
