@@ -10,11 +10,13 @@
 #include "dpinfer/account.h"
 
 static const double SIGMA_MIN = 0.1, SIGMA_MAX = 1e6;
-/* Points of a law of losses, which are slow to make, and twice those of a transform. */
-static const size_t LAW_MAX = (size_t)1 << 18, POINTS_MAX = (size_t)1 << 22;
+/* Points of a law of losses and of a transform. */
+static const size_t POINTS_MAX = (size_t)1 << 22;
 /* The grid is made finer until epsilon changes by less than this share. A grid four times as fine
  * has a sixteenth of the error. */
 static const double CHANGE = 2e-4;
+/* The first grid of a law has some 2^12 points, the finest one 2^18: their number is the time. */
+enum { CELLS = 4096, GRIDS = 4 };
 
 void dpi_gaussian_init(dpi_gaussian *gaussian) {
     *gaussian = (dpi_gaussian){.struct_size = sizeof *gaussian,
@@ -66,7 +68,7 @@ static dpi_status law_epsilon(const dpi_gaussian *g, loss_direction direction, d
                               double *step, double *epsilon, dpi_error *err) {
     const double tail = 1e-7 * delta / g->n_steps;
     loss_law law;
-    DPI_TRY(loss_law_make(g->sigma, g->sampling, direction, *step, tail, LAW_MAX, &law, err));
+    DPI_TRY(loss_law_make(g->sigma, g->sampling, direction, *step, tail, POINTS_MAX, &law, err));
     *step = law.step;
     const dpi_status status = loss_sum_epsilon(&law, g->n_steps, delta, POINTS_MAX, epsilon, err);
     free(law.mass);
@@ -76,9 +78,9 @@ static dpi_status law_epsilon(const dpi_gaussian *g, loss_direction direction, d
 /* Nothing below `enough` is of interest: the search ends with the first bound that is not above. */
 static dpi_status direction_epsilon(const dpi_gaussian *g, loss_direction direction, double delta,
                                     double enough, double *epsilon, dpi_error *err) {
-    double step = loss_range(g->sigma, g->sampling, 1e-7 * delta / g->n_steps) / 4096;
+    double step = loss_range(g->sigma, g->sampling, 1e-7 * delta / g->n_steps) / CELLS;
     double last = INFINITY, least = INFINITY;
-    for (;;) {
+    for (int i = 0; i < GRIDS; i++) {
         double next = step, found;
         DPI_TRY(law_epsilon(g, direction, delta, &next, &found, err));
         least = fmin(least, found);
