@@ -87,6 +87,7 @@ static dpi_status find(dpi_blas *blas, dpi_error *err) {
 
 dpi_status dpi_blas_open(dpi_blas *blas, int32_t n_threads, dpi_error *err) {
     *blas = (dpi_blas){0};
+    DPI_TRY(check_room(n_threads, err)); /* without memory, loading libgfortran ends in a crash */
     dpi_status status = find(blas, err);
     if (status == DPI_STATUS_OK)
         status = check_room(n_threads, err);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "serve/number.h"
 #include "serve/refusal.h"
 
 #define TRY(call)                                                                                  \
@@ -25,9 +26,8 @@ static bool is_name(const char *text) {
 
 static dpi_status read_number(const char *key, const char *text, double most, bool is_open,
                               double *number, dpi_error *err) {
-    char *end;
-    *number = strtod(text, &end);
-    if (end != text && *end == '\0' && *number > 0 && (is_open ? *number < most : *number <= most))
+    const char *end = number_read(text, number);
+    if (end && *end == '\0' && *number > 0 && (is_open ? *number < most : *number <= most))
         return DPI_STATUS_OK;
     return fail_with(err, DPI_STATUS_ARG, "--dataset: %s: found '%.40s', allowed 0 < x %s %g", key,
                      text, is_open ? "<" : "<=", most);
@@ -66,6 +66,7 @@ static dpi_status read_choice(const char *key, const char *text, const char *con
                      allowed);
 }
 
+enum { N_KEYS = 11 };
 static const char *const paces[] = {"none", "top", "change", "share"};
 const char *dataset_pace(const dataset *d) { return paces[d->pace]; }
 
@@ -127,7 +128,21 @@ static dpi_status check_parts(const dataset *d, dpi_error *err) {
                                           "given", d->name, dataset_pace(d));
 }
 
+/* A key is once among the parts; `seen` [*n] has those before it. */
+static dpi_status read_once(const char *key, const char *value, const char *seen[N_KEYS], int *n,
+                            dataset *d, dpi_error *err) {
+    for (int i = 0; i < *n; i++)
+        if (strcmp(key, seen[i]) == 0)
+            return fail_with(err, DPI_STATUS_ARG, "--dataset: found '%s' twice, allowed is once",
+                             key);
+    TRY(read_part(key, value, d, err)); /* one of the N_KEYS */
+    seen[(*n)++] = key;
+    return DPI_STATUS_OK;
+}
+
 static dpi_status parse(char *spec, dataset *d, dpi_error *err) {
+    const char *seen[N_KEYS];
+    int n_seen = 0;
     char *rest = NULL, *part = strtok_r(spec, ",", &rest);
     char *value = part ? strchr(part, '=') : NULL;
     if (!value)
@@ -144,7 +159,7 @@ static dpi_status parse(char *spec, dataset *d, dpi_error *err) {
             return fail_with(err, DPI_STATUS_ARG, "--dataset: found '%.40s', allowed KEY=VALUE",
                              part);
         *value++ = '\0';
-        TRY(read_part(part, value, d, err));
+        TRY(read_once(part, value, seen, &n_seen, d, err));
     }
     return check_parts(d, err);
 }
@@ -316,8 +331,11 @@ dpi_status datasets_open(const char *const *specs, int n, const char *ledger, da
 }
 
 dpi_status datasets_read(datasets *d, dpi_error *err) {
-    for (int i = 0; i < d->n; i++)
-        TRY(open_records(&d->v[i], err));
+    for (int i = 0; i < d->n; i++) {
+        const dpi_status status = open_records(&d->v[i], err);
+        d->refused = status != DPI_STATUS_OK;
+        TRY(status);
+    }
     for (int i = 0; i < d->n; i++)
         TRY(add_to_ledger(d, &d->v[i], err));
     return DPI_STATUS_OK;

@@ -38,6 +38,7 @@ typedef struct datasets {
     int n;
     dpi_ledger *ledger;
     store *store;
+    bool refused; /* datasets_open failed for the records of one */
 } datasets;
 
 /* "NAME=PATH,unit=FIELD,label=FIELD,text=FIELD,epsilon=E,delta=D,batch=B,scope=unit,pace=top,

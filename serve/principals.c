@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "serve/number.h"
 #include "serve/refusal.h"
 
 typedef struct principal {
@@ -64,7 +65,7 @@ static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 static const char *add_share(principals *p, const char *text, size_t n) {
     const char *equals = memchr(text, '=', n);
     const size_t n_name = equals ? (size_t)(equals - text) : 0, n_part = n - n_name - 1;
-    char part[24], *end;
+    char part[24];
     if (!is_name(text, n_name) || n_part == 0 || n_part >= sizeof part)
         return "allowed is a share DATASET=PART with 0 <= PART <= 1";
     if (p->n_shares == SHARES_MAX)
@@ -72,8 +73,9 @@ static const char *add_share(principals *p, const char *text, size_t n) {
     memcpy(part, equals + 1, n_part);
     part[n_part] = '\0';
     share *new = &p->shares[p->n_shares];
-    *new = (share){.principal = p->n, .part = strtod(part, &end)};
-    if (end == part || *end != '\0' || !(new->part >= 0 && new->part <= 1))
+    *new = (share){.principal = p->n};
+    const char *end = number_read(part, &new->part);
+    if (!end || *end != '\0' || !(new->part >= 0 && new->part <= 1))
         return "allowed is a share DATASET=PART with 0 <= PART <= 1";
     memcpy(new->dataset, text, n_name);
     for (int i = 0; i < p->n_shares; i++)

@@ -185,6 +185,7 @@ dpi_status server_open(const server_options *options, server **made, dpi_error *
     return open_all(s, err);
 }
 
+bool server_refused_records(const server *s) { return s && s->books.datasets.refused; }
 int server_port(const server *s) { return s->port; }
 worker_memory server_memory(const server *s) { return worker_memory_get(s->worker); }
 

@@ -38,6 +38,8 @@ typedef struct server_options {
 /* Errors: those of worker_create, datasets_open and dpi_report_create; ARG (the address), IO (the
  * port is in use). */
 dpi_status server_open(const server_options *options, server **s, dpi_error *err);
+/* Whether server_open failed for the records of a dataset. */
+bool server_refused_records(const server *s);
 int server_port(const server *s);
 worker_memory server_memory(const server *s);
 /* Refuses new requests, draws what has begun to its end, sends it, and frees. NULL is allowed. */

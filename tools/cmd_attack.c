@@ -5,6 +5,7 @@
 
 #include "dpinfer/attack.h"
 #include "dpinfer/memory.h"
+#include "serve/number.h"
 #include "tools/attack_plot.h"
 #include "tools/attack_remote.h"
 #include "tools/commands.h"
@@ -50,10 +51,10 @@ static int parse_mechanisms(attacks *k, const char *text) {
 
 static int parse_epsilons(attacks *k, const char *text) {
     for (const char *p = text;; p++) {
-        char *end;
-        const double epsilon = strtod(p, &end);
+        double epsilon;
+        const char *end = number_read(p, &epsilon);
         const bool ascends = k->n_epsilons == 0 || epsilon > k->epsilon[k->n_epsilons - 1];
-        if (end == p || !(epsilon >= .001 && epsilon <= 64) || !ascends ||
+        if (!end || !(epsilon >= .001 && epsilon <= 64) || !ascends ||
             (*end != ',' && *end != '\0') || k->n_epsilons == MAX_EPSILONS)
             return cli_fail(CLI_USAGE,
                             "--epsilon: found '%s', allowed are at most %d numbers 0.001..64, "
@@ -182,8 +183,6 @@ static int run_attacks(attacks *k) {
     for (int m = 0; m < k->n_mechanisms; m++)
         for (int e = 0; e < k->n_epsilons; e++) {
             attack_row *row = &k->rows[k->n_rows];
-            if (signals_stop())
-                return signals_code();
             *row = (attack_row){.mechanism = k->mechanism[m], .epsilon = k->epsilon[e]};
             o.mechanism = row->mechanism;
             o.epsilon = row->epsilon;
@@ -205,7 +204,7 @@ static int attack_main(const args *a) {
     attacks *k = calloc(1, sizeof *k);
     if (!k)
         return cli_fail(CLI_FAILED, "out of memory for attacks");
-    signals_catch();
+    signals_clean_up(); /* there is nothing to finish */
     k->a = a;
     int code = parse_mechanisms(k, a->v[OPT_LIST_MECHANISM].s);
     if (code == CLI_OK)

@@ -362,10 +362,12 @@ static int augpe_main(const args *a) {
     evolving t = {.a = a, .out = {.fd = -1},
                   .jsonl = a->v[OPT_JSONL].i || ends_with(a->v[OPT_OUTPUT].s, ".jsonl"),
                   .quiet = a->v[OPT_QUIET].i != 0, .screen = isatty(STDERR_FILENO) != 0};
-    signals_catch();
+    signals_clean_up(); /* until there is something to finish */
     int code = open_all(&t);
-    if (code == CLI_OK)
+    if (code == CLI_OK) {
+        signals_catch();
         code = run_augpe(&t);
+    }
     const int closed = output_close(&t.out, OUTPUT_DROPPED);
     const int reported = report_files_close(t.reports, OUTPUT_DROPPED, NULL);
     code = code != CLI_OK ? code : closed != CLI_OK ? closed : reported;

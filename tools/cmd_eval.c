@@ -96,14 +96,11 @@ static mauve_options read_mauve(const args *a) {
     mauve_options_init(&o);
     o.n_clusters = (int32_t)a->v[OPT_CLUSTERS].i;
     o.scaling = a->v[OPT_SCALING].d;
-    o.cancel = signals_cancel;
     return o;
 }
 
 static int fail(const dpi_error *err) {
-    return signals_stop() ? signals_code()
-                          : cli_fail_library(err->code == DPI_STATUS_ARG ? CLI_RECORDS : CLI_FAILED,
-                                             err);
+    return cli_fail_library(err->code == DPI_STATUS_ARG ? CLI_RECORDS : CLI_FAILED, err);
 }
 
 /* ---- Vectors --------------------------------------------------------------------------------- */
@@ -210,7 +207,7 @@ static void show(void *user, int64_t n_done, int64_t n_all) {
 }
 
 static int evaluate_texts(eval *e) {
-    const eval_watch watch = {.progress = show, .cancel = signals_cancel};
+    const eval_watch watch = {.progress = show};
     dpi_error err;
     const int code = open_sources(e);
     if (code != CLI_OK)
@@ -279,8 +276,10 @@ static int evaluate_counts(eval *e) {
         code = check_real(a);
     if (code == CLI_OK)
         code = open_ledger(e);
-    if (code == CLI_OK)
+    if (code == CLI_OK) {
+        signals_catch(); /* what is paid for is written */
         code = open_counts(e);
+    }
     if (code == CLI_OK)
         code = read_texts(a, a->v[OPT_REAL].s, &e->real);
     if (code != CLI_OK)
@@ -328,7 +327,7 @@ static int write_result(eval *e) {
 
 static int eval_main(const args *a) {
     eval e = {.a = a, .out = {.fd = -1}};
-    signals_catch();
+    signals_clean_up(); /* until there is something to finish */
     int code = check_files(a); /* first: what is an input is known without the rest */
     if (code == CLI_OK)
         code = check_options(a);

@@ -436,11 +436,13 @@ static int finetune_alone(const args *a) {
     tuning t = {.a = a, .out = {.fd = -1}, .merged = {.fd = -1},
                 .quiet = a->v[OPT_QUIET].i != 0 || !is_first(),
                 .screen = isatty(STDERR_FILENO) != 0};
-    signals_catch();
+    signals_clean_up(); /* until there is something to finish */
     int code = open_all(&t);
     const bool trains = a->v[OPT_TUNE_PLAN].i == 0;
-    if (code == CLI_OK && trains)
+    if (code == CLI_OK && trains) {
+        signals_catch();
         code = run_tuning(&t);
+    }
     if (output_close(&t.out, t.whole ? OUTPUT_APPEARS : OUTPUT_DROPPED) != CLI_OK &&
         code == CLI_OK)
         code = CLI_FAILED;

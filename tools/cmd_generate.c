@@ -554,11 +554,13 @@ static int generate_main(const args *a) {
     g->a = a, g->out.fd = -1;
     g->jsonl = a->v[OPT_JSONL].i != 0;
     g->screen = strcmp(a->v[OPT_OUTPUT].s, "-") == 0 && isatty(STDOUT_FILENO);
-    signals_catch();
+    signals_clean_up(); /* until there is something to finish */
     int code = open_all(g);
     const bool opened = code == CLI_OK;
-    if (opened)
+    if (opened) {
+        signals_catch();
         code = draw_texts(g);
+    }
     if (output_close(&g->out, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_PARTIAL) != CLI_OK &&
         code == CLI_OK)
         code = CLI_FAILED;

@@ -172,6 +172,8 @@ static int perturb_one(infer *f, slot *s, const char *text, size_t n_bytes) {
     if (!(s->perturbed = dpi_private_malloc(strlen(perturbed) + 1)))
         return no_memory();
     strcpy(s->perturbed, perturbed);
+    if (f->released.n_documents == 0 && !f->a->v[OPT_DRY_RUN].i)
+        signals_catch(); /* the statement is owed from here on */
     words_count(&f->released, words, n); /* it may leave, whatever becomes of the request */
     return send_one(f, s);
 }
@@ -253,7 +255,7 @@ static void close_all(infer *f) {
 
 static int infer_main(const args *a) {
     infer f = {.a = a, .out = {.fd = -1}};
-    signals_catch();
+    signals_clean_up(); /* until something leaves */
     int code = read_options(&f);
     if (code == CLI_OK)
         code = open_all(&f);

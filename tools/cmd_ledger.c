@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tools/commands.h"
 #include "tools/facts.h"
@@ -162,7 +163,9 @@ static int show(const args *a, dpi_ledger *ledger, bool with_charges) {
     int code = show_datasets(a, ledger, with_charges, all);
     if (all && code == CLI_OK) {
         json_t *object = json_pack("{s:f, s:O}", "units_of_one", DPI_LEDGER_ONE, "datasets", all);
-        char *text = object ? json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
+        const size_t ascii = isatty(STDOUT_FILENO) ? JSON_ENSURE_ASCII : 0; /* names of others */
+        char *text = object ? json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(17) | ascii)
+                            : NULL;
         if (text)
             printf("%s\n", text);
         else

@@ -198,7 +198,7 @@ static int write_all(perturb *p) {
 
 static int perturb_main(const args *a) {
     perturb p = {.a = a, .out = {.fd = -1}};
-    signals_catch();
+    signals_clean_up(); /* there is nothing to finish */
     int code = read_options(&p);
     if (code == CLI_OK)
         code = words_open(&p.in);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "serve/number.h"
 #include "tools/nearest.h"
 #include "tools/option_table.h"
 
@@ -23,21 +24,16 @@ static bool parse_number(const option_spec *o, const char *text, option_value *v
         value->d = o->max;
         return true;
     }
-    /* Only decimal digits, sign, point and exponent: no spaces, hex, inf or nan. */
-    if (text[0] == '\0' || text[strspn(text, "0123456789+-.eE")] != '\0')
+    const char *rest = number_read(text, &value->d);
+    if (!rest || *rest != '\0')
         return false;
-    char *end;
-    errno = 0;
     if (o->type == OPT_INT) {
-        long long i = strtoll(text, &end, 10);
+        char *end;
+        errno = 0;
+        value->i = strtoll(text, &end, 10);
         if (*end != '\0' || errno != 0)
             return false;
-        value->i = i;
-        value->d = (double)i;
-    } else {
-        value->d = strtod(text, &end);
-        if (*end != '\0' || !isfinite(value->d))
-            return false;
+        value->d = (double)value->i;
     }
     return in_range(o, value->d);
 }

@@ -4,15 +4,27 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/facts.h"
+#include "tools/terminal.h"
 
 static table_cell *add_cell(table *t, const char *name) {
     /* Rows are fixed in the source; the last cell takes what does not fit rather than none. */
     table_cell *c = &t->cells[t->n_cells < TABLE_MAX_CELLS ? t->n_cells++ : TABLE_MAX_CELLS - 1];
     *c = (table_cell){.name = name, .spread = -1};
     return c;
+}
+
+/* On a terminal nothing in it steers that; JSON escapes it in its own way. */
+static void escape(table_cell *c) {
+    size_t n;
+    char *shown = isatty(STDOUT_FILENO) ? terminal_text(c->text, strlen(c->text), false, &n) : NULL;
+    if (shown)
+        snprintf(c->text, sizeof c->text, "%s", shown);
+    free(shown);
 }
 
 void table_text(table *t, const char *name, const char *format, ...) {
@@ -22,6 +34,8 @@ void table_text(table *t, const char *name, const char *format, ...) {
     va_start(list, format);
     vsnprintf(c->text, sizeof c->text, format, list);
     va_end(list);
+    if (t->format == TABLE_MD || t->format == TABLE_CSV)
+        escape(c);
 }
 
 void table_spread(table *t, const char *name, int digits, double value, double spread) {
@@ -116,7 +130,8 @@ static void print_json_row(const table *t) {
             json_object_set_new(object, name, number(c, c->spread));
         }
     }
-    char *line = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(12));
+    const size_t ascii = isatty(STDOUT_FILENO) ? JSON_ENSURE_ASCII : 0;
+    char *line = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(12) | ascii);
     printf("%s", line ? line : "{}");
     dpi_private_free(line);
     json_decref(object);

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "dp/local/local.h"
+#include "dpinfer/process.h"
 
 enum { ROWS = 4, COLUMNS = 1024 }; /* of a tile: its sums stay in L1 */
 
@@ -62,8 +63,7 @@ static bool measure_rows(const double *transposed, int32_t n, int32_t dim, int32
 
 dpi_status dpi_local_distances(const float *vectors, int32_t n, int32_t dim, int32_t n_threads,
                                uint32_t *distance, dpi_error *err) {
-    if (n_threads == 0)
-        n_threads = dpi_processors();
+    n_threads = dpi_process_threads(n_threads ? n_threads : dpi_processors());
     double *transposed = dpi_calloc((size_t)n * (size_t)dim, sizeof *transposed);
     if (!transposed)
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for %d vectors of %d numbers", n, dim);

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/status.h"
+#include "dpinfer/process.h"
 
 /* A score is at most `most` below the best one: weights are not less than 2^-69 of the largest. */
 enum { DIM_MAX = 1 << 14 };
@@ -170,8 +171,8 @@ dpi_status dpi_local_create(const dpi_perturb_options *options, const uint32_t *
     if (!l)
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a mechanism");
     l->options = *options;
-    if (l->options.n_threads == 0)
-        l->options.n_threads = dpi_processors();
+    l->options.n_threads =
+        dpi_process_threads(options->n_threads ? options->n_threads : dpi_processors());
     l->distance = distance;
     l->n = n;
     l->dim = dim;

@@ -15,6 +15,8 @@ static const size_t POINTS_MAX = (size_t)1 << 22;
 /* The grid is made finer until epsilon changes by less than this share. A grid four times as fine
  * has a sixteenth of the error. */
 static const double CHANGE = 2e-4;
+/* The first grid of a law has some 2^12 points, the finest one 2^18: their number is the time. */
+enum { CELLS = 4096, GRIDS = 4 };
 
 void dpi_gaussian_init(dpi_gaussian *gaussian) {
     *gaussian = (dpi_gaussian){.struct_size = sizeof *gaussian,
@@ -76,14 +78,15 @@ static dpi_status law_epsilon(const dpi_gaussian *g, loss_direction direction, d
 /* Nothing below `enough` is of interest: the search ends with the first bound that is not above. */
 static dpi_status direction_epsilon(const dpi_gaussian *g, loss_direction direction, double delta,
                                     double enough, double *epsilon, dpi_error *err) {
-    double step = loss_range(g->sigma, g->sampling, 1e-7 * delta / g->n_steps) / 4096;
+    double step = loss_range(g->sigma, g->sampling, 1e-7 * delta / g->n_steps) / CELLS;
     double last = INFINITY, least = INFINITY;
-    for (;;) {
+    for (int i = 0; i < GRIDS; i++) {
         double next = step, found;
         DPI_TRY(law_epsilon(g, direction, delta, &next, &found, err));
         least = fmin(least, found);
-        /* A coarser grid than wanted: no finer one fits. */
-        if (least <= enough || next > step || fabs(last - found) <= CHANGE * found)
+        /* A coarser grid than wanted: no finer one fits. Where a finer one is worse, what rounding
+         * and the window of the sum do is all that is left. */
+        if (least <= enough || next > step || last - found <= CHANGE * found)
             break;
         last = found;
         step /= 4;

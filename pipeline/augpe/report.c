@@ -265,8 +265,13 @@ static void compare(dpi_verification *v, json_t *recorded, const json_t *compute
 static dpi_status hash_files(json_t *root, const char *model_path, const char *output_path,
                              json_t **files, json_t **output, dpi_error *err) {
     json_t *said = json_object_get(root, "model_files"), *wrote = json_object_get(root, "output");
-    if (!json_is_array(said) || json_array_size(said) < 1 || json_array_size(said) > UINT16_MAX ||
-        !wrote)
+    bool whole = json_array_size(said) >= 1 && json_array_size(said) <= UINT16_MAX &&
+                 (json_is_null(wrote) || dpi_hash_is_file(wrote));
+    const json_t *file;
+    size_t i;
+    json_array_foreach(said, i, file)
+        whole = whole && dpi_hash_is_file(file);
+    if (!whole)
         return dpi_fail(err, DPI_STATUS_FORMAT, "the section 'model_files' or 'output' is missing "
                                                 "or malformed");
     if (model_path)

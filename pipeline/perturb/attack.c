@@ -9,6 +9,7 @@
 #include "dp/audit/audit.h"
 #include "dp/local/local.h"
 #include "dpinfer/memory.h"
+#include "dpinfer/process.h"
 #include "dpinfer/text.h"
 #include "pipeline/perturb/attack.h"
 
@@ -58,8 +59,8 @@ dpi_status dpi_attack_create(const dpi_vocabulary *v, const dpi_attack_options *
         return no_memory(err);
     a->vocabulary = v;
     a->options = *options;
-    if (a->options.n_threads == 0)
-        a->options.n_threads = dpi_processors();
+    a->options.n_threads =
+        dpi_process_threads(options->n_threads ? options->n_threads : dpi_processors());
     *attack = a;
     return DPI_STATUS_OK;
 }

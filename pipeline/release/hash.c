@@ -91,6 +91,14 @@ dpi_status dpi_hash_one(const char *path, json_t **file, dpi_error *err) {
     return *file ? DPI_STATUS_OK : out_of_memory(err);
 }
 
+bool dpi_hash_is_file(const json_t *file) {
+    const json_t *n_bytes = json_object_get(file, "n_bytes");
+    const char *hex = json_string_value(json_object_get(file, "sha256"));
+    return json_is_integer(n_bytes) && json_integer_value(n_bytes) >= 0 && hex &&
+           strlen(hex) == DPI_HASH_HEX && strspn(hex, "0123456789abcdef") == DPI_HASH_HEX &&
+           json_object_size(file) == 2;
+}
+
 static dpi_status hash_part(const char *path, json_t *files, dpi_error *err) {
     json_t *file;
     DPI_TRY(dpi_hash_one(path, &file, err));

@@ -22,5 +22,7 @@ dpi_status dpi_hash_model(const char *path, int64_t n_files, json_t **files, dpi
 
 /* {"n_bytes":, "sha256":} of one file. The same errors. */
 dpi_status dpi_hash_one(const char *path, json_t **file, dpi_error *err);
+/* Whether it has that form, and no other key. */
+bool dpi_hash_is_file(const json_t *file);
 
 #endif

@@ -72,24 +72,16 @@ static json_t *copy_software(const json_t *report) {
     return copy;
 }
 
-static bool is_file(const json_t *file) {
-    const json_t *n_bytes = json_object_get(file, "n_bytes");
-    const char *hex = json_string_value(json_object_get(file, "sha256"));
-    return json_is_integer(n_bytes) && json_integer_value(n_bytes) >= 0 && hex &&
-           strlen(hex) == DPI_HASH_HEX && strspn(hex, "0123456789abcdef") == DPI_HASH_HEX &&
-           json_object_size(file) == 2;
-}
-
 static json_t *copy_model(const json_t *report) {
     const json_t *found = json_object_get(report, "model");
     json_t *name = json_object_get(found, "name"), *files = json_object_get(found, "files"), *file;
     json_t *is_random = json_object_get(found, "random_weights");
     json_t *adapter = json_object_get(found, "adapter"); /* NULL: there was none */
     bool ok = json_is_string(name) && json_is_boolean(is_random) && json_array_size(files) > 0 &&
-              json_array_size(files) <= UINT16_MAX && (!adapter || is_file(adapter));
+              json_array_size(files) <= UINT16_MAX && (!adapter || dpi_hash_is_file(adapter));
     size_t i;
     json_array_foreach(files, i, file)
-        ok = ok && is_file(file);
+        ok = ok && dpi_hash_is_file(file);
     return ok ? json_pack("{s:O, s:O, s:O, s:O*}", "name", name, "random_weights", is_random,
                           "files", files, "adapter", adapter)
               : NULL;

@@ -13,6 +13,9 @@ refuse 2 "each once" attack --vectors vectors.txt docs.jsonl --mechanism rantext
 for list in 0 65 2,1 1,,2 1, x; do
     refuse 2 "--epsilon: found '$list'" attack --vectors vectors.txt docs.jsonl --epsilon $list
 done
+for list in 1,0x10 0x1 "1, 2" " 1" "1 ,2" 1e,2; do
+    refuse 2 "--epsilon: found '$list'" attack --vectors vectors.txt docs.jsonl --epsilon "$list"
+done
 refuse 4 "No such file" attack --vectors vectors.txt nothing.jsonl
 : >empty.jsonl
 refuse 4 "" attack --vectors vectors.txt empty.jsonl

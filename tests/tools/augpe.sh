@@ -81,6 +81,13 @@ sed 's/"rho_round"/"rho_rounds"/; s/"variance": [0-9]*/"variance": 5/' report.js
 run verify other.json; expect_rc 1
 echo '{"index":7}' >>texts.jsonl
 run verify report.json --output texts.jsonl; expect_rc 1; expect_out "WRONG  output.sha256"
+# What is believed has the form that it was written in, and nothing of it steers a terminal.
+for section in output model_files; do
+    sed "/\"$section\"/,\$s/\"n_bytes\"/\"a\\\\u001b[2J\": 1, &/" report.json >added.json
+    check "$section is as it was" [ "$(cmp -s report.json added.json; echo $?)" -eq 1 ]
+    run verify added.json; expect_rc 5; expect_err "malformed"
+    check "a control character" [ "$(tr -d '\n' <out | tr -d -c '\000-\037' | wc -c)" -eq 0 ]
+done
 head -c 300 report.json >cut.json
 run verify cut.json; expect_rc 5
 run ledger init copy --dataset all --epsilon 10 --delta 1e-3; expect_rc 0

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
-#include <link.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
@@ -31,19 +30,8 @@
 
 static long wanted, n_calls;
 static int log_fd = -1, signal_number, n_signals = 1;
-static uintptr_t others, others_end; /* where the code of libgomp is */
 static bool active;
 static __thread bool inside; /* what this library itself calls does not count */
-
-static int find_others(struct dl_phdr_info *info, size_t size, void *user) {
-    (void)size, (void)user;
-    for (int i = 0; strstr(info->dlpi_name, "libgomp") && i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_LOAD && info->dlpi_phdr[i].p_flags & PF_X) {
-            others = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
-            others_end = others + info->dlpi_phdr[i].p_memsz;
-        }
-    return others != 0;
-}
 
 static int number_of(const char *name, int otherwise) {
     const char *value = getenv(name);
@@ -56,7 +44,6 @@ __attribute__((constructor)) static void set_up(void) {
     inside = true;
     signal_number = number_of("DPI_FAULT_SIGNAL", 0);
     n_signals = number_of("DPI_FAULT_TIMES", 1);
-    dl_iterate_phdr(find_others, NULL);
     unsetenv("LD_PRELOAD"); /* a program that this one starts has calls of its own */
     backtrace(frames, 2); /* loads what it needs now */
     wanted = n ? atol(n) : 0;
@@ -90,14 +77,18 @@ static void log_call(long n, const char *function) {
     syscall(SYS_write, log_fd, line, (size_t)length);
 }
 
-/* Calls of libgomp do not count: it ends the program. */
+/* Calls of libgomp do not count: it ends the program. So does libgfortran, which is loaded with
+ * OpenBLAS: its constructor ends the program, or crashes on the way out. Who loads it can only see
+ * to it that there is memory (kernels/gemm.c, eval/loaded.c). */
 static bool is_of_others(void) {
     void *frames[5];
+    Dl_info info;
     inside = true;
     bool found = false;
     int depth = backtrace(frames, 5);
     for (int i = 2; i < depth && !found; i++)
-        found = (uintptr_t)frames[i] - others < others_end - others;
+        found = dladdr(frames[i], &info) && info.dli_fname &&
+                (strstr(info.dli_fname, "/libgomp") || strstr(info.dli_fname, "/libgfortran"));
     inside = false;
     return found;
 }

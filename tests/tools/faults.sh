@@ -114,6 +114,10 @@ whole_files() {
         made/inferred.jsonl) # random; as far as it came
             [ "$rc" -ne 0 ] || [ "$(wc -l <"$file")" -eq 4 ] || return 1
             ! grep -qvE '^\{"index":[0-3],.*\}$' "$file" || return 1 ;;
+        made/merged.gguf) "$dpinfer" inspect "$file" --check >/dev/null 2>&1 || return 1 ;; # random
+        made/checkpoint) training_goes_on || return 1 ;;
+        made/evolved.jsonl) # random
+            [ "$(grep -c '^{"index":[01],"text":".*"private":true}$' "$file")" = 2 ] || return 1 ;;
         made/words.jsonl) # random
             [ "$(grep -cE '^\{"index":[0-3],"text":"[^"]*"\}$' "$file")" -eq 4 ] || return 1 ;;
         made/*.sig) ssh-keygen -Y verify -q -n dpinfer-report -I signer -f signers -s "$file" \
@@ -137,6 +141,8 @@ faults same account --sigma 4 --delta 1e-5 --steps 2 --json
 faults ends perturb m.gguf refs.jsonl -t 1 -o made/text
 faults ends attack m.gguf refs.jsonl -t 1 --mechanism custext+ --epsilon 6
 faults ends infer m.gguf refs.jsonl -t 1 --remote-model x --dry-run
+faults ends infer m.gguf refs.jsonl --vectors vectors -t 1 --remote-model x --dry-run \
+    --report made/r.json
 faults same verify ink.json --model m.gguf
 faults same verify signed.json --output signed.txt ${sign:+--key key.pub}
 faults same plan --suggest --units 200 --num 4 --epsilon 3
@@ -166,6 +172,8 @@ tuning=(finetune m.gguf refs.jsonl --units 8 --delta 1e-3 --sigma 2 --steps 1 --
 run "${tuning[@]}" -o tuned.lora; expect_rc 0
 faults same "${tuning[@]}" -o made/tuned.lora
 faults same generate m.gguf --lora tuned.lora --num 2 -n 4 --seed 1 -t 1 --jsonl
+faults same generate m.gguf --lora tuned.lora --num 2 -n 4 --seed 1 -t 1 -o made/drawn.jsonl \
+    --report made/r.json --report made/r.md
 faults same augpe m.gguf refs.jsonl --rho 1 --delta 1e-3 --num 2 --rounds 2 -n 4 -t 1 --seed 3 \
     -q -o made/texts.jsonl --report made/r.json
 faults ends eval refs.jsonl --real refs.jsonl -t 1
@@ -332,6 +340,22 @@ faults ends ledger charge made/year --rho .1
 faults ends ledger close made/year
 faults ends run m.gguf refs.jsonl --rho 1 -n 4 -t 1 -q --ledger made/year
 faults ends eval refs.jsonl --real refs.jsonl --dp-epsilon 3 -t 1 --ledger made/year
+trains() { # FOLDER
+    "${@:2}" "${tuning[@]}" --ledger "$1/year" --checkpoint "$1/checkpoint" -o "$1/tuned.lora" \
+        --merge "$1/merged.gguf"
+}
+# With the checkpoint of a run that failed the same command comes to its end, for the same charge.
+training_goes_on() {
+    [ "$rc" -ne 0 ] || return 0
+    rm -rf again
+    cp -r made again
+    rm -f again/tuned.lora again/merged.gguf again/*.part-*
+    trains again "$dpinfer" >/dev/null 2>again.err &&
+        [ "$(charged again/year)" = "$(charged whole/year)" ]
+}
+trains made faults ends
+faults ends augpe m.gguf refs.jsonl --rho .1 --delta 1e-6 --num 2 --rounds 2 -n 4 -t 1 -q \
+    --ledger made/year -o made/evolved.jsonl --report made/r.json
 faults same ledger show made/year --json
 run ledger init year --dataset each --epsilon 20 --delta 1e-6 --scope unit; expect_rc 0
 faults ends run m.gguf units.csv --rho 1 -B 2 -n 4 -t 1 -q --unit-field who --ledger made/year \

@@ -501,5 +501,18 @@ if command -v script >/dev/null; then
             "$(tr -d -c '\000-\037\177' <text | wc -c)$(grep -c -e "$c1" -e "$bidi" text)" = 00
         check "nothing is escaped" grep -qF '\' text
     done
+    # The names of a model and of a dataset, in tables and in JSON.
+    name="r${esc}[2J${c1}2J${bidi}" # 12 bytes
+    sed "s/random weights, 1 layers of 32/${name//[/\\[}random weights of /" m.gguf >named.gguf
+    run ledger init year --dataset "a${bidi}b" --epsilon 1 --delta 1e-6; expect_rc 0
+    for words in "ledger show year --json" "ledger show year" \
+        "bench named.gguf -B 1 -p 8 -n 4 -r 1 -t 1 -o "{md,csv,json,jsonl}; do
+        script -qec "'$dpinfer' $words 2>/dev/null" screen >out 2>err </dev/null
+        last="$words on a terminal"
+        sed '1d;$d' screen | tr -d '\r\n\t' >text
+        check "a control character on a terminal" test \
+            "$(tr -d -c '\000-\037\177' <text | wc -c)$(grep -c -e "$c1" -e "$bidi" text)" = 00
+        check "nothing is escaped" grep -qiE '\\(x1b|u001b|u202e)' text
+    done
 fi
 finish

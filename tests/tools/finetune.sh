@@ -303,6 +303,10 @@ for name, change in (("low", lambda o: o["statement"].update(epsilon=0.1)),
                      ("sure", lambda o: o["parameters"].update(sigma=50.0)),
                      ("typed", lambda o: o["parameters"].update(steps="4")),
                      ("range", lambda o: o["parameters"].update(sampling=2.0)),
+                     ("slow0", lambda o: o["parameters"].update(sampling=1e-9, steps=2)),
+                     ("slow1", lambda o: o["parameters"].update(sampling=.05, steps=10000000)),
+                     ("slow2", lambda o: o["parameters"].update(sampling=1e-4, steps=1000000,
+                                                                sigma=1)),
                      ("seeded", lambda o: o["parameters"].update(randomness=1)),
                      ("other", lambda o: o["adapter"].update(sha256="0" * 64))):
     changed = json.loads(json.dumps(o))
@@ -319,6 +323,12 @@ run verify quiet.json; expect_rc 1; expect_out "WRONG  statement.epsilon"
 run verify sure.json; expect_rc 1; expect_out "WRONG  statement.epsilon"
 run verify sure.json --lora ah.gguf; expect_rc 1; expect_out "WRONG  parameters.sigma"
 run verify seeded.json; expect_rc 1; expect_out "WRONG  label"
+for name in slow0 slow1 slow2; do # which took 7 seconds and more
+    last="verify $name.json"
+    (ulimit -t 4 && exec "$dpinfer" verify $name.json) >out 2>err
+    rc=$?
+    expect_rc 1; expect_out "WRONG  statement.epsilon"
+done
 refuse 5 "lacks steps" verify typed.json
 refuse 5 "lacks sampling" verify range.json
 run verify other.json; expect_rc 0

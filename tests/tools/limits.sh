@@ -64,7 +64,7 @@ try() {
 # What each command is asked. Those whose output is the same each time leave it in NAME.out.
 commands=(help version inspect tokenize logits run many exact account ledger resume verify
     quantize make plan
-    pretrain training shard merge perturb attack infer certify wards adapter
+    pretrain training shard merge perturb attack infer certify certificate wards adapter
     eval vectors finetune generate evolve)
 declare -A arguments=(
     [help]="run -h"
@@ -82,6 +82,7 @@ declare -A arguments=(
     [shard]="run $model refs.jsonl --rho 1 -B 1 -n 4 --seed 1 -q --job shards --shard 0/2"
     [merge]="merge - drawn"
     [certify]="perturb --vectors vectors --certify --json -t 1"
+    [certificate]="perturb --vectors vectors --certify --mechanism calibrated"
     [wards]="run m.gguf wards.csv.gz --epsilon 3 -B 2 --num 2 --adjacency add-remove -n 3 --seed 3
         -q --label-field ward --labels private --label-names names --histogram-rho .1"
     [adapter]="run m.gguf refs.jsonl --rho 1 -n 4 --seed 3 -q --lora adapter.gguf"
@@ -168,6 +169,12 @@ if [ "${other[0]:-}" != false ]; then
     rc=$?
     expect_rc 0
     expect_same out exact.out
+    for name in perturb attack infer certificate; do
+        last="$name by one process"
+        limited u1 "$dpinfer" ${arguments[$name]} >out 2>err </dev/null
+        rc=$?
+        expect_rc 0
+    done
 fi
 
 # A server answers, or says why it cannot, and ends when it is told to.

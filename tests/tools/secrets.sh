@@ -120,20 +120,27 @@ done
 watch "$secret" "$ids" tokenize "$model"; expect_rc 0
 check "memory was given back with a text in it: $(head -n 3 log)" test ! -s log
 
-# A run that waits for its prompt: no core dump, and its memory is the administrator's.
-mkfifo prompt
-exec 9<>prompt
-"$dpinfer" run "$model" refs --rho 1 -n 4 -q --private-prompt-file - <prompt >out 2>err 9<&- &
-pid=$!
-# Until it is there where it waits, or has ended.
-while ! grep -q '^Max core file size  *0  *0 ' "/proc/$pid/limits" && kill -0 "$pid"; do :; done
-last="a run"
-rc=0
-check "core dumps are allowed" grep -q '^Max core file size  *0  *0 ' "/proc/$pid/limits"
-if [ "$(id -u)" -ne 0 ]; then
-    check "its memory can be read" test ! -r "/proc/$pid/mem"
-fi
-exec 9>&-
-kill "$pid"
-wait "$pid"
+# What waits has no core dump, and its memory is the administrator's: a run for its prompt, a ledger
+# for IDs, what shards have drawn for whoever reads it.
+mkfifo prompt full
+exec 9<>prompt 8<>full
+head -c 65536 /dev/zero >&8
+waits() { # OUT ARGS
+    last="dpinfer ${*:2}"
+    "$dpinfer" "${@:2}" <prompt >"$1" 2>err 9<&- 8<&- &
+    pid=$!
+    rc=0
+    # Until it is there where it waits, or has ended.
+    until grep -qs '^State:.S' "/proc/$pid/status" || ! kill -0 "$pid"; do :; done
+    sleep .3
+    check "core dumps are allowed" grep -q '^Max core file size  *0  *0 ' "/proc/$pid/limits"
+    if [ "$(id -u)" -ne 0 ]; then
+        check "its memory can be read" test ! -r "/proc/$pid/mem"
+    fi
+    kill "$pid"
+    wait "$pid"
+}
+waits out run "$model" refs --rho 1 -n 4 -q --private-prompt-file -
+waits out ledger charge year --rho .01 --unit-ids - --payers paying
+waits full merge - shards
 finish

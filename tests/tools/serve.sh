@@ -14,6 +14,14 @@ refuse 2 "no MODEL given" serve
 refuse 2 "--port: found '70000', allowed 0..65535" serve "$model" --port 70000
 refuse 2 "allowed is a numeric address" serve "$model" --host localhost --port 0
 refuse 3 "missing.gguf" serve missing.gguf
+data=(serve "$model" --port 0 --ledger year --dataset)
+refuse 4 "none.jsonl: No such file" "${data[@]}" a=none.jsonl,epsilon=1,delta=1e-6
+refuse 2 "found 'epsilon' twice" "${data[@]}" a=r.jsonl,epsilon=1,delta=1e-6,epsilon=2
+refuse 2 "found 'pace' twice" "${data[@]}" a=r.jsonl,epsilon=1,delta=1e-6,pace=none,pace=none
+for number in 0x1 ' 1' '1 ' 1e nan 0x1p-3; do
+    refuse 2 "epsilon: found '$number'" "${data[@]}" "a=r.jsonl,epsilon=$number,delta=1e-6"
+done
+check "a ledger was made" test ! -e year
 
 # ---- What llama-server has ---------------------------------------------------------------------
 serve "$model" -t 1 -c 512 --max-tokens 200
