@@ -70,7 +70,7 @@ while read -r command; do
         continue ;;
     logits) begin="m.gguf --tokens tokens" ;;
     perturb) begin=m.gguf outputs=(-o --report) ;;
-    infer) begin="m.gguf --remote-model x --dry-run" outputs=(-o --report) ;;
+    infer) begin="m.gguf --remote-model x --remote http://127.0.0.1:1" outputs=(-o --report) ;;
     eval) begin=refs.jsonl ;;
     finetune) begin="m.gguf refs.jsonl --units 9 --sigma 1" outputs=(-o --merge) ;;
     generate) begin=m.gguf ;;
