@@ -141,8 +141,6 @@ faults same account --sigma 4 --delta 1e-5 --steps 2 --json
 faults ends perturb m.gguf refs.jsonl -t 1 -o made/text
 faults ends attack m.gguf refs.jsonl -t 1 --mechanism custext+ --epsilon 6
 faults ends infer m.gguf refs.jsonl -t 1 --remote-model x --dry-run
-faults ends infer m.gguf refs.jsonl --vectors vectors -t 1 --remote-model x --dry-run \
-    --report made/r.json
 faults same verify ink.json --model m.gguf
 faults same verify signed.json --output signed.txt ${sign:+--key key.pub}
 faults same plan --suggest --units 200 --num 4 --epsilon 3
