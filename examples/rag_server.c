@@ -7,9 +7,17 @@
 #include <dpinfer.h>
 #include <dpinfer/ledger.h>
 #include <dpinfer/records.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define TRY(call)                                                                                  \
+    do {                                                                                           \
+        const dpi_status status_ = (call);                                                         \
+        if (status_ != DPI_STATUS_OK)                                                              \
+            return status_;                                                                        \
+    } while (0)
 
 enum { PARALLEL = 4, REFERENCES = 8, TOKENS = 64, CONTEXT = 512, LINE_BYTES = 4096 };
 
@@ -50,31 +58,23 @@ static dpi_status charge(service *s, dpi_error *err) {
     dpi_sampler_plan plan;
     dpi_cost cost;
     dpi_charge_request request;
-    dpi_sampler_plan_init(&plan);
-    dpi_cost_init(&cost);
-    dpi_charge_request_init(&request);
-    dpi_status status = dpi_sampler_plan_make(&s->method, &plan, err);
-    if (status == DPI_STATUS_OK)
-        status = dpi_method_cost(&s->method, &plan, &cost, err);
+    dpi_sampler_plan_init(&plan), dpi_cost_init(&cost), dpi_charge_request_init(&request);
+    TRY(dpi_sampler_plan_make(&s->method, &plan, err));
+    TRY(dpi_method_cost(&s->method, &plan, &cost, err));
     request.cost = &cost, request.method = "invisibleink", request.note = "an answer";
-    return status == DPI_STATUS_OK
-               ? dpi_ledger_reserve(s->ledger, s->dataset, &request, NULL, err)
-               : status;
+    return dpi_ledger_reserve(s->ledger, s->dataset, &request, NULL, err);
 }
 
-/* The first records, by their places: a record that is null stays null where it is. */
-static dpi_status read_records(service *s, question *q, dpi_error *err) {
-    dpi_status status = DPI_STATUS_OK;
-    for (size_t i = 0; i < REFERENCES && status == DPI_STATUS_OK; i++) {
-        char *text = NULL;
-        size_t n_bytes = 0;
-        if (i < dpi_records_count(s->records))
-            status = dpi_records_read(s->records, i, &text, &n_bytes, err);
-        if (status == DPI_STATUS_OK && text)
-            status = dpi_prompts_encode(q->prompts, text, n_bytes, &q->tokens[i], &q->n_tokens[i],
-                                        err);
-        dpi_private_free(text);
-    }
+/* A record by its place; one that is null stays null where it is. */
+static dpi_status read_record(service *s, question *q, size_t i, dpi_error *err) {
+    char *text = NULL;
+    size_t n_bytes = 0;
+    if (i < dpi_records_count(s->records))
+        TRY(dpi_records_read(s->records, i, &text, &n_bytes, err));
+    const dpi_status status =
+        text ? dpi_prompts_encode(q->prompts, text, n_bytes, &q->tokens[i], &q->n_tokens[i], err)
+             : DPI_STATUS_OK;
+    dpi_private_free(text);
     return status;
 }
 
@@ -84,21 +84,15 @@ static dpi_status question_begin(service *s, question *q, const char *line, int 
     dpi_prompt_options prompts;
     dpi_prompts_info info;
     dpi_generation_options o;
-    dpi_prompt_options_init(&prompts);
-    dpi_prompts_info_init(&info);
+    dpi_prompt_options_init(&prompts), dpi_prompts_info_init(&info);
     dpi_generation_options_init(&o);
     prompts.query = (dpi_bytes){line, strlen(line)};
-    dpi_status status = dpi_prompts_create(s->model, &prompts, CONTEXT - TOKENS, &q->prompts, err);
-    if (status == DPI_STATUS_OK)
-        status = dpi_prompts_info_get(q->prompts, &info, err);
-    if (status == DPI_STATUS_OK)
-        status = dpi_sampler_create(&s->method, &q->sampler, err);
-    if (status == DPI_STATUS_OK)
-        status = charge(s, err);
-    if (status == DPI_STATUS_OK)
-        status = read_records(s, q, err);
-    if (status != DPI_STATUS_OK)
-        return status;
+    TRY(dpi_prompts_create(s->model, &prompts, CONTEXT - TOKENS, &q->prompts, err));
+    TRY(dpi_prompts_info_get(q->prompts, &info, err));
+    TRY(dpi_sampler_create(&s->method, &q->sampler, err));
+    TRY(charge(s, err));
+    for (size_t i = 0; i < REFERENCES; i++)
+        TRY(read_record(s, q, i, err));
     o.session = s->session, o.sampler = q->sampler, o.text = 1;
     o.public_tokens = dpi_prompts_public(q->prompts), o.n_public = (size_t)info.n_public;
     o.reference_tokens = (const int32_t *const *)q->tokens, o.n_reference_tokens = q->n_tokens;
@@ -140,10 +134,9 @@ static dpi_status answer(question *places[PARALLEL], dpi_error *err) {
     for (int i = 0; i < PARALLEL; i++)
         if (places[i])
             live[n] = places[i]->generation, at[n++] = i;
-    if (n == 0)
-        return DPI_STATUS_OK;
-    const dpi_status status = dpi_generation_advance(live, n, events, err);
-    for (int i = 0; i < n && status == DPI_STATUS_OK; i++) {
+    if (n > 0)
+        TRY(dpi_generation_advance(live, n, events, err));
+    for (int i = 0; i < n; i++) {
         question *q = places[at[i]];
         keep_text(q, &events[i]);
         if (events[i].type != DPI_EVENT_END)
@@ -152,68 +145,52 @@ static dpi_status answer(question *places[PARALLEL], dpi_error *err) {
         question_free(q);
         places[at[i]] = NULL;
     }
-    return status;
+    return DPI_STATUS_OK;
 }
 
-static dpi_status serve(service *s, dpi_error *err) {
-    question *places[PARALLEL] = {NULL};
-    dpi_status status;
-    int n_live;
-    do {
+static dpi_status serve(service *s, question *places[PARALLEL], dpi_error *err) {
+    for (int n_live = 1; n_live > 0;) {
         n_live = 0;
         for (int i = 0; i < PARALLEL; i++) {
             if (!places[i])
                 places[i] = next_question(s, i);
             n_live += places[i] != NULL;
         }
-        status = answer(places, err);
-    } while (status == DPI_STATUS_OK && n_live > 0);
-    for (int i = 0; i < PARALLEL; i++)
-        question_free(places[i]);
-    return status;
+        TRY(answer(places, err));
+    }
+    return DPI_STATUS_OK;
 }
 
 static dpi_status open_all(service *s, char **argv, dpi_error *err) {
     dpi_model_info info;
     dpi_session_options session;
-    dpi_model_info_init(&info);
-    dpi_session_options_init(&session);
+    dpi_model_info_init(&info), dpi_session_options_init(&session);
+    session.n_seq = PARALLEL * (REFERENCES + 1), session.n_ctx = CONTEXT;
+    TRY(dpi_model_open(argv[1], NULL, &s->model, err));
+    TRY(dpi_model_info_get(s->model, &info, err));
+    TRY(dpi_records_open(argv[2], NULL, &s->records, err));
+    TRY(dpi_ledger_open(argv[3], NULL, &s->ledger, err));
+    TRY(dpi_session_create(s->model, &session, &s->session, err));
     dpi_sampler_options_init(&s->method);
-    dpi_status status = dpi_model_open(argv[1], NULL, &s->model, err);
-    if (status == DPI_STATUS_OK)
-        status = dpi_model_info_get(s->model, &info, err);
-    if (status == DPI_STATUS_OK)
-        status = dpi_records_open(argv[2], NULL, &s->records, err);
-    if (status == DPI_STATUS_OK)
-        status = dpi_ledger_open(argv[3], NULL, &s->ledger, err);
-    session.n_seq = PARALLEL * (REFERENCES + 1);
-    session.n_ctx = CONTEXT;
-    if (status == DPI_STATUS_OK)
-        status = dpi_session_create(s->model, &session, &s->session, err);
+    s->method.n_vocab = info.n_vocab, s->method.n_ref = REFERENCES, s->method.n_tokens = TOKENS;
+    s->method.epsilon = atof(argv[5]), s->method.delta = 1e-6;
     s->dataset = argv[4];
-    s->method.n_vocab = info.n_vocab;
-    s->method.n_ref = REFERENCES;
-    s->method.n_tokens = TOKENS;
-    s->method.epsilon = atof(argv[5]);
-    s->method.delta = 1e-6;
-    return status;
+    return DPI_STATUS_OK;
 }
 
 int main(int argc, char **argv) {
     service s = {0};
-    dpi_error err = {0};
-    if (argc != 6) {
-        fprintf(stderr, "usage: rag_server MODEL RECORDS LEDGER DATASET EPSILON\n");
-        return 2;
-    }
-    dpi_status status = open_all(&s, argv, &err);
-    if (status == DPI_STATUS_OK)
-        status = serve(&s, &err);
-    if (status != DPI_STATUS_OK)
+    question *places[PARALLEL] = {NULL};
+    dpi_error err = {.message = "usage: rag_server MODEL RECORDS LEDGER DATASET EPSILON"};
+    const bool ok = argc == 6 && open_all(&s, argv, &err) == DPI_STATUS_OK &&
+                    serve(&s, places, &err) == DPI_STATUS_OK;
+    if (!ok)
         fprintf(stderr, "rag_server: %s\n", err.message);
+    for (int i = 0; i < PARALLEL; i++)
+        question_free(places[i]);
     dpi_session_free(s.session);
     dpi_ledger_close(s.ledger);
     dpi_records_close(s.records);
     dpi_model_close(s.model);
-    return status != DPI_STATUS_OK;
+    return !ok;
 }
