@@ -33,7 +33,8 @@ void start(service *v, const char *lines, const char *more, bool allows_stream) 
     snprintf(path, sizeof path, "%s/refs.jsonl", v->dir);
     write_file(path, lines, strlen(lines));
     snprintf(v->ledger, sizeof v->ledger, "%s/ledger", v->dir);
-    snprintf(v->spec, sizeof v->spec, "letters=%s,epsilon=8,delta=1e-4%s", path, more);
+    snprintf(v->spec, sizeof v->spec, "letters=%s,%sdelta=1e-4%s", path,
+             strstr(more, "epsilon=") ? "" : "epsilon=8,", more);
     v->specs[0] = v->spec;
     o.datasets = v->specs;
     o.n_datasets = 1;

@@ -16,6 +16,7 @@ refuse 2 "allowed is a numeric address" serve "$model" --host localhost --port 0
 refuse 3 "missing.gguf" serve missing.gguf
 data=(serve "$model" --port 0 --ledger year --dataset)
 refuse 4 "none.jsonl: No such file" "${data[@]}" a=none.jsonl,epsilon=1,delta=1e-6
+rm -f year year.answers # without a dataset: it is opened before the records
 refuse 2 "found 'epsilon' twice" "${data[@]}" a=r.jsonl,epsilon=1,delta=1e-6,epsilon=2
 refuse 2 "found 'pace' twice" "${data[@]}" a=r.jsonl,epsilon=1,delta=1e-6,pace=none,pace=none
 for number in 0x1 ' 1' '1 ' 1e nan 0x1p-3; do

@@ -61,7 +61,8 @@ rm -f text
 printf '{"text": "%s"}\n' "$(seq -s ' ' -f 'w%.0f' 0 3999)" >all.jsonl
 ends HUP 3 attack "${long[@]}" all.jsonl --mechanism rantext --epsilon 1,2,3,4,5,6
 "$dpinfer" make-model --layers 1 --embd 32 --ff 32 --heads 2 --vocab-size 4000 -o many.gguf -q 2>err
-ends TERM 2 infer many.gguf words.jsonl --remote-model x --dry-run -t 1 -o text --report r.json
+# Its certificate is computed before anything leaves, and there is nothing to finish.
+ends TERM 2 infer many.gguf words.jsonl --remote-model x --remote http://127.0.0.1:1 -t 1 -o text \
+    --report r.json
 check "no report" test ! -e r.json
-expect_err "NOTHING LEFT"
 finish
