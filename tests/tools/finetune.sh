@@ -406,10 +406,12 @@ refuse 2 "would be overwritten" $tune --sigma 1 -o x.gguf --checkpoint x.gguf --
 refuse 2 "no RECORDS given" finetune m.gguf --sigma 1
 refuse 2 "chat template llama3 needs" $tune --sigma 1 -o x.gguf --template llama3
 refuse 2 "chat template llama3 needs" generate m.gguf --lora a.gguf --template llama3
-# A machine without memory for OpenBLAS is no error of the command line. AddressSanitizer needs more.
+# A machine without memory for OpenBLAS is no error of the command line. AddressSanitizer needs
+# more.
 if ! grep -q __asan_init "$dpinfer"; then
     for size in 40 56 64 80 120; do
-        (ulimit -v ${size}000; exec "$dpinfer" $one --sigma 1 -o x.gguf >out 2>err </dev/null); rc=$?
+        (ulimit -v ${size}000; exec "$dpinfer" $one --sigma 1 -o x.gguf >out 2>err </dev/null)
+        rc=$?
         last="finetune with $size MB"; check "exit code" test $rc -le 1
     done
 fi
