@@ -12,12 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TRY(call)                                                                                  \
-    do {                                                                                           \
-        const dpi_status status_ = (call);                                                         \
-        if (status_ != DPI_STATUS_OK)                                                              \
-            return status_;                                                                        \
-    } while (0)
+#define OK(call) ((call) == DPI_STATUS_OK)
 
 enum { PARALLEL = 4, REFERENCES = 8, TOKENS = 64, CONTEXT = 512, LINE_BYTES = 4096 };
 
@@ -35,159 +30,142 @@ typedef struct question {
     int number;
     dpi_prompts *prompts;
     dpi_sampler *sampler;
-    dpi_generation *generation;
+    dpi_generation *generation;  /* NULL: the place is free */
     int32_t *tokens[REFERENCES]; /* of its private prompts; NULL: a null record */
     size_t n_tokens[REFERENCES];
-    char text[16 * TOKENS * 4];
+    char text[64 * TOKENS];
     size_t n_text;
 } question;
 
-static void question_free(question *q) {
-    if (!q)
-        return;
+static void end(question *q) {
     dpi_generation_free(q->generation);
     dpi_sampler_free(q->sampler);
     dpi_prompts_free(q->prompts);
     for (int i = 0; i < REFERENCES; i++)
         dpi_private_free(q->tokens[i]);
-    free(q);
+    *q = (question){0};
 }
 
-/* On the disk when it returns OK. */
-static dpi_status charge(service *s, dpi_error *err) {
+/* On the disk when it returns true. */
+static bool charge(service *s, dpi_error *err) {
     dpi_sampler_plan plan;
     dpi_cost cost;
     dpi_charge_request request;
     dpi_sampler_plan_init(&plan), dpi_cost_init(&cost), dpi_charge_request_init(&request);
-    TRY(dpi_sampler_plan_make(&s->method, &plan, err));
-    TRY(dpi_method_cost(&s->method, &plan, &cost, err));
     request.cost = &cost, request.method = "invisibleink", request.note = "an answer";
-    return dpi_ledger_reserve(s->ledger, s->dataset, &request, NULL, err);
+    return OK(dpi_sampler_plan_make(&s->method, &plan, err)) &&
+           OK(dpi_method_cost(&s->method, &plan, &cost, err)) &&
+           OK(dpi_ledger_reserve(s->ledger, s->dataset, &request, NULL, err));
 }
 
-/* A record by its place; one that is null stays null where it is. */
-static dpi_status read_record(service *s, question *q, size_t i, dpi_error *err) {
+/* A null record stays null in its place. */
+static bool read_record(service *s, question *q, size_t i, dpi_error *err) {
     char *text = NULL;
     size_t n_bytes = 0;
-    if (i < dpi_records_count(s->records))
-        TRY(dpi_records_read(s->records, i, &text, &n_bytes, err));
-    const dpi_status status =
-        text ? dpi_prompts_encode(q->prompts, text, n_bytes, &q->tokens[i], &q->n_tokens[i], err)
-             : DPI_STATUS_OK;
+    if (i >= dpi_records_count(s->records))
+        return true;
+    const bool ok = OK(dpi_records_read(s->records, i, &text, &n_bytes, err)) &&
+                    OK(dpi_prompts_encode(q->prompts, text, n_bytes, &q->tokens[i],
+                                          &q->n_tokens[i], err));
     dpi_private_free(text);
-    return status;
+    return ok;
 }
 
 /* All that can fail without a record comes before the charge, and the charge before a record. */
-static dpi_status question_begin(service *s, question *q, const char *line, int place,
-                                 dpi_error *err) {
+static bool begin(service *s, question *q, const char *line, int place, dpi_error *err) {
     dpi_prompt_options prompts;
     dpi_prompts_info info;
     dpi_generation_options o;
     dpi_prompt_options_init(&prompts), dpi_prompts_info_init(&info);
     dpi_generation_options_init(&o);
     prompts.query = (dpi_bytes){line, strlen(line)};
-    TRY(dpi_prompts_create(s->model, &prompts, CONTEXT - TOKENS, &q->prompts, err));
-    TRY(dpi_prompts_info_get(q->prompts, &info, err));
-    TRY(dpi_sampler_create(&s->method, &q->sampler, err));
-    TRY(charge(s, err));
-    for (size_t i = 0; i < REFERENCES; i++)
-        TRY(read_record(s, q, i, err));
+    bool ok = OK(dpi_prompts_create(s->model, &prompts, CONTEXT - TOKENS, &q->prompts, err)) &&
+              OK(dpi_prompts_info_get(q->prompts, &info, err)) &&
+              OK(dpi_sampler_create(&s->method, &q->sampler, err)) && charge(s, err);
+    for (size_t i = 0; ok && i < REFERENCES; i++)
+        ok = read_record(s, q, i, err);
+    if (!ok)
+        return false;
     o.session = s->session, o.sampler = q->sampler, o.text = 1;
     o.public_tokens = dpi_prompts_public(q->prompts), o.n_public = (size_t)info.n_public;
     o.reference_tokens = (const int32_t *const *)q->tokens, o.n_reference_tokens = q->n_tokens;
     o.n_ref = REFERENCES, o.n_prefix = (size_t)info.n_prefix;
     o.first_seq = place * (REFERENCES + 1);
-    return dpi_generation_create(&o, &q->generation, err);
+    return OK(dpi_generation_create(&o, &q->generation, err));
 }
 
-/* The next question that the budget allows; NULL: there are no more. */
-static question *next_question(service *s, int place) {
+/* The next question that the budget allows, into a free place; none: it stays free. */
+static void ask(service *s, question *q, int place) {
     char line[LINE_BYTES];
-    while (fgets(line, sizeof line, stdin)) {
-        question *q = calloc(1, sizeof *q);
-        dpi_error err = {.message = "out of memory"};
+    dpi_error err;
+    while (!q->generation && fgets(line, sizeof line, stdin)) {
         line[strcspn(line, "\n")] = '\0';
-        s->n_questions++;
-        if (q && question_begin(s, q, line, place, &err) == DPI_STATUS_OK) {
-            q->number = s->n_questions;
-            return q;
+        q->number = ++s->n_questions;
+        if (!begin(s, q, line, place, &err)) {
+            printf("%d refused: %s\n", q->number, err.message);
+            end(q);
         }
-        printf("%d refused: %s\n", s->n_questions, err.message);
-        question_free(q);
     }
-    return NULL;
 }
 
-static void keep_text(question *q, const dpi_generation_event *e) {
+static void tell(question *q, const dpi_generation_event *e) {
     if (e->n_bytes <= sizeof q->text - q->n_text) {
         memcpy(q->text + q->n_text, e->text, e->n_bytes);
         q->n_text += e->n_bytes;
     }
-}
-
-/* One step of all questions that are there. Those that are over are told, and leave their place. */
-static dpi_status answer(question *places[PARALLEL], dpi_error *err) {
-    dpi_generation *live[PARALLEL];
-    dpi_generation_event events[PARALLEL];
-    int at[PARALLEL], n = 0;
-    for (int i = 0; i < PARALLEL; i++)
-        if (places[i])
-            live[n] = places[i]->generation, at[n++] = i;
-    if (n > 0)
-        TRY(dpi_generation_advance(live, n, events, err));
-    for (int i = 0; i < n; i++) {
-        question *q = places[at[i]];
-        keep_text(q, &events[i]);
-        if (events[i].type != DPI_EVENT_END)
-            continue;
+    if (e->type == DPI_EVENT_END) {
         printf("%d answer: %.*s\n", q->number, (int)q->n_text, q->text);
-        question_free(q);
-        places[at[i]] = NULL;
+        end(q);
     }
-    return DPI_STATUS_OK;
 }
 
-static dpi_status serve(service *s, question *places[PARALLEL], dpi_error *err) {
-    for (int n_live = 1; n_live > 0;) {
-        n_live = 0;
+/* Each round is one step of all questions that are there; one that is over leaves its place. */
+static bool serve(service *s, question *q, dpi_error *err) {
+    for (int n = 1; n > 0;) {
+        dpi_generation *live[PARALLEL];
+        dpi_generation_event events[PARALLEL];
+        int at[PARALLEL];
+        n = 0;
         for (int i = 0; i < PARALLEL; i++) {
-            if (!places[i])
-                places[i] = next_question(s, i);
-            n_live += places[i] != NULL;
+            ask(s, &q[i], i);
+            if (q[i].generation)
+                live[n] = q[i].generation, at[n++] = i;
         }
-        TRY(answer(places, err));
+        if (n > 0 && !OK(dpi_generation_advance(live, n, events, err)))
+            return false;
+        for (int i = 0; i < n; i++)
+            tell(&q[at[i]], &events[i]);
     }
-    return DPI_STATUS_OK;
+    return true;
 }
 
-static dpi_status open_all(service *s, char **argv, dpi_error *err) {
+static bool open_all(service *s, char **argv, dpi_error *err) {
     dpi_model_info info;
     dpi_session_options session;
     dpi_model_info_init(&info), dpi_session_options_init(&session);
-    session.n_seq = PARALLEL * (REFERENCES + 1), session.n_ctx = CONTEXT;
-    TRY(dpi_model_open(argv[1], NULL, &s->model, err));
-    TRY(dpi_model_info_get(s->model, &info, err));
-    TRY(dpi_records_open(argv[2], NULL, &s->records, err));
-    TRY(dpi_ledger_open(argv[3], NULL, &s->ledger, err));
-    TRY(dpi_session_create(s->model, &session, &s->session, err));
     dpi_sampler_options_init(&s->method);
-    s->method.n_vocab = info.n_vocab, s->method.n_ref = REFERENCES, s->method.n_tokens = TOKENS;
-    s->method.epsilon = atof(argv[5]), s->method.delta = 1e-6;
+    session.n_seq = PARALLEL * (REFERENCES + 1), session.n_ctx = CONTEXT;
     s->dataset = argv[4];
-    return DPI_STATUS_OK;
+    s->method.n_ref = REFERENCES, s->method.n_tokens = TOKENS;
+    s->method.epsilon = atof(argv[5]), s->method.delta = 1e-6;
+    const bool ok = OK(dpi_model_open(argv[1], NULL, &s->model, err)) &&
+                    OK(dpi_model_info_get(s->model, &info, err)) &&
+                    OK(dpi_records_open(argv[2], NULL, &s->records, err)) &&
+                    OK(dpi_ledger_open(argv[3], NULL, &s->ledger, err)) &&
+                    OK(dpi_session_create(s->model, &session, &s->session, err));
+    s->method.n_vocab = info.n_vocab;
+    return ok;
 }
 
 int main(int argc, char **argv) {
     service s = {0};
-    question *places[PARALLEL] = {NULL};
+    question questions[PARALLEL] = {0};
     dpi_error err = {.message = "usage: rag_server MODEL RECORDS LEDGER DATASET EPSILON"};
-    const bool ok = argc == 6 && open_all(&s, argv, &err) == DPI_STATUS_OK &&
-                    serve(&s, places, &err) == DPI_STATUS_OK;
+    const bool ok = argc == 6 && open_all(&s, argv, &err) && serve(&s, questions, &err);
     if (!ok)
         fprintf(stderr, "rag_server: %s\n", err.message);
     for (int i = 0; i < PARALLEL; i++)
-        question_free(places[i]);
+        end(&questions[i]);
     dpi_session_free(s.session);
     dpi_ledger_close(s.ledger);
     dpi_records_close(s.records);

@@ -344,7 +344,7 @@ static dpi_status read_record(private_answer *p, size_t unit, size_t k, size_t s
         return DPI_STATUS_OK;
     p->a->records[slot] = (record_name){(int32_t)(d - p->b->datasets.v), i};
     dpi_status status = dpi_records_read(d->records, i, &text, &n_bytes, err);
-    if (status == DPI_STATUS_OK && text)
+    if (status == DPI_STATUS_OK)
         status = dpi_prompts_encode(p->settled.prompts, text, n_bytes, &p->a->references[slot],
                                     &p->a->n_references[slot], err);
     dpi_private_free(text);

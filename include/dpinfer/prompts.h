@@ -76,7 +76,7 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_prompts_info_get(const dpi_prompts *prompt
 DPI_API const int32_t *dpi_prompts_public(const dpi_prompts *prompts);
 
 /* The private prompt of a record: *tokens [*n_tokens], which the caller frees with
- * dpi_private_free. NULL (and OK) if not one character of the record fits: null.
+ * dpi_private_free. NULL (and OK) if the record is NULL, or not one character of it fits: null.
  * Errors: MEMORY, UNSUPPORTED. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_prompts_encode(const dpi_prompts *prompts, const char *record,
                                                      size_t n_bytes, int32_t **tokens,

@@ -64,7 +64,7 @@ static dpi_status read_record(dpi_release *r, size_t unit, size_t k, bool assign
     dpi_status status = DPI_STATUS_OK;
     if (assign && k == 0)
         status = assign_unit(r, unit, text, n_bytes, err);
-    if (status == DPI_STATUS_OK && text)
+    if (status == DPI_STATUS_OK)
         status = dpi_prompts_encode(dpi_release_prompts(r, label_of(r, unit)), text, n_bytes,
                                     &prompt->tokens, &prompt->n_tokens, err);
     r->n_not_utf8 += text && !dpi_is_utf8(text, n_bytes);

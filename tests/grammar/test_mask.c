@@ -221,8 +221,9 @@ static void test_models(void **state) {
     (void)state;
     static const char *const files[] = {"models/dpinfer-4m-q8_0.gguf"};
     static const char *const grammars[] = {
-        "root ::= \"{\\\"age\\\": \" [1-9] [0-9]? \", \\\"name\\\": \\\"\" [A-Z] [a-z]{1,9} "
-        "\"\\\"}\"",
+        // The parentheses say that these are one string, not two that a comma is missing between.
+        ("root ::= \"{\\\"age\\\": \" [1-9] [0-9]? \", \\\"name\\\": \\\"\" [A-Z] [a-z]{1,9} "
+         "\"\\\"}\""),
         "root ::= [^a-z]{1,30} \"\\u00e4\\U0001f600\"",
         "root ::= \" two  spaces \" | \"\xc2\xa0\"",
     };

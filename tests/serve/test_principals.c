@@ -21,7 +21,7 @@ static void finds_by_token(void **state) {
     assert_string_equal(principals_find(p, "bearer abc"), "alice");
     assert_string_equal(principals_find(p, "Bearer "), "ward-7.b");
     static const char *const others[] = {"Bearer abd", "Bearer abc ", "Bearer", "Basic abc", "abc",
-                                         "", "Bearer " ABC};
+                                         "", ("Bearer " ABC)};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         assert_null(principals_find(p, others[i]));
     assert_null(principals_find(p, NULL));

@@ -416,6 +416,13 @@ if ! grep -q __asan_init "$dpinfer"; then
     done
 fi
 rm -f x.gguf
+# What was paid for is not lost in a device or a pipe; a checkpoint keeps it.
+refuse 2 "-o /dev/full: a file is needed" $one --sigma 1 -o /dev/full
+refuse 2 "-o -: a file is needed" $one --sigma 1 -o -
+run $one --sigma 1 -o /dev/full --checkpoint kept.ckpt; expect_rc 1
+run $one --sigma 1 -o x.gguf --checkpoint kept.ckpt; expect_rc 0
+check "an adapter" test -s x.gguf
+rm -f x.gguf
 refuse 4 "cannot open the records none" finetune m.gguf none --units 8 --sigma 1 -o x.gguf
 printf 'GGUF' >short.gguf
 run verify short.gguf; expect_rc 5
