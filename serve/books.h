@@ -9,6 +9,8 @@
 #include "serve/reply.h"
 #include "serve/worker.h"
 
+typedef struct private_answer private_answer;
+
 typedef struct books {
     clerk *clerk;
     worker *worker;
@@ -21,6 +23,7 @@ typedef struct books {
     int32_t chat;                /* a dpi_chat */
     int32_t n_tokens;            /* most tokens of an answer; 0: what the context leaves */
     bool allows_stream;          /* of private answers */
+    private_answer *live; /* those that wait or are drawn; the clerk's */
     dpi_random_fn random; /* NULL: the system's bits. Anything else voids every guarantee, and the
                              reports say so: for tests */
     void *random_user;
@@ -60,7 +63,7 @@ double books_divergence(int64_t amount);
 
 /* A private answer (private.c). The request is the job's from here on, and *r is empty. `key`: of
  * Idempotency-Key, "": none. NULL: out of memory. */
-job *private_create(const books *b, const char *principal, const char *key, const uint8_t *hash,
+job *private_create(books *b, const char *principal, const char *key, const uint8_t *hash,
                     request *r);
 /* First of all what the clerk does with it. */
 void private_begin(job *j);

@@ -427,6 +427,13 @@ static bool check_headers(call *c, refusal *why) {
 
 /* ---- Receiving ------------------------------------------------------------------------------- */
 
+/* A body that is passed over before its refusal is sent: clients that send before they read would
+ * see a broken connection, and not the reason. One that asks first (Expect) has it at once. */
+static bool has_short_body(const call *c) {
+    const char *length = call_field(c, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    return !length || strtoull(length, NULL, 10) <= PASSED_OVER_MAX;
+}
+
 static enum MHD_Result begin_call(server *s, struct MHD_Connection *connection, const char *path,
                                   const char *method, const char *version, void **state) {
     refusal why;
@@ -436,8 +443,11 @@ static enum MHD_Result begin_call(server *s, struct MHD_Connection *connection, 
     *c = (call){.s = s, .connection = connection};
     *state = c;
     c->route = find_route(method, path, c->name, &why);
-    if (!check_framing(c, version, &why) || !c->route || !check_headers(c, &why))
+    if (check_framing(c, version, &why) && c->route && check_headers(c, &why))
+        return MHD_YES;
+    if (c->is_ambiguous || call_field(c, MHD_HTTP_HEADER_EXPECT) || !has_short_body(c))
         return call_refuse(c, &why);
+    c->refused = why;
     return MHD_YES;
 }
 

@@ -275,18 +275,20 @@ static dpi_status find_charge(const datasets *d, const stored *a, int64_t *id, d
     return DPI_STATUS_OK;
 }
 
-/* An answer that was begun and never released: with its charge it is lost, and drawn by nobody
- * again; without one it is as if it had never been begun. */
+dpi_status datasets_settle(const datasets *d, const stored *a, dpi_error *err) {
+    int64_t charge;
+    TRY(find_charge(d, a, &charge, err));
+    return charge == 0 ? store_forget(d->store, a->id, err)
+                       : store_lose(d->store, a->id, charge > 0 ? charge : 0, err);
+}
+
 static dpi_status settle_begun(const datasets *d, dpi_error *err) {
     stored a = {0};
     for (int64_t after = 0;; after = a.number) {
-        int64_t charge;
         TRY(store_next_begun(d->store, after, &a, err));
         if (a.state == STORED_NONE)
             return DPI_STATUS_OK;
-        TRY(find_charge(d, &a, &charge, err));
-        TRY(charge == 0 ? store_forget(d->store, a.id, err)
-                        : store_lose(d->store, a.id, charge > 0 ? charge : 0, err));
+        TRY(datasets_settle(d, &a, err));
     }
 }
 

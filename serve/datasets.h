@@ -56,10 +56,13 @@ dpi_status datasets_open(const char *const *specs, int n, const char *ledger, da
  * have the same epsilon and delta. Errors: as above. */
 dpi_status datasets_read(datasets *d, dpi_error *err);
 void datasets_close(datasets *d);
+/* An answer that was begun, is not drawn now and was never released: with its charge it is lost,
+ * and drawn by nobody again; without one its row goes, as if it had never been begun. */
+dpi_status datasets_settle(const datasets *d, const stored *a, dpi_error *err);
 
-/* NULL: there is none of that name. */
 /* "none", "top", "change", "share". */
 const char *dataset_pace(const dataset *d);
+/* NULL: there is none of that name. */
 dataset *datasets_find(const datasets *d, const char *name);
 /* Records that may answer, of all datasets; most of a unit count, whether it has them or not. */
 int64_t datasets_records(const datasets *d);

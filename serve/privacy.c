@@ -54,6 +54,8 @@ static void end_error(const query *q, job *j, const dpi_error *err) {
 /* ---- Plans ----------------------------------------------------------------------------------- */
 
 static int64_t left_of(const settled *s) {
+    if (s->info.closed[0])
+        return 0;
     const int64_t own = s->most < 0 ? s->info.left : s->most > s->spent ? s->most - s->spent : 0;
     return own < s->info.left ? own : s->info.left;
 }
@@ -136,21 +138,25 @@ static json_t *dataset_object(const query *q, const dpi_dataset_info *info, dpi_
                      "principals", p.list, "others", books_divergence(others));
 }
 
-/* Where the report of a charge is: "" unless it paid for an answer of this principal. */
-static void find_report(const query *q, const dpi_charge *c, char link[80]) {
+/* Where the report of a charge is: "" unless it paid for an answer of this principal that is
+ * released. */
+static dpi_status find_report(const query *q, const dpi_charge *c, char link[80], dpi_error *err) {
     char id[STORE_ID_MAX + 1], whose[PRINCIPAL_NAME_MAX + 16];
     int n = 0;
+    bool is_done = false;
     link[0] = '\0';
     if (sscanf(c->note, "answer %47[a-z0-9-] %n", id, &n) != 1 || n == 0)
-        return;
+        return DPI_STATUS_OK;
     snprintf(whose, sizeof whose, "%s%s:", q->principal[0] ? "for " : "over HTTP", q->principal);
-    if (strncmp(c->note + n, whose, strlen(whose)) == 0)
+    if (strncmp(c->note + n, whose, strlen(whose)) != 0)
+        return DPI_STATUS_OK;
+    const dpi_status status = store_is_done(q->b->datasets.store, id, &is_done, err);
+    if (is_done)
         snprintf(link, 80, "/v1/privacy/reports/%s", id);
+    return status;
 }
 
-static json_t *charge_object(const query *q, const dpi_charge *c) {
-    char link[80];
-    find_report(q, c, link);
+static json_t *charge_object(const dpi_charge *c, const char *link) {
     return json_pack("{s:I, s:s, s:f, s:s, s:o, s:b, s:s*}", "id", (json_int_t)c->id, "date",
                      c->date, "cost", books_divergence(c->amount), "method", c->method, "note",
                      reply_string(c->note, strlen(c->note)), "counted", c->counted, "report",
@@ -162,6 +168,7 @@ static dpi_status add_history(const query *q, const dpi_dataset_info *info, json
                               dpi_error *err) {
     json_t *list = json_array();
     dpi_charge c = {.id = INT64_MAX};
+    char link[80];
     dpi_status status = DPI_STATUS_OK;
     while (status == DPI_STATUS_OK && json_array_size(list) < HISTORY) {
         const int64_t before = c.id;
@@ -169,7 +176,8 @@ static dpi_status add_history(const query *q, const dpi_dataset_info *info, json
         status = dpi_ledger_charge_before(q->b->datasets.ledger, info->name, before, &c, err);
         if (status != DPI_STATUS_OK || c.id == 0)
             break;
-        json_array_append_new(list, charge_object(q, &c));
+        status = find_report(q, &c, link, err);
+        json_array_append_new(list, charge_object(&c, link));
     }
     json_object_set_new(object, "history", list);
     return status;

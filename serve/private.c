@@ -17,9 +17,10 @@
 
 #include "serve/books.h"
 
-typedef struct private_answer {
+struct private_answer {
     job job;
-    const books *b;
+    books *b;
+    private_answer *next; /* of b->live */
     char principal[PRINCIPAL_NAME_MAX + 1];
     request request;
     settled settled;
@@ -30,7 +31,7 @@ typedef struct private_answer {
     int64_t before; /* what was charged to the dataset before it */
     answer *a;
     reply_head head;
-} private_answer;
+};
 
 #define NO_UNIT SIZE_MAX
 
@@ -46,7 +47,7 @@ static void release(job *j) {
     free(p);
 }
 
-job *private_create(const books *b, const char *principal, const char *key, const uint8_t *hash,
+job *private_create(books *b, const char *principal, const char *key, const uint8_t *hash,
                     request *r) {
     private_answer *p = calloc(1, sizeof *p);
     if (!p)
@@ -95,20 +96,19 @@ static void reply_stored(private_answer *p) {
     job_end(p->b->clerk, &p->job, reply ? NULL : &why, reply);
 }
 
+static bool refuse_other(refusal *why) {
+    return refuse(why, 422, "Idempotency-Key", "Idempotency-Key: another request had this key");
+}
+
 /* An earlier request with the same key. */
 static void reply_known(private_answer *p, stored *row) {
     refusal why = {0};
     if (memcmp(row->hash, p->row.hash, sizeof row->hash) != 0)
-        refuse(&why, 422, "Idempotency-Key", "Idempotency-Key: another request had this key");
-    else if (row->state == STORED_BEGUN)
-        refuse(&why, 409, "Idempotency-Key", "Idempotency-Key: the answer to this request is "
-                                             "being drawn: send it again later");
+        refuse_other(&why);
     else if (row->state == STORED_LOST)
         refuse(&why, 409, "Idempotency-Key", "Idempotency-Key: the answer to this request was "
                                              "lost. Its charge is spent, and it is not drawn "
                                              "again: with another key it costs the same again");
-    if (why.http == 409 && row->state == STORED_BEGUN)
-        why.retry_after = 2;
     if (why.http) {
         end_refused(p, &why);
         return;
@@ -157,15 +157,53 @@ static bool make_answer(private_answer *p, refusal *why) {
     return true;
 }
 
+static void join(private_answer *p) {
+    p->next = p->b->live;
+    p->b->live = p;
+}
+
+static void leave(private_answer *p) {
+    private_answer **at = &p->b->live;
+    while (*at != p)
+        at = &(*at)->next;
+    *at = p->next;
+}
+
+/* An answer with this key waits or is drawn. */
+static bool check_live(const private_answer *p, refusal *why) {
+    const private_answer *q = p->b->live;
+    while (q && (strcmp(q->row.key, p->row.key) != 0 || strcmp(q->principal, p->principal) != 0))
+        q = q->next;
+    if (!q)
+        return true;
+    if (memcmp(q->row.hash, p->row.hash, sizeof q->row.hash) != 0)
+        return refuse_other(why);
+    refuse(why, 409, "Idempotency-Key", "Idempotency-Key: the answer to this request is being "
+                                        "drawn: send it again later");
+    why->retry_after = 2;
+    return false;
+}
+
+/* The row of an earlier answer with this key. One that was begun and is not live is one whose end
+ * the disk did not take: it is settled now. */
+static bool find_row(private_answer *p, stored *row, refusal *why) {
+    const datasets *d = &p->b->datasets;
+    dpi_error err;
+    dpi_status status = store_find(d->store, p->principal, p->row.key, row, &err);
+    if (status == DPI_STATUS_OK && row->state == STORED_BEGUN) {
+        status = datasets_settle(d, row, &err);
+        if (status == DPI_STATUS_OK)
+            status = store_find(d->store, p->principal, p->row.key, row, &err);
+    }
+    return status == DPI_STATUS_OK || refuse_error(why, &err);
+}
+
 void private_begin(job *j) {
     private_answer *p = of(j);
     const books *b = p->b;
     stored row = {0};
     refusal why;
-    dpi_error err;
-    if (p->row.key[0] &&
-        store_find(b->datasets.store, p->principal, p->row.key, &row, &err) != DPI_STATUS_OK) {
-        refuse_error(&why, &err);
+    if (p->row.key[0] && (!check_live(p, &why) || !find_row(p, &row, &why))) {
         end_refused(p, &why);
         return;
     }
@@ -180,7 +218,9 @@ void private_begin(job *j) {
         return;
     }
     job_keep(b->clerk, j); /* until it has ended */
+    join(p);
     if (!worker_submit(b->worker, p->a, &why)) {
+        leave(p);
         end_refused(p, &why);
         job_leave(b->clerk, j);
     }
@@ -217,18 +257,13 @@ static bool write_row(private_answer *p, refusal *why) {
     if (!make_id(p, why))
         return false;
     snprintf(p->row.dataset, sizeof p->row.dataset, "%s", s->dataset->name);
+    snprintf(p->row.label, sizeof p->row.label, "%s", p->request.label);
     p->row.amount = s->amount;
     p->row.created = (int64_t)time(NULL);
     p->row.n_prompt = s->prompts_info.n_public;
     const dpi_status status = store_begin(p->b->datasets.store, &p->row, s->most, &err);
     if (status == DPI_STATUS_BUDGET)
         return refuse_spent(p, why);
-    if (status == DPI_STATUS_STATE) {
-        refuse(why, 409, "Idempotency-Key", "Idempotency-Key: the answer to this request is being "
-                                            "drawn: send it again later");
-        why->retry_after = 2;
-        return false;
-    }
     return status == DPI_STATUS_OK || refuse_error(why, &err);
 }
 
@@ -247,12 +282,12 @@ static bool next_unit(const private_answer *p, size_t *u) {
     return false;
 }
 
-/* Which batch answers follows from the number of the answer: a public one. Batches are by position,
- * within the label if there is one. */
+/* Which batch answers follows from how many answers the dataset, or its label, had before: public
+ * numbers. Batches are by position, within the label if there is one. */
 static void find_batch(private_answer *p) {
     const settled *s = &p->settled;
     const size_t B = (size_t)s->claim.method.n_ref, n = (size_t)s->n_units;
-    const size_t first = (size_t)(p->row.number - 1) % ((n + B - 1) / B) * B;
+    const size_t first = (size_t)(p->row.turn - 1) % ((n + B - 1) / B) * B;
     size_t unit = 0;
     for (size_t i = 0; i < first + B && next_unit(p, &unit); i++, unit++)
         if (i >= first)
@@ -469,6 +504,7 @@ static void run_finish(job *j) {
     answer_view view;
     dpi_error err;
     answer_look(p->b->worker, p->a, 0, &view);
+    leave(p);
     refusal why = view.failure;
     if (!why.http && keep(p, &view, &why)) {
         reply_stored(p);
@@ -476,7 +512,7 @@ static void run_finish(job *j) {
         if (p->is_charged) {
             const dpi_status status =
                 store_lose(p->b->datasets.store, p->row.id, p->row.charge, &err);
-            (void)status; /* if it fails, the next server does it */
+            (void)status; /* if it fails, find_row or the next server does it */
         }
         end_refused(p, &why);
     }

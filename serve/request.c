@@ -347,13 +347,17 @@ static bool read_all(json_t *object, request *r, refusal *why) {
 /* The body as JSON; NULL: *why. */
 static json_t *load(const char *body, size_t n_bytes, refusal *why) {
     json_error_t error;
-    json_t *object = n_bytes > 0 ? json_loadb(body, n_bytes, JSON_REJECT_DUPLICATES, &error) : NULL;
+    const size_t flags = JSON_REJECT_DUPLICATES | JSON_DECODE_ANY;
+    json_t *object = n_bytes > 0 ? json_loadb(body, n_bytes, flags, &error) : NULL;
     if (n_bytes == 0)
         refuse(why, 400, NULL, "the body is empty, allowed is a JSON object");
     else if (!object && (json_error_code(&error) == json_error_null_character ||
                          json_error_code(&error) == json_error_null_byte_in_key))
         refuse(why, 400, NULL, "the body has the character NUL in a string, which is not allowed "
                                "(byte %d)", error.position);
+    else if (!object && json_error_code(&error) == json_error_numeric_overflow)
+        refuse(why, 400, NULL, "the body has a number that is too large, allowed are integers of "
+                               "64 bits and reals up to 1.7e308 (byte %d)", error.position);
     else if (!object)
         refuse(why, 400, NULL, "the body is not JSON: %s (byte %d)", error.text, error.position);
     return object;

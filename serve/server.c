@@ -94,6 +94,27 @@ static void panic(void *user, const char *file, unsigned line, const char *reaso
     (*on_panic)(reason);
 }
 
+static int hex_digit(char c) {
+    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+    const char *at = c ? strchr(digits, c) : NULL;
+    return at ? (int)(at - digits) % 16 : -1;
+}
+
+/* %41 becomes A, in place. %00 stays: the text would end there, and be another path. */
+static size_t unescape(void *user, struct MHD_Connection *connection, char *text) {
+    char *to = text;
+    (void)user, (void)connection;
+    for (const char *from = text; *from; to++) {
+        const int high = *from == '%' ? hex_digit(from[1]) : -1;
+        const int low = high >= 0 ? hex_digit(from[2]) : -1;
+        const bool is_escaped = low >= 0 && high + low > 0;
+        *to = is_escaped ? (char)(16 * high + low) : *from;
+        from += is_escaped ? 3 : 1;
+    }
+    *to = '\0';
+    return (size_t)(to - text);
+}
+
 static dpi_status start_daemon(server *s, dpi_error *err) {
     const unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_INTERNAL_POLLING_THREAD |
                            MHD_ALLOW_SUSPEND_RESUME;
@@ -106,7 +127,7 @@ static dpi_status start_daemon(server *s, dpi_error *err) {
         MHD_OPTION_NOTIFY_COMPLETED, call_completed, s, MHD_OPTION_CONNECTION_LIMIT,
         connections_most(), MHD_OPTION_CONNECTION_TIMEOUT, idle,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)(32 << 10), MHD_OPTION_SIGPIPE_HANDLED_BY_APP,
-        1, MHD_OPTION_END);
+        1, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_END);
     return s->daemon ? DPI_STATUS_OK
                      : fail_with(err, DPI_STATUS_SYSTEM, "cannot serve: %s", strerror(errno));
 }

@@ -15,12 +15,12 @@
 #include "serve/refusal.h"
 
 /* "dpia", and the form of the tables. */
-enum { APPLICATION = 0x64706961, FORM = 1 };
+enum { APPLICATION = 0x64706961, FORM = 2 };
 
 struct store {
     sqlite3 *db;
     int lock;
-    char *path;
+    char *path; /* of the file itself, whatever links lead to it */
 };
 
 #define TRY(call)                                                                                  \
@@ -114,10 +114,22 @@ static const char tables[] =
     " principal TEXT NOT NULL, dataset TEXT NOT NULL, key TEXT, hash BLOB NOT NULL,"
     " state INTEGER NOT NULL, amount INTEGER NOT NULL, charge INTEGER NOT NULL,"
     " created INTEGER NOT NULL, n_prompt INTEGER, n_drawn INTEGER, end INTEGER, text BLOB,"
-    " facts TEXT, report TEXT, UNIQUE(principal, key)) STRICT;"
+    " facts TEXT, report TEXT, label TEXT NOT NULL, turn INTEGER NOT NULL,"
+    " UNIQUE(principal, key)) STRICT;"
     "CREATE INDEX spent ON answer(dataset, principal, amount);"
+    "CREATE INDEX turns ON answer(dataset, label, turn);"
     "PRAGMA application_id = 0x64706961;"
-    "PRAGMA user_version = 1;"
+    "PRAGMA user_version = 2;"
+    "COMMIT";
+
+/* Form 1 had one sequence of turns for all datasets, and no labels. */
+static const char from_form_1[] =
+    "BEGIN IMMEDIATE;"
+    "ALTER TABLE answer ADD COLUMN label TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE answer ADD COLUMN turn INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE answer SET turn = number;"
+    "CREATE INDEX turns ON answer(dataset, label, turn);"
+    "PRAGMA user_version = 2;"
     "COMMIT";
 
 static dpi_status pragma(store *s, const char *sql, int64_t *value, dpi_error *err) {
@@ -139,6 +151,8 @@ static dpi_status check_form(store *s, dpi_error *err) {
         return execute(s, tables, err);
     if (application != APPLICATION)
         return fail_with(err, DPI_STATUS_FORMAT, "%s holds no answers of a server", s->path);
+    if (form == 1)
+        return execute(s, from_form_1, err);
     return form == FORM ? DPI_STATUS_OK
                         : fail_with(err, DPI_STATUS_UNSUPPORTED,
                                     "%s has the form %lld, and this program knows %d", s->path,
@@ -160,12 +174,23 @@ static dpi_status lock(store *s, dpi_error *err) {
                : fail_with(err, DPI_STATUS_IO, "%s: another server has it", s->path);
 }
 
-static dpi_status open_file(store *s, dpi_error *err) {
-    TRY(lock(s, err));
+/* It is there afterwards, for its owner alone if it was not; s->path is its real one. */
+static dpi_status find_file(store *s, dpi_error *err) {
     const int fd = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0)
         return fail_with(err, DPI_STATUS_IO, "cannot open %s: %s", s->path, strerror(errno));
-    close(fd); /* it is there now, for its owner alone */
+    close(fd);
+    char *real = realpath(s->path, NULL);
+    if (!real)
+        return fail_with(err, DPI_STATUS_IO, "cannot open %s: %s", s->path, strerror(errno));
+    free(s->path);
+    s->path = real;
+    return DPI_STATUS_OK;
+}
+
+static dpi_status open_file(store *s, dpi_error *err) {
+    TRY(find_file(s, err));
+    TRY(lock(s, err));
     if (sqlite3_open_v2(s->path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_FULLMUTEX, NULL) !=
         SQLITE_OK)
         return fail_with(err, DPI_STATUS_IO, "cannot open %s: %s", s->path, sqlite3_errmsg(s->db));
@@ -259,6 +284,14 @@ dpi_status store_find(store *s, const char *principal, const char *key, stored *
     return read_one(s, statement, a, err);
 }
 
+dpi_status store_is_done(store *s, const char *id, bool *is_done, dpi_error *err) {
+    sqlite3_stmt *statement;
+    TRY(prepare(s, &statement, err, "SELECT 1 FROM answer WHERE id = ?1 AND state = 2", "t", id));
+    const dpi_status status = step(s, statement, is_done, err);
+    sqlite3_finalize(statement);
+    return status;
+}
+
 dpi_status store_next_begun(store *s, int64_t after, stored *a, dpi_error *err) {
     sqlite3_stmt *statement;
     TRY(prepare(s, &statement, err,
@@ -284,18 +317,31 @@ dpi_status store_report(store *s, const char *principal, const char *id, char **
 
 /* ---- Changes --------------------------------------------------------------------------------- */
 
+static dpi_status find_turn(store *s, stored *a, dpi_error *err) {
+    sqlite3_stmt *statement;
+    bool row;
+    TRY(prepare(s, &statement, err,
+                "SELECT coalesce(max(turn), 0) + 1 FROM answer WHERE dataset = ?1 AND label = ?2",
+                "tt", a->dataset, a->label));
+    const dpi_status status = step(s, statement, &row, err);
+    a->turn = row ? sqlite3_column_int64(statement, 0) : 0;
+    sqlite3_finalize(statement);
+    return status;
+}
+
 static dpi_status insert(store *s, stored *a, int64_t most, dpi_error *err) {
     sqlite3_stmt *statement;
     int64_t spent;
+    TRY(find_turn(s, a, err));
     TRY(store_spent(s, a->principal, a->dataset, &spent, err));
     if (most >= 0 && (spent > most || a->amount > most - spent))
         return fail_with(err, DPI_STATUS_BUDGET, "the share of '%s' of the dataset '%s' does not "
                                                  "allow this", a->principal, a->dataset);
     TRY(prepare(s, &statement, err,
                 "INSERT INTO answer(id, principal, dataset, key, hash, state, amount, charge,"
-                " created) VALUES(?1, ?2, ?3, ?4, ?5, 1, ?6, 0, ?7)",
-                "ttttbii", a->id, a->principal, a->dataset, a->key[0] ? a->key : NULL, a->hash,
-                (size_t)STORE_HASH_BYTES, a->amount, a->created));
+                " created, label, turn) VALUES(?1, ?2, ?3, ?4, ?5, 1, ?6, 0, ?7, ?8, ?9)",
+                "ttttbiiti", a->id, a->principal, a->dataset, a->key[0] ? a->key : NULL, a->hash,
+                (size_t)STORE_HASH_BYTES, a->amount, a->created, a->label, a->turn));
     TRY(finish(s, statement, err));
     a->number = sqlite3_last_insert_rowid(s->db);
     a->state = STORED_BEGUN;

@@ -19,7 +19,8 @@
 
 typedef struct store store;
 
-enum { STORE_KEY_MAX = 255, STORE_HASH_BYTES = 32, STORE_ID_MAX = 47 };
+enum { STORE_KEY_MAX = 255, STORE_HASH_BYTES = 32, STORE_ID_MAX = 47,
+       STORE_LABEL_MAX = 255 };
 
 typedef enum stored_state {
     STORED_NONE = 0,  /* there is no such answer */
@@ -30,10 +31,12 @@ typedef enum stored_state {
 
 typedef struct stored {
     int64_t number; /* from 1, in the order of rows */
+    int64_t turn;   /* the same among those of its dataset and label */
     int32_t state;  /* a stored_state */
     char id[STORE_ID_MAX + 1];
     char principal[64]; /* "": whoever reaches the server */
     char dataset[64];
+    char label[STORE_LABEL_MAX + 1]; /* "": of all labels */
     char key[STORE_KEY_MAX + 1]; /* "": none */
     uint8_t hash[STORE_HASH_BYTES]; /* of the request */
     int64_t amount, charge;         /* of the ledger; charge: its id, 0: not known to be made */
@@ -62,7 +65,7 @@ dpi_status store_find(store *s, const char *principal, const char *key, stored *
 dpi_status store_report(store *s, const char *principal, const char *id, char **report,
                         dpi_error *err);
 
-/* A new row: state BEGUN; a->number is set. `most`: what all answers of the principal about the
+/* A new row: state BEGUN; a->number and a->turn are set. `most`: what all answers of the principal about the
  * dataset may cost, this one included; -1: no bound. Errors: BUDGET (more), STATE (the key is there
  * already), IO. */
 dpi_status store_begin(store *s, stored *a, int64_t most, dpi_error *err);
@@ -74,6 +77,9 @@ dpi_status store_finish(store *s, const stored *a, dpi_error *err);
 dpi_status store_lose(store *s, const char *id, int64_t charge, dpi_error *err);
 /* A row with state BEGUN and a number above `after`; state NONE: there is no more. */
 dpi_status store_next_begun(store *s, int64_t after, stored *a, dpi_error *err);
+
+/* Whether the answer is released: it has a report. */
+dpi_status store_is_done(store *s, const char *id, bool *is_done, dpi_error *err);
 
 /* What a principal's answers about a dataset have cost. */
 dpi_status store_spent(store *s, const char *principal, const char *dataset, int64_t *amount,

@@ -7,6 +7,7 @@ PATH=$PATH:/usr/sbin
 . "$here/serve_support.sh"
 model=$(readlink -f "$2/models/dpinfer-4m-q8_0.gguf")
 examples=$(readlink -f "$2/examples/serve")
+docs=$(readlink -f "$2/docs/serve.md")
 for tool in nginx openssl; do
     command -v $tool >/dev/null || { echo "skipped: no $tool"; exit 77; }
 done
@@ -66,10 +67,23 @@ url=$direct
 
 # ---- Copies of the ledger -----------------------------------------------------------------------
 if command -v sqlite3 >/dev/null; then
-    last="sqlite3 .backup"
-    sqlite3 budget.db.answers ".backup answers.copy" && sqlite3 budget.db ".backup ledger.copy"
+    last="the lines of docs/serve.md for copies"
+    grep -A1 '^    sqlite3 .*answers.copy$' "$docs" >copy.sh
+    check "there are two" test "$(wc -l <copy.sh)" = 2
+    # Beside a writer that has the ledger for most of the time.
+    python3 - budget.db.answers <<'P' &
+import sqlite3, sys, time
+db = sqlite3.connect(sys.argv[1], timeout=60, isolation_level=None)
+end = time.monotonic() + 3
+while time.monotonic() < end:
+    db.execute("BEGIN EXCLUSIVE")
+    time.sleep(.05)
+    db.execute("ROLLBACK")
+P
+    bash -e copy.sh
     rc=$?
     expect_rc 0
+    wait $!
     run ledger show ledger.copy; expect_rc 0; expect_out "answer chatcmpl-"
     check "the copy has no answer" \
         test "$(sqlite3 answers.copy 'SELECT count(*) FROM answer WHERE state = 2')" = 1

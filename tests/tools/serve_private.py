@@ -224,6 +224,112 @@ for name in ("alice", "bob"):
 check(s.send("GET", budget)[0] == 401, "a budget without a token")
 s.stop()
 
+# ---- Turns of batches, links, and what an earlier program wrote ------------------------------------------------------
+def rows(what, order="number"):
+    files = sqlite3.connect("ledger.answers")
+    found = files.execute("SELECT %s FROM answer ORDER BY %s" % (what, order)).fetchall()
+    files.close()
+    return found
+
+
+def change_answers(*statements):
+    files = sqlite3.connect("ledger.answers", timeout=60)
+    for statement in statements:
+        files.execute(statement)
+    files.commit()
+    files.close()
+
+
+begin_anew()
+s = Server("--dataset", "other=refs.jsonl,epsilon=8,delta=1e-5", more=",label=dept,unit=who,scope=unit,batch=5")
+for i in range(6): # 6 batches of 13 units in two labels, and another dataset between them
+    body = question(1, 1, privacy={"epsilon": 1, "label": "ab"[i % 2]})
+    check(s.send("POST", chat, body)[0] == 200, "an answer of a label")
+    check(s.send("POST", chat, question(1, 1, dataset="other"))[0] == 200, "an answer of another dataset")
+turns = [turn for i in range(6) for turn in (("letters", "ab"[i % 2], i // 2 + 1), ("other", "", i + 1))]
+check(rows("dataset, label, turn") == turns, "turns: %s" % rows("dataset, label, turn"))
+check(s.send("POST", chat, question(1, 1), key="before")[0] == 200, "an answer with a key")
+before = s.send("POST", chat, question(1, 1), key="before")
+os.makedirs("links", exist_ok=True)
+for name in ("ledger", "ledger.answers"):
+    if not os.path.islink("links/" + name):
+        os.symlink("../" + name, "links/" + name)
+second = subprocess.run([program, "serve", model, "--dataset", "other=refs.jsonl,epsilon=8,delta=1e-5", "--ledger",
+                         "links/ledger", "--port", "0"], capture_output=True, timeout=60)
+check(second.returncode != 0 and b"another server has it" in second.stderr, "links to one file: %s" % second.stderr)
+s.stop()
+n_rows = len(rows("number"))
+change_answers("DROP INDEX turns", "ALTER TABLE answer DROP COLUMN turn", "ALTER TABLE answer DROP COLUMN label",
+               "PRAGMA user_version = 1")
+s = Server("--dataset", "other=refs.jsonl,epsilon=8,delta=1e-5", more=",label=dept,unit=who,scope=unit,batch=5")
+check(s.send("POST", chat, question(1, 1), key="before") == before, "an answer that an earlier program kept")
+check(s.send("POST", chat, question(1, 1))[0] == 200, "an answer after those of an earlier program")
+check(rows("turn")[-1][0] == n_rows + 1, "its turn")
+s.stop()
+
+# ---- Rows whose end the disk did not take ----------------------------------------------------------------------------
+begin_anew()
+s = Server()
+check(s.send("POST", chat, question(1), key="model")[0] == 200, "an answer")
+for key, name in (("lost", "chatcmpl-0"), ("free", "chatcmpl-1")): # as if the disk had been full
+    change_answers("INSERT INTO answer(id, principal, dataset, key, hash, state, amount, charge, created, label, turn) "
+                   "SELECT '%s', principal, dataset, '%s', hash, 1, amount, 0, created, label, turn + 1 FROM answer "
+                   "WHERE key = 'model'" % (name, key))
+subprocess.run([program, "ledger", "charge", "ledger", "--rho", "1e-4", "--note", "answer chatcmpl-0 over HTTP: x"],
+               capture_output=True, check=True)
+for again in range(2):
+    code, reply = s.send("POST", chat, question(1), key="lost")
+    check(code == 409 and "was lost" in reply["error"]["message"], "a charge without an answer: %s" % reply)
+check(s.send("POST", chat, question(1), key="free")[0] == 200, "a row without a charge is no answer")
+links = [c.get("report") for c in s.send("GET", budget + "/letters")[1]["history"]]
+check([bool(l) for l in links] == [True, False, True], "reports of what is released: %s" % links)
+
+# ---- Keys of requests that wait --------------------------------------------------------------------------------------
+s.stop()
+begin_anew()
+s = Server("--parallel", "1", epsilon=1000)
+replies = {}
+
+
+def ask(name, key, n_tokens):
+    replies[name] = s.send("POST", chat, question(1, n_tokens), key=key)
+
+
+def wait_until(name, value):
+    while float(s.send("GET", "/metrics")[1].split("\n%s " % name)[1].split()[0]) < value:
+        pass
+
+
+threads = [threading.Thread(target=ask, args=("long", "k1", 300))]
+threads[0].start()
+wait_until("dpinfer_answers_drawn", 1)
+threads.append(threading.Thread(target=ask, args=("first", "k2", 6)))
+threads[1].start()
+wait_until("dpinfer_answers_waiting", 1)
+ask("again", "k2", 6)
+ask("other", "k2", 7)
+for t in threads:
+    t.join()
+check(replies["again"][0] == 409 and "being drawn" in replies["again"][1]["error"]["message"], "a key that waits")
+check(replies["other"][0] == 422, "another request with a key that waits: %s" % (replies["other"],))
+check(replies["long"][0] == replies["first"][0] == 200, "what waited is answered")
+ask("then", "k2", 6)
+check(replies["then"] == replies["first"] and len(ledger()["charges"]) == 2, "and sent again")
+
+# ---- Bodies that are too long, paths that end early, a dataset that is closed -----------------------------------------
+for n_bytes in (2 << 20, 8 << 20):
+    code, reply = s.send("POST", chat, question(1, 6, user="x" * n_bytes))
+    check(code == 413 and "bytes, allowed 1048576" in reply["error"]["message"], "a long body: %s" % code)
+for path in ("/health%00zz", "/metrics%00", budget + "/letters%00"):
+    check(s.send("GET", path)[0] == 404, path)
+check(s.send("GET", "/he%61lth")[0] == 200 and s.send("GET", "/health%")[0] == 404, "escapes")
+check(s.send("POST", "/v1/privacy/plan", question(1))[1]["answers_left"] > 0, "a plan")
+subprocess.run([program, "ledger", "close", "ledger"], capture_output=True, check=True)
+plan = s.send("POST", "/v1/privacy/plan", question(1))[1]
+check(plan["answers_left"] == 0 and plan["remaining"] == 0, "the plan of a closed dataset: %s" % plan)
+check(s.send("POST", chat, question(1))[0] == 403, "a closed dataset")
+s.stop()
+
 # ---- kill -9, everywhere --------------------------------------------------------------------------------------------
 def outcome(s):
     """What one request came to: its reply, or None where the server died."""
