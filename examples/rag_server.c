@@ -95,7 +95,7 @@ static bool begin(service *s, question *q, const char *line, int place, dpi_erro
 }
 
 /* The next question that the budget allows, into a free place; none: it stays free. */
-static void ask(service *s, question *q, int place) {
+static void fill(service *s, question *q, int place) {
     char line[LINE_BYTES];
     dpi_error err;
     while (!q->generation && fgets(line, sizeof line, stdin)) {
@@ -127,7 +127,7 @@ static bool serve(service *s, question *q, dpi_error *err) {
         int at[PARALLEL];
         n = 0;
         for (int i = 0; i < PARALLEL; i++) {
-            ask(s, &q[i], i);
+            fill(s, &q[i], i);
             if (q[i].generation)
                 live[n] = q[i].generation, at[n++] = i;
         }

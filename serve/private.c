@@ -287,7 +287,7 @@ static bool next_unit(const private_answer *p, size_t *u) {
 static void find_batch(private_answer *p) {
     const settled *s = &p->settled;
     const size_t B = (size_t)s->claim.method.n_ref, n = (size_t)s->n_units;
-    const size_t first = (size_t)(p->row.turn - 1) % ((n + B - 1) / B) * B;
+    const size_t first = (size_t)(p->row.round - 1) % ((n + B - 1) / B) * B;
     size_t unit = 0;
     for (size_t i = 0; i < first + B && next_unit(p, &unit); i++, unit++)
         if (i >= first)

@@ -114,21 +114,21 @@ static const char tables[] =
     " principal TEXT NOT NULL, dataset TEXT NOT NULL, key TEXT, hash BLOB NOT NULL,"
     " state INTEGER NOT NULL, amount INTEGER NOT NULL, charge INTEGER NOT NULL,"
     " created INTEGER NOT NULL, n_prompt INTEGER, n_drawn INTEGER, end INTEGER, text BLOB,"
-    " facts TEXT, report TEXT, label TEXT NOT NULL, turn INTEGER NOT NULL,"
+    " facts TEXT, report TEXT, label TEXT NOT NULL, round INTEGER NOT NULL,"
     " UNIQUE(principal, key)) STRICT;"
     "CREATE INDEX spent ON answer(dataset, principal, amount);"
-    "CREATE INDEX turns ON answer(dataset, label, turn);"
+    "CREATE INDEX rounds ON answer(dataset, label, round);"
     "PRAGMA application_id = 0x64706961;"
     "PRAGMA user_version = 2;"
     "COMMIT";
 
-/* Form 1 had one sequence of turns for all datasets, and no labels. */
+/* Form 1 had one sequence of rounds for all datasets, and no labels. */
 static const char from_form_1[] =
     "BEGIN IMMEDIATE;"
     "ALTER TABLE answer ADD COLUMN label TEXT NOT NULL DEFAULT '';"
-    "ALTER TABLE answer ADD COLUMN turn INTEGER NOT NULL DEFAULT 0;"
-    "UPDATE answer SET turn = number;"
-    "CREATE INDEX turns ON answer(dataset, label, turn);"
+    "ALTER TABLE answer ADD COLUMN round INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE answer SET round = number;"
+    "CREATE INDEX rounds ON answer(dataset, label, round);"
     "PRAGMA user_version = 2;"
     "COMMIT";
 
@@ -317,14 +317,14 @@ dpi_status store_report(store *s, const char *principal, const char *id, char **
 
 /* ---- Changes --------------------------------------------------------------------------------- */
 
-static dpi_status find_turn(store *s, stored *a, dpi_error *err) {
+static dpi_status find_round(store *s, stored *a, dpi_error *err) {
     sqlite3_stmt *statement;
     bool row;
     TRY(prepare(s, &statement, err,
-                "SELECT coalesce(max(turn), 0) + 1 FROM answer WHERE dataset = ?1 AND label = ?2",
+                "SELECT coalesce(max(round), 0) + 1 FROM answer WHERE dataset = ?1 AND label = ?2",
                 "tt", a->dataset, a->label));
     const dpi_status status = step(s, statement, &row, err);
-    a->turn = row ? sqlite3_column_int64(statement, 0) : 0;
+    a->round = row ? sqlite3_column_int64(statement, 0) : 0;
     sqlite3_finalize(statement);
     return status;
 }
@@ -332,16 +332,16 @@ static dpi_status find_turn(store *s, stored *a, dpi_error *err) {
 static dpi_status insert(store *s, stored *a, int64_t most, dpi_error *err) {
     sqlite3_stmt *statement;
     int64_t spent;
-    TRY(find_turn(s, a, err));
+    TRY(find_round(s, a, err));
     TRY(store_spent(s, a->principal, a->dataset, &spent, err));
     if (most >= 0 && (spent > most || a->amount > most - spent))
         return fail_with(err, DPI_STATUS_BUDGET, "the share of '%s' of the dataset '%s' does not "
                                                  "allow this", a->principal, a->dataset);
     TRY(prepare(s, &statement, err,
                 "INSERT INTO answer(id, principal, dataset, key, hash, state, amount, charge,"
-                " created, label, turn) VALUES(?1, ?2, ?3, ?4, ?5, 1, ?6, 0, ?7, ?8, ?9)",
+                " created, label, round) VALUES(?1, ?2, ?3, ?4, ?5, 1, ?6, 0, ?7, ?8, ?9)",
                 "ttttbiiti", a->id, a->principal, a->dataset, a->key[0] ? a->key : NULL, a->hash,
-                (size_t)STORE_HASH_BYTES, a->amount, a->created, a->label, a->turn));
+                (size_t)STORE_HASH_BYTES, a->amount, a->created, a->label, a->round));
     TRY(finish(s, statement, err));
     a->number = sqlite3_last_insert_rowid(s->db);
     a->state = STORED_BEGUN;

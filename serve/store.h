@@ -31,7 +31,7 @@ typedef enum stored_state {
 
 typedef struct stored {
     int64_t number; /* from 1, in the order of rows */
-    int64_t turn;   /* the same among those of its dataset and label */
+    int64_t round;   /* the same among those of its dataset and label */
     int32_t state;  /* a stored_state */
     char id[STORE_ID_MAX + 1];
     char principal[64]; /* "": whoever reaches the server */
@@ -65,9 +65,9 @@ dpi_status store_find(store *s, const char *principal, const char *key, stored *
 dpi_status store_report(store *s, const char *principal, const char *id, char **report,
                         dpi_error *err);
 
-/* A new row: state BEGUN; a->number and a->turn are set. `most`: what all answers of the principal about the
- * dataset may cost, this one included; -1: no bound. Errors: BUDGET (more), STATE (the key is there
- * already), IO. */
+/* A new row: state BEGUN; a->number and a->round are set. `most`: what all answers of the principal
+ * about the dataset may cost, this one included; -1: no bound. Errors: BUDGET (more), STATE (the key
+ * is there already), IO. */
 dpi_status store_begin(store *s, stored *a, int64_t most, dpi_error *err);
 /* The row goes: nothing was charged. */
 dpi_status store_forget(store *s, const char *id, dpi_error *err);

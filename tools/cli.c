@@ -72,7 +72,8 @@ static const struct {
     {"label_field", "--label-field"}, {"labels", "--labels"}, {"label_names", "--label-names"},
     {"label_texts", "--num-per-label"}, {"histogram_rho", "--histogram-rho"},
     {"private_prompt", "--private-prompt"}, {"public_prompt", "--public-prompt"},
-    {"description", "--describe"},
+    {"description", "--describe"}, {"max_per_unit", "--max-per-unit"},
+    {"n_clusters", "--cluster"}, {"positions", "--positions"}, {"clip", "--clip"},
 };
 
 /* The option of the field that a message begins with, and the length of that; 0: it is none. */

@@ -268,12 +268,7 @@ static int open_all(tuning *t) {
         output_tell_leftovers(a->v[OPT_CHECKPOINT].s);
     if (code == CLI_OK)
         code = output_open(&t->out, a->v[OPT_ADAPTER].s, a->v[OPT_OVERWRITE].i);
-    // What is paid for is kept: a device may refuse the adapter, and a pipe lose its reader.
-    if (code == CLI_OK && !t->out.temporary && !a->v[OPT_CHECKPOINT].given)
-        code = cli_fail(CLI_USAGE, "-o %s: a file is needed, as training is charged before it "
-                        "begins and only a file surely takes the adapter; --checkpoint FILE would "
-                        "keep it too", a->v[OPT_ADAPTER].s);
-    if (code == CLI_OK)
+    if (code == CLI_OK && (t->out.temporary || !a->v[OPT_CHECKPOINT].given))
         code = output_reserve(&t->out, adapter_bytes(t));
     if (code == CLI_OK && a->v[OPT_MERGE].given)
         code = output_open(&t->merged, a->v[OPT_MERGE].s, a->v[OPT_OVERWRITE].i);

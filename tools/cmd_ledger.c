@@ -212,6 +212,8 @@ static int charge_units(const args *a, dpi_ledger *ledger, const char *dataset,
     int code = ledger_units_read(a->v[OPT_UNIT_IDS].s, &u);
     if (code == CLI_OK)
         code = output_open(&out, a->v[OPT_PAYERS].s, false);
+    if (code == CLI_OK)
+        code = output_reserve(&out, u.n_text);
     r->units = &u.units;
     if (code == CLI_OK) {
         const dpi_status status = dpi_ledger_reserve(ledger, dataset, r, NULL, &err);

@@ -58,11 +58,29 @@ static int show(const dpi_verification *v, bool is_signed) {
                    "; the model was not looked at (--model FILE)");
 }
 
+/* CLI_OK, or CLI_USAGE where an option is given that a report of this kind has no use for: what was
+ * not looked at must not seem verified. `uses`: of these options, ended by N_OPTIONS. */
+static int check_uses(const args *a, const char *kind, const option_id *uses) {
+    static const option_id all[] = {OPT_VERIFIED, OPT_LORA, OPT_VECTORS, OPT_LEDGER, OPT_MODEL};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const option_id *use = uses;
+        while (*use != N_OPTIONS && *use != all[i])
+            use++;
+        if (*use == N_OPTIONS && a->v[all[i]].given)
+            return cli_fail(CLI_USAGE, "--%s: not looked at in %s", option_name(all[i]), kind);
+    }
+    return CLI_OK;
+}
+
 /* Of texts of an adapter. */
 static int verify_texts(const args *a, const char *text, size_t n_bytes) {
     dpi_verification v;
     dpi_error err;
     dpi_verification_init(&v);
+    static const option_id uses[] = {OPT_VERIFIED, OPT_LORA, OPT_MODEL, N_OPTIONS};
+    const int fits = check_uses(a, "a report of generate", uses);
+    if (fits != CLI_OK)
+        return fits;
     const char *adapter = a->v[OPT_LORA].given ? a->v[OPT_LORA].s : a->model;
     const dpi_status status = dpi_finetune_report_verify(text, n_bytes, adapter,
                                                          a->v[OPT_VERIFIED].s, &v, &err);
@@ -92,7 +110,10 @@ static int verify_augpe(const args *a, const char *text, size_t n_bytes) {
     dpi_verification v;
     dpi_error err;
     dpi_verification_init(&v);
-    int code = a->v[OPT_LEDGER].given ? open_ledger(a, &ledger) : CLI_OK;
+    static const option_id uses[] = {OPT_VERIFIED, OPT_LEDGER, OPT_MODEL, N_OPTIONS};
+    int code = check_uses(a, "a report of augpe", uses);
+    if (code == CLI_OK && a->v[OPT_LEDGER].given)
+        code = open_ledger(a, &ledger);
     if (code != CLI_OK)
         return code;
     const dpi_status status = dpi_augpe_report_verify(text, n_bytes, a->model,
@@ -111,6 +132,12 @@ static int verify_augpe(const args *a, const char *text, size_t n_bytes) {
     return code;
 }
 
+static int verify_words(const args *a, const char *text, size_t n_bytes) {
+    static const option_id uses[] = {OPT_VECTORS, OPT_MODEL, N_OPTIONS};
+    const int code = check_uses(a, "a report of perturbed words", uses);
+    return code == CLI_OK ? words_report_verify(a, text, n_bytes) : code;
+}
+
 /* *other: the code of a report of another kind, which was verified here; else -1. */
 static int parse(const args *a, dpi_report **report, int *other) {
     const char *path = a->positional[0];
@@ -119,7 +146,7 @@ static int parse(const args *a, dpi_report **report, int *other) {
     dpi_error err;
     if (!cli_read_path(path, REPORT_BYTES_MAX, &text, &n_bytes))
         return cli_fail(cli_read_code(CLI_REPORT), "cannot read %s: %s", path, cli_read_reason());
-    *other = words_report_is(text, n_bytes)       ? words_report_verify(a, text, n_bytes)
+    *other = words_report_is(text, n_bytes)       ? verify_words(a, text, n_bytes)
              : dpi_augpe_report_is(text, n_bytes) ? verify_augpe(a, text, n_bytes)
              : dpi_finetune_report_is(text, n_bytes) ? verify_texts(a, text, n_bytes)
                                                      : -1;
@@ -215,14 +242,23 @@ static int verify_main(const args *a) {
     dpi_verification_init(&v);
     dpi_error err;
     int code = check_signature(a), other = -1;
-    if (code == CLI_OK && is_adapter(a->positional[0]))
-        return verify_adapter(a->positional[0]);
+    static const option_id none[] = {N_OPTIONS}, of_run[] = {OPT_VERIFIED, OPT_LEDGER, OPT_MODEL,
+                                                            N_OPTIONS};
+    if (code == CLI_OK && is_adapter(a->positional[0])) {
+        code = check_uses(a, "an adapter", none);
+        return code == CLI_OK ? verify_adapter(a->positional[0]) : code;
+    }
     if (code == CLI_OK)
         code = parse(a, &report, &other);
     if (code != CLI_OK)
         return code;
     if (other >= 0)
         return other;
+    code = check_uses(a, "a report of run", of_run);
+    if (code != CLI_OK) {
+        dpi_report_free(report);
+        return code;
+    }
     const dpi_status status = dpi_report_verify(report, a->model, a->v[OPT_VERIFIED].s, &v, &err);
     if (status == DPI_STATUS_OK)
         code = show(&v, a->v[OPT_KEY].given);

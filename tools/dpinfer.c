@@ -6,10 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "tools/commands.h"
 #include "tools/nearest.h"
+#include "tools/paths.h"
 #include "tools/signals.h"
 
 /* What there is to do, and its commands, the first ones first. */
@@ -109,6 +111,8 @@ static int run_command(const command *cmd, int argc, char **argv) {
         dpi_process_harden(&err) != DPI_STATUS_OK)
         code = cli_fail_library(CLI_FAILED, &err);
     if (code == CLI_OK && !done)
+        code = paths_check_streams(&a);
+    if (code == CLI_OK && !done)
         code = cmd->run(&a);
     code = finish_stdout(code);
     cli_set_name("dpinfer");
@@ -123,8 +127,19 @@ static void set_up_openblas(void) {
         setenv("OPENBLAS_CORETYPE", kernels, 0);
 }
 
+/* With less a call somewhere would end the program without a word. */
+static bool has_stack(void) {
+    enum { NEEDED_KIB = 512 };
+    struct rlimit stack;
+    if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= NEEDED_KIB << 10)
+        return true;
+    cli_fail(CLI_FAILED, "the stack (ulimit -s): found %llu KiB, allowed %d or more",
+             (unsigned long long)stack.rlim_cur >> 10, NEEDED_KIB);
+    return false;
+}
+
 int main(int argc, char **argv) {
-    if (!hold_standard_files())
+    if (!hold_standard_files() || !has_stack())
         return CLI_FAILED;
     set_up_openblas();
     signals_begin();

@@ -26,6 +26,7 @@ int ledger_units_read(const char *path, ledger_units *u) {
     if (!cli_read_path(path, IDS_BYTES_MAX, &u->text, &n_bytes))
         return cli_fail(cli_read_code(CLI_USAGE), "--unit-ids: cannot read %s: %s", path,
                         cli_read_reason());
+    u->n_text = (int64_t)n_bytes + 1;
     for (size_t i = 0; i < n_bytes; i++)
         n_lines += u->text[i] == '\n';
     u->ids = dpi_private_malloc(n_lines * sizeof *u->ids);

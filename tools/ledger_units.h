@@ -10,6 +10,7 @@
 typedef struct ledger_units {
     dpi_ledger_units units;
     char *text;
+    int64_t n_text; /* bytes of a file that has them all, one a line */
     const void **ids; /* [units.n] */
     size_t *n_bytes;  /* [units.n] */
 } ledger_units;

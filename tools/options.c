@@ -125,12 +125,19 @@ static int refuse_twice(const char *option) {
     return cli_fail(CLI_USAGE, "--%s is given more than once", option);
 }
 
+/* 0 is how a program says that an optional number is not given. A person who gives it means 0. */
+static bool is_zero_for_none(const dpi_parameter *p, const char *text) {
+    const bool is_number = p->type == DPI_PARAMETER_INT || p->type == DPI_PARAMETER_REAL;
+    return is_number && p->is_optional && !p->zero && strtod(text, NULL) == 0;
+}
+
 static int set_own(const args *a, const own_option *given, dpi_sampler_options *options) {
     const dpi_parameter *p = find_own(options->method, given->option);
     char range[OPTION_RANGE_BYTES];
     if (!p)
         return refuse_method(given->option);
-    if (dpi_parameter_parse(p, options, given->text, NULL) != DPI_STATUS_OK) {
+    if (dpi_parameter_parse(p, options, given->text, NULL) != DPI_STATUS_OK ||
+        is_zero_for_none(p, given->text)) {
         dpi_parameter_range(p, range, sizeof range);
         return cli_fail(CLI_USAGE, "--%s: found '%s', allowed %s", given->option, given->text,
                         range);

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/signals.h"
 #include "tools/terminal.h"
 
 /* ---- What a signal that ends the program finds ----------------------------------------------- */
@@ -163,6 +164,27 @@ static bool prepare_telling(output *o) {
     return ok;
 }
 
+/* Whether rename may replace the file, as far as it can be known before: false with errno. */
+static bool is_replaceable(const char *path) {
+    const char *slash = strrchr(path, '/');
+    struct statx file;
+    struct stat folder;
+    char *parent = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    const bool found = statx(AT_FDCWD, path, 0, STATX_BASIC_STATS, &file) == 0 && parent &&
+                       stat(parent, &folder) == 0;
+    free(parent);
+    if (!found)
+        return true; /* there is none, or it is seen when the temporary file is made */
+    errno = EBUSY;
+    if (file.stx_attributes & STATX_ATTR_MOUNT_ROOT) /* a file that a container was given */
+        return false;
+    errno = EPERM;
+    const bool is_fixed = file.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND);
+    const bool is_of_others = (folder.st_mode & S_ISVTX) && geteuid() != 0 &&
+                              folder.st_uid != geteuid() && file.stx_uid != geteuid();
+    return !is_fixed && !is_of_others;
+}
+
 /* A temporary file beside the target, so that rename does not cross file systems. */
 static bool open_temporary(output *o, const char *path, mode_t mode) {
     if (path[0] == '\0') { /* its temporary file could be made, and only renaming would fail */
@@ -177,7 +199,7 @@ static bool open_temporary(output *o, const char *path, mode_t mode) {
     }
     if (!o->probes)
         output_tell_leftovers(o->target);
-    if (!make_temporary(o)) {
+    if (!is_replaceable(o->target) || !make_temporary(o)) {
         free(o->temporary);
         o->temporary = NULL;
         return false;
@@ -193,6 +215,11 @@ static bool is_regular(const char *path, mode_t *mode) {
     umask(mask);
     *mode = exists ? st.st_mode & 0777 : 0666 & ~mask;
     return !exists || S_ISREG(st.st_mode);
+}
+
+bool output_is_file(const char *path) {
+    mode_t mode;
+    return strcmp(path, "-") != 0 && is_regular(path, &mode);
 }
 
 int output_open(output *o, const char *path, bool replaces) {
@@ -211,16 +238,27 @@ int output_open(output *o, const char *path, bool replaces) {
         output_close(o, OUTPUT_DROPPED);
         return CLI_FAILED;
     }
+    signals_interrupt(true); /* a pipe without a reader */
     o->fd = open(path, O_WRONLY | O_CLOEXEC);
+    const int reason = errno;
+    signals_interrupt(false);
     remember(o);
+    if (o->fd < 0 && reason == EINTR && signals_stop())
+        return signals_code();
+    errno = reason;
     return o->fd >= 0 ? CLI_OK : write_failed(o);
 }
 
 int output_probe(const char *path) {
     mode_t mode;
+    struct stat st;
     output o = {.fd = -1, .name = path, .probes = true};
-    if (strcmp(path, "-") == 0 || !is_regular(path, &mode))
+    if (strcmp(path, "-") == 0)
         return CLI_OK;
+    if (!is_regular(path, &mode)) {
+        errno = stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? EISDIR : ENXIO;
+        return S_ISDIR(st.st_mode) || S_ISSOCK(st.st_mode) ? write_failed(&o) : CLI_OK;
+    }
     int code = open_temporary(&o, path, mode) ? CLI_OK : write_failed(&o);
     output_close(&o, OUTPUT_DROPPED);
     return code;
@@ -272,7 +310,10 @@ static bool reserve(output *o, off_t from, size_t n_bytes) {
 }
 
 int output_reserve(output *o, int64_t n_bytes) {
-    return !o->temporary || reserve(o, 0, (size_t)n_bytes) ? CLI_OK : write_failed(o);
+    if (!o->temporary)
+        return cli_fail(CLI_USAGE, "%s: a file is needed: it is written after the charge, and a "
+                        "device or a pipe may not take it", o->name);
+    return reserve(o, 0, (size_t)n_bytes) ? CLI_OK : write_failed(o);
 }
 
 /* What was written of a part goes. */
@@ -334,7 +375,7 @@ static bool replace_all(output *o, const char *data, size_t n_bytes) {
 
 int output_write_anew(output *o, const void *data, size_t n_bytes, const void *old, size_t n_old) {
     if (!o->temporary)
-        return output_write(o, data, n_bytes);
+        return output_show(o, data, n_bytes);
     if (o->failed)
         return CLI_FAILED;
     const sigset_t before = hold();

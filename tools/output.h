@@ -27,21 +27,25 @@ typedef struct output {
     bool failed;      /* a write failed, and was reported */
 } output;
 
-/* Opens `path` ("-": standard output). Pipes and devices are written to as they are. replaces:
- * output_close may replace a file of that name. `path` must outlive the output. CLI_OK, or
- * CLI_FAILED with a message. */
+/* Opens `path` ("-": standard output). Pipes and devices are written to as they are; it waits for
+ * the reader of a pipe. replaces: output_close may replace a file of that name. `path` must outlive
+ * the output. CLI_OK; CLI_FAILED with a message; or signals_code() where a signal came while it
+ * waited. */
 int output_open(output *o, const char *path, bool replaces);
 
-/* CLI_OK if output_open could make a file at `path` now, and leaves nothing behind; what is not
- * a regular file is not tried. Else CLI_FAILED with a message. */
+/* Whether what is written to `path` would be a regular file. */
+bool output_is_file(const char *path);
+
+/* CLI_OK if output_open could make a file at `path` now, and leaves nothing behind; pipes and
+ * devices are not tried. Else CLI_FAILED with a message. */
 int output_probe(const char *path);
 
 /* A note of each temporary file of `path` that a killed program has left; output_open does so
  * itself. */
 void output_tell_leftovers(const char *path);
 
-/* Has the disk keep so much room for a regular file, as far as it can: CLI_OK, or CLI_FAILED with a
- * message. */
+/* Has the disk keep so much room for a regular file, as far as it can, before it is paid for what
+ * is written: CLI_OK, CLI_FAILED with a message, or CLI_USAGE where it is no regular file. */
 int output_reserve(output *o, int64_t n_bytes);
 
 /* CLI_OK, or CLI_FAILED: the message is printed the first time. */

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "dpinfer/memory.h"
 
@@ -52,6 +53,9 @@ int remote_options_read(const args *a, remote_needs needs, remote_options *o) {
         .timeout = a->v[OPT_TIMEOUT].d,
         .retry_wait = a->v[OPT_RETRY_WAIT].d,
     };
+    struct stat st; /* libcurl would wait for a pipe's writer, whatever the time limit */
+    if (o->ca_file && (stat(o->ca_file, &st) != 0 || !S_ISREG(st.st_mode)))
+        return cli_fail(CLI_USAGE, "--ca-file: %s is not a regular file", o->ca_file);
     if (!o->model)
         return cli_fail(CLI_USAGE, "no --remote-model NAME given; see 'dpinfer %s -h'",
                         a->command->name);

@@ -1,7 +1,7 @@
 /* report_files.c - see report_files.h. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "tools/output.h"
 #include "tools/report_files.h"
@@ -13,18 +13,26 @@ struct report_files {
     char *text[MAX_REPORTS]; /* what was written last; NULL: nothing */
 };
 
-/* What is signed is read again. */
-static bool is_file(const char *path) {
-    struct stat st;
-    return strcmp(path, "-") != 0 && (stat(path, &st) != 0 || S_ISREG(st.st_mode));
+/* Before the charge: what is signed is read again, and its signature is a file too. */
+static int probe_signature(const char *report) {
+    char *name;
+    if (asprintf(&name, "%s.sig", report) < 0)
+        return cli_fail(CLI_FAILED, "out of memory for the signature");
+    const int code = output_is_file(name) ? output_probe(name)
+                                   : cli_fail(CLI_USAGE, "--sign: %s is not a file", name);
+    free(name);
+    return code;
 }
 
 int report_files_probe(const args *a) {
     for (int i = 0; i < a->n_reports; i++) {
-        if (a->v[OPT_SIGN].given && !is_file(a->reports[i]))
+        if (a->v[OPT_SIGN].given && !output_is_file(a->reports[i]))
             return cli_fail(CLI_USAGE, "--sign: the report %s is not a file", a->reports[i]);
         if (output_probe(a->reports[i]) != CLI_OK)
             return CLI_FAILED;
+        const int code = a->v[OPT_SIGN].given ? probe_signature(a->reports[i]) : CLI_OK;
+        if (code != CLI_OK)
+            return code;
     }
     return CLI_OK;
 }
@@ -83,7 +91,7 @@ static int write_json(output *file, const char *json) {
         file->failed = true;
         return cli_fail_library(CLI_FAILED, &err);
     }
-    int code = output_write(file, text ? text : json, n_bytes);
+    int code = output_show(file, text ? text : json, n_bytes);
     if (code == CLI_OK && !text)
         code = output_write(file, "\n", 1);
     free(text);

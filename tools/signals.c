@@ -86,8 +86,10 @@ static bool ends_program(int number) {
     return true;
 }
 
+static const int stopping[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+enum { N_STOPPING = sizeof stopping / sizeof *stopping };
+
 static void set_handlers(void (*stop)(int, siginfo_t *, void *), int flags) {
-    static const int stopping[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
     struct sigaction hangup;
     owner = pthread_self();
     /* nohup(1): a run goes on without its terminal. */
@@ -96,12 +98,22 @@ static void set_handlers(void (*stop)(int, siginfo_t *, void *), int flags) {
     for (int number = 1; number <= SIGRTMAX; number++)
         if (ends_program(number) && number != SIGBUS) /* signals_begin */
             set_handler(number, on_end, 0);
-    for (size_t i = 0; i < sizeof stopping / sizeof *stopping; i++)
+    for (size_t i = 0; i < N_STOPPING; i++)
         if (!ignores_hangup || stopping[i] != SIGHUP)
             set_handler(stopping[i], stop, flags);
     if (ignores_hangup)
         set_disposition(SIGHUP, SIG_IGN);
     set_disposition(SIGXFSZ, SIG_IGN); /* a write that fails, like any other */
+}
+
+void signals_interrupt(bool on) {
+    struct sigaction action;
+    for (size_t i = 0; i < N_STOPPING; i++) {
+        if (sigaction(stopping[i], NULL, &action) != 0 || action.sa_sigaction != on_stop)
+            continue;
+        action.sa_flags = on ? action.sa_flags & ~SA_RESTART : action.sa_flags | SA_RESTART;
+        sigaction(stopping[i], &action, NULL);
+    }
 }
 
 void signals_catch(void) { set_handlers(on_stop, SA_RESTART); }

@@ -8,6 +8,8 @@
  * ends a program, ends this one at once: files that may appear do (output.h), and no temporary one
  * stays. */
 void signals_catch(void);
+/* A stopping signal ends a call of the system that waits, or not (as after signals_catch). */
+void signals_interrupt(bool on);
 /* Every signal that ends a program ends this one at once, in the same way. */
 void signals_clean_up(void);
 /* For every command, in its first thread: SIGBUS, which a mapped model file raises that has become

@@ -20,8 +20,9 @@ int write_model_begin(const args *a, const char *path, const char *type, model_o
     paths_options(&p, a);
     if (!a->v[OPT_OUTPUT].given)
         paths_write(&p, "OUT", path);
-    if (strcmp(path, "-") == 0)
-        return cli_fail(CLI_USAGE, "a model is written to a file; found '-', standard output");
+    if (!output_is_file(path))
+        return cli_fail(CLI_USAGE, "a model is written to a file; found '%s'%s", path,
+                        strcmp(path, "-") == 0 ? ", standard output" : "");
     int code = paths_check(&p, a->v[OPT_OVERWRITE].i);
     if (code == CLI_OK)
         code = output_open(&m->file, path, a->v[OPT_OVERWRITE].i);

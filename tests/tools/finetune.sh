@@ -417,8 +417,8 @@ if ! grep -q __asan_init "$dpinfer"; then
 fi
 rm -f x.gguf
 # What was paid for is not lost in a device or a pipe; a checkpoint keeps it.
-refuse 2 "-o /dev/full: a file is needed" $one --sigma 1 -o /dev/full
-refuse 2 "-o -: a file is needed" $one --sigma 1 -o -
+refuse 2 "/dev/full: a file is needed" $one --sigma 1 -o /dev/full
+refuse 2 "-o FILE: needed for the adapter" $one --sigma 1 -o -
 run $one --sigma 1 -o /dev/full --checkpoint kept.ckpt; expect_rc 1
 run $one --sigma 1 -o x.gguf --checkpoint kept.ckpt; expect_rc 0
 check "an adapter" test -s x.gguf

@@ -224,7 +224,7 @@ for name in ("alice", "bob"):
 check(s.send("GET", budget)[0] == 401, "a budget without a token")
 s.stop()
 
-# ---- Turns of batches, links, and what an earlier program wrote ------------------------------------------------------
+# ---- Rounds of batches, links, and what an earlier program wrote ------------------------------------------------------
 def rows(what, order="number"):
     files = sqlite3.connect("ledger.answers")
     found = files.execute("SELECT %s FROM answer ORDER BY %s" % (what, order)).fetchall()
@@ -246,8 +246,8 @@ for i in range(6): # 6 batches of 13 units in two labels, and another dataset be
     body = question(1, 1, privacy={"epsilon": 1, "label": "ab"[i % 2]})
     check(s.send("POST", chat, body)[0] == 200, "an answer of a label")
     check(s.send("POST", chat, question(1, 1, dataset="other"))[0] == 200, "an answer of another dataset")
-turns = [turn for i in range(6) for turn in (("letters", "ab"[i % 2], i // 2 + 1), ("other", "", i + 1))]
-check(rows("dataset, label, turn") == turns, "turns: %s" % rows("dataset, label, turn"))
+rounds = [one for i in range(6) for one in (("letters", "ab"[i % 2], i // 2 + 1), ("other", "", i + 1))]
+check(rows("dataset, label, round") == rounds, "rounds: %s" % rows("dataset, label, round"))
 check(s.send("POST", chat, question(1, 1), key="before")[0] == 200, "an answer with a key")
 before = s.send("POST", chat, question(1, 1), key="before")
 os.makedirs("links", exist_ok=True)
@@ -259,12 +259,12 @@ second = subprocess.run([program, "serve", model, "--dataset", "other=refs.jsonl
 check(second.returncode != 0 and b"another server has it" in second.stderr, "links to one file: %s" % second.stderr)
 s.stop()
 n_rows = len(rows("number"))
-change_answers("DROP INDEX turns", "ALTER TABLE answer DROP COLUMN turn", "ALTER TABLE answer DROP COLUMN label",
+change_answers("DROP INDEX rounds", "ALTER TABLE answer DROP COLUMN round", "ALTER TABLE answer DROP COLUMN label",
                "PRAGMA user_version = 1")
 s = Server("--dataset", "other=refs.jsonl,epsilon=8,delta=1e-5", more=",label=dept,unit=who,scope=unit,batch=5")
 check(s.send("POST", chat, question(1, 1), key="before") == before, "an answer that an earlier program kept")
 check(s.send("POST", chat, question(1, 1))[0] == 200, "an answer after those of an earlier program")
-check(rows("turn")[-1][0] == n_rows + 1, "its turn")
+check(rows("round")[-1][0] == n_rows + 1, "its round")
 s.stop()
 
 # ---- Rows whose end the disk did not take ----------------------------------------------------------------------------
@@ -272,8 +272,8 @@ begin_anew()
 s = Server()
 check(s.send("POST", chat, question(1), key="model")[0] == 200, "an answer")
 for key, name in (("lost", "chatcmpl-0"), ("free", "chatcmpl-1")): # as if the disk had been full
-    change_answers("INSERT INTO answer(id, principal, dataset, key, hash, state, amount, charge, created, label, turn) "
-                   "SELECT '%s', principal, dataset, '%s', hash, 1, amount, 0, created, label, turn + 1 FROM answer "
+    change_answers("INSERT INTO answer(id, principal, dataset, key, hash, state, amount, charge, created, label, round) "
+                   "SELECT '%s', principal, dataset, '%s', hash, 1, amount, 0, created, label, round + 1 FROM answer "
                    "WHERE key = 'model'" % (name, key))
 subprocess.run([program, "ledger", "charge", "ledger", "--rho", "1e-4", "--note", "answer chatcmpl-0 over HTTP: x"],
                capture_output=True, check=True)
