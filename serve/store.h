@@ -66,8 +66,8 @@ dpi_status store_report(store *s, const char *principal, const char *id, char **
                         dpi_error *err);
 
 /* A new row: state BEGUN; a->number and a->round are set. `most`: what all answers of the principal
- * about the dataset may cost, this one included; -1: no bound. Errors: BUDGET (more), STATE (the key
- * is there already), IO. */
+ * about the dataset may cost, this one included; -1: no bound. Errors: BUDGET (more), STATE (the
+ * key is there already), IO. */
 dpi_status store_begin(store *s, stored *a, int64_t most, dpi_error *err);
 /* The row goes: nothing was charged. */
 dpi_status store_forget(store *s, const char *id, dpi_error *err);
