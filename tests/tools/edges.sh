@@ -93,13 +93,13 @@ if mkdir mounted && echo old >bound && : >mounted/file &&
     umount mounted/file
 fi
 # The first signal ends what waits for the reader of a pipe; counts that are paid for are shown.
+sleeps() { grep -q '^State:.S' "/proc/$1/status" 2>/dev/null || ! kill -0 "$1" 2>/dev/null; }
 for words in "$small -o pipe" \
     "eval r.jsonl --real r.jsonl --dp-epsilon .01 --dp-delta 1e-3 -t 1 --ledger year -o pipe"; do
     "$dpinfer" $words >out 2>err </dev/null &
     pid=$! last="SIGTERM while '$words' waits"
-    until [ "$(cut -d ' ' -f 1 "/proc/$pid/syscall" 2>/dev/null)" = 257 ]; do # openat, which waits
-        kill -0 $pid 2>/dev/null || break
-    done
+    [[ $words != eval* ]] || until [ "$(charges)" != "$paid" ]; do kill -0 $pid || break; done
+    until sleeps $pid; do :; done
     kill -TERM $pid
     wait $pid; rc=$?
     expect_rc 143
