@@ -159,15 +159,15 @@ static int parse(const args *a, dpi_report **report, int *other) {
 /* The signature before what it signs. */
 static int check_signature(const args *a) {
     const char *path = a->positional[0];
-    char *name;
     if (!a->v[OPT_KEY].given)
         return a->v[OPT_SIGNATURE].given ? cli_fail(CLI_USAGE, "--signature needs --key") : CLI_OK;
     if (strcmp(path, "-") == 0)
         return cli_fail(CLI_USAGE, "--key: allowed with a file, found standard input");
     if (a->v[OPT_SIGNATURE].given)
         return signature_check(a->v[OPT_KEY].s, path, a->v[OPT_SIGNATURE].s);
-    if (asprintf(&name, "%s.sig", path) < 0)
-        return cli_fail(CLI_FAILED, "out of memory for the name of the signature");
+    char *name = signature_name(path);
+    if (!name)
+        return CLI_FAILED;
     const int code = signature_check(a->v[OPT_KEY].s, path, name);
     free(name);
     return code;

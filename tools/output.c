@@ -121,12 +121,18 @@ static int write_failed(output *o) {
     return CLI_FAILED;
 }
 
+/* The folder of a path, to be freed; NULL: out of memory. */
+static char *folder_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+}
+
 void output_tell_leftovers(const char *path) {
     char *real = realpath(path, NULL); /* they are beside the file that a symbolic link leads to */
     const char *target = real ? real : path;
     const char *slash = strrchr(target, '/'), *name = slash ? slash + 1 : target;
     const size_t n = strlen(name);
-    char *folder = slash ? strndup(target, (size_t)(slash - target) + 1) : strdup(".");
+    char *folder = folder_of(target);
     DIR *dir = folder ? opendir(folder) : NULL;
     struct dirent *entry;
     while (dir && (entry = readdir(dir)))
@@ -166,10 +172,9 @@ static bool prepare_telling(output *o) {
 
 /* Whether rename may replace the file, as far as it can be known before: false with errno. */
 static bool is_replaceable(const char *path) {
-    const char *slash = strrchr(path, '/');
     struct statx file;
     struct stat folder;
-    char *parent = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    char *parent = folder_of(path);
     const bool found = statx(AT_FDCWD, path, 0, STATX_BASIC_STATS, &file) == 0 && parent &&
                        stat(parent, &folder) == 0;
     free(parent);
@@ -256,8 +261,10 @@ int output_probe(const char *path) {
     if (strcmp(path, "-") == 0)
         return CLI_OK;
     if (!is_regular(path, &mode)) {
-        errno = stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? EISDIR : ENXIO;
-        return S_ISDIR(st.st_mode) || S_ISSOCK(st.st_mode) ? write_failed(&o) : CLI_OK;
+        if (stat(path, &st) != 0 || (!S_ISDIR(st.st_mode) && !S_ISSOCK(st.st_mode)))
+            return CLI_OK;
+        errno = S_ISDIR(st.st_mode) ? EISDIR : ENXIO;
+        return write_failed(&o);
     }
     int code = open_temporary(&o, path, mode) ? CLI_OK : write_failed(&o);
     output_close(&o, OUTPUT_DROPPED);
@@ -394,8 +401,7 @@ static bool sync_file(int fd) {
 }
 
 static void sync_folder(const char *target) {
-    const char *slash = strrchr(target, '/');
-    char *folder = slash ? strndup(target, (size_t)(slash - target) + 1) : strdup(".");
+    char *folder = folder_of(target);
     int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     if (fd >= 0) {
         fsync(fd);

@@ -44,8 +44,8 @@ int output_probe(const char *path);
  * itself. */
 void output_tell_leftovers(const char *path);
 
-/* Has the disk keep so much room for a regular file, as far as it can, before it is paid for what
- * is written: CLI_OK, CLI_FAILED with a message, or CLI_USAGE where it is no regular file. */
+/* Before a charge, for what is written after it: has the disk keep so much room for the file, as
+ * far as it can. CLI_OK; CLI_FAILED with a message; CLI_USAGE where it is no regular file. */
 int output_reserve(output *o, int64_t n_bytes);
 
 /* CLI_OK, or CLI_FAILED: the message is printed the first time. */

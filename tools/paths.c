@@ -196,34 +196,33 @@ static bool leads_nowhere(const char *path) {
            stat(path, &st) != 0;
 }
 
-/* The name of the standard stream that is the regular file at `path`; NULL: none is. Output does
- * not replace what is read, or what a stream has been given. */
-static const char *stream_of(const char *path) {
+/* The name of the standard stream, of those from `fd` on, that is the regular file at `path`; NULL:
+ * none is. Output does not replace what is read, or what a stream has been given. */
+static const char *stream_of(const char *path, int fd) {
     static const char *const names[] = {"standard input", "standard output", "standard error"};
     struct stat st, stream;
     if (!path || strcmp(path, "-") == 0 || stat(path, &st) != 0 || !S_ISREG(st.st_mode))
         return NULL;
-    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+    for (; fd <= STDERR_FILENO; fd++)
         if (fstat(fd, &stream) == 0 && same_inode(&st, &stream))
             return names[fd];
     return NULL;
 }
 
+static int check_input(const char *path) {
+    const char *stream = stream_of(path, STDOUT_FILENO);
+    return stream ? cli_fail(CLI_USAGE, "%s is an input, and %s is written there", path, stream)
+                  : CLI_OK;
+}
+
 int paths_check_streams(const args *a) {
-    const char *named[PATHS_MAX];
-    int n = 0;
-    for (int i = 0; i < a->n_positional; i++)
-        named[n++] = a->positional[i];
-    named[n++] = a->model;
-    for (option_id id = 0; id < N_OPTIONS && n < PATHS_MAX; id++)
+    int code = check_input(a->model);
+    for (int i = 0; i < a->n_positional && code == CLI_OK; i++)
+        code = check_input(a->positional[i]);
+    for (option_id id = 0; id < N_OPTIONS && code == CLI_OK; id++)
         if (option_file_of(a->command, id) == FILE_READ)
-            named[n++] = a->v[id].s;
-    for (int i = 0; i < n; i++) {
-        const char *stream = stream_of(named[i]);
-        if (stream && strcmp(stream, "standard input") != 0)
-            return cli_fail(CLI_USAGE, "%s is an input, and %s is written there", named[i], stream);
-    }
-    return CLI_OK;
+            code = check_input(a->v[id].s);
+    return code;
 }
 
 int paths_check(const paths *p, bool may_replace) {
@@ -231,7 +230,7 @@ int paths_check(const paths *p, bool may_replace) {
         return cli_fail(CLI_USAGE, "more than %d files are read or written", PATHS_MAX);
     for (int i = 0; i < p->n_outputs; i++) {
         const char *option = p->output[i].option, *path = p->output[i].path;
-        const char *stream = stream_of(path);
+        const char *stream = stream_of(path, STDIN_FILENO);
         if (leads_nowhere(path))
             return cli_fail(CLI_USAGE, "%s: %s is a symbolic link to a file that is not there",
                             option, path);

@@ -1,5 +1,4 @@
 /* report_files.c - see report_files.h. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,11 +14,12 @@ struct report_files {
 
 /* Before the charge: what is signed is read again, and its signature is a file too. */
 static int probe_signature(const char *report) {
-    char *name;
-    if (asprintf(&name, "%s.sig", report) < 0)
-        return cli_fail(CLI_FAILED, "out of memory for the signature");
-    const int code = output_is_file(name) ? output_probe(name)
-                                   : cli_fail(CLI_USAGE, "--sign: %s is not a file", name);
+    char *name = signature_name(report);
+    if (!name)
+        return CLI_FAILED;
+    const int code = output_is_file(name)
+                         ? output_probe(name)
+                         : cli_fail(CLI_USAGE, "--sign: %s is not a file", name);
     free(name);
     return code;
 }

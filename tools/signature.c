@@ -91,15 +91,23 @@ int signature_try(const char *key) {
     return code == 0 ? CLI_OK : CLI_USAGE;
 }
 
-int signature_write(const char *key, const char *path, bool replaces) {
+char *signature_name(const char *report) {
     char *name;
+    if (asprintf(&name, "%s.sig", report) >= 0)
+        return name;
+    cli_fail(CLI_FAILED, "out of memory for the name of the signature");
+    return NULL;
+}
+
+int signature_write(const char *key, const char *path, bool replaces) {
     output out = {.fd = -1};
     const int in = cli_open_path(path);
     if (in < 0)
         return cli_fail(CLI_FAILED, "cannot sign %s: %s", path, cli_read_reason());
-    if (asprintf(&name, "%s.sig", path) < 0) {
+    char *name = signature_name(path);
+    if (!name) {
         close(in);
-        return cli_fail(CLI_FAILED, "out of memory for the signature");
+        return CLI_FAILED;
     }
     int code = output_open(&out, name, replaces);
     if (code == CLI_OK && sign(key, in, out.fd) != 0)

@@ -12,6 +12,9 @@
 /* CLI_OK if the key signs; else CLI_USAGE with a message. An encrypted key may ask for its
  * passphrase. */
 int signature_try(const char *key);
+/* The name of the signature of a report, REPORT.sig, to be freed; NULL, with a message: out of
+ * memory. */
+char *signature_name(const char *report);
 /* Signs the file at `path` into path.sig; an existing one is a failure unless `replaces`. CLI_OK,
  * or CLI_FAILED with a message. */
 int signature_write(const char *key, const char *path, bool replaces);
