@@ -373,17 +373,11 @@ static dpi_status read_record(private_answer *p, size_t unit, size_t k, size_t s
                               dpi_error *err) {
     const dataset *d = p->settled.dataset;
     const size_t i = dpi_records_of_unit(d->records, unit, k);
-    char *text = NULL;
-    size_t n_bytes = 0;
     if (i == SIZE_MAX)
         return DPI_STATUS_OK;
     p->a->records[slot] = (record_name){(int32_t)(d - p->b->datasets.v), i};
-    dpi_status status = dpi_records_read(d->records, i, &text, &n_bytes, err);
-    if (status == DPI_STATUS_OK)
-        status = dpi_prompts_encode(p->settled.prompts, text, n_bytes, &p->a->references[slot],
-                                    &p->a->n_references[slot], err);
-    dpi_private_free(text);
-    return status;
+    return dpi_records_prompt(d->records, i, p->settled.prompts, &p->a->references[slot],
+                              &p->a->n_references[slot], err);
 }
 
 static dpi_status read_batch(private_answer *p, dpi_error *err) {

@@ -33,6 +33,7 @@
 #include <stddef.h>
 
 #include "dpinfer/claim.h"
+#include "dpinfer/prompts.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -97,6 +98,12 @@ DPI_API int32_t dpi_records_kind(const dpi_records *records);
  * dpi_private_free; NULL: a null record. Errors: IO, MEMORY, ARG (i); none names the record. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_records_read(const dpi_records *records, size_t i,
                                                    char **text, size_t *n_bytes, dpi_error *err);
+/* Its private prompt, by dpi_prompts_encode: *tokens [*n_tokens], which the caller frees with
+ * dpi_private_free; NULL: a null record, and each i that is no record's. Errors: IO, MEMORY,
+ * UNSUPPORTED. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_records_prompt(const dpi_records *records, size_t i,
+                                                     const dpi_prompts *prompts, int32_t **tokens,
+                                                     size_t *n_tokens, dpi_error *err);
 
 #ifdef __cplusplus
 }

@@ -573,3 +573,14 @@ dpi_status dpi_records_read(const dpi_records *r, size_t i, char **text, size_t 
     *n_bytes = data ? n : 0;
     return DPI_STATUS_OK;
 }
+
+dpi_status dpi_records_prompt(const dpi_records *r, size_t i, const dpi_prompts *prompts,
+                              int32_t **tokens, size_t *n_tokens, dpi_error *err) {
+    char *text = NULL;
+    size_t n_bytes = 0;
+    if (i < r->spans.n)
+        DPI_TRY(dpi_records_read(r, i, &text, &n_bytes, err));
+    const dpi_status status = dpi_prompts_encode(prompts, text, n_bytes, tokens, n_tokens, err);
+    dpi_private_free(text);
+    return status;
+}

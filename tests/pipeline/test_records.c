@@ -306,6 +306,39 @@ static void test_machine_fails(void **state) {
     EXPECT(records, "a");
 }
 
+/* The prompt of a record is that of its text; NULL where there is none. */
+static void test_prompts(void **state) {
+    (void)state;
+    const char *const texts[] = {"a letter", NULL, " ", "another one"};
+    const size_t sizes[] = {8, 0, 1, 11};
+    dpi_model *model = NULL;
+    dpi_prompts *prompts = NULL;
+    dpi_prompt_options o;
+    dpi_records *records;
+    dpi_error err;
+    dpi_prompt_options_init(&o);
+    assert_ok(dpi_model_open(DPI_BUILTIN_MODEL, NULL, &model, &err), &err);
+    assert_ok(dpi_prompts_create(model, &o, 200, &prompts, &err), &err);
+    assert_ok(dpi_records_create(texts, sizes, 4, &records, &err), &err);
+    for (size_t i = 0; i < 6; i++) {
+        int32_t *tokens = NULL, *wanted = NULL;
+        size_t n = 1, n_wanted = 0;
+        const bool is_null = i != 0 && i != 3;
+        assert_ok(dpi_records_prompt(records, i, prompts, &tokens, &n, &err), &err);
+        if (!is_null)
+            assert_ok(dpi_prompts_encode(prompts, texts[i], sizes[i], &wanted, &n_wanted, &err),
+                      &err);
+        assert_int_equal(tokens == NULL, is_null);
+        assert_int_equal(n, n_wanted);
+        assert_true(is_null || memcmp(tokens, wanted, n * sizeof *tokens) == 0);
+        dpi_private_free(tokens);
+        dpi_private_free(wanted);
+    }
+    dpi_records_close(records);
+    dpi_prompts_free(prompts);
+    dpi_model_close(model);
+}
+
 /* Each allocation fails once: a record is never null for that, and CSV and lists neither. */
 static void test_no_memory(void **state) {
     (void)state;
@@ -468,7 +501,7 @@ int main(void) {
         cmocka_unit_test(test_csv_linear), cmocka_unit_test(test_jsonl),
         cmocka_unit_test(test_folder),     cmocka_unit_test(test_memory),
         cmocka_unit_test(test_packed),     cmocka_unit_test(test_packed_damaged),
-        cmocka_unit_test(test_packed_large),
+        cmocka_unit_test(test_packed_large), cmocka_unit_test(test_prompts),
         cmocka_unit_test(test_machine_fails), cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_units),      cmocka_unit_test(test_units_refused),
         cmocka_unit_test(test_delimiter_and_encoding),
