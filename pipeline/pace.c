@@ -20,13 +20,22 @@ enum { TEXTS_MOST = 64, TEXTS = 8 };
 
 static const uint64_t SEED = 0x70616365; /* any constant */
 
-/* The public texts: of each step the probability of the likeliest token. */
+/* The probabilities of a step by octaves: n[i] tokens have 2^-i <= p < 2^-(i-1), and sum[i] is
+ * their sum. The last octave has all below it too. */
+enum { OCTAVES = 24 };
+
+typedef struct octaves {
+    float n[OCTAVES], sum[OCTAVES];
+} octaves;
+
+/* The public texts: of each step the probability of the likeliest token, and all of them. */
 typedef struct walk {
     const dpi_pace_search *search;
     const dpi_sampler_options *method;
     dpi_sampler *sampler; /* PLAIN, begun anew for each token */
     int32_t n_steps;
     double *top;               /* [n_texts, n_steps] */
+    octaves *all;              /* [n_texts, n_steps] */
     int32_t n[TEXTS_MOST];     /* steps of each text */
     bool ended[TEXTS_MOST];    /* by the model */
     int32_t live[TEXTS_MOST];  /* [n_live] texts that go on */
@@ -72,8 +81,11 @@ static dpi_status open_walk(walk *w, uint64_t *state, dpi_error *err) {
     w->n_steps = w->search->n_steps > 0 && w->search->n_steps < m->n_tokens ? w->search->n_steps
                                                                             : m->n_tokens;
     DPI_TRY(dpi_sampler_create(&plain, &w->sampler, err));
-    w->top = dpi_calloc((size_t)w->search->n_texts * (size_t)w->n_steps, sizeof *w->top);
-    return w->top ? DPI_STATUS_OK : dpi_fail(err, DPI_STATUS_MEMORY, "no memory for public texts");
+    const size_t n = (size_t)w->search->n_texts * (size_t)w->n_steps;
+    w->top = dpi_calloc(n, sizeof *w->top);
+    w->all = dpi_calloc(n, sizeof *w->all);
+    return w->top && w->all ? DPI_STATUS_OK
+                            : dpi_fail(err, DPI_STATUS_MEMORY, "no memory for public texts");
 }
 
 /* The prompt is read once. */
@@ -89,14 +101,27 @@ static dpi_status read_prompt(walk *w, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
+static void sort_octaves(const dpi_distribution *d, octaves *all) {
+    dpi_u128 sum = 0;
+    for (int32_t i = 0; i < d->n_support; i++)
+        sum += d->weights[i];
+    for (int32_t i = 0; i < d->n_support; i++) {
+        const double p = (double)d->weights[i] / (double)sum;
+        const int octave = p > 0 ? -ilogb(p) : OCTAVES;
+        all->n[octave < OCTAVES ? octave : OCTAVES - 1] += 1;
+        all->sum[octave < OCTAVES ? octave : OCTAVES - 1] += (float)p;
+    }
+}
+
 /* The next token of a text, and how sure the public model was. */
 static dpi_status draw(walk *w, int32_t text, int32_t *token, dpi_error *err) {
     const float *logits = dpi_session_logits(w->search->session, text);
     dpi_distribution d;
     DPI_TRY(dpi_sampler_begin(w->sampler, err));
     DPI_TRY(dpi_sampler_distribution(w->sampler, logits, NULL, &d, err));
-    w->top[(size_t)text * (size_t)w->n_steps + (size_t)w->n[text]++] =
-        dpi_pace_top(d.weights, (size_t)d.n_support);
+    const size_t step = (size_t)text * (size_t)w->n_steps + (size_t)w->n[text]++;
+    w->top[step] = dpi_pace_top(d.weights, (size_t)d.n_support);
+    sort_octaves(&d, &w->all[step]);
     return dpi_sampler_step(w->sampler, logits, NULL, token, err);
 }
 
@@ -146,12 +171,16 @@ typedef struct average {
     double n, rest;
 } average;
 
+/* Of a text in an average, with what it would still have had where it was cut. */
+static double share_of(const walk *w, int32_t text) {
+    const double share = 1.0 / w->search->n_texts;
+    return w->ended[text] ? share : share * w->method->n_tokens / w->n[text];
+}
+
 static average average_of(const walk *w, rule r) {
     average a = {0, 0};
     for (int32_t i = 0; i < w->search->n_texts; i++) {
-        /* What a text that was cut would still have had. */
-        const double share = 1.0 / w->search->n_texts,
-                     more = w->ended[i] ? share : share * w->method->n_tokens / w->n[i];
+        const double more = share_of(w, i);
         for (int32_t t = 0; t < w->n[i]; t++) {
             const double top = w->top[(size_t)i * (size_t)w->n_steps + (size_t)t];
             a.n += is_private(&r, top) ? more : 0;
@@ -166,37 +195,9 @@ static int32_t quota_of(const walk *w, rule r) {
     return n < 1 ? 1 : n < w->method->n_tokens ? (int32_t)n : w->method->n_tokens;
 }
 
-/* A step of which the public model is less sure gains more from a clip bound, which is in
- * proportion to 1 / sqrt(T_p): the theta that makes the sum of (1 - top) / sqrt(T_p) largest, of
- * those with T_p as given (0: free). */
-static double best_theta(const walk *w, int32_t n_private) {
-    double best = 1, most = -1;
-    for (int32_t i = 20; i >= 4; i--) { /* 1, .95, .. .2 */
-        const rule r = {.theta = .05 * i};
-        const double quota = n_private > 0 ? n_private : quota_of(w, r);
-        const average a = average_of(w, r);
-        const double gain = a.rest * fmin(1, quota / fmax(a.n, 1)) / sqrt(quota);
-        if (gain > most) {
-            best = r.theta;
-            most = gain;
-        }
-    }
-    return best;
-}
-
 static int32_t *quota_field(dpi_sampler_options *m) {
     const dpi_method_ops *ops = dpi_method_ops_get(m->method);
     return ops->quota ? ops->quota(m) : &m->pace_tokens;
-}
-
-static dpi_status settle_top(const walk *w, dpi_sampler_options *m, dpi_error *err) {
-    int32_t *quota = quota_field(m);
-    (void)err;
-    if (m->pace_theta == 0)
-        m->pace_theta = best_theta(w, *quota);
-    if (*quota == 0)
-        *quota = quota_of(w, (rule){.theta = m->pace_theta});
-    return DPI_STATUS_OK;
 }
 
 /* By how much references move a log weight at most, with a quota. */
@@ -205,9 +206,73 @@ static dpi_status swing_of(const dpi_sampler_options *m, int32_t quota, double *
     dpi_sampler_options o = *m;
     dpi_sampler_plan plan;
     dpi_sampler_plan_init(&plan);
-    o.pace_tokens = quota;
+    *quota_field(&o) = quota;
     DPI_TRY(dpi_sampler_plan_make(&o, &plan, err));
     *swing = plan.clip / o.tau;
+    return DPI_STATUS_OK;
+}
+
+/* What references that all want one token give it at a step, on average over which: its probability
+ * p becomes p / (p + (1 - p) e^(-2 swing)). They want an unlikely token more often than the public
+ * model would draw it, or there would be nothing to learn from them, but not any token alike: with
+ * weights p^.2 (bench/UTILITY.md). */
+static double pull_of(const octaves *o, double swing) {
+    double sum = 0, pull = 0;
+    for (int i = 0; i < OCTAVES; i++) {
+        const double p = o->n[i] > 0 ? fmin(1, o->sum[i] / o->n[i]) : 0,
+                     wanted = o->n[i] * pow(p, .2);
+        sum += wanted;
+        pull += p > 0 ? wanted * (p / (p + (1 - p) * exp(-2 * swing)) - p) : 0;
+    }
+    return pull / sum;
+}
+
+/* Over the private steps of a public text, on average. */
+static double pull_of_steps(const walk *w, rule r, double swing) {
+    double pull = 0;
+    for (int32_t i = 0; i < w->search->n_texts; i++)
+        for (int32_t t = 0; t < w->n[i]; t++) {
+            const size_t step = (size_t)i * (size_t)w->n_steps + (size_t)t;
+            pull += is_private(&r, w->top[step]) ? share_of(w, i) * pull_of(&w->all[step], swing)
+                                                 : 0;
+        }
+    return pull;
+}
+
+/* Of a theta, with T_p as given (0: its own): the clip bound of each private token is in proportion
+ * to 1 / sqrt(T_p); swing is that of T_p = 1. */
+static double pull_at(const walk *w, double theta, int32_t n_private, double swing) {
+    const rule r = {.theta = theta};
+    const double n = average_of(w, r).n,
+                 quota = n_private > 0 ? n_private : quota_of(w, r);
+    return pull_of_steps(w, r, swing / sqrt(quota)) * fmin(1, quota / fmax(n, 1));
+}
+
+/* The least theta of .4, .45, .. .95 that moves as much as the best one, nearly. What is free keeps
+ * its form and costs no time. A smaller theta than these leaves too few tokens (measured). */
+static dpi_status best_theta(const walk *w, const dpi_sampler_options *m, int32_t n_private,
+                             double *theta, dpi_error *err) {
+    enum { FIRST = 8, LAST = 19 };
+    const int32_t quota = n_private > 0 ? n_private : quota_of(w, (rule){.theta = .5});
+    double pulls[LAST + 1], swing, most = 0;
+    DPI_TRY(swing_of(m, quota, &swing, err));
+    for (int32_t i = FIRST; i <= LAST; i++) {
+        pulls[i] = pull_at(w, .05 * i, n_private, swing * sqrt(quota));
+        most = fmax(most, pulls[i]);
+    }
+    int32_t i = FIRST;
+    while (i < LAST && (most == 0 || pulls[i] < .99 * most))
+        i++;
+    *theta = .05 * i;
+    return DPI_STATUS_OK;
+}
+
+static dpi_status settle_top(const walk *w, dpi_sampler_options *m, dpi_error *err) {
+    int32_t *quota = quota_field(m);
+    if (m->pace_theta == 0)
+        DPI_TRY(best_theta(w, m, *quota, &m->pace_theta, err));
+    if (*quota == 0)
+        *quota = quota_of(w, (rule){.theta = m->pace_theta});
     return DPI_STATUS_OK;
 }
 
@@ -230,10 +295,10 @@ static dpi_status least_quota(const walk *w, dpi_sampler_options *m, dpi_error *
 
 /* The steps are those of TOP: what references could change decreases with top. */
 static dpi_status settle_change(const walk *w, dpi_sampler_options *m, dpi_error *err) {
-    double swing;
+    double swing, theta;
     if (m->pace_theta > 0)
         return least_quota(w, m, err);
-    const double theta = best_theta(w, m->pace_tokens);
+    DPI_TRY(best_theta(w, m, m->pace_tokens, &theta, err));
     if (m->pace_tokens == 0)
         m->pace_tokens = quota_of(w, (rule){.theta = theta});
     DPI_TRY(swing_of(m, m->pace_tokens, &swing, err));
@@ -304,6 +369,7 @@ static dpi_status find(const dpi_pace_search *search, dpi_sampler_options *m, dp
     if (status == DPI_STATUS_OK)
         status = settle(&w, m, err);
     free(w.top);
+    free(w.all);
     dpi_sampler_free(w.sampler);
     return status;
 }

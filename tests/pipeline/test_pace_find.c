@@ -15,7 +15,7 @@ static const char task[] = "Write a support ticket.";
 
 static dpi_sampler_options method_of(int32_t pace) {
     dpi_sampler_options o = ink_options(n_vocab, 4, T, 1, 2);
-    o.top_k = 30;
+    o.top_k = 30; /* K */
     o.pace = pace;
     return o;
 }
@@ -40,7 +40,10 @@ static dpi_status find(dpi_sampler_options *o, dpi_error *err) {
 
 /* ---- By hand --------------------------------------------------------------------------------- */
 
+enum { K = 30, TIES = 8 };
+
 static double tops[N_TEXTS][T];
+static double all[N_TEXTS][T][K + TIES]; /* probabilities; 0: no more */
 static int32_t lengths[N_TEXTS];
 static bool ended[N_TEXTS];
 
@@ -49,16 +52,20 @@ static int descending(const void *x, const void *y) {
     return (a < b) - (a > b);
 }
 
-/* Probability of the likeliest of the 30 likeliest tokens, ties included. */
-static double top_of(const float *logits) {
+/* Probabilities of the 30 likeliest tokens, ties included, largest first. */
+static void shares_of(const float *logits, double *p) {
     float *sorted = malloc((size_t)n_vocab * sizeof *sorted);
-    long double sum = 0;
+    double sum = 0;
     memcpy(sorted, logits, (size_t)n_vocab * sizeof *sorted);
     qsort(sorted, (size_t)n_vocab, sizeof *sorted, descending);
-    for (int32_t i = 0; i < n_vocab && sorted[i] >= sorted[29]; i++)
-        sum += expl((long double)sorted[i] - sorted[0]);
+    for (int32_t i = 0; i < n_vocab && sorted[i] >= sorted[K - 1]; i++) {
+        assert_true(i < K + TIES);
+        p[i] = exp((double)sorted[i] - sorted[0]);
+        sum += p[i];
+    }
+    for (int i = 0; i < K + TIES; i++)
+        p[i] /= sum;
     free(sorted);
-    return (double)(1 / sum);
 }
 
 /* The bits are those of dpi_pace_find: one stream, text after text in each step. */
@@ -73,7 +80,7 @@ static void draw_by_hand(void) {
     plain.method = DPI_METHOD_PLAIN;
     plain.n_vocab = n_vocab;
     plain.n_tokens = T * N_TEXTS;
-    plain.top_k = 30;
+    plain.top_k = K;
     plain.random = dpi_random_insecure;
     plain.random_user = &state;
     dpi_sampler *sampler = open_sampler(&plain);
@@ -90,7 +97,9 @@ static void draw_by_hand(void) {
                 continue;
             if (t > 0)
                 assert_ok(dpi_session_step(s[i], 1, &seq, &last[i], &err), &err);
-            tops[i][lengths[i]++] = top_of(dpi_session_logits(s[i], 0));
+            shares_of(dpi_session_logits(s[i], 0), all[i][lengths[i]]);
+            tops[i][lengths[i]] = all[i][lengths[i]][0];
+            lengths[i]++;
             assert_ok(dpi_sampler_step(sampler, dpi_session_logits(s[i], 0), NULL, &last[i], &err),
                       &err);
             ended[i] = dpi_token_is_eog(model, last[i]);
@@ -110,6 +119,55 @@ static void average(double theta, double *n, double *rest) {
                 *n += more;
                 *rest += more * (1 - tops[i][t]);
             }
+}
+
+/* What references that agree on a token move at the private steps: over tokens that they want with
+ * weights p^.2, with C of T_p. */
+static double moved(double theta, const dpi_sampler_options *o) {
+    dpi_sampler_options at = *o;
+    dpi_sampler_plan plan;
+    double n, rest, sum = 0;
+    dpi_error err;
+    average(theta, &n, &rest);
+    at.pace = DPI_PACE_TOP;
+    at.pace_theta = theta;
+    at.pace_tokens = (int32_t)fmax(1, fmin(ceil(n), T));
+    dpi_sampler_plan_init(&plan);
+    assert_ok(dpi_sampler_plan_make(&at, &plan, &err), &err);
+    for (int i = 0; i < N_TEXTS; i++)
+        for (int t = 0; t < lengths[i]; t++) {
+            double wanted = 0, gain = 0;
+            for (int k = 0; tops[i][t] <= theta && k < K + TIES; k++) {
+                const double p = all[i][t][k], likelier = p * exp(2 * plan.clip / o->tau);
+                wanted += pow(p, .2);
+                gain += pow(p, .2) * (likelier / (likelier + 1 - p) - p);
+            }
+            sum += wanted > 0 ? gain / wanted * (ended[i] ? 1 : (double)T / lengths[i]) : 0;
+        }
+    return sum;
+}
+
+/* No other theta of the grid moves more, and a smaller one moves less. A larger budget has more
+ * private tokens. */
+static void test_theta_by_hand(void **state) {
+    (void)state;
+    const double budgets[] = {3, 30};
+    double last = 0;
+    for (int b = 0; b < 2; b++) {
+        dpi_error err;
+        dpi_sampler_options o = method_of(DPI_PACE_AUTO);
+        o.rho = budgets[b];
+        assert_ok(find(&o, &err), &err);
+        assert_int_equal(o.pace, DPI_PACE_TOP);
+        const double found = moved(o.pace_theta, &o);
+        for (int i = 8; i <= 19; i++) {
+            assert_true(moved(.05 * i, &o) <= found * 1.03);
+            assert_true(.05 * i > o.pace_theta - .04 || moved(.05 * i, &o) < found);
+        }
+        assert_true(o.pace_theta > last);
+        last = o.pace_theta;
+    }
+    assert_true(last > .9);
 }
 
 static void test_against_texts_by_hand(void **state) {
@@ -133,16 +191,6 @@ static void test_against_texts_by_hand(void **state) {
     o.pace_theta = .7;
     assert_ok(find(&o, &err), &err);
     assert_true(o.pace_tokens >= n && o.pace_tokens < n + 1 + 1e-9);
-
-    o = method_of(DPI_PACE_AUTO); /* no other theta of the grid gains more */
-    assert_ok(find(&o, &err), &err);
-    assert_int_equal(o.pace, DPI_PACE_TOP);
-    average(o.pace_theta, &n, &rest);
-    const double gain = rest / sqrt(o.pace_tokens);
-    for (int i = 4; i <= 20; i++) {
-        average(.05 * i, &n, &rest);
-        assert_true(rest / sqrt(fmax(1, fmin(ceil(n), T))) <= gain * 1.01);
-    }
 }
 
 static void test_what_is_given_stays(void **state) {
@@ -275,6 +323,7 @@ static void test_statement_and_report(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_against_texts_by_hand),
+        cmocka_unit_test(test_theta_by_hand),
         cmocka_unit_test(test_what_is_given_stays),
         cmocka_unit_test(test_kinds),
         cmocka_unit_test(test_records_change_nothing),
