@@ -248,11 +248,11 @@ static double pull_at(const walk *w, double theta, int32_t n_private, double swi
     return pull_of_steps(w, r, swing / sqrt(quota)) * fmin(1, quota / fmax(n, 1));
 }
 
-/* The least theta of .4, .45, .. .95 that moves as much as the best one, nearly. What is free keeps
+/* The least theta of .5, .55, .. .95 that moves as much as the best one, nearly. What is free keeps
  * its form and costs no time. A smaller theta than these leaves too few tokens (measured). */
 static dpi_status best_theta(const walk *w, const dpi_sampler_options *m, int32_t n_private,
                              double *theta, dpi_error *err) {
-    enum { FIRST = 8, LAST = 19 };
+    enum { FIRST = 10, LAST = 19 };
     const int32_t quota = n_private > 0 ? n_private : quota_of(w, (rule){.theta = .5});
     double pulls[LAST + 1], swing, most = 0;
     DPI_TRY(swing_of(m, quota, &swing, err));

@@ -36,7 +36,7 @@ DPI_API int32_t dpi_pace_is_open(const dpi_sampler_options *method);
  *     AUTO    becomes TOP, or SHARE where share is given; NONE with a sparse vector (AMIN)
  *     theta   0 of TOP, CHANGE: the one with which references move the private steps most, at the
  *             clip bound that the budget leaves each of them: a small budget has few, a large one
- *             all that the public model is not quite sure of (.4 to .95)
+ *             all that the public model is not quite sure of (.5 to .95)
  *     tokens  0 of TOP, CHANGE: as many steps as a public text has below theta, on average; the
  *             field of AMIN is n_private
  *     share   0 of SHARE: the sum of 1 - top over the steps of a public text, on average

@@ -160,7 +160,7 @@ static void test_theta_by_hand(void **state) {
         assert_ok(find(&o, &err), &err);
         assert_int_equal(o.pace, DPI_PACE_TOP);
         const double found = moved(o.pace_theta, &o);
-        for (int i = 8; i <= 19; i++) {
+        for (int i = 10; i <= 19; i++) {
             assert_true(moved(.05 * i, &o) <= found * 1.03);
             assert_true(.05 * i > o.pace_theta - .04 || moved(.05 * i, &o) < found);
         }
