@@ -20,8 +20,8 @@ typedef struct dpi_automaton_walk {
     dpi_automaton_item todo[VISITS];
     dpi_automaton_item found[VISITS];
     uint32_t used[VISITS]; /* slots of `visited` */
-    int32_t lists[DPI_AUTOMATON_LISTS];
     int32_t n_todo, n_found, n_used, n_lists;
+    uint32_t number; /* of the closure */
     bool accepts, failed;
 } walk;
 
@@ -42,7 +42,7 @@ static int32_t open_rule(dpi_automaton *a, int32_t back, int32_t outer) {
     a->open = open;
     if (!ok)
         return -1;
-    a->open[a->n_open] = (dpi_automaton_open){back, outer, a->open[outer].depth + 1};
+    a->open[a->n_open] = (dpi_automaton_open){back, outer, a->open[outer].depth + 1, 0};
     return a->open_slots[slot] = (int32_t)a->n_open++;
 }
 
@@ -71,13 +71,14 @@ static void push(dpi_automaton *a, walk *w, int32_t state, int32_t open) {
         w->todo[w->n_todo++] = item;
 }
 
-static bool is_followed(walk *w, int32_t open) {
-    for (int32_t i = 0; i < w->n_lists; i++)
-        if (w->lists[i] == open)
-            return true;
-    if (w->n_lists == DPI_AUTOMATON_LISTS)
-        return false;
-    w->lists[w->n_lists++] = open;
+static bool is_followed(dpi_automaton *a, walk *w, int32_t open) {
+    uint32_t *closure = &a->open[open].closure;
+    if (*closure != w->number) {
+        if (w->n_lists == DPI_AUTOMATON_LISTS)
+            return false;
+        w->n_lists++;
+        *closure = w->number;
+    }
     return true;
 }
 
@@ -87,7 +88,7 @@ static void look_at(dpi_automaton *a, walk *w, dpi_automaton_item item) {
     const dpi_automaton_open o = a->open[item.open];
     switch ((dpi_state_kind)s.kind) {
     case DPI_STATE_BYTE:
-        if (is_followed(w, item.open))
+        if (is_followed(a, w, item.open))
             w->found[w->n_found++] = item;
         return;
     case DPI_STATE_SPLIT:
@@ -112,6 +113,7 @@ static void look_at(dpi_automaton *a, walk *w, dpi_automaton_item item) {
 
 static void begin(walk *w) {
     w->n_todo = w->n_found = w->n_used = w->n_lists = 0;
+    w->number++;
     w->accepts = w->failed = false;
 }
 

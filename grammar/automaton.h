@@ -21,7 +21,7 @@ enum {
     DPI_AUTOMATON_BEGIN = 1,  /* drops_space: of the empty text */
     DPI_AUTOMATON_FULL = -1,  /* dpi_automaton_next: no memory left, or none allowed */
     DPI_AUTOMATON_UNKNOWN = -2,
-    DPI_AUTOMATON_LISTS = 64, /* of open rules, that are followed from one place */
+    DPI_AUTOMATON_LISTS = 1024, /* of open rules, that are followed from one place */
     DPI_AUTOMATON_ITEMS = 1 << 22,
     DPI_AUTOMATON_OPEN = 1 << 18,
     DPI_AUTOMATON_STATES = 1 << 17
@@ -42,7 +42,8 @@ typedef struct dpi_automaton_item {
 /* A rule that is open: it goes on at `back`, in what `outer` has. */
 typedef struct dpi_automaton_open {
     int32_t back, outer;
-    int32_t depth; /* of it and its outer ones */
+    int32_t depth;    /* of it and its outer ones */
+    uint32_t closure; /* the last one that followed the list */
 } dpi_automaton_open;
 
 struct dpi_automaton {

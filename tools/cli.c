@@ -73,6 +73,9 @@ static const struct {
     {"label_texts", "--num-per-label"}, {"histogram_rho", "--histogram-rho"},
     {"private_prompt", "--private-prompt"}, {"public_prompt", "--public-prompt"},
     {"description", "--describe"}, {"max_per_unit", "--max-per-unit"},
+    {"variation_prompt", "--variation-prompt"}, {"n_candidates", "--candidates"},
+    {"n_lookahead", "--lookahead"}, {"n_rounds", "--rounds"}, {"units", "--units"},
+    {"rho", "--rho"}, {"top_k", "--top-k"}, {"tau", "--temp"},
     {"n_clusters", "--cluster"}, {"positions", "--positions"}, {"clip", "--clip"},
 };
 

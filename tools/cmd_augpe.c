@@ -94,6 +94,11 @@ static bool ends_with(const char *name, const char *end) {
 }
 
 static int check_options(const args *a) {
+    static const struct {
+        int option;
+        const char *name;
+    } local[] = {{OPT_SYSTEM, "--system"}, {OPT_AUGPE_TOP_K, "--top-k"},
+                 {OPT_PARALLEL, "--parallel"}};
     const option_value *v = a->v;
     if (a->n_positional == 0)
         return cli_fail(CLI_USAGE, "no RECORDS given; see 'dpinfer augpe -h'");
@@ -106,6 +111,13 @@ static int check_options(const args *a) {
     if (v[OPT_TUNE_UNITS].given && v[OPT_AUGPE_ADJACENCY].i != DPI_ADJACENCY_ADD_REMOVE)
         return cli_fail(CLI_USAGE, "--units: allowed with --adjacency add-remove; without it how "
                                    "many units there are is public");
+    if (v[OPT_MAX_PER_UNIT].given && !v[OPT_UNIT_FIELD].given)
+        return cli_fail(CLI_USAGE, "--max-per-unit needs --unit-field");
+    if (v[OPT_REMOTE].given)
+        for (size_t i = 0; i < sizeof local / sizeof *local; i++)
+            if (v[local[i].option].given)
+                return cli_fail(CLI_USAGE, "%s: not with --remote, whose model is elsewhere",
+                                local[i].name);
     if (ends_with(v[OPT_OUTPUT].s, ".csv"))
         return cli_fail(CLI_USAGE, "-o: found a .csv, allowed are lines of text and .jsonl");
     return CLI_OK;
@@ -332,13 +344,20 @@ static int write_statement(const evolving *t, int code) {
 
 /* ---- All ------------------------------------------------------------------------------------- */
 
+/* No record was read. */
+static bool is_given_back(const evolving *t) {
+    return t->ledger && dpi_augpe_claim_of(t->augpe)->ledger.charge == 0;
+}
+
 static int evolve(evolving *t) {
     dpi_augpe_event e = {.type = DPI_AUGPE_CHARGED};
     dpi_error err;
     while (e.type != DPI_AUGPE_NONE) {
         const dpi_status status = dpi_augpe_advance(t->augpe, &e, &err);
-        if (status != DPI_STATUS_OK)
+        if (status != DPI_STATUS_OK) {
+            t->charged = t->charged && !is_given_back(t);
             return fail(t, status, &err);
+        }
         const bool first = !t->charged; /* event: it says that the ledger is charged */
         t->charged = true;
         if (first && !set_last_words(t, make_statement(t, false)))

@@ -12,14 +12,24 @@
 #include "dpinfer/schema.h"
 #include "grammar/grammar.h"
 
-enum { NESTING_MAX = 64, REFS_MAX = 1024 };
+enum { NESTING_MAX = 64, CHOICES_MAX = 1000 };
+
+/* What the rule d<i> is: the values of a schema, or the properties of an object's schema from one
+ * on, each with its comma. Whatever stands in more than one place is a rule, so that the grammar is
+ * as long as the schema. */
+typedef struct part {
+    const json_t *schema;
+    const char *from; /* the first one; NULL: the values */
+    const char *property; /* that it is in, for messages; NULL: none */
+} part;
 
 typedef struct output {
     char *text; /* [n] of the grammar */
     size_t n, capacity;
     const json_t *root;
-    const json_t *refs[REFS_MAX]; /* the rule d<i> is of refs[i] */
-    int32_t n_refs, n_written;    /* rules of definitions that are named, and written */
+    part *parts; /* [n_parts]; the first n_written of them are written */
+    size_t n_parts, n_written, parts_capacity;
+    const char *property; /* that is written now */
     int32_t nesting;
     bool no_memory;
     dpi_error *err;
@@ -27,7 +37,10 @@ typedef struct output {
 
 static const char basics[] =
     "string ::= \"\\\"\" char* \"\\\"\"\n"
-    "char ::= [^\"\\\\\\x00-\\x1f\\x7f] | \"\\\\\" ([\"\\\\/bfnrt] | \"u\" hex{4})\n"
+    "char ::= [^\"\\\\\\x00-\\x1f\\x7f] | \"\\\\\" ([\"\\\\/bfnrt] | \"u\" unicode)\n"
+    /* No half of a pair alone, and not NUL, which strings of C end at. */
+    "unicode ::= [1-9a-cA-Ce-fE-F] hex{3} | [dD] [0-7] hex{2} | \"0\" ([1-9a-fA-F] hex{2} | \"0\" "
+    "([1-9a-fA-F] hex | \"0\" [1-9a-fA-F])) | [dD] [89abAB] hex{2} \"\\\\u\" [dD] [c-fC-F] hex{2}\n"
     "hex ::= [0-9a-fA-F]\n"
     "integer ::= \"-\"? (\"0\" | [1-9] [0-9]{0,14})\n"
     "number ::= integer (\".\" [0-9]{1,15})? ([eE] [-+]? [0-9]{1,2})?\n"
@@ -81,8 +94,19 @@ static void put_literal(output *w, const char *bytes, size_t n) {
     put(w, "\"");
 }
 
+/* 15 digits where they say the number, so that .1 is no .10000000000000001. */
+static size_t real_flags(const json_t *value) {
+    const size_t flags = JSON_ENCODE_ANY | JSON_COMPACT, few = flags | JSON_REAL_PRECISION(15);
+    char *text = json_dumps(value, few);
+    json_t *read = text ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
+    const bool same = read && json_equal(read, value);
+    json_decref(read);
+    free(text);
+    return same ? few : flags;
+}
+
 static dpi_status put_value(output *w, const json_t *value) {
-    const size_t flags = JSON_ENCODE_ANY | JSON_COMPACT;
+    const size_t flags = real_flags(value);
     const size_t n = json_dumpb(value, NULL, 0, flags);
     char *text = malloc(n + 1); /* not jansson's memory, which a program may have replaced */
     if (n == 0 || !text) {
@@ -97,8 +121,29 @@ static dpi_status put_value(output *w, const json_t *value) {
 
 /* ---- Refusals -------------------------------------------------------------------------------- */
 
+static dpi_status refuse_as(const output *w, dpi_status status, const char *format, ...) {
+    char what[160];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    return w->property ? dpi_fail(w->err, status, "JSON schema, property '%.40s': %s",
+                                  w->property, what)
+                       : dpi_fail(w->err, status, "JSON schema: %s", what);
+}
+
 static dpi_status refuse(const output *w, const char *what) {
-    return dpi_fail(w->err, DPI_STATUS_FORMAT, "JSON schema: %s", what);
+    return refuse_as(w, DPI_STATUS_FORMAT, "%s", what);
+}
+
+/* The value of a schema as JSON, for a message. */
+static dpi_status refuse_value(const output *w, const char *key, const json_t *found,
+                               const char *allowed) {
+    char *text = found ? json_dumps(found, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+    const dpi_status status = refuse_as(w, DPI_STATUS_FORMAT, "%s: found %.40s, allowed %s", key,
+                                        text ? text : "a value", allowed);
+    free(text);
+    return status;
 }
 
 /* Only these keywords, beside those that say nothing about texts. */
@@ -116,9 +161,8 @@ static dpi_status check_keys(const output *w, const json_t *schema, const char *
         for (const char *const *s = allowed; *s; s++)
             known = known || strcmp(key, *s) == 0;
         if (!known)
-            return dpi_fail(w->err, DPI_STATUS_UNSUPPORTED,
-                            "JSON schema: the keyword '%.60s' is not understood here "
-                            "(docs/grammar.md has what is)", key);
+            return refuse_as(w, DPI_STATUS_UNSUPPORTED, "the keyword '%.60s' is not understood "
+                             "here (docs/grammar.md has what is)", key);
     }
     return DPI_STATUS_OK;
 }
@@ -131,8 +175,7 @@ static dpi_status read_count(const output *w, const json_t *schema, const char *
         return DPI_STATUS_OK;
     if (!json_is_integer(found) || json_integer_value(found) < 0 ||
         json_integer_value(found) > DPI_GRAMMAR_REPEAT_MAX)
-        return dpi_fail(w->err, DPI_STATUS_FORMAT, "JSON schema: %s must be an integer 0..%d", key,
-                        DPI_GRAMMAR_REPEAT_MAX);
+        return refuse_value(w, key, found, "integers 0..10000");
     *value = (int32_t)json_integer_value(found);
     return DPI_STATUS_OK;
 }
@@ -148,6 +191,34 @@ static void put_times(output *w, int32_t least, int32_t most) {
 
 static dpi_status put_schema(output *w, const json_t *schema);
 
+/* The name of a rule, which is written later. */
+static dpi_status put_part(output *w, const json_t *schema, const char *from) {
+    void *parts = w->parts;
+    size_t i = 0;
+    while (i < w->n_parts && (w->parts[i].schema != schema || w->parts[i].from != from))
+        i++;
+    if (i == DPI_GRAMMAR_RULES_MAX)
+        return refuse_as(w, DPI_STATUS_LIMIT, "more than %d schemas and properties",
+                         DPI_GRAMMAR_RULES_MAX);
+    if (i == w->n_parts) {
+        if (!dpi_grow(&parts, &w->parts_capacity, w->n_parts + 1, sizeof *w->parts))
+            return dpi_fail(w->err, DPI_STATUS_MEMORY, "no memory for the grammar of a schema");
+        w->parts = parts;
+        w->parts[w->n_parts++] = (part){schema, from, w->property};
+    }
+    put(w, "d%zu", i);
+    return DPI_STATUS_OK;
+}
+
+/* A schema in a place that is written more than once. A value without parts is as short as a name,
+ * and opens no rule. */
+static dpi_status put_inner(output *w, const json_t *schema) {
+    const char *type = json_string_value(json_object_get(schema, "type"));
+    const bool has_parts = !json_is_object(schema) || !type || strcmp(type, "object") == 0 ||
+                           strcmp(type, "array") == 0 || json_object_get(schema, "enum");
+    return has_parts ? put_part(w, schema, NULL) : put_schema(w, schema);
+}
+
 static dpi_status put_string(output *w, const json_t *schema) {
     static const char *const keys[] = {"type", "minLength", "maxLength", "format", NULL};
     static const char *const formats[] = {"date", "time", "date-time", "uuid", NULL};
@@ -158,6 +229,9 @@ static dpi_status put_string(output *w, const json_t *schema) {
     DPI_TRY(read_count(w, schema, "maxLength", &most));
     if (most >= 0 && most < least)
         return refuse(w, "maxLength is below minLength");
+    if (json_object_get(schema, "format") && (least > 0 || most >= 0))
+        return refuse_as(w, DPI_STATUS_UNSUPPORTED,
+                         "minLength and maxLength beside a format are not understood here");
     if (!json_object_get(schema, "format")) {
         put(w, "\"\\\"\" char");
         put_times(w, least, most);
@@ -169,9 +243,9 @@ static dpi_status put_string(output *w, const json_t *schema) {
             put(w, "\"\\\"\" %s \"\\\"\"", *f);
             return DPI_STATUS_OK;
         }
-    return dpi_fail(w->err, DPI_STATUS_UNSUPPORTED,
-                    "JSON schema: format '%.40s', must be date, time, date-time or uuid",
-                    format ? format : "?");
+    return refuse_as(w, DPI_STATUS_UNSUPPORTED,
+                     "format: found '%.40s', allowed date, time, date-time and uuid",
+                     format ? format : "?");
 }
 
 static dpi_status put_array(output *w, const json_t *schema) {
@@ -188,9 +262,9 @@ static dpi_status put_array(output *w, const json_t *schema) {
         return DPI_STATUS_OK;
     }
     put(w, "\"[\" (");
-    DPI_TRY(items ? put_schema(w, items) : (put(w, "any"), DPI_STATUS_OK));
+    DPI_TRY(items ? put_inner(w, items) : (put(w, "any"), DPI_STATUS_OK));
     put(w, " (\",\" sp ");
-    DPI_TRY(items ? put_schema(w, items) : (put(w, "any"), DPI_STATUS_OK));
+    DPI_TRY(items ? put_inner(w, items) : (put(w, "any"), DPI_STATUS_OK));
     put(w, ")");
     put_times(w, least > 0 ? least - 1 : 0, most < 0 ? -1 : most - 1);
     put(w, least == 0 ? ")? \"]\"" : ") \"]\"");
@@ -207,33 +281,39 @@ static bool is_required(const json_t *required, const char *key) {
 }
 
 static dpi_status put_property(output *w, const char *key, const json_t *value) {
+    const char *outer = w->property;
     json_t *name = json_string(key);
-    const dpi_status status = put_value(w, name);
+    dpi_status status = put_value(w, name);
     json_decref(name);
-    DPI_TRY(status);
     put(w, " \":\" sp ");
-    return put_schema(w, value);
+    w->property = key;
+    if (status == DPI_STATUS_OK)
+        status = put_inner(w, value);
+    w->property = outer;
+    return status;
 }
 
-/* The properties behind the first one, each with its comma: all that come after `after`. */
-static dpi_status put_rest(output *w, const json_t *properties, const json_t *required,
-                           const char *after) {
-    const char *key;
-    json_t *value;
-    bool begun = false;
-    json_object_foreach((json_t *)properties, key, value) {
-        if (begun) {
-            put(w, " (\",\" sp ");
-            DPI_TRY(put_property(w, key, value));
-            put(w, is_required(required, key) ? ")" : ")?");
-        }
-        begun = begun || key == after;
-    }
-    return DPI_STATUS_OK;
+/* The name of the rule of the properties behind one, if there are any. */
+static dpi_status put_rest(output *w, const json_t *schema, const json_t *properties,
+                           const char *key) {
+    void *at = json_object_key_to_iter(key);
+    at = json_object_iter_next((json_t *)properties, at);
+    put(w, " ");
+    return at ? put_part(w, schema, json_object_iter_key(at)) : DPI_STATUS_OK;
+}
+
+/* The rule of these: one with its comma, then those behind it. */
+static dpi_status put_properties_from(output *w, const json_t *schema, const char *key) {
+    const json_t *properties = json_object_get(schema, "properties");
+    put(w, "(\",\" sp ");
+    DPI_TRY(put_property(w, key, json_object_get(properties, key)));
+    put(w, is_required(json_object_get(schema, "required"), key) ? ")" : ")?");
+    return put_rest(w, schema, properties, key);
 }
 
 /* One choice for each property that may be the first one. */
-static dpi_status put_properties(output *w, const json_t *properties, const json_t *required) {
+static dpi_status put_properties(output *w, const json_t *schema, const json_t *properties,
+                                 const json_t *required) {
     const char *key;
     json_t *value;
     bool first = true, needed = false;
@@ -242,7 +322,7 @@ static dpi_status put_properties(output *w, const json_t *properties, const json
             break;
         put(w, first ? "(" : " | ");
         DPI_TRY(put_property(w, key, value));
-        DPI_TRY(put_rest(w, properties, required, key));
+        DPI_TRY(put_rest(w, schema, properties, key));
         first = false;
         needed = is_required(required, key);
     }
@@ -261,7 +341,7 @@ static dpi_status put_object(output *w, const json_t *schema) {
     json_t *name;
     DPI_TRY(check_keys(w, schema, keys));
     if (others && !json_is_false(others))
-        return refuse(w, "additionalProperties must be false, or not there");
+        return refuse_value(w, "additionalProperties", others, "false");
     if ((properties && !json_is_object(properties)) || (required && !json_is_array(required)))
         return refuse(w, "properties must be an object, required an array");
     json_array_foreach((json_t *)required, i, name)
@@ -272,25 +352,55 @@ static dpi_status put_object(output *w, const json_t *schema) {
         return DPI_STATUS_OK;
     }
     put(w, "\"{\" ");
-    DPI_TRY(put_properties(w, properties, required));
+    DPI_TRY(put_properties(w, schema, properties, required));
     put(w, " \"}\"");
     return DPI_STATUS_OK;
 }
 
 /* ---- Schemas --------------------------------------------------------------------------------- */
 
-static dpi_status put_choices(output *w, const json_t *choices, bool are_schemas) {
+static bool is_of_type(const json_t *value, const char *type) {
+    return strcmp(type, "object") == 0    ? json_is_object(value)
+           : strcmp(type, "array") == 0   ? json_is_array(value)
+           : strcmp(type, "string") == 0  ? json_is_string(value)
+           : strcmp(type, "integer") == 0 ? json_is_integer(value)
+           : strcmp(type, "number") == 0  ? json_is_number(value)
+           : strcmp(type, "boolean") == 0 ? json_is_boolean(value)
+                                          : strcmp(type, "null") == 0 && json_is_null(value);
+}
+
+/* Whether a value is of the type that stands beside it, if there is one. */
+static bool is_typed(const json_t *value, const json_t *type) {
     size_t i;
+    json_t *one;
+    if (json_is_string(type))
+        return is_of_type(value, json_string_value(type));
+    json_array_foreach((json_t *)type, i, one)
+        if (json_is_string(one) && is_of_type(value, json_string_value(one)))
+            return true;
+    return type == NULL;
+}
+
+/* Values of another type than `type` (NULL: any) are no choices. */
+static dpi_status put_choices(output *w, const json_t *choices, bool are_schemas,
+                              const json_t *type) {
+    size_t i, n = 0;
     json_t *choice;
     if (!json_is_array(choices) || json_array_size(choices) == 0)
         return refuse(w, "enum, anyOf and oneOf must be arrays that are not empty");
+    if (are_schemas && json_array_size(choices) > CHOICES_MAX)
+        return refuse_as(w, DPI_STATUS_LIMIT, "anyOf or oneOf of more than %d schemas",
+                         CHOICES_MAX);
     put(w, "(");
     json_array_foreach((json_t *)choices, i, choice) {
-        put(w, i > 0 ? " | " : "");
+        if (!are_schemas && !is_typed(choice, type))
+            continue;
+        put(w, n++ > 0 ? " | " : "");
         DPI_TRY(are_schemas ? put_schema(w, choice) : put_value(w, choice));
     }
     put(w, ")");
-    return DPI_STATUS_OK;
+    return n > 0 ? DPI_STATUS_OK
+                 : refuse_value(w, "enum or const", choices, "values of the type beside it");
 }
 
 /* "#", "#/$defs/NAME" or "#/definitions/NAME" of this file. */
@@ -304,18 +414,10 @@ static dpi_status put_ref(output *w, const json_t *schema) {
     if (ref && strncmp(ref, "#/definitions/", 14) == 0)
         target = json_object_get(json_object_get(w->root, "definitions"), ref + 14);
     if (!target)
-        return refuse(w, "a $ref that is not '#', '#/$defs/NAME' or '#/definitions/NAME' of a "
-                         "definition that is there");
-    int32_t i = 0;
-    while (i < w->n_refs && w->refs[i] != target)
-        i++;
-    if (i == REFS_MAX)
-        return dpi_fail(w->err, DPI_STATUS_LIMIT, "JSON schema: more than %d definitions",
-                        REFS_MAX);
-    if (i == w->n_refs)
-        w->refs[w->n_refs++] = target;
-    put(w, "d%d", (int)i);
-    return DPI_STATUS_OK;
+        return refuse_value(w, "$ref", json_object_get(schema, "$ref"),
+                            "'#', '#/$defs/NAME' and '#/definitions/NAME' of a definition that is "
+                            "there");
+    return put_part(w, target, NULL);
 }
 
 static dpi_status put_type(output *w, const json_t *schema, const char *type) {
@@ -329,7 +431,8 @@ static dpi_status put_type(output *w, const json_t *schema, const char *type) {
     DPI_TRY(check_keys(w, schema, keys));
     if (strcmp(type, "integer") != 0 && strcmp(type, "number") != 0 &&
         strcmp(type, "boolean") != 0 && strcmp(type, "null") != 0)
-        return refuse(w, "type must be object, array, string, integer, number, boolean or null");
+        return refuse_as(w, DPI_STATUS_FORMAT, "type: found '%.40s', allowed object, array, "
+                         "string, integer, number, boolean and null", type);
     put(w, "%s", type);
     return DPI_STATUS_OK;
 }
@@ -364,15 +467,18 @@ static dpi_status put_kind(output *w, const json_t *schema) {
     if (any || one) {
         DPI_TRY(check_keys(w, schema, of_any));
         return any && one ? refuse(w, "anyOf and oneOf in one schema")
-                          : put_choices(w, any ? any : one, true);
+                          : put_choices(w, any ? any : one, true, NULL);
     }
     if (json_object_get(schema, "enum")) {
         DPI_TRY(check_keys(w, schema, of_enum));
-        return put_choices(w, json_object_get(schema, "enum"), false);
+        return put_choices(w, json_object_get(schema, "enum"), false, type);
     }
     if (json_object_get(schema, "const")) {
         DPI_TRY(check_keys(w, schema, of_const));
-        return put_value(w, json_object_get(schema, "const"));
+        json_t *choices = json_pack("[O]", json_object_get(schema, "const"));
+        const dpi_status status = put_choices(w, choices, false, type);
+        json_decref(choices);
+        return status;
     }
     if (json_is_string(type))
         return put_type(w, schema, json_string_value(type));
@@ -393,8 +499,7 @@ static dpi_status put_schema(output *w, const json_t *schema) {
     if (!json_is_object(schema))
         return refuse(w, "a schema must be an object, or true");
     if (++w->nesting > NESTING_MAX / 2) /* an object opens two groups */
-        return dpi_fail(w->err, DPI_STATUS_LIMIT, "JSON schema: more than %d schemas in schemas",
-                        NESTING_MAX / 2);
+        return refuse_as(w, DPI_STATUS_LIMIT, "more than %d schemas in schemas", NESTING_MAX / 2);
     put(w, "(");
     DPI_TRY(put_kind(w, schema));
     put(w, ")");
@@ -406,9 +511,11 @@ static dpi_status put_all(output *w) {
     put_bytes(w, basics, sizeof basics - 1);
     put(w, "root ::= ");
     DPI_TRY(put_schema(w, w->root));
-    while (w->n_written < w->n_refs) {
-        put(w, "\nd%d ::= ", (int)w->n_written);
-        DPI_TRY(put_schema(w, w->refs[w->n_written++]));
+    while (w->n_written < w->n_parts && !w->no_memory) {
+        const part p = w->parts[w->n_written];
+        put(w, "\nd%zu ::= ", w->n_written++);
+        w->property = p.property;
+        DPI_TRY(p.from ? put_properties_from(w, p.schema, p.from) : put_schema(w, p.schema));
     }
     put(w, "\n");
     if (!w->no_memory)
@@ -433,6 +540,7 @@ dpi_status dpi_grammar_from_schema(const char *json, size_t n_bytes, dpi_grammar
     if (status == DPI_STATUS_OK)
         status = dpi_grammar_parse(w.text, w.n, grammar, err);
     free(w.text);
+    free(w.parts);
     json_decref(root);
     return status;
 }

@@ -30,7 +30,9 @@ DPI_API void dpi_grammar_free(dpi_grammar *grammar);
 /* Tells grammars apart, by their text. Not cryptographic: a collision can be made. */
 DPI_API uint64_t dpi_grammar_digest(const dpi_grammar *grammar);
 
-/* *accepts = 1 if text [n_bytes] is one of the grammar's, else 0. Time is linear in n_bytes.
+/* *accepts = 1: text [n_bytes] is one of the grammar's. 0: it is not, or it cannot be told, as more
+ * than 1024 lists of open rules, or 256 rules in each other, would have to be followed from one
+ * place. Time is linear in n_bytes.
  * Errors: ARG, MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_grammar_accepts(const dpi_grammar *grammar, const char *text,
                                                       size_t n_bytes, int32_t *accepts,

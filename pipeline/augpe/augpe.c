@@ -73,6 +73,7 @@ void dpi_augpe_free(dpi_augpe *f) {
     if (!f)
         return;
     const size_t n = (size_t)f->n_all;
+    dpi_augpe_give_back(f);
     dpi_writer_close(f);
     dpi_session_free(f->look);
     free_texts(f->candidates, n);
@@ -203,5 +204,7 @@ dpi_status dpi_augpe_advance(dpi_augpe *f, dpi_augpe_event *event, dpi_error *er
                                                "with a charge of its own");
     const dpi_status status = advance(f, event, err);
     f->failed = status != DPI_STATUS_OK;
+    if (f->failed)
+        dpi_augpe_give_back(f);
     return status;
 }

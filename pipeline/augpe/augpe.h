@@ -113,5 +113,7 @@ DPI_MUST_CHECK dpi_status dpi_augpe_choose(dpi_augpe *f, dpi_error *err);
 DPI_MUST_CHECK dpi_status dpi_augpe_make_claim(dpi_augpe *f, dpi_error *err);
 /* Charges the ledger, if there is one. */
 DPI_MUST_CHECK dpi_status dpi_augpe_charge(dpi_augpe *f, dpi_error *err);
+/* Before a record is read: the charge, which is of nothing then. Else nothing. */
+void dpi_augpe_give_back(dpi_augpe *f);
 
 #endif

@@ -112,6 +112,14 @@ dpi_status dpi_augpe_settle(dpi_augpe_claim *c, dpi_error *err) {
 
 /* ---- From the options ------------------------------------------------------------------------ */
 
+static int count_references(dpi_bytes text) {
+    static const char mark[] = "{reference}";
+    int n = 0;
+    for (size_t i = 0; i + sizeof mark - 1 <= text.n_bytes; i++)
+        n += memcmp(text.data + i, mark, sizeof mark - 1) == 0;
+    return n;
+}
+
 static dpi_status check_options(const dpi_augpe_options *o, dpi_error *err) {
     if (o->struct_size != sizeof *o)
         return dpi_fail(err, DPI_STATUS_ARG, "dpi_augpe_options.struct_size is %zu, must be %zu",
@@ -124,6 +132,13 @@ static dpi_status check_options(const dpi_augpe_options *o, dpi_error *err) {
     if (o->variation == DPI_AUGPE_CONTINUE && (o->write || o->variation_prompt.data))
         return dpi_fail(err, DPI_STATUS_ARG, "variation: found continue, which the local model "
                                              "writes, without a prompt of its own");
+    const int n = count_references(o->variation_prompt);
+    if (o->variation_prompt.data && n != 1)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "variation_prompt: found %d times {reference}, allowed once", n);
+    if (dpi_prompt_options_have_label(&o->prompts))
+        return dpi_fail(err, DPI_STATUS_ARG, "label: found {label} in a prompt, and an evolution "
+                                             "has no labels");
     DPI_TRY(dpi_check_range("n_parallel", o->n_parallel, 1, DPI_WRITER_SLOTS_MAX, err));
     DPI_TRY(dpi_check_range("max_per_unit", o->max_per_unit, 1, DPI_VOTE_RECORDS_MAX, err));
     DPI_TRY(dpi_check_range("top_k", o->top_k, 0, 1 << 18, err));
@@ -206,4 +221,13 @@ dpi_status dpi_augpe_charge(dpi_augpe *f, dpi_error *err) {
     f->charge = charge.id;
     dpi_payers_keep(&f->claim.ledger, &info, &charge);
     return DPI_STATUS_OK;
+}
+
+void dpi_augpe_give_back(dpi_augpe *f) {
+    if (f->charge == 0 || f->records || f->phase >= DPI_PHASE_READ)
+        return;
+    /* If it fails, as it does for units, the charge stays, which is safe. */
+    if (dpi_ledger_give_back(f->options.ledger, f->charge, NULL) == DPI_STATUS_OK)
+        f->claim.ledger = (dpi_claim_ledger){0};
+    f->charge = 0;
 }

@@ -27,6 +27,12 @@ static void test_values(void **state) {
     assert_accepts("{\"type\": \"string\"}",
                    LIST("\"\"", "\"a \xc3\xa4\"", "\"\\n\\\"\\u00e4\"", "\"/\""),
                    LIST("", "a", "\"", "\"\n\"", "\"\\x\"", "\"\\u00e\"", "\"a\"b\""));
+    /* Escapes are characters: whole pairs, and no NUL. */
+    assert_accepts("{\"type\": \"string\", \"maxLength\": 1}",
+                   LIST("\"\\u0001\"", "\"\\uD83D\\uDE00\"", "\"\\ud7ff\"", "\"\\uE000\"",
+                        "\"\\u0100\"", "\"\\u0010\""),
+                   LIST("\"\\u0000\"", "\"\\ud83d\"", "\"\\ude00\"", "\"\\ud83dx\"",
+                        "\"\\ud83d\\u0041\""));
     assert_accepts("{\"type\": \"string\", \"minLength\": 1, \"maxLength\": 2}",
                    LIST("\"a\"", "\"\\n\xc3\xa4\""), LIST("\"\"", "\"abc\""));
     assert_accepts("{\"type\": \"string\", \"format\": \"date\"}", LIST("\"2024-02-29\""),
@@ -38,6 +44,12 @@ static void test_values(void **state) {
                    LIST("True", "0", ""));
     assert_accepts("{\"enum\": [\"a\", 1, null, {\"b\": [1, \"\\\"\"]}]}",
                    LIST("\"a\"", "1", "null", "{\"b\":[1,\"\\\"\"]}"), LIST("a", "2", "\"b\""));
+    assert_accepts("{\"enum\": [0.1, 1e300, 2.0]}", LIST("0.1", "1e300"),
+                   LIST("0.10000000000000001", "0.2"));
+    assert_accepts("{\"type\": \"string\", \"enum\": [1, \"a\", null]}", LIST("\"a\""),
+                   LIST("1", "null"));
+    assert_accepts("{\"type\": [\"integer\", \"null\"], \"enum\": [1, \"a\", null, 0.5]}",
+                   LIST("1", "null"), LIST("\"a\"", "0.5"));
     assert_accepts("{\"const\": \"\\u00e4\"}", LIST("\"\xc3\xa4\""), LIST("\"a\""));
     assert_accepts("{}", LIST("1", "{\"a\": [1, {}]}", "[]"), LIST("{a:1}", "[1,]", "{\"a\"}"));
 }
@@ -89,7 +101,7 @@ static void test_refusals(void **state) {
     (void)state;
     assert_no_schema("{", DPI_STATUS_FORMAT, "no JSON");
     assert_no_schema("1", DPI_STATUS_FORMAT, "must be an object");
-    assert_no_schema("{\"type\": \"int\"}", DPI_STATUS_FORMAT, "type must be");
+    assert_no_schema("{\"type\": \"int\"}", DPI_STATUS_FORMAT, "found 'int', allowed object");
     assert_no_schema("{\"type\": \"string\", \"pattern\": \"a\"}",
                    DPI_STATUS_UNSUPPORTED, "pattern");
     assert_no_schema("{\"type\": \"integer\", \"minimum\": 1}", DPI_STATUS_UNSUPPORTED, "minimum");
@@ -105,6 +117,14 @@ static void test_refusals(void **state) {
                    DPI_STATUS_FORMAT, "required");
     assert_no_schema("{\"type\": \"object\", \"additionalProperties\": true}", DPI_STATUS_FORMAT,
                    "additionalProperties");
+    assert_no_schema("{\"type\": \"string\", \"enum\": [1, 2]}", DPI_STATUS_FORMAT,
+                     "found [1,2], allowed values of the type");
+    assert_no_schema("{\"type\": \"integer\", \"const\": \"x\"}", DPI_STATUS_FORMAT, "[\"x\"]");
+    assert_no_schema("{\"type\": \"string\", \"format\": \"date\", \"maxLength\": 5}",
+                     DPI_STATUS_UNSUPPORTED, "beside a format");
+    assert_no_schema("{\"type\": \"object\", \"properties\": {\"age\": {\"type\": \"array\", "
+                     "\"items\": {\"type\": \"Integer\"}}}}", DPI_STATUS_FORMAT,
+                     "property 'age': type: found 'Integer'");
     assert_no_schema("{\"enum\": []}", DPI_STATUS_FORMAT, "not empty");
     assert_no_schema("{\"$ref\": \"other.json\"}", DPI_STATUS_FORMAT, "$ref");
     /* A definition that is itself, and one that needs itself without end. */
@@ -127,11 +147,61 @@ static void test_nested(void **state) {
     assert_no_schema(schema, DPI_STATUS_LIMIT, "schemas in schemas");
 }
 
+/* Schemas in schemas of any shape: as long as they are themselves, and no more is written. */
+static void test_deep(void **state) {
+    (void)state;
+    char *schema = malloc(100000), *text = malloc(1000), *at = schema, *to = text;
+    for (int i = 0; i < 100; i++) {
+        at = stpcpy(at, "{\"type\": \"array\", \"items\": ");
+        to = stpcpy(to, "[");
+    }
+    at = stpcpy(at, "{\"type\": \"integer\"}");
+    to = stpcpy(to, "1, 2");
+    for (int i = 0; i < 100; i++) {
+        at = stpcpy(at, "}");
+        to = stpcpy(to, "]");
+    }
+    assert_accepts(schema, LIST(text, "[]", "[[],[[]]]"), LIST(text + 1, "[1]"));
+    at = schema;
+    for (int i = 0; i < 30; i++) { /* six properties, the last one has the next object */
+        at = stpcpy(at, "{\"type\": \"object\", \"properties\": {");
+        for (int k = 0; k < 5; k++)
+            at += sprintf(at, "\"p%d\": {\"type\": \"boolean\"}, ", k);
+        at = stpcpy(at, "\"o\": ");
+    }
+    at = stpcpy(at, "true");
+    for (int i = 0; i < 30; i++)
+        at = stpcpy(at, "}}");
+    assert_accepts(schema, LIST("{}", "{\"p0\":true, \"p3\":false,\"o\":{\"o\": {\"p4\":true}}}"),
+                   LIST("{\"p3\":true, \"p1\":true}", "{\"o\":{\"o\":{\"o\":1}}}"));
+    free(schema);
+    free(text);
+}
+
+/* A hundred ways that begin alike. */
+static void test_ways(void **state) {
+    (void)state;
+    char *schema = malloc(100000), *at = stpcpy(schema, "{\"anyOf\": [");
+    for (int i = 0; i < 100; i++)
+        at += sprintf(at, "%s{\"type\": \"object\", \"properties\": "
+                          "{\"name\": {\"type\": \"string\"}, "
+                          "\"list\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}}, "
+                          "\"kind\": {\"const\": \"k%d\"}}, \"required\": [\"name\", \"kind\"]}",
+                      i > 0 ? ", " : "", i);
+    stpcpy(at, "]}");
+    assert_accepts(schema,
+                   LIST("{\"name\": \"a\", \"kind\": \"k0\"}", "{\"name\": \"a\",\"kind\":\"k99\"}",
+                        "{\"name\": \"abc\", \"list\": [\"x\", \"y\"], \"kind\": \"k77\"}"),
+                   LIST("{\"name\": \"a\", \"kind\": \"k100\"}"));
+    free(schema);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),      cmocka_unit_test(test_objects),
         cmocka_unit_test(test_arrays),      cmocka_unit_test(test_definitions),
         cmocka_unit_test(test_refusals),    cmocka_unit_test(test_nested),
+        cmocka_unit_test(test_deep),        cmocka_unit_test(test_ways),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

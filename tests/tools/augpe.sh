@@ -14,13 +14,15 @@ for bad in "|no RECORDS given" "people.csv --rho 1|--num N: needed" \
     "people.csv --num 2|--epsilon and --rho: needed is one" \
     "people.csv --num 2 --rho 1 --epsilon 1|needed is one" \
     "people.csv --num 2 --rho 1 --units 9|--units: allowed with --adjacency add-remove" \
-    "people.csv $few --rho 1 --adjacency add-remove|units: found none" \
+    "people.csv $few --rho 1 --adjacency add-remove|--units: found none" \
     "people.csv --num 2 --rho 1 --dataset all|--dataset needs --ledger" \
     "people.csv --num 2 --rho 1 -o x.csv|found a .csv" \
     "people.csv --num 2 --rho 1 --delta .5|delta" \
-    "people.csv $few --rho 1e-9|rho" \
-    "people.csv --num 2 --rho 1 --candidates 1|candidates" \
-    "people.csv --num 2 --rho 1 --variation-prompt nothing|{reference}" \
+    "people.csv $few --rho 1e-9|--rho: found" \
+    "people.csv --num 2 --rho 1 --candidates 1|--candidates" \
+    "people.csv --num 2 --rho 1 --variation-prompt nothing|--variation-prompt: found 0 times {reference}" \
+    "people.csv --num 2 --rho 1 --describe {label}s|label: found {label} in a prompt" \
+    "people.csv --num 2 --rho 1 --max-per-unit 2|--max-per-unit needs --unit-field" \
     "people.csv --num 2 --rho 1 --variation continue --variation-prompt {reference}|variation" \
     "people.csv $few --rho 1 --seed 1 --ledger year|a ledger counts guarantees" \
     "people.csv --num 2 --rho 1 --remote-model x|--remote-model needs --remote" \
@@ -159,6 +161,20 @@ if command -v python3 >/dev/null && "$dpinfer" infer -h | grep -q -- --remote; t
         run augpe m.gguf people.csv $few --rho 1 -q --describe letters --remote-model x \
             --remote "http://127.0.0.1:$port" --retries 0
         expect_rc 1; expect_empty_out
+        # A server that is not there is noticed before a record is read: nothing is spent.
+        run ledger init unreached --dataset all --epsilon 10 --delta 1e-3; expect_rc 0
+        run augpe m.gguf people.csv $few --epsilon 4 --describe letters --remote-model x \
+            --remote https://127.0.0.1:9/v1 --retries 0 --ledger unreached
+        expect_rc 1; expect_empty_out
+        run ledger budget unreached --json; expect_rc 0; expect_out '"charged": 0'
+        run augpe m.gguf people.csv $few --epsilon 4 --describe letters --remote-model x \
+            --remote https://127.0.0.1:9/v1 --variation-prompt nothing
+        expect_rc 2; expect_err "--variation-prompt: found 0 times {reference}, allowed once"
+        for option in "--system x" "--top-k 5" "--parallel 2"; do
+            run augpe m.gguf people.csv $few --epsilon 4 --remote-model x \
+                --remote https://127.0.0.1:9/v1 $option
+            expect_rc 2; expect_err "${option% *}: not with --remote"
+        done
     fi
     exec 8>&-
 fi
