@@ -94,27 +94,36 @@ static void put_literal(output *w, const char *bytes, size_t n) {
     put(w, "\"");
 }
 
+/* A value as text that the caller frees, not in jansson's memory, which a program may have
+ * replaced. NULL: no memory. */
+static char *dump(const json_t *value, size_t flags) {
+    const size_t n = json_dumpb(value, NULL, 0, flags);
+    char *text = n > 0 ? malloc(n + 1) : NULL;
+    if (!text)
+        return NULL;
+    (void)json_dumpb(value, text, n, flags);
+    text[n] = '\0';
+    return text;
+}
+
 /* 15 digits where they say the number, so that .1 is no .10000000000000001. */
-static size_t real_flags(const json_t *value) {
-    const size_t flags = JSON_ENCODE_ANY | JSON_COMPACT, few = flags | JSON_REAL_PRECISION(15);
-    char *text = json_dumps(value, few);
+static char *dump_value(const json_t *value) {
+    const size_t flags = JSON_ENCODE_ANY | JSON_COMPACT;
+    char *text = dump(value, flags | JSON_REAL_PRECISION(15));
     json_t *read = text ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
     const bool same = read && json_equal(read, value);
     json_decref(read);
+    if (!text || same)
+        return text;
     free(text);
-    return same ? few : flags;
+    return dump(value, flags);
 }
 
 static dpi_status put_value(output *w, const json_t *value) {
-    const size_t flags = real_flags(value);
-    const size_t n = json_dumpb(value, NULL, 0, flags);
-    char *text = malloc(n + 1); /* not jansson's memory, which a program may have replaced */
-    if (n == 0 || !text) {
-        free(text);
+    char *text = dump_value(value);
+    if (!text)
         return dpi_fail(w->err, DPI_STATUS_MEMORY, "no memory for the grammar of a schema");
-    }
-    (void)json_dumpb(value, text, n, flags);
-    put_literal(w, text, n);
+    put_literal(w, text, strlen(text));
     free(text);
     return DPI_STATUS_OK;
 }
@@ -139,7 +148,7 @@ static dpi_status refuse(const output *w, const char *what) {
 /* The value of a schema as JSON, for a message. */
 static dpi_status refuse_value(const output *w, const char *key, const json_t *found,
                                const char *allowed) {
-    char *text = found ? json_dumps(found, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+    char *text = found ? dump_value(found) : NULL;
     const dpi_status status = refuse_as(w, DPI_STATUS_FORMAT, "%s: found %.40s, allowed %s", key,
                                         text ? text : "a value", allowed);
     free(text);

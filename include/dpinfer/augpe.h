@@ -16,9 +16,9 @@
  * 2024, "Differentially Private Synthetic Data via Foundation Model APIs 2: Text", Algorithms 1 and
  * 2, with noise and votes in integers.
  *
- * A run that ends early cannot go on: the next one begins with another charge and fresh noise. Where
- * it ended before a record was read, as with a server that cannot be reached, its charge is given
- * back (but for scope UNIT), and claim.ledger is empty again.
+ * A run that ends early cannot go on: the next one begins with another charge and fresh noise.
+ * Where it ended before a record was read, as with a server that cannot be reached, its charge is
+ * given back (but for scope UNIT), and claim.ledger is empty again.
  *
  * Errors say nothing of what is in a record. Threads: an object belongs to one thread at a time. */
 #ifndef DPINFER_AUGPE_H

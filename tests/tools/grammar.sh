@@ -79,12 +79,13 @@ echo 'root ::= root "a" | "b"' >left.gbnf
 echo 'root ::= ((("a"{9999}){9999}){9999})' >huge.gbnf
 python3 -c 'print("root ::= " + "(" * 100000)' >deep.gbnf
 echo '{"type": "string", "pattern": "a"}' >pattern.json
-python3 -c 'print("{\"type\": \"array\", \"items\": " * 1000 + "true" + "}" * 1000)' >deep.json
+python3 -c 'print("{\"type\": \"array\", \"minItems\": 1, \"items\": " * 1000 + "true" +
+    "}" * 1000)' >deep.json
 check "left recursion" refuse "begins with itself" --grammar left.gbnf
 check "huge repetitions" refuse "65536 states" --grammar huge.gbnf
 check "deep groups" refuse "64 groups" --grammar deep.gbnf
 check "an unknown keyword" refuse "'pattern'" --json-schema pattern.json
-check "a deep schema" refuse "schemas in schemas" --json-schema deep.json
+check "a deep schema" refuse "inside each other" --json-schema deep.json
 check "no file" refuse "cannot read" --grammar none.gbnf
 check "both" refuse "allowed is one of them" --grammar one.gbnf --json-schema shape.json
 check "adapmixed" refuse "adapmixed" --grammar one.gbnf --method adapmixed --i-know-this-is-not-dp
