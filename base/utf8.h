@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 /* Bytes of the UTF-8 sequence (Unicode Standard, table 3-7) that begins a text of n_bytes (>= 1), 0
  * if none does. */
@@ -22,6 +23,23 @@ static inline size_t dpi_utf8_bytes(const char *text, size_t n_bytes) {
         if ((s[i] & 0xc0) != 0x80)
             return 0;
     return n;
+}
+
+/* `base`, cut where a sequence ends, then the whole `suffix`: the end of a name says what it is. */
+static inline void dpi_name_join(char *name, size_t size, const char *base, const char *suffix) {
+    const size_t n_suffix = strlen(suffix), n_base = strlen(base);
+    const size_t room = size > n_suffix + 1 ? size - n_suffix - 1 : 0;
+    size_t n = 0;
+    for (size_t step; n < n_base; n += step) {
+        step = dpi_utf8_bytes(base + n, n_base - n);
+        step = step > 0 ? step : 1;
+        if (n + step > room)
+            break;
+    }
+    memcpy(name, base, n);
+    const size_t n_kept = n_suffix < size - n ? n_suffix : size - n - 1;
+    memcpy(name + n, suffix, n_kept);
+    name[n + n_kept] = '\0';
 }
 
 /* Whether the whole text is UTF-8. */

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/utf8.h"
 #include "engine/model.h"
 
 /* The matrices of a layer that may have an adapter, in the order of dpi_model_matrix, and their
@@ -241,4 +242,15 @@ void dpi_adapters_free(dpi_adapters *adapters) {
     free(adapters->numbers);
     free(adapters->path);
     free(adapters);
+}
+
+void dpi_model_adapted_name(const dpi_model_info *info, char name[64]) {
+    static const char mark[] = "NOT PRIVATE";
+    const bool adapted = info->adapter_rank > 0;
+    char suffix[96];
+    snprintf(suffix, sizeof suffix, "%s%s%s", adapted ? " + adapter " : "",
+             adapted ? info->adapter_name : "",
+             adapted && strstr(info->name, mark) && !strstr(info->adapter_name, mark)
+                 ? " (NOT PRIVATE)" : "");
+    dpi_name_join(name, 64, info->name, suffix);
 }

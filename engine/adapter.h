@@ -34,6 +34,9 @@ typedef struct dpi_adapters {
 DPI_MUST_CHECK dpi_status dpi_adapters_open(dpi_model *model, const char *path, float scale,
                                             dpi_error *err);
 void dpi_adapters_free(dpi_adapters *adapters);
+/* "base + adapter NAME", the base's name cut where both do not fit; the base's alone without one.
+ * That the base or the adapter is NOT PRIVATE stands at the end. */
+void dpi_model_adapted_name(const dpi_model_info *info, char name[64]);
 /* That of the matrix with the name that it has in the file, "blk.3.attn_q.weight"; NULL: none. */
 const dpi_adapter *dpi_adapter_of(const dpi_model *model, const char *tensor);
 

@@ -12,7 +12,7 @@
 typedef struct merging {
     const dpi_model *model; /* with the adapter */
     dpi_gguf *adapter;      /* its file */
-    char name[160];
+    char name[64];
 } merging;
 
 static const dpi_adapter *find(void *user, const char *tensor) {
@@ -46,12 +46,12 @@ static void put_claim(void *user, dpi_gguf_builder *builder) {
     }
 }
 
-/* "base + adapter name"; what says NOT PRIVATE of an adapter is in its name. */
+/* "base + adapter name"; what says NOT PRIVATE of an adapter, or of the base, is in its name. */
 static dpi_status name_it(merging *m, dpi_error *err) {
     dpi_model_info info;
     dpi_model_info_init(&info);
     DPI_TRY(dpi_model_info_get(m->model, &info, err));
-    snprintf(m->name, sizeof m->name, "%s + adapter %s", info.name, info.adapter_name);
+    dpi_model_adapted_name(&info, m->name);
     return DPI_STATUS_OK;
 }
 

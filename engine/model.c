@@ -184,6 +184,17 @@ static dpi_status bind_weights(dpi_model *m, dpi_error *err) {
  * find the memory page by page. */
 static const double PACK_SECONDS = 0.4;
 
+/* The file of an adapter says so, and has the architecture of its model. */
+static dpi_status refuse_adapter(const dpi_gguf *gguf, dpi_error *err) {
+    dpi_str type = {"", 0};
+    bool found;
+    DPI_TRY(dpi_gguf_get_string(gguf, "general.type", &type, &found, err));
+    if (type.n_bytes == 7 && memcmp(type.data, "adapter", 7) == 0)
+        return dpi_fail(err, DPI_STATUS_FORMAT, "%s is an adapter (general.type), and no model: it "
+                                                "goes with --lora", dpi_gguf_name(gguf));
+    return DPI_STATUS_OK;
+}
+
 /* `gguf` becomes the model's, also on failure. */
 static dpi_status create(dpi_gguf *gguf, const dpi_model_options *options, dpi_model **model,
                          dpi_error *err) {
@@ -194,8 +205,10 @@ static dpi_status create(dpi_gguf *gguf, const dpi_model_options *options, dpi_m
     }
     m->gguf = gguf;
     m->vocab_only = options->vocab_only;
-    dpi_status status = m->vocab_only ? dpi_gguf_check_architecture(gguf, err)
-                                      : dpi_config_read(gguf, &m->config, err);
+    dpi_status status = refuse_adapter(gguf, err);
+    if (status == DPI_STATUS_OK)
+        status = m->vocab_only ? dpi_gguf_check_architecture(gguf, err)
+                               : dpi_config_read(gguf, &m->config, err);
     if (status == DPI_STATUS_OK)
         status = dpi_vocab_create(gguf, &m->vocab, err);
     if (status == DPI_STATUS_OK) {

@@ -19,6 +19,7 @@
 enum { TEXTS_MOST = 64, TEXTS = 8 };
 
 static const uint64_t SEED = 0x70616365; /* any constant */
+static const double WEAK = 1.5;
 
 /* The probabilities of a step by octaves: n[i] tokens have 2^-i <= p < 2^-(i-1), and sum[i] is
  * their sum. The last octave has all below it too. */
@@ -249,13 +250,16 @@ static double pull_at(const walk *w, double theta, int32_t n_private, double swi
 }
 
 /* The least theta of .5, .55, .. .95 that moves as much as the best one, nearly. What is free keeps
- * its form and costs no time. A smaller theta than these leaves too few tokens (measured). */
+ * its form and costs no time. A smaller theta than these leaves too few tokens (measured). A clip
+ * bound that moves a log weight by less than WEAK is of little use wherever it is, so such a budget
+ * is as one of that much: few tokens. */
 static dpi_status best_theta(const walk *w, const dpi_sampler_options *m, int32_t n_private,
                              double *theta, dpi_error *err) {
     enum { FIRST = 10, LAST = 19 };
     const int32_t quota = n_private > 0 ? n_private : quota_of(w, (rule){.theta = .5});
     double pulls[LAST + 1], swing, most = 0;
     DPI_TRY(swing_of(m, quota, &swing, err));
+    swing = fmax(swing, WEAK);
     for (int32_t i = FIRST; i <= LAST; i++) {
         pulls[i] = pull_at(w, .05 * i, n_private, swing * sqrt(quota));
         most = fmax(most, pulls[i]);
@@ -276,15 +280,35 @@ static dpi_status settle_top(const walk *w, dpi_sampler_options *m, dpi_error *e
     return DPI_STATUS_OK;
 }
 
+/* CHANGE: above which top no step is private. References that move log weights by more than a
+ * little can change all unsure steps by the same: the largest change there is. A theta is less than
+ * that, and so leaves more of them. */
+static double least_top(double theta_top, double swing) {
+    return fmax(theta_top, 1 - .95 / (1 + exp(swing)));
+}
+
+/* Steps that CHANGE makes private with a quota: those with theta as given, or where it is 0 those
+ * of theta_top and all that could change as much. */
+static dpi_status count_changed(const walk *w, const dpi_sampler_options *m, double theta_top,
+                                int32_t quota, int32_t *n, dpi_error *err) {
+    rule r = {.theta = m->pace_theta};
+    DPI_TRY(swing_of(m, quota, &r.swing, err));
+    if (m->pace_theta == 0)
+        r = (rule){.theta = least_top(theta_top, r.swing)};
+    *n = quota_of(w, r);
+    return DPI_STATUS_OK;
+}
+
 /* The least quota whose clip bound leaves no more private steps than that. A larger quota has a
  * smaller clip bound, and so fewer private steps. */
-static dpi_status least_quota(const walk *w, dpi_sampler_options *m, dpi_error *err) {
+static dpi_status least_quota(const walk *w, dpi_sampler_options *m, double theta_top,
+                              dpi_error *err) {
     int32_t less = 0, enough = m->n_tokens;
     while (enough - less > 1) {
-        rule r = {.theta = m->pace_theta};
         const int32_t quota = less + (enough - less) / 2;
-        DPI_TRY(swing_of(m, quota, &r.swing, err));
-        if (quota_of(w, r) <= quota)
+        int32_t n;
+        DPI_TRY(count_changed(w, m, theta_top, quota, &n, err));
+        if (n <= quota)
             enough = quota;
         else
             less = quota;
@@ -293,16 +317,15 @@ static dpi_status least_quota(const walk *w, dpi_sampler_options *m, dpi_error *
     return DPI_STATUS_OK;
 }
 
-/* The steps are those of TOP: what references could change decreases with top. */
 static dpi_status settle_change(const walk *w, dpi_sampler_options *m, dpi_error *err) {
-    double swing, theta;
+    double swing, theta = 0;
     if (m->pace_theta > 0)
-        return least_quota(w, m, err);
+        return least_quota(w, m, 0, err);
     DPI_TRY(best_theta(w, m, m->pace_tokens, &theta, err));
     if (m->pace_tokens == 0)
-        m->pace_tokens = quota_of(w, (rule){.theta = theta});
+        DPI_TRY(least_quota(w, m, theta, err));
     DPI_TRY(swing_of(m, m->pace_tokens, &swing, err));
-    m->pace_theta = floor(1e4 * dpi_pace_change(theta, swing)) / 1e4;
+    m->pace_theta = floor(1e6 * dpi_pace_change(least_top(theta, swing), swing)) / 1e6;
     return DPI_STATUS_OK;
 }
 

@@ -34,6 +34,7 @@ typedef struct tuning {
     dpi_finetune *finetune;
     output out, merged;
     char *last_words; /* what a handler prints that cannot return */
+    double spent_at; /* when the spent budget was shown last; 0: not yet */
     bool quiet, screen, whole; /* the adapter is written, whatever becomes of the statement */
 } tuning;
 
@@ -61,6 +62,10 @@ static int check_options(const args *a) {
         return cli_fail(CLI_USAGE, "--label-field and --attributes: allowed is one of them");
     if (v[OPT_DATASET].given && !v[OPT_LEDGER].given)
         return cli_fail(CLI_USAGE, "--dataset needs --ledger");
+    if (v[OPT_MAX_PER_UNIT].given && !v[OPT_UNIT_FIELD].given)
+        return cli_fail(CLI_USAGE, "--max-per-unit needs --unit-field");
+    if (v[OPT_JSON].i && !plans)
+        return cli_fail(CLI_USAGE, "--json needs --plan");
     static const option_id of_adapters[] = {OPT_RANK, OPT_ALPHA, OPT_TARGETS, OPT_MERGE};
     for (size_t i = 0; v[OPT_FULL].i && i < sizeof of_adapters / sizeof *of_adapters; i++)
         if (v[of_adapters[i]].given)
@@ -277,6 +282,9 @@ static int open_all(tuning *t) {
 
 /* ---- Training -------------------------------------------------------------------------------- */
 
+/* What was spent takes up to a second to find: it is shown no more often than this. */
+static const double SPENT_SECONDS = 5;
+
 static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -296,12 +304,14 @@ static void show(const tuning *t, int32_t done, int32_t first, double begin) {
 }
 
 /* Each ten steps and at the end: a public number, as the steps are. */
-static int show_spent(const tuning *t, int32_t done, int32_t n_steps) {
+static int show_spent(tuning *t, int32_t done, int32_t n_steps) {
     const dpi_finetune_claim *c = dpi_finetune_claim_of(t->finetune);
     double epsilon;
     dpi_error err;
-    if (t->quiet || !isfinite(c->epsilon) || (done % 10 != 0 && done != n_steps))
+    if (t->quiet || !isfinite(c->epsilon) || (done % 10 != 0 && done != n_steps) ||
+        (done < n_steps && t->spent_at > 0 && now() - t->spent_at < SPENT_SECONDS))
         return CLI_OK;
+    t->spent_at = now();
     const dpi_status status = dpi_finetune_spent(t->finetune, &epsilon, &err);
     if (status != DPI_STATUS_OK)
         return fail(status, &err);
@@ -329,22 +339,23 @@ static int train(tuning *t) {
     const int32_t n_steps = dpi_finetune_claim_of(t->finetune)->n_steps;
     const int32_t first = dpi_finetune_steps_done(t->finetune);
     const double begin = now();
-    dpi_error err, kept;
+    dpi_error err;
     if (first > 0 && is_first())
         cli_note("going on after step %d", first);
     int code = show_loss(t, first, n_steps);
     for (int32_t done = first; done < n_steps && code == CLI_OK; done++) {
         const dpi_status status = dpi_finetune_step(t->finetune, &err);
         if (status != DPI_STATUS_OK) {
-            if (dpi_finetune_keep(t->finetune, &kept) != DPI_STATUS_OK)
-                return cli_fail_library(CLI_FAILED, &kept);
-            return fail(status, &err);
+            code = fail(status, &err);
+            break;
         }
         show(t, done + 1, first, begin);
         code = show_loss(t, done + 1, n_steps);
         if (code == CLI_OK)
             code = show_spent(t, done + 1, n_steps);
     }
+    if (code != CLI_OK && dpi_finetune_keep(t->finetune, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_FAILED, &err);
     return code;
 }
 

@@ -153,7 +153,7 @@ static int read_adapter(generating *g) {
     if (!lora && (status == DPI_STATUS_FORMAT || (g->claimed && !g->claim.full)))
         return cli_fail(CLI_USAGE, "--lora FILE: needed is the adapter, as the weights of %s were "
                                    "not trained by 'dpinfer finetune --full'", path);
-    g->intact = g->claimed && intact && recorded >= g->claim.epsilon * (1 - 1e-9);
+    g->intact = g->claimed && intact && dpi_finetune_holds(&g->claim, recorded);
     if (g->claimed && !g->intact)
         return cli_fail(CLI_REPORT, "the claim of %s does not hold; see 'dpinfer verify'", path);
     if (g->claimed)

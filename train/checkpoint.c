@@ -68,7 +68,7 @@ dpi_status dpi_checkpoint_write(const char *path, const dpi_checkpoint *state,
 /* ---- Reading --------------------------------------------------------------------------------- */
 
 static dpi_status check_header(const char *path, const header *h, const dpi_checkpoint *expected,
-                               uint64_t n_bytes, dpi_error *err) {
+                               const char *may_change, uint64_t n_bytes, dpi_error *err) {
     if (memcmp(h->magic, magic, sizeof magic) != 0)
         return dpi_fail(err, DPI_STATUS_FORMAT, "%s is not a checkpoint", path);
     if (h->version != VERSION)
@@ -76,9 +76,8 @@ static dpi_status check_header(const char *path, const header *h, const dpi_chec
                         (unsigned long long)h->version, VERSION);
     if (h->state.config_hash != expected->config_hash || h->state.n_params != expected->n_params)
         return dpi_fail(err, DPI_STATUS_FORMAT,
-                        "%s is of a run with another configuration; only steps, epochs, threads, "
-                        "paths and intervals may change",
-                        path);
+                        "%s is of a run with another configuration; only %s, paths and intervals "
+                        "may change", path, may_change);
     if (h->state.data_hash != expected->data_hash)
         return dpi_fail(err, DPI_STATUS_FORMAT,
                         "%s is of a run on other data or another vocabulary", path);
@@ -90,7 +89,7 @@ static dpi_status check_header(const char *path, const header *h, const dpi_chec
 }
 
 static dpi_status read_file(const char *path, FILE *file, dpi_checkpoint *state,
-                            float *const arrays[N_ARRAYS], dpi_error *err) {
+                            float *const arrays[N_ARRAYS], const char *may_change, dpi_error *err) {
     header h;
     struct stat info;
     if (fstat(fileno(file), &info) != 0)
@@ -99,7 +98,7 @@ static dpi_status read_file(const char *path, FILE *file, dpi_checkpoint *state,
     if (fread(&h, sizeof h, 1, file) != 1)
         return dpi_fail(err, DPI_STATUS_FORMAT, "%s has %lld bytes, a checkpoint has more", path,
                         (long long)info.st_size);
-    DPI_TRY(check_header(path, &h, state, (uint64_t)info.st_size, err));
+    DPI_TRY(check_header(path, &h, state, may_change, (uint64_t)info.st_size, err));
     for (int i = 0; i < N_ARRAYS; i++)
         if (fread(arrays[i], array_bytes(state), 1, file) != 1)
             return dpi_fail(err, dpi_status_of_errno(errno), "cannot read %s: %s", path,
@@ -112,13 +111,14 @@ static dpi_status read_file(const char *path, FILE *file, dpi_checkpoint *state,
 }
 
 dpi_status dpi_checkpoint_read(const char *path, dpi_checkpoint *state,
-                               float *const arrays[N_ARRAYS], int32_t *found, dpi_error *err) {
+                               float *const arrays[N_ARRAYS], const char *may_change,
+                               int32_t *found, dpi_error *err) {
     FILE *file;
     *found = access(path, F_OK) == 0 || errno != ENOENT;
     if (!*found)
         return DPI_STATUS_OK;
     DPI_TRY(dpi_file_open(path, &file, err));
-    dpi_status status = read_file(path, file, state, arrays, err);
+    dpi_status status = read_file(path, file, state, arrays, may_change, err);
     fclose(file);
     return status;
 }

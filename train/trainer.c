@@ -209,7 +209,8 @@ static dpi_status resume(dpi_train *t, dpi_error *err) {
     t->n_rows = t->packing.n_rows;
     t->steps = steps_of(t);
     float *const arrays[] = {t->params, t->m, t->v};
-    DPI_TRY(dpi_checkpoint_read(t->config.checkpoint, &t->state, arrays, &found, err));
+    DPI_TRY(dpi_checkpoint_read(t->config.checkpoint, &t->state, arrays, "steps, epochs, threads",
+                                &found, err));
     if (!found && t->config.init[0])
         DPI_TRY(dpi_train_tensors_read(t->config.init, &t->shape, t->params, err));
     else if (!found)

@@ -70,14 +70,17 @@ static const dpi_parameter *const parameters[] = {
     &free_tau,                          &dpi_common[DPI_COMMON_MAX_PER_UNIT],
     NULL};
 
-/* Which steps pay, in words. */
+/* Which steps pay, in words. Under the filter T_p decides the clip bound alone: a record's own
+ * budget ends its influence. */
 static void pace_text(const dpi_sampler_options *o, char *text, size_t size) {
     if (o->pace != DPI_PACE_SHARE) {
-        snprintf(text, size, "%s: free where %s %.10g, and after %d private tokens",
+        const bool filter = o->accountant == DPI_ACCOUNTANT_FILTER;
+        snprintf(text, size, "%s: free where %s %.10g%s %d private tokens",
                  dpi_pace_kind.choices[o->pace],
                  o->pace == DPI_PACE_TOP ? "the likeliest token has more than"
-                                         : "records could change less than",
-                 o->pace_theta, (int)(o->pace_tokens > 0 ? o->pace_tokens : o->n_tokens));
+                                         : "B records could change less than",
+                 o->pace_theta, filter ? "; the clip bound is that of" : ", and after",
+                 (int)(o->pace_tokens > 0 ? o->pace_tokens : o->n_tokens));
         return;
     }
     const int n = snprintf(text, size,
@@ -108,14 +111,18 @@ static int32_t facts(const dpi_sampler_options *o, const dpi_sampler_plan *plan,
     f[0] = (dpi_fact){.key = "pace", .label = "pace", .type = DPI_FACT_TEXT,
                       .where = DPI_FACT_STATEMENT};
     pace_text(o, f[0].text, sizeof f[0].text);
-    f[1] = (dpi_fact){.key = "n_private", .label = "private tokens, most", .type = DPI_FACT_INT,
-                      .where = DPI_FACT_STATEMENT, .integer = plan->n_private};
-    f[2] = (dpi_fact){.key = "free_top_k", .label = "k of free tokens", .type = DPI_FACT_INT,
-                      .where = DPI_FACT_STATEMENT,
-                      .integer = o->free_top_k > 0 ? o->free_top_k : o->top_k};
-    f[3] = (dpi_fact){.key = "free_tau", .label = "tau of free tokens", .type = DPI_FACT_REAL,
-                      .where = DPI_FACT_STATEMENT, .real = o->free_tau > 0 ? o->free_tau : o->tau};
-    return 4;
+    int32_t n = 1;
+    if (o->accountant != DPI_ACCOUNTANT_FILTER)
+        f[n++] = (dpi_fact){.key = "n_private", .label = "private tokens, most",
+                            .type = DPI_FACT_INT, .where = DPI_FACT_STATEMENT,
+                            .integer = plan->n_private};
+    f[n++] = (dpi_fact){.key = "free_top_k", .label = "k of free tokens", .type = DPI_FACT_INT,
+                        .where = DPI_FACT_STATEMENT,
+                        .integer = o->free_top_k > 0 ? o->free_top_k : o->top_k};
+    f[n++] = (dpi_fact){.key = "free_tau", .label = "tau of free tokens", .type = DPI_FACT_REAL,
+                        .where = DPI_FACT_STATEMENT,
+                        .real = o->free_tau > 0 ? o->free_tau : o->tau};
+    return n;
 }
 
 /* ---- What a token costs --------------------------------------------------------------------- */

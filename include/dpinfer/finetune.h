@@ -197,7 +197,8 @@ DPI_API int32_t dpi_finetune_steps_done(const dpi_finetune *finetune);
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_spent(const dpi_finetune *finetune, double *epsilon,
                                                      dpi_error *err);
 /* The mean loss in nats of a token of the held-out records, as the adapter is now: public, as both
- * are. No loss of private records is ever computed. Errors: STATE (no held-out records), IO,
+ * are. No loss of private records is ever computed. It tells of the steps that were done, so the
+ * checkpoint is written first. Errors: STATE (no held-out records), IO,
  * NUMERIC (none of them has a token), MEMORY, CANCELLED. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_held_out(dpi_finetune *finetune, double *loss,
                                                         dpi_error *err);
@@ -211,6 +212,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_keep(dpi_finetune *finetune, dpi_
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_write(const dpi_finetune *finetune, const char *path,
                                                      int fd, dpi_error *err);
 
+/* Whether an epsilon that was recorded is that of the claim, but for what bisection leaves. */
+DPI_API int32_t dpi_finetune_holds(const dpi_finetune_claim *claim, double recorded);
 /* The claim in an adapter's file, or in that of a model of which all weights were trained. It comes
  * from anywhere: *claim is what it says, epsilon as it is computed now from the other numbers;
  * *recorded is the epsilon that it says. *intact is 1 if the hash of its numbers is the one that it

@@ -156,6 +156,10 @@ static dpi_status get_text(const dpi_gguf *file, const char *key, char *text, si
     if (found.n_bytes >= size || memchr(found.data, '\0', found.n_bytes))
         return dpi_fail(err, DPI_STATUS_FORMAT, "%s: %s has %llu bytes, allowed below %zu",
                         dpi_gguf_name(file), key, (unsigned long long)found.n_bytes, size);
+    for (uint64_t i = 0; i < found.n_bytes; i++) /* a statement has lines of its own alone */
+        if ((unsigned char)found.data[i] < 0x20 || found.data[i] == 0x7f)
+            return dpi_fail(err, DPI_STATUS_FORMAT, "%s: %s has a control character",
+                            dpi_gguf_name(file), key);
     memcpy(text, found.data, found.n_bytes);
     text[found.n_bytes] = '\0';
     return DPI_STATUS_OK;

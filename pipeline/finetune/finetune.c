@@ -279,7 +279,7 @@ static dpi_status resume(dpi_finetune *f, int32_t *found, dpi_error *err) {
         return no_memory(err);
     float *const arrays[] = {all, all + n, all + 2 * n};
     dpi_status status =
-        dpi_checkpoint_read(f->options.checkpoint, &state, arrays, found, err);
+        dpi_checkpoint_read(f->options.checkpoint, &state, arrays, "threads", found, err);
     if (status == DPI_STATUS_OK && *found) {
         status = dpi_tuner_restore(f->tuner, (const float *const *)arrays, state.step, err);
         f->charge = state.epoch;
@@ -387,6 +387,9 @@ dpi_status dpi_finetune_held_out(dpi_finetune *f, double *loss, dpi_error *err) 
     double sum = 0, n_tokens = 0;
     if (!o->held_out)
         return dpi_fail(err, DPI_STATUS_STATE, "the training has no held-out records");
+    /* The loss is told, and tells of all steps: none of these may be drawn again. */
+    if (f->begun && dpi_finetune_steps_done(f) > f->n_kept)
+        DPI_TRY(dpi_finetune_keep(f, err));
     if (!f->held_out.of)
         DPI_TRY(read_held_out(f, err));
     DPI_TRY(dpi_row_buffer_create(o->n_positions, &buffer, err));

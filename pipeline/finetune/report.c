@@ -226,11 +226,9 @@ static dpi_status check_adapter(dpi_verification *v, const dpi_finetune_claim *c
 }
 
 /* A bound that was recorded may be above the one that is computed now by what bisection leaves. */
-static int32_t judge_epsilon(double recorded, double computed) {
-    const bool infinite = isinf(recorded) && isinf(computed);
-    return infinite || (recorded >= computed * (1 - 1e-9) && recorded <= computed * (1 + 1e-3))
-               ? DPI_VERDICT_OK
-               : DPI_VERDICT_WRONG;
+int32_t dpi_finetune_holds(const dpi_finetune_claim *c, double recorded) {
+    return (isinf(recorded) && isinf(c->epsilon)) ||
+           (recorded >= c->epsilon * (1 - 1e-9) && recorded <= c->epsilon * (1 + 1e-3));
 }
 
 static dpi_status verify(const json_t *root, const char *adapter_path, const char *output_path,
@@ -249,7 +247,7 @@ static dpi_status verify(const json_t *root, const char *adapter_path, const cha
     }
     const double recorded = json_is_null(epsilon) ? (double)INFINITY : json_number_value(epsilon);
     added &= add_number(v, "statement.epsilon", recorded, c.epsilon,
-                        judge_epsilon(recorded, c.epsilon));
+                        dpi_finetune_holds(&c, recorded) ? DPI_VERDICT_OK : DPI_VERDICT_WRONG);
     const double delta = json_number_value(json_object_get(statement, "delta"));
     added &= add_number(v, "statement.delta", delta, c.delta,
                         delta < c.delta || delta > c.delta ? DPI_VERDICT_WRONG : DPI_VERDICT_OK);

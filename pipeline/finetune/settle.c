@@ -159,6 +159,8 @@ dpi_status dpi_finetune_settle(dpi_finetune *f, dpi_error *err) {
 
 /* ---- The charge ------------------------------------------------------------------------------ */
 
+static const char METHOD[] = "finetune";
+
 static void keep(dpi_finetune *f, const dpi_dataset_info *info, const dpi_charge *charge) {
     f->charge = charge->id;
     dpi_payers_keep(&f->claim.ledger, info, charge);
@@ -173,17 +175,43 @@ static dpi_status charge_units(dpi_finetune *f, dpi_charge_request *request, dpi
     return dpi_payers_charge(&payers, &f->pays, charge, err);
 }
 
+static dpi_status find_cost(const dpi_finetune *f, dpi_cost *cost, dpi_error *err) {
+    dpi_cost_init(cost);
+    DPI_TRY(dpi_cost_add(cost, DPI_COST_GAUSSIAN, f->options.n_steps, f->claim.sigma,
+                         f->claim.sampling, err));
+    return f->claim.histogram_scale > 0
+               ? dpi_cost_add(cost, DPI_COST_PURE, 1, dpi_finetune_histogram_epsilon(&f->claim), 0,
+                              err)
+               : DPI_STATUS_OK;
+}
+
+/* Whether a charge may be the one of this training: another ledger has charges of the same number.
+ * Its amount may be that of an earlier program, which was no smaller. */
+static dpi_status is_ours(const dpi_finetune *f, const dpi_dataset_info *info,
+                          const dpi_charge *charge, bool *ours, dpi_error *err) {
+    dpi_cost cost;
+    double divergence;
+    DPI_TRY(find_cost(f, &cost, err));
+    DPI_TRY(dpi_cost_renyi(&cost, info->order, &divergence, err));
+    *ours = f->charge > 0 && charge->id == f->charge && charge->counted &&
+            strcmp(charge->method, METHOD) == 0 &&
+            (double)charge->amount >= .999999 * divergence * DPI_LEDGER_ONE;
+    return DPI_STATUS_OK;
+}
+
 dpi_status dpi_finetune_recall(dpi_finetune *f, dpi_error *err) {
     const dpi_finetune_options *o = &f->options;
     dpi_dataset_info info;
     dpi_charge charge;
+    bool ours;
     if (!o->ledger)
         return DPI_STATUS_OK;
     dpi_dataset_info_init(&info);
     dpi_charge_init(&charge);
     DPI_TRY(dpi_ledger_info(o->ledger, o->dataset, &info, err));
     DPI_TRY(dpi_ledger_charge_next(o->ledger, o->dataset, f->charge - 1, &charge, err));
-    if (f->charge < 1 || charge.id != f->charge || !charge.counted)
+    DPI_TRY(is_ours(f, &info, &charge, &ours, err));
+    if (!ours)
         return dpi_fail(err, DPI_STATUS_FORMAT,
                         "%s is of a training whose charge %lld is not in the ledger of '%s'",
                         o->checkpoint, (long long)f->charge, info.name);
@@ -203,18 +231,13 @@ dpi_status dpi_finetune_charge(dpi_finetune *f, dpi_error *err) {
     dpi_charge_request_init(&request);
     dpi_dataset_info_init(&info);
     dpi_charge_init(&charge);
-    dpi_cost_init(&cost);
     DPI_TRY(dpi_ledger_info(o->ledger, o->dataset, &info, err));
-    DPI_TRY(dpi_cost_add(&cost, DPI_COST_GAUSSIAN, o->n_steps, f->claim.sigma, f->claim.sampling,
-                         err));
-    if (f->claim.histogram_scale > 0)
-        DPI_TRY(dpi_cost_add(&cost, DPI_COST_PURE, 1,
-                             dpi_finetune_histogram_epsilon(&f->claim), 0, err));
+    DPI_TRY(find_cost(f, &cost, err));
     snprintf(note, sizeof note, "%s, (%.6g, %g)-DP; unit: %s",
              o->full ? "all weights" : "an adapter", f->claim.epsilon, o->delta,
              f->claim.max_per_unit > 0 ? "all records of a person" : "a record");
     request.cost = &cost;
-    request.method = "finetune";
+    request.method = METHOD;
     request.note = note;
     DPI_TRY(info.scope == DPI_SCOPE_UNIT
                 ? charge_units(f, &request, &charge, err)

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/utf8.h"
 #include "engine/model.h"
 #include "gguf/convert.h"
 #include "kernels/weight_types.h"
@@ -15,7 +16,7 @@
 typedef struct whole {
     const dpi_finetune *f;
     char hex[DPI_FINETUNE_HEX + 1];
-    char name[160];
+    char name[64];
 } whole;
 
 /* False: the tensor is not trained. */
@@ -114,8 +115,10 @@ dpi_status dpi_finetune_write_whole(const dpi_finetune *f, const char *path, int
     dpi_write_options_init(&o);
     o.type = "KEEP", o.fd = fd, o.n_threads = f->options.n_threads;
     DPI_TRY(hash_trained(&w, err));
-    snprintf(w.name, sizeof w.name, "%s + training %.12s%s", f->claim.model_name, w.hex,
+    char suffix[48];
+    snprintf(suffix, sizeof suffix, " + training %.12s%s", w.hex,
              dpi_finetune_is_private(&f->claim) ? "" : " (NOT PRIVATE)");
+    dpi_name_join(w.name, sizeof w.name, f->claim.model_name, suffix);
     const dpi_conversion_change change = {is_trained, put_row, put_keys, &w};
     return dpi_conversion_write_open(f->options.model->gguf, path, &o, &change, err);
 }

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "dp/exact/noise.h"
 #include "dp/methods/method.h"
+#include "engine/adapter.h"
 #include "pipeline/claim.h"
 #include "pipeline/release/records.h"
 #include "pipeline/release/release.h"
@@ -425,12 +426,9 @@ static dpi_status settle_parallel(dpi_release *r, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-/* "NAME + adapter NAME" */
 static void name_model(dpi_release *r) {
-    char name[160];
-    const bool adapted = r->info.adapter_rank > 0;
-    snprintf(name, sizeof name, "%s%s%s", r->info.name, adapted ? " + adapter " : "",
-             adapted ? r->info.adapter_name : "");
+    char name[64];
+    dpi_model_adapted_name(&r->info, name);
     dpi_claim_name_model(&r->claim, name);
 }
 

@@ -261,8 +261,35 @@ static const char *check_report(const dpi_model *model, const char *folder) {
     return fault;
 }
 
+/* A loss that was told of a step, which a process that dies must not draw again. */
+static const char *check_told(const dpi_model *model, const char *folder) {
+    dpi_records *records = open_records(folder, 5), *held_out = open_records(folder, 2);
+    char checkpoint[400];
+    const char *fault = 0;
+    double loss;
+    snprintf(checkpoint, sizeof checkpoint, "%s/told.checkpoint", folder);
+    remove(checkpoint);
+    for (int i = 0; i < 2 && !fault; i++) {
+        dpi_finetune *f = open_finetune(model, records, NULL);
+        if (!f)
+            return "no training";
+        f->options.checkpoint = checkpoint, f->options.checkpoint_steps = 1000;
+        f->options.held_out = held_out;
+        if (dpi_finetune_begin(f, NULL) != DPI_STATUS_OK || dpi_finetune_steps_done(f) != i)
+            fault = i ? "a step of which a loss was told is drawn again" : "no begin";
+        else if (i == 0 && (dpi_finetune_step(f, NULL) != DPI_STATUS_OK ||
+                            dpi_finetune_held_out(f, &loss, NULL) != DPI_STATUS_OK))
+            fault = "no loss of public records";
+        dpi_finetune_free(f);
+    }
+    dpi_records_close(held_out);
+    dpi_records_close(records);
+    return fault;
+}
+
 const char *probe_finetune(const dpi_model *model, const char *folder) {
     const char *fault = check_claims(model, folder);
+    fault = fault ? fault : check_told(model, folder);
     fault = fault ? fault : check_labels(model, folder);
     fault = fault ? fault : check_charge(model, folder, 8, true);
     fault = fault ? fault : check_units(model, folder);

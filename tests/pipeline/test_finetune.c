@@ -344,7 +344,7 @@ static void test_held_out(void **state) {
     double before, after;
     assert_error(dpi_finetune_held_out(f, &before, &err), DPI_STATUS_STATE, &err, "no held-out");
     dpi_finetune_free(f);
-    o.held_out = held_out, o.lr = .05;
+    o.held_out = held_out, o.lr = .05, o.checkpoint = state_path(), o.checkpoint_steps = 1000;
     f = open_finetune(&o);
     assert_ok(dpi_finetune_held_out(f, &before, &err), &err);
     /* B of the adapter is 0: the loss is that of the base, by a session. */
@@ -382,11 +382,15 @@ static void test_held_out(void **state) {
     }
     assert_true(fabs(before - sum / n) < 1e-4 * before);
     assert_ok(dpi_finetune_begin(f, &err), &err);
-    assert_ok(dpi_finetune_step(f, &err), &err);
-    assert_ok(dpi_finetune_step(f, &err), &err);
+    for (int i = 0; i < 2; i++)
+        assert_ok(dpi_finetune_step(f, &err), &err);
     assert_ok(dpi_finetune_held_out(f, &after, &err), &err);
     assert_true(fabs(after - before) > 1e-9 * before);
     dpi_finetune_free(f);
+    f = open_finetune(&o); /* a process that died: the steps that were told of are kept */
+    assert_ok(dpi_finetune_begin(f, &err), &err);
+    assert_int_equal(dpi_finetune_steps_done(f), 2);
+    dpi_finetune_free(f), remove(state_path());
     dpi_instructions_free(&in);
     dpi_records_close(held_out);
     dpi_records_close(records);
@@ -580,20 +584,17 @@ static void test_no_records(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_settled),    cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_examples),
-        cmocka_unit_test(test_held_out),   cmocka_unit_test(test_mismatch),
-        cmocka_unit_test(test_resume),
-        cmocka_unit_test(test_file),       cmocka_unit_test(test_same_model),
-        cmocka_unit_test(test_ledger),     cmocka_unit_test(test_no_records),
+        cmocka_unit_test(test_settled),  cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_examples), cmocka_unit_test(test_held_out),
+        cmocka_unit_test(test_mismatch), cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_file),     cmocka_unit_test(test_same_model),
+        cmocka_unit_test(test_ledger),   cmocka_unit_test(test_no_records),
         cmocka_unit_test(test_spent),
     };
     tiny_spec spec = tiny_default();
-    make_dir(dir, sizeof dir);
-    model = tiny_open(&spec, 5, &image);
+    make_dir(dir, sizeof dir), model = tiny_open(&spec, 5, &image);
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    dpi_model_close(model);
-    free(image);
+    dpi_model_close(model), free(image);
     remove_dir(dir);
     return failed;
 }

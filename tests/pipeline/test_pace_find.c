@@ -2,6 +2,7 @@
  * given; that records change no bit of it; its place in claim, statement and report. */
 #include <math.h>
 
+#include "dp/account/pace.h"
 #include "dpinfer/pace.h"
 #include "dpinfer/release.h"
 #include "dpinfer/report.h"
@@ -121,24 +122,33 @@ static void average(double theta, double *n, double *rest) {
             }
 }
 
-/* What references that agree on a token move at the private steps: over tokens that they want with
- * weights p^.2, with C of T_p. */
-static double moved(double theta, const dpi_sampler_options *o) {
+/* The quota of a theta, and its clip bound by a plan. */
+static int32_t quota_of(double theta) {
+    double n, rest;
+    average(theta, &n, &rest);
+    return (int32_t)fmax(1, fmin(ceil(n), T));
+}
+
+static double swing_of(const dpi_sampler_options *o, int32_t quota) {
     dpi_sampler_options at = *o;
     dpi_sampler_plan plan;
-    double n, rest, sum = 0;
     dpi_error err;
-    average(theta, &n, &rest);
-    at.pace = DPI_PACE_TOP;
-    at.pace_theta = theta;
-    at.pace_tokens = (int32_t)fmax(1, fmin(ceil(n), T));
+    at.pace = DPI_PACE_TOP, at.pace_theta = .5, at.pace_tokens = quota;
     dpi_sampler_plan_init(&plan);
     assert_ok(dpi_sampler_plan_make(&at, &plan, &err), &err);
+    return plan.clip / o->tau;
+}
+
+/* What references that agree on a token move at the private steps: over tokens that they want with
+ * weights p^.2, with C of T_p. A weak budget is as one that moves log weights by 1.5. */
+static double moved(double theta, const dpi_sampler_options *o) {
+    const double swing = swing_of(o, quota_of(theta)) * fmax(1, 1.5 / swing_of(o, quota_of(.5)));
+    double sum = 0;
     for (int i = 0; i < N_TEXTS; i++)
         for (int t = 0; t < lengths[i]; t++) {
             double wanted = 0, gain = 0;
             for (int k = 0; tops[i][t] <= theta && k < K + TIES; k++) {
-                const double p = all[i][t][k], likelier = p * exp(2 * plan.clip / o->tau);
+                const double p = all[i][t][k], likelier = p * exp(2 * swing);
                 wanted += pow(p, .2);
                 gain += pow(p, .2) * (likelier / (likelier + 1 - p) - p);
             }
@@ -147,27 +157,48 @@ static double moved(double theta, const dpi_sampler_options *o) {
     return sum;
 }
 
-/* No other theta of the grid moves more, and a smaller one moves less. A larger budget has more
- * private tokens. */
+/* No other theta of the grid moves more, and a smaller one moves less. A larger budget has no
+ * smaller theta. */
 static void test_theta_by_hand(void **state) {
     (void)state;
-    const double budgets[] = {3, 30};
-    double last = 0;
-    for (int b = 0; b < 2; b++) {
+    const double budgets[] = {1e-4, .01, 3, 30};
+    double thetas[4];
+    for (int b = 0; b < 4; b++) {
         dpi_error err;
         dpi_sampler_options o = method_of(DPI_PACE_AUTO);
         o.rho = budgets[b];
         assert_ok(find(&o, &err), &err);
         assert_int_equal(o.pace, DPI_PACE_TOP);
+        assert_int_equal(o.pace_tokens, quota_of(o.pace_theta));
         const double found = moved(o.pace_theta, &o);
         for (int i = 10; i <= 19; i++) {
             assert_true(moved(.05 * i, &o) <= found * 1.03);
             assert_true(.05 * i > o.pace_theta - .04 || moved(.05 * i, &o) < found);
         }
-        assert_true(o.pace_theta > last);
-        last = o.pace_theta;
+        thetas[b] = o.pace_theta;
     }
-    assert_true(last > .9);
+    assert_true(fabs(thetas[0] - thetas[1]) < 1e-9 && thetas[1] <= thetas[2]);
+    assert_true(thetas[2] < thetas[3] && thetas[3] > .9);
+}
+
+/* The steps of public texts that references could change by theta are T_p on average, whatever the
+ * budget is: where all unsure steps could change alike, these are all private. */
+static void test_change_by_hand(void **state) {
+    (void)state;
+    const double budgets[] = {.01, 1, 10, 100};
+    for (int b = 0; b < 4; b++) {
+        dpi_error err;
+        dpi_sampler_options o = method_of(DPI_PACE_CHANGE);
+        double n = 0;
+        o.rho = budgets[b];
+        assert_ok(find(&o, &err), &err);
+        const double swing = swing_of(&o, o.pace_tokens);
+        for (int i = 0; i < N_TEXTS; i++)
+            for (int t = 0; t < lengths[i]; t++)
+                if (dpi_pace_change(tops[i][t], swing) >= o.pace_theta)
+                    n += (ended[i] ? 1 : (double)T / lengths[i]) / N_TEXTS;
+        assert_true(n > .7 * o.pace_tokens && n <= o.pace_tokens + 1e-9);
+    }
 }
 
 static void test_against_texts_by_hand(void **state) {
@@ -324,6 +355,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_against_texts_by_hand),
         cmocka_unit_test(test_theta_by_hand),
+        cmocka_unit_test(test_change_by_hand),
         cmocka_unit_test(test_what_is_given_stays),
         cmocka_unit_test(test_kinds),
         cmocka_unit_test(test_records_change_nothing),

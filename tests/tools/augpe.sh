@@ -20,7 +20,7 @@ for bad in "|no RECORDS given" "people.csv --rho 1|--num N: needed" \
     "people.csv --num 2 --rho 1 --delta .5|delta" \
     "people.csv $few --rho 1e-9|--rho: found" \
     "people.csv --num 2 --rho 1 --candidates 1|--candidates" \
-    "people.csv --num 2 --rho 1 --variation-prompt no|--variation-prompt: found 0 times {reference}" \
+    "people.csv --num 2 --rho 1 --variation-prompt x|--variation-prompt: found 0 times {ref" \
     "people.csv --num 2 --rho 1 --describe {label}s|label: found {label} in a prompt" \
     "people.csv --num 2 --rho 1 --max-per-unit 2|--max-per-unit needs --unit-field" \
     "people.csv --num 2 --rho 1 --variation continue --variation-prompt {reference}|variation" \

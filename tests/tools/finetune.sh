@@ -49,13 +49,44 @@ run verify s1.gguf; expect_rc 0; expect_out "NOT PRIVATE"
 run $tune --epsilon inf -o n.gguf -q; expect_rc 0; expect_err "NOT PRIVATE"
 expect_err "none: no noise was added"
 run verify n.gguf; expect_rc 0; expect_out "NOT PRIVATE"
-refuse 1 "another configuration" $tune --sigma 3 --seed 7 -o s4.gguf -q --checkpoint state
+refuse 1 "another configuration; only threads, paths" $tune --sigma 3 --seed 7 -o s4.gguf -q \
+    --checkpoint state
 check "s4.gguf is there" test ! -e s4.gguf
+
+# ---- What comes with a file --------------------------------------------------------------------
+# A smaller noise or a larger delta than the training had, lines of its own, a name that is long.
+put() { # FILE KEY VALUE NEW: a value of the same length in its place
+    python3 - "$@" <<'P' || bad "cannot change $2"
+import struct, sys
+path, key, old, new = sys.argv[1:]
+data = open(path, "rb").read()
+new = new.encode().ljust(len(old), b"0")
+at = data.index(key.encode()) + len(key) + 12
+assert data[at:at + len(old)] == old.encode(), data[at:at + 20]
+open(path, "wb").write(data[:at] + new + data[at + len(old):])
+P
+}
+for change in "sigma 2 9" "delta 0.001 0.9"; do
+    set -- $change
+    cp a.gguf forged.gguf; put forged.gguf "dpinfer.finetune.$1" "$2" "$3"
+    run verify forged.gguf; expect_rc 1; expect_out "WRONG  epsilon"
+    run generate m.gguf --lora forged.gguf -n 4; expect_rc 5; expect_empty_out
+    expect_err "the claim of forged.gguf does not hold"
+done
+run inspect a.gguf; expect_rc 3; expect_err "a.gguf is an adapter (general.type), and no model"
 
 # ---- The ledger -------------------------------------------------------------------------------
 run ledger init year.ledger --dataset letters --epsilon 4 --delta 1e-3; expect_rc 0
 run $tune --sigma 3 -o l1.gguf -q --ledger year.ledger; expect_rc 0; expect_err "charged for this"
 run ledger show year.ledger; expect_rc 0; expect_out "finetune"; expect_out "an adapter, ("
+run $tune --sigma 2 -o l6.gguf -q --ledger year.ledger --checkpoint kept; expect_rc 0
+# Another ledger has a charge of the same number, which is not that of this training.
+run ledger init next.ledger --dataset letters --epsilon 4 --delta 1e-3; expect_rc 0
+for i in 1 2; do
+    run $tune --sigma 50 -o l7.gguf -q --ledger next.ledger --overwrite; expect_rc 0
+done
+refuse 1 "is not in the ledger" $tune --sigma 2 -o l8.gguf -q --ledger next.ledger \
+    --checkpoint kept
 refuse 6 "left" $tune --expected 8 --sigma .6 -o l2.gguf -q --ledger year.ledger
 check "l2.gguf is there" test ! -e l2.gguf
 
