@@ -41,6 +41,7 @@ typedef struct walk {
     bool ended[TEXTS_MOST];    /* by the model */
     int32_t live[TEXTS_MOST];  /* [n_live] texts that go on */
     int32_t token[TEXTS_MOST]; /* their last tokens */
+    dpi_mask_text *masked[TEXTS_MOST]; /* places in the grammar; NULL: there is none */
     int32_t n_live;
 } walk;
 
@@ -85,8 +86,11 @@ static dpi_status open_walk(walk *w, uint64_t *state, dpi_error *err) {
     const size_t n = (size_t)w->search->n_texts * (size_t)w->n_steps;
     w->top = dpi_calloc(n, sizeof *w->top);
     w->all = dpi_calloc(n, sizeof *w->all);
-    return w->top && w->all ? DPI_STATUS_OK
-                            : dpi_fail(err, DPI_STATUS_MEMORY, "no memory for public texts");
+    if (!w->top || !w->all)
+        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for public texts");
+    for (int32_t i = 0; w->search->mask && i < w->search->n_texts; i++)
+        DPI_TRY(dpi_mask_text_create(w->search->mask, &w->masked[i], err));
+    return DPI_STATUS_OK;
 }
 
 /* The prompt is read once. */
@@ -119,11 +123,18 @@ static dpi_status draw(walk *w, int32_t text, int32_t *token, dpi_error *err) {
     const float *logits = dpi_session_logits(w->search->session, text);
     dpi_distribution d;
     DPI_TRY(dpi_sampler_begin(w->sampler, err));
+    if (w->masked[text]) {
+        const uint64_t *bits;
+        int32_t n;
+        DPI_TRY(dpi_mask_text_allowed(w->masked[text], &bits, &n, err));
+        DPI_TRY(dpi_sampler_allow(w->sampler, bits, err));
+    }
     DPI_TRY(dpi_sampler_distribution(w->sampler, logits, NULL, &d, err));
     const size_t step = (size_t)text * (size_t)w->n_steps + (size_t)w->n[text]++;
     w->top[step] = dpi_pace_top(d.weights, (size_t)d.n_support);
     sort_octaves(&d, &w->all[step]);
-    return dpi_sampler_step(w->sampler, logits, NULL, token, err);
+    DPI_TRY(dpi_sampler_step(w->sampler, logits, NULL, token, err));
+    return w->masked[text] ? dpi_mask_text_push(w->masked[text], *token, err) : DPI_STATUS_OK;
 }
 
 static dpi_status draw_all(walk *w, dpi_error *err) {
@@ -387,8 +398,10 @@ static dpi_status find(const dpi_pace_search *search, dpi_sampler_options *m, dp
     dpi_status status = open_walk(&w, &state, err);
     if (status == DPI_STATUS_OK)
         status = draw_texts(&w, err);
-    for (int32_t i = 0; i < search->n_texts; i++)
+    for (int32_t i = 0; i < search->n_texts; i++) {
         dpi_session_reset(search->session, i);
+        dpi_mask_text_free(w.masked[i]);
+    }
     if (status == DPI_STATUS_OK)
         status = settle(&w, m, err);
     free(w.top);

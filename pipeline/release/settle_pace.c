@@ -33,6 +33,7 @@ static dpi_status find(dpi_release *r, dpi_sampler_options *method, dpi_error *e
     search.n_public = (size_t)info.n_public;
     search.cancel = session.cancel;
     search.cancel_user = session.cancel_user;
+    search.mask = r->mask;
     const dpi_status status = dpi_pace_find(&search, method, err);
     if (status == DPI_STATUS_OK)
         r->claim.pace_texts = search.n_texts;

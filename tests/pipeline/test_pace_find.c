@@ -292,7 +292,7 @@ static void test_kinds(void **state) {
 
 /* ---- Releases -------------------------------------------------------------------------------- */
 
-static dpi_release *open_release(const char *record) {
+static dpi_release *open_release(const char *record, const dpi_grammar *grammar) {
     const char *texts[8];
     size_t n_bytes[8];
     dpi_records *records = NULL;
@@ -309,6 +309,7 @@ static dpi_release *open_release(const char *record) {
     o.records = records;
     o.n_tokens = T;
     o.method.rho = 1;
+    o.grammar = grammar;
     o.prompts.public_prompt = (dpi_bytes){task, strlen(task)};
     assert_ok(dpi_release_open(&o, &release, &err), &err);
     dpi_records_close(records); /* open looks at their number alone */
@@ -317,7 +318,8 @@ static dpi_release *open_release(const char *record) {
 
 static void test_records_change_nothing(void **state) {
     (void)state;
-    dpi_release *a = open_release("x"), *b = open_release("A much longer and very different one.");
+    dpi_release *a = open_release("x", NULL),
+                *b = open_release("A much longer and very different one.", NULL);
     assert_memory_equal(dpi_release_claim(a), dpi_release_claim(b), sizeof(dpi_claim));
     assert_true(dpi_release_claim(a)->pace_texts >= 2);
     assert_true(dpi_release_claim(a)->method.pace_tokens > 0);
@@ -325,9 +327,26 @@ static void test_records_change_nothing(void **state) {
     dpi_release_free(b);
 }
 
+/* The texts are of the form that those of the run have: a text of it has 14 tokens at most, and all
+ * but the pieces of a word is forced, and free. */
+static void test_grammar(void **state) {
+    (void)state;
+    static const char text[] =
+        "root ::= \"Subject: \" (\"printer\" | \"router\" | \"invoice\") \"\\n\"";
+    dpi_grammar *grammar = NULL;
+    dpi_error err;
+    assert_ok(dpi_grammar_parse(text, sizeof text - 1, &grammar, &err), &err);
+    dpi_release *release = open_release("x", grammar), *any = open_release("x", NULL);
+    assert_in_range(dpi_release_claim(release)->method.pace_tokens, 1, 8);
+    assert_true(dpi_release_claim(any)->method.pace_tokens > 8);
+    dpi_release_free(release);
+    dpi_release_free(any);
+    dpi_grammar_free(grammar);
+}
+
 static void test_statement_and_report(void **state) {
     (void)state;
-    dpi_release *release = open_release("x");
+    dpi_release *release = open_release("x", NULL);
     dpi_report *report = NULL, *read = NULL;
     dpi_verification v;
     char *text;
@@ -359,6 +378,7 @@ int main(void) {
         cmocka_unit_test(test_what_is_given_stays),
         cmocka_unit_test(test_kinds),
         cmocka_unit_test(test_records_change_nothing),
+        cmocka_unit_test(test_grammar),
         cmocka_unit_test(test_statement_and_report),
     };
     dpi_model_info info;
