@@ -260,7 +260,7 @@ static double pull_at(const walk *w, double theta, int32_t n_private, double swi
     return pull_of_steps(w, r, swing / sqrt(quota)) * fmin(1, quota / fmax(n, 1));
 }
 
-/* The least theta of .5, .55, .. .95 that moves as much as the best one, nearly. What is free keeps
+/* The least theta of .5, .55, .. .95 that moves 95 % of what the best one moves. What is free keeps
  * its form and costs no time. A smaller theta than these leaves too few tokens (measured). A clip
  * bound that moves a log weight by less than WEAK is of little use wherever it is, so such a budget
  * is as one of that much: few tokens. */
@@ -276,7 +276,7 @@ static dpi_status best_theta(const walk *w, const dpi_sampler_options *m, int32_
         most = fmax(most, pulls[i]);
     }
     int32_t i = FIRST;
-    while (i < LAST && (most == 0 || pulls[i] < .99 * most))
+    while (i < LAST && (most == 0 || pulls[i] < .95 * most))
         i++;
     *theta = .05 * i;
     return DPI_STATUS_OK;

