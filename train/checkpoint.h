@@ -20,8 +20,9 @@ dpi_status dpi_checkpoint_write(const char *path, const dpi_checkpoint *state,
                                 const float *const arrays[3], dpi_error *err);
 
 /* `state` comes with what the run expects (hashes, n_params), and on success has the position
- * too. may_change: what the configuration leaves out, for a message. *found = false, and nothing else is changed, if there is no such file. On failure the arrays are unspecified. Errors: IO; FORMAT: not a checkpoint, truncated, damaged, of another
- * configuration or other data. */
+ * too. may_change: what the configuration leaves out, for a message. *found = false, and nothing
+ * else is changed, if there is no such file. On failure the arrays are unspecified. Errors: IO;
+ * FORMAT: not a checkpoint, truncated, damaged, of another configuration or other data. */
 dpi_status dpi_checkpoint_read(const char *path, dpi_checkpoint *state, float *const arrays[3],
                                const char *may_change, int32_t *found, dpi_error *err);
 

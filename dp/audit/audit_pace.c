@@ -65,6 +65,12 @@ static void random_options(dpi_audit *a, dpi_sampler_options *o, int32_t i) {
         o->pace_tokens = 1 + dpi_audit_below(a, 4);
         o->epsilon = .5 + 4 * dpi_audit_uniform(a);
         o->delta = 1e-6;
+    } else if (o->accountant == DPI_ACCOUNTANT_ZCDP && o->adjacency != DPI_ADJACENCY_ZERO_OUT &&
+               o->pace != DPI_PACE_SHARE && i % 2 == 0) { /* secret batches, a quota that ends */
+        o->pace_tokens = 1 + dpi_audit_below(a, N_TOKENS / 6);
+        o->subsample = .01 + .99 * dpi_audit_uniform(a);
+        o->epsilon = .5 + 4 * dpi_audit_uniform(a);
+        o->delta = 1e-6;
     } else {
         o->rho = exp(5 * dpi_audit_uniform(a) - 4);
     }
@@ -220,7 +226,8 @@ static void check_budget(const text *x) {
                        "more private tokens than the quota");
     if (o->accountant == DPI_ACCOUNTANT_ZCDP)
         dpi_audit_hold(x->audit, x->cost <= (long double)x->plan->rho_total * (1 + 1e-12L) &&
-                                     x->plan->rho_total <= o->rho,
+                                     x->plan->rho_total <=
+                                         (o->rho > 0 ? o->rho : x->plan->rho_budget),
                        "steps cost more than the budget");
 }
 

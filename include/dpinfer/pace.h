@@ -26,8 +26,8 @@ typedef struct dpi_pace_search {
                         not ended by then counts as if it went on like this */
     dpi_cancel_fn cancel; /* between steps; may be NULL */
     void *cancel_user;
-    dpi_mask *mask; /* the texts are of its grammar, as those of the run will be; NULL (default): any
-                       text */
+    dpi_mask *mask; /* the texts are of its grammar, as those of the run will be; NULL (default):
+                       any text */
 } dpi_pace_search;
 
 DPI_API void dpi_pace_search_init(dpi_pace_search *search);

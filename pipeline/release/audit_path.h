@@ -77,7 +77,7 @@ typedef struct path_setup {
     uint64_t bits;   /* seed of keys and assignments; 0: the audit's source */
     int32_t n_shards; /* processes that draw the texts, with one key; 0: one process, without it */
     int32_t n_clusters; /* groups of similar records; 0: none. Only by content */
-    int32_t pace;    /* a dpi_pace; AUTO is found from public texts. Only by position */
+    int32_t pace;    /* a dpi_pace; AUTO is found from public texts */
     double tau;      /* 0: 1 */
 } path_setup;
 
