@@ -133,9 +133,10 @@ static dpi_status measure_pii(evaluation *e, const eval_sources *s, dpi_error *e
 /* Nothing where no text is JSON and there is no grammar. */
 static dpi_status measure_structure(evaluation *e, const eval_sources *s, dpi_error *err) {
     eval_structure *x = &e->structure;
-    const int32_t n[2] = {s->synthetic->n, s->real->n};
+    /* A text that is empty is of no form. */
+    const int32_t n[2] = {s->synthetic->n + s->synthetic->n_null, s->real->n + s->real->n_null};
     EVAL_TRY(eval_find_structure(s->synthetic, s->real, s->grammar, x, err));
-    e->has_structure = s->grammar || x->n_objects[0] > 0 || x->n_objects[1] > 0;
+    e->has_structure = s->grammar || x->n_objects[0] > 0 || x->n_objects[1] > 0 || x->n_arrays > 0;
     if (!e->has_structure)
         return DPI_STATUS_OK;
     if (s->grammar) {

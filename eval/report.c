@@ -13,7 +13,8 @@
 #define PRIVATE_NOTE                                                                           \
     "PRIVATE: computed from real texts as they stand. Do not give this away: a number here may " \
     "tell whether a text was among them."
-#define PUBLIC_NOTE "The real texts are public, says who asked for this."
+#define PUBLIC_NOTE                                                                        \
+    "The real texts, those of training and the canaries are public, says who asked for this."
 
 /* What the page says first. */
 static void print_note(const evaluation *e, bool is_public, FILE *f) {
@@ -54,8 +55,12 @@ static void print_text(const evaluation *e, bool is_public, FILE *f) {
     fields_print_text(&e->structure, f);
 }
 
-static void print_csv(const evaluation *e, FILE *f) {
-    fputs("key,value,low,high\n", f);
+static void print_csv(const evaluation *e, bool is_public, FILE *f) {
+    const dpi_counts_info *r = &e->released;
+    fprintf(f, "key,value,low,high\nprivate,%d,,\n", !is_public && !e->is_released);
+    if (e->is_released)
+        fprintf(f, "epsilon,%.17g,,\ndelta,%.17g,,\nrho,%.17g,,\ndeviation,%.17g,,\n"
+                   "charge,%lld,,\n", r->epsilon, r->delta, r->rho, r->deviation, (long long)r->charge.id);
     for (int32_t i = 0; i < e->n; i++) {
         const eval_value *v = &e->at[i];
         fprintf(f, "%s,%.17g,", v->key, v->value);
@@ -183,7 +188,7 @@ bool eval_print(const evaluation *e, bool is_public, eval_form form, FILE *strea
     bool ok = true;
     switch (form) {
     case EVAL_JSON: ok = print_json(e, is_public, stream); break;
-    case EVAL_CSV: print_csv(e, stream); break;
+    case EVAL_CSV: print_csv(e, is_public, stream); break;
     case EVAL_HTML: print_html(e, is_public, stream); break;
     default: print_text(e, is_public, stream); break;
     }

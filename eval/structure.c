@@ -115,6 +115,7 @@ static dpi_status read_text(const eval_text *t, int32_t set, const dpi_grammar *
         return DPI_STATUS_OK;
     dpi_status status = DPI_STATUS_OK;
     s->n_json[set]++;
+    s->n_arrays += json_is_array(json);
     if (json_is_object(json)) {
         s->n_objects[set]++;
         status = add_object(a, set, "", json, 1, err);

@@ -32,6 +32,7 @@ typedef struct eval_field {
 typedef struct eval_structure {
     int32_t n_json[2];     /* texts that are JSON */
     int32_t n_objects[2];  /* of these, those that are objects */
+    int32_t n_arrays;      /* of both sets, those that are lists */
     int32_t n_accepted[2]; /* texts that the grammar accepts; 0 without one */
     eval_field *field;     /* [n_fields] the most frequent ones, by their names */
     int32_t n_fields;

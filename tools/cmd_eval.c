@@ -32,6 +32,9 @@ typedef struct eval {
 /* ---- Options --------------------------------------------------------------------------------- */
 
 static int check_options(const args *a) {
+    static const option_id of_texts[] = {OPT_REAL,     OPT_TRAIN,       OPT_MODEL,
+                                         OPT_CANARIES, OPT_CONTROLS,    OPT_LABEL_FIELD,
+                                         OPT_GRAMMAR,  OPT_JSON_SCHEMA, OPT_CLAIMED_EPSILON};
     const bool features = a->v[OPT_FEATURES].i;
     if (a->n_positional == 0)
         return cli_fail(CLI_USAGE, "no SYNTHETIC texts given; see 'dpinfer eval -h'");
@@ -40,8 +43,10 @@ static int check_options(const args *a) {
                                    "texts, and of the real ones", a->n_positional);
     if (features && !a->v[OPT_DIM].given)
         return cli_fail(CLI_USAGE, "--features needs --dim, the numbers of a vector");
-    if (features && (a->v[OPT_REAL].given || a->v[OPT_TRAIN].given || a->v[OPT_MODEL].given))
-        return cli_fail(CLI_USAGE, "--features: allowed without --real, --train and --model");
+    for (size_t i = 0; i < sizeof of_texts / sizeof *of_texts && features; i++)
+        if (a->v[of_texts[i]].given)
+            return cli_fail(CLI_USAGE, "--features: allowed without --%s, which is about texts",
+                            option_name(of_texts[i]));
     if (!features && a->n_positional > 1)
         return cli_fail(CLI_USAGE, "unexpected argument '%s'; see 'dpinfer eval -h'",
                         a->positional[1]);
@@ -59,7 +64,8 @@ static int check_options(const args *a) {
 /* What --dp-epsilon withholds is not asked for. */
 static int check_released(const args *a) {
     static const option_id withheld[] = {OPT_TRAIN,    OPT_MODEL,    OPT_PROMPTS,
-                                         OPT_CANARIES, OPT_FEATURES, OPT_REAL_IS_PUBLIC};
+                                         OPT_CANARIES, OPT_FEATURES, OPT_REAL_IS_PUBLIC,
+                                         OPT_NGRAM,    OPT_CLUSTERS, OPT_CLAIMED_EPSILON};
     const bool released = a->v[OPT_DP_EPSILON].given;
     if (!released && (a->v[OPT_LEDGER].given || a->v[OPT_DP_DELTA].given))
         return cli_fail(CLI_USAGE, "--ledger and --dp-delta need --dp-epsilon");

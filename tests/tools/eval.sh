@@ -24,6 +24,14 @@ refuse 2 "--dim is allowed only with --features" eval made.jsonl --real real.jso
 refuse 2 "--features needs --dim" eval a b --features
 refuse 2 "found 1 files, allowed two" eval a --features --dim 2
 refuse 2 "allowed without --real" eval a b --features --dim 2 --real c
+refuse 2 "allowed without --grammar" eval a b --features --dim 2 --grammar nothing
+refuse 2 "allowed without --claimed-epsilon" eval made.jsonl --real real.jsonl --dp-epsilon 1 \
+    --claimed-epsilon 2
+run eval made.jsonl --real real.jsonl -o first.csv; expect_rc 0
+check "a CSV that does not say that it is private" [ "$(sed -n 2p first.csv)" = "private,1,," ]
+# A text that is empty is of no form; lists are JSON too.
+printf '%s\n' '{"text": "[1, 2]"}' '{"text": ""}' '{"text": "x"}' '{"text": "[]"}' >lists.jsonl
+run eval lists.jsonl --real lists.jsonl --json; expect_rc 0; expect_out '"json_valid": 0.5'
 refuse 2 "--prompts needs --model" eval made.jsonl --real real.jsonl --prompts made.jsonl
 refuse 2 "allowed is one of them" eval made.jsonl --real real.jsonl --grammar g --json-schema s
 refuse 4 "No such file" eval nothing.jsonl --real real.jsonl
