@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "dpinfer/memory.h"
+#include "eval/attributes.h"
 #include "eval/classify.h"
 #include "eval/coherence.h"
 #include "eval/fail.h"
@@ -321,6 +322,7 @@ dpi_status evaluate(const eval_sources *s, evaluation *e, dpi_error *err) {
     EVAL_TRY(eval_measure_members(e, s, err));
     EVAL_TRY(measure_pii(e, s, err));
     EVAL_TRY(measure_structure(e, s, err));
+    EVAL_TRY(eval_measure_attributes(e, s, err));
     EVAL_TRY(measure_classifier(e, s, err));
     return measure_model(e, s, err);
 }

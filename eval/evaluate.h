@@ -29,6 +29,7 @@ typedef struct eval_sources {
                                               were not; NULL: none */
     int32_t ngram; /* words that membership inference counts, 1..EVAL_NGRAM_MAX */
     double claimed_epsilon, claimed_delta; /* 0: none */
+    const char *domain; /* of made-up documents, a name of the corpus; NULL: they are not */
     const dpi_grammar *grammar; /* the form that texts should have; NULL: none */
     const dpi_model *model;     /* NULL: no features, no perplexity, no coherence */
     dpi_session_options session;

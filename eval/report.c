@@ -59,8 +59,9 @@ static void print_csv(const evaluation *e, bool is_public, FILE *f) {
     const dpi_counts_info *r = &e->released;
     fprintf(f, "key,value,low,high\nprivate,%d,,\n", !is_public && !e->is_released);
     if (e->is_released)
-        fprintf(f, "epsilon,%.17g,,\ndelta,%.17g,,\nrho,%.17g,,\ndeviation,%.17g,,\n"
-                   "charge,%lld,,\n", r->epsilon, r->delta, r->rho, r->deviation, (long long)r->charge.id);
+        fprintf(f, "epsilon,%.17g,,\ndelta,%.17g,,\nrho,%.17g,,\ndeviation,%.17g,,\ncharge,"
+                   "%lld,,\n",
+                r->epsilon, r->delta, r->rho, r->deviation, (long long)r->charge.id);
     for (int32_t i = 0; i < e->n; i++) {
         const eval_value *v = &e->at[i];
         fprintf(f, "%s,%.17g,", v->key, v->value);

@@ -34,7 +34,8 @@ typedef struct eval {
 static int check_options(const args *a) {
     static const option_id of_texts[] = {OPT_REAL,     OPT_TRAIN,       OPT_MODEL,
                                          OPT_CANARIES, OPT_CONTROLS,    OPT_LABEL_FIELD,
-                                         OPT_GRAMMAR,  OPT_JSON_SCHEMA, OPT_CLAIMED_EPSILON};
+                                         OPT_GRAMMAR,  OPT_JSON_SCHEMA, OPT_CLAIMED_EPSILON,
+                                         OPT_DOMAIN};
     const bool features = a->v[OPT_FEATURES].i;
     if (a->n_positional == 0)
         return cli_fail(CLI_USAGE, "no SYNTHETIC texts given; see 'dpinfer eval -h'");
@@ -65,7 +66,8 @@ static int check_options(const args *a) {
 static int check_released(const args *a) {
     static const option_id withheld[] = {OPT_TRAIN,    OPT_MODEL,    OPT_PROMPTS,
                                          OPT_CANARIES, OPT_FEATURES, OPT_REAL_IS_PUBLIC,
-                                         OPT_NGRAM,    OPT_CLUSTERS, OPT_CLAIMED_EPSILON};
+                                         OPT_NGRAM,    OPT_CLUSTERS, OPT_CLAIMED_EPSILON,
+                                         OPT_DOMAIN};
     const bool released = a->v[OPT_DP_EPSILON].given;
     if (!released && (a->v[OPT_LEDGER].given || a->v[OPT_DP_DELTA].given))
         return cli_fail(CLI_USAGE, "--ledger and --dp-delta need --dp-epsilon");
@@ -174,6 +176,7 @@ static int open_sources(eval *e) {
     eval_sources *s = &e->sources;
     *s = (eval_sources){.mauve = read_mauve(a),
                         .ngram = (int32_t)a->v[OPT_NGRAM].i,
+                        .domain = a->v[OPT_DOMAIN].s,
                         .claimed_epsilon = a->v[OPT_CLAIMED_EPSILON].d,
                         .claimed_delta = a->v[OPT_CLAIMED_DELTA].d,
                         .synthetic = &e->synthetic};

@@ -29,6 +29,38 @@ refuse 2 "allowed without --claimed-epsilon" eval made.jsonl --real real.jsonl -
     --claimed-epsilon 2
 run eval made.jsonl --real real.jsonl -o first.csv; expect_rc 0
 check "a CSV that does not say that it is private" [ "$(sed -n 2p first.csv)" = "private,1,," ]
+# Made-up documents by their attributes: against a count of what dpinfer-corpus reads.
+"${dpinfer%/*}/dpinfer-corpus" make --domain ticket -n 30 --seed 3 >one.jsonl
+"${dpinfer%/*}/dpinfer-corpus" make --domain ticket --law private -n 40 --seed 4 >other.jsonl
+run eval one.jsonl --real other.jsonl --domain ticket --json; expect_rc 0
+cp out domain.json
+python3 - "${dpinfer%/*}/dpinfer-corpus" <<'P' || bad "attributes"
+import json, subprocess, sys
+def read(path):
+    text = open(path).read()
+    rows = subprocess.run([sys.argv[1], "read"], input=text, capture_output=True, text=True).stdout
+    return [json.loads(line) for line in rows.splitlines()]
+a, b = read("one.jsonl"), read("other.jsonl")
+def share(rows, name):
+    counts = {}
+    for r in rows:
+        value = r["attributes"].get(name) if r["domain"] == "ticket" else None
+        counts[value] = counts.get(value, 0) + 1 / len(rows)
+    return counts
+names = sorted({n for r in a + b for n in r["attributes"]})
+each = []
+for name in names:
+    x, y = share(a, name), share(b, name)
+    each.append(sum(abs(x.get(v, 0) - y.get(v, 0)) for v in set(x) | set(y)) / 2)
+found = json.load(open("domain.json"))
+assert abs(found["attribute_tv_mean"] - sum(each) / len(each)) < 1e-9, (found, each)
+got = sorted(found[f"attribute_tv_{i + 1}"] for i in range(len(each)))
+assert max(abs(p - q) for p, q in zip(got, sorted(each))) < 1e-9
+assert found["well_formed"] == sum(r["well_formed"] for r in a) / len(a) > .9
+low, high = found["intervals"]["attribute_tv_mean"]
+assert 0 < low < high < 1
+P
+# Made-up documents by their attributes: against a count of what dpinfer-corpus reads.
 # A text that is empty is of no form; lists are JSON too.
 printf '%s\n' '{"text": "[1, 2]"}' '{"text": ""}' '{"text": "x"}' '{"text": "[]"}' >lists.jsonl
 run eval lists.jsonl --real lists.jsonl --json; expect_rc 0; expect_out '"json_valid": 0.5'
