@@ -60,7 +60,8 @@ assert found["well_formed"] == sum(r["well_formed"] for r in a) / len(a) > .9
 low, high = found["intervals"]["attribute_tv_mean"]
 assert 0 < low < high < 1
 P
-# Made-up documents by their attributes: against a count of what dpinfer-corpus reads.
+refuse 2 "found 'ticker', allowed discharge|review" eval one.jsonl --real other.jsonl \
+    --domain ticker
 # A text that is empty is of no form; lists are JSON too.
 printf '%s\n' '{"text": "[1, 2]"}' '{"text": ""}' '{"text": "x"}' '{"text": "[]"}' >lists.jsonl
 run eval lists.jsonl --real lists.jsonl --json; expect_rc 0; expect_out '"json_valid": 0.5'
