@@ -221,11 +221,14 @@ def tables(path):
               "near copies, % | accuracy, % | of the records |")
         print("|---:|---|---:|---:|---:|---:|---:|---:|---:|")
         for r in sorted((r for r in rows if r["domain"] == domain),
-                        key=lambda r: (int(r["n"]), r["method"], float(r["epsilon"] or 0))):
+                        key=lambda r: (int(r["n"]), int(r["seed"]), r["method"], r["rank"],
+                                       float(r["epsilon"] or 0))):
+            name = r["method"] + (f", rank {r['rank']}" if r["rank"] not in ("", "1") else "")
+            n = r["n"] + (f", seed {r['seed']}" if r["seed"] != "7" else "")
             percent = [f"{100 * float(r[name]):.1f}" if r[name] else ""
                        for name in ("well_formed", "near_copies", "accuracy", "accuracy_95",
                                     "accuracy_records")]
-            print(f"| {r['n']} | {r['method']} | {r['epsilon']} | {r['texts']} | "
+            print(f"| {n} | {name} | {r['epsilon']} | {r['texts']} | "
                   f"{float(r['tv']):.3f} ± {float(r['tv_95']):.3f} | {percent[0]} | "
                   f"{percent[1]} | {percent[2]} ± {percent[3]} | {percent[4]} |")
         print()
