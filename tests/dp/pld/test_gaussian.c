@@ -119,6 +119,10 @@ static void test_published(void **state) {
          * rounded to the nearest of a grid of 2e-5, without a bound, come to 6.767044. */
         {1.5, .04, 2249, 1e-5, 0, 6.767044, 6.7778},
         {1.1, 256. / 60000, 14062, 1e-5, 0, 2.37160, 2.39160},
+        /* Many steps of few units: by transforms of losses rounded to the nearest of two grids,
+         * with their mean, which agree to 1.5e-4. At most 1e-3 above. */
+        {.6, 1e-4, 200000, 1e-6, 0, 1.14761, 1.14893},
+        {.7, 1e-4, 1000000, 1e-6, 0, 1.12475, 1.12604},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const double pld =
