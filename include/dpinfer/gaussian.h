@@ -37,7 +37,8 @@ DPI_API void dpi_gaussian_init(dpi_gaussian *gaussian);
 
 /* An upper bound of the epsilon at delta of all steps, in both directions. PLD: at most some 1e-4
  * of it above the truth where 2^18 points of a step and 2^21 of the sum are enough for that (with
- * 1e6 steps of q = 1e-4 some 5e-4), some 0.1 to 1 s, 5 s for so many steps. delta in [1e-100, 1). INFINITY: no bound was found.
+ * 1e6 steps of q = 1e-4 some 5e-4), some 0.1 to 1 s, 5 s for so many steps. delta in [1e-100, 1).
+ * INFINITY: no bound was found.
  * Errors: ARG, MEMORY. Source: dp/PRIVACY.md section 16. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_gaussian_epsilon(const dpi_gaussian *gaussian, double delta,
                                                        double *epsilon, dpi_error *err);
