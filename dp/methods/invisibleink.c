@@ -70,16 +70,15 @@ static const dpi_parameter *const parameters[] = {
     &free_tau,                          &dpi_common[DPI_COMMON_MAX_PER_UNIT],
     NULL};
 
-/* Which steps pay, in words. Under the filter T_p decides the clip bound alone: a record's own
- * budget ends its influence. */
-static void pace_text(const dpi_sampler_options *o, char *text, size_t size) {
+/* Which steps pay, in words. clip_alone: T_p decides the clip bound and ends nothing, as under the
+ * filter, where a record's own budget ends its influence. */
+static void pace_text(const dpi_sampler_options *o, bool clip_alone, char *text, size_t size) {
     if (o->pace != DPI_PACE_SHARE) {
-        const bool filter = o->accountant == DPI_ACCOUNTANT_FILTER;
         snprintf(text, size, "%s: free where %s %.10g%s %d private tokens",
                  dpi_pace_kind.choices[o->pace],
                  o->pace == DPI_PACE_TOP ? "the likeliest token has more than"
-                                         : "B records could change less than",
-                 o->pace_theta, filter ? "; the clip bound is that of" : ", and after",
+                                         : "records could change less than",
+                 o->pace_theta, clip_alone ? "; the clip bound is that of" : ", and after",
                  (int)(o->pace_tokens > 0 ? o->pace_tokens : o->n_tokens));
         return;
     }
@@ -98,7 +97,8 @@ static void settings(const dpi_sampler_options *o, char *text, size_t size) {
                            o->center ? "" : "not ");
     if (o->pace == DPI_PACE_NONE || n < 0 || (size_t)n >= size)
         return;
-    pace_text(o, pace_words, sizeof pace_words);
+    /* Reports that were written say it so, and are held to it. */
+    pace_text(o, false, pace_words, sizeof pace_words);
     snprintf(text + n, size - (size_t)n,
              "; pace %s; free tokens at temperature %.10g, Top-k with k = %d", pace_words,
              o->free_tau > 0 ? o->free_tau : o->tau,
@@ -110,7 +110,7 @@ static int32_t facts(const dpi_sampler_options *o, const dpi_sampler_plan *plan,
         return 0;
     f[0] = (dpi_fact){.key = "pace", .label = "pace", .type = DPI_FACT_TEXT,
                       .where = DPI_FACT_STATEMENT};
-    pace_text(o, f[0].text, sizeof f[0].text);
+    pace_text(o, o->accountant == DPI_ACCOUNTANT_FILTER, f[0].text, sizeof f[0].text);
     int32_t n = 1;
     if (o->accountant != DPI_ACCOUNTANT_FILTER)
         f[n++] = (dpi_fact){.key = "n_private", .label = "private tokens, most",
