@@ -37,6 +37,7 @@ same content 2 4 "${secret[@]}" --adjacency add-remove
 same drawn 2 2 "${secret[@]}" --subsample .5
 same units 2 2 "${position[@]}" --unit-field who
 same labels 3 2 "${position[@]}" --label-field who --public-prompt '{label}:'
+times() { awk -v n="$1" -v x="$2" 'BEGIN { printf "%.17g", n * x }'; }
 printf 'p1\np2\np5\n' >names
 same histogram 2 2 "${base[@]}" --rho 1 -B 3 --num 5 --adjacency add-remove --label-field who \
     --label-names names --histogram-rho .01
@@ -60,10 +61,10 @@ run ledger budget year.ledger --json; one=$(field charged)
 ranks 3 run "${position[@]}" --ledger year.ledger --report r.json -o text.txt; expect_rc 0
 check "one statement" test "$(grep -c '^Privacy statement' err)" = 1
 expect_err "charged for this"
-run ledger budget year.ledger --json; near charged "$(awk -v x="$one" 'BEGIN { print 2 * x }')" 1e-6
+run ledger budget year.ledger --json; near charged "$(times 2 "$one")" 1e-6
 run verify r.json --model m.gguf; expect_rc 0
 ranks 2 run "${position[@]}" --ledger year.ledger --spread -o spread.txt; expect_rc 0
-run ledger budget year.ledger --json; near charged "$(awk -v x="$one" 'BEGIN { print 3 * x }')" 1e-6
+run ledger budget year.ledger --json; near charged "$(times 3 "$one")" 1e-6
 three=$(field charged)
 ranks 2 run "${base[@]}" --rho 9 -B 3 --ledger year.ledger; expect_rc 6; expect_empty_out
 expect_err "the budget of the dataset"; check "no statement" test -z "$(grep '^Privacy' err)"
