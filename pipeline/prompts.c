@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "dpinfer/memory.h"
 #include "dpinfer/prompt_texts.h"
+#include "pipeline/prompts.h"
 
 void dpi_prompts_info_init(dpi_prompts_info *info) {
     *info = (dpi_prompts_info){.struct_size = sizeof *info};
@@ -82,7 +83,7 @@ void dpi_prompt_options_init(dpi_prompt_options *options) {
     *options = (dpi_prompt_options){.struct_size = sizeof *options, .chat = DPI_CHAT_AUTO};
 }
 
-static int count_placeholders(dpi_bytes text) {
+int dpi_count_references(dpi_bytes text) {
     int n = 0;
     for (size_t i = 0; i + PLACEHOLDER_BYTES <= text.n_bytes; i++)
         n += memcmp(text.data + i, placeholder, PLACEHOLDER_BYTES) == 0;
@@ -123,7 +124,7 @@ static dpi_status check_query(const dpi_prompt_options *o, dpi_error *err) {
                         o->public_prompt.data ? "public" : "private");
     if (is_blank(o->query))
         return dpi_fail(err, DPI_STATUS_ARG, "query: found no text, allowed is a question");
-    if (count_placeholders(o->query) > 0)
+    if (dpi_count_references(o->query) > 0)
         return dpi_fail(err, DPI_STATUS_ARG,
                         "query: found {reference}, which stands before the query in any case");
     return DPI_STATUS_OK;
@@ -140,7 +141,7 @@ static dpi_status check_description(const dpi_prompt_options *o, dpi_error *err)
     if (is_blank(o->description))
         return dpi_fail(err, DPI_STATUS_ARG,
                         "description: found no text, allowed is what kind of documents these are");
-    if (count_placeholders(o->description) > 0)
+    if (dpi_count_references(o->description) > 0)
         return dpi_fail(err, DPI_STATUS_ARG,
                         "description: found {reference}, which only the private prompt may hold");
     return DPI_STATUS_OK;
@@ -157,13 +158,13 @@ dpi_status dpi_prompt_options_check(const dpi_prompt_options *o, dpi_error *err)
                         o->max_reference_tokens);
     DPI_TRY(check_query(o, err));
     DPI_TRY(check_description(o, err));
-    int n = o->private_prompt.data ? count_placeholders(o->private_prompt) : 1;
+    int n = o->private_prompt.data ? dpi_count_references(o->private_prompt) : 1;
     if (n != 1)
         return dpi_fail(err, DPI_STATUS_ARG,
                         "private_prompt: found %d times {reference}, allowed once", n);
-    if (count_placeholders(o->label) > 0)
+    if (dpi_count_references(o->label) > 0)
         return dpi_fail(err, DPI_STATUS_ARG, "label: found {reference}, which no label may hold");
-    if (count_placeholders(o->public_prompt) > 0)
+    if (dpi_count_references(o->public_prompt) > 0)
         return dpi_fail(err, DPI_STATUS_ARG, "public_prompt: found {reference}, which only the "
                                              "private prompt may hold");
     return DPI_STATUS_OK;

@@ -10,6 +10,7 @@
 #include "dp/exact/votes.h"
 #include "pipeline/augpe/augpe.h"
 #include "pipeline/claim.h"
+#include "pipeline/prompts.h"
 #include "pipeline/release/payers.h"
 
 enum { ROUNDS_MAX = 1000, PER_TEXT_MAX = 64, LOOKAHEAD_MAX = 16 };
@@ -112,14 +113,6 @@ dpi_status dpi_augpe_settle(dpi_augpe_claim *c, dpi_error *err) {
 
 /* ---- From the options ------------------------------------------------------------------------ */
 
-static int count_references(dpi_bytes text) {
-    static const char mark[] = "{reference}";
-    int n = 0;
-    for (size_t i = 0; i + sizeof mark - 1 <= text.n_bytes; i++)
-        n += memcmp(text.data + i, mark, sizeof mark - 1) == 0;
-    return n;
-}
-
 static dpi_status check_options(const dpi_augpe_options *o, dpi_error *err) {
     if (o->struct_size != sizeof *o)
         return dpi_fail(err, DPI_STATUS_ARG, "dpi_augpe_options.struct_size is %zu, must be %zu",
@@ -132,7 +125,7 @@ static dpi_status check_options(const dpi_augpe_options *o, dpi_error *err) {
     if (o->variation == DPI_AUGPE_CONTINUE && (o->write || o->variation_prompt.data))
         return dpi_fail(err, DPI_STATUS_ARG, "variation: found continue, which the local model "
                                              "writes, without a prompt of its own");
-    const int n = count_references(o->variation_prompt);
+    const int n = dpi_count_references(o->variation_prompt);
     if (o->variation_prompt.data && n != 1)
         return dpi_fail(err, DPI_STATUS_ARG,
                         "variation_prompt: found %d times {reference}, allowed once", n);
