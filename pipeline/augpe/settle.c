@@ -217,10 +217,8 @@ dpi_status dpi_augpe_charge(dpi_augpe *f, dpi_error *err) {
 }
 
 void dpi_augpe_give_back(dpi_augpe *f) {
-    if (f->charge == 0 || f->records || f->phase >= DPI_PHASE_READ)
+    if (f->records || f->phase >= DPI_PHASE_READ)
         return;
-    /* If it fails, as it does for units, the charge stays, which is safe. */
-    if (dpi_ledger_give_back(f->options.ledger, f->charge, NULL) == DPI_STATUS_OK)
+    if (dpi_payers_give_back(f->options.ledger, &f->charge))
         f->claim.ledger = (dpi_claim_ledger){0};
-    f->charge = 0;
 }

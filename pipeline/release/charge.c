@@ -179,10 +179,5 @@ dpi_status dpi_release_preview(dpi_release *r, dpi_error *err) {
 }
 
 void dpi_release_give_back(dpi_release *r) {
-    if (r->charge == 0)
-        return;
-    /* If it fails, as it does for units, the charge stays, which is safe. */
-    const dpi_status status = dpi_ledger_give_back(r->options.ledger, r->charge, NULL);
-    (void)status;
-    r->charge = 0;
+    (void)dpi_payers_give_back(r->options.ledger, &r->charge);
 }

@@ -90,3 +90,9 @@ void dpi_payers_keep(dpi_claim_ledger *l, const dpi_dataset_info *info, const dp
                             .before = charge->before};
     memcpy(l->dataset, info->name, sizeof l->dataset);
 }
+
+bool dpi_payers_give_back(dpi_ledger *ledger, int64_t *charge) {
+    const bool done = *charge > 0 && dpi_ledger_give_back(ledger, *charge, NULL) == DPI_STATUS_OK;
+    *charge = 0;
+    return done;
+}

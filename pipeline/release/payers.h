@@ -3,6 +3,8 @@
 #ifndef DPI_RELEASE_PAYERS_H
 #define DPI_RELEASE_PAYERS_H
 
+#include <stdbool.h>
+
 #include "dpinfer/ledger.h"
 #include "dpinfer/records.h"
 
@@ -29,5 +31,8 @@ DPI_MUST_CHECK dpi_status dpi_payers_charge(const dpi_payers *payers, uint8_t **
 /* What a claim says of a charge. */
 void dpi_payers_keep(dpi_claim_ledger *ledger, const dpi_dataset_info *info,
                      const dpi_charge *charge);
+/* A charge of which no record was read; *charge becomes 0, and 0 is none. If it fails, as it does
+ * for units, the charge stays, which is safe: false. */
+bool dpi_payers_give_back(dpi_ledger *ledger, int64_t *charge);
 
 #endif
