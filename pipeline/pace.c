@@ -106,7 +106,7 @@ static dpi_status read_prompt(walk *w, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-static void sort_octaves(const dpi_distribution *d, octaves *all) {
+static void count_octaves(const dpi_distribution *d, octaves *all) {
     dpi_u128 sum = 0;
     for (int32_t i = 0; i < d->n_support; i++)
         sum += d->weights[i];
@@ -132,7 +132,7 @@ static dpi_status draw(walk *w, int32_t text, int32_t *token, dpi_error *err) {
     DPI_TRY(dpi_sampler_distribution(w->sampler, logits, NULL, &d, err));
     const size_t step = (size_t)text * (size_t)w->n_steps + (size_t)w->n[text]++;
     w->top[step] = dpi_pace_top(d.weights, (size_t)d.n_support);
-    sort_octaves(&d, &w->all[step]);
+    count_octaves(&d, &w->all[step]);
     DPI_TRY(dpi_sampler_step(w->sampler, logits, NULL, token, err));
     return w->masked[text] ? dpi_mask_text_push(w->masked[text], *token, err) : DPI_STATUS_OK;
 }
