@@ -146,7 +146,7 @@ static int draw_text(kept_prompts *k, dpi_sampler *sampler, const batch *b, int3
     dpi_generation_options_init(&o);
     o.session = k->session;
     o.sampler = sampler;
-    o.text = 1;
+    o.text = DPI_TEXT_PIECES;
     o.public_tokens = dpi_prompts_public(k->prompts);
     o.n_public = (size_t)k->n_public;
     o.reference_tokens = b->tokens;

@@ -21,6 +21,7 @@
 #include "base/status.h"
 #include "dp/methods/method.h"
 #include "dp/methods/sampler.h"
+#include "pipeline/released.h"
 
 typedef enum phase {
     READING, /* slot `slot` is next */
@@ -31,7 +32,7 @@ typedef enum phase {
 
 struct dpi_generation {
     dpi_generation_options options;
-    dpi_decoder *decoder; /* NULL: no text */
+    dpi_released released;
     dpi_mask_text *masked; /* NULL: all tokens are allowed */
     int32_t n_vocab, n_tokens;
     int32_t n_references; /* prompts that may be there: n_ref times the records of a unit */
@@ -301,8 +302,7 @@ static dpi_status draw(dpi_generation *g, dpi_error *err) {
 static dpi_status tell(dpi_generation *g, dpi_generation_event *event, dpi_error *err) {
     if (g->masked) /* the first that can fail, and then nothing is changed */
         DPI_TRY(dpi_mask_text_push(g->masked, g->token, err));
-    if (g->decoder)
-        DPI_TRY(dpi_decoder_push(g->decoder, g->token, &event->text, &event->n_bytes, err));
+    DPI_TRY(dpi_released_push(&g->released, g->token, &event->text, &event->n_bytes, err));
     g->drawn = false;
     if (!g->options.ignore_eog &&
         dpi_token_is_eog(dpi_session_model(g->options.session), g->token))
@@ -330,12 +330,12 @@ static void reset_sequences(dpi_generation *g) {
     g->n_active = 0;
 }
 
-static void tell_end(dpi_generation *g, dpi_generation_event *event) {
+static dpi_status tell_end(dpi_generation *g, dpi_generation_event *event, dpi_error *err) {
     reset_sequences(g);
-    if (g->decoder)
-        dpi_decoder_finish(g->decoder, &event->text, &event->n_bytes);
+    DPI_TRY(dpi_released_end(&g->released, &event->text, &event->n_bytes, err));
     g->phase = OVER;
     event->type = DPI_EVENT_END;
+    return DPI_STATUS_OK;
 }
 
 void dpi_generation_cancel(dpi_generation *g) {
@@ -351,9 +351,10 @@ void dpi_generation_cancel(dpi_generation *g) {
 /* ---- Advance --------------------------------------------------------------------------------- */
 
 typedef struct advance {
-    dpi_generation *const *all;
+    dpi_generation *const *all; /* [n], NULL for a free place */
     int32_t n;
     dpi_generation_event *events;
+    dpi_session *session; /* NULL: all places are free */
     dpi_status status; /* of the first failure */
     dpi_error *err;
 } advance;
@@ -373,7 +374,7 @@ static void note(advance *a, int32_t i, dpi_status status) {
 }
 
 static bool has_step(const dpi_generation *g) {
-    return g->phase == DRAWING && !g->current && !g->drawn;
+    return g && g->phase == DRAWING && !g->current && !g->drawn;
 }
 
 static int32_t add_rows(const dpi_generation *g, int32_t begin, int32_t end, int32_t *seqs,
@@ -402,8 +403,7 @@ static dpi_status step_rows(const advance *a, int32_t n_rows, int32_t *seqs, int
         g->first_row = n;
         n = add_rows(g, 1, g->n_active, seqs, tokens, n);
     }
-    return dpi_session_step_partial(a->all[0]->options.session, n_rows, seqs, tokens, n_logits,
-                                    err);
+    return dpi_session_step_partial(a->session, n_rows, seqs, tokens, n_logits, err);
 }
 
 static void step(advance *a) {
@@ -429,14 +429,20 @@ static void step(advance *a) {
     }
 }
 
+/* *session = that of all generations. */
 static dpi_status check_generations(dpi_generation *const *all, int32_t n,
-                                    const dpi_generation_event *events, dpi_error *err) {
+                                    const dpi_generation_event *events, dpi_session **session,
+                                    dpi_error *err) {
     if (!all || n < 1 || !events)
         return dpi_fail(err, DPI_STATUS_ARG, "no generations to advance, or no events");
-    for (int32_t i = 0; i < n; i++)
-        if (!all[i] || all[i]->options.session != all[0]->options.session)
+    *session = NULL;
+    for (int32_t i = 0; i < n; i++) {
+        if (all[i] && *session && all[i]->options.session != *session)
             return dpi_fail(err, DPI_STATUS_ARG,
-                            "generation %d is NULL, or of another session than the first", (int)i);
+                            "generation %d is of another session than the first", (int)i);
+        if (all[i])
+            *session = all[i]->options.session;
+    }
     return DPI_STATUS_OK;
 }
 
@@ -450,27 +456,29 @@ static void finish_event(const dpi_generation *g, dpi_generation_event *event) {
 
 dpi_status dpi_generation_advance(dpi_generation *const *generations, int32_t n,
                                   dpi_generation_event *events, dpi_error *err) {
-    DPI_TRY(check_generations(generations, n, events, err));
-    advance a = {generations, n, events, DPI_STATUS_OK, err};
+    advance a = {generations, n, events, NULL, DPI_STATUS_OK, err};
+    DPI_TRY(check_generations(generations, n, events, &a.session, err));
     for (int32_t i = 0; i < n; i++)
         events[i] = (dpi_generation_event){.token = -1, .text = ""};
     step(&a);
     for (int32_t i = 0; i < n; i++) {
         dpi_generation *g = generations[i];
-        if (g->phase == DRAWING && (g->current || g->drawn) && events[i].type == DPI_EVENT_NONE)
+        if (g && g->phase == DRAWING && (g->current || g->drawn) &&
+            events[i].type == DPI_EVENT_NONE)
             note(&a, i, draw_and_tell(g, &events[i], error_of(&a)));
     }
     for (int32_t i = 0; i < n; i++) {
         dpi_generation *g = generations[i];
-        if (events[i].type != DPI_EVENT_NONE)
+        if (!g || events[i].type != DPI_EVENT_NONE)
             continue;
         if (g->phase == READING)
             note(&a, i, read_slot(g, &events[i], error_of(&a)));
         else if (g->phase == ENDING)
-            tell_end(g, &events[i]);
+            note(&a, i, tell_end(g, &events[i], error_of(&a)));
     }
     for (int32_t i = 0; i < n; i++)
-        finish_event(generations[i], &events[i]);
+        if (generations[i])
+            finish_event(generations[i], &events[i]);
     return a.status;
 }
 
@@ -506,7 +514,7 @@ static dpi_status check_options(const dpi_generation_options *o, dpi_error *err)
     if (o->n_recalled > 0 && !o->recalled_tokens)
         return dpi_fail(err, DPI_STATUS_ARG, "the tokens to recall are NULL");
     DPI_TRY(dpi_check_range("n_recalled", o->n_recalled, 0, s->n_tokens, err));
-    DPI_TRY(dpi_check_range("text", o->text, 0, 1, err));
+    DPI_TRY(dpi_check_range("text", o->text, DPI_TEXT_NONE, DPI_TEXT_WHOLE, err));
     return dpi_check_range("ignore_eog", o->ignore_eog, 0, 1, err);
 }
 
@@ -553,7 +561,7 @@ static dpi_status allocate(dpi_generation *g, dpi_error *err) {
     const dpi_model *model = dpi_session_model(g->options.session);
     if (g->options.mask)
         DPI_TRY(dpi_mask_text_create(g->options.mask, &g->masked, err));
-    return g->options.text ? dpi_decoder_create(model, &g->decoder, err) : DPI_STATUS_OK;
+    return dpi_released_open(model, g->options.text, g->n_tokens, &g->released, err);
 }
 
 dpi_status dpi_generation_create(const dpi_generation_options *options,
@@ -581,7 +589,7 @@ void dpi_generation_free(dpi_generation *g) {
         return;
     const size_t n_seq = (size_t)g->n_references + 1;
     dpi_generation_cancel(g);
-    dpi_decoder_free(g->decoder);
+    dpi_released_close(&g->released);
     dpi_mask_text_free(g->masked);
     dpi_wipe_free(g->seqs, n_seq * sizeof *g->seqs); /* which slots were null is private */
     dpi_wipe_free(g->logits, n_seq * sizeof *g->logits);

@@ -217,7 +217,7 @@ static dpi_status create_generation(worker *w, answer *a, dpi_error *err) {
     o.n_held = a->n_held;
     o.first_seq = a->first_seq;
     o.n_piece = PIECE;
-    o.text = 1;
+    o.text = DPI_TEXT_PIECES;
     return dpi_generation_create(&o, &a->generation, err);
 }
 

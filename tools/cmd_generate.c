@@ -24,8 +24,8 @@ enum { SLOTS_MAX = 256, SLOTS = 32, PROMPTS_MAX = 64 };
 
 /* A text from its first token until it is written, which is in the order of their numbers. */
 typedef struct text {
-    char *bytes;
-    size_t n, room;
+    char *bytes; /* [n] when it is over */
+    size_t n;
     int32_t n_drawn;
     bool over, ended;
 } text;
@@ -284,7 +284,8 @@ static int begin_text(generating *g, slot *s, int32_t seq) {
     dpi_status status = dpi_prompts_info_get(g->prompts[label], &info, &err);
     s->index = g->n_begun++;
     s->bits = (uint64_t)g->a->v[OPT_DRAW_SEED].i * 0x9e3779b97f4a7c15u + (uint64_t)s->index;
-    o.session = g->session, o.sampler = s->sampler, o.first_seq = seq, o.text = 1;
+    o.session = g->session, o.sampler = s->sampler, o.first_seq = seq;
+    o.text = DPI_TEXT_WHOLE;
     o.public_tokens = dpi_prompts_public(g->prompts[label]);
     o.n_public = (size_t)info.n_public;
     o.prompt_seqs = &prompt_seq;
@@ -300,18 +301,14 @@ static int begin_text(generating *g, slot *s, int32_t seq) {
     return status == DPI_STATUS_OK ? CLI_OK : fail(status, &err);
 }
 
-static int add_bytes(text *t, const dpi_generation_event *e) {
-    if (t->n + e->n_bytes > t->room) {
-        const size_t room = 2 * (t->n + e->n_bytes);
-        char *bytes = realloc(t->bytes, room);
-        if (!bytes)
-            return no_memory();
-        t->bytes = bytes, t->room = room;
-    }
-    if (e->n_bytes > 0)
-        memcpy(t->bytes + t->n, e->text, e->n_bytes);
-    t->n += e->n_bytes;
+static int keep_text(text *t, const dpi_generation_event *e) {
+    t->bytes = malloc(e->n_bytes + 1);
+    if (!t->bytes)
+        return no_memory();
+    memcpy(t->bytes, e->text, e->n_bytes);
+    t->n = e->n_bytes;
     t->n_drawn = e->n_drawn;
+    t->over = true, t->ended = e->end == DPI_END_EOG;
     return CLI_OK;
 }
 
@@ -394,11 +391,9 @@ static int advance(generating *g, bool *open) {
         return code;
     const dpi_status status = dpi_generation_advance(live, n, events, &err);
     for (int32_t i = 0; i < n && code == CLI_OK; i++) {
-        text *t = &g->texts[of[i]->index];
-        code = add_bytes(t, &events[i]);
         if (events[i].type != DPI_EVENT_END)
             continue;
-        t->over = true, t->ended = events[i].end == DPI_END_EOG;
+        code = keep_text(&g->texts[of[i]->index], &events[i]);
         dpi_generation_free(of[i]->generation);
         of[i]->generation = NULL;
     }

@@ -229,7 +229,7 @@ static int write_tokens(extract *x, const int32_t *tokens, size_t n, extract_bet
     o.sampler = x->sampler;
     o.public_tokens = tokens;
     o.n_public = n;
-    o.text = 1;
+    o.text = DPI_TEXT_PIECES;
     if (dpi_generation_create(&o, &generation, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
     const int code = draw_tokens(generation, between, user, &g);

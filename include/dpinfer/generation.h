@@ -7,7 +7,7 @@
  *
  *     dpi_generation_options o;
  *     dpi_generation_options_init(&o);
- *     o.session = session, o.sampler = sampler, o.text = 1;
+ *     o.session = session, o.sampler = sampler, o.text = DPI_TEXT_PIECES;
  *     o.public_tokens = public_tokens, o.n_public = n_public;
  *     o.reference_tokens = tokens, o.n_reference_tokens = n_tokens, o.n_ref = n_ref;
  *     dpi_generation *g = NULL;
@@ -20,20 +20,19 @@
  *     dpi_generation_free(g);
  *
  * Several, with a sampler each and sequences of their own (first_seq); one that ends makes room for
- * the next:
+ * the next (NULL is a free place):
  *
- *     while (n > 0) {
+ *     do {
+ *         for (int32_t i = 0; i < n; i++)
+ *             if (!live[i] && next_text(&o, i))
+ *                 status = dpi_generation_create(&o, &live[i], &err);
  *         status = dpi_generation_advance(live, n, events, &err);
- *         for (int32_t i = n - 1; i >= 0; i--) {
- *             show(live[i], events[i].text, events[i].n_bytes);
- *             if (events[i].type == DPI_EVENT_END || events[i].type == DPI_EVENT_ERROR) {
- *                 dpi_generation_free(live[i]);
- *                 live[i] = live[--n];
- *             }
+ *         for (int32_t i = 0; i < n; i++) {
+ *             show(i, events[i].text, events[i].n_bytes);
+ *             if (events[i].type == DPI_EVENT_END || events[i].type == DPI_EVENT_ERROR)
+ *                 dpi_generation_free(live[i]), live[i] = NULL;
  *         }
- *         while (n < most && next_text(&o))
- *             status = dpi_generation_create(&o, &live[n++], &err);
- *     }
+ *     } while (any(live, n));
  */
 #ifndef DPINFER_GENERATION_H
 #define DPINFER_GENERATION_H
@@ -64,6 +63,13 @@ typedef enum dpi_end {
     DPI_END_CANCELLED = 3 /* dpi_generation_cancel */
 } dpi_end;
 
+/* Which events have text. */
+typedef enum dpi_text_of_events {
+    DPI_TEXT_NONE = 0,
+    DPI_TEXT_PIECES = 1, /* TOKEN: what the token completes; END: what was held back */
+    DPI_TEXT_WHOLE = 2   /* END alone: the whole text */
+} dpi_text_of_events;
+
 typedef struct dpi_generation_event {
     int32_t type;   /* a dpi_event */
     int32_t status; /* a dpi_status: why, with ERROR; else OK */
@@ -74,8 +80,8 @@ typedef struct dpi_generation_event {
     int32_t n_drawn;   /* tokens released so far, end-of-generation included */
     int32_t end; /* a dpi_end: how the text ended; the last TOKEN has it already */
     int32_t reserved;
-    const char *text; /* [n_bytes] what the token completes, with END what was held back; never
-                         NULL. The generation's, until its next advance, cancel or free */
+    const char *text; /* [n_bytes] as dpi_text_of_events says; never NULL. The generation's, until
+                         its next advance, cancel or free */
     size_t n_bytes;
 } dpi_generation_event;
 
@@ -121,7 +127,7 @@ typedef struct dpi_generation_options {
                                        (dpi_sampler_recall). Until all of them have come; default
                                        none */
     int32_t n_recalled;
-    int32_t text;    /* 1: events have text; default 0 */
+    int32_t text; /* a dpi_text_of_events; default NONE */
     int32_t ignore_eog; /* 1: an end-of-generation token is one like others, and T tokens are drawn;
                            default 0 */
     const dpi_spread *spread; /* the references are this part of the text's, n_ref those of the
@@ -153,14 +159,14 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_generation_create(const dpi_generation_opt
 DPI_API void dpi_generation_free(dpi_generation *generation);
 
 /* Ends the text where it is and wipes the caches of its sequences; what was released stays
- * released. The next advance gives END, with the text that was held back. After the last token:
+ * released. The next advance gives END, with the text that END has. After the last token:
  * nothing. */
 DPI_API void dpi_generation_cancel(dpi_generation *generation);
 
 /* One step of each of n (>= 1) generations of one session, all of them different; events [n] says
- * what happened to each. Tokens that were drawn before go through one pass that reads the weights
- * once, new ones are drawn, and then prompts are read. The session is not used for anything else
- * meanwhile, but may be between two calls, on other sequences.
+ * what happened to each. NULL is a free place: NONE. Tokens that were drawn before go through one
+ * pass that reads the weights once, new ones are drawn, and then prompts are read. The session is
+ * not used for anything else meanwhile, but may be between two calls, on other sequences.
  *
  * On failure the status and *err are those of the first generation that failed, and the events
  * are filled in all the same: of the others some have released tokens. A generation with an ERROR

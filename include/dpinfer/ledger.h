@@ -30,6 +30,7 @@
 #define DPINFER_LEDGER_H
 
 #include "dpinfer/account.h"
+#include "dpinfer/method.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -177,6 +178,13 @@ DPI_API void dpi_charge_init(dpi_charge *charge);
 DPI_API DPI_MUST_CHECK dpi_status dpi_ledger_reserve(dpi_ledger *ledger, const char *dataset,
                                                      const dpi_charge_request *request,
                                                      dpi_charge *charge, dpi_error *err);
+/* The same for one text of a sampler, in a dataset of scope DATASET: dpi_method_cost of its
+ * options, and the name of its method. `note` as in the request, *charge may be NULL. Errors: also
+ * UNSUPPORTED (a method without a guarantee). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_ledger_reserve_text(dpi_ledger *ledger, const char *dataset,
+                                                          const dpi_sampler *sampler,
+                                                          const char *note, dpi_charge *charge,
+                                                          dpi_error *err);
 /* Which units have paid for a charge that was made: for a run that goes on. Only units->pays is
  * changed. Errors: ARG (no such dataset; no such charge of it), UNSUPPORTED (a file of an earlier
  * form that was opened with read_only); those of the file. */

@@ -7,6 +7,8 @@
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "dp/methods/sampler.h"
+#include "dpinfer/registry.h"
 #include "pipeline/ledger/amount.h"
 #include "pipeline/ledger/ledger.h"
 
@@ -234,6 +236,20 @@ dpi_status dpi_ledger_reserve(dpi_ledger *l, const char *dataset, const dpi_char
     if (status == DPI_STATUS_OK && result)
         *result = c;
     return status;
+}
+
+dpi_status dpi_ledger_reserve_text(dpi_ledger *l, const char *dataset, const dpi_sampler *sampler,
+                                   const char *note, dpi_charge *result, dpi_error *err) {
+    const dpi_sampler_options *o = dpi_sampler_options_get(sampler);
+    dpi_charge_request request;
+    dpi_cost cost;
+    dpi_cost_init(&cost);
+    DPI_TRY(dpi_method_cost(o, dpi_sampler_plan_get(sampler), &cost, err));
+    dpi_charge_request_init(&request);
+    request.cost = &cost;
+    request.method = dpi_method_get(o->method)->name;
+    request.note = note;
+    return dpi_ledger_reserve(l, dataset, &request, result, err);
 }
 
 dpi_status dpi_ledger_give_back(dpi_ledger *l, int64_t id, dpi_error *err) {

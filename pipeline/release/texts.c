@@ -340,7 +340,7 @@ static dpi_status create_generation(dpi_release *r, dpi_place *place, const dpi_
     o.session = r->session;
     o.sampler = place->sampler;
     o.first_seq = place->first_seq;
-    o.text = 1;
+    o.text = DPI_TEXT_PIECES;
     o.recalled_tokens = t->recalled;
     o.n_recalled = t->n_recalled;
     o.mask = r->mask;

@@ -272,7 +272,7 @@ static int32_t generate(const dpi_model *model, const dpi_sampler_options *o, dp
     options.reference_tokens = references;
     options.n_reference_tokens = n_tokens;
     options.n_ref = o->n_ref;
-    options.text = 1;
+    options.text = DPI_TEXT_PIECES;
     options.mask = mask;
     assert_ok(dpi_generation_create(&options, &g, &err), &err);
     for (size_t n = 0; e.type != DPI_EVENT_END; n += e.n_bytes) {

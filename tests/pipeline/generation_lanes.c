@@ -152,7 +152,7 @@ dpi_generation_options options_of(text *x, dpi_session *s, int32_t first_seq) {
     o.n_ref = x->options.n_ref;
     o.first_seq = first_seq;
     o.n_prefix = x->n_prefix;
-    o.text = 1;
+    o.text = DPI_TEXT_PIECES;
     return o;
 }
 

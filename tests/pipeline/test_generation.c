@@ -305,6 +305,40 @@ static void test_null_slots(void **state) {
     dpi_session_free(s);
 }
 
+/* The whole text with END alone, beside another one's pieces; free places change nothing. */
+static void test_whole_text(void **state) {
+    (void)state;
+    dpi_session *s = open_lanes(2, 1);
+    dpi_generation *places[4] = {NULL};
+    dpi_generation_event events[4];
+    lane lanes[2];
+    dpi_error err;
+    begin(&lanes[1], &texts[1], s, LANE, 0);
+    dpi_generation_options o = options_of(&texts[0], s, 0);
+    o.text = DPI_TEXT_WHOLE;
+    texts[0].seed = texts[0].first_seed;
+    lanes[0] = (lane){.x = &texts[0], .g = create(&o)};
+    assert_true(texts[0].n_written > 0);
+    while (lanes[0].x || lanes[1].x) {
+        places[1] = lanes[1].x ? lanes[1].g : NULL;
+        places[3] = lanes[0].x ? lanes[0].g : NULL;
+        assert_ok(dpi_generation_advance(places, 4, events, &err), &err);
+        for (int i = 0; i < 4; i++) {
+            if (!places[i]) {
+                assert_int_equal(events[i].type, DPI_EVENT_NONE);
+                assert_int_equal(events[i].n_bytes, 0);
+                continue;
+            }
+            if (i == 3 && events[i].type != DPI_EVENT_END)
+                assert_int_equal(events[i].n_bytes, 0);
+            check_event(&lanes[i == 1], s, &events[i]);
+        }
+    }
+    places[1] = places[3] = NULL;
+    assert_ok(dpi_generation_advance(places, 4, events, &err), &err);
+    dpi_session_free(s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shared_passes),
@@ -314,6 +348,7 @@ int main(void) {
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_null_slots),
+        cmocka_unit_test(test_whole_text),
     };
     return cmocka_run_group_tests(tests, lanes_setup, lanes_teardown);
 }

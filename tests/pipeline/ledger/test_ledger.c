@@ -266,6 +266,47 @@ static void test_arguments(void **state) {
     bench_remove(&b);
 }
 
+/* A text of a sampler costs T steps of its eta, which is less than zCDP says of them. */
+static void test_text(void **state) {
+    (void)state;
+    bench b;
+    bench_make(&b);
+    dpi_ledger *ledger = open_ledger(b.path, 1);
+    add_letters(ledger, DPI_SCOPE_DATASET);
+    dpi_sampler_options o;
+    dpi_sampler *sampler;
+    dpi_charge_request r;
+    dpi_charge c, wanted;
+    dpi_cost cost;
+    dpi_error err;
+    dpi_charge_init(&c), dpi_charge_init(&wanted);
+    dpi_charge_request_init(&r), dpi_cost_init(&cost);
+    dpi_sampler_options_init(&o);
+    o.n_vocab = 100, o.top_k = 50, o.n_ref = 8, o.n_tokens = 20, o.epsilon = .5, o.delta = 1e-6;
+    assert_ok(dpi_sampler_create(&o, &sampler, &err), &err);
+    assert_ok(dpi_ledger_reserve_text(ledger, "letters", sampler, "why", &c, &err), &err);
+    const dpi_sampler_plan *plan = dpi_sampler_plan_get(sampler);
+    assert_ok(dpi_cost_add(&cost, DPI_COST_RANGE, 20, plan->eta, 0, &err), &err);
+    r.cost = &cost, r.method = "invisibleink";
+    assert_ok(dpi_ledger_reserve(ledger, "letters", &r, &wanted, &err), &err);
+    assert_int_equal(c.amount, wanted.amount);
+    assert_ok(reserve_rho(ledger, "letters", plan->rho_total, &wanted, &err), &err);
+    assert_true(c.amount > 0 && c.amount <= wanted.amount);
+    assert_string_equal(c.method, "invisibleink");
+    assert_string_equal(c.note, "why");
+    assert_int_equal(info_of(ledger, "letters").n_charges, 3);
+    assert_error(dpi_ledger_reserve_text(ledger, "other", sampler, NULL, &c, &err), DPI_STATUS_ARG,
+                 &err, "other");
+    dpi_sampler_free(sampler);
+    o.method = DPI_METHOD_PLAIN, o.n_ref = 0;
+    assert_ok(dpi_sampler_create(&o, &sampler, &err), &err);
+    assert_error(dpi_ledger_reserve_text(ledger, "letters", sampler, NULL, &c, &err),
+                 DPI_STATUS_UNSUPPORTED, &err, "");
+    dpi_sampler_free(sampler);
+    dpi_ledger_close(ledger);
+    bench_remove(&b);
+}
+
 /* ---- The file -------------------------------------------------------------------------------- */
 
 static dpi_status try_open(const char *path, dpi_error *err) {
@@ -508,6 +549,7 @@ int main(void) {
         cmocka_unit_test(test_names_of_sqlite), cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_overwritten),     cmocka_unit_test(test_locked),
         cmocka_unit_test(test_read_only),       cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,28 @@
+/* released.h - the text of the tokens that a generation has released, in pieces or as a whole.
+ * Internal. */
+#ifndef DPI_PIPELINE_RELEASED_H
+#define DPI_PIPELINE_RELEASED_H
+
+#include "base/text.h"
+#include "dpinfer.h"
+
+/* Begins as {0}, which has no text. */
+typedef struct dpi_released {
+    dpi_decoder *decoder; /* NULL: no text */
+    int32_t *tokens;      /* WHOLE: [n_most] of which n are there; else NULL */
+    int32_t n, n_most;
+    dpi_text whole;
+} dpi_released;
+
+/* text: a dpi_text_of_events; at most n_most tokens come. Errors: MEMORY. */
+dpi_status dpi_released_open(const dpi_model *model, int32_t text, int32_t n_most, dpi_released *r,
+                             dpi_error *err);
+/* The text of a TOKEN event; what is not there is left as it is. Errors: MEMORY; then nothing has
+ * changed. */
+dpi_status dpi_released_push(dpi_released *r, int32_t token, const char **text, size_t *n_bytes,
+                             dpi_error *err);
+/* The text of END, the same. Until dpi_released_close. */
+dpi_status dpi_released_end(dpi_released *r, const char **text, size_t *n_bytes, dpi_error *err);
+void dpi_released_close(dpi_released *r);
+
+#endif
