@@ -57,6 +57,12 @@ void dpi_claim_name_model(dpi_claim *claim, const char *name) {
     claim->model_name[n] = '\0';
 }
 
+const char *dpi_pace_given_name(int32_t given) {
+    return given == DPI_PACE_GIVEN_THETA    ? "pace_theta"
+           : given == DPI_PACE_GIVEN_TOKENS ? "pace_tokens"
+                                            : NULL;
+}
+
 const char *dpi_labels_name(int32_t labels) {
     return labels == DPI_LABELS_PUBLIC ? "public" : labels == DPI_LABELS_PRIVATE ? "private" : NULL;
 }
@@ -203,6 +209,8 @@ dpi_status dpi_claim_check(const dpi_claim *c, dpi_error *err) {
     DPI_TRY(dpi_check_range("n_records", c->n_records, 0, INT64_MAX, err));
     DPI_TRY(dpi_check_range("pace_texts", c->pace_texts, 0,
                             c->method.pace == DPI_PACE_NONE ? 0 : INT32_MAX, err));
+    DPI_TRY(dpi_check_range("pace_given", c->pace_given, 0,
+                            c->pace_texts > 0 ? DPI_PACE_GIVEN_TOKENS : 0, err));
     const dpi_method_info *m = dpi_method_get(c->method.method);
     if (!m)
         return dpi_fail(err, DPI_STATUS_ARG, "method is %d, must be 0..%d", c->method.method,

@@ -201,8 +201,12 @@ static void add_method(list *l, const dpi_claim *c) {
             l->facts[l->n++] = facts[i];
     if (c->pace_texts > 0) {
         add_int(l, "pace_texts", NULL, c->pace_texts);
-        add_text(l, NULL, "pace found from", "%d texts of the public prompt, which cost nothing",
-                 (int)c->pace_texts);
+        const char *given = dpi_pace_given_name(c->pace_given);
+        if (given)
+            add_text(l, "pace_given", NULL, "%s", given);
+        add_text(l, NULL, "pace found from",
+                 "%d texts of the public prompt, which cost nothing%s%s%s", (int)c->pace_texts,
+                 given ? "; " : "", given ? given : "", given ? " was given" : "");
     }
 }
 

@@ -49,6 +49,12 @@ static void add_time(facts *f, const dpi_claim *claim, const dpi_release_plan *p
 
 static void add_pace(facts *f, const dpi_claim *claim) {
     const int64_t n_tokens = claim->method.n_tokens;
+    if (claim->method.pace_theta > 0)
+        facts_real(f, "pace_theta", NULL, claim->method.pace_theta);
+    if (claim->method.pace_tokens > 0)
+        facts_int(f, "pace_tokens", NULL, claim->method.pace_tokens);
+    if (claim->method.pace_share > 0)
+        facts_real(f, "pace_share", NULL, claim->method.pace_share);
     if (claim->pace_texts == 0)
         return;
     facts_line(f, "finding the pace",

@@ -51,6 +51,16 @@ typedef struct dpi_claim_ledger {
     int64_t before; /* charged before the run; with scope UNIT what one unit was charged at most */
 } dpi_claim_ledger;
 
+/* Of theta and the quota of a pace, that which the operator gave. */
+typedef enum dpi_pace_given {
+    DPI_PACE_GIVEN_NONE = 0,
+    DPI_PACE_GIVEN_THETA = 1,
+    DPI_PACE_GIVEN_TOKENS = 2
+} dpi_pace_given;
+
+/* "pace_theta", "pace_tokens"; NULL for another value. Static. */
+DPI_API const char *dpi_pace_given_name(int32_t given);
+
 typedef struct dpi_claim {
     size_t struct_size;
     /* Method, its parameters, budget, adjacency, accountant, B (as denominator), T (as n_tokens), k
@@ -64,6 +74,7 @@ typedef struct dpi_claim {
     int32_t record_in_prompt; /* 0: only PLAIN, from the public prompt alone */
     int32_t randomness;       /* a dpi_randomness */
     int32_t pace_texts;       /* the pace was found from so many public texts; 0: it was given */
+    int32_t pace_given;       /* a dpi_pace_given: what was not found from them, with pace_texts */
     int32_t random_weights;   /* 1: the model says that its weights are random (timing only) */
     int32_t labels;          /* a dpi_labels */
     int32_t n_labels;        /* 0: there are none */

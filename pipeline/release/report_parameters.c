@@ -67,8 +67,9 @@ json_t *dpi_report_parameters(const dpi_claim *c) {
         ok = json_object_set_new(object, p->key, write_parameter(p, &c->method)) == 0;
     }
     const char *labels = dpi_labels_name(c->labels);
-    json_t *rest = json_pack("{s:o, s:i, s:o, s:s, s:b, s:s, s:s?, s:o, s:o, s:o, s:o}",
+    json_t *rest = json_pack("{s:o, s:s?, s:i, s:o, s:s, s:b, s:s, s:s?, s:o, s:o, s:o, s:o}",
         "pace_texts", c->pace_texts > 0 ? json_integer(c->pace_texts) : json_null(),
+        "pace_given", dpi_pace_given_name(c->pace_given),
         "n_texts", c->n_texts,
         "n_records", c->n_records > 0 ? json_integer(c->n_records) : json_null(),
         "unit", dpi_record_kind_text(c->record_kind),
@@ -169,6 +170,14 @@ static dpi_status read_parameter(const dpi_parameter *p, const json_t *object,
     return DPI_STATUS_OK;
 }
 
+static dpi_status read_given(const json_t *object, int32_t *given, dpi_error *err) {
+    const char *names[] = {dpi_pace_given_name(DPI_PACE_GIVEN_THETA),
+                           dpi_pace_given_name(DPI_PACE_GIVEN_TOKENS), NULL};
+    DPI_TRY(read_choice(object, "pace_given", names, given, err));
+    ++*given;
+    return DPI_STATUS_OK;
+}
+
 /* What is not in dpi_sampler_options. */
 static dpi_status read_rest(const json_t *object, dpi_claim *c, dpi_error *err) {
     int64_t n_texts = 0;
@@ -176,6 +185,7 @@ static dpi_status read_rest(const json_t *object, dpi_claim *c, dpi_error *err) 
     const json_t *n_records = json_object_get(object, "n_records");
     const json_t *in_prompt = json_object_get(object, "record_in_prompt");
     const json_t *pace_texts = json_object_get(object, "pace_texts");
+    const json_t *given = json_object_get(object, "pace_given");
     int64_t n_pace_texts = 0;
     DPI_TRY(read_int(object, "n_texts", 1, INT32_MAX, &n_texts, err));
     list_kinds(kinds);
@@ -187,6 +197,8 @@ static dpi_status read_rest(const json_t *object, dpi_claim *c, dpi_error *err) 
         DPI_TRY(read_int(object, "n_records", 1, INT32_MAX, &c->n_records, err));
     if (!json_is_null(pace_texts))
         DPI_TRY(read_int(object, "pace_texts", 1, INT32_MAX, &n_pace_texts, err));
+    if (given && !json_is_null(given)) /* reports before it have no such key */
+        DPI_TRY(read_given(object, &c->pace_given, err));
     c->n_texts = (int32_t)n_texts;
     c->pace_texts = (int32_t)n_pace_texts;
     c->record_in_prompt = json_is_true(in_prompt);

@@ -228,11 +228,13 @@ static json_t *realised(const dpi_claim *c) {
 
 /* Where the numbers of the pace come from; "" without a pace. */
 static void pace_source(const dpi_claim *c, char *text, size_t size) {
+    const char *given = dpi_pace_given_name(c->pace_given);
     text[0] = '\0';
     if (c->pace_texts > 0)
         snprintf(text, size,
                  "found from %d texts that the model drew from the public prompt before a record "
-                 "was read; they cost nothing", (int)c->pace_texts);
+                 "was read; they cost nothing%s%s%s", (int)c->pace_texts, given ? "; " : "",
+                 given ? given : "", given ? " was given by the operator" : "");
     else if (c->method.pace != DPI_PACE_NONE)
         snprintf(text, size, "given by the operator: an input, like the other options");
 }
@@ -258,7 +260,7 @@ static void form_source(const dpi_claim *c, char *text, size_t size) {
 }
 
 static json_t *transparency(const dpi_claim *c) {
-    char method[512], pace[160], groups[240], form[160];
+    char method[512], pace[200], groups[240], form[160];
     dpi_method_settings(&c->method, method, sizeof method);
     pace_source(c, pace, sizeof pace);
     group_source(c, groups, sizeof groups);

@@ -17,6 +17,14 @@ static int32_t count_texts(const dpi_claim *c, int32_t most) {
     return n < TEXTS_LEAST ? TEXTS_LEAST : n < most ? (int32_t)n : most;
 }
 
+/* What dpi_pace_find leaves as it is. */
+static int32_t given_in(const dpi_sampler_options *m) {
+    if (m->pace_theta > 0)
+        return DPI_PACE_GIVEN_THETA;
+    const int32_t quota = m->method == DPI_METHOD_AMIN ? m->n_private : m->pace_tokens;
+    return quota > 0 ? DPI_PACE_GIVEN_TOKENS : DPI_PACE_GIVEN_NONE;
+}
+
 static dpi_status find(dpi_release *r, dpi_sampler_options *method, dpi_error *err) {
     dpi_pace_search search;
     dpi_session_options session = r->options.session;
@@ -34,6 +42,7 @@ static dpi_status find(dpi_release *r, dpi_sampler_options *method, dpi_error *e
     search.cancel = session.cancel;
     search.cancel_user = session.cancel_user;
     search.mask = r->mask;
+    r->claim.pace_given = given_in(method);
     const dpi_status status = dpi_pace_find(&search, method, err);
     if (status == DPI_STATUS_OK)
         r->claim.pace_texts = search.n_texts;
@@ -43,5 +52,7 @@ static dpi_status find(dpi_release *r, dpi_sampler_options *method, dpi_error *e
 
 dpi_status dpi_release_settle_pace(dpi_release *r, dpi_error *err) {
     dpi_sampler_options *method = &r->claim.method;
+    /* More than T would leave each token less, and pay for tokens that never come. */
+    DPI_TRY(dpi_check_range("pace_tokens", method->pace_tokens, 0, method->n_tokens, err));
     return dpi_pace_is_open(method) ? find(r, method, err) : dpi_pace_find(NULL, method, err);
 }

@@ -460,6 +460,18 @@ expect_err "free where the likeliest token has more than 0.5, and after 7 privat
 expect_no_err "texts of the public prompt"
 check "it was given" grep -q '"pace_texts": null' pace.json
 run verify pace.json; expect_rc 0
+run run "$model" "$refs" --rho 1 -n 24 --pace-theta .5 --report pace.json --overwrite
+expect_rc 0; expect_err "which cost nothing; pace_theta was given"
+check "theta was given, T_p found" grep -q '"pace_given": "pace_theta"' pace.json
+check "which is told" grep -q 'they cost nothing; pace_theta was given by the operator"' pace.json
+run verify pace.json; expect_rc 0
+sed -i 's/"pace_given": "pace_theta"/"pace_given": "pace_tokens"/' pace.json
+run verify pace.json; expect_rc 1; expect_err "transparency.pace"
+run plan "$model" "$refs" --rho 1 -n 24 --pace-tokens 7 --json
+expect_rc 0; check "T_p was given" test "$(text_field pace_given out)" = pace_tokens
+check "theta in numbers" test -n "$(field pace_theta)"
+run plan "$model" "$refs" --rho 1 -n 24 --pace-tokens 25
+expect_rc 2; expect_err "pace_tokens is 25, must be 0..24"
 run run "$model" "$refs" --rho 1 -n 24 --pace none; expect_rc 0; expect_no_err "pace"
 run plan "$model" "$refs" --rho 1 -n 24 --query "Who was glad?" --json
 check "a question has a pace" test "$(text_field pace out | cut -d: -f1)" = top
