@@ -2,7 +2,7 @@
 """All methods on one frontier: what texts are worth, and what they tell, against epsilon and time.
 
     bench/frontier.py run BUILD OUT.csv [--domains ticket,discharge] [--records 512]
-                      [--methods public,plain,...] [--epsilons 1,10,inf] [--texts 64] [--threads 1]
+                      [--methods public,plain,...] [--epsilons 1,10,inf] [--texts N] [--threads 1]
     bench/frontier.py tables UTILITY.md CSV...
 
 run: made-up records of a private law, twice as many as are used: a fair coin says which half is
@@ -219,10 +219,12 @@ def measure(o):
                 sets[domain] = make_records(o, domain)
             members, _, planted, _ = sets[domain]
             records = members + planted
+            one = argparse.Namespace(**vars(o))
+            one.texts = o.texts or max(1, len(records) // SLOTS)
             random.Random(o.seed).shuffle(records)
             with tempfile.TemporaryDirectory() as folder:
-                texts, training, each = write_texts(o, method, domain, records, epsilon, folder)
-                row = row_of(o, method, domain, epsilon, texts, sets[domain], laws[domain],
+                texts, training, each = write_texts(one, method, domain, records, epsilon, folder)
+                row = row_of(one, method, domain, epsilon, texts, sets[domain], laws[domain],
                              training, each, folder)
             row["epsilon"] = key
             out.writerow(row)
@@ -417,7 +419,8 @@ def main():
     p.add_argument("--epsilons", default="1,10,inf")
     p.add_argument("--records", type=int, default=512, help="members, about")
     p.add_argument("--canaries", type=int, default=32, help="planted, about")
-    p.add_argument("--texts", type=int, default=64, help="of methods with a free number of texts")
+    p.add_argument("--texts", type=int, help="of methods with a free number of texts; default: as "
+                   "many as the others write, since fewer texts are further from any law")
     p.add_argument("--seed", type=int, default=7)
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--steps", type=int, default=20, help="of finetune, as the options below")
