@@ -170,7 +170,7 @@ static int run_read(const char *path, FILE *out) {
     int code = in ? 0 : fail(path, strerror(errno));
     while (code == 0 && getline(&line, &size, in) > 0) {
         json_error_t err;
-        json_t *object = json_loads(line, 0, &err);
+        json_t *object = json_loads(line, JSON_ALLOW_NUL, &err); /* noise may be a NUL */
         const json_t *text = json_object_get(object, "text");
         if (json_is_string(text)) {
             corpus_reading r;

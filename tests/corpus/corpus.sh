@@ -44,6 +44,9 @@ done
 try "20 examples" test "$(grep -c '^{"user":".*","assistant":".*"}$' "$dir/a")" = 20
 try "splits differ" test "$(sort "$dir/a" "$dir/b" "$dir/c" | uniq | wc -l)" = 60
 
+printf '{"text":"a\\u0000b"}\n' >"$dir/nul" # noise may be a NUL
+try "a text with a NUL is none" grep -q '"sentences":0' <("$corpus" read "$dir/nul")
+
 refuse "no such command: walk" walk
 refuse "--domain: allowed are" make --domain novel
 refuse "--law: allowed are" make --domain court --law common
