@@ -207,18 +207,13 @@ static int32_t quota_of(const walk *w, rule r) {
     return n < 1 ? 1 : n < w->method->n_tokens ? (int32_t)n : w->method->n_tokens;
 }
 
-static int32_t *quota_field(dpi_sampler_options *m) {
-    const dpi_method_ops *ops = dpi_method_ops_get(m->method);
-    return ops->quota ? ops->quota(m) : &m->pace_tokens;
-}
-
 /* By how much references move a log weight at most, with a quota. */
 static dpi_status swing_of(const dpi_sampler_options *m, int32_t quota, double *swing,
                            dpi_error *err) {
     dpi_sampler_options o = *m;
     dpi_sampler_plan plan;
     dpi_sampler_plan_init(&plan);
-    *quota_field(&o) = quota;
+    *dpi_method_quota(&o) = quota;
     DPI_TRY(dpi_sampler_plan_make(&o, &plan, err));
     *swing = plan.clip / o.tau;
     return DPI_STATUS_OK;
@@ -283,7 +278,7 @@ static dpi_status best_theta(const walk *w, const dpi_sampler_options *m, int32_
 }
 
 static dpi_status settle_top(const walk *w, dpi_sampler_options *m, dpi_error *err) {
-    int32_t *quota = quota_field(m);
+    int32_t *quota = dpi_method_quota(m);
     if (m->pace_theta == 0)
         DPI_TRY(best_theta(w, m, *quota, &m->pace_theta, err));
     if (*quota == 0)
@@ -374,7 +369,7 @@ int32_t dpi_pace_is_open(const dpi_sampler_options *method) {
     const bool quota = kind == DPI_PACE_TOP || kind == DPI_PACE_CHANGE;
     if (!dpi_method_parameter_find(m->method, "pace"))
         return 0;
-    return (quota && (m->pace_theta == 0 || *quota_field(m) == 0)) ||
+    return (quota && (m->pace_theta == 0 || *dpi_method_quota(m) == 0)) ||
            (kind == DPI_PACE_SHARE && m->pace_share == 0);
 }
 
@@ -386,7 +381,7 @@ static dpi_status check_method(const dpi_sampler_options *m, dpi_error *err) {
     if (o.pace == DPI_PACE_SHARE)
         o.pace_share = 1;
     else
-        *quota_field(&o) = 1;
+        *dpi_method_quota(&o) = 1;
     return dpi_sampler_plan_make(&o, &plan, err);
 }
 

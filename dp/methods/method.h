@@ -148,5 +148,7 @@ bool dpi_sampler_n_ref_private(const dpi_sampler_options *options);
 
 /* NULL if there is no such method. */
 const dpi_method_ops *dpi_method_ops_get(int32_t id);
+/* T_p, where the method has it. */
+int32_t *dpi_method_quota(dpi_sampler_options *options);
 
 #endif

@@ -28,6 +28,11 @@ const dpi_method_ops *dpi_method_ops_get(int32_t id) {
     return id >= 0 && id < N_METHODS ? methods[id] : NULL;
 }
 
+int32_t *dpi_method_quota(dpi_sampler_options *options) {
+    const dpi_method_ops *ops = dpi_method_ops_get(options->method);
+    return ops->quota ? ops->quota(options) : &options->pace_tokens;
+}
+
 /* ---- Methods -------------------------------------------------------------------------------- */
 
 int32_t dpi_method_count(void) { return N_METHODS; }

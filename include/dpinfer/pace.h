@@ -47,10 +47,11 @@ DPI_API int32_t dpi_pace_is_open(const dpi_sampler_options *method);
  * What is not 0 stays. The texts are drawn from fixed bits: the same model, prompt and options give
  * the same numbers on one machine. Leaves NONE, and methods without a pace, as they are (AUTO of
  * these becomes NONE).
- * Trusted: public_tokens and the options depend on no record.
+ * Trusted: public_tokens and the options depend on no record. `search` may be NULL where
+ * dpi_pace_is_open says 0. The session is used by nobody else meanwhile. Beside it some 200 bytes
+ * are needed for each token of a text.
  * Errors: ARG, NUMERIC, MEMORY, LIMIT (the context), CANCELLED, STATE (a sequence is not empty),
- * those of dpi_sampler_plan_make. */
-/* search may be NULL where dpi_pace_is_open says 0. */
+ * those of dpi_sampler_plan_make; *method is then as it was. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_pace_find(const dpi_pace_search *search,
                                                 dpi_sampler_options *method, dpi_error *err);
 

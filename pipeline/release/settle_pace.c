@@ -1,5 +1,6 @@
 /* settle_pace.c - the pace of a release, from public texts. No record is read, and none was. */
 #include "base/status.h"
+#include "dp/methods/method.h"
 #include "dpinfer/pace.h"
 #include "pipeline/release/release.h"
 
@@ -18,11 +19,10 @@ static int32_t count_texts(const dpi_claim *c, int32_t most) {
 }
 
 /* What dpi_pace_find leaves as it is. */
-static int32_t given_in(const dpi_sampler_options *m) {
-    if (m->pace_theta > 0)
-        return DPI_PACE_GIVEN_THETA;
-    const int32_t quota = m->method == DPI_METHOD_AMIN ? m->n_private : m->pace_tokens;
-    return quota > 0 ? DPI_PACE_GIVEN_TOKENS : DPI_PACE_GIVEN_NONE;
+static int32_t given_in(dpi_sampler_options *m) {
+    return m->pace_theta > 0            ? DPI_PACE_GIVEN_THETA
+           : *dpi_method_quota(m) > 0 ? DPI_PACE_GIVEN_TOKENS
+                                        : DPI_PACE_GIVEN_NONE;
 }
 
 static dpi_status find(dpi_release *r, dpi_sampler_options *method, dpi_error *err) {
