@@ -60,7 +60,7 @@ typedef struct plain {
     dpi_graph_layout layout;
     dpi_lora lora;
     dpi_blas blas;
-    double *frequencies;
+    dpi_base_tables tables;
     float *params, *m, *v, *sum;
     float **gradients; /* [n_units] */
     void **work;       /* [n_threads] */
@@ -69,8 +69,7 @@ typedef struct plain {
 static void open_plain(const bench *b, plain *p) {
     dpi_error err;
     *p = (plain){.graph = dpi_graph_best()};
-    p->frequencies = allocate((size_t)dpi_base_frequencies(b->model), sizeof *p->frequencies);
-    bench_check(dpi_base_shape(b->model, b->n_positions, p->frequencies, &p->shape, &err), &err);
+    bench_check(dpi_base_shape(b->model, b->n_positions, &p->tables, &p->shape, &err), &err);
     p->base = dpi_base_of(b->model);
     p->shape.base = &p->base;
     dpi_graph_layout_of(&p->shape, &p->layout);
@@ -101,7 +100,7 @@ static void close_plain(const bench *b, plain *p) {
     for (int32_t i = 0; i < b->n_threads; i++)
         free(p->work[i]);
     free(p->gradients), free(p->work), free(p->params), free(p->m), free(p->v), free(p->sum);
-    free(p->frequencies);
+    dpi_base_tables_free(&p->tables);
     dpi_blas_close(&p->blas);
 }
 

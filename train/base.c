@@ -1,13 +1,13 @@
 #include "train/base.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/status.h"
 #include "engine/model.h"
 #include "kernels/weight_types.h"
 #include "train/lora.h"
-
-int32_t dpi_base_frequencies(const dpi_model *m) { return m->config.n_rot / 2; }
 
 static dpi_status check(const dpi_model *m, int32_t context, dpi_error *err) {
     const dpi_config *c = &m->config;
@@ -18,24 +18,54 @@ static dpi_status check(const dpi_model *m, int32_t context, dpi_error *err) {
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
                         "training: heads have %d and %d dimensions, must have n_embd / n_head = %d",
                         c->head_dim, c->head_dim_v, c->n_embd / c->n_head);
-    if (c->n_rot != c->head_dim)
-        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
-                        "training: %d dimensions of a head are rotated, must be all %d", c->n_rot,
-                        c->head_dim);
-    for (int32_t i = 0; i < c->n_layer; i++) {
-        const dpi_layer *l = &m->layers[i];
-        if (l->bq || l->bk || l->bv || l->bo)
-            return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
-                            "training: layer %d has biases, which cannot be trained beside", i);
-    }
     return DPI_STATUS_OK;
 }
 
-dpi_status dpi_base_shape(const dpi_model *m, int32_t context, double *frequencies,
+static bool has_biases(const dpi_model *m) {
+    bool has = false;
+    for (int32_t i = 0; i < m->config.n_layer; i++) {
+        const dpi_layer *l = &m->layers[i];
+        has |= l->bq || l->bk || l->bv || l->bo;
+    }
+    return has;
+}
+
+static void read_biases(const dpi_model *m, int64_t layer_size, float *to) {
+    for (int32_t i = 0; i < m->config.n_layer; i++, to += layer_size) {
+        const dpi_layer *l = &m->layers[i];
+        const float *const all[] = {l->bq, l->bk, l->bv, l->bo};
+        const int64_t size[] = {l->wq.n_out, l->wk.n_out, l->wv.n_out, l->wo.n_out};
+        float *at = to;
+        for (int k = 0; k < 4; at += size[k++])
+            if (all[k])
+                memcpy(at, all[k], (size_t)size[k] * sizeof *at);
+    }
+}
+
+static dpi_status make_tables(const dpi_model *m, int64_t layer_size, dpi_base_tables *tables,
+                              dpi_error *err) {
+    const bool biased = has_biases(m);
+    const size_t n_biases = (size_t)(m->config.n_layer * layer_size);
+    *tables = (dpi_base_tables){
+        .frequencies = dpi_calloc((size_t)m->config.n_rot / 2, sizeof *tables->frequencies),
+        .biases = biased ? dpi_calloc(n_biases, sizeof *tables->biases) : NULL};
+    if (!tables->frequencies || (biased && !tables->biases))
+        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the tables of a training");
+    dpi_model_frequencies(m, tables->frequencies);
+    if (biased)
+        read_biases(m, layer_size, tables->biases);
+    return DPI_STATUS_OK;
+}
+
+void dpi_base_tables_free(dpi_base_tables *tables) {
+    free(tables->frequencies), free(tables->biases);
+    *tables = (dpi_base_tables){0};
+}
+
+dpi_status dpi_base_shape(const dpi_model *m, int32_t context, dpi_base_tables *tables,
                           dpi_graph_shape *shape, dpi_error *err) {
     const dpi_config *c = &m->config;
     DPI_TRY(check(m, context, err));
-    dpi_model_frequencies(m, frequencies);
     *shape = (dpi_graph_shape){.n_layer = c->n_layer,
                                .dim = c->n_embd,
                                .n_head = c->n_head,
@@ -44,9 +74,11 @@ dpi_status dpi_base_shape(const dpi_model *m, int32_t context, double *frequenci
                                .n_vocab = m->n_vocab,
                                .context = context,
                                .tied = m->tied_output,
+                               .n_rot = c->n_rot,
                                .rms_eps = c->rms_eps,
-                               .rope_base = c->rope_freq_base,
-                               .frequencies = frequencies};
+                               .rope_base = c->rope_freq_base};
+    DPI_TRY(make_tables(m, dpi_graph_bias_size(shape), tables, err));
+    shape->frequencies = tables->frequencies, shape->biases = tables->biases;
     return DPI_STATUS_OK;
 }
 

@@ -7,15 +7,20 @@
 #include "dpinfer/model.h"
 #include "train/graph.h"
 
-/* The shape of a model whose rows have at most `context` positions. `frequencies`
- * [dpi_base_frequencies] is the caller's and must outlive the shape; lora and blas are NULL.
- * Errors: UNSUPPORTED (what the graph does not have: biases, heads of another length than n_embd /
- * n_head, dimensions that are not rotated), ARG (context). */
+/* What a shape points to; zeroed before its first use. */
+typedef struct dpi_base_tables {
+    double *frequencies;
+    float *biases; /* zeros where only other matrices have some; NULL: the model has none */
+} dpi_base_tables;
+
+/* The shape of a model whose rows have at most `context` positions. *tables is filled in, must
+ * outlive the shape, and is the caller's to free, also after a failure; lora and blas are NULL.
+ * Errors: UNSUPPORTED (what the graph does not have: heads of another length than n_embd / n_head),
+ * ARG (context), MEMORY. */
 DPI_MUST_CHECK dpi_status dpi_base_shape(const dpi_model *model, int32_t context,
-                                         double *frequencies, dpi_graph_shape *shape,
+                                         dpi_base_tables *tables, dpi_graph_shape *shape,
                                          dpi_error *err);
-/* Numbers of `frequencies`. */
-int32_t dpi_base_frequencies(const dpi_model *model);
+void dpi_base_tables_free(dpi_base_tables *tables);
 
 /* Whether all weights can be trained. Errors: UNSUPPORTED (a matrix that is not stored as
  * floats). */

@@ -29,6 +29,10 @@ void dpi_graph_layout_of(const dpi_graph_shape *s, dpi_graph_layout *layout) {
     *layout = l;
 }
 
+int64_t dpi_graph_bias_size(const dpi_graph_shape *s) {
+    return (int64_t)(s->n_head + 2 * s->n_kv_head) * (s->dim / s->n_head) + s->dim;
+}
+
 const dpi_graph *dpi_graph_best(void) {
 #if defined(__x86_64__)
     switch (dpi_isa_best()) {

@@ -37,9 +37,11 @@ typedef struct dpi_graph_shape {
     int32_t n_layer, dim, n_head, n_kv_head, ffn, n_vocab;
     int32_t context; /* the most positions of a row */
     int32_t tied;    /* 1: the output head is the embedding */
+    int32_t n_rot;   /* dimensions of a head that are rotated, its first ones; even; 0: all */
     float rms_eps, rope_base;
-    const double *frequencies; /* [dim / n_head / 2] radians per position; NULL: of rope_base. Not
-                                  owned */
+    const double *frequencies; /* [n_rot / 2] radians per position; NULL: of rope_base. Not owned */
+    const float *biases; /* [n_layer, dpi_graph_bias_size]: what is added to q, k, v and behind wo;
+                            never trained. NULL: none. Not owned */
     const dpi_lora *lora; /* what is trained in place of the weights; NULL: the weights. Not
                              owned */
     const dpi_graph_base *base; /* the matrices; NULL: in params. Needs lora. Not owned */
@@ -66,6 +68,9 @@ typedef struct dpi_graph_layout {
 } dpi_graph_layout;
 
 void dpi_graph_layout_of(const dpi_graph_shape *shape, dpi_graph_layout *layout);
+/* Numbers of a layer's biases: of q, k and v [(n_head + 2 n_kv_head) head_dim], then [dim] of wo.
+ */
+int64_t dpi_graph_bias_size(const dpi_graph_shape *shape);
 
 /* Examples packed one after the other. Attention does not cross them, and positions start at 0 in
  * each. */

@@ -31,7 +31,7 @@ typedef struct activations {
 
 /* Views of one array; layers' activations one after the other. */
 typedef struct work {
-    real *cs; /* [context, head_dim]: cosines and sines */
+    real *cs; /* [context, n_rot]: cosines and sines */
     activations first;
     int64_t layer_size;
     real *x;      /* [context, dim] output of the last layer */
@@ -62,6 +62,7 @@ static int64_t tile_reals(const dpi_graph_shape *s) {
     return most < TILE_REALS ? most : TILE_REALS;
 }
 static int32_t head_dim_of(const dpi_graph_shape *s) { return s->dim / s->n_head; }
+static int32_t n_rot_of(const dpi_graph_shape *s) { return s->n_rot ? s->n_rot : head_dim_of(s); }
 static int32_t qkv_of(const dpi_graph_shape *s) {
     return (s->n_head + 2 * s->n_kv_head) * head_dim_of(s);
 }
@@ -77,7 +78,7 @@ static real *place(real *base, size_t *used, int64_t n) {
 static work work_map(const dpi_graph_shape *s, real *base) {
     int64_t n = s->context, dim = s->dim, qkv = qkv_of(s), ffn = s->ffn;
     size_t used = 0;
-    work w = {.cs = place(base, &used, n * head_dim_of(s))};
+    work w = {.cs = place(base, &used, n * n_rot_of(s))};
     w.x = place(base, &used, n * dim);
     w.r = place(base, &used, n);
     w.norm = place(base, &used, n * dim);
@@ -122,15 +123,15 @@ static activations layer_activations(const work *w, int32_t layer) {
 
 static size_t work_size(const dpi_graph_shape *shape) { return work_map(shape, NULL).size; }
 
-/* Angles as the engine has them (session.c): position / base^(2 i / head_dim), in double. */
+/* Angles as the engine has them (session.c): position / base^(2 i / n_rot), in double. */
 static void work_init(const dpi_graph_shape *shape, void *base) {
-    int32_t head_dim = head_dim_of(shape);
+    int32_t n_rot = n_rot_of(shape);
     real *cs = work_map(shape, base).cs;
     for (int32_t t = 0; t < shape->context; t++)
-        for (int32_t i = 0; i < head_dim; i += 2, cs += 2) {
+        for (int32_t i = 0; i < n_rot; i += 2, cs += 2) {
             double angle = t * (shape->frequencies
                                     ? shape->frequencies[i / 2]
-                                    : pow((double)shape->rope_base, -(double)i / head_dim));
+                                    : pow((double)shape->rope_base, -(double)i / n_rot));
             cs[0] = (real)cos(angle);
             cs[1] = (real)sin(angle);
         }
@@ -261,7 +262,12 @@ static attn_head head_of(const pass *p, const activations *a, int32_t segment, i
 static void rope_qk(const pass *p, real *qkv, real sign) {
     const dpi_graph_shape *s = p->s;
     op_rope(qkv, qkv_of(s), p->w.cs, p->row->begins, p->row->n_segments, s->n_head + s->n_kv_head,
-            head_dim_of(s), sign);
+            head_dim_of(s), n_rot_of(s), sign);
+}
+
+/* Biases of a layer; NULL: none. */
+static const float *biases_of(const dpi_graph_shape *s, int32_t layer) {
+    return s->biases ? s->biases + layer * dpi_graph_bias_size(s) : NULL;
 }
 
 static void attention_forward(const pass *p, const activations *a) {
@@ -280,15 +286,20 @@ static void layer_forward(const pass *p, int32_t layer, real *out) {
     const dpi_graph_shape *s = p->s;
     const dpi_graph_layout *at = &p->at;
     const real *w = p->params + at->layers + layer * at->layer_size;
+    const float *biases = biases_of(s, layer);
     activations a = layer_activations(&p->w, layer);
     int32_t n = p->row->n, dim = s->dim;
     size_t bytes = (size_t)n * (size_t)dim * sizeof(real);
     op_rmsnorm(a.n1, a.r1, a.x, w + at->attn_norm, n, dim, s->rms_eps);
     linear(p, layer, DPI_LORA_Q, a.qkv, a.n1, 0);
+    if (biases)
+        op_add_bias(a.qkv, biases, n, qkv_of(s));
     rope_qk(p, a.qkv, 1);
     attention_forward(p, &a);
     memcpy(a.middle, a.x, bytes);
     linear(p, layer, DPI_LORA_O, a.middle, a.att, 1);
+    if (biases)
+        op_add_bias(a.middle, biases + qkv_of(s), n, dim);
     op_rmsnorm(a.n2, a.r2, a.middle, w + at->ffn_norm, n, dim, s->rms_eps);
     linear(p, layer, DPI_LORA_GATE, a.gu, a.n2, 0);
     op_swiglu(a.h, a.gu, n, s->ffn);

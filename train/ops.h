@@ -78,6 +78,13 @@ static inline void op_linear_dw(const dpi_blas *blas, real *dw, const real *dy, 
          dw, n_in);
 }
 
+/* y [rows, n] += bias [n]. Its gradient by y is that of y. */
+static inline void op_add_bias(real *y, const float *bias, int32_t rows, int32_t n) {
+    for (int32_t t = 0; t < rows; t++, y += n)
+        for (int32_t i = 0; i < n; i++)
+            y[i] += (real)bias[i];
+}
+
 /* ---- RMSNorm ------------------------------------------------------------------------------- */
 
 /* y = x w r, r = 1 / sqrt(mean(x^2) + eps); r [rows] is kept for the gradient. */
@@ -113,17 +120,18 @@ static inline void op_rmsnorm_grad(real *dx, real *dw, const real *dy, const rea
 
 /* ---- RoPE ---------------------------------------------------------------------------------- */
 
-/* Rotates the adjacent pairs of n_head heads of each row by the angle of the row's position, in
- * place: the engine's convention for GGUF files of LLaMA (kernels.def, rope). Cosines and sines
- * [context, head_dim / 2, 2]. sign -1 turns back: the gradient. */
+/* Rotates the adjacent pairs of the first n_rot dimensions of n_head heads of each row by the angle
+ * of the row's position, in place: the engine's convention for GGUF files of LLaMA (kernels.def,
+ * rope). Cosines and sines [context, n_rot / 2, 2]. sign -1 turns back: the gradient. */
 static inline void op_rope(real *x, int32_t stride, const real *cs, const int32_t *begins,
-                           int32_t n_segments, int32_t n_head, int32_t head_dim, real sign) {
+                           int32_t n_segments, int32_t n_head, int32_t head_dim, int32_t n_rot,
+                           real sign) {
     for (int32_t s = 0; s < n_segments; s++)
         for (int32_t t = begins[s]; t < begins[s + 1]; t++) {
-            const real *c = cs + (int64_t)(t - begins[s]) * head_dim;
+            const real *c = cs + (int64_t)(t - begins[s]) * n_rot;
             for (int32_t h = 0; h < n_head; h++) {
                 real *v = x + (int64_t)t * stride + h * head_dim;
-                for (int32_t i = 0; i < head_dim; i += 2) {
+                for (int32_t i = 0; i < n_rot; i += 2) {
                     real a = v[i], b = v[i + 1], sine = sign * c[i + 1];
                     v[i] = a * c[i] - b * sine;
                     v[i + 1] = a * sine + b * c[i];

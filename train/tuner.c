@@ -32,7 +32,7 @@ struct dpi_tuner {
     dpi_graph_shape shape;
     dpi_graph_layout layout;
     dpi_lora lora;
-    double *frequencies;
+    dpi_base_tables tables;
     dpi_graph_base base;  /* the model's matrices */
     float *params;        /* norms, and the adapters behind them; with full all weights */
     float *adapters;      /* those; with full the weights */
@@ -110,10 +110,7 @@ static dpi_status allocate(dpi_tuner *t, dpi_error *err) {
 /* Shape, layout and adapters: how large all is. */
 static dpi_status measure_shape(dpi_tuner *t, dpi_error *err) {
     const dpi_tuner_options *o = &t->options;
-    t->frequencies = dpi_calloc((size_t)dpi_base_frequencies(o->model), sizeof *t->frequencies);
-    if (!t->frequencies)
-        return no_memory(err);
-    DPI_TRY(dpi_base_shape(o->model, o->n_positions, t->frequencies, &t->shape, err));
+    DPI_TRY(dpi_base_shape(o->model, o->n_positions, &t->tables, &t->shape, err));
     t->base = dpi_base_of(o->model);
     t->shape.base = o->full ? NULL : &t->base;
     dpi_graph_layout_of(&t->shape, &t->layout);
@@ -164,13 +161,14 @@ dpi_status dpi_tuner_memory_of(const dpi_tuner_options *options, dpi_tuner_memor
     dpi_tuner t = {.options = *options};
     DPI_TRY(check(options, err));
     const dpi_status status = measure_shape(&t, err);
-    free(t.frequencies);
+    dpi_base_tables_free(&t.tables);
     if (status != DPI_STATUS_OK)
         return status;
     const int64_t n = t.lora.n_params, n_before = options->full ? 0 : t.layout.n_params;
     const size_t n_work = t.graph->work_size(&t.shape), real = sizeof(float);
+    const int64_t n_biases = t.shape.biases ? t.shape.n_layer * dpi_graph_bias_size(&t.shape) : 0;
     *memory = (dpi_tuner_memory){
-        .state_bytes = (n_before + 4 * n) * (int64_t)real,
+        .state_bytes = (n_before + n_biases + 4 * n) * (int64_t)real,
         .step_bytes = n * (int64_t)(sizeof(int64_t) + 3 * real),
         .thread_bytes = n * (int64_t)(2 * real + sizeof(int32_t) + sizeof(int64_t)) +
                         (int64_t)(n_work * t.graph->real_size)};
@@ -206,7 +204,7 @@ void dpi_tuner_free(dpi_tuner *t) {
     for (int32_t i = 0; t->lanes && i < t->options.n_threads; i++)
         free_lane(t, &t->lanes[i]);
     free(t->lanes), free(t->params), free(t->m), free(t->v), free(t->released);
-    free(t->frequencies);
+    dpi_base_tables_free(&t->tables);
     dpi_blas_close(&t->blas);
     free(t);
 }

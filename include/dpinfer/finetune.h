@@ -89,7 +89,8 @@ typedef struct dpi_finetune_options {
     /* The adapter. */
     int32_t full;     /* 1: there is none, all weights are trained: the model stores them as floats
                          (F32, F16, BF16), a whole model is written, and rank, alpha and targets are
-                         not read. "Adapter" below is that model; default 0 */
+                         not read. Biases of attention stay as they are. "Adapter" below is that
+                         model; default 0 */
     int32_t rank;     /* default 1: see docs/commands.md */
     double alpha;     /* default 16 */
     uint32_t targets; /* default DPI_FINETUNE_ALL */

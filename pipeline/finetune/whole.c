@@ -62,6 +62,12 @@ static void hash_head(struct sha256_ctx *hash, const dpi_gguf_tensor *t) {
     sha256_update(hash, sizeof t->shape, (const uint8_t *)t->shape);
 }
 
+/* Of a file that nothing but its names is known of. */
+static bool may_be_trained(const char *tensor) {
+    const char *dot = strrchr(tensor, '.');
+    return strcmp(tensor, "rope_freqs.weight") != 0 && !(dot && strcmp(dot, ".bias") == 0);
+}
+
 int64_t dpi_finetune_hash_whole(const dpi_gguf *file, char hex[DPI_FINETUNE_HEX + 1]) {
     struct sha256_ctx hash;
     int64_t n_weights = 0;
@@ -71,7 +77,7 @@ int64_t dpi_finetune_hash_whole(const dpi_gguf *file, char hex[DPI_FINETUNE_HEX 
         hash_head(&hash, t);
         sha256_update(&hash, t->n_bytes, t->data);
         dpi_gguf_release(file, t->data, t->n_bytes);
-        n_weights += strcmp(t->name, "rope_freqs.weight") == 0 ? 0 : t->shape[0] * row_count(t);
+        n_weights += may_be_trained(t->name) ? t->shape[0] * row_count(t) : 0;
     }
     dpi_finetune_hex(&hash, hex);
     return n_weights;

@@ -96,25 +96,25 @@ static void test_rmsnorm(void **state) {
 }
 
 static const int32_t two_segments[] = {0, 2, ROWS};
+enum { N_ROT = 2 }; /* of 4 */
 
 static double rope_scalar(void *context) {
     operands *o = context;
     memcpy(o->y, o->x, ROWS * 8 * sizeof *o->y);
-    op_rope(o->y, 8, o->w, two_segments, 2, 2, 4, 1);
+    op_rope(o->y, 8, o->w, two_segments, 2, 2, 4, N_ROT, 1);
     return dot(o->y, o->c, ROWS * 8);
 }
 
 static void test_rope(void **state) {
     (void)state;
-    operands o = make_operands(ROWS * 8, ROWS * 4, ROWS * 8);
-    for (int t = 0; t < ROWS; t++)
-        for (int i = 0; i < 4; i += 2) {
-            o.w[t * 4 + i] = cos(t * 0.3 + i);
-            o.w[t * 4 + i + 1] = sin(t * 0.3 + i);
-        }
+    operands o = make_operands(ROWS * 8, ROWS * N_ROT, ROWS * 8);
+    for (int t = 0; t < ROWS; t++) {
+        o.w[t * N_ROT] = cos(t * 0.3);
+        o.w[t * N_ROT + 1] = sin(t * 0.3);
+    }
     double dx[ROWS * 8];
     memcpy(dx, o.c, sizeof dx);
-    op_rope(dx, 8, o.w, two_segments, 2, 2, 4, -1);
+    op_rope(dx, 8, o.w, two_segments, 2, 2, 4, N_ROT, -1);
     check(rope_scalar, &o, o.x, dx, ROWS * 8, "rope dx");
     free_operands(&o);
 }
