@@ -1,6 +1,6 @@
 /* Private training computes the graph of its base: gradients of units against a second
  * implementation in double precision, whose gradients are those of finite differences, and logits
- * against the definition of the model. */
+ * against the definition of the model; for every weight type and shape. */
 #include <math.h>
 
 #include "kernels/weight_types.h"
@@ -137,12 +137,17 @@ static base open_shape(const tiny_spec *spec) {
     return b;
 }
 
-/* Adapters on F32, Q4_0, Q8_0, F16; all units clipped, and none. */
+/* Adapters on every weight type that is loaded, all units clipped; and none clipped. */
 static void test_units(void **state) {
     (void)state;
-    static const uint32_t types[] = {0, 2, 8, 1};
-    for (int i = 0; i < 4; i++)
-        check_base(open_base(types[i]), .7);
+    for (int32_t i = 0; dpi_type_at(i); i++) {
+        const dpi_type *type = dpi_type_at(i);
+        tiny_spec spec = tiny_default();
+        spec.type = type->id;
+        if (spec.n_embd % type->block) /* whole blocks in a row */
+            spec.n_embd = spec.n_ff = type->block, spec.n_layer = 1;
+        check_base(open_shape(&spec), .7);
+    }
     check_base(open_base(0), 1e4);
 }
 
