@@ -12,13 +12,13 @@
 
 enum { ATTN_BLOCK = 128 };
 
-/* One head of one example. Rows of q, k, v and of the gradients are `stride` apart, those of the
- * output `out_stride`. n positions of head_dim. */
+/* One head of one example of n positions. Rows of q, k, v and of the gradients are `stride` apart,
+ * those of the output `out_stride`. */
 typedef struct attn_head {
     const dpi_blas *blas;
     const real *q, *k, *v;
     int32_t stride;
-    int32_t n, head_dim;
+    int32_t n, head_dim, head_dim_v; /* of q and k, and of v and the output */
     int32_t out_stride;
     real scale; /* 1 / sqrt(head_dim) */
 } attn_head;
@@ -46,7 +46,7 @@ static inline void attn_forward(const attn_head *a, real *out, real *lse, int32_
             memset(p + n, 0, (size_t)(end - n) * sizeof *p);
             lse[(int64_t)(from + t) * lse_stride] = max + LOG(sum);
         }
-        GEMM(a->blas, DPI_BLAS_PLAIN, DPI_BLAS_PLAIN, rows, a->head_dim, end, 1, block, end, a->v,
+        GEMM(a->blas, DPI_BLAS_PLAIN, DPI_BLAS_PLAIN, rows, a->head_dim_v, end, 1, block, end, a->v,
              a->stride, 0, out + (int64_t)from * a->out_stride, a->out_stride);
     }
 }
@@ -57,7 +57,7 @@ static inline void attn_softmax_grad(const attn_head *a, real *p, real *ds, int3
                                      real lse, const real *out, const real *dout) {
     real dot = 0;
 #pragma omp simd reduction(+ : dot)
-    for (int32_t i = 0; i < a->head_dim; i++)
+    for (int32_t i = 0; i < a->head_dim_v; i++)
         dot += out[i] * dout[i];
     for (int32_t j = 0; j < n; j++) {
         p[j] = op_exp(a->scale * p[j] - lse);
@@ -78,13 +78,13 @@ static inline void attn_backward(const attn_head *a, const real *out, const real
         const real *o = out + (int64_t)from * a->out_stride;
         const real *d = dout + (int64_t)from * a->out_stride;
         attn_scores(a, from, rows, end, p);
-        GEMM(a->blas, DPI_BLAS_PLAIN, DPI_BLAS_TRANSPOSED, rows, end, a->head_dim, 1, d,
+        GEMM(a->blas, DPI_BLAS_PLAIN, DPI_BLAS_TRANSPOSED, rows, end, a->head_dim_v, 1, d,
              a->out_stride, a->v, a->stride, 0, ds, end);
         for (int32_t t = 0; t < rows; t++)
             attn_softmax_grad(a, p + (int64_t)t * end, ds + (int64_t)t * end, from + t + 1, end,
                               lse[(int64_t)(from + t) * lse_stride], o + (int64_t)t * a->out_stride,
                               d + (int64_t)t * a->out_stride);
-        GEMM(a->blas, DPI_BLAS_TRANSPOSED, DPI_BLAS_PLAIN, end, a->head_dim, rows, 1, p, end, d,
+        GEMM(a->blas, DPI_BLAS_TRANSPOSED, DPI_BLAS_PLAIN, end, a->head_dim_v, rows, 1, p, end, d,
              a->out_stride, 1, dv, a->stride);
         GEMM(a->blas, DPI_BLAS_TRANSPOSED, DPI_BLAS_PLAIN, end, a->head_dim, rows, 1, ds, end,
              a->q + (int64_t)from * a->stride, a->stride, 1, dk, a->stride);

@@ -10,15 +10,9 @@
 #include "train/lora.h"
 
 static dpi_status check(const dpi_model *m, int32_t context, dpi_error *err) {
-    const dpi_config *c = &m->config;
     if (m->vocab_only)
         return dpi_fail(err, DPI_STATUS_ARG, "the model was opened without its weights");
-    DPI_TRY(dpi_check_range("context", context, 1, c->n_ctx_max, err));
-    if (c->head_dim * c->n_head != c->n_embd || c->head_dim_v != c->head_dim)
-        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
-                        "training: heads have %d and %d dimensions, must have n_embd / n_head = %d",
-                        c->head_dim, c->head_dim_v, c->n_embd / c->n_head);
-    return DPI_STATUS_OK;
+    return dpi_check_range("context", context, 1, m->config.n_ctx_max, err);
 }
 
 static bool has_biases(const dpi_model *m) {
@@ -74,6 +68,8 @@ dpi_status dpi_base_shape(const dpi_model *m, int32_t context, dpi_base_tables *
                                .n_vocab = m->n_vocab,
                                .context = context,
                                .tied = m->tied_output,
+                               .head_dim = c->head_dim,
+                               .head_dim_v = c->head_dim_v,
                                .n_rot = c->n_rot,
                                .rms_eps = c->rms_eps,
                                .rope_base = c->rope_freq_base};

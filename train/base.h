@@ -15,8 +15,7 @@ typedef struct dpi_base_tables {
 
 /* The shape of a model whose rows have at most `context` positions. *tables is filled in, must
  * outlive the shape, and is the caller's to free, also after a failure; lora and blas are NULL.
- * Errors: UNSUPPORTED (what the graph does not have: heads of another length than n_embd / n_head),
- * ARG (context), MEMORY. */
+ * Errors: ARG (context; no weights), MEMORY. */
 DPI_MUST_CHECK dpi_status dpi_base_shape(const dpi_model *model, int32_t context,
                                          dpi_base_tables *tables, dpi_graph_shape *shape,
                                          dpi_error *err);

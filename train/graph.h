@@ -37,7 +37,8 @@ typedef struct dpi_graph_shape {
     int32_t n_layer, dim, n_head, n_kv_head, ffn, n_vocab;
     int32_t context; /* the most positions of a row */
     int32_t tied;    /* 1: the output head is the embedding */
-    int32_t n_rot;   /* dimensions of a head that are rotated, its first ones; even; 0: all */
+    int32_t head_dim, head_dim_v; /* of q and k, and of v; 0: dim / n_head */
+    int32_t n_rot; /* dimensions of a head that are rotated, its first ones; even; 0: all */
     float rms_eps, rope_base;
     const double *frequencies; /* [n_rot / 2] radians per position; NULL: of rope_base. Not owned */
     const float *biases; /* [n_layer, dpi_graph_bias_size]: what is added to q, k, v and behind wo;
@@ -47,6 +48,16 @@ typedef struct dpi_graph_shape {
     const dpi_graph_base *base; /* the matrices; NULL: in params. Needs lora. Not owned */
     const dpi_blas *blas; /* open, for those who compute with the shape; not owned */
 } dpi_graph_shape;
+
+/* How wide attention is. */
+typedef struct dpi_graph_widths {
+    int32_t head, head_v; /* of one head: q and k, and v */
+    int32_t q, k, v;      /* of all heads */
+    int32_t qkv;          /* of q, k and v */
+    int32_t att;          /* what attention gives, and wo takes */
+} dpi_graph_widths;
+
+dpi_graph_widths dpi_graph_widths_of(const dpi_graph_shape *shape);
 
 /* Offsets into the flat array of parameters, in reals; with a base those of norms alone. Matrices
  * are [n_out, n_in], row-major, as in GGUF; those that share an input lie one after the other and
@@ -59,8 +70,8 @@ typedef struct dpi_graph_layout {
     int64_t layer_size;  /* from one layer to the next */
     /* In a layer, from its beginning: */
     int64_t attn_norm; /* [dim] */
-    int64_t wqkv;      /* [(n_head + 2 n_kv_head) head_dim, dim]: q, k, v */
-    int64_t wo;        /* [dim, n_head head_dim] */
+    int64_t wqkv;      /* [qkv, dim]: q, k, v */
+    int64_t wo;        /* [dim, att] */
     int64_t ffn_norm;  /* [dim] */
     int64_t w_gate_up; /* [2 ffn, dim]: gate, up */
     int64_t w_down;    /* [dim, ffn] */
@@ -68,8 +79,7 @@ typedef struct dpi_graph_layout {
 } dpi_graph_layout;
 
 void dpi_graph_layout_of(const dpi_graph_shape *shape, dpi_graph_layout *layout);
-/* Numbers of a layer's biases: of q, k and v [(n_head + 2 n_kv_head) head_dim], then [dim] of wo.
- */
+/* Numbers of a layer's biases: [qkv] of q, k and v, then [dim] of wo. */
 int64_t dpi_graph_bias_size(const dpi_graph_shape *shape);
 
 /* Examples packed one after the other. Attention does not cross them, and positions start at 0 in

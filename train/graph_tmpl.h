@@ -19,8 +19,8 @@ typedef struct activations {
     real *x;      /* [context, dim] input of the layer */
     real *r1;     /* [context] of the first norm */
     real *n1;     /* [context, dim] normalised */
-    real *qkv;    /* [context, (n_head + 2 n_kv_head) head_dim], rotated */
-    real *att;    /* [context, dim] output of attention */
+    real *qkv;    /* [context, qkv], rotated */
+    real *att;    /* [context, att] output of attention */
     real *lse;    /* [context, n_head] */
     real *middle; /* [context, dim] x + attention */
     real *r2;     /* [context] */
@@ -43,7 +43,7 @@ typedef struct work {
     real *logits; /* [head_rows, n_vocab] */
     real *blocks; /* [2, ATTN_BLOCK, context] */
     real *dx;     /* [context, dim] */
-    real *dn;     /* [context, dim] */
+    real *dn;     /* [context, the larger of dim and att] */
     real *dqkv;   /* as qkv */
     real *dh;     /* [context, ffn] */
     real *low;    /* [2, context, rank] where adapters are trained */
@@ -57,15 +57,19 @@ static int32_t head_rows(const dpi_graph_shape *s) {
     return s->context < most ? s->context : most;
 }
 static int64_t tile_reals(const dpi_graph_shape *s) {
-    const int64_t rows = s->n_vocab > s->ffn ? s->n_vocab : s->ffn;
-    const int64_t most = s->dim * (rows > s->dim ? rows : s->dim); /* of the largest matrix */
+    const dpi_graph_widths wide = dpi_graph_widths_of(s);
+    const int64_t sizes[] = {s->dim, s->n_vocab, s->ffn, wide.q, wide.att};
+    int64_t rows = 0;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        rows = sizes[i] > rows ? sizes[i] : rows;
+    const int64_t most = s->dim * rows; /* of the largest matrix */
     return most < TILE_REALS ? most : TILE_REALS;
 }
-static int32_t head_dim_of(const dpi_graph_shape *s) { return s->dim / s->n_head; }
-static int32_t n_rot_of(const dpi_graph_shape *s) { return s->n_rot ? s->n_rot : head_dim_of(s); }
-static int32_t qkv_of(const dpi_graph_shape *s) {
-    return (s->n_head + 2 * s->n_kv_head) * head_dim_of(s);
+static int32_t n_rot_of(const dpi_graph_shape *s) {
+    return s->n_rot ? s->n_rot : dpi_graph_widths_of(s).head;
 }
+static int32_t qkv_of(const dpi_graph_shape *s) { return dpi_graph_widths_of(s).qkv; }
+static int32_t att_of(const dpi_graph_shape *s) { return dpi_graph_widths_of(s).att; }
 
 /* The next n reals of `base` (NULL: only counts), beginning on a cache line. */
 static real *place(real *base, size_t *used, int64_t n) {
@@ -76,7 +80,7 @@ static real *place(real *base, size_t *used, int64_t n) {
 }
 
 static work work_map(const dpi_graph_shape *s, real *base) {
-    int64_t n = s->context, dim = s->dim, qkv = qkv_of(s), ffn = s->ffn;
+    int64_t n = s->context, dim = s->dim, qkv = qkv_of(s), att = att_of(s), ffn = s->ffn;
     size_t used = 0;
     work w = {.cs = place(base, &used, n * n_rot_of(s))};
     w.x = place(base, &used, n * dim);
@@ -90,7 +94,7 @@ static work work_map(const dpi_graph_shape *s, real *base) {
     w.logits = place(base, &used, (int64_t)head_rows(s) * s->n_vocab);
     w.blocks = place(base, &used, 2 * ATTN_BLOCK * n);
     w.dx = place(base, &used, n * dim);
-    w.dn = place(base, &used, n * dim);
+    w.dn = place(base, &used, n * (att > dim ? att : dim));
     w.dqkv = place(base, &used, n * qkv);
     w.dh = place(base, &used, n * ffn);
     w.low = place(base, &used, s->lora ? 2 * n * s->lora->rank : 0);
@@ -101,7 +105,7 @@ static work work_map(const dpi_graph_shape *s, real *base) {
     w.first.r1 = place(base, &used, n);
     w.first.n1 = place(base, &used, n * dim);
     w.first.qkv = place(base, &used, n * qkv);
-    w.first.att = place(base, &used, n * dim);
+    w.first.att = place(base, &used, n * att);
     w.first.lse = place(base, &used, n * s->n_head);
     w.first.middle = place(base, &used, n * dim);
     w.first.r2 = place(base, &used, n);
@@ -166,7 +170,7 @@ static matrices matrices_of(const pass *p, int32_t layer, int32_t first) {
     switch (first) {
     case DPI_LORA_Q:
         return (matrices){layer, first, 3, s->dim, qkv_of(s), offset + at->wqkv};
-    case DPI_LORA_O: return (matrices){layer, first, 1, s->dim, s->dim, offset + at->wo};
+    case DPI_LORA_O: return (matrices){layer, first, 1, att_of(s), s->dim, offset + at->wo};
     case DPI_LORA_GATE:
         return (matrices){layer, first, 2, s->dim, 2 * s->ffn, offset + at->w_gate_up};
     case DPI_LORA_DOWN: return (matrices){layer, first, 1, s->ffn, s->dim, offset + at->w_down};
@@ -244,25 +248,26 @@ static void embed(const pass *p) {
 
 static attn_head head_of(const pass *p, const activations *a, int32_t segment, int32_t head) {
     const dpi_graph_shape *s = p->s;
-    int32_t hd = head_dim_of(s), shared = s->n_head / s->n_kv_head;
-    int32_t begin = p->row->begins[segment];
-    const real *qkv = a->qkv + (int64_t)begin * qkv_of(s);
+    const dpi_graph_widths w = dpi_graph_widths_of(s);
+    int32_t group = head / (s->n_head / s->n_kv_head), begin = p->row->begins[segment];
+    const real *qkv = a->qkv + (int64_t)begin * w.qkv;
     return (attn_head){.blas = s->blas,
-                       .q = qkv + head * hd,
-                       .k = qkv + (s->n_head + head / shared) * hd,
-                       .v = qkv + (s->n_head + s->n_kv_head + head / shared) * hd,
-                       .stride = qkv_of(s),
+                       .q = qkv + head * w.head,
+                       .k = qkv + w.q + group * w.head,
+                       .v = qkv + w.q + w.k + group * w.head_v,
+                       .stride = w.qkv,
                        .n = p->row->begins[segment + 1] - begin,
-                       .head_dim = hd,
-                       .out_stride = s->dim,
-                       .scale = 1 / SQRT((real)hd)};
+                       .head_dim = w.head,
+                       .head_dim_v = w.head_v,
+                       .out_stride = w.att,
+                       .scale = 1 / SQRT((real)w.head)};
 }
 
 /* Queries and keys lie side by side: rotated (sign 1) or turned back (-1) as one. */
 static void rope_qk(const pass *p, real *qkv, real sign) {
     const dpi_graph_shape *s = p->s;
     op_rope(qkv, qkv_of(s), p->w.cs, p->row->begins, p->row->n_segments, s->n_head + s->n_kv_head,
-            head_dim_of(s), n_rot_of(s), sign);
+            dpi_graph_widths_of(s).head, n_rot_of(s), sign);
 }
 
 /* Biases of a layer; NULL: none. */
@@ -276,7 +281,7 @@ static void attention_forward(const pass *p, const activations *a) {
         for (int32_t head = 0; head < s->n_head; head++) {
             attn_head h = head_of(p, a, segment, head);
             int64_t begin = p->row->begins[segment];
-            attn_forward(&h, a->att + begin * s->dim + head * h.head_dim,
+            attn_forward(&h, a->att + begin * h.out_stride + head * h.head_dim_v,
                          a->lse + begin * s->n_head + head, s->n_head, p->w.blocks);
         }
 }
@@ -418,7 +423,7 @@ static void attention_backward(const pass *p, const activations *a, const real *
         for (int32_t head = 0; head < s->n_head; head++) {
             attn_head h = head_of(p, a, segment, head);
             int64_t begin = p->row->begins[segment];
-            int64_t out = begin * s->dim + head * h.head_dim;
+            int64_t out = begin * h.out_stride + head * h.head_dim_v;
             const real *lse = a->lse + begin * s->n_head + head;
             attn_backward(&h, a->att + out, datt + out, lse, s->n_head,
                           p->w.dqkv + (h.q - a->qkv), p->w.dqkv + (h.k - a->qkv),

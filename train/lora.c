@@ -15,14 +15,15 @@ void dpi_lora_of(const dpi_graph_shape *s, int32_t rank, float alpha, uint32_t t
                  dpi_lora *lora) {
     dpi_graph_layout at;
     dpi_graph_layout_of(s, &at);
-    const int64_t dim = s->dim, ffn = s->ffn, n_kv = dim / s->n_head * s->n_kv_head;
+    const dpi_graph_widths w = dpi_graph_widths_of(s);
+    const int64_t dim = s->dim, ffn = s->ffn;
     *lora = (dpi_lora){
         .rank = rank,
         .scale = alpha / (float)rank,
-        .matrix = {{at.wqkv, dim, dim, -1, -1},
-                   {at.wqkv + dim * dim, dim, n_kv, -1, -1},
-                   {at.wqkv + (dim + n_kv) * dim, dim, n_kv, -1, -1},
-                   {at.wo, dim, dim, -1, -1},
+        .matrix = {{at.wqkv, dim, w.q, -1, -1},
+                   {at.wqkv + w.q * dim, dim, w.k, -1, -1},
+                   {at.wqkv + (w.q + w.k) * dim, dim, w.v, -1, -1},
+                   {at.wo, w.att, dim, -1, -1},
                    {at.w_gate_up, dim, ffn, -1, -1},
                    {at.w_gate_up + ffn * dim, dim, ffn, -1, -1},
                    {at.w_down, ffn, dim, -1, -1}},

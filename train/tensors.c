@@ -15,16 +15,16 @@ int32_t dpi_train_tensor_count(const dpi_graph_shape *s) {
 static dpi_train_tensor of_layer(const dpi_graph_shape *s, const dpi_graph_layout *at,
                                  int32_t layer, int32_t index) {
     int64_t base = at->layers + layer * at->layer_size, dim = s->dim, ffn = s->ffn;
-    int64_t n_kv = dim / s->n_head * s->n_kv_head;
+    const dpi_graph_widths w = dpi_graph_widths_of(s);
     const struct {
         const char *name;
         int64_t offset, n_in, n_rows;
     } of[OF_LAYER] = {
         {"attn_norm", at->attn_norm, dim, 0},
-        {"attn_q", at->wqkv, dim, dim},
-        {"attn_k", at->wqkv + dim * dim, dim, n_kv},
-        {"attn_v", at->wqkv + (dim + n_kv) * dim, dim, n_kv},
-        {"attn_output", at->wo, dim, dim},
+        {"attn_q", at->wqkv, dim, w.q},
+        {"attn_k", at->wqkv + w.q * dim, dim, w.k},
+        {"attn_v", at->wqkv + (w.q + w.k) * dim, dim, w.v},
+        {"attn_output", at->wo, w.att, dim},
         {"ffn_norm", at->ffn_norm, dim, 0},
         {"ffn_gate", at->w_gate_up, dim, ffn},
         {"ffn_up", at->w_gate_up + ffn * dim, dim, ffn},

@@ -83,8 +83,8 @@ typedef struct dpi_tuner_memory {
 DPI_MUST_CHECK dpi_status dpi_tuner_memory_of(const dpi_tuner_options *options,
                                               dpi_tuner_memory *memory, dpi_error *err);
 
-/* Errors: ARG, UNSUPPORTED (see base.h; OpenBLAS is not installed; full, and weights that are not
- * stored as floats), MEMORY. */
+/* Errors: ARG, UNSUPPORTED (OpenBLAS is not installed; full, and weights that are not stored as
+ * floats), MEMORY. */
 DPI_MUST_CHECK dpi_status dpi_tuner_create(const dpi_tuner_options *options, dpi_tuner **tuner,
                                            dpi_error *err);
 /* Wipes what it holds. NULL is allowed. */

@@ -1,5 +1,5 @@
-/* Training on bases of all forms that are loaded: biases, heads that are turned in part. What is
- * written computes what was trained, and what is not trained is as it was. */
+/* Training on bases of all forms that are loaded: biases, heads of any width, turned in part. What
+ * is written computes what was trained, and what is not trained is as it was. */
 #include <math.h>
 
 #include "base/mem.h"
@@ -157,6 +157,8 @@ static void test_bases(void **state) {
         spec.bias = 1;
         check_base(&spec, full);
         spec.n_rot = 8;
+        check_base(&spec, full);
+        spec.head_dim = 24, spec.head_dim_v = 40;
         check_base(&spec, full);
     }
 }

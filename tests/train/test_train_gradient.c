@@ -180,7 +180,8 @@ static void test_cross_entropy(void **state) {
 
 /* ---- Attention ------------------------------------------------------------------------------- */
 
-enum { HEAD = 4, POSITIONS = ATTN_BLOCK + 9, WIDTH = 4 * HEAD }; /* q of two heads, k, v */
+enum { HEAD = 4, HEAD_V = 3, POSITIONS = ATTN_BLOCK + 9 };
+enum { WIDTH = 3 * HEAD + HEAD_V }; /* q of two heads, k, v */
 
 typedef struct attention_case {
     double *qkv, *out, *lse, *blocks, *c;
@@ -194,7 +195,8 @@ static attn_head attention_head(const attention_case *a, int head) {
                        WIDTH,
                        POSITIONS,
                        HEAD,
-                       2 * HEAD,
+                       HEAD_V,
+                       2 * HEAD_V,
                        1 / sqrt((double)HEAD)};
 }
 
@@ -202,9 +204,9 @@ static double attention_scalar(void *context) {
     attention_case *a = context;
     for (int head = 0; head < 2; head++) {
         attn_head h = attention_head(a, head);
-        attn_forward(&h, a->out + head * HEAD, a->lse + head, 2, a->blocks);
+        attn_forward(&h, a->out + head * HEAD_V, a->lse + head, 2, a->blocks);
     }
-    return dot(a->out, a->c, POSITIONS * 2 * HEAD);
+    return dot(a->out, a->c, POSITIONS * 2 * HEAD_V);
 }
 
 static void test_attention(void **unused) {
@@ -214,13 +216,13 @@ static void test_attention(void **unused) {
                         random_array(POSITIONS * WIDTH, &state),
                         random_array(POSITIONS * 2, &state),
                         random_array(2 * ATTN_BLOCK * POSITIONS, &state),
-                        random_array(POSITIONS * 2 * HEAD, &state)};
+                        random_array(POSITIONS * 2 * HEAD_V, &state)};
     double *d = dpi_calloc(POSITIONS * WIDTH, sizeof *d);
     attention_scalar(&a);
     for (int head = 0; head < 2; head++) {
         attn_head h = attention_head(&a, head);
-        attn_backward(&h, a.out + head * HEAD, a.c + head * HEAD, a.lse + head, 2, d + head * HEAD,
-                      d + 2 * HEAD, d + 3 * HEAD, a.blocks);
+        attn_backward(&h, a.out + head * HEAD_V, a.c + head * HEAD_V, a.lse + head, 2,
+                      d + head * HEAD, d + 2 * HEAD, d + 3 * HEAD, a.blocks);
     }
     check(attention_scalar, &a, a.qkv, d, POSITIONS * WIDTH, "attention");
     free(a.qkv), free(a.out), free(a.lse), free(a.blocks), free(a.c), free(d);

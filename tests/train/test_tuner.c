@@ -277,12 +277,6 @@ static void test_refused(void **state) {
     o = good, o.lr_floor = .5;
     assert_refused_tuner(&o, DPI_STATUS_ARG, "learning rates");
     close_base(&b);
-    tiny_spec spec = tiny_default();
-    spec.head_dim = 24, spec.head_dim_v = 24;
-    dpi_model *model = tiny_open(&spec, 3, &b.image);
-    o = good, o.model = model;
-    assert_refused_tuner(&o, DPI_STATUS_UNSUPPORTED, "24");
-    dpi_model_close(model), free(b.image);
 }
 
 /* All weights: the same steps and sums. */

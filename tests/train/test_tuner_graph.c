@@ -162,7 +162,7 @@ static void test_units_full(void **state) {
     full = 0;
 }
 
-/* Biases stay as they are, and only the first dimensions of a head turn. */
+/* Biases stay as they are, only the first dimensions of a head turn, and heads have any width. */
 static void test_units_shapes(void **state) {
     (void)state;
     for (full = 0; full < 2; full++) {
@@ -172,6 +172,10 @@ static void test_units_shapes(void **state) {
         spec.bias = 0, spec.n_rot = 8;
         check_base(open_shape(&spec), .7);
         spec.bias = 1, spec.rope_freqs = 1, spec.type = full ? DPI_TYPE_F16 : DPI_TYPE_Q8_0;
+        check_base(open_shape(&spec), .7);
+        spec.head_dim = 40, spec.head_dim_v = 24; /* wider than the model, and narrower */
+        check_base(open_shape(&spec), .7);
+        spec.head_dim = 8, spec.head_dim_v = 32, spec.bias = 0;
         check_base(open_shape(&spec), .7);
     }
     full = 0;
@@ -236,6 +240,8 @@ static void test_logits(void **state) {
     spec.n_rot = 8;
     check_logits(&spec);
     spec.bias = 0;
+    check_logits(&spec);
+    spec.head_dim = 24, spec.head_dim_v = 40;
     check_logits(&spec);
 }
 
