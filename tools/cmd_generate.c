@@ -61,6 +61,7 @@ typedef struct generating {
     int32_t n_slots, n_tokens;
     text *texts; /* [n_texts] */
     int32_t n_texts, n_begun, n_written;
+    int64_t n_bytes; /* of texts that are written, without what stands between them */
     output out;
     bool jsonl, screen;
 } generating;
@@ -339,6 +340,7 @@ static int write_object(generating *g, const text *t, int32_t index) {
                               json_boolean(g->intact && dpi_finetune_is_private(&g->claim)));
     char *line = bad ? NULL : json_dumps(o, JSON_COMPACT | (g->screen ? JSON_ENSURE_ASCII : 0));
     json_decref(o);
+    g->n_bytes += line ? (int64_t)strlen(line) + 1 : 0;
     int code = line ? output_write(&g->out, line, strlen(line)) : no_memory();
     dpi_private_free(line);
     return code == CLI_OK ? output_write(&g->out, "\n", 1) : code;
@@ -350,10 +352,12 @@ static int write_text(generating *g, const text *t, int32_t index) {
         return write_object(g, t, index);
     char *shown = g->screen ? terminal_text(t->n ? t->bytes : "", t->n, true, &n) : NULL;
     const char *bytes = shown ? shown : t->bytes;
+    const bool unended = n == 0 || bytes[n - 1] != '\n';
+    g->n_bytes += (int64_t)(n + unended);
     int code = index > 0 ? output_write(&g->out, "\n", 1) : CLI_OK;
     if (code == CLI_OK && n > 0)
         code = output_write(&g->out, bytes, n);
-    if (code == CLI_OK && (n == 0 || bytes[n - 1] != '\n'))
+    if (code == CLI_OK && unended)
         code = output_write(&g->out, "\n", 1);
     free(shown);
     return code;
@@ -519,7 +523,8 @@ static int write_reports(const generating *g) {
     const dpi_finetune_texts texts = {.adapter = lora ? lora : g->a->model,
                                       .output = is_file ? path : NULL, .n_texts = g->n_written,
                                       .temp = g->drawn.tau, .top_p = g->drawn.top_p,
-                                      .min_p = g->drawn.min_p};
+                                      .min_p = g->drawn.min_p, .jsonl = g->jsonl,
+                                      .n_bytes = g->n_bytes};
     return texts_report_write(g->a, &g->claim, &texts);
 }
 

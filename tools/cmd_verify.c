@@ -201,35 +201,21 @@ static bool is_adapter(const char *path) {
     return is;
 }
 
-static int show_adapter(const dpi_finetune_claim *c, double recorded, bool intact) {
-    const bool holds = dpi_finetune_holds(c, recorded) != 0;
-    char text[40];
-    printf("  given  delta: recorded %.10g\n  given  sigma: recorded %.10g\n"
-           "  given  sampling: recorded %.10g\n  given  steps: recorded %d\n", c->delta, c->sigma,
-           c->sampling, c->n_steps);
-    if (c->histogram_scale > 0)
-        printf("  given  histogram_scale: recorded %d\n", c->histogram_scale);
-    dpi_bound_text(c->epsilon, 10, text, sizeof text);
-    printf("  %s  epsilon: recorded %.10g, computed %s\n", holds ? "ok   " : "WRONG",
-           recorded, text);
-    printf("  %s  tensors_sha256: %s\n", intact ? "ok   " : "WRONG",
-           intact ? "the same" : "of other numbers");
-    if (!holds || !intact)
-        return cli_fail(CLI_FAILED, "the claim of the adapter does not hold");
-    printf("\n%s\nverified: the guarantee follows from the parameters, as recorded\n",
-           dpi_finetune_is_private(c) ? "PRIVATE" : "NOT PRIVATE");
-    return CLI_OK;
-}
-
 static int verify_adapter(const char *path) {
-    dpi_finetune_claim claim;
-    double recorded;
-    int32_t intact;
+    dpi_verification v;
     dpi_error err;
-    dpi_finetune_claim_init(&claim);
-    if (dpi_finetune_read_claim(path, &claim, &recorded, &intact, &err) != DPI_STATUS_OK)
-        return cli_fail_library(CLI_REPORT, &err);
-    return show_adapter(&claim, recorded, intact != 0);
+    int code = CLI_OK;
+    dpi_verification_init(&v);
+    if (dpi_finetune_verify(path, &v, &err) != DPI_STATUS_OK)
+        code = cli_fail_library(CLI_REPORT, &err);
+    for (size_t i = 0; i < v.n_fields && code == CLI_OK; i++)
+        print_field(&v.fields[i]);
+    if (code == CLI_OK && v.n_wrong > 0)
+        code = cli_fail(CLI_FAILED, "the claim of the adapter does not hold");
+    if (code == CLI_OK)
+        printf("\n%s\nverified: the guarantee follows from the parameters, as recorded\n", v.label);
+    dpi_verification_free(&v);
+    return code;
 }
 
 static int verify_main(const args *a) {

@@ -218,11 +218,19 @@ DPI_API int32_t dpi_finetune_holds(const dpi_finetune_claim *claim, double recor
 /* The claim in an adapter's file, or in that of a model of which all weights were trained. It comes
  * from anywhere: *claim is what it says, epsilon as it is computed now from the other numbers;
  * *recorded is the epsilon that it says. *intact is 1 if the hash of its numbers is the one that it
- * says. Errors: IO, FORMAT (no such file of this program, or a value out of range), ARG, MEMORY. */
+ * says, and its label, adjacency and accountant are those of the claim: dpi_finetune_verify tells
+ * which is not. The claim's targets are 0 and it has no ledger, as the file does not say them.
+ * Errors: IO, FORMAT (no such file of this program, or a value out of range), ARG, MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_read_claim(const char *path,
                                                           dpi_finetune_claim *claim,
                                                           double *recorded, int32_t *intact,
                                                           dpi_error *err);
+
+/* The claim in such a file, field by field: what it says beside what follows from its numbers. A
+ * field that does not hold is no error. *result, after dpi_verification_init, is freed with
+ * dpi_verification_free in any case. Errors: those of dpi_finetune_read_claim. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_verify(const char *path, dpi_verification *result,
+                                                      dpi_error *err);
 
 /* How an adapter of dpi_finetune_write was trained to write: public, but from a file, of which
  * nothing is trusted. Strings are the struct's. */
@@ -260,6 +268,9 @@ typedef struct dpi_finetune_texts {
     const char *output;  /* the file of the texts; NULL: none */
     int32_t n_texts;
     double temp, top_p, min_p;
+    int32_t jsonl;   /* 1: a text is a line of the output; 0: an empty line stands between texts */
+    int64_t n_bytes; /* of all texts in the output, with the ends of their lines, but without what
+                        stands between them */
 } dpi_finetune_texts;
 
 /* *json: the claim and the statement of the texts as one JSON object, the caller's, to free with
@@ -270,7 +281,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_report(const dpi_finetune_claim *
 /* 1: the text is such a report. */
 DPI_API int32_t dpi_finetune_report_is(const char *text, size_t n_bytes);
 /* Computes what follows from the report's own parameters a second time. With adapter_path its hash,
- * and whether its claim is the report's; with output_path the hash of the texts; both may be NULL.
+ * and whether its claim is the report's; with output_path the hash of the texts, and how many they
+ * are; both may be NULL.
  * A field that does not hold is no error. *result, after dpi_verification_init, is freed with
  * dpi_verification_free in any case. Errors: FORMAT, IO, MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_report_verify(const char *text, size_t n_bytes,

@@ -72,7 +72,7 @@ static void put_base(dpi_gguf_builder *w, const dpi_finetune *f) {
 static void put_numbers(dpi_gguf_builder *w, const dpi_finetune_claim *c, const char *hex) {
     dpi_gguf_put_string(w, KEY "trained", c->full ? "weights" : "adapter");
     dpi_gguf_put_bool(w, KEY "private", dpi_finetune_is_private(c) != 0);
-    dpi_gguf_put_string(w, KEY "label", dpi_finetune_is_private(c) ? "PRIVATE" : "NOT PRIVATE");
+    dpi_gguf_put_string(w, KEY "label", dpi_finetune_label(c));
     put_real(w, KEY "epsilon", c->epsilon);
     put_real(w, KEY "delta", c->delta);
     put_real(w, KEY "sigma", c->sigma);
@@ -86,8 +86,8 @@ static void put_numbers(dpi_gguf_builder *w, const dpi_finetune_claim *c, const 
         put_integer(w, KEY "histogram_scale", c->histogram_scale);
     put_integer(w, KEY "record_kind", c->record_kind);
     put_integer(w, KEY "randomness", c->randomness);
-    dpi_gguf_put_string(w, KEY "adjacency", "add-remove");
-    dpi_gguf_put_string(w, KEY "accountant", "pld");
+    dpi_gguf_put_string(w, KEY "adjacency", DPI_FINETUNE_ADJACENCY);
+    dpi_gguf_put_string(w, KEY "accountant", DPI_FINETUNE_ACCOUNTANT);
     dpi_gguf_put_string(w, KEY "model", c->model_name);
     dpi_gguf_put_string(w, KEY "tensors_sha256", hex);
 }
@@ -200,10 +200,8 @@ static dpi_status read_scale(const dpi_gguf *file, dpi_finetune_claim *c, dpi_er
     return DPI_STATUS_OK;
 }
 
-static dpi_status read_numbers(const dpi_gguf *file, dpi_finetune_claim *c, double *recorded,
-                               dpi_error *err) {
+static dpi_status read_numbers(const dpi_gguf *file, dpi_finetune_claim *c, dpi_error *err) {
     int64_t steps, most, kind, randomness;
-    DPI_TRY(get_real(file, KEY "epsilon", 0, INFINITY, recorded, err));
     DPI_TRY(get_real(file, KEY "delta", 1e-100, 1 - 0x1p-53, &c->delta, err));
     DPI_TRY(get_real(file, KEY "sigma", 0, 4096, &c->sigma, err));
     DPI_TRY(get_real(file, KEY "sampling", 0x1p-32, 1, &c->sampling, err));
@@ -218,6 +216,20 @@ static dpi_status read_numbers(const dpi_gguf *file, dpi_finetune_claim *c, doub
     c->n_steps = (int32_t)steps, c->max_per_unit = (int32_t)most;
     c->record_kind = (int32_t)kind, c->randomness = (int32_t)randomness;
     return get_text(file, KEY "model", c->model_name, sizeof c->model_name, err);
+}
+
+/* What is said of the numbers: who checks it compares. */
+static dpi_status read_words(const dpi_gguf *file, dpi_finetune_said *said, dpi_error *err) {
+    bool there = false;
+    DPI_TRY(get_real(file, KEY "epsilon", 0, INFINITY, &said->epsilon, err));
+    DPI_TRY(get_text(file, KEY "label", said->label, sizeof said->label, err));
+    DPI_TRY(get_text(file, KEY "adjacency", said->adjacency, sizeof said->adjacency, err));
+    DPI_TRY(get_text(file, KEY "accountant", said->accountant, sizeof said->accountant, err));
+    DPI_TRY(get_text(file, KEY "tensors_sha256", said->hash, sizeof said->hash, err));
+    DPI_TRY(dpi_gguf_get_bool(file, KEY "private", &said->is_private, &there, err));
+    return there ? DPI_STATUS_OK
+                 : dpi_fail(err, DPI_STATUS_FORMAT, "%s has no " KEY "private",
+                            dpi_gguf_name(file));
 }
 
 /* Only F32 is written. */
@@ -242,24 +254,20 @@ static dpi_status hash_adapter(const dpi_gguf *file, dpi_finetune_claim *c,
 }
 
 /* The tensors as they stand in the file. */
-static dpi_status check_tensors(const dpi_gguf *file, dpi_finetune_claim *c, int32_t *intact,
-                                dpi_error *err) {
-    char hex[DPI_FINETUNE_HEX + 1], recorded[DPI_FINETUNE_HEX + 2];
+static dpi_status hash_tensors(const dpi_gguf *file, dpi_finetune_claim *c,
+                               char hex[DPI_FINETUNE_HEX + 1], dpi_error *err) {
     dpi_str trained = {"", 0};
     bool there = false;
-    DPI_TRY(get_text(file, KEY "tensors_sha256", recorded, sizeof recorded, err));
     DPI_TRY(dpi_gguf_get_string(file, KEY "trained", &trained, &there, err));
     c->full = trained.n_bytes == strlen("weights") && memcmp(trained.data, "weights", 7) == 0;
     if (!c->full)
-        DPI_TRY(hash_adapter(file, c, hex, err));
-    else
-        c->n_params = dpi_finetune_hash_whole(file, hex);
-    *intact = strcmp(hex, recorded) == 0;
+        return hash_adapter(file, c, hex, err);
+    c->n_params = dpi_finetune_hash_whole(file, hex);
     return DPI_STATUS_OK;
 }
 
-dpi_status dpi_finetune_read_claim(const char *path, dpi_finetune_claim *claim, double *recorded,
-                                   int32_t *intact, dpi_error *err) {
+dpi_status dpi_finetune_read_said(const char *path, dpi_finetune_claim *claim,
+                                  dpi_finetune_said *said, dpi_error *err) {
     dpi_gguf *file;
     dpi_finetune_claim c;
     if (claim->struct_size != sizeof *claim)
@@ -267,15 +275,30 @@ dpi_status dpi_finetune_read_claim(const char *path, dpi_finetune_claim *claim, 
                         claim->struct_size, sizeof *claim);
     dpi_finetune_claim_init(&c);
     DPI_TRY(dpi_gguf_open(path, true, &file, err));
-    dpi_status status = read_numbers(file, &c, recorded, err);
+    dpi_status status = read_numbers(file, &c, err);
     if (status == DPI_STATUS_OK)
-        status = check_tensors(file, &c, intact, err);
+        status = read_words(file, said, err);
+    if (status == DPI_STATUS_OK)
+        status = hash_tensors(file, &c, said->tensors, err);
     dpi_gguf_close(file);
     if (status == DPI_STATUS_OK)
         status = dpi_finetune_epsilon(&c, &c.epsilon, err);
     if (status == DPI_STATUS_OK)
         *claim = c;
     return status;
+}
+
+dpi_status dpi_finetune_read_claim(const char *path, dpi_finetune_claim *claim, double *recorded,
+                                   int32_t *intact, dpi_error *err) {
+    dpi_finetune_said said;
+    DPI_TRY(dpi_finetune_read_said(path, claim, &said, err));
+    *recorded = said.epsilon;
+    *intact = strcmp(said.hash, said.tensors) == 0 &&
+              said.is_private == (dpi_finetune_is_private(claim) != 0) &&
+              strcmp(said.label, dpi_finetune_label(claim)) == 0 &&
+              strcmp(said.adjacency, DPI_FINETUNE_ADJACENCY) == 0 &&
+              strcmp(said.accountant, DPI_FINETUNE_ACCOUNTANT) == 0;
+    return DPI_STATUS_OK;
 }
 
 /* ---- The task -------------------------------------------------------------------------------- */

@@ -11,6 +11,10 @@
 
 enum { DPI_FINETUNE_HEX = 64 };
 
+/* What all claims say, as those who check it want it. */
+#define DPI_FINETUNE_ADJACENCY "add-remove"
+#define DPI_FINETUNE_ACCOUNTANT "pld"
+
 struct dpi_finetune {
     dpi_finetune_options options; /* n_threads and n_expected settled */
     dpi_finetune_claim claim;
@@ -42,6 +46,19 @@ DPI_MUST_CHECK dpi_status dpi_finetune_charge(dpi_finetune *f, dpi_error *err);
 /* After a checkpoint: what was charged then, from the ledger. Errors: FORMAT (the charge is not in
  * this ledger). */
 DPI_MUST_CHECK dpi_status dpi_finetune_recall(dpi_finetune *f, dpi_error *err);
+/* What a file says beside the claim's numbers, and the hash that its tensors have. */
+typedef struct dpi_finetune_said {
+    double epsilon;
+    bool is_private;
+    char label[32], adjacency[32], accountant[32];
+    char hash[DPI_FINETUNE_HEX + 2], tensors[DPI_FINETUNE_HEX + 1];
+} dpi_finetune_said;
+
+/* "PRIVATE" or "NOT PRIVATE". Static. */
+const char *dpi_finetune_label(const dpi_finetune_claim *claim);
+/* As dpi_finetune_read_claim. */
+DPI_MUST_CHECK dpi_status dpi_finetune_read_said(const char *path, dpi_finetune_claim *claim,
+                                                 dpi_finetune_said *said, dpi_error *err);
 /* A finished hash in hex. */
 void dpi_finetune_hex(struct sha256_ctx *hash, char hex[DPI_FINETUNE_HEX + 1]);
 /* The keys of the claim and of the task. */

@@ -64,9 +64,11 @@ static void put(dpi_finetune_claim *c, const number *n, double value) {
         memcpy(at, &small, sizeof small);
 }
 
-static const char *label_of(const dpi_finetune_claim *c) {
-    return dpi_finetune_is_private(c) ? "PRIVATE" : "NOT PRIVATE";
+static const char *guarantee_of(const dpi_finetune_claim *c) {
+    return dpi_finetune_is_private(c) ? "(epsilon, delta)-DP" : "none";
 }
+
+static const char BY[] = "post-processing of the adapter";
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
@@ -88,13 +90,17 @@ static json_t *parameters_of(const dpi_finetune_claim *c) {
 /* epsilon null: none. */
 static json_t *statement_of(const dpi_finetune_claim *c) {
     return json_pack("{s:s, s:o, s:f, s:s, s:s}", "guarantee",
-                     dpi_finetune_is_private(c) ? "(epsilon, delta)-DP" : "none", "epsilon",
+                     guarantee_of(c), "epsilon",
                      isfinite(c->epsilon) ? json_real(c->epsilon) : json_null(), "delta", c->delta,
-                     "adjacency", "add-remove", "by", "post-processing of the adapter");
+                     "adjacency", DPI_FINETUNE_ADJACENCY, "by", BY);
 }
 
+/* How texts stand in the output: a line each, or with an empty line between. */
+static const char JSONL[] = "jsonl", PLAIN[] = "text";
+
 static json_t *texts_of(const dpi_finetune_texts *t, json_t *output) {
-    return json_pack("{s:i, s:f, s:f, s:f, s:o}", "number", (int)t->n_texts, "temp", t->temp,
+    return json_pack("{s:i, s:s, s:I, s:f, s:f, s:f, s:o}", "number", (int)t->n_texts, "form",
+                     t->jsonl ? JSONL : PLAIN, "bytes", (json_int_t)t->n_bytes, "temp", t->temp,
                      "top_p", t->top_p, "min_p", t->min_p, "output", output);
 }
 
@@ -112,10 +118,10 @@ dpi_status dpi_finetune_report(const dpi_finetune_claim *c, const dpi_finetune_t
     }
     snprintf(program, sizeof program, "dpinfer %s", dpi_version());
     json_t *report = json_pack("{s:s, s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "format", FORMAT,
-                               "version", VERSION, "program", program, "label", label_of(c),
-                               "model", c->model_name, "adapter", adapter, "parameters",
-                               parameters_of(c), "statement", statement_of(c), "texts",
-                               texts_of(texts, output ? output : json_null()));
+                               "version", VERSION, "program", program, "label",
+                               dpi_finetune_label(c), "model", c->model_name, "adapter", adapter,
+                               "parameters", parameters_of(c), "statement", statement_of(c),
+                               "texts", texts_of(texts, output ? output : json_null()));
     size_t n_bytes;
     *json = report ? dpi_json_text(report, JSON_INDENT(2) | JSON_REAL_PRECISION(17), &n_bytes)
                    : NULL;
@@ -195,20 +201,70 @@ static bool add_text(dpi_verification *v, const char *path, const char *recorded
     return f != NULL;
 }
 
+/* A text that is not computed; one that was left out does not hold. */
+static bool add_given(dpi_verification *v, const char *path, const char *recorded) {
+    dpi_verified_field *f =
+        add_field(v, path, recorded ? DPI_VERDICT_GIVEN : DPI_VERDICT_WRONG);
+    if (f)
+        show(f->recorded, sizeof f->recorded, recorded),
+            snprintf(f->computed, sizeof f->computed, "a text");
+    return f != NULL;
+}
+
 /* The hash of a file that an object of the report has. */
 static dpi_status check_file(dpi_verification *v, const char *path, const json_t *object,
-                             const char *file, bool *added, dpi_error *err) {
+                             const char *file, int64_t *n_bytes, bool *added, dpi_error *err) {
     char hex[DPI_HASH_HEX + 1];
-    int64_t n_bytes;
-    if (!dpi_hash_file(file, hex, &n_bytes))
+    if (!dpi_hash_file(file, hex, n_bytes))
         return dpi_fail(err, DPI_STATUS_IO, "cannot read %s", file);
     *added &= add_text(v, path, json_string_value(json_object_get(object, "sha256")), hex);
     return DPI_STATUS_OK;
 }
 
-/* The numbers are those of the claim in the adapter's file. */
+static dpi_status count_lines(const char *path, int64_t *n, dpi_error *err) {
+    char bytes[1 << 14];
+    FILE *file = fopen(path, "re");
+    *n = 0;
+    for (size_t size; file && (size = fread(bytes, 1, sizeof bytes, file)) > 0;)
+        for (size_t i = 0; i < size; i++)
+            *n += bytes[i] == '\n';
+    const bool failed = !file || ferror(file);
+    if (file)
+        fclose(file);
+    return failed ? dpi_fail(err, DPI_STATUS_IO, "cannot read %s", path) : DPI_STATUS_OK;
+}
+
+/* How many texts there are, as the output has them: of lines, or of what stands between texts that
+ * have so many bytes. The first reports do not say in which form they are. */
+static dpi_status check_number(dpi_verification *v, const json_t *texts, const char *output,
+                               int64_t n_bytes, bool *added, dpi_error *err) {
+    const json_t *count = json_object_get(texts, "number");
+    const char *form = json_string_value(json_object_get(texts, "form"));
+    const int64_t of_texts = json_integer_value(json_object_get(texts, "bytes"));
+    const double recorded = json_number_value(count);
+    if (!json_is_integer(count))
+        return fail_key("texts.number", err);
+    if (form && strcmp(form, JSONL) != 0 && strcmp(form, PLAIN) != 0)
+        return fail_key("texts.form", err);
+    if (of_texts < 0)
+        return fail_key("texts.bytes", err);
+    if (!output || !form) {
+        *added &= add_number(v, "texts.number", recorded, recorded, DPI_VERDICT_GIVEN);
+        return DPI_STATUS_OK;
+    }
+    int64_t computed = n_bytes > 0 ? n_bytes - of_texts + 1 : 0;
+    if (strcmp(form, JSONL) == 0)
+        DPI_TRY(count_lines(output, &computed, err));
+    *added &= add_number(v, "texts.number", recorded, (double)computed,
+                         json_integer_value(count) == computed ? DPI_VERDICT_OK
+                                                                : DPI_VERDICT_WRONG);
+    return DPI_STATUS_OK;
+}
+
+/* Numbers and model are those of the claim in the adapter's file. */
 static dpi_status check_adapter(dpi_verification *v, const dpi_finetune_claim *c,
-                                const char *path, bool *added, dpi_error *err) {
+                                const char *model, const char *path, bool *added,
+                                dpi_error *err) {
     dpi_finetune_claim own;
     double recorded;
     int32_t intact;
@@ -221,6 +277,7 @@ static dpi_status check_adapter(dpi_verification *v, const dpi_finetune_claim *c
         *added &= add_number(v, name, x, y,
                              x < y || x > y ? DPI_VERDICT_WRONG : DPI_VERDICT_OK);
     }
+    *added &= add_text(v, "model", model, own.model_name);
     *added &= add_text(v, "adapter.tensors", intact ? "intact" : "changed", "intact");
     return DPI_STATUS_OK;
 }
@@ -231,11 +288,43 @@ int32_t dpi_finetune_holds(const dpi_finetune_claim *c, double recorded) {
            (recorded >= c->epsilon * (1 - 1e-9) && recorded <= c->epsilon * (1 + 1e-3));
 }
 
-static dpi_status verify(const json_t *root, const char *adapter_path, const char *output_path,
-                         dpi_verification *v, dpi_error *err) {
+static bool add_epsilon(dpi_verification *v, const char *path, double recorded,
+                        const dpi_finetune_claim *c) {
+    return add_number(v, path, recorded, c->epsilon,
+                      dpi_finetune_holds(c, recorded) ? DPI_VERDICT_OK : DPI_VERDICT_WRONG);
+}
+
+/* What is said of the claim. */
+static bool add_statement(dpi_verification *v, const json_t *root, const dpi_finetune_claim *c) {
     const json_t *statement = json_object_get(root, "statement");
     const json_t *epsilon = json_object_get(statement, "epsilon");
+    const double recorded = json_is_null(epsilon) ? (double)INFINITY : json_number_value(epsilon);
+    const double delta = json_number_value(json_object_get(statement, "delta"));
+    const struct {
+        const char *path;
+        const json_t *value;
+        const char *wanted;
+    } words[] = {
+        {"statement.guarantee", json_object_get(statement, "guarantee"), guarantee_of(c)},
+        {"statement.adjacency", json_object_get(statement, "adjacency"), DPI_FINETUNE_ADJACENCY},
+        {"statement.by", json_object_get(statement, "by"), BY},
+        {"label", json_object_get(root, "label"), dpi_finetune_label(c)},
+    };
+    bool added = add_epsilon(v, "statement.epsilon", recorded, c);
+    added &= add_number(v, "statement.delta", delta, c->delta,
+                        delta < c->delta || delta > c->delta ? DPI_VERDICT_WRONG : DPI_VERDICT_OK);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        added &= add_text(v, words[i].path, json_string_value(words[i].value), words[i].wanted);
+    return added;
+}
+
+static dpi_status verify(const json_t *root, const char *adapter_path, const char *output_path,
+                         dpi_verification *v, dpi_error *err) {
+    const json_t *epsilon = json_object_get(json_object_get(root, "statement"), "epsilon");
+    const json_t *texts = json_object_get(root, "texts");
+    const char *model = json_string_value(json_object_get(root, "model"));
     dpi_finetune_claim c;
+    int64_t n_bytes = 0;
     bool added = true;
     dpi_finetune_claim_init(&c);
     DPI_TRY(read_claim(root, &c, err));
@@ -245,28 +334,21 @@ static dpi_status verify(const json_t *root, const char *adapter_path, const cha
         const double x = get(&c, &numbers[i]);
         added &= add_number(v, numbers[i].key, x, x, DPI_VERDICT_GIVEN);
     }
-    const double recorded = json_is_null(epsilon) ? (double)INFINITY : json_number_value(epsilon);
-    added &= add_number(v, "statement.epsilon", recorded, c.epsilon,
-                        dpi_finetune_holds(&c, recorded) ? DPI_VERDICT_OK : DPI_VERDICT_WRONG);
-    const double delta = json_number_value(json_object_get(statement, "delta"));
-    added &= add_number(v, "statement.delta", delta, c.delta,
-                        delta < c.delta || delta > c.delta ? DPI_VERDICT_WRONG : DPI_VERDICT_OK);
-    added &= add_text(v, "statement.guarantee",
-                      json_string_value(json_object_get(statement, "guarantee")),
-                      dpi_finetune_is_private(&c) ? "(epsilon, delta)-DP" : "none");
-    added &= add_text(v, "label", json_string_value(json_object_get(root, "label")), label_of(&c));
+    added &= add_statement(v, root, &c);
     if (adapter_path) {
         DPI_TRY(check_file(v, "adapter.sha256", json_object_get(root, "adapter"), adapter_path,
-                           &added, err));
-        DPI_TRY(check_adapter(v, &c, adapter_path, &added, err));
+                           &n_bytes, &added, err));
+        DPI_TRY(check_adapter(v, &c, model, adapter_path, &added, err));
+    } else {
+        added &= add_given(v, "model", model);
     }
     if (output_path)
-        DPI_TRY(check_file(v, "texts.output.sha256",
-                           json_object_get(json_object_get(root, "texts"), "output"), output_path,
-                           &added, err));
+        DPI_TRY(check_file(v, "texts.output.sha256", json_object_get(texts, "output"), output_path,
+                           &n_bytes, &added, err));
+    DPI_TRY(check_number(v, texts, output_path, n_bytes, &added, err));
     v->is_private = dpi_finetune_is_private(&c);
     v->model_hashed = adapter_path != NULL, v->output_hashed = output_path != NULL;
-    snprintf(v->label, sizeof v->label, "%s", label_of(&c));
+    snprintf(v->label, sizeof v->label, "%s", dpi_finetune_label(&c));
     return added ? DPI_STATUS_OK
                  : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the fields of the report");
 }
@@ -280,4 +362,35 @@ dpi_status dpi_finetune_report_verify(const char *text, size_t n_bytes, const ch
     const dpi_status status = verify(root, adapter_path, output_path, result, err);
     json_decref(root);
     return status;
+}
+
+/* ---- The claim of an adapter ----------------------------------------------------------------- */
+
+static bool add_claim(dpi_verification *v, const dpi_finetune_claim *c,
+                      const dpi_finetune_said *said) {
+    bool added = true;
+    for (int i = 0; i < N_NUMBERS; i++) {
+        const double x = get(c, &numbers[i]);
+        added &= add_number(v, numbers[i].key, x, x, DPI_VERDICT_GIVEN);
+    }
+    added &= add_given(v, "model", c->model_name);
+    added &= add_epsilon(v, "epsilon", said->epsilon, c);
+    added &= add_text(v, "adjacency", said->adjacency, DPI_FINETUNE_ADJACENCY);
+    added &= add_text(v, "accountant", said->accountant, DPI_FINETUNE_ACCOUNTANT);
+    added &= add_text(v, "private", said->is_private ? "true" : "false",
+                      dpi_finetune_is_private(c) ? "true" : "false");
+    added &= add_text(v, "label", said->label, dpi_finetune_label(c));
+    return added & add_text(v, "tensors_sha256", said->hash, said->tensors);
+}
+
+dpi_status dpi_finetune_verify(const char *path, dpi_verification *result, dpi_error *err) {
+    dpi_finetune_claim c;
+    dpi_finetune_said said;
+    dpi_finetune_claim_init(&c);
+    DPI_TRY(dpi_finetune_read_said(path, &c, &said, err));
+    result->is_private = dpi_finetune_is_private(&c);
+    snprintf(result->label, sizeof result->label, "%s", dpi_finetune_label(&c));
+    return add_claim(result, &c, &said)
+               ? DPI_STATUS_OK
+               : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the fields of the claim");
 }

@@ -37,6 +37,10 @@ int32_t dpi_finetune_is_private(const dpi_finetune_claim *c) {
     return isfinite(c->epsilon) && c->randomness == DPI_RANDOMNESS_SYSTEM;
 }
 
+const char *dpi_finetune_label(const dpi_finetune_claim *c) {
+    return dpi_finetune_is_private(c) ? "PRIVATE" : "NOT PRIVATE";
+}
+
 /* ---- Numbers --------------------------------------------------------------------------------- */
 
 static dpi_status check(const dpi_finetune_options *o, dpi_error *err) {

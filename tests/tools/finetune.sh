@@ -73,6 +73,22 @@ for change in "sigma 2 9" "delta 0.001 0.9"; do
     run generate m.gguf --lora forged.gguf -n 4; expect_rc 5; expect_empty_out
     expect_err "the claim of forged.gguf does not hold"
 done
+# What is said of the numbers: a claim of another neighbour, of another accountant, of a label.
+for change in "adjacency add-remove replace-me" "accountant pld rdp" "label PRIVATE private"; do
+    set -- $change
+    cp a.gguf forged.gguf; put forged.gguf "dpinfer.finetune.$1" "$2" "$3"
+    run verify forged.gguf; expect_rc 1; expect_out "WRONG  $1: recorded $3, computed $2"
+    refuse 5 "the claim of forged.gguf does not hold" generate m.gguf --lora forged.gguf -n 4
+done
+cp n.gguf forged.gguf; put forged.gguf dpinfer.finetune.label "NOT PRIVATE" "OF A SECRET"
+run verify forged.gguf; expect_rc 1; expect_out "WRONG  label"
+python3 - <<'P' || bad "cannot change whether it is private"
+data = open("n.gguf", "rb").read()
+at = data.index(b"dpinfer.finetune.private") + len("dpinfer.finetune.private") + 4
+assert data[at] == 0
+open("forged.gguf", "wb").write(data[:at] + b"\x01" + data[at + 1:])
+P
+run verify forged.gguf; expect_rc 1; expect_out "WRONG  private: recorded true, computed false"
 run inspect a.gguf; expect_rc 3; expect_err "a.gguf is an adapter (general.type), and no model"
 
 # ---- The ledger -------------------------------------------------------------------------------
@@ -339,6 +355,14 @@ for name, change in (("low", lambda o: o["statement"].update(epsilon=0.1)),
                      ("slow2", lambda o: o["parameters"].update(sampling=1e-4, steps=1000000,
                                                                 sigma=1)),
                      ("seeded", lambda o: o["parameters"].update(randomness=1)),
+                     ("near", lambda o: o["statement"].update(adjacency="replace-one")),
+                     ("by", lambda o: o["statement"].update(by="magic")),
+                     ("model", lambda o: o.update(model="another")),
+                     ("more", lambda o: o["texts"].update(number=7)),
+                     ("less", lambda o: o["texts"].update(number=5)),
+                     ("none", lambda o: o["texts"].pop("number")),
+                     ("form", lambda o: o["texts"].update(form="other")),
+                     ("first", lambda o: (o["texts"].pop("form"), o["texts"].pop("bytes"))),
                      ("other", lambda o: o["adapter"].update(sha256="0" * 64))):
     changed = json.loads(json.dumps(o))
     change(changed)
@@ -354,6 +378,23 @@ run verify quiet.json; expect_rc 1; expect_out "WRONG  statement.epsilon"
 run verify sure.json; expect_rc 1; expect_out "WRONG  statement.epsilon"
 run verify sure.json --lora ah.gguf; expect_rc 1; expect_out "WRONG  parameters.sigma"
 run verify seeded.json; expect_rc 1; expect_out "WRONG  label"
+run verify near.json; expect_rc 1; expect_out "WRONG  statement.adjacency: recorded replace-one"
+run verify by.json; expect_rc 1; expect_out "WRONG  statement.by"
+run verify model.json --lora ah.gguf; expect_rc 1; expect_out "WRONG  model: recorded another"
+run verify model.json; expect_rc 0; expect_out "given  model: recorded another"
+for name in more less; do
+    run verify $name.json --output rt.jsonl; expect_rc 1; expect_out "WRONG  texts.number"
+    run verify $name.json; expect_rc 0; expect_out "given  texts.number"
+done
+refuse 5 "lacks texts.number" verify none.json
+refuse 5 "lacks texts.form" verify form.json
+run verify first.json --output rt.jsonl; expect_rc 0 # as the first reports were
+run generate m.gguf --lora ah.gguf --num 6 -n 4 -o plain.txt --report plain.json; expect_rc 0
+run verify plain.json --output plain.txt; expect_rc 0; expect_out "ok     texts.number"
+for change in 's/"number": 6/"number": 5/' 's/"number": 6/"number": 7/' 's/"bytes": /&1/'; do
+    sed "$change" plain.json >changed.json
+    run verify changed.json --output plain.txt; expect_rc 1; expect_out "WRONG  texts.number"
+done
 for name in slow0 slow1 slow2; do # which took 7 seconds and more
     last="verify $name.json"
     (ulimit -t 4 && exec "$dpinfer" verify $name.json) >out 2>err
