@@ -6,17 +6,11 @@
 #include "base/status.h"
 #include "dpinfer/write.h"
 #include "engine/adapter.h"
+#include "engine/merge.h"
 #include "engine/model.h"
-#include "gguf/convert.h"
-
-typedef struct merging {
-    const dpi_model *model; /* with the adapter */
-    dpi_gguf *adapter;      /* its file */
-    char name[64];
-} merging;
 
 static const dpi_adapter *find(void *user, const char *tensor) {
-    const merging *m = user;
+    const dpi_merge *m = user;
     return dpi_adapter_of(m->model, tensor);
 }
 
@@ -35,19 +29,26 @@ static void add_row(void *user, const char *tensor, int64_t row, float *weights,
 }
 
 /* What the adapter's file claims of its training, but for the hash of its own tensors. */
-static void put_claim(void *user, dpi_gguf_builder *builder) {
+static void put_claim(const dpi_gguf *adapter, dpi_gguf_builder *builder) {
     static const char own[] = "dpinfer.finetune.", hash[] = "dpinfer.finetune.tensors_sha256";
-    const merging *m = user;
-    dpi_gguf_put_string(builder, "general.name", m->name);
-    for (int64_t i = 0; i < dpi_gguf_kv_count(m->adapter); i++) {
-        const dpi_gguf_kv *kv = dpi_gguf_kv_at(m->adapter, i);
+    for (int64_t i = 0; i < dpi_gguf_kv_count(adapter); i++) {
+        const dpi_gguf_kv *kv = dpi_gguf_kv_at(adapter, i);
         if (strncmp(kv->key, own, sizeof own - 1) == 0 && strcmp(kv->key, hash) != 0)
             dpi_gguf_put_kv(builder, kv);
     }
 }
 
+static void put_keys(void *user, dpi_gguf_builder *builder) {
+    const dpi_merge *m = user;
+    dpi_gguf_put_string(builder, "general.name", m->name);
+    if (m->keys)
+        m->keys(m->user, builder);
+    else
+        put_claim(m->adapter, builder);
+}
+
 /* "base + adapter name"; what says NOT PRIVATE of an adapter, or of the base, is in its name. */
-static dpi_status name_it(merging *m, dpi_error *err) {
+static dpi_status name_it(dpi_merge *m, dpi_error *err) {
     dpi_model_info info;
     dpi_model_info_init(&info);
     DPI_TRY(dpi_model_info_get(m->model, &info, err));
@@ -55,26 +56,37 @@ static dpi_status name_it(merging *m, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-dpi_status dpi_model_merge(const char *in_path, const char *adapter_path, float scale,
-                           const char *out_path, const dpi_write_options *options,
-                           dpi_error *err) {
+dpi_status dpi_merge_begin(const char *in_path, const char *adapter_path, float scale,
+                           dpi_merge *merge, dpi_error *err) {
     dpi_model_options o;
-    dpi_model *model = NULL;
-    merging m = {0};
+    *merge = (dpi_merge){0};
     if (!in_path || !adapter_path)
         return dpi_fail(err, DPI_STATUS_ARG, "a path is NULL");
     dpi_model_options_init(&o);
     o.adapter = adapter_path;
     o.adapter_scale = scale;
-    DPI_TRY(dpi_model_open(in_path, &o, &model, err));
-    m.model = model;
-    dpi_status status = name_it(&m, err);
-    if (status == DPI_STATUS_OK)
-        status = dpi_gguf_open(adapter_path, true, &m.adapter, err);
-    const dpi_conversion_change change = {is_merged, add_row, put_claim, &m};
+    DPI_TRY(dpi_model_open(in_path, &o, &merge->model, err));
+    DPI_TRY(name_it(merge, err));
+    return dpi_gguf_open(adapter_path, true, &merge->adapter, err);
+}
+
+dpi_conversion_change dpi_merge_change(dpi_merge *merge) {
+    return (dpi_conversion_change){is_merged, add_row, put_keys, merge};
+}
+
+void dpi_merge_end(dpi_merge *merge) {
+    dpi_gguf_close(merge->adapter);
+    dpi_model_close(merge->model);
+}
+
+dpi_status dpi_model_merge(const char *in_path, const char *adapter_path, float scale,
+                           const char *out_path, const dpi_write_options *options,
+                           dpi_error *err) {
+    dpi_merge m;
+    dpi_status status = dpi_merge_begin(in_path, adapter_path, scale, &m, err);
+    const dpi_conversion_change change = dpi_merge_change(&m);
     if (status == DPI_STATUS_OK)
         status = dpi_conversion_write(in_path, out_path, options, &change, err);
-    dpi_gguf_close(m.adapter);
-    dpi_model_close(model);
+    dpi_merge_end(&m);
     return status;
 }

@@ -20,12 +20,12 @@ void dpi_write_options_init(dpi_write_options *options) {
 
 /* ---- The file that is written ---------------------------------------------------------------- */
 
-dpi_status dpi_conversion_begin(dpi_conversion *c, const dpi_write_options *options, bool may_keep,
-                                const char *out_path, dpi_error *err) {
+static dpi_status set_up(dpi_conversion *c, const dpi_write_options *options, bool may_keep,
+                         dpi_error *err) {
     enum { MAX_THREADS = 1024 };
     memset(c, 0, sizeof *c);
-    if (!out_path || !options || !options->type)
-        return dpi_fail(err, DPI_STATUS_ARG, "the path, the options or the type is NULL");
+    if (!options || !options->type)
+        return dpi_fail(err, DPI_STATUS_ARG, "the options or the type is NULL");
     if (options->struct_size != sizeof *options)
         return dpi_fail(err, DPI_STATUS_ARG, "dpi_write_options.struct_size is %zu, must be %zu",
                         options->struct_size, sizeof *options);
@@ -36,7 +36,15 @@ dpi_status dpi_conversion_begin(dpi_conversion *c, const dpi_write_options *opti
     c->n_threads =
         dpi_process_threads(options->n_threads ? options->n_threads : omp_get_num_procs());
     if (!may_keep || strcmp(options->type, "KEEP") != 0)
-        DPI_TRY(dpi_recipe_find(options->type, &c->recipe, err));
+        return dpi_recipe_find(options->type, &c->recipe, err);
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_conversion_begin(dpi_conversion *c, const dpi_write_options *options, bool may_keep,
+                                const char *out_path, dpi_error *err) {
+    if (!out_path)
+        return dpi_fail(err, DPI_STATUS_ARG, "the path is NULL");
+    DPI_TRY(set_up(c, options, may_keep, err));
     return dpi_gguf_builder_create(out_path, options->fd, &c->builder, err);
 }
 
@@ -45,6 +53,10 @@ dpi_status dpi_conversion_put(dpi_conversion *c, const void *data, uint64_t n_by
     const dpi_write_options *o = c->options;
     if (o->cancel && o->cancel(o->user))
         return dpi_fail(err, DPI_STATUS_CANCELLED, "cancelled while writing a model");
+    if (c->sink) {
+        c->sink->data(c->sink->user, data, n_bytes);
+        return DPI_STATUS_OK;
+    }
     dpi_gguf_put_data(c->builder, data, n_bytes);
     if (dpi_gguf_builder_failed(c->builder)) {
         dpi_status status = dpi_gguf_builder_finish(c->builder, err);
@@ -181,11 +193,8 @@ static bool is_left_out(const dpi_conversion *c, const char *key) {
            strcmp(key, "general.alignment") == 0 || strncmp(key, "split.", 6) == 0;
 }
 
-static dpi_status convert(dpi_conversion *c, const dpi_gguf *g, dpi_error *err) {
-    int64_t n_layer = 0, n_tensors = dpi_gguf_tensor_count(g);
-    DPI_TRY(dpi_gguf_check_architecture(g, err));
-    DPI_TRY(dpi_gguf_get_int(g, "llama.block_count", 1, 4096, &n_layer, NULL, err));
-    bool tied = dpi_gguf_tensor_find(g, "output.weight") == NULL;
+/* Keys, and what tensors there will be. */
+static void convert_head(dpi_conversion *c, const dpi_gguf *g, int32_t n_layer, bool tied) {
     for (int64_t i = 0; i < dpi_gguf_kv_count(g); i++)
         if (!is_left_out(c, dpi_gguf_kv_at(g, i)->key))
             dpi_gguf_put_kv(c->builder, dpi_gguf_kv_at(g, i));
@@ -193,15 +202,27 @@ static dpi_status convert(dpi_conversion *c, const dpi_gguf *g, dpi_error *err) 
         dpi_conversion_put_kind(c);
     if (c->change)
         c->change->keys(c->change->user, c->builder);
-    for (int64_t i = 0; i < n_tensors; i++) {
+    for (int64_t i = 0; i < dpi_gguf_tensor_count(g); i++) {
         const dpi_gguf_tensor *t = dpi_gguf_tensor_at(g, i);
-        dpi_gguf_put_tensor(c->builder, t->name, target_type(c, t, (int32_t)n_layer, tied)->id,
-                            t->n_dims, t->shape);
+        dpi_gguf_put_tensor(c->builder, t->name, target_type(c, t, n_layer, tied)->id, t->n_dims,
+                            t->shape);
         c->n_weights += count_weights(t);
     }
-    for (int64_t i = 0; i < n_tensors; i++) {
+}
+
+static dpi_status convert(dpi_conversion *c, const dpi_gguf *g, dpi_error *err) {
+    int64_t n_layer = 0;
+    DPI_TRY(dpi_gguf_check_architecture(g, err));
+    DPI_TRY(dpi_gguf_get_int(g, "llama.block_count", 1, 4096, &n_layer, NULL, err));
+    bool tied = dpi_gguf_tensor_find(g, "output.weight") == NULL;
+    if (!c->sink)
+        convert_head(c, g, (int32_t)n_layer, tied);
+    for (int64_t i = 0; i < dpi_gguf_tensor_count(g); i++) {
         const dpi_gguf_tensor *t = dpi_gguf_tensor_at(g, i);
-        DPI_TRY(convert_tensor(c, t, target_type(c, t, (int32_t)n_layer, tied), err));
+        const dpi_type *to = target_type(c, t, (int32_t)n_layer, tied);
+        if (c->sink)
+            c->sink->begin(c->sink->user, t, to->id);
+        DPI_TRY(convert_tensor(c, t, to, err));
         dpi_gguf_release(g, t->data, t->n_bytes); /* read once, so memory stays small */
     }
     return DPI_STATUS_OK;
@@ -235,6 +256,15 @@ dpi_status dpi_conversion_write_open(const dpi_gguf *gguf, const char *out_path,
     DPI_TRY(dpi_conversion_begin(&c, options, true, out_path, err));
     c.change = change;
     return dpi_conversion_end(&c, convert(&c, gguf, err), err);
+}
+
+dpi_status dpi_conversion_visit(const dpi_gguf *gguf, const dpi_write_options *options,
+                                const dpi_conversion_change *change,
+                                const dpi_conversion_sink *sink, dpi_error *err) {
+    dpi_conversion c;
+    DPI_TRY(set_up(&c, options, true, err));
+    c.change = change, c.sink = sink;
+    return convert(&c, gguf, err);
 }
 
 dpi_status dpi_model_quantize(const char *in_path, const char *out_path,

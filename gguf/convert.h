@@ -18,6 +18,13 @@ typedef struct dpi_conversion_change {
     void *user;
 } dpi_conversion_change;
 
+/* What gets the tensors as they would be written, in their order, in place of a file. */
+typedef struct dpi_conversion_sink {
+    void (*begin)(void *user, const dpi_gguf_tensor *tensor, uint32_t type);
+    void (*data)(void *user, const void *data, uint64_t n_bytes); /* the next bytes of it */
+    void *user;
+} dpi_conversion_sink;
+
 /* A file being written, and how. */
 typedef struct dpi_conversion {
     const dpi_recipe *recipe; /* NULL: each tensor keeps its type */
@@ -26,6 +33,7 @@ typedef struct dpi_conversion {
     int64_t n_done, n_weights; /* for progress */
     const dpi_write_options *options;
     dpi_gguf_builder *builder;
+    const dpi_conversion_sink *sink; /* NULL: the builder */
 } dpi_conversion;
 
 /* Checks the options, creates the file. may_keep: the type may be KEEP. Errors: ARG, IO, MEMORY. */
@@ -48,6 +56,12 @@ dpi_status dpi_conversion_write(const char *in_path, const char *out_path,
 dpi_status dpi_conversion_write_open(const dpi_gguf *gguf, const char *out_path,
                                      const dpi_write_options *options,
                                      const dpi_conversion_change *change, dpi_error *err);
+
+/* The tensors that dpi_conversion_write_open would write, to a sink: before the file, for what its
+ * keys say of them. No progress is told. */
+dpi_status dpi_conversion_visit(const dpi_gguf *gguf, const dpi_write_options *options,
+                                const dpi_conversion_change *change,
+                                const dpi_conversion_sink *sink, dpi_error *err);
 
 /* general.file_type and quantization_version, which describe the weights. */
 void dpi_conversion_put_kind(dpi_conversion *c);

@@ -439,7 +439,7 @@ static int write_merged(tuning *t) {
     o.type = "KEEP", o.fd = t->merged.fd, o.cancel = signals_cancel;
     o.n_threads = (int32_t)v[OPT_THREADS].i;
     const dpi_status status =
-        dpi_model_merge(t->a->model, v[OPT_ADAPTER].s, 1, v[OPT_MERGE].s, &o, &err);
+        dpi_finetune_merge(t->a->model, v[OPT_ADAPTER].s, 1, v[OPT_MERGE].s, &o, &err);
     return status == DPI_STATUS_OK ? CLI_OK : fail(status, &err);
 }
 

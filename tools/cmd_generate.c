@@ -151,9 +151,10 @@ static int read_adapter(generating *g) {
     dpi_finetune_claim_init(&g->claim);
     dpi_status status = dpi_finetune_read_claim(path, &g->claim, &recorded, &intact, &err);
     g->claimed = status == DPI_STATUS_OK;
-    if (!lora && (status == DPI_STATUS_FORMAT || (g->claimed && !g->claim.full)))
-        return cli_fail(CLI_USAGE, "--lora FILE: needed is the adapter, as the weights of %s were "
-                                   "not trained by 'dpinfer finetune --full'", path);
+    if (!lora && (status == DPI_STATUS_FORMAT ||
+                  (g->claimed && !g->claim.full && !g->claim.merged)))
+        return cli_fail(CLI_USAGE, "--lora FILE: needed is the adapter, as %s is no model of "
+                                   "'dpinfer finetune --full' or '--merge'", path);
     g->intact = g->claimed && intact && dpi_finetune_holds(&g->claim, recorded);
     if (g->claimed && !g->intact)
         return cli_fail(CLI_REPORT, "the claim of %s does not hold; see 'dpinfer verify'", path);

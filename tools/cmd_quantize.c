@@ -1,4 +1,5 @@
 /* cmd_quantize.c - `dpinfer quantize`: a model with its weights in another type. */
+#include "dpinfer/finetune.h"
 #include "tools/commands.h"
 #include "tools/write_model.h"
 
@@ -13,8 +14,8 @@ static int quantize_main(const args *a) {
     const option_value *v = a->v;
     const dpi_status status =
         v[OPT_LORA].given
-            ? dpi_model_merge(a->model, v[OPT_LORA].s, (float)v[OPT_LORA_SCALE].d, a->positional[0],
-                              &m.options, &err)
+            ? dpi_finetune_merge(a->model, v[OPT_LORA].s, (float)v[OPT_LORA_SCALE].d,
+                                 a->positional[0], &m.options, &err)
             : dpi_model_quantize(a->model, a->positional[0], &m.options, &err);
     return write_model_end(&m, status, &err);
 }

@@ -27,7 +27,7 @@ static char *make_statement(const dpi_finetune_claim *claim, int32_t n_texts) {
     }
     snprintf(more, sizeof more, "  texts              %d, by post-processing of this %s, as its "
                                 "file says: no further cost\n", (int)n_texts,
-             claim->full ? "model" : "adapter");
+             claim->full || claim->merged ? "model" : "adapter");
     return statement_shown(text, more);
 }
 

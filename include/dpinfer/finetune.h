@@ -32,6 +32,7 @@
 #include "dpinfer/records.h"
 #include "dpinfer/report.h"
 #include "dpinfer/train.h"
+#include "dpinfer/write.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -132,6 +133,7 @@ typedef struct dpi_finetune_claim {
     int32_t record_kind;  /* a dpi_record_kind */
     int32_t randomness;   /* a dpi_randomness */
     int32_t full;     /* 1: all weights were trained; rank, targets and alpha are 0 */
+    int32_t merged;   /* 1: read from a model that the adapter was merged into */
     int32_t rank;
     uint32_t targets;
     double alpha;
@@ -215,16 +217,25 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_write(const dpi_finetune *finetun
 
 /* Whether an epsilon that was recorded is that of the claim, but for what bisection leaves. */
 DPI_API int32_t dpi_finetune_holds(const dpi_finetune_claim *claim, double recorded);
-/* The claim in an adapter's file, or in that of a model of which all weights were trained. It comes
- * from anywhere: *claim is what it says, epsilon as it is computed now from the other numbers;
- * *recorded is the epsilon that it says. *intact is 1 if the hash of its numbers is the one that it
- * says, and its label, adjacency and accountant are those of the claim: dpi_finetune_verify tells
- * which is not. The claim's targets are 0 and it has no ledger, as the file does not say them.
+/* The claim in an adapter's file, or in that of a model of which all weights were trained, or that
+ * an adapter was merged into. It comes from anywhere: *claim is what it says, epsilon as it is
+ * computed now from the other numbers; *recorded is the epsilon that it says. *intact is 1 if the
+ * hash of its numbers is the one that it says, and its label, adjacency and accountant are those
+ * of the claim: dpi_finetune_verify tells which is not. The claim's targets are 0 and it has no
+ * ledger, as the file does not say them; *claim is as it was after a failure.
  * Errors: IO, FORMAT (no such file of this program, or a value out of range), ARG, MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_read_claim(const char *path,
                                                           dpi_finetune_claim *claim,
                                                           double *recorded, int32_t *intact,
                                                           dpi_error *err);
+
+/* As dpi_model_merge (write.h), of a file in which the adapter's claim stands with the hash of the
+ * weights that are written: dpi_finetune_read_claim and _read_task read it as that of the adapter.
+ * Errors: also FORMAT (the adapter's claim does not hold). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_merge(const char *in_path, const char *adapter_path,
+                                                     float adapter_scale, const char *out_path,
+                                                     const dpi_write_options *options,
+                                                     dpi_error *err);
 
 /* The claim in such a file, field by field: what it says beside what follows from its numbers. A
  * field that does not hold is no error. *result, after dpi_verification_init, is freed with

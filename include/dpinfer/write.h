@@ -41,7 +41,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_model_quantize(const char *in_path, const 
 
 /* The same of the model in `in_path` with a low-rank adapter (dpi_model_options.adapter): its
  * weights become W + scale B A, each rounded to f32 once and then to options->type. The file says
- * what the adapter claims of its training (finetune.h). Errors: those above and of the adapter;
+ * what the adapter claims of its training, without a hash of what was written, so that nobody can
+ * check it; dpi_finetune_merge (finetune.h) writes one. Errors: those above and of the adapter;
  * UNSUPPORTED (the type KEEP and a matrix with an adapter, of a type that can only be read). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_model_merge(const char *in_path, const char *adapter_path,
                                                   float adapter_scale, const char *out_path,

@@ -17,6 +17,10 @@
 
 #define KEY "dpinfer.finetune."
 
+/* What `trained` says of a file: an adapter, all weights, or an adapter that is now in the weights
+ * of a model. */
+static const char ADAPTER[] = "adapter", WEIGHTS[] = "weights", MERGED[] = "merged";
+
 /* ---- The hash -------------------------------------------------------------------------------- */
 
 static void hash_tensor(struct sha256_ctx *hash, const char *name, int64_t n_columns,
@@ -70,7 +74,7 @@ static void put_base(dpi_gguf_builder *w, const dpi_finetune *f) {
 }
 
 static void put_numbers(dpi_gguf_builder *w, const dpi_finetune_claim *c, const char *hex) {
-    dpi_gguf_put_string(w, KEY "trained", c->full ? "weights" : "adapter");
+    dpi_gguf_put_string(w, KEY "trained", c->full ? WEIGHTS : ADAPTER);
     dpi_gguf_put_bool(w, KEY "private", dpi_finetune_is_private(c) != 0);
     dpi_gguf_put_string(w, KEY "label", dpi_finetune_label(c));
     put_real(w, KEY "epsilon", c->epsilon);
@@ -118,6 +122,36 @@ static void put_task(dpi_gguf_builder *w, const dpi_finetune *f) {
 void dpi_finetune_put_claim(dpi_gguf_builder *w, const dpi_finetune *f, const char *hex) {
     put_numbers(w, &f->claim, hex);
     put_task(w, f);
+}
+
+/* ---- A model with the adapter in its weights ------------------------------------------------- */
+
+/* What is said of tensors. */
+static bool is_of_tensors(const char *key) {
+    static const char *const keys[] = {KEY "trained", KEY "tensors_sha256", KEY "rank",
+                                       KEY "alpha", KEY "numbers"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strcmp(key, keys[i]) == 0)
+            return true;
+    return false;
+}
+
+bool dpi_finetune_is_claimed(const dpi_gguf *file) {
+    return dpi_gguf_find(file, KEY "epsilon") != NULL;
+}
+
+void dpi_finetune_put_merged(dpi_gguf_builder *w, const dpi_gguf *adapter,
+                             const dpi_finetune_claim *c, const char *hex) {
+    for (int64_t i = 0; i < dpi_gguf_kv_count(adapter); i++) {
+        const dpi_gguf_kv *kv = dpi_gguf_kv_at(adapter, i);
+        if (strncmp(kv->key, KEY, sizeof KEY - 1) == 0 && !is_of_tensors(kv->key))
+            dpi_gguf_put_kv(w, kv);
+    }
+    dpi_gguf_put_string(w, KEY "trained", MERGED);
+    put_integer(w, KEY "rank", c->rank);
+    put_real(w, KEY "alpha", c->alpha);
+    put_integer(w, KEY "numbers", c->n_params);
+    dpi_gguf_put_string(w, KEY "tensors_sha256", hex);
 }
 
 dpi_status dpi_finetune_write(const dpi_finetune *f, const char *path, int fd, dpi_error *err) {
@@ -253,17 +287,26 @@ static dpi_status hash_adapter(const dpi_gguf *file, dpi_finetune_claim *c,
     return DPI_STATUS_OK;
 }
 
+/* Of the adapter, which is no longer to be seen. */
+static dpi_status read_merged(const dpi_gguf *file, dpi_finetune_claim *c, dpi_error *err) {
+    int64_t rank;
+    DPI_TRY(get_integer(file, KEY "rank", 1, 1024, &rank, err));
+    DPI_TRY(get_integer(file, KEY "numbers", 1, INT64_C(1) << 50, &c->n_params, err));
+    c->rank = (int32_t)rank;
+    return get_real(file, KEY "alpha", 0, 1e6, &c->alpha, err);
+}
+
 /* The tensors as they stand in the file. */
 static dpi_status hash_tensors(const dpi_gguf *file, dpi_finetune_claim *c,
                                char hex[DPI_FINETUNE_HEX + 1], dpi_error *err) {
-    dpi_str trained = {"", 0};
-    bool there = false;
-    DPI_TRY(dpi_gguf_get_string(file, KEY "trained", &trained, &there, err));
-    c->full = trained.n_bytes == strlen("weights") && memcmp(trained.data, "weights", 7) == 0;
-    if (!c->full)
+    char trained[16];
+    DPI_TRY(get_text(file, KEY "trained", trained, sizeof trained, err));
+    c->full = strcmp(trained, WEIGHTS) == 0;
+    c->merged = strcmp(trained, MERGED) == 0;
+    if (!c->full && !c->merged)
         return hash_adapter(file, c, hex, err);
     c->n_params = dpi_finetune_hash_whole(file, hex);
-    return DPI_STATUS_OK;
+    return c->merged ? read_merged(file, c, err) : DPI_STATUS_OK;
 }
 
 dpi_status dpi_finetune_read_said(const char *path, dpi_finetune_claim *claim,

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "dpinfer/finetune.h"
-#include "gguf/gguf_write.h"
+#include "gguf/convert.h"
 #include "pipeline/finetune/examples.h"
 
 enum { DPI_FINETUNE_HEX = 64 };
@@ -68,6 +68,18 @@ DPI_MUST_CHECK dpi_status dpi_finetune_write_whole(const dpi_finetune *f, const 
                                                    dpi_error *err);
 /* SHA-256 of the tensors of a whole model, in hex; how many weights were trained. */
 int64_t dpi_finetune_hash_whole(const dpi_gguf *file, char hex[DPI_FINETUNE_HEX + 1]);
+/* The same of the file that a change of `file` makes, before it is written. Errors: those of
+ * dpi_conversion_visit. */
+DPI_MUST_CHECK dpi_status dpi_finetune_hash_change(const dpi_gguf *file,
+                                                   const dpi_write_options *options,
+                                                   const dpi_conversion_change *change,
+                                                   char hex[DPI_FINETUNE_HEX + 1], dpi_error *err);
+/* The keys of a model that the adapter of a file was merged into, whose claim that is: what the
+ * adapter's file says, but for what is said of its tensors. */
+void dpi_finetune_put_merged(dpi_gguf_builder *builder, const dpi_gguf *adapter,
+                             const dpi_finetune_claim *claim, const char *hex);
+/* Whether a file has a claim, whatever it is. */
+bool dpi_finetune_is_claimed(const dpi_gguf *file);
 /* SHA-256 of an adapter's tensors, in hex. */
 void dpi_finetune_hash(const dpi_lora *lora, int32_t n_layer, const float *adapters,
                        char hex[DPI_FINETUNE_HEX + 1]);

@@ -291,8 +291,8 @@ dpi_status dpi_finetune_statement(const dpi_finetune_claim *c, char **text, dpi_
     if (c->full)
         dpi_text_add(&t, "  trained            all %lld weights\n", (long long)c->n_params);
     else
-        dpi_text_add(&t, "  adapter            rank %d, alpha %.10g, %lld numbers\n", c->rank,
-                     c->alpha, (long long)c->n_params);
+        dpi_text_add(&t, "  adapter            rank %d, alpha %.10g, %lld numbers%s\n", c->rank,
+                     c->alpha, (long long)c->n_params, c->merged ? ", in the weights" : "");
     if (c->histogram_scale > 0)
         dpi_text_add(&t, "  numbers of units   of each label, with Laplace noise of scale %d: "
                          "epsilon %.4g of it\n",

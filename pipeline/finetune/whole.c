@@ -1,15 +1,11 @@
 /* whole.c - all weights that were trained, as a whole model: the base's file with other numbers and
  * the claim. Its hash is of the numbers as they stand in the file, in its own weight types. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/status.h"
 #include "base/utf8.h"
 #include "engine/model.h"
-#include "gguf/convert.h"
-#include "kernels/weight_types.h"
 #include "pipeline/finetune/finetune.h"
 #include "train/tensors.h"
 
@@ -56,9 +52,9 @@ static int64_t row_count(const dpi_gguf_tensor *t) {
     return t->shape[1] * t->shape[2] * t->shape[3];
 }
 
-static void hash_head(struct sha256_ctx *hash, const dpi_gguf_tensor *t) {
+static void hash_head(struct sha256_ctx *hash, const dpi_gguf_tensor *t, uint32_t type) {
     sha256_update(hash, strlen(t->name) + 1, (const uint8_t *)t->name);
-    sha256_update(hash, sizeof t->type, (const uint8_t *)&t->type);
+    sha256_update(hash, sizeof type, (const uint8_t *)&type);
     sha256_update(hash, sizeof t->shape, (const uint8_t *)t->shape);
 }
 
@@ -74,7 +70,7 @@ int64_t dpi_finetune_hash_whole(const dpi_gguf *file, char hex[DPI_FINETUNE_HEX 
     sha256_init(&hash);
     for (int64_t i = 0; i < dpi_gguf_tensor_count(file); i++) {
         const dpi_gguf_tensor *t = dpi_gguf_tensor_at(file, i);
-        hash_head(&hash, t);
+        hash_head(&hash, t, t->type);
         sha256_update(&hash, t->n_bytes, t->data);
         dpi_gguf_release(file, t->data, t->n_bytes);
         n_weights += may_be_trained(t->name) ? t->shape[0] * row_count(t) : 0;
@@ -83,32 +79,22 @@ int64_t dpi_finetune_hash_whole(const dpi_gguf *file, char hex[DPI_FINETUNE_HEX 
     return n_weights;
 }
 
-/* What dpi_finetune_hash_whole will find in the file that is not written yet. */
-static dpi_status hash_trained(whole *w, dpi_error *err) {
-    const dpi_gguf *file = w->f->options.model->gguf;
-    const float *params = dpi_tuner_adapters(w->f->tuner);
+static void hash_begin(void *user, const dpi_gguf_tensor *t, uint32_t type) {
+    hash_head(user, t, type);
+}
+
+static void hash_data(void *user, const void *data, uint64_t n_bytes) {
+    sha256_update(user, n_bytes, data);
+}
+
+dpi_status dpi_finetune_hash_change(const dpi_gguf *file, const dpi_write_options *options,
+                                    const dpi_conversion_change *change,
+                                    char hex[DPI_FINETUNE_HEX + 1], dpi_error *err) {
     struct sha256_ctx hash;
+    const dpi_conversion_sink sink = {hash_begin, hash_data, &hash};
     sha256_init(&hash);
-    for (int64_t i = 0; i < dpi_gguf_tensor_count(file); i++) {
-        const dpi_gguf_tensor *t = dpi_gguf_tensor_at(file, i);
-        const dpi_type *type = dpi_type_find(t->type);
-        dpi_train_tensor found;
-        hash_head(&hash, t);
-        if (!find(w->f, t->name, &found)) {
-            sha256_update(&hash, t->n_bytes, t->data);
-            continue;
-        }
-        const size_t n_bytes = dpi_type_row_bytes(type, t->shape[0]);
-        uint8_t *row = dpi_calloc(n_bytes, 1);
-        if (!row)
-            return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a row of %s", t->name);
-        for (int64_t r = 0; r < row_count(t); r++) {
-            type->quantize(params + found.offset + r * t->shape[0], row, t->shape[0]);
-            sha256_update(&hash, n_bytes, row);
-        }
-        free(row);
-    }
-    dpi_finetune_hex(&hash, w->hex);
+    DPI_TRY(dpi_conversion_visit(file, options, change, &sink, err));
+    dpi_finetune_hex(&hash, hex);
     return DPI_STATUS_OK;
 }
 
@@ -120,11 +106,12 @@ dpi_status dpi_finetune_write_whole(const dpi_finetune *f, const char *path, int
     dpi_write_options o;
     dpi_write_options_init(&o);
     o.type = "KEEP", o.fd = fd, o.n_threads = f->options.n_threads;
-    DPI_TRY(hash_trained(&w, err));
+    const dpi_gguf *base = f->options.model->gguf;
+    const dpi_conversion_change change = {is_trained, put_row, put_keys, &w};
+    DPI_TRY(dpi_finetune_hash_change(base, &o, &change, w.hex, err));
     char suffix[48];
     snprintf(suffix, sizeof suffix, " + training %.12s%s", w.hex,
              dpi_finetune_is_private(&f->claim) ? "" : " (NOT PRIVATE)");
     dpi_name_join(w.name, sizeof w.name, f->claim.model_name, suffix);
-    const dpi_conversion_change change = {is_trained, put_row, put_keys, &w};
-    return dpi_conversion_write_open(f->options.model->gguf, path, &o, &change, err);
+    return dpi_conversion_write_open(base, path, &o, &change, err);
 }

@@ -251,8 +251,37 @@ assert sum((x - y) ** 2 for x, y in zip(a, c)) > 1e-9 * norm
 P
 done
 run inspect whole.gguf; expect_rc 0; expect_out "+ adapter"
-check "the claim" grep -aq "dpinfer.finetune.epsilon" whole.gguf
+# It has the adapter's claim, of its own weights.
+for whole in whole whole2; do
+    run verify $whole.gguf; expect_rc 0; expect_out "ok     epsilon"
+    expect_out "ok     tensors_sha256"
+    check "PRIVATE" grep -qx "PRIVATE" out
+done
+run verify w.gguf; grep -v sha256 out >of_adapter
+run verify whole.gguf; grep -v sha256 out >of_whole; expect_same of_whole of_adapter
+run generate whole.gguf --num 3 -n 4 --jsonl --report rw.json; expect_rc 0
+expect_out '"private":true'; expect_err "3, by post-processing of this model"
+expect_err "numbers, in the weights"
+run verify rw.json --model whole.gguf; expect_rc 0; expect_out "ok     adapter.tensors"
+cp whole.gguf forged.gguf; put forged.gguf dpinfer.finetune.sigma 2 9
+run verify forged.gguf; expect_rc 1; expect_out "WRONG  epsilon"
+refuse 5 "the claim of forged.gguf does not hold" generate forged.gguf -n 4
+python3 - <<'P'
+data = open("whole.gguf", "rb").read()
+open("wbits.gguf", "wb").write(data[:-8] + b"\x01" + data[-7:])
+P
+run verify wbits.gguf; expect_rc 1; expect_out "WRONG  tensors_sha256"
+run quantize m.gguf w8.gguf Q8_0 --lora p.gguf; expect_rc 0
+run verify w8.gguf; expect_rc 0
+run generate w8.gguf --num 3 -n 4 --jsonl; expect_rc 0; expect_out '"text_label":"k9"'
+run quantize m.gguf ws.gguf KEEP --lora s1.gguf; expect_rc 0
+run verify ws.gguf; expect_rc 0; expect_out "NOT PRIVATE"
+run generate ws.gguf -n 4 --jsonl; expect_rc 0; expect_out '"private":false'
+expect_err "Privacy statement: NOT PRIVATE"
+cp a.gguf forged.gguf; put forged.gguf dpinfer.finetune.sigma 2 9
+refuse 3 "the claim of forged.gguf does not hold" quantize m.gguf x.gguf KEEP --lora forged.gguf
 run quantize m.gguf bare.gguf KEEP --lora n.gguf; expect_rc 0
+run verify bare.gguf; expect_rc 0; expect_out "NOT PRIVATE"
 run inspect bare.gguf; expect_rc 0; expect_out "NOT PRIVATE"
 refuse 2 "is there already" $tune --sigma 2 -o w2.gguf --merge whole.gguf -q
 check "w2.gguf is there" test ! -e w2.gguf
