@@ -10,6 +10,7 @@
 #include "eval/classify.h"
 #include "eval/fail.h"
 #include "eval/grams.h"
+#include "eval/count_noise.h"
 #include "eval/values.h"
 
 enum { CELLS_MAX = EVAL_FIELD_BINS };
@@ -30,25 +31,50 @@ static char *copy(const char *text) {
     return own ? memcpy(own, text, n) : NULL;
 }
 
-/* A histogram of n bins, whose real side is noisy: counts below 0 are 0. total: of all cells. */
+/* Shares that are c away from noisy ones in all cells together are c / (sum of these) away in total
+ * variation at most: as shares of the true counts they differ by that for the cells, and once more
+ * for their sum, and total variation is half of it. */
+static dpi_status add_distance(evaluation *e, eval_field *f, double sum, dpi_error *err) {
+    double away;
+    for (int32_t b = 0; b < f->n_bins; b++)
+        f->tv += fabs(f->share[0][b] - f->share[1][b]) / 2;
+    EVAL_TRY(eval_noise_of_sizes(e->released.variance, f->n_bins, &away, err));
+    f->tv_low = sum > 0 ? fmax(f->tv - away / sum, 0) : 0;
+    f->tv_high = sum > 0 ? fmin(f->tv + away / sum, 1) : 1;
+    return DPI_STATUS_OK;
+}
+
+/* A histogram of n bins, whose real side is noisy: of shares counts below 0 are 0. synthetic: NULL:
+ * there is no such side. */
 static dpi_status add_field(evaluation *e, const char *name, const char *const *bins, int32_t n,
                             const int64_t *synthetic, const int64_t *noisy, dpi_error *err) {
     eval_field *f = &e->structure.field[e->structure.n_fields++];
     double sum[2] = {0};
-    *f = (eval_field){.name = copy(name), .present = {1, 1}};
+    *f = (eval_field){.name = copy(name),
+                      .present = {1, 1},
+                      .is_released = true,
+                      .has_synthetic = synthetic != NULL,
+                      .noise = eval_noise_of_cells(e->released.variance, 1)};
     for (int32_t b = 0; b < n; b++) {
-        sum[0] += (double)synthetic[b];
-        sum[1] += noisy[b] > 0 ? (double)noisy[b] : 0;
+        f->count[0][b] = synthetic ? synthetic[b] : 0;
+        f->count[1][b] = noisy[b];
+        for (int32_t k = 0; k < 2; k++)
+            sum[k] += fmax((double)f->count[k][b], 0);
     }
     for (int32_t b = 0; b < n; b++) {
         f->bin[f->n_bins++] = copy(bins[b]);
-        f->share[0][b] = sum[0] > 0 ? (double)synthetic[b] / sum[0] : 0;
-        f->share[1][b] = sum[1] > 0 && noisy[b] > 0 ? (double)noisy[b] / sum[1] : 0;
-        f->tv += fabs(f->share[0][b] - f->share[1][b]) / 2;
+        for (int32_t k = 0; k < 2; k++)
+            f->share[k][b] = sum[k] > 0 ? fmax((double)f->count[k][b], 0) / sum[k] : 0;
         if (!f->bin[b])
             return no_memory(err);
     }
-    return f->name ? DPI_STATUS_OK : no_memory(err);
+    if (!f->name)
+        return no_memory(err);
+    return synthetic ? add_distance(e, f, sum[1], err) : DPI_STATUS_OK;
+}
+
+static const eval_field *last_field(const evaluation *e) {
+    return &e->structure.field[e->structure.n_fields - 1];
 }
 
 /* ---- Lengths --------------------------------------------------------------------------------- */
@@ -81,9 +107,11 @@ static dpi_status release_lengths(const eval_sources *s, dpi_counts *counts, eva
         n_real += (double)cells[1][b];
     }
     EVAL_TRY(add_field(e, "words", names, EVAL_BINS, cells[0], cells[1], err));
-    eval_add(e, "length", "n_real_noisy", "real texts, with noise", n_real);
-    eval_add(e, "length", "length_tv", "total variation of the lengths, in 20 bins",
-             e->structure.field[e->structure.n_fields - 1].tv);
+    const double away = (double)eval_noise_of_sum(e->released.variance, EVAL_BINS);
+    eval_add_interval(e, "length", "n_real_noisy", "real texts, with noise", n_real,
+                      fmax(n_real - away, 0), fmax(n_real + away, 0));
+    eval_add_interval(e, "length", "length_tv", "total variation of the lengths, in 20 bins",
+                      last_field(e)->tv, last_field(e)->tv_low, last_field(e)->tv_high);
     return DPI_STATUS_OK;
 }
 
@@ -149,22 +177,32 @@ static dpi_status release_labels(const eval_sources *s, dpi_counts *counts, eval
     if (status == DPI_STATUS_OK)
         status = add_field(e, "label", names, n + 1, cells[0], cells[1], err);
     if (status == DPI_STATUS_OK)
-        eval_add(e, "classifier", "label_tv", "total variation of the labels",
-                 e->structure.field[e->structure.n_fields - 1].tv);
+        eval_add_interval(e, "classifier", "label_tv", "total variation of the labels",
+                          last_field(e)->tv, last_field(e)->tv_low, last_field(e)->tv_high);
     dpi_private_free(list);
     return status;
 }
 
 /* ---- Shares ---------------------------------------------------------------------------------- */
 
-/* Two cells, no and yes, as a share of yes in 0..1. */
-static dpi_status release_share(dpi_counts *counts, int64_t cells[2], evaluation *e,
-                                const char *group, const char *key, const char *label,
+/* A share of yes in 0..1, of two cells. */
+static double share_of(double no, double yes, double of_none) {
+    const double all = fmax(no, 0) + fmax(yes, 0);
+    return all > 0 ? fmax(yes, 0) / all : of_none;
+}
+
+/* Two cells, no and yes, as a field and as a share of yes, whose interval is that of both cells
+ * together. synthetic: of the other side, or NULL. */
+static dpi_status release_share(dpi_counts *counts, const int64_t *synthetic, int64_t cells[2],
+                                evaluation *e, const char *field, const eval_value *what,
                                 dpi_error *err) {
+    static const char *const bins[] = {"no", "yes"};
     EVAL_TRY(dpi_counts_release(counts, cells, 2, err));
-    const double no = fmax((double)cells[0], 0), yes = fmax((double)cells[1], 0);
-    eval_add(e, group, key, label, no + yes > 0 ? yes / (no + yes) : 0);
-    return DPI_STATUS_OK;
+    const double no = (double)cells[0], yes = (double)cells[1];
+    const double away = (double)eval_noise_of_cells(e->released.variance, 2);
+    eval_add_interval(e, what->group, what->key, what->label, share_of(no, yes, 0),
+                      share_of(no + away, yes - away, 0), share_of(no - away, yes + away, 1));
+    return add_field(e, field, bins, 2, synthetic, cells, err);
 }
 
 /* Labels that the classifier finds; a text without a label is in no cell. What the classifier is
@@ -180,30 +218,45 @@ static dpi_status release_accuracy(const eval_sources *s, dpi_counts *counts, ev
         cells[1] = (int64_t)llrint(a.accuracy * a.n_test);
         cells[0] = a.n_test - cells[1];
     }
-    return release_share(counts, cells, e, "classifier", "accuracy",
-                         "real labels that a classifier of the synthetic texts finds", err);
+    static const eval_value accuracy = {
+        .group = "classifier",
+        .key = "accuracy",
+        .label = "real labels that a classifier of the synthetic texts finds"};
+    return release_share(counts, NULL, cells, e, "label_found", &accuracy, err);
 }
 
-static dpi_status release_form(const eval_sources *s, dpi_counts *counts, evaluation *e,
-                               dpi_error *err) {
-    int64_t json[2] = {0}, accepted[2] = {0};
-    for (int32_t i = 0; i < s->real->n; i++) {
-        const eval_text *t = &s->real->at[i];
+/* Texts that are JSON, and that the grammar accepts: cells no, yes of each. */
+static dpi_status count_form(const eval_texts *texts, const dpi_grammar *grammar, int64_t json[2],
+                             int64_t accepted[2], dpi_error *err) {
+    for (int32_t i = 0; i < texts->n; i++) {
+        const eval_text *t = &texts->at[i];
         int32_t accepts = 0;
         json_error_t error;
         json_t *value = json_loadb(t->text, t->n_bytes,
                                    JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &error);
         json[value != NULL]++;
         json_decref(value);
-        if (s->grammar)
-            EVAL_TRY(dpi_grammar_accepts(s->grammar, t->text, t->n_bytes, &accepts, err));
+        if (grammar)
+            EVAL_TRY(dpi_grammar_accepts(grammar, t->text, t->n_bytes, &accepts, err));
         accepted[accepts]++;
     }
-    EVAL_TRY(release_share(counts, json, e, "structure", "json_valid_real", "real texts that are "
-                           "JSON", err));
-    return s->grammar ? release_share(counts, accepted, e, "structure", "accepted_real",
-                                      "real texts that the grammar accepts", err)
-                      : DPI_STATUS_OK;
+    return DPI_STATUS_OK;
+}
+
+static dpi_status release_form(const eval_sources *s, dpi_counts *counts, evaluation *e,
+                               dpi_error *err) {
+    static const eval_value valid = {
+        .group = "structure", .key = "json_valid_real", .label = "real texts that are JSON"};
+    static const eval_value accepts = {.group = "structure",
+                                       .key = "accepted_real",
+                                       .label = "real texts that the grammar accepts"};
+    int64_t json[2][2] = {{0}}, accepted[2][2] = {{0}}; /* synthetic, real */
+    EVAL_TRY(count_form(s->synthetic, s->grammar, json[0], accepted[0], err));
+    EVAL_TRY(count_form(s->real, s->grammar, json[1], accepted[1], err));
+    EVAL_TRY(release_share(counts, json[0], json[1], e, "json_valid", &valid, err));
+    return s->grammar
+               ? release_share(counts, accepted[0], accepted[1], e, "accepted", &accepts, err)
+               : DPI_STATUS_OK;
 }
 
 /* ---- All ------------------------------------------------------------------------------------- */

@@ -5,6 +5,14 @@
 
 enum { PLOT_WIDTH = 300, PLOT_HEIGHT = 48 };
 
+/* 95 % of a noisy count. */
+static int64_t low_of(const eval_field *x, int32_t bin) {
+    return x->count[1][bin] > x->noise ? x->count[1][bin] - x->noise : 0;
+}
+static int64_t high_of(const eval_field *x, int32_t bin) {
+    return x->count[1][bin] > -x->noise ? x->count[1][bin] + x->noise : 0;
+}
+
 static const char *const kinds[EVAL_FIELD_KINDS] = {"values", "numbers", "words"};
 
 /* ---- Text and CSV ---------------------------------------------------------------------------- */
@@ -15,28 +23,101 @@ static void put_plain(const char *text, FILE *f) {
         fputc((unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text, f);
 }
 
+/* A noisy histogram: its cells. */
+static void print_counts(const eval_field *x, FILE *f) {
+    char interval[64];
+    fputs("\ncounts of ", f);
+    put_plain(x->name, f);
+    fputs("\n  real, with noise; 95 % by its law; synthetic; cell\n", f);
+    for (int32_t b = 0; b < x->n_bins; b++) {
+        snprintf(interval, sizeof interval, "%lld .. %lld", (long long)low_of(x, b),
+                 (long long)high_of(x, b));
+        fprintf(f, "  %-12lld %18s   ", (long long)x->count[1][b], interval);
+        if (x->has_synthetic)
+            fprintf(f, "%8lld   ", (long long)x->count[0][b]);
+        else
+            fprintf(f, "%8s   ", "");
+        put_plain(x->bin[b], f);
+        fputc('\n', f);
+    }
+}
+
 void fields_print_text(const eval_structure *s, FILE *f) {
-    if (s->n_fields > 0)
+    if (s->n_fields > 0 && !s->field[0].is_released)
         fputs("\nfields\n  total variation, share of synthetic texts with it, of real ones, name\n",
               f);
     for (int32_t i = 0; i < s->n_fields; i++) {
         const eval_field *x = &s->field[i];
+        if (x->is_released) {
+            print_counts(x, f);
+            continue;
+        }
         fprintf(f, "  %-12.6g %8.4g   %8.4g   ", x->tv, x->present[0], x->present[1]);
         put_plain(x->name, f);
         fputc('\n', f);
     }
 }
 
+static void put_doubled(const char *text, FILE *f) {
+    for (; *text; text++)
+        fputs(*text == '"' ? "\"\"" : (char[]){*text, '\0'}, f);
+}
+
+/* A key "WHAT:NAME" or "WHAT:NAME:BIN". */
+static void put_key(const char *what, const char *name, const char *bin, FILE *f) {
+    fprintf(f, "\"%s:", what);
+    put_doubled(name, f);
+    if (bin)
+        fputc(':', f);
+    put_doubled(bin ? bin : "", f);
+    fputc('"', f);
+}
+
+static void print_counts_csv(const eval_field *x, FILE *f) {
+    for (int32_t b = 0; b < x->n_bins; b++) {
+        put_key("count", x->name, x->bin[b], f);
+        fprintf(f, ",%lld,%lld,%lld\n", (long long)x->count[1][b], (long long)low_of(x, b),
+                (long long)high_of(x, b));
+        if (!x->has_synthetic)
+            continue;
+        put_key("count_synthetic", x->name, x->bin[b], f);
+        fprintf(f, ",%lld,,\n", (long long)x->count[0][b]);
+    }
+}
+
 void fields_print_csv(const eval_structure *s, FILE *f) {
     for (int32_t i = 0; i < s->n_fields; i++) {
-        fputs("\"field_tv:", f);
-        for (const char *c = s->field[i].name; *c; c++)
-            fputs(*c == '"' ? "\"\"" : (char[]){*c, '\0'}, f);
-        fprintf(f, "\",%.17g,,\n", s->field[i].tv);
+        if (s->field[i].is_released) {
+            print_counts_csv(&s->field[i], f);
+            continue;
+        }
+        put_key("field_tv", s->field[i].name, NULL, f);
+        fprintf(f, ",%.17g,,\n", s->field[i].tv);
     }
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
+
+/* Adds what a noisy histogram has beside its shares. */
+static bool add_counts(json_t *object, const eval_field *x) {
+    json_t *real = json_array(), *intervals = json_array(), *synthetic = json_array();
+    for (int32_t b = 0; b < x->n_bins; b++) {
+        json_array_append_new(real, json_integer(x->count[1][b]));
+        json_array_append_new(synthetic, json_integer(x->count[0][b]));
+        json_array_append_new(intervals, json_pack("[I, I]", (json_int_t)low_of(x, b),
+                                                   (json_int_t)high_of(x, b)));
+    }
+    bool ok = json_object_set_new(object, "count_real", real) == 0;
+    ok &= json_object_set_new(object, "count_real_intervals", intervals) == 0;
+    ok &= json_object_set_new(object, "count_synthetic", synthetic) == 0;
+    if (x->has_synthetic)
+        return ok && json_object_set_new(object, "tv_interval",
+                                         json_pack("[f, f]", x->tv_low, x->tv_high)) == 0;
+    for (size_t i = 0; i < 3; i++)
+        ok &= json_object_del(object, (const char *[]){"tv", "synthetic", "count_synthetic"}[i]) ==
+              0;
+    return ok;
+}
 
 static json_t *json_of_field(const eval_field *x) {
     json_t *bins = json_array(), *share[2] = {json_array(), json_array()};
@@ -45,9 +126,14 @@ static json_t *json_of_field(const eval_field *x) {
         for (int32_t k = 0; k < 2; k++)
             json_array_append_new(share[k], json_real(x->share[k][b]));
     }
-    return json_pack("{s:s, s:f, s:f, s:f, s:o, s:o, s:o}", "kind", kinds[x->kind], "tv", x->tv,
-                     "present", x->present[0], "present_real", x->present[1], "bins", bins,
-                     "synthetic", share[0], "real", share[1]);
+    json_t *object = json_pack("{s:s, s:f, s:f, s:f, s:o, s:o, s:o}", "kind", kinds[x->kind], "tv",
+                               x->tv, "present", x->present[0], "present_real", x->present[1],
+                               "bins", bins, "synthetic", share[0], "real", share[1]);
+    if (object && x->is_released && !add_counts(object, x)) {
+        json_decref(object);
+        object = NULL;
+    }
+    return object;
 }
 
 json_t *fields_json(const eval_structure *s) {
@@ -105,8 +191,34 @@ static void plot_field(const eval_field *x, FILE *f) {
     fputs("</svg>", f);
 }
 
+static void print_counts_html(const eval_field *x, FILE *f) {
+    fputs("<h2>counts of ", f);
+    put_html(x->name, f);
+    fputs("</h2>\n<table><tr><th class=\"n\">real, with noise</th><th class=\"n\">95 %</th>"
+          "<th class=\"n\">synthetic</th><th>cell</th></tr>\n", f);
+    for (int32_t b = 0; b < x->n_bins; b++) {
+        fprintf(f, "<tr><td class=\"n\">%lld</td><td class=\"n\">%lld to %lld</td>"
+                   "<td class=\"n\">",
+                (long long)x->count[1][b], (long long)low_of(x, b), (long long)high_of(x, b));
+        if (x->has_synthetic)
+            fprintf(f, "%lld", (long long)x->count[0][b]);
+        fputs("</td><td>", f);
+        put_html(x->bin[b], f);
+        fputs("</td></tr>\n", f);
+    }
+    fputs("</table>\n", f);
+    if (x->has_synthetic)
+        plot_field(x, f);
+}
+
+static bool is_released(const eval_structure *s) { return s->field[0].is_released; }
+
 void fields_print_html(const eval_structure *s, FILE *f) {
     if (s->n_fields == 0)
+        return;
+    for (int32_t i = 0; i < s->n_fields && is_released(s); i++)
+        print_counts_html(&s->field[i], f);
+    if (is_released(s))
         return;
     fputs("<h2>fields</h2>\n<div class=\"wide\"><table><tr><th>field</th>"
           "<th class=\"n\">total variation</th><th class=\"n\">synthetic texts with it</th>"

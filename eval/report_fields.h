@@ -1,5 +1,6 @@
-/* report_fields.h - the fields of JSON texts, as parts of the reports of report.c. Names and values
- * come from texts: what would be markup or a control character is written otherwise. */
+/* report_fields.h - the fields of JSON texts, and the noisy counts of released.h, as parts of the
+ * reports of report.c. Names and values come from texts: what would be markup or a control
+ * character is written otherwise. */
 #ifndef DPI_EVAL_REPORT_FIELDS_H
 #define DPI_EVAL_REPORT_FIELDS_H
 
@@ -9,7 +10,8 @@
 #include "eval/structure.h"
 
 void fields_print_text(const eval_structure *s, FILE *f);
-/* Rows "field_tv:NAME,value,,". */
+/* Rows "field_tv:NAME,value,,"; of counts "count:NAME:CELL,noisy,low,high" and
+ * "count_synthetic:NAME:CELL,count,,". */
 void fields_print_csv(const eval_structure *s, FILE *f);
 /* The object "fields"; NULL: out of memory. */
 json_t *fields_json(const eval_structure *s);

@@ -27,6 +27,11 @@ typedef struct eval_field {
     int32_t n_bins;
     char *bin[EVAL_FIELD_BINS]; /* what it is: a value, "other", or "12 .. 15" */
     double share[2][EVAL_FIELD_BINS];
+    /* Of released.h alone: */
+    bool is_released, has_synthetic; /* the real side has noise; there is a synthetic side */
+    int64_t count[2][EVAL_FIELD_BINS];
+    int64_t noise;          /* 95 %: a count of real texts is so far from the true one at most */
+    double tv_low, tv_high; /* 95 %, by that noise */
 } eval_field;
 
 typedef struct eval_structure {
