@@ -1,16 +1,13 @@
 /* attributes.c - see attributes.h. */
 #include "eval/attributes.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "corpus/grammar.h"
 #include "dpinfer/memory.h"
 #include "eval/fail.h"
 #include "eval/values.h"
-
-enum { RESAMPLES = 200 };
+#include "eval/variation.h"
 
 /* What texts say: [n][attribute] 0: nothing, else 1 + the value. */
 typedef struct said {
@@ -33,36 +30,32 @@ static dpi_status read_all(const eval_texts *s, int32_t domain, said *x, dpi_err
     return DPI_STATUS_OK;
 }
 
-/* Of attribute a; state NULL: of the texts, else of a resample of the first ones. */
-static double distance(const said *x, const said *y, int32_t a, uint64_t *state) {
-    double share[CORPUS_VALUES + 1] = {0}, sum = 0;
-    for (int32_t i = 0; i < x->n; i++)
-        share[x->at[state ? eval_resample(state, x->n) : i][a]] += 1. / x->n;
-    for (int32_t i = 0; i < y->n; i++)
-        share[y->at[i][a]] -= 1. / y->n;
-    for (int32_t v = 0; v <= CORPUS_VALUES; v++)
-        sum += fabs(share[v]) / 2;
-    return sum;
+/* Two sets, and which attribute. */
+typedef struct pair {
+    const said *set[2];
+    int32_t first, n; /* attributes */
+} pair;
+
+typedef double shares[CORPUS_ATTRIBUTES][CORPUS_VALUES + 1];
+
+/* Mean over the attributes, of resamples. */
+static double distance(const void *user, const int32_t *const which[2]) {
+    const pair *p = user;
+    shares share[2] = {{{0}}};
+    for (int32_t k = 0; k < 2; k++)
+        for (int32_t i = 0; i < p->set[k]->n; i++)
+            for (int32_t a = 0; a < p->n; a++)
+                share[k][a][p->set[k]->at[which[k][i]][p->first + a]] += 1. / p->set[k]->n;
+    return eval_variation_mean(share[0][0], share[1][0], p->n, CORPUS_VALUES + 1);
 }
 
-/* With its 95 % by bootstrap over the synthetic texts. */
-static void add_mean(evaluation *e, const said *x, const said *y, int32_t n_attributes) {
-    double found[RESAMPLES], mean = 0;
-    uint64_t state = 1; /* any constant */
-    for (int32_t a = 0; a < n_attributes; a++)
-        mean += distance(x, y, a, NULL) / n_attributes;
-    for (int32_t r = 0; r < RESAMPLES; r++) {
-        const uint64_t begin = state;
-        found[r] = 0;
-        for (int32_t a = 0; a < n_attributes; a++) {
-            state = begin; /* the same texts for all of them */
-            found[r] += distance(x, y, a, &state) / n_attributes;
-        }
-    }
-    qsort(found, RESAMPLES, sizeof *found, eval_compare_double);
-    eval_add_interval(e, "attributes", "attribute_tv_mean",
-                      "total variation of an attribute, mean", mean, found[RESAMPLES / 40],
-                      found[RESAMPLES - 1 - RESAMPLES / 40]);
+static dpi_status add_distance(evaluation *e, const char *key, const char *label, const pair *p,
+                               dpi_error *err) {
+    const eval_number number = {.of = distance,
+                                .user = p,
+                                .n = {p->set[0]->n, p->set[1]->n},
+                                .is_distance = true};
+    return eval_add_number(e, "attributes", key, label, &number, err);
 }
 
 static dpi_status add_all(evaluation *e, const corpus_domain *d, const said *x, const said *y,
@@ -74,9 +67,10 @@ static dpi_status add_all(evaluation *e, const corpus_domain *d, const said *x, 
                             x->n_well_formed, x->n, err));
     EVAL_TRY(eval_add_share(e, "attributes", "well_formed_real", "the same of real texts",
                             y->n_well_formed, y->n, err));
-    add_mean(e, x, y, d->n_attributes);
+    EVAL_TRY(add_distance(e, "attribute_tv_mean", "total variation of an attribute, mean",
+                          &(pair){{x, y}, 0, d->n_attributes}, err));
     for (int32_t a = 0; a < d->n_attributes; a++)
-        eval_add(e, "attributes", keys[a], d->attributes[a].name, distance(x, y, a, NULL));
+        EVAL_TRY(add_distance(e, keys[a], d->attributes[a].name, &(pair){{x, y}, a, 1}, err));
     return DPI_STATUS_OK;
 }
 

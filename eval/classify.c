@@ -65,23 +65,32 @@ static dpi_status open_liblinear(liblinear *l, size_t n_bytes, dpi_error *err) {
 
 static void be_silent(const char *text) { (void)text; }
 
-/* right [n_labels + 1], predicted and there: counts for each label. */
+double eval_macro_f1(const int32_t *label, const int32_t *predicted, const int32_t *which,
+                     int32_t n, int32_t n_labels, int32_t *counts) {
+    int32_t *right = counts, *found = right + n_labels + 1, *there = found + n_labels + 1;
+    double sum = 0;
+    memset(counts, 0, 3 * ((size_t)n_labels + 1) * sizeof *counts);
+    for (int32_t i = 0; i < n; i++) {
+        const int32_t t = which ? which[i] : i;
+        there[label[t]]++;
+        found[predicted[t]]++;
+        right[label[t]] += label[t] == predicted[t];
+    }
+    for (int32_t k = 1; k <= n_labels; k++)
+        sum += there[k] + found[k] > 0 ? 2.0 * right[k] / (there[k] + found[k]) : 0;
+    return sum / n_labels;
+}
+
+/* label and predicted [test->n] */
 static void test_rows(const liblinear *l, const struct model *m, const eval_rows *test,
-                      int32_t n_labels, int32_t *counts, eval_accuracy *a) {
-    int32_t *right = counts, *predicted = right + n_labels + 1, *there = predicted + n_labels + 1;
+                      int32_t *label, int32_t *predicted, eval_accuracy *a) {
     int32_t n_right = 0;
     for (int32_t i = 0; i < test->n; i++) {
-        const int32_t label = (int32_t)test->label[i], found = (int32_t)l->predict(m, test->at[i]);
-        there[label]++;
-        predicted[found]++;
-        right[label] += label == found;
-        n_right += label == found;
+        label[i] = (int32_t)test->label[i];
+        predicted[i] = (int32_t)l->predict(m, test->at[i]);
+        n_right += label[i] == predicted[i];
     }
     a->accuracy = (double)n_right / test->n;
-    for (int32_t k = 1; k <= n_labels; k++) {
-        const int32_t sum = predicted[k] + there[k];
-        a->macro_f1 += sum > 0 ? 2.0 * right[k] / sum / n_labels : 0;
-    }
 }
 
 static double share_of_majority(const eval_rows *train, const eval_rows *test, int32_t n_labels,
@@ -97,7 +106,7 @@ static double share_of_majority(const eval_rows *train, const eval_rows *test, i
 }
 
 static dpi_status learn(const eval_vocabulary *v, const eval_rows *train, const eval_rows *test,
-                        eval_accuracy *a, dpi_error *err) {
+                        eval_accuracy *a, int32_t *label, int32_t *predicted, dpi_error *err) {
     liblinear l;
     if (test->n == 0)
         return eval_fail(err, DPI_STATUS_ARG, "test texts with a label: found 0, allowed 1 or "
@@ -116,7 +125,8 @@ static dpi_status learn(const eval_vocabulary *v, const eval_rows *train, const 
             .solver_type = L2R_L2LOSS_SVC, .eps = .01, .C = 1, .p = .1};
         l.set_print(be_silent);
         struct model *m = l.train(&problem, &parameter);
-        test_rows(&l, m, test, v->n_labels, counts, a);
+        test_rows(&l, m, test, label, predicted, a);
+        a->macro_f1 = eval_macro_f1(label, predicted, NULL, test->n, v->n_labels, counts);
         l.free_model(&m);
         dlclose(l.library);
         a->majority = share_of_majority(train, test, v->n_labels, counts + 3 * (v->n_labels + 1));
@@ -126,22 +136,27 @@ static dpi_status learn(const eval_vocabulary *v, const eval_rows *train, const 
 }
 
 dpi_status eval_classify(const eval_texts *train, const eval_texts *test, eval_accuracy *a,
-                         dpi_error *err) {
+                         int32_t *each, dpi_error *err) {
+    int32_t *own = dpi_private_malloc(2 * ((size_t)test->n + 1) * sizeof *own);
+    int32_t *const found = each ? each : own;
     eval_vocabulary v;
     eval_rows of_train = {0}, of_test = {0};
     *a = (eval_accuracy){0};
+    if (!own)
+        return no_memory(err);
     dpi_status status = eval_vocabulary_make(&v, train, err);
     if (status == DPI_STATUS_OK)
         status = eval_rows_make(&v, train, &of_train, err);
     if (status == DPI_STATUS_OK)
         status = eval_rows_make(&v, test, &of_test, err);
     if (status == DPI_STATUS_OK)
-        status = learn(&v, &of_train, &of_test, a, err);
+        status = learn(&v, &of_train, &of_test, a, found, found + test->n, err);
     a->n_train = of_train.n;
     a->n_test = of_test.n;
     a->n_labels = v.n_labels;
     eval_rows_free(&of_train);
     eval_rows_free(&of_test);
     eval_vocabulary_free(&v);
+    dpi_private_free(own);
     return status;
 }

@@ -15,10 +15,16 @@ typedef struct eval_accuracy {
 /* Trained on the texts with a label, tested on those with a label. TF-IDF: count of a word times
  * ln((1 + n) / (1 + texts with it)) + 1, n the training texts, rows of length 1; L2-regularised
  * squared hinge loss, C = 1, one against the rest (liblinear -s 2, which draws nothing). A label
- * that was not trained is predicted wrong. Errors: ARG (fewer than 2 labels, or no test text),
- * UNSUPPORTED, MEMORY. */
+ * that was not trained is predicted wrong. each [2, test->n]: of the n_test texts with a label,
+ * which one it is, 1..n_labels, 0: not trained, and from test->n on, what is predicted; may be
+ * NULL. Errors: ARG (fewer than 2 labels, or no test text), UNSUPPORTED, MEMORY. */
 dpi_status eval_classify(const eval_texts *train, const eval_texts *test, eval_accuracy *accuracy,
-                         dpi_error *err);
+                         int32_t *each, dpi_error *err);
+
+/* Mean over labels 1..n_labels of F1: label [n] and predicted [n] of the texts which[i], i < n;
+ * NULL: of each once. counts [3, n_labels + 1] is scratch. */
+double eval_macro_f1(const int32_t *label, const int32_t *predicted, const int32_t *which,
+                     int32_t n, int32_t n_labels, int32_t *counts);
 
 /* The same rows as liblinear's own program reads them: "label index:value ...", labels from 1 in
  * the order of their names. For tests. Errors: IO and those above. */

@@ -15,6 +15,7 @@
 #include "eval/perturbed.h"
 #include "eval/pii.h"
 #include "eval/values.h"
+#include "eval/variation.h"
 
 /* ---- Length ---------------------------------------------------------------------------------- */
 
@@ -30,58 +31,148 @@ static dpi_status add_length(evaluation *e, const eval_texts *s, const char *key
     return status;
 }
 
+/* The lengths of two sets, as bins [n] of their texts. */
+typedef struct bins {
+    int32_t *of[2], n[2];
+} bins;
+
+static double length_distance(const void *user, const int32_t *const which[2]) {
+    const bins *x = user;
+    double share[2][EVAL_BINS] = {{0}};
+    for (int32_t k = 0; k < 2; k++)
+        for (int32_t i = 0; i < x->n[k]; i++)
+            share[k][x->of[k][which[k][i]]] += 1. / x->n[k];
+    return eval_variation(share[0], share[1], EVAL_BINS);
+}
+
+static dpi_status add_length_distance(evaluation *e, const eval_texts *const sets[2],
+                                      dpi_error *err) {
+    const size_t n_all = (size_t)sets[0]->n + (size_t)sets[1]->n;
+    int32_t *bin = dpi_private_malloc((n_all + 1) * sizeof *bin);
+    if (!bin)
+        return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for lengths");
+    const bins x = {{bin, bin + sets[0]->n}, {sets[0]->n, sets[1]->n}};
+    for (int32_t k = 0; k < 2; k++)
+        for (int32_t i = 0; i < sets[k]->n; i++) {
+            x.of[k][i] = sets[k]->at[i].n_words / e->words_in_bin;
+            e->lengths[k][x.of[k][i]]++;
+        }
+    const dpi_status status = eval_add_number(
+        e, "length", "length_tv", "total variation of the lengths, in 20 bins",
+        &(eval_number){length_distance, &x, {x.n[0], x.n[1]}, true}, err);
+    dpi_private_free(bin);
+    return status;
+}
+
 static dpi_status measure_length(evaluation *e, const eval_sources *s, dpi_error *err) {
     const eval_texts *const sets[] = {s->synthetic, s->real};
     int32_t most = 1;
-    double distance = 0;
     EVAL_TRY(add_length(e, s->synthetic, "words_mean", "words of a text, mean", err));
     EVAL_TRY(add_length(e, s->real, "words_mean_real", "the same of real texts", err));
     for (int32_t k = 0; k < 2; k++)
         for (int32_t i = 0; i < sets[k]->n; i++)
             most = sets[k]->at[i].n_words > most ? sets[k]->at[i].n_words : most;
     e->words_in_bin = most / EVAL_BINS + 1;
-    for (int32_t k = 0; k < 2; k++)
-        for (int32_t i = 0; i < sets[k]->n; i++)
-            e->lengths[k][sets[k]->at[i].n_words / e->words_in_bin]++;
-    for (int32_t b = 0; b < EVAL_BINS; b++)
-        distance += fabs((double)e->lengths[0][b] / s->synthetic->n -
-                         (double)e->lengths[1][b] / s->real->n) / 2;
-    eval_add(e, "length", "length_tv", "total variation of the lengths, in 20 bins", distance);
-    return DPI_STATUS_OK;
+    return add_length_distance(e, sets, err);
 }
 
 /* ---- Words ----------------------------------------------------------------------------------- */
 
+/* Of one set of texts. */
 typedef struct diversity {
-    double product, sum, all[3], bleu;
+    double *each[3], *bleu; /* [n] of each text: shares for n-grams of 2, 3, 4 words; self-BLEU */
+    double all[3];
+    int32_t n;
+    bool is_sum; /* of the shares; else their product */
 } diversity;
 
-static dpi_status find_diversity(const eval_texts *s, diversity *d, dpi_error *err) {
-    *d = (diversity){.product = 1};
-    for (int32_t n = 2; n <= 4; n++) {
-        double of_text;
-        EVAL_TRY(eval_distinct(s, n, &d->all[n - 2], &of_text, err));
-        d->product *= of_text;
-        d->sum += of_text;
+/* Of shares each a mean over the texts that have such n-grams. */
+static double diversity_of(const void *user, const int32_t *const which[2]) {
+    const diversity *d = user;
+    double found = d->is_sum ? 0 : 1;
+    for (int32_t k = 0; k < 3; k++) {
+        double sum = 0;
+        int32_t n = 0;
+        for (int32_t i = 0; i < d->n; i++) {
+            const double x = d->each[k][which[0][i]];
+            sum += isnan(x) ? 0 : x;
+            n += !isnan(x);
+        }
+        const double mean = n > 0 ? sum / n : 0;
+        found = d->is_sum ? found + mean : found * mean;
     }
-    return eval_self_bleu(s, &d->bleu, err);
+    return found;
+}
+
+static dpi_status find_diversity(const eval_texts *s, diversity *d, dpi_error *err) {
+    double unused;
+    *d = (diversity){.n = s->n,
+                     .bleu = dpi_private_malloc(4 * ((size_t)s->n + 1) * sizeof *d->bleu)};
+    if (!d->bleu)
+        return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for n-grams");
+    for (int32_t k = 0; k < 3; k++) {
+        d->each[k] = d->bleu + (size_t)(k + 1) * (size_t)s->n;
+        EVAL_TRY(eval_distinct(s, k + 2, &d->all[k], &unused, d->each[k], err));
+    }
+    return eval_self_bleu(s, &unused, d->bleu, err);
+}
+
+static dpi_status add_diversity(evaluation *e, const char *key, const char *label, diversity *d,
+                                bool is_sum, dpi_error *err) {
+    const eval_number number = {.of = diversity_of, .user = d, .n = {d->n}};
+    d->is_sum = is_sum;
+    return eval_add_number(e, "diversity", key, label, &number, err);
+}
+
+static dpi_status add_diversities(evaluation *e, diversity *d, diversity *r, dpi_error *err) {
+    static const char *const same = "the same of real texts";
+    EVAL_TRY(add_diversity(e, "diversity",
+                           "product over n = 2, 3, 4 of unique / all n-grams of a text", d, false,
+                           err));
+    EVAL_TRY(add_diversity(e, "diversity_real", same, r, false, err));
+    EVAL_TRY(add_diversity(e, "diversity_sum", "sum of the same", d, true, err));
+    EVAL_TRY(add_diversity(e, "diversity_sum_real", same, r, true, err));
+    /* A resample has texts twice, and so fewer different n-grams. */
+    eval_add(e, "diversity", "distinct_2", "unique / all 2-grams of all texts", d->all[0]);
+    eval_add(e, "diversity", "distinct_3", "unique / all 3-grams of all texts", d->all[1]);
+    eval_add(e, "diversity", "distinct_4", "unique / all 4-grams of all texts", d->all[2]);
+    EVAL_TRY(eval_add_mean(e, "diversity", "self_bleu_4",
+                           "self-BLEU-4: 1 where texts repeat each other", d->bleu, d->n, err));
+    return eval_add_mean(e, "diversity", "self_bleu_4_real", same, r->bleu, r->n, err);
 }
 
 static dpi_status measure_diversity(evaluation *e, const eval_sources *s, dpi_error *err) {
-    diversity d, r;
-    EVAL_TRY(find_diversity(s->synthetic, &d, err));
-    EVAL_TRY(find_diversity(s->real, &r, err));
-    eval_add(e, "diversity", "diversity",
-             "product over n = 2, 3, 4 of unique / all n-grams of a text", d.product);
-    eval_add(e, "diversity", "diversity_real", "the same of real texts", r.product);
-    eval_add(e, "diversity", "diversity_sum", "sum of the same", d.sum);
-    eval_add(e, "diversity", "diversity_sum_real", "the same of real texts", r.sum);
-    eval_add(e, "diversity", "distinct_2", "unique / all 2-grams of all texts", d.all[0]);
-    eval_add(e, "diversity", "distinct_3", "unique / all 3-grams of all texts", d.all[1]);
-    eval_add(e, "diversity", "distinct_4", "unique / all 4-grams of all texts", d.all[2]);
-    eval_add(e, "diversity", "self_bleu_4", "self-BLEU-4: 1 where texts repeat each other", d.bleu);
-    eval_add(e, "diversity", "self_bleu_4_real", "the same of real texts", r.bleu);
-    return DPI_STATUS_OK;
+    diversity d = {0}, r = {0};
+    dpi_status status = find_diversity(s->synthetic, &d, err);
+    if (status == DPI_STATUS_OK)
+        status = find_diversity(s->real, &r, err);
+    if (status == DPI_STATUS_OK)
+        status = add_diversities(e, &d, &r, err);
+    dpi_private_free(d.bleu);
+    dpi_private_free(r.bleu);
+    return status;
+}
+
+/* Runs of words that stand in a training text. */
+static dpi_status measure_runs(evaluation *e, const eval_sources *s, dpi_error *err) {
+    const size_t n = (size_t)s->synthetic->n, n_real = (size_t)s->real->n;
+    double *x = dpi_private_malloc((n + n_real + 1) * sizeof *x), longest = 0;
+    dpi_status status = x ? eval_longest_runs(s->synthetic, s->train, x, err)
+                          : eval_fail(err, DPI_STATUS_MEMORY, "out of memory for copies");
+    if (status == DPI_STATUS_OK)
+        status = eval_longest_runs(s->real, s->train, x + n, err);
+    for (size_t i = 0; i < n && status == DPI_STATUS_OK; i++)
+        longest = fmax(longest, x[i]);
+    if (status == DPI_STATUS_OK) {
+        eval_add(e, "copies", "longest_run", "longest run of words of a training text", longest);
+        status = eval_add_mean(e, "copies", "longest_run_mean", "the same of each text, mean", x,
+                               s->synthetic->n, err);
+    }
+    if (status == DPI_STATUS_OK)
+        status = eval_add_mean(e, "copies", "longest_run_mean_real", "the same of real texts",
+                               x + n, s->real->n, err);
+    dpi_private_free(x);
+    return status;
 }
 
 static dpi_status measure_copies(evaluation *e, const eval_sources *s, dpi_error *err) {
@@ -97,9 +188,7 @@ static dpi_status measure_copies(evaluation *e, const eval_sources *s, dpi_error
     EVAL_TRY(eval_add_share(e, "copies", "near_copies_real", "the same of real texts",
                             r.n_near_copies, s->real->n, err));
     eval_add(e, "copies", "exact_copies", "texts that are a training text", c.n_exact);
-    eval_add(e, "copies", "longest_run", "longest run of words of a training text", c.longest);
-    eval_add(e, "copies", "longest_run_mean", "the same of each text, mean", c.mean_longest);
-    eval_add(e, "copies", "longest_run_mean_real", "the same of real texts", r.mean_longest);
+    EVAL_TRY(measure_runs(e, s, err));
     EVAL_TRY(eval_add_share(e, "copies", "rare_copies",
                             "texts with five words in a row of one training "
                             "text alone",
@@ -108,7 +197,9 @@ static dpi_status measure_copies(evaluation *e, const eval_sources *s, dpi_error
     return DPI_STATUS_OK;
 }
 
-static dpi_status measure_pii(evaluation *e, const eval_sources *s, dpi_error *err) {
+/* each [EVAL_PII_KINDS, n] */
+static dpi_status add_pii(evaluation *e, const eval_sources *s, const eval_pii *pii,
+                          const int32_t *each, dpi_error *err) {
     static const char *const keys[EVAL_PII_KINDS][2] = {
         {"email_found", "email_copied"}, {"phone_found", "phone_copied"},
         {"iban_found", "iban_copied"},   {"date_found", "date_copied"},
@@ -116,17 +207,30 @@ static dpi_status measure_pii(evaluation *e, const eval_sources *s, dpi_error *e
     static const char *const labels[EVAL_PII_KINDS] = {
         "e-mail addresses", "phone numbers",   "account numbers (IBAN)",
         "dates",            "six digits or more", "names of training texts alone"};
-    eval_pii pii;
-    EVAL_TRY(eval_find_pii(s->synthetic, s->train, s->real, &pii, err));
+    const int32_t n = s->synthetic->n;
     for (int32_t k = 0; k < EVAL_PII_KINDS; k++) {
         if (k == EVAL_PII_NAME && !s->train)
             continue;
-        eval_add(e, "person", keys[k][0], labels[k], (double)pii.n_found[k]);
+        EVAL_TRY(eval_add_sum(e, "person", keys[k][0], labels[k], each + (size_t)k * (size_t)n, n,
+                              err));
         if (s->train)
             eval_add(e, "person", keys[k][1], "different ones of these in training texts",
-                     (double)pii.n_copied[k]);
+                     (double)pii->n_copied[k]);
     }
     return DPI_STATUS_OK;
+}
+
+static dpi_status measure_pii(evaluation *e, const eval_sources *s, dpi_error *err) {
+    eval_pii pii;
+    int32_t *each = dpi_private_malloc(EVAL_PII_KINDS * ((size_t)s->synthetic->n + 1) *
+                                       sizeof *each);
+    if (!each)
+        return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for what names a person");
+    dpi_status status = eval_find_pii(s->synthetic, s->train, s->real, &pii, each, err);
+    if (status == DPI_STATUS_OK)
+        status = add_pii(e, s, &pii, each, err);
+    dpi_private_free(each);
+    return status;
 }
 
 /* ---- Form ------------------------------------------------------------------------------------ */
@@ -161,8 +265,8 @@ static dpi_status measure_structure(evaluation *e, const eval_sources *s, dpi_er
 
 /* Too few labels are no failure: the metric is left out. */
 static dpi_status try_classifier(const eval_texts *train, const eval_texts *test,
-                                 eval_accuracy *a, bool *done, dpi_error *err) {
-    const dpi_status status = eval_classify(train, test, a, err);
+                                 eval_accuracy *a, int32_t *each, bool *done, dpi_error *err) {
+    const dpi_status status = eval_classify(train, test, a, each, err);
     *done = status == DPI_STATUS_OK;
     return status == DPI_STATUS_ARG ? DPI_STATUS_OK : status;
 }
@@ -188,30 +292,78 @@ static dpi_status measure_perturbed(evaluation *e, const eval_sources *s, dpi_er
     return status == DPI_STATUS_ARG ? DPI_STATUS_OK : status;
 }
 
-static dpi_status measure_classifier(evaluation *e, const eval_sources *s, dpi_error *err) {
+/* What was predicted, of texts with a label. */
+typedef struct predictions {
+    const int32_t *label, *predicted; /* [n] */
+    int32_t *counts; /* [3, n_labels + 1], scratch */
+    int32_t n, n_labels;
+} predictions;
+
+static double macro_f1_of(const void *user, const int32_t *const which[2]) {
+    const predictions *p = user;
+    return eval_macro_f1(p->label, p->predicted, which[0], p->n, p->n_labels, p->counts);
+}
+
+/* each as eval_classify has it, of n_texts. */
+static dpi_status add_accuracy(evaluation *e, const eval_accuracy *a, const int32_t *each,
+                               int32_t n_texts, dpi_error *err) {
+    predictions p = {.label = each,
+                     .predicted = each + n_texts,
+                     .counts = dpi_private_malloc(3 * ((size_t)a->n_labels + 1) *
+                                                  sizeof *p.counts),
+                     .n = a->n_test,
+                     .n_labels = a->n_labels};
+    if (!p.counts)
+        return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for a classifier");
+    dpi_status status = eval_add_share(
+        e, "classifier", "accuracy", "real labels that a classifier of the synthetic texts finds",
+        (int32_t)lrint(a->accuracy * a->n_test), a->n_test, err);
+    if (status == DPI_STATUS_OK)
+        status = eval_add_number(e, "classifier", "macro_f1", "F1, mean over the labels",
+                                 &(eval_number){.of = macro_f1_of, .user = &p, .n = {p.n}}, err);
+    if (status == DPI_STATUS_OK)
+        status = eval_add_share(e, "classifier", "accuracy_majority",
+                                "accuracy of the most frequent label",
+                                (int32_t)lrint(a->majority * a->n_test), a->n_test, err);
+    eval_add(e, "classifier", "n_labels", "labels", a->n_labels);
+    dpi_private_free(p.counts);
+    return status;
+}
+
+/* each [2, s->real->n] */
+static dpi_status add_classifiers(evaluation *e, const eval_sources *s, int32_t *each,
+                                  dpi_error *err) {
     eval_accuracy a;
     bool done;
-    EVAL_TRY(try_classifier(s->synthetic, s->real, &a, &done, err));
-    if (done) {
-        EVAL_TRY(eval_add_share(e, "classifier", "accuracy",
-                                "real labels that a classifier of the "
-                                "synthetic texts finds",
-                                (int32_t)lrint(a.accuracy * a.n_test), a.n_test, err));
-        eval_add(e, "classifier", "macro_f1", "F1, mean over the labels", a.macro_f1);
-        eval_add(e, "classifier", "accuracy_majority", "accuracy of the most frequent label",
-                 a.majority);
-        eval_add(e, "classifier", "n_labels", "labels", a.n_labels);
-    }
+    EVAL_TRY(try_classifier(s->synthetic, s->real, &a, each, &done, err));
+    if (done)
+        EVAL_TRY(add_accuracy(e, &a, each, s->real->n, err));
     if (!s->train)
         return DPI_STATUS_OK;
-    EVAL_TRY(try_classifier(s->train, s->real, &a, &done, err));
+    EVAL_TRY(try_classifier(s->train, s->real, &a, NULL, &done, err));
     if (done)
         EVAL_TRY(eval_add_share(e, "classifier", "accuracy_train", "the same of the training texts",
                                 (int32_t)lrint(a.accuracy * a.n_test), a.n_test, err));
     return done && s->claimed_epsilon > 0 ? measure_perturbed(e, s, err) : DPI_STATUS_OK;
 }
 
+static dpi_status measure_classifier(evaluation *e, const eval_sources *s, dpi_error *err) {
+    int32_t *each = dpi_private_malloc(2 * ((size_t)s->real->n + 1) * sizeof *each);
+    if (!each)
+        return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for a classifier");
+    const dpi_status status = add_classifiers(e, s, each, err);
+    dpi_private_free(each);
+    return status;
+}
+
 /* ---- A model --------------------------------------------------------------------------------- */
+
+/* A score of 0..1. */
+static void add_over_seeds(evaluation *e, const char *key, const char *label, double mean,
+                           double deviation) {
+    eval_add_interval(e, "mauve", key, label, mean, fmax(mean - 1.96 * deviation, 0),
+                      fmin(mean + 1.96 * deviation, 1));
+}
 
 dpi_status evaluate_features(const eval_vectors *synthetic, const eval_vectors *real,
                              const eval_vectors *prompts, const mauve_options *options,
@@ -225,37 +377,53 @@ dpi_status evaluate_features(const eval_vectors *synthetic, const eval_vectors *
     e->settings = *options;
     e->n_synthetic = synthetic->n;
     e->n_real = real->n;
-    eval_add_interval(e, "mauve", "mauve",
-                      "MAUVE, mean over seeds of k-means (95 % over the seeds)", e->mauve.mauve,
-                      e->mauve.mauve - 1.96 * e->mauve.deviation,
-                      e->mauve.mauve + 1.96 * e->mauve.deviation);
-    eval_add(e, "mauve", "frontier_integral", "frontier integral", e->mauve.integral);
+    add_over_seeds(e, "mauve", "MAUVE, mean over seeds of k-means (95 % over the seeds)",
+                   e->mauve.mauve, e->mauve.deviation);
+    add_over_seeds(e, "frontier_integral", "frontier integral", e->mauve.integral,
+                   e->mauve.integral_deviation);
     eval_add(e, "mauve", "n_clusters", "clusters", e->mauve.n_clusters);
     eval_add(e, "mauve", "n_dimensions", "dimensions with 90 % of the variance", e->mauve.n_dims);
     if (synthetic->n > EVAL_NEIGHBOURS && real->n > EVAL_NEIGHBOURS) {
         EVAL_TRY(eval_neighbours(synthetic, real, EVAL_NEIGHBOURS, &precision, &recall, err));
-        eval_add(e, "mauve", "precision", "synthetic texts among 3 neighbours of real ones",
-                 precision);
-        eval_add(e, "mauve", "recall", "real texts among 3 neighbours of synthetic ones", recall);
+        EVAL_TRY(eval_add_share(e, "mauve", "precision",
+                                "synthetic texts among 3 neighbours of real ones",
+                                (int32_t)lrint(precision * synthetic->n), synthetic->n, err));
+        EVAL_TRY(eval_add_share(e, "mauve", "recall",
+                                "real texts among 3 neighbours of synthetic ones",
+                                (int32_t)lrint(recall * real->n), real->n, err));
     }
     return prompts ? eval_measure_coherence(e, synthetic, prompts, err) : DPI_STATUS_OK;
 }
 
+/* e^(mean over the tokens of texts of -ln p). */
+static double perplexity_of(const void *user, const int32_t *const which[2]) {
+    const eval_reading *x = user;
+    double nll = 0, n = 0;
+    for (int32_t i = 0; i < x->n; i++) {
+        const int32_t t = which[0][i];
+        nll += x->nll[t] * x->n_tokens[t];
+        n += x->n_tokens[t];
+    }
+    return n > 0 ? exp(nll / n) : 0;
+}
+
 static dpi_status add_perplexity(evaluation *e, const eval_reading *x, const char *const keys[3],
                                  const char *const labels[3], dpi_error *err) {
-    double *each = dpi_private_malloc(((size_t)x->n + 1) * sizeof *each);
-    double of_text, of_token, tokens = 0;
+    const eval_number of_tokens = {.of = perplexity_of, .user = x, .n = {x->n}};
+    double *each = dpi_private_malloc(2 * ((size_t)x->n + 1) * sizeof *each);
     if (!each)
         return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for perplexities");
+    double *const tokens = each + x->n;
     for (int32_t i = 0; i < x->n; i++) {
         each[i] = exp(x->nll[i]);
-        tokens += (double)x->n_tokens[i] / x->n;
+        tokens[i] = x->n_tokens[i];
     }
-    const dpi_status status = eval_add_mean(e, "model", keys[0], labels[0], each, x->n, err);
+    dpi_status status = eval_add_mean(e, "model", keys[0], labels[0], each, x->n, err);
+    if (status == DPI_STATUS_OK)
+        status = eval_add_number(e, "model", keys[1], labels[1], &of_tokens, err);
+    if (status == DPI_STATUS_OK)
+        status = eval_add_mean(e, "model", keys[2], labels[2], tokens, x->n, err);
     dpi_private_free(each);
-    eval_perplexity(x, &of_text, &of_token);
-    eval_add(e, "model", keys[1], labels[1], of_token);
-    eval_add(e, "model", keys[2], labels[2], tokens);
     return status;
 }
 

@@ -151,14 +151,3 @@ void eval_reading_free(eval_reading *x) {
     dpi_private_free(x->n_tokens);
     *x = (eval_reading){0};
 }
-
-void eval_perplexity(const eval_reading *x, double *of_text, double *of_token) {
-    double sum = 0, nll = 0, n = 0;
-    for (int32_t i = 0; i < x->n; i++) {
-        sum += exp(x->nll[i]);
-        nll += x->nll[i] * x->n_tokens[i];
-        n += x->n_tokens[i];
-    }
-    *of_text = x->n > 0 ? sum / x->n : 0;
-    *of_token = n > 0 ? exp(nll / n) : 0;
-}

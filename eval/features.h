@@ -28,7 +28,4 @@ dpi_status eval_read(const dpi_model *model, const dpi_session_options *options,
                      dpi_error *err);
 void eval_reading_free(eval_reading *reading);
 
-/* Mean over texts of e^nll, and e^(mean over all tokens). */
-void eval_perplexity(const eval_reading *reading, double *of_text, double *of_token);
-
 #endif

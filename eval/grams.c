@@ -93,7 +93,7 @@ static int64_t find_hash(const gram *grams, int64_t n, uint64_t hash) {
 /* ---- Diversity ------------------------------------------------------------------------------- */
 
 dpi_status eval_distinct(const eval_texts *texts, int32_t n, double *of_all, double *of_text,
-                         dpi_error *err) {
+                         double *each, dpi_error *err) {
     uint64_t *all = dpi_private_malloc(((size_t)texts->n_words + 1) * sizeof *all);
     uint64_t *own = dpi_private_malloc(((size_t)texts->n_words + 1) * sizeof *own);
     int32_t n_all = 0, n_texts = 0;
@@ -103,7 +103,10 @@ dpi_status eval_distinct(const eval_texts *texts, int32_t n, double *of_all, dou
         memcpy(all + n_all, own, (size_t)n_own * sizeof *own);
         n_all += n_own;
         n_texts += n_own > 0;
-        sum += n_own > 0 ? (double)make_set(own, n_own) / n_own : 0;
+        const double share = n_own > 0 ? (double)make_set(own, n_own) / n_own : NAN;
+        sum += n_own > 0 ? share : 0;
+        if (each)
+            each[t] = share;
     }
     *of_text = n_texts > 0 ? sum / n_texts : 0;
     *of_all = n_all > 0 && all && own ? (double)make_set(all, n_all) / n_all : 0;
@@ -163,14 +166,16 @@ static int32_t closest_length(const int32_t *length, int32_t n, int32_t own) {
     return best;
 }
 
-/* m [4, texts->n] */
+/* m [4, texts->n]; each [texts->n] may be NULL. */
 static double mean_bleu(const eval_texts *texts, const matches *m, const int32_t *length,
-                        int32_t n_lengths) {
+                        int32_t n_lengths, double *each) {
     double sum = 0;
     int32_t n = 0;
-    for (int32_t t = 0; t < texts->n && n_lengths > 1; t++) {
+    for (int32_t t = 0; t < texts->n; t++) {
         const int32_t n_words = texts->at[t].n_words;
-        if (n_words < 4)
+        if (each)
+            each[t] = NAN;
+        if (n_words < 4 || n_lengths < 2)
             continue;
         double logs = 0;
         for (int32_t k = 0; k < 4; k++) {
@@ -178,13 +183,16 @@ static double mean_bleu(const eval_texts *texts, const matches *m, const int32_t
             logs += log((x->shared > 0 ? (double)x->shared : .1) / (double)x->all) / 4;
         }
         const int32_t other = closest_length(length, n_lengths, n_words);
-        sum += exp(logs + (n_words < other ? 1 - (double)other / n_words : 0));
+        const double bleu = exp(logs + (n_words < other ? 1 - (double)other / n_words : 0));
+        if (each)
+            each[t] = bleu;
+        sum += bleu;
         n++;
     }
     return n > 0 ? sum / n : 0;
 }
 
-dpi_status eval_self_bleu(const eval_texts *texts, double *bleu, dpi_error *err) {
+dpi_status eval_self_bleu(const eval_texts *texts, double *bleu, double *each, dpi_error *err) {
     const size_t n = (size_t)texts->n;
     matches *m = calloc(4 * n + 1, sizeof *m);
     int32_t *length = calloc(n + 1, sizeof *length), n_lengths = 0;
@@ -203,7 +211,7 @@ dpi_status eval_self_bleu(const eval_texts *texts, double *bleu, dpi_error *err)
             if (texts->at[t].n_words >= 4)
                 length[n_lengths++] = texts->at[t].n_words;
         qsort(length, (size_t)n_lengths, sizeof *length, compare_length);
-        *bleu = mean_bleu(texts, m, length, n_lengths);
+        *bleu = mean_bleu(texts, m, length, n_lengths, each);
     }
     free(m);
     free(length);
@@ -366,11 +374,10 @@ static int32_t longest_at(const place *places, int64_t n, const place *x) {
     return longest;
 }
 
-static dpi_status find_longest(const eval_texts *texts, const eval_texts *train, eval_copies *c,
-                               dpi_error *err) {
+dpi_status eval_longest_runs(const eval_texts *texts, const eval_texts *train, double *longest,
+                             dpi_error *err) {
     place *places = dpi_private_malloc(((size_t)train->n_words + 1) * sizeof *places);
     int64_t n = 0;
-    double sum = 0;
     if (!places)
         return no_memory(err);
     for (int32_t t = 0; t < train->n; t++)
@@ -384,10 +391,8 @@ static dpi_status find_longest(const eval_texts *texts, const eval_texts *train,
             const int32_t here = longest_at(places, n, &x);
             own = here > own ? here : own;
         }
-        sum += own;
-        c->longest = own > c->longest ? own : c->longest;
+        longest[t] = own;
     }
-    c->mean_longest = texts->n > 0 ? sum / texts->n : 0;
     dpi_private_free(places);
     return DPI_STATUS_OK;
 }
@@ -397,6 +402,5 @@ dpi_status eval_compare(const eval_texts *texts, const eval_texts *train, const 
     *c = (eval_copies){0};
     EVAL_TRY(count_near_copies(texts, train, &c->n_near_copies, err));
     EVAL_TRY(count_exact(texts, train, &c->n_exact, err));
-    EVAL_TRY(count_rare(texts, train, other, c, err));
-    return find_longest(texts, train, c, err);
+    return count_rare(texts, train, other, c, err);
 }

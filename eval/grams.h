@@ -10,24 +10,23 @@
 #include "eval/texts.h"
 
 /* Share of the n-grams that are different ones: of all texts together, and the mean over the texts
- * that have one. 0 where there is none. Errors: MEMORY. */
+ * that have one; 0 where there is none. each [texts->n]: of each text, NAN without one; may be
+ * NULL. Errors: MEMORY. */
 dpi_status eval_distinct(const eval_texts *texts, int32_t n, double *of_all, double *of_text,
-                         dpi_error *err);
+                         double *each, dpi_error *err);
 
 /* Mean over the texts of BLEU-4 (Papineni et al. 2002) of a text against all others: 1 where texts
  * repeat each other. A precision of 0 counts as .1 / n-grams; the length is compared with the
  * closest of the others. Texts with fewer than 4 words have no score. 0 where fewer than 2 have
- * one.
+ * one. each [texts->n]: of each text, NAN without a score; may be NULL.
  * Errors: MEMORY. */
-dpi_status eval_self_bleu(const eval_texts *texts, double *bleu, dpi_error *err);
+dpi_status eval_self_bleu(const eval_texts *texts, double *bleu, double *each, dpi_error *err);
 
 /* What a text has of a set of others. */
 typedef struct eval_copies {
     int32_t n_near_copies; /* texts that share half of the trigrams of the shorter with one of
                               them */
     int32_t n_exact;     /* texts that are one of them, word for word */
-    int32_t longest;     /* the longest run of words that stands in one of them */
-    double mean_longest; /* mean over the texts of the longest of each */
     int32_t n_rare;      /* texts with a run of 5 words that exactly one of them has, and `other`
                             does not */
     int64_t n_rare_runs; /* such runs, each once */
@@ -39,6 +38,11 @@ typedef struct eval_copies {
  * |A n B| >= min(|A|, |B|) / 2. Errors: MEMORY. */
 dpi_status eval_compare(const eval_texts *texts, const eval_texts *train, const eval_texts *other,
                         eval_copies *copies, dpi_error *err);
+
+/* longest [texts->n]: of each text the longest run of words that stands in one of `train`. Errors:
+ * MEMORY. */
+dpi_status eval_longest_runs(const eval_texts *texts, const eval_texts *train, double *longest,
+                             dpi_error *err);
 
 /* Whether two texts are near copies of each other. Errors: MEMORY. */
 dpi_status eval_is_near_copy(const eval_text *a, const eval_text *b, bool *is_near_copy,

@@ -210,21 +210,25 @@ static dpi_status score_of_seed(const points *x, int32_t n_p, const mauve_option
     return status;
 }
 
+/* Mean and standard deviation of x [n]. */
+static void over_seeds(const double *x, int32_t n, double *mean, double *deviation) {
+    double sum = 0, squares = 0;
+    for (int32_t i = 0; i < n; i++)
+        sum += x[i];
+    *mean = sum / n;
+    for (int32_t i = 0; i < n; i++)
+        squares += (x[i] - *mean) * (x[i] - *mean);
+    *deviation = n > 1 ? sqrt(squares / (n - 1)) : 0;
+}
+
 static dpi_status score_all(const points *x, int32_t n_p, const mauve_options *o, mauve_score *s,
                             dpi_error *err) {
-    double sum = 0, squares = 0, integral = 0;
-    for (int32_t i = 0; i < o->n_seeds; i++) {
-        double of_seed;
-        EVAL_TRY(score_of_seed(x, n_p, o, s->n_clusters, o->seed + (uint64_t)i,
-                               i == 0 ? s : NULL, &s->of_seed[i], &of_seed, err));
-        sum += s->of_seed[i];
-        integral += of_seed;
-    }
-    s->mauve = sum / o->n_seeds;
-    s->integral = integral / o->n_seeds;
+    double integral[MAUVE_SEEDS_MAX];
     for (int32_t i = 0; i < o->n_seeds; i++)
-        squares += (s->of_seed[i] - s->mauve) * (s->of_seed[i] - s->mauve);
-    s->deviation = o->n_seeds > 1 ? sqrt(squares / (o->n_seeds - 1)) : 0;
+        EVAL_TRY(score_of_seed(x, n_p, o, s->n_clusters, o->seed + (uint64_t)i,
+                               i == 0 ? s : NULL, &s->of_seed[i], &integral[i], err));
+    over_seeds(s->of_seed, o->n_seeds, &s->mauve, &s->deviation);
+    over_seeds(integral, o->n_seeds, &s->integral, &s->integral_deviation);
     return DPI_STATUS_OK;
 }
 

@@ -31,6 +31,7 @@ void mauve_options_init(mauve_options *options);
 typedef struct mauve_score {
     double mauve, deviation;  /* mean over seeds, standard deviation */
     double integral;          /* frontier integral, mean over seeds; 0: equal, 1: far */
+    double integral_deviation;
     double of_seed[MAUVE_SEEDS_MAX];
     int32_t n_seeds, n_clusters;
     int32_t n_dims; /* that hold 90 % of the variance */

@@ -107,11 +107,10 @@ static double exposure_of_chance(int32_t n) {
 static dpi_status add_exposures(evaluation *e, const double *canaries, int32_t n,
                                 const double *controls, int32_t n_controls, double *exposures,
                                 dpi_error *err) {
-    double ranks = 0, most = 0;
+    int32_t rank;
+    double most = 0;
     for (int32_t i = 0; i < n; i++) {
-        int32_t rank;
         exposures[i] = eval_exposure(canaries[i], controls, n_controls, &rank);
-        ranks += (double)rank / n;
         most = fmax(most, exposures[i]);
     }
     EVAL_TRY(eval_add_mean(e, "canaries", "exposure_mean", "exposure of a canary in bits, mean",
@@ -121,8 +120,12 @@ static dpi_status add_exposures(evaluation *e, const double *canaries, int32_t n
     eval_add(e, "canaries", "exposure_max", "the largest one", most);
     eval_add(e, "canaries", "exposure_possible", "the largest that there can be",
              log2(n_controls + 1.0));
-    eval_add(e, "canaries", "canary_rank_mean", "rank of a canary among the controls, mean", ranks);
-    return DPI_STATUS_OK;
+    for (int32_t i = 0; i < n; i++) {
+        (void)eval_exposure(canaries[i], controls, n_controls, &rank);
+        exposures[i] = rank;
+    }
+    return eval_add_mean(e, "canaries", "canary_rank_mean",
+                         "rank of a canary among the controls, mean", exposures, n, err);
 }
 
 static dpi_status measure_canaries(evaluation *e, const eval_sources *s, const models *m,

@@ -14,7 +14,7 @@
 /* Something that was found, as a hash of its letters and digits. */
 typedef struct finding {
     uint64_t hash;
-    int32_t kind;
+    int32_t kind, text;
 } finding;
 
 /* PCRE2's: regcomp(3) of the GNU C library frees twice where it gets no memory. */
@@ -26,6 +26,7 @@ typedef struct pattern {
 typedef struct findings {
     finding *at; /* private memory */
     size_t n, room;
+    int32_t text; /* that is read now */
     bool failed;
 } findings;
 
@@ -72,7 +73,7 @@ static void put(findings *f, int32_t kind, const char *text, size_t n_bytes) {
         f->at = more;
         f->room = room;
     }
-    f->at[f->n++] = (finding){hash_of(text, n_bytes), kind};
+    f->at[f->n++] = (finding){hash_of(text, n_bytes), kind, f->text};
 }
 
 /* ISO 13616: the first four characters to the end, letters as numbers from 10, mod 97 is 1. */
@@ -151,6 +152,7 @@ static dpi_status find_all(const eval_texts *texts, const pattern *made, finding
             break;
         }
         memcpy(copy, x->text, x->n_bytes + 1);
+        f->text = t;
         const size_t n_bytes = strlen(copy); /* up to a NUL */
         for (int32_t i = 0; i < N_PATTERNS; i++)
             find_pattern(f, &made[i], patterns[i].kind, copy, n_bytes);
@@ -168,7 +170,7 @@ static bool has(const findings *f, const finding *x) {
 }
 
 static void count(const findings *own, const findings *train, const findings *other,
-                  eval_pii *pii) {
+                  eval_pii *pii, int32_t *each, int32_t n_texts) {
     for (size_t i = 0; i < own->n; i++) {
         const finding *x = &own->at[i];
         const bool is_name = x->kind == EVAL_PII_NAME, copied = has(train, x);
@@ -176,6 +178,8 @@ static void count(const findings *own, const findings *train, const findings *ot
         if (is_name && (!copied || has(other, x)))
             continue;
         pii->n_found[x->kind]++;
+        if (each)
+            each[(int64_t)x->kind * n_texts + x->text]++;
         pii->n_copied[x->kind] += is_new && copied;
     }
 }
@@ -201,17 +205,19 @@ static dpi_status make_patterns(pattern *made, dpi_error *err) {
 }
 
 dpi_status eval_find_pii(const eval_texts *texts, const eval_texts *train, const eval_texts *other,
-                         eval_pii *pii, dpi_error *err) {
+                         eval_pii *pii, int32_t *each, dpi_error *err) {
     const eval_texts *const sets[] = {texts, train, other};
     findings found[3] = {0};
     pattern made[N_PATTERNS] = {{0}};
     *pii = (eval_pii){0};
+    if (each)
+        memset(each, 0, EVAL_PII_KINDS * (size_t)texts->n * sizeof *each);
     dpi_status status = make_patterns(made, err);
     for (int32_t i = 0; i < 3 && status == DPI_STATUS_OK; i++)
         if (sets[i])
             status = find_all(sets[i], made, &found[i], err);
     if (status == DPI_STATUS_OK)
-        count(&found[0], &found[1], &found[2], pii);
+        count(&found[0], &found[1], &found[2], pii, each, texts->n);
     for (int32_t i = 0; i < 3; i++)
         dpi_private_free(found[i].at);
     free_patterns(made);

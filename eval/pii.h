@@ -23,8 +23,9 @@ typedef struct eval_pii {
 /* "email" */
 const char *eval_pii_name(int32_t kind);
 
-/* train, other: NULL or empty: none, and no names. Errors: MEMORY. */
+/* train, other: NULL or empty: none, and no names. each [EVAL_PII_KINDS, texts->n]: how many are
+ * found in each text; may be NULL. Errors: MEMORY. */
 dpi_status eval_find_pii(const eval_texts *texts, const eval_texts *train, const eval_texts *other,
-                         eval_pii *pii, dpi_error *err);
+                         eval_pii *pii, int32_t *each, dpi_error *err);
 
 #endif

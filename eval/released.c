@@ -12,6 +12,7 @@
 #include "eval/grams.h"
 #include "eval/count_noise.h"
 #include "eval/values.h"
+#include "eval/variation.h"
 
 enum { CELLS_MAX = EVAL_FIELD_BINS };
 
@@ -36,8 +37,7 @@ static char *copy(const char *text) {
  * for their sum, and total variation is half of it. */
 static dpi_status add_distance(evaluation *e, eval_field *f, double sum, dpi_error *err) {
     double away;
-    for (int32_t b = 0; b < f->n_bins; b++)
-        f->tv += fabs(f->share[0][b] - f->share[1][b]) / 2;
+    f->tv = eval_variation(f->share[0], f->share[1], f->n_bins);
     EVAL_TRY(eval_noise_of_sizes(e->released.variance, f->n_bins, &away, err));
     f->tv_low = sum > 0 ? fmax(f->tv - away / sum, 0) : 0;
     f->tv_high = sum > 0 ? fmin(f->tv + away / sum, 1) : 1;
@@ -211,7 +211,7 @@ static dpi_status release_accuracy(const eval_sources *s, dpi_counts *counts, ev
                                    dpi_error *err) {
     eval_accuracy a;
     int64_t cells[2] = {0};
-    const dpi_status status = eval_classify(s->synthetic, s->real, &a, err);
+    const dpi_status status = eval_classify(s->synthetic, s->real, &a, NULL, err);
     if (status != DPI_STATUS_OK && status != DPI_STATUS_ARG)
         return status;
     if (status == DPI_STATUS_OK) {
@@ -266,8 +266,8 @@ static dpi_status add_synthetic(const eval_sources *s, evaluation *e, dpi_error 
     double of_all, of_text, bleu;
     eval_add(e, "texts", "n_synthetic", "synthetic texts", s->synthetic->n);
     eval_add(e, "texts", "n_real", "real records, null ones too: public", e->n_real);
-    EVAL_TRY(eval_distinct(s->synthetic, 3, &of_all, &of_text, err));
-    EVAL_TRY(eval_self_bleu(s->synthetic, &bleu, err));
+    EVAL_TRY(eval_distinct(s->synthetic, 3, &of_all, &of_text, NULL, err));
+    EVAL_TRY(eval_self_bleu(s->synthetic, &bleu, NULL, err));
     eval_add(e, "diversity", "distinct_3", "unique / all 3-grams of all texts", of_all);
     eval_add(e, "diversity", "self_bleu_4", "self-BLEU-4: 1 where texts repeat each other", bleu);
     return DPI_STATUS_OK;

@@ -9,6 +9,7 @@
 
 #include "dpinfer/memory.h"
 #include "eval/fail.h"
+#include "eval/variation.h"
 
 enum { DEPTH_MAX = 16, SEEN_MAX = 1 << 24, NAME_BYTES = 256, BIN_BYTES = 64 };
 
@@ -229,8 +230,7 @@ static dpi_status fill_numbers(eval_field *f, const seen *s, size_t n, const dou
         f->share[s[i].set][b >= EVAL_FIELD_BINS ? EVAL_FIELD_BINS - 1 : (int32_t)b] +=
             each[s[i].set];
     }
-    for (int32_t b = 0; b < EVAL_FIELD_BINS; b++)
-        f->tv += fabs(f->share[0][b] - f->share[1][b]) / 2;
+    f->tv += eval_variation(f->share[0], f->share[1], EVAL_FIELD_BINS);
     return DPI_STATUS_OK;
 }
 

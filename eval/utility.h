@@ -103,7 +103,8 @@ int kept_prompts_draw(kept_prompts *k, const dpi_sampler_options *method, const 
 
 /* ---- Statistics (utility_stats.c) ----------------------------------------------------------- */
 
-typedef double attribute_law[CORPUS_ATTRIBUTES][CORPUS_VALUES];
+/* Shares of the values; the last one of texts that do not say the attribute. */
+typedef double attribute_law[CORPUS_ATTRIBUTES][CORPUS_VALUES + 1];
 
 /* Marginals of the private law, from 200000 draws. */
 void law_of_private(const corpus_domain *d, attribute_law law);

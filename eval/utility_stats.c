@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "eval/grams.h"
+#include "eval/variation.h"
 
 enum { N_LAW_DRAWS = 200000, N_RESAMPLES = 400 };
 
@@ -59,7 +60,7 @@ static double distinct_share(const sample *samples, int32_t n_samples, int32_t n
     for (int32_t i = 0; i < n_samples; i++)
         text[i] = samples[i].text;
     need(eval_texts_make(text, NULL, n_samples, &texts, NULL));
-    need(eval_distinct(&texts, n, &of_all, &of_text, NULL));
+    need(eval_distinct(&texts, n, &of_all, &of_text, NULL, NULL));
     eval_texts_free(&texts);
     free(text);
     return of_all;
@@ -75,27 +76,22 @@ typedef struct bag {
     const target *t;
 } bag;
 
-/* Half the L1 distance of what is read to a law. Texts without the attribute, or of another
- * domain, are all off. */
-static double total_variation(const bag *b, const attribute_law law, int32_t a) {
-    double share[CORPUS_VALUES] = {0}, unread = 0, distance = 0;
+/* What is read. Texts without the attribute, or of another domain, are all off. */
+static void law_of_texts(const bag *b, attribute_law law) {
+    memset(law, 0, sizeof(attribute_law));
     for (int32_t i = 0; i < b->n; i++) {
         const corpus_reading *r = &b->samples[b->index[i]].reading;
-        if (r->domain == b->t->domain && r->values[a] >= 0)
-            share[r->values[a]] += 1.0 / b->n;
-        else
-            unread += 1.0 / b->n;
+        for (int32_t a = 0; a < b->t->d->n_attributes; a++) {
+            const bool said = r->domain == b->t->domain && r->values[a] >= 0;
+            law[a][said ? r->values[a] : CORPUS_VALUES] += 1.0 / b->n;
+        }
     }
-    for (int32_t v = 0; v < b->t->d->attributes[a].n_values; v++)
-        distance += fabs(share[v] - law[a][v]);
-    return (distance + unread) / 2;
 }
 
 static double mean_variation(const bag *b, const attribute_law law) {
-    double sum = 0;
-    for (int32_t a = 0; a < b->t->d->n_attributes; a++)
-        sum += total_variation(b, law, a);
-    return sum / b->t->d->n_attributes;
+    attribute_law own;
+    law_of_texts(b, own);
+    return eval_variation_mean(own[0], law[0], b->t->d->n_attributes, CORPUS_VALUES + 1);
 }
 
 /* Share of the attributes that are the reference's. */
@@ -162,9 +158,12 @@ enum { N_ALL = N_METRICS + 2 * CORPUS_ATTRIBUTES };
 static void compute_all(const bag *b, double *out) {
     for (int32_t i = 0; i < N_METRICS; i++)
         out[i] = i == M_DISTINCT ? 0 : compute(b, i);
+    attribute_law own;
+    law_of_texts(b, own);
     for (int32_t a = 0; a < b->t->d->n_attributes; a++) {
-        out[N_METRICS + a] = total_variation(b, b->t->law, a);
-        out[N_METRICS + CORPUS_ATTRIBUTES + a] = total_variation(b, b->t->reference_law, a);
+        out[N_METRICS + a] = eval_variation(own[a], b->t->law[a], CORPUS_VALUES + 1);
+        out[N_METRICS + CORPUS_ATTRIBUTES + a] =
+            eval_variation(own[a], b->t->reference_law[a], CORPUS_VALUES + 1);
     }
 }
 

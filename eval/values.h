@@ -9,11 +9,29 @@ void eval_add(evaluation *e, const char *group, const char *key, const char *lab
 void eval_add_interval(evaluation *e, const char *group, const char *key, const char *label,
                        double value, double low, double high);
 
-/* The mean of x [n], with its 95 %: percentiles of the means of 1000 resamples. Nothing for n = 0.
- * Errors: MEMORY. */
+/* A number of one or two sets of texts, to be computed of resamples too. */
+typedef struct eval_number {
+    /* Of the texts which[k][i], i < n[k], of set k. which[1] is NULL without a second set. */
+    double (*of)(const void *user, const int32_t *const which[2]);
+    const void *user;
+    int32_t n[2];     /* texts of the sets; n[1] 0: there is one */
+    bool is_distance; /* of two sets, 0..1: resamples are further from each other than the sets, so
+                         that the interval is value +- 1.96 deviations of 1000 resamples, within
+                         0..1. Else percentiles of these */
+} eval_number;
+
+/* With its 95 % by bootstrap over texts. Nothing for n[0] = 0. Errors: MEMORY. */
+dpi_status eval_add_number(evaluation *e, const char *group, const char *key, const char *label,
+                           const eval_number *number, dpi_error *err);
+
+/* The mean of those of x [n] that are not NAN, with its 95 %. Nothing where there is none. Errors:
+ * MEMORY. */
 dpi_status eval_add_mean(evaluation *e, const char *group, const char *key, const char *label,
                          const double *x, int32_t n, dpi_error *err);
-/* The same of a share: count of n. */
+/* The sum of count [n], likewise. */
+dpi_status eval_add_sum(evaluation *e, const char *group, const char *key, const char *label,
+                        const int32_t *count, int32_t n, dpi_error *err);
+/* A share: count of n. */
 dpi_status eval_add_share(evaluation *e, const char *group, const char *key, const char *label,
                           int32_t count, int32_t n, dpi_error *err);
 

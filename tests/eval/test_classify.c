@@ -36,7 +36,7 @@ static void test_known(void **state) {
     dpi_error err;
     make(&train, &seed, 9, text[0]);
     make(&test, &seed, 9, text[1]);
-    assert_ok(eval_classify(&train, &test, &a, &err), &err);
+    assert_ok(eval_classify(&train, &test, &a, NULL, &err), &err);
     assert_true(a.accuracy == 1 && fabs(a.macro_f1 - 1) < 1e-12);
     assert_true(fabs(a.majority - 1.0 / 3) < 1e-12);
     assert_int_equal(a.n_labels, 3);
@@ -77,7 +77,7 @@ static void test_program(void **state) {
     snprintf(path[1], sizeof path[1], "%s/test.svm", folder);
     assert_ok(eval_write_rows(&train, &train, path[0], &err), &err);
     assert_ok(eval_write_rows(&train, &test, path[1], &err), &err);
-    assert_ok(eval_classify(&train, &test, &a, &err), &err);
+    assert_ok(eval_classify(&train, &test, &a, NULL, &err), &err);
     assert_true(a.accuracy > .4 && a.accuracy < 1);
     assert_true(fabs(a.accuracy - accuracy_of_program(folder)) < 1e-4);
     snprintf(command, sizeof command, "rm -r %s", folder);
@@ -122,8 +122,8 @@ static void test_refusals(void **state) {
     dpi_error err;
     assert_ok(eval_texts_make(text, one, 2, &same, &err), &err);
     assert_ok(eval_texts_make(text, NULL, 2, &none, &err), &err);
-    assert_error(eval_classify(&same, &same, &a, &err), DPI_STATUS_ARG, &err, "found 1");
-    assert_error(eval_classify(&none, &same, &a, &err), DPI_STATUS_ARG, &err, "found 0");
+    assert_error(eval_classify(&same, &same, &a, NULL, &err), DPI_STATUS_ARG, &err, "found 1");
+    assert_error(eval_classify(&none, &same, &a, NULL, &err), DPI_STATUS_ARG, &err, "found 0");
     eval_texts_free(&same);
     eval_texts_free(&none);
 }

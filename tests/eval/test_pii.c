@@ -25,7 +25,7 @@ static void test_patterns(void **state) {
     eval_texts s = make(text, 6);
     eval_pii pii;
     dpi_error err;
-    assert_ok(eval_find_pii(&s, NULL, NULL, &pii, &err), &err);
+    assert_ok(eval_find_pii(&s, NULL, NULL, &pii, NULL, &err), &err);
     for (int32_t k = 0; k < EVAL_PII_KINDS; k++)
         if (k != EVAL_PII_PHONE)
             assert_int_equal(pii.n_found[k], expected[k]);
@@ -41,8 +41,11 @@ static void test_copied(void **state) {
     static const char *const real[] = {"this is Huber"};
     eval_texts a = make(text, 2), b = make(train, 2), c = make(real, 1);
     eval_pii pii;
+    int32_t each[2 * EVAL_PII_KINDS];
     dpi_error err;
-    assert_ok(eval_find_pii(&a, &b, &c, &pii, &err), &err);
+    assert_ok(eval_find_pii(&a, &b, &c, &pii, each, &err), &err);
+    assert_true(each[2 * EVAL_PII_EMAIL] == 1 && each[2 * EVAL_PII_EMAIL + 1] == 2);
+    assert_true(each[2 * EVAL_PII_NAME] == 1 && each[2 * EVAL_PII_NAME + 1] == 0);
     assert_int_equal(pii.n_found[EVAL_PII_EMAIL], 3);
     assert_int_equal(pii.n_copied[EVAL_PII_EMAIL], 1); /* the same one, twice */
     assert_int_equal(pii.n_found[EVAL_PII_NAME], 1);   /* Meier: Schulz is new, Huber is real */

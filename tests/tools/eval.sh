@@ -116,6 +116,15 @@ page = open("report.html").read()
 assert page.count("<svg") == 4 and "http" not in page and "<script" not in page
 for key in "precision", "recall":
     assert 0 <= x[key] <= 1
+# What is no mean over texts or over seeds: constants, numbers of things, different ones.
+bare = {"n_synthetic", "n_real", "n_null", "distinct_2", "distinct_3", "distinct_4", "n_cut",
+        "n_clusters", "n_dimensions"}
+scalars = {k for k, v in x.items() if type(v) in (int, float)}
+assert scalars - set(x["intervals"]) == bare, scalars - set(x["intervals"]) ^ bare
+for key, (low, high) in x["intervals"].items():
+    assert low - 1e-9 <= x[key] <= high + 1e-9, key
+    assert low >= 0, key
+assert x["intervals"]["mauve"][1] <= 1 and x["intervals"]["length_tv"][1] <= 1
 class Tags(html.parser.HTMLParser):
     open_tags = []
     def handle_starttag(self, tag, attrs):

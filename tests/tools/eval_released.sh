@@ -164,7 +164,7 @@ def cells_of(lines): # count, low, high of the 20 bins of words
     cells = [[int(v) for v in m.groups()] for m in lines]
     assert len(cells) == 20 + 2 + 2
     assert [c[1:] for c in cells] == intervals([c[0] for c in cells], s)
-cells_of(m for m in (re.match(r"  (-?\d+) +(\d+) \.\. (\d+)   ", l) for l in open("cells.txt")) if m)
+cells_of(re.finditer(r"^  (-?\d+) +(\d+) \.\. (\d+)   ", open("cells.txt").read(), re.M))
 cells_of(re.finditer(r'<tr><td class="n">(-?\d+)</td><td class="n">(\d+) to (\d+)</td>'
                      r'<td class="n">',
                      open("cells.html").read()))
