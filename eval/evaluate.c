@@ -2,6 +2,7 @@
 #include "eval/evaluate.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -450,8 +451,12 @@ static dpi_status measure_model(evaluation *e, const eval_sources *s, dpi_error 
                                               "the same of all tokens together",
                                               "tokens of a real text, mean"};
     eval_reading synthetic = {0}, real = {0};
+    dpi_model_info info;
     if (!s->model)
         return DPI_STATUS_OK;
+    dpi_model_info_init(&info);
+    EVAL_TRY(dpi_model_info_get(s->model, &info, err));
+    snprintf(e->model_name, sizeof e->model_name, "%s", info.name[0] ? info.name : "unnamed");
     dpi_status status = eval_read(s->model, &s->session, s->synthetic, s->watch, &synthetic, err);
     if (status == DPI_STATUS_OK)
         status = eval_read(s->model, &s->session, s->real, s->watch, &real, err);

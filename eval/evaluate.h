@@ -52,6 +52,7 @@ typedef struct evaluation {
     bool has_structure;
     eval_structure structure;
     double *map; /* [n_synthetic + n_real, 2]; NULL without features */
+    char model_name[64]; /* of the model, as its file has it; empty without one */
 } evaluation;
 
 /* evaluation_free also after a failure. Metrics for which there are too few texts or labels are

@@ -30,6 +30,18 @@ static void print_note(const evaluation *e, bool is_public, FILE *f) {
                 r->charge.id > 0 ? "; charged to a ledger" : "; charged to no ledger");
 }
 
+/* Whose numbers those of a model are. */
+static void print_model(const evaluation *e, const char *before, const char *behind,
+                        void (*put)(const char *text, FILE *f), FILE *f) {
+    if (!e->model_name[0])
+        return;
+    fputs(before, f);
+    put(e->model_name, f);
+    fputs(behind, f);
+}
+
+static bool has_lengths(const evaluation *e) { return !e->is_released && e->words_in_bin > 0; }
+
 static bool has_interval(const eval_value *v) { return !isnan(v->low); }
 
 /* ---- Text and CSV ---------------------------------------------------------------------------- */
@@ -40,6 +52,7 @@ static bool is_first_of_group(const evaluation *e, int32_t i) {
 
 static void print_text(const evaluation *e, bool is_public, FILE *f) {
     print_note(e, is_public, f);
+    print_model(e, "\nModel: ", ".", report_put_plain, f);
     fputc('\n', f);
     for (int32_t i = 0; i < e->n; i++) {
         const eval_value *v = &e->at[i];
@@ -55,9 +68,28 @@ static void print_text(const evaluation *e, bool is_public, FILE *f) {
     fields_print_text(&e->structure, f);
 }
 
+/* What the plots show, but for the map, which has more than a number for a key. */
+static void print_csv_points(const evaluation *e, FILE *f) {
+    static const char *const sides[] = {"synthetic", "real"};
+    static const char *const rocs[] = {"membership", "canary"};
+    const eval_ranking *const ranking[] = {&e->members, &e->canaries};
+    const bool has[] = {e->has_members, e->has_canaries};
+    for (int32_t k = 0; k < 2 && has_lengths(e); k++)
+        for (int32_t b = 0; b < EVAL_BINS; b++)
+            fprintf(f, "lengths:%s:%d .. %d,%d,,\n", sides[k], (int)(b * e->words_in_bin),
+                    (int)((b + 1) * e->words_in_bin - 1), (int)e->lengths[k][b]);
+    for (int32_t i = 0; i < MAUVE_WEIGHTS + 2 && e->has_mauve; i++)
+        fprintf(f, "mauve_curve:%.17g,%.17g,,\n", e->mauve.x[i], e->mauve.y[i]);
+    for (int32_t k = 0; k < 2; k++)
+        for (int32_t i = 0; i < EVAL_ROC_POINTS && has[k]; i++)
+            fprintf(f, "%s_roc:%.17g,%.17g,,\n", rocs[k], ranking[k]->roc_fpr[i],
+                    ranking[k]->roc_tpr[i]);
+}
+
 static void print_csv(const evaluation *e, bool is_public, FILE *f) {
     const dpi_counts_info *r = &e->released;
     fprintf(f, "key,value,low,high\nprivate,%d,,\n", !is_public && !e->is_released);
+    print_model(e, "model,", ",,\n", report_put_quoted, f);
     if (e->is_released)
         fprintf(f, "epsilon,%.17g,,\ndelta,%.17g,,\nrho,%.17g,,\ndeviation,%.17g,,\ncharge,"
                    "%lld,,\n",
@@ -70,16 +102,67 @@ static void print_csv(const evaluation *e, bool is_public, FILE *f) {
         else
             fputs(",\n", f);
     }
+    print_csv_points(e, f);
     fields_print_csv(&e->structure, f);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static json_t *json_of_seeds(const evaluation *e) {
+static json_t *json_of_reals(const double *x, int32_t n) {
     json_t *list = json_array();
-    for (int32_t i = 0; list && i < e->mauve.n_seeds; i++)
-        json_array_append_new(list, json_real(e->mauve.of_seed[i]));
+    for (int32_t i = 0; list && i < n; i++)
+        json_array_append_new(list, json_real(x[i]));
     return list;
+}
+
+static json_t *json_of_name(const char *name) {
+    json_t *text = json_string(name);
+    return text ? text : json_string("unnamed"); /* not UTF-8 */
+}
+
+static json_t *json_of_counts(const int32_t *x, int32_t n) {
+    json_t *list = json_array();
+    for (int32_t i = 0; list && i < n; i++)
+        json_array_append_new(list, json_integer(x[i]));
+    return list;
+}
+
+/* [[x, y], ..] of points n from `first` on. */
+static json_t *json_of_points(const double *map, int32_t first, int32_t n) {
+    json_t *list = json_array();
+    for (int32_t i = first; list && i < first + n; i++)
+        json_array_append_new(list, json_of_reals(map + 2 * (int64_t)i, 2));
+    return list;
+}
+
+static json_t *json_of_roc(const eval_ranking *r) {
+    return json_pack("{s:o, s:o}", "fpr", json_of_reals(r->roc_fpr, EVAL_ROC_POINTS), "tpr",
+                     json_of_reals(r->roc_tpr, EVAL_ROC_POINTS));
+}
+
+/* What the plots show. */
+static bool add_points(json_t *object, const evaluation *e) {
+    bool ok = true;
+    if (has_lengths(e))
+        ok = json_object_set_new(object, "lengths",
+                                 json_pack("{s:i, s:o, s:o}", "words_in_bin", (int)e->words_in_bin,
+                                           "synthetic", json_of_counts(e->lengths[0], EVAL_BINS),
+                                           "real", json_of_counts(e->lengths[1], EVAL_BINS))) == 0;
+    if (e->has_mauve)
+        ok &= json_object_set_new(object, "mauve_curve",
+                                  json_pack("{s:o, s:o}", "x",
+                                            json_of_reals(e->mauve.x, MAUVE_WEIGHTS + 2), "y",
+                                            json_of_reals(e->mauve.y, MAUVE_WEIGHTS + 2))) == 0;
+    if (e->map)
+        ok &= json_object_set_new(
+                  object, "map",
+                  json_pack("{s:o, s:o}", "synthetic", json_of_points(e->map, 0, e->n_synthetic),
+                            "real", json_of_points(e->map, e->n_synthetic, e->n_real))) == 0;
+    if (e->has_members)
+        ok &= json_object_set_new(object, "membership_roc", json_of_roc(&e->members)) == 0;
+    if (e->has_canaries)
+        ok &= json_object_set_new(object, "canary_roc", json_of_roc(&e->canaries)) == 0;
+    return ok;
 }
 
 static json_t *json_of_guarantee(const dpi_counts_info *r) {
@@ -103,11 +186,14 @@ static bool print_json(const evaluation *e, bool is_public, FILE *f) {
         if (ok && has_interval(v))
             ok = json_object_set_new(intervals, v->key, json_pack("[f, f]", v->low, v->high)) == 0;
     }
-    ok = ok && json_object_set(object, "intervals", intervals) == 0;
+    ok = ok && json_object_set(object, "intervals", intervals) == 0 && add_points(object, e);
+    if (ok && e->model_name[0]) /* any bytes: its file is not ours */
+        ok = json_object_set_new(object, "model", json_of_name(e->model_name)) == 0;
     if (ok && e->structure.n_fields > 0)
         ok = json_object_set_new(object, "fields", fields_json(&e->structure)) == 0;
     if (ok && e->has_mauve)
-        ok = json_object_set_new(object, "mauve_seeds", json_of_seeds(e)) == 0 &&
+        ok = json_object_set_new(object, "mauve_seeds",
+                                 json_of_reals(e->mauve.of_seed, e->mauve.n_seeds)) == 0 &&
              json_object_set_new(object, "settings",
                                  json_pack("{s:f, s:I, s:i, s:i, s:i}", "scaling",
                                            e->settings.scaling, "first_seed",
@@ -164,7 +250,9 @@ static void print_html(const evaluation *e, bool is_public, FILE *f) {
                "<h1>What the texts are worth</h1>\n<p class=\"note\">",
             style);
     print_note(e, is_public, f);
-    fputs("</p>\n<div class=\"plots\">\n", f);
+    fputs("</p>\n", f);
+    print_model(e, "<p>Model: ", ".</p>\n", report_put_html, f);
+    fputs("<div class=\"plots\">\n", f);
     if (!e->is_released)
         plot_lengths(e, f);
     if (e->has_mauve)

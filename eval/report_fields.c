@@ -18,7 +18,7 @@ static const char *const kinds[EVAL_FIELD_KINDS] = {"values", "numbers", "words"
 /* ---- Text and CSV ---------------------------------------------------------------------------- */
 
 /* Without what moves a terminal's cursor. */
-static void put_plain(const char *text, FILE *f) {
+void report_put_plain(const char *text, FILE *f) {
     for (; *text; text++)
         fputc((unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text, f);
 }
@@ -27,7 +27,7 @@ static void put_plain(const char *text, FILE *f) {
 static void print_counts(const eval_field *x, FILE *f) {
     char interval[64];
     fputs("\ncounts of ", f);
-    put_plain(x->name, f);
+    report_put_plain(x->name, f);
     fputs("\n  real, with noise; 95 % by its law; synthetic; cell\n", f);
     for (int32_t b = 0; b < x->n_bins; b++) {
         snprintf(interval, sizeof interval, "%lld .. %lld", (long long)low_of(x, b),
@@ -37,7 +37,7 @@ static void print_counts(const eval_field *x, FILE *f) {
             fprintf(f, "%8lld   ", (long long)x->count[0][b]);
         else
             fprintf(f, "%8s   ", "");
-        put_plain(x->bin[b], f);
+        report_put_plain(x->bin[b], f);
         fputc('\n', f);
     }
 }
@@ -53,7 +53,7 @@ void fields_print_text(const eval_structure *s, FILE *f) {
             continue;
         }
         fprintf(f, "  %-12.6g %8.4g   %8.4g   ", x->tv, x->present[0], x->present[1]);
-        put_plain(x->name, f);
+        report_put_plain(x->name, f);
         fputc('\n', f);
     }
 }
@@ -61,6 +61,12 @@ void fields_print_text(const eval_structure *s, FILE *f) {
 static void put_doubled(const char *text, FILE *f) {
     for (; *text; text++)
         fputs(*text == '"' ? "\"\"" : (char[]){*text, '\0'}, f);
+}
+
+void report_put_quoted(const char *text, FILE *f) {
+    fputc('"', f);
+    put_doubled(text, f);
+    fputc('"', f);
 }
 
 /* A key "WHAT:NAME" or "WHAT:NAME:BIN". */
@@ -148,7 +154,7 @@ json_t *fields_json(const eval_structure *s) {
 
 /* ---- HTML ------------------------------------------------------------------------------------ */
 
-static void put_html(const char *text, FILE *f) {
+void report_put_html(const char *text, FILE *f) {
     for (; *text; text++)
         switch (*text) {
         case '<':
@@ -175,7 +181,7 @@ static void plot_field(const eval_field *x, FILE *f) {
         most = fmax(most, fmax(x->share[0][b], x->share[1][b]));
     fprintf(f, "<svg class=\"field\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"", PLOT_WIDTH,
             PLOT_HEIGHT);
-    put_html(x->name, f);
+    report_put_html(x->name, f);
     fputs("\">", f);
     for (int32_t b = 0; b < x->n_bins; b++)
         for (int32_t k = 0; k < 2; k++) {
@@ -185,7 +191,7 @@ static void plot_field(const eval_field *x, FILE *f) {
                     "style=\"fill:var(--%c)\"><title>",
                     (b + (k ? .52 : .08)) * width, PLOT_HEIGHT - height, width * .4, height,
                     k ? 'b' : 'a');
-            put_html(x->bin[b], f);
+            report_put_html(x->bin[b], f);
             fprintf(f, ": %.3g %%</title></rect>", 100 * x->share[k][b]);
         }
     fputs("</svg>", f);
@@ -193,7 +199,7 @@ static void plot_field(const eval_field *x, FILE *f) {
 
 static void print_counts_html(const eval_field *x, FILE *f) {
     fputs("<h2>counts of ", f);
-    put_html(x->name, f);
+    report_put_html(x->name, f);
     fputs("</h2>\n<table><tr><th class=\"n\">real, with noise</th><th class=\"n\">95 %</th>"
           "<th class=\"n\">synthetic</th><th>cell</th></tr>\n", f);
     for (int32_t b = 0; b < x->n_bins; b++) {
@@ -203,7 +209,7 @@ static void print_counts_html(const eval_field *x, FILE *f) {
         if (x->has_synthetic)
             fprintf(f, "%lld", (long long)x->count[0][b]);
         fputs("</td><td>", f);
-        put_html(x->bin[b], f);
+        report_put_html(x->bin[b], f);
         fputs("</td></tr>\n", f);
     }
     fputs("</table>\n", f);
@@ -228,17 +234,17 @@ void fields_print_html(const eval_structure *s, FILE *f) {
     for (int32_t i = 0; i < s->n_fields; i++) {
         const eval_field *x = &s->field[i];
         fputs("<tr><td>", f);
-        put_html(x->name, f);
+        report_put_html(x->name, f);
         fprintf(f,
                 "</td><td class=\"n\">%.4g</td><td class=\"n\">%.1f %%</td><td class=\"n\">"
                 "%.1f %%</td><td>",
                 x->tv, 100 * x->present[0], 100 * x->present[1]);
         plot_field(x, f);
         fputs("<br><small>", f);
-        put_html(x->n_bins > 0 ? x->bin[0] : "", f);
+        report_put_html(x->n_bins > 0 ? x->bin[0] : "", f);
         if (x->n_bins > 1) {
             fputs(x->kind == EVAL_FIELD_VALUES ? ", " : ", up to ", f);
-            put_html(x->bin[x->kind == EVAL_FIELD_VALUES ? 1 : x->n_bins - 1], f);
+            report_put_html(x->bin[x->kind == EVAL_FIELD_VALUES ? 1 : x->n_bins - 1], f);
             fputs(x->kind == EVAL_FIELD_VALUES && x->n_bins > 2 ? ", ..." : "", f);
         }
         fputs(x->kind == EVAL_FIELD_WORDS ? " words</small></td></tr>\n" : "</small></td></tr>\n",

@@ -105,13 +105,36 @@ run eval made.jsonl --real real.jsonl --train train.jsonl --model m.gguf --real-
     -o report.html; expect_rc 0
 run eval made.jsonl --real real.jsonl --model m.gguf -o report.json -t 2; expect_rc 0
 run eval made.jsonl --real real.jsonl --model m.gguf -o report.csv --isa ref; expect_rc 0
+run inspect m.gguf --json; expect_rc 0
+python3 -c "
+import json
+print(json.dumps({'name': json.load(open('out'))['name']}))" >model.json
+run eval made.jsonl --real real.jsonl --model m.gguf; expect_rc 0
+expect_out "Model: $(python3 -c "import json; print(json.load(open('model.json'))['name'])")."
 check "three forms" python3 - <<'E2'
 import csv, html.parser, json, math
 x = json.load(open("report.json"))
 rows = {r["key"]: r for r in csv.DictReader(open("report.csv"))}
 assert 0 < x["mauve"] <= 1 and len(x["mauve_seeds"]) == 5 and x["settings"]["scaling"] == 5
 assert abs(x["mauve"] - sum(x["mauve_seeds"]) / 5) < 1e-12
-assert all(k in x for k in rows) and "perplexity" in rows
+assert all(k.split(":")[0] in x for k in rows) and "perplexity" in rows
+# What the plots show. Counts of words by hand.
+sets = [[len(json.loads(l)["text"].split()) for l in open(n + ".jsonl")] for n in ("made", "real")]
+width = x["lengths"]["words_in_bin"]
+for side, lengths in zip(("synthetic", "real"), sets):
+    bins = [sum(n // width == b for n in lengths) for b in range(20)]
+    assert x["lengths"][side] == bins
+    assert [int(rows[f"lengths:{side}:{b * width} .. {(b + 1) * width - 1}"]["value"])
+            for b in range(20)] == bins
+curve = list(zip(x["mauve_curve"]["x"], x["mauve_curve"]["y"]))
+assert len(curve) == 27 and sorted([curve[0], curve[-1]]) == [(0, 1), (1, 0)]
+area = abs(sum((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in zip(curve, curve[1:])))
+assert abs(area - x["mauve_seeds"][0]) < 1e-9, (area, x["mauve_seeds"])
+assert abs(float(rows[f"mauve_curve:{curve[3][0]:.17g}"]["value"]) - curve[3][1]) < 1e-9
+assert [len(x["map"][k]) for k in ("synthetic", "real")] == [40, 40]
+assert all(len(p) == 2 for k in x["map"] for p in x["map"][k])
+name = json.load(open("model.json"))["name"]
+assert x["model"] == rows["model"]["value"] == name != "", x["model"]
 page = open("report.html").read()
 assert page.count("<svg") == 4 and "http" not in page and "<script" not in page
 for key in "precision", "recall":
@@ -271,6 +294,11 @@ for n in 1, 2, 3:
     same(found["canary_rank_mean"], sum(ranks) / len(ranks))
     same(found["exposure_mean"], sum(math.log2(26 / r) for r in ranks) / len(ranks))
     same(found["exposure_max"], math.log2(26 / min(ranks)))
+    for fpr, tpr in zip(found["canary_roc"]["fpr"], found["canary_roc"]["tpr"]):
+        above = sorted(b)[max(len(b) - 1 - math.floor(fpr * len(b) + 1e-9), 0)]
+        best = 1 if fpr >= 1 else sum(v > above for v in a) / len(a)
+        assert abs(tpr - best) < 1e-9, (fpr, tpr, best)
+    assert len(found["membership_roc"]["fpr"]) == 61 == len(found["membership_roc"]["tpr"])
     same(found["exposure_possible"], math.log2(26))
     same(found["exposure_chance"], sum(math.log2(26 / r) for r in range(1, 27)) / 26)
     low, high = found["intervals"]["canary_auc"]
