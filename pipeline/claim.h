@@ -2,6 +2,8 @@
 #ifndef DPI_PIPELINE_CLAIM_H
 #define DPI_PIPELINE_CLAIM_H
 
+#include <stdbool.h>
+
 #include "base/text.h"
 #include "dpinfer/claim.h"
 
@@ -9,6 +11,9 @@
  * terminal becomes '?', and if it is not UTF-8 every byte that is not ASCII. Cut to whole
  * characters. */
 void dpi_claim_name_model(dpi_claim *claim, const char *name);
+
+/* Whether a text is a digest of a grammar: 16 hexadecimal digits. */
+bool dpi_claim_is_digest(const char *text);
 
 /* What a ledger counts of a run, as lines of a statement; none where there is no ledger. */
 void dpi_claim_ledger_lines(dpi_text *text, const dpi_claim_ledger *ledger);

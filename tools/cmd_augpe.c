@@ -10,6 +10,7 @@
 #include "dpinfer/augpe.h"
 #include "dpinfer/memory.h"
 #include "tools/commands.h"
+#include "tools/grammar_options.h"
 #include "tools/ledger_options.h"
 #include "tools/output.h"
 #include "tools/paths.h"
@@ -27,6 +28,7 @@ typedef struct evolving {
     dpi_ledger *ledger;
     char dataset[DPI_DATASET_NAME_MAX + 1];
     dpi_records *records;
+    dpi_grammar *grammar;
     dpi_model *model;
     remote_options remote_options;
     remote *remote; /* NULL: the model writes */
@@ -98,7 +100,8 @@ static int check_options(const args *a) {
         int option;
         const char *name;
     } local[] = {{OPT_SYSTEM, "--system"}, {OPT_AUGPE_TOP_K, "--top-k"},
-                 {OPT_PARALLEL, "--parallel"}};
+                 {OPT_PARALLEL, "--parallel"}, {OPT_GRAMMAR, "--grammar"},
+                 {OPT_JSON_SCHEMA, "--json-schema"}};
     const option_value *v = a->v;
     if (a->n_positional == 0)
         return cli_fail(CLI_USAGE, "no RECORDS given; see 'dpinfer augpe -h'");
@@ -141,6 +144,7 @@ static dpi_augpe_options options_of(evolving *t) {
                                          strlen(v[OPT_VARIATION_PROMPT].s)};
     if (v[OPT_PARALLEL].given)
         o.n_parallel = v[OPT_PARALLEL].i < 256 ? (int32_t)v[OPT_PARALLEL].i : 256;
+    o.grammar = t->grammar;
     o.rho = v[OPT_RHO].given ? v[OPT_RHO].d : 0;
     o.epsilon = v[OPT_EPSILON].given ? v[OPT_EPSILON].d : 0;
     o.delta = v[OPT_DELTA].d;
@@ -197,6 +201,8 @@ static int open_all(evolving *t) {
     }
     if (code == CLI_OK)
         code = records_options(a, &records);
+    if (code == CLI_OK)
+        code = grammar_options_read(a, &t->grammar);
     if (code == CLI_OK)
         code = open_remote(t);
     if (code == CLI_OK)
@@ -393,6 +399,7 @@ static int augpe_main(const args *a) {
     dpi_augpe_free(t.augpe);
     signals_last_words(NULL);
     free(t.last_words);
+    dpi_grammar_free(t.grammar);
     remote_close(t.remote);
     dpi_private_free(t.remote_options.key);
     dpi_model_close(t.model);

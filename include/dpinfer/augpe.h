@@ -25,6 +25,7 @@
 #define DPINFER_AUGPE_H
 
 #include "dpinfer/audit.h"
+#include "dpinfer/grammar.h"
 #include "dpinfer/ledger.h"
 #include "dpinfer/prompts.h"
 #include "dpinfer/records.h"
@@ -82,6 +83,9 @@ typedef struct dpi_augpe_options {
     int32_t n_parallel;          /* texts at a time, 1..256; default 32 */
     dpi_augpe_write_fn write;    /* NULL (default): the model */
     void *write_user;
+    const dpi_grammar *grammar;  /* PUBLIC: candidates are texts of it, or beginnings of such where
+                                    T tokens end before they do. The local model's alone; must
+                                    outlive the object. NULL (default): any text */
     /* The budget. */
     double rho;     /* one of these two, of all rounds */
     double epsilon;
@@ -113,6 +117,7 @@ typedef struct dpi_augpe_claim {
     int32_t randomness;  /* a dpi_randomness */
     int32_t remote;      /* 1: a model elsewhere writes */
     char model_name[64];
+    char grammar[20];     /* dpi_grammar_digest in hexadecimal; empty: none */
     dpi_claim_ledger ledger; /* filled in when it is charged */
     /* What the budget comes to (dpi_augpe_settle): */
     int64_t variance;  /* of the noise of a count, in units of 1/256, where a vote counts 16 */

@@ -19,6 +19,9 @@ typedef struct dpi_writer_slot {
     dpi_sampler *sampler;
     uint64_t bits;      /* of the text: public */
     int32_t *tokens;    /* its prompt, private memory; NULL: that of prompt_seq */
+    int32_t *begun;     /* [n_begun] tokens that the text begins with, drawn a second time as the
+                           mask has to see them; private memory; NULL: none */
+    int32_t n_begun;
     int32_t prompt_seq, most; /* most tokens that are drawn */
     dpi_decoder *decoder; /* of the text */
     dpi_text *to;
@@ -26,6 +29,7 @@ typedef struct dpi_writer_slot {
 
 /* Texts that are being written: n jobs, numbered from 0. */
 typedef struct dpi_writer {
+    dpi_mask *mask;       /* of the grammar; NULL: none, or elsewhere */
     dpi_session *session; /* sequences of the slots, then of the public prompt; NULL: elsewhere */
     dpi_writer_slot slots[DPI_WRITER_SLOTS_MAX];
     int32_t n_slots, n, n_begun, n_done;

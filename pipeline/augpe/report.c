@@ -24,9 +24,10 @@ static dpi_status no_memory(dpi_error *err) {
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
+/* Without a grammar there is no such key, as in reports before there were any. */
 static json_t *parameters_of(const dpi_augpe_claim *c) {
     return json_pack("{s:s, s:f, s:f, s:f, s:i, s:i, s:i, s:i, s:s, s:f, s:s, s:f, s:i, s:i, s:f, "
-                     "s:s, s:i, s:I, s:i, s:i, s:i}",
+                     "s:s, s:i, s:I, s:i, s:i, s:i, s:s*}",
                      "model", c->model_name, "rho", c->rho, "epsilon", c->epsilon, "delta",
                      c->delta, "n_texts", c->n_texts, "n_rounds", c->n_rounds, "n_candidates",
                      c->n_candidates, "n_lookahead", c->n_lookahead, "selection",
@@ -35,7 +36,8 @@ static json_t *parameters_of(const dpi_augpe_claim *c) {
                      "n_tokens", c->n_tokens, "top_k", c->top_k, "tau", c->tau, "adjacency",
                      dpi_adjacency_name(c->adjacency), "max_per_unit", c->max_per_unit, "n_units",
                      (json_int_t)c->n_units, "record_kind", c->record_kind, "randomness",
-                     c->randomness, "remote", c->remote);
+                     c->randomness, "remote", c->remote, "grammar",
+                     c->grammar[0] ? c->grammar : NULL);
 }
 
 static json_t *ledger_of(const dpi_claim_ledger *l) {
@@ -118,12 +120,12 @@ static int32_t find_name(const char *(*name_of)(int32_t), const char *name) {
 }
 
 static bool read_parameters(json_t *root, dpi_augpe_claim *c) {
-    const char *model, *selection, *variation, *adjacency;
+    const char *model, *selection, *variation, *adjacency, *grammar = "";
     json_int_t n_units;
     dpi_claim named;
     if (json_unpack(json_object_get(root, "parameters"),
                     "{s:s, s:F, s:F, s:F, s:i, s:i, s:i, s:i, s:s, s:F, s:s, s:F, s:i, s:i, s:F, "
-                    "s:s, s:i, s:I, s:i, s:i, s:i}",
+                    "s:s, s:i, s:I, s:i, s:i, s:i, s?:s}",
                     "model", &model, "rho", &c->rho, "epsilon", &c->epsilon, "delta", &c->delta,
                     "n_texts", &c->n_texts, "n_rounds", &c->n_rounds, "n_candidates",
                     &c->n_candidates, "n_lookahead", &c->n_lookahead, "selection", &selection,
@@ -131,8 +133,10 @@ static bool read_parameters(json_t *root, dpi_augpe_claim *c) {
                     "n_tokens", &c->n_tokens, "top_k", &c->top_k, "tau", &c->tau, "adjacency",
                     &adjacency, "max_per_unit", &c->max_per_unit, "n_units", &n_units,
                     "record_kind", &c->record_kind, "randomness", &c->randomness, "remote",
-                    &c->remote) != 0)
+                    &c->remote, "grammar", &grammar) != 0 ||
+        (grammar[0] && !dpi_claim_is_digest(grammar)))
         return false;
+    snprintf(c->grammar, sizeof c->grammar, "%s", grammar);
     c->n_units = n_units;
     c->selection = find_name(dpi_augpe_selection_name, selection);
     c->variation = find_name(dpi_augpe_variation_name, variation);

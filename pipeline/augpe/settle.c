@@ -125,6 +125,9 @@ static dpi_status check_options(const dpi_augpe_options *o, dpi_error *err) {
     if (o->variation == DPI_AUGPE_CONTINUE && (o->write || o->variation_prompt.data))
         return dpi_fail(err, DPI_STATUS_ARG, "variation: found continue, which the local model "
                                              "writes, without a prompt of its own");
+    if (o->write && o->grammar)
+        return dpi_fail(err, DPI_STATUS_ARG, "grammar: found one with write, allowed with the "
+                                             "local model, whose tokens it holds to a form");
     const int n = dpi_count_references(o->variation_prompt);
     if (o->variation_prompt.data && n != 1)
         return dpi_fail(err, DPI_STATUS_ARG,
@@ -178,6 +181,8 @@ dpi_status dpi_augpe_make_claim(dpi_augpe *f, dpi_error *err) {
     c->record_kind = dpi_records_kind(o->records);
     c->randomness = o->seeded ? DPI_RANDOMNESS_SEED : DPI_RANDOMNESS_SYSTEM;
     c->remote = o->write != NULL;
+    if (o->grammar)
+        snprintf(c->grammar, sizeof c->grammar, "%016" PRIx64, dpi_grammar_digest(o->grammar));
     dpi_claim_init(&named);
     dpi_claim_name_model(&named, info.name);
     memcpy(c->model_name, named.model_name, sizeof c->model_name);

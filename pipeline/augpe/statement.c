@@ -52,6 +52,11 @@ dpi_status dpi_augpe_statement(const dpi_augpe_claim *c, char **text, dpi_error 
                      "  variations         %s, K = %d\n",
                  c->n_texts * c->n_candidates, c->n_texts, dpi_augpe_selection_name(c->selection),
                  c->threshold, dpi_augpe_variation_name(c->variation), c->n_lookahead);
+    if (c->grammar[0])
+        dpi_text_add(&t,
+                     "  form of texts      a public grammar (%s) says which tokens may come; it "
+                     "costs nothing\n",
+                     c->grammar);
     dpi_claim_ledger_lines(&t, &c->ledger);
     dpi_text_add(&t, "  randomness         %s\n",
                  dpi_augpe_is_private(c) ? "getrandom(2), fresh for every count"

@@ -71,6 +71,8 @@ dpi_status dpi_writer_open(dpi_augpe *f, dpi_error *err) {
     dpi_prompts_info_init(&info);
     DPI_TRY(dpi_prompts_info_get(f->prompts, &info, err));
     DPI_TRY(make_samplers(f, err));
+    if (f->options.grammar)
+        DPI_TRY(dpi_mask_create(f->options.grammar, f->options.model, &w->mask, err));
     dpi_session_options o = f->options.session;
     o.n_seq = w->n_slots + 1;
     DPI_TRY(dpi_session_create(f->options.model, &o, &w->session, err));
@@ -81,9 +83,11 @@ dpi_status dpi_writer_open(dpi_augpe *f, dpi_error *err) {
 static void end_text(dpi_writer_slot *s) {
     dpi_generation_free(s->generation);
     dpi_private_free(s->tokens);
+    dpi_private_free(s->begun);
     dpi_decoder_free(s->decoder);
     s->generation = NULL;
-    s->tokens = NULL;
+    s->tokens = s->begun = NULL;
+    s->n_begun = 0;
     s->decoder = NULL;
 }
 
@@ -93,6 +97,7 @@ void dpi_writer_close(dpi_augpe *f) {
         dpi_sampler_free(f->writer.slots[i].sampler);
     }
     dpi_session_free(f->writer.session);
+    dpi_mask_free(f->writer.mask);
     dpi_prompts_free(f->prompts);
     dpi_prompts_free(f->variation);
 }
@@ -139,34 +144,53 @@ static dpi_status put_token(dpi_writer_slot *s, int32_t token, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-/* The prompt of a text that begins as `from` does. *to gets what stays. */
-static dpi_status continue_text(dpi_augpe *f, const dpi_text *from, dpi_writer_slot *s,
-                                size_t *n_tokens, dpi_error *err) {
-    const size_t end = find_end(f, from);
+/* The tokens of the part of `from` that stays: *tokens [*n], private memory of the caller's. */
+static dpi_status keep_beginning(dpi_augpe *f, const dpi_text *from, int32_t **tokens, size_t *n,
+                                 dpi_error *err) {
+    const size_t end = find_end(f, from), room = 4 * end + 5;
+    *n = 0;
+    *tokens = dpi_private_malloc(room * sizeof **tokens);
+    if (!*tokens)
+        return no_memory(err);
+    return dpi_tokenize(f->options.model, from->data, end, 0, *tokens, room, n, err);
+}
+
+/* s->tokens [*n_tokens], the prompt of a text that begins with begun [n], which goes into the text:
+ * behind the public prompt. */
+static dpi_status put_behind(dpi_augpe *f, const int32_t *begun, size_t n, dpi_writer_slot *s,
+                             size_t *n_tokens, dpi_error *err) {
     dpi_prompts_info info;
-    size_t n = 0;
     dpi_prompts_info_init(&info);
     DPI_TRY(dpi_prompts_info_get(f->prompts, &info, err));
-    const size_t n_public = (size_t)info.n_public, room = 4 * end + 5;
-    int32_t *tokens = dpi_private_malloc((n_public + room) * sizeof *tokens);
-    if (!tokens)
+    const size_t n_public = (size_t)info.n_public;
+    s->tokens = dpi_private_malloc((n_public + n) * sizeof *s->tokens);
+    if (!s->tokens)
         return no_memory(err);
-    memcpy(tokens, dpi_prompts_public(f->prompts), n_public * sizeof *tokens);
-    const dpi_status status = dpi_tokenize(f->options.model, from->data, end, 0, tokens + n_public,
-                                           room, &n, err);
-    s->tokens = tokens;
-    DPI_TRY(status);
-    /* Nothing stays, or nothing is left to write. */
-    if (n == 0 || n >= (size_t)f->options.n_tokens) {
-        dpi_private_free(s->tokens);
-        s->tokens = NULL;
-        return DPI_STATUS_OK;
-    }
+    memcpy(s->tokens, dpi_prompts_public(f->prompts), n_public * sizeof *s->tokens);
+    memcpy(s->tokens + n_public, begun, n * sizeof *begun);
     for (size_t i = 0; i < n; i++)
-        DPI_TRY(put_token(s, tokens[n_public + i], err));
+        DPI_TRY(put_token(s, begun[i], err));
     s->most = f->options.n_tokens - (int32_t)n;
     *n_tokens = n_public + n;
     return DPI_STATUS_OK;
+}
+
+/* A text that begins as `from` does. With a mask its beginning is drawn again, token by token. */
+static dpi_status continue_text(dpi_augpe *f, const dpi_text *from, dpi_writer_slot *s,
+                                size_t *n_tokens, dpi_error *err) {
+    size_t n;
+    dpi_status status = keep_beginning(f, from, &s->begun, &n, err);
+    /* Nothing stays, or nothing is left to write. */
+    const bool goes_on = n > 0 && n < (size_t)f->options.n_tokens;
+    if (status == DPI_STATUS_OK && goes_on && f->writer.mask) {
+        s->n_begun = (int32_t)n;
+        return DPI_STATUS_OK;
+    }
+    if (status == DPI_STATUS_OK && goes_on)
+        status = put_behind(f, s->begun, n, s, n_tokens, err);
+    dpi_private_free(s->begun);
+    s->begun = NULL;
+    return status;
 }
 
 /* s->tokens [*n_tokens]: the prompt of a variation; NULL: the public prompt. */
@@ -212,6 +236,8 @@ static dpi_status begin_text(dpi_augpe *f, int32_t seq, dpi_error *err) {
     o.public_tokens = s->tokens ? s->tokens : dpi_prompts_public(f->prompts);
     o.n_public = s->tokens ? n_tokens : (size_t)info.n_public;
     o.prompt_seqs = s->tokens ? NULL : &s->prompt_seq;
+    o.mask = w->mask;
+    o.recalled_tokens = s->begun, o.n_recalled = s->n_begun;
     return dpi_generation_create(&o, &s->generation, err);
 }
 

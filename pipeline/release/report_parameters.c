@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "dpinfer/ledger.h"
 #include "dpinfer/registry.h"
+#include "pipeline/claim.h"
 #include "pipeline/release/report.h"
 
 /* ---- Words ---------------------------------------------------------------------------------- */
@@ -211,7 +212,7 @@ static dpi_status read_grammar(const json_t *object, dpi_claim *c, dpi_error *er
     const char *digest = json_string_value(found);
     if (!found || json_is_null(found))
         return DPI_STATUS_OK;
-    if (!digest || strlen(digest) != 16 || strspn(digest, "0123456789abcdef") != 16)
+    if (!digest || !dpi_claim_is_digest(digest))
         return refuse("grammar", found, "16 hexadecimal digits, or null", err);
     snprintf(c->grammar, sizeof c->grammar, "%s", digest);
     return DPI_STATUS_OK;

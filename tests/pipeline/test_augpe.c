@@ -170,6 +170,12 @@ static void test_texts(void **state) {
     dpi_records_close(records);
 }
 
+static dpi_status write_nothing(void *user, const dpi_bytes *prompts, int32_t n, char **texts,
+                                dpi_error *err) {
+    (void)user, (void)prompts, (void)n, (void)texts, (void)err;
+    return DPI_STATUS_OK;
+}
+
 /* CONTINUE leaves a beginning as it is, and a text has no more tokens than it may have. */
 static void test_continue(void **state) {
     (void)state;
@@ -196,6 +202,51 @@ static void test_continue(void **state) {
     }
     assert_true(n_whole < f->n_all - dpi_augpe_first_new(f));
     dpi_augpe_free(f);
+    dpi_records_close(records);
+}
+
+/* Whatever is varied, candidates are texts of the grammar, as 30 tokens are enough for it. CONTINUE
+ * keeps a beginning, and the rest follows the grammar from there on. */
+static void test_grammar(void **state) {
+    (void)state;
+    static const char form[] = "root ::= [ab]{2,4} \" \" [0-9]{3} \" end\"";
+    static const char text[] = "abab 555 end";
+    dpi_records *records = open_records(false);
+    dpi_augpe_options o = options_of(records);
+    dpi_grammar *grammar;
+    dpi_error err;
+    assert_ok(dpi_grammar_parse(form, sizeof form - 1, &grammar, &err), &err);
+    o.grammar = grammar, o.n_tokens = 30, o.change = .3;
+    for (o.variation = 0; o.variation <= DPI_AUGPE_CONTINUE; o.variation++) {
+        dpi_augpe *f = open_augpe(&o);
+        dpi_augpe_event e = {0};
+        int n_kept = 0;
+        while (e.type != DPI_AUGPE_ROUND)
+            assert_ok(dpi_augpe_advance(f, &e, &err), &err);
+        for (int32_t i = 0; i < 3; i++) {
+            dpi_augpe_empty(&f->chosen[i]);
+            dpi_text_put(&f->chosen[i], text, sizeof text - 1);
+        }
+        while (f->phase == DPI_PHASE_WRITE)
+            assert_ok(dpi_augpe_advance(f, &e, &err), &err);
+        for (int32_t i = 0; i < f->n_all; i++) {
+            const dpi_text *to = &f->candidates[i];
+            int32_t accepts;
+            assert_ok(dpi_grammar_accepts(grammar, to->data, to->n_bytes, &accepts, &err), &err);
+            if (!accepts)
+                fail_msg("variation %d: found '%s'", o.variation, to->data);
+            n_kept += i >= dpi_augpe_first_new(f) && memcmp(to->data, "abab", 4) == 0;
+        }
+        assert_true(o.variation != DPI_AUGPE_CONTINUE || n_kept > 2);
+        assert_int_equal(strlen(f->claim.grammar), 16);
+        dpi_augpe_free(f);
+    }
+    o.variation = DPI_AUGPE_ANOTHER;
+    o.write = write_nothing;
+    dpi_augpe *f;
+    assert_error(dpi_augpe_open(&o, &f, &err), DPI_STATUS_ARG, &err,
+                 "grammar: found one with write");
+    dpi_grammar_free(grammar);
     dpi_records_close(records);
 }
 
@@ -441,9 +492,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_settle),       cmocka_unit_test(test_options),
         cmocka_unit_test(test_texts),        cmocka_unit_test(test_continue),
-        cmocka_unit_test(test_elsewhere),    cmocka_unit_test(test_units_pay),
-        cmocka_unit_test(test_null_records), cmocka_unit_test(test_audit),
-        cmocka_unit_test(test_report),       cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_grammar),      cmocka_unit_test(test_elsewhere),
+        cmocka_unit_test(test_units_pay),    cmocka_unit_test(test_null_records),
+        cmocka_unit_test(test_audit),        cmocka_unit_test(test_report),
+        cmocka_unit_test(test_memory),
     };
     tiny_spec spec = tiny_default();
     make_dir(dir, sizeof dir);

@@ -49,6 +49,25 @@ for rounds in 1 3; do
 done
 check "a text that begins as before goes on as before" cmp -s rounds1 rounds3
 
+# With a grammar, from the first texts on and in every variation.
+printf 'root ::= "{\\"n\\": " [0-9]{2,3} ", \\"who\\": \\"" [a-z]{1,6} "\\"}"\n' >form.gbnf
+for how in another blanks continue; do
+    run augpe "$builtin" people.csv --num 3 --candidates 3 --lookahead 1 -t 1 --rho 30 --rounds 3 \
+        -n 60 --describe ticket --grammar form.gbnf --variation $how -q -o form.$how.jsonl \
+        --report form.$how.json
+    expect_rc 0; expect_err "form of texts      a public grammar ("
+    run eval form.$how.jsonl --real people.csv --grammar form.gbnf --json; expect_rc 0
+    expect_out '"accepted": 1.0'
+    run verify form.$how.json --model "$builtin" --output form.$how.jsonl; expect_rc 0
+done
+sed 's/"grammar": "./"grammar": "x/' form.blanks.json >other.json
+run verify other.json; expect_rc 5
+for form in --grammar --json-schema; do
+    run augpe m.gguf people.csv --num 2 --rho 1 --remote http://localhost:1 --remote-model x \
+        $form form.gbnf
+    expect_rc 2; expect_err "$form: not with --remote, whose model is elsewhere"
+done
+
 # ---- A run -----------------------------------------------------------------------------------
 run augpe m.gguf people.csv $few --epsilon 4 --unit-field who --ledger year -o texts.jsonl \
     --report report.json --report report.md --report report.html
