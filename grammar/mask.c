@@ -306,6 +306,80 @@ dpi_status dpi_mask_text_push(dpi_mask_text *t, int32_t token, dpi_error *err) {
     return advance(t, m->pool + m->starts[token], m->starts[token + 1] - m->starts[token], err);
 }
 
+/* ---- The shortest text ----------------------------------------------------------------------- */
+
+/* Places, as many tokens behind the beginning as are needed: layer by layer. */
+typedef struct layers {
+    int32_t *todo;  /* [DPI_AUTOMATON_STATES] */
+    uint64_t *seen; /* bits [DPI_AUTOMATON_STATES] */
+    int32_t n, n_steps;
+    bool found; /* a place where a text may end */
+} layers;
+
+enum { STEPS_MOST = 1 << 20, SHORTEST_MOST = 1 << 20 };
+
+static void add_place(layers *l, dpi_automaton *a, int32_t place) {
+    if (l->seen[place / 64] >> (place % 64) & 1)
+        return;
+    allow(l->seen, place);
+    l->todo[l->n++] = place;
+    l->found = l->found || dpi_automaton_accepts(a, place);
+}
+
+/* Adds the places that are a token behind one. False: there is too much to do. */
+static bool add_behind(dpi_mask *m, layers *l, int32_t place) {
+    const tree *t = &m->tree;
+    m->path[0] = place;
+    for (uint32_t i = 0; i < t->n;) {
+        const uint32_t d = t->depth[i];
+        const int32_t next = dpi_automaton_next(m->automaton, m->path[d], t->byte[i]);
+        if (next == DPI_AUTOMATON_FULL || ++l->n_steps > STEPS_MOST)
+            return false;
+        m->path[d + 1] = next;
+        if (next != DPI_AUTOMATON_DEAD && t->first[i] < t->first[i + 1])
+            add_place(l, m->automaton, next);
+        i = next == DPI_AUTOMATON_DEAD ? t->behind[i] : i + 1;
+    }
+    return true;
+}
+
+static int32_t count_layers(dpi_mask *m, layers *l, int32_t most) {
+    const int32_t start = dpi_automaton_start(m->automaton);
+    int32_t n = 0;
+    if (start < 0)
+        return 0;
+    add_place(l, m->automaton, start);
+    for (int32_t i = 0; n < most && !l->found; n++) {
+        const int32_t end = l->n;
+        for (; i < end && !l->found; i++)
+            if (!add_behind(m, l, l->todo[i]))
+                return n + 1; /* of the places that are n tokens behind the beginning none ends */
+    }
+    return n;
+}
+
+dpi_status dpi_mask_shortest(dpi_mask *m, int32_t most, int32_t *n_tokens, dpi_error *err) {
+    layers l = {.todo = dpi_calloc(DPI_AUTOMATON_STATES, sizeof *l.todo),
+                .seen = dpi_calloc(DPI_AUTOMATON_STATES / 64, sizeof *l.seen)};
+    const bool ok = l.todo && l.seen;
+    *n_tokens = ok ? count_layers(m, &l, most) : 0;
+    free(l.todo);
+    free(l.seen);
+    return ok ? DPI_STATUS_OK : out_of_memory(err);
+}
+
+dpi_status dpi_mask_check_length(dpi_mask *mask, int32_t n_tokens, dpi_error *err) {
+    int32_t least;
+    if (!mask)
+        return dpi_fail(err, DPI_STATUS_ARG, "the mask is NULL");
+    DPI_TRY(dpi_mask_shortest(mask, SHORTEST_MOST, &least, err));
+    return n_tokens >= least ? DPI_STATUS_OK
+                             : dpi_fail(err, DPI_STATUS_ARG,
+                                        "n_tokens: found %d, allowed %d or more: no text of the "
+                                        "grammar has fewer tokens of this model",
+                                        (int)n_tokens, (int)least);
+}
+
 /* ---- Life ------------------------------------------------------------------------------------ */
 
 /* Tokens that a text may have, into the pool and `entries`. *n_entries of them. */

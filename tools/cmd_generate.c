@@ -450,8 +450,10 @@ static int make_mask(generating *g) {
     const int code = grammar_options_read(g->a, &g->grammar);
     if (code != CLI_OK || !g->grammar)
         return code;
-    const dpi_status status = dpi_mask_create(g->grammar, g->model, &g->mask, &err);
-    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_USAGE, &err);
+    dpi_status status = dpi_mask_create(g->grammar, g->model, &g->mask, &err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_mask_check_length(g->mask, g->n_tokens, &err);
+    return status == DPI_STATUS_OK ? CLI_OK : cli_fail_option(CLI_USAGE, &err);
 }
 
 /* As --num-per-label says, else as the adapter counted its units. */
@@ -506,9 +508,9 @@ static int open_all(generating *g) {
     if (code == CLI_OK)
         code = cli_open_model(a->model, &model, &g->model, &info);
     if (code == CLI_OK)
-        code = make_mask(g);
+        code = make_samplers(g, &info); /* which settles how many tokens a text has */
     if (code == CLI_OK)
-        code = make_samplers(g, &info);
+        code = make_mask(g);
     if (code == CLI_OK)
         code = make_prompts(g);
     if (code == CLI_OK)

@@ -53,6 +53,12 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_mask_create(const dpi_grammar *grammar,
 /* After its texts. NULL is allowed. */
 DPI_API void dpi_mask_free(dpi_mask *mask);
 
+/* Whether a text of the grammar fits into n_tokens tokens, that which ends it not counted: else
+ * every text would be cut. It is a lower bound, exact where few places have to be looked at, as
+ * before the first free string. Errors: ARG (none fits, with the least number), MEMORY. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_mask_check_length(dpi_mask *mask, int32_t n_tokens,
+                                                        dpi_error *err);
+
 /* The place of one text in the grammar. */
 typedef struct dpi_mask_text dpi_mask_text;
 

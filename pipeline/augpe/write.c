@@ -71,8 +71,10 @@ dpi_status dpi_writer_open(dpi_augpe *f, dpi_error *err) {
     dpi_prompts_info_init(&info);
     DPI_TRY(dpi_prompts_info_get(f->prompts, &info, err));
     DPI_TRY(make_samplers(f, err));
-    if (f->options.grammar)
+    if (f->options.grammar) {
         DPI_TRY(dpi_mask_create(f->options.grammar, f->options.model, &w->mask, err));
+        DPI_TRY(dpi_mask_check_length(w->mask, f->options.n_tokens, err));
+    }
     dpi_session_options o = f->options.session;
     o.n_seq = w->n_slots + 1;
     DPI_TRY(dpi_session_create(f->options.model, &o, &w->session, err));

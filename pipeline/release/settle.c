@@ -444,7 +444,8 @@ static dpi_status settle_grammar(dpi_release *r, dpi_error *err) {
                         ops->info.name);
     snprintf(r->claim.grammar, sizeof r->claim.grammar, "%016" PRIx64,
              dpi_grammar_digest(grammar));
-    return dpi_mask_create(grammar, r->options.model, &r->mask, err);
+    DPI_TRY(dpi_mask_create(grammar, r->options.model, &r->mask, err));
+    return dpi_mask_check_length(r->mask, r->claim.method.n_tokens, err);
 }
 
 static dpi_status settle(dpi_release *r, dpi_error *err) {

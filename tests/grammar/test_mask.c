@@ -111,23 +111,25 @@ static void check_text(const texts *all, dpi_mask *mask, bool drops, uint64_t *s
     dpi_mask_text_free(t);
 }
 
+static const char *const forms[] = {
+    "root ::= \"ab\" | \"ba\" [ab]{0,4}",
+    "root ::= (\"a\" | \"bb\"){1,2} \"b\"?",
+    "root ::= [ab ]{2,5}",
+    "root ::= \" a\" | \"b b\"",
+    "root ::= \"a\" x \"b\" | \" \"\nx ::= \"a\" y \"b\" | y\ny ::= \" \"?",
+    "root ::= \"aabba\"",
+    "root ::= x x?\nx ::= \"a\" \" \"? \"b\" | \"ba\"",
+};
+enum { FORMS = sizeof forms / sizeof *forms };
+
 static void test_tokens(void **state) {
     (void)state;
-    static const char *const grammars[] = {
-        "root ::= \"ab\" | \"ba\" [ab]{0,4}",
-        "root ::= (\"a\" | \"bb\"){1,2} \"b\"?",
-        "root ::= [ab ]{2,5}",
-        "root ::= \" a\" | \"b b\"",
-        "root ::= \"a\" x \"b\" | \" \"\nx ::= \"a\" y \"b\" | y\ny ::= \" \"?",
-        "root ::= \"aabba\"",
-        "root ::= x x?\nx ::= \"a\" \" \"? \"b\" | \"ba\"",
-    };
     uint64_t seed = 5;
-    for (size_t i = 0; i < sizeof grammars / sizeof *grammars; i++)
+    for (size_t i = 0; i < FORMS; i++)
         for (int drops = 0; drops < 2; drops++) {
             static texts all;
             char word[LONGEST];
-            dpi_grammar *g = parse(grammars[i]);
+            dpi_grammar *g = parse(forms[i]);
             dpi_mask *mask = make_mask(g, drops);
             all.n = 0;
             list_texts(g, word, 0, &all);
@@ -137,6 +139,55 @@ static void test_tokens(void **state) {
             dpi_mask_free(mask);
             dpi_grammar_free(g);
         }
+}
+
+/* The least number of words that make one of the texts, of at most `most`; text [n] is there. */
+static int least_words(const texts *all, bool drops, char *text, size_t n, int most) {
+    const size_t lost = drops && n > 0 && text[0] == ' ';
+    bool is_text;
+    (void)has_end(all, text + lost, n - lost, &is_text);
+    int found = is_text ? 0 : most;
+    for (int i = 0; i < WORDS && found > 0 && most > 0; i++) {
+        const size_t length = strlen(words[i]);
+        if (length == 0 || n + length > LONGEST + 1)
+            continue;
+        memcpy(text + n, words[i], length);
+        const int behind = 1 + least_words(all, drops, text, n + length, most - 1);
+        found = behind < found ? behind : found;
+    }
+    return found;
+}
+
+static void test_shortest(void **state) {
+    (void)state;
+    enum { MOST = 5 };
+    dpi_error err;
+    for (size_t i = 0; i < FORMS; i++)
+        for (int drops = 0; drops < 2; drops++) {
+            static texts all;
+            char word[LONGEST + 2];
+            int32_t n;
+            dpi_grammar *g = parse(forms[i]);
+            dpi_mask *mask = make_mask(g, drops);
+            all.n = 0;
+            list_texts(g, word, 0, &all);
+            assert_ok(dpi_mask_shortest(mask, 100, &n, &err), &err);
+            assert_int_equal(n, least_words(&all, drops, word, 0, MOST));
+            if (n > 0)
+                assert_error(dpi_mask_check_length(mask, n - 1, &err), DPI_STATUS_ARG, &err,
+                             "grammar has fewer tokens");
+            assert_ok(dpi_mask_check_length(mask, n, &err), &err);
+            dpi_mask_free(mask);
+            dpi_grammar_free(g);
+        }
+    /* Too much to look at: a bound, of the 30 9001 / 3 tokens that there are at least. */
+    dpi_grammar *g = parse("root ::= x{30}\nx ::= ([ab]{9000} | \" b\"{4500}) \"b\"");
+    dpi_mask *mask = make_mask(g, false);
+    int32_t n;
+    assert_ok(dpi_mask_shortest(mask, 1 << 20, &n, &err), &err);
+    assert_true(n > 100 && n <= 30 * 9001 / 3 + 1);
+    dpi_mask_free(mask);
+    dpi_grammar_free(g);
 }
 
 /* Two texts, by turns, of a grammar with more places than are kept: both stay where they are. */
@@ -330,6 +381,7 @@ static void test_generations(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_shortest),
         cmocka_unit_test(test_many_places),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_models),

@@ -86,6 +86,20 @@ check "huge repetitions" refuse "65536 states" --grammar huge.gbnf
 check "deep groups" refuse "64 groups" --grammar deep.gbnf
 check "an unknown keyword" refuse "'pattern'" --json-schema pattern.json
 check "a deep schema" refuse "inside each other" --json-schema deep.json
+# A T that no text fits into is refused, by all who draw.
+for command in run plan "augpe --num 1"; do
+    if [ "${command%% *}" = augpe ]; then set -- --rho 2; else set -- --rho 2 -B 4; fi
+    # shellcheck disable=SC2086 # a command with its options
+    "$cli" ${command%% *} "$model" "$refs" "$@" ${command#"${command%% *}"} -n 2 \
+        --grammar one.gbnf >out 2>err
+    check "$command with a T below the shortest text" test $? -eq 2
+    check "$command says why" grep -qF -- "--n-predict: found 2, allowed" err
+done
+least=$(sed -n 's/.*allowed \([0-9]*\) or more: no text of the grammar.*/\1/p' err)
+"$cli" run "$model" "$refs" --rho 2 -B 4 -n "$least" --grammar one.gbnf -q >out 2>err
+check "the least T, which not all texts fit into" grep -qF '{"name": "' out
+"$cli" run "$model" "$refs" --rho 2 -B 4 -n $((least - 1)) --grammar one.gbnf -q >out 2>err
+check "a T of one less" test $? -eq 2
 check "no file" refuse "cannot read" --grammar none.gbnf
 check "both" refuse "allowed is one of them" --grammar one.gbnf --json-schema shape.json
 check "adapmixed" refuse "adapmixed" --grammar one.gbnf --method adapmixed --i-know-this-is-not-dp
