@@ -12,6 +12,7 @@
 #include "eval/coherence.h"
 #include "eval/fail.h"
 #include "eval/grams.h"
+#include "eval/measure_copies.h"
 #include "eval/measure_members.h"
 #include "eval/perturbed.h"
 #include "eval/pii.h"
@@ -152,50 +153,6 @@ static dpi_status measure_diversity(evaluation *e, const eval_sources *s, dpi_er
     dpi_private_free(d.bleu);
     dpi_private_free(r.bleu);
     return status;
-}
-
-/* Runs of words that stand in a training text. */
-static dpi_status measure_runs(evaluation *e, const eval_sources *s, dpi_error *err) {
-    const size_t n = (size_t)s->synthetic->n, n_real = (size_t)s->real->n;
-    double *x = dpi_private_malloc((n + n_real + 1) * sizeof *x), longest = 0;
-    dpi_status status = x ? eval_longest_runs(s->synthetic, s->train, x, err)
-                          : eval_fail(err, DPI_STATUS_MEMORY, "out of memory for copies");
-    if (status == DPI_STATUS_OK)
-        status = eval_longest_runs(s->real, s->train, x + n, err);
-    for (size_t i = 0; i < n && status == DPI_STATUS_OK; i++)
-        longest = fmax(longest, x[i]);
-    if (status == DPI_STATUS_OK) {
-        eval_add(e, "copies", "longest_run", "longest run of words of a training text", longest);
-        status = eval_add_mean(e, "copies", "longest_run_mean", "the same of each text, mean", x,
-                               s->synthetic->n, err);
-    }
-    if (status == DPI_STATUS_OK)
-        status = eval_add_mean(e, "copies", "longest_run_mean_real", "the same of real texts",
-                               x + n, s->real->n, err);
-    dpi_private_free(x);
-    return status;
-}
-
-static dpi_status measure_copies(evaluation *e, const eval_sources *s, dpi_error *err) {
-    eval_copies c, r;
-    if (!s->train || s->train->n == 0)
-        return DPI_STATUS_OK;
-    EVAL_TRY(eval_compare(s->synthetic, s->train, s->real, &c, err));
-    EVAL_TRY(eval_compare(s->real, s->train, NULL, &r, err));
-    const int32_t n = s->synthetic->n;
-    EVAL_TRY(eval_add_share(e, "copies", "near_copies",
-                            "texts with half of the trigrams of a training text", c.n_near_copies,
-                            n, err));
-    EVAL_TRY(eval_add_share(e, "copies", "near_copies_real", "the same of real texts",
-                            r.n_near_copies, s->real->n, err));
-    eval_add(e, "copies", "exact_copies", "texts that are a training text", c.n_exact);
-    EVAL_TRY(measure_runs(e, s, err));
-    EVAL_TRY(eval_add_share(e, "copies", "rare_copies",
-                            "texts with five words in a row of one training "
-                            "text alone",
-                            c.n_rare, n, err));
-    eval_add(e, "copies", "rare_runs", "such runs", (double)c.n_rare_runs);
-    return DPI_STATUS_OK;
 }
 
 /* each [EVAL_PII_KINDS, n] */
@@ -491,7 +448,7 @@ dpi_status evaluate(const eval_sources *s, evaluation *e, dpi_error *err) {
              s->synthetic->n_null + s->real->n_null + (s->train ? s->train->n_null : 0));
     EVAL_TRY(measure_length(e, s, err));
     EVAL_TRY(measure_diversity(e, s, err));
-    EVAL_TRY(measure_copies(e, s, err));
+    EVAL_TRY(eval_measure_copies(e, s, err));
     EVAL_TRY(eval_measure_members(e, s, err));
     EVAL_TRY(measure_pii(e, s, err));
     EVAL_TRY(measure_structure(e, s, err));

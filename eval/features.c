@@ -37,20 +37,52 @@ static double surprise(const float *row, int32_t n_vocab, int32_t token) {
     return most + log(sum) - (double)row[token];
 }
 
-static dpi_status tokenize(reader *r, const eval_text *t, size_t *n_tokens, dpi_error *err) {
+/* *tokens [*capacity] grows as it needs to; *n of them are the text's. */
+static dpi_status read_tokens(const dpi_model *model, const eval_text *t, uint32_t flags,
+                              int32_t **tokens, size_t *capacity, size_t *n, dpi_error *err) {
     const size_t most = 4 * t->n_bytes + 5;
-    if (most > r->capacity) {
-        int32_t *more = dpi_private_realloc(r->tokens, most * sizeof *more);
+    if (most > *capacity) {
+        int32_t *more = dpi_private_realloc(*tokens, most * sizeof *more);
         if (!more)
             return no_memory(err);
-        r->tokens = more;
-        r->capacity = most;
+        *tokens = more;
+        *capacity = most;
     }
-    EVAL_TRY(dpi_tokenize(r->model, t->text, t->n_bytes, DPI_TOKENIZE_BOS, r->tokens, r->capacity,
-                          n_tokens, err));
+    return dpi_tokenize(model, t->text, t->n_bytes, flags, *tokens, *capacity, n, err);
+}
+
+static dpi_status tokenize(reader *r, const eval_text *t, size_t *n_tokens, dpi_error *err) {
+    EVAL_TRY(read_tokens(r->model, t, DPI_TOKENIZE_BOS, &r->tokens, &r->capacity, n_tokens, err));
     if (*n_tokens == 0) /* an empty text, and no BOS: any token, always the same one */
         r->tokens[(*n_tokens)++] = 0;
     return DPI_STATUS_OK;
+}
+
+/* A text whose words are tokens [n]. */
+static dpi_status add_tokens(eval_texts *s, const int32_t *tokens, size_t n, dpi_error *err) {
+    eval_text *t = &s->at[s->n++];
+    *t = (eval_text){.word = dpi_private_malloc((n + 1) * sizeof *t->word), .n_words = (int32_t)n};
+    if (!t->word)
+        return no_memory(err);
+    for (size_t i = 0; i < n; i++)
+        t->word[i] = (uint64_t)tokens[i];
+    s->n_words += t->n_words;
+    return DPI_STATUS_OK;
+}
+
+dpi_status eval_tokenize(const dpi_model *model, const eval_texts *texts, eval_texts *tokens,
+                         dpi_error *err) {
+    int32_t *own = NULL;
+    size_t capacity = 0, n;
+    *tokens = (eval_texts){.at = dpi_private_malloc(((size_t)texts->n + 1) * sizeof *tokens->at)};
+    dpi_status status = tokens->at ? DPI_STATUS_OK : no_memory(err);
+    for (int32_t i = 0; i < texts->n && status == DPI_STATUS_OK; i++) {
+        status = read_tokens(model, &texts->at[i], 0, &own, &capacity, &n, err);
+        if (status == DPI_STATUS_OK)
+            status = add_tokens(tokens, own, n, err);
+    }
+    dpi_private_free(own);
+    return status;
 }
 
 /* Adds the states of the last `rows` tokens to their sums, but the first `skip`. */

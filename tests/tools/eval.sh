@@ -161,6 +161,39 @@ parser = Tags()
 parser.feed(page)
 assert parser.open_tags == []
 E2
+# Runs of the model's tokens, by what `tokenize` says: of all pairs of texts and places.
+run eval copies.jsonl --real real.jsonl --train train.jsonl --model m.gguf --json; expect_rc 0
+mv out runs.json
+for name in copies real train; do
+    python3 -c "
+import json, sys
+for line in open('$name.jsonl'):
+    print(json.loads(line)['text'])" >lines
+    while read -r line; do
+        printf %s "$line" | "$dpinfer" tokenize m.gguf | tr '\n' ' '
+        echo
+    done <lines >$name.tokens
+done
+check "runs of tokens" python3 - <<'E2'
+import json
+x = json.load(open("runs.json"))
+sets = {n: [l.split() for l in open(n + ".tokens")] for n in ("copies", "real", "train")}
+def longest(text):
+    best = 0
+    for other in sets["train"]:
+        before = [0] * (len(other) + 1)
+        for a in text:
+            now = [0] * (len(other) + 1)
+            for i, b in enumerate(other):
+                now[i + 1] = before[i] + 1 if a == b else 0
+            best = max(best, max(now))
+            before = now
+    return best
+each, real = ([longest(t) for t in sets[n]] for n in ("copies", "real"))
+assert x["longest_token_run"] == max(each) > 12
+assert abs(x["longest_token_run_mean"] - sum(each) / len(each)) < 1e-9
+assert abs(x["longest_token_run_mean_real"] - sum(real) / len(real)) < 1e-9
+E2
 # The perplexity of a text is that of its logits.
 "$dpinfer" make-model --layers 1 --embd 32 --ff 32 --heads 2 --vocab-size 300 --type F32 --seed 4 \
     -o other.gguf 2>err
