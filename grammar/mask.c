@@ -306,6 +306,20 @@ dpi_status dpi_mask_text_push(dpi_mask_text *t, int32_t token, dpi_error *err) {
     return advance(t, m->pool + m->starts[token], m->starts[token + 1] - m->starts[token], err);
 }
 
+dpi_status dpi_mask_text_create_begun(dpi_mask *mask, const int32_t *tokens, size_t n,
+                                      dpi_mask_text **text, dpi_error *err) {
+    dpi_mask_text *t;
+    DPI_TRY(dpi_mask_text_create(mask, &t, err));
+    dpi_status status = DPI_STATUS_OK;
+    for (size_t i = 0; i < n && status == DPI_STATUS_OK; i++)
+        status = dpi_mask_text_push(t, tokens[i], err);
+    if (status == DPI_STATUS_OK)
+        *text = t;
+    else
+        dpi_mask_text_free(t);
+    return status;
+}
+
 /* ---- The shortest text ----------------------------------------------------------------------- */
 
 /* Places, as many tokens behind the beginning as are needed: layer by layer. */

@@ -272,13 +272,12 @@ static dpi_status draw_spread(dpi_generation *g, const float *public_logits, dpi
 /* Drawn, or booked a second time for a text that goes on. */
 static dpi_status next_token(dpi_generation *g, const float *public_logits, dpi_error *err) {
     const dpi_generation_options *o = &g->options;
-    if (g->n_drawn >= o->n_recalled)
-        return o->spread ? draw_spread(g, public_logits, err)
-                         : dpi_sampler_step(o->sampler, public_logits, g->logits, &g->token, err);
-    const int32_t token = o->recalled_tokens[g->n_drawn];
-    DPI_TRY(dpi_sampler_recall(o->sampler, public_logits, g->logits, token, err));
-    g->token = token;
-    return DPI_STATUS_OK;
+    if (g->n_drawn < o->n_recalled) {
+        g->token = o->recalled_tokens[g->n_drawn];
+        return dpi_sampler_recall(o->sampler, public_logits, g->logits, g->token, err);
+    }
+    return o->spread ? draw_spread(g, public_logits, err)
+                     : dpi_sampler_step(o->sampler, public_logits, g->logits, &g->token, err);
 }
 
 static dpi_status draw(dpi_generation *g, dpi_error *err) {
@@ -515,6 +514,7 @@ static dpi_status check_options(const dpi_generation_options *o, dpi_error *err)
         return dpi_fail(err, DPI_STATUS_ARG, "the tokens to recall are NULL");
     DPI_TRY(dpi_check_range("n_recalled", o->n_recalled, 0, s->n_tokens, err));
     DPI_TRY(dpi_check_range("text", o->text, DPI_TEXT_NONE, DPI_TEXT_WHOLE, err));
+    DPI_TRY(dpi_check_range("n_begun", o->n_begun, 0, (int64_t)o->n_public, err));
     return dpi_check_range("ignore_eog", o->ignore_eog, 0, 1, err);
 }
 
@@ -558,10 +558,12 @@ static dpi_status allocate(dpi_generation *g, dpi_error *err) {
     g->sums = dpi_calloc(n_sums(g), sizeof *g->sums);
     if (!g->seqs || !g->logits || !g->sums)
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the sequences");
-    const dpi_model *model = dpi_session_model(g->options.session);
-    if (g->options.mask)
-        DPI_TRY(dpi_mask_text_create(g->options.mask, &g->masked, err));
-    return dpi_released_open(model, g->options.text, g->n_tokens, &g->released, err);
+    const dpi_generation_options *o = &g->options;
+    if (o->mask)
+        DPI_TRY(dpi_mask_text_create_begun(o->mask, o->public_tokens + o->n_public - o->n_begun,
+                                           (size_t)o->n_begun, &g->masked, err));
+    const dpi_model *model = dpi_session_model(o->session);
+    return dpi_released_open(model, o->text, g->n_tokens, &g->released, err);
 }
 
 dpi_status dpi_generation_create(const dpi_generation_options *options,

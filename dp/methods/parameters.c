@@ -82,8 +82,8 @@ const dpi_parameter dpi_pace_kind = {
     .help = "which tokens pay, by the public logits alone: all (none), or the unsure ones"};
 const dpi_parameter dpi_pace_theta = {
     .name = "pace_theta", .option = "pace-theta", .key = "pace_theta", .label = "theta of the pace",
-    .unit = "", .type = DPI_PARAMETER_REAL, .offset = DPI_FIELD(pace_theta), .max = 1, .min_open = 1,
-    .is_optional = 1, .default_text = "found from public texts",
+    .unit = "", .type = DPI_PARAMETER_REAL, .offset = DPI_FIELD(pace_theta), .max = 1,
+    .min_open = 1, .is_optional = 1, .default_text = "found from public texts",
     .help = "top, share: free where the likeliest token is likelier; change: where records could "
             "change less"};
 

@@ -65,6 +65,10 @@ typedef struct dpi_mask_text dpi_mask_text;
 /* A text that is empty. It is the caller's; the mask must outlive it. Errors: MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_mask_text_create(dpi_mask *mask, dpi_mask_text **text,
                                                        dpi_error *err);
+/* One that begins with tokens [n]. Errors: also ARG (no text of the grammar begins so). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_mask_text_create_begun(dpi_mask *mask, const int32_t *tokens,
+                                                             size_t n, dpi_mask_text **text,
+                                                             dpi_error *err);
 /* Wipes. NULL is allowed. */
 DPI_API void dpi_mask_text_free(dpi_mask_text *text);
 

@@ -19,9 +19,7 @@ typedef struct dpi_writer_slot {
     dpi_sampler *sampler;
     uint64_t bits;      /* of the text: public */
     int32_t *tokens;    /* its prompt, private memory; NULL: that of prompt_seq */
-    int32_t *begun;     /* [n_begun] tokens that the text begins with, drawn a second time as the
-                           mask has to see them; private memory; NULL: none */
-    int32_t n_begun;
+    int32_t n_begun;    /* tokens at the end of its prompt that the text begins with */
     int32_t prompt_seq, most; /* most tokens that are drawn */
     dpi_decoder *decoder; /* of the text */
     dpi_text *to;

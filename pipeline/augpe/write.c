@@ -85,10 +85,9 @@ dpi_status dpi_writer_open(dpi_augpe *f, dpi_error *err) {
 static void end_text(dpi_writer_slot *s) {
     dpi_generation_free(s->generation);
     dpi_private_free(s->tokens);
-    dpi_private_free(s->begun);
     dpi_decoder_free(s->decoder);
     s->generation = NULL;
-    s->tokens = s->begun = NULL;
+    s->tokens = NULL;
     s->n_begun = 0;
     s->decoder = NULL;
 }
@@ -172,26 +171,38 @@ static dpi_status put_behind(dpi_augpe *f, const int32_t *begun, size_t n, dpi_w
     memcpy(s->tokens + n_public, begun, n * sizeof *begun);
     for (size_t i = 0; i < n; i++)
         DPI_TRY(put_token(s, begun[i], err));
-    s->most = f->options.n_tokens - (int32_t)n;
+    s->n_begun = (int32_t)n;
+    s->most = f->options.n_tokens - s->n_begun;
     *n_tokens = n_public + n;
     return DPI_STATUS_OK;
 }
 
-/* A text that begins as `from` does. With a mask its beginning is drawn again, token by token. */
+/* Whether texts of the grammar begin so: a text that was cut inside of a character does not. */
+static dpi_status check_beginning(dpi_augpe *f, const int32_t *tokens, size_t n, bool *fits,
+                                  dpi_error *err) {
+    dpi_mask_text *text = NULL;
+    if (!f->writer.mask)
+        return DPI_STATUS_OK;
+    const dpi_status status =
+        dpi_mask_text_create_begun(f->writer.mask, tokens, n, &text, err);
+    dpi_mask_text_free(text);
+    *fits = status == DPI_STATUS_OK;
+    return status == DPI_STATUS_ARG ? DPI_STATUS_OK : status;
+}
+
+/* A text that begins as `from` does. */
 static dpi_status continue_text(dpi_augpe *f, const dpi_text *from, dpi_writer_slot *s,
                                 size_t *n_tokens, dpi_error *err) {
+    int32_t *begun = NULL;
     size_t n;
-    dpi_status status = keep_beginning(f, from, &s->begun, &n, err);
+    dpi_status status = keep_beginning(f, from, &begun, &n, err);
     /* Nothing stays, or nothing is left to write. */
-    const bool goes_on = n > 0 && n < (size_t)f->options.n_tokens;
-    if (status == DPI_STATUS_OK && goes_on && f->writer.mask) {
-        s->n_begun = (int32_t)n;
-        return DPI_STATUS_OK;
-    }
+    bool goes_on = status == DPI_STATUS_OK && n > 0 && n < (size_t)f->options.n_tokens;
+    if (goes_on)
+        status = check_beginning(f, begun, n, &goes_on, err);
     if (status == DPI_STATUS_OK && goes_on)
-        status = put_behind(f, s->begun, n, s, n_tokens, err);
-    dpi_private_free(s->begun);
-    s->begun = NULL;
+        status = put_behind(f, begun, n, s, n_tokens, err);
+    dpi_private_free(begun);
     return status;
 }
 
@@ -239,7 +250,7 @@ static dpi_status begin_text(dpi_augpe *f, int32_t seq, dpi_error *err) {
     o.n_public = s->tokens ? n_tokens : (size_t)info.n_public;
     o.prompt_seqs = s->tokens ? NULL : &s->prompt_seq;
     o.mask = w->mask;
-    o.recalled_tokens = s->begun, o.n_recalled = s->n_begun;
+    o.n_begun = s->n_begun;
     return dpi_generation_create(&o, &s->generation, err);
 }
 
