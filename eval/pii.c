@@ -30,7 +30,15 @@ typedef struct findings {
     bool failed;
 } findings;
 
-enum { N_PATTERNS = EVAL_PII_NAME };
+enum { N_PATTERNS = EVAL_PII_KINDS };
+
+#define DAY "(0?[1-9]|[12][0-9]|3[01])"
+#define MONTH "(0?[1-9]|1[0-2])"
+#define MONTH_NAME                                                                            \
+    "(January|February|March|April|May|June|July|August|September|October|November|December|" \
+    "(Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\\.?)"
+#define DAY_TH DAY "(st|nd|rd|th|\\.)?"
+#define CLOCK "([T ][0-9]{2}:[0-9]{2}(:[0-9]{2})?Z?)?"
 
 /* In the order in which a part of a text is one of them: each takes its part away from the next. */
 static const struct {
@@ -39,14 +47,22 @@ static const struct {
 } patterns[N_PATTERNS] = {
     {EVAL_PII_EMAIL, "[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\\.[A-Za-z0-9-]+)+"},
     {EVAL_PII_IBAN, "[A-Z]{2}[0-9]{2}( ?[A-Z0-9]{4}){2,7}( ?[A-Z0-9]{1,3})?"},
-    {EVAL_PII_DATE, "[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4}|"
-                    "[0-9]{1,2}(st|nd|rd|th|\\.)? (January|February|March|April|May|June|July|"
-                    "August|September|October|November|December)( [0-9]{4})?|"
-                    "(January|February|March|April|May|June|July|August|September|October|"
-                    "November|December) [0-9]{1,2}(, [0-9]{4})?"},
-    {EVAL_PII_PHONE, "(\\+[0-9]{1,3}[ -]?)?(\\([0-9]{1,5}\\)[ -]?)?"
-                     "[0-9]{2,5}([ -][0-9]{2,8}){1,4}|\\+[0-9]{7,14}"},
+    /* 2024-03-12, 12.3.24, 03/12/24: day first or month first, no part of a longer number; 12th of
+     * March 2024; March 12, 2024. */
+    {EVAL_PII_DATE,
+     "(?<![0-9][./-])((19|20)[0-9]{2}(?<y>[/-])" MONTH "\\k<y>" DAY CLOCK
+     "|(" DAY "(?<d>[./-])" MONTH "\\k<d>|" MONTH "(?<m>[./-])" DAY "\\k<m>)"
+     "((19|20)[0-9]{2}|[0-9]{2}))(?![0-9]|[./-][0-9])"
+     "|" DAY_TH "( of)? " MONTH_NAME "(,? (19|20)[0-9]{2})?"
+     "|" MONTH_NAME " " DAY_TH "(,? (19|20)[0-9]{2})?(?![0-9])"},
+    /* +44 20 7946 0958, (555) 123-4567, 555.123.4567, 030/1234567; not 2019-2020. */
+    {EVAL_PII_PHONE, "(?!(19|20)[0-9]{2}-(19|20)[0-9]{2}\\b)"
+                     "(\\+[0-9]{1,3}[ -]?)?(\\([0-9]{1,5}\\)[ -]?)?"
+                     "[0-9]{2,5}([ /-][0-9]{2,8}){1,4}|\\+[0-9]{7,14}|"
+                     "[0-9]{3}\\.[0-9]{3}\\.[0-9]{4}(?!\\.?[0-9])"},
     {EVAL_PII_DIGITS, "[0-9]{6,}"},
+    /* A word, the group: one with a capital. */
+    {EVAL_PII_NAME, "(\\p{Lu}[\\p{L}\\p{M}']+)|\\p{L}[\\p{L}\\p{M}']*"},
 };
 
 static const char *const names[EVAL_PII_KINDS] = {"email", "phone",  "iban",
@@ -92,6 +108,14 @@ static bool is_iban(const char *text, size_t n_bytes) {
     return n >= 15 && rest == 1;
 }
 
+/* As long as a telephone number with its area is (E.164: at most 15). */
+static bool is_phone(const char *text, size_t n_bytes) {
+    int32_t n = 0;
+    for (size_t i = 0; i < n_bytes; i++)
+        n += isdigit((unsigned char)text[i]) != 0;
+    return n >= 7 && n <= 15;
+}
+
 static bool is_inside_word(const char *text, size_t at) {
     return at > 0 && (isalnum((unsigned char)text[at - 1]) || (text[at - 1] & 0x80));
 }
@@ -105,35 +129,37 @@ static void find_pattern(findings *f, const pattern *p, int32_t kind, char *text
         if (found < 0)
             break;
         const size_t begin = m[0], end = m[1];
-        const bool counts = !is_inside_word(text, begin) &&
-                            !isalnum((unsigned char)text[end]) &&
-                            (kind != EVAL_PII_IBAN || is_iban(text + begin, end - begin));
+        const bool is_whole = !is_inside_word(text, begin) && !isalnum((unsigned char)text[end]);
+        const bool counts = is_whole &&
+                            (kind != EVAL_PII_IBAN || is_iban(text + begin, end - begin)) &&
+                            (kind != EVAL_PII_PHONE || is_phone(text + begin, end - begin));
         if (counts) {
             put(f, kind, text + begin, end - begin);
             memset(text + begin, ' ', end - begin);
         }
-        at = counts ? end : begin + 1;
+        /* Of a number that is too long for a telephone no part is one. */
+        at = counts || (is_whole && kind == EVAL_PII_PHONE) ? end : begin + 1;
     }
     f->failed |= found < 0 && found != PCRE2_ERROR_NOMATCH;
 }
 
 /* Words with a capital behind a word without a stop. */
-static void find_names(findings *f, const char *text, size_t n_bytes) {
+static void find_names(findings *f, const pattern *p, const char *text, size_t n_bytes) {
+    const size_t *m = pcre2_get_ovector_pointer(p->match);
     bool inside = false;
-    for (size_t i = 0; i < n_bytes;) {
-        if (!isalpha((unsigned char)text[i]) && !(text[i] & 0x80)) {
+    int found = 0;
+    for (size_t at = 0; at < n_bytes;) {
+        found = pcre2_match(p->code, (PCRE2_SPTR)text, n_bytes, at, 0, p->match, NULL);
+        if (found < 0)
+            break;
+        for (size_t i = at; i < m[0]; i++)
             inside &= strchr(".!?:\n\"", text[i]) == NULL;
-            i++;
-            continue;
-        }
-        const size_t begin = i;
-        while (i < n_bytes && (isalpha((unsigned char)text[i]) || (text[i] & 0x80) ||
-                               text[i] == '\''))
-            i++;
-        if (inside && isupper((unsigned char)text[begin]) && i - begin > 1)
-            put(f, EVAL_PII_NAME, text + begin, i - begin);
+        if (inside && found > 1) /* the group is there */
+            put(f, EVAL_PII_NAME, text + m[0], m[1] - m[0]);
         inside = true;
+        at = m[1];
     }
+    f->failed |= found < 0 && found != PCRE2_ERROR_NOMATCH;
 }
 
 static int compare(const void *a, const void *b) {
@@ -154,9 +180,9 @@ static dpi_status find_all(const eval_texts *texts, const pattern *made, finding
         memcpy(copy, x->text, x->n_bytes + 1);
         f->text = t;
         const size_t n_bytes = strlen(copy); /* up to a NUL */
-        for (int32_t i = 0; i < N_PATTERNS; i++)
+        for (int32_t i = 0; i < EVAL_PII_NAME; i++)
             find_pattern(f, &made[i], patterns[i].kind, copy, n_bytes);
-        find_names(f, copy, n_bytes);
+        find_names(f, &made[EVAL_PII_NAME], copy, n_bytes);
         dpi_private_free(copy);
     }
     if (f->n > 0)
@@ -195,9 +221,12 @@ static dpi_status make_patterns(pattern *made, dpi_error *err) {
     for (int32_t i = 0; i < N_PATTERNS; i++) {
         int code;
         size_t offset;
-        made[i].code = pcre2_compile((PCRE2_SPTR)patterns[i].pattern, PCRE2_ZERO_TERMINATED, 0,
-                                     &code, &offset, NULL);
-        made[i].match = pcre2_match_data_create(1, NULL);
+        /* Bytes, but for names: letters of all scripts, between bytes that are no UTF-8. */
+        const uint32_t options =
+            i == EVAL_PII_NAME ? PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF : 0;
+        made[i].code = pcre2_compile((PCRE2_SPTR)patterns[i].pattern, PCRE2_ZERO_TERMINATED,
+                                     options, &code, &offset, NULL);
+        made[i].match = pcre2_match_data_create(2, NULL);
         if (!made[i].code || !made[i].match)
             return eval_fail(err, DPI_STATUS_MEMORY, "out of memory for patterns");
     }

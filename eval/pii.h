@@ -11,7 +11,8 @@ typedef enum eval_pii_kind {
     EVAL_PII_IBAN,   /* with check digits that hold */
     EVAL_PII_DATE,
     EVAL_PII_DIGITS, /* six or more, of none of these */
-    EVAL_PII_NAME,   /* a word with a capital inside a sentence, in `train` and not in `other` */
+    EVAL_PII_NAME,   /* a word with a capital, of any script, inside a sentence, in `train` and
+                        not in `other` */
     EVAL_PII_KINDS
 } eval_pii_kind;
 

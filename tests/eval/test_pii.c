@@ -33,6 +33,70 @@ static void test_patterns(void **state) {
     eval_texts_free(&s);
 }
 
+/* How many of a kind are in one text. */
+static int64_t count(const char *text, int32_t kind) {
+    eval_texts s = make(&text, 1);
+    eval_pii pii;
+    dpi_error err;
+    assert_ok(eval_find_pii(&s, NULL, NULL, &pii, NULL, &err), &err);
+    eval_texts_free(&s);
+    return pii.n_found[kind];
+}
+
+static void test_forms(void **state) {
+    (void)state;
+    static const struct {
+        int32_t kind;
+        const char *one[16], *none[12]; /* texts with one of the kind, and without */
+    } cases[] = {
+        {EVAL_PII_DATE,
+         {"on 2024-03-12.", "at 2024-03-12T10:15:00Z", "on 2024/3/12", "on 12 March 2024",
+          "on 12 Mar 2024", "the 3rd of March", "12. March 2024", "on March 12, 2024",
+          "on March 12th", "by Sept. 5, 2023", "on 03/12/24", "on 31/12/2024", "on 12/31/2024",
+          "on 12-03-2024", "on 12.3.24"},
+         {"2024-13-12", "on 31/13/2024", "at 10.10.10.10", "version 1.12.3.24", "1.2.",
+          "March 2024", "12.3-24", "32 March", "3/4 of 12", "March 122", "may 12 people"}},
+        {EVAL_PII_PHONE,
+         {"+44 20 7946 0958", "(555) 123-4567", "+1 (555) 123-4567", "555-123-4567",
+          "555.123.4567", "+442079460958", "+44 (0)20 7946 0958", "020 7946 0958", "555-1234",
+          "030/1234567"},
+         {"2019-2020", "rooms 10 12 14", "10 20 30", "3.14159265", "12.3456789", "555.123.45",
+          "192.168.100.1000.5", "1234 5678 1234 5678", "12-34"}},
+        {EVAL_PII_DIGITS, {"no. 123456", "id 20240312"}, {"12345", "on 12/31/2024"}},
+        {EVAL_PII_EMAIL, {"to a.b+c@mail.example.org, now"}, {"a@b", "@home.org"}},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        for (int i = 0; cases[k].one[i]; i++)
+            if (count(cases[k].one[i], cases[k].kind) != 1)
+                fail_msg("'%s': %s: found %d, expected 1", cases[k].one[i],
+                         eval_pii_name(cases[k].kind),
+                         (int)count(cases[k].one[i], cases[k].kind));
+        for (int i = 0; cases[k].none[i]; i++)
+            if (count(cases[k].none[i], cases[k].kind) != 0)
+                fail_msg("'%s': %s: found one, expected none", cases[k].none[i],
+                         eval_pii_name(cases[k].kind));
+    }
+}
+
+/* Names with letters of other alphabets; what is small, or no letter, is none. */
+static void test_names(void **state) {
+    (void)state;
+    static const char *const text[] = {
+        "Then came \xc3\x89lodie and \xc3\x98yvind, \xc5\x81ukasz and "
+        "\xd0\x98\xd0\xb2\xd0\xb0\xd0\xbd.",
+        "See \xc3\xa9tage and \xe2\x80\x9cNu\xc3\xb1"
+        "ez\xe2\x80\x9d, O'Neil; not \xff"
+        "a, \xc3\x97 or I."};
+    eval_texts s = make(text, 2);
+    eval_pii pii;
+    int32_t each[2 * EVAL_PII_KINDS];
+    dpi_error err;
+    assert_ok(eval_find_pii(&s, &s, NULL, &pii, each, &err), &err);
+    assert_int_equal(each[2 * EVAL_PII_NAME], 4);
+    assert_int_equal(each[2 * EVAL_PII_NAME + 1], 2);
+    eval_texts_free(&s);
+}
+
 static void test_copied(void **state) {
     (void)state;
     static const char *const text[] = {"Ask A@x.org. Then ask Meier and Schulz, or call Huber.",
@@ -57,7 +121,7 @@ static void test_copied(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_patterns),
+        cmocka_unit_test(test_patterns), cmocka_unit_test(test_forms), cmocka_unit_test(test_names),
         cmocka_unit_test(test_copied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
