@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-enum { WIDTH = 640, HEIGHT = 300, LEFT = 48, BOTTOM = 40, TOP = 28, MAP_POINTS = 2000 };
+enum { WIDTH = 640, HEIGHT = 300, LEFT = 68, BOTTOM = 40, TOP = 28, MAP_POINTS = 2000 };
 
 static double x_at(double share) { return LEFT + (WIDTH - LEFT - 12) * share; }
 static double y_at(double share) { return HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * share; }
@@ -16,6 +16,16 @@ static void begin(FILE *f, const char *title) {
                "aria-label=\"%s\">\n", title, WIDTH, HEIGHT, title);
     fprintf(f, "<path d=\"M%.1f %.1fV%.1fH%.1f\" fill=\"none\" stroke=\"var(--line)\"/>\n",
             x_at(0), y_at(1), y_at(0), x_at(1));
+}
+
+/* What the axes are: below, and along the left side. */
+static void name_axes(FILE *f, const char *x, const char *y) {
+    const double middle = (y_at(0) + y_at(1)) / 2;
+    fprintf(f, "<text class=\"axis\" x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n",
+            x_at(.5), HEIGHT - 4, x);
+    fprintf(f, "<text class=\"axis\" x=\"14\" y=\"%.1f\" text-anchor=\"middle\" "
+               "transform=\"rotate(-90 14 %.1f)\">%s</text>\n",
+            middle, middle, y);
 }
 
 static void end(FILE *f, bool two_sets) {
@@ -41,7 +51,7 @@ void plot_lengths(const evaluation *e, FILE *f) {
     for (int32_t k = 0; k < 2; k++)
         for (int32_t b = 0; b < EVAL_BINS; b++)
             most = fmax(most, (double)e->lengths[k][b] / n[k]);
-    begin(f, "Words of a text");
+    begin(f, "How long texts are");
     for (int32_t k = 0; k < 2; k++)
         for (int32_t b = 0; b < EVAL_BINS; b++) {
             const double share = (double)e->lengths[k][b] / n[k] / most;
@@ -54,12 +64,13 @@ void plot_lengths(const evaluation *e, FILE *f) {
     for (int32_t b = 0; b <= EVAL_BINS; b += 5)
         label(f, x_at((double)b / EVAL_BINS), HEIGHT - 22, "middle", "%g", b * e->words_in_bin);
     label(f, LEFT - 6, y_at(1) + 4, "end", "%.0f %%", 100 * most);
+    label(f, LEFT - 6, y_at(0) + 4, "end", "%.0f %%", 0);
+    name_axes(f, "words of a text", "share of the texts");
     end(f, true);
 }
 
 void plot_frontier(const evaluation *e, FILE *f) {
-    begin(f, "The curve of MAUVE. Up: synthetic text that the real ones have, exp(-c KL(synthetic, "
-             "mixture))");
+    begin(f, "The curve whose area is MAUVE: what the sets have of each other");
     fputs("<polyline fill=\"none\" stroke-width=\"2\" style=\"stroke:var(--a)\" points=\"", f);
     for (int32_t i = 0; i < MAUVE_WEIGHTS + 2; i++)
         fprintf(f, "%.1f,%.1f ", x_at(e->mauve.x[i]), y_at(e->mauve.y[i]));
@@ -68,8 +79,8 @@ void plot_frontier(const evaluation *e, FILE *f) {
         label(f, x_at(i / 4.0), HEIGHT - 22, "middle", "%g", i / 4.0);
         label(f, LEFT - 6, y_at(i / 4.0) + 4, "end", "%g", i / 4.0);
     }
-    fprintf(f, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">real text that the synthetic ones "
-               "have: exp(-c KL(real, mixture))</text>\n", WIDTH / 2, HEIGHT - 4);
+    name_axes(f, "of the real texts: exp(-c KL(real, mixture))",
+              "synthetic: exp(-c KL(synthetic, mix))");
     end(f, false);
 }
 
@@ -83,6 +94,7 @@ void plot_map(const evaluation *e, FILE *f) {
             most[d] = fmax(most[d], e->map[2 * i + d]);
         }
     begin(f, "Texts by the two directions in which their features vary most");
+    name_axes(f, "first principal component", "second principal component");
     for (int64_t i = 0; i < n; i += step) {
         double at[2];
         for (int32_t d = 0; d < 2; d++)
@@ -99,7 +111,7 @@ void plot_map(const evaluation *e, FILE *f) {
 void plot_members(const evaluation *e, FILE *f) {
     const eval_ranking *const sets[] = {&e->members, &e->canaries};
     const bool has[] = {e->has_members, e->has_canaries};
-    begin(f, "Who was a record. Up: records that are found (both logarithmic; dashed: by chance)");
+    begin(f, "Who was a record (both axes logarithmic; dashed: by chance)");
     fprintf(f, "<path d=\"M%.1f %.1fL%.1f %.1f\" stroke=\"var(--ink)\" "
                "stroke-opacity=\".5\" stroke-dasharray=\"4 4\"/>\n",
             x_at(0), y_at(0), x_at(1), y_at(1));
@@ -117,8 +129,7 @@ void plot_members(const evaluation *e, FILE *f) {
         label(f, x_at(i / 3.0), HEIGHT - 22, "middle", "%g", pow(10, i - 3));
         label(f, LEFT - 6, y_at(i / 3.0) + 4, "end", "%g", pow(10, i - 3));
     }
-    fprintf(f, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">others that are taken for "
-               "records</text>\n", WIDTH / 2, HEIGHT - 4);
+    name_axes(f, "others that are taken for records", "records that are found");
     if (has[0])
         fprintf(f, "<text x=\"%d\" y=\"16\" style=\"fill:var(--a)\">training texts</text>",
                 LEFT);

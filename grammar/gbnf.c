@@ -35,7 +35,11 @@ static dpi_status out_of_memory(const reader *r) {
 
 static dpi_status refuse(const reader *r, const char *why) {
     int32_t line = 1;
-    for (size_t i = 0; i < r->at && i < r->n_bytes; i++)
+    size_t at = r->at < r->n_bytes ? r->at : r->n_bytes;
+    if (at == r->n_bytes) /* the end is that of the last line, not a line behind it */
+        while (at > 0 && (r->text[at - 1] == '\n' || r->text[at - 1] == '\r'))
+            at--;
+    for (size_t i = 0; i < at; i++)
         line += r->text[i] == '\n';
     return dpi_fail_at(r->err, DPI_STATUS_FORMAT, r->at, "grammar, line %d: %s", (int)line, why);
 }

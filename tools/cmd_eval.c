@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "eval/evaluate.h"
@@ -80,14 +81,28 @@ static int check_released(const args *a) {
     return CLI_OK;
 }
 
-/* The form of the report by the name of its file. */
+/* The form of the report by the end of its file's name; EVAL_FORMS: there is no such form. */
 static eval_form form_of(const args *a) {
-    const char *name = a->v[OPT_OUTPUT].s, *dot = strrchr(name, '.');
-    if (a->v[OPT_JSON].i || (dot && strcmp(dot, ".json") == 0))
+    static const struct {
+        const char *end;
+        eval_form form;
+    } forms[] = {{".json", EVAL_JSON}, {".csv", EVAL_CSV},  {".html", EVAL_HTML},
+                 {".htm", EVAL_HTML},  {".txt", EVAL_TEXT}, {"", EVAL_TEXT}};
+    const char *slash = strrchr(a->v[OPT_OUTPUT].s, '/');
+    const char *dot = strrchr(slash ? slash : a->v[OPT_OUTPUT].s, '.'), *end = dot ? dot : "";
+    if (a->v[OPT_JSON].i)
         return EVAL_JSON;
-    if (dot && strcmp(dot, ".csv") == 0)
-        return EVAL_CSV;
-    return dot && strcmp(dot, ".html") == 0 ? EVAL_HTML : EVAL_TEXT;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        if (strcmp(end, forms[i].end) == 0)
+            return forms[i].form;
+    return EVAL_FORMS;
+}
+
+static int check_form(const args *a) {
+    return form_of(a) != EVAL_FORMS
+               ? CLI_OK
+               : cli_fail(CLI_USAGE, "-o: found '%s', allowed is a name that ends in .txt, .json, "
+                                     ".csv, .html or .htm, or has no end", a->v[OPT_OUTPUT].s);
 }
 
 static int check_files(const args *a) {
@@ -315,6 +330,8 @@ static void write_instead(const eval *e, const char *text, size_t n_bytes) {
 
 static int write_result(eval *e) {
     const args *a = e->a;
+    if (!a->v[OPT_REAL_IS_PUBLIC].i && !e->counts)
+        umask(077); /* the report is private */
     char *text = NULL;
     size_t n_bytes = 0;
     FILE *stream = open_memstream(&text, &n_bytes);
@@ -342,6 +359,8 @@ static int eval_main(const args *a) {
         code = check_options(a);
     if (code == CLI_OK)
         code = check_released(a);
+    if (code == CLI_OK)
+        code = check_form(a);
     if (code == CLI_OK)
         code = a->v[OPT_DP_EPSILON].given ? evaluate_counts(&e)
                : a->v[OPT_FEATURES].i     ? evaluate_vectors(&e)
@@ -377,6 +396,6 @@ const command command_eval = {
         "--train and --canaries how well the texts tell who was a record, and a lower bound of\n"
         "epsilon by it. --dp-epsilon instead releases a few counts with noise.\n"
         "SYNTHETIC, --real and --train are what 'dpinfer run' takes as records, or has written.\n"
-        "The report is text, or by its name a .json, a .csv or a page of .html. Its numbers come\n"
-        "from the real texts as they stand: it is PRIVATE unless these are public.\n",
+        "The report is text, or by its name a .json, a .csv or a page of .html (.htm). Its\n"
+        "numbers come from the real texts as they stand: it is PRIVATE unless these are public.\n",
 };

@@ -28,6 +28,19 @@ refuse 2 "allowed without --grammar" eval a b --features --dim 2 --grammar nothi
 refuse 2 "allowed without --claimed-epsilon" eval made.jsonl --real real.jsonl --dp-epsilon 1 \
     --claimed-epsilon 2
 run eval made.jsonl --real real.jsonl -o first.csv; expect_rc 0
+check "a private report that others may read" [ "$(stat -c %a first.csv)" = 600 ]
+check "a public one" [ "$(umask 022
+    "$dpinfer" eval made.jsonl --real real.jsonl --real-is-public -o first.htm
+    stat -c %a first.htm)" = 644 ]
+check "a page" grep -q '<!doctype html>' first.htm
+for name in x.md x.HTML ./x.pdf x.json.gz; do
+    refuse 2 "-o: found '$name', allowed is a name that ends in .txt, .json, .csv, .html or .htm" \
+        eval made.jsonl --real real.jsonl -o $name
+done
+for name in x.txt ./x; do
+    run eval made.jsonl --real real.jsonl -o $name; expect_rc 0
+    check "$name is text" grep -q '^length$' $name
+done
 check "a CSV that does not say that it is private" [ "$(sed -n 2p first.csv)" = "private,1,," ]
 # Made-up documents by their attributes: against a count of what dpinfer-corpus reads.
 "${dpinfer%/*}/dpinfer-corpus" make --domain ticket -n 30 --seed 3 >one.jsonl
@@ -136,6 +149,12 @@ assert all(len(p) == 2 for k in x["map"] for p in x["map"][k])
 name = json.load(open("model.json"))["name"]
 assert x["model"] == rows["model"]["value"] == name != "", x["model"]
 page = open("report.html").read()
+for axis in ("words of a text", "share of the texts",
+             "of the real texts: exp(-c KL(real, mixture))",
+             "synthetic: exp(-c KL(synthetic, mix))", "first principal component",
+             "second principal component", "others that are taken for records",
+             "records that are found"):
+    assert page.count(f">{axis}</text>") == 1, axis
 assert page.count("<svg") == 4 and "http" not in page and "<script" not in page
 for key in "precision", "recall":
     assert 0 <= x[key] <= 1
