@@ -457,13 +457,13 @@ static int finetune_alone(const args *a) {
     if (output_close(&t.out, t.whole ? OUTPUT_APPEARS : OUTPUT_DROPPED) != CLI_OK &&
         code == CLI_OK)
         code = CLI_FAILED;
+    dpi_finetune_free(t.finetune); /* before another model is opened */
+    dpi_model_close(t.model);
     if (code == CLI_OK && a->v[OPT_MERGE].given && is_first() && trains)
         code = write_merged(&t);
     if (output_close(&t.merged, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_DROPPED) != CLI_OK &&
         code == CLI_OK)
         code = CLI_FAILED;
-    dpi_finetune_free(t.finetune);
-    dpi_model_close(t.model);
     label_options_free(&t.labels);
     free(t.names);
     signals_last_words(NULL);

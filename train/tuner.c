@@ -156,6 +156,45 @@ dpi_status dpi_tuner_create(const dpi_tuner_options *options, dpi_tuner **tuner,
     return status;
 }
 
+/* The process now; a product of rows x [m, k] with weights [n, k], all of them zeros. */
+static uint64_t after_product(const dpi_blas *blas, int32_t m, int32_t n, int32_t k,
+                              dpi_status *status, dpi_error *err) {
+    uint64_t now = 0;
+    float *x = dpi_calloc((size_t)m * (size_t)k, sizeof *x);
+    float *w = dpi_calloc((size_t)n * (size_t)k, sizeof *w);
+    float *y = dpi_calloc((size_t)m * (size_t)n, sizeof *y);
+    if (x && w && y)
+        blas->sgemm(DPI_BLAS_ROW_MAJOR, DPI_BLAS_PLAIN, DPI_BLAS_TRANSPOSED, m, n, k, 1, x, k, w, k,
+                    0, y, n);
+    else
+        *status = no_memory(err);
+    free(x), free(w), free(y);
+    dpi_process_memory(&now, NULL);
+    return now;
+}
+
+/* What OpenBLAS takes is not written down anywhere: the library by a product of a few numbers, a
+ * thread's buffer, in which it packs matrices, by one of the largest matrix. Where it cannot be
+ * opened, dpi_tuner_create says so; the rest is told all the same. */
+static dpi_status measure_blas(const dpi_tuner *t, dpi_tuner_memory *memory, dpi_error *err) {
+    const dpi_graph_shape *s = &t->shape;
+    const int32_t most = (1 << 20) / s->dim, rows = s->n_vocab > s->ffn ? s->n_vocab : s->ffn;
+    dpi_status status = DPI_STATUS_OK;
+    uint64_t before = 0;
+    dpi_blas blas;
+    dpi_process_memory(&before, NULL);
+    if (dpi_blas_open(&blas, t->options.n_threads, NULL) != DPI_STATUS_OK)
+        return DPI_STATUS_OK;
+    blas.set_n_threads(1);
+    const uint64_t loaded = after_product(&blas, 8, 8, 8, &status, err);
+    const uint64_t used = after_product(&blas, s->context, s->base && most < rows ? most : rows,
+                                        s->dim, &status, err);
+    dpi_blas_close(&blas);
+    memory->blas_bytes = loaded > before ? (int64_t)(loaded - before) : 0;
+    memory->thread_bytes += used > loaded ? (int64_t)(used - loaded) : 0;
+    return status;
+}
+
 dpi_status dpi_tuner_memory_of(const dpi_tuner_options *options, dpi_tuner_memory *memory,
                                dpi_error *err) {
     dpi_tuner t = {.options = *options};
@@ -164,6 +203,7 @@ dpi_status dpi_tuner_memory_of(const dpi_tuner_options *options, dpi_tuner_memor
     dpi_base_tables_free(&t.tables);
     if (status != DPI_STATUS_OK)
         return status;
+    t.options.n_threads = dpi_process_threads(options->n_threads);
     const int64_t n = t.lora.n_params, n_before = options->full ? 0 : t.layout.n_params;
     const size_t n_work = t.graph->work_size(&t.shape), real = sizeof(float);
     const int64_t n_biases = t.shape.biases ? t.shape.n_layer * dpi_graph_bias_size(&t.shape) : 0;
@@ -172,7 +212,7 @@ dpi_status dpi_tuner_memory_of(const dpi_tuner_options *options, dpi_tuner_memor
         .step_bytes = n * (int64_t)(sizeof(int64_t) + 3 * real),
         .thread_bytes = n * (int64_t)(2 * real + sizeof(int32_t) + sizeof(int64_t)) +
                         (int64_t)(n_work * t.graph->real_size)};
-    return DPI_STATUS_OK;
+    return measure_blas(&t, memory, err);
 }
 
 static void wipe_lane(const dpi_tuner *t, lane *l) {

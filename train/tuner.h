@@ -76,7 +76,9 @@ typedef struct dpi_tuner dpi_tuner;
 typedef struct dpi_tuner_memory {
     int64_t state_bytes;  /* weights in f32, adapters, moments, what was released last */
     int64_t step_bytes;   /* the sum, and what a step that fails goes back to */
-    int64_t thread_bytes; /* of each thread: gradients, integers, activations of one row */
+    int64_t thread_bytes; /* of each thread: gradients, integers, activations of one row, the
+                             buffer of OpenBLAS */
+    int64_t blas_bytes;   /* OpenBLAS itself, where the process has not used it yet: measured */
 } dpi_tuner_memory;
 
 /* Errors: those of dpi_tuner_create, without MEMORY for what is counted. */

@@ -157,10 +157,11 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_statement(const dpi_finetune_clai
 typedef struct dpi_finetune_plan {
     size_t struct_size;
     int64_t memory_bytes;  /* of the process, with all below */
-    int64_t program_bytes; /* the process now, and the weights that are not in memory yet */
+    int64_t program_bytes; /* the process, and what is not in memory yet: weights, OpenBLAS */
     int64_t state_bytes;   /* weights in f32, adapters, moments */
     int64_t step_bytes;    /* the sum of a step, and what a step that fails goes back to */
-    int64_t thread_bytes;  /* of each thread: gradients, integers, activations of one example */
+    int64_t thread_bytes;  /* of each thread: gradients, integers, activations of one example, what
+                              OpenBLAS packs */
     int64_t record_bytes;  /* tokens of n_units units, at most */
     int32_t n_threads;
 } dpi_finetune_plan;

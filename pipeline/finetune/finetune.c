@@ -124,6 +124,10 @@ void dpi_finetune_plan_init(dpi_finetune_plan *plan) {
     *plan = (dpi_finetune_plan){.struct_size = sizeof *plan};
 }
 
+/* Beside what is counted: what the C library and OpenMP hold, and one part in GAPS, which the heap
+ * loses between pieces. */
+enum { OTHER_BYTES = 1 << 20, GAPS = 256 };
+
 static int64_t rows_of_unit(const dpi_finetune_options *o) {
     return (int64_t)(dpi_records_has_units(o->records) ? o->max_per_unit : 1) *
            (1 + wrong_count(o));
@@ -134,8 +138,7 @@ dpi_status dpi_finetune_plan_of(const dpi_finetune_options *options, dpi_finetun
     dpi_finetune f = {.options = *options, .lock = -1};
     dpi_model_info info;
     dpi_tuner_memory m;
-    uint64_t now; /* before sigma is found, which takes memory */
-    dpi_process_memory(&now, NULL);
+    uint64_t now;
     if (plan->struct_size != sizeof *plan)
         return dpi_fail(err, DPI_STATUS_ARG, "dpi_finetune_plan.struct_size is %zu, must be %zu",
                         plan->struct_size, sizeof *plan);
@@ -146,9 +149,11 @@ dpi_status dpi_finetune_plan_of(const dpi_finetune_options *options, dpi_finetun
     if (f.options.n_threads == 0)
         f.options.n_threads = dpi_processors();
     const dpi_tuner_options t = tuner_options(&f);
+    dpi_process_memory(&now, NULL); /* what was taken to find sigma is not given back */
     DPI_TRY(dpi_tuner_memory_of(&t, &m, err));
     plan->program_bytes =
-        (int64_t)(now + dpi_model_unread_bytes(options->model, info.n_vocab));
+        (int64_t)(now + dpi_model_unread_bytes(options->model, info.n_vocab)) + m.blas_bytes +
+        OTHER_BYTES + (m.state_bytes + m.step_bytes + f.options.n_threads * m.thread_bytes) / GAPS;
     plan->state_bytes = m.state_bytes, plan->step_bytes = m.step_bytes;
     plan->thread_bytes = m.thread_bytes, plan->n_threads = f.options.n_threads;
     plan->record_bytes = options->n_units * rows_of_unit(options) / (1 + wrong_count(options)) *
