@@ -89,7 +89,7 @@ static void print_zsh_text(const char *text) {
     }
 }
 
-static void print_zsh_option(const option_spec *o) {
+static void print_zsh_option(const option_spec *o, const command *cmd) {
     printf(" \\\n            ");
     if (o->short_name)
         printf("'(-%c --%s)'{-%c,--%s}", o->short_name, o->name, o->short_name, o->name);
@@ -97,7 +97,7 @@ static void print_zsh_option(const option_spec *o) {
         printf("--%s", o->name);
     printf("'[");
     char text[OPTION_TEXT_BYTES];
-    option_text(o, text, sizeof text);
+    option_text(o, cmd, text, sizeof text);
     print_zsh_text(text);
     printf("]");
     if (o->arg) {
@@ -137,7 +137,7 @@ static void print_zsh(const option_table *t) {
         printf("    %s)\n        _arguments", cmd->name);
         for (int k = 0; k < t->n; k++) {
             if (option_is_shown(&t->v[k], cmd))
-                print_zsh_option(&t->v[k]);
+                print_zsh_option(&t->v[k], cmd);
         }
         printf(" '*:file:_files' ;;\n");
     }

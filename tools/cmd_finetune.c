@@ -53,7 +53,7 @@ static int check_options(const args *a) {
     if (!v[OPT_TUNE_UNITS].given)
         return cli_fail(CLI_USAGE, "--units N: needed is about how many units there are, a public "
                                    "number");
-    if (v[OPT_TUNE_EPSILON].given == v[OPT_SIGMA].given)
+    if (v[OPT_TUNE_EPSILON].given == v[OPT_TUNE_SIGMA].given)
         return cli_fail(CLI_USAGE, "--epsilon and --sigma: needed is one of them");
     if ((v[OPT_LABEL_FIELD].given || v[OPT_ATTRIBUTES].given) != v[OPT_LABEL_NAMES].given)
         return cli_fail(CLI_USAGE, "--label-field (or --attributes) and --label-names: needed are "
@@ -157,7 +157,7 @@ static dpi_finetune_options options_of(const tuning *t) {
     if (v[OPT_MAX_PER_UNIT].given)
         o.max_per_unit = (int32_t)v[OPT_MAX_PER_UNIT].i;
     o.epsilon = v[OPT_TUNE_EPSILON].given ? v[OPT_TUNE_EPSILON].d : 0;
-    o.sigma = v[OPT_SIGMA].given ? v[OPT_SIGMA].d : 0;
+    o.sigma = v[OPT_TUNE_SIGMA].given ? v[OPT_TUNE_SIGMA].d : 0;
     o.delta = v[OPT_DELTA].d;
     o.n_units = v[OPT_TUNE_UNITS].i;
     o.n_expected = v[OPT_EXPECTED].given ? v[OPT_EXPECTED].d : 0;

@@ -1,8 +1,10 @@
 /* cmd_inspect.c - `dpinfer inspect`: what a model file says. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "dpinfer/finetune.h"
 #include "tools/commands.h"
 #include "tools/facts.h"
 
@@ -39,11 +41,29 @@ static void add_info(facts *f, const dpi_model_info *info) {
     facts_bool(f, "random_weights", "random weights", info->random_weights);
 }
 
-static void add_adapter(facts *f, const dpi_model_info *info) {
+/* Of an adapter of finetune: what it guarantees. */
+static void add_claim(facts *f, const char *path) {
+    dpi_finetune_claim c;
+    double recorded;
+    int32_t intact;
+    dpi_finetune_claim_init(&c);
+    if (dpi_finetune_read_claim(path, &c, &recorded, &intact, NULL) != DPI_STATUS_OK)
+        return;
+    facts_text(f, "adapter_label", "adapter's label",
+               dpi_finetune_is_private(&c) ? "PRIVATE" : "NOT PRIVATE");
+    if (isfinite(c.epsilon))
+        facts_bound(f, "adapter_epsilon", "adapter's epsilon", c.epsilon);
+    facts_real(f, "adapter_delta", "adapter's delta", c.delta);
+    facts_bool(f, "adapter_claim_holds", "its claim holds",
+               intact && dpi_finetune_holds(&c, recorded));
+}
+
+static void add_adapter(facts *f, const dpi_model_info *info, const char *path) {
     facts_text(f, "adapter", "adapter", info->adapter_name);
     facts_int(f, "adapter_rank", "adapter's rank", info->adapter_rank);
     facts_int(f, "n_adapted", "adapted matrices", info->n_adapted);
     facts_real(f, "adapter_scale", "adapter's scale", (double)info->adapter_scale);
+    add_claim(f, path);
 }
 
 static int add_metadata(facts *f, const dpi_model *model) {
@@ -108,7 +128,7 @@ static int inspect_main(const args *a) {
     facts_init(&f);
     add_info(&f, &info);
     if (info.adapter_rank > 0)
-        add_adapter(&f, &info);
+        add_adapter(&f, &info, a->v[OPT_LORA].s);
     if (a->v[OPT_CHECK].i)
         facts_text(&f, "check", "check", "every weight is finite");
     if (code == CLI_OK)

@@ -48,13 +48,17 @@ bool option_is_shown(const option_spec *o, const command *cmd) {
     return (o->commands & cmd->bit) && !o->is_hidden;
 }
 
-void option_text(const option_spec *o, char *text, size_t size) {
+void option_text(const option_spec *o, const command *cmd, char *text, size_t size) {
+    if (o->other & cmd->bit) {
+        snprintf(text, size, "%s", o->other_help);
+        return;
+    }
     const char *described = o->parameter && o->own ? o->own->help : "";
     snprintf(text, size, "%s%s%s%s%s", o->methods, o->methods[0] ? ": " : "", described,
              described[0] && o->help ? "; " : "", o->help ? o->help : "");
 }
 
-static void print_option(const option_spec *o) {
+static void print_option(const option_spec *o, const command *cmd) {
     char left[64];
     int n = o->short_name ? snprintf(left, sizeof left, "  -%c, ", o->short_name)
                           : snprintf(left, sizeof left, "      ");
@@ -64,7 +68,7 @@ static void print_option(const option_spec *o) {
     if (n >= COLUMN)
         printf("\n%*s", COLUMN, "");
     char text[OPTION_TEXT_BYTES];
-    option_text(o, text, sizeof text);
+    option_text(o, cmd, text, sizeof text);
     print_words(text);
     print_allowed(o);
     printf("\n");
@@ -76,7 +80,7 @@ static void print_rows(const option_table *t, const command *cmd, int group, int
         if (o->own_before && (int)o->group == group)
             print_rows(t, cmd, group, N_OPTIONS, t->n);
         if (option_is_shown(o, cmd) && (group < 0 || (int)o->group == group))
-            print_option(o);
+            print_option(o, cmd);
     }
 }
 

@@ -3,6 +3,9 @@
 
 #include <math.h>
 
+#include "dpinfer/finetune.h"
+#include "dpinfer/gaussian.h"
+
 #define GENERATES (CMD_RUN | CMD_PLAN)
 #define WRITES (GENERATES | CMD_AUGPE) /* texts, of records */
 #define LOADS                                                                                      \
@@ -31,7 +34,8 @@ const option_spec option_rows[N_OPTIONS] = {
     [OPT_DELTA] = {.name = "delta",
         .commands = WRITES | CMD_ACCOUNT | CMD_LEDGER | CMD_FINETUNE,
         .arg = "DELTA",
-        .parameter = "delta", .def = "1e-6", .group = GROUP_BUDGET},
+        .parameter = "delta", .def = "1e-6", .group = GROUP_BUDGET,
+        .other = CMD_FINETUNE, .other_help = "delta; must be below 1/N of --units"},
     [OPT_ACCOUNTANT] = {.name = "accountant", .commands = GENERATES | CMD_ACCOUNT, .arg = "NAME",
         .parameter = "accountant", .def = "zcdp", .group = GROUP_BUDGET,
         .help = "br needs --epsilon"},
@@ -107,7 +111,10 @@ const option_spec option_rows[N_OPTIONS] = {
                 "draw); without it what the batches need"},
     [OPT_LABEL_NAMES] = {.name = "label-names", .group = GROUP_DATA, .type = OPT_STRING,
         .commands = GENERATES | CMD_FINETUNE | CMD_GENERATE, .arg = "FILE",
-        .help = "labels, one a line; needed where they are private. --num texts, as many of each"},
+        .help = "labels, one a line; needed where they are private. --num texts, as many of each",
+        .other = CMD_FINETUNE,
+        .other_help = "labels, one a line, which are public: a unit with another one adds "
+                      "nothing"},
     [OPT_NUM_PER_LABEL] = {.name = "num-per-label", .group = GROUP_DATA, .type = OPT_STRING,
         .commands = GENERATES | CMD_GENERATE, .arg = "FILE",
         .help = "lines of a number of texts and a label, instead of --num"},
@@ -416,8 +423,8 @@ const option_spec option_rows[N_OPTIONS] = {
     [OPT_PURE] = {.name = "pure-epsilon", .type = OPT_DOUBLE, .commands = CMD_LEDGER, .arg = "EPS",
         .min = 0, .open = true, .max = 1e6, .help = "charge: epsilon of a mechanism with delta 0"},
     [OPT_SIGMA] = {.name = "sigma", .type = OPT_DOUBLE,
-        .commands = CMD_LEDGER | CMD_ACCOUNT | CMD_FINETUNE, .arg = "SIGMA",
-        .min = 0, .open = true, .max = 1e6, .group = GROUP_BUDGET,
+        .commands = CMD_LEDGER | CMD_ACCOUNT, .arg = "SIGMA",
+        .min = DPI_GAUSSIAN_SIGMA_MIN, .max = DPI_GAUSSIAN_SIGMA_MAX, .group = GROUP_BUDGET,
         .help = "noise multiplier of a Gaussian mechanism, as in training"},
     [OPT_SAMPLING] = {.name = "sampling", .type = OPT_DOUBLE, .commands = CMD_LEDGER | CMD_ACCOUNT,
         .arg = "Q",

@@ -30,6 +30,8 @@ typedef struct option_spec {
     const char *def;    /* default, in the words of the command line; NULL: none */
     const char *parameter; /* the library's, which has type, range and help; NULL: none */
     const char *help;   /* words, wrapped when printed; after those of the parameter */
+    int other;          /* commands in which other_help stands in place of all other words */
+    const char *other_help;
     /* Of methods alone: */
     const dpi_parameter *own; /* NULL: a row of the table */
     char methods[64]; /* "a, b": which have it; "" if the default method does */
@@ -55,8 +57,8 @@ void option_range(const option_spec *spec, char *text, size_t size);
 
 /* Whether a command has the option, in its name of today. */
 bool option_is_shown(const option_spec *spec, const command *cmd);
-/* What the option is, in words without line ends. */
-void option_text(const option_spec *spec, char *text, size_t size);
+/* What the option is to a command, in words without line ends. */
+void option_text(const option_spec *spec, const command *cmd, char *text, size_t size);
 
 /* Prints the help of a command to stdout. */
 void option_help(const option_table *table, const command *cmd);

@@ -9,7 +9,7 @@
 #include "dp/pld/compose.h"
 #include "dpinfer/account.h"
 
-static const double SIGMA_MIN = 0.1, SIGMA_MAX = 1e6;
+static const double SIGMA_MIN = DPI_GAUSSIAN_SIGMA_MIN, SIGMA_MAX = DPI_GAUSSIAN_SIGMA_MAX;
 /* Points of a law of losses and of a transform. */
 static const size_t POINTS_MAX = (size_t)1 << 22;
 /* The grid is made finer until epsilon changes by less than this share. A grid four times as fine

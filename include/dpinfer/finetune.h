@@ -52,6 +52,10 @@ enum {
 
 enum { DPI_FINETUNE_LABELS_MAX = 1024 };
 
+/* The largest noise multiplier whose noise is drawn exactly; the least is DPI_GAUSSIAN_SIGMA_MIN
+ * (gaussian.h). */
+#define DPI_FINETUNE_SIGMA_MAX 4096.0
+
 typedef struct dpi_finetune_options {
     size_t struct_size;
     const dpi_model *model;     /* the base; its own adapter, if it has one, is not used */
@@ -83,7 +87,7 @@ typedef struct dpi_finetune_options {
     /* The budget. */
     double epsilon; /* of all steps; 0 (default): sigma is given; INFINITY: no noise, NOT PRIVATE */
     double delta;   /* below 1 / n_units; default 1e-6 */
-    double sigma;   /* noise multiplier, if epsilon is 0 */
+    double sigma;   /* noise multiplier, if epsilon is 0: .1..DPI_FINETUNE_SIGMA_MAX */
     int64_t n_units;   /* about how many units there are: a public number */
     double n_expected; /* units of a step, at most n_units; 0 (default): n_units / 20 */
     int32_t n_steps;   /* default 100 */

@@ -23,10 +23,14 @@ typedef enum dpi_gaussian_accountant {
     DPI_GAUSSIAN_PLD = 1    /* the law of the privacy loss, by Fourier transforms: tighter */
 } dpi_gaussian_accountant;
 
+/* The noise multipliers that are accounted for. */
+#define DPI_GAUSSIAN_SIGMA_MIN 0.1
+#define DPI_GAUSSIAN_SIGMA_MAX 1e6
+
 /* Set by dpi_gaussian_init, then changed field by field. */
 typedef struct dpi_gaussian {
     size_t struct_size;
-    double sigma;       /* noise multiplier, 0.1..1e6 */
+    double sigma;       /* noise multiplier, DPI_GAUSSIAN_SIGMA_MIN.._MAX */
     double sampling;    /* q in (0, 1]; 1: every unit, in every step */
     int32_t n_steps;    /* 1..DPI_GAUSSIAN_STEPS_MAX */
     int32_t accountant; /* a dpi_gaussian_accountant */

@@ -237,7 +237,7 @@ static dpi_status read_scale(const dpi_gguf *file, dpi_finetune_claim *c, dpi_er
 static dpi_status read_numbers(const dpi_gguf *file, dpi_finetune_claim *c, dpi_error *err) {
     int64_t steps, most, kind, randomness;
     DPI_TRY(get_real(file, KEY "delta", 1e-100, 1 - 0x1p-53, &c->delta, err));
-    DPI_TRY(get_real(file, KEY "sigma", 0, 4096, &c->sigma, err));
+    DPI_TRY(get_real(file, KEY "sigma", 0, DPI_FINETUNE_SIGMA_MAX, &c->sigma, err));
     DPI_TRY(get_real(file, KEY "sampling", 0x1p-32, 1, &c->sampling, err));
     DPI_TRY(get_real(file, KEY "expected", 0, 1e12, &c->n_expected, err));
     DPI_TRY(get_real(file, KEY "clip", 0, 1e6, &c->clip, err));

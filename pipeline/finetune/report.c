@@ -27,7 +27,7 @@ typedef struct number {
 #define CLAIM(member) offsetof(dpi_finetune_claim, member)
 static const number numbers[] = {
     {"delta", CLAIM(delta), 0, 1e-100, 1 - 0x1p-53},
-    {"sigma", CLAIM(sigma), 0, 0, 4096},
+    {"sigma", CLAIM(sigma), 0, 0, DPI_FINETUNE_SIGMA_MAX},
     {"sampling", CLAIM(sampling), 0, 0x1p-32, 1},
     {"expected", CLAIM(n_expected), 0, 0, 1e12},
     {"clip", CLAIM(clip), 0, 0, 1e6},

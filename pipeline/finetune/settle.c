@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "dp/exact/gradient.h"
 #include "dp/exact/poisson.h"
 #include "dpinfer/gaussian.h"
 #include "pipeline/claim.h"
@@ -86,6 +87,22 @@ static dpi_status check(const dpi_finetune_options *o, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
+_Static_assert((int)DPI_FINETUNE_SIGMA_MAX <= (int)DPI_GRADIENT_NOISE_MAX &&
+                   (int)DPI_FINETUNE_SIGMA_MAX <= (int)DPI_GAUSSIAN_SIGMA_MAX,
+               "the noise of a training is drawn and accounted for");
+
+/* Of a noise that was given, or found for epsilon. */
+static dpi_status check_sigma(const dpi_finetune_options *o, double sigma, dpi_error *err) {
+    if (sigma >= DPI_GAUSSIAN_SIGMA_MIN && sigma <= DPI_FINETUNE_SIGMA_MAX)
+        return DPI_STATUS_OK;
+    if (o->sigma > 0)
+        return dpi_fail(err, DPI_STATUS_ARG, "sigma: found %g, allowed %g..%g", sigma,
+                        DPI_GAUSSIAN_SIGMA_MIN, DPI_FINETUNE_SIGMA_MAX);
+    return dpi_fail(err, DPI_STATUS_ARG,
+                    "epsilon: found %g, which %d steps reach with sigma %g, allowed %g..%g",
+                    o->epsilon, o->n_steps, sigma, DPI_GAUSSIAN_SIGMA_MIN, DPI_FINETUNE_SIGMA_MAX);
+}
+
 static dpi_gaussian gaussian_of(const dpi_finetune_claim *c) {
     dpi_gaussian g;
     dpi_gaussian_init(&g);
@@ -158,6 +175,8 @@ dpi_status dpi_finetune_settle(dpi_finetune *f, dpi_error *err) {
         c->histogram_scale = (int32_t)ceil(1 / o->histogram_epsilon);
     if (o->epsilon > 0 && isfinite(o->epsilon))
         DPI_TRY(settle_sigma(o, c, err));
+    if (c->sigma > 0)
+        DPI_TRY(check_sigma(o, c->sigma, err));
     return dpi_finetune_epsilon(c, &c->epsilon, err);
 }
 

@@ -23,6 +23,9 @@ run verify e.gguf; expect_rc 0
 # ---- What is made of an adapter ---------------------------------------------------------------
 run inspect m.gguf --lora a.gguf; expect_rc 0; expect_out "adapter's rank"
 expect_out "adapted matrices"
+check "its guarantee" grep -qE "adapter's epsilon +[0-9.]+$" out
+check "its label" grep -qE "adapter's label +PRIVATE$" out; expect_out "its claim holds"
+run inspect m.gguf --lora a.gguf --json; expect_out '"adapter_delta": 0.001'
 echo 1 5 9 | "$dpinfer" logits m.gguf --tokens - --exact >plain.f32
 echo 1 5 9 | "$dpinfer" logits m.gguf --tokens - --exact --lora a.gguf >with.f32
 echo 1 5 9 | "$dpinfer" logits m.gguf --tokens - --exact --lora a.gguf --lora-scale 0 >zero.f32
@@ -491,6 +494,11 @@ P
 run ledger show year.ledger; expect_same out before
 run $tune --epsilon 2 --plan; expect_rc 0; expect_out "MiB: program and model"
 expect_out "s a step"
+check "a plan that is private" grep -qE "^ *label +PRIVATE$" out
+run $tune --epsilon inf --plan; expect_rc 0
+check "a plan without privacy" grep -qE "^ *label +NOT PRIVATE$" out
+run $tune --epsilon inf --plan --json; expect_out '"label": "NOT PRIVATE"'
+run $tune --sigma 1 --seed 1 --plan; expect_out "NOT PRIVATE"
 run ${full/--full/--full --plan --json} --sigma 2; expect_rc 0; expect_out '"numbers": 25440'
 
 # ---- What is refused --------------------------------------------------------------------------
@@ -498,6 +506,15 @@ refuse 2 "-o FILE" finetune m.gguf refs.jsonl --units 8 --sigma 1
 refuse 2 "--units N: needed" finetune m.gguf refs.jsonl --sigma 1 -o x.gguf
 refuse 2 "needed is one of them" $tune -o x.gguf
 refuse 2 "needed is one of them" $tune --sigma 1 --epsilon 1 -o x.gguf
+# One range of noise, in the help, on the command line and where it is found for epsilon.
+for sigma in 0 .05 5000; do
+    refuse 2 "--sigma: found '$sigma', allowed 0.1..4096" $tune --sigma $sigma -o x.gguf
+done
+refuse 2 "allowed 0.1..4096" $tune --epsilon .0001 --expected 8 -o x.gguf
+run finetune -h; expect_rc 0; expect_out "(0.1..4096)"
+expect_out "must be below 1/N of --units"; expect_out "labels, one a line, which are public"
+refuse 2 "--sigma: found '.05', allowed 0.1..1e+06" account --sigma .05 --delta 1e-5
+run run -h; expect_out "less than 1 / number of records"
 refuse 2 "delta: found 0.001, allowed below 1 / units" $alone --sigma 1 -o x.gguf --units 5000
 refuse 2 "--units is given more than once" $tune --sigma 1 -o x.gguf --units 9
 refuse 2 "a.gguf is there already" $tune --sigma 1 -o a.gguf
