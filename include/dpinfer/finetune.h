@@ -171,14 +171,16 @@ typedef struct dpi_finetune_plan {
 } dpi_finetune_plan;
 
 DPI_API void dpi_finetune_plan_init(dpi_finetune_plan *plan);
-/* Reads no record. Errors: those of dpi_finetune_open. */
+/* Reads no record. *plan, after dpi_finetune_plan_init, is not to be read after a failure. Errors:
+ * those of dpi_finetune_open, without what must be opened: OpenBLAS, memory for the training. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_plan_of(const dpi_finetune_options *options,
                                                        dpi_finetune_plan *plan, dpi_error *err);
 
 typedef struct dpi_finetune dpi_finetune;
 
 /* Settles sigma, q and epsilon and allocates. Errors: ARG (by the option's name, what was found and
- * what is allowed), UNSUPPORTED (a model that cannot be trained), MEMORY. */
+ * what is allowed), UNSUPPORTED (full, and weights that are not stored as floats; a ledger, and no
+ * guarantee; OpenBLAS is not installed), MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_open(const dpi_finetune_options *options,
                                                     dpi_finetune **finetune, dpi_error *err);
 /* Wipes what it holds of the records. NULL is allowed. */
@@ -186,9 +188,11 @@ DPI_API void dpi_finetune_free(dpi_finetune *finetune);
 DPI_API const dpi_finetune_claim *dpi_finetune_claim_of(const dpi_finetune *finetune);
 
 /* Opens the checkpoint or, where there is none, charges the ledger and makes it; then reads the
- * records. Errors: BUDGET and those of dpi_ledger_reserve; STATE (another process has the
- * checkpoint); FORMAT (a checkpoint of another configuration, or whose charge
- * is not in the ledger); IO, MEMORY, CANCELLED. */
+ * records, and counts the units of each label if there is a histogram. Errors: BUDGET and those of
+ * dpi_ledger_reserve; STATE (it has begun already; another process has the checkpoint; this rank
+ * has other options or records than rank 0); FORMAT (a checkpoint of another configuration, or whose
+ * charge is not in the ledger); ENTROPY (of the histogram), IO, MEMORY, CANCELLED. What was charged
+ * before a failure stays charged. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_begin(dpi_finetune *finetune, dpi_error *err);
 
 /* Seconds of a step in which n_expected units join with rows of n_positions, at most: by measured
@@ -200,8 +204,9 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_measure(dpi_finetune *finetune, d
  * is undone), IO (the checkpoint), STATE (not begun; all steps are done). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_step(dpi_finetune *finetune, dpi_error *err);
 DPI_API int32_t dpi_finetune_steps_done(const dpi_finetune *finetune);
-/* The epsilon at the claim's delta of the steps done so far, as if training ended here. A ledger is
- * charged for all steps. INFINITY: there is no noise. .1 to 1 s. Errors: MEMORY. */
+/* The epsilon at the claim's delta of the steps done so far, as if training ended here: before the
+ * first one 0, or the histogram's. A ledger is charged for all steps. INFINITY: a step was done
+ * without noise. .1 to 1 s. Errors: MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_spent(const dpi_finetune *finetune, double *epsilon,
                                                      dpi_error *err);
 /* The mean loss in nats of a token of the held-out records, as the adapter is now: public, as both

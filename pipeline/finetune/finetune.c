@@ -135,10 +135,13 @@ static int64_t rows_of_unit(const dpi_finetune_options *o) {
 
 dpi_status dpi_finetune_plan_of(const dpi_finetune_options *options, dpi_finetune_plan *plan,
                                 dpi_error *err) {
-    dpi_finetune f = {.options = *options, .lock = -1};
+    dpi_finetune f = {.lock = -1};
     dpi_model_info info;
     dpi_tuner_memory m;
     uint64_t now;
+    if (!options || !plan)
+        return dpi_fail(err, DPI_STATUS_ARG, "options and plan must not be NULL");
+    f.options = *options;
     if (plan->struct_size != sizeof *plan)
         return dpi_fail(err, DPI_STATUS_ARG, "dpi_finetune_plan.struct_size is %zu, must be %zu",
                         plan->struct_size, sizeof *plan);

@@ -172,8 +172,22 @@ static void test_bases(void **state) {
     }
 }
 
+static void test_plan(void **state) {
+    (void)state;
+    dpi_finetune_options o;
+    dpi_finetune_plan plan;
+    dpi_error err;
+    dpi_finetune_options_init(&o);
+    dpi_finetune_plan_init(&plan);
+    assert_error(dpi_finetune_plan_of(NULL, &plan, &err), DPI_STATUS_ARG, &err, "must not be NULL");
+    assert_error(dpi_finetune_plan_of(&o, NULL, &err), DPI_STATUS_ARG, &err, "must not be NULL");
+    assert_error(dpi_finetune_plan_of(&o, &plan, &err), DPI_STATUS_ARG, &err, "model and records");
+    plan.struct_size = 1;
+    assert_error(dpi_finetune_plan_of(&o, &plan, &err), DPI_STATUS_ARG, &err, "struct_size is 1");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bases)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bases), cmocka_unit_test(test_plan)};
     make_dir(dir, sizeof dir);
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     remove_dir(dir);
