@@ -190,9 +190,9 @@ DPI_API const dpi_finetune_claim *dpi_finetune_claim_of(const dpi_finetune *fine
 /* Opens the checkpoint or, where there is none, charges the ledger and makes it; then reads the
  * records, and counts the units of each label if there is a histogram. Errors: BUDGET and those of
  * dpi_ledger_reserve; STATE (it has begun already; another process has the checkpoint; this rank
- * has other options or records than rank 0); FORMAT (a checkpoint of another configuration, or whose
- * charge is not in the ledger); ENTROPY (of the histogram), IO, MEMORY, CANCELLED. What was charged
- * before a failure stays charged. */
+ * has other options or records than rank 0); FORMAT (a checkpoint of another configuration, or
+ * whose charge is not in the ledger); ENTROPY (of the histogram), IO, MEMORY, CANCELLED. What was
+ * charged before a failure stays charged. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_begin(dpi_finetune *finetune, dpi_error *err);
 
 /* Seconds of a step in which n_expected units join with rows of n_positions, at most: by measured
