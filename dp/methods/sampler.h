@@ -45,7 +45,4 @@ dpi_status dpi_sampler_create_planned(const dpi_sampler_options *options,
 /* Wipes everything that was computed from reference logits. */
 void dpi_sampler_forget(dpi_sampler *sampler);
 
-/* What the sampler was created with; the sampler's. */
-const dpi_sampler_options *dpi_sampler_options_get(const dpi_sampler *sampler);
-
 #endif

@@ -169,6 +169,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_create(const dpi_sampler_options *
 /* Wipes its buffers. NULL is allowed. */
 DPI_API void dpi_sampler_free(dpi_sampler *sampler);
 
+/* What the sampler was created with. The sampler's. */
+DPI_API const dpi_sampler_options *dpi_sampler_options_get(const dpi_sampler *sampler);
 /* What the sampler's options came to, as dpi_sampler_plan_make computes it: what a statement of the
  * guarantee is made of. The sampler's. */
 DPI_API const dpi_sampler_plan *dpi_sampler_plan_get(const dpi_sampler *sampler);

@@ -7,7 +7,6 @@
 
 #include "base/mem.h"
 #include "base/status.h"
-#include "dp/methods/sampler.h"
 #include "dpinfer/registry.h"
 #include "pipeline/ledger/amount.h"
 #include "pipeline/ledger/ledger.h"

@@ -444,8 +444,7 @@ static dpi_status settle_grammar(dpi_release *r, dpi_error *err) {
                         ops->info.name);
     snprintf(r->claim.grammar, sizeof r->claim.grammar, "%016" PRIx64,
              dpi_grammar_digest(grammar));
-    DPI_TRY(dpi_mask_create(grammar, r->options.model, &r->mask, err));
-    return dpi_mask_check_length(r->mask, r->claim.method.n_tokens, err);
+    return dpi_mask_create(grammar, r->options.model, &r->mask, err);
 }
 
 static dpi_status settle(dpi_release *r, dpi_error *err) {
@@ -464,6 +463,8 @@ static dpi_status settle(dpi_release *r, dpi_error *err) {
     if (r->options.charged)
         r->claim.ledger = *r->options.charged;
     DPI_TRY(settle_lengths(r, err));
+    if (r->mask)
+        DPI_TRY(dpi_mask_check_length(r->mask, r->claim.method.n_tokens, err));
     DPI_TRY(settle_prompts(r, err));
     DPI_TRY(dpi_release_settle_pace(r, err));
     DPI_TRY(settle_parallel(r, err));
