@@ -38,9 +38,10 @@ SLOTS = 31
 TOKENS = 264
 WORDS = 8 # of a canary's secret
 CLUSTERS = 16 # of MAUVE, whatever the number of texts
-METHODS = ["public", "plain", "invisibleink-zcdp", "invisibleink-br", "invisibleink-filter",
+METHODS = ["all-records", "records", "public", "plain", "invisibleink-zcdp", "invisibleink-br", "invisibleink-filter",
            "invisibleink-unpaced", "amin", "tang", "augpe", "finetune"]
-TITLES = {"public": "public model", "plain": "plain, one reference (no privacy)",
+WITHOUT_EPSILON = METHODS[:4]
+TITLES = {"all-records": "all of the records", "records": "as many of the records", "public": "public model", "plain": "plain, one reference (no privacy)",
           "invisibleink-zcdp": "InvisibleInk, zCDP, paced",
           "invisibleink-br": "InvisibleInk, br, paced",
           "invisibleink-filter": "InvisibleInk, filter, paced",
@@ -102,6 +103,8 @@ def write_texts(o, method, domain, records, epsilon, folder):
     if method == "finetune":
         expected = min(o.most, max(1, round(o.share * n)))
         return tuning.train_and_draw(o, MODEL, domain, records, epsilon, expected, folder)
+    if method.endswith("records"): # what is best, and what attacks find where all is there
+        return records if method == "all-records" else records[:o.texts], "", ""
     if method == "public":
         texts = tuning.base_texts(o, MODEL, domain)
     elif method == "plain":
@@ -187,12 +190,12 @@ def settings(o):
     """(method, domain, epsilon) in the order of what is wanted first."""
     for domain in o.domains.split(","):
         for method in o.methods.split(","):
-            if method in ("public", "plain"):
+            if method in WITHOUT_EPSILON:
                 yield method, domain, None
     for epsilon in map(float, o.epsilons.split(",")):
         for domain in o.domains.split(","):
             for method in o.methods.split(","):
-                if method not in ("public", "plain"):
+                if method not in WITHOUT_EPSILON:
                     yield method, domain, epsilon
 
 
@@ -303,8 +306,8 @@ PANELS = [("tv", "distance to the law (0: perfect)", 0, 1), ("mauve", "MAUVE (1:
           ("near_copies", "near copies", 0, 1),
           ("membership_auc", "AUC of records (.5: by chance)", 0, 1),
           ("canary_auc", "AUC of canaries (.5: by chance)", 0, 1)]
-COLOURS = ["#566573", "#000000", "#1b6ca8", "#5dade2", "#117a65", "#8e44ad", "#c0392b", "#d68910",
-           "#7d6608", "#e84393"]
+COLOURS = ["#641e16", "#aab7b8", "#566573", "#000000", "#1b6ca8", "#5dade2", "#117a65", "#8e44ad",
+           "#c0392b", "#d68910", "#7d6608", "#e84393"]
 WIDTH, HEIGHT, LEFT = 260, 150, 60
 
 
@@ -346,7 +349,7 @@ def panel(out, rows, key, title, low, high, axis, x0, y0):
     for i, method in enumerate(METHODS):
         own = sorted((r for r in points if r["method"] == method), key=lambda r: float(r[name]))
         colour = COLOURS[i]
-        if axis == "epsilon" and method in ("public", "plain"):
+        if axis == "epsilon" and method in WITHOUT_EPSILON:
             for r in (r for r in rows if r["method"] == method and r.get(key)):
                 out.append(f'<path d="M{x0} {y(float(r[key])):.1f}h{WIDTH}" stroke="{colour}" '
                            'stroke-dasharray="6 4"/>')
