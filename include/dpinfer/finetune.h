@@ -241,7 +241,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_read_claim(const char *path,
 
 /* As dpi_model_merge (write.h), of a file in which the adapter's claim stands with the hash of the
  * weights that are written: dpi_finetune_read_claim and _read_task read it as that of the adapter.
- * Errors: also FORMAT (the adapter's claim does not hold). */
+ * Errors: also FORMAT (the adapter's claim does not hold), UNSUPPORTED (the model has a claim of
+ * its own, which would be lost). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_merge(const char *in_path, const char *adapter_path,
                                                      float adapter_scale, const char *out_path,
                                                      const dpi_write_options *options,

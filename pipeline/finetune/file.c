@@ -299,8 +299,9 @@ static dpi_status read_merged(const dpi_gguf *file, dpi_finetune_claim *c, dpi_e
 /* The tensors as they stand in the file. */
 static dpi_status hash_tensors(const dpi_gguf *file, dpi_finetune_claim *c,
                                char hex[DPI_FINETUNE_HEX + 1], dpi_error *err) {
-    char trained[16];
-    DPI_TRY(get_text(file, KEY "trained", trained, sizeof trained, err));
+    char trained[16] = "";
+    if (dpi_gguf_find(file, KEY "trained")) /* the first adapters do not say it */
+        DPI_TRY(get_text(file, KEY "trained", trained, sizeof trained, err));
     c->full = strcmp(trained, WEIGHTS) == 0;
     c->merged = strcmp(trained, MERGED) == 0;
     if (!c->full && !c->merged)

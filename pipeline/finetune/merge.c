@@ -1,5 +1,5 @@
 /* merge.c - a model and its adapter as one model, which claims of its training what the adapter
- * does: it is made of nothing else that is private. */
+ * does: it is made of nothing else that is private. A base with a claim of its own is refused. */
 #include "base/status.h"
 #include "engine/merge.h"
 #include "engine/model.h"
@@ -31,6 +31,11 @@ static dpi_status write_merged(merged *m, const char *in_path, const char *adapt
                                const char *out_path, const dpi_write_options *options,
                                dpi_error *err) {
     const dpi_conversion_change change = dpi_merge_change(&m->merge);
+    if (dpi_finetune_is_claimed(m->merge.model->gguf))
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                        "%s was trained on records itself: with an adapter in its weights it would "
+                        "have two claims, and a file says one",
+                        in_path);
     if (dpi_finetune_is_claimed(m->merge.adapter)) {
         DPI_TRY(read_claim(m, adapter_path, err));
         DPI_TRY(dpi_finetune_hash_change(m->merge.model->gguf, options, &change, m->hex, err));

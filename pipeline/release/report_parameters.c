@@ -68,7 +68,7 @@ json_t *dpi_report_parameters(const dpi_claim *c) {
         ok = json_object_set_new(object, p->key, write_parameter(p, &c->method)) == 0;
     }
     const char *labels = dpi_labels_name(c->labels);
-    json_t *rest = json_pack("{s:o, s:s?, s:i, s:o, s:s, s:b, s:s, s:s?, s:o, s:o, s:o, s:o}",
+    json_t *rest = json_pack("{s:o, s:s*, s:i, s:o, s:s, s:b, s:s, s:s?, s:o, s:o, s:o, s:o}",
         "pace_texts", c->pace_texts > 0 ? json_integer(c->pace_texts) : json_null(),
         "pace_given", dpi_pace_given_name(c->pace_given),
         "n_texts", c->n_texts,

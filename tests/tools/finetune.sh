@@ -297,6 +297,10 @@ full="finetune m.gguf refs.jsonl --delta 1e-3 --steps 4 --positions 32 --units 8
 run $full --sigma 2 -o f.gguf -q --instruction "Say:"; expect_rc 0
 expect_err "for the model and all texts from it"; expect_err "trained            all"
 run verify f.gguf; expect_rc 0; expect_out "verified: the guarantee follows"; expect_out "PRIVATE"
+# A base with a claim of its own: a merged file would say the adapter's alone.
+refuse 2 "was trained on records itself" ${tune/m.gguf/f.gguf} --sigma 2 -o x.gguf --merge y.gguf
+run ${tune/m.gguf/f.gguf} --sigma 2 -o wf.gguf -q; expect_rc 0
+run quantize f.gguf y.gguf F32 --lora wf.gguf; expect_rc 3; expect_err "would have two claims"
 check "the type of a weight" test "$("$dpinfer" inspect m.gguf --json | grep -c '"F32"')" = \
     "$("$dpinfer" inspect f.gguf --json | grep -c '"F32"')"
 run generate f.gguf --num 3 -n 4 --jsonl; expect_rc 0; expect_lines 3 out
