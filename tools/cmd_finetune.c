@@ -253,18 +253,6 @@ static int64_t adapter_bytes(const tuning *t) {
     return dpi_finetune_claim_of(t->finetune)->n_params * (int64_t)sizeof(float) + OTHER_BYTES;
 }
 
-/* Before anything is paid: what dpi_finetune_merge would refuse in the end. */
-static int check_base(const args *a) {
-    dpi_finetune_claim claim;
-    double recorded;
-    int32_t intact;
-    dpi_finetune_claim_init(&claim);
-    if (dpi_finetune_read_claim(a->model, &claim, &recorded, &intact, NULL) != DPI_STATUS_OK)
-        return CLI_OK;
-    return cli_fail(CLI_USAGE, "--merge: %s was trained on records itself, and a file says one "
-                               "claim; allowed is a model without one", a->model);
-}
-
 /* Everything that can fail is tried before the ledger is charged. */
 static int open_all(tuning *t) {
     const args *a = t->a;
@@ -287,8 +275,6 @@ static int open_all(tuning *t) {
         code = output_open(&t->out, a->v[OPT_ADAPTER].s, a->v[OPT_OVERWRITE].i);
     if (code == CLI_OK && (t->out.temporary || !a->v[OPT_CHECKPOINT].given))
         code = output_reserve(&t->out, adapter_bytes(t));
-    if (code == CLI_OK && a->v[OPT_MERGE].given)
-        code = check_base(a);
     if (code == CLI_OK && a->v[OPT_MERGE].given)
         code = output_open(&t->merged, a->v[OPT_MERGE].s, a->v[OPT_OVERWRITE].i);
     return code;

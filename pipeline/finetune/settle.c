@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "engine/model.h"
 #include "base/text.h"
 #include "dp/exact/gradient.h"
 #include "dp/exact/poisson.h"
@@ -81,6 +82,10 @@ static dpi_status check(const dpi_finetune_options *o, dpi_error *err) {
                                              "units, %lld", o->n_expected, (long long)o->n_units);
     if (o->ledger && !o->dataset)
         return dpi_fail(err, DPI_STATUS_ARG, "dataset: found none, needed with a ledger");
+    if (o->model && dpi_finetune_is_claimed(o->model->gguf))
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                        "the model was trained on records itself: what is trained on it would not "
+                        "count what that cost; allowed is a model without such a claim");
     if (o->ledger && (o->seeded || isinf(o->epsilon)))
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
                         "a ledger counts guarantees, and this training has none");
