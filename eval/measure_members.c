@@ -104,13 +104,15 @@ static double exposure_of_chance(int32_t n) {
     return sum / (n + 1);
 }
 
+/* exposures [2 n] is scratch. */
 static dpi_status add_exposures(evaluation *e, const double *canaries, int32_t n,
                                 const double *controls, int32_t n_controls, double *exposures,
                                 dpi_error *err) {
-    int32_t rank;
-    double most = 0;
+    double *const ranks = exposures + n, most = 0;
     for (int32_t i = 0; i < n; i++) {
+        int32_t rank;
         exposures[i] = eval_exposure(canaries[i], controls, n_controls, &rank);
+        ranks[i] = rank;
         most = fmax(most, exposures[i]);
     }
     EVAL_TRY(eval_add_mean(e, "canaries", "exposure_mean", "exposure of a canary in bits, mean",
@@ -120,12 +122,8 @@ static dpi_status add_exposures(evaluation *e, const double *canaries, int32_t n
     eval_add(e, "canaries", "exposure_max", "the largest one", most);
     eval_add(e, "canaries", "exposure_possible", "the largest that there can be",
              log2(n_controls + 1.0));
-    for (int32_t i = 0; i < n; i++) {
-        (void)eval_exposure(canaries[i], controls, n_controls, &rank);
-        exposures[i] = rank;
-    }
     return eval_add_mean(e, "canaries", "canary_rank_mean",
-                         "rank of a canary among the controls, mean", exposures, n, err);
+                         "rank of a canary among the controls, mean", ranks, n, err);
 }
 
 static dpi_status measure_canaries(evaluation *e, const eval_sources *s, const models *m,
@@ -136,7 +134,8 @@ static dpi_status measure_canaries(evaluation *e, const eval_sources *s, const m
                             "canary_epsilon", "canary_epsilon_one_run"};
     const int32_t n = s->canaries->n, n_controls = s->controls->n;
     double *scores, *exposures;
-    dpi_status status = alloc_scores(n + n_controls, &scores, &exposures, err);
+    const int32_t n_most = n + (n > n_controls ? n : n_controls);
+    dpi_status status = alloc_scores(n_most, &scores, &exposures, err);
     if (status == DPI_STATUS_OK) {
         score(m, s->canaries, false, scores, NULL);
         score(m, s->controls, false, scores + n, NULL);

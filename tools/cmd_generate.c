@@ -379,28 +379,27 @@ static int write_texts(generating *g) {
 /* One token of each text that is open. */
 static int advance(generating *g, bool *open) {
     dpi_generation *live[SLOTS_MAX];
-    slot *of[SLOTS_MAX];
     dpi_generation_event events[SLOTS_MAX];
     dpi_error err;
-    int32_t n = 0;
     int code = CLI_OK;
+    *open = false;
     for (int32_t i = 0; i < g->n_slots && code == CLI_OK; i++) {
         slot *s = &g->slots[i];
         if (!s->generation && g->n_begun < g->n_texts && !signals_stop())
             code = begin_text(g, s, i);
-        if (s->generation)
-            live[n] = s->generation, of[n++] = s;
+        live[i] = s->generation;
+        *open |= s->generation != NULL;
     }
-    *open = n > 0;
-    if (code != CLI_OK || n == 0)
+    if (code != CLI_OK || !*open)
         return code;
-    const dpi_status status = dpi_generation_advance(live, n, events, &err);
-    for (int32_t i = 0; i < n && code == CLI_OK; i++) {
+    const dpi_status status = dpi_generation_advance(live, g->n_slots, events, &err);
+    for (int32_t i = 0; i < g->n_slots && code == CLI_OK; i++) {
+        slot *s = &g->slots[i];
         if (events[i].type != DPI_EVENT_END)
             continue;
-        code = keep_text(&g->texts[of[i]->index], &events[i]);
-        dpi_generation_free(of[i]->generation);
-        of[i]->generation = NULL;
+        code = keep_text(&g->texts[s->index], &events[i]);
+        dpi_generation_free(s->generation);
+        s->generation = NULL;
     }
     return status == DPI_STATUS_OK ? code : fail(status, &err);
 }

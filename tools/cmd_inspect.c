@@ -49,8 +49,7 @@ static void add_claim(facts *f, const char *path) {
     dpi_finetune_claim_init(&c);
     if (dpi_finetune_read_claim(path, &c, &recorded, &intact, NULL) != DPI_STATUS_OK)
         return;
-    facts_text(f, "adapter_label", "adapter's label",
-               dpi_finetune_is_private(&c) ? "PRIVATE" : "NOT PRIVATE");
+    facts_text(f, "adapter_label", "adapter's label", dpi_finetune_label(&c));
     if (isfinite(c.epsilon))
         facts_bound(f, "adapter_epsilon", "adapter's epsilon", c.epsilon);
     facts_real(f, "adapter_delta", "adapter's delta", c.delta);

@@ -26,7 +26,7 @@ static void add_memory(facts *f, const dpi_finetune_plan *p) {
 }
 
 static void add_claim(facts *f, const dpi_finetune_claim *c) {
-    facts_text(f, "label", "label", dpi_finetune_is_private(c) ? "PRIVATE" : "NOT PRIVATE");
+    facts_text(f, "label", "label", dpi_finetune_label(c));
     if (isfinite(c->epsilon))
         facts_bound(f, "epsilon", "epsilon", c->epsilon);
     facts_real(f, "delta", "delta", c->delta);

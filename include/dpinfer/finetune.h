@@ -150,6 +150,8 @@ DPI_API void dpi_finetune_claim_init(dpi_finetune_claim *claim);
 
 /* 1: there is a guarantee, and the randomness is secret. */
 DPI_API int32_t dpi_finetune_is_private(const dpi_finetune_claim *claim);
+/* "PRIVATE" or "NOT PRIVATE". Static. */
+DPI_API const char *dpi_finetune_label(const dpi_finetune_claim *claim);
 /* The epsilon that follows from the claim's other numbers. Errors: ARG, MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_epsilon(const dpi_finetune_claim *claim,
                                                        double *epsilon, dpi_error *err);

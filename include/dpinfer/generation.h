@@ -145,8 +145,8 @@ typedef struct dpi_generation_options {
     dpi_mask *mask; /* the text is one of its grammar, or the beginning of one where T tokens end
                        before it does; must outlive the generation, which shares it with others of
                        its thread. Not with ADAPMIXED. NULL (default): any text */
-    int32_t n_begun; /* so many tokens at the end of the public prompt begin the text that the mask
-                        holds to its grammar; they are of it. Default 0 */
+    int32_t n_begun; /* with a mask: the text begins with the last n_begun tokens of the public
+                        prompt, and the grammar goes on behind them. Default 0 */
 } dpi_generation_options;
 
 DPI_API void dpi_generation_options_init(dpi_generation_options *options);

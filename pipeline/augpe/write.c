@@ -274,20 +274,17 @@ static dpi_status add_token(dpi_writer *w, dpi_writer_slot *s, const dpi_generat
 
 static dpi_status write_here(dpi_augpe *f, dpi_error *err) {
     dpi_writer *w = &f->writer;
-    dpi_generation *live[DPI_WRITER_SLOTS_MAX] = {NULL};
-    dpi_writer_slot *of[DPI_WRITER_SLOTS_MAX];
+    dpi_generation *live[DPI_WRITER_SLOTS_MAX];
     dpi_generation_event events[DPI_WRITER_SLOTS_MAX];
-    int32_t n = 0;
     for (int32_t i = 0; i < w->n_slots; i++) {
-        dpi_writer_slot *s = &w->slots[i];
-        if (!s->generation && w->n_begun < w->n)
+        if (!w->slots[i].generation && w->n_begun < w->n)
             DPI_TRY(begin_text(f, i, err));
-        if (s->generation)
-            live[n] = s->generation, of[n++] = s;
+        live[i] = w->slots[i].generation;
     }
-    DPI_TRY(dpi_generation_advance(live, n, events, err));
-    for (int32_t i = 0; i < n; i++)
-        DPI_TRY(add_token(w, of[i], &events[i], err));
+    DPI_TRY(dpi_generation_advance(live, w->n_slots, events, err));
+    for (int32_t i = 0; i < w->n_slots; i++)
+        if (live[i])
+            DPI_TRY(add_token(w, &w->slots[i], &events[i], err));
     return DPI_STATUS_OK;
 }
 

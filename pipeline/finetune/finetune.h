@@ -54,8 +54,6 @@ typedef struct dpi_finetune_said {
     char hash[DPI_FINETUNE_HEX + 2], tensors[DPI_FINETUNE_HEX + 1];
 } dpi_finetune_said;
 
-/* "PRIVATE" or "NOT PRIVATE". Static. */
-const char *dpi_finetune_label(const dpi_finetune_claim *claim);
 /* As dpi_finetune_read_claim. */
 DPI_MUST_CHECK dpi_status dpi_finetune_read_said(const char *path, dpi_finetune_claim *claim,
                                                  dpi_finetune_said *said, dpi_error *err);

@@ -452,6 +452,7 @@ run run "$model" "$refs" --rho 1 -n 24 --report pace.json; expect_rc 0; expect_e
 expect_err "texts of the public prompt, which cost nothing"
 check "its quota in the report" grep -q "\"pace_tokens\": $quota," pace.json
 check "where it is from" grep -q '"pace": "found from [0-9]* texts that the model drew' pace.json
+check "parameters of earlier jobs" test "$(grep -c pace_given pace.json)" -eq 0
 run verify pace.json; expect_rc 0
 run run "$model" "$refs" --rho 1 -n 24 --pace-theta .5 --pace-tokens 7 --report pace.json \
     --overwrite

@@ -2,16 +2,8 @@
 # The command `eval`: eval.sh path/to/dpinfer
 . "$(dirname "$0")/cli_support.sh"
 small_model
+python3 "$here/eval_texts.py"
 python3 - <<'E2'
-import json, random
-random.seed(3)
-words = {"heart": "pulse beat rest walk tablet".split(), "skin": "rash cream sun itch bath".split()}
-for name, n in ("made", 40), ("real", 40), ("train", 40):
-    with open(name + ".jsonl", "w") as f:
-        for i in range(n):
-            label = ("heart", "skin")[i % 2]
-            text = " ".join(random.choice(words[label] + ["and", "then"]) for _ in range(12))
-            f.write(json.dumps({"text": text, "dept": label}) + "\n")
 train = open("train.jsonl").readlines()
 open("copies.jsonl", "w").write("".join(train[:10] + open("made.jsonl").readlines()[:30]))
 E2
@@ -359,21 +351,6 @@ assert found["membership_auc"] > .6 and found["canary_auc"] > .7
 E2
 
 # ---- Form ---------------------------------------------------------------------------------------
-python3 - <<'E2'
-import json, random
-random.seed(5)
-for name, n, share in ("json", 50, .7), ("json_real", 70, .4):
-    with open(name + ".jsonl", "w") as f:
-        for i in range(n):
-            o = {"dept": "heart" if random.random() < share else "<b>", "age": random.randint(1, 9)}
-            if random.random() < .3:
-                del o["age"]
-            text = json.dumps(o, separators=(",", ":")) if random.random() < .9 else "{ no"
-            f.write(json.dumps({"text": text}) + "\n")
-json.dump({"type": "object", "properties": {"dept": {"enum": ["heart", "<b>"]},
-           "age": {"type": "integer"}}, "required": ["dept", "age"],
-           "additionalProperties": False}, open("schema.json", "w"))
-E2
 run eval json.jsonl --real json_real.jsonl --json-schema schema.json --json; expect_rc 0
 mv out form.json
 run eval json.jsonl --real json_real.jsonl -o form.csv; expect_rc 0

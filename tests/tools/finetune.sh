@@ -297,7 +297,12 @@ full="finetune m.gguf refs.jsonl --delta 1e-3 --steps 4 --positions 32 --units 8
 run $full --sigma 2 -o f.gguf -q --instruction "Say:"; expect_rc 0
 expect_err "for the model and all texts from it"; expect_err "trained            all"
 run verify f.gguf; expect_rc 0; expect_out "verified: the guarantee follows"; expect_out "PRIVATE"
-# A base with a claim of its own: what is trained on it would not count it.
+# A base with a claim of its own: what is trained on it, or merged into it, would not count that.
+LC_ALL=C sed 's/dpinfer\.adapter\.base/dpinfer.adapter.else/' w.gguf >of_any.gguf
+run quantize f.gguf y.gguf F32 --lora of_any.gguf; expect_rc 3; expect_err "would have two claims"
+# The first adapters do not say what was trained.
+LC_ALL=C sed 's/dpinfer\.finetune\.trained/dpinfer.finetune.unknown/' w.gguf >first.gguf
+run verify first.gguf; expect_rc 0
 refuse 2 "was trained on records itself" ${tune/m.gguf/f.gguf} --sigma 2 -o x.gguf
 check "the type of a weight" test "$("$dpinfer" inspect m.gguf --json | grep -c '"F32"')" = \
     "$("$dpinfer" inspect f.gguf --json | grep -c '"F32"')"
