@@ -245,29 +245,49 @@ static void show(evolving *t, const dpi_augpe_event *e) {
 
 /* ---- What is written ------------------------------------------------------------------------- */
 
-static int write_object(const evolving *t, output *o, const char *text, size_t n_bytes,
-                        int32_t index) {
+/* The text as a line of JSON, for dpi_private_free; NULL after a failure. */
+static char *make_line(const evolving *t, bool terminal, int32_t index) {
     const bool is_private = dpi_augpe_is_private(dpi_augpe_claim_of(t->augpe)) != 0;
-    const bool terminal = o->fd >= 0 && isatty(o->fd);
     json_t *object = json_object();
+    const char *text;
+    size_t n_bytes;
+    dpi_augpe_text(t->augpe, index, &text, &n_bytes);
     const bool bad = !object || json_object_set_new(object, "index", json_integer(index)) ||
                      json_object_set_new(object, "text", json_stringn(text, n_bytes)) ||
                      json_object_set_new(object, "private", json_boolean(is_private));
     char *line =
         bad ? NULL : json_dumps(object, JSON_COMPACT | (terminal ? JSON_ENSURE_ASCII : 0));
     json_decref(object);
-    int code = line ? output_write_part(o, line, strlen(line), "\n")
-                    : cli_fail(CLI_FAILED, "out of memory for a text");
-    dpi_private_free(line);
-    return code == CLI_OK ? output_write(o, "\n", 1) : code;
+    if (!line)
+        cli_fail(CLI_FAILED, "out of memory for a text");
+    return line;
+}
+
+/* All lines before the first one is written: a file that is there in part has no reason but the
+ * disk. */
+static int write_objects(const evolving *t, output *o, int32_t n) {
+    const bool terminal = o->fd >= 0 && isatty(o->fd);
+    char **line = calloc((size_t)n, sizeof *line);
+    int code = line ? CLI_OK : cli_fail(CLI_FAILED, "out of memory for the texts");
+    for (int32_t i = 0; i < n && code == CLI_OK; i++) {
+        line[i] = make_line(t, terminal, i);
+        code = line[i] ? CLI_OK : CLI_FAILED;
+    }
+    for (int32_t i = 0; i < n && code == CLI_OK; i++) {
+        code = output_write_part(o, line[i], strlen(line[i]), "\n");
+        if (code == CLI_OK)
+            code = output_write(o, "\n", 1);
+    }
+    for (int32_t i = 0; line && i < n; i++)
+        dpi_private_free(line[i]);
+    free(line);
+    return code;
 }
 
 static int write_text(const evolving *t, output *o, int32_t index) {
     const char *text;
     size_t n;
     dpi_augpe_text(t->augpe, index, &text, &n);
-    if (t->jsonl)
-        return write_object(t, o, text, n, index);
     int code = index > 0 ? output_write(o, "\n", 1) : CLI_OK;
     if (code == CLI_OK)
         code = output_show(o, text, n);
@@ -275,8 +295,9 @@ static int write_text(const evolving *t, output *o, int32_t index) {
 }
 
 static int write_all(const evolving *t, output *o) {
-    int code = CLI_OK;
-    for (int32_t i = 0; i < dpi_augpe_claim_of(t->augpe)->n_texts && code == CLI_OK; i++)
+    const int32_t n = dpi_augpe_claim_of(t->augpe)->n_texts;
+    int code = t->jsonl ? write_objects(t, o, n) : CLI_OK;
+    for (int32_t i = 0; i < n && code == CLI_OK && !t->jsonl; i++)
         code = write_text(t, o, i);
     const int closed = output_close(o, code == CLI_OK ? OUTPUT_APPEARS : OUTPUT_PARTIAL);
     return code == CLI_OK ? closed : code;
