@@ -17,7 +17,8 @@ typedef struct corpus_example {
  *
  * heldout: the combinations of attributes are those of the held-out split. new_names: the names
  * are, so that losses say how well the model copes with names that it never saw, more than how well
- * it writes. */
-void corpus_example_make(bool heldout, bool new_names, uint64_t *rng, corpus_example *example);
+ * it writes. form: of references and answers. */
+void corpus_example_make(bool heldout, bool new_names, corpus_form form, uint64_t *rng,
+                         corpus_example *example);
 
 #endif

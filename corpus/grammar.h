@@ -123,6 +123,14 @@ enum { CORPUS_TEXT_BYTES = 4096 };
  * the grammar uses and does not define. */
 const char *corpus_write(const corpus_domain *d, const int8_t *values, bool heldout,
                          uint64_t *rng, char *text);
+/* What a model learns to keep names and facts from; the first is corpus_write.
+ *
+ * Repeating: of eight documents the first with the most names and attributes that it mentions more
+ * than once. Jumbled: a title and 18 sentences of the domain in any order, no row twice, at least
+ * every second one with a name: no document, but one that mentions each name several times. */
+typedef enum corpus_form { CORPUS_DOCUMENT, CORPUS_REPEATING, CORPUS_JUMBLED } corpus_form;
+const char *corpus_write_as(corpus_form form, const corpus_domain *d, const int8_t *values,
+                            bool heldout, uint64_t *rng, char *text);
 
 /* ---- Reading -------------------------------------------------------------------------------- */
 
@@ -130,7 +138,7 @@ typedef struct corpus_reading {
     int32_t domain;                      /* index in corpus_domains */
     int8_t values[CORPUS_ATTRIBUTES];    /* -1: not read */
     int32_t n_sentences, n_recognised;   /* the title counts as a sentence */
-    bool well_formed, agrees;
+    bool well_formed, agrees, names_agree;
 } corpus_reading;
 
 /* Reads a text (n_bytes, NUL-terminated) with the grammar.
@@ -145,7 +153,10 @@ typedef struct corpus_reading {
  * word's end gives one vote, divided among the values that share it; the value with the most
  * votes is read, the earliest seen of several. A text agrees with itself if, of each attribute, one
  * value has a share in every vote, and all values fit. The domain is the one with the most
- * recognised sentences, then votes. */
+ * recognised sentences, then votes.
+ *
+ * Names agree if what stands in the slots of {pool} is the same in all recognised sentences, and
+ * so for {pool2} and the others. Where a sentence can be read in several ways, the first counts. */
 void corpus_read(const char *text, size_t n_bytes, corpus_reading *r);
 
 #endif

@@ -12,6 +12,7 @@
 typedef struct options {
     const char *domain, *law, *split, *out, *dir, *attributes;
     bool new_names;
+    corpus_form form;
     long n;
     uint64_t seed;
 } options;
@@ -22,6 +23,7 @@ static void usage(FILE *to) {
           "            --domain D --law public|private|flat [--dir FOLDER --attributes FILE]\n"
           "  examples  training examples: {\"user\": ..., \"assistant\": ...} in JSON lines\n"
           "            [--new-names]: with names that no training example has\n"
+          "            [--form document|repeating|jumbled]: the last two say names and facts more often\n"
           "  text      prompts and documents as plain text, to train a tokenizer on\n"
           "  read      [FILE]: domain, attributes, well-formedness, agreement of JSON lines with "
           "\"text\"\n"
@@ -36,12 +38,22 @@ static int fail(const char *what, const char *found) {
     return 1;
 }
 
+static int parse_form(const char *name, corpus_form *form) {
+    static const char *const names[] = {"document", "repeating", "jumbled"};
+    for (int i = 0; i < 3; i++)
+        if (strcmp(name, names[i]) == 0) {
+            *form = (corpus_form)i;
+            return 0;
+        }
+    return -1;
+}
+
 static int parse(int argc, char **argv, options *o) {
     static const struct option longs[] = {
         {"domain", 1, NULL, 'd'}, {"law", 1, NULL, 'l'},        {"split", 1, NULL, 's'},
         {"seed", 1, NULL, 'r'},   {"dir", 1, NULL, 'D'},        {"attributes", 1, NULL, 'a'},
         {"out", 1, NULL, 'o'},    {"count", 1, NULL, 'n'},      {"new-names", 0, NULL, 'N'},
-        {NULL, 0, NULL, 0}};
+        {"form", 1, NULL, 'f'}, {NULL, 0, NULL, 0}};
     *o = (options){.domain = "", .law = "public", .split = "train", .n = 1, .seed = 1};
     for (int c; (c = getopt_long(argc, argv, "n:o:", longs, NULL)) != -1;) {
         char *end = NULL;
@@ -53,6 +65,10 @@ static int parse(int argc, char **argv, options *o) {
         case 'a': o->attributes = optarg; break;
         case 'o': o->out = optarg; break;
         case 'N': o->new_names = true; break;
+        case 'f':
+            if (parse_form(optarg, &o->form) != 0)
+                return fail("--form: allowed are document, repeating and jumbled, found", optarg);
+            break;
         case 'n': o->n = strtol(optarg, &end, 10); break;
         case 'r': o->seed = strtoull(optarg, &end, 10); break;
         default: return 1;
@@ -145,7 +161,7 @@ static int run_examples(const options *o, FILE *out) {
     uint64_t rng = stream_of(o, 1000);
     for (long i = 0; i < o->n; i++) {
         corpus_example e;
-        corpus_example_make(heldout, o->new_names, &rng, &e);
+        corpus_example_make(heldout, o->new_names, o->form, &rng, &e);
         if (print_json(json_pack("{s:s,s:s}", "user", e.user, "assistant", e.assistant), out) != 0)
             return 1;
     }
@@ -156,7 +172,7 @@ static int run_text(const options *o, FILE *out) {
     uint64_t rng = stream_of(o, 2000);
     for (long i = 0; i < o->n; i++) {
         corpus_example e;
-        corpus_example_make(false, false, &rng, &e);
+        corpus_example_make(false, false, CORPUS_DOCUMENT, &rng, &e);
         if (fprintf(out, "%s\n%s\n", e.user, e.assistant) < 0)
             return fail("cannot write", strerror(errno));
     }
@@ -175,9 +191,9 @@ static int run_read(const char *path, FILE *out) {
         if (json_is_string(text)) {
             corpus_reading r;
             corpus_read(json_string_value(text), json_string_length(text), &r);
-            json_t *read = json_pack("{s:b,s:b,s:i,s:i}", "well_formed", r.well_formed, "agrees",
-                                     r.agrees, "sentences", r.n_sentences, "recognised",
-                                     r.n_recognised);
+            json_t *read = json_pack("{s:b,s:b,s:b,s:i,s:i}", "well_formed", r.well_formed,
+                                     "agrees", r.agrees, "names_agree", r.names_agree,
+                                     "sentences", r.n_sentences, "recognised", r.n_recognised);
             if (r.domain >= 0) {
                 const corpus_domain *d = corpus_domains[r.domain];
                 json_object_set_new(read, "domain", json_string(d->name));

@@ -8,16 +8,31 @@
 
 typedef enum letter_case { AS_WRITTEN, CAPITAL, EITHER } letter_case;
 
+typedef struct name { /* what stands in the slot of a pool */
+    const corpus_rule *pool;
+    int32_t copy;
+    corpus_range text;
+} name;
+
 typedef struct rest { /* what must match after a range */
     corpus_range range;
     const struct rest *next;
+    const name *begun; /* the name that ends before `range`, or NULL */
 } rest;
+
+enum { SENTENCE_NAMES = 16 };
+
+typedef struct names {
+    name of[SENTENCE_NAMES];
+    int32_t n;
+} names;
 
 typedef struct matcher {
     const corpus_domain *d;
     const char *text;      /* NUL-terminated */
     bool sentence;         /* ends only where a sentence does, otherwise where a word does */
     const char *longest;   /* end of the longest match so far, or NULL */
+    names seen, in_longest; /* names on the way here, and those of the longest match */
 } matcher;
 
 static bool is_word(char c) {
@@ -71,8 +86,11 @@ static void match_slot(matcher *m, corpus_range slot, const char *s, letter_case
     else if ((rule = corpus_rule_find(m->d, slot.p, n, &n_rows)) != NULL)
         for (int32_t i = 0; i < n_rows; i++)
             match_string(m, rule[i].frame, s, c, then);
-    else if ((rule = corpus_pool_find(slot.p, n, &copy)) != NULL)
-        match_string(m, rule->frame, s, c, then);
+    else if ((rule = corpus_pool_find(slot.p, n, &copy)) != NULL) {
+        name begun = {rule, copy, {s, s}};
+        rest after = {.next = then, .begun = &begun};
+        match_string(m, rule->frame, s, c, &after);
+    }
 }
 
 /* "a" or "an", as the next word wants. */
@@ -98,7 +116,7 @@ static void match(matcher *m, corpus_range range, const char *s, letter_case c, 
     for (const char *p = range.p; p < range.end; p++) {
         if (*p == '(' || *p == '[' || *p == '{') {
             const char *close = corpus_close(p);
-            rest after = {{close + 1, range.end}, then};
+            rest after = {.range = {close + 1, range.end}, .next = then};
             if (*p == '{') {
                 match_slot(m, (corpus_range){p + 1, close}, s, c, &after);
                 return;
@@ -114,11 +132,19 @@ static void match(matcher *m, corpus_range range, const char *s, letter_case c, 
         c = next > s ? AS_WRITTEN : c;
         s = next;
     }
-    if (then)
+    if (then) {
+        int32_t n = m->seen.n;
+        if (then->begun && n < SENTENCE_NAMES) {
+            m->seen.of[n] = *then->begun;
+            m->seen.of[m->seen.n++].text.end = s;
+        }
         match(m, then->range, s, c, then->next);
-    else if ((m->sentence ? ends_sentence(m->text, s) : !is_word(*s) || !is_word(s[-1])) &&
-             (!m->longest || s > m->longest))
+        m->seen.n = n;
+    } else if ((m->sentence ? ends_sentence(m->text, s) : !is_word(*s) || !is_word(s[-1])) &&
+               (!m->longest || s > m->longest)) {
         m->longest = s;
+        m->in_longest = m->seen;
+    }
 }
 
 /* ---- Attributes ----------------------------------------------------------------------------- */
@@ -195,7 +221,7 @@ static bool has_prefix(const char *s, const char *prefix) {
 
 /* The rule whose row matches the longest stretch at s, NULL if none does. */
 static const char *find_sentence(const corpus_domain *d, const char *text, const char *s,
-                                 const char *prefix, const char **end) {
+                                 const char *prefix, const char **end, names *found) {
     matcher m = {.d = d, .text = text, .sentence = true};
     const char *rule = NULL;
     for (int32_t i = 0; i < d->n_rules; i++) {
@@ -206,17 +232,42 @@ static const char *find_sentence(const corpus_domain *d, const char *text, const
             rule = d->rules[i].name;
     }
     *end = m.longest;
+    *found = m.in_longest;
     return rule;
+}
+
+static bool is_same_text(corpus_range a, corpus_range b) {
+    return a.end - a.p == b.end - b.p && memcmp(a.p, b.p, (size_t)(a.end - a.p)) == 0;
+}
+
+/* False if a name of *found is another than the earliest of the same slot in `known`, whose first
+ * *n_known names those of the sentence join. */
+static bool is_known(const names *found, name *known, int32_t *n_known) {
+    bool same = true;
+    for (int32_t i = 0; i < found->n; i++) {
+        const name *is = &found->of[i];
+        int32_t k = 0;
+        while (k < *n_known && (known[k].pool != is->pool || known[k].copy != is->copy))
+            k++;
+        if (k == *n_known)
+            known[(*n_known)++] = *is;
+        same = same && is_same_text(known[k].text, is->text);
+    }
+    return same;
 }
 
 enum { MAX_SENTENCES = 64, MIN_SENTENCES = 6 };
 
 static void read_sentences(const corpus_domain *d, const char *text, corpus_reading *r) {
     const char *rules[MAX_SENTENCES], *s = text, *end;
+    name known[MAX_SENTENCES * SENTENCE_NAMES];
+    names found;
     bool whole = true;
-    int32_t n = 0;
+    int32_t n = 0, n_known = 0;
+    r->names_agree = true;
     while (*s && n < MAX_SENTENCES) {
-        rules[n] = find_sentence(d, text, s, n == 0 ? "title" : "s.", &end);
+        rules[n] = find_sentence(d, text, s, n == 0 ? "title" : "s.", &end, &found);
+        r->names_agree = is_known(&found, known, &n_known) && r->names_agree;
         r->n_recognised += rules[n] != NULL;
         for (int32_t i = 0; i < n && rules[n]; i++)
             whole = whole && (!rules[i] || strcmp(rules[i], rules[n]) != 0);

@@ -4,6 +4,8 @@
 
 #include "corpus/grammar.h"
 
+enum { MAX_POOLS = 32, MAX_COPIES = 10 }; /* {pool9} is the last */
+
 typedef struct draft {
     const corpus_domain *d;
     const int8_t *values;
@@ -14,6 +16,7 @@ typedef struct draft {
     size_t n;
     bool capital, article; /* for the next character: upper case; "a" or "an" is due before it */
     const char *unknown;
+    uint8_t n_uses[MAX_POOLS][MAX_COPIES], n_mentions[CORPUS_ATTRIBUTES];
 } draft;
 
 static void put_char(draft *w, char c) {
@@ -70,6 +73,7 @@ static void put_name(draft *w, const corpus_rule *pool, int32_t copy) {
     uint32_t first = corpus_below(&hash, n_mine), step = 1 + corpus_below(&hash, (n_mine + 4) / 5);
     uint32_t i = (first + (uint32_t)copy * step) % n_mine;
     uint32_t index = rare ? 8 * i + 7 : i < 7 * n_heldout ? i + i / 7 : i + n_heldout;
+    w->n_uses[pool - corpus_pools][copy]++;
     uint64_t *rng = w->rng;
     w->rng = &hash; /* so that a name's ending stays the same too */
     put_alternative(w, items, (int32_t)index);
@@ -90,6 +94,7 @@ static void put_slot(draft *w, const char *name, size_t n_name) {
         snprintf(digits, sizeof digits, "%u", low + corpus_below(w->rng, high - low + 1));
         put_range(w, whole(digits));
     } else if (corpus_facet_find(w->d, name, n_name, &a, &f)) {
+        w->n_mentions[a]++;
         put_any(w, whole(w->d->attributes[a].values[w->values[a]].facet[f]));
     } else if ((rule = corpus_rule_find(w->d, name, n_name, &n_rows)) != NULL) {
         put_any(w, whole(rule[corpus_below(w->rng, (uint32_t)n_rows)].frame));
@@ -126,12 +131,95 @@ static void tidy(char *text) {
     *to = '\0';
 }
 
-const char *corpus_write(const corpus_domain *d, const int8_t *values, bool heldout,
-                         uint64_t *rng, char *text) {
+static draft begin(const corpus_domain *d, const int8_t *values, bool heldout, uint64_t *rng,
+                   char *text) {
     draft w = {.d = d, .values = values, .heldout = heldout, .rng = rng, .text = text};
     w.names = corpus_random(rng);
+    return w;
+}
+
+static void end(draft *w) {
+    w->text[w->n] = '\0';
+    tidy(w->text);
+}
+
+static draft write_document(const corpus_domain *d, const int8_t *values, bool heldout,
+                            uint64_t *rng, char *text) {
+    draft w = begin(d, values, heldout, rng, text);
     put_slot(&w, "doc", 3);
-    text[w.n] = '\0';
-    tidy(text);
-    return w.unknown;
+    end(&w);
+    return w;
+}
+
+/* Names and attributes that are there more than once. */
+static int32_t count_repeated(const draft *w) {
+    int32_t n = 0;
+    for (int32_t pool = 0; pool < MAX_POOLS; pool++)
+        for (int32_t copy = 0; copy < MAX_COPIES; copy++)
+            n += w->n_uses[pool][copy] > 1;
+    for (int32_t a = 0; a < CORPUS_ATTRIBUTES; a++)
+        n += w->n_mentions[a] > 1;
+    return n;
+}
+
+enum { DRAFTS = 8 };
+
+static draft write_repeating(const corpus_domain *d, const int8_t *values, bool heldout,
+                             uint64_t *rng, char *text) {
+    char other[CORPUS_TEXT_BYTES];
+    draft best = write_document(d, values, heldout, rng, text);
+    for (int32_t i = 1; i < DRAFTS; i++) {
+        draft w = write_document(d, values, heldout, rng, other);
+        if (count_repeated(&w) > count_repeated(&best)) {
+            strcpy(text, other);
+            best = w;
+        }
+    }
+    return best;
+}
+
+/* A row of a sentence has a {pool} in it. */
+static bool has_name(const char *frame) {
+    int32_t copy;
+    for (const char *p = frame; (p = strchr(p, '{')) != NULL; p++)
+        if (corpus_pool_find(p + 1, strcspn(p + 1, "}"), &copy))
+            return true;
+    return false;
+}
+
+enum { MAX_ROWS = 400, JUMBLED = 18 };
+
+static draft write_jumbled(const corpus_domain *d, const int8_t *values, bool heldout,
+                           uint64_t *rng, char *text) {
+    const char *rows[MAX_ROWS];
+    int32_t n = 0;
+    for (int32_t i = 0; i < d->n_rules && n < MAX_ROWS; i++)
+        if (strncmp(d->rules[i].name, "s.", 2) == 0)
+            rows[n++] = d->rules[i].frame;
+    draft w = begin(d, values, heldout, rng, text);
+    put_slot(&w, "title", 5);
+    for (int32_t i = 0; i < JUMBLED && n > 0; i++) {
+        int32_t k = (int32_t)corpus_below(rng, (uint32_t)n), left = n;
+        while (i % 2 == 0 && !has_name(rows[k]) && --left > 0)
+            k = (k + 1) % n;
+        put_char(&w, i == 0 ? '\n' : ' ');
+        put_range(&w, whole(rows[k]));
+        rows[k] = rows[--n];
+    }
+    end(&w);
+    return w;
+}
+
+const char *corpus_write_as(corpus_form form, const corpus_domain *d, const int8_t *values,
+                            bool heldout, uint64_t *rng, char *text) {
+    switch (form) {
+    case CORPUS_REPEATING: return write_repeating(d, values, heldout, rng, text).unknown;
+    case CORPUS_JUMBLED: return write_jumbled(d, values, heldout, rng, text).unknown;
+    default: return write_document(d, values, heldout, rng, text).unknown;
+    }
+}
+
+const char *corpus_write(const corpus_domain *d, const int8_t *values, bool heldout,
+                         uint64_t *rng, char *text) {
+    return corpus_write_as(CORPUS_DOCUMENT, d, values, heldout, rng, text);
 }

@@ -96,6 +96,8 @@ static void check_domain(int32_t index, corpus_law_id id, bool heldout) {
                      (int)r.n_sentences, text);
         if (!r.agrees)
             fail_msg("contradicts itself: %s", text);
+        if (!r.names_agree)
+            fail_msg("has two names for one: %s", text);
         for (int32_t a = 0; a < d->n_attributes; a++)
             n_read[a] += r.values[a] == values[a];
     }
@@ -229,6 +231,82 @@ static void test_agreement(void **state) {
     }
 }
 
+static void test_names_agree(void **state) {
+    (void)state;
+    static const char form[] =
+        "Ticket %s from %s: the office printer keeps jamming\n%s reported by email that the office printer "
+        "keeps jamming. Today nobody can say why. On %s, an engineer fitted a new roller and closed "
+        "the gap. According to the contract, this has to be done within a week. After some tests, "
+        "%s fitted a new roller. We told %s by email and closed the ticket. The customer, %s, is "
+        "satisfied.";
+    const struct {
+        const char *number, *title, *open, *fixed, *engineer, *told, *close;
+        bool agree;
+    } cases[] = {
+        {"4711", "Delta Harbor", "Leo Voss of Delta Harbor", "Friday", "Clara Novak", "Leo Voss",
+         "Delta Harbor", true},
+        {"8", "Delta Harbor", "Leo Voss of Helix Foods", "Friday", "Clara Novak", "Leo Voss",
+         "Helix Foods", true}, /* ticket 8 is no title of the grammar, nor is what it names */
+        {"4711", "Delta Harbor", "Leo Voss of Helix Foods", "Friday", "Clara Novak", "Leo Voss",
+         "Helix Foods", false},
+        {"4711", "Delta Harbor", "Leo Voss of Delta Harbor", "Friday", "Clara Novak", "Leo Voss",
+         "Helix Foods", false},
+        {"4711", "Delta Harbor", "Leo Voss of Delta Harbor", "Friday", "Clara Novak", "Leo Novak",
+         "Delta Harbor", false},
+        {"4711", "Delta Harbor", "Leo Voss of Delta Harbor", "Friday", "Clara Voss", "Clara Voss",
+         "Delta Harbor", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[CORPUS_TEXT_BYTES];
+        corpus_reading r;
+        snprintf(text, sizeof text, form, cases[i].number, cases[i].title, cases[i].open,
+                 cases[i].fixed, cases[i].engineer, cases[i].told, cases[i].close);
+        read_text(text, &r);
+        assert_int_equal(r.names_agree, cases[i].agree);
+    }
+}
+
+/* Companies of the pool that stand in the text more than once. */
+static int32_t count_companies(const char *text) {
+    int32_t copy, n = 0;
+    const corpus_rule *pool = corpus_pool_find("company", 7, &copy);
+    corpus_range items = {pool->frame, pool->frame + strlen(pool->frame)}, one;
+    for (bool more = true; corpus_alternative(&items, &more, &one);) {
+        char company[64];
+        snprintf(company, sizeof company, "%.*s", (int)(one.end - one.p), one.p);
+        const char *first = strstr(text, company);
+        n += first && strstr(first + 1, company);
+    }
+    return n;
+}
+
+static void test_forms(void **state) {
+    (void)state;
+    enum { N = 200 };
+    const corpus_domain *d = &corpus_ticket;
+    corpus_law law = corpus_law_of(d, CORPUS_PUBLIC);
+    int32_t n_companies[3] = {0};
+    uint64_t rng = 9;
+    for (int32_t i = 0; i < N; i++) {
+        int8_t values[CORPUS_ATTRIBUTES];
+        corpus_draw(d, &law, false, &rng, values);
+        for (corpus_form form = CORPUS_DOCUMENT; form <= CORPUS_JUMBLED; form++) {
+            char text[CORPUS_TEXT_BYTES];
+            corpus_reading r;
+            assert_null(corpus_write_as(form, d, values, false, &rng, text));
+            read_text(text, &r);
+            assert_int_equal(r.n_recognised, r.n_sentences);
+            assert_true(r.names_agree);
+            assert_int_equal(r.well_formed, form != CORPUS_JUMBLED);
+            assert_true(form != CORPUS_JUMBLED || r.n_sentences == 19);
+            n_companies[form] += count_companies(text);
+        }
+    }
+    assert_in_range(n_companies[CORPUS_DOCUMENT], 1, N / 2);
+    assert_true(n_companies[CORPUS_REPEATING] > n_companies[CORPUS_DOCUMENT]);
+    assert_in_range(n_companies[CORPUS_JUMBLED], 9 * N / 10, N);
+}
+
 /* ---- Laws and splits ------------------------------------------------------------------------- */
 
 /* The first attribute has no parents: its law is its weights, up to the held-out combinations.
@@ -360,7 +438,7 @@ static void test_examples(void **state) {
     for (int32_t i = 0; i < N; i++) {
         corpus_example e;
         corpus_reading answer, reference;
-        corpus_example_make(false, false, &rng, &e);
+        corpus_example_make(false, false, CORPUS_DOCUMENT, &rng, &e);
         read_text(e.assistant, &answer);
         assert_true(answer.well_formed);
         n_unnamed += strstr(e.user, DPI_CHAT_TASK) != NULL;
@@ -393,9 +471,9 @@ static void test_deterministic(void **state) {
     corpus_example a, b, c;
     uint64_t one = 1, same = 1, other = 2;
     for (int32_t i = 0; i < 20; i++) {
-        corpus_example_make(false, false, &one, &a);
-        corpus_example_make(false, false, &same, &b);
-        corpus_example_make(false, false, &other, &c);
+        corpus_example_make(false, false, CORPUS_DOCUMENT, &one, &a);
+        corpus_example_make(false, false, CORPUS_DOCUMENT, &same, &b);
+        corpus_example_make(false, false, CORPUS_DOCUMENT, &other, &c);
         assert_string_equal(a.user, b.user);
         assert_string_equal(a.assistant, b.assistant);
         assert_string_not_equal(a.assistant, c.assistant);
@@ -407,6 +485,8 @@ int main(void) {
         cmocka_unit_test(test_notation),   cmocka_unit_test(test_names),
         cmocka_unit_test(test_read_back),  cmocka_unit_test(test_garbled),
         cmocka_unit_test(test_votes),      cmocka_unit_test(test_agreement),
+        cmocka_unit_test(test_names_agree),
+        cmocka_unit_test(test_forms),
         cmocka_unit_test(test_laws),       cmocka_unit_test(test_fits),
         cmocka_unit_test(test_splits),     cmocka_unit_test(test_examples),
         cmocka_unit_test(test_deterministic),
