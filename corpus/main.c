@@ -23,7 +23,7 @@ static void usage(FILE *to) {
           "            --domain D --law public|private|flat [--dir FOLDER --attributes FILE]\n"
           "  examples  training examples: {\"user\": ..., \"assistant\": ...} in JSON lines\n"
           "            [--new-names]: with names that no training example has\n"
-          "            [--form document|repeating|jumbled]: the last two say names and facts more often\n"
+          "            [--form document|repeating|jumbled]: the last two name things more often\n"
           "  text      prompts and documents as plain text, to train a tokenizer on\n"
           "  read      [FILE]: domain, attributes, well-formedness, agreement of JSON lines with "
           "\"text\"\n"

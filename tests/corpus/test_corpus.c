@@ -234,11 +234,11 @@ static void test_agreement(void **state) {
 static void test_names_agree(void **state) {
     (void)state;
     static const char form[] =
-        "Ticket %s from %s: the office printer keeps jamming\n%s reported by email that the office printer "
-        "keeps jamming. Today nobody can say why. On %s, an engineer fitted a new roller and closed "
-        "the gap. According to the contract, this has to be done within a week. After some tests, "
-        "%s fitted a new roller. We told %s by email and closed the ticket. The customer, %s, is "
-        "satisfied.";
+        "Ticket %s from %s: the office printer keeps jamming\n%s reported by email that the office "
+        "printer keeps jamming. Today nobody can say why. On %s, an engineer fitted a new roller "
+        "and closed the gap. According to the contract, this has to be done within a week. After "
+        "some tests, %s fitted a new roller. We told %s by email and closed the ticket. The "
+        "customer, %s, is satisfied.";
     const struct {
         const char *number, *title, *open, *fixed, *engineer, *told, *close;
         bool agree;
