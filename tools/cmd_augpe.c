@@ -81,7 +81,8 @@ static int open_remote(evolving *t) {
                    : CLI_OK;
     const int code = remote_options_read(t->a, REMOTE_ALL, o);
     o->temperature = t->a->v[OPT_AUGPE_TEMP].d;
-    o->n_tokens = t->a->v[OPT_AUGPE_TOKENS].given ? (int)t->a->v[OPT_AUGPE_TOKENS].i : 200;
+    o->n_tokens = t->a->v[OPT_AUGPE_TOKENS].given ? (int)t->a->v[OPT_AUGPE_TOKENS].i
+                                                  : DPI_TOKENS_DEFAULT;
     if (code == CLI_OK && o->temperature > 2)
         return cli_fail(CLI_USAGE, "--temp: found %g, allowed 0.01..2 with --remote",
                         o->temperature);

@@ -429,7 +429,8 @@ static int make_samplers(generating *g, const dpi_model_info *info) {
     if (info->sampling_temp > 0)
         o.tau = info->sampling_temp;
     o.n_vocab = info->n_vocab;
-    o.n_tokens = 200 < info->n_ctx_train / 2 ? 200 : info->n_ctx_train / 2;
+    o.n_tokens = info->n_ctx_train / 2 < DPI_TOKENS_DEFAULT ? info->n_ctx_train / 2
+                                                             : DPI_TOKENS_DEFAULT;
     int code = options_parameters(g->a, &o);
     if (code == CLI_OK && info->sampling_temp > 0 && !g->a->v[OPT_TEMP].given)
         o.tau = info->sampling_temp;

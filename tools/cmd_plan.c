@@ -230,7 +230,7 @@ static int suggest(const args *a) {
         return code;
     if (n_units == 0 || n_texts == 0)
         return cli_fail(CLI_USAGE, "--suggest needs --units N or --records N, and --num");
-    o.n_tokens = a->v[OPT_N_PREDICT].given ? (int32_t)a->v[OPT_N_PREDICT].i : 200;
+    o.n_tokens = a->v[OPT_N_PREDICT].given ? (int32_t)a->v[OPT_N_PREDICT].i : DPI_TOKENS_DEFAULT;
     o.n_vocab = 1 << 18; /* without influence on C */
     if (dpi_suggest(&o, n_units, n_texts, all, &n, &chosen, &err) != DPI_STATUS_OK)
         return cli_fail_option(CLI_USAGE, &err);

@@ -59,7 +59,7 @@ const option_spec option_rows[N_OPTIONS] = {
     [OPT_N_PREDICT] = {.name = "n-predict", .short_name = 'n',
         .commands = GENERATES | CMD_ACCOUNT | CMD_GENERATE,
         .arg = "T", .parameter = "n_tokens", .group = GROUP_OUTPUT,
-        .help = "without it 200, or half the context if that is less"},
+        .help = "without it 256, or half the context if that is less"},
     [OPT_TEMP] = {.name = "temp", .commands = GENERATES | CMD_ACCOUNT | CMD_GENERATE, .arg = "TAU",
         .parameter = "tau", .zero = "the likeliest token, in a plain run", .def = "1",
         .group = GROUP_OUTPUT},

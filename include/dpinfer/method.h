@@ -31,6 +31,9 @@ typedef enum dpi_method {
     /* registry.h describes each of them. */
 } dpi_method;
 
+/* T where nobody says it, or half the context if that is less: a letter of a page is whole. */
+enum { DPI_TOKENS_DEFAULT = 256 };
+
 /* Which two lists of records a guarantee cannot tell apart (dp/PRIVACY.md section 10). */
 typedef enum dpi_adjacency {
     DPI_ADJACENCY_REPLACE_BY_NULL = 0, /* a record, and an empty slot in its place */

@@ -148,12 +148,12 @@ static dpi_status check_options(const dpi_augpe_options *o, dpi_error *err) {
 
 /* The context, and how many tokens of it a text has. */
 static dpi_status settle_context(dpi_augpe_options *o, const dpi_model_info *info, dpi_error *err) {
-    enum { CONTEXT_DEFAULT = 4096, TOKENS_DEFAULT = 200 };
+    enum { CONTEXT_DEFAULT = 4096 };
     int32_t *n_ctx = &o->session.n_ctx;
     if (*n_ctx == 0)
         *n_ctx = info->n_ctx_train < CONTEXT_DEFAULT ? info->n_ctx_train : CONTEXT_DEFAULT;
     if (o->n_tokens == 0)
-        o->n_tokens = TOKENS_DEFAULT < *n_ctx / 2 ? TOKENS_DEFAULT : *n_ctx / 2;
+        o->n_tokens = DPI_TOKENS_DEFAULT < *n_ctx / 2 ? DPI_TOKENS_DEFAULT : *n_ctx / 2;
     return dpi_check_range("n_tokens", o->n_tokens, 1, *n_ctx - 1, err);
 }
 
