@@ -4,14 +4,6 @@
 
 #include "corpus/grammar.h"
 
-typedef struct corpus_example_options {
-    bool heldout;      /* combinations of attributes are those of the held-out split */
-    bool new_names;    /* and names are, so that losses say how well the model copes with names that
-                          it never saw, more than how well it writes */
-    bool no_reference; /* requests alone */
-    corpus_form form;  /* of references and answers */
-} corpus_example_options;
-
 typedef struct corpus_example {
     char user[2 * CORPUS_TEXT_BYTES], assistant[CORPUS_TEXT_BYTES];
 } corpus_example;
@@ -21,8 +13,12 @@ typedef struct corpus_example {
  * words; those attributes come from the flat law or from random ones, so that only the reference
  * tells what to write. In 1 of 8 of these, some attributes of the answer differ, so that the
  * model goes on with what it wrote when the reference says something else. Half of the requests
- * name no domain. The private law is never used. */
-void corpus_example_make(const corpus_example_options *options, uint64_t *rng,
+ * name no domain. The private law is never used.
+ *
+ * heldout: the combinations of attributes are those of the held-out split. new_names: the names
+ * are, so that losses say how well the model copes with names that it never saw, more than how well
+ * it writes. form: of references and answers. */
+void corpus_example_make(bool heldout, bool new_names, corpus_form form, uint64_t *rng,
                          corpus_example *example);
 
 #endif

@@ -11,7 +11,7 @@
 
 typedef struct options {
     const char *domain, *law, *split, *out, *dir, *attributes;
-    bool new_names, no_reference;
+    bool new_names;
     corpus_form form;
     long n;
     uint64_t seed;
@@ -24,7 +24,6 @@ static void usage(FILE *to) {
           "  examples  training examples: {\"user\": ..., \"assistant\": ...} in JSON lines\n"
           "            [--new-names]: with names that no training example has\n"
           "            [--form document|repeating|jumbled]: the last two name things more often\n"
-          "            [--no-reference]: requests for a document alone\n"
           "  text      prompts and documents as plain text, to train a tokenizer on\n"
           "  read      [FILE]: domain, attributes, well-formedness, agreement of JSON lines with "
           "\"text\"\n"
@@ -54,7 +53,7 @@ static int parse(int argc, char **argv, options *o) {
         {"domain", 1, NULL, 'd'}, {"law", 1, NULL, 'l'},        {"split", 1, NULL, 's'},
         {"seed", 1, NULL, 'r'},   {"dir", 1, NULL, 'D'},        {"attributes", 1, NULL, 'a'},
         {"out", 1, NULL, 'o'},    {"count", 1, NULL, 'n'},      {"new-names", 0, NULL, 'N'},
-        {"form", 1, NULL, 'f'},   {"no-reference", 0, NULL, 'Q'}, {NULL, 0, NULL, 0}};
+        {"form", 1, NULL, 'f'}, {NULL, 0, NULL, 0}};
     *o = (options){.domain = "", .law = "public", .split = "train", .n = 1, .seed = 1};
     for (int c; (c = getopt_long(argc, argv, "n:o:", longs, NULL)) != -1;) {
         char *end = NULL;
@@ -66,7 +65,6 @@ static int parse(int argc, char **argv, options *o) {
         case 'a': o->attributes = optarg; break;
         case 'o': o->out = optarg; break;
         case 'N': o->new_names = true; break;
-        case 'Q': o->no_reference = true; break;
         case 'f':
             if (parse_form(optarg, &o->form) != 0)
                 return fail("--form: allowed are document, repeating and jumbled, found", optarg);
@@ -159,14 +157,11 @@ static int run_make(const options *o, FILE *out) {
 }
 
 static int run_examples(const options *o, FILE *out) {
-    corpus_example_options made = {.heldout = strcmp(o->split, "heldout") == 0,
-                                   .new_names = o->new_names,
-                                   .no_reference = o->no_reference,
-                                   .form = o->form};
+    bool heldout = strcmp(o->split, "heldout") == 0;
     uint64_t rng = stream_of(o, 1000);
     for (long i = 0; i < o->n; i++) {
         corpus_example e;
-        corpus_example_make(&made, &rng, &e);
+        corpus_example_make(heldout, o->new_names, o->form, &rng, &e);
         if (print_json(json_pack("{s:s,s:s}", "user", e.user, "assistant", e.assistant), out) != 0)
             return 1;
     }
@@ -174,11 +169,10 @@ static int run_examples(const options *o, FILE *out) {
 }
 
 static int run_text(const options *o, FILE *out) {
-    const corpus_example_options made = {.form = CORPUS_DOCUMENT};
     uint64_t rng = stream_of(o, 2000);
     for (long i = 0; i < o->n; i++) {
         corpus_example e;
-        corpus_example_make(&made, &rng, &e);
+        corpus_example_make(false, false, CORPUS_DOCUMENT, &rng, &e);
         if (fprintf(out, "%s\n%s\n", e.user, e.assistant) < 0)
             return fail("cannot write", strerror(errno));
     }

@@ -435,11 +435,10 @@ static void test_examples(void **state) {
     enum { N = 300 };
     uint64_t rng = 77;
     int32_t n_reference = 0, n_same = 0, n_values = 0, n_unnamed = 0;
-    corpus_example_options made = {.form = CORPUS_DOCUMENT};
     for (int32_t i = 0; i < N; i++) {
         corpus_example e;
         corpus_reading answer, reference;
-        corpus_example_make(&made, &rng, &e);
+        corpus_example_make(false, false, CORPUS_DOCUMENT, &rng, &e);
         read_text(e.assistant, &answer);
         assert_true(answer.well_formed);
         n_unnamed += strstr(e.user, DPI_CHAT_TASK) != NULL;
@@ -464,24 +463,17 @@ static void test_examples(void **state) {
     assert_in_range(n_reference, N * 6 / 10, N * 8 / 10);
     assert_in_range(n_unnamed, N * 4 / 10, N * 6 / 10);
     assert_true(n_same > n_values * 9 / 10 && n_same < n_values);
-    made.no_reference = true;
-    for (int32_t i = 0; i < N; i++) {
-        corpus_example e;
-        corpus_example_make(&made, &rng, &e);
-        assert_null(strstr(e.user, "The document ends here."));
-    }
 }
 
 /* A seed determines every byte; another gives other documents. */
 static void test_deterministic(void **state) {
     (void)state;
-    const corpus_example_options made = {.form = CORPUS_DOCUMENT};
     corpus_example a, b, c;
     uint64_t one = 1, same = 1, other = 2;
     for (int32_t i = 0; i < 20; i++) {
-        corpus_example_make(&made, &one, &a);
-        corpus_example_make(&made, &same, &b);
-        corpus_example_make(&made, &other, &c);
+        corpus_example_make(false, false, CORPUS_DOCUMENT, &one, &a);
+        corpus_example_make(false, false, CORPUS_DOCUMENT, &same, &b);
+        corpus_example_make(false, false, CORPUS_DOCUMENT, &other, &c);
         assert_string_equal(a.user, b.user);
         assert_string_equal(a.assistant, b.assistant);
         assert_string_not_equal(a.assistant, c.assistant);
