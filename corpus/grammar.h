@@ -123,11 +123,12 @@ enum { CORPUS_TEXT_BYTES = 4096 };
  * the grammar uses and does not define. */
 const char *corpus_write(const corpus_domain *d, const int8_t *values, bool heldout,
                          uint64_t *rng, char *text);
-/* What a model learns to keep names and facts from; the first is corpus_write.
+/* Forms of training texts. The last two teach a model to keep names and facts.
  *
- * Repeating: of eight documents the first with the most names and attributes that it mentions more
- * than once. Jumbled: a title and 18 sentences of the domain in any order, no row twice, at least
- * every second one with a name: no document, but one that mentions each name several times. */
+ * Document: as corpus_write. Repeating: eight documents are written, and the one that mentions the
+ * most names and attributes more than once is kept, the first of several. Jumbled: a title and 18
+ * sentences of the domain in any order, no row twice, every second one from a row with a {pool}. It
+ * is no document, but half of its names and more stand in it more than once. */
 typedef enum corpus_form { CORPUS_DOCUMENT, CORPUS_REPEATING, CORPUS_JUMBLED } corpus_form;
 const char *corpus_write_as(corpus_form form, const corpus_domain *d, const int8_t *values,
                             bool heldout, uint64_t *rng, char *text);

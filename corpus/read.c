@@ -240,8 +240,8 @@ static bool is_same_text(corpus_range a, corpus_range b) {
     return a.end - a.p == b.end - b.p && memcmp(a.p, b.p, (size_t)(a.end - a.p)) == 0;
 }
 
-/* False if a name of *found is another than the earliest of the same slot in `known`, whose first
- * *n_known names those of the sentence join. */
+/* False if a name of *found differs from the earlier one of its slot in `known`. Names of new slots
+ * are added to `known`. */
 static bool is_known(const names *found, name *known, int32_t *n_known) {
     bool same = true;
     for (int32_t i = 0; i < found->n; i++) {

@@ -172,18 +172,21 @@ static draft write_repeating(const corpus_domain *d, const int8_t *values, bool 
         draft w = write_document(d, values, heldout, rng, other);
         if (count_repeated(&w) > count_repeated(&best)) {
             strcpy(text, other);
+            w.text = text;
             best = w;
         }
     }
     return best;
 }
 
-/* A row of a sentence has a {pool} in it. */
+/* A row of a sentence has a {pool} in it, if only in an optional part. */
 static bool has_name(const char *frame) {
     int32_t copy;
-    for (const char *p = frame; (p = strchr(p, '{')) != NULL; p++)
-        if (corpus_pool_find(p + 1, strcspn(p + 1, "}"), &copy))
+    for (const char *p = frame; (p = strchr(p, '{')) != NULL;) {
+        p += 1 + (p[1] == '^');
+        if (corpus_pool_find(p, strcspn(p, "}"), &copy))
             return true;
+    }
     return false;
 }
 

@@ -31,7 +31,7 @@ typedef enum dpi_method {
     /* registry.h describes each of them. */
 } dpi_method;
 
-/* T where nobody says it, or half the context if that is less: a letter of a page is whole. */
+/* T where nobody says it, or half the context if that is less: most letters of a page fit. */
 enum { DPI_TOKENS_DEFAULT = 256 };
 
 /* Which two lists of records a guarantee cannot tell apart (dp/PRIVACY.md section 10). */

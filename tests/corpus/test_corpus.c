@@ -246,7 +246,7 @@ static void test_names_agree(void **state) {
         {"4711", "Delta Harbor", "Leo Voss of Delta Harbor", "Friday", "Clara Novak", "Leo Voss",
          "Delta Harbor", true},
         {"8", "Delta Harbor", "Leo Voss of Helix Foods", "Friday", "Clara Novak", "Leo Voss",
-         "Helix Foods", true}, /* ticket 8 is no title of the grammar, nor is what it names */
+         "Helix Foods", true}, /* 8 is no {number}: the title and its company do not count */
         {"4711", "Delta Harbor", "Leo Voss of Helix Foods", "Friday", "Clara Novak", "Leo Voss",
          "Helix Foods", false},
         {"4711", "Delta Harbor", "Leo Voss of Delta Harbor", "Friday", "Clara Novak", "Leo Voss",
@@ -280,14 +280,11 @@ static int32_t count_companies(const char *text) {
     return n;
 }
 
-static void test_forms(void **state) {
-    (void)state;
-    enum { N = 200 };
-    const corpus_domain *d = &corpus_ticket;
+/* 200 documents of each form; adds how many companies stand more than once in them. */
+static void check_forms(const corpus_domain *d, int32_t n_companies[3]) {
     corpus_law law = corpus_law_of(d, CORPUS_PUBLIC);
-    int32_t n_companies[3] = {0};
     uint64_t rng = 9;
-    for (int32_t i = 0; i < N; i++) {
+    for (int32_t i = 0; i < 200; i++) {
         int8_t values[CORPUS_ATTRIBUTES];
         corpus_draw(d, &law, false, &rng, values);
         for (corpus_form form = CORPUS_DOCUMENT; form <= CORPUS_JUMBLED; form++) {
@@ -295,6 +292,7 @@ static void test_forms(void **state) {
             corpus_reading r;
             assert_null(corpus_write_as(form, d, values, false, &rng, text));
             read_text(text, &r);
+            assert_ptr_equal(corpus_domains[r.domain], d);
             assert_int_equal(r.n_recognised, r.n_sentences);
             assert_true(r.names_agree);
             assert_int_equal(r.well_formed, form != CORPUS_JUMBLED);
@@ -302,9 +300,19 @@ static void test_forms(void **state) {
             n_companies[form] += count_companies(text);
         }
     }
-    assert_in_range(n_companies[CORPUS_DOCUMENT], 1, N / 2);
-    assert_true(n_companies[CORPUS_REPEATING] > n_companies[CORPUS_DOCUMENT]);
-    assert_in_range(n_companies[CORPUS_JUMBLED], 9 * N / 10, N);
+}
+
+static void test_forms(void **state) {
+    (void)state;
+    for (int32_t i = 0; i < CORPUS_DOMAINS; i++) {
+        int32_t n_companies[3] = {0};
+        check_forms(corpus_domains[i], n_companies);
+        if (corpus_domains[i] != &corpus_ticket)
+            continue;
+        assert_in_range(n_companies[CORPUS_DOCUMENT], 1, 100);
+        assert_true(n_companies[CORPUS_REPEATING] > n_companies[CORPUS_DOCUMENT]);
+        assert_in_range(n_companies[CORPUS_JUMBLED], 180, 200);
+    }
 }
 
 /* ---- Laws and splits ------------------------------------------------------------------------- */

@@ -61,7 +61,7 @@ run plan "${paced[@]}" --pace-tokens 25; expect_out "C 6.4; without it 3.2 for t
 run plan "$model" --records 100 --rho 0.5 --pace none
 check "a pace that is none buys nothing" test -z "$(grep "pace buys" out)"
 run plan --suggest --units 5000 --num 500 --epsilon 5 --delta 1e-5; expect_rc 0
-expect_out "-B 10 -n 50 --num 500: references are heard in texts of this length"
+expect_out "-B 10 -n 64 --num 500: references are heard in texts of this length"
 check "one is taken" test "$(grep -c '| x |$' out)" -eq 1
 run plan --suggest --records 5000 --num 500 --epsilon 5 --delta 1e-5 --json; expect_rc 0
 expect_out '"factor"'
