@@ -4,13 +4,11 @@
 
 #include <stdint.h>
 
-#include "dpinfer/method.h"
 #include "serve/refusal.h"
 
 enum {
     REQUEST_BYTES_MAX = 1 << 20,  /* of a body */
     REQUEST_TOKENS_MAX = 1 << 20, /* T */
-    REQUEST_TOKENS_DEFAULT = DPI_TOKENS_DEFAULT,
 };
 
 /* What a client may leave out. */
