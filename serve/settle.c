@@ -139,7 +139,7 @@ static bool check_request(const books *b, request *r, settled *s, refusal *why) 
     const int32_t most = b->n_tokens > 0 && b->n_tokens < b->session.n_ctx ? b->n_tokens
                                                                            : b->session.n_ctx - 1;
     if (r->n_tokens == 0)
-        r->n_tokens = DPI_TOKENS_DEFAULT < most / 2 ? DPI_TOKENS_DEFAULT : most / 2;
+        r->n_tokens = dpi_tokens_default(most);
     return r->n_tokens <= most || refuse(why, 400, "max_tokens",
                                          "max_tokens: found %d, allowed 1..%d",
                                          (int)r->n_tokens, (int)most);

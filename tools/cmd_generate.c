@@ -429,8 +429,7 @@ static int make_samplers(generating *g, const dpi_model_info *info) {
     if (info->sampling_temp > 0)
         o.tau = info->sampling_temp;
     o.n_vocab = info->n_vocab;
-    o.n_tokens = info->n_ctx_train / 2 < DPI_TOKENS_DEFAULT ? info->n_ctx_train / 2
-                                                             : DPI_TOKENS_DEFAULT;
+    o.n_tokens = dpi_tokens_default(info->n_ctx_train);
     int code = options_parameters(g->a, &o);
     if (code == CLI_OK && info->sampling_temp > 0 && !g->a->v[OPT_TEMP].given)
         o.tau = info->sampling_temp;

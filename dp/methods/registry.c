@@ -80,6 +80,10 @@ dpi_status dpi_method_defaults(int32_t id, dpi_sampler_options *options, dpi_err
     return DPI_STATUS_OK;
 }
 
+int32_t dpi_tokens_default(int32_t n_ctx) {
+    return n_ctx / 2 < DPI_TOKENS_DEFAULT ? n_ctx / 2 : DPI_TOKENS_DEFAULT;
+}
+
 /* ---- What options come to ------------------------------------------------------------------- */
 
 int32_t dpi_method_facts(const dpi_sampler_options *options, const dpi_sampler_plan *plan,

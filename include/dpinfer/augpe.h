@@ -72,7 +72,7 @@ typedef struct dpi_augpe_options {
     double change;        /* (0, 1]: BLANKS: the share of words that become blanks; CONTINUE: that
                              of the text that is written anew, about; default .5 */
     /* The model's texts. */
-    int32_t n_tokens; /* T; 0 (default): DPI_TOKENS_DEFAULT, or half the context if less */
+    int32_t n_tokens; /* T; 0 (default): dpi_tokens_default() of the context */
     int32_t top_k;    /* likeliest tokens that are drawn from; 0: all; default 100 */
     double tau;       /* temperature, 0.01..100; default 1 */
     dpi_prompt_options prompts; /* the public prompt writes the first candidates; the private one

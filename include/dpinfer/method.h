@@ -31,7 +31,7 @@ typedef enum dpi_method {
     /* registry.h describes each of them. */
 } dpi_method;
 
-/* T where nobody says it, or half the context if that is less: most letters of a page fit. */
+/* T where nobody says it, in a context that holds twice as much: most letters of a page fit. */
 enum { DPI_TOKENS_DEFAULT = 256 };
 
 /* Which two lists of records a guarantee cannot tell apart (dp/PRIVACY.md section 10). */

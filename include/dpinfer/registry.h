@@ -108,6 +108,10 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_parameter_parse(const dpi_parameter *param
 DPI_API DPI_MUST_CHECK dpi_status dpi_method_defaults(int32_t id, dpi_sampler_options *options,
                                                       dpi_error *err);
 
+/* T where nobody says it, with n_ctx (>= 2) tokens of context: DPI_TOKENS_DEFAULT, or half the
+ * context if that is less. */
+DPI_API int32_t dpi_tokens_default(int32_t n_ctx);
+
 /* ---- What options come to ------------------------------------------------------------------- */
 
 typedef enum dpi_fact_type {

@@ -46,7 +46,7 @@ typedef struct dpi_release_options {
     int64_t reference;  /* PLAIN: whose prompt is continued, a record from 0; -1 (default): none */
     int32_t batch;      /* B, 1..4096; 0 (default): all records up to 16, else 8 */
     int32_t n_texts;    /* at most one for each batch; 0 (default): one for each, with PLAIN one */
-    int32_t n_tokens;   /* T; 0 (default): DPI_TOKENS_DEFAULT, or half the context if less */
+    int32_t n_tokens;   /* T; 0 (default): dpi_tokens_default() of the context */
     int32_t top_k;      /* at most the vocabulary; 0: all of it; -1 (default): the method's */
     int32_t n_parallel; /* texts that are drawn at a time, 1..4096; decides time and memory alone. 0
                            (default): what processors and memory allow, or 1 if method.random is

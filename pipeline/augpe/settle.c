@@ -153,7 +153,7 @@ static dpi_status settle_context(dpi_augpe_options *o, const dpi_model_info *inf
     if (*n_ctx == 0)
         *n_ctx = info->n_ctx_train < CONTEXT_DEFAULT ? info->n_ctx_train : CONTEXT_DEFAULT;
     if (o->n_tokens == 0)
-        o->n_tokens = DPI_TOKENS_DEFAULT < *n_ctx / 2 ? DPI_TOKENS_DEFAULT : *n_ctx / 2;
+        o->n_tokens = dpi_tokens_default(*n_ctx);
     return dpi_check_range("n_tokens", o->n_tokens, 1, *n_ctx - 1, err);
 }
 

@@ -314,7 +314,7 @@ static dpi_status settle_lengths(dpi_release *r, dpi_error *err) {
             r->info.n_ctx_train < DEFAULT_CTX_MOST ? r->info.n_ctx_train : DEFAULT_CTX_MOST;
     const int32_t n_ctx = o->session.n_ctx;
     if (o->n_tokens == 0)
-        o->n_tokens = n_ctx / 2 < DPI_TOKENS_DEFAULT ? n_ctx / 2 : DPI_TOKENS_DEFAULT;
+        o->n_tokens = dpi_tokens_default(n_ctx);
     if (o->n_tokens >= n_ctx || o->n_tokens < 1)
         return dpi_fail(err, DPI_STATUS_ARG,
                         "n_tokens: found '%d', allowed 1..%d with a context of %d tokens",

@@ -235,32 +235,32 @@ static void test_names_agree(void **state) {
     (void)state;
     static const char form[] =
         "Ticket %s from %s: the office printer keeps jamming\n%s reported by email that the office "
-        "printer keeps jamming. Today nobody can say why. On %s, an engineer fitted a new roller "
-        "and closed the gap. According to the contract, this has to be done within a week. After "
-        "some tests, %s fitted a new roller. We told %s by email and closed the ticket. The "
+        "printer keeps jamming. Today nobody can say why. On Friday, an engineer fitted a new "
+        "roller and closed the gap. According to the contract, this has to be done within a week. "
+        "After some tests, %s fitted a new roller. We told %s by email and closed the ticket. The "
         "customer, %s, is satisfied.";
     const struct {
-        const char *number, *title, *open, *fixed, *engineer, *told, *close;
+        const char *number, *title, *open, *engineer, *told, *close;
         bool agree;
     } cases[] = {
-        {"4711", "Delta Harbor", "Leo Voss of Delta Harbor", "Friday", "Clara Novak", "Leo Voss",
+        {"4711", "Delta Harbor", "Leo Voss of Delta Harbor", "Clara Novak", "Leo Voss",
          "Delta Harbor", true},
-        {"8", "Delta Harbor", "Leo Voss of Helix Foods", "Friday", "Clara Novak", "Leo Voss",
+        {"8", "Delta Harbor", "Leo Voss of Helix Foods", "Clara Novak", "Leo Voss",
          "Helix Foods", true}, /* 8 is no {number}: the title and its company do not count */
-        {"4711", "Delta Harbor", "Leo Voss of Helix Foods", "Friday", "Clara Novak", "Leo Voss",
+        {"4711", "Delta Harbor", "Leo Voss of Helix Foods", "Clara Novak", "Leo Voss",
          "Helix Foods", false},
-        {"4711", "Delta Harbor", "Leo Voss of Delta Harbor", "Friday", "Clara Novak", "Leo Voss",
+        {"4711", "Delta Harbor", "Leo Voss of Delta Harbor", "Clara Novak", "Leo Voss",
          "Helix Foods", false},
-        {"4711", "Delta Harbor", "Leo Voss of Delta Harbor", "Friday", "Clara Novak", "Leo Novak",
+        {"4711", "Delta Harbor", "Leo Voss of Delta Harbor", "Clara Novak", "Leo Novak",
          "Delta Harbor", false},
-        {"4711", "Delta Harbor", "Leo Voss of Delta Harbor", "Friday", "Clara Voss", "Clara Voss",
+        {"4711", "Delta Harbor", "Leo Voss of Delta Harbor", "Clara Voss", "Clara Voss",
          "Delta Harbor", false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[CORPUS_TEXT_BYTES];
         corpus_reading r;
         snprintf(text, sizeof text, form, cases[i].number, cases[i].title, cases[i].open,
-                 cases[i].fixed, cases[i].engineer, cases[i].told, cases[i].close);
+                 cases[i].engineer, cases[i].told, cases[i].close);
         read_text(text, &r);
         assert_int_equal(r.names_agree, cases[i].agree);
     }

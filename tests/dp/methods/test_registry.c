@@ -266,6 +266,9 @@ static void test_sampler(void **state) {
     }
     assert_error(dpi_method_defaults(dpi_method_count(), &(dpi_sampler_options){0}, &err),
                  DPI_STATUS_ARG, &err, "method is");
+    assert_int_equal(dpi_tokens_default(4096), 256);
+    assert_int_equal(dpi_tokens_default(511), 255);
+    assert_int_equal(dpi_tokens_default(2), 1);
     dpi_sampler_options o, made = {0};
     dpi_sampler_options_init(&o);
     made.struct_size = sizeof made;
