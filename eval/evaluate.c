@@ -14,6 +14,7 @@
 #include "eval/grams.h"
 #include "eval/measure_copies.h"
 #include "eval/measure_members.h"
+#include "eval/measure_structure.h"
 #include "eval/perturbed.h"
 #include "eval/pii.h"
 #include "eval/values.h"
@@ -191,34 +192,6 @@ static dpi_status measure_pii(evaluation *e, const eval_sources *s, dpi_error *e
     return status;
 }
 
-/* ---- Form ------------------------------------------------------------------------------------ */
-
-/* Nothing where no text is JSON and there is no grammar. */
-static dpi_status measure_structure(evaluation *e, const eval_sources *s, dpi_error *err) {
-    eval_structure *x = &e->structure;
-    /* A text that is empty is of no form. */
-    const int32_t n[2] = {s->synthetic->n + s->synthetic->n_null, s->real->n + s->real->n_null};
-    EVAL_TRY(eval_find_structure(s->synthetic, s->real, s->grammar, x, err));
-    e->has_structure = s->grammar || x->n_objects[0] > 0 || x->n_objects[1] > 0 || x->n_arrays > 0;
-    if (!e->has_structure)
-        return DPI_STATUS_OK;
-    if (s->grammar) {
-        EVAL_TRY(eval_add_share(e, "structure", "accepted", "texts that the grammar accepts",
-                                x->n_accepted[0], n[0], err));
-        EVAL_TRY(eval_add_share(e, "structure", "accepted_real", "the same of real texts",
-                                x->n_accepted[1], n[1], err));
-    }
-    EVAL_TRY(eval_add_share(e, "structure", "json_valid", "texts that are JSON", x->n_json[0], n[0],
-                            err));
-    EVAL_TRY(eval_add_share(e, "structure", "json_valid_real", "the same of real texts",
-                            x->n_json[1], n[1], err));
-    if (x->n_fields > 0) {
-        eval_add(e, "structure", "n_fields", "fields of their objects", x->n_fields);
-        eval_add(e, "structure", "field_tv_mean", "total variation of a field, mean", x->tv_mean);
-    }
-    return DPI_STATUS_OK;
-}
-
 /* ---- A classifier ---------------------------------------------------------------------------- */
 
 /* Too few labels are no failure: the metric is left out. */
@@ -337,6 +310,8 @@ dpi_status evaluate_features(const eval_vectors *synthetic, const eval_vectors *
     e->n_real = real->n;
     add_over_seeds(e, "mauve", "MAUVE, mean over seeds of k-means (95 % over the seeds)",
                    e->mauve.mauve, e->mauve.deviation);
+    eval_add(e, "mauve", "mauve_deviation", "its standard deviation over the seeds",
+             e->mauve.deviation);
     add_over_seeds(e, "frontier_integral", "frontier integral", e->mauve.integral,
                    e->mauve.integral_deviation);
     eval_add(e, "mauve", "n_clusters", "clusters", e->mauve.n_clusters);
@@ -451,7 +426,7 @@ dpi_status evaluate(const eval_sources *s, evaluation *e, dpi_error *err) {
     EVAL_TRY(eval_measure_copies(e, s, err));
     EVAL_TRY(eval_measure_members(e, s, err));
     EVAL_TRY(measure_pii(e, s, err));
-    EVAL_TRY(measure_structure(e, s, err));
+    EVAL_TRY(eval_measure_structure(e, s, err));
     EVAL_TRY(eval_measure_attributes(e, s, err));
     EVAL_TRY(measure_classifier(e, s, err));
     return measure_model(e, s, err);

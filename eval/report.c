@@ -40,6 +40,14 @@ static void print_model(const evaluation *e, const char *before, const char *beh
     fputs(behind, f);
 }
 
+/* Scores of other settings do not compare. */
+static void print_settings(const evaluation *e, FILE *f) {
+    fprintf(f, "MAUVE: c = %g, %d weights, %d clusters, %d dimensions, %d seeds from %" PRIu64
+               " (deviation %.3g), 5 starts, 500 rounds. Scores of other settings do not compare.",
+            e->settings.scaling, MAUVE_WEIGHTS, (int)e->mauve.n_clusters, (int)e->mauve.n_dims,
+            (int)e->mauve.n_seeds, e->settings.seed, e->mauve.deviation);
+}
+
 static bool has_lengths(const evaluation *e) { return !e->is_released && e->words_in_bin > 0; }
 
 static bool has_interval(const eval_value *v) { return !isnan(v->low); }
@@ -66,9 +74,32 @@ static void print_text(const evaluation *e, bool is_public, FILE *f) {
         fprintf(f, "   %s\n", v->label);
     }
     fields_print_text(&e->structure, f);
+    if (!e->has_mauve)
+        return;
+    fputc('\n', f);
+    print_settings(e, f);
+    fputc('\n', f);
 }
 
-/* What the plots show, but for the map, which has more than a number for a key. */
+/* The features' first two components: a row for each text and component. */
+static void print_csv_map(const evaluation *e, FILE *f) {
+    for (int32_t i = 0; i < e->n_synthetic + e->n_real; i++)
+        for (int32_t c = 0; c < 2; c++)
+            fprintf(f, "map:%s:%d:%c,%.17g,,\n", i < e->n_synthetic ? "synthetic" : "real",
+                    (int)(i < e->n_synthetic ? i : i - e->n_synthetic), "xy"[c],
+                    e->map[2 * i + c]);
+}
+
+/* How MAUVE was computed. */
+static void print_csv_settings(const evaluation *e, FILE *f) {
+    for (int32_t i = 0; i < e->mauve.n_seeds; i++)
+        fprintf(f, "mauve_seeds:%" PRIu64 ",%.17g,,\n", e->settings.seed + (uint64_t)i,
+                e->mauve.of_seed[i]);
+    fprintf(f, "settings:scaling,%.17g,,\nsettings:n_weights,%d,,\nsettings:n_starts,5,,\n"
+               "settings:n_rounds,500,,\n", e->settings.scaling, MAUVE_WEIGHTS);
+}
+
+/* What the plots show. */
 static void print_csv_points(const evaluation *e, FILE *f) {
     static const char *const sides[] = {"synthetic", "real"};
     static const char *const rocs[] = {"membership", "canary"};
@@ -80,6 +111,8 @@ static void print_csv_points(const evaluation *e, FILE *f) {
                     (int)((b + 1) * e->words_in_bin - 1), (int)e->lengths[k][b]);
     for (int32_t i = 0; i < MAUVE_WEIGHTS + 2 && e->has_mauve; i++)
         fprintf(f, "mauve_curve:%.17g,%.17g,,\n", e->mauve.x[i], e->mauve.y[i]);
+    if (e->map)
+        print_csv_map(e, f);
     for (int32_t k = 0; k < 2; k++)
         for (int32_t i = 0; i < EVAL_ROC_POINTS && has[k]; i++)
             fprintf(f, "%s_roc:%.17g,%.17g,,\n", rocs[k], ranking[k]->roc_fpr[i],
@@ -102,6 +135,8 @@ static void print_csv(const evaluation *e, bool is_public, FILE *f) {
         else
             fputs(",\n", f);
     }
+    if (e->has_mauve)
+        print_csv_settings(e, f);
     print_csv_points(e, f);
     fields_print_csv(&e->structure, f);
 }
@@ -264,12 +299,11 @@ static void print_html(const evaluation *e, bool is_public, FILE *f) {
     fputs("</div>\n", f);
     print_rows(e, f);
     fields_print_html(&e->structure, f);
-    if (e->has_mauve)
-        fprintf(f, "<p>MAUVE: c = %g, %d weights, %d clusters, %d dimensions, %d seeds from "
-                   "%" PRIu64 ", 5 starts, 500 rounds. Scores of other settings do not "
-                   "compare.</p>\n",
-                e->settings.scaling, MAUVE_WEIGHTS, (int)e->mauve.n_clusters,
-                (int)e->mauve.n_dims, (int)e->mauve.n_seeds, e->settings.seed);
+    if (e->has_mauve) {
+        fputs("<p>", f);
+        print_settings(e, f);
+        fputs("</p>\n", f);
+    }
     fputs("</body></html>\n", f);
 }
 

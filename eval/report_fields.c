@@ -13,6 +13,8 @@ static int64_t high_of(const eval_field *x, int32_t bin) {
     return x->count[1][bin] > -x->noise ? x->count[1][bin] + x->noise : 0;
 }
 
+static bool has_interval(const eval_field *x) { return !isnan(x->tv_low); }
+
 static const char *const kinds[EVAL_FIELD_KINDS] = {"values", "numbers", "words"};
 
 /* ---- Text and CSV ---------------------------------------------------------------------------- */
@@ -44,15 +46,20 @@ static void print_counts(const eval_field *x, FILE *f) {
 
 void fields_print_text(const eval_structure *s, FILE *f) {
     if (s->n_fields > 0 && !s->field[0].is_released)
-        fputs("\nfields\n  total variation, share of synthetic texts with it, of real ones, name\n",
-              f);
+        fputs("\nfields\n  total variation, its 95 %, share of synthetic texts with it, of real "
+              "ones, name\n", f);
     for (int32_t i = 0; i < s->n_fields; i++) {
         const eval_field *x = &s->field[i];
         if (x->is_released) {
             print_counts(x, f);
             continue;
         }
-        fprintf(f, "  %-12.6g %8.4g   %8.4g   ", x->tv, x->present[0], x->present[1]);
+        fprintf(f, "  %-12.6g", x->tv);
+        if (has_interval(x))
+            fprintf(f, " %8.4g ..%8.4g", x->tv_low, x->tv_high);
+        else
+            fprintf(f, "%20s", "");
+        fprintf(f, "   %8.4g   %8.4g   ", x->present[0], x->present[1]);
         report_put_plain(x->name, f);
         fputc('\n', f);
     }
@@ -98,7 +105,11 @@ void fields_print_csv(const eval_structure *s, FILE *f) {
             continue;
         }
         put_key("field_tv", s->field[i].name, NULL, f);
-        fprintf(f, ",%.17g,,\n", s->field[i].tv);
+        fprintf(f, ",%.17g,", s->field[i].tv);
+        if (has_interval(&s->field[i]))
+            fprintf(f, "%.17g,%.17g\n", s->field[i].tv_low, s->field[i].tv_high);
+        else
+            fputs(",\n", f);
     }
 }
 
@@ -117,8 +128,7 @@ static bool add_counts(json_t *object, const eval_field *x) {
     ok &= json_object_set_new(object, "count_real_intervals", intervals) == 0;
     ok &= json_object_set_new(object, "count_synthetic", synthetic) == 0;
     if (x->has_synthetic)
-        return ok && json_object_set_new(object, "tv_interval",
-                                         json_pack("[f, f]", x->tv_low, x->tv_high)) == 0;
+        return ok;
     for (size_t i = 0; i < 3; i++)
         ok &= json_object_del(object, (const char *[]){"tv", "synthetic", "count_synthetic"}[i]) ==
               0;
@@ -135,7 +145,13 @@ static json_t *json_of_field(const eval_field *x) {
     json_t *object = json_pack("{s:s, s:f, s:f, s:f, s:o, s:o, s:o}", "kind", kinds[x->kind], "tv",
                                x->tv, "present", x->present[0], "present_real", x->present[1],
                                "bins", bins, "synthetic", share[0], "real", share[1]);
-    if (object && x->is_released && !add_counts(object, x)) {
+    bool ok = object;
+    if (ok && has_interval(x) && (!x->is_released || x->has_synthetic))
+        ok = json_object_set_new(object, "tv_interval",
+                                 json_pack("[f, f]", x->tv_low, x->tv_high)) == 0;
+    if (ok && x->is_released)
+        ok = add_counts(object, x);
+    if (object && !ok) {
         json_decref(object);
         object = NULL;
     }
@@ -227,18 +243,19 @@ void fields_print_html(const eval_structure *s, FILE *f) {
     if (is_released(s))
         return;
     fputs("<h2>fields</h2>\n<div class=\"wide\"><table><tr><th>field</th>"
-          "<th class=\"n\">total variation</th><th class=\"n\">synthetic texts with it</th>"
-          "<th class=\"n\">real texts with it</th>"
+          "<th class=\"n\">total variation</th><th class=\"n\">95 %</th>"
+          "<th class=\"n\">synthetic texts with it</th><th class=\"n\">real texts with it</th>"
           "<th>what it holds, and how often</th></tr>\n",
           f);
     for (int32_t i = 0; i < s->n_fields; i++) {
         const eval_field *x = &s->field[i];
         fputs("<tr><td>", f);
         report_put_html(x->name, f);
-        fprintf(f,
-                "</td><td class=\"n\">%.4g</td><td class=\"n\">%.1f %%</td><td class=\"n\">"
-                "%.1f %%</td><td>",
-                x->tv, 100 * x->present[0], 100 * x->present[1]);
+        fprintf(f, "</td><td class=\"n\">%.4g</td><td class=\"n\">", x->tv);
+        if (has_interval(x))
+            fprintf(f, "%.4g to %.4g", x->tv_low, x->tv_high);
+        fprintf(f, "</td><td class=\"n\">%.1f %%</td><td class=\"n\">%.1f %%</td><td>",
+                100 * x->present[0], 100 * x->present[1]);
         plot_field(x, f);
         fputs("<br><small>", f);
         report_put_html(x->n_bins > 0 ? x->bin[0] : "", f);

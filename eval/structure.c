@@ -17,7 +17,7 @@ enum { DEPTH_MAX = 16, SEEN_MAX = 1 << 24, NAME_BYTES = 256, BIN_BYTES = 64 };
 typedef struct seen {
     char *name, *value; /* value: as text; of a number NULL */
     double number;
-    int32_t set;
+    int32_t set, object; /* of the set's objects, which one */
 } seen;
 
 typedef struct all_seen {
@@ -49,7 +49,12 @@ static void end_whole(char *text, int n_bytes, size_t size) {
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-static dpi_status add_seen(all_seen *a, int32_t set, const char *name, const char *value,
+/* The set that is being read, and the object. */
+typedef struct place {
+    int32_t set, object;
+} place;
+
+static dpi_status add_seen(all_seen *a, place at, const char *name, const char *value,
                            double number, dpi_error *err) {
     if (a->n == SEEN_MAX)
         return eval_fail(err, DPI_STATUS_LIMIT, "fields of all texts: more than %d", SEEN_MAX);
@@ -62,22 +67,21 @@ static dpi_status add_seen(all_seen *a, int32_t set, const char *name, const cha
         a->capacity = capacity;
     }
     seen *s = &a->at[a->n++];
-    *s = (seen){
-        .name = copy(name), .value = value ? copy(value) : NULL, .number = number, .set = set};
+    *s = (seen){copy(name), value ? copy(value) : NULL, number, at.set, at.object};
     return s->name && (s->value || !value) ? DPI_STATUS_OK : no_memory(err);
 }
 
 /* One value that is no object with fields. */
-static dpi_status add_value(all_seen *a, int32_t set, const char *name, const json_t *value,
+static dpi_status add_value(all_seen *a, place at, const char *name, const json_t *value,
                             dpi_error *err) {
     char list[NAME_BYTES + 2];
     if (json_is_number(value))
-        return add_seen(a, set, name, NULL, json_number_value(value), err);
+        return add_seen(a, at, name, NULL, json_number_value(value), err);
     if (json_is_array(value)) {
         snprintf(list, sizeof list, "%s[]", name);
-        return add_seen(a, set, list, NULL, (double)json_array_size(value), err);
+        return add_seen(a, at, list, NULL, (double)json_array_size(value), err);
     }
-    return add_seen(a, set, name,
+    return add_seen(a, at, name,
                     json_is_string(value)  ? json_string_value(value)
                     : json_is_true(value)  ? "true"
                     : json_is_false(value) ? "false"
@@ -87,7 +91,7 @@ static dpi_status add_value(all_seen *a, int32_t set, const char *name, const js
 }
 
 /* To DEPTH_MAX. */
-static dpi_status add_object(all_seen *a, int32_t set, const char *outer, const json_t *object,
+static dpi_status add_object(all_seen *a, place at, const char *outer, const json_t *object,
                              int32_t depth, dpi_error *err) {
     const char *key;
     json_t *value;
@@ -96,9 +100,9 @@ static dpi_status add_object(all_seen *a, int32_t set, const char *outer, const 
         end_whole(name, snprintf(name, sizeof name, "%s%s%s", outer, outer[0] ? "." : "", key),
                   sizeof name);
         if (json_is_object(value) && json_object_size(value) > 0 && depth < DEPTH_MAX)
-            EVAL_TRY(add_object(a, set, name, value, depth + 1, err));
+            EVAL_TRY(add_object(a, at, name, value, depth + 1, err));
         else
-            EVAL_TRY(add_value(a, set, name, value, err));
+            EVAL_TRY(add_value(a, at, name, value, err));
     }
     return DPI_STATUS_OK;
 }
@@ -118,8 +122,7 @@ static dpi_status read_text(const eval_text *t, int32_t set, const dpi_grammar *
     s->n_json[set]++;
     s->n_arrays += json_is_array(json);
     if (json_is_object(json)) {
-        s->n_objects[set]++;
-        status = add_object(a, set, "", json, 1, err);
+        status = add_object(a, (place){set, s->n_objects[set]++}, "", json, 1, err);
     }
     json_decref(json);
     return status;
@@ -176,9 +179,16 @@ static int compare_counted(const void *a, const void *b) {
     return p != q ? (p < q) - (p > q) : (x->value > y->value) - (x->value < y->value);
 }
 
+/* Where a field's cells of each set are. */
+typedef struct cells {
+    int32_t *of[2];
+} cells;
+
+static void set_cell(cells *c, const seen *s, int32_t cell) { c->of[s->set][s->object] = cell + 1; }
+
 /* seen [n] of one field, sorted: a bin for each value. */
 static dpi_status fill_values(eval_field *f, const seen *s, size_t n, size_t n_values,
-                              const double each[2], dpi_error *err) {
+                              const double each[2], cells *c, dpi_error *err) {
     counted *value = dpi_private_malloc(n_values * sizeof *value);
     size_t k = 0;
     bool ok = value;
@@ -186,13 +196,14 @@ static dpi_status fill_values(eval_field *f, const seen *s, size_t n, size_t n_v
         if (i == 0 || !is_same_value(&s[i], &s[i - 1]))
             value[k++] = (counted){.value = &s[i]};
         value[k - 1].share[s[i].set] += each[s[i].set];
+        set_cell(c, &s[i], (int32_t)k - 1);
     }
+    f->n_cells = (int32_t)k;
     if (ok)
         qsort(value, n_values, sizeof *value, compare_counted);
     for (size_t i = 0; i < n_values && ok; i++) {
         char name[BIN_BYTES];
         name_value(value[i].value, name);
-        f->tv += fabs(value[i].share[0] - value[i].share[1]) / 2;
         ok = add_bin(f, name, value[i].share[0], value[i].share[1]);
     }
     dpi_private_free(value);
@@ -212,7 +223,7 @@ static double number_of(const eval_field *f, const seen *s) {
 
 /* The same, with bins from the least to the largest number. */
 static dpi_status fill_numbers(eval_field *f, const seen *s, size_t n, const double each[2],
-                               dpi_error *err) {
+                               cells *c, dpi_error *err) {
     double least = INFINITY, most = -INFINITY;
     for (size_t i = 0; i < n; i++) {
         least = fmin(least, number_of(f, &s[i]));
@@ -226,21 +237,23 @@ static dpi_status fill_numbers(eval_field *f, const seen *s, size_t n, const dou
             return no_memory(err);
     }
     for (size_t i = 0; i < n; i++) {
-        const double b = width > 0 ? (number_of(f, &s[i]) - least) / width : 0;
-        f->share[s[i].set][b >= EVAL_FIELD_BINS ? EVAL_FIELD_BINS - 1 : (int32_t)b] +=
-            each[s[i].set];
+        const double from_least = width > 0 ? (number_of(f, &s[i]) - least) / width : 0;
+        const int32_t b =
+            from_least >= EVAL_FIELD_BINS ? EVAL_FIELD_BINS - 1 : (int32_t)from_least;
+        f->share[s[i].set][b] += each[s[i].set];
+        set_cell(c, &s[i], b);
     }
-    f->tv += eval_variation(f->share[0], f->share[1], EVAL_FIELD_BINS);
+    f->n_cells = EVAL_FIELD_BINS;
     return DPI_STATUS_OK;
 }
 
 /* One field of seen [n], sorted. */
 static dpi_status fill_field(const eval_structure *st, const seen *s, size_t n, eval_field *f,
-                             dpi_error *err) {
+                             cells *c, dpi_error *err) {
     const double each[2] = {1.0 / (st->n_objects[0] > 0 ? st->n_objects[0] : 1),
                             1.0 / (st->n_objects[1] > 0 ? st->n_objects[1] : 1)};
     size_t n_values = 0, n_numbers = 0;
-    *f = (eval_field){.name = copy(s[0].name)};
+    *f = (eval_field){.name = copy(s[0].name), .tv_low = NAN, .tv_high = NAN};
     if (!f->name)
         return no_memory(err);
     for (size_t i = 0; i < n; i++) {
@@ -248,13 +261,35 @@ static dpi_status fill_field(const eval_structure *st, const seen *s, size_t n, 
         n_numbers += !s[i].value;
         n_values += i == 0 || !is_same_value(&s[i], &s[i - 1]);
     }
-    f->tv = fabs(f->present[0] - f->present[1]) / 2; /* of the texts without it */
     if (n_values > EVAL_FIELD_BINS && n_numbers == n)
         f->kind = EVAL_FIELD_NUMBERS;
     else if (n_values > EVAL_FIELD_BINS && 2 * n_values > n)
         f->kind = EVAL_FIELD_WORDS;
-    return f->kind == EVAL_FIELD_VALUES ? fill_values(f, s, n, n_values, each, err)
-                                        : fill_numbers(f, s, n, each, err);
+    return f->kind == EVAL_FIELD_VALUES ? fill_values(f, s, n, n_values, each, c, err)
+                                        : fill_numbers(f, s, n, each, c, err);
+}
+
+static cells cells_of(const eval_structure *s, int32_t field) {
+    cells c;
+    for (int32_t k = 0; k < 2; k++)
+        c.of[k] = s->cell[k] + (int64_t)field * s->n_objects[k];
+    return c;
+}
+
+double eval_field_variation(const eval_structure *s, int32_t field,
+                            const int32_t *const which[2], double *count) {
+    const cells c = cells_of(s, field);
+    const int32_t n_cells = s->field[field].n_cells + 1;
+    memset(count, 0, 2 * (size_t)n_cells * sizeof *count);
+    for (int32_t k = 0; k < 2; k++) {
+        const int32_t n = s->n_objects[k];
+        double *own = count + k * n_cells;
+        if (n == 0)
+            own[0] = 1;
+        for (int32_t i = 0; i < n; i++)
+            own[c.of[k][which[k] ? which[k][i] : i]] += 1. / n;
+    }
+    return eval_variation(count, count + n_cells, n_cells);
 }
 
 /* ---- The most frequent ones ------------------------------------------------------------------ */
@@ -275,6 +310,32 @@ static int compare_first(const void *a, const void *b) {
     return (x->first > y->first) - (x->first < y->first);
 }
 
+/* Total variations of all fields. */
+static dpi_status find_variations(eval_structure *s, dpi_error *err) {
+    static const int32_t *const once[2] = {NULL, NULL};
+    for (int32_t i = 0; i < s->n_fields; i++) {
+        eval_field *f = &s->field[i];
+        double *count = dpi_private_malloc(2 * ((size_t)f->n_cells + 1) * sizeof *count);
+        if (!count)
+            return no_memory(err);
+        f->tv = eval_field_variation(s, i, once, count);
+        s->tv_mean += f->tv / s->n_fields;
+        dpi_private_free(count);
+    }
+    return DPI_STATUS_OK;
+}
+
+static dpi_status make_cells(eval_structure *s, size_t n_fields, dpi_error *err) {
+    for (int32_t k = 0; k < 2; k++) {
+        const size_t n = n_fields * (size_t)s->n_objects[k];
+        s->cell[k] = dpi_private_malloc((n + 1) * sizeof *s->cell[k]);
+        if (!s->cell[k])
+            return no_memory(err);
+        memset(s->cell[k], 0, (n + 1) * sizeof *s->cell[k]);
+    }
+    return DPI_STATUS_OK;
+}
+
 static dpi_status fill_fields(eval_structure *s, all_seen *a, dpi_error *err) {
     part *parts = dpi_private_malloc((a->n + 1) * sizeof *parts);
     size_t n = 0;
@@ -292,13 +353,15 @@ static dpi_status fill_fields(eval_structure *s, all_seen *a, dpi_error *err) {
         n = EVAL_FIELDS_MAX;
         qsort(parts, n, sizeof *parts, compare_first);
     }
+    if (status == DPI_STATUS_OK)
+        status = make_cells(s, n, err);
     for (size_t i = 0; i < n && status == DPI_STATUS_OK; i++) {
+        cells c = cells_of(s, s->n_fields);
         eval_field *f = &s->field[s->n_fields++];
-        status = fill_field(s, a->at + parts[i].first, parts[i].n, f, err);
-        s->tv_mean += f->tv / (double)n;
+        status = fill_field(s, a->at + parts[i].first, parts[i].n, f, &c, err);
     }
     dpi_private_free(parts);
-    return status;
+    return status == DPI_STATUS_OK ? find_variations(s, err) : status;
 }
 
 dpi_status eval_find_structure(const eval_texts *synthetic, const eval_texts *real,
@@ -327,5 +390,7 @@ void eval_structure_free(eval_structure *s) {
             dpi_private_free(s->field[i].bin[b]);
     }
     dpi_private_free(s->field);
+    for (int32_t k = 0; k < 2; k++)
+        dpi_private_free(s->cell[k]);
     *s = (eval_structure){0};
 }

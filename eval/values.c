@@ -47,11 +47,9 @@ static void find_interval(double *x, double value, bool is_distance, double *low
     *high = fmin(value + away, 1);
 }
 
-dpi_status eval_add_number(evaluation *e, const char *group, const char *key, const char *label,
-                           const eval_number *number, dpi_error *err) {
+dpi_status eval_find_number(const eval_number *number, double *value, double *low, double *high,
+                            dpi_error *err) {
     const size_t n_all = (size_t)number->n[0] + (size_t)number->n[1];
-    if (number->n[0] == 0)
-        return DPI_STATUS_OK;
     double *x = dpi_private_malloc(RESAMPLES * sizeof *x);
     int32_t *index = dpi_private_malloc(n_all * sizeof *index);
     if (!x || !index) {
@@ -61,19 +59,27 @@ dpi_status eval_add_number(evaluation *e, const char *group, const char *key, co
     }
     const int32_t *const which[2] = {index, number->n[1] > 0 ? index + number->n[0] : NULL};
     uint64_t state = 1; /* any constant */
-    double low, high;
     for (size_t i = 0; i < n_all; i++)
         index[i] = (int32_t)i - ((int32_t)i < number->n[0] ? 0 : number->n[0]);
-    const double value = number->of(number->user, which);
+    *value = number->of(number->user, which);
     for (int32_t r = 0; r < RESAMPLES; r++) {
         for (size_t i = 0; i < n_all; i++)
             index[i] = eval_resample(&state, number->n[(int32_t)i >= number->n[0]]);
         x[r] = number->of(number->user, which);
     }
-    find_interval(x, value, number->is_distance, &low, &high);
-    eval_add_interval(e, group, key, label, value, low, high);
+    find_interval(x, *value, number->is_distance, low, high);
     dpi_private_free(x);
     dpi_private_free(index);
+    return DPI_STATUS_OK;
+}
+
+dpi_status eval_add_number(evaluation *e, const char *group, const char *key, const char *label,
+                           const eval_number *number, dpi_error *err) {
+    double value, low, high;
+    if (number->n[0] == 0)
+        return DPI_STATUS_OK;
+    EVAL_TRY(eval_find_number(number, &value, &low, &high, err));
+    eval_add_interval(e, group, key, label, value, low, high);
     return DPI_STATUS_OK;
 }
 

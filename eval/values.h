@@ -20,7 +20,10 @@ typedef struct eval_number {
                          0..1. Else percentiles of these */
 } eval_number;
 
-/* With its 95 % by bootstrap over texts. Nothing for n[0] = 0. Errors: MEMORY. */
+/* It, and its 95 % by bootstrap over texts; n[0] > 0. Errors: MEMORY. */
+dpi_status eval_find_number(const eval_number *number, double *value, double *low, double *high,
+                            dpi_error *err);
+/* Adds both. Nothing for n[0] = 0. Errors: MEMORY. */
 dpi_status eval_add_number(evaluation *e, const char *group, const char *key, const char *label,
                            const eval_number *number, dpi_error *err);
 

@@ -116,12 +116,19 @@ import json
 print(json.dumps({'name': json.load(open('out'))['name']}))" >model.json
 run eval made.jsonl --real real.jsonl --model m.gguf; expect_rc 0
 expect_out "Model: $(python3 -c "import json; print(json.load(open('model.json'))['name'])")."
+expect_out "MAUVE: c = 5, 25 weights, 4 clusters, "
 check "three forms" python3 - <<'E2'
-import csv, html.parser, json, math
+import csv, html.parser, json, math, statistics
 x = json.load(open("report.json"))
 rows = {r["key"]: r for r in csv.DictReader(open("report.csv"))}
 assert 0 < x["mauve"] <= 1 and len(x["mauve_seeds"]) == 5 and x["settings"]["scaling"] == 5
 assert abs(x["mauve"] - sum(x["mauve_seeds"]) / 5) < 1e-12
+assert abs(x["mauve_deviation"] - statistics.stdev(x["mauve_seeds"])) < 1e-12
+assert [float(rows[f"mauve_seeds:{25 + i}"]["value"]) for i in range(5)] == x["mauve_seeds"]
+for name, value in x["settings"].items():
+    assert name == "first_seed" or float(rows[f"settings:{name}"]["value"]) == value, name
+for i, c in ((i, c) for i in range(40) for c in range(2)): # the CSV is of another instruction set
+    assert abs(float(rows[f"map:real:{i}:{'xy'[c]}"]["value"]) - x["map"]["real"][i][c]) < 1e-3
 assert all(k.split(":")[0] in x for k in rows) and "perplexity" in rows
 # What the plots show. Counts of words by hand.
 sets = [[len(json.loads(l)["text"].split()) for l in open(n + ".jsonl")] for n in ("made", "real")]
@@ -152,7 +159,7 @@ for key in "precision", "recall":
     assert 0 <= x[key] <= 1
 # What is no mean over texts or over seeds: constants, numbers of things, different ones.
 bare = {"n_synthetic", "n_real", "n_null", "distinct_2", "distinct_3", "distinct_4", "n_cut",
-        "n_clusters", "n_dimensions"}
+        "n_clusters", "n_dimensions", "mauve_deviation"}
 scalars = {k for k, v in x.items() if type(v) in (int, float)}
 assert scalars - set(x["intervals"]) == bare, scalars - set(x["intervals"]) ^ bare
 for key, (low, high) in x["intervals"].items():
@@ -205,28 +212,35 @@ assert x["longest_token_run"] == max(each) > 12
 assert abs(x["longest_token_run_mean"] - sum(each) / len(each)) < 1e-9
 assert abs(x["longest_token_run_mean_real"] - sum(real) / len(real)) < 1e-9
 E2
-# The perplexity of a text is that of its logits.
-"$dpinfer" make-model --layers 1 --embd 32 --ff 32 --heads 2 --vocab-size 300 --type F32 --seed 4 \
-    -o other.gguf 2>err
+# The perplexity of a text is that of its logits, and of exact ones but for how a run rounds.
 echo '{"text": "One text of some words."}' >one.jsonl
-run eval one.jsonl --real one.jsonl --model other.gguf --json --isa ref; expect_rc 0
-mv out one.json
 printf 'One text of some words.' >one.txt
-"$dpinfer" tokenize other.gguf --bos <one.txt >tokens
-"$dpinfer" logits other.gguf --tokens tokens -o logits.f32 --isa ref
-check "perplexity" python3 - <<'E2'
-import json, math, struct
+for type in F32 Q8_0; do
+    "$dpinfer" make-model --layers 1 --embd 32 --ff 32 --heads 2 --vocab-size 300 --type $type \
+        --seed 4 -o other.gguf --overwrite 2>err
+    run eval one.jsonl --real one.jsonl --model other.gguf --json --isa ref; expect_rc 0
+    mv out one.json
+    "$dpinfer" tokenize other.gguf --bos <one.txt >tokens
+    "$dpinfer" logits other.gguf --tokens tokens -o logits.f32 --overwrite --isa ref
+    "$dpinfer" logits other.gguf --tokens tokens -o exact.f32 --overwrite --isa ref --exact
+    check "perplexity of $type" python3 - $type <<'E2'
+import json, math, struct, sys
 tokens = [int(t) for t in open("tokens").read().split()]
-data = open("logits.f32", "rb").read()
-logits = struct.unpack(f"<{len(data) // 4}f", data)
-n = len(logits) // len(tokens)
-nll = 0
-for i, t in enumerate(tokens[1:]):
-    row = logits[i * n:(i + 1) * n]
-    nll += math.log(sum(math.exp(v) for v in row)) - row[t]
-expected = math.exp(nll / (len(tokens) - 1))
-assert abs(json.load(open("one.json"))["perplexity"] / expected - 1) < 1e-6
+def perplexity(path):
+    data = open(path, "rb").read()
+    logits = struct.unpack(f"<{len(data) // 4}f", data)
+    n = len(logits) // len(tokens)
+    nll = 0
+    for i, t in enumerate(tokens[1:]):
+        row = logits[i * n:(i + 1) * n]
+        nll += math.log(sum(math.exp(v) for v in row)) - row[t]
+    return math.exp(nll / (len(tokens) - 1))
+found = json.load(open("one.json"))["perplexity"]
+assert abs(found / perplexity("logits.f32") - 1) < 1e-6
+off = abs(found / perplexity("exact.f32") - 1)
+assert off < (1e-4 if sys.argv[1] == "F32" else .02), off
 E2
+done
 
 # ---- Prompts ------------------------------------------------------------------------------------
 # A text is its own prompt; with one prompt too few nothing is guessed.
@@ -357,8 +371,14 @@ run eval json.jsonl --real json_real.jsonl -o form.csv; expect_rc 0
 run eval json.jsonl --real json_real.jsonl -o form.html; expect_rc 0
 run eval json.jsonl --real json_real.jsonl; expect_rc 0; expect_out "texts that are JSON"
 check "form" python3 - <<'E2'
-import csv, json
+import csv, json, random, statistics
 found = json.load(open("form.json"))
+draw = random.Random(3)
+def distance(sides):
+    a, b = ({v: s.count(v) / len(s) for v in set(s)} for s in sides)
+    return sum(abs(a.get(v, 0) - b.get(v, 0)) for v in set(a) | set(b)) / 2
+def resamples(sides): # of the objects of both sides
+    return [[draw.choices(s, k=len(s)) for s in sides] for _ in range(1000)]
 sets = []
 for name in "json", "json_real":
     texts = [json.loads(line)["text"] for line in open(name + ".jsonl")]
@@ -368,17 +388,25 @@ for key, of in ("", sets[0]), ("_real", sets[1]):
     assert abs(found["accepted" + key] - sum(o is not None and "age" in o for o in of) / len(of)) \
         < 1e-12
 for name in "dept", "age":
-    shares = []
-    for of in sets:
-        values = [o.get(name) for o in of if o is not None]
-        shares.append({v: values.count(v) / len(values) for v in set(values)})
-    a, b = shares
-    tv = sum(abs(a.get(v, 0) - b.get(v, 0)) for v in set(a) | set(b))
+    sides = [[o.get(name) for o in of if o is not None] for of in sets]
+    tv = distance(sides)
     f = found["fields"][name]
-    assert abs(f["tv"] - tv / 2) < 1e-12, (name, f, tv)
+    assert abs(f["tv"] - tv) < 1e-12, (name, f, tv)
     assert abs(sum(f["real"]) - f["present_real"]) < 1e-12
+    away = 1.96 * statistics.stdev(map(distance, resamples(sides)))
+    for end, by_hand in zip(f["tv_interval"], (max(tv - away, 0), min(tv + away, 1))):
+        assert abs(end - by_hand) < .15 * away, (name, f["tv_interval"], tv, away)
+names = sorted(found["fields"])
+objects = [[o for o in of if o is not None] for of in sets]
+def mean_distance(sides):
+    return statistics.mean(distance([[o.get(n) for o in s] for s in sides]) for n in names)
+tv, away = mean_distance(objects), 1.96 * statistics.stdev(map(mean_distance, resamples(objects)))
+assert abs(found["field_tv_mean"] - tv) < 1e-12
+low, high = found["intervals"]["field_tv_mean"]
+assert abs(low - max(tv - away, 0)) < .15 * away and abs(high - tv - away) < .15 * away
 rows = {r["key"]: r for r in csv.DictReader(open("form.csv"))}
-assert abs(float(rows["field_tv:age"]["value"]) - found["fields"]["age"]["tv"]) < 1e-12
+age = [float(rows["field_tv:age"][k]) for k in ("value", "low", "high")]
+assert age == [found["fields"]["age"]["tv"]] + found["fields"]["age"]["tv_interval"]
 page = open("form.html").read()
 assert "&lt;b&gt;" in page and "<b>" not in page
 E2
