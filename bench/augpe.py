@@ -7,15 +7,14 @@
 
 For each domain, number of records, epsilon and way to vary candidates: private documents by
 dpinfer-corpus, and texts of dpinfer augpe (method "augpe"). Columns are those of bench/finetune.py,
-whose functions compute them, and four more; seconds_text is all of the run over its texts. delta is
-1 / (2 n). Rows that OUT.csv has already are not made again.
+whose functions compute them, and four more; seconds_text is the processor seconds of the run over
+its texts. delta is 1 / (2 n). Rows that OUT.csv has already are not made again.
 """
 import argparse
 import csv
 import json
 import os
 import tempfile
-import time
 
 import finetune as f
 
@@ -26,17 +25,15 @@ KEY = ("domain", "n", "seed", "epsilon", "texts", "rounds", "candidates", "looka
 def write_texts(o, model, domain, records, epsilon, variation):
     """Texts, and seconds of each."""
     with tempfile.TemporaryDirectory() as folder:
-        path = f"{folder}/records.jsonl"
-        with open(path, "w", encoding="utf-8") as out:
-            out.writelines(json.dumps({"text": t}) + "\n" for t in records)
-        begin = time.monotonic()
+        path = f.write_lines(f"{folder}/records.jsonl", ({"text": t} for t in records))
+        begin = f.processor_seconds()
         found = f.run([f"{o.build}/dpinfer", "augpe", model, path, "--describe",
                        f.DESCRIPTIONS[domain], "--epsilon", epsilon, "--delta",
                        1 / (2 * len(records)), "--num", o.texts, "--rounds", o.rounds,
                        "--candidates", o.candidates, "--lookahead", o.lookahead, "--variation",
                        variation, "-n", 264, "--temp", 1, "--jsonl", "-q", "-t", o.threads])
     texts = [json.loads(line)["text"] for line in found.splitlines()]
-    return texts, (time.monotonic() - begin) / len(texts)
+    return texts, (f.processor_seconds() - begin) / len(texts)
 
 
 def main():

@@ -13,10 +13,10 @@ with its pace, of the same records at the same epsilon and delta, a text of each
 private law, with a bootstrap over the texts; the share of texts without a slip; the share that
 shares half of its words' triples with a record (near copy); the accuracy on 1000 held-out documents
 of a classifier of one attribute that is trained on the texts, whose labels the grammar reads from
-them, and of one trained on the records; seconds of training, and of a text. Rows "documents" (as
-many fresh documents of the law; "documents-few": as many as invisibleink writes) and "base" (the
-model without an adapter) are what to compare with. delta is 1 / (2 n). Rows that OUT.csv has
-already are not made again.
+them, and of one trained on the records; processor seconds of training, and of a text. Rows
+"documents" (as many fresh documents of the law; "documents-few": as many as invisibleink writes)
+and "base" (the model without an adapter) are what to compare with. delta is 1 / (2 n). Rows that
+OUT.csv has already are not made again.
 """
 import argparse
 import csv
@@ -24,11 +24,10 @@ import json
 import math
 import os
 import random
-import re
+import resource
 import subprocess
 import sys
 import tempfile
-import time
 
 INSTRUCTIONS = {
     "ticket": "Write a support ticket.",
@@ -54,6 +53,12 @@ def run(words, **options):
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(map(str, words))}\n{done.stderr}")
     return done.stdout
+
+
+def processor_seconds():
+    """Of the programs that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def read(build, texts):
@@ -97,73 +102,53 @@ def half_width(readings, domain, law):
     return (found[194] - found[4]) / 2
 
 
-def write_labelled(path, texts, readings, domain):
-    """Lines of texts with the value of the domain's class; others are left out. Their number."""
-    lines = [json.dumps({"text": t, "label": r["attributes"][CLASSES[domain]]}) + "\n"
-             for t, r in zip(texts, readings)
-             if r.get("domain") == domain and CLASSES[domain] in r["attributes"]]
+def write_lines(path, rows):
     with open(path, "w", encoding="utf-8") as f:
-        f.writelines(lines)
-    return len(lines)
+        f.writelines(json.dumps(row) + "\n" for row in rows)
+    return path
 
 
-def classify(o, texts, readings, domain, records):
-    """Accuracy of a classifier that learns from the texts, half of its interval, and that of one
-    that learns from the records; on documents that are neither."""
+def labelled(texts, readings, domain):
+    """Rows of texts with the value of the domain's class, where they have one."""
+    name = CLASSES[domain]
+    return [{"text": t, "label": r["attributes"][name]}
+            if r.get("domain") == domain and name in r["attributes"] else {"text": t}
+            for t, r in zip(texts, readings)]
+
+
+def evaluate(o, texts, readings, domain, records):
+    """Share of near copies of records; accuracy of a classifier that learns from the texts, half of
+    its interval, and that of one that learns from the records, on documents that are neither."""
     held_out = make(o.build, domain, N_HELD_OUT, 1234)
     with tempfile.TemporaryDirectory() as folder:
-        paths = [f"{folder}/{name}.jsonl" for name in ("texts", "real", "train")]
-        if write_labelled(paths[0], texts, readings, domain) < 2:
-            return "", "", ""
-        write_labelled(paths[1], held_out, read(o.build, held_out), domain)
-        write_labelled(paths[2], records, read(o.build, records), domain)
+        rows = {"texts": labelled(texts, readings, domain),
+                "real": labelled(held_out, read(o.build, held_out), domain),
+                "train": labelled(records, read(o.build, records), domain)}
+        paths = [write_lines(f"{folder}/{name}.jsonl", of) for name, of in rows.items()]
         out = json.loads(run([f"{o.build}/dpinfer", "eval", paths[0], "--real", paths[1], "--train",
                               paths[2], "--label-field", "label", "--json", "-t", o.threads]))
+    if "accuracy" not in out: # too few labels
+        return out["near_copies"], "", "", ""
     low, high = out["intervals"]["accuracy"]
-    return tuple(round(x, 4) for x in (out["accuracy"], (high - low) / 2, out["accuracy_train"]))
-
-
-def triples(text):
-    words = re.findall(r"\w+", text.lower())
-    return {tuple(words[i:i + 3]) for i in range(len(words) - 2)}
-
-
-def near_copies(texts, records):
-    """The rule of eval/utility_stats.c: half of the fewer triples are shared with one record."""
-    index = {}
-    sizes = []
-    for i, record in enumerate(records):
-        grams = triples(record)
-        sizes.append(len(grams))
-        for g in grams:
-            index.setdefault(g, []).append(i)
-    found = 0
-    for text in texts:
-        grams = triples(text)
-        shared = {}
-        for g in grams:
-            for i in index.get(g, ()):
-                shared[i] = shared.get(i, 0) + 1
-        found += any(2 * s >= min(len(grams), sizes[i]) for i, s in shared.items())
-    return found / max(1, len(texts))
+    return tuple(round(x, 4) for x in (out["near_copies"], out["accuracy"], (high - low) / 2,
+                                       out["accuracy_train"]))
 
 
 def train_and_draw(o, model, domain, records, epsilon, expected, folder):
-    """Texts of an adapter, seconds of training, seconds of a text."""
-    path, adapter = f"{folder}/records.jsonl", f"{folder}/adapter.gguf"
-    with open(path, "w", encoding="utf-8") as f:
-        f.writelines(json.dumps({"text": t}) + "\n" for t in records)
-    begin = time.monotonic()
+    """Texts of an adapter, processor seconds of training, and of a text."""
+    path = write_lines(f"{folder}/records.jsonl", ({"text": t} for t in records))
+    adapter = f"{folder}/adapter.gguf"
+    begin = processor_seconds()
     run([f"{o.build}/dpinfer", "finetune", model, path, "--units", len(records), "--epsilon",
          epsilon,
          "--delta", 1 / (2 * len(records)), "--steps", o.steps, "--expected", expected,
          "--positions", 288, "--lr", o.lr, "--rank", o.rank, "--warmup", 2,
          "--instruction", INSTRUCTIONS[domain], "-o", adapter,
          "--overwrite", "-q", "-t", o.threads])
-    trained = time.monotonic()
+    trained = processor_seconds()
     out = run([f"{o.build}/dpinfer", "generate", model, "--lora", adapter, "--num", o.texts,
                "-n", 264, "--temp", 1, "--top-p", .8, "--jsonl", "-t", o.threads])
-    end = time.monotonic()
+    end = processor_seconds()
     return ([json.loads(line)["text"] for line in out.splitlines()], trained - begin,
             (end - trained) / o.texts)
 
@@ -176,24 +161,22 @@ def base_texts(o, model, domain):
 
 
 def ink_texts(o, model, domain, records, epsilon):
-    """Texts of InvisibleInk with its pace, of all records: a text of each 31. Seconds of a text."""
+    """Texts of InvisibleInk with its pace, of all records: a text of each 31. Its seconds."""
     num = max(1, len(records) // SLOTS)
     with tempfile.TemporaryDirectory() as folder:
-        path = f"{folder}/records.jsonl"
-        with open(path, "w", encoding="utf-8") as f:
-            f.writelines(json.dumps({"text": t}) + "\n" for t in records)
-        begin = time.monotonic()
+        path = write_lines(f"{folder}/records.jsonl", ({"text": t} for t in records))
+        begin = processor_seconds()
         out = run([f"{o.build}/dpinfer", "run", model, path, "--describe", DESCRIPTIONS[domain],
                    "--epsilon", epsilon, "--delta", 1 / (2 * len(records)), "-B",
                    min(SLOTS, len(records)), "--num", num, "-n", 264, "--temp", 1, "--jsonl", "-q",
                    "-t", o.threads])
     return ([json.loads(line)["text"] for line in out.splitlines()],
-            (time.monotonic() - begin) / num)
+            (processor_seconds() - begin) / num)
 
 
 def row_of(o, method, domain, n, epsilon, texts, law, records, expected="", training="", each=""):
     readings = read(o.build, texts)
-    accuracy, accuracy_95, accuracy_records = classify(o, texts, readings, domain, records)
+    copies, accuracy, accuracy_95, accuracy_records = evaluate(o, texts, readings, domain, records)
     private = isinstance(epsilon, float) and not math.isinf(epsilon)
     return {
         "method": method, "domain": domain, "n": n, "seed": o.seed, "epsilon": epsilon,
@@ -205,7 +188,7 @@ def row_of(o, method, domain, n, epsilon, texts, law, records, expected="", trai
         "tv_records": round(distance(shares(readings, domain),
                                      shares(read(o.build, records), domain)), 4),
         "well_formed": round(sum(r["well_formed"] for r in readings) / len(readings), 4),
-        "near_copies": round(near_copies(texts, records), 4),
+        "near_copies": copies,
         "accuracy": accuracy, "accuracy_95": accuracy_95, "accuracy_records": accuracy_records,
         "seconds_training": round(training, 1) if training else "",
         "seconds_text": round(each, 3) if each else "",

@@ -2,21 +2,21 @@
 """All methods on one frontier: what texts are worth, and what they tell, against epsilon and time.
 
     bench/frontier.py run BUILD OUT.csv [--domains ticket,discharge] [--records 512]
-                      [--methods public,plain,...] [--epsilons 1,10,inf] [--texts N] [--threads 1]
+                      [--methods public,plain,...] [--epsilons 1,3,10,inf] [--texts N] [--threads 1]
     bench/frontier.py tables UTILITY.md CSV...
 
 run: made-up records of a private law, twice as many as are used: a fair coin says which half is
 (members) and which is not (controls), and the same of canaries, which are records with words that
-no other has. Each method writes texts of the members and planted canaries. A row has the distance
-of the texts to the law (by the grammar of corpus/), MAUVE, form, accuracy of a classifier, near
-copies, and what an attacker finds who has the texts alone: AUC and true positives at 1 % false ones
-of records and of canaries, exposure, and lower bounds of epsilon (dpinfer eval; docs/eval.md).
+no other has. Each method writes texts of the members and planted canaries, at one epsilon for all
+of its texts. A row has the distance of the texts to the law (by the grammar of corpus/), MAUVE,
+form, accuracy of a classifier, near copies, and what an attacker finds who has the texts alone:
+AUC and true positives at 1 % false ones of records and of canaries, exposure, and lower bounds of
+epsilon (dpinfer eval; docs/eval.md). Seconds are those of the processor, of whole commands.
 epsilon inf: a budget of 1e6, or no noise. Rows that OUT.csv has are not made again: a run that was
 stopped goes on. A method that the program does not have yet is said and left out.
 
-tables: from the rows of all CSVs (those of run, of bench/utility-grid and of bench/finetune.py) one
-table and one plot for each domain: the part of UTILITY.md between the frontier's marks, and
-frontier-all-DOMAIN.svg beside it. Methods without rows are named.
+tables: from the rows of such CSVs one table and one plot for each domain: the part of UTILITY.md
+between the frontier's marks, and frontier-all-DOMAIN.svg beside it. Methods without rows are named.
 """
 import argparse
 import csv
@@ -28,7 +28,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 
 import finetune as tuning # of this folder: records, readings, distances
 
@@ -38,15 +37,18 @@ SLOTS = 31
 TOKENS = 264
 WORDS = 8 # of a canary's secret
 CLUSTERS = 16 # of MAUVE, whatever the number of texts
-METHODS = ["all-records", "records", "public", "plain", "invisibleink-zcdp", "invisibleink-br", "invisibleink-filter",
-           "invisibleink-unpaced", "amin", "tang", "augpe", "finetune"]
+METHODS = ["all-records", "records", "public", "plain", "invisibleink-zcdp", "invisibleink-br",
+           "invisibleink-filter", "invisibleink-unpaced", "amin", "tang", "adapmixed", "augpe",
+           "finetune"]
 WITHOUT_EPSILON = METHODS[:4]
-TITLES = {"all-records": "all of the records", "records": "as many of the records", "public": "public model", "plain": "plain, one reference (no privacy)",
+TITLES = {"all-records": "all of the records", "records": "as many of the records",
+          "public": "public model", "plain": "plain, one reference (no privacy)",
           "invisibleink-zcdp": "InvisibleInk, zCDP, paced",
           "invisibleink-br": "InvisibleInk, br, paced",
           "invisibleink-filter": "InvisibleInk, filter, paced",
           "invisibleink-unpaced": "InvisibleInk, zCDP, no pace", "amin": "Amin et al.",
-          "tang": "Tang et al.", "augpe": "AugPE", "finetune": "adapter, trained privately"}
+          "tang": "Tang et al.", "adapmixed": "AdaPMixED (no guarantee)", "augpe": "AugPE",
+          "finetune": "adapter, trained privately"}
 FIELDS = ["method", "domain", "records", "epsilon", "delta", "texts", "seed", "tv", "tv_95",
           "well_formed", "mauve", "mauve_sd", "accuracy", "accuracy_95", "near_copies",
           "membership_auc", "membership_auc_low", "membership_auc_high", "membership_tpr_1",
@@ -75,12 +77,6 @@ def make_records(o, domain):
     return members, controls, planted, others
 
 
-def write_lines(path, rows):
-    with open(path, "w", encoding="utf-8") as f:
-        f.writelines(json.dumps(row) + "\n" for row in rows)
-    return path
-
-
 # ---- Methods -------------------------------------------------------------------------------------
 
 def texts_of(out):
@@ -96,10 +92,10 @@ def run_words(o, domain, path, epsilon, n, extra):
 
 
 def write_texts(o, method, domain, records, epsilon, folder):
-    """Texts, seconds of training ('' without), seconds of a text."""
+    """Texts, processor seconds of training ('' without), and of a text."""
     n = len(records)
-    path = write_lines(f"{folder}/records.jsonl", [{"text": t} for t in records])
-    begin = time.monotonic()
+    path = tuning.write_lines(f"{folder}/records.jsonl", [{"text": t} for t in records])
+    begin = tuning.processor_seconds()
     if method == "finetune":
         expected = min(o.most, max(1, round(o.share * n)))
         return tuning.train_and_draw(o, MODEL, domain, records, epsilon, expected, folder)
@@ -121,11 +117,12 @@ def write_texts(o, method, domain, records, epsilon, folder):
              o.texts, "-n", TOKENS, "--jsonl", "-q", "-t", o.threads]))
     else:
         extra = {"amin": ["--method", "amin"], "tang": ["--method", "tang"],
+                 "adapmixed": ["--method", "adapmixed", "--i-know-this-is-not-dp"],
                  "invisibleink-unpaced": ["--pace", "none"]}.get(method)
         if extra is None:
             extra = ["--accountant", method.rsplit("-", 1)[1]]
         texts = texts_of(tuning.run(run_words(o, domain, path, epsilon, n, extra)))
-    return texts, "", (time.monotonic() - begin) / max(1, len(texts))
+    return texts, "", (tuning.processor_seconds() - begin) / max(1, len(texts))
 
 
 def has_method(o, method):
@@ -135,21 +132,16 @@ def has_method(o, method):
 
 # ---- Rows ----------------------------------------------------------------------------------------
 
-def labelled(build, texts, domain):
-    name = tuning.CLASSES[domain]
-    return [{"text": t, "label": r["attributes"][name]}
-            if r.get("domain") == domain and name in r["attributes"] else {"text": t}
-            for t, r in zip(texts, tuning.read(build, texts))]
-
-
 def evaluate(o, domain, texts, sets, epsilon, delta, folder):
     """What dpinfer eval says of the texts."""
     members, controls, planted, others = sets
-    names = {"texts": labelled(o.build, texts, domain),
-             "real": labelled(o.build, controls, domain),
-             "train": labelled(o.build, members, domain),
+
+    def labelled(of):
+        return tuning.labelled(of, tuning.read(o.build, of), domain)
+
+    names = {"texts": labelled(texts), "real": labelled(controls), "train": labelled(members),
              "planted": [{"text": t} for t in planted], "others": [{"text": t} for t in others]}
-    paths = {k: write_lines(f"{folder}/eval-{k}.jsonl", rows) for k, rows in names.items()}
+    paths = {k: tuning.write_lines(f"{folder}/eval-{k}.jsonl", rows) for k, rows in names.items()}
     claim = [] if epsilon is None or math.isinf(epsilon) else [
         "--claimed-epsilon", epsilon, "--claimed-delta", delta]
     return json.loads(tuning.run(
@@ -181,8 +173,7 @@ def row_of(o, method, domain, epsilon, texts, sets, law, training, each, folder)
             row[key + "_low"], row[key + "_high"] = intervals[key]
     if "accuracy" in intervals:
         row["accuracy_95"] = (intervals["accuracy"][1] - intervals["accuracy"][0]) / 2
-    if "mauve" in intervals:
-        row["mauve_sd"] = (intervals["mauve"][1] - intervals["mauve"][0]) / (2 * 1.96)
+    row["mauve_sd"] = found.get("mauve_deviation", "")
     return {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in row.items()}
 
 
@@ -237,42 +228,9 @@ def measure(o):
 
 # ---- Tables and plots ----------------------------------------------------------------------------
 
-GRID = {"zcdp-pace": "invisibleink-zcdp", "br-pace": "invisibleink-br",
-        "filter-pace": "invisibleink-filter", "zcdp": "invisibleink-unpaced"}
-
-
-def rows_of_grid(path, rows):
-    """A CSV of dpinfer-utility: a line for each metric."""
-    domain = re.sub(r"^utility-", "", os.path.basename(path)).split("-")[0].split(".")[0]
-    found = {}
-    for r in rows:
-        if r["setting"] in GRID and r["B"] == "31":
-            row = found.setdefault((r["setting"], r["epsilon"]), {
-                "method": GRID[r["setting"]], "domain": domain, "epsilon": r["epsilon"],
-                "records": "64", "texts": r["texts"]})
-            name = {"tv_law": "tv", "well_formed": "well_formed", "seconds": "seconds_text",
-                    "near_copies": "near_copies"}.get(r["metric"])
-            if name:
-                row[name] = r["value"]
-                if name == "tv":
-                    row["tv_95"] = r["half_width_95"]
-    return list(found.values())
-
-
 def rows_of(path):
     with open(path, newline="", encoding="utf-8") as f:
-        rows = list(csv.DictReader(f))
-    if not rows:
-        return []
-    if "setting" in rows[0]:
-        return rows_of_grid(path, rows)
-    if "method" not in rows[0]:
-        return [] # another table
-    for r in rows:
-        r["records"] = r.get("records") or r.get("n", "")
-        r["method"] = {"invisibleink": "invisibleink-zcdp", "base": "public"}.get(r["method"],
-                                                                                  r["method"])
-    return [r for r in rows if r["method"] in METHODS and r.get("tv")]
+        return [r for r in csv.DictReader(f) if r.get("method") in METHODS and r.get("tv")]
 
 
 def cell(row, key, scale=1, form="{:.3f}"):
@@ -282,7 +240,7 @@ def cell(row, key, scale=1, form="{:.3f}"):
 def table(rows):
     lines = ["| method | epsilon | records | texts | TV to the law | MAUVE | without a slip, % | "
              "accuracy, % | near copies, % | AUC of records | AUC of canaries | epsilon above | "
-             "s a text |", "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"]
+             "s of training | s a text |", "|---|" + "---:|" * 13]
     for r in sorted(rows, key=lambda r: (METHODS.index(r["method"]), int(r["records"]),
                                          float(r["epsilon"] or 0))):
         bound = max((float(r[k]) for k in ("membership_epsilon_one_run", "canary_epsilon_one_run")
@@ -293,7 +251,8 @@ def table(rows):
             cell(r, "mauve"), cell(r, "well_formed", 100, "{:.0f}"),
             cell(r, "accuracy", 100, "{:.0f}"), cell(r, "near_copies", 100, "{:.1f}"),
             cell(r, "membership_auc", 1, "{:.2f}"), cell(r, "canary_auc", 1, "{:.2f}"),
-            "" if bound is None else f"{bound:.2f}", cell(r, "seconds_text", 1, "{:.2f}")]) + " |")
+            "" if bound is None else f"{bound:.2f}", cell(r, "seconds_training", 1, "{:.0f}"),
+            cell(r, "seconds_text", 1, "{:.2f}")]) + " |")
     missing = [TITLES[m] for m in METHODS if m not in {r["method"] for r in rows}]
     if missing:
         lines += ["", "No rows yet: " + "; ".join(missing) + "."]
@@ -307,7 +266,7 @@ PANELS = [("tv", "distance to the law (0: perfect)", 0, 1), ("mauve", "MAUVE (1:
           ("membership_auc", "AUC of records (.5: by chance)", 0, 1),
           ("canary_auc", "AUC of canaries (.5: by chance)", 0, 1)]
 COLOURS = ["#641e16", "#aab7b8", "#566573", "#000000", "#1b6ca8", "#5dade2", "#117a65", "#8e44ad",
-           "#c0392b", "#d68910", "#7d6608", "#e84393"]
+           "#c0392b", "#d68910", "#2c3e50", "#7d6608", "#e84393"]
 WIDTH, HEIGHT, LEFT = 260, 150, 60
 
 
@@ -367,7 +326,7 @@ def panel(out, rows, key, title, low, high, axis, x0, y0):
 
 
 def plot(domain, rows):
-    full, tall = 2 * (WIDTH + LEFT + 20) + 260, 60 + len(PANELS) * (HEIGHT + 60)
+    full, tall = 2 * (WIDTH + LEFT + 20) + 300, 60 + len(PANELS) * (HEIGHT + 60)
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {full} {tall}" width="{full}" '
            f'height="{tall}" font-family="sans-serif" font-size="12">',
            f'<rect width="{full}" height="{tall}" fill="white"/>',
@@ -381,8 +340,8 @@ def plot(domain, rows):
     for i, method in enumerate(METHODS):
         at = 60 + 20 * i
         ink, note = ("#000", "") if method in there else ("#999", ": no rows yet")
-        out.append(f'<circle cx="{full - 240}" cy="{at - 4}" r="5" fill="{COLOURS[i]}"/>'
-                   f'<text x="{full - 228}" y="{at}" fill="{ink}">{TITLES[method]}{note}</text>')
+        out.append(f'<circle cx="{full - 280}" cy="{at - 4}" r="5" fill="{COLOURS[i]}"/>'
+                   f'<text x="{full - 268}" y="{at}" fill="{ink}">{TITLES[method]}{note}</text>')
     return "\n".join(out + ["</svg>", ""])
 
 
@@ -419,7 +378,7 @@ def main():
     p.add_argument("out")
     p.add_argument("--domains", default="ticket,discharge")
     p.add_argument("--methods", default=",".join(METHODS))
-    p.add_argument("--epsilons", default="1,10,inf")
+    p.add_argument("--epsilons", default="1,3,10,inf")
     p.add_argument("--records", type=int, default=512, help="members, about")
     p.add_argument("--canaries", type=int, default=32, help="planted, about")
     p.add_argument("--texts", type=int, help="of methods with a free number of texts; default: as "

@@ -85,6 +85,14 @@ void dpi_audit_logits(dpi_audit *audit, dpi_audit_case *c);
 /* pointers[i] = reference[i] for every slot. */
 void dpi_audit_fill(dpi_audit_case *c);
 
+/* Tokens of DPI_AUDIT_VOCAB that a public rule allows: one to all, often one alone. */
+typedef struct dpi_audit_tokens {
+    uint64_t bits[(DPI_AUDIT_VOCAB + 63) / 64]; /* for dpi_sampler_allow */
+    int32_t at[DPI_AUDIT_VOCAB], n;             /* the same, ascending */
+} dpi_audit_tokens;
+
+void dpi_audit_tokens_draw(dpi_audit *audit, dpi_audit_tokens *tokens);
+
 /* Samplers for records and for their neighbours in the sense of the adjacency, and what they made
  * of the last case. */
 typedef struct dpi_audit_pair {

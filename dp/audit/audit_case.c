@@ -81,6 +81,19 @@ dpi_status dpi_audit_pair_compare(dpi_audit *audit, const dpi_audit_case *c, int
     return DPI_STATUS_OK;
 }
 
+/* ---- Tokens that are allowed ----------------------------------------------------------------- */
+
+void dpi_audit_tokens_draw(dpi_audit *a, dpi_audit_tokens *t) {
+    const int32_t share = 1 + dpi_audit_below(a, 8), only = dpi_audit_below(a, DPI_AUDIT_VOCAB);
+    const bool one = dpi_audit_below(a, 6) == 0;
+    memset(t, 0, sizeof *t);
+    for (int32_t y = 0; y < DPI_AUDIT_VOCAB; y++)
+        if (y == only || (!one && dpi_audit_below(a, 8) < share)) {
+            t->bits[y / 64] |= UINT64_C(1) << (y % 64);
+            t->at[t->n++] = y;
+        }
+}
+
 /* ---- Units ----------------------------------------------------------------------------------- */
 
 int32_t dpi_audit_per_unit(const dpi_audit_case *c) {

@@ -17,8 +17,7 @@ typedef struct masked {
     dpi_audit_case w;
     dpi_audit_pair pair;
     dpi_audit_case few; /* the same with the allowed tokens alone */
-    uint64_t bits[(V + 63) / 64];
-    int32_t allowed[V], n_allowed;
+    dpi_audit_tokens allowed;
     double max_ratio;
 } masked;
 
@@ -41,23 +40,9 @@ static void random_options(dpi_audit *a, dpi_sampler_options *o, int32_t i) {
     }
 }
 
-/* One to all tokens; often one alone. */
-static void random_mask(masked *m) {
-    dpi_audit *a = m->audit;
-    const int32_t share = 1 + dpi_audit_below(a, 8), only = dpi_audit_below(a, V);
-    const bool one = dpi_audit_below(a, 6) == 0;
-    memset(m->bits, 0, sizeof m->bits);
-    m->n_allowed = 0;
-    for (int32_t y = 0; y < V; y++)
-        if (y == only || (!one && dpi_audit_below(a, 8) < share)) {
-            m->bits[y / 64] |= UINT64_C(1) << (y % 64);
-            m->allowed[m->n_allowed++] = y;
-        }
-}
-
 static void restrict_logits(const float *all, const masked *m, float *few) {
-    for (int32_t i = 0; i < m->n_allowed; i++)
-        few[i] = all[m->allowed[i]];
+    for (int32_t i = 0; i < m->allowed.n; i++)
+        few[i] = all[m->allowed.at[i]];
 }
 
 /* amin: between the neighbours by a record's mass at most, on the allowed tokens. */
@@ -79,8 +64,8 @@ static dpi_status compare_restricted(masked *m, dpi_distribution d) {
     dpi_sampler *s = NULL;
     dpi_distribution e;
     m->few.options = m->w.options;
-    m->few.options.n_vocab = m->n_allowed;
-    m->few.options.top_k = m->w.options.top_k < m->n_allowed ? m->w.options.top_k : m->n_allowed;
+    m->few.options.n_vocab = m->allowed.n;
+    m->few.options.top_k = m->w.options.top_k < m->allowed.n ? m->w.options.top_k : m->allowed.n;
     restrict_logits(m->w.public_logits, m, m->few.public_logits);
     for (int j = 0; j < DPI_AUDIT_REFS; j++) {
         restrict_logits(m->w.reference[j], m, m->few.reference[j]);
@@ -91,8 +76,8 @@ static dpi_status compare_restricted(masked *m, dpi_distribution d) {
         dpi_sampler_distribution(s, m->few.public_logits, m->few.pointers, &e, a->err);
     bool same = status == DPI_STATUS_OK && d.n_support == e.n_support;
     for (int64_t i = 0; same && i < d.n_support; i++)
-        same = d.support[i] == m->allowed[e.support[i]] &&
-               (m->n_allowed == 1 || (d.sum[i] == e.sum[i] && d.weights[i] == e.weights[i]));
+        same = d.support[i] == m->allowed.at[e.support[i]] &&
+               (m->allowed.n == 1 || (d.sum[i] == e.sum[i] && d.weights[i] == e.weights[i]));
     dpi_audit_hold(a, same, "a mask gives another distribution than a vocabulary without the rest");
     if (status == DPI_STATUS_OK && m->w.options.method == DPI_METHOD_AMIN)
         compare_distances(m, s);
@@ -107,8 +92,8 @@ static dpi_status compare(masked *m) {
     int32_t token = -1;
     DPI_TRY(dpi_sampler_begin(m->pair.with, a->err));
     DPI_TRY(dpi_sampler_begin(m->pair.without, a->err));
-    DPI_TRY(dpi_sampler_allow(m->pair.with, m->bits, a->err));
-    DPI_TRY(dpi_sampler_allow(m->pair.without, m->bits, a->err));
+    DPI_TRY(dpi_sampler_allow(m->pair.with, m->allowed.bits, a->err));
+    DPI_TRY(dpi_sampler_allow(m->pair.without, m->allowed.bits, a->err));
     DPI_TRY(dpi_audit_pair_compare(a, &m->w, dpi_audit_below(a, m->w.options.n_ref), &m->pair));
     const size_t n_bytes = (size_t)d->n_support * sizeof *d->support;
     if (!dpi_audit_hold(a, d->n_support == e->n_support && !memcmp(d->support, e->support, n_bytes),
@@ -119,16 +104,17 @@ static dpi_status compare(masked *m) {
     m->max_ratio = fmax(m->max_ratio, loss / plan->eta);
     DPI_TRY(compare_restricted(m, *d));
     DPI_TRY(dpi_sampler_step(m->pair.with, m->w.public_logits, m->w.pointers, &token, a->err));
-    dpi_audit_hold(a, m->bits[token / 64] >> (token % 64) & 1, "a token that is not allowed");
-    dpi_audit_hold(a, m->n_allowed > 1 || dpi_sampler_n_private(m->pair.with) == 0,
+    dpi_audit_hold(a, m->allowed.bits[token / 64] >> (token % 64) & 1,
+                   "a token that is not allowed");
+    dpi_audit_hold(a, m->allowed.n > 1 || dpi_sampler_n_private(m->pair.with) == 0,
                    "a step without a choice is charged");
     return DPI_STATUS_OK;
 }
 
 /* So that eta is reached: a record at both ends of the clip range, on allowed tokens. */
 static void make_loud(masked *m) {
-    for (int32_t i = 0; i < m->n_allowed; i++) {
-        const int32_t y = m->allowed[i];
+    for (int32_t i = 0; i < m->allowed.n; i++) {
+        const int32_t y = m->allowed.at[i];
         m->w.public_logits[y] = 0;
         for (int j = 0; j < DPI_AUDIT_REFS; j++)
             m->w.reference[j][y] = i % 2 ? 5000 : -5000;
@@ -140,7 +126,7 @@ static dpi_status run_setting(masked *m) {
     DPI_TRY(dpi_audit_pair_create(m->audit, &m->w.options, &m->pair));
     for (int i = 0; i < N_CASES; i++) {
         dpi_audit_logits(m->audit, &m->w);
-        random_mask(m);
+        dpi_audit_tokens_draw(m->audit, &m->allowed);
         if (i % 3 == 0)
             make_loud(m);
         DPI_TRY(compare(m));

@@ -13,28 +13,32 @@ enum { V = DPI_AUDIT_VOCAB, N_SETTINGS = 80, N_CASES = 20, N_DRAWS = 20000, CELL
 typedef struct setting {
     dpi_audit *audit;
     dpi_audit_pair pair;
+    dpi_audit_tokens allowed; /* n = 0: all */
     long double max_norm; /* of what a record moves, as a part of DPI_TANG_ONE */
 } setting;
 
 /* ---- The formulas ---------------------------------------------------------------------------- */
 
-/* The k likeliest public tokens, ties of the integers P included (dp/PRIVACY.md, section 2); by
- * brute force. */
-static int32_t find_support(const dpi_audit_case *w, int32_t support[V]) {
+/* The k likeliest public tokens of those that are allowed, ties of the integers P included
+ * (dp/PRIVACY.md, section 2); by brute force. */
+static int32_t find_support(const setting *s, const dpi_audit_case *w, int32_t support[V]) {
     const float *p = w->public_logits;
     const int32_t k = w->options.top_k > 0 ? w->options.top_k : V;
+    const int32_t n_allowed = s->allowed.n > 0 ? s->allowed.n : V;
+    int32_t token[V], n = 0;
     double fixed[V], top = -INFINITY;
-    int32_t n = 0;
-    for (int y = 0; y < V; y++)
-        top = fmax(top, (double)p[y]);
-    for (int y = 0; y < V; y++)
-        fixed[y] = fmax(rint(((double)p[y] - top) * 1048576), -1e4 * 1048576);
-    for (int y = 0; y < V; y++) {
+    for (int i = 0; i < n_allowed; i++) {
+        token[i] = s->allowed.n > 0 ? s->allowed.at[i] : i;
+        top = fmax(top, (double)p[token[i]]);
+    }
+    for (int i = 0; i < n_allowed; i++)
+        fixed[i] = fmax(rint(((double)p[token[i]] - top) * 1048576), -1e4 * 1048576);
+    for (int i = 0; i < n_allowed; i++) {
         int32_t n_above = 0;
-        for (int z = 0; z < V; z++)
-            n_above += fixed[z] > fixed[y];
+        for (int j = 0; j < n_allowed; j++)
+            n_above += fixed[j] > fixed[i];
         if (n_above < k)
-            support[n++] = y;
+            support[n++] = token[i];
     }
     return n;
 }
@@ -70,6 +74,9 @@ static void add_unit(const dpi_audit_case *w, int32_t j, const int32_t *support,
 
 static dpi_status find_sums(const setting *s, dpi_sampler *sampler, const dpi_audit_case *w,
                             const float *const *pointers, int64_t sums[V], int32_t *n) {
+    DPI_TRY(dpi_sampler_begin(sampler, s->audit->err));
+    if (s->allowed.n > 0)
+        DPI_TRY(dpi_sampler_allow(sampler, s->allowed.bits, s->audit->err));
     /* As a step does: dpi_sampler_candidates finds no support where all tokens are candidates. */
     DPI_TRY(sampler->method->candidates(sampler, w->public_logits, s->audit->err));
     dpi_tang_sums(sampler, pointers);
@@ -105,7 +112,7 @@ static dpi_status compare(setting *s, const dpi_audit_case *w, int32_t j) {
     int32_t support[V], n, m;
     double sums[V] = {0};
     bool same = true;
-    const int32_t n_support = find_support(w, support);
+    const int32_t n_support = find_support(s, w, support);
     dpi_audit_leave_out(w, j, s->pair.neighbour);
     a->result.n_cases++;
     DPI_TRY(find_sums(s, s->pair.with, w, w->pointers, with, &n));
@@ -127,12 +134,16 @@ static dpi_status compare(setting *s, const dpi_audit_case *w, int32_t j) {
 static dpi_status check_token(setting *s, const dpi_audit_case *w) {
     int32_t support[V], token = -1;
     bool found = false;
-    const int32_t n = find_support(w, support);
+    const int32_t n = find_support(s, w, support);
     DPI_TRY(dpi_sampler_begin(s->pair.with, s->audit->err));
+    if (s->allowed.n > 0)
+        DPI_TRY(dpi_sampler_allow(s->pair.with, s->allowed.bits, s->audit->err));
     DPI_TRY(dpi_sampler_step(s->pair.with, w->public_logits, w->pointers, &token, s->audit->err));
     for (int32_t i = 0; i < n; i++)
         found |= support[i] == token;
     dpi_audit_hold(s->audit, found, "a token that is none of the likeliest public ones");
+    dpi_audit_hold(s->audit, dpi_sampler_n_private(s->pair.with) == (n > 1),
+                   "a step without a choice is charged, or one with a choice is not");
     return DPI_STATUS_OK;
 }
 
@@ -154,6 +165,9 @@ static dpi_status run_setting(setting *s, dpi_audit_case *w) {
     check_plan(s, &w->options);
     for (int i = 0; i < N_CASES; i++) {
         dpi_audit_logits(a, w);
+        s->allowed.n = 0;
+        if (i % 2)
+            dpi_audit_tokens_draw(a, &s->allowed);
         if (i % 4 == 0) { /* all of a record's mass on one token: the largest norm */
             dpi_audit_fill(w);
             for (int j = 0; j < DPI_AUDIT_REFS; j++)
@@ -163,7 +177,7 @@ static dpi_status run_setting(setting *s, dpi_audit_case *w) {
                 w->pointers[j] = NULL;
         }
         DPI_TRY(compare(s, w, i % 4 == 0 ? 0 : dpi_audit_below(a, w->options.n_ref)));
-        if (i % 4 == 0)
+        if (i % 4 < 2)
             DPI_TRY(check_token(s, w));
     }
     return DPI_STATUS_OK;

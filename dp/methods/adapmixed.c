@@ -111,18 +111,24 @@ static dpi_status make_plan(const dpi_sampler_options *o, dpi_sampler_plan *plan
 
 /* ---- Distributions -------------------------------------------------------------------------- */
 
-/* p = softmax(logits / tau); what is not finite has no mass, unless nothing is. */
-static void softmax(const float *logits, size_t n, double tau, double *p) {
+/* p = softmax(logits / tau) on the tokens that are allowed; what is not finite has no mass, unless
+ * nothing is. */
+static void softmax(const dpi_sampler *s, const float *logits, double *p) {
+    const int32_t n_vocab = s->options.n_vocab, n = s->n_allowed > 0 ? s->n_allowed : n_vocab;
     double top = -INFINITY, sum = 0;
-    for (size_t y = 0; y < n; y++)
-        if (isfinite(logits[y]))
-            top = fmax(top, (double)logits[y]);
-    for (size_t y = 0; y < n; y++) {
-        p[y] = isfinite(logits[y]) ? exp(((double)logits[y] - top) / tau) : isinf(top) ? 1 : 0;
-        sum += p[y];
+#define TOKEN(i) (s->n_allowed > 0 ? s->allowed[i] : (i))
+    for (int32_t i = 0; i < n; i++)
+        if (isfinite(logits[TOKEN(i)]))
+            top = fmax(top, (double)logits[TOKEN(i)]);
+    memset(p, 0, (size_t)n_vocab * sizeof *p);
+    for (int32_t i = 0; i < n; i++) {
+        const double l = (double)logits[TOKEN(i)];
+        p[TOKEN(i)] = isfinite(l) ? exp((l - top) / s->options.tau) : isinf(top) ? 1 : 0;
+        sum += p[TOKEN(i)];
     }
-    for (size_t y = 0; y < n; y++)
-        p[y] /= sum;
+    for (int32_t i = 0; i < n; i++)
+        p[TOKEN(i)] /= sum;
+#undef TOKEN
 }
 
 static double power(double x, int32_t n) {
@@ -150,7 +156,7 @@ static void load_slot(const dpi_sampler *s, const float *const *reference_logits
     const adapmixed_state *state = s->state;
     const size_t n = (size_t)s->options.n_vocab;
     if (reference_logits[i])
-        softmax(reference_logits[i], n, s->options.tau, p);
+        softmax(s, reference_logits[i], p);
     else
         memcpy(p, state->p0, n * sizeof *p);
 }
@@ -287,9 +293,13 @@ static dpi_status step(dpi_sampler *s, const float *public_logits,
     if (!reference_logits)
         return dpi_fail(err, DPI_STATUS_ARG, "the reference logits are NULL, must be %d pointers",
                         s->options.n_ref);
-    DPI_TRY(dpi_public_fix(public_logits, n, s->fixed, NULL, err));
-    s->n_support = dpi_support_find(s->fixed, n, s->options.top_k, 1, 0, s->support);
-    softmax(public_logits, (size_t)n, s->options.tau, state->p0);
+    DPI_TRY(dpi_sampler_fix(s, public_logits, err));
+    if (s->n_allowed == 1) { /* there is no choice */
+        *token = s->allowed[0];
+        return DPI_STATUS_OK;
+    }
+    dpi_sampler_support(s, s->options.top_k, 1, 0);
+    softmax(s, public_logits, state->p0);
     DPI_TRY(choose(s, reference_logits, &drawn, err));
     DPI_TRY(dpi_random_fill(s->options.random, s->options.random_user, &bits, sizeof bits, err));
     double left = (double)(bits >> 11) * 0x1p-53;
@@ -373,7 +383,6 @@ const dpi_method_ops dpi_method_adapmixed = {
              .min_ref = 1,
              .max_ref = DPI_REF_MAX,
              .output = ""},
-    .refuses_masks = true,
     .parameters = parameters,
     .facts = facts,
     .settings = settings,

@@ -67,7 +67,6 @@ struct dpi_method_ops {
     /* What it is, and what is proven for it: whatever else is refused. A method without a guarantee
      * takes the accountant ZCDP and the adjacency REPLACE_BY_NULL. */
     dpi_method_info info;
-    bool refuses_masks; /* dpi_sampler_allow */
     const dpi_parameter *const *parameters; /* ended by NULL, in the order of a report */
     /* facts[DPI_FACTS_MAX] = what is the method's own (dpi_method_facts). NULL: nothing. */
     int32_t (*facts)(const dpi_sampler_options *options, const dpi_sampler_plan *plan,

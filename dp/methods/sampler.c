@@ -269,9 +269,6 @@ dpi_status dpi_sampler_allow(dpi_sampler *s, const uint64_t *allowed, dpi_error 
     if (!s || !s->begun)
         return dpi_fail(err, s ? DPI_STATUS_STATE : DPI_STATUS_ARG,
                         "a sampler is NULL, or is told which tokens are allowed before its begin");
-    if (s->method->refuses_masks && allowed)
-        return dpi_fail(err, DPI_STATUS_UNSUPPORTED, "the method %s draws from all tokens",
-                        s->method->info.name);
     const int32_t n = s->options.n_vocab;
     if (allowed && !s->allowed)
         s->allowed = dpi_calloc((size_t)n, sizeof *s->allowed);

@@ -191,7 +191,7 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_begin(dpi_sampler *sampler, dpi_er
  * another call, or the end of the text. The other tokens are then no part of the vocabulary: top_k
  * counts allowed ones. A step with one allowed token is free. Cost: none.
  * Trusted: `allowed` is a function of public data and released tokens (grammar.h makes such ones;
- * dp/PRIVACY.md section 24). Errors: ARG, STATE (no begin), UNSUPPORTED (ADAPMIXED), MEMORY. */
+ * dp/PRIVACY.md section 24). Errors: ARG, STATE (no begin), MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_sampler_allow(dpi_sampler *sampler, const uint64_t *allowed,
                                                     dpi_error *err);
 

@@ -436,11 +436,6 @@ static dpi_status settle_grammar(dpi_release *r, dpi_error *err) {
     const dpi_grammar *grammar = r->options.grammar;
     if (!grammar)
         return DPI_STATUS_OK;
-    const dpi_method_ops *ops = dpi_method_ops_get(r->claim.method.method);
-    if (ops->refuses_masks)
-        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
-                        "grammar: allowed with methods other than %s, which draws from all tokens",
-                        ops->info.name);
     snprintf(r->claim.grammar, sizeof r->claim.grammar, "%016" PRIx64,
              dpi_grammar_digest(grammar));
     return dpi_mask_create(grammar, r->options.model, &r->mask, err);

@@ -262,6 +262,82 @@ static void test_other_parameters(void **state) {
     assert_true(n_stopped > 10 && n_stopped < 55);
 }
 
+/* ---- Tokens that are allowed ----------------------------------------------------------------- */
+
+/* A text of w whose steps may draw the tokens allowed [n] alone, beside a sampler whose vocabulary
+ * has no others. */
+static void compare_masked(world *w, const int32_t *allowed, int32_t n, uint64_t *seed) {
+    uint64_t words[2] = {random_u64(seed)}, bits = 0;
+    world few = {.options = w->options};
+    dpi_sampler *s[2];
+    words[1] = words[0];
+    for (int32_t i = 0; i < n; i++)
+        bits |= UINT64_C(1) << allowed[i];
+    w->options.random = few.options.random = dpi_random_insecure;
+    w->options.random_user = &words[0];
+    few.options.random_user = &words[1];
+    few.options.n_vocab = n;
+    few.options.top_k = w->options.top_k < n ? w->options.top_k : n;
+    s[0] = open_sampler(&w->options);
+    s[1] = open_sampler(&few.options);
+    for (int k = 0; k < 2; k++)
+        assert_ok(dpi_sampler_begin(s[k], NULL), NULL);
+    assert_ok(dpi_sampler_allow(s[0], &bits, NULL), NULL);
+    for (int t = 0; t < w->options.n_tokens; t++) {
+        int32_t token[2];
+        random_logits(w, 2, seed);
+        for (int32_t i = 0; i < n; i++)
+            few.public_logits[i] = w->public_logits[allowed[i]];
+        for (int j = 0; j < w->options.n_ref; j++) {
+            for (int32_t i = 0; i < n; i++)
+                few.reference[j][i] = w->reference[j][allowed[i]];
+            few.pointers[j] = w->pointers[j] ? few.reference[j] : NULL;
+        }
+        assert_ok(dpi_sampler_step(s[0], w->public_logits, w->pointers, &token[0], NULL), NULL);
+        assert_ok(dpi_sampler_step(s[1], few.public_logits, few.pointers, &token[1], NULL), NULL);
+        assert_int_equal(token[0], allowed[token[1]]);
+        assert_int_equal(words[0], words[1]);
+        assert_true(dpi_adapmixed_spent_get(s[0]).renyi == dpi_adapmixed_spent_get(s[1]).renyi);
+    }
+    for (int k = 0; k < 2; k++)
+        dpi_sampler_free(s[k]);
+}
+
+static void test_allowed(void **state) {
+    (void)state;
+    uint64_t seed = 6;
+    for (int i = 0; i < 40; i++) {
+        world w = {.options = make_options(1 + i % N_MAX, 30)};
+        int32_t allowed[V], n = 0;
+        while (n < 2) {
+            n = 0;
+            for (int32_t y = 0; y < V; y++)
+                if (random_below(&seed, 1 + (uint32_t)i % 6) == 0)
+                    allowed[n++] = y;
+        }
+        compare_masked(&w, allowed, n, &seed);
+    }
+}
+
+/* A step without a choice draws nothing and costs nothing. */
+static void test_one_allowed(void **state) {
+    (void)state;
+    uint64_t seed = 7, words = 8, bits = 1 << 5;
+    world w = {.options = make_options(2, 3)};
+    int32_t token;
+    w.options.random = dpi_random_insecure;
+    w.options.random_user = &words;
+    dpi_sampler *s = open_sampler(&w.options);
+    random_logits(&w, 2, &seed);
+    assert_ok(dpi_sampler_begin(s, NULL), NULL);
+    assert_ok(dpi_sampler_allow(s, &bits, NULL), NULL);
+    assert_ok(dpi_sampler_step(s, w.public_logits, w.pointers, &token, NULL), NULL);
+    assert_int_equal(token, 5);
+    assert_int_equal(words, 8);
+    assert_true(dpi_adapmixed_spent_get(s).renyi == 0);
+    dpi_sampler_free(s);
+}
+
 /* The budget that stopped a text is there again for the next one. */
 static void test_begin_starts_anew(void **state) {
     (void)state;
@@ -348,7 +424,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults),          cmocka_unit_test(test_other_parameters),
         cmocka_unit_test(test_begin_starts_anew), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_errors_of_a_step),
+        cmocka_unit_test(test_errors_of_a_step),  cmocka_unit_test(test_allowed),
+        cmocka_unit_test(test_one_allowed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
