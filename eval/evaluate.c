@@ -364,7 +364,8 @@ static dpi_status add_perplexity(evaluation *e, const eval_reading *x, const cha
 static dpi_status read_prompts(evaluation *e, const eval_sources *s, const eval_reading *synthetic,
                                dpi_error *err) {
     eval_reading prompts = {0};
-    dpi_status status = eval_read(s->model, &s->session, s->prompts, s->watch, &prompts, err);
+    dpi_status status = eval_read(s->model, &s->session, s->prompts,
+                                  "prompts read by the model", s->watch, &prompts, err);
     if (status == DPI_STATUS_OK)
         status = eval_measure_prompts(e, s->synthetic, &synthetic->pooled, s->prompts,
                                       &prompts.pooled, err);
@@ -389,9 +390,11 @@ static dpi_status measure_model(evaluation *e, const eval_sources *s, dpi_error 
     dpi_model_info_init(&info);
     EVAL_TRY(dpi_model_info_get(s->model, &info, err));
     snprintf(e->model_name, sizeof e->model_name, "%s", info.name[0] ? info.name : "unnamed");
-    dpi_status status = eval_read(s->model, &s->session, s->synthetic, s->watch, &synthetic, err);
+    dpi_status status = eval_read(s->model, &s->session, s->synthetic,
+                                  "synthetic texts read by the model", s->watch, &synthetic, err);
     if (status == DPI_STATUS_OK)
-        status = eval_read(s->model, &s->session, s->real, s->watch, &real, err);
+        status = eval_read(s->model, &s->session, s->real, "real texts read by the model",
+                           s->watch, &real, err);
     if (status == DPI_STATUS_OK)
         status = add_perplexity(e, &synthetic, keys, labels, err);
     if (status == DPI_STATUS_OK)
@@ -399,6 +402,7 @@ static dpi_status measure_model(evaluation *e, const eval_sources *s, dpi_error 
     if (status == DPI_STATUS_OK)
         eval_add(e, "model", "n_cut", "texts that were cut to the context",
                  synthetic.n_cut + real.n_cut);
+    eval_begin(s->watch, "MAUVE and neighbours");
     if (status == DPI_STATUS_OK && synthetic.n >= 2 && real.n >= 2)
         status = evaluate_features(&synthetic.features, &real.features, NULL, &s->mauve, e, err);
     if (status == DPI_STATUS_OK && s->prompts)
@@ -409,6 +413,21 @@ static dpi_status measure_model(evaluation *e, const eval_sources *s, dpi_error 
 }
 
 /* ---- All ------------------------------------------------------------------------------------- */
+
+/* What no model is needed for, in the order of a report. */
+static const struct {
+    const char *what;
+    dpi_status (*measure)(evaluation *e, const eval_sources *s, dpi_error *err);
+} metrics[] = {
+    {"lengths", measure_length},
+    {"diversity", measure_diversity},
+    {"copies of training texts", eval_measure_copies},
+    {"who was a record", eval_measure_members},
+    {"names and numbers", measure_pii},
+    {"form", eval_measure_structure},
+    {"attributes", eval_measure_attributes},
+    {"a classifier", measure_classifier},
+};
 
 dpi_status evaluate(const eval_sources *s, evaluation *e, dpi_error *err) {
     *e = (evaluation){.n_synthetic = s->synthetic->n, .n_real = s->real->n};
@@ -421,14 +440,10 @@ dpi_status evaluate(const eval_sources *s, evaluation *e, dpi_error *err) {
         eval_add(e, "texts", "n_train", "training texts", s->train->n);
     eval_add(e, "texts", "n_null", "records without a text, left out",
              s->synthetic->n_null + s->real->n_null + (s->train ? s->train->n_null : 0));
-    EVAL_TRY(measure_length(e, s, err));
-    EVAL_TRY(measure_diversity(e, s, err));
-    EVAL_TRY(eval_measure_copies(e, s, err));
-    EVAL_TRY(eval_measure_members(e, s, err));
-    EVAL_TRY(measure_pii(e, s, err));
-    EVAL_TRY(eval_measure_structure(e, s, err));
-    EVAL_TRY(eval_measure_attributes(e, s, err));
-    EVAL_TRY(measure_classifier(e, s, err));
+    for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
+        eval_begin(s->watch, metrics[i].what);
+        EVAL_TRY(metrics[i].measure(e, s, err));
+    }
     return measure_model(e, s, err);
 }
 

@@ -34,7 +34,7 @@ typedef struct eval_sources {
     const dpi_model *model;     /* NULL: no features, no perplexity, no coherence */
     dpi_session_options session;
     mauve_options mauve;
-    const eval_watch *watch; /* of the model's reading; may be NULL */
+    const eval_watch *watch; /* what is being computed; may be NULL */
 } eval_sources;
 
 typedef struct evaluation {

@@ -150,9 +150,14 @@ static dpi_status make_room(reader *r, int32_t n, eval_reading *x, dpi_error *er
                : no_memory(err);
 }
 
+void eval_begin(const eval_watch *watch, const char *what) {
+    if (watch && watch->progress)
+        watch->progress(watch->user, what, 0, 0);
+}
+
 dpi_status eval_read(const dpi_model *model, const dpi_session_options *options,
-                     const eval_texts *texts, const eval_watch *watch, eval_reading *x,
-                     dpi_error *err) {
+                     const eval_texts *texts, const char *what, const eval_watch *watch,
+                     eval_reading *x, dpi_error *err) {
     reader r = {.model = model};
     *x = (eval_reading){0};
     dpi_model_info_init(&r.info);
@@ -166,7 +171,7 @@ dpi_status eval_read(const dpi_model *model, const dpi_session_options *options,
         else
             status = read_text(&r, &texts->at[i], x, err);
         if (status == DPI_STATUS_OK && watch && watch->progress)
-            watch->progress(watch->user, i + 1, texts->n);
+            watch->progress(watch->user, what, i + 1, texts->n);
     }
     dpi_session_free(r.session);
     dpi_private_free(r.tokens);

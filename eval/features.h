@@ -16,10 +16,15 @@ typedef struct eval_reading {
 } eval_reading;
 
 typedef struct eval_watch {
-    void (*progress)(void *user, int64_t n_done, int64_t n_all); /* may be NULL */
-    dpi_cancel_fn cancel;                                        /* may be NULL */
+    /* `what` begins, or n_done of n_all texts of it are done; n_all 0: they are not counted. May be
+     * NULL. */
+    void (*progress)(void *user, const char *what, int64_t n_done, int64_t n_all);
+    dpi_cancel_fn cancel; /* may be NULL */
     void *user;
 } eval_watch;
+
+/* `what` begins. watch may be NULL. */
+void eval_begin(const eval_watch *watch, const char *what);
 
 /* The same texts with the model's tokens in the place of words, BOS not counted; their texts and
  * labels are NULL. eval_texts_free also after a failure. Errors: those of dpi_tokenize; LIMIT,
@@ -27,11 +32,12 @@ typedef struct eval_watch {
 dpi_status eval_tokenize(const dpi_model *model, const eval_texts *texts, eval_texts *tokens,
                          dpi_error *err);
 
-/* Reads each text by itself, behind a BOS token where the model has one; empty texts too.
+/* Reads each text by itself, behind a BOS token where the model has one; empty texts too. `what`
+ * they are, for the watch.
  * eval_reading_free also after a failure. Errors: those of the session; CANCELLED, MEMORY. */
 dpi_status eval_read(const dpi_model *model, const dpi_session_options *options,
-                     const eval_texts *texts, const eval_watch *watch, eval_reading *reading,
-                     dpi_error *err);
+                     const eval_texts *texts, const char *what, const eval_watch *watch,
+                     eval_reading *reading, dpi_error *err);
 void eval_reading_free(eval_reading *reading);
 
 #endif

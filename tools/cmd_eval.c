@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "eval/evaluate.h"
 #include "eval/released.h"
@@ -13,6 +12,7 @@
 #include "tools/ledger_options.h"
 #include "tools/output.h"
 #include "tools/paths.h"
+#include "tools/progress.h"
 #include "tools/release_options.h"
 #include "tools/signals.h"
 
@@ -222,24 +222,28 @@ static int open_sources(eval *e) {
     return code;
 }
 
-/* A line that is written anew, where that is a terminal. */
-static void show(void *user, int64_t n_done, int64_t n_all) {
-    (void)user;
-    if (isatty(STDERR_FILENO))
-        fprintf(stderr, "\rread by the model: %lld of %lld%s", (long long)n_done,
-                (long long)n_all, n_done == n_all ? "\n" : "");
+/* A line that is written anew, where that is a terminal; what NULL: it goes. */
+static void show(void *user, const char *what, int64_t n_done, int64_t n_all) {
+    const bool *is_terminal = user;
+    if (!*is_terminal)
+        return;
+    fprintf(stderr, "\r\033[K%s", what ? what : "");
+    if (n_all > 0)
+        fprintf(stderr, ": %lld of %lld", (long long)n_done, (long long)n_all);
+    fflush(stderr);
 }
 
 static int evaluate_texts(eval *e) {
-    const eval_watch watch = {.progress = show};
+    bool is_terminal = progress_is_terminal();
+    const eval_watch watch = {.progress = show, .user = &is_terminal};
     dpi_error err;
     const int code = open_sources(e);
     if (code != CLI_OK)
         return code;
     e->sources.watch = &watch;
-    if (evaluate(&e->sources, &e->result, &err) == DPI_STATUS_OK)
-        return CLI_OK;
-    return fail(&err);
+    const dpi_status status = evaluate(&e->sources, &e->result, &err);
+    show(&is_terminal, NULL, 0, 0);
+    return status == DPI_STATUS_OK ? CLI_OK : fail(&err);
 }
 
 /* ---- Counts with noise ----------------------------------------------------------------------- */

@@ -15,6 +15,8 @@ static bool is_dumb(void) {
     return !term || !term[0] || strcmp(term, "dumb") == 0;
 }
 
+bool progress_is_terminal(void) { return isatty(STDERR_FILENO) && !is_dumb(); }
+
 progress_form progress_choose(const args *a, bool below) {
     enum { LINE = 1, PLAIN, NONE }; /* the choices of the option, in their order */
     const int64_t choice = a->v[OPT_PROGRESS].i;

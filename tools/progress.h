@@ -28,6 +28,9 @@ typedef struct progress {
     double first_token;             /* seconds from the begin; 0: none yet */
 } progress;
 
+/* stderr is a terminal on which a line can be written anew. */
+bool progress_is_terminal(void);
+
 /* What --progress and the streams say. `below`: the text goes to a terminal, as it is drawn. */
 progress_form progress_choose(const args *a, bool below);
 

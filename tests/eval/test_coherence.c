@@ -35,7 +35,7 @@ static void test_pooled(void **state) {
     dpi_session_options_init(&o);
     o.n_ctx = N_TOKENS;
     o.n_threads = 1;
-    assert_ok(eval_read(model, &o, &texts, NULL, &x, &err), &err);
+    assert_ok(eval_read(model, &o, &texts, "texts", NULL, &x, &err), &err);
     assert_ok(dpi_session_create(model, &o, &session, &err), &err);
     assert_true(x.pooled.dim <= N_EMBD && x.n_tokens[2] > 70);
     for (int32_t t = 0; t < 3; t++) {

@@ -411,6 +411,20 @@ page = open("form.html").read()
 assert "&lt;b&gt;" in page and "<b>" not in page
 E2
 
+# ---- On a terminal -------------------------------------------------------------------------------
+if command -v script >/dev/null; then
+    for term in xterm dumb; do
+        TERM=$term script -qec "'$dpinfer' eval made.jsonl --real real.jsonl --train real.jsonl \
+            --model m.gguf -o shown.txt --overwrite" /dev/null >sent </dev/null
+        last="eval on a terminal, $term"
+        case $term in xterm) wanted=1 ;; *) wanted=0 ;; esac # all of it is one line
+        for what in lengths "who was a record" "real texts read by the model: 40 of 40" \
+            "MAUVE and neighbours" '$'; do
+            check "$what" test "$(grep -c $'\r\033\\[K'"$what" sent)" -eq $wanted
+        done
+    done
+fi
+
 # ---- Vectors ------------------------------------------------------------------------------------
 python3 -c "
 import random, struct
