@@ -274,9 +274,9 @@ const option_spec option_rows[N_OPTIONS] = {
                 "-o x.csv a row"},
     [OPT_REPORT] = {.name = "report", .group = GROUP_OUTPUT, .type = OPT_STRING, .is_list = true,
         .commands = WRITES | CMD_MERGE | CMD_RESUME | PERTURBS | CMD_GENERATE, .arg = "FILE",
-        .help = "also write a report of the privacy statement: as "
-                "Markdown if the name ends in .md, as a page of HTML in .html, else as JSON. May "
-                "be given more than once"},
+        .help = "also write a report of the privacy statement: as Markdown if the name ends in "
+                ".md, as a page of HTML in .html or .htm, else as JSON. May be given more than "
+                "once"},
     [OPT_META] = {.name = "meta", .group = GROUP_OUTPUT, .type = OPT_STRING,
         .commands = GENERATES, .arg = "FILE",
         .help = "fields for the report, such as organisation and purpose: a JSON object of texts"},

@@ -61,9 +61,10 @@ static bool ends_in(const char *name, const char *end) {
 }
 
 static int32_t format_of(const output *file) {
-    return ends_in(file->name, ".md")     ? DPI_REPORT_MARKDOWN
-           : ends_in(file->name, ".html") ? DPI_REPORT_HTML
-                                          : DPI_REPORT_JSON;
+    const bool is_page = ends_in(file->name, ".html") || ends_in(file->name, ".htm");
+    return ends_in(file->name, ".md") ? DPI_REPORT_MARKDOWN
+           : is_page                  ? DPI_REPORT_HTML
+                                      : DPI_REPORT_JSON;
 }
 
 static int write_one(output *file, char **last, const dpi_report *report, bool complete) {

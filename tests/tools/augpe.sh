@@ -70,13 +70,14 @@ done
 
 # ---- A run -----------------------------------------------------------------------------------
 run augpe m.gguf people.csv $few --epsilon 4 --unit-field who --ledger year -o texts.jsonl \
-    --report report.json --report report.md --report report.html
+    --report report.json --report report.md --report report.htm
 expect_rc 0; expect_empty_out
 expect_err "zCDP, and so (3.99"; expect_err "0.001)-DP, for all texts together"
 expect_err "all records with one unit ID"
 expect_err "round 2 of 2 is over"
 check "a report to read" grep -q '^# Privacy report$' report.md
-check "its statement" grep -q 'for all texts together' report.md report.html
+check "a page" grep -q '^<!DOCTYPE html>' report.htm
+check "its statement" grep -q 'for all texts together' report.md report.htm
 check "two texts" [ "$(wc -l <texts.jsonl)" -eq 2 ]
 check "texts that are private" [ "$(grep -c '"private":true' texts.jsonl)" -eq 2 ]
 if command -v python3 >/dev/null; then
