@@ -20,7 +20,7 @@ typedef enum setting_kind {
 typedef struct variant {
     char name[128], title[192];
     dpi_sampler_options options; /* without budget and lengths */
-    bool has_tau; /* its own; else that of all settings */
+    bool has_tau, has_top_k; /* its own; else that of all settings */
 } variant;
 
 typedef struct setting {

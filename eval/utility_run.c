@@ -239,11 +239,17 @@ static int score(scorer *s, const int32_t *tokens, int32_t n, int32_t top_k, dou
     return 0;
 }
 
+/* k of a setting, 1..n_vocab. */
+static int32_t top_k_of(const maker *m, const setting *s) {
+    const bool own = s->kind == TEXT_PRIVATE && s->v->has_top_k;
+    const int32_t k = own ? s->v->options.top_k : m->o->top_k;
+    return k > 0 && k < m->own.n_vocab ? k : m->own.n_vocab;
+}
+
 /* Support and expansion always with the model's own logits; nats with the judge's if there is one,
  * of the text in its own tokens. */
-static int score_sample(maker *m, double slack, sample *x) {
-    int32_t top_k = m->o->top_k < m->own.n_vocab ? m->o->top_k : m->own.n_vocab;
-    if (score(&m->own, x->tokens, x->n_tokens, top_k, slack, x) != 0)
+static int score_sample(maker *m, const setting *s, double slack, sample *x) {
+    if (score(&m->own, x->tokens, x->n_tokens, top_k_of(m, s), slack, x) != 0)
         return -1;
     if (!m->judge.model)
         return 0;
@@ -300,7 +306,7 @@ static dpi_release_options options_of(const maker *m, const setting *s, uint64_t
     const char *task = m->d->tasks[0];
     o.model = m->own.model;
     o.n_tokens = m->o->n_tokens;
-    o.top_k = m->o->top_k < m->own.n_vocab ? m->o->top_k : m->own.n_vocab;
+    o.top_k = top_k_of(m, s);
     o.session.n_threads = m->o->n_threads;
     o.prompts.public_prompt = (dpi_bytes){task, strlen(task)};
     o.method.method = DPI_METHOD_PLAIN;
@@ -465,7 +471,7 @@ int maker_make(maker *m, const setting *s, sample *samples, int32_t n) {
                               .tokens = allocate((size_t)m->o->n_tokens * sizeof(int32_t))};
     int code = make_texts(m, s, samples, n, &slack);
     for (int32_t i = 0; i < n && code == 0; i++) {
-        code = score_sample(m, slack, &samples[i]);
+        code = score_sample(m, s, slack, &samples[i]);
         judge_text(m, &samples[i]);
     }
     return code;

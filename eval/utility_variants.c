@@ -44,7 +44,7 @@ static bool set_word(const char *word, size_t n, dpi_sampler_options *o) {
 
 /* What all settings share has options of its own: a value here would be passed over. */
 static bool is_shared(const char *option) {
-    static const char *const names[] = {"epsilon", "rho", "delta", "top-k"};
+    static const char *const names[] = {"epsilon", "rho", "delta"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(option, names[i]) == 0)
             return true;
@@ -64,6 +64,7 @@ static bool set_value(const char *text, size_t n, variant *v) {
     for (int32_t i = 0; (p = dpi_method_parameter_get(o->method, i)) != NULL; i++)
         if (is_word(text, n_option, p->option)) {
             v->has_tau = v->has_tau || strcmp(p->option, "temp") == 0;
+            v->has_top_k = v->has_top_k || strcmp(p->option, "top-k") == 0;
             return !is_shared(p->option) && dpi_parameter_parse(p, o, value, &err) == DPI_STATUS_OK;
         }
     return false;
@@ -76,7 +77,7 @@ bool variant_parse(const char *name, variant *v) {
     if (n_name >= sizeof v->name)
         return false;
     memcpy(v->name, name, n_name + 1);
-    v->has_tau = false;
+    v->has_tau = v->has_top_k = false;
     bool good = set_method(name, n, o);
     for (const char *at = name + n; good && *at; at += n) {
         const bool is_value = *at++ == ':';

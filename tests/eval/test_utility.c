@@ -120,11 +120,15 @@ static void test_variants(void **state) {
     assert_int_equal(v.options.pace, DPI_PACE_TOP);
     assert_float_equal(v.options.pace_theta, .75, 0);
     assert_int_equal(v.options.pace_tokens, 40);
+    assert_false(v.has_top_k || v.has_tau);
+    assert_true(variant_parse("zcdp-pace:top-k=25:temp=.8", &v));
+    assert_true(v.has_top_k && v.has_tau);
+    assert_int_equal(v.options.top_k, 25);
     assert_true(variant_parse("amin:private-tokens=9", &v));
     assert_int_equal(v.options.method, DPI_METHOD_AMIN);
     assert_int_equal(v.options.n_private, 9);
     static const char *const none[] = {"", "zcd", "plain", "adapmixed", "zcdp-paced", "zcdp:pace",
-                                       "zcdp:pace=much", "zcdp:private-tokens=3"};
+                                       "zcdp:pace=much", "zcdp:private-tokens=3", "zcdp:epsilon=3"};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
         assert_false(variant_parse(none[i], &v));
 }
