@@ -57,12 +57,18 @@ static void inside(const dpi_sampler_options *o, const dpi_sampler_plan *p, long
     *delta = p->delta / q;
 }
 
-static void random_options(dpi_audit *a, dpi_sampler_options *o) {
+static void random_options(dpi_audit *a, dpi_sampler_options *o, bool is_paced) {
     o->n_vocab = 100;
     o->n_ref = o->denominator = 1 + dpi_audit_below(a, 30);
     o->tau = .3 + 2 * dpi_audit_uniform(a);
     o->n_tokens = o->accountant == DPI_ACCOUNTANT_BR ? 1 + dpi_audit_below(a, 6)
                                                      : 1 + dpi_audit_below(a, 500);
+    if (is_paced) { /* two private tokens at least: a cost of fewer shows */
+        o->n_tokens++;
+        o->pace = DPI_PACE_TOP;
+        o->pace_theta = .7;
+        o->pace_tokens = 2 + dpi_audit_below(a, o->n_tokens - 1);
+    }
     o->epsilon = exp(4 * dpi_audit_uniform(a) - 1);
     o->delta = exp(-2 - 20 * dpi_audit_uniform(a));
     o->subsample = dpi_audit_below(a, 2) ? fmax(.01 + dpi_audit_uniform(a), 2 * o->delta) : 0;
@@ -80,18 +86,19 @@ static dpi_status audit_accountant(dpi_audit *a, int32_t accountant, const char 
         dpi_sampler_plan_init(&p);
         dpi_sampler_options_init(&o);
         o.accountant = accountant;
-        random_options(a, &o);
+        random_options(a, &o, i % 2);
         DPI_TRY(dpi_sampler_plan_make(&o, &p, a->err));
         long double epsilon, delta;
         inside(&o, &p, &epsilon, &delta);
         a->result.n_cases++;
         dpi_audit_hold(a, dpi_audit_charges(&o, &p, 2), "the plan charges less than it costs");
         dpi_audit_hold(a, p.epsilon <= o.epsilon, "epsilon exceeds the budget");
+        const int32_t n_private = o.pace == DPI_PACE_NONE ? o.n_tokens : o.pace_tokens;
         const long double real =
-            br ? best_attack(p.eta, o.n_tokens, epsilon) : zcdp_delta(p.rho_total, epsilon);
+            br ? best_attack(p.eta, n_private, epsilon) : zcdp_delta(p.rho_total, epsilon);
         most = fmaxl(most, real / delta);
         if (!br) { /* whatever the formula: an attacker gets less */
-            const int32_t T = accountant == DPI_ACCOUNTANT_FILTER ? 1 : o.n_tokens;
+            const int32_t T = accountant == DPI_ACCOUNTANT_FILTER ? 1 : n_private;
             const long double eta = sqrtl(8 * (long double)p.rho_total / T);
             dpi_audit_hold(a, attack(eta, T, epsilon, eta / 2) <= delta, "an attack beats delta");
         }

@@ -360,6 +360,47 @@ static dpi_status audit_paced_text(dpi_audit *a, int32_t adjacency, double *most
     return status;
 }
 
+/* Free tokens and others, with a sparse vector: a threshold that has other noise than before was
+ * charged once more. */
+static dpi_status audit_paced_thresholds(dpi_audit *a, int32_t adjacency) {
+    dpi_audit_case w;
+    dpi_sampler *s = NULL;
+    int32_t token;
+    memset(&w, 0, sizeof w);
+    dpi_sampler_options_init(&w.options);
+    w.options.adjacency = adjacency;
+    random_options(a, &w.options);
+    w.options.svt_sigma = 2;
+    w.options.svt_threshold = dpi_audit_below(a, 2) ? 1 : 1000;
+    w.options.rho = 20 + 200 * dpi_audit_uniform(a);
+    w.options.tau = 1;
+    w.options.n_private = 1 + dpi_audit_below(a, 20);
+    w.options.denominator = w.options.n_ref = DPI_AUDIT_REFS;
+    w.options.pace = DPI_PACE_TOP;
+    w.options.pace_theta = .5;
+    w.options.random = a->options.random;
+    w.options.random_user = a->options.random_user;
+    dpi_audit_logits(a, &w);
+    dpi_audit_fill(&w);
+    DPI_TRY(dpi_sampler_create(&w.options, &s, a->err));
+    dpi_status status = dpi_sampler_begin(s, a->err);
+    for (int32_t t = 0; t < N_TEXT_TOKENS && status == DPI_STATUS_OK; t++) {
+        const int64_t before = dpi_amin_noisy_threshold(s);
+        const int32_t n_armed = dpi_amin_spent_get(s).n_armed;
+        const bool is_sure = dpi_audit_below(a, 2);
+        for (int y = 0; y < V; y++)
+            w.public_logits[y] = is_sure && y == 0 ? 100 : 0;
+        status = dpi_sampler_step(s, w.public_logits, w.pointers, &token, a->err);
+        const int64_t now = dpi_amin_noisy_threshold(s); /* 0: it is spent, and wiped */
+        dpi_audit_hold(a, now == before || now == 0 ||
+                              dpi_amin_spent_get(s).n_armed == n_armed + 1,
+                       "a threshold has new noise that is not charged");
+        a->result.n_cases++;
+    }
+    dpi_sampler_free(s);
+    return status;
+}
+
 dpi_status dpi_audit_amin(dpi_audit *a) {
     double n_most = 0;
     long double most = 0;
@@ -381,6 +422,9 @@ dpi_status dpi_audit_amin(dpi_audit *a) {
     for (int32_t i = 0, n = dpi_audit_count(a, 20); i < n; i++)
         for (int32_t adjacency = 0; adjacency <= DPI_ADJACENCY_ZERO_OUT; adjacency++)
             DPI_TRY(audit_paced_text(a, adjacency, &n_most));
+    for (int32_t i = 0, n = dpi_audit_count(a, 20); i < n; i++)
+        for (int32_t adjacency = 0; adjacency <= DPI_ADJACENCY_ZERO_OUT; adjacency++)
+            DPI_TRY(audit_paced_thresholds(a, adjacency));
     dpi_audit_end(a, "private tokens / quota", n_most, 1, 1);
     return DPI_STATUS_OK;
 }

@@ -57,7 +57,7 @@ static void random_options(dpi_audit *a, dpi_sampler_options *o, int32_t i) {
     o->accountant = i % 2 ? DPI_ACCOUNTANT_FILTER : DPI_ACCOUNTANT_ZCDP;
     o->adjacency = i / 2 % 3;
     o->center = i / 6 % 2;
-    o->pace = i / 12 % 4;
+    o->pace = (i / 2 + i / 12) % 4; /* each in the first few, too */
     o->isa = DPI_ISA_REF + dpi_audit_below(a, dpi_isa_best());
     o->n_vocab = V;
     o->n_ref = 1 + dpi_audit_below(a, SLOTS_MAX);
@@ -70,6 +70,8 @@ static void random_options(dpi_audit *a, dpi_sampler_options *o, int32_t i) {
     o->rho = exp(5 * dpi_audit_uniform(a) - 3);
     if (o->pace == DPI_PACE_TOP || o->pace == DPI_PACE_CHANGE)
         o->pace_theta = o->pace == DPI_PACE_TOP ? .5 : .05;
+    if (o->pace_theta > 0 && (i < 12 || dpi_audit_below(a, 2)))
+        o->pace_tokens = 1 + dpi_audit_below(a, N_TOKENS - 1); /* a quota that ends */
     if (i % 8 == 0) { /* a clip bound so large that sums are beyond 32 bits */
         o->rho = 1e6;
         o->denominator = 64;

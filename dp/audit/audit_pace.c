@@ -11,7 +11,7 @@
 #include "dp/exact/weights.h"
 #include "dp/methods/method.h"
 
-enum { V = DPI_AUDIT_VOCAB, N_TEXTS = 240, N_TOKENS = 60 };
+enum { V = DPI_AUDIT_VOCAB, N_TEXTS = 270, N_TOKENS = 60 }; /* a tenth has each pace with all */
 
 static const long double LN2 = 0.693147180559945309417232121458176568L;
 /* Between the formulas and the fixed-point numbers that decisions are made of. */
@@ -21,6 +21,12 @@ typedef struct text {
     dpi_audit *audit;
     dpi_audit_case records;
     dpi_audit_pair pair; /* the neighbour is without record 0 */
+    /* What a public rule allows in a step, and the case on a vocabulary of these tokens alone: the
+     * formulas are held to that one. */
+    bool is_masked;
+    dpi_audit_tokens allowed;
+    dpi_audit_case seen;
+    int32_t support[V]; /* of a distribution, as tokens of `seen` */
     const dpi_sampler_plan *plan;
     int32_t factor;
     int32_t n_private;
@@ -92,6 +98,44 @@ static void next_logits(text *x) {
         w->reference[0][y] = w->public_logits[y] + (y % 2 ? 500 : -500);
 }
 
+/* Tokens that are allowed, of both texts. */
+static dpi_status next_mask(text *x) {
+    dpi_audit_case *w = &x->records, *seen = &x->seen;
+    const dpi_sampler_options *o = &w->options;
+    x->allowed.n = V;
+    if (x->is_masked) {
+        dpi_audit_tokens_draw(x->audit, &x->allowed);
+        DPI_TRY(dpi_sampler_allow(x->pair.with, x->allowed.bits, x->audit->err));
+        DPI_TRY(dpi_sampler_allow(x->pair.without, x->allowed.bits, x->audit->err));
+    }
+    const int32_t n = x->allowed.n;
+    seen->options = *o;
+    seen->options.n_vocab = n;
+    seen->options.top_k = o->top_k > 0 && o->top_k < n ? o->top_k : n;
+    seen->options.free_top_k = o->free_top_k > 0 && o->free_top_k < n ? o->free_top_k : n;
+    if (o->free_top_k == 0)
+        seen->options.free_top_k = seen->options.top_k;
+    for (int32_t i = 0; i < n; i++)
+        seen->public_logits[i] = w->public_logits[x->is_masked ? x->allowed.at[i] : i];
+    return DPI_STATUS_OK;
+}
+
+/* d as of `seen`. False: a token that is not allowed. */
+static bool as_seen(text *x, const dpi_distribution *d, dpi_distribution *own) {
+    *own = *d;
+    if (!x->is_masked)
+        return true;
+    for (int64_t i = 0, k = 0; i < d->n_support; i++, k++) {
+        while (k < x->allowed.n && x->allowed.at[k] != d->support[i])
+            k++;
+        if (k == x->allowed.n)
+            return false;
+        x->support[i] = (int32_t)k;
+    }
+    own->support = x->support;
+    return true;
+}
+
 /* ---- What the formulas say ------------------------------------------------------------------- */
 
 static int descending(const void *x, const void *y) {
@@ -101,15 +145,15 @@ static int descending(const void *x, const void *y) {
 
 /* Probability of the likeliest token among the top_k public ones, ties included. */
 static long double top_of(const text *x) {
-    const dpi_sampler_options *o = &x->records.options;
+    const dpi_sampler_options *o = &x->seen.options;
     const int64_t D = dpi_sampler_denominator(o);
     const long double unit = (long double)x->plan->a * (long double)D * LN2 * 0x1p-28L;
     float sorted[V];
     long double sum = 0;
-    memcpy(sorted, x->records.public_logits, sizeof sorted);
-    qsort(sorted, V, sizeof *sorted, descending);
-    const float least = sorted[(o->top_k > 0 ? o->top_k : V) - 1];
-    for (int y = 0; y < V && sorted[y] >= least; y++)
+    memcpy(sorted, x->seen.public_logits, sizeof sorted);
+    qsort(sorted, (size_t)o->n_vocab, sizeof *sorted, descending);
+    const float least = sorted[o->top_k - 1];
+    for (int y = 0; y < o->n_vocab && sorted[y] >= least; y++)
         sum += expl((long double)(sorted[y] - sorted[0]) * unit);
     return 1 / sum;
 }
@@ -139,6 +183,8 @@ static long double clip_of(const text *x, long double *off, bool *close) {
     const bool filter = o->accountant == DPI_ACCOUNTANT_FILTER;
     *off = 0;
     *close = false;
+    if (x->allowed.n == 1) /* there is no choice */
+        return 0;
     if (o->pace != DPI_PACE_SHARE) {
         const long double found = o->pace == DPI_PACE_TOP ? o->pace_theta - top
                                                           : change_of(x, top) - o->pace_theta;
@@ -162,7 +208,7 @@ static long double clip_of(const text *x, long double *off, bool *close) {
 
 /* A free step: nothing of a record is in it, and it has the law that the options say. */
 static void check_free(text *x, const dpi_distribution *d, const dpi_distribution *e) {
-    const dpi_sampler_options *o = &x->records.options;
+    const dpi_sampler_options *o = &x->seen.options;
     const int64_t D = dpi_sampler_denominator(o);
     dpi_sampler_plan law = *x->plan;
     bool nothing = true;
@@ -170,8 +216,7 @@ static void check_free(text *x, const dpi_distribution *d, const dpi_distributio
         nothing &= d->sum[i] == 0 && e->sum[i] == 0 && d->weights[i] == e->weights[i];
     dpi_audit_hold(x->audit, nothing, "a reference is in a free step");
     law.a = dpi_weights_scale((int32_t)D, o->free_tau > 0 ? o->free_tau : o->tau);
-    dpi_audit_formulas(x->audit, &x->records, &law, D, o->free_top_k > 0 ? o->free_top_k : o->top_k,
-                       0, d);
+    dpi_audit_formulas(x->audit, &x->seen, &law, D, o->free_top_k, 0, d);
 }
 
 /* Another step: it loses at most its own eta, whatever the pace says of other steps. */
@@ -181,8 +226,8 @@ static void check_private(text *x, const dpi_distribution *d, const dpi_distribu
     const long double loss = dpi_audit_loss(d, e), eta = eta_of(x, K + off);
     dpi_audit_hold(x->audit, loss <= eta + 0x1p-50L, "a loss exceeds the eta of its step");
     if (o->pace != DPI_PACE_SHARE)
-        dpi_audit_formulas(x->audit, &x->records, x->plan, dpi_sampler_denominator(o), o->top_k,
-                           2 * x->plan->K, d);
+        dpi_audit_formulas(x->audit, &x->seen, x->plan, dpi_sampler_denominator(o),
+                           x->seen.options.top_k, 2 * x->plan->K, d);
     x->n_private++;
     x->cost += close ? loss * loss / 8 : cost_of(x, K - off);
     x->most += cost_of(x, K + off);
@@ -199,18 +244,22 @@ static dpi_status compare_token(text *x) {
     bool close;
     int32_t ignored;
     next_logits(x);
+    DPI_TRY(next_mask(x));
     DPI_TRY(dpi_audit_pair_compare(a, &x->records, 0, &x->pair));
     const size_t n_bytes = (size_t)d->n_support * sizeof *d->support;
     if (!dpi_audit_hold(a, d->is_free == e->is_free, "a decision depends on a record") ||
         !dpi_audit_hold(a, d->n_support == e->n_support && !memcmp(d->support, e->support, n_bytes),
                         "the supports of neighbours differ"))
         return DPI_STATUS_OK;
+    dpi_distribution own;
+    if (!dpi_audit_hold(a, as_seen(x, d, &own), "a token that is not allowed"))
+        return DPI_STATUS_OK;
     const long double K = clip_of(x, &off, &close);
     dpi_audit_hold(a, close || d->is_free == (K == 0), "a decision is not that of the pace");
     if (d->is_free)
-        check_free(x, d, e);
+        check_free(x, &own, e);
     else
-        check_private(x, d, e, K, off, close);
+        check_private(x, &own, e, K, off, close);
     DPI_TRY(dpi_sampler_step(x->pair.with, p, x->records.pointers, &ignored, a->err));
     return dpi_sampler_step(x->pair.without, p, x->pair.neighbour, &ignored, a->err);
 }
@@ -256,7 +305,7 @@ dpi_status dpi_audit_pace(dpi_audit *a) {
     double most = 0;
     DPI_TRY(dpi_audit_begin(a, "A", "InvisibleInk, texts with a pace"));
     for (int32_t i = 0; i < n; i++) {
-        text x = {.audit = a};
+        text x = {.audit = a, .is_masked = dpi_audit_below(a, 3) == 0};
         random_options(a, &x.records.options, i);
         dpi_audit_fill(&x.records);
         dpi_status status = play(&x);

@@ -8,7 +8,16 @@
 #include "dp/audit/audit.h"
 #include "dp/methods/tang.h"
 
-enum { V = DPI_AUDIT_VOCAB, N_SETTINGS = 80, N_CASES = 20, N_DRAWS = 20000, CELLS = 4 };
+enum {
+    V = DPI_AUDIT_VOCAB,
+    N_SETTINGS = 80,
+    N_CASES = 20,
+    N_DRAWS = 20000,
+    CELLS = 4,
+    V_EMPTY = 130, /* more than two blocks of 64 */
+    CELLS_EMPTY = 10,
+    N_EMPTY = 6000,
+};
 
 typedef struct setting {
     dpi_audit *audit;
@@ -257,7 +266,44 @@ static dpi_status audit_law(dpi_audit *a) {
     return DPI_STATUS_OK;
 }
 
+/* Without any record all sums are 0 and noise alone decides: each token is as likely. */
+static dpi_status audit_no_record(dpi_audit *a) {
+    dpi_sampler_options o;
+    dpi_sampler *s = NULL;
+    static const float public_logits[V_EMPTY];
+    const float *references[] = {NULL, NULL};
+    const int32_t n = dpi_audit_count(a, N_EMPTY);
+    int64_t count[CELLS_EMPTY] = {0};
+    DPI_TRY(dpi_audit_begin(a, "B", "Tang et al., tokens without a record"));
+    dpi_sampler_options_init(&o);
+    o.method = DPI_METHOD_TANG;
+    o.n_vocab = V_EMPTY;
+    o.top_k = 0;
+    o.n_ref = 2;
+    o.n_tokens = n;
+    o.rho = 1;
+    o.random = a->options.random;
+    o.random_user = a->options.random_user;
+    DPI_TRY(dpi_sampler_create(&o, &s, a->err));
+    dpi_status status = dpi_sampler_begin(s, a->err);
+    for (int32_t i = 0; i < n && status == DPI_STATUS_OK; i++) {
+        int32_t token = 0;
+        status = dpi_sampler_step(s, public_logits, references, &token, a->err);
+        count[token * CELLS_EMPTY / V_EMPTY]++;
+        a->result.n_cases++;
+    }
+    dpi_sampler_free(s);
+    DPI_TRY(status);
+    double x = 0;
+    const double wanted = (double)n / CELLS_EMPTY;
+    for (int cell = 0; cell < CELLS_EMPTY; cell++)
+        x += ((double)count[cell] - wanted) * ((double)count[cell] - wanted) / wanted;
+    dpi_audit_end_chi_square(a, x, CELLS_EMPTY - 1);
+    return DPI_STATUS_OK;
+}
+
 dpi_status dpi_audit_tang(dpi_audit *a) {
     DPI_TRY(audit_sums(a));
-    return audit_law(a);
+    DPI_TRY(audit_law(a));
+    return audit_no_record(a);
 }

@@ -524,6 +524,11 @@ dpi_amin_spent dpi_amin_spent_get(const dpi_sampler *s) {
                                  s->n_private)};
 }
 
+int64_t dpi_amin_noisy_threshold(const dpi_sampler *s) {
+    const amin_state *state = s->state;
+    return state->svt.noisy;
+}
+
 static bool has_equal_steps(const dpi_sampler_options *o) {
     (void)o;
     return true;

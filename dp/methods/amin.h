@@ -43,4 +43,7 @@ typedef struct dpi_amin_spent {
 
 dpi_amin_spent dpi_amin_spent_get(const dpi_sampler *sampler);
 
+/* The armed instance's threshold with its noise; 0: none is armed. PRIVATE: for audits alone. */
+int64_t dpi_amin_noisy_threshold(const dpi_sampler *sampler);
+
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "dp/methods/sampler.h"
 #include "pipeline/release/release.h"
 #include "tests/support/support.h"
 #include "tests/support/tiny_model.h"
@@ -281,8 +282,7 @@ static const char *check_shards(const world *w) {
                : NULL;
 }
 
-/* ---- The sampler of a text that goes on
- * ---------------------------------------------------------- */
+/* ---- The sampler of a text that goes on ------------------------------------------------------ */
 
 /* A text with two private tokens has no third one, wherever it was stopped. */
 static const char *check_spent(void) {
@@ -307,8 +307,33 @@ static const char *check_spent(void) {
     return !ok ? "a text does not go on" : !is_free ? "what a text has spent is forgotten" : NULL;
 }
 
-/* ---- One charge
- * ---------------------------------------------------------------------------------- */
+/* Under the filter a record that has spent its budget adds nothing, wherever the text stopped. */
+static const char *check_spent_of_record(void) {
+    enum { V = 64, REF = 2, N = 40 };
+    dpi_sampler_options o = ink_options(V, REF, N, 1, 1);
+    float logits[V] = {0}, loud[V];
+    const float *references[REF] = {loud, loud};
+    dpi_distribution d;
+    bool adds[2] = {false, false}; /* at first, and at the end */
+    for (int y = 0; y < V; y++)
+        loud[y] = y % 2 ? 500 : -500;
+    o.accountant = DPI_ACCOUNTANT_FILTER;
+    dpi_sampler *s = open_sampler(&o);
+    bool ok = dpi_sampler_begin(s, NULL) == DPI_STATUS_OK;
+    for (int k = 0; k < 2 && ok; k++) { /* both ends of the clip range: N / 4 steps spend all */
+        ok = dpi_sampler_distribution(s, logits, references, &d, NULL) == DPI_STATUS_OK;
+        for (int64_t i = 0; ok && i < d.n_support; i++)
+            adds[k] |= d.sum[i] != 0;
+        for (int i = 0; i < N / 2 && ok; i++)
+            ok = dpi_sampler_recall(s, logits, references, 1, NULL) == DPI_STATUS_OK;
+    }
+    dpi_sampler_free(s);
+    return !ok || !adds[0] ? "a text does not go on"
+           : adds[1]       ? "what a record has spent is forgotten"
+                           : NULL;
+}
+
+/* ---- One charge ------------------------------------------------------------------------------ */
 
 static const char *check_charge(world *w) {
     char path[340];
@@ -359,6 +384,8 @@ const char *probe_journal(const dpi_model *model, const char *folder) {
         fault = check_refusals(&w);
     if (!fault)
         fault = check_spent();
+    if (!fault)
+        fault = check_spent_of_record();
     if (!fault)
         fault = check_charge(&w);
     if (!fault)
