@@ -1,9 +1,11 @@
 /* audit_accounting.c - audit A of plans: the (epsilon, delta) that a plan states, against what its
- * integers give by the formulas of docs/spec.md 4.1 and 4.4, and against an attacker. */
+ * integers give by the formulas of docs/spec.md 4.1 and 4.4, and against an attacker; and what a
+ * ledger counts of it, against those of 4.8. */
 #include <math.h>
 
 #include "base/status.h"
 #include "dp/audit/audit.h"
+#include "dpinfer/registry.h"
 
 enum { N_PLANS = 60 };
 
@@ -149,7 +151,135 @@ static dpi_status audit_long_texts(dpi_audit *a) {
     return DPI_STATUS_OK;
 }
 
+/* ---- What a ledger counts -------------------------------------------------------------------- */
+
+/* ln(sinh(x) / x); below 1e-3 its series, as the quotient is too close to 1 there. */
+static long double log_sinh_ratio(long double x) {
+    const long double square = x * x;
+    return x < 1e-3L ? square / 6 - square * square / 180 : logl(sinhl(x) / x);
+}
+
+/* The divergences of 4.8 of order A. */
+static long double renyi_of_range(long double A, long double eta) {
+    return (A * log_sinh_ratio(A * eta / 2) - (A - 1) * log_sinh_ratio((A - 1) * eta / 2) -
+            log_sinh_ratio(eta / 2)) / (A - 1);
+}
+
+static long double renyi_of_pure(long double A, long double epsilon) {
+    return logl(coshl(epsilon * (A - .5L)) / coshl(epsilon / 2)) / (A - 1);
+}
+
+static long double renyi_of_secret(long double A, long double divergence, long double q) {
+    return log1pl(q * expm1l((A - 1) * divergence)) / (A - 1);
+}
+
+/* Whether each private token has the range eta. Under the filter a text ends after no number of
+ * private tokens, with the pace SHARE a token costs what is left: both have their rho alone. */
+static bool has_ranges(const dpi_sampler_options *o) {
+    return o->method != DPI_METHOD_TANG && o->accountant != DPI_ACCOUNTANT_FILTER &&
+           o->pace != DPI_PACE_SHARE;
+}
+
+/* The cost of a text, by the options and the integers of the plan alone. */
+static long double ledger_cost(const dpi_sampler_options *o, const dpi_sampler_plan *p,
+                               int32_t order) {
+    const int32_t quota = o->method == DPI_METHOD_AMIN ? o->n_private : o->pace_tokens;
+    const int32_t n = quota > 0 ? quota : o->n_tokens;
+    long double all = order * (long double)p->rho_total;
+    if (has_ranges(o))
+        all = n * renyi_of_range(order, p->eta);
+    if (p->svt_scale > 0) /* one instance for each private token */
+        all += n * renyi_of_pure(order, 2 * (long double)p->svt_sensitivity / p->svt_scale);
+    return o->subsample > 0 ? renyi_of_secret(order, all, o->subsample) : all;
+}
+
+/* A method with a pace and an accountant, each with and without secret assignment. */
+typedef struct ledger_plan {
+    int32_t method, accountant, pace;
+} ledger_plan;
+
+/* Budgets of a text: rho .002..2, or with secret assignment as much as hides in epsilon. */
+static void draw_plan(dpi_audit *a, const ledger_plan *l, bool secret, dpi_sampler_options *o) {
+    const bool has_quota = l->pace == DPI_PACE_TOP || l->pace == DPI_PACE_CHANGE;
+    o->method = l->method;
+    o->accountant = l->accountant;
+    o->pace = l->pace;
+    o->n_vocab = 100;
+    o->n_ref = o->denominator = 2 + dpi_audit_below(a, 30);
+    o->n_tokens = 2 + dpi_audit_below(a, l->accountant == DPI_ACCOUNTANT_BR ? 6 : 300);
+    o->adjacency = dpi_audit_below(a, 2) ? DPI_ADJACENCY_ADD_REMOVE : DPI_ADJACENCY_REPLACE_BY_NULL;
+    o->delta = 1e-6;
+    if (secret || l->accountant == DPI_ACCOUNTANT_BR)
+        o->epsilon = exp(3 * dpi_audit_uniform(a) - 1);
+    else
+        o->rho = exp(7 * dpi_audit_uniform(a) - 6.2);
+    o->subsample = secret ? .01 + .9 * dpi_audit_uniform(a) : 0;
+    if (l->pace != DPI_PACE_NONE)
+        o->pace_theta = .5;
+    if (has_quota && l->method == DPI_METHOD_INVISIBLEINK)
+        o->pace_tokens = 1 + dpi_audit_below(a, o->n_tokens);
+    if (l->pace == DPI_PACE_SHARE)
+        o->pace_share = .5 + 20 * dpi_audit_uniform(a);
+    if (l->accountant == DPI_ACCOUNTANT_FILTER) /* so small that few steps do not use up rho */
+        o->clip = .01;
+    if (l->method == DPI_METHOD_AMIN) {
+        o->n_private = 1 + dpi_audit_below(a, o->n_tokens);
+        o->svt_sigma = dpi_audit_below(a, 4) ? 2 * sqrt(o->n_private) * (1 + dpi_audit_uniform(a))
+                                             : 0;
+        o->rho += o->rho > 0 ? .5 : 0; /* what the thresholds take */
+        o->epsilon += o->epsilon > 0 ? 3 : 0;
+    }
+}
+
+static dpi_status audit_ledger_plan(dpi_audit *a, const ledger_plan *l, bool secret,
+                                    long double *most) {
+    static const int32_t orders[] = {2, 3, 8, 22, 60};
+    dpi_sampler_options o;
+    dpi_sampler_plan p;
+    dpi_cost cost;
+    dpi_sampler_options_init(&o);
+    dpi_sampler_plan_init(&p);
+    DPI_TRY(dpi_method_defaults(l->method, &o, a->err));
+    draw_plan(a, l, secret, &o);
+    DPI_TRY(dpi_sampler_plan_make(&o, &p, a->err));
+    DPI_TRY(dpi_method_cost(&o, &p, &cost, a->err));
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+        double counted;
+        DPI_TRY(dpi_cost_renyi(&cost, orders[i], &counted, a->err));
+        *most = fmaxl(*most, ledger_cost(&o, &p, orders[i]) / counted);
+        a->result.n_cases++;
+    }
+    return DPI_STATUS_OK;
+}
+
+/* A ledger adds up what it counts: each plan must be counted as no less than the formulas say. */
+static dpi_status audit_ledger(dpi_audit *a) {
+    static const ledger_plan plans[] = {
+        {DPI_METHOD_INVISIBLEINK, DPI_ACCOUNTANT_ZCDP, DPI_PACE_NONE},
+        {DPI_METHOD_INVISIBLEINK, DPI_ACCOUNTANT_ZCDP, DPI_PACE_TOP},
+        {DPI_METHOD_INVISIBLEINK, DPI_ACCOUNTANT_ZCDP, DPI_PACE_CHANGE},
+        {DPI_METHOD_INVISIBLEINK, DPI_ACCOUNTANT_ZCDP, DPI_PACE_SHARE},
+        {DPI_METHOD_INVISIBLEINK, DPI_ACCOUNTANT_BR, DPI_PACE_NONE},
+        {DPI_METHOD_INVISIBLEINK, DPI_ACCOUNTANT_BR, DPI_PACE_TOP},
+        {DPI_METHOD_INVISIBLEINK, DPI_ACCOUNTANT_FILTER, DPI_PACE_NONE},
+        {DPI_METHOD_INVISIBLEINK, DPI_ACCOUNTANT_FILTER, DPI_PACE_TOP},
+        {DPI_METHOD_INVISIBLEINK, DPI_ACCOUNTANT_FILTER, DPI_PACE_SHARE},
+        {DPI_METHOD_AMIN, DPI_ACCOUNTANT_ZCDP, DPI_PACE_NONE},
+        {DPI_METHOD_AMIN, DPI_ACCOUNTANT_ZCDP, DPI_PACE_TOP},
+        {DPI_METHOD_TANG, DPI_ACCOUNTANT_ZCDP, DPI_PACE_NONE},
+    };
+    enum { N_KINDS = sizeof plans / sizeof *plans };
+    const int32_t n = dpi_audit_count(a, N_PLANS);
+    long double most = 0;
+    DPI_TRY(dpi_audit_begin(a, "A", "plans as a ledger counts them"));
+    for (int32_t i = 0; i < 2 * n * N_KINDS; i++)
+        DPI_TRY(audit_ledger_plan(a, &plans[i / 2 % N_KINDS], i % 2, &most));
+    dpi_audit_end(a, "divergence of the formula / counted", (double)most, .999999, 1 + 1e-9);
+    return DPI_STATUS_OK;
+}
+
 dpi_status dpi_audit_accounting(dpi_audit *a) {
+    DPI_TRY(audit_ledger(a));
     DPI_TRY(audit_accountant(a, DPI_ACCOUNTANT_ZCDP, "plans of zcdp"));
     DPI_TRY(audit_accountant(a, DPI_ACCOUNTANT_BR, "plans of br"));
     DPI_TRY(audit_long_texts(a));
