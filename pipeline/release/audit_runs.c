@@ -132,9 +132,44 @@ static dpi_status audit_assigned(dpi_audit *a, const dpi_model *model, double q,
     return DPI_STATUS_OK;
 }
 
+/* With private labels, of which each has 2 of 4 texts, a unit is in each of its label's with q / 2:
+ * q is the chance of all of them together, whichever its label. */
+static dpi_status audit_labeled(dpi_audit *a, const dpi_model *model) {
+    enum { NONE = 2, N_OWN = 3 };
+    static const path_setup s = {.batch = 4,
+                                 .n_texts = 4,
+                                 .n_tokens = 1,
+                                 .stop_at = -1,
+                                 .per_unit = 1,
+                                 .subsample = .6};
+    const int32_t n_runs = dpi_audit_count(a, N_RUNS);
+    const double expected[N_OWN] = {s.subsample / 2, s.subsample / 2, 1 - s.subsample};
+    int64_t count[N_OWN] = {0};
+    double sum = 0;
+    seen *x;
+    DPI_TRY(dpi_audit_begin(a, "F", "the path, secret batches with labels"));
+    dpi_status status = seen_open(a, model, PATH_CSV, N_ASSIGNED, &x);
+    if (status == DPI_STATUS_OK) {
+        x->world.n_units = N_ASSIGNED;
+        x->world.labels = DPI_LABELS_PRIVATE;
+        status = dpi_path_encode(&x->world);
+    }
+    for (int32_t i = 0; i < n_runs && status == DPI_STATUS_OK; i++) {
+        status = dpi_path_check(&x->world, &s, &x->trace, &x->layout);
+        for (int32_t k = 0; k < N_ASSIGNED; k++)
+            count[x->layout.n_places[k] ? x->layout.text[k] % 2 : NONE]++;
+    }
+    seen_close(x);
+    DPI_TRY(status);
+    for (int32_t k = 0; k < N_OWN; k++)
+        sum += deviation(count[k], N_ASSIGNED * n_runs * expected[k]);
+    dpi_audit_end_chi_square(a, sum, N_OWN - 1);
+    return DPI_STATUS_OK;
+}
+
 /* ---- A histogram of units -------------------------------------------------------------------- */
 
-enum { N_LABELED = 11, N_UNITS = 5, N_TEXTS = 8, REACH = 60 };
+enum { N_LABELED = 11, N_UNITS = 5, N_TEXTS = 8, REACH = 60, N_ALONE = 80 };
 
 /* Of N_TEXTS the texts of the first label, for such counts: the label with the larger count / (2 s
  * + 1) gets the next one, s those that it has. */
@@ -164,7 +199,7 @@ static void expect_shares(int64_t v, double n, double expected[N_TEXTS + 1]) {
                 n * exp(-128.0 * (double)(z * z + y * y) / (double)v) / (sum * sum);
 }
 
-static dpi_status draw_shares(seen *x, int32_t n, int64_t count[N_TEXTS + 1]) {
+static dpi_status draw_shares(seen *x, int32_t n_units, int32_t n, int64_t count[N_TEXTS + 1]) {
     const path_setup s = {.batch = 2,
                           .n_texts = N_TEXTS,
                           .n_tokens = 1,
@@ -172,7 +207,7 @@ static dpi_status draw_shares(seen *x, int32_t n, int64_t count[N_TEXTS + 1]) {
                           .per_unit = 3,
                           .histogram = .1,
                           .adjacency = DPI_ADJACENCY_ADD_REMOVE};
-    x->world.n_units = N_UNITS;
+    x->world.n_units = n_units;
     x->world.labels = DPI_LABELS_PRIVATE;
     DPI_TRY(dpi_path_encode(&x->world));
     for (int32_t i = 0; i < n; i++) {
@@ -196,7 +231,7 @@ static dpi_status audit_histogram(dpi_audit *a, const dpi_model *model) {
     DPI_TRY(dpi_audit_begin(a, "F", "the path, a histogram of labels"));
     dpi_status status = seen_open(a, model, PATH_CSV, N_LABELED, &x);
     if (status == DPI_STATUS_OK)
-        status = draw_shares(x, n_runs, count);
+        status = draw_shares(x, N_UNITS, n_runs, count);
     seen_close(x);
     DPI_TRY(status);
     expect_shares(1280, n_runs, expected);
@@ -212,6 +247,24 @@ static dpi_status audit_histogram(dpi_audit *a, const dpi_model *model) {
     return DPI_STATUS_OK;
 }
 
+/* The first label has one unit and the second none, which a neighbour may have: its count has noise
+ * as any other. Without noise the second label has no text, or where the first count is not above 0
+ * half of them. It has another number with chance .348 in each run. */
+static dpi_status audit_no_unit(dpi_audit *a, const dpi_model *model) {
+    int64_t count[N_TEXTS + 1] = {0};
+    seen *x;
+    DPI_TRY(dpi_audit_begin(a, "F", "the path, a histogram with an empty label"));
+    dpi_status status = seen_open(a, model, PATH_CSV, N_LABELED, &x);
+    if (status == DPI_STATUS_OK)
+        status = draw_shares(x, 1, N_ALONE, count);
+    seen_close(x);
+    DPI_TRY(status);
+    const int64_t n_noisy = N_ALONE - count[N_TEXTS] - count[N_TEXTS / 2];
+    dpi_audit_hold(a, n_noisy > 0, "the count of a label without a unit has no noise");
+    dpi_audit_end(a, "runs in which it has noise", (double)n_noisy, 1, N_ALONE);
+    return DPI_STATUS_OK;
+}
+
 /* ---- All of them ----------------------------------------------------------------------------- */
 
 dpi_status dpi_path_audit_runs(dpi_audit *a, const dpi_model *model) {
@@ -222,5 +275,7 @@ dpi_status dpi_path_audit_runs(dpi_audit *a, const dpi_model *model) {
                            "the path, secret batches of two records"));
     DPI_TRY(audit_assigned(a, model, .6, 1, "the path, secret batches under a key",
                            "the path, secret batches of two records under a key"));
+    DPI_TRY(audit_labeled(a, model));
+    DPI_TRY(audit_no_unit(a, model));
     return audit_histogram(a, model);
 }

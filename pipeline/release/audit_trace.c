@@ -283,9 +283,20 @@ static void note_event(player *p, const dpi_release_event *e) {
     trace->n_texts++;
 }
 
+/* With a histogram: the epsilon of the texts and of noise of variance histogram / 256, together. */
+static bool states_histogram(const dpi_claim *c) {
+    const double rho = c->plan.rho_total + (c->histogram > 0 ? 128. / c->histogram : 0);
+    double epsilon;
+    return c->histogram == 0 ||
+           (dpi_zcdp_epsilon(rho, c->method.delta, &epsilon, NULL) == DPI_STATUS_OK &&
+            dpi_claim_epsilon(c) >= epsilon * (1 - 1e-12));
+}
+
 static dpi_status note_claim(player *p) {
     const dpi_claim *claim = dpi_release_claim(p->release);
     char *statement;
+    dpi_audit_hold(p->world->audit, states_histogram(claim),
+                   "the epsilon that is stated leaves the histogram out");
     DPI_TRY(dpi_claim_statement(claim, 1, &statement, p->world->audit->err));
     p->trace->claim = hash_bytes(0, statement, strlen(statement));
     p->trace->plan = claim->plan;

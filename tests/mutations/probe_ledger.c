@@ -206,16 +206,16 @@ static void letters_options(dpi_release_options *o, const dpi_model *model, dpi_
     o->dataset = name;
 }
 
-/* Which of the units 0.. a release reads, as bits; -1: it does not begin. *paid: those that had
- * paid when it had begun. */
+/* The slots that a release fills, as bits: by position those of the units 0.. that it reads; -1: it
+ * does not begin. *paid: the units that had paid when it had begun. */
 static int read_by(const dpi_model *model, dpi_ledger *ledger, const char *name,
                    const char *folder, const char *rows, int32_t adjacency, int *paid) {
-    static const void *const ids[] = {"ann", "ben"};
-    static const size_t n_bytes[] = {3, 3};
-    uint8_t pays[2] = {0};
-    const dpi_ledger_units units = {.n = 2, .ids = ids, .n_bytes = n_bytes, .pays = pays};
-    int32_t *tokens[8] = {0};
-    size_t n_tokens[8] = {0};
+    static const void *const ids[] = {"ann", "ben", "cat"};
+    static const size_t n_bytes[] = {3, 3, 3};
+    uint8_t pays[3] = {0};
+    const dpi_ledger_units units = {.n = 3, .ids = ids, .n_bytes = n_bytes, .pays = pays};
+    int32_t *tokens[12] = {0};
+    size_t n_tokens[12] = {0};
     dpi_place place = {.tokens = tokens, .n_tokens = n_tokens};
     dpi_release_options o;
     dpi_release *r = NULL;
@@ -227,7 +227,7 @@ static int read_by(const dpi_model *model, dpi_ledger *ledger, const char *name,
                        dpi_release_begin(r, NULL) == DPI_STATUS_OK;
     *paid = 0;
     if (begun && dpi_ledger_paid(ledger, name, r->charge, &units, NULL) == DPI_STATUS_OK)
-        *paid = pays[0] | pays[1] << 1;
+        *paid = pays[0] | pays[1] << 1 | pays[2] << 2;
     if (begun && dpi_release_load_batch(r, 0, &place, NULL) == DPI_STATUS_OK) {
         read = 0;
         for (size_t slot = 0; slot < r->n_slots; slot++)
@@ -275,6 +275,19 @@ static const char *check_unit_release(dpi_ledger *ledger, const char *path, cons
             return "a unit that cannot pay is read";
     }
     return has_common_hash(path) ? "a unit can be recognised without the key" : NULL;
+}
+
+/* By hash a batch takes more units than it has slots: each of them pays, so that none is in or out
+ * of the run because another one is. */
+static const char *check_full_batch(dpi_ledger *ledger, const dpi_model *model,
+                                    const char *folder) {
+    int paid;
+    if (add(ledger, "full", 4, 1e-5, DPI_SCOPE_UNIT) != DPI_STATUS_OK)
+        return "a dataset was refused";
+    const int read = read_by(model, ledger, "full", folder,
+                             "ann,one letter\nben,one letter\ncat,one letter\n",
+                             DPI_ADJACENCY_ADD_REMOVE, &paid);
+    return paid != 7 || read != 7 ? "a unit is not in the run because of others" : NULL;
 }
 
 /* One process of a job. The first one ends before it reads a record; of another, whether unit 0 and
@@ -465,6 +478,35 @@ static const char *check_labels(dpi_ledger *ledger, const dpi_model *model, cons
     return n_same > 4 ? "the histogram has no noise" : NULL;
 }
 
+/* The units of b have paid for another run, and do not count: 1 unit of a and 2 of c do, with noise
+ * of sigma 1/4. */
+static const char *check_unpaid_labels(dpi_ledger *ledger, const dpi_model *model,
+                                       const char *folder) {
+    static const void *const ids[] = {"b0", "b1", "b2", "b3", "b4", "b5", "b6", "b7"};
+    static const size_t n_bytes[] = {2, 2, 2, 2, 2, 2, 2, 2};
+    uint8_t pays[8];
+    const dpi_ledger_units units = {.n = 8, .ids = ids, .n_bytes = n_bytes, .pays = pays};
+    char path[300];
+    labeled seen;
+    dpi_release_options o;
+    snprintf(path, sizeof path, "%s/labels.csv", folder); /* of check_labels */
+    if (add(ledger, "unpaid", 50, 1e-5, DPI_SCOPE_UNIT) != DPI_STATUS_OK ||
+        reserve(ledger, "unpaid", 15, &units) != DPI_STATUS_OK || !pays[0] || !pays[7])
+        return "units were refused";
+    dpi_release_options_init(&o);
+    o.dataset = "unpaid";
+    o.batch = 2;
+    o.method.adjacency = DPI_ADJACENCY_ADD_REMOVE;
+    o.method.rho = 9;
+    o.histogram_rho = 8;
+    o.n_texts = 110;
+    if (!run_labels(model, ledger, path, &o, &seen))
+        return "a release with a histogram was refused";
+    return seen.n_read[1] > 0     ? "a unit that cannot pay is read"
+           : seen.n_texts[1] > 60 ? "the histogram counts units that do not pay"
+                                  : NULL;
+}
+
 const char *probe_ledger(const dpi_model *model, const char *folder) {
     char path[300];
     snprintf(path, sizeof path, "%s/probe.ledger", folder);
@@ -477,11 +519,15 @@ const char *probe_ledger(const dpi_model *model, const char *folder) {
     if (!fault)
         fault = check_unit_release(ledger, path, model, folder);
     if (!fault)
+        fault = check_full_batch(ledger, model, folder);
+    if (!fault)
         fault = check_unit_job(ledger, model, folder);
     if (!fault)
         fault = check_form_1(folder);
     if (!fault)
         fault = check_labels(ledger, model, folder);
+    if (!fault)
+        fault = check_unpaid_labels(ledger, model, folder);
     if (!fault)
         fault = check_race(ledger, path);
     dpi_ledger_close(ledger);
