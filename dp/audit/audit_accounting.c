@@ -224,8 +224,8 @@ static void draw_plan(dpi_audit *a, const ledger_plan *l, bool secret, dpi_sampl
         o->clip = .01;
     if (l->method == DPI_METHOD_AMIN) {
         o->n_private = 1 + dpi_audit_below(a, o->n_tokens);
-        o->svt_sigma = dpi_audit_below(a, 4) ? 2 * sqrt(o->n_private) * (1 + dpi_audit_uniform(a))
-                                             : 0;
+        if (dpi_audit_below(a, 4)) /* else it has no thresholds */
+            o->svt_sigma = 2 * sqrt(o->n_private) * (1 + dpi_audit_uniform(a));
         o->rho += o->rho > 0 ? .5 : 0; /* what the thresholds take */
         o->epsilon += o->epsilon > 0 ? 3 : 0;
     }
@@ -279,9 +279,9 @@ static dpi_status audit_ledger(dpi_audit *a) {
 }
 
 dpi_status dpi_audit_accounting(dpi_audit *a) {
-    DPI_TRY(audit_ledger(a));
     DPI_TRY(audit_accountant(a, DPI_ACCOUNTANT_ZCDP, "plans of zcdp"));
     DPI_TRY(audit_accountant(a, DPI_ACCOUNTANT_BR, "plans of br"));
     DPI_TRY(audit_long_texts(a));
-    return audit_accountant(a, DPI_ACCOUNTANT_FILTER, "plans of filter");
+    DPI_TRY(audit_accountant(a, DPI_ACCOUNTANT_FILTER, "plans of filter"));
+    return audit_ledger(a);
 }

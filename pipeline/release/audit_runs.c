@@ -275,7 +275,7 @@ dpi_status dpi_path_audit_runs(dpi_audit *a, const dpi_model *model) {
                            "the path, secret batches of two records"));
     DPI_TRY(audit_assigned(a, model, .6, 1, "the path, secret batches under a key",
                            "the path, secret batches of two records under a key"));
-    DPI_TRY(audit_labeled(a, model));
+    DPI_TRY(audit_histogram(a, model));
     DPI_TRY(audit_no_unit(a, model));
-    return audit_histogram(a, model);
+    return audit_labeled(a, model);
 }
