@@ -304,22 +304,64 @@ static dpi_status note_claim(player *p) {
     return DPI_STATUS_OK;
 }
 
+/* A text is drawn with what the claim says, and not with what a caller has asked for. Free are the
+ * number of slots, which may be secret, the bits and the instruction set. */
+static void check_numbers(const player *p) {
+    const dpi_sampler *s = p->release->places[0].sampler;
+    const dpi_sampler_plan *plan = &s->plan, *told = &p->trace->plan;
+    const dpi_sampler_options *o = &s->options, *c = &dpi_release_claim(p->release)->method;
+    dpi_audit_hold(p->world->audit,
+                   plan->K == told->K && plan->a == told->a && plan->eta == told->eta &&
+                       plan->n_private == told->n_private,
+                   "a text is drawn with other numbers than the claim has");
+    dpi_audit_hold(p->world->audit,
+                   o->method == c->method && o->n_vocab == c->n_vocab &&
+                       o->n_tokens == c->n_tokens && o->top_k == c->top_k && o->tau == c->tau &&
+                       o->adjacency == c->adjacency && o->accountant == c->accountant &&
+                       o->denominator == c->denominator && o->center == c->center &&
+                       o->subsample == c->subsample && o->max_per_unit == c->max_per_unit &&
+                       o->pace == c->pace && o->pace_theta == c->pace_theta &&
+                       o->pace_tokens == c->pace_tokens && o->pace_share == c->pace_share &&
+                       o->free_top_k == c->free_top_k && o->free_tau == c->free_tau,
+                   "a text is drawn with other options than the claim has");
+}
+
+/* What else a caller may ask for at any time. Where batches are secret, it is part of what
+ * neighbours have in common; how often it was asked while prompts were read is not. */
+static dpi_status note_progress(player *p, bool reading) {
+    const bool assigned = dpi_claim_is_assigned(dpi_release_claim(p->release));
+    dpi_release_progress now;
+    dpi_release_progress_init(&now);
+    DPI_TRY(dpi_release_progress_get(p->release, &now, p->world->audit->err));
+    const int64_t told[] = {now.n_texts, now.n_begun, now.n_ended, now.n_prompts,
+                            now.n_read,  now.n_drawn, now.n_tokens_left};
+    if (!reading || !assigned)
+        p->trace->events = hash_bytes(p->trace->events, told, sizeof told);
+    dpi_audit_hold(p->world->audit, !assigned || (now.n_prompts == 0 && now.n_read == 0),
+                   "progress tells the number of records of a batch");
+    return DPI_STATUS_OK;
+}
+
+/* Numbers of records of a kind: secret where batches are, and where units have several. */
+static void check_kinds(const player *p) {
+    const bool open =
+        !dpi_claim_is_assigned(dpi_release_claim(p->release)) && p->world->n_units == 0;
+    dpi_audit_hold(p->world->audit, open || dpi_release_null_records(p->release) == -1,
+                   "the number of null records is told");
+    dpi_audit_hold(p->world->audit, open || dpi_release_not_utf8(p->release) == -1,
+                   "the number of records that are not UTF-8 is told");
+}
+
 static dpi_status advance(player *p, dpi_release *release) {
     dpi_release_event e = {0};
     DPI_TRY(note_claim(p));
     do {
         DPI_TRY(dpi_release_advance(release, &e, p->world->audit->err));
         note_event(p, &e);
-        const dpi_sampler_plan *plan = &release->places[0].sampler->plan, *told = &p->trace->plan;
-        dpi_audit_hold(p->world->audit,
-                       plan->K == told->K && plan->a == told->a && plan->eta == told->eta,
-                       "a text is drawn with other numbers than the claim has");
+        check_numbers(p);
+        DPI_TRY(note_progress(p, e.type == DPI_EVENT_PROMPT));
     } while (e.type != DPI_EVENT_NONE);
-    dpi_audit_hold(p->world->audit,
-                   dpi_release_null_records(release) == -1 ||
-                       (!dpi_claim_is_assigned(dpi_release_claim(release)) &&
-                        p->world->n_units == 0),
-                   "the number of null records is told");
+    check_kinds(p);
     return DPI_STATUS_OK;
 }
 
