@@ -432,6 +432,13 @@ static dpi_status audit_paced(dpi_audit *a, const dpi_model *model) {
     DPI_TRY(run_line(a, model,
                      &(path_line){"the path, a pace from public texts", 6, 1, setups,
                                   sizeof setups / sizeof *setups, 0, 0}));
+    static const path_setup of_labels[] = {
+        {.batch = 2, .n_texts = 4, .n_tokens = 2, .stop_at = -1, .bits = 2, .pace = DPI_PACE_AUTO,
+         .tau = .03, .per_unit = 2, .adjacency = DPI_ADJACENCY_ADD_REMOVE},
+    };
+    DPI_TRY(run_line(a, model,
+                     &(path_line){"the path, a pace and private labels", 11, 3, of_labels,
+                                  sizeof of_labels / sizeof *of_labels, 5, DPI_LABELS_PRIVATE}));
     DPI_TRY(run_line(a, model,
                      &(path_line){"the path, a pace and records by content", 6, 1,
                                   by_content, sizeof by_content / sizeof *by_content, 0, 0}));
@@ -528,6 +535,7 @@ static dpi_status run_made(dpi_audit *a, const dpi_model *model) {
     DPI_TRY(audit_clusters(a, model));
     DPI_TRY(audit_secret(a, model));
     DPI_TRY(audit_shards(a, model));
+    DPI_TRY(dpi_path_audit_open(a, model));
     return dpi_path_audit_runs(a, model);
 }
 

@@ -150,12 +150,18 @@ dpi_status dpi_path_layout(path_world *world, const path_trace *trace, path_layo
 dpi_status dpi_path_check(path_world *world, const path_setup *setup, path_trace *trace,
                           path_layout *layout);
 
+/* The options of a release of the setup, with the system's random bits. */
+void dpi_path_options(const path_world *world, const path_setup *setup, const dpi_records *records,
+                      dpi_release_options *options);
+
 /* The records as a source; *records is the caller's, who calls dpi_path_records_close. */
 dpi_status dpi_path_records_open(const path_world *world, dpi_records **records);
 void dpi_path_records_close(const path_world *world, dpi_records *records);
 
 /* audit_runs.c: which records and labels are in which texts, over many releases. */
 dpi_status dpi_path_audit_runs(dpi_audit *audit, const dpi_model *model);
+/* audit_open.c: releases that no trace watches: refusals, texts side by side, spread texts. */
+dpi_status dpi_path_audit_open(dpi_audit *audit, const dpi_model *model);
 /* audit_counts.c: counts with noise, and their charge. */
 dpi_status dpi_path_audit_counts(dpi_audit *audit);
 

@@ -229,16 +229,16 @@ static void set_labels(const path_world *w, const path_setup *s, dpi_release_opt
     o->histogram_rho = s->histogram;
 }
 
-static void set_options(player *p, const dpi_records *records, dpi_release_options *o) {
-    const path_setup *s = p->setup;
+void dpi_path_options(const path_world *w, const path_setup *s, const dpi_records *records,
+                      dpi_release_options *o) {
     dpi_release_options_init(o);
-    o->model = p->world->model;
+    o->model = w->model;
     o->records = records;
     o->batch = s->batch;
     o->n_texts = s->n_texts;
     o->n_clusters = s->n_clusters;
     o->n_tokens = s->n_tokens;
-    o->top_k = s->top_k < p->world->n_vocab ? s->top_k : p->world->n_vocab;
+    o->top_k = s->top_k < w->n_vocab ? s->top_k : w->n_vocab;
     o->method.pace = s->pace;
     o->method.tau = s->tau > 0 ? s->tau : 1;
     o->method.adjacency = s->adjacency;
@@ -247,14 +247,12 @@ static void set_options(player *p, const dpi_records *records, dpi_release_optio
     o->method.epsilon = 3;
     o->method.delta = 1e-6;
     o->n_parallel = 1;
-    o->method.random = give;
-    o->method.random_user = p;
-    o->session = p->world->audit->options.session;
+    o->session = w->audit->options.session;
     o->session.n_ctx = DPI_PATH_CTX;
     o->prompts.private_prompt = bytes_of(DPI_PATH_BEFORE "{reference}\n\n" DPI_PATH_TASK);
     o->prompts.public_prompt = bytes_of(DPI_PATH_TASK);
     o->prompts.max_reference_tokens = DPI_PATH_RECORD_TOKENS;
-    set_labels(p->world, s, o);
+    set_labels(w, s, o);
 }
 
 /* What a caller is told. Where records are assigned, the size of a batch is private: then the
@@ -386,7 +384,9 @@ static dpi_status observe_shard(player *p, int32_t shard, const uint8_t *key) {
     dpi_records *records = NULL;
     dpi_release *release = NULL;
     DPI_TRY(dpi_path_records_open(p->world, &records));
-    set_options(p, records, &o);
+    dpi_path_options(p->world, p->setup, records, &o);
+    o.method.random = give;
+    o.method.random_user = p;
     o.shard = shard;
     o.n_shards = p->setup->n_shards;
     o.key = o.n_shards > 0 ? key : NULL;

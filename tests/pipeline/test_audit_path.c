@@ -36,7 +36,7 @@ static void test_made_model(void **state) {
 #ifdef __SANITIZE_ADDRESS__
     o.effort = .2;
 #endif
-    run_audits(&o, 22);
+    run_audits(&o, 26);
     assert_int_equal(rmdir(folder), 0); /* nothing is left in it */
 }
 
