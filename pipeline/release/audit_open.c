@@ -10,7 +10,7 @@
 
 /* ---- Refusals -------------------------------------------------------------------------------- */
 
-/* The status of a release of n records up to its first text; its message in w->audit->err. */
+/* The status of a release of n records up to its first text, and why it is refused. */
 static dpi_status begin_with(path_world *w, const path_setup *s, double delta, int32_t n,
                              dpi_error *why) {
     dpi_release_options o;
@@ -90,10 +90,10 @@ static dpi_status draw_beside(path_world *w, drawn *d) {
     return status;
 }
 
-/* The temperature is high: with some 300 tokens of much the same chance two texts begin alike with
- * about 2^-8. Two releases of 8 texts are the same with less than 2^-64, and the even texts of a
- * release are its odd ones with less than 2^-60: alike they may end after one token, which takes
- * another 2^-8. */
+/* The temperature is high: some 300 tokens have much the same chance. Two texts begin alike with
+ * about 2^-8, and are the same with less than 2^-15: the next tokens are alike too, or both texts
+ * end at once, which is as rare. So two releases of 8 texts are the same with less than 2^-120, and
+ * the 4 even texts of a release are its odd ones with less than 2^-60. */
 static dpi_status audit_beside(dpi_audit *a, path_world *w) {
     drawn first, second;
     bool alike = true;

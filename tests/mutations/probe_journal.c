@@ -115,11 +115,11 @@ static const char *check_told(world *w) {
     return NULL;
 }
 
-/* A job of which some tokens are told does not go on with `what` changed. */
-static const char *check_changed(world *w, const char *what) {
+/* The job `name`, of which some tokens are told, does not go on with `what` changed. */
+static const char *check_changed(world *w, const char *name, const char *what) {
     int32_t token[N_TEXTS * N_TOKENS], n;
     bool early;
-    const dpi_status status = run_job(w, "changed", false, 1, 80, token, &n, &early);
+    const dpi_status status = run_job(w, name, false, 1, 80, token, &n, &early);
     return status == DPI_STATUS_OK || n > 0 ? what : NULL;
 }
 
@@ -128,7 +128,7 @@ static const char *check_other_model(world *w) {
     char *image = read_file(w->model_path, &n);
     image[n - 1] ^= 1;
     write_file(w->model_path, image, n);
-    const char *fault = check_changed(w, "a job goes on with another model");
+    const char *fault = check_changed(w, "changed", "a job goes on with another model");
     image[n - 1] ^= 1;
     write_file(w->model_path, image, n);
     free(image);
@@ -144,11 +144,11 @@ static const char *check_damage(world *w) {
     char *all = read_file(path, &n), *other = malloc(n);
     memcpy(other, all, n);
     write_file(path, all, 4096 + 32 * 5);
-    fault = check_changed(w, "a file of tokens that has lost its end is accepted");
+    fault = check_changed(w, "changed", "a file of tokens that has lost its end is accepted");
     memset(other + 4096 + 32 * 2, 0, 32);
     write_file(path, other, n);
     if (!fault)
-        fault = check_changed(w, "a token that the disk has lost is drawn again");
+        fault = check_changed(w, "changed", "a token that the disk has lost is drawn again");
     write_file(path, all, n);
     free(all);
     free(other);
@@ -168,15 +168,58 @@ static const char *check_refusals(world *w) {
     if (!fault)
         fault = open_records(w, true);
     if (!fault)
-        fault = check_changed(w, "a job goes on with another record");
+        fault = check_changed(w, "changed", "a job goes on with another record");
     const char *closed = open_records(w, false);
     w->o.method.rho = .2;
     if (!fault)
-        fault = closed ? closed : check_changed(w, "a job goes on with another budget");
+        fault = closed ? closed : check_changed(w, "changed", "a job goes on with another budget");
     const dpi_records *records = w->o.records;
     w->o = o;
     w->o.records = records;
     return fault;
+}
+
+/* The same 24 records, two of each unit: neighbours in the file, or, if changed, those that are 12
+ * apart. */
+static const char *open_units(world *w, bool changed) {
+    enum { N_UNITS = N_RECORDS / 2 };
+    char path[340], rows[N_RECORDS * 16 + 16];
+    dpi_records_options source;
+    size_t n = (size_t)snprintf(rows, sizeof rows, "id,text\n");
+    for (int i = 0; i < N_RECORDS; i++)
+        n += (size_t)snprintf(rows + n, sizeof rows - n, "u%d,%c %d\n",
+                              changed ? i % N_UNITS : i / 2, 'a' + i, i);
+    snprintf(path, sizeof path, "%s/units.csv", w->folder);
+    write_file(path, rows, n);
+    dpi_records_options_init(&source);
+    source.unit_field = "id";
+    dpi_records_close(w->records);
+    w->records = NULL;
+    w->o.records = NULL;
+    if (dpi_records_open(path, &source, &w->records, NULL) != DPI_STATUS_OK)
+        return "units are refused";
+    w->o.records = w->records;
+    return NULL;
+}
+
+/* A job does not go on with the same records under other unit IDs: a unit would be in two texts. */
+static const char *check_units(world *w) {
+    int32_t token[N_TEXTS * N_TOKENS], n;
+    bool early;
+    const dpi_release_options o = w->o;
+    w->o.n_texts = 4;
+    w->o.method.max_per_unit = 2;
+    const char *fault = open_units(w, false);
+    if (!fault && (run_job(w, "units", true, 1, 5, token, &n, &early) != DPI_STATUS_OK ||
+                   run_job(w, "units", false, 1, 8, token, &n, &early) != DPI_STATUS_OK))
+        fault = "a job of units is refused";
+    if (!fault)
+        fault = open_units(w, true);
+    if (!fault)
+        fault = check_changed(w, "units", "a job goes on with other units of the same records");
+    w->o = o;
+    const char *closed = open_records(w, false);
+    return fault ? fault : closed;
 }
 
 /* A file of the job is the same before and after it goes on. */
@@ -382,6 +425,8 @@ const char *probe_journal(const dpi_model *model, const char *folder) {
         fault = check_told(&w);
     if (!fault)
         fault = check_refusals(&w);
+    if (!fault)
+        fault = check_units(&w);
     if (!fault)
         fault = check_spent();
     if (!fault)
