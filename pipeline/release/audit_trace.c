@@ -324,8 +324,8 @@ static void check_numbers(const player *p) {
                    "a text is drawn with other options than the claim has");
 }
 
-/* What else a caller may ask for at any time. Where batches are secret, it is part of what
- * neighbours have in common; how often it was asked while prompts were read is not. */
+/* What a caller may ask for at any time: neighbours have it in common. Where the size of a batch is
+ * secret, neighbours read different numbers of prompts: what is asked meanwhile is not compared. */
 static dpi_status note_progress(player *p, bool reading) {
     const bool assigned = dpi_claim_is_assigned(dpi_release_claim(p->release));
     dpi_release_progress now;
