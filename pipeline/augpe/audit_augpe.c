@@ -1,5 +1,6 @@
 /* audit_augpe.c - audit F of private evolution: whole rounds over made-up records, beside their
- * neighbours. The audit knows the seed of the noise, and computes the histogram a second time. */
+ * neighbours. The audit knows the seed of the noise, and computes the histogram a second time. Runs
+ * without a seed, whose noise nobody can compute, are held beside each other. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include "dp/exact/noise.h"
 #include "dpinfer/augpe.h"
 #include "dpinfer/memory.h"
+#include "kernels/exact.h"
 #include "pipeline/augpe/augpe.h"
 
 enum { N_RECORDS = 9, N_UNITS = 4, N_TEXTS = 3, L = 3, N_ROUNDS = 3, N_ALL = N_TEXTS * L };
@@ -27,6 +29,8 @@ typedef struct world {
     dpi_audit *audit;
     int without;
     bool empty;
+    int32_t selection;
+    double threshold;
     char path[4096];
 } world;
 
@@ -144,28 +148,66 @@ static dpi_status advance_to_votes(dpi_augpe *f, dpi_audit *a, uint64_t *events)
     return DPI_STATUS_OK;
 }
 
-/* The round's noise, drawn a second time, on its count; and the best three of it. */
+/* The noise of a round, drawn a second time from the state `bits`. */
+static dpi_status draw_noise(const dpi_augpe *f, dpi_audit *a, uint64_t *bits, int64_t z[N_ALL]) {
+    for (int i = 0; i < N_ALL; i++)
+        DPI_TRY(dpi_noise_gaussian(f->claim.variance, dpi_random_insecure, bits, &z[i], a->err));
+    return DPI_STATUS_OK;
+}
+
+/* The best one that is not taken, the first of several. */
+static int best_of(const int64_t above[N_ALL], bool taken[N_ALL]) {
+    int best = -1;
+    for (int i = 0; i < N_ALL; i++)
+        if (!taken[i] && (best < 0 || above[i] > above[best]))
+            best = i;
+    taken[best] = true;
+    return best;
+}
+
+/* The first one whose share of [0, 1) ends above the next public number. */
+static int draw_of(const int64_t above[N_ALL], int64_t sum, uint64_t *public_bits) {
+    uint64_t bits;
+    int i = 0;
+    (void)!dpi_random_insecure(public_bits, &bits, sizeof bits); /* it cannot fail */
+    for (int64_t end = above[0]; (dpi_u128)end << 64 <= (dpi_u128)bits * (uint64_t)sum;)
+        end += above[++i];
+    return i;
+}
+
+/* The candidates that stay: a function of the noisy votes and of public bits alone. */
+static void find_wanted(const dpi_augpe *f, const int64_t noisy[N_ALL], int wanted[N_TEXTS]) {
+    const double least = 16 * f->options.threshold; /* an integer in all settings */
+    bool taken[N_ALL] = {false};
+    uint64_t bits = f->public_bits;
+    int64_t above[N_ALL], sum = 0;
+    for (int i = 0; i < N_ALL; i++)
+        sum += above[i] = (int64_t)fmax((double)noisy[i] - least, 0);
+    for (int i = 0; i < N_ALL && sum == 0; i++)
+        above[i] = 1; /* none has any: all are as good */
+    sum = sum > 0 ? sum : N_ALL;
+    for (int n = 0; n < N_TEXTS; n++)
+        wanted[n] = f->options.selection == DPI_AUGPE_SAMPLE ? draw_of(above, sum, &bits)
+                                                             : best_of(above, taken);
+}
+
+/* The round's noise, drawn a second time, on its count; and what stays by it. */
 static dpi_status check_choice(dpi_augpe *f, dpi_audit *a) {
-    int64_t noisy[N_ALL];
-    char *wanted[N_TEXTS];
+    int64_t noisy[N_ALL], z[N_ALL];
+    int wanted[N_TEXTS];
+    char *texts[N_TEXTS];
     uint64_t bits = f->bits;
-    bool same = true, taken[N_ALL] = {false};
+    bool same = true;
     dpi_augpe_event e;
     DPI_TRY(dpi_augpe_count(f, a->err));
-    memcpy(noisy, f->votes, sizeof noisy);
-    for (int i = 0; i < N_ALL; i++) {
-        int64_t z;
-        DPI_TRY(dpi_noise_gaussian(f->claim.variance, dpi_random_insecure, &bits, &z, a->err));
-        noisy[i] += z;
-    }
+    DPI_TRY(draw_noise(f, a, &bits, z));
+    for (int i = 0; i < N_ALL; i++)
+        noisy[i] = f->votes[i] + z[i];
+    find_wanted(f, noisy, wanted);
     for (int n = 0; n < N_TEXTS; n++) {
-        int best = -1;
-        for (int i = 0; i < N_ALL; i++)
-            if (!taken[i] && (best < 0 || fmax((double)noisy[i], 0) > fmax((double)noisy[best], 0)))
-                best = i;
-        taken[best] = true;
-        wanted[n] = strdup(f->candidates[best].data ? f->candidates[best].data : "");
-        if (!wanted[n])
+        const dpi_text *text = &f->candidates[wanted[n]];
+        texts[n] = strdup(text->data ? text->data : "");
+        if (!texts[n])
             return dpi_fail(a->err, DPI_STATUS_MEMORY, "out of memory for an audit");
     }
     const dpi_status status = dpi_augpe_advance(f, &e, a->err);
@@ -173,8 +215,8 @@ static dpi_status check_choice(dpi_augpe *f, dpi_audit *a) {
                    "the histogram is not that of the votes with the noise that is charged");
     dpi_audit_hold(a, f->bits == bits, "the noise of a round serves another one");
     for (int n = 0; n < N_TEXTS; n++) {
-        same &= strcmp(wanted[n], f->chosen[n].data ? f->chosen[n].data : "") == 0;
-        free(wanted[n]);
+        same &= strcmp(texts[n], f->chosen[n].data ? f->chosen[n].data : "") == 0;
+        free(texts[n]);
     }
     dpi_audit_hold(a, same, "the candidates that stay are not those of the noisy histogram");
     return status;
@@ -205,7 +247,8 @@ static dpi_status compare(dpi_augpe *f, dpi_augpe *g, dpi_audit *a, int u, doubl
 
 static dpi_status open_world(world *w, int32_t adjacency, dpi_records **records, dpi_augpe **f) {
     DPI_TRY(open_records(w, records));
-    const dpi_augpe_options o = options_of(w->audit, *records, adjacency);
+    dpi_augpe_options o = options_of(w->audit, *records, adjacency);
+    o.selection = w->selection, o.threshold = w->threshold;
     return dpi_augpe_open(&o, f, w->audit->err);
 }
 
@@ -240,13 +283,83 @@ static dpi_status audit_neighbours(dpi_audit *a) {
     DPI_TRY(dpi_audit_begin(a, "F", "AugPE, rounds of neighbours"));
     for (int u = 0; u < N_UNITS; u++)
         for (int empty = 0; empty < 2; empty++) {
-            world with = {.audit = a, .without = -1}, without = {a, u, empty != 0, ""};
+            /* Each selection with a threshold and without. Half a vote: between a candidate's
+             * votes before its noise and after it. */
+            world with = {.audit = a,
+                          .without = -1,
+                          .selection = u % 2 ? DPI_AUGPE_SAMPLE : DPI_AUGPE_RANK,
+                          .threshold = (u / 2 + empty) % 2 ? .5 : 0};
             snprintf(with.path, sizeof with.path, "%s/evolution.csv", a->options.folder);
-            memcpy(without.path, with.path, sizeof with.path);
+            world without = with;
+            without.without = u, without.empty = empty != 0;
             DPI_TRY(play(&with, &without, empty ? DPI_ADJACENCY_REPLACE_BY_NULL
                                                 : DPI_ADJACENCY_ADD_REMOVE, &norm));
         }
     dpi_audit_end(a, "norm of what a unit adds", norm, .9, 1);
+    return DPI_STATUS_OK;
+}
+
+/* ---- The noise of a run without a seed ------------------------------------------------------- */
+
+/* Two runs, two rounds of each: the noise of these, then what it would be from the state of bits
+ * that are no secret. */
+enum { N_RUNS = 2, N_NOISY = 2, N_OWN = N_RUNS * N_NOISY, N_GUESSES = 2 * N_OWN };
+typedef int64_t noise_table[N_OWN + N_GUESSES][N_ALL];
+
+static dpi_status collect(dpi_augpe *f, dpi_audit *a, int run, noise_table z) {
+    uint64_t events = 0;
+    dpi_augpe_event e;
+    for (int round = 0; round < N_NOISY; round++) {
+        const int own = run * N_NOISY + round;
+        DPI_TRY(advance_to_votes(f, a, &events));
+        uint64_t seed = f->bits, public_bits = f->public_bits;
+        DPI_TRY(draw_noise(f, a, &seed, z[N_OWN + own]));
+        DPI_TRY(draw_noise(f, a, &public_bits, z[2 * N_OWN + own]));
+        DPI_TRY(dpi_augpe_count(f, a->err));
+        memcpy(z[own], f->votes, sizeof z[own]);
+        DPI_TRY(dpi_augpe_advance(f, &e, a->err));
+        for (int i = 0; i < N_ALL; i++)
+            z[own][i] = f->votes[i] - z[own][i];
+    }
+    return DPI_STATUS_OK;
+}
+
+/* Two that are independent have the same noise for a candidate with chance 1 / (2 sqrt(pi s)), 1/1800
+ * with s = 256,000, and for 7 of 9 candidates with chance 6e-22. */
+static dpi_status audit_noise(dpi_audit *a) {
+    enum { EQUAL_MAX = 6 };
+    noise_table z;
+    int most = 0;
+    DPI_TRY(dpi_audit_begin(a, "F", "AugPE, noise of two runs"));
+    for (int run = 0; run < N_RUNS; run++) {
+        world w = {.audit = a, .without = -1};
+        dpi_records *records = NULL;
+        dpi_augpe *f = NULL;
+        snprintf(w.path, sizeof w.path, "%s/evolution.csv", a->options.folder);
+        dpi_status status = open_records(&w, &records);
+        dpi_augpe_options o = options_of(a, records, DPI_ADJACENCY_ADD_REMOVE);
+        o.seeded = 0, o.n_rounds = N_NOISY, o.rho = .001;
+        if (status == DPI_STATUS_OK)
+            status = dpi_augpe_open(&o, &f, a->err);
+        if (status == DPI_STATUS_OK)
+            status = collect(f, a, run, z);
+        dpi_augpe_free(f);
+        dpi_records_close(records);
+        DPI_TRY(status);
+    }
+    for (int i = 0; i < N_OWN; i++)
+        for (int j = i + 1; j < N_OWN + N_GUESSES; j++) {
+            int n = 0;
+            for (int k = 0; k < N_ALL; k++)
+                n += z[i][k] == z[j][k];
+            most = n > most ? n : most;
+            dpi_audit_hold(a, n <= EQUAL_MAX,
+                           j < N_OWN ? "two rounds of runs without a seed have the same noise"
+                                     : "the noise of a run without a seed is known in advance");
+            a->result.n_cases++;
+        }
+    dpi_audit_end(a, "share of counts with equal noise", (double)most / N_ALL, 0,
+                  (double)EQUAL_MAX / N_ALL);
     return DPI_STATUS_OK;
 }
 
@@ -369,6 +482,7 @@ static dpi_status audit_evolution(dpi_audit *a) {
     if (!a->options.model || !a->options.folder)
         return DPI_STATUS_OK;
     DPI_TRY(audit_neighbours(a));
+    DPI_TRY(audit_noise(a));
     return audit_charge(a);
 }
 
