@@ -249,6 +249,8 @@ static dpi_status open_world(world *w, int32_t adjacency, dpi_records **records,
     DPI_TRY(open_records(w, records));
     dpi_augpe_options o = options_of(w->audit, *records, adjacency);
     o.selection = w->selection, o.threshold = w->threshold;
+    if (o.threshold > 0)
+        o.rho = 1; /* noise as large as votes: what has none before it often stays after it */
     return dpi_augpe_open(&o, f, w->audit->err);
 }
 
@@ -283,12 +285,11 @@ static dpi_status audit_neighbours(dpi_audit *a) {
     DPI_TRY(dpi_audit_begin(a, "F", "AugPE, rounds of neighbours"));
     for (int u = 0; u < N_UNITS; u++)
         for (int empty = 0; empty < 2; empty++) {
-            /* Each selection with a threshold and without. Half a vote: between a candidate's
-             * votes before its noise and after it. */
+            /* Each selection with a threshold and without. */
             world with = {.audit = a,
                           .without = -1,
                           .selection = u % 2 ? DPI_AUGPE_SAMPLE : DPI_AUGPE_RANK,
-                          .threshold = (u / 2 + empty) % 2 ? .5 : 0};
+                          .threshold = (u / 2 + empty) % 2 ? .125 : 0};
             snprintf(with.path, sizeof with.path, "%s/evolution.csv", a->options.folder);
             world without = with;
             without.without = u, without.empty = empty != 0;
@@ -301,8 +302,8 @@ static dpi_status audit_neighbours(dpi_audit *a) {
 
 /* ---- The noise of a run without a seed ------------------------------------------------------- */
 
-/* Two runs, two rounds of each: the noise of these, then what it would be from the state of bits
- * that are no secret. */
+/* Two runs, two rounds of each: the noise of these, then what it would be from a generator with the
+ * state of a seed, and with that of public bits. */
 enum { N_RUNS = 2, N_NOISY = 2, N_OWN = N_RUNS * N_NOISY, N_GUESSES = 2 * N_OWN };
 typedef int64_t noise_table[N_OWN + N_GUESSES][N_ALL];
 
@@ -324,8 +325,8 @@ static dpi_status collect(dpi_augpe *f, dpi_audit *a, int run, noise_table z) {
     return DPI_STATUS_OK;
 }
 
-/* Two that are independent have the same noise for a candidate with chance 1 / (2 sqrt(pi s)), 1/1800
- * with s = 256,000, and for 7 of 9 candidates with chance 6e-22. */
+/* Two that are independent have the same noise for a candidate with chance 1 / (2 sqrt(pi s)),
+ * which is 1/1800 with s = 256,000, and for 7 of 9 candidates with chance 6e-22. */
 static dpi_status audit_noise(dpi_audit *a) {
     enum { EQUAL_MAX = 6 };
     noise_table z;
@@ -355,7 +356,7 @@ static dpi_status audit_noise(dpi_audit *a) {
             most = n > most ? n : most;
             dpi_audit_hold(a, n <= EQUAL_MAX,
                            j < N_OWN ? "two rounds of runs without a seed have the same noise"
-                                     : "the noise of a run without a seed is known in advance");
+                                     : "noise follows from a state of 64 bits, or of public ones");
             a->result.n_cases++;
         }
     dpi_audit_end(a, "share of counts with equal noise", (double)most / N_ALL, 0,
@@ -378,13 +379,17 @@ static dpi_status make_ledger(dpi_audit *a, const char *path, double epsilon, in
     return dpi_ledger_add(*ledger, &dataset, a->err);
 }
 
+static dpi_status look_up(dpi_audit *a, dpi_ledger *ledger, dpi_dataset_info *info) {
+    dpi_dataset_info_init(info);
+    return dpi_ledger_info(ledger, "made up", info, a->err);
+}
+
 /* No record is read before the whole cost of all rounds is in the ledger. */
 static dpi_status check_charge(dpi_audit *a, dpi_augpe *f, dpi_ledger *ledger, bool fits,
                                double *share) {
     dpi_dataset_info info;
     dpi_augpe_event e;
     dpi_status status = DPI_STATUS_OK;
-    dpi_dataset_info_init(&info);
     while (!f->records && f->phase != DPI_PHASE_OVER && status == DPI_STATUS_OK)
         status = dpi_augpe_advance(f, &e, a->err);
     if (!fits) {
@@ -393,7 +398,7 @@ static dpi_status check_charge(dpi_audit *a, dpi_augpe *f, dpi_ledger *ledger, b
         return status == DPI_STATUS_BUDGET ? DPI_STATUS_OK : status;
     }
     DPI_TRY(status);
-    DPI_TRY(dpi_ledger_info(ledger, "made up", &info, a->err));
+    DPI_TRY(look_up(a, ledger, &info));
     /* N_ROUNDS 256 / (2 s) at the order of the dataset. */
     const double cost = N_ROUNDS * 256. * 256 / (2. * (double)f->claim.variance) * info.order;
     dpi_audit_hold(a, f->records != NULL, "no records are read");
@@ -411,9 +416,8 @@ static dpi_status spend(dpi_audit *a, dpi_ledger *ledger) {
     dpi_dataset_info info;
     dpi_cost cost;
     dpi_charge_request_init(&request);
-    dpi_dataset_info_init(&info);
     dpi_cost_init(&cost);
-    DPI_TRY(dpi_ledger_info(ledger, "made up", &info, a->err));
+    DPI_TRY(look_up(a, ledger, &info));
     DPI_TRY(dpi_cost_add(&cost, DPI_COST_ZCDP, 1,
                          .99 * (double)info.budget / DPI_LEDGER_ONE / info.order, 0, a->err));
     request.cost = &cost, request.method = "outside", request.units = &units;
@@ -440,33 +444,101 @@ static dpi_status check_payers(dpi_audit *a, dpi_augpe *f) {
 
 typedef enum budget { TOO_SMALL, LARGE, OF_UNITS, N_BUDGETS } budget;
 
-static dpi_status try_budget(dpi_audit *a, budget b, double *share) {
-    char path[4096];
+/* A run with a ledger. */
+typedef struct paid_run {
+    char path[4096]; /* of the ledger */
+    int32_t n_calls; /* until the caller cancels; below 0: it never does */
+    dpi_records *records;
+    dpi_ledger *ledger;
+    dpi_augpe *f;
+} paid_run;
+
+static int32_t cancel(void *user) {
+    int32_t *n_calls = user;
+    *n_calls -= *n_calls > 0;
+    return *n_calls == 0;
+}
+
+/* To be closed after a failure, too. */
+static dpi_status open_paid(dpi_audit *a, budget b, paid_run *run) {
     world w = {.audit = a, .without = -1};
-    dpi_records *records = NULL;
-    dpi_ledger *ledger = NULL;
-    dpi_augpe *f = NULL;
+    *run = (paid_run){.n_calls = -1};
     snprintf(w.path, sizeof w.path, "%s/evolution.csv", a->options.folder);
-    snprintf(path, sizeof path, "%s/evolution.ledger", a->options.folder);
-    dpi_status status = make_ledger(a, path, b == TOO_SMALL ? 1 : 40,
-                                    b == OF_UNITS ? DPI_SCOPE_UNIT : DPI_SCOPE_DATASET, &ledger);
-    if (status == DPI_STATUS_OK && b == OF_UNITS)
-        status = spend(a, ledger);
+    snprintf(run->path, sizeof run->path, "%s/evolution.ledger", a->options.folder);
+    DPI_TRY(make_ledger(a, run->path, b == TOO_SMALL ? 1 : 40,
+                        b == OF_UNITS ? DPI_SCOPE_UNIT : DPI_SCOPE_DATASET, &run->ledger));
+    if (b == OF_UNITS)
+        DPI_TRY(spend(a, run->ledger));
+    DPI_TRY(open_records(&w, &run->records));
+    dpi_augpe_options o = options_of(a, run->records, DPI_ADJACENCY_ADD_REMOVE);
+    o.rho = 1, o.seeded = 0, o.ledger = run->ledger, o.dataset = "made up";
+    o.session.cancel = cancel, o.session.cancel_user = &run->n_calls;
+    return dpi_augpe_open(&o, &run->f, a->err);
+}
+
+static void close_paid(paid_run *run) {
+    dpi_augpe_free(run->f);
+    dpi_records_close(run->records);
+    dpi_ledger_close(run->ledger);
+    unlink(run->path);
+}
+
+static dpi_status try_budget(dpi_audit *a, budget b, double *share) {
+    paid_run run;
+    dpi_status status = open_paid(a, b, &run);
     if (status == DPI_STATUS_OK)
-        status = open_records(&w, &records);
-    dpi_augpe_options o = options_of(a, records, DPI_ADJACENCY_ADD_REMOVE);
-    o.rho = 1, o.seeded = 0, o.ledger = ledger, o.dataset = "made up";
-    if (status == DPI_STATUS_OK)
-        status = dpi_augpe_open(&o, &f, a->err);
-    if (status == DPI_STATUS_OK)
-        status = b == OF_UNITS ? check_payers(a, f)
-                               : check_charge(a, f, ledger, b == LARGE, share);
+        status = b == OF_UNITS ? check_payers(a, run.f)
+                               : check_charge(a, run.f, run.ledger, b == LARGE, share);
     a->result.n_cases++;
-    dpi_augpe_free(f);
-    dpi_records_close(records);
-    dpi_ledger_close(ledger);
-    unlink(path);
+    close_paid(&run);
     return status;
+}
+
+/* Where a run ends early, and after how many questions it is cancelled; below 0: it is freed. */
+typedef struct ending {
+    int32_t phase, round, n_calls;
+} ending;
+
+static dpi_status end_early(dpi_audit *a, paid_run *run, const ending *end) {
+    dpi_dataset_info before, after;
+    dpi_augpe_event e;
+    while (run->f->phase != end->phase || run->f->round != end->round)
+        DPI_TRY(dpi_augpe_advance(run->f, &e, a->err));
+    DPI_TRY(look_up(a, run->ledger, &before));
+    run->n_calls = end->n_calls;
+    if (end->n_calls >= 0) {
+        const dpi_status status = dpi_augpe_advance(run->f, &e, a->err);
+        if (status != DPI_STATUS_CANCELLED)
+            return status == DPI_STATUS_OK
+                       ? dpi_fail(a->err, DPI_STATUS_STATE, "a run goes on that was cancelled")
+                       : status;
+    }
+    dpi_audit_hold(a, run->f->records != NULL, "a run has no records where it ends");
+    dpi_augpe_free(run->f);
+    run->f = NULL;
+    DPI_TRY(look_up(a, run->ledger, &after));
+    dpi_audit_hold(a, before.charged > 0 && after.charged == before.charged,
+                   "a run that has read records gets its charge back");
+    a->result.n_cases++;
+    return DPI_STATUS_OK;
+}
+
+/* The charge stays from the first record that is read. */
+static dpi_status check_endings(dpi_audit *a) {
+    static const ending endings[] = {
+        {DPI_PHASE_READ, 1, 3}, /* among the first records */
+        {DPI_PHASE_CHOOSE, 1, -1}, {DPI_PHASE_CHOOSE, 1, 0}, {DPI_PHASE_WRITE, 2, -1},
+        {DPI_PHASE_WRITE, 2, 0},   {DPI_PHASE_LOOK, 2, -1},  {DPI_PHASE_OVER, N_ROUNDS, -1},
+    };
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        paid_run run;
+        dpi_status status = open_paid(a, LARGE, &run);
+        if (status == DPI_STATUS_OK)
+            status = end_early(a, &run, &endings[i]);
+        close_paid(&run);
+        DPI_TRY(status);
+    }
+    return DPI_STATUS_OK;
 }
 
 static dpi_status audit_charge(dpi_audit *a) {
@@ -474,6 +546,7 @@ static dpi_status audit_charge(dpi_audit *a) {
     DPI_TRY(dpi_audit_begin(a, "F", "AugPE, the charge"));
     for (int b = 0; b < N_BUDGETS; b++)
         DPI_TRY(try_budget(a, (budget)b, &share));
+    DPI_TRY(check_endings(a));
     dpi_audit_end(a, "charge / cost of the noise", share, 1 - 1e-9, 1 + 1e-6);
     return DPI_STATUS_OK;
 }
