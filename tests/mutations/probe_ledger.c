@@ -359,6 +359,84 @@ static const char *check_form_1(const char *folder) {
     return fault;
 }
 
+/* ---- A release that ends early --------------------------------------------------------------- */
+
+/* n questions are answered with no, the next ones with yes; below 0: all with no. */
+static int32_t cancel_later(void *user) {
+    int32_t *n = user;
+    const bool yes = *n == 0;
+    *n -= *n > 0;
+    return yes;
+}
+
+static dpi_status advance_to(dpi_release *r, int32_t type) {
+    dpi_release_event e = {.type = -1};
+    dpi_status status = DPI_STATUS_OK;
+    while (e.type != type && e.type != DPI_EVENT_NONE && status == DPI_STATUS_OK)
+        status = dpi_release_advance(r, &e, NULL);
+    return status;
+}
+
+/* After the first token: it is freed, or cancelled and then freed. False: that token was the end of
+ * the text. */
+static bool end_in_text(dpi_release *r, bool cancel) {
+    if (advance_to(r, DPI_EVENT_TOKEN) != DPI_STATUS_OK || r->n_ended > 0)
+        return false;
+    if (cancel)
+        dpi_release_cancel(r);
+    return !cancel || advance_to(r, DPI_EVENT_NONE) == DPI_STATUS_CANCELLED;
+}
+
+/* Records by content are read when it begins: of two the first, then it is cancelled. */
+static bool end_in_reading(dpi_release *r, int32_t *n_questions) {
+    *n_questions = 1;
+    return dpi_release_begin(r, NULL) == DPI_STATUS_CANCELLED && r->n_kept == 1;
+}
+
+typedef enum ending { FREED, CANCELLED, IN_READING, N_ENDINGS } ending;
+
+/* *ended: whether it came to that end. */
+static const char *check_ending(dpi_ledger *ledger, const dpi_model *model, ending e, bool *ended) {
+    static const char *const texts[] = {"one", "two"};
+    static const size_t n_bytes[] = {3, 3};
+    int32_t n_questions = -1;
+    dpi_release_options o;
+    dpi_records *records = NULL;
+    dpi_release *r = NULL;
+    letters_options(&o, model, ledger, "ends");
+    o.method.adjacency = e == IN_READING ? DPI_ADJACENCY_ADD_REMOVE : DPI_ADJACENCY_REPLACE_BY_NULL;
+    o.session.cancel = cancel_later, o.session.cancel_user = &n_questions;
+    const int64_t before = charged(ledger, o.dataset);
+    if (dpi_records_create(texts, n_bytes, 2, &records, NULL) != DPI_STATUS_OK)
+        return "records were refused";
+    o.records = records;
+    const bool opened = dpi_release_open(&o, &r, NULL) == DPI_STATUS_OK;
+    *ended = opened && (e == IN_READING ? end_in_reading(r, &n_questions)
+                                        : end_in_text(r, e == CANCELLED));
+    dpi_release_free(r);
+    dpi_records_close(records);
+    return !opened                                ? "a release was refused"
+           : charged(ledger, o.dataset) > before ? NULL
+           : e == IN_READING ? "a release that has read a record gets its charge back"
+                             : "a release that has told a token gets its charge back";
+}
+
+/* The charge stays from the first record that is read. A text may end with its first token, by
+ * chance: then another one is written. */
+static const char *check_endings(dpi_ledger *ledger, const dpi_model *model) {
+    const char *fault = NULL;
+    if (add(ledger, "ends", 5000, 1e-5, DPI_SCOPE_DATASET) != DPI_STATUS_OK)
+        return "a dataset was refused";
+    for (int e = 0; e < N_ENDINGS && !fault; e++) {
+        bool ended = false;
+        for (int i = 0; i < 30 && !ended && !fault; i++)
+            fault = check_ending(ledger, model, (ending)e, &ended);
+        if (!ended && !fault)
+            fault = "a release does not end early";
+    }
+    return fault;
+}
+
 /* ---- Labels ---------------------------------------------------------------------------------- */
 
 enum { N_LABELED = 3 };
@@ -516,6 +594,8 @@ const char *probe_ledger(const dpi_model *model, const char *folder) {
         fault = check_units(ledger);
     if (!fault)
         fault = check_release(ledger, model);
+    if (!fault)
+        fault = check_endings(ledger, model);
     if (!fault)
         fault = check_unit_release(ledger, path, model, folder);
     if (!fault)
