@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "pipeline/release/release.h"
+#include "tests/mutations/probe_labels.h"
 #include "tests/pipeline/ledger/form_1.h"
 
 static dpi_ledger *open_ledger(const char *path) {
@@ -21,8 +22,8 @@ static dpi_ledger *open_ledger(const char *path) {
     return dpi_ledger_open(path, &o, &ledger, NULL) == DPI_STATUS_OK ? ledger : NULL;
 }
 
-static dpi_status add(dpi_ledger *ledger, const char *name, double epsilon, double delta,
-                      int32_t scope) {
+dpi_status probe_add(dpi_ledger *ledger, const char *name, double epsilon, double delta,
+                     int32_t scope) {
     dpi_dataset_options o;
     dpi_dataset_options_init(&o);
     o.name = name;
@@ -32,14 +33,14 @@ static dpi_status add(dpi_ledger *ledger, const char *name, double epsilon, doub
     return dpi_ledger_add(ledger, &o, NULL);
 }
 
-static int64_t charged(dpi_ledger *ledger, const char *name) {
+int64_t probe_charged(dpi_ledger *ledger, const char *name) {
     dpi_dataset_info info;
     dpi_dataset_info_init(&info);
     return dpi_ledger_info(ledger, name, &info, NULL) == DPI_STATUS_OK ? info.charged : -1;
 }
 
-static dpi_status reserve(dpi_ledger *ledger, const char *name, double rho,
-                          const dpi_ledger_units *units) {
+dpi_status probe_reserve(dpi_ledger *ledger, const char *name, double rho,
+                         const dpi_ledger_units *units) {
     dpi_charge_request r;
     dpi_cost cost;
     dpi_cost_init(&cost);
@@ -55,16 +56,16 @@ static dpi_status reserve(dpi_ledger *ledger, const char *name, double rho,
 /* Orders 22 and 5. Costs are products of a double and an order: exact as long double. */
 static const char *check_amounts(dpi_ledger *ledger) {
     const double rho = .01;
-    if (add(ledger, "small", 1, 1e-6, DPI_SCOPE_DATASET) != DPI_STATUS_OK ||
-        add(ledger, "large", 5, 1e-5, DPI_SCOPE_DATASET) != DPI_STATUS_OK ||
-        reserve(ledger, "large", rho, NULL) != DPI_STATUS_OK ||
-        reserve(ledger, "small", rho, NULL) != DPI_STATUS_OK)
+    if (probe_add(ledger, "small", 1, 1e-6, DPI_SCOPE_DATASET) != DPI_STATUS_OK ||
+        probe_add(ledger, "large", 5, 1e-5, DPI_SCOPE_DATASET) != DPI_STATUS_OK ||
+        probe_reserve(ledger, "large", rho, NULL) != DPI_STATUS_OK ||
+        probe_reserve(ledger, "small", rho, NULL) != DPI_STATUS_OK)
         return "a dataset or a charge was refused";
-    if ((long double)charged(ledger, "large") < 5.0L * rho * DPI_LEDGER_ONE ||
-        (long double)charged(ledger, "small") < 22.0L * rho * DPI_LEDGER_ONE)
+    if ((long double)probe_charged(ledger, "large") < 5.0L * rho * DPI_LEDGER_ONE ||
+        (long double)probe_charged(ledger, "small") < 22.0L * rho * DPI_LEDGER_ONE)
         return "a charge is below its cost";
     /* .2 of .536 is spent: a charge of .44 does not fit. */
-    return reserve(ledger, "small", .02, NULL) != DPI_STATUS_BUDGET ? "the budget is exceeded"
+    return probe_reserve(ledger, "small", .02, NULL) != DPI_STATUS_BUDGET ? "the budget is exceeded"
                                                                     : NULL;
 }
 
@@ -73,11 +74,11 @@ static const char *check_units(dpi_ledger *ledger) {
     const size_t n_bytes[] = {3, 3};
     uint8_t pays[2];
     dpi_ledger_units units = {.n = 1, .ids = ids, .n_bytes = n_bytes, .pays = pays};
-    if (add(ledger, "units", 5, 1e-5, DPI_SCOPE_UNIT) != DPI_STATUS_OK ||
-        reserve(ledger, "units", .3, &units) != DPI_STATUS_OK)
+    if (probe_add(ledger, "units", 5, 1e-5, DPI_SCOPE_UNIT) != DPI_STATUS_OK ||
+        probe_reserve(ledger, "units", .3, &units) != DPI_STATUS_OK)
         return "units were refused";
     units.n = 2;
-    if (reserve(ledger, "units", .3, &units) != DPI_STATUS_OK)
+    if (probe_reserve(ledger, "units", .3, &units) != DPI_STATUS_OK)
         return "units were refused";
     return pays[0] || !pays[1] ? "a unit pays more than its budget" : NULL;
 }
@@ -92,7 +93,7 @@ typedef struct racer {
 static void *race(void *user) {
     racer *r = user;
     dpi_ledger *ledger = open_ledger(r->path);
-    r->status = ledger ? reserve(ledger, r->name, .3, NULL) : DPI_STATUS_IO;
+    r->status = ledger ? probe_reserve(ledger, r->name, .3, NULL) : DPI_STATUS_IO;
     dpi_ledger_close(ledger);
     return NULL;
 }
@@ -134,7 +135,7 @@ static const char *check_race(dpi_ledger *ledger, const char *path) {
     for (int round = 0; round < 8 && !fault; round++) {
         char name[16];
         snprintf(name, sizeof name, "race %d", round);
-        fault = add(ledger, name, 5, 1e-5, DPI_SCOPE_DATASET) == DPI_STATUS_OK
+        fault = probe_add(ledger, name, 5, 1e-5, DPI_SCOPE_DATASET) == DPI_STATUS_OK
                     ? race_once(lock, path, name)
                     : "a dataset was refused";
     }
@@ -160,8 +161,8 @@ static const char *check_release(dpi_ledger *ledger, const dpi_model *model) {
     o.method.delta = 1e-3;
     o.ledger = ledger;
     o.dataset = "spent";
-    if (add(ledger, "spent", 5, 1e-5, DPI_SCOPE_DATASET) != DPI_STATUS_OK ||
-        reserve(ledger, "spent", .5, NULL) != DPI_STATUS_OK ||
+    if (probe_add(ledger, "spent", 5, 1e-5, DPI_SCOPE_DATASET) != DPI_STATUS_OK ||
+        probe_reserve(ledger, "spent", .5, NULL) != DPI_STATUS_OK ||
         dpi_records_create(texts, n_bytes, 2, &records, NULL) != DPI_STATUS_OK)
         return "a dataset was refused";
     o.records = records;
@@ -260,7 +261,7 @@ static const char *check_unit_release(dpi_ledger *ledger, const char *path, cons
     static const char *const names[] = {"by position", "by hash"};
     for (int i = 0; i < 2; i++) {
         int paid;
-        if (add(ledger, names[i], 4, 1e-5, DPI_SCOPE_UNIT) != DPI_STATUS_OK ||
+        if (probe_add(ledger, names[i], 4, 1e-5, DPI_SCOPE_UNIT) != DPI_STATUS_OK ||
             read_by(model, ledger, names[i], folder, "ann,first letter\n", adjacencies[i], &paid) !=
                 1)
             return "a release of units was refused";
@@ -282,7 +283,7 @@ static const char *check_unit_release(dpi_ledger *ledger, const char *path, cons
 static const char *check_full_batch(dpi_ledger *ledger, const dpi_model *model,
                                     const char *folder) {
     int paid;
-    if (add(ledger, "full", 4, 1e-5, DPI_SCOPE_UNIT) != DPI_STATUS_OK)
+    if (probe_add(ledger, "full", 4, 1e-5, DPI_SCOPE_UNIT) != DPI_STATUS_OK)
         return "a dataset was refused";
     const int read = read_by(model, ledger, "full", folder,
                              "ann,one letter\nben,one letter\ncat,one letter\n",
@@ -326,7 +327,7 @@ static const char *check_unit_job(dpi_ledger *ledger, const dpi_model *model, co
         return "a file cannot be made";
     letters_options(&o, model, ledger, "job");
     o.model_path = path;
-    if (add(ledger, o.dataset, 4, 1e-5, DPI_SCOPE_UNIT) != DPI_STATUS_OK ||
+    if (probe_add(ledger, o.dataset, 4, 1e-5, DPI_SCOPE_UNIT) != DPI_STATUS_OK ||
         read_by(model, ledger, o.dataset, folder, "ann,first letter\n", 0, &paid) != 1)
         return "a release of units was refused";
     if (pay_in_job(o, folder, "ann,one letter\nben,one letter\n", true) != 2 ||
@@ -351,7 +352,7 @@ static const char *check_form_1(const char *folder) {
     sqlite3_close(db);
     dpi_ledger *ledger = made ? open_ledger(path) : NULL;
     const char *fault = NULL;
-    if (!ledger || reserve(ledger, "letters", (left + 1e-4) / 5, &units) != DPI_STATUS_OK)
+    if (!ledger || probe_reserve(ledger, "letters", (left + 1e-4) / 5, &units) != DPI_STATUS_OK)
         fault = "a ledger of an earlier form is refused";
     else if (pays[0] || !pays[1])
         fault = "an earlier form's units do not keep their sums";
@@ -406,7 +407,7 @@ static const char *check_ending(dpi_ledger *ledger, const dpi_model *model, endi
     letters_options(&o, model, ledger, "ends");
     o.method.adjacency = e == IN_READING ? DPI_ADJACENCY_ADD_REMOVE : DPI_ADJACENCY_REPLACE_BY_NULL;
     o.session.cancel = cancel_later, o.session.cancel_user = &n_questions;
-    const int64_t before = charged(ledger, o.dataset);
+    const int64_t before = probe_charged(ledger, o.dataset);
     if (dpi_records_create(texts, n_bytes, 2, &records, NULL) != DPI_STATUS_OK)
         return "records were refused";
     o.records = records;
@@ -416,7 +417,7 @@ static const char *check_ending(dpi_ledger *ledger, const dpi_model *model, endi
     dpi_release_free(r);
     dpi_records_close(records);
     return !opened                                ? "a release was refused"
-           : charged(ledger, o.dataset) > before ? NULL
+           : probe_charged(ledger, o.dataset) > before ? NULL
            : e == IN_READING ? "a release that has read a record gets its charge back"
                              : "a release that has told a token gets its charge back";
 }
@@ -425,7 +426,7 @@ static const char *check_ending(dpi_ledger *ledger, const dpi_model *model, endi
  * chance: then another one is written. */
 static const char *check_endings(dpi_ledger *ledger, const dpi_model *model) {
     const char *fault = NULL;
-    if (add(ledger, "ends", 5000, 1e-5, DPI_SCOPE_DATASET) != DPI_STATUS_OK)
+    if (probe_add(ledger, "ends", 5000, 1e-5, DPI_SCOPE_DATASET) != DPI_STATUS_OK)
         return "a dataset was refused";
     for (int e = 0; e < N_ENDINGS && !fault; e++) {
         bool ended = false;
@@ -435,154 +436,6 @@ static const char *check_endings(dpi_ledger *ledger, const dpi_model *model) {
             fault = "a release does not end early";
     }
     return fault;
-}
-
-/* ---- Labels ---------------------------------------------------------------------------------- */
-
-enum { N_LABELED = 3 };
-
-typedef struct labeled {
-    int32_t n_texts[N_LABELED]; /* of each label */
-    int32_t n_read[N_LABELED];  /* records in them */
-    int64_t charged;
-} labeled;
-
-/* A run with the labels a, b, c. False: it does not begin. */
-static bool run_labels(const dpi_model *model, dpi_ledger *ledger, const char *path,
-                       dpi_release_options *o, labeled *seen) {
-    static const char *const names[] = {"a", "b", "c"};
-    dpi_records_options source;
-    dpi_records *records = NULL;
-    dpi_release *r = NULL;
-    *seen = (labeled){0};
-    dpi_records_options_init(&source);
-    source.unit_field = "unit";
-    source.label_field = "label";
-    if (dpi_records_open(path, &source, &records, NULL) != DPI_STATUS_OK)
-        return false;
-    o->model = model;
-    o->records = records;
-    o->n_labels = N_LABELED;
-    o->label_names = names;
-    o->n_tokens = 2;
-    o->session.n_threads = 1;
-    o->prompts.chat = DPI_CHAT_NONE;
-    o->method.delta = 1e-3;
-    o->ledger = ledger;
-    const int64_t before = charged(ledger, o->dataset);
-    const bool ok = dpi_release_open(o, &r, NULL) == DPI_STATUS_OK &&
-                    dpi_release_begin(r, NULL) == DPI_STATUS_OK;
-    seen->charged = charged(ledger, o->dataset) - before;
-    for (int32_t i = 0; ok && i < dpi_release_claim(r)->n_texts; i++) {
-        int32_t *tokens[64] = {0};
-        size_t n_tokens[64] = {0}, n_bytes;
-        dpi_place place = {.tokens = tokens, .n_tokens = n_tokens};
-        const char *label;
-        dpi_release_label(r, i, &label, &n_bytes);
-        seen->n_texts[label[0] - 'a']++;
-        if (r->n_slots > 64 || dpi_release_load_batch(r, i, &place, NULL) != DPI_STATUS_OK)
-            continue;
-        for (size_t slot = 0; slot < r->n_slots; slot++)
-            seen->n_read[label[0] - 'a'] += tokens[slot] != NULL;
-        dpi_release_drop_batch(r, &place);
-    }
-    dpi_release_free(r);
-    dpi_records_close(records);
-    return ok;
-}
-
-/* 4 records of `one`, 8 of b, 2 of c. */
-static bool read_their_own(const labeled *seen) {
-    return seen->n_read[0] == 4 && seen->n_read[1] == 8 && seen->n_read[2] == 2;
-}
-
-/* a: one unit with 8 records; b: 8 units; c: 2 units and one that has b first. */
-static bool write_labeled(const char *path) {
-    FILE *f = fopen(path, "w");
-    if (!f)
-        return false;
-    fputs("unit,label,text\n", f);
-    for (int i = 0; i < 8; i++)
-        fprintf(f, "one,a,letter %d\nb%d,b,letter\n", i, i);
-    fputs("c1,c,letter\nc2,c,letter\nb0,c,letter of another label\n", f);
-    return fclose(f) == 0;
-}
-
-static const char *check_labels(dpi_ledger *ledger, const dpi_model *model, const char *folder) {
-    char path[300];
-    labeled seen;
-    dpi_release_options o;
-    dpi_cost cost;
-    double texts;
-    snprintf(path, sizeof path, "%s/labels.csv", folder);
-    if (!write_labeled(path) ||
-        add(ledger, "labels", 5000, 1e-5, DPI_SCOPE_DATASET) != DPI_STATUS_OK)
-        return "a dataset was refused";
-    dpi_release_options_init(&o);
-    o.dataset = "labels";
-    o.batch = 2;
-    o.method.rho = 1;
-    if (!run_labels(model, ledger, path, &o, &seen))
-        return "a release with labels was refused";
-    if (seen.n_texts[0] != 1 || seen.n_texts[1] != 4 || seen.n_texts[2] != 1 ||
-        !read_their_own(&seen))
-        return "a label has records that are not its own, or lacks some";
-    o.method.adjacency = DPI_ADJACENCY_ADD_REMOVE;
-    o.n_texts = 9;
-    if (!run_labels(model, ledger, path, &o, &seen) || !read_their_own(&seen))
-        return "a unit is not in one text of its label, as a whole";
-    o.method.rho = 9;
-    o.histogram_rho = 8; /* sigma 1/4 */
-    o.n_texts = 110;
-    if (!run_labels(model, ledger, path, &o, &seen))
-        return "a release with a histogram was refused";
-    if (seen.n_texts[0] > 40 || seen.n_texts[1] < 50)
-        return "the histogram does not count units";
-    dpi_cost_init(&cost);
-    if (dpi_cost_add(&cost, DPI_COST_ZCDP, 1, 7.9, 0, NULL) != DPI_STATUS_OK ||
-        dpi_cost_renyi(&cost, 2, &texts, NULL) != DPI_STATUS_OK ||
-        (double)seen.charged < texts * DPI_LEDGER_ONE)
-        return "a histogram is not charged";
-    /* With much noise the shares differ from run to run. */
-    o.histogram_rho = .001;
-    o.method.rho = 1;
-    int32_t first = -1, n_same = 0;
-    for (int i = 0; i < 6; i++) {
-        if (!run_labels(model, ledger, path, &o, &seen))
-            return "a release with a histogram was refused";
-        n_same += first == seen.n_texts[1];
-        first = seen.n_texts[1];
-    }
-    return n_same > 4 ? "the histogram has no noise" : NULL;
-}
-
-/* The units of b have paid for another run, and do not count: 1 unit of a and 2 of c do, with noise
- * of sigma 1/4. */
-static const char *check_unpaid_labels(dpi_ledger *ledger, const dpi_model *model,
-                                       const char *folder) {
-    static const void *const ids[] = {"b0", "b1", "b2", "b3", "b4", "b5", "b6", "b7"};
-    static const size_t n_bytes[] = {2, 2, 2, 2, 2, 2, 2, 2};
-    uint8_t pays[8];
-    const dpi_ledger_units units = {.n = 8, .ids = ids, .n_bytes = n_bytes, .pays = pays};
-    char path[300];
-    labeled seen;
-    dpi_release_options o;
-    snprintf(path, sizeof path, "%s/labels.csv", folder); /* of check_labels */
-    if (add(ledger, "unpaid", 50, 1e-5, DPI_SCOPE_UNIT) != DPI_STATUS_OK ||
-        reserve(ledger, "unpaid", 15, &units) != DPI_STATUS_OK || !pays[0] || !pays[7])
-        return "units were refused";
-    dpi_release_options_init(&o);
-    o.dataset = "unpaid";
-    o.batch = 2;
-    o.method.adjacency = DPI_ADJACENCY_ADD_REMOVE;
-    o.method.rho = 9;
-    o.histogram_rho = 8;
-    o.n_texts = 110;
-    if (!run_labels(model, ledger, path, &o, &seen))
-        return "a release with a histogram was refused";
-    return seen.n_read[1] > 0     ? "a unit that cannot pay is read"
-           : seen.n_texts[1] > 60 ? "the histogram counts units that do not pay"
-                                  : NULL;
 }
 
 const char *probe_ledger(const dpi_model *model, const char *folder) {
@@ -605,9 +458,7 @@ const char *probe_ledger(const dpi_model *model, const char *folder) {
     if (!fault)
         fault = check_form_1(folder);
     if (!fault)
-        fault = check_labels(ledger, model, folder);
-    if (!fault)
-        fault = check_unpaid_labels(ledger, model, folder);
+        fault = probe_labels(ledger, model, folder);
     if (!fault)
         fault = check_race(ledger, path);
     dpi_ledger_close(ledger);
