@@ -60,12 +60,14 @@ static dpi_status make_place(dpi_release *r, dpi_place *place, dpi_error *err) {
 
 static int32_t is_cancelled(void *user) { return dpi_release_is_cancelled(user); }
 
-/* The slots of a text are those of the largest batch. How many that are may be secret: then fewer
- * texts are drawn at a time, and none fails. */
+/* The slots of a text are those of the largest batch, and how many that are may be secret. How many
+ * texts are drawn at a time shows in the order of events: it is what was settled from public
+ * numbers, unless the largest batch is some 250 times what it should be. Then it is fewer, and none
+ * fails. */
 dpi_status dpi_release_make_places(dpi_release *r, dpi_error *err) {
     const int32_t n_seq = is_plain(r) ? 1 : (int32_t)r->n_slots + 1;
     int32_t n = r->options.n_parallel;
-    n = n <= MAX_SEQUENCES / n_seq ? n : MAX_SEQUENCES / n_seq;
+    n = n <= DPI_SEQUENCES_MAX / n_seq ? n : DPI_SEQUENCES_MAX / n_seq;
     n = n > 1 ? n : 1;
     dpi_session_options session = r->options.session;
     session.n_seq = n * n_seq;

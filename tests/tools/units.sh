@@ -121,6 +121,7 @@ small_model
 run ledger init kill.ledger --dataset patients --epsilon 50 --delta 1e-5 --scope unit; expect_rc 0
 seen=0
 for ((i = 0; i < ${DPI_RUN_KILLS:-8}; i++)); do
+    : >text # by this shell: the other one may be killed before it opens the file
     "$dpinfer" run m.gguf january.csv --unit-field patient --text-field letter -B 1 -n 64 -t 1 \
         --rho .01 -q --ledger kill.ledger >text 2>/dev/null </dev/null &
     pid=$!
