@@ -190,6 +190,8 @@ static dpi_status score_of_seed(const points *x, int32_t n_p, const mauve_option
     dpi_kmeans_options_init(&k);
     k.n_groups = n_clusters;
     k.seed = seed;
+    k.n_starts = MAUVE_STARTS;
+    k.n_rounds = MAUVE_ROUNDS;
     k.uniform = 1; /* as in the code of the metric's authors: better groups give lower scores */
     k.cancel = o->cancel;
     k.cancel_user = o->cancel_user;

@@ -14,7 +14,12 @@ typedef struct eval_vectors {
     int32_t n, dim;
 } eval_vectors;
 
-enum { MAUVE_WEIGHTS = 25, MAUVE_SEEDS_MAX = 16 };
+enum {
+    MAUVE_WEIGHTS = 25,
+    MAUVE_SEEDS_MAX = 16,
+    MAUVE_STARTS = 5, /* of k-means, and its rounds */
+    MAUVE_ROUNDS = 500,
+};
 
 typedef struct mauve_options {
     int32_t n_clusters; /* 0: max(2, round(min(n_p, n_q) / 10)) */

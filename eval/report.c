@@ -43,9 +43,10 @@ static void print_model(const evaluation *e, const char *before, const char *beh
 /* Scores of other settings do not compare. */
 static void print_settings(const evaluation *e, FILE *f) {
     fprintf(f, "MAUVE: c = %g, %d weights, %d clusters, %d dimensions, %d seeds from %" PRIu64
-               " (deviation %.3g), 5 starts, 500 rounds. Scores of other settings do not compare.",
+               " (deviation %.3g), %d starts, %d rounds. Scores of other settings do not compare.",
             e->settings.scaling, MAUVE_WEIGHTS, (int)e->mauve.n_clusters, (int)e->mauve.n_dims,
-            (int)e->mauve.n_seeds, e->settings.seed, e->mauve.deviation);
+            (int)e->mauve.n_seeds, e->settings.seed, e->mauve.deviation, MAUVE_STARTS,
+            MAUVE_ROUNDS);
 }
 
 static bool has_lengths(const evaluation *e) { return !e->is_released && e->words_in_bin > 0; }
@@ -95,8 +96,9 @@ static void print_csv_settings(const evaluation *e, FILE *f) {
     for (int32_t i = 0; i < e->mauve.n_seeds; i++)
         fprintf(f, "mauve_seeds:%" PRIu64 ",%.17g,,\n", e->settings.seed + (uint64_t)i,
                 e->mauve.of_seed[i]);
-    fprintf(f, "settings:scaling,%.17g,,\nsettings:n_weights,%d,,\nsettings:n_starts,5,,\n"
-               "settings:n_rounds,500,,\n", e->settings.scaling, MAUVE_WEIGHTS);
+    fprintf(f, "settings:scaling,%.17g,,\nsettings:n_weights,%d,,\nsettings:n_starts,%d,,\n"
+               "settings:n_rounds,%d,,\n",
+            e->settings.scaling, MAUVE_WEIGHTS, MAUVE_STARTS, MAUVE_ROUNDS);
 }
 
 /* What the plots show. */
@@ -233,7 +235,8 @@ static bool print_json(const evaluation *e, bool is_public, FILE *f) {
                                  json_pack("{s:f, s:I, s:i, s:i, s:i}", "scaling",
                                            e->settings.scaling, "first_seed",
                                            (json_int_t)e->settings.seed, "n_weights",
-                                           MAUVE_WEIGHTS, "n_starts", 5, "n_rounds", 500)) == 0;
+                                           MAUVE_WEIGHTS, "n_starts", MAUVE_STARTS, "n_rounds",
+                                           MAUVE_ROUNDS)) == 0;
     char *text = ok ? json_dumps(object, JSON_INDENT(2)) : NULL;
     json_decref(object);
     json_decref(intervals);
