@@ -274,25 +274,31 @@ static dpi_status check_text(dpi_audit *a, dpi_sampler *s, const dpi_audit_case 
     return DPI_STATUS_OK;
 }
 
+/* Options of a text with a sparse vector, or without (sigma 0), and with a record in each slot. */
+static void text_case(dpi_audit *a, int32_t adjacency, double threshold, double sigma,
+                      dpi_audit_case *w) {
+    memset(w, 0, sizeof *w);
+    dpi_sampler_options_init(&w->options);
+    w->options.adjacency = adjacency;
+    random_options(a, &w->options);
+    w->options.n_private = 1 + dpi_audit_below(a, 20);
+    w->options.svt_threshold = threshold;
+    w->options.svt_sigma = sigma;
+    w->options.rho = 20 + 200 * dpi_audit_uniform(a);
+    w->options.tau = 1;
+    w->options.denominator = w->options.n_ref = DPI_AUDIT_REFS;
+    w->options.random = a->options.random;
+    w->options.random_user = a->options.random_user;
+    dpi_audit_fill(w);
+}
+
 /* Public logits that want token 0, records that want token 1, and a sparse vector that always
  * (0), never (1) or sometimes (2) fires, or is not there (3). */
 static dpi_status audit_text(dpi_audit *a, int32_t adjacency, int32_t kind, long double *most) {
     static const double thresholds[] = {-1000, 1000, 1, 0};
     dpi_audit_case w;
     dpi_sampler *s = NULL;
-    memset(&w, 0, sizeof w);
-    dpi_sampler_options_init(&w.options);
-    w.options.adjacency = adjacency;
-    random_options(a, &w.options);
-    w.options.n_private = 1 + dpi_audit_below(a, 20);
-    w.options.svt_threshold = thresholds[kind];
-    w.options.svt_sigma = kind == 3 ? 0 : 2;
-    w.options.rho = 20 + 200 * dpi_audit_uniform(a);
-    w.options.tau = 1;
-    w.options.denominator = w.options.n_ref = DPI_AUDIT_REFS;
-    w.options.random = a->options.random;
-    w.options.random_user = a->options.random_user;
-    dpi_audit_fill(&w);
+    text_case(a, adjacency, thresholds[kind], kind == 3 ? 0 : 2, &w);
     for (int y = 0; y < V; y++) {
         w.public_logits[y] = y == 0 ? 100 : 0;
         for (int j = 0; j < DPI_AUDIT_REFS; j++)
@@ -366,22 +372,11 @@ static dpi_status audit_paced_thresholds(dpi_audit *a, int32_t adjacency) {
     dpi_audit_case w;
     dpi_sampler *s = NULL;
     int32_t token;
-    memset(&w, 0, sizeof w);
-    dpi_sampler_options_init(&w.options);
-    w.options.adjacency = adjacency;
-    random_options(a, &w.options);
-    w.options.svt_sigma = 2;
-    w.options.svt_threshold = dpi_audit_below(a, 2) ? 1 : 1000;
-    w.options.rho = 20 + 200 * dpi_audit_uniform(a);
-    w.options.tau = 1;
-    w.options.n_private = 1 + dpi_audit_below(a, 20);
-    w.options.denominator = w.options.n_ref = DPI_AUDIT_REFS;
+    text_case(a, adjacency, dpi_audit_below(a, 2) ? 1 : 1000, 2, &w);
     w.options.pace = DPI_PACE_TOP;
     w.options.pace_theta = .5;
-    w.options.random = a->options.random;
-    w.options.random_user = a->options.random_user;
     dpi_audit_logits(a, &w);
-    dpi_audit_fill(&w);
+    dpi_audit_fill(&w); /* no slot is null */
     DPI_TRY(dpi_sampler_create(&w.options, &s, a->err));
     dpi_status status = dpi_sampler_begin(s, a->err);
     for (int32_t t = 0; t < N_TEXT_TOKENS && status == DPI_STATUS_OK; t++) {
@@ -420,11 +415,10 @@ dpi_status dpi_audit_amin(dpi_audit *a) {
     dpi_audit_end(a, "largest spending / rho", (double)most, .999, 1);
     DPI_TRY(dpi_audit_begin(a, "A", "Amin, texts with a pace"));
     for (int32_t i = 0, n = dpi_audit_count(a, 20); i < n; i++)
-        for (int32_t adjacency = 0; adjacency <= DPI_ADJACENCY_ZERO_OUT; adjacency++)
+        for (int32_t adjacency = 0; adjacency <= DPI_ADJACENCY_ZERO_OUT; adjacency++) {
             DPI_TRY(audit_paced_text(a, adjacency, &n_most));
-    for (int32_t i = 0, n = dpi_audit_count(a, 20); i < n; i++)
-        for (int32_t adjacency = 0; adjacency <= DPI_ADJACENCY_ZERO_OUT; adjacency++)
             DPI_TRY(audit_paced_thresholds(a, adjacency));
+        }
     dpi_audit_end(a, "private tokens / quota", n_most, 1, 1);
     return DPI_STATUS_OK;
 }
