@@ -24,8 +24,9 @@ static dpi_records *equal_records(const char *path) {
     return records;
 }
 
-static void test_equal_records(void **state) {
-    (void)state;
+/* All texts, so many at a time. Each has a public prompt, and slots for the largest batch, which has
+ * all records. An event tells one thing of a pass: a token, or else that a prompt was read. */
+static void draw_all(int32_t n_parallel) {
     char folder[256], path[300];
     tiny_spec spec = tiny_default();
     void *image;
@@ -42,6 +43,7 @@ static void test_equal_records(void **state) {
     o.records = records;
     o.n_tokens = N_TOKENS;
     o.n_texts = N_TEXTS;
+    o.n_parallel = n_parallel;
     o.batch = 8;
     o.session.n_ctx = 64;
     o.method.rho = 1;
@@ -56,9 +58,12 @@ static void test_equal_records(void **state) {
         n_ends += e.type == DPI_EVENT_END;
     } while (e.type != DPI_EVENT_NONE);
     assert_int_equal(n_ends, N_TEXTS);
-    /* Each text has a public prompt, and slots for the largest batch, which has all records. */
-    assert_int_equal(n_prompts, N_TEXTS * (1 + N_RECORDS));
     assert_in_range(n_drawn, N_TEXTS, N_TEXTS * N_TOKENS);
+    if (n_parallel == 1)
+        assert_int_equal(n_prompts, N_TEXTS * (1 + N_RECORDS));
+    else
+        assert_in_range(n_prompts, N_TEXTS * (1 + N_RECORDS) - n_drawn - n_ends,
+                        N_TEXTS * (1 + N_RECORDS));
     dpi_release_free(release);
     dpi_records_close(records);
     dpi_model_close(model);
@@ -66,7 +71,20 @@ static void test_equal_records(void **state) {
     remove_dir(folder);
 }
 
+static void test_equal_records(void **state) {
+    (void)state;
+    draw_all(1);
+}
+
+static void test_texts_side_by_side(void **state) {
+    (void)state;
+    draw_all(N_TEXTS);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_equal_records)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_equal_records),
+        cmocka_unit_test(test_texts_side_by_side),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
