@@ -24,8 +24,8 @@ static dpi_records *equal_records(const char *path) {
     return records;
 }
 
-/* All texts, so many at a time. Each has a public prompt, and slots for the largest batch, which has
- * all records. An event tells one thing of a pass: a token, or else that a prompt was read. */
+/* All texts, so many at a time. Each has a public prompt, and slots for the largest batch, which
+ * has all records. An event tells one thing of a pass: a token, or else that a prompt was read. */
 static void draw_all(int32_t n_parallel) {
     char folder[256], path[300];
     tiny_spec spec = tiny_default();
