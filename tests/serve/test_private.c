@@ -64,19 +64,20 @@ typedef struct step {
 static const step steps[] = {
     {"GET", "/health", "", ""},
     {"GET", "/v1/models", "", ""},
-    {"POST", "/v1/privacy/plan", "", "{\"dataset\": \"letters\", \"privacy\": {\"epsilon\": 0.01}, "
-                                     "\"max_tokens\": 12, " QUESTION "}"},
-    {"POST", CHAT, "Idempotency-Key: a\r\n",
-     "{\"dataset\": \"letters\", \"privacy\": {\"epsilon\": 0.01}, \"max_tokens\": 12, " QUESTION
+    {"POST", "/v1/privacy/plan", "",
+     "{\"dataset\": \"letters\", \"privacy\": {\"epsilon\": 0.0002}, \"max_tokens\": 12, " QUESTION
      "}"},
     {"POST", CHAT, "Idempotency-Key: a\r\n",
-     "{\"dataset\": \"letters\", \"privacy\": {\"epsilon\": 0.01}, \"max_tokens\": 12, " QUESTION
+     "{\"dataset\": \"letters\", \"privacy\": {\"epsilon\": 0.0002}, \"max_tokens\": 12, " QUESTION
+     "}"},
+    {"POST", CHAT, "Idempotency-Key: a\r\n",
+     "{\"dataset\": \"letters\", \"privacy\": {\"epsilon\": 0.0002}, \"max_tokens\": 12, " QUESTION
      "}"},
     {"POST", CHAT, "",
-     "{\"dataset\": \"letters\", \"privacy\": {\"epsilon\": 0.01, \"batch\": 5, \"tokens\": 9}, "
+     "{\"dataset\": \"letters\", \"privacy\": {\"epsilon\": 0.0002, \"batch\": 5, \"tokens\": 9}, "
      "\"stream\": true, \"stream_options\": {\"include_usage\": true}, " QUESTION "}"},
     {"POST", "/v1/completions", "",
-     "{\"dataset\": \"letters\", \"privacy\": {\"epsilon\": 0.01, \"batch\": 1}, \"prompt\": "
+     "{\"dataset\": \"letters\", \"privacy\": {\"epsilon\": 0.0002, \"batch\": 1}, \"prompt\": "
      "\"Write a ticket.\", \"max_tokens\": 8}"},
     {"POST", CHAT, "",
      "{\"dataset\": \"letters\", \"privacy\": {\"epsilon\": 90}, \"max_tokens\": 12, " QUESTION
@@ -132,8 +133,9 @@ static void compare(const char *what, const char *a, const char *b) {
                  a + (i > 60 ? i - 60 : 0), 200, b + (i > 60 ? i - 60 : 0));
 }
 
-/* The budget of a token is so small that these bits draw the same tokens: what is left to differ is
- * everything else. */
+/* The budget of a token is so small that the same bits draw the same tokens: what is left to differ
+ * is everything else. At epsilon 0.01 four private tokens of a pace did change on one instruction
+ * set: bits that are the same fall near the border of some candidate where there are many. */
 static void tells_nothing_of_a_record(void **state) {
     (void)state;
     static char longer[40000];
