@@ -144,7 +144,7 @@ typedef struct dpi_generation_options {
                               NULL (default): sequences hold whole prompts. The caller's as long */
     dpi_mask *mask; /* the text is one of its grammar, or the beginning of one where T tokens end
                        before it does; must outlive the generation, which shares it with others of
-                       its thread. Not with ADAPMIXED. NULL (default): any text */
+                       its thread. NULL (default): any text */
     int32_t n_begun; /* with a mask: the text begins with the last n_begun tokens of the public
                         prompt, and the grammar goes on behind them. Default 0 */
 } dpi_generation_options;

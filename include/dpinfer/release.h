@@ -102,8 +102,7 @@ typedef struct dpi_release_options {
                              the caller's, must outlive the release. NULL (default): what is not
                              told is lost */
     const dpi_grammar *grammar; /* texts are of this form, as long as T tokens allow; public. The
-                                   caller's, must outlive the release. Not with ADAPMIXED. NULL
-                                   (default): any text */
+                                   caller's, must outlive the release. NULL (default): any text */
     const char *model_path; /* with a journal: the file that the model was opened with */
     /* Where another process has the journal, with next_text or spread: what earlier processes have
      * drawn of a text, *tokens [*n], valid until the release is freed. NULL (default): nothing */
