@@ -133,15 +133,20 @@ def has_method(o, method):
 
 # ---- Rows ----------------------------------------------------------------------------------------
 
-def evaluate(o, domain, texts, sets, epsilon, delta, folder):
-    """What dpinfer eval says of the texts."""
+def labelled(o, domain, texts):
+    return tuning.labelled(texts, tuning.read(o.build, texts), domain)
+
+
+def compared_with(o, domain, sets):
+    """What eval compares all texts of a domain with: rows of its files."""
     members, controls, planted, others = sets
+    return {"real": labelled(o, domain, controls), "train": labelled(o, domain, members),
+            "planted": [{"text": t} for t in planted], "others": [{"text": t} for t in others]}
 
-    def labelled(of):
-        return tuning.labelled(of, tuning.read(o.build, of), domain)
 
-    names = {"texts": labelled(texts), "real": labelled(controls), "train": labelled(members),
-             "planted": [{"text": t} for t in planted], "others": [{"text": t} for t in others]}
+def evaluate(o, domain, texts, rows, epsilon, delta, folder):
+    """What dpinfer eval says of the texts."""
+    names = {"texts": labelled(o, domain, texts), **rows}
     paths = {k: tuning.write_lines(f"{folder}/eval-{k}.jsonl", rows) for k, rows in names.items()}
     claim = [] if epsilon is None or math.isinf(epsilon) else [
         "--claimed-epsilon", epsilon, "--claimed-delta", delta]
@@ -160,11 +165,10 @@ def evaluate(o, domain, texts, sets, epsilon, delta, folder):
     return found
 
 
-def row_of(o, method, domain, epsilon, texts, sets, law, training, each, folder):
-    members, _, planted, _ = sets
-    n = len(members) + len(planted)
+def row_of(o, method, domain, epsilon, texts, rows, law, training, each, folder):
+    n = len(rows["train"]) + len(rows["planted"])
     delta = 1 / (2 * n)
-    found = evaluate(o, domain, texts, sets, epsilon, delta, folder)
+    found = evaluate(o, domain, texts, rows, epsilon, delta, folder)
     readings = tuning.read(o.build, texts)
     row = {"method": method, "domain": domain, "records": n, "texts": len(texts), "seed": o.seed,
            "epsilon": "" if epsilon is None else epsilon,
@@ -204,7 +208,7 @@ def measure(o):
     if os.path.exists(o.out):
         with open(o.out, newline="", encoding="utf-8") as f:
             done = {(r["method"], r["domain"], r["epsilon"], r["seed"]) for r in csv.DictReader(f)}
-    laws, sets = {}, {}
+    laws, sets, rows = {}, {}, {}
     with open(o.out, "a", newline="", encoding="utf-8") as f:
         out = csv.DictWriter(f, FIELDS, lineterminator="\n")
         if not done:
@@ -220,6 +224,7 @@ def measure(o):
                 laws[domain] = tuning.shares(
                     tuning.read(o.build, tuning.make(o.build, domain, 5000, 99)), domain)
                 sets[domain] = make_records(o, domain)
+                rows[domain] = compared_with(o, domain, sets[domain])
             members, _, planted, _ = sets[domain]
             records = members + planted
             one = argparse.Namespace(**vars(o))
@@ -227,7 +232,7 @@ def measure(o):
             random.Random(o.seed).shuffle(records)
             with tempfile.TemporaryDirectory() as folder:
                 texts, training, each = write_texts(one, method, domain, records, epsilon, folder)
-                row = row_of(one, method, domain, epsilon, texts, sets[domain], laws[domain],
+                row = row_of(one, method, domain, epsilon, texts, rows[domain], laws[domain],
                              training, each, folder)
             row["epsilon"] = key
             out.writerow(row)
