@@ -58,7 +58,7 @@ ok() { passed=$((passed + 1)); }
 bad() {
     failed=$((failed + 1))
     echo "FAILED: $*"
-    echo "  exit code: $rc"
+    echo "  exit code: ${rc-none}"
     sed 's/^/  stderr: /' err | tail -n 5
     head -c 300 out | sed 's/^/  stdout: /'
 }
