@@ -84,8 +84,8 @@ static void test_own_content(void **state) {
         n_used += !used[all[i]];
         used[all[i]] = true;
     }
-    /* How many groups the letters fall in is of the instruction set: features differ in last bits,
-     * and with them where k-means ends. */
+    /* How many groups the letters fall in depends on the instruction set: features differ in bits,
+     * and so k-means ends elsewhere. */
     assert_true(n_used >= 2);
     for (int i = 0; i < N; i++)
         some[i] = i % 3 == 0 ? NULL : i == 7 ? letters[4] : letters[N - 1 - i];
