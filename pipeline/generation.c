@@ -21,6 +21,7 @@
 #include "base/status.h"
 #include "dp/methods/method.h"
 #include "dp/methods/sampler.h"
+#include "pipeline/generation_options.h"
 #include "pipeline/released.h"
 
 typedef enum phase {
@@ -323,14 +324,24 @@ static dpi_status draw_and_tell(dpi_generation *g, dpi_generation_event *event, 
 
 /* ---- Ends ------------------------------------------------------------------------------------ */
 
-static void reset_sequences(dpi_generation *g) {
-    for (int32_t i = 0; i < g->n_active; i++)
-        dpi_session_reset(g->options.session, g->seqs[i]);
-    g->n_active = 0;
+/* All but the first n. */
+static void reset_sequences(dpi_generation *g, int32_t n) {
+    for (; g->n_active > n; g->n_active--)
+        dpi_session_reset(g->options.session, g->seqs[g->n_active - 1]);
+}
+
+/* References whom no token asks any more: their caches go before the text ends. */
+static void drop_references(dpi_generation *g) {
+    if (g->phase != DRAWING || g->n_active < 2 ||
+        dpi_sampler_needs_references(g->options.sampler))
+        return;
+    reset_sequences(g, 1);
+    for (int32_t i = 0; i < g->n_references; i++)
+        g->logits[i] = NULL;
 }
 
 static dpi_status tell_end(dpi_generation *g, dpi_generation_event *event, dpi_error *err) {
-    reset_sequences(g);
+    reset_sequences(g, 0);
     DPI_TRY(dpi_released_end(&g->released, &event->text, &event->n_bytes, err));
     g->phase = OVER;
     event->type = DPI_EVENT_END;
@@ -338,7 +349,7 @@ static dpi_status tell_end(dpi_generation *g, dpi_generation_event *event, dpi_e
 }
 
 void dpi_generation_cancel(dpi_generation *g) {
-    reset_sequences(g);
+    reset_sequences(g, 0);
     if (g->phase == READING || g->phase == DRAWING) {
         g->n_drawn -= g->drawn; /* a token that was not told is not released */
         g->drawn = false;
@@ -468,6 +479,8 @@ dpi_status dpi_generation_advance(dpi_generation *const *generations, int32_t n,
     }
     for (int32_t i = 0; i < n; i++) {
         dpi_generation *g = generations[i];
+        if (g && events[i].type == DPI_EVENT_TOKEN)
+            drop_references(g);
         if (!g || events[i].type != DPI_EVENT_NONE)
             continue;
         if (g->phase == READING)
@@ -482,41 +495,6 @@ dpi_status dpi_generation_advance(dpi_generation *const *generations, int32_t n,
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */
-
-void dpi_generation_options_init(dpi_generation_options *options) {
-    memset(options, 0, sizeof *options);
-    options->struct_size = sizeof *options;
-}
-
-static dpi_status check_options(const dpi_generation_options *o, dpi_error *err) {
-    if (!o || o->struct_size != sizeof *o)
-        return dpi_fail(err, DPI_STATUS_ARG,
-                        "dpi_generation_options.struct_size is %zu, must be %zu",
-                        o ? o->struct_size : 0, sizeof *o);
-    if (!o->session || !o->sampler)
-        return dpi_fail(err, DPI_STATUS_ARG, "the session or the sampler of a generation is NULL");
-    const dpi_sampler_options *s = dpi_sampler_options_get(o->sampler);
-    if (o->n_ref != s->n_ref) /* private in some runs: not named */
-        return dpi_fail(err, DPI_STATUS_ARG, "n_ref of a generation must be the sampler's");
-    if (o->n_ref > 0 && (!o->reference_tokens || !o->n_reference_tokens))
-        return dpi_fail(err, DPI_STATUS_ARG, "the reference prompts or their lengths are NULL");
-    const int64_t last = o->first_seq + (int64_t)o->n_ref * dpi_sampler_per_unit(s);
-    if (o->first_seq < 0 || dpi_session_length(o->session, o->first_seq) < 0 || last > INT32_MAX ||
-        dpi_session_length(o->session, (int32_t)last) < 0)
-        return dpi_fail(err, DPI_STATUS_ARG,
-                        "sequence %d and those of n_ref references after it must be the session's",
-                        (int)o->first_seq);
-    DPI_TRY(dpi_check_range("n_piece", o->n_piece, 0, INT32_MAX, err));
-    for (int64_t i = 0; o->prompt_seqs && o->n_held && i <= last - o->first_seq; i++)
-        if (o->n_held[i] < 0)
-            return dpi_fail(err, DPI_STATUS_ARG, "n_held must be 0 or more");
-    if (o->n_recalled > 0 && !o->recalled_tokens)
-        return dpi_fail(err, DPI_STATUS_ARG, "the tokens to recall are NULL");
-    DPI_TRY(dpi_check_range("n_recalled", o->n_recalled, 0, s->n_tokens, err));
-    DPI_TRY(dpi_check_range("text", o->text, DPI_TEXT_NONE, DPI_TEXT_WHOLE, err));
-    DPI_TRY(dpi_check_range("n_begun", o->n_begun, 0, (int64_t)o->n_public, err));
-    return dpi_check_range("ignore_eog", o->ignore_eog, 0, 1, err);
-}
 
 static dpi_status check_public(const dpi_generation *g, dpi_error *err) {
     if (g->options.n_public == 0 || !g->options.public_tokens)
@@ -568,7 +546,7 @@ static dpi_status allocate(dpi_generation *g, dpi_error *err) {
 
 dpi_status dpi_generation_create(const dpi_generation_options *options,
                                  dpi_generation **generation, dpi_error *err) {
-    DPI_TRY(check_options(options, err));
+    DPI_TRY(dpi_generation_options_check(options, err));
     dpi_generation *g = dpi_calloc(1, sizeof *g);
     if (!g)
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a generation");

@@ -62,6 +62,18 @@ int64_t dpi_pace_clip(const dpi_pacing *p, const dpi_pace_spent *spent, double t
     }
 }
 
+bool dpi_pace_is_over(const dpi_pacing *p, const dpi_pace_spent *spent) {
+    switch (p->pace) {
+    case DPI_PACE_TOP:
+    case DPI_PACE_CHANGE:
+        return spent->n_private >= p->n_private;
+    case DPI_PACE_SHARE:
+        return affordable(p, spent, 1) == 0;
+    default:
+        return false;
+    }
+}
+
 void dpi_pace_charge(const dpi_pacing *p, dpi_pace_spent *spent, int64_t K) {
     if (K < 1)
         return;

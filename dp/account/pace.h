@@ -21,6 +21,8 @@
 #ifndef DPI_PACE_H
 #define DPI_PACE_H
 
+#include <stdbool.h>
+
 #include "dp/exact/weights.h"
 #include "dpinfer/method.h"
 
@@ -53,6 +55,9 @@ double dpi_pace_change(double top, double swing);
 
 /* K of the next step, in [0, pacing->K]; 0: a free step. */
 int64_t dpi_pace_clip(const dpi_pacing *pacing, const dpi_pace_spent *spent, double top);
+
+/* No step that is left has another K than 0, whatever its `top`. */
+bool dpi_pace_is_over(const dpi_pacing *pacing, const dpi_pace_spent *spent);
 
 /* Adds a step of clip bound K, which dpi_pace_clip gave for `spent`, before its token is released.
  * Afterwards spent->n_private <= T_p and spent->rho <= rho hold if they held before. */

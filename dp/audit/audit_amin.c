@@ -327,6 +327,9 @@ static dpi_status compare_paced(dpi_audit *a, setting *s, dpi_audit_case *w, boo
         const bool is_free = is_sure || n_private == w->options.n_private;
         DPI_TRY(dpi_sampler_candidates(samplers[i], w->public_logits, &ids, &n, a->err));
         dpi_audit_hold(a, (ids && n == 0) == is_free, "a decision is not that of the pace");
+        dpi_audit_hold(a, dpi_sampler_needs_references(samplers[i]) ==
+                              (n_private < w->options.n_private),
+                       "references are needed after the quota, or not before");
         DPI_TRY(dpi_sampler_step(samplers[i], w->public_logits, references[i], &tokens[i], a->err));
         dpi_audit_hold(a, dpi_sampler_n_private(samplers[i]) == n_private + !is_free,
                        "a private token is counted as free, or a free one as private");

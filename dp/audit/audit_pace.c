@@ -235,6 +235,14 @@ static void check_private(text *x, const dpi_distribution *d, const dpi_distribu
     x->max_ratio = fmax(x->max_ratio, (double)(loss / eta));
 }
 
+/* Whether the references are still needed: public, and they are where the token is private. */
+static void check_need(text *x, bool is_free) {
+    const bool needed = dpi_sampler_needs_references(x->pair.with);
+    dpi_audit_hold(x->audit, dpi_sampler_needs_references(x->pair.without) == needed,
+                   "whether references are needed depends on a record");
+    dpi_audit_hold(x->audit, needed || is_free, "a private token where no record is needed");
+}
+
 /* One token in both worlds. */
 static dpi_status compare_token(text *x) {
     dpi_audit *a = x->audit;
@@ -255,6 +263,7 @@ static dpi_status compare_token(text *x) {
     if (!dpi_audit_hold(a, as_seen(x, d, &own), "a token that is not allowed"))
         return DPI_STATUS_OK;
     const long double K = clip_of(x, &off, &close);
+    check_need(x, d->is_free);
     dpi_audit_hold(a, close || d->is_free == (K == 0), "a decision is not that of the pace");
     if (d->is_free)
         check_free(x, &own, e);

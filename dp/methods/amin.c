@@ -402,11 +402,14 @@ static void public_distribution(dpi_sampler *s) {
     dpi_sampler_weigh(s, state->a_public);
 }
 
+static bool is_over(const dpi_sampler *s) {
+    return !((const amin_state *)s->state)->armed && !affordable(s);
+}
+
 /* Whether the next token is public whatever the records are: nothing is left, or the pace says so.
  * A function of public logits and of what was released. An instance that is armed stays so. */
 static bool is_free(dpi_sampler *s) {
-    const amin_state *state = s->state;
-    if ((!state->armed && !affordable(s)) || s->n_allowed == 1)
+    if (is_over(s) || s->n_allowed == 1)
         return true;
     if (s->options.pace == DPI_PACE_NONE)
         return false;
@@ -568,6 +571,7 @@ const dpi_method_ops dpi_method_amin = {
     .create = create,
     .begin = begin,
     .candidates = candidates,
+    .is_over = is_over,
     .distribution = distribution,
     .step = step,
     .forget = forget,

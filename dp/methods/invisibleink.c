@@ -340,6 +340,11 @@ static dpi_status find_candidates(dpi_sampler *s, const float *public_logits, dp
     return DPI_STATUS_OK;
 }
 
+static bool is_over(const dpi_sampler *s) {
+    const ink_state *state = s->state;
+    return dpi_pace_is_over(&state->pacing, &state->paid);
+}
+
 /* ---- Private from here: no branch or address depends on reference logits --------------------- */
 
 /* Accountant FILTER: all ones for each record that can pay for this token, else 0. */
@@ -443,6 +448,7 @@ const dpi_method_ops dpi_method_invisibleink = {
     .create = create,
     .begin = begin,
     .candidates = find_candidates,
+    .is_over = is_over,
     .distribution = distribution,
     .partial = partial,
     .weigh = weigh,

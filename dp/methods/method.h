@@ -102,6 +102,9 @@ struct dpi_method_ops {
      * is_free where it reads none. A function of public data: it is what `distribution` begins
      * with. NULL: it reads all. */
     dpi_status (*candidates)(dpi_sampler *sampler, const float *public_logits, dpi_error *err);
+    /* No step that is left of this text reads a reference. A function of public data and of what
+     * was released. NULL: one always may. */
+    bool (*is_over)(const dpi_sampler *sampler);
     /* Fills support, n_support, sum and weights for the next token; nothing is charged. */
     dpi_status (*distribution)(dpi_sampler *sampler, const float *public_logits,
                                const float *const *reference_logits, dpi_error *err);

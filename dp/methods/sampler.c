@@ -405,6 +405,11 @@ int32_t dpi_sampler_tokens_left(const dpi_sampler *s) {
 
 int32_t dpi_sampler_n_private(const dpi_sampler *s) { return s && s->begun ? s->n_private : 0; }
 
+int32_t dpi_sampler_needs_references(const dpi_sampler *s) {
+    return dpi_sampler_tokens_left(s) > 0 && s->method->info.max_ref > 0 &&
+           !(s->method->is_over && s->method->is_over(s));
+}
+
 const dpi_sampler_options *dpi_sampler_options_get(const dpi_sampler *sampler) {
     return &sampler->options;
 }

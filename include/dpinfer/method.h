@@ -308,6 +308,12 @@ DPI_API int32_t dpi_sampler_tokens_left(const dpi_sampler *sampler);
  * ADAPMIXED. */
 DPI_API int32_t dpi_sampler_n_private(const dpi_sampler *sampler);
 
+/* 1 while a token that is left of this text may be private; 0: all that are left are free (T_p or
+ * the budget is used up, or no token is left), so that the references' caches can go: their
+ * pointers to logits may all be NULL then. Public, like n_private: what a record has spent under
+ * FILTER does not show in it. */
+DPI_API int32_t dpi_sampler_needs_references(const dpi_sampler *sampler);
+
 #ifdef __cplusplus
 }
 #endif

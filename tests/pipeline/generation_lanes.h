@@ -1,4 +1,4 @@
-/* generation_lanes.h - five texts with what comes of them by hand, and lanes of a session in which
+/* generation_lanes.h - six texts with what comes of them by hand, and lanes of a session in which
  * generations of them run and are checked, event by event. For the tests of generations. */
 #ifndef DPI_TEST_GENERATION_LANES_H
 #define DPI_TEST_GENERATION_LANES_H
@@ -11,7 +11,7 @@ enum {
     MAX_REF = 3,
     LANE = MAX_REF + 1, /* sequences of a text */
     MAX_T = 12,
-    N_TEXTS = 5,
+    N_TEXTS = 6,
     MAX_PROMPT = 100,
     N_CTX = MAX_PROMPT + MAX_T,
     EOG = 2 /* of a tiny model */
@@ -27,6 +27,7 @@ typedef struct text {
     const int32_t *references[MAX_REF]; /* NULL: null */
     size_t n_prefix;
     int32_t tokens[MAX_T], n;
+    int32_t n_needed; /* the references are in the first so many tokens, and in no other */
     float *logits;       /* [MAX_T, LANE, n_vocab] before each token */
     unsigned char *read; /* [MAX_T, n_vocab] 1: a step reads the references' logits of the token */
     char written[16 * MAX_T];
@@ -35,7 +36,8 @@ typedef struct text {
 
 extern dpi_model *model;
 /* 0: InvisibleInk, zcdp, 3 slots of which the second is null. 1: plain. 2: InvisibleInk, filter.
- * 3: Amin, with the same null slot. 4: InvisibleInk, br. */
+ * 3: Amin, with the same null slot. 4: InvisibleInk, br. 5: InvisibleInk with a pace, of which the
+ * first 4 tokens are private. */
 extern text texts[N_TEXTS];
 
 /* Of a cmocka group. */

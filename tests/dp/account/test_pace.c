@@ -100,6 +100,12 @@ static void test_paths(void **state) {
             const double top = random_below(&seed, 3) ? random_uniform(&seed) : 1;
             const int64_t K = dpi_pace_clip(&p, &spent, top);
             assert_true(K >= 0 && K <= p.K);
+            const bool is_over = dpi_pace_is_over(&p, &spent);
+            assert_true(K == 0 || !is_over);
+            if (p.pace == DPI_PACE_CHANGE)
+                assert_true(is_over == (n == p.n_private));
+            else /* what the least sure token could have */
+                assert_true(is_over == (dpi_pace_clip(&p, &spent, 0) == 0));
             if (p.pace == DPI_PACE_SHARE)
                 assert_true((double)K <= (double)p.K * sqrt(1 - top));
             else

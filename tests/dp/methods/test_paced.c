@@ -39,14 +39,14 @@ static dpi_sampler_options paced(int32_t pace, uint64_t *seed) {
 }
 
 /* A free step says so before any reference is read, and then reads none: NaN in their place changes
- * no token. */
+ * no token, and nothing in their place where none is needed any more. */
 static void test_free_steps_read_nothing(void **state) {
     (void)state;
     for (int32_t pace = DPI_PACE_TOP; pace <= DPI_PACE_SHARE; pace++) {
         uint64_t seeds[2] = {7, 7};
         const dpi_sampler_options a = paced(pace, &seeds[0]), b = paced(pace, &seeds[1]);
         dpi_sampler *one = open_sampler(&a), *other = open_sampler(&b);
-        int n_free = 0, n_private = 0;
+        int n_free = 0, n_private = 0, n_over = 0;
         dpi_error err;
         make_logits(100 + (uint64_t)pace);
         assert_ok(dpi_sampler_begin(one, &err), &err);
@@ -57,10 +57,14 @@ static void test_free_steps_read_nothing(void **state) {
             int32_t n, x, y;
             for (int j = 0; j < N_REF; j++) {
                 all[j] = references[t][j];
-                none[j] = nothing;
+                none[j] = dpi_sampler_needs_references(other) ? nothing : NULL;
             }
             assert_ok(dpi_sampler_candidates(other, public_logits[t], &ids, &n, &err), &err);
             const bool is_free = ids && n == 0;
+            if (pace != DPI_PACE_SHARE)
+                assert_int_equal(dpi_sampler_needs_references(other), n_private < 12);
+            assert_true(is_free || dpi_sampler_needs_references(other));
+            n_over += !dpi_sampler_needs_references(other);
             n_free += is_free;
             n_private += !is_free;
             assert_ok(dpi_sampler_step(one, public_logits[t], all, &x, &err), &err);
@@ -68,7 +72,8 @@ static void test_free_steps_read_nothing(void **state) {
                       &err);
             assert_int_equal(x, y);
         }
-        assert_true(n_free > 3 && n_private > 3);
+        assert_true(n_free > 3 && n_private > 3 && n_over > 3);
+        assert_int_equal(dpi_sampler_needs_references(other), 0); /* all tokens are drawn */
         if (pace != DPI_PACE_SHARE)
             assert_true(n_private <= 12);
         dpi_sampler_free(one);
