@@ -52,7 +52,9 @@ typedef enum dpi_event {
     DPI_EVENT_NONE = 0,   /* nothing: END was before */
     DPI_EVENT_PROMPT = 1, /* a prompt was read, or a piece of one, or a null slot passed */
     DPI_EVENT_TOKEN = 2,  /* a token was drawn, and is released with this event */
-    DPI_EVENT_END = 3,    /* the text is finished and its caches are wiped */
+    DPI_EVENT_END = 3,    /* the text is finished and its caches are wiped; those of references were
+                             already after the last token that could be private
+                             (dpi_sampler_needs_references) */
     DPI_EVENT_ERROR = 4   /* nothing was done; the generation is as it was before */
 } dpi_event;
 
