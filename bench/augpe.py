@@ -11,12 +11,12 @@ whose functions compute them, and four more; seconds_text is the processor secon
 its texts. delta is 1 / (2 n). Rows that OUT.csv has already are not made again.
 """
 import argparse
-import csv
 import json
 import os
 import tempfile
 
 import finetune as f
+from rows import Rows
 
 FIELDS = f.FIELDS + ["rounds", "candidates", "lookahead", "variation"]
 KEY = ("domain", "n", "seed", "epsilon", "texts", "rounds", "candidates", "lookahead", "variation")
@@ -53,14 +53,7 @@ def main():
     p.add_argument("--threads", type=int, default=os.cpu_count())
     o = p.parse_args()
     model = f"{os.path.dirname(os.path.abspath(__file__))}/../models/dpinfer-4m-q8_0.gguf"
-    done = []
-    if os.path.exists(o.out):
-        with open(o.out, newline="", encoding="utf-8") as rows:
-            done = [tuple(r[k] for k in KEY) for r in csv.DictReader(rows)]
-    with open(o.out, "a", newline="", encoding="utf-8") as file:
-        out = csv.DictWriter(file, FIELDS, lineterminator="\n")
-        if not done:
-            out.writeheader()
+    with Rows(o.out, FIELDS, KEY) as out:
         for domain in o.domains.split(","):
             law = f.shares(f.read(o.build, f.make(o.build, domain, 5000, 99)), domain)
             for n in map(int, o.units.split(",")):
@@ -69,15 +62,12 @@ def main():
                     for variation in o.variations.split(","):
                         own = {"rounds": o.rounds, "candidates": o.candidates,
                                "lookahead": o.lookahead, "variation": variation}
-                        key = {"domain": domain, "n": n, "seed": o.seed, "epsilon": epsilon,
-                               "texts": o.texts, **own}
-                        if tuple(str(key[k]) for k in KEY) in done:
+                        if out.has(domain=domain, n=n, seed=o.seed, epsilon=epsilon, texts=o.texts,
+                                   **own):
                             continue
                         texts, each = write_texts(o, model, domain, records, epsilon, variation)
-                        out.writerow({**f.row_of(o, "augpe", domain, n, epsilon, texts, law,
-                                                 records, each=each), **own})
-                        file.flush()
-                        print(domain, n, epsilon, variation, f"{each:.2f} s a text", flush=True)
+                        out.add({**f.row_of(o, "augpe", domain, n, epsilon, texts, law, records,
+                                            each=each), **own})
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
     bench/finetune.py BUILD OUT.csv [--domains ticket,discharge] [--units 1000,5000,250]
                       [--epsilons 3,inf,8,1] [--texts 200] [--steps 20] [--rank 1]
                       [--seed 7] [--threads N]
-    bench/finetune.py tables OUT.csv
+    bench/finetune.py tables UTILITY.md OUT.csv
 
 For each number of records, domain and epsilon: private documents by dpinfer-corpus; an adapter by
 dpinfer finetune and its texts by dpinfer generate (method "finetune"); and texts of dpinfer run
@@ -17,9 +17,10 @@ them, and of one trained on the records; processor seconds of training, and of a
 "documents" (as many fresh documents of the law; "documents-few": as many as invisibleink writes)
 and "base" (the model without an adapter) are what to compare with. delta is 1 / (2 n). Rows that
 OUT.csv has already are not made again.
+
+tables: the part of UTILITY.md between the marks of this name.
 """
 import argparse
-import csv
 import json
 import math
 import os
@@ -28,6 +29,8 @@ import resource
 import subprocess
 import sys
 import tempfile
+
+from rows import Rows, put_part, read_rows # of this folder
 
 INSTRUCTIONS = {
     "ticket": "Write a support ticket.",
@@ -39,11 +42,14 @@ DESCRIPTIONS = {
     "ticket": "support ticket", "discharge": "hospital discharge instructions",
     "review": "review of a restaurant or a service", "court": "procedure of a court case",
 }
+TITLES = {"ticket": "Support tickets",
+          "discharge": "Discharge instructions, of which the classifier says the diagnosis"}
 # What the classifier tells apart: of the private law's values most are rare in public documents.
 CLASSES = {"ticket": "prod", "discharge": "dx", "review": "prod", "court": "prod"}
 FIELDS = ["method", "domain", "n", "seed", "epsilon", "delta", "steps", "expected", "rank", "texts",
           "tv", "tv_95", "tv_records", "well_formed", "near_copies", "accuracy",
           "accuracy_95", "accuracy_records", "seconds_training", "seconds_text"]
+KEY = ("method", "domain", "n", "seed", "epsilon", "rank")
 N_HELD_OUT = 1000
 SLOTS = 31 # of a text of InvisibleInk
 
@@ -195,14 +201,13 @@ def row_of(o, method, domain, n, epsilon, texts, law, records, expected="", trai
     }
 
 
-def tables(path):
-    """OUT.csv as the tables of UTILITY.md."""
-    with open(path, newline="", encoding="utf-8") as f:
-        rows = list(csv.DictReader(f))
+def tables(page, path):
+    rows, lines = read_rows(path), []
     for domain in dict.fromkeys(r["domain"] for r in rows):
-        print("| records | method | epsilon | texts | TV to the law | without a slip, % | "
-              "near copies, % | accuracy, % | of the records |")
-        print("|---:|---|---:|---:|---:|---:|---:|---:|---:|")
+        lines += [TITLES.get(domain, domain) + ":", "",
+                  "| records | method | epsilon | texts | TV to the law | without a slip, % | "
+                  "near copies, % | accuracy, % | of the records |",
+                  "|---:|---|---:|---:|---:|---:|---:|---:|---:|"]
         for r in sorted((r for r in rows if r["domain"] == domain),
                         key=lambda r: (int(r["n"]), int(r["seed"]), r["method"], r["rank"],
                                        float(r["epsilon"] or 0))):
@@ -211,38 +216,42 @@ def tables(path):
             percent = [f"{100 * float(r[name]):.1f}" if r[name] else ""
                        for name in ("well_formed", "near_copies", "accuracy", "accuracy_95",
                                     "accuracy_records")]
-            print(f"| {n} | {name} | {r['epsilon']} | {r['texts']} | "
-                  f"{float(r['tv']):.3f} ± {float(r['tv_95']):.3f} | {percent[0]} | "
-                  f"{percent[1]} | {percent[2]} ± {percent[3]} | {percent[4]} |")
-        print()
+            lines.append(f"| {n} | {name} | {r['epsilon']} | {r['texts']} | "
+                         f"{float(r['tv']):.3f} ± {float(r['tv_95']):.3f} | {percent[0]} | "
+                         f"{percent[1]} | {percent[2]} ± {percent[3]} | {percent[4]} |")
+        lines.append("")
+    put_part(page, "finetune", lines)
 
 
-def measure(o, add, done, model, domain, law, n):
+def measure(o, out, model, domain, law, n):
     """The rows of a domain and a number of records that are not there."""
     records = make(o.build, domain, n, o.seed)
     expected = min(o.most, max(1, round(o.share * n)))
     few = max(1, n // SLOTS)
+
+    def has(method, epsilon="", rank=""):
+        return out.has(method=method, domain=domain, n=n, seed=o.seed, epsilon=epsilon, rank=rank)
+
     for name, count in (("documents", o.texts), ("documents-few", few), ("base", o.texts)):
-        if (name, domain, str(n), str(o.seed), "", "") not in done:
+        if not has(name):
             texts = (base_texts(o, model, domain) if name == "base"
                      else make(o.build, domain, count, 55))
-            add(row_of(o, name, domain, n, "", texts, law, records))
+            out.add(row_of(o, name, domain, n, "", texts, law, records))
     for epsilon in map(float, o.epsilons.split(",")):
-        if not math.isinf(epsilon) and not o.no_ink and (
-                "invisibleink", domain, str(n), str(o.seed), str(epsilon), "") not in done:
+        if not math.isinf(epsilon) and not o.no_ink and not has("invisibleink", epsilon):
             texts, each = ink_texts(o, model, domain, records, epsilon)
-            add(row_of(o, "invisibleink", domain, n, epsilon, texts, law, records, each=each))
-        if ("finetune", domain, str(n), str(o.seed), str(epsilon), str(o.rank)) not in done:
+            out.add(row_of(o, "invisibleink", domain, n, epsilon, texts, law, records, each=each))
+        if not has("finetune", epsilon, o.rank):
             with tempfile.TemporaryDirectory() as folder:
                 texts, training, each = train_and_draw(o, model, domain, records, epsilon,
                                                        expected, folder)
-            add(row_of(o, "finetune", domain, n, epsilon, texts, law, records, expected, training,
-                       each))
+            out.add(row_of(o, "finetune", domain, n, epsilon, texts, law, records, expected,
+                           training, each))
 
 
 def main():
-    if sys.argv[1:2] == ["tables"]:
-        tables(sys.argv[2])
+    if sys.argv[1:2] == ["tables"] and len(sys.argv) == 4:
+        tables(sys.argv[2], sys.argv[3])
         return
     p = argparse.ArgumentParser(description=__doc__,
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -262,26 +271,12 @@ def main():
     p.add_argument("--threads", type=int, default=os.cpu_count())
     o = p.parse_args()
     model = f"{os.path.dirname(os.path.abspath(__file__))}/../models/dpinfer-4m-q8_0.gguf"
-    done = []
-    if os.path.exists(o.out):
-        with open(o.out, newline="", encoding="utf-8") as f:
-            done = [tuple(r[k] for k in ("method", "domain", "n", "seed", "epsilon", "rank"))
-                    for r in csv.DictReader(f)]
-    with open(o.out, "a", newline="", encoding="utf-8") as f:
-        out = csv.DictWriter(f, FIELDS, lineterminator="\n")
-        if not done:
-            out.writeheader()
-
-        def add(row):
-            out.writerow(row)
-            f.flush()
-            print(row, flush=True)
-
+    with Rows(o.out, FIELDS, KEY) as out:
         domains = o.domains.split(",")
         laws = {d: shares(read(o.build, make(o.build, d, 5000, 99)), d) for d in domains}
         for n in map(int, o.units.split(",")):
             for domain in domains:
-                measure(o, add, done, model, domain, laws[domain], n)
+                measure(o, out, model, domain, laws[domain], n)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """All methods on one frontier: what texts are worth, and what they tell, against epsilon and time.
 
-    bench/frontier.py run BUILD OUT.csv [--domains ticket,discharge] [--records 512]
+    bench/frontier.py run BUILD OUT.csv [--domains ticket,discharge] [--records 1024]
                       [--methods public,plain,...] [--epsilons 1,3,10,inf] [--texts N] [--threads 1]
     bench/frontier.py tables UTILITY.md CSV...
 
@@ -16,20 +16,23 @@ epsilon inf: a budget of 1e6, or no noise. Rows that OUT.csv has are not made ag
 stopped goes on. A method that the program does not have yet is said and left out.
 
 tables: from the rows of such CSVs one table and one plot for each domain: the part of UTILITY.md
-between the frontier's marks, and frontier-all-DOMAIN.svg beside it. Methods without rows are named.
+between the frontier's marks, and frontier-all-DOMAIN.svg beside it. Runs that differ in the seed
+alone, which makes the records, are one line: their mean. Methods without rows are named.
 """
 import argparse
-import csv
 import json
 import math
 import os
 import random
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
 
-import finetune as tuning # of this folder: records, readings, distances
+# Of this folder: records, readings, distances.
+import finetune as tuning
+from rows import Rows, put_part, read_rows
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MODEL = f"{HERE}/../models/dpinfer-4m-q8_0.gguf"
@@ -205,18 +208,11 @@ def settings(o):
 
 
 def measure(o):
-    done = set()
-    if os.path.exists(o.out):
-        with open(o.out, newline="", encoding="utf-8") as f:
-            done = {(r["method"], r["domain"], r["epsilon"], r["seed"]) for r in csv.DictReader(f)}
-    laws, sets, rows = {}, {}, {}
-    with open(o.out, "a", newline="", encoding="utf-8") as f:
-        out = csv.DictWriter(f, FIELDS, lineterminator="\n")
-        if not done:
-            out.writeheader()
+    laws, sets, compared = {}, {}, {}
+    with Rows(o.out, FIELDS, ("method", "domain", "epsilon", "seed")) as out:
         for method, domain, epsilon in settings(o):
             key = "" if epsilon is None else f"{epsilon:.4g}"
-            if (method, domain, key, str(o.seed)) in done:
+            if out.has(method=method, domain=domain, epsilon=key, seed=o.seed):
                 continue
             if not has_method(o, method):
                 print(f"{method}: this program does not have it", file=sys.stderr)
@@ -225,7 +221,7 @@ def measure(o):
                 laws[domain] = tuning.shares(
                     tuning.read(o.build, tuning.make(o.build, domain, 5000, 99)), domain)
                 sets[domain] = make_records(o, domain)
-                rows[domain] = compared_with(o, domain, sets[domain])
+                compared[domain] = compared_with(o, domain, sets[domain])
             members, _, planted, _ = sets[domain]
             records = members + planted
             one = argparse.Namespace(**vars(o))
@@ -233,19 +229,40 @@ def measure(o):
             random.Random(o.seed).shuffle(records)
             with tempfile.TemporaryDirectory() as folder:
                 texts, training, each = write_texts(one, method, domain, records, epsilon, folder)
-                row = row_of(one, method, domain, epsilon, texts, rows[domain], laws[domain],
+                row = row_of(one, method, domain, epsilon, texts, compared[domain], laws[domain],
                              training, each, folder)
-            row["epsilon"] = key
-            out.writerow(row)
-            f.flush()
-            print(row, flush=True)
+            out.add({**row, "epsilon": key})
 
 
 # ---- Tables and plots ----------------------------------------------------------------------------
 
-def rows_of(path):
-    with open(path, newline="", encoding="utf-8") as f:
-        return [r for r in csv.DictReader(f) if r.get("method") in METHODS and r.get("tv")]
+BOUNDS = ["membership_epsilon_one_run", "canary_epsilon_one_run"]
+
+
+def error_of_mean(values, halves):
+    """95 % of the mean of runs: by the texts of each or by how the runs differ, the larger."""
+    k = len(values)
+    between = 1.96 * statistics.stdev(values) if k > 1 else 0
+    return max(math.sqrt(sum(h * h for h in halves)) / k, between / math.sqrt(k))
+
+
+def pooled(rows):
+    """A row for each method, domain and epsilon: the mean of its runs, of bounds the largest."""
+    groups = {}
+    for r in rows:
+        groups.setdefault((r["method"], r["domain"], r["epsilon"]), []).append(r)
+    out = []
+    for runs in groups.values():
+        row = {**runs[0], "runs": str(len(runs))}
+        for key in FIELDS[FIELDS.index("texts"):] + ["records"]:
+            values = [float(r[key]) for r in runs if r.get(key)]
+            if len(runs) > 1 and values and len(values) == len(runs):
+                row[key] = f"{max(values) if key in BOUNDS else statistics.fmean(values):.4g}"
+        if all(r.get("tv_95") for r in runs):
+            row["tv_95"] = f"""{error_of_mean([float(r["tv"]) for r in runs],
+                                             [float(r["tv_95"]) for r in runs]):.4g}"""
+        out.append(row)
+    return out
 
 
 def cell(row, key, scale=1, form="{:.3f}"):
@@ -253,15 +270,13 @@ def cell(row, key, scale=1, form="{:.3f}"):
 
 
 def table(rows):
-    lines = ["| method | epsilon | records | texts | TV to the law | MAUVE | without a slip, % | "
+    lines = ["| method | epsilon | runs | records | texts | TV to the law | MAUVE | without a slip, % | "
              "accuracy, % | near copies, % | AUC of records | AUC of canaries | epsilon above | "
-             "s of training | s a text |", "|---|" + "---:|" * 13]
-    for r in sorted(rows, key=lambda r: (METHODS.index(r["method"]), int(r["records"]),
-                                         float(r["epsilon"] or 0))):
-        bound = max((float(r[k]) for k in ("membership_epsilon_one_run", "canary_epsilon_one_run")
-                     if r.get(k)), default=None)
+             "s of training | s a text |", "|---|" + "---:|" * 14]
+    for r in sorted(rows, key=lambda r: (METHODS.index(r["method"]), float(r["epsilon"] or 0))):
+        bound = max((float(r[k]) for k in BOUNDS if r.get(k)), default=None)
         lines.append("| " + " | ".join([
-            TITLES[r["method"]], r["epsilon"], r["records"], r["texts"],
+            TITLES[r["method"]], r["epsilon"], r["runs"], r["records"], r["texts"],
             cell(r, "tv") + (f" ± {cell(r, 'tv_95')}" if r.get("tv_95") else ""),
             cell(r, "mauve"), cell(r, "well_formed", 100, "{:.0f}"),
             cell(r, "accuracy", 100, "{:.0f}"), cell(r, "near_copies", 100, "{:.1f}"),
@@ -328,16 +343,13 @@ def panel(out, rows, key, title, low, high, axis, x0, y0):
                 out.append(f'<path d="M{x0} {y(float(r[key])):.1f}h{WIDTH}" stroke="{colour}" '
                            'stroke-dasharray="6 4"/>')
             continue
-        for records in sorted({r["records"] for r in own}, key=int):
-            line = [r for r in own if r["records"] == records]
-            if axis == "epsilon" and len(line) > 1:
-                out.append('<polyline fill="none" stroke="{}" points="{}"/>'.format(
-                    colour, " ".join(f"{x(float(r[name])):.1f},{y(float(r[key])):.1f}"
-                                     for r in line)))
-            for r in line:
-                out.append(f'<circle cx="{x(float(r[name])):.1f}" cy="{y(float(r[key])):.1f}" '
-                           f'r="3.5" fill="{colour}"><title>{TITLES[method]}, epsilon '
-                           f'{r["epsilon"]}, {records} records: {r[key]}</title></circle>')
+        if axis == "epsilon" and len(own) > 1:
+            out.append('<polyline fill="none" stroke="{}" points="{}"/>'.format(
+                colour, " ".join(f"{x(float(r[name])):.1f},{y(float(r[key])):.1f}" for r in own)))
+        for r in own:
+            out.append(f'<circle cx="{x(float(r[name])):.1f}" cy="{y(float(r[key])):.1f}" '
+                       f'r="3.5" fill="{colour}"><title>{TITLES[method]}, epsilon '
+                       f'{r["epsilon"]}: {r[key]}</title></circle>')
 
 
 def plot(domain, rows):
@@ -361,7 +373,7 @@ def plot(domain, rows):
 
 
 def tables(page, paths):
-    rows = [r for path in paths for r in rows_of(path)]
+    rows = pooled([r for path in paths for r in read_rows(path)])
     folder = os.path.dirname(page) or "."
     lines = []
     for domain in sorted({r["domain"] for r in rows}, reverse=True):
@@ -370,14 +382,7 @@ def tables(page, paths):
             f.write(plot(domain, own))
         lines += [f"### {domain}", "", f"![all methods](frontier-all-{domain}.svg)", ""]
         lines += table(own) + [""]
-    with open(page, encoding="utf-8") as f:
-        text = f.read()
-    begin, end = "<!-- frontier -->\n", "<!-- end of frontier -->"
-    if begin not in text or end not in text:
-        raise SystemExit(f"{page}: no marks {begin.strip()} and {end}")
-    head, rest = text.split(begin, 1)
-    with open(page, "w", encoding="utf-8") as f:
-        f.write(head + begin + "\n".join(lines) + end + rest.split(end, 1)[1])
+    put_part(page, "frontier", lines)
 
 
 # ---- All -----------------------------------------------------------------------------------------
@@ -394,7 +399,7 @@ def main():
     p.add_argument("--domains", default="ticket,discharge")
     p.add_argument("--methods", default=",".join(METHODS))
     p.add_argument("--epsilons", default="1,3,10,inf")
-    p.add_argument("--records", type=int, default=512, help="members, about")
+    p.add_argument("--records", type=int, default=1024, help="members, about")
     p.add_argument("--canaries", type=int, default=32, help="planted, about")
     p.add_argument("--texts", type=int, help="of methods with a free number of texts; default: as "
                    "many as the others write, since fewer texts are further from any law")

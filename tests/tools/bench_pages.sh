@@ -13,14 +13,12 @@ cp "$bench"/UTILITY.md "$bench"/frontier*.svg .
 results=$bench/results/utility
 check "utility-grid" "$bench/utility-grid" tables UTILITY.md "$results"/{ticket,discharge}-grid.csv
 check "frontier.py" python3 "$bench/frontier.py" tables UTILITY.md "$results/frontier.csv"
+for script in finetune structured; do
+    check "$script.py" python3 "$bench/$script.py" tables UTILITY.md "$results/$script.csv"
+done
 for file in UTILITY.md frontier-{,all-}{ticket,discharge}.svg; do
     check "$file is not what its data make it" cmp "$file" "$bench/$file"
 done
-python3 "$bench/finetune.py" tables "$results/finetune.csv" >made
-check "tables of finetune.py" test "$(grep -c '^|' made)" -gt 20
-check "the page has not the tables of finetune.csv" test -z \
-    "$(grep '^|' made | grep -vxFf <(sed -n '/^<!-- finetune -->/,/^<!-- end of/p' UTILITY.md))"
-
 # ---- A run -------------------------------------------------------------------------------------
 if [ "${3:-}" = run ]; then
     few="--domains review --records 40 --canaries 6 --epsilons 3"
