@@ -8,12 +8,13 @@
 run: made-up records of a private law, twice as many as are used: a fair coin says which half is
 (members) and which is not (controls), and the same of canaries, which are records with words that
 no other has. Each method writes texts of the members and planted canaries, at one epsilon for all
-of its texts. A row has the distance of the texts to the law (by the grammar of corpus/), MAUVE,
-form, accuracy of a classifier, near copies, and what an attacker finds who has the texts alone:
-AUC and true positives at 1 % false ones of records and of canaries, exposure, and lower bounds of
-epsilon (dpinfer eval; docs/eval.md). Seconds are those of the processor, of whole commands.
-epsilon inf: a budget of 1e6, or no noise. Rows that OUT.csv has are not made again: a run that was
-stopped goes on. A method that the program does not have yet is said and left out.
+of its texts. (Of texts of one record each, these records alone are members.) A row has the distance
+of the texts to the law (by the grammar of corpus/), MAUVE, form, accuracy of a classifier, near
+copies, and what an attacker finds who has the texts alone: AUC and true positives at 1 % false ones
+of records and of canaries, exposure, and lower bounds of epsilon (dpinfer eval; docs/eval.md).
+Seconds are those of the processor, of whole commands. epsilon inf: a budget of 1e6, or no noise.
+Rows that OUT.csv has are not made again: a run that was stopped goes on. A method that the program
+does not have yet is said and left out.
 
 tables: from the rows of such CSVs one table and one plot for each domain: the part of UTILITY.md
 between the frontier's marks, and frontier-all-DOMAIN.svg beside it. Runs that differ in the seed
@@ -45,6 +46,7 @@ METHODS = ["all-records", "records", "public", "plain", "invisibleink-zcdp", "in
            "invisibleink-filter", "invisibleink-unpaced", "amin", "tang", "adapmixed", "augpe",
            "finetune"]
 WITHOUT_EPSILON = METHODS[:4]
+OF_FEW = ["records", "plain"] # a text of a record each: the others were not used
 TITLES = {"all-records": "all of the records", "records": "as many of the records",
           "public": "public model", "plain": "plain, one reference (no privacy)",
           "invisibleink-zcdp": "InvisibleInk, zCDP, paced",
@@ -104,12 +106,12 @@ def write_texts(o, method, domain, records, epsilon, folder):
         expected = min(o.most, max(1, round(o.share * n)))
         return tuning.train_and_draw(o, MODEL, domain, records, epsilon, expected, folder)
     if method.endswith("records"): # what is best, and what attacks find where all is there
-        return records if method == "all-records" else records[:o.texts], "", ""
+        return records, "", ""
     if method == "public":
         texts = tuning.base_texts(o, MODEL, domain)
     elif method == "plain":
         texts = []
-        for i in range(min(o.texts, n)):
+        for i in range(n):
             texts += texts_of(tuning.run(
                 [f"{o.build}/dpinfer", "run", MODEL, path, "--describe",
                  tuning.DESCRIPTIONS[domain], "--plain", "--reference", i + 1, "-n", TOKENS,
@@ -140,9 +142,9 @@ def labelled(o, domain, texts):
     return tuning.labelled(texts, tuning.read(o.build, texts), domain)
 
 
-def compared_with(o, domain, sets):
-    """What eval compares all texts of a domain with: rows of its files."""
-    members, controls, planted, others = sets
+def compared_with(o, domain, members, controls, planted, others):
+    """What eval compares texts with: rows of its files. Members and planted canaries are those that
+    the texts are of."""
     return {"real": labelled(o, domain, controls), "train": labelled(o, domain, members),
             "planted": [{"text": t} for t in planted], "others": [{"text": t} for t in others]}
 
@@ -159,8 +161,9 @@ def evaluate(o, domain, texts, rows, epsilon, delta, folder):
             [f"{o.build}/dpinfer", "eval", paths["texts"], "--real", real, "--json", "-t",
              o.threads] + more))
 
-    found = report(paths["real"], ["--train", paths["train"], "--canaries", paths["planted"],
-                                   "--controls", paths["others"], "--label-field", "label"] + claim)
+    canaries = ["--canaries", paths["planted"], "--controls", paths["others"]]
+    found = report(paths["real"], ["--train", paths["train"], "--label-field", "label"] + claim
+                   + (canaries if rows["planted"] else []))
     # MAUVE alone needs what the model makes of each text, which is most of the work. (It is not
     # there for few texts.)
     some = tuning.write_lines(f"{folder}/eval-some.jsonl", names["real"][:MAUVE_TEXTS])
@@ -221,16 +224,21 @@ def measure(o):
                 laws[domain] = tuning.shares(
                     tuning.read(o.build, tuning.make(o.build, domain, 5000, 99)), domain)
                 sets[domain] = make_records(o, domain)
-                compared[domain] = compared_with(o, domain, sets[domain])
-            members, _, planted, _ = sets[domain]
+                compared[domain] = compared_with(o, domain, *sets[domain])
+            members, controls, planted, others = sets[domain]
             records = members + planted
             one = argparse.Namespace(**vars(o))
             one.texts = o.texts or max(1, len(records) // SLOTS)
             random.Random(o.seed).shuffle(records)
+            rows = compared[domain]
+            if method in OF_FEW:
+                records = records[:one.texts]
+                rows = compared_with(o, domain, [t for t in records if t in members], controls,
+                                     [t for t in records if t in planted], others)
             with tempfile.TemporaryDirectory() as folder:
                 texts, training, each = write_texts(one, method, domain, records, epsilon, folder)
-                row = row_of(one, method, domain, epsilon, texts, compared[domain], laws[domain],
-                             training, each, folder)
+                row = row_of(one, method, domain, epsilon, texts, rows, laws[domain], training,
+                             each, folder)
             out.add({**row, "epsilon": key})
 
 
