@@ -278,9 +278,10 @@ def cell(row, key, scale=1, form="{:.3f}"):
 
 
 def table(rows):
-    lines = ["| method | epsilon | runs | records | texts | TV to the law | MAUVE | without a slip, % | "
-             "accuracy, % | near copies, % | AUC of records | AUC of canaries | epsilon above | "
-             "s of training | s a text |", "|---|" + "---:|" * 14]
+    lines = ["| method | epsilon | runs | records | texts | TV to the law | MAUVE | "
+             "without a slip, % | accuracy, % | near copies, % | AUC of records | "
+             "AUC of canaries | epsilon above | s of training | s a text |",
+             "|---|" + "---:|" * 14]
     for r in sorted(rows, key=lambda r: (METHODS.index(r["method"]), float(r["epsilon"] or 0))):
         bound = max((float(r[k]) for k in BOUNDS if r.get(k)), default=None)
         lines.append("| " + " | ".join([
