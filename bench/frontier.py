@@ -285,7 +285,8 @@ def table(rows):
     for r in sorted(rows, key=lambda r: (METHODS.index(r["method"]), float(r["epsilon"] or 0))):
         bound = max((float(r[k]) for k in BOUNDS if r.get(k)), default=None)
         lines.append("| " + " | ".join([
-            TITLES[r["method"]], r["epsilon"], r["runs"], r["records"], r["texts"],
+            TITLES[r["method"]], r["epsilon"], r["runs"], cell(r, "records", 1, "{:.0f}"),
+            cell(r, "texts", 1, "{:.0f}"),
             cell(r, "tv") + (f" ± {cell(r, 'tv_95')}" if r.get("tv_95") else ""),
             cell(r, "mauve"), cell(r, "well_formed", 100, "{:.0f}"),
             cell(r, "accuracy", 100, "{:.0f}"), cell(r, "near_copies", 100, "{:.1f}"),
