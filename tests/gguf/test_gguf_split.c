@@ -205,8 +205,7 @@ static void test_files(void **state) {
     static const char *const names[] = {"m.gguf", "-00001-of-00002.gguf", "m-00001-of-00002",
                                         "m-00001-of-00002.gguf.gguf", "m-1-of-2.gguf"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        char path[192];
-        snprintf(path, sizeof path, "%s/%s", dir, names[i]);
+        const char *path = path_in(dir, names[i]);
         write_part(path, one);
         if (i != 1)
             expect_open(path, DPI_STATUS_FORMAT, "the name must end in -00001-of-00002.gguf");

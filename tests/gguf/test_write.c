@@ -13,12 +13,10 @@
 #include "tests/support/support.h"
 #include "tests/support/tiny_model.h"
 
-enum { N_PATHS = 8 };
-static char dir[128], paths[N_PATHS][192];
+static char dir[128];
 
 static int make_test_dir(void **state) {
     (void)state;
-    memset(paths, 0, sizeof paths);
     make_dir(dir, sizeof dir);
     return 0;
 }
@@ -26,16 +24,6 @@ static int remove_test_dir(void **state) {
     (void)state;
     remove_dir(dir);
     return 0;
-}
-
-/* Path of a file in the test's directory; one buffer per name, valid until the next test. */
-static const char *in_dir(const char *name) {
-    char path[192];
-    int i = 0;
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    while (paths[i][0] && strcmp(paths[i], path) != 0)
-        assert_true(++i < N_PATHS);
-    return strcpy(paths[i], path);
 }
 
 static int count_files(void) {
@@ -60,7 +48,7 @@ static void assert_same_files(const char *a, const char *b, bool same) {
 static dpi_gguf_builder *begin_two_tensors(void) {
     dpi_gguf_builder *w = NULL;
     dpi_error err;
-    assert_ok(dpi_gguf_builder_create(in_dir("w.gguf"), -1, &w, &err), &err);
+    assert_ok(dpi_gguf_builder_create(path_in(dir, "w.gguf"), -1, &w, &err), &err);
     dpi_gguf_put_u32(w, "a", 7);
     dpi_gguf_put_f32(w, "b", 0.5f);
     dpi_gguf_put_bool(w, "c", true);
@@ -83,7 +71,7 @@ static void test_builder(void **state) {
     dpi_gguf_put_data(w, data, 5); /* pieces that do not respect tensors */
     dpi_gguf_put_data(w, data + 5, 30);
     dpi_gguf_put_data(w, data + 35, 13);
-    assert_int_not_equal(access(in_dir("w.gguf"), F_OK), 0); /* not before it is whole */
+    assert_int_not_equal(access(path_in(dir, "w.gguf"), F_OK), 0); /* not before it is whole */
     assert_false(dpi_gguf_builder_failed(w));
     assert_ok(dpi_gguf_builder_finish(w, &err), &err);
     assert_int_equal(count_files(), 1);
@@ -94,7 +82,7 @@ static void test_builder(void **state) {
     bool c = false;
     dpi_str d = {"", 0};
     const dpi_gguf_kv *e = NULL, *f = NULL;
-    assert_ok(dpi_gguf_open(in_dir("w.gguf"), true, &g, &err), &err);
+    assert_ok(dpi_gguf_open(path_in(dir, "w.gguf"), true, &g, &err), &err);
     assert_int_equal(dpi_gguf_kv_count(g), 6);
     assert_ok(dpi_gguf_get_int(g, "a", 0, 100, &a, NULL, &err), &err);
     assert_ok(dpi_gguf_get_float(g, "b", 0, 100, &b, NULL, &err), &err);
@@ -117,8 +105,8 @@ static void test_builder_refuses(void **state) {
     dpi_error err;
     dpi_gguf_builder *w = NULL;
     unsigned char data[100] = {0};
-    assert_error(dpi_gguf_builder_create(in_dir("no/w.gguf"), -1, &w, &err), DPI_STATUS_IO, &err,
-                 "cannot be created");
+    assert_error(dpi_gguf_builder_create(path_in(dir, "no/w.gguf"), -1, &w, &err), DPI_STATUS_IO,
+                 &err, "cannot be created");
     assert_error(dpi_gguf_builder_create(dir, -1, &w, &err), DPI_STATUS_IO, &err,
                  "not a regular file");
     assert_error(dpi_gguf_builder_create("/dev/full", -1, &w, &err), DPI_STATUS_IO, &err,
@@ -157,7 +145,7 @@ static void test_full_disk(void **state) {
     o.type = "F32";
     dpi_error err;
     setrlimit(RLIMIT_FSIZE, &small);
-    dpi_status status = dpi_model_make(&shape, NULL, 1, in_dir("m.gguf"), &o, &err);
+    dpi_status status = dpi_model_make(&shape, NULL, 1, path_in(dir, "m.gguf"), &o, &err);
     setrlimit(RLIMIT_FSIZE, &old);
     assert_error(status, DPI_STATUS_SYSTEM, &err, "cannot be written: File too large");
     assert_int_equal(count_files(), 0);
@@ -189,9 +177,9 @@ static const char *write_tiny(const tiny_spec *spec) {
     void *image;
     size_t n_bytes;
     tiny_build(spec, 1, &image, &n_bytes);
-    write_file(in_dir("in.gguf"), image, n_bytes);
+    write_file(path_in(dir, "in.gguf"), image, n_bytes);
     free(image);
-    return in_dir("in.gguf");
+    return path_in(dir, "in.gguf");
 }
 
 static double tensor_nmse(const dpi_gguf_tensor *a, const dpi_gguf_tensor *b) {
@@ -257,8 +245,8 @@ static void test_quantize(void **state) {
         {"Q6_K", DPI_TYPE_Q6_K, 3.29e-4},
     };
     dpi_error err;
+    const char *out = path_in(dir, "out.gguf"), *again = path_in(dir, "again.gguf");
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const char *out = in_dir("out.gguf"), *again = in_dir("again.gguf");
         assert_ok(quantize(in, out, cases[i].name, 1, &err), &err);
         check_quantized(in, out, cases[i].type, cases[i].error);
         assert_ok(quantize(in, again, cases[i].name, 3, &err), &err);
@@ -287,7 +275,7 @@ static void test_fallback(void **state) {
     (void)state;
     tiny_spec spec = tiny_default();
     spec.n_embd = 320, spec.n_ff = 512, spec.n_layer = 1;
-    const char *in = write_tiny(&spec), *out = in_dir("out.gguf");
+    const char *in = write_tiny(&spec), *out = path_in(dir, "out.gguf");
     dpi_error err;
     static const char *const q4[][2] = {{"blk.0.attn_q.weight", "Q5_0"},
                                         {"blk.0.ffn_down.weight", "Q4_K"},
@@ -320,9 +308,9 @@ static void test_mixture_golden(void **state) {
     dpi_gguf *a = NULL, *b = NULL;
     dpi_error err;
     const char *in = data_path("models/tiny-gqa-F32.gguf");
-    assert_ok(quantize(in, in_dir("out.gguf"), "Q4_K_M", 0, &err), &err);
+    assert_ok(quantize(in, path_in(dir, "out.gguf"), "Q4_K_M", 0, &err), &err);
     assert_ok(dpi_gguf_open(data_path("models/tiny-gqa-Q4_K_M.gguf"), true, &a, &err), &err);
-    assert_ok(dpi_gguf_open(in_dir("out.gguf"), true, &b, &err), &err);
+    assert_ok(dpi_gguf_open(path_in(dir, "out.gguf"), true, &b, &err), &err);
     for (int64_t i = 0; i < dpi_gguf_tensor_count(a); i++) {
         const dpi_gguf_tensor *x = dpi_gguf_tensor_at(a, i);
         const dpi_gguf_tensor *y = dpi_gguf_tensor_find(b, x->name);
@@ -344,7 +332,7 @@ static void test_mixture_layers(void **state) {
     dpi_write_options_init(&o);
     o.type = "Q5_K_M";
     dpi_error err;
-    assert_ok(dpi_model_make(&shape, NULL, 1, in_dir("m.gguf"), &o, &err), &err);
+    assert_ok(dpi_model_make(&shape, NULL, 1, path_in(dir, "m.gguf"), &o, &err), &err);
     for (int i = 0, j = 0; i < 22; i++) {
         bool is_more = j < 10 && more[j] == i;
         j += is_more;
@@ -354,11 +342,11 @@ static void test_mixture_layers(void **state) {
         snprintf(gate, sizeof gate, "blk.%d.ffn_gate.weight", i);
         const char *wanted = is_more ? "Q6_K" : "Q5_K";
         const char *const types[][2] = {{v, wanted}, {down, wanted}, {gate, "Q5_K"}};
-        assert_types(in_dir("m.gguf"), types, 3);
+        assert_types(path_in(dir, "m.gguf"), types, 3);
     }
     static const char *const head[][2] = {{"token_embd.weight", "Q6_K"},
                                           {"output_norm.weight", "F32"}};
-    assert_types(in_dir("m.gguf"), head, 2);
+    assert_types(path_in(dir, "m.gguf"), head, 2);
 }
 
 static int32_t cancel_third(void *user) { return ++*(int *)user == 3; }
@@ -366,13 +354,14 @@ static int32_t cancel_third(void *user) { return ++*(int *)user == 3; }
 static void test_quantize_refuses(void **state) {
     (void)state;
     tiny_spec spec = tiny_default();
-    const char *in = write_tiny(&spec), *out = in_dir("out.gguf");
+    const char *in = write_tiny(&spec), *out = path_in(dir, "out.gguf");
+    const char *with_bad = path_in(dir, "bad.gguf");
     dpi_error err;
     assert_error(quantize(in, in, "Q8_0", 1, &err), DPI_STATUS_ARG, &err, "output is the input");
     assert_error(quantize(in, out, "Q2_K", 1, &err), DPI_STATUS_ARG, &err,
                  "type 'Q2_K' cannot be written, allowed: F32 F16 BF16");
     assert_error(quantize(in, out, "Q8_0", -1, &err), DPI_STATUS_ARG, &err, "n_threads is -1");
-    assert_error(quantize(in_dir("none"), out, "Q8_0", 1, &err), DPI_STATUS_IO, &err, "none");
+    assert_error(quantize(path_in(dir, "none"), out, "Q8_0", 1, &err), DPI_STATUS_IO, &err, "none");
     int asked = 0;
     dpi_write_options o;
     dpi_write_options_init(&o);
@@ -394,12 +383,12 @@ static void test_quantize_refuses(void **state) {
     static const float bad[] = {NAN, INFINITY, 65505};
     for (int i = 0; i < 3; i++) {
         memcpy(image + at + 64 * 4 * 5 + 4, &bad[i], 4);
-        write_file(in_dir("bad.gguf"), image, n_bytes);
-        assert_error(quantize(in_dir("bad.gguf"), out, "Q4_0", 2, &err), DPI_STATUS_NUMERIC, &err,
+        write_file(with_bad, image, n_bytes);
+        assert_error(quantize(with_bad, out, "Q4_0", 2, &err), DPI_STATUS_NUMERIC, &err,
                      "tensor blk.1.ffn_up.weight, row 5 has a weight that Q4_0 cannot hold");
         assert_int_equal(err.offset, at + 64 * 4 * 5);
     }
-    assert_ok(quantize(in_dir("bad.gguf"), out, "BF16", 2, &err), &err); /* 65505 fits there */
+    assert_ok(quantize(with_bad, out, "BF16", 2, &err), &err); /* 65505 fits there */
     free(image);
 }
 
@@ -416,7 +405,7 @@ static dpi_status make(const dpi_model_shape *shape, const char *vocab, uint64_t
     dpi_write_options o;
     dpi_write_options_init(&o);
     o.type = type;
-    return dpi_model_make(shape, vocab, seed, in_dir(name), &o, err);
+    return dpi_model_make(shape, vocab, seed, path_in(dir, name), &o, err);
 }
 
 /* The model computes: logits of deviation about 3 after every token of a text. */
@@ -463,7 +452,7 @@ static void test_make(void **state) {
             shape.n_embd = 256, shape.n_head = 4, shape.n_kv_head = 1, shape.n_ff = 320;
         shape.tied_output = (int32_t)i % 2;
         assert_ok(make(&shape, NULL, 1, "m.gguf", types[i], &err), &err);
-        dpi_model *model = open_checked(in_dir("m.gguf"));
+        dpi_model *model = open_checked(path_in(dir, "m.gguf"));
         dpi_model_info info = {.struct_size = sizeof info};
         assert_ok(dpi_model_info_get(model, &info, &err), &err);
         assert_true(info.random_weights == 1 && info.n_layer == 2 && info.n_embd == shape.n_embd);
@@ -482,8 +471,8 @@ static void test_make_seed(void **state) {
     assert_ok(make(&shape, NULL, 5, "a.gguf", "Q4_0", &err), &err);
     assert_ok(make(&shape, NULL, 5, "b.gguf", "Q4_0", &err), &err);
     assert_ok(make(&shape, NULL, 6, "c.gguf", "Q4_0", &err), &err);
-    assert_same_files(in_dir("a.gguf"), in_dir("b.gguf"), true);
-    assert_same_files(in_dir("a.gguf"), in_dir("c.gguf"), false);
+    assert_same_files(path_in(dir, "a.gguf"), path_in(dir, "b.gguf"), true);
+    assert_same_files(path_in(dir, "a.gguf"), path_in(dir, "c.gguf"), false);
 }
 
 static void test_make_vocab(void **state) {
@@ -493,7 +482,7 @@ static void test_make_vocab(void **state) {
     dpi_error err;
     assert_ok(make(&shape, data_path("models/stories260K.gguf"), 1, "m.gguf", "Q8_0", &err), &err);
     dpi_model *a = NULL, *b = NULL;
-    assert_ok(dpi_model_open(in_dir("m.gguf"), NULL, &a, &err), &err);
+    assert_ok(dpi_model_open(path_in(dir, "m.gguf"), NULL, &a, &err), &err);
     assert_ok(dpi_model_open(data_path("models/stories260K.gguf"), NULL, &b, &err), &err);
     int32_t x[64], y[64];
     size_t n_x, n_y;
@@ -503,7 +492,7 @@ static void test_make_vocab(void **state) {
     check_logits(a, 512);
     dpi_model_close(a);
     dpi_model_close(b);
-    assert_error(make(&shape, in_dir("none"), 1, "x.gguf", "Q8_0", &err), DPI_STATUS_IO, &err,
+    assert_error(make(&shape, path_in(dir, "none"), 1, "x.gguf", "Q8_0", &err), DPI_STATUS_IO, &err,
                  "none");
     assert_int_equal(count_files(), 1);
 }
@@ -562,7 +551,7 @@ static void test_failing_allocations(void **state) {
         for (int64_t n = 1;; n++) {
             fail_allocation(n);
             dpi_status status =
-                what ? quantize(in_dir("in.gguf"), in_dir("out.gguf"), "Q8_0", 1, &err)
+                what ? quantize(path_in(dir, "in.gguf"), path_in(dir, "out.gguf"), "Q8_0", 1, &err)
                      : make(&shape, NULL, 1, "out.gguf", "Q8_0", &err);
             bool failed = fail_allocation(0) >= n;
             assert_int_equal(status, failed ? DPI_STATUS_MEMORY : DPI_STATUS_OK);
@@ -571,7 +560,7 @@ static void test_failing_allocations(void **state) {
                 break;
             assert_true(n < 10000);
         }
-        remove(in_dir("out.gguf"));
+        remove(path_in(dir, "out.gguf"));
     }
 }
 

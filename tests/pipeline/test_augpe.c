@@ -11,12 +11,6 @@ static char dir[256];
 static dpi_model *model;
 static void *image;
 
-static const char *in_dir(const char *name) {
-    static char path[512];
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    return path;
-}
-
 /* Three records of person a, of which the second is empty, two of b, one without an ID, one of c.
  */
 static const char people[] = "id,text\n"
@@ -27,10 +21,10 @@ static dpi_records *open_records(bool units) {
     dpi_records_options o;
     dpi_records *records;
     dpi_error err;
-    write_file(in_dir("people.csv"), people, sizeof people - 1);
+    write_file(path_in(dir, "people.csv"), people, sizeof people - 1);
     dpi_records_options_init(&o);
     o.unit_field = units ? "id" : NULL;
-    assert_ok(dpi_records_open(in_dir("people.csv"), &o, &records, &err), &err);
+    assert_ok(dpi_records_open(path_in(dir, "people.csv"), &o, &records, &err), &err);
     return records;
 }
 
@@ -307,13 +301,13 @@ static dpi_ledger *open_ledger(double epsilon, int32_t scope) {
     dpi_dataset_options dataset;
     dpi_ledger *ledger;
     dpi_error err;
-    remove(in_dir("evolution.ledger"));
+    remove(path_in(dir, "evolution.ledger"));
     dpi_ledger_options_init(&options);
     dpi_dataset_options_init(&dataset);
     options.create = 1;
     dataset.name = "people", dataset.epsilon = epsilon, dataset.delta = 1e-4;
     dataset.scope = scope;
-    assert_ok(dpi_ledger_open(in_dir("evolution.ledger"), &options, &ledger, &err), &err);
+    assert_ok(dpi_ledger_open(path_in(dir, "evolution.ledger"), &options, &ledger, &err), &err);
     assert_ok(dpi_ledger_add(ledger, &dataset, &err), &err);
     return ledger;
 }
@@ -390,7 +384,7 @@ static void test_audit(void **state) {
     dpi_error err;
     int32_t n_failed = 0;
     dpi_audit_options_init(&o);
-    o.model = model, o.folder = in_dir("");
+    o.model = model, o.folder = path_in(dir, "");
     o.session.n_threads = 2;
     assert_ok(dpi_audit_augpe_run(&o, print_result, NULL, &n_failed, &err), &err);
     assert_int_equal(n_failed + n_failed_audits, 0);
@@ -413,11 +407,11 @@ static void test_report(void **state) {
     o.seeded = 0, o.ledger = ledger, o.dataset = "people", o.n_rounds = 2;
     dpi_augpe *f = open_augpe(&o);
     run(f);
-    write_file(in_dir("out"), "a text", 6);
-    write_file(in_dir("model.gguf"), image, 1000);
+    write_file(path_in(dir, "out"), "a text", 6);
+    write_file(path_in(dir, "model.gguf"), image, 1000);
     char path[600], out[600];
-    snprintf(path, sizeof path, "%s", in_dir("model.gguf"));
-    snprintf(out, sizeof out, "%s", in_dir("out"));
+    snprintf(path, sizeof path, "%s", path_in(dir, "model.gguf"));
+    snprintf(out, sizeof out, "%s", path_in(dir, "out"));
     assert_ok(dpi_augpe_report(&f->claim, model, path, out, 1, &text, &err), &err);
     assert_int_equal(dpi_augpe_report_is(text, strlen(text)), 1);
     assert_ok(dpi_augpe_report_verify(text, strlen(text), path, out, ledger, &v, &err), &err);

@@ -13,14 +13,6 @@ static char dir[256];
 static dpi_model *model;
 static void *image;
 
-static const char *in_dir(const char *name) {
-    static char paths[4][512];
-    static int next;
-    char *path = paths[next++ % 4];
-    snprintf(path, sizeof paths[0], "%s/%s", dir, name);
-    return path;
-}
-
 /* Three records of person a, of which the second is empty, two of b, one without an ID, one of c.
  */
 static const char people[] = "id,text\n"
@@ -31,10 +23,10 @@ static dpi_records *open_records(bool units) {
     dpi_records_options o;
     dpi_records *records;
     dpi_error err;
-    write_file(in_dir("people.csv"), people, sizeof people - 1);
+    write_file(path_in(dir, "people.csv"), people, sizeof people - 1);
     dpi_records_options_init(&o);
     o.unit_field = units ? "id" : NULL;
-    assert_ok(dpi_records_open(in_dir("people.csv"), &o, &records, &err), &err);
+    assert_ok(dpi_records_open(path_in(dir, "people.csv"), &o, &records, &err), &err);
     return records;
 }
 
@@ -207,10 +199,10 @@ static void test_mismatch(void **state) {
     dpi_row row;
     uint64_t seed = 24;
     int pairs[16] = {0};
-    write_file(in_dir("labels.csv"), lines, sizeof lines - 1);
+    write_file(path_in(dir, "labels.csv"), lines, sizeof lines - 1);
     dpi_records_options_init(&o);
     o.label_field = "label";
-    assert_ok(dpi_records_open(in_dir("labels.csv"), &o, &records, NULL), NULL);
+    assert_ok(dpi_records_open(path_in(dir, "labels.csv"), &o, &records, NULL), NULL);
     const dpi_example_format format = {.model = model, .instructions = &in, .n_positions = 24,
                                        .max_per_unit = 1, .n_wrong = 2, .mismatch = .25f};
     assert_ok(dpi_examples_read(records, &format, &examples, NULL), NULL);
@@ -304,14 +296,14 @@ static void test_resume(void **state) {
     (void)state;
     dpi_records *records = open_records(true);
     dpi_finetune_options o = options_of(records);
-    train(&o, false, in_dir("whole.gguf"));
+    train(&o, false, path_in(dir, "whole.gguf"));
     for (o.checkpoint_steps = 1; o.checkpoint_steps <= 2; o.checkpoint_steps++) {
         o.checkpoint = state_path();
         o.n_threads = 2 + o.checkpoint_steps;
-        train(&o, o.checkpoint_steps == 1, in_dir("parts.gguf"));
-        assert_same_files(in_dir("parts.gguf"), in_dir("whole.gguf"));
-        train(&o, false, in_dir("again.gguf")); /* nothing is left to do */
-        assert_same_files(in_dir("again.gguf"), in_dir("whole.gguf"));
+        train(&o, o.checkpoint_steps == 1, path_in(dir, "parts.gguf"));
+        assert_same_files(path_in(dir, "parts.gguf"), path_in(dir, "whole.gguf"));
+        train(&o, false, path_in(dir, "again.gguf")); /* nothing is left to do */
+        assert_same_files(path_in(dir, "again.gguf"), path_in(dir, "whole.gguf"));
         remove(state_path());
     }
     dpi_finetune *f = open_finetune(&o), *other = open_finetune(&o);
@@ -319,7 +311,7 @@ static void test_resume(void **state) {
     assert_error(dpi_finetune_step(f, &err), DPI_STATUS_STATE, &err, "has not begun");
     assert_ok(dpi_finetune_begin(f, &err), &err);
     assert_error(dpi_finetune_begin(other, &err), DPI_STATUS_STATE, &err, "another process");
-    assert_error(dpi_finetune_write(f, in_dir("half.gguf"), -1, &err), DPI_STATUS_STATE, &err,
+    assert_error(dpi_finetune_write(f, path_in(dir, "half.gguf"), -1, &err), DPI_STATUS_STATE, &err,
                  "0 of 6 steps");
     dpi_finetune_free(other);
     dpi_finetune_free(f);
@@ -402,14 +394,15 @@ static void test_file(void **state) {
     dpi_records *records = open_records(false);
     dpi_finetune_options o = options_of(records);
     o.seeded = 0;
-    train(&o, false, in_dir("adapter.gguf"));
+    train(&o, false, path_in(dir, "adapter.gguf"));
     dpi_finetune_claim c;
     double recorded;
     int32_t intact;
     dpi_error err;
     size_t n, n_image;
     dpi_finetune_claim_init(&c);
-    assert_ok(dpi_finetune_read_claim(in_dir("adapter.gguf"), &c, &recorded, &intact, &err), &err);
+    assert_ok(dpi_finetune_read_claim(path_in(dir, "adapter.gguf"), &c, &recorded, &intact, &err),
+              &err);
     assert_true(c.epsilon == recorded && c.sigma == 1.5 && c.n_steps == 6 && c.n_units == 10);
     assert_true(intact && dpi_finetune_is_private(&c));
     tiny_spec spec = tiny_default();
@@ -420,22 +413,23 @@ static void test_file(void **state) {
     dpi_model_info info;
     dpi_model_options_init(&options);
     dpi_model_info_init(&info);
-    options.adapter = in_dir("adapter.gguf");
+    options.adapter = path_in(dir, "adapter.gguf");
     assert_ok(dpi_model_open_buffer(copy, n_image, &options, &adapted, &err), &err);
     assert_ok(dpi_model_info_get(adapted, &info, &err), &err);
     assert_true(info.adapter_rank == 2 && info.n_adapted == 14 && info.adapter_scale == 8);
     dpi_model_close(adapted);
     free(copy);
-    char *bytes = read_file(in_dir("adapter.gguf"), &n);
+    char *bytes = read_file(path_in(dir, "adapter.gguf"), &n);
     bytes[n - 3] ^= 1;
-    write_file(in_dir("changed.gguf"), bytes, n);
+    write_file(path_in(dir, "changed.gguf"), bytes, n);
     free(bytes);
-    assert_ok(dpi_finetune_read_claim(in_dir("changed.gguf"), &c, &recorded, &intact, &err), &err);
+    assert_ok(dpi_finetune_read_claim(path_in(dir, "changed.gguf"), &c, &recorded, &intact, &err),
+              &err);
     assert_false(intact);
     tiny_build(&spec, 5, &copy, &n_image);
-    write_file(in_dir("model.gguf"), copy, n_image);
+    write_file(path_in(dir, "model.gguf"), copy, n_image);
     free(copy);
-    assert_error(dpi_finetune_read_claim(in_dir("model.gguf"), &c, &recorded, &intact, &err),
+    assert_error(dpi_finetune_read_claim(path_in(dir, "model.gguf"), &c, &recorded, &intact, &err),
                  DPI_STATUS_FORMAT, &err, "it is no adapter of 'dpinfer finetune'");
     dpi_records_close(records);
 }
@@ -451,7 +445,7 @@ static void test_same_model(void **state) {
     assert_ok(dpi_finetune_begin(f, &err), &err);
     while (dpi_finetune_steps_done(f) < o.n_steps)
         assert_ok(dpi_finetune_step(f, &err), &err);
-    assert_ok(dpi_finetune_write(f, in_dir("same.gguf"), -1, &err), &err);
+    assert_ok(dpi_finetune_write(f, path_in(dir, "same.gguf"), -1, &err), &err);
     tiny_spec spec = tiny_default();
     void *copy;
     size_t n_image;
@@ -460,7 +454,7 @@ static void test_same_model(void **state) {
     dpi_model *models[2];
     dpi_model_options_init(&options);
     assert_ok(dpi_model_open_buffer(copy, n_image, &options, &models[0], &err), &err);
-    options.adapter = in_dir("same.gguf");
+    options.adapter = path_in(dir, "same.gguf");
     assert_ok(dpi_model_open_buffer(copy, n_image, &options, &models[1], &err), &err);
     static const int32_t tokens[] = {1, 263, 270, 99, 300, 12, 31}, begins[] = {0, 6};
     static const float ones[] = {1, 1, 1, 1, 1, 1};
@@ -496,10 +490,10 @@ static dpi_ledger *open_ledger(int32_t scope) {
     dpi_dataset_options dataset;
     dpi_ledger *ledger;
     dpi_error err;
-    remove(in_dir("year.ledger"));
+    remove(path_in(dir, "year.ledger"));
     dpi_ledger_options_init(&options);
     options.create = 1;
-    assert_ok(dpi_ledger_open(in_dir("year.ledger"), &options, &ledger, &err), &err);
+    assert_ok(dpi_ledger_open(path_in(dir, "year.ledger"), &options, &ledger, &err), &err);
     dpi_dataset_options_init(&dataset);
     dataset.name = "people", dataset.epsilon = 3, dataset.delta = 1e-4, dataset.scope = scope;
     assert_ok(dpi_ledger_add(ledger, &dataset, &err), &err);
@@ -578,7 +572,7 @@ static void test_no_records(void **state) {
     dpi_records *records;
     assert_ok(dpi_records_create(NULL, NULL, 0, &records, NULL), NULL);
     dpi_finetune_options o = options_of(records);
-    train(&o, false, in_dir("none.gguf"));
+    train(&o, false, path_in(dir, "none.gguf"));
     dpi_records_close(records);
 }
 

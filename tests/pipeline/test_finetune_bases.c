@@ -12,14 +12,6 @@
 
 static char dir[256];
 
-static const char *in_dir(const char *name) {
-    static char paths[16][512]; /* more than are in use at a time */
-    static int next;
-    char *path = paths[next++ % 16];
-    snprintf(path, sizeof paths[0], "%s/%s", dir, name);
-    return path;
-}
-
 static dpi_model *open_model(const char *path) {
     dpi_model *model;
     dpi_error err;
@@ -32,9 +24,9 @@ static dpi_records *open_records(void) {
     dpi_records_options o;
     dpi_records *records;
     dpi_error err;
-    write_file(in_dir("texts.csv"), texts, sizeof texts - 1);
+    write_file(path_in(dir, "texts.csv"), texts, sizeof texts - 1);
     dpi_records_options_init(&o);
-    assert_ok(dpi_records_open(in_dir("texts.csv"), &o, &records, &err), &err);
+    assert_ok(dpi_records_open(path_in(dir, "texts.csv"), &o, &records, &err), &err);
     return records;
 }
 
@@ -91,7 +83,7 @@ static int same_biases(const char *a, const char *b) {
 
 /* The whole model that comes of it: with an adapter, merged. */
 static const char *write_whole(const dpi_finetune *f, const char *base) {
-    const char *path = in_dir(f->claim.full ? "whole.gguf" : "adapter.gguf");
+    const char *path = path_in(dir, f->claim.full ? "whole.gguf" : "adapter.gguf");
     dpi_write_options o;
     dpi_error err;
     assert_ok(dpi_finetune_write(f, path, -1, &err), &err);
@@ -99,7 +91,7 @@ static const char *write_whole(const dpi_finetune *f, const char *base) {
         return path;
     dpi_write_options_init(&o);
     o.type = "KEEP";
-    const char *merged = in_dir("merged.gguf");
+    const char *merged = path_in(dir, "merged.gguf");
     assert_ok(dpi_finetune_merge(base, path, 1, merged, &o, &err), &err);
     return merged;
 }
@@ -121,7 +113,7 @@ static void check_claim(const dpi_finetune *f, const char *path, int32_t merged)
 static void check_base(const tiny_spec *spec, int32_t full) {
     void *image;
     size_t n_bytes;
-    const char *base = in_dir("base.gguf");
+    const char *base = path_in(dir, "base.gguf");
     dpi_finetune_options o;
     dpi_finetune *f;
     dpi_error err;
@@ -144,7 +136,7 @@ static void check_base(const tiny_spec *spec, int32_t full) {
     const char *path = write_whole(f, base);
     check_claim(f, path, !full);
     if (!full)
-        check_claim(f, in_dir("adapter.gguf"), 0);
+        check_claim(f, path_in(dir, "adapter.gguf"), 0);
     assert_int_equal(same_biases(base, path), spec->bias ? 4 * spec->n_layer : 0);
     dpi_model *whole = open_model(path);
     const double after = trained_loss(f), found = engine_loss(whole);

@@ -32,22 +32,14 @@ static const char lines[] = "{\"thing\": \"book\", \"text\": \"one\", \"mood\": 
                             "{\"thing\": \"book\", \"text\": \"five\", \"mood\": \"sad\"}\n"
                             "{\"thing\": \"book\", \"text\": \"six\", \"mood\": \"good\"}\n";
 
-static const char *in_dir(const char *name) {
-    static char paths[4][512];
-    static int next;
-    char *path = paths[next++ % 4];
-    snprintf(path, sizeof paths[0], "%s/%s", dir, name);
-    return path;
-}
-
 static dpi_records *open_records(const char *name, const char *content) {
     dpi_records_options o;
     dpi_records *records;
     dpi_error err;
-    write_file(in_dir(name), content, strlen(content));
+    write_file(path_in(dir, name), content, strlen(content));
     dpi_records_options_init(&o);
     o.label_fields = names, o.n_label_fields = 2;
-    assert_ok(dpi_records_open(in_dir(name), &o, &records, &err), &err);
+    assert_ok(dpi_records_open(path_in(dir, name), &o, &records, &err), &err);
     return records;
 }
 
@@ -88,7 +80,7 @@ static void test_fields(void **state) {
     dpi_error err;
     dpi_records_options_init(&o);
     o.label_fields = names, o.n_label_fields = 9;
-    assert_error(dpi_records_open(in_dir("r.csv"), &o, &none, &err), DPI_STATUS_ARG, &err,
+    assert_error(dpi_records_open(path_in(dir, "r.csv"), &o, &none, &err), DPI_STATUS_ARG, &err,
                  "n_label_fields");
 }
 
@@ -353,7 +345,7 @@ static void test_once(void **state) {
     double recorded;
     int32_t kept[1 + N_LABELS], intact;
     dpi_error err;
-    o.checkpoint = in_dir("state"), o.checkpoint_steps = 1;
+    o.checkpoint = path_in(dir, "state"), o.checkpoint_steps = 1;
     o.histogram_epsilon = .01; /* two draws are hardly ever the same */
     char checkpoint[512];
     snprintf(checkpoint, sizeof checkpoint, "%s", o.checkpoint);
@@ -366,17 +358,18 @@ static void test_once(void **state) {
         assert_memory_equal(f->counts, kept, sizeof kept);
         steps(f, done < 2 ? done : 2);
         if (done == 3)
-            assert_ok(dpi_finetune_write(f, in_dir("a.gguf"), -1, &err), &err);
+            assert_ok(dpi_finetune_write(f, path_in(dir, "a.gguf"), -1, &err), &err);
         dpi_finetune_free(f);
     }
-    assert_ok(dpi_finetune_read_task(in_dir("a.gguf"), &task, &err), &err);
+    assert_ok(dpi_finetune_read_task(path_in(dir, "a.gguf"), &task, &err), &err);
     assert_int_equal(task.n_counts, N_LABELS);
     assert_string_equal(task.attributes, "mood\tthing");
     for (int i = 0; i < N_LABELS; i++)
         assert_int_equal(task.counts[i], kept[1 + i] > 0 ? kept[1 + i] : 0);
     dpi_finetune_task_free(&task);
     dpi_finetune_claim_init(&claim);
-    assert_ok(dpi_finetune_read_claim(in_dir("a.gguf"), &claim, &recorded, &intact, &err), &err);
+    assert_ok(dpi_finetune_read_claim(path_in(dir, "a.gguf"), &claim, &recorded, &intact, &err),
+              &err);
     assert_int_equal(claim.histogram_scale, 100);
     assert_true(intact && recorded == claim.epsilon && claim.epsilon > .01);
     dpi_records_close(records);
@@ -398,8 +391,8 @@ static void test_charge(void **state) {
         dpi_dataset_options_init(&dataset);
         dpi_dataset_info_init(&info);
         lo.create = 1;
-        unlink(in_dir("l.ledger"));
-        assert_ok(dpi_ledger_open(in_dir("l.ledger"), &lo, &ledger, &err), &err);
+        unlink(path_in(dir, "l.ledger"));
+        assert_ok(dpi_ledger_open(path_in(dir, "l.ledger"), &lo, &ledger, &err), &err);
         dataset.name = "letters", dataset.epsilon = 8, dataset.delta = 1e-3;
         assert_ok(dpi_ledger_add(ledger, &dataset, &err), &err);
         dpi_finetune_options o = options_of(records);

@@ -14,20 +14,14 @@
 
 static char folder[256];
 
-static const char *path_of(const char *name) {
-    static char path[512];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
-
 static void put(const char *name, const char *text) {
-    write_file(path_of(name), text, strlen(text));
+    write_file(path_in(folder, name), text, strlen(text));
 }
 
 static dpi_records *open_records(const char *name) {
     dpi_records *records = NULL;
     dpi_error err;
-    assert_ok(dpi_records_open(path_of(name), NULL, &records, &err), &err);
+    assert_ok(dpi_records_open(path_in(folder, name), NULL, &records, &err), &err);
     return records;
 }
 
@@ -60,7 +54,7 @@ static void expect_csv(const char *content, const char *const *wanted) {
 static void refuse(const char *name, dpi_status status, const char *part) {
     dpi_records *records = NULL;
     dpi_error err;
-    assert_error(dpi_records_open(path_of(name), NULL, &records, &err), status, &err, part);
+    assert_error(dpi_records_open(path_in(folder, name), NULL, &records, &err), status, &err, part);
 }
 
 static void test_csv(void **state) {
@@ -115,16 +109,16 @@ static void test_csv_linear(void **state) {
     assert_non_null(text);
     memcpy(text, "text\n", 5);
     memset(text + 5, 'x', BYTES);
-    write_file(path_of("long.csv"), text, BYTES + 5);
+    write_file(path_in(folder, "long.csv"), text, BYTES + 5);
     assert_true(seconds_to_open("long.csv") < 10);
     size_t n = 5;
     for (int i = 0; i < ROWS; i++, n += 10)
         memcpy(text + n, "a \"b\" c d\n", 10);
-    write_file(path_of("quotes.csv"), text, n);
+    write_file(path_in(folder, "quotes.csv"), text, n);
     assert_true(seconds_to_open("quotes.csv") < 10);
     for (size_t i = 5; i + 10 <= n; i += 10)
         memcpy(text + i, "\"open \"\"\n", 10);
-    write_file(path_of("open.csv"), text, n);
+    write_file(path_in(folder, "open.csv"), text, n);
     assert_true(seconds_to_open("open.csv") < 10);
     free(text);
 }
@@ -141,7 +135,7 @@ static void test_jsonl(void **state) {
     dpi_error err;
     dpi_records_options_init(&o);
     o.text_field = "body";
-    assert_ok(dpi_records_open(path_of("x.jsonl"), &o, &records, &err), &err);
+    assert_ok(dpi_records_open(path_in(folder, "x.jsonl"), &o, &records, &err), &err);
     EXPECT(records, "b");
     put("x.jsonl", "");
     records = open_records("x.jsonl");
@@ -151,18 +145,18 @@ static void test_jsonl(void **state) {
 
 static void test_folder(void **state) {
     (void)state;
-    assert_int_equal(mkdir(path_of("d"), 0700), 0);
+    assert_int_equal(mkdir(path_in(folder, "d"), 0700), 0);
     put("d/b.txt", "two\r\n");
     put("d/a.TXT", "\xef\xbb\xbfone\n\n");
     put("d/c.txt", " \t\n");
     put("d/.h.txt", "hidden");
     put("d/e.md", "other");
-    assert_int_equal(mkfifo(path_of("d/f.txt"), 0600), 0);
-    assert_int_equal(symlink("nowhere", path_of("d/d.txt")), 0);
+    assert_int_equal(mkfifo(path_in(folder, "d/f.txt"), 0600), 0);
+    assert_int_equal(symlink("nowhere", path_in(folder, "d/d.txt")), 0);
     dpi_records *records = open_records("d");
     assert_int_equal(dpi_records_kind(records), DPI_RECORD_FILE);
     EXPECT(records, "one\n", "two", "(null)", "(null)");
-    assert_int_equal(mkfifo(path_of("f.jsonl"), 0600), 0);
+    assert_int_equal(mkfifo(path_in(folder, "f.jsonl"), 0600), 0);
     refuse("f.jsonl", DPI_STATUS_FORMAT, "not a regular file"); /* and does not wait for a writer */
     refuse("none.csv", DPI_STATUS_IO, "cannot open the records");
     put("x.txt", "a");
@@ -184,7 +178,7 @@ static size_t pack(unsigned char *to, size_t room, size_t n, const char *text, s
 static size_t put_packed(const char *name, const char *text) {
     unsigned char packed[1024];
     const size_t n = pack(packed, sizeof packed, 0, text, strlen(text));
-    write_file(path_of(name), packed, n);
+    write_file(path_in(folder, name), packed, n);
     return n;
 }
 
@@ -199,7 +193,7 @@ static void test_packed(void **state) {
     size_t n = pack(packed, sizeof packed, 0, "{\"text\": \"a\"}\n{\"te", 18);
     n = pack(packed, sizeof packed, n, "xt\": \"b\"}\n", 10);
     memset(packed + n, 0, 100);
-    write_file(path_of("p.JSONL.GZ"), packed, n + 100);
+    write_file(path_in(folder, "p.JSONL.GZ"), packed, n + 100);
     records = open_records("p.JSONL.GZ");
     assert_int_equal(dpi_records_kind(records), DPI_RECORD_LINE);
     EXPECT(records, "a", "b");
@@ -218,17 +212,17 @@ static void test_packed_damaged(void **state) {
     const char text[] = "text\none\ntwo\n";
     const size_t n = pack(packed, sizeof packed - 8, 0, text, strlen(text));
     for (size_t cut = 0; cut < n; cut++) {
-        write_file(path_of("cut.csv.gz"), packed, cut);
+        write_file(path_in(folder, "cut.csv.gz"), packed, cut);
         refuse("cut.csv.gz", DPI_STATUS_FORMAT, "cut short");
     }
     for (size_t i = n - 8; i < n; i++) {
         packed[i] ^= 1;
-        write_file(path_of("sum.csv.gz"), packed, n);
+        write_file(path_in(folder, "sum.csv.gz"), packed, n);
         refuse("sum.csv.gz", DPI_STATUS_FORMAT, "damaged");
         packed[i] ^= 1;
     }
     memcpy(packed + n, "\0\0more", 6);
-    write_file(path_of("more.csv.gz"), packed, n + 6);
+    write_file(path_in(folder, "more.csv.gz"), packed, n + 6);
     refuse("more.csv.gz", DPI_STATUS_FORMAT, "damaged");
     put("plain.csv.gz", text);
     refuse("plain.csv.gz", DPI_STATUS_FORMAT, "no gzip file");
@@ -249,9 +243,9 @@ static void test_packed_large(void **state) {
     memcpy(text, "text\n", 5);
     const size_t n = pack(packed, ROOM, 0, text, BYTES);
     assert_true(n < 100000);
-    write_file(path_of("large.csv.gz"), packed, n);
-    assert_int_equal(mkdir(path_of("large"), 0700), 0);
-    write_file(path_of("large/b.txt.gz"), packed, n); /* more than a record may hold */
+    write_file(path_in(folder, "large.csv.gz"), packed, n);
+    assert_int_equal(mkdir(path_in(folder, "large"), 0700), 0);
+    write_file(path_in(folder, "large/b.txt.gz"), packed, n); /* more than a record may hold */
     put_packed("large/a.txt.gz", "one\n");
     put("large/c.txt.gz", "no gzip file");
     put("large/d.txt", "two\n");
@@ -260,7 +254,7 @@ static void test_packed_large(void **state) {
     EXPECT(open_records("large"), "one", "(null)", "(null)", "two");
     dpi_records_options_init(&o);
     o.max_expanded = BYTES;
-    assert_ok(dpi_records_open(path_of("large.csv.gz"), &o, &records, &err), &err);
+    assert_ok(dpi_records_open(path_in(folder, "large.csv.gz"), &o, &records, &err), &err);
     assert_int_equal(dpi_records_count(records), 1);
     dpi_records_close(records);
     records = NULL;
@@ -269,7 +263,7 @@ static void test_packed_large(void **state) {
     small = old;
     small.rlim_cur = 32 << 20; /* less than the file holds: it is counted first */
     assert_int_equal(setrlimit(RLIMIT_DATA, &small), 0);
-    const dpi_status status = dpi_records_open(path_of("large.csv.gz"), &o, &records, &err);
+    const dpi_status status = dpi_records_open(path_in(folder, "large.csv.gz"), &o, &records, &err);
     assert_int_equal(setrlimit(RLIMIT_DATA, &old), 0);
     assert_error(status, DPI_STATUS_FORMAT, &err, "it holds more than 79999999 bytes");
 }
@@ -288,7 +282,7 @@ static void test_memory(void **state) {
 /* No file descriptor is left: that is no null record. */
 static void test_machine_fails(void **state) {
     (void)state;
-    assert_int_equal(mkdir(path_of("m"), 0700), 0);
+    assert_int_equal(mkdir(path_in(folder, "m"), 0700), 0);
     put("m/a.txt", "a");
     dpi_records *records = open_records("m");
     struct rlimit old, none;
@@ -369,7 +363,8 @@ static void test_no_memory(void **state) {
         for (int64_t i = 1; failed; i++) {
             dpi_error err;
             fail_allocation(i);
-            const dpi_status status = dpi_records_open(path_of(names[k]), NULL, &records, &err);
+            const dpi_status status =
+                dpi_records_open(path_in(folder, names[k]), NULL, &records, &err);
             failed = fail_allocation(0) >= i;
             if (status == DPI_STATUS_OK)
                 EXPECT(records, "a field", "b");
@@ -388,7 +383,7 @@ static dpi_records *open_units(const char *name, const char *content) {
     dpi_records_options_init(&o);
     o.unit_field = "who";
     put(name, content);
-    assert_ok(dpi_records_open(path_of(name), &o, &records, &err), &err);
+    assert_ok(dpi_records_open(path_in(folder, name), &o, &records, &err), &err);
     assert_int_equal(dpi_records_has_units(records), 1);
     return records;
 }
@@ -450,11 +445,11 @@ static void test_units_refused(void **state) {
     dpi_records_options_init(&o);
     o.unit_field = "nobody";
     put("u.csv", "text,who\none,b\n");
-    assert_error(dpi_records_open(path_of("u.csv"), &o, &records, &err), DPI_STATUS_FORMAT, &err,
-                 "no column 'nobody' in the header row (unit_field)");
-    assert_int_equal(mkdir(path_of("units"), 0700), 0);
-    assert_error(dpi_records_open(path_of("units"), &o, &records, &err), DPI_STATUS_ARG, &err,
-                 "files of a folder have no fields");
+    assert_error(dpi_records_open(path_in(folder, "u.csv"), &o, &records, &err), DPI_STATUS_FORMAT,
+                 &err, "no column 'nobody' in the header row (unit_field)");
+    assert_int_equal(mkdir(path_in(folder, "units"), 0700), 0);
+    assert_error(dpi_records_open(path_in(folder, "units"), &o, &records, &err), DPI_STATUS_ARG,
+                 &err, "files of a folder have no fields");
 }
 
 static void test_delimiter_and_encoding(void **state) {
@@ -466,19 +461,19 @@ static void test_delimiter_and_encoding(void **state) {
     refuse("s.csv", DPI_STATUS_FORMAT, "set apart by ';' (delimiter)");
     dpi_records_options_init(&o);
     o.delimiter = ';';
-    assert_ok(dpi_records_open(path_of("s.csv"), &o, &records, &err), &err);
+    assert_ok(dpi_records_open(path_in(folder, "s.csv"), &o, &records, &err), &err);
     EXPECT(records, "one, two");
     o.delimiter = '"';
-    assert_error(dpi_records_open(path_of("s.csv"), &o, &records, &err), DPI_STATUS_ARG, &err,
-                 "delimiter");
+    assert_error(dpi_records_open(path_in(folder, "s.csv"), &o, &records, &err), DPI_STATUS_ARG,
+                 &err, "delimiter");
     dpi_records_options_init(&o);
     o.latin1 = 1;
     put("l.csv", "text\nK\xf6ln \x7f\x80\xff\n");
-    assert_ok(dpi_records_open(path_of("l.csv"), &o, &records, &err), &err);
+    assert_ok(dpi_records_open(path_in(folder, "l.csv"), &o, &records, &err), &err);
     EXPECT(records, "K\xc3\xb6ln \x7f\xc2\x80\xc3\xbf");
-    assert_int_equal(mkdir(path_of("latin"), 0700), 0);
+    assert_int_equal(mkdir(path_in(folder, "latin"), 0700), 0);
     put("latin/a.txt", "caf\xe9\n");
-    assert_ok(dpi_records_open(path_of("latin"), &o, &records, &err), &err);
+    assert_ok(dpi_records_open(path_in(folder, "latin"), &o, &records, &err), &err);
     EXPECT(records, "caf\xc3\xa9");
 }
 

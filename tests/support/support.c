@@ -6,14 +6,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-const char *data_path(const char *relative) {
-    static char buffers[4][1024];
+const char *path_in(const char *folder, const char *name) {
+    static char buffers[16][1024];
     static unsigned next;
-    char *b = buffers[next++ % 4];
-    const char *root = getenv("DPI_DATA");
-    int n = snprintf(b, sizeof buffers[0], "%s/%s", root ? root : DPI_TEST_DATA, relative);
+    char *b = buffers[next++ % 16];
+    int n = snprintf(b, sizeof buffers[0], "%s/%s", folder, name);
     assert_true(n > 0 && (size_t)n < sizeof buffers[0]);
     return b;
+}
+
+const char *data_path(const char *relative) {
+    const char *root = getenv("DPI_DATA");
+    return path_in(root ? root : DPI_TEST_DATA, relative);
 }
 
 void require_data(const char *relative) {

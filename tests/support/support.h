@@ -16,8 +16,10 @@
 
 #include "dpinfer.h"
 
-/* Path of a file in the shared data directory (static buffer, overwritten by the next call but
- * three). The directory is ../shared/data, or $DPI_DATA. */
+/* Path of a file in a folder, in a static buffer that the sixteenth call after this one overwrites.
+ */
+const char *path_in(const char *folder, const char *name);
+/* That of a file in the shared data directory, which is ../shared/data, or $DPI_DATA. */
 const char *data_path(const char *relative);
 
 /* Skips the running test with a message if the shared file is not there. */

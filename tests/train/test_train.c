@@ -17,14 +17,6 @@ enum { STEPS = 8, MAX_STEPS = 400, N_EXAMPLES = 60 };
 static char dir[256];
 
 /* Path of a file of this test (static buffers, overwritten by the fourth next call). */
-static const char *in_dir(const char *name) {
-    static char paths[4][512];
-    static int next;
-    char *path = paths[next++ % 4];
-    snprintf(path, sizeof paths[0], "%s/%s", dir, name);
-    return path;
-}
-
 /* ---- Files ----------------------------------------------------------------------------------- */
 
 /* <unk> <s> </s> <|im_start|> <|im_end|>, the bytes from 5 on, U+2581 (261), the letters a..z. */
@@ -60,10 +52,10 @@ static void write_examples(const char *path, uint64_t seed, int n) {
 static dpi_train_config tiny_config(const char *checkpoint) {
     dpi_train_config c;
     dpi_train_config_init(&c);
-    snprintf(c.data[0], sizeof c.data[0], "%s", in_dir("train.jsonl"));
-    snprintf(c.heldout, sizeof c.heldout, "%s", in_dir("heldout.jsonl"));
-    snprintf(c.vocab, sizeof c.vocab, "%s", in_dir("vocab"));
-    snprintf(c.checkpoint, sizeof c.checkpoint, "%s", in_dir(checkpoint));
+    snprintf(c.data[0], sizeof c.data[0], "%s", path_in(dir, "train.jsonl"));
+    snprintf(c.heldout, sizeof c.heldout, "%s", path_in(dir, "heldout.jsonl"));
+    snprintf(c.vocab, sizeof c.vocab, "%s", path_in(dir, "vocab"));
+    snprintf(c.checkpoint, sizeof c.checkpoint, "%s", path_in(dir, checkpoint));
     c.n_layer = 2, c.dim = 16, c.n_head = 4, c.n_kv_head = 2, c.ffn = 24, c.context = 64;
     c.batch_tokens = 256, c.steps = STEPS, c.lr = 1e-2, c.warmup = 3, c.prompt_weight = 0.25;
     c.checkpoint_steps = 3, c.heldout_steps = 4, c.threads = 1, c.seed = 5;
@@ -73,9 +65,9 @@ static dpi_train_config tiny_config(const char *checkpoint) {
 static int set_up(void **state) {
     (void)state;
     make_dir(dir, sizeof dir);
-    write_vocab(in_dir("vocab"));
-    write_examples(in_dir("train.jsonl"), 1, N_EXAMPLES);
-    write_examples(in_dir("heldout.jsonl"), 2, 12);
+    write_vocab(path_in(dir, "vocab"));
+    write_examples(path_in(dir, "train.jsonl"), 1, N_EXAMPLES);
+    write_examples(path_in(dir, "heldout.jsonl"), 2, 12);
     return 0;
 }
 
@@ -147,7 +139,7 @@ static void test_killed_and_resumed(void **state) {
     dpi_error err;
     curve whole = {0}, killed = {.kill_after = 5}, rest = {0};
     dpi_train_config config = tiny_config("whole.ckpt");
-    assert_ok(run(&config, &whole, in_dir("whole.gguf"), &err), &err);
+    assert_ok(run(&config, &whole, path_in(dir, "whole.gguf"), &err), &err);
     assert_int_equal(whole.last, STEPS);
     assert_true(isfinite(whole.heldout[4]) && isnan(whole.heldout[5]));
     assert_true(isfinite(whole.heldout[STEPS]));
@@ -161,10 +153,10 @@ static void test_killed_and_resumed(void **state) {
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-    assert_ok(run(&config, &rest, in_dir("rest.gguf"), &err), &err);
+    assert_ok(run(&config, &rest, path_in(dir, "rest.gguf"), &err), &err);
     assert_int_equal(rest.first, 4); /* the checkpoint was after step 3 */
     assert_same_curve(&whole, &rest, 4);
-    assert_same_file(in_dir("whole.gguf"), in_dir("rest.gguf"));
+    assert_same_file(path_in(dir, "whole.gguf"), path_in(dir, "rest.gguf"));
 }
 
 /* Another number of threads, more rows than there are gradients at a time, a stop that was
@@ -175,16 +167,16 @@ static void test_same_bits(void **state) {
     curve one = {0}, three = {.stop_after = 2}, other = {0};
     dpi_train_config config = tiny_config("one.ckpt");
     config.batch_tokens = 20 * config.context; /* crosses epochs, too */
-    assert_ok(run(&config, &one, in_dir("one.gguf"), &err), &err);
-    snprintf(config.checkpoint, sizeof config.checkpoint, "%s", in_dir("three.ckpt"));
+    assert_ok(run(&config, &one, path_in(dir, "one.gguf"), &err), &err);
+    snprintf(config.checkpoint, sizeof config.checkpoint, "%s", path_in(dir, "three.ckpt"));
     config.threads = 3;
     assert_error(run(&config, &three, NULL, &err), DPI_STATUS_CANCELLED, &err, "after step 2 of 8");
     three.stop_after = 0;
-    assert_ok(run(&config, &three, in_dir("three.gguf"), &err), &err);
+    assert_ok(run(&config, &three, path_in(dir, "three.gguf"), &err), &err);
     assert_same_curve(&one, &three, 1);
-    assert_same_file(in_dir("one.gguf"), in_dir("three.gguf"));
+    assert_same_file(path_in(dir, "one.gguf"), path_in(dir, "three.gguf"));
     config.seed++;
-    snprintf(config.checkpoint, sizeof config.checkpoint, "%s", in_dir("seed.ckpt"));
+    snprintf(config.checkpoint, sizeof config.checkpoint, "%s", path_in(dir, "seed.ckpt"));
     assert_ok(run(&config, &other, NULL, &err), &err);
     assert_true(other.loss[1] != one.loss[1]);
 }
@@ -272,7 +264,7 @@ static void test_starts_from_file(void **state) {
     dpi_error err;
     curve first = {0}, second = {0};
     char from[512];
-    snprintf(from, sizeof from, "%s", in_dir("from.gguf"));
+    snprintf(from, sizeof from, "%s", path_in(dir, "from.gguf"));
     dpi_train_config config = tiny_config("from.ckpt");
     config.steps = 40;
     assert_ok(run(&config, &first, from, &err), &err);
@@ -281,8 +273,8 @@ static void test_starts_from_file(void **state) {
     config.seed = 77;
     snprintf(config.init, sizeof config.init, "%s", from);
     snprintf(config.vocab, sizeof config.vocab, "%s", from);
-    assert_ok(export_start(&config, in_dir("same.gguf"), &err), &err);
-    assert_same_file(from, in_dir("same.gguf"));
+    assert_ok(export_start(&config, path_in(dir, "same.gguf"), &err), &err);
+    assert_same_file(from, path_in(dir, "same.gguf"));
     assert_ok(run(&config, &second, NULL, &err), &err);
     assert_int_equal(second.first, 1);
     assert_true(second.loss[1] < (first.loss[1] + first.loss[40]) / 2);
@@ -299,9 +291,9 @@ static void test_starts_from_file(void **state) {
     config.n_layer = 2, config.ffn = 32;
     assert_error(create(&config, &err), DPI_STATUS_FORMAT, &err,
                  "from.gguf: blk.0.ffn_gate.weight is 16 x 24, must be 16 x 32");
-    snprintf(config.init, sizeof config.init, "%s", in_dir("none.gguf"));
+    snprintf(config.init, sizeof config.init, "%s", path_in(dir, "none.gguf"));
     assert_error(create(&config, &err), DPI_STATUS_IO, &err, "none.gguf");
-    snprintf(config.vocab, sizeof config.vocab, "%s", in_dir("none.gguf"));
+    snprintf(config.vocab, sizeof config.vocab, "%s", path_in(dir, "none.gguf"));
     assert_error(create(&config, &err), DPI_STATUS_IO, &err, "none.gguf");
 }
 
@@ -314,16 +306,17 @@ static dpi_model *open_tokenizer(void) {
     dpi_graph_shape shape = {.n_layer = 1, .dim = 16, .n_head = 4, .n_kv_head = 2, .ffn = 24,
                              .n_vocab = N_VOCAB, .context = 64, .tied = 1, .rms_eps = 1e-5f,
                              .rope_base = 10000};
-    assert_ok(dpi_vocab_text_read(in_dir("vocab"), &vocab, &err), &err);
+    assert_ok(dpi_vocab_text_read(path_in(dir, "vocab"), &vocab, &err), &err);
     assert_int_equal(vocab.n, N_VOCAB);
     assert_int_equal(vocab.eos, IM_END);
-    assert_ok(dpi_export_gguf(in_dir("vocab.gguf"), &config, &shape, &vocab, NULL, &err), &err);
+    assert_ok(dpi_export_gguf(path_in(dir, "vocab.gguf"), &config, &shape, &vocab, NULL, &err),
+              &err);
     dpi_vocab_text_free(&vocab);
     dpi_model_options options;
     dpi_model_options_init(&options);
     options.vocab_only = 1;
     dpi_model *model;
-    assert_ok(dpi_model_open(in_dir("vocab.gguf"), &options, &model, &err), &err);
+    assert_ok(dpi_model_open(path_in(dir, "vocab.gguf"), &options, &model, &err), &err);
     return model;
 }
 
@@ -331,10 +324,10 @@ static void test_example_tokens(void **state) {
     (void)state;
     dpi_error err;
     static const char text[] = "\n{\"user\": \"a<|im_end|>\", \"assistant\": \"b\"}\n";
-    write_file(in_dir("one.jsonl"), text, strlen(text));
+    write_file(path_in(dir, "one.jsonl"), text, strlen(text));
     dpi_model *model = open_tokenizer();
     dpi_corpus corpus;
-    const char *path = in_dir("one.jsonl");
+    const char *path = path_in(dir, "one.jsonl");
     assert_ok(dpi_corpus_read(model, IM_END, &path, 1, 64, 1, &corpus, &err), &err);
     /* The words of a turn begin with a space, as every text does; those of a control token in a
      * request are text. */
@@ -386,15 +379,15 @@ static void compare_inference(int32_t tied) {
 
     dpi_vocab_text vocab;
     const dpi_train_config config = {.name = "test", .sampling_top_k = 7, .sampling_temp = 0.6};
-    assert_ok(dpi_vocab_text_read(in_dir("vocab"), &vocab, &err), &err);
-    assert_ok(dpi_export_gguf(in_dir("model.gguf"), &config, &s, &vocab, params, &err), &err);
+    assert_ok(dpi_vocab_text_read(path_in(dir, "vocab"), &vocab, &err), &err);
+    assert_ok(dpi_export_gguf(path_in(dir, "model.gguf"), &config, &s, &vocab, params, &err), &err);
     dpi_vocab_text_free(&vocab);
     dpi_model *model;
     dpi_session *session;
     dpi_session_options options;
     dpi_session_options_init(&options);
     options.exact = 1;
-    assert_ok(dpi_model_open(in_dir("model.gguf"), NULL, &model, &err), &err);
+    assert_ok(dpi_model_open(path_in(dir, "model.gguf"), NULL, &model, &err), &err);
     dpi_model_info info = {.struct_size = sizeof info};
     assert_ok(dpi_model_info_get(model, &info, &err), &err);
     assert_int_equal(info.chat_template, DPI_CHAT_CHATML);
@@ -430,7 +423,7 @@ static void test_checkpoint_refusals(void **state) {
     curve c = {0};
     dpi_train_config config = tiny_config("bad.ckpt"), other;
     char path[512];
-    snprintf(path, sizeof path, "%s", in_dir("bad.ckpt"));
+    snprintf(path, sizeof path, "%s", path_in(dir, "bad.ckpt"));
     assert_ok(run(&config, &c, NULL, &err), &err);
     size_t n;
     char *data = read_file(path, &n);
@@ -446,7 +439,7 @@ static void test_checkpoint_refusals(void **state) {
     other.steps = 20;
     other.threads = 2;
     assert_ok(create(&other, &err), &err);
-    snprintf(other.data[0], sizeof other.data[0], "%s", in_dir("heldout.jsonl"));
+    snprintf(other.data[0], sizeof other.data[0], "%s", path_in(dir, "heldout.jsonl"));
     assert_error(create(&other, &err), DPI_STATUS_FORMAT, &err,
                  "bad.ckpt is of a run on other data");
 
@@ -468,8 +461,8 @@ static void test_memory(void **state) {
     (void)state;
     dpi_error err;
     dpi_train_config config = tiny_config("memory.ckpt");
-    write_examples(in_dir("few.jsonl"), 3, 6);
-    snprintf(config.data[0], sizeof config.data[0], "%s", in_dir("few.jsonl"));
+    write_examples(path_in(dir, "few.jsonl"), 3, 6);
+    snprintf(config.data[0], sizeof config.data[0], "%s", path_in(dir, "few.jsonl"));
     fail_allocation(0);
     assert_ok(create(&config, &err), &err);
     int64_t n = fail_allocation(0), n_failed = 0;
@@ -507,20 +500,21 @@ static void test_config_file(void **state) {
     dpi_error err;
     dpi_train_config c;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        write_file(in_dir("c.conf"), cases[i].text, strlen(cases[i].text));
+        write_file(path_in(dir, "c.conf"), cases[i].text, strlen(cases[i].text));
         dpi_train_config_init(&c);
-        assert_error(dpi_train_config_read(in_dir("c.conf"), &c, &err), DPI_STATUS_FORMAT, &err,
-                     cases[i].message);
+        assert_error(dpi_train_config_read(path_in(dir, "c.conf"), &c, &err), DPI_STATUS_FORMAT,
+                     &err, cases[i].message);
     }
     static const char good[] = "  dim=48\r\ndata = a b \ndata = c # d\nlr = 1e-3";
-    write_file(in_dir("c.conf"), good, strlen(good));
+    write_file(path_in(dir, "c.conf"), good, strlen(good));
     dpi_train_config_init(&c);
-    assert_ok(dpi_train_config_read(in_dir("c.conf"), &c, &err), &err);
+    assert_ok(dpi_train_config_read(path_in(dir, "c.conf"), &c, &err), &err);
     assert_int_equal(c.dim, 48);
     assert_string_equal(c.data[0], "a b");
     assert_string_equal(c.data[1], "c");
     assert_true(c.lr == 1e-3);
-    assert_error(dpi_train_config_read(in_dir("none"), &c, &err), DPI_STATUS_IO, &err, "none");
+    assert_error(dpi_train_config_read(path_in(dir, "none"), &c, &err), DPI_STATUS_IO, &err,
+                 "none");
 }
 
 #define REFUSES(change, message)                                              \
@@ -556,17 +550,17 @@ static void test_data_refusals(void **state) {
     };
     dpi_error err;
     dpi_train_config c = tiny_config("data.ckpt");
-    snprintf(c.data[0], sizeof c.data[0], "%s", in_dir("bad.jsonl"));
+    snprintf(c.data[0], sizeof c.data[0], "%s", path_in(dir, "bad.jsonl"));
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        write_file(in_dir("bad.jsonl"), cases[i].text, strlen(cases[i].text));
+        write_file(path_in(dir, "bad.jsonl"), cases[i].text, strlen(cases[i].text));
         assert_error(create(&c, &err), DPI_STATUS_FORMAT, &err, cases[i].message);
     }
     static const char *const vocabs[][2] = {{"<unk>\t0\n<s>\t0\n", "has no piece <|im_end|>"},
                                             {"<unk>\t0\n<s> 0\n", "bad.vocab:2: must be a piece"}};
     c = tiny_config("data.ckpt");
-    snprintf(c.vocab, sizeof c.vocab, "%s", in_dir("bad.vocab"));
+    snprintf(c.vocab, sizeof c.vocab, "%s", path_in(dir, "bad.vocab"));
     for (size_t i = 0; i < 2; i++) {
-        write_file(in_dir("bad.vocab"), vocabs[i][0], strlen(vocabs[i][0]));
+        write_file(path_in(dir, "bad.vocab"), vocabs[i][0], strlen(vocabs[i][0]));
         assert_error(create(&c, &err), DPI_STATUS_FORMAT, &err, vocabs[i][1]);
     }
 }
