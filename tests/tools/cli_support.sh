@@ -114,5 +114,15 @@ csv_rows() {
         ! head -n 1 "$1" | grep -q '"' &&
         { [ "$(wc -l <"$1")" -eq 1 ] || tail -n 1 "$1" | grep -aqE "$end"; }
 }
+# flip_bit FILE AT: changes one bit of byte AT; AT below 0 counts from the end. A constant in its
+# place could be the value that was there.
+flip_bit() {
+    python3 - "$1" "$2" <<'P' || bad "cannot change $1"
+import sys
+data = bytearray(open(sys.argv[1], "rb").read())
+data[int(sys.argv[2])] ^= 1
+open(sys.argv[1], "wb").write(data)
+P
+}
 # tokens_of JOB: how many tokens the file of a job holds.
 tokens_of() { od -An -v -tx8 -w32 -j4096 "$1/tokens" 2>/dev/null | grep -vcE '^( 0{16}){4}$'; }

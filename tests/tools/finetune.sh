@@ -269,10 +269,7 @@ run verify rw.json --model whole.gguf; expect_rc 0; expect_out "ok     adapter.t
 cp whole.gguf forged.gguf; put forged.gguf dpinfer.finetune.sigma 2 9
 run verify forged.gguf; expect_rc 1; expect_out "WRONG  epsilon"
 refuse 5 "the claim of forged.gguf does not hold" generate forged.gguf -n 4
-python3 - <<'P'
-data = open("whole.gguf", "rb").read()
-open("wbits.gguf", "wb").write(data[:-8] + b"\x01" + data[-7:])
-P
+cp whole.gguf wbits.gguf; flip_bit wbits.gguf -8
 run verify wbits.gguf; expect_rc 1; expect_out "WRONG  tensors_sha256"
 run quantize m.gguf w8.gguf Q8_0 --lora p.gguf; expect_rc 0
 run verify w8.gguf; expect_rc 0
@@ -338,10 +335,7 @@ run quantize m.gguf mq.gguf Q8_0; expect_rc 0
 refuse 2 "full: found weights of type Q8_0" ${full/m.gguf/mq.gguf} --sigma 1 -o x.gguf
 refuse 2 "--rank: not allowed with --full" $full --sigma 1 -o x.gguf --rank 2
 refuse 1 "another configuration" $full --sigma 2 --seed 7 -o f4.gguf -q --checkpoint state
-python3 - <<'P'
-data = open("f.gguf", "rb").read()
-open("fbits.gguf", "wb").write(data[:-8] + b"\x01" + data[-7:])
-P
+cp f.gguf fbits.gguf; flip_bit fbits.gguf -8
 refuse 5 "the claim of fbits.gguf does not hold" generate fbits.gguf -n 4
 run verify fbits.gguf; expect_rc 1; expect_out "WRONG  tensors_sha256"
 
@@ -559,8 +553,8 @@ data = open("a.gguf", "rb").read()
 i = data.index(b"dpinfer.finetune.epsilon") + len(b"dpinfer.finetune.epsilon") + 4 + 8
 i += 2  # of "0.1178...": the first digit after the point
 open("lower.gguf", "wb").write(data[:i] + b"0" + data[i + 1:])
-open("bits.gguf", "wb").write(data[:-8] + b"\x01" + data[-7:])
 P
+cp a.gguf bits.gguf; flip_bit bits.gguf -8
 refuse 5 "the claim of bits.gguf does not hold" generate m.gguf --lora bits.gguf -n 4
 refuse 5 "the claim of lower.gguf does not hold" generate m.gguf --lora lower.gguf -n 4
 run verify lower.gguf; expect_rc 1; expect_out "WRONG  epsilon"

@@ -64,7 +64,7 @@ cp whole/job.json cut/job.json
 head -c "$size" whole/tokens >cut/tokens; head -c $((size - 32)) whole/tokens >cut/tokens
 refuse 1 "its end is missing" resume cut
 cp whole/tokens cut/tokens
-printf 'x' | dd of=cut/tokens bs=1 seek=4120 conv=notrunc status=none
+flip_bit cut/tokens 4120
 refuse 1 "a record has changed" resume cut
 cp whole/tokens cut/tokens
 run resume cut -t 2; expect_rc 0; expect_same out unbroken
