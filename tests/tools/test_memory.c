@@ -1,5 +1,5 @@
 /* The memory that `dpinfer plan` predicts is what `dpinfer run` takes, within 5 % and a fixed 2 MiB
- * for what the C library, OpenMP and the page tables hold. From outside, on a model of 100 MB. */
+ * for what the C library, OpenMP and the page tables hold. From outside, on a model of 65 MB. */
 #include <fcntl.h>
 #include <math.h>
 #include <sys/resource.h>
@@ -8,7 +8,7 @@
 
 #include "tests/support/support.h"
 
-enum { N_RECORDS = 32, RECORD_BYTES = 600 };
+enum { N_RECORDS = 32, N_UNITS = 4, RECORD_BYTES = 600 };
 static char folder[] = "memory-XXXXXX";
 
 /* Runs dpinfer with output to `out`; the most memory it held, in bytes. */
@@ -29,11 +29,11 @@ static double peak_of(const char *const *argv, const char *out) {
     return (double)usage.ru_maxrss * 1024;
 }
 
-static void write_records(void) {
-    FILE *f = fopen("records.jsonl", "w");
+static void write_records(const char *path, int n) {
+    FILE *f = fopen(path, "w");
     assert_non_null(f);
     uint64_t seed = 1;
-    for (int i = 0; i < N_RECORDS; i++) {
+    for (int i = 0; i < n; i++) {
         fputs("{\"text\": \"", f);
         for (int k = 0; k < RECORD_BYTES; k++) /* more than --max-ref-tokens: all are cut to it */
             fputc('a' + random_below(&seed, 26), f);
@@ -46,14 +46,15 @@ static int setup(void **state) {
     (void)state;
     assert_non_null(mkdtemp(folder));
     assert_int_equal(chdir(folder), 0);
-    write_records();
-    const char *make[] = {"dpinfer", "make-model",   "--type", "Q8_0", "--layers", "8",    "--embd",
+    write_records("records.jsonl", N_RECORDS);
+    write_records("units.jsonl", N_UNITS);
+    const char *make[] = {"dpinfer", "make-model",   "--type", "Q8_0", "--layers", "4",    "--embd",
                     "1024",    "--ff",         "2816",   "--heads", "16",    "--kv-heads", "4",
                     "--vocab-size", "8000",    "-o",     "m.gguf", "-q",     NULL};
     peak_of(make, "out");
-    const char *small[] = {"dpinfer", "make-model",   "--type", "F32", "--layers", "4",    "--embd",
+    const char *small[] = {"dpinfer", "make-model",   "--type", "F32", "--layers", "2",    "--embd",
                      "512",     "--ff",         "1408",   "--heads", "8",    "--kv-heads", "4",
-                     "--vocab-size", "4000",    "-o",     "f.gguf", "-q",     NULL};
+                     "--vocab-size", "2000",    "-o",     "f.gguf", "-q",     NULL};
     peak_of(small, "out");
     const char *tiny[] = {"dpinfer", "make-model", "--type", "Q8_0", "--layers", "2", "--embd",
                           "64", "--ff", "96", "--heads", "4", "--kv-heads", "2", "--vocab-size",
@@ -64,7 +65,7 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
     (void)state;
-    unlink("records.jsonl"), unlink("m.gguf"), unlink("f.gguf");
+    unlink("records.jsonl"), unlink("units.jsonl"), unlink("m.gguf"), unlink("f.gguf");
     unlink("a.gguf"), unlink("merged.gguf"), unlink("s.gguf"), unlink("out");
     return chdir("..") || rmdir(folder);
 }
@@ -101,8 +102,8 @@ enum { ADAPTER, MERGED, FULL };
 static void check_tuning(const char *model, int how, const char *threads, const char *noise,
                          const char *amount) {
 #define OPTIONS                                                                                    \
-    "finetune", model, "records.jsonl", "--units", "32", "--expected", "32", noise, amount,        \
-        "--delta", "1e-3", "--steps", "1", "--positions", "64", "-t", threads
+    "finetune", model, "units.jsonl", "--units", "4", "--expected", "4", noise, amount,            \
+        "--delta", "1e-3", "--steps", "1", "--positions", "32", "-t", threads
     const char *more = how == FULL ? "--full" : how == MERGED ? "--merge" : NULL;
     const char *plan[] = {"dpinfer", OPTIONS, "--plan", "--json", more,
                           how == MERGED ? "merged.gguf" : NULL, NULL};
