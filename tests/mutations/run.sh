@@ -9,7 +9,7 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=/dev/null
-. "$1" # SOURCE WORK CC CFLAGS FULL_FLAGS OBJECTS PROGRAM SERVER LIBS
+. "$1" # SOURCE WORK CC CFLAGS FULL_FLAGS OBJECTS PROGRAM SERVER CURL LIBS
 name=${2:-}
 
 if [ -z "$name" ]; then
@@ -24,23 +24,23 @@ if [ -z "$name" ]; then
 fi
 
 work=$WORK/$name
+skip() {
+    mkdir -p "$work" && echo "skipped: $1" >"$work/result"
+    exit 77
+}
 case $name in
-serve-*)
-    if [ -z "$SERVER" ]; then
-        mkdir -p "$work" && echo "skipped: built without the server" >"$work/result"
-        exit 77
-    fi
+serve-*) [ -n "$SERVER" ] || skip "built without the server" ;;
+infer-*)
+    [ "$CURL" = 1 ] || skip "built without libcurl"
+    command -v python3 >/dev/null || skip "no python3"
+    command -v openssl >/dev/null || skip "no openssl"
     ;;
-avx512-*)
-    if ! grep -qw avx512_vnni /proc/cpuinfo; then
-        mkdir -p "$work" && echo "skipped: this processor has no AVX-512" >"$work/result"
-        exit 77
-    fi
-    ;;
+avx512-*) grep -qw avx512_vnni /proc/cpuinfo || skip "this processor has no AVX-512" ;;
 esac
 rm -rf "$work"
 mkdir -p "$work" || exit 1
-for folder in include base kernels gguf tokenizer engine grammar dp pipeline train serve tools; do
+folders="include base kernels gguf tokenizer engine grammar dp pipeline train serve tools"
+for folder in $folders; do
     cp -r "$SOURCE/$folder" "$work" || exit 1
 done
 cd "$work" || exit 1
@@ -129,3 +129,5 @@ if [ "$name" = none ]; then
 fi
 [ $rc -eq 1 ] && grep -q '^AUDIT FAILED' out || die "NOT CAUGHT (exit code $rc)"
 head -n 1 out >result
+# shellcheck disable=SC2086
+rm -rf $folders # the copies of all mutants would fill a disk

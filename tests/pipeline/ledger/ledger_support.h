@@ -17,6 +17,8 @@ void bench_make(bench *b);
 void bench_remove(bench *b);
 
 dpi_ledger *open_ledger(const char *path, int32_t create);
+/* In a child process, where nothing of cmocka is called. */
+dpi_status open_in_child(const char *path, dpi_ledger **ledger);
 /* Adds "letters" with epsilon 5 at delta 1e-5. */
 void add_letters(dpi_ledger *ledger, int32_t scope);
 dpi_dataset_info info_of(dpi_ledger *ledger, const char *dataset);

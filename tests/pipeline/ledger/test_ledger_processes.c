@@ -17,7 +17,7 @@
 static dpi_status reserve(const char *path, double rho, dpi_ledger **ledger) {
     dpi_charge_request r;
     dpi_cost cost;
-    if (!*ledger && dpi_ledger_open(path, NULL, ledger, NULL) != DPI_STATUS_OK)
+    if (!*ledger && open_in_child(path, ledger) != DPI_STATUS_OK)
         return DPI_STATUS_IO;
     dpi_cost_init(&cost);
     if (dpi_cost_add(&cost, DPI_COST_ZCDP, 1, rho, 0, NULL) != DPI_STATUS_OK)
@@ -120,11 +120,19 @@ static void test_kill(void **state) {
             charge_on(b.path, rho_of(amount), told[1]);
         assert_true(pid > 0);
         close(told[1]);
+        /* Half of them die after their first charge, however slow the disk is; of the others some
+         * die before it. */
+        int64_t n_told = 0;
+        if (i % 2 == 0) {
+            char byte;
+            assert_int_equal(read(told[0], &byte, 1), 1);
+            n_told = 1;
+        }
         const struct timespec moment = {.tv_nsec = random_below(&seed, 40000000)};
         nanosleep(&moment, NULL);
         kill(pid, SIGKILL);
         assert_int_equal(waitpid(pid, NULL, 0), pid);
-        const int64_t n_told = count_told(told[0]);
+        n_told += count_told(told[0]);
         close(told[0]);
         ledger = open_ledger(b.path, 0);
         const int64_t charged = sum_charges(ledger, "letters", &n);
@@ -135,7 +143,7 @@ static void test_kill(void **state) {
         dpi_ledger_close(ledger);
         n_before = n;
     }
-    assert_true(n_before > n_kills / 4);
+    assert_true(n_before >= n_kills / 2);
     bench_remove(&b);
 }
 
@@ -162,7 +170,7 @@ static void test_read_after_kill(void **state) {
     int64_t n;
     dpi_error err;
     const dpi_ledger_options options = {
-        .struct_size = sizeof options, .read_only = 1, .busy_ms = 10000};
+        .struct_size = sizeof options, .read_only = 1, .busy_ms = 300000};
     bench_make(&b);
     dpi_ledger *ledger = open_ledger(b.path, 1);
     add_letters(ledger, DPI_SCOPE_DATASET);
@@ -251,16 +259,23 @@ static void test_not_writable(void **state) {
         dpi_ledger *other = NULL;
         if (setresuid(65534, 65534, 65534) != 0)
             _exit(99);
+        if (access(b.path, R_OK) != 0)
+            _exit(99);
         const dpi_status status = dpi_ledger_open(b.path, NULL, &other, &err);
         if (write(told[1], &err, sizeof err) != sizeof err)
             _exit(98);
         _exit((int)status);
     }
     close(told[1]);
-    assert_int_equal(read(told[0], &err, sizeof err), sizeof err);
+    const ssize_t n_read = read(told[0], &err, sizeof err);
     close(told[0]);
     assert_int_equal(waitpid(pid, &code, 0), pid);
     assert_true(WIFEXITED(code));
+    if (WEXITSTATUS(code) == 99) { /* root that may not become another, or a folder of root's own */
+        bench_remove(&b);
+        skip();
+    }
+    assert_int_equal(n_read, sizeof err);
     assert_error((dpi_status)WEXITSTATUS(code), DPI_STATUS_IO, &err, "read-only");
     bench_remove(&b);
 }

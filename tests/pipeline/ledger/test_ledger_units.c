@@ -252,7 +252,7 @@ static void test_form_1_processes(void **state) {
         if (processes[i] == 0) {
             dpi_ledger *ledger;
             uint8_t pays[2] = {0};
-            bool ok = dpi_ledger_open(b.path, NULL, &ledger, NULL) == DPI_STATUS_OK;
+            bool ok = open_in_child(b.path, &ledger) == DPI_STATUS_OK;
             ok = ok && reserve_units(ledger, old_ids, 2, 1000, pays, NULL) == DPI_STATUS_OK;
             _exit(ok && pays[0] && pays[1] ? 0 : 1);
         }
