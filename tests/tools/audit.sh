@@ -15,6 +15,8 @@ if [ -n "${2:-}" ]; then # minutes with sanitizers; test_audit runs them all
     finish
 fi
 # Draws come from the system: one run in 200 fails a line by bad luck, three do not.
+mkdir tmp
+export TMPDIR=$dir/tmp
 for _ in 1 2 3; do
     run audit m.gguf -t 2 -o report.json --effort .25 --overwrite
     [ "$rc" -ne 0 ] || break
@@ -24,8 +26,7 @@ expect_out "the model's logits in texts"
 expect_out "one run, a canary in each batch"
 expect_out "the path, records by position"
 expect_out "the path of this model"
-check "files of the audit are left" test -z "$(find "${TMPDIR:-/tmp}" -maxdepth 1 \
-    -name "dpinfer-audit-*" -user "$(id -un)" -empty -newer m.gguf)"
+check "files of the audit are left" test -z "$(ls tmp)"
 n=$(grep -c ' pass$' out)
 expect_out "$n of $n passed"
 check "report.json has every line" test "$(grep -c '"passed": true' report.json)" -eq $((n + 1))

@@ -144,7 +144,7 @@ done
 run ledger init stopped --dataset all --epsilon 10 --delta 1e-3; expect_rc 0
 last="a run that is stopped"
 mkfifo pipe
-exec 7<>pipe
+exec 7<>pipe 8<pipe
 "$dpinfer" augpe m.gguf people.csv --num 40 --rounds 500 -n 200 -t 1 --epsilon 4 --delta 1e-3 \
     --ledger stopped -o stopped.jsonl 2>&7 >out &
 pid=$!
@@ -152,8 +152,9 @@ read -r -u 7 line # the first round is over
 kill -TERM $pid
 wait $pid
 rc=$?
-while read -r -u 7 -t .2 line; do echo "$line"; done >err # what it said until its end
 exec 7>&-
+cat <&8 >err # what it said until its end
+exec 8<&-
 expect_rc 143
 expect_err "the cost is that of all"
 check "texts of a run that was stopped" [ ! -e stopped.jsonl ]

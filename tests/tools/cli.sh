@@ -408,7 +408,7 @@ refuse 1 "cannot write nowhere/x" run "$model" "$refs" --rho 1 -n 4 -o nowhere/x
 refuse 1 "cannot write nowhere/x" run "$model" "$refs" --rho 1 -n 4 --report nowhere/x
 run run "$model" "$refs" --rho 1 -n 4 -o /dev/full; expect_rc 1; expect_err "No space left"
 expect_err "0.9999"
-"$dpinfer" run "$model" "$refs" --rho 1 2>err | head -c 3 >out; rc=${PIPESTATUS[0]}
+"$dpinfer" run "$model" "$refs" --rho 1 -B 1 2>err | head -c 3 >out; rc=${PIPESTATUS[0]}
 last="run | head"
 expect_rc 1; expect_err "Broken pipe"; expect_err "Privacy statement"
 "$dpinfer" run "$model" "$refs" --rho 1 -n 4 >&- 2>err; rc=$?; last="run >&-"

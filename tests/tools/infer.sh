@@ -262,8 +262,8 @@ exec 8>&-
 wait "$server"
 
 # Nobody there.
-run infer m.gguf docs.jsonl --vectors vectors.txt --remote "$url" --remote-model far -n 4 -c 480 \
-    --retries 1 --retry-wait .01
+run infer m.gguf docs.jsonl --vectors vectors.txt --remote http://127.0.0.1:1 --remote-model far \
+    -n 4 -c 480 --retries 1 --retry-wait .01
 expect_rc 1
 expect_err "no answer from the server, tried 2 times"
 

@@ -33,6 +33,11 @@ goes_on() { if [ -e job/job.json ]; then next=(resume job); else next=("${words[
 # seconds MOST: a random part of it.
 seconds() { awk -v r="$RANDOM" -v s="$1" 'BEGIN { printf "%.3f", s * r / 32768 }'; }
 
+# enough: as many as wanted, or the time is over
+enough() {
+    check "fewer kills than $most" test "$kills" -ge "$most" -o "$SECONDS" -ge "$until"
+}
+
 # ---- Shards and ranks ---------------------------------------------------------------------------
 cat >own.sh <<'EOF'
 #!/bin/sh
@@ -50,11 +55,19 @@ look() {
     check "what was seen is lost" cmp -s -n "$((n < m ? n : m))" seen "$now"
     [ "$n" -ge "$m" ] || cp "$now" seen
 }
+# allow JOB: the process that was killed had drawn nothing, where JOB still has `drawn` tokens: the
+# next one gets more time than `within` seconds, which are `least` at first. On a busy machine a
+# start may take longer.
+allow() {
+    local n
+    n=$(tokens_of "$1")
+    [ "${n:-0}" -gt "$drawn" ] && within=$least ||
+        within=$(awk -v s="$within" 'BEGIN { print 1.5 * s }')
+    drawn=${n:-0}
+}
 # until_over FILE JOB COMMAND: again and again, killed at random moments, until it comes to its end.
-# A process that is killed before it has drawn a token gives the next one more time: on a busy
-# machine a start may take longer than all moments that are tried.
 until_over() {
-    local file=$1 job=$2 left most=.4 n=0 m
+    local file=$1 job=$2 left within=$least drawn=0
     shift 2
     : >seen
     while :; do
@@ -66,10 +79,10 @@ until_over() {
             until { [ -s pid.0 ] && [ -s pid.1 ]; } || ! kill -0 "$pid" 2>/dev/null; do
                 sleep .01
             done
-            sleep "$(seconds "$most")"
+            sleep "$(seconds "$within")"
             kill -KILL "$(cat "pid.$((RANDOM % 2))")" 2>/dev/null
         else
-            sleep "$(seconds "$most")"
+            sleep "$(seconds "$within")"
             kill -KILL "$pid" 2>/dev/null
         fi
         wait "$pid" 2>/dev/null
@@ -85,9 +98,7 @@ until_over() {
         *) bad "$last: it ended by itself"; break ;;
         esac
         kills=$((kills + 1))
-        m=$(tokens_of "$job")
-        [ "${m:-0}" -gt "$n" ] && most=.4 || most=$(awk -v s="$most" 'BEGIN { print 1.5 * s }')
-        n=${m:-0}
+        allow "$job"
     done
 }
 # in_parts ARGS: a job of two shards, or of two ranks; with bits that are known, or charged
@@ -132,20 +143,21 @@ if [ "$what" != run ]; then
     kinds=("--rho 1 -B 3" "--rho 1 -B 3 --accountant filter" "--rho 1 -B 2 --unit-field who"
         "--epsilon 5 -B 3 --num 3 --adjacency add-remove" "--epsilon 5 -B 3 --num 3 --subsample .5")
     [ "$what" = shards ] || kinds=("${kinds[0]}" "${kinds[1]} --spread" "${kinds[@]:2}")
-    kills=0 round=0
+    kills=0 round=0 least=.4
     while [ "$kills" -lt "$most" ] && [ "$SECONDS" -lt "$until" ]; do
         read -ra kind <<<"${kinds[round % ${#kinds[@]}]}"
         round=$((round + 1))
         in_parts "${kind[@]}"
     done
     echo "$kills kills, $round jobs"
+    enough
     finish
 fi
 
 kinds=("--rho 1 -B 3" "--rho 1 -B 3 --parallel 3" "--rho 1 -B 2 --unit-field who"
     "--rho 1 -B 3 --accountant filter" "--epsilon 5 -B 3 --num 3 --adjacency add-remove"
     "--epsilon 5 -B 3 --num 3 --subsample .5" "--rho 1 -B 3 --journal-every 7")
-kills=0 round=0
+kills=0 round=0 least=.15
 while [ "$kills" -lt "$most" ] && [ "$SECONDS" -lt "$until" ]; do
     # shellcheck disable=SC2206 # arguments are words
     kind=(${kinds[round % ${#kinds[@]}]}) seeded=$((round / ${#kinds[@]} % 2 == 0))
@@ -164,9 +176,10 @@ while [ "$kills" -lt "$most" ] && [ "$SECONDS" -lt "$until" ]; do
     words+=(--job job)
     next=("${words[@]}")
     : >seen
+    within=$least drawn=0
     last="${words[*]}"
     while :; do
-        kill_after "$(seconds 0.3)" "${next[@]}"
+        kill_after "$(seconds "$within")" "${next[@]}"
         # What was seen before comes again, byte for byte, as far as this one came.
         n=$(wc -c <seen) m=$(wc -c <out)
         check "what was seen is lost" cmp -s -n "$((n < m ? n : m))" seen out
@@ -175,6 +188,7 @@ while [ "$kills" -lt "$most" ] && [ "$SECONDS" -lt "$until" ]; do
         [ "$rc" -ne 0 ] || break
         kills=$((kills + 1))
         if [ "$rc" -ne 137 ]; then bad "$last: it ended by itself"; break; fi
+        allow job
         goes_on
     done
     if [ "$seeded" -eq 1 ]; then
@@ -187,4 +201,5 @@ while [ "$kills" -lt "$most" ] && [ "$SECONDS" -lt "$until" ]; do
     fi
 done
 echo "$kills kills, $round jobs"
+enough
 finish

@@ -148,7 +148,7 @@ try u1 audit audit m.gguf -t 2 --effort .1
 
 # With little memory it is the command that says so: these have enough to begin.
 last="the least address space for a text"
-limited v68000 "$dpinfer" ${arguments[many]} >out 2>err </dev/null
+limited v68000 "$dpinfer" ${arguments[many]} -t 2 >out 2>err </dev/null
 rc=$?
 expect_rc 0
 # FFTW ends the process where it gets no memory: it is asked for less than there is.
