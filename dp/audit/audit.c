@@ -46,7 +46,7 @@ void dpi_audit_end(dpi_audit *a, const char *quantity, double measured, double m
 
 void dpi_audit_end_chi_square(dpi_audit *a, double x, int32_t n) {
     const double alarm = a->options.false_alarm;
-    dpi_audit_end(a, "p of chi-square", dpi_chi_square_tail(x, n), alarm, n < 8 ? 1 : 1 - alarm);
+    dpi_audit_end(a, "p of chi-square", dpi_chi_square_tail(x, n), alarm, n < 3 ? 1 : 1 - alarm);
 }
 
 int32_t dpi_audit_count(const dpi_audit *a, int32_t n) {

@@ -45,7 +45,7 @@ bool dpi_audit_hold(dpi_audit *audit, bool holds, const char *failure);
 void dpi_audit_end(dpi_audit *audit, const char *quantity, double measured, double min, double max);
 /* Reports a line whose measure is chi-square with n degrees of freedom, as its p value: two-sided,
  * as counts that fit too well are no random draws either. But few counts are now and then exactly
- * what is expected (two free ones of 480 draws: 2e-3): with n below 8 only a large x fails. */
+ * what is expected (two free ones of 480 draws: 2e-3): with n below 3 only a large x fails. */
 void dpi_audit_end_chi_square(dpi_audit *audit, double x, int32_t n);
 /* Checks the options of a run of audits and runs them one after the other, until one returns an
  * error. */

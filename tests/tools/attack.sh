@@ -68,7 +68,7 @@ for e in (2, 6, 14):
         assert rows['custext+', e]['nearest_10'] < rows[m, e]['nearest_10'], (m, e)
 for m in ('rantext', 'santext+', 'custext+'):
     r = [rows[m, e] for e in (2, 6, 14)]
-    assert r[0]['alike'] < r[1]['alike'] + .02 and r[1]['alike'] < r[2]['alike'], m
+    assert r[0]['alike'] < r[1]['alike'] < r[2]['alike'], m
     assert r[0]['distance'] > r[1]['distance'] > r[2]['distance'], m
     # At 2 and 6 santext+ leaks .017 and .019 of the words: another run changes each by .001.
     assert r[0]['leaked_3'] < r[1]['leaked_3'] + .005, m
@@ -80,8 +80,8 @@ for e in (2, 6, 14):
     assert rows['rantext', e]['list_10'] < rows['rantext', e]['list_90']
 # Intervals take words as independent, and words of a document repeat: runs differ by .006 (1 sd).
 for r in rows.values():
-    assert r['bayes_mean'] <= r['nearest_high'] + .01 and r['nearest_10'] <= r['nearest']
-    assert r['bayes_low'] - .03 <= r['bayes_mean'] <= r['bayes_high'] + .03, r"
+    assert r['bayes_mean'] <= r['nearest_high'] and r['nearest_10'] <= r['nearest']
+    assert r['bayes_low'] - .02 <= r['bayes_mean'] <= r['bayes_high'] + .02, r"
 
 # ---- Synonyms ------------------------------------------------------------------------------------
 refuse 2 "--synonyms: cannot read none" attack --vectors vectors.txt docs.jsonl --synonyms none

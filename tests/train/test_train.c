@@ -16,7 +16,6 @@ enum { STEPS = 8, MAX_STEPS = 400, N_EXAMPLES = 60 };
 
 static char dir[256];
 
-/* Path of a file of this test (static buffers, overwritten by the fourth next call). */
 /* ---- Files ----------------------------------------------------------------------------------- */
 
 /* <unk> <s> </s> <|im_start|> <|im_end|>, the bytes from 5 on, U+2581 (261), the letters a..z. */

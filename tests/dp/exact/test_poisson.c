@@ -25,24 +25,25 @@ static void test_definition(void **state) {
     }
 }
 
-/* Counts are binomial and neighbours independent: 7 deviations. */
+/* Counts are binomial and neighbours independent: 5 deviations. */
 static void test_law(void **state) {
     (void)state;
     static const double qs[] = {.5, .04, .9};
+    uint64_t seed = 3;
     for (int k = 0; k < 3; k++) {
         const double q = qs[k], root = sqrt(UNITS);
         double n = 0, pairs = 0, same = 0;
         const int64_t share = (int64_t)(q * (double)DPI_POISSON_ONE);
-        assert_ok(dpi_poisson_draw(share, UNITS, NULL, NULL, joins, NULL), NULL);
-        assert_ok(dpi_poisson_draw(share, UNITS, NULL, NULL, again, NULL), NULL);
+        assert_ok(dpi_poisson_draw(share, UNITS, dpi_random_insecure, &seed, joins, NULL), NULL);
+        assert_ok(dpi_poisson_draw(share, UNITS, dpi_random_insecure, &seed, again, NULL), NULL);
         for (int i = 0; i < UNITS; i++) {
             n += joins[i];
             pairs += i > 0 && joins[i] && joins[i - 1];
             same += joins[i] && again[i];
         }
-        assert_true(fabs(n - q * UNITS) < 7 * root * sqrt(q * (1 - q)));
+        assert_true(fabs(n - q * UNITS) < 5 * root * sqrt(q * (1 - q)));
         assert_true(fabs(pairs - q * q * UNITS) < 10 * root * q);
-        assert_true(fabs(same - q * q * UNITS) < 7 * root * q);
+        assert_true(fabs(same - q * q * UNITS) < 5 * root * q);
     }
 }
 

@@ -257,9 +257,7 @@ static void test_not_writable(void **state) {
     const pid_t pid = fork();
     if (pid == 0) {
         dpi_ledger *other = NULL;
-        if (setresuid(65534, 65534, 65534) != 0)
-            _exit(99);
-        if (access(b.path, R_OK) != 0)
+        if (setresuid(65534, 65534, 65534) != 0 || access(b.path, R_OK) != 0)
             _exit(99);
         const dpi_status status = dpi_ledger_open(b.path, NULL, &other, &err);
         if (write(told[1], &err, sizeof err) != sizeof err)
