@@ -11,7 +11,7 @@ void dpi_audit_options_init(dpi_audit_options *options) {
     dpi_session_options_init(&options->session);
     options->seed = 1;
     options->effort = 1;
-    options->false_alarm = 1e-4;
+    options->false_alarm = 1e-9;
 }
 
 void dpi_audit_result_init(dpi_audit_result *result) {
@@ -22,7 +22,8 @@ dpi_status dpi_audit_run(const dpi_audit_options *options, dpi_audit_fn on_resul
                          int32_t *n_failed, dpi_error *err) {
     static dpi_status (*const audits[])(dpi_audit *) = {
         dpi_audit_invisibleink, dpi_audit_filter,      dpi_audit_pace,
-        dpi_audit_mask,         dpi_audit_merge,       dpi_audit_accounting,
+        dpi_audit_mask,         dpi_audit_products,
+        dpi_audit_merge,        dpi_audit_accounting,
         dpi_audit_amin,         dpi_audit_tang,        dpi_audit_votes,
         dpi_audit_model,        dpi_audit_random_bits, dpi_audit_draws,
         dpi_audit_noise,        dpi_audit_assignment,  dpi_audit_game,

@@ -40,6 +40,8 @@ static void print_result(const dpi_audit_result *r) {
     snprintf(measured, sizeof measured, "%.9g", r->measured);
     printf("%-5s  %-46s  %-28s  %12s  %-17s  %7.2f  %s\n", r->audit, r->subject, r->quantity,
            measured, bounds, r->seconds, r->passed ? "pass" : "FAIL");
+    if (r->n_looks > 1)
+        printf("       the first look was suspicious: looked again, with four times the draws\n");
     if (!r->passed)
         printf("       %s\n", r->failure);
     fflush(stdout);
@@ -49,10 +51,11 @@ static void add_result(void *user, const dpi_audit_result *r) {
     audit *x = user;
     x->seconds += r->seconds;
     json_t *row =
-        json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:b, s:s?, s:f}", "audit", r->audit,
+        json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:i, s:b, s:s?, s:f}", "audit", r->audit,
                   "subject", r->subject, "quantity", r->quantity, "measured", bound(r->measured),
                   "min", bound(r->min), "max", bound(r->max), "cases", (json_int_t)r->n_cases,
-                  "passed", r->passed, "failure", r->failure, "seconds", r->seconds);
+                  "looks", (int)r->n_looks, "passed", r->passed, "failure", r->failure, "seconds",
+                  r->seconds);
     if (json_array_append_new(x->results, row) != 0)
         x->failed = true;
     if (!x->json)
@@ -181,7 +184,7 @@ const command command_audit = {
         "random draws. C and D: an attacker who reads texts. F: whole releases, from made-up files "
         "to\n"
         "texts, and their neighbours. No record of yours is read. The exit code is 1 if an audit\n"
-        "fails. Draws come from the operating system: each statistical line of B, C, D and F "
-        "fails\n"
-        "by bad luck once in 5000 runs. dp/PRIVACY.md says what audits cannot show.\n",
+        "fails. Draws come from the operating system: a statistical line of B, C, D and F that is\n"
+        "suspicious is looked at again, with four times the draws. It fails by bad luck once in a\n"
+        "billion runs. dp/PRIVACY.md says what audits cannot show.\n",
 };

@@ -21,6 +21,7 @@ dpi_status dpi_audit_begin(dpi_audit *a, const char *letter, const char *subject
     a->result =
         (dpi_audit_result){.struct_size = sizeof a->result, .audit = letter, .subject = subject};
     a->started = now();
+    a->chance = 1;
     return DPI_STATUS_OK;
 }
 
@@ -30,23 +31,57 @@ bool dpi_audit_hold(dpi_audit *a, bool holds, const char *failure) {
     return holds;
 }
 
+double dpi_audit_certain(const dpi_audit *a) { return a->options.false_alarm / 2; }
+
+double dpi_audit_suspicious(const dpi_audit *a) { return sqrt(dpi_audit_certain(a)); }
+
+void dpi_audit_chance(dpi_audit *a, double p) {
+    a->chance = p < a->chance || isnan(p) ? p : a->chance;
+}
+
+static dpi_audit_verdict verdict_of(const dpi_audit *a) {
+    if (a->result.failure || !(a->chance >= dpi_audit_certain(a))) /* NaN too */
+        return DPI_AUDIT_FAILED;
+    return a->chance >= dpi_audit_suspicious(a) ? DPI_AUDIT_PASSED : DPI_AUDIT_SUSPICIOUS;
+}
+
 void dpi_audit_end(dpi_audit *a, const char *quantity, double measured, double min, double max) {
     dpi_audit_result *r = &a->result;
     r->quantity = quantity;
     r->measured = measured;
     r->min = min;
     r->max = max;
-    dpi_audit_hold(a, measured >= min && measured <= max, "outside the bounds"); /* NaN too */
+    if (a->chance == 1)
+        dpi_audit_hold(a, measured >= min && measured <= max, "outside the bounds"); /* NaN too */
+    a->verdict = verdict_of(a);
+    if (a->verdict != DPI_AUDIT_PASSED)
+        dpi_audit_hold(a, false, "outside the bounds");
     r->passed = r->failure == NULL;
+    r->n_looks = a->n_looks + 1;
     r->seconds = now() - a->started;
-    a->n_failed += !r->passed;
     if (a->on_result)
         a->on_result(a->user, r);
 }
 
+void dpi_audit_end_chance(dpi_audit *a, const char *quantity, double p) {
+    dpi_audit_chance(a, p);
+    dpi_audit_end(a, quantity, p, dpi_audit_suspicious(a), 1);
+}
+
 void dpi_audit_end_chi_square(dpi_audit *a, double x, int32_t n) {
-    const double alarm = a->options.false_alarm;
-    dpi_audit_end(a, "p of chi-square", dpi_chi_square_tail(x, n), alarm, n < 3 ? 1 : 1 - alarm);
+    const double p = dpi_chi_square_tail(x, n), least = dpi_audit_suspicious(a) / (n < 3 ? 1 : 2);
+    dpi_audit_chance(a, n < 3 ? p : 2 * fmin(p, 1 - p));
+    if (isnan(p))
+        dpi_audit_chance(a, p);
+    dpi_audit_end(a, "p of chi-square", p, least, n < 3 ? 1 : 1 - least);
+}
+
+void dpi_audit_end_bound(dpi_audit *a, const char *quantity, double suspicious, double certain,
+                         double max) {
+    dpi_audit_chance(a, !(certain <= max)      ? 0
+                        : !(suspicious <= max) ? dpi_audit_certain(a)
+                                               : .5);
+    dpi_audit_end(a, quantity, suspicious, -INFINITY, max);
 }
 
 int32_t dpi_audit_count(const dpi_audit *a, int32_t n) {
@@ -71,18 +106,66 @@ static dpi_status check_options(const dpi_audit_options *o, dpi_audit_fn on_resu
     return DPI_STATUS_OK;
 }
 
+/* The lines of an audit, in one or two looks. */
+enum { MOST_LINES = 64 };
+typedef struct lines {
+    dpi_audit *audit;
+    dpi_audit_fn on_result;
+    void *user;
+    dpi_audit_verdict first[MOST_LINES]; /* of the first look */
+    int32_t n, n_suspicious;             /* lines of this look; suspicious ones of the first */
+} lines;
+
+/* A suspicion is for the second look to say; there, of other lines, only what is no chance. */
+static void on_line(void *user, const dpi_audit_result *result) {
+    lines *l = user;
+    const dpi_audit_verdict verdict = l->audit->verdict;
+    const int32_t at = l->n++;
+    if (at >= MOST_LINES)
+        return; /* `look` sees it */
+    bool counts = verdict != DPI_AUDIT_SUSPICIOUS;
+    if (l->audit->n_looks == 0) {
+        l->first[at] = verdict;
+        l->n_suspicious += !counts;
+    } else {
+        counts = l->first[at] == DPI_AUDIT_SUSPICIOUS ||
+                 (l->first[at] == DPI_AUDIT_PASSED && verdict == DPI_AUDIT_FAILED);
+    }
+    if (!counts)
+        return;
+    l->audit->n_failed += !result->passed;
+    l->on_result(l->user, result);
+}
+
+/* Looks at one audit, twice if the first look is suspicious. */
+static dpi_status look(dpi_audit *a, dpi_status (*audit)(dpi_audit *), dpi_audit_fn on_result,
+                       void *user) {
+    lines l = {.audit = a, .on_result = on_result, .user = user};
+    const double effort = a->options.effort;
+    a->on_result = on_line;
+    a->user = &l;
+    a->n_looks = 0;
+    dpi_status status = audit(a);
+    if (status == DPI_STATUS_OK && l.n_suspicious > 0) {
+        l.n = 0;
+        a->n_looks = 1;
+        a->options.effort = 4 * effort;
+        status = audit(a);
+        a->options.effort = effort;
+    }
+    if (status == DPI_STATUS_OK && l.n > MOST_LINES)
+        status = dpi_fail(a->err, DPI_STATUS_LIMIT, "an audit has more than %d lines", MOST_LINES);
+    return status;
+}
+
 dpi_status dpi_audit_all(const dpi_audit_options *options, dpi_status (*const *audits)(dpi_audit *),
                          size_t n_audits, dpi_audit_fn on_result, void *user, int32_t *n_failed,
                          dpi_error *err) {
     DPI_TRY(check_options(options, on_result, n_failed, err));
-    dpi_audit a = {.options = *options,
-                   .on_result = on_result,
-                   .user = user,
-                   .err = err,
-                   .seed = options->seed};
+    dpi_audit a = {.options = *options, .err = err, .seed = options->seed};
     *n_failed = 0;
     for (size_t i = 0; i < n_audits; i++) {
-        dpi_status status = audits[i](&a);
+        const dpi_status status = look(&a, audits[i], on_result, user);
         *n_failed = a.n_failed;
         if (status != DPI_STATUS_OK)
             return status;

@@ -23,6 +23,12 @@
 #include "dp/exact/weights.h"
 #include "dp/methods/sampler.h"
 
+typedef enum dpi_audit_verdict {
+    DPI_AUDIT_PASSED,
+    DPI_AUDIT_SUSPICIOUS, /* statistics that a sound program has now and then */
+    DPI_AUDIT_FAILED
+} dpi_audit_verdict;
+
 typedef struct dpi_audit {
     dpi_audit_options options;
     dpi_audit_fn on_result;
@@ -30,9 +36,11 @@ typedef struct dpi_audit {
     dpi_error *err;
     uint64_t seed; /* state of the generator of cases */
     int32_t n_failed;
+    int32_t n_looks; /* at the current audit: 0 or 1 looks before this one */
+    dpi_audit_verdict verdict;
     /* of the current line */
     dpi_audit_result result;
-    double started;
+    double started, chance; /* the smallest chance of its statistics */
 } dpi_audit;
 
 /* ---- audit.c -------------------------------------------------------------------------------- */
@@ -43,10 +51,25 @@ dpi_status dpi_audit_begin(dpi_audit *audit, const char *letter, const char *sub
 bool dpi_audit_hold(dpi_audit *audit, bool holds, const char *failure);
 /* Reports the line. */
 void dpi_audit_end(dpi_audit *audit, const char *quantity, double measured, double min, double max);
-/* Reports a line whose measure is chi-square with n degrees of freedom, as its p value: two-sided,
- * as counts that fit too well are no random draws either. But few counts are now and then exactly
- * what is expected (two free ones of 480 draws: 2e-3): with n below 3 only a large x fails. */
+
+/* Statistics. A sound program fails a line of n chances with a chance of at most n false_alarm:
+ * at once where a chance is below half of it (`certain`), and where it is below the root of that
+ * half (`suspicious`) in two looks, which are independent. dpi_audit_all looks again, with four
+ * times the effort. */
+double dpi_audit_certain(const dpi_audit *audit);
+double dpi_audit_suspicious(const dpi_audit *audit);
+/* p: how often a sound program's draws are at least as far from what is expected. */
+void dpi_audit_chance(dpi_audit *audit, double p);
+/* Reports a line whose measure is such a p. */
+void dpi_audit_end_chance(dpi_audit *audit, const char *quantity, double p);
+/* The same of chi-square with n degrees of freedom: two-sided, as counts that fit too well are no
+ * random draws either. But few counts are now and then exactly what is expected (two free ones of
+ * 480 draws: 2e-3): with n below 3 only a large x fails. */
 void dpi_audit_end_chi_square(dpi_audit *audit, double x, int32_t n);
+/* Reports a line of a lower confidence bound that has to be at most `max`, with its values at the
+ * confidences `suspicious` and `certain`. */
+void dpi_audit_end_bound(dpi_audit *audit, const char *quantity, double suspicious, double certain,
+                         double max);
 /* Checks the options of a run of audits and runs them one after the other, until one returns an
  * error. */
 dpi_status dpi_audit_all(const dpi_audit_options *options, dpi_status (*const *audits)(dpi_audit *),
@@ -140,6 +163,7 @@ dpi_status dpi_audit_invisibleink(dpi_audit *audit); /* A */
 dpi_status dpi_audit_filter(dpi_audit *audit);       /* A: a text under the accountant filter */
 dpi_status dpi_audit_pace(dpi_audit *audit);         /* A: texts with a pace */
 dpi_status dpi_audit_mask(dpi_audit *audit);         /* A: some tokens are allowed */
+dpi_status dpi_audit_products(dpi_audit *audit);     /* A: features together, each step of texts */
 dpi_status dpi_audit_merge(dpi_audit *audit);        /* A: references spread over parts */
 dpi_status dpi_audit_accounting(dpi_audit *audit);   /* A: plans against the formulas */
 dpi_status dpi_audit_amin(dpi_audit *audit);         /* A */

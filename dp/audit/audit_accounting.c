@@ -186,6 +186,10 @@ static long double ledger_cost(const dpi_sampler_options *o, const dpi_sampler_p
     const int32_t quota = o->method == DPI_METHOD_AMIN ? o->n_private : o->pace_tokens;
     const int32_t n = quota > 0 ? quota : o->n_tokens;
     long double all = order * (long double)p->rho_total;
+    if (o->method == DPI_METHOD_TANG) { /* of the noise itself, 2^-20 of its unit a count of sums */
+        const long double ratio = 65536 / ((long double)p->noise_sigma * 0x1p-20L);
+        all = order * o->n_tokens * ratio * ratio / 2;
+    }
     if (has_ranges(o))
         all = n * renyi_of_range(order, p->eta);
     if (p->svt_scale > 0) /* one instance for each private token */

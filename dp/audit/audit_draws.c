@@ -219,7 +219,7 @@ static dpi_status audit_batches(dpi_audit *a, bool same_sampler) {
     const double z =
         ((double)n_agree - total * collision) / sqrt(total * collision * (1 - collision));
     a->result.n_cases = (int64_t)n * TEXT;
-    dpi_audit_end(a, "p of agreement", erfc(fabs(z) / sqrt(2)), a->options.false_alarm, 1);
+    dpi_audit_end_chance(a, "p of agreement", erfc(fabs(z) / sqrt(2)));
     return DPI_STATUS_OK;
 }
 

@@ -99,7 +99,7 @@ static dpi_status count_yes(game *g, bool present, int32_t n, int32_t *n_yes) {
 
 dpi_status dpi_audit_play(dpi_audit *a, double eta, double claimed) {
     const int32_t n = dpi_audit_count(a, N_RUNS);
-    const double alpha = a->options.false_alarm;
+    double bound[2];
     int32_t n_true = 0, n_false = 0;
     double delta = 0;
     game g;
@@ -112,9 +112,11 @@ dpi_status dpi_audit_play(dpi_audit *a, double eta, double claimed) {
     DPI_TRY(status);
     DPI_TRY(advantage(a, claimed, &delta));
     a->result.n_cases = 2 * (int64_t)n;
-    dpi_audit_end(a, "TPR - FPR, lower bound",
-                  dpi_binomial_lower(n, n_true, alpha) - dpi_binomial_upper(n, n_false, alpha),
-                  -INFINITY, delta);
+    for (int i = 0; i < 2; i++) { /* each rate has half of the chance */
+        const double alpha = (i == 0 ? dpi_audit_suspicious(a) : dpi_audit_certain(a)) / 2;
+        bound[i] = dpi_binomial_lower(n, n_true, alpha) - dpi_binomial_upper(n, n_false, alpha);
+    }
+    dpi_audit_end_bound(a, "TPR - FPR, lower bound", bound[0], bound[1], delta);
     return DPI_STATUS_OK;
 }
 
@@ -141,8 +143,9 @@ dpi_status dpi_audit_one_run(dpi_audit *a) {
     DPI_TRY(status);
     DPI_TRY(advantage(a, ETA, &delta));
     a->result.n_cases = N_CANARIES;
-    dpi_audit_end(a, "right guesses, lower bound",
-                  dpi_binomial_lower(N_CANARIES, n_right, a->options.false_alarm), 0,
-                  (1 + delta) / 2);
+    dpi_audit_end_bound(a, "right guesses, lower bound",
+                        dpi_binomial_lower(N_CANARIES, n_right, dpi_audit_suspicious(a)),
+                        dpi_binomial_lower(N_CANARIES, n_right, dpi_audit_certain(a)),
+                        (1 + delta) / 2);
     return DPI_STATUS_OK;
 }

@@ -220,7 +220,7 @@ static dpi_status audit_thresholds(dpi_audit *a) {
     DPI_TRY(status);
     const double z = (2 * (double)n_same - (double)n_pairs) / sqrt((double)n_pairs);
     a->result.n_cases = n_pairs;
-    dpi_audit_end(a, "p of agreement", erfc(fabs(z) / sqrt(2)), a->options.false_alarm, 1);
+    dpi_audit_end_chance(a, "p of agreement", erfc(fabs(z) / sqrt(2)));
     return DPI_STATUS_OK;
 }
 

@@ -17,8 +17,10 @@ typedef struct dpi_audit_options {
     dpi_session_options session; /* of the model; n_seq and n_ctx are the audit's own */
     uint64_t seed;          /* of the made-up records; default 1 */
     double effort;          /* .1..1: share of the cases and draws; default 1 */
-    double false_alarm;     /* [1e-12, 0.01]: chance, for each statistical bound, that a sound
-                               program misses it; default 1e-4 */
+    double false_alarm;     /* [1e-12, 0.01]: chance, for each statistical line, that a sound
+                               program fails it; default 1e-9. A line is looked at a second time,
+                               with four times as many draws, before it fails by a chance above
+                               half of that: it fails if both looks are below the root of it */
     dpi_random_fn random;   /* what audited draws use: NULL (default): getrandom(2) */
     void *random_user;
     dpi_cancel_fn cancel; /* called between audits; may be NULL */
@@ -39,6 +41,7 @@ typedef struct dpi_audit_result {
     int32_t passed;      /* 1: all checks held, and min <= measured <= max */
     const char *failure; /* the first check that did not hold, or NULL */
     double seconds;
+    int32_t n_looks;     /* 2: the first look was suspicious, and these are the second's numbers */
 } dpi_audit_result;
 
 typedef void (*dpi_audit_fn)(void *user, const dpi_audit_result *result);

@@ -89,9 +89,12 @@ static dpi_status report(dpi_audit *a, canaries *c, bool by_change, double claim
         c->guesses[i].there = c->there[i];
     }
     a->result.n_cases = N_CANARIES;
-    dpi_audit_end(a, "epsilon, lower bound",
-                  dpi_canary_epsilon(N_CANARIES, 2 * N_GUESSES, count_right(c->guesses), delta,
-                                     a->options.false_alarm), 0, claimed);
+    const int32_t n_right = count_right(c->guesses);
+    dpi_audit_end_bound(a, "epsilon, lower bound",
+                        dpi_canary_epsilon(N_CANARIES, 2 * N_GUESSES, n_right, delta,
+                                           dpi_audit_suspicious(a)),
+                        dpi_canary_epsilon(N_CANARIES, 2 * N_GUESSES, n_right, delta,
+                                           dpi_audit_certain(a)), claimed);
     return DPI_STATUS_OK;
 }
 
@@ -99,7 +102,7 @@ static dpi_status report(dpi_audit *a, canaries *c, bool by_change, double claim
 
 static dpi_status train(dpi_audit *a, const dpi_model *model) {
     /* What delta adds to the chance of a false alarm is far below it. */
-    const double delta = 1e-6 * a->options.false_alarm;
+    const double delta = 1e-6 * dpi_audit_certain(a);
     dpi_gaussian g;
     dpi_gaussian_init(&g);
     g.sampling = .5, g.n_steps = N_STEPS;
