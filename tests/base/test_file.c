@@ -40,8 +40,7 @@ static void *read_pipe(void *argument) {
 }
 
 /* A signal ends a write with fewer bytes, or with EINTR: all of them arrive, in their order. */
-static void test_interrupted(void **state) {
-    (void)state;
+TEST(test_interrupted) {
     int ends[2];
     pthread_t reader;
     uint64_t seed = 7;
@@ -63,75 +62,64 @@ static void test_interrupted(void **state) {
     assert_memory_equal(received, sent, BYTES);
 }
 
-static void test_refused(void **state) {
-    (void)state;
-    int fd = open("/dev/full", O_WRONLY);
-    assert_true(fd >= 0);
-    errno = 0;
-    assert_false(dpi_file_write(fd, sent, 5000));
-    assert_int_equal(errno, ENOSPC);
-    assert_true(dpi_file_write(fd, sent, 0));
-    close(fd);
-    fd = open("/dev/null", O_RDONLY);
-    assert_false(dpi_file_write(fd, sent, 1));
-    assert_int_equal(errno, EBADF);
-    close(fd);
+TEST(test_refused) {
+    static const struct {
+        const char *path;
+        int flags, reason;
+    } cases[] = {{"/dev/full", O_WRONLY, ENOSPC}, {"/dev/null", O_RDONLY, EBADF}};
+    for (int i = 0; i < 2; i++) {
+        const int fd = open(cases[i].path, cases[i].flags);
+        assert_true(fd >= 0);
+        errno = 0;
+        assert_false(dpi_file_write(fd, sent, 5000));
+        assert_int_equal(errno, cases[i].reason);
+        assert_true(dpi_file_write(fd, sent, 0));
+        close(fd);
+    }
 }
 
-static void test_names(void **state) {
-    (void)state;
-    char path[256];
-    snprintf(path, sizeof path, "%s/file", dir); /* the file itself need not be there */
-    assert_true(dpi_file_sync_names(path));
+TEST(test_names) {
+    assert_true(dpi_file_sync_names(path_in(dir, "none"))); /* the file itself need not be there */
     assert_true(dpi_file_sync_names("file"));
     assert_true(dpi_file_sync_names("/file"));
-    snprintf(path, sizeof path, "%s/none/file", dir);
-    assert_false(dpi_file_sync_names(path));
+    assert_false(dpi_file_sync_names(path_in(dir, "none/file")));
     assert_int_equal(errno, ENOENT);
 }
 
 /* A FIFO without a writer is refused at once, and so are a folder and a device. */
-static void test_open(void **state) {
-    (void)state;
-    dpi_error err;
-    char path[256];
+TEST(test_open) {
+    const char *none = path_in(dir, "none"), *fifo = path_in(dir, "fifo");
     FILE *file = NULL;
-    snprintf(path, sizeof path, "%s/fifo", dir);
-    assert_int_equal(mkfifo(path, 0600), 0);
-    assert_error(dpi_file_open(path, &file, &err), DPI_STATUS_IO, &err, "not a regular file");
-    assert_error(dpi_file_open(dir, &file, &err), DPI_STATUS_IO, &err, "not a regular file");
-    assert_error(dpi_file_open("/dev/zero", &file, &err), DPI_STATUS_IO, &err, "not a regular");
-    snprintf(path, sizeof path, "%s/none", dir);
-    assert_error(dpi_file_open(path, &file, &err), DPI_STATUS_IO, &err, path);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    assert_error(dpi_file_open(fifo, &file, ERR), IO, "not a regular file");
+    assert_error(dpi_file_open(dir, &file, ERR), IO, "not a regular file");
+    assert_error(dpi_file_open("/dev/zero", &file, ERR), IO, "not a regular");
+    assert_error(dpi_file_open(none, &file, ERR), IO, none);
     assert_null(file);
-    write_file(path, "text", 4);
-    assert_ok(dpi_file_open(path, &file, &err), &err);
+    write_file(none, "text", 4);
+    assert_ok(dpi_file_open(none, &file, ERR));
     assert_int_equal(fgetc(file), 't');
     fclose(file);
 }
 
 static void expect_text(const char *path, const char *text) {
-    char found[16] = "";
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    assert_non_null(fgets(found, sizeof found, file));
-    fclose(file);
+    size_t n;
+    char *found = read_file(path, &n);
     assert_string_equal(found, text);
+    free(found);
 }
 
 /* The file of a symbolic link is replaced, or stays; a signal waits until there is no other one. */
-static void test_new_file(void **state) {
-    (void)state;
-    char path[256], link[256], temporary[256];
+TEST(test_new_file) {
+    const char *path = path_in(dir, "new"), *link = path_in(dir, "link");
     const struct sigaction act = {.sa_handler = count_signal};
     struct sigaction before;
+    dpi_new_file f;
     assert_int_equal(sigaction(SIGUSR1, &act, &before), 0);
-    snprintf(path, sizeof path, "%s/new", dir);
-    snprintf(link, sizeof link, "%s/link", dir);
     write_file(path, "old", 3);
     assert_int_equal(symlink("new", link), 0);
     for (int whole = 0; whole < 2; whole++) {
-        dpi_new_file f;
+        char temporary[256];
         n_signals = 0;
         assert_true(dpi_new_file_open(&f, link));
         snprintf(temporary, sizeof temporary, "%s", f.temporary);
@@ -144,34 +132,13 @@ static void test_new_file(void **state) {
         assert_int_not_equal(access(temporary, F_OK), 0);
         expect_text(path, whole ? "fresh" : "old");
     }
-    dpi_new_file f;
-    snprintf(path, sizeof path, "%s/nowhere/file", dir);
-    assert_false(dpi_new_file_open(&f, path));
+    assert_false(dpi_new_file_open(&f, path_in(dir, "nowhere/file")));
     assert_int_equal(errno, ENOENT);
     raise(SIGUSR1); /* let in again */
     assert_int_equal(n_signals, 2);
     assert_int_equal(sigaction(SIGUSR1, &before, NULL), 0);
 }
 
-static int set_up(void **state) {
-    (void)state;
-    make_dir(dir, sizeof dir);
-    return 0;
-}
+SETUP { make_dir(dir, sizeof dir); }
 
-static int tear_down(void **state) {
-    (void)state;
-    remove_dir(dir);
-    return 0;
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_interrupted),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_open),
-        cmocka_unit_test(test_new_file),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEARDOWN { remove_dir(dir); }

@@ -36,8 +36,7 @@ static bool written(const corpus_rule *rules, int32_t n_rules, int8_t value, con
     return found;
 }
 
-static void test_notation(void **state) {
-    (void)state;
+TEST(test_notation) {
     const corpus_rule rules[] = {
         {"doc", "@ {fruit.name}[ or (two|three)]: {^word} {7-7} {word2}{word2}."},
         {"word", "yes"}, {"word", "no"}, {"word2", "x"}};
@@ -56,8 +55,7 @@ static void test_notation(void **state) {
 }
 
 /* A pool's name stays the same in a document, and its copies differ. */
-static void test_names(void **state) {
-    (void)state;
+TEST(test_names) {
     const corpus_rule rules[] = {{"doc", "{surname} {surname} {surname2} {surname3}"}};
     corpus_domain d = {.name = "own", .rules = rules, .n_rules = 1};
     for (uint64_t seed = 0; seed < 500; seed++) {
@@ -107,8 +105,7 @@ static void check_domain(int32_t index, corpus_law_id id, bool heldout) {
                      (int)n_read[a], N_DOCUMENTS);
 }
 
-static void test_read_back(void **state) {
-    (void)state;
+TEST(test_read_back) {
     for (int32_t i = 0; i < CORPUS_DOMAINS; i++) {
         check_domain(i, CORPUS_PUBLIC, false);
         check_domain(i, CORPUS_PRIVATE, true);
@@ -157,8 +154,7 @@ static void garble(const char *text, int32_t how, uint64_t *rng, char *out) {
     }
 }
 
-static void test_garbled(void **state) {
-    (void)state;
+TEST(test_garbled) {
     uint64_t rng = 5, test_rng = 6;
     for (int32_t i = 0; i < 40 * CORPUS_DOMAINS; i++) {
         const corpus_domain *d = corpus_domains[i % CORPUS_DOMAINS];
@@ -186,8 +182,7 @@ static void test_garbled(void **state) {
 }
 
 /* Attributes are read from text that no frame makes. */
-static void test_votes(void **state) {
-    (void)state;
+TEST(test_votes) {
     corpus_reading r;
     read_text("Discharge instructions: asthma\nSo then the man with wheezing and a tight chest got "
               "the blue inhaler, and his wife and pneumonia too. Asthma it was.", &r);
@@ -199,8 +194,7 @@ static void test_votes(void **state) {
 }
 
 /* Facts that differ, or that do not go together, are seen though every sentence is in order. */
-static void test_agreement(void **state) {
-    (void)state;
+TEST(test_agreement) {
     static const char form[] =
         "Home care sheet: asthma\nWe are glad that you are recovering from %s and can leave the "
         "ward "
@@ -231,8 +225,7 @@ static void test_agreement(void **state) {
     }
 }
 
-static void test_names_agree(void **state) {
-    (void)state;
+TEST(test_names_agree) {
     static const char form[] =
         "Ticket %s from %s: the office printer keeps jamming\n%s reported by email that the office "
         "printer keeps jamming. Today nobody can say why. On Friday, an engineer fitted a new "
@@ -280,11 +273,11 @@ static int32_t count_companies(const char *text) {
     return n;
 }
 
-/* 200 documents of each form; adds how many companies stand more than once in them. */
+/* 100 documents of each form; adds how many companies stand more than once in them. */
 static void check_forms(const corpus_domain *d, int32_t n_companies[3]) {
     corpus_law law = corpus_law_of(d, CORPUS_PUBLIC);
     uint64_t rng = 9;
-    for (int32_t i = 0; i < 200; i++) {
+    for (int32_t i = 0; i < 100; i++) {
         int8_t values[CORPUS_ATTRIBUTES];
         corpus_draw(d, &law, false, &rng, values);
         for (corpus_form form = CORPUS_DOCUMENT; form <= CORPUS_JUMBLED; form++) {
@@ -302,16 +295,15 @@ static void check_forms(const corpus_domain *d, int32_t n_companies[3]) {
     }
 }
 
-static void test_forms(void **state) {
-    (void)state;
+TEST(test_forms) {
     for (int32_t i = 0; i < CORPUS_DOMAINS; i++) {
         int32_t n_companies[3] = {0};
         check_forms(corpus_domains[i], n_companies);
         if (corpus_domains[i] != &corpus_ticket)
             continue;
-        assert_in_range(n_companies[CORPUS_DOCUMENT], 1, 100);
+        assert_in_range(n_companies[CORPUS_DOCUMENT], 1, 50);
         assert_true(n_companies[CORPUS_REPEATING] > n_companies[CORPUS_DOCUMENT]);
-        assert_in_range(n_companies[CORPUS_JUMBLED], 180, 200);
+        assert_in_range(n_companies[CORPUS_JUMBLED], 90, 100);
     }
 }
 
@@ -319,8 +311,7 @@ static void test_forms(void **state) {
 
 /* The first attribute has no parents: its law is its weights, up to the held-out combinations.
  * The bound is six standard deviations. */
-static void test_laws(void **state) {
-    (void)state;
+TEST(test_laws) {
     for (int32_t i = 0; i < CORPUS_DOMAINS; i++) {
         const corpus_attribute *first = &corpus_domains[i]->attributes[0];
         double sum[2] = {0}, share[2][CORPUS_VALUES] = {{0}};
@@ -353,8 +344,7 @@ static void test_laws(void **state) {
 
 /* Documents have no values that do not go together, whatever the law, and every value has its
  * documents. */
-static void test_fits(void **state) {
-    (void)state;
+TEST(test_fits) {
     uint64_t rng = 11;
     for (int32_t i = 0; i < CORPUS_DOMAINS; i++) {
         const corpus_domain *d = corpus_domains[i];
@@ -392,8 +382,7 @@ static int compare_words(const void *a, const void *b) {
 }
 
 /* No combination of attributes is in both splits, nor a surname. */
-static void test_splits(void **state) {
-    (void)state;
+TEST(test_splits) {
     enum { N = 4000 };
     static char keys[2 * N][16];
     static char *sorted[2 * N];
@@ -438,8 +427,7 @@ static double shared_trigrams(const char *text, const char *other) {
     return (double)n_shared / (n - 2);
 }
 
-static void test_examples(void **state) {
-    (void)state;
+TEST(test_examples) {
     enum { N = 300 };
     uint64_t rng = 77;
     int32_t n_reference = 0, n_same = 0, n_values = 0, n_unnamed = 0;
@@ -474,8 +462,7 @@ static void test_examples(void **state) {
 }
 
 /* A seed determines every byte; another gives other documents. */
-static void test_deterministic(void **state) {
-    (void)state;
+TEST(test_deterministic) {
     corpus_example a, b, c;
     uint64_t one = 1, same = 1, other = 2;
     for (int32_t i = 0; i < 20; i++) {
@@ -486,18 +473,4 @@ static void test_deterministic(void **state) {
         assert_string_equal(a.assistant, b.assistant);
         assert_string_not_equal(a.assistant, c.assistant);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_notation),   cmocka_unit_test(test_names),
-        cmocka_unit_test(test_read_back),  cmocka_unit_test(test_garbled),
-        cmocka_unit_test(test_votes),      cmocka_unit_test(test_agreement),
-        cmocka_unit_test(test_names_agree),
-        cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_laws),       cmocka_unit_test(test_fits),
-        cmocka_unit_test(test_splits),     cmocka_unit_test(test_examples),
-        cmocka_unit_test(test_deterministic),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,10 @@
 /* Coherence of texts and prompts: pooled states against those of each prefix, cosines by hand, and
  * which text has which prompt. */
 #include "eval/coherence.h"
-#include "tests/support/support.h"
+#include "tests/eval/eval_support.h"
 
-#include <math.h>
+OWNED(dpi_model, dpi_model_close)
+OWNED(dpi_session, dpi_session_free)
 
 static const char *const words[] = {
     "Dear patient, take one tablet in the morning.", "No.",
@@ -21,22 +22,16 @@ static double value_of(const evaluation *e, const char *key) {
 
 /* The mean over a text's tokens of the features that it has when it ends there; of a text of more
  * than one chunk too. */
-static void test_pooled(void **state) {
-    (void)state;
+TEST(test_pooled) {
     enum { N_EMBD = 512, N_TOKENS = 256 };
-    dpi_model *model;
-    dpi_session *session;
-    dpi_session_options o;
-    eval_texts texts;
+    OWN(dpi_model) model = NULL;
+    DEFAULTS(dpi_session_options, o);
+    OWN_TEXTS texts = make_texts(words, NULL, 3);
     eval_reading x;
-    dpi_error err;
-    assert_ok(dpi_model_open(DPI_BUILTIN_MODEL, NULL, &model, &err), &err);
-    assert_ok(eval_texts_make(words, NULL, 3, &texts, &err), &err);
-    dpi_session_options_init(&o);
-    o.n_ctx = N_TOKENS;
-    o.n_threads = 1;
-    assert_ok(eval_read(model, &o, &texts, "texts", NULL, &x, &err), &err);
-    assert_ok(dpi_session_create(model, &o, &session, &err), &err);
+    assert_ok(dpi_model_open(DPI_BUILTIN_MODEL, NULL, &model, ERR));
+    o.n_ctx = N_TOKENS, o.n_threads = 1;
+    OWN(dpi_session) session = open_session(model, &o, 1, N_TOKENS);
+    assert_ok(eval_read(model, &o, &texts, "texts", NULL, &x, ERR));
     assert_true(x.pooled.dim <= N_EMBD && x.n_tokens[2] > 70);
     for (int32_t t = 0; t < 3; t++) {
         int32_t tokens[N_TOKENS];
@@ -44,13 +39,13 @@ static void test_pooled(void **state) {
         double sum[N_EMBD] = {0};
         size_t n;
         assert_ok(dpi_tokenize(model, words[t], strlen(words[t]), DPI_TOKENIZE_BOS, tokens,
-                               N_TOKENS, &n, &err), &err);
+                               N_TOKENS, &n, ERR));
         assert_int_equal(tokens[0], dpi_token_bos(model));
         assert_int_equal(x.n_tokens[t], n - 1);
         for (size_t k = 2; k <= n; k++) {
             dpi_session_reset(session, 0);
-            assert_ok(dpi_session_prefill(session, 0, tokens, k, NULL, &err), &err);
-            assert_ok(dpi_session_features(session, 0, one, &err), &err);
+            assert_ok(dpi_session_prefill(session, 0, tokens, k, NULL, ERR));
+            assert_ok(dpi_session_features(session, 0, one, ERR));
             for (int32_t d = 0; d < x.pooled.dim; d++)
                 sum[d] += (double)one[d];
         }
@@ -58,54 +53,37 @@ static void test_pooled(void **state) {
             assert_true((float)(sum[d] / (double)(n - 1)) == x.pooled.at[t * x.pooled.dim + d]);
     }
     eval_reading_free(&x);
-    eval_texts_free(&texts);
-    dpi_session_free(session);
-    dpi_model_close(model);
 }
 
 /* Texts (1, 0), (0, 2), (3, 4); prompts (1, 1), (0, 1), (4, 3). */
-static void test_cosines(void **state) {
-    (void)state;
+TEST(test_cosines) {
     float text[] = {1, 0, 0, 2, 3, 4}, prompt[] = {1, 1, 0, 1, 4, 3};
     const eval_vectors texts = {text, 3, 2};
     eval_vectors prompts = {prompt, 3, 2};
     evaluation e = {0};
-    dpi_error err;
-    assert_ok(eval_measure_coherence(&e, &texts, &prompts, &err), &err);
-    assert_true(fabs(value_of(&e, "coherence") - (sqrt(.5) + 1 + .96) / 3) < 1e-9);
-    assert_true(fabs(value_of(&e, "coherence_other") - (0 + .6 + 7 / (5 * sqrt(2))) / 3) < 1e-9);
+    assert_ok(eval_measure_coherence(&e, &texts, &prompts, ERR));
+    assert_near(value_of(&e, "coherence"), (sqrt(.5) + 1 + .96) / 3);
+    assert_near(value_of(&e, "coherence_other"), (0 + .6 + 7 / (5 * sqrt(2))) / 3);
     prompts.n = 1;
     e = (evaluation){0};
-    assert_ok(eval_measure_coherence(&e, &texts, &prompts, &err), &err);
-    assert_true(fabs(value_of(&e, "coherence") - (2 * sqrt(.5) + 7 / (5 * sqrt(2))) / 3) < 1e-9);
+    assert_ok(eval_measure_coherence(&e, &texts, &prompts, ERR));
+    assert_near(value_of(&e, "coherence"), (2 * sqrt(.5) + 7 / (5 * sqrt(2))) / 3);
     assert_true(isnan(value_of(&e, "coherence_other")));
     prompts.n = 2;
-    assert_error(eval_measure_coherence(&e, &texts, &prompts, &err), DPI_STATUS_ARG, &err,
-                 "allowed 1 or 3");
+    assert_error(eval_measure_coherence(&e, &texts, &prompts, ERR), ARG, "allowed 1 or 3");
 }
 
 /* A null text, and a null prompt: pairs by position in the source. */
-static void test_pairs(void **state) {
-    (void)state;
+TEST(test_pairs) {
     float text[] = {1, 0, 0, 1}, prompt[] = {1, 0, 1, 1};
     eval_text texts[] = {{.record = 0}, {.record = 2}}, prompts[] = {{.record = 1}, {.record = 2}};
     const eval_texts made = {.at = texts, .n = 2, .n_null = 1};
     eval_texts said = {.at = prompts, .n = 2, .n_null = 1};
     const eval_vectors of_made = {text, 2, 2}, of_said = {prompt, 2, 2};
     evaluation e = {0};
-    dpi_error err;
-    assert_ok(eval_measure_prompts(&e, &made, &of_made, &said, &of_said, &err), &err);
-    assert_true(fabs(value_of(&e, "coherence") - sqrt(.5)) < 1e-9); /* of record 2 alone */
+    assert_ok(eval_measure_prompts(&e, &made, &of_made, &said, &of_said, ERR));
+    assert_near(value_of(&e, "coherence"), sqrt(.5)); /* of record 2 alone */
     said.n_null = 2;
-    assert_error(eval_measure_prompts(&e, &made, &of_made, &said, &of_said, &err), DPI_STATUS_ARG,
-                 &err, "prompts: found 4, allowed 1 or 3");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pooled),
-        cmocka_unit_test(test_cosines),
-        cmocka_unit_test(test_pairs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    assert_error(eval_measure_prompts(&e, &made, &of_made, &said, &of_said, ERR), ARG,
+                 "prompts: found 4, allowed 1 or 3");
 }

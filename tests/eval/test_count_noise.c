@@ -1,8 +1,6 @@
 /* The law of noisy counts. Oracles: sums over the law in full, and the normal law's quantile. */
 #include "eval/count_noise.h"
-#include "tests/support/support.h"
-
-#include <math.h>
+#include "tests/eval/eval_support.h"
 
 enum { RANGE = 400 };
 
@@ -25,8 +23,7 @@ static double inside(const double *p, int64_t h) {
 static const int64_t variances[] = {16, 40, 100, 256, 700, 2560, 20000, 200000};
 enum { N_VARIANCES = sizeof variances / sizeof *variances };
 
-static void test_cells(void **state) {
-    (void)state;
+TEST(test_cells) {
     double p[2 * RANGE + 1];
     for (int v = 0; v < N_VARIANCES; v++) {
         law_of(variances[v], p);
@@ -41,8 +38,7 @@ static void test_cells(void **state) {
 }
 
 /* The law of a sum, by adding one cell after the other. */
-static void test_sum(void **state) {
-    (void)state;
+TEST(test_sum) {
     double p[2 * RANGE + 1], sum[2 * RANGE + 1], more[2 * RANGE + 1];
     for (int v = 0; v < N_VARIANCES - 2; v++) {
         law_of(variances[v], p);
@@ -62,12 +58,10 @@ static void test_sum(void **state) {
 }
 
 /* The law of sizes, likewise; where noise is narrow the bound is the least one. */
-static void test_sizes(void **state) {
-    (void)state;
+TEST(test_sizes) {
     enum { MOST = 20 * RANGE };
     static double sum[MOST + 1], more[MOST + 1];
     double p[2 * RANGE + 1], h;
-    dpi_error err;
     for (int v = 0; v < N_VARIANCES; v++) {
         law_of(variances[v], p);
         memset(sum, 0, sizeof sum);
@@ -82,23 +76,14 @@ static void test_sizes(void **state) {
             memcpy(sum, more, sizeof sum);
             while ((below += sum[least]) < .95)
                 least++;
-            assert_ok(eval_noise_of_sizes(variances[v], n, &h, &err), &err);
+            assert_ok(eval_noise_of_sizes(variances[v], n, &h, ERR));
             if (!(h >= least && h <= 1.03 * least))
                 fail_msg("variance %d, %d cells: found %g, expected %d", (int)variances[v], n, h,
                          least);
         }
     }
-    assert_ok(eval_noise_of_sizes(INT64_C(1) << 30, 20, &h, &err), &err);
+    assert_ok(eval_noise_of_sizes(INT64_C(1) << 30, 20, &h, ERR));
     /* Mean and deviation of |Z| are sqrt(2 / pi) and sqrt(1 - 2 / pi) deviations. */
     const double wide = 2048 * (20 * .797885 + 1.645 * .602810 * sqrt(20));
     assert_true(fabs(h / wide - 1) < .03);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cells),
-        cmocka_unit_test(test_sum),
-        cmocka_unit_test(test_sizes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

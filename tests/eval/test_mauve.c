@@ -2,12 +2,12 @@
  * mauve/scores.txt), whose k-means has other starts, so that means of five seeds are compared;
  * histograms by that code, exactly; neighbours by hand. */
 #include "eval/mauve.h"
-#include "tests/support/support.h"
+#include "tests/eval/eval_support.h"
 
-#include <math.h>
-
-static eval_vectors read_vectors(const char *relative, int32_t dim) {
+static eval_vectors read_vectors(const char *name, const char *set, int32_t dim) {
+    char relative[64];
     size_t n_bytes;
+    snprintf(relative, sizeof relative, "mauve/%s.%s.f32", name, set);
     eval_vectors v = {.at = (float *)(void *)read_file(data_path(relative), &n_bytes), .dim = dim};
     v.n = (int32_t)(n_bytes / sizeof(float) / (size_t)dim);
     return v;
@@ -15,27 +15,19 @@ static eval_vectors read_vectors(const char *relative, int32_t dim) {
 
 static void check_set(const char *name, int32_t dim, int32_t n_clusters, double scaling,
                       double expected, double integral) {
-    char path[2][64];
-    mauve_options o;
+    DEFAULTS(mauve_options, o);
     mauve_score s;
-    dpi_error err;
-    snprintf(path[0], sizeof path[0], "mauve/%s.p.f32", name);
-    snprintf(path[1], sizeof path[1], "mauve/%s.q.f32", name);
-    eval_vectors p = read_vectors(path[0], dim), q = read_vectors(path[1], dim);
-    mauve_options_init(&o);
-    o.n_clusters = n_clusters;
-    o.scaling = scaling;
-    assert_ok(eval_mauve(&p, &q, &o, &s, NULL, &err), &err);
-    assert_true(fabs(s.mauve - expected) < .02);
-    assert_true(fabs(s.integral - integral) < .02);
+    eval_vectors p = read_vectors(name, "p", dim), q = read_vectors(name, "q", dim);
+    o.n_clusters = n_clusters, o.scaling = scaling;
+    assert_ok(eval_mauve(&p, &q, &o, &s, NULL, ERR));
+    assert_within(s.mauve, expected, .02);
+    assert_within(s.integral, integral, .02);
     assert_int_equal(s.n_clusters, n_clusters ? n_clusters : (p.n < q.n ? p.n : q.n) / 10);
-    free(p.at);
-    free(q.at);
+    free(p.at), free(q.at);
 }
 
 /* Means over the seeds of scores.txt. */
-static void test_golden(void **state) {
-    (void)state;
+TEST(test_golden) {
     require_data("mauve/scores.txt");
     check_set("separated", 24, 12, 5, (.868680743 + .821371666 + .824550636) / 3,
               (.073015077 + .089032991 + .087971150) / 3);
@@ -48,57 +40,38 @@ static void test_golden(void **state) {
     check_set("separated", 24, 12, 1, .992621541, .073015077);
 }
 
-static void test_histograms(void **state) {
-    (void)state;
+TEST(test_histograms) {
     static const double p[] = {.5, .3, .2, 0, 0}, q[] = {.1, .2, .3, .25, .15};
     double mauve, integral;
     mauve_of_histograms(p, q, 5, 1, &mauve, &integral, NULL);
-    assert_true(fabs(mauve - .892687851) < 1e-9);
-    assert_true(fabs(integral - .312262131) < 1e-9);
+    assert_near(mauve, .892687851);
+    assert_near(integral, .312262131);
     mauve_of_histograms(p, q, 5, 5, &mauve, &integral, NULL);
-    assert_true(fabs(mauve - .271169652) < 1e-9);
+    assert_near(mauve, .271169652);
     mauve_of_histograms(p, p, 5, 5, &mauve, &integral, NULL);
-    assert_true(fabs(mauve - 1) < 1e-12 && integral == 0);
+    assert_near(mauve, 1), assert_near(integral, 0);
 }
 
 /* Points of a line. With k = 1 the real balls are 0 +- 1, 1 +- 1, 5 +- 4, those of the others
  * .5 +- .3, .8 +- .3, 20 +- 19.2. */
-static void test_neighbours(void **state) {
-    (void)state;
+TEST(test_neighbours) {
     float real[] = {0, 1, 5}, made[] = {.5f, .8f, 20};
     const eval_vectors q = {real, 3, 1}, p = {made, 3, 1};
     double precision, recall;
-    dpi_error err;
-    assert_ok(eval_neighbours(&p, &q, 1, &precision, &recall, &err), &err);
-    assert_true(fabs(precision - 2.0 / 3) < 1e-12); /* .5, .8 */
-    assert_true(fabs(recall - 2.0 / 3) < 1e-12);    /* 1, 5 */
-    assert_error(eval_neighbours(&p, &q, 3, &precision, &recall, &err), DPI_STATUS_ARG, &err,
-                 "found 3");
+    assert_ok(eval_neighbours(&p, &q, 1, &precision, &recall, ERR));
+    assert_near(precision, 2.0 / 3); /* .5, .8 */
+    assert_near(recall, 2.0 / 3);    /* 1, 5 */
+    assert_error(eval_neighbours(&p, &q, 3, &precision, &recall, ERR), ARG, "found 3");
 }
 
-static void test_refusals(void **state) {
-    (void)state;
+TEST(test_refusals) {
     float x[] = {0, 1, 2, 3}, nan[] = {0, 1, NAN, 2};
     const eval_vectors p = {x, 2, 2}, one = {x, 1, 2}, flat = {x, 4, 1}, bad = {nan, 2, 2};
-    mauve_options o;
+    DEFAULTS(mauve_options, o);
     mauve_score s;
-    dpi_error err;
-    mauve_options_init(&o);
-    assert_error(eval_mauve(&p, &flat, &o, &s, NULL, &err), DPI_STATUS_ARG, &err,
-                 "2 and 1 dimensions");
-    assert_int_equal(eval_mauve(&p, &one, &o, &s, NULL, &err), DPI_STATUS_ARG);
-    assert_int_equal(eval_mauve(&p, &bad, &o, &s, NULL, &err), DPI_STATUS_NUMERIC);
+    assert_error(eval_mauve(&p, &flat, &o, &s, NULL, ERR), ARG, "2 and 1 dimensions");
+    assert_int_equal(eval_mauve(&p, &one, &o, &s, NULL, ERR), DPI_STATUS_ARG);
+    assert_int_equal(eval_mauve(&p, &bad, &o, &s, NULL, ERR), DPI_STATUS_NUMERIC);
     o.n_clusters = 5;
-    assert_error(eval_mauve(&p, &p, &o, &s, NULL, &err), DPI_STATUS_ARG, &err,
-                 "clusters: found 5, allowed 2..4");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden),
-        cmocka_unit_test(test_histograms),
-        cmocka_unit_test(test_neighbours),
-        cmocka_unit_test(test_refusals),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    assert_error(eval_mauve(&p, &p, &o, &s, NULL, ERR), ARG, "clusters: found 5, allowed 2..4");
 }

@@ -1,20 +1,11 @@
 /* Membership inference. Oracles: closed forms, sums over all pairs, randomised response, whose
  * epsilon is known; tests/tools/eval.sh has the whole of it a second time. */
 #include "eval/members.h"
-#include "tests/support/support.h"
-
-#include <math.h>
-
 #include "eval/ngram.h"
-
-static void assert_near(double x, double y) {
-    if (!(fabs(x - y) < 1e-9 * fmax(1, fabs(y))))
-        fail_msg("found %.12g, expected %.12g", x, y);
-}
+#include "tests/eval/eval_support.h"
 
 /* Shares of none and of all have closed forms; the rest against sums in full. */
-static void test_bounds(void **state) {
-    (void)state;
+TEST(test_bounds) {
     assert_near(dpi_binomial_lower(20, 20, .025), pow(.025, 1.0 / 20));
     assert_near(dpi_binomial_upper(20, 0, .025), 1 - pow(.025, 1.0 / 20));
     assert_true(dpi_binomial_lower(20, 0, .025) < 1e-9);
@@ -35,8 +26,7 @@ static void test_bounds(void **state) {
 }
 
 /* r right guesses of r: q^r = alpha. With delta the bound falls, to none at all. */
-static void test_one_run(void **state) {
-    (void)state;
+TEST(test_one_run) {
     for (int32_t r = 5; r < 200; r += 13) {
         const double q = pow(.05, 1.0 / r);
         assert_near(dpi_canary_epsilon(1000, r, r, 0, .05), log(q / (1 - q)));
@@ -49,40 +39,34 @@ static void test_one_run(void **state) {
 }
 
 /* Nobody in the wrong place: bounds in closed form. Everybody: none. */
-static void test_separated(void **state) {
-    (void)state;
+TEST(test_separated) {
     enum { N = 40 };
     double members[N], controls[N];
     eval_ranking r;
-    dpi_error err;
-    for (int i = 0; i < N; i++) {
-        members[i] = 10 + i;
-        controls[i] = -i;
-    }
-    assert_ok(eval_rank(members, N, controls, N, 0, &r, &err), &err);
+    for (int i = 0; i < N; i++)
+        members[i] = 10 + i, controls[i] = -i;
+    assert_ok(eval_rank(members, N, controls, N, 0, &r, ERR));
     assert_true(r.auc == 1 && r.auc_low == 1 && r.tpr == 1 && r.tpr_low == 1);
     const double share = pow(.025, 1.0 / (N / 2)), q = pow(.05, 1.0 / (2 * N / 10 * 2));
     assert_near(r.epsilon, log(share / (1 - share)));
     assert_near(r.epsilon_one_run, log(q / (1 - q)));
     assert_true(r.roc_tpr[0] == 1 && r.roc_tpr[EVAL_ROC_POINTS - 1] == 1);
-    assert_ok(eval_rank(controls, N, members, N, 0, &r, &err), &err);
+    assert_ok(eval_rank(controls, N, members, N, 0, &r, ERR));
     assert_true(r.auc == 0 && r.tpr == 0 && r.epsilon_one_run == 0 && r.epsilon == 0);
     for (int i = 0; i < N; i++)
         members[i] = controls[i] = 3;
-    assert_ok(eval_rank(members, N, controls, N, 0, &r, &err), &err);
+    assert_ok(eval_rank(members, N, controls, N, 0, &r, ERR));
     assert_true(r.auc == .5 && r.tpr == 0 && r.epsilon == 0 && r.epsilon_one_run == 0);
-    assert_error(eval_rank(members, 1, controls, N, 0, &r, &err), DPI_STATUS_ARG, &err,
+    assert_error(eval_rank(members, 1, controls, N, 0, &r, ERR), ARG,
                  "found 1 and 40, allowed 2 or more");
 }
 
 /* Against sums over all pairs, and every threshold. */
-static void test_pairs(void **state) {
-    (void)state;
+TEST(test_pairs) {
     enum { N = 150, M = 230 };
     double members[N], controls[M], area = 0, tpr = 0;
     uint64_t seed = 3;
     eval_ranking r;
-    dpi_error err;
     for (int i = 0; i < N; i++)
         members[i] = floor(8 * (random_normal(&seed) + 1)); /* there are ties */
     for (int i = 0; i < M; i++)
@@ -98,34 +82,32 @@ static void test_pairs(void **state) {
         if (wrong <= M / 100 && above > tpr)
             tpr = above;
     }
-    assert_ok(eval_rank(members, N, controls, M, 0, &r, &err), &err);
+    assert_ok(eval_rank(members, N, controls, M, 0, &r, ERR));
     assert_near(r.auc, area / (N * M));
     assert_near(r.tpr, tpr / N);
     assert_true(r.auc_low < r.auc && r.auc < r.auc_high && r.tpr_low <= r.tpr);
     /* The standard error of the area (Hanley, McNeil 1982), within a third. */
     const double a = r.auc, q1 = a / (2 - a), q2 = 2 * a * a / (1 + a);
-    const double error = sqrt((a * (1 - a) + (N - 1) * (q1 - a * a) + (M - 1) * (q2 - a * a)) /
-                              (N * M));
+    const double error =
+        sqrt((a * (1 - a) + (N - 1) * (q1 - a * a) + (M - 1) * (q2 - a * a)) / (N * M));
     assert_true(fabs((r.auc_high - r.auc_low) / (2 * 1.96 * error) - 1) < .33);
 }
 
 /* Randomised response with epsilon 1: bounds hold in 95 of 100 cases, and are not idle. */
-static void test_response(void **state) {
-    (void)state;
-    enum { N = 400, CASES = 200 };
+TEST(test_response) {
+    enum { N = 250, CASES = 200 };
     static double members[N], controls[N];
     const double q = 1 / (1 + exp(-1));
     int wrong[2] = {0};
     double sum[2] = {0};
     uint64_t seed = 12;
-    dpi_error err;
     for (int c = 0; c < CASES; c++) {
         eval_ranking r;
         for (int i = 0; i < N; i++) {
             members[i] = (random_uniform(&seed) < q) + 1e-6 * random_uniform(&seed);
             controls[i] = (random_uniform(&seed) >= q) + 1e-6 * random_uniform(&seed);
         }
-        assert_ok(eval_rank(members, N, controls, N, 0, &r, &err), &err);
+        assert_ok(eval_rank(members, N, controls, N, 0, &r, ERR));
         wrong[0] += r.epsilon > 1;
         wrong[1] += r.epsilon_one_run > 1;
         sum[0] += r.epsilon / CASES;
@@ -136,14 +118,11 @@ static void test_response(void **state) {
 }
 
 /* "a b a b", "a c": bigrams by hand. p_1(a) = (3 + 4/5) / 12, after a: b twice, c once. */
-static void test_ngram(void **state) {
-    (void)state;
-    eval_texts made, said;
+TEST(test_ngram) {
+    OWN_TEXTS made = TEXTS("a b a b", "a c");
+    OWN_TEXTS said = TEXTS("a c", "x");
     eval_ngram *m;
-    dpi_error err;
-    assert_ok(eval_texts_make((const char *const[]){"a b a b", "a c"}, NULL, 2, &made, &err), &err);
-    assert_ok(eval_texts_make((const char *const[]){"a c", "x"}, NULL, 2, &said, &err), &err);
-    assert_ok(eval_ngram_train(&made, 2, -1, &m, &err), &err);
+    assert_ok(eval_ngram_train(&made, 2, -1, &m, ERR));
     /* 8 words with the ends: a 3, b 2, c 1, end 2; four different ones, p_0 = 1/5. */
     const double a1 = (3 + 4 * .2) / 12, c1 = (1 + 4 * .2) / 12, end1 = (2 + 4 * .2) / 12;
     const double a2 = (2 + 1 * a1) / 3;       /* begins: a twice */
@@ -153,16 +132,13 @@ static void test_ngram(void **state) {
     const double x1 = 4 * .2 / 12, x2 = (0 + 1 * x1) / 3;
     assert_near(eval_ngram_score(m, &said.at[1]), (log(x2) + log(end1)) / 2);
     eval_ngram_free(m);
-    assert_ok(eval_ngram_train(&made, 2, 0, &m, &err), &err); /* "a c" alone */
+    assert_ok(eval_ngram_train(&made, 2, 0, &m, ERR)); /* "a c" alone */
     const double once = (1 + (1 + 3 * .25) / 6) / 2;
     assert_near(eval_ngram_score(m, &said.at[0]), log(once));
     eval_ngram_free(m);
-    eval_texts_free(&made);
-    eval_texts_free(&said);
 }
 
-static void test_exposure(void **state) {
-    (void)state;
+TEST(test_exposure) {
     const double controls[] = {1, 2, 3, 4, 5, 6, 7};
     int32_t rank;
     assert_near(eval_exposure(8, controls, 7, &rank), 3);
@@ -170,14 +146,4 @@ static void test_exposure(void **state) {
     assert_near(eval_exposure(4, controls, 7, &rank), 3 - log2(5)); /* a tie is before it */
     assert_int_equal(rank, 5);
     assert_near(eval_exposure(0, controls, 7, &rank), 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bounds),   cmocka_unit_test(test_one_run),
-        cmocka_unit_test(test_separated), cmocka_unit_test(test_pairs),
-        cmocka_unit_test(test_response), cmocka_unit_test(test_ngram),
-        cmocka_unit_test(test_exposure),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

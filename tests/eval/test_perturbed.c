@@ -1,69 +1,43 @@
 /* Output perturbation. Oracles: neighbours are trained one by one, the law of the noise is that of
  * the formula, and without noise it is liblinear's logistic regression. */
 #include "eval/perturbed.h"
-#include "tests/support/support.h"
-
-#include <math.h>
-
 #include "eval/classify.h"
+#include "tests/eval/eval_support.h"
 
-enum { N = 60 };
+enum { N = N_CLEAR };
 
-/* Texts of eight words, of which `clear` in ten say the label. */
-static void make(eval_texts *s, uint64_t *seed, int clear, int32_t other) {
-    static const char *const names[] = {"fever", "heart", "skin"};
-    static char text[N][80];
-    const char *list[N], *label[N];
-    dpi_error err;
-    for (int i = 0; i < N; i++) {
-        const int own = i == other ? 1 : i % 3;
-        text[i][0] = '\0';
-        for (int w = 0; w < 8; w++) {
-            const bool says = random_u64(seed) % 10 < (uint64_t)clear;
-            char word[] = {(char)(says ? 'a' + own : 'd'), (char)('a' + w), ' ', '\0'};
-            if (i == other)
-                word[0] = 'b';
-            strcat(text[i], word);
-        }
-        list[i] = text[i];
-        label[i] = names[own];
-    }
-    assert_ok(eval_texts_make(list, label, N, s, &err), &err);
+#define OWN_VOCABULARY __attribute__((cleanup(eval_vocabulary_free))) eval_vocabulary
+#define OWN_ROWS __attribute__((cleanup(eval_rows_free))) eval_rows
+
+/* The weights that are best for texts, as rows of the vocabulary; the caller's. */
+static double *best_weights(const eval_vocabulary *v, const eval_texts *texts, eval_rows *r) {
+    double *w = calloc((size_t)v->n * (size_t)v->n_labels, sizeof *w);
+    assert_ok(eval_rows_make(v, texts, r, ERR));
+    assert_ok(eval_logistic(v, r, w, ERR));
+    return w;
 }
 
 /* Trains the texts with and without record `other` replaced; how far the weights are apart. */
 static double distance(int32_t other, int clear) {
-    eval_texts public, texts[2];
-    eval_vocabulary v;
-    eval_rows r[2];
-    double *w[2], squares = 0;
     uint64_t seed = 1;
-    dpi_error err;
-    make(&public, &seed, 5, -1);
-    assert_ok(eval_vocabulary_make(&v, &public, &err), &err);
-    const size_t n = (size_t)v.n * (size_t)v.n_labels;
+    OWN_TEXTS public = make_clear(&seed, 5, -1);
+    OWN_VOCABULARY v;
+    double *w[2], squares = 0;
+    assert_ok(eval_vocabulary_make(&v, &public, ERR));
     for (int k = 0; k < 2; k++) {
         seed = 2;
-        make(&texts[k], &seed, clear, k ? other : -1);
-        assert_ok(eval_rows_make(&v, &texts[k], &r[k], &err), &err);
-        w[k] = calloc(n, sizeof **w);
-        assert_ok(eval_logistic(&v, &r[k], w[k], &err), &err);
+        OWN_TEXTS texts = make_clear(&seed, clear, k ? other : -1);
+        OWN_ROWS r;
+        w[k] = best_weights(&v, &texts, &r);
     }
-    for (size_t i = 0; i < n; i++)
+    for (int32_t i = 0; i < v.n * v.n_labels; i++)
         squares += (w[0][i] - w[1][i]) * (w[0][i] - w[1][i]);
-    for (int k = 0; k < 2; k++) {
-        free(w[k]);
-        eval_rows_free(&r[k]);
-        eval_texts_free(&texts[k]);
-    }
-    eval_vocabulary_free(&v);
-    eval_texts_free(&public);
+    free(w[0]), free(w[1]);
     return sqrt(squares);
 }
 
 /* No neighbour moves the weights further than the bound, and one of few rows comes near it. */
-static void test_sensitivity(void **state) {
-    (void)state;
+TEST(test_sensitivity) {
     const double bound = eval_logistic_sensitivity(N, 3);
     double most = 0;
     for (int32_t i = 0; i < N; i += 7)
@@ -75,18 +49,13 @@ static void test_sensitivity(void **state) {
 }
 
 /* A gradient by finite differences is zero at the weights. */
-static void test_minimum(void **state) {
-    (void)state;
-    eval_texts texts;
-    eval_vocabulary v;
-    eval_rows r;
+TEST(test_minimum) {
     uint64_t seed = 4;
-    dpi_error err;
-    make(&texts, &seed, 4, -1);
-    assert_ok(eval_vocabulary_make(&v, &texts, &err), &err);
-    assert_ok(eval_rows_make(&v, &texts, &r, &err), &err);
-    double *w = calloc((size_t)(v.n * v.n_labels), sizeof *w);
-    assert_ok(eval_logistic(&v, &r, w, &err), &err);
+    OWN_TEXTS texts = make_clear(&seed, 4, -1);
+    OWN_VOCABULARY v;
+    OWN_ROWS r;
+    assert_ok(eval_vocabulary_make(&v, &texts, ERR));
+    OWN_ARRAY(double) w = best_weights(&v, &texts, &r);
     const double C = 1 / (N * EVAL_PERTURBED_LAMBDA), step = 1e-4;
     for (int32_t k = 0; k < v.n; k++) {
         double value[2] = {0};
@@ -105,15 +74,10 @@ static void test_minimum(void **state) {
         }
         assert_true(fabs(value[1] - value[0]) / (2 * step) < 2 * C * EVAL_PERTURBED_SLACK);
     }
-    free(w);
-    eval_rows_free(&r);
-    eval_vocabulary_free(&v);
-    eval_texts_free(&texts);
 }
 
 /* Length: Gamma(n, scale) has mean n scale, variance n scale^2. Directions cancel. */
-static void test_noise(void **state) {
-    (void)state;
+TEST(test_noise) {
     enum { DIMS = 30, DRAWS = 4000 };
     double b[DIMS], mean = 0, variance = 0, first = 0, squares = 0;
     uint64_t seed = 1;
@@ -138,48 +102,31 @@ static void test_noise(void **state) {
     assert_true(fabs(squares / 4 - 1) < 4 * sqrt(2.0 / DIMS / DRAWS));
 }
 
-static double mean_of(const double *x, int32_t n) {
-    double sum = 0;
+/* The share of right labels, of a classifier with this privacy. */
+static double share_right(const eval_texts texts[3], double epsilon, double delta) {
+    double right[N], sum = 0;
+    int32_t n;
+    assert_ok(
+        eval_classify_perturbed(&texts[0], &texts[1], &texts[2], epsilon, delta, right, &n, ERR));
+    assert_int_equal(n, N);
     for (int32_t i = 0; i < n; i++)
-        sum += x[i] / n;
+        sum += right[i] / n;
     return sum;
 }
 
 /* Clear texts: all labels without noise, fewer with it, none better than chance at a small epsilon.
  */
-static void test_accuracy(void **state) {
-    (void)state;
-    eval_texts public, train, test;
-    double right[N];
-    int32_t n;
+TEST(test_accuracy) {
+    eval_texts texts[3]; /* public, of training, of the test */
     uint64_t seed = 6;
-    dpi_error err;
-    make(&public, &seed, 8, -1);
-    make(&train, &seed, 8, -1);
-    make(&test, &seed, 8, -1);
-    assert_ok(eval_classify_perturbed(&public, &train, &test, INFINITY, 0, right, &n, &err), &err);
-    assert_int_equal(n, N);
-    const double clean = mean_of(right, n);
+    for (int i = 0; i < 3; i++)
+        texts[i] = make_clear(&seed, 8, -1);
+    const double clean = share_right(texts, INFINITY, 0);
     assert_true(clean > .9);
-    assert_ok(eval_classify_perturbed(&public, &train, &test, 1e6, 0, right, &n, &err), &err);
-    assert_true(fabs(mean_of(right, n) - clean) < 1e-9);
-    assert_ok(eval_classify_perturbed(&public, &train, &test, .5, 0, right, &n, &err), &err);
-    assert_true(mean_of(right, n) < .6);
-    assert_ok(eval_classify_perturbed(&public, &train, &test, 10, 1e-5, right, &n, &err), &err);
-    const double gaussian = mean_of(right, n);
-    assert_ok(eval_classify_perturbed(&public, &train, &test, 10, 0, right, &n, &err), &err);
-    assert_true(gaussian > mean_of(right, n)); /* a delta pays for dimensions */
-    eval_texts_free(&public);
-    eval_texts_free(&train);
-    eval_texts_free(&test);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sensitivity),
-        cmocka_unit_test(test_minimum),
-        cmocka_unit_test(test_noise),
-        cmocka_unit_test(test_accuracy),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    assert_near(share_right(texts, 1e6, 0), clean);
+    assert_true(share_right(texts, .5, 0) < .6);
+    /* a delta pays for dimensions */
+    assert_true(share_right(texts, 10, 1e-5) > share_right(texts, 10, 0));
+    for (int i = 0; i < 3; i++)
+        eval_texts_free(&texts[i]);
 }

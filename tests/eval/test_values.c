@@ -2,9 +2,7 @@
  * and the law of counts; total variation by hand. */
 #include "eval/values.h"
 #include "eval/variation.h"
-#include "tests/support/support.h"
-
-#include <math.h>
+#include "tests/eval/eval_support.h"
 
 enum { N = 2000 };
 
@@ -17,15 +15,13 @@ static void assert_interval(const evaluation *e, double value, double away) {
         fail_msg("found %g in %g..%g, expected %g +- %g", v.value, v.low, v.high, value, away);
 }
 
-static void test_mean(void **state) {
-    (void)state;
+TEST(test_mean) {
     static evaluation e;
     static double x[N];
     static int32_t count[N];
     uint64_t seed = 3;
     double mean = 0, squares = 0, sum = 0;
     int32_t n = 0;
-    dpi_error err;
     e.n = 0;
     for (int i = 0; i < N; i++) {
         x[i] = i % 4 == 0 ? NAN : random_normal(&seed); /* a text without the number */
@@ -37,16 +33,16 @@ static void test_mean(void **state) {
     mean /= n;
     for (int i = 0; i < N; i++)
         squares += i % 4 != 0 ? (x[i] - mean) * (x[i] - mean) : 0;
-    assert_ok(eval_add_mean(&e, "g", "k", "l", x, N, &err), &err);
+    assert_ok(eval_add_mean(&e, "g", "k", "l", x, N, ERR));
     assert_interval(&e, mean, 1.96 * sqrt(squares / n / n));
     /* 0, 1, 2: variance 2/3 */
-    assert_ok(eval_add_sum(&e, "g", "k", "l", count, N, &err), &err);
+    assert_ok(eval_add_sum(&e, "g", "k", "l", count, N, ERR));
     assert_interval(&e, sum, 1.96 * sqrt(N * 2.0 / 3));
-    assert_ok(eval_add_share(&e, "g", "k", "l", N / 4, N, &err), &err);
+    assert_ok(eval_add_share(&e, "g", "k", "l", N / 4, N, ERR));
     assert_interval(&e, .25, 1.96 * sqrt(.25 * .75 / N));
     for (int i = 0; i < N; i++)
         x[i] = NAN;
-    assert_ok(eval_add_mean(&e, "g", "k", "l", x, N, &err), &err);
+    assert_ok(eval_add_mean(&e, "g", "k", "l", x, N, ERR));
     assert_int_equal(e.n, 3);
 }
 
@@ -64,34 +60,22 @@ static double distance(const void *user, const int32_t *const which[2]) {
     return eval_variation(share[0], share[1], 2);
 }
 
-static void test_distance(void **state) {
-    (void)state;
+TEST(test_distance) {
     static evaluation e;
     const coins apart = {{1500, 200}, {N, N / 2}}, same = {{1000, 500}, {N, N / 2}};
     const eval_number a = {distance, &apart, {N, N / 2}, true};
     const eval_number b = {distance, &same, {N, N / 2}, true};
-    dpi_error err;
     e.n = 0;
-    assert_ok(eval_add_number(&e, "g", "k", "l", &a, &err), &err);
+    assert_ok(eval_add_number(&e, "g", "k", "l", &a, ERR));
     assert_interval(&e, .55, 1.96 * sqrt(.75 * .25 / N + .2 * .8 / (N / 2)));
     /* Sets that are alike: the interval begins with 0, though resamples differ. */
-    assert_ok(eval_add_number(&e, "g", "k", "l", &b, &err), &err);
+    assert_ok(eval_add_number(&e, "g", "k", "l", &b, ERR));
     assert_true(fabs(last(&e).value) < 1e-9 && last(&e).low == 0 && last(&e).high > .01);
 }
 
 /* (.5 + .3 + .2) / 2, and a row of equal shares. */
-static void test_variation(void **state) {
-    (void)state;
+TEST(test_variation) {
     const double p[] = {.5, .5, 0, .25, .25, .5}, q[] = {0, .8, .2, .25, .25, .5};
     assert_true(fabs(eval_variation(p, q, 3) - .5) < 1e-12);
     assert_true(fabs(eval_variation_mean(p, q, 2, 3) - .25) < 1e-12);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mean),
-        cmocka_unit_test(test_distance),
-        cmocka_unit_test(test_variation),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,23 +4,17 @@
  * of each format.) */
 #include "dpinfer/text.h"
 #include "tests/support/vocab_build.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
+#include "tests/fuzz/fuzz.h"
 
 enum { MAX_BYTES = 1 << 16, MAX_IDS = 4 * MAX_BYTES + 256 };
 
 static int32_t ids[MAX_IDS];
 
-static void require(bool holds) {
-    if (!holds)
-        abort();
-}
-
 static dpi_vocab *load(const char *template) {
     static pieces s;
-    static const char *const turns[] = {"<|im_start|>", "<|im_end|>", "<|eot_id|>",
-                                        "<|start_header_id|>", "<|end_header_id|>", "[INST]",
-                                        "[/INST]", "<|user|>"};
+    static const char *const turns[] = {
+        "<|im_start|>",      "<|im_end|>", "<|eot_id|>", "<|start_header_id|>",
+        "<|end_header_id|>", "[INST]",     "[/INST]",    "<|user|>"};
     gguf_build b;
     dpi_vocab *vocab = NULL;
     dpi_error err = {0};
@@ -32,7 +26,7 @@ static dpi_vocab *load(const char *template) {
     build_u32(&b, "tokenizer.ggml.bos_token_id", 1);
     build_u32(&b, "tokenizer.ggml.eos_token_id", 2);
     build_string(&b, "tokenizer.chat_template", template);
-    require(load_image(&b, &vocab, &err) == DPI_STATUS_OK);
+    require_ok(load_image(&b, &vocab, &err));
     return vocab;
 }
 
@@ -41,8 +35,7 @@ static int32_t count_special(const dpi_vocab *vocab, int32_t chat, const char *t
     dpi_error err = {0};
     size_t n = 0;
     int32_t n_special = 0;
-    require(dpi_vocab_encode_prompt(vocab, chat, "s", 1, text, n_bytes, ids, MAX_IDS, &n, &err) ==
-            DPI_STATUS_OK);
+    require_ok(dpi_vocab_encode_prompt(vocab, chat, "s", 1, text, n_bytes, ids, MAX_IDS, &n, &err));
     for (size_t i = 0; i < n; i++)
         n_special += dpi_vocab_is_control(vocab, ids[i]);
     return n_special;
@@ -51,10 +44,7 @@ static int32_t count_special(const dpi_vocab *vocab, int32_t chat, const char *t
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
     if (n_bytes > MAX_BYTES)
         return 0;
-    char *text = malloc(n_bytes + 1);
-    require(text != NULL);
-    memcpy(text, data, n_bytes);
-    text[n_bytes] = '\0';
+    char *text = copy_text(data, n_bytes);
     dpi_error err = {0};
     int32_t chat = -2;
     if (dpi_chat_parse(text, &chat, &err) == DPI_STATUS_OK)

@@ -1,23 +1,12 @@
 /* fuzz_gguf.c - libFuzzer target: opens any bytes as a GGUF file, then uses every answer. */
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "gguf/gguf.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
+#include "tests/fuzz/fuzz.h"
 
 /* Reads every byte, so that the sanitizer sees a range that is too long. */
 static void touch(const void *data, uint64_t n_bytes) {
     const volatile uint8_t *p = data;
     for (uint64_t i = 0; i < n_bytes; i++)
         (void)p[i];
-}
-
-static void require(bool holds) {
-    if (!holds)
-        abort();
 }
 
 static void walk_kv(const dpi_gguf *gguf, const dpi_gguf_kv *kv, size_t size) {
@@ -61,10 +50,8 @@ static void walk_kv(const dpi_gguf *gguf, const dpi_gguf_kv *kv, size_t size) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
     dpi_gguf *gguf = NULL;
     dpi_error err = {0};
-    dpi_status status = dpi_gguf_open_buffer(data, n_bytes, &gguf, &err);
-    if (status != DPI_STATUS_OK) {
-        require(!gguf && err.code == (int32_t)status);
-        require(err.message[0] && memchr(err.message, '\0', sizeof err.message));
+    if (!is_ok(dpi_gguf_open_buffer(data, n_bytes, &gguf, &err), &err)) {
+        require(!gguf);
         return 0;
     }
     for (int64_t i = 0; i < dpi_gguf_kv_count(gguf); i++)

@@ -1,18 +1,9 @@
 /* fuzz_grammar.c - libFuzzer target: any bytes as a grammar, and as a text for it. What is parsed
  * can be followed: from each place some token goes on, and what ends is accepted. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "grammar/mask.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
+#include "tests/fuzz/fuzz.h"
 
 enum { MAX_BYTES = 4096, N_TOKENS = 258, MAX_STEPS = 64 };
-
-static void require(bool holds) {
-    if (!holds)
-        abort();
-}
 
 static dpi_mask *make_mask(const dpi_grammar *g) {
     static uint8_t bytes[256];
@@ -24,7 +15,7 @@ static dpi_mask *make_mask(const dpi_grammar *g) {
         bytes[i] = (uint8_t)i;
         tokens[i] = (dpi_mask_token){&bytes[i], 1, false};
     }
-    require(dpi_mask_make(g, tokens, N_TOKENS, false, &mask, &err) == DPI_STATUS_OK);
+    require_ok(dpi_mask_make(g, tokens, N_TOKENS, false, &mask, &err));
     return mask;
 }
 
@@ -36,7 +27,7 @@ static void write_text(const dpi_grammar *g, const uint8_t *data, size_t n_bytes
     char text[2 * MAX_STEPS];
     size_t n_text = 0;
     bool ended = false;
-    require(dpi_mask_text_create(mask, &t, &err) == DPI_STATUS_OK);
+    require_ok(dpi_mask_text_create(mask, &t, &err));
     for (size_t i = 0; i < MAX_STEPS && !ended; i++) {
         const uint64_t *bits;
         int32_t n, token = 0;
@@ -47,14 +38,12 @@ static void write_text(const dpi_grammar *g, const uint8_t *data, size_t n_bytes
         for (int32_t left = n_bytes > 0 ? data[i % n_bytes] % n : 0;; token++)
             if ((bits[token / 64] >> (token % 64) & 1) && left-- == 0)
                 break;
-        require(dpi_mask_text_push(t, token, &err) == DPI_STATUS_OK);
+        require_ok(dpi_mask_text_push(t, token, &err));
         ended = token == 256;
-        if (token < 256)
-            text[n_text++] = (char)token;
-        else if (token == 257) {
-            memcpy(text + n_text, "ab", 2);
-            n_text += 2;
-        }
+        const char byte = (char)token;
+        const size_t n_word = ended ? 0 : token == 257 ? 2 : 1;
+        memcpy(text + n_text, token == 257 ? "ab" : &byte, n_word);
+        n_text += n_word;
     }
     int32_t yes = 0;
     require(!ended || (dpi_grammar_accepts(g, text, n_text, &yes, &err) == DPI_STATUS_OK && yes));
@@ -68,12 +57,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
     int32_t yes;
     if (n_bytes > MAX_BYTES)
         return 0;
-    const dpi_status status = dpi_grammar_parse((const char *)data, n_bytes, &g, &err);
-    if (status != DPI_STATUS_OK) {
-        require(!g && err.message[0]);
+    if (!is_ok(dpi_grammar_parse((const char *)data, n_bytes, &g, &err), &err)) {
+        require(!g);
         return 0;
     }
-    require(dpi_grammar_accepts(g, (const char *)data, n_bytes, &yes, &err) == DPI_STATUS_OK);
+    require_ok(dpi_grammar_accepts(g, (const char *)data, n_bytes, &yes, &err));
     write_text(g, data, n_bytes);
     dpi_grammar_free(g);
     return 0;

@@ -3,26 +3,15 @@
  * one that is 255 are sent apart, as a slow client does. */
 #include <arpa/inet.h>
 #include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "dpinfer/memory.h"
 #include "serve/server.h"
-
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
+#include "tests/fuzz/fuzz.h"
 
 static server *s;
 static dpi_model *model;
 static char folder[64], spec[256], ledger[96];
-
-static void require(bool holds) {
-    if (!holds)
-        abort();
-}
 
 static void write_records(void) {
     char path[96];
@@ -31,8 +20,10 @@ static void write_records(void) {
     snprintf(ledger, sizeof ledger, "%s/ledger", folder);
     snprintf(spec, sizeof spec, "d=%s,label=l,batch=2,epsilon=1e4,delta=1e-3", path);
     FILE *f = fopen(path, "w");
-    require(f && fputs("{\"text\": \"a ticket\", \"l\": \"x\"}\n{\"text\": \"\"}\n{\"text\": 5}\n",
-                       f) >= 0 && fclose(f) == 0);
+    require(f &&
+            fputs("{\"text\": \"a ticket\", \"l\": \"x\"}\n{\"text\": \"\"}\n{\"text\": 5}\n", f) >=
+                0 &&
+            fclose(f) == 0);
 }
 
 static void clean_up(void) {
@@ -50,21 +41,17 @@ static void clean_up(void) {
 
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
     static const char *const specs[] = {spec};
-    server_options o = {.host = "127.0.0.1", .chat = DPI_CHAT_AUTO, .n_tokens = 2,
-                        .datasets = specs, .n_datasets = 1, .ledger = ledger,
-                        .model_path = DPI_BUILTIN_MODEL, .allows_stream = true,
-                        .idle_seconds = 1}; /* what is never whole ends soon */
+    server_options o = {.host = "127.0.0.1", .chat = DPI_CHAT_AUTO, .n_tokens = 2};
     dpi_error err;
     (void)argc, (void)argv;
+    o.datasets = specs, o.n_datasets = 1, o.ledger = ledger, o.model_path = DPI_BUILTIN_MODEL;
+    o.allows_stream = true, o.idle_seconds = 1; /* what is never whole ends soon */
     json_set_alloc_funcs(dpi_private_malloc, dpi_private_free);
     write_records();
-    require(dpi_model_open(DPI_BUILTIN_MODEL, NULL, &model, &err) == DPI_STATUS_OK);
+    require_ok(dpi_model_open(DPI_BUILTIN_MODEL, NULL, &model, &err));
     dpi_session_options_init(&o.worker.session);
-    o.worker.session.n_ctx = 192;
-    o.worker.session.n_threads = 1;
-    o.worker.model = model;
-    o.worker.n_parallel = 2;
-    o.worker.n_waiting = 4;
+    o.worker.session.n_ctx = 192, o.worker.session.n_threads = 1;
+    o.worker.model = model, o.worker.n_parallel = 2, o.worker.n_waiting = 4;
     if (server_open(&o, &s, &err) != DPI_STATUS_OK) {
         fprintf(stderr, "no server: %s\n", err.message);
         abort();

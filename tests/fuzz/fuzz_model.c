@@ -3,14 +3,10 @@
  *
  * The input: one byte for the model, one for how it is run, then edits of 5 bytes each: 3 of where,
  * one of how, one of the new value. So a kept input is a few bytes long. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "dpinfer.h"
 #include "kernels/weight_types.h"
 #include "tests/support/tiny_model.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
+#include "tests/fuzz/fuzz.h"
 
 enum { N_MODELS = 8, EDIT = 5, MAX_EDITS = 64, N_CTX = 32 };
 
@@ -19,11 +15,6 @@ static struct {
     size_t n_bytes;
 } models[N_MODELS];
 
-static void require(bool holds) {
-    if (!holds)
-        abort();
-}
-
 static void build_models(void) {
     static const uint32_t types[N_MODELS] = {DPI_TYPE_F32,  DPI_TYPE_F16,  DPI_TYPE_Q8_0,
                                              DPI_TYPE_Q4_0, DPI_TYPE_Q4_K, DPI_TYPE_Q6_K,
@@ -31,17 +22,11 @@ static void build_models(void) {
     for (int i = 0; i < N_MODELS; i++) {
         tiny_spec s = tiny_default();
         bool blocks_of_256 = types[i] == DPI_TYPE_Q4_K || types[i] == DPI_TYPE_Q6_K;
-        s.n_layer = 1 + i % 2;
-        s.n_embd = blocks_of_256 ? 256 : 32;
-        s.n_ff = blocks_of_256 ? 256 : 64;
+        s.n_layer = 1 + i % 2, s.n_vocab = 300, s.type = types[i];
+        s.n_embd = blocks_of_256 ? 256 : 32, s.n_ff = blocks_of_256 ? 256 : 64;
         s.n_head = blocks_of_256 ? 8 : 4;
-        s.n_vocab = 300;
-        s.type = types[i];
-        s.bias = i % 2;
-        s.tied = i % 3 != 0;
-        s.rope_freqs = i % 4 == 1;
-        s.rope_factor = i % 4 == 2 ? 4 : 0;
-        s.llama3_factor = i % 4 == 3 ? 8 : 0;
+        s.bias = i % 2, s.tied = i % 3 != 0, s.rope_freqs = i % 4 == 1;
+        s.rope_factor = i % 4 == 2 ? 4 : 0, s.llama3_factor = i % 4 == 3 ? 8 : 0;
         void *image;
         tiny_build(&s, (uint64_t)i + 1, &image, &models[i].n_bytes);
         models[i].image = image;
@@ -54,8 +39,12 @@ static void apply_edit(unsigned char *image, size_t n_bytes, const uint8_t *edit
     size_t range = edit[3] & 1 && n_bytes > 8192 ? 8192 : n_bytes;
     unsigned char *p = image + at % range, *end = image + n_bytes;
     switch (edit[3] >> 1 & 3) {
-    case 0: *p = edit[4]; break;
-    case 1: *p ^= (unsigned char)(1 << (edit[4] & 7)); break;
+    case 0:
+        *p = edit[4];
+        break;
+    case 1:
+        *p ^= (unsigned char)(1 << (edit[4] & 7));
+        break;
     case 2: /* a number at an end of its range */
         for (int i = 0; i < (edit[4] & 8 ? 8 : 4) && p + i < end; i++)
             p[i] = edit[4] & 1 ? 0xff : 0;
@@ -67,27 +56,12 @@ static void apply_edit(unsigned char *image, size_t n_bytes, const uint8_t *edit
     }
 }
 
-/* An error has a code and a message that ends. */
-static bool is_ok(dpi_status status, const dpi_error *err) {
-    if (status == DPI_STATUS_OK)
-        return true;
-    require(err->code == (int32_t)status && err->message[0] &&
-            memchr(err->message, '\0', sizeof err->message));
-    return false;
-}
-
 static void run_session(const dpi_model *model, int32_t isa, uint8_t how) {
-    dpi_session_options o;
+    DEFAULTS(dpi_session_options, o);
     dpi_session *session = NULL;
     dpi_error err = {0};
-    dpi_session_options_init(&o);
-    o.n_seq = 2;
-    o.n_ctx = N_CTX;
-    o.n_threads = 1;
-    o.isa = isa;
-    o.exact = how & 1;
-    o.kv_type = how & 2 ? DPI_KV_F32 : DPI_KV_F16;
-    o.prefill = DPI_PREFILL_KERNELS;
+    o.n_seq = 2, o.n_ctx = N_CTX, o.n_threads = 1, o.isa = isa, o.exact = how & 1;
+    o.kv_type = how & 2 ? DPI_KV_F32 : DPI_KV_F16, o.prefill = DPI_PREFILL_KERNELS;
     if (!is_ok(dpi_session_create(model, &o, &session, &err), &err))
         return;
     const int32_t prompt[] = {1, 70, 5, 261, 298}, seqs[] = {0, 1};
@@ -120,8 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
     memcpy(image, models[which].image, n_image);
     for (size_t i = 2; i + EDIT <= n_bytes; i += EDIT)
         apply_edit(image, n_image, data + i);
-    dpi_model_options options;
-    dpi_model_options_init(&options);
+    DEFAULTS(dpi_model_options, options);
     options.check_weights = how >> 2 & 1;
     options.repack = how >> 3 & 1 ? DPI_REPACK_NONE : DPI_REPACK_SOON;
     dpi_model *model = NULL;

@@ -2,22 +2,11 @@
  * says which command; words are set apart by NULs. What is accepted is in the ranges of the
  * table. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "tools/commands.h"
-
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
+#include "tests/fuzz/fuzz.h"
 
 enum { MAX_BYTES = 1 << 16, MAX_WORDS_GIVEN = 256 };
-
-static void require(bool holds) {
-    if (!holds)
-        abort();
-}
 
 /* Help and messages go nowhere. */
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
@@ -34,10 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
     while (command_at(n_commands))
         n_commands++;
     const command *cmd = command_at(data[0] % n_commands);
-    char *text = malloc(n_bytes), *words[MAX_WORDS_GIVEN + 1], name[] = "dpinfer";
-    require(text != NULL);
-    memcpy(text, data + 1, n_bytes - 1);
-    text[n_bytes - 1] = '\0';
+    char *text = copy_text(data + 1, n_bytes - 1), *words[MAX_WORDS_GIVEN + 1];
+    char name[] = "dpinfer";
     words[0] = name;
     for (size_t at = 0; at < n_bytes && n_words < MAX_WORDS_GIVEN; at += strlen(text + at) + 1)
         words[n_words++] = text + at;

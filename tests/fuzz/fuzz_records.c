@@ -3,17 +3,11 @@
  * and whether what follows is repeated up to a megabyte: reading takes time that is linear in the
  * bytes. Malformed records are null and the others stay in their places. */
 #define _GNU_SOURCE
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "dpinfer/memory.h"
 #include "dpinfer/records.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
+#include "tests/fuzz/fuzz.h"
 
 /* SECONDS: for a megabyte, with a sanitizer on a busy machine; it takes a tenth of one. With
  * libFuzzer, which has many to try, there are fewer bytes. */
@@ -24,11 +18,6 @@ enum { LARGE = 1 << 20, SECONDS = 10 };
 #endif
 
 static char folder[] = "/tmp/fuzz-records-XXXXXX", path[64];
-
-static void require(bool holds) {
-    if (!holds)
-        abort();
-}
 
 static void clean_up(void) {
     unlink(path);
@@ -57,7 +46,7 @@ static void read_all(const dpi_records *records) {
     for (size_t i = 0; i < dpi_records_count(records); i++) {
         char *text;
         size_t n;
-        require(dpi_records_read(records, i, &text, &n, &err) == DPI_STATUS_OK);
+        require_ok(dpi_records_read(records, i, &text, &n, &err));
         require(text ? n > 0 && text[n] == '\0' : n == 0);
         if (text) /* a null record has white space alone */
             require(strspn(text, " \t\n\v\f\r") < n);
@@ -75,11 +64,7 @@ static size_t read_unit(const dpi_records *records, size_t unit) {
         n++;
     }
     dpi_records_unit_id(records, unit, &id, &n_id);
-    char *copy = malloc(n_id + 1); /* so that the sanitizer sees a length that is too large */
-    require(copy != NULL);
-    if (id)
-        memcpy(copy, id, n_id);
-    free(copy);
+    free(copy_text(id ? id : "", id ? n_id : 0)); /* a sanitizer sees a length that is too large */
     return n;
 }
 
@@ -98,8 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
     const bool is_csv = data[0] & 1, is_packed = data[0] & 32;
     const char *const names[] = {"r.jsonl", "r.csv", "r.jsonl.gz", "r.csv.gz"};
     write_records(names[is_csv + 2 * is_packed], data + 1, n_bytes - 1, data[0] & 2);
-    dpi_records_options options;
-    dpi_records_options_init(&options);
+    DEFAULTS(dpi_records_options, options);
     options.unit_field = data[0] & 4 ? "who" : NULL;
     options.latin1 = data[0] >> 3 & 1;
     options.delimiter = data[0] & 16 ? ';' : ',';

@@ -1,18 +1,8 @@
 /* fuzz_report.c - libFuzzer target: any bytes as a report, which is parsed and verified. Nothing in
  * it is trusted: it is refused, or every field gets a verdict that a terminal can show. */
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "dpinfer/augpe.h"
 #include "dpinfer/report.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
-
-static void require(bool holds) {
-    if (!holds)
-        abort();
-}
+#include "tests/fuzz/fuzz.h"
 
 /* Printable ASCII that ends. */
 static void check_text(const char *text, size_t size) {
@@ -36,36 +26,23 @@ static void check(dpi_verification *v) {
     dpi_verification_free(v);
 }
 
-static void verify(const dpi_report *report) {
-    dpi_verification v = {.struct_size = sizeof v};
-    dpi_error err = {0};
-    if (dpi_report_verify(report, NULL, NULL, &v, &err) == DPI_STATUS_OK)
-        check(&v);
-    else
-        require(err.message[0] && memchr(err.message, '\0', sizeof err.message));
-}
-
-/* A report of augpe, which any bytes may say that they are. */
-static void verify_augpe(const char *text, size_t n_bytes) {
-    dpi_verification v = {.struct_size = sizeof v};
-    dpi_error err = {0};
-    const dpi_status status = dpi_augpe_report_verify(text, n_bytes, NULL, NULL, NULL, &v, &err);
-    if (status == DPI_STATUS_OK)
-        check(&v);
-    else
-        require(err.message[0] && memchr(err.message, '\0', sizeof err.message));
-    require(status != DPI_STATUS_OK || dpi_augpe_report_is(text, n_bytes));
-}
-
+/* A report, and one of augpe, which any bytes may say that they are. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
+    const char *text = (const char *)data;
     dpi_report *report = NULL;
+    dpi_verification v = {.struct_size = sizeof v};
     dpi_error err = {0};
-    if (dpi_report_parse("a report", (const char *)data, n_bytes, &report, &err) == DPI_STATUS_OK) {
-        verify(report);
+    if (is_ok(dpi_report_parse("a report", text, n_bytes, &report, &err), &err)) {
+        if (is_ok(dpi_report_verify(report, NULL, NULL, &v, &err), &err))
+            check(&v);
         dpi_report_free(report);
     } else {
-        require(!report && err.message[0] && memchr(err.message, '\0', sizeof err.message));
+        require(!report);
     }
-    verify_augpe((const char *)data, n_bytes);
+    v = (dpi_verification){.struct_size = sizeof v};
+    if (is_ok(dpi_augpe_report_verify(text, n_bytes, NULL, NULL, NULL, &v, &err), &err)) {
+        check(&v);
+        require(dpi_augpe_report_is(text, n_bytes));
+    }
     return 0;
 }

@@ -1,21 +1,12 @@
 /* fuzz_request.c - libFuzzer target: any bytes as the body of a request, of a form that the
  * first byte says, as a file of tokens and as a --dataset. What is accepted is in its ranges. */
 #include <jansson.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "dpinfer/memory.h"
 #include "serve/datasets.h"
 #include "serve/principals.h"
 #include "serve/request.h"
-
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
-
-static void require(bool holds) {
-    if (!holds)
-        abort();
-}
+#include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
     (void)argc, (void)argv;
@@ -24,10 +15,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
 }
 
 static void parse_dataset(const char *text, size_t n_bytes) {
-    char *copy = strndup(text, n_bytes);
+    char *copy = copy_text(text, n_bytes);
     dataset d;
     dpi_error err;
-    require(copy != NULL);
     if (dataset_parse(copy, &d, &err) == DPI_STATUS_OK)
         require(d.name[0] && d.path && d.epsilon > 0 && d.delta > 0 && d.delta < 1 && d.batch >= 1);
     else

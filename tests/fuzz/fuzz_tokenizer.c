@@ -4,8 +4,7 @@
  * the input itself spells out. */
 #define _GNU_SOURCE /* memmem */
 #include "tests/support/vocab_build.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
+#include "tests/fuzz/fuzz.h"
 
 enum { MAX_BYTES = 4096, MAX_IDS = 4 * MAX_BYTES + 256 };
 
@@ -15,54 +14,45 @@ static dpi_vocab *vocabs[N_VOCABS];
 static dpi_vocab *vocab; /* the one in use */
 static int32_t ids[MAX_IDS], again[MAX_IDS];
 
-static void require(bool holds) {
-    if (!holds)
-        abort();
+/* Adds tokens of a type; scores of normal ones are -0, ..., -4. */
+static void add_all(pieces *s, int32_t type, const char *const *texts) {
+    for (int i = 0; texts[i]; i++)
+        add(s, texts[i], type == NORMAL ? -(float)(i % 5) : 0, type);
 }
 
-static const char *const turn_tokens[] = {"<|im_start|>", "<|im_end|>", "<|eot_id|>",
-                                          "<|start_header_id|>", "<|end_header_id|>", "[INST]",
-                                          "[/INST]"};
+#define ADD_ALL(s, type, ...) add_all(s, type, (const char *const[]){__VA_ARGS__, NULL})
+#define ADD_TURNS(s, ...)                                                                          \
+    ADD_ALL(s, CONTROL, "<|im_start|>", "<|im_end|>", "<|eot_id|>", "<|start_header_id|>",         \
+            "<|end_header_id|>", "[INST]", "[/INST]", __VA_ARGS__)
 
 static dpi_vocab *load_spm(void) {
     static pieces s;
-    static const char *const normal[] = {
-        MARK, MARK MARK, MARK "a", "a", "b", "ab", "ba", "aa", "aab", "bab", "<", "s", ">", "</",
-        "s>", "<|", "|>", "\xe2", "\x96", "\xe2\x96", "\xc3\xa9", "\xf0\x9f\x98\x80", "\xff\xff",
-        "\n"};
     begin_pieces(&s, true);
-    for (int i = 0; i < 24; i++)
-        add(&s, normal[i], -(float)(i % 5), NORMAL);
-    static const char *const user[] = {"x", "xy", "yx", "xyx", "  ", "\xe2\x96\xff", "aaaa"};
-    for (int i = 0; i < 7; i++)
-        add(&s, user[i], 0, USER);
-    for (int i = 0; i < 7; i++)
-        add(&s, turn_tokens[i], 0, CONTROL);
+    ADD_ALL(&s, NORMAL, MARK, MARK MARK, MARK "a", "a", "b", "ab", "ba", "aa", "aab", "bab", "<",
+            "s", ">", "</", "s>", "<|", "|>", "\xe2", "\x96", "\xe2\x96", "\xc3\xa9",
+            "\xf0\x9f\x98\x80", "\xff\xff", "\n");
+    ADD_ALL(&s, USER, "x", "xy", "yx", "xyx", "  ", "\xe2\x96\xff", "aaaa");
+    ADD_TURNS(&s, NULL);
     return load_pieces(&s);
 }
 
 static dpi_vocab *load_bytes(const char *pre) {
     static pieces s;
-    static const char *const tokens[] = {"ab", "ba", "aa", "aab", "abab", "<|", "\xc4\xa0\xc4\xa0",
-                                         "\xc4\xa0z", "\xc3\xa2\xc4\xb8", "12", "bba"};
-    static const char *const merges[] = {"aa b", "a b", "\xc4\xa0 \xc4\xa0", "b a", "a a", "ab ab",
-                                         "1 2", "< |", "\xc3\xa2 \xc4\xb8", "\xc4\xa0 z"};
-    begin_bpe(&s);
-    for (int i = 0; i < 11; i++)
-        add(&s, tokens[i], 0, NORMAL);
-    static const char *const user[] = {"xy", "xyx", "  ", "\n\n"};
-    for (int i = 0; i < 4; i++)
-        add(&s, user[i], 0, USER);
-    for (int i = 0; i < 7; i++)
-        add(&s, turn_tokens[i], 0, CONTROL);
-    add(&s, "</s>", 0, CONTROL);
+    static const char *const merges[] = {
+        "aa b", "a b", "\xc4\xa0 \xc4\xa0", "b a",       "a a", "ab ab",
+        "1 2",  "< |", "\xc3\xa2 \xc4\xb8", "\xc4\xa0 z"};
     gguf_build b;
     dpi_vocab *loaded = NULL;
     dpi_error err = {0};
+    begin_bpe(&s);
+    ADD_ALL(&s, NORMAL, "ab", "ba", "aa", "aab", "abab", "<|", "\xc4\xa0\xc4\xa0", "\xc4\xa0z",
+            "\xc3\xa2\xc4\xb8", "12", "bba");
+    ADD_ALL(&s, USER, "xy", "xyx", "  ", "\n\n");
+    ADD_TURNS(&s, "</s>");
     build_begin(&b);
     build_bpe(&b, &s, pre, merges, 10);
     build_u32(&b, "tokenizer.ggml.eos_token_id", (uint32_t)s.n - 1);
-    require(load_image(&b, &loaded, &err) == DPI_STATUS_OK);
+    require_ok(load_image(&b, &loaded, &err));
     return loaded;
 }
 
@@ -71,8 +61,8 @@ static void load_vocabs(void) {
     dpi_error err = {0};
     if (path) {
         dpi_gguf *gguf;
-        require(dpi_gguf_open(path, true, &gguf, &err) == DPI_STATUS_OK);
-        require(dpi_vocab_create(gguf, &vocabs[0], &err) == DPI_STATUS_OK);
+        require_ok(dpi_gguf_open(path, true, &gguf, &err));
+        require_ok(dpi_vocab_create(gguf, &vocabs[0], &err));
         dpi_gguf_close(gguf);
         for (int i = 1; i < N_VOCABS; i++)
             vocabs[i] = vocabs[0];
@@ -108,12 +98,12 @@ static void check_decoding(const int32_t *tokens, size_t n, const char *wanted, 
     dpi_error err = {0};
     dpi_decoder *d;
     size_t used = 0;
-    require(dpi_vocab_decoder(vocab, &d, &err) == DPI_STATUS_OK);
+    require_ok(dpi_vocab_decoder(vocab, &d, &err));
     for (size_t i = 0; i <= n; i++) {
         const char *text;
         size_t n_text;
         if (i < n)
-            require(dpi_decoder_push(d, tokens[i], &text, &n_text, &err) == DPI_STATUS_OK);
+            require_ok(dpi_decoder_push(d, tokens[i], &text, &n_text, &err));
         else
             dpi_decoder_finish(d, &text, &n_text);
         require(is_utf8(text, n_text));
@@ -128,7 +118,7 @@ static void check_decoding(const int32_t *tokens, size_t n, const char *wanted, 
 static void fuzz_text(const char *text, size_t n_bytes, size_t capacity) {
     dpi_error err = {0};
     size_t n = 0, m = 0;
-    require(dpi_vocab_encode(vocab, text, n_bytes, 0, ids, MAX_IDS, &n, &err) == DPI_STATUS_OK);
+    require_ok(dpi_vocab_encode(vocab, text, n_bytes, 0, ids, MAX_IDS, &n, &err));
     require(n <= 4 * n_bytes + 4);
     for (size_t i = 0; i < n; i++) {
         require(ids[i] >= 0 && ids[i] < dpi_vocab_size(vocab));
@@ -161,8 +151,8 @@ static void fuzz_prompt(int32_t chat, const char *text, size_t n_bytes, size_t s
     /* The count of special tokens depends on the format, not on what the texts say. */
     size_t n_plain = 0;
     int32_t n_plain_special = 0;
-    require(dpi_vocab_encode_prompt(vocab, chat, "a", split ? 1 : 0, "a", 1, again, MAX_IDS,
-                                    &n_plain, &err) == DPI_STATUS_OK);
+    require_ok(dpi_vocab_encode_prompt(vocab, chat, "a", split ? 1 : 0, "a", 1, again, MAX_IDS,
+                                       &n_plain, &err));
     for (size_t i = 0; i < n_plain; i++)
         n_plain_special += dpi_vocab_is_control(vocab, again[i]);
     require(n_special == n_plain_special);
@@ -175,11 +165,7 @@ static void fuzz_vocabulary(char *text, size_t n_bytes, const char *pre) {
     const char *lines[MAX_LINES], *part[4] = {"", "", "", ""};
     int32_t types[MAX_LINES];
     size_t n_tokens = 0, n_lines = 0;
-    char *image = malloc(n_bytes + 1); /* NUL-terminated; NULs inside end lines early */
-    require(image != NULL);
-    memcpy(image, text, n_bytes);
-    image[n_bytes] = '\0';
-    char *rest = image;
+    char *image = copy_text(text, n_bytes), *rest = image; /* NULs inside end lines early */
     for (int i = 0; i < 4 && rest; i++) {
         part[i] = rest;
         rest = strstr(rest, "\n\n");
@@ -209,8 +195,7 @@ static void fuzz_vocabulary(char *text, size_t n_bytes, const char *pre) {
     vocab = NULL;
     if (load_image(&b, &vocab, &err) == DPI_STATUS_OK) {
         size_t n = 0;
-        require(dpi_vocab_encode(vocab, part[3], strlen(part[3]), 0, ids, MAX_IDS, &n, &err) ==
-                DPI_STATUS_OK);
+        require_ok(dpi_vocab_encode(vocab, part[3], strlen(part[3]), 0, ids, MAX_IDS, &n, &err));
         require(n <= 4 * strlen(part[3]) + 5);
         check_decoding(ids, n, NULL, 0);
         for (int32_t i = 0; i < dpi_vocab_size(vocab); i++)
@@ -228,12 +213,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
     uint8_t mode = data[0];
     size_t number = (size_t)data[2] << 8 | data[3];
     vocab = vocabs[data[1] % N_VOCABS];
-    /* An exact copy, so that the sanitizer sees a read past the end. */
     size_t n = n_bytes - 4;
-    char *text = malloc(n ? n : 1);
-    if (!text)
-        return 0;
-    memcpy(text, data + 4, n);
+    char *text = copy_bytes(data + 4, n, n);
     if (mode % 8 == 0) {
         for (size_t i = 0; i + 1 < n; i += 2)
             ids[i / 2] = (((unsigned char)text[i] << 8) | (unsigned char)text[i + 1]) %

@@ -3,49 +3,41 @@
 #include "gguf/gguf.h"
 #include "gguf/gguf_write.h"
 #include "kernels/weight_types.h"
-#include "tests/support/gguf_build.h"
+#include "tests/support/failing.h"
 #include "tests/support/support.h"
 #include "tests/support/tiny_model.h"
 
 static char dir[128];
 
-static int make_test_dir(void **state) {
-    (void)state;
-    make_dir(dir, sizeof dir);
-    return 0;
-}
-static int remove_test_dir(void **state) {
-    (void)state;
-    remove_dir(dir);
-    return 0;
-}
+SETUP_EACH { make_dir(dir, sizeof dir); }
+TEARDOWN_EACH { remove_dir(dir); }
 
 /* Path in the test's directory of part `index` (from 0) of `count`. */
 static const char *part_path(int index, int count) {
-    static char paths[4][192];
-    static int next;
-    char *path = paths[next++ % 4];
-    snprintf(path, sizeof paths[0], "%s/m-%05d-of-%05d.gguf", dir, index + 1, count);
-    return path;
+    char name[32];
+    snprintf(name, sizeof name, "m-%05d-of-%05d.gguf", index + 1, count);
+    return path_in(dir, name);
 }
 
 /* ---- A whole model in parts ------------------------------------------------------------------ */
 
-static void put_u16(dpi_gguf_builder *w, const char *key, uint16_t value) {
+static void put_u16(dpi_gguf_builder *w, const char *key, int value) {
     unsigned char bytes[2] = {(unsigned char)value, (unsigned char)(value >> 8)};
-    dpi_gguf_kv kv = {.key = key, .type = DPI_GGUF_U16, .item_type = DPI_GGUF_U16, .n_items = 1,
-                      .data = bytes, .n_bytes = 2};
-    dpi_gguf_put_kv(w, &kv);
+    dpi_gguf_put_kv(w, &(dpi_gguf_kv){.key = key,
+                                      .type = DPI_GGUF_U16,
+                                      .item_type = DPI_GGUF_U16,
+                                      .n_items = 1,
+                                      .data = bytes,
+                                      .n_bytes = 2});
 }
 
 /* Tensor i goes to part i % count, as a tool that splits a file writes them. */
 static void split_model(const dpi_gguf *g, int count) {
     for (int part = 0; part < count; part++) {
         dpi_gguf_builder *w = NULL;
-        dpi_error err;
-        assert_ok(dpi_gguf_builder_create(part_path(part, count), -1, &w, &err), &err);
-        put_u16(w, "split.no", (uint16_t)part);
-        put_u16(w, "split.count", (uint16_t)count);
+        assert_ok(dpi_gguf_builder_create(part_path(part, count), -1, &w, ERR));
+        put_u16(w, "split.no", part);
+        put_u16(w, "split.count", count);
         dpi_gguf_put_u32(w, "split.tensors.count", (uint32_t)dpi_gguf_tensor_count(g));
         for (int64_t i = 0; part == 0 && i < dpi_gguf_kv_count(g); i++)
             dpi_gguf_put_kv(w, dpi_gguf_kv_at(g, i));
@@ -57,65 +49,54 @@ static void split_model(const dpi_gguf *g, int count) {
                 else
                     dpi_gguf_put_data(w, t->data, t->n_bytes);
             }
-        assert_ok(dpi_gguf_builder_finish(w, &err), &err);
+        assert_ok(dpi_gguf_builder_finish(w, ERR));
     }
 }
 
-static void compute(const dpi_model *model, float *logits) {
+static void compute(dpi_model *model, float *logits) {
     static const int32_t tokens[] = {1, 300, 7, 270, 311};
-    dpi_session *s = NULL;
-    dpi_error err;
-    assert_ok(dpi_session_create(model, NULL, &s, &err), &err);
-    assert_ok(dpi_session_prefill(s, 0, tokens, 5, logits, &err), &err);
+    dpi_session *s = open_session(model, NULL, 1, 0);
+    assert_ok(dpi_session_prefill(s, 0, tokens, 5, logits, ERR));
     dpi_session_free(s);
+    dpi_model_close(model);
 }
 
-static void test_model(void **state) {
-    (void)state;
-    static float whole[5 * 320], parts[5 * 320];
-    tiny_spec spec = tiny_default();
-    spec.type = DPI_TYPE_Q8_0;
-    void *image;
-    size_t n_bytes;
-    dpi_error err;
-    dpi_gguf *g = NULL;
-    dpi_model *model = NULL;
-    tiny_build(&spec, 3, &image, &n_bytes);
-    assert_ok(dpi_gguf_open_buffer(image, n_bytes, &g, &err), &err);
-    assert_ok(dpi_model_open_buffer(image, n_bytes, NULL, &model, &err), &err);
-    compute(model, whole);
-    dpi_model_close(model);
+TEST(test_model) {
     static const int counts[] = {2, 3, 12};
-    for (int i = 0; i < 3; i++)
-        for (int use_mmap = 0; use_mmap < 2; use_mmap++) {
-            split_model(g, counts[i]);
-            dpi_model_options o;
-            dpi_model_options_init(&o);
-            o.use_mmap = use_mmap;
-            assert_ok(dpi_model_open(part_path(0, counts[i]), &o, &model, &err), &err);
-            assert_int_equal(dpi_model_tensor_count(model), dpi_gguf_tensor_count(g));
-            compute(model, parts);
-            assert_memory_equal(parts, whole, sizeof whole);
-            dpi_model_close(model);
-        }
+    static float whole[5 * 320], parts[5 * 320];
+    tiny_spec spec = tiny_of(DPI_TYPE_Q8_0);
+    void *image;
+    dpi_model *model = tiny_open(&spec, 3, &image);
+    dpi_gguf *g = NULL;
+    tiny_write(&spec, 3, path_in(dir, "whole.gguf"));
+    assert_ok(dpi_gguf_open(path_in(dir, "whole.gguf"), true, &g, ERR));
+    compute(model, whole);
+    for (int i = 0; i < 6; i++) {
+        dpi_model_options o;
+        dpi_model_options_init(&o);
+        o.use_mmap = i % 2;
+        split_model(g, counts[i / 2]);
+        assert_ok(dpi_model_open(part_path(0, counts[i / 2]), &o, &model, ERR));
+        assert_int_equal(dpi_model_tensor_count(model), dpi_gguf_tensor_count(g));
+        compute(model, parts);
+        assert_memory_equal(parts, whole, sizeof whole);
+    }
     /* Quantising puts the parts together. */
-    char out[192];
-    snprintf(out, sizeof out, "%s/whole.gguf", dir);
+    const char *out = path_in(dir, "together.gguf");
     dpi_write_options w;
     dpi_write_options_init(&w);
     w.type = "Q8_0";
-    assert_ok(dpi_model_quantize(part_path(0, 3), out, &w, &err), &err);
-    assert_ok(dpi_model_open(out, NULL, &model, &err), &err);
+    assert_ok(dpi_model_quantize(part_path(0, 3), out, &w, ERR));
+    assert_ok(dpi_model_open(out, NULL, &model, ERR));
     compute(model, parts);
     assert_memory_equal(parts, whole, sizeof whole);
-    dpi_model_close(model);
     dpi_gguf_close(g);
     free(image);
 }
 
 /* ---- What is refused ------------------------------------------------------------------------- */
 
-/* What part `index` says of itself; -1: nothing. */
+/* What a part says of itself; -1: nothing. */
 typedef struct part {
     int no, count, tensors;
     const char *tensor; /* its one tensor */
@@ -137,64 +118,53 @@ static void write_part(const char *path, part p) {
     build_free(&b);
 }
 
-/* Two parts, then the same with one fault in the first or in the second. */
-static void expect(part first, part second, dpi_status wanted, const char *message) {
-    dpi_gguf *g = NULL;
-    dpi_error err;
-    write_part(part_path(0, 2), first);
-    write_part(part_path(1, 2), second);
-    dpi_status status = dpi_gguf_open(part_path(0, 2), true, &g, &err);
-    if (wanted == DPI_STATUS_OK)
-        assert_ok(status, &err);
-    else
-        assert_error(status, wanted, &err, message);
-    dpi_gguf_close(g);
-}
-
 static const part one = {0, 2, 2, "a"}, two = {1, 2, 2, "b"};
-
-static void test_mismatch(void **state) {
-    (void)state;
-    part p;
-    expect(one, two, DPI_STATUS_OK, NULL);
-    p = one, p.tensors = -1; /* a count that is absent is not checked */
-    expect(p, two, DPI_STATUS_OK, NULL);
-    p = one, p.tensors = 3;
-    expect(p, two, DPI_STATUS_FORMAT, "m-00001-of-00002.gguf: split.tensors.count is 3, must be 2");
-    p = one, p.no = -1;
-    expect(p, two, DPI_STATUS_FORMAT, "m-00001-of-00002.gguf: key split.no is missing, must be 0");
-    p = one, p.count = 3;
-    expect(p, two, DPI_STATUS_FORMAT,
-           "split.count is 3, so the name must end in -00001-of-00003.gguf");
-    p = two, p.no = 0;
-    expect(one, p, DPI_STATUS_FORMAT, "m-00002-of-00002.gguf: split.no is 0, must be 1");
-    p = two, p.no = 2;
-    expect(one, p, DPI_STATUS_FORMAT, "m-00002-of-00002.gguf: split.no is 2, must be 1");
-    p = two, p.no = -1;
-    expect(one, p, DPI_STATUS_FORMAT, "m-00002-of-00002.gguf: key split.no is missing, must be 1");
-    p = two, p.count = 5;
-    expect(one, p, DPI_STATUS_FORMAT, "m-00002-of-00002.gguf: split.count is 5, must be 2");
-    p = two, p.count = -1;
-    expect(one, p, DPI_STATUS_FORMAT, "m-00002-of-00002.gguf: key split.count is missing");
-    p = two, p.tensor = "a";
-    expect(one, p, DPI_STATUS_FORMAT, "m-00002-of-00002.gguf: tensor 'a' is in another part too");
-    /* A first part that claims to be another one. */
-    p = one, p.no = 1;
-    expect(p, two, DPI_STATUS_UNSUPPORTED, "this is part 2 of 2: open the first part, whose name "
-                                           "ends in -00001-of-00002.gguf");
-    p = one, p.no = 7;
-    expect(p, two, DPI_STATUS_FORMAT, "key 'split.no' is 7, must be 0..1");
-}
 
 static void expect_open(const char *path, dpi_status wanted, const char *message) {
     dpi_gguf *g = NULL;
-    dpi_error err;
-    assert_error(dpi_gguf_open(path, false, &g, &err), wanted, &err, message);
-    assert_null(g);
+    dpi_status status = dpi_gguf_open(path, false, &g, ERR);
+    assert_int_equal(g != NULL, wanted == DPI_STATUS_OK);
+    dpi_gguf_close(g);
+    if (wanted == DPI_STATUS_OK)
+        assert_ok(status);
+    else
+        assert_status(status, wanted, message);
 }
 
-static void test_files(void **state) {
-    (void)state;
+/* Two parts of which the first or the second says something odd. */
+TEST(test_mismatch) {
+    static const struct {
+        int which;
+        part odd;
+        const char *message; /* NULL: it is accepted */
+    } cases[] = {
+        {0, {0, 2, 2, "a"}, NULL},
+        {0, {0, 2, -1, "a"}, NULL}, /* a count that is absent is not checked */
+        {0, {0, 2, 3, "a"}, "m-00001-of-00002.gguf: split.tensors.count is 3, must be 2"},
+        {0, {-1, 2, 2, "a"}, "m-00001-of-00002.gguf: key split.no is missing, must be 0"},
+        {0, {0, 3, 2, "a"}, "split.count is 3, so the name must end in -00001-of-00003.gguf"},
+        {1, {0, 2, 2, "b"}, "m-00002-of-00002.gguf: split.no is 0, must be 1"},
+        {1, {2, 2, 2, "b"}, "m-00002-of-00002.gguf: split.no is 2, must be 1"},
+        {1, {-1, 2, 2, "b"}, "m-00002-of-00002.gguf: key split.no is missing, must be 1"},
+        {1, {1, 5, 2, "b"}, "m-00002-of-00002.gguf: split.count is 5, must be 2"},
+        {1, {1, -1, 2, "b"}, "m-00002-of-00002.gguf: key split.count is missing"},
+        {1, {1, 2, 2, "a"}, "m-00002-of-00002.gguf: tensor 'a' is in another part too"},
+        {0, {7, 2, 2, "a"}, "key 'split.no' is 7, must be 0..1"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        write_part(part_path(0, 2), cases[i].which == 0 ? cases[i].odd : one);
+        write_part(part_path(1, 2), cases[i].which == 1 ? cases[i].odd : two);
+        expect_open(part_path(0, 2), cases[i].message ? DPI_STATUS_FORMAT : DPI_STATUS_OK,
+                    cases[i].message);
+    }
+    /* A first part that claims to be another one. */
+    write_part(part_path(0, 2), (part){1, 2, 2, "a"});
+    expect_open(part_path(0, 2), DPI_STATUS_UNSUPPORTED,
+                "this is part 2 of 2: open the first part, whose name ends in "
+                "-00001-of-00002.gguf");
+}
+
+TEST(test_files) {
     write_part(part_path(0, 2), one);
     expect_open(part_path(0, 2), DPI_STATUS_IO, "m-00002-of-00002.gguf: cannot be opened");
     write_file(part_path(1, 2), "GGUF", 4);
@@ -213,38 +183,17 @@ static void test_files(void **state) {
             expect_open(path, DPI_STATUS_IO, "-00002-of-00002.gguf: cannot be opened");
     }
     /* 65535 parts are looked for one after the other. */
-    part many = {0, 65535, -1, "a"};
-    write_part(part_path(0, 65535), many);
+    write_part(part_path(0, 65535), (part){0, 65535, -1, "a"});
     expect_open(part_path(0, 65535), DPI_STATUS_IO, "m-00002-of-65535.gguf: cannot be opened");
 }
 
-static void test_failing_allocations(void **state) {
-    (void)state;
+TEST(test_failing_allocations) {
     write_part(part_path(0, 2), one);
     write_part(part_path(1, 2), two);
-    for (int use_mmap = 0; use_mmap < 2; use_mmap++)
-        for (int64_t n = 1;; n++) {
-            dpi_gguf *g = NULL;
-            dpi_error err;
-            fail_allocation(n);
-            dpi_status status = dpi_gguf_open(part_path(0, 2), use_mmap, &g, &err);
-            bool failed = fail_allocation(0) >= n;
-            assert_int_equal(status, failed ? DPI_STATUS_MEMORY : DPI_STATUS_OK);
-            dpi_gguf_close(g);
-            if (!failed)
-                break;
-            assert_true(n < 1000);
-        }
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, make_test_dir, remove_test_dir)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(test_model),
-        TEST(test_mismatch),
-        TEST(test_files),
-        TEST(test_failing_allocations),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    for (int use_mmap = 0; use_mmap < 2; use_mmap++) {
+        dpi_gguf *g = NULL;
+        for (int64_t n = 1; fails(n, dpi_gguf_open(part_path(0, 2), use_mmap, &g, ERR), ""); n++)
+            assert_true(g == NULL && n < 1000);
+        dpi_gguf_close(g);
+    }
 }

@@ -2,9 +2,9 @@
 # Each public header compiles alone, as C17, C++17 and C++98, without a warning. Each public struct
 # with a struct_size has its _init.
 #   headers.sh CC INCLUDE
-set -uo pipefail
 cc=$1 include=$2
-passed=0 failed=0
+set -- "$include"
+. "$(dirname "$0")/include_support.sh"
 modes=("c -std=c17")
 if echo | "$cc" -x c++ -fsyntax-only - 2>/dev/null; then
     modes+=("c++ -std=c++17" "c++ -std=c++98 -Wno-long-long")
@@ -18,8 +18,7 @@ for header in "$include"/dpinfer.h "$include"/dpinfer/*.h; do
             "$cc" -x $mode -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I"$include" -; then
             passed=$((passed + 1))
         else
-            echo "headers: ${header#"$include"/} does not compile alone as $mode"
-            failed=$((failed + 1))
+            complain "${header#"$include"/} does not compile alone as $mode"
         fi
     done
 done
@@ -31,14 +30,9 @@ for header in "$include"/dpinfer/*.h; do
         if grep -qE "DPI_API void ${struct}_init\($struct \*[a-z]+\);" "$header"; then
             passed=$((passed + 1))
         else
-            echo "headers: ${header#"$include"/}: $struct has no ${struct}_init"
-            failed=$((failed + 1))
+            complain "${header#"$include"/}: $struct has no ${struct}_init"
         fi
     done
 done
-[ "$n_structs" -ge 14 ] || {
-    echo "headers: only $n_structs structs were found"
-    failed=$((failed + 1))
-}
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+[ "$n_structs" -ge 14 ] || complain "only $n_structs structs were found"
+finish 1

@@ -2,15 +2,9 @@
 # Sources have lines of at most 100 columns, and files of at most 600 lines. Not held to that are
 # data, expected output and patches, which are none.
 #   layout.sh SOURCE
-set -uo pipefail
+. "$(dirname "$0")/include_support.sh"
 export LC_ALL=C.UTF-8 # a column is a character, whatever its number of bytes
-cd "$1" || exit 1
 columns=100 lines=600
-passed=0 failed=0
-complain() {
-    echo "layout: $*"
-    failed=$((failed + 1))
-}
 mapfile -t files < <({
     find . \( -name '.?*' -o -name 'build*' -o -path ./tests/fuzz/corpus \) -prune -o -type f \
         \( -name '*.[ch]' -o -name '*.def' -o -name '*.sh' -o -name '*.cmake' -o -name '*.in' -o \
@@ -24,6 +18,4 @@ done < <(grep -nHE "^.{$((columns + 1))}" "${files[@]}")
 while read -r n file; do
     [ "$file" = total ] || [ "$n" -le $lines ] || complain "$file has $n lines, allowed are $lines"
 done < <(wc -l "${files[@]}")
-[ "$passed" -gt 300 ] || complain "only $passed files were found"
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish 300

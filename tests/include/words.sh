@@ -2,13 +2,7 @@
 # One word for one thing (docs/glossary.md): names that were given up do not come back, and neither
 # do sentences that readers could not understand.
 #   words.sh SOURCE
-set -uo pipefail
-cd "$1" || exit 1
-passed=0 failed=0
-complain() {
-    echo "words: $*"
-    failed=$((failed + 1))
-}
+. "$(dirname "$0")/include_support.sh"
 # files NAME...: those with such names that are not made by a build.
 files() {
     local name names=()
@@ -63,6 +57,4 @@ so to speak
 as it were
 END
 passed=$((passed + ${#texts[@]}))
-[ "$passed" -gt 300 ] || complain "only ${#texts[@]} files were found"
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish 300

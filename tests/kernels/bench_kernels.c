@@ -42,20 +42,18 @@ static uint64_t weight_bytes(const family_kernel *f, int32_t n_out) {
 }
 
 static bool allocate(timed *t, const family_kernel *f) {
-    enum { BLOCKS = N_IN / DPI_Q8_BLOCK };
+    enum { BLOCKS = MAX_ROWS * N_IN / DPI_Q8_BLOCK };
     uint64_t n_y = MAX_ROWS * (uint64_t)(t->n_out > N_IN ? t->n_out : N_IN);
-    t->x = dpi_calloc(MAX_ROWS * N_IN, sizeof *t->x);
-    t->y = dpi_calloc(n_y, sizeof *t->y);
-    t->f16 = dpi_calloc(MAX_ROWS * N_IN, sizeof *t->f16);
-    t->q8.plain = dpi_calloc(MAX_ROWS * BLOCKS, sizeof *t->q8.plain);
-    t->q8.sums = dpi_calloc(MAX_ROWS * BLOCKS, sizeof *t->q8.sums);
-    t->q8.winograd = dpi_calloc(MAX_ROWS * BLOCKS, sizeof *t->q8.winograd);
-    t->sum = dpi_calloc(N_IN, sizeof *t->sum);
-    t->null = dpi_calloc(N_IN, sizeof *t->null);
-    t->weight = dpi_calloc(N_IN, sizeof *t->weight);
     t->weights = dpi_map(weight_bytes(f, t->n_out));
-    return t->x && t->y && t->f16 && t->q8.plain && t->q8.sums && t->q8.winograd && t->sum &&
-           t->null && t->weight && t->weights;
+    return t->weights && (t->x = dpi_calloc(MAX_ROWS * N_IN, sizeof *t->x)) &&
+           (t->y = dpi_calloc(n_y, sizeof *t->y)) &&
+           (t->f16 = dpi_calloc(MAX_ROWS * N_IN, sizeof *t->f16)) &&
+           (t->q8.plain = dpi_calloc(BLOCKS, sizeof *t->q8.plain)) &&
+           (t->q8.sums = dpi_calloc(BLOCKS, sizeof *t->q8.sums)) &&
+           (t->q8.winograd = dpi_calloc(BLOCKS, sizeof *t->q8.winograd)) &&
+           (t->sum = dpi_calloc(N_IN, sizeof *t->sum)) &&
+           (t->null = dpi_calloc(N_IN, sizeof *t->null)) &&
+           (t->weight = dpi_calloc(N_IN, sizeof *t->weight));
 }
 
 static bool timed_init(timed *t, const dpi_kernels *k, const family_kernel *f, int32_t rows,
@@ -75,8 +73,8 @@ static bool timed_init(timed *t, const dpi_kernels *k, const family_kernel *f, i
         t->weights[i] = (unsigned char)(i % 2 ? 0x3c + i % 3 : i * 7 % 61);
     t->form = DPI_Q8_PLAIN;
     if (is_int8(f) && dpi_type_find(f->type)->is_narrow)
-        t->form = dpi_kernels_winograd(k, dpi_type_find(f->type), rows) ? DPI_Q8_WINOGRAD
-                                                                        : DPI_Q8_NARROW;
+        t->form =
+            dpi_kernels_winograd(k, dpi_type_find(f->type), rows) ? DPI_Q8_WINOGRAD : DPI_Q8_NARROW;
     for (int32_t first = 0, n; first < rows && is_int8(f); first += n) {
         n = dpi_row_block(rows, first);
         dpi_q8 to = dpi_q8_at(&t->q8, first, N_IN);
@@ -158,9 +156,8 @@ static int print_row(bench *b, const family_kernel *f, const dpi_kernels *k, int
     double bytes = f->is_product ? row_bytes * n_out : f->bytes;
     ops *= b->n_threads / seconds;
     bytes *= b->n_threads / seconds;
-    double peak = is_int8(f) && b->machine.int8_ops_per_second > 0
-                      ? b->machine.int8_ops_per_second
-                      : b->machine.f32_ops_per_second;
+    double peak = is_int8(f) && b->machine.int8_ops_per_second > 0 ? b->machine.int8_ops_per_second
+                                                                   : b->machine.f32_ops_per_second;
     table *t = &b->table;
     table_text(t, "kernel", "%s", f->name);
     table_text(t, "isa", "%s", dpi_isa_name(k->isa));
@@ -178,24 +175,22 @@ static int print_row(bench *b, const family_kernel *f, const dpi_kernels *k, int
 
 static int run_isa(bench *b, int32_t isa) {
     dpi_kernels k;
-    dpi_error err;
     dpi_machine_init(&b->machine);
     dpi_cpu cpu;
-    if (dpi_cpu_measure(&cpu, &err) != DPI_STATUS_OK ||
-        dpi_kernels_init(&k, isa, &err) != DPI_STATUS_OK ||
-        dpi_machine_measure(b->n_threads, isa, &b->machine, &err) != DPI_STATUS_OK)
-        return cli_fail_library(CLI_FAILED, &err);
+    if (dpi_cpu_measure(&cpu, ERR) != DPI_STATUS_OK ||
+        dpi_kernels_init(&k, isa, ERR) != DPI_STATUS_OK ||
+        dpi_machine_measure(b->n_threads, isa, &b->machine, ERR) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_FAILED, ERR);
     k.tuning = cpu.tuning;
-    fprintf(
-        stderr,
-        "machine, %s, %d threads: reads %.1f GB/s, %.0f GOPS in 8 bits, %.0f GFLOPS; Winograd "
-        "products of 4 bits up to %d rows: %s, with mins %s; of more: %s, with mins %s\n",
-        dpi_isa_name(isa), b->n_threads, b->machine.read_bytes_per_second / 1e9,
-        b->machine.int8_ops_per_second / 1e9, b->machine.f32_ops_per_second / 1e9,
-        DPI_ROWS_FEW_MAX, yes_no(k.tuning.winograd[false][DPI_ROWS_FEW]),
-        yes_no(k.tuning.winograd[true][DPI_ROWS_FEW]),
-        yes_no(k.tuning.winograd[false][DPI_ROWS_MANY]),
-        yes_no(k.tuning.winograd[true][DPI_ROWS_MANY]));
+    fprintf(stderr,
+            "machine, %s, %d threads: reads %.1f GB/s, %.0f GOPS in 8 bits, %.0f GFLOPS; Winograd "
+            "products of 4 bits up to %d rows: %s, with mins %s; of more: %s, with mins %s\n",
+            dpi_isa_name(isa), b->n_threads, b->machine.read_bytes_per_second / 1e9,
+            b->machine.int8_ops_per_second / 1e9, b->machine.f32_ops_per_second / 1e9,
+            DPI_ROWS_FEW_MAX, yes_no(k.tuning.winograd[false][DPI_ROWS_FEW]),
+            yes_no(k.tuning.winograd[true][DPI_ROWS_FEW]),
+            yes_no(k.tuning.winograd[false][DPI_ROWS_MANY]),
+            yes_no(k.tuning.winograd[true][DPI_ROWS_MANY]));
     int code = CLI_OK;
     const family_kernel *f;
     for (int32_t i = 0; (f = family_at(i)) && code == CLI_OK; i++) {
@@ -220,8 +215,10 @@ static int parse_rows(const char *text, bench *b) {
         char *end;
         long v = strtol(p, &end, 10);
         if (end == p || v < 1 || v > MAX_ROWS || (*end && *end != ',') || b->n_rows == MAX_LIST)
-            return cli_fail(CLI_USAGE, "-r: found '%s', allowed are up to %d numbers 1..%d between "
-                                       "commas", text, MAX_LIST, MAX_ROWS);
+            return cli_fail(CLI_USAGE,
+                            "-r: found '%s', allowed are up to %d numbers 1..%d between "
+                            "commas",
+                            text, MAX_LIST, MAX_ROWS);
         b->rows[b->n_rows++] = (int32_t)v;
         if (*end == '\0')
             return CLI_OK;
@@ -239,13 +236,13 @@ static int parse_isas(const char *text, bench *b) {
     for (const char *p = text; p;) {
         size_t n = strcspn(p, ",");
         char name[16];
-        dpi_error err;
         snprintf(name, sizeof name, "%.*s", (int)n, p);
         if (b->n_isas == MAX_LIST ||
-            dpi_isa_parse(name, &b->isas[b->n_isas++], &err) != DPI_STATUS_OK)
+            dpi_isa_parse(name, &b->isas[b->n_isas++], ERR) != DPI_STATUS_OK)
             return cli_fail(CLI_USAGE,
                             "-i: found '%s', allowed are ref, avx2, avx512 and others that dpinfer "
-                            "-h names, between commas", text);
+                            "-h names, between commas",
+                            text);
         p = p[n] ? p + n + 1 : NULL;
     }
     return CLI_OK;
@@ -253,32 +250,25 @@ static int parse_isas(const char *text, bench *b) {
 
 static int parse(int argc, char **argv, bench *b) {
     static const char *const formats[] = {"md", "csv", "json", "jsonl"}; /* as in table_format */
-    const char *rows = "1,5,9,17,33,40", *isas = NULL, *format = "md";
-    b->word = "";
-    b->n_threads = dpi_processors();
+    enum { ROWS, ISAS, FORMAT, WORD, THREADS };
+    const char *given[] = {"1,5,9,17,33,40", NULL, "md", "", NULL};
+    static const char letters[] = "riokt";
     for (int c; (c = getopt(argc, argv, "t:o:i:r:k:")) != -1;) {
-        if (c == 't')
-            b->n_threads = atoi(optarg);
-        else if (c == 'o')
-            format = optarg;
-        else if (c == 'i')
-            isas = optarg;
-        else if (c == 'r')
-            rows = optarg;
-        else if (c == 'k')
-            b->word = optarg;
-        else
+        if (!strchr(letters, c))
             return cli_fail(CLI_USAGE, "options: -t THREADS -o md|csv|json|jsonl -i ISA,... "
                                        "-r ROWS,... -k WORD");
+        given[strchr(letters, c) - letters] = optarg;
     }
+    b->word = given[WORD];
+    b->n_threads = given[THREADS] ? atoi(given[THREADS]) : dpi_processors();
     int f = 0;
-    while (f < 4 && strcmp(format, formats[f]) != 0)
+    while (f < 4 && strcmp(given[FORMAT], formats[f]) != 0)
         f++;
     if (f == 4 || b->n_threads < 1 || b->n_threads > 1024)
         return cli_fail(CLI_USAGE, "-o is md, csv, json or jsonl, -t 1..1024");
     b->table.format = (table_format)f;
-    int code = parse_rows(rows, b);
-    return code == CLI_OK ? parse_isas(isas, b) : code;
+    int code = parse_rows(given[ROWS], b);
+    return code == CLI_OK ? parse_isas(given[ISAS], b) : code;
 }
 
 int main(int argc, char **argv) {

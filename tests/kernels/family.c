@@ -6,9 +6,7 @@ enum { GUARD = 64, GUARD_BYTE = 0xa5, PADDING = 3 };
 
 /* ---- Rectangles ------------------------------------------------------------------------------ */
 
-static size_t n_bytes(const rect *r) {
-    return 2 * GUARD + (size_t)(r->rows * r->stride) * r->size;
-}
+static size_t n_bytes(const rect *r) { return 2 * GUARD + (size_t)(r->rows * r->stride) * r->size; }
 
 /* Whether byte i of the memory is a guard byte. */
 static bool is_guard(const rect *r, size_t i) {
@@ -16,17 +14,17 @@ static bool is_guard(const rect *r, size_t i) {
     return i < GUARD || i >= n_bytes(r) - GUARD || (i - GUARD) % row >= used;
 }
 
-rect rect_make(int64_t rows, int64_t cols, size_t size) {
+static rect rect_make(int64_t rows, int64_t cols, size_t size, const unsigned char *x) {
     rect r = {.rows = rows, .cols = cols, .stride = cols + PADDING, .size = size};
     r.memory = malloc(n_bytes(&r));
     assert_non_null(r.memory);
     for (size_t i = 0; i < n_bytes(&r); i++)
-        r.memory[i] = is_guard(&r, i) ? GUARD_BYTE : 0;
+        r.memory[i] = is_guard(&r, i) ? GUARD_BYTE : x ? *x++ : 0;
     r.at = r.memory + GUARD;
     return r;
 }
 
-void rect_assert_guards(const rect *r) {
+static void assert_guards(const rect *r) {
     for (size_t i = 0; i < n_bytes(r); i++)
         if (is_guard(r, i) && r->memory[i] != GUARD_BYTE)
             fail_msg("byte %lld of [%lld, %lld] was written, rows are %lld elements of %zu bytes "
@@ -35,16 +33,21 @@ void rect_assert_guards(const rect *r) {
                      (long long)r->stride, r->size);
 }
 
-void rect_assert_equal(const rect *a, const rect *b) {
-    rect_assert_guards(a);
-    rect_assert_guards(b);
-    assert_int_equal(n_bytes(a), n_bytes(b));
-    assert_memory_equal(a->memory, b->memory, n_bytes(a));
+pair pair_make(int64_t rows, int64_t cols, size_t size, const void *x) {
+    return (pair){rect_make(rows, cols, size, x), rect_make(rows, cols, size, x)};
 }
 
-void rect_free(rect *r) {
-    rect_assert_guards(r);
-    free(r->memory);
+void pair_assert_equal(const pair *p) {
+    assert_guards(&p->isa);
+    assert_guards(&p->ref);
+    assert_memory_equal(p->isa.memory, p->ref.memory, n_bytes(&p->isa));
+}
+
+void pair_free(pair *p) {
+    assert_guards(&p->isa);
+    assert_guards(&p->ref);
+    free(p->isa.memory);
+    free(p->ref.memory);
 }
 
 /* ---- Checks ---------------------------------------------------------------------------------- */
@@ -52,8 +55,7 @@ void rect_free(rect *r) {
 const int32_t lengths[N_LENGTHS] = {1, 2, 7, 8, 15, 16, 17, 31, 64, 100, 172, 515, 2048};
 
 float *randoms(checker *c, int64_t n, double scale) {
-    float *x = malloc((size_t)(n + 1) * sizeof *x);
-    assert_non_null(x);
+    float *x = zeros(n, sizeof *x);
     for (int64_t i = 0; i < n; i++)
         x[i] = (float)(scale * random_normal(&c->seed));
     return x;

@@ -21,14 +21,17 @@ typedef struct rect {
     size_t size; /* of an element */
 } rect;
 
-/* All zeros. Fails the test without memory. */
-rect rect_make(int64_t rows, int64_t cols, size_t size);
-/* Fails the test if a guard byte has changed. */
-void rect_assert_guards(const rect *r);
+/* What an ISA and what ref.c write. */
+typedef struct pair {
+    rect isa, ref;
+} pair;
+
+/* Copies of x [rows, cols]; zeros if it is NULL. Fails the test without memory. */
+pair pair_make(int64_t rows, int64_t cols, size_t size, const void *x);
 /* Fails the test unless both hold the same bytes and their guards are as they were. */
-void rect_assert_equal(const rect *a, const rect *b);
-/* Checks the guards, and frees. */
-void rect_free(rect *r);
+void pair_assert_equal(const pair *p);
+/* Fails the test if a guard byte has changed; frees. */
+void pair_free(pair *p);
 
 static inline float *rect_f32(const rect *r, int64_t row) {
     return (float *)r->at + row * r->stride;
@@ -42,6 +45,10 @@ typedef struct checker {
     const dpi_kernels *twin; /* products that have the bits of isa's; NULL: none */
     uint64_t seed;
 } checker;
+
+/* A kernel whose first argument is what it writes, into both of a pair. */
+#define BOTH(c, pair, kernel, ...)                                                                 \
+    ((c)->isa.kernel((pair).isa.at, __VA_ARGS__), (c)->ref.kernel((pair).ref.at, __VA_ARGS__))
 
 /* Sizes of vectors, odd on purpose. */
 enum { N_LENGTHS = 13 };
@@ -66,28 +73,37 @@ enum {
 /* What one thread times calls on. */
 typedef struct timed {
     const dpi_kernels *k;
-    int32_t rows;   /* activations of a product; 1 otherwise */
-    int32_t n_out;  /* outputs of a product */
-    float *x, *y;   /* [TIMED_MAX_ROWS, TIMED_N_IN], [TIMED_MAX_ROWS, n_out], at least as x */
-    uint16_t *f16;  /* [TIMED_MAX_ROWS, TIMED_N_IN] */
-    dpi_q8 q8;      /* x in 8 bits */
-    int32_t form;   /* of q8 */
+    int32_t rows;        /* activations of a product; 1 otherwise */
+    int32_t n_out;       /* outputs of a product */
+    float *x, *y;        /* [TIMED_MAX_ROWS, TIMED_N_IN], [TIMED_MAX_ROWS, n_out], at least as x */
+    uint16_t *f16;       /* [TIMED_MAX_ROWS, TIMED_N_IN] */
+    dpi_q8 q8;           /* x in 8 bits */
+    int32_t form;        /* of q8 */
     int64_t *sum, *null; /* [TIMED_N_IN] of the sampler */
     dpi_u128 *weight;    /* [TIMED_N_IN] */
     uint64_t (*tables)[256]; /* [3] */
-    unsigned char *weights; /* [n_out, TIMED_N_IN] of the kernel's type */
+    unsigned char *weights;  /* [n_out, TIMED_N_IN] of the kernel's type */
 } timed;
 
 /* ---- Kernels --------------------------------------------------------------------------------- */
 
 typedef struct family_kernel {
-    const char *name; /* as in kernels.def */
+    const char *name;                                         /* as in kernels.def */
     void (*check)(const struct family_kernel *f, checker *c); /* fails the test */
     void (*call)(const struct family_kernel *f, const timed *t);
-    uint32_t type;    /* of a product: the GGML type of its weights */
+    uint32_t type; /* of a product: the GGML type of its weights */
     bool is_product;
     double ops, bytes; /* of one call that is no product: operations; bytes read and written */
 } family_kernel;
+
+#define UNUSED_FAMILY const family_kernel *f __attribute__((unused))
+/* CHECK(kernel) { ... } with the checker c; then KERNEL_OF(kernel, operations, bytes, arguments of
+ * one call with the timed t) describes a kernel that is no product. */
+#define CHECK(kernel) static void check_##kernel(UNUSED_FAMILY, checker *c)
+#define KERNEL_OF(kernel, ops_, bytes_, ...)                                                       \
+    static void call_##kernel(UNUSED_FAMILY, const timed *t) { t->k->kernel(__VA_ARGS__); }        \
+    const family_kernel family_##kernel = {#kernel, check_##kernel, call_##kernel, 0,              \
+                                           false,   ops_,           bytes_};
 
 /* A kernel of kernels.def without a description does not link. */
 #define KERNEL(name, parameters) extern const family_kernel family_##name;

@@ -7,39 +7,30 @@
 
 /* ---- f32 weights ----------------------------------------------------------------------------- */
 
-static void check_matmul_f32(const family_kernel *f, checker *c) {
+CHECK(matmul_f32) {
     static const int32_t rows[] = {1, 2, 3, 4, 5, 9, 33, 64};
-    (void)f;
-    for (int i = 0; i < N_LENGTHS; i++)
-        for (size_t j = 0; j < sizeof rows / sizeof rows[0]; j++) {
-            int32_t n_in = lengths[i], n_rows = rows[j], n_out = 1 + random_below(&c->seed, 23);
-            float *x = randoms(c, (int64_t)n_rows * n_in, 1);
-            float *w = randoms(c, (int64_t)n_out * n_in, 1);
-            rect a = rect_make(n_rows, n_out, sizeof *x), b = rect_make(n_rows, n_out, sizeof *x);
-            c->isa.matmul_f32(a.at, a.stride, x, n_in, n_rows, w, n_in, n_out);
-            c->ref.matmul_f32(b.at, b.stride, x, n_in, n_rows, w, n_in, n_out);
-            for (int32_t r = 0; r < n_rows; r++)
-                assert_close(rect_f32(&a, r), rect_f32(&b, r), n_out, sqrt(n_in) * 6,
-                             EPS * (n_in / 16.0 + 8));
-            for (int32_t r = 0; r < n_rows; r++) /* alone, a row has the same bits */
-                c->isa.matmul_f32(rect_f32(&b, r), b.stride, x + (int64_t)r * n_in, n_in, 1, w,
-                                  n_in, n_out);
-            rect_assert_equal(&a, &b);
-            free(x), free(w), rect_free(&a), rect_free(&b);
-        }
+    for (int i = 0; i < 8 * N_LENGTHS; i++) {
+        const int32_t n_in = lengths[i / 8], n_rows = rows[i % 8];
+        const int32_t n_out = 1 + random_below(&c->seed, 23);
+        float *x = randoms(c, (int64_t)n_rows * n_in, 1);
+        float *w = randoms(c, (int64_t)n_out * n_in, 1);
+        pair y = pair_make(n_rows, n_out, sizeof *x, NULL);
+        BOTH(c, y, matmul_f32, y.isa.stride, x, n_in, n_rows, w, n_in, n_out);
+        for (int32_t r = 0; r < n_rows; r++)
+            assert_close(rect_f32(&y.isa, r), rect_f32(&y.ref, r), n_out, sqrt(n_in) * 6,
+                         EPS * (n_in / 16.0 + 8));
+        for (int32_t r = 0; r < n_rows; r++) /* alone, a row has the same bits */
+            c->isa.matmul_f32(rect_f32(&y.ref, r), y.ref.stride, x + (int64_t)r * n_in, n_in, 1, w,
+                              n_in, n_out);
+        pair_assert_equal(&y);
+        free(x), free(w), pair_free(&y);
+    }
 }
 
-static void call_matmul_f32(const family_kernel *f, const timed *t) {
-    (void)f;
+static void call_matmul_f32(UNUSED_FAMILY, const timed *t) {
     t->k->matmul_f32(t->y, t->n_out, t->x, TIMED_N_IN, t->rows, (const float *)(void *)t->weights,
                      TIMED_N_IN, t->n_out);
 }
-
-const family_kernel family_matmul_f32 = {.name = "matmul_f32",
-                                         .check = check_matmul_f32,
-                                         .call = call_matmul_f32,
-                                         .type = DPI_TYPE_F32,
-                                         .is_product = true};
 
 /* ---- Packed weights -------------------------------------------------------------------------- */
 
@@ -80,9 +71,9 @@ static void random_blocks(checker *c, uint32_t id, unsigned char *w, int64_t n_b
         uint32_t id;
         int32_t halves[2]; /* offsets in a block; -1: none */
     } types[] = {
-        {DPI_TYPE_Q8_0, {0, -1}},  {DPI_TYPE_Q4_0, {0, -1}},   {DPI_TYPE_Q4_1, {0, 2}},
-        {DPI_TYPE_Q5_0, {0, -1}},  {DPI_TYPE_Q5_1, {0, 2}},    {DPI_TYPE_Q2_K, {80, 82}},
-        {DPI_TYPE_Q3_K, {108, -1}}, {DPI_TYPE_Q4_K, {0, 2}},   {DPI_TYPE_Q5_K, {0, 2}},
+        {DPI_TYPE_Q8_0, {0, -1}},   {DPI_TYPE_Q4_0, {0, -1}},   {DPI_TYPE_Q4_1, {0, 2}},
+        {DPI_TYPE_Q5_0, {0, -1}},   {DPI_TYPE_Q5_1, {0, 2}},    {DPI_TYPE_Q2_K, {80, 82}},
+        {DPI_TYPE_Q3_K, {108, -1}}, {DPI_TYPE_Q4_K, {0, 2}},    {DPI_TYPE_Q5_K, {0, 2}},
         {DPI_TYPE_Q6_K, {208, -1}}, {DPI_TYPE_IQ4_NL, {0, -1}}, {DPI_TYPE_IQ4_XS, {0, -1}},
     };
     size_t t = 0;
@@ -116,33 +107,34 @@ static void check_q_of(checker *c, const dpi_type *type, int32_t n_rows, int32_t
     check_panels(type, rows, packed, n_out, n_blocks);
     dpi_q8 q = q8_alloc(n_rows, n_in), plain = q;
     q8_fill(&c->isa, &q, x, n_rows, n_in, form);
-    rect a = rect_make(n_rows, n_out, sizeof *w), b = rect_make(n_rows, n_out, sizeof *w);
-    fast(a.at, a.stride, &q, n_rows, packed, n_in, n_out, tuning);
+    pair y = pair_make(n_rows, n_out, sizeof *w, NULL);
+    const int64_t stride = y.isa.stride;
+    fast(y.isa.at, stride, &q, n_rows, packed, n_in, n_out, tuning);
     if (c->twin) {
-        dpi_kernels_matmul_q(c->twin, type->id)(b.at, b.stride, &q, n_rows, packed, n_in, n_out,
+        dpi_kernels_matmul_q(c->twin, type->id)(y.ref.at, stride, &q, n_rows, packed, n_in, n_out,
                                                 tuning);
-        rect_assert_equal(&a, &b);
+        pair_assert_equal(&y);
     }
     plain.winograd = NULL;
-    fast(b.at, b.stride, &plain, n_rows, packed, n_in, n_out, tuning);
-    rect_assert_equal(&a, &b);
-    slow(b.at, b.stride, &q, n_rows, packed, n_in, n_out, tuning);
+    fast(y.ref.at, stride, &plain, n_rows, packed, n_in, n_out, tuning);
+    pair_assert_equal(&y);
+    slow(y.ref.at, stride, &q, n_rows, packed, n_in, n_out, tuning);
     for (int32_t o = 0; o < n_out; o++) {
         double power = 0; /* errors are relative to the terms, which may cancel */
         for (int64_t k = 0; k < n_in; k++)
             power += fabs((double)w[o * n_in + k]);
         for (int32_t r = 0; r < n_rows; r++)
-            assert_close(rect_f32(&a, r) + o, rect_f32(&b, r) + o, 1, 128 * power / 32,
+            assert_close(rect_f32(&y.isa, r) + o, rect_f32(&y.ref, r) + o, 1, 128 * power / 32,
                          EPS * ((double)n_in / 32 + 8));
     }
     for (int32_t r = 0; r < n_rows; r++) { /* alone, a row has the same bits */
         dpi_q8 one = q8_alloc(1, n_in);
         q8_fill(&c->isa, &one, x + r * n_in, 1, n_in, form);
-        fast(rect_f32(&b, r), b.stride, &one, 1, packed, n_in, n_out, tuning);
+        fast(rect_f32(&y.ref, r), stride, &one, 1, packed, n_in, n_out, tuning);
         q8_free(&one);
     }
-    rect_assert_equal(&a, &b);
-    free(rows), free(packed), free(w), free(x), q8_free(&q), rect_free(&a), rect_free(&b);
+    pair_assert_equal(&y);
+    free(rows), free(packed), free(w), free(x), q8_free(&q), pair_free(&y);
 }
 
 static void check_q(const family_kernel *f, checker *c) {
@@ -175,9 +167,9 @@ static void check_h_of(checker *c, const dpi_type *type, int32_t n_rows, int64_t
         rows[i] = type->id == DPI_TYPE_F16 ? dpi_f32_to_f16(w[i]) : (uint16_t)(bits >> 16);
     }
     unsigned char *packed = pack_rows(type, (unsigned char *)rows, n_out, n_in);
-    rect a = rect_make(n_rows, n_out, sizeof *w), b = rect_make(n_rows, n_out, sizeof *w);
-    fast(a.at, a.stride, x, n_in, n_rows, packed, n_in, n_out, tuning);
-    slow(b.at, b.stride, x, n_in, n_rows, packed, n_in, n_out, tuning);
+    pair y = pair_make(n_rows, n_out, sizeof *w, NULL);
+    fast(y.isa.at, y.isa.stride, x, n_in, n_rows, packed, n_in, n_out, tuning);
+    slow(y.ref.at, y.ref.stride, x, n_in, n_rows, packed, n_in, n_out, tuning);
     for (int32_t o = 0; o < n_out; o++) {
         type->dequantize(rows + o * n_in, row, n_in);
         for (int32_t r = 0; r < n_rows; r++) {
@@ -187,14 +179,14 @@ static void check_h_of(checker *c, const dpi_type *type, int32_t n_rows, int64_t
                 power += fabs((double)row[k] * (double)x[r * n_in + k]);
             }
             float exact = (float)sum;
-            assert_close(rect_f32(&b, r) + o, &exact, 1, power, EPS);
-            assert_close(rect_f32(&a, r) + o, &exact, 1, power, EPS * (double)n_in);
+            assert_close(rect_f32(&y.ref, r) + o, &exact, 1, power, EPS);
+            assert_close(rect_f32(&y.isa, r) + o, &exact, 1, power, EPS * (double)n_in);
         }
     }
     for (int32_t r = 0; r < n_rows; r++) /* alone, a row has the same bits */
-        fast(rect_f32(&b, r), b.stride, x + r * n_in, n_in, 1, packed, n_in, n_out, tuning);
-    rect_assert_equal(&a, &b);
-    free(rows), free(packed), free(w), free(x), free(row), rect_free(&a), rect_free(&b);
+        fast(rect_f32(&y.ref, r), y.ref.stride, x + r * n_in, n_in, 1, packed, n_in, n_out, tuning);
+    pair_assert_equal(&y);
+    free(rows), free(packed), free(w), free(x), free(row), pair_free(&y);
 }
 
 static void check_h(const family_kernel *f, checker *c) {
@@ -212,13 +204,9 @@ static void call_h(const family_kernel *f, const timed *t) {
 
 /* ---- A kernel for each type ------------------------------------------------------------------ */
 
-#define PRODUCT(name_, type_, check_, call_)                                                      \
-    const family_kernel family_matmul_##name_ = {.name = "matmul_" #name_,                        \
-                                                 .check = check_,                                 \
-                                                 .call = call_,                                   \
-                                                 .type = type_,                                   \
-                                                 .is_product = true};
-#define PRODUCT_F32(name, type)
+#define PRODUCT(name, type, check, call)                                                           \
+    const family_kernel family_matmul_##name = {"matmul_" #name, check, call, type, true, 0, 0};
+#define PRODUCT_F32(name, type) PRODUCT(name, type, check_matmul_f32, call_matmul_f32)
 #define PRODUCT_H(name, type) PRODUCT(name, type, check_h, call_h)
 #define PRODUCT_Q(name, type) PRODUCT(name, type, check_q, call_q)
 #define WEIGHT(NAME, name, id, block, bytes, quantize, product, ...) PRODUCT_##product(name, id)

@@ -17,7 +17,7 @@ static int8_t q8_value(const dpi_q8_plain *x, int32_t rows, int32_t row, int32_t
 }
 
 void q8_fill(const dpi_kernels *k, dpi_q8 *to, const float *x, int32_t n_rows, int64_t n,
-                    int32_t form) {
+             int32_t form) {
     for (int32_t first = 0, rows; first < n_rows; first += rows) {
         rows = dpi_row_block(n_rows, first);
         dpi_q8 block = dpi_q8_at(to, first, n);
@@ -142,21 +142,11 @@ static void check_winograd(checker *c) {
     free(x);
 }
 
-static void check_quantize_q8(const family_kernel *f, checker *c) {
-    (void)f;
+CHECK(quantize_q8) {
     check_form(c, DPI_Q8_PLAIN);
     check_form(c, DPI_Q8_NARROW);
     check_form(c, DPI_Q8_BOTH);
     check_winograd(c);
 }
-
-static void call_quantize_q8(const family_kernel *f, const timed *t) {
-    (void)f;
-    t->k->quantize_q8(&t->q8, 1, t->x, TIMED_N_IN, TIMED_N_IN, DPI_Q8_PLAIN);
-}
-
-const family_kernel family_quantize_q8 = {.name = "quantize_q8",
-                                          .check = check_quantize_q8,
-                                          .call = call_quantize_q8,
-                                          .ops = 16.0 * TIMED_N_IN,
-                                          .bytes = 5.0 * TIMED_N_IN};
+KERNEL_OF(quantize_q8, 16.0 * TIMED_N_IN, 5.0 * TIMED_N_IN, &t->q8, 1, t->x, TIMED_N_IN, TIMED_N_IN,
+          DPI_Q8_PLAIN)

@@ -12,6 +12,9 @@ enum { N_MAX = 1100, MARGIN = 8, N = TIMED_N_IN };
 static const int64_t counts[] = {1,  2,  3,  4,  5,  7,   8,   9,    15,
                                  16, 17, 31, 32, 33, 100, 257, 1024, 1099};
 enum { N_COUNTS = sizeof counts / sizeof *counts };
+/* ROUNDS of every count n. */
+#define EACH_COUNT(rounds)                                                                         \
+    for (int round = 0, i_n = 0; round < (rounds); i_n = (i_n + 1) % N_COUNTS, round += i_n == 0)
 
 /* A float of any kind: usual, large, tiny, denormal, zeros, infinities, NaNs with any payload. */
 static float any_float(uint64_t *seed) {
@@ -80,74 +83,49 @@ static void make_case(clip_case *c, int64_t n, uint64_t *seed) {
     }
 }
 
-static void check_clip_add(const family_kernel *f, checker *k) {
-    (void)f;
-    static clip_case c;
+CHECK(clip_add) {
+    static clip_case k;
     uint64_t seed = 41;
-    for (int round = 0; round < 40; round++)
-        for (int i_n = 0; i_n < N_COUNTS; i_n++) {
-            const int64_t n = counts[i_n];
-            int64_t a[N_MAX + MARGIN], b[N_MAX + MARGIN], before[N_MAX];
-            uint64_t mask = random_below(&seed, 4) ? ~UINT64_C(0) : 0;
-            make_case(&c, n, &seed);
-            for (int64_t i = 0; i < n + MARGIN; i++)
-                a[i] = b[i] = (int64_t)random_u64(&seed) >> 20;
-            memcpy(before, a, (size_t)n * sizeof *a);
-            k->isa.clip_add(a, c.x, c.p, c.null, c.centre, c.K, mask, n);
-            k->ref.clip_add(b, c.x, c.p, c.null, c.centre, c.K, mask, n);
-            assert_memory_equal(a, b, (size_t)(n + MARGIN) * sizeof *a);
-            for (int64_t i = 0; i < n; i++) {
-                int64_t add = oracle_clip(c.x[i], c.p[i], c.centre, c.K) - c.null[i];
-                assert_true(b[i] - before[i] == (mask ? add : 0));
-            }
+    EACH_COUNT(40) {
+        const int64_t n = counts[i_n];
+        int64_t a[N_MAX + MARGIN], b[N_MAX + MARGIN], before[N_MAX];
+        uint64_t mask = random_below(&seed, 4) ? ~UINT64_C(0) : 0;
+        make_case(&k, n, &seed);
+        for (int64_t i = 0; i < n + MARGIN; i++)
+            a[i] = b[i] = (int64_t)random_u64(&seed) >> 20;
+        memcpy(before, a, (size_t)n * sizeof *a);
+        c->isa.clip_add(a, k.x, k.p, k.null, k.centre, k.K, mask, n);
+        c->ref.clip_add(b, k.x, k.p, k.null, k.centre, k.K, mask, n);
+        assert_memory_equal(a, b, (size_t)(n + MARGIN) * sizeof *a);
+        for (int64_t i = 0; i < n; i++) {
+            int64_t added = oracle_clip(k.x[i], k.p[i], k.centre, k.K) - k.null[i];
+            assert_true(b[i] - before[i] == (mask ? added : 0));
         }
+    }
 }
+KERNEL_OF(clip_add, 6.0 * N, 32.0 * N, t->sum, t->x, t->x + N, t->null, 0, 1 << 20, ~(uint64_t)0, N)
 
-static void call_clip_add(const family_kernel *f, const timed *t) {
-    (void)f;
-    t->k->clip_add(t->sum, t->x, t->x + N, t->null, 0, 1 << 20, ~(uint64_t)0, N);
-}
-
-const family_kernel family_clip_add = {.name = "clip_add",
-                                       .check = check_clip_add,
-                                       .call = call_clip_add,
-                                       .ops = 6.0 * N,
-                                       .bytes = 32.0 * N};
-
-static void check_clip_range(const family_kernel *f, checker *k) {
-    (void)f;
-    static clip_case c;
+CHECK(clip_range) {
+    static clip_case k;
     uint64_t seed = 42;
-    for (int round = 0; round < 40; round++)
-        for (int i_n = 0; i_n < N_COUNTS; i_n++) {
-            int64_t low = INT64_C(1) << 40, high = -low;
-            make_case(&c, counts[i_n], &seed);
-            if (round % 4 == 0) /* earlier blocks had wider ranges */
-                low = -(INT64_C(1) << 33), high = INT64_C(1) << 33;
-            int64_t a[2] = {low, high}, b[2] = {low, high};
-            k->isa.clip_range(a, c.x, c.p, c.null, c.centre, c.K, c.n);
-            k->ref.clip_range(b, c.x, c.p, c.null, c.centre, c.K, c.n);
-            for (int64_t i = 0; i < c.n; i++) {
-                int64_t v = oracle_clip(c.x[i], c.p[i], c.centre, c.K) - c.null[i];
-                low = v < low ? v : low;
-                high = v > high ? v : high;
-            }
-            assert_true(a[0] == low && a[1] == high);
-            assert_true(b[0] == low && b[1] == high);
+    EACH_COUNT(40) {
+        int64_t low = INT64_C(1) << 40, high = -low;
+        make_case(&k, counts[i_n], &seed);
+        if (round % 4 == 0) /* earlier blocks had wider ranges */
+            low = -(INT64_C(1) << 33), high = INT64_C(1) << 33;
+        int64_t a[2] = {low, high}, b[2] = {low, high};
+        c->isa.clip_range(a, k.x, k.p, k.null, k.centre, k.K, k.n);
+        c->ref.clip_range(b, k.x, k.p, k.null, k.centre, k.K, k.n);
+        for (int64_t i = 0; i < k.n; i++) {
+            int64_t v = oracle_clip(k.x[i], k.p[i], k.centre, k.K) - k.null[i];
+            low = v < low ? v : low;
+            high = v > high ? v : high;
         }
+        assert_true(a[0] == low && a[1] == high);
+        assert_true(b[0] == low && b[1] == high);
+    }
 }
-
-static void call_clip_range(const family_kernel *f, const timed *t) {
-    int64_t range[2] = {0, 0};
-    (void)f;
-    t->k->clip_range(range, t->x, t->x + N, t->null, 0, 1 << 20, N);
-}
-
-const family_kernel family_clip_range = {.name = "clip_range",
-                                         .check = check_clip_range,
-                                         .call = call_clip_range,
-                                         .ops = 6.0 * N,
-                                         .bytes = 16.0 * N};
+KERNEL_OF(clip_range, 6.0 * N, 16.0 * N, (int64_t[2]){0}, t->x, t->x + N, t->null, 0, 1 << 20, N)
 
 /* docs/spec.md section 2, line by line. */
 static dpi_u128 oracle_weight(const dpi_weight_tables *t, uint64_t a, int64_t gap) {
@@ -180,8 +158,7 @@ static int64_t any_gap(uint64_t a, uint64_t *seed) {
     }
 }
 
-static void check_exp2_weights(const family_kernel *f, checker *k) {
-    (void)f;
+CHECK(exp2_weights) {
     static const uint64_t scales[] = {
         1, 945, 3049374, 50294870, UINT64_C(38726194000), (UINT64_C(1) << 37) - 1};
     static dpi_weight_tables tables;
@@ -190,31 +167,21 @@ static void check_exp2_weights(const family_kernel *f, checker *k) {
     dpi_weights_tables(&tables);
     const uint64_t(*table)[256] = (const uint64_t(*)[256])tables.table;
     uint64_t seed = 43;
-    for (int round = 0; round < 60; round++)
-        for (int i_n = 0; i_n < N_COUNTS; i_n++) {
-            const int64_t n = counts[i_n], best = random_below(&seed, (int32_t)n);
-            const uint64_t a = scales[round % 6];
-            const int64_t top = ((int64_t)random_u64(&seed) >> 13) / 2;
-            for (int64_t i = 0; i < n; i++)
-                u[i] = top - any_gap(a, &seed);
-            u[best] = top;
-            memset(v, 0x5a, sizeof v);
-            memset(w, 0x5a, sizeof w);
-            k->isa.exp2_weights(v, u, a, table, n);
-            k->ref.exp2_weights(w, u, a, table, n);
-            assert_memory_equal(v, w, (size_t)(n + MARGIN) * sizeof *v);
-            for (int64_t i = 0; i < n; i++)
-                assert_true(w[i] == oracle_weight(&tables, a, top - u[i]));
-        }
+    EACH_COUNT(60) {
+        const int64_t n = counts[i_n], best = random_below(&seed, (int32_t)n);
+        const uint64_t a = scales[round % 6];
+        const int64_t top = ((int64_t)random_u64(&seed) >> 13) / 2;
+        for (int64_t i = 0; i < n; i++)
+            u[i] = top - any_gap(a, &seed);
+        u[best] = top;
+        memset(v, 0x5a, sizeof v);
+        memset(w, 0x5a, sizeof w);
+        c->isa.exp2_weights(v, u, a, table, n);
+        c->ref.exp2_weights(w, u, a, table, n);
+        assert_memory_equal(v, w, (size_t)(n + MARGIN) * sizeof *v);
+        for (int64_t i = 0; i < n; i++)
+            assert_true(w[i] == oracle_weight(&tables, a, top - u[i]));
+    }
 }
-
-static void call_exp2_weights(const family_kernel *f, const timed *t) {
-    (void)f;
-    t->k->exp2_weights(t->weight, t->null, (uint64_t)1 << 26, (const uint64_t(*)[256])t->tables, N);
-}
-
-const family_kernel family_exp2_weights = {.name = "exp2_weights",
-                                           .check = check_exp2_weights,
-                                           .call = call_exp2_weights,
-                                           .ops = 12.0 * N,
-                                           .bytes = 24.0 * N};
+KERNEL_OF(exp2_weights, 12.0 * N, 24.0 * N, t->weight, t->null, (uint64_t)1 << 26,
+          (const uint64_t (*)[256])t->tables, N)

@@ -6,23 +6,21 @@ static checker c; /* filled once, by setup */
 
 void init_vnni_evex(dpi_kernels *k); /* vnni_evex.c */
 
-static int setup(void **state) {
-    (void)state;
-    dpi_error err;
-    assert_ok(dpi_kernels_init(&c.ref, DPI_ISA_REF, &err), &err);
-    assert_ok(dpi_kernels_init(&c.isa, forced_isa(), &err), &err);
+SETUP {
+    assert_ok(dpi_kernels_init(&c.ref, DPI_ISA_REF, ERR));
+    assert_ok(dpi_kernels_init(&c.isa, forced_isa(), ERR));
     c.seed = 1;
-    return 0;
 }
 
-static void test_kernel(void **state) {
-    const family_kernel *f = *state;
-    f->check(f, &c);
+TEST(test_every_kernel) {
+    for (int32_t i = 0; family_at(i); i++) {
+        print_message("%s\n", family_at(i)->name);
+        family_at(i)->check(family_at(i), &c);
+    }
 }
 
 /* vpdpbusd instead of two instructions: the same bits. */
-static void test_vnni(void **state) {
-    (void)state;
+TEST(test_vnni) {
 #if defined(__x86_64__)
     if (c.isa.isa != DPI_ISA_AVX2 || dpi_isa_best() != DPI_ISA_AVX512)
         skip(); /* without AVX-512, the ISA itself has them if the processor does */
@@ -37,8 +35,7 @@ static void test_vnni(void **state) {
 #endif
 }
 
-static void test_row_blocks(void **state) {
-    (void)state;
+TEST(test_row_blocks) {
     for (int32_t n = 1; n < 200; n++) {
         int32_t least = n, most = 0;
         for (int32_t first = 0, count; first < n; first += count) {
@@ -53,27 +50,12 @@ static void test_row_blocks(void **state) {
     }
 }
 
-static void test_isa_names(void **state) {
-    (void)state;
-    dpi_error err;
+TEST(test_isa_names) {
     int32_t id;
-    assert_ok(dpi_isa_parse("avx2", &id, &err), &err);
+    assert_ok(dpi_isa_parse("avx2", &id, ERR));
     assert_int_equal(id, DPI_ISA_AVX2);
     assert_string_equal(dpi_isa_name(DPI_ISA_AVX512), "avx512");
-    assert_error(dpi_isa_parse("sse9", &id, &err), DPI_STATUS_ARG, &err, "'sse9'");
+    assert_error(dpi_isa_parse("sse9", &id, ERR), ARG, "'sse9'");
     dpi_kernels k;
-    assert_error(dpi_kernels_init(&k, 17, &err), DPI_STATUS_ARG, &err, "isa is 17");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_isa_names),
-        cmocka_unit_test(test_row_blocks),
-        cmocka_unit_test(test_vnni),
-#define KERNEL(name, parameters)                                                                  \
-    {#name, test_kernel, NULL, NULL, (void *)(uintptr_t)&family_##name},
-#include "kernels/kernels.def"
-#undef KERNEL
-    };
-    return cmocka_run_group_tests(tests, setup, NULL);
+    assert_error(dpi_kernels_init(&k, 17, ERR), ARG, "isa is 17");
 }

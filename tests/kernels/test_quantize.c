@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "kernels/weight_types.h"
+#include "tests/support/nmse.h"
 #include "tests/support/support.h"
 
 enum { N = 256 * 64 };
@@ -15,13 +16,13 @@ static void there_and_back(const dpi_type *type, const float *from, float *to) {
     type->dequantize(data, to, N);
 }
 
-static double nmse(const float *a, const float *b) {
-    double error = 0, power = 0;
-    for (int i = 0; i < N; i++) {
-        error += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
-        power += (double)b[i] * (double)b[i];
-    }
-    return error / power;
+/* The i-th type that has a quantiser, from i = 0; NULL beyond the last. */
+static const dpi_type *quantised(int i) {
+    const dpi_type *type;
+    for (int32_t t = 0; (type = dpi_type_at(t)) != NULL; t++)
+        if (type->quantize && i-- == 0)
+            return type;
+    return NULL;
 }
 
 static void fill_normal(uint64_t seed, double deviation) {
@@ -42,13 +43,12 @@ static const struct {
 };
 enum { N_FIGURES = sizeof figures / sizeof figures[0] };
 
-static void test_error(void **state) {
-    (void)state;
+TEST(test_error) {
     fill_normal(1, 0.02);
     for (int i = 0; i < N_FIGURES; i++) {
         const dpi_type *type = dpi_type_find(figures[i].type);
         there_and_back(type, x, y);
-        double error = nmse(y, x);
+        double error = nmse(y, x, N);
         /* 1 % for the sample; far below the figure, something would be wrong with it. */
         if (!(error <= 1.01 * figures[i].known && error >= 0.25 * figures[i].known))
             fail_msg("%s: NMSE %.4g, known %.4g", type->name, error, figures[i].known);
@@ -56,8 +56,7 @@ static void test_error(void **state) {
 }
 
 /* Each weight within the worst step of a block whose values span what the type can have. */
-static void test_bound(void **state) {
-    (void)state;
+TEST(test_bound) {
     uint64_t seed = 3;
     for (int i = 0; i < N; i++) /* uniform, so the range of a block is about -1..1 */
         x[i] = (float)(2 * random_uniform(&seed) - 1);
@@ -79,70 +78,55 @@ static void test_bound(void **state) {
 }
 
 /* What has been quantised once is exactly representable, and is found again. */
-static void test_idempotent(void **state) {
-    (void)state;
+TEST(test_idempotent) {
     fill_normal(2, 3);
     const dpi_type *type;
-    for (int32_t t = 0; (type = dpi_type_at(t)) != NULL; t++) {
-        if (!type->quantize)
-            continue;
+    for (int t = 0; (type = quantised(t)) != NULL; t++) {
         there_and_back(type, x, y);
         there_and_back(type, y, z);
         /* The search of a K-quant is over sub-blocks first: it comes close. */
-        double error = nmse(z, y), limit = type->block == 256 ? nmse(y, x) / 4 : 0;
+        double error = nmse(z, y, N), limit = type->block == 256 ? nmse(y, x, N) / 4 : 0;
         if (type->id == DPI_TYPE_Q4_1 || type->id == DPI_TYPE_Q5_1)
-            limit = nmse(y, x) / 100; /* a few blocks do not span all values any more */
+            limit = nmse(y, x, N) / 100; /* a few blocks do not span all values any more */
         if (!(error <= limit))
             fail_msg("%s: NMSE %.3g the second time, at most %.3g", type->name, error, limit);
     }
 }
 
-static void expect_exact(const char *what) {
+/* Fails unless each value comes back with an error of at most `error`, or (error 0) of the right
+ * size: at most a quarter above `most`. */
+static void check_values(const char *what, float error, float most) {
     const dpi_type *type;
-    for (int32_t t = 0; (type = dpi_type_at(t)) != NULL; t++) {
-        if (!type->quantize)
-            continue;
+    for (int t = 0; (type = quantised(t)) != NULL; t++) {
         there_and_back(type, x, y);
         for (int i = 0; i < N; i++)
-            if (!(fabsf(x[i] - y[i]) <= 0.002f)) /* of values 3, 1 and 0: f16 scales */
+            if (!(error > 0 ? fabsf(x[i] - y[i]) <= error
+                            : fabsf(y[i]) <= 1.25f * most + 1e-7f * 64))
                 fail_msg("%s, %s: %g came back as %g", type->name, what, (double)x[i],
                          (double)y[i]);
     }
 }
 
-static void test_special_values(void **state) {
-    (void)state;
-    for (int i = 0; i < N; i++)
-        x[i] = 0;
-    expect_exact("zeros");
-    for (int i = 0; i < N; i++)
-        x[i] = i < N / 2 ? 0.25f : -3;
-    expect_exact("constants");
-    for (int i = 0; i < N; i++)
-        x[i] = i % 32 == 7 ? -1.0f : 0;
-    expect_exact("one weight of a block");
-    /* Extremes: nothing but finite numbers of the right size comes back. */
+TEST(test_special_values) {
     static const float sizes[] = {1e-45f, 1e-38f, 1e-20f, 1e-8f, 1e-4f, 1, 65504};
+    static const char *const forms[] = {"zeros", "constants", "one weight of a block"};
+    for (int form = 0; form < 3; form++) {
+        for (int i = 0; i < N; i++)
+            x[i] = form == 0 ? 0 : form == 1 ? (i < N / 2 ? 0.25f : -3) : (i % 32 == 7 ? -1.0f : 0);
+        check_values(forms[form], 0.002f, 0); /* of values 3, 1 and 0: f16 scales */
+    }
+    /* Extremes: nothing but finite numbers of the right size comes back. */
     uint64_t seed = 9;
     for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
         for (int i = 0; i < N; i++)
             x[i] = sizes[s] * (float)(2 * random_uniform(&seed) - 1);
         x[0] = sizes[s], x[1] = -sizes[s];
-        const dpi_type *type;
-        for (int32_t t = 0; (type = dpi_type_at(t)) != NULL; t++) {
-            if (!type->quantize)
-                continue;
-            there_and_back(type, x, y);
-            for (int i = 0; i < N; i++)
-                if (!(fabsf(y[i]) <= 1.25f * sizes[s] + 1e-7f * 64))
-                    fail_msg("%s: %g came back as %g", type->name, (double)x[i], (double)y[i]);
-        }
+        check_values("extremes", 0, sizes[s]);
     }
 }
 
 /* Rounding to bfloat16: nearest, ties to even, and never to infinity. */
-static void test_bf16(void **state) {
-    (void)state;
+TEST(test_bf16) {
     static const struct {
         uint32_t bits;
         uint16_t wanted;
@@ -158,13 +142,4 @@ static void test_bf16(void **state) {
         dpi_type_find(DPI_TYPE_BF16)->quantize(&value, &got, 1);
         assert_int_equal(got, cases[i].wanted);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_error),          cmocka_unit_test(test_bound),
-        cmocka_unit_test(test_idempotent),     cmocka_unit_test(test_special_values),
-        cmocka_unit_test(test_bf16),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

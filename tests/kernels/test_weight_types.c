@@ -14,8 +14,7 @@ static double half_value(uint16_t h) {
     return h & 0x8000 ? -v : v;
 }
 
-static void test_f16(void **state) {
-    (void)state;
+TEST(test_f16) {
     for (uint32_t h = 0; h < 65536; h++) {
         double want = half_value((uint16_t)h), got = (double)dpi_f16_to_f32((uint16_t)h);
         assert_true(isnan(want) ? isnan(got) : want == got && signbit(want) == signbit(got));
@@ -64,14 +63,21 @@ static void scale_min(const unsigned char *p, int k, int *scale, int *min) {
 
 static double weight_32(uint32_t type, const unsigned char *p, int i) {
     switch (type) {
-    case DPI_TYPE_Q8_0: return half_at(p, 0) * (int8_t)p[2 + i];
-    case DPI_TYPE_Q4_0: return half_at(p, 0) * (nibble(p, 2, 16, i) - 8);
-    case DPI_TYPE_Q4_1: return half_at(p, 0) * nibble(p, 4, 16, i) + half_at(p, 2);
-    case DPI_TYPE_Q5_0: return half_at(p, 0) * (nibble(p, 6, 16, i) + 16 * bits(p, 2, i, 1) - 16);
+    case DPI_TYPE_Q8_0:
+        return half_at(p, 0) * (int8_t)p[2 + i];
+    case DPI_TYPE_Q4_0:
+        return half_at(p, 0) * (nibble(p, 2, 16, i) - 8);
+    case DPI_TYPE_Q4_1:
+        return half_at(p, 0) * nibble(p, 4, 16, i) + half_at(p, 2);
+    case DPI_TYPE_Q5_0:
+        return half_at(p, 0) * (nibble(p, 6, 16, i) + 16 * bits(p, 2, i, 1) - 16);
     case DPI_TYPE_Q5_1:
         return half_at(p, 0) * (nibble(p, 8, 16, i) + 16 * bits(p, 4, i, 1)) + half_at(p, 2);
-    case DPI_TYPE_IQ4_NL: return half_at(p, 0) * iq4[nibble(p, 2, 16, i)];
-    default: fail_msg("no definition of type %u", (unsigned)type); return 0;
+    case DPI_TYPE_IQ4_NL:
+        return half_at(p, 0) * iq4[nibble(p, 2, 16, i)];
+    default:
+        fail_msg("no definition of type %u", (unsigned)type);
+        return 0;
     }
 }
 
@@ -98,7 +104,9 @@ static double weight_256(uint32_t type, const unsigned char *p, int i) {
     case DPI_TYPE_IQ4_XS:
         scale = bits(p, 4, i / 32 * 4, 4) + 16 * bits(p, 2, i / 32 * 2, 2) - 32;
         return half_at(p, 0) * scale * iq4[nibble(p, 8, 16, i)];
-    default: fail_msg("no definition of type %u", (unsigned)type); return 0;
+    default:
+        fail_msg("no definition of type %u", (unsigned)type);
+        return 0;
     }
 }
 
@@ -106,20 +114,23 @@ static double weight_at(const dpi_type *type, const unsigned char *p, int i) {
     float f32;
     uint32_t u32;
     switch (type->id) {
-    case DPI_TYPE_F32: memcpy(&f32, p, 4); return (double)f32;
-    case DPI_TYPE_F16: return half_at(p, 0);
+    case DPI_TYPE_F32:
+        memcpy(&f32, p, 4);
+        return (double)f32;
+    case DPI_TYPE_F16:
+        return half_at(p, 0);
     case DPI_TYPE_BF16:
         u32 = (uint32_t)bits(p, 0, 0, 16) << 16;
         memcpy(&f32, &u32, 4);
         return (double)f32;
-    default: return type->block == 32 ? weight_32(type->id, p, i) : weight_256(type->id, p, i);
+    default:
+        return type->block == 32 ? weight_32(type->id, p, i) : weight_256(type->id, p, i);
     }
 }
 
 /* Random bytes, so any scale, infinities and NaN included; a misaligned source of exactly the right
  * size (the address sanitizer sees a byte too many). Exact products and one rounding. */
-static void test_blocks(void **state) {
-    (void)state;
+TEST(test_blocks) {
     enum { N_BLOCKS = 3, ROUNDS = 200 };
     float out[N_BLOCKS * DPI_MAX_BLOCK];
     uint64_t seed = 5;
@@ -148,8 +159,7 @@ static void test_blocks(void **state) {
 }
 
 /* By hand from the tables of the format, one weight each. */
-static void test_block_examples(void **state) {
-    (void)state;
+TEST(test_block_examples) {
     unsigned char q4_k[144] = {0x00, 0x3c, 0x00, 0x38}; /* d 1, dmin 1/2 */
     q4_k[4 + 1] = 5 | 2 << 6;                           /* scale 1: 5; top of scale 5: 2 */
     q4_k[4 + 5] = 7 | 1 << 6;                           /* min 1: 7; top of min 5: 1 */
@@ -170,8 +180,7 @@ static void test_block_examples(void **state) {
     assert_true(out[178] == -3 * (13 + 32 - 32) && out[179] == -3 * -32 && out[242] == 0);
 }
 
-static void test_row_bytes(void **state) {
-    (void)state;
+TEST(test_row_bytes) {
     /* From the format's bits per weight: 8.5, 4.5, 2.625, 3.4375, 6.5625, 4.25. */
     assert_int_equal(dpi_type_row_bytes(dpi_type_find(DPI_TYPE_Q8_0), 64), 68);
     assert_int_equal(dpi_type_row_bytes(dpi_type_find(DPI_TYPE_Q4_0), 256), 144);
@@ -181,8 +190,7 @@ static void test_row_bytes(void **state) {
     assert_int_equal(dpi_type_row_bytes(dpi_type_find(DPI_TYPE_IQ4_XS), 1024), 544);
 }
 
-static void test_names(void **state) {
-    (void)state;
+TEST(test_names) {
     assert_string_equal(dpi_type_name(8), "Q8_0");
     assert_string_equal(dpi_type_name(12), "Q4_K");
     assert_null(dpi_type_name(4)); /* removed from the format */
@@ -193,15 +201,4 @@ static void test_names(void **state) {
         assert_ptr_equal(dpi_type_find(type->id), type);
         assert_string_equal(dpi_type_name(type->id), type->name);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_f16),
-        cmocka_unit_test(test_blocks),
-        cmocka_unit_test(test_block_examples),
-        cmocka_unit_test(test_row_bytes),
-        cmocka_unit_test(test_names),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ typedef struct text {
     const int32_t *references[MAX_REF]; /* NULL: null */
     size_t n_prefix;
     int32_t tokens[MAX_T], n;
-    int32_t n_needed; /* the references are in the first so many tokens, and in no other */
+    int32_t n_needed;    /* the references are in the first so many tokens, and in no other */
     float *logits;       /* [MAX_T, LANE, n_vocab] before each token */
     unsigned char *read; /* [MAX_T, n_vocab] 1: a step reads the references' logits of the token */
     char written[16 * MAX_T];
@@ -41,13 +41,19 @@ extern dpi_model *model;
 extern text texts[N_TEXTS];
 
 /* Of a cmocka group. */
-int lanes_setup(void **state);
-int lanes_teardown(void **state);
+void lanes_setup(void);
+void lanes_teardown(void);
+
+/* A text with the prompts, options and first seed of another one, of which nothing has come yet:
+ * what is changed of it before write_by_hand counts. Freed by free_text. */
+void copy_text(text *to, const text *from);
+void write_by_hand(text *x);
+void free_text(text *x);
 
 typedef struct lane {
     text *x; /* NULL: the lane is free */
     dpi_generation *g;
-    int32_t first_seq, n, n_failed;
+    int32_t first_seq, n, n_failed, failure; /* the status of the last one that failed */
     char written[16 * MAX_T];
     size_t n_written;
 } lane;
@@ -56,12 +62,20 @@ typedef struct lane {
 dpi_session *open_lanes(int32_t n_lanes, int32_t n_threads);
 dpi_generation_options options_of(text *x, dpi_session *s, int32_t first_seq);
 dpi_generation *create(const dpi_generation_options *o);
-void begin(lane *l, text *x, dpi_session *s, int32_t first_seq, int32_t n_piece);
+/* With bits from the beginning of x. */
+lane begin_with(text *x, const dpi_generation_options *o);
+lane begin(text *x, dpi_session *s, int32_t first_seq, int32_t n_piece);
+/* One advance of one generation, which succeeds. */
+dpi_generation_event advance(dpi_generation *g);
 /* The lane's sequences hold no token and no logit. */
 void assert_wiped(const dpi_session *s, int32_t first_seq);
 /* An event is what the text by hand wants next; errors are counted. After END the lane is free. */
 void check_event(lane *l, const dpi_session *s, const dpi_generation_event *e);
-/* One advance of all lanes that have a text, in random order; how many had. */
+/* One advance of all lanes that have a text, in random order. */
+dpi_status try_lanes(lane *lanes, int32_t n, const dpi_session *s, uint64_t *seed);
+/* The same, which succeeds; how many had a text. */
 int32_t advance_lanes(lane *lanes, int32_t n, const dpi_session *s, uint64_t *seed);
+/* Until all texts are over. */
+void finish_lanes(lane *lanes, int32_t n, const dpi_session *s);
 
 #endif

@@ -17,15 +17,13 @@ static void print_result(void *user, const dpi_audit_result *r) {
 
 static void run_audits(const dpi_audit_options *options, int32_t n_wanted) {
     int32_t n_failed = -1;
-    dpi_error err;
     n_lines = 0;
-    assert_ok(dpi_audit_path_run(options, print_result, NULL, &n_failed, &err), &err);
+    assert_ok(dpi_audit_path_run(options, print_result, NULL, &n_failed, ERR));
     assert_int_equal(n_failed, 0);
     assert_int_equal(n_lines, n_wanted);
 }
 
-static void test_made_model(void **state) {
-    (void)state;
+TEST(test_made_model) {
     dpi_audit_options o;
     char folder[256];
     uint64_t seed = 77;
@@ -40,37 +38,22 @@ static void test_made_model(void **state) {
     assert_int_equal(rmdir(folder), 0); /* nothing is left in it */
 }
 
-static void test_real_model(void **state) {
-    (void)state;
+TEST(test_real_model) {
     dpi_audit_options o;
     dpi_model *model;
-    dpi_error err;
-    assert_ok(dpi_model_open(DPI_BUILTIN_MODEL, NULL, &model, &err), &err);
+    assert_ok(dpi_model_open(DPI_BUILTIN_MODEL, NULL, &model, ERR));
     dpi_audit_options_init(&o);
     o.model = model;
     run_audits(&o, 1);
     dpi_model_close(model);
 }
 
-static void test_refusals(void **state) {
-    (void)state;
+TEST(test_refusals) {
     dpi_audit_options o;
     int32_t n_failed = -1;
-    dpi_error err;
     dpi_audit_options_init(&o);
     o.folder = "/no/such/folder";
-    assert_error(dpi_audit_path_run(&o, print_result, NULL, &n_failed, &err), DPI_STATUS_IO, &err,
-                 "/no/such/folder");
+    assert_error(dpi_audit_path_run(&o, print_result, NULL, &n_failed, ERR), IO, "/no/such/folder");
     o.effort = 2;
-    assert_error(dpi_audit_path_run(&o, print_result, NULL, &n_failed, &err), DPI_STATUS_ARG, &err,
-                 "effort is 2");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_made_model),
-        cmocka_unit_test(test_real_model),
-        cmocka_unit_test(test_refusals),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    assert_error(dpi_audit_path_run(&o, print_result, NULL, &n_failed, ERR), ARG, "effort is 2");
 }

@@ -7,32 +7,28 @@
 
 enum { N = 240, DIM = 5, N_PLACES = 6 };
 
-static dpi_centroids *make(const float *points, int32_t n, int32_t dim, int32_t n_groups) {
-    dpi_centroids *c = NULL;
-    dpi_error err;
-    assert_ok(dpi_centroids_make(points, n, dim, n_groups, &c, &err), &err);
-    return c;
-}
+static float points[N][DIM];
 
 /* Point i is near place i % N_PLACES; coordinate 3 is coordinate 0 in other units, coordinate 4 is
  * constant. */
-static void make_points(uint64_t *seed, float points[N][DIM]) {
-    float places[N_PLACES][DIM];
-    for (int p = 0; p < N_PLACES; p++)
-        for (int d = 0; d < DIM; d++)
-            places[p][d] = d == p % 3 ? 10 + 20 * (float)(p / 3) : 0;
+SETUP {
+    uint64_t seed = 3;
     for (int i = 0; i < N; i++)
         for (int d = 0; d < DIM; d++) {
-            const float x = places[i % N_PLACES][d] + (float)random_normal(seed) / 4;
+            const int p = i % N_PLACES;
+            const float place = d == p % 3 ? 10 + 20 * (float)(p / 3) : 0;
+            const float x = place + (float)random_normal(&seed) / 4;
             points[i][d] = d == 4 ? 7 : d == 3 ? 1e6f * points[i][0] : x;
         }
 }
 
-static void test_places(void **state) {
-    (void)state;
-    static float points[N][DIM];
-    uint64_t seed = 3;
-    make_points(&seed, points);
+static dpi_centroids *make(const float *from, int32_t n, int32_t dim, int32_t n_groups) {
+    dpi_centroids *c = NULL;
+    assert_ok(dpi_centroids_make(from, n, dim, n_groups, &c, ERR));
+    return c;
+}
+
+TEST(test_places) {
     dpi_centroids *c = make(points[0], N, DIM, N_PLACES);
     dpi_centroids *again = make(points[0], N, DIM, N_PLACES);
     int32_t group_of[N_PLACES];
@@ -50,99 +46,73 @@ static void test_places(void **state) {
 }
 
 /* As many groups as points: the centroids are the points, and the nearest one is known. */
-static void test_nearest(void **state) {
-    (void)state;
+TEST(test_nearest) {
     enum { FEW = 30 };
-    static float points[FEW][DIM], x[DIM];
+    static float few[FEW][DIM], x[DIM];
+    double sum[DIM] = {0}, squares[DIM] = {0};
     uint64_t seed = 4;
     for (int i = 0; i < FEW; i++)
-        for (int d = 0; d < DIM; d++)
-            points[i][d] = (float)random_normal(&seed) * (float)(1 << d);
-    dpi_centroids *c = make(points[0], FEW, DIM, FEW);
-    double deviation[DIM];
-    for (int d = 0; d < DIM; d++) {
-        double sum = 0, squares = 0;
-        for (int i = 0; i < FEW; i++) {
-            sum += (double)points[i][d];
-            squares += (double)points[i][d] * (double)points[i][d];
+        for (int d = 0; d < DIM; d++) {
+            few[i][d] = (float)random_normal(&seed) * (float)(1 << d);
+            sum[d] += (double)few[i][d];
+            squares[d] += (double)few[i][d] * (double)few[i][d];
         }
-        deviation[d] = sqrt(squares / FEW - sum * sum / FEW / FEW);
-    }
+    dpi_centroids *c = make(few[0], FEW, DIM, FEW);
     for (int round = 0; round < 200; round++) {
         int best = 0;
         double least = INFINITY;
         for (int d = 0; d < DIM; d++)
             x[d] = (float)random_normal(&seed) * (float)(1 << d);
         for (int i = 0; i < FEW; i++) {
-            double sum = 0;
-            for (int d = 0; d < DIM; d++)
-                sum += pow(((double)x[d] - (double)points[i][d]) / deviation[d], 2);
-            best = sum < least ? i : best;
-            least = sum < least ? sum : least;
+            double distance = 0;
+            for (int d = 0; d < DIM; d++) {
+                const double variance = squares[d] / FEW - sum[d] * sum[d] / FEW / FEW;
+                distance += pow((double)x[d] - (double)few[i][d], 2) / variance;
+            }
+            best = distance < least ? i : best;
+            least = fmin(distance, least);
         }
-        assert_int_equal(dpi_centroids_nearest(c, x), dpi_centroids_nearest(c, points[best]));
+        assert_int_equal(dpi_centroids_nearest(c, x), dpi_centroids_nearest(c, few[best]));
     }
     dpi_centroids_free(c);
 }
 
-/* A private vector may be anything. */
-static void test_not_finite(void **state) {
-    (void)state;
-    static float points[N][DIM], x[DIM];
-    uint64_t seed = 5;
-    dpi_error err;
-    dpi_centroids *c;
-    make_points(&seed, points);
-    c = make(points[0], N, DIM, 4);
-    for (int i = 0; i < 3; i++) {
-        x[2] = i == 0 ? NAN : i == 1 ? INFINITY : -3e38f;
-        const int32_t group = dpi_centroids_nearest(c, x);
-        assert_in_range(group, 0, 3);
-    }
+/* A private vector may be anything; public points may not. */
+TEST(test_not_finite) {
+    static const float values[] = {NAN, INFINITY, -3e38f};
+    dpi_centroids *c = make(points[0], N, DIM, 4);
+    for (int i = 0; i < 3; i++)
+        assert_in_range(dpi_centroids_nearest(c, (const float[DIM]){[2] = values[i]}), 0, 3);
     dpi_centroids_free(c);
+    const float kept = points[17][2];
     points[17][2] = NAN;
-    assert_error(dpi_centroids_make(points[0], N, DIM, 4, &c, &err), DPI_STATUS_NUMERIC, &err,
-                 "not finite");
+    const dpi_status status = dpi_centroids_make(points[0], N, DIM, 4, &c, ERR);
+    points[17][2] = kept;
+    assert_error(status, NUMERIC, "not finite");
 }
 
-static void test_edges(void **state) {
-    (void)state;
+TEST(test_edges) {
     static const float same[4][2] = {{1, 2}, {1, 2}, {1, 2}, {1, 2}};
-    dpi_error err;
     dpi_centroids *c = make(same[0], 4, 2, 3);
     assert_int_equal(dpi_centroids_nearest(c, same[1]), 0); /* the first of several */
     dpi_centroids_free(c);
     c = make(same[0], 4, 2, 1);
     assert_int_equal(dpi_centroids_nearest(c, (const float[]){9, -9}), 0);
     dpi_centroids_free(c);
-    assert_error(dpi_centroids_make(same[0], 4, 2, 5, &c, &err), DPI_STATUS_ARG, &err, "n_groups");
-    assert_error(dpi_centroids_make(same[0], 4, 2, 0, &c, &err), DPI_STATUS_ARG, &err, "n_groups");
+    assert_error(dpi_centroids_make(same[0], 4, 2, 5, &c, ERR), ARG, "n_groups");
+    assert_error(dpi_centroids_make(same[0], 4, 2, 0, &c, ERR), ARG, "n_groups");
     dpi_centroids_free(NULL);
 }
 
-static void test_memory(void **state) {
-    (void)state;
-    static float points[N][DIM];
-    uint64_t seed = 6;
-    dpi_error err;
+TEST(test_memory) {
     dpi_centroids *c;
-    make_points(&seed, points);
     fail_allocation(0);
     dpi_centroids_free(make(points[0], N, DIM, 4));
     const int64_t n = fail_allocation(0);
     for (int64_t i = 1; i <= n; i++) {
         fail_allocation(i);
-        const dpi_status status = dpi_centroids_make(points[0], N, DIM, 4, &c, &err);
+        const dpi_status status = dpi_centroids_make(points[0], N, DIM, 4, &c, ERR);
         fail_allocation(0);
-        assert_error(status, DPI_STATUS_MEMORY, &err, "memory");
+        assert_error(status, MEMORY, "memory");
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_places),     cmocka_unit_test(test_nearest),
-        cmocka_unit_test(test_not_finite), cmocka_unit_test(test_edges),
-        cmocka_unit_test(test_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,58 +1,37 @@
 /* A batch of secret size may be large: equal records are in one batch under add/remove, and a
  * failure there would tell of it. */
-#include <string.h>
-#include <unistd.h>
-
 #include "dpinfer/release.h"
-#include "tests/support/support.h"
+#include "tests/pipeline/records_of.h"
 #include "tests/support/tiny_model.h"
 
 enum { N_RECORDS = 5000, N_TOKENS = 2, N_TEXTS = 2 };
 
-/* So many equal records as lines of a file. */
-static dpi_records *equal_records(const char *path) {
-    dpi_records_options o;
-    dpi_records *records = NULL;
-    dpi_error err;
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    for (int i = 0; i < N_RECORDS; i++)
-        fputs("{\"text\": \"ab\"}\n", f);
-    assert_int_equal(fclose(f), 0);
-    dpi_records_options_init(&o);
-    assert_ok(dpi_records_open(path, &o, &records, &err), &err);
-    return records;
-}
-
 /* All texts, so many at a time. Each has a public prompt, and slots for the largest batch, which
  * has all records. An event tells one thing of a pass: a token, or else that a prompt was read. */
 static void draw_all(int32_t n_parallel) {
-    char folder[256], path[300];
-    tiny_spec spec = tiny_default();
+    const tiny_spec spec = tiny_default();
     void *image;
-    dpi_error err;
     dpi_release *release = NULL;
     dpi_release_options o;
     dpi_release_event e;
     int32_t n_drawn = 0, n_ends = 0, n_prompts = 0;
     dpi_model *model = tiny_open(&spec, 1, &image);
-    snprintf(path, sizeof path, "%s/records.jsonl", make_dir(folder, sizeof folder));
-    dpi_records *records = equal_records(path);
+    static const char *texts[N_RECORDS];
+    for (int i = 0; i < N_RECORDS; i++)
+        texts[i] = "ab";
+    dpi_records *records = records_of(texts, N_RECORDS);
     dpi_release_options_init(&o);
-    o.model = model;
-    o.records = records;
-    o.n_tokens = N_TOKENS;
-    o.n_texts = N_TEXTS;
-    o.n_parallel = n_parallel;
+    o.model = model, o.records = records;
+    o.n_tokens = N_TOKENS, o.n_texts = N_TEXTS, o.n_parallel = n_parallel;
     o.batch = 8;
     o.session.n_ctx = 64;
     o.method.rho = 1;
     o.method.adjacency = DPI_ADJACENCY_ADD_REMOVE;
     o.prompts.public_prompt = (dpi_bytes){"a", 1};
     o.prompts.private_prompt = (dpi_bytes){"a {reference}", 13};
-    assert_ok(dpi_release_open(&o, &release, &err), &err);
+    assert_ok(dpi_release_open(&o, &release, ERR));
     do {
-        assert_ok(dpi_release_advance(release, &e, &err), &err);
+        assert_ok(dpi_release_advance(release, &e, ERR));
         n_prompts += e.type == DPI_EVENT_PROMPT;
         n_drawn += e.type == DPI_EVENT_TOKEN;
         n_ends += e.type == DPI_EVENT_END;
@@ -68,23 +47,8 @@ static void draw_all(int32_t n_parallel) {
     dpi_records_close(records);
     dpi_model_close(model);
     free(image);
-    remove_dir(folder);
 }
 
-static void test_equal_records(void **state) {
-    (void)state;
-    draw_all(1);
-}
+TEST(test_equal_records) { draw_all(1); }
 
-static void test_texts_side_by_side(void **state) {
-    (void)state;
-    draw_all(N_TEXTS);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equal_records),
-        cmocka_unit_test(test_texts_side_by_side),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST(test_texts_side_by_side) { draw_all(N_TEXTS); }

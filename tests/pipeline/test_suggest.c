@@ -12,21 +12,17 @@ static int32_t n, chosen;
 static dpi_sampler_options options_of(double epsilon, int32_t n_tokens) {
     dpi_sampler_options o;
     dpi_sampler_options_init(&o);
-    o.epsilon = epsilon;
-    o.delta = 1e-5;
-    o.n_tokens = n_tokens;
-    o.n_vocab = 32000;
+    o.epsilon = epsilon, o.delta = 1e-5;
+    o.n_tokens = n_tokens, o.n_vocab = 32000;
     return o;
 }
 
 /* rho = T eta^2 / 8 with eta = 2C / (B tau), of the rho that is (epsilon, delta)-DP. */
-static void test_formula(void **state) {
-    (void)state;
+TEST(test_formula) {
     const dpi_sampler_options o = options_of(5, 200);
     double rho;
-    dpi_error err;
-    assert_ok(dpi_zcdp_rho(5, 1e-5, &rho, &err), &err);
-    assert_ok(dpi_suggest(&o, 5000, 500, all, &n, &chosen, &err), &err);
+    assert_ok(dpi_zcdp_rho(5, 1e-5, &rho, ERR));
+    assert_ok(dpi_suggest(&o, 5000, 500, all, &n, &chosen, ERR));
     assert_true(n > 5);
     for (int32_t i = 0; i < n; i++) {
         const double clip = all[i].batch * sqrt(2 * rho / all[i].n_tokens);
@@ -45,14 +41,12 @@ static void test_formula(void **state) {
 static void expect_choice(double epsilon, int64_t n_units, int32_t n_texts, int32_t want_texts,
                           int32_t want_tokens) {
     const dpi_sampler_options o = options_of(epsilon, 200);
-    dpi_error err;
-    assert_ok(dpi_suggest(&o, n_units, n_texts, all, &n, &chosen, &err), &err);
+    assert_ok(dpi_suggest(&o, n_units, n_texts, all, &n, &chosen, ERR));
     assert_int_equal(all[chosen].n_texts, want_texts);
     assert_int_equal(all[chosen].n_tokens, want_tokens);
 }
 
-static void test_choice(void **state) {
-    (void)state;
+TEST(test_choice) {
     expect_choice(5, 50000, 500, 500, 200); /* all that was wanted */
     for (int32_t i = 0; i < chosen; i++)
         assert_int_equal(all[i].hearing, DPI_HEARING_HARDLY);
@@ -64,23 +58,14 @@ static void test_choice(void **state) {
         assert_true(all[i].factor <= all[chosen].factor && all[i].hearing == DPI_HEARING_HARDLY);
 }
 
-static void test_refused(void **state) {
-    (void)state;
+TEST(test_refused) {
     dpi_sampler_options o = options_of(5, 200);
-    dpi_error err;
-    assert_error(dpi_suggest(&o, 499, 500, all, &n, &chosen, &err), DPI_STATUS_ARG, &err,
+    assert_error(dpi_suggest(&o, 499, 500, all, &n, &chosen, ERR), ARG,
                  "n_texts: found '500', allowed 1..499");
     o.epsilon = 0;
-    assert_error(dpi_suggest(&o, 5000, 500, all, &n, &chosen, &err), DPI_STATUS_ARG, &err, "");
+    assert_error(dpi_suggest(&o, 5000, 500, all, &n, &chosen, ERR), ARG, "");
     o = options_of(5, 200);
     o.method = DPI_METHOD_AMIN;
-    assert_error(dpi_suggest(&o, 5000, 500, all, &n, &chosen, &err), DPI_STATUS_UNSUPPORTED, &err,
+    assert_error(dpi_suggest(&o, 5000, 500, all, &n, &chosen, ERR), UNSUPPORTED,
                  "InvisibleInk alone");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_formula),
-                                       cmocka_unit_test(test_choice),
-                                       cmocka_unit_test(test_refused)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <jansson.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -11,49 +12,71 @@
 static dpi_model *model;
 static const char model_path[] = DPI_BUILTIN_MODEL;
 
+void open_service_model(void) {
+    json_set_alloc_funcs(dpi_private_malloc, dpi_private_free);
+    assert_ok(dpi_model_open(model_path, NULL, &model, ERR));
+}
+
+void close_service_model(void) { dpi_model_close(model); }
+
+enum { OWNED_MAX = 4096 };
+static void *all_owned[OWNED_MAX];
+static _Atomic int n_owned; /* clients have threads */
+
+void *owned(void *p) {
+    const int at = atomic_fetch_add(&n_owned, 1);
+    assert_true(p && at < OWNED_MAX);
+    return all_owned[at] = p;
+}
+
+void free_owned(void) {
+    while (n_owned > 0)
+        free(all_owned[--n_owned]);
+}
+
+/* ---- Server ---------------------------------------------------------------------------------- */
+
 int64_t count_charges(const service *v) {
     dpi_dataset_info info;
     dpi_ledger *ledger;
-    dpi_error err;
     dpi_dataset_info_init(&info);
-    assert_ok(dpi_ledger_open(v->ledger, NULL, &ledger, &err), &err);
-    assert_ok(dpi_ledger_info(ledger, "letters", &info, &err), &err);
+    assert_ok(dpi_ledger_open(v->ledger, NULL, &ledger, ERR));
+    assert_ok(dpi_ledger_info(ledger, "letters", &info, ERR));
     dpi_ledger_close(ledger);
     return info.n_charges;
 }
 
-static int32_t same_bits(void *user, void *bytes, size_t n_bytes);
+/* The same bits for each token, whatever else is drawn. */
+static int32_t same_bits(void *user, void *bytes, size_t n_bytes) {
+    service *v = user;
+    if (v->n_charges > 0) {
+        v->n_draws++;
+        v->n_early += count_charges(v) < v->n_charges;
+        v->n_told += count_tokens(v) != v->n_tokens;
+    }
+    memset(bytes, v->byte, n_bytes);
+    return 0;
+}
 
-/* `lines`: the file of records. */
 void start(service *v, const char *lines, const char *more, bool allows_stream) {
-    char path[320];
-    server_options o = {.host = "127.0.0.1", .chat = DPI_CHAT_AUTO};
-    dpi_error err;
-    make_dir(v->dir, sizeof v->dir);
-    snprintf(path, sizeof path, "%s/refs.jsonl", v->dir);
+    server_options o = {.host = "127.0.0.1", .chat = DPI_CHAT_AUTO, .model_path = model_path};
+    const char *path = path_in(make_dir(v->dir, sizeof v->dir), "refs.jsonl");
     write_file(path, lines, strlen(lines));
     snprintf(v->ledger, sizeof v->ledger, "%s/ledger", v->dir);
     snprintf(v->spec, sizeof v->spec, "letters=%s,%sdelta=1e-4%s", path,
              strstr(more, "epsilon=") ? "" : "epsilon=8,", more);
     v->specs[0] = v->spec;
-    o.datasets = v->specs;
-    o.n_datasets = 1;
-    o.ledger = v->ledger;
-    o.model_path = model_path;
-    o.principals = v->p;
-    o.allows_stream = allows_stream;
     v->byte = 0x37;
-    o.random = same_bits;
-    o.random_user = v;
+    o.datasets = v->specs, o.n_datasets = 1;
+    o.ledger = v->ledger, o.principals = v->p, o.allows_stream = allows_stream;
+    o.random = same_bits, o.random_user = v;
     dpi_session_options_init(&o.worker.session);
-    o.worker.session.n_ctx = 512;
-    o.worker.session.n_threads = 1;
+    o.worker.session.n_ctx = 512, o.worker.session.n_threads = 1;
     o.worker.model = model;
-    o.worker.n_parallel = 3;
-    o.worker.n_waiting = 64;
+    o.worker.n_parallel = 3, o.worker.n_waiting = 64;
     o.worker.n_bytes = 1 << 24; /* what is measured is not the same twice */
     o.worker.kept_bytes = v->keeps_nothing ? 0 : 1 << 26;
-    assert_ok(server_open(&o, &v->s, &err), &err);
+    assert_ok(server_open(&o, &v->s, ERR));
 }
 
 void stop(service *v) {
@@ -66,6 +89,8 @@ void forget(service *v) {
     remove_dir(v->dir);
 }
 
+/* ---- Client ---------------------------------------------------------------------------------- */
+
 static int connect_to(const service *v) {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)server_port(v->s))};
     a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -75,11 +100,9 @@ static int connect_to(const service *v) {
     return fd;
 }
 
-/* The whole reply: head and body. The caller frees it. */
 char *send_request(const service *v, const char *method, const char *path, const char *head,
-                          const char *body) {
-    char *text = malloc(REPLY_MAX);
-    assert_non_null(text);
+                   const char *body) {
+    char *text = owned(malloc(REPLY_MAX));
     const int n = snprintf(text, REPLY_MAX,
                            "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
                            "Content-Type: application/json\r\nContent-Length: %zu\r\n%s\r\n%s",
@@ -96,32 +119,21 @@ char *send_request(const service *v, const char *method, const char *path, const
     return text;
 }
 
-/* As the metrics have them. */
+char *expect_reply(const service *v, int code, const char *method, const char *path,
+                   const char *head, const char *body) {
+    char *reply = send_request(v, method, path, head, body);
+    int found = 0;
+    if (sscanf(reply, "HTTP/1.1 %d", &found) != 1 || found != code)
+        fail_msg("%s %s, %s: not %d, but %s", method, path, body, code, reply);
+    return reply;
+}
+
 int64_t count_tokens(const service *v) {
-    char *reply = send_request(v, "GET", "/metrics", "", "");
-    const char *line = strstr(reply, "\ndpinfer_tokens_total ");
+    const char *line =
+        strstr(send_request(v, "GET", "/metrics", "", ""), "\ndpinfer_tokens_total ");
     double n = -1;
     assert_true(line && sscanf(line, "\ndpinfer_tokens_total %lf", &n) == 1);
-    free(reply);
     return (int64_t)n;
-}
-
-/* The same bits for each token, whatever else is drawn. */
-static int32_t same_bits(void *user, void *bytes, size_t n_bytes) {
-    service *v = user;
-    if (v->n_charges > 0) {
-        v->n_draws++;
-        v->n_early += count_charges(v) < v->n_charges;
-        v->n_told += count_tokens(v) != v->n_tokens;
-    }
-    memset(bytes, v->byte, n_bytes);
-    return 0;
-}
-
-int code_of(const char *reply) {
-    int code = 0;
-    assert_int_equal(sscanf(reply, "HTTP/1.1 %d", &code), 1);
-    return code;
 }
 
 const char *body_of(const char *reply) {
@@ -130,7 +142,6 @@ const char *body_of(const char *reply) {
     return body + 4;
 }
 
-/* The value of a member of the reply's object, as JSON; the caller frees it. */
 char *member(const char *reply, const char *first, const char *name) {
     json_t *object = json_loads(body_of(reply), 0, NULL);
     const json_t *at = object;
@@ -138,25 +149,11 @@ char *member(const char *reply, const char *first, const char *name) {
         at = json_array_get(json_object_get(object, "choices"), 0);
     else if (first[0])
         at = json_object_get(object, first);
-    const json_t *value = json_object_get(at, name);
-    char *text = json_dumps(value, JSON_ENCODE_ANY);
+    char *text = json_dumps(json_object_get(at, name), JSON_ENCODE_ANY);
     if (!text)
         fail_msg("no %s.%s in %s", first, name, reply);
     json_decref(object);
-    char *copy = strdup(text);
+    char *copy = owned(strdup(text));
     dpi_private_free(text);
     return copy;
-}
-
-int open_service_model(void **state) {
-    dpi_error err;
-    (void)state;
-    json_set_alloc_funcs(dpi_private_malloc, dpi_private_free);
-    return dpi_model_open(model_path, NULL, &model, &err) != DPI_STATUS_OK;
-}
-
-int close_service_model(void **state) {
-    (void)state;
-    dpi_model_close(model);
-    return 0;
 }

@@ -9,19 +9,17 @@
 
 static principals *parse(const char *text) {
     principals *p = NULL;
-    dpi_error err = {0};
-    assert_ok(principals_parse("tokens", text, strlen(text), &p, &err), &err);
+    assert_ok(principals_parse("tokens", text, strlen(text), &p, ERR));
     return p;
 }
 
-static void finds_by_token(void **state) {
-    (void)state;
+TEST(finds_by_token) {
     principals *p = parse("# people\n\nalice " ABC "\r\nward-7.b\t" EMPTY "  \n");
     assert_string_equal(principals_find(p, "Bearer abc"), "alice");
     assert_string_equal(principals_find(p, "bearer abc"), "alice");
     assert_string_equal(principals_find(p, "Bearer "), "ward-7.b");
-    static const char *const others[] = {"Bearer abd", "Bearer abc ", "Bearer", "Basic abc", "abc",
-                                         "", ("Bearer " ABC)};
+    static const char *const others[] = {"Bearer abd", "Bearer abc ",  "Bearer", "Basic abc", "abc",
+                                         "",           ("Bearer " ABC)};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         assert_null(principals_find(p, others[i]));
     assert_null(principals_find(p, NULL));
@@ -32,8 +30,7 @@ static void finds_by_token(void **state) {
     principals_free(NULL);
 }
 
-static void has_shares(void **state) {
-    (void)state;
+TEST(has_shares) {
     principals *p = parse("alice " ABC "  letters=0.25\tnotes=0\nbob " EMPTY " letters=1\n");
     assert_true(principals_share(p, "alice", "letters") == .25);
     assert_true(principals_share(p, "alice", "notes") == 0);
@@ -49,8 +46,7 @@ static void has_shares(void **state) {
     principals_free(p);
 }
 
-static void refuses_files(void **state) {
-    (void)state;
+TEST(refuses_files) {
     static const struct {
         const char *text, *message;
     } files[] = {
@@ -75,19 +71,9 @@ static void refuses_files(void **state) {
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         principals *p = (principals *)1;
-        dpi_error err = {0};
-        assert_error(principals_parse("tokens", files[i].text, strlen(files[i].text), &p, &err),
-                     DPI_STATUS_FORMAT, &err, files[i].message);
+        assert_error(principals_parse("tokens", files[i].text, strlen(files[i].text), &p, ERR),
+                     FORMAT, files[i].message);
         assert_null(p);
-        assert_null(strstr(err.message, "ba7816"));
+        assert_null(strstr(ERR->message, "ba7816"));
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finds_by_token),
-        cmocka_unit_test(has_shares),
-        cmocka_unit_test(refuses_files),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,8 +13,7 @@ static bool parse(const char *body, bool is_chat, request *r, refusal *why) {
     return request_parse(body, strlen(body), is_chat, &defaults, r, why);
 }
 
-static void reads_a_prompt(void **state) {
-    (void)state;
+TEST(reads_a_prompt) {
     request r;
     refusal why;
     assert_true(parse("{\"prompt\": \"a\\u00e9\"}", false, &r, &why));
@@ -28,20 +27,20 @@ static void reads_a_prompt(void **state) {
     request_free(&r);
     assert_true(parse("{\"prompt\": [\"x\"], \"temperature\": 0, \"top_k\": 0, \"max_tokens\": 7, "
                       "\"seed\": -1, \"stream\": true, \"n\": 1, \"top_p\": 1.0, \"stop\": null, "
-                      "\"stream_options\": {\"include_usage\": true}}", false, &r, &why));
+                      "\"stream_options\": {\"include_usage\": true}}",
+                      false, &r, &why));
     assert_true(r.tau == 0 && r.top_k == 0 && r.n_tokens == 7);
     assert_true(r.is_seeded && r.seed == UINT64_MAX && r.is_streamed && r.includes_usage);
     request_free(&r);
 }
 
-static void reads_messages(void **state) {
-    (void)state;
+TEST(reads_messages) {
     request r;
     refusal why;
     assert_true(parse("{\"messages\": [{\"role\": \"developer\", \"content\": \"S\"}, {\"role\": "
                       "\"user\", \"content\": [{\"type\": \"text\", \"text\": \"a\"}, {\"type\": "
-                      "\"text\", \"text\": \"b\"}]}], \"max_completion_tokens\": 3}", true, &r,
-                      &why));
+                      "\"text\", \"text\": \"b\"}]}], \"max_completion_tokens\": 3}",
+                      true, &r, &why));
     assert_string_equal(r.system, "S");
     assert_string_equal(r.user, "ab");
     assert_int_equal(r.n_tokens, 3);
@@ -49,8 +48,7 @@ static void reads_messages(void **state) {
     request_free(&r);
 }
 
-static void refuses_by_name(void **state) {
-    (void)state;
+TEST(refuses_by_name) {
     static const struct {
         const char *body, *message;
     } bodies[] = {
@@ -92,12 +90,4 @@ static void refuses_by_name(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_a_prompt),
-        cmocka_unit_test(reads_messages),
-        cmocka_unit_test(refuses_by_name),
-    };
-    json_set_alloc_funcs(dpi_private_malloc, dpi_private_free);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SETUP { json_set_alloc_funcs(dpi_private_malloc, dpi_private_free); }

@@ -85,25 +85,9 @@ size_t build_key(gguf_build *b, const char *key, uint32_t type) {
     return at;
 }
 
-static size_t scalar(gguf_build *b, const char *key, uint32_t type, const void *v, size_t n_bytes) {
+size_t build_scalar(gguf_build *b, const char *key, uint32_t type, const void *v, size_t n_bytes) {
     build_key(b, key, type);
     return build_put(b, v, n_bytes);
-}
-
-/* The type numbers of the specification, written out: a second source beside gguf.h. */
-size_t build_u8(gguf_build *b, const char *key, uint8_t v) { return scalar(b, key, 0, &v, 1); }
-size_t build_i8(gguf_build *b, const char *key, int8_t v) { return scalar(b, key, 1, &v, 1); }
-size_t build_u16(gguf_build *b, const char *key, uint16_t v) { return scalar(b, key, 2, &v, 2); }
-size_t build_i16(gguf_build *b, const char *key, int16_t v) { return scalar(b, key, 3, &v, 2); }
-size_t build_u32(gguf_build *b, const char *key, uint32_t v) { return scalar(b, key, 4, &v, 4); }
-size_t build_i32(gguf_build *b, const char *key, int32_t v) { return scalar(b, key, 5, &v, 4); }
-size_t build_f32(gguf_build *b, const char *key, float v) { return scalar(b, key, 6, &v, 4); }
-size_t build_u64(gguf_build *b, const char *key, uint64_t v) { return scalar(b, key, 10, &v, 8); }
-size_t build_i64(gguf_build *b, const char *key, int64_t v) { return scalar(b, key, 11, &v, 8); }
-size_t build_f64(gguf_build *b, const char *key, double v) { return scalar(b, key, 12, &v, 8); }
-
-size_t build_bool(gguf_build *b, const char *key, bool v) {
-    return scalar(b, key, 7, &(uint8_t){v}, 1);
 }
 
 size_t build_string(gguf_build *b, const char *key, const char *v) {

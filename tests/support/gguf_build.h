@@ -50,18 +50,25 @@ void build_poke_u64(gguf_build *b, size_t offset, uint64_t v);
 /* Key and type of an entry whose value follows by put; counted. Returns where the key begins. */
 size_t build_key(gguf_build *b, const char *key, uint32_t type);
 
-/* Whole entries, counted. Each returns the offset of the value (of the first item). */
-size_t build_u8(gguf_build *b, const char *key, uint8_t v);
-size_t build_i8(gguf_build *b, const char *key, int8_t v);
-size_t build_u16(gguf_build *b, const char *key, uint16_t v);
-size_t build_i16(gguf_build *b, const char *key, int16_t v);
-size_t build_u32(gguf_build *b, const char *key, uint32_t v);
-size_t build_i32(gguf_build *b, const char *key, int32_t v);
-size_t build_u64(gguf_build *b, const char *key, uint64_t v);
-size_t build_i64(gguf_build *b, const char *key, int64_t v);
-size_t build_f32(gguf_build *b, const char *key, float v);
-size_t build_f64(gguf_build *b, const char *key, double v);
-size_t build_bool(gguf_build *b, const char *key, bool v);
+/* Whole entries, counted. Each returns the offset of the value (of the first item): build_u8(b,
+ * key, value) and so on. The type numbers are the specification's: a second source beside gguf.h.
+ */
+size_t build_scalar(gguf_build *b, const char *key, uint32_t type, const void *v, size_t n_bytes);
+#define BUILD_SCALAR(name, type, c_type)                                                           \
+    static inline size_t build_##name(gguf_build *b, const char *key, c_type v) {                  \
+        return build_scalar(b, key, type, &v, sizeof v);                                           \
+    }
+BUILD_SCALAR(u8, 0, uint8_t)
+BUILD_SCALAR(i8, 1, int8_t)
+BUILD_SCALAR(u16, 2, uint16_t)
+BUILD_SCALAR(i16, 3, int16_t)
+BUILD_SCALAR(u32, 4, uint32_t)
+BUILD_SCALAR(i32, 5, int32_t)
+BUILD_SCALAR(f32, 6, float)
+BUILD_SCALAR(bool, 7, bool)
+BUILD_SCALAR(u64, 10, uint64_t)
+BUILD_SCALAR(i64, 11, int64_t)
+BUILD_SCALAR(f64, 12, double)
 size_t build_string(gguf_build *b, const char *key, const char *v);
 /* items: n_items values of `item_bytes` each. */
 size_t build_array(gguf_build *b, const char *key, uint32_t item_type, const void *items,

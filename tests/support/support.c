@@ -68,20 +68,21 @@ void write_file(const char *path, const void *data, size_t n_bytes) {
     assert_int_equal(fclose(f), 0);
 }
 
-void assert_ok_at(dpi_status status, const dpi_error *err, const char *what, const char *file,
-                  int line) {
+_Thread_local dpi_error thread_error;
+
+void assert_ok_at(dpi_status status, const char *what, const char *file, int line) {
     if (status == DPI_STATUS_OK)
         return;
-    print_error("%s: %s: %s\n", what, dpi_status_name((int32_t)status), err ? err->message : "");
+    print_error("%s: %s: %s\n", what, dpi_status_name((int32_t)status), ERR->message);
     _fail(file, line);
 }
 
-void assert_error_at(dpi_status status, dpi_status wanted, const dpi_error *err, const char *part,
-                     const char *file, int line) {
-    if (status == wanted && err->code == (int32_t)wanted && strstr(err->message, part))
+void assert_status_at(dpi_status status, dpi_status wanted, const char *part, const char *file,
+                      int line) {
+    if (status == wanted && ERR->code == (int32_t)wanted && strstr(ERR->message, part))
         return;
     print_error("status %s, message \"%s\"; wanted %s, \"...%s...\"\n",
-                dpi_status_name((int32_t)status), status == DPI_STATUS_OK ? "" : err->message,
+                dpi_status_name((int32_t)status), status == DPI_STATUS_OK ? "" : ERR->message,
                 dpi_status_name((int32_t)wanted), part);
     _fail(file, line);
 }
@@ -107,9 +108,8 @@ int32_t random_below(uint64_t *state, int32_t n) {
 int32_t forced_isa(void) {
     const char *name = getenv("DPI_ISA");
     int32_t isa = DPI_ISA_AUTO;
-    dpi_error err;
     if (name)
-        assert_ok(dpi_isa_parse(name, &isa, &err), &err);
+        assert_ok(dpi_isa_parse(name, &isa, ERR));
     if (isa > dpi_isa_best()) {
         print_message("skipped: this processor has no %s\n", name);
         exit(77);
@@ -126,21 +126,19 @@ dpi_session *open_session(const dpi_model *model, const dpi_session_options *bas
                           int32_t n_ctx) {
     dpi_session_options o;
     dpi_session *s = NULL;
-    dpi_error err;
     dpi_session_options_init(&o);
     if (base)
         o = *base;
     o.n_seq = n_seq;
     o.n_ctx = n_ctx;
-    assert_ok(dpi_session_create(model, &o, &s, &err), &err);
+    assert_ok(dpi_session_create(model, &o, &s, ERR));
     assert_non_null(s);
     return s;
 }
 
 dpi_sampler *open_sampler(const dpi_sampler_options *options) {
     dpi_sampler *s = NULL;
-    dpi_error err;
-    assert_ok(dpi_sampler_create(options, &s, &err), &err);
+    assert_ok(dpi_sampler_create(options, &s, ERR));
     assert_non_null(s);
     return s;
 }
@@ -159,11 +157,10 @@ dpi_sampler_options ink_options(int32_t n_vocab, int32_t n_ref, int32_t n_tokens
 }
 
 void assert_refused(const dpi_sampler_options *options, dpi_status status, const char *part) {
-    dpi_error err;
     dpi_sampler_plan plan = {.struct_size = sizeof plan, .K = 77};
     dpi_sampler *s = NULL;
-    assert_error(dpi_sampler_plan_make(options, &plan, &err), status, &err, part);
+    assert_status(dpi_sampler_plan_make(options, &plan, ERR), status, part);
     assert_int_equal(plan.K, 77);
-    assert_error(dpi_sampler_create(options, &s, &err), status, &err, part);
+    assert_status(dpi_sampler_create(options, &s, ERR), status, part);
     assert_null(s);
 }

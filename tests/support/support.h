@@ -34,15 +34,42 @@ char *make_dir(char *buffer, size_t size);
 void remove_dir(const char *path);
 void write_file(const char *path, const void *data, size_t n_bytes);
 
-/* Fails the test with the error's message unless status is OK. */
-#define assert_ok(status, err) assert_ok_at((status), (err), #status, __FILE__, __LINE__)
-void assert_ok_at(dpi_status status, const dpi_error *err, const char *what, const char *file,
-                  int line);
-/* Fails unless status is `wanted` and the message contains `part`. */
-#define assert_error(status, wanted, err, part) \
-    assert_error_at((status), (wanted), (err), (part), __FILE__, __LINE__)
-void assert_error_at(dpi_status status, dpi_status wanted, const dpi_error *err, const char *part,
-                     const char *file, int line);
+/* Tests: TEST(name) { ... }. Those of a program run in the order of its file; `main` is that of
+ * support (main.c), which takes a pattern of names (* and ?) of those to run. SETUP { ... } and
+ * TEARDOWN { ... } run once, before all tests and after them, SETUP_EACH and TEARDOWN_EACH around
+ * each. */
+#define TEST(name)                                                                                 \
+    static void name(void **);                                                                     \
+    __attribute__((constructor)) static void register_##name(void) {                               \
+        add_test_of_file(#name, name);                                                             \
+    }                                                                                              \
+    static void name(void **of_cmocka __attribute__((unused)))
+#define SETUP TEST_HOOK(all, 0)
+#define TEARDOWN TEST_HOOK(all, 1)
+#define SETUP_EACH TEST_HOOK(each, 0)
+#define TEARDOWN_EACH TEST_HOOK(each, 1)
+#define TEST_HOOK(of, after)                                                                       \
+    static void hook_##of##after(void);                                                            \
+    __attribute__((constructor)) static void register_##of##after(void) {                          \
+        test_hooks.of[after] = hook_##of##after;                                                   \
+    }                                                                                              \
+    static void hook_##of##after(void)
+void add_test_of_file(const char *name, CMUnitTestFunction function);
+extern struct test_hooks { void (*all[2])(void), (*each[2])(void); } test_hooks;
+
+/* The error of the calling thread: the last argument of what is tested. */
+#define ERR (&thread_error)
+extern _Thread_local dpi_error thread_error;
+
+/* Fails the test with ERR's message unless status is OK. */
+#define assert_ok(status) assert_ok_at((status), #status, __FILE__, __LINE__)
+void assert_ok_at(dpi_status status, const char *what, const char *file, int line);
+/* Fails unless status is DPI_STATUS_`wanted` and ERR's message contains `part`. */
+#define assert_error(status, wanted, part) assert_status(status, DPI_STATUS_##wanted, part)
+#define assert_status(status, wanted, part)                                                        \
+    assert_status_at((status), (wanted), (part), __FILE__, __LINE__)
+void assert_status_at(dpi_status status, dpi_status wanted, const char *part, const char *file,
+                      int line);
 
 /* Deterministic test data. */
 uint64_t random_u64(uint64_t *state);
@@ -76,5 +103,8 @@ void assert_refused(const dpi_sampler_options *options, dpi_status status, const
  * from now on (1 = the next) fails, once; 0 = none. Returns allocations seen since the last
  * call. Covers malloc, calloc, realloc, aligned_alloc and mmap. */
 int64_t fail_allocation(int64_t n);
+
+/* The place after the last element: for (const struct row *r = rows; r < END(rows); r++). */
+#define END(array) ((array) + sizeof(array) / sizeof *(array))
 
 #endif

@@ -1,9 +1,10 @@
-/* tiny_model.h - random LLaMA models of any shape, as GGUF images in memory, and an oracle that
- * computes their logits in double precision straight from the definition. */
+/* tiny_model.h - random LLaMA models of any shape, as GGUF images in memory; the oracle of their
+ * logits is tests/oracle/forward.h. */
 #ifndef DPI_TINY_MODEL_H
 #define DPI_TINY_MODEL_H
 
 #include "dpinfer.h"
+#include "tests/oracle/forward.h"
 #include "tests/support/gguf_build.h"
 
 typedef struct tiny_spec {
@@ -18,17 +19,17 @@ typedef struct tiny_spec {
 
 /* A model with every default: 2 layers of 64, GQA, F32. */
 tiny_spec tiny_default(void);
+/* That of a type, as wide as its blocks need; of those of 256 weights, one layer. */
+tiny_spec tiny_of(uint32_t type);
 
 /* The image, aligned to 64 bytes; the caller frees *image. */
 void tiny_build(const tiny_spec *spec, uint64_t seed, void **image, size_t *n_bytes);
 /* Built and opened; close the model, then free *image. */
 dpi_model *tiny_open(const tiny_spec *spec, uint64_t seed, void **image);
+/* Built and written. */
+void tiny_write(const tiny_spec *spec, uint64_t seed, const char *path);
 /* The tokenizer.ggml.* keys of a small SPM vocabulary: <unk> <s> </s>, the 256 bytes, then
  * letters and made-up words up to n_vocab. */
 void tiny_vocab(gguf_build *b, int32_t n_vocab);
-
-/* Logits [n, n_vocab] after each of n tokens, in double, from `spec` and the model's weights. */
-void oracle_logits(const tiny_spec *spec, const dpi_model *model, const int32_t *tokens, int32_t n,
-                   double *logits);
 
 #endif

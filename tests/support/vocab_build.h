@@ -13,9 +13,6 @@
 #ifndef DPI_VOCAB_BUILD_H
 #define DPI_VOCAB_BUILD_H
 
-#include <math.h>
-#include <time.h>
-
 #include "gguf/gguf.h"
 #include "tests/support/gguf_build.h"
 #include "tests/support/support.h"
@@ -57,20 +54,26 @@ static inline void begin_pieces(pieces *s, bool bytes) {
     }
 }
 
-static inline void build_pieces(gguf_build *b, const pieces *s) {
+/* The tokens and types of the pieces, and their scores if `scored`. */
+static inline void build_tokens(gguf_build *b, const pieces *s, const char *model, bool scored) {
     const char *texts[MAX_PIECES];
     float scores[MAX_PIECES];
     int32_t types[MAX_PIECES];
-    for (int32_t i = 0; i < s->n; i++) {
+    const size_t n = (size_t)s->n;
+    for (size_t i = 0; i < n; i++) {
         texts[i] = s->p[i].text;
         scores[i] = s->p[i].score;
         types[i] = s->p[i].type;
     }
-    size_t n = (size_t)s->n;
-    build_string(b, "tokenizer.ggml.model", "llama");
+    build_string(b, "tokenizer.ggml.model", model);
     build_strings(b, "tokenizer.ggml.tokens", texts, n);
-    build_array(b, "tokenizer.ggml.scores", DPI_GGUF_F32, scores, n, sizeof scores[0]);
     build_array(b, "tokenizer.ggml.token_type", DPI_GGUF_I32, types, n, sizeof types[0]);
+    if (scored)
+        build_array(b, "tokenizer.ggml.scores", DPI_GGUF_F32, scores, n, sizeof scores[0]);
+}
+
+static inline void build_pieces(gguf_build *b, const pieces *s) {
+    build_tokens(b, s, "llama", true);
 }
 
 /* ---- Byte-level BPE -------------------------------------------------------------------------- */
@@ -109,17 +112,9 @@ static inline void begin_bpe(pieces *s) {
 /* pre: NULL for none. */
 static inline void build_bpe(gguf_build *b, const pieces *s, const char *pre,
                              const char *const *merges, size_t n_merges) {
-    const char *texts[MAX_PIECES];
-    int32_t types[MAX_PIECES];
-    for (int32_t i = 0; i < s->n; i++) {
-        texts[i] = s->p[i].text;
-        types[i] = s->p[i].type;
-    }
-    build_string(b, "tokenizer.ggml.model", "gpt2");
+    build_tokens(b, s, "gpt2", false);
     if (pre)
         build_string(b, "tokenizer.ggml.pre", pre);
-    build_strings(b, "tokenizer.ggml.tokens", texts, (size_t)s->n);
-    build_array(b, "tokenizer.ggml.token_type", DPI_GGUF_I32, types, (size_t)s->n, sizeof types[0]);
     build_strings(b, "tokenizer.ggml.merges", merges, n_merges);
 }
 
@@ -129,41 +124,54 @@ static inline void build_bpe(gguf_build *b, const pieces *s, const char *pre,
 static inline dpi_status load_image(gguf_build *b, dpi_vocab **vocab, dpi_error *err) {
     build_end(b);
     dpi_gguf *gguf;
-    assert_ok(dpi_gguf_open_buffer(b->data, b->n_bytes, &gguf, err), err);
+    assert_ok(dpi_gguf_open_buffer(b->data, b->n_bytes, &gguf, ERR));
     dpi_status status = dpi_vocab_create(gguf, vocab, err);
     dpi_gguf_close(gguf);
     build_free(b);
     return status;
 }
 
-/* The image is refused with this status, a message with `part` in it, and an offset or none. */
-static inline void refused(gguf_build *b, dpi_status wanted, const char *part,
-                           bool has_offset) {
+/* That of a sound image; that of an image which must be refused with this status, a message with
+ * `part` in it, and an offset or none. */
+static inline dpi_vocab *accepted(gguf_build *b) {
     dpi_vocab *vocab = NULL;
-    dpi_error err = {0};
-    assert_error(load_image(b, &vocab, &err), wanted, &err, part);
-    assert_null(vocab);
-    assert_int_equal(err.offset != UINT64_MAX, has_offset);
+    assert_ok(load_image(b, &vocab, ERR));
+    return vocab;
 }
 
-static inline dpi_vocab *load_pieces(const pieces *s) {
-    gguf_build b;
+static inline void refused(gguf_build *b, dpi_status wanted, const char *part, bool has_offset) {
     dpi_vocab *vocab = NULL;
-    dpi_error err = {0};
-    build_begin(&b);
-    build_pieces(&b, s);
-    assert_ok(load_image(&b, &vocab, &err), &err);
+    assert_status(load_image(b, &vocab, ERR), wanted, part);
+    assert_null(vocab);
+    assert_int_equal(ERR->offset != UINT64_MAX, has_offset);
+}
+
+/* The same of the image b that these statements build. */
+#define LOAD(vocab, ...)                                                                           \
+    do {                                                                                           \
+        gguf_build b;                                                                              \
+        build_begin(&b);                                                                           \
+        __VA_ARGS__;                                                                               \
+        vocab = accepted(&b);                                                                      \
+    } while (0)
+#define REFUSED(status, part, has_offset, ...)                                                     \
+    do {                                                                                           \
+        gguf_build b;                                                                              \
+        build_begin(&b);                                                                           \
+        __VA_ARGS__;                                                                               \
+        refused(&b, DPI_STATUS_##status, part, has_offset);                                        \
+    } while (0)
+
+static inline dpi_vocab *load_pieces(const pieces *s) {
+    dpi_vocab *vocab;
+    LOAD(vocab, build_pieces(&b, s));
     return vocab;
 }
 
 static inline dpi_vocab *load_bpe(const pieces *s, const char *pre, const char *const *merges,
                                   size_t n_merges) {
-    gguf_build b;
-    dpi_vocab *vocab = NULL;
-    dpi_error err = {0};
-    build_begin(&b);
-    build_bpe(&b, s, pre, merges, n_merges);
-    assert_ok(load_image(&b, &vocab, &err), &err);
+    dpi_vocab *vocab;
+    LOAD(vocab, build_bpe(&b, s, pre, merges, n_merges));
     return vocab;
 }
 
@@ -171,10 +179,9 @@ static inline dpi_vocab *load_bpe(const pieces *s, const char *pre, const char *
 static inline dpi_vocab *load_file(const char *relative) {
     dpi_gguf *gguf;
     dpi_vocab *vocab = NULL;
-    dpi_error err = {0};
     require_data(relative);
-    assert_ok(dpi_gguf_open(data_path(relative), true, &gguf, &err), &err);
-    assert_ok(dpi_vocab_create(gguf, &vocab, &err), &err);
+    assert_ok(dpi_gguf_open(data_path(relative), true, &gguf, ERR));
+    assert_ok(dpi_vocab_create(gguf, &vocab, ERR));
     dpi_gguf_close(gguf);
     return vocab;
 }
@@ -182,74 +189,74 @@ static inline dpi_vocab *load_file(const char *relative) {
 /* ---- Encoding and decoding in one call ------------------------------------------------------ */
 
 static inline int32_t *encode(const dpi_vocab *vocab, const char *text, size_t n_bytes, size_t *n) {
-    dpi_error err = {0};
     size_t capacity = 4 * n_bytes + 5;
     int32_t *ids = malloc(capacity * sizeof *ids);
     assert_non_null(ids);
-    assert_ok(dpi_vocab_encode(vocab, text, n_bytes, 0, ids, capacity, n, &err), &err);
+    assert_ok(dpi_vocab_encode(vocab, text, n_bytes, 0, ids, capacity, n, ERR));
     return ids;
 }
 
-/* Processor time of encoding, the least of three runs: a busy machine makes some of them long. */
-static inline double seconds_for(const dpi_vocab *vocab, const char *text, size_t n_bytes) {
-    double least = INFINITY;
-    for (int i = 0; i < 3; i++) {
-        size_t n;
-        clock_t start = clock();
-        free(encode(vocab, text, n_bytes, &n));
-        least = fmin(least, (double)(clock() - start) / CLOCKS_PER_SEC);
-    }
-    return least;
-}
+/* Bytes of a text that shows that no step is quadratic: that would take hours, and end at the limit
+ * of time of every test. */
+enum { MANY = 1 << 22 };
 
 /* The decoded text, NUL-terminated; the caller frees it. */
 static inline char *decode(const dpi_vocab *vocab, const int32_t *ids, size_t n, size_t *n_bytes) {
-    dpi_error err = {0};
     dpi_decoder *d;
-    size_t used = 0, capacity = 256;
+    size_t capacity = 256, n_text;
+    const char *text;
     char *out = malloc(capacity);
-    assert_ok(dpi_vocab_decoder(vocab, &d, &err), &err);
+    *n_bytes = 0;
+    assert_ok(dpi_vocab_decoder(vocab, &d, ERR));
     for (size_t i = 0; i <= n; i++) {
-        const char *text;
-        size_t n_text;
         if (i < n)
-            assert_ok(dpi_decoder_push(d, ids[i], &text, &n_text, &err), &err);
+            assert_ok(dpi_decoder_push(d, ids[i], &text, &n_text, ERR));
         else
             dpi_decoder_finish(d, &text, &n_text);
-        while (used + n_text + 1 > capacity)
+        while (*n_bytes + n_text + 1 > capacity)
             out = realloc(out, capacity *= 2);
         assert_non_null(out);
-        memcpy(out + used, text, n_text);
-        used += n_text;
+        memcpy(out + *n_bytes, text, n_text);
+        *n_bytes += n_text;
     }
     dpi_decoder_free(d);
-    out[used] = '\0';
-    *n_bytes = used;
+    out[*n_bytes] = '\0';
     return out;
 }
 
-static inline void check_ids(const dpi_vocab *vocab, const char *text, size_t n_bytes,
-                      const int32_t *wanted, size_t n_wanted) {
-    size_t n;
-    int32_t *ids = encode(vocab, text, n_bytes, &n);
-    bool same = n == n_wanted && memcmp(ids, wanted, n * sizeof *ids) == 0;
-    if (!same) {
-        print_error("\"%.*s\":", (int)n_bytes, text);
-        for (size_t i = 0; i < n; i++)
-            print_error(" %d", (int)ids[i]);
-        print_error(" instead of");
-        for (size_t i = 0; i < n_wanted; i++)
-            print_error(" %d", (int)wanted[i]);
-        print_error("\n");
-    }
-    free(ids);
-    assert_true(same);
+static inline void assert_same_ids(const int32_t *ids, size_t n, const int32_t *wanted,
+                                   size_t n_wanted) {
+    for (size_t i = 0; i < n && i < n_wanted; i++)
+        if (ids[i] != wanted[i])
+            fail_msg("token %zu is %d, must be %d", i, (int)ids[i], (int)wanted[i]);
+    assert_int_equal(n, n_wanted);
 }
 
-#define assert_ids(vocab, text, ...)                                                   \
-    do {                                                                               \
-        const int32_t ids_[] = {__VA_ARGS__};                                          \
-        check_ids(vocab, text, strlen(text), ids_, sizeof ids_ / sizeof ids_[0]);      \
+static inline void check_ids(const dpi_vocab *vocab, const char *text, size_t n_bytes,
+                             const int32_t *wanted, size_t n_wanted) {
+    size_t n;
+    int32_t *ids = encode(vocab, text, n_bytes, &n);
+    if (n != n_wanted || memcmp(ids, wanted, n * sizeof *ids) != 0)
+        print_error("\"%.*s\":\n", (int)n_bytes, text);
+    assert_same_ids(ids, n, wanted, n_wanted);
+    free(ids);
+}
+
+#define assert_ids(vocab, text, ...)                                                               \
+    do {                                                                                           \
+        const int32_t ids_[] = {__VA_ARGS__};                                                      \
+        check_ids(vocab, text, strlen(text), ids_, sizeof ids_ / sizeof ids_[0]);                  \
+    } while (0)
+
+/* With BOS, if the vocabulary has it. */
+#define assert_ids_bos(vocab, text, ...)                                                           \
+    do {                                                                                           \
+        const int32_t wanted_[] = {__VA_ARGS__};                                                   \
+        int32_t ids_[64];                                                                          \
+        size_t n_;                                                                                 \
+        assert_ok(                                                                                 \
+            dpi_vocab_encode(vocab, text, strlen(text), DPI_TOKENIZE_BOS, ids_, 64, &n_, ERR));    \
+        assert_same_ids(ids_, n_, wanted_, sizeof wanted_ / sizeof *wanted_);                      \
     } while (0)
 
 static inline void check_text(const dpi_vocab *vocab, const int32_t *ids, size_t n,
@@ -261,10 +268,10 @@ static inline void check_text(const dpi_vocab *vocab, const int32_t *ids, size_t
     free(text);
 }
 
-#define assert_text(vocab, wanted, ...)                                   \
-    do {                                                                  \
-        const int32_t ids_[] = {__VA_ARGS__};                             \
-        check_text(vocab, ids_, sizeof ids_ / sizeof ids_[0], wanted);    \
+#define assert_text(vocab, wanted, ...)                                                            \
+    do {                                                                                           \
+        const int32_t ids_[] = {__VA_ARGS__};                                                      \
+        check_text(vocab, ids_, sizeof ids_ / sizeof ids_[0], wanted);                             \
     } while (0)
 
 static inline void check_round_trip(const dpi_vocab *vocab, const char *text, size_t n_bytes) {
@@ -277,25 +284,24 @@ static inline void check_round_trip(const dpi_vocab *vocab, const char *text, si
     free(ids);
 }
 
+/* A list of texts. */
+static inline void check_round_trips(const dpi_vocab *vocab, const char *const *texts, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        check_round_trip(vocab, texts[i], strlen(texts[i]));
+}
+
 /* ---- Golden files ---------------------------------------------------------------------------- */
 
 /* The ids of one line; returns the start of the next. */
 static inline char *parse_line(char *line, int32_t *ids, size_t capacity, size_t *n) {
-    *n = 0;
-    while (*line && *line != '\n') {
-        char *end;
-        long id = strtol(line, &end, 10);
-        if (end == line) {
-            line++;
-            continue;
-        }
+    char *end = line + strcspn(line, "\n"), *after;
+    for (*n = 0;; line = after) {
+        long id = strtol(line, &after, 10); /* skips a line end, too */
+        if (after == line || after > end)
+            return *end ? end + 1 : end;
         assert_true(*n < capacity);
         ids[(*n)++] = (int32_t)id;
-        line = end;
-        while (*line == ' ')
-            line++;
     }
-    return *line ? line + 1 : line;
 }
 
 /* Every string of `strings`, each followed by `separator`, has the ids of its line in `tokens`, and
@@ -304,24 +310,20 @@ static inline void check_golden(const char *vocab_file, const char *strings, con
                                 size_t n_separator, const char *tokens, int n_wanted) {
     dpi_vocab *vocab = load_file(vocab_file);
     require_data(strings);
-    size_t n_text, n_lines_bytes;
-    char *text = read_file(data_path(strings), &n_text);
-    char *lines = read_file(data_path(tokens), &n_lines_bytes);
-    char *begin = text, *line = lines;
+    size_t n_text, n_lines_bytes, n;
+    char *text = read_file(data_path(strings), &n_text), *begin = text;
+    char *lines = read_file(data_path(tokens), &n_lines_bytes), *line = lines;
     int32_t wanted[4096];
     int n_strings = 0;
-    while (begin < text + n_text) {
-        char *end = begin;
-        while (end + n_separator <= text + n_text && memcmp(end, separator, n_separator) != 0)
-            end++;
-        if (end + n_separator > text + n_text)
-            break;
-        size_t n;
+    for (char *end = text; end + n_separator <= text + n_text; end++) {
+        if (memcmp(end, separator, n_separator) != 0)
+            continue;
         line = parse_line(line, wanted, 4096, &n);
         check_ids(vocab, begin, (size_t)(end - begin), wanted, n);
         check_round_trip(vocab, begin, (size_t)(end - begin));
         n_strings++;
         begin = end + n_separator;
+        end = begin - 1;
     }
     assert_int_equal(n_strings, n_wanted); /* every separator in the file */
     assert_int_equal(*line, '\0');
@@ -330,9 +332,9 @@ static inline void check_golden(const char *vocab_file, const char *strings, con
     dpi_vocab_free(vocab);
 }
 
-#define check_golden_strings(vocab, strings, tokens)                                        \
+#define check_golden_strings(vocab, strings, tokens)                                               \
     check_golden(vocab, strings, "\n__ggml_vocab_test__\n", 21, tokens, 46)
-#define check_random_strings(vocab, tokens)                                                 \
+#define check_random_strings(vocab, tokens)                                                        \
     check_golden(vocab, "tokenizer/random.strings", "", 1, tokens, 600)
 
 #endif

@@ -26,112 +26,118 @@ static dpi_status collect(void *user, const char *word, size_t n_bytes, dpi_erro
 
 static dpi_words *words_of(const char *name) {
     dpi_words *words = NULL;
-    dpi_error err = {0};
     const dpi_words_rule *rule = dpi_words_rule_find((dpi_str){name, strlen(name)});
     assert_non_null(rule);
-    assert_ok(dpi_words_create(rule, &words, &err), &err);
+    assert_ok(dpi_words_create(rule, &words, ERR));
     return words;
 }
 
 /* Words are written one after the other with '|' between them ('|' itself does not occur). */
-static void check(const char *rule, const char *text, size_t n_bytes, const char *wanted) {
+static void check(const char *rule, const char *text, const char *wanted) {
     static cut c;
     char joined[4 * MAX_TEXT];
     size_t n = 0, begin = 0;
-    dpi_error err = {0};
     dpi_words *words = words_of(rule);
     c.n = 0;
-    assert_ok(dpi_words_split(words, text, n_bytes, collect, &c, &err), &err);
+    assert_ok(dpi_words_split(words, text, strlen(text), collect, &c, ERR));
     dpi_words_free(words);
-    for (size_t i = 0; i < c.n; i++) {
-        if (i > 0)
-            joined[n++] = '|';
-        memcpy(joined + n, c.text + begin, c.ends[i] - begin);
-        n += c.ends[i] - begin;
-        begin = c.ends[i];
-    }
+    for (size_t i = 0; i < c.n; begin = c.ends[i++])
+        n += (size_t)sprintf(joined + n, "%s%.*s", i > 0 ? "|" : "", (int)(c.ends[i] - begin),
+                             c.text + begin);
     joined[n] = '\0';
     assert_string_equal(joined, wanted);
 }
 
-#define assert_words(rule, text, wanted) check(rule, text, strlen(text), wanted)
+#define BAD "\xef\xbf\xbd"
+#define IDEOGRAPHS "\xf0\xb1\x8d\x90\xf0\xae\xaf\xb0"
 
-static void cuts_as_published(void **state) {
-    (void)state;
+static const struct {
+    const char *rule, *text, *words;
+} cases[] = {
     /* llama-bpe: any case of a contraction, three digits, one character before letters, line ends
      * with the punctuation or the blanks before them */
-    assert_words("llama-bpe", "Hello, world! It's 12345", "Hello|,| world|!| It|'s| |123|45");
-    assert_words("llama-bpe", "THEY'RE WE'Ve x'y", "THEY|'RE| WE|'Ve| x|'y");
-    assert_words("llama-bpe", "a  b   1", "a| | b|  | |1");
-    assert_words("llama-bpe", "a.\r\n\n b \n\t c ", "a|.\r\n\n| b| \n|\t| c| ");
-    assert_words("llama-bpe", "  \n \n  x", "  \n \n| | x");
-    assert_words("llama-bpe", "\tfoo\nbar  ", "\tfoo|\n|bar|  ");
-    assert_words("llama-bpe", "1234567", "123|456|7");
-    /* a mark is no letter */
-    assert_words("llama-bpe", "e\xcc\x81t\xc3\xa9", "e|\xcc\x81t\xc3\xa9");
-    assert_words("llama-bpe", "", "");
+    {"llama-bpe", "Hello, world! It's 12345", "Hello|,| world|!| It|'s| |123|45"},
+    {"llama-bpe", "THEY'RE WE'Ve x'y", "THEY|'RE| WE|'Ve| x|'y"},
+    {"llama-bpe", "a  b   1", "a| | b|  | |1"},
+    {"llama-bpe", "a.\r\n\n b \n\t c ", "a|.\r\n\n| b| \n|\t| c| "},
+    {"llama-bpe", "  \n \n  x", "  \n \n| | x"},
+    {"llama-bpe", "\tfoo\nbar  ", "\tfoo|\n|bar|  "},
+    {"llama-bpe", "1234567", "123|456|7"},
+    {"llama-bpe", "e\xcc\x81t\xc3\xa9", "e|\xcc\x81t\xc3\xa9"}, /* a mark is no letter */
+    {"llama-bpe", "", ""},
     /* gpt-2: lower-case contractions, a space before letters, digits or others */
-    assert_words("gpt-2", "Hello, world! It's 12345", "Hello|,| world|!| It|'s| 12345");
-    assert_words("gpt-2", "WE'RE we're", "WE|'|RE| we|'re");
-    assert_words("gpt-2", "a.\r\n\n b", "a|.|\r\n\n| b");
-    assert_words("gpt-2", "a  1 \n", "a| | 1| \n");
+    {"gpt-2", "Hello, world! It's 12345", "Hello|,| world|!| It|'s| 12345"},
+    {"gpt-2", "WE'RE we're", "WE|'|RE| we|'re"},
+    {"gpt-2", "a.\r\n\n b", "a|.|\r\n\n| b"},
+    {"gpt-2", "a  1 \n", "a| | 1| \n"},
     /* smollm: each digit first, and what lies between is a text of its own */
-    assert_words("smollm", "Hello 123", "Hello| |1|2|3");
-    assert_words("smollm", "a  1 'll2", "a|  |1| '|ll|2");
+    {"smollm", "Hello 123", "Hello| |1|2|3"},
+    {"smollm", "a  1 'll2", "a|  |1| '|ll|2"},
     /* default: punctuation first, then gpt-2, then numbers, then triples of digits */
-    assert_words("default", "Hello, it's 12345!", "Hello|,| it|'|s| |123|45|!");
-    assert_words("default", "a  $<`-x", "a|  |$<|`|-|x");
-    assert_words("", "7 12\xd9\xa3" "45678", "7| |12\xd9\xa3|456|78"); /* U+0663 is no [0-9] */
-}
-
-static void follows_unicode(void **state) {
-    (void)state;
+    {"default", "Hello, it's 12345!", "Hello|,| it|'|s| |123|45|!"},
+    {"default", "a  $<`-x", "a|  |$<|`|-|x"},
+    {"", "7 12\xd9\xa3\x34\x35\x36\x37\x38", "7| |12\xd9\xa3|456|78"}, /* U+0663 is no [0-9] */
     /* U+180E has not been white space since Unicode 6.3; U+0085 and U+3000 are. */
-    assert_words("gpt-2", "a\xe1\xa0\x8e" "b", "a|\xe1\xa0\x8e|b");
-    assert_words("gpt-2", "a\xc2\x85" "b", "a|\xc2\x85|b");
-    assert_words("gpt-2", "a \xc2\x85 b", "a| \xc2\x85| b");
-    assert_words("gpt-2", "a\xe3\x80\x80\xe3\x80\x80" "b", "a|\xe3\x80\x80|\xe3\x80\x80|b");
+    {"gpt-2", "a\xe1\xa0\x8e\x62", "a|\xe1\xa0\x8e|b"},
+    {"gpt-2", "a\xc2\x85\x62", "a|\xc2\x85|b"},
+    {"gpt-2", "a \xc2\x85 b", "a| \xc2\x85| b"},
+    {"gpt-2", "a\xe3\x80\x80\xe3\x80\x80\x62", "a|\xe3\x80\x80|\xe3\x80\x80|b"},
     /* New in Unicode 15.0 and 15.1: U+31350 and U+2EBF0 are letters, U+1D2C0 a number, U+11B00
      * punctuation, whatever the PCRE2 at hand thinks. */
-    assert_words("gpt-2", "a\xf0\xb1\x8d\x90\xf0\xae\xaf\xb0", "a\xf0\xb1\x8d\x90\xf0\xae\xaf\xb0");
-    assert_words("gpt-2", "1\xf0\x9d\x8b\x80", "1\xf0\x9d\x8b\x80");
-    assert_words("default", "\xe2\x82\xac\xf0\x91\xac\x80", "\xe2\x82\xac|\xf0\x91\xac\x80");
-}
+    {"gpt-2", "a" IDEOGRAPHS, "a" IDEOGRAPHS},
+    {"gpt-2", "1\xf0\x9d\x8b\x80", "1\xf0\x9d\x8b\x80"},
+    {"default", "\xe2\x82\xac\xf0\x91\xac\x80", "\xe2\x82\xac|\xf0\x91\xac\x80"},
+    /* What is no UTF-8: overlong, past the end, a surrogate. */
+    {"llama-bpe", "a\xff\x62", "a|" BAD "b"},
+    {"llama-bpe", "\xe2\x82 \xc3", BAD BAD "| " BAD},
+    {"gpt-2", "\xc0\xaf\xf5\x80", BAD BAD BAD BAD},
+    {"gpt-2", "\xed\xa0\x80\xe0\x80", BAD BAD BAD BAD BAD},
+    {"gpt-2", "\xf0\x9f\x98", BAD BAD BAD},
+    {"gpt-2", "\xed\x9f\xbf\xf4\x8f\xbf\xbf", "\xed\x9f\xbf\xf4\x8f\xbf\xbf"},
+};
 
-#define BAD "\xef\xbf\xbd"
-
-static void replaces_what_is_not_utf8(void **state) {
-    (void)state;
-    assert_words("llama-bpe", "a\xff" "b", "a|" BAD "b");
-    assert_words("llama-bpe", "\xe2\x82 \xc3", BAD BAD "| " BAD);
-    assert_words("gpt-2", "\xc0\xaf\xf5\x80", BAD BAD BAD BAD);     /* overlong, past the end */
-    assert_words("gpt-2", "\xed\xa0\x80\xe0\x80", BAD BAD BAD BAD BAD); /* a surrogate, overlong */
-    assert_words("gpt-2", "\xf0\x9f\x98", BAD BAD BAD);
-    assert_words("gpt-2", "\xed\x9f\xbf\xf4\x8f\xbf\xbf", "\xed\x9f\xbf\xf4\x8f\xbf\xbf");
+TEST(cuts_as_published) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check(cases[i].rule, cases[i].text, cases[i].words);
 }
 
 /* ---- Against a matcher written here ---------------------------------------------------------- */
 
-/* Categories of the Unicode Standard: letter, number, punctuation, symbol or other, white space. */
+/* Characters by their category in the Unicode Standard: letter, number, punctuation, symbol or
+ * other, white space. */
 typedef struct sample {
-    const char *text;
-    char category; /* L N P O W */
+    char text[5], category;
 } sample;
 
-static const sample samples[] = {
-    {"a", 'L'}, {"s", 'L'}, {"S", 'L'}, {"t", 'L'}, {"l", 'L'}, {"L", 'L'}, {"v", 'L'}, {"E", 'L'},
-    {"r", 'L'}, {"e", 'L'}, {"d", 'L'}, {"M", 'L'}, {"\xc3\xa9", 'L'}, {"\xe4\xb8\xad", 'L'},
-    {"\xd7\x90", 'L'}, {"\xe3\x81\x82", 'L'}, {"\xf0\x9d\x92\x9c", 'L'}, {"\xc5\xbf", 'L'},
-    {"0", 'N'}, {"1", 'N'}, {"9", 'N'}, {"\xd9\xa3", 'N'}, {"\xc2\xb2", 'N'}, {"\xe2\x85\xa7", 'N'},
-    {"\xc2\xbd", 'N'}, {"'", 'P'}, {"!", 'P'}, {"\"", 'P'}, {"-", 'P'}, {"_", 'P'}, {"\\", 'P'},
-    {"\xe2\x80\x94", 'P'}, {"\xe3\x80\x82", 'P'}, {"$", 'O'}, {"`", 'O'}, {"~", 'O'}, {"^", 'O'},
-    {"\xe2\x82\xac", 'O'}, {"\xf0\x9f\x98\x80", 'O'}, {"\xcc\x81", 'O'}, {"\xe0\xa4\x83", 'O'},
-    {"\x01", 'O'}, {"\x7f", 'O'}, {"\xe2\x80\x8b", 'O'}, {"\xef\xbb\xbf", 'O'},
-    {"\xe1\xa0\x8e", 'O'}, {"\xee\x80\x80", 'O'}, {"\xcd\xb8", 'O'}, {" ", 'W'}, {" ", 'W'},
-    {"\t", 'W'}, {"\n", 'W'}, {"\r", 'W'}, {"\x0b", 'W'}, {"\xc2\x85", 'W'}, {"\xc2\xa0", 'W'},
-    {"\xe2\x80\xa8", 'W'}, {"\xe3\x80\x80", 'W'},
+static const struct {
+    char category; /* L N P O W */
+    const char *text;
+} categories[] = {
+    {'L', "asStlLvEredM\xc3\xa9\xe4\xb8\xad\xd7\x90\xe3\x81\x82\xf0\x9d\x92\x9c\xc5\xbf"},
+    {'N', "019\xd9\xa3\xc2\xb2\xe2\x85\xa7\xc2\xbd"},
+    {'P', "'!\"-_\\\xe2\x80\x94\xe3\x80\x82"},
+    {'O', "$`~^\xe2\x82\xac\xf0\x9f\x98\x80\xcc\x81\xe0\xa4\x83\x01\x7f\xe2\x80\x8b\xef\xbb\xbf"
+          "\xe1\xa0\x8e\xee\x80\x80\xcd\xb8"},
+    {'W', "  \t\n\r\x0b\xc2\x85\xc2\xa0\xe2\x80\xa8\xe3\x80\x80"},
 };
-enum { N_SAMPLES = sizeof samples / sizeof samples[0] };
+enum { N_SAMPLES = 58, FIRST_N = 18, FIRST_W = 48 };
+static sample samples[N_SAMPLES];
+
+SETUP {
+    sample *next = samples;
+    for (int i = 0; i < 5; i++)
+        for (const char *p = categories[i].text; *p; next++) {
+            int n = (unsigned char)*p < 0xc0 ? 1 : (unsigned char)*p < 0xe0 ? 2 : 3;
+            n += (unsigned char)*p >= 0xf0;
+            assert_true(next < samples + N_SAMPLES);
+            *next = (sample){.category = categories[i].category};
+            memcpy(next->text, p, (size_t)n);
+            p += n;
+        }
+    assert_ptr_equal(next, samples + N_SAMPLES);
+    assert_true(samples[FIRST_N].category == 'N' && samples[FIRST_W - 1].category == 'O' &&
+                samples[FIRST_W].category == 'W');
+}
 
 /* Characters [i, end) of a piece. */
 typedef struct piece {
@@ -146,14 +152,8 @@ static char ascii(const piece *p, size_t i) {
 static bool is_line_end(char c) { return c == '\r' || c == '\n'; }
 static bool is_other(char category) { return category == 'P' || category == 'O'; }
 
-static size_t run(const piece *p, size_t i, char category) {
-    while (at(p, i) == category)
-        i++;
-    return i;
-}
-
-static size_t run_other(const piece *p, size_t i) {
-    while (is_other(at(p, i)))
+static size_t run(const piece *p, size_t i, const char *categories_of_run) {
+    while (at(p, i) && strchr(categories_of_run, at(p, i)))
         i++;
     return i;
 }
@@ -174,7 +174,7 @@ static size_t match_contraction(const piece *p, size_t i, bool any_case) {
 }
 
 static size_t match_spaces(const piece *p, size_t i) {
-    size_t end = run(p, i, 'W');
+    size_t end = run(p, i, "W");
     return end < p->end && end > i + 1 ? end - 1 : end;
 }
 
@@ -183,10 +183,8 @@ static size_t match_gpt2(const piece *p, size_t i) {
     if (end > i)
         return end;
     size_t j = ascii(p, i) == ' ' ? i + 1 : i;
-    if (at(p, j) == 'L' || at(p, j) == 'N')
-        return run(p, j, at(p, j));
-    if (is_other(at(p, j)))
-        return run_other(p, j);
+    if (at(p, j) && at(p, j) != 'W')
+        return run(p, j, at(p, j) == 'L' ? "L" : at(p, j) == 'N' ? "N" : "PO");
     return match_spaces(p, i);
 }
 
@@ -195,9 +193,9 @@ static size_t match_llama3(const piece *p, size_t i) {
     if (end > i)
         return end;
     if (at(p, i) == 'L')
-        return run(p, i, 'L');
+        return run(p, i, "L");
     if (at(p, i) != 'N' && !is_line_end(ascii(p, i)) && at(p, i + 1) == 'L')
-        return run(p, i + 1, 'L');
+        return run(p, i + 1, "L");
     if (at(p, i) == 'N') {
         for (end = i; end < i + 3 && at(p, end) == 'N';)
             end++;
@@ -205,18 +203,18 @@ static size_t match_llama3(const piece *p, size_t i) {
     }
     size_t j = ascii(p, i) == ' ' ? i + 1 : i;
     if (is_other(at(p, j))) {
-        for (end = run_other(p, j); is_line_end(ascii(p, end));)
+        for (end = run(p, j, "PO"); is_line_end(ascii(p, end));)
             end++;
         return end;
     }
-    for (end = run(p, i, 'W'); end > i; end--)
+    for (end = run(p, i, "W"); end > i; end--)
         if (is_line_end(ascii(p, end - 1)))
             return end;
     return match_spaces(p, i);
 }
 
 static size_t match_number(const piece *p, size_t i) { return at(p, i) == 'N' ? i + 1 : i; }
-static size_t match_numbers(const piece *p, size_t i) { return run(p, i, 'N'); }
+static size_t match_numbers(const piece *p, size_t i) { return run(p, i, "N"); }
 static size_t match_punctuation(const piece *p, size_t i) {
     while (at(p, i) == 'P' || (ascii(p, i) && strchr("$+<=>^~|", ascii(p, i))))
         i++;
@@ -247,8 +245,8 @@ static void apply(matcher step, const sample *const *c, size_t n, bool *is_end) 
     memcpy(before, is_end, n * sizeof *before);
     for (size_t i = 0; i < n;) {
         piece p = {c, i};
-        while (!before[p.end++]) {
-        }
+        while (!before[p.end++])
+            ;
         while (i < p.end) {
             size_t end = step(&p, i);
             if (end > i) {
@@ -261,8 +259,7 @@ static void apply(matcher step, const sample *const *c, size_t n, bool *is_end) 
     }
 }
 
-static void agrees_with_the_matcher(void **state) {
-    (void)state;
+TEST(agrees_with_the_matcher) {
     uint64_t rng = 11;
     size_t n_words = 0;
     for (int o = 0; o < 4; o++) {
@@ -273,7 +270,7 @@ static void agrees_with_the_matcher(void **state) {
             char text[256] = "";
             size_t n = 1 + (size_t)random_below(&rng, 60), offset = 0, word = 0;
             /* mostly blanks; digits */
-            int32_t from = round % 4 == 1 ? 48 : round % 4 == 2 ? 18 : 0;
+            int32_t from = round % 4 == 1 ? FIRST_W : round % 4 == 2 ? FIRST_N : 0;
             for (size_t i = 0; i < n; i++) {
                 int32_t first = random_below(&rng, 8) ? from : 0;
                 c[i] = &samples[first + random_below(&rng, N_SAMPLES - first)];
@@ -283,9 +280,8 @@ static void agrees_with_the_matcher(void **state) {
             for (int k = 0; k < 5 && oracles[o].steps[k]; k++)
                 apply(oracles[o].steps[k], c, n, is_end);
             static cut got;
-            dpi_error err = {0};
             got.n = 0;
-            assert_ok(dpi_words_split(words, text, strlen(text), collect, &got, &err), &err);
+            assert_ok(dpi_words_split(words, text, strlen(text), collect, &got, ERR));
             assert_memory_equal(got.text, text, strlen(text));
             for (size_t i = 0; i < n; i++) {
                 offset += strlen(c[i]->text);
@@ -305,41 +301,36 @@ static void agrees_with_the_matcher(void **state) {
 
 /* ---- Names, errors, long texts --------------------------------------------------------------- */
 
-static void knows_its_names(void **state) {
-    (void)state;
-    static const char *const same[][3] = {{"llama-bpe", "llama3", "llama-v3"},
-                                          {"gpt-2", "phi-2", "gigachat"},
-                                          {"default", "", "default"}};
-    for (int i = 0; i < 3; i++)
-        for (int k = 1; k < 3; k++)
-            assert_ptr_equal(dpi_words_rule_find((dpi_str){same[i][0], strlen(same[i][0])}),
-                             dpi_words_rule_find((dpi_str){same[i][k], strlen(same[i][k])}));
+static const dpi_words_rule *find(const char *name) {
+    return dpi_words_rule_find((dpi_str){name, strlen(name)});
+}
+
+TEST(knows_its_names) {
+    static const char *const same[][3] = {
+        {"llama-bpe", "llama3", "llama-v3"}, {"gpt-2", "phi-2", "gigachat"}, {"default", "", ""}};
     static const char *const unknown[] = {"llama", "Llama-bpe", "llama-bpe ", "tekken", "qwen2"};
-    for (int i = 0; i < 5; i++)
-        assert_null(dpi_words_rule_find((dpi_str){unknown[i], strlen(unknown[i])}));
     char names[128], few[16];
+    for (int i = 0; i < 6; i++)
+        assert_ptr_equal(find(same[i / 2][0]), find(same[i / 2][1 + i % 2]));
+    for (int i = 0; i < 5; i++)
+        assert_null(find(unknown[i]));
     dpi_words_rule_names(names, sizeof names);
-    assert_string_equal(names,
-                        "default, llama-bpe, llama3, llama-v3, falcon3, gpt-2, phi-2, gigachat, "
-                        "smollm");
+    assert_string_equal(names, "default, llama-bpe, llama3, llama-v3, falcon3, gpt-2, phi-2, "
+                               "gigachat, smollm");
     dpi_words_rule_names(few, sizeof few);
     assert_string_equal(few, "default, llama3"); /* those that fit, whole */
 }
 
 static dpi_status refuse(void *user, const char *word, size_t n_bytes, dpi_error *err) {
-    (void)word;
-    (void)n_bytes;
-    (void)err;
+    (void)word, (void)n_bytes, (void)err;
     return --*(int *)user < 0 ? DPI_STATUS_LIMIT : DPI_STATUS_OK;
 }
 
-static void hands_errors_on(void **state) {
-    (void)state;
+TEST(hands_errors_on) {
     dpi_words *words = words_of("default");
-    dpi_error err = {0};
     for (int left = 0; left <= 6; left++) { /* six words */
         int calls = left;
-        assert_int_equal(dpi_words_split(words, "a b! 1234", 9, refuse, &calls, &err),
+        assert_int_equal(dpi_words_split(words, "a b! 1234", 9, refuse, &calls, ERR),
                          left < 6 ? DPI_STATUS_LIMIT : DPI_STATUS_OK);
         assert_int_equal(calls, left < 6 ? -1 : 0);
     }
@@ -348,25 +339,20 @@ static void hands_errors_on(void **state) {
 }
 
 static dpi_status count(void *user, const char *word, size_t n_bytes, dpi_error *err) {
-    (void)word;
-    (void)err;
+    (void)word, (void)err;
     ((size_t *)user)[0]++;
     ((size_t *)user)[1] += n_bytes;
     return DPI_STATUS_OK;
 }
 
 /* In time that allows no going back, and with a longer one past PCRE2's default limit of 10^7. */
-static void cuts_long_runs(void **state) {
-    (void)state;
+TEST(cuts_long_runs) {
     static const struct {
         const char *unit, *end;
         size_t n_words[4]; /* by oracle */
     } runs[] = {
-        {" ", "x", {2, 2, 2, 2}},
-        {"\t \n", "", {1, 1, 1, 1}},
-        {" \n", "  x", {3, 2, 2, 2}},
-        {"\xc3\xa9", "", {1, 1, 1, 1}},
-        {"~", "\n", {1, 2, 2, 2}},
+        {" ", "x", {2, 2, 2, 2}},       {"\t \n", "", {1, 1, 1, 1}}, {" \n", "  x", {3, 2, 2, 2}},
+        {"\xc3\xa9", "", {1, 1, 1, 1}}, {"~", "\n", {1, 2, 2, 2}},
     };
     char *text = malloc((22 << 20) + 8);
     assert_non_null(text);
@@ -375,29 +361,15 @@ static void cuts_long_runs(void **state) {
         for (int i = 0; i < 5; i++) {
             size_t n_unit = strlen(runs[i].unit), found[2] = {0, 0};
             size_t n = (size_t)(o == 0 && i == 2 ? 22 << 20 : 1 << 20) / n_unit * n_unit;
-            dpi_error err = {0};
             for (size_t k = 0; k < n; k++)
                 text[k] = runs[i].unit[k % n_unit];
             memcpy(text + n, runs[i].end, strlen(runs[i].end));
             n += strlen(runs[i].end);
-            assert_ok(dpi_words_split(words, text, n, count, found, &err), &err);
+            assert_ok(dpi_words_split(words, text, n, count, found, ERR));
             assert_int_equal(found[0], runs[i].n_words[o]);
             assert_int_equal(found[1], n);
         }
         dpi_words_free(words);
     }
     free(text);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cuts_as_published),
-        cmocka_unit_test(follows_unicode),
-        cmocka_unit_test(replaces_what_is_not_utf8),
-        cmocka_unit_test(agrees_with_the_matcher),
-        cmocka_unit_test(knows_its_names),
-        cmocka_unit_test(hands_errors_on),
-        cmocka_unit_test(cuts_long_runs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,9 +69,22 @@ run() {
     rc=$?
 }
 expect_rc() { if [ "$rc" -eq "$1" ]; then ok; else bad "$last: expected exit code $1"; fi; }
-expect_err() { if grep -qF -- "$1" err; then ok; else bad "$last: no '$1' on stderr"; fi; }
-expect_out() { if grep -qF -- "$1" out; then ok; else bad "$last: no '$1' on stdout"; fi; }
-expect_no_err() { if grep -qF -- "$1" err; then bad "$last: '$1' on stderr"; else ok; fi; }
+# contains FILE TEXT, without another process where it can: most checks are this one.
+contains() {
+    local all=
+    IFS= read -r -d '' all <"$1"
+    [[ $all == *"$2"* ]] || grep -qF -- "$2" "$1"
+}
+# expect_err TEXT..., expect_out TEXT...: each of them is there.
+expect_err() { expect_texts err stderr "$@"; }
+expect_out() { expect_texts out stdout "$@"; }
+expect_texts() {
+    local text
+    for text in "${@:3}"; do
+        if contains "$1" "$text"; then ok; else bad "$last: no '$text' on $2"; fi
+    done
+}
+expect_no_err() { if contains err "$1"; then bad "$last: '$1' on stderr"; else ok; fi; }
 expect_empty_out() { if [ -s out ]; then bad "$last: stdout is not empty"; else ok; fi; }
 expect_same() { if cmp -s "$1" "$2"; then ok; else bad "$last: $1 and $2 differ"; fi; }
 expect_different() { if cmp -s "$1" "$2"; then bad "$last: $1 and $2 are the same"; else ok; fi; }
@@ -84,14 +97,62 @@ check() {
     shift
     if "$@"; then ok; else bad "$last: $message"; fi
 }
+# works ARGS: a run that succeeds. fails CODE ARGS: one that ends with this exit code.
+works() {
+    run "$@"
+    expect_rc 0
+}
+fails() {
+    run "${@:2}"
+    expect_rc "$1"
+}
 # refuse CODE TEXT ARGS: exit code, message, and nothing on stdout.
 refuse() {
-    local code=$1 text=$2
-    shift 2
-    run "$@"
-    expect_rc "$code"
-    expect_err "$text"
+    fails "$1" "${@:3}"
+    expect_err "$2"
     expect_empty_out
+}
+# refuse_each CODE ARGS <<END: a refusal for each line "MORE ARGS | TEXT", where ARGS go before. The
+# words of a line are those of a command line, with quotes and variables. Blank lines and those that
+# begin with # say nothing.
+refuse_each() {
+    local line words
+    while IFS= read -r line; do
+        [[ $line && $line != '#'* ]] || continue
+        eval "words=(${line%% | *})"
+        refuse "$1" "${line#* | }" "${@:2}" "${words[@]}"
+    done
+}
+# wrong TEXT ARGS: what `verify ARGS` says to be WRONG.
+wrong() {
+    fails 1 verify "${@:2}"
+    expect_out "WRONG  $1"
+}
+# holds MESSAGE CONDITION: of numbers, in awk; a field that is missing makes it false.
+holds() { check "$1: $2" awk "BEGIN { exit !($2) }" 2>/dev/null; }
+# python_check MESSAGE [ARGS] <<'P': Python, after checks.py, succeeds.
+python_check() {
+    local message=$1
+    shift
+    check "$message" python3 -c "$(cat "$here/checks.py" -)" "$@"
+}
+# expect_count N PATTERN FILE: so many lines have the pattern (grep -E).
+expect_count() {
+    local n
+    n=$(grep -caE -- "$2" "$3")
+    if [ "$n" = "$1" ]; then ok; else bad "$last: $n lines of $3 with '$2', expected $1"; fi
+}
+# expect_line FILE PATTERN...: the file has a line with each (grep -E).
+expect_line() {
+    local pattern
+    for pattern in "${@:2}"; do
+        check "$1 has no '$pattern'" grep -qaE -- "$pattern" "$1"
+    done
+}
+# expect_none FILE...: nothing was written there.
+expect_none() {
+    local file
+    for file in "$@"; do check "$file is there" test ! -e "$file"; done
 }
 field() { sed -n "s/^ *\"$1\": \(.*[^,]\),\{0,1\}\$/\1/p" out | head -n 1; }
 # near FIELD VALUE: relative difference below 1e-9 (tables have 12 digits).

@@ -3,13 +3,14 @@
 # opened and not written or renamed, options that do not fit: all of it is seen before anything is
 # paid for.
 #   edges.sh path/to/dpinfer
-. "$(dirname "$0")/cli_support.sh"
+# shellcheck disable=SC2086 # arguments are words
+. "$(dirname "$0")/process_support.sh"
 small_model
-for i in $(seq 8); do echo "{\"text\": \"Record $i of Anna.\"}"; done >r.jsonl
+records 8 >r.jsonl
 printf '%s\n' 'the 0 0' 'record 1 0' 'anna 1 .5' 'of 0 2' >vectors
 small="run m.gguf r.jsonl --rho .01 -B 8 -n 4 -t 1 -q --pace none"
-"$dpinfer" ledger init year --dataset d --epsilon 20 --delta 1e-5 >out 2>err || exit 1
-charges() { "$dpinfer" ledger budget year --json </dev/null | grep -o '"n_charges": [0-9]*'; }
+works ledger init year --dataset d --epsilon 20 --delta 1e-5
+charges() { budget year n_charges; }
 # unpaid CODE TEXT WORDS...: refused, and nothing is charged.
 unpaid() {
     refuse "$@"
@@ -41,41 +42,40 @@ fi
 cp r.jsonl given
 echo "Write a letter." >prompt
 cp prompt prompt.kept
+# streams CODE TEXT COMMAND: a command with streams of its own.
+streams() {
+    last=$3
+    eval "\"$dpinfer\" $3" 2>err
+    rc=$?
+    ended "$1" ${2:+"$2"}
+}
 for words in "$small --public-prompt-file - -o prompt --overwrite" \
     "perturb --vectors vectors -o /dev/stdin --overwrite" \
     "perturb --vectors vectors -o prompt --overwrite"; do
-    last="dpinfer $words <prompt"
-    "$dpinfer" $words <prompt >out 2>err; rc=$?
-    expect_rc 2; expect_err "is also standard input"; expect_same prompt prompt.kept
+    streams 2 "is also standard input" "$words <prompt >out"; expect_same prompt prompt.kept
 done
-last="-o where standard error goes"
-"$dpinfer" $small -o messages --overwrite >out 2>messages </dev/null; rc=$?
-expect_rc 2; check "no message" grep -q "messages is also standard error" messages
-last="--report where standard output goes"
-"$dpinfer" audit m.gguf --effort .1 -o lines --overwrite >lines 2>err </dev/null; rc=$?
-expect_rc 2; expect_err "lines is also standard output"
-last="a command that appends to its input"
-"$dpinfer" attack given --vectors vectors --epsilon 2 --mechanism rantext >>given 2>err; rc=$?
-expect_rc 2; expect_err "given is an input, and standard output is written there"
+streams 2 "" "$small -o messages --overwrite >out 2>messages </dev/null"
+check "no message" grep -q "messages is also standard error" messages
+streams 2 "lines is also standard output" \
+    "audit m.gguf --effort .1 -o lines --overwrite >lines </dev/null"
+# A command that appends to its input.
+streams 2 "given is an input, and standard output is written there" \
+    "attack given --vectors vectors --epsilon 2 --mechanism rantext >>given"
 expect_same given r.jsonl
-"$dpinfer" run m.gguf given --rho 1 -B 8 -n 2 -t 1 -o x --overwrite >out 2>>given; rc=$?
+streams 2 "" "run m.gguf given --rho 1 -B 8 -n 2 -t 1 -o x --overwrite >out 2>>given"
 check "records" cmp -s -n "$(stat -c %s r.jsonl)" given r.jsonl # the message alone is behind them
-expect_rc 2
 
 # ---- What can be opened, and not written --------------------------------------------------------
 mkdir folder
 mkfifo pipe
-"$dpinfer" ledger init units --dataset d --epsilon 20 --delta 1e-5 --scope unit >out 2>err
+works ledger init units --dataset d --epsilon 20 --delta 1e-5 --scope unit
 seq -f 'person%05g' 1 2000 >ids
-for payers in /dev/full pipe; do
-    (exec 9<>pipe; exec "$dpinfer" ledger charge units --rho .001 --unit-ids ids --payers $payers \
-        >out 2>err </dev/null)
-    rc=$? last="--payers $payers"
-    expect_rc 2; expect_err "a file is needed"
-done
+charge="ledger charge units --rho .001 --unit-ids ids --payers"
+exec 9<>pipe
+for payers in /dev/full pipe; do refuse 2 "a file is needed" $charge $payers; done
+exec 9>&-
 last="--payers on a disk that is full"
-(ulimit -f 4; exec "$dpinfer" ledger charge units --rho .001 --unit-ids ids --payers payers >out \
-    2>err </dev/null)
+(ulimit -f 4; exec "$dpinfer" $charge payers >out 2>err </dev/null)
 rc=$?
 expect_rc 1
 run ledger budget units --json; expect_out '"n_charges": 0'
@@ -93,21 +93,20 @@ if mkdir mounted && echo old >bound && : >mounted/file &&
     umount mounted/file
 fi
 # The first signal ends what waits for the reader of a pipe; counts that are paid for are shown.
-sleeps() { grep -q '^State:.S' "/proc/$1/status" 2>/dev/null || ! kill -0 "$1" 2>/dev/null; }
+charged_or_run() { [[ $words != eval* ]] || [ "$(charges)" != "$paid" ]; }
 for words in "$small -o pipe" \
     "eval r.jsonl --real r.jsonl --dp-epsilon .01 --dp-delta 1e-3 -t 1 --ledger year -o pipe"; do
     "$dpinfer" $words >out 2>err </dev/null &
     pid=$! last="SIGTERM while '$words' waits"
-    [[ $words != eval* ]] || until [ "$(charges)" != "$paid" ]; do kill -0 $pid || break; done
-    until sleeps $pid; do :; done
+    await charged_or_run
+    await state_is SZ
     kill -TERM $pid
-    wait $pid; rc=$?
-    expect_rc 143
+    it_ends; expect_rc 143
 done
 check "no counts" test -s out
 
 # ---- What does not fit --------------------------------------------------------------------------
-run $small -o texts --report run.json --overwrite; expect_rc 0
+works $small -o texts --report run.json --overwrite
 refuse 2 "--lora: not looked at in a report of run" verify run.json --lora none
 refuse 2 "--vectors: not looked at in a report of run" verify run.json --vectors none
 for option in --free-temp --free-top-k --pace-share --pace-tokens; do
@@ -117,17 +116,14 @@ refuse 2 "--max-per-unit: found '2'" $small --max-per-unit 2
 refuse 2 "--cluster: found 2" $small --cluster 2
 last="a small stack"
 (ulimit -s 64; exec "$dpinfer" account --rho 1 >out 2>err </dev/null); rc=$?
-expect_rc 1; expect_err "the stack (ulimit -s): found 64 KiB, allowed 512 or more"
+ended 1 "the stack (ulimit -s): found 64 KiB, allowed 512 or more"
 
 # ---- A report on a terminal ---------------------------------------------------------------------
 if command -v script >/dev/null; then
     c1=$(printf '\302\233') bidi=$(printf '\342\200\256')
     printf 'lab,text\nx%s31m%s,hello\nx%s31m%s,two\n' "$c1" "$bidi" "$c1" "$bidi" >labels.csv
-    last="--report - on a terminal"
-    script -qec "'$dpinfer' run m.gguf labels.csv --rho 1 -B 2 -n 4 -t 1 -q --label-field lab \
-        --report - -o texts --overwrite 2>/dev/null" screen >out 2>err </dev/null
-    sed '1d;$d' screen >text
+    on_terminal "'$dpinfer' run m.gguf labels.csv --rho 1 -B 2 -n 4 -t 1 -q --label-field lab \
+        --report - -o texts --overwrite"
     check "no report" grep -q '"labels"' text
-    check "a control character on a terminal" test "$(grep -c -e "$c1" -e "$bidi" text)" = 0
 fi
 finish

@@ -1,72 +1,66 @@
 #!/usr/bin/env bash
 # The command `eval` with --dp-epsilon: eval_released.sh path/to/dpinfer
+# shellcheck disable=SC2086 # options are words
 . "$(dirname "$0")/cli_support.sh"
 small_model
 python3 "$here/eval_texts.py"
-run eval json.jsonl --real json_real.jsonl --json-schema schema.json --json; expect_rc 0
-mv out form.json
+both="made.jsonl --real real.jsonl"
+formed="json.jsonl --real json_real.jsonl --json-schema schema.json"
 
 # ---- Counts with noise --------------------------------------------------------------------------
-for how in "--train train.jsonl" "--model m.gguf" "--real-is-public" \
-    "--canaries json.jsonl --controls json.jsonl"; do
-    # shellcheck disable=SC2086
-    refuse 2 "--dp-epsilon: allowed without" eval made.jsonl --real real.jsonl --dp-epsilon 1 $how
-done
-refuse 2 "need --dp-epsilon" eval made.jsonl --real real.jsonl --ledger l
-refuse 2 "--dataset needs --ledger" eval made.jsonl --real real.jsonl --dp-epsilon 1 --dataset d
+refuse_each 2 eval $both <<'END'
+--dp-epsilon 1 --train train.jsonl   | --dp-epsilon: allowed without
+--dp-epsilon 1 --model m.gguf        | --dp-epsilon: allowed without
+--dp-epsilon 1 --real-is-public      | --dp-epsilon: allowed without
+--dp-epsilon 1 --canaries json.jsonl --controls json.jsonl | --dp-epsilon: allowed without
+--ledger l                           | need --dp-epsilon
+--dp-epsilon 1 --dataset d           | --dataset needs --ledger
+--dp-epsilon 1e-7                    | too small
+--dp-epsilon 1 --dp-delta .1         | less than 1 / number of records, 40
+END
 refuse 4 "nothing.jsonl" eval made.jsonl --real nothing.jsonl --dp-epsilon 1
-refuse 2 "too small" eval made.jsonl --real real.jsonl --dp-epsilon 1e-7
-refuse 2 "less than 1 / number of records, 40" eval made.jsonl --real real.jsonl --dp-epsilon 1 \
-    --dp-delta .1
-run ledger init year.ledger --dataset letters --epsilon 3 --delta 1e-6; expect_rc 0
-# With the least noise that there is (deviation .25) they are nearly the true counts.
-run eval json.jsonl --real json_real.jsonl --json-schema schema.json --dp-epsilon 900000 --json
-expect_rc 0
-mv out exact.json
-run eval made.jsonl --real real.jsonl --label-field dept --dp-epsilon 900000 --json; expect_rc 0
-mv out labels.json
-run eval made.jsonl --real real.jsonl --label-field dept --json; expect_rc 0
-mv out private.json
-run eval made.jsonl --real real.jsonl --label-field dept --dp-epsilon 2 --ledger year.ledger --json
-expect_rc 0
-mv out noisy.json
-run ledger show year.ledger --json; expect_rc 0
-mv out charged.json
-refuse 6 "letters" eval made.jsonl --real real.jsonl --dp-epsilon 2.9 --ledger year.ledger
+works ledger init year.ledger --dataset letters --epsilon 3 --delta 1e-6
+works eval $formed -o form.json
+# With the least noise that there is they are nearly the true counts. Its deviation is .25: a cell
+# is another one in 1500 times, and by more than 1 with a chance of 3e-14; of five cells of 20 at
+# once, which would be seen below, the chance is 2e-12.
+works eval $formed --dp-epsilon 900000 -o exact.json
+works eval $both --label-field dept --dp-epsilon 900000 -o labels.json
+works eval $both --label-field dept -o private.json
+works eval $both --label-field dept --dp-epsilon 2 --ledger year.ledger -o noisy.json
+works ledger show year.ledger --json; expect_out counts # the charge
+refuse 6 "letters" eval $both --dp-epsilon 2.9 --ledger year.ledger
 # How many records there are is public: a delta that is too large for them is refused before the
 # charge, and so is what cannot be opened.
-run ledger init two.ledger --dataset letters --epsilon 9 --delta 1e-6; expect_rc 0
-refuse 2 "less than 1 / number" eval made.jsonl --real real.jsonl --dp-epsilon 1 --dp-delta .1 \
-    --ledger two.ledger
+works ledger init two.ledger --dataset letters --epsilon 9 --delta 1e-6
+refuse 2 "less than 1 / number" eval $both --dp-epsilon 1 --dp-delta .1 --ledger two.ledger
 mkfifo endless.jsonl
 for bad in endless.jsonl /dev/zero; do
-    refuse 4 "$bad is not a" eval made.jsonl --real $bad --dp-epsilon 1 \
-        --dp-delta 1e-6 --ledger two.ledger
+    refuse 4 "$bad is not a" eval made.jsonl --real $bad --dp-epsilon 1 --dp-delta 1e-6 \
+        --ledger two.ledger
 done
-run ledger budget two.ledger --json; expect_rc 0; expect_out '"n_charges": 0'
+works ledger budget two.ledger --json; expect_out '"n_charges": 0'
 # Counts that were paid for and cannot be written where they should be are not lost.
-run eval made.jsonl --real real.jsonl --dp-epsilon 1 --ledger two.ledger -o /dev/full
-expect_rc 1; expect_err "go to standard output"; expect_out "Released with noise"
-"$dpinfer" eval made.jsonl --real real.jsonl --dp-epsilon 1 >/dev/full 2>err; rc=$?
+fails 1 eval $both --dp-epsilon 1 --ledger two.ledger -o /dev/full
+expect_err "go to standard output"; expect_out "Released with noise"
+"$dpinfer" eval $both --dp-epsilon 1 >/dev/full 2>err; rc=$?
 last="eval >/dev/full"; expect_rc 1; expect_err "Released with noise"
-"$dpinfer" eval made.jsonl --real real.jsonl --real-is-public >/dev/full 2>err; rc=$?
+"$dpinfer" eval $both --real-is-public >/dev/full 2>err; rc=$?
 expect_rc 1; expect_no_err "Texts"
-run ledger budget two.ledger --json; expect_rc 0; expect_out '"n_charges": 1'
-run eval made.jsonl --real real.jsonl --label-field dept --dp-epsilon 2; expect_rc 0
-expect_out "Released with noise"
-check "not private" test -z "$(grep PRIVATE out)"
-run eval made.jsonl --real real.jsonl --dp-epsilon 2 -o noisy.html; expect_rc 0
-check "released" python3 - <<'E2'
-import json
-exact, form = json.load(open("exact.json")), json.load(open("form.json"))
+works ledger budget two.ledger --json; expect_out '"n_charges": 1'
+works eval $both --label-field dept --dp-epsilon 2; expect_out "Released with noise"
+expect_count 0 PRIVATE out
+works eval $both --dp-epsilon 2 -o noisy.html
+python_check "released" <<'P'
+exact, form = load("exact.json"), load("form.json")
 for key in "json_valid_real", "accepted_real":
     assert abs(exact[key] - form[key]) <= 3 / 70, key
 assert exact["n_real"] == 70 and abs(exact["n_real_noisy"] - 70) <= 4
 assert exact["guarantee"]["deviation"] == .25 and exact["guarantee"]["rho"] < 24.001
-labels, private = json.load(open("labels.json")), json.load(open("private.json"))
+labels, private = load("labels.json"), load("private.json")
 assert abs(labels["accuracy"] - private["accuracy"]) <= 3 / 40
 assert labels["label_tv"] <= 3 / 40 and abs(labels["length_tv"] - private["length_tv"]) <= 5 / 40
-noisy = json.load(open("noisy.json"))
+noisy = load("noisy.json")
 assert noisy["private"] is False and noisy["guarantee"]["charge"] == 1
 assert noisy["guarantee"]["histograms"] == 4
 s = noisy["guarantee"]["deviation"] ** 2
@@ -76,24 +70,15 @@ assert noisy["guarantee"]["epsilon"] <= 2
 assert set(noisy) == {"private", "guarantee", "n_synthetic", "n_real", "distinct_3", "self_bleu_4",
     "n_real_noisy", "length_tv", "json_valid_real", "label_tv", "accuracy", "intervals", "fields"}
 assert set(noisy["fields"]) == {"words", "label", "label_found", "json_valid"}
-page = open("noisy.html").read()
+page = data("noisy.html").decode()
 assert "Released with noise" in page and "PRIVATE" not in page and "nan" not in page
-E2
-check "the charge" grep -q counts charged.json
-
+P
 
 # ---- Cells and their intervals ------------------------------------------------------------------
-run eval json.jsonl --real json_real.jsonl --json-schema schema.json --dp-epsilon 1 -o cells.csv
-expect_rc 0
-run eval json.jsonl --real json_real.jsonl --json-schema schema.json --dp-epsilon 1 -o cells.json
-expect_rc 0
-run eval json.jsonl --real json_real.jsonl --json-schema schema.json --dp-epsilon 1; expect_rc 0
-expect_out "counts of words"; expect_out "counts of accepted"
+for form in csv json html; do works eval $formed --dp-epsilon 1 -o cells.$form; done
+works eval $formed --dp-epsilon 1; expect_out "counts of words" "counts of accepted"
 mv out cells.txt
-run eval json.jsonl --real json_real.jsonl --json-schema schema.json --dp-epsilon 1 -o cells.html
-expect_rc 0
-check "cells" python3 - <<'E2'
-import csv, json, math, re
+python_check "cells" <<'P'
 def width(s, n): # the least h with P(|Z| <= h)^n >= .95
     p = [math.exp(-z * z / (2 * s)) for z in range(10000)]
     total, h, inside = 2 * sum(p) - 1, 0, p[0]
@@ -106,10 +91,10 @@ def intervals(cells, s):
     return [[max(c - h, 0), max(c + h, 0)] for c in cells]
 def share(no, yes):
     return max(yes, 0) / (max(no, 0) + max(yes, 0))
-texts = [json.loads(line)["text"] for line in open("json.jsonl")]
+texts = texts_of("json")
 valid = [sum(not t.endswith("}") for t in texts), sum(t.endswith("}") for t in texts)]
 
-x = json.load(open("cells.json"))
+x = load("cells.json")
 s = x["guarantee"]["deviation"] ** 2
 assert set(x["fields"]) == {"words", "json_valid", "accepted"}
 for name, f in x["fields"].items():
@@ -147,5 +132,5 @@ cells_of(re.finditer(r"^  (-?\d+) +(\d+) \.\. (\d+)   ", open("cells.txt").read(
 cells_of(re.finditer(r'<tr><td class="n">(-?\d+)</td><td class="n">(\d+) to (\d+)</td>'
                      r'<td class="n">',
                      open("cells.html").read()))
-E2
+P
 finish

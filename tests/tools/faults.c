@@ -45,7 +45,7 @@ __attribute__((constructor)) static void set_up(void) {
     signal_number = number_of("DPI_FAULT_SIGNAL", 0);
     n_signals = number_of("DPI_FAULT_TIMES", 1);
     unsetenv("LD_PRELOAD"); /* a program that this one starts has calls of its own */
-    backtrace(frames, 2); /* loads what it needs now */
+    backtrace(frames, 2);   /* loads what it needs now */
     wanted = n ? atol(n) : 0;
     if (path)
         log_fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
@@ -70,8 +70,12 @@ static void log_call(long n, const char *function) {
     void *frames[DEPTH];
     uintptr_t place = 0;
     int depth = backtrace(frames, DEPTH);
-    for (int i = 2; i < depth; i++)
+    for (int i = 2; i < depth; i++) {
+        Dl_info info;
         place = place * 31 + (uintptr_t)frames[i];
+        if (dladdr(frames[i], &info)) /* libraries are elsewhere in another run */
+            place -= (uintptr_t)info.dli_fbase;
+    }
     char line[128];
     int length = snprintf(line, sizeof line, "%ld %s %zx\n", n, function, place);
     syscall(SYS_write, log_fd, line, (size_t)length);

@@ -2,25 +2,29 @@
 # Each call of the system and of the allocator that a command makes fails once, in a run of its own:
 # no crash, no hang, an exit code of the README with a reason, and nothing half-written. And at each
 # of them comes a signal.
-#   faults.sh path/to/dpinfer FAULTS_LIBRARY [N [WORDS]]
-# N: runs for each command at most; all without it. WORDS: a regular expression, of which commands.
+#   faults.sh path/to/dpinfer FAULTS_LIBRARY [WHICH [WORDS]]
+# WHICH: all, or (6 without it) how many for a command at most: of each function the first, a
+# middle and the last place that no command before has seen fail. WORDS: a regular expression, of
+# which commands.
 library=$(readlink -f "$2") # from where the test is called
-. "$(dirname "$0")/cli_support.sh"
-most=${3:-1000000}
+. "$(dirname "$0")/process_support.sh"
+which=${3:-6}
 words=${4:-}
 small_model
+records 4 >refs.jsonl
 echo 'id,text' >refs.csv
+echo who,text >units.csv
+echo ward,text >wards.csv
 mkdir refs
 for i in 1 2 3 4; do
-    echo "Record $i of Anna." >"refs/$i.txt"
-    echo "{\"text\": \"Record $i of Anna.\"}" >>refs.jsonl
-    echo "$i,\"Record $i of Anna.\"" >>refs.csv
+    text="Record $i of Anna."
+    echo "$text" >"refs/$i.txt"
+    echo "$i,\"$text\"" >>refs.csv
+    echo "p$((i % 3)),$text" >>units.csv
+    echo "w$((i % 2)),$text" >>wards.csv
 done
 echo 1 2 3 >tokens
-run run m.gguf refs.jsonl --rho 1 -n 4 -t 1 -q --report ink.json; expect_rc 0
-{ echo who,text; for i in 1 2 3 4; do echo "p$((i % 3)),Record $i of Anna."; done; } >units.csv
 gzip -k refs.jsonl
-{ echo ward,text; for i in 1 2 3 4; do echo "w$((i % 2)),Record $i of Anna."; done; } >wards.csv
 printf 'w0\nw1\n' >names
 printf '%s\n' 'the 0 0' 'record 1 0' 'anna 1 .5' 'of 0 2' 'ran .25 2' >vectors
 echo '{"organisation": "Hospital", "purpose": "teaching"}' >meta.json
@@ -30,8 +34,9 @@ if command -v ssh-keygen >/dev/null; then
     echo "signer $(cat key.pub)" >signers
     sign=(--sign key)
 fi
-run run m.gguf refs.jsonl --rho 1 -n 4 -t 1 -q --report signed.json "${sign[@]}" -o signed.txt
-expect_rc 0
+ink=(run m.gguf refs.jsonl --rho 1 -n 4 -t 1 -q)
+works "${ink[@]}" --report ink.json
+works "${ink[@]}" --report signed.json "${sign[@]}" -o signed.txt
 
 # The files of a command go to `made`; what is there after a run that succeeded is in `whole`.
 mkdir made whole
@@ -40,22 +45,10 @@ begin() {
     rm -rf made/*
     [ ${#begin_with[@]} -eq 0 ] || cp -r "${begin_with[@]}" made/
 }
-# numbers_of CALLS: the first and the last call from each place, at most so many.
-numbers_of() {
-    awk '{ at = $2 $3 $4; last[at] = $1; if (!(at in first)) first[at] = $1 }
-        END { for (at in first) { print first[at]; if (last[at] != first[at]) print last[at] }
-            }' "$1" |
-        sort -n | awk -v most="$most" '{ all[NR] = $1 } END {
-            step = NR > most ? NR / most : 1
-            for (i = 1; i <= NR; i += step) print all[int(i)] }'
-}
-# faults HOW ARGS: all runs of one command. HOW same: where it succeeds its result is that of a run
-# without a fault; ends: it ends in order.
-faults() {
-    local how=$1 n
-    shift
+# watched ARGS: a run without a fault; its calls are in `calls`. False: it is none of $words.
+watched() {
     [[ "$*" =~ $words ]] || return
-    rm -rf whole/* calls
+    rm -f calls
     begin
     last="dpinfer $*"
     DPI_FAULT=0 DPI_FAULT_LOG=$PWD/calls LD_PRELOAD=$library "$dpinfer" "$@" \
@@ -63,12 +56,51 @@ faults() {
     rc=$?
     expect_rc 0
     check "no call was seen" test -s calls
-    mv made/* whole/ 2>/dev/null
-    for n in $(numbers_of calls); do
-        begin
-        last="dpinfer $*, call $n: $(sed -n "${n}p" calls | cut -d ' ' -f 2-)"
-        timeout -k 1 300 env DPI_FAULT="$n" LD_PRELOAD="$library" "$dpinfer" "$@" >out 2>err <tokens
+}
+# hit NUMBER SETTINGS ARGS: a run where the call of that number fails, or brings a signal.
+hit() {
+    begin
+    last="dpinfer ${*:3}, $2 call $1: $(sed -n "${1}p" calls | cut -d ' ' -f 2-)"
+    { # and the shell says nothing of the signal
+        # shellcheck disable=SC2086 # settings are words
+        timeout -k 1 600 env DPI_FAULT="$1" $2 LD_PRELOAD="$library" "$dpinfer" "${@:3}" \
+            >out 2>err <tokens
         rc=$?
+    } 2>/dev/null
+}
+# three_of: of lines "number kind" the numbers, but of a kind the first, the middle and the last,
+# and of these so many as are wanted.
+three_of() {
+    awk '{ all[$2, ++n[$2]] = $1 } END { for (kind in n) {
+        print all[kind, 1]; print all[kind, int((n[kind] + 1) / 2)]; print all[kind, n[kind]] } }' |
+        sort -nu | awk -v most="$which" '{ all[NR] = $1 } END {
+            step = most != "all" && NR > most ? NR / most : 1
+            for (i = 1; i <= NR; i += step) print all[int(i)] }'
+}
+# failures: the numbers of `calls` that are to fail.
+echo none >tried
+failures() {
+    if [ "$which" = all ]; then # the first and the last from each place
+        awk '{ at = $2 $3 $4; last[at] = $1; if (!(at in first)) first[at] = $1 }
+            END { for (at in first) print first[at] "\n" last[at] }' calls | sort -nu
+        return
+    fi
+    awk 'NR == FNR { old[$1]; next } { $2 = $2 (NF > 3 ? $3 : ""); at = $2 ":" $NF }
+        !(at in old) { old[at]; print $1, $2 }' tried calls | three_of >numbers
+    awk 'NR == FNR { chosen[$1]; next } $1 in chosen { print $2 (NF > 3 ? $3 : "") ":" $NF }' \
+        numbers calls >>tried
+    cat numbers
+}
+# faults HOW ARGS: all runs of one command. HOW same: where it succeeds its result is that of a run
+# without a fault; ends: it ends in order.
+faults() {
+    local how=$1 n
+    shift
+    rm -rf whole/*
+    watched "$@" || return
+    mv made/* whole/ 2>/dev/null
+    for n in $(failures); do
+        hit "$n" "" "$@"
         case $rc in
         0) # the command does without
             [ "$how" != same ] || expect_same out whole.out
@@ -148,12 +180,11 @@ faults same plan --suggest --units 200 --num 4 --epsilon 3
 faults same make-model --layers 1 --embd 32 --ff 32 --heads 2 --vocab-size 300 -o made/m.gguf -q
 faults same quantize m.gguf made/q.gguf Q8_0 -t 1 -q
 faults ends plan m.gguf refs.jsonl --rho 1 -t 1
-faults same run m.gguf refs.jsonl --rho 1 -n 4 -t 1 --seed 3 -q --report made/r.json \
-    --report made/r.md
-faults same run m.gguf refs.jsonl --rho 1 -n 4 -t 1 --seed 3 -q -o made/text
+faults same "${ink[@]}" --seed 3 --report made/r.json --report made/r.md
+faults same "${ink[@]}" --seed 3 -o made/text
 faults same run m.gguf refs.csv --rho 1 -B 2 -n 4 -t 1 --seed 3 -q
-faults same run m.gguf refs.jsonl --rho 1 -n 4 -t 1 --seed 3 -q -o made/text --meta meta.json \
-    --report made/r.html --report made/r.json "${sign[@]}"
+faults same "${ink[@]}" --seed 3 -o made/text --meta meta.json --report made/r.html \
+    --report made/r.json "${sign[@]}"
 faults same run m.gguf units.csv --rho 1 -B 2 -n 4 -t 1 --seed 3 -q --unit-field who
 faults same run m.gguf refs.csv --epsilon 3 --subsample .5 -B 2 --num 2 -n 4 -t 1 --seed 3 -q
 faults same run m.gguf refs --rho 1 -B 2 -n 4 -t 2 --seed 3 -q --jsonl
@@ -164,11 +195,10 @@ private=(--epsilon 3 -B 2 --num 2 --adjacency add-remove -n 3 -t 1 --seed 3 -q)
 faults same run m.gguf wards.csv "${private[@]}" --label-field ward --labels private \
     --label-names names --histogram-rho .1
 faults same run m.gguf wards.csv "${private[@]}" --cluster 2
-small_adapter &&
-    faults same run m.gguf refs.jsonl --rho 1 -n 4 -t 1 --seed 3 -q --lora adapter.gguf
+small_adapter && faults same "${ink[@]}" --seed 3 --lora adapter.gguf
 tuning=(finetune m.gguf refs.jsonl --units 8 --delta 1e-3 --sigma 2 --steps 1 --rank 1
     --positions 16 -t 1 -q)
-run "${tuning[@]}" -o tuned.lora; expect_rc 0
+works "${tuning[@]}" -o tuned.lora
 faults same "${tuning[@]}" -o made/tuned.lora
 faults same generate m.gguf --lora tuned.lora --num 2 -n 4 --seed 1 -t 1 --jsonl
 faults same generate m.gguf --lora tuned.lora --num 2 -n 4 --seed 1 -t 1 -o made/drawn.jsonl \
@@ -184,11 +214,7 @@ faults ends attack --vectors vectors refs.jsonl --mechanism custext+ --epsilon 6
 # The texts of a model elsewhere.
 if command -v python3 >/dev/null; then
     unset http_proxy HTTP_PROXY ALL_PROXY all_proxy
-    mkdir remote
-    echo good >remote/mode
-    echo 'and the answer of the server.' >remote/answer
-    mkfifo remote/end remote/port
-    python3 "$here/remote_server.py" remote <remote/end 2>remote/err &
+    remote_server remote
     exec 8>remote/end # it ends with this shell
     read -r port <remote/port
     faults ends infer m.gguf refs.jsonl --vectors vectors -t 1 --remote "http://127.0.0.1:$port" \
@@ -206,10 +232,10 @@ served() {
     read -r url <address
     healthy=0
     if [ -n "$url" ]; then
-        curl -s --max-time 5 -o out -H 'Content-Type: application/json' "$url/v1/completions" \
+        curl -s --max-time 60 -o out -H 'Content-Type: application/json' "$url/v1/completions" \
             -d '{"prompt": "a", "max_tokens": 2}' 2>curl.err
         for _ in 1 2; do # the call that fails may be that of one of these
-            curl -sf --max-time 5 -o out "$url/health" 2>curl.err && healthy=1
+            curl -sf --max-time 60 -o out "$url/health" 2>curl.err && healthy=1
         done
     fi
     kill -TERM "$server" 2>/dev/null
@@ -222,7 +248,7 @@ if command -v curl >/dev/null && "$dpinfer" serve -h >/dev/null 2>&1 && [[ serve
     served 0 "$PWD/calls"
     expect_rc 0
     check "no answer" test $healthy -eq 1
-    for n in $(numbers_of calls); do
+    for n in $(failures); do
         last="dpinfer serve, call $n: $(sed -n "${n}p" calls | cut -d ' ' -f 2-)"
         served "$n"
         case $rc in
@@ -233,34 +259,28 @@ if command -v curl >/dev/null && "$dpinfer" serve -h >/dev/null 2>&1 && [[ serve
     done
 fi
 
-# signals NUMBER TIMES ARGS: at each call from the first text on, so many signals: lines are whole,
-# also on standard output, the report verifies, and no temporary file stays that is not told of.
+# signals NUMBER TIMES HOW ARGS: so many signals at calls of a run, three of each kind. HOW lines:
+# from the first text on; lines are whole, also on standard output, the report verifies, and no
+# temporary file stays that is not told of; nothing: none stays, from the first call on.
+came=0 # in all runs: how many were ended by a signal
 signals() {
-    local number=$1 times=$2 came=0 from n
-    shift 2
-    [[ "$*" =~ $words ]] || return
-    rm -f calls; begin
-    last="dpinfer $*"
-    DPI_FAULT=0 DPI_FAULT_LOG=$PWD/calls LD_PRELOAD=$library "$dpinfer" "$@" >out 2>err <tokens
-    rc=$?
-    expect_rc 0
-    from=$(grep -n 'short write' calls | cut -d : -f 1 | sed -n 2p) # the first is of the report
-    for n in $(awk -v from="$from" -v most="$most" 'END {
-        step = NR - from > most ? (NR - from) / most : 1
-        for (i = from; i <= NR; i += step) print int(i) }' calls); do
-        begin
-        last="dpinfer $*, $times signals $number at call $n: $(sed -n "${n}p" calls)"
-        { # and the shell says nothing of the signal
-            timeout -k 1 300 env DPI_FAULT="$n" DPI_FAULT_SIGNAL="$number" \
-                DPI_FAULT_TIMES="$times" LD_PRELOAD="$library" "$dpinfer" "$@" >out 2>err <tokens
-            rc=$?
-        } 2>/dev/null
+    local number=$1 times=$2 how=$3 from=1 n
+    shift 3
+    watched "$@" || return
+    [ "$how" = nothing ] || # the first is of the report
+        from=$(grep -n 'short write' calls | cut -d : -f 1 | sed -n 2p)
+    for n in $(awk -v from="$from" -v all="$which" '$1 >= from {
+        sub(/^.*(alloc|memalign|mmap|stat)$/, "memory", $2); print $1, all == "all" ? $1 : $2
+        }' calls | three_of); do
+        hit "$n" "DPI_FAULT_SIGNAL=$number DPI_FAULT_TIMES=$times" "$@"
         came=$((came + (rc == 128 + number)))
         check "not the signal's exit code" test $rc -eq 0 -o $rc -eq $((128 + number))
-        check "a line is cut" json_lines out
-        check "a file is missing or not whole" signalled
+        if [ "$how" = nothing ]; then check "a temporary file stays" test "$(parts)" -eq 0
+        else
+            check "a line is cut" json_lines out
+            check "a file is missing or not whole" signalled
+        fi
     done
-    check "signals do not arrive" test "$came" -ge 3
 }
 signalled() {
     local file
@@ -274,54 +294,20 @@ signalled() {
         esac
     done
 }
-for how in "12 1" "15 2" "15 1"; do
-    # shellcheck disable=SC2086 # a signal and how often
-    signals $how run m.gguf refs.jsonl --rho 1 -B 2 -n 3 -t 1 -q -o made/text.jsonl \
-        --report made/r.json
-done
-signals 12 1 run m.gguf refs.jsonl --rho 1 -B 2 -n 3 -t 1 -q --jsonl --report made/r.json
-signals 12 1 run m.gguf refs.jsonl --rho 1 -B 2 -n 3 -t 1 -q -o made/text.csv --report made/r.json
-
-# Others that write: no temporary file stays, from the first call on.
-leaves_nothing() { # NUMBER ARGS
-    local number=$1 came=0 n
-    shift
-    [[ "$*" =~ $words ]] || return
-    rm -f calls; begin
-    last="dpinfer $*"
-    DPI_FAULT=0 DPI_FAULT_LOG=$PWD/calls LD_PRELOAD=$library "$dpinfer" "$@" >out 2>err <tokens
-    rc=$?
-    expect_rc 0
-    for n in $(awk -v most="$most" 'END {
-        step = NR > most ? NR / most : 1
-        for (i = 1; i <= NR; i += step) print int(i) }' calls); do
-        begin
-        last="dpinfer $*, signal $number at call $n: $(sed -n "${n}p" calls)"
-        {
-            timeout -k 1 300 env DPI_FAULT="$n" DPI_FAULT_SIGNAL="$number" LD_PRELOAD="$library" \
-                "$dpinfer" "$@" >out 2>err <tokens
-            rc=$?
-        } 2>/dev/null
-        came=$((came + (rc == 128 + number)))
-        check "not the signal's exit code" test $rc -eq 0 -o $rc -eq $((128 + number))
-        check "a temporary file stays" test "$(find made -name '*.part*' | wc -l)" -eq 0
-    done
-    check "signals do not arrive" test "$came" -ge 3
-}
-leaves_nothing 12 perturb --vectors vectors refs.jsonl -o made/words.jsonl --distances made/far
-leaves_nothing 12 quantize m.gguf made/q.gguf Q8_0 -t 1 -q
-leaves_nothing 12 logits m.gguf --tokens tokens -o made/logits
-leaves_nothing 12 "${tuning[@]}" -o made/tuned.lora --checkpoint made/state
-{
-    printf '%s\t0\n' '<unk>' '<s>' '</s>' '<|im_start|>' '<|im_end|>'
-    printf '<0x%02X>\t0\n' {0..255}
-} >pieces
-echo '{"user": "say one", "assistant": "one one"}' >say.jsonl
-printf '%s\n' 'data = say.jsonl' 'vocab = pieces' 'checkpoint = made/state' 'output = made/q.gguf' \
-    'n_layer = 1' 'dim = 32' 'n_head = 2' 'n_kv_head = 1' 'ffn = 32' 'context = 256' \
-    'batch_tokens = 256' 'steps = 2' 'warmup = 1' >say.conf
-leaves_nothing 12 pretrain say.conf -q
-leaves_nothing 1 pretrain say.conf -q
+lines=(run m.gguf refs.jsonl --rho 1 -B 2 -n 3 -t 1 -q --report made/r.json)
+signals 12 1 lines "${lines[@]}" -o made/text.jsonl
+signals 15 2 lines "${lines[@]}" -o made/text.jsonl
+signals 15 1 lines "${lines[@]}" -o made/text.jsonl
+signals 12 1 lines "${lines[@]}" --jsonl
+signals 12 1 lines "${lines[@]}" -o made/text.csv
+# Others that write.
+signals 12 1 nothing perturb --vectors vectors refs.jsonl -o made/words.jsonl --distances made/far
+signals 12 1 nothing quantize m.gguf made/q.gguf Q8_0 -t 1 -q
+signals 12 1 nothing logits m.gguf --tokens tokens -o made/logits
+signals 12 1 nothing "${tuning[@]}" -o made/tuned.lora --checkpoint made/state
+small_training made/state made/q.gguf
+signals 12 1 nothing pretrain say.conf -q
+signals 1 1 nothing pretrain say.conf -q
 
 # A ledger, with which each run begins as it is in `year`: a run that fails has charged all or
 # nothing, one that succeeds has charged.
@@ -331,13 +317,13 @@ ledger_is_whole() { # made/year, after exit code $rc
     now=$(charged "$1") && [ -n "$now" ] || return 1
     [ "$now" = "$(charged whole/year)" ] || { [ "$rc" -ne 0 ] && [ "$now" = "$(charged year)" ]; }
 }
-run ledger init year --dataset all --epsilon 20 --delta 1e-6; expect_rc 0
+works ledger init year --dataset all --epsilon 20 --delta 1e-6
 begin_with=(year)
 faults same ledger budget made/year
 faults ends ledger init made/year --dataset more --epsilon 1 --delta 1e-6
 faults ends ledger charge made/year --rho .1
 faults ends ledger close made/year
-faults ends run m.gguf refs.jsonl --rho 1 -n 4 -t 1 -q --ledger made/year
+faults ends "${ink[@]}" --ledger made/year
 faults ends eval refs.jsonl --real refs.jsonl --dp-epsilon 3 -t 1 --ledger made/year
 trains() { # FOLDER
     "${@:2}" "${tuning[@]}" --ledger "$1/year" --checkpoint "$1/checkpoint" -o "$1/tuned.lora" \
@@ -356,7 +342,7 @@ trains made faults ends
 faults ends augpe m.gguf refs.jsonl --rho .1 --delta 1e-6 --num 2 --rounds 2 -n 4 -t 1 -q \
     --ledger made/year -o made/evolved.jsonl --report made/r.json
 faults same ledger show made/year --json
-run ledger init year --dataset each --epsilon 20 --delta 1e-6 --scope unit; expect_rc 0
+works ledger init year --dataset each --epsilon 20 --delta 1e-6 --scope unit
 faults ends run m.gguf units.csv --rho 1 -B 2 -n 4 -t 1 -q --unit-field who --ledger made/year \
     --dataset each
 begin_with=()
@@ -376,12 +362,12 @@ job=(refs.csv --rho 1 -B 2 -n 4 -t 1 --seed 3 -q)
 faults same run m.gguf "${job[@]}" --job made/job -o made/text
 # One that was cut.
 mkdir kept
-run run m.gguf "${job[@]}" --job kept/job -o kept.text; expect_rc 0
-size=$((4096 + 32 * $(od -An -v -tx8 -w32 -j4096 kept/job/tokens | grep -vcE '^( 0{16}){4}$')))
+works run m.gguf "${job[@]}" --job kept/job -o kept.text
+size=$((4096 + 32 * $(tokens_of kept/job)))
 dd if=/dev/zero of=kept/job/tokens bs=1 seek=$((size - 96)) count=96 conv=notrunc status=none
 begin_with=(kept/job)
 faults same resume made/job -o made/text --report made/r.json --overwrite
-run ledger init kept/year --dataset all --epsilon 20 --delta 1e-6; expect_rc 0
+works ledger init kept/year --dataset all --epsilon 20 --delta 1e-6
 cp kept/year year
 begin_with=(kept/year)
 job=(refs.csv --rho 1 -B 2 -n 4 -t 1 -q)
@@ -404,12 +390,16 @@ shards_are_whole() {
 }
 begin_with=()
 faults ends plan m.gguf "${job[@]}" --job made/shards
-run plan m.gguf "${job[@]}" --job kept/shards; expect_rc 0
+works plan m.gguf "${job[@]}" --job kept/shards
 begin_with=(kept/shards)
 faults same run m.gguf "${job[@]}" --job made/shards --shard 0/2
-for i in 0 1; do run run m.gguf "${job[@]}" --job kept/shards --shard $i/2; expect_rc 0; done
+for i in 0 1; do works run m.gguf "${job[@]}" --job kept/shards --shard $i/2; done
 shards_are_whole() { diff -r made/shards kept/shards >/dev/null; }
 faults same merge made/out.txt made/shards --report made/r.json
 faults same merge made/out.jsonl made/shards
-leaves_nothing 12 merge made/out.jsonl made/shards --report made/r.json
+signals 12 1 nothing merge made/out.jsonl made/shards --report made/r.json
+if [ -z "$words" ]; then
+    last="all runs with signals"
+    check "signals do not arrive" test "$came" -ge 5
+fi
 finish

@@ -1,14 +1,24 @@
 #!/usr/bin/env bash
 # Files, machines and terminals: nothing given is destroyed, nothing paid for is lost.
 #   files.sh path/to/dpinfer
-. "$(dirname "$0")/cli_support.sh"
+. "$(dirname "$0")/process_support.sh"
 small_model
-for i in 1 2 3 4 5 6; do echo "{\"text\": \"Record $i of Anna.\"}"; done >refs.jsonl
+records 6 >refs.jsonl
 mkdir refs; for i in 1 2 3 4; do echo "Record $i of Anna." >refs/$i.txt; done
+do_small() { run_small "$@"; expect_rc 0; }
 run_small() { run run m.gguf "$@" --rho 1 -n 4 -t 1 -q; }
 refuse_small() { refuse 2 "$1" run m.gguf "${@:2}" --rho 1 -n 4 -t 1 -q; }
-# parts: temporary files that are there.
-parts() { find . -name '*.part*' | wc -l; }
+# limited BLOCKS ARGS: a run with a limit on the size of its files, and not of out and err.
+limited() {
+    last="dpinfer ${*:2}, with a limit on the size of files"
+    # shellcheck disable=SC2016
+    mkfifo out.pipe err.pipe; cat out.pipe >out & cat err.pipe >err &
+    bash -c 'ulimit -f "$1"; exec "${@:2}"' - "$1" "$dpinfer" "${@:2}" >out.pipe 2>err.pipe \
+        </dev/null
+    rc=$?; wait; rm out.pipe err.pipe
+}
+is_input="is an input and would be overwritten" is_same="lead to the same file"
+is_own="whose files are the program's own"
 
 # ---- No output over an input, or over another output, under any spelling ------------------------
 echo "Write." >prompt.txt; echo "1 2 3" >tokens
@@ -18,29 +28,29 @@ ln refs/2.txt two.txt
 sha256sum m.gguf refs.jsonl refs/*.txt prompt.txt s-*.gguf tokens >sums
 for path in ./refs.jsonl here/refs.jsonl "$PWD/refs.jsonl" link.jsonl hard.jsonl refs/up \
     refs/../refs.jsonl; do
-    refuse_small "is an input and would be overwritten" refs.jsonl -o "$path" --overwrite
-    refuse_small "is an input and would be overwritten" refs.jsonl --report "$path" --overwrite
+    refuse_small "$is_input" refs.jsonl -o "$path" --overwrite
+    refuse_small "$is_input" refs.jsonl --report "$path" --overwrite
 done
 for path in refs/1.txt here/refs/1.txt two.txt; do
-    refuse_small "is an input and would be overwritten" refs -o "$path" --overwrite
+    refuse_small "$is_input" refs -o "$path" --overwrite
 done
-refuse_small "is an input and would be overwritten" refs.jsonl -o here/prompt.txt \
-    --public-prompt-file prompt.txt --overwrite
-refuse_small "is an input and would be overwritten" refs.jsonl --report ./m.gguf --overwrite
+refuse_small "$is_input" refs.jsonl -o here/prompt.txt --public-prompt-file prompt.txt --overwrite
+refuse_small "$is_input" refs.jsonl --report ./m.gguf --overwrite
 for part in 1 2; do
-    refuse 2 "is an input and would be overwritten" run s-00001-of-00002.gguf refs.jsonl --rho 1 \
+    refuse 2 "$is_input" run s-00001-of-00002.gguf refs.jsonl --rho 1 \
         -o here/s-0000$part-of-00002.gguf --overwrite
-    refuse 2 "is an input and would be overwritten" quantize s-00001-of-00002.gguf \
-        ./s-0000$part-of-00002.gguf Q8_0
+    refuse 2 "$is_input" quantize s-00001-of-00002.gguf ./s-0000$part-of-00002.gguf Q8_0
 done
-refuse 2 "is an input and would be overwritten" quantize m.gguf here/m.gguf Q8_0
-refuse 2 "is an input and would be overwritten" logits m.gguf --tokens tokens -o here/m.gguf
-refuse 2 "is an input and would be overwritten" logits m.gguf --tokens tokens -o ./tokens
-refuse 2 "is an input and would be overwritten" make-model --vocab m.gguf -o here/m.gguf --overwrite
-refuse 2 "is an input and would be overwritten" audit m.gguf -o here/m.gguf --overwrite
-refuse_small "lead to the same file" refs.jsonl -o xx.txt --report ./xx.txt
-refuse_small "lead to the same file" refs.jsonl -o xx.txt --report here/xx.txt
-refuse_small "lead to the same file" refs.jsonl --report r.json --report "$PWD/r.json"
+while read -r words; do refuse 2 "$is_input" $words; done <<'END'
+quantize m.gguf here/m.gguf Q8_0
+logits m.gguf --tokens tokens -o here/m.gguf
+logits m.gguf --tokens tokens -o ./tokens
+make-model --vocab m.gguf -o here/m.gguf --overwrite
+audit m.gguf -o here/m.gguf --overwrite
+END
+refuse_small "$is_same" refs.jsonl -o xx.txt --report ./xx.txt
+refuse_small "$is_same" refs.jsonl -o xx.txt --report here/xx.txt
+refuse_small "$is_same" refs.jsonl --report r.json --report "$PWD/r.json"
 last="all of these"; check "an input was written to" sha256sum --quiet --status -c sums
 check "a file of a run that was refused" test ! -e xx.txt
 
@@ -63,7 +73,7 @@ while read -r command; do
     merge) begin="folder" outputs=(--report OUT) ;;
     resume) # its inputs are those of the run; here the folder of the job
         for output in -o --report; do
-            refuse 2 "whose files are the program's own" resume folder "$output" ./folder/inside \
+            refuse 2 "$is_own" resume folder "$output" ./folder/inside \
                 --overwrite
             check "a file was written to" cmp -s folder/inside given.kept
         done
@@ -81,7 +91,7 @@ while read -r command; do
     pretrain) # its files are in its configuration
         for key in output checkpoint; do
             { grep -v "^$key " over.conf; echo "$key = ./given"; } >one.conf
-            refuse 2 "is an input and would be overwritten" pretrain one.conf --overwrite
+            refuse 2 "$is_input" pretrain one.conf --overwrite
         done
         continue ;;
     *) bad "dpinfer $command writes files: it has no line in files.sh"; continue ;;
@@ -94,11 +104,11 @@ while read -r command; do
         while read -r option kind; do
             [ "--$option" != "$output" ] || continue
             [ "$option" != output ] || [ "$output" != -o ] || continue
-            path=./given expected="is an input and would be overwritten"
-            case $option in output | report | merge) expected="lead to the same file" ;; esac
+            path=./given expected=$is_input
+            case $option in output | report | merge) expected=$is_same ;; esac
             value=given
             if [ "$kind" = DIR ]; then
-                value=folder path=folder/inside expected="whose files are the program's own"
+                value=folder path=folder/inside expected=$is_own
             fi
             arguments=("--$option" "$value" --overwrite)
             case $command,$output in
@@ -122,71 +132,60 @@ while read -r command; do
 done <commands
 # What a command writes or keeps beside the files that it is told of.
 : >key; for suffix in journal wal shm; do
-    refuse_small "is an input and would be overwritten" refs.jsonl --ledger year \
-        -o "here/year-$suffix"
+    refuse_small "$is_input" refs.jsonl --ledger year -o "here/year-$suffix"
 done
-refuse_small "lead to the same file" refs.jsonl --report r.json --sign key -o here/r.json.sig
-refuse_small "is an input and would be overwritten" refs.jsonl --report r.json --sign key \
-    -o here/key.pub
+refuse_small "$is_same" refs.jsonl --report r.json --sign key -o here/r.json.sig
+refuse_small "$is_input" refs.jsonl --report r.json --sign key -o here/key.pub
 echo old >r.json.sig
 refuse_small "r.json.sig is there already" refs.jsonl --report r.json --sign key
 rm r.json.sig key
 for path in job job/x job/x/../y here/job/x; do
-    refuse_small "whose files are the program's own" refs.jsonl --job job --shard 0/1 \
-        --report "$path"
-    refuse 2 "whose files are the program's own" merge "$path" other job
+    refuse_small "$is_own" refs.jsonl --job job --shard 0/1 --report "$path"
+    refuse 2 "$is_own" merge "$path" other job
     [ -d job ] || mkdir -p job/x
 done
 echo 'step,tokens' >made.checkpoint.csv
 refuse 2 "made.checkpoint.csv is there already" pretrain over.conf
 
 # ---- Whole or not at all ------------------------------------------------------------------------
-run_small refs.jsonl -o text.out --report r.json; expect_rc 0; expect_no_err ".part-"
+do_small refs.jsonl -o text.out --report r.json; expect_no_err ".part-"
 cp text.out text.kept; cp r.json r.kept
 refuse_small "text.out is there already" refs.jsonl -o text.out
 refuse_small "r.json is there already" refs.jsonl -o other.out --report r.json
 expect_same text.out text.kept; expect_same r.json r.kept
 check "other.out" test ! -e other.out
 echo old >text.out
-run_small refs.jsonl -o text.out --report r.json --overwrite; expect_rc 0
+do_small refs.jsonl -o text.out --report r.json --overwrite
 check "text.out is not replaced" test "$(head -c 3 text.out)" != old
-run_small refs.jsonl -o /dev/null; expect_rc 0
+do_small refs.jsonl -o /dev/null
 refuse 4 "nobody.jsonl" run m.gguf nobody.jsonl --rho 1 -o new.out --report new.json
 check "a file of a run that did not begin" test -z "$(find . -name 'new.*')"
 # The same for every command that writes a file.
 echo old >there
 for arguments in "logits m.gguf --tokens tokens -o there" "audit m.gguf -o there" \
     "quantize m.gguf there Q8_0" "make-model --layers 1 --embd 32 --ff 32 --heads 2 -o there"; do
-    # shellcheck disable=SC2086
     refuse 2 "there is there already" $arguments
     case $arguments in audit*) continue ;; esac # it takes a second or more
     check "what is there" test "$(cat there)" = old
-    (ulimit -f 1; exec "$dpinfer" $arguments --overwrite >out 2>err </dev/null)
-    rc=$?; last="dpinfer $arguments, with a limit on the size of files"
-    expect_rc 1; expect_err "cannot"; check "what is there" test "$(cat there)" = old
+    limited 1 $arguments --overwrite; ended 1 "cannot"
+    check "what is there" test "$(cat there)" = old
     check "a temporary file" test "$(parts)" -eq 0
 done
-run quantize m.gguf there Q8_0 -q --overwrite; expect_rc 0
-run inspect there --check; expect_rc 0
+works quantize m.gguf there Q8_0 -q --overwrite
+works inspect there --check
 # No room for more than 1 KiB: the run fails, what is there stays, and the text is told of.
 cp text.out text.kept
-last="run, with a limit on the size of files"
-yes '{"text": "One day it rained."}' | head -n 30000 >many.jsonl
-(ulimit -f 1
-    exec "$dpinfer" run m.gguf many.jsonl --rho 1 -B 1 -n 40 -t 1 -q -o text.out \
-        --overwrite >out 2>err </dev/null)
-rc=$?; expect_rc 1; expect_err "cannot write"; expect_err "Privacy statement"
-expect_same text.out text.kept; expect_err "text.out is as it was; what was written is in"
+yes '{"text": "One day it rained."}' | head -n 10000 >many.jsonl
+long=(run m.gguf many.jsonl --rho 1 -B 1 -n 40 -t 1 -q)
+limited 1 "${long[@]}" -o text.out --overwrite; ended 1 "cannot write" "Privacy statement" \
+    "text.out is as it was; what was written is in"
+expect_same text.out text.kept
 check "what was written" test "$(cat text.out.part-* | wc -c)" -ge 1000
 run_small refs.jsonl -o text.out --overwrite; expect_err "text.out.part-"
 rm -f text.out.part-*
 # Lines are whole then too, and nothing that was there for a report is lost.
 for name in full.jsonl full.csv; do
-    last="run -o $name, with a limit on the size of files"
-    (ulimit -f 1
-        exec "$dpinfer" run m.gguf many.jsonl --rho 1 -B 1 -n 40 -t 1 -q -o $name \
-            >out 2>err </dev/null)
-    rc=$?; expect_rc 1; expect_err "cannot write $name"
+    limited 1 "${long[@]}" -o $name; ended 1 "cannot write $name"
     check "what was written" test "$(wc -c <$name)" -ge 700
     if [ $name = full.jsonl ]; then check "a line is cut" json_lines $name
     else check "a row is cut" csv_rows $name; fi
@@ -194,57 +193,55 @@ done
 if [ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null; then
     # shellcheck disable=SC2016
     unshare -m sh -c 'mkdir disk && mount -t tmpfs -o size=48k none disk && "$@"; code=$?
-        cp disk/* . && exit $code' - "$dpinfer" run m.gguf many.jsonl --rho 1 -B 1 -n 40 -t 1 -q \
+        cp disk/* . && exit $code' - "$dpinfer" "${long[@]}" \
         -o disk/disk.jsonl --report disk/disk.json --report disk/disk.html >out 2>err </dev/null
-    rc=$?; last="run on a disk that becomes full"; expect_rc 1; expect_err "cannot write disk/"
+    rc=$?; last="run on a disk that becomes full"; ended 1 "cannot write disk/"
     check "no text" test -s disk.jsonl; check "a line is cut" json_lines disk.jsonl
     check "a report is cut" test "$(grep -c '^</html>' disk.html)" -eq 1
-    run verify disk.json; expect_rc 0
+    works verify disk.json
 fi
 
 # Signals: what is released appears under its name, and nothing else stays.
 # start MODEL OPTIONS: a long run in the background, until it has released text.
 start() {
-    local i
     [ $# -gt 1 ] || rm -f text.out r.json
     : >err
     "$dpinfer" run "${1:-m.gguf}" many.jsonl --rho 1 -B 1 -n 40 -t 1 -q -o text.out \
         --report r.json "${@:2}" >out 2>err </dev/null &
-    pid=$!
-    for i in $(seq 1200); do
-        [ "$(cat text.out.part-* 2>/dev/null | wc -c)" -gt 100 ] && break
-        sleep 0.05
-    done
+    pid=$! last="a run"
+    await has_text
 }
-# ends CODE WHAT: the run's exit code, its text and report, and no temporary file.
-ends() {
-    wait "$pid" 2>/dev/null
-    rc=$?; last="run, $2"
-    expect_rc "$1"
+has_text() { [ "$(cat text.out.part-* 2>/dev/null | wc -c)" -gt 100 ]; }
+# sends SIGNAL WHAT: and the run's exit code.
+sends() {
+    kill "-$1" "$pid"
+    it_ends
+    last="$2, SIG$1"
+    if [ "$1" = BUS ]; then expect_rc 1; else expect_rc "$(code_of "$1")"; fi
+}
+# is_kept: a run that was stopped has a text and a report, and no temporary file.
+is_kept() {
     check "no text" test -s text.out
     check "no report" grep -q '"complete": false' r.json
     check "a temporary file" test "$(parts)" -eq 0
 }
 ulimit -c 0
 # has_open FILE: its last text was not finished. Between two texts none is open, while prompts are
-# read: whoever looks for one tries more than once.
+# read, for less than a third of the time: of 20 tries one finds it (3^-20 = 3e-10).
 has_open() { tail -n 1 "$1" | grep -qF '"ended":false'; }
-for signal in INT:130 TERM:143 HUP:129 USR1:138; do
-    start; kill "-${signal%:*}" "$pid"; ends "${signal#*:}" "SIG${signal%:*}"
-    expect_err "Privacy statement"; expect_err "stopped early"
-    run verify r.json; expect_rc 0
-done
-for signal in QUIT:131 ILL:132 TRAP:133 ABRT:134 BUS:1 FPE:136 SEGV:139 USR2:140 ALRM:142 \
-    XCPU:152 VTALRM:154 PROF:155 IO:157 SYS:159 RTMAX:192; do
-    start; kill "-${signal%:*}" "$pid"; ends "${signal#*:}" "SIG${signal%:*}"
+for signal in INT TERM HUP USR1 QUIT ILL TRAP ABRT BUS FPE SEGV USR2 ALRM XCPU VTALRM PROF IO SYS \
+    RTMAX; do
+    start; sends $signal "run"; is_kept
+    case $signal in INT | TERM | HUP | USR1)
+        ended $rc "Privacy statement" "stopped early"; works verify r.json ;;
+    esac
 done
 # With --overwrite what is there is intact until the new one is whole: a signal that ends the
 # program at once leaves both, and says so.
-for signal in SEGV:139 RTMIN:162 USR2:140; do
-    for try in 1 2 3 4 5; do
+for signal in SEGV RTMIN USR2; do
+    for ((try = 1; try <= 20; try++)); do
         echo old >text.out; echo old >r.json
-        start m.gguf --overwrite --jsonl; kill "-${signal%:*}" "$pid"; wait "$pid" 2>/dev/null
-        rc=$?; last="run --overwrite, SIG${signal%:*}, try $try"; expect_rc "${signal#*:}"
+        start m.gguf --overwrite --jsonl; sends $signal "run --overwrite"
         check "text.out is not what it was" test "$(cat text.out)" = old
         check "r.json is not what it was" test "$(cat r.json)" = old
         expect_err "what was written is in $(readlink -f .)/text.out.part-"
@@ -257,98 +254,98 @@ for signal in SEGV:139 RTMIN:162 USR2:140; do
     done
     check "the text that was open is lost" has_open last.jsonl
 done
-start; kill -KILL "$pid"; wait "$pid" 2>/dev/null
-last="run, SIGKILL"; check "the text of a run that was killed" test ! -e text.out
-run_small refs.jsonl -o text.out; expect_rc 0; expect_err "text.out.part-"
+start; sends KILL run; check "the text of a run that was killed" test ! -e text.out
+do_small refs.jsonl -o text.out; expect_err "text.out.part-"
 rm -f ./*.part-*
 
 # ---- Checkpoints --------------------------------------------------------------------------------
 # What is beside them stays, whatever its name; nothing is written through a link.
-{
-    printf '%s\t0\n' '<unk>' '<s>' '</s>' '<|im_start|>' '<|im_end|>'
-    printf '<0x%02X>\t0\n' {0..255}
-} >vocab
-echo '{"user": "say one", "assistant": "one one"}' >say.jsonl
-printf '%s\n' 'data = say.jsonl' 'vocab = vocab' 'checkpoint = say.ckpt' 'output = say.gguf' \
-    'n_layer = 1' 'dim = 32' 'n_head = 2' 'n_kv_head = 1' 'ffn = 32' 'context = 256' \
-    'batch_tokens = 256' 'steps = 3' 'warmup = 1' >say.conf
+small_training say.ckpt say.gguf
 tune="finetune m.gguf refs.jsonl --delta 1e-3 --rank 2 --positions 32 --units 6 -t 1 -q"
+tuned() { works $tune --steps 2 --sigma 2 -o a.gguf --checkpoint state "$@"; }
 beside=(say.ckpt.new say.ckpt.csv.new say.ckpt.vocab say.gguf.f32 state.new)
 for file in "${beside[@]}"; do ln -s refs.jsonl "$file"; done
-run pretrain say.conf -q; expect_rc 0
-run $tune --steps 2 --sigma 2 -o a.gguf --checkpoint state; expect_rc 0
+works pretrain say.conf -q
+tuned
 check "records were written to through a link" sha256sum --quiet --status -c sums
 for file in "${beside[@]}"; do check "$file is gone" test -L "$file"; rm -f "$file"; done
 rm -f a.gguf state say.gguf say.ckpt say.ckpt.csv
 for file in "${beside[@]}"; do echo precious >"$file"; done
-run pretrain say.conf -q; expect_rc 0
-run $tune --steps 2 --sigma 2 -o a.gguf --checkpoint state; expect_rc 0
+works pretrain say.conf -q
+tuned
 for file in "${beside[@]}"; do
     check "$file was written to" test "$(cat "$file")" = precious; rm -f "$file"
 done
 check "a temporary file" test "$(parts)" -eq 0
 # The lock is a file of the program's own.
-refuse 2 "is an input and would be overwritten" $tune --steps 2 --sigma 2 -o c.lock --checkpoint c
-refuse 2 "is an input and would be overwritten" $tune --steps 2 --sigma 2 -o c.gguf \
-    --merge ./c.lock --checkpoint c
+refuse 2 "$is_input" $tune --steps 2 --sigma 2 -o c.lock --checkpoint c
+refuse 2 "$is_input" $tune --steps 2 --sigma 2 -o c.gguf --merge ./c.lock --checkpoint c
 check "the lock of a run that was refused" test ! -e c.lock
 # What has no end, or no writer, is no checkpoint, nor a curve.
+briefly() { # TEXT ARGS: the command ends, by itself, with this text.
+    last="dpinfer ${*:2}"
+    timeout -s KILL 600 "$dpinfer" "${@:2}" >out 2>err
+    rc=$?; ended 1 "$1: it is not a regular file"
+}
 mkfifo endless
 for path in endless /dev/zero; do
-    last="finetune --checkpoint $path"
-    timeout -s KILL 60 "$dpinfer" $tune --steps 2 --sigma 2 -o b.gguf --checkpoint $path >out 2>err
-    rc=$?; expect_rc 1; expect_err "cannot read $path: it is not a regular file"
+    briefly "cannot read $path" $tune --steps 2 --sigma 2 -o b.gguf --checkpoint $path
     check "a lock is there" test ! -e "$path.lock"
     sed "s,^checkpoint.*,checkpoint = $path," say.conf >odd.conf
-    [ $path = /dev/zero ] && continue # its curve would be beside the device
-    last="pretrain, checkpoint = $path"
-    timeout -s KILL 60 "$dpinfer" pretrain odd.conf -q --overwrite >out 2>err; rc=$?
-    expect_rc 1; expect_err "cannot read $path: it is not a regular file"
+    [ $path = /dev/zero ] || # its curve would be beside the device
+        briefly "cannot read $path" pretrain odd.conf -q --overwrite
 done
 rm endless; mkfifo odd.csv; sed "s,^checkpoint.*,checkpoint = odd," say.conf >odd.conf
-last="pretrain, a FIFO for the curve"
-timeout -s KILL 60 "$dpinfer" pretrain odd.conf -q --overwrite >out 2>err; rc=$?
-expect_rc 1; expect_err "cannot write odd.csv: it is not a regular file"
+briefly "cannot write odd.csv" pretrain odd.conf -q --overwrite
 check "the FIFO" test -p odd.csv; rm -f odd odd.csv
 # What a program that was killed has left is told of.
 echo 1 >say.ckpt.part-99.0; echo 1 >state.part-99.0
-run pretrain say.conf -q --overwrite; expect_rc 0; expect_err "say.ckpt.part-99.0 holds"
-run $tune --steps 2 --sigma 2 -o a.gguf --checkpoint state --overwrite; expect_rc 0
-expect_err "state.part-99.0 holds"
+works pretrain say.conf -q --overwrite; expect_err "say.ckpt.part-99.0 holds"
+tuned --overwrite; expect_err "state.part-99.0 holds"
 rm -f ./*.part-99.0
 # A training that is stopped keeps its steps, and one that is ended leaves no temporary file.
 sed -i 's/^steps.*/steps = 1000000/' say.conf; echo 'checkpoint_steps = 1' >>say.conf
-for signal in HUP:129 TERM:143 USR1:138 USR2:140 SEGV:139; do
+for signal in HUP TERM USR1 USR2 SEGV; do
     rm -f say.ckpt say.ckpt.csv say.gguf
     "$dpinfer" pretrain say.conf -q >out 2>err </dev/null &
-    pid=$!
-    until [ -e say.ckpt ] || ! kill -0 $pid 2>/dev/null; do sleep .01; done
-    kill "-${signal%:*}" $pid; wait $pid 2>/dev/null
-    rc=$?; last="pretrain, SIG${signal%:*}"; expect_rc "${signal#*:}"
+    pid=$! last=pretrain
+    await test -e say.ckpt
+    sends $signal pretrain
     check "a temporary file" test "$(parts)" -eq 0
-    case $signal in USR2* | SEGV*) ;; *) expect_err "stopped after step" ;; esac
+    case $signal in USR2 | SEGV) ;; *) expect_err "stopped after step" ;; esac
 done
 
 # ---- Failures of the machine --------------------------------------------------------------------
 # A statement or a report that cannot be written.
-for arguments in -t1 -q; do
-    "$dpinfer" run m.gguf refs.jsonl --rho 1 -n 4 $arguments >out 2>/dev/full </dev/null; rc=$?
-    last="run 2>/dev/full"; : >err; expect_rc 1; check "no text" test -s out
-    "$dpinfer" run m.gguf refs.jsonl --rho 1 -n 4 $arguments >out 2>&- </dev/null; rc=$?
-    last="run 2>&-"; expect_rc 1; check "no text" test -s out
+# mute ARGS: nobody can read what it says.
+mute() {
+    local log
+    : >err
+    for log in full closed; do
+        last="dpinfer $*, stderr is $log"
+        if [ $log = full ]; then "$dpinfer" "$@" >out 2>/dev/full </dev/null
+        else "$dpinfer" "$@" >out 2>&- </dev/null; fi
+        rc=$?; expect_rc 1
+    done
+}
+for option in -t1 -q; do
+    mute run m.gguf refs.jsonl --rho 1 -n 4 $option; check "no text" test -s out
 done
 run_small refs.jsonl --report /dev/full; expect_rc 1
 # The model file becomes shorter while it is mapped.
 "$dpinfer" make-model --layers 4 --embd 256 --ff 512 --heads 4 --kv-heads 4 --vocab-size 2000 \
     --type F32 -o big.gguf 2>err
 cp big.gguf bigger.gguf
-start big.gguf; : >big.gguf; ends 1 "the model is cut"
-expect_err "has become shorter"; expect_err "Privacy statement"; expect_err "stopped early"
-for try in 1 2 3 4 5; do
+# is_cut ARGS: the model of a run is cut on its way.
+is_cut() {
+    start big.gguf "$@"; : >big.gguf; it_ends
+    last="run $*, the model is cut"; expect_rc 1; is_kept
+}
+is_cut; ended 1 "has become shorter" "Privacy statement" "stopped early"
+for ((try = 1; try <= 20; try++)); do
     rm -f text.out r.json
     cp bigger.gguf big.gguf
-    start big.gguf --jsonl; : >big.gguf; ends 1 "the model is cut, --jsonl, try $try"
-    check "not whole lines of JSON" json_lines text.out
+    is_cut --jsonl; check "not whole lines of JSON" json_lines text.out
     ! has_open text.out || break
 done
 check "the text that was open is lost" has_open text.out
@@ -359,23 +356,18 @@ check "the text that was open is lost" has_open text.out
 mkfifo given.tokens; exec 9<>given.tokens
 "$dpinfer" logits cut.gguf --tokens - -o made.logits >out 2>err <given.tokens 9<&- &
 pid=$!
-until grep -q cut.gguf "/proc/$pid/maps" || ! kill -0 "$pid" 2>/dev/null; do :; done
+last="logits, the model is cut"
+await grep -q cut.gguf "/proc/$pid/maps"
 : >cut.gguf; echo 1 2 3 >&9; exec 9>&-
-wait "$pid"; rc=$?; last="logits, the model is cut"; expect_rc 1; expect_err "has become shorter"
+it_ends; ended 1 "has become shorter"
 check "a file is there" test -z "$(find . -name 'made.logits*')"
 
 # What was paid for is told and kept in every command that pays.
-"$dpinfer" make-model --layers 4 --embd 256 --ff 512 --heads 4 --kv-heads 4 --vocab-size 2000 \
-    --type F32 -o paid.gguf 2>err
+cp bigger.gguf paid.gguf
 evolve="augpe m.gguf refs.jsonl --rho 1 --delta 1e-3 --num 4 --rounds 1 -n 40 -t 1 -q --overwrite"
-for arguments in "$tune --steps 2 --sigma 2 --overwrite -o a.gguf" \
+for words in "$tune --steps 2 --sigma 2 --overwrite -o a.gguf" \
     "generate m.gguf --lora a.gguf --num 2 -n 4 -t 1" "$evolve -o texts"; do
-    # shellcheck disable=SC2086
-    "$dpinfer" $arguments >out 2>/dev/full </dev/null; rc=$?
-    last="dpinfer $arguments 2>/dev/full"; : >err; expect_rc 1
-    # shellcheck disable=SC2086
-    "$dpinfer" $arguments >out 2>&- </dev/null; rc=$?
-    last="dpinfer $arguments 2>&-"; expect_rc 1
+    mute $words
 done
 # The model becomes shorter after the charge.
 cut_model() { # TEXT-ON-STDERR ARGS
@@ -383,11 +375,10 @@ cut_model() { # TEXT-ON-STDERR ARGS
     cp paid.gguf cut.gguf; : >err
     "$dpinfer" "$@" >out 2>err </dev/null &
     pid=$!
-    until grep -qF "$said" err || ! kill -0 $pid 2>/dev/null; do sleep .01; done
+    last="dpinfer $*, the model is cut"
+    await grep -qF "$said" err
     : >cut.gguf
-    wait $pid; rc=$?; last="dpinfer $*, the model is cut"
-    expect_rc 1; expect_err "has become shorter"; expect_err "Privacy statement"
-    expect_err "stopped early"
+    it_ends; ended 1 "has become shorter" "Privacy statement" "stopped early"
     check "a temporary file" test "$(parts)" -eq 0
 }
 cut_model "nats a token" finetune cut.gguf refs.jsonl --delta 1e-3 --units 6 -t 1 --positions 64 \
@@ -395,20 +386,9 @@ cut_model "nats a token" finetune cut.gguf refs.jsonl --delta 1e-3 --units 6 -t 
 cut_model "round 1 of" augpe cut.gguf refs.jsonl --rho 1 --delta 1e-3 --num 4 --rounds 100 -n 20 \
     -t 1 -o cut.texts
 # No room for the texts: a part is kept, and all go to stdout.
-# limited BLOCKS ARGS: the program with a limit on the size of its files, and not of out and err.
-limited() {
-    last="dpinfer ${*:2}, with a limit on the size of files"
-    # shellcheck disable=SC2016
-    mkfifo out.pipe err.pipe; cat out.pipe >out & cat err.pipe >err &
-    bash -c 'ulimit -f "$1"; exec "${@:2}"' - "$1" "$dpinfer" "${@:2}" >out.pipe 2>err.pipe \
-        </dev/null
-    rc=$?; wait; rm out.pipe err.pipe
-}
-# shellcheck disable=SC2086
-limited 1 ${evolve/--num 4/--num 40} -o new.jsonl; expect_rc 1
-expect_err "cannot write new.jsonl"; expect_err "go to standard output"
-check "no statement" grep -q "Privacy statement" err
-check "it says that no text is there" test "$(grep -c 'no text is there' err)" -eq 0
+limited 1 ${evolve/--num 4/--num 40} -o new.jsonl
+ended 1 "cannot write new.jsonl" "go to standard output" "Privacy statement"
+expect_no_err "no text is there"
 check "all texts" test "$(grep -c '^{"index":' out)" -eq 40
 check "the part" test "$(wc -l <new.jsonl)" -ge 1
 check "a line is cut" test -z "$(grep -v '^{.*}$' new.jsonl)"
@@ -416,27 +396,26 @@ check "a line is cut" test -z "$(grep -v '^{.*}$' new.jsonl)"
 "$dpinfer" ledger init paid.year --dataset all --epsilon 90 --delta 1e-2 >out 2>err
 "$dpinfer" ledger budget paid.year --json >before
 for size in 1 20; do
-    # shellcheck disable=SC2086
     limited $size ${tune/m.gguf/paid.gguf} --steps 1 --sigma 2 -o no.gguf --ledger ./paid.year
-    expect_rc 1; expect_err "cannot write no.gguf"
+    ended 1 "cannot write no.gguf"
     check "a file is there" test -z "$(find . -name 'no.gguf*')"
     "$dpinfer" ledger budget paid.year --json >after; expect_same after before
 done
 
 # A program that cannot be read: the report says so, and verifies.
-if cp "$dpinfer" unreadable && chmod 111 unreadable && [ "$(id -u)" -ne 0 ]; then
-    ./unreadable run m.gguf refs.jsonl --rho 1 -n 4 -t 1 -q --report blind.json >out 2>err; rc=$?
-    last="run of a program that cannot be read"; expect_rc 0
+blind=(run m.gguf refs.jsonl --rho 1 -n 4 -t 1 -q --overwrite --report blind.json)
+is_blind() { # WHAT COMMAND...
+    "${@:2}" "${blind[@]}" >out 2>err </dev/null; rc=$?
+    last="run $1"; expect_rc 0
     check "a hash of what was not read" grep -q '"sha256": null' blind.json
-    run verify blind.json; expect_rc 0
+    works verify blind.json
+}
+if cp "$dpinfer" unreadable && chmod 111 unreadable && [ "$(id -u)" -ne 0 ]; then
+    is_blind "of a program that cannot be read" ./unreadable
 fi
 # AddressSanitizer itself cannot do without /proc.
 if ! grep -q __asan_init "$dpinfer" && unshare -m true 2>/dev/null; then
-    unshare -m sh -c 'umount -l /proc && exec "$@"' - "$dpinfer" run m.gguf refs.jsonl --rho 1 \
-        -n 4 -t 1 -q --report noproc.json >out 2>err </dev/null; rc=$?
-    last="run without /proc"; expect_rc 0
-    check "a hash of what was not read" grep -q '"sha256": null' noproc.json
-    run verify noproc.json; expect_rc 0
+    is_blind "without /proc" unshare -m sh -c 'umount -l /proc && exec "$@"' - "$dpinfer"
 fi
 
 # What has no end is not hashed.
@@ -461,8 +440,8 @@ if command -v ssh-keygen >/dev/null; then
     for bad in pipe /dev/null; do
         refuse_small "the report $bad is not a file" refs.jsonl --report "$bad" --sign key
     done
-    run_small refs.jsonl --report s.json --sign key; expect_rc 0
-    run verify s.json --key key.pub; expect_rc 0
+    do_small refs.jsonl --report s.json --sign key
+    works verify s.json --key key.pub
     for bad in pipe /dev/zero; do
         refuse 2 "cannot read $bad: it is not a regular file" verify s.json --key "$bad"
         refuse 1 "cannot read the signature $bad" verify s.json --key key.pub --signature "$bad"
@@ -487,40 +466,25 @@ run run m.gguf "a${bidi}.jsonl" --rho 1; expect_err 'a\u202e.jsonl'
 # Text on a terminal: the model writes bytes of all kinds. script(1) gives it a terminal. One text
 # may end before its first control character (1 in 100 does), twenty do not.
 if command -v script >/dev/null; then
-    script -qec "'$dpinfer' run m.gguf --plain --num 20 -n 40 -c 300 --temp 2 --top-k 0 -t 1 -q \
-        2>/dev/null" screen >out 2>err </dev/null
-    last="run on a terminal"
-    sed '1d;$d' screen | tr -d '\r\n\t' >text
-    check "no text" test -s text
-    check "a control character on a terminal" test "$(tr -d -c '\000-\037\177' <text | wc -c)" -eq 0
+    on_terminal "'$dpinfer' run m.gguf --plain --num 20 -n 40 -c 300 --temp 2 --top-k 0 -t 1 -q"
     check "nothing is escaped" grep -qF '\x' text
     # Words of others, and texts that shards have drawn.
     printf 'a%s[2J 0 0\nb%s2J 1 0\nc%s 0 1\n' "$esc" "$c1" "$bidi" >vectors
     yes '{"text": "c c c c"}' | head -n 50 >words.jsonl
     job=(m.gguf many.jsonl --rho 1 -B 1 --num 20 -n 40 --temp 2 -t 1 -q --job shards)
-    run plan "${job[@]}"; expect_rc 0; run run "${job[@]}" --shard 0/1; expect_rc 0
+    works plan "${job[@]}"; works run "${job[@]}" --shard 0/1
     for words in "perturb --vectors vectors words.jsonl --epsilon .01 --mechanism exponential" \
         "perturb --vectors vectors --epsilon .01 --mechanism exponential" "merge - shards"; do
-        script -qec "yes 'c c c' | head -n 50 | '$dpinfer' $words 2>/dev/null" screen >out 2>err \
-            </dev/null
-        last="$words on a terminal"
-        sed '1d;$d' screen | tr -d '\r\n\t' >text
-        check "no text" test -s text
-        check "a control character on a terminal" test \
-            "$(tr -d -c '\000-\037\177' <text | wc -c)$(grep -c -e "$c1" -e "$bidi" text)" = 00
+        on_terminal "yes 'c c c c' | head -n 50 | '$dpinfer' $words"
         check "nothing is escaped" grep -qF '\' text
     done
     # The names of a model and of a dataset, in tables and in JSON.
     name="r${esc}[2J${c1}2J${bidi}" # 12 bytes
     sed "s/random weights, 1 layers of 32/${name//[/\\[}random weights of /" m.gguf >named.gguf
-    run ledger init year --dataset "a${bidi}b" --epsilon 1 --delta 1e-6; expect_rc 0
+    works ledger init year --dataset "a${bidi}b" --epsilon 1 --delta 1e-6
     for words in "ledger show year --json" "ledger show year" \
         "bench named.gguf -B 1 -p 8 -n 4 -r 1 -t 1 -o "{md,csv,json,jsonl}; do
-        script -qec "'$dpinfer' $words 2>/dev/null" screen >out 2>err </dev/null
-        last="$words on a terminal"
-        sed '1d;$d' screen | tr -d '\r\n\t' >text
-        check "a control character on a terminal" test \
-            "$(tr -d -c '\000-\037\177' <text | wc -c)$(grep -c -e "$c1" -e "$bidi" text)" = 00
+        on_terminal "'$dpinfer' $words"
         check "nothing is escaped" grep -qiE '\\(x1b|u001b|u202e)' text
     done
 fi

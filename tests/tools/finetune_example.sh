@@ -4,18 +4,15 @@
 source=$2 build=$3
 . "$(dirname "$0")/cli_support.sh"
 for i in 1 2; do # the second one goes on where the first has ended
-    STEPS=2 EXPECTED=4 TEXTS=3 "$source/examples/finetune/run.sh" "$build" made >out 2>err
+    STEPS=2 EXPECTED=4 TEXTS=1 "$source/examples/finetune/run.sh" "$build" made >out 2>err
     rc=$?
     last="examples/finetune/run.sh, $i"
-    expect_rc 0
-    expect_out "verified: the guarantee follows from the parameters"
-    expect_out "new reviews are without a slip"
-    expect_err "by post-processing of this adapter"
-    expect_err "nats a token of the held-out public records"
-    check "the statement" grep -qE "guarantee +\((2\.99|3,)" err
+    expect_rc 0; expect_line err "guarantee +\((2\.99|3,)"
+    expect_out "verified: the guarantee follows from the parameters" \
+        "new reviews are without a slip"
+    expect_err "by post-processing of this adapter" "nats a token of the held-out public records"
 done
 expect_err "going on after step 2"
-check "texts" test "$(grep -c '"private":true' made/reviews.jsonl)" -eq 3
-run ledger show made/year.ledger --json
-check "one charge" test "$(grep -c '"method"' out)" -eq 1
+expect_count 1 '"private":true' made/reviews.jsonl
+works ledger show made/year.ledger --json; expect_count 1 '"method"' out # one charge
 finish

@@ -6,12 +6,11 @@
 refs=$here/../../examples/refs/stories
 data=${DPI_DATA:-$here/../../../shared/data}
 model=$data/models/stories260K.gguf
-run make-model --type F32 --layers 1 -o made.gguf; expect_rc 0
+works make-model --type F32 --layers 1 -o made.gguf
 
 # ---- what private prompts share -----------------------------------------------------------------
 # Of a base model only BOS stands before the record; else the tokens that no record can merge with.
-run plan made.gguf --records 2 --rho 1 --template none --json; expect_rc 0
-near shared_prompt_tokens 1
+works plan made.gguf --records 2 --rho 1 --template none --json; near shared_prompt_tokens 1
 run plan made.gguf --records 2 --rho 1 --template none --private-prompt 'Text: {reference}' --json
 near shared_prompt_tokens "$(for record in The a 1 ' x' $'\n' '"' É; do
     printf 'Text: %s' "$record" | "$dpinfer" tokenize made.gguf --bos
@@ -25,11 +24,15 @@ if [ ! -f "$model" ]; then
     echo "skipped: the tests that need $model"
     finish
 fi
-run plan "$model" "$refs" --rho 0.5 --pace none --json; expect_rc 0
-near rows_per_step 17; near n_texts 1; near T 64; near K 2097152 1e-6; near weight_bytes 1171200
-run plan "$model" --records 100 --rho 0.5 --json; expect_rc 0; near n_texts 13; near B 8
-run plan "$model" --records 100 --rho 0.5; expect_out "memory"; expect_out "prompt tokens a second"
-expect_out "with records of 300 tokens (--ref-tokens); the longest that fit:"
+works plan "$model" "$refs" --rho 0.5 --pace none --json; near rows_per_step 17; near n_texts 1
+near T 64; near K 2097152 1e-6; near weight_bytes 1171200
+works plan "$model" --records 100 --rho 0.5 --json; near n_texts 13; near B 8
+works plan "$model" --records 100 --rho 0.5; expect_out "memory" "prompt tokens a second" \
+    "with records of 300 tokens (--ref-tokens); the longest that fit:"
+run plan "$model" --records 20 --rho 0.5 --json
+for name in seconds seconds_reading seconds_most step_seconds prompt_tokens_per_second; do
+    holds "$name" "$(field $name) > 0"
+done
 # Longer records and more texts are more to read. Times are measured; times a measured rate they are
 # counts again, which hardly depend on how busy the machine is.
 prompt_tokens() {
@@ -37,15 +40,13 @@ prompt_tokens() {
     awk -v s="$(field seconds_reading)" -v rate="$(field prompt_tokens_per_second)" \
         'BEGIN { print s * rate }'
 }
-for name in seconds seconds_reading seconds_most step_seconds prompt_tokens_per_second; do
-    run plan "$model" --records 20 --rho 0.5 --json
-    check "$name is above 0" awk -v x="$(field "$name")" 'BEGIN { exit !(x > 0) }'
-done
-few=$(prompt_tokens -B 8 --records 400 --num 8); many=$(prompt_tokens -B 8 --records 400 --num 48)
-check "48 texts read more than 8" awk -v a="$few" -v b="$many" 'BEGIN { exit !(b > 2 * a) }'
-short=$(prompt_tokens -B 8 --records 400 --ref-tokens 16 -n 4)
-long=$(prompt_tokens -B 8 --records 400 --ref-tokens 600 -n 4)
-check "long records are more to read" awk -v a="$short" -v b="$long" 'BEGIN { exit !(b > 2 * a) }'
+more_than_twice() { # MESSAGE ARGS MORE LESS: tokens of prompts with these options
+    # shellcheck disable=SC2086
+    holds "$1" "$(prompt_tokens $2 $3) > 2 * $(prompt_tokens $2 $4)"
+}
+more_than_twice "48 texts and 8" "-B 8 --records 400" "--num 48" "--num 8"
+more_than_twice "long records" "-B 8 --records 400 -n 4" "--ref-tokens 600" "--ref-tokens 16"
+more_than_twice "units" "--units 100 --max-per-unit 8 -B 16 -n 4" "" "--unit-records 1"
 run plan "$model" --records 20 --rho 0.5 --max-ref-tokens 40; expect_out "with records of 40 tokens"
 # What C can do: 2C/tau with C = B sqrt(2 rho / T), and a table of what would be heard.
 run plan "$model" --records 100 --rho 0.5 -B 32 -n 100 --pace none --json; near factor 601.8 .001
@@ -58,33 +59,29 @@ run plan "${paced[@]}" --pace-tokens 25 --json; near C 6.4 .001; near clip_witho
 without=$(field epsilon_without_pace)
 run account --rho 2 --delta 1e-6 --json; near epsilon "$without" 1e-4
 run plan "${paced[@]}" --pace-tokens 25; expect_out "C 6.4; without it 3.2 for the same charge"
-run plan "$model" --records 100 --rho 0.5 --pace none
-check "a pace that is none buys nothing" test -z "$(grep "pace buys" out)"
-run plan --suggest --units 5000 --num 500 --epsilon 5 --delta 1e-5; expect_rc 0
+run plan "$model" --records 100 --rho 0.5 --pace none; expect_count 0 "pace buys" out
+works plan --suggest --units 5000 --num 500 --epsilon 5 --delta 1e-5
 expect_out "-B 10 -n 64 --num 500: references are heard in texts of this length"
-check "one is taken" test "$(grep -c '| x |$' out)" -eq 1
-run plan --suggest --records 5000 --num 500 --epsilon 5 --delta 1e-5 --json; expect_rc 0
-expect_out '"factor"'
-refuse 2 "--suggest needs --units N or --records N, and --num" plan --suggest --records 9 --rho 1
-refuse 2 "--num: found '10', allowed 1..9" plan --suggest --records 9 --rho 1 --num 10
-refuse 2 "no privacy budget" plan --suggest --records 9 --num 2
-refuse 2 "--units: allowed without REFS" plan "$model" "$refs" --units 3 --rho 1
-run plan "$model" --units 100 --max-per-unit 2 -B 5 --rho .5 --parallel 1 --json; expect_rc 0
+expect_count 1 '\| x \|$' out # one is taken
+works plan --suggest --records 5000 --num 500 --epsilon 5 --delta 1e-5 --json; expect_out '"factor"'
+works plan "$model" --units 100 --max-per-unit 2 -B 5 --rho .5 --parallel 1 --json
 near rows_per_step 11; near M 2
-all=$(prompt_tokens --units 100 --max-per-unit 8 -B 16 -n 4)
-one=$(prompt_tokens --units 100 --max-per-unit 8 -B 16 -n 4 --unit-records 1)
-check "units of one record are less to read" awk -v a="$one" -v b="$all" \
-    'BEGIN { exit !(2 * a < b) }'
 # A text for each batch, and no file that has fewer than was wanted.
+works plan "$model" --records 153 --rho 1 --num 20 --json; near n_texts 20
+fails 2 plan "$model" --records 152 --rho 1 --num 20
+works plan "$model" --records 64 --rho 1 -B 3 --num 20 --json; near n_texts 20
 refuse 2 "--num: found '500', allowed 1..8: each text has a batch of its own, and 64 records make \
 8 batches of 8. 500 texts need 3993 records" run no.gguf "$refs/../discharge" --rho 1 --num 500
 refuse 2 "20 texts need 153 records, or batches of at most 3" run no.gguf "$refs/../discharge" \
     --rho 1 --num 20
-refuse 2 "20 texts need 153 records" plan "$model" --records 64 --rho 1 --num 20
-run plan "$model" --records 153 --rho 1 --num 20 --json; expect_rc 0; near n_texts 20
-run plan "$model" --records 152 --rho 1 --num 20; expect_rc 2
-run plan "$model" --records 64 --rho 1 -B 3 --num 20 --json; expect_rc 0; near n_texts 20
-refuse 2 "REFS and --records" plan "$model" "$refs" --records 3 --rho 1
-run plan "$model" --plain; expect_rc 0; expect_out "NOT PRIVATE"
+refuse_each 2 plan <<'END'
+--suggest --records 9 --rho 1          | --suggest needs --units N or --records N, and --num
+--suggest --records 9 --rho 1 --num 10 | --num: found '10', allowed 1..9
+--suggest --records 9 --num 2          | no privacy budget
+"$model" "$refs" --units 3 --rho 1     | --units: allowed without REFS
+"$model" --records 64 --rho 1 --num 20 | 20 texts need 153 records
+"$model" "$refs" --records 3 --rho 1   | REFS and --records
+END
+works plan "$model" --plain; expect_out "NOT PRIVATE"
 
 finish

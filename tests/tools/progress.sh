@@ -1,25 +1,25 @@
 #!/usr/bin/env bash
 # How far a run is, on terminals and in logs: progress.sh path/to/dpinfer SOURCE
 source=$2
-. "$(dirname "$0")/cli_support.sh"
+. "$(dirname "$0")/process_support.sh"
 model=$source/models/dpinfer-4m-q8_0.gguf
 for i in 1 2 3 4 5 6; do echo "{\"text\": \"Letter $i to Anna about a badge.\"}"; done >refs.jsonl
 job=("$model" refs.jsonl -B 2 --rho 9 -n 40 --seed 4 -t 1 --parallel 1)
-run run "${job[@]}" -o texts.txt; expect_rc 0
+works run "${job[@]}" -o texts.txt
 check "progress where no terminal is" test "$(grep -c 'text 1/3' err)" -eq 0
 
 # ---- Lines for a log -----------------------------------------------------------------------------
-run run "${job[@]}" --progress plain --quiet; expect_rc 0; expect_same out texts.txt
+works run "${job[@]}" --progress plain --quiet; expect_same out texts.txt
 grep '^dpinfer run: text' err >lines
 check "the first line" grep -q '^dpinfer run: text 1/3: reading the prompts, 1 of 3' lines
 told='^dpinfer run: text 3/3: [0-9]+ tokens, [0-9.e+]+ tokens a second'
 check "the last line" test "$(tail -n 1 lines | grep -cE "$told")" -eq 1
 check "a control character" test "$(grep -c $'[\r\033]' err)" -eq 0
 for form in none auto; do
-    run run "${job[@]}" --progress $form; expect_rc 0
+    works run "${job[@]}" --progress $form
     check "$form shows progress" test "$(grep -c 'text 1/3' err)" -eq 0
 done
-run run "${job[@]}" --progress line; expect_rc 0; expect_same out texts.txt
+works run "${job[@]}" --progress line; expect_same out texts.txt
 check "one line that is written anew" grep -q $'\r\033\\[Ktext 1/3: reading the prompts, 1 of 3' err
 check "it is taken away" grep -q $'\r\033\\[K$' <(tr '\n' '@' <err | sed 's/@*Privacy.*//')
 refuse 2 "--progress" run "${job[@]}" --progress loud

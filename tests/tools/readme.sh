@@ -4,10 +4,11 @@
 # A command is an indented line of README.md, docs/*.md, models/README.md or examples/README.md with
 # build/dpinfer in it; a line that ends in \ goes on in the next. They run in their order, each
 # document in a folder that looks like a source tree with a build in it, with MODEL as the built-in
-# model. Other lines, and commands of `elsewhere`, are not run; a document cannot name a program
-# that is in neither.
+# model, of which texts are short here (short_model.py). Other lines, and commands of `elsewhere`,
+# are not run; a document cannot name a program that is in neither.
 set -uo pipefail
 source=$1 build=$2
+command -v python3 >/dev/null || { echo "skipped: no python3"; exit 77; }
 work=$build/readme-test
 passed=0 failed=0 skipped=0
 complain() {
@@ -43,13 +44,18 @@ commands_of() {
 # A folder for the commands of one document: what another one wrote is not in the way.
 enter() {
     mkdir -p "$work/$1/build" && cd "$work/$1" || exit 1
-    for name in models examples; do ln -s "$source/$name" "$name"; done
+    ln -s "$source/examples" "$work/models" .
     for program in "$build"/dpinfer*; do
         [ -f "$program" ] && [ -x "$program" ] && ln -s "$program" build/
     done
 }
 
 rm -rf "$work"
+mkdir -p "$work/models" || exit 1
+ln -s "$source"/models/* "$work/models"
+rm "$work/models/dpinfer-4m-q8_0.gguf"
+python3 "$source/tests/tools/short_model.py" "$source/models/dpinfer-4m-q8_0.gguf" \
+    "$work/models/dpinfer-4m-q8_0.gguf" || exit 1
 export MODEL=models/dpinfer-4m-q8_0.gguf
 for document in "$source"/README.md "$source"/docs/*.md "$source"/{models,examples}/README.md; do
     name=${document#"$source/"}

@@ -1,33 +1,14 @@
 #!/usr/bin/env python3
 """An OpenAI-style server for tests: remote_server.py FOLDER [CERTIFICATE KEY]
 
-Listens on a free port of 127.0.0.1 and writes it to the
-pipe FOLDER/port. Every byte that comes is appended
-to FOLDER/bytes, request by request, and each body to FOLDER/bodies, a line each. FOLDER/mode says how it behaves, a word
-for each request, the last one for all that follow; a file
-FOLDER/restart begins with the first word again:
-  good      answers with the text of FOLDER/answer
-  inputs    answers with the list of words in the last line but one of the prompt, as a model might
-  repeats   answers with the key it got
-  refuses   200 with content null and a refusal that repeats the key it got
-  calls     200 with a call of a tool, without content
-  STATUS    answers 401, 429, 500 ... with an error that repeats the key it got
-  escaped   401 with the key in escapes of JSON, in what is none
-  nested    401 with the key in escapes of JSON, in a message
-  wait      429 with Retry-After: 1
-  close     closes the connection without a word
-  half      closes in the middle of an answer
-  silent    says nothing until the client goes away
-  page      200 with a page of HTML
-  form      200 with JSON of another form
-  endless   200 with an answer that never ends
-  elsewhere 307 to another path
-It ends with its standard input.
+Listens on a free port of 127.0.0.1 and writes it to the pipe FOLDER/port. Every byte that comes is appended to
+FOLDER/bytes, request by request, and each body to FOLDER/bodies, a line each. FOLDER/mode says how it behaves, a word for
+each request, the last one for all that follow (do_POST has them); a file FOLDER/restart begins with the first word
+again. It ends with its standard input.
 """
 import http.server
 import json
 import os
-import socketserver
 import ssl
 import sys
 import threading
@@ -41,16 +22,36 @@ def path(name):
     return os.path.join(folder, name)
 
 
+def append(name, data):
+    with lock, open(path(name), "ab") as f:
+        f.write(data)
+
+
+def content(name):
+    with open(path(name), encoding="utf-8") as f:
+        return f.read()
+
+
+def message(**fields):
+    choice = {"index": 0, "message": {"role": "assistant", **fields}}
+    return 200, {"object": "chat.completion", "choices": [choice]}
+
+
+def guesses(prompt):
+    """As a model might answer: the words of the last line but one of the prompt."""
+    lines = ["[%s], # \"%s\"" % (json.dumps(w.upper()), "no guess") for w in json.loads(prompt.split("\n")[-2])]
+    return "Here they are:\n[\n" + "\n".join(lines) + "\n]\n"
+
+
 def next_mode():
     global count
     with lock:
         if os.path.exists(path("restart")):
             os.unlink(path("restart"))
             count = 0
-        modes = open(path("mode")).read().split()
-        mode = modes[min(count, len(modes) - 1)]
+        modes = content("mode").split()
         count += 1
-    return mode
+    return modes[min(count, len(modes)) - 1]
 
 
 class Recorder:
@@ -61,13 +62,15 @@ class Recorder:
         self.file = file
         self.data = b""
 
+    def __getattr__(self, name):
+        return getattr(self.file, name)
+
     def keep(self, data):
         self.data += data
         return data
 
     def tell(self):
-        with lock, open(path("bytes"), "ab") as f:
-            f.write(self.data)
+        append("bytes", self.data)
         self.data = b""
 
     def readline(self, *a):
@@ -75,13 +78,6 @@ class Recorder:
 
     def read(self, *a):
         return self.keep(self.file.read(*a))
-
-    def close(self):
-        self.file.close()
-
-    @property
-    def closed(self):
-        return self.file.closed
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -98,88 +94,55 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *a):
         pass
 
-    def answer(self, status, body, headers=()):
-        self.send_response(status)
-        for name, value in headers:
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def inputs(self, body):
-        prompt = json.loads(body)["messages"][-1]["content"]
-        words = json.loads(prompt.split("\n")[-2])
-        lines = ["[%s], # \"%s\"" % (json.dumps(w.upper()), "no guess") for w in words]
-        self.good("Here they are:\n[\n" + "\n".join(lines) + "\n]\n")
-
-    def good(self, text=None):
-        self.message({"content": text or open(path("answer"), encoding="utf-8").read()})
-
-    def message(self, fields):
-        choice = {"index": 0, "message": {"role": "assistant", **fields}}
-        self.answer(200, json.dumps({"object": "chat.completion", "choices": [choice]}).encode())
-
-    def endless(self):
-        self.send_response(200)
-        self.end_headers()
-        try:
-            while True:
-                self.wfile.write(b"x" * 65536)
-        except OSError:
-            pass
-        self.close_connection = True
-
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.rfile.tell()
-        with lock, open(path("bodies"), "ab") as f:
-            f.write(body + b"\n")
+        append("bodies", body + b"\n")
         mode = next_mode()
         key = self.headers.get("Authorization", "nobody")
-        escaped = key.replace("-", "\\u002D").replace("4", "\\u0034")
-        if mode == "good":
-            self.good()
-        elif mode == "repeats":
-            self.good("and for %s." % key)
-        elif mode == "refuses":
-            self.message({"content": None, "refusal": "\x1b[31mno way\nfor %s" % key})
-        elif mode == "calls":
-            self.message({"tool_calls": [{"id": "1", "type": "function"}]})
-        elif mode == "escaped":
-            self.answer(401, b'{"error": "no way for %s' % escaped.encode())
-        elif mode == "nested":
-            self.answer(401, json.dumps({"error": {"message": '{"for": "%s"}' % escaped}}).encode())
-        elif mode == "inputs":
-            self.inputs(body)
-        elif mode == "wait":
-            self.answer(429, b'{"error": {"message": "slow down"}}', [("Retry-After", "1")])
-        elif mode.isdigit():
-            words = "no \x1b[31mway\nfor %s" % key
-            self.answer(int(mode), json.dumps({"error": {"message": words}}).encode())
-        elif mode == "close":
-            self.close_connection = True
-        elif mode == "half":
-            self.send_response(200)
-            self.send_header("Content-Length", "1000")
-            self.end_headers()
-            self.wfile.write(b'{"choices"')
-            self.close_connection = True
-        elif mode == "silent":
-            self.rfile.read(1)
-            self.close_connection = True
-        elif mode == "page":
-            self.answer(200, b"<html>Welcome</html>")
-        elif mode == "form":
-            self.answer(200, b'{"choices": [{"text": 7}]}')
-        elif mode == "elsewhere":
-            self.answer(307, b"", [("Location", "/v1/elsewhere")])
+        escaped = key.replace("-", "\\u002D").replace("4", "\\u0034") # as JSON may have it
+        answers = {
+            "good": lambda: message(content=content("answer")),
+            "inputs": lambda: message(content=guesses(json.loads(body)["messages"][-1]["content"])),
+            "repeats": lambda: message(content="and for %s." % key),
+            "refuses": lambda: message(content=None, refusal="\x1b[31mno way\nfor %s" % key),
+            "calls": lambda: message(tool_calls=[{"id": "1", "type": "function"}]), # without content
+            "escaped": lambda: (401, b'{"error": "no way for %s' % escaped.encode()), # it is no JSON
+            "nested": lambda: (401, {"error": {"message": '{"for": "%s"}' % escaped}}),
+            "wait": lambda: (429, {"error": {"message": "slow down"}}, ("Retry-After", "1")),
+            "page": lambda: (200, b"<html>Welcome</html>"),
+            "form": lambda: (200, {"choices": [{"text": 7}]}),
+            "elsewhere": lambda: (307, b"", ("Location", "/v1/elsewhere"))}
+        if mode in answers:
+            self.answer(*answers[mode]())
+        elif mode.isdigit(): # a status
+            self.answer(int(mode), {"error": {"message": "no \x1b[31mway\nfor %s" % key}})
         else:
-            self.endless()
+            self.close_connection = True
+            if mode == "silent": # until the client goes away
+                self.rfile.read(1)
+            elif mode == "half": # in the middle of an answer
+                self.answer(200, b'{"choices"', ("Content-Length", "1000"))
+            elif mode == "endless":
+                self.answer(200, b"")
+                try:
+                    while True:
+                        self.wfile.write(b"x" * 65536)
+                except OSError:
+                    pass
+
+    def answer(self, status, body, header=None):
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.send_response(status)
+        if header:
+            self.send_header(*header)
+        if not self.close_connection:
+            self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
 
 
-class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
-    daemon_threads = True
-
+class Server(http.server.ThreadingHTTPServer):
     def handle_error(self, *a):
         pass
 

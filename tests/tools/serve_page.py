@@ -7,35 +7,25 @@ import hashlib
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 
-program, model = (os.path.abspath(p) for p in sys.argv[1:3])
+from serve_support import LIMIT, Server, check, children, enter_folder, passed, verify, write, write_records
+
 pictures = os.path.abspath(sys.argv[3]) if len(sys.argv) > 3 else None
 chromium = shutil.which("chromium") or shutil.which("chromium-browser")
 if not chromium:
     print("skipped: no chromium")
     sys.exit(77)
-n_passed = 0
-children = []
-
-
-def check(holds, what):
-    global n_passed
-    if not holds:
-        for child in children:
-            child.kill()
-        sys.exit("FAILED: " + what)
-    n_passed += 1
+STILL = {"name": "prefers-reduced-motion", "value": "reduce"} # the bar has its width at once
+ANSWERED = "The answer is there."
 
 
 class Browser:
     """The DevTools protocol over two pipes: JSON that ends in a NUL byte."""
 
     def __init__(self):
-        self.folder = tempfile.mkdtemp()
         to_read, self.to_write = os.pipe()
         self.to_read, to_write = os.pipe()
 
@@ -44,11 +34,10 @@ class Browser:
             os.dup2(a, 3)
             os.dup2(b, 4)
 
-        self.process = subprocess.Popen(
+        children.append(subprocess.Popen(
             [chromium, "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-pipe",
-             "--disable-dev-shm-usage", "--hide-scrollbars", "--user-data-dir=" + self.folder, "about:blank"],
-            preexec_fn=connect, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        children.append(self.process)
+             "--disable-dev-shm-usage", "--hide-scrollbars", "--user-data-dir=" + tempfile.mkdtemp(dir="."), "about:blank"],
+            preexec_fn=connect, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
         os.close(to_read)
         os.close(to_write)
         self.rest, self.n, self.session, self.events = b"", 0, None, []
@@ -71,52 +60,56 @@ class Browser:
         if self.session:
             message["sessionId"] = self.session
         os.write(self.to_write, json.dumps(message).encode() + b"\0")
-        while True:
-            reply = self.receive()
-            if reply.get("id") == self.n:
-                check("error" not in reply, "%s: %s" % (method, reply.get("error")))
-                return reply["result"]
+        while (reply := self.receive()).get("id") != self.n:
             self.events.append(reply)
+        check("error" not in reply, "%s: %s" % (method, reply.get("error")))
+        return reply["result"]
 
     def event(self, method):
         """Waits for the next one."""
         for i, event in enumerate(self.events):
             if event.get("method") == method:
                 return self.events.pop(i)
-        while True:
-            event = self.receive()
-            if event.get("method") == method:
-                return event
+        while (event := self.receive()).get("method") != method:
             self.events.append(event)
+        return event
 
     def run(self, code):
         reply = self.call("Runtime.evaluate", expression=code, awaitPromise=True, returnByValue=True)
         check("exceptionDetails" not in reply, "%s: %s" % (code, reply.get("exceptionDetails")))
         return reply["result"].get("value")
 
-    def until(self, condition, what):
-        """Waits in the page, at each change of it."""
-        held = self.run("""new Promise(done => { const look = () => { if (%s) { watch.disconnect(); done(true); } };
+    def of(self, selector, what="textContent"):
+        return self.run("document.querySelector('%s').%s" % (selector, what))
+
+    def until(self, selector, condition, what):
+        """Waits in the page, at each change of it, until that of an element holds."""
+        held = self.run("""new Promise(done => { const look = () => { if (document.querySelector('%s').%s) {
+                watch.disconnect(); done(true); } };
             const watch = new MutationObserver(look);
             document.addEventListener('focusin', look);
             watch.observe(document, {subtree: true, childList: true, attributes: true, characterData: true});
-            setTimeout(() => done(false), 60000); look(); })""" % condition)
+            setTimeout(() => done(false), %d); look(); })""" % (selector, condition, 1000 * LIMIT))
         check(held, what + ": " + self.run("document.body.innerText")[:600])
+
+    def until_has(self, selector, words, what):
+        self.until(selector, "textContent.includes('%s')" % words, what)
+
+    def until_answered(self, what):
+        self.until("#status", "textContent === '%s'" % ANSWERED, what)
 
     def open(self, address):
         self.events.clear()
         self.call("Page.navigate", url=address)
         self.event("Page.loadEventFired")
 
-    def press(self, key, text=None, shift=False):
-        codes = {"Tab": 9, "Enter": 13, " ": 32}
-        more = {"text": text} if text else {}
-        self.call("Input.dispatchKeyEvent", type="keyDown", key=key, windowsVirtualKeyCode=codes.get(key, 0),
-                  modifiers=8 if shift else 0, **more)
-        self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=codes.get(key, 0))
+    def press(self, key, text=None):
+        code = {"Tab": 9, "Enter": 13, " ": 32}[key]
+        self.call("Input.dispatchKeyEvent", type="keyDown", key=key, windowsVirtualKeyCode=code, **({"text": text} if text else {}))
+        self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
 
-    def write(self, text):
-        self.call("Input.insertText", text=text)
+    def enter(self):
+        self.press("Enter", "\r")
 
     def focus_by_keyboard(self, name):
         for _ in range(40):
@@ -125,103 +118,94 @@ class Browser:
             self.press("Tab")
         check(False, "the keyboard does not reach " + name)
 
+    def write(self, name, text):
+        """Into a field that the keyboard reaches, in place of what it has."""
+        self.focus_by_keyboard(name)
+        self.run("document.activeElement.select()")
+        self.call("Input.insertText", text=text)
+
+    def fill(self, **fields):
+        for name, value in fields.items():
+            self.of("#" + name, "value = '%s'" % value)
+
+    def submit(self):
+        self.run("say(''); document.querySelector('#form').requestSubmit()")
+
     def picture(self, name):
         if pictures:
             data = self.call("Page.captureScreenshot", captureBeyondViewport=True)["data"]
-            open(os.path.join(pictures, name + ".png"), "wb").write(base64.b64decode(data))
-
-    def close(self):
-        self.process.kill()
-        self.process.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
+            with open(os.path.join(pictures, name + ".png"), "wb") as f:
+                f.write(base64.b64decode(data))
 
 
 def start(*options):
-    server = subprocess.Popen([program, "serve", model, "--port", "0", "-t", "1", "-c", "1024", *options],
-                              stdout=subprocess.PIPE)
-    children.append(server)
-    address = server.stdout.readline().decode().strip()
-    check(address, "the server begins")
-    return server, address
+    """A server, and its page."""
+    server = Server("-c", "1024", *options)
+    browser.open(server.address + "/")
+    return server
 
 
-work = tempfile.mkdtemp()
-os.chdir(work)
-with open("refs.jsonl", "w") as f:
-    for i in range(40):
-        f.write(json.dumps({"text": "Ticket %d: the printer does not print." % i, "dept": "ab"[i % 2], "who": "p%d" % (i % 20)}) + "\n")
-datasets = ["--dataset", "letters=refs.jsonl,label=dept,epsilon=8,delta=1e-6,batch=8", "--ledger", "ledger"]
-server, address = start(*datasets)
+enter_folder()
+write_records("refs.jsonl", n_units=20)
+DATASETS = ["--dataset", "letters=refs.jsonl,label=dept,epsilon=8,delta=1e-6,batch=8", "--ledger", "ledger"]
 browser = Browser()
-
-still = {"name": "prefers-reduced-motion", "value": "reduce"} # the bar has its width at once
-browser.call("Emulation.setEmulatedMedia", features=[still])
+browser.call("Emulation.setEmulatedMedia", features=[STILL])
+server = start(*DATASETS)
 
 # ---- A question, by keyboard alone ----------------------------------------------------------------------------------
-browser.open(address + "/")
-browser.until("document.querySelector('#left').textContent.includes('0 charges')", "a budget")
+browser.until_has("#left", "0 charges", "a budget")
 check(browser.run("document.activeElement === document.body"), "the focus at the beginning")
 browser.press("Tab")
 check(browser.run("document.activeElement.className") == "skip", "the first link skips to the question")
-browser.press("Enter", "\r")
-browser.focus_by_keyboard("question")
-browser.write("Which problem do people have?")
-browser.focus_by_keyboard("epsilon")
-browser.run("document.activeElement.select()")
-browser.write("2")
-browser.focus_by_keyboard("tokens")
-browser.run("document.activeElement.select()")
-browser.write("40")
+browser.enter()
+browser.write("question", "Which problem do people have?")
+browser.write("epsilon", "2")
+browser.write("tokens", "40")
 browser.focus_by_keyboard("plan")
 browser.press(" ", " ")
-browser.until("document.querySelector('#status').textContent.includes('such answers are left')", "a plan")
-check(browser.run("document.querySelector('#left').textContent").startswith("0.0 % spent"), "a plan costs nothing")
-browser.run("document.querySelector('#epsilon').focus()")
-browser.press("Enter", "\r") # in a field: the form is sent
-browser.until("document.querySelector('#status').textContent === 'The answer is there.'", "an answer")
+browser.until_has("#status", "such answers are left", "a plan")
+check(browser.of("#left").startswith("0.0 % spent"), "a plan costs nothing")
+browser.of("#epsilon", "focus()")
+browser.enter() # in a field: the form is sent
+browser.until_answered("an answer")
 check(browser.run("document.activeElement.id") == "answer-title", "the focus goes to the answer")
-check(len(browser.run("document.querySelector('#answer').textContent")) > 20, "the answer's text")
-check("PRIVATE" in browser.run("document.querySelector('#facts').textContent"), "what it says of privacy")
-browser.until("document.querySelector('#left').textContent.includes('1 charge')", "the charge")
-check(float(browser.run("document.querySelector('#bar').getAttribute('aria-valuenow')")) > 5, "the bar")
-check(browser.run("document.querySelector('#bar > div').getBoundingClientRect().width") > 5, "the bar is seen")
+check(len(browser.of("#answer")) > 20, "the answer's text")
+check("PRIVATE" in browser.of("#facts"), "what it says of privacy")
+browser.until_has("#left", "1 charge", "the charge")
+check(float(browser.of("#bar", "getAttribute('aria-valuenow')")) > 5, "the bar")
+check(browser.of("#bar > div", "getBoundingClientRect().width") > 5, "the bar is seen")
 check(browser.run("document.querySelectorAll('#history tr').length") == 1, "the history")
 
+
 # ---- The report ------------------------------------------------------------------------------------------------------
-browser.call("Page.setDownloadBehavior", behavior="allow", downloadPath=work)
+def reports():
+    return [n for n in os.listdir() if n.startswith("chatcmpl-") and n.endswith(".json")]
+
+
+browser.call("Page.setDownloadBehavior", behavior="allow", downloadPath=os.getcwd())
 browser.focus_by_keyboard("report")
-def download(start, what):
-    """What `start` brings: a report that verify accepts; the name of its file."""
+for what, begin in (("the report", browser.enter),
+                    ("the report of a charge", lambda: browser.of("#history button", "click()"))):
     for name in reports():
         os.unlink(name)
-    start()
-    browser.until("document.querySelector('#status').textContent.includes('is downloaded')", what)
+    browser.run("say('')")
+    begin()
+    browser.until_has("#status", "is downloaded", what)
     while browser.event("Page.downloadProgress")["params"]["state"] != "completed":
         pass
-    verified = subprocess.run([program, "verify", reports()[0], "--ledger", "ledger"], capture_output=True)
-    check(verified.returncode == 0, "verify: %s" % verified.stderr)
-
-
-def reports():
-    return [n for n in os.listdir(work) if n.startswith("chatcmpl-") and n.endswith(".json")]
-
-
-download(lambda: browser.press("Enter", "\r"), "the report")
-browser.run("say('')")
-download(lambda: browser.run("document.querySelector('#history button').click()"), "the report of a charge")
+    verify(reports()[0])
 
 # ---- What a screen reader has ----------------------------------------------------------------------------------------
-tree = browser.call("Accessibility.getFullAXTree")["nodes"]
-for node in tree:
+for node in browser.call("Accessibility.getFullAXTree")["nodes"]:
     role = node.get("role", {}).get("value")
     if role in ("textbox", "spinbutton", "combobox", "button", "link", "meter", "region") and not node.get("ignored"):
         check(node.get("name", {}).get("value"), "a %s without a name" % role)
-check(browser.run("document.querySelector('#status').getAttribute('aria-live')") == "polite", "the live region")
+check(browser.of("#status", "getAttribute('aria-live')") == "polite", "the live region")
 check(browser.run("document.querySelectorAll('h1').length") == 1, "one heading")
 
 # ---- Widths, light and dark ------------------------------------------------------------------------------------------
 for scheme in ("light", "dark"):
-    browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}, still])
+    browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}, STILL])
     for width in (320, 800, 1600):
         browser.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         check(browser.run("document.documentElement.scrollWidth") <= width, "%d pixels are too few" % width)
@@ -252,74 +236,64 @@ browser.run("const s = document.createElement('script'); s.textContent = 'window
 check(browser.run("window.bad") is None, "a script that is put in")
 check(browser.run("fetch('http://127.0.0.1:1/').then(() => 1, () => 0)") == 0, "a request elsewhere")
 asked = [e["params"]["request"]["url"] for e in browser.events if e.get("method") == "Network.requestWillBeSent"]
-check(asked and all(u.startswith((address, "data:", "blob:", "http://127.0.0.1:1/")) for u in asked), "requests: %s" % asked)
+check(asked and all(u.startswith((server.address, "data:", "blob:", "http://127.0.0.1:1/")) for u in asked),
+      "requests: %s" % asked)
 errors = [e for e in browser.events if e.get("method") == "Runtime.exceptionThrown"]
 check(not errors, "exceptions: %s" % errors)
-server.send_signal(signal.SIGTERM)
-check(server.wait(60) == 0, "the server's end")
+server.stop()
 
 # ---- A server that is away; one with tokens --------------------------------------------------------------------------
-browser.run("document.querySelector('#form').requestSubmit()")
-browser.until("document.querySelector('#status').textContent.includes('does not answer')", "a server that is away")
-open("tokens", "w").write("alice %s letters=0.5\n" % hashlib.sha256(b"secret").hexdigest())
-server, address = start(*datasets, "--tokens", "tokens", "--allow-stream")
-browser.open(address + "/")
-browser.until("!document.querySelector('#login').hidden", "a page that wants a token")
-browser.focus_by_keyboard("token")
-browser.write("secret")
-browser.press("Enter", "\r")
-browser.until("document.querySelector('#login').hidden", "a token that is known")
-browser.until("document.activeElement.id === 'question'", "the focus after the token")
-browser.write("Which problem do people have?")
-browser.run("document.querySelector('#label').value = 'a'")
-browser.run("document.querySelector('#form').requestSubmit()")
-browser.until("document.querySelector('#status').textContent === 'The answer is there.'", "an answer that is streamed")
-browser.until("document.querySelector('#spenders').textContent.includes('alice')", "by whom")
-browser.run("document.querySelector('#epsilon').value = 7")
-browser.run("document.querySelector('#form').requestSubmit()")
-browser.until("document.querySelector('#status').className === 'bad'", "a budget that does not allow it")
-check("in parts of the budget: it costs" in browser.run("document.querySelector('#status').textContent").lower(),
-      "what was refused, in words")
+browser.submit()
+browser.until_has("#status", "does not answer", "a server that is away")
+write("tokens", "alice %s letters=0.5\n" % hashlib.sha256(b"secret").hexdigest())
+server = start(*DATASETS, "--tokens", "tokens", "--allow-stream")
+browser.until("#login", "hidden === false", "a page that wants a token")
+browser.write("token", "secret")
+browser.enter()
+browser.until("#login", "hidden", "a token that is known")
+browser.until("#question", "matches(':focus')", "the focus after the token")
+browser.write("question", "Which problem do people have?")
+browser.fill(label="a")
+browser.submit()
+browser.until_answered("an answer that is streamed")
+browser.until_has("#spenders", "alice", "by whom")
+browser.fill(epsilon=7)
+browser.submit()
+browser.until("#status", "className === 'bad'", "a budget that does not allow it")
+check("in parts of the budget: it costs" in browser.of("#status").lower(), "what was refused, in words")
 browser.picture("refused")
-browser.run("document.querySelector('#dataset').value = ''; document.querySelector('#dataset').dispatchEvent(new Event('change'))")
-browser.run("document.querySelector('#form').requestSubmit()")
-browser.until("document.querySelector('#status').textContent === 'The answer is there.'", "a plain answer")
-check("none" in browser.run("document.querySelector('#facts').textContent"), "a plain answer says that it is one")
-server.send_signal(signal.SIGTERM)
-check(server.wait(60) == 0, "the server's end")
+browser.fill(dataset="")
+browser.of("#dataset", "dispatchEvent(new Event('change'))")
+browser.submit()
+browser.until_answered("a plain answer")
+check("none" in browser.of("#facts"), "a plain answer says that it is one")
+server.stop()
 
 # ---- A budget for each unit; no dataset at all ----------------------------------------------------------------------
-server, address = start("--dataset", "letters=refs.jsonl,unit=who,scope=unit,epsilon=2,delta=1e-6,batch=8", "--ledger", "units")
-browser.open(address + "/")
-browser.until("document.querySelector('#left').textContent.includes('Each unit (who) has a budget of its own')", "units")
-check(browser.run("document.querySelector('#bar').hidden"), "a bar of units")
-check(browser.run("document.querySelector('label[for=batch]').textContent").startswith("Units"), "units that answer")
-browser.run("document.querySelector('#question').value = 'Which problem?'; document.querySelector('#tokens').value = 10")
+server = start("--dataset", "letters=refs.jsonl,unit=who,scope=unit,epsilon=2,delta=1e-6,batch=8", "--ledger", "units")
+browser.until_has("#left", "Each unit (who) has a budget of its own", "units")
+check(browser.of("#bar", "hidden"), "a bar of units")
+check(browser.of("label[for=batch]").startswith("Units"), "units that answer")
+browser.fill(question="Which problem?", tokens=10)
 for i in range(6):
-    browser.run("say(''); document.querySelector('#form').requestSubmit()")
-    browser.until("document.querySelector('#status').textContent === 'The answer is there.'", "an answer of units")
-    browser.until("document.querySelectorAll('#history tr').length === %d" % (i + 1), "the charges of units")
-check("epsilon 2 at delta 1e-6" in browser.run("document.querySelector('#left').textContent"), "what a new unit has")
-check("%" not in browser.run("document.querySelector('#left').textContent +"
-                             "document.querySelector('#spenders').textContent"), "nothing is spent of a unit")
-check("Units" in browser.run("document.querySelector('#facts').textContent"), "how many units")
+    browser.submit()
+    browser.until_answered("an answer of units")
+    browser.until("#history", "querySelectorAll('tr').length === %d" % (i + 1), "the charges of units")
+check("epsilon 2 at delta 1e-6" in browser.of("#left"), "what a new unit has")
+check("%" not in browser.of("#left") + browser.of("#spenders"), "nothing is spent of a unit")
+check("Units" in browser.of("#facts"), "how many units")
 browser.picture("units")
-browser.run("document.querySelector('#plan').click()")
-browser.until("document.querySelector('#status').textContent.includes('A new unit can pay for 3 such answers.')", "a plan")
-server.send_signal(signal.SIGTERM)
-check(server.wait(60) == 0, "the server's end")
-server, address = start()
-browser.open(address + "/")
-browser.until("document.querySelector('#dataset').options.length === 1", "no dataset")
+browser.of("#plan", "click()")
+browser.until_has("#status", "A new unit can pay for 3 such answers.", "a plan")
+server.stop()
+server = start()
+browser.until("#dataset", "options.length === 1", "no dataset")
 check(browser.run("[...document.querySelectorAll('.private, #books, #plan')].every(e => e.hidden)"), "fields without datasets")
-check(browser.run("document.querySelector('#status').textContent") == "", "nothing is wrong")
-browser.run("document.querySelector('#question').value = 'Ticket'; document.querySelector('#tokens').value = 10")
-browser.run("document.querySelector('#form').requestSubmit()")
-browser.until("document.querySelector('#status').textContent === 'The answer is there.'", "a plain answer")
-check(browser.run("document.querySelector('#answer').textContent"), "the text of a plain answer")
+check(browser.of("#status") == "", "nothing is wrong")
+browser.fill(question="Ticket", tokens=10)
+browser.submit()
+browser.until_answered("a plain answer")
+check(browser.of("#answer"), "the text of a plain answer")
 browser.picture("plain")
-server.send_signal(signal.SIGTERM)
-check(server.wait(60) == 0, "the server's end")
-browser.close()
-shutil.rmtree(work)
-print("serve_page: %d passed" % n_passed)
+server.stop()
+passed()

@@ -17,13 +17,13 @@ serve() {
     rc=0
     check "it does not begin" test -n "$url"
 }
-# stop [CODE]: SIGTERM, and its exit code.
+# stop: SIGTERM, after which it ends well.
 stop() {
     kill -TERM "$server"
     wait "$server"
     rc=$?
     cp server.err err
-    expect_rc "${1:-0}"
+    expect_rc 0
 }
 # get PATH [curl options]: the body in `out`, the code in $code, headers in `headers`.
 get() {
@@ -32,13 +32,21 @@ get() {
     rc=$?
 }
 # post PATH JSON [curl options]
-post() { get "$1" -H 'Content-Type: application/json' --data-binary "$2" "${@:3}"; }
-expect_code() { if [ "$code" = "$1" ]; then ok; else bad "$last: code $code, expected $1"; fi; }
-# refused CODE TEXT PATH JSON
-refused() {
-    post "$3" "$4"
-    expect_code "$1"
-    expect_out "$2"
+json=(-H 'Content-Type: application/json' --data-binary)
+post() { get "$1" "${json[@]}" "$2" "${@:3}"; }
+# expect CODE [TEXT...]: that of the last reply, and what is in its body.
+expect() {
+    local text
+    if [ "$code" = "$1" ]; then ok; else bad "$last: code $code, expected $1"; fi
+    for text in "${@:2}"; do expect_out "$text"; done
+}
+expect_header() { check "no header $1" grep -qiE "$1" headers; }
+# make_token NAME [SHARES]: a token, whose hash is in the file `tokens`.
+make_token() {
+    local token
+    token=$(head -c 32 /dev/urandom | sha256sum | cut -d ' ' -f 1)
+    echo "$1 $(printf %s "$token" | sha256sum | cut -d ' ' -f 1)${2:+ $2}" >tokens
+    echo "$token"
 }
 # text_of FILE: the text of an answer, as JSON has it.
 text_of() { grep -oE '"(content|text)":"([^"\\]|\\.)*"' "$1"; }

@@ -4,8 +4,7 @@
 #include "tests/support/support.h"
 #include "train/adamw.h"
 
-static void test_adamw(void **state) {
-    (void)state;
+TEST(test_adamw) {
     enum { N = 5 };
     float x[N], m[N] = {0}, v[N] = {0};
     double y[N], mean[N] = {0}, square[N] = {0};
@@ -14,8 +13,8 @@ static void test_adamw(void **state) {
         y[i] = x[i] = (float)random_normal(&seed);
     for (int t = 1; t <= 6; t++) {
         float g[N];
-        dpi_adamw a = {.lr = 0.1 / t, .beta1 = 0.8, .beta2 = 0.9, .eps = 1e-3, .weight_decay = 0.2,
-                       .step = t};
+        dpi_adamw a = {
+            .lr = 0.1 / t, .beta1 = 0.8, .beta2 = 0.9, .eps = 1e-3, .weight_decay = 0.2, .step = t};
         for (int i = 0; i < N; i++) {
             g[i] = (float)random_normal(&seed);
             double scaled = 0.5 * (double)g[i]; /* Algorithm 2 of the paper, line by line */
@@ -30,19 +29,10 @@ static void test_adamw(void **state) {
         assert_true(fabs((double)x[i] - y[i]) < 1e-5);
 }
 
-static void test_learning_rate(void **state) {
-    (void)state;
+TEST(test_learning_rate) {
     assert_true(fabs(dpi_learning_rate(1, 0.1, 10, 1, 110) - 0.1) < 1e-12);
     assert_true(fabs(dpi_learning_rate(1, 0.1, 10, 10, 110) - 1) < 1e-12);
     assert_true(fabs(dpi_learning_rate(1, 0.1, 10, 60, 110) - 0.55) < 1e-12);
     assert_true(fabs(dpi_learning_rate(1, 0.1, 10, 110, 110) - 0.1) < 1e-12);
     assert_true(fabs(dpi_learning_rate(1, 0.1, 0, 1, 1) - 0.1) < 1e-12);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_adamw),
-        cmocka_unit_test(test_learning_rate),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

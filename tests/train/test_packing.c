@@ -40,17 +40,15 @@ static void check_row(const dpi_corpus *c, const dpi_row *row, int32_t context, 
     }
 }
 
-static void test_packing(void **state) {
-    (void)state;
+TEST(test_packing) {
     enum { N = 400, CONTEXT = 100 };
-    dpi_error err;
     dpi_corpus c = made_up_corpus(N, CONTEXT);
     dpi_row_buffer buffer;
     dpi_packing packings[3];
-    assert_ok(dpi_row_buffer_create(CONTEXT, &buffer, &err), &err);
+    assert_ok(dpi_row_buffer_create(CONTEXT, &buffer, ERR));
     for (int p = 0; p < 3; p++) {
         int seen[N] = {0};
-        assert_ok(dpi_packing_create(&c, CONTEXT, 9, p == 2, &packings[p], &err), &err);
+        assert_ok(dpi_packing_create(&c, CONTEXT, 9, p == 2, &packings[p], ERR));
         for (int64_t r = 0; r < packings[p].n_rows; r++) {
             dpi_row row = dpi_row_fill(&buffer, &c, &packings[p], r, 0.25f);
             check_row(&c, &row, CONTEXT, seen);
@@ -66,11 +64,4 @@ static void test_packing(void **state) {
         dpi_packing_free(&packings[p]);
     dpi_row_buffer_free(&buffer);
     dpi_corpus_free(&c);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_packing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 
 #include "dpinfer/train.h"
 #include "base/mem.h"
+#include "tests/support/own.h"
 #include "tests/support/support.h"
 #include "train/corpus.h"
 #include "train/export.h"
@@ -15,6 +16,17 @@
 enum { STEPS = 8, MAX_STEPS = 400, N_EXAMPLES = 60 };
 
 static char dir[256];
+
+OWNED(dpi_train, dpi_train_free)
+OWNED(dpi_model, dpi_model_close)
+OWNED(dpi_session, dpi_session_free)
+
+/* The path of a file of the folder, in a member of a configuration. */
+#define SET_PATH(member, name) snprintf(member, sizeof member, "%s", path_in(dir, name))
+
+static void write_text(const char *name, const char *text) {
+    write_file(path_in(dir, name), text, strlen(text));
+}
 
 /* ---- Files ----------------------------------------------------------------------------------- */
 
@@ -49,39 +61,30 @@ static void write_examples(const char *path, uint64_t seed, int n) {
 }
 
 static dpi_train_config tiny_config(const char *checkpoint) {
-    dpi_train_config c;
-    dpi_train_config_init(&c);
-    snprintf(c.data[0], sizeof c.data[0], "%s", path_in(dir, "train.jsonl"));
-    snprintf(c.heldout, sizeof c.heldout, "%s", path_in(dir, "heldout.jsonl"));
-    snprintf(c.vocab, sizeof c.vocab, "%s", path_in(dir, "vocab"));
-    snprintf(c.checkpoint, sizeof c.checkpoint, "%s", path_in(dir, checkpoint));
+    DEFAULTS(dpi_train_config, c);
+    SET_PATH(c.data[0], "train.jsonl"), SET_PATH(c.heldout, "heldout.jsonl");
+    SET_PATH(c.vocab, "vocab"), SET_PATH(c.checkpoint, checkpoint);
     c.n_layer = 2, c.dim = 16, c.n_head = 4, c.n_kv_head = 2, c.ffn = 24, c.context = 64;
     c.batch_tokens = 256, c.steps = STEPS, c.lr = 1e-2, c.warmup = 3, c.prompt_weight = 0.25;
     c.checkpoint_steps = 3, c.heldout_steps = 4, c.threads = 1, c.seed = 5;
     return c;
 }
 
-static int set_up(void **state) {
-    (void)state;
+SETUP {
     make_dir(dir, sizeof dir);
     write_vocab(path_in(dir, "vocab"));
     write_examples(path_in(dir, "train.jsonl"), 1, N_EXAMPLES);
     write_examples(path_in(dir, "heldout.jsonl"), 2, 12);
-    return 0;
 }
 
-static int tear_down(void **state) {
-    (void)state;
-    remove_dir(dir);
-    return 0;
-}
+TEARDOWN { remove_dir(dir); }
 
 /* ---- Runs ------------------------------------------------------------------------------------ */
 
 /* The curve of a run; what follows says how it ends. */
 typedef struct curve {
     double loss[MAX_STEPS + 1], heldout[MAX_STEPS + 1];
-    int64_t n_tokens[MAX_STEPS + 1]; /* positions so far */
+    int64_t n_tokens[MAX_STEPS + 1];             /* positions so far */
     int64_t first, last, kill_after, stop_after; /* 0: never */
 } curve;
 
@@ -101,18 +104,27 @@ static int32_t should_stop(void *user) {
     return c->stop_after > 0 && c->last == c->stop_after;
 }
 
-static dpi_status run(const dpi_train_config *config, curve *c, const char *output,
-                      dpi_error *err) {
-    dpi_train *train;
-    dpi_status status = dpi_train_create(config, &train, err);
-    if (status != DPI_STATUS_OK)
-        return status;
-    dpi_train_hooks hooks = {sizeof hooks, on_step, should_stop, c};
-    status = dpi_train_run(train, &hooks, err);
+static dpi_status run(const dpi_train_config *config, curve *c, const char *output) {
+    const dpi_train_hooks hooks = {sizeof hooks, on_step, should_stop, c};
+    OWN(dpi_train) train = NULL;
+    dpi_status status = dpi_train_create(config, &train, ERR);
+    if (status == DPI_STATUS_OK)
+        status = dpi_train_run(train, &hooks, ERR);
     if (status == DPI_STATUS_OK && output)
-        status = dpi_train_export(train, output, "F32", err);
-    dpi_train_free(train);
+        status = dpi_train_export(train, path_in(dir, output), "F32", ERR);
     return status;
+}
+
+/* A whole run, which must go well. */
+static curve run_all(const dpi_train_config *config, const char *output) {
+    curve c = {0};
+    assert_ok(run(config, &c, output));
+    return c;
+}
+
+static dpi_status create(const dpi_train_config *config) {
+    OWN(dpi_train) train = NULL;
+    return dpi_train_create(config, &train, ERR);
 }
 
 static void assert_same_curve(const curve *a, const curve *b, int64_t from) {
@@ -124,247 +136,194 @@ static void assert_same_curve(const curve *a, const curve *b, int64_t from) {
 
 static void assert_same_file(const char *a, const char *b) {
     size_t n, m;
-    char *x = read_file(a, &n), *y = read_file(b, &m);
+    OWN_ARRAY(char) x = read_file(path_in(dir, a), &n);
+    OWN_ARRAY(char) y = read_file(path_in(dir, b), &m);
     assert_int_equal(n, m);
     assert_memory_equal(x, y, n);
-    free(x), free(y);
 }
 
 /* Killed between two checkpoints: the next run goes on from the last one, and ends with the
  * weights of a run that was left alone. First of the tests: a fork after threads of OpenMP
  * would not have them. */
-static void test_killed_and_resumed(void **state) {
-    (void)state;
-    dpi_error err;
-    curve whole = {0}, killed = {.kill_after = 5}, rest = {0};
+TEST(test_killed_and_resumed) {
     dpi_train_config config = tiny_config("whole.ckpt");
-    assert_ok(run(&config, &whole, path_in(dir, "whole.gguf"), &err), &err);
+    const curve whole = run_all(&config, "whole.gguf");
     assert_int_equal(whole.last, STEPS);
     assert_true(isfinite(whole.heldout[4]) && isnan(whole.heldout[5]));
     assert_true(isfinite(whole.heldout[STEPS]));
-
     config = tiny_config("killed.ckpt");
-    pid_t child = fork();
+    const pid_t child = fork();
     if (child == 0) {
-        run(&config, &killed, NULL, NULL);
+        (void)run(&config, &(curve){.kill_after = 5}, NULL);
         _exit(0);
     }
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-    assert_ok(run(&config, &rest, path_in(dir, "rest.gguf"), &err), &err);
+    const curve rest = run_all(&config, "rest.gguf");
     assert_int_equal(rest.first, 4); /* the checkpoint was after step 3 */
     assert_same_curve(&whole, &rest, 4);
-    assert_same_file(path_in(dir, "whole.gguf"), path_in(dir, "rest.gguf"));
+    assert_same_file("whole.gguf", "rest.gguf");
 }
 
 /* Another number of threads, more rows than there are gradients at a time, a stop that was
  * asked for. */
-static void test_same_bits(void **state) {
-    (void)state;
-    dpi_error err;
-    curve one = {0}, three = {.stop_after = 2}, other = {0};
+TEST(test_same_bits) {
+    curve three = {.stop_after = 2};
     dpi_train_config config = tiny_config("one.ckpt");
     config.batch_tokens = 20 * config.context; /* crosses epochs, too */
-    assert_ok(run(&config, &one, path_in(dir, "one.gguf"), &err), &err);
-    snprintf(config.checkpoint, sizeof config.checkpoint, "%s", path_in(dir, "three.ckpt"));
-    config.threads = 3;
-    assert_error(run(&config, &three, NULL, &err), DPI_STATUS_CANCELLED, &err, "after step 2 of 8");
+    const curve one = run_all(&config, "one.gguf");
+    SET_PATH(config.checkpoint, "three.ckpt"), config.threads = 3;
+    assert_error(run(&config, &three, NULL), CANCELLED, "after step 2 of 8");
     three.stop_after = 0;
-    assert_ok(run(&config, &three, path_in(dir, "three.gguf"), &err), &err);
+    assert_ok(run(&config, &three, "three.gguf"));
     assert_same_curve(&one, &three, 1);
-    assert_same_file(path_in(dir, "one.gguf"), path_in(dir, "three.gguf"));
-    config.seed++;
-    snprintf(config.checkpoint, sizeof config.checkpoint, "%s", path_in(dir, "seed.ckpt"));
-    assert_ok(run(&config, &other, NULL, &err), &err);
-    assert_true(other.loss[1] != one.loss[1]);
+    assert_same_file("one.gguf", "three.gguf");
+    SET_PATH(config.checkpoint, "seed.ckpt"), config.seed++;
+    assert_true(run_all(&config, NULL).loss[1] != one.loss[1]);
 }
 
 /* A row a step, for two epochs: each has every position once. */
-static void test_epochs(void **state) {
-    (void)state;
-    dpi_error err;
+TEST(test_epochs) {
     curve c = {0};
-    dpi_train *train;
+    OWN(dpi_train) train = NULL;
     dpi_train_config config = tiny_config("epochs.ckpt");
-    config.batch_tokens = config.context;
-    config.steps = 0;
-    config.epochs = 2.1;
-    assert_ok(dpi_train_create(&config, &train, &err), &err);
+    config.batch_tokens = config.context, config.steps = 0, config.epochs = 2.1;
+    assert_ok(dpi_train_create(&config, &train, ERR));
     dpi_train_info info = {.struct_size = sizeof info};
-    assert_ok(dpi_train_info_get(train, &info, &err), &err);
+    assert_ok(dpi_train_info_get(train, &info, ERR));
     assert_int_equal(info.n_examples, N_EXAMPLES);
     assert_int_equal(info.n_too_long, 0);
     assert_int_equal(info.steps, (int64_t)ceil(2.1 * (double)info.n_rows));
     dpi_train_hooks hooks = {sizeof hooks, on_step, NULL, &c};
-    assert_ok(dpi_train_run(train, &hooks, &err), &err);
+    assert_ok(dpi_train_run(train, &hooks, ERR));
     assert_int_equal(c.n_tokens[info.n_rows], info.n_tokens);
     int64_t step = info.n_rows;
     while (step < info.steps && c.n_tokens[step] < 2 * info.n_tokens)
         step++;
     assert_int_equal(c.n_tokens[step], 2 * info.n_tokens);
-    dpi_train_free(train);
 }
 
 /* From a uniform guess to what the answers leave open, which is mostly where they end. */
-static void test_learns(void **state) {
-    (void)state;
-    dpi_error err;
-    curve c = {0};
+TEST(test_learns) {
     dpi_train_config config = tiny_config("learns.ckpt");
     config.steps = MAX_STEPS;
-    assert_ok(run(&config, &c, NULL, &err), &err);
+    const curve c = run_all(&config, NULL);
     if (!(fabs(c.loss[1] - log(N_VOCAB)) < 0.2 && c.heldout[MAX_STEPS] < 1))
         fail_msg("loss %g at first, %g held out", c.loss[1], c.heldout[MAX_STEPS]);
 }
 
 /* The first steps of a schedule are those of the whole, where decay_steps says how long it is. */
-static void test_decay(void **state) {
-    (void)state;
-    dpi_error err;
-    curve whole = {0}, part = {0}, other = {0};
+TEST(test_decay) {
     dpi_train_config config = tiny_config("decay-whole.ckpt");
     config.steps = 20;
-    assert_ok(run(&config, &whole, NULL, &err), &err);
-    config = tiny_config("decay-part.ckpt");
-    config.steps = 10, config.decay_steps = 20;
-    assert_ok(run(&config, &part, NULL, &err), &err);
-    config = tiny_config("decay-other.ckpt");
-    config.steps = 10;
-    assert_ok(run(&config, &other, NULL, &err), &err);
+    const curve whole = run_all(&config, NULL);
+    SET_PATH(config.checkpoint, "decay-part.ckpt"), config.steps = 10, config.decay_steps = 20;
+    const curve part = run_all(&config, NULL);
+    SET_PATH(config.checkpoint, "decay-other.ckpt"), config.decay_steps = 0;
+    const curve other = run_all(&config, NULL);
     assert_int_equal(part.last, 10);
-    for (int64_t i = 1; i <= 10; i++)
-        if (part.loss[i] != whole.loss[i])
-            fail_msg("step %d: %.17g, %.17g", (int)i, part.loss[i], whole.loss[i]);
+    assert_memory_equal(part.loss + 1, whole.loss + 1, 10 * sizeof *part.loss);
     assert_true(other.loss[10] != whole.loss[10]);
 }
 
-static dpi_status create(const dpi_train_config *config, dpi_error *err) {
-    dpi_train *train;
-    dpi_status status = dpi_train_create(config, &train, err);
-    if (status == DPI_STATUS_OK)
-        dpi_train_free(train);
-    return status;
-}
-
-static dpi_status export_start(const dpi_train_config *config, const char *path, dpi_error *err) {
-    dpi_train *train;
-    dpi_status status = dpi_train_create(config, &train, err);
-    if (status == DPI_STATUS_OK) {
-        status = dpi_train_export(train, path, "F32", err);
-        dpi_train_free(train);
-    }
-    return status;
-}
-
 /* A run that starts from a file has its weights and its vocabulary, bit for bit. */
-static void test_starts_from_file(void **state) {
-    (void)state;
-    dpi_error err;
-    curve first = {0}, second = {0};
-    char from[512];
-    snprintf(from, sizeof from, "%s", path_in(dir, "from.gguf"));
+TEST(test_starts_from_file) {
     dpi_train_config config = tiny_config("from.ckpt");
     config.steps = 40;
-    assert_ok(run(&config, &first, from, &err), &err);
+    const curve first = run_all(&config, "from.gguf");
 
     config = tiny_config("init.ckpt");
     config.seed = 77;
-    snprintf(config.init, sizeof config.init, "%s", from);
-    snprintf(config.vocab, sizeof config.vocab, "%s", from);
-    assert_ok(export_start(&config, path_in(dir, "same.gguf"), &err), &err);
-    assert_same_file(from, path_in(dir, "same.gguf"));
-    assert_ok(run(&config, &second, NULL, &err), &err);
+    SET_PATH(config.init, "from.gguf"), SET_PATH(config.vocab, "from.gguf");
+    OWN(dpi_train) train = NULL;
+    assert_ok(dpi_train_create(&config, &train, ERR));
+    assert_ok(dpi_train_export(train, path_in(dir, "same.gguf"), "F32", ERR));
+    assert_same_file("from.gguf", "same.gguf");
+    const curve second = run_all(&config, NULL);
     assert_int_equal(second.first, 1);
     assert_true(second.loss[1] < (first.loss[1] + first.loss[40]) / 2);
-    second = (curve){0}; /* a checkpoint comes before the file */
-    config.steps = STEPS + 1;
-    assert_ok(run(&config, &second, NULL, &err), &err);
-    assert_int_equal(second.first, STEPS + 1);
+    config.steps = STEPS + 1; /* a checkpoint comes before the file */
+    assert_int_equal(run_all(&config, NULL).first, STEPS + 1);
 
     config = tiny_config("layers.ckpt");
-    snprintf(config.init, sizeof config.init, "%s", from);
-    config.n_layer = 3;
-    assert_error(create(&config, &err), DPI_STATUS_FORMAT, &err,
-                 "from.gguf: has no tensor blk.2.attn_norm.weight");
+    SET_PATH(config.init, "from.gguf"), config.n_layer = 3;
+    assert_error(create(&config), FORMAT, "from.gguf: has no tensor blk.2.attn_norm.weight");
     config.n_layer = 2, config.ffn = 32;
-    assert_error(create(&config, &err), DPI_STATUS_FORMAT, &err,
+    assert_error(create(&config), FORMAT,
                  "from.gguf: blk.0.ffn_gate.weight is 16 x 24, must be 16 x 32");
-    snprintf(config.init, sizeof config.init, "%s", path_in(dir, "none.gguf"));
-    assert_error(create(&config, &err), DPI_STATUS_IO, &err, "none.gguf");
-    snprintf(config.vocab, sizeof config.vocab, "%s", path_in(dir, "none.gguf"));
-    assert_error(create(&config, &err), DPI_STATUS_IO, &err, "none.gguf");
+    SET_PATH(config.init, "none.gguf");
+    assert_error(create(&config), IO, "none.gguf");
+    SET_PATH(config.vocab, "none.gguf");
+    assert_error(create(&config), IO, "none.gguf");
 }
 
 /* ---- Examples -------------------------------------------------------------------------------- */
 
-static dpi_model *open_tokenizer(void) {
-    dpi_error err;
+static dpi_graph_shape shape_of(int32_t dim, int32_t tied) {
+    dpi_graph_shape s = {.n_layer = 2, .dim = dim, .n_head = 4, .n_kv_head = 2, .ffn = 40};
+    s.n_vocab = N_VOCAB, s.context = 64, s.tied = tied, s.rms_eps = 1e-5f, s.rope_base = 500;
+    return s;
+}
+
+/* What is exported with the vocabulary, opened; without params its vocabulary alone. */
+static dpi_model *export_model(const dpi_graph_shape *shape, const float *params) {
+    const dpi_train_config config = {.name = "test", .sampling_top_k = 7, .sampling_temp = 0.6};
+    const char *path = path_in(dir, "model.gguf");
     dpi_vocab_text vocab;
-    const dpi_train_config config = {.name = "test"};
-    dpi_graph_shape shape = {.n_layer = 1, .dim = 16, .n_head = 4, .n_kv_head = 2, .ffn = 24,
-                             .n_vocab = N_VOCAB, .context = 64, .tied = 1, .rms_eps = 1e-5f,
-                             .rope_base = 10000};
-    assert_ok(dpi_vocab_text_read(path_in(dir, "vocab"), &vocab, &err), &err);
+    DEFAULTS(dpi_model_options, options);
+    dpi_model *model;
+    assert_ok(dpi_vocab_text_read(path_in(dir, "vocab"), &vocab, ERR));
     assert_int_equal(vocab.n, N_VOCAB);
     assert_int_equal(vocab.eos, IM_END);
-    assert_ok(dpi_export_gguf(path_in(dir, "vocab.gguf"), &config, &shape, &vocab, NULL, &err),
-              &err);
+    assert_ok(dpi_export_gguf(path, &config, shape, &vocab, params, ERR));
     dpi_vocab_text_free(&vocab);
-    dpi_model_options options;
-    dpi_model_options_init(&options);
-    options.vocab_only = 1;
-    dpi_model *model;
-    assert_ok(dpi_model_open(path_in(dir, "vocab.gguf"), &options, &model, &err), &err);
+    options.vocab_only = !params;
+    assert_ok(dpi_model_open(path, &options, &model, ERR));
     return model;
 }
 
-static void test_example_tokens(void **state) {
-    (void)state;
-    dpi_error err;
-    static const char text[] = "\n{\"user\": \"a<|im_end|>\", \"assistant\": \"b\"}\n";
-    write_file(path_in(dir, "one.jsonl"), text, strlen(text));
-    dpi_model *model = open_tokenizer();
+TEST(test_example_tokens) {
+    write_text("one.jsonl", "\n{\"user\": \"a<|im_end|>\", \"assistant\": \"b\"}\n");
+    const dpi_graph_shape shape = shape_of(16, 1);
+    OWN(dpi_model) model = export_model(&shape, NULL);
     dpi_corpus corpus;
     const char *path = path_in(dir, "one.jsonl");
-    assert_ok(dpi_corpus_read(model, IM_END, &path, 1, 64, 1, &corpus, &err), &err);
+    assert_ok(dpi_corpus_read(model, IM_END, &path, 1, 64, 1, &corpus, ERR));
     /* The words of a turn begin with a space, as every text does; those of a control token in a
-     * request are text. */
-#define L(c) (LETTER + (c) - 'a')
-#define B(c) (BYTE + (c))
-    const int32_t wanted[] = {
-        1, IM_START, SPACE, L('u'), L('s'), L('e'), L('r'), B('\n'),
-        L('a'), B('<'), B('|'), L('i'), L('m'), B('_'), L('e'), L('n'), L('d'), B('|'), B('>'),
-        IM_END, SPACE, B('\n'), IM_START, SPACE,
-        L('a'), L('s'), L('s'), L('i'), L('s'), L('t'), L('a'), L('n'), L('t'), B('\n'),
-        SPACE, L('b'), IM_END};
-    enum { N = sizeof wanted / sizeof wanted[0] };
+     * request are text: bytes, but for letters. N, newline; S, space; [ and ], turns; ^, begin. */
+    static const char wanted[] = "^[SuserNa<|im_end|>]SN[SassistantNSb]";
+    enum { N = sizeof wanted - 1 };
     assert_int_equal(corpus.n, 1);
     assert_int_equal(corpus.begins[1], N);
-    assert_memory_equal(corpus.tokens, wanted, sizeof wanted);
+    for (int i = 0; i < N; i++) {
+        const int c = wanted[i];
+        assert_int_equal(corpus.tokens[i], c == '^'               ? 1
+                                           : c == '['             ? IM_START
+                                           : c == ']'             ? IM_END
+                                           : c == 'S'             ? SPACE
+                                           : c == 'N'             ? BYTE + '\n'
+                                           : c >= 'a' && c <= 'z' ? LETTER + c - 'a'
+                                                                  : BYTE + c);
+    }
     assert_int_equal(corpus.n_prompt[0], N - 3);
     dpi_corpus_free(&corpus);
-    dpi_model_close(model);
 }
 
 /* ---- The exported model ---------------------------------------------------------------------- */
 
 static void compare_inference(int32_t tied) {
     enum { N = 50 };
-    dpi_error err;
-    dpi_graph_shape s = {.n_layer = 2, .dim = 32, .n_head = 4, .n_kv_head = 2, .ffn = 40,
-                         .n_vocab = N_VOCAB, .context = 64, .tied = tied, .rms_eps = 1e-5f,
-                         .rope_base = 500};
+    dpi_graph_shape s = shape_of(32, tied);
     dpi_graph_layout at;
     dpi_graph_layout_of(&s, &at);
     const dpi_graph *graph = dpi_graph_best();
     dpi_blas blas;
-    assert_ok(dpi_blas_open(&blas, 1, &err), &err);
+    assert_ok(dpi_blas_open(&blas, 1, ERR));
     s.blas = &blas;
-    float *params = dpi_calloc((size_t)at.n_params, sizeof *params);
-    float *work = dpi_calloc(graph->work_size(&s), sizeof *work);
-    float *trained = dpi_calloc(N * N_VOCAB, sizeof *trained);
-    float *inferred = dpi_calloc(N * N_VOCAB, sizeof *inferred);
+    OWN_ARRAY(float) params = dpi_calloc((size_t)at.n_params, sizeof *params);
+    OWN_ARRAY(float) work = dpi_calloc(graph->work_size(&s), sizeof *work);
+    static float trained[N * N_VOCAB], inferred[N * N_VOCAB];
     uint64_t seed = 21;
     for (int64_t i = 0; i < at.n_params; i++)
         params[i] = (float)(0.3 * random_normal(&seed));
@@ -376,26 +335,18 @@ static void compare_inference(int32_t tied) {
     graph->logits(&s, params, &row, trained, work);
     dpi_blas_close(&blas);
 
-    dpi_vocab_text vocab;
-    const dpi_train_config config = {.name = "test", .sampling_top_k = 7, .sampling_temp = 0.6};
-    assert_ok(dpi_vocab_text_read(path_in(dir, "vocab"), &vocab, &err), &err);
-    assert_ok(dpi_export_gguf(path_in(dir, "model.gguf"), &config, &s, &vocab, params, &err), &err);
-    dpi_vocab_text_free(&vocab);
-    dpi_model *model;
-    dpi_session *session;
-    dpi_session_options options;
-    dpi_session_options_init(&options);
+    OWN(dpi_model) model = export_model(&s, params);
+    DEFAULTS(dpi_session_options, options);
     options.exact = 1;
-    assert_ok(dpi_model_open(path_in(dir, "model.gguf"), NULL, &model, &err), &err);
+    OWN(dpi_session) session = open_session(model, &options, 1, 0);
     dpi_model_info info = {.struct_size = sizeof info};
-    assert_ok(dpi_model_info_get(model, &info, &err), &err);
+    assert_ok(dpi_model_info_get(model, &info, ERR));
     assert_int_equal(info.chat_template, DPI_CHAT_CHATML);
     assert_int_equal(info.tied_output, tied);
     assert_int_equal(info.sampling_top_k, 7);
     assert_true(info.sampling_temp == 0.6);
     assert_int_equal(dpi_token_is_eog(model, IM_END), 1);
-    assert_ok(dpi_session_create(model, &options, &session, &err), &err);
-    assert_ok(dpi_session_prefill(session, 0, tokens, N, inferred, &err), &err);
+    assert_ok(dpi_session_prefill(session, 0, tokens, N, inferred, ERR));
     double error = 0, square = 0;
     for (int i = 0; i < N * N_VOCAB; i++) {
         error += pow((double)trained[i] - (double)inferred[i], 2);
@@ -403,85 +354,77 @@ static void compare_inference(int32_t tied) {
     }
     if (!(error <= 1e-9 * square))
         fail_msg("NMSE of training's logits against inference's: %g", error / square);
-    dpi_session_free(session);
-    dpi_model_close(model);
-    free(params), free(work), free(trained), free(inferred);
 }
 
-static void test_inference_agrees(void **state) {
-    (void)state;
+TEST(test_inference_agrees) {
     compare_inference(1);
     compare_inference(0);
 }
 
 /* ---- Refusals -------------------------------------------------------------------------------- */
 
-static void test_checkpoint_refusals(void **state) {
-    (void)state;
-    dpi_error err;
-    curve c = {0};
-    dpi_train_config config = tiny_config("bad.ckpt"), other;
-    char path[512];
-    snprintf(path, sizeof path, "%s", path_in(dir, "bad.ckpt"));
-    assert_ok(run(&config, &c, NULL, &err), &err);
+TEST(test_checkpoint_refusals) {
+    const dpi_train_config config = tiny_config("bad.ckpt");
+    const char *path = config.checkpoint;
+    dpi_train_config other = config;
+    (void)run_all(&config, NULL);
     size_t n;
-    char *data = read_file(path, &n);
-
-    other = config;
+    OWN_ARRAY(char) data = read_file(path, &n);
     other.lr *= 2;
-    assert_error(create(&other, &err), DPI_STATUS_FORMAT, &err,
-                 "bad.ckpt is of a run with another configuration");
-    other = config;
-    other.steps = 4;
-    assert_error(create(&other, &err), DPI_STATUS_ARG, &err, "has done 8 steps, steps is 4");
-    other = config;
-    other.steps = 20;
-    other.threads = 2;
-    assert_ok(create(&other, &err), &err);
-    snprintf(other.data[0], sizeof other.data[0], "%s", path_in(dir, "heldout.jsonl"));
-    assert_error(create(&other, &err), DPI_STATUS_FORMAT, &err,
-                 "bad.ckpt is of a run on other data");
+    assert_error(create(&other), FORMAT, "bad.ckpt is of a run with another configuration");
+    other = config, other.steps = 4;
+    assert_error(create(&other), ARG, "has done 8 steps, steps is 4");
+    other = config, other.steps = 20, other.threads = 2;
+    assert_ok(create(&other));
+    SET_PATH(other.data[0], "heldout.jsonl");
+    assert_error(create(&other), FORMAT, "bad.ckpt is of a run on other data");
 
     write_file(path, data, n - 1);
-    assert_error(create(&config, &err), DPI_STATUS_FORMAT, &err, "bytes, must have");
+    assert_error(create(&config), FORMAT, "bytes, must have");
     write_file(path, data, 20);
-    assert_error(create(&config, &err), DPI_STATUS_FORMAT, &err, "a checkpoint has more");
+    assert_error(create(&config), FORMAT, "a checkpoint has more");
     data[n / 2] ^= 1;
     write_file(path, data, n);
-    assert_error(create(&config, &err), DPI_STATUS_FORMAT, &err, "bad.ckpt is damaged");
+    assert_error(create(&config), FORMAT, "bad.ckpt is damaged");
     data[0] ^= 1;
     write_file(path, data, n);
-    assert_error(create(&config, &err), DPI_STATUS_FORMAT, &err, "bad.ckpt is not a checkpoint");
-    free(data);
+    assert_error(create(&config), FORMAT, "bad.ckpt is not a checkpoint");
 }
 
 /* Every allocation of creation fails once. One that a line of the data needs is asked for again. */
-static void test_memory(void **state) {
-    (void)state;
-    dpi_error err;
+TEST(test_memory) {
     dpi_train_config config = tiny_config("memory.ckpt");
     write_examples(path_in(dir, "few.jsonl"), 3, 6);
-    snprintf(config.data[0], sizeof config.data[0], "%s", path_in(dir, "few.jsonl"));
+    SET_PATH(config.data[0], "few.jsonl");
     fail_allocation(0);
-    assert_ok(create(&config, &err), &err);
-    int64_t n = fail_allocation(0), n_failed = 0;
+    assert_ok(create(&config));
+    const int64_t n = fail_allocation(0);
+    int64_t n_failed = 0;
     assert_true(n > 50);
     for (int64_t i = 1; i <= n; i++) {
         fail_allocation(i);
-        dpi_status status = create(&config, &err);
+        const dpi_status status = create(&config);
         fail_allocation(0);
         n_failed += status != DPI_STATUS_OK;
         if (status != DPI_STATUS_OK)
-            assert_error(status, DPI_STATUS_MEMORY, &err, "memory");
+            assert_error(status, MEMORY, "memory");
     }
     assert_true(n_failed > 30);
 }
 
-static void test_config_file(void **state) {
-    (void)state;
-    static const struct {
-        const char *text, *message;
-    } cases[] = {
+static dpi_status read_config(const char *text, dpi_train_config *c) {
+    write_text("c.conf", text);
+    dpi_train_config_init(c);
+    return dpi_train_config_read(path_in(dir, "c.conf"), c, ERR);
+}
+
+/* What a file says, and what is said about it. */
+typedef struct refusal {
+    const char *text, *message;
+} refusal;
+
+TEST(test_config_file) {
+    static const refusal cases[] = {
         {"dim = 64\nlayers = 3\n", "c.conf:2: key 'layers' is unknown"},
         {"dim 64", "c.conf:1: found 'dim 64', must be key = value"},
         {"# x\n\ndim = sixty # y\n",
@@ -496,36 +439,22 @@ static void test_config_file(void **state) {
         {"data=1\ndata=2\ndata=3\ndata=4\ndata=5\ndata=6\ndata=7\ndata=8\ndata=9\n",
          "c.conf:9: data is '9', allowed: 8 data files at most"},
     };
-    dpi_error err;
     dpi_train_config c;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        write_file(path_in(dir, "c.conf"), cases[i].text, strlen(cases[i].text));
-        dpi_train_config_init(&c);
-        assert_error(dpi_train_config_read(path_in(dir, "c.conf"), &c, &err), DPI_STATUS_FORMAT,
-                     &err, cases[i].message);
-    }
-    static const char good[] = "  dim=48\r\ndata = a b \ndata = c # d\nlr = 1e-3";
-    write_file(path_in(dir, "c.conf"), good, strlen(good));
-    dpi_train_config_init(&c);
-    assert_ok(dpi_train_config_read(path_in(dir, "c.conf"), &c, &err), &err);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_error(read_config(cases[i].text, &c), FORMAT, cases[i].message);
+    assert_ok(read_config("  dim=48\r\ndata = a b \ndata = c # d\nlr = 1e-3", &c));
     assert_int_equal(c.dim, 48);
     assert_string_equal(c.data[0], "a b");
     assert_string_equal(c.data[1], "c");
     assert_true(c.lr == 1e-3);
-    assert_error(dpi_train_config_read(path_in(dir, "none"), &c, &err), DPI_STATUS_IO, &err,
-                 "none");
+    assert_error(dpi_train_config_read(path_in(dir, "none"), &c, ERR), IO, "none");
 }
 
-#define REFUSES(change, message)                                              \
-    do {                                                                      \
-        dpi_train_config c = tiny_config("refused.ckpt");                     \
-        change;                                                               \
-        assert_error(create(&c, &err), DPI_STATUS_ARG, &err, message);        \
-    } while (0)
-
-static void test_config_rules(void **state) {
-    (void)state;
-    dpi_error err;
+TEST(test_config_rules) {
+    dpi_train_config c;
+#define REFUSES(change, message)                                                                   \
+    c = tiny_config("refused.ckpt"), change;                                                       \
+    assert_error(create(&c), ARG, message)
     REFUSES(c.struct_size = 1, "struct_size is 1");
     REFUSES(c.n_head = 3, "dim is 16, must be an even multiple of n_head, 3");
     REFUSES(c.n_kv_head = 3, "n_head is 4, must be a multiple of n_kv_head, 3");
@@ -537,48 +466,23 @@ static void test_config_rules(void **state) {
     REFUSES(c.data[0][0] = '\0', "data has 0 bytes");
 }
 
-static void test_data_refusals(void **state) {
-    (void)state;
-    static const struct {
-        const char *text, *message;
-    } cases[] = {
+TEST(test_data_refusals) {
+    static const refusal cases[] = {
         {"{\"user\": \"a\", \"assistant\": \"b\"}\n{\"user\": 1}\n",
-         "bad.jsonl:2: must be an object"},
-        {"\n\n{\n", "bad.jsonl:3: not a JSON object"},
-        {"", "bad.jsonl: no example fits into 64 positions"},
+         "bad.data:2: must be an object"},
+        {"\n\n{\n", "bad.data:3: not a JSON object"},
+        {"", "bad.data: no example fits into 64 positions"},
+        /* of a vocabulary */
+        {"<unk>\t0\n<s>\t0\n", "has no piece <|im_end|>"},
+        {"<unk>\t0\n<s> 0\n", "bad.data:2: must be a piece"},
     };
-    dpi_error err;
-    dpi_train_config c = tiny_config("data.ckpt");
-    snprintf(c.data[0], sizeof c.data[0], "%s", path_in(dir, "bad.jsonl"));
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        write_file(path_in(dir, "bad.jsonl"), cases[i].text, strlen(cases[i].text));
-        assert_error(create(&c, &err), DPI_STATUS_FORMAT, &err, cases[i].message);
+    for (int i = 0; i < 5; i++) {
+        dpi_train_config c = tiny_config("data.ckpt");
+        if (i < 3)
+            SET_PATH(c.data[0], "bad.data");
+        else
+            SET_PATH(c.vocab, "bad.data");
+        write_text("bad.data", cases[i].text);
+        assert_error(create(&c), FORMAT, cases[i].message);
     }
-    static const char *const vocabs[][2] = {{"<unk>\t0\n<s>\t0\n", "has no piece <|im_end|>"},
-                                            {"<unk>\t0\n<s> 0\n", "bad.vocab:2: must be a piece"}};
-    c = tiny_config("data.ckpt");
-    snprintf(c.vocab, sizeof c.vocab, "%s", path_in(dir, "bad.vocab"));
-    for (size_t i = 0; i < 2; i++) {
-        write_file(path_in(dir, "bad.vocab"), vocabs[i][0], strlen(vocabs[i][0]));
-        assert_error(create(&c, &err), DPI_STATUS_FORMAT, &err, vocabs[i][1]);
-    }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_killed_and_resumed),
-        cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_epochs),
-        cmocka_unit_test(test_learns),
-        cmocka_unit_test(test_starts_from_file),
-        cmocka_unit_test(test_decay),
-        cmocka_unit_test(test_example_tokens),
-        cmocka_unit_test(test_inference_agrees),
-        cmocka_unit_test(test_checkpoint_refusals),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_config_file),
-        cmocka_unit_test(test_config_rules),
-        cmocka_unit_test(test_data_refusals),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
 }

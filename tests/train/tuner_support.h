@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "dp/exact/poisson.h"
+#include "tests/support/own.h"
 #include "tests/support/support.h"
 #include "tests/support/tiny_model.h"
 #include "train/base.h"
@@ -22,7 +23,7 @@ static const int32_t n_rows[UNITS] = {1, 1, 0, 2, 1, 3, 1};
 static const int32_t begins[] = {0, 9, POSITIONS};
 
 static inline bool next_row(void *user, int64_t unit, int32_t k, uint64_t bits,
-                     const dpi_row_buffer *buffer, dpi_row *row) {
+                            const dpi_row_buffer *buffer, dpi_row *row) {
     const world *w = user;
     (void)bits, (void)buffer;
     if (k >= n_rows[unit])
@@ -36,76 +37,98 @@ static inline world *make_world(int32_t n_vocab) {
     uint64_t seed = 4;
     for (int u = 0; u < UNITS; u++)
         for (int k = 0; k < ROWS; k++) {
+            int32_t *tokens = w->tokens[u][k], *targets = w->targets[u][k];
+            float *weights = w->weights[u][k];
             for (int i = 0; i < POSITIONS; i++) {
-                w->tokens[u][k][i] = random_below(&seed, n_vocab);
-                w->targets[u][k][i] = random_below(&seed, n_vocab);
-                w->weights[u][k][i] = i % 5 == 0 ? 0 : i > begins[1] ? -0.05f : 1;
+                tokens[i] = random_below(&seed, n_vocab);
+                targets[i] = random_below(&seed, n_vocab);
+                weights[i] = i % 5 == 0 ? 0 : i > begins[1] ? -0.05f : 1;
             }
-            w->rows[u][k] = (dpi_row){POSITIONS, 2, begins, w->tokens[u][k], w->targets[u][k],
-                                      w->weights[u][k]};
+            w->rows[u][k] = (dpi_row){POSITIONS, 2, begins, tokens, targets, weights};
         }
     return w;
 }
 
+/* A base, and units whose tokens it has. */
 typedef struct base {
-    tiny_spec spec;
     void *image;
     dpi_model *model;
+    world *w;
+    dpi_tuner_units units;
 } base;
 
-static inline base open_base(uint32_t type) {
-    base b = {.spec = tiny_default()};
-    b.spec.type = type;
-    b.model = tiny_open(&b.spec, 3, &b.image);
+static inline base *open_shape(const tiny_spec *spec, uint64_t seed) {
+    base *b = dpi_calloc(1, sizeof *b);
+    b->w = make_world(spec->n_vocab);
+    b->model = tiny_open(spec, seed, &b->image);
+    b->units = (dpi_tuner_units){.n = UNITS, .row = next_row, .user = b->w};
     return b;
+}
+
+static inline base *open_base(uint32_t type) {
+    tiny_spec spec = tiny_default();
+    spec.type = type, spec.n_embd = 32, spec.n_ff = 64;
+    return open_shape(&spec, 3);
 }
 
 static inline void close_base(base *b) {
     dpi_model_close(b->model);
-    free(b->image);
+    free(b->image), free(b->w), free(b);
 }
+
+OWNED(base, close_base)
+OWNED(dpi_tuner, dpi_tuner_free)
 
 /* 1: the tests are of all weights in place of adapters. */
 static int32_t full;
 
 static inline dpi_tuner_options options_of(const dpi_model *model) {
-    return (dpi_tuner_options){.model = model, .full = full, .rank = RANK, .alpha = 3,
-                               .targets = DPI_LORA_ALL, .seed = 8, .n_positions = POSITIONS,
-                               .n_threads = 2,
-                               .share = DPI_POISSON_ONE, .expected = 5, .clip = .7, .sigma = 0,
-                               .n_steps = 20, .lr = .01, .least = .01};
+    dpi_tuner_options o = {.model = model, .full = full, .rank = RANK, .alpha = 3};
+    o.targets = DPI_LORA_ALL, o.seed = 8, o.n_positions = POSITIONS, o.n_threads = 2;
+    o.share = DPI_POISSON_ONE, o.expected = 5, o.clip = .7, o.sigma = 0;
+    o.n_steps = 20, o.lr = .01, o.least = .01;
+    return o;
 }
 
 static inline dpi_tuner *open_tuner(const dpi_tuner_options *o) {
     dpi_tuner *t;
-    dpi_error err;
-    assert_ok(dpi_tuner_create(o, &t, &err), &err);
+    assert_ok(dpi_tuner_create(o, &t, ERR));
     return t;
+}
+
+static inline size_t n_params(const dpi_tuner *t) { return (size_t)dpi_tuner_lora(t)->n_params; }
+
+/* The adapters as they are now; the caller's. */
+static inline float *copy_adapters(const dpi_tuner *t) {
+    float *x = dpi_calloc(n_params(t), sizeof *x);
+    return memcpy(x, dpi_tuner_adapters(t), n_params(t) * sizeof *x);
 }
 
 /* Adapters that are not those of the beginning, where half of the gradient is zero. */
 static inline void spread(dpi_tuner *t) {
-    const int64_t n = dpi_tuner_lora(t)->n_params;
-    float *x = dpi_calloc((size_t)n, sizeof *x), *zero = dpi_calloc((size_t)n, sizeof *zero);
+    OWN_ARRAY(float) x = copy_adapters(t);
+    OWN_ARRAY(float) zero = dpi_calloc(n_params(t), sizeof *zero);
     uint64_t seed = 17;
-    for (int64_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n_params(t); i++)
         x[i] = (float)(.1 * random_normal(&seed));
-    assert_ok(dpi_tuner_restore(t, (const float *const[]){x, zero, zero}, 0, NULL), NULL);
-    free(x), free(zero);
+    assert_ok(dpi_tuner_restore(t, (const float *const[]){x, zero, zero}, 0, ERR));
 }
 
-static inline int64_t *sum_of(dpi_tuner *t, const dpi_tuner_units *units, const uint8_t *joins) {
-    int64_t *sum = dpi_calloc((size_t)dpi_tuner_lora(t)->n_params, sizeof *sum);
+/* The sum of the units whose bits are set; the caller's. */
+static inline int64_t *sum_of(dpi_tuner *t, const dpi_tuner_units *units, unsigned set) {
     static const uint64_t bits[UNITS];
-    assert_ok(dpi_tuner_sum(t, units, joins, bits, sum, NULL), NULL);
+    uint8_t joins[UNITS];
+    int64_t *sum = dpi_calloc(n_params(t), sizeof *sum);
+    for (int u = 0; u < UNITS; u++)
+        joins[u] = set >> u & 1;
+    assert_ok(dpi_tuner_sum(t, units, joins, bits, sum, ERR));
     return sum;
 }
 
 static inline void assert_refused_tuner(const dpi_tuner_options *o, dpi_status status,
                                         const char *part) {
     dpi_tuner *t = NULL;
-    dpi_error err;
-    assert_error(dpi_tuner_create(o, &t, &err), status, &err, part);
+    assert_status(dpi_tuner_create(o, &t, ERR), status, part);
     assert_null(t);
 }
 

@@ -1,13 +1,23 @@
 /* test_account.c - zCDP conversions and the cost of tokens, against published tables, values
  * computed with 50 digits, and brute force. */
 #include <float.h>
-#include <math.h>
 
 #include "dp/account/account.h"
 #include "dp/exact/weights.h"
+#include "tests/oracle/accountant.h"
 #include "tests/support/support.h"
 
 static const double DELTAS[3] = {1e-5, 1e-6, 1e-9};
+
+/* One of dpi_zcdp_delta(rho, epsilon), dpi_zcdp_epsilon(rho, delta), dpi_zcdp_rho(epsilon, delta).
+ */
+typedef dpi_status conversion(double x, double y, double *out, dpi_error *err);
+
+static double convert(conversion *f, double x, double y) {
+    double out;
+    assert_ok(f(x, y, &out, ERR));
+    return out;
+}
 
 /* docs/spec.md 4.1; `unit` is half of the last printed digit. */
 static void assert_printed(double value, double printed, double unit) {
@@ -15,9 +25,8 @@ static void assert_printed(double value, double printed, double unit) {
         fail_msg("%.12g, the table has %.12g", value, printed);
 }
 
-static void test_rho_table(void **state) {
-    (void)state;
-    static const struct {
+TEST(test_rho_table) {
+    static const struct row {
         double epsilon, rho[3], unit[3];
     } rows[] = {
         {0.1, {.000432994, .000321048, .000177138}, {5e-10, 5e-10, 5e-10}},
@@ -28,17 +37,13 @@ static void test_rho_table(void **state) {
         {8, {1.22971, 1.05236, .732833}, {5e-6, 5e-6, 5e-7}},
         {10, {1.78270, 1.53928, 1.09079}, {5e-6, 5e-6, 5e-6}},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        for (int j = 0; j < 3; j++) {
-            double rho;
-            assert_ok(dpi_zcdp_rho(rows[i].epsilon, DELTAS[j], &rho, NULL), NULL);
-            assert_printed(rho, rows[i].rho[j], rows[i].unit[j]);
-        }
+    for (const struct row *r = rows; r < END(rows); r++)
+        for (int j = 0; j < 3; j++)
+            assert_printed(convert(dpi_zcdp_rho, r->epsilon, DELTAS[j]), r->rho[j], r->unit[j]);
 }
 
-static void test_epsilon_table(void **state) {
-    (void)state;
-    static const struct {
+TEST(test_epsilon_table) {
+    static const struct row {
         double rho, epsilon[3];
     } rows[] = {
         {.001, {.157335, .182895, .245119}},    {.01, {.545726, .621693, .810174}},
@@ -46,32 +51,17 @@ static void test_epsilon_table(void **state) {
         {1, {7.077197, 7.766217, 9.521464}},    {2, {10.724824, 11.688596, 14.150148}},
         {5, {19.047260, 20.551949, 24.405988}},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        for (int j = 0; j < 3; j++) {
-            double epsilon;
-            assert_ok(dpi_zcdp_epsilon(rows[i].rho, DELTAS[j], &epsilon, NULL), NULL);
-            assert_printed(epsilon, rows[i].epsilon[j], 5.01e-7);
-        }
-}
-
-static void test_delta_table(void **state) {
-    (void)state;
-    static const double rows[][3] = {
-        {.01, 1, 1.664114e-13}, {.1, 1, 8.933246e-3}, {.1, 3, 1.794435e-11},
-        {.5, 5, 2.896123e-6},   {1, 8, 4.345342e-7},  {2, 10, 4.872631e-5},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        double delta;
-        assert_ok(dpi_zcdp_delta(rows[i][0], rows[i][1], &delta, NULL), NULL);
-        assert_printed(delta / rows[i][2], 1, 4e-7);
-    }
+    for (const struct row *r = rows; r < END(rows); r++)
+        for (int j = 0; j < 3; j++)
+            assert_printed(convert(dpi_zcdp_epsilon, r->rho, DELTAS[j]), r->epsilon[j], 5.01e-7);
 }
 
 /* Upper bounds: never below the exact value, and above it by no more than rounding. The exact
  * values are of the doubles that are passed, computed with 50 digits. */
-static void test_safe_ends(void **state) {
-    (void)state;
-    static const double deltas[][3] = {
+TEST(test_safe_ends) {
+    static const struct row {
+        double x, y, exact;
+    } deltas[] = {
         {1e-6, .01, 1.0169180723476506374e-15},
         {.01, 1, 1.6641139773879954372e-13},
         {.1, 1, 0.0089332457718183635181},
@@ -85,37 +75,34 @@ static void test_safe_ends(void **state) {
         {1e6, 9.9e5, 1},
         {.02435561, .5, 0.0032356994888613326079},
     };
-    static const double epsilons[][3] = {
+    static const struct row epsilons[] = {
         {1e-6, 1e-6, 0.0044964939806486115982}, {.001, 1e-5, 0.15733539316121550505},
         {.1, 1e-9, 2.7154818867305020057},      {1, 1e-30, 17.238322109043022943},
         {5, 1e-6, 20.551948814041251857},       {50, .5, 58.540051819530247782},
         {1e4, 1e-6, 10739.073156563853529},     {1e6, 1e-12, 1010506.7925828034423},
     };
-    static const double rhos[][3] = {
+    static const struct row rhos[] = {
         {.001, 1e-6, 6.5493061789009654148e-8}, {.1, 1e-5, 0.00043299372940180956898},
         {1, 1e-6, 0.024355970359538372796},     {10, 1e-9, 1.0907857043970156234},
         {3, .4, 2.0513093289393717075},         {100, 1e-6, 49.545762799404681924},
         {1e4, 1e-8, 9181.6160975871417668},
     };
-    double value, delta = 1;
-    for (size_t i = 0; i < sizeof deltas / sizeof *deltas; i++) {
-        assert_ok(dpi_zcdp_delta(deltas[i][0], deltas[i][1], &value, NULL), NULL);
+    for (const struct row *r = deltas; r < END(deltas); r++) {
+        const double value = convert(dpi_zcdp_delta, r->x, r->y);
         /* The margin grows with the terms that cancel, here up to 1e5. */
-        double margin = 1e-12 * (1 + deltas[i][0] * 10);
-        assert_true(value >= deltas[i][2] && value <= deltas[i][2] * (1 + margin));
+        const double margin = 1e-12 * (1 + r->x * 10);
+        assert_true(value >= r->exact && value <= r->exact * (1 + margin));
     }
-    for (size_t i = 0; i < sizeof epsilons / sizeof *epsilons; i++) {
-        assert_ok(dpi_zcdp_epsilon(epsilons[i][0], epsilons[i][1], &value, NULL), NULL);
-        assert_true(value >= epsilons[i][2] && value <= epsilons[i][2] * (1 + 1e-12));
-        if (value <= 1e6) /* the end that is returned passes the test of the other function */
-            assert_ok(dpi_zcdp_delta(epsilons[i][0], value, &delta, NULL), NULL);
-        assert_true(value > 1e6 || delta <= epsilons[i][1]);
+    /* Then: the end that is returned passes the test of the other function. */
+    for (const struct row *r = epsilons; r < END(epsilons); r++) {
+        const double value = convert(dpi_zcdp_epsilon, r->x, r->y);
+        assert_true(value >= r->exact && value <= r->exact * (1 + 1e-12));
+        assert_true(value > 1e6 || convert(dpi_zcdp_delta, r->x, value) <= r->y);
     }
-    for (size_t i = 0; i < sizeof rhos / sizeof *rhos; i++) {
-        assert_ok(dpi_zcdp_rho(rhos[i][0], rhos[i][1], &value, NULL), NULL);
-        assert_true(value <= rhos[i][2] && value >= rhos[i][2] * (1 - 1e-12));
-        assert_ok(dpi_zcdp_delta(value, rhos[i][0], &delta, NULL), NULL);
-        assert_true(delta <= rhos[i][1]);
+    for (const struct row *r = rhos; r < END(rhos); r++) {
+        const double value = convert(dpi_zcdp_rho, r->x, r->y);
+        assert_true(value <= r->exact && value >= r->exact * (1 - 1e-12));
+        assert_true(convert(dpi_zcdp_delta, value, r->x) <= r->y);
     }
 }
 
@@ -130,83 +117,76 @@ static double brute_delta(double rho, double epsilon) {
     return (double)expl(best);
 }
 
-static void test_against_brute_force(void **state) {
-    (void)state;
+TEST(test_against_brute_force) {
     uint64_t seed = 41;
     for (int i = 0; i < 60; i++) {
-        double rho = exp(-9 + 12 * random_uniform(&seed));
-        double epsilon = rho + 4 * sqrt(rho) * random_uniform(&seed), delta, back;
-        assert_ok(dpi_zcdp_delta(rho, epsilon, &delta, NULL), NULL);
-        double brute = brute_delta(rho, epsilon); /* its grid misses the minimum by < 1e-5 */
+        const double rho = exp(-9 + 12 * random_uniform(&seed));
+        const double epsilon = rho + 4 * sqrt(rho) * random_uniform(&seed);
+        const double delta = convert(dpi_zcdp_delta, rho, epsilon);
+        const double brute = brute_delta(rho, epsilon); /* its grid misses the minimum by < 1e-5 */
         assert_true(delta <= brute * (1 + 1e-9) && delta >= brute * (1 - 1e-4));
         /* And there and back, on the safe side each time. */
-        assert_ok(dpi_zcdp_epsilon(rho, delta, &back, NULL), NULL);
+        double back = convert(dpi_zcdp_epsilon, rho, delta);
         assert_true(back <= epsilon && back >= epsilon * (1 - 1e-9));
-        assert_ok(dpi_zcdp_rho(epsilon, delta, &back, NULL), NULL);
+        back = convert(dpi_zcdp_rho, epsilon, delta);
         assert_true(back >= rho && back <= rho * (1 + 1e-9));
     }
 }
 
-/* Extremes end, and are bounds. */
-static void test_extremes(void **state) {
-    (void)state;
+/* Extremes end, and are bounds: strictly between. */
+TEST(test_extremes) {
+    static const struct row {
+        conversion *f;
+        double x, y, low, high;
+    } rows[] = {
+        {dpi_zcdp_delta, DBL_MIN, 1, 0, 1e-300},
+        {dpi_zcdp_delta, 1e6, 1e-300, .999, 1 + DBL_EPSILON},
+        {dpi_zcdp_epsilon, DBL_MIN, DBL_MIN, 0, 1e-100},
+        {dpi_zcdp_epsilon, .01, 1 - DBL_EPSILON, -DBL_MIN, 1},
+        {dpi_zcdp_rho, 1e6, 1 - DBL_EPSILON, 0, 1e6 + 1e-9},
+    };
+    for (const struct row *r = rows; r < END(rows); r++) {
+        const double value = convert(r->f, r->x, r->y);
+        assert_true(value > r->low && value < r->high);
+    }
     double value;
-    assert_ok(dpi_zcdp_delta(DBL_MIN, 1, &value, NULL), NULL);
-    assert_true(value > 0 && value < 1e-300);
-    assert_ok(dpi_zcdp_delta(1e6, 1e-300, &value, NULL), NULL);
-    assert_true(value > 0.999 && value <= 1);
-    assert_ok(dpi_zcdp_epsilon(DBL_MIN, DBL_MIN, &value, NULL), NULL);
-    assert_true(value > 0 && value < 1e-100);
-    assert_ok(dpi_zcdp_epsilon(.01, 1 - DBL_EPSILON, &value, NULL), NULL);
-    assert_true(value >= 0 && value < 1);
-    assert_ok(dpi_zcdp_rho(1e6, 1 - DBL_EPSILON, &value, NULL), NULL);
-    assert_true(value > 0 && value <= 1e6);
-    dpi_error err;
-    assert_error(dpi_zcdp_rho(1e-300, 1e-300, &value, &err), DPI_STATUS_ARG, &err, "too small");
+    assert_error(dpi_zcdp_rho(1e-300, 1e-300, &value, ERR), ARG, "too small");
 }
 
-static void test_refusals(void **state) {
-    (void)state;
-    dpi_error err;
+TEST(test_refusals) {
     double out = 7;
     static const double bad[] = {0, -1, NAN, INFINITY, -INFINITY, 1.1e6};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        assert_error(dpi_zcdp_delta(bad[i], 1, &out, &err), DPI_STATUS_ARG, &err, "rho is");
-        assert_error(dpi_zcdp_delta(1, bad[i], &out, &err), DPI_STATUS_ARG, &err, "at most 1e+06");
-        assert_error(dpi_zcdp_epsilon(bad[i], .1, &out, &err), DPI_STATUS_ARG, &err, "rho is");
-        assert_error(dpi_zcdp_epsilon(1, bad[i], &out, &err), DPI_STATUS_ARG, &err, "below 1");
-        assert_error(dpi_zcdp_rho(bad[i], .1, &out, &err), DPI_STATUS_ARG, &err, "epsilon is");
-        assert_error(dpi_zcdp_rho(1, bad[i], &out, &err), DPI_STATUS_ARG, &err, "delta is");
+        assert_error(dpi_zcdp_delta(bad[i], 1, &out, ERR), ARG, "rho is");
+        assert_error(dpi_zcdp_delta(1, bad[i], &out, ERR), ARG, "at most 1e+06");
+        assert_error(dpi_zcdp_epsilon(bad[i], .1, &out, ERR), ARG, "rho is");
+        assert_error(dpi_zcdp_epsilon(1, bad[i], &out, ERR), ARG, "below 1");
+        assert_error(dpi_zcdp_rho(bad[i], .1, &out, ERR), ARG, "epsilon is");
+        assert_error(dpi_zcdp_rho(1, bad[i], &out, ERR), ARG, "delta is");
     }
-    assert_error(dpi_zcdp_rho(1, 1, &out, &err), DPI_STATUS_ARG, &err, "below 1");
+    assert_error(dpi_zcdp_rho(1, 1, &out, ERR), ARG, "below 1");
     assert_int_equal(dpi_zcdp_rho(1, 1, &out, NULL), DPI_STATUS_ARG);
     assert_true(out == 7);
 }
 
 /* eta, rho per token and rho total never fall below the real values, and not far above. */
-static void test_token_cost_is_rounded_up(void **state) {
-    (void)state;
-    const long double ln2 = 0.693147180559945309417232121458176568L;
+TEST(test_token_cost_is_rounded_up) {
     uint64_t seed = 42;
     for (int i = 0; i < 100000; i++) {
         int64_t K = (int64_t)(random_u64(&seed) >> (33 + random_below(&seed, 30)));
         uint64_t a = 945 + (random_u64(&seed) >> (27 + random_below(&seed, 20))) % 38000000000u;
         int32_t n = 1 + random_below(&seed, 1 << 20);
-        long double eta = 2.0L * (long double)K * (long double)a * ln2 * 0x1p-48L + 0x1p-38L;
-        double up = dpi_eta_bound(2 * K, a);
+        const long double eta = exact_eta(2 * K, a), up = (long double)dpi_eta_bound(2 * K, a);
         assert_true(up >= eta && up <= eta * (1 + 0x1p-49L));
-        long double rho = (long double)up * up / 8;
-        double rho_up = dpi_rho_token_bound(up);
+        const long double rho = up * up / 8, rho_up = dpi_rho_token_bound((double)up);
         assert_true(rho_up >= rho && rho_up <= rho * (1 + 0x1p-51L));
-        double total = dpi_rho_total_bound(rho_up, n);
-        assert_true(total >= (long double)rho_up * n && total <= rho_up * (n * (1 + 0x1p-51L)));
+        const double total = dpi_rho_total_bound((double)rho_up, n);
+        assert_true(total >= rho_up * n && total <= rho_up * (n * (1 + 0x1p-51L)));
     }
 }
 
 /* The calibrated K fits and K + 1 does not, by long double arithmetic. */
-static void test_calibration(void **state) {
-    (void)state;
-    const long double ln2 = 0.693147180559945309417232121458176568L;
+TEST(test_calibration) {
     uint64_t seed = 43;
     for (int i = 0; i < 20000; i++) {
         uint64_t a = dpi_weights_scale(1 + random_below(&seed, 64), .2 + 2 * random_uniform(&seed));
@@ -214,28 +194,9 @@ static void test_calibration(void **state) {
         double rho = exp(-10 + 12 * random_uniform(&seed));
         int64_t K = dpi_clip_calibrate(a, 2, n, rho);
         assert_in_range(K, 1, DPI_CLIP_MAX);
-        for (int64_t k = K; k <= K + 1; k++) {
-            long double eta = 2.0L * (long double)k * (long double)a * ln2 * 0x1p-48L + 0x1p-38L;
-            bool fits = n * (eta * eta / 8) <= rho;
-            if (k <= DPI_CLIP_MAX)
-                assert_int_equal(fits, k == K);
-        }
+        assert_true(n * powl(exact_eta(2 * K, a), 2) / 8 <= rho);
+        assert_true(K == DPI_CLIP_MAX || n * powl(exact_eta(2 * (K + 1), a), 2) / 8 > rho);
     }
     assert_int_equal(dpi_clip_calibrate(1000, 2, 1, 1e6), DPI_CLIP_MAX);
     assert_int_equal(dpi_clip_calibrate(UINT64_C(1) << 36, 2, 1 << 20, 1e-12), 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rho_table),
-        cmocka_unit_test(test_epsilon_table),
-        cmocka_unit_test(test_delta_table),
-        cmocka_unit_test(test_safe_ends),
-        cmocka_unit_test(test_against_brute_force),
-        cmocka_unit_test(test_extremes),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_token_cost_is_rounded_up),
-        cmocka_unit_test(test_calibration),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

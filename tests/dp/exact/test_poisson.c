@@ -8,34 +8,43 @@
 enum { UNITS = 100000 };
 static uint8_t joins[UNITS + 1], again[UNITS + 1];
 
-/* Unit i has joined if the i-th 32 bits are below the share: the definition, of the same bits. */
-static void test_definition(void **state) {
-    (void)state;
+/* Unit i has joined if the i-th 32 bits are below the share: the definition, of the same bits,
+ * which are drawn in blocks. */
+TEST(test_definition) {
+    enum { N = 2500, BLOCK = 1024 };
     static const int64_t shares[] = {1, 2, 12345, INT64_C(1) << 31, DPI_POISSON_ONE - 1};
-    for (size_t s = 0; s < 5; s++) {
+    for (const int64_t *share = shares; share < END(shares); share++) {
         uint64_t seed = 9, same = 9;
-        assert_ok(dpi_poisson_draw(shares[s], 2500, dpi_random_insecure, &seed, joins, NULL), NULL);
-        for (size_t i = 0; i < 2500; i += 1024) {
-            uint32_t bits[1024];
-            const size_t n = 2500 - i < 1024 ? 2500 - i : 1024;
-            assert_int_equal(dpi_random_insecure(&same, bits, n * sizeof *bits), 0);
-            for (size_t j = 0; j < n; j++)
-                assert_int_equal(joins[i + j], (int64_t)bits[j] < shares[s]);
-        }
+        uint32_t bits[N];
+        for (size_t i = 0; i < N; i += BLOCK)
+            dpi_random_insecure(&same, bits + i, (N - i < BLOCK ? N - i : BLOCK) * sizeof *bits);
+        assert_ok(dpi_poisson_draw(*share, N, dpi_random_insecure, &seed, joins, ERR));
+        for (size_t i = 0; i < N; i++)
+            assert_int_equal(joins[i], (int64_t)bits[i] < *share);
     }
 }
 
+static int32_t ones(void *user __attribute__((unused)), void *buffer, size_t n_bytes) {
+    memset(buffer, 255, n_bytes);
+    return 0;
+}
+
+/* Bits that are the share itself are not below it. */
+TEST(test_edge) {
+    assert_ok(dpi_poisson_draw(DPI_POISSON_ONE - 1, 1, ones, NULL, joins, ERR));
+    assert_int_equal(joins[0], 0);
+}
+
 /* Counts are binomial and neighbours independent: 5 deviations. */
-static void test_law(void **state) {
-    (void)state;
+TEST(test_law) {
     static const double qs[] = {.5, .04, .9};
+    const double root = sqrt(UNITS);
     uint64_t seed = 3;
     for (int k = 0; k < 3; k++) {
-        const double q = qs[k], root = sqrt(UNITS);
-        double n = 0, pairs = 0, same = 0;
+        double q = qs[k], n = 0, pairs = 0, same = 0;
         const int64_t share = (int64_t)(q * (double)DPI_POISSON_ONE);
-        assert_ok(dpi_poisson_draw(share, UNITS, dpi_random_insecure, &seed, joins, NULL), NULL);
-        assert_ok(dpi_poisson_draw(share, UNITS, dpi_random_insecure, &seed, again, NULL), NULL);
+        assert_ok(dpi_poisson_draw(share, UNITS, dpi_random_insecure, &seed, joins, ERR));
+        assert_ok(dpi_poisson_draw(share, UNITS, dpi_random_insecure, &seed, again, ERR));
         for (int i = 0; i < UNITS; i++) {
             n += joins[i];
             pairs += i > 0 && joins[i] && joins[i - 1];
@@ -47,37 +56,23 @@ static void test_law(void **state) {
     }
 }
 
-static void test_all_join(void **state) {
-    (void)state;
+TEST(test_all_join) {
     joins[UNITS] = 7;
-    assert_ok(dpi_poisson_draw(DPI_POISSON_ONE, UNITS, NULL, NULL, joins, NULL), NULL);
+    assert_ok(dpi_poisson_draw(DPI_POISSON_ONE, UNITS, NULL, NULL, joins, ERR));
     for (int i = 0; i < UNITS; i++)
         assert_int_equal(joins[i], 1);
     assert_int_equal(joins[UNITS], 7);
-    assert_ok(dpi_poisson_draw(1, 0, NULL, NULL, joins, NULL), NULL);
+    assert_ok(dpi_poisson_draw(1, 0, NULL, NULL, joins, ERR));
 }
 
-static void test_errors(void **state) {
-    (void)state;
-    dpi_error err;
+TEST(test_errors) {
     limited_source source = {3, 2};
-    assert_error(dpi_poisson_draw(0, 5, NULL, NULL, joins, &err), DPI_STATUS_ARG, &err,
-                 "0 of 2^32");
-    assert_error(dpi_poisson_draw(DPI_POISSON_ONE + 1, 5, NULL, NULL, joins, &err), DPI_STATUS_ARG,
-                 &err, "must be 1..2^32");
+    assert_error(dpi_poisson_draw(0, 5, NULL, NULL, joins, ERR), ARG, "0 of 2^32");
+    assert_error(dpi_poisson_draw(DPI_POISSON_ONE + 1, 5, NULL, NULL, joins, ERR), ARG,
+                 "must be 1..2^32");
     memset(joins, 1, sizeof joins);
-    assert_int_equal(dpi_poisson_draw(DPI_POISSON_ONE, UNITS, limited_bits, &source, joins, &err),
-                     DPI_STATUS_ENTROPY);
+    assert_error(dpi_poisson_draw(DPI_POISSON_ONE, UNITS, limited_bits, &source, joins, ERR),
+                 ENTROPY, "");
     for (int i = 0; i < UNITS; i++)
         assert_int_equal(joins[i], 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_definition),
-        cmocka_unit_test(test_law),
-        cmocka_unit_test(test_all_join),
-        cmocka_unit_test(test_errors),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,33 +9,29 @@
 enum { N = 50, DIM = 7 };
 
 /* Distances in long double, of coordinates that make ties rare and those planted exact. */
-static void test_nearest(void **state) {
-    (void)state;
+TEST(test_nearest) {
     static float candidates[N][DIM];
     uint8_t usable[N];
     double weights[DIM];
     uint64_t seed = 3;
     for (int round = 0; round < 400; round++) {
         float x[DIM];
-        long double distance[N];
+        long double least = INFINITY;
+        int32_t best = -1;
         for (int k = 0; k < DIM; k++)
             x[k] = (float)random_normal(&seed), weights[k] = fabs(random_normal(&seed));
-        for (int i = 0; i < N; i++) {
-            usable[i] = i % 5 != round % 5;
-            for (int k = 0; k < DIM; k++)
-                candidates[i][k] = (float)random_normal(&seed);
-        }
+        for (int i = 0; i < N * DIM; i++)
+            candidates[i / DIM][i % DIM] = (float)random_normal(&seed);
         memcpy(candidates[N - 1], candidates[0], sizeof candidates[0]);
         if (round % 2) /* the same vector twice: the first counts */
             memcpy(candidates[N - 1], x, sizeof x), memcpy(candidates[7], x, sizeof x);
-        int32_t best = -1;
         for (int i = 0; i < N; i++) {
-            distance[i] = 0;
+            long double distance = 0;
             for (int k = 0; k < DIM; k++)
-                distance[i] +=
-                    powl(((long double)x[k] - (long double)candidates[i][k]) * weights[k], 2);
-            if (usable[i] && (best < 0 || distance[i] < distance[best]))
-                best = i;
+                distance += powl(((long double)x[k] - candidates[i][k]) * weights[k], 2);
+            usable[i] = i % 5 != round % 5;
+            if (usable[i] && distance < least)
+                best = i, least = distance;
         }
         assert_int_equal(dpi_votes_nearest(&candidates[0][0], usable, N, DIM, weights, x), best);
         x[round % DIM] = round % 3 ? NAN : INFINITY;
@@ -44,8 +40,7 @@ static void test_nearest(void **state) {
 }
 
 /* Candidates that are no numbers are never nearest, and none is where there is none. */
-static void test_no_candidate(void **state) {
-    (void)state;
+TEST(test_no_candidate) {
     const float candidates[3] = {NAN, 5, INFINITY}, x = 5;
     const double weight = 1;
     uint8_t usable[3] = {1, 1, 1};
@@ -56,71 +51,64 @@ static void test_no_candidate(void **state) {
 }
 
 /* floor(16 c / |c|), computed by hand. */
-static void test_add(void **state) {
-    (void)state;
-    static const struct {
+TEST(test_add) {
+    static const struct row {
         int32_t n, nearest[6];
         int64_t votes[5];
     } cases[] = {
         {1, {2}, {0, 0, 16, 0, 0}},
         {0, {0}, {0, 0, 0, 0, 0}},
         {1, {-1}, {0, 0, 0, 0, 0}},
-        {2, {0, 1}, {11, 11, 0, 0, 0}},             /* 11.31 */
+        {2, {0, 1}, {11, 11, 0, 0, 0}}, /* 11.31 */
         {2, {4, -1}, {0, 0, 0, 0, 16}},
         {6, {3, 3, 3, 3, 3, 3}, {0, 0, 0, 16, 0}},
         {3, {0, 1, 0}, {14, 7, 0, 0, 0}},           /* 14.31, 7.16 */
         {5, {0, 1, 2, 3, 4}, {7, 7, 7, 7, 7}},      /* 7.16 */
         {6, {4, 0, 4, 0, 4, -1}, {8, 0, 0, 0, 13}}, /* 8.88, 13.31 */
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (const struct row *r = cases; r < END(cases); r++) {
         int64_t votes[5] = {0};
-        dpi_votes_add(cases[i].nearest, cases[i].n, votes, 5);
-        assert_memory_equal(votes, cases[i].votes, sizeof votes);
+        dpi_votes_add(r->nearest, r->n, votes, 5);
+        assert_memory_equal(votes, r->votes, sizeof votes);
     }
 }
 
 /* Any counts of as many records as there may be have norm 16 at most, and nearly that. */
-static void test_norm(void **state) {
-    (void)state;
+TEST(test_norm) {
     uint64_t seed = 9;
     for (int round = 0; round < 3000; round++) {
         int32_t nearest[DPI_VOTE_RECORDS_MAX + 8];
         int64_t votes[20] = {0}, square = 0, most = 0;
-        const int32_t n = 1 + (int32_t)(random_u64(&seed) % (DPI_VOTE_RECORDS_MAX + 8));
-        const int32_t n_candidates = 1 + (int32_t)(random_u64(&seed) % 20);
+        const int32_t n = 1 + random_below(&seed, DPI_VOTE_RECORDS_MAX + 8);
+        const int32_t n_candidates = 1 + random_below(&seed, 20);
         for (int32_t j = 0; j < n; j++)
-            nearest[j] = (int32_t)(random_u64(&seed) % (uint64_t)n_candidates);
+            nearest[j] = random_below(&seed, n_candidates);
         dpi_votes_add(nearest, n, votes, n_candidates);
         for (int i = 0; i < 20; i++) {
             square += votes[i] * votes[i];
             most = votes[i] > most ? votes[i] : most;
         }
-        assert_true(square <= 256);
-        assert_true(most >= 3); /* 16 / sqrt(20), rounded down */
+        assert_true(square <= 256 && most >= 3); /* 16 / sqrt(20), rounded down */
     }
 }
 
 /* A source of bits that fails at any place leaves zeros. */
-static void test_release(void **state) {
-    (void)state;
-    dpi_error err;
+TEST(test_release) {
     int64_t votes[3] = {16, 32, 0};
-    assert_error(dpi_votes_release(votes, 3, 1, NULL, NULL, &err), DPI_STATUS_ARG, &err, "1 / 256");
+    assert_error(dpi_votes_release(votes, 3, 1, NULL, NULL, ERR), ARG, "1 / 256");
     for (int32_t n = 0;; n++) {
         limited_source l = {.seed = 5, .n = n};
         int64_t left[3] = {16, 32, 0};
-        const dpi_status status = dpi_votes_release(left, 3, 25600, limited_bits, &l, &err);
+        const dpi_status status = dpi_votes_release(left, 3, 25600, limited_bits, &l, ERR);
         if (status == DPI_STATUS_OK)
             break;
-        assert_error(status, DPI_STATUS_ENTROPY, &err, "random source");
-        for (int i = 0; i < 3; i++)
-            assert_int_equal(left[i], 0);
+        assert_error(status, ENTROPY, "random source");
+        assert_true(left[0] == 0 && left[1] == 0 && left[2] == 0);
     }
 }
 
 /* 16^2 / (2 s): a variance of 256 (s = 1) costs 128. */
-static void test_rho(void **state) {
-    (void)state;
+TEST(test_rho) {
     assert_true(dpi_rho_votes_bound(256) == 128);
     assert_true(dpi_rho_votes_bound(256 * 16384) == .0078125); /* sigma 128, eight votes */
     for (double rho = 4e-5; rho < 10; rho *= 1.37) {
@@ -130,13 +118,4 @@ static void test_rho(void **state) {
     }
     assert_int_equal(dpi_votes_variance_for(1e-5), 0);
     assert_int_equal(dpi_votes_variance_for(NAN), 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nearest), cmocka_unit_test(test_no_candidate),
-        cmocka_unit_test(test_add),     cmocka_unit_test(test_norm),
-        cmocka_unit_test(test_release), cmocka_unit_test(test_rho),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,13 +11,12 @@
 
 static dpi_weight_tables tables;
 static dpi_kernels kernels;
+static const dpi_u128 TOP = (dpi_u128)1 << 109, FLOOR = (dpi_u128)1 << 40;
+static const uint64_t ZEROS[4], ONES[4] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
 
-static int setup(void **state) {
-    (void)state;
-    dpi_error err;
-    assert_ok(dpi_kernels_init(&kernels, forced_isa(), &err), &err);
+SETUP {
+    assert_ok(dpi_kernels_init(&kernels, forced_isa(), ERR));
     dpi_weights_tables(&tables);
-    return 0;
 }
 
 static void compute_weights(uint64_t a, const int64_t *utility, int64_t n, dpi_u128 *w) {
@@ -26,9 +25,8 @@ static void compute_weights(uint64_t a, const int64_t *utility, int64_t n, dpi_u
 
 /* round(2^(63 - j / 2^(8 (t + 1)))) was computed with 50 digits for all t, j; these are some of
  * them and the FNV-1a hash of all, as little-endian words. */
-static void test_tables(void **state) {
-    (void)state;
-    static const struct {
+TEST(test_tables) {
+    static const struct row {
         int t, j;
         uint64_t value;
     } some[] = {
@@ -38,8 +36,8 @@ static void test_tables(void **state) {
         {2, 1, UINT64_C(0x7fffffa746f422d7)},   {2, 200, UINT64_C(0x7fffbaaf8167b65f)},
         {2, 255, UINT64_C(0x7fffa79fcb92693f)},
     };
-    for (size_t i = 0; i < sizeof some / sizeof *some; i++)
-        assert_int_equal(tables.table[some[i].t][some[i].j], some[i].value);
+    for (const struct row *r = some; r < END(some); r++)
+        assert_int_equal(tables.table[r->t][r->j], r->value);
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (int t = 0; t < 3; t++)
         for (int j = 0; j < 256; j++)
@@ -49,8 +47,7 @@ static void test_tables(void **state) {
 }
 
 /* The inverse temperature of docs/spec.md's golden vectors. */
-static void test_scale(void **state) {
-    (void)state;
+TEST(test_scale) {
     assert_int_equal(dpi_weights_scale(7, 1.1), SCALE_7);
     assert_int_equal(dpi_weights_scale(15, 1.2), 21515028);
     assert_int_equal(dpi_weights_scale(31, 1.0), 12492597);
@@ -64,23 +61,20 @@ static dpi_u128 weight_of_gap(uint64_t a, int64_t gap) {
     const int64_t utility[2] = {5, 5 - gap};
     dpi_u128 w[2];
     compute_weights(a, utility, 2, w);
-    assert_true(w[0] == (dpi_u128)1 << 109);
+    assert_true(w[0] == TOP);
     return w[1];
 }
 
 /* ln(w / 2^(109 - min(gap a / 2^48, 69))). */
 static long double log_error(dpi_u128 w, uint64_t a, int64_t gap) {
     dpi_u128 e = (dpi_u128)(uint64_t)gap * a, end = (dpi_u128)69 << 48;
-    if (e > end)
-        e = end;
-    int q = (int)(e >> 48);
-    long double fraction = (long double)(uint64_t)(e & ((UINT64_C(1) << 48) - 1)) * 0x1p-48L;
-    return logl(ldexpl((long double)w, q - 109) / exp2l(-fraction));
+    e = e > end ? end : e;
+    const long double fraction = (long double)(uint64_t)(e & ((UINT64_C(1) << 48) - 1)) * 0x1p-48L;
+    return logl(ldexpl((long double)w, (int)(e >> 48) - 109) / exp2l(-fraction));
 }
 
 /* The bound that the slack in eta stands on: within 2^-40, and upwards only by 2^-58. */
-static void test_weights_against_long_double(void **state) {
-    (void)state;
+TEST(test_weights_against_long_double) {
     static const uint64_t scales[] = {945, 3049374, 12492597, SCALE_7, UINT64_C(38726194000)};
     uint64_t seed = 7;
     long double lowest = 0, highest = 0;
@@ -98,32 +92,27 @@ static void test_weights_against_long_double(void **state) {
     }
     print_message("ln(w / ideal) in [-2^%.3f, 2^%.1f]\n", (double)log2l(-lowest),
                   (double)log2l(highest));
-    assert_true(lowest >= -0x1p-40L);
+    assert_true(lowest >= -0x1p-40L && highest <= 0x1p-58L);
     assert_true(lowest <= -0x1p-41L); /* so the cases above do reach the worst */
-    assert_true(highest <= 0x1p-58L);
 }
 
-static void test_weights_at_the_edges(void **state) {
-    (void)state;
-    const dpi_u128 floor_weight = (dpi_u128)1 << 40;
+TEST(test_weights_at_the_edges) {
     static const uint64_t scales[] = {945, SCALE_7, UINT64_C(38726194000)};
-    for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
-        uint64_t a = scales[i];
-        int64_t cap = (int64_t)((UINT64_C(69) << 48) / a + 1); /* G */
-        assert_true(weight_of_gap(a, 0) == (dpi_u128)1 << 109);
-        assert_true(weight_of_gap(a, cap) == floor_weight);
-        assert_true(weight_of_gap(a, cap + 1) == floor_weight);
-        assert_true(weight_of_gap(a, INT64_C(1) << 47) == floor_weight);
-        assert_true(weight_of_gap(a, cap - 1) >= floor_weight);
+    static const int64_t at[] = {0, 1, 45, 46, 47, 63, 64, 68, 69};
+    for (const uint64_t *a = scales; a < END(scales); a++) {
+        const int64_t cap = (int64_t)((UINT64_C(69) << 48) / *a + 1); /* G */
+        assert_true(weight_of_gap(*a, 0) == TOP);
+        assert_true(weight_of_gap(*a, cap) == FLOOR && weight_of_gap(*a, cap + 1) == FLOOR);
+        assert_true(weight_of_gap(*a, INT64_C(1) << 47) == FLOOR);
+        assert_true(weight_of_gap(*a, cap - 1) >= FLOOR);
         /* Never increasing with the gap, here across powers of two and the floor. */
-        int64_t bit = (int64_t)((UINT64_C(1) << 48) / a);
-        static const int64_t at[] = {0, 1, 45, 46, 47, 63, 64, 68, 69};
-        for (size_t k = 0; k < sizeof at / sizeof *at; k++) {
-            int64_t from = at[k] * bit > 300 ? at[k] * bit - 300 : 0;
-            dpi_u128 before = weight_of_gap(a, from);
+        const int64_t bit = (int64_t)((UINT64_C(1) << 48) / *a);
+        for (const int64_t *k = at; k < END(at); k++) {
+            const int64_t from = *k * bit > 300 ? *k * bit - 300 : 0;
+            dpi_u128 before = weight_of_gap(*a, from);
             for (int64_t gap = from + 1; gap < from + 600; gap++) {
-                dpi_u128 w = weight_of_gap(a, gap);
-                assert_true(w <= before && w >= floor_weight);
+                const dpi_u128 w = weight_of_gap(*a, gap);
+                assert_true(w <= before && w >= FLOOR);
                 before = w;
             }
         }
@@ -131,18 +120,15 @@ static void test_weights_at_the_edges(void **state) {
 }
 
 /* The best candidate may be anywhere, and only differences count. */
-static void test_weights_are_shift_invariant(void **state) {
-    (void)state;
+TEST(test_weights_are_shift_invariant) {
     enum { N = 300 };
     int64_t u[N], v[N];
     dpi_u128 w[N], x[N];
     uint64_t seed = 8;
     for (int round = 0; round < 50; round++) {
         int64_t shift = (int64_t)(random_u64(&seed) >> 18) - (INT64_C(1) << 45);
-        for (int i = 0; i < N; i++) {
-            u[i] = -(int64_t)(random_u64(&seed) >> 38);
-            v[i] = u[i] + shift;
-        }
+        for (int i = 0; i < N; i++)
+            v[i] = (u[i] = -(int64_t)(random_u64(&seed) >> 38)) + shift;
         compute_weights(SCALE_7, u, N, w);
         compute_weights(SCALE_7, v, N, x);
         assert_memory_equal(w, x, sizeof w);
@@ -152,34 +138,24 @@ static void test_weights_are_shift_invariant(void **state) {
 /* ---- The draw ------------------------------------------------------------------------------- */
 
 /* floor(X * sum / 2^256) >= prefix <=> X >= ceil(prefix * 2^256 / sum): the least X that draws
- * index i, by long division, one bit at a time. */
-static void least_bits(dpi_u128 prefix, dpi_u128 sum, uint64_t bits[4]) {
+ * index i, by long division, one bit at a time; `less` than that by 0 or 1. */
+static void least_bits(dpi_u128 prefix, dpi_u128 sum, int less, uint64_t bits[4]) {
     dpi_u128 rest = prefix; /* < sum < 2^127 */
-    for (int word = 3; word >= 0; word--) {
-        bits[word] = 0;
-        for (int b = 63; b >= 0; b--) {
-            rest <<= 1;
-            if (rest >= sum) {
-                rest -= sum;
-                bits[word] |= UINT64_C(1) << b;
-            }
-        }
+    for (int i = 255; i >= 0; i--) {
+        rest <<= 1;
+        bits[i / 64] = bits[i / 64] << 1 | (rest >= sum);
+        rest -= rest >= sum ? sum : 0;
     }
-    if (rest) /* round up */
+    if (rest && !less) /* round up */
         for (int word = 0; word < 4 && ++bits[word] == 0; word++)
+            ;
+    if (!rest && less)
+        for (int word = 0; word < 4 && bits[word]-- == 0; word++)
             ;
 }
 
-static void decrement(uint64_t bits[4]) {
-    for (int word = 0; word < 4 && bits[word]-- == 0; word++)
-        ;
-}
-
-static void test_draw_boundaries(void **state) {
-    (void)state;
+TEST(test_draw_boundaries) {
     enum { N = 200 };
-    static const uint64_t zeros[4] = {0, 0, 0, 0};
-    static const uint64_t ones[4] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
     uint64_t seed = 9;
     for (int round = 0; round < 20; round++) {
         dpi_u128 w[N], sum = 0;
@@ -187,48 +163,33 @@ static void test_draw_boundaries(void **state) {
             w[i] = ((dpi_u128)1 << (40 + random_below(&seed, 69))) + random_u64(&seed);
             sum += w[i];
         }
-        assert_int_equal(dpi_weights_draw(w, N, zeros), 0);
-        assert_int_equal(dpi_weights_draw(w, N, ones), N - 1);
+        assert_int_equal(dpi_weights_draw(w, N, ZEROS), 0);
+        assert_int_equal(dpi_weights_draw(w, N, ONES), N - 1);
         dpi_u128 prefix = w[0];
         for (int i = 1; i < N; i++) {
-            uint64_t bits[4];
-            least_bits(prefix, sum, bits);
-            assert_int_equal(dpi_weights_draw(w, N, bits), i);
-            decrement(bits);
-            assert_int_equal(dpi_weights_draw(w, N, bits), i - 1);
+            for (int less = 0; less < 2; less++) {
+                uint64_t bits[4] = {0};
+                least_bits(prefix, sum, less, bits);
+                assert_int_equal(dpi_weights_draw(w, N, bits), i - less);
+            }
             prefix += w[i];
         }
     }
 }
 
 /* Sums of 2^127, and 2^18 candidates, one of them possible. */
-static void test_draw_at_the_limits(void **state) {
-    (void)state;
-    static const uint64_t ones[4] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+TEST(test_draw_at_the_limits) {
     const uint64_t half[4] = {0, 0, 0, UINT64_C(1) << 63};
     dpi_u128 *w = dpi_calloc(DPI_WEIGHTS_MAX, sizeof *w);
     assert_non_null(w);
     for (size_t i = 0; i < DPI_WEIGHTS_MAX; i++)
-        w[i] = (dpi_u128)1 << 109;
-    assert_int_equal(dpi_weights_draw(w, DPI_WEIGHTS_MAX, ones), DPI_WEIGHTS_MAX - 1);
+        w[i] = TOP;
+    assert_int_equal(dpi_weights_draw(w, DPI_WEIGHTS_MAX, ONES), DPI_WEIGHTS_MAX - 1);
     assert_int_equal(dpi_weights_draw(w, DPI_WEIGHTS_MAX, half), DPI_WEIGHTS_MAX / 2);
-    assert_int_equal(dpi_weights_draw(w, 1, ones), 0);
+    assert_int_equal(dpi_weights_draw(w, 1, ONES), 0);
     for (size_t i = 0; i < DPI_WEIGHTS_MAX; i++)
-        w[i] = (dpi_u128)1 << 40;
-    w[77777] = (dpi_u128)1 << 109;
+        w[i] = FLOOR;
+    w[77777] = TOP;
     assert_int_equal(dpi_weights_draw(w, DPI_WEIGHTS_MAX, half), 77777);
     free(w);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tables),
-        cmocka_unit_test(test_scale),
-        cmocka_unit_test(test_weights_against_long_double),
-        cmocka_unit_test(test_weights_at_the_edges),
-        cmocka_unit_test(test_weights_are_shift_invariant),
-        cmocka_unit_test(test_draw_boundaries),
-        cmocka_unit_test(test_draw_at_the_limits),
-    };
-    return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -1,10 +1,12 @@
 /* test_magnitude.c - |discrete Laplace noise| from few bits: against logarithms in long double,
  * against its own long arithmetic at the ends of each cell, and draws against the closed form. */
 #include "dp/local/magnitude.h"
-
-#include <math.h>
-
+#include "tests/oracle/statistics.h"
 #include "tests/support/support.h"
+
+static dpi_magnitude_tables t;
+
+SETUP { dpi_magnitude_tables_fill(&t); }
 
 /* Scales of all sizes, and first bits small and large. */
 static void pick(uint64_t *seed, int i, int64_t *scale, uint32_t *u) {
@@ -13,13 +15,10 @@ static void pick(uint64_t *seed, int i, int64_t *scale, uint32_t *u) {
 }
 
 /* What the first bits say is floor(-s ln X) at both ends of their cell, computed elsewhere. */
-static void test_first_bits(void **state) {
-    (void)state;
+TEST(test_first_bits) {
     enum { TIMES = 400000 };
-    dpi_magnitude_tables t;
     uint64_t seed = 1, m;
     int n_said = 0;
-    dpi_magnitude_tables_fill(&t);
     for (int i = 0; i < TIMES; i++) {
         int64_t scale;
         uint32_t u;
@@ -39,14 +38,11 @@ static void test_first_bits(void **state) {
     assert_true(n_more < 4 * 22 * 20000. / 0x1p32 * TIMES + 20);
 }
 
-static void test_more_bits(void **state) {
-    (void)state;
-    dpi_magnitude_tables t;
+TEST(test_more_bits) {
     uint64_t seed = 2, m;
     uint32_t least[7] = {0}, most[7];
     int n_different = 0;
     memset(most, 255, sizeof most);
-    dpi_magnitude_tables_fill(&t);
     for (int i = 0; i < 20000; i++) {
         int64_t scale;
         uint32_t u;
@@ -61,8 +57,7 @@ static void test_more_bits(void **state) {
         }
         /* Bits that are neither: in long double, where that is sure. */
         const uint32_t some[7] = {(uint32_t)random_u64(&seed), 7, 0, 1, 2, 3, 4};
-        const long double x =
-            -(long double)scale * logl((u + some[0] / 0x1p32L) / 0x1p32L);
+        const long double x = -(long double)scale * logl((u + some[0] / 0x1p32L) / 0x1p32L);
         if (u > 0 && fabsl(x - roundl(x)) > 1e-6L)
             assert_true(dpi_magnitude_exactly(scale, u, some) == (uint64_t)floorl(x));
     }
@@ -70,79 +65,52 @@ static void test_more_bits(void **state) {
 }
 
 /* e^-1 and e^(-1/2) to 100 bits (OEIS A068985, A092605), as X just below and just above. */
-static void test_known_digits(void **state) {
-    (void)state;
-    static const struct {
-        int64_t scale;
-        uint32_t digits[4]; /* in base 2^32 */
-        uint64_t m;         /* of X just above */
-    } known[] = {
-        {1, {0x5e2d58d8, 0xb3bcdf1a, 0xbadec782, 0x9054f90d}, 0},
-        {2, {0x9b4597e3, 0x7cb04ff3, 0xd675a355, 0x30cdd767},        0},
-    };
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        uint32_t more[7] = {known[i].digits[1], known[i].digits[2] & 0xffff0000};
-        assert_true(dpi_magnitude_exactly(known[i].scale, known[i].digits[0], more) ==
-                    known[i].m + 1);
+TEST(test_known_digits) {
+    static const uint32_t digits[2][3] = {{0x5e2d58d8, 0xb3bcdf1a, 0xbadec782},
+                                          {0x9b4597e3, 0x7cb04ff3, 0xd675a355}}; /* base 2^32 */
+    for (int i = 0; i < 2; i++) {
+        uint32_t more[7] = {digits[i][1], digits[i][2] & 0xffff0000};
+        assert_int_equal(dpi_magnitude_exactly(1 + i, digits[i][0], more), 1);
         more[1] += 0x10000;
-        assert_true(dpi_magnitude_exactly(known[i].scale, known[i].digits[0], more) ==
-                    known[i].m);
+        assert_int_equal(dpi_magnitude_exactly(1 + i, digits[i][0], more), 0);
     }
 }
 
-/* p-value of a chi-square statistic, by the Wilson-Hilferty cube root. */
-static double chi_square_p(double x, double df) {
-    const double z = (cbrt(x / df) - (1 - 2 / (9 * df))) / sqrt(2 / (9 * df));
-    return erfc(z / sqrt(2)) / 2;
-}
-
 /* One dimension: the square is |z|^2, of which P[|z| = 0] = (1 - g) / (1 + g). */
-static void test_law(void **state) {
-    (void)state;
+TEST(test_law) {
     enum { DRAWS = 200000, CELLS = 40 };
     static const int64_t scales[] = {1, 3, 40, 20000};
-    dpi_magnitude_tables t;
     uint64_t seed = 3;
-    dpi_magnitude_tables_fill(&t);
-    for (size_t k = 0; k < sizeof scales / sizeof *scales; k++) {
-        const double s = (double)scales[k], g = exp(-1 / s);
+    for (const int64_t *scale = scales; scale < END(scales); scale++) {
+        const double s = (double)*scale, g = exp(-1 / s);
         const uint64_t width = (uint64_t)fmax(1, s / 10);
-        double count[CELLS + 1] = {0}, x = 0;
+        double count[CELLS + 1] = {0}, expected[CELLS + 1];
         int n_cells = 0;
         for (int i = 0; i < DRAWS; i++) {
             dpi_u128 sum;
-            assert_ok(dpi_magnitude_squares(&t, &scales[k], 1, dpi_random_insecure, &seed, &sum,
-                                            NULL), NULL);
-            const uint64_t cell = (uint64_t)sqrt((double)sum) / width;
-            count[cell < CELLS ? cell : CELLS]++;
+            assert_ok(dpi_magnitude_squares(&t, scale, 1, dpi_random_insecure, &seed, &sum, ERR));
+            count[(size_t)fmin(floor(sqrt((double)sum) / (double)width), CELLS)]++;
         }
         for (uint64_t cell = 0; cell <= CELLS; cell++) {
             /* P[|z| >= a] = 2 g^a / (1 + g) for a >= 1. */
-            const double from = cell == 0 ? 1 : 2 * exp(-(double)(cell * width) / s) / (1 + g);
-            const double to =
-                cell == CELLS ? 0 : 2 * exp(-(double)((cell + 1) * width) / s) / (1 + g);
-            const double expected = DRAWS * (from - to);
-            if (expected < 5)
-                continue;
-            x += pow(count[cell] - expected, 2) / expected;
-            n_cells++;
+            const double from = 2 * exp(-(double)(cell * width) / s) / (1 + g);
+            const double to = 2 * exp(-(double)((cell + 1) * width) / s) / (1 + g);
+            expected[cell] = DRAWS * ((cell == 0 ? 1 : from) - (cell == CELLS ? 0 : to));
+            n_cells += expected[cell] >= 5;
         }
         assert_true(n_cells > 8);
-        const double p = chi_square_p(x, n_cells - 1);
+        const double p = counts_p(count, expected, CELLS + 1);
         if (p < 1e-5)
             fail_msg("scale %g: p = %g", s, p);
     }
 }
 
 /* Of 700 dimensions, with scales below and above what the first bits are for: mean 2 s^2 each. */
-static void test_squares(void **state) {
-    (void)state;
+TEST(test_squares) {
     enum { N = 700, DRAWS = 2000 };
     static int64_t scale[N];
-    dpi_magnitude_tables t;
     uint64_t seed = 4;
     double expected = 0, variance = 0, mean = 0;
-    dpi_magnitude_tables_fill(&t);
     for (int i = 0; i < N; i++) {
         scale[i] = i < 690 ? 4000000 + i : (int64_t)1 << 23;
         expected += 2 * pow((double)scale[i], 2);
@@ -150,29 +118,16 @@ static void test_squares(void **state) {
     }
     for (int i = 0; i < DRAWS; i++) {
         dpi_u128 sum;
-        assert_ok(dpi_magnitude_squares(&t, scale, N, dpi_random_insecure, &seed, &sum, NULL),
-                  NULL);
+        assert_ok(dpi_magnitude_squares(&t, scale, N, dpi_random_insecure, &seed, &sum, ERR));
         mean += (double)sum / DRAWS;
     }
     assert_true(fabs(mean - expected) < 6 * sqrt(variance / DRAWS));
 }
 
-static void test_source_fails(void **state) {
-    (void)state;
+TEST(test_source_fails) {
     static const int64_t scale[3] = {1, 2, 3};
-    dpi_magnitude_tables t;
     dpi_u128 sum;
-    dpi_magnitude_tables_fill(&t);
     limited_source source = {.seed = 1, .n = 0};
-    assert_true(dpi_magnitude_squares(&t, scale, 3, limited_bits, &source, &sum, NULL) ==
-                DPI_STATUS_ENTROPY);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_bits), cmocka_unit_test(test_more_bits),
-        cmocka_unit_test(test_known_digits), cmocka_unit_test(test_law),
-        cmocka_unit_test(test_squares), cmocka_unit_test(test_source_fails),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    assert_error(dpi_magnitude_squares(&t, scale, 3, limited_bits, &source, &sum, ERR), ENTROPY,
+                 "");
 }

@@ -20,24 +20,12 @@
 #include "tests/dp/methods/trace.h"
 #include "tests/support/support.h"
 
-/* A vocabulary that is no multiple of any vector. */
-enum { VOCAB = 35, REFS = 6, STEPS = 2, RUNS = 3, DRAW_BYTES = 8 * DPI_DRAW_WORDS };
+/* A vocabulary that is more than the longest vector and no multiple of any. */
+enum { VOCAB = 21, REFS = 6, STEPS = 2, RUNS = 3, DRAW_BYTES = 8 * DPI_DRAW_WORDS };
 
 static bool under_memcheck; /* else: traced, which takes some 10 microseconds an instruction */
 
 /* ---- Where private values become public ----------------------------------------------------- */
-
-size_t __real_dpi_weights_draw(const dpi_u128 *weights, size_t n,
-                               const uint64_t bits[DPI_DRAW_WORDS]);
-size_t __wrap_dpi_weights_draw(const dpi_u128 *weights, size_t n,
-                               const uint64_t bits[DPI_DRAW_WORDS]);
-dpi_status __real_dpi_svt_query(const dpi_svt *svt, int64_t value, dpi_random_fn random, void *user,
-                                bool *above, dpi_error *err);
-dpi_status __wrap_dpi_svt_query(const dpi_svt *svt, int64_t value, dpi_random_fn random, void *user,
-                                bool *above, dpi_error *err);
-
-size_t __real_dpi_noisy_max(const int64_t *values, const int64_t *noise, size_t n);
-size_t __wrap_dpi_noisy_max(const int64_t *values, const int64_t *noise, size_t n);
 
 static int64_t n_tainted; /* publications of what did depend on private data */
 
@@ -53,29 +41,31 @@ static void publish(void *p, size_t n_bytes) {
 }
 
 /* Traced runs go on from the same public value, whatever came out. */
-size_t __wrap_dpi_weights_draw(const dpi_u128 *weights, size_t n,
-                               const uint64_t bits[DPI_DRAW_WORDS]) {
-    size_t index = __real_dpi_weights_draw(weights, n, bits);
-    if (!under_memcheck) {
-        volatile size_t released = 0;
+static size_t publish_index(size_t index) {
+    volatile size_t released = 0;
+    if (!under_memcheck)
         return released;
-    }
     publish(&index, sizeof index);
     return index;
 }
 
-size_t __wrap_dpi_noisy_max(const int64_t *values, const int64_t *noise, size_t n) {
-    size_t index = __real_dpi_noisy_max(values, noise, n);
-    if (!under_memcheck) {
-        volatile size_t released = 0;
-        return released;
-    }
-    publish(&index, sizeof index);
-    return index;
+/* A function of the program that the linker has renamed to __real_, and what stands for it. */
+#define WRAPPED(result, name, ...)                                                                 \
+    result __real_##name(__VA_ARGS__);                                                             \
+    result __wrap_##name(__VA_ARGS__);                                                             \
+    result __wrap_##name(__VA_ARGS__)
+
+WRAPPED(size_t, dpi_weights_draw, const dpi_u128 *weights, size_t n,
+        const uint64_t bits[DPI_DRAW_WORDS]) {
+    return publish_index(__real_dpi_weights_draw(weights, n, bits));
 }
 
-dpi_status __wrap_dpi_svt_query(const dpi_svt *svt, int64_t value, dpi_random_fn random, void *user,
-                                bool *above, dpi_error *err) {
+WRAPPED(size_t, dpi_noisy_max, const int64_t *values, const int64_t *noise, size_t n) {
+    return publish_index(__real_dpi_noisy_max(values, noise, n));
+}
+
+WRAPPED(dpi_status, dpi_svt_query, const dpi_svt *svt, int64_t value, dpi_random_fn random,
+        void *user, bool *above, dpi_error *err) {
     dpi_status status = __real_dpi_svt_query(svt, value, random, user, above, err);
     if (under_memcheck)
         publish(above, sizeof *above);
@@ -119,7 +109,6 @@ static float private_logit(const scene *s, int r, int y, uint64_t *seed) {
 
 static void prepare(void *arg, int r) {
     scene *s = arg;
-    dpi_error err;
     uint64_t seed = 100 + (uint64_t)r;
     for (int j = 0; j < REFS; j++)
         for (int y = 0; y < VOCAB; y++)
@@ -127,63 +116,62 @@ static void prepare(void *arg, int r) {
     for (int j = 0; j < REFS && s->nulls_vary; j++)
         s->references[j] = (r + j) % 2 ? NULL : s->logits[j];
     (void)VALGRIND_MAKE_MEM_UNDEFINED(s->logits, sizeof s->logits);
-    s->public_bits = 1;
-    s->private_bits = (uint64_t)r;
-    assert_ok(dpi_sampler_begin(s->sampler, &err), &err);
+    s->public_bits = 1, s->private_bits = (uint64_t)r;
+    assert_ok(dpi_sampler_begin(s->sampler, ERR));
 }
 
 static void run_steps(void *arg) {
     scene *s = arg;
-    dpi_error err;
     for (int t = 0; t < (under_memcheck ? STEPS : 1); t++)
         assert_ok(
-            dpi_sampler_step(s->sampler, s->public_logits, s->references, &s->tokens[t], &err),
-            &err);
+            dpi_sampler_step(s->sampler, s->public_logits, s->references, &s->tokens[t], ERR));
 }
 
 /* The same in parts: sums leave the sampler, are added to others, and a token is drawn from
  * them. */
 static void run_merged(void *arg) {
     scene *s = arg;
-    dpi_error err;
     for (int t = 0; t < (under_memcheck ? STEPS : 1); t++) {
         int64_t sums[DPI_SUMS_HEADER + VOCAB], all[DPI_SUMS_HEADER + VOCAB] = {0};
         int32_t n;
-        assert_ok(dpi_sampler_partial(s->sampler, s->public_logits, s->references, sums, &n, &err),
-                  &err);
-        assert_ok(dpi_sums_merge(all, sums, n, &err), &err);
-        assert_ok(dpi_sampler_step_merged(s->sampler, s->public_logits, all, n, &s->tokens[t],
-                                          &err),
-                  &err);
+        assert_ok(dpi_sampler_partial(s->sampler, s->public_logits, s->references, sums, &n, ERR));
+        assert_ok(dpi_sums_merge(all, sums, n, ERR));
+        assert_ok(
+            dpi_sampler_step_merged(s->sampler, s->public_logits, all, n, &s->tokens[t], ERR));
     }
 }
 
-static scene *make_scene(const dpi_sampler_options *options) {
+static void free_scene(scene **s) {
+    (void)VALGRIND_MAKE_MEM_DEFINED((*s)->logits, sizeof(*s)->logits);
+    dpi_sampler_free((*s)->sampler);
+    free(*s);
+}
+
+/* SCENE s = ...: freed where its block ends. */
+#define SCENE __attribute__((cleanup(free_scene))) scene *
+
+static dpi_sampler_options o; /* of each test; changed from check to check */
+
+SETUP_EACH {
+    dpi_sampler_options_init(&o);
+    o.rho = .5, o.top_k = 10;
+    o.isa = forced_isa(), o.n_vocab = VOCAB, o.n_tokens = STEPS;
+}
+
+static scene *make_scene(void) {
     scene *s = calloc(1, sizeof *s);
     assert_non_null(s);
-    dpi_sampler_options o = *options;
-    dpi_error err;
     uint64_t seed = 5;
-    o.isa = forced_isa();
-    o.n_vocab = VOCAB;
-    o.n_tokens = STEPS;
     o.n_ref = o.max_per_unit > 0 ? REFS / o.max_per_unit : REFS / 2;
-    o.random = random_bits;
-    o.random_user = s;
-    assert_ok(dpi_sampler_create(&o, &s->sampler, &err), &err);
+    o.random = random_bits, o.random_user = s;
+    s->sampler = open_sampler(&o);
     for (int y = 0; y < VOCAB; y++)
         s->public_logits[y] = (float)(4 * random_normal(&seed));
     for (int j = 0; j < REFS; j++)
         s->references[j] = j == 1 ? NULL : s->logits[j]; /* which slots are null is public here */
-    if (o.max_per_unit == 3) /* a unit of two records, and none */
+    if (o.max_per_unit == 3)                             /* a unit of two records, and none */
         s->references[3] = s->references[4] = s->references[5] = NULL;
     return s;
-}
-
-static void free_scene(scene *s) {
-    (void)VALGRIND_MAKE_MEM_DEFINED(s->logits, sizeof s->logits);
-    dpi_sampler_free(s->sampler);
-    free(s);
 }
 
 /* ---- The two ways --------------------------------------------------------------------------- */
@@ -210,150 +198,95 @@ static bool leaks(const char *name, void (*run)(void *), scene *s) {
     return result == TRACE_DIFFERS;
 }
 
-/* What `run` does with these options leaks nothing, though private data reaches the draw. */
-static void check_run(const char *name, void (*run)(void *), const dpi_sampler_options *options,
-                      int64_t n_published) {
-    scene *s = make_scene(options);
+/* What `run` does with the options leaks nothing, though private data reaches each draw, and each
+ * query of the sparse vector. */
+static void check(const char *name, void (*run)(void *)) {
+    SCENE s = make_scene();
     n_tainted = 0;
     assert_false(leaks(name, run, s));
     if (under_memcheck)
-        assert_int_equal(n_tainted, n_published);
-    free_scene(s);
+        assert_int_equal(n_tainted, (o.svt_sigma > 0 ? 2 : 1) * STEPS);
 }
 
-static void check(const char *name, const dpi_sampler_options *options, int64_t n_published) {
-    check_run(name, run_steps, options, n_published);
+/* A free step does the same whatever the references are, and however many of them. */
+static void check_free_step(const char *name) {
+    SCENE s = make_scene();
+    s->nulls_vary = true;
+    n_tainted = 0;
+    assert_false(leaks(name, run_steps, s));
+    assert_int_equal(dpi_sampler_n_private(s->sampler), 0);
+    if (under_memcheck)
+        assert_int_equal(n_tainted, STEPS); /* the random bits */
 }
+
+/* CHECK(name, changes of o): of the steps with these options. */
+#define CHECK(name, ...) (__VA_ARGS__, check(name, run_steps))
+
+SETUP { under_memcheck = RUNNING_ON_VALGRIND > 0; }
 
 /* ---- Methods -------------------------------------------------------------------------------- */
 
-static dpi_sampler_options invisibleink(void) {
-    dpi_sampler_options o;
-    dpi_sampler_options_init(&o);
-    o.rho = .5;
-    o.top_k = 20;
-    return o;
+/* The filter, with a C at which a token is more than some records can pay for. */
+static void filter_few_tokens(void) {
+    o.accountant = DPI_ACCOUNTANT_FILTER, o.clip = 64, o.center = 1;
 }
 
-static void test_invisibleink(void **state) {
-    (void)state;
-    dpi_sampler_options o = invisibleink();
-    check("Top-k+", &o, STEPS);
-    o.top_k = 0;
-    check("whole vocabulary", &o, STEPS);
-    o.adjacency = DPI_ADJACENCY_ZERO_OUT;
-    check("zero-out", &o, STEPS);
-    o.adjacency = DPI_ADJACENCY_ADD_REMOVE;
-    o.denominator = 2;
-    check("add/remove", &o, STEPS);
+TEST(test_invisibleink) {
+    check("Top-k+", run_steps);
+    CHECK("whole vocabulary", o.top_k = 0);
+    CHECK("zero-out", o.adjacency = DPI_ADJACENCY_ZERO_OUT);
+    CHECK("add/remove", o.adjacency = DPI_ADJACENCY_ADD_REMOVE, o.denominator = 2);
 }
 
-static void test_center(void **state) {
-    (void)state;
-    dpi_sampler_options o = invisibleink();
-    o.center = 1;
-    check("centring", &o, STEPS);
+TEST(test_center) { CHECK("centring", o.center = 1); }
+
+TEST(test_filter) {
+    CHECK("filter", o.accountant = DPI_ACCOUNTANT_FILTER, o.top_k = 0);
+    filter_few_tokens();
+    CHECK("filter, zero-out, centring", o.adjacency = DPI_ADJACENCY_ZERO_OUT);
 }
 
-/* The second time with a C at which a token is more than some records can pay for. */
-static void test_filter(void **state) {
-    (void)state;
-    dpi_sampler_options o = invisibleink();
-    o.accountant = DPI_ACCOUNTANT_FILTER;
-    o.top_k = 0;
-    check("filter", &o, STEPS);
-    o.clip = 64;
-    o.center = 1;
-    o.adjacency = DPI_ADJACENCY_ZERO_OUT;
-    check("filter, zero-out, centring", &o, STEPS);
+TEST(test_merged_sums) {
+    check("merged sums", run_merged);
+    filter_few_tokens();
+    check("merged sums, filter, centring", run_merged);
 }
 
-static void test_merged_sums(void **state) {
-    (void)state;
-    dpi_sampler_options o = invisibleink();
-    check_run("merged sums", run_merged, &o, STEPS);
-    o.accountant = DPI_ACCOUNTANT_FILTER;
-    o.clip = 64;
-    o.center = 1;
-    check_run("merged sums, filter, centring", run_merged, &o, STEPS);
+TEST(test_units) {
+    CHECK("units", o.max_per_unit = 3);
+    filter_few_tokens();
+    CHECK("units, filter, zero-out, centring", o.max_per_unit = 2,
+          o.adjacency = DPI_ADJACENCY_ZERO_OUT);
+    check("units, merged sums", run_merged);
 }
 
-static void test_units(void **state) {
-    (void)state;
-    dpi_sampler_options o = invisibleink();
-    o.max_per_unit = 3;
-    check("units", &o, STEPS);
-    o.max_per_unit = 2;
-    o.accountant = DPI_ACCOUNTANT_FILTER;
-    o.clip = 64;
-    o.center = 1;
-    o.adjacency = DPI_ADJACENCY_ZERO_OUT;
-    check("units, filter, zero-out, centring", &o, STEPS);
-    check_run("units, merged sums", run_merged, &o, STEPS);
+/* The sparse vector is always above: each step is query and private draw. */
+TEST(test_amin) {
+    CHECK("amin", o.method = DPI_METHOD_AMIN, o.rho = 10);
+    CHECK("amin, sparse vector", o.svt_sigma = 2, o.svt_threshold = -100);
+    CHECK("amin, units, sparse vector", o.max_per_unit = 2);
 }
 
-static void test_amin(void **state) {
-    (void)state;
-    dpi_sampler_options o = invisibleink();
-    o.method = DPI_METHOD_AMIN;
-    o.rho = 10;
-    check("amin", &o, STEPS);
-    o.max_per_unit = 2;
-    o.svt_sigma = 2;
-    o.svt_threshold = -100;
-    check("amin, units, sparse vector", &o, 2 * STEPS);
-    o.max_per_unit = 0;
-    o.svt_sigma = 2;
-    o.svt_threshold = -100; /* always above: every step is query and private draw */
-    check("amin, sparse vector", &o, 2 * STEPS);
+TEST(test_tang) {
+    CHECK("tang", o.method = DPI_METHOD_TANG);
+    CHECK("tang, units, whole vocabulary", o.max_per_unit = 2, o.top_k = 0);
 }
 
-static void test_tang(void **state) {
-    (void)state;
-    dpi_sampler_options o = invisibleink();
-    o.method = DPI_METHOD_TANG;
-    check("tang", &o, STEPS);
-    o.max_per_unit = 2;
-    o.top_k = 0;
-    check("tang, units, whole vocabulary", &o, STEPS);
-}
-
-/* A free step does the same whatever the references are, and however many of them. The others do
- * what steps without a pace do. theta 0 leaves every step free, theta 1 none. */
-static void test_paced(void **state) {
-    (void)state;
-    dpi_sampler_options o = invisibleink();
+/* Steps that are not free do what steps without a pace do. theta 0 leaves every step free, theta 1
+ * none. */
+TEST(test_paced) {
+    o.free_top_k = 5;
     for (o.pace = DPI_PACE_TOP; o.pace <= DPI_PACE_SHARE; o.pace++) {
         o.pace_theta = o.pace == DPI_PACE_CHANGE ? 1 : 1e-9;
         o.pace_share = o.pace == DPI_PACE_SHARE ? 1 : 0;
-        o.free_top_k = 5;
-        scene *s = make_scene(&o);
-        s->nulls_vary = true;
-        n_tainted = 0;
-        assert_false(leaks("a free step", run_steps, s));
-        assert_int_equal(dpi_sampler_n_private(s->sampler), 0);
-        if (under_memcheck)
-            assert_int_equal(n_tainted, STEPS); /* the random bits */
-        free_scene(s);
+        check_free_step("a free step");
     }
-    o.pace = DPI_PACE_SHARE;
-    o.pace_theta = 0;
-    check("a step that pays", &o, STEPS);
-    o.pace = DPI_PACE_TOP;
-    o.pace_share = 0;
-    o.pace_theta = 1;
-    o.accountant = DPI_ACCOUNTANT_FILTER;
-    check("a step that pays, filter", &o, STEPS);
-    o = invisibleink();
-    o.method = DPI_METHOD_AMIN;
-    o.rho = 10;
-    o.pace = DPI_PACE_TOP;
-    o.pace_theta = 1e-9;
-    scene *s = make_scene(&o);
-    s->nulls_vary = true;
-    assert_false(leaks("a free step of amin", run_steps, s));
-    assert_int_equal(dpi_sampler_n_private(s->sampler), 0);
-    free_scene(s);
+    CHECK("a step that pays", o.pace = DPI_PACE_SHARE, o.pace_theta = 0);
+    CHECK("a step that pays, filter", o.pace = DPI_PACE_TOP, o.pace_share = 0, o.pace_theta = 1,
+          o.accountant = DPI_ACCOUNTANT_FILTER);
+    o.accountant = DPI_ACCOUNTANT_ZCDP, o.free_top_k = 0, o.pace_theta = 1e-9;
+    o.method = DPI_METHOD_AMIN, o.rho = 10;
+    check_free_step("a free step of amin");
 }
 
 /* ---- What must be found --------------------------------------------------------------------- */
@@ -374,24 +307,8 @@ static void leak_address(void *arg) {
     sink += ((volatile unsigned char *)table)[byte];
 }
 
-static void test_leaks_are_found(void **state) {
-    (void)state;
-    const dpi_sampler_options o = invisibleink();
-    scene *s = make_scene(&o);
+TEST(test_leaks_are_found) {
+    SCENE s = make_scene();
     assert_true(leaks("a branch", leak_branch, s));
     assert_true(leaks("an address", leak_address, s));
-    free_scene(s);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_leaks_are_found), cmocka_unit_test(test_invisibleink),
-        cmocka_unit_test(test_center),          cmocka_unit_test(test_filter),
-        cmocka_unit_test(test_merged_sums),     cmocka_unit_test(test_units),
-        cmocka_unit_test(test_amin),
-        cmocka_unit_test(test_tang),
-        cmocka_unit_test(test_paced),
-    };
-    under_memcheck = RUNNING_ON_VALGRIND > 0;
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

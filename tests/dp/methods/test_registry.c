@@ -5,10 +5,25 @@
 #include "dp/methods/method.h"
 #include "tests/support/support.h"
 
-#define FOR_EACH_PARAMETER(id, p) \
-    for (int32_t id = 0; id < dpi_method_count(); id++) \
-        for (int32_t id##_at = 0; id##_at < dpi_method_parameter_count(id); id##_at++) \
-            for (const dpi_parameter *p = dpi_method_parameter_get(id, id##_at); p; p = NULL)
+/* All parameters of all methods: for (entry e = {0}; next(&e);) sets e.id and e.p. */
+typedef struct entry {
+    int32_t id, next; /* of its method; of the parameter after it */
+    const dpi_parameter *p;
+} entry;
+
+static bool next(entry *e) {
+    while (e->id < dpi_method_count() && e->next == dpi_method_parameter_count(e->id))
+        e->id++, e->next = 0;
+    e->p = dpi_method_parameter_get(e->id, e->next++);
+    return e->p != NULL;
+}
+
+static bool is_choice(const dpi_parameter *p) { return p->type == DPI_PARAMETER_CHOICE; }
+static bool is_real(const dpi_parameter *p) { return p->type == DPI_PARAMETER_REAL; }
+static bool has_range(const dpi_parameter *p) { return p->type == DPI_PARAMETER_INT || is_real(p); }
+static size_t size_of(const dpi_parameter *p) {
+    return is_real(p) ? sizeof(double) : sizeof(int32_t);
+}
 
 /* One line of words for people. */
 static void assert_line(const char *text) {
@@ -20,39 +35,31 @@ static void assert_line(const char *text) {
 }
 
 static bool is_word(const char *text, char between) {
-    const char allowed[] = {between, '\0'};
-    for (; *text; text++)
-        if (!(*text >= 'a' && *text <= 'z') && !strchr(allowed, *text))
-            return false;
-    return true;
+    char allowed[] = "abcdefghijklmnopqrstuvwxyz?";
+    allowed[26] = between;
+    return text[strspn(text, allowed)] == '\0';
 }
 
-static void test_methods(void **state) {
-    (void)state;
+TEST(test_methods) {
     /* Public names, ids and what the proofs cover: they must not change by accident. */
-    static const struct {
+    static const struct row {
         const char *name;
-        int32_t id, guarantee;
-        uint32_t accountants, adjacencies;
-        int32_t centers, subsamples, units;
+        int32_t id, has[6]; /* a guarantee; accountants, adjacencies, centers, subsamples, units */
     } known[] = {
-        {"plain", DPI_METHOD_PLAIN, 0, 0, 0, 0, 0, 0},
-        {"invisibleink", DPI_METHOD_INVISIBLEINK, 1, 7, 7, 1, 1, 1},
-        {"amin", DPI_METHOD_AMIN, 1, 1, 7, 0, 1, 1},
-        {"adapmixed", DPI_METHOD_ADAPMIXED, 0, 0, 0, 0, 0, 0},
-        {"tang", DPI_METHOD_TANG, 1, 1, 3, 0, 1, 1},
+        {"plain", DPI_METHOD_PLAIN, {0, 0, 0, 0, 0, 0}},
+        {"invisibleink", DPI_METHOD_INVISIBLEINK, {1, 7, 7, 1, 1, 1}},
+        {"amin", DPI_METHOD_AMIN, {1, 1, 7, 0, 1, 1}},
+        {"adapmixed", DPI_METHOD_ADAPMIXED, {0, 0, 0, 0, 0, 0}},
+        {"tang", DPI_METHOD_TANG, {1, 1, 3, 0, 1, 1}},
     };
     assert_true(dpi_method_count() >= 5);
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        const dpi_method_info *m = dpi_method_find(known[i].name);
+    for (const struct row *k = known; k < END(known); k++) {
+        const dpi_method_info *m = dpi_method_find(k->name);
         assert_non_null(m);
-        assert_int_equal(m->id, known[i].id);
-        assert_int_equal(m->has_guarantee, known[i].guarantee);
-        assert_int_equal(m->accountants, known[i].accountants);
-        assert_int_equal(m->adjacencies, known[i].adjacencies);
-        assert_int_equal(m->centers, known[i].centers);
-        assert_int_equal(m->subsamples, known[i].subsamples);
-        assert_int_equal(m->units, known[i].units);
+        assert_int_equal(m->id, k->id);
+        const int32_t has[] = {m->has_guarantee, (int32_t)m->accountants, (int32_t)m->adjacencies,
+                               m->centers,       m->subsamples,           m->units};
+        assert_memory_equal(has, k->has, sizeof has);
     }
     for (int32_t id = 0; id < dpi_method_count(); id++) {
         const dpi_method_info *m = dpi_method_get(id);
@@ -60,15 +67,13 @@ static void test_methods(void **state) {
         assert_ptr_equal(dpi_method_find(m->name), m);
         assert_true(is_word(m->name, '-'));
         assert_line(m->help);
-        assert_non_null(m->source);
-        assert_non_null(m->output);
+        assert_true(m->source && m->output);
         assert_int_equal(m->warning == NULL, m->has_guarantee);
         assert_true(m->has_guarantee || (m->accountants == 0 && m->adjacencies == 0));
         assert_true(!m->has_guarantee || (m->accountants & 1 && m->adjacencies & 1));
         assert_true(m->min_ref <= m->max_ref && (m->min_ref > 0) == (m->max_ref > 0));
     }
-    assert_null(dpi_method_get(-1));
-    assert_null(dpi_method_get(dpi_method_count()));
+    assert_true(!dpi_method_get(-1) && !dpi_method_get(dpi_method_count()));
     assert_null(dpi_method_find("Plain"));
     assert_int_equal(dpi_method_parameter_count(-1), 0);
     assert_null(dpi_method_parameter_get(DPI_METHOD_AMIN, -1));
@@ -76,53 +81,48 @@ static void test_methods(void **state) {
     assert_null(dpi_method_parameter_find(DPI_METHOD_PLAIN, "svt_sigma"));
 }
 
-static bool is_choice(const dpi_parameter *p) { return p->type == DPI_PARAMETER_CHOICE; }
-
-static void test_parameters(void **state) {
-    (void)state;
-    FOR_EACH_PARAMETER(id, p) {
-        assert_true(is_word(p->name, '_'));
-        assert_true(is_word(p->option, '-'));
+TEST(test_parameters) {
+    for (entry e = {0}; next(&e);) {
+        const dpi_parameter *p = e.p;
+        assert_true(is_word(p->name, '_') && is_word(p->option, '-'));
         assert_true(!p->old_option || is_word(p->old_option, '-'));
         assert_true(p->key[0] && p->label[0] && p->unit);
         assert_line(p->help);
         assert_true(p->type >= DPI_PARAMETER_INT && p->type <= DPI_PARAMETER_CHOICE);
-        const size_t n_bytes = p->type == DPI_PARAMETER_REAL ? sizeof(double) : sizeof(int32_t);
-        assert_true(p->offset % n_bytes == 0);
-        assert_true(p->offset >= sizeof(size_t) &&
-                    p->offset + n_bytes <= sizeof(dpi_sampler_options));
+        assert_true(p->offset % size_of(p) == 0 && p->offset >= sizeof(size_t));
+        assert_true(p->offset + size_of(p) <= sizeof(dpi_sampler_options));
         assert_int_equal(is_choice(p), p->choices != NULL);
-        const bool has_range = p->type == DPI_PARAMETER_INT || p->type == DPI_PARAMETER_REAL;
-        assert_true(!has_range || p->min < p->max);
-        assert_true(p->default_text || dpi_parameter_check(p, p->default_value, NULL) ==
-                                           DPI_STATUS_OK);
-        assert_true(!p->default_text || p->default_value == 0);
-        assert_true(!p->needs || dpi_method_parameter_find(id, p->needs));
+        assert_true(!has_range(p) || p->min < p->max);
+        if (p->default_text)
+            assert_true(p->default_value == 0);
+        else
+            assert_ok(dpi_parameter_check(p, p->default_value, ERR));
+        assert_true(!p->needs || dpi_method_parameter_find(e.id, p->needs));
         assert_true(!p->is_optional || (p->default_value == 0 && p->default_text));
     }
 }
 
 /* In a method each name, option, key and field is there once; over methods a name, an option or a
  * label has one meaning. An older spelling may have another in each method. */
-static void test_names(void **state) {
-    (void)state;
-    FOR_EACH_PARAMETER(a, p) {
-        assert_ptr_equal(dpi_method_parameter_find(a, p->name), p);
-        FOR_EACH_PARAMETER(b, q) {
-            if (a == b && p != q) {
+TEST(test_names) {
+    for (entry a = {0}; next(&a);) {
+        const dpi_parameter *p = a.p;
+        const char *old = p->old_option ? p->old_option : "-";
+        assert_ptr_equal(dpi_method_parameter_find(a.id, p->name), p);
+        for (entry b = {0}; next(&b);) {
+            const dpi_parameter *q = b.p;
+            if (a.id == b.id && p != q) {
                 assert_string_not_equal(p->option, q->option);
                 assert_string_not_equal(p->key, q->key);
-                assert_true(!p->old_option || strcmp(p->old_option, q->option) != 0);
-                assert_true(!p->old_option || !q->old_option ||
-                            strcmp(p->old_option, q->old_option) != 0);
+                assert_string_not_equal(old, q->option);
+                assert_string_not_equal(old, q->old_option ? q->old_option : "");
                 assert_int_not_equal(p->offset, q->offset);
             }
             if (strcmp(p->name, q->name) != 0)
                 continue;
             assert_string_equal(p->option, q->option);
             assert_string_equal(p->key, q->key);
-            assert_int_equal(p->offset, q->offset);
-            assert_int_equal(p->type, q->type);
+            assert_true(p->offset == q->offset && p->type == q->type);
             assert_true(p->default_value == q->default_value);
         }
     }
@@ -138,19 +138,17 @@ static void test_names(void **state) {
 /* Values of a parameter at the ends of its range and within. */
 static int32_t examples(const dpi_parameter *p, double values[8]) {
     int32_t n = 0;
-    if (p->type == DPI_PARAMETER_FLAG || is_choice(p)) {
-        while (n < 2 || (is_choice(p) && p->choices[n])) {
+    if (!has_range(p)) {
+        for (; n < 2 || (is_choice(p) && p->choices[n]); n++)
             values[n] = n;
-            n++;
-        }
         return n;
     }
     if (!p->min_open)
         values[n++] = p->min;
     if (!p->max_open)
         values[n++] = p->max;
-    values[n++] = p->type == DPI_PARAMETER_INT ? rint((p->min + p->max) / 3) : p->max / 3;
-    if (p->type == DPI_PARAMETER_REAL) {
+    values[n++] = is_real(p) ? p->max / 3 : rint((p->min + p->max) / 3);
+    if (is_real(p)) {
         values[n++] = nextafter(p->min, p->max);
         values[n++] = nextafter(p->max, p->min);
     }
@@ -159,53 +157,46 @@ static int32_t examples(const dpi_parameter *p, double values[8]) {
     return n;
 }
 
-static void test_set_and_get(void **state) {
-    (void)state;
-    FOR_EACH_PARAMETER(id, p) {
+TEST(test_set_and_get) {
+    for (entry e = {0}; next(&e);) {
         double values[8];
-        const int32_t n = examples(p, values);
+        const int32_t n = examples(e.p, values);
         for (int32_t i = 0; i < n; i++) {
-            dpi_error err;
             dpi_sampler_options o, back, empty;
             char text[64];
             dpi_sampler_options_init(&o);
             back = empty = o;
-            assert_ok(dpi_parameter_set(p, &o, values[i], &err), &err);
-            assert_true(dpi_parameter_value(p, &o) == values[i]);
-            dpi_parameter_print(p, &o, text, sizeof text);
-            assert_ok(dpi_parameter_parse(p, &back, text, &err), &err);
+            assert_ok(dpi_parameter_set(e.p, &o, values[i], ERR));
+            assert_true(dpi_parameter_value(e.p, &o) == values[i]);
+            dpi_parameter_print(e.p, &o, text, sizeof text);
+            assert_ok(dpi_parameter_parse(e.p, &back, text, ERR));
             assert_memory_equal(&o, &back, sizeof o);
             /* nothing but that field */
-            const size_t size = p->type == DPI_PARAMETER_REAL ? sizeof(double) : sizeof(int32_t);
-            memcpy((char *)&o + p->offset, (char *)&empty + p->offset, size);
+            memcpy((char *)&o + e.p->offset, (char *)&empty + e.p->offset, size_of(e.p));
             assert_memory_equal(&o, &empty, sizeof o);
         }
     }
 }
 
-static void test_refused(void **state) {
-    (void)state;
-    FOR_EACH_PARAMETER(id, p) {
-        const bool has_range = p->type == DPI_PARAMETER_INT || p->type == DPI_PARAMETER_REAL;
+TEST(test_refused) {
+    static const char *const texts[] = {"",    " 1", "1 ",    "0x1", "nan",
+                                        "inf", "x",  "1e999", "--1", "1,5"};
+    for (entry e = {0}; next(&e);) {
+        const dpi_parameter *p = e.p;
         const double inf = INFINITY;
-        const double below = has_range ? p->min_open ? p->min : nextafter(p->min, -inf) : -1;
-        const double above = has_range ? p->max_open ? p->max : nextafter(p->max, inf) : 1000;
-        const double refused[] = {NAN, inf, -inf, below, above, 1e300,
-                                  p->type == DPI_PARAMETER_REAL ? NAN : .5};
+        const double below = has_range(p) ? p->min_open ? p->min : nextafter(p->min, -inf) : -1;
+        const double above = has_range(p) ? p->max_open ? p->max : nextafter(p->max, inf) : 1000;
+        const double refused[] = {NAN, inf, -inf, below, above, 1e300, is_real(p) ? NAN : .5};
         dpi_sampler_options o, before;
         dpi_sampler_options_init(&o);
         before = o;
-        dpi_error err;
-        for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-            if ((p->zero || p->is_optional) && refused[i] == 0)
+        for (const double *x = refused; x < END(refused); x++) {
+            if ((p->zero || p->is_optional) && *x == 0)
                 continue;
-            assert_error(dpi_parameter_set(p, &o, refused[i], &err), DPI_STATUS_ARG, &err, p->name);
-            assert_memory_equal(&o, &before, sizeof o);
+            assert_error(dpi_parameter_set(p, &o, *x, ERR), ARG, p->name);
         }
-        static const char *const texts[] = {"", " 1", "1 ", "0x1", "nan", "inf", "x", "1e999",
-                                            "--1", "1,5"};
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-            assert_error(dpi_parameter_parse(p, &o, texts[i], &err), DPI_STATUS_ARG, &err, p->name);
+            assert_error(dpi_parameter_parse(p, &o, texts[i], ERR), ARG, p->name);
         assert_memory_equal(&o, &before, sizeof o);
     }
 }
@@ -220,8 +211,7 @@ static void assert_range(const char *name, const char *expected) {
     assert_string_equal(text, expected);
 }
 
-static void test_ranges(void **state) {
-    (void)state;
+TEST(test_ranges) {
     assert_range("tau", "0.01..100, or 0 (the likeliest token)"); /* of plain, the first */
     assert_range("rho", "0 < x <= 1e+06");
     assert_range("delta", "0 < x < 1");
@@ -235,44 +225,35 @@ static void test_ranges(void **state) {
     assert_int_equal(small[6], '#');
 }
 
-/* What the sampler refuses is what the registry refuses, and defaults are what it accepts. */
 static dpi_sampler_options usable(int32_t id) {
     dpi_sampler_options o;
-    dpi_error err;
     dpi_sampler_options_init(&o);
-    assert_ok(dpi_method_defaults(id, &o, &err), &err);
+    assert_ok(dpi_method_defaults(id, &o, ERR));
     o.acknowledge_not_dp = dpi_method_get(id)->needs_acknowledgement;
-    o.n_vocab = DPI_WEIGHTS_MAX;
-    o.n_tokens = 50;
+    o.n_vocab = DPI_WEIGHTS_MAX, o.n_tokens = 50, o.rho = 10, o.delta = 1e-6;
     o.n_ref = dpi_method_get(id)->max_ref > 0 ? 8 : 0;
-    o.rho = 10;
-    o.delta = 1e-6;
     return o;
 }
 
-static void test_sampler(void **state) {
-    (void)state;
-    dpi_error err;
+/* What the sampler refuses is what the registry refuses, and defaults are what it accepts. */
+TEST(test_sampler) {
     dpi_sampler_plan plan = {.struct_size = sizeof plan};
-    FOR_EACH_PARAMETER(id, p) {
-        dpi_sampler_options o = usable(id);
-        assert_ok(dpi_sampler_plan_make(&o, &plan, &err), &err);
-        const bool is_real = p->type == DPI_PARAMETER_REAL;
-        const int32_t bad = INT32_MIN;
-        const double nan = NAN;
-        memcpy((char *)&o + p->offset, is_real ? (const void *)&nan : &bad,
-               is_real ? sizeof nan : sizeof bad);
-        assert_error(dpi_sampler_plan_make(&o, &plan, &err), DPI_STATUS_ARG, &err, p->name);
+    for (entry e = {0}; next(&e);) {
+        static const double nan = NAN;
+        static const int32_t bad = INT32_MIN;
+        dpi_sampler_options o = usable(e.id);
+        assert_ok(dpi_sampler_plan_make(&o, &plan, ERR));
+        memcpy((char *)&o + e.p->offset, is_real(e.p) ? (const void *)&nan : &bad, size_of(e.p));
+        assert_error(dpi_sampler_plan_make(&o, &plan, ERR), ARG, e.p->name);
     }
-    assert_error(dpi_method_defaults(dpi_method_count(), &(dpi_sampler_options){0}, &err),
-                 DPI_STATUS_ARG, &err, "method is");
+    assert_error(dpi_method_defaults(dpi_method_count(), &(dpi_sampler_options){0}, ERR), ARG,
+                 "method is");
     assert_int_equal(dpi_tokens_default(4096), 256);
     assert_int_equal(dpi_tokens_default(511), 255);
     assert_int_equal(dpi_tokens_default(2), 1);
-    dpi_sampler_options o, made = {0};
+    dpi_sampler_options o, made = {.struct_size = sizeof made};
     dpi_sampler_options_init(&o);
-    made.struct_size = sizeof made;
-    assert_ok(dpi_method_defaults(DPI_METHOD_INVISIBLEINK, &made, &err), &err);
+    assert_ok(dpi_method_defaults(DPI_METHOD_INVISIBLEINK, &made, ERR));
     assert_memory_equal(&o, &made, sizeof o);
 }
 
@@ -283,38 +264,31 @@ static const dpi_fact *find_fact(const dpi_fact *facts, int32_t n, const char *k
     return NULL;
 }
 
-static void test_facts(void **state) {
-    (void)state;
-    dpi_error err;
+TEST(test_facts) {
     dpi_fact f[DPI_FACTS_MAX + 1];
-    for (int32_t id = 0; id < dpi_method_count(); id++)
-        for (int svt = 0; svt < 2; svt++) {
-            dpi_sampler_options o = usable(id);
-            dpi_sampler_plan plan = {.struct_size = sizeof plan};
-            char text[300];
-            o.svt_sigma = 2 * svt;
-            o.svt_threshold = .5 * svt;
-            assert_ok(dpi_sampler_plan_make(&o, &plan, &err), &err);
-            memset(f, '#', sizeof f);
-            const int32_t n = dpi_method_facts(&o, &plan, f);
-            assert_in_range(n, 0, DPI_FACTS_MAX);
-            assert_memory_equal(&f[DPI_FACTS_MAX], "########", 8);
-            for (int32_t i = 0; i < n; i++) {
-                assert_true(f[i].key || f[i].label);
-                assert_true(f[i].where & (DPI_FACT_STATEMENT | DPI_FACT_REALISED));
-                assert_true(!(f[i].where & DPI_FACT_REALISED) || f[i].key);
-                assert_true(f[i].type != DPI_FACT_TEXT || f[i].text[0]);
-            }
-            dpi_method_settings(&o, text, sizeof text);
-            assert_int_equal(strncmp(text, dpi_method_get(id)->title,
-                                     strlen(dpi_method_get(id)->title)), 0);
-            assert_int_equal(dpi_method_neighbours(&o) != NULL, dpi_method_get(id)->has_guarantee);
-        }
-    dpi_sampler_options o = usable(DPI_METHOD_AMIN);
     dpi_sampler_plan plan = {.struct_size = sizeof plan};
-    o.svt_sigma = 2;
-    o.n_private = 7;
-    assert_ok(dpi_sampler_plan_make(&o, &plan, &err), &err);
+    for (int i = 0; i < 2 * dpi_method_count(); i++) { /* with and without a sparse vector */
+        const dpi_method_info *m = dpi_method_get(i / 2);
+        dpi_sampler_options o = usable(m->id);
+        char text[300];
+        o.svt_sigma = 2 * (i % 2), o.svt_threshold = .5 * (i % 2);
+        assert_ok(dpi_sampler_plan_make(&o, &plan, ERR));
+        memset(f, '#', sizeof f);
+        const int32_t n = dpi_method_facts(&o, &plan, f);
+        assert_in_range(n, 0, DPI_FACTS_MAX);
+        assert_memory_equal(&f[DPI_FACTS_MAX], "########", 8);
+        for (int32_t k = 0; k < n; k++) {
+            assert_true(f[k].key || (f[k].label && !(f[k].where & DPI_FACT_REALISED)));
+            assert_true(f[k].where & (DPI_FACT_STATEMENT | DPI_FACT_REALISED));
+            assert_true(f[k].type != DPI_FACT_TEXT || f[k].text[0]);
+        }
+        dpi_method_settings(&o, text, sizeof text);
+        assert_int_equal(strncmp(text, m->title, strlen(m->title)), 0);
+        assert_int_equal(dpi_method_neighbours(&o) != NULL, m->has_guarantee);
+    }
+    dpi_sampler_options o = usable(DPI_METHOD_AMIN);
+    o.svt_sigma = 2, o.n_private = 7;
+    assert_ok(dpi_sampler_plan_make(&o, &plan, ERR));
     const int32_t n = dpi_method_facts(&o, &plan, f);
     assert_int_equal(find_fact(f, n, "private_tokens_most")->integer, 7);
     assert_int_equal(find_fact(f, n, "svt_scale")->integer, plan.svt_scale);
@@ -323,31 +297,25 @@ static void test_facts(void **state) {
 }
 
 /* A null slot is what the neighbours' text says it is. */
-static void test_neighbours(void **state) {
-    (void)state;
+TEST(test_neighbours) {
+    static const struct row {
+        int32_t method, adjacency;
+        double subsample;
+        const char *part;
+    } rows[] = {
+        {DPI_METHOD_INVISIBLEINK, DPI_ADJACENCY_REPLACE_BY_NULL, 0, "adds nothing"},
+        {DPI_METHOD_INVISIBLEINK, DPI_ADJACENCY_ZERO_OUT, 0, "become 0"},
+        {DPI_METHOD_AMIN, DPI_ADJACENCY_ZERO_OUT, 0, "adds nothing"},
+        {DPI_METHOD_AMIN, DPI_ADJACENCY_REPLACE_BY_NULL, 0, "the public prompt's logits"},
+        {DPI_METHOD_AMIN, DPI_ADJACENCY_REPLACE_BY_NULL, .5, "adds nothing"},
+        {DPI_METHOD_AMIN, DPI_ADJACENCY_ADD_REMOVE, .5, "one record more or less"},
+    };
     dpi_sampler_options o = usable(DPI_METHOD_INVISIBLEINK);
-    assert_non_null(strstr(dpi_method_neighbours(&o), "adds nothing"));
-    o.adjacency = DPI_ADJACENCY_ZERO_OUT;
-    assert_non_null(strstr(dpi_method_neighbours(&o), "become 0"));
-    o.method = DPI_METHOD_AMIN;
-    assert_non_null(strstr(dpi_method_neighbours(&o), "adds nothing"));
-    o.adjacency = DPI_ADJACENCY_REPLACE_BY_NULL;
-    assert_non_null(strstr(dpi_method_neighbours(&o), "the public prompt's logits"));
-    o.subsample = .5;
-    assert_non_null(strstr(dpi_method_neighbours(&o), "adds nothing"));
-    o.adjacency = DPI_ADJACENCY_ADD_REMOVE;
-    assert_non_null(strstr(dpi_method_neighbours(&o), "one record more or less"));
+    for (const struct row *r = rows; r < END(rows); r++) {
+        o.method = r->method, o.adjacency = r->adjacency, o.subsample = r->subsample;
+        assert_non_null(dpi_method_neighbours(&o));
+        assert_non_null(strstr(dpi_method_neighbours(&o), r->part));
+    }
     o.adjacency = 9;
     assert_null(dpi_method_neighbours(&o));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_methods),     cmocka_unit_test(test_parameters),
-        cmocka_unit_test(test_names),       cmocka_unit_test(test_set_and_get),
-        cmocka_unit_test(test_refused),     cmocka_unit_test(test_ranges),
-        cmocka_unit_test(test_sampler),     cmocka_unit_test(test_facts),
-        cmocka_unit_test(test_neighbours),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,10 +36,10 @@ static const struct {
     {"r12", REG_R12}, {"r13", REG_R13}, {"r14", REG_R14}, {"r15", REG_R15},
 };
 
-/* A register "%name" at *p, moved past it. */
+/* A register "%name" after the character at *p, which is moved past it. */
 static int32_t parse_register(const char **p) {
     char name[8] = "";
-    if (sscanf(*p, "%%%7[a-z0-9]", name) != 1)
+    if (sscanf(++*p, "%%%7[a-z0-9]", name) != 1)
         return NO_REGISTER;
     *p += 1 + strlen(name);
     for (size_t i = 0; i < sizeof registers / sizeof *registers; i++)
@@ -59,29 +59,22 @@ static void add_line(program *code, const char *line) {
     /* Padding between loops has prefixes: "cs nopw 0x0(%rax,%rax,1)". */
     if (!p || strncmp(mnemonic, "lea", 3) == 0 || strstr(line, "nopw ") || strstr(line, "nopl "))
         return; /* no access to memory */
-    operand o = {at, NO_REGISTER, NO_REGISTER};
-    p++;
-    o.base = parse_register(&p);
-    if (*p == ',') {
-        p++;
-        o.index = parse_register(&p);
-    }
     if (code->n == code->room) {
         code->room = code->room ? 2 * code->room : 1 << 16;
-        code->operands = realloc(code->operands, code->room * sizeof o);
+        code->operands = realloc(code->operands, code->room * sizeof *code->operands);
         if (!code->operands)
             abort();
     }
-    code->operands[code->n++] = o;
+    operand *o = &code->operands[code->n++];
+    *o = (operand){at, parse_register(&p), NO_REGISTER};
+    if (*p == ',')
+        o->index = parse_register(&p);
 }
 
 static bool read_program(program *code) {
-    char line[512], command[512], path[256];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (n < 0)
-        return false;
-    path[n] = '\0';
-    snprintf(command, sizeof command, "objdump -d --no-show-raw-insn '%s' 2>/dev/null", path);
+    char line[512], command[64];
+    snprintf(command, sizeof command, "objdump -d --no-show-raw-insn /proc/%d/exe 2>/dev/null",
+             (int)getpid());
     FILE *f = popen(command, "r");
     while (f && fgets(line, sizeof line, f)) {
         uint64_t at;
@@ -93,16 +86,14 @@ static bool read_program(program *code) {
     return f && pclose(f) == 0 && code->n > 0 && code->end_label != 0;
 }
 
+static int by_place(const void *a, const void *b) {
+    const uint64_t x = ((const operand *)a)->at, y = ((const operand *)b)->at;
+    return (x > y) - (x < y);
+}
+
 static const operand *find(const program *code, uint64_t at) {
-    size_t low = 0, high = code->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (code->operands[middle].at < at)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < code->n && code->operands[low].at == at ? &code->operands[low] : NULL;
+    const operand key = {.at = at};
+    return bsearch(&key, code->operands, code->n, sizeof key, by_place);
 }
 
 /* ---- Runs ----------------------------------------------------------------------------------- */
@@ -186,8 +177,8 @@ static trace_result compare(void (*prepare)(void *, int), void (*run)(void *), v
     return TRACE_SAME;
 }
 
-trace_result trace_compare(void (*prepare)(void *, int), void (*run)(void *), void *arg,
-                           int n_runs, trace_report *report) {
+trace_result trace_compare(void (*prepare)(void *, int), void (*run)(void *), void *arg, int n_runs,
+                           trace_report *report) {
     *report = (trace_report){0};
     if (trace.code.n == 0) { /* read once for all comparisons */
         if (!read_program(&trace.code)) {

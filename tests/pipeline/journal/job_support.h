@@ -1,46 +1,67 @@
-/* job_support.h - releases of a small model, as jobs that end and go on. */
+/* job_support.h - releases of a small model, and jobs of them that end and go on, in the folder of
+ * the running test (ledger_support.h). */
 #ifndef JOB_SUPPORT_H
 #define JOB_SUPPORT_H
 
 #include "dpinfer/journal.h"
 #include "dpinfer/release.h"
-#include "tests/support/support.h"
+#include "tests/pipeline/ledger/ledger_support.h"
 #include "tests/support/tiny_model.h"
 
-enum { JOB_TEXTS = 4, JOB_TOKENS = 8 };
+/* A release of one thread, without a chat template; its other options are the defaults. */
+dpi_release_options small_release(const dpi_model *model, const dpi_records *records);
+dpi_release *open_release(const dpi_release_options *o);
+/* Those of a file of the folder with these lines (NULL: as it is); fields may be NULL. job_remove
+ * closes them. */
+dpi_records *make_records(const char *name, const char *lines, const char *unit_field,
+                          const char *label_field);
+
+/* ---- Jobs ------------------------------------------------------------------------------------ */
+
+enum { JOB_TEXTS = 8, JOB_TOKENS = 64 }; /* at most */
 
 /* What was told of each text. */
 typedef struct told {
     int32_t token[JOB_TEXTS][JOB_TOKENS];
     int32_t n[JOB_TEXTS], end[JOB_TEXTS];
     int32_t n_all;
-    char bytes[JOB_TEXTS][256];
+    char bytes[JOB_TEXTS][2048];
     size_t n_bytes[JOB_TEXTS];
 } told;
 
-/* A model in a file, records in a file, and a folder for a job. */
+/* The job of the running test: a model in a file, records in a file, and a folder. */
 typedef struct job_bench {
-    char root[256], folder[300], model_path[300], records_path[300];
+    char folder[300], model_path[300];
     dpi_model *model;
-    dpi_records *records; /* 16 of 10 units */
-    dpi_release_options o;
+    dpi_release_options o; /* of 4 texts of at most 8 tokens */
+    int32_t every;         /* the journal's option; 0: its default */
 } job_bench;
+extern job_bench job;
 
-void job_bench_make(job_bench *b);
-void job_bench_remove(job_bench *b);
-/* Records with or without their units. */
-void job_records_open(job_bench *b, bool units);
+/* At first, and when another job is to begin: with 16 records of 10 units "who". */
+void job_make(void);
+/* After each test, also of releases alone: and the folder. */
+void job_remove(void);
+/* Other lines of the records (NULL: as they are), with or without their units. */
+void job_records(const char *lines, const char *unit_field);
+/* One byte of the model's file: so it is another model, or that which it was. */
+void job_flip_model(void);
 
-/* Opens the job in the folder: a new one, or that which has begun there. */
-dpi_status job_open(const job_bench *b, dpi_journal **journal, dpi_error *err);
-/* Advances until it fails, is over, or n tokens are told (-1: any number). Each told token must be
- * on the disk, as the journal says. */
-dpi_status job_advance(dpi_release *release, dpi_journal *journal, int32_t n, told *t,
-                       dpi_error *err);
+/* A process of the job: one that makes it, or goes on with it. */
+typedef struct process {
+    dpi_journal *journal;
+    dpi_release *release;
+} process;
+dpi_status job_start(process *p);
+/* Until it fails, is over, or n tokens are told (-1: any number). Each told token must be on the
+ * disk, as the journal says. */
+dpi_status job_advance(const process *p, int32_t n, told *t);
+void job_stop(process *p);
+
+/* All three. */
+dpi_status job_run(int32_t n, told *t);
 /* A whole release without a job. */
-void job_unbroken(const job_bench *b, told *t);
-/* Until it is over or n tokens are told; then everything ends without a word. */
-dpi_status job_run(const job_bench *b, int32_t n, told *t, dpi_error *err);
+void job_unbroken(told *t);
 
 /* What was told of `part` is the beginning of `all`. */
 void assert_begins(const told *part, const told *all);

@@ -1,39 +1,33 @@
 /* test_journal.c - the files of a job: what is written comes back, and whatever else is found there
  * is refused by its name. */
 #include <errno.h>
-#include <inttypes.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "dpinfer/journal.h"
 #include "dpinfer/memory.h"
+#include "tests/pipeline/journal/wrap.h"
 #include "tests/support/support.h"
 
 enum { HEADER = 4096, RECORD = 32, GROWN = 65536 };
 
 /* ---- A disk that fails ----------------------------------------------------------------------- */
 
-static int32_t writes_left = -1; /* -1: any number */
-static size_t most_bytes;        /* of one write; 0: any number */
-static int32_t failure;          /* errno of what fails */
+static int32_t writes_left; /* -1: any number */
+static size_t most_bytes;   /* of one write; 0: any number */
+static int32_t failure;     /* errno of what fails */
 static bool syncs_fail;
 
-ssize_t __real_pwrite(int fd, const void *data, size_t n_bytes, off_t offset);
-ssize_t __wrap_pwrite(int fd, const void *data, size_t n_bytes, off_t offset);
-int __real_fdatasync(int fd);
-int __wrap_fdatasync(int fd);
-
-ssize_t __wrap_pwrite(int fd, const void *data, size_t n_bytes, off_t offset) {
+WRAP(ssize_t, pwrite, int fd, const void *data, size_t n, off_t at) {
     if (writes_left == 0) {
         errno = failure;
         return -1;
     }
     writes_left -= writes_left > 0;
-    return __real_pwrite(fd, data, most_bytes && n_bytes > most_bytes ? most_bytes : n_bytes,
-                         offset);
+    return __real_pwrite(fd, data, most_bytes && n > most_bytes ? most_bytes : n, at);
 }
 
-int __wrap_fdatasync(int fd) {
+WRAP(int, fdatasync, int fd) {
     if (!syncs_fail)
         return __real_fdatasync(fd);
     errno = EIO;
@@ -42,67 +36,60 @@ int __wrap_fdatasync(int fd) {
 
 /* ---- A job ----------------------------------------------------------------------------------- */
 
-typedef struct bench {
-    char root[256], folder[300], tokens[320], job[320];
-} bench;
+static char root[256], folder[300], tokens_path[320], job_path[320];
 
-static int make_bench(void **state) {
-    bench *b = calloc(1, sizeof *b);
-    make_dir(b->root, sizeof b->root);
-    snprintf(b->folder, sizeof b->folder, "%s/job", b->root);
-    snprintf(b->tokens, sizeof b->tokens, "%s/tokens", b->folder);
-    snprintf(b->job, sizeof b->job, "%s/job.json", b->folder);
-    *state = b;
+static void set_folder(const char *name) {
+    snprintf(folder, sizeof folder, "%.255s/%s", root, name);
+    snprintf(tokens_path, sizeof tokens_path, "%.299s/tokens", folder);
+    snprintf(job_path, sizeof job_path, "%.299s/job.json", folder);
+}
+
+SETUP_EACH {
+    make_dir(root, sizeof root);
+    set_folder("job");
     writes_left = -1;
     most_bytes = 0;
     syncs_fail = false;
-    return 0;
 }
 
-static int remove_bench(void **state) {
-    bench *b = *state;
-    remove_dir(b->root);
-    free(b);
-    return 0;
-}
+TEARDOWN_EACH { remove_dir(root); }
 
-static dpi_status open_job(const bench *b, bool create, bool read_only, dpi_journal **j,
-                           dpi_error *err) {
+typedef enum mode { GO_ON, CREATE, READ_ONLY } mode;
+
+static dpi_status open_every(mode m, int32_t every, dpi_journal **j) {
     dpi_journal_options o;
     dpi_journal_options_init(&o);
-    o.create = create;
-    o.read_only = read_only;
-    o.application = create ? "{\"words\":[\"a\",\"b\"]}" : NULL;
-    return dpi_journal_open(b->folder, &o, j, err);
+    o.create = m == CREATE, o.read_only = m == READ_ONLY, o.every = every;
+    o.application = m == CREATE ? "{\"words\":[\"a\",\"b\"]}" : NULL;
+    *j = NULL;
+    return dpi_journal_open(folder, &o, j, ERR);
 }
 
-static dpi_journal *reopen(const bench *b) {
-    dpi_journal *j;
-    dpi_error err;
-    assert_ok(open_job(b, false, false, &j, &err), &err);
-    return j;
-}
+static dpi_status open_job(mode m, dpi_journal **j) { return open_every(m, 1, j); }
 
-static dpi_journal *begin_job(const bench *b) {
+static dpi_journal *begin_job(int32_t every) {
     dpi_journal *j;
-    dpi_error err;
-    assert_ok(open_job(b, true, false, &j, &err), &err);
+    assert_ok(open_every(CREATE, every, &j));
     assert_null(dpi_journal_facts(j));
-    assert_ok(dpi_journal_begin(j, "{\"top_k\":50,\"tau\":1.1}", &err), &err);
+    assert_ok(dpi_journal_begin(j, "{\"top_k\":50,\"tau\":1.1}", ERR));
     return j;
 }
 
-/* n tokens, of texts 2 and 5, one of each. */
+/* The i-th token, of the texts 2 and 5, one of each. */
 static int32_t token_of(int32_t i) { return 1000 + 7 * i; }
 
+static dpi_status put(dpi_journal *j, int32_t i, int32_t last) {
+    int64_t sequence = 0;
+    const dpi_status status =
+        dpi_journal_put(j, i % 2 ? 5 : 2, i / 2, token_of(i), last, &sequence, ERR);
+    assert_int_equal(sequence, status == DPI_STATUS_OK ? i + 1 : 0);
+    return status;
+}
+
 static void put_tokens(dpi_journal *j, int32_t first, int32_t n) {
-    dpi_error err;
-    for (int32_t i = first; i < first + n; i++) {
-        int64_t sequence;
-        assert_ok(dpi_journal_put(j, i % 2 ? 5 : 2, i / 2, token_of(i), 0, &sequence, &err), &err);
-        assert_int_equal(sequence, i + 1);
-    }
-    assert_ok(dpi_journal_wait(j, 0, &err), &err);
+    for (int32_t i = first; i < first + n; i++)
+        assert_ok(put(j, i, 0));
+    assert_ok(dpi_journal_wait(j, 0, ERR));
     assert_int_equal(dpi_journal_durable(j), first + n);
 }
 
@@ -121,333 +108,276 @@ static void check_tokens(const dpi_journal *j, int32_t n) {
     }
 }
 
-static void make_job(const bench *b, int32_t n) {
-    dpi_journal *j = begin_job(b);
+/* The job goes on, with n tokens. */
+static dpi_journal *go_on(int32_t n) {
+    dpi_journal *j;
+    assert_ok(open_job(GO_ON, &j));
+    check_tokens(j, n);
+    return j;
+}
+
+static void make_job(int32_t n) {
+    dpi_journal *j = begin_job(1);
     put_tokens(j, 0, n);
     dpi_journal_close(j);
 }
 
-/* The job with other bytes in a file. */
-static void assert_damaged(const bench *b, const char *path, const void *data, size_t n,
-                           dpi_status status, const char *part) {
-    dpi_journal *j = NULL;
-    dpi_error err;
+/* The same with other bytes in a file. */
+static void assert_damaged(const char *path, const void *data, size_t n, dpi_status status,
+                           const char *part) {
+    dpi_journal *j;
     write_file(path, data, n);
-    assert_error(open_job(b, false, false, &j, &err), status, &err, part);
+    assert_status(open_job(GO_ON, &j), status, part);
+}
+
+/* A token that was there is zeros, as a power cut leaves a hole. */
+static void clear_token(int32_t i) {
+    size_t n;
+    char *all = read_file(tokens_path, &n);
+    memset(all + HEADER + i * RECORD, 0, RECORD);
+    write_file(tokens_path, all, n);
+    free(all);
 }
 
 /* ---- What is written comes back -------------------------------------------------------------- */
 
-static void test_round_trip(void **state) {
-    const bench *b = *state;
+TEST(test_round_trip) {
     const uint8_t secret[] = {1, 2, 3, 0, 5};
     uint8_t key[DPI_JOURNAL_KEY_BYTES];
     void *kept;
     size_t n_kept;
-    dpi_error err;
     struct stat st;
-    dpi_journal *j = begin_job(b);
-    assert_int_equal(stat(b->folder, &st), 0);
+    dpi_journal *j = begin_job(1);
+    assert_int_equal(stat(folder, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0700);
     memcpy(key, dpi_journal_key(j), sizeof key);
-    assert_ok(dpi_journal_kept(j, "batches", &kept, &n_kept, &err), &err);
+    assert_ok(dpi_journal_kept(j, "batches", &kept, &n_kept, ERR));
     assert_null(kept);
-    assert_ok(dpi_journal_keep(j, "batches", secret, sizeof secret, &err), &err);
-    assert_error(dpi_journal_keep(j, "batches", secret, sizeof secret, &err), DPI_STATUS_STATE,
-                 &err, "is there already");
-    assert_error(dpi_journal_keep(j, "../x", secret, 1, &err), DPI_STATUS_ARG, &err, "letters");
+    assert_ok(dpi_journal_keep(j, "batches", secret, sizeof secret, ERR));
+    assert_error(dpi_journal_keep(j, "batches", secret, sizeof secret, ERR), STATE,
+                 "is there already");
+    assert_error(dpi_journal_keep(j, "../x", secret, 1, ERR), ARG, "letters");
+    check_tokens(j, 0);
     for (int32_t n = 0; n < 3000; n += 250) { /* the file grows */
-        check_tokens(j, n);
         put_tokens(j, n, 250);
         dpi_journal_close(j);
-        j = reopen(b);
+        j = go_on(n + 250);
     }
-    check_tokens(j, 3000);
     assert_string_equal(dpi_journal_facts(j), "{\"top_k\":50,\"tau\":1.1000000000000001}");
     assert_string_equal(dpi_journal_application(j), "{\"words\":[\"a\",\"b\"]}");
     assert_memory_equal(key, dpi_journal_key(j), sizeof key);
-    assert_ok(dpi_journal_kept(j, "batches", &kept, &n_kept, &err), &err);
+    assert_ok(dpi_journal_kept(j, "batches", &kept, &n_kept, ERR));
     assert_int_equal(n_kept, sizeof secret);
     assert_memory_equal(kept, secret, sizeof secret);
     dpi_private_free(kept);
     dpi_journal_close(j);
-    assert_ok(open_job(b, false, true, &j, &err), &err);
+    assert_ok(open_job(READ_ONLY, &j));
     check_tokens(j, 3000);
-    assert_error(dpi_journal_put(j, 2, 1500, 1, 0, NULL, &err), DPI_STATUS_STATE, &err, "");
+    assert_error(put(j, 3000, 0), STATE, "");
     dpi_journal_close(j);
 }
 
-static void test_order(void **state) {
-    dpi_error err;
-    dpi_journal *j = begin_job(*state);
-    assert_error(dpi_journal_put(j, 0, 1, 5, 0, NULL, &err), DPI_STATUS_ARG, &err,
+TEST(test_order) {
+    dpi_journal *j = begin_job(1);
+    assert_error(dpi_journal_put(j, 0, 1, 5, 0, NULL, ERR), ARG,
                  "token 0 of text 0 comes next, found token 1");
-    assert_ok(dpi_journal_put(j, 0, 0, 5, 0, NULL, &err), &err);
-    assert_error(dpi_journal_put(j, 0, 0, 5, 0, NULL, &err), DPI_STATUS_ARG, &err, "comes next");
-    assert_error(dpi_journal_put(j, -1, 0, 5, 0, NULL, &err), DPI_STATUS_ARG, &err, "range");
-    assert_error(dpi_journal_begin(j, "{}", &err), DPI_STATUS_STATE, &err, "has begun");
+    assert_ok(dpi_journal_put(j, 0, 0, 5, 0, NULL, ERR));
+    assert_error(dpi_journal_put(j, 0, 0, 5, 0, NULL, ERR), ARG, "comes next");
+    assert_error(dpi_journal_put(j, -1, 0, 5, 0, NULL, ERR), ARG, "range");
+    assert_error(dpi_journal_begin(j, "{}", ERR), STATE, "has begun");
     dpi_journal_close(j);
 }
 
 /* The disk has tokens in groups of `every`, but the last one of a text at once. */
-static void test_every(void **state) {
-    const bench *b = *state;
-    dpi_journal_options o;
-    dpi_journal *j;
-    dpi_error err;
-    dpi_journal_options_init(&o);
-    o.create = 1;
-    o.every = 4;
-    assert_ok(dpi_journal_open(b->folder, &o, &j, &err), &err);
-    assert_ok(dpi_journal_begin(j, "{}", &err), &err);
+TEST(test_every) {
+    dpi_journal *j = begin_job(4);
     for (int32_t i = 0; i < 3; i++)
-        assert_ok(dpi_journal_put(j, 0, i, i, 0, NULL, &err), &err);
+        assert_ok(put(j, i, 0));
     assert_int_equal(dpi_journal_durable(j), 0);
-    assert_ok(dpi_journal_put(j, 0, 3, 3, 0, NULL, &err), &err);
-    assert_ok(dpi_journal_wait(j, 4, &err), &err);
+    assert_ok(put(j, 3, 0));
+    assert_ok(dpi_journal_wait(j, 4, ERR));
     assert_int_equal(dpi_journal_durable(j), 4);
-    assert_ok(dpi_journal_put(j, 0, 4, 4, 1, NULL, &err), &err);
-    assert_ok(dpi_journal_wait(j, 5, &err), &err);
+    assert_ok(put(j, 4, 1));
+    assert_ok(dpi_journal_wait(j, 5, ERR));
     dpi_journal_close(j);
 }
 
 /* ---- What is refused ------------------------------------------------------------------------- */
 
-static void test_begun_and_not(void **state) {
-    const bench *b = *state;
-    dpi_journal *j = NULL, *other = NULL;
-    dpi_error err;
-    assert_error(open_job(b, false, false, &j, &err), DPI_STATUS_IO, &err, "No such file");
-    assert_ok(open_job(b, true, false, &j, &err), &err);
-    assert_error(open_job(b, true, false, &other, &err), DPI_STATUS_IO, &err, "another process");
+TEST(test_begun_and_not) {
+    dpi_journal *j, *other;
+    assert_error(open_job(GO_ON, &j), IO, "No such file");
+    assert_ok(open_job(CREATE, &j));
+    assert_error(open_job(CREATE, &other), IO, "another process");
     dpi_journal_close(j); /* nothing is left of what has not begun */
-    assert_error(open_job(b, false, false, &j, &err), DPI_STATUS_IO, &err, "No such file");
-    mkdir(b->folder, 0700);
-    assert_error(open_job(b, false, false, &j, &err), DPI_STATUS_STATE, &err, "no job has begun");
-    j = begin_job(b); /* such a folder serves too */
-    assert_error(open_job(b, false, false, &other, &err), DPI_STATUS_IO, &err, "another process");
+    assert_error(open_job(GO_ON, &j), IO, "No such file");
+    mkdir(folder, 0700);
+    assert_error(open_job(GO_ON, &j), STATE, "no job has begun");
+    j = begin_job(1); /* such a folder serves too */
+    assert_error(open_job(GO_ON, &other), IO, "another process");
     dpi_journal_close(j);
-    assert_error(open_job(b, true, false, &j, &err), DPI_STATUS_ARG, &err, "a job has begun there");
+    assert_error(open_job(CREATE, &j), ARG, "a job has begun there");
 }
 
 /* Files of others are not written to. */
-static void test_foreign(void **state) {
-    const bench *b = *state;
-    dpi_journal *j = NULL;
-    dpi_error err;
+TEST(test_foreign) {
+    dpi_journal *j;
     size_t n;
-    mkdir(b->folder, 0700);
-    write_file(b->tokens, "mine\n", 5);
-    assert_error(open_job(b, true, false, &j, &err), DPI_STATUS_ARG, &err, "is there already");
-    char *text = read_file(b->tokens, &n);
+    mkdir(folder, 0700);
+    write_file(tokens_path, "mine\n", 5);
+    assert_error(open_job(CREATE, &j), ARG, "is there already");
+    char *text = read_file(tokens_path, &n);
     assert_int_equal(n, 5);
     assert_memory_equal(text, "mine\n", 5);
     free(text);
-    unlink(b->tokens);
-    make_job(b, 3);
-    unlink(b->job); /* tokens that were shown, and nothing that says what they are */
-    assert_error(open_job(b, true, false, &j, &err), DPI_STATUS_ARG, &err, "is there already");
+    unlink(tokens_path);
+    make_job(3);
+    unlink(job_path); /* tokens that were shown, and nothing that says what they are */
+    assert_error(open_job(CREATE, &j), ARG, "is there already");
 }
 
 /* Each bit of the header, of records and of the zeros behind them. */
-static void test_bit_flips(void **state) {
-    const bench *b = *state;
+TEST(test_bit_flips) {
     size_t n;
-    make_job(b, 4);
-    uint8_t *all = (uint8_t *)read_file(b->tokens, &n);
+    make_job(4);
+    uint8_t *all = (uint8_t *)read_file(tokens_path, &n);
     assert_int_equal(n, HEADER + GROWN);
     for (size_t bit = 0; bit < 8 * (HEADER + 6 * RECORD);
          bit += bit < 512 || bit > 8 * HEADER ? 1 : 97) {
-        dpi_journal *j = NULL;
-        dpi_error err;
+        dpi_journal *j;
         all[bit / 8] ^= (uint8_t)(1 << bit % 8);
-        write_file(b->tokens, all, n);
-        const dpi_status status = open_job(b, false, false, &j, &err);
+        write_file(tokens_path, all, n);
+        const dpi_status status = open_job(GO_ON, &j);
         if (status != DPI_STATUS_FORMAT && status != DPI_STATUS_UNSUPPORTED)
             fail_msg("bit %zu: status %d", bit, (int)status);
         all[bit / 8] ^= (uint8_t)(1 << bit % 8);
     }
-    write_file(b->tokens, all, n);
-    dpi_journal *j = reopen(b);
-    check_tokens(j, 4);
-    dpi_journal_close(j);
+    write_file(tokens_path, all, n);
+    dpi_journal_close(go_on(4));
     free(all);
 }
 
 /* A file that has lost its end is refused wherever a record may be missing. */
-static void test_cut(void **state) {
-    const bench *b = *state;
-    dpi_journal *j = NULL;
-    dpi_error err;
+TEST(test_cut) {
     size_t n;
-    make_job(b, 40);
-    char *all = read_file(b->tokens, &n);
+    make_job(40);
+    char *all = read_file(tokens_path, &n);
     const size_t used = HEADER + 40 * RECORD;
     for (size_t cut = 0; cut < used + RECORD; cut += cut < HEADER ? 512 : 1)
-        assert_damaged(b, b->tokens, all, cut, DPI_STATUS_FORMAT, "");
+        assert_damaged(tokens_path, all, cut, DPI_STATUS_FORMAT, "");
     for (size_t cut = used + RECORD; cut < used + 4 * RECORD; cut++) {
-        write_file(b->tokens, all, cut);
-        assert_ok(open_job(b, false, false, &j, &err), &err);
-        check_tokens(j, 40);
+        write_file(tokens_path, all, cut);
+        dpi_journal *j = go_on(40);
         put_tokens(j, 40, 10); /* among zeros again */
         dpi_journal_close(j);
-        j = reopen(b);
-        check_tokens(j, 50);
-        dpi_journal_close(j);
+        dpi_journal_close(go_on(50));
     }
     free(all);
 }
 
-/* A hole, as a power cut leaves one among writes that the disk was not told to have: what is behind
- * it was not shown, and goes. The same hole where the disk had had everything is damage. */
-static void test_hole(void **state) {
-    const bench *b = *state;
-    static const uint8_t zeros[RECORD];
-    dpi_journal_options o;
-    dpi_journal *j;
-    dpi_error err;
+/* A hole among writes that the disk was not told to have: what is behind it was not shown, and
+ * goes. The same hole where the disk had had everything is damage. */
+TEST(test_hole) {
+    dpi_journal *j = begin_job(100);
     size_t n;
-    dpi_journal_options_init(&o);
-    o.create = 1;
-    o.every = 100;
-    assert_ok(dpi_journal_open(b->folder, &o, &j, &err), &err);
-    assert_ok(dpi_journal_begin(j, "{}", &err), &err);
     for (int32_t i = 0; i < 8; i++)
-        assert_ok(dpi_journal_put(j, i % 2 ? 5 : 2, i / 2, token_of(i), 0, NULL, &err), &err);
+        assert_ok(put(j, i, 0));
     dpi_journal_close(j);
-    char *all = read_file(b->tokens, &n);
-    memcpy(all + HEADER + 3 * RECORD, zeros, RECORD);
-    write_file(b->tokens, all, n);
-    j = reopen(b);
-    check_tokens(j, 3);
-    dpi_journal_close(j);
-    free(all);
-    all = read_file(b->tokens, &n);
+    clear_token(3);
+    dpi_journal_close(go_on(3));
+    char *all = read_file(tokens_path, &n);
     for (size_t i = HEADER + 3 * RECORD; i < n; i++)
         assert_int_equal(all[i], 0);
     free(all);
-    j = reopen(b);
+    j = go_on(3);
     put_tokens(j, 3, 5); /* and then two that the disk has before the next is written */
     for (int32_t i = 8; i < 10; i++) {
-        assert_ok(dpi_journal_put(j, i % 2 ? 5 : 2, i / 2, token_of(i), 1, NULL, &err), &err);
-        assert_ok(dpi_journal_wait(j, 0, &err), &err);
+        assert_ok(put(j, i, 1));
+        assert_ok(dpi_journal_wait(j, 0, ERR));
     }
     dpi_journal_close(j);
-    all = read_file(b->tokens, &n);
-    memcpy(all + HEADER + 3 * RECORD, zeros, RECORD);
-    assert_damaged(b, b->tokens, all, n, DPI_STATUS_FORMAT, "is missing");
-    free(all);
+    clear_token(3);
+    assert_error(open_job(GO_ON, &j), FORMAT, "is missing");
 }
 
-static void test_other_versions_and_jobs(void **state) {
-    const bench *b = *state;
-    bench other = *b;
-    dpi_journal *j = NULL;
-    dpi_error err;
-    size_t n, n_job;
-    make_job(b, 4);
-    char *tokens = read_file(b->tokens, &n), *job = read_file(b->job, &n_job);
+/* Changes the digit behind `key`. */
+static void set_digit(char *job, const char *key, char digit) {
+    char *at = strstr(job, key);
+    assert_non_null(at);
+    at[strlen(key)] = digit;
+}
+
+TEST(test_other_versions_and_jobs) {
+    size_t n, n_job, n_other;
+    make_job(4);
+    char *tokens = read_file(tokens_path, &n), *text = read_file(job_path, &n_job);
     tokens[8] = 2;
-    assert_damaged(b, b->tokens, tokens, n, DPI_STATUS_UNSUPPORTED, "version 2 of the format");
+    assert_damaged(tokens_path, tokens, n, DPI_STATUS_UNSUPPORTED, "version 2 of the format");
     tokens[8] = 1;
-    char *at = strstr(job, "\"version\": 1");
-    assert_non_null(at);
-    at[11] = '9';
-    assert_damaged(b, b->job, job, n_job, DPI_STATUS_UNSUPPORTED, "version 9 of the format");
-    at[11] = '1';
-    at = strstr(job, "\"top_k\": 50");
-    assert_non_null(at);
-    at[10] = '7';
-    assert_damaged(b, b->job, job, n_job, DPI_STATUS_FORMAT, "its hash does not hold");
-    assert_damaged(b, b->job, job, n_job / 2, DPI_STATUS_FORMAT, "damaged");
-    at[10] = '0';
-    write_file(b->job, job, n_job);
-    snprintf(other.folder, sizeof other.folder, "%s/other", b->root);
-    snprintf(other.tokens, sizeof other.tokens, "%s/tokens", other.folder);
-    make_job(&other, 4);
-    size_t n_other;
-    char *foreign = read_file(other.tokens, &n_other);
-    assert_damaged(b, b->tokens, foreign, n_other, DPI_STATUS_FORMAT, "that of another job");
+    set_digit(text, "\"version\": ", '9');
+    assert_damaged(job_path, text, n_job, DPI_STATUS_UNSUPPORTED, "version 9 of the format");
+    set_digit(text, "\"version\": ", '1');
+    set_digit(text, "\"top_k\": ", '7');
+    assert_damaged(job_path, text, n_job, DPI_STATUS_FORMAT, "its hash does not hold");
+    assert_damaged(job_path, text, n_job / 2, DPI_STATUS_FORMAT, "damaged");
+    set_digit(text, "\"top_k\": ", '5');
+    write_file(job_path, text, n_job);
+    set_folder("other");
+    make_job(4);
+    char *foreign = read_file(tokens_path, &n_other);
+    set_folder("job");
+    assert_damaged(tokens_path, foreign, n_other, DPI_STATUS_FORMAT, "that of another job");
     memcpy(foreign, tokens, HEADER); /* records alone */
-    assert_damaged(b, b->tokens, foreign, n_other, DPI_STATUS_FORMAT, "a record has changed");
-    write_file(b->tokens, tokens, n);
-    assert_ok(open_job(b, false, false, &j, &err), &err);
-    dpi_journal_close(j);
+    assert_damaged(tokens_path, foreign, n_other, DPI_STATUS_FORMAT, "a record has changed");
+    write_file(tokens_path, tokens, n);
+    dpi_journal_close(go_on(4));
     free(tokens);
-    free(job);
+    free(text);
     free(foreign);
 }
 
 /* ---- A disk that fails ----------------------------------------------------------------------- */
 
-static void test_short_writes(void **state) {
-    const bench *b = *state;
+TEST(test_short_writes) {
     most_bytes = 5;
-    make_job(b, 2100); /* past the first growth */
-    dpi_journal *j = reopen(b);
-    check_tokens(j, 2100);
-    dpi_journal_close(j);
+    make_job(2100); /* past the first growth */
+    dpi_journal_close(go_on(2100));
 }
 
 /* Each write of a job fails once with a full disk, also in the middle of a record: the token is not
  * taken, and after a restart the job goes on from the one before. */
-static void test_full_disk(void **state) {
-    const bench *b = *state;
-    dpi_error err;
+TEST(test_full_disk) {
     failure = ENOSPC;
     most_bytes = 20; /* two writes for a record */
-    dpi_journal *j = begin_job(b);
+    dpi_journal *j = begin_job(1);
     int32_t n = 0;
     for (int32_t at = 0; at < 6; at++) {
-        dpi_status status = DPI_STATUS_OK;
-        writes_left = at;
-        while (status == DPI_STATUS_OK) {
-            status = dpi_journal_put(j, n % 2 ? 5 : 2, n / 2, token_of(n), 0, NULL, &err);
-            n += status == DPI_STATUS_OK;
+        dpi_status status;
+        for (writes_left = at; (status = put(j, n, 0)) == DPI_STATUS_OK; n++) {
         }
-        assert_error(status, DPI_STATUS_IO, &err, "No space left");
+        assert_error(status, IO, "No space left");
         writes_left = -1;
-        assert_error(dpi_journal_put(j, n % 2 ? 5 : 2, n / 2, 1, 0, NULL, &err), DPI_STATUS_IO,
-                     &err, "No space left");
+        assert_error(put(j, n, 0), IO, "No space left");
         dpi_journal_close(j);
         if (at % 2) { /* half a record is there, and could not be taken back: it is told */
-            dpi_journal *none = NULL;
-            assert_error(open_job(b, false, false, &none, &err), DPI_STATUS_FORMAT, &err,
-                         "a record has changed");
-            size_t n_bytes;
-            char *all = read_file(b->tokens, &n_bytes);
-            memset(all + HEADER + (size_t)n * RECORD, 0, RECORD);
-            write_file(b->tokens, all, n_bytes);
-            free(all);
+            assert_error(open_job(GO_ON, &j), FORMAT, "a record has changed");
+            clear_token(n);
         }
-        j = reopen(b);
-        check_tokens(j, n);
+        j = go_on(n);
     }
     dpi_journal_close(j);
 }
 
 /* The disk does not have it: no token counts as on the disk from then on. */
-static void test_sync_fails(void **state) {
-    dpi_error err;
-    dpi_journal *j = begin_job(*state);
+TEST(test_sync_fails) {
+    dpi_journal *j = begin_job(1);
     put_tokens(j, 0, 3);
     syncs_fail = true;
-    assert_ok(dpi_journal_put(j, 5, 1, token_of(3), 0, NULL, &err), &err);
-    assert_error(dpi_journal_wait(j, 0, &err), DPI_STATUS_IO, &err, "Input/output error");
+    assert_ok(put(j, 3, 0));
+    assert_error(dpi_journal_wait(j, 0, ERR), IO, "Input/output error");
     syncs_fail = false;
-    assert_error(dpi_journal_wait(j, 0, &err), DPI_STATUS_IO, &err, "Input/output error");
+    assert_error(dpi_journal_wait(j, 0, ERR), IO, "Input/output error");
     assert_int_equal(dpi_journal_durable(j), 3);
-    assert_error(dpi_journal_put(j, 2, 2, token_of(4), 0, NULL, &err), DPI_STATUS_IO, &err, "");
+    assert_error(put(j, 4, 0), IO, "");
     dpi_journal_close(j);
-}
-
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_bench, remove_bench)
-    const struct CMUnitTest tests[] = {
-        TEST(test_round_trip),    TEST(test_order),     TEST(test_every),
-        TEST(test_begun_and_not), TEST(test_foreign),   TEST(test_bit_flips),
-        TEST(test_cut),           TEST(test_hole),      TEST(test_other_versions_and_jobs),
-        TEST(test_short_writes),  TEST(test_full_disk), TEST(test_sync_fails),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,305 +3,194 @@
  * stopped, and the ledger has its charge. */
 #include <errno.h>
 #include <limits.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/pipeline/journal/job_support.h"
-#include "tests/pipeline/ledger/ledger_support.h"
+#include "tests/pipeline/journal/wrap.h"
 #include "tests/support/power.h"
-#include "tests/support/power_sqlite.h"
 
-/* ---- The layer: calls of the journal alone are routed here
- * ---------------------------------------- */
+/* ---- The layer: calls of the journal alone are routed here ----------------------------------- */
 
-ssize_t __real_pwrite(int fd, const void *data, size_t n_bytes, off_t offset);
-ssize_t __wrap_pwrite(int fd, const void *data, size_t n_bytes, off_t offset);
-int __wrap_fdatasync(int fd);
-int __real_fsync(int fd);
-int __wrap_fsync(int fd);
-int __real_ftruncate(int fd, off_t size);
-int __wrap_ftruncate(int fd, off_t size);
-int __real_unlinkat(int folder, const char *name, int flags);
-int __wrap_unlinkat(int folder, const char *name, int flags);
-int __real_renameat(int from_folder, const char *from, int to_folder, const char *to);
-int __wrap_renameat(int from_folder, const char *from, int to_folder, const char *to);
-
-static void path_of(int fd, char path[PATH_MAX]) {
+/* The journal has two threads. */
+static const char *path_of(int fd) {
+    static _Thread_local char at[PATH_MAX];
     char link[64];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    const ssize_t n = readlink(link, path, PATH_MAX - 1);
+    const ssize_t n = readlink(link, at, sizeof at - 1);
     assert_true(n > 0);
-    path[n] = '\0';
+    at[n] = '\0';
+    return at;
 }
 
-static power_file *file_of(int fd) {
-    char path[PATH_MAX];
-    path_of(fd, path);
-    power_file *f = power_find(path);
-    power_name(f, true);
-    return f;
+static const char *path_at(int folder_fd, const char *name, char at[2 * PATH_MAX]) {
+    snprintf(at, 2 * PATH_MAX, "%s/%s", path_of(folder_fd), name);
+    return at;
 }
 
 static int off(void) {
-    power_unlock();
     errno = EIO;
     return -1;
 }
 
-ssize_t __wrap_pwrite(int fd, const void *data, size_t n_bytes, off_t offset) {
-    bool last;
-    power_lock();
-    power_file *f = file_of(fd);
-    const bool powered = power_call(&last);
-    if (powered || last)
-        power_write(f, (size_t)offset, data, n_bytes);
-    if (!powered)
-        return off();
-    power_unlock();
-    return __real_pwrite(fd, data, n_bytes, offset);
+WRAP(ssize_t, pwrite, int fd, const void *data, size_t n, off_t at) {
+    return power_write(path_of(fd), (size_t)at, data, n) ? __real_pwrite(fd, data, n, at) : off();
 }
 
-int __wrap_fdatasync(int fd) { return __wrap_fsync(fd); }
+WRAP(int, fsync, int fd) { return power_sync(path_of(fd)) ? 0 : off(); }
 
-int __wrap_fsync(int fd) {
-    struct stat st;
-    char path[PATH_MAX];
-    power_lock();
-    assert_int_equal(fstat(fd, &st), 0);
-    path_of(fd, path);
-    if (!power_call(NULL))
-        return off();
-    if (S_ISDIR(st.st_mode))
-        power_sync_names(path);
-    else
-        power_sync(file_of(fd));
-    power_unlock();
-    return 0;
+WRAP(int, fdatasync, int fd) { return __wrap_fsync(fd); }
+
+WRAP(int, ftruncate, int fd, off_t size) {
+    return power_write(path_of(fd), (size_t)size, NULL, 0) ? __real_ftruncate(fd, size) : off();
 }
 
-int __wrap_ftruncate(int fd, off_t size) {
-    power_lock();
-    power_file *f = file_of(fd);
-    if (!power_call(NULL))
-        return off();
-    power_write(f, (size_t)size, NULL, 0);
-    power_unlock();
-    return __real_ftruncate(fd, size);
+WRAP(int, unlinkat, int folder_fd, const char *name, int flags) {
+    char at[2 * PATH_MAX];
+    return power_unlink(path_at(folder_fd, name, at)) ? __real_unlinkat(folder_fd, name, flags)
+                                                      : off();
 }
 
-int __wrap_unlinkat(int folder, const char *name, int flags) {
-    char parent[PATH_MAX], path[2 * PATH_MAX];
-    power_lock();
-    path_of(folder, parent);
-    snprintf(path, sizeof path, "%s/%s", parent, name);
-    power_file *f = power_find(path);
-    if (!power_call(NULL))
-        return off();
-    power_name(f, false);
-    power_unlock();
-    return __real_unlinkat(folder, name, flags);
+WRAP(int, renameat, int from_fd, const char *from, int to_fd, const char *to) {
+    char at[2][2 * PATH_MAX];
+    return power_rename(path_at(from_fd, from, at[0]), path_at(to_fd, to, at[1]))
+               ? __real_renameat(from_fd, from, to_fd, to)
+               : off();
 }
 
-int __wrap_renameat(int from_folder, const char *from, int to_folder, const char *to) {
-    char folder[PATH_MAX], path[2 * PATH_MAX];
-    power_lock();
-    path_of(from_folder, folder);
-    snprintf(path, sizeof path, "%s/%s", folder, from);
-    power_file *f = power_find(path);
-    snprintf(path, sizeof path, "%s/%s", folder, to);
-    power_file *t = power_find(path);
-    if (!power_call(NULL))
-        return off();
-    power_rename(f, t);
-    power_unlock();
-    return __real_renameat(from_folder, from, to_folder, to);
-}
+SETUP { power_sqlite(); }
+TEARDOWN_EACH { job_remove(); }
 
-/* ---- The test -------------------------------------------------------------------------------- */
+/* ---- A job and its ledger -------------------------------------------------------------------- */
 
-/* Runs the job with the power cut at the call `at`, and what was told in *seen, which never gets
- * shorter. False: it came to its end before. */
-static bool run_once(const job_bench *b, int32_t at, told *seen, const told *all) {
-    told now;
-    dpi_error err;
-    power_cut_at(at);
-    const dpi_status status = job_run(b, -1, &now, &err);
-    const bool was_cut = power_cut();
-    power_restore();
-    power_cut_at(0);
-    if (status != DPI_STATUS_OK && !was_cut)
-        fail_msg("cut at %d: %s", at, err.message);
-    assert_begins(&now, all);
-    if (now.n_all >= seen->n_all)
-        *seen = now;
-    else if (status == DPI_STATUS_OK)
-        fail_msg("a token that was told is lost");
-    return was_cut;
-}
+enum { NO_LEDGER = -1 }; /* or a dpi_scope */
+static int32_t scope;
+static told seen; /* what was told of the job, at its longest; `all` if there is no ledger */
+static told all;
+static int64_t n_charges;
 
-static void test_cut_once(void **state) {
-    (void)state;
-    for (int32_t n_parallel = 1; n_parallel <= 3; n_parallel += 2) {
-        job_bench b;
-        told all, seen;
-        job_bench_make(&b);
-        b.o.n_parallel = n_parallel;
-        job_unbroken(&b, &all);
-        bool was_cut = true;
-        int32_t at = 1;
-        for (; was_cut; at++) {
-            seen = (told){.n_all = 0};
-            was_cut = run_once(&b, at, &seen, &all);
-            assert_false(run_once(&b, 0, &seen, &all));
-            assert_int_equal(seen.n_all, all.n_all);
-            remove_dir(b.folder);
-        }
-        assert_true(at > all.n_all / n_parallel); /* a write for each token, and syncs */
-        job_bench_remove(&b);
-    }
-}
-
-/* Again and again, each time some calls after the start. */
-static void test_cut_often(void **state) {
-    (void)state;
-    uint64_t chance = 5;
-    for (int round = 0; round < 40; round++) {
-        job_bench b;
-        told all, seen = {.n_all = 0};
-        job_bench_make(&b);
-        b.o.n_parallel = 1 + round % 3;
-        if (round % 4 == 3) {
-            b.o.method.subsample = .5;
-            b.o.method.rho = 0;
-            b.o.method.epsilon = 5;
-        }
-        job_unbroken(&b, &all);
-        while (run_once(&b, 1 + random_below(&chance, 25), &seen, &all)) {
-        }
-        assert_int_equal(seen.n_all, all.n_all);
-        job_bench_remove(&b);
-    }
-}
-
-/* ---- The ledger as well ------------------------------------------------------------------------
- */
-
-/* A job that is charged to a ledger; what was told of it, and what the ledger has. */
-typedef struct charged_job {
-    job_bench b;
-    char ledger[320];
-    int32_t scope;
-    told seen;
-    int64_t n_charges;
-} charged_job;
-
-static void charged_job_make(charged_job *j, int32_t scope) {
-    *j = (charged_job){.scope = scope};
-    job_bench_make(&j->b);
-    job_records_open(&j->b, scope == DPI_SCOPE_UNIT);
-    j->b.o.n_texts = 3; /* of 10 units or more */
-    j->b.o.method.rho = 1e-3;
-    j->b.o.method.delta = 1e-5;
-    j->b.o.seeded = 0; /* a ledger counts guarantees */
-    j->b.o.dataset = "letters";
-    snprintf(j->ledger, sizeof j->ledger, "%s/year", j->b.root);
-    dpi_ledger *ledger = open_ledger(j->ledger, 1);
-    add_letters(ledger, scope);
-    dpi_ledger_close(ledger);
-    power_sync_names(NULL);
-    power_restore();
+/* Another job, of nine tokens: what happens at one of them happens at all. */
+static void make_case(int32_t scope_of_case, int32_t n_parallel) {
+    scope = scope_of_case;
+    job_make();
+    job.o.n_texts = 3, job.o.n_tokens = 3, job.o.n_parallel = n_parallel;
+    seen = (told){.n_all = 0};
+    n_charges = 0;
+    if (scope == NO_LEDGER)
+        return;
+    job_records(NULL, scope == DPI_SCOPE_UNIT ? "who" : NULL);
+    job.o.method.rho = 1e-3, job.o.method.delta = 1e-5;
+    job.o.seeded = 0; /* a ledger counts guarantees */
+    job.o.dataset = "letters";
+    make_ledger(scope);
+    close_ledger();
+    power_settle();
 }
 
 /* A charge is there or not: with the units that have paid, who are nine each time. */
-static int64_t count_charges(const charged_job *j) {
-    char sql[400];
-    int64_t n, sum;
-    dpi_ledger *ledger = open_ledger(j->ledger, 0);
-    sum = sum_charges(ledger, "letters", &n);
-    dpi_ledger_close(ledger);
+static int64_t count_charges(void) {
+    int64_t n;
+    const int64_t n_payers = scope == DPI_SCOPE_UNIT ? 9 : 0;
+    reopen_ledger();
+    const int64_t sum = sum_charges(&n);
+    close_ledger();
     power_restore();
-    snprintf(sql, sizeof sql,
-             "CREATE TEMP TABLE t(right INTEGER CHECK(right = 1));"
-             "INSERT INTO t SELECT COUNT(*) = %lld FROM payer;"
-             "INSERT INTO t SELECT TOTAL(spent) = %lld FROM unit",
-             (long long)(j->scope == DPI_SCOPE_UNIT ? 9 * n : 0),
-             (long long)(j->scope == DPI_SCOPE_UNIT ? 9 * sum : 0));
-    exec_sql(j->ledger, sql);
+    assert_int_equal(read_sql("SELECT COUNT(*) FROM payer"), n_payers * n);
+    assert_int_equal(read_sql("SELECT IFNULL(SUM(spent), 0) FROM unit"), n_payers * sum);
     power_restore();
     return n;
 }
 
-/* Runs the job with the power cut at the call `at`. False: it came to its end before. */
-static bool run_charged(charged_job *j, int32_t at) {
-    char path[320];
-    struct stat st;
-    told now = {.n_all = 0};
-    dpi_error err;
-    snprintf(path, sizeof path, "%s/job.json", j->b.folder);
-    const bool goes_on = stat(path, &st) == 0;
-    j->b.o.ledger = NULL;
-    power_cut_at(at);
-    dpi_status status = dpi_ledger_open(j->ledger, NULL, &j->b.o.ledger, &err);
-    if (status == DPI_STATUS_OK)
-        status = job_run(&j->b, -1, &now, &err);
-    const bool was_cut = power_cut();
-    dpi_ledger_close(j->b.o.ledger);
-    power_restore();
-    power_cut_at(0);
-    if (status != DPI_STATUS_OK && !was_cut)
-        fail_msg("cut at %d: %s", at, err.message);
-    if (now.n_all >= j->seen.n_all) {
-        assert_begins(&j->seen, &now);
-        j->seen = now;
+/* What is told now and what was told before are one text, and all of it is told at the end. */
+static void check_told(const told *now, bool over) {
+    if (now->n_all >= seen.n_all) {
+        assert_begins(&seen, now);
+        seen = *now;
     } else {
-        assert_begins(&now, &j->seen);
-        assert_true(was_cut);
+        assert_begins(now, &seen);
+        if (over)
+            fail_msg("a token that was told is lost");
     }
-    const int64_t n = count_charges(j);
-    assert_in_range(n, j->n_charges, j->n_charges + !goes_on);
-    assert_true(n > 0 || j->seen.n_all == 0);
-    j->n_charges = n;
+    if (scope == NO_LEDGER)
+        assert_begins(&seen, &all);
+}
+
+/* Runs the job with the power cut at the call `at`. False: it came to its end before. */
+static bool run_once(int32_t at) {
+    told now = {.n_all = 0};
+    dpi_status status = DPI_STATUS_OK;
+    const bool goes_on = access(path_in(job.folder, "job.json"), F_OK) == 0;
+    power_cut_at(at);
+    if (scope != NO_LEDGER)
+        status = open_ledger(path, OPEN, &the_ledger);
+    job.o.ledger = the_ledger;
+    if (status == DPI_STATUS_OK)
+        status = job_run(-1, &now);
+    const bool was_cut = power_cut();
+    close_ledger();
+    power_restore();
+    if (status != DPI_STATUS_OK && !was_cut)
+        fail_msg("cut at %d: %s", at, ERR->message);
+    check_told(&now, status == DPI_STATUS_OK);
+    if (scope != NO_LEDGER) {
+        const int64_t n = count_charges();
+        assert_in_range(n, n_charges, n_charges + !goes_on);
+        assert_true(n > 0 || seen.n_all == 0);
+        n_charges = n;
+    }
     return was_cut;
 }
 
-static void test_cut_with_ledger(void **state) {
-    (void)state;
-    for (int32_t scope = DPI_SCOPE_DATASET; scope <= DPI_SCOPE_UNIT; scope++) {
-        int32_t at = 1, n_cuts = 0;
-        for (bool was_cut = true; was_cut; at++) {
-            charged_job j;
-            charged_job_make(&j, scope);
-            was_cut = run_charged(&j, at);
-            n_cuts += was_cut;
-            assert_false(run_charged(&j, 0));
-            assert_int_equal(j.n_charges, was_cut && j.n_charges > 1 ? 2 : 1);
-            job_bench_remove(&j.b);
-        }
-        assert_true(n_cuts > 30); /* the charge, the files of the job, and its tokens */
+/* ---- Cuts ------------------------------------------------------------------------------------ */
+
+/* At each call once, and then the job comes to its end. */
+static void cut_once(int32_t of, int32_t n_parallel, int32_t least) {
+    int32_t at = 1;
+    for (bool was_cut = true; was_cut; at++) {
+        make_case(of, n_parallel);
+        if (of == NO_LEDGER && at == 1)
+            job_unbroken(&all);
+        was_cut = run_once(at);
+        assert_false(run_once(0));
+        if (of == NO_LEDGER)
+            assert_int_equal(seen.n_all, all.n_all);
+        else
+            assert_in_range(n_charges, 1, was_cut ? 2 : 1);
+    }
+    assert_true(at > least);
+}
+
+/* Again and again, each time some calls after the start, which are below n. */
+static void cut_often(int32_t n) {
+    static uint64_t chance = 5;
+    while (run_once(1 + random_below(&chance, n))) {
+    }
+    assert_true(seen.n_all > 0);
+}
+
+TEST(test_cut_once) { /* a write for each token, and syncs */
+    cut_once(NO_LEDGER, 1, 9);
+    cut_once(NO_LEDGER, 3, 9);
+}
+
+TEST(test_cut_with_ledger) { /* the charge, the files, three tokens and more */
+    cut_once(DPI_SCOPE_DATASET, 1, 32);
+    cut_once(DPI_SCOPE_UNIT, 1, 32);
+}
+
+TEST(test_cut_often) {
+    for (int round = 0; round < 40; round++) {
+        make_case(NO_LEDGER, 1 + round % 3);
+        if (round % 4 == 3)
+            job.o.method.subsample = .5, job.o.method.rho = 0, job.o.method.epsilon = 5;
+        job_unbroken(&all);
+        cut_often(15);
+        assert_int_equal(seen.n_all, all.n_all);
     }
 }
 
-static void test_cut_often_with_ledger(void **state) {
-    (void)state;
-    uint64_t chance = 9;
+TEST(test_cut_often_with_ledger) {
     for (int round = 0; round < 20; round++) {
-        charged_job j;
-        charged_job_make(&j, round % 2 ? DPI_SCOPE_UNIT : DPI_SCOPE_DATASET);
-        j.b.o.n_parallel = 1 + round % 3;
-        while (run_charged(&j, 1 + random_below(&chance, 60))) {
-        }
-        assert_true(j.seen.n_all > 0);
-        job_bench_remove(&j.b);
+        make_case(round % 2 ? DPI_SCOPE_UNIT : DPI_SCOPE_DATASET, 1 + round % 3);
+        cut_often(60);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cut_once),
-        cmocka_unit_test(test_cut_often),
-        cmocka_unit_test(test_cut_with_ledger),
-        cmocka_unit_test(test_cut_often_with_ledger),
-    };
-    power_sqlite();
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,63 +1,44 @@
 /* test_journal_release.c - releases that end anywhere and go on: the texts are those of one that
  * was never stopped, whatever the method keeps from token to token, and other inputs are refused.
  */
-#include <unistd.h>
+#include <dirent.h>
+#include <sys/stat.h>
 
 #include "dpinfer/isa.h"
-#include "dpinfer/ledger.h"
 #include "pipeline/release/release.h"
+#include "tests/engine/adapter_build.h"
 #include "tests/pipeline/journal/job_support.h"
+
+SETUP_EACH { job_make(); }
+TEARDOWN_EACH { job_remove(); }
 
 /* ---- The same texts -------------------------------------------------------------------------- */
 
-typedef struct kind {
-    const char *name;
-    void (*set)(job_bench *b);
-} kind;
+static dpi_sampler_options *const m = &job.o.method;
 
-static void set_zcdp(job_bench *b) { (void)b; }
-static void set_parallel(job_bench *b) { b->o.n_parallel = 3; }
-static void set_center(job_bench *b) { b->o.method.center = 1; }
-static void set_zero_out(job_bench *b) { b->o.method.adjacency = DPI_ADJACENCY_ZERO_OUT; }
-static void set_br(job_bench *b) {
-    b->o.method.accountant = DPI_ACCOUNTANT_BR;
-    b->o.method.rho = 0;
-    b->o.method.epsilon = 5;
-}
+static void set_zcdp(void) {}
+static void set_parallel(void) { job.o.n_parallel = 3; }
+static void set_center(void) { m->center = 1; }
+static void set_zero_out(void) { m->adjacency = DPI_ADJACENCY_ZERO_OUT; }
+static void set_br(void) { m->accountant = DPI_ACCOUNTANT_BR, m->rho = 0, m->epsilon = 5; }
 /* Records that have spent their budget are null: what they have spent before the end counts. */
-static void set_filter(job_bench *b) {
-    b->o.method.accountant = DPI_ACCOUNTANT_FILTER;
-    b->o.method.rho = .02;
-    b->o.method.clip = 8;
+static void set_filter(void) { m->accountant = DPI_ACCOUNTANT_FILTER, m->rho = .02, m->clip = 8; }
+/* After three private tokens a text goes on free. */
+static void set_top(void) { m->pace = DPI_PACE_TOP, m->pace_theta = .9999, m->pace_tokens = 3; }
+static void set_change(void) {
+    m->pace = DPI_PACE_CHANGE, m->pace_theta = 1e-6, m->pace_tokens = 3;
 }
-static void set_top(job_bench *b) {
-    b->o.method.pace = DPI_PACE_TOP;
-    b->o.method.pace_theta = .9999;
-    b->o.method.pace_tokens = 3; /* the text goes on free */
-}
-static void set_change(job_bench *b) {
-    b->o.method.pace = DPI_PACE_CHANGE;
-    b->o.method.pace_theta = 1e-6;
-    b->o.method.pace_tokens = 3;
-}
-static void set_share(job_bench *b) {
-    b->o.method.pace = DPI_PACE_SHARE;
-    b->o.method.pace_share = 1;
-}
-static void set_units(job_bench *b) { job_records_open(b, true); }
-static void set_add_remove(job_bench *b) { b->o.method.adjacency = DPI_ADJACENCY_ADD_REMOVE; }
-static void set_subsample(job_bench *b) {
-    b->o.method.subsample = .5;
-    b->o.method.rho = 0;
-    b->o.method.epsilon = 5;
-}
-static void set_plain(job_bench *b) { b->o.method.method = DPI_METHOD_PLAIN; }
-static void set_reference(job_bench *b) {
-    b->o.method.method = DPI_METHOD_PLAIN;
-    b->o.reference = 4;
-}
+static void set_share(void) { m->pace = DPI_PACE_SHARE, m->pace_share = 1; }
+static void set_units(void) { job_records(NULL, "who"); }
+static void set_add_remove(void) { m->adjacency = DPI_ADJACENCY_ADD_REMOVE; }
+static void set_subsample(void) { m->subsample = .5, m->rho = 0, m->epsilon = 5; }
+static void set_plain(void) { m->method = DPI_METHOD_PLAIN, job.o.batch = 0; }
+static void set_reference(void) { set_plain(), job.o.reference = 4; }
 
-static const kind kinds[] = {
+static const struct {
+    const char *name;
+    void (*set)(void);
+} kinds[] = {
     {"zcdp", set_zcdp},
     {"parallel", set_parallel},
     {"center", set_center},
@@ -73,119 +54,129 @@ static const kind kinds[] = {
     {"plain", set_plain},
     {"plain, a record", set_reference},
 };
-enum { N_KINDS = sizeof kinds / sizeof *kinds };
-
-static void set_kind(job_bench *b, const kind *k) {
-    job_bench_make(b);
-    k->set(b);
-    if (b->o.method.method == DPI_METHOD_PLAIN)
-        b->o.batch = 0;
-}
 
 /* Ends after n tokens, then after `more` that are new, and so on. */
-static void check_ends(const job_bench *b, const told *all, int32_t n, int32_t more,
-                       const char *name) {
+static void check_ends(const told *all, int32_t n, int32_t more, const char *name) {
     told part;
-    dpi_error err;
     for (int32_t last = n;; last += more) {
-        const dpi_status status = job_run(b, last, &part, &err);
-        if (status != DPI_STATUS_OK)
-            fail_msg("%s: %s", name, err.message);
+        if (job_run(last, &part) != DPI_STATUS_OK)
+            fail_msg("%s: %s", name, ERR->message);
         assert_begins(&part, all);
         if (part.n_all < last || part.n_all == all->n_all)
             break;
     }
-    assert_ok(job_run(b, -1, &part, &err), &err);
+    assert_ok(job_run(-1, &part));
     assert_int_equal(part.n_all, all->n_all);
     assert_begins(&part, all);
     assert_begins(all, &part);
-    remove_dir(b->folder);
+    remove_dir(job.folder);
 }
 
-static void test_same_texts(void **state) {
-    (void)state;
-    for (int k = 0; k < N_KINDS; k++) {
-        job_bench b;
+TEST(test_same_texts) {
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         told all;
-        set_kind(&b, &kinds[k]);
-        job_unbroken(&b, &all);
-        assert_true(all.n_all > JOB_TOKENS);
-        check_ends(&b, &all, 0, 3, kinds[k].name);
-        check_ends(&b, &all, 5, 7, kinds[k].name);
-        check_ends(&b, &all, all.n_all, 1, kinds[k].name);
-        job_bench_remove(&b);
+        job_make();
+        kinds[k].set();
+        job_unbroken(&all);
+        assert_true(all.n_all > 8);
+        check_ends(&all, 0, 3, kinds[k].name);
+        check_ends(&all, 5, 7, kinds[k].name);
+        check_ends(&all, all.n_all, 1, kinds[k].name);
     }
 }
 
-/* With the system's random bits: what was told stays, and a record stays in its batch. */
-static void list_batches(const dpi_release *r, size_t units[JOB_TEXTS][16], size_t n[JOB_TEXTS]) {
-    for (int32_t i = 0; i < JOB_TEXTS; i++) {
+/* The records of each batch. */
+typedef struct batches {
+    size_t records[4][16], n[4];
+} batches;
+
+static void list_batches(const dpi_release *r, batches *found) {
+    for (int32_t i = 0; i < 4; i++) {
         dpi_batch batch;
         dpi_partition_batch(r->partition, i, &batch);
-        n[i] = batch.n_records;
-        for (size_t k = 0; k < n[i]; k++)
-            units[i][k] = batch.records[k];
+        found->n[i] = batch.n_records;
+        memcpy(found->records[i], batch.records, batch.n_records * sizeof *batch.records);
     }
 }
 
-static void check_batches(job_bench *b) {
-    size_t units[2][JOB_TEXTS][16], n[2][JOB_TEXTS];
-    told part[2];
-    dpi_error err;
-    b->o.seeded = 0;
-    for (int i = 0; i < 2; i++) {
-        dpi_journal *journal;
-        dpi_release *release;
-        dpi_release_options o = b->o;
-        assert_ok(job_open(b, &journal, &err), &err);
-        o.journal = journal;
-        assert_ok(dpi_release_open(&o, &release, &err), &err);
-        assert_ok(job_advance(release, journal, i ? -1 : 11, &part[i], &err), &err);
-        list_batches(release, units[i], n[i]);
-        dpi_release_free(release);
-        dpi_journal_close(journal);
-    }
-    assert_begins(&part[0], &part[1]);
-    for (int32_t i = 0; i < JOB_TEXTS; i++) {
-        assert_int_equal(n[0][i], n[1][i]);
-        assert_memory_equal(units[0][i], units[1][i], n[0][i] * sizeof(size_t));
+/* With the system's random bits: what was told stays, and a record stays in its batch. 16 records
+ * fall into the same batches by chance with 4^-16. */
+TEST(test_batches_stay) {
+    for (int round = 0; round < 8; round++) {
+        batches found[2];
+        told part[2];
+        job_make();
+        (round % 2 ? set_subsample : set_add_remove)();
+        job.o.seeded = 0;
+        memset(found, 0, sizeof found);
+        for (int i = 0; i < 2; i++) {
+            process p;
+            assert_ok(job_start(&p));
+            assert_ok(job_advance(&p, i ? -1 : 11, &part[i]));
+            list_batches(p.release, &found[i]);
+            job_stop(&p);
+        }
+        assert_begins(&part[0], &part[1]);
+        assert_memory_equal(&found[0], &found[1], sizeof found[0]);
     }
 }
 
-static void test_batches_stay(void **state) {
-    (void)state;
-    for (int i = 0; i < 8; i++) { /* 16 records that fall into the same batches by chance: 4^-16 */
-        job_bench b;
-        job_bench_make(&b);
-        (i % 2 ? set_subsample : set_add_remove)(&b);
-        check_batches(&b);
-        job_bench_remove(&b);
+/* The files of a folder, into a new one. */
+static void copy_folder(const char *from, const char *to) {
+    struct stat st;
+    assert_int_equal(stat(from, &st) | mkdir(to, st.st_mode & 0777), 0);
+    DIR *d = opendir(from);
+    assert_non_null(d);
+    for (struct dirent *e; (e = readdir(d)) != NULL;) {
+        size_t n;
+        if (stat(path_in(from, e->d_name), &st) != 0 || !S_ISREG(st.st_mode))
+            continue;
+        char *bytes = read_file(path_in(from, e->d_name), &n);
+        write_file(path_in(to, e->d_name), bytes, n);
+        assert_int_equal(chmod(path_in(to, e->d_name), st.st_mode & 0777), 0);
+        free(bytes);
     }
+    closedir(d);
+}
+
+/* Where nothing was told, bits are new: twice from one place, two releases. What was told stays, to
+ * the last token. */
+TEST(test_new_bits) {
+    told part, first, second;
+    job.o.seeded = 0;
+    assert_ok(job_run(3, &part));
+    char *kept = strdup(path_in(folder, "kept"));
+    copy_folder(job.folder, kept);
+    assert_ok(job_run(-1, &first));
+    assert_begins(&part, &first);
+    assert_ok(job_run(-1, &second)); /* it is over: the same */
+    assert_memory_equal(first.token, second.token, sizeof first.token);
+    remove_dir(job.folder);
+    assert_int_equal(rename(kept, job.folder), 0);
+    assert_ok(job_run(-1, &second));
+    assert_begins(&part, &second);
+    assert_memory_not_equal(first.token, second.token, sizeof first.token);
+    free(kept);
 }
 
 /* ---- What is refused ------------------------------------------------------------------------- */
 
-static void assert_refused_job(const job_bench *b, const char *part) {
+static void assert_refused_job(const char *part) {
     told t;
-    dpi_error err;
-    assert_error(job_run(b, -1, &t, &err), DPI_STATUS_STATE, &err, part);
+    assert_error(job_run(-1, &t), STATE, part);
     assert_int_equal(t.n_all, 0);
 }
 
-static void test_changed(void **state) {
-    (void)state;
-    job_bench b;
+TEST(test_changed) {
     told t;
-    dpi_error err;
     size_t n;
-    job_bench_make(&b);
-    b.o.seeded = 0;
-    assert_ok(job_run(&b, 9, &t, &err), &err);
-    const dpi_release_options o = b.o;
+    job.o.seeded = 0;
+    assert_ok(job_run(9, &t));
+    const dpi_release_options o = job.o;
 #define CHANGED(field, value, part)                                                                \
-    b.o.field = value;                                                                             \
-    assert_refused_job(&b, part);                                                                  \
-    b.o = o
+    job.o.field = value;                                                                           \
+    assert_refused_job(part);                                                                      \
+    job.o = o
     CHANGED(n_tokens, 6, "parameters.T was 8 when it began, and is 6");
     CHANGED(top_k, 7, "parameters.top_k was");
     CHANGED(batch, 4, "parameters.");
@@ -201,119 +192,96 @@ static void test_changed(void **state) {
     CHANGED(prompts.public_prompt, ((dpi_bytes){"Write", 5}), "prompts was");
     CHANGED(prompts.max_reference_tokens, 2, "prompts was");
 #undef CHANGED
-    /* The model, by one byte. */
-    char *image = read_file(b.model_path, &n);
-    image[n - 1] ^= 1;
-    write_file(b.model_path, image, n);
-    assert_refused_job(&b, "model was");
-    image[n - 1] ^= 1;
-    write_file(b.model_path, image, n);
-    free(image);
+    job_flip_model();
+    assert_refused_job("model was");
+    job_flip_model();
     /* Records, by one byte, and in another order. */
-    char *lines = read_file(b.records_path, &n);
-    char *at = strstr(lines, "garden");
+    static const char changed[] = "the records are not those that it began with";
+    char *lines = read_file(path_in(folder, "r.jsonl"), &n), *at = strstr(lines, "garden");
     at[0] = 'G';
-    write_file(b.records_path, lines, n);
-    job_records_open(&b, false);
-    assert_refused_job(&b, "the records are not those that it began with");
+    job_records(lines, NULL);
+    assert_refused_job(changed);
     at[0] = 'g';
     const size_t line = strcspn(lines, "\n") + 1;
-    char *turned = malloc(n);
+    char *turned = calloc(n + 1, 1);
     memcpy(turned, lines + line, n - line);
     memcpy(turned + n - line, lines, line);
-    write_file(b.records_path, turned, n);
-    job_records_open(&b, false);
-    assert_refused_job(&b, "the records are not those that it began with");
-    write_file(b.records_path, lines, n);
-    job_records_open(&b, false);
+    job_records(turned, NULL);
+    assert_refused_job(changed);
+    job_records(lines, NULL);
     free(turned);
     free(lines);
-    assert_ok(job_run(&b, -1, &t, &err), &err);
-    job_bench_remove(&b);
+    assert_ok(job_run(-1, &t));
 }
 
-static void test_methods_with_more(void **state) {
-    (void)state;
-    job_bench b;
+/* An adapter is a part of the model. */
+TEST(test_other_adapter) {
     told t;
-    dpi_error err;
-    job_bench_make(&b);
-    b.o.method.method = DPI_METHOD_AMIN;
-    assert_error(job_run(&b, -1, &t, &err), DPI_STATUS_UNSUPPORTED, &err, "amin");
-    b.o.method.method = DPI_METHOD_INVISIBLEINK;
-    b.o.model_path = NULL;
-    assert_error(job_run(&b, -1, &t, &err), DPI_STATUS_ARG, &err, "model_path");
-    job_bench_remove(&b);
+    dpi_model_options o;
+    dpi_model *adapted_models[2];
+    const tiny_spec spec = tiny_default();
+    dpi_model_options_init(&o);
+    o.adapter = path_in(folder, "adapter.gguf");
+    job.o.seeded = 0;
+    for (int i = 0; i < 2; i++) {
+        write_adapter(o.adapter, &spec, ALL_PARTS, i ? 3 : 2);
+        assert_ok(dpi_model_open(job.model_path, &o, &adapted_models[i], ERR));
+        job.o.model = adapted_models[i];
+        if (i == 0)
+            assert_ok(job_run(9, &t));
+        else
+            assert_refused_job("model was");
+    }
+    job.o.model = job.model;
+    assert_refused_job("model was");
+    dpi_model_close(adapted_models[0]), dpi_model_close(adapted_models[1]);
+}
+
+TEST(test_methods_with_more) {
+    told t;
+    job.o.method.method = DPI_METHOD_AMIN;
+    assert_error(job_run(-1, &t), UNSUPPORTED, "amin");
+    job.o.method.method = DPI_METHOD_INVISIBLEINK, job.o.model_path = NULL;
+    assert_error(job_run(-1, &t), ARG, "model_path");
 }
 
 /* ---- One charge ------------------------------------------------------------------------------ */
 
-static void open_dataset(job_bench *b, const char *path, int32_t scope, dpi_ledger **ledger) {
-    dpi_ledger_options options;
-    dpi_dataset_options dataset;
-    dpi_error err;
-    dpi_ledger_options_init(&options);
-    options.create = 1;
-    assert_ok(dpi_ledger_open(path, &options, ledger, &err), &err);
-    dpi_dataset_options_init(&dataset);
-    dataset.name = "letters";
-    dataset.epsilon = 5;
-    dataset.delta = 1e-5;
-    dataset.scope = scope;
-    assert_ok(dpi_ledger_add(*ledger, &dataset, &err), &err);
-    b->o.ledger = *ledger;
-    b->o.dataset = "letters";
-    b->o.seeded = 0;
-    b->o.method.rho = .1;
+/* The job is charged to a new ledger. */
+static void charge_to_new(int32_t scope) {
+    make_ledger(scope);
+    job.o.ledger = the_ledger, job.o.dataset = "letters";
+    job.o.seeded = 0, job.o.method.rho = .1;
 }
 
-static dpi_dataset_info info_of(dpi_ledger *ledger) {
-    dpi_dataset_info info;
-    dpi_error err;
-    dpi_dataset_info_init(&info);
-    assert_ok(dpi_ledger_info(ledger, "letters", &info, &err), &err);
-    return info;
-}
-
-static void test_one_charge(void **state) {
-    (void)state;
-    job_bench b;
-    dpi_ledger *ledger;
-    char path[300];
+TEST(test_one_charge) {
     told t, more;
-    dpi_error err;
     for (int32_t scope = DPI_SCOPE_DATASET; scope <= DPI_SCOPE_UNIT; scope++) {
-        job_bench_make(&b);
-        if (scope == DPI_SCOPE_UNIT)
-            job_records_open(&b, true);
-        snprintf(path, sizeof path, "%s/ledger", b.root);
-        open_dataset(&b, path, scope, &ledger);
-        assert_ok(job_run(&b, 5, &t, &err), &err);
-        const int64_t charged = info_of(ledger).charged;
+        job_make();
+        job_records(NULL, scope == DPI_SCOPE_UNIT ? "who" : NULL);
+        charge_to_new(scope);
+        assert_ok(job_run(5, &t));
+        const int64_t charged = info_of("letters").charged;
         assert_true(charged > 0);
         for (int32_t n = 8; n < 20; n += 6) {
-            assert_ok(job_run(&b, n, &more, &err), &err);
+            assert_ok(job_run(n, &more));
             assert_begins(&t, &more);
             t = more;
         }
-        assert_ok(job_run(&b, -1, &more, &err), &err);
-        assert_int_equal(info_of(ledger).charged, charged);
-        assert_int_equal(info_of(ledger).n_charges, 1);
+        assert_ok(job_run(-1, &more));
+        assert_int_equal(info_of("letters").charged, charged);
+        assert_int_equal(info_of("letters").n_charges, 1);
         /* Without its ledger, and with another one, it does not go on. */
-        dpi_ledger_close(ledger);
-        b.o.ledger = NULL;
-        assert_refused_job(&b, "it was begun with a ledger");
-        snprintf(path, sizeof path, "%s/other", b.root);
-        open_dataset(&b, path, scope, &ledger);
-        assert_refused_job(&b, "the ledger does not have its charge");
-        assert_int_equal(info_of(ledger).n_charges, 0);
-        dpi_ledger_close(ledger);
-        job_bench_remove(&b);
+        job.o.ledger = NULL;
+        assert_refused_job("it was begun with a ledger");
+        charge_to_new(scope);
+        assert_refused_job("the ledger does not have its charge");
+        assert_int_equal(info_of("letters").n_charges, 0);
     }
 }
 
 /* Records of the units in this order, p3 as another ID. */
-static void write_letters(job_bench *b, bool upwards, const char *p3) {
+static void write_letters(bool upwards, const char *p3) {
     char lines[1024];
     size_t n = 0;
     for (int i = 0; i < 10; i++) {
@@ -323,75 +291,38 @@ static void write_letters(job_bench *b, bool upwards, const char *p3) {
         n += (size_t)snprintf(lines + n, sizeof lines - n,
                               "{\"text\": \"a day\", \"who\": \"%s\"}\n", unit == 3 ? p3 : id);
     }
-    write_file(b->records_path, lines, n);
-    job_records_open(b, true);
-    b->o.n_texts = 3;
+    job_records(lines, "who");
+    job.o.n_texts = 3;
 }
 
 /* A process of the job that ends before it has read a record; whether the units pay whose IDs do
  * not begin with one of `without`. */
-static void assert_payers(const job_bench *b, const char *without) {
-    dpi_journal *journal;
-    dpi_release *r;
-    dpi_release_options o = b->o;
-    dpi_error err;
-    assert_ok(job_open(b, &journal, &err), &err);
-    o.journal = journal;
-    assert_ok(dpi_release_open(&o, &r, &err), &err);
-    assert_ok(dpi_release_reserve(r, &err), &err);
+static void assert_payers(const char *without) {
+    process p;
+    assert_ok(job_start(&p));
+    assert_ok(dpi_release_reserve(p.release, ERR));
     for (size_t unit = 0; unit < 9; unit++) {
         const char *id;
         size_t n_bytes;
-        dpi_records_unit_id(b->records, unit, &id, &n_bytes);
-        const bool is_without = (id[0] == 'q' && strchr(without, 'q')) ||
-                                (id[0] == 'p' && strchr(without, id[1]));
-        assert_int_equal(dpi_release_unit_pays(r, unit), !is_without);
+        dpi_records_unit_id(job.o.records, unit, &id, &n_bytes);
+        const bool is_without =
+            (id[0] == 'q' && strchr(without, 'q')) || (id[0] == 'p' && strchr(without, id[1]));
+        assert_int_equal(dpi_release_unit_pays(p.release, unit), !is_without);
     }
-    assert_ok(dpi_release_begin_job(r, &err), &err);
-    dpi_release_free(r);
-    dpi_journal_close(journal);
+    assert_ok(dpi_release_begin_job(p.release, ERR));
+    job_stop(&p);
 }
 
 /* p8 cannot pay. Who has paid is known by the ID, also where the records have changed before one
  * was read; p9 is in no batch upwards. */
-static void test_payers(void **state) {
-    (void)state;
-    static const void *const ids[] = {"p8"};
-    static const size_t n_bytes[] = {2};
-    uint8_t pays;
-    const dpi_ledger_units units = {.n = 1, .ids = ids, .n_bytes = n_bytes, .pays = &pays};
-    job_bench b;
-    dpi_ledger *ledger;
-    dpi_charge_request request;
-    dpi_cost cost;
-    dpi_error err;
-    char path[300];
-    job_bench_make(&b);
-    snprintf(path, sizeof path, "%s/ledger", b.root);
-    open_dataset(&b, path, DPI_SCOPE_UNIT, &ledger);
-    dpi_charge_request_init(&request);
-    dpi_cost_init(&cost);
-    assert_ok(dpi_cost_add(&cost, DPI_COST_ZCDP, 1, .5, 0, &err), &err);
-    request.cost = &cost;
-    request.method = "outside";
-    request.units = &units;
-    assert_ok(dpi_ledger_reserve(ledger, "letters", &request, NULL, &err), &err);
-    write_letters(&b, true, "p3");
-    assert_payers(&b, "89");
-    assert_payers(&b, "89");
-    write_letters(&b, false, "p3");
-    assert_payers(&b, "89");
-    write_letters(&b, false, "q");
-    assert_payers(&b, "89q");
-    dpi_ledger_close(ledger);
-    job_bench_remove(&b);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_texts), cmocka_unit_test(test_batches_stay),
-        cmocka_unit_test(test_changed),    cmocka_unit_test(test_methods_with_more),
-        cmocka_unit_test(test_one_charge), cmocka_unit_test(test_payers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+TEST(test_payers) {
+    charge_to_new(DPI_SCOPE_UNIT);
+    assert_string_equal(pay("letters", "p8", .5), "1");
+    write_letters(true, "p3");
+    assert_payers("89");
+    assert_payers("89");
+    write_letters(false, "p3");
+    assert_payers("89");
+    write_letters(false, "q");
+    assert_payers("89q");
 }

@@ -1,120 +1,186 @@
 #include "tests/pipeline/ledger/ledger_support.h"
 
 #include <sqlite3.h>
-#include <stdio.h>
+#include <unistd.h>
 
 #include "tests/pipeline/ledger/form_1.h"
 
-void bench_make(bench *b) {
-    make_dir(b->folder, sizeof b->folder);
-    snprintf(b->path, sizeof b->path, "%s/year.ledger", b->folder);
+char folder[256], path[300];
+dpi_ledger *the_ledger;
+
+void folder_make(void) {
+    if (*folder)
+        return;
+    make_dir(folder, sizeof folder);
+    snprintf(path, sizeof path, "%s/year.ledger", folder);
 }
 
-void bench_remove(bench *b) { remove_dir(b->folder); }
+void folder_remove(void) {
+    close_ledger();
+    remove_dir(folder);
+    *folder = '\0';
+}
 
-/* Waits for as long as many others, and a slow disk, may take. */
-static dpi_ledger_options patient(void) {
+/* ---- The file and its datasets --------------------------------------------------------------- */
+
+dpi_status open_ledger(const char *at, open_mode mode, dpi_ledger **l) {
     dpi_ledger_options o;
     dpi_ledger_options_init(&o);
     o.busy_ms = 300000;
-    return o;
+    o.create = mode == CREATE, o.read_only = mode == READ_ONLY;
+    *l = NULL;
+    return dpi_ledger_open(at, &o, l, ERR);
 }
 
-dpi_status open_in_child(const char *path, dpi_ledger **ledger) {
-    const dpi_ledger_options o = patient();
-    return dpi_ledger_open(path, &o, ledger, NULL);
+void close_ledger(void) {
+    dpi_ledger_close(the_ledger);
+    the_ledger = NULL;
 }
 
-dpi_ledger *open_ledger(const char *path, int32_t create) {
-    dpi_ledger_options o = patient();
-    dpi_ledger *ledger = NULL;
-    dpi_error err;
-    o.create = create;
-    assert_ok(dpi_ledger_open(path, &o, &ledger, &err), &err);
-    return ledger;
+void reopen_ledger(void) {
+    close_ledger();
+    assert_ok(open_ledger(path, OPEN, &the_ledger));
 }
 
-void add_letters(dpi_ledger *ledger, int32_t scope) {
+void new_ledger(void) {
+    folder_make();
+    close_ledger();
+    unlink(path);
+    assert_ok(open_ledger(path, CREATE, &the_ledger));
+}
+
+void make_ledger(int32_t scope) {
+    new_ledger();
+    add_dataset("letters", 5, 1e-5, scope);
+}
+
+void add_dataset(const char *dataset, double epsilon, double delta, int32_t scope) {
     dpi_dataset_options o;
-    dpi_error err;
     dpi_dataset_options_init(&o);
-    o.name = "letters";
-    o.epsilon = 5;
-    o.delta = 1e-5;
-    o.scope = scope;
-    assert_ok(dpi_ledger_add(ledger, &o, &err), &err);
+    o.name = dataset, o.epsilon = epsilon, o.delta = delta, o.scope = scope;
+    assert_ok(dpi_ledger_add(the_ledger, &o, ERR));
 }
 
-dpi_dataset_info info_of(dpi_ledger *ledger, const char *dataset) {
+dpi_dataset_info info_of(const char *dataset) {
     dpi_dataset_info info;
-    dpi_error err;
     dpi_dataset_info_init(&info);
-    assert_ok(dpi_ledger_info(ledger, dataset, &info, &err), &err);
+    assert_ok(dpi_ledger_info(the_ledger, dataset, &info, ERR));
     return info;
 }
 
-void exec_sql(const char *path, const char *sql) {
-    sqlite3 *db;
-    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-    assert_int_equal(sqlite3_open_v2(path, &db, flags, "unix"), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-    sqlite3_close(db);
+static int first_number(void *number, int n, char **values, char **names) {
+    (void)n, (void)names;
+    *(int64_t *)number = strtoll(values[0], NULL, 10);
+    return 0;
 }
 
-void make_ledger_of_form_1(const char *path) { exec_sql(path, form_1_sql); }
+static int64_t run_sql(const char *at, const char *sql) {
+    sqlite3 *db;
+    int64_t number = -1;
+    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    assert_int_equal(sqlite3_open_v2(at, &db, flags, "unix"), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, first_number, &number, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    return number;
+}
 
-double rho_of(int64_t amount) { return ((double)amount - .5) / DPI_LEDGER_ONE / 5; }
+void exec_sql(const char *at, const char *sql) { run_sql(at, sql); }
 
-dpi_status reserve_rho(dpi_ledger *ledger, const char *dataset, double rho, dpi_charge *charge,
-                       dpi_error *err) {
+int64_t read_sql(const char *sql) { return run_sql(path, sql); }
+
+void make_ledger_of_form_1(void) {
+    folder_make();
+    unlink(path);
+    exec_sql(path, form_1_sql);
+}
+
+/* ---- Charges --------------------------------------------------------------------------------- */
+
+static dpi_status reserve_cost(dpi_ledger *l, const char *dataset, double rho,
+                               const dpi_ledger_units *units, dpi_charge *c) {
     dpi_charge_request r;
     dpi_cost cost;
     dpi_cost_init(&cost);
-    assert_ok(dpi_cost_add(&cost, DPI_COST_ZCDP, 1, rho, 0, err), err);
+    const dpi_status status = dpi_cost_add(&cost, DPI_COST_ZCDP, 1, rho, 0, ERR);
     dpi_charge_request_init(&r);
-    r.cost = &cost;
-    r.method = "test";
-    return dpi_ledger_reserve(ledger, dataset, &r, charge, err);
+    r.cost = &cost, r.method = "test", r.units = units;
+    return status == DPI_STATUS_OK ? dpi_ledger_reserve(l, dataset, &r, c, ERR) : status;
 }
 
-/* The newest first. */
-static int64_t sum_backwards(dpi_ledger *ledger, const char *dataset, int64_t *n) {
-    dpi_charge c = {.id = INT64_MAX};
-    dpi_error err;
-    int64_t sum = 0;
-    *n = 0;
-    for (;;) {
-        const int64_t before = c.id;
-        dpi_charge_init(&c);
-        assert_ok(dpi_ledger_charge_before(ledger, dataset, before, &c, &err), &err);
-        if (c.id == 0)
-            return sum;
-        assert_true(c.id < before);
-        sum += c.counted ? c.amount : 0;
-        ++*n;
-    }
+dpi_status reserve_of(dpi_ledger *l, const char *dataset, double rho,
+                      const dpi_ledger_units *units) {
+    return reserve_cost(l, dataset, rho, units, NULL);
 }
 
-int64_t sum_charges(dpi_ledger *ledger, const char *dataset, int64_t *n) {
+dpi_status reserve(double rho) { return reserve_of(the_ledger, "letters", rho, NULL); }
+
+dpi_charge charge(const char *dataset, double rho) {
     dpi_charge c;
-    dpi_error err;
-    int64_t sum = 0, n_again;
-    int32_t all_count = 1;
-    *n = 0;
     dpi_charge_init(&c);
-    for (;;) {
-        const int64_t after = c.id;
-        assert_ok(dpi_ledger_charge_next(ledger, dataset, after, &c, &err), &err);
-        if (c.id == 0)
-            break;
-        assert_true(c.id > after);
-        all_count &= c.counted;
-        if (all_count) /* what is given back later was there */
-            assert_int_equal(c.before, sum);
-        sum += c.counted ? c.amount : 0;
-        ++*n;
+    assert_ok(reserve_cost(the_ledger, dataset, rho, NULL, &c));
+    return c;
+}
+
+double rho_of(int64_t amount) { return ((double)amount - .5) / DPI_LEDGER_ONE / 5; }
+
+const dpi_ledger_units *units_of(const char *ids) {
+    enum { MOST = 8 };
+    static const void *starts[MOST];
+    static size_t n_bytes[MOST];
+    static uint8_t pays[MOST];
+    static dpi_ledger_units units = {.ids = starts, .n_bytes = n_bytes, .pays = pays};
+    memset(pays, 9, sizeof pays); /* neither */
+    for (units.n = 0; *ids; ids += *ids == ' ') {
+        assert_true(units.n < MOST);
+        starts[units.n] = ids;
+        n_bytes[units.n] = strcspn(ids, " ");
+        ids += n_bytes[units.n++];
     }
-    assert_int_equal(sum_backwards(ledger, dataset, &n_again), sum);
-    assert_int_equal(n_again, *n);
-    return sum;
+    return &units;
+}
+
+static const char *who_pays(const dpi_ledger_units *units) {
+    static char text[16];
+    for (size_t i = 0; i < units->n; i++)
+        text[i] = (char)('0' + units->pays[i]);
+    text[units->n] = '\0';
+    return text;
+}
+
+const char *pay(const char *dataset, const char *ids, double rho) {
+    const dpi_ledger_units *units = units_of(ids);
+    assert_ok(reserve_of(the_ledger, dataset, rho, units));
+    return who_pays(units);
+}
+
+const char *paid(const char *dataset, const char *ids, int64_t id) {
+    const dpi_ledger_units *units = units_of(ids);
+    assert_ok(dpi_ledger_paid(the_ledger, dataset, id, units, ERR));
+    return who_pays(units);
+}
+
+int64_t sum_charges(int64_t *n) {
+    int64_t sums[2] = {0}, counts[2] = {0};
+    bool all_count = true;
+    for (int back = 0; back < 2; back++) { /* the oldest first, then the newest */
+        dpi_charge c = {.id = back ? INT64_MAX : 0};
+        for (;;) {
+            const int64_t last = c.id;
+            dpi_charge_init(&c);
+            assert_ok((back ? dpi_ledger_charge_before
+                            : dpi_ledger_charge_next)(the_ledger, "letters", last, &c, ERR));
+            if (c.id == 0)
+                break;
+            assert_true(back ? c.id < last : c.id > last);
+            all_count &= c.counted;
+            if (!back && all_count) /* what is given back later was there */
+                assert_int_equal(c.before, sums[0]);
+            sums[back] += c.counted ? c.amount : 0;
+            counts[back]++;
+        }
+    }
+    assert_int_equal(sums[1], sums[0]);
+    assert_int_equal(counts[1], counts[0]);
+    *n = counts[0];
+    return sums[0];
 }

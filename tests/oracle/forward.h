@@ -1,0 +1,13 @@
+/* forward.h - the oracle of the forward pass: logits in double precision, straight from the
+ * definition, of the models of tiny_model.h. */
+#ifndef DPI_ORACLE_FORWARD_H
+#define DPI_ORACLE_FORWARD_H
+
+#include "dpinfer.h"
+
+/* Logits [n, n_vocab] after each of n tokens, in double, from `spec` and the model's weights. */
+struct tiny_spec;
+void oracle_logits(const struct tiny_spec *spec, const dpi_model *model, const int32_t *tokens,
+                   int32_t n, double *logits);
+
+#endif
