@@ -71,8 +71,6 @@ void dpi_audit_end_chance(dpi_audit *a, const char *quantity, double p) {
 void dpi_audit_end_chi_square(dpi_audit *a, double x, int32_t n) {
     const double p = dpi_chi_square_tail(x, n), least = dpi_audit_suspicious(a) / (n < 3 ? 1 : 2);
     dpi_audit_chance(a, n < 3 ? p : 2 * fmin(p, 1 - p));
-    if (isnan(p))
-        dpi_audit_chance(a, p);
     dpi_audit_end(a, "p of chi-square", p, least, n < 3 ? 1 : 1 - least);
 }
 
