@@ -5,56 +5,14 @@
 #include <math.h>
 
 #include "pipeline/audit_model.h"
-#include "tests/support/support.h"
-#include "tests/support/tiny_model.h"
+#include "tests/support/audit_run.h"
 
-static void print_result(void *user, const dpi_audit_result *r) {
-    (void)user;
-    print_message("%s %s: %s %.12g in %g..%g, %lld cases, %.2f s%s%s\n", r->audit, r->subject,
-                  r->quantity, r->measured, r->min, r->max, (long long)r->n_cases, r->seconds,
-                  r->passed ? "" : ": FAILED: ", r->passed ? "" : r->failure);
-}
-
-static int32_t n_failed;
-static dpi_model *model;
-static void *image;
-
-SETUP {
-    tiny_spec spec = tiny_default();
-    spec.n_vocab = 8000; /* so that the candidates are few */
-    model = tiny_open(&spec, 1, &image);
-}
-
-TEARDOWN {
-    dpi_model_close(model);
-    free(image);
-}
-
-static void on_line(void *user, const dpi_audit_result *r) {
-    print_result(user, r);
-    n_failed += !r->passed;
-}
-
-/* One failure is enough, for a mutant. */
-static int32_t cancel(void *user) {
-    (void)user;
-    return n_failed > 0;
-}
-
-/* With the system's bits; a tenth of the cases, or $DPI_EFFORT of them. */
+/* A tenth of the cases, or $DPI_EFFORT of them. */
 static void run_audit(dpi_status (*audit)(dpi_audit *)) {
     const char *effort = getenv("DPI_EFFORT");
+    const dpi_audit_options o = begin_audit(effort ? atof(effort) : .1);
     int32_t n;
-    dpi_audit_options o;
-    dpi_audit_options_init(&o);
-    o.model = model;
-    o.session.n_threads = 2;
-    o.effort = effort ? atof(effort) : .1;
-    o.cancel = cancel;
-    n_failed = 0;
-    const dpi_status status = dpi_audit_all(&o, &audit, 1, on_line, NULL, &n, ERR);
-    assert_int_equal(n_failed, 0);
-    assert_ok(status);
+    end_audit(dpi_audit_all(&o, &audit, 1, print_result, NULL, &n, ERR));
 }
 
 #define AUDIT(name)                                                                                \
