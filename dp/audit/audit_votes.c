@@ -167,7 +167,9 @@ static dpi_status audit_law(dpi_audit *a) {
         x += pow(count[i] - expected[i], 2) / expected[i];
     /* 2 n products of independent draws have variance (V / 256)^2 each. */
     const double z = product / (V / 256.) / sqrt(2. * n);
-    dpi_audit_chance(a, erfc(fabs(z) / sqrt(2))); /* one candidate's noise tells another's */
+    const double p = erfc(fabs(z) / sqrt(2));
+    dpi_audit_hold(a, p >= dpi_audit_certain(a), "noise of one candidate tells that of another");
+    dpi_audit_chance(a, p);
     a->result.n_cases = n;
     dpi_audit_end_chi_square(a, x, N_CELLS - 1);
     return DPI_STATUS_OK;
