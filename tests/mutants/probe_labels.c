@@ -62,8 +62,11 @@ static void check_labels(void) {
     hold(seen.n_texts[0] == 1 && seen.n_texts[1] == 4 && seen.n_texts[2] == 1 &&
              read_their_own(&seen),
          "a label has records that are not its own, or lacks some");
-    seen = run_labels("labels", DPI_ADJACENCY_ADD_REMOVE, 1, 0, 9);
-    hold(read_their_own(&seen), "a unit is not in one text of its label, as a whole");
+    /* The units are in batches of any label, and the counts are right, once in 55 runs. */
+    for (int i = 0; i < 6; i++) {
+        seen = run_labels("labels", DPI_ADJACENCY_ADD_REMOVE, 1, 0, 9);
+        hold(read_their_own(&seen), "a unit is not in one text of its label, as a whole");
+    }
     /* Noise of sigma 1/4 on 1, 8 and 2: these bounds are 18 sigma away. */
     seen = run_labels("labels", DPI_ADJACENCY_ADD_REMOVE, 9, 8, 110);
     hold(seen.n_texts[0] <= 40 && seen.n_texts[1] >= 50, "the histogram does not count units");
