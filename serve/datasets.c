@@ -228,11 +228,13 @@ static dpi_status check_budget(const dataset *one, const dpi_dataset_info *info,
 
 static dpi_status add_to_ledger(const datasets *d, dataset *one, dpi_error *err) {
     dpi_dataset_info info;
+    dpi_dataset_options o;
     bool is_there;
+    dpi_dataset_options_init(&o);
+    TRY(dpi_records_privacy_unit(one->records, DPI_ADJACENCY_REPLACE_BY_NULL, one->max_per_unit,
+                                 &o.unit, err));
     TRY(find_in_ledger(d, one->name, &is_there, &info, err));
     if (!is_there) {
-        dpi_dataset_options o;
-        dpi_dataset_options_init(&o);
         o.name = one->name;
         o.epsilon = one->epsilon;
         o.delta = one->delta;
@@ -240,6 +242,7 @@ static dpi_status add_to_ledger(const datasets *d, dataset *one, dpi_error *err)
         TRY(dpi_ledger_add(d->ledger, &o, err));
     }
     TRY(datasets_info(d, one, &info, err));
+    TRY(dpi_privacy_unit_join(&info.unit, &o.unit, one->name, err)); /* as each answer will */
     return check_budget(one, &info, err);
 }
 

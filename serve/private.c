@@ -350,6 +350,10 @@ static bool write_charge(private_answer *p, refusal *why) {
     snprintf(note + strlen(note), sizeof note - strlen(note), ": %s", guarantee);
     dpi_charge_request_init(&wanted);
     dpi_charge_init(&charge);
+    if (dpi_records_privacy_unit(s->dataset->records, s->claim.method.adjacency,
+                                 s->claim.method.max_per_unit, &wanted.unit, &err) !=
+        DPI_STATUS_OK)
+        return refuse_error(why, &err);
     wanted.cost = &s->cost;
     wanted.method = dpi_method_get(s->claim.method.method)->name;
     wanted.note = note;

@@ -25,6 +25,7 @@ typedef struct eval {
     dpi_ledger *ledger;
     dpi_counts *counts; /* --dp-epsilon; NULL: without */
     char dataset[DPI_DATASET_NAME_MAX + 1];
+    int32_t record_kind; /* of the real texts */
     eval_sources sources;
     evaluation result;
     output out;
@@ -267,12 +268,14 @@ static int open_counts(eval *e) {
     o.n_groups = eval_released_groups(&e->sources, e->a->v[OPT_LABEL_FIELD].given);
     o.ledger = e->ledger;
     o.dataset = e->ledger ? e->dataset : NULL;
+    o.record_kind = e->record_kind;
     const dpi_status status = dpi_counts_open(&o, &e->counts, &err);
     return status == DPI_STATUS_OK ? CLI_OK : ledger_fail(status, &err);
 }
 
 /* How many real texts there are is public. */
-static int check_real(const args *a) {
+static int check_real(eval *e) {
+    const args *a = e->a;
     dpi_records_options o;
     dpi_records *records;
     dpi_error err;
@@ -283,6 +286,7 @@ static int check_real(const args *a) {
     if (dpi_records_open(a->v[OPT_REAL].s, &o, &records, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_RECORDS, &err);
     const size_t n = dpi_records_count(records);
+    e->record_kind = dpi_records_kind(records);
     dpi_records_close(records);
     return a->v[OPT_DP_DELTA].d * (double)n < 1
                ? CLI_OK
@@ -301,7 +305,7 @@ static int evaluate_counts(eval *e) {
         code = grammar_options_read(a, &e->grammar);
     s->grammar = e->grammar;
     if (code == CLI_OK)
-        code = check_real(a);
+        code = check_real(e);
     if (code == CLI_OK)
         code = open_ledger(e);
     if (code == CLI_OK) {

@@ -24,6 +24,21 @@ static int64_t runs_left(const dpi_dataset_info *info) {
 
 /* ---- For programs ---------------------------------------------------------------------------- */
 
+/* What is open is null. */
+static json_t *json_of_unit(const dpi_privacy_unit *u) {
+    static const char *const units[] = {"id", "record"};
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "adjacency",
+                     u->adjacency >= 0 ? json_string(dpi_adjacency_name(u->adjacency))
+                                       : json_null(),
+                     "unit", u->is_record >= 0 ? json_string(units[u->is_record]) : json_null(),
+                     "record",
+                     u->record_kind > 0 ? json_string(dpi_record_kind_text(u->record_kind))
+                                        : json_null(),
+                     "unit_field", u->unit_field[0] ? facts_string(u->unit_field) : json_null(),
+                     "max_per_unit",
+                     u->max_per_unit > 0 ? json_integer(u->max_per_unit) : json_null());
+}
+
 static json_t *json_of_charge(const dpi_charge *c) {
     return json_pack("{s:I, s:o, s:o, s:o, s:o, s:f, s:I, s:I, s:b}", "id", (json_int_t)c->id,
                      "date", facts_string(c->date), "method", facts_string(c->method), "note",
@@ -35,14 +50,15 @@ static json_t *json_of_charge(const dpi_charge *c) {
 static json_t *json_of_dataset(const dpi_dataset_info *d) {
     const int64_t n_runs = runs_left(d);
     return json_pack(
-        "{s:o, s:s, s:f, s:f, s:i, s:o, s:o, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:f, s:o}", "name",
+        "{s:o, s:s, s:f, s:f, s:i, s:o, s:o, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:f, s:o, s:o}",
+        "name",
         facts_string(d->name), "scope", dpi_scope_name(d->scope), "epsilon", d->epsilon, "delta",
         d->delta, "order", d->order, "opened", facts_string(d->opened), "closed",
         d->closed[0] ? facts_string(d->closed) : json_null(), "budget", real(d->budget), "charged",
         real(d->charged), "left", real(d->left), "budget_units", (json_int_t)d->budget,
         "charged_units", (json_int_t)d->charged, "left_units", (json_int_t)d->left, "n_charges",
         (json_int_t)d->n_charges, "epsilon_charged", d->epsilon_charged, "runs_like_last",
-        n_runs < 0 ? json_null() : json_integer(n_runs));
+        n_runs < 0 ? json_null() : json_integer(n_runs), "protects", json_of_unit(&d->unit));
 }
 
 /* ---- For people ------------------------------------------------------------------------------ */
@@ -66,14 +82,17 @@ static void print_bound(const char *label, int64_t amount, const char *rest) {
 
 static int print_dataset(const dpi_dataset_info *d) {
     const bool unit = d->scope == DPI_SCOPE_UNIT;
-    char epsilon[40];
+    char epsilon[40], whom[2 * DPI_UNIT_FIELD_MAX];
     dpi_bound_text(d->epsilon_charged, 5, epsilon, sizeof epsilon);
+    const size_t n_whom = dpi_privacy_unit_text(&d->unit, whom, sizeof whom);
     int code = print_words("dataset %s\n", d->name);
     printf("  %-10s (%g, %g)-DP for %s, in all runs together\n", "budget", d->epsilon, d->delta,
            unit ? "each unit" : "the dataset");
     printf("  %-10s %s\n", "scope",
            unit ? "unit: each unit pays for the runs that it is in, and is null when it cannot"
                 : "dataset: all units pay for every run");
+    code |= print_words("  protects   %s\n",
+                        n_whom > 0 ? whom : "whom the first charge says: it fixes that for all");
     printf("  %-10s Renyi divergence of order %d, of which %.7g may be charged\n", "currency",
            d->order, real(d->budget));
     code |= print_words("  opened     %s\n", d->opened);
@@ -179,6 +198,24 @@ static int show(const args *a, dpi_ledger *ledger, bool with_charges) {
 
 /* ---- init, charge, close --------------------------------------------------------------------- */
 
+/* What the options say of whom is protected: nothing is whom the dataset protects. CLI_OK, or an exit code with a message. */
+static int read_unit(const args *a, dpi_privacy_unit *u) {
+    const option_value *v = a->v;
+    dpi_privacy_unit_init(u);
+    if (v[OPT_ADJACENCY].given)
+        u->adjacency = (int32_t)v[OPT_ADJACENCY].i;
+    if (v[OPT_MAX_PER_UNIT].given)
+        u->max_per_unit = (int32_t)v[OPT_MAX_PER_UNIT].i;
+    if (!v[OPT_UNIT_FIELD].given)
+        return CLI_OK;
+    if (!v[OPT_UNIT_FIELD].s[0] || strlen(v[OPT_UNIT_FIELD].s) > DPI_UNIT_FIELD_MAX)
+        return cli_fail(CLI_USAGE, "--unit-field: found %zu bytes, allowed 1..%d",
+                        strlen(v[OPT_UNIT_FIELD].s), DPI_UNIT_FIELD_MAX);
+    u->is_record = 0;
+    snprintf(u->unit_field, sizeof u->unit_field, "%s", v[OPT_UNIT_FIELD].s);
+    return CLI_OK;
+}
+
 static int init(const args *a, dpi_ledger *ledger) {
     dpi_dataset_options o;
     dpi_error err;
@@ -187,6 +224,9 @@ static int init(const args *a, dpi_ledger *ledger) {
     o.epsilon = a->v[OPT_EPSILON].d;
     o.delta = a->v[OPT_DELTA].d;
     o.scope = (int32_t)a->v[OPT_SCOPE].i;
+    const int code = read_unit(a, &o.unit);
+    if (code != CLI_OK)
+        return code;
     const dpi_status status = dpi_ledger_add(ledger, &o, &err);
     return status == DPI_STATUS_OK ? show(a, ledger, false) : ledger_fail(status, &err);
 }
@@ -244,6 +284,9 @@ static int charge(const args *a, dpi_ledger *ledger) {
         status = dpi_ledger_info(ledger, dataset, &info, &err);
     if (status != DPI_STATUS_OK)
         return ledger_fail(status, &err);
+    code = read_unit(a, &r.unit);
+    if (code != CLI_OK)
+        return code;
     if ((info.scope == DPI_SCOPE_UNIT) != a->v[OPT_UNIT_IDS].given)
         return info.scope == DPI_SCOPE_UNIT
                    ? cli_fail(CLI_USAGE, "the dataset '%s' has the scope unit: --unit-ids says "
@@ -297,6 +340,12 @@ static int check(const args *a, action what) {
     if (v[OPT_PAYERS].given && strcmp(v[OPT_PAYERS].s, "-") == 0)
         return cli_fail(CLI_USAGE,
                         "--payers: found '-', allowed is a file: who can pay is private");
+    if (what != INIT && what != CHARGE &&
+        (v[OPT_ADJACENCY].given || v[OPT_UNIT_FIELD].given || v[OPT_MAX_PER_UNIT].given))
+        return cli_fail(CLI_USAGE, "--adjacency, --unit-field and --max-per-unit are allowed only "
+                        "with init and charge");
+    if (v[OPT_MAX_PER_UNIT].given && !v[OPT_UNIT_FIELD].given)
+        return cli_fail(CLI_USAGE, "--max-per-unit needs --unit-field");
     if (v[OPT_SAMPLING].given && !v[OPT_SIGMA].given)
         return cli_fail(CLI_USAGE, "--sampling needs --sigma");
     return CLI_OK;
@@ -359,12 +408,17 @@ const command command_ledger = {
         "A ledger is a file that counts what all runs about a dataset cost, however many there\n"
         "are. 'run --ledger LEDGER' charges it before a record is read, and is refused with exit\n"
         "code 6 where the budget does not allow it. ACTION is one of\n"
-        "  init     make the ledger, or add a dataset to it: --dataset, --epsilon, --delta\n"
+        "  init     make the ledger, or add a dataset to it: --dataset, --epsilon, --delta;\n"
+        "           whom it protects: --adjacency, --unit-field, --max-per-unit\n"
         "  show     datasets and all charges\n"
         "  budget   datasets: spent, left, and how many runs like the last one that pays for\n"
         "  charge   count what was done outside: --rho, --pure-epsilon or --sigma. With scope\n"
         "           unit before it is done: --unit-ids names the units, --payers those that pay\n"
         "  close    nothing can be charged any more\n"
+        "All charges of a dataset protect the same: each record, or all records with one ID, in the\n"
+        "same field, with the same adjacency. init fixes it, or the first charge; a charge that\n"
+        "protects anyone else is refused with exit code 2. One from outside that does not say it\n"
+        "is taken to protect whom the dataset does.\n"
         "Charges are Renyi divergences of one order, which adds up over runs that are chosen one\n"
         "after the other. The ledger belongs on a local disk; a copy of it is another budget.\n",
 };

@@ -29,7 +29,7 @@ typedef struct dpi_counts_options {
     size_t struct_size;
     double epsilon, delta; /* of all groups; epsilon (0, 1e6], delta (0, 1) */
     int32_t n_groups;      /* 1..DPI_COUNTS_GROUPS_MAX; default 1 */
-    int32_t reserved;
+    int32_t record_kind;   /* a dpi_record_kind, for the ledger; default OTHER: open */
     dpi_random_fn random;  /* NULL (default): getrandom(2) */
     void *random_user;
     dpi_ledger *ledger;    /* charged by dpi_counts_open; NULL (default): none. Scope DATASET */

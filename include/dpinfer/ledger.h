@@ -70,6 +70,29 @@ DPI_API void dpi_ledger_close(dpi_ledger *ledger);
 /* ---- Datasets -------------------------------------------------------------------------------- */
 
 #define DPI_DATASET_NAME_MAX 63
+#define DPI_UNIT_FIELD_MAX 127
+
+/* Whom a charge protects: what two neighbouring sets of records differ in. Charges add up to a
+ * guarantee for someone only where all of them protect the same, so that the first charge of a
+ * dataset fixes it for all later ones. What a charge leaves open fits everything. */
+typedef struct dpi_privacy_unit {
+    int32_t adjacency;    /* a dpi_adjacency; -1 (default): open */
+    int32_t is_record;    /* 1: each record is a unit; 0: all records with one ID; -1 (default):
+                             open */
+    int32_t record_kind;  /* a dpi_record_kind, where each record is a unit; OTHER (default): open */
+    int32_t max_per_unit; /* with IDs: records of a unit that are used; 0 (default): open */
+    char unit_field[DPI_UNIT_FIELD_MAX + 1]; /* with IDs: where they stand; "" (default): open */
+} dpi_privacy_unit;
+
+DPI_API void dpi_privacy_unit_init(dpi_privacy_unit *unit);
+/* "all records with one ID in 'patient', at most 4 of them used; add-remove"; "" where all is open.
+ * As snprintf. */
+DPI_API size_t dpi_privacy_unit_text(const dpi_privacy_unit *unit, char *text, size_t size);
+/* Whether a charge with `unit` fits a dataset (its name is for the message), and what the dataset
+ * fixes after it, in *of_dataset. Errors: ARG (they differ: the message has both; no such unit). */
+DPI_API DPI_MUST_CHECK dpi_status dpi_privacy_unit_join(dpi_privacy_unit *of_dataset,
+                                                        const dpi_privacy_unit *unit,
+                                                        const char *dataset, dpi_error *err);
 
 /* The one dataset of the ledger that a job makes for itself where it is given none (release.h). */
 #define DPI_DATASET_OF_JOB "this job alone"
@@ -89,6 +112,8 @@ typedef struct dpi_dataset_options {
     double epsilon, delta; /* what all runs together may come to */
     int32_t scope;         /* a dpi_scope; default DATASET */
     int32_t reserved;
+    dpi_privacy_unit unit; /* whom all charges protect; what is open is fixed by the first charge
+                              that says it */
 } dpi_dataset_options;
 
 DPI_API void dpi_dataset_options_init(dpi_dataset_options *options);
@@ -116,6 +141,7 @@ typedef struct dpi_dataset_info {
     int64_t n_charges;
     double epsilon_charged; /* what `charged` comes to at delta; 0 without a charge, with UNIT at
                                most epsilon */
+    dpi_privacy_unit unit; /* whom all charges so far protect, and the next ones must */
 } dpi_dataset_info;
 
 DPI_API void dpi_dataset_info_init(dpi_dataset_info *info);
@@ -149,6 +175,8 @@ typedef struct dpi_charge_request {
                                       DPI_CHARGE_METHOD_MAX bytes, without control characters */
     const char *note;              /* for people; at most DPI_CHARGE_NOTE_MAX bytes; NULL: none */
     const dpi_ledger_units *units; /* scope UNIT; NULL: DATASET */
+    dpi_privacy_unit unit;         /* whom `cost` protects. Default: open, for a caller who has
+                                      compared it with that of the dataset */
 } dpi_charge_request;
 
 DPI_API void dpi_charge_request_init(dpi_charge_request *request);
@@ -163,6 +191,7 @@ typedef struct dpi_charge {
     char date[24];
     char method[DPI_CHARGE_METHOD_MAX + 1];
     char note[DPI_CHARGE_NOTE_MAX + 1];
+    dpi_privacy_unit unit;
     char cost[256]; /* "range 500 0.0197; pure 3 0.2; subsample 0.01": kind, n, x; gaussian: and q
                      */
 } dpi_charge;
@@ -173,13 +202,14 @@ DPI_API void dpi_charge_init(dpi_charge *charge);
  * on the disk, and the run may read its first record. *charge (may be NULL) is what was charged.
  * Errors: BUDGET (what is left is too little; with UNIT, the cost is above the whole budget: the
  * units' own sums make no error), STATE (the dataset is closed), UNSUPPORTED (a cost that bounds
- * no divergence), ARG (no such dataset; units or none for this scope), LIMIT (units), those of the
- * file. Nothing is charged on error, unless the disk failed while it was written. */
+ * no divergence), ARG (no such dataset; units or none for this scope; another privacy unit than that
+ * of the dataset: the message has both), LIMIT (units), those of the file. Nothing is charged on error, unless the disk failed while it was written. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_ledger_reserve(dpi_ledger *ledger, const char *dataset,
                                                      const dpi_charge_request *request,
                                                      dpi_charge *charge, dpi_error *err);
 /* The same for one text of a sampler, in a dataset of scope DATASET: dpi_method_cost of its
- * options, and the name of its method. `note` as in the request, *charge may be NULL. Errors: also
+ * options, its adjacency for a record as the unit, and the name of its method. `note` as in the
+ * request, *charge may be NULL. Errors: also
  * UNSUPPORTED (a method without a guarantee). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_ledger_reserve_text(dpi_ledger *ledger, const char *dataset,
                                                           const dpi_sampler *sampler,
@@ -191,7 +221,7 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_ledger_reserve_text(dpi_ledger *ledger, co
 DPI_API DPI_MUST_CHECK dpi_status dpi_ledger_paid(dpi_ledger *ledger, const char *dataset,
                                                   int64_t id, const dpi_ledger_units *units,
                                                   dpi_error *err);
-/* Takes a charge back. Only for a run that has read no private record yet, and only by the object
+/* Takes a charge back, and with it what it alone fixed of the privacy unit. Only for a run that has read no private record yet, and only by the object
  * that charged it. Errors: STATE (another's charge, given back already, or one of units); those of
  * the file. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_ledger_give_back(dpi_ledger *ledger, int64_t id,

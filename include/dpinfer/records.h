@@ -33,6 +33,7 @@
 #include <stddef.h>
 
 #include "dpinfer/claim.h"
+#include "dpinfer/ledger.h"
 #include "dpinfer/prompts.h"
 
 #ifdef __cplusplus
@@ -70,6 +71,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_records_open(const char *path,
 DPI_API size_t dpi_records_unit_count(const dpi_records *records);
 /* 1: there is a unit_field. */
 DPI_API int32_t dpi_records_has_units(const dpi_records *records);
+/* unit_field, the records'; NULL: there is none. */
+DPI_API const char *dpi_records_unit_field(const dpi_records *records);
 /* 1: there is a label_field, or label_fields. */
 DPI_API int32_t dpi_records_has_labels(const dpi_records *records);
 /* The label of a unit, *label [*n_bytes], the records'; NULL: it has none. PRIVATE where labels
@@ -82,6 +85,13 @@ DPI_API size_t dpi_records_of_unit(const dpi_records *records, size_t unit, size
 /* The ID of a unit, *id [*n_bytes], the records'; NULL: it has none. PRIVATE. */
 DPI_API void dpi_records_unit_id(const dpi_records *records, size_t unit, const char **id,
                                  size_t *n_bytes);
+
+/* Whom a guarantee about these records protects: units where there is a unit_field, max_per_unit
+ * records of each, else each record. Errors: ARG (the name of the field is too long for a ledger).
+ */
+DPI_API DPI_MUST_CHECK dpi_status dpi_records_privacy_unit(const dpi_records *records,
+                                                           int32_t adjacency, int32_t max_per_unit,
+                                                           dpi_privacy_unit *unit, dpi_error *err);
 
 /* Copies of n_records texts; a text that is NULL is a null record. Errors: MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_records_create(const char *const *texts,

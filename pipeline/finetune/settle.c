@@ -261,9 +261,10 @@ dpi_status dpi_finetune_charge(dpi_finetune *f, dpi_error *err) {
     dpi_charge_init(&charge);
     DPI_TRY(dpi_ledger_info(o->ledger, o->dataset, &info, err));
     DPI_TRY(find_cost(f, &cost, err));
-    snprintf(note, sizeof note, "%s, (%.6g, %g)-DP; unit: %s",
-             o->full ? "all weights" : "an adapter", f->claim.epsilon, o->delta,
-             f->claim.max_per_unit > 0 ? "all records of a person" : "a record");
+    DPI_TRY(dpi_records_privacy_unit(o->records, DPI_ADJACENCY_ADD_REMOVE, f->claim.max_per_unit,
+                                     &request.unit, err));
+    snprintf(note, sizeof note, "%s, (%.6g, %g)-DP", o->full ? "all weights" : "an adapter",
+             f->claim.epsilon, o->delta);
     request.cost = &cost;
     request.method = METHOD;
     request.note = note;

@@ -18,11 +18,16 @@ void dpi_ledger_options_init(dpi_ledger_options *o) {
 }
 void dpi_dataset_options_init(dpi_dataset_options *o) {
     *o = (dpi_dataset_options){.struct_size = sizeof *o};
+    dpi_privacy_unit_init(&o->unit);
 }
 void dpi_dataset_info_init(dpi_dataset_info *info) {
     *info = (dpi_dataset_info){.struct_size = sizeof *info};
+    dpi_privacy_unit_init(&info->unit);
 }
-void dpi_charge_init(dpi_charge *charge) { *charge = (dpi_charge){.struct_size = sizeof *charge}; }
+void dpi_charge_init(dpi_charge *charge) {
+    *charge = (dpi_charge){.struct_size = sizeof *charge};
+    dpi_privacy_unit_init(&charge->unit);
+}
 
 const char *dpi_scope_name(int32_t scope) {
     return scope == DPI_SCOPE_DATASET ? "dataset" : scope == DPI_SCOPE_UNIT ? "unit" : NULL;
@@ -101,12 +106,22 @@ dpi_status dpi_ledger_check_text(const char *what, const char *text, size_t most
 
 /* ---- Reading a dataset ----------------------------------------------------------------------- */
 
-static const char *const columns =
-    "SELECT id, name, opened, closed, epsilon, delta, scope, renyi_order, budget, unit_key,"
-    " (SELECT COALESCE(SUM(amount), 0) FROM charge WHERE dataset = d.id AND counted = 1),"
-    " (SELECT COUNT(*) FROM charge WHERE dataset = d.id),"
-    " COALESCE((SELECT amount FROM charge WHERE dataset = d.id AND +counted = 1"
-    " ORDER BY id DESC LIMIT 1), 0) FROM dataset d ";
+enum { SELECT_BYTES = 1024, UNIT_COLUMN = 13 };
+
+/* With the last charge, which has the privacy unit of all. An earlier form has none. */
+static void select_dataset(const dpi_ledger *l, const char *which, char sql[SELECT_BYTES]) {
+    static const char *const units[] = {
+        "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL",
+        DPI_UNIT_COLUMNS("d.") ", " DPI_UNIT_COLUMNS("c.")};
+    snprintf(sql, SELECT_BYTES,
+             "SELECT d.id, name, opened, closed, epsilon, delta, scope, renyi_order, budget,"
+             " unit_key,"
+             " (SELECT COALESCE(SUM(amount), 0) FROM charge WHERE dataset = d.id AND counted = 1),"
+             " (SELECT COUNT(*) FROM charge WHERE dataset = d.id), COALESCE(c.amount, 0), %s"
+             " FROM dataset d LEFT JOIN charge c ON c.id = (SELECT id FROM charge"
+             " WHERE dataset = d.id AND +counted = 1 ORDER BY id DESC LIMIT 1) %s",
+             units[l->form >= 3], which);
+}
 
 /* The budget of a file that was changed by hand, or is damaged, is not believed. */
 static dpi_status check_numbers(const dpi_ledger *l, const dpi_dataset *d, dpi_error *err) {
@@ -158,6 +173,7 @@ static dpi_status fill(const dpi_ledger *l, sqlite3_stmt *s, dpi_dataset *d, dpi
     info->charged = sqlite3_column_int64(s, 10);
     info->n_charges = sqlite3_column_int64(s, 11);
     info->last = sqlite3_column_int64(s, 12);
+    dpi_privacy_unit_read(s, UNIT_COLUMN + (info->last > 0) * DPI_N_UNIT_COLUMNS, &info->unit);
     DPI_TRY(check_numbers(l, d, err));
     return derive(info, err);
 }
@@ -175,8 +191,8 @@ static dpi_status read_dataset(dpi_ledger *l, sqlite3_stmt *s, dpi_dataset *d, b
 static dpi_status read_at(dpi_ledger *l, int32_t index, dpi_dataset *d, bool *found,
                           dpi_error *err) {
     sqlite3_stmt *s;
-    char sql[640];
-    snprintf(sql, sizeof sql, "%sORDER BY id LIMIT 1 OFFSET ?1", columns);
+    char sql[SELECT_BYTES];
+    select_dataset(l, "ORDER BY d.id LIMIT 1 OFFSET ?1", sql);
     DPI_TRY(dpi_sql_prepare(l, &s, err, sql, "i", (int64_t)index));
     return read_dataset(l, s, d, found, err);
 }
@@ -204,9 +220,9 @@ static dpi_status fail_unknown(dpi_ledger *l, const char *name, dpi_error *err) 
 dpi_status dpi_dataset_load(dpi_ledger *l, const char *name, dpi_dataset *d, dpi_error *err) {
     sqlite3_stmt *s;
     bool found;
-    char sql[640];
+    char sql[SELECT_BYTES];
     DPI_TRY(dpi_ledger_check_text("the name of a dataset", name, DPI_DATASET_NAME_MAX, err));
-    snprintf(sql, sizeof sql, "%sWHERE name = ?1", columns);
+    select_dataset(l, "WHERE name = ?1", sql);
     DPI_TRY(dpi_sql_prepare(l, &s, err, sql, "t", name));
     DPI_TRY(read_dataset(l, s, d, &found, err));
     return found ? DPI_STATUS_OK : fail_unknown(l, name, err);
@@ -258,9 +274,11 @@ static dpi_status insert(dpi_ledger *l, const dpi_dataset_options *o, int32_t or
     dpi_ledger_date(date);
     return dpi_sql_do(l, err,
                       "INSERT INTO dataset(name, epsilon, delta, renyi_order, budget, scope,"
-                      " unit_key, opened) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-                      "trriiibt", o->name, o->epsilon, o->delta, (int64_t)order, budget,
-                      (int64_t)o->scope, key, (size_t)DPI_LEDGER_KEY_BYTES, date);
+                      " unit_key, opened, " DPI_UNIT_COLUMNS("") ") VALUES(?1, ?2, ?3, ?4, ?5,"
+                      " ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                      "trriiibt" DPI_UNIT_TYPES, o->name, o->epsilon, o->delta, (int64_t)order,
+                      budget, (int64_t)o->scope, key, (size_t)DPI_LEDGER_KEY_BYTES, date,
+                      DPI_UNIT_VALUES(o->unit));
 }
 
 dpi_status dpi_ledger_add(dpi_ledger *l, const dpi_dataset_options *o, dpi_error *err) {
@@ -272,6 +290,9 @@ dpi_status dpi_ledger_add(dpi_ledger *l, const dpi_dataset_options *o, dpi_error
         return dpi_fail(err, DPI_STATUS_ARG, "the dataset has no name");
     DPI_TRY(dpi_ledger_check_text("the name of a dataset", o->name, DPI_DATASET_NAME_MAX, err));
     DPI_TRY(dpi_check_range("scope", o->scope, DPI_SCOPE_DATASET, DPI_SCOPE_UNIT, err));
+    dpi_privacy_unit open;
+    dpi_privacy_unit_init(&open);
+    DPI_TRY(dpi_privacy_unit_join(&open, &o->unit, o->name, err)); /* checks it */
     DPI_TRY(dpi_renyi_order(o->epsilon, o->delta, &order, err));
     DPI_TRY(dpi_renyi_budget(o->epsilon, o->delta, order, &budget, err));
     DPI_TRY(dpi_random_fill(NULL, NULL, key, sizeof key, err));
@@ -315,10 +336,11 @@ static dpi_status read_charge(dpi_ledger *l, const char *dataset, const char *wh
     sqlite3_stmt *s;
     bool row;
     dpi_dataset d;
-    char sql[320];
+    char sql[SELECT_BYTES];
     snprintf(sql, sizeof sql,
-             "SELECT id, amount, counted, date, method, note, cost, before FROM charge"
-             " WHERE dataset = (SELECT id FROM dataset WHERE name = ?1) AND %s LIMIT 1", which);
+             "SELECT id, amount, counted, date, method, note, cost, before%s FROM charge"
+             " WHERE dataset = (SELECT id FROM dataset WHERE name = ?1) AND %s LIMIT 1",
+             l->form >= 3 ? ", " DPI_UNIT_COLUMNS("") : "", which);
     DPI_TRY(dpi_ledger_check_text("the name of a dataset", dataset, DPI_DATASET_NAME_MAX, err));
     DPI_TRY(dpi_sql_prepare(l, &s, err, sql, "ti", dataset, id));
     dpi_status status = dpi_sql_step(l, s, &row, err);
@@ -331,6 +353,8 @@ static dpi_status read_charge(dpi_ledger *l, const char *dataset, const char *wh
         dpi_sql_text(s, 5, c->note, sizeof c->note);
         dpi_sql_text(s, 6, c->cost, sizeof c->cost);
         c->before = sqlite3_column_int64(s, 7);
+        if (l->form >= 3)
+            dpi_privacy_unit_read(s, 8, &c->unit);
     }
     sqlite3_finalize(s);
     if (status == DPI_STATUS_OK && !row) { /* whether there is such a dataset */

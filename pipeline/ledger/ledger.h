@@ -53,6 +53,22 @@ dpi_status dpi_sql_end(dpi_ledger *ledger, dpi_status status, dpi_error *err);
 /* Column i as a text, cut to size - 1 bytes. */
 void dpi_sql_text(sqlite3_stmt *statement, int i, char *text, size_t size);
 
+/* ---- unit.c ---------------------------------------------------------------------------------- */
+
+/* The columns of a privacy unit, in each table that has one. */
+#define DPI_UNIT_COLUMNS(table)                                                                   \
+    table "adjacency, " table "is_record, " table "record_kind, " table "max_per_unit, " table    \
+          "unit_field"
+enum { DPI_N_UNIT_COLUMNS = 5 };
+/* Its types and values for a statement. */
+#define DPI_UNIT_TYPES "iiiit"
+#define DPI_UNIT_VALUES(unit)                                                                     \
+    (int64_t)(unit).adjacency, (int64_t)(unit).is_record, (int64_t)(unit).record_kind,            \
+        (int64_t)(unit).max_per_unit, (unit).unit_field
+
+/* Column i and the next ones. Where all are NULL, all is open. */
+void dpi_privacy_unit_read(sqlite3_stmt *statement, int i, dpi_privacy_unit *unit);
+
 /* ---- ledger.c -------------------------------------------------------------------------------- */
 
 /* The current time in UTC; "" if the clock has none. */

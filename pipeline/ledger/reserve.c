@@ -13,6 +13,7 @@
 
 void dpi_charge_request_init(dpi_charge_request *r) {
     *r = (dpi_charge_request){.struct_size = sizeof *r};
+    dpi_privacy_unit_init(&r->unit);
 }
 
 /* ---- What is charged ------------------------------------------------------------------------- */
@@ -172,10 +173,11 @@ static dpi_status insert(dpi_ledger *l, const dpi_dataset *d, const dpi_charge_r
     snprintf(c->note, sizeof c->note, "%s", r->note ? r->note : "");
     print_cost(r->cost, c->cost, sizeof c->cost);
     DPI_TRY(dpi_sql_do(l, err,
-                       "INSERT INTO charge(dataset, amount, before, date, method, note, cost)"
-                       " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-                       "iiitttt", d->id, c->amount, c->before, c->date, c->method, c->note,
-                       c->cost));
+                       "INSERT INTO charge(dataset, amount, before, date, method, note, cost, "
+                       DPI_UNIT_COLUMNS("") ") VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,"
+                       " ?11, ?12)",
+                       "iiitttt" DPI_UNIT_TYPES, d->id, c->amount, c->before, c->date, c->method,
+                       c->note, c->cost, DPI_UNIT_VALUES(c->unit)));
     c->id = sqlite3_last_insert_rowid(l->db);
     return r->units ? visit_units(l, d, c->id, c->amount, r->units, err) : DPI_STATUS_OK;
 }
@@ -189,11 +191,14 @@ static dpi_status charge(dpi_ledger *l, const char *dataset, const dpi_charge_re
     if (status == DPI_STATUS_OK)
         status = check_dataset(l, &d.info, r, err);
     if (status == DPI_STATUS_OK)
+        status = dpi_privacy_unit_join(&d.info.unit, &r->unit, d.info.name, err);
+    if (status == DPI_STATUS_OK)
         status = dpi_cost_renyi(r->cost, d.info.order, &divergence, err);
     if (status == DPI_STATUS_OK) {
         c->amount = dpi_ledger_amount_up(divergence);
         c->before = d.info.charged;
         c->counted = 1;
+        c->unit = d.info.unit;
         status = c->amount <= d.info.left ? insert(l, &d, r, c, err)
                                           : fail_budget(l, &d.info, c->amount, err);
     }
@@ -248,6 +253,8 @@ dpi_status dpi_ledger_reserve_text(dpi_ledger *l, const char *dataset, const dpi
     request.cost = &cost;
     request.method = dpi_method_get(o->method)->name;
     request.note = note;
+    request.unit.is_record = 1;
+    request.unit.adjacency = o->adjacency;
     return dpi_ledger_reserve(l, dataset, &request, result, err);
 }
 

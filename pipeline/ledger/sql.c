@@ -13,7 +13,7 @@
 #include "pipeline/ledger/ledger.h"
 
 #define APPLICATION 1685088588 /* "dpiL", in the header of the file (PRAGMA application_id) */
-#define FORM 2                 /* of the tables (PRAGMA user_version) */
+#define FORM 3                 /* of the tables (PRAGMA user_version) */
 
 #define TEXT_OF(number) TEXT_OF_VALUE(number)
 #define TEXT_OF_VALUE(number) #number
@@ -28,17 +28,27 @@
     "ROWID;"
 #define SET_FORM "PRAGMA user_version = " TEXT_OF(FORM) ";"
 
+/* Whom charges protect: of a dataset what was fixed when it was added, of a charge what is fixed
+ * from it on. The defaults are open. */
+#define UNIT_COLUMNS(before, after)                                                               \
+    before "adjacency INTEGER NOT NULL DEFAULT -1" after                                          \
+    before "is_record INTEGER NOT NULL DEFAULT -1" after                                          \
+    before "record_kind INTEGER NOT NULL DEFAULT 0" after                                         \
+    before "max_per_unit INTEGER NOT NULL DEFAULT 0" after                                        \
+    before "unit_field TEXT NOT NULL DEFAULT ''" after
+
 /* Amounts are integers: sums in SQL are exact. */
 static const char *const schema =
     "CREATE TABLE dataset(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE,"
     " epsilon REAL NOT NULL, delta REAL NOT NULL, renyi_order INTEGER NOT NULL,"
     " budget INTEGER NOT NULL CHECK(budget >= 0), scope INTEGER NOT NULL CHECK(scope IN (0, 1)),"
-    " unit_key BLOB NOT NULL, opened TEXT NOT NULL, closed TEXT NOT NULL DEFAULT '') STRICT;"
+    " unit_key BLOB NOT NULL, opened TEXT NOT NULL, " UNIT_COLUMNS("", ", ")
+    "closed TEXT NOT NULL DEFAULT '') STRICT;"
     "CREATE TABLE charge(id INTEGER PRIMARY KEY AUTOINCREMENT,"
     " dataset INTEGER NOT NULL REFERENCES dataset(id), amount INTEGER NOT NULL CHECK(amount > 0),"
     " before INTEGER NOT NULL, counted INTEGER NOT NULL DEFAULT 1 CHECK(counted IN (0, 1)),"
-    " date TEXT NOT NULL,"
-    " method TEXT NOT NULL, note TEXT NOT NULL, cost TEXT NOT NULL) STRICT;"
+    " date TEXT NOT NULL, " UNIT_COLUMNS("", ", ")
+    "method TEXT NOT NULL, note TEXT NOT NULL, cost TEXT NOT NULL) STRICT;"
     "CREATE INDEX charge_dataset ON charge(dataset);"
     "CREATE INDEX charge_sum ON charge(dataset, counted, amount);" UNIT_TABLES
     "PRAGMA application_id = " TEXT_OF(APPLICATION) ";" SET_FORM;
@@ -49,7 +59,12 @@ static const char *const from_form_1 =
     "INSERT INTO unit(dataset, hash, spent) SELECT dataset, hash, spent FROM unit_1;"
     "INSERT INTO payer(charge, unit) SELECT unit_1.charge, unit.id FROM unit_1"
     " JOIN unit USING(dataset, hash);"
-    "DROP TABLE unit_1;" SET_FORM;
+    "DROP TABLE unit_1;";
+
+/* Form 2 did not say whom charges protect. */
+static const char *const from_form_2 =
+    UNIT_COLUMNS("ALTER TABLE dataset ADD COLUMN ", ";")
+    UNIT_COLUMNS("ALTER TABLE charge ADD COLUMN ", ";") SET_FORM;
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
@@ -254,8 +269,8 @@ static dpi_status fill(dpi_ledger *l, dpi_error *err) {
     return dpi_sql_end(l, status, err);
 }
 
-/* Brings the tables of form 1 to the present form: all of it, or nothing. The first programs that
- * had the table `payer` wrote form 1 too. */
+/* Brings the tables of an earlier form to the present one: all of it, or nothing. The first
+ * programs that had the table `payer` wrote form 1 too. */
 static dpi_status bring_to_form(dpi_ledger *l, dpi_error *err) {
     int64_t form, has_payers = 0;
     DPI_TRY(dpi_sql_begin(l, err));
@@ -264,8 +279,10 @@ static dpi_status bring_to_form(dpi_ledger *l, dpi_error *err) {
         status = read_int(
             l, "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name = 'payer'",
             &has_payers, err);
+        if (status == DPI_STATUS_OK && !has_payers)
+            status = execute(l, from_form_1, err);
         if (status == DPI_STATUS_OK)
-            status = execute(l, has_payers ? SET_FORM : from_form_1, err);
+            status = execute(l, from_form_2, err);
     }
     return dpi_sql_end(l, status, err);
 }

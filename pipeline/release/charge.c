@@ -25,8 +25,17 @@ static dpi_status check(const dpi_release *r, dpi_error *err) {
 static void describe(const dpi_claim *c, char *note, size_t size) {
     char guarantee[128];
     dpi_claim_guarantee(c, guarantee, sizeof guarantee);
-    snprintf(note, size, "%d text%s, %s; unit: %s", c->n_texts, c->n_texts == 1 ? "" : "s",
-             guarantee, dpi_record_kind_text(c->record_kind));
+    snprintf(note, size, "%d text%s, %s", c->n_texts, c->n_texts == 1 ? "" : "s", guarantee);
+}
+
+/* A plan may have no records: then only the adjacency is known. */
+static dpi_status find_unit(const dpi_release *r, dpi_privacy_unit *unit, dpi_error *err) {
+    const dpi_sampler_options *o = &r->claim.method;
+    dpi_privacy_unit_init(unit);
+    unit->adjacency = o->adjacency;
+    return r->options.records ? dpi_records_privacy_unit(r->options.records, o->adjacency,
+                                                         o->max_per_unit, unit, err)
+                              : DPI_STATUS_OK;
 }
 
 static void keep(dpi_release *r, const dpi_dataset_info *info, const dpi_charge *charge) {
@@ -142,6 +151,7 @@ dpi_status dpi_release_reserve(dpi_release *r, dpi_error *err) {
     request.cost = &cost;
     request.method = dpi_method_get(r->claim.method.method)->name;
     request.note = note;
+    DPI_TRY(find_unit(r, &request.unit, err));
     /* What is told of the dataset beside the charge never changes. */
     DPI_TRY(dpi_ledger_info(r->options.ledger, r->options.dataset, &info, err));
     DPI_TRY(charge_run(r, info.scope, &request, &charge, err));
@@ -150,6 +160,7 @@ dpi_status dpi_release_reserve(dpi_release *r, dpi_error *err) {
 }
 
 dpi_status dpi_release_preview(dpi_release *r, dpi_error *err) {
+    dpi_privacy_unit unit;
     dpi_dataset_info info;
     dpi_charge charge;
     dpi_cost cost;
@@ -165,6 +176,8 @@ dpi_status dpi_release_preview(dpi_release *r, dpi_error *err) {
     charge.amount = dpi_ledger_amount_up(divergence);
     charge.before = info.charged;
     keep(r, &info, &charge);
+    DPI_TRY(find_unit(r, &unit, err));
+    DPI_TRY(dpi_privacy_unit_join(&info.unit, &unit, info.name, err));
     const dpi_payers payers = {.records = r->options.records, .dataset = r->options.dataset};
     if (info.scope == DPI_SCOPE_UNIT && r->options.records)
         DPI_TRY(dpi_payers_check(&payers, err));

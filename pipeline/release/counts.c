@@ -54,6 +54,9 @@ static dpi_status charge(const dpi_counts_options *o, dpi_counts_info *info, dpi
     DPI_TRY(dpi_cost_add(&cost, DPI_COST_ZCDP, 1, info->rho, 0, err));
     request.cost = &cost;
     request.method = "counts";
+    request.unit.adjacency = DPI_ADJACENCY_REPLACE_BY_NULL;
+    request.unit.is_record = 1;
+    request.unit.record_kind = o->record_kind;
     return dpi_ledger_reserve(o->ledger, o->dataset, &request, &info->charge, err);
 }
 

@@ -80,6 +80,26 @@ dpi_status dpi_payers_charge(const dpi_payers *p, uint8_t **pays, dpi_charge *ch
     return status;
 }
 
+dpi_status dpi_records_privacy_unit(const dpi_records *records, int32_t adjacency,
+                                    int32_t max_per_unit, dpi_privacy_unit *unit,
+                                    dpi_error *err) {
+    const char *field = dpi_records_unit_field(records);
+    const size_t n = field ? strlen(field) : 0;
+    dpi_privacy_unit_init(unit);
+    unit->adjacency = adjacency;
+    unit->is_record = field == NULL;
+    if (field)
+        unit->max_per_unit = max_per_unit;
+    else
+        unit->record_kind = dpi_records_kind(records);
+    if (n > DPI_UNIT_FIELD_MAX)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "unit_field: found %zu bytes, allowed with a ledger are 1..%d", n,
+                        DPI_UNIT_FIELD_MAX);
+    memcpy(unit->unit_field, field ? field : "", n + 1);
+    return DPI_STATUS_OK;
+}
+
 void dpi_payers_keep(dpi_claim_ledger *l, const dpi_dataset_info *info, const dpi_charge *charge) {
     *l = (dpi_claim_ledger){.epsilon = info->epsilon,
                             .delta = info->delta,

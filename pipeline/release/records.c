@@ -480,6 +480,7 @@ void dpi_records_close(dpi_records *r) {
 
 size_t dpi_records_count(const dpi_records *r) { return r->spans.n; }
 
+const char *dpi_records_unit_field(const dpi_records *r) { return r->unit_field; }
 int32_t dpi_records_has_units(const dpi_records *r) { return r->unit_field != NULL; }
 
 size_t dpi_records_unit_count(const dpi_records *r) {

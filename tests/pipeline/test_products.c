@@ -6,6 +6,7 @@
 
 #include "pipeline/finetune/finetune.h"
 #include "pipeline/release/release.h"
+#include "tests/support/own.h"
 #include "tests/support/support.h"
 #include "tests/support/tiny_model.h"
 
@@ -87,8 +88,8 @@ static void let_pay(const char *dataset, double rho) {
     dpi_cost_init(&cost);
     dpi_charge_init(&charge);
     assert_ok(dpi_cost_add(&cost, DPI_COST_ZCDP, 1, rho, 0, ERR));
-    const dpi_charge_request request = {
-        .struct_size = sizeof request, .cost = &cost, .method = "outside", .units = &units};
+    DEFAULTS(dpi_charge_request, request);
+    request.cost = &cost, request.method = "outside", request.units = &units;
     assert_ok(dpi_ledger_reserve(ledger, dataset, &request, &charge, ERR));
     assert_true(pays[0] && pays[N_B - 1]);
 }

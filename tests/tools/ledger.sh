@@ -63,7 +63,6 @@ rm -f r.json
 uncharged 6 "the budget of the dataset 'letters'" --rho .3 --report r.json -o text.txt
 expect_err "no record was read"; expect_none r.json text.txt
 rho=$(sed -n 's/.*with --rho \([^ ]*\) would fit.*/\1/p' err)
-uncharged 6 "" --rho .3 --adjacency add-remove --num 2
 uncharged 6 "with --epsilon" --epsilon 4
 charged year --rho "$rho" # a smaller one
 uncharged 6 "" --rho "$rho"
@@ -71,6 +70,32 @@ uncharged 6 "" --rho "$rho"
 uncharged 2 "this run has none" --rho .001 --seed 1
 uncharged 2 "" --rho .001 --method adapmixed --i-know-this-is-not-dp
 uncharged 2 "is an input and would be overwritten" --rho .001 -o year.ledger --overwrite
+
+# All charges protect the same: another unit is refused, and both are shown.
+uncharged 2 "protect one line of a .jsonl file; replace-by-null, and this one protects one line of \
+a .jsonl file; add-remove" --rho .001 --adjacency add-remove --num 2
+uncharged 2 "and this one protects all records with one ID in 'who', at most 4 of them used; \
+replace-by-null" --rho .001 --unit-field who
+works ledger budget year.ledger; expect_out "protects   one line of a .jsonl file; replace-by-null"
+works ledger init pinned.ledger --dataset d --epsilon 50 --delta 1e-5 --adjacency add-remove \
+    --unit-field who --max-per-unit 2
+expect_out "all records with one ID in 'who', at most 2 of them used; add-remove"
+of_who=(--rho .01 --ledger pinned.ledger --adjacency add-remove --num 2)
+echo '{"who": "ann", "text": "A letter."}' >who.jsonl
+for other in "--unit-field text" "--unit-field who --max-per-unit 3" ""; do
+    # shellcheck disable=SC2086
+    refuse 2 "'d' protect all records with one ID in 'who', at most 2 of them used; add-remove, and" \
+        run m.gguf who.jsonl -B 3 -n 4 -t 1 "${of_who[@]}" $other
+done
+refuse_each 2 ledger charge pinned.ledger --rho .01 <<'END'
+--adjacency replace-by-null | and this one protects replace-by-null
+--unit-field whom           | and this one protects all records with one ID in 'whom'
+--max-per-unit 2            | --max-per-unit needs --unit-field
+END
+works ledger charge pinned.ledger --rho .01
+works run m.gguf who.jsonl -B 3 -n 4 -t 1 "${of_who[@]}" --unit-field who --max-per-unit 2
+works ledger show pinned.ledger --json
+expect_out '"adjacency": "add-remove"' '"unit": "id"' '"unit_field": "who"' '"max_per_unit": 2'
 
 # ---- What was done outside, other datasets, the end ---------------------------------------------
 refuse 6 "left is" ledger charge year.ledger --rho 1

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "tests/pipeline/ledger/ledger_support.h"
+#include "tests/support/own.h"
 
 static time_t the_time;
 
@@ -121,6 +122,74 @@ TEST(test_give_back) {
     assert_error(dpi_ledger_give_back(other, c.id, ERR), STATE, "this object");
     dpi_ledger_close(other);
     assert_int_equal(info_of("letters").charged, c.amount);
+}
+
+static dpi_status reserve_for(const dpi_privacy_unit *u, dpi_charge *c) {
+    DEFAULTS(dpi_charge_request, r);
+    DEFAULTS(dpi_cost, cost);
+    assert_ok(dpi_cost_add(&cost, DPI_COST_ZCDP, 1, .001, 0, ERR));
+    r.cost = &cost, r.method = "test", r.unit = *u;
+    return dpi_ledger_reserve(the_ledger, "letters", &r, c, ERR);
+}
+
+static void assert_protects(const char *wanted) {
+    const dpi_privacy_unit u = info_of("letters").unit;
+    char text[256];
+    dpi_privacy_unit_text(&u, text, sizeof text);
+    assert_string_equal(text, wanted);
+}
+
+/* The first charge that says it fixes whom all protect; what is given back fixes nothing. */
+TEST(test_privacy_unit) {
+    static const dpi_privacy_unit open = {-1, -1, 0, 0, ""}, people = {1, 0, 0, 4, "who"},
+                                  rows = {0, 1, DPI_RECORD_ROW, 0, ""};
+    static const struct {
+        dpi_privacy_unit unit;
+        const char *message; /* NULL: it fits */
+    } later[] = {
+        {{1, 0, 0, 4, "who"}, NULL},
+        {{1, -1, 0, 0, ""}, NULL},
+        {{-1, 0, 0, 0, "who"}, NULL},
+        {{0, 0, 0, 4, "who"}, "at most 4 of them used; add-remove, and this one protects all "
+                              "records with one ID in 'who', at most 4 of them used; replace-by"},
+        {{1, 0, 0, 3, "who"}, "at most 3 of them"},
+        {{1, 0, 0, 4, "whom"}, "in 'whom'"},
+        {{1, 1, 0, 0, ""}, "protects one record; add-remove"},
+        {{1, 1, DPI_RECORD_LINE, 0, ""}, "protects one line of a .jsonl file; add-remove"},
+        {{3, -1, 0, 0, ""}, "unit.adjacency"},
+        {{-1, 2, 0, 0, ""}, "unit.is_record"},
+        {{-1, 1, 4, 0, ""}, "unit.record_kind"},
+        {{-1, 1, 0, 4, ""}, "a field of IDs where each record is a unit"},
+        {{-1, 0, 1, 0, ""}, "a kind of records where units have IDs"},
+        {{-1, 0, 0, 0, "a\nb"}, "unit_field has 3 bytes"},
+    };
+    dpi_charge first, c;
+    dpi_charge_init(&first), dpi_charge_init(&c);
+    assert_ok(reserve_for(&open, NULL));
+    assert_protects("");
+    assert_ok(reserve_for(&rows, &first));
+    assert_protects("one row of a .csv file; replace-by-null");
+    assert_ok(dpi_ledger_give_back(the_ledger, first.id, ERR));
+    assert_protects("");
+    assert_ok(reserve_for(&people, NULL));
+    const int64_t charged = info_of("letters").charged;
+    for (size_t i = 0; i < sizeof later / sizeof *later; i++) {
+        if (!later[i].message)
+            assert_ok(reserve_for(&later[i].unit, &c));
+        else
+            assert_error(reserve_for(&later[i].unit, NULL), ARG, later[i].message);
+    }
+    assert_int_equal(info_of("letters").charged, charged + 3 * c.amount);
+    reopen_ledger();
+    assert_protects("all records with one ID in 'who', at most 4 of them used; add-remove");
+    assert_int_equal(c.unit.max_per_unit, 4); /* that of the dataset, where it said nothing */
+    /* A dataset may be born with it. */
+    DEFAULTS(dpi_dataset_options, o);
+    o.name = "born", o.epsilon = 5, o.delta = 1e-5, o.unit.adjacency = DPI_ADJACENCY_ZERO_OUT;
+    assert_ok(dpi_ledger_add(the_ledger, &o, ERR));
+    assert_int_equal(info_of("born").unit.adjacency, DPI_ADJACENCY_ZERO_OUT);
+    o.name = "not born", o.unit.record_kind = 9;
+    assert_error(dpi_ledger_add(the_ledger, &o, ERR), ARG, "unit.record_kind");
 }
 
 TEST(test_closed) {
@@ -281,7 +350,7 @@ TEST(test_damaged) {
         dpi_status status;
         const char *part;
     } cases[] = {
-        {"PRAGMA user_version = 3", DPI_STATUS_UNSUPPORTED, "the form 3"},
+        {"PRAGMA user_version = 4", DPI_STATUS_UNSUPPORTED, "the form 4"},
         {"DROP TABLE charge", DPI_STATUS_FORMAT, "damaged"},
         {"UPDATE dataset SET budget = budget * 2", DPI_STATUS_FORMAT, "do not fit"},
         {"UPDATE dataset SET renyi_order = 1", DPI_STATUS_FORMAT, "do not fit"},
