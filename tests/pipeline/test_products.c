@@ -74,6 +74,12 @@ static double charged(const char *dataset, int32_t *order) {
     return (double)info.charged / DPI_LEDGER_ONE;
 }
 
+static dpi_privacy_unit unit_of(const char *dataset) {
+    DEFAULTS(dpi_dataset_info, info);
+    assert_ok(dpi_ledger_info(ledger, dataset, &info, ERR));
+    return info.unit;
+}
+
 /* These units of label b, and no others, have spent what they may. */
 static void let_pay(const char *dataset, double rho) {
     const void *ids[N_B];
@@ -307,6 +313,8 @@ TEST(test_counts_of_payers) {
                 let_pay(o.dataset, 1.5);
             dpi_finetune *f = begin(&o);
             n_of_b += f->counts[2];
+            assert_int_equal(unit_of(o.dataset).adjacency, DPI_ADJACENCY_ADD_REMOVE);
+            assert_string_equal(unit_of(o.dataset).unit_field, "unit");
             dpi_finetune_free(f);
             dpi_records_close(records);
         }

@@ -134,7 +134,7 @@ cat <&8 >err # what it said until its end
 exec 8<&-
 last="a run that is stopped"; expect_rc 143; expect_err "the cost is that of all"
 expect_none stopped.jsonl
-works ledger show stopped --json; expect_out '"n_charges": 1'
+works ledger show stopped --json; expect_out '"n_charges": 1' '"adjacency": "replace-by-null"'
 
 # ---- A server of others writes; it sees candidates, and no record ------------------------------
 if command -v python3 >/dev/null && "$dpinfer" infer -h | grep -q -- --remote; then

@@ -28,7 +28,7 @@ works eval $formed --dp-epsilon 900000 -o exact.json
 works eval $both --label-field dept --dp-epsilon 900000 -o labels.json
 works eval $both --label-field dept -o private.json
 works eval $both --label-field dept --dp-epsilon 2 --ledger year.ledger -o noisy.json
-works ledger show year.ledger --json; expect_out counts # the charge
+works ledger show year.ledger --json; expect_out counts '"record": "one line of a .jsonl file"'
 refuse 6 "letters" eval $both --dp-epsilon 2.9 --ledger year.ledger
 # How many records there are is public: a delta that is too large for them is refused before the
 # charge, and so is what cannot be opened.

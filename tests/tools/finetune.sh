@@ -104,7 +104,7 @@ for file in short cut; do fails 5 verify $file.gguf; done
 # ---- The ledger -------------------------------------------------------------------------------
 works ledger init year.ledger --dataset letters --epsilon 4 --delta 1e-3
 tuned l1 --sigma 3 --ledger year.ledger; expect_err "charged for this"
-works ledger show year.ledger; expect_out finetune "an adapter, ("
+works ledger show year.ledger; expect_out finetune "an adapter, (" "; add-remove"
 tuned l6 --sigma 2 --ledger year.ledger --checkpoint kept
 # Another ledger has a charge of the same number, which is not that of this training.
 works ledger init next.ledger --dataset letters --epsilon 4 --delta 1e-3

@@ -234,6 +234,7 @@ check(run("ledger", "charge", "ledger", "--rho", "1e-4", "--note", "answer chatc
 for again in range(2):
     code, reply = s.chat(key="lost")
     check(code == 409 and "was lost" in reply["error"]["message"], "a charge without an answer: %s" % reply)
+check("protects   one line of a .jsonl file; replace-by-null" in run("ledger", "show", "ledger").stdout, "whom it protects")
 check(s.chat(key="free")[0] == 200, "a row without a charge is no answer")
 links = ["report" in c for c in s.budget()["history"]]
 check(links == [True, False, True], "reports of what is released: %s" % links)
