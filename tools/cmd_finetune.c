@@ -354,6 +354,10 @@ static int train(tuning *t) {
         if (code == CLI_OK)
             code = show_spent(t, done + 1, n_steps);
     }
+    const int32_t n_unchanged = dpi_finetune_steps_unchanged(t->finetune);
+    if (n_unchanged > 0 && is_first())
+        cli_note("%d steps left the weights as they were, which would not be finite: the learning "
+                 "rate is too high", n_unchanged);
     if (code != CLI_OK && dpi_finetune_keep(t->finetune, &err) != DPI_STATUS_OK)
         return cli_fail_library(CLI_FAILED, &err);
     return code;

@@ -39,7 +39,7 @@ struct dpi_tuner {
     float *m, *v;         /* moments */
     float *released;      /* the last noisy sum, divided */
     lane *lanes;          /* [n_threads] */
-    int64_t n_done;
+    int64_t n_done, n_unchanged;
 };
 
 /* ---- Creation -------------------------------------------------------------------------------- */
@@ -351,8 +351,9 @@ static bool all_finite(const float *x, int64_t n) {
     return true;
 }
 
-/* Adam on what was released. The state is changed only when all of it is finite. */
-static dpi_status update(dpi_tuner *t, float *kept, dpi_error *err) {
+/* Adam on what was released. Where that would not be finite the step is done without a change: its
+ * noise is drawn and paid for, and a step that fails would be drawn again. */
+static void update(dpi_tuner *t, float *kept) {
     const dpi_tuner_options *o = &t->options;
     const int64_t n = t->lora.n_params, step = t->n_done + 1;
     const size_t n_bytes = (size_t)n * sizeof *kept;
@@ -365,15 +366,12 @@ static dpi_status update(dpi_tuner *t, float *kept, dpi_error *err) {
     for (int i = 0; i < 3; i++)
         memcpy(kept + i * n, arrays[i], n_bytes);
     dpi_adamw_step(&a, t->adapters, t->m, t->v, t->released, 1, n, o->n_threads);
-    if (all_finite(t->adapters, n) && all_finite(t->m, n) && all_finite(t->v, n)) {
-        t->n_done = step;
-        return DPI_STATUS_OK;
-    }
+    t->n_done = step;
+    if (all_finite(t->adapters, n) && all_finite(t->m, n) && all_finite(t->v, n))
+        return;
+    t->n_unchanged++;
     for (int i = 0; i < 3; i++)
         memcpy(arrays[i], kept + i * n, n_bytes);
-    return dpi_fail(err, DPI_STATUS_NUMERIC,
-                    "the adapters are not finite after step %lld: the learning rate %g is too high",
-                    (long long)step, a.lr);
 }
 
 /* Moments are rank 0's alone. */
@@ -394,7 +392,7 @@ dpi_status dpi_tuner_step(dpi_tuner *t, const dpi_tuner_units *units, dpi_error 
     if (status == DPI_STATUS_OK && is_first(o)) {
         for (size_t i = 0; i < n; i++)
             t->released[i] = (float)((double)sum[i] * unit);
-        status = update(t, kept, err);
+        update(t, kept);
     }
     if (status == DPI_STATUS_OK)
         status = share_adapters(t, err);
@@ -412,6 +410,7 @@ const float *dpi_tuner_adapters(const dpi_tuner *t) { return t->adapters; }
 const dpi_lora *dpi_tuner_lora(const dpi_tuner *t) { return &t->lora; }
 const dpi_graph_shape *dpi_tuner_shape(const dpi_tuner *t) { return &t->shape; }
 int64_t dpi_tuner_steps_done(const dpi_tuner *t) { return t->n_done; }
+int64_t dpi_tuner_steps_unchanged(const dpi_tuner *t) { return t->n_unchanged; }
 
 void dpi_tuner_state(const dpi_tuner *t, const float *arrays[3], int64_t *n_steps) {
     arrays[0] = t->adapters, arrays[1] = t->m, arrays[2] = t->v;

@@ -93,8 +93,8 @@ DPI_MUST_CHECK dpi_status dpi_tuner_create(const dpi_tuner_options *options, dpi
 void dpi_tuner_free(dpi_tuner *tuner);
 
 /* One step. On failure the adapters are as they were, and nothing of the step is left.
- * Errors: ENTROPY, MEMORY, CANCELLED; NUMERIC: the adapters would not be finite (they are a
- * function of the noisy sums, so this tells nothing more); STATE: all steps are done. */
+ * Where the adapters would not be finite after it, they stay as they were, and the step is done.
+ * Errors: ENTROPY, MEMORY, CANCELLED; STATE: all steps are done. */
 DPI_MUST_CHECK dpi_status dpi_tuner_step(dpi_tuner *tuner, const dpi_tuner_units *units,
                                          dpi_error *err);
 
@@ -113,6 +113,8 @@ const float *dpi_tuner_adapters(const dpi_tuner *tuner);
 const dpi_lora *dpi_tuner_lora(const dpi_tuner *tuner);
 const dpi_graph_shape *dpi_tuner_shape(const dpi_tuner *tuner);
 int64_t dpi_tuner_steps_done(const dpi_tuner *tuner);
+/* Of the steps of this object, those that left the adapters as they were. */
+int64_t dpi_tuner_steps_unchanged(const dpi_tuner *tuner);
 
 /* Adapters and both moments, [n_params] each, and the steps done, to be kept: a function of noisy
  * sums alone. */

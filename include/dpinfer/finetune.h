@@ -202,10 +202,14 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_begin(dpi_finetune *finetune, dpi
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_measure(dpi_finetune *finetune, double *seconds,
                                                        dpi_error *err);
 
-/* One step. Errors: NUMERIC (the adapter would not be finite), ENTROPY, MEMORY, CANCELLED (the step
- * is undone), IO (the checkpoint), STATE (not begun; all steps are done). */
+/* One step. Where the adapter would not be finite after it, it stays as it was, and the step is done
+ * all the same: no failure depends on a record. Errors: ENTROPY, MEMORY, CANCELLED (the step is
+ * undone), IO (the checkpoint), STATE (not begun; all steps are done). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_step(dpi_finetune *finetune, dpi_error *err);
 DPI_API int32_t dpi_finetune_steps_done(const dpi_finetune *finetune);
+/* Of the steps of this object, those that left the adapter as it was: the learning rate is too
+ * high. It follows from the sums with their noise, as the adapter does. */
+DPI_API int32_t dpi_finetune_steps_unchanged(const dpi_finetune *finetune);
 /* The epsilon at the claim's delta of the steps done so far, as if training ended here: before the
  * first one 0, or the histogram's. A ledger is charged for all steps. INFINITY: a step was done
  * without noise. .1 to 1 s. Errors: MEMORY. */
@@ -222,8 +226,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_keep(dpi_finetune *finetune, dpi_
 
 /* The adapter as a GGUF file that llama.cpp and dpi_model_options.adapter read, with the claim in
  * its metadata; with full the whole model, its weights in the types of the base. fd as in
- * dpi_write_options. Errors: STATE (steps are left), IO, MEMORY, NUMERIC (a weight that its type
- * cannot hold). */
+ * dpi_write_options; a weight that its type cannot hold is the largest that it can. Errors: STATE
+ * (steps are left), IO, MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_write(const dpi_finetune *finetune, const char *path,
                                                      int fd, dpi_error *err);
 

@@ -148,13 +148,12 @@ static bool read_parameters(json_t *root, dpi_augpe_claim *c) {
            (c->randomness == DPI_RANDOMNESS_SYSTEM || c->randomness == DPI_RANDOMNESS_SEED);
 }
 
-/* The charge is computed anew, from what a round costs and the order. */
+/* All is computed anew, from what a round costs and the dataset's epsilon and delta. */
 static dpi_status read_ledger(json_t *root, dpi_augpe_claim *c, dpi_error *err) {
     const json_t *ledger = json_object_get(root, "ledger");
     dpi_claim_ledger *l = &c->ledger;
     const char *dataset;
     json_int_t budget, before;
-    double divergence;
     dpi_cost cost;
     if (json_is_null(ledger))
         return DPI_STATUS_OK;
@@ -168,9 +167,10 @@ static dpi_status read_ledger(json_t *root, dpi_augpe_claim *c, dpi_error *err) 
     l->budget = budget, l->before = before;
     dpi_cost_init(&cost);
     DPI_TRY(dpi_cost_add(&cost, DPI_COST_ZCDP, c->n_rounds, c->rho_round, 0, err));
-    DPI_TRY(dpi_cost_renyi(&cost, l->order, &divergence, err));
-    l->charge = dpi_ledger_amount_up(divergence);
-    return DPI_STATUS_OK;
+    if (!dpi_augpe_is_private(c))
+        return dpi_fail(err, DPI_STATUS_FORMAT, "the section 'ledger': found one of a run with a "
+                                                "seed, which no ledger takes");
+    return dpi_claim_ledger_settle(l, &cost, err);
 }
 
 static dpi_status read_report(json_t *root, dpi_augpe_claim *c, dpi_error *err) {
@@ -201,8 +201,13 @@ static void show(const json_t *value, char *text, size_t size) {
     free(dump);
 }
 
-/* Reals may differ by what another mathematical library makes of them. */
+/* Reals, and the amounts of a ledger, may differ by what another mathematical library makes of
+ * them. */
 static bool is_same(const json_t *a, const json_t *b) {
+    if (json_is_integer(a) && json_is_integer(b) && json_integer_value(b) > INT32_MAX) {
+        const double x = json_number_value(a), y = json_number_value(b);
+        return fabs(x - y) <= 2e-9 * y;
+    }
     if (json_is_real(b) && json_is_number(a)) {
         const double x = json_number_value(a), y = json_real_value(b);
         return fabs(x - y) <= 2e-9 * fabs(y);
@@ -228,6 +233,11 @@ static void add_field(dpi_verification *v, const char *section, const char *key,
     v->n_wrong += f->verdict == DPI_VERDICT_WRONG;
 }
 
+/* Of a ledger: what is computed from the rest. */
+static bool follows(const char *key) {
+    return strcmp(key, "charge") == 0 || strcmp(key, "budget") == 0 || strcmp(key, "order") == 0;
+}
+
 /* Each key of an object, else the whole. What is there and should not be is wrong. */
 static void add_section(dpi_verification *v, const char *name, json_t *recorded, json_t *computed,
                         bool given) {
@@ -239,7 +249,7 @@ static void add_section(dpi_verification *v, const char *name, json_t *recorded,
     }
     json_object_foreach(computed, key, value)
         add_field(v, name, key, json_object_get(recorded, key), value,
-                  given && strcmp(key, "charge") != 0);
+                  given && !follows(key));
     json_object_foreach(recorded, key, value)
         if (!json_object_get(computed, key))
             add_field(v, name, "(another key)", value, NULL, false);

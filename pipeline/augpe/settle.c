@@ -59,6 +59,9 @@ static dpi_status check_texts(const dpi_augpe_claim *c, dpi_error *err) {
     DPI_TRY(dpi_check_range("n_texts", c->n_texts, 1, DPI_AUGPE_CANDIDATES_MAX / c->n_candidates,
                             err));
     DPI_TRY(dpi_check_range("n_lookahead", c->n_lookahead, 0, LOOKAHEAD_MAX, err));
+    DPI_TRY(dpi_check_range("n_tokens", c->n_tokens, 1, INT32_MAX, err));
+    DPI_TRY(dpi_check_range("top_k", c->top_k, 0, 1 << 18, err));
+    DPI_TRY(dpi_check_range("record_kind", c->record_kind, 0, DPI_RECORD_ROW, err));
     if (!(c->threshold >= 0 && c->threshold <= 1e9))
         return dpi_fail(err, DPI_STATUS_ARG, "threshold: found %g, allowed 0..1e9", c->threshold);
     if (!(c->change > 0 && c->change <= 1))
@@ -137,7 +140,6 @@ static dpi_status check_options(const dpi_augpe_options *o, dpi_error *err) {
                                              "has no labels");
     DPI_TRY(dpi_check_range("n_parallel", o->n_parallel, 1, DPI_WRITER_SLOTS_MAX, err));
     DPI_TRY(dpi_check_range("max_per_unit", o->max_per_unit, 1, DPI_VOTE_RECORDS_MAX, err));
-    DPI_TRY(dpi_check_range("top_k", o->top_k, 0, 1 << 18, err));
     if (o->ledger && !o->dataset)
         return dpi_fail(err, DPI_STATUS_ARG, "dataset: found none, needed with a ledger");
     if (o->ledger && o->seeded)

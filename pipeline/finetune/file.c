@@ -252,6 +252,38 @@ static dpi_status read_numbers(const dpi_gguf *file, dpi_finetune_claim *c, dpi_
     return get_text(file, KEY "model", c->model_name, sizeof c->model_name, err);
 }
 
+static bool is_known(const char *key, bool merged) {
+    static const char *const keys[] = {
+        "trained", "private", "label", "epsilon", "delta", "sigma", "sampling", "expected", "clip",
+        "units", "steps", "max_per_unit", "histogram_scale", "record_kind", "randomness",
+        "adjacency", "accountant", "model", "tensors_sha256", "template", "instruction", "labels",
+        "attributes", "label_counts"};
+    static const char *const of_merged[] = {"rank", "alpha", "numbers"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strcmp(key, keys[i]) == 0)
+            return true;
+    for (size_t i = 0; merged && i < sizeof of_merged / sizeof *of_merged; i++)
+        if (strcmp(key, of_merged[i]) == 0)
+            return true;
+    return false;
+}
+
+/* A claim says nothing that this program does not read. */
+static dpi_status check_keys(const dpi_gguf *file, const dpi_finetune_claim *c, dpi_error *err) {
+    for (int64_t i = 0; i < dpi_gguf_kv_count(file); i++) {
+        const char *key = dpi_gguf_kv_at(file, i)->key;
+        if (strncmp(key, KEY, sizeof KEY - 1) == 0 &&
+            !is_known(key + sizeof KEY - 1, c->merged != 0))
+            return dpi_fail(err, DPI_STATUS_FORMAT, "%s: the claim has the unknown key %s",
+                            dpi_gguf_name(file), key);
+    }
+    if (!dpi_gguf_find(file, KEY "label_counts") == !(c->histogram_scale > 0))
+        return DPI_STATUS_OK;
+    return dpi_fail(err, DPI_STATUS_FORMAT,
+                    "%s: " KEY "label_counts and " KEY "histogram_scale: allowed are both or none",
+                    dpi_gguf_name(file));
+}
+
 /* What is said of the numbers: who checks it compares. */
 static dpi_status read_words(const dpi_gguf *file, dpi_finetune_said *said, dpi_error *err) {
     bool there = false;
@@ -324,6 +356,10 @@ dpi_status dpi_finetune_read_said(const char *path, dpi_finetune_claim *claim,
         status = read_words(file, said, err);
     if (status == DPI_STATUS_OK)
         status = hash_tensors(file, &c, said->tensors, err);
+    if (status == DPI_STATUS_OK)
+        status = check_keys(file, &c, err);
+    if (status == DPI_STATUS_OK)
+        dpi_finetune_check_claim(&c, said->contradiction);
     dpi_gguf_close(file);
     if (status == DPI_STATUS_OK)
         status = dpi_finetune_epsilon(&c, &c.epsilon, err);
@@ -337,7 +373,7 @@ dpi_status dpi_finetune_read_claim(const char *path, dpi_finetune_claim *claim, 
     dpi_finetune_said said;
     DPI_TRY(dpi_finetune_read_said(path, claim, &said, err));
     *recorded = said.epsilon;
-    *intact = strcmp(said.hash, said.tensors) == 0 &&
+    *intact = !said.contradiction[0] && strcmp(said.hash, said.tensors) == 0 &&
               said.is_private == (dpi_finetune_is_private(claim) != 0) &&
               strcmp(said.label, dpi_finetune_label(claim)) == 0 &&
               strcmp(said.adjacency, DPI_FINETUNE_ADJACENCY) == 0 &&

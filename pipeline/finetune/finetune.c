@@ -118,6 +118,10 @@ int32_t dpi_finetune_steps_done(const dpi_finetune *f) {
     return (int32_t)dpi_tuner_steps_done(f->tuner);
 }
 
+int32_t dpi_finetune_steps_unchanged(const dpi_finetune *f) {
+    return (int32_t)dpi_tuner_steps_unchanged(f->tuner);
+}
+
 /* ---- The plan -------------------------------------------------------------------------------- */
 
 void dpi_finetune_plan_init(dpi_finetune_plan *plan) {

@@ -46,13 +46,18 @@ DPI_MUST_CHECK dpi_status dpi_finetune_charge(dpi_finetune *f, dpi_error *err);
 /* After a checkpoint: what was charged then, from the ledger. Errors: FORMAT (the charge is not in
  * this ledger). */
 DPI_MUST_CHECK dpi_status dpi_finetune_recall(dpi_finetune *f, dpi_error *err);
+enum { DPI_FINETUNE_WHY = 160 };
 /* What a file says beside the claim's numbers, and the hash that its tensors have. */
 typedef struct dpi_finetune_said {
     double epsilon;
     bool is_private;
     char label[32], adjacency[32], accountant[32];
     char hash[DPI_FINETUNE_HEX + 2], tensors[DPI_FINETUNE_HEX + 1];
+    char contradiction[DPI_FINETUNE_WHY]; /* of dpi_finetune_check_claim */
 } dpi_finetune_said;
+
+/* Why no training has such a claim; "": one can have it. */
+void dpi_finetune_check_claim(const dpi_finetune_claim *claim, char why[DPI_FINETUNE_WHY]);
 
 /* As dpi_finetune_read_claim. */
 DPI_MUST_CHECK dpi_status dpi_finetune_read_said(const char *path, dpi_finetune_claim *claim,
@@ -61,7 +66,7 @@ DPI_MUST_CHECK dpi_status dpi_finetune_read_said(const char *path, dpi_finetune_
 void dpi_finetune_hex(struct sha256_ctx *hash, char hex[DPI_FINETUNE_HEX + 1]);
 /* The keys of the claim and of the task. */
 void dpi_finetune_put_claim(dpi_gguf_builder *builder, const dpi_finetune *f, const char *hex);
-/* With full: as dpi_finetune_write. Errors: also NUMERIC (a weight that its type cannot hold). */
+/* With full: as dpi_finetune_write. */
 DPI_MUST_CHECK dpi_status dpi_finetune_write_whole(const dpi_finetune *f, const char *path, int fd,
                                                    dpi_error *err);
 /* SHA-256 of the tensors of a whole model, in hex; how many weights were trained. */

@@ -140,6 +140,47 @@ int32_t dpi_finetune_report_is(const char *text, size_t n_bytes) {
     return is;
 }
 
+static bool is_one_of(const char *const *keys, const char *key) {
+    while (*keys && strcmp(*keys, key) != 0)
+        keys++;
+    return *keys != NULL;
+}
+
+static bool is_number_of_claim(const char *key) {
+    for (int i = 0; i < N_NUMBERS; i++)
+        if (strcmp(numbers[i].key, key) == 0)
+            return true;
+    return false;
+}
+
+/* A report says nothing that is not read. */
+static dpi_status check_keys(json_t *root, dpi_error *err) {
+    static const char *const own[] = {"format",  "version",    "program",   "label", "model",
+                                      "adapter", "parameters", "statement", "texts", NULL};
+    static const char *const of_statement[] = {"guarantee", "epsilon", "delta", "adjacency", "by",
+                                               NULL};
+    static const char *const of_texts[] = {"number", "form",  "bytes",  "temp",
+                                           "top_p",  "min_p", "output", NULL};
+    const struct {
+        const char *name;
+        json_t *object;
+        const char *const *keys; /* NULL: the numbers of a claim */
+    } objects[] = {{"the report", root, own},
+                   {"statement", json_object_get(root, "statement"), of_statement},
+                   {"texts", json_object_get(root, "texts"), of_texts},
+                   {"parameters", json_object_get(root, "parameters"), NULL}};
+    for (size_t i = 0; i < sizeof objects / sizeof *objects; i++) {
+        const char *const *keys = objects[i].keys;
+        const char *key;
+        json_t *value;
+        json_object_foreach(objects[i].object, key, value)
+            if (keys ? !is_one_of(keys, key) : !is_number_of_claim(key))
+                return dpi_fail(err, DPI_STATUS_FORMAT, "%s has the unknown key '%.60s'",
+                                objects[i].name, key);
+    }
+    return DPI_STATUS_OK;
+}
+
 static dpi_status fail_key(const char *key, dpi_error *err) {
     return dpi_fail(err, DPI_STATUS_FORMAT,
                     "the report of texts lacks %s, or it is out of range or of another type", key);
@@ -234,6 +275,23 @@ static dpi_status count_lines(const char *path, int64_t *n, dpi_error *err) {
     return failed ? dpi_fail(err, DPI_STATUS_IO, "cannot read %s", path) : DPI_STATUS_OK;
 }
 
+/* How they were drawn, which nothing says a second time: what can be. */
+static dpi_status check_texts(const json_t *texts, dpi_error *err) {
+    static const struct {
+        const char *key;
+        double min, max;
+    } ranges[] = {{"temp", 0, 100}, {"top_p", 0, 1}, {"min_p", 0, 1}};
+    const json_t *output = json_object_get(texts, "output");
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+        const json_t *value = json_object_get(texts, ranges[i].key);
+        const double x = json_number_value(value);
+        if (!json_is_number(value) || !(x >= ranges[i].min && x <= ranges[i].max))
+            return fail_key(ranges[i].key, err);
+    }
+    return json_is_null(output) || dpi_hash_is_file(output) ? DPI_STATUS_OK
+                                                            : fail_key("texts.output", err);
+}
+
 /* How many texts there are, as the output has them: of lines, or of what stands between texts that
  * have so many bytes. The first reports do not say in which form they are. */
 static dpi_status check_number(dpi_verification *v, const json_t *texts, const char *output,
@@ -294,6 +352,13 @@ static bool add_epsilon(dpi_verification *v, const char *path, double recorded,
                       dpi_finetune_holds(c, recorded) ? DPI_VERDICT_OK : DPI_VERDICT_WRONG);
 }
 
+static bool add_check(dpi_verification *v, const dpi_finetune_claim *c) {
+    static const char fits[] = "numbers that fit each other";
+    char why[DPI_FINETUNE_WHY];
+    dpi_finetune_check_claim(c, why);
+    return add_text(v, "claim", why[0] ? why : fits, fits);
+}
+
 /* What is said of the claim. */
 static bool add_statement(dpi_verification *v, const json_t *root, const dpi_finetune_claim *c) {
     const json_t *statement = json_object_get(root, "statement");
@@ -310,7 +375,7 @@ static bool add_statement(dpi_verification *v, const json_t *root, const dpi_fin
         {"statement.by", json_object_get(statement, "by"), BY},
         {"label", json_object_get(root, "label"), dpi_finetune_label(c)},
     };
-    bool added = add_epsilon(v, "statement.epsilon", recorded, c);
+    bool added = add_epsilon(v, "statement.epsilon", recorded, c) & add_check(v, c);
     added &= add_number(v, "statement.delta", delta, c->delta,
                         delta < c->delta || delta > c->delta ? DPI_VERDICT_WRONG : DPI_VERDICT_OK);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -318,7 +383,7 @@ static bool add_statement(dpi_verification *v, const json_t *root, const dpi_fin
     return added;
 }
 
-static dpi_status verify(const json_t *root, const char *adapter_path, const char *output_path,
+static dpi_status verify(json_t *root, const char *adapter_path, const char *output_path,
                          dpi_verification *v, dpi_error *err) {
     const json_t *epsilon = json_object_get(json_object_get(root, "statement"), "epsilon");
     const json_t *texts = json_object_get(root, "texts");
@@ -327,7 +392,11 @@ static dpi_status verify(const json_t *root, const char *adapter_path, const cha
     int64_t n_bytes = 0;
     bool added = true;
     dpi_finetune_claim_init(&c);
+    DPI_TRY(check_keys(root, err));
     DPI_TRY(read_claim(root, &c, err));
+    DPI_TRY(check_texts(texts, err));
+    if (!dpi_hash_is_file(json_object_get(root, "adapter")))
+        return fail_key("adapter", err);
     if (!json_is_number(epsilon) && !json_is_null(epsilon))
         return fail_key("statement.epsilon", err);
     for (int i = 0; i < N_NUMBERS && !adapter_path; i++) {
@@ -374,7 +443,7 @@ static bool add_claim(dpi_verification *v, const dpi_finetune_claim *c,
         added &= add_number(v, numbers[i].key, x, x, DPI_VERDICT_GIVEN);
     }
     added &= add_given(v, "model", c->model_name);
-    added &= add_epsilon(v, "epsilon", said->epsilon, c);
+    added &= add_epsilon(v, "epsilon", said->epsilon, c) & add_check(v, c);
     added &= add_text(v, "adjacency", said->adjacency, DPI_FINETUNE_ADJACENCY);
     added &= add_text(v, "accountant", said->accountant, DPI_FINETUNE_ACCOUNTANT);
     added &= add_text(v, "private", said->is_private ? "true" : "false",

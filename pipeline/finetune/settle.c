@@ -153,6 +153,26 @@ static double sampling_of(double n_expected, int64_t n_units) {
     return fmin(fmax(share, 1), one) / one;
 }
 
+void dpi_finetune_check_claim(const dpi_finetune_claim *c, char why[DPI_FINETUNE_WHY]) {
+    const size_t size = DPI_FINETUNE_WHY;
+    const double units = (double)c->n_units;
+    why[0] = '\0';
+    if (!(c->n_expected > 0 && c->n_expected <= units))
+        snprintf(why, size, "expected: %.10g of %.10g units", c->n_expected, units);
+    else if (c->sampling < sampling_of(c->n_expected, c->n_units) ||
+             c->sampling > sampling_of(c->n_expected, c->n_units))
+        snprintf(why, size, "sampling: %.10g, and %.10g of %.10g units are %.10g", c->sampling,
+                 c->n_expected, units, sampling_of(c->n_expected, c->n_units));
+    else if (!(c->delta * units < 1))
+        snprintf(why, size, "delta: %.10g, not below 1 / units = %.10g", c->delta, 1 / units);
+    else if (c->sigma > 0 && c->sigma < DPI_GAUSSIAN_SIGMA_MIN)
+        snprintf(why, size, "sigma: %.10g, below %g", c->sigma, DPI_GAUSSIAN_SIGMA_MIN);
+    else if (!(c->clip > 0))
+        snprintf(why, size, "clip: %.10g", c->clip);
+    else if (c->n_params < 1)
+        snprintf(why, size, "numbers: none");
+}
+
 dpi_status dpi_finetune_settle(dpi_finetune *f, dpi_error *err) {
     dpi_finetune_options *o = &f->options;
     dpi_finetune_claim *c = &f->claim;

@@ -1,5 +1,6 @@
 /* whole.c - all weights that were trained, as a whole model: the base's file with other numbers and
  * the claim. Its hash is of the numbers as they stand in the file, in its own weight types. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,12 +33,17 @@ static bool is_trained(void *user, const char *tensor) {
     return find(((const whole *)user)->f, tensor, &found);
 }
 
+/* What the type cannot hold is its largest number: a training that is paid for has a model. */
 static void put_row(void *user, const char *tensor, int64_t row, float *weights, int64_t n) {
     const dpi_finetune *f = ((const whole *)user)->f;
+    const dpi_gguf_tensor *t = dpi_gguf_tensor_find(f->options.model->gguf, tensor);
+    const float most = t && t->type == DPI_TYPE_F16 ? 65504 : 0x1.fep127f; /* of BF16 */
     dpi_train_tensor found;
-    if (find(f, tensor, &found))
-        memcpy(weights, dpi_tuner_adapters(f->tuner) + found.offset + row * n,
-               (size_t)n * sizeof *weights);
+    if (!find(f, tensor, &found))
+        return;
+    const float *trained = dpi_tuner_adapters(f->tuner) + found.offset + row * n;
+    for (int64_t i = 0; i < n; i++)
+        weights[i] = fmaxf(fminf(trained[i], most), -most);
 }
 
 static void put_keys(void *user, dpi_gguf_builder *builder) {

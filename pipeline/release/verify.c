@@ -269,24 +269,11 @@ static void compare(comparison *c, const char *path, const json_t *recorded,
 
 /* What the run was charged, from its method and the dataset's order. */
 static dpi_status settle_ledger(dpi_claim *c, dpi_error *err) {
-    dpi_claim_ledger *l = &c->ledger;
     dpi_cost cost;
-    double budget, charge;
-    if (!l->dataset[0])
+    if (!c->ledger.dataset[0])
         return DPI_STATUS_OK;
-    DPI_TRY(dpi_renyi_budget(l->epsilon, l->delta, l->order, &budget, err));
     DPI_TRY(dpi_claim_cost(c, &cost, err));
-    DPI_TRY(dpi_cost_renyi(&cost, l->order, &charge, err));
-    l->budget = dpi_ledger_amount_down(budget);
-    l->charge = dpi_ledger_amount_up(charge);
-    const int64_t before = l->scope == DPI_SCOPE_UNIT ? 0 : l->before;
-    /* A mathematical library may differ in the last places. */
-    if ((double)l->charge <= ((double)l->budget - (double)before) * (1 + 2e-9))
-        return DPI_STATUS_OK;
-    return dpi_fail(err, DPI_STATUS_BUDGET,
-                    "the ledger's dataset has %g of %g left at this order, and the run costs %g: "
-                    "it cannot have been charged",
-                    ((double)l->budget - (double)before) / DPI_LEDGER_ONE, budget, charge);
+    return dpi_claim_ledger_settle(&c->ledger, &cost, err);
 }
 
 /* The claim with its plan. What is wrong is named as the report names it. */

@@ -139,23 +139,31 @@ static void check_labels(void) {
     dpi_instructions_free(&in);
 }
 
-/* A report whose epsilon is less than what follows from its parameters does not hold. */
-static void check_report(void) {
+/* A report with a digit of this key made another one, which it then does not hold for alone. */
+static void change_digit(const dpi_finetune_claim *c, const dpi_finetune_texts *texts,
+                         const char *key, const char *message) {
     char *json;
     dpi_verification v;
-    const dpi_finetune_options o = training_options(open_people(people), 30);
-    dpi_finetune *f = open_training(&o);
-    const dpi_finetune_texts texts = {
-        .adapter = path_in(folder, "people.csv"), .n_texts = 1, .temp = 1, .top_p = 1};
     dpi_verification_init(&v);
-    assert_ok(dpi_finetune_report(dpi_finetune_claim_of(f), &texts, &json, ERR));
-    char *digit = strstr(json, "\"epsilon\": ") + strlen("\"epsilon\": ");
+    assert_ok(dpi_finetune_report(c, texts, &json, ERR));
+    char *digit = strstr(json, key) + strlen(key);
     digit += strspn(digit, "0.");
     *digit = (char)(*digit - 1);
     assert_ok(dpi_finetune_report_verify(json, strlen(json), NULL, NULL, &v, ERR));
-    hold(v.n_wrong == 1, "a report with a lower epsilon holds");
+    hold(v.n_wrong == 1, message);
     dpi_verification_free(&v);
     free(json);
+}
+
+/* A report whose epsilon is less than what follows from its parameters does not hold. */
+static void check_report(void) {
+    const dpi_finetune_options o = training_options(open_people(people), 30);
+    dpi_finetune *f = open_training(&o);
+    const dpi_finetune_claim *c = dpi_finetune_claim_of(f);
+    const dpi_finetune_texts texts = {
+        .adapter = path_in(folder, "people.csv"), .n_texts = 1, .temp = 1, .top_p = 1};
+    change_digit(c, &texts, "\"epsilon\": ", "a report with a lower epsilon holds");
+    change_digit(c, &texts, "\"expected\": ", "a report with a rate that is not its units' holds");
     dpi_finetune_free(f);
 }
 

@@ -247,15 +247,16 @@ typedef enum ending { FREED, CANCELLED, IN_READING, N_ENDINGS } ending;
 /* Whether it came to that end. */
 static bool try_ending(ending e) {
     int32_t n_questions = -1;
-    dpi_release_options o = letters("ends", NULL);
+    const char *dataset = e == IN_READING ? "reading ends" : "ends";
+    dpi_release_options o = letters(dataset, NULL);
     o.method.adjacency = e == IN_READING ? DPI_ADJACENCY_ADD_REMOVE : DPI_ADJACENCY_REPLACE_BY_NULL;
     o.session.cancel = cancel_later, o.session.cancel_user = &n_questions;
-    const int64_t before = info_of("ends").charged;
+    const int64_t before = info_of(dataset).charged;
     dpi_release *r = open_release(&o);
     const bool ended =
         e == IN_READING ? end_in_reading(r, &n_questions) : end_in_text(r, e == CANCELLED);
     dpi_release_free(r);
-    hold(info_of("ends").charged > before,
+    hold(info_of(dataset).charged > before,
          e == IN_READING ? "a release that has read a record gets its charge back"
                          : "a release that has told a token gets its charge back");
     return ended;
@@ -265,6 +266,7 @@ static bool try_ending(ending e) {
  * chance, and that is one of hundreds of candidates: then another text is written. */
 static void check_endings(void) {
     add_dataset("ends", 5000, 1e-5, DPI_SCOPE_DATASET);
+    add_dataset("reading ends", 5000, 1e-5, DPI_SCOPE_DATASET);
     for (int e = 0; e < N_ENDINGS; e++) {
         int n_tries = 0;
         while (!try_ending((ending)e))

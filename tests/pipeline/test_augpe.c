@@ -72,7 +72,7 @@ TEST(test_settle) {
         dpi_augpe_claim_init(&c);
         c.epsilon = 1, c.delta = 1e-6, c.n_units = 1000;
         c.n_texts = 10, c.n_rounds = rounds, c.n_candidates = 4;
-        c.change = .5, c.tau = 1, c.adjacency = DPI_ADJACENCY_ADD_REMOVE;
+        c.n_tokens = 1, c.change = .5, c.tau = 1, c.adjacency = DPI_ADJACENCY_ADD_REMOVE;
         assert_ok(dpi_augpe_settle(&c, ERR));
         /* R 16^2 / (2 s) */
         const long double rho = rounds * 32768.L / (long double)c.variance;

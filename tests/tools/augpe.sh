@@ -89,6 +89,21 @@ sed 's/"n_rounds": 2/"n_rounds": 1/' report.json >cheaper.json
 wrong "" cheaper.json
 sed 's/"rho_round"/"rho_rounds"/; s/"variance": [0-9]*/"variance": 5/' report.json >other.json
 fails 1 verify other.json
+# A section of the ledger that no dataset can have.
+while IFS='|' read -r code change text; do
+    sed "/\"ledger\"/,/}/ { $change }" report.json >forged.json
+    expect_different report.json forged.json
+    fails "$code" verify forged.json; grep -qF "$text" out err || expect_err "$text"
+done <<'END'
+1|s/"budget": /&1/|WRONG  ledger.budget
+1|s/"charge": /&1/|WRONG  ledger.charge
+1|s/"order": [0-9]*/"order": 2/|the ledger's order: found 2
+1|s/"epsilon": /&1/|the ledger's order: found
+1|s/"before": [0-9]*/"before": 99999999999999/|it cannot have been charged
+1|s/"dataset": "/&x/|WRONG  statement
+1|s/"scope": [0-9]*/"scope": 1/|WRONG  statement
+5|s/"scope": [0-9]*/"scope": 2/|malformed
+END
 echo '{"index":7}' >>texts.jsonl
 wrong output.sha256 report.json --output texts.jsonl
 # What is believed has the form that it was written in, and nothing of it steers a terminal.

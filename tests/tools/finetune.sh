@@ -83,6 +83,10 @@ while IFS='|' read -r file key old new text; do
 done <<'END'
 a.gguf|sigma|2|9|epsilon
 a.gguf|delta|0.001|0.9|epsilon
+a.gguf|sampling|0.05|0.04|claim: recorded sampling: 0.04
+a.gguf|expected|0.4|0.3|claim: recorded sampling: 0.05
+a.gguf|units|8|7|claim: recorded sampling: 0.05
+a.gguf|clip|1|0|claim: recorded clip: 0
 a.gguf|epsilon|0.1|0.0|epsilon
 a.gguf|adjacency|add-remove|replace-me|adjacency: recorded replace-me, computed add-remove
 a.gguf|accountant|pld|rdp|accountant: recorded rdp, computed pld
@@ -262,8 +266,10 @@ verifies f.gguf "verified: the guarantee follows" PRIVATE
 LC_ALL=C sed 's/dpinfer\.adapter\.base/dpinfer.adapter.else/' w.gguf >of_any.gguf
 refuse 3 "would have two claims" quantize f.gguf y.gguf F32 --lora of_any.gguf
 # The first adapters do not say what was trained.
-LC_ALL=C sed 's/dpinfer\.finetune\.trained/dpinfer.finetune.unknown/' w.gguf >first.gguf
+LC_ALL=C sed 's/dpinfer\.finetune\.trained/another_finetune.trained/' w.gguf >first.gguf
 verifies first.gguf
+LC_ALL=C sed 's/dpinfer\.finetune\.trained/dpinfer.finetune.unknown/' w.gguf >more.gguf
+refuse 5 "the claim has the unknown key dpinfer.finetune.unknown" verify more.gguf
 refuse 2 "was trained on records itself" ${tune/m.gguf/f.gguf} --sigma 2 -o x.gguf
 check "the type of a weight" test "$("$dpinfer" inspect m.gguf --json | grep -c '"F32"')" = \
     "$("$dpinfer" inspect f.gguf --json | grep -c '"F32"')"
@@ -358,6 +364,16 @@ texts.pop("number")                  |                   |5 lacks texts.number
 texts.update(form="other")           |                   |5 lacks texts.form
 parameters.update(steps="4")         |                   |5 lacks steps
 parameters.update(sampling=2.0)      |                   |5 lacks sampling
+parameters.update(expected=2.0)      |                   |1 WRONG  claim: recorded sampling:
+parameters.update(delta=.5)          |                   |1 WRONG  claim: recorded delta: 0.5, not below
+parameters.update(clip=0.0)          |                   |1 WRONG  claim: recorded clip: 0
+parameters.update(numbers=0)         |                   |1 WRONG  claim: recorded numbers: none
+parameters.update(more=1)            |                   |5 parameters has the unknown key 'more'
+statement.update(rho=.1)             |                   |5 statement has the unknown key 'rho'
+texts.update(top_k=1)                |                   |5 texts has the unknown key 'top_k'
+update(note="all is well")           |                   |5 the report has the unknown key 'note'
+texts.update(top_p=1.5)              |                   |5 lacks top_p
+adapter.update(name="a")             |                   |5 lacks adapter
 adapter.update(sha256="0" * 64)      |                   |0
 adapter.update(sha256="0" * 64)      |--lora ah.gguf     |1 WRONG  adapter.sha256
 # As the first reports were.

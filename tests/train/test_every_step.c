@@ -24,14 +24,18 @@ TEARDOWN {
     free(image);
 }
 
-static dpi_tuner *open_tuner(double sigma, int32_t n_threads) {
+static dpi_tuner *open_with(double sigma, int32_t n_threads, double expected) {
     const dpi_tuner_options o = {.model = model, .rank = 2, .alpha = 1, .targets = DPI_LORA_ALL,
                                  .seed = 1, .n_positions = 2, .n_threads = n_threads,
-                                 .share = DPI_POISSON_ONE, .expected = 2, .clip = .5f,
+                                 .share = DPI_POISSON_ONE, .expected = expected, .clip = .5f,
                                  .sigma = sigma, .n_steps = N_STEPS, .lr = .01f, .least = .01f};
     dpi_tuner *t;
     assert_ok(dpi_tuner_create(&o, &t, ERR));
     return t;
+}
+
+static dpi_tuner *open_tuner(double sigma, int32_t n_threads) {
+    return open_with(sigma, n_threads, 2);
 }
 
 /* Unit i: far above the clip bound, in coordinate 3 i alone. */
@@ -63,6 +67,24 @@ TEST(test_units) {
 static bool no_gradient(void *user, int64_t unit, float *gradient) {
     (void)user, (void)unit, (void)gradient;
     return false;
+}
+
+/* Moments that are not finite are no failure, after which one could draw again: each step is done,
+ * with its noise, and the adapters stay what they were. */
+TEST(test_not_finite) {
+    dpi_tuner *t = open_with(2, 1, 1e-30);
+    const size_t n_bytes = (size_t)dpi_tuner_lora(t)->n_params * sizeof(float);
+    const dpi_tuner_units units = {.n = 2, .gradient = no_gradient};
+    float *first = malloc(n_bytes);
+    memcpy(first, dpi_tuner_adapters(t), n_bytes);
+    for (int s = 1; s <= N_STEPS; s++) {
+        assert_ok(dpi_tuner_step(t, &units, ERR));
+        assert_int_equal(dpi_tuner_steps_done(t), s);
+        assert_int_equal(dpi_tuner_steps_unchanged(t), s);
+        assert_memory_equal(dpi_tuner_adapters(t), first, n_bytes);
+    }
+    free(first);
+    dpi_tuner_free(t);
 }
 
 /* The noise of each step has its deviation, and is another one in each; where nobody joins as
