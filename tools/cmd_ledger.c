@@ -198,7 +198,8 @@ static int show(const args *a, dpi_ledger *ledger, bool with_charges) {
 
 /* ---- init, charge, close --------------------------------------------------------------------- */
 
-/* What the options say of whom is protected: nothing is whom the dataset protects. CLI_OK, or an exit code with a message. */
+/* What the options say of whom is protected: nothing is whom the dataset protects. CLI_OK, or an
+ * exit code with a message. */
 static int read_unit(const args *a, dpi_privacy_unit *u) {
     const option_value *v = a->v;
     dpi_privacy_unit_init(u);
@@ -415,10 +416,10 @@ const command command_ledger = {
         "  charge   count what was done outside: --rho, --pure-epsilon or --sigma. With scope\n"
         "           unit before it is done: --unit-ids names the units, --payers those that pay\n"
         "  close    nothing can be charged any more\n"
-        "All charges of a dataset protect the same: each record, or all records with one ID, in the\n"
-        "same field, with the same adjacency. init fixes it, or the first charge; a charge that\n"
-        "protects anyone else is refused with exit code 2. One from outside that does not say it\n"
-        "is taken to protect whom the dataset does.\n"
+        "All charges of a dataset protect the same: each record, or all records with one ID, in\n"
+        "the same field, with the same adjacency. init fixes it, or the first charge; a charge\n"
+        "that protects anyone else is refused with exit code 2. One from outside that does not\n"
+        "say it is taken to protect whom the dataset does.\n"
         "Charges are Renyi divergences of one order, which adds up over runs that are chosen one\n"
         "after the other. The ledger belongs on a local disk; a copy of it is another budget.\n",
 };

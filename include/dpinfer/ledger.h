@@ -79,7 +79,7 @@ typedef struct dpi_privacy_unit {
     int32_t adjacency;    /* a dpi_adjacency; -1 (default): open */
     int32_t is_record;    /* 1: each record is a unit; 0: all records with one ID; -1 (default):
                              open */
-    int32_t record_kind;  /* a dpi_record_kind, where each record is a unit; OTHER (default): open */
+    int32_t record_kind;  /* a dpi_record_kind where each record is a unit; OTHER (default): open */
     int32_t max_per_unit; /* with IDs: records of a unit that are used; 0 (default): open */
     char unit_field[DPI_UNIT_FIELD_MAX + 1]; /* with IDs: where they stand; "" (default): open */
 } dpi_privacy_unit;
@@ -202,15 +202,15 @@ DPI_API void dpi_charge_init(dpi_charge *charge);
  * on the disk, and the run may read its first record. *charge (may be NULL) is what was charged.
  * Errors: BUDGET (what is left is too little; with UNIT, the cost is above the whole budget: the
  * units' own sums make no error), STATE (the dataset is closed), UNSUPPORTED (a cost that bounds
- * no divergence), ARG (no such dataset; units or none for this scope; another privacy unit than that
- * of the dataset: the message has both), LIMIT (units), those of the file. Nothing is charged on error, unless the disk failed while it was written. */
+ * no divergence), ARG (no such dataset; units or none for this scope; another privacy unit than
+ * that of the dataset: the message has both), LIMIT (units), those of the file. Nothing is charged
+ * on error, unless the disk failed while it was written. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_ledger_reserve(dpi_ledger *ledger, const char *dataset,
                                                      const dpi_charge_request *request,
                                                      dpi_charge *charge, dpi_error *err);
 /* The same for one text of a sampler, in a dataset of scope DATASET: dpi_method_cost of its
  * options, its adjacency for a record as the unit, and the name of its method. `note` as in the
- * request, *charge may be NULL. Errors: also
- * UNSUPPORTED (a method without a guarantee). */
+ * request, *charge may be NULL. Errors: also UNSUPPORTED (a method without a guarantee). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_ledger_reserve_text(dpi_ledger *ledger, const char *dataset,
                                                           const dpi_sampler *sampler,
                                                           const char *note, dpi_charge *charge,
@@ -221,9 +221,9 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_ledger_reserve_text(dpi_ledger *ledger, co
 DPI_API DPI_MUST_CHECK dpi_status dpi_ledger_paid(dpi_ledger *ledger, const char *dataset,
                                                   int64_t id, const dpi_ledger_units *units,
                                                   dpi_error *err);
-/* Takes a charge back, and with it what it alone fixed of the privacy unit. Only for a run that has read no private record yet, and only by the object
- * that charged it. Errors: STATE (another's charge, given back already, or one of units); those of
- * the file. */
+/* Takes a charge back, and with it what it alone fixed of the privacy unit. Only for a run that has
+ * read no private record yet, and only by the object that charged it. Errors: STATE (another's
+ * charge, given back already, or one of units); those of the file. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_ledger_give_back(dpi_ledger *ledger, int64_t id,
                                                        dpi_error *err);
 

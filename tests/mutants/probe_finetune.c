@@ -163,7 +163,7 @@ static void check_report(void) {
     const dpi_finetune_texts texts = {
         .adapter = path_in(folder, "people.csv"), .n_texts = 1, .temp = 1, .top_p = 1};
     change_digit(c, &texts, "\"epsilon\": ", "a report with a lower epsilon holds");
-    change_digit(c, &texts, "\"expected\": ", "a report with a rate that is not its units' holds");
+    change_digit(c, &texts, "\"units\": ", "a report with a rate that is not its units' holds");
     dpi_finetune_free(f);
 }
 

@@ -84,7 +84,7 @@ of_who=(--rho .01 --ledger pinned.ledger --adjacency add-remove --num 2)
 echo '{"who": "ann", "text": "A letter."}' >who.jsonl
 for other in "--unit-field text" "--unit-field who --max-per-unit 3" ""; do
     # shellcheck disable=SC2086
-    refuse 2 "'d' protect all records with one ID in 'who', at most 2 of them used; add-remove, and" \
+    refuse 2 "'d' protect all records with one ID in 'who', at most 2 of them used; add-remove" \
         run m.gguf who.jsonl -B 3 -n 4 -t 1 "${of_who[@]}" $other
 done
 refuse_each 2 ledger charge pinned.ledger --rho .01 <<'END'
