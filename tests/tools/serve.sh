@@ -117,7 +117,8 @@ for n in 0..1048576 201..200; do
 done
 post $text '{"prompt": "a\u0000b"}'; expect 400 "the body has the character NUL in a string"
 post $text '{"prompt": ["a", "b"]}'; expect 400 "allowed is one string"
-post $text "{\"prompt\": \"$(printf 'word %.0s' $(seq 600))\"}"; expect 400 "tokens, allowed 1..511"
+post $text "{\"prompt\": \"$(printf 'word %.0s' $(seq 600))\"}";
+expect 400 "tokens, allowed 1..511" '"code":"context_length_exceeded"' '"param":"prompt"'
 get /v1/privacy/budget; expect 200 '{"object":"list","data":[]}'
 get /v1/privacy/budget/letters; expect 404
 get $chat --data-binary "$seven}"; expect 415 # a form of a web page
@@ -149,7 +150,8 @@ serve "$model" -t 1 --host 0.0.0.0 --tokens tokens
 url=http://127.0.0.1:${url##*:}
 get /health; expect 200
 for path in /v1/models /metrics; do
-    get $path; expect 401 authentication_error; expect_header '^www-authenticate: bearer'
+    get $path; expect 401 authentication_error '"code":"invalid_api_key"'
+    expect_header '^www-authenticate: bearer'
     get $path -H "Authorization: Bearer ${token}0"; expect 401
     get $path -H "Authorization: Bearer $token" -H 'Host: models.example.org'; expect 200
 done
