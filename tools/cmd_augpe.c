@@ -211,7 +211,7 @@ static int open_all(evolving *t) {
         code = open_ledger(t);
     if (code == CLI_OK &&
         dpi_records_open(a->positional[0], &records, &t->records, &err) != DPI_STATUS_OK)
-        code = cli_fail_library(CLI_RECORDS, &err);
+        code = cli_fail_option(CLI_RECORDS, &err);
     if (code == CLI_OK)
         code = cli_open_model(a->model, &model, &t->model, NULL);
     if (code == CLI_OK)

@@ -289,6 +289,8 @@ const option_spec option_rows[N_OPTIONS] = {
         .arg = "FILE", .help = "with --key; without it REPORT.sig"},
     [OPT_VERIFIED] = {.name = "output", .type = OPT_STRING, .commands = CMD_VERIFY, .arg = "FILE",
         .help = "the texts: their hash must be the one of the report"},
+    [OPT_VERBOSE] = {.name = "verbose", .type = OPT_FLAG, .commands = CMD_VERIFY,
+        .help = "each field after the verdict, and not only those that do not hold"},
     [OPT_OVERWRITE] = {.name = "overwrite", .group = GROUP_OUTPUT, .type = OPT_FLAG,
         .commands = CMD_EVAL | WRITES | CMD_MERGE | CMD_RESUME | CMD_LOGITS | CMD_AUDIT |
             WRITES_MODEL | CMD_PRETRAIN | PERTURBS | CMD_FINETUNE | CMD_GENERATE,

@@ -226,7 +226,7 @@ static int open_records(const args *a, release_input *in, dpi_release_options *o
         return code;
     options.label_field = a->v[OPT_LABEL_FIELD].given ? a->v[OPT_LABEL_FIELD].s : NULL;
     if (wanted && dpi_records_open(a->positional[0], &options, &in->records, &err) != DPI_STATUS_OK)
-        return cli_fail_library(CLI_RECORDS, &err);
+        return cli_fail_option(CLI_RECORDS, &err);
     o->records = in->records;
     const int64_t n = in->records ? (int64_t)dpi_records_count(in->records) : 0;
     if (o->reference >= 0 && n > 0 && o->reference >= n) /* counted from 1 here */
