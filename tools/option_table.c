@@ -476,11 +476,16 @@ const option_spec option_rows[N_OPTIONS] = {
         .arg = "NAME=PATH,epsilon=E,delta=D",
         .help = "records that private answers are about, and the budget of all of them; may be "
                 "given several times. Further parts: unit=FIELD, label=FIELD, text=FIELD, "
-                "batch=B, the most records of an answer (16), scope=unit, a budget for each "
-                "unit, and pace=NAME, pace-theta=X, pace-tokens=N, pace-share=E, as in run"},
+                "batch=B, the most records of an answer (16), max-per-unit=M, scope=unit, a "
+                "budget for each unit, and pace=NAME, pace-theta=X, pace-tokens=N, pace-share=E, "
+                "as in run"},
+    [OPT_SERVE_CONFIG] = {.name = "config", .type = OPT_STRING, .commands = CMD_SERVE,
+        .arg = "FILE",
+        .help = "datasets and their ledger as JSON: for paths with a comma, for --delimiter and "
+                "--encoding of records, for many datasets (docs/serve.md)"},
     [OPT_SERVED_LEDGER] = {.name = "ledger", .type = OPT_STRING, .commands = CMD_SERVE,
         .arg = "FILE",
-        .help = "with --dataset: private answers are charged to this ledger, which is made if it "
+        .help = "with datasets: private answers are charged to this ledger, which is made if it "
                 "is not there; FILE.answers keeps the answers"},
     [OPT_ALLOW_STREAM] = {.name = "allow-stream", .type = OPT_FLAG, .commands = CMD_SERVE,
         .help = "private answers may be streamed. Their pace depends on records: only for clients "

@@ -33,7 +33,7 @@ typedef enum option_id {
     OPT_REPLACED, OPT_GROUP_SIZE, OPT_CERTIFY, OPT_EFFORT,
     OPT_JOB, OPT_SHARD, OPT_SPREAD, OPT_PARTIAL, OPT_JOURNAL_EVERY, OPT_MAX_HOURS,
     OPT_HOST, OPT_PORT, OPT_AT_A_TIME, OPT_WAITING, OPT_MAX_TOKENS, OPT_PRINCIPALS,
-    OPT_SERVED, OPT_SERVED_LEDGER, OPT_ALLOW_STREAM, OPT_RECORD_CACHE,
+    OPT_SERVED, OPT_SERVE_CONFIG, OPT_SERVED_LEDGER, OPT_ALLOW_STREAM, OPT_RECORD_CACHE,
     OPT_REAL, OPT_TRAIN, OPT_PROMPTS, OPT_CANARIES, OPT_CONTROLS, OPT_NGRAM, OPT_CLAIMED_EPSILON,
     OPT_CLAIMED_DELTA, OPT_DP_EPSILON, OPT_DP_DELTA, OPT_FEATURES, OPT_DIM, OPT_CLUSTERS,
     OPT_SCALING, OPT_REAL_IS_PUBLIC, OPT_DOMAIN,
@@ -145,6 +145,10 @@ option_file option_file_of(const struct command *cmd, option_id id);
 const char *option_name(option_id id);
 /* How a command opens its model: --no-mmap, and --lora where it has that. */
 dpi_model_options options_model(const args *a);
+
+/* The value of an option as it stands in a file. CLI_OK, or CLI_USAGE with a message that names
+ * `source`. */
+int option_parse(option_id id, const char *source, const char *text, option_value *value);
 
 /* The library's parameter that the option sets ("denominator" for --batch); NULL: none. */
 const char *option_parameter(option_id id);

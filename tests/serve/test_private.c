@@ -357,7 +357,8 @@ TEST(settles_what_a_crash_left) {
 
     datasets d;
     stored found;
-    assert_ok(datasets_open(v.specs, 1, v.ledger, &d, ERR));
+    assert_ok(dataset_parse(v.spec, &v.set, ERR));
+    assert_ok(datasets_open(&v.set, 1, v.ledger, &d, ERR));
     assert_ok(store_find(d.store, "", "charged", &found, ERR));
     assert_true(found.state == STORED_LOST && found.charge == 1);
     assert_ok(store_find(d.store, "", "free", &found, ERR));
