@@ -76,6 +76,8 @@ static const struct {
      LETTERS(SMALL ", \"batch\": 1", "\"prompt\": \"Write a ticket.\", \"max_tokens\": 8")},
     {403, "POST", CHAT, "", LETTERS("\"epsilon\": 90", "\"max_tokens\": 12, " QUESTION)},
     {400, "POST", CHAT, "", LETTERS("\"epsilon\": 1", "\"max_tokens\": 600, " QUESTION)},
+    {400, "POST", CHAT, "X-Stainless-Retry-Count: 1\r\n", ANSWER},
+    {200, "POST", CHAT, "X-Stainless-Retry-Count: 1\r\nIdempotency-Key: a\r\n", ANSWER},
     {422, "POST", CHAT, "Idempotency-Key: a\r\n", LETTERS("\"epsilon\": 0.02", QUESTION)},
     {200, "GET", "/v1/privacy/budget", "", ""},
     {200, "GET", "/v1/privacy/budget/letters", "", ""},
