@@ -4,6 +4,7 @@
 # shared, bin.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
+include(cmake/build_to_install.cmake)
 
 # The library with everything in it: dpinfer::full.
 set(DPI_FULL dpinfer_full)
@@ -26,11 +27,13 @@ string(REGEX REPLACE "/$" "" DPI_PREFIX_FROM_PC "${DPI_PREFIX_FROM_PC}")
 function(dpi_install_library PC_NAME PC_DESCRIPTION)
   list(JOIN ARGN " " PC_PRIVATE_LIBS)
   configure_file(cmake/library.pc.in ${PC_NAME}.pc @ONLY)
+  dpi_build_to_install(dev lib${PC_NAME}_archive ${CMAKE_BINARY_DIR}/lib${PC_NAME}.a)
   install(FILES ${CMAKE_BINARY_DIR}/lib${PC_NAME}.a DESTINATION ${CMAKE_INSTALL_LIBDIR}
     COMPONENT dev)
   install(FILES ${CMAKE_BINARY_DIR}/${PC_NAME}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
     COMPONENT dev)
   if(DPI_SHARED)
+    dpi_build_to_install(shared lib${PC_NAME}_shared ${CMAKE_BINARY_DIR}/lib${PC_NAME}.so)
     install(TARGETS lib${PC_NAME}_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
       COMPONENT shared)
   endif()
@@ -61,6 +64,7 @@ add_custom_command(OUTPUT ${page} ${completions}/dpinfer ${completions}/_dpinfer
   COMMAND $<TARGET_FILE:dpinfer> completion zsh > ${completions}/_dpinfer
   DEPENDS dpinfer ${CMAKE_CURRENT_LIST_DIR}/manpage.sh VERBATIM)
 add_custom_target(dpinfer_manpage ALL DEPENDS ${page})
+dpi_build_to_install(bin dpinfer_manpage ${page}) # and the program
 install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT bin)
 install(FILES ${completions}/dpinfer
   DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT bin)

@@ -74,6 +74,8 @@ enum MHD_Result call_refuse(call *c, const refusal *why) {
     snprintf(seconds, sizeof seconds, "%d", why->retry_after);
     if (response && why->retry_after > 0)
         c->s->http.add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
+    if (response && why->is_final)
+        c->s->http.add_response_header(response, "X-Should-Retry", "false");
     if (response && why->allow)
         c->s->http.add_response_header(response, MHD_HTTP_HEADER_ALLOW, why->allow);
     if (response && why->http == MHD_HTTP_UNAUTHORIZED)
@@ -203,10 +205,12 @@ static bool encode_prompt(const server *s, const request *r, answer *a, refusal 
     const int64_t most = s->options.n_tokens > 0 && s->options.n_tokens < room
                              ? s->options.n_tokens
                              : room;
-    if (room < 1)
-        return refuse(why, 400, r->is_chat ? "messages" : "prompt",
-                      "the prompt: found %zu tokens, allowed 1..%d", a->n_tokens,
-                      (int)s->n_ctx - 1);
+    if (room < 1) {
+        refuse(why, 400, r->is_chat ? "messages" : "prompt",
+               "the prompt: found %zu tokens, allowed 1..%d", a->n_tokens, (int)s->n_ctx - 1);
+        why->code = "context_length_exceeded";
+        return false;
+    }
     if (r->n_tokens > most)
         return refuse(why, 400, "max_tokens",
                       "max_tokens: found %d, allowed 1..%lld: the prompt has %zu tokens and the "

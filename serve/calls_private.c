@@ -65,6 +65,19 @@ static bool read_key(const call *c, const char **key, refusal *why) {
                         (int)STORE_KEY_MAX);
 }
 
+/* OpenAI's clients send a request again by themselves, with a count, after 409, 5xx and a time-out.
+ * The first one may have been drawn and charged. Only a key finds its answer. */
+static bool check_retry(const call *c, const char *key, refusal *why) {
+    const char *count = call_field(c, "X-Stainless-Retry-Count");
+    if (key[0] || !count || strcmp(count, "0") == 0)
+        return true;
+    refuse(why, 400, "Idempotency-Key",
+           "Idempotency-Key: there is none, and this request is sent again "
+           "(x-stainless-retry-count %.20s): it could be charged twice", count);
+    why->code = "idempotency_key_needed";
+    return false;
+}
+
 /* What is known of a dataset without the clerk. */
 static bool check_dataset(const call *c, const request *r, refusal *why) {
     if (!datasets_find(&c->s->books.datasets, r->dataset))
@@ -78,7 +91,8 @@ enum MHD_Result call_private(call *c, request *r) {
     uint8_t hash[STORE_HASH_BYTES];
     const char *key;
     refusal why;
-    if (!check_dataset(c, r, &why) || !read_key(c, &key, &why)) {
+    if (!check_dataset(c, r, &why) || !read_key(c, &key, &why) ||
+        !check_retry(c, key, &why)) {
         request_free(r);
         return call_refuse(c, &why);
     }

@@ -24,36 +24,38 @@ static bool is_name(const char *text) {
     return n > 0 && n <= DATASET_NAME_MAX && text[n] == '\0';
 }
 
-static dpi_status read_number(const char *key, const char *text, double most, bool is_open,
-                              double *number, dpi_error *err) {
+static dpi_status read_number(const dataset *d, const char *key, const char *text, double most,
+                              bool is_open, double *number, dpi_error *err) {
     const char *end = number_read(text, number);
     if (end && *end == '\0' && *number > 0 && (is_open ? *number < most : *number <= most))
         return DPI_STATUS_OK;
-    return fail_with(err, DPI_STATUS_ARG, "--dataset: %s: found '%.40s', allowed 0 < x %s %g", key,
-                     text, is_open ? "<" : "<=", most);
+    return fail_with(err, DPI_STATUS_ARG, "%s: %s: found '%.40s', allowed 0 < x %s %g",
+                     d->source.where, key, text, is_open ? "<" : "<=", most);
 }
 
-static dpi_status read_text(const char *key, const char *text, char **copy, dpi_error *err) {
+static dpi_status read_text(const dataset *d, const char *key, const char *text, char **copy,
+                            dpi_error *err) {
     if (*copy || text[0] == '\0')
-        return fail_with(err, DPI_STATUS_ARG, "--dataset: %s: allowed is one text", key);
+        return fail_with(err, DPI_STATUS_ARG, "%s: %s: allowed is one text", d->source.where, key);
     *copy = strdup(text);
     return *copy ? DPI_STATUS_OK : fail_with(err, DPI_STATUS_MEMORY, "out of memory");
 }
 
-static dpi_status read_count(const char *key, const char *text, int32_t most, int32_t *count,
-                             dpi_error *err) {
+static dpi_status read_count(const dataset *d, const char *key, const char *text, int32_t most,
+                             int32_t *count, dpi_error *err) {
     double number;
-    TRY(read_number(key, text, most, false, &number, err));
+    TRY(read_number(d, key, text, most, false, &number, err));
     *count = (int32_t)number;
     return *count >= 1 && *count == number
                ? DPI_STATUS_OK
-               : fail_with(err, DPI_STATUS_ARG, "--dataset: %s: found '%.40s', allowed 1..%d", key,
-                           text, (int)most);
+               : fail_with(err, DPI_STATUS_ARG, "%s: %s: found '%.40s', allowed 1..%d",
+                           d->source.where, key, text, (int)most);
 }
 
 /* One of `names` [n]: its index. */
-static dpi_status read_choice(const char *key, const char *text, const char *const *names,
-                              int32_t n, int32_t *choice, dpi_error *err) {
+static dpi_status read_choice(const dataset *d, const char *key, const char *text,
+                              const char *const *names, int32_t n, int32_t *choice,
+                              dpi_error *err) {
     char allowed[80] = "";
     for (int32_t i = 0; i < n; i++) {
         *choice = i;
@@ -62,82 +64,119 @@ static dpi_status read_choice(const char *key, const char *text, const char *con
         const size_t at = strlen(allowed);
         snprintf(allowed + at, sizeof allowed - at, "%s%s", i > 0 ? ", " : "", names[i]);
     }
-    return fail_with(err, DPI_STATUS_ARG, "--dataset: %s: found '%.40s', allowed %s", key, text,
-                     allowed);
+    return fail_with(err, DPI_STATUS_ARG, "%s: %s: found '%.40s', allowed %s", d->source.where, key,
+                     text, allowed);
 }
 
-enum { N_KEYS = 11 };
+enum { N_KEYS = 12 };
 static const char *const paces[] = {"none", "top", "change", "share"};
 const char *dataset_pace(const dataset *d) { return paces[d->pace]; }
 
-static dpi_status read_pace(const char *key, const char *value, dataset *d, dpi_error *err) {
+static dpi_status set_pace(dataset *d, const char *key, const char *value, dpi_error *err) {
     if (strcmp(key, "pace") == 0)
-        return read_choice(key, value, paces, 4, &d->pace, err);
+        return read_choice(d, key, value, paces, 4, &d->pace, err);
     if (strcmp(key, "pace-theta") == 0)
-        return read_number(key, value, 1, false, &d->pace_theta, err);
+        return read_number(d, key, value, 1, false, &d->pace_theta, err);
     if (strcmp(key, "pace-tokens") == 0)
-        return read_count(key, value, REQUEST_TOKENS_MAX, &d->pace_tokens, err);
+        return read_count(d, key, value, REQUEST_TOKENS_MAX, &d->pace_tokens, err);
     if (strcmp(key, "pace-share") == 0)
-        return read_number(key, value, REQUEST_TOKENS_MAX, false, &d->pace_share, err);
-    return fail_with(err, DPI_STATUS_ARG, "--dataset: found '%.40s', allowed unit, label, text, "
-                                          "epsilon, delta, batch, scope, pace, pace-theta, "
-                                          "pace-tokens, pace-share", key);
+        return read_number(d, key, value, REQUEST_TOKENS_MAX, false, &d->pace_share, err);
+    return fail_with(err, DPI_STATUS_ARG, "%s: found '%.40s', allowed %sunit, label, text, "
+                                          "epsilon, delta, batch, max-per-unit, scope, pace, "
+                                          "pace-theta, pace-tokens, pace-share", d->source.where,
+                     key, d->source.keys);
 }
 
-static dpi_status read_part(const char *key, const char *value, dataset *d, dpi_error *err) {
+static int32_t most_per_unit(void) {
+    return (int32_t)dpi_method_parameter_find(DPI_METHOD_INVISIBLEINK, "max_per_unit")->max;
+}
+
+dpi_status dataset_set(dataset *d, const char *key, const char *value, dpi_error *err) {
     static const char *const scopes[] = {"dataset", "unit"};
     if (strcmp(key, "unit") == 0)
-        return read_text(key, value, &d->unit, err);
+        return read_text(d, key, value, &d->unit, err);
     if (strcmp(key, "label") == 0)
-        return read_text(key, value, &d->label, err);
+        return read_text(d, key, value, &d->label, err);
     if (strcmp(key, "text") == 0)
-        return read_text(key, value, &d->text, err);
+        return read_text(d, key, value, &d->text, err);
     if (strcmp(key, "epsilon") == 0)
-        return read_number(key, value, 1e6, false, &d->epsilon, err);
+        return read_number(d, key, value, 1e6, false, &d->epsilon, err);
     if (strcmp(key, "delta") == 0)
-        return read_number(key, value, 1, true, &d->delta, err);
+        return read_number(d, key, value, 1, true, &d->delta, err);
     if (strcmp(key, "batch") == 0)
-        return read_count(key, value, 4096, &d->batch, err);
+        return read_count(d, key, value, 4096, &d->batch, err);
+    if (strcmp(key, "max-per-unit") == 0)
+        return read_count(d, key, value, most_per_unit(), &d->max_per_unit, err);
     if (strcmp(key, "scope") == 0)
-        return read_choice(key, value, scopes, 2, &d->scope, err);
-    return read_pace(key, value, d, err);
+        return read_choice(d, key, value, scopes, 2, &d->scope, err);
+    return set_pace(d, key, value, err);
+}
+
+bool dataset_key_is_text(const char *key) {
+    static const char *const texts[] = {"unit", "label", "text", "scope", "pace"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (strcmp(key, texts[i]) == 0)
+            return true;
+    return false;
 }
 
 /* All numbers of a pace are the operator's: what a server finds would depend on the question. */
-static dpi_status check_parts(const dataset *d, dpi_error *err) {
+dpi_status dataset_check(const dataset *d, dpi_error *err) {
     const bool has_quota = d->pace == DPI_PACE_TOP || d->pace == DPI_PACE_CHANGE;
-    const char *missing = d->epsilon == 0                                     ? "epsilon"
-                          : d->delta == 0                                     ? "delta"
-                          : d->scope == DPI_SCOPE_UNIT && !d->unit            ? "unit"
-                          : d->pace != DPI_PACE_NONE && d->pace_theta == 0    ? "pace-theta"
-                          : has_quota && d->pace_tokens == 0                  ? "pace-tokens"
-                          : d->pace == DPI_PACE_SHARE && d->pace_share == 0   ? "pace-share"
-                                                                              : NULL;
+    const bool needs_unit = d->scope == DPI_SCOPE_UNIT || d->max_per_unit > 0;
+    const char *missing = !d->name[0]                                       ? "name"
+                          : !d->path                                        ? "path"
+                          : d->epsilon == 0                                 ? "epsilon"
+                          : d->delta == 0                                   ? "delta"
+                          : needs_unit && !d->unit                          ? "unit"
+                          : d->pace != DPI_PACE_NONE && d->pace_theta == 0  ? "pace-theta"
+                          : has_quota && d->pace_tokens == 0                ? "pace-tokens"
+                          : d->pace == DPI_PACE_SHARE && d->pace_share == 0 ? "pace-share"
+                                                                            : NULL;
     if (missing)
-        return fail_with(err, DPI_STATUS_ARG, "--dataset %s: %s is not there: %s", d->name,
-                         missing, d->epsilon == 0 || d->delta == 0
-                                      ? "it is the budget of all answers"
-                                  : d->scope == DPI_SCOPE_UNIT && !d->unit
-                                      ? "with the scope unit each unit has a budget"
-                                      : "'dpinfer plan' finds the numbers of a pace");
+        return fail_with(err, DPI_STATUS_ARG, "%s %s: %s is not there%s", d->source.where, d->name,
+                         missing, !d->path ? ""
+                                  : d->epsilon == 0 || d->delta == 0
+                                      ? ": it is the budget of all answers"
+                                  : needs_unit && !d->unit
+                                      ? ": with scope=unit and with max-per-unit records have one"
+                                      : ": 'dpinfer plan' finds the numbers of a pace");
     if ((has_quota || d->pace_tokens == 0) &&
         (d->pace == DPI_PACE_SHARE || d->pace_share == 0) &&
         (d->pace != DPI_PACE_NONE || d->pace_theta == 0))
         return DPI_STATUS_OK;
-    return fail_with(err, DPI_STATUS_ARG, "--dataset %s: the pace '%s' has no such number as is "
-                                          "given", d->name, dataset_pace(d));
+    return fail_with(err, DPI_STATUS_ARG, "%s %s: the pace '%s' has no such number as is given",
+                     d->source.where, d->name, dataset_pace(d));
 }
 
 /* A key is once among the parts; `seen` [*n] has those before it. */
-static dpi_status read_once(const char *key, const char *value, const char *seen[N_KEYS], int *n,
-                            dataset *d, dpi_error *err) {
+static dpi_status set_once(const char *key, const char *value, const char *seen[N_KEYS], int *n,
+                           dataset *d, dpi_error *err) {
     for (int i = 0; i < *n; i++)
         if (strcmp(key, seen[i]) == 0)
             return fail_with(err, DPI_STATUS_ARG, "--dataset: found '%s' twice, allowed is once",
                              key);
-    TRY(read_part(key, value, d, err)); /* one of the N_KEYS */
+    TRY(dataset_set(d, key, value, err)); /* one of the N_KEYS */
     seen[(*n)++] = key;
     return DPI_STATUS_OK;
+}
+
+void dataset_init(dataset *d, const dataset_source *source) {
+    *d = (dataset){.source = *source, .batch = DATASET_BATCH_DEFAULT};
+    dpi_records_options_init(&d->form);
+}
+
+dpi_status dataset_name(dataset *d, const char *name, dpi_error *err) {
+    if (!is_name(name))
+        return fail_with(err, DPI_STATUS_ARG, "%s: found the name '%.70s', allowed are 1..63 "
+                                              "letters, digits, '.', '_' and '-'", d->source.where,
+                         name);
+    memcpy(d->name, name, strlen(name) + 1);
+    return DPI_STATUS_OK;
+}
+
+dpi_status dataset_path(dataset *d, const char *path, dpi_error *err) {
+    return read_text(d, "the path", path, &d->path, err);
 }
 
 static dpi_status parse(char *spec, dataset *d, dpi_error *err) {
@@ -148,25 +187,24 @@ static dpi_status parse(char *spec, dataset *d, dpi_error *err) {
     if (!value)
         return fail_with(err, DPI_STATUS_ARG, "--dataset: allowed is NAME=PATH,epsilon=E,delta=D");
     *value++ = '\0';
-    if (!is_name(part))
-        return fail_with(err, DPI_STATUS_ARG, "--dataset: found the name '%.70s', allowed are "
-                                              "1..63 letters, digits, '.', '_' and '-'", part);
-    memcpy(d->name, part, strlen(part) + 1);
-    TRY(read_text("the path", value, &d->path, err));
+    TRY(dataset_name(d, part, err));
+    TRY(dataset_path(d, value, err));
     while ((part = strtok_r(NULL, ",", &rest)) != NULL) {
         value = strchr(part, '=');
         if (!value)
-            return fail_with(err, DPI_STATUS_ARG, "--dataset: found '%.40s', allowed KEY=VALUE",
-                             part);
+            return fail_with(err, DPI_STATUS_ARG,
+                             "--dataset: found '%.40s', allowed KEY=VALUE; a path with a comma "
+                             "has a place in the file of --config", part);
         *value++ = '\0';
-        TRY(read_once(part, value, seen, &n_seen, d, err));
+        TRY(set_once(part, value, seen, &n_seen, d, err));
     }
-    return check_parts(d, err);
+    return dataset_check(d, err);
 }
 
 dpi_status dataset_parse(const char *spec, dataset *d, dpi_error *err) {
+    static const dataset_source source = {"--dataset", ""};
     char *copy = strdup(spec);
-    *d = (dataset){.batch = DATASET_BATCH_DEFAULT};
+    dataset_init(d, &source);
     if (!copy)
         return fail_with(err, DPI_STATUS_MEMORY, "out of memory");
     const dpi_status status = parse(copy, d, err);
@@ -184,15 +222,15 @@ void dataset_free(dataset *d) {
 }
 
 static dpi_status open_records(dataset *d, dpi_error *err) {
-    dpi_records_options o;
-    dpi_records_options_init(&o);
+    dpi_records_options o = d->form;
     if (d->text)
         o.text_field = d->text;
     o.unit_field = d->unit;
     o.label_field = d->label;
     TRY(dpi_records_open(d->path, &o, &d->records, err));
     d->n_units = (int64_t)dpi_records_unit_count(d->records);
-    d->max_per_unit = dpi_records_has_units(d->records) ? DPI_MAX_PER_UNIT_DEFAULT : 0;
+    if (dpi_records_has_units(d->records) && d->max_per_unit == 0)
+        d->max_per_unit = DPI_MAX_PER_UNIT_DEFAULT;
     return d->n_units > 0 ? DPI_STATUS_OK
                           : fail_with(err, DPI_STATUS_FORMAT, "%s: there is no record", d->path);
 }
@@ -216,13 +254,14 @@ static dpi_status find_in_ledger(const datasets *d, const char *name, bool *is_t
 static dpi_status check_budget(const dataset *one, const dpi_dataset_info *info, dpi_error *err) {
     if (info->epsilon != one->epsilon || info->delta != one->delta)
         return fail_with(err, DPI_STATUS_ARG,
-                         "--dataset %s: found epsilon %g and delta %g, allowed those of the "
-                         "ledger: %g and %g", one->name, one->epsilon, one->delta, info->epsilon,
-                         info->delta);
+                         "%s %s: found epsilon %g and delta %g, allowed those of the ledger: %g "
+                         "and %g", one->source.where, one->name, one->epsilon, one->delta,
+                         info->epsilon, info->delta);
     if (info->scope != one->scope)
         return fail_with(err, DPI_STATUS_ARG,
-                         "--dataset %s: found the scope '%s', allowed that of the ledger: '%s'",
-                         one->name, dpi_scope_name(one->scope), dpi_scope_name(info->scope));
+                         "%s %s: found the scope '%s', allowed that of the ledger: '%s'",
+                         one->source.where, one->name, dpi_scope_name(one->scope),
+                         dpi_scope_name(info->scope));
     return DPI_STATUS_OK;
 }
 
@@ -311,25 +350,22 @@ static dpi_status open_files(const char *path, datasets *d, dpi_error *err) {
     return status;
 }
 
-dpi_status datasets_open(const char *const *specs, int n, const char *ledger, datasets *d,
-                         dpi_error *err) {
+dpi_status datasets_open(dataset *sets, int n, const char *ledger, datasets *d, dpi_error *err) {
     *d = (datasets){0};
     if (n == 0)
         return DPI_STATUS_OK;
     if (!ledger)
-        return fail_with(err, DPI_STATUS_ARG, "--dataset needs --ledger: the file of its budget");
+        return fail_with(err, DPI_STATUS_ARG, "a dataset needs a ledger, the file of its budget: "
+                                              "--ledger, or 'ledger' in that of --config");
     d->v = calloc((size_t)n, sizeof *d->v);
     if (!d->v)
         return fail_with(err, DPI_STATUS_MEMORY, "out of memory");
-    for (; d->n < n; d->n++) {
-        dataset *one = &d->v[d->n];
-        dpi_status status = dataset_parse(specs[d->n], one, err);
-        if (status == DPI_STATUS_OK && datasets_find(d, one->name))
-            status = fail_with(err, DPI_STATUS_ARG, "--dataset: '%s' is there twice", one->name);
-        if (status != DPI_STATUS_OK) {
-            dataset_free(one);
-            return status;
-        }
+    for (int i = 0; i < n; i++) {
+        if (datasets_find(d, sets[i].name))
+            return fail_with(err, DPI_STATUS_ARG, "%s: '%s' is there twice", sets[i].source.where,
+                             sets[i].name);
+        memcpy(&d->v[d->n++], &sets[i], sizeof sets[i]);
+        memset(&sets[i], 0, sizeof sets[i]);
     }
     TRY(open_files(ledger, d, err));
     return settle_begun(d, err);

@@ -17,9 +17,17 @@ enum {
     DATASET_BATCH_DEFAULT = 16, /* most records, or units, that answer a question */
 };
 
+/* Where a dataset is described, for messages. */
+typedef struct dataset_source {
+    char where[40];   /* "--dataset", "--config: datasets[0]" */
+    const char *keys; /* there beside those of dataset_set: "name, path, "; static */
+} dataset_source;
+
 typedef struct dataset {
+    dataset_source source;
     char name[DATASET_NAME_MAX + 1]; /* letters, digits, '.', '_', '-' */
     char *path, *text, *unit, *label; /* NULL: none */
+    dpi_records_options form; /* of its files; the fields above are set last */
     double epsilon, delta;
     int32_t batch; /* most B of an answer */
     int32_t scope; /* a dpi_scope, of the ledger */
@@ -28,7 +36,7 @@ typedef struct dataset {
     int32_t pace_tokens;
     dpi_records *records;
     int64_t n_units;
-    int32_t max_per_unit; /* M; 0: each record is a unit */
+    int32_t max_per_unit; /* M; 0: each record is a unit. Before that what is asked for, or 0 */
     /* What the ledger said last, for whoever cannot wait for it. */
     atomic_llong budget, left;
 } dataset;
@@ -41,17 +49,24 @@ typedef struct datasets {
     bool refused; /* datasets_open failed for the records of one */
 } datasets;
 
-/* "NAME=PATH,unit=FIELD,label=FIELD,text=FIELD,epsilon=E,delta=D,batch=B,scope=unit,pace=top,
- * pace-theta=X,pace-tokens=N,pace-share=E" into *d, which dataset_free frees in any case. Errors:
- * ARG, MEMORY. */
+/* "NAME=PATH,KEY=VALUE,..." with the keys of dataset_set into *d, which dataset_free frees in any
+ * case. Errors: ARG, MEMORY. */
 dpi_status dataset_parse(const char *spec, dataset *d, dpi_error *err);
+/* The same in steps: a dataset of nothing; its name, path and values; what is missing is told at
+ * the end. Keys: unit, label, text, epsilon, delta, batch, max-per-unit, scope, pace, pace-theta,
+ * pace-tokens, pace-share. Errors: ARG (no such key or value), MEMORY. */
+void dataset_init(dataset *d, const dataset_source *source);
+dpi_status dataset_name(dataset *d, const char *name, dpi_error *err);
+dpi_status dataset_path(dataset *d, const char *path, dpi_error *err);
+dpi_status dataset_set(dataset *d, const char *key, const char *value, dpi_error *err);
+bool dataset_key_is_text(const char *key); /* and no number */
+dpi_status dataset_check(const dataset *d, dpi_error *err);
 void dataset_free(dataset *d);
 
-/* Reads `specs` and opens the ledger, which is made if it is not there, and the file of answers
- * beside it (LEDGER.answers). Answers that an earlier server had begun are settled. *d is
- * datasets_close's in any case. Errors: ARG, and those of the files. */
-dpi_status datasets_open(const char *const *specs, int n, const char *ledger, datasets *d,
-                         dpi_error *err);
+/* Takes over what `sets` [n] hold, which are then empty. Opens the ledger, which is made if it is
+ * not there, and the file of answers beside it (LEDGER.answers). Answers that an earlier server had
+ * begun are settled. *d is datasets_close's in any case. Errors: ARG, and those of the files. */
+dpi_status datasets_open(dataset *sets, int n, const char *ledger, datasets *d, dpi_error *err);
 /* Then opens the records. A dataset that the ledger does not have is added; one that it has must
  * have the same epsilon and delta. Errors: as above. */
 dpi_status datasets_read(datasets *d, dpi_error *err);

@@ -86,18 +86,28 @@ static void reply_stored(private_answer *p) {
     const stored *row = &p->row;
     const answer_view view = {.is_over = true, .n_drawn = row->n_drawn, .end = row->end,
                               .text = row->text, .n_bytes = row->n_bytes};
-    refusal why;
+    refusal why = {0};
     set_head(p, row);
     char *reply = p->request.is_streamed
                       ? reply_events(&p->head, &view, p->request.includes_usage)
                       : reply_answer(&p->head, &view);
     if (!reply)
         refuse(&why, 503, NULL, "out of memory for an answer");
+    if (!row->key[0]) /* with a key it is there */
+        refusal_is_final(&why);
     job_end(p->b->clerk, &p->job, reply ? NULL : &why, reply);
 }
 
 static bool refuse_other(refusal *why) {
     return refuse(why, 422, "Idempotency-Key", "Idempotency-Key: another request had this key");
+}
+
+static void refuse_lost(refusal *why) {
+    refuse(why, 409, "Idempotency-Key", "Idempotency-Key: the answer to this request was lost. Its "
+                                        "charge is spent, and it is not drawn again: with another "
+                                        "key it costs the same again");
+    why->code = "answer_lost";
+    refusal_is_final(why);
 }
 
 /* An earlier request with the same key. */
@@ -106,9 +116,7 @@ static void reply_known(private_answer *p, stored *row) {
     if (memcmp(row->hash, p->row.hash, sizeof row->hash) != 0)
         refuse_other(&why);
     else if (row->state == STORED_LOST)
-        refuse(&why, 409, "Idempotency-Key", "Idempotency-Key: the answer to this request was "
-                                             "lost. Its charge is spent, and it is not drawn "
-                                             "again: with another key it costs the same again");
+        refuse_lost(&why);
     if (why.http) {
         end_refused(p, &why);
         return;
@@ -181,6 +189,7 @@ static bool check_live(const private_answer *p, refusal *why) {
     refuse(why, 409, "Idempotency-Key", "Idempotency-Key: the answer to this request is being "
                                         "drawn: send it again later");
     why->retry_after = 2;
+    why->code = "answer_in_progress";
     return false;
 }
 
@@ -511,6 +520,7 @@ static void run_finish(job *j) {
             const dpi_status status =
                 store_lose(p->b->datasets.store, p->row.id, p->row.charge, &err);
             (void)status; /* if it fails, find_row or the next server does it */
+            refusal_is_final(&why);
         }
         end_refused(p, &why);
     }

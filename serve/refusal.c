@@ -27,6 +27,8 @@ static const char *type_of(int http) {
 bool refuse(refusal *r, int http, const char *param, const char *format, ...) {
     va_list list;
     *r = (refusal){.http = http, .type = type_of(http), .param = param};
+    if (http == 401)
+        r->code = "invalid_api_key";
     if (http == 503)
         r->retry_after = 2;
     va_start(list, format);
@@ -37,12 +39,22 @@ bool refuse(refusal *r, int http, const char *param, const char *format, ...) {
 
 bool refuse_budget(refusal *r, double left, double cost, int order, const char *format, ...) {
     va_list list;
-    *r = (refusal){.http = 403, .type = "privacy_budget_exceeded", .has_budget = true,
-                   .left = left, .cost = cost, .order = order};
+    *r = (refusal){.http = 403, .type = "privacy_budget_exceeded",
+                   .code = "privacy_budget_exceeded", .has_budget = true, .left = left,
+                   .cost = cost, .order = order};
     va_start(list, format);
     vsnprintf(r->message, sizeof r->message, format, list);
     va_end(list);
     return false;
+}
+
+void refusal_is_final(refusal *r) {
+    r->is_final = true;
+    r->retry_after = 0;
+    if (r->http == 503) {
+        r->http = 500;
+        r->type = type_of(500);
+    }
 }
 
 dpi_status fail_with(dpi_error *err, dpi_status code, const char *format, ...) {

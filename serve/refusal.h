@@ -12,7 +12,9 @@ typedef struct refusal {
     int retry_after;   /* 503: seconds; 0: not said */
     const char *type;  /* "invalid_request_error"; static */
     const char *param; /* the field that is wrong; static; NULL: none */
+    const char *code;  /* "invalid_api_key": what a program may act on; static; NULL: none */
     const char *allow; /* 405: the methods of the path; static */
+    bool is_final;     /* no client should send it again by itself */
     bool has_budget;   /* a budget does not allow it: what is left, and what it would cost */
     double left, cost; /* Renyi divergences of that order */
     int order;
@@ -27,6 +29,9 @@ bool refuse_budget(refusal *r, double left, double cost, int order, const char *
     __attribute__((format(printf, 5, 6)));
 /* The same for an error of the library. */
 bool refuse_error(refusal *r, const dpi_error *err);
+/* Of a request that is charged: OpenAI's clients send again what has failed with 409 and from 500
+ * on, and are told not to. */
+void refusal_is_final(refusal *r);
 
 /* An error in the form of the library's. Returns `code`. */
 dpi_status fail_with(dpi_error *err, dpi_status code, const char *format, ...)

@@ -24,10 +24,10 @@ char *reply_dump(json_t *object) {
 static json_t *error_object(const refusal *why) {
     json_t *message = reply_string(why->message, strlen(why->message));
     if (!why->has_budget)
-        return json_pack("{s: {s: o, s: s, s: s?, s: i}}", "error", "message", message, "type",
-                         why->type, "param", why->param, "code", why->http);
-    return json_pack("{s: {s: o, s: s, s: s?, s: i, s: f, s: f, s: i}}", "error", "message",
-                     message, "type", why->type, "param", why->param, "code", why->http,
+        return json_pack("{s: {s: o, s: s, s: s?, s: s?}}", "error", "message", message, "type",
+                         why->type, "param", why->param, "code", why->code);
+    return json_pack("{s: {s: o, s: s, s: s?, s: s?, s: f, s: f, s: i}}", "error", "message",
+                     message, "type", why->type, "param", why->param, "code", why->code,
                      "remaining", why->left, "cost", why->cost, "order", why->order);
 }
 

@@ -7,6 +7,7 @@
 #ifndef DPI_SERVE_SERVER_H
 #define DPI_SERVE_SERVER_H
 
+#include "serve/datasets.h"
 #include "serve/principals.h"
 #include "serve/request.h"
 #include "serve/worker.h"
@@ -21,7 +22,7 @@ typedef struct server_options {
     int idle_seconds; /* a connection that says nothing for so long is closed; 0: 60 */
     const principals *principals; /* who may send requests; must outlive the server. NULL: whoever
                                      reaches a loopback address; others are refused */
-    const char *const *datasets; /* [n_datasets] as --dataset has them (datasets.h) */
+    dataset *datasets; /* [n_datasets] taken over, as datasets_open does */
     int n_datasets;
     const char *ledger;     /* the file of their budgets */
     const char *model_path; /* with datasets: the file that the model was opened with */

@@ -61,52 +61,7 @@ int cli_fail_library(int code, const dpi_error *err) {
     return cli_fail(code, "%s", err->message);
 }
 
-/* ---- Errors of the library that name one of its options -------------------------------------- */
-
-static const struct {
-    const char *field, *option;
-} fields[] = {
-    {"batch", "-B"}, {"n_texts", "--num"}, {"n_tokens", "--n-predict"},
-    {"n_parallel", "--parallel"}, {"delta", "--delta"}, {"reference", "--reference"},
-    {"query", "--query"}, {"unit_field", "--unit-field"},
-    {"label_field", "--label-field"}, {"labels", "--labels"}, {"label_names", "--label-names"},
-    {"label_texts", "--num-per-label"}, {"histogram_rho", "--histogram-rho"},
-    {"private_prompt", "--private-prompt"}, {"public_prompt", "--public-prompt"},
-    {"description", "--describe"}, {"max_per_unit", "--max-per-unit"},
-    {"variation_prompt", "--variation-prompt"}, {"n_candidates", "--candidates"},
-    {"n_lookahead", "--lookahead"}, {"n_rounds", "--rounds"}, {"units", "--units"},
-    {"rho", "--rho"}, {"top_k", "--top-k"}, {"tau", "--temp"},
-    {"n_clusters", "--cluster"}, {"positions", "--positions"}, {"clip", "--clip"},
-};
-
-/* The option of the field that a message begins with, and the length of that; 0: it is none. */
-static size_t find_field(const char *message, const char **option) {
-    const size_t n = strspn(message, "abcdefghijklmnopqrstuvwxyz_");
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-        if (strlen(fields[i].field) == n && memcmp(message, fields[i].field, n) == 0) {
-            *option = fields[i].option;
-            return n;
-        }
-    return 0;
-}
-
-int cli_fail_option(int code, const dpi_error *err) {
-    dpi_error named = *err;
-    const char *at = err->message, *option;
-    size_t n = 0, length;
-    /* "a: ...", or "a and b: ..." */
-    while ((length = find_field(at, &option)) > 0) {
-        const bool more = strncmp(at + length, " and ", 5) == 0;
-        n += (size_t)snprintf(named.message + n, sizeof named.message - n, "%s%s", option,
-                              more ? " and " : "");
-        at += length + (more ? 5 : 0);
-        if (!more || n >= sizeof named.message)
-            break;
-    }
-    if (n < sizeof named.message)
-        snprintf(named.message + n, sizeof named.message - n, "%s", at);
-    return cli_fail_library(code, &named);
-}
+/* ---- Files ----------------------------------------------------------------------------------- */
 
 /* What is no regular file is told by an errno that reading does not give otherwise; the first where
  * standard input would do. */

@@ -35,7 +35,8 @@ int cli_fail_library(int code, const dpi_error *err);
 /* The same line for something that is not an error. */
 void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The same where the message begins with a field of dpi_release_options: it names the option. */
+/* The same, with options in the place of the fields and parameters of the library that the message
+ * names. */
 int cli_fail_option(int code, const dpi_error *err);
 
 /* Opens the regular file at `path` for reading; -1 on failure, with errno. A FIFO, which could wait

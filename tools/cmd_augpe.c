@@ -80,7 +80,8 @@ static int open_remote(evolving *t) {
                    ? cli_fail(CLI_USAGE, "--remote-model needs --remote")
                    : CLI_OK;
     const int code = remote_options_read(t->a, REMOTE_ALL, o);
-    o->temperature = t->a->v[OPT_AUGPE_TEMP].d;
+    if (t->a->v[OPT_AUGPE_TEMP].given)
+        o->temperature = t->a->v[OPT_AUGPE_TEMP].d;
     o->n_tokens = t->a->v[OPT_AUGPE_TOKENS].given ? (int)t->a->v[OPT_AUGPE_TOKENS].i
                                                   : DPI_TOKENS_DEFAULT;
     if (code == CLI_OK && o->temperature > 2)
@@ -210,7 +211,7 @@ static int open_all(evolving *t) {
         code = open_ledger(t);
     if (code == CLI_OK &&
         dpi_records_open(a->positional[0], &records, &t->records, &err) != DPI_STATUS_OK)
-        code = cli_fail_library(CLI_RECORDS, &err);
+        code = cli_fail_option(CLI_RECORDS, &err);
     if (code == CLI_OK)
         code = cli_open_model(a->model, &model, &t->model, NULL);
     if (code == CLI_OK)

@@ -284,7 +284,7 @@ static int check_real(eval *e) {
         return code;
     o.label_field = a->v[OPT_LABEL_FIELD].given ? a->v[OPT_LABEL_FIELD].s : NULL;
     if (dpi_records_open(a->v[OPT_REAL].s, &o, &records, &err) != DPI_STATUS_OK)
-        return cli_fail_library(CLI_RECORDS, &err);
+        return cli_fail_option(CLI_RECORDS, &err);
     const size_t n = dpi_records_count(records);
     e->record_kind = dpi_records_kind(records);
     dpi_records_close(records);

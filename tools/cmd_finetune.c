@@ -235,11 +235,11 @@ static int open_inputs(tuning *t) {
         code = open_ledger(t);
     if (code == CLI_OK &&
         dpi_records_open(a->positional[0], &records, &t->records, &err) != DPI_STATUS_OK)
-        code = cli_fail_library(CLI_RECORDS, &err);
+        code = cli_fail_option(CLI_RECORDS, &err);
     records.unit_field = NULL;
     if (code == CLI_OK && a->v[OPT_HELD_OUT].given && is_first() &&
         dpi_records_open(a->v[OPT_HELD_OUT].s, &records, &t->held_out, &err) != DPI_STATUS_OK)
-        code = cli_fail_library(CLI_RECORDS, &err);
+        code = cli_fail_option(CLI_RECORDS, &err);
     if (code == CLI_OK)
         code = cli_open_model(a->model, &model, &t->model, NULL);
     if (code == CLI_OK)

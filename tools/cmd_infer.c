@@ -44,7 +44,6 @@ static int read_remote(infer *f) {
     const args *a = f->a;
     remote_options *o = &f->options;
     int code = remote_options_read(a, a->v[OPT_DRY_RUN].i ? REMOTE_MODEL_ALONE : REMOTE_ALL, o);
-    o->temperature = a->v[OPT_REMOTE_TEMP].d;
     o->n_tokens = (int)a->v[OPT_REMOTE_TOKENS].i;
     return code;
 }

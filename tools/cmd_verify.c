@@ -1,6 +1,5 @@
 /* cmd_verify.c - `dpinfer verify`: the sections of a report that follow from its parameters, made a
  * second time. The report comes from anywhere. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,49 +11,39 @@
 #include "tools/commands.h"
 #include "tools/ledger_options.h"
 #include "tools/signature.h"
+#include "tools/verdict.h"
 #include "tools/words_report.h"
 
 /* More than any report has; the library says what is allowed. */
 enum { REPORT_BYTES_MAX = 1 << 22 };
 
-static void print_field(const dpi_verified_field *f) {
-    if (f->verdict == DPI_VERDICT_WRONG)
-        printf("  WRONG  %s: recorded %s, computed %s\n", f->path, f->recorded, f->computed);
-    else if (f->verdict == DPI_VERDICT_GIVEN)
-        printf("  given  %s: recorded %s\n", f->path, f->recorded);
+static void add_field(verdict *d, const dpi_verified_field *f) {
+    if (f->verdict == DPI_VERDICT_GIVEN)
+        verdict_add(d, VERDICT_GIVEN, f->path, "recorded %s", f->recorded);
     else
-        printf("  ok     %s: recorded %s, computed %s\n", f->path, f->recorded, f->computed);
+        verdict_add(d, f->verdict == DPI_VERDICT_WRONG ? VERDICT_WRONG : VERDICT_OK, f->path,
+                    "recorded %s, computed %s", f->recorded, f->computed);
 }
 
-/* The names of the fields that do not hold, as many as fit. */
-static int refuse(const dpi_verification *v) {
-    char wrong[256] = "";
-    size_t n = 0;
-    for (size_t i = 0; i < v->n_fields; i++) {
-        const char *path = v->fields[i].path;
-        if (v->fields[i].verdict == DPI_VERDICT_WRONG && n + strlen(path) + 8 < sizeof wrong)
-            n += (size_t)snprintf(wrong + n, sizeof wrong - n, "%s%s", n > 0 ? ", " : "", path);
-    }
-    return cli_fail(CLI_FAILED, "%zu field%s not hold: %s", v->n_wrong,
-                    v->n_wrong == 1 ? " does" : "s do", wrong);
-}
-
-static int show_of(const dpi_verification *v, bool is_signed, const char *hashed,
+static int show_of(const args *a, const dpi_verification *v, const char *hashed,
                    const char *not_hashed) {
+    verdict d;
+    const int code = verdict_open(&d, a);
+    if (code != CLI_OK)
+        return code;
     for (size_t i = 0; i < v->n_fields; i++)
-        print_field(&v->fields[i]);
-    if (v->n_wrong > 0)
-        return refuse(v);
-    printf("\n%s\nverified: %zu fields follow from the parameters, as recorded%s%s%s\n", v->label,
-           v->n_ok,
-           v->model_hashed ? hashed : not_hashed,
-           v->output_hashed ? "; the output is the one that was written" : "",
-           is_signed ? "; signed with the key" : "");
-    return CLI_OK;
+        add_field(&d, &v->fields[i]);
+    const char *ledger = a->v[OPT_LEDGER].given ? a->v[OPT_LEDGER].s : "";
+    return verdict_tell(&d, v->label,
+                        "%zu fields follow from the parameters, as recorded%s%s%s%s%s%s", v->n_ok,
+                        v->model_hashed ? hashed : not_hashed,
+                        v->output_hashed ? "; the output is the one that was written" : "",
+                        a->v[OPT_KEY].given ? "; signed with the key" : "", ledger[0] ? "; " : "",
+                        ledger, ledger[0] ? " has its charge" : "");
 }
 
-static int show(const dpi_verification *v, bool is_signed) {
-    return show_of(v, is_signed, "; the model is the one named",
+static int show(const args *a, const dpi_verification *v) {
+    return show_of(a, v, "; the model is the one named",
                    "; the model was not looked at (--model FILE)");
 }
 
@@ -86,7 +75,7 @@ static int verify_texts(const args *a, const char *text, size_t n_bytes) {
                                                          a->v[OPT_VERIFIED].s, &v, &err);
     const int code =
         status == DPI_STATUS_OK
-            ? show_of(&v, a->v[OPT_KEY].given, "; the adapter is the one named",
+            ? show_of(a, &v, "; the adapter is the one named",
                       "; the adapter was not looked at (--lora FILE)")
             : cli_fail_library(status == DPI_STATUS_IO ? CLI_FAILED : CLI_REPORT, &err);
     dpi_verification_free(&v);
@@ -119,14 +108,12 @@ static int verify_augpe(const args *a, const char *text, size_t n_bytes) {
     const dpi_status status = dpi_augpe_report_verify(text, n_bytes, a->model,
                                                       a->v[OPT_VERIFIED].s, ledger, &v, &err);
     if (status == DPI_STATUS_OK)
-        code = show(&v, a->v[OPT_KEY].given);
+        code = show(a, &v);
     else
         code = cli_fail_library(status == DPI_STATUS_FORMAT || status == DPI_STATUS_LIMIT
                                     ? CLI_REPORT
                                 : status == DPI_STATUS_IO && a->model ? CLI_MODEL
                                                                       : CLI_FAILED, &err);
-    if (code == CLI_OK && ledger)
-        printf("%s has its charge\n", a->v[OPT_LEDGER].s);
     dpi_ledger_close(ledger);
     dpi_verification_free(&v);
     return code;
@@ -183,7 +170,6 @@ static int check_ledger(const args *a, const dpi_report *report) {
     dpi_ledger_close(ledger);
     if (status != DPI_STATUS_OK)
         return ledger_fail(status, &err);
-    printf("%s has its charge\n", a->v[OPT_LEDGER].s);
     return CLI_OK;
 }
 
@@ -201,19 +187,20 @@ static bool is_adapter(const char *path) {
     return is;
 }
 
-static int verify_adapter(const char *path) {
+static int verify_adapter(const args *a) {
     dpi_verification v;
     dpi_error err;
-    int code = CLI_OK;
+    verdict d;
     dpi_verification_init(&v);
-    if (dpi_finetune_verify(path, &v, &err) != DPI_STATUS_OK)
+    int code = verdict_open(&d, a);
+    if (code == CLI_OK && dpi_finetune_verify(a->positional[0], &v, &err) != DPI_STATUS_OK)
         code = cli_fail_library(CLI_REPORT, &err);
     for (size_t i = 0; i < v.n_fields && code == CLI_OK; i++)
-        print_field(&v.fields[i]);
-    if (code == CLI_OK && v.n_wrong > 0)
-        code = cli_fail(CLI_FAILED, "the claim of the adapter does not hold");
+        add_field(&d, &v.fields[i]);
     if (code == CLI_OK)
-        printf("\n%s\nverified: the guarantee follows from the parameters, as recorded\n", v.label);
+        code = verdict_tell(&d, v.label, "the guarantee follows from the parameters, as recorded");
+    else
+        verdict_close(&d);
     dpi_verification_free(&v);
     return code;
 }
@@ -230,7 +217,7 @@ static int verify_main(const args *a) {
                                                             N_OPTIONS};
     if (code == CLI_OK && is_adapter(a->positional[0])) {
         code = check_uses(a, "an adapter", none);
-        return code == CLI_OK ? verify_adapter(a->positional[0]) : code;
+        return code == CLI_OK ? verify_adapter(a) : code;
     }
     if (code == CLI_OK)
         code = parse(a, &report, &other);
@@ -244,12 +231,12 @@ static int verify_main(const args *a) {
         return code;
     }
     const dpi_status status = dpi_report_verify(report, a->model, a->v[OPT_VERIFIED].s, &v, &err);
-    if (status == DPI_STATUS_OK)
-        code = show(&v, a->v[OPT_KEY].given);
-    else
+    if (status != DPI_STATUS_OK)
         code = cli_fail_library(status == DPI_STATUS_IO && a->model ? CLI_MODEL : CLI_FAILED, &err);
-    if (code == CLI_OK && a->v[OPT_LEDGER].given)
+    if (code == CLI_OK && v.n_wrong == 0 && a->v[OPT_LEDGER].given)
         code = check_ledger(a, report);
+    if (code == CLI_OK)
+        code = show(a, &v);
     dpi_verification_free(&v);
     dpi_report_free(report);
     return code;
@@ -262,7 +249,8 @@ const command command_verify = {
     .details =
         "Takes the JSON that 'run --report' wrote (-: standard input) and computes everything in\n"
         "it that follows from its parameters a second time, without the model and the records.\n"
-        "Shows each field as recorded and as computed. With --model FILE the hashes of the model\n"
+        "The first line is the verdict. Fields that do not hold follow, as recorded and as\n"
+        "computed; with --verbose all of them. With --model FILE the hashes of the model\n"
         "are checked too, with --output FILE that of the texts, with --key FILE the signature\n"
         "(REPORT.sig, by 'run --sign'; ssh-keygen -Y checks it as well), with --ledger FILE that\n"
         "the ledger has its charge, which an earlier copy of it has not. Exit code 1 if a field\n"

@@ -298,6 +298,8 @@ const option_spec option_rows[N_OPTIONS] = {
         .arg = "FILE", .help = "with --key; without it REPORT.sig"},
     [OPT_VERIFIED] = {.name = "output", .type = OPT_STRING, .commands = CMD_VERIFY, .arg = "FILE",
         .help = "the texts: their hash must be the one of the report"},
+    [OPT_VERBOSE] = {.name = "verbose", .type = OPT_FLAG, .commands = CMD_VERIFY,
+        .help = "each field after the verdict, and not only those that do not hold"},
     [OPT_OVERWRITE] = {.name = "overwrite", .group = GROUP_OUTPUT, .type = OPT_FLAG,
         .commands = CMD_EVAL | WRITES | CMD_MERGE | CMD_RESUME | CMD_LOGITS | CMD_AUDIT |
             WRITES_MODEL | CMD_PRETRAIN | PERTURBS | CMD_FINETUNE | CMD_GENERATE,
@@ -348,7 +350,8 @@ const option_spec option_rows[N_OPTIONS] = {
         .arg = "FORMAT", .choices = "md|csv|json|jsonl|svg", .def = "md", .group = GROUP_OUTPUT,
         .help = "form of the table; svg: plots of it"},
     [OPT_REMOTE] = {.name = "remote", .type = OPT_STRING, .commands = SENDS, .arg = "URL",
-        .group = GROUP_DATA, .help = "the server: https://HOST[:PORT][/v1]"},
+        .group = GROUP_DATA,
+        .help = "the server: https://HOST[:PORT][/PATH]; without PATH its /v1"},
     [OPT_REMOTE_MODEL] = {.name = "remote-model", .type = OPT_STRING, .commands = SENDS,
         .arg = "NAME", .group = GROUP_DATA, .help = "of the model there"},
     [OPT_KEY_ENV] = {.name = "api-key-env", .type = OPT_STRING, .commands = SENDS,
@@ -375,12 +378,16 @@ const option_spec option_rows[N_OPTIONS] = {
     [OPT_INFER_TEMP] = {.name = "temp", .type = OPT_DOUBLE, .commands = CMD_INFER, .arg = "TAU",
         .min = .01, .max = 100, .group = GROUP_OUTPUT,
         .help = "temperature of MODEL; without it what its file recommends, else 0.7"},
-    [OPT_REMOTE_TEMP] = {.name = "remote-temp", .type = OPT_DOUBLE, .commands = CMD_INFER,
-        .arg = "TAU", .min = 0, .max = 2, .def = "0.5", .group = GROUP_DATA,
-        .help = "temperature there"},
+    [OPT_REMOTE_TEMP] = {.name = "remote-temp", .type = OPT_DOUBLE,
+        .commands = CMD_INFER | CMD_ATTACK, .arg = "TAU", .min = 0, .max = 2, .group = GROUP_DATA,
+        .help = "temperature there; without it none is sent, and the server has its own"},
     [OPT_REMOTE_TOKENS] = {.name = "remote-tokens", .type = OPT_INT, .commands = CMD_INFER,
         .arg = "N", .min = 1, .max = 1 << 20, .def = "150", .group = GROUP_DATA,
         .help = "most tokens of an answer"},
+    [OPT_REMOTE_LIMIT] = {.name = "remote-limit", .type = OPT_ENUM, .commands = SENDS,
+        .arg = "NAME", .choices = "max_completion_tokens|max_tokens",
+        .def = "max_completion_tokens", .group = GROUP_EXPERT,
+        .help = "how the server calls that; many older servers know max_tokens alone"},
     [OPT_IN_FLIGHT] = {.name = "in-flight", .type = OPT_INT, .commands = SENDS, .arg = "N",
         .min = 1, .max = 64, .def = "4", .group = GROUP_EXPERT, .help = "requests at a time"},
     [OPT_RETRIES] = {.name = "retries", .type = OPT_INT, .commands = SENDS, .arg = "N",
@@ -389,7 +396,7 @@ const option_spec option_rows[N_OPTIONS] = {
     [OPT_RETRY_WAIT] = {.name = "retry-wait", .type = OPT_DOUBLE, .commands = SENDS,
         .arg = "S", .min = .01, .max = 60, .def = "1", .group = GROUP_EXPERT,
         .help = "seconds before the first retry, each time twice as many, at most 60; longer if "
-                "the server says so"},
+                "the server's Retry-After says so, at most an hour"},
     [OPT_TIMEOUT] = {.name = "timeout", .type = OPT_DOUBLE, .commands = SENDS, .arg = "S",
         .min = .01, .max = 86400, .def = "120", .group = GROUP_EXPERT,
         .help = "seconds of one request"},
@@ -478,11 +485,16 @@ const option_spec option_rows[N_OPTIONS] = {
         .arg = "NAME=PATH,epsilon=E,delta=D",
         .help = "records that private answers are about, and the budget of all of them; may be "
                 "given several times. Further parts: unit=FIELD, label=FIELD, text=FIELD, "
-                "batch=B, the most records of an answer (16), scope=unit, a budget for each "
-                "unit, and pace=NAME, pace-theta=X, pace-tokens=N, pace-share=E, as in run"},
+                "batch=B, the most records of an answer (16), max-per-unit=M, scope=unit, a "
+                "budget for each unit, and pace=NAME, pace-theta=X, pace-tokens=N, pace-share=E, "
+                "as in run"},
+    [OPT_SERVE_CONFIG] = {.name = "config", .type = OPT_STRING, .commands = CMD_SERVE,
+        .arg = "FILE",
+        .help = "datasets and their ledger as JSON: for paths with a comma, for --delimiter and "
+                "--encoding of records, for many datasets (docs/serve.md)"},
     [OPT_SERVED_LEDGER] = {.name = "ledger", .type = OPT_STRING, .commands = CMD_SERVE,
         .arg = "FILE",
-        .help = "with --dataset: private answers are charged to this ledger, which is made if it "
+        .help = "with datasets: private answers are charged to this ledger, which is made if it "
                 "is not there; FILE.answers keeps the answers"},
     [OPT_ALLOW_STREAM] = {.name = "allow-stream", .type = OPT_FLAG, .commands = CMD_SERVE,
         .help = "private answers may be streamed. Their pace depends on records: only for clients "

@@ -80,6 +80,10 @@ static int parse_value(const option_spec *o, const char *text, const char *sourc
     return cli_fail(CLI_USAGE, "%s: found '%s', allowed %s", source, text, allowed);
 }
 
+int option_parse(option_id id, const char *source, const char *text, option_value *value) {
+    return parse_value(&option_rows[id], text, source, value);
+}
+
 static int set_default(const option_spec *o, option_value *value) {
     *value = (option_value){0};
     return o->def ? parse_value(o, o->def, o->name, value) : CLI_OK;

@@ -203,18 +203,24 @@ static int read_options(const args *a, release_input *in, dpi_release_options *o
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
+int records_delimiter(const char *source, const char *text, dpi_records_options *options) {
+    const char *delimiter = strcmp(text, "tab") == 0 ? "\t" : text;
+    if (strlen(delimiter) != 1)
+        return cli_fail(CLI_USAGE, "%s: found '%s', allowed one character, or tab", source, text);
+    options->delimiter = delimiter[0];
+    return CLI_OK;
+}
+
+void records_encoding(const option_value *encoding, dpi_records_options *options) {
+    options->latin1 = encoding->i == 1;
+}
+
 int records_options(const args *a, dpi_records_options *options) {
     dpi_records_options_init(options);
     options->text_field = a->v[OPT_TEXT_FIELD].s;
     options->unit_field = a->v[OPT_UNIT_FIELD].given ? a->v[OPT_UNIT_FIELD].s : NULL;
-    const char *delimiter = a->v[OPT_DELIMITER].s;
-    delimiter = strcmp(delimiter, "tab") == 0 ? "\t" : delimiter;
-    if (strlen(delimiter) != 1)
-        return cli_fail(CLI_USAGE, "--delimiter: found '%s', allowed one character, or tab",
-                        delimiter);
-    options->delimiter = delimiter[0];
-    options->latin1 = a->v[OPT_ENCODING].i == 1;
-    return CLI_OK;
+    records_encoding(&a->v[OPT_ENCODING], options);
+    return records_delimiter("--delimiter", a->v[OPT_DELIMITER].s, options);
 }
 
 static int open_records(const args *a, release_input *in, dpi_release_options *o) {
@@ -226,7 +232,7 @@ static int open_records(const args *a, release_input *in, dpi_release_options *o
         return code;
     options.label_field = a->v[OPT_LABEL_FIELD].given ? a->v[OPT_LABEL_FIELD].s : NULL;
     if (wanted && dpi_records_open(a->positional[0], &options, &in->records, &err) != DPI_STATUS_OK)
-        return cli_fail_library(CLI_RECORDS, &err);
+        return cli_fail_option(CLI_RECORDS, &err);
     o->records = in->records;
     const int64_t n = in->records ? (int64_t)dpi_records_count(in->records) : 0;
     if (o->reference >= 0 && n > 0 && o->reference >= n) /* counted from 1 here */

@@ -48,6 +48,9 @@ int read_budget(const args *a, dpi_sampler_options *options);
 int read_session_options(const args *a, dpi_session_options *options);
 /* How records are read. CLI_OK, or CLI_USAGE with a message. */
 int records_options(const args *a, dpi_records_options *options);
+/* The same for one of them, as --delimiter and --encoding have it; messages name `source`. */
+int records_delimiter(const char *source, const char *text, dpi_records_options *options);
+void records_encoding(const option_value *encoding, dpi_records_options *options);
 /* Notes on stderr that n_ctx is beyond what the model was trained with, if it is. */
 void note_context(int64_t n_ctx, const dpi_model_info *info);
 

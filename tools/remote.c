@@ -12,7 +12,9 @@
 #include "tools/remote_answer.h"
 #include "tools/signals.h"
 
-enum { ANSWER_BYTES_MAX = 1 << 24, WAIT_MAX = 60, POLL_MS = 200 };
+/* Seconds: between tries that nobody asked for; of a Retry-After that is waited for. */
+enum { WAIT_MAX = 60, RETRY_AFTER_MAX = 3600 };
+enum { ANSWER_BYTES_MAX = 1 << 24, POLL_MS = 200 };
 
 typedef enum request_state {
     REQUEST_FREE, REQUEST_SENT, REQUEST_WAITS, REQUEST_OVER
@@ -28,6 +30,7 @@ typedef struct request {
     int n_tried;
     double again; /* when it is sent again, in seconds of the clock */
     long status;  /* of HTTP; 0: none */
+    curl_off_t retry_after; /* seconds; 0: the server did not say */
     CURLcode result;
 } request;
 
@@ -66,26 +69,32 @@ static bool is_loopback(const char *host) {
 int remote_check_url(const char *url) {
     for (const char *p = url; *p; p++)
         if ((unsigned char)*p <= ' ' || (unsigned char)*p >= 127 || strchr("@?#\\", *p))
-            return cli_fail(CLI_USAGE, "--remote: found '%s', allowed is https://HOST[:PORT][/v1]",
-                            url);
+            return cli_fail(CLI_USAGE,
+                            "--remote: found '%s', allowed is https://HOST[:PORT][/PATH]", url);
     if (has_tls(url) && url[8] != '\0' && url[8] != '/')
         return CLI_OK;
     if (strncasecmp(url, "http://", 7) == 0 && is_loopback(url + 7))
         return CLI_OK;
     return cli_fail(CLI_USAGE,
-                    "--remote: found '%s', allowed is https://HOST[:PORT][/v1], and http:// for "
+                    "--remote: found '%s', allowed is https://HOST[:PORT][/PATH], and http:// for "
                     "localhost alone: others could read and change what is sent",
                     url);
 }
 
-/* The address of the endpoint; the caller frees it. */
+/* The address of the endpoint; the caller frees it. A path is taken as it is, as OpenAI's clients
+ * do with a base address: servers have /v1, /openai/v1, /v1beta/openai, /api/paas/v4, ... A host
+ * alone has /v1, and the address of the endpoint itself is one too. */
 static char *endpoint_of(const char *url) {
+    static const char end[] = "/chat/completions";
     size_t n = strlen(url);
     char *whole;
     while (n > 0 && url[n - 1] == '/')
         n--;
-    const bool versioned = n >= 3 && strncmp(url + n - 3, "/v1", 3) == 0;
-    if (asprintf(&whole, "%.*s%s/chat/completions", (int)n, url, versioned ? "" : "/v1") < 0)
+    if (n >= sizeof end && strncmp(url + n - strlen(end), end, strlen(end)) == 0)
+        n -= strlen(end);
+    const char *host = strstr(url, "://") + 3;
+    const bool has_path = memchr(host, '/', n - (size_t)(host - url)) != NULL;
+    if (asprintf(&whole, "%.*s%s%s", (int)n, url, has_path ? "" : "/v1", end) < 0)
         return NULL;
     return whole;
 }
@@ -216,6 +225,7 @@ static int begin_transfer(remote *r, request *q) {
     q->n_answer = 0;
     q->too_long = false;
     q->status = 0;
+    q->retry_after = 0;
     q->result = CURLE_OK;
     q->n_tried++;
     q->state = REQUEST_SENT;
@@ -257,16 +267,15 @@ static bool is_passing(const request *q) {
 }
 
 static void finish_transfer(remote *r, request *q, CURLcode result) {
-    curl_off_t wanted = 0; /* Retry-After */
     q->result = result;
     r->curl.easy_getinfo(q->easy, CURLINFO_RESPONSE_CODE, &q->status);
-    r->curl.easy_getinfo(q->easy, CURLINFO_RETRY_AFTER, &wanted);
+    r->curl.easy_getinfo(q->easy, CURLINFO_RETRY_AFTER, &q->retry_after); /* a date, too */
     end_transfer(r, q);
     q->state = REQUEST_OVER;
-    if (!is_passing(q) || q->n_tried > r->o->n_retries)
+    if (!is_passing(q) || q->n_tried > r->o->n_retries || q->retry_after > RETRY_AFTER_MAX)
         return;
     const double wait = ldexp(r->o->retry_wait, q->n_tried < 20 ? q->n_tried - 1 : 20);
-    q->again = now() + fmin(fmax(wait, (double)wanted), WAIT_MAX);
+    q->again = now() + fmax(fmin(wait, WAIT_MAX), (double)q->retry_after);
     q->state = REQUEST_WAITS;
 }
 
@@ -296,8 +305,22 @@ int remote_advance(remote *r) {
 
 /* ---- Answers --------------------------------------------------------------------------------- */
 
-static int fail_request(remote *r, request *q) {
+static int fail_status(const remote *r, const request *q) {
     char words[REMOTE_WORDS_BYTES];
+    remote_words(q->answer, q->n_answer, r->o->key, words);
+    const char *colon = words[0] ? ": " : "";
+    if (q->status == 404) /* of the model, or of the address */
+        return cli_fail(CLI_FAILED, "the server says 404 to POST %s%s%s", r->url, colon, words);
+    if (q->retry_after > RETRY_AFTER_MAX)
+        return cli_fail(CLI_FAILED,
+                        "the server says %ld, and to try again in %lld seconds, allowed is a wait "
+                        "of 0..%d%s%s", q->status, (long long)q->retry_after, RETRY_AFTER_MAX,
+                        colon, words);
+    return cli_fail(CLI_FAILED, "the server says %ld, tried %d times%s%s", q->status, q->n_tried,
+                    colon, words);
+}
+
+static int fail_request(const remote *r, const request *q) {
     if (q->too_long)
         return cli_fail(CLI_FAILED, "the server's answer is longer than %d MiB",
                         ANSWER_BYTES_MAX >> 20);
@@ -307,9 +330,7 @@ static int fail_request(remote *r, request *q) {
     if (q->result != CURLE_OK)
         return cli_fail(CLI_FAILED, "no answer from the server, tried %d times: %s", q->n_tried,
                         r->curl.easy_strerror(q->result));
-    remote_words(q->answer, q->n_answer, r->o->key, words);
-    return cli_fail(CLI_FAILED, "the server says %ld, tried %d times%s%s", q->status, q->n_tried,
-                    words[0] ? ": " : "", words);
+    return fail_status(r, q);
 }
 
 int remote_answer_of(remote *r, int place, char **text) {

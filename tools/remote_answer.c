@@ -2,6 +2,7 @@
 #include "tools/remote_answer.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -11,10 +12,12 @@
 #include "tools/words_options.h"
 
 char *remote_body(const remote_options *o, const char *prompt) {
-    json_t *body = json_pack("{s:s, s:[{s:s, s:o}], s:f, s:i}", "model", o->model, "messages",
-                             "role", "user", "content", words_string(prompt), "temperature",
-                             o->temperature, "max_tokens", o->n_tokens);
-    char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+    json_t *body = json_pack("{s:s, s:[{s:s, s:o}], s:i}", "model", o->model, "messages", "role",
+                             "user", "content", words_string(prompt), o->limit, o->n_tokens);
+    const bool ok = body && (isnan(o->temperature) ||
+                             json_object_set_new(body, "temperature",
+                                                 json_real(o->temperature)) == 0);
+    char *text = ok ? json_dumps(body, JSON_COMPACT) : NULL;
     json_decref(body);
     return text;
 }

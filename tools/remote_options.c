@@ -1,6 +1,7 @@
 /* remote_options.c - see remote_options.h. */
 #include "tools/remote_options.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -48,6 +49,8 @@ int remote_options_read(const args *a, remote_needs needs, remote_options *o) {
         .url = a->v[OPT_REMOTE].s,
         .model = a->v[OPT_REMOTE_MODEL].s,
         .ca_file = a->v[OPT_CA_FILE].s,
+        .temperature = a->v[OPT_REMOTE_TEMP].given ? a->v[OPT_REMOTE_TEMP].d : NAN,
+        .limit = a->v[OPT_REMOTE_LIMIT].s,
         .n_in_flight = (int)a->v[OPT_IN_FLIGHT].i,
         .n_retries = (int)a->v[OPT_RETRIES].i,
         .timeout = a->v[OPT_TIMEOUT].d,

@@ -10,7 +10,7 @@ typedef enum remote_needs {
     REMOTE_MODEL_ALONE = 1 /* nothing is sent: no address and no key */
 } remote_needs;
 
-/* All but temperature and n_tokens. o->key is the caller's, to be freed with dpi_private_free, also
+/* All but n_tokens. o->key is the caller's, to be freed with dpi_private_free, also
  * after a failure. CLI_OK, or CLI_USAGE with a message. */
 int remote_options_read(const args *a, remote_needs needs, remote_options *o);
 

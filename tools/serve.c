@@ -9,6 +9,7 @@
 #include "serve/server.h"
 #include "tools/cmd_serve.h"
 #include "tools/release_options.h"
+#include "tools/serve_config.h"
 #include "tools/signals.h"
 
 enum { TOKENS_BYTES_MAX = 1 << 20 };
@@ -29,20 +30,23 @@ static void settle_heaps(void) {}
 static void trim_heaps(void) {}
 #endif
 
-static int read_server_options(const args *a, server_options *o) {
+static int read_server_options(const args *a, serve_config *c, server_options *o) {
     dpi_error err;
     *o = (server_options){.host = a->v[OPT_HOST].s, .port = (int)a->v[OPT_PORT].i,
                           .n_tokens = (int32_t)a->v[OPT_MAX_TOKENS].i, .on_panic = end_at_once};
-    o->datasets = a->served;
-    o->n_datasets = a->n_served;
-    o->ledger = a->v[OPT_SERVED_LEDGER].s;
+    int code = serve_config_read(a, c);
+    if (code != CLI_OK)
+        return code;
+    o->datasets = c->sets;
+    o->n_datasets = c->n;
+    o->ledger = c->ledger ? c->ledger : a->v[OPT_SERVED_LEDGER].s;
     o->model_path = a->model;
     o->allows_stream = a->v[OPT_ALLOW_STREAM].i;
     o->worker.n_parallel = (int32_t)a->v[OPT_AT_A_TIME].i;
     o->worker.n_waiting = (int32_t)a->v[OPT_WAITING].i;
     o->worker.at_rest = trim_heaps;
     o->worker.kept_bytes = a->v[OPT_RECORD_CACHE].i << 20;
-    const int code = read_session_options(a, &o->worker.session);
+    code = read_session_options(a, &o->worker.session);
     if (code != CLI_OK)
         return code;
     o->worker.session.n_ctx = (int32_t)a->v[OPT_CTX_SIZE].i;
@@ -121,12 +125,13 @@ static int serve(server_options *o, const sigset_t *before) {
 
 int serve_main(const args *a) {
     server_options o;
+    serve_config config = {0};
     principals *p = NULL;
     dpi_model *model = NULL;
     dpi_model_info info;
     sigset_t before;
     settle_heaps();
-    int code = read_server_options(a, &o);
+    int code = read_server_options(a, &config, &o);
     if (code == CLI_OK)
         code = read_principals(a, &p);
     const dpi_model_options options = options_model(a);
@@ -142,5 +147,6 @@ int serve_main(const args *a) {
     }
     dpi_model_close(model);
     principals_free(p);
+    serve_config_free(&config);
     return code;
 }

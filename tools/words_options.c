@@ -97,7 +97,7 @@ int words_each(words_input *in, words_use use, void *user) {
     if (code != CLI_OK)
         return code;
     if (dpi_records_open(in->documents, &o, &in->records, &err) != DPI_STATUS_OK)
-        return cli_fail_library(CLI_RECORDS, &err);
+        return cli_fail_option(CLI_RECORDS, &err);
     const size_t n = dpi_records_count(in->records);
     for (size_t i = 0; i < n && code == CLI_OK && !signals_stop(); i++) {
         char *text;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tools/report_files.h"
+#include "tools/verdict.h"
 
 static const char FORMAT[] = "dpinfer perturbed words";
 enum { VERSION = 1 };
@@ -146,25 +147,19 @@ static bool read_said(json_t *root, said *s) {
 
 /* ---- Verification ---------------------------------------------------------------------------- */
 
-typedef struct checked {
-    int n_ok, n_wrong;
-} checked;
-
-static void check_number(checked *k, const char *path, double recorded, double computed,
+static void check_number(verdict *k, const char *path, double recorded, double computed,
                          double error) {
     const bool ok = (isinf(recorded) && isinf(computed)) || fabs(recorded - computed) <= error;
-    printf("  %s %s: recorded %.10g, computed %.10g\n", ok ? "ok    " : "WRONG ", path, recorded,
-           computed);
-    *(ok ? &k->n_ok : &k->n_wrong) += 1;
+    verdict_add(k, ok ? VERDICT_OK : VERDICT_WRONG, path, "recorded %.10g, computed %.10g",
+                recorded, computed);
 }
 
-static void check_that(checked *k, const char *path, bool ok, const char *what) {
-    printf("  %s %s: %s\n", ok ? "ok    " : "WRONG ", path, what);
-    *(ok ? &k->n_ok : &k->n_wrong) += 1;
+static void check_that(verdict *k, const char *path, bool ok, const char *what) {
+    verdict_add(k, ok ? VERDICT_OK : VERDICT_WRONG, path, "%s", what);
 }
 
 /* What holds of every vocabulary: Theorems L and C, and what the others cannot have. */
-static void check_theorems(checked *k, const said *s) {
+static void check_theorems(verdict *k, const said *s) {
     const dpi_perturb_options *o = &s->options;
     const double epsilon = s->certificate.epsilon;
     check_that(k, "parameters.epsilon", o->epsilon >= .001 && o->epsilon <= 64, "0.001..64");
@@ -207,7 +202,7 @@ static int open_vocabulary(const args *a, const said *s, dpi_model **model,
     return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_FAILED, &err);
 }
 
-static int check_certificate(checked *k, const said *s, const dpi_vocabulary *v) {
+static int check_certificate(verdict *k, const said *s, const dpi_vocabulary *v) {
     dpi_perturber *p;
     dpi_certificate c;
     dpi_error err;
@@ -238,7 +233,7 @@ int words_report_verify(const args *a, const char *text, size_t n_bytes) {
     const bool again = a->model || a->v[OPT_VECTORS].given;
     dpi_model *model = NULL;
     dpi_vocabulary *vocabulary = NULL;
-    checked k = {0};
+    verdict k = {0};
     said s = {0};
     json_t *root = json_loadb(text, n_bytes, JSON_REJECT_DUPLICATES, NULL);
     int code = CLI_OK;
@@ -246,18 +241,20 @@ int words_report_verify(const args *a, const char *text, size_t n_bytes) {
         code = cli_fail(CLI_REPORT, "the report of perturbed words lacks a key, or has one of "
                                     "another type");
     if (code == CLI_OK)
+        code = verdict_open(&k, a);
+    if (code == CLI_OK)
         check_theorems(&k, &s);
     if (code == CLI_OK && again)
         code = open_vocabulary(a, &s, &model, &vocabulary);
     if (code == CLI_OK && again)
         code = check_certificate(&k, &s, vocabulary);
-    if (code == CLI_OK && k.n_wrong > 0)
-        code = cli_fail(CLI_FAILED, "%d field%s not hold", k.n_wrong,
-                        k.n_wrong == 1 ? " does" : "s do");
     if (code == CLI_OK)
-        printf("\nverified: %d facts hold%s\n", k.n_ok,
-               again ? "; the certificate is that of the vocabulary"
-                     : "; the vocabulary was not looked at (--model FILE or --vectors FILE)");
+        code = verdict_tell(&k, NULL, "%zu facts hold%s", k.n_ok,
+                            again ? "; the certificate is that of the vocabulary"
+                                  : "; the vocabulary was not looked at (--model FILE or "
+                                    "--vectors FILE)");
+    else
+        verdict_close(&k);
     dpi_vocabulary_free(vocabulary);
     dpi_model_close(model);
     json_decref(root);

@@ -39,7 +39,7 @@ int write_model_begin(const args *a, const char *path, const char *type, model_o
 static int code_of(dpi_status status, const dpi_error *err) {
     switch (status) {
     case DPI_STATUS_OK: return CLI_OK;
-    case DPI_STATUS_ARG: return cli_fail_library(CLI_USAGE, err);
+    case DPI_STATUS_ARG: return cli_fail_option(CLI_USAGE, err);
     case DPI_STATUS_IO: /* of the input: the output is written to an open file */
     case DPI_STATUS_FORMAT:
     case DPI_STATUS_UNSUPPORTED:

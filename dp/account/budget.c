@@ -20,12 +20,12 @@ dpi_status dpi_budget_check(const dpi_sampler_options *o, dpi_error *err) {
         DPI_TRY(dpi_account_check("subsample", o->subsample, 1, false, err));
     if (with_rho && o->subsample != 0)
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
-                        "a budget of rho with secret assignment: the run then is (epsilon, "
-                        "delta)-DP and no zCDP is proven; give epsilon and delta");
+                        "rho: found a budget with secret assignment (subsample): the run then is "
+                        "(epsilon, delta)-DP and no zCDP is proven; give epsilon and delta");
     if (with_rho && o->accountant == DPI_ACCOUNTANT_BR)
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
-                        "a budget of rho with exact composition: it counts in epsilon and delta; "
-                        "give those");
+                        "rho: found a budget with the accountant br, which counts in epsilon and "
+                        "delta; give those");
     return DPI_STATUS_OK;
 }
 

@@ -183,7 +183,7 @@ static dpi_status check_pace(const dpi_sampler_options *o, dpi_error *err) {
                         unused->name, dpi_pace_kind.choices[o->pace]);
     if (o->pace == DPI_PACE_SHARE && o->accountant == DPI_ACCOUNTANT_BR)
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
-                        "the pace 'share' with exact composition: it counts steps of one range; "
+                        "the pace 'share' with the accountant br: it counts steps of one range; "
                         "choose zcdp or filter, or the pace 'top'");
     if (o->free_top_k > o->n_vocab)
         return dpi_fail(err, DPI_STATUS_ARG, "free_top_k is %d, must be 1..%d (the vocabulary)",

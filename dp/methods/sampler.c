@@ -41,12 +41,12 @@ static dpi_status check_references(const dpi_sampler_options *o, const dpi_metho
 /* What is proven, and nothing else (dp/PRIVACY.md section 11). */
 static dpi_status check_combination(const dpi_sampler_options *o, const dpi_method_ops *m,
                                     dpi_error *err) {
-    const char *what = NULL;
+    const char *what = NULL, *kind = "";
     if (o->accountant != DPI_ACCOUNTANT_ZCDP && !(m->info.accountants >> o->accountant & 1))
-        what = "this accountant";
+        what = dpi_common[DPI_COMMON_ACCOUNTANT].choices[o->accountant], kind = "the accountant ";
     else if (o->adjacency != DPI_ADJACENCY_REPLACE_BY_NULL &&
              !(m->info.adjacencies >> o->adjacency & 1))
-        what = "this adjacency";
+        what = dpi_common[DPI_COMMON_ADJACENCY].choices[o->adjacency], kind = "the adjacency ";
     else if (o->center && !m->info.centers)
         what = "centring";
     else if (o->subsample != 0 && !m->info.subsamples)
@@ -54,8 +54,8 @@ static dpi_status check_combination(const dpi_sampler_options *o, const dpi_meth
     else if (o->max_per_unit > 1 && !m->info.units)
         what = "a unit of several records";
     if (what)
-        return dpi_fail(err, DPI_STATUS_UNSUPPORTED, "%s is not proven for the method %s", what,
-                        m->info.name);
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED, "%s%s is not proven for the method %s", kind,
+                        what, m->info.name);
     if (o->subsample != 0 && o->adjacency == DPI_ADJACENCY_ZERO_OUT)
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
                         "secret assignment with zero-out: a zeroed record that joins a batch still "

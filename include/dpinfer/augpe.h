@@ -74,7 +74,7 @@ typedef struct dpi_augpe_options {
     /* The model's texts. */
     int32_t n_tokens; /* T; 0 (default): dpi_tokens_default() of the context */
     int32_t top_k;    /* likeliest tokens that are drawn from; 0: all; default 100 */
-    double tau;       /* temperature, 0.01..100; default 1 */
+    double tau;       /* temperature, 0.01..100; default 1. Not used where `write` is given */
     dpi_prompt_options prompts; /* the public prompt writes the first candidates; the private one
                                    is around each text whose features are compared. Not a query */
     dpi_bytes variation_prompt; /* PUBLIC, with {reference} once, for the candidate: ANOTHER and

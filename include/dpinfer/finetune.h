@@ -203,8 +203,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_measure(dpi_finetune *finetune, d
                                                        dpi_error *err);
 
 /* One step. Where the adapter would not be finite after it, it stays as it was, and the step is
- * done all the same: no failure depends on a record. Errors: ENTROPY, MEMORY, CANCELLED (the step is
- * undone), IO (the checkpoint), STATE (not begun; all steps are done). */
+ * done all the same: no failure depends on a record. Errors: ENTROPY, MEMORY, CANCELLED (the step
+ * is undone), IO (the checkpoint), STATE (not begun; all steps are done). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_finetune_step(dpi_finetune *finetune, dpi_error *err);
 DPI_API int32_t dpi_finetune_steps_done(const dpi_finetune *finetune);
 /* Of the steps of this object, those that left the adapter as it was: the learning rate is too

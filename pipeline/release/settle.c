@@ -52,7 +52,7 @@ static int64_t count_records(const dpi_release_options *o) {
 static dpi_status settle_units(const dpi_release_options *o, dpi_claim *c, dpi_error *err) {
     const bool units = o->records && dpi_records_has_units(o->records);
     if (units && is_plain(o))
-        return dpi_fail(err, DPI_STATUS_ARG, "unit_field is not allowed with PLAIN");
+        return dpi_fail(err, DPI_STATUS_ARG, "plain and unit_field: allowed is one of them");
     if (o->records && !units && o->method.max_per_unit > 0)
         return dpi_fail(err, DPI_STATUS_ARG,
                         "max_per_unit: found '%d', allowed only with unit_field",
@@ -204,7 +204,7 @@ static dpi_status settle_labels(const dpi_release_options *o, dpi_claim *c, dpi_
     if (!there)
         return DPI_STATUS_OK;
     if (is_plain(o))
-        return dpi_fail(err, DPI_STATUS_ARG, "label_field is not allowed with PLAIN");
+        return dpi_fail(err, DPI_STATUS_ARG, "plain and label_field: allowed is one of them");
     c->labels = dpi_claim_is_assigned(c) ? DPI_LABELS_PRIVATE : DPI_LABELS_PUBLIC;
     if (o->labels && o->labels != c->labels)
         return dpi_fail(err, DPI_STATUS_ARG, "labels: found %s, allowed %s %s",
@@ -262,7 +262,8 @@ static dpi_status check_numbers(const dpi_release_options *o, dpi_error *err) {
     DPI_TRY(dpi_check_range("shard", o->shard, 0, o->n_shards > 0 ? o->n_shards - 1 : 0, err));
     DPI_TRY(dpi_check_range("as_drawn", o->as_drawn, 0, 1, err));
     if (o->reference >= 0 && !is_plain(o))
-        return dpi_fail(err, DPI_STATUS_ARG, "reference is allowed only with PLAIN");
+        return dpi_fail(err, DPI_STATUS_ARG, "reference: found %lld, allowed in a plain run alone",
+                        (long long)o->reference);
     return DPI_STATUS_OK;
 }
 

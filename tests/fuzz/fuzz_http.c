@@ -40,14 +40,15 @@ static void clean_up(void) {
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
-    static const char *const specs[] = {spec};
+    static dataset set;
     server_options o = {.host = "127.0.0.1", .chat = DPI_CHAT_AUTO, .n_tokens = 2};
     dpi_error err;
     (void)argc, (void)argv;
-    o.datasets = specs, o.n_datasets = 1, o.ledger = ledger, o.model_path = DPI_BUILTIN_MODEL;
+    o.datasets = &set, o.n_datasets = 1, o.ledger = ledger, o.model_path = DPI_BUILTIN_MODEL;
     o.allows_stream = true, o.idle_seconds = 1; /* what is never whole ends soon */
     json_set_alloc_funcs(dpi_private_malloc, dpi_private_free);
     write_records();
+    require_ok(dataset_parse(spec, &set, &err));
     require_ok(dpi_model_open(DPI_BUILTIN_MODEL, NULL, &model, &err));
     dpi_session_options_init(&o.worker.session);
     o.worker.session.n_ctx = 192, o.worker.session.n_threads = 1;

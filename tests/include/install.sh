@@ -22,6 +22,23 @@ try() {
 }
 rm -rf "$work" && mkdir -p "$work" || exit 1
 
+# What is not built yet is built to be installed: in a small project, and each file of ours.
+mkdir "$work/later"
+cat >"$work/later/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.20)
+project(later LANGUAGES NONE)
+include($source/cmake/build_to_install.cmake)
+add_custom_target(made COMMAND \${CMAKE_COMMAND} -E touch made.a)
+dpi_build_to_install(dev made \${CMAKE_BINARY_DIR}/made.a)
+install(FILES \${CMAKE_BINARY_DIR}/made.a DESTINATION lib COMPONENT dev)
+END
+try "configure" "$cmake" -S "$work/later" -B "$work/later/build"
+try "install before a build" "$cmake" --install "$work/later/build" --prefix "$work/later"
+try "what was built for it" test -f "$work/later/lib/made.a"
+for file in "$build"/lib*.a "$build"/lib*.so "$build"/dpinfer.1; do
+    try "$file is built" grep -qF "if(NOT EXISTS \"$file\")" "$build/cmake_install.cmake"
+done
+
 # dev alone has no shared library, so that -ldpinfer is the static one.
 try "install" "$cmake" --install "$build" --prefix "$work/all"
 try "install dev" "$cmake" --install "$build" --prefix "$work/dev" --component dev

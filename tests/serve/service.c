@@ -65,9 +65,9 @@ void start(service *v, const char *lines, const char *more, bool allows_stream) 
     snprintf(v->ledger, sizeof v->ledger, "%s/ledger", v->dir);
     snprintf(v->spec, sizeof v->spec, "letters=%s,%sdelta=1e-4%s", path,
              strstr(more, "epsilon=") ? "" : "epsilon=8,", more);
-    v->specs[0] = v->spec;
+    assert_ok(dataset_parse(v->spec, &v->set, ERR));
     v->byte = 0x37;
-    o.datasets = v->specs, o.n_datasets = 1;
+    o.datasets = &v->set, o.n_datasets = 1;
     o.ledger = v->ledger, o.principals = v->p, o.allows_stream = allows_stream;
     o.random = same_bits, o.random_user = v;
     dpi_session_options_init(&o.worker.session);

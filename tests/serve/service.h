@@ -16,7 +16,7 @@ enum { REPLY_MAX = 1 << 17 };
 
 typedef struct service {
     char dir[256], ledger[320], spec[512];
-    const char *specs[1];
+    dataset set;
     int byte;
     principals *p;
     server *s;

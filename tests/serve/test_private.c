@@ -76,6 +76,8 @@ static const struct {
      LETTERS(SMALL ", \"batch\": 1", "\"prompt\": \"Write a ticket.\", \"max_tokens\": 8")},
     {403, "POST", CHAT, "", LETTERS("\"epsilon\": 90", "\"max_tokens\": 12, " QUESTION)},
     {400, "POST", CHAT, "", LETTERS("\"epsilon\": 1", "\"max_tokens\": 600, " QUESTION)},
+    {400, "POST", CHAT, "X-Stainless-Retry-Count: 1\r\n", ANSWER},
+    {200, "POST", CHAT, "X-Stainless-Retry-Count: 1\r\nIdempotency-Key: a\r\n", ANSWER},
     {422, "POST", CHAT, "Idempotency-Key: a\r\n", LETTERS("\"epsilon\": 0.02", QUESTION)},
     {200, "GET", "/v1/privacy/budget", "", ""},
     {200, "GET", "/v1/privacy/budget/letters", "", ""},
@@ -357,7 +359,8 @@ TEST(settles_what_a_crash_left) {
 
     datasets d;
     stored found;
-    assert_ok(datasets_open(v.specs, 1, v.ledger, &d, ERR));
+    assert_ok(dataset_parse(v.spec, &v.set, ERR));
+    assert_ok(datasets_open(&v.set, 1, v.ledger, &d, ERR));
     assert_ok(store_find(d.store, "", "charged", &found, ERR));
     assert_true(found.state == STORED_LOST && found.charge == 1);
     assert_ok(store_find(d.store, "", "free", &found, ERR));

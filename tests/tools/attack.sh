@@ -102,7 +102,8 @@ refuse 2 "no --remote URL given" "${attack[@]}" --remote-model far
 for i in $(seq 30); do echo '{"text": "the cat sat dog ran the 17 sat"}'; done >docs.jsonl
 echo '{"text": "'"$(yes 'the cat ran' | head -n 60 | tr '\n' ' ')"'"}' >>docs.jsonl
 begin_remote plain
-attack+=(--remote "http://127.0.0.1:$port" --remote-model far --retry-wait .01 --epsilon 6)
+attack+=(--remote "http://127.0.0.1:$port" --remote-model far --retry-wait .01 --remote-temp 0
+    --epsilon 6)
 echo inputs >plain/mode
 rows; expect 0
 expect_lines 5 out

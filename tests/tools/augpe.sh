@@ -83,7 +83,7 @@ charge, least = r["ledger"]["charge"] / 2**40, rho * r["ledger"]["order"]
 assert least <= charge < least * (1 + 1e-9)
 assert r["realised"]["private"] and r["complete"]
 P
-works verify report.json --model m.gguf --output texts.jsonl --ledger year
+works verify report.json --model m.gguf --output texts.jsonl --ledger year --verbose
 expect_out "PRIVATE" "year has its charge" "ok     realised.variance"
 sed 's/"n_rounds": 2/"n_rounds": 1/' report.json >cheaper.json
 wrong "" cheaper.json

@@ -320,7 +320,20 @@ tell --epsilon 8 --accountant br -n 4; expect_err "exact composition"
 tell --rho 1 --accountant filter --center -n 4
 expect_err "each record has a budget of its own" "centred            yes"
 tell --rho 1 --adjacency zero-out -n 4; expect_err "zero-out: the record's"
-refuse 2 "a budget of rho with exact composition" run "$model" "$refs" --rho 1 --accountant br
+# A message of the library names options, wherever it stands in it.
+while IFS='|' read -r text words; do
+    # shellcheck disable=SC2086
+    refuse 2 "$text" run "$model" "$refs" -n 4 $words
+done <<'TABLE'
+--rho: found a budget with the accountant br|--rho 1 --accountant br
+--private-tokens is 5, must be 1..4 (--n-predict)|--rho 9 --method amin --private-tokens 5
+--pace-theta is given, but|--rho 1 --pace none --pace-theta .1
+--max-per-unit: found '2', allowed only with --unit-field|--rho 1 --max-per-unit 2
+the accountant filter is not proven for the method tang|--rho 9 --method tang --accountant filter
+TABLE
+refuse 2 "--heads is 3, not a multiple of --kv-heads" make-model --embd 48 --heads 3 --kv-heads 2 \
+    -o x
+refuse 4 "--unit-field: found 'a', but" run "$model" "$refs" --rho 1 --unit-field a
 
 # A query is the task of both prompts: after the record in the private one, alone in the public one.
 asked="Who was happy?"
@@ -423,7 +436,7 @@ planned --rho 1 -n 24 --pace-tokens 7 --json
 check "T_p was given" test "$(text_field pace_given out)" = pace_tokens
 check "theta in numbers" test -n "$(field pace_theta)"
 fails 2 plan "$model" "$refs" --rho 1 -n 24 --pace-tokens 25
-expect_err "pace_tokens is 25, must be 0..24"
+expect_err "--pace-tokens is 25, must be 0..24"
 tell --rho 1 -n 24 --pace none; expect_no_err "pace"
 for accountant in zcdp br filter; do
     tell --epsilon 8 --accountant $accountant -n 8 -B 8; expect_err "pace               top"

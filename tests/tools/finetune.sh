@@ -17,7 +17,7 @@ writes() { works generate m.gguf --lora "$1.gguf" "${@:2}"; }
 sha_of() { sha256sum "$1" | cut -c 1-64; }
 # verifies FILE TEXT...: verify accepts it and says this.
 verifies() {
-    works verify "$1"; expect_out "${@:2}"
+    works verify "$1" --verbose; expect_out "${@:2}"
 }
 
 tuned a --sigma 2; expect_empty_out; expect_no_err "NOT PRIVATE"
@@ -216,7 +216,7 @@ refuse 2 "no {thing}" $attributes pairs --instruction "A {mood}:" -o x.gguf
 refuse 2 "needed are 2 values" $attributes kinds --instruction "A {mood} {thing}:" -o x.gguf
 refuse 2 "allowed is one of them" $attributes pairs --label-field mood --instruction "A {mood}:" \
     -o x.gguf
-refuse 2 "histogram_epsilon: found 0.5" $tune --sigma 1 -o x.gguf --histogram-epsilon .5
+refuse 2 "--histogram-epsilon: found 0.5" $tune --sigma 1 -o x.gguf --histogram-epsilon .5
 
 # ---- One model of a model and its adapter -------------------------------------------------------
 works $tune --sigma 2 -o w.gguf --merge whole.gguf -q
@@ -235,10 +235,10 @@ for whole in whole2 whole; do
     verifies $whole.gguf "ok     epsilon" "ok     tensors_sha256"; expect_line out '^PRIVATE$'
 done
 grep -v sha256 out >of_whole
-works verify w.gguf; grep -v sha256 out >of_adapter; expect_same of_whole of_adapter
+works verify w.gguf --verbose; grep -v sha256 out >of_adapter; expect_same of_whole of_adapter
 works generate whole.gguf --num 3 -n 4 --jsonl --report rw.json; expect_out '"private":true'
 expect_err "3, by post-processing of this model" "numbers, in the weights"
-works verify rw.json --model whole.gguf; expect_out "ok     adapter.tensors"
+works verify rw.json --model whole.gguf --verbose; expect_out "ok     adapter.tensors"
 forged whole.gguf sigma 2 9 epsilon
 changed_weight whole.gguf
 works quantize m.gguf w8.gguf Q8_0 --lora p.gguf
@@ -275,7 +275,7 @@ check "the type of a weight" test "$("$dpinfer" inspect m.gguf --json | grep -c 
     "$("$dpinfer" inspect f.gguf --json | grep -c '"F32"')"
 works generate f.gguf --num 3 -n 4 --jsonl --report rf.json; expect_lines 3 out
 expect_out '"private":true'; expect_err "3, by post-processing of this model"
-works verify rf.json --model f.gguf; expect_out "ok     adapter.tensors"
+works verify rf.json --model f.gguf --verbose; expect_out "ok     adapter.tensors"
 works $full --sigma 2 --seed 7 -t 1 -o f1.gguf -q --checkpoint fstate --checkpoint-steps 1
 works $full --sigma 2 --seed 7 -t 2 -o f2.gguf -q; expect_same f1.gguf f2.gguf
 works $full --sigma 2 --seed 7 -o f3.gguf -q --checkpoint fstate; expect_same f1.gguf f3.gguf
@@ -340,7 +340,7 @@ assert o["statement"]["by"] == "post-processing of the adapter"
 assert o["parameters"]["histogram_scale"] == 2 and o["parameters"]["sigma"] == 2
 P
 verifies rt.json PRIVATE "given  sigma" "the adapter was not looked at"
-works verify rt.json --lora ah.gguf --output rt.jsonl
+works verify rt.json --lora ah.gguf --output rt.jsonl --verbose
 expect_out "ok     adapter.sha256" "ok     texts.output.sha256" \
     "the adapter is the one named; the output is the one"
 wrong adapter.sha256 rt.json --lora ap.gguf
@@ -397,13 +397,13 @@ while IFS='|' read -r change files wanted; do
     n=$((n + 1))
     [ "${change:0:1}" != '#' ] || continue
     last="verify after $change $files"
-    (ulimit -t 4 && exec "$dpinfer" verify changed$n.json $files >out 2>err)
+    (ulimit -t 4 && exec "$dpinfer" verify --verbose changed$n.json $files >out 2>err)
     rc=$?
     expect_rc "${wanted%% *}"
     if [ "$rc" -eq 5 ]; then expect_err "${wanted#* }"; else expect_out "${wanted:2}"; fi
 done <changes
 works $texts -o plain.txt --report plain.json
-works verify plain.json --output plain.txt; expect_out "ok     texts.number"
+works verify plain.json --output plain.txt --verbose; expect_out "ok     texts.number"
 for change in 's/"number": 6/"number": 5/' 's/"number": 6/"number": 7/' 's/"bytes": /&1/'; do
     sed "$change" plain.json >changed.json; wrong texts.number changed.json --output plain.txt
 done

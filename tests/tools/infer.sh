@@ -40,11 +40,19 @@ holds "what would be sent" "$begin
 assert len(lines()) == 2
 for x in lines():
     (m,) = x.pop('messages')
-    assert x == {'model': 'far', 'max_tokens': 150, 'temperature': .5}, x
+    assert x == {'model': 'far', 'max_completion_tokens': 150}, x
     assert sorted(m) == ['content', 'role'] and m['role'] == 'user'
     assert m['content'].startswith(begin), m
     words = m['content'][len(begin):].split()
     assert len(words) == 2 and set(words) <= {'zero', 'one', 'two', 'three', 'four'}, words"
+
+run infer m.gguf docs.jsonl "${far[@]}" --dry-run --remote-temp .5 --remote-tokens 9 \
+    --remote-limit max_tokens
+expect 0
+holds "a temperature that was asked for, and an older server's limit" "
+for x in lines():
+    x.pop('messages')
+    assert x == {'model': 'far', 'max_tokens': 9, 'temperature': .5}, x"
 
 # ---- Servers -------------------------------------------------------------------------------------
 begin_remote proxy
@@ -52,12 +60,13 @@ proxy_url=http://127.0.0.1:$port
 begin_remote plain
 url=http://127.0.0.1:$port
 there=("${far[@]}" --remote "$url")
+at= # a path of the server
 # ask MODE ARGS: the command, while the server behaves so.
 ask() {
     echo "$1" >plain/mode
     rm -f plain/bytes plain/bodies
     touch plain/restart
-    SECRET_KEY=sk-4711-quite-secret run infer m.gguf docs.jsonl "${there[@]}" -n 8 -c 480 \
+    SECRET_KEY=sk-4711-quite-secret run infer m.gguf docs.jsonl "${there[@]}$at" -n 8 -c 480 \
         --retry-wait .01 "${@:2}"
 }
 secret=(--api-key-env SECRET_KEY)
@@ -78,7 +87,7 @@ sent = open('plain/bytes', 'rb').read()
 expected = []
 for w in (x['perturbed'] for x in lines() if x['perturbed']):
     body = json.dumps({'model': 'far', 'messages': [{'role': 'user', 'content': begin + w}],
-        'temperature': .5, 'max_tokens': 150}, separators=(',', ':')).encode()
+        'max_completion_tokens': 150}, separators=(',', ':')).encode()
     expected.append(b'\r\n'.join([b'POST /v1/chat/completions HTTP/1.1', b'Host: 127.0.0.1:$port',
         b'Accept: */*', b'Content-Type: application/json',
         b'Authorization: Bearer sk-4711-quite-secret', b'Content-Length: %d' % len(body), b'',
@@ -100,9 +109,36 @@ expect_requests 2 # without a proxy
 check "a proxy was asked" test ! -e proxy/bytes
 
 # What passes is tried again; what does not, is not.
-for mode in "429 good" "500 503 good" "close good" "half good" "wait good"; do
+for mode in "429 good" "500 503 good" "close good" "half good"; do
     ask "$mode" "${one[@]}"; expect 0; expect_lines 3 out
 done
+# What is sent again is what was sent: words are drawn once, and the report counts them once.
+ask "500 503 good" "${one[@]}" --report r.json; expect 0
+holds "a retry, and what left" "b = objects('plain/bodies')
+assert len(b) == 4 and b[0] == b[1] == b[2] != b[3], b
+r = json.load(open('r.json'))['released']
+assert (r['n_documents'], r['n_words']) == (2, 4), r"
+rm r.json
+# Retry-After is seconds or a date: the server is angry with who comes before that.
+for mode in "429-seconds" "503-date"; do
+    ask "$mode good" "${one[@]}"; expect 0; expect_requests 3
+done
+ask "429-tomorrow" "${one[@]}"
+expect 1 "says 429, and to try again in 86400 seconds, allowed is a wait of 0..3600: later"
+expect_requests 1
+ask 404 "${one[@]}"; expect 1 "the server says 404 to POST $url/v1/chat/completions: no"
+# A path is taken as it is, a host alone has /v1.
+while read -r at path; do
+    ask good; expect 0
+    check "the address of '$at'" grep -qa "^POST $path/chat/completions HTTP" plain/bytes
+done <<'TABLE'
+/                    /v1
+/v1/                 /v1
+/v1/chat/completions /v1
+/openai/v1           /openai/v1
+/api/paas/v4/        /api/paas/v4
+TABLE
+at=
 ask 500 --retries 2 "${one[@]}"
 expect 1 "the server says 500, tried 3 times: no [31mway for nobody"; expect_requests 3
 ask 401 "${secret[@]}" "${one[@]}"

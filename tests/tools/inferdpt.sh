@@ -41,7 +41,8 @@ holds "who reads the true documents, and who does not" "
 bodies = objects('plain/bodies')
 assert len(bodies) == 4 + 5 * 2 * 4, len(bodies)
 for i, body in enumerate(bodies):
-    assert body['model'] == 'far' and body['max_tokens'] == 150, body
+    assert body['model'] == 'far' and body['max_completion_tokens'] == 150, body
+    assert body['temperature'] == .5, body
     prompt = body['messages'][0]['content']
     assert prompt.startswith('Continue the text.'), prompt
     assert i >= 4 or prompt.endswith('\n\nthe %d cats sat on mats' % (i + 1)), prompt"

@@ -42,7 +42,7 @@ quantize made.gguf - Q8_0          | is written to a file
 make-model -o -                    | is written to a file
 make-model --type Q8_0             | no -o FILE given
 make-model --shape gpt -o x        | --shape: found 'gpt'
-make-model --heads 7 -o x          | even multiple of n_head
+make-model --heads 7 -o x          | even multiple of --heads
 END
 refuse_each 3 <<'END'
 quantize none.gguf x Q8_0          | none.gguf: cannot be opened

@@ -91,6 +91,44 @@ while IFS='|' read -r _ epsilon b t c _; do
     n=$((n + 1))
 done < <(grep -E '^\| [0-9]+ \| [0-9]+ \| [0-9]+ \| [0-9.]+ \|' "$source/README.md")
 [ "$n" -ge 8 ] || complain "only $n rows in README's table of clip bounds"
+# docs/limits.md: how often a guess is right (docs/report.md has the bounds), what groups and
+# several runs come to, and how many of these a ledger lets pass.
+limits=$source/docs/limits.md
+value() { awk -v key="$1" '$1 == key { print $2 }'; } # of what `account` prints
+times() { awk "BEGIN { printf \"%.10g\", $1 * $2 }"; }
+n=0
+while IFS='|' read -r _ epsilon percent _; do
+    rho=$(build/dpinfer account --epsilon "$epsilon" --delta 1e-5 | value rho)
+    guess=$(awk -v r="$rho" -v e="$epsilon" 'BEGIN {
+        r += 0; t = (exp(e) - 1 + 2e-5) / (exp(e) + 1)
+        if (sqrt(r / 2) < t) t = sqrt(r / 2)
+        if (sqrt(1 - exp(-r)) < t) t = sqrt(1 - exp(-r))
+        x = 500 * (1 + t); printf "%.1f", (x > int(x) ? int(x) + 1 : x) / 10 }')
+    [ "$guess" = "${percent//[ %]/}" ] || complain "limits: a guess at $epsilon: $guess %"
+    n=$((n + 1))
+done < <(tr -d ' ' <"$limits" | grep -E '^\|[0-9]+\|[0-9.]+%\|')
+while IFS='|' read -r _ epsilon k one own _; do
+    rho=$(build/dpinfer account --epsilon "$epsilon" --delta 1e-5 | value rho)
+    for factor in $((k * k)) "$k"; do
+        group=$(build/dpinfer account --delta 1e-5 --rho "$(times "$rho" "$factor")" |
+            value epsilon)
+        [ "$(printf %.2f "$group")" = "$one" ] ||
+            complain "limits: epsilon $epsilon, $k records: $group"
+        one=$own
+    done
+    n=$((n + 1))
+done < <(tr -d ' ' <"$limits" | grep -E '^\|[0-9]+\|[0-9]+\|[0-9.]+\|[0-9.]+\|')
+[ "$n" -eq 13 ] || complain "$n rows with numbers in docs/limits.md, 13 were known"
+rho=$(build/dpinfer account --epsilon 3 --delta 1e-5 | value rho)
+runs=$(build/dpinfer account --delta 1e-5 --rho "$(times 7 "$rho")" | value epsilon)
+grep -q "Seven runs at epsilon 3 come to epsilon $(printf %.2f "$runs")" "$limits" ||
+    complain "limits: seven runs come to $runs"
+build/dpinfer ledger init ten.db --dataset a --epsilon 10 --delta 1e-5 >out 2>&1
+for n in 1 2 3 4 5 6 7 8; do
+    build/dpinfer ledger charge ten.db --dataset a --rho "$rho" >out 2>&1
+    code=$?
+    [ "$code" -eq $((n == 8 ? 6 : 0)) ] || complain "limits: run $n of epsilon 3 has code $code"
+done
 [ "$passed" -ge 30 ] || complain "only $passed commands were found"
 echo "readme: $passed passed, $failed failed, $skipped not run here"
 [ "$failed" -eq 0 ]

@@ -12,10 +12,13 @@ import os
 import ssl
 import sys
 import threading
+import time
+from email.utils import formatdate
 
 folder = sys.argv[1]
 lock = threading.Lock()
 count = 0
+again = 0 # who comes before that, does not honour a Retry-After
 
 
 def path(name):
@@ -109,11 +112,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
             "calls": lambda: message(tool_calls=[{"id": "1", "type": "function"}]), # without content
             "escaped": lambda: (401, b'{"error": "no way for %s' % escaped.encode()), # it is no JSON
             "nested": lambda: (401, {"error": {"message": '{"for": "%s"}' % escaped}}),
-            "wait": lambda: (429, {"error": {"message": "slow down"}}, ("Retry-After", "1")),
+            "429-seconds": lambda: self.later(429, "1", 1),
+            "503-date": lambda: self.later(503, formatdate(int(time.time()) + 2, usegmt=True), 1),
+            "429-tomorrow": lambda: self.later(429, "86400", 0),
             "page": lambda: (200, b"<html>Welcome</html>"),
             "form": lambda: (200, {"choices": [{"text": 7}]}),
             "elsewhere": lambda: (307, b"", ("Location", "/v1/elsewhere"))}
-        if mode in answers:
+        if time.monotonic() < again:
+            self.answer(400, {"error": {"message": "too early"}})
+        elif mode in answers:
             self.answer(*answers[mode]())
         elif mode.isdigit(): # a status
             self.answer(int(mode), {"error": {"message": "no \x1b[31mway\nfor %s" % key}})
@@ -130,6 +137,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
                         self.wfile.write(b"x" * 65536)
                 except OSError:
                     pass
+
+    def later(self, status, when, seconds):
+        global again
+        again = time.monotonic() + seconds
+        return status, {"error": {"message": "later"}}, ("Retry-After", when)
 
     def answer(self, status, body, header=None):
         data = body if isinstance(body, bytes) else json.dumps(body).encode()

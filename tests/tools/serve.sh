@@ -26,6 +26,63 @@ for number in 0x1 ' 1' '1 ' 1e nan 0x1p-3; do
 done
 check "a ledger was made" test ! -e year
 
+# A file says what --dataset cannot: a path with a comma, the form of a .csv. Its folder is where
+# its paths begin.
+mkdir conf
+echo '{"text": "One letter.", "who": "p1"}' | tee 'a, b.jsonl' >b.jsonl
+printf 'gr\xf6\xdfe;who\n"a caf\xe9; two";p1\nthree;p2\n' >l1.csv
+budget='"epsilon": 8, "delta": 1e-5'
+echo '{"ledger": "year", "datasets": [{"name": "letters", "path": "../a, b.jsonl", "unit": "who",
+    "max-per-unit": 2, "batch": 4, '"$budget"'}, {"name": "sizes", "path": "../l1.csv",
+    "delimiter": ";", "encoding": "latin1", "text": "gr\u00f6\u00dfe", '"$budget"'}]}' \
+    >conf/two.json
+serve "$model" -t 1 -c 512 --config conf/two.json --dataset third=b.jsonl,epsilon=8,delta=1e-5
+get /v1/privacy/budget
+expect 200 '"dataset":"letters"' '"dataset":"sizes"' '"dataset":"third"'
+for name in letters sizes third; do
+    post $text '{"dataset": "'$name'", "privacy": {"epsilon": 1}, "prompt": "A", "max_tokens": 2}'
+    expect 200 '"remaining":'
+done
+stop
+check "the ledger is not in the file's folder" test -s conf/year -a ! -e year
+# config CODE TEXT JSON: what is said of such a file.
+config() {
+    echo "$3" >conf/bad.json
+    refuse "$1" "$2" serve "$model" --port 0 --config conf/bad.json
+}
+a='"name": "a", "path": "../b.jsonl", '
+while IFS='|' read -r words dataset; do
+    config 2 "--config: datasets[0]$words" "{\"ledger\": \"no\", \"datasets\": [{$dataset}]}"
+done <<TABLE
+: found 'epsilom', allowed name, path, delimiter, encoding, unit|$a "epsilom": 1
+.encoding: found 'utf-7', allowed utf8|$a "encoding": "utf-7"
+.delimiter: found 'ab', allowed one character|$a "delimiter": "ab"
+.epsilon: found a string, allowed a number|$a "epsilon": "8"
+.unit: found a number, allowed a string|$a "unit": 8
+.pace: found null|$a "pace": null
+: batch: found '1.5', allowed 1..4096|$a "batch": 1.5
+ a: path is not there|"name": "a", $budget
+ a: unit is not there|$a "max-per-unit": 2, $budget
+: the path: allowed is one text|"name": "a", "path": ""
+: found the name 'a b'|"name": "a b"
+TABLE
+config 2 "datasets[1]: 'a' is there twice" \
+    "{\"ledger\": \"no\", \"datasets\": [{$a $budget}, {$a $budget}]}"
+config 2 "found 'dataset', allowed datasets, ledger" '{"dataset": []}'
+config 2 "--config: datasets is not there" '{"ledger": "no"}'
+config 2 "is no JSON: line 2, column 0" '{"datasets": ['
+config 2 "a dataset needs a ledger" "{\"datasets\": [{$a $budget}]}"
+config 4 "nobody.jsonl: No such file" \
+    "{\"ledger\": \"no\", \"datasets\": [{\"name\": \"a\", \"path\": \"nobody.jsonl\", $budget}]}"
+refuse 2 "--config: cannot read none.json" serve "$model" --config none.json
+refuse 2 "--ledger and --config: ledger" serve "$model" --config conf/two.json --ledger year
+# The schema knows the keys that the program knows.
+config 2 "allowed name" "{\"datasets\": [{$a \"x\": 1}]}"
+schema=$here/../../examples/serve/datasets.schema.json
+for key in $(sed -n 's/.*allowed //p' err | tr -d ,); do
+    check "no $key in the schema" grep -q "^ *\"$key\": {" "$schema"
+done
+
 # ---- What llama-server has ---------------------------------------------------------------------
 serve "$model" -t 1 -c 512 --max-tokens 200
 get /health; expect 200 '"status":"ok"'
@@ -117,7 +174,8 @@ for n in 0..1048576 201..200; do
 done
 post $text '{"prompt": "a\u0000b"}'; expect 400 "the body has the character NUL in a string"
 post $text '{"prompt": ["a", "b"]}'; expect 400 "allowed is one string"
-post $text "{\"prompt\": \"$(printf 'word %.0s' $(seq 600))\"}"; expect 400 "tokens, allowed 1..511"
+post $text "{\"prompt\": \"$(printf 'word %.0s' $(seq 600))\"}";
+expect 400 "tokens, allowed 1..511" '"code":"context_length_exceeded"' '"param":"prompt"'
 get /v1/privacy/budget; expect 200 '{"object":"list","data":[]}'
 get /v1/privacy/budget/letters; expect 404
 get $chat --data-binary "$seven}"; expect 415 # a form of a web page
@@ -149,7 +207,8 @@ serve "$model" -t 1 --host 0.0.0.0 --tokens tokens
 url=http://127.0.0.1:${url##*:}
 get /health; expect 200
 for path in /v1/models /metrics; do
-    get $path; expect 401 authentication_error; expect_header '^www-authenticate: bearer'
+    get $path; expect 401 authentication_error '"code":"invalid_api_key"'
+    expect_header '^www-authenticate: bearer'
     get $path -H "Authorization: Bearer ${token}0"; expect 401
     get $path -H "Authorization: Bearer $token" -H 'Host: models.example.org'; expect 200
 done

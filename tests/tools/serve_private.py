@@ -120,6 +120,7 @@ for code, words, body in (
         (403, "does not allow this", question(100))):
     found, reply = s.chat(body)
     check(found == code and words in reply["error"]["message"], "%s: %s %s" % (words, found, reply))
+    check(reply["error"]["code"] == ("privacy_budget_exceeded" if code == 403 else None), "its code: %s" % reply)
 check(reply["error"]["type"] == "privacy_budget_exceeded" and reply["error"]["remaining"] > 0, "what remains")
 code, reply = s.chat(question(3, 7), key="first")
 check(code == 422 and reply["error"]["type"] == "idempotency_error", "a key that another request had")
@@ -233,11 +234,21 @@ check(run("ledger", "charge", "ledger", "--rho", "1e-4", "--note", "answer chatc
       "a charge")
 for again in range(2):
     code, reply = s.chat(key="lost")
-    check(code == 409 and "was lost" in reply["error"]["message"], "a charge without an answer: %s" % reply)
+    check(code == 409 and reply["error"]["code"] == "answer_lost" and "was lost" in reply["error"]["message"] and
+          s.headers["X-Should-Retry"] == "false", "a charge without an answer: %s" % reply)
 check("protects   one line of a .jsonl file; replace-by-null" in run("ledger", "show", "ledger").stdout, "whom it protects")
 check(s.chat(key="free")[0] == 200, "a row without a charge is no answer")
+# A client that retries by itself pays once: it is told not to, and a retry that it counts needs a key.
+code, reply = s.chat(again=1)
+check(code == 400 and reply["error"]["code"] == "idempotency_key_needed", "a retry without a key: %s" % reply)
+check(s.chat(key="free", again=1)[0] == 200, "a retry with its key")
+rows("ledger.answers", "CREATE TRIGGER full BEFORE UPDATE OF text ON answer BEGIN SELECT RAISE(ABORT, 'full'); END")
+code, reply = s.chat(again=0)
+check(code == 500 and "its charge is spent" in reply["error"]["message"] and s.headers["X-Should-Retry"] == "false",
+      "an answer that was charged and not kept: %s %s" % (reply, s.headers))
+rows("ledger.answers", "DROP TRIGGER full")
 links = ["report" in c for c in s.budget()["history"]]
-check(links == [True, False, True], "reports of what is released: %s" % links)
+check(links == [False, True, False, True], "reports of what is released: %s" % links)
 s.stop()
 
 # ---- Keys of requests that wait --------------------------------------------------------------------------------------
@@ -257,7 +268,7 @@ for name, key, n_tokens, state in (("long", "k1", 300, "answers_drawn"), ("first
 ask("again", "k2", 6)
 ask("other", "k2", 7)
 join(threads)
-check(replies["again"][0] == 409 and "being drawn" in replies["again"][1]["error"]["message"], "a key that waits")
+check(replies["again"][0] == 409 and replies["again"][1]["error"]["code"] == "answer_in_progress", "a key that waits")
 check(replies["other"][0] == 422, "another request with a key that waits: %s" % (replies["other"],))
 check(replies["long"][0] == replies["first"][0] == 200, "what waited is answered")
 ask("then", "k2", 6)

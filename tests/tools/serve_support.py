@@ -108,17 +108,20 @@ class Server:
         self.port = int(self.address.rsplit(":", 1)[1]) if self.address else 0
         check(self.port or environment, "the server does not begin: " + content("err"))
 
-    def send(self, method, path, body=None, key=None, token=None):
+    def send(self, method, path, body=None, key=None, token=None, again=None):
         """Status and body, which is read where it is an object of JSON."""
         head = {"Content-Type": "application/json"}
         if key is not None:
             head["Idempotency-Key"] = key
         if token is not None:
             head["Authorization"] = "Bearer " + token
+        if again is not None: # as clients of OpenAI count their retries
+            head["X-Stainless-Retry-Count"] = str(again)
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT)
         connection.request(method, path, body if isinstance(body, (bytes, type(None))) else json.dumps(body), head)
         reply = connection.getresponse()
         text = reply.read()
+        self.headers = reply.headers
         connection.close()
         return reply.status, json.loads(text) if text.startswith(b"{") else text.decode(errors="replace")
 

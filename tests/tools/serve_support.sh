@@ -39,6 +39,8 @@ expect() {
     local text
     if [ "$code" = "$1" ]; then ok; else bad "$last: code $code, expected $1"; fi
     for text in "${@:2}"; do expect_out "$text"; done
+    # Clients of OpenAI read error.code as a string or null.
+    check "a code that is a number" test -z "$(grep -aoE '"code":[0-9]' out)"
 }
 expect_header() { check "no header $1" grep -qiE "$1" headers; }
 # make_token NAME [SHARES]: a token, whose hash is in the file `tokens`.

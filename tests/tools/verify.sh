@@ -54,7 +54,17 @@ for name in $reports; do
         expect_line "$name.md" '\(c\) Formal DP statement:\*\* The texts of the run together' ;;
     esac
 done
-works verify ink.json; expect_out "the model was not looked at"
+# The verdict first, and no more of what holds.
+works verify ink.json; expect_out "the model was not looked at"; expect_lines 2 out
+check "the verdict first" grep -q '^verified: [0-9]' <(head -n 1 out)
+check "its label" test "$(sed 1d out)" = PRIVATE
+works verify ink.json --verbose
+expect_out "  ok     realised.K: recorded " "  given  parameters.B: "
+check "the verdict first" grep -q '^verified: [0-9]' <(head -n 1 out)
+sed 's/"K": /"K": 1/' ink.json >mutant.json
+wrong realised.K mutant.json; expect_err "1 field does not hold: realised.K"
+check "what does not hold, alone" test "$(grep -c . out)" -eq 2
+check "the verdict first" test "$(head -n 1 out)" = "NOT verified: 1 field does not hold"
 expect_line ink.json "\"sha256\": \"$(sha_of m.gguf)\"" "\"sha256\": \"$(sha_of "$dpinfer")\""
 expect_line ink.md "$(sha_of m.gguf)"
 cp svt.json out
@@ -93,7 +103,7 @@ cp br.json out; near epsilon 2 1e-5; expect_line br.json '"rho": null' # br clai
 cp m.gguf s-00001-of-00002.gguf; printf 'part two' >s-00002-of-00002.gguf
 sed "s/^      }$/      }, {\"n_bytes\": 8, \"sha256\": \"$(sha_of s-00002-of-00002.gguf)\"}/" \
     ink.json >split.json
-works verify split.json --model s-00001-of-00002.gguf; expect_out "model.files[1].sha256"
+works verify split.json --model s-00001-of-00002.gguf --verbose; expect_out "model.files[1].sha256"
 printf 'part 2!!' >s-00002-of-00002.gguf
 fails 1 verify split.json --model s-00001-of-00002.gguf; expect_err "model.files[1].sha256"
 refuse 3 "must end in -00001-of-00002.gguf" verify split.json --model m.gguf

@@ -98,9 +98,9 @@ TEST(test_budgets_are_refused_with_the_reason) {
     REFUSED(ARG, "clip is 1: only the accountant filter", o.clip = 1);
     REFUSED(ARG, "subsample is 1.5", o.subsample = 1.5);
     REFUSED(ARG, "denominator is 0: with add/remove", o.adjacency = DPI_ADJACENCY_ADD_REMOVE);
-    REFUSED(UNSUPPORTED, "a budget of rho with exact composition",
+    REFUSED(UNSUPPORTED, "rho: found a budget with the accountant br",
             o.accountant = DPI_ACCOUNTANT_BR);
-    REFUSED(UNSUPPORTED, "a budget of rho with secret assignment", o.subsample = .5);
+    REFUSED(UNSUPPORTED, "rho: found a budget with secret assignment", o.subsample = .5);
     good.accountant = DPI_ACCOUNTANT_FILTER;
     REFUSED(ARG, "clip is 2048, must be 0 < x <= 2047", o.clip = 2048);
     REFUSED(ARG, "clip is nan", o.clip = NAN);

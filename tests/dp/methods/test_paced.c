@@ -76,7 +76,7 @@ TEST(test_plan) {
 
 TEST(test_refused) {
     dpi_sampler_options o, good = paced(DPI_PACE_SHARE);
-    REFUSED(UNSUPPORTED, "the pace 'share' with exact composition", o.rho = 0, o.epsilon = 1,
+    REFUSED(UNSUPPORTED, "the pace 'share' with the accountant br", o.rho = 0, o.epsilon = 1,
             o.delta = 1e-6, o.accountant = DPI_ACCOUNTANT_BR);
     REFUSED(ARG, "pace_tokens is given, but the pace 'share'", o.pace_tokens = 5);
     good = paced(DPI_PACE_TOP);
