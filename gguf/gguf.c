@@ -179,18 +179,3 @@ void dpi_gguf_close(dpi_gguf *gguf) {
     free(gguf->name);
     free(gguf);
 }
-
-dpi_status dpi_gguf_check_architecture(const dpi_gguf *gguf, dpi_error *err) {
-    dpi_str arch = {"", 0};
-    bool found = false;
-    DPI_TRY(dpi_gguf_get_string(gguf, "general.architecture", &arch, &found, err));
-    if (!found)
-        return dpi_fail(err, DPI_STATUS_FORMAT, "%s: key general.architecture is missing",
-                        dpi_gguf_name(gguf));
-    if (arch.n_bytes != 5 || memcmp(arch.data, "llama", 5) != 0)
-        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
-                        "%s: general.architecture is '%.*s', only llama is supported",
-                        dpi_gguf_name(gguf), (int)(arch.n_bytes > 32 ? 32 : arch.n_bytes),
-                        arch.data);
-    return DPI_STATUS_OK;
-}
