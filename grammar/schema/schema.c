@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/status.h"
 #include "dpinfer/schema.h"
 #include "grammar/grammar.h"
@@ -74,7 +75,7 @@ static void put(output *w, const char *format, ...) {
     char line[256];
     va_list args;
     va_start(args, format);
-    const int n = vsnprintf(line, sizeof line, format, args);
+    const int n = dpi_vformat(line, sizeof line, format, args);
     va_end(args);
     put_bytes(w, line, (size_t)n);
 }
@@ -134,7 +135,7 @@ static dpi_status refuse_as(const output *w, dpi_status status, const char *form
     char what[160];
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(what, sizeof what, format, args);
+    (void)dpi_vformat(what, sizeof what, format, args);
     va_end(args);
     return w->property ? dpi_fail(w->err, status, "JSON schema, property '%.40s': %s",
                                   w->property, what)

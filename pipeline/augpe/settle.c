@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/status.h"
 #include "dp/account/account.h"
 #include "dp/exact/noise.h"
@@ -207,9 +208,9 @@ dpi_status dpi_augpe_charge(dpi_augpe *f, dpi_error *err) {
     dpi_cost_init(&cost);
     DPI_TRY(dpi_ledger_info(o->ledger, o->dataset, &info, err));
     DPI_TRY(dpi_cost_add(&cost, DPI_COST_ZCDP, c->n_rounds, c->rho_round, 0, err));
-    snprintf(note, sizeof note, "%" PRId32 " texts, %" PRId32 " rounds, (%.6g, %g)-DP; unit: %s",
-             c->n_texts, c->n_rounds, c->epsilon_total, c->delta,
-             c->max_per_unit > 0 ? "all records of a person" : "a record");
+    dpi_format(note, sizeof note, "%" PRId32 " texts, %" PRId32 " rounds, (%.6g, %g)-DP; unit: %s",
+               c->n_texts, c->n_rounds, c->epsilon_total, c->delta,
+               c->max_per_unit > 0 ? "all records of a person" : "a record");
     request.cost = &cost, request.method = "augpe", request.note = note;
     const dpi_payers payers = {.records = o->records, .ledger = o->ledger, .dataset = o->dataset,
                                .request = &request};

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/status.h"
 #include "engine/model.h"
 #include "base/text.h"
@@ -261,9 +262,9 @@ dpi_status dpi_finetune_charge(dpi_finetune *f, dpi_error *err) {
     dpi_charge_init(&charge);
     DPI_TRY(dpi_ledger_info(o->ledger, o->dataset, &info, err));
     DPI_TRY(find_cost(f, &cost, err));
-    snprintf(note, sizeof note, "%s, (%.6g, %g)-DP; unit: %s",
-             o->full ? "all weights" : "an adapter", f->claim.epsilon, o->delta,
-             f->claim.max_per_unit > 0 ? "all records of a person" : "a record");
+    dpi_format(note, sizeof note, "%s, (%.6g, %g)-DP; unit: %s",
+               o->full ? "all weights" : "an adapter", f->claim.epsilon, o->delta,
+               f->claim.max_per_unit > 0 ? "all records of a person" : "a record");
     request.cost = &cost;
     request.method = METHOD;
     request.note = note;
