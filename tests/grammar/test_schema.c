@@ -84,7 +84,8 @@ TEST(test_definitions) {
         assert_accepts(schema, LIST("1"), LIST("2", "{}"));
     }
     assert_accepts("{'type': 'object', 'properties': {'a': {'anyOf': [{'const': 1}, "
-                   "{'const': 2}]}, 'b': {'$ref': '#/properties/a/anyOf/1'}}, 'required': ['a', 'b']}",
+                   "{'const': 2}]}, 'b': {'$ref': '#/properties/a/anyOf/1'}}, "
+                   "'required': ['a', 'b']}",
                    LIST("{'a':1,'b':2}"), LIST("{'a':1,'b':1}"));
 }
 
