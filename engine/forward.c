@@ -1,9 +1,9 @@
 /* forward.c - the transformer: one pass through a LLaMA model for a batch of rows, top to bottom.
  *
  * Shapes are [rows, columns]. A product w x has the bias of w added, where the model has one. How
- * threads divide an operation and where they wait stands in pass.h;
- * where the bytes of a matrix are, in matrix.h. Source: Touvron et al., "LLaMA: Open and Efficient
- * Foundation Language Models", 2023; grouped queries as in LLaMA 2. */
+ * threads divide an operation and where they wait stands in pass.h; where the bytes of a matrix
+ * are, in matrix.h. Source: Touvron et al., "LLaMA: Open and Efficient Foundation Language Models",
+ * 2023; grouped queries as in LLaMA 2. */
 #include "engine/pass.h"
 
 /* x += w_o attention(q, K, V). Query heads share the KV heads. */

@@ -35,7 +35,7 @@ static dpi_status set_up(dpi_conversion *c, const dpi_write_options *options, bo
                         (int)options->n_threads, MAX_THREADS);
     c->options = options;
     c->n_threads =
-        dpi_process_threads(options->n_threads ? options->n_threads : omp_get_num_procs());
+        dpi_process_threads(options->n_threads ? options->n_threads : dpi_processors());
     if (!may_keep || strcmp(options->type, "KEEP") != 0)
         return dpi_recipe_find(options->type, &c->recipe, err);
     return DPI_STATUS_OK;
