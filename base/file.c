@@ -9,11 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/format.h"
 #include "base/status.h"
 
 static dpi_status cannot_read(const char *path, dpi_error *err) {
     return dpi_fail(err, dpi_status_of_errno(errno), "cannot read %s: %s", path,
-                    strerror(errno));
+                    dpi_reason(errno));
 }
 
 dpi_status dpi_file_open(const char *path, FILE **file, dpi_error *err) {

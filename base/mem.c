@@ -1,7 +1,6 @@
-#define _GNU_SOURCE /* sched_getaffinity */
+#define _GNU_SOURCE
 #include "base/mem.h"
 
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -55,14 +54,6 @@ void dpi_key_free(void *key, size_t n_bytes) {
         return;
     dpi_wipe(key, n_bytes);
     munmap(key, n_bytes);
-}
-
-int32_t dpi_processors(void) {
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0)
-        return 1;
-    int n = CPU_COUNT(&set);
-    return n < 1 ? 1 : n > 1024 ? 1024 : n;
 }
 
 void dpi_wipe(void *p, size_t n_bytes) {

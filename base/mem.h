@@ -42,9 +42,6 @@ bool dpi_plan_fits(size_t n_points);
 void *dpi_key_alloc(size_t n_bytes);
 void dpi_key_free(void *key, size_t n_bytes);
 
-/* Processors that this process may use, 1..1024. */
-int32_t dpi_processors(void);
-
 /* Zeroes memory that held private data; not optimised away. NULL is allowed. */
 void dpi_wipe(void *p, size_t n_bytes);
 /* dpi_wipe, then free. NULL is allowed. */

@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
+#include "base/format.h"
 #include "base/status.h"
 
 enum { MOST_THREADS = 1024 };
@@ -58,6 +59,6 @@ dpi_status dpi_process_harden(dpi_error *err) {
     const struct rlimit none = {0, 0};
     if (prctl(PR_SET_DUMPABLE, 0) != 0 || setrlimit(RLIMIT_CORE, &none) != 0)
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED, "memory cannot be kept from core dumps: %s",
-                        strerror(errno));
+                        dpi_reason(errno));
     return DPI_STATUS_OK;
 }

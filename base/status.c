@@ -1,3 +1,4 @@
+#include "base/format.h"
 #include "base/status.h"
 
 #include <errno.h>
@@ -51,7 +52,7 @@ static void fill(dpi_error *err, dpi_status status, uint64_t offset, const char 
     err->reserved = 0;
     err->offset = offset;
     /* An encoding failure leaves an empty message: the code still tells. */
-    if (vsnprintf(err->message, sizeof err->message, format, args) < 0)
+    if (dpi_vformat(err->message, sizeof err->message, format, args) < 0)
         err->message[0] = '\0';
 }
 

@@ -1,4 +1,5 @@
 /* text.c - see text.h. */
+#include "base/format.h"
 #include "base/text.h"
 
 #include <stdarg.h>
@@ -31,12 +32,12 @@ void dpi_text_put(dpi_text *text, const char *bytes, size_t n_bytes) {
 void dpi_text_add(dpi_text *text, const char *format, ...) {
     va_list values;
     va_start(values, format);
-    const int n = vsnprintf(NULL, 0, format, values);
+    const int n = dpi_vformat(NULL, 0, format, values);
     va_end(values);
     if (n < 0 || !reserve(text, (size_t)n))
         return;
     va_start(values, format);
-    vsnprintf(text->data + text->n_bytes, (size_t)n + 1, format, values);
+    dpi_vformat(text->data + text->n_bytes, (size_t)n + 1, format, values);
     va_end(values);
     text->n_bytes += (size_t)n;
 }

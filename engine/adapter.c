@@ -11,28 +11,22 @@
 #include "base/utf8.h"
 #include "engine/model.h"
 
-/* The matrices of a layer that may have an adapter, in the order of dpi_model_matrix, and their
- * places among those that share an input. */
-static const struct {
-    const char *name;
-    int32_t place;
-} PARTS[DPI_LAYER_MATRICES] = {{"attn_q", 0},   {"attn_k", 1}, {"attn_v", 2},  {"attn_output", 0},
-                               {"ffn_gate", 0}, {"ffn_up", 1}, {"ffn_down", 0}};
-
 /* ---- The file -------------------------------------------------------------------------------- */
-
-static bool is_text(dpi_str s, const char *text) {
-    return s.n_bytes == strlen(text) && memcmp(s.data, text, s.n_bytes) == 0;
-}
 
 static dpi_status check_kind(const dpi_gguf *file, double *alpha, dpi_error *err) {
     const char *name = dpi_gguf_name(file);
     dpi_str type = {"", 0}, kind = {"", 0};
+    static const char *const known[] = {"type", "lora.alpha", "alora.invocation_tokens",
+                                        "lora.task_name",     /* what it was trained for */
+                                        "lora.prompt_prefix", /* what its users may write first */
+                                        NULL};
     *alpha = 0;
-    DPI_TRY(dpi_gguf_check_architecture(file, err));
+    const dpi_arch *arch = NULL;
+    DPI_TRY(dpi_arch_of(file, &arch, err));
+    DPI_TRY(dpi_gguf_check_keys(file, "adapter.", known, err));
     DPI_TRY(dpi_gguf_get_string(file, "general.type", &type, NULL, err));
     DPI_TRY(dpi_gguf_get_string(file, "adapter.type", &kind, NULL, err));
-    if (!is_text(type, "adapter") || !is_text(kind, "lora"))
+    if (!dpi_str_is(type, "adapter") || !dpi_str_is(kind, "lora"))
         return dpi_fail(err, DPI_STATUS_FORMAT,
                         "%s is no adapter: general.type is '%.*s', must be 'adapter'; adapter.type "
                         "is '%.*s', must be 'lora'",
@@ -63,15 +57,17 @@ static dpi_status check_base(const dpi_model *m, const dpi_gguf *file, dpi_error
 
 /* Which matrix a tensor is of: "blk.3.attn_q.weight.lora_a"; *is_b: B of it. False: of none. */
 static bool find_matrix(const dpi_model *m, const char *name, int32_t *index, bool *is_b) {
-    char wanted[64];
+    const dpi_arch *arch = m->config.arch;
+    char wanted[80];
     int32_t layer = 0, end = 0;
     if (sscanf(name, "blk.%6d%n", &layer, &end) != 1 || layer < 0 || layer >= m->config.n_layer)
         return false;
-    for (int32_t i = 0; i < 2 * DPI_LAYER_MATRICES; i++) {
-        snprintf(wanted, sizeof wanted, "blk.%d.%s.weight.lora_%c", (int)layer, PARTS[i / 2].name,
-                 i % 2 ? 'b' : 'a');
+    for (int32_t i = 0; i < 2 * arch->n_matrices; i++) {
+        const dpi_arch_tensor *t = dpi_arch_matrix(arch, i / 2);
+        snprintf(wanted, sizeof wanted, "%s.lora_%c",
+                 dpi_arch_tensor_name(t, layer, "weight").text, i % 2 ? 'b' : 'a');
         if (strcmp(name, wanted) == 0) {
-            *index = layer * DPI_LAYER_MATRICES + i / 2;
+            *index = layer * arch->n_matrices + i / 2;
             *is_b = i % 2;
             return true;
         }
@@ -151,6 +147,7 @@ static dpi_status check_pairs(dpi_model *m, const pair *pairs, int32_t n_matrice
 /* Numbers of all pairs, one after the other; each matrix knows its adapter. */
 static dpi_status fill(dpi_model *m, const pair *pairs, int32_t n_matrices, double alpha,
                        float scale, dpi_error *err) {
+    const dpi_arch *arch = m->config.arch;
     dpi_adapters *all = m->adapters;
     uint64_t n = 0;
     DPI_TRY(check_pairs(m, pairs, n_matrices, &n, err));
@@ -166,7 +163,7 @@ static dpi_status fill(dpi_model *m, const pair *pairs, int32_t n_matrices, doub
             continue;
         const int64_t rank = pairs[i].a->shape[1];
         *adapter = (dpi_adapter){.a = next, .b = next + rank * w->n_in, .rank = (int32_t)rank,
-                                 .place = PARTS[i % DPI_LAYER_MATRICES].place,
+                                 .place = dpi_arch_matrix(arch, i % arch->n_matrices)->place,
                                  .scale = alpha > 0 ? (float)(scale * alpha / (double)rank)
                                                     : scale};
         DPI_TRY(read_tensor(pairs[i].a, next, err));
@@ -183,7 +180,7 @@ static dpi_status fill(dpi_model *m, const pair *pairs, int32_t n_matrices, doub
 
 static dpi_status read_file(dpi_model *m, const dpi_gguf *file, const char *path, float scale,
                             dpi_error *err) {
-    const int32_t n_matrices = m->config.n_layer * DPI_LAYER_MATRICES;
+    const int32_t n_matrices = m->config.n_layer * m->config.arch->n_matrices;
     double alpha;
     dpi_str name = {"", 0};
     DPI_TRY(check_kind(file, &alpha, err));
@@ -227,10 +224,8 @@ const dpi_adapter *dpi_adapter_of(const dpi_model *m, const char *tensor) {
     snprintf(name, sizeof name, "%s.lora_a", tensor);
     if (!find_matrix(m, name, &index, &is_b))
         return NULL;
-    const dpi_layer *l = &m->layers[index / DPI_LAYER_MATRICES];
-    const dpi_matrix *const all[DPI_LAYER_MATRICES] = {
-        &l->wq, &l->wk, &l->wv, &l->wo, &l->w_gate, &l->w_up, &l->w_down};
-    return all[index % DPI_LAYER_MATRICES]->adapter;
+    const int32_t per_layer = m->config.arch->n_matrices;
+    return dpi_layer_matrix(m, index / per_layer, index % per_layer)->adapter;
 }
 
 const char *dpi_model_adapter(const dpi_model *m) { return m->adapters ? m->adapters->path : NULL; }

@@ -1,5 +1,7 @@
 #include "engine/config.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/status.h"
@@ -9,46 +11,59 @@ enum { MAX_CTX = 1 << 24 };
 /* Positions are divided by the factor: angles stay finite. */
 static const double ROPE_FACTOR_MIN = 1e-6;
 
-static bool equals(dpi_str s, const char *text) {
-    return s.n_bytes == strlen(text) && memcmp(s.data, text, s.n_bytes) == 0;
+/* A key of the file's architecture. */
+typedef struct full_key {
+    char text[80];
+} full_key;
+
+static full_key key_of(const dpi_config *c, const char *key) {
+    full_key full;
+    snprintf(full.text, sizeof full.text, "%s.%s", c->arch->name, key);
+    return full;
 }
 
 /* A count that must be there. */
-static dpi_status required(const dpi_gguf *gguf, const char *key, int64_t max, int32_t *out,
-                           dpi_error *err) {
+static dpi_status required(const dpi_gguf *gguf, const dpi_config *c, const char *key, int64_t max,
+                           int32_t *out, dpi_error *err) {
+    const full_key full = key_of(c, key);
     int64_t value = 0;
     bool found = false;
-    DPI_TRY(dpi_gguf_get_int(gguf, key, 1, max, &value, &found, err));
+    DPI_TRY(dpi_gguf_get_int(gguf, full.text, 1, max, &value, &found, err));
     if (!found)
-        return dpi_fail(err, DPI_STATUS_FORMAT, "%s: key %s is missing", dpi_gguf_name(gguf), key);
+        return dpi_fail(err, DPI_STATUS_FORMAT, "%s: key %s is missing", dpi_gguf_name(gguf),
+                        full.text);
     *out = (int32_t)value;
     return DPI_STATUS_OK;
 }
 
 /* A count whose default is *out. */
-static dpi_status optional(const dpi_gguf *gguf, const char *key, int64_t max, int32_t *out,
-                           dpi_error *err) {
+static dpi_status optional(const dpi_gguf *gguf, const dpi_config *c, const char *key, int64_t max,
+                           int32_t *out, dpi_error *err) {
     int64_t value = *out;
-    DPI_TRY(dpi_gguf_get_int(gguf, key, 1, max, &value, NULL, err));
+    DPI_TRY(dpi_gguf_get_int(gguf, key_of(c, key).text, 1, max, &value, NULL, err));
     *out = (int32_t)value;
     return DPI_STATUS_OK;
 }
 
+/* A number whose default is *out; *found (may be NULL): whether the file has it. */
+static dpi_status number(const dpi_gguf *gguf, const dpi_config *c, const char *key, double min,
+                         double max, double *out, bool *found, dpi_error *err) {
+    return dpi_gguf_get_float(gguf, key_of(c, key).text, min, max, out, found, err);
+}
+
+/* ---- Rotation -------------------------------------------------------------------------------- */
+
 static dpi_status read_llama3(const dpi_gguf *gguf, dpi_config *c, dpi_error *err) {
-    double factor = 8, low = 1, high = 4, original = 8192; /* those of Llama 3.1 */
-    DPI_TRY(dpi_gguf_get_float(gguf, "llama.rope.scaling.factor", 1, 1e6, &factor, NULL, err));
-    DPI_TRY(dpi_gguf_get_float(gguf, "llama.rope.scaling.low_freq_factor", 1e-3, 1e3, &low, NULL,
-                               err));
-    DPI_TRY(dpi_gguf_get_float(gguf, "llama.rope.scaling.high_freq_factor", 1e-3, 1e3, &high, NULL,
-                               err));
-    int64_t context = (int64_t)original;
-    DPI_TRY(dpi_gguf_get_int(gguf, "llama.rope.scaling.original_context_length", 1, INT32_MAX,
-                             &context, NULL, err));
+    double factor = 8, low = 1, high = 4; /* those of Llama 3.1 */
+    int32_t context = 8192;
+    DPI_TRY(number(gguf, c, "rope.scaling.factor", 1, 1e6, &factor, NULL, err));
+    DPI_TRY(number(gguf, c, "rope.scaling.low_freq_factor", 1e-3, 1e3, &low, NULL, err));
+    DPI_TRY(number(gguf, c, "rope.scaling.high_freq_factor", 1e-3, 1e3, &high, NULL, err));
+    DPI_TRY(optional(gguf, c, "rope.scaling.original_context_length", INT32_MAX, &context, err));
     if (high <= low)
         return dpi_fail(err, DPI_STATUS_FORMAT,
-                        "%s: llama.rope.scaling.high_freq_factor is %g, must be above "
-                        "low_freq_factor, %g",
-                        dpi_gguf_name(gguf), high, low);
+                        "%s: %s is %g, must be above low_freq_factor, %g", dpi_gguf_name(gguf),
+                        key_of(c, "rope.scaling.high_freq_factor").text, high, low);
     c->llama3.factor = (float)factor;
     c->llama3.low_freq_factor = (float)low;
     c->llama3.high_freq_factor = (float)high;
@@ -68,56 +83,104 @@ double dpi_config_llama3_divisor(const dpi_config *c, double radians) {
     return 1 / ((1 - smooth) / factor + smooth);
 }
 
-static dpi_status read_rope(const dpi_gguf *gguf, dpi_config *c, dpi_error *err) {
-    c->n_rot = c->head_dim;
-    DPI_TRY(optional(gguf, "llama.rope.dimension_count", c->head_dim, &c->n_rot, err));
-    if (c->n_rot % 2)
-        return dpi_fail(err, DPI_STATUS_FORMAT,
-                        "%s: llama.rope.dimension_count is %d, must be even", dpi_gguf_name(gguf),
-                        (int)c->n_rot);
-    double base = 10000, factor = 1;
-    DPI_TRY(dpi_gguf_get_float(gguf, "llama.rope.freq_base", 1, 1e12, &base, NULL, err));
+/* The pair of dimensions that turns `rotations` times in the original context. */
+static double yarn_pair(const dpi_config *c, double context, double rotations) {
+    return c->n_rot * log(context / (rotations * 6.283185307179586)) /
+           (2 * log((double)c->rope_freq_base));
+}
 
-    dpi_str type = {"", 0};
-    bool has_type = false;
-    DPI_TRY(dpi_gguf_get_string(gguf, "llama.rope.scaling.type", &type, &has_type, err));
-    bool linear = !has_type || equals(type, "linear");
-    if (has_type && equals(type, "llama3"))
-        DPI_TRY(read_llama3(gguf, c, err));
-    else if (!linear && !equals(type, "none"))
-        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
-                        "%s: llama.rope.scaling.type is '%.*s', only none, linear and llama3 are "
-                        "supported",
-                        dpi_gguf_name(gguf), (int)(type.n_bytes > 32 ? 32 : type.n_bytes),
-                        type.data);
-    if (linear) {
-        /* The older key counts only where the newer one is absent. */
-        bool found = false;
-        DPI_TRY(dpi_gguf_get_float(gguf, "llama.rope.scaling.factor", 0, 1e6, &factor, &found,
-                                   err));
-        if (!found)
-            DPI_TRY(dpi_gguf_get_float(gguf, "llama.rope.scale_linear", 0, 1e6, &factor, NULL,
-                                       err));
-    }
+/* Peng et al. 2023, with the magnitude of their published code: YaRN makes rotated queries and keys
+ * longer, by 1 + ln(factor) / 10, which the key yarn_attn_factor replaces. */
+static dpi_status read_yarn(const dpi_gguf *gguf, dpi_config *c, dpi_error *err) {
+    double factor = 1, fast = 32, slow = 1, ext = 1;
+    int32_t context = c->n_ctx_train;
+    DPI_TRY(number(gguf, c, "rope.scaling.factor", 1, 1e6, &factor, NULL, err));
+    DPI_TRY(number(gguf, c, "rope.scaling.yarn_beta_fast", 1e-3, 1e6, &fast, NULL, err));
+    DPI_TRY(number(gguf, c, "rope.scaling.yarn_beta_slow", 1e-3, 1e6, &slow, NULL, err));
+    DPI_TRY(number(gguf, c, "rope.scaling.yarn_ext_factor", 1, 1, &ext, NULL, err));
+    DPI_TRY(optional(gguf, c, "rope.scaling.original_context_length", INT32_MAX, &context, err));
+    const double first = floor(yarn_pair(c, context, fast));
+    const double last = ceil(yarn_pair(c, context, slow));
+    c->yarn.factor = factor;
+    c->yarn.first = first > 0 ? first : 0;
+    c->yarn.last = last < c->n_rot - 1 ? last : c->n_rot - 1;
+    c->rope_magnitude = 1 + .1 * log(factor);
+    return number(gguf, c, "rope.scaling.yarn_attn_factor", 1e-3, 1e3, &c->rope_magnitude, NULL,
+                  err);
+}
+
+double dpi_config_yarn_divisor(const dpi_config *c, int32_t pair) {
+    const double width = c->yarn.last - c->yarn.first;
+    const double ramp = (pair - c->yarn.first) / (width > .001 ? width : .001);
+    const double scaled = ramp < 0 ? 0 : ramp > 1 ? 1 : ramp;
+    return 1 / (1 - scaled + scaled / c->yarn.factor);
+}
+
+/* The older key counts only where the newer one is absent. */
+static dpi_status read_linear(const dpi_gguf *gguf, dpi_config *c, dpi_error *err) {
+    double factor = 1;
+    bool found = false;
+    DPI_TRY(number(gguf, c, "rope.scaling.factor", 0, 1e6, &factor, &found, err));
+    if (!found)
+        DPI_TRY(number(gguf, c, "rope.scale_linear", 0, 1e6, &factor, NULL, err));
     if (factor != 0 && factor < ROPE_FACTOR_MIN)
-        return dpi_fail(err, DPI_STATUS_FORMAT,
-                        "%s: llama.rope.scaling.factor is %g, must be 0 (none) or %g..1e6",
-                        dpi_gguf_name(gguf), factor, ROPE_FACTOR_MIN);
-    c->rope_freq_base = (float)base;
+        return dpi_fail(err, DPI_STATUS_FORMAT, "%s: %s is %g, must be 0 (none) or %g..1e6",
+                        dpi_gguf_name(gguf), key_of(c, "rope.scaling.factor").text, factor,
+                        ROPE_FACTOR_MIN);
     c->rope_freq_scale = factor == 0 ? 1.0f : (float)(1.0 / factor);
     return DPI_STATUS_OK;
 }
 
+static dpi_status read_scaling(const dpi_gguf *gguf, dpi_config *c, dpi_error *err) {
+    const full_key key = key_of(c, "rope.scaling.type");
+    dpi_str type = {"", 0};
+    bool has_type = false;
+    DPI_TRY(dpi_gguf_get_string(gguf, key.text, &type, &has_type, err));
+    if (!has_type || dpi_str_is(type, "linear"))
+        return read_linear(gguf, c, err);
+    if (dpi_str_is(type, "llama3"))
+        return read_llama3(gguf, c, err);
+    if (dpi_str_is(type, "yarn"))
+        return read_yarn(gguf, c, err);
+    if (dpi_str_is(type, "none"))
+        return DPI_STATUS_OK;
+    return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                    "%s: %s is '%.*s', only none, linear, llama3 and yarn are supported",
+                    dpi_gguf_name(gguf), key.text,
+                    (int)(type.n_bytes > 32 ? 32 : type.n_bytes), type.data);
+}
+
+static dpi_status read_rope(const dpi_gguf *gguf, dpi_config *c, dpi_error *err) {
+    double base = 10000, attn_factor = 1;
+    c->n_rot = c->head_dim;
+    c->rope_freq_scale = 1;
+    c->rope_magnitude = 1;
+    DPI_TRY(optional(gguf, c, "rope.dimension_count", c->head_dim, &c->n_rot, err));
+    if (c->n_rot % 2)
+        return dpi_fail(err, DPI_STATUS_FORMAT, "%s: %s is %d, must be even", dpi_gguf_name(gguf),
+                        key_of(c, "rope.dimension_count").text, (int)c->n_rot);
+    DPI_TRY(number(gguf, c, "rope.freq_base", 1, 1e12, &base, NULL, err));
+    c->rope_freq_base = (float)base;
+    DPI_TRY(read_scaling(gguf, c, err));
+    DPI_TRY(number(gguf, c, "rope.scaling.attn_factor", 1e-3, 1e3, &attn_factor, NULL, err));
+    c->rope_magnitude *= attn_factor;
+    return DPI_STATUS_OK;
+}
+
+/* ---- The whole ------------------------------------------------------------------------------- */
+
 /* Features that would change the logits and are not implemented: never ignored. */
 static dpi_status refuse_unsupported(const dpi_gguf *gguf, dpi_config *c, dpi_error *err) {
+    const full_key experts = key_of(c, "expert_count");
+    const full_key window_key = key_of(c, "attention.sliding_window");
     int64_t n_expert = 0, window = 0;
-    DPI_TRY(dpi_gguf_get_int(gguf, "llama.expert_count", 0, INT32_MAX, &n_expert, NULL, err));
+    DPI_TRY(dpi_gguf_get_int(gguf, experts.text, 0, INT32_MAX, &n_expert, NULL, err));
     if (n_expert > 0)
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
-                        "%s: llama.expert_count is %d: mixtures of experts are not supported",
-                        dpi_gguf_name(gguf), (int)n_expert);
-    DPI_TRY(dpi_gguf_get_int(gguf, "llama.attention.sliding_window", 0, INT32_MAX, &window, NULL,
-                             err));
+                        "%s: %s is %d: mixtures of experts are not supported",
+                        dpi_gguf_name(gguf), experts.text, (int)n_expert);
+    DPI_TRY(dpi_gguf_check_keys(gguf, key_of(c, "").text, c->arch->keys, err));
+    DPI_TRY(dpi_gguf_get_int(gguf, window_key.text, 0, INT32_MAX, &window, NULL, err));
     /* Within its window a sliding-window model is like any other. */
     c->n_ctx_max = window > 0 && window < MAX_CTX ? (int32_t)window : MAX_CTX;
     if (c->n_ctx_train > c->n_ctx_max)
@@ -128,38 +191,37 @@ static dpi_status refuse_unsupported(const dpi_gguf *gguf, dpi_config *c, dpi_er
 dpi_status dpi_config_read(const dpi_gguf *gguf, dpi_config *config, dpi_error *err) {
     dpi_config c;
     memset(&c, 0, sizeof c);
-    DPI_TRY(dpi_gguf_check_architecture(gguf, err));
-    DPI_TRY(required(gguf, "llama.block_count", 4096, &c.n_layer, err));
-    DPI_TRY(required(gguf, "llama.context_length", INT32_MAX, &c.n_ctx_train, err));
-    DPI_TRY(required(gguf, "llama.embedding_length", 1 << 20, &c.n_embd, err));
-    DPI_TRY(required(gguf, "llama.feed_forward_length", 1 << 22, &c.n_ff, err));
-    DPI_TRY(required(gguf, "llama.attention.head_count", 1 << 12, &c.n_head, err));
+    DPI_TRY(dpi_arch_of(gguf, &c.arch, err));
+    DPI_TRY(required(gguf, &c, "block_count", 4096, &c.n_layer, err));
+    DPI_TRY(required(gguf, &c, "context_length", INT32_MAX, &c.n_ctx_train, err));
+    DPI_TRY(required(gguf, &c, "embedding_length", 1 << 20, &c.n_embd, err));
+    DPI_TRY(required(gguf, &c, "feed_forward_length", 1 << 22, &c.n_ff, err));
+    DPI_TRY(required(gguf, &c, "attention.head_count", 1 << 12, &c.n_head, err));
     c.n_kv_head = c.n_head;
-    DPI_TRY(optional(gguf, "llama.attention.head_count_kv", c.n_head, &c.n_kv_head, err));
+    DPI_TRY(optional(gguf, &c, "attention.head_count_kv", c.n_head, &c.n_kv_head, err));
     if (c.n_head % c.n_kv_head)
         return dpi_fail(err, DPI_STATUS_FORMAT,
-                        "%s: llama.attention.head_count is %d, not a multiple of head_count_kv %d",
+                        "%s: attention.head_count is %d, not a multiple of head_count_kv %d",
                         dpi_gguf_name(gguf), (int)c.n_head, (int)c.n_kv_head);
     c.head_dim = c.n_embd / c.n_head;
     c.head_dim_v = c.head_dim;
     if (c.head_dim == 0 || c.n_embd % c.n_head) /* then both lengths must be given */
         c.head_dim = c.head_dim_v = 0;
-    DPI_TRY(optional(gguf, "llama.attention.key_length", 1 << 12, &c.head_dim, err));
-    DPI_TRY(optional(gguf, "llama.attention.value_length", 1 << 12, &c.head_dim_v, err));
+    DPI_TRY(optional(gguf, &c, "attention.key_length", 1 << 12, &c.head_dim, err));
+    DPI_TRY(optional(gguf, &c, "attention.value_length", 1 << 12, &c.head_dim_v, err));
     if (c.head_dim == 0 || c.head_dim_v == 0)
         return dpi_fail(err, DPI_STATUS_FORMAT,
-                        "%s: llama.embedding_length %d is not a multiple of head_count %d, and "
+                        "%s: embedding_length %d is not a multiple of head_count %d, and "
                         "attention.key_length or value_length is missing",
                         dpi_gguf_name(gguf), (int)c.n_embd, (int)c.n_head);
 
     double eps = 0;
     bool found = false;
-    DPI_TRY(dpi_gguf_get_float(gguf, "llama.attention.layer_norm_rms_epsilon", 0, 1, &eps, &found,
-                               err));
+    const char *key = "attention.layer_norm_rms_epsilon";
+    DPI_TRY(number(gguf, &c, key, 0, 1, &eps, &found, err));
     if (!found)
-        return dpi_fail(err, DPI_STATUS_FORMAT,
-                        "%s: key llama.attention.layer_norm_rms_epsilon is missing",
-                        dpi_gguf_name(gguf));
+        return dpi_fail(err, DPI_STATUS_FORMAT, "%s: key %s is missing", dpi_gguf_name(gguf),
+                        key_of(&c, key).text);
     c.rms_eps = (float)eps;
     DPI_TRY(read_rope(gguf, &c, err));
     DPI_TRY(refuse_unsupported(gguf, &c, err));

@@ -1,23 +1,24 @@
 /* forward.c - the transformer: one pass through a LLaMA model for a batch of rows, top to bottom.
  *
- * Shapes are [rows, columns]. How threads divide an operation and where they wait stands in pass.h;
- * where the bytes of a matrix are, in matrix.h. Source: Touvron et al., "LLaMA: Open and Efficient
- * Foundation Language Models", 2023; grouped queries as in LLaMA 2. */
+ * Shapes are [rows, columns]. A product w x has the bias of w added, where the model has one. How
+ * threads divide an operation and where they wait stands in pass.h; where the bytes of a matrix
+ * are, in matrix.h. Source: Touvron et al., "LLaMA: Open and Efficient Foundation Language Models",
+ * 2023; grouped queries as in LLaMA 2. */
 #include "engine/pass.h"
 
 /* x += w_o attention(q, K, V). Query heads share the KV heads. */
 static void attention(dpi_pass *p, int32_t index) {
     const dpi_layer *l = &p->s->model->layers[index];
     const dpi_work *a = &p->s->work;
-    const dpi_linear q = {a->q, &l->wq, l->bq};          /* [rows, n_head * head_dim] */
-    const dpi_linear k = {a->k, &l->wk, l->bk};          /* [rows, n_kv_head * head_dim] */
-    const dpi_linear v = {a->v, &l->wv, l->bv};          /* [rows, n_kv_head * head_dim_v] */
-    dpi_pass_rms_norm(p, a->norm, a->x, l->attn_norm);   /* norm [rows, n_embd] */
-    dpi_pass_project(p, &q, &k, &v, a->norm);            /* q, k and v = w norm + b */
-    dpi_pass_rope(p, a->q, a->k);                        /* by each row's position, in place */
-    dpi_pass_cache(p, index, a->k, a->v);                /* K, V [positions, ..] of each sequence */
-    dpi_pass_attend(p, a->att, index, a->q);             /* att [rows, n_head * head_dim_v] */
-    dpi_pass_add_linear(p, a->x, &l->wo, l->bo, a->att); /* x [rows, n_embd] */
+    const dpi_linear q = {a->q, &l->wq};               /* [rows, n_head * head_dim] */
+    const dpi_linear k = {a->k, &l->wk};               /* [rows, n_kv_head * head_dim] */
+    const dpi_linear v = {a->v, &l->wv};               /* [rows, n_kv_head * head_dim_v] */
+    dpi_pass_rms_norm(p, a->norm, a->x, l->attn_norm); /* norm [rows, n_embd] */
+    dpi_pass_project(p, &q, &k, &v, a->norm);          /* q, k and v = w norm */
+    dpi_pass_rope(p, a->q, a->k);                      /* by each row's position, in place */
+    dpi_pass_cache(p, index, a->k, a->v);              /* K, V [positions, ..] of each sequence */
+    dpi_pass_attend(p, a->att, index, a->q);           /* att [rows, n_head * head_dim_v] */
+    dpi_pass_add_linear(p, a->x, &l->wo, a->att);      /* x [rows, n_embd] */
 }
 
 /* x += w_down (silu(w_gate norm) * (w_up norm)) */
@@ -26,7 +27,7 @@ static void feed_forward(dpi_pass *p, int32_t index) {
     const dpi_work *a = &p->s->work;
     dpi_pass_rms_norm(p, a->norm, a->x, l->ffn_norm);           /* norm [rows, n_embd] */
     dpi_pass_swiglu(p, a->gate, &l->w_gate, &l->w_up, a->norm); /* gate [rows, n_ff] */
-    dpi_pass_add_linear(p, a->x, &l->w_down, NULL, a->gate);    /* x [rows, n_embd] */
+    dpi_pass_add_linear(p, a->x, &l->w_down, a->gate);          /* x [rows, n_embd] */
 }
 
 /* The tokens whose logits are wanted; NULL: all. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "engine/model.h"
@@ -188,8 +189,8 @@ static void append_number(text *t, const dpi_gguf_kv *kv, uint64_t index) {
     case DPI_GGUF_I16: snprintf(number, sizeof number, "%d", v.i16); break;
     case DPI_GGUF_U32: snprintf(number, sizeof number, "%u", v.u32); break;
     case DPI_GGUF_I32: snprintf(number, sizeof number, "%d", v.i32); break;
-    case DPI_GGUF_F32: snprintf(number, sizeof number, "%.9g", (double)v.f32); break;
-    case DPI_GGUF_F64: snprintf(number, sizeof number, "%.17g", v.f64); break;
+    case DPI_GGUF_F32: dpi_format(number, sizeof number, "%.9g", (double)v.f32); break;
+    case DPI_GGUF_F64: dpi_format(number, sizeof number, "%.17g", v.f64); break;
     case DPI_GGUF_U64: snprintf(number, sizeof number, "%llu", (unsigned long long)v.u64); break;
     case DPI_GGUF_I64: snprintf(number, sizeof number, "%lld", (long long)v.i64); break;
     case DPI_GGUF_BOOL: snprintf(number, sizeof number, "%s", v.u8 ? "true" : "false"); break;

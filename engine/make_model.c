@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "engine/config.h"
 #include "engine/make_vocab.h"
 #include "gguf/convert.h"
 
@@ -159,7 +160,7 @@ static dpi_status write_tensor(dpi_conversion *c, const plan *t, uint64_t state,
 static void put_metadata(dpi_gguf_builder *w, const dpi_model_shape *s) {
     char name[64];
     snprintf(name, sizeof name, "random weights, %d layers of %d", (int)s->n_layer, (int)s->n_embd);
-    dpi_gguf_put_string(w, "general.architecture", "llama");
+    dpi_gguf_put_string(w, "general.architecture", dpi_arch_llama.name);
     dpi_gguf_put_string(w, "general.name", name);
     dpi_gguf_put_bool(w, "dpinfer.random_weights", true);
     dpi_gguf_put_shape(w, s, 1e-5f);
@@ -190,20 +191,13 @@ static plan *add(planner *p, const char *name, int64_t n_in, int64_t n_rows) {
 
 static void add_layer(planner *p, int32_t index) {
     const dpi_model_shape *s = p->shape;
-    int64_t n_embd = s->n_embd, n_kv = (int64_t)s->n_embd / s->n_head * s->n_kv_head;
-    const struct {
-        const char *name;
-        int64_t n_in, n_rows;
-    } tensors[] = {
-        {"attn_norm", n_embd, 0},     {"attn_q", n_embd, n_embd},   {"attn_k", n_embd, n_kv},
-        {"attn_v", n_embd, n_kv},     {"attn_output", n_embd, n_embd},
-        {"ffn_norm", n_embd, 0},      {"ffn_gate", n_embd, s->n_ff}, {"ffn_up", n_embd, s->n_ff},
-        {"ffn_down", s->n_ff, n_embd},
-    };
-    char name[64];
-    for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++) {
-        snprintf(name, sizeof name, "blk.%d.%s.weight", (int)index, tensors[i].name);
-        add(p, name, tensors[i].n_in, tensors[i].n_rows);
+    const dpi_config c = {.n_embd = s->n_embd, .n_ff = s->n_ff, .n_head = s->n_head,
+                          .n_kv_head = s->n_kv_head, .head_dim = s->n_embd / s->n_head,
+                          .head_dim_v = s->n_embd / s->n_head};
+    for (int32_t i = 0; i < dpi_arch_llama.n_tensors; i++) {
+        const dpi_arch_tensor *t = &dpi_arch_llama.tensors[i];
+        add(p, dpi_arch_tensor_name(t, index, "weight").text, dpi_extent_of(&c, t->n_in),
+            t->n_out ? dpi_extent_of(&c, t->n_out) : 0);
     }
 }
 
@@ -232,7 +226,7 @@ static dpi_status write_model(dpi_conversion *c, const planner *p, uint64_t seed
 
 static dpi_status make(dpi_conversion *c, const dpi_model_shape *wanted, const char *vocab_path,
                        uint64_t seed, dpi_error *err) {
-    enum { PER_LAYER = 9, OTHERS = 3 };
+    enum { OTHERS = 3 };
     dpi_gguf *vocab = NULL;
     dpi_model_shape shape = *wanted;
     if (vocab_path)
@@ -246,7 +240,8 @@ static dpi_status make(dpi_conversion *c, const dpi_model_shape *wanted, const c
         status = dpi_synthetic_vocab_put(c->builder, shape.n_vocab, err);
     dpi_gguf_close(vocab);
     planner p = {.recipe = c->recipe, .shape = &shape};
-    p.plans = dpi_calloc((size_t)shape.n_layer * PER_LAYER + OTHERS, sizeof *p.plans);
+    p.plans = dpi_calloc((size_t)(shape.n_layer * dpi_arch_llama.n_tensors + OTHERS),
+                         sizeof *p.plans);
     if (status == DPI_STATUS_OK && !p.plans)
         status = dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a list of tensors");
     if (status == DPI_STATUS_OK) {

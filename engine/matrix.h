@@ -22,7 +22,8 @@ static inline int64_t dpi_n_tiles(int64_t n) { return (n + DPI_TILE_OUT - 1) / D
 
 typedef struct dpi_matrix {
     int64_t n_out, n_in;
-    const struct dpi_adapter *adapter; /* adapter.h; NULL: none. Products here are without it */
+    const float *bias; /* [n_out], added to the product; NULL: none */
+    const struct dpi_adapter *adapter; /* adapter.h; NULL: none. Products here are without both */
     const struct dpi_matrix *next; /* what a pass multiplies with after it; NULL: nothing */
     /* Storage: of matrix.c and pack_model.c alone. */
     const dpi_type *type;       /* NULL: no such matrix */

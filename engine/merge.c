@@ -1,4 +1,4 @@
-/* merge.c - a model and its adapter written as one model. */
+/* merge.c - a model written in other types, or with its adapter as one model. */
 #include <stdio.h>
 #include <string.h>
 
@@ -89,4 +89,23 @@ dpi_status dpi_model_merge(const char *in_path, const char *adapter_path, float 
         status = dpi_conversion_write(in_path, out_path, options, &change, err);
     dpi_merge_end(&m);
     return status;
+}
+
+/* What the engine would refuse is not written in another form either. */
+static dpi_status check_model(const char *path, dpi_error *err) {
+    dpi_model_options o;
+    dpi_model *model = NULL;
+    dpi_model_options_init(&o);
+    o.repack = DPI_REPACK_NONE;
+    DPI_TRY(dpi_model_open(path, &o, &model, err));
+    dpi_model_close(model);
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_model_quantize(const char *in_path, const char *out_path,
+                              const dpi_write_options *options, dpi_error *err) {
+    if (!in_path)
+        return dpi_fail(err, DPI_STATUS_ARG, "a path is NULL");
+    DPI_TRY(check_model(in_path, err));
+    return dpi_conversion_write(in_path, out_path, options, NULL, err);
 }

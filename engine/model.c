@@ -19,6 +19,12 @@ void dpi_model_options_init(dpi_model_options *options) {
 
 /* ---- Binding tensors ------------------------------------------------------------------------- */
 
+/* A model whose tensors are being found, and which tensors of the file have been. */
+typedef struct binding {
+    dpi_model *m;
+    bool *is_bound; /* [tensors of the file] */
+} binding;
+
 static dpi_status check_shape(const dpi_gguf_tensor *t, int64_t n_in,
                               int64_t n_out, dpi_error *err) {
     if (t->shape[0] == n_in && t->shape[1] == n_out && t->shape[2] == 1 && t->shape[3] == 1)
@@ -31,19 +37,22 @@ static dpi_status check_shape(const dpi_gguf_tensor *t, int64_t n_in,
                        (long long)n_in, (long long)n_out);
 }
 
-static dpi_status find_tensor(const dpi_model *m, const char *name, bool required,
+static dpi_status find_tensor(const binding *b, const char *name, bool required,
                               const dpi_gguf_tensor **tensor, dpi_error *err) {
-    *tensor = dpi_gguf_tensor_find(m->gguf, name);
+    const dpi_gguf *gguf = b->m->gguf;
+    *tensor = dpi_gguf_tensor_find(gguf, name);
     if (!*tensor && required)
-        return dpi_fail(err, DPI_STATUS_FORMAT, "%s: tensor %s is missing", dpi_gguf_name(m->gguf),
+        return dpi_fail(err, DPI_STATUS_FORMAT, "%s: tensor %s is missing", dpi_gguf_name(gguf),
                         name);
+    if (*tensor)
+        b->is_bound[*tensor - dpi_gguf_tensor_at(gguf, 0)] = true;
     return DPI_STATUS_OK;
 }
 
-static dpi_status bind_matrix(dpi_model *m, const char *name, int64_t n_out, int64_t n_in,
-                           bool required, dpi_matrix *matrix, dpi_error *err) {
+static dpi_status bind_matrix(const binding *b, const char *name, int64_t n_out, int64_t n_in,
+                              bool required, dpi_matrix *matrix, dpi_error *err) {
     const dpi_gguf_tensor *t;
-    DPI_TRY(find_tensor(m, name, required, &t, err));
+    DPI_TRY(find_tensor(b, name, required, &t, err));
     if (!t)
         return DPI_STATUS_OK;
     DPI_TRY(check_shape(t, n_in, n_out, err));
@@ -53,11 +62,11 @@ static dpi_status bind_matrix(dpi_model *m, const char *name, int64_t n_out, int
 }
 
 /* An f32 copy of a vector of n elements; *out = NULL if it is optional and absent. */
-static dpi_status bind_vector(dpi_model *m, const char *name, int64_t n, bool required,
+static dpi_status bind_vector(const binding *b, const char *name, int64_t n, bool required,
                               const float **out, dpi_error *err) {
     const dpi_gguf_tensor *t;
     *out = NULL;
-    DPI_TRY(find_tensor(m, name, required, &t, err));
+    DPI_TRY(find_tensor(b, name, required, &t, err));
     if (!t)
         return DPI_STATUS_OK;
     DPI_TRY(check_shape(t, n, 1, err));
@@ -65,38 +74,39 @@ static dpi_status bind_vector(dpi_model *m, const char *name, int64_t n, bool re
     if (!copy)
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for tensor %s", name);
     dpi_type_find(t->type)->dequantize(t->data, copy, n);
-    m->vectors[m->n_vectors++] = copy; /* room was made in bind_layers */
+    b->m->vectors[b->m->n_vectors++] = copy; /* room was made in bind_weights */
     *out = copy;
     return DPI_STATUS_OK;
 }
 
-static dpi_status bind_layer(dpi_model *m, int32_t index, dpi_error *err) {
-    const dpi_config *c = &m->config;
-    dpi_layer *l = &m->layers[index];
-    int64_t n_q = (int64_t)c->n_head * c->head_dim, n_k = (int64_t)c->n_kv_head * c->head_dim;
-    int64_t n_v = (int64_t)c->n_kv_head * c->head_dim_v;
-    int64_t n_o = (int64_t)c->n_head * c->head_dim_v;
-    char name[64];
-#define NAME(suffix) (snprintf(name, sizeof name, "blk.%d." suffix, (int)index), name)
-    DPI_TRY(bind_vector(m, NAME("attn_norm.weight"), c->n_embd, true, &l->attn_norm, err));
-    DPI_TRY(bind_matrix(m, NAME("attn_q.weight"), n_q, c->n_embd, true, &l->wq, err));
-    DPI_TRY(bind_matrix(m, NAME("attn_k.weight"), n_k, c->n_embd, true, &l->wk, err));
-    DPI_TRY(bind_matrix(m, NAME("attn_v.weight"), n_v, c->n_embd, true, &l->wv, err));
-    DPI_TRY(bind_matrix(m, NAME("attn_output.weight"), c->n_embd, n_o, true, &l->wo, err));
-    DPI_TRY(bind_vector(m, NAME("attn_q.bias"), n_q, false, &l->bq, err));
-    DPI_TRY(bind_vector(m, NAME("attn_k.bias"), n_k, false, &l->bk, err));
-    DPI_TRY(bind_vector(m, NAME("attn_v.bias"), n_v, false, &l->bv, err));
-    DPI_TRY(bind_vector(m, NAME("attn_output.bias"), c->n_embd, false, &l->bo, err));
-    DPI_TRY(bind_vector(m, NAME("ffn_norm.weight"), c->n_embd, true, &l->ffn_norm, err));
-    DPI_TRY(bind_matrix(m, NAME("ffn_gate.weight"), c->n_ff, c->n_embd, true, &l->w_gate, err));
-    DPI_TRY(bind_matrix(m, NAME("ffn_up.weight"), c->n_ff, c->n_embd, true, &l->w_up, err));
-    DPI_TRY(bind_matrix(m, NAME("ffn_down.weight"), c->n_embd, c->n_ff, true, &l->w_down, err));
-#undef NAME
+/* Where a layer has it. */
+static void *tensor_of(const dpi_model *m, int32_t layer, const dpi_arch_tensor *t) {
+    return (unsigned char *)&m->layers[layer] + t->at;
+}
+
+static dpi_status bind_layer(const binding *b, int32_t layer, dpi_error *err) {
+    const dpi_config *c = &b->m->config;
+    for (const dpi_arch_tensor *t = c->arch->tensors; t < c->arch->tensors + c->arch->n_tensors;
+         t++) {
+        void *to = tensor_of(b->m, layer, t);
+        const dpi_tensor_name name = dpi_arch_tensor_name(t, layer, "weight");
+        const int64_t n_in = dpi_extent_of(c, t->n_in);
+        const int64_t n_out = dpi_extent_of(c, t->n_out);
+        if (!t->n_out) {
+            DPI_TRY(bind_vector(b, name.text, n_in, true, to, err));
+            continue;
+        }
+        dpi_matrix *w = to;
+        DPI_TRY(bind_matrix(b, name.text, n_out, n_in, true, w, err));
+        DPI_TRY(bind_vector(b, dpi_arch_tensor_name(t, layer, "bias").text, n_out, false, &w->bias,
+                            err));
+    }
     return DPI_STATUS_OK;
 }
 
-static dpi_status bind_rope_freqs(dpi_model *m, dpi_error *err) {
-    DPI_TRY(bind_vector(m, "rope_freqs.weight", m->config.n_rot / 2, false, &m->rope_freqs, err));
+static dpi_status bind_rope_freqs(const binding *b, dpi_error *err) {
+    dpi_model *m = b->m;
+    DPI_TRY(bind_vector(b, "rope_freqs.weight", m->config.n_rot / 2, false, &m->rope_freqs, err));
     for (int32_t i = 0; m->rope_freqs && i < m->config.n_rot / 2; i++)
         if (!(m->rope_freqs[i] > 0) || isinf(m->rope_freqs[i]))
             return dpi_fail(err, DPI_STATUS_FORMAT,
@@ -113,7 +123,7 @@ void dpi_model_frequencies(const dpi_model *m, double *freqs) {
             f /= (double)m->rope_freqs[i];
         else if (c->llama3.factor > 0)
             f /= dpi_config_llama3_divisor(c, f);
-        freqs[i] = f;
+        freqs[i] = c->yarn.factor > 0 ? f / dpi_config_yarn_divisor(c, i) : f;
     }
 }
 
@@ -127,15 +137,23 @@ uint64_t dpi_model_mark(const dpi_model *m) {
     return hash;
 }
 
+dpi_matrix *dpi_layer_matrix(const dpi_model *m, int32_t layer, int32_t i) {
+    return tensor_of(m, layer, dpi_arch_matrix(m->config.arch, i));
+}
+
 dpi_matrix *dpi_model_matrix(dpi_model *m, int32_t i) {
-    enum { PER_LAYER = DPI_LAYER_MATRICES };
-    int32_t n = m->config.n_layer * PER_LAYER;
+    const int32_t per_layer = m->config.arch->n_matrices, n = m->config.n_layer * per_layer;
     if (i >= n)
         return i > n ? NULL : m->tied_output ? &m->embedding : &m->output;
-    dpi_layer *l = &m->layers[i / PER_LAYER];
-    dpi_matrix *const all[PER_LAYER] = {&l->wq,     &l->wk,   &l->wv,    &l->wo,
-                                        &l->w_gate, &l->w_up, &l->w_down};
-    return all[i % PER_LAYER];
+    return dpi_layer_matrix(m, i / per_layer, i % per_layer);
+}
+
+bool dpi_model_has_biases(const dpi_model *m) {
+    bool has = false;
+    for (int32_t l = 0; l < m->config.n_layer; l++)
+        for (int32_t i = 0; i < m->config.arch->n_matrices; i++)
+            has |= dpi_layer_matrix(m, l, i)->bias != NULL;
+    return has;
 }
 
 /* Which matrix comes after which, and how many weights they have. */
@@ -149,32 +167,56 @@ static void link_matrices(dpi_model *m) {
     m->embedding.next = dpi_model_matrix(m, 0);
 }
 
-static dpi_status bind_weights(dpi_model *m, dpi_error *err) {
-    const dpi_config *c = &m->config;
-    /* Each layer has tensors of its own: a count that the file cannot hold ends here, before it
-     * is used to allocate. */
-    if (c->n_layer > dpi_gguf_tensor_count(m->gguf))
-        return dpi_fail(err, DPI_STATUS_FORMAT,
-                        "%s: llama.block_count is %d, but the file has only %lld tensors",
-                        dpi_gguf_name(m->gguf), (int)c->n_layer,
-                        (long long)dpi_gguf_tensor_count(m->gguf));
-    m->layers = dpi_calloc((size_t)c->n_layer, sizeof *m->layers);
-    m->max_vectors = c->n_layer * 6 + 2;
-    m->vectors = dpi_calloc((size_t)m->max_vectors, sizeof *m->vectors);
-    if (!m->layers || !m->vectors)
-        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for %d layers", (int)c->n_layer);
-    DPI_TRY(bind_matrix(m, "token_embd.weight", m->n_vocab, c->n_embd, true, &m->embedding, err));
-    DPI_TRY(bind_vector(m, "output_norm.weight", c->n_embd, true, &m->output_norm, err));
-    DPI_TRY(bind_matrix(m, "output.weight", m->n_vocab, c->n_embd, false, &m->output, err));
+static dpi_status refuse_unbound(const binding *b, dpi_error *err) {
+    const dpi_gguf *gguf = b->m->gguf;
+    for (int64_t i = 0; i < dpi_gguf_tensor_count(gguf); i++) {
+        const dpi_gguf_tensor *t = dpi_gguf_tensor_at(gguf, i);
+        if (!b->is_bound[i])
+            return dpi_fail_at(err, DPI_STATUS_UNSUPPORTED, t->offset,
+                               "%s: tensor %s is unknown: a %s of %d layers has none of this name",
+                               t->file, t->name, b->m->config.arch->name,
+                               (int)b->m->config.n_layer);
+    }
+    return DPI_STATUS_OK;
+}
+
+static dpi_status bind_all(const binding *b, dpi_error *err) {
+    dpi_model *m = b->m;
+    const int32_t n_embd = m->config.n_embd;
+    DPI_TRY(bind_matrix(b, "token_embd.weight", m->n_vocab, n_embd, true, &m->embedding, err));
+    DPI_TRY(bind_vector(b, "output_norm.weight", n_embd, true, &m->output_norm, err));
+    DPI_TRY(bind_matrix(b, "output.weight", m->n_vocab, n_embd, false, &m->output, err));
     if (!m->output.type) {
         m->output = m->embedding;
         m->tied_output = 1;
     }
-    DPI_TRY(bind_rope_freqs(m, err));
-    for (int32_t i = 0; i < c->n_layer; i++)
-        DPI_TRY(bind_layer(m, i, err));
-    link_matrices(m);
-    return DPI_STATUS_OK;
+    DPI_TRY(bind_rope_freqs(b, err));
+    for (int32_t i = 0; i < m->config.n_layer; i++)
+        DPI_TRY(bind_layer(b, i, err));
+    return refuse_unbound(b, err);
+}
+
+static dpi_status bind_weights(dpi_model *m, dpi_error *err) {
+    const dpi_config *c = &m->config;
+    const int64_t n_tensors = dpi_gguf_tensor_count(m->gguf);
+    /* Each layer has tensors of its own: a count that the file cannot hold ends here, before it
+     * is used to allocate. */
+    if (c->n_layer > n_tensors)
+        return dpi_fail(err, DPI_STATUS_FORMAT,
+                        "%s: %s.block_count is %d, but the file has only %lld tensors",
+                        dpi_gguf_name(m->gguf), c->arch->name, (int)c->n_layer,
+                        (long long)n_tensors);
+    const binding b = {m, dpi_calloc((size_t)n_tensors, sizeof *b.is_bound)};
+    m->layers = dpi_calloc((size_t)c->n_layer, sizeof *m->layers);
+    m->vectors = dpi_calloc((size_t)n_tensors, sizeof *m->vectors); /* each is one of the file */
+    const dpi_status status =
+        b.is_bound && m->layers && m->vectors
+            ? bind_all(&b, err)
+            : dpi_fail(err, DPI_STATUS_MEMORY, "no memory for %d layers", (int)c->n_layer);
+    free(b.is_bound);
+    if (status == DPI_STATUS_OK)
+        link_matrices(m);
+    return status;
 }
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -189,7 +231,7 @@ static dpi_status refuse_adapter(const dpi_gguf *gguf, dpi_error *err) {
     dpi_str type = {"", 0};
     bool found;
     DPI_TRY(dpi_gguf_get_string(gguf, "general.type", &type, &found, err));
-    if (type.n_bytes == 7 && memcmp(type.data, "adapter", 7) == 0)
+    if (dpi_str_is(type, "adapter"))
         return dpi_fail(err, DPI_STATUS_FORMAT, "%s is an adapter (general.type), and no model: it "
                                                 "goes with --lora", dpi_gguf_name(gguf));
     return DPI_STATUS_OK;
@@ -207,7 +249,7 @@ static dpi_status create(dpi_gguf *gguf, const dpi_model_options *options, dpi_m
     m->vocab_only = options->vocab_only;
     dpi_status status = refuse_adapter(gguf, err);
     if (status == DPI_STATUS_OK)
-        status = m->vocab_only ? dpi_gguf_check_architecture(gguf, err)
+        status = m->vocab_only ? dpi_arch_of(gguf, &m->config.arch, err)
                                : dpi_config_read(gguf, &m->config, err);
     if (status == DPI_STATUS_OK)
         status = dpi_vocab_create(gguf, &m->vocab, err);

@@ -21,17 +21,13 @@ typedef struct dpi_packed {
     atomic_int n_passes; /* that have begun, of all sessions */
 } dpi_packed;
 
-/* Vectors are f32 copies, owned by the model; a bias is NULL if the file has none. */
+/* The tensors of arch.h. Vectors are f32 copies, owned by the model. */
 typedef struct dpi_layer {
     const float *attn_norm; /* [n_embd] */
     dpi_matrix wq;          /* [n_head * head_dim, n_embd] */
     dpi_matrix wk;          /* [n_kv_head * head_dim, n_embd] */
     dpi_matrix wv;          /* [n_kv_head * head_dim_v, n_embd] */
     dpi_matrix wo;          /* [n_embd, n_head * head_dim_v] */
-    const float *bq;        /* [n_head * head_dim] */
-    const float *bk;        /* [n_kv_head * head_dim] */
-    const float *bv;        /* [n_kv_head * head_dim_v] */
-    const float *bo;        /* [n_embd] */
     const float *ffn_norm;  /* [n_embd] */
     dpi_matrix w_gate;      /* [n_ff, n_embd] */
     dpi_matrix w_up;        /* [n_ff, n_embd] */
@@ -55,10 +51,11 @@ struct dpi_model {
     dpi_adapters *adapters;   /* NULL: none */
     dpi_packed *packed;       /* NULL: every matrix is read as it is */
     float **vectors;          /* every owned vector, for freeing */
-    int32_t n_vectors, max_vectors;
+    int32_t n_vectors;
 };
 
-enum { DPI_LAYER_MATRICES = 7 };
+/* The i-th matrix of a layer, in the order of arch.h. */
+dpi_matrix *dpi_layer_matrix(const dpi_model *m, int32_t layer, int32_t i);
 
 /* The i-th matrix that a pass multiplies with, in its order, the output head last; NULL beyond. The
  * embedding is only looked up, unless it is the output head as well. */
@@ -67,6 +64,8 @@ dpi_matrix *dpi_model_matrix(dpi_model *m, int32_t i);
 /* Tells models apart by their norms, which are f32 whatever the type of the matrices: all files of
  * one model that differ in weight types have the same mark. */
 uint64_t dpi_model_mark(const dpi_model *m);
+/* Whether a matrix of a layer has a bias. */
+bool dpi_model_has_biases(const dpi_model *m);
 /* freqs [n_rot / 2]: radians per position of each pair of rotated dimensions. */
 void dpi_model_frequencies(const dpi_model *m, double *freqs);
 

@@ -124,7 +124,7 @@ static void adapt_output(const dpi_pass *p, const dpi_linear *l, int64_t begin, 
     }
 }
 
-/* Tiles [first, last) of y = w x + bias, with w's adapter. */
+/* Tiles [first, last) of y = w x, with w's adapter and its bias. */
 static void linear(const dpi_pass *p, const dpi_linear *l, const dpi_input *in, int64_t first,
                    int64_t last) {
     int64_t begin, end;
@@ -133,8 +133,8 @@ static void linear(const dpi_pass *p, const dpi_linear *l, const dpi_input *in, 
                         scratch_of(p));
     if (l->w->adapter)
         adapt_output(p, l, begin, end);
-    for (int32_t r = 0; l->bias && r < p->n_rows; r++)
-        p->s->kernels.add(dpi_pass_row(p, l->y, r) + begin, l->bias + begin, end - begin);
+    for (int32_t r = 0; l->w->bias && r < p->n_rows; r++)
+        p->s->kernels.add(dpi_pass_row(p, l->y, r) + begin, l->w->bias + begin, end - begin);
 }
 
 /* Where tile i of several products is: tile *tile of product *which, with n of them from there on
@@ -239,9 +239,8 @@ static void add(const dpi_pass *p, dpi_rows x, const dpi_linear *l, int64_t firs
     }
 }
 
-void dpi_pass_add_linear(dpi_pass *p, dpi_rows x, const dpi_matrix *w, const float *bias,
-                         dpi_rows in_rows) {
-    const dpi_linear l = {.y = p->s->work.out, .w = w, .bias = bias};
+void dpi_pass_add_linear(dpi_pass *p, dpi_rows x, const dpi_matrix *w, dpi_rows in_rows) {
+    const dpi_linear l = {.y = p->s->work.out, .w = w};
     dpi_input in = input_of(p, in_rows, &w, 1);
     in.blas = blas_of(p);
     dpi_tiles t = dpi_pass_tiles(p, n_tiles(w));
@@ -276,6 +275,7 @@ void dpi_pass_rms_norm(dpi_pass *p, dpi_rows y, dpi_rows x, const float *weight)
 
 void dpi_pass_embed(dpi_pass *p, dpi_rows x, const dpi_matrix *embedding) {
     dpi_session *s = p->s;
+    const double magnitude = s->model->config.rope_magnitude;
     int64_t begin, end;
     prefetch(p, embedding->next);
     dpi_pass_share(p, p->n_rows, &begin, &end);
@@ -285,8 +285,8 @@ void dpi_pass_embed(dpi_pass *p, dpi_rows x, const dpi_matrix *embedding) {
         sum_squares(p, x, r, 0, dpi_n_tiles(x.n));
         for (int32_t i = 0; i < s->model->config.n_rot / 2; i++) {
             double angle = s->row_pos[r] * s->freqs[i];
-            cs[2 * i] = (float)cos(angle);
-            cs[2 * i + 1] = (float)sin(angle);
+            cs[2 * i] = (float)(magnitude * cos(angle));
+            cs[2 * i + 1] = (float)(magnitude * sin(angle));
         }
     }
     p->has_written = true;

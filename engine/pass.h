@@ -46,20 +46,18 @@ void dpi_pass_embed(dpi_pass *p, dpi_rows x, const dpi_matrix *embedding);
 /* y = x / sqrt(mean(x^2) + eps) * weight. x is the residual stream. */
 void dpi_pass_rms_norm(dpi_pass *p, dpi_rows y, dpi_rows x, const float *weight);
 
-/* y = w x + bias. bias NULL: none. */
+/* y = w x + bias. Every product below has the bias of its matrix, and its adapter. */
 typedef struct dpi_linear {
     dpi_rows y; /* [rows, w->n_out] */
     const dpi_matrix *w;
-    const float *bias; /* [w->n_out] */
 } dpi_linear;
 
-/* q = w_q x + b_q and so on, in the order of heads. */
+/* q = w_q x and so on, in the order of heads. */
 void dpi_pass_project(dpi_pass *p, const dpi_linear *q, const dpi_linear *k, const dpi_linear *v,
                       dpi_rows x);
 
-/* x += w in + bias. x is the residual stream. */
-void dpi_pass_add_linear(dpi_pass *p, dpi_rows x, const dpi_matrix *w, const float *bias,
-                         dpi_rows in);
+/* x += w in. x is the residual stream. */
+void dpi_pass_add_linear(dpi_pass *p, dpi_rows x, const dpi_matrix *w, dpi_rows in);
 
 /* y = silu(w_gate x) * (w_up x), by element. */
 void dpi_pass_swiglu(dpi_pass *p, dpi_rows y, const dpi_matrix *w_gate, const dpi_matrix *w_up,

@@ -19,7 +19,7 @@ static double cosine(const float *x, const float *y, int32_t dim) {
         xx += (double)x[d] * (double)x[d];
         yy += (double)y[d] * (double)y[d];
     }
-    return xx > 0 && yy > 0 ? xy / sqrt(xx * yy) : 0;
+    return xx > 0 && yy > 0 ? fmin(fmax(xy / sqrt(xx * yy), -1), 1) : 0;
 }
 
 dpi_status eval_measure_coherence(evaluation *e, const eval_vectors *texts,

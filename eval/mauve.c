@@ -19,13 +19,16 @@ void mauve_options_init(mauve_options *o) {
 
 /* ---- Histograms ------------------------------------------------------------------------------ */
 
-/* KL(p, r) where r is w p + (1 - w) q. */
+/* A score without what rounding adds to it. */
+static double within_1(double score) { return fmin(fmax(score, 0), 1); }
+
+/* KL(p, r) where r is w p + (1 - w) q; below 0 it is by rounding alone. */
 static double divergence(const double *p, const double *q, double w, int32_t n) {
     double sum = 0;
     for (int32_t i = 0; i < n; i++)
         if (p[i] > 0)
             sum += p[i] * log(p[i] / (w * p[i] + (1 - w) * q[i]));
-    return sum;
+    return fmax(sum, 0);
 }
 
 /* The area under the points by the trapezoids between them. x does not fall, y does not rise. */
@@ -59,8 +62,8 @@ void mauve_of_histograms(const double *p, const double *q, int32_t n, double sca
         x[MAUVE_WEIGHTS - i] = exp(-scaling * divergence(q, p, 1 - w, n));
         y[MAUVE_WEIGHTS - i] = exp(-scaling * divergence(p, q, w, n));
     }
-    *mauve = (area(x, y, MAUVE_WEIGHTS + 2) + area(y, x, MAUVE_WEIGHTS + 2)) / 2;
-    *integral = frontier_integral(p, q, n);
+    *mauve = within_1((area(x, y, MAUVE_WEIGHTS + 2) + area(y, x, MAUVE_WEIGHTS + 2)) / 2);
+    *integral = within_1(frontier_integral(p, q, n));
     if (curve) {
         memcpy(curve->x, x, sizeof x);
         memcpy(curve->y, y, sizeof y);

@@ -188,17 +188,20 @@ static void set_cell(cells *c, const seen *s, int32_t cell) { c->of[s->set][s->o
 
 /* seen [n] of one field, sorted: a bin for each value. */
 static dpi_status fill_values(eval_field *f, const seen *s, size_t n, size_t n_values,
-                              const double each[2], cells *c, dpi_error *err) {
+                              const double n_objects[2], cells *c, dpi_error *err) {
     counted *value = dpi_private_malloc(n_values * sizeof *value);
     size_t k = 0;
     bool ok = value;
     for (size_t i = 0; i < n && ok; i++) {
         if (i == 0 || !is_same_value(&s[i], &s[i - 1]))
             value[k++] = (counted){.value = &s[i]};
-        value[k - 1].share[s[i].set] += each[s[i].set];
+        value[k - 1].share[s[i].set]++;
         set_cell(c, &s[i], (int32_t)k - 1);
     }
     f->n_cells = (int32_t)k;
+    for (size_t i = 0; i < n_values && ok; i++)
+        for (int set = 0; set < 2; set++)
+            value[i].share[set] /= n_objects[set];
     if (ok)
         qsort(value, n_values, sizeof *value, compare_counted);
     for (size_t i = 0; i < n_values && ok; i++) {
@@ -222,7 +225,7 @@ static double number_of(const eval_field *f, const seen *s) {
 }
 
 /* The same, with bins from the least to the largest number. */
-static dpi_status fill_numbers(eval_field *f, const seen *s, size_t n, const double each[2],
+static dpi_status fill_numbers(eval_field *f, const seen *s, size_t n, const double n_objects[2],
                                cells *c, dpi_error *err) {
     double least = INFINITY, most = -INFINITY;
     for (size_t i = 0; i < n; i++) {
@@ -240,9 +243,12 @@ static dpi_status fill_numbers(eval_field *f, const seen *s, size_t n, const dou
         const double from_least = width > 0 ? (number_of(f, &s[i]) - least) / width : 0;
         const int32_t b =
             from_least >= EVAL_FIELD_BINS ? EVAL_FIELD_BINS - 1 : (int32_t)from_least;
-        f->share[s[i].set][b] += each[s[i].set];
+        f->share[s[i].set][b]++;
         set_cell(c, &s[i], b);
     }
+    for (int32_t b = 0; b < EVAL_FIELD_BINS; b++)
+        for (int set = 0; set < 2; set++)
+            f->share[set][b] /= n_objects[set];
     f->n_cells = EVAL_FIELD_BINS;
     return DPI_STATUS_OK;
 }
@@ -250,23 +256,23 @@ static dpi_status fill_numbers(eval_field *f, const seen *s, size_t n, const dou
 /* One field of seen [n], sorted. */
 static dpi_status fill_field(const eval_structure *st, const seen *s, size_t n, eval_field *f,
                              cells *c, dpi_error *err) {
-    const double each[2] = {1.0 / (st->n_objects[0] > 0 ? st->n_objects[0] : 1),
-                            1.0 / (st->n_objects[1] > 0 ? st->n_objects[1] : 1)};
+    const double n_objects[2] = {fmax(st->n_objects[0], 1), fmax(st->n_objects[1], 1)};
     size_t n_values = 0, n_numbers = 0;
     *f = (eval_field){.name = copy(s[0].name), .tv_low = NAN, .tv_high = NAN};
     if (!f->name)
         return no_memory(err);
     for (size_t i = 0; i < n; i++) {
-        f->present[s[i].set] += each[s[i].set];
+        f->present[s[i].set]++;
         n_numbers += !s[i].value;
         n_values += i == 0 || !is_same_value(&s[i], &s[i - 1]);
     }
+    f->present[0] /= n_objects[0], f->present[1] /= n_objects[1];
     if (n_values > EVAL_FIELD_BINS && n_numbers == n)
         f->kind = EVAL_FIELD_NUMBERS;
     else if (n_values > EVAL_FIELD_BINS && 2 * n_values > n)
         f->kind = EVAL_FIELD_WORDS;
-    return f->kind == EVAL_FIELD_VALUES ? fill_values(f, s, n, n_values, each, c, err)
-                                        : fill_numbers(f, s, n, each, c, err);
+    return f->kind == EVAL_FIELD_VALUES ? fill_values(f, s, n, n_values, n_objects, c, err)
+                                        : fill_numbers(f, s, n, n_objects, c, err);
 }
 
 static cells cells_of(const eval_structure *s, int32_t field) {

@@ -7,7 +7,7 @@ double eval_variation(const double *p, const double *q, int32_t n) {
     double sum = 0;
     for (int32_t i = 0; i < n; i++)
         sum += fabs(p[i] - q[i]);
-    return sum / 2;
+    return fmin(sum / 2, 1); /* shares that were rounded may add up to more */
 }
 
 double eval_variation_mean(const double *p, const double *q, int32_t rows, int32_t n) {

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <omp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -34,7 +35,7 @@ static dpi_status set_up(dpi_conversion *c, const dpi_write_options *options, bo
                         (int)options->n_threads, MAX_THREADS);
     c->options = options;
     c->n_threads =
-        dpi_process_threads(options->n_threads ? options->n_threads : omp_get_num_procs());
+        dpi_process_threads(options->n_threads ? options->n_threads : dpi_processors());
     if (!may_keep || strcmp(options->type, "KEEP") != 0)
         return dpi_recipe_find(options->type, &c->recipe, err);
     return DPI_STATUS_OK;
@@ -210,10 +211,19 @@ static void convert_head(dpi_conversion *c, const dpi_gguf *g, int32_t n_layer, 
     }
 }
 
+/* ARCH.block_count */
+static dpi_status count_layers(const dpi_gguf *g, int64_t *n_layer, dpi_error *err) {
+    dpi_str arch = {"", 0};
+    char key[80];
+    DPI_TRY(dpi_gguf_get_string(g, "general.architecture", &arch, NULL, err));
+    snprintf(key, sizeof key, "%.*s.block_count", (int)(arch.n_bytes < 64 ? arch.n_bytes : 64),
+             arch.data);
+    return dpi_gguf_get_int(g, key, 1, 4096, n_layer, NULL, err);
+}
+
 static dpi_status convert(dpi_conversion *c, const dpi_gguf *g, dpi_error *err) {
     int64_t n_layer = 0;
-    DPI_TRY(dpi_gguf_check_architecture(g, err));
-    DPI_TRY(dpi_gguf_get_int(g, "llama.block_count", 1, 4096, &n_layer, NULL, err));
+    DPI_TRY(count_layers(g, &n_layer, err));
     bool tied = dpi_gguf_tensor_find(g, "output.weight") == NULL;
     if (!c->sink)
         convert_head(c, g, (int32_t)n_layer, tied);
@@ -265,9 +275,4 @@ dpi_status dpi_conversion_visit(const dpi_gguf *gguf, const dpi_write_options *o
     DPI_TRY(set_up(&c, options, true, err));
     c.change = change, c.sink = sink;
     return convert(&c, gguf, err);
-}
-
-dpi_status dpi_model_quantize(const char *in_path, const char *out_path,
-                              const dpi_write_options *options, dpi_error *err) {
-    return dpi_conversion_write(in_path, out_path, options, NULL, err);
 }

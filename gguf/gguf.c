@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/format.h"
 #include "base/mem.h"
 #include "base/status.h"
 
@@ -22,7 +23,7 @@ static dpi_status map_image(dpi_gguf *g, int fd, dpi_error *err) {
     void *p = mmap(NULL, g->size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (p == MAP_FAILED)
         return dpi_fail(err, dpi_status_of_errno(errno),
-                        "cannot map %" PRIu64 " bytes: %s", g->size, strerror(errno));
+                        "cannot map %" PRIu64 " bytes: %s", g->size, dpi_reason(errno));
     g->base = p;
     g->owner = IMAGE_MAPPED;
     return DPI_STATUS_OK;
@@ -44,7 +45,7 @@ static dpi_status read_image(dpi_gguf *g, int fd, dpi_error *err) {
             continue;
         if (n < 0)
             return dpi_fail_at(err, dpi_status_of_errno(errno), done, "cannot be read: %s",
-                               strerror(errno));
+                               dpi_reason(errno));
         if (n == 0)
             return dpi_fail_at(err, DPI_STATUS_IO, done,
                                "the file shrank from %" PRIu64 " to %" PRIu64
@@ -59,12 +60,12 @@ static dpi_status load_image(dpi_gguf *g, const char *path, bool use_mmap, dpi_e
     /* Without O_NONBLOCK, opening a FIFO would wait for a writer. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
-        return dpi_fail(err, dpi_status_of_errno(errno), "cannot be opened: %s", strerror(errno));
+        return dpi_fail(err, dpi_status_of_errno(errno), "cannot be opened: %s", dpi_reason(errno));
     struct stat st;
     dpi_status status;
     if (fstat(fd, &st) != 0)
         status = dpi_fail(err, dpi_status_of_errno(errno), "cannot be examined: %s",
-                          strerror(errno));
+                          dpi_reason(errno));
     else if (S_ISDIR(st.st_mode))
         status = dpi_fail(err, DPI_STATUS_IO, "is a directory, must be a GGUF file");
     else if (!S_ISREG(st.st_mode))
@@ -178,19 +179,4 @@ void dpi_gguf_close(dpi_gguf *gguf) {
     free(gguf->names);
     free(gguf->name);
     free(gguf);
-}
-
-dpi_status dpi_gguf_check_architecture(const dpi_gguf *gguf, dpi_error *err) {
-    dpi_str arch = {"", 0};
-    bool found = false;
-    DPI_TRY(dpi_gguf_get_string(gguf, "general.architecture", &arch, &found, err));
-    if (!found)
-        return dpi_fail(err, DPI_STATUS_FORMAT, "%s: key general.architecture is missing",
-                        dpi_gguf_name(gguf));
-    if (arch.n_bytes != 5 || memcmp(arch.data, "llama", 5) != 0)
-        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
-                        "%s: general.architecture is '%.*s', only llama is supported",
-                        dpi_gguf_name(gguf), (int)(arch.n_bytes > 32 ? 32 : arch.n_bytes),
-                        arch.data);
-    return DPI_STATUS_OK;
 }

@@ -10,6 +10,7 @@
 #define DPI_GGUF_H
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "dpinfer/status.h"
 
@@ -34,6 +35,10 @@ typedef struct dpi_str {
     const char *data;
     uint64_t n_bytes;
 } dpi_str;
+
+static inline bool dpi_str_is(dpi_str s, const char *text) {
+    return s.n_bytes == strlen(text) && memcmp(s.data, text, s.n_bytes) == 0;
+}
 
 typedef struct dpi_gguf_kv {
     const char *key; /* NUL-terminated copy */
@@ -119,8 +124,10 @@ int32_t dpi_gguf_item_i32(const dpi_gguf_kv *array, uint64_t index);
 /* Static name of a value type ("u32", "string"), for messages and inspection. */
 const char *dpi_gguf_type_name(dpi_gguf_type type);
 
-/* Only that general.architecture is "llama": what a vocabulary file must satisfy. Errors: FORMAT,
- * UNSUPPORTED, by name. */
-dpi_status dpi_gguf_check_architecture(const dpi_gguf *gguf, dpi_error *err);
+/* That every key which begins with `prefix` goes on as one of `known` does, a list that NULL ends;
+ * a name that ends with '*' stands for all that begin as it does. What else a file says could
+ * change what it means. Errors: UNSUPPORTED, by name. */
+dpi_status dpi_gguf_check_keys(const dpi_gguf *gguf, const char *prefix, const char *const *known,
+                               dpi_error *err);
 
 #endif

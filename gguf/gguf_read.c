@@ -254,3 +254,29 @@ dpi_status dpi_gguf_get_array(const dpi_gguf *gguf, const char *key, dpi_gguf_ty
     *out = kv;
     return DPI_STATUS_OK;
 }
+
+/* ---- Keys that nobody reads ---------------------------------------------------------------- */
+
+static bool is_known(const char *key, const char *const *known) {
+    for (; *known; known++) {
+        const size_t n = strlen(*known);
+        const bool is_family = (*known)[n - 1] == '*';
+        if (is_family ? strncmp(key, *known, n - 1) == 0 : strcmp(key, *known) == 0)
+            return true;
+    }
+    return false;
+}
+
+dpi_status dpi_gguf_check_keys(const dpi_gguf *gguf, const char *prefix, const char *const *known,
+                               dpi_error *err) {
+    const size_t n = strlen(prefix);
+    for (uint64_t i = 0; i < gguf->n_kv; i++) {
+        const dpi_gguf_kv *kv = &gguf->kvs[i];
+        if (strncmp(kv->key, prefix, n) == 0 && !is_known(kv->key + n, known))
+            return dpi_fail_at(err, DPI_STATUS_UNSUPPORTED, kv->offset,
+                               "%s: key '%s' is unknown: allowed are keys %s* whose effect is "
+                               "implemented", gguf->name,
+                               dpi_gguf_printable(kv->key, strlen(kv->key)).text, prefix);
+    }
+    return DPI_STATUS_OK;
+}

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/format.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "kernels/weight_types.h"
@@ -48,7 +49,7 @@ struct dpi_gguf_builder {
 /* ---- Files ----------------------------------------------------------------------------------- */
 
 static dpi_status fail_io(const char *path, const char *what, dpi_error *err) {
-    return dpi_fail(err, dpi_status_of_errno(errno), "%s: %s: %s", path, what, strerror(errno));
+    return dpi_fail(err, dpi_status_of_errno(errno), "%s: %s: %s", path, what, dpi_reason(errno));
 }
 
 /* The file that `path` leads to, through symbolic links. NULL: no memory. */

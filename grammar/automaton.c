@@ -22,7 +22,7 @@ typedef struct dpi_automaton_walk {
     uint32_t used[VISITS]; /* slots of `visited` */
     int32_t n_todo, n_found, n_used, n_lists;
     uint32_t number; /* of the closure */
-    bool accepts, failed;
+    bool accepts, is_cut, failed;
 } walk;
 
 /* ---- Open rules ------------------------------------------------------------------------------ */
@@ -55,8 +55,10 @@ static bool visit(dpi_automaton *a, walk *w, dpi_automaton_item item) {
     for (; a->visited[slot] != 0; slot = (slot + 1) % VISIT_SLOTS)
         if (a->visited[slot] == key)
             return false;
-    if (w->n_used == VISITS)
+    if (w->n_used == VISITS) {
+        w->is_cut = true;
         return false;
+    }
     a->visited[slot] = key;
     w->used[w->n_used++] = slot;
     return true;
@@ -74,8 +76,10 @@ static void push(dpi_automaton *a, walk *w, int32_t state, int32_t open) {
 static bool is_followed(dpi_automaton *a, walk *w, int32_t open) {
     uint32_t *closure = &a->open[open].closure;
     if (*closure != w->number) {
-        if (w->n_lists == DPI_AUTOMATON_LISTS)
+        if (w->n_lists == DPI_AUTOMATON_LISTS) {
+            w->is_cut = true;
             return false;
+        }
         w->n_lists++;
         *closure = w->number;
     }
@@ -114,7 +118,7 @@ static void look_at(dpi_automaton *a, walk *w, dpi_automaton_item item) {
 static void begin(walk *w) {
     w->n_todo = w->n_found = w->n_used = w->n_lists = 0;
     w->number++;
-    w->accepts = w->failed = false;
+    w->accepts = w->is_cut = w->failed = false;
 }
 
 static void follow(dpi_automaton *a, walk *w) {
@@ -130,7 +134,8 @@ static int32_t find_set(const dpi_automaton *a, const walk *w, uint64_t hash, si
     for (; a->set_slots[*slot] != 0; *slot = (*slot + 1) % SET_SLOTS) {
         const int32_t state = a->set_slots[*slot] - 1;
         const dpi_automaton_set *s = &a->sets[state];
-        if (s->hash == hash && s->accepts == w->accepts && s->n == (uint32_t)w->n_found &&
+        if (s->hash == hash && s->accepts == w->accepts && s->is_cut == w->is_cut &&
+            s->n == (uint32_t)w->n_found &&
             memcmp(a->items + s->first, w->found, n_bytes) == 0)
             return state;
     }
@@ -165,7 +170,8 @@ static int32_t state_of(dpi_automaton *a, walk *w) {
         return DPI_AUTOMATON_FULL;
     const int32_t state = a->n_states++;
     a->sets[state] = (dpi_automaton_set){.first = (uint32_t)a->n_items, .n = (uint32_t)w->n_found,
-                                         .hash = hash, .accepts = w->accepts};
+                                         .hash = hash, .accepts = w->accepts,
+                                         .is_cut = w->is_cut};
     memcpy(a->items + a->n_items, w->found, (size_t)w->n_found * sizeof *w->found);
     a->n_items += (size_t)w->n_found;
     for (int32_t i = 0; i < a->n_classes; i++)
@@ -179,6 +185,7 @@ static int32_t finish(dpi_automaton *a, walk *w) {
     follow(a, w);
     for (int32_t i = 0; i < w->n_used; i++)
         a->visited[w->used[i]] = 0;
+    a->n_visits += (uint64_t)w->n_used;
     return state_of(a, w);
 }
 
@@ -186,14 +193,15 @@ static int32_t finish(dpi_automaton *a, walk *w) {
 static bool make_first(dpi_automaton *a) {
     walk *w = a->walk;
     const int32_t n_found = w->n_found;
-    const bool accepts = w->accepts;
+    const bool accepts = w->accepts, is_cut = w->is_cut;
     if (a->n_states > 0)
         return true;
     w->n_found = 0;
-    w->accepts = w->failed = false;
+    w->accepts = w->is_cut = w->failed = false;
     bool ok = state_of(a, w) == DPI_AUTOMATON_DEAD;
     w->n_found = n_found;
     w->accepts = accepts;
+    w->is_cut = is_cut;
     if (!a->drops_space || !ok)
         return ok;
     ok = grow(a, 0);
@@ -227,6 +235,11 @@ static bool is_begin(const dpi_automaton *a, int32_t state) {
 bool dpi_automaton_accepts(dpi_automaton *a, int32_t state) {
     const int32_t known = is_begin(a, state) ? root_state(a) : state;
     return known >= 0 && a->sets[known].accepts;
+}
+
+bool dpi_automaton_is_cut(dpi_automaton *a, int32_t state) {
+    const int32_t known = is_begin(a, state) ? root_state(a) : state;
+    return known >= 0 && a->sets[known].is_cut;
 }
 
 /* The items that read a byte of the class, in their order: what was added last is looked at first,
@@ -282,10 +295,11 @@ static void save(saved *to, int32_t number) {
         to->at[to->n++] = number;
 }
 
-/* accepts, then for each item its state, the depth of its list and what is in it; -1. */
+/* accepts, is_cut, then for each item its state, the depth of its list and what is in it; -1. */
 static void save_state(const dpi_automaton *a, int32_t state, saved *to) {
     const dpi_automaton_set set = a->sets[state];
     save(to, set.accepts);
+    save(to, set.is_cut);
     for (uint32_t i = 0; i < set.n; i++) {
         const dpi_automaton_item item = a->items[set.first + i];
         save(to, item.state);
@@ -300,7 +314,8 @@ static int32_t restore_state(dpi_automaton *a, const int32_t **from) {
     const int32_t *at = *from;
     walk *w = a->walk;
     begin(w);
-    for (w->accepts = *at++; *at >= 0;) {
+    w->accepts = *at++;
+    for (w->is_cut = *at++; *at >= 0;) {
         const int32_t state = *at++, depth = *at++;
         int32_t open = 0;
         for (int32_t k = depth; k-- > 0 && open >= 0;) /* the outermost one is the last */
@@ -408,7 +423,7 @@ dpi_status dpi_grammar_accepts(const dpi_grammar *grammar, const char *text, siz
         return dpi_fail(err, DPI_STATUS_ARG, "the grammar, the text or accepts is NULL");
     DPI_TRY(dpi_automaton_create(grammar, false, &a, err));
     const int32_t state = dpi_automaton_read(a, (const uint8_t *)text, n_bytes);
-    *accepts = state >= 0 && dpi_automaton_accepts(a, state);
+    *accepts = state >= 0 && dpi_automaton_accepts(a, state) && n_bytes <= grammar->most_bytes;
     dpi_automaton_free(a);
     return state >= 0 ? DPI_STATUS_OK
                       : dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the places of a grammar");

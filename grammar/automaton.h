@@ -32,6 +32,7 @@ typedef struct dpi_automaton_set {
     uint32_t first, n; /* in dpi_automaton.items */
     uint64_t hash;
     bool accepts; /* the text may end here */
+    bool is_cut;  /* there are more items than are followed */
 } dpi_automaton_set;
 
 typedef struct dpi_automaton_item {
@@ -62,6 +63,7 @@ struct dpi_automaton {
     size_t n_items, n_open;
     int32_t n_states;
     bool drops_space;
+    uint64_t n_visits; /* of items, in all closures: what following has cost */
     uint32_t epoch; /* grows with each renew: the numbers of before mean nothing */
 };
 
@@ -73,8 +75,9 @@ void dpi_automaton_free(dpi_automaton *automaton); /* NULL is allowed */
 
 /* The state of the empty text; FULL without memory. */
 int32_t dpi_automaton_start(dpi_automaton *automaton);
-/* Whether a text may end there. */
+/* Whether a text may end there; whether the grammar has more ways from there than are followed. */
 bool dpi_automaton_accepts(dpi_automaton *automaton, int32_t state);
+bool dpi_automaton_is_cut(dpi_automaton *automaton, int32_t state);
 /* Forgets all states but states[n], which get new numbers. False: no memory; all are forgotten. */
 bool dpi_automaton_renew(dpi_automaton *automaton, int32_t *states, int32_t n);
 

@@ -201,6 +201,7 @@ static dpi_status make(dpi_rules *rules, dpi_grammar *g, dpi_error *err) {
     DPI_TRY(dpi_states_make(rules, g, err));
     DPI_TRY(dpi_grammar_check(rules, g, err));
     g->n_rules = rules->n_rules;
+    g->most_bytes = UINT64_MAX;
     g->starts = dpi_calloc((size_t)rules->n_rules, sizeof *g->starts);
     if (!g->starts)
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a grammar");

@@ -92,6 +92,7 @@ struct dpi_grammar {
     int32_t *starts;   /* [n_rules] */
     int32_t n_states, n_rules;
     int32_t root; /* a rule */
+    uint64_t most_bytes; /* longer texts may pass a bound of a schema that the states have not */
 };
 
 /* states.c: fills the grammar's states, and rules[].start. Errors: LIMIT, MEMORY. */

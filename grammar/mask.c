@@ -327,10 +327,12 @@ typedef struct layers {
     int32_t *todo;  /* [DPI_AUTOMATON_STATES] */
     uint64_t *seen; /* bits [DPI_AUTOMATON_STATES] */
     int32_t n, n_steps;
+    uint64_t visits_most; /* of the automaton */
     bool found; /* a place where a text may end */
+    bool is_cut; /* one that not all ways are followed from: there may be shorter texts */
 } layers;
 
-enum { STEPS_MOST = 1 << 20, SHORTEST_MOST = 1 << 20 };
+enum { STEPS_MOST = 1 << 20, VISITS_MOST = 1 << 23, SHORTEST_MOST = 1 << 20 };
 
 static void add_place(layers *l, dpi_automaton *a, int32_t place) {
     if (l->seen[place / 64] >> (place % 64) & 1)
@@ -338,6 +340,7 @@ static void add_place(layers *l, dpi_automaton *a, int32_t place) {
     allow(l->seen, place);
     l->todo[l->n++] = place;
     l->found = l->found || dpi_automaton_accepts(a, place);
+    l->is_cut = l->is_cut || dpi_automaton_is_cut(a, place);
 }
 
 /* Adds the places that are a token behind one. False: there is too much to do. */
@@ -347,7 +350,8 @@ static bool add_behind(dpi_mask *m, layers *l, int32_t place) {
     for (uint32_t i = 0; i < t->n;) {
         const uint32_t d = t->depth[i];
         const int32_t next = dpi_automaton_next(m->automaton, m->path[d], t->byte[i]);
-        if (next == DPI_AUTOMATON_FULL || ++l->n_steps > STEPS_MOST)
+        if (next == DPI_AUTOMATON_FULL || ++l->n_steps > STEPS_MOST ||
+            m->automaton->n_visits > l->visits_most)
             return false;
         m->path[d + 1] = next;
         if (next != DPI_AUTOMATON_DEAD && t->first[i] < t->first[i + 1])
@@ -372,21 +376,42 @@ static int32_t count_layers(dpi_mask *m, layers *l, int32_t most) {
     return n;
 }
 
-dpi_status dpi_mask_shortest(dpi_mask *m, int32_t most, int32_t *n_tokens, dpi_error *err) {
-    layers l = {.todo = dpi_calloc(DPI_AUTOMATON_STATES, sizeof *l.todo),
-                .seen = dpi_calloc(DPI_AUTOMATON_STATES / 64, sizeof *l.seen)};
-    const bool ok = l.todo && l.seen;
-    *n_tokens = ok ? count_layers(m, &l, most) : 0;
-    free(l.todo);
-    free(l.seen);
+/* *l says then what was found on the way; its arrays are gone. */
+static dpi_status find_shortest(dpi_mask *m, int32_t most, layers *l, int32_t *n_tokens,
+                                dpi_error *err) {
+    *l = (layers){.todo = dpi_calloc(DPI_AUTOMATON_STATES, sizeof *l->todo),
+                  .seen = dpi_calloc(DPI_AUTOMATON_STATES / 64, sizeof *l->seen),
+                  .visits_most = m->automaton->n_visits + VISITS_MOST};
+    const bool ok = l->todo && l->seen;
+    *n_tokens = ok ? count_layers(m, l, most) : 0;
+    free(l->todo);
+    free(l->seen);
     return ok ? DPI_STATUS_OK : out_of_memory(err);
 }
 
+dpi_status dpi_mask_shortest(dpi_mask *m, int32_t most, int32_t *n_tokens, dpi_error *err) {
+    layers l;
+    return find_shortest(m, most, &l, n_tokens, err);
+}
+
 dpi_status dpi_mask_check_length(dpi_mask *mask, int32_t n_tokens, dpi_error *err) {
+    layers l;
     int32_t least;
     if (!mask)
         return dpi_fail(err, DPI_STATUS_ARG, "the mask is NULL");
-    DPI_TRY(dpi_mask_shortest(mask, SHORTEST_MOST, &least, err));
+    const uint64_t room = mask->automaton->grammar->most_bytes / mask->tree.max_depth;
+    if (n_tokens > 0 && (uint64_t)n_tokens > room)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "n_tokens: found %d, allowed at most %llu: with tokens of up to %u bytes "
+                        "more could pass a maxLength or maxItems that is too large to be written "
+                        "out",
+                        (int)n_tokens, (unsigned long long)room, (unsigned)mask->tree.max_depth);
+    DPI_TRY(find_shortest(mask, SHORTEST_MOST, &l, &least, err));
+    if (l.is_cut && (!l.found || least > n_tokens))
+        return dpi_fail(err, DPI_STATUS_LIMIT,
+                        "a grammar that is too ambiguous: it goes on in more than %d ways at once, "
+                        "and no text of at most %d tokens was found by the first of them",
+                        DPI_AUTOMATON_LISTS, (int)n_tokens);
     return n_tokens >= least ? DPI_STATUS_OK
                              : dpi_fail(err, DPI_STATUS_ARG,
                                         "n_tokens: found %d, allowed %d or more: no text of the "

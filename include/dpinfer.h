@@ -15,9 +15,9 @@
  * - Every function that can fail returns a dpi_status, which must be checked. The last
  *   argument is a caller-owned dpi_error that is filled in on failure; it may be NULL.
  *   On failure no output argument is changed, unless the function says otherwise.
- * - The library never aborts, exits, prints, reads the environment, installs signal handlers
- *   or keeps global state. Error messages never hold a prompt, a reference document, the name
- *   of one, or a logit that was computed from one.
+ * - The library never aborts, exits, prints, reads the environment, installs signal handlers,
+ *   looks at the locale (numbers have a point) or keeps global state. Error messages never hold a
+ *   prompt, a reference document, the name of one, or a logit that was computed from one.
  * - Option structs begin with `struct_size`. Fill them with their `_init` function, then
  *   change what you need. A struct_size that this library does not know is refused.
  * - Matrices are row-major, shapes are written [rows, columns]. Texts are UTF-8 with an

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "dpinfer/ledger.h"
@@ -59,14 +60,14 @@ int32_t dpi_claim_is_zcdp(const dpi_claim *c) {
 }
 
 void dpi_bound_text(double value, int32_t digits, char *text, size_t size) {
-    snprintf(text, size, "%.*g", digits, value);
+    dpi_format(text, size, "%.*g", digits, value);
     /* Half a unit in the last digit is at most this share of the value. */
     double step = 1;
     for (int32_t i = 0; i < digits; i++)
         step /= 10;
-    for (double x = value; strtod(text, NULL) < value;) {
+    for (double x = value; dpi_strtod(text, NULL) < value;) {
         x += value * step;
-        snprintf(text, size, "%.*g", digits, x);
+        dpi_format(text, size, "%.*g", digits, x);
     }
 }
 
@@ -111,7 +112,7 @@ add_text(list *l, const char *key, const char *label, const char *format, ...) {
     dpi_fact *f = add(l, key, label, DPI_FACT_TEXT);
     va_list values;
     va_start(values, format);
-    vsnprintf(f->text, sizeof f->text, format, values);
+    dpi_vformat(f->text, sizeof f->text, format, values);
     va_end(values);
 }
 
@@ -310,7 +311,7 @@ size_t dpi_fact_text(const dpi_fact *fact, char *text, size_t size) {
         n = snprintf(text, size, "%" PRId64, fact->integer);
         break;
     case DPI_FACT_REAL:
-        n = snprintf(text, size, "%.10g", fact->real);
+        n = dpi_format(text, size, "%.10g", fact->real);
         break;
     case DPI_FACT_BOUND:
         dpi_bound_text(fact->real, 10, bound, sizeof bound);

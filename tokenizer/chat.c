@@ -7,6 +7,7 @@
 #define _GNU_SOURCE /* memmem */
 #include <string.h>
 
+#include "base/format.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "tokenizer/vocab.h"
@@ -134,16 +135,14 @@ static void add_marker(prompt *p, const char *text) {
 }
 
 /* ASCII white space off the ends, as the published templates of Llama 2 and 3 do. */
-static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
-
 static void trim_end(const char *text, size_t *n_bytes) {
-    while (*n_bytes > 0 && is_space(text[*n_bytes - 1]))
+    while (*n_bytes > 0 && dpi_is_space(text[*n_bytes - 1]))
         --*n_bytes;
 }
 
 static void trim(const char **text, size_t *n_bytes) {
     trim_end(*text, n_bytes);
-    while (*n_bytes > 0 && is_space(**text)) {
+    while (*n_bytes > 0 && dpi_is_space(**text)) {
         ++*text;
         --*n_bytes;
     }

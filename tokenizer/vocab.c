@@ -354,17 +354,21 @@ static void mark_by_text(dpi_vocab *v) {
 
 static dpi_status load_special(loader *l) {
     dpi_vocab *v = l->v;
-    int32_t eot, eom, unused;
+    static const char *const ends[] = {
+        "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id",
+        "tokenizer.ggml.fim_pad_token_id", "tokenizer.ggml.fim_rep_token_id",
+        "tokenizer.ggml.fim_sep_token_id"};
+    int32_t end, unused;
     DPI_TRY(load_id(l, "tokenizer.ggml.bos_token_id", v->kind->bos, &v->bos));
     DPI_TRY(load_id(l, "tokenizer.ggml.eos_token_id", v->kind->eos, &v->eos));
     DPI_TRY(load_id(l, "tokenizer.ggml.unknown_token_id", v->kind->unk, &v->unk));
-    DPI_TRY(load_id(l, "tokenizer.ggml.eot_token_id", -1, &eot));
-    DPI_TRY(load_id(l, "tokenizer.ggml.eom_token_id", -1, &eom));
     DPI_TRY(load_id(l, "tokenizer.ggml.padding_token_id", -1, &unused));
     mark(v, v->bos, DPI_TOKEN_CONTROL, false);
     mark(v, v->eos, DPI_TOKEN_CONTROL, true);
-    mark(v, eot, DPI_TOKEN_CONTROL, true);
-    mark(v, eom, DPI_TOKEN_CONTROL, true);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        DPI_TRY(load_id(l, ends[i], -1, &end));
+        mark(v, end, DPI_TOKEN_CONTROL, true);
+    }
     mark(v, v->unk, DPI_TOKEN_UNKNOWN, false);
     mark_by_text(v);
     return DPI_STATUS_OK;
@@ -373,12 +377,18 @@ static dpi_status load_special(loader *l) {
 static dpi_status load_flags(loader *l) {
     dpi_vocab *v = l->v;
     bool found = false, add_eos = false, add_space_prefix = v->kind->add_space_prefix;
+    bool is_squeezed = false;
+    const char *squeeze = "tokenizer.ggml.remove_extra_whitespaces";
     DPI_TRY(dpi_gguf_get_bool(l->gguf, "tokenizer.ggml.add_bos_token", &v->add_bos, &found,
                               l->err));
     /* Checked only: what we encode is continued, so it never ends with EOS. */
     DPI_TRY(dpi_gguf_get_bool(l->gguf, "tokenizer.ggml.add_eos_token", &add_eos, NULL, l->err));
     DPI_TRY(dpi_gguf_get_bool(l->gguf, "tokenizer.ggml.add_space_prefix", &add_space_prefix, NULL,
                               l->err));
+    DPI_TRY(dpi_gguf_get_bool(l->gguf, squeeze, &is_squeezed, NULL, l->err));
+    if (is_squeezed)
+        return dpi_fail_at(l->err, DPI_STATUS_UNSUPPORTED, dpi_gguf_find(l->gguf, squeeze)->offset,
+                           "%s: %s is true, only false is supported", l->file, squeeze);
     v->add_space_prefix = add_space_prefix && v->kind->add_space_prefix;
     if (v->bos < 0 && v->add_bos && found)
         return dpi_fail_at(l->err, DPI_STATUS_FORMAT,
@@ -429,6 +439,24 @@ static dpi_status load_chat(loader *l) {
     return DPI_STATUS_OK;
 }
 
+/* Keys of a tokenizer that are read here or in bpe.c, and those that change no token. */
+static const char *const known_keys[] = {
+    "chat_template", "ggml.model", "ggml.pre", "ggml.tokens", "ggml.scores", "ggml.token_type",
+    "ggml.merges", "ggml.bos_token_id", "ggml.eos_token_id", "ggml.unknown_token_id",
+    "ggml.eot_token_id", "ggml.eom_token_id", "ggml.padding_token_id", "ggml.add_bos_token",
+    "ggml.add_eos_token", "ggml.add_space_prefix", "ggml.remove_extra_whitespaces",
+    "ggml.fim_pad_token_id", "ggml.fim_rep_token_id", "ggml.fim_sep_token_id",
+    "chat_templates", "chat_template.*", /* of uses that are not ours */
+    "huggingface.json",                  /* the same tokenizer in another form */
+    "ggml.added_tokens",                 /* they are among the tokens */
+    "ggml.token_type_count",             /* the encoders' segments */
+    "ggml.seperator_token_id",           /* the rest: tokens that no text of ours gets */
+    "ggml.separator_token_id", "ggml.cls_token_id", "ggml.mask_token_id", "ggml.add_sep_token",
+    "ggml.prefix_token_id", "ggml.suffix_token_id", "ggml.middle_token_id",
+    "ggml.fim_pre_token_id", "ggml.fim_suf_token_id", "ggml.fim_mid_token_id",
+    NULL,
+};
+
 static dpi_status load_all(loader *l) {
     DPI_TRY(load_kind(l));
     DPI_TRY(load_texts(l));
@@ -439,7 +467,8 @@ static dpi_status load_all(loader *l) {
     DPI_TRY(l->v->kind->load(l->v, l->gguf, l->err));
     DPI_TRY(load_flags(l));
     DPI_TRY(load_user_defined(l));
-    return load_chat(l);
+    DPI_TRY(load_chat(l));
+    return dpi_gguf_check_keys(l->gguf, "tokenizer.", known_keys, l->err);
 }
 
 dpi_status dpi_vocab_create(const dpi_gguf *gguf, dpi_vocab **vocab, dpi_error *err) {

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <locale.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -141,6 +142,7 @@ static bool has_stack(void) {
 int main(int argc, char **argv) {
     if (!hold_standard_files() || !has_stack())
         return CLI_FAILED;
+    setlocale(LC_ALL, "C"); /* whatever a library has set while it was loaded */
     set_up_openblas();
     signals_begin();
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error like any other */

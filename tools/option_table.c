@@ -208,7 +208,7 @@ const option_spec option_rows[N_OPTIONS] = {
         .commands = CMD_EVAL | (COMPUTES & ~CMD_BENCH) | WRITES_MODEL | CMD_RESUME | READS_WORDS |
             CMD_FINETUNE | CMD_GENERATE,
         .arg = "N", .min = 1, .max = 1024,
-        .help = "threads; without it all processors"},
+        .help = "threads; without it all processors that it may use, also by a container's quota"},
     [OPT_ISA] = {.name = "isa", .group = GROUP_EXPERT, .type = OPT_ENUM,
         .commands = CMD_EVAL | COMPUTES | CMD_RESUME | CMD_INFER | CMD_GENERATE,
         .arg = "NAME", .choices = "auto|ref|avx2|avx512", .def = "auto",

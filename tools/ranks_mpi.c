@@ -212,7 +212,7 @@ static int32_t threads_of_rank(void) {
     cpu_set_t set;
     if (n <= 1 || sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) < all)
         return 0;
-    return (int32_t)(all > n ? all / n : 1);
+    return dpi_processors() > n ? dpi_processors() / n : 1;
 }
 
 int32_t ranks_threads(void) { return ranks.count > 1 ? threads_of_rank() : 0; }

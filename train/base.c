@@ -15,30 +15,21 @@ static dpi_status check(const dpi_model *m, int32_t context, dpi_error *err) {
     return dpi_check_range("context", context, 1, m->config.n_ctx_max, err);
 }
 
-static bool has_biases(const dpi_model *m) {
-    bool has = false;
-    for (int32_t i = 0; i < m->config.n_layer; i++) {
-        const dpi_layer *l = &m->layers[i];
-        has |= l->bq || l->bk || l->bv || l->bo;
-    }
-    return has;
-}
-
 static void read_biases(const dpi_model *m, int64_t layer_size, float *to) {
-    for (int32_t i = 0; i < m->config.n_layer; i++, to += layer_size) {
-        const dpi_layer *l = &m->layers[i];
-        const float *const all[] = {l->bq, l->bk, l->bv, l->bo};
-        const int64_t size[] = {l->wq.n_out, l->wk.n_out, l->wv.n_out, l->wo.n_out};
+    for (int32_t l = 0; l < m->config.n_layer; l++, to += layer_size) {
         float *at = to;
-        for (int k = 0; k < 4; at += size[k++])
-            if (all[k])
-                memcpy(at, all[k], (size_t)size[k] * sizeof *at);
+        for (int32_t i = 0; i < DPI_LORA_MATRICES; i++) {
+            const dpi_matrix *w = dpi_layer_matrix(m, l, i);
+            if (w->bias)
+                memcpy(at, w->bias, (size_t)w->n_out * sizeof *at);
+            at += w->n_out;
+        }
     }
 }
 
 static dpi_status make_tables(const dpi_model *m, int64_t layer_size, dpi_base_tables *tables,
                               dpi_error *err) {
-    const bool biased = has_biases(m);
+    const bool biased = dpi_model_has_biases(m);
     const size_t n_biases = (size_t)(m->config.n_layer * layer_size);
     *tables = (dpi_base_tables){
         .frequencies = dpi_calloc((size_t)m->config.n_rot / 2, sizeof *tables->frequencies),
@@ -72,17 +63,11 @@ dpi_status dpi_base_shape(const dpi_model *m, int32_t context, dpi_base_tables *
                                .head_dim_v = c->head_dim_v,
                                .n_rot = c->n_rot,
                                .rms_eps = c->rms_eps,
-                               .rope_base = c->rope_freq_base};
+                               .rope_base = c->rope_freq_base,
+                               .rope_magnitude = c->rope_magnitude};
     DPI_TRY(make_tables(m, dpi_graph_bias_size(shape), tables, err));
     shape->frequencies = tables->frequencies, shape->biases = tables->biases;
     return DPI_STATUS_OK;
-}
-
-/* In the order of lora.h. */
-static const dpi_matrix *matrix_of(const dpi_layer *l, int32_t i) {
-    const dpi_matrix *const all[DPI_LORA_MATRICES] = {&l->wq,     &l->wk,   &l->wv,    &l->wo,
-                                                      &l->w_gate, &l->w_up, &l->w_down};
-    return all[i];
 }
 
 static bool is_float(const dpi_matrix *w) {
@@ -95,7 +80,7 @@ dpi_status dpi_base_check_floats(const dpi_model *m, dpi_error *err) {
     bad = is_float(&m->output) ? bad : &m->output;
     for (int32_t l = 0; l < m->config.n_layer; l++)
         for (int32_t i = 0; i < DPI_LORA_MATRICES; i++)
-            bad = is_float(matrix_of(&m->layers[l], i)) ? bad : matrix_of(&m->layers[l], i);
+            bad = is_float(dpi_layer_matrix(m, l, i)) ? bad : dpi_layer_matrix(m, l, i);
     if (!bad)
         return DPI_STATUS_OK;
     return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
@@ -111,7 +96,7 @@ static void read_rows(const void *model, int32_t layer, int32_t matrix, int64_t 
                                                             m->tied_output)
                               ? &m->embedding
                           : matrix == DPI_GRAPH_OUTPUT ? &m->output
-                                                       : matrix_of(&m->layers[layer], matrix);
+                                                       : dpi_layer_matrix(m, layer, matrix);
     for (int64_t row = first; row < first + n; row++, to += w->n_in)
         dpi_matrix_row(w, row, to);
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/format.h"
 #include "base/hash.h"
 #include "base/status.h"
 
@@ -62,7 +63,7 @@ dpi_status dpi_checkpoint_write(const char *path, const dpi_checkpoint *state,
     return write_file(path, &h, arrays)
                ? DPI_STATUS_OK
                : dpi_fail(err, dpi_status_of_errno(errno), "cannot write %s: %s", path,
-                          strerror(errno));
+                          dpi_reason(errno));
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */
@@ -94,7 +95,7 @@ static dpi_status read_file(const char *path, FILE *file, dpi_checkpoint *state,
     struct stat info;
     if (fstat(fileno(file), &info) != 0)
         return dpi_fail(err, dpi_status_of_errno(errno), "cannot read %s: %s", path,
-                        strerror(errno));
+                        dpi_reason(errno));
     if (fread(&h, sizeof h, 1, file) != 1)
         return dpi_fail(err, DPI_STATUS_FORMAT, "%s has %lld bytes, a checkpoint has more", path,
                         (long long)info.st_size);
@@ -102,7 +103,7 @@ static dpi_status read_file(const char *path, FILE *file, dpi_checkpoint *state,
     for (int i = 0; i < N_ARRAYS; i++)
         if (fread(arrays[i], array_bytes(state), 1, file) != 1)
             return dpi_fail(err, dpi_status_of_errno(errno), "cannot read %s: %s", path,
-                            strerror(errno));
+                            dpi_reason(errno));
     if (checksum(&h, (const float *const *)arrays) != h.checksum || h.state.step < 0 ||
         h.state.epoch < 0 || h.state.row < 0)
         return dpi_fail(err, DPI_STATUS_FORMAT, "%s is damaged: its checksum is wrong", path);

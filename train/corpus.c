@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/format.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/status.h"
@@ -96,8 +97,8 @@ static dpi_status read_file(const char *path, char **data, size_t *n_bytes, dpi_
     if (!text)
         status = no_memory(err);
     else if (ferror(file))
-        status =
-            dpi_fail(err, dpi_status_of_errno(errno), "cannot read %s: %s", path, strerror(errno));
+        status = dpi_fail(err, dpi_status_of_errno(errno), "cannot read %s: %s", path,
+                          dpi_reason(errno));
     fclose(file);
     if (status == DPI_STATUS_OK) {
         *data = text;

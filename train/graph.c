@@ -41,7 +41,7 @@ void dpi_graph_layout_of(const dpi_graph_shape *s, dpi_graph_layout *layout) {
 }
 
 int64_t dpi_graph_bias_size(const dpi_graph_shape *s) {
-    return (int64_t)dpi_graph_widths_of(s).qkv + s->dim;
+    return (int64_t)dpi_graph_widths_of(s).qkv + 2 * s->ffn + 2 * s->dim;
 }
 
 const dpi_graph *dpi_graph_best(void) {

@@ -41,8 +41,9 @@ typedef struct dpi_graph_shape {
     int32_t n_rot; /* dimensions of a head that are rotated, its first ones; even; 0: all */
     float rms_eps, rope_base;
     const double *frequencies; /* [n_rot / 2] radians per position; NULL: of rope_base. Not owned */
-    const float *biases; /* [n_layer, dpi_graph_bias_size]: what is added to q, k, v and behind wo;
-                            never trained. NULL: none. Not owned */
+    double rope_magnitude; /* of rotated queries and keys; 0: 1 */
+    const float *biases; /* [n_layer, dpi_graph_bias_size]: what is added to each product of a
+                            layer; never trained. NULL: none. Not owned */
     const dpi_lora *lora; /* what is trained in place of the weights; NULL: the weights. Not
                              owned */
     const dpi_graph_base *base; /* the matrices; NULL: in params. Needs lora. Not owned */
@@ -79,7 +80,7 @@ typedef struct dpi_graph_layout {
 } dpi_graph_layout;
 
 void dpi_graph_layout_of(const dpi_graph_shape *shape, dpi_graph_layout *layout);
-/* Numbers of a layer's biases: [qkv] of q, k and v, then [dim] of wo. */
+/* Numbers of a layer's biases: as many as its matrices have rows, in their order (lora.h). */
 int64_t dpi_graph_bias_size(const dpi_graph_shape *shape);
 
 /* Examples packed one after the other. Attention does not cross them, and positions start at 0 in

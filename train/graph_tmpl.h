@@ -129,6 +129,7 @@ static size_t work_size(const dpi_graph_shape *shape) { return work_map(shape, N
 
 /* Angles as the engine has them (session.c): position / base^(2 i / n_rot), in double. */
 static void work_init(const dpi_graph_shape *shape, void *base) {
+    const double magnitude = shape->rope_magnitude > 0 ? shape->rope_magnitude : 1;
     int32_t n_rot = n_rot_of(shape);
     real *cs = work_map(shape, base).cs;
     for (int32_t t = 0; t < shape->context; t++)
@@ -136,8 +137,8 @@ static void work_init(const dpi_graph_shape *shape, void *base) {
             double angle = t * (shape->frequencies
                                     ? shape->frequencies[i / 2]
                                     : pow((double)shape->rope_base, -(double)i / n_rot));
-            cs[0] = (real)cos(angle);
-            cs[1] = (real)sin(angle);
+            cs[0] = (real)(magnitude * cos(angle));
+            cs[1] = (real)(magnitude * sin(angle));
         }
 }
 
@@ -157,24 +158,25 @@ typedef struct pass {
 /* ---- Products with weights ------------------------------------------------------------------- */
 
 /* Matrices whose input is the same: `n` of lora.h from `first` on, whose outputs stand side by
- * side. So do their weights, from `at` in the layer on. */
+ * side. So do their weights, from `at` on, and their biases, from `bias` in those of the layer. */
 typedef struct matrices {
     int32_t layer, first, n, n_in, n_out; /* n_out: of all of them */
-    int64_t at;
+    int64_t at, bias;
 } matrices;
 
 static matrices matrices_of(const pass *p, int32_t layer, int32_t first) {
     const dpi_graph_shape *s = p->s;
     const dpi_graph_layout *at = &p->at;
     const int64_t offset = at->layers + layer * at->layer_size;
+    const int32_t dim = s->dim, ffn = s->ffn, qkv = qkv_of(s);
     switch (first) {
-    case DPI_LORA_Q:
-        return (matrices){layer, first, 3, s->dim, qkv_of(s), offset + at->wqkv};
-    case DPI_LORA_O: return (matrices){layer, first, 1, att_of(s), s->dim, offset + at->wo};
+    case DPI_LORA_Q: return (matrices){layer, first, 3, dim, qkv, offset + at->wqkv, 0};
+    case DPI_LORA_O: return (matrices){layer, first, 1, att_of(s), dim, offset + at->wo, qkv};
     case DPI_LORA_GATE:
-        return (matrices){layer, first, 2, s->dim, 2 * s->ffn, offset + at->w_gate_up};
-    case DPI_LORA_DOWN: return (matrices){layer, first, 1, s->ffn, s->dim, offset + at->w_down};
-    default: return (matrices){0, DPI_GRAPH_OUTPUT, 1, s->dim, s->n_vocab, at->output};
+        return (matrices){layer, first, 2, dim, 2 * ffn, offset + at->w_gate_up, qkv + dim};
+    case DPI_LORA_DOWN:
+        return (matrices){layer, first, 1, ffn, dim, offset + at->w_down, qkv + dim + 2 * ffn};
+    default: return (matrices){0, DPI_GRAPH_OUTPUT, 1, dim, s->n_vocab, at->output, 0};
     }
 }
 
@@ -221,7 +223,7 @@ static void add_adapter(const pass *p, int32_t layer, const dpi_lora_matrix *m, 
          (real)lora->scale, p->w.low, rank, of_layer + m->b, rank, 1, y, stride);
 }
 
-/* The matrices of a layer with their adapters: y [n, n_out], plus y if `add`. */
+/* The matrices of a layer with their adapters and biases: y [n, n_out], plus y if `add`. */
 static void linear(const pass *p, int32_t layer, int32_t first, real *y, const real *x, int add) {
     const matrices m = matrices_of(p, layer, first);
     for (tile t = {0}; next_tile(p, &m, &t);)
@@ -230,6 +232,9 @@ static void linear(const pass *p, int32_t layer, int32_t first, real *y, const r
     for (int32_t column = 0; a && column < m.n_out; column += (int32_t)a++->n_out)
         if (a->a >= 0)
             add_adapter(p, layer, a, y + column, m.n_out, x);
+    if (p->s->biases)
+        op_add_bias(y, p->s->biases + layer * dpi_graph_bias_size(p->s) + m.bias, p->row->n,
+                    m.n_out);
 }
 
 /* Rows of the embedding. */
@@ -270,11 +275,6 @@ static void rope_qk(const pass *p, real *qkv, real sign) {
             dpi_graph_widths_of(s).head, n_rot_of(s), sign);
 }
 
-/* Biases of a layer; NULL: none. */
-static const float *biases_of(const dpi_graph_shape *s, int32_t layer) {
-    return s->biases ? s->biases + layer * dpi_graph_bias_size(s) : NULL;
-}
-
 static void attention_forward(const pass *p, const activations *a) {
     const dpi_graph_shape *s = p->s;
     for (int32_t segment = 0; segment < p->row->n_segments; segment++)
@@ -291,20 +291,15 @@ static void layer_forward(const pass *p, int32_t layer, real *out) {
     const dpi_graph_shape *s = p->s;
     const dpi_graph_layout *at = &p->at;
     const real *w = p->params + at->layers + layer * at->layer_size;
-    const float *biases = biases_of(s, layer);
     activations a = layer_activations(&p->w, layer);
     int32_t n = p->row->n, dim = s->dim;
     size_t bytes = (size_t)n * (size_t)dim * sizeof(real);
     op_rmsnorm(a.n1, a.r1, a.x, w + at->attn_norm, n, dim, s->rms_eps);
     linear(p, layer, DPI_LORA_Q, a.qkv, a.n1, 0);
-    if (biases)
-        op_add_bias(a.qkv, biases, n, qkv_of(s));
     rope_qk(p, a.qkv, 1);
     attention_forward(p, &a);
     memcpy(a.middle, a.x, bytes);
     linear(p, layer, DPI_LORA_O, a.middle, a.att, 1);
-    if (biases)
-        op_add_bias(a.middle, biases + qkv_of(s), n, dim);
     op_rmsnorm(a.n2, a.r2, a.middle, w + at->ffn_norm, n, dim, s->rms_eps);
     linear(p, layer, DPI_LORA_GATE, a.gu, a.n2, 0);
     op_swiglu(a.h, a.gu, n, s->ffn);

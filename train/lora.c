@@ -4,32 +4,17 @@
 #include <string.h>
 
 #include "train/random.h"
+#include "train/tensors.h"
 
-const char *dpi_lora_name(int32_t matrix) {
-    static const char *const names[DPI_LORA_MATRICES] = {
-        "attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"};
-    return names[matrix];
-}
+const char *dpi_lora_name(int32_t matrix) { return dpi_arch_matrix(&dpi_arch_llama, matrix)->name; }
 
 void dpi_lora_of(const dpi_graph_shape *s, int32_t rank, float alpha, uint32_t targets,
                  dpi_lora *lora) {
-    dpi_graph_layout at;
-    dpi_graph_layout_of(s, &at);
-    const dpi_graph_widths w = dpi_graph_widths_of(s);
-    const int64_t dim = s->dim, ffn = s->ffn;
-    *lora = (dpi_lora){
-        .rank = rank,
-        .scale = alpha / (float)rank,
-        .matrix = {{at.wqkv, dim, w.q, -1, -1},
-                   {at.wqkv + w.q * dim, dim, w.k, -1, -1},
-                   {at.wqkv + (w.q + w.k) * dim, dim, w.v, -1, -1},
-                   {at.wo, w.att, dim, -1, -1},
-                   {at.w_gate_up, dim, ffn, -1, -1},
-                   {at.w_gate_up + ffn * dim, dim, ffn, -1, -1},
-                   {at.w_down, ffn, dim, -1, -1}},
-    };
+    *lora = (dpi_lora){.rank = rank, .scale = alpha / (float)rank};
     for (int32_t i = 0; i < DPI_LORA_MATRICES; i++) {
         dpi_lora_matrix *m = &lora->matrix[i];
+        const dpi_train_tensor t = dpi_train_layer_tensor(s, dpi_arch_matrix(&dpi_arch_llama, i));
+        *m = (dpi_lora_matrix){t.offset, t.n_in, t.n_rows, -1, -1};
         if (!(targets >> i & 1))
             continue;
         m->a = lora->layer_size;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/format.h"
 #include "base/hash.h"
 #include "base/status.h"
 
@@ -92,10 +93,10 @@ static bool in_range(const key_spec *key, double x) { return x >= key->min && x 
 /* What a value may be: "1..256", "a whole number in 1..256", "text of 1..1023 bytes". */
 static void allowed_text(const key_spec *key, char *text, size_t size) {
     if (key->type == TEXT)
-        snprintf(text, size, "text of %.0f..%zu bytes", key->min, key->size - 1);
+        dpi_format(text, size, "text of %.0f..%zu bytes", key->min, key->size - 1);
     else
-        snprintf(text, size, "%s%.10g..%.16g", key->type == DOUBLE ? "" : "a whole number in ",
-                 key->min, key->max);
+        dpi_format(text, size, "%s%.10g..%.16g", key->type == DOUBLE ? "" : "a whole number in ",
+                   key->min, key->max);
 }
 
 static bool set_number(dpi_train_config *config, const key_spec *key, const char *text) {
@@ -105,7 +106,7 @@ static bool set_number(dpi_train_config *config, const key_spec *key, const char
         return false;
     errno = 0;
     if (key->type == DOUBLE) {
-        double x = strtod(text, &end);
+        double x = dpi_strtod(text, &end);
         *(double *)p = x;
         return *end == '\0' && isfinite(x) && in_range(key, x);
     }
@@ -202,8 +203,8 @@ dpi_status dpi_train_config_read(const char *path, dpi_train_config *config, dpi
     for (int line = 1; status == DPI_STATUS_OK && getline(&text, &capacity, file) >= 0; line++)
         status = read_line(path, line, text, &n_data, &seen, config, err);
     if (status == DPI_STATUS_OK && !feof(file)) /* getline says nothing else without memory */
-        status =
-            dpi_fail(err, dpi_status_of_errno(errno), "cannot read %s: %s", path, strerror(errno));
+        status = dpi_fail(err, dpi_status_of_errno(errno), "cannot read %s: %s", path,
+                          dpi_reason(errno));
     free(text);
     fclose(file);
     return status;

@@ -1,38 +1,39 @@
 #include "train/tensors.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/status.h"
+#include "engine/config.h"
 #include "gguf/gguf.h"
 #include "kernels/weight_types.h"
 
-enum { OF_LAYER = 9 };
-
 int32_t dpi_train_tensor_count(const dpi_graph_shape *s) {
-    return 2 + !s->tied + s->n_layer * OF_LAYER;
+    return 2 + !s->tied + s->n_layer * dpi_arch_llama.n_tensors;
+}
+
+/* Tensors of a layer lie one after the other; with a base matrices take no room (graph.h). */
+dpi_train_tensor dpi_train_layer_tensor(const dpi_graph_shape *s, const dpi_arch_tensor *wanted) {
+    const dpi_graph_widths w = dpi_graph_widths_of(s);
+    const dpi_config c = {.n_embd = s->dim, .n_ff = s->ffn, .n_head = s->n_head,
+                          .n_kv_head = s->n_kv_head, .head_dim = w.head, .head_dim_v = w.head_v};
+    dpi_train_tensor t = {0};
+    for (const dpi_arch_tensor *a = dpi_arch_llama.tensors; a <= wanted; a++) {
+        if (!s->base || t.n_rows == 0)
+            t.offset += dpi_train_tensor_size(&t);
+        t.n_in = dpi_extent_of(&c, a->n_in);
+        t.n_rows = a->n_out ? dpi_extent_of(&c, a->n_out) : 0;
+    }
+    return t;
 }
 
 static dpi_train_tensor of_layer(const dpi_graph_shape *s, const dpi_graph_layout *at,
                                  int32_t layer, int32_t index) {
-    int64_t base = at->layers + layer * at->layer_size, dim = s->dim, ffn = s->ffn;
-    const dpi_graph_widths w = dpi_graph_widths_of(s);
-    const struct {
-        const char *name;
-        int64_t offset, n_in, n_rows;
-    } of[OF_LAYER] = {
-        {"attn_norm", at->attn_norm, dim, 0},
-        {"attn_q", at->wqkv, dim, w.q},
-        {"attn_k", at->wqkv + w.q * dim, dim, w.k},
-        {"attn_v", at->wqkv + (w.q + w.k) * dim, dim, w.v},
-        {"attn_output", at->wo, w.att, dim},
-        {"ffn_norm", at->ffn_norm, dim, 0},
-        {"ffn_gate", at->w_gate_up, dim, ffn},
-        {"ffn_up", at->w_gate_up + ffn * dim, dim, ffn},
-        {"ffn_down", at->w_down, ffn, dim},
-    };
-    dpi_train_tensor t = {
-        .offset = base + of[index].offset, .n_in = of[index].n_in, .n_rows = of[index].n_rows};
-    snprintf(t.name, sizeof t.name, "blk.%d.%s.weight", (int)layer, of[index].name);
+    const dpi_arch_tensor *a = &dpi_arch_llama.tensors[index];
+    const dpi_tensor_name name = dpi_arch_tensor_name(a, layer, "weight");
+    dpi_train_tensor t = dpi_train_layer_tensor(s, a);
+    t.offset += at->layers + layer * at->layer_size;
+    snprintf(t.name, sizeof t.name, "%s", name.text);
     return t;
 }
 
@@ -47,7 +48,8 @@ dpi_train_tensor dpi_train_tensor_at(const dpi_graph_shape *s, int32_t index) {
     int32_t n_first = 2 + !s->tied;
     if (index < n_first)
         return first[index];
-    return of_layer(s, &at, (index - n_first) / OF_LAYER, (index - n_first) % OF_LAYER);
+    return of_layer(s, &at, (index - n_first) / dpi_arch_llama.n_tensors,
+                    (index - n_first) % dpi_arch_llama.n_tensors);
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */
@@ -72,6 +74,23 @@ static dpi_status read_tensor(const dpi_gguf *file, const dpi_train_tensor *want
     return DPI_STATUS_OK;
 }
 
+/* What is not trained would be passed over. */
+static dpi_status refuse_others(const dpi_gguf *file, const dpi_graph_shape *shape,
+                                dpi_error *err) {
+    const int32_t n = dpi_train_tensor_count(shape);
+    for (int64_t i = 0; i < dpi_gguf_tensor_count(file); i++) {
+        const char *name = dpi_gguf_tensor_at(file, i)->name;
+        int32_t k = 0;
+        while (k < n && strcmp(dpi_train_tensor_at(shape, k).name, name) != 0)
+            k++;
+        if (k == n)
+            return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                            "%s: tensor %s is none of the model that is trained",
+                            dpi_gguf_name(file), name);
+    }
+    return DPI_STATUS_OK;
+}
+
 dpi_status dpi_train_tensors_read(const char *path, const dpi_graph_shape *shape, float *params,
                                   dpi_error *err) {
     dpi_gguf *file;
@@ -81,6 +100,8 @@ dpi_status dpi_train_tensors_read(const char *path, const dpi_graph_shape *shape
         dpi_train_tensor wanted = dpi_train_tensor_at(shape, i);
         status = read_tensor(file, &wanted, params, err);
     }
+    if (status == DPI_STATUS_OK)
+        status = refuse_others(file, shape, err);
     dpi_gguf_close(file);
     return status;
 }

@@ -3,6 +3,7 @@
 #define DPI_TRAIN_TENSORS_H
 
 #include "dpinfer/status.h"
+#include "engine/arch.h"
 #include "train/graph.h"
 
 /* A tensor of the file is a slice of the flat array of parameters: both have the same layout. */
@@ -17,6 +18,10 @@ static inline int64_t dpi_train_tensor_size(const dpi_train_tensor *t) {
 }
 
 int32_t dpi_train_tensor_count(const dpi_graph_shape *shape);
+/* A tensor of a layer, of the table of arch.h: its sides, and its offset from the layer's begin. It
+ * has no name. */
+dpi_train_tensor dpi_train_layer_tensor(const dpi_graph_shape *shape,
+                                        const dpi_arch_tensor *tensor);
 /* index 0..count-1, in the order of a file. */
 dpi_train_tensor dpi_train_tensor_at(const dpi_graph_shape *shape, int32_t index);
 

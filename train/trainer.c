@@ -9,6 +9,7 @@
 
 #include "dpinfer/process.h"
 #include "base/file.h"
+#include "base/format.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/status.h"
@@ -75,7 +76,7 @@ static dpi_status make_temporary(const char *path, char **name, dpi_error *err) 
     const int fd = dpi_file_make_beside(path, name);
     if (fd < 0)
         return dpi_fail(err, dpi_status_of_errno(errno), "cannot write a file beside %s: %s", path,
-                        strerror(errno));
+                        dpi_reason(errno));
     close(fd);
     return DPI_STATUS_OK;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/format.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "tokenizer/tokenizer.h"
@@ -86,7 +87,7 @@ static dpi_status add_piece(dpi_vocab_text *v, const char *path, const char *pie
 static dpi_status add_line(dpi_vocab_text *v, const char *path, char *line, dpi_error *err) {
     line[strcspn(line, "\r\n")] = '\0';
     char *tab = strrchr(line, '\t'), *end = NULL;
-    float score = tab ? strtof(tab + 1, &end) : 0;
+    float score = tab ? dpi_strtof(tab + 1, &end) : 0;
     size_t n = tab ? (size_t)(tab - line) : 0;
     if (!tab || end == tab + 1 || *end != '\0' || !isfinite(score) || n == 0 ||
         n > DPI_TOKEN_MAX_BYTES)
@@ -107,7 +108,7 @@ static dpi_status read_lines(dpi_vocab_text *v, const char *path, dpi_error *err
         status = add_line(v, path, line, err);
     if (status == DPI_STATUS_OK && !feof(file)) /* getline says nothing else without memory */
         status = dpi_fail(err, dpi_status_of_errno(errno), "cannot read %s: %s", path,
-                          strerror(errno));
+                          dpi_reason(errno));
     free(line);
     fclose(file);
     return status;

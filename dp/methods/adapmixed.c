@@ -23,6 +23,7 @@
 #include <stdlib.h>
 
 #include "dpinfer/account.h"
+#include "base/format.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/status.h"
@@ -72,15 +73,15 @@ static const dpi_parameter *const parameters[] = {
 static double or_default(double value, double unset) { return value == 0 ? unset : value; }
 
 static void settings(const dpi_sampler_options *o, char *text, size_t size) {
-    snprintf(text, size, "temperature %.10g, k = %d of %d tokens", o->tau, o->top_k, o->n_vocab);
+    dpi_format(text, size, "temperature %.10g, k = %d of %d tokens", o->tau, o->top_k, o->n_vocab);
 }
 
 static int32_t facts(const dpi_sampler_options *o, const dpi_sampler_plan *plan, dpi_fact *f) {
     (void)plan;
     f[0] = (dpi_fact){.label = "its count stops at", .type = DPI_FACT_TEXT,
                       .where = DPI_FACT_STATEMENT};
-    snprintf(f[0].text, sizeof f[0].text, "%s %g at delta %g", o->epsilon > 0 ? "epsilon" : "rho",
-             o->epsilon > 0 ? o->epsilon : o->rho, o->delta);
+    dpi_format(f[0].text, sizeof f[0].text, "%s %g at delta %g", o->epsilon > 0 ? "epsilon" : "rho",
+               o->epsilon > 0 ? o->epsilon : o->rho, o->delta);
     f[1] = (dpi_fact){.key = "threshold", .label = "threshold", .type = DPI_FACT_REAL,
                       .where = DPI_FACT_STATEMENT,
                       .real = or_default(o->screen_threshold, THRESHOLD)};

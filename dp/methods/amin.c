@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/format.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "dp/account/account.h"
@@ -101,10 +102,10 @@ static double public_temperature(const dpi_sampler_options *o) {
 }
 
 static void settings(const dpi_sampler_options *o, char *text, size_t size) {
-    snprintf(text, size,
-             "private tokens at temperature %.10g, of %d; public ones at temperature %.10g, Top-k "
-             "with k = %d",
-             o->tau, o->n_vocab, public_temperature(o), o->top_k);
+    dpi_format(text, size,
+               "private tokens at temperature %.10g, of %d; public ones at temperature %.10g, "
+               "Top-k with k = %d",
+               o->tau, o->n_vocab, public_temperature(o), o->top_k);
 }
 
 static const char *neighbours(const dpi_sampler_options *o) {
@@ -140,8 +141,9 @@ static int32_t facts(const dpi_sampler_options *o, const dpi_sampler_plan *plan,
     if (o->pace != DPI_PACE_NONE) {
         f[n] = (dpi_fact){.key = "pace", .label = "pace", .type = DPI_FACT_TEXT,
                           .where = DPI_FACT_STATEMENT};
-        snprintf(f[n].text, sizeof f[n].text,
-                 "top: public where the likeliest public token has more than %.10g", o->pace_theta);
+        dpi_format(f[n].text, sizeof f[n].text,
+                   "top: public where the likeliest public token has more than %.10g",
+                   o->pace_theta);
         n++;
     }
     f[n] = (dpi_fact){.label = "private are", .type = DPI_FACT_TEXT, .where = DPI_FACT_STATEMENT};

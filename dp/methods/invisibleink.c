@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/format.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "dp/account/account.h"
@@ -74,35 +75,35 @@ static const dpi_parameter *const parameters[] = {
  * filter, where a record's own budget ends its influence. */
 static void pace_text(const dpi_sampler_options *o, bool clip_alone, char *text, size_t size) {
     if (o->pace != DPI_PACE_SHARE) {
-        snprintf(text, size, "%s: free where %s %.10g%s %d private tokens",
-                 dpi_pace_kind.choices[o->pace],
-                 o->pace == DPI_PACE_TOP ? "the likeliest token has more than"
-                                         : "records could change less than",
-                 o->pace_theta, clip_alone ? "; the clip bound is that of" : ", and after",
-                 (int)(o->pace_tokens > 0 ? o->pace_tokens : o->n_tokens));
+        dpi_format(text, size, "%s: free where %s %.10g%s %d private tokens",
+                   dpi_pace_kind.choices[o->pace],
+                   o->pace == DPI_PACE_TOP ? "the likeliest token has more than"
+                                           : "records could change less than",
+                   o->pace_theta, clip_alone ? "; the clip bound is that of" : ", and after",
+                   (int)(o->pace_tokens > 0 ? o->pace_tokens : o->n_tokens));
         return;
     }
-    const int n = snprintf(text, size,
-                           "share: a token costs the budget times (1 - likeliest) / %.10g",
-                           o->pace_share > 0 ? o->pace_share : o->n_tokens);
+    const int n = dpi_format(text, size,
+                             "share: a token costs the budget times (1 - likeliest) / %.10g",
+                             o->pace_share > 0 ? o->pace_share : o->n_tokens);
     if (o->pace_theta > 0 && n > 0 && (size_t)n < size)
-        snprintf(text + n, size - (size_t)n, "; free where that is above %.10g", o->pace_theta);
+        dpi_format(text + n, size - (size_t)n, "; free where that is above %.10g", o->pace_theta);
 }
 
 static void settings(const dpi_sampler_options *o, char *text, size_t size) {
     char pace_words[128];
-    const int n = snprintf(text, size,
-                           "temperature %.10g, Top-k+ with k = %d of %d tokens, logits %scentred "
-                           "before they are clipped", o->tau, o->top_k, o->n_vocab,
-                           o->center ? "" : "not ");
+    const int n = dpi_format(text, size,
+                             "temperature %.10g, Top-k+ with k = %d of %d tokens, logits %scentred "
+                             "before they are clipped", o->tau, o->top_k, o->n_vocab,
+                             o->center ? "" : "not ");
     if (o->pace == DPI_PACE_NONE || n < 0 || (size_t)n >= size)
         return;
     /* Reports that were written say it so, and are held to it. */
     pace_text(o, false, pace_words, sizeof pace_words);
-    snprintf(text + n, size - (size_t)n,
-             "; pace %s; free tokens at temperature %.10g, Top-k with k = %d", pace_words,
-             o->free_tau > 0 ? o->free_tau : o->tau,
-             (int)(o->free_top_k > 0 ? o->free_top_k : o->top_k));
+    dpi_format(text + n, size - (size_t)n,
+               "; pace %s; free tokens at temperature %.10g, Top-k with k = %d", pace_words,
+               o->free_tau > 0 ? o->free_tau : o->tau,
+               (int)(o->free_top_k > 0 ? o->free_top_k : o->top_k));
 }
 
 static int32_t facts(const dpi_sampler_options *o, const dpi_sampler_plan *plan, dpi_fact *f) {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/status.h"
 #include "dp/exact/mean.h"
 #include "dp/methods/method.h"
@@ -111,12 +112,12 @@ void dpi_parameter_range(const dpi_parameter *p, char *text, size_t size) {
     else if (p->type == DPI_PARAMETER_FLAG)
         snprintf(text, size, "0..1");
     else if (p->type == DPI_PARAMETER_INT)
-        n = (size_t)snprintf(text, size, "%.0f..%.0f", p->min, p->max);
+        n = (size_t)dpi_format(text, size, "%.0f..%.0f", p->min, p->max);
     else if (p->min_open || p->max_open)
-        n = (size_t)snprintf(text, size, "%g %s x %s %g", p->min, p->min_open ? "<" : "<=",
-                             p->max_open ? "<" : "<=", p->max);
+        n = (size_t)dpi_format(text, size, "%g %s x %s %g", p->min, p->min_open ? "<" : "<=",
+                               p->max_open ? "<" : "<=", p->max);
     else
-        n = (size_t)snprintf(text, size, "%g..%g", p->min, p->max);
+        n = (size_t)dpi_format(text, size, "%g..%g", p->min, p->max);
     if (p->zero && n > 0 && n < size)
         snprintf(text + n, size - n, ", or 0 (%s)", p->zero);
 }
@@ -188,7 +189,7 @@ void dpi_parameter_print(const dpi_parameter *p, const dpi_sampler_options *opti
     if (p->type == DPI_PARAMETER_CHOICE && is_allowed(p, value))
         snprintf(text, size, "%s", p->choices[(int32_t)value]);
     else
-        snprintf(text, size, "%.*g", is_int(p) ? 10 : 17, value);
+        dpi_format(text, size, "%.*g", is_int(p) ? 10 : 17, value);
 }
 
 /* Decimal digits, sign, point and exponent alone: no spaces, hex, inf or nan. */
@@ -197,7 +198,7 @@ static bool parse_number(const char *text, double *value) {
         return false;
     char *end;
     errno = 0;
-    *value = strtod(text, &end);
+    *value = dpi_strtod(text, &end);
     return *end == '\0' && isfinite(*value);
 }
 

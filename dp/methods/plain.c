@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/format.h"
 #include "base/status.h"
 #include "dp/methods/method.h"
 
@@ -34,10 +35,10 @@ static const dpi_parameter *const parameters[] = {
     &dpi_common[DPI_COMMON_N_VOCAB], NULL};
 
 static void settings(const dpi_sampler_options *o, char *text, size_t size) {
-    const int n = snprintf(text, size, "temperature %.10g, k = %d of %d tokens", o->tau, o->top_k,
-                           o->n_vocab);
+    const int n = dpi_format(text, size, "temperature %.10g, k = %d of %d tokens", o->tau, o->top_k,
+                             o->n_vocab);
     if (n > 0 && (size_t)n < size && (o->top_p > 0 || o->min_p > 0))
-        snprintf(text + n, size - (size_t)n, ", p %.10g, least %.10g", o->top_p, o->min_p);
+        dpi_format(text + n, size - (size_t)n, ", p %.10g, least %.10g", o->top_p, o->min_p);
 }
 
 /* ---- A step --------------------------------------------------------------------------------- */

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/format.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "dp/account/account.h"
@@ -52,10 +53,10 @@ static const dpi_parameter *const parameters[] = {
     NULL};
 
 static void settings(const dpi_sampler_options *o, char *text, size_t size) {
-    snprintf(text, size,
-             "probabilities at temperature %.10g on the top %d of %d tokens; the largest noisy "
-             "sum is the token",
-             o->tau, o->top_k, o->n_vocab);
+    dpi_format(text, size,
+               "probabilities at temperature %.10g on the top %d of %d tokens; the largest noisy "
+               "sum is the token",
+               o->tau, o->top_k, o->n_vocab);
 }
 
 static int32_t facts(const dpi_sampler_options *o, const dpi_sampler_plan *plan, dpi_fact *f) {

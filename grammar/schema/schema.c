@@ -8,11 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/status.h"
 #include "dpinfer/schema.h"
 #include "grammar/grammar.h"
+#include "grammar/schema/values.h"
 
-enum { NESTING_MAX = 64, CHOICES_MAX = 1000 };
+enum { NESTING_MAX = 64, CHOICES_MAX = 1000, WRITTEN_MIN = 64 };
 
 /* What the rule d<i> is: the values of a schema, or the properties of an object's schema from one
  * on, each with its comma. Whatever stands in more than one place is a rule, so that the grammar is
@@ -31,6 +33,8 @@ typedef struct output {
     size_t n_parts, n_written, parts_capacity;
     const char *property; /* that is written now */
     int32_t nesting;
+    int32_t written_max; /* of maxLength and maxItems: a larger one is not written */
+    uint64_t most_bytes; /* texts up to here have all that was not written */
     bool no_memory;
     dpi_error *err;
 } output;
@@ -74,7 +78,7 @@ static void put(output *w, const char *format, ...) {
     char line[256];
     va_list args;
     va_start(args, format);
-    const int n = vsnprintf(line, sizeof line, format, args);
+    const int n = dpi_vformat(line, sizeof line, format, args);
     va_end(args);
     put_bytes(w, line, (size_t)n);
 }
@@ -94,33 +98,8 @@ static void put_literal(output *w, const char *bytes, size_t n) {
     put(w, "\"");
 }
 
-/* A value as text that the caller frees, not in jansson's memory, which a program may have
- * replaced. NULL: no memory. */
-static char *dump(const json_t *value, size_t flags) {
-    const size_t n = json_dumpb(value, NULL, 0, flags);
-    char *text = n > 0 ? malloc(n + 1) : NULL;
-    if (!text)
-        return NULL;
-    (void)json_dumpb(value, text, n, flags);
-    text[n] = '\0';
-    return text;
-}
-
-/* 15 digits where they say the number, so that .1 is no .10000000000000001. */
-static char *dump_value(const json_t *value) {
-    const size_t flags = JSON_ENCODE_ANY | JSON_COMPACT;
-    char *text = dump(value, flags | JSON_REAL_PRECISION(15));
-    json_t *read = text ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
-    const bool same = read && json_equal(read, value);
-    json_decref(read);
-    if (!text || same)
-        return text;
-    free(text);
-    return dump(value, flags);
-}
-
-static dpi_status put_value(output *w, const json_t *value) {
-    char *text = dump_value(value);
+static dpi_status put_value(output *w, json_t *value) {
+    char *text = dpi_schema_text(value);
     if (!text)
         return dpi_fail(w->err, DPI_STATUS_MEMORY, "no memory for the grammar of a schema");
     put_literal(w, text, strlen(text));
@@ -134,7 +113,7 @@ static dpi_status refuse_as(const output *w, dpi_status status, const char *form
     char what[160];
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(what, sizeof what, format, args);
+    (void)dpi_vformat(what, sizeof what, format, args);
     va_end(args);
     return w->property ? dpi_fail(w->err, status, "JSON schema, property '%.40s': %s",
                                   w->property, what)
@@ -148,7 +127,7 @@ static dpi_status refuse(const output *w, const char *what) {
 /* The value of a schema as JSON, for a message. */
 static dpi_status refuse_value(const output *w, const char *key, const json_t *found,
                                const char *allowed) {
-    char *text = found ? dump_value(found) : NULL;
+    char *text = found ? dpi_schema_text((json_t *)found) : NULL;
     const dpi_status status = refuse_as(w, DPI_STATUS_FORMAT, "%s: found %.40s, allowed %s", key,
                                         text ? text : "a value", allowed);
     free(text);
@@ -177,16 +156,41 @@ static dpi_status check_keys(const output *w, const json_t *schema, const char *
 }
 
 /* An optional count; *value keeps its default where there is none. */
-static dpi_status read_count(const output *w, const json_t *schema, const char *key,
+static dpi_status read_least(const output *w, const json_t *schema, const char *key,
                              int32_t *value) {
     const json_t *found = json_object_get(schema, key);
+    const double count = found ? json_number_value(found) : *value;
+    if (found && (!dpi_schema_is_whole(found) || count < 0 || count > DPI_GRAMMAR_REPEAT_MAX))
+        return refuse_value(w, key, found, "integers 0..10000");
+    *value = (int32_t)count;
+    return DPI_STATUS_OK;
+}
+
+/* The same for the most that there may be of what has n_bytes or more. -1: there is no such bound,
+ * or none that is written. */
+static dpi_status read_most(output *w, const json_t *schema, const char *key, int32_t n_bytes,
+                            int32_t *value) {
+    const json_t *found = json_object_get(schema, key);
+    const double count = found ? json_number_value(found) : 0;
+    *value = -1;
     if (!found)
         return DPI_STATUS_OK;
-    if (!json_is_integer(found) || json_integer_value(found) < 0 ||
-        json_integer_value(found) > DPI_GRAMMAR_REPEAT_MAX)
-        return refuse_value(w, key, found, "integers 0..10000");
-    *value = (int32_t)json_integer_value(found);
+    if (!dpi_schema_is_whole(found) || count < 0)
+        return refuse_value(w, key, found, "integers from 0 on");
+    if (count <= w->written_max)
+        *value = (int32_t)count;
+    else if (count * n_bytes < (double)w->most_bytes)
+        w->most_bytes = (uint64_t)(count * n_bytes);
     return DPI_STATUS_OK;
+}
+
+/* Which is above the least that there may be. */
+static dpi_status check_counts(const output *w, const json_t *schema, const char *least,
+                               const char *most) {
+    const json_t *low = json_object_get(schema, least), *high = json_object_get(schema, most);
+    return low && high && json_number_value(high) < json_number_value(low)
+               ? refuse_as(w, DPI_STATUS_FORMAT, "%s is below %s", most, least)
+               : DPI_STATUS_OK;
 }
 
 static void put_times(output *w, int32_t least, int32_t most) {
@@ -234,11 +238,11 @@ static dpi_status put_string(output *w, const json_t *schema) {
     const char *format = json_string_value(json_object_get(schema, "format"));
     int32_t least = 0, most = -1;
     DPI_TRY(check_keys(w, schema, keys));
-    DPI_TRY(read_count(w, schema, "minLength", &least));
-    DPI_TRY(read_count(w, schema, "maxLength", &most));
-    if (most >= 0 && most < least)
-        return refuse(w, "maxLength is below minLength");
-    if (json_object_get(schema, "format") && (least > 0 || most >= 0))
+    DPI_TRY(read_least(w, schema, "minLength", &least));
+    DPI_TRY(read_most(w, schema, "maxLength", 1, &most));
+    DPI_TRY(check_counts(w, schema, "minLength", "maxLength"));
+    if (json_object_get(schema, "format") &&
+        (least > 0 || json_object_get(schema, "maxLength")))
         return refuse_as(w, DPI_STATUS_UNSUPPORTED,
                          "minLength and maxLength beside a format are not understood here");
     if (!json_object_get(schema, "format")) {
@@ -262,10 +266,9 @@ static dpi_status put_array(output *w, const json_t *schema) {
     const json_t *items = json_object_get(schema, "items");
     int32_t least = 0, most = -1;
     DPI_TRY(check_keys(w, schema, keys));
-    DPI_TRY(read_count(w, schema, "minItems", &least));
-    DPI_TRY(read_count(w, schema, "maxItems", &most));
-    if (most >= 0 && most < least)
-        return refuse(w, "maxItems is below minItems");
+    DPI_TRY(read_least(w, schema, "minItems", &least));
+    DPI_TRY(read_most(w, schema, "maxItems", 2, &most)); /* with its comma */
+    DPI_TRY(check_counts(w, schema, "minItems", "maxItems"));
     if (most == 0) {
         put(w, "\"[]\"");
         return DPI_STATUS_OK;
@@ -372,7 +375,7 @@ static bool is_of_type(const json_t *value, const char *type) {
     return strcmp(type, "object") == 0    ? json_is_object(value)
            : strcmp(type, "array") == 0   ? json_is_array(value)
            : strcmp(type, "string") == 0  ? json_is_string(value)
-           : strcmp(type, "integer") == 0 ? json_is_integer(value)
+           : strcmp(type, "integer") == 0 ? dpi_schema_is_whole(value)
            : strcmp(type, "number") == 0  ? json_is_number(value)
            : strcmp(type, "boolean") == 0 ? json_is_boolean(value)
                                           : strcmp(type, "null") == 0 && json_is_null(value);
@@ -412,20 +415,18 @@ static dpi_status put_choices(output *w, const json_t *choices, bool are_schemas
                  : refuse_value(w, "enum or const", choices, "values of the type beside it");
 }
 
-/* "#", "#/$defs/NAME" or "#/definitions/NAME" of this file. */
 static dpi_status put_ref(output *w, const json_t *schema) {
     static const char *const keys[] = {"$ref", NULL};
     const char *ref = json_string_value(json_object_get(schema, "$ref"));
-    const json_t *target = ref && strcmp(ref, "#") == 0 ? w->root : NULL;
+    char *pointer = strdup(ref ? ref : "");
+    if (!pointer)
+        return dpi_fail(w->err, DPI_STATUS_MEMORY, "no memory for the grammar of a schema");
+    const json_t *target = dpi_schema_find(w->root, pointer);
+    free(pointer);
     DPI_TRY(check_keys(w, schema, keys));
-    if (ref && strncmp(ref, "#/$defs/", 8) == 0)
-        target = json_object_get(json_object_get(w->root, "$defs"), ref + 8);
-    if (ref && strncmp(ref, "#/definitions/", 14) == 0)
-        target = json_object_get(json_object_get(w->root, "definitions"), ref + 14);
     if (!target)
         return refuse_value(w, "$ref", json_object_get(schema, "$ref"),
-                            "'#', '#/$defs/NAME' and '#/definitions/NAME' of a definition that is "
-                            "there");
+                            "'#' and pointers such as '#/$defs/NAME' to a schema that is there");
     return put_part(w, target, NULL);
 }
 
@@ -535,6 +536,19 @@ static dpi_status put_all(output *w) {
                : dpi_fail(w->err, DPI_STATUS_MEMORY, "no memory for the grammar of a schema");
 }
 
+static dpi_status make(const json_t *root, int32_t written_max, dpi_grammar **grammar,
+                       dpi_error *err) {
+    output w = {.root = root, .written_max = written_max, .most_bytes = UINT64_MAX, .err = err};
+    dpi_status status = put_all(&w);
+    if (status == DPI_STATUS_OK)
+        status = dpi_grammar_parse(w.text, w.n, grammar, err);
+    if (status == DPI_STATUS_OK)
+        (*grammar)->most_bytes = w.most_bytes;
+    free(w.text);
+    free(w.parts);
+    return status;
+}
+
 dpi_status dpi_grammar_from_schema(const char *json, size_t n_bytes, dpi_grammar **grammar,
                                    dpi_error *err) {
     json_error_t why;
@@ -544,12 +558,11 @@ dpi_status dpi_grammar_from_schema(const char *json, size_t n_bytes, dpi_grammar
     if (!root)
         return dpi_fail(err, DPI_STATUS_FORMAT, "JSON schema: no JSON: line %d, column %d: %.100s",
                         why.line, why.column, why.text);
-    output w = {.root = root, .err = err};
-    dpi_status status = put_all(&w);
-    if (status == DPI_STATUS_OK)
-        status = dpi_grammar_parse(w.text, w.n, grammar, err);
-    free(w.text);
-    free(w.parts);
+    /* A bound that is too large to be written is none, for texts that cannot reach it. */
+    int32_t written_max = DPI_GRAMMAR_REPEAT_MAX;
+    dpi_status status = make(root, written_max, grammar, err);
+    while (status == DPI_STATUS_LIMIT && written_max > WRITTEN_MIN)
+        status = make(root, written_max /= 2, grammar, err);
     json_decref(root);
     return status;
 }

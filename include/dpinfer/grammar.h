@@ -32,7 +32,8 @@ DPI_API uint64_t dpi_grammar_digest(const dpi_grammar *grammar);
 
 /* *accepts = 1: text [n_bytes] is one of the grammar's. 0: it is not, or it cannot be told, as more
  * than 1024 lists of open rules, or 256 rules in each other, would have to be followed from one
- * place. Time is linear in n_bytes.
+ * place, or as it is so long that a bound of its schema matters which is too large to be written
+ * out. Time is linear in n_bytes.
  * Errors: ARG, MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_grammar_accepts(const dpi_grammar *grammar, const char *text,
                                                       size_t n_bytes, int32_t *accepts,
@@ -55,7 +56,9 @@ DPI_API void dpi_mask_free(dpi_mask *mask);
 
 /* Whether a text of the grammar fits into n_tokens tokens, that which ends it not counted: else
  * every text would be cut. It is a lower bound, exact where few places have to be looked at, as
- * before the first free string. Errors: ARG (none fits, with the least number), MEMORY. */
+ * before the first free string. And whether all bounds of a JSON schema hold for such texts, those
+ * too that are too large to be written out. Errors: ARG (none fits, with the least number; a bound,
+ * with the largest one), LIMIT (the grammar is too ambiguous to find a text), MEMORY. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_mask_check_length(dpi_mask *mask, int32_t n_tokens,
                                                         dpi_error *err);
 

@@ -8,6 +8,11 @@
 extern "C" {
 #endif
 
+/* Processors that this process may use, 1..1024, and so the threads of what is not told another
+ * number: those of its affinity mask, and at most as many as the CPU quotas of its control groups
+ * (a container's) come to, rounded up. */
+DPI_API int32_t dpi_processors(void);
+
 /* How many threads can compute at once here and now: `wanted`, or as many as the system allows
  * (processes of the user, memory for stacks), 1..1024. Threads are started to find out, and have
  * ended when it returns. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/status.h"
 #include "dp/account/account.h"
 #include "dp/exact/noise.h"
@@ -211,8 +212,8 @@ dpi_status dpi_augpe_charge(dpi_augpe *f, dpi_error *err) {
     DPI_TRY(dpi_cost_add(&cost, DPI_COST_ZCDP, c->n_rounds, c->rho_round, 0, err));
     DPI_TRY(dpi_records_privacy_unit(o->records, c->adjacency, c->max_per_unit, &request.unit,
                                      err));
-    snprintf(note, sizeof note, "%" PRId32 " texts, %" PRId32 " rounds, (%.6g, %g)-DP", c->n_texts,
-             c->n_rounds, c->epsilon_total, c->delta);
+    dpi_format(note, sizeof note, "%" PRId32 " texts, %" PRId32 " rounds, (%.6g, %g)-DP",
+               c->n_texts, c->n_rounds, c->epsilon_total, c->delta);
     request.cost = &cost, request.method = "augpe", request.note = note;
     const dpi_payers payers = {.records = o->records, .ledger = o->ledger, .dataset = o->dataset,
                                .request = &request};

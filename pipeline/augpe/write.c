@@ -1,9 +1,9 @@
 /* write.c - candidates, written by the local model many at a time, or elsewhere. All of it is
  * public: prompts are the public ones, or made of earlier candidates. */
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/status.h"
 #include "dpinfer/memory.h"
 #include "dpinfer/prompt_texts.h"
@@ -114,8 +114,8 @@ void dpi_writer_begin(dpi_augpe *f, int32_t n) {
 static dpi_text put_blanks(dpi_augpe *f, const dpi_text *from) {
     dpi_text blank = {0};
     for (size_t i = 0, end; i < from->n_bytes; i = end) {
-        const bool space = isspace((unsigned char)from->data[i]);
-        for (end = i; end < from->n_bytes && !isspace((unsigned char)from->data[end]) == !space;)
+        const bool space = dpi_is_space(from->data[i]);
+        for (end = i; end < from->n_bytes && !dpi_is_space(from->data[end]) == !space;)
             end++;
         if (!space && dpi_augpe_uniform(f) < f->options.change)
             dpi_text_put(&blank, "_", 1);
@@ -130,7 +130,7 @@ static dpi_text put_blanks(dpi_augpe *f, const dpi_text *from) {
 static size_t find_end(dpi_augpe *f, const dpi_text *from) {
     const double share = 2 * f->options.change * dpi_augpe_uniform(f);
     size_t end = share < 1 ? (size_t)((1 - share) * (double)from->n_bytes) : 0;
-    while (end > 0 && !isspace((unsigned char)from->data[end]))
+    while (end > 0 && !dpi_is_space(from->data[end]))
         end--;
     return end;
 }

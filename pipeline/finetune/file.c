@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -56,7 +57,7 @@ void dpi_finetune_hash(const dpi_lora *lora, int32_t n_layer, const float *adapt
 /* Reals as text, to the last bit: GGUF readers differ in what they make of 64-bit floats. */
 static void put_real(dpi_gguf_builder *w, const char *key, double value) {
     char text[40];
-    snprintf(text, sizeof text, "%.17g", value);
+    dpi_format(text, sizeof text, "%.17g", value);
     dpi_gguf_put_string(w, key, text);
 }
 
@@ -203,7 +204,7 @@ static dpi_status get_real(const dpi_gguf *file, const char *key, double min, do
                            double *value, dpi_error *err) {
     char text[64], *end;
     DPI_TRY(get_text(file, key, text, sizeof text, err));
-    *value = strtod(text, &end);
+    *value = dpi_strtod(text, &end);
     if (end != text && *end == '\0' && *value >= min && *value <= max)
         return DPI_STATUS_OK;
     return dpi_fail(err, DPI_STATUS_FORMAT, "%s: %s: allowed %g..%g", dpi_gguf_name(file), key, min,

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/format.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/status.h"
@@ -272,7 +273,7 @@ static dpi_status lock_checkpoint(dpi_finetune *f, dpi_error *err) {
     free(name);
     if (f->lock < 0)
         return dpi_fail(err, dpi_status_of_errno(reason), "cannot make %s.lock: %s", path,
-                        strerror(reason));
+                        dpi_reason(reason));
     if (flock(f->lock, LOCK_EX | LOCK_NB) == 0)
         return DPI_STATUS_OK;
     return dpi_fail(err, DPI_STATUS_STATE, "another process trains with the checkpoint %s", path);

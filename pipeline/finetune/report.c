@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/status.h"
 #include "dpinfer/model.h"
 #include "pipeline/finetune/finetune.h"
@@ -220,8 +221,8 @@ static bool add_number(dpi_verification *v, const char *path, double recorded, d
                        int32_t verdict) {
     dpi_verified_field *f = add_field(v, path, verdict);
     if (f)
-        snprintf(f->recorded, sizeof f->recorded, "%.10g", recorded),
-            snprintf(f->computed, sizeof f->computed, "%.10g", computed);
+        dpi_format(f->recorded, sizeof f->recorded, "%.10g", recorded),
+            dpi_format(f->computed, sizeof f->computed, "%.10g", computed);
     return f != NULL;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/status.h"
 #include "engine/model.h"
 #include "base/text.h"
@@ -158,19 +159,19 @@ void dpi_finetune_check_claim(const dpi_finetune_claim *c, char why[DPI_FINETUNE
     const double units = (double)c->n_units;
     why[0] = '\0';
     if (!(c->n_expected > 0 && c->n_expected <= units))
-        snprintf(why, size, "expected: %.10g of %.10g units", c->n_expected, units);
+        dpi_format(why, size, "expected: %.10g of %.10g units", c->n_expected, units);
     else if (c->sampling < sampling_of(c->n_expected, c->n_units) ||
              c->sampling > sampling_of(c->n_expected, c->n_units))
-        snprintf(why, size, "sampling: %.10g, and %.10g of %.10g units are %.10g", c->sampling,
+        dpi_format(why, size, "sampling: %.10g, and %.10g of %.10g units are %.10g", c->sampling,
                  c->n_expected, units, sampling_of(c->n_expected, c->n_units));
     else if (!(c->delta * units < 1))
-        snprintf(why, size, "delta: %.10g, not below 1 / units = %.10g", c->delta, 1 / units);
+        dpi_format(why, size, "delta: %.10g, not below 1 / units = %.10g", c->delta, 1 / units);
     else if (c->sigma > 0 && c->sigma < DPI_GAUSSIAN_SIGMA_MIN)
-        snprintf(why, size, "sigma: %.10g, below %g", c->sigma, DPI_GAUSSIAN_SIGMA_MIN);
+        dpi_format(why, size, "sigma: %.10g, below %g", c->sigma, DPI_GAUSSIAN_SIGMA_MIN);
     else if (!(c->clip > 0))
-        snprintf(why, size, "clip: %.10g", c->clip);
+        dpi_format(why, size, "clip: %.10g", c->clip);
     else if (c->n_params < 1)
-        snprintf(why, size, "numbers: none");
+        dpi_format(why, size, "numbers: none");
 }
 
 dpi_status dpi_finetune_settle(dpi_finetune *f, dpi_error *err) {
@@ -283,8 +284,8 @@ dpi_status dpi_finetune_charge(dpi_finetune *f, dpi_error *err) {
     DPI_TRY(find_cost(f, &cost, err));
     DPI_TRY(dpi_records_privacy_unit(o->records, DPI_ADJACENCY_ADD_REMOVE, f->claim.max_per_unit,
                                      &request.unit, err));
-    snprintf(note, sizeof note, "%s, (%.6g, %g)-DP", o->full ? "all weights" : "an adapter",
-             f->claim.epsilon, o->delta);
+    dpi_format(note, sizeof note, "%s, (%.6g, %g)-DP", o->full ? "all weights" : "an adapter",
+               f->claim.epsilon, o->delta);
     request.cost = &cost;
     request.method = METHOD;
     request.note = note;

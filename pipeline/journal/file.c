@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/format.h"
 #include "base/status.h"
 #include "dpinfer/memory.h"
 #include "pipeline/journal/journal.h"
@@ -13,7 +14,7 @@
 dpi_status dpi_journal_fail(const dpi_journal *j, const char *what, const char *name,
                             dpi_error *err) {
     return dpi_fail(err, DPI_STATUS_IO, "cannot %s %s/%s: %s", what, j->folder, name,
-                    strerror(errno));
+                    dpi_reason(errno));
 }
 
 bool dpi_journal_write(int fd, const void *data, size_t n_bytes, int64_t offset) {

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/format.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/status.h"
@@ -26,7 +27,7 @@ static dpi_status make_folder(dpi_journal *j, dpi_error *err) {
     j->made_folder = mkdir(j->folder, 0700) == 0;
     if (!j->made_folder && errno != EEXIST)
         return dpi_fail(err, DPI_STATUS_IO, "cannot make the folder %s: %s", j->folder,
-                        strerror(errno));
+                        dpi_reason(errno));
     char *parent;
     if (asprintf(&parent, "%s/..", j->folder) < 0)
         return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a job");
@@ -111,11 +112,11 @@ static dpi_status open_journal(dpi_journal *j, const dpi_journal_options *o, dpi
     j->dir = open(j->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (j->dir < 0)
         return dpi_fail(err, DPI_STATUS_IO, "cannot open the folder %s: %s", j->folder,
-                        strerror(errno));
+                        dpi_reason(errno));
     j->root = realpath(j->folder, NULL);
     if (!j->root)
         return dpi_fail(err, DPI_STATUS_IO, "cannot open the folder %s: %s", j->folder,
-                        strerror(errno));
+                        dpi_reason(errno));
     return o->create ? open_new(j, o->application, err) : open_begun(j, err);
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "dpinfer/registry.h"
@@ -24,13 +25,13 @@ static void print_cost(const dpi_cost *cost, char *text, size_t size) {
     size_t n = 0;
     for (int32_t i = 0; i < cost->n_parts && n < size; i++) {
         const dpi_cost_part *p = &cost->parts[i];
-        n += (size_t)snprintf(text + n, size - n, "%s%s %d %.17g", i > 0 ? "; " : "",
-                              kinds[p->kind], p->n, p->x);
+        n += (size_t)dpi_format(text + n, size - n, "%s%s %d %.17g", i > 0 ? "; " : "",
+                                kinds[p->kind], p->n, p->x);
         if (p->kind == DPI_COST_GAUSSIAN && n < size)
-            n += (size_t)snprintf(text + n, size - n, " %.17g", p->q);
+            n += (size_t)dpi_format(text + n, size - n, " %.17g", p->q);
     }
     if (cost->subsample > 0 && n < size)
-        snprintf(text + n, size - n, "; subsample %.17g", cost->subsample);
+        dpi_format(text + n, size - n, "; subsample %.17g", cost->subsample);
 }
 
 static dpi_status fail_budget(const dpi_ledger *l, const dpi_dataset_info *info, int64_t amount,

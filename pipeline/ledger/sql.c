@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/format.h"
 #include "base/status.h"
 #include "pipeline/ledger/ledger.h"
 
@@ -213,13 +214,13 @@ static dpi_status find_file(const dpi_ledger *l, bool create, bool *is_empty, dp
         const int fd = open(l->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         if (fd < 0 && errno != EEXIST)
             return dpi_fail(err, DPI_STATUS_IO, "cannot make the ledger %s: %s", l->path,
-                            strerror(errno));
+                            dpi_reason(errno));
         if (fd >= 0)
             close(fd);
     }
     if (stat(l->path, &st) != 0)
         return dpi_fail(err, DPI_STATUS_IO, "cannot open the ledger %s: %s", l->path,
-                        strerror(errno));
+                        dpi_reason(errno));
     if (!S_ISREG(st.st_mode))
         return dpi_fail(err, DPI_STATUS_FORMAT, "%s is no ledger: it is not a regular file",
                         l->path);
@@ -240,7 +241,7 @@ static dpi_status connect(dpi_ledger *l, bool read_only, dpi_error *err) {
     char *path = realpath(l->path, NULL);
     if (!path)
         return dpi_fail(err, DPI_STATUS_IO, "cannot open the ledger %s: %s", l->path,
-                        strerror(errno));
+                        dpi_reason(errno));
     /* For reading too, where the file can be written: what a killed process left of a transaction
      * is undone before the first read. SQLite opens for reading alone where it must. */
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_FULLMUTEX | SQLITE_OPEN_PRIVATECACHE;

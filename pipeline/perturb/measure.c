@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/format.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "dp/local/local.h"
@@ -42,7 +43,7 @@ static size_t distance_bytes(const dpi_vocabulary *v) {
 
 static dpi_status cannot(const char *what, const char *path, dpi_error *err) {
     return dpi_fail(err, dpi_status_of_errno(errno), "cannot %s %s: %s", what, path,
-                    strerror(errno));
+                    dpi_reason(errno));
 }
 
 static dpi_status check_file(const dpi_vocabulary *v, int fd, const char *path, dpi_error *err) {

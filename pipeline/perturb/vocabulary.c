@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "base/file.h"
+#include "base/format.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/status.h"
@@ -168,7 +169,7 @@ static int32_t parse_numbers(const char *p, float *x, int32_t most) {
         if (*p == '\0')
             return n;
         char *end;
-        const float value = strtof(p, &end);
+        const float value = dpi_strtof(p, &end);
         if (end == p || !strchr(" \t\r\n", *end) || n == most)
             return -1;
         if (x)

@@ -1,9 +1,8 @@
 #include "pipeline/perturb/words.h"
 
 #include <string.h>
-#include <strings.h>
 
-static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+#include "base/format.h"
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -24,7 +23,7 @@ static bool goes_on(const char *text, size_t n_bytes, size_t i) {
 }
 
 bool dpi_word_next(const char *text, size_t n_bytes, size_t *at, size_t *n) {
-    while (*at < n_bytes && is_space(text[*at]))
+    while (*at < n_bytes && dpi_is_space(text[*at]))
         ++*at;
     if (*at == n_bytes)
         return false;
@@ -62,7 +61,7 @@ bool dpi_word_is_stop(const char *word, size_t n_bytes) {
         "with",    "would",  "you",    "your",  "yours",   "yourself", "yourselves",
     };
     for (size_t i = 0; i < sizeof stop / sizeof *stop; i++)
-        if (strlen(stop[i]) == n_bytes && strncasecmp(stop[i], word, n_bytes) == 0)
+        if (strlen(stop[i]) == n_bytes && dpi_same_letters(stop[i], word, n_bytes))
             return true;
     return false;
 }

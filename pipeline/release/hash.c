@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/format.h"
 #include "base/status.h"
 
 /* All of fd into the digest; the number of bytes, or -1 with errno. */
@@ -86,7 +87,7 @@ dpi_status dpi_hash_one(const char *path, json_t **file, dpi_error *err) {
     int64_t n_bytes;
     if (!dpi_hash_file(path, hex, &n_bytes))
         return dpi_fail(err, dpi_status_of_errno(errno), "cannot read %s: %s", path,
-                        strerror(errno));
+                        dpi_reason(errno));
     *file = json_pack("{s:I, s:s}", "n_bytes", (json_int_t)n_bytes, "sha256", hex);
     return *file ? DPI_STATUS_OK : out_of_memory(err);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/format.h"
 #include "base/status.h"
 #include "pipeline/journal/journal.h"
 #include "pipeline/ledger/amount.h"
@@ -86,7 +87,7 @@ static dpi_status make_file(dpi_release *r, double epsilon, dpi_error *err) {
     dataset.epsilon = epsilon;
     dataset.delta = r->claim.method.delta;
     if (!remove_files(r->own_path))
-        return dpi_fail(err, DPI_STATUS_IO, "cannot remove %s: %s", r->own_path, strerror(errno));
+        return dpi_fail(err, DPI_STATUS_IO, "cannot remove %s: %s", r->own_path, dpi_reason(errno));
     DPI_TRY(open_file(r, true, err));
     return dpi_ledger_add(r->own_ledger, &dataset, err);
 }

@@ -30,7 +30,7 @@ static double measure_bandwidth(void) {
         return 0;
     memset(words, 1, N_WORDS * sizeof *words);
     uint64_t sum = 0;
-    const int32_t n_threads = dpi_process_threads(omp_get_max_threads());
+    const int32_t n_threads = dpi_process_threads(dpi_processors());
     double bytes = 0, begin = now(), seconds;
     do {
 #pragma omp parallel for reduction(+ : sum) schedule(static) num_threads(n_threads)

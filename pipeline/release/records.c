@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/format.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "dpinfer/memory.h"
@@ -45,7 +45,7 @@ static dpi_status out_of_memory(dpi_error *err) {
 
 static bool has_suffix(const char *name, const char *suffix) {
     size_t n = strlen(name), m = strlen(suffix);
-    return n > m && strcasecmp(name + n - m, suffix) == 0;
+    return n > m && dpi_same_letters(name + n - m, suffix, m);
 }
 
 static bool is_packed(const char *name) { return has_suffix(name, ".gz"); }
@@ -77,7 +77,7 @@ static dpi_status list_folder(dpi_records *r, DIR *dir, dpi_error *err) {
         struct dirent *entry = readdir(dir);
         if (!entry && errno != 0)
             return dpi_fail(err, dpi_status_of_errno(errno), "cannot read the folder %s: %s",
-                            r->path, strerror(errno));
+                            r->path, dpi_reason(errno));
         if (!entry)
             return DPI_STATUS_OK;
         if (is_record_file(r->folder, entry->d_name) &&
@@ -95,7 +95,7 @@ static dpi_status open_folder(dpi_records *r, dpi_error *err) {
         if (listing >= 0)
             close(listing);
         return dpi_fail(err, dpi_status_of_errno(reason), "cannot read the folder %s: %s", r->path,
-                        strerror(reason));
+                        dpi_reason(reason));
     }
     dpi_status status = list_folder(r, dir, err);
     closedir(dir);
@@ -148,7 +148,7 @@ static dpi_status read_bytes(const dpi_records *r, const char *name, char **text
         close(fd);
     const dpi_status status = ok ? DPI_STATUS_OK : dpi_status_of_errno(reason);
     if (!ok && status != DPI_STATUS_IO)
-        return dpi_fail(err, status, "cannot read a record: %s", strerror(reason));
+        return dpi_fail(err, status, "cannot read a record: %s", dpi_reason(reason));
     return DPI_STATUS_OK;
 }
 
@@ -260,7 +260,7 @@ static dpi_status read_content(dpi_records *r, size_t *n_bytes, dpi_error *err) 
     int fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return dpi_fail(err, dpi_status_of_errno(errno), "cannot read %s: %s", r->path,
-                        strerror(errno));
+                        dpi_reason(errno));
     bool ok = fstat(fd, &st) == 0;
     const bool is_file = ok && S_ISREG(st.st_mode);
     if (is_file)
@@ -271,7 +271,7 @@ static dpi_status read_content(dpi_records *r, size_t *n_bytes, dpi_error *err) 
         return dpi_fail(err, DPI_STATUS_FORMAT, "%s is not a regular file", r->path);
     return ok ? DPI_STATUS_OK
               : dpi_fail(err, dpi_status_of_errno(reason),
-                         "cannot read %s: %s", r->path, strerror(reason));
+                         "cannot read %s: %s", r->path, dpi_reason(reason));
 }
 
 static dpi_status open_file(dpi_records *r, dpi_error *err) {
@@ -363,7 +363,7 @@ static dpi_status find_kind(const char *path, int32_t *kind, dpi_error *err) {
     struct stat st;
     if (stat(path, &st) != 0)
         return dpi_fail(err, dpi_status_of_errno(errno), "cannot open the records %s: %s", path,
-                        strerror(errno));
+                        dpi_reason(errno));
     *kind = S_ISDIR(st.st_mode)          ? DPI_RECORD_FILE
             : has_form(path, ".jsonl") ? DPI_RECORD_LINE
             : has_form(path, ".csv")   ? DPI_RECORD_ROW

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/status.h"
 #include "commit.h" /* made by commit.cmake */
 #include "pipeline/release/hash.h"
@@ -33,7 +34,7 @@ static dpi_status describe_software(json_t **section, dpi_error *err) {
     const int reason = errno;
     if (!hashed && dpi_status_of_errno(reason) != DPI_STATUS_IO)
         return dpi_fail(err, dpi_status_of_errno(reason), "cannot read %s, the program: %s", path,
-                        strerror(reason));
+                        dpi_reason(reason));
     *section = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s?}", "program", "dpinfer", "version",
                          dpi_version(), "commit", DPI_COMMIT, "compiler", compiler(), "build",
                          DPI_BUILD_TYPE, "sha256", hashed ? hex : NULL);

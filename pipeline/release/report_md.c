@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "pipeline/release/report.h"
 
@@ -37,7 +38,7 @@ void dpi_report_value(const char *key, const json_t *value, char *text, size_t s
         if (is_bound(key))
             dpi_bound_text(json_real_value(value), 10, text, size);
         else
-            snprintf(text, size, "%.10g", json_real_value(value));
+            dpi_format(text, size, "%.10g", json_real_value(value));
         break;
     default:
         snprintf(text, size, "%s", json_is_true(value) ? "yes" : json_is_false(value) ? "no" : "-");

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "dpinfer/ledger.h"
 #include "pipeline/release/report.h"
@@ -27,7 +28,7 @@ static double most_right(double epsilon, double delta, double rho) {
 
 /* "73.6 in 100", rounded up. */
 static const char *percent(double share, char text[16]) {
-    snprintf(text, 16, "%.1f", share > 0 ? ceil(share * 1000 - 1e-6) / 10 : 0);
+    dpi_format(text, 16, "%.1f", share > 0 ? ceil(share * 1000 - 1e-6) / 10 : 0);
     return text;
 }
 

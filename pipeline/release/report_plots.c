@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "pipeline/release/report.h"
 
@@ -54,7 +55,7 @@ void dpi_report_plot_guess(dpi_text *t, const json_t *report) {
     put_rect(t, "before", LEFT, 34, .5 * scale, 22);
     put_rect(t, "more", LEFT + .5 * scale, 34, (after - .5) * scale, 22);
     put_label(t, LEFT + .5 * scale, 24, "middle", "without the texts: 50");
-    snprintf(text, sizeof text, "with them, at most: %.1f", ceil(after * 1000 - 1e-6) / 10);
+    dpi_format(text, sizeof text, "with them, at most: %.1f", ceil(after * 1000 - 1e-6) / 10);
     put_label(t, LEFT + after * scale, 76, after > .8 ? "end" : "middle", text);
     put_label(t, LEFT, 76, "start", "0");
     put_label(t, RIGHT, 24, "end", "100");
@@ -76,13 +77,13 @@ void dpi_report_plot_budget(dpi_text *t, const json_t *report) {
     put_rect(t, "all", LEFT, 34, scale, 22);
     put_rect(t, "before", LEFT, 34, before * scale, 22);
     put_rect(t, "more", LEFT + before * scale, 34, (after - before) * scale, 22);
-    snprintf(text, sizeof text, "before: %.1f %%", 100 * before);
+    dpi_format(text, sizeof text, "before: %.1f %%", 100 * before);
     put_label(t, LEFT + before * scale, 24,
               before > .8   ? "end"
               : before < .2 ? "start"
                             : "middle",
               text);
-    snprintf(text, sizeof text, "after: %.1f %%", 100 * after);
+    dpi_format(text, sizeof text, "after: %.1f %%", 100 * after);
     put_label(t, LEFT + after * scale, 76,
               after > .8   ? "end"
               : after < .2 ? "start"
@@ -161,10 +162,10 @@ void dpi_report_plot_lengths(dpi_text *t, const json_t *report) {
         put_rect(t, "before", LEFT + (double)i * step + 1, bottom - height, step - 2, height);
     }
     put_line(t, "axis", LEFT, bottom, RIGHT, bottom);
-    snprintf(text, sizeof text, "%.0f", most);
+    dpi_format(text, sizeof text, "%.0f", most);
     put_label(t, LEFT - 6, top + 4, "end", text);
     put_label(t, LEFT, bottom + 20, "start", "1");
-    snprintf(text, sizeof text, "%.0f", real_of(output, "tokens_most"));
+    dpi_format(text, sizeof text, "%.0f", real_of(output, "tokens_most"));
     put_label(t, RIGHT, bottom + 20, "end", text);
     end(t);
 }
@@ -190,7 +191,7 @@ void dpi_report_plot_labels(dpi_text *t, const json_t *report) {
         put_label(t, left - 8, y + 14, "end", label);
         put_rect(t, "before", left, y, json_number_value(count) / most * (RIGHT - left - 50),
                  ROW - 6);
-        snprintf(text, sizeof text, "%.0f", json_number_value(count));
+        dpi_format(text, sizeof text, "%.0f", json_number_value(count));
         put_label(t, left + json_number_value(count) / most * (RIGHT - left - 50) + 6, y + 14,
                   "start", text);
         y += ROW;

@@ -1,7 +1,6 @@
 /* report_render.c - the reports of other things than a run (texts of an adapter, private evolution,
  * perturbed words) in Markdown or as a page of HTML: each section of the JSON as a table, so that
  * the forms cannot differ. */
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +34,7 @@ static void put_heading(page *p, const char *key) {
     end_table(p);
     dpi_text_add(&p->text, p->is_html ? "<h2>" : "\n## ");
     for (const char *c = key; *c; c++) {
-        const char first = (char)toupper((unsigned char)*c);
+        const char first = (char)(*c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c);
         const char shown[] = {c == key ? first : *c == '_' ? ' ' : *c, '\0'};
         put_string(p, shown);
     }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dpinfer/process.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "dp/exact/noise.h"

@@ -6,10 +6,11 @@
 #include <string.h>
 
 #include "dpinfer/memory.h"
+#include "base/format.h"
 
 bool dpi_units_is_blank(const dpi_span *span) {
     for (size_t i = 0; i < span->n_bytes; i++)
-        if (!memchr(" \t\n\v\f\r", span->data[i], 6))
+        if (!dpi_is_space(span->data[i]))
             return false;
     return true;
 }

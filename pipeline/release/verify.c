@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/status.h"
 #include "pipeline/claim.h"
 #include "pipeline/release/hash.h"
@@ -140,8 +141,8 @@ static bool show(const json_t *value, char *text, size_t size) {
         snprintf(text, size, "(none)");
     } else if (json_is_real(value)) {
         for (int digits = 15; digits <= 17; digits++) {
-            snprintf(text, size, "%.*g", digits, json_real_value(value));
-            if (strtod(text, NULL) == json_real_value(value))
+            dpi_format(text, size, "%.*g", digits, json_real_value(value));
+            if (dpi_strtod(text, NULL) == json_real_value(value))
                 break;
         }
     } else {
@@ -339,7 +340,7 @@ static dpi_status hash_output(const dpi_report *r, const dpi_claim *claim, const
     if (!json_is_object(*output))
         status = dpi_fail(err, DPI_STATUS_ARG, "the report names no output");
     else if (!dpi_hash_file(path, hex, &n_bytes))
-        status = dpi_fail(err, DPI_STATUS_IO, "cannot read %s: %s", path, strerror(errno));
+        status = dpi_fail(err, DPI_STATUS_IO, "cannot read %s: %s", path, dpi_reason(errno));
     else if (json_object_set_new(*output, "sha256", json_string(hex)) != 0 ||
              json_object_set_new(*output, "n_bytes", json_integer(n_bytes)) != 0)
         status = dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/format.h"
 #include "base/status.h"
 #include "dpinfer/memory.h"
 
@@ -19,7 +20,7 @@ enum { FILE_BYTES_MAX = 1 << 30 };
 static dpi_status fail_io(dpi_error *err, const char *what, const char *path) {
     const int reason = errno;
     return dpi_fail(err, reason == EEXIST ? DPI_STATUS_STATE : DPI_STATUS_IO, "cannot %s %s: %s",
-                    what, path, strerror(reason));
+                    what, path, dpi_reason(reason));
 }
 
 dpi_status dpi_folder_path(const char *folder, const char *name, char **path, dpi_error *err) {

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/format.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/status.h"
@@ -421,5 +422,5 @@ dpi_status dpi_shards_end(dpi_shards *job, int32_t end, dpi_error *err) {
     return rmdir(job->shard_folder) == 0
                ? DPI_STATUS_OK
                : dpi_fail(err, DPI_STATUS_IO, "cannot remove %s: %s", job->shard_folder,
-                          strerror(errno));
+                          dpi_reason(errno));
 }

@@ -258,6 +258,7 @@ TEST(test_refused) {
     REFUSED("adapter", "lora", -1, FORMAT, "adapter.lora.alpha", );
     REFUSED_TENSORS(FORMAT, "without tensors", );
     REFUSED_TENSORS(UNSUPPORTED, "alora", build_u32(&b, "adapter.alora.invocation_tokens", 1));
+    REFUSED_TENSORS(UNSUPPORTED, "adapter.lora.dropout", build_u32(&b, "adapter.lora.dropout", 1));
     static const char *const names[] = {
         "output.weight.lora_a",         "blk.2.attn_q.weight.lora_a", "blk.-1.attn_q.weight.lora_a",
         "blk.0.attn_q.weight",          "blk.0.attn_q.weight.lora_c", "blk.00.attn_q.weight.lora_a",

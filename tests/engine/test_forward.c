@@ -37,15 +37,20 @@ static void check_run(const char *what, const dpi_model *model, const int32_t *t
 
 enum { N = 64, N_LOGITS = N * 512 };
 
-static const int32_t *golden_tokens(void) {
-    static int32_t tokens[N];
+/* Ids of a shared file, at most N; how many there are. */
+static int32_t read_tokens(const char *path, int32_t tokens[N]) {
     size_t n_bytes;
-    char *text = read_file(data_path("golden/tokens64.txt"), &n_bytes), *p = text, *end;
+    char *text = read_file(data_path(path), &n_bytes), *p = text, *end;
     int32_t n = 0;
     for (long v = strtol(p, &end, 10); end != p && n < N; v = strtol(p = end, &end, 10))
         tokens[n++] = (int32_t)v;
     free(text);
-    assert_int_equal(n, N);
+    return n;
+}
+
+static const int32_t *golden_tokens(void) {
+    static int32_t tokens[N];
+    assert_int_equal(read_tokens("golden/tokens64.txt", tokens), N);
     return tokens;
 }
 
@@ -142,6 +147,31 @@ TEST(test_golden_prompt) {
     dpi_model_close(model);
 }
 
+/* Files of others, PATH.gguf, .tokens and .exact.f32: biases of all matrices, YaRN and its
+ * magnitude, scaled rotation. */
+TEST(test_golden_features) {
+    static const char *const paths[] = {"../cases/mlp-bias", "arch/llama-bias-A",
+                                        "arch/llama-yarn-A", "arch/llama-attnfactor-A",
+                                        "arch/llama-linear-A"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        char path[128];
+        int32_t tokens[N];
+        size_t n_bytes;
+        snprintf(path, sizeof path, "%s.gguf", paths[i]);
+        require_data(path);
+        dpi_model *model = open_shared(path);
+        snprintf(path, sizeof path, "%s.tokens", paths[i]);
+        const int32_t n = read_tokens(path, tokens);
+        snprintf(path, sizeof path, "%s.exact.f32", paths[i]);
+        float *golden = (float *)(void *)read_file(data_path(path), &n_bytes);
+        assert_int_equal(n_bytes, (size_t)n * 512 * sizeof *golden);
+        for (int32_t n_prompt = 1; n_prompt <= n; n_prompt += n - 1)
+            check_run(paths[i], model, tokens, n, n_prompt, 1, DPI_PREFILL_AUTO, golden, 1e-11);
+        free(golden);
+        dpi_model_close(model);
+    }
+}
+
 /* ---- Shapes ---------------------------------------------------------------------------------- */
 
 static void check_shape(const char *what, const tiny_spec *spec) {
@@ -179,6 +209,7 @@ TEST(test_shapes) {
           s.n_ff = 50, s.n_vocab = 333);
     SHAPE("n_embd is no multiple of n_head", s.n_embd = 50, s.n_head = 4, s.head_dim = 14,
           s.head_dim_v = 10);
+    SHAPE("longer queries and keys", s.attn_factor = 1.3f, s.n_rot = 8);
     SHAPE("8 bits, biases", s.type = DPI_TYPE_Q8_0, s.bias = 1);
     SHAPE("16 bits, three layers", s.type = DPI_TYPE_F16, s.n_layer = 3);
     SHAPE("blocks of 256", s = tiny_of(DPI_TYPE_Q4_K));

@@ -2,6 +2,7 @@
  * check of every weight. */
 #include <math.h>
 
+#include "gguf/gguf_write.h"
 #include "tests/engine/engine_support.h"
 
 #define EPSILON "llama.attention.layer_norm_rms_epsilon"
@@ -120,7 +121,8 @@ TEST(test_refused_values) {
         {"llama.rope.freq_base", FLOAT, NAN, "", DPI_STATUS_FORMAT, "freq_base"},
         {"llama.rope.scaling.factor", FLOAT, 1e-30, "", DPI_STATUS_FORMAT, "be 0 (none) or 1e-06"},
         {"llama.rope.scale_linear", FLOAT, 1e-30, "", DPI_STATUS_FORMAT, "be 0 (none) or 1e-06"},
-        {"llama.rope.scaling.type", TEXT, 0, "yarn", DPI_STATUS_UNSUPPORTED, "'yarn'"},
+        {"llama.rope.scaling.type", TEXT, 0, "su", DPI_STATUS_UNSUPPORTED, "'su', only none"},
+        {"llama.rope.scaling.attn_factor", FLOAT, 0, "", DPI_STATUS_FORMAT, "attn_factor"},
         {"llama.expert_count", INT, 8, "", DPI_STATUS_UNSUPPORTED, "mixtures of experts"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
@@ -162,6 +164,80 @@ TEST(test_tensor_shapes) {
     REFUSED("llama.block_count", "", 0, DPI_STATUS_FORMAT,
             "block_count is 4000, but the file has only 11 tensors",
             build_u32(&b, "llama.block_count", 4000));
+}
+
+/* A golden file with one more key, or one more tensor of a number; NULL: without. */
+static void write_with(const char *path, const dpi_gguf *golden, const char *key,
+                       const char *tensor) {
+    dpi_gguf_builder *w;
+    assert_ok(dpi_gguf_builder_create(path, -1, &w, ERR));
+    for (int64_t i = 0; i < dpi_gguf_kv_count(golden); i++)
+        dpi_gguf_put_kv(w, dpi_gguf_kv_at(golden, i));
+    if (key)
+        dpi_gguf_put_f32(w, key, 2);
+    for (int64_t i = 0; i < dpi_gguf_tensor_count(golden); i++) {
+        const dpi_gguf_tensor *t = dpi_gguf_tensor_at(golden, i);
+        dpi_gguf_put_tensor(w, t->name, t->type, t->n_dims, t->shape);
+    }
+    if (tensor)
+        dpi_gguf_put_tensor(w, tensor, DPI_TYPE_F32, 1, (int64_t[]){1});
+    for (int64_t i = 0; i < dpi_gguf_tensor_count(golden); i++)
+        dpi_gguf_put_data(w, dpi_gguf_tensor_at(golden, i)->data,
+                          dpi_gguf_tensor_at(golden, i)->n_bytes);
+    if (tensor)
+        dpi_gguf_put_data(w, &(float){1}, sizeof(float));
+    assert_ok(dpi_gguf_builder_finish(w, ERR));
+}
+
+/* Whatever a file holds is used, known to change nothing, or refused by name: by all that load a
+ * model, and by those that write it in another form. */
+TEST(test_unknown) {
+    static const struct {
+        const char *key, *tensor; /* one of them */
+        bool is_known;
+    } cases[] = {
+        {"llama.attention.scale", NULL, false},
+        {"llama.attention.clamp_kqv", NULL, false},
+        {"llama.rope.scaling.attn_factor_", NULL, false},
+        {"llama.residual_scale", NULL, false},
+        {"tokenizer.ggml.normalizer", NULL, false},
+        {"tokenizer.chat_templat", NULL, false},
+        {"general.license", NULL, true}, /* metadata */
+        {"author.note", NULL, true},
+        {"llama.rope.scaling.finetuned", NULL, true},
+        {"tokenizer.chat_template.tool_use", NULL, true},
+        {NULL, "blk.0.attn_q_norm.weight", false},
+        {NULL, "blk.0.ffn_norm.bias", false},
+        {NULL, "blk.2.attn_q.bias", false}, /* of a layer beyond the last */
+        {NULL, "blk.00.attn_q.bias", false},
+        {NULL, "output.bias", false},
+        {NULL, "rope_factors_long.weight", false},
+    };
+    char dir[256];
+    dpi_gguf *golden;
+    dpi_write_options options;
+    dpi_write_options_init(&options);
+    options.type = "Q8_0";
+    require_data("models/tiny-gqa-F32.gguf");
+    assert_ok(dpi_gguf_open(data_path("models/tiny-gqa-F32.gguf"), true, &golden, ERR));
+    make_dir(dir, sizeof dir);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char path[300], written[300];
+        dpi_model *model = NULL;
+        snprintf(path, sizeof path, "%s/%zu.gguf", dir, i);
+        snprintf(written, sizeof written, "%s/%zu.q.gguf", dir, i);
+        write_with(path, golden, cases[i].key, cases[i].tensor);
+        const char *name = cases[i].key ? cases[i].key : cases[i].tensor;
+        if (cases[i].is_known) {
+            assert_ok(dpi_model_open(path, NULL, &model, ERR));
+        } else {
+            assert_error(dpi_model_open(path, NULL, &model, ERR), UNSUPPORTED, name);
+            assert_error(dpi_model_quantize(path, written, &options, ERR), UNSUPPORTED, name);
+        }
+        dpi_model_close(model);
+    }
+    dpi_gguf_close(golden);
+    remove_dir(dir);
 }
 
 TEST(test_check_weights) {

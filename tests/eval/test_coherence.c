@@ -69,6 +69,16 @@ TEST(test_cosines) {
     assert_ok(eval_measure_coherence(&e, &texts, &prompts, ERR));
     assert_near(value_of(&e, "coherence"), (2 * sqrt(.5) + 7 / (5 * sqrt(2))) / 3);
     assert_true(isnan(value_of(&e, "coherence_other")));
+    for (int i = 1; i < 300; i++) { /* three times itself: never above 1 */
+        const float x[] = {sqrtf((float)i), 1.f / (float)i, .1f};
+        float one[3], other[3];
+        for (int d = 0; d < 3; d++)
+            one[d] = x[d], other[d] = 3 * x[d];
+        const eval_vectors a = {one, 1, 3}, b = {other, 1, 3};
+        e = (evaluation){0};
+        assert_ok(eval_measure_coherence(&e, &a, &b, ERR));
+        assert_true(value_of(&e, "coherence") <= 1);
+    }
     prompts.n = 2;
     assert_error(eval_measure_coherence(&e, &texts, &prompts, ERR), ARG, "allowed 1 or 3");
 }

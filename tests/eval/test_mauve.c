@@ -2,6 +2,7 @@
  * mauve/scores.txt), whose k-means has other starts, so that means of five seeds are compared;
  * histograms by that code, exactly; neighbours by hand. */
 #include "eval/mauve.h"
+#include "eval/variation.h"
 #include "tests/eval/eval_support.h"
 
 static eval_vectors read_vectors(const char *name, const char *set, int32_t dim) {
@@ -50,6 +51,24 @@ TEST(test_histograms) {
     assert_near(mauve, .271169652);
     mauve_of_histograms(p, p, 5, 5, &mauve, &integral, NULL);
     assert_near(mauve, 1), assert_near(integral, 0);
+}
+
+/* Scores are within 0..1 whatever rounding does: of shares that are the same, and of others, each a
+ * sum of parts that are no doubles. */
+TEST(test_ranges) {
+    for (int n = 1; n < 400; n++) {
+        double p[7] = {0}, q[7] = {0}, mauve, integral;
+        for (int i = 0; i < n; i++) {
+            p[i * i % 5] += 1.0 / n;
+            q[5 + i % 2] += 1.0 / n;
+        }
+        for (int same = 0; same < 2; same++) {
+            mauve_of_histograms(p, same ? p : q, 7, 5, &mauve, &integral, NULL);
+            if (!(mauve >= 0 && mauve <= 1 && integral >= 0 && integral <= 1))
+                fail_msg("of %d texts: MAUVE %.17g, integral %.17g", n, mauve, integral);
+        }
+        assert_true(eval_variation(p, q, 7) <= 1);
+    }
 }
 
 /* Points of a line. With k = 1 the real balls are 0 +- 1, 1 +- 1, 5 +- 4, those of the others

@@ -127,6 +127,7 @@ TEST(test_bins) {
     OWN_STRUCTURE s = compare(&a, &b, NULL);
     assert_int_equal(field(&s, "x")->kind, EVAL_FIELD_NUMBERS);
     assert_near(field(&s, "x")->tv, tv);
+    assert_true(field(&s, "x")->present[0] == 1); /* no sum of a hundred .01 */
     assert_int_equal(field(&s, "t")->kind, EVAL_FIELD_WORDS);
     assert_near(field(&s, "t")->tv, 0);
     assert_string_equal(field(&s, "t")->bin[0], "1 .. 2");

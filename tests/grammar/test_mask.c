@@ -182,6 +182,25 @@ TEST(test_shortest) {
     assert_true(n > 100 && n <= 30 * 9001 / 3 + 1);
 }
 
+/* Doublings of something that may be nothing: 2^16 ways from the beginning, of which the first ones
+ * are followed. There is a text of no token, but not among these. */
+TEST(test_ambiguous) {
+    static const char *const last[] = {"'a'?", "'a'*", "''", "'a'? | 'b'"};
+    for (size_t i = 0; i < sizeof last / sizeof *last; i++) {
+        char text[2000], *at = text + sprintf(text, "root ::= r0 'b'?\n");
+        for (int k = 0; k < 16; k++)
+            at += sprintf(at, "r%d ::= r%d r%d\n", k, k + 1, k + 1);
+        sprintf(at, "r16 ::= %s", last[i]);
+        OWN(dpi_grammar) g = parse(text);
+        OWN(dpi_mask) mask = make_mask(g, false);
+        assert_error(dpi_mask_check_length(mask, 40, ERR), LIMIT, "more than 1024 ways at once");
+    }
+    /* The first ways end. */
+    OWN(dpi_grammar) g = parse("root ::= r0 | r0 r0\nr0 ::= 'a' | 'b' r0 | 'b' r0 'a'");
+    OWN(dpi_mask) mask = make_mask(g, false);
+    assert_ok(dpi_mask_check_length(mask, 1, ERR));
+}
+
 /* Two texts, by turns, of a grammar with more places than are kept: both stay where they are. */
 TEST(test_many_places) {
     OWN(dpi_grammar)

@@ -1,5 +1,6 @@
 /* JSON schemas as grammars: texts by hand, and what is refused. */
 #include "dpinfer/schema.h"
+#include "grammar/mask.h"
 #include "tests/grammar/forms.h"
 
 static dpi_status parse_schema(const char *schema, dpi_grammar **g) {
@@ -71,6 +72,76 @@ TEST(test_definitions) {
                    "'items': {'anyOf': [{'type': 'integer'}, "
                    "{'$ref': '#/$defs/tree'}]}}}}",
                    LIST("[]", "[1, [2, []]]"), LIST("[", "[[]", "1", "[a]"));
+    /* JSON pointers: of RFC 6901, section 6, and the file's own places. */
+    static const char *const pointers[] = {"a~1b", "c%25d", "e%5Ef", "g%7ch", "i\\\\j", "k%22l",
+                                           "%20",  "m~0n",  "%7E01", "~01",   "",        "%C3%A4"};
+    static const char *const names[] = {"a/b", "c%d", "e^f", "g|h", "i\\\\j", "k\\'l",
+                                        " ",   "m~n", "~1",  "~1",  "",        "\xc3\xa4"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char schema[200];
+        snprintf(schema, sizeof schema, "{'$ref': '#/$defs/%s', '$defs': {'%s': {'const': 1}}}",
+                 pointers[i], names[i]);
+        assert_accepts(schema, LIST("1"), LIST("2", "{}"));
+    }
+    assert_accepts("{'type': 'object', 'properties': {'a': {'anyOf': [{'const': 1}, "
+                   "{'const': 2}]}, 'b': {'$ref': '#/properties/a/anyOf/1'}}, "
+                   "'required': ['a', 'b']}",
+                   LIST("{'a':1,'b':2}"), LIST("{'a':1,'b':1}"));
+}
+
+/* 1.0 is an integer, and the same as 1. */
+TEST(test_whole_numbers) {
+    assert_accepts("{'type': 'integer', 'enum': [1.0, 2.5, -3e2]}", LIST("1", "-300"),
+                   LIST("1.0", "2.5", "-3e2"));
+    assert_accepts("{'type': 'integer', 'const': 7.0}", LIST("7"), LIST("7.0"));
+    assert_accepts("{'const': [1.0, {'a': 2.0}, 0.5]}", LIST("[1,{'a':2},0.5]"),
+                   LIST("[1.0,{'a':2.0},0.5]"));
+    assert_accepts("{'enum': [9007199254740993]}", LIST("9007199254740993"),
+                   LIST("9007199254740992")); /* no double */
+    assert_accepts("{'type': 'array', 'minItems': 1.0, 'maxItems': 2.0}", LIST("[1]", "[1,2]"),
+                   LIST("[]", "[1,2,3]"));
+    assert_accepts("{'type': 'string', 'minLength': 1e0, 'maxLength': 2e0}", LIST("'a'", "'ab'"),
+                   LIST("''", "'abc'"));
+}
+
+/* Bounds that are too large to be written out hold for texts of so few tokens that they cannot be
+ * reached, and no other length is allowed. Tokens are of one byte, but for one of 16. */
+TEST(test_large_bounds) {
+    static const struct {
+        const char *schema;
+        int32_t most; /* tokens */
+    } cases[] = {
+        {"{'type': 'string', 'maxLength': 10000}", INT32_MAX},
+        {"{'type': 'string', 'maxLength': 160000}", 10000},
+        {"{'type': 'string', 'maxLength': 1e9}", 62500000},
+        {"{'type': 'string', 'maxLength': 1e300}", INT32_MAX},
+        {"{'type': 'string', 'maxLength': 9223372036854775807}", INT32_MAX},
+        {"{'type': 'array', 'maxItems': 80000, 'items': {'type': 'null'}}", 10000},
+        {"{'type': 'array', 'items': {'type': 'string', 'maxLength': 40000}, 'maxItems': 16000}",
+         2000},
+        /* Each alone could be written. */
+        {"{'type': 'array', 'minItems': 9000, 'items': {'type': 'string', 'maxLength': 9600}}",
+         600},
+    };
+    uint8_t bytes[256];
+    dpi_mask_token tokens[258] = {[256] = {(const uint8_t *)"aaaaaaaaaaaaaaaa", 16, false},
+                                  [257] = {.is_end = true}};
+    for (int i = 0; i < 256; i++) {
+        bytes[i] = (uint8_t)i;
+        tokens[i] = (dpi_mask_token){&bytes[i], 1, false};
+    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char message[80];
+        dpi_mask *mask;
+        OWN(dpi_grammar) g = NULL;
+        assert_ok(parse_schema(cases[i].schema, &g));
+        assert_ok(dpi_mask_make(g, tokens, 258, false, &mask, ERR));
+        snprintf(message, sizeof message, "allowed at most %d", (int)cases[i].most);
+        if (cases[i].most < INT32_MAX)
+            assert_error(dpi_mask_check_length(mask, cases[i].most + 1, ERR), ARG, message);
+        assert_ok(dpi_mask_check_length(mask, cases[i].most, ERR));
+        dpi_mask_free(mask);
+    }
 }
 
 static void assert_no_schema(const char *schema, dpi_status status, const char *part) {
@@ -95,6 +166,11 @@ TEST(test_refusals) {
          "property 'age': type: found 'Integer'"},
         {"{'enum': []}", "not empty"},
         {"{'$ref': 'other.json'}", "$ref"},
+        {"{'$ref': '#/$defs/a%5', '$defs': {'a%5': true}}", "$ref"},
+        {"{'$ref': '#$defs', '$defs': true}", "$ref"},
+        {"{'type': 'string', 'maxLength': 1.5}", "found 1.5, allowed integers from 0 on"},
+        {"{'type': 'string', 'minLength': 20000}", "found 20000, allowed integers 0..10000"},
+        {"{'type': 'array', 'minItems': 30, 'maxItems': 20.0}", "maxItems is below minItems"},
         /* A definition that is itself, and one that needs itself without end. */
         {"{'$ref': '#'}", "never ends"},
         {"{'anyOf': [{'$ref': '#'}, {'type': 'null'}]}", "begins with itself"},
@@ -113,7 +189,7 @@ TEST(test_refusals) {
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
         assert_no_schema(unknown[i][0], DPI_STATUS_UNSUPPORTED, unknown[i][1]);
     assert_no_schema("{'type': 'array', 'minItems': 9000, "
-                     "'items': {'type': 'string', 'maxLength': 9000}}",
+                     "'items': {'type': 'string', 'minLength': 9000}}",
                      DPI_STATUS_LIMIT, "states");
 }
 

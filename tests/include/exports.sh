@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Only dpi_ symbols of the public headers are visible in a library (.a or .so), and all of those.
-# And the library does not print, exit, abort, read the environment or (.a) define writable globals.
+# And the library does not print, exit, abort, read the environment, change the locale or (.a)
+# define writable globals.
 #   exports.sh LIBRARY "HEADER..." [sanitized]
 set -uo pipefail
 lib=$1 sanitized=${3:-}
@@ -25,7 +26,7 @@ for symbol in $declared; do
 done
 undefined=$(nm "${dynamic[@]}" -u "$lib" | awk '{ sub(/@.*/, "", $2); print $2 }')
 for symbol in exit _exit abort printf fprintf puts fputs putchar perror vfprintf getenv setenv \
-    signal sigaction __assert_fail __printf_chk __fprintf_chk; do
+    setlocale signal sigaction __assert_fail __printf_chk __fprintf_chk; do
     ! grep -qx "$symbol" <<<"$undefined" || complain "the library calls $symbol"
 done
 if [ -z "$sanitized${dynamic[*]}" ]; then # sanitizers add data of their own

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "dpinfer/bench.h"
+#include "dpinfer/process.h"
 #include "base/mem.h"
 #include "dp/exact/weights.h"
 #include "kernels/pack.h"

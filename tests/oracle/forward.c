@@ -15,15 +15,14 @@ static double *doubles(int64_t n) {
 }
 
 /* Adds W x + bias to y; without y, to zeros. */
-static double *product(const dpi_matrix *w, const float *bias, const double *x, int32_t n,
-                       double *y) {
+static double *product(const dpi_matrix *w, const double *x, int32_t n, double *y) {
     float *row = malloc((size_t)w->n_in * sizeof *row);
     assert_non_null(row);
     y = y ? y : doubles(n * w->n_out);
     for (int64_t o = 0; o < w->n_out; o++) {
         dpi_matrix_row(w, o, row);
         for (int32_t t = 0; t < n; t++) {
-            double sum = bias ? (double)bias[o] : 0;
+            double sum = w->bias ? (double)w->bias[o] : 0;
 #pragma omp simd reduction(+ : sum)
             for (int64_t k = 0; k < w->n_in; k++)
                 sum += (double)row[k] * x[t * w->n_in + k];
@@ -63,6 +62,7 @@ static void rotate(const tiny_spec *s, const dpi_model *m, double *x, int32_t n,
                    int32_t dim) {
     const int32_t n_rot = s->n_rot ? s->n_rot : dim;
     const double base = s->rope_base > 0 ? (double)s->rope_base : 10000;
+    const double magnitude = s->attn_factor > 0 ? (double)s->attn_factor : 1;
     for (int32_t i = 0; i < n_rot / 2; i++) {
         double frequency = pow(base, -2.0 * i / n_rot);
         frequency /= s->rope_factor > 0 ? (double)s->rope_factor : 1;
@@ -72,8 +72,8 @@ static void rotate(const tiny_spec *s, const dpi_model *m, double *x, int32_t n,
         for (int32_t at = 0; at < n * n_head; at++) {
             double angle = at / n_head * frequency;
             double *p = x + at * dim + 2 * i, a = p[0], b = p[1];
-            p[0] = a * cos(angle) - b * sin(angle);
-            p[1] = a * sin(angle) + b * cos(angle);
+            p[0] = magnitude * (a * cos(angle) - b * sin(angle));
+            p[1] = magnitude * (a * sin(angle) + b * cos(angle));
         }
     }
 }
@@ -116,24 +116,24 @@ void oracle_logits(const tiny_spec *s, const dpi_model *m, const int32_t *tokens
     for (int32_t layer = 0; layer < s->n_layer; layer++) {
         const dpi_layer *w = &m->layers[layer];
         double *norm = normalized(w->attn_norm, x, n, e);
-        double *q = product(&w->wq, w->bq, norm, n, NULL);
-        double *k = product(&w->wk, w->bk, norm, n, NULL);
-        double *v = product(&w->wv, w->bv, norm, n, NULL);
+        double *q = product(&w->wq, norm, n, NULL);
+        double *k = product(&w->wk, norm, n, NULL);
+        double *v = product(&w->wv, norm, n, NULL);
         rotate(s, m, q, n, s->n_head, dk);
         rotate(s, m, k, n, s->n_kv_head, dk);
         double *att = attended(s, q, k, v, n, dk, dv);
-        product(&w->wo, w->bo, att, n, x);
+        product(&w->wo, att, n, x);
         free(norm), free(q), free(k), free(v), free(att);
         norm = normalized(w->ffn_norm, x, n, e);
-        double *gate = product(&w->w_gate, NULL, norm, n, NULL);
-        double *up = product(&w->w_up, NULL, norm, n, NULL);
+        double *gate = product(&w->w_gate, norm, n, NULL);
+        double *up = product(&w->w_up, norm, n, NULL);
         for (int64_t i = 0; i < (int64_t)n * s->n_ff; i++)
             gate[i] *= up[i] / (1 + exp(-gate[i]));
-        product(&w->w_down, NULL, gate, n, x);
+        product(&w->w_down, gate, n, x);
         free(norm), free(gate), free(up);
     }
     double *norm = normalized(m->output_norm, x, n, e);
     memset(logits, 0, (size_t)n * (size_t)s->n_vocab * sizeof *logits);
-    product(s->tied ? &m->embedding : &m->output, NULL, norm, n, logits);
+    product(s->tied ? &m->embedding : &m->output, norm, n, logits);
     free(x), free(row), free(norm);
 }

@@ -72,7 +72,7 @@ static void check_base(const tiny_spec *spec, int32_t full) {
     steps(f, o.n_steps);
     const char *path = write_whole(f, base), *adapter = path_in(dir, "adapter.gguf");
     check_claim(f, path, !full);
-    assert_int_equal(same_biases(base, path), spec->bias ? 4 * spec->n_layer : 0);
+    assert_int_equal(same_biases(base, path), spec->bias ? 7 * spec->n_layer : 0);
     OWN(dpi_model) whole = open_model(path, NULL);
     const double after = trained_loss(f), found = loss_of_seven(whole);
     const double rounding = spec->type == DPI_TYPE_F32 ? 1e-4 : 1e-2; /* what is written */

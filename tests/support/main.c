@@ -1,6 +1,7 @@
 /* main.c - runs the tests that TEST() registered: test_x [PATTERN], by default all.
  * Exit code: how many failed; 77 if the processor lacks the instruction set of DPI_ISA. */
 #include <fnmatch.h>
+#include <locale.h>
 
 #include "tests/support/support.h"
 
@@ -41,6 +42,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "%s: no test has the name %s\n", argv[0], argc < 2 ? "" : argv[1]);
         return 2;
     }
+    setlocale(LC_ALL, ""); /* as programs do that use the library */
     forced_isa(); /* skips all */
     return _cmocka_run_group_tests(argv[0], tests, n_tests, before, after);
 }

@@ -129,7 +129,7 @@ static void add_layer(gguf_build *b, const tiny_spec *s, int32_t layer, int32_t 
         snprintf(name, sizeof name, "blk.%d.%s.weight", layer, mats[i].name);
         add_matrix(b, name, s->type, mats[i].n_out, mats[i].n_in, seed);
         snprintf(name, sizeof name, "blk.%d.%s.bias", layer, mats[i].name);
-        if (s->bias && i < 4)
+        if (s->bias)
             add_vector(b, name, mats[i].n_out, 0, 0.3, seed);
     }
     for (int i = 0; i < 2; i++) {
@@ -164,6 +164,8 @@ void tiny_build(const tiny_spec *s, uint64_t seed, void **image, size_t *n_bytes
     build_f32(&b, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
     if (s->rope_base > 0)
         build_f32(&b, "llama.rope.freq_base", s->rope_base);
+    if (s->attn_factor > 0)
+        build_f32(&b, "llama.rope.scaling.attn_factor", s->attn_factor);
     if (is_linear || is_llama3) {
         build_string(&b, "llama.rope.scaling.type", is_llama3 ? "llama3" : "linear");
         build_f32(&b, "llama.rope.scaling.factor", is_llama3 ? s->llama3_factor : s->rope_factor);

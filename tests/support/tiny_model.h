@@ -14,6 +14,7 @@ typedef struct tiny_spec {
     uint32_t type;                       /* GGML type of every matrix */
     int32_t bias, rope_freqs, tied;      /* 1: the model has them */
     float rope_base, rope_factor;        /* 0: the keys are absent (10000, 1) */
+    float attn_factor;                   /* 0: the key is absent (1) */
     float llama3_factor;                 /* 0: no llama3 scaling; original context 64 */
 } tiny_spec;
 

@@ -110,6 +110,9 @@ TEST(refuses_wrong_types) {
     REFUSED_KEY("tokenizer.chat_template", true, build_u32(&b, "tokenizer.chat_template", 1));
     for (int i = 0; i < 3; i++)
         REFUSED_KEY(flags[i], true, build_u8(&b, flags[i], 1));
+    p = sound();
+    REFUSED(UNSUPPORTED, "remove_extra_whitespaces is true", true, build_parts(&b, &p),
+            build_bool(&b, KEY("remove_extra_whitespaces"), true));
 }
 
 /* An array of n empty texts. */
@@ -152,9 +155,10 @@ TEST(refuses_bad_values) {
 TEST(refuses_special_ids_out_of_range) {
     static const char *const keys[] = {KEY("bos_token_id"),     KEY("eos_token_id"),
                                        KEY("unknown_token_id"), KEY("eot_token_id"),
-                                       KEY("eom_token_id"),     KEY("padding_token_id")};
+                                       KEY("eom_token_id"),     KEY("padding_token_id"),
+                                       KEY("fim_pad_token_id")};
     parts few = sound();
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 7; i++) {
         size_t at;
         REFUSED_KEY(keys[i], true, at = build_u32(&b, keys[i], 8));
         assert_int_equal(ERR->offset, at);

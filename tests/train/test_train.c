@@ -249,6 +249,9 @@ TEST(test_starts_from_file) {
     config = tiny_config("layers.ckpt");
     SET_PATH(config.init, "from.gguf"), config.n_layer = 3;
     assert_error(create(&config), FORMAT, "from.gguf: has no tensor blk.2.attn_norm.weight");
+    config.n_layer = 1;
+    assert_error(create(&config), UNSUPPORTED,
+                 "from.gguf: tensor blk.1.attn_norm.weight is none of the model");
     config.n_layer = 2, config.ffn = 32;
     assert_error(create(&config), FORMAT,
                  "from.gguf: blk.0.ffn_gate.weight is 16 x 24, must be 16 x 32");

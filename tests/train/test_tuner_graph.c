@@ -96,7 +96,7 @@ TEST(test_units_shapes) {
         tiny_spec spec = tiny_default();
         spec.bias = 1;
         check_base(&spec, .7);
-        spec.bias = 0, spec.n_rot = 8;
+        spec.bias = 0, spec.n_rot = 8, spec.attn_factor = .8f;
         check_base(&spec, .7);
         spec.bias = 1, spec.rope_freqs = 1, spec.type = full ? DPI_TYPE_F16 : DPI_TYPE_Q8_0;
         check_base(&spec, .7);
@@ -141,7 +141,7 @@ TEST(test_logits) {
     check_logits(&spec);
     spec.rope_freqs = 0, spec.rope_factor = 4, spec.rope_base = 500, spec.type = 8;
     check_logits(&spec);
-    spec.rope_factor = 0, spec.llama3_factor = 8;
+    spec.rope_factor = 0, spec.llama3_factor = 8, spec.attn_factor = 1.5f;
     check_logits(&spec);
     spec = tiny_default(), spec.bias = 1;
     check_logits(&spec);
