@@ -36,6 +36,7 @@
 #include "dpinfer/generation.h"
 #include "dpinfer/grammar.h"
 #include "dpinfer/isa.h"
+#include "dpinfer/json.h"
 #include "dpinfer/kmeans.h"
 #include "dpinfer/memory.h"
 #include "dpinfer/method.h"
