@@ -131,8 +131,10 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "between the columns of a .csv; tab: a tab"},
     [OPT_ENCODING] = {.name = "encoding", .group = GROUP_DATA, .type = OPT_ENUM,
         .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE,
-        .arg = "NAME", .choices = "utf8|latin1", .def = "utf8",
-        .help = "of the records; latin1 is converted"},
+        .arg = "NAME", .choices = "utf8|latin1|windows-1252|utf16|utf16le|utf16be",
+        .def = "utf8",
+        .help = "of the records; what is not UTF-8 is converted. windows-1252 is what Excel calls "
+                "ANSI"},
     [OPT_MAX_PER_UNIT] = {.name = "max-per-unit", .commands = WRITES | CMD_FINETUNE, .arg = "M",
         .parameter = "max_per_unit", .group = GROUP_DATA,
         .help = "its first ones; needs --unit-field, without it 4"},

@@ -213,7 +213,7 @@ int records_options(const args *a, dpi_records_options *options) {
         return cli_fail(CLI_USAGE, "--delimiter: found '%s', allowed one character, or tab",
                         delimiter);
     options->delimiter = delimiter[0];
-    options->latin1 = a->v[OPT_ENCODING].i == 1;
+    options->encoding = (int32_t)a->v[OPT_ENCODING].i; /* in the order of the choices */
     return CLI_OK;
 }
 

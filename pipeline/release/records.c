@@ -1,11 +1,10 @@
 /* records.c - see dpinfer/records.h. Everything that comes from a record is private memory, also
- * what the parsers of CSV (and of JSON, if the program sees to it) allocate. */
+ * what the parser of CSV allocates. */
 #include "pipeline/release/records.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +14,11 @@
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/utf8.h"
+#include "dpinfer/json.h"
 #include "dpinfer/memory.h"
 #include "pipeline/release/csv.h"
+#include "pipeline/release/encoding.h"
 #include "pipeline/release/gzip.h"
 #include "pipeline/release/units.h"
 
@@ -29,7 +31,7 @@ struct dpi_records {
     char *label_fields[DPI_LABEL_FIELDS_MAX];
     int32_t n_label_fields;
     char delimiter;
-    bool latin1;
+    int32_t encoding; /* a dpi_encoding */
     size_t max_expanded;
     int folder;    /* file descriptor, -1 if none */
     char *content; /* of a .jsonl file; its spans point into it */
@@ -104,26 +106,6 @@ static dpi_status open_folder(dpi_records *r, dpi_error *err) {
     return status;
 }
 
-/* ISO 8859-1 to UTF-8: each byte is the character of its number. */
-static dpi_status convert_latin1(char **text, size_t *n_bytes, dpi_error *err) {
-    const size_t n = *n_bytes;
-    char *wide = n < SIZE_MAX / 2 ? dpi_private_malloc(2 * n + 1) : NULL;
-    size_t at = 0;
-    if (!wide)
-        return out_of_memory(err);
-    for (size_t i = 0; i < n; i++) {
-        const unsigned char c = (unsigned char)(*text)[i];
-        if (c >= 0x80)
-            wide[at++] = (char)(0xc0 | c >> 6);
-        wide[at++] = (char)(c >= 0x80 ? 0x80 | (c & 0x3f) : c);
-    }
-    wide[at] = '\0';
-    dpi_private_free(*text);
-    *text = wide;
-    *n_bytes = at;
-    return DPI_STATUS_OK;
-}
-
 static size_t trim_line_end(const char *text, size_t n_bytes) {
     if (n_bytes > 0 && text[n_bytes - 1] == '\n') {
         n_bytes--;
@@ -152,13 +134,20 @@ static dpi_status read_bytes(const dpi_records *r, const char *name, char **text
     return DPI_STATUS_OK;
 }
 
-/* The same of a compressed file. One that is none is a null record. */
-static dpi_status expand_bytes(const char *name, char **text, size_t *n_bytes, dpi_error *err) {
-    if (!*text || !is_packed(name))
-        return DPI_STATUS_OK;
-    const dpi_status status =
-        dpi_gzip_expand("a record", PACKED_RECORD_BYTES_MAX, text, n_bytes, err);
-    if (status == DPI_STATUS_OK)
+/* What it is as UTF-8: of a compressed file what that holds. One that is no such file is null. */
+static dpi_status expand_bytes(const dpi_records *r, const char *name, char **text,
+                               size_t *n_bytes, int32_t *fault, dpi_error *err) {
+    *fault = *text ? DPI_FAULT_NONE : DPI_FAULT_UNREADABLE;
+    dpi_status status = DPI_STATUS_OK;
+    if (*text && is_packed(name)) {
+        status = dpi_gzip_expand("a record", PACKED_RECORD_BYTES_MAX, text, n_bytes, err);
+        *fault = status == DPI_STATUS_OK ? DPI_FAULT_NONE : DPI_FAULT_UNREADABLE;
+    }
+    if (*fault == DPI_FAULT_NONE) {
+        status = dpi_encoding_convert(r->encoding, "a record", text, n_bytes, err);
+        *fault = status == DPI_STATUS_OK ? DPI_FAULT_NONE : DPI_FAULT_ENCODING;
+    }
+    if (*fault == DPI_FAULT_NONE)
         return DPI_STATUS_OK;
     dpi_private_free(*text);
     *text = NULL;
@@ -166,15 +155,10 @@ static dpi_status expand_bytes(const char *name, char **text, size_t *n_bytes, d
 }
 
 static dpi_status read_file(const dpi_records *r, size_t i, char **text, size_t *n_bytes,
-                            dpi_error *err) {
+                            int32_t *fault, dpi_error *err) {
     const char *name = r->spans.at[i].data;
     DPI_TRY(read_bytes(r, name, text, n_bytes, err));
-    DPI_TRY(expand_bytes(name, text, n_bytes, err));
-    if (*text && r->latin1 && convert_latin1(text, n_bytes, err) != DPI_STATUS_OK) {
-        dpi_private_free(*text);
-        *text = NULL;
-        return DPI_STATUS_MEMORY;
-    }
+    DPI_TRY(expand_bytes(r, name, text, n_bytes, fault, err));
     if (*text)
         *n_bytes = trim_line_end(*text, *n_bytes);
     return DPI_STATUS_OK;
@@ -194,65 +178,45 @@ static dpi_status open_jsonl(dpi_records *r, size_t n_bytes, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-/* The object of a line; NULL: it is none. jansson does not always tell lack of memory from a line
- * that is malformed, so that a line that fails is parsed once more, if memory allows it. */
-static dpi_status parse_line(const dpi_span *line, json_t **object, dpi_error *err) {
-    json_error_t why;
-    *object = json_loadb(line->data, line->n_bytes, JSON_ALLOW_NUL, &why);
-    if (*object)
-        return DPI_STATUS_OK;
-    void *probe =
-        line->n_bytes > SIZE_MAX / 8 ? NULL : dpi_private_malloc(8 * line->n_bytes + 4096);
-    dpi_private_free(probe);
-    if (!probe)
-        return out_of_memory(err);
-    *object = json_loadb(line->data, line->n_bytes, JSON_ALLOW_NUL, &why);
-    return !*object && json_error_code(&why) == json_error_out_of_memory ? out_of_memory(err)
-                                                                         : DPI_STATUS_OK;
+static void find_field(const dpi_records *r, size_t i, const char *name, dpi_json *line,
+                       dpi_json *field) {
+    dpi_json_read(r->spans.at[i].data, r->spans.at[i].n_bytes, line);
+    dpi_json_member(line, name, field);
 }
 
 /* An ID or a label of a line. Integers are their digits. */
-static dpi_status read_name(const dpi_records *r, size_t i, const char *name, dpi_spans *ids,
+static dpi_status read_name(const dpi_records *r, size_t i, const char *name, dpi_spans *names,
                             dpi_error *err) {
-    json_t *object;
-    char digits[32];
-    dpi_span id = {NULL, 0};
-    DPI_TRY(parse_line(&r->spans.at[i], &object, err));
-    json_t *field = json_object_get(object, name);
-    snprintf(digits, sizeof digits, "%" JSON_INTEGER_FORMAT, json_integer_value(field));
-    const bool is_string = json_is_string(field), there = is_string || json_is_integer(field);
-    if (there) {
-        id.n_bytes = is_string ? json_string_length(field) : strlen(digits);
-        id.data = dpi_span_copy(is_string ? json_string_value(field) : digits, id.n_bytes);
+    dpi_json line, field;
+    dpi_span span = {NULL, 0};
+    find_field(r, i, name, &line, &field);
+    if (field.type == DPI_JSON_NUMBER) {
+        DPI_TRY(dpi_json_digits(field.text, field.n_bytes, &span.data, err));
+        span.n_bytes = span.data ? strlen(span.data) : 0;
+    } else {
+        DPI_TRY(dpi_json_string(&field, &span.data, &span.n_bytes, err));
     }
-    json_decref(object);
-    dpi_wipe(digits, sizeof digits);
-    if ((there && !id.data) || !dpi_spans_add(ids, id)) {
-        dpi_private_free(id.data);
-        return out_of_memory(err);
-    }
-    return DPI_STATUS_OK;
+    if (dpi_spans_add(names, span))
+        return DPI_STATUS_OK;
+    dpi_private_free(span.data);
+    return out_of_memory(err);
 }
 
 static dpi_status read_line(const dpi_records *r, size_t i, char **text, size_t *n_bytes,
-                            dpi_error *err) {
-    json_t *object;
-    DPI_TRY(parse_line(&r->spans.at[i], &object, err));
-    json_t *field = json_object_get(object, r->text_field); /* NULL if it is no object */
-    const bool is_string = json_is_string(field);
-    if (is_string) {
-        *n_bytes = json_string_length(field);
-        *text = dpi_span_copy(json_string_value(field), *n_bytes);
-    }
-    json_decref(object);
-    return is_string && !*text ? out_of_memory(err) : DPI_STATUS_OK;
+                            int32_t *fault, dpi_error *err) {
+    dpi_json line, field;
+    find_field(r, i, r->text_field, &line, &field);
+    DPI_TRY(dpi_json_string(&field, text, n_bytes, err));
+    *fault = *text                                        ? DPI_FAULT_NONE
+             : dpi_units_is_blank(&r->spans.at[i])        ? DPI_FAULT_EMPTY
+             : !dpi_is_utf8(field.text, field.n_bytes)    ? DPI_FAULT_ENCODING
+             : field.type != DPI_JSON_NONE                ? DPI_FAULT_NOT_TEXT
+             : line.type == DPI_JSON_OBJECT               ? DPI_FAULT_NO_FIELD
+                                                          : DPI_FAULT_MALFORMED;
+    return DPI_STATUS_OK;
 }
 
 /* ---- All of them ---------------------------------------------------------------------------- */
-
-static size_t mark_bytes(const char *text, size_t n_bytes) {
-    return n_bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-}
 
 /* Only a regular file: it has an end. */
 static dpi_status read_content(dpi_records *r, size_t *n_bytes, dpi_error *err) {
@@ -279,9 +243,8 @@ static dpi_status open_file(dpi_records *r, dpi_error *err) {
     DPI_TRY(read_content(r, &n_bytes, err));
     if (is_packed(r->path))
         DPI_TRY(dpi_gzip_expand(r->path, r->max_expanded, &r->content, &n_bytes, err));
-    if (r->latin1)
-        DPI_TRY(convert_latin1(&r->content, &n_bytes, err));
-    size_t mark = mark_bytes(r->content, n_bytes);
+    DPI_TRY(dpi_encoding_convert(r->encoding, r->path, &r->content, &n_bytes, err));
+    const size_t mark = dpi_encoding_mark(r->content, n_bytes);
     memmove(r->content, r->content + mark, n_bytes - mark);
     n_bytes -= mark;
     if (r->kind == DPI_RECORD_LINE)
@@ -339,6 +302,17 @@ static bool join_labels(dpi_records *r) {
     return true;
 }
 
+/* An ID or a label that is not of the encoding is none. */
+static void drop_not_utf8(dpi_spans *names) {
+    for (size_t i = 0; i < names->n; i++) {
+        dpi_span *name = &names->at[i];
+        if (!name->data || dpi_is_utf8(name->data, name->n_bytes))
+            continue;
+        dpi_private_free(name->data);
+        *name = (dpi_span){NULL, DPI_SPAN_ABSENT};
+    }
+}
+
 /* Which records are whose, and their labels. */
 static dpi_status find_units(dpi_records *r, dpi_error *err) {
     const char *field = r->unit_field ? r->unit_field : r->label_fields[0];
@@ -355,6 +329,9 @@ static dpi_status find_units(dpi_records *r, dpi_error *err) {
         for (int32_t k = 0; k < r->n_label_fields; k++)
             DPI_TRY(read_name(r, i, r->label_fields[k], &r->parts[k], err));
     }
+    drop_not_utf8(&r->units.ids);
+    for (int32_t k = 0; k < r->n_label_fields; k++)
+        drop_not_utf8(&r->parts[k]);
     const bool found = !r->unit_field || dpi_units_find(&r->units, r->spans.n);
     return found && join_labels(r) ? DPI_STATUS_OK : out_of_memory(err);
 }
@@ -416,14 +393,14 @@ dpi_status dpi_records_open(const char *path, const dpi_records_options *options
         options->delimiter == '\r')
         return dpi_fail(err, DPI_STATUS_ARG,
                         "delimiter: allowed is an ASCII character but quote and line end");
-    DPI_TRY(dpi_check_range("latin1", options->latin1, 0, 1, err));
+    DPI_TRY(dpi_check_range("encoding", options->encoding, 0, DPI_ENCODING_UTF16BE, err));
     DPI_TRY(dpi_check_range("n_label_fields", options->n_label_fields, 0, DPI_LABEL_FIELDS_MAX,
                             err));
     DPI_TRY(dpi_check_range("max_expanded", options->max_expanded, 1, INT64_C(1) << 40, err));
     DPI_TRY(find_kind(path, &kind, err));
     DPI_TRY(create(kind, &r, err));
     r->delimiter = options->delimiter;
-    r->latin1 = options->latin1;
+    r->encoding = options->encoding;
     r->max_expanded = (size_t)options->max_expanded;
     r->path = dpi_span_copy(path, strlen(path));
     r->text_field = dpi_span_copy(options->text_field, strlen(options->text_field));
@@ -536,10 +513,13 @@ dpi_status dpi_records_refuse_empty(const dpi_records *r, dpi_error *err) {
 }
 
 static dpi_status read_field(const dpi_records *r, size_t i, char **text, size_t *n_bytes,
-                             dpi_error *err) {
+                             int32_t *fault, dpi_error *err) {
     const dpi_span *s = &r->spans.at[i];
     *n_bytes = s->n_bytes;
     *text = s->data ? dpi_span_copy(s->data, s->n_bytes) : NULL;
+    *fault = s->data                           ? DPI_FAULT_NONE
+             : s->n_bytes == DPI_SPAN_MALFORMED ? DPI_FAULT_MALFORMED
+                                                : DPI_FAULT_NO_FIELD;
     return s->data && !*text ? out_of_memory(err) : DPI_STATUS_OK;
 }
 
@@ -549,29 +529,41 @@ static bool has_id(const dpi_records *r, size_t i) {
     return !id || (id->data && !dpi_units_is_blank(id));
 }
 
-dpi_status dpi_records_read(const dpi_records *r, size_t i, char **text, size_t *n_bytes,
-                            dpi_error *err) {
-    char *data = NULL;
-    size_t n = 0;
+/* Without a mark; and what is in it. */
+static int32_t finish_text(const dpi_records *r, size_t i, char *text, size_t *n_bytes) {
+    const size_t mark = dpi_encoding_mark(text, *n_bytes);
+    *n_bytes -= mark;
+    memmove(text, text + mark, *n_bytes);
+    text[*n_bytes] = '\0';
+    return !dpi_is_utf8(text, *n_bytes)                         ? DPI_FAULT_ENCODING
+           : dpi_units_is_blank(&(dpi_span){text, *n_bytes}) ? DPI_FAULT_EMPTY
+           : !has_id(r, i)                                     ? DPI_FAULT_NO_ID
+                                                               : DPI_FAULT_NONE;
+}
+
+dpi_status dpi_records_look(const dpi_records *r, size_t i, char **text, size_t *n_bytes,
+                            int32_t *fault, dpi_error *err) {
+    *text = NULL;
+    *n_bytes = 0;
     if (i >= r->spans.n)
         return dpi_fail(err, DPI_STATUS_ARG, "there is no record at this position");
-    DPI_TRY(r->kind == DPI_RECORD_FILE   ? read_file(r, i, &data, &n, err)
-            : r->kind == DPI_RECORD_LINE ? read_line(r, i, &data, &n, err)
-                                         : read_field(r, i, &data, &n, err));
-    if (data) {
-        size_t mark = mark_bytes(data, n);
-        memmove(data, data + mark, n - mark);
-        n -= mark;
-        data[n] = '\0';
-        const dpi_span whole = {data, n};
-        if (dpi_units_is_blank(&whole) || !has_id(r, i)) {
-            dpi_private_free(data);
-            data = NULL;
-        }
-    }
-    *text = data;
-    *n_bytes = data ? n : 0;
+    DPI_TRY(r->kind == DPI_RECORD_FILE   ? read_file(r, i, text, n_bytes, fault, err)
+            : r->kind == DPI_RECORD_LINE ? read_line(r, i, text, n_bytes, fault, err)
+                                         : read_field(r, i, text, n_bytes, fault, err));
+    if (*text)
+        *fault = finish_text(r, i, *text, n_bytes);
+    if (*fault == DPI_FAULT_NONE)
+        return DPI_STATUS_OK;
+    dpi_private_free(*text);
+    *text = NULL;
+    *n_bytes = 0;
     return DPI_STATUS_OK;
+}
+
+dpi_status dpi_records_read(const dpi_records *r, size_t i, char **text, size_t *n_bytes,
+                            dpi_error *err) {
+    int32_t fault;
+    return dpi_records_look(r, i, text, n_bytes, &fault, err);
 }
 
 dpi_status dpi_records_prompt(const dpi_records *r, size_t i, const dpi_prompts *prompts,

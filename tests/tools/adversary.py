@@ -143,7 +143,7 @@ def records_case():
         base[2] = glob.glob("bad*")[0] if glob.glob("bad*") else "bad.csv"
     else:
         base[2] = write("bad." + kind, damage(content("r." + kind), TOKENS))
-    for more in (("--unit-field", "who"), ("--delimiter", draw.choice((";", "\t", ","))), ("--encoding", "latin1"),
+    for more in (("--unit-field", "who"), ("--delimiter", draw.choice((";", "\t", ","))), ("--encoding", draw.choice(("latin1", "windows-1252", "utf16", "utf16be"))),
                  ("--text-field", draw.choice(("text", "who", "")),), ("--num", "2", "-B", "2"), ("--parallel", "2"), ("--jsonl",)):
         if draw.randrange(4) == 0 and not (more[0] == "--unit-field" and kind == "folder"):
             base += more

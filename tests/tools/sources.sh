@@ -43,18 +43,34 @@ last="bomb.jsonl.gz"
 rc=$?
 expect_rc 4; expect_err "it holds more than 4294967296 bytes"
 
-# ---- UTF-8: a header row that is none is refused, and of records the operator is told ------------
-printf 'text,stra\xdfe\nM\xfcnchen,a\nUlm,b\n' >latin.csv
+# ---- Encodings: a header row of another one is refused, and a record is null --------------------
+printf 'text,stra\xdfe\nM\xfcnchen \x84a\x93 5 \x80,a\nUlm,b\n' >latin.csv
 latin() { works run m.gguf latin.csv --rho 1 -n 4 "$@"; }
-refuse 4 "its header row is not UTF-8 (the encoding latin1" run m.gguf latin.csv --rho 1
-latin --encoding latin1; expect_no_err "not UTF-8"
+refuse 4 "is not of the encoding, UTF-8 (windows-1252" run m.gguf latin.csv --rho 1
+for encoding in latin1 windows-1252; do
+    latin --encoding $encoding; expect_no_err "add nothing"
+done
+iconv -f cp1252 -t UTF-16 latin.csv >wide.csv
+refuse 4 "begins with the mark of UTF-16 (the encoding utf16)" run m.gguf wide.csv --rho 1
+# The same characters are the same text.
+wide=(--rho 1e4 -n 20 --seed 3 -t 1)
+works run m.gguf wide.csv "${wide[@]}" --encoding utf16; cp out wide.out
+works run m.gguf latin.csv "${wide[@]}" --encoding windows-1252; expect_same out wide.out
 sed -i '1s/.*/text,street/' latin.csv
-latin --report latin.json; expect_err "note: 1 records are not UTF-8; --encoding latin1"
+latin --report latin.json; expect_err "note: 1 of 2 records are empty or unreadable"
 check "the report tells of encodings" test "$(grep -ciE 'utf|latin' latin.json)" -eq 0
 for how in -q "--unit-field street" "-B 2 --num 1 --adjacency add-remove"; do
     # shellcheck disable=SC2086
-    latin $how; expect_no_err "not UTF-8"
+    latin $how; expect_no_err "add nothing"
 done
+
+# ---- JSON: what other fields hold does not matter -----------------------------------------------
+printf '{"id": %s, "text": "The printer on floor %d is broken."}\n' 1 0 2 1 >plain.jsonl
+printf '{"id": %s, "text": "The printer on floor %d is broken."}\n' \
+    18446744073709551615 0 '[1e400, NaN, "\ud800"]' 1 >odd.jsonl
+works run m.gguf plain.jsonl --rho 1e4 -n 20 --seed 3 -t 1; cp out plain.out
+works run m.gguf odd.jsonl --rho 1e4 -n 20 --seed 3 -t 1; expect_same out plain.out
+expect_no_err "add nothing"
 
 # ---- -o x.csv: what a reader of RFC 4180 finds in it is what is in the objects ------------------
 cat >same.py <<'END'
