@@ -48,6 +48,7 @@
 #include "dpinfer/session.h"
 #include "dpinfer/status.h"
 #include "dpinfer/text.h"
+#include "dpinfer/textfile.h"
 #include "dpinfer/write.h"
 
 #endif

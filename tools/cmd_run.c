@@ -301,8 +301,9 @@ static int add_meta(const args *a, dpi_report *report) {
         return CLI_OK;
     if (!report)
         return cli_fail(CLI_USAGE, "--meta needs --report");
-    if (!cli_read_path(path, META_BYTES_MAX, &text, &n_bytes))
-        return cli_fail(CLI_USAGE, "--meta: cannot read %s: %s", path, cli_read_reason());
+    const int code = cli_read_text("meta", path, META_BYTES_MAX, &text, &n_bytes);
+    if (code != CLI_OK)
+        return code;
     const dpi_status status = dpi_report_meta(report, path, text, n_bytes, &err);
     dpi_private_free(text);
     return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_USAGE, &err);

@@ -83,7 +83,3 @@ dpi_status dpi_encoding_convert(int32_t encoding, const char *name, char **text,
     *n_bytes = n;
     return DPI_STATUS_OK;
 }
-
-size_t dpi_encoding_mark(const char *text, size_t n_bytes) {
-    return n_bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-}

@@ -13,7 +13,4 @@
 dpi_status dpi_encoding_convert(int32_t encoding, const char *name, char **text, size_t *n_bytes,
                                 dpi_error *err);
 
-/* The UTF-8 byte order mark at the start of a text: its bytes, 3 or 0. */
-size_t dpi_encoding_mark(const char *text, size_t n_bytes);
-
 #endif

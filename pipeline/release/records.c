@@ -14,6 +14,7 @@
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/textfile.h"
 #include "base/utf8.h"
 #include "dpinfer/json.h"
 #include "dpinfer/memory.h"
@@ -244,7 +245,7 @@ static dpi_status open_file(dpi_records *r, dpi_error *err) {
     if (is_packed(r->path))
         DPI_TRY(dpi_gzip_expand(r->path, r->max_expanded, &r->content, &n_bytes, err));
     DPI_TRY(dpi_encoding_convert(r->encoding, r->path, &r->content, &n_bytes, err));
-    const size_t mark = dpi_encoding_mark(r->content, n_bytes);
+    const size_t mark = dpi_textfile_mark(r->content, n_bytes);
     memmove(r->content, r->content + mark, n_bytes - mark);
     n_bytes -= mark;
     if (r->kind == DPI_RECORD_LINE)
@@ -531,7 +532,7 @@ static bool has_id(const dpi_records *r, size_t i) {
 
 /* Without a mark; and what is in it. */
 static int32_t finish_text(const dpi_records *r, size_t i, char *text, size_t *n_bytes) {
-    const size_t mark = dpi_encoding_mark(text, *n_bytes);
+    const size_t mark = dpi_textfile_mark(text, *n_bytes);
     *n_bytes -= mark;
     memmove(text, text + mark, *n_bytes);
     text[*n_bytes] = '\0';

@@ -135,6 +135,26 @@ works plan m.gguf plain --rho 1 -B 2; expect_no_err "say it with" # a base model
 works run "$model" --plain --temp 0 -n 40 --describe "$words"
 check "a ticket" grep -qiE 'ticket|support|help desk|fault' out
 cp out ticket
+printf 'Write a ticket.\nA short one.\n' >ticket.prompt; cp ticket.prompt windows.prompt
+windows_text windows.prompt
+for prompt in ticket windows; do
+    works run "$model" --plain --temp 0 -n 40 --public-prompt-file $prompt.prompt
+    cp out $prompt.out
+done
+expect_same windows.out ticket.out
+# Whatever text is read of a file beside the records.
+printf 'a\0b\n' >nul; printf 'caf\xe9\n' >byte; printf '{document}\n\xff' >odd
+for option in public-prompt-file private-prompt-file system-file query-file grammar json-schema \
+    "adjacency add-remove -B 2 --num 1 --label-field x --label-names" num-per-label; do
+    # shellcheck disable=SC2086
+    refuse 2 "${option##*--}: nul: found a NUL byte" run no.gguf plain --rho 1 --$option nul
+    # shellcheck disable=SC2086
+    refuse 2 "byte: found a byte that is not UTF-8" run no.gguf plain --rho 1 --$option byte
+done
+refuse 2 "found a NUL byte" logits "$model" --tokens nul
+refuse 2 "found a NUL byte" serve "$model" --tokens nul
+refuse 2 "found a byte that is not UTF-8" infer m.gguf plain --vectors x \
+    --dry-run --remote-model m --remote-prompt-file odd
 works run "$model" --plain --temp 0 -n 40 --describe "hospital discharge letters"
 check "a letter" grep -qiE 'hospital|home|ward|infection' out
 expect_different out ticket
