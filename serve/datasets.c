@@ -66,7 +66,7 @@ static dpi_status read_choice(const char *key, const char *text, const char *con
                      allowed);
 }
 
-enum { N_KEYS = 11 };
+enum { N_KEYS = 12 };
 static const char *const paces[] = {"none", "top", "change", "share"};
 const char *dataset_pace(const dataset *d) { return paces[d->pace]; }
 
@@ -80,11 +80,12 @@ static dpi_status read_pace(const char *key, const char *value, dataset *d, dpi_
     if (strcmp(key, "pace-share") == 0)
         return read_number(key, value, REQUEST_TOKENS_MAX, false, &d->pace_share, err);
     return fail_with(err, DPI_STATUS_ARG, "--dataset: found '%.40s', allowed unit, label, text, "
-                                          "epsilon, delta, batch, scope, pace, pace-theta, "
-                                          "pace-tokens, pace-share", key);
+                                          "fields, epsilon, delta, batch, scope, pace, "
+                                          "pace-theta, pace-tokens, pace-share", key);
 }
 
 static dpi_status read_part(const char *key, const char *value, dataset *d, dpi_error *err) {
+    static const char *const fields[] = {"secret", "public"};
     static const char *const scopes[] = {"dataset", "unit"};
     if (strcmp(key, "unit") == 0)
         return read_text(key, value, &d->unit, err);
@@ -92,6 +93,8 @@ static dpi_status read_part(const char *key, const char *value, dataset *d, dpi_
         return read_text(key, value, &d->label, err);
     if (strcmp(key, "text") == 0)
         return read_text(key, value, &d->text, err);
+    if (strcmp(key, "fields") == 0)
+        return read_choice(key, value, fields, 2, &d->public_fields, err);
     if (strcmp(key, "epsilon") == 0)
         return read_number(key, value, 1e6, false, &d->epsilon, err);
     if (strcmp(key, "delta") == 0)
@@ -190,6 +193,7 @@ static dpi_status open_records(dataset *d, dpi_error *err) {
         o.text_field = d->text;
     o.unit_field = d->unit;
     o.label_field = d->label;
+    o.public_fields = d->public_fields;
     TRY(dpi_records_open(d->path, &o, &d->records, err));
     d->n_units = (int64_t)dpi_records_unit_count(d->records);
     d->max_per_unit = dpi_records_has_units(d->records) ? DPI_MAX_PER_UNIT_DEFAULT : 0;

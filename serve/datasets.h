@@ -20,6 +20,7 @@ enum {
 typedef struct dataset {
     char name[DATASET_NAME_MAX + 1]; /* letters, digits, '.', '_', '-' */
     char *path, *text, *unit, *label; /* NULL: none */
+    int32_t public_fields; /* 1: names of fields are no secret (dpinfer/records.h) */
     double epsilon, delta;
     int32_t batch; /* most B of an answer */
     int32_t scope; /* a dpi_scope, of the ledger */
@@ -41,9 +42,9 @@ typedef struct datasets {
     bool refused; /* datasets_open failed for the records of one */
 } datasets;
 
-/* "NAME=PATH,unit=FIELD,label=FIELD,text=FIELD,epsilon=E,delta=D,batch=B,scope=unit,pace=top,
- * pace-theta=X,pace-tokens=N,pace-share=E" into *d, which dataset_free frees in any case. Errors:
- * ARG, MEMORY. */
+/* "NAME=PATH,unit=FIELD,label=FIELD,text=FIELD,fields=public,epsilon=E,delta=D,batch=B,scope=unit,
+ * pace=top,pace-theta=X,pace-tokens=N,pace-share=E" into *d, which dataset_free frees in any case.
+ * Errors: ARG, MEMORY. */
 dpi_status dataset_parse(const char *spec, dataset *d, dpi_error *err);
 void dataset_free(dataset *d);
 

@@ -135,6 +135,10 @@ const option_spec option_rows[N_OPTIONS] = {
         .def = "utf8",
         .help = "of the records; what is not UTF-8 is converted. windows-1252 is what Excel calls "
                 "ANSI"},
+    [OPT_PUBLIC_FIELDS] = {.name = "public-fields", .group = GROUP_DATA, .type = OPT_FLAG,
+        .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE,
+        .help = "the names of a .jsonl's fields are no secret, as a header row is none: a field "
+                "that no line has is refused before anything is spent"},
     [OPT_MAX_PER_UNIT] = {.name = "max-per-unit", .commands = WRITES | CMD_FINETUNE, .arg = "M",
         .parameter = "max_per_unit", .group = GROUP_DATA,
         .help = "its first ones; needs --unit-field, without it 4"},
@@ -471,6 +475,7 @@ const option_spec option_rows[N_OPTIONS] = {
         .arg = "NAME=PATH,epsilon=E,delta=D",
         .help = "records that private answers are about, and the budget of all of them; may be "
                 "given several times. Further parts: unit=FIELD, label=FIELD, text=FIELD, "
+                "fields=public, as --public-fields in run, "
                 "batch=B, the most records of an answer (16), scope=unit, a budget for each "
                 "unit, and pace=NAME, pace-theta=X, pace-tokens=N, pace-share=E, as in run"},
     [OPT_SERVED_LEDGER] = {.name = "ledger", .type = OPT_STRING, .commands = CMD_SERVE,

@@ -207,6 +207,7 @@ int records_options(const args *a, dpi_records_options *options) {
     dpi_records_options_init(options);
     options->text_field = a->v[OPT_TEXT_FIELD].s;
     options->unit_field = a->v[OPT_UNIT_FIELD].given ? a->v[OPT_UNIT_FIELD].s : NULL;
+    options->public_fields = a->v[OPT_PUBLIC_FIELDS].i != 0;
     const char *delimiter = a->v[OPT_DELIMITER].s;
     delimiter = strcmp(delimiter, "tab") == 0 ? "\t" : delimiter;
     if (strlen(delimiter) != 1)

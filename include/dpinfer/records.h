@@ -18,9 +18,10 @@
  * not in the record, but a failure of the machine, is an error.
  *
  * A unit is whom the guarantee protects: with unit_field all records with the same ID, byte for
- * byte (a string; in a .jsonl an integer as well, as its digits). Units are counted in the order of
- * their first records. A record without an ID, or with a blank one, is null and a unit of its own.
- * IDs are read when the file is opened.
+ * byte (a string, or an integer). An ID that is an integer is its digits, whatever its form, also
+ * as text: 1, 1.0 and 1e0 are "1" (dpi_json_digits). Units are counted in the order of their first
+ * records. A record without an ID, or with a blank one, is null and a unit of its own. IDs are read
+ * when the file is opened.
  *
  * A label (label_field: a string, or an integer as its digits) says which texts a unit is for. The
  * label of a unit is that of its first record; its records with another label are not used. A label
@@ -78,6 +79,10 @@ typedef struct dpi_records_options {
     int32_t n_label_fields;          /* default 0 */
     char delimiter;  /* between the columns of a .csv, an ASCII character; default ',' */
     int32_t encoding; /* of the files, a dpi_encoding; default DPI_ENCODING_UTF8 */
+    int32_t public_fields; /* 1: which of the wanted fields the lines of a .jsonl have is public,
+                              as the header row of a .csv is: one that no line has is refused;
+                              default 0: such records are null, and nobody is told
+                              (dp/PRIVACY.md, section 10) */
     int64_t max_expanded; /* bytes that a .jsonl.gz or .csv.gz may hold, 1..2^40; default 2^32. They
                              are counted before memory is taken for them */
 } dpi_records_options;
@@ -86,8 +91,8 @@ DPI_API void dpi_records_options_init(dpi_records_options *options);
 
 /* Finds the records of `path`; a folder's files are not opened yet. `options` may be NULL for the
  * defaults. There may be none. *records is the caller's.
- * Errors: IO, FORMAT (what the path is, the header row, a compressed file that is damaged or holds
- * too much), MEMORY, ARG. */
+ * Errors: IO, FORMAT (what the path is, the header row, public fields, UTF-16 without its mark, a
+ * compressed file that is damaged or holds too much), MEMORY, ARG. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_records_open(const char *path,
                                                    const dpi_records_options *options,
                                                    dpi_records **records, dpi_error *err);

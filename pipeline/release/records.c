@@ -33,6 +33,7 @@ struct dpi_records {
     int32_t n_label_fields;
     char delimiter;
     int32_t encoding; /* a dpi_encoding */
+    bool public_fields;
     size_t max_expanded;
     int folder;    /* file descriptor, -1 if none */
     char *content; /* of a .jsonl file; its spans point into it */
@@ -303,15 +304,26 @@ static bool join_labels(dpi_records *r) {
     return true;
 }
 
-/* An ID or a label that is not of the encoding is none. */
-static void drop_not_utf8(dpi_spans *names) {
-    for (size_t i = 0; i < names->n; i++) {
-        dpi_span *name = &names->at[i];
-        if (!name->data || dpi_is_utf8(name->data, name->n_bytes))
-            continue;
-        dpi_private_free(name->data);
-        *name = (dpi_span){NULL, DPI_SPAN_ABSENT};
-    }
+/* Where the names of fields are public: whether a line has it. */
+static dpi_status check_field(const dpi_records *r, const char *option, const char *name,
+                              dpi_error *err) {
+    dpi_json line, field = {0};
+    for (size_t i = 0; name && i < r->spans.n && field.type == DPI_JSON_NONE; i++)
+        find_field(r, i, name, &line, &field);
+    return !name || field.type != DPI_JSON_NONE
+               ? DPI_STATUS_OK
+               : dpi_fail(err, DPI_STATUS_FORMAT, "%s: no line has a field '%s' (%s)", r->path,
+                          name, option);
+}
+
+static dpi_status check_fields(const dpi_records *r, dpi_error *err) {
+    if (r->kind != DPI_RECORD_LINE || !r->public_fields)
+        return DPI_STATUS_OK;
+    DPI_TRY(check_field(r, "text_field", r->text_field, err));
+    DPI_TRY(check_field(r, "unit_field", r->unit_field, err));
+    for (int32_t k = 0; k < r->n_label_fields; k++)
+        DPI_TRY(check_field(r, "label_field", r->label_fields[k], err));
+    return DPI_STATUS_OK;
 }
 
 /* Which records are whose, and their labels. */
@@ -330,9 +342,10 @@ static dpi_status find_units(dpi_records *r, dpi_error *err) {
         for (int32_t k = 0; k < r->n_label_fields; k++)
             DPI_TRY(read_name(r, i, r->label_fields[k], &r->parts[k], err));
     }
-    drop_not_utf8(&r->units.ids);
+    dpi_units_drop_not_utf8(&r->units.ids);
+    DPI_TRY(dpi_units_write_digits(&r->units.ids, err));
     for (int32_t k = 0; k < r->n_label_fields; k++)
-        drop_not_utf8(&r->parts[k]);
+        dpi_units_drop_not_utf8(&r->parts[k]);
     const bool found = !r->unit_field || dpi_units_find(&r->units, r->spans.n);
     return found && join_labels(r) ? DPI_STATUS_OK : out_of_memory(err);
 }
@@ -394,6 +407,7 @@ dpi_status dpi_records_open(const char *path, const dpi_records_options *options
         options->delimiter == '\r')
         return dpi_fail(err, DPI_STATUS_ARG,
                         "delimiter: allowed is an ASCII character but quote and line end");
+    DPI_TRY(dpi_check_range("public_fields", options->public_fields, 0, 1, err));
     DPI_TRY(dpi_check_range("encoding", options->encoding, 0, DPI_ENCODING_UTF16BE, err));
     DPI_TRY(dpi_check_range("n_label_fields", options->n_label_fields, 0, DPI_LABEL_FIELDS_MAX,
                             err));
@@ -402,6 +416,7 @@ dpi_status dpi_records_open(const char *path, const dpi_records_options *options
     DPI_TRY(create(kind, &r, err));
     r->delimiter = options->delimiter;
     r->encoding = options->encoding;
+    r->public_fields = options->public_fields;
     r->max_expanded = (size_t)options->max_expanded;
     r->path = dpi_span_copy(path, strlen(path));
     r->text_field = dpi_span_copy(options->text_field, strlen(options->text_field));
@@ -412,6 +427,8 @@ dpi_status dpi_records_open(const char *path, const dpi_records_options *options
     dpi_status status = !copied                   ? out_of_memory(err)
                         : kind == DPI_RECORD_FILE ? open_folder(r, err)
                                                   : open_file(r, err);
+    if (status == DPI_STATUS_OK)
+        status = check_fields(r, err);
     if (status == DPI_STATUS_OK)
         status = find_units(r, err);
     if (status == DPI_STATUS_OK)

@@ -354,6 +354,22 @@ TEST(test_units) {
     assert_int_equal(dpi_records_has_units(r), 1);
     expect_units(r, "12: 0 1; -: 2; -: 3; 3: 4; ");
     expect(r, "x|y|-|-|v");
+    /* Forms of an integer are one ID, and no other number or text is. */
+    put("u.jsonl", "{\"text\":\"a\",\"who\":0.0}\n{\"text\":\"b\",\"who\":1.0}\n"
+                   "{\"text\":\"c\",\"who\":1e0}\n{\"text\":\"d\",\"who\":\"1.0\"}\n"
+                   "{\"text\":\"e\",\"who\":9007199254740993.0}\n"
+                   "{\"text\":\"f\",\"who\":9007199254740992}\n"
+                   "{\"text\":\"g\",\"who\":18446744073709551616}\n"
+                   "{\"text\":\"h\",\"who\":\"1.5\"}\n{\"text\":\"i\",\"who\":1e1001}\n"
+                   "{\"text\":\"j\",\"who\":\"01\"}\n");
+    r = open_records("u.jsonl", o, DPI_RECORD_LINE);
+    expect_units(r, "0: 0; 1: 1 2 3; 9007199254740993: 4; 9007199254740992: 5; "
+                    "18446744073709551616: 6; 1.5: 7; -: 8; 01: 9; ");
+    expect(r, "a|b|c|d|e|f|g|h|-|j");
+    put("p.csv", "text,who\na,1.0\nb,2.0\nc,1\nd,1.0a\n"); /* as pandas writes a column with gaps */
+    r = open_records("p.csv", o, DPI_RECORD_ROW);
+    expect_units(r, "1: 0 2; 2: 1; 1.0a: 3; ");
+    dpi_records_close(r);
     r = open_records("u.csv", defaults, DPI_RECORD_ROW); /* without the field each is its own */
     assert_int_equal(dpi_records_has_units(r), 0);
     expect_units(r, "-: 0; -: 1; -: 2; -: 3; -: 4; -: 5; -: 6; -: 7; -: 8; ");
@@ -362,6 +378,27 @@ TEST(test_units) {
     refuse("u.csv", o, DPI_STATUS_FORMAT, "no column 'nobody' in the header row (unit_field)");
     put_folder("units");
     refuse("units", o, DPI_STATUS_ARG, "files of a folder have no fields");
+}
+
+/* A field that no line has: nobody is told, unless the names of fields are public. */
+TEST(test_public_fields) {
+    dpi_records_options o = defaults;
+    put("n.jsonl", "no object\n{\"text\": \"a\", \"pid\": 1}\n{\"text\": \"b\", \"ward\": null}\n");
+    for (o.public_fields = 0; o.public_fields < 2; o.public_fields++) {
+        o.unit_field = "pid", o.label_field = "ward";
+        expect(open_records("n.jsonl", o, DPI_RECORD_LINE), "-|a|-");
+        o.unit_field = "pidd";
+        if (!o.public_fields)
+            expect(open_records("n.jsonl", o, DPI_RECORD_LINE), "-|-|-");
+    }
+    o.public_fields = 1;
+    refuse("n.jsonl", o, DPI_STATUS_FORMAT, "no line has a field 'pidd' (unit_field)");
+    o.unit_field = NULL, o.label_field = "warp";
+    refuse("n.jsonl", o, DPI_STATUS_FORMAT, "no line has a field 'warp' (label_field)");
+    o.label_field = NULL, o.text_field = "body";
+    refuse("n.jsonl", o, DPI_STATUS_FORMAT, "no line has a field 'body' (text_field)");
+    o.public_fields = 2;
+    refuse("n.jsonl", o, DPI_STATUS_ARG, "public_fields is 2");
 }
 
 TEST(test_delimiter) {

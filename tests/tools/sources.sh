@@ -72,6 +72,18 @@ works run m.gguf plain.jsonl --rho 1e4 -n 20 --seed 3 -t 1; cp out plain.out
 works run m.gguf odd.jsonl --rho 1e4 -n 20 --seed 3 -t 1; expect_same out plain.out
 expect_no_err "add nothing"
 
+# A field that no line has: in silence, unless names of fields are public; then nothing is spent.
+works run m.gguf plain.jsonl --rho .1 -n 4 -q --unit-field pid
+expect_no_err "pid"
+works ledger init fields.ledger --dataset d --epsilon 3 --delta 1e-5
+refuse 4 "no line has a field 'pid' (unit_field)" run m.gguf plain.jsonl --public-fields --rho .1 \
+    --unit-field pid --ledger fields.ledger
+check "a charge" test "$(budget fields.ledger n_charges)" = 0
+works run m.gguf plain.jsonl --public-fields --rho .1 -n 4 --unit-field id --ledger fields.ledger
+printf '{"pid": %s, "text": "The printer is broken."}\n' 0.0 1.0 1e0 >float.jsonl
+works run m.gguf float.jsonl --rho 1 -n 4 -B 2 --unit-field pid --report float.json
+check "two units" grep -q '"n_records": 2' float.json
+
 # ---- -o x.csv: what a reader of RFC 4180 finds in it is what is in the objects ------------------
 cat >same.py <<'END'
 import csv, json, sys
