@@ -79,9 +79,11 @@ enum {
     CMD_GENERATE = 1 << 22,
     CMD_AUGPE = 1 << 23,
     CMD_EVAL = 1 << 24,
+    CMD_RECORDS = 1 << 25,
     CMD_HOLDS_TEXTS = CMD_RUN | CMD_RESUME | CMD_PLAN | CMD_TOKENIZE | CMD_LOGITS | CMD_PERTURB |
                       CMD_ATTACK | CMD_SERVE | CMD_INFER | CMD_FINETUNE | CMD_EVAL |
-                      CMD_AUGPE | CMD_LEDGER | CMD_MERGE, /* of others, or their IDs */
+                      CMD_AUGPE | CMD_LEDGER | CMD_MERGE |
+                      CMD_RECORDS, /* of others, or their IDs */
     CMD_GROUPED = CMD_RUN | CMD_PLAN | CMD_AUGPE,                     /* whose help has headings */
 };
 

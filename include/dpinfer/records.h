@@ -109,6 +109,10 @@ DPI_API void dpi_records_unit_label(const dpi_records *records, size_t unit, con
 /* The k-th record of a unit, k from 0, in their order: a position; SIZE_MAX: it has no more. With
  * labels only records with the unit's label count. */
 DPI_API size_t dpi_records_of_unit(const dpi_records *records, size_t unit, size_t k);
+/* How many records a unit has, and how many of them have its label, which are all without labels.
+ * PRIVATE. */
+DPI_API void dpi_records_unit_size(const dpi_records *records, size_t unit, size_t *n_all,
+                                   size_t *n_used);
 /* The ID of a unit, *id [*n_bytes], the records'; NULL: it has none. PRIVATE. */
 DPI_API void dpi_records_unit_id(const dpi_records *records, size_t unit, const char **id,
                                  size_t *n_bytes);
@@ -123,6 +127,8 @@ DPI_API void dpi_records_close(dpi_records *records);
 DPI_API size_t dpi_records_count(const dpi_records *records);
 /* A dpi_record_kind. */
 DPI_API int32_t dpi_records_kind(const dpi_records *records);
+/* The name of the file that record i of a folder is, the records'; NULL: it is none. PRIVATE. */
+DPI_API const char *dpi_records_name(const dpi_records *records, size_t i);
 
 /* The text of record i: *text [*n_bytes] with a NUL behind it, which the caller frees with
  * dpi_private_free; NULL: a null record. Errors: IO, MEMORY, ARG (i); none names the record. */

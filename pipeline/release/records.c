@@ -16,34 +16,14 @@
 #include "base/status.h"
 #include "base/textfile.h"
 #include "base/utf8.h"
-#include "dpinfer/json.h"
 #include "dpinfer/memory.h"
-#include "pipeline/release/csv.h"
 #include "pipeline/release/encoding.h"
 #include "pipeline/release/gzip.h"
-#include "pipeline/release/units.h"
 
 /* What one compressed file of a folder may hold; more is a null record. No context has so much. */
 enum { PACKED_RECORD_BYTES_MAX = 1 << 26 };
 
-struct dpi_records {
-    int32_t kind; /* a dpi_record_kind */
-    char *path, *text_field, *unit_field; /* NULL from memory */
-    char *label_fields[DPI_LABEL_FIELDS_MAX];
-    int32_t n_label_fields;
-    char delimiter;
-    int32_t encoding; /* a dpi_encoding */
-    bool public_fields;
-    size_t max_expanded;
-    int folder;    /* file descriptor, -1 if none */
-    char *content; /* of a .jsonl file; its spans point into it */
-    dpi_spans spans; /* a folder's names; fields of a .csv; lines. All but lines own their data */
-    dpi_units units; /* with unit_field */
-    dpi_spans labels; /* with label_fields */
-    dpi_spans parts[DPI_LABEL_FIELDS_MAX]; /* of labels, until they are joined */
-};
-
-static dpi_status out_of_memory(dpi_error *err) {
+dpi_status dpi_records_no_memory(dpi_error *err) {
     return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the records");
 }
 
@@ -86,7 +66,7 @@ static dpi_status list_folder(dpi_records *r, DIR *dir, dpi_error *err) {
             return DPI_STATUS_OK;
         if (is_record_file(r->folder, entry->d_name) &&
             !dpi_spans_copy(&r->spans, entry->d_name, strlen(entry->d_name)))
-            return out_of_memory(err);
+            return dpi_records_no_memory(err);
     }
 }
 
@@ -174,40 +154,22 @@ static dpi_status open_jsonl(dpi_records *r, size_t n_bytes, dpi_error *err) {
         char *end = memchr(line, '\n', n_bytes - at);
         size_t n_line = end ? (size_t)(end - line) : n_bytes - at;
         if (!dpi_spans_add(&r->spans, (dpi_span){line, n_line}))
-            return out_of_memory(err);
+            return dpi_records_no_memory(err);
         at += n_line + 1;
     }
     return DPI_STATUS_OK;
 }
 
-static void find_field(const dpi_records *r, size_t i, const char *name, dpi_json *line,
+void dpi_records_field(const dpi_records *r, size_t i, const char *name, dpi_json *line,
                        dpi_json *field) {
     dpi_json_read(r->spans.at[i].data, r->spans.at[i].n_bytes, line);
     dpi_json_member(line, name, field);
 }
 
-/* An ID or a label of a line. Integers are their digits. */
-static dpi_status read_name(const dpi_records *r, size_t i, const char *name, dpi_spans *names,
-                            dpi_error *err) {
-    dpi_json line, field;
-    dpi_span span = {NULL, 0};
-    find_field(r, i, name, &line, &field);
-    if (field.type == DPI_JSON_NUMBER) {
-        DPI_TRY(dpi_json_digits(field.text, field.n_bytes, &span.data, err));
-        span.n_bytes = span.data ? strlen(span.data) : 0;
-    } else {
-        DPI_TRY(dpi_json_string(&field, &span.data, &span.n_bytes, err));
-    }
-    if (dpi_spans_add(names, span))
-        return DPI_STATUS_OK;
-    dpi_private_free(span.data);
-    return out_of_memory(err);
-}
-
 static dpi_status read_line(const dpi_records *r, size_t i, char **text, size_t *n_bytes,
                             int32_t *fault, dpi_error *err) {
     dpi_json line, field;
-    find_field(r, i, r->text_field, &line, &field);
+    dpi_records_field(r, i, r->text_field, &line, &field);
     DPI_TRY(dpi_json_string(&field, text, n_bytes, err));
     *fault = *text                                        ? DPI_FAULT_NONE
              : dpi_units_is_blank(&r->spans.at[i])        ? DPI_FAULT_EMPTY
@@ -263,93 +225,6 @@ static dpi_status open_file(dpi_records *r, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
-/* The label of record i into `label`, which has room; false: a part of it is none. */
-static bool join(const dpi_records *r, size_t i, dpi_span *label) {
-    label->n_bytes = 0;
-    for (int32_t k = 0; k < r->n_label_fields; k++) {
-        const dpi_span *part = &r->parts[k].at[i];
-        if (!part->data || dpi_units_is_blank(part))
-            return false;
-        if (k > 0)
-            label->data[label->n_bytes++] = '\t';
-        memcpy(label->data + label->n_bytes, part->data, part->n_bytes);
-        label->n_bytes += part->n_bytes;
-    }
-    label->data[label->n_bytes] = '\0';
-    return true;
-}
-
-/* False: out of memory. */
-static bool join_labels(dpi_records *r) {
-    if (r->n_label_fields == 1) {
-        r->labels = r->parts[0];
-        r->parts[0] = (dpi_spans){0};
-    }
-    for (size_t i = 0; r->n_label_fields > 1 && i < r->spans.n; i++) {
-        size_t room = (size_t)r->n_label_fields;
-        for (int32_t k = 0; k < r->n_label_fields; k++)
-            room += r->parts[k].at[i].n_bytes;
-        dpi_span label = {dpi_private_malloc(room), 0};
-        if (!label.data)
-            return false;
-        if (!join(r, i, &label)) {
-            dpi_private_free(label.data);
-            label = (dpi_span){NULL, 0};
-        }
-        if (!dpi_spans_add(&r->labels, label)) {
-            dpi_private_free(label.data);
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Where the names of fields are public: whether a line has it. */
-static dpi_status check_field(const dpi_records *r, const char *option, const char *name,
-                              dpi_error *err) {
-    dpi_json line, field = {0};
-    for (size_t i = 0; name && i < r->spans.n && field.type == DPI_JSON_NONE; i++)
-        find_field(r, i, name, &line, &field);
-    return !name || field.type != DPI_JSON_NONE
-               ? DPI_STATUS_OK
-               : dpi_fail(err, DPI_STATUS_FORMAT, "%s: no line has a field '%s' (%s)", r->path,
-                          name, option);
-}
-
-static dpi_status check_fields(const dpi_records *r, dpi_error *err) {
-    if (r->kind != DPI_RECORD_LINE || !r->public_fields)
-        return DPI_STATUS_OK;
-    DPI_TRY(check_field(r, "text_field", r->text_field, err));
-    DPI_TRY(check_field(r, "unit_field", r->unit_field, err));
-    for (int32_t k = 0; k < r->n_label_fields; k++)
-        DPI_TRY(check_field(r, "label_field", r->label_fields[k], err));
-    return DPI_STATUS_OK;
-}
-
-/* Which records are whose, and their labels. */
-static dpi_status find_units(dpi_records *r, dpi_error *err) {
-    const char *field = r->unit_field ? r->unit_field : r->label_fields[0];
-    if (!field)
-        return DPI_STATUS_OK;
-    if (r->kind == DPI_RECORD_FILE)
-        return dpi_fail(err, DPI_STATUS_ARG,
-                        "%s: found '%s', but files of a folder have no fields: allowed "
-                        "with a .jsonl or a .csv",
-                        r->unit_field ? "unit_field" : "label_field", field);
-    for (size_t i = 0; i < r->spans.n && r->kind == DPI_RECORD_LINE; i++) {
-        if (r->unit_field)
-            DPI_TRY(read_name(r, i, r->unit_field, &r->units.ids, err));
-        for (int32_t k = 0; k < r->n_label_fields; k++)
-            DPI_TRY(read_name(r, i, r->label_fields[k], &r->parts[k], err));
-    }
-    dpi_units_drop_not_utf8(&r->units.ids);
-    DPI_TRY(dpi_units_write_digits(&r->units.ids, err));
-    for (int32_t k = 0; k < r->n_label_fields; k++)
-        dpi_units_drop_not_utf8(&r->parts[k]);
-    const bool found = !r->unit_field || dpi_units_find(&r->units, r->spans.n);
-    return found && join_labels(r) ? DPI_STATUS_OK : out_of_memory(err);
-}
-
 static dpi_status find_kind(const char *path, int32_t *kind, dpi_error *err) {
     struct stat st;
     if (stat(path, &st) != 0)
@@ -369,7 +244,7 @@ static dpi_status find_kind(const char *path, int32_t *kind, dpi_error *err) {
 static dpi_status create(int32_t kind, dpi_records **records, dpi_error *err) {
     dpi_records *r = *records = dpi_private_malloc(sizeof *r);
     if (!r)
-        return out_of_memory(err);
+        return dpi_records_no_memory(err);
     *r = (dpi_records){.kind = kind, .folder = -1};
     return DPI_STATUS_OK;
 }
@@ -424,13 +299,11 @@ dpi_status dpi_records_open(const char *path, const dpi_records_options *options
         r->unit_field = dpi_span_copy(options->unit_field, strlen(options->unit_field));
     const bool copied = copy_label_fields(r, options) && r->path && r->text_field &&
                         !r->unit_field == !options->unit_field;
-    dpi_status status = !copied                   ? out_of_memory(err)
+    dpi_status status = !copied                   ? dpi_records_no_memory(err)
                         : kind == DPI_RECORD_FILE ? open_folder(r, err)
                                                   : open_file(r, err);
     if (status == DPI_STATUS_OK)
-        status = check_fields(r, err);
-    if (status == DPI_STATUS_OK)
-        status = find_units(r, err);
+        status = dpi_records_find_units(r, err);
     if (status == DPI_STATUS_OK)
         *records = r;
     else
@@ -447,7 +320,7 @@ dpi_status dpi_records_create(const char *const *texts, const size_t *n_bytes, s
                                     : dpi_spans_add(&r->spans, (dpi_span){NULL, 0});
         if (!added) {
             dpi_records_close(r);
-            return out_of_memory(err);
+            return dpi_records_no_memory(err);
         }
     }
     *records = r;
@@ -475,55 +348,11 @@ void dpi_records_close(dpi_records *r) {
 
 size_t dpi_records_count(const dpi_records *r) { return r->spans.n; }
 
-int32_t dpi_records_has_units(const dpi_records *r) { return r->unit_field != NULL; }
-
-size_t dpi_records_unit_count(const dpi_records *r) {
-    return r->unit_field ? r->units.n : r->spans.n;
-}
-
-/* The k-th of its records, whatever their labels. */
-static size_t record_of(const dpi_records *r, size_t unit, size_t k) {
-    if (r->unit_field)
-        return dpi_units_record(&r->units, unit, k);
-    return unit < r->spans.n && k == 0 ? unit : SIZE_MAX;
-}
-
-static bool has_same_label(const dpi_records *r, size_t i, size_t j) {
-    const dpi_span *a = &r->labels.at[i], *b = &r->labels.at[j];
-    return a->data && b->data && a->n_bytes == b->n_bytes &&
-           memcmp(a->data, b->data, a->n_bytes) == 0;
-}
-
-size_t dpi_records_of_unit(const dpi_records *r, size_t unit, size_t k) {
-    const size_t first = record_of(r, unit, 0);
-    if (r->n_label_fields == 0 || k == 0)
-        return record_of(r, unit, k);
-    for (size_t j = 1, i; (i = record_of(r, unit, j)) != SIZE_MAX; j++)
-        if (has_same_label(r, first, i) && --k == 0)
-            return i;
-    return SIZE_MAX;
-}
-
-int32_t dpi_records_has_labels(const dpi_records *r) { return r->n_label_fields > 0; }
-
-void dpi_records_unit_label(const dpi_records *r, size_t unit, const char **label,
-                            size_t *n_bytes) {
-    const size_t first = r->n_label_fields > 0 ? record_of(r, unit, 0) : SIZE_MAX;
-    const dpi_span none = {NULL, 0}, *span = first < r->labels.n ? &r->labels.at[first] : &none;
-    const bool there = span->data && !dpi_units_is_blank(span);
-    *label = there ? span->data : NULL;
-    *n_bytes = there ? span->n_bytes : 0;
-}
-
-void dpi_records_unit_id(const dpi_records *r, size_t unit, const char **id, size_t *n_bytes) {
-    const size_t first = r->unit_field ? dpi_units_record(&r->units, unit, 0) : SIZE_MAX;
-    const dpi_span none = {NULL, 0}, *span = first < r->spans.n ? &r->units.ids.at[first] : &none;
-    const bool there = span->data && !dpi_units_is_blank(span);
-    *id = there ? span->data : NULL;
-    *n_bytes = there ? span->n_bytes : 0;
-}
-
 int32_t dpi_records_kind(const dpi_records *r) { return r->kind; }
+
+const char *dpi_records_name(const dpi_records *r, size_t i) {
+    return r->kind == DPI_RECORD_FILE && i < r->spans.n ? r->spans.at[i].data : NULL;
+}
 
 dpi_status dpi_records_refuse_empty(const dpi_records *r, dpi_error *err) {
     return dpi_fail(err, DPI_STATUS_FORMAT, "%s holds no record%s", r->path ? r->path : "the list",
@@ -538,13 +367,7 @@ static dpi_status read_field(const dpi_records *r, size_t i, char **text, size_t
     *fault = s->data                           ? DPI_FAULT_NONE
              : s->n_bytes == DPI_SPAN_MALFORMED ? DPI_FAULT_MALFORMED
                                                 : DPI_FAULT_NO_FIELD;
-    return s->data && !*text ? out_of_memory(err) : DPI_STATUS_OK;
-}
-
-/* A record without an ID is null: it must not be a second unit of the person whom it is about. */
-static bool has_id(const dpi_records *r, size_t i) {
-    const dpi_span *id = r->unit_field ? &r->units.ids.at[i] : NULL;
-    return !id || (id->data && !dpi_units_is_blank(id));
+    return s->data && !*text ? dpi_records_no_memory(err) : DPI_STATUS_OK;
 }
 
 /* Without a mark; and what is in it. */
@@ -555,7 +378,7 @@ static int32_t finish_text(const dpi_records *r, size_t i, char *text, size_t *n
     text[*n_bytes] = '\0';
     return !dpi_is_utf8(text, *n_bytes)                         ? DPI_FAULT_ENCODING
            : dpi_units_is_blank(&(dpi_span){text, *n_bytes}) ? DPI_FAULT_EMPTY
-           : !has_id(r, i)                                     ? DPI_FAULT_NO_ID
+           : !dpi_records_has_id(r, i)                                     ? DPI_FAULT_NO_ID
                                                                : DPI_FAULT_NONE;
 }
 
