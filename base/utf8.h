@@ -1,9 +1,10 @@
-/* utf8.h - where a UTF-8 sequence ends. Internal. */
+/* utf8.h - where a UTF-8 sequence ends, and what one is. Internal. */
 #ifndef DPI_UTF8_H
 #define DPI_UTF8_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 /* Bytes of the UTF-8 sequence (Unicode Standard, table 3-7) that begins a text of n_bytes (>= 1), 0
@@ -22,6 +23,16 @@ static inline size_t dpi_utf8_bytes(const char *text, size_t n_bytes) {
     for (size_t i = 2; i < n; i++)
         if ((s[i] & 0xc0) != 0x80)
             return 0;
+    return n;
+}
+
+/* The UTF-8 sequence of a code point that is no surrogate, and its bytes, 1..4. */
+static inline size_t dpi_utf8_put(uint32_t code, char out[4]) {
+    const size_t n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    static const unsigned char marks[] = {0, 0, 0xc0, 0xe0, 0xf0};
+    for (size_t i = n - 1; i > 0; i--, code >>= 6)
+        out[i] = (char)(0x80 | (code & 0x3f));
+    out[0] = (char)(marks[n] | code);
     return n;
 }
 

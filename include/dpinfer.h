@@ -36,6 +36,7 @@
 #include "dpinfer/generation.h"
 #include "dpinfer/grammar.h"
 #include "dpinfer/isa.h"
+#include "dpinfer/json.h"
 #include "dpinfer/kmeans.h"
 #include "dpinfer/memory.h"
 #include "dpinfer/method.h"
@@ -47,6 +48,7 @@
 #include "dpinfer/session.h"
 #include "dpinfer/status.h"
 #include "dpinfer/text.h"
+#include "dpinfer/textfile.h"
 #include "dpinfer/write.h"
 
 #endif

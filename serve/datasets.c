@@ -68,7 +68,7 @@ static dpi_status read_choice(const dataset *d, const char *key, const char *tex
                      text, allowed);
 }
 
-enum { N_KEYS = 12 };
+enum { N_KEYS = 13 };
 static const char *const paces[] = {"none", "top", "change", "share"};
 const char *dataset_pace(const dataset *d) { return paces[d->pace]; }
 
@@ -82,9 +82,9 @@ static dpi_status set_pace(dataset *d, const char *key, const char *value, dpi_e
     if (strcmp(key, "pace-share") == 0)
         return read_number(d, key, value, REQUEST_TOKENS_MAX, false, &d->pace_share, err);
     return fail_with(err, DPI_STATUS_ARG, "%s: found '%.40s', allowed %sunit, label, text, "
-                                          "epsilon, delta, batch, max-per-unit, scope, pace, "
-                                          "pace-theta, pace-tokens, pace-share", d->source.where,
-                     key, d->source.keys);
+                                          "fields, epsilon, delta, batch, max-per-unit, scope, "
+                                          "pace, pace-theta, pace-tokens, pace-share",
+                     d->source.where, key, d->source.keys);
 }
 
 static int32_t most_per_unit(void) {
@@ -92,6 +92,7 @@ static int32_t most_per_unit(void) {
 }
 
 dpi_status dataset_set(dataset *d, const char *key, const char *value, dpi_error *err) {
+    static const char *const fields[] = {"secret", "public"};
     static const char *const scopes[] = {"dataset", "unit"};
     if (strcmp(key, "unit") == 0)
         return read_text(d, key, value, &d->unit, err);
@@ -99,6 +100,8 @@ dpi_status dataset_set(dataset *d, const char *key, const char *value, dpi_error
         return read_text(d, key, value, &d->label, err);
     if (strcmp(key, "text") == 0)
         return read_text(d, key, value, &d->text, err);
+    if (strcmp(key, "fields") == 0)
+        return read_choice(d, key, value, fields, 2, &d->form.public_fields, err);
     if (strcmp(key, "epsilon") == 0)
         return read_number(d, key, value, 1e6, false, &d->epsilon, err);
     if (strcmp(key, "delta") == 0)
@@ -113,7 +116,8 @@ dpi_status dataset_set(dataset *d, const char *key, const char *value, dpi_error
 }
 
 bool dataset_key_is_text(const char *key) {
-    static const char *const texts[] = {"unit", "label", "text", "scope", "pace"};
+    static const char *const texts[] = {"unit",   "label", "text",
+                                        "fields", "scope", "pace"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (strcmp(key, texts[i]) == 0)
             return true;

@@ -53,8 +53,8 @@ typedef struct datasets {
  * case. Errors: ARG, MEMORY. */
 dpi_status dataset_parse(const char *spec, dataset *d, dpi_error *err);
 /* The same in steps: a dataset of nothing; its name, path and values; what is missing is told at
- * the end. Keys: unit, label, text, epsilon, delta, batch, max-per-unit, scope, pace, pace-theta,
- * pace-tokens, pace-share. Errors: ARG (no such key or value), MEMORY. */
+ * the end. Keys: unit, label, text, fields, epsilon, delta, batch, max-per-unit, scope, pace,
+ * pace-theta, pace-tokens, pace-share. Errors: ARG (no such key or value), MEMORY. */
 void dataset_init(dataset *d, const dataset_source *source);
 dpi_status dataset_name(dataset *d, const char *name, dpi_error *err);
 dpi_status dataset_path(dataset *d, const char *path, dpi_error *err);

@@ -108,6 +108,22 @@ const char *cli_read_reason(void) {
                                  : strerror(errno);
 }
 
+int cli_read_text(const char *option, const char *path, size_t most, char **text,
+                  size_t *n_bytes) {
+    char *data = NULL, name[300];
+    dpi_error err;
+    if (!cli_read_path(path, most, &data, n_bytes))
+        return cli_fail(cli_read_code(CLI_USAGE), "--%s: cannot read %s: %s", option, path,
+                        cli_read_reason());
+    snprintf(name, sizeof name, "--%s: %s", option, path);
+    if (dpi_textfile_check(name, data, n_bytes, &err) != DPI_STATUS_OK) {
+        dpi_private_free(data);
+        return cli_fail_library(CLI_USAGE, &err);
+    }
+    *text = data;
+    return CLI_OK;
+}
+
 size_t cli_trim_line_end(const char *text, size_t n_bytes) {
     if (n_bytes > 0 && text[n_bytes - 1] == '\n') {
         n_bytes--;

@@ -49,6 +49,11 @@ bool cli_read_path(const char *path, size_t most, char **data, size_t *n_bytes);
 const char *cli_read_reason(void);
 int cli_read_code(int code);
 
+/* The text of a file beside the records (dpinfer/textfile.h) at `path`, or "-": *text [*n_bytes],
+ * which the caller frees with dpi_private_free. `option` names it in messages. CLI_OK, or an exit
+ * code with a message. */
+int cli_read_text(const char *option, const char *path, size_t most, char **text, size_t *n_bytes);
+
 /* Length of the text without one line end (LF or CRLF) at its end: editors put it there. */
 size_t cli_trim_line_end(const char *text, size_t n_bytes);
 

@@ -147,9 +147,9 @@ static int read_synonyms(attacks *k) {
     dpi_error err;
     if (!k->a->v[OPT_SYNONYMS].given)
         return CLI_OK;
-    if (!cli_read_path(path, SYNONYMS_BYTES_MAX, &text, &n_bytes))
-        return cli_fail(cli_read_code(CLI_USAGE), "--synonyms: cannot read %s: %s", path,
-                        cli_read_reason());
+    const int code = cli_read_text("synonyms", path, SYNONYMS_BYTES_MAX, &text, &n_bytes);
+    if (code != CLI_OK)
+        return code;
     const dpi_status status = dpi_attack_synonyms(k->attack, text, n_bytes, &err);
     dpi_private_free(text);
     return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_USAGE, &err);

@@ -49,10 +49,10 @@ static int parse_tokens(const char *text, size_t n_bytes, int32_t n_vocab, int32
 static int read_tokens(const char *path, int32_t n_vocab, int32_t **tokens, size_t *n_tokens) {
     char *text;
     size_t n_bytes;
-    if (!cli_read_path(path, TOKENS_BYTES_MAX, &text, &n_bytes))
-        return cli_fail(cli_read_code(CLI_USAGE), "--tokens: cannot read %s: %s", path,
-                        cli_read_reason());
-    int code = parse_tokens(text, n_bytes, n_vocab, tokens, n_tokens);
+    int code = cli_read_text("tokens", path, TOKENS_BYTES_MAX, &text, &n_bytes);
+    if (code != CLI_OK)
+        return code;
+    code = parse_tokens(text, n_bytes, n_vocab, tokens, n_tokens);
     dpi_private_free(text);
     if (code == CLI_OK && *n_tokens > 1 << 20) {
         dpi_private_free(*tokens);

@@ -280,11 +280,8 @@ static int write_statement(const run *r, int code) {
     int result;
     if (n_null > 0 && r->claim->n_records > 0 && !r->quiet &&
         r->claim->method.method != DPI_METHOD_PLAIN)
-        cli_note("note: %" PRId64 " of %" PRId64 " records are empty or unreadable and add nothing",
-                 n_null, r->claim->n_records);
-    if (dpi_release_not_utf8(r->in.release) > 0 && !r->quiet)
-        cli_note("note: %" PRId64 " records are not UTF-8; --encoding latin1 converts ISO 8859-1",
-                 dpi_release_not_utf8(r->in.release));
+        cli_note("note: %" PRId64 " of %" PRId64 " records are empty or unreadable and add "
+                 "nothing; 'dpinfer records' says why", n_null, r->claim->n_records);
     result = make_statement(r, complete, &text);
     if (result == CLI_OK)
         result = statement_write(text);
@@ -304,8 +301,9 @@ static int add_meta(const args *a, dpi_report *report) {
         return CLI_OK;
     if (!report)
         return cli_fail(CLI_USAGE, "--meta needs --report");
-    if (!cli_read_path(path, META_BYTES_MAX, &text, &n_bytes))
-        return cli_fail(CLI_USAGE, "--meta: cannot read %s: %s", path, cli_read_reason());
+    const int code = cli_read_text("meta", path, META_BYTES_MAX, &text, &n_bytes);
+    if (code != CLI_OK)
+        return code;
     const dpi_status status = dpi_report_meta(report, path, text, n_bytes, &err);
     dpi_private_free(text);
     return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_USAGE, &err);

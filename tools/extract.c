@@ -72,11 +72,10 @@ int extract_prompt_read(const args *a, option_id file, const char *own, const ch
         *text = extract_fill(own, NULL, NULL);
         return *text ? CLI_OK : no_memory();
     }
-    if (!cli_read_path(a->v[file].s, PROMPT_BYTES_MAX, text, &n_bytes))
-        return cli_fail(cli_read_code(CLI_USAGE), "cannot read the file of --%s: %s",
-                        option_name(file), cli_read_reason());
-    if (strlen(*text) != n_bytes)
-        return cli_fail(CLI_USAGE, "--%s: found a NUL byte, allowed is text", option_name(file));
+    const int code =
+        cli_read_text(option_name(file), a->v[file].s, PROMPT_BYTES_MAX, text, &n_bytes);
+    if (code != CLI_OK)
+        return code;
     (*text)[cli_trim_line_end(*text, n_bytes)] = '\0';
     for (const char *p = names; *p; p += strcspn(p, ",") + (p[strcspn(p, ",")] == ',')) {
         const size_t n = strcspn(p, ",");

@@ -20,9 +20,9 @@ int grammar_options_read(const args *a, dpi_grammar **grammar) {
         return cli_fail(CLI_USAGE, "--grammar and --json-schema: allowed is one of them");
     if (!a->v[id].given)
         return CLI_OK;
-    if (!cli_read_path(path, GRAMMAR_BYTES_MAX, &text, &n_bytes))
-        return cli_fail(cli_read_code(CLI_USAGE), "--%s: cannot read %s: %s", option_name(id), path,
-                        cli_read_reason());
+    const int code = cli_read_text(option_name(id), path, GRAMMAR_BYTES_MAX, &text, &n_bytes);
+    if (code != CLI_OK)
+        return code;
     const dpi_status status = schema ? dpi_grammar_from_schema(text, n_bytes, grammar, &err)
                                      : dpi_grammar_parse(text, n_bytes, grammar, &err);
     dpi_private_free(text);

@@ -27,7 +27,6 @@ static int split(const char *name, label_input *in, bool numbers) {
     int32_t at = 0;
     for (char *line; (line = strsep(&next, "\n")) != NULL;) {
         at++;
-        line[strcspn(line, "\r")] = '\0';
         if (!line[strspn(line, " \t")])
             continue;
         const int32_t n = numbers ? read_number(&line) : 0;
@@ -45,10 +44,9 @@ static int split(const char *name, label_input *in, bool numbers) {
 
 static int load(const char *option, const char *path, bool numbers, label_input *in) {
     size_t n_bytes;
-    if (!cli_read_path(path, FILE_BYTES_MAX, &in->content, &n_bytes))
-        return cli_fail(CLI_USAGE, "--%s: cannot read %s: %s", option, path, cli_read_reason());
-    if (memchr(in->content, '\0', n_bytes))
-        return cli_fail(CLI_USAGE, "--%s: %s holds a NUL byte", option, path);
+    const int code = cli_read_text(option, path, FILE_BYTES_MAX, &in->content, &n_bytes);
+    if (code != CLI_OK)
+        return code;
     in->names = calloc(DPI_LABELS_MAX, sizeof *in->names);
     in->texts = numbers ? calloc(DPI_LABELS_MAX, sizeof *in->texts) : NULL;
     if (!in->names || (numbers && !in->texts))

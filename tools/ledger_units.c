@@ -23,9 +23,9 @@ static bool is_blank(const char *line, size_t n_bytes) {
 int ledger_units_read(const char *path, ledger_units *u) {
     size_t n_bytes, n_lines = 1;
     *u = (ledger_units){.text = NULL};
-    if (!cli_read_path(path, IDS_BYTES_MAX, &u->text, &n_bytes))
-        return cli_fail(cli_read_code(CLI_USAGE), "--unit-ids: cannot read %s: %s", path,
-                        cli_read_reason());
+    const int code = cli_read_text("unit-ids", path, IDS_BYTES_MAX, &u->text, &n_bytes);
+    if (code != CLI_OK)
+        return code;
     u->n_text = (int64_t)n_bytes + 1;
     for (size_t i = 0; i < n_bytes; i++)
         n_lines += u->text[i] == '\n';

@@ -22,7 +22,7 @@
 /* In the order of the help. */
 const option_spec option_rows[N_OPTIONS] = {
     [OPT_MODEL] = {.name = "model", .group = GROUP_DATA, .short_name = 'm', .type = OPT_STRING,
-        .commands = CMD_EVAL | LOADS | CMD_QUANTIZE | CMD_VERIFY,
+        .commands = CMD_EVAL | LOADS | CMD_QUANTIZE | CMD_VERIFY | CMD_RECORDS,
         .arg = "FILE", .help = "the GGUF model, instead of MODEL"},
     [OPT_RHO] = {.name = "rho", .commands = WRITES | CMD_ACCOUNT | CMD_BENCH | CMD_LEDGER,
         .arg = "RHO",
@@ -98,17 +98,17 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "a table of B and T for --num texts about --units N or --records N, and which one "
                 "would be taken. Needs no MODEL"},
     [OPT_TEXT_FIELD] = {.name = "text-field", .group = GROUP_DATA, .type = OPT_STRING,
-        .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE,
+        .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE | CMD_RECORDS,
         .arg = "NAME", .def = "text", .help = "field of a .jsonl, column of a .csv with the text"},
     [OPT_UNIT_FIELD] = {.name = "unit-field", .group = GROUP_DATA, .type = OPT_STRING,
-        .commands = WRITES | CMD_FINETUNE | CMD_LEDGER, .arg = "NAME",
+        .commands = WRITES | CMD_FINETUNE | CMD_LEDGER | CMD_RECORDS, .arg = "NAME",
         .help = "field or column with the ID of the person: all records with one ID are protected "
                 "together; without it each record is",
         .other = CMD_LEDGER,
         .other_help = "init, charge: where the IDs of those stand who are protected; without it "
                       "each record is"},
     [OPT_LABEL_FIELD] = {.name = "label-field", .group = GROUP_DATA, .type = OPT_STRING,
-        .commands = CMD_EVAL | GENERATES | CMD_FINETUNE, .arg = "NAME",
+        .commands = CMD_EVAL | GENERATES | CMD_FINETUNE | CMD_RECORDS, .arg = "NAME",
         .help = "field or column with a label: each text is for one, which {label} in a prompt "
                 "names"},
     [OPT_LABELS] = {.name = "labels", .group = GROUP_DATA, .type = OPT_ENUM,
@@ -133,20 +133,27 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "private labels: --num texts in proportion to the units of each, counted with "
                 "noise at this part of the budget"},
     [OPT_DELIMITER] = {.name = "delimiter", .group = GROUP_DATA, .type = OPT_STRING,
-        .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE, .arg = "CHAR", .def = ",",
+        .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE | CMD_RECORDS,
+        .arg = "CHAR", .def = ",",
         .help = "between the columns of a .csv; tab: a tab"},
     [OPT_ENCODING] = {.name = "encoding", .group = GROUP_DATA, .type = OPT_ENUM,
-        .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE,
-        .arg = "NAME", .choices = "utf8|latin1", .def = "utf8",
-        .help = "of the records; latin1 is converted"},
+        .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE | CMD_RECORDS,
+        .arg = "NAME", .choices = "utf8|latin1|windows-1252|utf16|utf16le|utf16be",
+        .def = "utf8",
+        .help = "of the records; what is not UTF-8 is converted. windows-1252 is what Excel calls "
+                "ANSI"},
+    [OPT_PUBLIC_FIELDS] = {.name = "public-fields", .group = GROUP_DATA, .type = OPT_FLAG,
+        .commands = CMD_EVAL | WRITES | READS_WORDS | CMD_FINETUNE | CMD_RECORDS,
+        .help = "the names of a .jsonl's fields are no secret, as a header row is none: a field "
+                "that no line has is refused before anything is spent"},
     [OPT_MAX_PER_UNIT] = {.name = "max-per-unit", .arg = "M",
-        .commands = WRITES | CMD_FINETUNE | CMD_LEDGER,
+        .commands = WRITES | CMD_FINETUNE | CMD_LEDGER | CMD_RECORDS,
         .parameter = "max_per_unit", .group = GROUP_DATA,
         .help = "its first ones; needs --unit-field, without it 4",
         .other = CMD_LEDGER, .other_help = "init, charge: records of a unit that are used; needs "
                                            "--unit-field"},
     [OPT_MAX_REF_TOKENS] = {.name = "max-ref-tokens", .group = GROUP_DATA, .type = OPT_INT,
-        .commands = WRITES,
+        .commands = WRITES | CMD_RECORDS,
         .arg = "N", .min = 1, .max = 1 << 30,
         .help = "cut each record to at most N tokens; without it to what the context leaves"},
     [OPT_REF_TOKENS] = {.name = "ref-tokens", .group = GROUP_DATA, .type = OPT_INT,
@@ -221,7 +228,7 @@ const option_spec option_rows[N_OPTIONS] = {
         .arg = "TYPE",
         .choices = "f16|f32", .def = "f16", .help = "number type of the KV cache"},
     [OPT_NO_MMAP] = {.name = "no-mmap", .group = GROUP_EXPERT, .type = OPT_FLAG,
-        .commands = CMD_EVAL | LOADS | READS_WORDS,
+        .commands = CMD_EVAL | LOADS | READS_WORDS | CMD_RECORDS,
         .help = "read the model into memory instead of mapping it"},
     [OPT_LORA] = {.name = "lora", .group = GROUP_DATA, .type = OPT_STRING,
         .commands = ADAPTS | CMD_VERIFY,
@@ -312,7 +319,7 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "on stderr: auto is a line where that is a terminal; plain is lines for a log"},
     [OPT_JSON] = {.name = "json", .group = GROUP_OUTPUT, .type = OPT_FLAG,
         .commands = CMD_EVAL | CMD_PLAN | CMD_ACCOUNT | CMD_INSPECT | CMD_AUDIT | CMD_LEDGER |
-            PERTURBS | CMD_FINETUNE,
+            PERTURBS | CMD_FINETUNE | CMD_RECORDS,
         .help = "JSON with full precision"},
     [OPT_LEDGER] = {.name = "ledger", .group = GROUP_BUDGET, .type = OPT_STRING,
         .commands = CMD_EVAL | WRITES | CMD_FINETUNE | CMD_VERIFY, .arg = "FILE",
@@ -485,6 +492,7 @@ const option_spec option_rows[N_OPTIONS] = {
         .arg = "NAME=PATH,epsilon=E,delta=D",
         .help = "records that private answers are about, and the budget of all of them; may be "
                 "given several times. Further parts: unit=FIELD, label=FIELD, text=FIELD, "
+                "fields=public, as --public-fields in run, "
                 "batch=B, the most records of an answer (16), max-per-unit=M, scope=unit, a "
                 "budget for each unit, and pace=NAME, pace-theta=X, pace-tokens=N, pace-share=E, "
                 "as in run"},

@@ -116,19 +116,19 @@ static int load_text(const args *a, option_id inline_id, option_id file_id, prom
                      int slot, dpi_bytes *text) {
     const option_value *direct = &a->v[inline_id], *file = &a->v[file_id];
     const char *name = option_name(inline_id);
+    int code = CLI_OK;
     char **loaded = &texts->file[slot].text;
     size_t *n_bytes = &texts->file[slot].n_bytes;
     if (direct->given && file->given)
         return cli_fail(CLI_USAGE, "--%s and --%s-file: allowed is one of them", name, name);
     if (direct->given)
         *text = (dpi_bytes){direct->s, strlen(direct->s)};
-    if (!file->given)
-        return CLI_OK;
-    if (!cli_read_path(file->s, PROMPT_BYTES_MAX, loaded, n_bytes))
-        return cli_fail(cli_read_code(CLI_USAGE), "--%s-file: cannot read %s: %s", name, file->s,
-                        cli_read_reason());
-    *text = (dpi_bytes){*loaded, cli_trim_line_end(*loaded, *n_bytes)};
-    return CLI_OK;
+    if (file->given) {
+        code = cli_read_text(option_name(file_id), file->s, PROMPT_BYTES_MAX, loaded, n_bytes);
+        if (code == CLI_OK)
+            *text = (dpi_bytes){*loaded, cli_trim_line_end(*loaded, *n_bytes)};
+    }
+    return code;
 }
 
 int prompt_texts_read(const args *a, prompt_texts *loaded, dpi_prompt_options *p) {
@@ -212,13 +212,14 @@ int records_delimiter(const char *source, const char *text, dpi_records_options 
 }
 
 void records_encoding(const option_value *encoding, dpi_records_options *options) {
-    options->latin1 = encoding->i == 1;
+    options->encoding = (int32_t)encoding->i; /* in the order of the choices */
 }
 
 int records_options(const args *a, dpi_records_options *options) {
     dpi_records_options_init(options);
     options->text_field = a->v[OPT_TEXT_FIELD].s;
     options->unit_field = a->v[OPT_UNIT_FIELD].given ? a->v[OPT_UNIT_FIELD].s : NULL;
+    options->public_fields = a->v[OPT_PUBLIC_FIELDS].i != 0;
     records_encoding(&a->v[OPT_ENCODING], options);
     return records_delimiter("--delimiter", a->v[OPT_DELIMITER].s, options);
 }

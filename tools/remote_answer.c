@@ -22,10 +22,6 @@ char *remote_body(const remote_options *o, const char *prompt) {
     return text;
 }
 
-static const char *string_at(const json_t *object, const char *key) {
-    return json_string_value(json_object_get(object, key));
-}
-
 /* ---- The key --------------------------------------------------------------------------------- */
 
 /* "u002d" of \u002d. */
@@ -95,40 +91,59 @@ static void words_of(const char *text, size_t n_bytes, const char *key,
 /* ---- Answers --------------------------------------------------------------------------------- */
 
 /* A refusal, or a call of a tool: of this prompt, and nothing is wrong with the server. */
-static void tell_no_content(const json_t *message, const char *key) {
-    const char *refusal = string_at(message, "refusal");
-    char words[REMOTE_WORDS_BYTES];
-    words_of(refusal ? refusal : "", refusal ? strlen(refusal) : 0, key, words);
+static void tell_no_content(const dpi_json *message, const char *key) {
+    dpi_json refusal;
+    char *text, words[REMOTE_WORDS_BYTES] = "";
+    size_t n_bytes;
+    dpi_json_member(message, "refusal", &refusal);
+    if (dpi_json_string(&refusal, &text, &n_bytes, NULL) == DPI_STATUS_OK && text)
+        words_of(text, n_bytes, key, words);
+    dpi_private_free(text);
     cli_note("note: the server sent an answer without content%s%s", words[0] ? ": " : "", words);
 }
 
+static int copy_content(const dpi_json *content, const char *key, char **text) {
+    char *whole;
+    size_t n_bytes;
+    const bool has_memory = dpi_json_string(content, &whole, &n_bytes, NULL) == DPI_STATUS_OK;
+    if (has_memory && !whole)
+        return cli_fail(CLI_FAILED, "the server's answer has no string choices[0].message.content: "
+                                    "it is no OpenAI-style server");
+    *text = whole ? copy_without_key(whole, n_bytes, key) : NULL;
+    dpi_private_free(whole);
+    return *text ? CLI_OK : cli_fail(CLI_FAILED, "out of memory for an answer");
+}
+
 int remote_answer(const char *answer, size_t n_bytes, const char *key, char **text) {
-    json_t *root = json_loadb(answer ? answer : "", n_bytes, JSON_REJECT_DUPLICATES, NULL);
-    const json_t *choice = json_array_get(json_object_get(root, "choices"), 0);
-    const json_t *message = json_object_get(choice, "message");
-    const json_t *content = json_object_get(message, "content");
-    int code = CLI_OK;
+    dpi_json at, message, content;
+    dpi_json_read(answer ? answer : "", n_bytes, &at);
+    dpi_json_member(&at, "choices", &at);
+    dpi_json_first(&at, &at);
+    dpi_json_member(&at, "message", &message);
+    dpi_json_member(&message, "content", &content);
     *text = NULL;
-    if (json_is_object(message) && (!content || json_is_null(content)))
-        tell_no_content(message, key);
-    else if (!json_is_string(content))
-        code = cli_fail(CLI_FAILED, "the server's answer has no string "
-                                    "choices[0].message.content: it is no OpenAI-style server");
-    else if (!(*text = copy_without_key(json_string_value(content), json_string_length(content),
-                                        key)))
-        code = cli_fail(CLI_FAILED, "out of memory for an answer");
-    json_decref(root);
-    return code;
+    if (message.type != DPI_JSON_OBJECT ||
+        (content.type != DPI_JSON_NONE && content.type != DPI_JSON_NULL))
+        return copy_content(&content, key, text);
+    tell_no_content(&message, key);
+    return CLI_OK;
 }
 
 void remote_words(const char *answer, size_t n_bytes, const char *key,
                   char words[REMOTE_WORDS_BYTES]) {
-    json_t *root = json_loadb(answer ? answer : "", n_bytes, 0, NULL);
-    const json_t *error = json_object_get(root, "error");
-    const char *message = json_is_string(error) ? json_string_value(error)
-                                                : string_at(error, "message");
-    if (!message)
-        message = string_at(root, "message");
-    words_of(message ? message : answer, message ? strlen(message) : n_bytes, key, words);
-    json_decref(root);
+    dpi_json root, error, message;
+    char *text;
+    size_t n_text;
+    dpi_json_read(answer ? answer : "", n_bytes, &root);
+    dpi_json_member(&root, "error", &error);
+    dpi_json_member(&error, "message", &message);
+    if (error.type == DPI_JSON_STRING)
+        message = error;
+    if (message.type != DPI_JSON_STRING)
+        dpi_json_member(&root, "message", &message);
+    if (dpi_json_string(&message, &text, &n_text, NULL) == DPI_STATUS_OK && text)
+        words_of(text, n_text, key, words);
+    else
+        words_of(answer, n_bytes, key, words);
+    dpi_private_free(text);
 }

@@ -37,9 +37,12 @@ static int read_key(const args *a, char **key) {
     }
     if (!file->given)
         return CLI_OK;
-    if (!cli_read_path(file->s, REMOTE_KEY_BYTES + 2, key, &n_bytes))
+    if (!cli_read_path(file->s, REMOTE_KEY_BYTES + 5, key, &n_bytes))
         return cli_fail(cli_read_code(CLI_USAGE), "cannot read the file of --api-key-file: %s",
                         cli_read_reason());
+    dpi_error err;
+    if (dpi_textfile_check("--api-key-file", *key, &n_bytes, &err) != DPI_STATUS_OK)
+        return cli_fail_library(CLI_USAGE, &err);
     (*key)[cli_trim_line_end(*key, n_bytes)] = '\0';
     return check_key(*key, "--api-key-file");
 }

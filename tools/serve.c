@@ -99,9 +99,9 @@ static int read_principals(const args *a, principals **p) {
     if (!a->v[OPT_PRINCIPALS].given)
         return CLI_OK;
     const char *path = a->v[OPT_PRINCIPALS].s;
-    if (!cli_read_path(path, TOKENS_BYTES_MAX, &text, &n_bytes))
-        return cli_fail(cli_read_code(CLI_USAGE), "--tokens: cannot read %s: %s", path,
-                        cli_read_reason());
+    const int code = cli_read_text("tokens", path, TOKENS_BYTES_MAX, &text, &n_bytes);
+    if (code != CLI_OK)
+        return code;
     const dpi_status status = principals_parse(path, text, n_bytes, p, &err);
     dpi_private_free(text);
     return status == DPI_STATUS_OK ? CLI_OK : cli_fail_library(CLI_USAGE, &err);

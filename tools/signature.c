@@ -123,8 +123,8 @@ int signature_write(const char *key, const char *path, bool replaces) {
 static int make_allowed(const char *public_key) {
     char *text;
     size_t n_bytes;
-    if (!cli_read_path(public_key, KEY_BYTES_MAX, &text, &n_bytes))
-        return cli_fail(-1, "--key: cannot read %s: %s", public_key, cli_read_reason());
+    if (cli_read_text("key", public_key, KEY_BYTES_MAX, &text, &n_bytes) != CLI_OK)
+        return -1;
     const int fd = memfd_create("allowed", 0); /* ssh-keygen inherits it */
     const bool ok = fd >= 0 && dprintf(fd, "signer %s\n", text) > 0;
     dpi_private_free(text);

@@ -1,16 +1,15 @@
 #include "train/corpus.h"
 
-#include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "base/format.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "dpinfer/json.h"
+#include "dpinfer/memory.h"
+#include "dpinfer/textfile.h"
 
 typedef struct line {
     const char *text;
@@ -31,19 +30,23 @@ static dpi_status no_memory(dpi_error *err) {
 
 /* ---- One line -------------------------------------------------------------------------------- */
 
-static dpi_status encode(const reader *r, const json_t *user, const json_t *assistant, line *out,
+typedef struct string {
+    char *data; /* private memory; NULL: it is no string */
+    size_t n_bytes;
+} string;
+
+static dpi_status encode(const reader *r, const string *user, const string *assistant, line *out,
                          dpi_error *err) {
-    size_t n_user = json_string_length(user), n_answer = json_string_length(assistant);
-    size_t prompt_bound = 4 * n_user + 256, answer_bound = 4 * n_answer + 5, n_prompt, n;
+    size_t prompt_bound = 4 * user->n_bytes + 256, answer_bound = 4 * assistant->n_bytes + 5;
+    size_t n_prompt, n;
     int32_t *tokens = dpi_calloc(prompt_bound + answer_bound + 1, sizeof *tokens);
     if (!tokens)
         return no_memory(err);
-    dpi_status status = dpi_prompt_encode(r->model, DPI_CHAT_CHATML, NULL, 0,
-                                          json_string_value(user), n_user, tokens, prompt_bound,
-                                          &n_prompt, err);
+    dpi_status status = dpi_prompt_encode(r->model, DPI_CHAT_CHATML, NULL, 0, user->data,
+                                          user->n_bytes, tokens, prompt_bound, &n_prompt, err);
     if (status == DPI_STATUS_OK)
-        status = dpi_tokenize(r->model, json_string_value(assistant), n_answer, 0,
-                              tokens + n_prompt, answer_bound, &n, err);
+        status = dpi_tokenize(r->model, assistant->data, assistant->n_bytes, 0, tokens + n_prompt,
+                              answer_bound, &n, err);
     if (status == DPI_STATUS_OK && n_prompt + n <= (size_t)r->context) {
         tokens[n_prompt + n] = r->end;
         out->n = (int32_t)(n_prompt + n + 1);
@@ -59,55 +62,30 @@ static dpi_status encode(const reader *r, const json_t *user, const json_t *assi
 }
 
 static dpi_status read_line(const reader *r, int64_t number, line *out, dpi_error *err) {
-    json_error_t reason;
-    json_t *object = json_loadb(out->text, out->n_bytes, JSON_REJECT_DUPLICATES, &reason);
-    if (!object)
-        return dpi_fail(err, DPI_STATUS_FORMAT, "%s:%lld: not a JSON object (column %d)", r->path,
-                        (long long)number, reason.column);
-    const json_t *user = json_object_get(object, "user");
-    const json_t *assistant = json_object_get(object, "assistant");
-    dpi_status status;
-    if (json_is_string(user) && json_is_string(assistant))
-        status = encode(r, user, assistant, out, err);
-    else
-        status = dpi_fail(err, DPI_STATUS_FORMAT,
-                          "%s:%lld: must be an object with strings user and assistant", r->path,
-                          (long long)number);
-    json_decref(object);
+    static const char *const names[2] = {"user", "assistant"};
+    string texts[2] = {{0}};
+    dpi_json object, value;
+    dpi_json_read(out->text, out->n_bytes, &object);
+    if (object.type != DPI_JSON_OBJECT)
+        return dpi_fail(err, DPI_STATUS_FORMAT, "%s:%lld: not a JSON object", r->path,
+                        (long long)number);
+    dpi_status status = DPI_STATUS_OK;
+    for (int i = 0; i < 2 && status == DPI_STATUS_OK; i++) {
+        dpi_json_member(&object, names[i], &value);
+        status = dpi_json_string(&value, &texts[i].data, &texts[i].n_bytes, err);
+    }
+    if (status == DPI_STATUS_OK)
+        status = texts[0].data && texts[1].data
+                     ? encode(r, &texts[0], &texts[1], out, err)
+                     : dpi_fail(err, DPI_STATUS_FORMAT,
+                                "%s:%lld: must be an object with strings user and assistant",
+                                r->path, (long long)number);
+    dpi_private_free(texts[0].data);
+    dpi_private_free(texts[1].data);
     return status;
 }
 
 /* ---- One file -------------------------------------------------------------------------------- */
-
-static dpi_status read_file(const char *path, char **data, size_t *n_bytes, dpi_error *err) {
-    FILE *file;
-    DPI_TRY(dpi_file_open(path, &file, err));
-    size_t capacity = 1 << 20, n = 0, got;
-    char *text = malloc(capacity);
-    while (text && (got = fread(text + n, 1, capacity - n, file)) > 0) {
-        n += got;
-        if (n < capacity)
-            continue;
-        char *grown = realloc(text, capacity *= 2);
-        if (!grown)
-            free(text);
-        text = grown;
-    }
-    dpi_status status = DPI_STATUS_OK;
-    if (!text)
-        status = no_memory(err);
-    else if (ferror(file))
-        status = dpi_fail(err, dpi_status_of_errno(errno), "cannot read %s: %s", path,
-                          dpi_reason(errno));
-    fclose(file);
-    if (status == DPI_STATUS_OK) {
-        *data = text;
-        *n_bytes = n;
-    } else {
-        free(text);
-    }
-    return status;
-}
 
 static int64_t count_lines(const char *text, size_t n_bytes) {
     int64_t n = n_bytes > 0 && text[n_bytes - 1] != '\n';
@@ -180,7 +158,7 @@ static dpi_status append(dpi_corpus *c, const line *lines, int64_t n, dpi_error 
 static dpi_status add_file(const reader *r, dpi_corpus *corpus, dpi_error *err) {
     char *data = NULL;
     size_t n_bytes = 0;
-    DPI_TRY(read_file(r->path, &data, &n_bytes, err));
+    DPI_TRY(dpi_textfile_read(r->path, SIZE_MAX, &data, &n_bytes, err));
     int64_t n = count_lines(data, n_bytes);
     line *lines = dpi_calloc((size_t)n, sizeof *lines);
     dpi_status status = lines ? DPI_STATUS_OK : no_memory(err);
@@ -193,7 +171,7 @@ static dpi_status add_file(const reader *r, dpi_corpus *corpus, dpi_error *err) 
     for (int64_t i = 0; lines && i < n; i++)
         free(lines[i].tokens);
     free(lines);
-    free(data);
+    dpi_private_free(data);
     return status;
 }
 

@@ -9,10 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/format.h"
 #include "base/hash.h"
 #include "base/status.h"
+#include "dpinfer/memory.h"
+#include "dpinfer/textfile.h"
 
 typedef enum kind { INT32, INT64, DOUBLE, TEXT } kind;
 
@@ -193,20 +194,17 @@ dpi_status dpi_train_config_read(const char *path, dpi_train_config *config, dpi
     if (!path || !config || config->struct_size != sizeof *config)
         return dpi_fail(err, DPI_STATUS_ARG,
                         "path must not be NULL, and config filled by dpi_train_config_init");
-    FILE *file;
-    DPI_TRY(dpi_file_open(path, &file, err));
-    char *text = NULL;
-    size_t capacity = 0;
+    enum { BYTES_MAX = 1 << 20 };
+    char *text, *line;
+    size_t n_bytes;
+    DPI_TRY(dpi_textfile_read(path, BYTES_MAX, &text, &n_bytes, err));
     int32_t n_data = 0;
     uint64_t seen = 0;
     dpi_status status = DPI_STATUS_OK;
-    for (int line = 1; status == DPI_STATUS_OK && getline(&text, &capacity, file) >= 0; line++)
-        status = read_line(path, line, text, &n_data, &seen, config, err);
-    if (status == DPI_STATUS_OK && !feof(file)) /* getline says nothing else without memory */
-        status = dpi_fail(err, dpi_status_of_errno(errno), "cannot read %s: %s", path,
-                          dpi_reason(errno));
-    free(text);
-    fclose(file);
+    char *next = text;
+    for (int i = 1; status == DPI_STATUS_OK && (line = strsep(&next, "\n")) != NULL; i++)
+        status = read_line(path, i, line, &n_data, &seen, config, err);
+    dpi_private_free(text);
     return status;
 }
 

@@ -1,15 +1,15 @@
 #include "train/vocab_text.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/format.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "dpinfer/memory.h"
+#include "dpinfer/textfile.h"
 #include "tokenizer/tokenizer.h"
 
 enum {
@@ -85,7 +85,6 @@ static dpi_status add_piece(dpi_vocab_text *v, const char *path, const char *pie
 }
 
 static dpi_status add_line(dpi_vocab_text *v, const char *path, char *line, dpi_error *err) {
-    line[strcspn(line, "\r\n")] = '\0';
     char *tab = strrchr(line, '\t'), *end = NULL;
     float score = tab ? dpi_strtof(tab + 1, &end) : 0;
     size_t n = tab ? (size_t)(tab - line) : 0;
@@ -99,18 +98,16 @@ static dpi_status add_line(dpi_vocab_text *v, const char *path, char *line, dpi_
 }
 
 static dpi_status read_lines(dpi_vocab_text *v, const char *path, dpi_error *err) {
-    FILE *file;
-    DPI_TRY(dpi_file_open(path, &file, err));
-    char *line = NULL;
-    size_t capacity = 0;
+    enum { BYTES_MAX = 1 << 26 };
+    char *text, *line;
+    size_t n_bytes;
+    DPI_TRY(dpi_textfile_read(path, BYTES_MAX, &text, &n_bytes, err));
     dpi_status status = DPI_STATUS_OK;
-    while (status == DPI_STATUS_OK && getline(&line, &capacity, file) >= 0)
+    for (char *next = text; status == DPI_STATUS_OK && next && *next;) {
+        line = strsep(&next, "\n");
         status = add_line(v, path, line, err);
-    if (status == DPI_STATUS_OK && !feof(file)) /* getline says nothing else without memory */
-        status = dpi_fail(err, dpi_status_of_errno(errno), "cannot read %s: %s", path,
-                          dpi_reason(errno));
-    free(line);
-    fclose(file);
+    }
+    dpi_private_free(text);
     return status;
 }
 

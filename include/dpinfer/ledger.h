@@ -160,7 +160,8 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_ledger_info_at(dpi_ledger *ledger, int32_t
 #define DPI_CHARGE_NOTE_MAX 255
 
 /* The units of a run, for a dataset with scope UNIT. A unit that stands there more than once pays
- * once. Only a keyed hash of an ID is kept. */
+ * once. An ID that is an integer is its digits, whatever its form (records.h). Only a keyed hash of
+ * an ID is kept. */
 typedef struct dpi_ledger_units {
     size_t n;
     const void *const *ids; /* [n] */

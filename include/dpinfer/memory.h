@@ -1,13 +1,5 @@
-/* memory.h - memory for private data: it is wiped before it goes back to the heap.
- *
- * jansson, which parses .jsonl records, has its own copies of what it parses, and its allocators
- * belong to the whole process: a library must not set them. A program that reads such records calls
- *
- *     json_set_alloc_funcs(dpi_private_malloc, dpi_private_free);
- *
- * once, before it uses jansson or this library. Without it, text of records may stay in freed
- * memory until that is used again. jansson 2.14 does not always say that it had no memory: bytes of
- * a record may be missing then. A program that has to know gives an allocator that ends it. */
+/* memory.h - memory for private data: it is wiped before it goes back to the heap. Records are read
+ * into such memory alone. */
 #ifndef DPINFER_MEMORY_H
 #define DPINFER_MEMORY_H
 

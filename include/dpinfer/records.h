@@ -7,26 +7,28 @@
  *   .jsonl  one line is one record: the string field `text_field` of its object
  *   .csv    RFC 4180 with a header row; one row is one record: its column `text_field`
  * Each may be compressed (gzip, RFC 1952): .txt.gz in a folder, .jsonl.gz, .csv.gz.
- * The text is as it stands there, less a UTF-8 byte order mark at the start and one line end at the
- * end of a .txt file.
+ * The text is as it stands there, as UTF-8, less a byte order mark at the start and one line end at
+ * the end of a .txt file. Of a line the wanted fields alone are looked at (json.h); of several with
+ * one name the last.
  *
  * A record that is empty (no byte but white space), has another form (no JSON object, no such
- * field, not a string, a quote out of place in its row or never closed) or that its file does not
- * let be read (a dangling link, no permission; a .txt.gz that is damaged or holds more than 64 MiB)
- * is null. It keeps its place: nothing moves up. What is not in the record, but a failure of the
- * machine, is an error.
+ * field, not a string, a quote out of place in its row or never closed), has bytes that are not of
+ * the encoding, or that its file does not let be read (a dangling link, no permission; a .txt.gz
+ * that is damaged or holds more than 64 MiB) is null. It keeps its place: nothing moves up. What is
+ * not in the record, but a failure of the machine, is an error.
  *
  * A unit is whom the guarantee protects: with unit_field all records with the same ID, byte for
- * byte (a string; in a .jsonl an integer as well, as its digits). Units are counted in the order of
- * their first records. A record without an ID, or with a blank one, is null and a unit of its own.
- * IDs are read when the file is opened.
+ * byte (a string, or an integer). An ID that is an integer is its digits, whatever its form, also
+ * as text: 1, 1.0 and 1e0 are "1" (dpi_json_digits). Units are counted in the order of their first
+ * records. A record without an ID, or with a blank one, is null and a unit of its own. IDs are read
+ * when the file is opened.
  *
  * A label (label_field: a string, or an integer as its digits) says which texts a unit is for. The
  * label of a unit is that of its first record; its records with another label are not used. A label
  * that is not there, or blank, is none. Labels are read when the file is opened. With several
  * label_fields a label is their values with a tab between each two; it is none where one is.
  *
- * All of it is private memory (memory.h says what to do about jansson). */
+ * All of it is private memory. */
 #ifndef DPINFER_RECORDS_H
 #define DPINFER_RECORDS_H
 
@@ -42,6 +44,30 @@ extern "C" {
 
 typedef struct dpi_records dpi_records;
 
+/* How the bytes of the files are characters. UTF-8 and UTF-16 with a byte order mark or without
+ * one; UTF16 is told by its mark which of the two it is, and a .jsonl or a .csv without one is
+ * refused. */
+typedef enum dpi_encoding {
+    DPI_ENCODING_UTF8,
+    DPI_ENCODING_LATIN1, /* ISO 8859-1: each byte is the character of its number */
+    DPI_ENCODING_WINDOWS_1252, /* what Windows programs call ANSI in western Europe */
+    DPI_ENCODING_UTF16,
+    DPI_ENCODING_UTF16LE,
+    DPI_ENCODING_UTF16BE
+} dpi_encoding;
+
+/* Why a record is null. */
+typedef enum dpi_record_fault {
+    DPI_FAULT_NONE,
+    DPI_FAULT_EMPTY,      /* no byte but white space */
+    DPI_FAULT_UNREADABLE, /* its file; or that is no gzip file, or holds too much */
+    DPI_FAULT_MALFORMED,  /* no JSON object; a quote that is out of place or never closed */
+    DPI_FAULT_NO_FIELD,   /* the line has no such field, the row no such column */
+    DPI_FAULT_NOT_TEXT,   /* the field is no string, or one with an escape that is no character */
+    DPI_FAULT_ENCODING,   /* bytes that are not of the encoding */
+    DPI_FAULT_NO_ID       /* the record has a text, but no ID of its unit */
+} dpi_record_fault;
+
 enum { DPI_LABEL_FIELDS_MAX = 8 };
 
 typedef struct dpi_records_options {
@@ -53,7 +79,11 @@ typedef struct dpi_records_options {
     const char *const *label_fields; /* [n_label_fields] in place of label_field, 1..8 of them */
     int32_t n_label_fields;          /* default 0 */
     char delimiter;  /* between the columns of a .csv, an ASCII character; default ',' */
-    int32_t latin1;  /* 1: the files are ISO 8859-1 and are converted to UTF-8; default 0 */
+    int32_t encoding; /* of the files, a dpi_encoding; default DPI_ENCODING_UTF8 */
+    int32_t public_fields; /* 1: which of the wanted fields the lines of a .jsonl have is public,
+                              as the header row of a .csv is: one that no line has is refused;
+                              default 0: such records are null, and nobody is told
+                              (dp/PRIVACY.md, section 10) */
     int64_t max_expanded; /* bytes that a .jsonl.gz or .csv.gz may hold, 1..2^40; default 2^32. They
                              are counted before memory is taken for them */
 } dpi_records_options;
@@ -62,8 +92,8 @@ DPI_API void dpi_records_options_init(dpi_records_options *options);
 
 /* Finds the records of `path`; a folder's files are not opened yet. `options` may be NULL for the
  * defaults. There may be none. *records is the caller's.
- * Errors: IO, FORMAT (what the path is, the header row, a compressed file that is damaged or holds
- * too much), MEMORY, ARG. */
+ * Errors: IO, FORMAT (what the path is, the header row, public fields, UTF-16 without its mark, a
+ * compressed file that is damaged or holds too much), MEMORY, ARG. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_records_open(const char *path,
                                                    const dpi_records_options *options,
                                                    dpi_records **records, dpi_error *err);
@@ -82,6 +112,10 @@ DPI_API void dpi_records_unit_label(const dpi_records *records, size_t unit, con
 /* The k-th record of a unit, k from 0, in their order: a position; SIZE_MAX: it has no more. With
  * labels only records with the unit's label count. */
 DPI_API size_t dpi_records_of_unit(const dpi_records *records, size_t unit, size_t k);
+/* How many records a unit has, and how many of them have its label, which are all without labels.
+ * PRIVATE. */
+DPI_API void dpi_records_unit_size(const dpi_records *records, size_t unit, size_t *n_all,
+                                   size_t *n_used);
 /* The ID of a unit, *id [*n_bytes], the records'; NULL: it has none. PRIVATE. */
 DPI_API void dpi_records_unit_id(const dpi_records *records, size_t unit, const char **id,
                                  size_t *n_bytes);
@@ -103,11 +137,18 @@ DPI_API void dpi_records_close(dpi_records *records);
 DPI_API size_t dpi_records_count(const dpi_records *records);
 /* A dpi_record_kind. */
 DPI_API int32_t dpi_records_kind(const dpi_records *records);
+/* The name of the file that record i of a folder is, the records'; NULL: it is none. PRIVATE. */
+DPI_API const char *dpi_records_name(const dpi_records *records, size_t i);
 
 /* The text of record i: *text [*n_bytes] with a NUL behind it, which the caller frees with
  * dpi_private_free; NULL: a null record. Errors: IO, MEMORY, ARG (i); none names the record. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_records_read(const dpi_records *records, size_t i,
                                                    char **text, size_t *n_bytes, dpi_error *err);
+/* The same, and why it is null: *fault, a dpi_record_fault, which is PRIVATE. For whoever owns the
+ * records: a release tells nobody. */
+DPI_API DPI_MUST_CHECK dpi_status dpi_records_look(const dpi_records *records, size_t i,
+                                                   char **text, size_t *n_bytes, int32_t *fault,
+                                                   dpi_error *err);
 /* Its private prompt, by dpi_prompts_encode: *tokens [*n_tokens], which the caller frees with
  * dpi_private_free; NULL: a null record, and each i that is no record's. Errors: IO, MEMORY,
  * UNSUPPORTED. */

@@ -247,8 +247,6 @@ DPI_API void dpi_release_cancel(dpi_release *release);
 /* Records so far that were null: PRIVATE. -1 where it must not even be shown to the operator: their
  * number is secret too. */
 DPI_API int64_t dpi_release_null_records(const dpi_release *release);
-/* The same for records that are not UTF-8: their bytes are read as they are. */
-DPI_API int64_t dpi_release_not_utf8(const dpi_release *release);
 
 #ifdef __cplusplus
 }

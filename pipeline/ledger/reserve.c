@@ -8,6 +8,8 @@
 #include "base/format.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "dpinfer/json.h"
+#include "dpinfer/memory.h"
 #include "dpinfer/registry.h"
 #include "pipeline/ledger/amount.h"
 #include "pipeline/ledger/ledger.h"
@@ -92,6 +94,17 @@ static dpi_status charge_unit(dpi_ledger *l, const dpi_dataset *d, int64_t charg
                       unit.id);
 }
 
+/* The hash of an ID; an integer is its digits, as in records. */
+static dpi_status hash_id(struct hmac_sha256_ctx *keyed, const void *id, size_t n_bytes,
+                          uint8_t *hash, dpi_error *err) {
+    char *digits;
+    DPI_TRY(dpi_json_digits(id, n_bytes, &digits, err));
+    hmac_sha256_update(keyed, digits ? strlen(digits) : n_bytes, digits ? (void *)digits : id);
+    hmac_sha256_digest(keyed, DPI_LEDGER_HASH_BYTES, hash); /* and ready for the next one */
+    dpi_private_free(digits);
+    return DPI_STATUS_OK;
+}
+
 /* What is done with each unit: amount 0 only finds out whether it has paid. */
 static dpi_status visit_units(dpi_ledger *l, const dpi_dataset *d, int64_t charge, int64_t amount,
                               const dpi_ledger_units *units, dpi_error *err) {
@@ -101,8 +114,9 @@ static dpi_status visit_units(dpi_ledger *l, const dpi_dataset *d, int64_t charg
     dpi_status status = DPI_STATUS_OK;
     hmac_sha256_set_key(&keyed, sizeof d->key, d->key);
     for (size_t i = 0; i < units->n && status == DPI_STATUS_OK; i++) {
-        hmac_sha256_update(&keyed, units->n_bytes[i], units->ids[i]);
-        hmac_sha256_digest(&keyed, sizeof hash, hash); /* and ready for the next one */
+        status = hash_id(&keyed, units->ids[i], units->n_bytes[i], hash, err);
+        if (status != DPI_STATUS_OK)
+            break;
         if (amount > 0) {
             status = charge_unit(l, d, charge, amount, hash, &units->pays[i], err);
         } else {

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/textfile.h"
 #include "engine/model.h"
 #include "tokenizer/vocab.h"
 
@@ -223,6 +224,15 @@ static dpi_status add_line(reader *r, dpi_error *err) {
     return DPI_STATUS_OK;
 }
 
+/* As other files of text (textfile.h), but line by line: this one may be large. */
+static dpi_status check_line(reader *r, size_t n_bytes, dpi_error *err) {
+    const size_t mark = r->n_lines == 1 ? dpi_textfile_mark(r->line, n_bytes) : 0;
+    memmove(r->line, r->line + mark, n_bytes + 1 - mark);
+    return dpi_textfile_refuse(r->path, r->line, n_bytes - mark, NULL) == DPI_STATUS_OK
+               ? DPI_STATUS_OK
+               : bad_line(r, "has a NUL byte, or one that is not UTF-8", err);
+}
+
 dpi_status dpi_vocabulary_read(const char *path, int32_t n_most, dpi_vocabulary **vocabulary,
                                dpi_error *err) {
     enum { LINE_MAX_BYTES = 1 << 20 };
@@ -233,9 +243,9 @@ dpi_status dpi_vocabulary_read(const char *path, int32_t n_most, dpi_vocabulary 
     while (status == DPI_STATUS_OK && (n_most == 0 || !r.v || r.v->n < n_most) &&
            (n = getline(&r.line, &r.capacity, r.file)) >= 0) {
         r.n_lines++;
-        if (n > LINE_MAX_BYTES || strlen(r.line) != (size_t)n)
-            status = bad_line(&r, "longer than 1 MB, or with a NUL byte", err);
-        else
+        status = n > LINE_MAX_BYTES ? bad_line(&r, "longer than 1 MB", err)
+                                    : check_line(&r, (size_t)n, err);
+        if (status == DPI_STATUS_OK)
             status = add_line(&r, err);
     }
     if (status == DPI_STATUS_OK && ferror(r.file))

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "base/utf8.h"
 #include "dp/exact/noise.h"
 #include "dpinfer/memory.h"
 #include "pipeline/release/release.h"
@@ -67,7 +66,6 @@ static dpi_status read_record(dpi_release *r, size_t unit, size_t k, bool assign
     if (status == DPI_STATUS_OK)
         status = dpi_prompts_encode(dpi_release_prompts(r, label_of(r, unit)), text, n_bytes,
                                     &prompt->tokens, &prompt->n_tokens, err);
-    r->n_not_utf8 += text && !dpi_is_utf8(text, n_bytes);
     dpi_private_free(text);
     r->n_null += status == DPI_STATUS_OK && !prompt->tokens;
     return status;

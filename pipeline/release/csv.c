@@ -104,10 +104,10 @@ typedef struct csv_state {
     dpi_span fields[DPI_CSV_COLUMNS_MAX]; /* of this row */
 } csv_state;
 
-static void drop_fields(csv_state *s) {
+static void drop_fields(csv_state *s, size_t why) {
     for (int32_t c = 0; c < s->n_columns; c++) {
         dpi_private_free(s->fields[c].data);
-        s->fields[c] = (dpi_span){NULL, 0};
+        s->fields[c] = (dpi_span){NULL, why};
     }
 }
 
@@ -135,7 +135,7 @@ static void end_row(csv_state *s) {
         if (!dpi_spans_add(s->columns[c].spans, s->fields[c]))
             s->memory_failed = true;
         else
-            s->fields[c] = (dpi_span){NULL, 0};
+            s->fields[c] = (dpi_span){NULL, DPI_SPAN_ABSENT};
     }
     s->in_header = false;
     s->column = 0;
@@ -195,7 +195,7 @@ static dpi_status parse_rows(const char *name, const char *content, size_t n_byt
         return dpi_fail(err, DPI_STATUS_FORMAT,
                         "%s is not RFC 4180: a quote is out of place (at byte %zu)", name, *at);
     if (!whole) {
-        drop_fields(s);
+        drop_fields(s, DPI_SPAN_MALFORMED);
         end_row(s);
         s->last_end = -1;
         *at = next_line(content, n_bytes, row);
@@ -204,14 +204,26 @@ static dpi_status parse_rows(const char *name, const char *content, size_t n_byt
                             : DPI_STATUS_OK;
 }
 
-/* What the header row is probably set apart by, if it is not the delimiter. */
-static const char *delimiter_hint(const char *content, size_t n_bytes, char delimiter) {
+/* What the header row is probably set apart by, if it is not the delimiter; or a mark of UTF-8 that
+ * another encoding has made characters of. */
+static const char *column_hint(const char *content, size_t n_bytes, char delimiter) {
+    static const char mark[] = "\xc3\xaf\xc2\xbb\xc2\xbf";
     const size_t n = next_line(content, n_bytes, 0);
+    if (n >= sizeof mark - 1 && memcmp(content, mark, sizeof mark - 1) == 0)
+        return ": it begins with the mark of UTF-8 (encoding)";
     if (memchr(content, delimiter, n))
         return "";
     return memchr(content, ';', n)    ? ": its columns seem to be set apart by ';' (delimiter)"
            : memchr(content, '\t', n) ? ": its columns seem to be set apart by tabs (delimiter)"
                                       : "";
+}
+
+/* What a header row that is not UTF-8 probably is. */
+static const char *encoding_hint(const char *content, size_t n_bytes) {
+    const bool has_mark = n_bytes >= 2 && (memcmp(content, "\xff\xfe", 2) == 0 ||
+                                           memcmp(content, "\xfe\xff", 2) == 0);
+    return has_mark ? ": it begins with the mark of UTF-16 (the encoding utf16)"
+                    : ", UTF-8 (windows-1252 is what Excel calls ANSI, latin1 ISO 8859-1)";
 }
 
 dpi_status dpi_csv_read(const char *name, const char *content, size_t n_bytes, char delimiter,
@@ -222,16 +234,16 @@ dpi_status dpi_csv_read(const char *name, const char *content, size_t n_bytes, c
     size_t at = 0;
     if (!dpi_is_utf8(content, next_line(content, n_bytes, 0)))
         return dpi_fail(err, DPI_STATUS_FORMAT,
-                        "%s: its header row is not UTF-8 (the encoding latin1 is ISO 8859-1)",
-                        name);
+                        "%s: its header row is not of the encoding%s", name,
+                        encoding_hint(content, n_bytes));
     do
         status = parse_rows(name, content, n_bytes, &at, &s, err);
     while (status == DPI_STATUS_OK && at < n_bytes);
-    drop_fields(&s); /* of an unfinished row */
+    drop_fields(&s, DPI_SPAN_ABSENT); /* of an unfinished row */
     for (int32_t c = 0; c < n_columns && status == DPI_STATUS_OK; c++)
         if (s.wanted[c] < 0)
             status = dpi_fail(err, DPI_STATUS_FORMAT, "%s: no column '%s' in the header row (%s)%s",
                               name, columns[c].name, columns[c].option,
-                              delimiter_hint(content, n_bytes, delimiter));
+                              column_hint(content, n_bytes, delimiter));
     return status;
 }

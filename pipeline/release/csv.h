@@ -8,7 +8,9 @@
 
 #include "dpinfer/status.h"
 
-/* A piece of private memory, data NULL: none. */
+/* A piece of private memory, data NULL: none, and n_bytes says why. */
+enum { DPI_SPAN_ABSENT, DPI_SPAN_MALFORMED };
+
 typedef struct dpi_span {
     char *data;
     size_t n_bytes;
@@ -36,10 +38,10 @@ typedef struct dpi_csv_column {
 
 enum { DPI_CSV_COLUMNS_MAX = 10 };
 
-/* Appends n_columns (1..10) columns, row by row (RFC 4180). Where a row does not have one, it is an
- * empty span there. A blank line, and a row in which a quote is out of place or never closed, are
- * empty spans in all: null in their place. Such a row is one line. Time and memory are linear in
- * n_bytes. `name` is the file's, for messages.
+/* Appends n_columns (1..10) columns, row by row (RFC 4180). Where a row does not have one, it is
+ * none there, absent. So is a blank line in all; and a row in which a quote is out of place or
+ * never closed, malformed: null in their place. Such a row is one line. Time and memory are linear
+ * in n_bytes. `name` is the file's, for messages.
  * Errors: FORMAT (no such column, a quote in the header row that is out of place), MEMORY. */
 dpi_status dpi_csv_read(const char *name, const char *content, size_t n_bytes, char delimiter,
                         const dpi_csv_column *columns, int32_t n_columns, dpi_error *err);

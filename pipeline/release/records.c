@@ -1,11 +1,10 @@
 /* records.c - see dpinfer/records.h. Everything that comes from a record is private memory, also
- * what the parsers of CSV (and of JSON, if the program sees to it) allocate. */
+ * what the parser of CSV allocates. */
 #include "pipeline/release/records.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,31 +14,16 @@
 #include "base/format.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/textfile.h"
+#include "base/utf8.h"
 #include "dpinfer/memory.h"
-#include "pipeline/release/csv.h"
+#include "pipeline/release/encoding.h"
 #include "pipeline/release/gzip.h"
-#include "pipeline/release/units.h"
 
 /* What one compressed file of a folder may hold; more is a null record. No context has so much. */
 enum { PACKED_RECORD_BYTES_MAX = 1 << 26 };
 
-struct dpi_records {
-    int32_t kind; /* a dpi_record_kind */
-    char *path, *text_field, *unit_field; /* NULL from memory */
-    char *label_fields[DPI_LABEL_FIELDS_MAX];
-    int32_t n_label_fields;
-    char delimiter;
-    bool latin1;
-    size_t max_expanded;
-    int folder;    /* file descriptor, -1 if none */
-    char *content; /* of a .jsonl file; its spans point into it */
-    dpi_spans spans; /* a folder's names; fields of a .csv; lines. All but lines own their data */
-    dpi_units units; /* with unit_field */
-    dpi_spans labels; /* with label_fields */
-    dpi_spans parts[DPI_LABEL_FIELDS_MAX]; /* of labels, until they are joined */
-};
-
-static dpi_status out_of_memory(dpi_error *err) {
+dpi_status dpi_records_no_memory(dpi_error *err) {
     return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the records");
 }
 
@@ -82,7 +66,7 @@ static dpi_status list_folder(dpi_records *r, DIR *dir, dpi_error *err) {
             return DPI_STATUS_OK;
         if (is_record_file(r->folder, entry->d_name) &&
             !dpi_spans_copy(&r->spans, entry->d_name, strlen(entry->d_name)))
-            return out_of_memory(err);
+            return dpi_records_no_memory(err);
     }
 }
 
@@ -102,26 +86,6 @@ static dpi_status open_folder(dpi_records *r, dpi_error *err) {
     if (r->spans.n > 0)
         qsort(r->spans.at, r->spans.n, sizeof *r->spans.at, by_bytes);
     return status;
-}
-
-/* ISO 8859-1 to UTF-8: each byte is the character of its number. */
-static dpi_status convert_latin1(char **text, size_t *n_bytes, dpi_error *err) {
-    const size_t n = *n_bytes;
-    char *wide = n < SIZE_MAX / 2 ? dpi_private_malloc(2 * n + 1) : NULL;
-    size_t at = 0;
-    if (!wide)
-        return out_of_memory(err);
-    for (size_t i = 0; i < n; i++) {
-        const unsigned char c = (unsigned char)(*text)[i];
-        if (c >= 0x80)
-            wide[at++] = (char)(0xc0 | c >> 6);
-        wide[at++] = (char)(c >= 0x80 ? 0x80 | (c & 0x3f) : c);
-    }
-    wide[at] = '\0';
-    dpi_private_free(*text);
-    *text = wide;
-    *n_bytes = at;
-    return DPI_STATUS_OK;
 }
 
 static size_t trim_line_end(const char *text, size_t n_bytes) {
@@ -152,13 +116,20 @@ static dpi_status read_bytes(const dpi_records *r, const char *name, char **text
     return DPI_STATUS_OK;
 }
 
-/* The same of a compressed file. One that is none is a null record. */
-static dpi_status expand_bytes(const char *name, char **text, size_t *n_bytes, dpi_error *err) {
-    if (!*text || !is_packed(name))
-        return DPI_STATUS_OK;
-    const dpi_status status =
-        dpi_gzip_expand("a record", PACKED_RECORD_BYTES_MAX, text, n_bytes, err);
-    if (status == DPI_STATUS_OK)
+/* What it is as UTF-8: of a compressed file what that holds. One that is no such file is null. */
+static dpi_status expand_bytes(const dpi_records *r, const char *name, char **text,
+                               size_t *n_bytes, int32_t *fault, dpi_error *err) {
+    *fault = *text ? DPI_FAULT_NONE : DPI_FAULT_UNREADABLE;
+    dpi_status status = DPI_STATUS_OK;
+    if (*text && is_packed(name)) {
+        status = dpi_gzip_expand("a record", PACKED_RECORD_BYTES_MAX, text, n_bytes, err);
+        *fault = status == DPI_STATUS_OK ? DPI_FAULT_NONE : DPI_FAULT_UNREADABLE;
+    }
+    if (*fault == DPI_FAULT_NONE) {
+        status = dpi_encoding_convert(r->encoding, "a record", text, n_bytes, err);
+        *fault = status == DPI_STATUS_OK ? DPI_FAULT_NONE : DPI_FAULT_ENCODING;
+    }
+    if (*fault == DPI_FAULT_NONE)
         return DPI_STATUS_OK;
     dpi_private_free(*text);
     *text = NULL;
@@ -166,15 +137,10 @@ static dpi_status expand_bytes(const char *name, char **text, size_t *n_bytes, d
 }
 
 static dpi_status read_file(const dpi_records *r, size_t i, char **text, size_t *n_bytes,
-                            dpi_error *err) {
+                            int32_t *fault, dpi_error *err) {
     const char *name = r->spans.at[i].data;
     DPI_TRY(read_bytes(r, name, text, n_bytes, err));
-    DPI_TRY(expand_bytes(name, text, n_bytes, err));
-    if (*text && r->latin1 && convert_latin1(text, n_bytes, err) != DPI_STATUS_OK) {
-        dpi_private_free(*text);
-        *text = NULL;
-        return DPI_STATUS_MEMORY;
-    }
+    DPI_TRY(expand_bytes(r, name, text, n_bytes, fault, err));
     if (*text)
         *n_bytes = trim_line_end(*text, *n_bytes);
     return DPI_STATUS_OK;
@@ -188,71 +154,33 @@ static dpi_status open_jsonl(dpi_records *r, size_t n_bytes, dpi_error *err) {
         char *end = memchr(line, '\n', n_bytes - at);
         size_t n_line = end ? (size_t)(end - line) : n_bytes - at;
         if (!dpi_spans_add(&r->spans, (dpi_span){line, n_line}))
-            return out_of_memory(err);
+            return dpi_records_no_memory(err);
         at += n_line + 1;
     }
     return DPI_STATUS_OK;
 }
 
-/* The object of a line; NULL: it is none. jansson does not always tell lack of memory from a line
- * that is malformed, so that a line that fails is parsed once more, if memory allows it. */
-static dpi_status parse_line(const dpi_span *line, json_t **object, dpi_error *err) {
-    json_error_t why;
-    *object = json_loadb(line->data, line->n_bytes, JSON_ALLOW_NUL, &why);
-    if (*object)
-        return DPI_STATUS_OK;
-    void *probe =
-        line->n_bytes > SIZE_MAX / 8 ? NULL : dpi_private_malloc(8 * line->n_bytes + 4096);
-    dpi_private_free(probe);
-    if (!probe)
-        return out_of_memory(err);
-    *object = json_loadb(line->data, line->n_bytes, JSON_ALLOW_NUL, &why);
-    return !*object && json_error_code(&why) == json_error_out_of_memory ? out_of_memory(err)
-                                                                         : DPI_STATUS_OK;
-}
-
-/* An ID or a label of a line. Integers are their digits. */
-static dpi_status read_name(const dpi_records *r, size_t i, const char *name, dpi_spans *ids,
-                            dpi_error *err) {
-    json_t *object;
-    char digits[32];
-    dpi_span id = {NULL, 0};
-    DPI_TRY(parse_line(&r->spans.at[i], &object, err));
-    json_t *field = json_object_get(object, name);
-    snprintf(digits, sizeof digits, "%" JSON_INTEGER_FORMAT, json_integer_value(field));
-    const bool is_string = json_is_string(field), there = is_string || json_is_integer(field);
-    if (there) {
-        id.n_bytes = is_string ? json_string_length(field) : strlen(digits);
-        id.data = dpi_span_copy(is_string ? json_string_value(field) : digits, id.n_bytes);
-    }
-    json_decref(object);
-    dpi_wipe(digits, sizeof digits);
-    if ((there && !id.data) || !dpi_spans_add(ids, id)) {
-        dpi_private_free(id.data);
-        return out_of_memory(err);
-    }
-    return DPI_STATUS_OK;
+void dpi_records_field(const dpi_records *r, size_t i, const char *name, dpi_json *line,
+                       dpi_json *field) {
+    dpi_json_read(r->spans.at[i].data, r->spans.at[i].n_bytes, line);
+    dpi_json_member(line, name, field);
 }
 
 static dpi_status read_line(const dpi_records *r, size_t i, char **text, size_t *n_bytes,
-                            dpi_error *err) {
-    json_t *object;
-    DPI_TRY(parse_line(&r->spans.at[i], &object, err));
-    json_t *field = json_object_get(object, r->text_field); /* NULL if it is no object */
-    const bool is_string = json_is_string(field);
-    if (is_string) {
-        *n_bytes = json_string_length(field);
-        *text = dpi_span_copy(json_string_value(field), *n_bytes);
-    }
-    json_decref(object);
-    return is_string && !*text ? out_of_memory(err) : DPI_STATUS_OK;
+                            int32_t *fault, dpi_error *err) {
+    dpi_json line, field;
+    dpi_records_field(r, i, r->text_field, &line, &field);
+    DPI_TRY(dpi_json_string(&field, text, n_bytes, err));
+    *fault = *text                                        ? DPI_FAULT_NONE
+             : dpi_units_is_blank(&r->spans.at[i])        ? DPI_FAULT_EMPTY
+             : !dpi_is_utf8(field.text, field.n_bytes)    ? DPI_FAULT_ENCODING
+             : field.type != DPI_JSON_NONE                ? DPI_FAULT_NOT_TEXT
+             : line.type == DPI_JSON_OBJECT               ? DPI_FAULT_NO_FIELD
+                                                          : DPI_FAULT_MALFORMED;
+    return DPI_STATUS_OK;
 }
 
 /* ---- All of them ---------------------------------------------------------------------------- */
-
-static size_t mark_bytes(const char *text, size_t n_bytes) {
-    return n_bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-}
 
 /* Only a regular file: it has an end. */
 static dpi_status read_content(dpi_records *r, size_t *n_bytes, dpi_error *err) {
@@ -279,9 +207,8 @@ static dpi_status open_file(dpi_records *r, dpi_error *err) {
     DPI_TRY(read_content(r, &n_bytes, err));
     if (is_packed(r->path))
         DPI_TRY(dpi_gzip_expand(r->path, r->max_expanded, &r->content, &n_bytes, err));
-    if (r->latin1)
-        DPI_TRY(convert_latin1(&r->content, &n_bytes, err));
-    size_t mark = mark_bytes(r->content, n_bytes);
+    DPI_TRY(dpi_encoding_convert(r->encoding, r->path, &r->content, &n_bytes, err));
+    const size_t mark = dpi_textfile_mark(r->content, n_bytes);
     memmove(r->content, r->content + mark, n_bytes - mark);
     n_bytes -= mark;
     if (r->kind == DPI_RECORD_LINE)
@@ -296,67 +223,6 @@ static dpi_status open_file(dpi_records *r, dpi_error *err) {
     dpi_private_free(r->content); /* the fields were copied */
     r->content = NULL;
     return DPI_STATUS_OK;
-}
-
-/* The label of record i into `label`, which has room; false: a part of it is none. */
-static bool join(const dpi_records *r, size_t i, dpi_span *label) {
-    label->n_bytes = 0;
-    for (int32_t k = 0; k < r->n_label_fields; k++) {
-        const dpi_span *part = &r->parts[k].at[i];
-        if (!part->data || dpi_units_is_blank(part))
-            return false;
-        if (k > 0)
-            label->data[label->n_bytes++] = '\t';
-        memcpy(label->data + label->n_bytes, part->data, part->n_bytes);
-        label->n_bytes += part->n_bytes;
-    }
-    label->data[label->n_bytes] = '\0';
-    return true;
-}
-
-/* False: out of memory. */
-static bool join_labels(dpi_records *r) {
-    if (r->n_label_fields == 1) {
-        r->labels = r->parts[0];
-        r->parts[0] = (dpi_spans){0};
-    }
-    for (size_t i = 0; r->n_label_fields > 1 && i < r->spans.n; i++) {
-        size_t room = (size_t)r->n_label_fields;
-        for (int32_t k = 0; k < r->n_label_fields; k++)
-            room += r->parts[k].at[i].n_bytes;
-        dpi_span label = {dpi_private_malloc(room), 0};
-        if (!label.data)
-            return false;
-        if (!join(r, i, &label)) {
-            dpi_private_free(label.data);
-            label = (dpi_span){NULL, 0};
-        }
-        if (!dpi_spans_add(&r->labels, label)) {
-            dpi_private_free(label.data);
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Which records are whose, and their labels. */
-static dpi_status find_units(dpi_records *r, dpi_error *err) {
-    const char *field = r->unit_field ? r->unit_field : r->label_fields[0];
-    if (!field)
-        return DPI_STATUS_OK;
-    if (r->kind == DPI_RECORD_FILE)
-        return dpi_fail(err, DPI_STATUS_ARG,
-                        "%s: found '%s', but files of a folder have no fields: allowed "
-                        "with a .jsonl or a .csv",
-                        r->unit_field ? "unit_field" : "label_field", field);
-    for (size_t i = 0; i < r->spans.n && r->kind == DPI_RECORD_LINE; i++) {
-        if (r->unit_field)
-            DPI_TRY(read_name(r, i, r->unit_field, &r->units.ids, err));
-        for (int32_t k = 0; k < r->n_label_fields; k++)
-            DPI_TRY(read_name(r, i, r->label_fields[k], &r->parts[k], err));
-    }
-    const bool found = !r->unit_field || dpi_units_find(&r->units, r->spans.n);
-    return found && join_labels(r) ? DPI_STATUS_OK : out_of_memory(err);
 }
 
 static dpi_status find_kind(const char *path, int32_t *kind, dpi_error *err) {
@@ -378,7 +244,7 @@ static dpi_status find_kind(const char *path, int32_t *kind, dpi_error *err) {
 static dpi_status create(int32_t kind, dpi_records **records, dpi_error *err) {
     dpi_records *r = *records = dpi_private_malloc(sizeof *r);
     if (!r)
-        return out_of_memory(err);
+        return dpi_records_no_memory(err);
     *r = (dpi_records){.kind = kind, .folder = -1};
     return DPI_STATUS_OK;
 }
@@ -416,14 +282,16 @@ dpi_status dpi_records_open(const char *path, const dpi_records_options *options
         options->delimiter == '\r')
         return dpi_fail(err, DPI_STATUS_ARG,
                         "delimiter: allowed is an ASCII character but quote and line end");
-    DPI_TRY(dpi_check_range("latin1", options->latin1, 0, 1, err));
+    DPI_TRY(dpi_check_range("public_fields", options->public_fields, 0, 1, err));
+    DPI_TRY(dpi_check_range("encoding", options->encoding, 0, DPI_ENCODING_UTF16BE, err));
     DPI_TRY(dpi_check_range("n_label_fields", options->n_label_fields, 0, DPI_LABEL_FIELDS_MAX,
                             err));
     DPI_TRY(dpi_check_range("max_expanded", options->max_expanded, 1, INT64_C(1) << 40, err));
     DPI_TRY(find_kind(path, &kind, err));
     DPI_TRY(create(kind, &r, err));
     r->delimiter = options->delimiter;
-    r->latin1 = options->latin1;
+    r->encoding = options->encoding;
+    r->public_fields = options->public_fields;
     r->max_expanded = (size_t)options->max_expanded;
     r->path = dpi_span_copy(path, strlen(path));
     r->text_field = dpi_span_copy(options->text_field, strlen(options->text_field));
@@ -431,11 +299,11 @@ dpi_status dpi_records_open(const char *path, const dpi_records_options *options
         r->unit_field = dpi_span_copy(options->unit_field, strlen(options->unit_field));
     const bool copied = copy_label_fields(r, options) && r->path && r->text_field &&
                         !r->unit_field == !options->unit_field;
-    dpi_status status = !copied                   ? out_of_memory(err)
+    dpi_status status = !copied                   ? dpi_records_no_memory(err)
                         : kind == DPI_RECORD_FILE ? open_folder(r, err)
                                                   : open_file(r, err);
     if (status == DPI_STATUS_OK)
-        status = find_units(r, err);
+        status = dpi_records_find_units(r, err);
     if (status == DPI_STATUS_OK)
         *records = r;
     else
@@ -452,7 +320,7 @@ dpi_status dpi_records_create(const char *const *texts, const size_t *n_bytes, s
                                     : dpi_spans_add(&r->spans, (dpi_span){NULL, 0});
         if (!added) {
             dpi_records_close(r);
-            return out_of_memory(err);
+            return dpi_records_no_memory(err);
         }
     }
     *records = r;
@@ -481,55 +349,11 @@ void dpi_records_close(dpi_records *r) {
 size_t dpi_records_count(const dpi_records *r) { return r->spans.n; }
 
 const char *dpi_records_unit_field(const dpi_records *r) { return r->unit_field; }
-int32_t dpi_records_has_units(const dpi_records *r) { return r->unit_field != NULL; }
-
-size_t dpi_records_unit_count(const dpi_records *r) {
-    return r->unit_field ? r->units.n : r->spans.n;
-}
-
-/* The k-th of its records, whatever their labels. */
-static size_t record_of(const dpi_records *r, size_t unit, size_t k) {
-    if (r->unit_field)
-        return dpi_units_record(&r->units, unit, k);
-    return unit < r->spans.n && k == 0 ? unit : SIZE_MAX;
-}
-
-static bool has_same_label(const dpi_records *r, size_t i, size_t j) {
-    const dpi_span *a = &r->labels.at[i], *b = &r->labels.at[j];
-    return a->data && b->data && a->n_bytes == b->n_bytes &&
-           memcmp(a->data, b->data, a->n_bytes) == 0;
-}
-
-size_t dpi_records_of_unit(const dpi_records *r, size_t unit, size_t k) {
-    const size_t first = record_of(r, unit, 0);
-    if (r->n_label_fields == 0 || k == 0)
-        return record_of(r, unit, k);
-    for (size_t j = 1, i; (i = record_of(r, unit, j)) != SIZE_MAX; j++)
-        if (has_same_label(r, first, i) && --k == 0)
-            return i;
-    return SIZE_MAX;
-}
-
-int32_t dpi_records_has_labels(const dpi_records *r) { return r->n_label_fields > 0; }
-
-void dpi_records_unit_label(const dpi_records *r, size_t unit, const char **label,
-                            size_t *n_bytes) {
-    const size_t first = r->n_label_fields > 0 ? record_of(r, unit, 0) : SIZE_MAX;
-    const dpi_span none = {NULL, 0}, *span = first < r->labels.n ? &r->labels.at[first] : &none;
-    const bool there = span->data && !dpi_units_is_blank(span);
-    *label = there ? span->data : NULL;
-    *n_bytes = there ? span->n_bytes : 0;
-}
-
-void dpi_records_unit_id(const dpi_records *r, size_t unit, const char **id, size_t *n_bytes) {
-    const size_t first = r->unit_field ? dpi_units_record(&r->units, unit, 0) : SIZE_MAX;
-    const dpi_span none = {NULL, 0}, *span = first < r->spans.n ? &r->units.ids.at[first] : &none;
-    const bool there = span->data && !dpi_units_is_blank(span);
-    *id = there ? span->data : NULL;
-    *n_bytes = there ? span->n_bytes : 0;
-}
-
 int32_t dpi_records_kind(const dpi_records *r) { return r->kind; }
+
+const char *dpi_records_name(const dpi_records *r, size_t i) {
+    return r->kind == DPI_RECORD_FILE && i < r->spans.n ? r->spans.at[i].data : NULL;
+}
 
 dpi_status dpi_records_refuse_empty(const dpi_records *r, dpi_error *err) {
     return dpi_fail(err, DPI_STATUS_FORMAT, "%s holds no record%s", r->path ? r->path : "the list",
@@ -537,42 +361,51 @@ dpi_status dpi_records_refuse_empty(const dpi_records *r, dpi_error *err) {
 }
 
 static dpi_status read_field(const dpi_records *r, size_t i, char **text, size_t *n_bytes,
-                             dpi_error *err) {
+                             int32_t *fault, dpi_error *err) {
     const dpi_span *s = &r->spans.at[i];
     *n_bytes = s->n_bytes;
     *text = s->data ? dpi_span_copy(s->data, s->n_bytes) : NULL;
-    return s->data && !*text ? out_of_memory(err) : DPI_STATUS_OK;
+    *fault = s->data                           ? DPI_FAULT_NONE
+             : s->n_bytes == DPI_SPAN_MALFORMED ? DPI_FAULT_MALFORMED
+                                                : DPI_FAULT_NO_FIELD;
+    return s->data && !*text ? dpi_records_no_memory(err) : DPI_STATUS_OK;
 }
 
-/* A record without an ID is null: it must not be a second unit of the person whom it is about. */
-static bool has_id(const dpi_records *r, size_t i) {
-    const dpi_span *id = r->unit_field ? &r->units.ids.at[i] : NULL;
-    return !id || (id->data && !dpi_units_is_blank(id));
+/* Without a mark; and what is in it. */
+static int32_t finish_text(const dpi_records *r, size_t i, char *text, size_t *n_bytes) {
+    const size_t mark = dpi_textfile_mark(text, *n_bytes);
+    *n_bytes -= mark;
+    memmove(text, text + mark, *n_bytes);
+    text[*n_bytes] = '\0';
+    return !dpi_is_utf8(text, *n_bytes)                         ? DPI_FAULT_ENCODING
+           : dpi_units_is_blank(&(dpi_span){text, *n_bytes}) ? DPI_FAULT_EMPTY
+           : !dpi_records_has_id(r, i)                                     ? DPI_FAULT_NO_ID
+                                                               : DPI_FAULT_NONE;
+}
+
+dpi_status dpi_records_look(const dpi_records *r, size_t i, char **text, size_t *n_bytes,
+                            int32_t *fault, dpi_error *err) {
+    *text = NULL;
+    *n_bytes = 0;
+    if (i >= r->spans.n)
+        return dpi_fail(err, DPI_STATUS_ARG, "there is no record at this position");
+    DPI_TRY(r->kind == DPI_RECORD_FILE   ? read_file(r, i, text, n_bytes, fault, err)
+            : r->kind == DPI_RECORD_LINE ? read_line(r, i, text, n_bytes, fault, err)
+                                         : read_field(r, i, text, n_bytes, fault, err));
+    if (*text)
+        *fault = finish_text(r, i, *text, n_bytes);
+    if (*fault == DPI_FAULT_NONE)
+        return DPI_STATUS_OK;
+    dpi_private_free(*text);
+    *text = NULL;
+    *n_bytes = 0;
+    return DPI_STATUS_OK;
 }
 
 dpi_status dpi_records_read(const dpi_records *r, size_t i, char **text, size_t *n_bytes,
                             dpi_error *err) {
-    char *data = NULL;
-    size_t n = 0;
-    if (i >= r->spans.n)
-        return dpi_fail(err, DPI_STATUS_ARG, "there is no record at this position");
-    DPI_TRY(r->kind == DPI_RECORD_FILE   ? read_file(r, i, &data, &n, err)
-            : r->kind == DPI_RECORD_LINE ? read_line(r, i, &data, &n, err)
-                                         : read_field(r, i, &data, &n, err));
-    if (data) {
-        size_t mark = mark_bytes(data, n);
-        memmove(data, data + mark, n - mark);
-        n -= mark;
-        data[n] = '\0';
-        const dpi_span whole = {data, n};
-        if (dpi_units_is_blank(&whole) || !has_id(r, i)) {
-            dpi_private_free(data);
-            data = NULL;
-        }
-    }
-    *text = data;
-    *n_bytes = data ? n : 0;
-    return DPI_STATUS_OK;
+    int32_t fault;
+    return dpi_records_look(r, i, text, n_bytes, &fault, err);
 }
 
 dpi_status dpi_records_prompt(const dpi_records *r, size_t i, const dpi_prompts *prompts,

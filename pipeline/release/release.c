@@ -82,10 +82,6 @@ int64_t dpi_release_null_records(const dpi_release *r) {
     return is_count_told(r) ? r->n_null : -1;
 }
 
-int64_t dpi_release_not_utf8(const dpi_release *r) {
-    return is_count_told(r) ? r->n_not_utf8 : -1;
-}
-
 void dpi_release_progress_init(dpi_release_progress *progress) {
     *progress = (dpi_release_progress){.struct_size = sizeof *progress};
 }

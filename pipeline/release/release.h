@@ -93,7 +93,7 @@ struct dpi_release {
                          else NULL */
     size_t n_kept;
     dpi_session *session;
-    int64_t n_null, n_not_utf8;
+    int64_t n_null;
     uint64_t bits; /* seeded: the state of the random bits that no text has */
     atomic_int cancelled;
 

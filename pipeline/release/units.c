@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/status.h"
+#include "base/utf8.h"
+#include "dpinfer/json.h"
 #include "dpinfer/memory.h"
 #include "base/format.h"
 
@@ -13,6 +16,30 @@ bool dpi_units_is_blank(const dpi_span *span) {
         if (!dpi_is_space(span->data[i]))
             return false;
     return true;
+}
+
+void dpi_units_drop_not_utf8(dpi_spans *names) {
+    for (size_t i = 0; i < names->n; i++) {
+        dpi_span *name = &names->at[i];
+        if (!name->data || dpi_is_utf8(name->data, name->n_bytes))
+            continue;
+        dpi_private_free(name->data);
+        *name = (dpi_span){NULL, DPI_SPAN_ABSENT};
+    }
+}
+
+dpi_status dpi_units_write_digits(dpi_spans *ids, dpi_error *err) {
+    for (size_t i = 0; i < ids->n; i++) {
+        dpi_span *id = &ids->at[i];
+        char *digits = NULL;
+        if (id->data)
+            DPI_TRY(dpi_json_digits(id->data, id->n_bytes, &digits, err));
+        if (!digits)
+            continue;
+        dpi_private_free(id->data);
+        *id = (dpi_span){digits, strlen(digits)};
+    }
+    return DPI_STATUS_OK;
 }
 
 /* A record on the way to its unit. */

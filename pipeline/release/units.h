@@ -17,6 +17,10 @@ typedef struct dpi_units {
 
 /* Spaces and line ends alone, or nothing. */
 bool dpi_units_is_blank(const dpi_span *span);
+/* IDs or labels that are not UTF-8 are none. */
+void dpi_units_drop_not_utf8(dpi_spans *names);
+/* An ID that is an integer is its digits, whatever its form (dpi_json_digits). Errors: MEMORY. */
+dpi_status dpi_units_write_digits(dpi_spans *ids, dpi_error *err);
 /* The rest, from `ids`. False if out of memory. */
 bool dpi_units_find(dpi_units *units, size_t n_records);
 /* The k-th record of a unit; SIZE_MAX: none. */

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "dpinfer/textfile.h"
 #include "tests/support/support.h"
 
 enum { BYTES = (1 << 22) + 3 }; /* many times what a pipe holds */
@@ -100,6 +101,43 @@ TEST(test_open) {
     assert_ok(dpi_file_open(none, &file, ERR));
     assert_int_equal(fgetc(file), 't');
     fclose(file);
+}
+
+/* As any editor writes it, and nothing that is no text. */
+TEST(test_textfile) {
+    static const struct {
+        const char *bytes;
+        size_t n_bytes;
+        const char *wanted; /* "!": refused, with the message and the offset behind it */
+        uint64_t offset;
+    } files[] = {
+        {"a\nb\n", 4, "a\nb\n", 0},        {"\xef\xbb\xbf" "a\r\nb", 7, "a\nb", 0},
+        {"\r\r\na\rb\r", 7, "\r\na\rb\r", 0}, {"", 0, "", 0}, {"\xef\xbb\xbf", 3, "", 0},
+        {"a\xef\xbb\xbf", 4, "a\xef\xbb\xbf", 0}, {"\xc3\xa9", 2, "\xc3\xa9", 0},
+        {"ab\0c", 4, "!found a NUL byte", 2}, {"ab\xe9", 3, "!not UTF-8", 2},
+        {"\xff\xfe" "a\0", 4, "!not UTF-8", 0},
+        {"123456789", 9, "!allowed are 8 bytes", UINT64_MAX},
+    };
+    const char *path = path_in(dir, "side");
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char *text = NULL;
+        size_t n = 0;
+        write_file(path, files[i].bytes, files[i].n_bytes);
+        const dpi_status status = dpi_textfile_read(path, 8, &text, &n, ERR);
+        if (files[i].wanted[0] == '!') {
+            assert_error(status, FORMAT, files[i].wanted + 1);
+            assert_int_equal(ERR->offset, files[i].offset);
+            assert_null(text);
+            continue;
+        }
+        assert_ok(status);
+        assert_string_equal(text, files[i].wanted);
+        assert_int_equal(n, strlen(text));
+        dpi_private_free(text);
+    }
+    char *text;
+    size_t n;
+    assert_error(dpi_textfile_read(path_in(dir, "nowhere"), 8, &text, &n, ERR), IO, "nowhere");
 }
 
 static void expect_text(const char *path, const char *text) {

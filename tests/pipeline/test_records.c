@@ -1,7 +1,6 @@
 /* Records from folders, JSON lines, CSV and memory: what each is, null in its place, and what is a
  * failure. */
 #define ZLIB_CONST
-#include <jansson.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -119,6 +118,13 @@ TEST(test_jsonl) {
     expect(open_records("x.jsonl", o, DPI_RECORD_LINE), "b");
     put("x.jsonl", "");
     expect(open_records("x.jsonl", defaults, DPI_RECORD_LINE), "");
+    /* What stands in fields that are not wanted does not matter. */
+    put("x.jsonl", "{\"id\": 18446744073709551615, \"text\": \"a\"}\n"
+                   "{\"text\": \"b\", \"score\": 1e400}\n{\"score\": NaN, \"text\": \"c\"}\n"
+                   "{\"other\": \"\\ud800 \xff\", \"text\": \"d\"}\n"
+                   "{\"deep\": [[[{}]]], \"text\": \"e\", \"text\": \"f\"}\n"
+                   "{\"text\": \"\\ud800\"}\n{\"text\": \"\xff\"}\n{\"text\": \"z\",}\n");
+    expect(open_records("x.jsonl", defaults, DPI_RECORD_LINE), "a|b|c|d|f|-|-|-");
 }
 
 TEST(test_folder) {
@@ -281,12 +287,12 @@ TEST(test_memory_and_prompts) {
     dpi_model_close(model);
 }
 
-/* Each allocation fails once: a record is never null for that, and CSV and lists neither. */
+/* Each allocation fails once: a record is never null or shorter for that, nor CSV and lists. */
 TEST(test_no_memory) {
     static const char csv[] = "id,text\n1,\"a field\"\n2,b\n";
     const char *const names[] = {"n.csv", "n.csv.gz"};
     put("n.jsonl",
-        "{\"text\": \"the text of a record that is longer\", \"more\": [1, {\"x\": 2}]}\n");
+        "{\"text\": \"the text of a record \\u00e9 that is longer\", \"more\": [1, {\"x\": 2}]}\n");
     put(names[0], csv);
     put_packed(names[1], csv);
     dpi_records *lines = open_records("n.jsonl", defaults, DPI_RECORD_LINE), *records;
@@ -303,7 +309,7 @@ TEST(test_no_memory) {
             if (status != DPI_STATUS_OK)
                 assert_error(status, MEMORY, "");
             else if (k == 2)
-                assert_non_null(text);
+                assert_string_equal(text, "the text of a record \xc3\xa9 that is longer");
             else
                 expect(records, "a field|b");
             dpi_private_free(text);
@@ -348,6 +354,22 @@ TEST(test_units) {
     assert_int_equal(dpi_records_has_units(r), 1);
     expect_units(r, "12: 0 1; -: 2; -: 3; 3: 4; ");
     expect(r, "x|y|-|-|v");
+    /* Forms of an integer are one ID, and no other number or text is. */
+    put("u.jsonl", "{\"text\":\"a\",\"who\":0.0}\n{\"text\":\"b\",\"who\":1.0}\n"
+                   "{\"text\":\"c\",\"who\":1e0}\n{\"text\":\"d\",\"who\":\"1.0\"}\n"
+                   "{\"text\":\"e\",\"who\":9007199254740993.0}\n"
+                   "{\"text\":\"f\",\"who\":9007199254740992}\n"
+                   "{\"text\":\"g\",\"who\":18446744073709551616}\n"
+                   "{\"text\":\"h\",\"who\":\"1.5\"}\n{\"text\":\"i\",\"who\":1e1001}\n"
+                   "{\"text\":\"j\",\"who\":\"01\"}\n");
+    r = open_records("u.jsonl", o, DPI_RECORD_LINE);
+    expect_units(r, "0: 0; 1: 1 2 3; 9007199254740993: 4; 9007199254740992: 5; "
+                    "18446744073709551616: 6; 1.5: 7; -: 8; 01: 9; ");
+    expect(r, "a|b|c|d|e|f|g|h|-|j");
+    put("p.csv", "text,who\na,1.0\nb,2.0\nc,1\nd,1.0a\n"); /* as pandas writes a column with gaps */
+    r = open_records("p.csv", o, DPI_RECORD_ROW);
+    expect_units(r, "1: 0 2; 2: 1; 1.0a: 3; ");
+    dpi_records_close(r);
     r = open_records("u.csv", defaults, DPI_RECORD_ROW); /* without the field each is its own */
     assert_int_equal(dpi_records_has_units(r), 0);
     expect_units(r, "-: 0; -: 1; -: 2; -: 3; -: 4; -: 5; -: 6; -: 7; -: 8; ");
@@ -358,7 +380,28 @@ TEST(test_units) {
     refuse("units", o, DPI_STATUS_ARG, "files of a folder have no fields");
 }
 
-TEST(test_delimiter_and_encoding) {
+/* A field that no line has: nobody is told, unless the names of fields are public. */
+TEST(test_public_fields) {
+    dpi_records_options o = defaults;
+    put("n.jsonl", "no object\n{\"text\": \"a\", \"pid\": 1}\n{\"text\": \"b\", \"ward\": null}\n");
+    for (o.public_fields = 0; o.public_fields < 2; o.public_fields++) {
+        o.unit_field = "pid", o.label_field = "ward";
+        expect(open_records("n.jsonl", o, DPI_RECORD_LINE), "-|a|-");
+        o.unit_field = "pidd";
+        if (!o.public_fields)
+            expect(open_records("n.jsonl", o, DPI_RECORD_LINE), "-|-|-");
+    }
+    o.public_fields = 1;
+    refuse("n.jsonl", o, DPI_STATUS_FORMAT, "no line has a field 'pidd' (unit_field)");
+    o.unit_field = NULL, o.label_field = "warp";
+    refuse("n.jsonl", o, DPI_STATUS_FORMAT, "no line has a field 'warp' (label_field)");
+    o.label_field = NULL, o.text_field = "body";
+    refuse("n.jsonl", o, DPI_STATUS_FORMAT, "no line has a field 'body' (text_field)");
+    o.public_fields = 2;
+    refuse("n.jsonl", o, DPI_STATUS_ARG, "public_fields is 2");
+}
+
+TEST(test_delimiter) {
     dpi_records_options o = defaults;
     put("s.csv", "who;text\nb;one, two\n");
     refuse("s.csv", o, DPI_STATUS_FORMAT, "set apart by ';' (delimiter)");
@@ -366,16 +409,103 @@ TEST(test_delimiter_and_encoding) {
     expect(open_records("s.csv", o, DPI_RECORD_ROW), "one, two");
     o.delimiter = '"';
     refuse("s.csv", o, DPI_STATUS_ARG, "delimiter");
-    o.delimiter = ',', o.latin1 = 1;
-    put("l.csv", "text\nK\xf6ln \x7f\x80\xff\n");
-    expect(open_records("l.csv", o, DPI_RECORD_ROW), "K\xc3\xb6ln \x7f\xc2\x80\xc3\xbf");
-    put_folder("latin");
-    put("latin/a.txt", "caf\xe9\n");
-    expect(open_records("latin", o, DPI_RECORD_FILE), "caf\xc3\xa9");
+}
+
+#define BYTES(text) text, sizeof(text) - 1
+#define LE_AB "t\0e\0x\0t\0\n\0a\0\xac\x20"
+
+/* What is not of the encoding is null, also where it is only an ID. */
+TEST(test_encoding) {
+    static const struct {
+        int32_t encoding;
+        const char *name, *bytes;
+        size_t n_bytes;
+        const char *wanted;
+    } files[] = {
+        {DPI_ENCODING_UTF8, "e.csv", BYTES("text\n\xe2\x82\xac\n\x80\nx\n"), "\xe2\x82\xac|-|x"},
+        {DPI_ENCODING_LATIN1, "e.csv", BYTES("text\nK\xf6ln \x7f\x80\xff\n"),
+         "K\xc3\xb6ln \x7f\xc2\x80\xc3\xbf"},
+        /* All bytes but five are characters: the table of Unicode.org. */
+        {DPI_ENCODING_WINDOWS_1252, "e.csv",
+         BYTES("text\n\x80\x82\x83\x84\x85\x86\x87\x88\x89\x8a\x8b\x8c\x8e\x91\x92\x93\x94\x95"
+               "\x96\x97\x98\x99\x9a\x9b\x9c\x9e\x9f\xa0\xe9\xff\n\x81\n\x8d\n\x8f\n\x90\n\x9d\n"),
+         "\u20ac\u201a\u0192\u201e\u2026\u2020\u2021\u02c6\u2030\u0160\u2039\u0152\u017d\u2018"
+         "\u2019\u201c\u201d\u2022\u2013\u2014\u02dc\u2122\u0161\u203a\u0153\u017e\u0178\u00a0"
+         "\u00e9\u00ff|-|-|-|-|-"},
+        {DPI_ENCODING_UTF16, "e.csv", BYTES("\xff\xfe" LE_AB), "a\u20ac"},
+        {DPI_ENCODING_UTF16LE, "e.csv", BYTES("\xff\xfe" LE_AB), "a\u20ac"},
+        {DPI_ENCODING_UTF16LE, "e.csv", BYTES(LE_AB "\n\0\x3d\xd8\x00\xde\n\0\x3d\xd8\n\0b\0\n\0c"),
+         "a\u20ac|\U0001f600|-|b|-"},
+        {DPI_ENCODING_UTF16, "e.jsonl",
+         BYTES("\xfe\xff\0{\0\"\0t\0e\0x\0t\0\"\0:\0\"\0b\0\"\0}\0\r\0\n\xdc\0\0x"), "b|-"},
+        {DPI_ENCODING_UTF16BE, "e.jsonl", BYTES("\0{\0\"\0t\0e\0x\0t\0\"\0:\0\"\0b\0\"\0}"), "b"},
+        {DPI_ENCODING_UTF16, "e.jsonl", BYTES(""), ""},
+    };
+    dpi_records_options o = defaults;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        const bool is_csv = strcmp(files[i].name, "e.csv") == 0;
+        write_file(path_in(folder, files[i].name), files[i].bytes, files[i].n_bytes);
+        o.encoding = files[i].encoding;
+        expect(open_records(files[i].name, o, is_csv ? DPI_RECORD_ROW : DPI_RECORD_LINE),
+               files[i].wanted);
+    }
+    put_folder("enc");
+    write_file(path_in(folder, "enc/a.txt"), "\xff\xfe" "a\0\n", 6);
+    put("enc/b.txt", "no mark");
+    o.encoding = DPI_ENCODING_UTF16;
+    expect(open_records("enc", o, DPI_RECORD_FILE), "a|-");
+    refuse("e.csv", (put("e.csv", "text\na\n"), o), DPI_STATUS_FORMAT, "has no byte order mark");
+    o.encoding = DPI_ENCODING_LATIN1;
+    put("e.csv", "\xef\xbb\xbftext\na\n");
+    refuse("e.csv", o, DPI_STATUS_FORMAT, "begins with the mark of UTF-8");
+    o.encoding = DPI_ENCODING_UTF8;
+    write_file(path_in(folder, "e.csv"), BYTES("\xff\xfe" LE_AB));
+    refuse("e.csv", o, DPI_STATUS_FORMAT, "begins with the mark of UTF-16");
+    put("e.csv", "te\xe9,text\na\n");
+    refuse("e.csv", o, DPI_STATUS_FORMAT, "windows-1252 is what Excel calls ANSI");
+    o.unit_field = o.label_field = "who";
+    put("e.csv", "text,who\na,\xe9\nb,\xc3\xa9\n");
+    dpi_records *r = open_records("e.csv", o, DPI_RECORD_ROW);
+    expect_units(r, "-: 0; \xc3\xa9: 1; ");
+    expect(r, "-|b");
+    o.encoding = DPI_ENCODING_UTF16BE + 1;
+    refuse("e.csv", o, DPI_STATUS_ARG, "encoding is 6");
+}
+
+/* Why each record is null, as digits of dpi_record_fault. */
+TEST(test_faults) {
+    dpi_records_options o = defaults;
+    o.unit_field = "who";
+    put("why.csv", "text,who\na,b\n\"\",b\n\xff,b\nx\"y,b\n,\n\nz,\n");
+    put("why.jsonl", "{\"text\": \"a\", \"who\": 1}\n{\"text\": \" \", \"who\": 1}\n"
+                     " \n{\n{\"who\": 1}\n{\"text\": 1, \"who\": 1}\n"
+                     "{\"text\": \"\\ud800\", \"who\": 1}\n{\"text\": \"\xe9\", \"who\": 1}\n"
+                     "{\"text\": \"b\", \"who\": 1.5}\n");
+    put_folder("why");
+    put("why/a.txt", "a");
+    put("why/b.txt", "\n");
+    put("why/c.txt.gz", "x");
+    put("why/d.txt", "\xe9");
+    assert_int_equal(symlink("nowhere", path_in(folder, "why/e.txt")), 0);
+    static const char *const files[][2] = {
+        {"why.csv", "0163147"}, {"why.jsonl", "011345567"}, {"why", "01262"}};
+    for (int k = 0; k < 3; k++) {
+        char found[32] = "", *text;
+        dpi_records *r;
+        assert_ok(dpi_records_open(path_in(folder, files[k][0]), k < 2 ? &o : NULL, &r, ERR));
+        for (size_t i = 0, n; i < dpi_records_count(r); i++) {
+            int32_t fault;
+            assert_ok(dpi_records_look(r, i, &text, &n, &fault, ERR));
+            assert_true(!text == (fault != DPI_FAULT_NONE));
+            sprintf(found + i, "%d", fault);
+            dpi_private_free(text);
+        }
+        assert_string_equal(found, files[k][1]);
+        dpi_records_close(r);
+    }
 }
 
 SETUP {
-    json_set_alloc_funcs(dpi_private_malloc, dpi_private_free);
     dpi_records_options_init(&defaults);
     make_dir(folder, sizeof folder);
 }

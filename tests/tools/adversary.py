@@ -143,7 +143,7 @@ def records_case():
         base[2] = glob.glob("bad*")[0] if glob.glob("bad*") else "bad.csv"
     else:
         base[2] = write("bad." + kind, damage(content("r." + kind), TOKENS))
-    for more in (("--unit-field", "who"), ("--delimiter", draw.choice((";", "\t", ","))), ("--encoding", "latin1"),
+    for more in (("--unit-field", "who"), ("--delimiter", draw.choice((";", "\t", ","))), ("--encoding", draw.choice(("latin1", "windows-1252", "utf16", "utf16be"))),
                  ("--text-field", draw.choice(("text", "who", "")),), ("--num", "2", "-B", "2"), ("--parallel", "2"), ("--jsonl",)):
         if draw.randrange(4) == 0 and not (more[0] == "--unit-field" and kind == "folder"):
             base += more
@@ -310,7 +310,7 @@ def options_case():
                                   ("make-model", ["-o", "q.gguf", "--layers", "1", "--embd", "32", "--ff", "32", "--heads", "2"]), ("verify", ["ok.json"]), ("tokenize", ["m.gguf"]), ("logits", ["m.gguf"]),
                                   ("quantize", ["m.gguf", "q.gguf", "Q8_0"]), ("inspect", ["m.gguf"]), ("completion", ["bash"]),
                                   ("finetune", ["m.gguf", "r.jsonl", "--delta", "1e-3", "--steps", "1", "--units", "8", "--sigma", "2", "-o", "new.gguf"]), ("generate", ["m.gguf", "--lora", "a.gguf", "-n", "2"]),
-                                  ("eval", ["r.jsonl", "--real", "r.csv"]), ("augpe", ["m.gguf", "r.jsonl", "--rho", "1", "--num", "1", "-n", "2", "--rounds", "1", "-o", "new.jsonl"]), ("perturb", ["--vectors", "vectors.txt", "r.jsonl"]), ("attack", ["--vectors", "vectors.txt", "r.jsonl", "--no-language"]),
+                                  ("eval", ["r.jsonl", "--real", "r.csv"]), ("records", ["r.csv", "--unit-field", "who"]), ("augpe", ["m.gguf", "r.jsonl", "--rho", "1", "--num", "1", "-n", "2", "--rounds", "1", "-o", "new.jsonl"]), ("perturb", ["--vectors", "vectors.txt", "r.jsonl"]), ("attack", ["--vectors", "vectors.txt", "r.jsonl", "--no-language"]),
                                   ("infer", ["m.gguf", "r.jsonl", "--vectors", "vectors.txt", "--remote-model", "x", "--dry-run"])))
     words = [command] + [w for w in first if draw.randrange(12)]
     if command not in KNOWN:

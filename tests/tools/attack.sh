@@ -90,6 +90,7 @@ attack=(attack docs.jsonl --vectors vectors.txt)
 refuse 2 "--synonyms: cannot read none" "${attack[@]}" --synonyms none
 printf ' \n\n' >blank; refuse 2 "no word in the synonyms" "${attack[@]}" --synonyms blank
 printf 'Cat dog  sat\nran the\n\nthe sat unknown\n' >all # the, cat and sat have synonyms
+windows_text all
 rows --synonyms all --mechanism exponential; expect 0
 every "no other word" "0 <= r['synonyms'] <= 1"
 printf 'the cat dog sat ran\n' >all

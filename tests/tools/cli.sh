@@ -12,7 +12,7 @@ works --version; expect_out "dpinfer "
 refuse 2 "Usage:"
 works -h; expect_out "dpinfer run model.gguf"
 for c in run resume plan ledger account inspect tokenize logits quantize make-model bench verify \
-    audit finetune generate pretrain demo perturb attack serve infer eval augpe; do
+    audit finetune generate pretrain demo perturb attack serve infer eval augpe records; do
     works "$c" -h; expect_out "Usage: dpinfer $c" "Exit codes:"
     options=$(grep -oE -- '^(  -., |      )--[a-z-]*' out | grep -o -- '--[a-z-]*' | sort)
     check "no options" grep -qx -- '--help' <<<"$options"

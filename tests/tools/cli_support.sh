@@ -54,6 +54,8 @@ remote_server() {
     python3 "$here/remote_server.py" "$@" <"$1/end" 2>"$1/err" &
     server=$!
 }
+# windows_text FILE...: as an editor on Windows writes it: with a mark, and CR before LF.
+windows_text() { sed -i -s '$!s/\r*$/\r/; 1s/^/\xef\xbb\xbf/' "$@"; }
 ok() { passed=$((passed + 1)); }
 bad() {
     failed=$((failed + 1))

@@ -206,6 +206,7 @@ faults same generate m.gguf --lora tuned.lora --num 2 -n 4 --seed 1 -t 1 -o made
 faults same augpe m.gguf refs.jsonl --rho 1 --delta 1e-3 --num 2 --rounds 2 -n 4 -t 1 --seed 3 \
     -q -o made/texts.jsonl --report made/r.json
 faults ends eval refs.jsonl --real refs.jsonl -t 1
+faults same records refs.jsonl --unit-field who --label-field who
 faults same perturb --vectors vectors --certify --json
 faults ends perturb --vectors vectors refs.jsonl -o made/words.jsonl
 faults ends perturb --vectors vectors refs.jsonl --distances made/distances

@@ -16,6 +16,7 @@ cat >shape.json <<'END'
 {"type": "object", "properties": {"age": {"type": "integer"}, "sex": {"enum": ["f", "m"]},
  "drug": {"type": "string", "maxLength": 8}}, "required": ["age", "sex"]}
 END
+windows_text one.gbnf shape.json
 # Every method writes the one text that there is.
 for method in adapmixed amin tang invisibleink; do
     claim=()

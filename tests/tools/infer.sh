@@ -154,6 +154,9 @@ ask repeats "${secret[@]}" --json; expect 0
 holds "the key in an answer" "
 told = 'and for Bearer ********************.'
 assert [x['remote'] for x in lines()] == [told, None, told], lines()"
+# Fields that nobody wants may hold anything.
+ask odd "${one[@]}" --json; expect 0
+holds "an odd answer" "assert lines()[0]['remote'] == 'an odd answer.', lines()"
 # A refusal is that of one document.
 ask "refuses calls" "${secret[@]}" "${one[@]}" --json
 expect 0 "note: the server sent an answer without content: [31mno way for Bearer ***************"

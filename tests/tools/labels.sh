@@ -37,7 +37,7 @@ loud -B 2; expect_lines 3 out; wrote 2 cardiology heart; wrote 1 surgery 'burn|s
 expect_err "public: which unit has which label is no secret"
 expect_count 0 'blood|sepsis' out # letters of a unit with another label
 loud -B 1 --num 3; wrote 2 cardiology; wrote 1 surgery
-printf '1 cardiology\n  2\tsurgery\n' >numbers
+printf '1 cardiology\n  2\tsurgery\n' >numbers; windows_text numbers
 loud -B 1 --num-per-label numbers --labels public; wrote 1 cardiology; wrote 2 surgery
 printf '2 surgery\n' >numbers
 loud -B 1 --num-per-label numbers; expect_lines 2 out; wrote 2 surgery 'burn|scald'
@@ -60,7 +60,7 @@ tokens_with() { # PROMPT
 holds "a label is longer than a letter" "$(tokens_with '{label}') > $(tokens_with a)"
 
 # ---- Private labels ------------------------------------------------------------------------------
-printf 'cardiology\nsurgery\nneurology\n' >names
+printf 'cardiology\nsurgery\nneurology\n' >names; windows_text names
 # shellcheck disable=SC2086
 loud -B 2 --num 3 $hidden
 wrote 1 cardiology heart; wrote 1 surgery 'burn|scald'; wrote 1 neurology

@@ -196,7 +196,7 @@ fails 2 run m.gguf six.jsonl -B 3 -n 4 -t 1 --rho .1 --ledger units.ledger
 expect_err "--unit-field: found none"
 # What is done outside costs each of its units, which are named; those that can pay are told, and
 # no sum is: 2 * .2 * 5 fits into 2.747, a third time does not.
-printf 'annabel\r\nbenedict\n\n \ncidonia' >ids; printf ' \n' >blank
+printf 'annabel\r\nbenedict\n\n \ncidonia' >ids; windows_text ids; printf ' \n' >blank
 outside() { # CODE ARGS
     fails "$1" ledger charge units.ledger --rho .2 "${@:2}" --note "a table of counts"
 }

@@ -91,6 +91,7 @@ declare -A arguments=(
     [verify]="verify ink.json --model m.gguf"
     [quantize]="quantize m.gguf q.gguf Q8_0 -q"
     [make]="make-model --layers 1 --embd 32 --ff 32 --heads 2 --vocab-size 300 -o made.gguf -q"
+    [records]="records refs.jsonl --unit-field who -m $model --json"
     [plan]="plan m.gguf refs.jsonl --rho 1"
     [pretrain]="pretrain say.conf -q --overwrite"
     [perturb]="perturb m.gguf refs.jsonl"
@@ -121,7 +122,7 @@ for i in 0 1; do
     works run "$model" refs.jsonl --rho 1 -B 1 -n 4 --seed 1 -q --job drawn --shard $i/2
 done
 for name in help version inspect tokenize logits run many exact account ledger resume verify \
-    training merge certify wards adapter evolve; do
+    records training merge certify wards adapter evolve; do
     run ${arguments[$name]}
     [ "$name" = adapter ] && [ ! -s adapter.gguf ] || expect_rc 0
     mv out "$name.out"

@@ -108,6 +108,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             "good": lambda: message(content=content("answer")),
             "inputs": lambda: message(content=guesses(json.loads(body)["messages"][-1]["content"])),
             "repeats": lambda: message(content="and for %s." % key),
+            "odd": lambda: (200, b'{"id": 1e400, "usage": {"n": 18446744073709551616, "at": NaN, "s": "\\ud800\xff"}, '
+                                 b'"usage": %s, "choices": [{"message": {"index": -1e-400, "content": "an odd answer."}}]}'
+                                 % (b"[" * 5000 + b"]" * 5000)),
             "refuses": lambda: message(content=None, refusal="\x1b[31mno way\nfor %s" % key),
             "calls": lambda: message(tool_calls=[{"id": "1", "type": "function"}]), # without content
             "escaped": lambda: (401, b'{"error": "no way for %s' % escaped.encode()), # it is no JSON

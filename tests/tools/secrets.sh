@@ -96,6 +96,11 @@ for what in "$secret" $id; do
     done
 done
 printf '%s\nanother\n' $id >ids
+for how in "" --json; do
+    for what in "$secret" $id; do
+        hides "$what" records units.csv --unit-field who --label-field who -m $model $how
+    done
+done
 hides $id ledger charge year --rho .01 --unit-ids ids --payers payers
 expect_same ids payers
 # Words that are replaced, and attacks on them; texts that are compared.

@@ -18,6 +18,9 @@ refuse 3 "missing.gguf" serve missing.gguf
 # no_data CODE TEXT SPEC: of a dataset; its ledger is not made.
 no_data() { refuse "$1" "$2" serve "$model" --port 0 --ledger year --dataset "$3"; }
 no_data 4 "none.jsonl: No such file" a=none.jsonl,epsilon=1,delta=1e-6
+echo '{"text": "a", "pid": 1}' >fields.jsonl
+no_data 4 "no line has a field 'pidd'" a=fields.jsonl,unit=pidd,fields=public,epsilon=1,delta=1e-6
+no_data 2 "fields: found 'all', allowed secret, public" a=r.jsonl,fields=all,epsilon=1,delta=1e-6
 rm -f year year.answers # without a dataset: it is opened before the records
 no_data 2 "found 'epsilon' twice" a=r.jsonl,epsilon=1,delta=1e-6,epsilon=2
 no_data 2 "found 'pace' twice" a=r.jsonl,epsilon=1,delta=1e-6,pace=none,pace=none

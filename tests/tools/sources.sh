@@ -43,18 +43,46 @@ last="bomb.jsonl.gz"
 rc=$?
 expect_rc 4; expect_err "it holds more than 4294967296 bytes"
 
-# ---- UTF-8: a header row that is none is refused, and of records the operator is told ------------
-printf 'text,stra\xdfe\nM\xfcnchen,a\nUlm,b\n' >latin.csv
+# ---- Encodings: a header row of another one is refused, and a record is null --------------------
+printf 'text,stra\xdfe\nM\xfcnchen \x84a\x93 5 \x80,a\nUlm,b\n' >latin.csv
 latin() { works run m.gguf latin.csv --rho 1 -n 4 "$@"; }
-refuse 4 "its header row is not UTF-8 (the encoding latin1" run m.gguf latin.csv --rho 1
-latin --encoding latin1; expect_no_err "not UTF-8"
+refuse 4 "is not of the encoding, UTF-8 (windows-1252" run m.gguf latin.csv --rho 1
+for encoding in latin1 windows-1252; do
+    latin --encoding $encoding; expect_no_err "add nothing"
+done
+iconv -f cp1252 -t UTF-16 latin.csv >wide.csv
+refuse 4 "begins with the mark of UTF-16 (the encoding utf16)" run m.gguf wide.csv --rho 1
+# The same characters are the same text.
+wide=(--rho 1e4 -n 20 --seed 3 -t 1)
+works run m.gguf wide.csv "${wide[@]}" --encoding utf16; cp out wide.out
+works run m.gguf latin.csv "${wide[@]}" --encoding windows-1252; expect_same out wide.out
 sed -i '1s/.*/text,street/' latin.csv
-latin --report latin.json; expect_err "note: 1 records are not UTF-8; --encoding latin1"
+latin --report latin.json; expect_err "note: 1 of 2 records are empty or unreadable"
 check "the report tells of encodings" test "$(grep -ciE 'utf|latin' latin.json)" -eq 0
 for how in -q "--unit-field street" "-B 2 --num 1 --adjacency add-remove"; do
     # shellcheck disable=SC2086
-    latin $how; expect_no_err "not UTF-8"
+    latin $how; expect_no_err "add nothing"
 done
+
+# ---- JSON: what other fields hold does not matter -----------------------------------------------
+printf '{"id": %s, "text": "The printer on floor %d is broken."}\n' 1 0 2 1 >plain.jsonl
+printf '{"id": %s, "text": "The printer on floor %d is broken."}\n' \
+    18446744073709551615 0 '[1e400, NaN, "\ud800"]' 1 >odd.jsonl
+works run m.gguf plain.jsonl --rho 1e4 -n 20 --seed 3 -t 1; cp out plain.out
+works run m.gguf odd.jsonl --rho 1e4 -n 20 --seed 3 -t 1; expect_same out plain.out
+expect_no_err "add nothing"
+
+# A field that no line has: in silence, unless names of fields are public; then nothing is spent.
+works run m.gguf plain.jsonl --rho .1 -n 4 -q --unit-field pid
+expect_no_err "pid"
+works ledger init fields.ledger --dataset d --epsilon 3 --delta 1e-5
+refuse 4 "no line has a field 'pid' (unit_field)" run m.gguf plain.jsonl --public-fields --rho .1 \
+    --unit-field pid --ledger fields.ledger
+check "a charge" test "$(budget fields.ledger n_charges)" = 0
+works run m.gguf plain.jsonl --public-fields --rho .1 -n 4 --unit-field id --ledger fields.ledger
+printf '{"pid": %s, "text": "The printer is broken."}\n' 0.0 1.0 1e0 >float.jsonl
+works run m.gguf float.jsonl --rho 1 -n 4 -B 2 --unit-field pid --report float.json
+check "two units" grep -q '"n_records": 2' float.json
 
 # ---- -o x.csv: what a reader of RFC 4180 finds in it is what is in the objects ------------------
 cat >same.py <<'END'
@@ -119,6 +147,26 @@ works plan m.gguf plain --rho 1 -B 2; expect_no_err "say it with" # a base model
 works run "$model" --plain --temp 0 -n 40 --describe "$words"
 check "a ticket" grep -qiE 'ticket|support|help desk|fault' out
 cp out ticket
+printf 'Write a ticket.\nA short one.\n' >ticket.prompt; cp ticket.prompt windows.prompt
+windows_text windows.prompt
+for prompt in ticket windows; do
+    works run "$model" --plain --temp 0 -n 40 --public-prompt-file $prompt.prompt
+    cp out $prompt.out
+done
+expect_same windows.out ticket.out
+# Whatever text is read of a file beside the records.
+printf 'a\0b\n' >nul; printf 'caf\xe9\n' >byte; printf '{document}\n\xff' >odd
+for option in public-prompt-file private-prompt-file system-file query-file grammar json-schema \
+    "adjacency add-remove -B 2 --num 1 --label-field x --label-names" num-per-label; do
+    # shellcheck disable=SC2086
+    refuse 2 "${option##*--}: nul: found a NUL byte" run no.gguf plain --rho 1 --$option nul
+    # shellcheck disable=SC2086
+    refuse 2 "byte: found a byte that is not UTF-8" run no.gguf plain --rho 1 --$option byte
+done
+refuse 2 "found a NUL byte" logits "$model" --tokens nul
+refuse 2 "found a NUL byte" serve "$model" --tokens nul
+refuse 2 "found a byte that is not UTF-8" infer m.gguf plain --vectors x \
+    --dry-run --remote-model m --remote-prompt-file odd
 works run "$model" --plain --temp 0 -n 40 --describe "hospital discharge letters"
 check "a letter" grep -qiE 'hospital|home|ward|infection' out
 expect_different out ticket

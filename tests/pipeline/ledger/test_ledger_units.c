@@ -22,9 +22,12 @@ TEST(test_units) {
     assert_string_equal(pay_amount("dan ann cid dan ben", 2 * third), "10110");
     assert_string_equal(pay_amount("dan ann cid dan ben", third), "10011");
     assert_string_equal(pay_amount("dan ann cid dan ben", 3 * third), "00000");
+    /* Two forms of an integer are one unit. */
+    assert_string_equal(pay_amount("7.0 70e-1 8 1.5", 3 * third), "1111");
+    assert_string_equal(pay_amount("7 8.0 1.50", third), "001");
     /* What is told follows from the charges, which are public. */
     const dpi_dataset_info info = info_of("letters");
-    assert_int_equal(info.charged, 9 * third);
+    assert_int_equal(info.charged, 13 * third);
     assert_int_equal(info.left, budget);
     assert_true(info.epsilon_charged == 5);
     /* More than a new unit has is refused for all. */

@@ -36,7 +36,7 @@ TEST(test_files) {
     v = read_text(VECTORS, 3);
     assert_int_equal(dpi_vocabulary_count(v), 3);
     dpi_vocabulary_free(v);
-    v = read_text("7 2\r\na 1 2\r\nb\t3 4 \r\n", 0); /* word2vec's first line */
+    v = read_text("\xef\xbb\xbf" "7 2\r\na 1 2\r\nb\t3 4 \r\n", 0); /* word2vec's first line */
     assert_int_equal(dpi_vocabulary_count(v), 2);
     assert_string_equal(dpi_vocabulary_word(v, 1), "b");
     dpi_vocabulary_free(v);
