@@ -15,12 +15,6 @@ void dpi_claim_name_model(dpi_claim *claim, const char *name);
 /* Whether a text is a digest of a grammar: 16 hexadecimal digits. */
 bool dpi_claim_is_digest(const char *text);
 
-/* Order, budget and charge of a run that costs `cost`, computed from the dataset's epsilon and
- * delta, in the place of those that are there. Errors: ARG (the order is another one), BUDGET (what
- * was charged before leaves too little). */
-DPI_MUST_CHECK dpi_status dpi_claim_ledger_settle(dpi_claim_ledger *ledger, const dpi_cost *cost,
-                                                  dpi_error *err);
-
 /* What a ledger counts of a run, as lines of a statement; none where there is no ledger. */
 void dpi_claim_ledger_lines(dpi_text *text, const dpi_claim_ledger *ledger);
 

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "dpinfer/claim.h"
 #include "dpinfer/ledger.h"
 
 /* A charge: rounded up; more than every budget if it cannot be expressed. */
@@ -17,5 +18,11 @@ static inline int64_t dpi_ledger_amount_up(double divergence) {
 static inline int64_t dpi_ledger_amount_down(double divergence) {
     return (int64_t)floor(divergence * DPI_LEDGER_ONE);
 }
+
+/* Order, budget and charge of a run that costs `cost`, computed from the dataset's epsilon and
+ * delta, in the place of those that are there. Errors: ARG (the order is another one), BUDGET (what
+ * was charged before leaves too little). */
+DPI_MUST_CHECK dpi_status dpi_claim_ledger_settle(dpi_claim_ledger *ledger, const dpi_cost *cost,
+                                                  dpi_error *err);
 
 #endif

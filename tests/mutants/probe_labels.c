@@ -58,7 +58,8 @@ static void check_labels(void) {
     dpi_cost cost;
     double texts;
     add_dataset("labels", 5000, 1e-5, DPI_SCOPE_DATASET);
-    labeled seen = run_labels("labels", DPI_ADJACENCY_REPLACE_BY_NULL, 1, 0, 0);
+    add_dataset("labels by position", 5000, 1e-5, DPI_SCOPE_DATASET);
+    labeled seen = run_labels("labels by position", DPI_ADJACENCY_REPLACE_BY_NULL, 1, 0, 0);
     hold(seen.n_texts[0] == 1 && seen.n_texts[1] == 4 && seen.n_texts[2] == 1 &&
              read_their_own(&seen),
          "a label has records that are not its own, or lacks some");
