@@ -50,15 +50,40 @@ static dpi_status fail_budget(const dpi_ledger *l, const dpi_dataset_info *info,
 
 /* ---- Units ----------------------------------------------------------------------------------- */
 
-/* What the ledger knows of one unit. */
+/* The hashes of an ID, and what the ledger knows of its unit. */
 typedef struct unit_state {
+    uint8_t hash[DPI_LEDGER_HASH_BYTES];
+    uint8_t older[DPI_LEDGER_HASH_BYTES]; /* of an integer as pandas writes it where some have none,
+                                             1.0: programs before form 3 took it as it stands */
+    bool has_older;
     int64_t id; /* 0: it is new */
-    int64_t spent;
+    int64_t spent, spent_older;
     bool paid; /* for this charge */
 } unit_state;
 
-static dpi_status find_unit(dpi_ledger *l, const dpi_dataset *d, int64_t charge,
-                            const uint8_t *hash, unit_state *unit, dpi_error *err) {
+/* An integer is its digits, as in records. */
+static dpi_status hash_id(struct hmac_sha256_ctx *keyed, const void *id, size_t n_bytes,
+                          unit_state *unit, dpi_error *err) {
+    char *digits;
+    *unit = (unit_state){0};
+    DPI_TRY(dpi_json_digits(id, n_bytes, &digits, err));
+    const size_t n = digits ? strlen(digits) : n_bytes;
+    unit->has_older = digits != NULL;
+    hmac_sha256_update(keyed, n, digits ? (void *)digits : id);
+    hmac_sha256_digest(keyed, sizeof unit->hash, unit->hash); /* and ready for the next one */
+    if (digits) {
+        hmac_sha256_update(keyed, n, (void *)digits);
+        hmac_sha256_update(keyed, 2, (const uint8_t *)".0");
+        hmac_sha256_digest(keyed, sizeof unit->older, unit->older);
+    }
+    dpi_private_free(digits);
+    return DPI_STATUS_OK;
+}
+
+/* The row of a hash; *id 0: there is none. */
+static dpi_status find_row(dpi_ledger *l, const dpi_dataset *d, int64_t charge,
+                           const uint8_t *hash, int64_t *id, int64_t *spent, bool *paid,
+                           dpi_error *err) {
     sqlite3_stmt *s;
     bool known;
     DPI_TRY(dpi_sql_prepare(l, &s, err,
@@ -66,66 +91,61 @@ static dpi_status find_unit(dpi_ledger *l, const dpi_dataset *d, int64_t charge,
                             " unit = u.id) FROM unit u WHERE dataset = ?1 AND hash = ?2",
                             "ibi", d->id, hash, (size_t)DPI_LEDGER_HASH_BYTES, charge));
     const dpi_status status = dpi_sql_step(l, s, &known, err);
-    *unit = (unit_state){0};
-    if (status == DPI_STATUS_OK && known)
-        *unit = (unit_state){sqlite3_column_int64(s, 0), sqlite3_column_int64(s, 1),
-                             sqlite3_column_int(s, 2) != 0};
+    known = known && status == DPI_STATUS_OK;
+    *id = known ? sqlite3_column_int64(s, 0) : 0;
+    *spent = known ? sqlite3_column_int64(s, 1) : 0;
+    *paid |= known && sqlite3_column_int(s, 2) != 0;
     sqlite3_finalize(s);
     return status;
 }
 
-/* One unit: charged if its own sum allows it, and once. */
-static dpi_status charge_unit(dpi_ledger *l, const dpi_dataset *d, int64_t charge, int64_t amount,
-                              const uint8_t *hash, uint8_t *pays, dpi_error *err) {
-    unit_state unit;
-    DPI_TRY(find_unit(l, d, charge, hash, &unit, err));
-    *pays = unit.paid || amount <= d->info.budget - unit.spent;
-    if (unit.paid || !*pays)
-        return DPI_STATUS_OK;
-    if (unit.id > 0) {
-        DPI_TRY(dpi_sql_do(l, err, "UPDATE unit SET spent = ?1 WHERE id = ?2", "ii",
-                           unit.spent + amount, unit.id));
-    } else {
-        DPI_TRY(dpi_sql_do(l, err, "INSERT INTO unit(dataset, hash, spent) VALUES(?1, ?2, ?3)",
-                           "ibi", d->id, hash, (size_t)DPI_LEDGER_HASH_BYTES, amount));
-        unit.id = sqlite3_last_insert_rowid(l->db);
-    }
-    return dpi_sql_do(l, err, "INSERT INTO payer(charge, unit) VALUES(?1, ?2)", "ii", charge,
-                      unit.id);
+static dpi_status find_unit(dpi_ledger *l, const dpi_dataset *d, int64_t charge, unit_state *unit,
+                            dpi_error *err) {
+    int64_t older;
+    DPI_TRY(find_row(l, d, charge, unit->hash, &unit->id, &unit->spent, &unit->paid, err));
+    return unit->has_older ? find_row(l, d, charge, unit->older, &older, &unit->spent_older,
+                                      &unit->paid, err)
+                           : DPI_STATUS_OK;
 }
 
-/* The hash of an ID; an integer is its digits, as in records. */
-static dpi_status hash_id(struct hmac_sha256_ctx *keyed, const void *id, size_t n_bytes,
-                          uint8_t *hash, dpi_error *err) {
-    char *digits;
-    DPI_TRY(dpi_json_digits(id, n_bytes, &digits, err));
-    hmac_sha256_update(keyed, digits ? strlen(digits) : n_bytes, digits ? (void *)digits : id);
-    hmac_sha256_digest(keyed, DPI_LEDGER_HASH_BYTES, hash); /* and ready for the next one */
-    dpi_private_free(digits);
-    return DPI_STATUS_OK;
+/* One unit: charged if its own sum allows it, and once. */
+static dpi_status charge_unit(dpi_ledger *l, const dpi_dataset *d, int64_t charge, int64_t amount,
+                              unit_state *unit, uint8_t *pays, dpi_error *err) {
+    DPI_TRY(find_unit(l, d, charge, unit, err));
+    *pays = unit->paid || amount <= d->info.budget - unit->spent - unit->spent_older;
+    if (unit->paid || !*pays)
+        return DPI_STATUS_OK;
+    if (unit->id > 0) {
+        DPI_TRY(dpi_sql_do(l, err, "UPDATE unit SET spent = ?1 WHERE id = ?2", "ii",
+                           unit->spent + amount, unit->id));
+    } else {
+        DPI_TRY(dpi_sql_do(l, err, "INSERT INTO unit(dataset, hash, spent) VALUES(?1, ?2, ?3)",
+                           "ibi", d->id, unit->hash, sizeof unit->hash, amount));
+        unit->id = sqlite3_last_insert_rowid(l->db);
+    }
+    return dpi_sql_do(l, err, "INSERT INTO payer(charge, unit) VALUES(?1, ?2)", "ii", charge,
+                      unit->id);
 }
 
 /* What is done with each unit: amount 0 only finds out whether it has paid. */
 static dpi_status visit_units(dpi_ledger *l, const dpi_dataset *d, int64_t charge, int64_t amount,
                               const dpi_ledger_units *units, dpi_error *err) {
     struct hmac_sha256_ctx keyed;
-    uint8_t hash[DPI_LEDGER_HASH_BYTES];
     unit_state unit;
     dpi_status status = DPI_STATUS_OK;
     hmac_sha256_set_key(&keyed, sizeof d->key, d->key);
     for (size_t i = 0; i < units->n && status == DPI_STATUS_OK; i++) {
-        status = hash_id(&keyed, units->ids[i], units->n_bytes[i], hash, err);
+        status = hash_id(&keyed, units->ids[i], units->n_bytes[i], &unit, err);
         if (status != DPI_STATUS_OK)
             break;
         if (amount > 0) {
-            status = charge_unit(l, d, charge, amount, hash, &units->pays[i], err);
+            status = charge_unit(l, d, charge, amount, &unit, &units->pays[i], err);
         } else {
-            status = find_unit(l, d, charge, hash, &unit, err);
+            status = find_unit(l, d, charge, &unit, err);
             units->pays[i] = status == DPI_STATUS_OK && unit.paid;
         }
     }
     dpi_wipe(&keyed, sizeof keyed);
-    dpi_wipe(hash, sizeof hash);
     dpi_wipe(&unit, sizeof unit);
     return status;
 }

@@ -104,6 +104,18 @@ TEST(test_form_1) {
     assert_old_sums();
 }
 
+/* They took an integer as it stood, 7.0: what it has spent counts for the unit 7, in every form. */
+TEST(test_form_1_integers) {
+    close_ledger();
+    make_ledger_of_form_1();
+    exec_sql(path, "UPDATE unit SET hash = x'a913bf697c9a588a1ac64bcc82e32ee9"
+                   "b3912bfa530fb48cd537633423482831' WHERE spent = 2147483648");
+    reopen_ledger();
+    assert_string_equal(paid("letters", "7 7.0 70e-1 8", 2), "1110");
+    assert_sum("7", 2147483648);
+    assert_string_equal(pay_amount("7.0", 1), "0");
+}
+
 #define DROP(table, column) "ALTER TABLE " table " DROP COLUMN " column ";"
 #define DROP_UNIT(table)                                                                          \
     DROP(table, "adjacency") DROP(table, "is_record") DROP(table, "record_kind")                  \
