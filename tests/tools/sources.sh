@@ -76,8 +76,8 @@ expect_no_err "add nothing"
 works run m.gguf plain.jsonl --rho .1 -n 4 -q --unit-field pid
 expect_no_err "pid"
 works ledger init fields.ledger --dataset d --epsilon 3 --delta 1e-5
-refuse 4 "no line has a field 'pid' (--unit-field)" run m.gguf plain.jsonl --public-fields --rho .1 \
-    --unit-field pid --ledger fields.ledger
+refuse 4 "no line has a field 'pid' (--unit-field)" run m.gguf plain.jsonl --public-fields \
+    --rho .1 --unit-field pid --ledger fields.ledger
 check "a charge" test "$(budget fields.ledger n_charges)" = 0
 works run m.gguf plain.jsonl --public-fields --rho .1 -n 4 --unit-field id --ledger fields.ledger
 printf '{"pid": %s, "text": "The printer is broken."}\n' 0.0 1.0 1e0 >float.jsonl
