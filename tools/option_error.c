@@ -21,6 +21,8 @@ static const struct {
     {"n_clusters", "--cluster"}, {"positions", "--positions"}, {"held_out", "--held-out"},
     {"histogram_epsilon", "--histogram-epsilon"}, {"checkpoint_steps", "--checkpoint-steps"},
     {"max_reference_tokens", "--max-ref-tokens"}, {"max_per_unit", "--max-per-unit"},
+    {"budget_rho", "--rho"}, {"budget_epsilon", "--epsilon"}, {"budget_delta", "--delta"},
+    {"B", "-B"}, {"M", "--max-per-unit"}, {"T", "-n"},
     {"n_embd", "--embd"}, {"n_head", "--heads"}, {"n_kv_head", "--kv-heads"},
 };
 
@@ -43,7 +45,7 @@ static bool find_option(const char *word, int n, bool begins, char option[64]) {
 /* The length of the word that begins at `at` in `text`; 0: there is none, or it is a part of a path
  * or a name in quotes. */
 static int word_at(const char *text, const char *at) {
-    const size_t n = strspn(at, "abcdefghijklmnopqrstuvwxyz_");
+    const size_t n = strspn(at, "BMTabcdefghijklmnopqrstuvwxyz_");
     const bool is_whole = (at == text || strchr(" (", at[-1])) && strchr(" ,:;)", at[n]);
     return is_whole ? (int)n : 0; /* the end of the text counts as one of them */
 }

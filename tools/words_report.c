@@ -9,7 +9,7 @@
 #include "tools/report_files.h"
 #include "tools/verdict.h"
 
-static const char FORMAT[] = "dpinfer perturbed words";
+static const char FORMAT[] = "dpinfer perturbed words", GUARANTEE[] = "local differential privacy";
 enum { VERSION = 1 };
 
 static int no_memory(void) { return cli_fail(CLI_FAILED, "out of memory for a report"); }
@@ -33,6 +33,10 @@ static void hash_text(const dpi_vocabulary *v, char text[17]) {
     snprintf(text, 17, "%016" PRIx64, dpi_vocabulary_hash(v));
 }
 
+static const char *unknown_words(const dpi_perturb_options *o) {
+    return words_drop_unknown(o) ? "dropped, which shows" : "drawn from all words";
+}
+
 static json_t *report_of(const words_input *in, const dpi_certificate *c,
                          const words_released *r) {
     const dpi_perturb_options *o = &in->options;
@@ -52,8 +56,7 @@ static json_t *report_of(const words_input *in, const dpi_certificate *c,
         c->best_guess,
         "released", "n_documents", (json_int_t)r->n_documents, "n_words", (json_int_t)r->n_words,
         "longest", (json_int_t)r->longest,
-        "statement", "guarantee", "local differential privacy", "unit", "word",
-        "unknown_words", words_drop_unknown(o) ? "dropped, which shows" : "drawn from all words",
+        "statement", "guarantee", GUARANTEE, "unit", "word", "unknown_words", unknown_words(o),
         "epsilon_nominal", c->nominal, "epsilon_word", real_or_null(c->epsilon), "epsilon_document",
         real_or_null(c->epsilon * (double)(r->longest > 0 ? r->longest : 1)));
 }
@@ -95,13 +98,12 @@ typedef struct said {
     dpi_perturb_options options;
     dpi_certificate certificate;
     int32_t n_words, n_dimensions;
-    const char *hash; /* the report's */
+    const char *hash, *unknown; /* the report's */
     words_released released;
     double epsilon_word, epsilon_document;
 } said;
 
-static double epsilon_at(const json_t *object, const char *key) {
-    const json_t *value = json_object_get(object, key);
+static double epsilon_of(const json_t *value) {
     return json_is_null(value) ? (double)INFINITY
            : json_is_number(value) ? json_number_value(value)
                                    : (double)NAN;
@@ -114,35 +116,39 @@ static bool is_one_of(const char *name, int32_t *mechanism) {
     return false;
 }
 
+/* A report says nothing that is not read. */
 static bool read_said(json_t *root, said *s) {
-    const char *mechanism, *guarantee, *unit;
+    const char *format, *program, *mechanism, *guarantee, *unit;
+    const json_t *epsilon, *finite, *nominal, *word, *document;
     int version, group_size, n_words, n_dimensions;
     json_int_t n_documents, n_all, longest;
     dpi_perturb_options_init(&s->options);
-    if (json_unpack(root,
-                    "{s:i, s:{s:s, s:F, s:F, s:F, s:i}, s:{s:i, s:i, s:s}, s:{s:F, s:F, s:F}, "
-                    "s:{s:I, s:I, s:I}, s:{s:s, s:s}}",
-                    "version", &version, "parameters", "mechanism", &mechanism, "epsilon",
-                    &s->options.epsilon, "rare", &s->options.rare, "replaced",
-                    &s->options.replaced, "group_size", &group_size, "vocabulary", "n_words",
-                    &n_words, "n_dimensions", &n_dimensions, "hash", &s->hash, "certificate",
-                    "pairs_infinite", &s->certificate.infinite, "kept", &s->certificate.kept,
-                    "best_guess", &s->certificate.best_guess, "released", "n_documents",
-                    &n_documents, "n_words", &n_all, "longest", &longest, "statement",
-                    "guarantee", &guarantee, "unit", &unit) != 0)
+    if (json_unpack_ex(root, NULL, JSON_STRICT,
+                       "{s:s, s:i, s:s, s:{s:s, s:F, s:F, s:F, s:i}, s:{s:i, s:i, s:s}, s:{s:o, "
+                       "s:o, s:F, s:F, s:F}, s:{s:I, s:I, s:I}, s:{s:s, s:s, s:s, s:o, s:o, s:o}}",
+                       "format", &format, "version", &version, "program", &program, "parameters",
+                       "mechanism", &mechanism, "epsilon", &s->options.epsilon, "rare",
+                       &s->options.rare, "replaced", &s->options.replaced, "group_size",
+                       &group_size, "vocabulary", "n_words", &n_words, "n_dimensions",
+                       &n_dimensions, "hash", &s->hash, "certificate", "epsilon", &epsilon,
+                       "epsilon_finite", &finite, "pairs_infinite", &s->certificate.infinite,
+                       "kept", &s->certificate.kept, "best_guess", &s->certificate.best_guess,
+                       "released", "n_documents", &n_documents, "n_words", &n_all, "longest",
+                       &longest, "statement", "guarantee", &guarantee, "unit", &unit,
+                       "unknown_words", &s->unknown, "epsilon_nominal", &nominal, "epsilon_word",
+                       &word, "epsilon_document", &document) != 0)
         return false;
     s->options.group_size = group_size;
     s->n_words = n_words;
     s->n_dimensions = n_dimensions;
     s->released = (words_released){n_documents, n_all, longest};
-    const json_t *c = json_object_get(root, "certificate");
-    const json_t *t = json_object_get(root, "statement");
-    s->certificate.epsilon = epsilon_at(c, "epsilon");
-    s->certificate.finite = epsilon_at(c, "epsilon_finite");
-    s->epsilon_word = epsilon_at(t, "epsilon_word");
-    s->epsilon_document = epsilon_at(t, "epsilon_document");
+    s->certificate.epsilon = epsilon_of(epsilon);
+    s->certificate.finite = epsilon_of(finite);
+    s->certificate.nominal = epsilon_of(nominal);
+    s->epsilon_word = epsilon_of(word);
+    s->epsilon_document = epsilon_of(document);
     return version == VERSION && is_one_of(mechanism, &s->options.mechanism) &&
-           strcmp(unit, "word") == 0 && strcmp(guarantee, "local differential privacy") == 0;
+           strcmp(unit, "word") == 0 && strcmp(guarantee, GUARANTEE) == 0;
 }
 
 /* ---- Verification ---------------------------------------------------------------------------- */
@@ -158,11 +164,25 @@ static void check_that(verdict *k, const char *path, bool ok, const char *what) 
     verdict_add(k, ok ? VERDICT_OK : VERDICT_WRONG, path, "%s", what);
 }
 
+static bool is_share(double x) { return x >= 0 && x <= 1; }
+
+/* What holds of every certificate, up to rounding. A word that stays is a guess. */
+static bool can_be(const dpi_certificate *c) {
+    const double error = 1e-6;
+    return c->finite >= 0 && isfinite(c->finite) && c->finite <= c->epsilon + error &&
+           is_share(c->infinite) && c->kept >= 0 && c->kept <= c->best_guess + error &&
+           c->best_guess <= 1 + error &&
+           (isinf(c->epsilon) || (c->finite >= c->epsilon - error && c->infinite <= 0));
+}
+
 /* What holds of every vocabulary: Theorems L and C, and what the others cannot have. */
 static void check_theorems(verdict *k, const said *s) {
     const dpi_perturb_options *o = &s->options;
     const double epsilon = s->certificate.epsilon;
     check_that(k, "parameters.epsilon", o->epsilon >= .001 && o->epsilon <= 64, "0.001..64");
+    check_that(k, "parameters.rare", o->rare > 0 && o->rare <= 1, "0 < x <= 1");
+    check_that(k, "parameters.replaced", is_share(o->replaced), "0..1");
+    check_that(k, "parameters.group_size", o->group_size >= 2 && o->group_size <= 1000, "2..1000");
     if (o->mechanism == DPI_MECHANISM_EXPONENTIAL || o->mechanism == DPI_MECHANISM_CALIBRATED)
         check_that(k, "certificate.epsilon", epsilon <= o->epsilon, "not above parameters.epsilon");
     else if (o->mechanism == DPI_MECHANISM_SANTEXT && o->replaced < 1 &&
@@ -173,6 +193,13 @@ static void check_theorems(verdict *k, const said *s) {
         check_that(k, "certificate.epsilon", isinf(epsilon), "infinite: there are groups");
     else
         check_that(k, "certificate.epsilon", epsilon >= 0, "a number, or infinite");
+    check_that(k, "vocabulary",
+               s->n_words >= 1 && s->n_dimensions >= 1 && strlen(s->hash) == 16 &&
+                   strspn(s->hash, "0123456789abcdef") == 16, "counts and a hash");
+    check_that(k, "certificate", can_be(&s->certificate), "numbers that fit each other");
+    check_that(k, "statement.unknown_words", strcmp(s->unknown, unknown_words(o)) == 0,
+               unknown_words(o));
+    check_number(k, "statement.epsilon_nominal", s->certificate.nominal, o->epsilon, 0);
     check_number(k, "statement.epsilon_word", s->epsilon_word, epsilon, 0);
     const int64_t longest = s->released.longest > 0 ? s->released.longest : 1;
     const double document = epsilon * (double)longest;
@@ -180,7 +207,9 @@ static void check_theorems(verdict *k, const said *s) {
                  1e-9 * (1 + fabs(document)));
     check_that(k, "released",
                s->released.longest >= 0 && s->released.longest <= s->released.n_words &&
-                   s->released.n_words <= s->released.longest * s->released.n_documents,
+                   s->released.n_documents >= 0 &&
+                   (double)s->released.n_words <=
+                       (double)s->released.longest * (double)s->released.n_documents,
                "counts that can be");
 }
 

@@ -320,8 +320,10 @@ static dpi_status verify(json_t *root, const char *model_path, const char *outpu
     dpi_augpe_claim claim;
     json_t *files = NULL, *output = NULL;
     DPI_TRY(read_report(root, &claim, err));
-    if (!json_is_boolean(json_object_get(root, "complete")))
-        return dpi_fail(err, DPI_STATUS_FORMAT, "the section 'complete' is missing or malformed");
+    if (!json_is_boolean(json_object_get(root, "complete")) ||
+        !json_is_string(json_object_get(root, "program")))
+        return dpi_fail(err, DPI_STATUS_FORMAT, "the section 'complete' or 'program' is missing or "
+                                                "malformed");
     DPI_TRY(hash_files(root, model_path, output_path, &files, &output, err));
     json_t *computed =
         report_of(&claim, files, output, json_is_true(json_object_get(root, "complete")), err);

@@ -191,6 +191,8 @@ static dpi_status read_claim(const json_t *root, dpi_finetune_claim *c, dpi_erro
     const json_t *o = json_object_get(root, "parameters");
     if (json_integer_value(json_object_get(root, "version")) != VERSION)
         return fail_key("version", err);
+    if (!json_is_string(json_object_get(root, "program")))
+        return fail_key("program", err);
     for (int i = 0; i < N_NUMBERS; i++) {
         const number *n = &numbers[i];
         const json_t *value = json_object_get(o, n->key);
@@ -298,14 +300,15 @@ static dpi_status check_texts(const json_t *texts, dpi_error *err) {
 static dpi_status check_number(dpi_verification *v, const json_t *texts, const char *output,
                                int64_t n_bytes, bool *added, dpi_error *err) {
     const json_t *count = json_object_get(texts, "number");
-    const char *form = json_string_value(json_object_get(texts, "form"));
-    const int64_t of_texts = json_integer_value(json_object_get(texts, "bytes"));
+    const json_t *named = json_object_get(texts, "form"), *sum = json_object_get(texts, "bytes");
+    const char *form = json_string_value(named);
+    const int64_t of_texts = json_integer_value(sum);
     const double recorded = json_number_value(count);
-    if (!json_is_integer(count))
+    if (!json_is_integer(count) || recorded < 0 || recorded > INT32_MAX)
         return fail_key("texts.number", err);
-    if (form && strcmp(form, JSONL) != 0 && strcmp(form, PLAIN) != 0)
+    if (named && (!form || (strcmp(form, JSONL) != 0 && strcmp(form, PLAIN) != 0)))
         return fail_key("texts.form", err);
-    if (of_texts < 0)
+    if (!named != !sum || (sum && !json_is_integer(sum)) || of_texts < 0)
         return fail_key("texts.bytes", err);
     if (!output || !form) {
         *added &= add_number(v, "texts.number", recorded, recorded, DPI_VERDICT_GIVEN);

@@ -173,7 +173,8 @@ static dpi_status fill(const dpi_ledger *l, sqlite3_stmt *s, dpi_dataset *d, dpi
     info->charged = sqlite3_column_int64(s, 10);
     info->n_charges = sqlite3_column_int64(s, 11);
     info->last = sqlite3_column_int64(s, 12);
-    dpi_privacy_unit_read(s, UNIT_COLUMN + (info->last > 0) * DPI_N_UNIT_COLUMNS, &info->unit);
+    DPI_TRY(dpi_privacy_unit_read(l, s, UNIT_COLUMN + (info->last > 0) * DPI_N_UNIT_COLUMNS,
+                                  &info->unit, err));
     DPI_TRY(check_numbers(l, d, err));
     return derive(info, err);
 }
@@ -354,7 +355,7 @@ static dpi_status read_charge(dpi_ledger *l, const char *dataset, const char *wh
         dpi_sql_text(s, 6, c->cost, sizeof c->cost);
         c->before = sqlite3_column_int64(s, 7);
         if (l->form >= 3)
-            dpi_privacy_unit_read(s, 8, &c->unit);
+            status = dpi_privacy_unit_read(l, s, 8, &c->unit, err);
     }
     sqlite3_finalize(s);
     if (status == DPI_STATUS_OK && !row) { /* whether there is such a dataset */

@@ -66,8 +66,9 @@ enum { DPI_N_UNIT_COLUMNS = 5 };
     (int64_t)(unit).adjacency, (int64_t)(unit).is_record, (int64_t)(unit).record_kind,            \
         (int64_t)(unit).max_per_unit, (unit).unit_field
 
-/* Column i and the next ones. Where all are NULL, all is open. */
-void dpi_privacy_unit_read(sqlite3_stmt *statement, int i, dpi_privacy_unit *unit);
+/* Column i and the next ones. Where all are NULL, all is open; what no unit has is refused. */
+dpi_status dpi_privacy_unit_read(const dpi_ledger *l, sqlite3_stmt *statement, int i,
+                                 dpi_privacy_unit *unit, dpi_error *err);
 
 /* ---- ledger.c -------------------------------------------------------------------------------- */
 

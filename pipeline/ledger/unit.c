@@ -77,13 +77,19 @@ dpi_status dpi_privacy_unit_join(dpi_privacy_unit *of_dataset, const dpi_privacy
 
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
-void dpi_privacy_unit_read(sqlite3_stmt *s, int i, dpi_privacy_unit *u) {
+dpi_status dpi_privacy_unit_read(const dpi_ledger *l, sqlite3_stmt *s, int i, dpi_privacy_unit *u,
+                                 dpi_error *err) {
+    dpi_error why;
     dpi_privacy_unit_init(u);
     if (sqlite3_column_type(s, i) == SQLITE_NULL) /* there is no such row */
-        return;
+        return DPI_STATUS_OK;
     u->adjacency = sqlite3_column_int(s, i);
     u->is_record = sqlite3_column_int(s, i + 1);
     u->record_kind = sqlite3_column_int(s, i + 2);
     u->max_per_unit = sqlite3_column_int(s, i + 3);
     dpi_sql_text(s, i + 4, u->unit_field, sizeof u->unit_field);
+    return check(u, &why) == DPI_STATUS_OK
+               ? DPI_STATUS_OK
+               : dpi_fail(err, DPI_STATUS_FORMAT, "%s: the ledger is damaged: %s", l->path,
+                          why.message);
 }

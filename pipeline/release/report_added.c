@@ -1,6 +1,7 @@
 /* report_added.c - see report_added.h. */
 #include "pipeline/release/report_added.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -186,14 +187,67 @@ static bool is_output(const json_t *output) {
     return ok;
 }
 
+/* As many texts as the claim has at most, and so many tokens that each text can be in its bin. */
+static bool fit_lengths(const json_t *output, const dpi_claim *c, json_int_t *n_texts) {
+    const json_int_t n_tokens = json_integer_value(json_object_get(output, "tokens"));
+    const json_int_t most = c->method.n_tokens;
+    json_int_t least = 0, all = 0;
+    const json_t *count;
+    size_t i;
+    *n_texts = 0;
+    json_array_foreach(json_object_get(output, "lengths"), i, count) {
+        const json_int_t n = json_integer_value(count), bin = (json_int_t)i;
+        if (n > c->n_texts - *n_texts)
+            return false;
+        *n_texts += n;
+        least += bin > 0 ? n * ((bin * most - 1) / DPI_REPORT_BINS + 2) : 0;
+        all += n * (((bin + 1) * most - 1) / DPI_REPORT_BINS + 1);
+    }
+    return n_tokens >= least && n_tokens <= all;
+}
+
+bool dpi_report_output_fits(const dpi_report_added *a, const dpi_claim *c) {
+    const json_t *labels = json_object_get(a->recorded, "labels");
+    const char *key;
+    json_t *count;
+    json_int_t n_texts;
+    if (!json_is_object(a->recorded))
+        return true;
+    bool ok = fit_lengths(a->recorded, c, &n_texts) &&
+              json_integer_value(json_object_get(a->recorded, "ended")) <= n_texts &&
+              json_object_size(labels) <= (size_t)c->n_labels;
+    json_object_foreach((json_t *)labels, key, count) { /* a text has one label at most */
+        ok = ok && json_integer_value(count) > 0 && json_integer_value(count) <= n_texts;
+        n_texts -= ok ? json_integer_value(count) : 0;
+    }
+    return ok;
+}
+
+/* "2026-01-31T23:59:59Z"; empty where there was no clock. */
+static bool is_date(const char *date) {
+    static const char form[] = "0000-00-00T00:00:00Z";
+    size_t i = 0;
+    for (; date && date[i] && i < sizeof form - 1; i++)
+        if (form[i] == '0' ? date[i] < '0' || date[i] > '9' : date[i] != form[i])
+            return false;
+    return date && (i == 0 || i == sizeof form - 1) && !date[i];
+}
+
+/* Each is more than nothing, and the sum after it is the one before and this one. */
 static bool are_charges(const json_t *charges) {
     size_t i;
     json_t *c;
+    double sum = -1; /* before the first one it is not known */
     bool ok = json_is_array(charges) && json_array_size(charges) <= DPI_REPORT_CHARGES_MAX;
-    json_array_foreach(charges, i, c) ok =
-        ok && json_object_size(c) == 4 && json_is_string(json_object_get(c, "date")) &&
-        json_is_string(json_object_get(c, "method")) &&
-        json_is_number(json_object_get(c, "charge")) && json_is_number(json_object_get(c, "after"));
+    json_array_foreach(charges, i, c) {
+        const double charge = json_number_value(json_object_get(c, "charge"));
+        const double after = json_number_value(json_object_get(c, "after"));
+        const double before = sum < 0 ? fmax(after - charge, 0) : sum;
+        ok = ok && json_object_size(c) == 4 && json_is_string(json_object_get(c, "method")) &&
+             is_date(json_string_value(json_object_get(c, "date"))) && charge > 0 &&
+             fabs(after - before - charge) <= 2e-9 * after;
+        sum = after;
+    }
     return ok;
 }
 

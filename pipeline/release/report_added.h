@@ -34,4 +34,7 @@ json_t *dpi_report_output_json(const dpi_report_added *added, const dpi_claim *c
  * memory. */
 bool dpi_report_added_read(dpi_report_added *added, const json_t *report);
 
+/* Whether a run with this claim, which is settled, can have written the parsed `output`. */
+bool dpi_report_output_fits(const dpi_report_added *added, const dpi_claim *claim);
+
 #endif

@@ -266,6 +266,16 @@ static void compare(comparison *c, const char *path, const json_t *recorded,
     }
 }
 
+static void refuse_output(comparison *c) {
+    dpi_verified_field *f = add_field(c);
+    if (!f)
+        return;
+    *f = (dpi_verified_field){.path = "output", .recorded = "numbers of texts, tokens or labels",
+                              .computed = "none that these parameters allow",
+                              .verdict = DPI_VERDICT_WRONG};
+    c->result->n_wrong++;
+}
+
 /* ---- Computing a second time ----------------------------------------------------------------- */
 
 /* What the run was charged, from its method and the dataset's order. */
@@ -405,6 +415,8 @@ dpi_status dpi_report_verify(const dpi_report *r, const char *model_path, const 
     comparison c = {.result = result};
     compare(&c, "", r->recorded, expected);
     json_decref(expected);
+    if (!dpi_report_output_fits(&r->added, &claim))
+        refuse_output(&c);
     if (!c.failed)
         return DPI_STATUS_OK;
     dpi_verification_free(result);

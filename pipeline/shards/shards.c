@@ -227,24 +227,35 @@ dpi_status dpi_shards_join(dpi_shards *job, int32_t i, int32_t n, dpi_release_op
 
 const char *dpi_shards_folder(const dpi_shards *job) { return job->shard_folder; }
 
-/* The first parameter that differs, as both have it. All of them are public. */
-static dpi_status fail_parameter(const json_t *found, const json_t *wanted, dpi_error *err) {
-    const char *key;
+/* The first parameter that differs; NULL: none. One of the pace may only follow from another. */
+static const char *find_different(const json_t *found, const json_t *wanted) {
+    const char *key, *of_pace = NULL;
     json_t *value;
-    size_t n;
     json_object_foreach((json_t *)wanted, key, value) {
-        const json_t *other = json_object_get(found, key);
-        if (json_equal(value, other))
+        if (json_equal(value, json_object_get(found, key)))
             continue;
-        char *x = other ? dpi_json_text(other, JSON_ENCODE_ANY, &n) : NULL;
-        char *y = dpi_json_text(value, JSON_ENCODE_ANY, &n);
-        const dpi_status status = dpi_fail(err, DPI_STATUS_ARG, "%s: found %s, the job has %s", key,
-                                           x ? x : "nothing", y ? y : "another value");
-        free(x);
-        free(y);
-        return status;
+        if (strncmp(key, "pace_", 5) != 0)
+            return key;
+        of_pace = of_pace ? of_pace : key;
     }
-    return dpi_fail(err, DPI_STATUS_ARG, "the options are not those of the job");
+    return of_pace;
+}
+
+/* As both have it. All of them are public. */
+static dpi_status fail_parameter(const json_t *found, const json_t *wanted, dpi_error *err) {
+    const size_t flags = JSON_ENCODE_ANY | JSON_REAL_PRECISION(15);
+    const char *key = find_different(found, wanted);
+    size_t n;
+    if (!key)
+        return dpi_fail(err, DPI_STATUS_ARG, "the options are not those of the job");
+    const json_t *other = json_object_get(found, key);
+    char *x = other ? dpi_json_text(other, flags, &n) : NULL;
+    char *y = dpi_json_text(json_object_get(wanted, key), flags, &n);
+    const dpi_status status = dpi_fail(err, DPI_STATUS_ARG, "%s: found %s, the job has %s", key,
+                                       x ? x : "nothing", y ? y : "another value");
+    free(x);
+    free(y);
+    return status;
 }
 
 static dpi_status check_claim(const dpi_shards *job, const dpi_release *release, dpi_error *err) {

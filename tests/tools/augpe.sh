@@ -113,6 +113,8 @@ for section in output model_files; do
     fails 5 verify added.json; expect_err "malformed"
     check "a control character" [ "$(tr -d '\n' <out | tr -d -c '\000-\037' | wc -c)" -eq 0 ]
 done
+sed 's/"program": "[^"]*"/"program": 5/' report.json >other.json
+fails 5 verify other.json; expect_err "'program'"
 head -c 300 report.json >cut.json; fails 5 verify cut.json
 works ledger init copy --dataset all --epsilon 10 --delta 1e-3
 fails 1 verify report.json --ledger copy; expect_err "does not have the charge"

@@ -361,7 +361,12 @@ texts.update(number=7)               |                   |0 given  texts.number
 texts.update(number=5)               |--output rt.jsonl  |1 WRONG  texts.number
 texts.update(number=5)               |                   |0 given  texts.number
 texts.pop("number")                  |                   |5 lacks texts.number
+texts.update(number=-5)              |                   |5 lacks texts.number
 texts.update(form="other")           |                   |5 lacks texts.form
+texts.update(form=5)                 |                   |5 lacks texts.form
+texts.pop("form")                    |--output rt.jsonl  |5 lacks texts.bytes
+texts.update(bytes=1.5)              |                   |5 lacks texts.bytes
+pop("program")                       |                   |5 lacks program
 parameters.update(steps="4")         |                   |5 lacks steps
 parameters.update(sampling=2.0)      |                   |5 lacks sampling
 parameters.update(expected=2.0)      |                   |1 WRONG  claim: recorded sampling:

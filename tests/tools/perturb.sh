@@ -114,6 +114,16 @@ statement epsilon_word 1 1 not_hold
 certificate epsilon 7 1 not_hold
 certificate epsilon None 1 not_hold
 parameters epsilon 100 1 not_hold
+parameters epsilon 7.0 1 not_hold
+statement epsilon_nominal .1 1 not_hold
+certificate epsilon_finite 3.0 1 not_hold
+certificate kept -1.0 1 not_hold
+certificate best_guess 2.0 1 not_hold
+certificate pairs_infinite .5 1 not_hold
+released note 1 5 lacks_a_key
+statement unknown_words 'kept' 1 not_hold
+parameters replaced 2.0 1 not_hold
+vocabulary n_words -6 1 not_hold
 released longest 9 1 not_hold
 certificate kept .9 1 not_hold --vectors vectors.txt
 vocabulary hash 'x' 1 not_hold --vectors vectors.txt

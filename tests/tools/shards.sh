@@ -62,8 +62,11 @@ works ledger show real/ledger; expect_out "this job alone"; expect_out "runs lef
 # ---- A shard begins with the options, prompts, records and model of the job ----------------
 works plan "${position[@]}" --job job
 refuse 2 "--shard needs --job" run "${position[@]}" --shard 0/2
-refuse 2 "found 3, the job has 2" run "${base[@]}" --rho .5 -B 3 --job job --shard 0/2
-refuse 2 "found 0.25, the job has 0.5" run "${base[@]}" --rho .25 -B 2 --job job --shard 0/2
+refuse 2 "run: --max-per-unit: found 4, the job has null" \
+    run "${position[@]}" --unit-field id --job job --shard 0/2
+refuse 2 "run: -B: found 3, the job has 2" run "${base[@]}" --rho .5 -B 3 --job job --shard 0/2
+refuse 2 "run: --rho: found 0.25, the job has 0.5" \
+    run "${base[@]}" --rho .25 -B 2 --job job --shard 0/2
 refuse 2 "the prompts are not those of the job" \
     run "${position[@]}" --public-prompt "Something else" --job job --shard 0/2
 refusals 2 run "${position[@]}" --job job <<'END'

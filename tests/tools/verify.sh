@@ -239,6 +239,27 @@ share=$(awk -v a="$(field ledger_after)" -v c="$(field ledger_charge)" \
     -v b="$(field ledger_budget)" 'BEGIN { printf "%.1f %.1f", 100 * (a - c) / b, 100 * a / b }')
 expect_line page.html "before: ${share% *} %" "after: ${share#* } %"
 works verify page.json --output texts.jsonl; expect_out "the output is the one"
+# What no run with its parameters writes into the sections that are believed.
+while IFS='|' read -r code change; do
+    python_check "a forged report" <<P
+o = load("page.json")
+out, charges = o["output"], o["charges"]
+$change
+json.dump(o, open("forged.json", "w"))
+P
+    last="verify after $change"
+    fails "${code%% *}" verify forged.json; expect_err "${code#* }"
+done <<'END'
+1 : output|out["lengths"][-1] += 99; out["texts"] += 99; out["tokens"] += 99 * out["tokens_most"]
+1 : output|out["tokens"] += out["tokens_most"] * out["texts"]
+1 : output|out["tokens"] = 0; out["lengths"][-1], out["lengths"][0] = sum(out["lengths"]), 0
+1 : output|out["ended"] = out["texts"] + 1
+1 : output|out["labels"] = {"a": 1}
+5 charges|charges[0]["charge"] = -1
+5 charges|charges[0]["after"] *= 2
+5 charges|charges[-1]["after"] = charges[-1]["charge"]
+5 charges|charges[0]["date"] += "x"
+END
 printf ' ' >>texts.jsonl
 fails 1 verify page.json --output texts.jsonl; expect_err "output.sha256, output.n_bytes"
 fails 1 verify page.json --output none.jsonl; expect_err "cannot read none.jsonl"

@@ -354,6 +354,8 @@ TEST(test_damaged) {
         {"DROP TABLE charge", DPI_STATUS_FORMAT, "damaged"},
         {"UPDATE dataset SET budget = budget * 2", DPI_STATUS_FORMAT, "do not fit"},
         {"UPDATE dataset SET renyi_order = 1", DPI_STATUS_FORMAT, "do not fit"},
+        {"UPDATE charge SET adjacency = 9", DPI_STATUS_FORMAT, "damaged: unit.adjacency"},
+        {"UPDATE charge SET record_kind = 99", DPI_STATUS_FORMAT, "damaged: unit.record_kind"},
         {"CREATE TRIGGER t AFTER INSERT ON charge BEGIN DELETE FROM charge; END", DPI_STATUS_FORMAT,
          "triggers"},
     };
