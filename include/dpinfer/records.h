@@ -5,7 +5,8 @@
  *   folder  regular files whose name ends in .txt, hidden ones left out, sorted by the bytes of
  *           their names; one file is one record
  *   .jsonl  one line is one record: the string field `text_field` of its object
- *   .csv    RFC 4180 with a header row; one row is one record: its column `text_field`
+ *   .csv    RFC 4180 with a header row, which has a wanted column once; one row is one record: its
+ *           column `text_field`
  * Each may be compressed (gzip, RFC 1952): .txt.gz in a folder, .jsonl.gz, .csv.gz.
  * The text is as it stands there, as UTF-8, less a byte order mark at the start and one line end at
  * the end of a .txt file. Of a line the wanted fields alone are looked at (json.h); of several with

@@ -97,6 +97,7 @@ typedef struct csv_state {
     int32_t n_columns;
     size_t column; /* of the next field */
     int64_t wanted[DPI_CSV_COLUMNS_MAX]; /* where each is, -1 until the header row has named it */
+    bool named_twice[DPI_CSV_COLUMNS_MAX];
     bool in_header;
     bool memory_failed;
     bool row_ended; /* since the line began that is being read */
@@ -114,8 +115,10 @@ static void drop_fields(csv_state *s, size_t why) {
 static void keep_field(csv_state *s, int32_t c, const char *data, size_t n_bytes) {
     const char *name = s->columns[c].name;
     if (s->in_header) {
-        if (s->wanted[c] < 0 && n_bytes == strlen(name) && memcmp(data, name, n_bytes) == 0)
-            s->wanted[c] = (int64_t)s->column;
+        if (n_bytes != strlen(name) || memcmp(data, name, n_bytes) != 0)
+            return;
+        s->named_twice[c] = s->wanted[c] >= 0;
+        s->wanted[c] = (int64_t)s->column;
     } else if ((int64_t)s->column == s->wanted[c]) {
         dpi_private_free(s->fields[c].data);
         s->fields[c] = (dpi_span){dpi_span_copy(data, n_bytes), n_bytes};
@@ -245,5 +248,9 @@ dpi_status dpi_csv_read(const char *name, const char *content, size_t n_bytes, c
             status = dpi_fail(err, DPI_STATUS_FORMAT, "%s: no column '%s' in the header row (%s)%s",
                               name, columns[c].name, columns[c].option,
                               column_hint(content, n_bytes, delimiter));
+        else if (s.named_twice[c])
+            status = dpi_fail(err, DPI_STATUS_FORMAT,
+                              "%s: the header row has the column '%s' more than once (%s)", name,
+                              columns[c].name, columns[c].option);
     return status;
 }

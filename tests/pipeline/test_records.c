@@ -58,7 +58,6 @@ TEST(test_csv) {
         {"\xef\xbb\xbfid,text\r\n1,\"a, \"\"b\"\"\nc\"\r\n2, d \r\n", "a, \"b\"\nc| d "},
         {"text\r1\r2\r", "1|2"},
         {"id,text\n1,a\n\n2,b\n3\n4,\n5, \n", "a|-|b|-|-|-"},
-        {"text,text\n1,2\n", "1"},
         {"id,text\n", ""},
         /* A quote out of place makes its row null, and no other. */
         {"id,text\n1,a\n2,he said \"no\"\n3,c\n", "a|-|c"},
@@ -78,6 +77,8 @@ TEST(test_csv) {
     }
     put("x.csv", "");
     refuse("x.csv", defaults, DPI_STATUS_FORMAT, "no column 'text'");
+    put("x.csv", "text,text\n1,2\n");
+    refuse("x.csv", defaults, DPI_STATUS_FORMAT, "has the column 'text' more than once (text_field)");
     put("x.csv", "te\"xt\na\n");
     refuse("x.csv", defaults, DPI_STATUS_FORMAT, "is not RFC 4180");
 }

@@ -133,6 +133,7 @@ mkdir empty folder
 echo text >plain.txt
 : >none.jsonl
 printf 'name,body\nx,y\n' >columns.csv
+printf 'text,id,text\nx,1,y\n' >twice.csv
 printf 'te"xt\na\n' >open.csv
 refuse_each 4 run no.gguf --rho 1 <<'END'
 nowhere      | cannot open the records nowhere
@@ -140,6 +141,7 @@ empty        | no file whose name ends in .txt
 plain.txt    | is not a folder of .txt files
 none.jsonl   | none.jsonl holds no record
 columns.csv  | no column 'text' in the header row
+twice.csv    | has the column 'text' more than once
 open.csv     | is not RFC 4180
 END
 printf 'text\n"open\n' >open.csv # a record's quote is the record's affair
