@@ -78,7 +78,7 @@ TEST(test_csv) {
     put("x.csv", "");
     refuse("x.csv", defaults, DPI_STATUS_FORMAT, "no column 'text'");
     put("x.csv", "text,text\n1,2\n");
-    refuse("x.csv", defaults, DPI_STATUS_FORMAT, "has the column 'text' more than once (text_field)");
+    refuse("x.csv", defaults, DPI_STATUS_FORMAT, "the column 'text' more than once (text_field)");
     put("x.csv", "te\"xt\na\n");
     refuse("x.csv", defaults, DPI_STATUS_FORMAT, "is not RFC 4180");
 }
