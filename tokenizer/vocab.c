@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "tokenizer/chat_formats.h"
 
 /* The tokenizer models. A new one is a row here and its file. */
 static const dpi_vocab_kind kinds[] = {
@@ -23,12 +24,14 @@ enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
  * their type. */
 static const char *const end_texts[] = {
     "<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end_of_text|>",
-    "<|endoftext|>", "<|end|>", "<end_of_turn>",
+    "<|endoftext|>", "<|end|>", "<end_of_turn>", "<eos>",
+    "<｜end▁of▁sentence｜>",
 };
 enum { N_END_TEXTS = sizeof end_texts / sizeof end_texts[0] };
 
 /* Texts of tokens that make up a turn without looking special: no document may write them. */
-static const char *const turn_texts[] = {"[INST]", "[/INST]"};
+static const char *const turn_texts[] = {"[INST]", "[/INST]", "[SYSTEM_PROMPT]",
+                                         "[/SYSTEM_PROMPT]", "<start_of_turn>"};
 enum { N_TURN_TEXTS = sizeof turn_texts / sizeof turn_texts[0] };
 
 typedef struct loader {
@@ -448,8 +451,9 @@ static dpi_status load_user_defined(loader *l) {
 static dpi_status load_chat(loader *l) {
     dpi_str text = {0};
     DPI_TRY(dpi_gguf_get_string(l->gguf, "tokenizer.chat_template", &text, NULL, l->err));
-    l->v->chat =
-        text.n_bytes > 0 ? dpi_chat_recognise(text.data, (size_t)text.n_bytes) : DPI_CHAT_NONE;
+    l->v->chat = l->v->nearest = DPI_CHAT_NONE;
+    if (text.n_bytes > 0)
+        l->v->chat = dpi_chat_recognise(text.data, (size_t)text.n_bytes, &l->v->nearest);
     return DPI_STATUS_OK;
 }
 
@@ -532,3 +536,5 @@ int32_t dpi_vocab_is_control(const dpi_vocab *vocab, int32_t token) {
 }
 
 int32_t dpi_vocab_chat(const dpi_vocab *vocab) { return vocab->chat; }
+
+int32_t dpi_vocab_chat_nearest(const dpi_vocab *vocab) { return vocab->nearest; }

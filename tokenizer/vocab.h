@@ -91,7 +91,7 @@ struct dpi_vocab {
     dpi_bpe *bpe;          /* NULL in other models */
     int32_t bos, eos, unk; /* -1 if none */
     bool add_bos, add_space_prefix;
-    int32_t chat;
+    int32_t chat, nearest; /* as dpi_chat_recognise says, NONE without a template */
 };
 
 /* Polynomial hash of a text, from its last byte to its first, so that a window moves down by one
@@ -139,8 +139,5 @@ dpi_status dpi_bpe_encode(const dpi_vocab *vocab, const char *text, size_t n_byt
 /* The byte that a token's text (n_bytes >= 1) begins with, written in *used bytes; what is no
  * byte's character stands for itself. */
 unsigned char dpi_bpe_next_byte(const char *text, size_t n_bytes, size_t *used);
-
-/* chat.c: the dpi_chat of a template, UNKNOWN if none. */
-int32_t dpi_chat_recognise(const char *template_text, size_t n_bytes);
 
 #endif
