@@ -76,6 +76,7 @@ dpi_status dpi_model_info_get(const dpi_model *model, dpi_model_info *info, dpi_
     info->n_vocab = model->n_vocab;
     info->n_ctx_train = c->n_ctx_train;
     info->chat_template = dpi_vocab_chat(model->vocab);
+    info->chat_nearest = dpi_vocab_chat_nearest(model->vocab);
     info->tied_output = model->tied_output;
     if (model->adapters) {
         info->adapter_rank = model->adapters->max_rank;

@@ -115,7 +115,7 @@ static int load_references(maker *m) {
 /* ---- Prompts -------------------------------------------------------------------------------- */
 
 static int encode(const dpi_model *model, const char *user, int32_t **tokens, size_t *n_tokens) {
-    size_t n = strlen(user), capacity = 4 * n + 256;
+    size_t n = strlen(user), capacity = 4 * n + DPI_PROMPT_FRAME;
     dpi_error err;
     *tokens = allocate(capacity * sizeof **tokens);
     return check(dpi_prompt_encode(model, DPI_CHAT_AUTO, NULL, 0, user, n, *tokens, capacity,

@@ -174,7 +174,7 @@ dpi_status dpi_prompt_options_check(const dpi_prompt_options *o, dpi_error *err)
 
 static dpi_status encode(const dpi_prompts *p, dpi_bytes text, int32_t **tokens, size_t *n_tokens,
                          dpi_error *err) {
-    size_t capacity = 4 * (p->system.n_bytes + text.n_bytes) + 256; /* text.h: always suffices */
+    size_t capacity = 4 * (p->system.n_bytes + text.n_bytes) + DPI_PROMPT_FRAME;
     int32_t *ids = dpi_private_malloc(capacity * sizeof *ids);
     if (!ids)
         return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the prompts");

@@ -192,7 +192,7 @@ static enum MHD_Result send_answer(call *c) {
 
 /* The tokens of the prompt, and T. */
 static bool encode_prompt(const server *s, const request *r, answer *a, refusal *why) {
-    const size_t capacity = 4 * (r->n_system + r->n_user) + 256; /* dpinfer/text.h */
+    const size_t capacity = 4 * (r->n_system + r->n_user) + DPI_PROMPT_FRAME;
     dpi_error err;
     a->tokens = dpi_private_malloc(capacity * sizeof *a->tokens);
     if (!a->tokens)

@@ -98,7 +98,7 @@ static dpi_status load_words(dpi_vocab *v, const dpi_gguf *gguf, dpi_error *err)
     DPI_TRY(dpi_gguf_get_string(gguf, key, &name, NULL, err));
     const dpi_words_rule *found = dpi_words_rule_find(name);
     if (!found) {
-        char printable[32], allowed[128];
+        char printable[32], allowed[256];
         dpi_str_printable(name, printable, sizeof printable);
         dpi_words_rule_names(allowed, sizeof allowed);
         return dpi_fail_at(err, DPI_STATUS_UNSUPPORTED, dpi_gguf_find(gguf, key)->offset,

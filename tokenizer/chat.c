@@ -1,85 +1,33 @@
-/* chat.c - chat formats: which one a model file wants, and fixed renderers for each. A
- * template in a file is looked at, never run (CVE-2024-34359).
- * Source: the chat templates published with TinyLlama-1.1B-Chat and Zephyr, Llama-2-chat,
- * Llama-3-Instruct and its successors, SmolLM2-Instruct (ChatML), Mistral-7B-Instruct v0.1 to v0.3.
- * What a template adds of its own is left out: SmolLM2's system message and the dates of Llama 3.1
- * are there only if the caller gives them as a system message. */
+/* chat.c - chat formats: names, and prompts in the format of a table (chat_formats.h). */
 #define _GNU_SOURCE /* memmem */
 #include <string.h>
 
-#include "base/format.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "tokenizer/chat_formats.h"
+#include "tokenizer/unicode.h"
 #include "tokenizer/vocab.h"
 
 /* ---- Names --------------------------------------------------------------------------------- */
 
-static const struct {
-    int32_t chat;
-    const char *name;
-} names[] = {
-    {DPI_CHAT_AUTO, "auto"},     {DPI_CHAT_NONE, "none"},     {DPI_CHAT_ZEPHYR, "zephyr"},
-    {DPI_CHAT_LLAMA2, "llama2"}, {DPI_CHAT_LLAMA3, "llama3"}, {DPI_CHAT_CHATML, "chatml"},
-    {DPI_CHAT_MISTRAL, "mistral"},
-};
+#define NAME(value, name) [DPI_CHAT_##value] = name,
+static const char *const names[] = {"auto", "none", DPI_CHAT_LIST(NAME)};
 enum { N_NAMES = sizeof names / sizeof names[0] };
 
 dpi_status dpi_chat_parse(const char *name, int32_t *chat, dpi_error *err) {
     if (!name || !chat)
         return dpi_fail(err, DPI_STATUS_ARG, "name and chat must not be NULL");
     for (int i = 0; i < N_NAMES; i++)
-        if (strcmp(name, names[i].name) == 0) {
-            *chat = names[i].chat;
+        if (strcmp(name, names[i]) == 0) {
+            *chat = i;
             return DPI_STATUS_OK;
         }
     return dpi_fail(err, DPI_STATUS_ARG,
-                    "chat template \"%.32s\" is unknown, must be auto, none, zephyr, llama2, "
-                    "llama3, chatml or mistral",
-                    name);
+                    "chat template \"%.32s\" is unknown, must be one of " DPI_CHAT_NAMES, name);
 }
 
 const char *dpi_chat_name(int32_t chat) {
-    for (int i = 0; i < N_NAMES; i++)
-        if (names[i].chat == chat)
-            return names[i].name;
-    return NULL;
-}
-
-/* ---- Recognition --------------------------------------------------------------------------- */
-
-static bool contains(const char *text, size_t n_bytes, const char *part) {
-    return memmem(text, n_bytes, part, strlen(part)) != NULL;
-}
-
-/* Zephyr puts the end-of-text token after the user's words; others have <|user|> too but end the
- * turn differently (Falcon 3, Phi 3, GLM). So look from <|user|> to the next such marker. */
-static bool user_turn_ends_with_eos(const char *text, size_t n_bytes) {
-    static const char user[] = "<|user|>";
-    const size_t n_user = sizeof user - 1;
-    const char *end = text + n_bytes, *p = text;
-    while ((p = memmem(p, (size_t)(end - p), user, n_user)) != NULL) {
-        p += n_user;
-        const char *next = memmem(p, (size_t)(end - p), "<|", 2);
-        size_t n_turn = (size_t)((next ? next : end) - p);
-        if (contains(p, n_turn, "eos_token") || contains(p, n_turn, "</s>"))
-            return true;
-    }
-    return false;
-}
-
-int32_t dpi_chat_recognise(const char *text, size_t n_bytes) {
-    /* Phi 4 and SmolVLM use <|im_start|> in formats of their own. */
-    if (contains(text, n_bytes, "<|im_sep|>") || contains(text, n_bytes, "<end_of_utterance>"))
-        return DPI_CHAT_UNKNOWN;
-    if (contains(text, n_bytes, "<|im_start|>"))
-        return DPI_CHAT_CHATML;
-    if (contains(text, n_bytes, "<|start_header_id|>"))
-        return DPI_CHAT_LLAMA3;
-    if (contains(text, n_bytes, "[SYSTEM_PROMPT]")) /* Mistral's from 2024-11 on */
-        return DPI_CHAT_UNKNOWN;
-    if (contains(text, n_bytes, "[INST]"))
-        return contains(text, n_bytes, "<<SYS>>") ? DPI_CHAT_LLAMA2 : DPI_CHAT_MISTRAL;
-    return user_turn_ends_with_eos(text, n_bytes) ? DPI_CHAT_ZEPHYR : DPI_CHAT_UNKNOWN;
+    return chat >= 0 && chat < N_NAMES ? names[chat] : NULL;
 }
 
 /* ---- Rendering ----------------------------------------------------------------------------- */
@@ -92,60 +40,74 @@ typedef struct part {
     size_t n_bytes;
 } part;
 
-enum { MAX_PARTS = 32 }; /* the longest format has 16 */
+enum { MAX_PARTS = 64 }; /* Devstral's own system text may have 20 tokens */
 
 typedef struct prompt {
     const dpi_vocab *vocab;
+    const dpi_chat_format *format;
     part parts[MAX_PARTS];
     int32_t n_parts;
-    const char *missing; /* a special token that the format needs and the vocabulary lacks */
+    /* [n_missing] a special token that the format needs and the vocabulary lacks, NULL if none */
+    const char *missing;
+    size_t n_missing;
 } prompt;
 
 static void add_text(prompt *p, const char *text, size_t n_bytes) {
-    p->parts[p->n_parts++] = (part){-1, text, n_bytes};
+    if (n_bytes > 0)
+        p->parts[p->n_parts++] = (part){-1, text, n_bytes};
 }
 
-static void add_literal(prompt *p, const char *text) { add_text(p, text, strlen(text)); }
-
-static void add_id(prompt *p, int32_t id, const char *name) {
-    if (id >= 0)
+static void add_id(prompt *p, int32_t id, const char *name, size_t n_name) {
+    if (id >= 0) {
         p->parts[p->n_parts++] = (part){id, NULL, 0};
-    else if (!p->missing)
+    } else if (!p->missing) {
         p->missing = name;
+        p->n_missing = n_name;
+    }
 }
 
-static int32_t find_special(const dpi_vocab *vocab, const char *text) {
-    int32_t id = dpi_vocab_find(vocab, text, strlen(text));
+static int32_t find_special(const dpi_vocab *vocab, const char *text, size_t n_bytes) {
+    int32_t id = dpi_vocab_find(vocab, text, n_bytes);
     if (id < 0)
         return -1;
     uint8_t type = vocab->tokens[id].type;
     return type == DPI_TOKEN_CONTROL || type == DPI_TOKEN_USER_DEFINED ? id : -1;
 }
 
-static void add_special(prompt *p, const char *text) {
-    add_id(p, find_special(p->vocab, text), text);
-}
-
-/* A marker that some vocabularies have as a token and others spell out. */
-static void add_marker(prompt *p, const char *text) {
-    if (find_special(p->vocab, text) >= 0)
-        add_special(p, text);
+/* Text of a format. The first space of what begins a text is left to the encoder that adds one. */
+static void add_literal(prompt *p, const char *text, size_t n_bytes) {
+    const bool begins = p->n_parts == 0 || p->parts[p->n_parts - 1].special >= 0;
+    if (begins && n_bytes > 0 && *text == ' ' && p->vocab->add_space_prefix)
+        add_text(p, text + 1, n_bytes - 1);
     else
-        add_literal(p, text);
+        add_text(p, text, n_bytes);
 }
 
-/* ASCII white space off the ends, as the published templates of Llama 2 and 3 do. */
-static void trim_end(const char *text, size_t *n_bytes) {
-    while (*n_bytes > 0 && dpi_is_space(text[*n_bytes - 1]))
-        --*n_bytes;
+static bool is_thought(const char *marker, size_t n_bytes) {
+    return (n_bytes == 7 && memcmp(marker, "<think>", 7) == 0) ||
+           (n_bytes == 8 && memcmp(marker, "</think>", 8) == 0);
 }
 
-static void trim(const char **text, size_t *n_bytes) {
-    trim_end(*text, n_bytes);
-    while (*n_bytes > 0 && dpi_is_space(**text)) {
-        ++*text;
-        --*n_bytes;
+/* What a format writes itself. <...> and [...] are tokens where the vocabulary has them; `needed`:
+ * it must, but for the marks of a thought, which are plain text to older vocabularies. */
+static void add_markup(prompt *p, const char *text, bool needed) {
+    const char *done = text;
+    for (const char *at = text; *at; at++) {
+        const char *end = *at == '<' ? strchr(at, '>') : *at == '[' ? strchr(at, ']') : NULL;
+        const size_t n = end ? (size_t)(end + 1 - at) : 0;
+        const int32_t id = n > 0 ? find_special(p->vocab, at, n) : -1;
+        const bool is_eos = *at == *DPI_CHAT_EOS;
+        if (id < 0 && !is_eos && (n == 0 || !needed || is_thought(at, n)))
+            continue;
+        add_literal(p, done, (size_t)(at - done));
+        if (is_eos)
+            add_id(p, p->vocab->eos, "EOS", 3);
+        else
+            add_id(p, id, at, n);
+        at = is_eos ? at : end;
+        done = at + 1;
     }
+    add_literal(p, done, strlen(done));
 }
 
 typedef struct message {
@@ -155,100 +117,36 @@ typedef struct message {
     size_t n_user;
 } message;
 
-static void render_none(prompt *p, const message *m) {
-    if (m->n_system > 0) {
-        add_text(p, m->system, m->n_system);
-        add_literal(p, "\n\n");
+/* As the template does with the ends of the texts. */
+static void trim(const dpi_chat_format *f, message *m) {
+    if (f->flags & DPI_FORMAT_TRIM_SYSTEM)
+        dpi_trim(&m->system, &m->n_system);
+    if (f->flags & DPI_FORMAT_TRIM_SYSTEM_END)
+        dpi_trim_end(m->system, &m->n_system);
+    if ((f->flags & DPI_FORMAT_TRIM_USER) ||
+        ((f->flags & DPI_FORMAT_TRIM_JOINED) && m->n_system == 0 && !f->own_system))
+        dpi_trim(&m->user, &m->n_user);
+    else if (f->flags & DPI_FORMAT_TRIM_JOINED)
+        dpi_trim_end(m->user, &m->n_user);
+}
+
+/* The turns of a format; `given`: there is a system text of the caller. */
+static void add_turns(prompt *p, const message *m, bool given) {
+    const dpi_chat_format *f = p->format;
+    const bool needed = !(f->flags & DPI_FORMAT_SPELLED);
+    const bool has_system = given || f->own_system;
+    if (has_system) {
+        add_markup(p, f->system[0], needed);
+        if (given)
+            add_text(p, m->system, m->n_system);
+        else
+            add_markup(p, f->own_system, false);
+        add_markup(p, f->system[1], needed);
     }
+    add_markup(p, has_system && f->joined ? f->joined : f->user[0], needed);
     add_text(p, m->user, m->n_user);
-}
-
-static void zephyr_turn(prompt *p, const char *marker, const char *text, size_t n_bytes) {
-    add_marker(p, marker);
-    add_literal(p, "\n");
-    add_text(p, text, n_bytes);
-    add_id(p, p->vocab->eos, "EOS");
-    add_literal(p, "\n");
-}
-
-static void render_zephyr(prompt *p, const message *m) {
-    if (m->n_system > 0)
-        zephyr_turn(p, "<|system|>", m->system, m->n_system);
-    zephyr_turn(p, "<|user|>", m->user, m->n_user);
-    add_marker(p, "<|assistant|>");
-    add_literal(p, "\n");
-}
-
-static void render_llama2(prompt *p, const message *m) {
-    const char *user = m->user;
-    size_t n_user = m->n_user;
-    add_literal(p, "[INST] ");
-    if (m->n_system > 0) {
-        add_literal(p, "<<SYS>>\n");
-        add_text(p, m->system, m->n_system);
-        add_literal(p, "\n<</SYS>>\n\n");
-        trim_end(user, &n_user);
-    } else {
-        trim(&user, &n_user);
-    }
-    add_text(p, user, n_user);
-    add_literal(p, " [/INST]");
-}
-
-/* [INST] is plain text in v0.1 and v0.2, with spaces inside, and a token in v0.3, where the only
- * space is the one that SPM puts in front of the user's words. System messages join those. */
-static void render_mistral(prompt *p, const message *m) {
-    bool tokens = find_special(p->vocab, "[INST]") >= 0;
-    if (tokens)
-        add_special(p, "[INST]");
-    else
-        add_literal(p, "[INST] ");
-    if (m->n_system > 0) {
-        add_text(p, m->system, m->n_system);
-        add_literal(p, "\n\n");
-    }
-    add_text(p, m->user, m->n_user);
-    if (tokens)
-        add_special(p, "[/INST]");
-    else
-        add_literal(p, " [/INST]");
-}
-
-static void llama3_header(prompt *p, const char *role) {
-    add_special(p, "<|start_header_id|>");
-    add_literal(p, role);
-    add_special(p, "<|end_header_id|>");
-    add_literal(p, "\n\n");
-}
-
-static void llama3_turn(prompt *p, const char *role, const char *text, size_t n_bytes) {
-    trim(&text, &n_bytes);
-    llama3_header(p, role);
-    add_text(p, text, n_bytes);
-    add_special(p, "<|eot_id|>");
-}
-
-static void render_llama3(prompt *p, const message *m) {
-    if (m->n_system > 0)
-        llama3_turn(p, "system", m->system, m->n_system);
-    llama3_turn(p, "user", m->user, m->n_user);
-    llama3_header(p, "assistant");
-}
-
-static void chatml_turn(prompt *p, const char *role, const char *text, size_t n_bytes) {
-    add_special(p, "<|im_start|>");
-    add_literal(p, role);
-    add_text(p, text, n_bytes);
-    add_special(p, "<|im_end|>");
-    add_literal(p, "\n");
-}
-
-static void render_chatml(prompt *p, const message *m) {
-    if (m->n_system > 0)
-        chatml_turn(p, "system\n", m->system, m->n_system);
-    chatml_turn(p, "user\n", m->user, m->n_user);
-    add_special(p, "<|im_start|>");
-    add_literal(p, "assistant\n");
+    add_markup(p, f->user[1], needed);
+    add_markup(p, f->answer, needed);
 }
 
 /* Encodes parts[begin, end), all of them texts, as one text. */
@@ -289,35 +187,43 @@ static dpi_status encode_parts(const prompt *p, dpi_tokens *out, dpi_error *err)
     return DPI_STATUS_OK;
 }
 
-static dpi_status render(prompt *p, int32_t chat, const message *m, dpi_error *err) {
+/* Whether the format takes this system text. */
+static dpi_status check_system(int32_t chat, const message *m, dpi_error *err) {
+    static const char *const switches[] = {"/think", "/no_think", "/system_override"};
+    const dpi_chat_format *f = dpi_chat_format_of(chat);
+    if (m->n_system == 0)
+        return DPI_STATUS_OK;
+    if (f->flags & DPI_FORMAT_REFUSES_SYSTEM)
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                        "system: found a text, but the chat template %s has no place for one; put "
+                        "it into the prompt", dpi_chat_name(chat));
+    for (int i = 0; (f->flags & DPI_FORMAT_SWITCHES) && i < 3; i++)
+        if (memmem(m->system, m->n_system, switches[i], strlen(switches[i])))
+            return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                            "system: found %s, which is an order to the chat template %s, not a "
+                            "text; leave it out", switches[i], dpi_chat_name(chat));
+    return DPI_STATUS_OK;
+}
+
+static dpi_status render(prompt *p, int32_t chat, message m, dpi_error *err) {
     if (chat == DPI_CHAT_AUTO)
         chat = p->vocab->chat == DPI_CHAT_UNKNOWN ? DPI_CHAT_NONE : p->vocab->chat;
-    switch (chat) {
-    case DPI_CHAT_NONE:
-        render_none(p, m);
-        break;
-    case DPI_CHAT_ZEPHYR:
-        render_zephyr(p, m);
-        break;
-    case DPI_CHAT_LLAMA2:
-        render_llama2(p, m);
-        break;
-    case DPI_CHAT_LLAMA3:
-        render_llama3(p, m);
-        break;
-    case DPI_CHAT_CHATML:
-        render_chatml(p, m);
-        break;
-    case DPI_CHAT_MISTRAL:
-        render_mistral(p, m);
-        break;
-    default:
-        return dpi_fail(err, DPI_STATUS_ARG, "chat is %d, must be a dpi_chat, 0..6", (int)chat);
-    }
+    p->format = dpi_chat_format_of(chat);
+    if (!p->format)
+        return dpi_fail(err, DPI_STATUS_ARG, "chat is %d, must be a dpi_chat, 0..%d", (int)chat,
+                        N_NAMES - 1);
+    DPI_TRY(check_system(chat, &m, err));
+    if (p->format->flags & DPI_FORMAT_DROPS_SYSTEM)
+        m.n_system = 0;
+    bool given = m.n_system > 0;
+    trim(p->format, &m);
+    if (p->format->flags & DPI_FORMAT_TRIM_SYSTEM_END)
+        given = m.n_system > 0;
+    add_turns(p, &m, given);
     if (p->missing)
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
-                        "the model's vocabulary has no token %s, which the chat template %s needs",
-                        p->missing, dpi_chat_name(chat));
+                        "the model's vocabulary has no token %.*s, which the chat template %s "
+                        "needs", (int)p->n_missing, p->missing, dpi_chat_name(chat));
     return DPI_STATUS_OK;
 }
 
@@ -329,9 +235,9 @@ dpi_status dpi_vocab_encode_prompt(const dpi_vocab *vocab, int32_t chat, const c
         return dpi_fail(err, DPI_STATUS_ARG, "user, tokens and n_tokens must not be NULL");
     message m = {system, system ? n_system : 0, user, n_user};
     prompt p = {.vocab = vocab};
-    DPI_TRY(render(&p, chat, &m, err));
+    DPI_TRY(render(&p, chat, m, err));
     dpi_tokens out = {tokens, capacity, 0};
-    if (vocab->add_bos)
+    if (vocab->add_bos || ((p.format->flags & DPI_FORMAT_BOS) && vocab->bos >= 0))
         dpi_tokens_push(&out, vocab->bos);
     DPI_TRY(encode_parts(&p, &out, err));
     return dpi_tokens_finish(&out, n_tokens, err);

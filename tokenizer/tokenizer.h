@@ -35,10 +35,12 @@ int32_t dpi_vocab_is_eog(const dpi_vocab *vocab, int32_t token);
 int32_t dpi_vocab_is_control(const dpi_vocab *vocab, int32_t token);
 /* The dpi_chat recognised in tokenizer.chat_template, NONE or UNKNOWN. */
 int32_t dpi_vocab_chat(const dpi_vocab *vocab);
+/* The same, or for UNKNOWN the one that the template looks most like. */
+int32_t dpi_vocab_chat_nearest(const dpi_vocab *vocab);
 
 /* Contracts as dpi_tokenize and dpi_prompt_encode; the count is at most 4 * bytes + 5 for a text
- * and 4 * bytes + 256 for a prompt, whatever the vocabulary. After an error other than LIMIT the
- * content of `tokens` is unspecified. */
+ * and 4 * bytes + DPI_PROMPT_FRAME for a prompt, whatever the vocabulary. After an error
+ * other than LIMIT the content of `tokens` is unspecified. */
 dpi_status dpi_vocab_encode(const dpi_vocab *vocab, const char *text, size_t n_bytes, int32_t flags,
                             int32_t *tokens, size_t capacity, size_t *n_tokens, dpi_error *err);
 dpi_status dpi_vocab_encode_prompt(const dpi_vocab *vocab, int32_t chat, const char *system,

@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "tokenizer/chat_formats.h"
 
 /* The tokenizer models. A new one is a row here and its file. */
 static const dpi_vocab_kind kinds[] = {
@@ -23,12 +24,14 @@ enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
  * their type. */
 static const char *const end_texts[] = {
     "<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end_of_text|>",
-    "<|endoftext|>", "<|end|>", "<end_of_turn>",
+    "<|endoftext|>", "<|end|>", "<end_of_turn>", "<eos>",
+    "<｜end▁of▁sentence｜>",
 };
 enum { N_END_TEXTS = sizeof end_texts / sizeof end_texts[0] };
 
 /* Texts of tokens that make up a turn without looking special: no document may write them. */
-static const char *const turn_texts[] = {"[INST]", "[/INST]"};
+static const char *const turn_texts[] = {"[INST]", "[/INST]", "[SYSTEM_PROMPT]",
+                                         "[/SYSTEM_PROMPT]", "<start_of_turn>"};
 enum { N_TURN_TEXTS = sizeof turn_texts / sizeof turn_texts[0] };
 
 typedef struct loader {
@@ -89,7 +92,8 @@ int32_t dpi_vocab_find_plain(const dpi_vocab *v, const char *text, size_t n_byte
     if (id < 0)
         return -1;
     uint8_t type = v->tokens[id].type;
-    bool special = type == DPI_TOKEN_CONTROL || type == DPI_TOKEN_UNKNOWN || type == DPI_TOKEN_BYTE;
+    bool special = type == DPI_TOKEN_CONTROL || type == DPI_TOKEN_UNKNOWN ||
+                   type == DPI_TOKEN_BYTE || (type == DPI_TOKEN_UNUSED && v->kind->byte_level);
     return special ? -1 : id;
 }
 
@@ -155,6 +159,17 @@ static dpi_status build_index(loader *l) {
 
 /* ---- Reading ------------------------------------------------------------------------------- */
 
+size_t dpi_unmark_spaces(char *text, size_t n_bytes) {
+    const size_t n_mark = strlen(DPI_SPACE_MARK);
+    size_t n = 0;
+    for (size_t i = 0; i < n_bytes; n++) {
+        const bool is_mark = n_bytes - i >= n_mark && memcmp(text + i, DPI_SPACE_MARK, n_mark) == 0;
+        text[n] = is_mark ? ' ' : text[i];
+        i += is_mark ? n_mark : 1;
+    }
+    return n;
+}
+
 void dpi_str_printable(dpi_str text, char *out, size_t size) {
     size_t n = 0;
     for (; n + 1 < size && n < text.n_bytes; n++)
@@ -211,7 +226,7 @@ static dpi_status load_texts(loader *l) {
                                "%s: %s: token %d has %" PRIu64 " bytes, at most %d are allowed",
                                l->file, key, (int)i, text.n_bytes, (int)DPI_TOKEN_MAX_BYTES);
         v->tokens[i] = (dpi_token){.text = v->pool + used, .n_bytes = (uint32_t)text.n_bytes,
-                                   .rank = -1, .type = DPI_TOKEN_NORMAL};
+                                   .type = DPI_TOKEN_NORMAL};
         if (text.n_bytes > 0)
             memcpy(v->pool + used, text.data, (size_t)text.n_bytes);
         used += (size_t)text.n_bytes;
@@ -292,6 +307,10 @@ static dpi_status load_types(loader *l) {
                                "written <0xHH> with upper-case digits", l->file, (int)i);
         t->type = (uint8_t)type;
         t->byte = type == DPI_TOKEN_BYTE ? (uint8_t)byte : 0;
+        if (type == DPI_TOKEN_USER_DEFINED && l->v->kind->space_mark) {
+            char *text = l->v->pool + (t->text - l->v->pool);
+            t->n_bytes = (uint32_t)dpi_unmark_spaces(text, t->n_bytes);
+        }
     }
     return DPI_STATUS_OK;
 }
@@ -422,10 +441,8 @@ static dpi_status load_user_defined(loader *l) {
         if (v->tokens[i].type == DPI_TOKEN_USER_DEFINED && v->tokens[i].n_bytes > 0)
             sorted[n++] = &v->tokens[i];
     qsort(sorted, n, sizeof *sorted, compare_user_defined);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         v->user_defined[i] = (int32_t)(sorted[i] - v->tokens);
-        v->tokens[v->user_defined[i]].rank = (int32_t)i;
-    }
     v->n_user_defined = (int32_t)n;
     free(sorted);
     return DPI_STATUS_OK;
@@ -434,8 +451,9 @@ static dpi_status load_user_defined(loader *l) {
 static dpi_status load_chat(loader *l) {
     dpi_str text = {0};
     DPI_TRY(dpi_gguf_get_string(l->gguf, "tokenizer.chat_template", &text, NULL, l->err));
-    l->v->chat =
-        text.n_bytes > 0 ? dpi_chat_recognise(text.data, (size_t)text.n_bytes) : DPI_CHAT_NONE;
+    l->v->chat = l->v->nearest = DPI_CHAT_NONE;
+    if (text.n_bytes > 0)
+        l->v->chat = dpi_chat_recognise(text.data, (size_t)text.n_bytes, &l->v->nearest);
     return DPI_STATUS_OK;
 }
 
@@ -518,3 +536,5 @@ int32_t dpi_vocab_is_control(const dpi_vocab *vocab, int32_t token) {
 }
 
 int32_t dpi_vocab_chat(const dpi_vocab *vocab) { return vocab->chat; }
+
+int32_t dpi_vocab_chat_nearest(const dpi_vocab *vocab) { return vocab->nearest; }

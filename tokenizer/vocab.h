@@ -25,7 +25,6 @@ typedef struct dpi_token {
     const char *text; /* in dpi_vocab.pool, not NUL-terminated */
     uint32_t n_bytes;
     float score;
-    int32_t rank; /* of a user-defined token: its place in user_defined; else -1 */
     uint8_t type; /* a dpi_token_type */
     uint8_t byte; /* of a byte token: its value */
     bool is_eog;
@@ -92,7 +91,7 @@ struct dpi_vocab {
     dpi_bpe *bpe;          /* NULL in other models */
     int32_t bos, eos, unk; /* -1 if none */
     bool add_bos, add_space_prefix;
-    int32_t chat;
+    int32_t chat, nearest; /* as dpi_chat_recognise says, NONE without a template */
 };
 
 /* Polynomial hash of a text, from its last byte to its first, so that a window moves down by one
@@ -111,8 +110,12 @@ int32_t dpi_vocab_find(const dpi_vocab *vocab, const char *text, size_t n_bytes)
 int32_t dpi_vocab_find_hash(const dpi_vocab *vocab, const char *text, size_t n_bytes,
                             uint64_t hash);
 
-/* The same, but only what plain text may become: -1 for control, unknown and byte tokens. */
+/* The same, but only what plain text may become: -1 for control, unknown and byte tokens, and in
+ * byte-level BPE for unused ones. */
 int32_t dpi_vocab_find_plain(const dpi_vocab *vocab, const char *text, size_t n_bytes);
+/* Spaces for DPI_SPACE_MARK, in place: for an encoder that writes spaces so, the two are the same
+ * text. How many bytes are left. */
+size_t dpi_unmark_spaces(char *text, size_t n_bytes);
 /* A name from a file for a message: cut to `size` with the NUL, '?' for control characters. */
 void dpi_str_printable(dpi_str text, char *out, size_t size);
 
@@ -136,8 +139,5 @@ dpi_status dpi_bpe_encode(const dpi_vocab *vocab, const char *text, size_t n_byt
 /* The byte that a token's text (n_bytes >= 1) begins with, written in *used bytes; what is no
  * byte's character stands for itself. */
 unsigned char dpi_bpe_next_byte(const char *text, size_t n_bytes, size_t *used);
-
-/* chat.c: the dpi_chat of a template, UNKNOWN if none. */
-int32_t dpi_chat_recognise(const char *template_text, size_t n_bytes);
 
 #endif

@@ -8,47 +8,75 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "base/utf8.h"
+#include "tokenizer/unicode.h"
 
 /* ---- Rules --------------------------------------------------------------------------------- */
 
-/* Insides of character classes. White space is the Unicode property, written out because PCRE2's
- * \s also matches U+180E. Letters, numbers and punctuation that Unicode 15 added are listed, so
- * that a PCRE2 with older tables cuts the same words. */
+/* The patterns are matched against one byte per character: an ASCII character itself, any other
+ * 0x80 plus its dpi_char_class, plus 0x10 for Han and kana. So they are exact by our own tables,
+ * whatever version of Unicode PCRE2 has. What follows are insides of character classes. */
+enum { CLASS = 0x80, IDEOGRAPHIC = 0x10 };
 #define CR_LF "\\r\\n"
-#define BLANK                                                                                     \
-    "\\t\\x0b\\x0c\\x20\\x85\\xa0\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}" \
-    "\\x{3000}"
+#define BLANK "\\t\\x0b\\x0c\\x20\\x8a\\x9a"
 #define SPACE BLANK CR_LF
-#define LETTER                                                                                    \
-    "A-Za-z\\p{L}\\x{1123f}\\x{11240}\\x{11f02}\\x{11f04}-\\x{11f10}\\x{11f12}-\\x{11f33}"        \
-    "\\x{1342f}\\x{13441}-\\x{13446}\\x{1b132}\\x{1b155}\\x{1df25}-\\x{1df2a}"                 \
-    "\\x{1e030}-\\x{1e06d}\\x{1e4d0}-\\x{1e4eb}\\x{2b739}\\x{2ebf0}-\\x{2ee5d}\\x{31350}-\\x{323af}"
-#define NUMBER "0-9\\p{N}\\x{11f50}-\\x{11f59}\\x{1d2c0}-\\x{1d2d3}\\x{1e4f0}-\\x{1e4f9}"
-#define PUNCTUATION "\\p{P}\\x{11b00}-\\x{11b09}\\x{11f43}-\\x{11f4f}"
+#define UPPER "A-Z\\x81"
+#define LOWER "a-z\\x82\\x83"
+#define LETTER "A-Za-z\\x81-\\x84\\x94"
+#define MARK "\\x85\\x95"
+#define BOTH_CASES "\\x84\\x94" MARK /* letters without case, and marks */
+#define NUMBER "0-9\\x86"
+#define LATER_NUMBER "\\x87"
+#define PUNCTUATION "!-#%-*,-/:;?@\\[-\\]_{}\\x88\\x98"
+#define SYMBOL "$+<=>\\^`|~\\x89\\x99"
 
 /* The published expressions, with possessive repeats where giving a character back cannot help:
- * no text then makes the search go back more than one character. The last space before a word
- * belongs to the word, hence the two ends. */
+ * no text then makes the search go back over more than the word that it finds. The last space
+ * before a word belongs to the word, hence the two ends. */
 #define SPACES_AT_END "|[" SPACE "]+(?![^" SPACE "])|[" SPACE "]++"
 
 #define GPT2_WORDS                                                       \
     "'(?:[sdmt]|ll|ve|re)| ?[" LETTER "]++| ?[" NUMBER "]++"             \
     "| ?[^" SPACE LETTER NUMBER "]++" SPACES_AT_END
 
-/* (?:blanks line-ends)++ is \s*[\r\n]+: the white space up to its last line end. */
-#define LLAMA3_WORDS                                                     \
-    "'(?:[sSdDmMtT]|[lL][lL]|[vV][eE]|[rR][eE])"                         \
-    "|[^" CR_LF LETTER NUMBER "]?+[" LETTER "]++|[" NUMBER "]{1,3}+"     \
-    "| ?[^" SPACE LETTER NUMBER "]++[" CR_LF "]*+"                       \
-    "|(?:[" BLANK "]*+[" CR_LF "]++)++" SPACES_AT_END
+/* (?:blanks line-ends)++ is \s*[\r\n]+: the white space up to its last line end. U+017F is an s. */
+#define CONTRACTION "'(?:[sSdDmMtT\\x83]|[lL][lL]|[vV][eE]|[rR][eE])"
+#define LINE_ENDS "|(?:[" BLANK "]*+[" CR_LF "]++)++"
+#define ONE_BEFORE "[^" CR_LF LETTER NUMBER "]?"
+
+#define LLAMA3_WORDS(digits)                                             \
+    CONTRACTION "|" ONE_BEFORE "+[" LETTER "]++|[" NUMBER "]" digits     \
+    "| ?[^" SPACE LETTER NUMBER "]++[" CR_LF "]*+" LINE_ENDS SPACES_AT_END
+
+#define QWEN35_WORDS                                                     \
+    CONTRACTION "|" ONE_BEFORE "[" LETTER MARK "]++|[" NUMBER "]"        \
+    "| ?[^" SPACE LETTER MARK NUMBER "]++[" CR_LF "]*+" LINE_ENDS SPACES_AT_END
+
+/* Upper case, then lower case; `end`: a contraction, which stays with its word. */
+#define O200K_WORDS(end, digits)                                         \
+    ONE_BEFORE "[" UPPER BOTH_CASES "]*[" LOWER BOTH_CASES "]++" end     \
+    "|" ONE_BEFORE "[" UPPER BOTH_CASES "]++[" LOWER BOTH_CASES "]*+" end \
+    "|[" NUMBER "]" digits "| ?[^" SPACE LETTER NUMBER "]++[" CR_LF "/]*+" LINE_ENDS SPACES_AT_END
+
+#define DEEPSEEK_WORDS                                                   \
+    "[!-/:-@\\[-`{-~][A-Za-z]++|[^" CR_LF LETTER PUNCTUATION SYMBOL "]?[" LETTER MARK "]++" \
+    "| ?[" PUNCTUATION SYMBOL "]++[" CR_LF "]*+" LINE_ENDS SPACES_AT_END
 
 static const dpi_words_rule rules[] = {
     {.names = {"default"},
      .patterns = {"[" PUNCTUATION "$+<=>^~|]++", GPT2_WORDS, "[" NUMBER "]++", "[0-9]{3}"}},
     {.names = {"llama-bpe", "llama3", "llama-v3", "falcon3"},
-     .patterns = {LLAMA3_WORDS}, .whole_words = true, .add_bos = true},
+     .patterns = {LLAMA3_WORDS("{1,3}+")}, .whole_words = true, .add_bos = true},
     {.names = {"gpt-2", "phi-2", "gigachat"}, .patterns = {GPT2_WORDS}},
-    {.names = {"smollm"}, .patterns = {"[" NUMBER "]", GPT2_WORDS}},
+    {.names = {"smollm", "refact"}, .patterns = {"[" NUMBER LATER_NUMBER "]", GPT2_WORDS}},
+    {.names = {"dbrx", "smaug-bpe"}, .patterns = {LLAMA3_WORDS("{1,3}+")}},
+    {.names = {"qwen2"}, .patterns = {LLAMA3_WORDS("")}, .nfc = true},
+    {.names = {"deepseek-r1-qwen"}, .patterns = {LLAMA3_WORDS("")}},
+    {.names = {"qwen35"}, .patterns = {QWEN35_WORDS}, .nfc = true},
+    {.names = {"gpt-4o", "llama4"},
+     .patterns = {O200K_WORDS("(?:" CONTRACTION ")?", "{1,3}+")}},
+    {.names = {"tekken"}, .patterns = {O200K_WORDS("", "")}, .whole_words = true, .add_bos = true},
+    {.names = {"deepseek-v3"},
+     .patterns = {"[" NUMBER "]{1,3}+", "[\\x90-\\x9f]++", DEEPSEEK_WORDS}},
 };
 enum {
     N_RULES = sizeof rules / sizeof rules[0],
@@ -87,6 +115,7 @@ struct dpi_words {
     pcre2_general_context *memory;
     pcre2_match_context *limits;
     pcre2_code *patterns[DPI_WORDS_MAX_PATTERNS]; /* NULL beyond the last */
+    bool nfc;
 };
 
 /* Memory for PCRE2 that is wiped when freed: positions in a text are private too. */
@@ -125,8 +154,8 @@ static dpi_status compile(const dpi_words *w, const char *pattern, pcre2_code **
         return no_memory(err);
     int code;
     PCRE2_SIZE offset;
-    *compiled = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, PCRE2_UTF, &code,
-                              &offset, context);
+    *compiled = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, 0, &code, &offset,
+                              context);
     pcre2_compile_context_free(context);
     if (*compiled)
         return DPI_STATUS_OK;
@@ -142,6 +171,7 @@ dpi_status dpi_words_create(const dpi_words_rule *rule, dpi_words **words, dpi_e
     dpi_words *w = dpi_calloc(1, sizeof *w);
     if (!w)
         return no_memory(err);
+    w->nfc = rule->nfc;
     w->memory = pcre2_general_context_create(memory_get, memory_put, NULL);
     w->limits = w->memory ? pcre2_match_context_create(w->memory) : NULL;
     dpi_status status = DPI_STATUS_OK;
@@ -177,32 +207,68 @@ void dpi_words_free(dpi_words *words) {
 typedef struct splitter {
     const dpi_words *words;
     pcre2_match_data *match; /* read before the next search overwrites it */
+    const char *text;        /* the next word begins here */
     dpi_word_fn emit;
     void *user;
     dpi_error *err;
 } splitter;
 
+static dpi_status emit_word(splitter *s, size_t n_chars) {
+    size_t n_bytes = 0;
+    for (size_t n; n_chars > 0; n_chars--, n_bytes += n)
+        dpi_char_next(s->text + n_bytes, &n);
+    const char *word = s->text;
+    s->text += n_bytes;
+    return s->emit(s->user, word, n_bytes, s->err);
+}
+
 /* Applies the patterns from `level` on; as deep as there are patterns. */
-static dpi_status split(const splitter *s, int32_t level, const char *text, size_t n_bytes) {
-    if (n_bytes == 0)
+static dpi_status split(splitter *s, int32_t level, const unsigned char *chars, size_t n_chars) {
+    if (n_chars == 0)
         return DPI_STATUS_OK;
     if (level == DPI_WORDS_MAX_PATTERNS || !s->words->patterns[level])
-        return s->emit(s->user, text, n_bytes, s->err);
-    for (size_t done = 0; done < n_bytes;) {
-        size_t begin = n_bytes, end = n_bytes;
-        int found = pcre2_match(s->words->patterns[level], (PCRE2_SPTR)text, n_bytes, done,
-                                PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, s->match, s->words->limits);
+        return emit_word(s, n_chars);
+    for (size_t done = 0; done < n_chars;) {
+        size_t begin = n_chars, end = n_chars;
+        int found = pcre2_match(s->words->patterns[level], chars, n_chars, done, PCRE2_NOTEMPTY,
+                                s->match, s->words->limits);
         if (found >= 0) {
             begin = pcre2_get_ovector_pointer(s->match)[0];
             end = pcre2_get_ovector_pointer(s->match)[1];
         } else if (found != PCRE2_ERROR_NOMATCH) {
             return no_memory(s->err); /* of the limits only that of the heap can be met */
         }
-        DPI_TRY(split(s, level + 1, text + done, begin - done));
-        DPI_TRY(split(s, level + 1, text + begin, end - begin));
+        DPI_TRY(split(s, level + 1, chars + done, begin - done));
+        DPI_TRY(split(s, level + 1, chars + begin, end - begin));
         done = end;
     }
     return DPI_STATUS_OK;
+}
+
+static unsigned char byte_of(uint32_t code) {
+    if (code < CLASS)
+        return (unsigned char)code;
+    const bool is_ideographic =
+        (code >= 0x4e00 && code <= 0x9fa5) || (code >= 0x3040 && code <= 0x30ff);
+    return (unsigned char)(CLASS + dpi_char_class_of(code) + (is_ideographic ? IDEOGRAPHIC : 0));
+}
+
+/* `text` is whole UTF-8 sequences. */
+static dpi_status split_text(splitter *s, size_t n_bytes) {
+    unsigned char *chars = dpi_calloc(n_bytes, 1);
+    s->match = pcre2_match_data_create(1, s->words->memory);
+    dpi_status status;
+    if (!chars || !s->match) {
+        status = no_memory(s->err);
+    } else {
+        size_t n_chars = 0;
+        for (size_t i = 0, n; i < n_bytes; i += n)
+            chars[n_chars++] = byte_of(dpi_char_next(s->text + i, &n));
+        status = split(s, 0, chars, n_chars);
+    }
+    pcre2_match_data_free(s->match);
+    dpi_wipe_free(chars, n_bytes);
+    return status;
 }
 
 /* Copies the text with U+FFFD for each byte outside a sequence; only counts if `out` is NULL. */
@@ -220,18 +286,24 @@ static size_t repair(const char *text, size_t n_bytes, char *out) {
 
 dpi_status dpi_words_split(const dpi_words *words, const char *text, size_t n_bytes,
                            dpi_word_fn emit, void *user, dpi_error *err) {
-    size_t n_repaired = repair(text, n_bytes, NULL);
-    char *repaired = NULL;
+    size_t n_repaired = repair(text, n_bytes, NULL), n_normal = 0;
+    char *repaired = NULL, *normal = NULL;
+    splitter s = {.words = words, .text = text, .emit = emit, .user = user, .err = err};
     if (n_repaired != n_bytes) { /* each replacement adds two bytes */
         repaired = dpi_calloc(n_repaired, 1);
         if (!repaired)
             return no_memory(err);
         repair(text, n_bytes, repaired);
-        text = repaired;
+        s.text = repaired;
     }
-    splitter s = {words, pcre2_match_data_create(1, words->memory), emit, user, err};
-    dpi_status status = s.match ? split(&s, 0, text, n_repaired) : no_memory(err);
-    pcre2_match_data_free(s.match);
+    dpi_status status = DPI_STATUS_OK;
+    if (words->nfc)
+        status = dpi_nfc(s.text, n_repaired, &normal, &n_normal, err);
+    if (normal)
+        s.text = normal;
+    if (status == DPI_STATUS_OK)
+        status = split_text(&s, normal ? n_normal : n_repaired);
+    dpi_wipe_free(normal, n_normal);
     dpi_wipe_free(repaired, n_repaired);
     return status;
 }

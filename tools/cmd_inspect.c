@@ -8,11 +8,6 @@
 #include "tools/commands.h"
 #include "tools/facts.h"
 
-static const char *chat_name(int32_t chat) {
-    const char *name = dpi_chat_name(chat);
-    return name ? name : "not recognised";
-}
-
 static void add_info(facts *f, const dpi_model_info *info) {
     facts_text(f, "architecture", "architecture", info->architecture);
     facts_text(f, "name", "name", info->name);
@@ -32,7 +27,10 @@ static void add_info(facts *f, const dpi_model_info *info) {
     facts_real(f, "rope_freq_base", "rope_freq_base", (double)info->rope_freq_base);
     facts_real(f, "rope_freq_scale", "rope_freq_scale", (double)info->rope_freq_scale);
     facts_real(f, "rms_eps", "rms_eps", (double)info->rms_eps);
-    facts_text(f, "chat_template", "chat template", chat_name(info->chat_template));
+    const char *chat = dpi_chat_name(info->chat_template);
+    facts_text(f, "chat_template", "chat template", chat ? chat : "not recognised");
+    if (!chat)
+        facts_text(f, "chat_nearest", "nearest template", dpi_chat_name(info->chat_nearest));
     facts_bool(f, "tied_output", "tied output", info->tied_output);
     if (info->sampling_top_k > 0)
         facts_int(f, "sampling_top_k", "recommended k", info->sampling_top_k);

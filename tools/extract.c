@@ -242,7 +242,7 @@ static int write_tokens(extract *x, const int32_t *tokens, size_t n, extract_bet
 
 int extract_write(extract *x, const char *prompt, extract_between between, void *user,
                   char **text) {
-    const size_t n_bytes = strlen(prompt), room = 4 * n_bytes + 256; /* text.h: suffices */
+    const size_t n_bytes = strlen(prompt), room = 4 * n_bytes + DPI_PROMPT_FRAME;
     int32_t *tokens = dpi_private_malloc(room * sizeof *tokens);
     size_t n = 0;
     dpi_error err;

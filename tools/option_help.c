@@ -6,11 +6,21 @@
 
 enum { COLUMN = 30, WIDTH = 80 };
 
+/* Bytes of the word that begins a text; of a list of choices longer than a line, as many choices as
+ * a line holds. */
+static int word_bytes(const char *text) {
+    const int n = (int)strcspn(text, " ");
+    for (int i = WIDTH - COLUMN; n > WIDTH - COLUMN && i > 0; i--)
+        if (text[i - 1] == '|')
+            return i;
+    return n;
+}
+
 /* Words at COLUMN, wrapped; without the end of the last line. */
 static void print_words(const char *text) {
     int at = COLUMN;
     while (*text) {
-        const int n = (int)strcspn(text, " ");
+        const int n = word_bytes(text);
         if (at > COLUMN && at + 1 + n > WIDTH) {
             printf("\n%*s", COLUMN, "");
             at = COLUMN;

@@ -194,7 +194,7 @@ const option_spec option_rows[N_OPTIONS] = {
         .arg = "FILE", .help = "the same from a file"},
     [OPT_TEMPLATE] = {.name = "template", .group = GROUP_PROMPT, .type = OPT_ENUM,
         .commands = WRITES | CMD_FINETUNE | CMD_GENERATE | CMD_SERVE,
-        .arg = "NAME", .choices = "auto|none|zephyr|llama2|llama3|chatml|mistral", .def = "auto",
+        .arg = "NAME", .choices = DPI_CHAT_NAMES, .def = "auto",
         .help = "chat format"},
     [OPT_GRAMMAR] = {.name = "grammar", .group = GROUP_OUTPUT, .type = OPT_STRING,
         .commands = CMD_EVAL | WRITES | CMD_GENERATE, .arg = "FILE",

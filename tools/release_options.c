@@ -391,8 +391,9 @@ static int open_release(const dpi_release_options *o, bool quiet, release_input 
     if (!quiet)
         note_context(o->session.n_ctx, &in->info);
     if (!quiet && o->prompts.chat == DPI_CHAT_AUTO && in->info.chat_template == DPI_CHAT_UNKNOWN)
-        cli_note("warning: the model's chat template is not recognised, so prompts are written "
-                 "without one; choose the format with --template");
+        cli_note("warning: the model's chat template is none of the known ones (the nearest is "
+                 "%s), so prompts are written without one; choose the format with --template",
+                 dpi_chat_name(in->info.chat_nearest));
     if (!quiet)
         note_kind(o, &in->info);
     const dpi_status status = dpi_release_open(o, &in->release, &err);

@@ -37,7 +37,8 @@ typedef struct string {
 
 static dpi_status encode(const reader *r, const string *user, const string *assistant, line *out,
                          dpi_error *err) {
-    size_t prompt_bound = 4 * user->n_bytes + 256, answer_bound = 4 * assistant->n_bytes + 5;
+    size_t prompt_bound = 4 * user->n_bytes + DPI_PROMPT_FRAME;
+    size_t answer_bound = 4 * assistant->n_bytes + 5;
     size_t n_prompt, n;
     int32_t *tokens = dpi_calloc(prompt_bound + answer_bound + 1, sizeof *tokens);
     if (!tokens)

@@ -50,7 +50,8 @@ typedef struct dpi_model_info {
     int32_t adapter_rank; /* the largest one of the adapter; 0: there is none */
     int32_t n_adapted;    /* matrices that have one */
     float adapter_scale;  /* alpha / rank, times that of the options */
-    int32_t reserved;
+    int32_t chat_nearest; /* chat_template; for DPI_CHAT_UNKNOWN the dpi_chat that it looks most
+                             like, DPI_CHAT_NONE if it looks like none */
     char adapter_name[64];
     int64_t n_params; /* without the adapter */
     int64_t weight_bytes; /* of all tensors, as stored in the file */

@@ -41,28 +41,54 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_decoder_push(dpi_decoder *decoder, int32_t
 DPI_API void dpi_decoder_finish(dpi_decoder *decoder, const char **text, size_t *n_bytes);
 DPI_API void dpi_decoder_free(dpi_decoder *decoder);
 
-/* Chat formats, as fixed renderers (a template in a model file is recognised, never run). */
+/* Chat formats, as fixed renderers of what the published templates write (a template in a model
+ * file is recognised, never run): DPI_CHAT_name and its name, by the model that it was published
+ * with. Where a template has a system text of its own, it stands there unless the caller gives one;
+ * thinking is off where the template can switch it off; the day is always 26 July 2024. "closed":
+ * as llama.cpp has the template, with an empty thought. */
+#define DPI_CHAT_LIST(X)                                                              \
+    X(ZEPHYR, "zephyr") X(LLAMA2, "llama2") X(LLAMA3, "llama3") X(CHATML, "chatml")   \
+    X(MISTRAL_V02, "mistral-v0.2") X(MISTRAL_V1, "mistral-v1")                        \
+    X(MISTRAL_V3, "mistral-v3") X(MISTRAL_V3_TEKKEN, "mistral-v3-tekken")             \
+    X(MISTRAL_V7, "mistral-v7") X(MISTRAL_V7_TEKKEN, "mistral-v7-tekken")             \
+    X(MISTRAL_SMALL32, "mistral-small-3.2") X(MINISTRAL3, "ministral-3")              \
+    X(DEVSTRAL, "devstral") X(LLAMA31, "llama3.1") X(VIGOGNE, "vigogne")              \
+    X(SMOLLM2, "smollm2") X(SMOLLM3, "smollm3")                                       \
+    X(SMOLLM3_UNSLOTH, "smollm3-unsloth") X(QWEN15, "qwen1.5") X(QWEN2, "qwen2")      \
+    X(QWEN25, "qwen2.5") X(QWEN3, "qwen3") X(QWEN35, "qwen3.5") X(QWQ, "qwq")         \
+    X(QWQ_CLOSED, "qwq-closed") X(GEMMA2, "gemma2") X(GEMMA3, "gemma3")               \
+    X(PHI3_MINI, "phi3-mini") X(PHI3_MEDIUM, "phi3-medium")                           \
+    X(PHI3_SMALL, "phi3-small") X(PHI35, "phi3.5") X(PHI4, "phi4")                    \
+    X(PHI4_MINI, "phi4-mini") X(GRANITE, "granite") X(GRANITE33, "granite3.3")        \
+    X(GRANITE40, "granite4.0") X(OLMO2, "olmo2") X(DEEPSEEK, "deepseek")              \
+    X(DEEPSEEK_R1, "deepseek-r1") X(DEEPSEEK_R1_CLOSED, "deepseek-r1-closed")
+#define DPI_CHAT_VALUE_(value, name) DPI_CHAT_##value,
+#define DPI_CHAT_NAME_(value, name) "|" name
 typedef enum dpi_chat {
     DPI_CHAT_AUTO = 0, /* the one recognised in the model file, else NONE */
     DPI_CHAT_NONE = 1, /* BOS, then the text: base models */
-    DPI_CHAT_ZEPHYR = 2,
-    DPI_CHAT_LLAMA2 = 3,
-    DPI_CHAT_LLAMA3 = 4,
-    DPI_CHAT_CHATML = 5,
-    DPI_CHAT_MISTRAL = 6,
+    DPI_CHAT_LIST(DPI_CHAT_VALUE_)
     DPI_CHAT_UNKNOWN = -1 /* only in dpi_model_info: a template that is not recognised */
 } dpi_chat;
 
-/* "auto", "none", "zephyr", "llama2", "llama3", "chatml", "mistral", and back (NULL if unknown). */
+/* All names. */
+#define DPI_CHAT_NAMES "auto|none" DPI_CHAT_LIST(DPI_CHAT_NAME_)
+
+/* One of DPI_CHAT_NAMES, and back (NULL if unknown). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_chat_parse(const char *name, int32_t *chat, dpi_error *err);
 DPI_API const char *dpi_chat_name(int32_t chat);
 
+/* Tokens of what a format adds to the texts, at most. */
+enum { DPI_PROMPT_FRAME = 8192 };
+
 /* Token ids of a whole prompt: BOS where the model wants one, an optional system message
- * (NULL or n_system = 0 for none; before the text, set off by a blank line, where the format
- * has no system turn), the user's message, and the header of the assistant's turn. Only the
- * renderer makes special tokens; texts stay plain. Writes as dpi_tokenize does. A bound that
- * always suffices: 4 * (n_system + n_user) + 256.
- * Errors: ARG, UNSUPPORTED (the vocabulary lacks a token that the format needs), LIMIT. */
+ * (NULL or n_system = 0 for none; where the format has no system turn it stands before the user's
+ * text as the template puts it there; those of Phi-3-mini and -medium leave it out), the user's
+ * message, and the header of the assistant's turn. Only the renderer makes special tokens; texts
+ * stay plain. Writes as dpi_tokenize does. A bound that always suffices: 4 * (n_system + n_user) +
+ * DPI_PROMPT_FRAME.
+ * Errors: ARG, UNSUPPORTED (the vocabulary lacks a token that the format needs; a system text that
+ * the template refuses), LIMIT. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_prompt_encode(const dpi_model *model, int32_t chat,
                                                     const char *system, size_t n_system,
                                                     const char *user, size_t n_user,

@@ -6,20 +6,22 @@
 #include "tests/support/vocab_build.h"
 #include "tests/fuzz/fuzz.h"
 
-enum { MAX_BYTES = 1 << 16, MAX_IDS = 4 * MAX_BYTES + 256 };
+enum { MAX_BYTES = 1 << 16, MAX_IDS = 4 * MAX_BYTES + DPI_PROMPT_FRAME };
 
 static int32_t ids[MAX_IDS];
 
 static dpi_vocab *load(const char *template) {
     static pieces s;
     static const char *const turns[] = {
-        "<|im_start|>",      "<|im_end|>", "<|eot_id|>", "<|start_header_id|>",
-        "<|end_header_id|>", "[INST]",     "[/INST]",    "<|user|>"};
+        "<|im_start|>", "<|im_end|>", "<|im_sep|>", "<|eot_id|>", "<|start_header_id|>",
+        "<|end_header_id|>", "[INST]", "[/INST]", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "<|user|>",
+        "<|system|>", "<|assistant|>", "<|end|>", "<start_of_turn>", "<end_of_turn>",
+        "<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>", "<｜User｜>", "<｜Assistant｜>"};
     gguf_build b;
     dpi_vocab *vocab = NULL;
     dpi_error err = {0};
     begin_pieces(&s, true);
-    for (int i = 0; i < 8; i++)
+    for (size_t i = 0; i < sizeof turns / sizeof *turns; i++)
         add(&s, turns[i], 0, CONTROL);
     build_begin(&b);
     build_pieces(&b, &s);
@@ -30,12 +32,16 @@ static dpi_vocab *load(const char *template) {
     return vocab;
 }
 
+/* Without a system text where the format refuses one. */
 static int32_t count_special(const dpi_vocab *vocab, int32_t chat, const char *text,
                              size_t n_bytes) {
     dpi_error err = {0};
     size_t n = 0;
     int32_t n_special = 0;
-    require_ok(dpi_vocab_encode_prompt(vocab, chat, "s", 1, text, n_bytes, ids, MAX_IDS, &n, &err));
+    if (dpi_vocab_encode_prompt(vocab, chat, "s", 1, text, n_bytes, ids, MAX_IDS, &n, &err) !=
+        DPI_STATUS_OK)
+        require_ok(
+            dpi_vocab_encode_prompt(vocab, chat, NULL, 0, text, n_bytes, ids, MAX_IDS, &n, &err));
     for (size_t i = 0; i < n; i++)
         n_special += dpi_vocab_is_control(vocab, ids[i]);
     return n_special;
@@ -53,8 +59,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
         require(chat == -2 && err.message[0]);
     dpi_vocab *vocab = load(text);
     chat = dpi_vocab_chat(vocab);
-    require(chat == DPI_CHAT_UNKNOWN || chat == DPI_CHAT_NONE ||
-            (chat >= DPI_CHAT_ZEPHYR && chat <= DPI_CHAT_MISTRAL));
+    require(chat == DPI_CHAT_UNKNOWN || (chat != DPI_CHAT_AUTO && dpi_chat_name(chat)));
+    require(dpi_chat_name(dpi_vocab_chat_nearest(vocab)));
     if (chat >= DPI_CHAT_ZEPHYR && n_bytes > 0)
         require(count_special(vocab, chat, text, n_bytes) == count_special(vocab, chat, "a", 1));
     dpi_vocab_free(vocab);

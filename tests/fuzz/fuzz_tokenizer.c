@@ -6,9 +6,9 @@
 #include "tests/support/vocab_build.h"
 #include "tests/fuzz/fuzz.h"
 
-enum { MAX_BYTES = 4096, MAX_IDS = 4 * MAX_BYTES + 256 };
+enum { MAX_BYTES = 4096, MAX_IDS = 4 * MAX_BYTES + DPI_PROMPT_FRAME };
 
-enum { N_VOCABS = 4 };
+enum { N_VOCABS = 8 };
 
 static dpi_vocab *vocabs[N_VOCABS];
 static dpi_vocab *vocab; /* the one in use */
@@ -23,7 +23,10 @@ static void add_all(pieces *s, int32_t type, const char *const *texts) {
 #define ADD_ALL(s, type, ...) add_all(s, type, (const char *const[]){__VA_ARGS__, NULL})
 #define ADD_TURNS(s, ...)                                                                          \
     ADD_ALL(s, CONTROL, "<|im_start|>", "<|im_end|>", "<|eot_id|>", "<|start_header_id|>",         \
-            "<|end_header_id|>", "[INST]", "[/INST]", __VA_ARGS__)
+            "<|end_header_id|>", "[INST]", "[/INST]", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]",       \
+            "<|im_sep|>", "<|user|>", "<|system|>", "<|assistant|>", "<|end|>", "<start_of_turn>", \
+            "<end_of_turn>", "<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>",            \
+            "<｜User｜>", "<｜Assistant｜>", __VA_ARGS__)
 
 static dpi_vocab *load_spm(void) {
     static pieces s;
@@ -72,6 +75,10 @@ static void load_vocabs(void) {
     vocabs[1] = load_bytes("llama-bpe");
     vocabs[2] = load_bytes("smollm");
     vocabs[3] = load_bytes(NULL);
+    vocabs[4] = load_bytes("qwen35");
+    vocabs[5] = load_bytes("gpt-4o");
+    vocabs[6] = load_bytes("tekken");
+    vocabs[7] = load_bytes("deepseek-v3");
 }
 
 /* The Unicode Standard, table 3-7. */
@@ -124,7 +131,8 @@ static void fuzz_text(const char *text, size_t n_bytes, size_t capacity) {
         require(ids[i] >= 0 && ids[i] < dpi_vocab_size(vocab));
         require(!dpi_vocab_is_control(vocab, ids[i]) && !dpi_vocab_is_eog(vocab, ids[i]));
     }
-    bool lossy = !is_utf8(text, n_bytes) || memmem(text, n_bytes, MARK, 3);
+    /* vocabs[4] composes what it reads. */
+    bool lossy = !is_utf8(text, n_bytes) || memmem(text, n_bytes, MARK, 3) || vocab == vocabs[4];
     check_decoding(ids, n, lossy ? NULL : text, n_bytes);
     /* A smaller buffer holds the same beginning. */
     capacity %= n + 2;
@@ -140,10 +148,10 @@ static void fuzz_prompt(int32_t chat, const char *text, size_t n_bytes, size_t s
     dpi_status status = dpi_vocab_encode_prompt(vocab, chat, text, split, text + split,
                                                 n_bytes - split, ids, MAX_IDS, &n, &err);
     if (status != DPI_STATUS_OK) {
-        require(status == DPI_STATUS_UNSUPPORTED); /* only with a vocabulary from outside */
+        require(status == DPI_STATUS_UNSUPPORTED); /* no such tokens, no place for a system text */
         return;
     }
-    require(n <= 4 * n_bytes + 256);
+    require(n <= 4 * n_bytes + DPI_PROMPT_FRAME);
     int32_t n_special = 0;
     for (size_t i = 0; i < n; i++)
         n_special += dpi_vocab_is_control(vocab, ids[i]);
@@ -221,7 +229,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
                          dpi_vocab_size(vocab);
         check_decoding(ids, n / 2, NULL, 0);
     } else if (mode % 8 <= 2) {
-        fuzz_prompt(mode / 8 % 7, text, n, number);
+        fuzz_prompt(data[2] % 42, text, n, number);
     } else if (mode % 8 == 3) {
         fuzz_vocabulary(text, n, data[1] % 2 ? "llama-bpe" : "default");
     } else {

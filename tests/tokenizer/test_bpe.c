@@ -280,8 +280,8 @@ TEST(adds_bos_as_the_file_says) {
 }
 
 TEST(refuses_other_words_by_name) {
-    static const char *const names[][2] = {{"tekken", "\"tekken\""},
-                                           {"qwen2", "\"qwen2\""},
+    static const char *const names[][2] = {{"tekken2", "\"tekken2\""},
+                                           {"qwen", "\"qwen\""},
                                            {"Llama-BPE", "\"Llama-BPE\""},
                                            {"a\033[2J", "\"a?[2J\""}};
     for (int i = 0; i < 4; i++) {

@@ -2,23 +2,26 @@
 #include "tests/support/support.h"
 
 #include "tests/support/vocab_build.h"
+#include "tokenizer/chat_formats.h"
 
 /* ---- Names --------------------------------------------------------------------------------- */
 
 TEST(names_and_numbers_agree) {
-    static const char *const names[] = {"auto",   "none",   "zephyr", "llama2",
-                                        "llama3", "chatml", "mistral"};
-    int32_t chat;
-    for (int32_t i = 0; i < 7; i++) {
-        assert_ok(dpi_chat_parse(names[i], &chat, ERR));
-        assert_int_equal(chat, i);
-        assert_string_equal(dpi_chat_name(i), names[i]);
+    static const char *const few[] = {"auto", "none", "zephyr", "llama2", "llama3", "chatml"};
+    char names[] = DPI_CHAT_NAMES, *rest = names, *name;
+    int32_t chat, n = 0;
+    for (; (name = strsep(&rest, "|")); n++) {
+        assert_ok(dpi_chat_parse(name, &chat, ERR));
+        assert_int_equal(chat, n);
+        assert_string_equal(dpi_chat_name(n), name);
+        if (n < 6)
+            assert_string_equal(name, few[n]);
     }
     assert_null(dpi_chat_name(DPI_CHAT_UNKNOWN));
-    assert_null(dpi_chat_name(7));
+    assert_null(dpi_chat_name(n));
     chat = -9;
     assert_error(dpi_chat_parse("Zephyr", &chat, ERR), ARG, "\"Zephyr\" is unknown");
-    assert_error(dpi_chat_parse("", &chat, ERR), ARG, "must be auto, none");
+    assert_error(dpi_chat_parse("", &chat, ERR), ARG, "must be one of auto|none");
     assert_error(dpi_chat_parse(NULL, &chat, ERR), ARG, "NULL");
     assert_int_equal(chat, -9);
 }
@@ -51,13 +54,13 @@ static const struct {
     /* Llama-3-Instruct, Llama-3.1 and 3.2-Instruct */
     {DPI_CHAT_LLAMA3, "{% set content = '<|start_header_id|>' + message['role'] + "
                       "'<|end_header_id|>\n\n'+ message['content'] | trim + '<|eot_id|>' %}"},
-    {DPI_CHAT_LLAMA3, "{{- bos_token }}\n{%- if custom_tools is defined %}\n"
+    {DPI_CHAT_LLAMA31, "{{- bos_token }}\n{%- if custom_tools is defined %}\n"
                       "{#- System message #}\n{{- \"<|start_header_id|>system"
                       "<|end_header_id|>\\n\\n\" }}\n{{- \"Cutting Knowledge Date: "
                       "December 2023\\n\" }}\n{{- \"Today Date: \" + date_string + "
                       "\"\\n\\n\" }}\n{{- system_message }}\n{{- \"<|eot_id|>\" }}"},
     /* SmolLM2, with its system message, and the many others of this form */
-    {DPI_CHAT_CHATML, "{% for message in messages %}{% if loop.first and messages[0]['role'] "
+    {DPI_CHAT_SMOLLM2, "{% for message in messages %}{% if loop.first and messages[0]['role'] "
                       "!= 'system' %}{{ '<|im_start|>system\nYou are a helpful AI assistant "
                       "named SmolLM, trained by Hugging Face<|im_end|>\n' }}{% endif %}"
                       "{{'<|im_start|>' + message['role'] + '\n' + message['content'] + "
@@ -65,25 +68,28 @@ static const struct {
     {DPI_CHAT_CHATML, "{{'<|im_start|>' + message['role'] + '\n' + message['content'] + "
                       "'<|im_end|>' + '\n'}}"},
     /* Mistral-7B-Instruct v0.1, v0.2 as first published, both in their later form, v0.3 */
-    {DPI_CHAT_MISTRAL, "{% if message['role'] == 'user' %}{{ '[INST] ' + message['content'] + "
+    {DPI_CHAT_MISTRAL_V02, "{% if message['role'] == 'user' %}{{ '[INST] ' + message['content'] + "
                        "' [/INST]' }}{% elif message['role'] == 'assistant' %}"
                        "{{ message['content'] + eos_token + ' ' }}"},
-    {DPI_CHAT_MISTRAL, "{{ bos_token }}{% for message in messages %}{{ '[INST] ' + "
+    {DPI_CHAT_MISTRAL_V02, "{{ bos_token }}{% for message in messages %}{{ '[INST] ' + "
                        "message['content'] + ' [/INST]' }}{{ message['content'] + eos_token}}"},
-    {DPI_CHAT_MISTRAL, "{{- ' [INST] ' + system_message + '\\n\\n' + message['content'] + "
+    {DPI_CHAT_MISTRAL_V1, "{{- ' [INST] ' + system_message + '\\n\\n' + message['content'] + "
                        "' [/INST]' }}"},
-    {DPI_CHAT_MISTRAL, "{{- \"[AVAILABLE_TOOLS] [\" }}{{- \"[INST] \" + message[\"content\"] "
+    {DPI_CHAT_MISTRAL_V3, "{{- \"[AVAILABLE_TOOLS] [\" }}{{- \"[INST] \" + message[\"content\"] "
                        "+ \"[/INST]\" }}"},
-    /* Mistral's later ones, Falcon 3, Phi 3, Phi 4, SmolVLM, Gemma: known to be something else */
-    {DPI_CHAT_UNKNOWN, "{{- '[SYSTEM_PROMPT] ' + system_message + '[/SYSTEM_PROMPT]' }}"
+    /* Mistral Large, OLMo 2, Falcon 3, Phi 3, Phi 4; SmolVLM, and what is too little to tell */
+    {DPI_CHAT_MISTRAL_V7, "{{- '[SYSTEM_PROMPT] ' + system_message + '[/SYSTEM_PROMPT]' }}"
                        "{{- '[INST] ' + message['content'] + '[/INST]' }}"},
+    {DPI_CHAT_OLMO2, "{{ bos_token }}{{ '<|user|>\n' + message['content'] + '\n' }}"
+                     "{{ '<|assistant|>\n' }}"},
     {DPI_CHAT_UNKNOWN, "{{ '<|user|>\n' + message['content'] + '\n' }}{% else %}"
                        "{{ '<|assistant|>\n' + message['content'] + eos_token + '\n' }}"},
-    {DPI_CHAT_UNKNOWN, "{{'<|user|>' + '\n' + message['content'] + '<|end|>' + '\n' + "
+    {DPI_CHAT_PHI3_MEDIUM, "{{'<|user|>' + '\n' + message['content'] + '<|end|>' + '\n' + "
                        "'<|assistant|>' + '\n'}}{{ eos_token }}"},
-    {DPI_CHAT_UNKNOWN, "{{'<|im_start|>user<|im_sep|>' + message['content']}}"},
+    {DPI_CHAT_PHI4, "{{'<|im_start|>user<|im_sep|>' + message['content']}}"},
     {DPI_CHAT_UNKNOWN, "<|im_start|>{{message['role']}}<end_of_utterance>"},
     {DPI_CHAT_UNKNOWN, "<start_of_turn>user"},
+    {DPI_CHAT_UNKNOWN, "{{ '<|im_start|>system\\nYou are Hermes.<|im_end|>\\n' }}"},
     {DPI_CHAT_UNKNOWN, "<|user|>"},
 };
 
@@ -98,6 +104,29 @@ TEST(recognises_templates) {
         if (dpi_vocab_chat(vocab) != templates[i].chat)
             fail_msg("%d, must be %d: %s", dpi_vocab_chat(vocab), templates[i].chat, text);
         dpi_vocab_free(vocab);
+    }
+}
+
+TEST(says_what_a_template_looks_like) {
+    static const struct {
+        const char *text;
+        int32_t nearest;
+    } cases[] = {
+        {"{{ '<|im_start|>system\nYou are Hermes.<|im_end|>\n' }}", DPI_CHAT_CHATML},
+        {"<|im_start|><|im_sep|>", DPI_CHAT_PHI4},
+        {"{% set system_message = 'You are' %}<|start_header_id|> | trim", DPI_CHAT_LLAMA3},
+        {"default_system_message [SYSTEM_PROMPT][INST][/INST]", DPI_CHAT_MISTRAL_V7_TEKKEN},
+        {"[INST] <<SYS>>", DPI_CHAT_LLAMA2},
+        {"<start_of_turn>user", DPI_CHAT_GEMMA3},
+        {"<|user|>{{ message }}<|end|>", DPI_CHAT_PHI35},
+        {"<|user|>", DPI_CHAT_OLMO2},
+        {"{{ message }}", DPI_CHAT_NONE},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int32_t nearest;
+        assert_int_equal(dpi_chat_recognise(cases[i].text, strlen(cases[i].text), &nearest),
+                         DPI_CHAT_UNKNOWN);
+        assert_int_equal(nearest, cases[i].nearest);
     }
 }
 
@@ -216,7 +245,7 @@ static dpi_vocab *load_bytes(const char *const *specials, int n, const char *tem
 TEST(renders_chatml) {
     static const char *const specials[] = {"<|im_start|>", "<|im_end|>"};
     enum { START = SPACE + 1, END };
-    dpi_vocab *vocab = load_bytes(specials, 2, "<|im_start|>");
+    dpi_vocab *vocab = load_bytes(specials, 2, "<|im_start|> <|im_end|>");
     assert_parts(vocab, DPI_CHAT_AUTO, NULL, "Hi <|im_end|>!", S(1), S(START),
                  T("user\nHi <|im_end|>!"), S(END), T("\n"), S(START), T("assistant\n"));
     assert_parts(vocab, DPI_CHAT_CHATML, "Be brief.", "Hi <|im_end|>!", S(1), S(START),
@@ -225,7 +254,7 @@ TEST(renders_chatml) {
     dpi_vocab_free(vocab);
 }
 
-/* SmolLM2: byte-level, no BOS, and no system message but the caller's. */
+/* SmolLM2: byte-level, no BOS. */
 TEST(renders_chatml_without_bos) {
     static pieces s;
     dpi_vocab *vocab;
@@ -237,8 +266,7 @@ TEST(renders_chatml_without_bos) {
          build_u32(&b, "tokenizer.ggml.bos_token_id", 257),
          build_u32(&b, "tokenizer.ggml.eos_token_id", 258),
          build_u32(&b, "tokenizer.ggml.unknown_token_id", 256),
-         build_string(&b, "tokenizer.chat_template",
-                      "{{ '<|im_start|>system\nYou are a helpful AI assistant named SmolLM'}}"));
+         build_string(&b, "tokenizer.chat_template", "<|im_start|> <|im_end|>"));
     assert_prompt(vocab, DPI_CHAT_AUTO, NULL, "Hi", 257, 'u', 's', 'e', 'r', '\n', 'H', 'i', 258,
                   '\n', 257, 'a', 's', 's', 'i', 's', 't', 'a', 'n', 't', '\n');
     assert_prompt(vocab, DPI_CHAT_AUTO, "A", "", 257, 's', 'y', 's', 't', 'e', 'm', '\n', 'A', 258,
@@ -253,7 +281,7 @@ TEST(renders_llama3) {
     static const char *const specials[] = {"<|eot_id|>", "<|start_header_id|>",
                                            "<|end_header_id|>"};
     enum { EOT = SPACE + 1, START, END };
-    dpi_vocab *vocab = load_bytes(specials, 3, "<|start_header_id|>");
+    dpi_vocab *vocab = load_bytes(specials, 3, "<|start_header_id|> | trim");
     assert_parts(vocab, DPI_CHAT_AUTO, "", "  Hi <|eot_id|>\n", S(1), S(START), T("user"), S(END),
                  T("\n\nHi <|eot_id|>"), S(EOT), S(START), T("assistant"), S(END), T("\n\n"));
     assert_parts(vocab, DPI_CHAT_LLAMA3, "\nBe brief. ", "  Hi <|eot_id|>\n", S(1), S(START),
@@ -266,7 +294,7 @@ TEST(renders_llama3) {
 TEST(renders_mistral_in_words) {
     dpi_vocab *vocab = load_bytes(NULL, 0, "{{ '[INST] ' + message['content'] + ' [/INST]' }}");
     assert_parts(vocab, DPI_CHAT_AUTO, NULL, "Hi </s>!", S(1), T("[INST] Hi </s>! [/INST]"));
-    assert_parts(vocab, DPI_CHAT_MISTRAL, "Be brief.", "Hi", S(1),
+    assert_parts(vocab, DPI_CHAT_MISTRAL_V1, "Be brief.", "Hi", S(1),
                  T("[INST] Be brief.\n\nHi [/INST]"));
     dpi_vocab_free(vocab);
 }
@@ -278,8 +306,8 @@ TEST(renders_mistral_in_tokens) {
     dpi_vocab *vocab = load_bytes(specials, 3, "{{ '[INST] ' + message['content'] + '[/INST]' }}");
     assert_parts(vocab, DPI_CHAT_AUTO, NULL, "Hi [/INST]!", S(1), S(BEGIN), T("Hi [/INST]!"),
                  S(END));
-    assert_parts(vocab, DPI_CHAT_MISTRAL, "Be brief.", "Hi", S(1), S(BEGIN), T("Be brief.\n\nHi"),
-                 S(END));
+    assert_parts(vocab, DPI_CHAT_MISTRAL_V3, "Be brief.", "Hi", S(1), S(BEGIN),
+                 T("Be brief.\n\nHi"), S(END));
     dpi_vocab_free(vocab);
 }
 
@@ -295,7 +323,7 @@ TEST(renders_zephyr_with_marker_tokens) {
 
 TEST(refuses_what_it_cannot_render) {
     static const char *const specials[] = {"<|im_start|>"};
-    static const int32_t bad[] = {DPI_CHAT_UNKNOWN, 7, 1000};
+    static const int32_t bad[] = {DPI_CHAT_UNKNOWN, 42, 1000};
     dpi_vocab *vocab = load_bytes(specials, 1, "a template that is not known");
     int32_t ids[64];
     size_t n = 99;
@@ -303,6 +331,9 @@ TEST(refuses_what_it_cannot_render) {
                  UNSUPPORTED, "no token <|im_end|>, which the chat template chatml");
     assert_error(dpi_vocab_encode_prompt(vocab, DPI_CHAT_LLAMA3, NULL, 0, "a", 1, ids, 64, &n, ERR),
                  UNSUPPORTED, "<|start_header_id|>");
+    assert_error(dpi_vocab_encode_prompt(vocab, DPI_CHAT_SMOLLM3, "a /no_think", 11, "a", 1, ids,
+                                         64, &n, ERR),
+                 UNSUPPORTED, "found /no_think, which is an order to the chat template smollm3");
     for (int i = 0; i < 3; i++)
         assert_error(dpi_vocab_encode_prompt(vocab, bad[i], NULL, 0, "a", 1, ids, 64, &n, ERR), ARG,
                      "must be a dpi_chat");

@@ -1,5 +1,6 @@
 /* test_tokenizer.c - SPM encoding. Expected ids come from the golden files, from strings worked out
  * by hand, and from a slow encoder written here. */
+#include "dpinfer/json.h"
 #include "tests/support/support.h"
 
 #include "tests/support/failing.h"
@@ -14,6 +15,60 @@ TEST(encodes_golden_strings) {
 
 TEST(encodes_random_strings) {
     check_random_strings("tokenizer/vocab-llama-spm.gguf", "tokenizer/random-spm.tokens");
+}
+
+/* Strings on which llama.cpp errs: {"string": text, "hf": [ids], ...}, one on a line. */
+static void check_differing(const dpi_vocab *vocab, const char *file) {
+    size_t n_bytes;
+    char *lines = read_file(data_path(file), &n_bytes);
+    for (char *line = lines, *end; *line; line = end + 1) {
+        dpi_json object, string, hf;
+        int32_t wanted[4096];
+        size_t n, n_text;
+        char *text;
+        end = strchr(line, '\n');
+        dpi_json_read(line, (size_t)(end - line), &object);
+        dpi_json_member(&object, "string", &string);
+        dpi_json_member(&object, "hf", &hf);
+        assert_ok(dpi_json_string(&string, &text, &n_text, ERR));
+        char *list = strndup(hf.text + 1, hf.n_bytes - 2);
+        for (char *p = list; *p; p++)
+            *p = *p == ',' ? ' ' : *p;
+        parse_line(list, wanted, 4096, &n);
+        check_ids(vocab, text, n_text, wanted, n);
+        free(list);
+        dpi_private_free(text);
+    }
+    free(lines);
+}
+
+/* Every pre-tokenizer, by Hugging Face's tokenizers. */
+TEST(encodes_as_hugging_face_does) {
+    static const struct {
+        const char *name, *vocab;
+        bool differs;
+    } tokenizers[] = {
+        {"qwen2", "vocab-qwen2", true},         {"qwen35", "rule-qwen35", true},
+        {"tekken", "rule-tekken", true},        {"gpt-4o", "vocab-gpt-4o", true},
+        {"deepseek-r1-qwen", "rule-deepseek-r1-qwen", false},
+        {"deepseek-v3", "vocab-deepseek-v3", true},
+        {"smollm", "vocab-smollm", true},       {"refact", "vocab-refact", true},
+        {"dbrx", "rule-dbrx", false},           {"llama3", "vocab-llama3-bpe", true},
+        {"gemma3", "vocab-gemma3", true},       {"phi-3", "vocab-phi-3", false},
+        {"llama-spm", "vocab-llama-spm", false},
+    };
+    for (size_t i = 0; i < sizeof tokenizers / sizeof *tokenizers; i++) {
+        char file[3][80];
+        snprintf(file[0], sizeof *file, "tokenizer/%s.gguf", tokenizers[i].vocab);
+        snprintf(file[1], sizeof *file, "tokenizer/many-%s.strings", tokenizers[i].name);
+        snprintf(file[2], sizeof *file, "tokenizer/many-%s.tokens", tokenizers[i].name);
+        dpi_vocab *vocab = load_file(file[0]);
+        check_golden(vocab, file[1], "", 1, file[2], 1500, false);
+        snprintf(file[0], sizeof *file, "tokenizer/many-%s.differ.jsonl", tokenizers[i].name);
+        if (tokenizers[i].differs)
+            check_differing(vocab, file[0]);
+        dpi_vocab_free(vocab);
+    }
 }
 
 TEST(encodes_the_story_prompt) {
@@ -38,12 +93,23 @@ TEST(encodes_the_story_prompt) {
 static int32_t find_piece(const pieces *s, const char *text, size_t n, bool mergeable) {
     for (int32_t i = 0; i < s->n; i++) {
         int32_t type = s->p[i].type;
-        bool plain = type == NORMAL || type == USER || type == UNUSED;
+        bool plain = type == NORMAL || type == UNUSED ||
+                     (type == USER && !strstr(s->p[i].text, MARK)); /* whose text has a space */
         if ((!mergeable || plain) && strlen(s->p[i].text) == n &&
             memcmp(s->p[i].text, text, n) == 0)
             return i;
     }
     return -1;
+}
+
+static const char *unmark(const char *text, char *out) {
+    char *end = out;
+    for (size_t n; *text; text += n) {
+        n = strncmp(text, MARK, 3) == 0 ? 3 : 1;
+        *end++ = n == 3 ? ' ' : *text;
+    }
+    *end = '\0';
+    return out;
 }
 
 /* One fragment: the text with spaces replaced, cut into characters; while there is a pair that is
@@ -89,36 +155,28 @@ static size_t slow_fragment(const pieces *s, const char *text, size_t n_bytes, i
     return n_ids;
 }
 
-/* User-defined tokens first: for each, longest first and then by id, from left to right. */
-static size_t slow_encode(const pieces *s, const char *text, size_t n_bytes, int32_t *ids) {
-    int32_t owner[1024];
-    memset(owner, 0xff, sizeof owner);
-    for (size_t length = 16; length > 0; length--)
-        for (int32_t id = 0; id < s->n; id++) {
-            if (s->p[id].type != USER || strlen(s->p[id].text) != length)
-                continue;
-            for (size_t i = 0; i + length <= n_bytes; i++) {
-                bool fits = memcmp(text + i, s->p[id].text, length) == 0;
-                for (size_t j = i; fits && j < i + length; j++)
-                    fits = owner[j] == -1;
-                for (size_t j = i; fits && j < i + length; j++)
-                    owner[j] = j == i ? id : -2;
+/* The longest user-defined token at the leftmost place first; U+2581 is a space. */
+static size_t slow_encode(const pieces *s, const char *marked, int32_t *ids) {
+    char text[1024], token[64];
+    size_t n = 0, begin = 0;
+    unmark(marked, text);
+    for (size_t i = 0; text[i];) {
+        size_t longest = 0;
+        int32_t found = -1;
+        for (int32_t id = 0; id < s->n; id++)
+            if (s->p[id].type == USER && strlen(unmark(s->p[id].text, token)) > longest &&
+                strncmp(text + i, token, strlen(token)) == 0) {
+                longest = strlen(token);
+                found = id;
             }
+        if (found >= 0) {
+            n += i > begin ? slow_fragment(s, text + begin, i - begin, ids + n) : 0;
+            ids[n++] = found;
+            begin = i + longest;
         }
-    size_t n = 0;
-    for (size_t i = 0; i < n_bytes;) {
-        size_t end = i;
-        if (owner[i] >= 0) {
-            ids[n++] = owner[i];
-            end = i + strlen(s->p[owner[i]].text);
-        } else {
-            while (end < n_bytes && owner[end] == -1)
-                end++;
-            n += slow_fragment(s, text + i, end - i, ids + n);
-        }
-        i = end;
+        i += found >= 0 ? longest : 1;
     }
-    return n;
+    return n + (text[begin] ? slow_fragment(s, text + begin, strlen(text + begin), ids + n) : 0);
 }
 
 /* Small alphabets, few distinct scores (so many ties, also of 0 and -0), tokens of every type. */
@@ -157,7 +215,7 @@ TEST(agrees_with_a_slow_encoder) {
             int32_t n_inputs = k % 2 ? 14 : 6;
             while (n_parts-- > 0)
                 strcat(text, inputs[random_below(&rng, n_inputs)]);
-            size_t n = slow_encode(&s, text, strlen(text), ids);
+            size_t n = slow_encode(&s, text, ids);
             for (size_t i = 0; i < n; i++)
                 n_user += s.p[ids[i]].type == USER;
             check_ids(vocab, text, strlen(text), ids, n);
@@ -257,7 +315,8 @@ TEST(cuts_out_user_defined_tokens) {
     assert_ids(vocab, "xyz a", 262, 259, 261);
     assert_ids(vocab, "xyzxyz", 265);
     assert_ids(vocab, "xyzxyzxyz", 265, 262);
-    assert_ids(vocab, "zxyz", 259, FIRST_BYTE + 'z', 262); /* the longer one goes first */
+    assert_ids(vocab, "zxyz", 263, 259, FIRST_BYTE + 'y', FIRST_BYTE + 'z'); /* the leftmost */
+    assert_ids(vocab, "a" MARK " ", 261, 264); /* U+2581 is a space */
     assert_ids(vocab, "zx", 263);
     assert_ids(vocab, "   ", 264, 259, 259);
     assert_ids(vocab, "a  a", 261, 264, 261);

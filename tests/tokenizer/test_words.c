@@ -48,6 +48,7 @@ static void check(const char *rule, const char *text, const char *wanted) {
     assert_string_equal(joined, wanted);
 }
 
+#define THAI "\xe0\xb8\x81\xe0\xb9\x89\xe0\xb8\x81" /* a letter, a mark, a letter */
 #define BAD "\xef\xbf\xbd"
 #define IDEOGRAPHS "\xf0\xb1\x8d\x90\xf0\xae\xaf\xb0"
 
@@ -83,10 +84,37 @@ static const struct {
     {"gpt-2", "a \xc2\x85 b", "a| \xc2\x85| b"},
     {"gpt-2", "a\xe3\x80\x80\xe3\x80\x80\x62", "a|\xe3\x80\x80|\xe3\x80\x80|b"},
     /* New in Unicode 15.0 and 15.1: U+31350 and U+2EBF0 are letters, U+1D2C0 a number, U+11B00
-     * punctuation, whatever the PCRE2 at hand thinks. */
+     * punctuation. */
     {"gpt-2", "a" IDEOGRAPHS, "a" IDEOGRAPHS},
     {"gpt-2", "1\xf0\x9d\x8b\x80", "1\xf0\x9d\x8b\x80"},
     {"default", "\xe2\x82\xac\xf0\x91\xac\x80", "\xe2\x82\xac|\xf0\x91\xac\x80"},
+    /* U+11DE0 is a digit since Unicode 17: for the rule of single digits alone. U+10D40 is one
+     * since 16. */
+    {"smollm", "1\xf0\x91\xb7\xa0", "1|\xf0\x91\xb7\xa0"},
+    {"gpt-2", "1\xf0\x90\xb5\x80\xf0\x91\xb7\xa0",
+     "1\xf0\x90\xb5\x80|\xf0\x91\xb7\xa0"},
+    /* qwen2: single digits, é composed; qwen35: marks are of the word, or before it */
+    {"qwen2", "12e\xcc\x81t", "1|2|\xc3\xa9t"},
+    {"deepseek-r1-qwen", "12e\xcc\x81t", "1|2|e|\xcc\x81t"},
+    {"qwen2", THAI "1", "\xe0\xb8\x81|\xe0\xb9\x89\xe0\xb8\x81|1"},
+    {"qwen35", THAI "1", THAI "|1"},
+    {"qwen35", "\xe0\xb9\x89 \xe0\xb9\x89!", "\xe0\xb9\x89| \xe0\xb9\x89|!"},
+    {"dbrx", "1234 x'S", "123|4| x|'S"},
+    /* gpt-4o: case begins words, contractions stay, a slash after a line end; tekken */
+    {"gpt-4o", "HelloWORLD's ACCI\xc3\x93N " THAI, "Hello|WORLD's| ACCI\xc3\x93N| " THAI},
+    {"gpt-4o", "\xe4\xb8\xad\x41\x41" "b1234 ./\n/x", "\xe4\xb8\xad\x41\x41" "b|123|4| ./\n/|x"},
+    {"tekken", "HelloWorld's 12", "Hello|World|'s| |1|2"},
+    {"deepseek-v3", "a.b\xe4\xb8\x96\xe7\x95\x8c" "ab 1234",
+     "a|.b|\xe4\xb8\x96\xe7\x95\x8c|ab| |123|4"},
+    {"deepseek-v3", "\x01\nx", "\x01|\n|x"},
+    /* Normal form C: a mark of Unicode 14 (U+089C) stays where it is, others are sorted and
+     * composed; Hangul; U+0344 and U+0958 never come back, U+212B is U+00C5. */
+    {"qwen2", "a\xcc\xa3\xcc\x82 a\xcc\x82\xcc\xa3", "\xe1\xba\xad| \xe1\xba\xad"},
+    {"qwen35", "a\xe0\xa2\x9c\xcc\xa3", "a\xe0\xa2\x9c\xcc\xa3"},
+    {"qwen2", "\xe1\x84\x92\xe1\x85\xa1\xe1\x86\xab", "\xed\x95\x9c"},
+    {"qwen2", "\xea\xb0\x80\xe1\x86\xa8\xe1\x86\xa8", "\xea\xb0\x81\xe1\x86\xa8"},
+    {"qwen35", "\xcd\x84" "b\xe0\xa5\x98\xe2\x84\xab",
+     "\xcc\x88\xcc\x81" "b\xe0\xa4\x95\xe0\xa4\xbc\xc3\x85"},
     /* What is no UTF-8: overlong, past the end, a surrogate. */
     {"llama-bpe", "a\xff\x62", "a|" BAD "b"},
     {"llama-bpe", "\xe2\x82 \xc3", BAD BAD "| " BAD},
@@ -163,6 +191,8 @@ static size_t match_contraction(const piece *p, size_t i, bool any_case) {
     static const char *const ends[] = {"s", "t", "re", "ve", "m", "ll", "d"};
     if (ascii(p, i) != '\'')
         return i;
+    if (any_case && i + 1 < p->end && strcmp(p->c[i + 1]->text, "\xc5\xbf") == 0)
+        return i + 2; /* U+017F is an s */
     for (int k = 0; k < 7; k++) {
         size_t n = 0;
         while (ends[k][n] && (ascii(p, i + 1 + n) | (any_case ? 0x20 : 0)) == ends[k][n])
@@ -308,15 +338,16 @@ static const dpi_words_rule *find(const char *name) {
 TEST(knows_its_names) {
     static const char *const same[][3] = {
         {"llama-bpe", "llama3", "llama-v3"}, {"gpt-2", "phi-2", "gigachat"}, {"default", "", ""}};
-    static const char *const unknown[] = {"llama", "Llama-bpe", "llama-bpe ", "tekken", "qwen2"};
-    char names[128], few[16];
+    static const char *const unknown[] = {"llama", "Llama-bpe", "llama-bpe ", "tekken2", "qwen"};
+    char names[256], few[16];
     for (int i = 0; i < 6; i++)
         assert_ptr_equal(find(same[i / 2][0]), find(same[i / 2][1 + i % 2]));
     for (int i = 0; i < 5; i++)
         assert_null(find(unknown[i]));
     dpi_words_rule_names(names, sizeof names);
     assert_string_equal(names, "default, llama-bpe, llama3, llama-v3, falcon3, gpt-2, phi-2, "
-                               "gigachat, smollm");
+                               "gigachat, smollm, refact, dbrx, smaug-bpe, qwen2, "
+                               "deepseek-r1-qwen, qwen35, gpt-4o, llama4, tekken, deepseek-v3");
     dpi_words_rule_names(few, sizeof few);
     assert_string_equal(few, "default, llama3"); /* those that fit, whole */
 }
@@ -343,6 +374,26 @@ static dpi_status count(void *user, const char *word, size_t n_bytes, dpi_error 
     ((size_t *)user)[0]++;
     ((size_t *)user)[1] += n_bytes;
     return DPI_STATUS_OK;
+}
+
+/* Words that are found twice, marks in the wrong order. */
+TEST(goes_back_over_a_word_at_most) {
+    static const char *const names[] = {"gpt-4o", "tekken", "qwen35", "deepseek-v3", "qwen2"};
+    static const char *const units[] = {"A", "\xe4\xb8\xad\x41", "\xcc\x81",
+                                        "a\xcc\x81\xcc\xa3"};
+    enum { N_UNITS = 1 << 17 };
+    char *text = malloc(N_UNITS * 5 + 1);
+    assert_non_null(text);
+    for (int i = 0; i < 20; i++) {
+        dpi_words *words = words_of(names[i % 5]);
+        size_t n_unit = strlen(units[i / 5]), found[2] = {0, 0};
+        for (size_t k = 0; k < N_UNITS; k++)
+            memcpy(text + k * n_unit, units[i / 5], n_unit);
+        assert_ok(dpi_words_split(words, text, N_UNITS * n_unit, count, found, ERR));
+        assert_true(found[0] > 0 && found[1] <= N_UNITS * n_unit);
+        dpi_words_free(words);
+    }
+    free(text);
 }
 
 /* In time that allows no going back, and with a longer one past PCRE2's default limit of 10^7. */

@@ -11,6 +11,13 @@ model=$data/models/stories260K.gguf
 works make-model --type F32 --layers 1 -o made.gguf; expect_empty_out
 works inspect made.gguf --check; expect_out "every weight is finite"
 expect_line out '^ *random weights +yes'
+# A template that is none of the known ones is said, with the nearest; --template chooses.
+LC_ALL=C sed 's/add_generation_prompt/enable_thinking == 12/' \
+    "$here/../../models/dpinfer-4m-q8_0.gguf" >odd.gguf
+works inspect odd.gguf; expect_line out '^ *nearest template +chatml$'
+once=(--plain -n 1 --public-prompt x)
+works run odd.gguf "${once[@]}"; expect_err "none of the known ones (the nearest is chatml)"
+works run odd.gguf "${once[@]}" --template chatml; expect_no_err "none of the known ones"
 run make-model --type F32 --layers 1 --seed 0 -t 1 -o again.gguf; expect_same made.gguf again.gguf
 refuse 2 "again.gguf is there already" make-model --type F32 --layers 1 --seed 1 -o again.gguf
 run make-model --type F32 --layers 1 --seed 1 -o again.gguf --overwrite
