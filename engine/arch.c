@@ -42,11 +42,9 @@ static bool fits(const char *name, size_t i) {
            strcmp(name + n - n_end, missing[i].end) == 0;
 }
 
-static dpi_status refuse(const dpi_gguf *gguf, dpi_str wanted, dpi_error *err) {
-    char name[33], names[160] = "";
+static dpi_status refuse(const dpi_gguf *gguf, const char *name, dpi_error *err) {
+    char names[160] = "";
     const char *what = NULL;
-    snprintf(name, sizeof name, "%.*s", (int)(wanted.n_bytes > 32 ? 32 : wanted.n_bytes),
-             wanted.data);
     for (size_t i = 0; !what && i < sizeof missing / sizeof *missing; i++)
         what = fits(name, i) ? missing[i].what : NULL;
     for (size_t i = 0, n = 0; i < N_ARCHS; i++, n = strlen(names))
@@ -57,6 +55,13 @@ static dpi_status refuse(const dpi_gguf *gguf, dpi_str wanted, dpi_error *err) {
                     dpi_gguf_name(gguf), name, names, what ? "; it has " : "", what ? what : "");
 }
 
+const dpi_arch *dpi_arch_find(const char *name) {
+    size_t i = 0;
+    while (i < N_ARCHS && strcmp(archs[i]->name, name) != 0)
+        i++;
+    return i < N_ARCHS ? archs[i] : NULL;
+}
+
 dpi_status dpi_arch_of(const dpi_gguf *gguf, const dpi_arch **arch, dpi_error *err) {
     dpi_str name = {"", 0};
     bool found = false;
@@ -64,12 +69,10 @@ dpi_status dpi_arch_of(const dpi_gguf *gguf, const dpi_arch **arch, dpi_error *e
     if (!found)
         return dpi_fail(err, DPI_STATUS_FORMAT, "%s: key general.architecture is missing",
                         dpi_gguf_name(gguf));
-    for (size_t i = 0; i < N_ARCHS; i++)
-        if (dpi_str_is(name, archs[i]->name)) {
-            *arch = archs[i];
-            return DPI_STATUS_OK;
-        }
-    return refuse(gguf, name, err);
+    char text[33];
+    snprintf(text, sizeof text, "%.*s", (int)(name.n_bytes > 32 ? 32 : name.n_bytes), name.data);
+    *arch = dpi_arch_find(text);
+    return *arch ? DPI_STATUS_OK : refuse(gguf, text, err);
 }
 
 int64_t dpi_extent_of(const dpi_config *c, dpi_extent extent) {

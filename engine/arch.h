@@ -58,6 +58,9 @@ typedef struct dpi_arch {
 /* That of a file. Errors: FORMAT (the key is missing), UNSUPPORTED, by name. */
 DPI_MUST_CHECK dpi_status dpi_arch_of(const dpi_gguf *gguf, const dpi_arch **arch, dpi_error *err);
 
+/* That of a name; NULL: there is none. */
+const dpi_arch *dpi_arch_find(const char *name);
+
 /* The i-th tensor of a layer that is a matrix; i < n_matrices. */
 const dpi_arch_tensor *dpi_arch_matrix(const dpi_arch *arch, int32_t i);
 

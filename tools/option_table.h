@@ -40,7 +40,7 @@ typedef struct option_spec {
 /* In the order of the help (option_table.c). */
 extern const option_spec option_rows[N_OPTIONS];
 
-enum { MAX_METHOD_OPTIONS = 48, OPTION_RANGE_BYTES = 128, OPTION_TEXT_BYTES = 400 };
+enum { MAX_METHOD_OPTIONS = 48, OPTION_RANGE_BYTES = 192, OPTION_TEXT_BYTES = 400 };
 
 typedef struct option_table {
     option_spec v[N_OPTIONS + MAX_METHOD_OPTIONS]; /* by option_id, then of methods */
