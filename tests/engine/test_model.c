@@ -272,6 +272,49 @@ TEST(test_unknown) {
     remove_dir(dir);
 }
 
+/* The model of begin() under another name, its keys too, with one key more, or without one. */
+static void check_arch_key(const char *arch, const char *without, const char *message,
+                           void (*add)(gguf_build *b)) {
+    gguf_build b;
+    dpi_model *model = NULL;
+    build_begin(&b);
+    build_string(&b, "general.architecture", arch);
+    for (size_t i = 0; i < N_INTS + 2; i++) {
+        char key[96];
+        const char *rest = i < N_INTS ? ints[i].key + 6 : i == N_INTS ? EPSILON + 6 : "";
+        snprintf(key, sizeof key, "%s.%s", arch, *rest ? rest : "logit_scale");
+        if (strcmp(key, without) == 0 || (!*rest && strcmp(arch, "granite") != 0))
+            continue;
+        if (i < N_INTS)
+            build_u32(&b, key, ints[i].value);
+        else
+            build_f32(&b, key, .5f);
+    }
+    if (add)
+        add(&b);
+    tiny_vocab(&b, 300);
+    add_tensors(&b, "", 0);
+    assert_status(open_built(&b, NULL, &model), DPI_STATUS_FORMAT, message);
+}
+
+static void add_bad_pattern(gguf_build *b) {
+    build_u32(b, "olmo2.attention.sliding_window", 8);
+    build_array(b, "olmo2.attention.sliding_window_pattern", DPI_GGUF_BOOL, "\1\1\0", 3, 1);
+}
+
+static void add_bad_cap(gguf_build *b) { build_f32(b, "gemma2.attn_logit_softcapping", -1); }
+
+TEST(test_keys_of_architectures) {
+    check_arch_key("granite", "granite.logit_scale", "key granite.logit_scale is missing", NULL);
+    check_arch_key("granite", "granite.block_count", "granite.block_count is missing", NULL);
+    check_arch_key("olmo2", "", "pattern has 3 items, must have one for each of the 1 layers",
+                   add_bad_pattern);
+    check_arch_key("gemma2", "", "gemma2.attn_logit_softcapping", add_bad_cap);
+    check_arch_key("olmo2", "", "tensor output.weight is missing", NULL);
+    check_arch_key("phi3", "", "tensor blk.0.attn_qkv.weight is missing", NULL);
+    check_arch_key("qwen3", "", "tensor blk.0.attn_q_norm.weight is missing", NULL);
+}
+
 TEST(test_check_weights) {
     gguf_build b;
     dpi_model *model = NULL;
