@@ -201,6 +201,39 @@ TEST(test_golden_files) {
     check_file("arch/phi3-longrope-A", ".short"); /* a context that takes the other factors */
 }
 
+/* With one layer a window of 16 is all that a row knows of, wherever it stands: the last logits of
+ * a long text are those of its last 16 tokens alone, and not those of 15. */
+TEST(test_window) {
+    enum { N_TEXT = 150, WINDOW = 16 };
+    int32_t tokens[N_TEXT];
+    uint64_t seed = 3;
+    size_t n_bytes;
+    dpi_gguf *gguf;
+    dpi_model *model = NULL;
+    require_data("arch/phi3-Q-Q8_0.gguf");
+    char *image = read_file(data_path("arch/phi3-Q-Q8_0.gguf"), &n_bytes);
+    assert_ok(dpi_gguf_open_buffer(image, n_bytes, &gguf, ERR));
+    const dpi_gguf_kv *window = dpi_gguf_find(gguf, "phi3.attention.sliding_window");
+    assert_int_equal(dpi_gguf_item_i32(window, 0), 0);
+    memcpy(image + ((const char *)window->data - image), &(uint32_t){WINDOW}, sizeof(uint32_t));
+    dpi_gguf_close(gguf);
+    assert_ok(dpi_model_open_buffer(image, n_bytes, NULL, &model, ERR));
+    random_tokens(tokens, N_TEXT, model->n_vocab, &seed);
+    const size_t n_vocab = (size_t)model->n_vocab;
+    for (int32_t n_prompt = 1; n_prompt <= N_TEXT; n_prompt += N_TEXT - 1)
+        for (int32_t n = WINDOW - 1; n <= WINDOW + 1; n++) {
+            float *all = run(model, tokens, N_TEXT, n_prompt, 1, DPI_PREFILL_AUTO);
+            float *last = run(model, tokens + N_TEXT - n, n, n, 1, DPI_PREFILL_AUTO);
+            const double error = nmse(last + (size_t)(n - 1) * n_vocab,
+                                      all + (size_t)(N_TEXT - 1) * n_vocab, n_vocab);
+            if ((error < 1e-10) != (n >= WINDOW))
+                fail_msg("prompt of %d, the last %d tokens: NMSE %.3g", n_prompt, n, error);
+            free(all), free(last);
+        }
+    dpi_model_close(model);
+    free(image);
+}
+
 /* ---- Shapes ---------------------------------------------------------------------------------- */
 
 static void check_shape(const char *what, const tiny_spec *spec) {
