@@ -13,7 +13,8 @@
 
 /* ---- The file -------------------------------------------------------------------------------- */
 
-static dpi_status check_kind(const dpi_gguf *file, double *alpha, dpi_error *err) {
+static dpi_status check_kind(const dpi_gguf *file, const dpi_arch *of_model, double *alpha,
+                             dpi_error *err) {
     const char *name = dpi_gguf_name(file);
     dpi_str type = {"", 0}, kind = {"", 0};
     static const char *const known[] = {"type", "lora.alpha", "alora.invocation_tokens",
@@ -23,6 +24,10 @@ static dpi_status check_kind(const dpi_gguf *file, double *alpha, dpi_error *err
     *alpha = 0;
     const dpi_arch *arch = NULL;
     DPI_TRY(dpi_arch_of(file, &arch, err));
+    if (arch != of_model)
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                        "%s: general.architecture is '%s', that of the model is '%s'", name,
+                        arch->name, of_model->name);
     DPI_TRY(dpi_gguf_check_keys(file, "adapter.", known, err));
     DPI_TRY(dpi_gguf_get_string(file, "general.type", &type, NULL, err));
     DPI_TRY(dpi_gguf_get_string(file, "adapter.type", &kind, NULL, err));
@@ -55,7 +60,8 @@ static dpi_status check_base(const dpi_model *m, const dpi_gguf *file, dpi_error
                     mark);
 }
 
-/* Which matrix a tensor is of: "blk.3.attn_q.weight.lora_a"; *is_b: B of it. False: of none. */
+/* Which matrix a tensor is of, the first of those whose rows it has: "blk.3.attn_q.weight.lora_a";
+ * *is_b: B of it. False: of none. */
 static bool find_matrix(const dpi_model *m, const char *name, int32_t *index, bool *is_b) {
     const dpi_arch *arch = m->config.arch;
     char wanted[80];
@@ -75,10 +81,23 @@ static bool find_matrix(const dpi_model *m, const char *name, int32_t *index, bo
     return false;
 }
 
-/* A and B of each matrix; NULL: none. */
+/* A and B of each matrix, or of the first of those that are one tensor; NULL: none. */
 typedef struct pair {
     const dpi_gguf_tensor *a, *b;
 } pair;
+
+static dpi_status refuse_tensor(const dpi_model *m, const dpi_gguf_tensor *t, dpi_error *err) {
+    const dpi_arch *arch = m->config.arch;
+    char names[128] = "";
+    for (int32_t i = 0; i < arch->n_matrices; i += dpi_arch_parts(arch, dpi_arch_matrix(arch, i))) {
+        const size_t n = strlen(names);
+        snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "",
+                 dpi_arch_matrix(arch, i)->name);
+    }
+    return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                    "%s: tensor %s: an adapter may be of %s, of layers 0..%d", t->file, t->name,
+                    names, (int)m->config.n_layer - 1);
+}
 
 static dpi_status find_pairs(const dpi_model *m, const dpi_gguf *file, pair *pairs,
                              dpi_error *err) {
@@ -90,30 +109,28 @@ static dpi_status find_pairs(const dpi_model *m, const dpi_gguf *file, pair *pai
         int32_t index = 0;
         bool is_b = false;
         if (!find_matrix(m, t->name, &index, &is_b))
-            return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
-                            "%s: tensor %s: an adapter may be of attn_q, attn_k, attn_v, "
-                            "attn_output, ffn_gate, ffn_up and ffn_down of layers 0..%d",
-                            dpi_gguf_name(file), t->name, (int)m->config.n_layer - 1);
+            return refuse_tensor(m, t, err);
         *(is_b ? &pairs[index].b : &pairs[index].a) = t;
     }
     return DPI_STATUS_OK;
 }
 
-static dpi_status check_pair(const pair *p, const dpi_matrix *w, dpi_error *err) {
+/* `n_out`: of the whole tensor. */
+static dpi_status check_pair(const pair *p, const dpi_matrix *w, int64_t n_out, dpi_error *err) {
     const dpi_gguf_tensor *t = p->a ? p->a : p->b;
     if (!p->a || !p->b)
         return dpi_fail(err, DPI_STATUS_FORMAT, "%s: tensor %s has no lora_%c beside it", t->file,
                         t->name, p->a ? 'b' : 'a');
     const int64_t rank = p->a->shape[1];
     if (rank < 1 || rank > DPI_ADAPTER_RANK_MAX || p->a->shape[0] != w->n_in ||
-        p->b->shape[0] != rank || p->b->shape[1] != w->n_out || p->a->n_dims > 2 ||
+        p->b->shape[0] != rank || p->b->shape[1] != n_out || p->a->n_dims > 2 ||
         p->b->n_dims > 2)
         return dpi_fail_at(err, DPI_STATUS_FORMAT, p->a->offset,
                            "%s: tensor %s is [%lld, %lld], its lora_b [%lld, %lld]: must be "
                            "[%lld, rank] and [rank, %lld], rank at most %d",
                            t->file, t->name, (long long)p->a->shape[0], (long long)rank,
                            (long long)p->b->shape[0], (long long)p->b->shape[1],
-                           (long long)w->n_in, (long long)w->n_out, DPI_ADAPTER_RANK_MAX);
+                           (long long)w->n_in, (long long)n_out, DPI_ADAPTER_RANK_MAX);
     return DPI_STATUS_OK;
 }
 
@@ -130,6 +147,16 @@ static dpi_status read_tensor(const dpi_gguf_tensor *t, float *to, dpi_error *er
     return DPI_STATUS_OK;
 }
 
+/* How many matrices a pair is of, from the i-th of the model on, and their rows together. */
+static int32_t parts_of(dpi_model *m, int32_t i, int64_t *n_out) {
+    const dpi_arch *arch = m->config.arch;
+    const int32_t n = dpi_arch_parts(arch, dpi_arch_matrix(arch, i % arch->n_matrices));
+    *n_out = 0;
+    for (int32_t k = 0; k < n; k++)
+        *n_out += dpi_model_matrix(m, i + k)->n_out;
+    return n;
+}
+
 static dpi_status check_pairs(dpi_model *m, const pair *pairs, int32_t n_matrices, uint64_t *n,
                               dpi_error *err) {
     *n = 0;
@@ -137,9 +164,10 @@ static dpi_status check_pairs(dpi_model *m, const pair *pairs, int32_t n_matrice
         const dpi_matrix *w = dpi_model_matrix(m, i);
         if (!pairs[i].a && !pairs[i].b)
             continue;
-        DPI_TRY(check_pair(&pairs[i], w, err));
-        m->adapters->n++;
-        *n += (uint64_t)pairs[i].a->shape[1] * (uint64_t)(w->n_in + w->n_out);
+        int64_t n_out;
+        m->adapters->n += parts_of(m, i, &n_out);
+        DPI_TRY(check_pair(&pairs[i], w, n_out, err));
+        *n += (uint64_t)pairs[i].a->shape[1] * (uint64_t)(w->n_in + n_out);
     }
     return DPI_STATUS_OK;
 }
@@ -158,22 +186,27 @@ static dpi_status fill(dpi_model *m, const pair *pairs, int32_t n_matrices, doub
     dpi_adapter *adapter = all->of;
     float *next = all->numbers;
     for (int32_t i = 0; i < n_matrices; i++) {
-        dpi_matrix *w = dpi_model_matrix(m, i);
         if (!pairs[i].a)
             continue;
-        const int64_t rank = pairs[i].a->shape[1];
-        *adapter = (dpi_adapter){.a = next, .b = next + rank * w->n_in, .rank = (int32_t)rank,
-                                 .place = dpi_arch_matrix(arch, i % arch->n_matrices)->place,
-                                 .scale = alpha > 0 ? (float)(scale * alpha / (double)rank)
-                                                    : scale};
+        const int64_t rank = pairs[i].a->shape[1], n_in = dpi_model_matrix(m, i)->n_in;
+        const float by = alpha > 0 ? (float)(scale * alpha / (double)rank) : scale;
+        const float *a = next;
+        int64_t n_out;
+        const int32_t n_parts = parts_of(m, i, &n_out);
         DPI_TRY(read_tensor(pairs[i].a, next, err));
-        DPI_TRY(read_tensor(pairs[i].b, next + rank * w->n_in, err));
-        next += rank * (w->n_in + w->n_out);
+        DPI_TRY(read_tensor(pairs[i].b, next += rank * n_in, err));
         if (rank > all->max_rank) {
             all->max_rank = (int32_t)rank;
-            all->scale = adapter->scale;
+            all->scale = by;
         }
-        w->adapter = adapter++;
+        for (int32_t k = 0; k < n_parts; k++, adapter++) {
+            dpi_matrix *w = dpi_model_matrix(m, i + k);
+            *adapter = (dpi_adapter){.a = a, .b = next, .rank = (int32_t)rank, .scale = by,
+                                     .place = dpi_arch_matrix(arch, (i + k) % arch->n_matrices)
+                                                  ->place};
+            w->adapter = adapter;
+            next += rank * w->n_out;
+        }
     }
     return DPI_STATUS_OK;
 }
@@ -183,7 +216,7 @@ static dpi_status read_file(dpi_model *m, const dpi_gguf *file, const char *path
     const int32_t n_matrices = m->config.n_layer * m->config.arch->n_matrices;
     double alpha;
     dpi_str name = {"", 0};
-    DPI_TRY(check_kind(file, &alpha, err));
+    DPI_TRY(check_kind(file, m->config.arch, &alpha, err));
     DPI_TRY(check_base(m, file, err));
     DPI_TRY(dpi_gguf_get_string(file, "general.name", &name, NULL, err));
     pair *pairs = dpi_calloc((size_t)n_matrices, sizeof *pairs);

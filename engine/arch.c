@@ -4,49 +4,63 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "engine/model.h"
+#include "engine/config.h"
 
-/* ---- llama ----------------------------------------------------------------------------------- */
-
-#define AT(member) offsetof(dpi_layer, member)
-
-static const dpi_arch_tensor llama_tensors[] = {
-    {"attn_norm", DPI_EXTENT_EMBD, DPI_EXTENT_NONE, AT(attn_norm), 0},
-    {"attn_q", DPI_EXTENT_EMBD, DPI_EXTENT_Q, AT(wq), 0},
-    {"attn_k", DPI_EXTENT_EMBD, DPI_EXTENT_K, AT(wk), 1},
-    {"attn_v", DPI_EXTENT_EMBD, DPI_EXTENT_V, AT(wv), 2},
-    {"attn_output", DPI_EXTENT_ATT, DPI_EXTENT_EMBD, AT(wo), 0},
-    {"ffn_norm", DPI_EXTENT_EMBD, DPI_EXTENT_NONE, AT(ffn_norm), 0},
-    {"ffn_gate", DPI_EXTENT_EMBD, DPI_EXTENT_FF, AT(w_gate), 0},
-    {"ffn_up", DPI_EXTENT_EMBD, DPI_EXTENT_FF, AT(w_up), 1},
-    {"ffn_down", DPI_EXTENT_FF, DPI_EXTENT_EMBD, AT(w_down), 0},
+static const dpi_arch *const archs[] = {
+    &dpi_arch_llama,   &dpi_arch_qwen2,    &dpi_arch_qwen3,   &dpi_arch_gemma2,
+    &dpi_arch_gemma3,  &dpi_arch_phi3,     &dpi_arch_smollm3, &dpi_arch_granite,
+    &dpi_arch_olmo2,   &dpi_arch_mistral3, &dpi_arch_vaultgemma,
 };
 
-static const char *const llama_keys[] = {
-    /* config.c reads them */
-    "block_count", "context_length", "embedding_length", "feed_forward_length",
-    "attention.head_count", "attention.head_count_kv", "attention.key_length",
-    "attention.value_length", "attention.layer_norm_rms_epsilon", "attention.sliding_window",
-    "expert_count", "rope.dimension_count", "rope.freq_base", "rope.scale_linear",
-    "rope.scaling.type", "rope.scaling.factor", "rope.scaling.low_freq_factor",
-    "rope.scaling.high_freq_factor", "rope.scaling.original_context_length",
-    "rope.scaling.attn_factor", "rope.scaling.yarn_attn_factor", "rope.scaling.yarn_beta_fast",
-    "rope.scaling.yarn_beta_slow", "rope.scaling.yarn_ext_factor",
-    "vocab_size",             /* the list of tokens has its own length */
-    "rope.scaling.finetuned", /* how the model was trained */
-    "expert_used_count",      /* of mixtures of experts, which expert_count tells */
-    "tensor_data_layout",     /* where the file was converted from */
-    "pooling_type",           /* of embeddings of whole texts */
-    NULL,
+enum { N_ARCHS = sizeof archs / sizeof *archs };
+
+/* What some others have that is missing here. The first that fits counts. */
+static const struct {
+    const char *begin, *end; /* of a name */
+    const char *what;
+} missing[] = {
+    {"", "moe", "mixtures of experts"},
+    {"gpt-oss", "", "mixtures of experts"},
+    {"deepseek2", "", "mixtures of experts"},
+    {"llama4", "", "mixtures of experts"},
+    {"clip", "", "pictures"},
+    {"", "vl", "pictures"},
+    {"bert", "", "encoders"},
+    {"", "bert", "encoders"},
+    {"modern-bert", "", "encoders"},
+    {"t5", "", "encoders"},
+    {"gemma-embedding", "", "encoders"},
+    {"qwen35", "", "layers with a recurrent state"},
+    {"qwen3next", "", "layers with a recurrent state"},
+    {"mamba", "", "layers with a recurrent state"},
+    {"gemma4", "", "layers that differ in their heads"},
 };
 
-const dpi_arch dpi_arch_llama = {"llama", llama_tensors,
-                                 sizeof llama_tensors / sizeof *llama_tensors,
-                                 7, llama_keys};
+static bool fits(const char *name, size_t i) {
+    const size_t n = strlen(name), n_end = strlen(missing[i].end);
+    return strncmp(name, missing[i].begin, strlen(missing[i].begin)) == 0 && n >= n_end &&
+           strcmp(name + n - n_end, missing[i].end) == 0;
+}
 
-/* ---- All ------------------------------------------------------------------------------------- */
+static dpi_status refuse(const dpi_gguf *gguf, const char *name, dpi_error *err) {
+    char names[160] = "";
+    const char *what = NULL;
+    for (size_t i = 0; !what && i < sizeof missing / sizeof *missing; i++)
+        what = fits(name, i) ? missing[i].what : NULL;
+    for (size_t i = 0, n = 0; i < N_ARCHS; i++, n = strlen(names))
+        snprintf(names + n, sizeof names - n, "%s%s",
+                 i == 0 ? "" : i + 1 < N_ARCHS ? ", " : " and ", archs[i]->name);
+    return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                    "%s: general.architecture is '%s', only %s are supported%s%s",
+                    dpi_gguf_name(gguf), name, names, what ? "; it has " : "", what ? what : "");
+}
 
-static const dpi_arch *const archs[] = {&dpi_arch_llama};
+const dpi_arch *dpi_arch_find(const char *name) {
+    size_t i = 0;
+    while (i < N_ARCHS && strcmp(archs[i]->name, name) != 0)
+        i++;
+    return i < N_ARCHS ? archs[i] : NULL;
+}
 
 dpi_status dpi_arch_of(const dpi_gguf *gguf, const dpi_arch **arch, dpi_error *err) {
     dpi_str name = {"", 0};
@@ -55,14 +69,10 @@ dpi_status dpi_arch_of(const dpi_gguf *gguf, const dpi_arch **arch, dpi_error *e
     if (!found)
         return dpi_fail(err, DPI_STATUS_FORMAT, "%s: key general.architecture is missing",
                         dpi_gguf_name(gguf));
-    for (size_t i = 0; i < sizeof archs / sizeof *archs; i++)
-        if (dpi_str_is(name, archs[i]->name)) {
-            *arch = archs[i];
-            return DPI_STATUS_OK;
-        }
-    return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
-                    "%s: general.architecture is '%.*s', only llama is supported",
-                    dpi_gguf_name(gguf), (int)(name.n_bytes > 32 ? 32 : name.n_bytes), name.data);
+    char text[33];
+    snprintf(text, sizeof text, "%.*s", (int)(name.n_bytes > 32 ? 32 : name.n_bytes), name.data);
+    *arch = dpi_arch_find(text);
+    return *arch ? DPI_STATUS_OK : refuse(gguf, text, err);
 }
 
 int64_t dpi_extent_of(const dpi_config *c, dpi_extent extent) {
@@ -73,6 +83,7 @@ int64_t dpi_extent_of(const dpi_config *c, dpi_extent extent) {
     case DPI_EXTENT_K: return (int64_t)c->n_kv_head * c->head_dim;
     case DPI_EXTENT_V: return (int64_t)c->n_kv_head * c->head_dim_v;
     case DPI_EXTENT_ATT: return (int64_t)c->n_head * c->head_dim_v;
+    case DPI_EXTENT_HEAD: return c->head_dim;
     case DPI_EXTENT_NONE: break;
     }
     return 1;
@@ -83,6 +94,14 @@ const dpi_arch_tensor *dpi_arch_matrix(const dpi_arch *arch, int32_t i) {
     while (!t->n_out || i-- > 0)
         t++;
     return t;
+}
+
+int32_t dpi_arch_parts(const dpi_arch *arch, const dpi_arch_tensor *tensor) {
+    int32_t n = 1;
+    const dpi_arch_tensor *end = arch->tensors + arch->n_tensors;
+    while (tensor + n < end && strcmp(tensor[n].name, tensor->name) == 0)
+        n++;
+    return n;
 }
 
 dpi_tensor_name dpi_arch_tensor_name(const dpi_arch_tensor *tensor, int32_t layer,

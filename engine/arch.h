@@ -1,8 +1,9 @@
-/* arch.h - architectures as data: the tensors of a layer, and the keys. Internal.
+/* arch.h - architectures as data: the tensors of a layer, the keys, and what its pass has beyond
+ * LLaMA's. Internal.
  *
- * Whoever walks the tensors of a layer walks this table: the loader, adapters, packing, training,
- * models that are made up. What a file holds beyond the table is refused by name, as it could
- * change logits. */
+ * An architecture is one dpi_arch, in a file of engine/arch/, and its line in arch.c. Whoever walks
+ * the tensors of a layer walks its table: the loader, adapters, packing, training, models that are
+ * made up. What a file holds beyond the table is refused by name, as it could change logits. */
 #ifndef DPI_ARCH_H
 #define DPI_ARCH_H
 
@@ -19,6 +20,7 @@ typedef enum dpi_extent {
     DPI_EXTENT_K,    /* n_kv_head * head_dim */
     DPI_EXTENT_V,    /* n_kv_head * head_dim_v */
     DPI_EXTENT_ATT,  /* n_head * head_dim_v */
+    DPI_EXTENT_HEAD, /* head_dim */
 } dpi_extent;
 
 typedef struct dpi_config dpi_config; /* config.h */
@@ -26,7 +28,8 @@ typedef struct dpi_config dpi_config; /* config.h */
 int64_t dpi_extent_of(const dpi_config *config, dpi_extent extent);
 
 /* A tensor of every layer: blk.N.NAME.weight. A matrix may have a bias [n_out] beside it,
- * blk.N.NAME.bias. */
+ * blk.N.NAME.bias. Matrices of one name follow each other in the table and are one tensor of the
+ * file, whose rows are those of the first, then those of the next. */
 typedef struct dpi_arch_tensor {
     const char *name;
     dpi_extent n_in, n_out; /* n_out NONE: a vector */
@@ -39,15 +42,30 @@ typedef struct dpi_arch {
     const dpi_arch_tensor *tensors; /* [n_tensors], in the order of a file and of a pass */
     int32_t n_tensors, n_matrices;
     const char *const *keys; /* for dpi_gguf_check_keys */
+    /* Sets in the config what the layers have beyond LLaMA's, after all common keys are read. NULL:
+     * nothing. Errors: FORMAT, UNSUPPORTED, by key. */
+    dpi_status (*read)(const dpi_gguf *gguf, dpi_config *config, dpi_error *err);
+    bool rotates_halves;  /* pairs of dimensions are (j, n_rot / 2 + j), else (2j, 2j + 1) */
+    bool has_gelu;        /* the gate of the feed-forward; else SiLU */
+    bool norms_all_heads; /* attn_q_norm, attn_k_norm: of all heads as one vector */
+    bool needs_output;    /* no tied head */
+    bool has_output_bias; /* may have */
+    bool has_windows;     /* read() reads attention.sliding_window; else it limits the context */
+    bool has_rope_factors; /* rope_factors_long and _short count wherever they are; else where
+                              rope.scaling.type is longrope */
 } dpi_arch;
-
-extern const dpi_arch dpi_arch_llama;
 
 /* That of a file. Errors: FORMAT (the key is missing), UNSUPPORTED, by name. */
 DPI_MUST_CHECK dpi_status dpi_arch_of(const dpi_gguf *gguf, const dpi_arch **arch, dpi_error *err);
 
+/* That of a name; NULL: there is none. */
+const dpi_arch *dpi_arch_find(const char *name);
+
 /* The i-th tensor of a layer that is a matrix; i < n_matrices. */
 const dpi_arch_tensor *dpi_arch_matrix(const dpi_arch *arch, int32_t i);
+
+/* How many entries from this one on, the first of its name, are one tensor of the file. */
+int32_t dpi_arch_parts(const dpi_arch *arch, const dpi_arch_tensor *tensor);
 
 /* "blk.3.attn_q.bias": what a file calls a tensor of a layer; `suffix` is "weight" or "bias". */
 typedef struct dpi_tensor_name {
@@ -55,5 +73,9 @@ typedef struct dpi_tensor_name {
 } dpi_tensor_name;
 dpi_tensor_name dpi_arch_tensor_name(const dpi_arch_tensor *tensor, int32_t layer,
                                      const char *suffix);
+
+extern const dpi_arch dpi_arch_llama, dpi_arch_qwen2, dpi_arch_qwen3, dpi_arch_gemma2,
+    dpi_arch_gemma3, dpi_arch_vaultgemma, dpi_arch_phi3, dpi_arch_smollm3, dpi_arch_granite,
+    dpi_arch_olmo2, dpi_arch_mistral3;
 
 #endif

@@ -1,7 +1,8 @@
-/* attention.c - the operations of a pass by heads: RoPE, the KV cache, attention (pass.h).
+/* attention.c - the operations of a pass by heads: norms of heads, RoPE, the KV cache, attention
+ * (pass.h).
  *
  * An item is one row's KV head with the query heads that share it; item = head * n_rows + row.
- * Threads have the same items in all three operations. */
+ * Threads have the same items in all of these operations. */
 #include <math.h>
 #include <string.h>
 
@@ -35,17 +36,64 @@ static float *heads_at(const dpi_pass *p, dpi_rows x, int64_t item) {
     return dpi_pass_row(p, x, row_of(p, item)) + head_of(p, item) * per_item;
 }
 
+/* ---- Norms of heads -------------------------------------------------------------------------- */
+
+/* One item's heads of x. `squares` NULL: each head by itself, else the sum of those of the row. */
+static void norm_heads(const dpi_pass *p, dpi_rows x, int64_t item, const float *weight,
+                       const float *squares) {
+    const dpi_config *c = &p->s->model->config;
+    const dpi_kernels *k = &p->s->kernels;
+    const int64_t per_item = x.n / c->n_kv_head;
+    const double n = squares ? (double)x.n : (double)c->head_dim;
+    float *head = heads_at(p, x, item);
+    if (squares)
+        weight += head_of(p, item) * per_item;
+    for (int64_t i = 0; i < per_item; i += c->head_dim) {
+        float sum = 0;
+        if (!squares)
+            k->sum_squares(&sum, head + i, c->head_dim);
+        const double mean = (double)(squares ? *squares : sum) / n;
+        k->scale(head + i, head + i, squares ? weight + i : weight,
+                 (float)(1 / sqrt(mean + (double)c->rms_eps)), c->head_dim);
+    }
+}
+
+void dpi_pass_norm_heads(dpi_pass *p, dpi_rows q, dpi_rows k, const float *q_weight,
+                         const float *k_weight) {
+    const bool whole = p->s->model->config.arch->norms_all_heads;
+    dpi_pass_meet(p);
+    int64_t begin = 0, end = 0;
+    if (whole)
+        dpi_pass_share(p, p->n_rows, &begin, &end);
+    for (int64_t r = begin; r < end; r++) {
+        float *squares = dpi_pass_row(p, p->s->work.qk_squares, r);
+        p->s->kernels.sum_squares(&squares[0], dpi_pass_row(p, q, r), q.n);
+        p->s->kernels.sum_squares(&squares[1], dpi_pass_row(p, k, r), k.n);
+    }
+    p->has_written = whole;
+    dpi_pass_meet(p);
+    const items mine = items_of(p);
+    for (int64_t i = mine.begin; i < mine.end; i += mine.step) {
+        const float *squares =
+            whole ? dpi_pass_row(p, p->s->work.qk_squares, row_of(p, i)) : NULL;
+        norm_heads(p, q, i, q_weight, squares);
+        norm_heads(p, k, i, k_weight, squares ? squares + 1 : NULL);
+    }
+}
+
 /* ---- RoPE ------------------------------------------------------------------------------------ */
 
-void dpi_pass_rope(dpi_pass *p, dpi_rows q, dpi_rows k) {
+void dpi_pass_rope(dpi_pass *p, dpi_rows q, dpi_rows k, dpi_rotation rotation) {
     const dpi_session *s = p->s;
     const dpi_config *c = &s->model->config;
+    void (*rotate)(float *, const float *, int32_t, int32_t, int32_t) =
+        c->arch->rotates_halves ? s->kernels.rope_halves : s->kernels.rope;
     dpi_pass_meet(p);
     items mine = items_of(p);
     for (int64_t i = mine.begin; i < mine.end; i += mine.step) {
-        const float *cs = dpi_pass_row(p, s->work.cs, row_of(p, i));
-        s->kernels.rope(heads_at(p, q, i), cs, c->n_head / c->n_kv_head, c->head_dim, c->n_rot);
-        s->kernels.rope(heads_at(p, k, i), cs, 1, c->head_dim, c->n_rot);
+        const float *cs = dpi_pass_row(p, s->work.cs, row_of(p, i)) + (int32_t)rotation * c->n_rot;
+        rotate(heads_at(p, q, i), cs, c->n_head / c->n_kv_head, c->head_dim, c->n_rot);
+        rotate(heads_at(p, k, i), cs, 1, c->head_dim, c->n_rot);
     }
 }
 
@@ -77,6 +125,7 @@ static void store_k(const dpi_session *s, void *cache, int32_t at, const float *
 void dpi_pass_cache(dpi_pass *p, int32_t layer, dpi_rows k, dpi_rows v) {
     const dpi_session *s = p->s;
     const dpi_config *c = &s->model->config;
+    dpi_pass_meet(p); /* only where nothing has been done to q and k */
     items mine = items_of(p);
     for (int64_t i = mine.begin; i < mine.end; i += mine.step) {
         int32_t seq = s->row_seq[row_of(p, i)], pos = s->row_pos[row_of(p, i)];
@@ -91,6 +140,20 @@ void dpi_pass_cache(dpi_pass *p, int32_t layer, dpi_rows k, dpi_rows v) {
 
 /* ---- Attention ------------------------------------------------------------------------------- */
 
+/* The first position that row r sees. */
+static int32_t first_of(const dpi_pass *p, int32_t layer, int32_t r) {
+    const int32_t window = p->s->model->layers[layer].window, length = p->s->row_pos[r] + 1;
+    return window > 0 && length > window ? length - window : 0;
+}
+
+/* What scores at a position are multiplied by. */
+static float scale_at(const dpi_config *c, int32_t position) {
+    if (c->temperature_scale == 0)
+        return c->attention_scale;
+    return (float)((double)c->attention_scale *
+                   (1 + c->temperature_scale * log(1 + position / c->n_ctx_original)));
+}
+
 /* One item, block by block of positions. `next` is the thread's next item; the same after the last
  * one. */
 static void attend(const dpi_pass *p, dpi_rows y, int32_t layer, dpi_rows q_rows, int64_t item,
@@ -102,13 +165,17 @@ static void attend(const dpi_pass *p, dpi_rows y, int32_t layer, dpi_rows q_rows
     const float *q = heads_at(p, q_rows, item);
     float *att = heads_at(p, y, item);
     float *m = s->work.ml + (int64_t)p->thread * 2 * n_q, *l = m + n_q;
-    float scale = 1.0f / sqrtf((float)c->head_dim);
+    const float scale = scale_at(c, length - 1);
+    const int32_t first = first_of(p, layer, row_of(p, item));
+    const int32_t next_first = first_of(p, layer, row_of(p, next));
     memset(att, 0, (size_t)n_q * (size_t)c->head_dim_v * sizeof *att);
     for (int32_t h = 0; h < n_q; h++) {
         m[h] = -INFINITY;
         l[h] = 0;
     }
-    for (int32_t at = 0, block = 0; at < length; at += DPI_KV_BLOCK, block++) {
+    for (int32_t block = first / DPI_KV_BLOCK, at = block * DPI_KV_BLOCK; at < length;
+         at += DPI_KV_BLOCK, block++) {
+        const int32_t skipped = first > at ? first - at : 0;
         int32_t n = length - at < DPI_KV_BLOCK ? length - at : DPI_KV_BLOCK;
         void *k = dpi_kv_k(&s->kv, seq, block, layer, head);
         void *v = dpi_kv_v(&s->kv, seq, block, layer, head);
@@ -117,15 +184,16 @@ static void attend(const dpi_pass *p, dpi_rows y, int32_t layer, dpi_rows q_rows
             bool more = at + n < length;
             int32_t then = more ? seq : s->row_seq[row_of(p, next)];
             int32_t h = more ? head : head_of(p, next);
-            next_k = dpi_kv_k(&s->kv, then, more ? block + 1 : 0, layer, h);
-            next_v = dpi_kv_v(&s->kv, then, more ? block + 1 : 0, layer, h);
+            int32_t b = more ? block + 1 : next_first / DPI_KV_BLOCK;
+            next_k = dpi_kv_k(&s->kv, then, b, layer, h);
+            next_v = dpi_kv_v(&s->kv, then, b, layer, h);
         }
         if (s->kv.type == DPI_KV_F32)
-            s->kernels.attend_f32(att, m, l, q, k, v, n_q, n, c->head_dim, c->head_dim_v, scale,
-                                  next_k, next_v);
+            s->kernels.attend_f32(att, m, l, q, k, v, n_q, skipped, n, c->head_dim, c->head_dim_v,
+                                  scale, c->attention_cap, next_k, next_v);
         else
-            s->kernels.attend_f16(att, m, l, q, k, v, n_q, n, c->head_dim, c->head_dim_v, scale,
-                                  next_k, next_v);
+            s->kernels.attend_f16(att, m, l, q, k, v, n_q, skipped, n, c->head_dim, c->head_dim_v,
+                                  scale, c->attention_cap, next_k, next_v);
     }
     for (int32_t h = 0; h < n_q; h++) {
         float by = 1 / l[h];

@@ -45,9 +45,8 @@ static dpi_status optional(const dpi_gguf *gguf, const dpi_config *c, const char
     return DPI_STATUS_OK;
 }
 
-/* A number whose default is *out; *found (may be NULL): whether the file has it. */
-static dpi_status number(const dpi_gguf *gguf, const dpi_config *c, const char *key, double min,
-                         double max, double *out, bool *found, dpi_error *err) {
+dpi_status dpi_config_number(const dpi_gguf *gguf, const dpi_config *c, const char *key,
+                             double min, double max, double *out, bool *found, dpi_error *err) {
     return dpi_gguf_get_float(gguf, key_of(c, key).text, min, max, out, found, err);
 }
 
@@ -56,9 +55,10 @@ static dpi_status number(const dpi_gguf *gguf, const dpi_config *c, const char *
 static dpi_status read_llama3(const dpi_gguf *gguf, dpi_config *c, dpi_error *err) {
     double factor = 8, low = 1, high = 4; /* those of Llama 3.1 */
     int32_t context = 8192;
-    DPI_TRY(number(gguf, c, "rope.scaling.factor", 1, 1e6, &factor, NULL, err));
-    DPI_TRY(number(gguf, c, "rope.scaling.low_freq_factor", 1e-3, 1e3, &low, NULL, err));
-    DPI_TRY(number(gguf, c, "rope.scaling.high_freq_factor", 1e-3, 1e3, &high, NULL, err));
+    DPI_TRY(dpi_config_number(gguf, c, "rope.scaling.factor", 1, 1e6, &factor, NULL, err));
+    DPI_TRY(dpi_config_number(gguf, c, "rope.scaling.low_freq_factor", 1e-3, 1e3, &low, NULL, err));
+    DPI_TRY(dpi_config_number(gguf, c, "rope.scaling.high_freq_factor", 1e-3, 1e3, &high, NULL,
+                              err));
     DPI_TRY(optional(gguf, c, "rope.scaling.original_context_length", INT32_MAX, &context, err));
     if (high <= low)
         return dpi_fail(err, DPI_STATUS_FORMAT,
@@ -92,21 +92,21 @@ static double yarn_pair(const dpi_config *c, double context, double rotations) {
 /* Peng et al. 2023, with the magnitude of their published code: YaRN makes rotated queries and keys
  * longer, by 1 + ln(factor) / 10, which the key yarn_attn_factor replaces. */
 static dpi_status read_yarn(const dpi_gguf *gguf, dpi_config *c, dpi_error *err) {
-    double factor = 1, fast = 32, slow = 1, ext = 1;
-    int32_t context = c->n_ctx_train;
-    DPI_TRY(number(gguf, c, "rope.scaling.factor", 1, 1e6, &factor, NULL, err));
-    DPI_TRY(number(gguf, c, "rope.scaling.yarn_beta_fast", 1e-3, 1e6, &fast, NULL, err));
-    DPI_TRY(number(gguf, c, "rope.scaling.yarn_beta_slow", 1e-3, 1e6, &slow, NULL, err));
-    DPI_TRY(number(gguf, c, "rope.scaling.yarn_ext_factor", 1, 1, &ext, NULL, err));
-    DPI_TRY(optional(gguf, c, "rope.scaling.original_context_length", INT32_MAX, &context, err));
-    const double first = floor(yarn_pair(c, context, fast));
-    const double last = ceil(yarn_pair(c, context, slow));
+    double factor = 1, fast = 32, slow = 1, ext = 1, log_multiplier = 0;
+    DPI_TRY(dpi_config_number(gguf, c, "rope.scaling.factor", 1, 1e6, &factor, NULL, err));
+    DPI_TRY(dpi_config_number(gguf, c, "rope.scaling.yarn_beta_fast", 1e-3, 1e6, &fast, NULL, err));
+    DPI_TRY(dpi_config_number(gguf, c, "rope.scaling.yarn_beta_slow", 1e-3, 1e6, &slow, NULL, err));
+    DPI_TRY(dpi_config_number(gguf, c, "rope.scaling.yarn_ext_factor", 1, 1, &ext, NULL, err));
+    DPI_TRY(dpi_config_number(gguf, c, "rope.scaling.yarn_log_multiplier", 0, 1e3, &log_multiplier,
+                              NULL, err));
+    const double first = floor(yarn_pair(c, c->n_ctx_original, fast));
+    const double last = ceil(yarn_pair(c, c->n_ctx_original, slow));
     c->yarn.factor = factor;
     c->yarn.first = first > 0 ? first : 0;
     c->yarn.last = last < c->n_rot - 1 ? last : c->n_rot - 1;
-    c->rope_magnitude = 1 + .1 * log(factor);
-    return number(gguf, c, "rope.scaling.yarn_attn_factor", 1e-3, 1e3, &c->rope_magnitude, NULL,
-                  err);
+    c->rope_magnitude = (1 + .1 * log(factor)) / (1 + .1 * log_multiplier * log(factor));
+    return dpi_config_number(gguf, c, "rope.scaling.yarn_attn_factor", 1e-3, 1e3,
+                             &c->rope_magnitude, NULL, err);
 }
 
 double dpi_config_yarn_divisor(const dpi_config *c, int32_t pair) {
@@ -120,9 +120,9 @@ double dpi_config_yarn_divisor(const dpi_config *c, int32_t pair) {
 static dpi_status read_linear(const dpi_gguf *gguf, dpi_config *c, dpi_error *err) {
     double factor = 1;
     bool found = false;
-    DPI_TRY(number(gguf, c, "rope.scaling.factor", 0, 1e6, &factor, &found, err));
+    DPI_TRY(dpi_config_number(gguf, c, "rope.scaling.factor", 0, 1e6, &factor, &found, err));
     if (!found)
-        DPI_TRY(number(gguf, c, "rope.scale_linear", 0, 1e6, &factor, NULL, err));
+        DPI_TRY(dpi_config_number(gguf, c, "rope.scale_linear", 0, 1e6, &factor, NULL, err));
     if (factor != 0 && factor < ROPE_FACTOR_MIN)
         return dpi_fail(err, DPI_STATUS_FORMAT, "%s: %s is %g, must be 0 (none) or %g..1e6",
                         dpi_gguf_name(gguf), key_of(c, "rope.scaling.factor").text, factor,
@@ -142,10 +142,12 @@ static dpi_status read_scaling(const dpi_gguf *gguf, dpi_config *c, dpi_error *e
         return read_llama3(gguf, c, err);
     if (dpi_str_is(type, "yarn"))
         return read_yarn(gguf, c, err);
-    if (dpi_str_is(type, "none"))
+    c->needs_rope_factors = dpi_str_is(type, "longrope");
+    c->has_rope_factors |= c->needs_rope_factors;
+    if (c->needs_rope_factors || dpi_str_is(type, "none"))
         return DPI_STATUS_OK;
     return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
-                    "%s: %s is '%.*s', only none, linear, llama3 and yarn are supported",
+                    "%s: %s is '%.*s', only none, linear, llama3, yarn and longrope are supported",
                     dpi_gguf_name(gguf), key.text,
                     (int)(type.n_bytes > 32 ? 32 : type.n_bytes), type.data);
 }
@@ -155,15 +157,54 @@ static dpi_status read_rope(const dpi_gguf *gguf, dpi_config *c, dpi_error *err)
     c->n_rot = c->head_dim;
     c->rope_freq_scale = 1;
     c->rope_magnitude = 1;
+    c->n_ctx_original = c->n_ctx_train;
+    c->has_rope_factors = c->arch->has_rope_factors;
+    DPI_TRY(optional(gguf, c, "rope.scaling.original_context_length", INT32_MAX, &c->n_ctx_original,
+                     err));
     DPI_TRY(optional(gguf, c, "rope.dimension_count", c->head_dim, &c->n_rot, err));
     if (c->n_rot % 2)
         return dpi_fail(err, DPI_STATUS_FORMAT, "%s: %s is %d, must be even", dpi_gguf_name(gguf),
                         key_of(c, "rope.dimension_count").text, (int)c->n_rot);
-    DPI_TRY(number(gguf, c, "rope.freq_base", 1, 1e12, &base, NULL, err));
+    DPI_TRY(dpi_config_number(gguf, c, "rope.freq_base", 1, 1e12, &base, NULL, err));
     c->rope_freq_base = (float)base;
     DPI_TRY(read_scaling(gguf, c, err));
-    DPI_TRY(number(gguf, c, "rope.scaling.attn_factor", 1e-3, 1e3, &attn_factor, NULL, err));
+    DPI_TRY(dpi_config_number(gguf, c, "rope.scaling.attn_factor", 1e-3, 1e3, &attn_factor, NULL,
+                              err));
     c->rope_magnitude *= attn_factor;
+    return DPI_STATUS_OK;
+}
+
+/* ---- What layers have beyond LLaMA's --------------------------------------------------------- */
+
+dpi_status dpi_config_read_windows(const dpi_gguf *gguf, dpi_config *c, int32_t window,
+                                   int32_t period, dpi_error *err) {
+    const full_key window_key = key_of(c, "attention.sliding_window");
+    const full_key key = key_of(c, "attention.sliding_window_pattern");
+    const dpi_gguf_kv *pattern = dpi_gguf_find(gguf, key.text);
+    const bool is_array = pattern && pattern->type == DPI_GGUF_ARRAY;
+    int64_t size = window, n = period;
+    DPI_TRY(dpi_gguf_get_int(gguf, window_key.text, 0, INT32_MAX, &size, NULL, err));
+    if (is_array)
+        DPI_TRY(dpi_gguf_get_array(gguf, key.text, DPI_GGUF_BOOL, &pattern, err));
+    else
+        DPI_TRY(dpi_gguf_get_int(gguf, key.text, 0, DPI_LAYERS_MAX, &n, NULL, err));
+    if (is_array && pattern->n_items != (uint64_t)c->n_layer)
+        return dpi_fail(err, DPI_STATUS_FORMAT, "%s: %s has %llu items, must have one for each of "
+                        "the %d layers", dpi_gguf_name(gguf), key.text,
+                        (unsigned long long)pattern->n_items, (int)c->n_layer);
+    c->window = (int32_t)size;
+    for (int32_t l = 0; size > 0 && l < c->n_layer; l++)
+        c->has_window[l] = is_array ? dpi_gguf_item_bool(pattern, (uint64_t)l)
+                                    : n == 0 || l % n < n - 1;
+    return DPI_STATUS_OK;
+}
+
+dpi_status dpi_config_read_caps(const dpi_gguf *gguf, dpi_config *c, dpi_error *err) {
+    double attention = (double)c->attention_cap, final = (double)c->final_cap;
+    DPI_TRY(dpi_config_number(gguf, c, "attn_logit_softcapping", 0, 1e6, &attention, NULL, err));
+    DPI_TRY(dpi_config_number(gguf, c, "final_logit_softcapping", 0, 1e6, &final, NULL, err));
+    c->attention_cap = (float)attention;
+    c->final_cap = (float)final;
     return DPI_STATUS_OK;
 }
 
@@ -180,7 +221,8 @@ static dpi_status refuse_unsupported(const dpi_gguf *gguf, dpi_config *c, dpi_er
                         "%s: %s is %d: mixtures of experts are not supported",
                         dpi_gguf_name(gguf), experts.text, (int)n_expert);
     DPI_TRY(dpi_gguf_check_keys(gguf, key_of(c, "").text, c->arch->keys, err));
-    DPI_TRY(dpi_gguf_get_int(gguf, window_key.text, 0, INT32_MAX, &window, NULL, err));
+    if (!c->arch->has_windows)
+        DPI_TRY(dpi_gguf_get_int(gguf, window_key.text, 0, INT32_MAX, &window, NULL, err));
     /* Within its window a sliding-window model is like any other. */
     c->n_ctx_max = window > 0 && window < MAX_CTX ? (int32_t)window : MAX_CTX;
     if (c->n_ctx_train > c->n_ctx_max)
@@ -192,7 +234,7 @@ dpi_status dpi_config_read(const dpi_gguf *gguf, dpi_config *config, dpi_error *
     dpi_config c;
     memset(&c, 0, sizeof c);
     DPI_TRY(dpi_arch_of(gguf, &c.arch, err));
-    DPI_TRY(required(gguf, &c, "block_count", 4096, &c.n_layer, err));
+    DPI_TRY(required(gguf, &c, "block_count", DPI_LAYERS_MAX, &c.n_layer, err));
     DPI_TRY(required(gguf, &c, "context_length", INT32_MAX, &c.n_ctx_train, err));
     DPI_TRY(required(gguf, &c, "embedding_length", 1 << 20, &c.n_embd, err));
     DPI_TRY(required(gguf, &c, "feed_forward_length", 1 << 22, &c.n_ff, err));
@@ -218,13 +260,17 @@ dpi_status dpi_config_read(const dpi_gguf *gguf, dpi_config *config, dpi_error *
     double eps = 0;
     bool found = false;
     const char *key = "attention.layer_norm_rms_epsilon";
-    DPI_TRY(number(gguf, &c, key, 0, 1, &eps, &found, err));
+    DPI_TRY(dpi_config_number(gguf, &c, key, 0, 1, &eps, &found, err));
     if (!found)
         return dpi_fail(err, DPI_STATUS_FORMAT, "%s: key %s is missing", dpi_gguf_name(gguf),
                         key_of(&c, key).text);
     c.rms_eps = (float)eps;
+    c.embedding_scale = c.residual_scale = c.logit_scale = 1;
+    c.attention_scale = 1.0f / sqrtf((float)c.head_dim);
     DPI_TRY(read_rope(gguf, &c, err));
     DPI_TRY(refuse_unsupported(gguf, &c, err));
+    if (c.arch->read)
+        DPI_TRY(c.arch->read(gguf, &c, err));
     *config = c;
     return DPI_STATUS_OK;
 }

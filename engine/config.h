@@ -5,6 +5,8 @@
 #include "engine/arch.h"
 
 /* Keys are those of the architecture: block_count is llama.block_count in a file of llama. */
+enum { DPI_LAYERS_MAX = 4096 };
+
 struct dpi_config {
     const dpi_arch *arch; /* general.architecture */
     int32_t n_layer;     /* block_count */
@@ -32,12 +34,38 @@ struct dpi_config {
     } yarn;
     double rope_magnitude; /* cosines and sines are multiplied by it: rope.scaling.attn_factor, and
                               what YaRN adds */
+    /* What layers have beyond LLaMA's; arch.h says which architecture has it. */
+    float embedding_scale, residual_scale, logit_scale; /* 1: none */
+    float attention_scale; /* of q k; 1 / sqrt(head_dim) */
+    float attention_cap, final_cap; /* of scores and of logits: cap tanh(x / cap); 0: none */
+    double temperature_scale;       /* t: scores at position p are multiplied by
+                                       1 + t ln(1 + floor(p / n_ctx_original)); 0: none */
+    int32_t n_ctx_original;         /* rope.scaling.original_context_length, or n_ctx_train */
+    bool has_rope_factors; /* rope.scaling.type is longrope, or the architecture's: tensors
+                              rope_factors_long of more positions than n_ctx_original, and _short */
+    bool needs_rope_factors;
+    int32_t window; /* a row sees so many positions, its own included; 0: no layer has one */
+    bool has_window[DPI_LAYERS_MAX]; /* of the layers */
+    float window_rope_base; /* of layers with a window, which then turn without scaling; 0: as all
+                               others */
+    int32_t still_period; /* every so-manieth layer does not rotate; 0: all do */
     int32_t n_ctx_max; /* positions beyond which the model would need a feature that is missing */
 };
 
 /* Errors: UNSUPPORTED (architecture, experts, rope scaling, an unknown key, by name), FORMAT
  * (missing, or out of range, by key). */
 dpi_status dpi_config_read(const dpi_gguf *gguf, dpi_config *config, dpi_error *err);
+
+/* For the architectures: a number ARCH.KEY whose default is *out; *found (may be NULL): whether
+ * the file has it. */
+dpi_status dpi_config_number(const dpi_gguf *gguf, const dpi_config *config, const char *key,
+                             double min, double max, double *out, bool *found, dpi_error *err);
+/* The window and the layers that have it: by attention.sliding_window_pattern, else all but the
+ * last of each `period`; period 0: all. */
+dpi_status dpi_config_read_windows(const dpi_gguf *gguf, dpi_config *config, int32_t window,
+                                   int32_t period, dpi_error *err);
+/* Soft caps; the defaults are what the config has. */
+dpi_status dpi_config_read_caps(const dpi_gguf *gguf, dpi_config *config, dpi_error *err);
 
 /* What frequency `radians` (per position) is divided by under Llama 3's scaling. Source: the
  * rope_scaling of Llama 3.1's published configuration. */

@@ -1,33 +1,56 @@
-/* forward.c - the transformer: one pass through a LLaMA model for a batch of rows, top to bottom.
+/* forward.c - the transformer: one pass through a LLaMA model, or one that resembles it, for a
+ * batch of rows, top to bottom.
  *
- * Shapes are [rows, columns]. A product w x has the bias of w added, where the model has one. How
- * threads divide an operation and where they wait stands in pass.h; where the bytes of a matrix
- * are, in matrix.h. Source: Touvron et al., "LLaMA: Open and Efficient Foundation Language Models",
- * 2023; grouped queries as in LLaMA 2. */
+ * Shapes are [rows, columns]. A product w x has the bias of w added, where the model has one. What
+ * the architecture (engine/arch/) does not have is NULL. How threads divide an operation and where
+ * they wait stands in pass.h; where the bytes of a matrix are, in matrix.h. Source: Touvron et al.,
+ * "LLaMA: Open and Efficient Foundation Language Models", 2023; grouped queries as in LLaMA 2. */
 #include "engine/pass.h"
+
+/* What a block computes with: x, normalised where a norm stands before it. */
+static dpi_rows input(dpi_pass *p, const float *norm) {
+    const dpi_work *a = &p->s->work;
+    if (!norm) {
+        dpi_pass_meet(p);
+        return a->x;
+    }
+    dpi_pass_rms_norm(p, a->norm, a->x, norm); /* [rows, n_embd] */
+    return a->norm;
+}
+
+/* x += w in, normalised before where a norm stands after the block. */
+static void output(dpi_pass *p, const dpi_matrix *w, dpi_rows in, const float *post_norm) {
+    if (post_norm)
+        dpi_pass_add_normed(p, p->s->work.x, w, in, post_norm);
+    else
+        dpi_pass_add_linear(p, p->s->work.x, w, in);
+}
 
 /* x += w_o attention(q, K, V). Query heads share the KV heads. */
 static void attention(dpi_pass *p, int32_t index) {
     const dpi_layer *l = &p->s->model->layers[index];
     const dpi_work *a = &p->s->work;
-    const dpi_linear q = {a->q, &l->wq};               /* [rows, n_head * head_dim] */
-    const dpi_linear k = {a->k, &l->wk};               /* [rows, n_kv_head * head_dim] */
-    const dpi_linear v = {a->v, &l->wv};               /* [rows, n_kv_head * head_dim_v] */
-    dpi_pass_rms_norm(p, a->norm, a->x, l->attn_norm); /* norm [rows, n_embd] */
-    dpi_pass_project(p, &q, &k, &v, a->norm);          /* q, k and v = w norm */
-    dpi_pass_rope(p, a->q, a->k);                      /* by each row's position, in place */
-    dpi_pass_cache(p, index, a->k, a->v);              /* K, V [positions, ..] of each sequence */
-    dpi_pass_attend(p, a->att, index, a->q);           /* att [rows, n_head * head_dim_v] */
-    dpi_pass_add_linear(p, a->x, &l->wo, a->att);      /* x [rows, n_embd] */
+    const dpi_linear q = {a->q, &l->wq};          /* [rows, n_head * head_dim] */
+    const dpi_linear k = {a->k, &l->wk};          /* [rows, n_kv_head * head_dim] */
+    const dpi_linear v = {a->v, &l->wv};          /* [rows, n_kv_head * head_dim_v] */
+    const dpi_rows in = input(p, l->attn_norm);   /* [rows, n_embd] */
+    dpi_pass_project(p, &q, &k, &v, in);          /* q, k and v = w in */
+    if (l->q_norm)
+        dpi_pass_norm_heads(p, a->q, a->k, l->q_norm, l->k_norm);
+    if (l->rotation != DPI_ROTATION_NONE)
+        dpi_pass_rope(p, a->q, a->k, l->rotation); /* by each row's position, in place */
+    dpi_pass_cache(p, index, a->k, a->v);     /* K, V [positions, ..] of each sequence */
+    dpi_pass_attend(p, a->att, index, a->q);  /* in l->window; att [rows, n_head * head_dim_v] */
+    output(p, &l->wo, a->att, l->post_attn_norm); /* x [rows, n_embd] */
 }
 
-/* x += w_down (silu(w_gate norm) * (w_up norm)) */
+/* x += w_down (act(w_gate in) * (w_up in)), act SiLU or GELU */
 static void feed_forward(dpi_pass *p, int32_t index) {
     const dpi_layer *l = &p->s->model->layers[index];
     const dpi_work *a = &p->s->work;
-    dpi_pass_rms_norm(p, a->norm, a->x, l->ffn_norm);           /* norm [rows, n_embd] */
-    dpi_pass_swiglu(p, a->gate, &l->w_gate, &l->w_up, a->norm); /* gate [rows, n_ff] */
-    dpi_pass_add_linear(p, a->x, &l->w_down, a->gate);          /* x [rows, n_embd] */
+    const dpi_rows in = input(p, l->ffn_norm);            /* [rows, n_embd] */
+    dpi_pass_gated(p, a->gate, &l->w_gate, &l->w_up, in); /* gate [rows, n_ff] */
+    output(p, &l->w_down, a->gate, l->post_ffn_norm);     /* x [rows, n_embd] */
 }
 
 /* The tokens whose logits are wanted; NULL: all. */
@@ -36,7 +59,7 @@ typedef struct vocabulary {
     int32_t n_ids;
 } vocabulary;
 
-/* Logits = w_output norm(x) of the rows that want them. */
+/* Logits = w_output norm(x), with their scale and their cap, of the rows that want them. */
 static void head(dpi_pass *p, const void *context) {
     const dpi_model *m = p->s->model;
     const dpi_work *a = &p->s->work;

@@ -23,10 +23,20 @@ static const struct {
     const char *name;
     dpi_model_shape shape;
 } shapes[] = {
-    /* n_layer, n_embd, n_ff, n_head, n_kv_head, n_vocab, n_ctx_train, tied, rope base */
-    {"tinyllama-1.1b", {0, 22, 2048, 5632, 32, 4, 32000, 2048, 0, 10000}},
-    {"llama-3.2-1b", {0, 16, 2048, 8192, 32, 8, 128256, 131072, 1, 500000}},
-    {"llama-3-8b", {0, 32, 4096, 14336, 32, 8, 128256, 8192, 0, 500000}},
+    /* n_layer, n_embd, n_ff, n_head, n_kv_head, n_vocab, n_ctx_train, tied, rope base,
+     * architecture, head_dim, n_rot, window */
+    {"tinyllama-1.1b", {0, 22, 2048, 5632, 32, 4, 32000, 2048, 0, 10000, "llama", 0, 0, 0}},
+    {"llama-3.2-1b", {0, 16, 2048, 8192, 32, 8, 128256, 131072, 1, 500000, "llama", 0, 0, 0}},
+    {"llama-3.2-3b", {0, 28, 3072, 8192, 24, 8, 128256, 131072, 1, 500000, "llama", 0, 0, 0}},
+    {"llama-3-8b", {0, 32, 4096, 14336, 32, 8, 128256, 8192, 0, 500000, "llama", 0, 0, 0}},
+    {"smollm2-135m", {0, 30, 576, 1536, 9, 3, 49152, 8192, 1, 100000, "llama", 0, 0, 0}},
+    {"qwen3-0.6b", {0, 28, 1024, 3072, 16, 8, 151936, 40960, 1, 1e6f, "qwen3", 128, 0, 0}},
+    {"qwen3-1.7b", {0, 28, 2048, 6144, 16, 8, 151936, 40960, 1, 1e6f, "qwen3", 128, 0, 0}},
+    {"qwen3-4b", {0, 36, 2560, 9728, 32, 8, 151936, 40960, 1, 1e6f, "qwen3", 128, 0, 0}},
+    {"gemma-3-270m", {0, 18, 640, 2048, 4, 1, 262144, 32768, 1, 1e6f, "gemma3", 256, 0, 512}},
+    {"gemma-3-1b", {0, 26, 1152, 6912, 4, 1, 262144, 32768, 1, 1e6f, "gemma3", 256, 0, 512}},
+    {"gemma-3-4b", {0, 34, 2560, 10240, 8, 4, 262144, 131072, 1, 1e6f, "gemma3", 256, 0, 1024}},
+    {"phi-4-mini", {0, 32, 3072, 8192, 24, 8, 200064, 131072, 1, 10000, "phi3", 0, 96, 0}},
 };
 
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
@@ -39,7 +49,7 @@ static dpi_status check_struct(const dpi_model_shape *shape, dpi_error *err) {
 }
 
 dpi_status dpi_model_shape_find(const char *name, dpi_model_shape *shape, dpi_error *err) {
-    char names[96] = "";
+    char names[256] = "";
     DPI_TRY(check_struct(shape, err));
     for (int i = 0; i < N_SHAPES; i++) {
         if (name && strcmp(shapes[i].name, name) == 0) {
@@ -52,6 +62,26 @@ dpi_status dpi_model_shape_find(const char *name, dpi_model_shape *shape, dpi_er
     }
     return dpi_fail(err, DPI_STATUS_ARG, "shape '%.32s' is unknown, must be one of %s",
                     name ? name : "", names);
+}
+
+static const char *name_of(const dpi_model_shape *s) {
+    return s->architecture ? s->architecture : dpi_arch_llama.name;
+}
+
+static int32_t head_dim_of(const dpi_model_shape *s) {
+    return s->head_dim ? s->head_dim : s->n_embd / s->n_head;
+}
+
+/* Of the others a shape does not say enough. */
+static dpi_status check_architecture(const dpi_model_shape *s, dpi_error *err) {
+    static const dpi_arch *const made[] = {&dpi_arch_llama, &dpi_arch_qwen2, &dpi_arch_qwen3,
+                                           &dpi_arch_gemma3, &dpi_arch_phi3};
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+        if (strcmp(name_of(s), made[i]->name) == 0)
+            return DPI_STATUS_OK;
+    return dpi_fail(err, DPI_STATUS_ARG,
+                    "architecture is '%.32s', must be llama, qwen2, qwen3, gemma3 or phi3",
+                    name_of(s));
 }
 
 static dpi_status check_shape(const dpi_model_shape *s, dpi_error *err) {
@@ -67,7 +97,14 @@ static dpi_status check_shape(const dpi_model_shape *s, dpi_error *err) {
     if (!(s->rope_freq_base >= 1 && s->rope_freq_base <= 1e12f))
         return dpi_fail(err, DPI_STATUS_ARG, "rope_freq_base is %g, must be 1..1e12",
                         (double)s->rope_freq_base);
-    if (s->n_embd % s->n_head || s->n_embd / s->n_head % 2)
+    DPI_TRY(check_architecture(s, err));
+    DPI_TRY(dpi_check_range("head_dim", s->head_dim, 0, 4096, err));
+    DPI_TRY(dpi_check_range("n_rot", s->n_rot, 0, head_dim_of(s), err));
+    DPI_TRY(dpi_check_range("window", s->window, 0, 1 << 24, err));
+    if (s->head_dim % 2 || s->n_rot % 2)
+        return dpi_fail(err, DPI_STATUS_ARG, "head_dim is %d, n_rot %d, must be even",
+                        (int)s->head_dim, (int)s->n_rot);
+    if (!s->head_dim && (s->n_embd % s->n_head || s->n_embd / s->n_head % 2))
         return dpi_fail(err, DPI_STATUS_ARG,
                         "n_embd is %d, must be an even multiple of n_head, which is %d",
                         (int)s->n_embd, (int)s->n_head);
@@ -160,7 +197,7 @@ static dpi_status write_tensor(dpi_conversion *c, const plan *t, uint64_t state,
 static void put_metadata(dpi_gguf_builder *w, const dpi_model_shape *s) {
     char name[64];
     snprintf(name, sizeof name, "random weights, %d layers of %d", (int)s->n_layer, (int)s->n_embd);
-    dpi_gguf_put_string(w, "general.architecture", dpi_arch_llama.name);
+    dpi_gguf_put_string(w, "general.architecture", name_of(s));
     dpi_gguf_put_string(w, "general.name", name);
     dpi_gguf_put_bool(w, "dpinfer.random_weights", true);
     dpi_gguf_put_shape(w, s, 1e-5f);
@@ -172,6 +209,7 @@ typedef struct planner {
     int64_t n;
     const dpi_recipe *recipe;
     const dpi_model_shape *shape;
+    const dpi_arch *arch;
 } planner;
 
 /* n_rows = 0: a vector of norm weights. */
@@ -192,12 +230,15 @@ static plan *add(planner *p, const char *name, int64_t n_in, int64_t n_rows) {
 static void add_layer(planner *p, int32_t index) {
     const dpi_model_shape *s = p->shape;
     const dpi_config c = {.n_embd = s->n_embd, .n_ff = s->n_ff, .n_head = s->n_head,
-                          .n_kv_head = s->n_kv_head, .head_dim = s->n_embd / s->n_head,
-                          .head_dim_v = s->n_embd / s->n_head};
-    for (int32_t i = 0; i < dpi_arch_llama.n_tensors; i++) {
-        const dpi_arch_tensor *t = &dpi_arch_llama.tensors[i];
-        add(p, dpi_arch_tensor_name(t, index, "weight").text, dpi_extent_of(&c, t->n_in),
-            t->n_out ? dpi_extent_of(&c, t->n_out) : 0);
+                          .n_kv_head = s->n_kv_head, .head_dim = head_dim_of(s),
+                          .head_dim_v = head_dim_of(s)};
+    const dpi_arch_tensor *t = p->arch->tensors, *end = t + p->arch->n_tensors;
+    for (int32_t n = 1; t < end; t += n) {
+        int64_t n_rows = 0;
+        n = dpi_arch_parts(p->arch, t);
+        for (int32_t i = 0; t->n_out && i < n; i++)
+            n_rows += dpi_extent_of(&c, t[i].n_out);
+        add(p, dpi_arch_tensor_name(t, index, "weight").text, dpi_extent_of(&c, t->n_in), n_rows);
     }
 }
 
@@ -239,8 +280,8 @@ static dpi_status make(dpi_conversion *c, const dpi_model_shape *wanted, const c
     else
         status = dpi_synthetic_vocab_put(c->builder, shape.n_vocab, err);
     dpi_gguf_close(vocab);
-    planner p = {.recipe = c->recipe, .shape = &shape};
-    p.plans = dpi_calloc((size_t)(shape.n_layer * dpi_arch_llama.n_tensors + OTHERS),
+    planner p = {.recipe = c->recipe, .shape = &shape, .arch = dpi_arch_find(name_of(&shape))};
+    p.plans = dpi_calloc((size_t)(shape.n_layer * p.arch->n_tensors + OTHERS),
                          sizeof *p.plans);
     if (status == DPI_STATUS_OK && !p.plans)
         status = dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a list of tensors");

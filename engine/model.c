@@ -84,55 +84,114 @@ static void *tensor_of(const dpi_model *m, int32_t layer, const dpi_arch_tensor 
     return (unsigned char *)&m->layers[layer] + t->at;
 }
 
-static dpi_status bind_layer(const binding *b, int32_t layer, dpi_error *err) {
+/* The matrices of one tensor of the file: its rows, and those of its bias, are theirs one after
+ * the other. */
+static dpi_status bind_parts(const binding *b, int32_t layer, const dpi_arch_tensor *t,
+                             int32_t n_parts, dpi_error *err) {
     const dpi_config *c = &b->m->config;
-    for (const dpi_arch_tensor *t = c->arch->tensors; t < c->arch->tensors + c->arch->n_tensors;
-         t++) {
-        void *to = tensor_of(b->m, layer, t);
-        const dpi_tensor_name name = dpi_arch_tensor_name(t, layer, "weight");
-        const int64_t n_in = dpi_extent_of(c, t->n_in);
-        const int64_t n_out = dpi_extent_of(c, t->n_out);
-        if (!t->n_out) {
-            DPI_TRY(bind_vector(b, name.text, n_in, true, to, err));
-            continue;
-        }
-        dpi_matrix *w = to;
-        DPI_TRY(bind_matrix(b, name.text, n_out, n_in, true, w, err));
-        DPI_TRY(bind_vector(b, dpi_arch_tensor_name(t, layer, "bias").text, n_out, false, &w->bias,
-                            err));
+    const int64_t n_in = dpi_extent_of(c, t->n_in);
+    dpi_matrix whole = {0};
+    int64_t n_out = 0, row = 0;
+    for (int32_t i = 0; i < n_parts; i++)
+        n_out += dpi_extent_of(c, t[i].n_out);
+    DPI_TRY(bind_matrix(b, dpi_arch_tensor_name(t, layer, "weight").text, n_out, n_in, true, &whole,
+                        err));
+    DPI_TRY(bind_vector(b, dpi_arch_tensor_name(t, layer, "bias").text, n_out, false, &whole.bias,
+                        err));
+    for (int32_t i = 0; i < n_parts; i++) {
+        dpi_matrix *w = tensor_of(b->m, layer, &t[i]);
+        *w = whole;
+        w->n_out = dpi_extent_of(c, t[i].n_out);
+        w->rows += (uint64_t)row * dpi_type_row_bytes(w->type, n_in);
+        w->bias = whole.bias ? whole.bias + row : NULL;
+        row += w->n_out;
     }
     return DPI_STATUS_OK;
 }
 
-static dpi_status bind_rope_freqs(const binding *b, dpi_error *err) {
-    dpi_model *m = b->m;
-    DPI_TRY(bind_vector(b, "rope_freqs.weight", m->config.n_rot / 2, false, &m->rope_freqs, err));
-    for (int32_t i = 0; m->rope_freqs && i < m->config.n_rot / 2; i++)
-        if (!(m->rope_freqs[i] > 0) || isinf(m->rope_freqs[i]))
-            return dpi_fail(err, DPI_STATUS_FORMAT,
-                            "%s: rope_freqs.weight[%d] is %g, must be positive and finite",
-                            dpi_gguf_name(m->gguf), (int)i, (double)m->rope_freqs[i]);
+static dpi_rotation rotation_of(const dpi_config *c, int32_t layer) {
+    if (c->still_period > 0 && (layer + 1) % c->still_period == 0)
+        return DPI_ROTATION_NONE;
+    return c->has_window[layer] && c->window_rope_base > 0 ? DPI_ROTATION_WINDOW
+                                                           : DPI_ROTATION_ALL;
+}
+
+static dpi_status bind_layer(const binding *b, int32_t layer, dpi_error *err) {
+    const dpi_config *c = &b->m->config;
+    const dpi_arch *arch = c->arch;
+    b->m->layers[layer].window = c->has_window[layer] ? c->window : 0;
+    b->m->layers[layer].rotation = rotation_of(c, layer);
+    int32_t n = 1;
+    for (const dpi_arch_tensor *t = arch->tensors; t < arch->tensors + arch->n_tensors; t += n) {
+        n = dpi_arch_parts(arch, t);
+        if (t->n_out)
+            DPI_TRY(bind_parts(b, layer, t, n, err));
+        else
+            DPI_TRY(bind_vector(b, dpi_arch_tensor_name(t, layer, "weight").text,
+                                dpi_extent_of(c, t->n_in), true, tensor_of(b->m, layer, t), err));
+    }
     return DPI_STATUS_OK;
 }
 
-void dpi_model_frequencies(const dpi_model *m, double *freqs) {
+/* Divisors of the frequencies. */
+static dpi_status bind_divisors(const binding *b, const char *name, bool required,
+                                const float **out, dpi_error *err) {
+    const int32_t n = b->m->config.n_rot / 2;
+    DPI_TRY(bind_vector(b, name, n, required, out, err));
+    for (int32_t i = 0; *out && i < n; i++)
+        if (!((*out)[i] > 0) || isinf((*out)[i]))
+            return dpi_fail(err, DPI_STATUS_FORMAT,
+                            "%s: %s[%d] is %g, must be positive and finite",
+                            dpi_gguf_name(b->m->gguf), name, (int)i, (double)(*out)[i]);
+    return DPI_STATUS_OK;
+}
+
+static dpi_status bind_rotation(const binding *b, dpi_error *err) {
+    dpi_model *m = b->m;
+    DPI_TRY(bind_divisors(b, "rope_freqs.weight", false, &m->rope_freqs, err));
+    if (!m->config.has_rope_factors)
+        return DPI_STATUS_OK;
+    DPI_TRY(bind_divisors(b, "rope_factors_long.weight", m->config.needs_rope_factors,
+                          &m->rope_long, err));
+    return bind_divisors(b, "rope_factors_short.weight", m->rope_long != NULL, &m->rope_short, err);
+}
+
+int32_t dpi_model_rotations(const dpi_model *m) {
+    return m->config.window_rope_base > 0 && m->config.window > 0 ? DPI_ROTATIONS : 1;
+}
+
+double dpi_model_frequencies(const dpi_model *m, dpi_rotation rotation, int32_t n_ctx,
+                             double *freqs) {
     const dpi_config *c = &m->config;
+    const float *factors = n_ctx > c->n_ctx_original ? m->rope_long : m->rope_short;
+    if (rotation == DPI_ROTATION_WINDOW) {
+        for (int32_t i = 0; i < c->n_rot / 2; i++)
+            freqs[i] = pow((double)c->window_rope_base, -2.0 * i / c->n_rot);
+        return 1;
+    }
     for (int32_t i = 0; i < c->n_rot / 2; i++) {
         double f = pow((double)c->rope_freq_base, -2.0 * i / c->n_rot) * (double)c->rope_freq_scale;
         if (m->rope_freqs)
             f /= (double)m->rope_freqs[i];
         else if (c->llama3.factor > 0)
             f /= dpi_config_llama3_divisor(c, f);
+        if (factors)
+            f /= (double)factors[i];
         freqs[i] = c->yarn.factor > 0 ? f / dpi_config_yarn_divisor(c, i) : f;
     }
+    return c->rope_magnitude;
 }
 
 uint64_t dpi_model_mark(const dpi_model *m) {
-    const size_t n_bytes = (size_t)m->config.n_embd * sizeof(float);
-    uint64_t hash = dpi_hash(DPI_HASH_INIT, m->output_norm, n_bytes);
-    for (int32_t i = 0; i < m->config.n_layer; i++) {
-        hash = dpi_hash(hash, m->layers[i].attn_norm, n_bytes);
-        hash = dpi_hash(hash, m->layers[i].ffn_norm, n_bytes);
+    const dpi_config *c = &m->config;
+    const dpi_arch_tensor *t = c->arch->tensors;
+    uint64_t hash = dpi_hash(DPI_HASH_INIT, m->output_norm, (size_t)c->n_embd * sizeof(float));
+    for (int32_t i = 0; i < c->n_layer * c->arch->n_tensors; i++) {
+        const dpi_arch_tensor *norm = &t[i % c->arch->n_tensors];
+        const float *const *weights = tensor_of(m, i / c->arch->n_tensors, norm);
+        if (!norm->n_out)
+            hash = dpi_hash(hash, *weights,
+                            (size_t)dpi_extent_of(c, norm->n_in) * sizeof(float));
     }
     return hash;
 }
@@ -185,12 +244,15 @@ static dpi_status bind_all(const binding *b, dpi_error *err) {
     const int32_t n_embd = m->config.n_embd;
     DPI_TRY(bind_matrix(b, "token_embd.weight", m->n_vocab, n_embd, true, &m->embedding, err));
     DPI_TRY(bind_vector(b, "output_norm.weight", n_embd, true, &m->output_norm, err));
-    DPI_TRY(bind_matrix(b, "output.weight", m->n_vocab, n_embd, false, &m->output, err));
+    DPI_TRY(bind_matrix(b, "output.weight", m->n_vocab, n_embd, m->config.arch->needs_output,
+                        &m->output, err));
     if (!m->output.type) {
         m->output = m->embedding;
         m->tied_output = 1;
     }
-    DPI_TRY(bind_rope_freqs(b, err));
+    if (m->config.arch->has_output_bias)
+        DPI_TRY(bind_vector(b, "output.bias", m->n_vocab, false, &m->output.bias, err));
+    DPI_TRY(bind_rotation(b, err));
     for (int32_t i = 0; i < m->config.n_layer; i++)
         DPI_TRY(bind_layer(b, i, err));
     return refuse_unbound(b, err);

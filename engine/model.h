@@ -1,4 +1,4 @@
-/* model.h - a LLaMA model: hyperparameters, weights in place in the file image, the vocabulary. It
+/* model.h - a model: hyperparameters, weights in place in the file image, the vocabulary. It
  * does not change, but for where the bytes of its matrices are. Internal. */
 #ifndef DPI_MODEL_H
 #define DPI_MODEL_H
@@ -21,17 +21,32 @@ typedef struct dpi_packed {
     atomic_int n_passes; /* that have begun, of all sessions */
 } dpi_packed;
 
-/* The tensors of arch.h. Vectors are f32 copies, owned by the model. */
+/* Which of a model's rotations a layer has: that of windows is another one in some models. */
+typedef enum dpi_rotation {
+    DPI_ROTATION_ALL,
+    DPI_ROTATION_WINDOW,
+    DPI_ROTATIONS,
+    DPI_ROTATION_NONE = DPI_ROTATIONS,
+} dpi_rotation;
+
+/* The tensors of arch.h. Vectors are f32 copies, owned by the model; NULL where the architecture
+ * has none. */
 typedef struct dpi_layer {
     const float *attn_norm; /* [n_embd] */
     dpi_matrix wq;          /* [n_head * head_dim, n_embd] */
     dpi_matrix wk;          /* [n_kv_head * head_dim, n_embd] */
     dpi_matrix wv;          /* [n_kv_head * head_dim_v, n_embd] */
+    const float *q_norm;    /* [head_dim], or [n_head * head_dim]: arch.h */
+    const float *k_norm;    /* [head_dim], or [n_kv_head * head_dim] */
     dpi_matrix wo;          /* [n_embd, n_head * head_dim_v] */
+    const float *post_attn_norm; /* [n_embd] of what attention adds */
     const float *ffn_norm;  /* [n_embd] */
     dpi_matrix w_gate;      /* [n_ff, n_embd] */
     dpi_matrix w_up;        /* [n_ff, n_embd] */
     dpi_matrix w_down;      /* [n_embd, n_ff] */
+    const float *post_ffn_norm; /* [n_embd] of what the feed-forward adds */
+    int32_t window;         /* positions that a row sees, its own included; 0: all before it */
+    dpi_rotation rotation;
 } dpi_layer;
 
 struct dpi_model {
@@ -47,6 +62,8 @@ struct dpi_model {
     dpi_cpu cpu;              /* features and tuning values for sessions */
     const float *output_norm; /* [n_embd] */
     const float *rope_freqs;  /* [n_rot / 2] divisors of the frequencies, or NULL */
+    const float *rope_long, *rope_short; /* the same for contexts above n_ctx_original, and others;
+                                            NULL: none */
     dpi_layer *layers;        /* [n_layer] */
     dpi_adapters *adapters;   /* NULL: none */
     dpi_packed *packed;       /* NULL: every matrix is read as it is */
@@ -66,8 +83,12 @@ dpi_matrix *dpi_model_matrix(dpi_model *m, int32_t i);
 uint64_t dpi_model_mark(const dpi_model *m);
 /* Whether a matrix of a layer has a bias. */
 bool dpi_model_has_biases(const dpi_model *m);
-/* freqs [n_rot / 2]: radians per position of each pair of rotated dimensions. */
-void dpi_model_frequencies(const dpi_model *m, double *freqs);
+/* freqs [n_rot / 2]: radians per position of each pair of rotated dimensions, in a context of n_ctx
+ * positions. Returns the magnitude that cosines and sines are multiplied by. */
+double dpi_model_frequencies(const dpi_model *m, dpi_rotation rotation, int32_t n_ctx,
+                             double *freqs);
+/* How many rotations there are, of the first in dpi_rotation. */
+int32_t dpi_model_rotations(const dpi_model *m);
 
 /* Reads every weight of the file. Errors: NUMERIC (one is not finite), MEMORY. */
 dpi_status dpi_model_check(const dpi_model *m, dpi_error *err);

@@ -202,25 +202,27 @@ void dpi_pass_project(dpi_pass *p, const dpi_linear *q, const dpi_linear *k, con
     linear_of_all(p, (const dpi_linear *const[]){q, k, v}, 3, x, place_by_heads);
 }
 
-void dpi_pass_swiglu(dpi_pass *p, dpi_rows y, const dpi_matrix *w_gate, const dpi_matrix *w_up,
-                     dpi_rows x) {
+void dpi_pass_gated(dpi_pass *p, dpi_rows y, const dpi_matrix *w_gate, const dpi_matrix *w_up,
+                    dpi_rows x) {
+    const dpi_kernels *k = &p->s->kernels;
     const dpi_linear gate = {.y = y, .w = w_gate}, up = {.y = p->s->work.up, .w = w_up};
     linear_of_all(p, (const dpi_linear *const[]){&gate, &up}, 2, x, place_by_columns);
     dpi_pass_meet(p);
     int64_t begin, end;
     dpi_pass_columns(p, y.n, &begin, &end);
     for (int32_t r = 0; r < p->n_rows; r++)
-        p->s->kernels.swiglu(dpi_pass_row(p, y, r) + begin, dpi_pass_row(p, up.y, r) + begin,
-                             end - begin);
+        (p->s->model->config.arch->has_gelu ? k->geglu : k->swiglu)(
+            dpi_pass_row(p, y, r) + begin, dpi_pass_row(p, up.y, r) + begin, end - begin);
     p->has_written = true;
 }
 
 /* ---- The residual stream --------------------------------------------------------------------- */
 
-/* The sums of squares of row r of the residual stream in the columns of some tiles. They are summed
- * up by tiles so that which thread has computed which does not change a bit. */
-static void sum_squares(const dpi_pass *p, dpi_rows x, int64_t r, int64_t first, int64_t last) {
-    float *squares = dpi_pass_row(p, p->s->work.squares, r);
+/* The sums of squares of row r of x, mostly the residual stream, in the columns of some tiles. They
+ * are summed up by tiles so that which thread has computed which does not change a bit. */
+static void sum_squares(const dpi_pass *p, dpi_rows to, dpi_rows x, int64_t r, int64_t first,
+                        int64_t last) {
+    float *squares = dpi_pass_row(p, to, r);
     for (int64_t i = first; i < last; i++) {
         int64_t at = i * DPI_TILE_OUT, left = x.n - at;
         p->s->kernels.sum_squares(squares + i, dpi_pass_row(p, x, r) + at,
@@ -228,14 +230,29 @@ static void sum_squares(const dpi_pass *p, dpi_rows x, int64_t r, int64_t first,
     }
 }
 
-/* x += y in the columns of some tiles of W, and its sums of squares. */
+/* 1 / sqrt(mean(x^2) + eps) of row r. */
+static float by_norm(const dpi_pass *p, dpi_rows squares_of, dpi_rows x, int64_t r) {
+    const float *squares = dpi_pass_row(p, squares_of, r);
+    double sum = 0;
+    for (int64_t i = 0; i < dpi_n_tiles(x.n); i++)
+        sum += (double)squares[i];
+    return (float)(1 / sqrt(sum / (double)x.n + (double)p->s->model->config.rms_eps));
+}
+
+static void multiply(float *x, float by, int64_t n) {
+    for (int64_t i = 0; by != 1 && i < n; i++)
+        x[i] *= by;
+}
+
+/* x += residual_scale * y in the columns of some tiles of W, and its sums of squares. */
 static void add(const dpi_pass *p, dpi_rows x, const dpi_linear *l, int64_t first, int64_t last) {
     int64_t begin, end;
     columns(l->w, first, last, &begin, &end);
     for (int32_t r = 0; r < p->n_rows; r++) {
+        multiply(dpi_pass_row(p, l->y, r) + begin, p->s->model->config.residual_scale, end - begin);
         p->s->kernels.add(dpi_pass_row(p, x, r) + begin, dpi_pass_row(p, l->y, r) + begin,
                           end - begin);
-        sum_squares(p, x, r, first, last);
+        sum_squares(p, p->s->work.squares, x, r, first, last);
     }
 }
 
@@ -254,40 +271,72 @@ void dpi_pass_add_linear(dpi_pass *p, dpi_rows x, const dpi_matrix *w, dpi_rows 
     p->has_written = true;
 }
 
+void dpi_pass_add_normed(dpi_pass *p, dpi_rows x, const dpi_matrix *w, dpi_rows in_rows,
+                         const float *weight) {
+    const dpi_work *work = &p->s->work;
+    const dpi_linear l = {.y = work->out, .w = w};
+    dpi_input in = input_of(p, in_rows, &w, 1);
+    in.blas = blas_of(p);
+    dpi_tiles t = dpi_pass_tiles(p, n_tiles(w));
+    for (int64_t first, last; dpi_tiles_next(&t, &first, &last);) {
+        linear(p, &l, &in, first, last);
+        for (int32_t r = 0; r < p->n_rows; r++)
+            sum_squares(p, work->out_squares, l.y, r, first, last);
+    }
+    prefetch(p, w->next);
+    p->has_written = true;
+    dpi_pass_meet(p);
+    int64_t tile, end_tile, begin, end;
+    dpi_pass_share(p, n_tiles(w), &tile, &end_tile);
+    columns(w, tile, end_tile, &begin, &end);
+    for (int32_t r = 0; r < p->n_rows; r++) {
+        float *y = dpi_pass_row(p, l.y, r) + begin;
+        p->s->kernels.scale(y, y, weight + begin, by_norm(p, work->out_squares, l.y, r),
+                            end - begin);
+        p->s->kernels.add(dpi_pass_row(p, x, r) + begin, y, end - begin);
+        sum_squares(p, work->squares, x, r, tile, end_tile);
+    }
+    p->has_written = true;
+}
+
 void dpi_pass_rms_norm(dpi_pass *p, dpi_rows y, dpi_rows x, const float *weight) {
-    dpi_session *s = p->s;
-    double eps = (double)s->model->config.rms_eps;
-    int64_t n_squares = dpi_n_tiles(x.n), begin, end;
+    int64_t begin, end;
     dpi_pass_meet(p);
     dpi_pass_columns(p, x.n, &begin, &end);
-    for (int64_t r = 0; r < p->n_rows; r++) {
-        const float *squares = dpi_pass_row(p, s->work.squares, r);
-        double sum = 0;
-        for (int64_t i = 0; i < n_squares; i++)
-            sum += (double)squares[i];
-        s->kernels.scale(dpi_pass_row(p, y, r) + begin, dpi_pass_row(p, x, r) + begin,
-                         weight + begin, (float)(1 / sqrt(sum / (double)x.n + eps)), end - begin);
-    }
+    for (int64_t r = 0; r < p->n_rows; r++)
+        p->s->kernels.scale(dpi_pass_row(p, y, r) + begin, dpi_pass_row(p, x, r) + begin,
+                            weight + begin, by_norm(p, p->s->work.squares, x, r), end - begin);
     p->has_written = true;
 }
 
 /* ---- Ends ------------------------------------------------------------------------------------ */
 
+/* Cosines and sines of a position, in the order of the rotation's kernel. */
+static void rotate_to(const dpi_session *s, dpi_rotation rotation, int32_t position, float *cs) {
+    const dpi_config *c = &s->model->config;
+    const int32_t half = c->n_rot / 2, step = c->arch->rotates_halves ? 1 : 2;
+    const int32_t sines = c->arch->rotates_halves ? half : 1;
+    const double magnitude = s->magnitudes[rotation];
+    for (int32_t i = 0; i < half; i++) {
+        double angle = position * s->freqs[(int32_t)rotation * half + i];
+        cs[step * i] = (float)(magnitude * cos(angle));
+        cs[step * i + sines] = (float)(magnitude * sin(angle));
+    }
+}
+
 void dpi_pass_embed(dpi_pass *p, dpi_rows x, const dpi_matrix *embedding) {
     dpi_session *s = p->s;
-    const double magnitude = s->model->config.rope_magnitude;
+    const dpi_config *c = &s->model->config;
     int64_t begin, end;
     prefetch(p, embedding->next);
     dpi_pass_share(p, p->n_rows, &begin, &end);
     for (int64_t r = begin; r < end; r++) {
         float *cs = dpi_pass_row(p, s->work.cs, r);
         dpi_matrix_row(embedding, s->row_token[r], dpi_pass_row(p, x, r));
-        sum_squares(p, x, r, 0, dpi_n_tiles(x.n));
-        for (int32_t i = 0; i < s->model->config.n_rot / 2; i++) {
-            double angle = s->row_pos[r] * s->freqs[i];
-            cs[2 * i] = (float)(magnitude * cos(angle));
-            cs[2 * i + 1] = (float)(magnitude * sin(angle));
-        }
+        multiply(dpi_pass_row(p, x, r), c->embedding_scale, x.n);
+        sum_squares(p, s->work.squares, x, r, 0, dpi_n_tiles(x.n));
+        for (int32_t i = 0; i < dpi_model_rotations(s->model); i++)
+            rotate_to(s, (dpi_rotation)i, s->row_pos[r], cs + i * c->n_rot);
     }
     p->has_written = true;
 }
@@ -295,6 +344,16 @@ void dpi_pass_embed(dpi_pass *p, dpi_rows x, const dpi_matrix *embedding) {
 void dpi_pass_select_head(dpi_pass *p) {
     p->first = p->batch->first + p->batch->head_first;
     p->n_rows = p->batch->n_head;
+}
+
+/* Logits y of tokens from `begin` on: what comes after the product. */
+static void finish(const dpi_pass *p, const dpi_matrix *w, float *y, int64_t begin, int64_t n) {
+    const dpi_config *c = &p->s->model->config;
+    if (w->bias)
+        p->s->kernels.add(y, w->bias + begin, n);
+    multiply(y, c->logit_scale, n);
+    if (c->final_cap > 0)
+        p->s->kernels.soft_cap(y, c->final_cap, n);
 }
 
 /* Logits of tokens [begin, end). They go where each row's sequence keeps its own, those of several
@@ -307,13 +366,16 @@ static void logits(const dpi_pass *p, const dpi_matrix *w, const dpi_input *in, 
     end = end < w->n_out ? end : w->n_out;
     if (p->n_rows == 1) {
         dpi_matrix_multiply(w, in, dest[0] + begin, end - begin, begin, end, scratch_of(p));
+        finish(p, w, dest[0] + begin, begin, end - begin);
         return;
     }
     for (int64_t o = begin, stop; o < end; o = stop) {
         stop = o + DPI_TILE_OUT < end ? o + DPI_TILE_OUT : end;
         dpi_matrix_multiply(w, in, tile, DPI_TILE_OUT, o, stop, scratch_of(p));
-        for (int32_t r = 0; r < p->n_rows; r++)
+        for (int32_t r = 0; r < p->n_rows; r++) {
+            finish(p, w, tile + r * DPI_TILE_OUT, o, stop - o);
             memcpy(dest[r] + o, tile + r * DPI_TILE_OUT, (size_t)(stop - o) * sizeof *tile);
+        }
     }
 }
 

@@ -105,8 +105,11 @@ dpi_status dpi_model_pack(dpi_model *m, double seconds, dpi_error *err) {
         p->mats[p->n++] = w;
         to += padded_bytes(w);
     }
-    if (m->tied_output)
+    if (m->tied_output) {
+        const float *bias = m->output.bias;
         m->output = m->embedding;
+        m->output.bias = bias;
+    }
     pack_on(m, dpi_gguf_keeps(m->gguf) ? seconds : INFINITY);
     return DPI_STATUS_OK;
 }

@@ -40,7 +40,8 @@ void dpi_pass_run(dpi_session *s, const dpi_batch *batch, int64_t n_products, dp
 
 /* ---- Operations (ops.c, attention.c) --------------------------------------------------------- */
 
-/* x = embedding of each row's token [rows, n_embd]; cosines and sines of each row's position. */
+/* x = embedding_scale * embedding of each row's token [rows, n_embd]; cosines and sines of each
+ * row's position. */
 void dpi_pass_embed(dpi_pass *p, dpi_rows x, const dpi_matrix *embedding);
 
 /* y = x / sqrt(mean(x^2) + eps) * weight. x is the residual stream. */
@@ -56,27 +57,37 @@ typedef struct dpi_linear {
 void dpi_pass_project(dpi_pass *p, const dpi_linear *q, const dpi_linear *k, const dpi_linear *v,
                       dpi_rows x);
 
-/* x += w in. x is the residual stream. */
+/* x += residual_scale * (w in). x is the residual stream. */
 void dpi_pass_add_linear(dpi_pass *p, dpi_rows x, const dpi_matrix *w, dpi_rows in);
 
-/* y = silu(w_gate x) * (w_up x), by element. */
-void dpi_pass_swiglu(dpi_pass *p, dpi_rows y, const dpi_matrix *w_gate, const dpi_matrix *w_up,
-                     dpi_rows x);
+/* x += y / sqrt(mean(y^2) + eps) * weight with y = w in. x is the residual stream. */
+void dpi_pass_add_normed(dpi_pass *p, dpi_rows x, const dpi_matrix *w, dpi_rows in,
+                         const float *weight);
+
+/* y = act(w_gate x) * (w_up x), by element; act is SiLU, or GELU in its tanh form. */
+void dpi_pass_gated(dpi_pass *p, dpi_rows y, const dpi_matrix *w_gate, const dpi_matrix *w_up,
+                    dpi_rows x);
+
+/* q = q / sqrt(mean(q^2) + eps) * q_weight, and so k: of each head, or where the architecture
+ * norms_all_heads, of all of them together. */
+void dpi_pass_norm_heads(dpi_pass *p, dpi_rows q, dpi_rows k, const float *q_weight,
+                         const float *k_weight);
 
 /* Rotates pairs of the first n_rot dimensions of each head by the row's position. */
-void dpi_pass_rope(dpi_pass *p, dpi_rows q, dpi_rows k);
+void dpi_pass_rope(dpi_pass *p, dpi_rows q, dpi_rows k, dpi_rotation rotation);
 
 /* Appends k and v to the KV caches of the rows' sequences. */
 void dpi_pass_cache(dpi_pass *p, int32_t layer, dpi_rows k, dpi_rows v);
 
-/* y = softmax(q K^T / sqrt(head_dim)) V over positions 0 to the row's own. */
+/* y = softmax(attention_scale q K^T) V over positions up to the row's own: all, or the last of a
+ * layer with a window. Scores have their cap and their scale by position, where the config does. */
 void dpi_pass_attend(dpi_pass *p, dpi_rows y, int32_t layer, dpi_rows q);
 
 /* From here on only the rows of which logits are wanted. */
 void dpi_pass_select_head(dpi_pass *p);
 
-/* Logits w x go to the rows' destinations: those of tokens ids [n_ids], which ascend, and some
- * beside them; NULL: all. */
+/* Logits w x + bias, times logit_scale, with their cap, go to the rows' destinations: those of
+ * tokens ids [n_ids], which ascend, and some beside them; NULL: all. */
 void dpi_pass_logits(dpi_pass *p, const dpi_matrix *w, dpi_rows x, const int32_t *ids,
                      int32_t n_ids);
 

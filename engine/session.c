@@ -102,7 +102,9 @@ static void place_work(dpi_session *s, layout *l) {
     w->q8.plain = place(l, rows, max_blocks, sizeof *w->q8.plain);
     w->q8.sums = place(l, rows, max_blocks, sizeof *w->q8.sums);
     w->q8.winograd = place(l, rows, max_blocks, sizeof *w->q8.winograd);
-    w->cs = place_rows(s, l, (uint64_t)c->n_rot);
+    w->out_squares = place_rows(s, l, (uint64_t)dpi_n_tiles(c->n_embd));
+    w->qk_squares = place_rows(s, l, 2);
+    w->cs = place_rows(s, l, (uint64_t)(c->n_rot * dpi_model_rotations(s->model)));
     if (s->model->adapters)
         w->low = place_rows(s, l, DPI_ADAPTER_PLACES * (uint64_t)s->model->adapters->max_rank);
     w->scratch = place(l, threads * DPI_TILE_OUT, max_in, sizeof(float));
@@ -115,7 +117,8 @@ static void lay_out(dpi_session *s, layout *l) {
     const dpi_config *c = &s->model->config;
     uint64_t rows = (uint64_t)s->max_rows, n_seq = (uint64_t)s->n_seq;
     place_work(s, l);
-    s->freqs = place(l, (uint64_t)c->n_rot / 2, 1, sizeof(double));
+    s->freqs = place(l, (uint64_t)c->n_rot / 2, (uint64_t)dpi_model_rotations(s->model),
+                     sizeof(double));
     s->logits = place(l, n_seq, (uint64_t)s->model->n_vocab, sizeof(float));
     s->ready = place(l, n_seq, 1, 1);
     s->dest = place(l, rows, 1, sizeof(float *));
@@ -196,7 +199,9 @@ dpi_status dpi_session_create(const dpi_model *model, const dpi_session_options 
     }
     l = (layout){s->memory, 0, false};
     lay_out(s, &l);
-    dpi_model_frequencies(s->model, s->freqs);
+    for (int32_t i = 0; i < dpi_model_rotations(s->model); i++)
+        s->magnitudes[i] = dpi_model_frequencies(s->model, (dpi_rotation)i, s->n_ctx,
+                                                 s->freqs + i * (s->model->config.n_rot / 2));
     *session = s;
     return DPI_STATUS_OK;
 }

@@ -27,9 +27,12 @@ typedef struct dpi_work {
     dpi_rows v;       /* [rows, n_kv_head * head_dim_v] values */
     dpi_rows att;     /* [rows, n_head * head_dim_v] what attention gives */
     dpi_rows out;     /* [rows, n_embd] what a product adds to x */
+    dpi_rows out_squares; /* its squares, where it is normalised */
+    dpi_rows qk_squares; /* [rows, 2] sums of squares of q and of k */
     dpi_rows gate;    /* [rows, n_ff] */
     dpi_rows up;      /* [rows, n_ff] */
-    dpi_rows cs;      /* [rows, n_rot] cosine and sine of each row's position, by pairs */
+    dpi_rows cs;      /* [rows, rotations, n_rot] cosines and sines of each row's position, as the
+                         kernels have them */
     dpi_q8 q8;        /* the input of a product in 8 bits, up to [rows, max_in] */
     dpi_rows low;     /* [rows, DPI_ADAPTER_PLACES, max_rank] what adapters make of an input */
     float *scratch;   /* [n_threads, DPI_TILE_OUT, max_in] weights on their way to a kernel */
@@ -62,7 +65,8 @@ struct dpi_session {
     dpi_work work;
     unsigned char *memory; /* all of the work buffers */
     uint64_t memory_bytes;
-    double *freqs;  /* [n_rot / 2] radians per position */
+    double *freqs;  /* [rotations, n_rot / 2] radians per position */
+    double magnitudes[DPI_ROTATIONS]; /* of their cosines and sines */
     float *logits;  /* [n_seq, n_vocab] */
     unsigned char *ready; /* [n_seq] 1: logits are those after the sequence's last token */
     float **dest;   /* [max_rows] where the logits of a row go */

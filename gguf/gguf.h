@@ -120,6 +120,8 @@ dpi_str dpi_gguf_next_string(const dpi_gguf_kv *array, uint64_t *cursor);
  * index < n_items, checked by the caller. */
 float dpi_gguf_item_f32(const dpi_gguf_kv *array, uint64_t index);
 int32_t dpi_gguf_item_i32(const dpi_gguf_kv *array, uint64_t index);
+/* Of an array of BOOL. */
+bool dpi_gguf_item_bool(const dpi_gguf_kv *array, uint64_t index);
 
 /* Static name of a value type ("u32", "string"), for messages and inspection. */
 const char *dpi_gguf_type_name(dpi_gguf_type type);

@@ -150,6 +150,10 @@ int32_t dpi_gguf_item_i32(const dpi_gguf_kv *array, uint64_t index) {
     return (int32_t)(integer < INT32_MIN ? INT32_MIN : integer > INT32_MAX ? INT32_MAX : integer);
 }
 
+bool dpi_gguf_item_bool(const dpi_gguf_kv *array, uint64_t index) {
+    return array->data[index] != 0;
+}
+
 dpi_str dpi_gguf_next_string(const dpi_gguf_kv *array, uint64_t *cursor) {
     /* The checks cannot fail on the bytes that were opened; they hold the line if a mapped file
      * is overwritten while it is in use. */

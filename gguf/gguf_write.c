@@ -181,17 +181,41 @@ void dpi_gguf_put_string(dpi_gguf_builder *w, const char *key, const char *value
     put_text(w, &w->metadata, value);
 }
 
+/* A key of the shape's architecture. */
+typedef struct arch_key {
+    char text[80];
+} arch_key;
+
+static arch_key key_of(const dpi_model_shape *s, const char *key) {
+    arch_key full;
+    snprintf(full.text, sizeof full.text, "%s.%s", s->architecture ? s->architecture : "llama",
+             key);
+    return full;
+}
+
 void dpi_gguf_put_shape(dpi_gguf_builder *w, const dpi_model_shape *s, float rms_eps) {
-    dpi_gguf_put_u32(w, "llama.block_count", (uint32_t)s->n_layer);
-    dpi_gguf_put_u32(w, "llama.context_length", (uint32_t)s->n_ctx_train);
-    dpi_gguf_put_u32(w, "llama.embedding_length", (uint32_t)s->n_embd);
-    dpi_gguf_put_u32(w, "llama.feed_forward_length", (uint32_t)s->n_ff);
-    dpi_gguf_put_u32(w, "llama.attention.head_count", (uint32_t)s->n_head);
-    dpi_gguf_put_u32(w, "llama.attention.head_count_kv", (uint32_t)s->n_kv_head);
-    dpi_gguf_put_u32(w, "llama.rope.dimension_count", (uint32_t)(s->n_embd / s->n_head));
-    dpi_gguf_put_u32(w, "llama.vocab_size", (uint32_t)s->n_vocab);
-    dpi_gguf_put_f32(w, "llama.rope.freq_base", s->rope_freq_base);
-    dpi_gguf_put_f32(w, "llama.attention.layer_norm_rms_epsilon", rms_eps);
+    const int32_t head_dim = s->head_dim ? s->head_dim : s->n_embd / s->n_head;
+    const struct {
+        const char *key;
+        int32_t value; /* 0: no key */
+    } counts[] = {
+        {"block_count", s->n_layer},
+        {"context_length", s->n_ctx_train},
+        {"embedding_length", s->n_embd},
+        {"feed_forward_length", s->n_ff},
+        {"attention.head_count", s->n_head},
+        {"attention.head_count_kv", s->n_kv_head},
+        {"attention.key_length", s->head_dim},
+        {"attention.value_length", s->head_dim},
+        {"attention.sliding_window", s->window},
+        {"rope.dimension_count", s->n_rot ? s->n_rot : head_dim},
+        {"vocab_size", s->n_vocab},
+    };
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        if (counts[i].value)
+            dpi_gguf_put_u32(w, key_of(s, counts[i].key).text, (uint32_t)counts[i].value);
+    dpi_gguf_put_f32(w, key_of(s, "rope.freq_base").text, s->rope_freq_base);
+    dpi_gguf_put_f32(w, key_of(s, "attention.layer_norm_rms_epsilon").text, rms_eps);
 }
 
 void dpi_gguf_put_array(dpi_gguf_builder *w, const char *key, dpi_gguf_type item_type,

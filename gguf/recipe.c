@@ -36,7 +36,7 @@ static bool ends_with(const char *text, const char *end) {
     return n >= n_end && strcmp(text + n - n_end, end) == 0;
 }
 
-/* attn_v and ffn_down of these layers decide the most. */
+/* attn_v, or attn_qkv, and ffn_down of these layers decide the most. */
 static bool is_sensitive_layer(int32_t layer, int32_t n_layer) {
     int32_t eighth = n_layer / 8;
     return layer < eighth || layer >= 7 * n_layer / 8 || (layer - eighth) % 3 == 2;
@@ -46,7 +46,8 @@ static bool needs_more(const char *tensor, int32_t n_layer, bool tied) {
     int layer;
     if (strcmp(tensor, tied ? "token_embd.weight" : "output.weight") == 0)
         return true;
-    if (!ends_with(tensor, ".attn_v.weight") && !ends_with(tensor, ".ffn_down.weight"))
+    if (!ends_with(tensor, ".attn_v.weight") && !ends_with(tensor, ".attn_qkv.weight") &&
+        !ends_with(tensor, ".ffn_down.weight"))
         return false;
     return sscanf(tensor, "blk.%d.", &layer) == 1 && is_sensitive_layer(layer, n_layer);
 }

@@ -12,6 +12,10 @@
 static dpi_status check(const dpi_model *m, int32_t context, dpi_error *err) {
     if (m->vocab_only)
         return dpi_fail(err, DPI_STATUS_ARG, "the model was opened without its weights");
+    if (m->config.arch != &dpi_arch_llama)
+        return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                        "training: the base model is of architecture '%s', only %s can be trained",
+                        m->config.arch->name, dpi_arch_llama.name);
     return dpi_check_range("context", context, 1, m->config.n_ctx_max, err);
 }
 
@@ -27,8 +31,8 @@ static void read_biases(const dpi_model *m, int64_t layer_size, float *to) {
     }
 }
 
-static dpi_status make_tables(const dpi_model *m, int64_t layer_size, dpi_base_tables *tables,
-                              dpi_error *err) {
+static dpi_status make_tables(const dpi_model *m, int32_t context, int64_t layer_size,
+                              dpi_base_tables *tables, dpi_error *err) {
     const bool biased = dpi_model_has_biases(m);
     const size_t n_biases = (size_t)(m->config.n_layer * layer_size);
     *tables = (dpi_base_tables){
@@ -36,7 +40,7 @@ static dpi_status make_tables(const dpi_model *m, int64_t layer_size, dpi_base_t
         .biases = biased ? dpi_calloc(n_biases, sizeof *tables->biases) : NULL};
     if (!tables->frequencies || (biased && !tables->biases))
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the tables of a training");
-    dpi_model_frequencies(m, tables->frequencies);
+    dpi_model_frequencies(m, DPI_ROTATION_ALL, context, tables->frequencies);
     if (biased)
         read_biases(m, layer_size, tables->biases);
     return DPI_STATUS_OK;
@@ -65,7 +69,7 @@ dpi_status dpi_base_shape(const dpi_model *m, int32_t context, dpi_base_tables *
                                .rms_eps = c->rms_eps,
                                .rope_base = c->rope_freq_base,
                                .rope_magnitude = c->rope_magnitude};
-    DPI_TRY(make_tables(m, dpi_graph_bias_size(shape), tables, err));
+    DPI_TRY(make_tables(m, context, dpi_graph_bias_size(shape), tables, err));
     shape->frequencies = tables->frequencies, shape->biases = tables->biases;
     return DPI_STATUS_OK;
 }

@@ -95,7 +95,12 @@ dpi_status dpi_train_tensors_read(const char *path, const dpi_graph_shape *shape
                                   dpi_error *err) {
     dpi_gguf *file;
     DPI_TRY(dpi_gguf_open(path, true, &file, err));
-    dpi_status status = DPI_STATUS_OK;
+    const dpi_arch *arch = NULL;
+    dpi_status status = dpi_arch_of(file, &arch, err);
+    if (status == DPI_STATUS_OK && arch != &dpi_arch_llama)
+        status = dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                          "%s: general.architecture is '%s', only %s can be trained",
+                          dpi_gguf_name(file), arch->name, dpi_arch_llama.name);
     for (int32_t i = 0; status == DPI_STATUS_OK && i < dpi_train_tensor_count(shape); i++) {
         dpi_train_tensor wanted = dpi_train_tensor_at(shape, i);
         status = read_tensor(file, &wanted, params, err);

@@ -30,7 +30,9 @@ enum { DPI_SEQUENCES_MAX = (1 << 20) + 1 }; /* a public prompt, and the most rec
 typedef struct dpi_session_options {
     size_t struct_size;
     int32_t n_seq;     /* sequences, 1..DPI_SEQUENCES_MAX; default 1 */
-    int32_t n_ctx;     /* positions per sequence; 0 (default): the model's n_ctx_train */
+    int32_t n_ctx;     /* positions per sequence; 0 (default): the model's n_ctx_train. Models with
+                          rope_factors_long rotate by them where it is above the context that they
+                          were first trained on, for texts of any length */
     int32_t n_threads; /* 0 (default): the processors this process may use. The session has fewer
                           where the system does not start so many (dpi_process_threads) */
     int32_t isa;       /* a dpi_isa; default AUTO. One that the processor lacks is refused */
@@ -58,8 +60,9 @@ DPI_API void dpi_session_free(dpi_session *session);
  * after each of them if `all_logits` [n_tokens, n_vocab] is not NULL.
  *
  * PURITY: the logits of a sequence are a function of the weights, the session's options other
- * than n_seq, n_threads and n_ctx, the tokens given to it by prefill and those given by step;
- * their bits do not depend on other sequences or on the thread count (docs/spec.md section 3).
+ * than n_seq, n_threads and n_ctx (which only decides the rotations of models with
+ * rope_factors_long), the tokens given to it by prefill and those given by step; their bits do not
+ * depend on other sequences or on the thread count (docs/spec.md section 3).
  * Errors: ARG, LIMIT (context full: nothing is appended), MEMORY (nothing is appended),
  * CANCELLED (the sequence is reset). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_session_prefill(dpi_session *session, int32_t seq,

@@ -51,18 +51,23 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_model_merge(const char *in_path, const cha
 
 typedef struct dpi_model_shape {
     size_t struct_size;
-    int32_t n_layer, n_embd, n_ff; /* n_embd a multiple of n_head, n_embd / n_head even */
+    int32_t n_layer, n_embd, n_ff; /* without head_dim n_embd is a multiple of n_head, and n_embd /
+                                      n_head even */
     int32_t n_head, n_kv_head;     /* n_head a multiple of n_kv_head */
     int32_t n_vocab;               /* 260..2^18: <unk>, <s>, </s>, 256 bytes and made-up words */
     int32_t n_ctx_train;
     int32_t tied_output; /* 1: the output head is the embedding matrix */
     float rope_freq_base;
+    const char *architecture; /* llama (NULL: the same), qwen2, qwen3, gemma3 or phi3; static */
+    int32_t head_dim;         /* even; 0: n_embd / n_head */
+    int32_t n_rot;            /* rotated dimensions of a head, even; 0: all */
+    int32_t window;           /* of layers that have one (gemma3); 0: none has */
 } dpi_model_shape;
 
 DPI_API void dpi_model_shape_init(dpi_model_shape *shape);
 
-/* Fills *shape, after dpi_model_shape_init, with that of "tinyllama-1.1b", "llama-3.2-1b" or
- * "llama-3-8b". Errors: ARG, with the list. */
+/* Fills *shape, after dpi_model_shape_init, with that of "tinyllama-1.1b", "qwen3-0.6b" and so
+ * on, static strings in it. Errors: ARG, with the list. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_model_shape_find(const char *name, dpi_model_shape *shape,
                                                        dpi_error *err);
 

@@ -14,6 +14,7 @@
  *     load_f(p) store_f(p, v) zero_f() broadcast_f(x) add_f sub_f mul_f max_f fma_f exp_f
  *     or_lowest(v, part)          v, and -infinity elsewhere
  *     reduce_add(v) reduce_max(v) of all lanes
+ *     capped_f(x, cap)            of curves_tmpl.h
  * It gets attend(). Not a header to include elsewhere. */
 
 enum { MOST_HEADS = SUMS / 2 };
@@ -67,8 +68,8 @@ INLINE void scores(const int heads, float *p, const float *q, const void *k, int
 /* acc[h] = acc[h] * c[h] + sum_j p[h][j] v[j] for `chunks` times LANES dimensions, the last of
  * which may be fewer. */
 INLINE void add_values(const int heads, const int chunks, float *acc, int32_t head_dim_v,
-                       const float *c, const float *p, const void *v, int32_t from, int32_t n,
-                       const void *next, const int f16) {
+                       const float *c, const float *p, const void *v, int32_t from, int32_t first,
+                       int32_t n, const void *next, const int f16) {
     const int64_t row_bytes = next == v || from > 0 ? 0 : head_dim_v * (f16 ? 2 : 4);
     vecf a[SUMS];
     part lanes[SUMS];
@@ -78,7 +79,7 @@ INLINE void add_values(const int heads, const int chunks, float *acc, int32_t he
             a[h * chunks + i] = mul_f(load_part(acc + h * head_dim_v + from + LANES * i, lanes[i]),
                                      broadcast_f(c[h]));
     }
-    for (int32_t j = 0; j < n; j++) {
+    for (int32_t j = first; j < n; j++) {
         prefetch_next(next, j * row_bytes, (j + 1) * row_bytes);
         vecf kv[SUMS];
         for (int i = 0; i < chunks; i++)
@@ -90,13 +91,26 @@ INLINE void add_values(const int heads, const int chunks, float *acc, int32_t he
             store_part(acc + h * head_dim_v + from + LANES * i, a[h * chunks + i], lanes[i]);
 }
 
+/* p[h][j] = cap tanh(p[h][j] / cap) */
+INLINE void cap_scores(const int heads, float *p, int32_t n, float cap) {
+    for (int h = 0; h < heads; h++)
+        for (int32_t j = 0; j < n; j += LANES)
+            store_f(p + h * DPI_KV_BLOCK + j,
+                    or_lowest(capped_f(load_f(p + h * DPI_KV_BLOCK + j), cap), part_of(n - j)));
+}
+
 /* The block for `heads` (1, 2, 4 or 8) heads. */
 INLINE void attend_heads(const int heads, float *acc, float *m, float *l, const float *q,
-                         const void *k, const void *v, int32_t n, int32_t head_dim,
-                         int32_t head_dim_v, float scale, const void *next_k, const void *next_v,
-                         const int f16) {
+                         const void *k, const void *v, int32_t first, int32_t n, int32_t head_dim,
+                         int32_t head_dim_v, float scale, float cap, const void *next_k,
+                         const void *next_v, const int f16) {
     float p[MOST_HEADS * DPI_KV_BLOCK], max[LANES] = {0}, c[LANES];
     scores(heads, p, q, k, n, head_dim, scale, next_k, f16);
+    if (cap > 0)
+        cap_scores(heads, p, n, cap);
+    for (int h = 0; h < heads; h++)
+        for (int32_t j = 0; j < first; j++)
+            p[h * DPI_KV_BLOCK + j] = -INFINITY;
     for (int h = 0; h < heads; h++) {
         vecf most = broadcast_f(m[h]);
         for (int32_t j = 0; j < n; j += LANES)
@@ -117,19 +131,20 @@ INLINE void attend_heads(const int heads, float *acc, float *m, float *l, const 
     const int most = SUMS / heads < 8 ? SUMS / heads : 8; /* rarely more than there are */
     int32_t from = 0;
     for (; head_dim_v - from > LANES * most / 2; from += LANES * most)
-        add_values(heads, most, acc, head_dim_v, c, p, v, from, n, next_v, f16);
+        add_values(heads, most, acc, head_dim_v, c, p, v, from, first, n, next_v, f16);
     for (; head_dim_v - from > 0; from += LANES * most / 2)
-        add_values(heads, most / 2, acc, head_dim_v, c, p, v, from, n, next_v, f16);
+        add_values(heads, most / 2, acc, head_dim_v, c, p, v, from, first, n, next_v, f16);
 }
 
 INLINE void attend(float *acc, float *m, float *l, const float *q, const void *k, const void *v,
-                   int32_t n_q, int32_t n, int32_t head_dim, int32_t head_dim_v, float scale,
-                   const void *next_k, const void *next_v, const int f16) {
+                   int32_t n_q, int32_t first, int32_t n, int32_t head_dim, int32_t head_dim_v,
+                   float scale, float cap, const void *next_k, const void *next_v,
+                   const int f16) {
     int32_t h = 0;
 /* The first heads prefetch what is next. */
 #define HEADS(count)                                                                              \
-    attend_heads(count, acc + h * head_dim_v, m + h, l + h, q + h * head_dim, k, v, n, head_dim,  \
-                 head_dim_v, scale, h == 0 ? next_k : k, h == 0 ? next_v : v, f16)
+    attend_heads(count, acc + h * head_dim_v, m + h, l + h, q + h * head_dim, k, v, first, n,     \
+                 head_dim, head_dim_v, scale, cap, h == 0 ? next_k : k, h == 0 ? next_v : v, f16)
     for (; MOST_HEADS >= 8 && h + 8 <= n_q; h += 8)
         HEADS(8);
     for (; h + 4 <= n_q; h += 4)

@@ -180,25 +180,37 @@ INLINE vecf sub_f(vecf a, vecf b) { return _mm256_sub_ps(a, b); }
 INLINE vecf mul_f(vecf a, vecf b) { return _mm256_mul_ps(a, b); }
 INLINE vecf max_f(vecf a, vecf b) { return _mm256_max_ps(a, b); }
 INLINE vecf fma_f(vecf a, vecf b, vecf c) { return _mm256_fmadd_ps(a, b, c); }
+INLINE vecf div_f(vecf a, vecf b) { return _mm256_div_ps(a, b); }
 INLINE vecf exp_f(vecf x) { return exp256(x); }
+INLINE vecf where_less(vecf a, vecf b, vecf yes, vecf no) {
+    return _mm256_blendv_ps(no, yes, _mm256_cmp_ps(a, b, _CMP_LT_OQ));
+}
 INLINE vecf or_lowest(vecf v, part n) {
     return _mm256_blendv_ps(_mm256_set1_ps(-INFINITY), v, _mm256_castsi256_ps(mask_of(n)));
 }
 
+#include "kernels/x86/curves_tmpl.h"
 #include "kernels/x86/attend_tmpl.h"
 
+static void geglu_avx2(float *g, const float *u, int64_t n) { geglu(g, u, n); }
+static void soft_cap_avx2(float *x, float cap, int64_t n) { soft_cap(x, cap, n); }
+static void rope_halves_avx2(float *x, const float *cs, int32_t n_head, int32_t head_dim,
+                             int32_t n_rot) {
+    rope_halves(x, cs, n_head, head_dim, n_rot);
+}
+
 static void attend_f32_avx2(float *acc, float *m, float *l, const float *q, const float *k,
-                            const float *v, int32_t n_q, int32_t n, int32_t head_dim,
-                            int32_t head_dim_v, float scale, const float *next_k,
-                            const float *next_v) {
-    attend(acc, m, l, q, k, v, n_q, n, head_dim, head_dim_v, scale, next_k, next_v, 0);
+                            const float *v, int32_t n_q, int32_t first, int32_t n,
+                            int32_t head_dim, int32_t head_dim_v, float scale, float cap,
+                            const float *next_k, const float *next_v) {
+    attend(acc, m, l, q, k, v, n_q, first, n, head_dim, head_dim_v, scale, cap, next_k, next_v, 0);
 }
 
 static void attend_f16_avx2(float *acc, float *m, float *l, const float *q, const uint16_t *k,
-                            const uint16_t *v, int32_t n_q, int32_t n, int32_t head_dim,
-                            int32_t head_dim_v, float scale, const uint16_t *next_k,
-                            const uint16_t *next_v) {
-    attend(acc, m, l, q, k, v, n_q, n, head_dim, head_dim_v, scale, next_k, next_v, 1);
+                            const uint16_t *v, int32_t n_q, int32_t first, int32_t n,
+                            int32_t head_dim, int32_t head_dim_v, float scale, float cap,
+                            const uint16_t *next_k, const uint16_t *next_v) {
+    attend(acc, m, l, q, k, v, n_q, first, n, head_dim, head_dim_v, scale, cap, next_k, next_v, 1);
 }
 
 /* ---- What the processor can do --------------------------------------------------------------- */
@@ -254,6 +266,9 @@ void dpi_kernels_init_avx2(dpi_kernels *k) {
     k->rope = rope_avx2;
     k->add = add_avx2;
     k->swiglu = swiglu_avx2;
+    k->geglu = geglu_avx2;
+    k->soft_cap = soft_cap_avx2;
+    k->rope_halves = rope_halves_avx2;
     k->f16_to_f32 = f16_to_f32_avx2;
     k->f32_to_f16 = f32_to_f16_avx2;
     k->matmul_f32 = matmul_f32_avx2;

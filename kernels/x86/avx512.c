@@ -166,27 +166,39 @@ INLINE vecf sub_f(vecf a, vecf b) { return _mm512_sub_ps(a, b); }
 INLINE vecf mul_f(vecf a, vecf b) { return _mm512_mul_ps(a, b); }
 INLINE vecf max_f(vecf a, vecf b) { return _mm512_max_ps(a, b); }
 INLINE vecf fma_f(vecf a, vecf b, vecf c) { return _mm512_fmadd_ps(a, b, c); }
+INLINE vecf div_f(vecf a, vecf b) { return _mm512_div_ps(a, b); }
 INLINE vecf exp_f(vecf x) { return exp512(x); }
+INLINE vecf where_less(vecf a, vecf b, vecf yes, vecf no) {
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), no, yes);
+}
 INLINE vecf or_lowest(vecf v, part lanes) {
     return _mm512_mask_mov_ps(_mm512_set1_ps(-INFINITY), lanes, v);
 }
 INLINE float reduce_add(vecf v) { return _mm512_reduce_add_ps(v); }
 INLINE float reduce_max(vecf v) { return _mm512_reduce_max_ps(v); }
 
+#include "kernels/x86/curves_tmpl.h"
 #include "kernels/x86/attend_tmpl.h"
 
+static void geglu_avx512(float *g, const float *u, int64_t n) { geglu(g, u, n); }
+static void soft_cap_avx512(float *x, float cap, int64_t n) { soft_cap(x, cap, n); }
+static void rope_halves_avx512(float *x, const float *cs, int32_t n_head, int32_t head_dim,
+                               int32_t n_rot) {
+    rope_halves(x, cs, n_head, head_dim, n_rot);
+}
+
 static void attend_f32_avx512(float *acc, float *m, float *l, const float *q, const float *k,
-                              const float *v, int32_t n_q, int32_t n, int32_t head_dim,
-                              int32_t head_dim_v, float scale, const float *next_k,
-                              const float *next_v) {
-    attend(acc, m, l, q, k, v, n_q, n, head_dim, head_dim_v, scale, next_k, next_v, 0);
+                              const float *v, int32_t n_q, int32_t first, int32_t n,
+                              int32_t head_dim, int32_t head_dim_v, float scale, float cap,
+                              const float *next_k, const float *next_v) {
+    attend(acc, m, l, q, k, v, n_q, first, n, head_dim, head_dim_v, scale, cap, next_k, next_v, 0);
 }
 
 static void attend_f16_avx512(float *acc, float *m, float *l, const float *q, const uint16_t *k,
-                              const uint16_t *v, int32_t n_q, int32_t n, int32_t head_dim,
-                              int32_t head_dim_v, float scale, const uint16_t *next_k,
-                              const uint16_t *next_v) {
-    attend(acc, m, l, q, k, v, n_q, n, head_dim, head_dim_v, scale, next_k, next_v, 1);
+                              const uint16_t *v, int32_t n_q, int32_t first, int32_t n,
+                              int32_t head_dim, int32_t head_dim_v, float scale, float cap,
+                              const uint16_t *next_k, const uint16_t *next_v) {
+    attend(acc, m, l, q, k, v, n_q, first, n, head_dim, head_dim_v, scale, cap, next_k, next_v, 1);
 }
 
 /* ---- What the processor can do --------------------------------------------------------------- */
@@ -241,6 +253,9 @@ void dpi_kernels_init_avx512(dpi_kernels *k) {
     k->rope = rope_avx512;
     k->add = add_avx512;
     k->swiglu = swiglu_avx512;
+    k->geglu = geglu_avx512;
+    k->soft_cap = soft_cap_avx512;
+    k->rope_halves = rope_halves_avx512;
     k->f16_to_f32 = f16_to_f32_avx512;
     k->f32_to_f16 = f32_to_f16_avx512;
     k->matmul_f32 = matmul_f32_avx512;

@@ -16,9 +16,10 @@ static struct adapted {
 } adapted[2 * PARTS];
 static int n_adapted;
 
-static inline void begin_adapter(gguf_build *b, const char *type, const char *kind, float alpha) {
+static inline void begin_adapter(gguf_build *b, const char *type, const char *kind, float alpha,
+                                 const char *arch) {
     build_begin(b);
-    build_string(b, "general.architecture", "llama");
+    build_string(b, "general.architecture", arch);
     build_string(b, "general.name", "made up");
     build_string(b, "general.type", type);
     build_string(b, "adapter.type", kind);
@@ -49,7 +50,7 @@ static inline void write_adapter(const char *path, const tiny_spec *s, uint32_t 
     gguf_build b;
     uint64_t seed = 21;
     n_adapted = 0;
-    begin_adapter(&b, "adapter", "lora", alpha);
+    begin_adapter(&b, "adapter", "lora", alpha, "llama");
     for (int i = 0; i < s->n_layer * PARTS; i++) {
         struct adapted *a = &adapted[n_adapted];
         const int p = i % PARTS;

@@ -225,6 +225,62 @@ TEST(test_merge) {
     check_merge(&spec, types + 8, 2);
 }
 
+/* An adapter of every matrix of the layers of a file, whatever it calls them. */
+static void write_adapter_of(const char *base) {
+    static float numbers[RANK * 512];
+    dpi_gguf *gguf = open_gguf(base);
+    dpi_str arch = {"", 0};
+    char name[32];
+    gguf_build b;
+    uint64_t seed = 8;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        numbers[i] = (float)(.1 * random_normal(&seed));
+    assert_ok(dpi_gguf_get_string(gguf, "general.architecture", &arch, NULL, ERR));
+    snprintf(name, sizeof name, "%.*s", (int)arch.n_bytes, arch.data);
+    begin_adapter(&b, "adapter", "lora", 4, name);
+    for (int64_t i = 0; i < dpi_gguf_tensor_count(gguf); i++) {
+        const dpi_gguf_tensor *t = dpi_gguf_tensor_at(gguf, i);
+        if (strncmp(t->name, "blk.", 4) != 0 || t->n_dims != 2)
+            continue;
+        add_part(&b, t->name, "a", t->shape[0], RANK, numbers);
+        add_part(&b, t->name, "b", RANK, t->shape[1], numbers + i);
+    }
+    end_adapter(&b, path);
+    dpi_gguf_close(gguf);
+}
+
+/* Each architecture in F32: an adapter of all of its matrices, also of those that are one tensor,
+ * beside the weights and within them; and the model in other types. */
+TEST(test_architectures) {
+    static const char *const files[] = {"arch/qwen2-A",   "arch/qwen3-A",   "arch/gemma3-A",
+                                        "arch/gemma2-A",  "arch/phi3-A",    "arch/smollm3-A",
+                                        "arch/granite-A", "arch/olmo3-A",   "arch/mistral3-A",
+                                        "arch/vaultgemma-A"};
+    const char *whole = path_in(dir, "whole");
+    int32_t tokens[N_TOKENS];
+    uint64_t seed = 6;
+    random_tokens(tokens, N_TOKENS, 512, &seed);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char base[400];
+        size_t n;
+        snprintf(base, sizeof base, "%s.gguf", files[i]);
+        require_data(base);
+        snprintf(base, sizeof base, "%s", data_path(base));
+        write_adapter_of(base);
+        write_as(base, "F32", true, whole);
+        float *with = logits_of(base, path, tokens, &n);
+        float *merged = logits_of(whole, NULL, tokens, &n);
+        float *plain = logits_of(base, NULL, tokens, &n);
+        write_as(base, "Q8_0", false, whole);
+        float *small = logits_of(whole, NULL, tokens, &n);
+        if (!(nmse(merged, with, n) < 1e-11 && nmse(plain, with, n) > 1e-3 &&
+              nmse(small, plain, n) < 2e-3))
+            fail_msg("%s: merged NMSE %g, the adapter's own %g, Q8_0 %g", files[i],
+                     nmse(merged, with, n), nmse(plain, with, n), nmse(small, plain, n));
+        free(with), free(merged), free(plain), free(small);
+    }
+}
+
 /* ---- What is refused ------------------------------------------------------------------------- */
 
 static void assert_refused_file(dpi_status wanted, const char *message) {
@@ -242,7 +298,7 @@ static void assert_refused_file(dpi_status wanted, const char *message) {
 #define REFUSED(type, kind, alpha, status, message, ...)                                           \
     do {                                                                                           \
         gguf_build b;                                                                              \
-        begin_adapter(&b, type, kind, alpha);                                                      \
+        begin_adapter(&b, type, kind, alpha, "llama");                                             \
         __VA_ARGS__;                                                                               \
         end_adapter(&b, path);                                                                     \
         assert_refused_file(DPI_STATUS_##status, message);                                         \
@@ -257,6 +313,8 @@ TEST(test_refused) {
     REFUSED("adapter", "ia3", 1, FORMAT, "adapter.type is 'ia3'", );
     REFUSED("adapter", "lora", -1, FORMAT, "adapter.lora.alpha", );
     REFUSED_TENSORS(FORMAT, "without tensors", );
+    write_adapter_of(data_path("arch/qwen3-A.gguf"));
+    assert_refused_file(DPI_STATUS_UNSUPPORTED, "is 'qwen3', that of the model is 'llama'");
     REFUSED_TENSORS(UNSUPPORTED, "alora", build_u32(&b, "adapter.alora.invocation_tokens", 1));
     REFUSED_TENSORS(UNSUPPORTED, "adapter.lora.dropout", build_u32(&b, "adapter.lora.dropout", 1));
     static const char *const names[] = {

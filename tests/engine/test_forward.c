@@ -7,7 +7,7 @@ static float *run(const dpi_model *model, const int32_t *tokens, int32_t n, int3
                   int32_t exact, int32_t prefill) {
     dpi_session_options o = isa_options(exact);
     o.prefill = prefill;
-    dpi_session *s = open_session(model, &o, 1, 0);
+    dpi_session *s = open_session(model, &o, 1, n);
     const size_t n_vocab = (size_t)model->n_vocab, n_bytes = n_vocab * sizeof(float);
     float *logits = floats((size_t)n * n_vocab);
     assert_ok(dpi_session_prefill(s, 0, tokens, (size_t)n_prompt, logits, ERR));
@@ -147,29 +147,91 @@ TEST(test_golden_prompt) {
     dpi_model_close(model);
 }
 
-/* Files of others, PATH.gguf, .tokens and .exact.f32: biases of all matrices, YaRN and its
- * magnitude, scaled rotation. */
-TEST(test_golden_features) {
-    static const char *const paths[] = {"../cases/mlp-bias", "arch/llama-bias-A",
-                                        "arch/llama-yarn-A", "arch/llama-attnfactor-A",
-                                        "arch/llama-linear-A"};
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-        char path[128];
-        int32_t tokens[N];
-        size_t n_bytes;
-        snprintf(path, sizeof path, "%s.gguf", paths[i]);
-        require_data(path);
-        dpi_model *model = open_shared(path);
-        snprintf(path, sizeof path, "%s.tokens", paths[i]);
-        const int32_t n = read_tokens(path, tokens);
-        snprintf(path, sizeof path, "%s.exact.f32", paths[i]);
-        float *golden = (float *)(void *)read_file(data_path(path), &n_bytes);
-        assert_int_equal(n_bytes, (size_t)n * 512 * sizeof *golden);
-        for (int32_t n_prompt = 1; n_prompt <= n; n_prompt += n - 1)
-            check_run(paths[i], model, tokens, n, n_prompt, 1, DPI_PREFILL_AUTO, golden, 1e-11);
-        free(golden);
-        dpi_model_close(model);
+/* The floats of a file PATH.KIND.f32. */
+static float *read_floats(const char *path, const char *kind, int32_t n_tokens) {
+    char name[160];
+    size_t n_bytes;
+    snprintf(name, sizeof name, "%s.%s.f32", path, kind);
+    float *x = (float *)(void *)read_file(data_path(name), &n_bytes);
+    assert_int_equal(n_bytes, (size_t)n_tokens * 512 * sizeof *x);
+    return x;
+}
+
+/* Files of others: PATH.gguf; of PATH and `text`, .tokens and .exact.f32, and of what is quantised
+ * .llamacpp.f32, than which the usual path is to be no farther from the exact logits. */
+static void check_file(const char *path, const char *text) {
+    char name[160], of_text[96];
+    int32_t tokens[N];
+    snprintf(name, sizeof name, "%s.gguf", path);
+    require_data(name);
+    dpi_model *model = open_shared(name);
+    snprintf(of_text, sizeof of_text, "%s%s", path, text);
+    snprintf(name, sizeof name, "%s.tokens", of_text);
+    const int32_t n = read_tokens(name, tokens);
+    float *golden = read_floats(of_text, "exact", n);
+    for (int32_t n_prompt = 1; n_prompt <= n; n_prompt += n - 1)
+        check_run(path, model, tokens, n, n_prompt, 1, DPI_PREFILL_AUTO, golden, 1e-11);
+    double limit = 1e-6;
+    if (strstr(path, "-Q-")) {
+        float *peer = read_floats(of_text, "llamacpp", n);
+        limit = nmse(peer, golden, N_LOGITS);
+        free(peer);
     }
+    check_run(path, model, tokens, n, n, 0, DPI_PREFILL_AUTO, golden, limit);
+    free(golden);
+    dpi_model_close(model);
+}
+
+/* Every feature of layers: biases of all matrices, YaRN and its
+ * magnitude, scaled rotation, and what data/arch/README.md has of each architecture. */
+TEST(test_golden_files) {
+    static const char *const paths[] = {
+        "../cases/mlp-bias",    "arch/llama-bias-A",    "arch/llama-yarn-A",
+        "arch/llama-linear-A",  "arch/llama-attnfactor-A",
+        "arch/qwen2-A",         "arch/qwen3-A",         "arch/qwen3-Q-Q4_K_M",
+        "arch/qwen3-Q-Q8_0",    "arch/gemma3-A",        "arch/gemma3-linear8-A",
+        "arch/gemma3-Q-Q4_K_M", "arch/gemma3-Q-Q8_0",   "arch/gemma2-A",
+        "arch/gemma2-27b-A",    "arch/smollm3-A",       "arch/granite-A",
+        "arch/olmo2-A",         "arch/olmo3-A",         "arch/phi3-A",
+        "arch/phi3-longrope-A", "arch/phi3-Q-Q4_K_M",   "arch/phi3-Q-Q8_0",
+        "arch/mistral3-A",      "arch/vaultgemma-A",
+    };
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        check_file(paths[i], "");
+    check_file("arch/phi3-longrope-A", ".short"); /* a context that takes the other factors */
+}
+
+/* With one layer a window of 16 is all that a row knows of, wherever it stands: the last logits of
+ * a long text are those of its last 16 tokens alone, and not those of 15. */
+TEST(test_window) {
+    enum { N_TEXT = 150, WINDOW = 16 };
+    int32_t tokens[N_TEXT];
+    uint64_t seed = 3;
+    size_t n_bytes;
+    dpi_gguf *gguf;
+    dpi_model *model = NULL;
+    require_data("arch/phi3-Q-Q8_0.gguf");
+    char *image = read_file(data_path("arch/phi3-Q-Q8_0.gguf"), &n_bytes);
+    assert_ok(dpi_gguf_open_buffer(image, n_bytes, &gguf, ERR));
+    const dpi_gguf_kv *window = dpi_gguf_find(gguf, "phi3.attention.sliding_window");
+    assert_int_equal(dpi_gguf_item_i32(window, 0), 0);
+    memcpy(image + ((const char *)window->data - image), &(uint32_t){WINDOW}, sizeof(uint32_t));
+    dpi_gguf_close(gguf);
+    assert_ok(dpi_model_open_buffer(image, n_bytes, NULL, &model, ERR));
+    random_tokens(tokens, N_TEXT, model->n_vocab, &seed);
+    const size_t n_vocab = (size_t)model->n_vocab;
+    for (int32_t n_prompt = 1; n_prompt <= N_TEXT; n_prompt += N_TEXT - 1)
+        for (int32_t n = WINDOW - 1; n <= WINDOW + 1; n++) {
+            float *all = run(model, tokens, N_TEXT, n_prompt, 1, DPI_PREFILL_AUTO);
+            float *last = run(model, tokens + N_TEXT - n, n, n, 1, DPI_PREFILL_AUTO);
+            const double error = nmse(last + (size_t)(n - 1) * n_vocab,
+                                      all + (size_t)(N_TEXT - 1) * n_vocab, n_vocab);
+            if ((error < 1e-10) != (n >= WINDOW))
+                fail_msg("prompt of %d, the last %d tokens: NMSE %.3g", n_prompt, n, error);
+            free(all), free(last);
+        }
+    dpi_model_close(model);
+    free(image);
 }
 
 /* ---- Shapes ---------------------------------------------------------------------------------- */

@@ -134,6 +134,26 @@ TEST(test_refused_values) {
             build_string(&b, "general.architecture", "mamba"));
 }
 
+/* What is refused of architectures that the engine does not have says what they need. */
+TEST(test_missing_architectures) {
+    static const char *const cases[][2] = {
+        {"qwen3moe", "mixtures of experts"},
+        {"bert", "encoders"},
+        {"gemma4", "layers that differ in their heads"},
+        {"qwen35", "layers with a recurrent state"},
+        {"qwen2vl", "pictures"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char message[64];
+        snprintf(message, sizeof message, "'%s', only llama", cases[i][0]);
+        REFUSED("general.architecture", "", 0, DPI_STATUS_UNSUPPORTED, message,
+                build_string(&b, "general.architecture", cases[i][0]));
+        snprintf(message, sizeof message, "it has %s", cases[i][1]);
+        REFUSED("general.architecture", "", 0, DPI_STATUS_UNSUPPORTED, message,
+                build_string(&b, "general.architecture", cases[i][0]));
+    }
+}
+
 /* A sliding window limits the context; within it the model is like any other. */
 TEST(test_sliding_window) {
     gguf_build b;
@@ -195,35 +215,47 @@ TEST(test_unknown) {
     static const struct {
         const char *key, *tensor; /* one of them */
         bool is_known;
+        const char *file; /* NULL: a llama */
     } cases[] = {
-        {"llama.attention.scale", NULL, false},
-        {"llama.attention.clamp_kqv", NULL, false},
-        {"llama.rope.scaling.attn_factor_", NULL, false},
-        {"llama.residual_scale", NULL, false},
-        {"tokenizer.ggml.normalizer", NULL, false},
-        {"tokenizer.chat_templat", NULL, false},
-        {"general.license", NULL, true}, /* metadata */
-        {"author.note", NULL, true},
-        {"llama.rope.scaling.finetuned", NULL, true},
-        {"tokenizer.chat_template.tool_use", NULL, true},
-        {NULL, "blk.0.attn_q_norm.weight", false},
-        {NULL, "blk.0.ffn_norm.bias", false},
-        {NULL, "blk.2.attn_q.bias", false}, /* of a layer beyond the last */
-        {NULL, "blk.00.attn_q.bias", false},
-        {NULL, "output.bias", false},
-        {NULL, "rope_factors_long.weight", false},
+        {"llama.attention.scale", NULL, false, NULL},
+        {"llama.attention.clamp_kqv", NULL, false, NULL},
+        {"llama.rope.scaling.attn_factor_", NULL, false, NULL},
+        {"llama.residual_scale", NULL, false, NULL},
+        {"tokenizer.ggml.normalizer", NULL, false, NULL},
+        {"tokenizer.chat_templat", NULL, false, NULL},
+        {"general.license", NULL, true, NULL}, /* metadata */
+        {"author.note", NULL, true, NULL},
+        {"llama.rope.scaling.finetuned", NULL, true, NULL},
+        {"tokenizer.chat_template.tool_use", NULL, true, NULL},
+        {NULL, "blk.0.attn_q_norm.weight", false, NULL},
+        {NULL, "blk.0.ffn_norm.bias", false, NULL},
+        {NULL, "blk.2.attn_q.bias", false, NULL}, /* of a layer beyond the last */
+        {NULL, "blk.00.attn_q.bias", false, NULL},
+        {NULL, "output.bias", false, NULL},
+        {NULL, "rope_factors_long.weight", false, NULL},
+        {"qwen3.attention.scale", NULL, false, "arch/qwen3-A"},
+        {"gemma3.attn_logit_softcapping", NULL, false, "arch/gemma3-A"},
+        {"granite.attention.temperature_scale", NULL, false, "arch/granite-A"},
+        {"llama.note", NULL, true, "arch/granite-A"},
+        {NULL, "blk.0.attn_q_norm.weight", false, "arch/gemma2-A"},
+        {NULL, "blk.0.attn_norm.weight", false, "arch/olmo2-A"},
+        {NULL, "blk.0.ffn_gate.weight", false, "arch/phi3-A"},
+        {NULL, "blk.0.post_ffw_norm.weight", false, "arch/vaultgemma-A"},
+        {NULL, "output.bias", false, "arch/smollm3-A"},
     };
     char dir[256];
-    dpi_gguf *golden;
     dpi_write_options options;
     dpi_write_options_init(&options);
     options.type = "Q8_0";
-    require_data("models/tiny-gqa-F32.gguf");
-    assert_ok(dpi_gguf_open(data_path("models/tiny-gqa-F32.gguf"), true, &golden, ERR));
     make_dir(dir, sizeof dir);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char path[300], written[300];
         dpi_model *model = NULL;
+        dpi_gguf *golden;
+        snprintf(path, sizeof path, "%s.gguf",
+                 cases[i].file ? cases[i].file : "models/tiny-gqa-F32");
+        require_data(path);
+        assert_ok(dpi_gguf_open(data_path(path), true, &golden, ERR));
         snprintf(path, sizeof path, "%s/%zu.gguf", dir, i);
         snprintf(written, sizeof written, "%s/%zu.q.gguf", dir, i);
         write_with(path, golden, cases[i].key, cases[i].tensor);
@@ -235,9 +267,52 @@ TEST(test_unknown) {
             assert_error(dpi_model_quantize(path, written, &options, ERR), UNSUPPORTED, name);
         }
         dpi_model_close(model);
+        dpi_gguf_close(golden);
     }
-    dpi_gguf_close(golden);
     remove_dir(dir);
+}
+
+/* The model of begin() under another name, its keys too, with one key more, or without one. */
+static void check_arch_key(const char *arch, const char *without, const char *message,
+                           void (*add)(gguf_build *b)) {
+    gguf_build b;
+    dpi_model *model = NULL;
+    build_begin(&b);
+    build_string(&b, "general.architecture", arch);
+    for (size_t i = 0; i < N_INTS + 2; i++) {
+        char key[96];
+        const char *rest = i < N_INTS ? ints[i].key + 6 : i == N_INTS ? EPSILON + 6 : "";
+        snprintf(key, sizeof key, "%s.%s", arch, *rest ? rest : "logit_scale");
+        if (strcmp(key, without) == 0 || (!*rest && strcmp(arch, "granite") != 0))
+            continue;
+        if (i < N_INTS)
+            build_u32(&b, key, ints[i].value);
+        else
+            build_f32(&b, key, .5f);
+    }
+    if (add)
+        add(&b);
+    tiny_vocab(&b, 300);
+    add_tensors(&b, "", 0);
+    assert_status(open_built(&b, NULL, &model), DPI_STATUS_FORMAT, message);
+}
+
+static void add_bad_pattern(gguf_build *b) {
+    build_u32(b, "olmo2.attention.sliding_window", 8);
+    build_array(b, "olmo2.attention.sliding_window_pattern", DPI_GGUF_BOOL, "\1\1\0", 3, 1);
+}
+
+static void add_bad_cap(gguf_build *b) { build_f32(b, "gemma2.attn_logit_softcapping", -1); }
+
+TEST(test_keys_of_architectures) {
+    check_arch_key("granite", "granite.logit_scale", "key granite.logit_scale is missing", NULL);
+    check_arch_key("granite", "granite.block_count", "granite.block_count is missing", NULL);
+    check_arch_key("olmo2", "", "pattern has 3 items, must have one for each of the 1 layers",
+                   add_bad_pattern);
+    check_arch_key("gemma2", "", "gemma2.attn_logit_softcapping", add_bad_cap);
+    check_arch_key("olmo2", "", "tensor output.weight is missing", NULL);
+    check_arch_key("phi3", "", "tensor blk.0.attn_qkv.weight is missing", NULL);
+    check_arch_key("qwen3", "", "tensor blk.0.attn_q_norm.weight is missing", NULL);
 }
 
 TEST(test_check_weights) {

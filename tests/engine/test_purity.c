@@ -18,8 +18,10 @@ typedef struct sequence {
     float *logits; /* [N_DRAWN + 1, n_vocab] */
 } sequence;
 
-/* An adapter's file; "": models have none. */
+/* An adapter's file; "": models have none. A shared model in place of a spec's, which says only how
+ * many tokens it has; NULL: that of the spec. */
 static char adapter[300];
+static const char *shared_model;
 
 /* The model of a spec with the adapter; close it, then free *image. */
 static dpi_model *open_adapted(const tiny_spec *spec, int32_t repack, void **image) {
@@ -29,6 +31,11 @@ static dpi_model *open_adapted(const tiny_spec *spec, int32_t repack, void **ima
     dpi_model_options_init(&o);
     o.repack = repack ? repack : o.repack;
     o.adapter = adapter[0] ? adapter : NULL;
+    *image = NULL;
+    if (shared_model) {
+        assert_ok(dpi_model_open(data_path(shared_model), &o, &model, ERR));
+        return model;
+    }
     tiny_build(spec, spec->type + 1, image, &n_bytes);
     assert_ok(dpi_model_open_buffer(*image, n_bytes, &o, &model, ERR));
     return model;
@@ -297,6 +304,25 @@ static void check_types(bool others) {
 }
 
 TEST(test_purity_other_types) { check_types(true); }
+
+/* What the layers of other architectures have: norms of heads and after blocks, windows that begin
+ * and end anywhere in a block, caps, scales. */
+TEST(test_purity_architectures) {
+    static const char *const files[] = {
+        "arch/gemma3-Q-Q4_K_M.gguf", "arch/gemma2-A.gguf",   "arch/olmo3-A.gguf",
+        "arch/phi3-Q-Q8_0.gguf",     "arch/smollm3-A.gguf",  "arch/granite-A.gguf",
+        "arch/qwen3-Q-Q4_K_M.gguf",  "arch/mistral3-A.gguf", "arch/vaultgemma-A.gguf"};
+    const tiny_spec spec = {.n_vocab = 512};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i += is_thin() ? 4 : 1) {
+        shared_model = files[i];
+        require_data(shared_model);
+        for (int32_t exact = is_thin(); exact <= 1; exact++) {
+            dpi_session_options o = isa_options(exact);
+            check_model(&spec, &o, 1);
+        }
+    }
+    shared_model = NULL;
+}
 
 TEST(test_purity_adapters) {
     char dir[256];

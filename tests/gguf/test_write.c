@@ -427,7 +427,11 @@ TEST(test_make_refuses) {
     s[0] = small_shape();
     assert_error(make(&s[0], NULL, 1, "m", "IQ4_NL"), ARG, "type 'IQ4_NL'");
     assert_error(dpi_model_shape_find("gpt-5", &s[0], ERR), ARG,
-                 "tinyllama-1.1b, llama-3.2-1b, llama-3-8b");
+                 "tinyllama-1.1b, llama-3.2-1b, llama-3.2-3b, llama-3-8b, ");
+    s[0].architecture = "granite";
+    assert_error(make(&s[0], NULL, 1, "m", "F16"), ARG, "architecture is 'granite'");
+    s[0].architecture = "qwen3", s[0].head_dim = 7;
+    assert_error(make(&s[0], NULL, 1, "m", "F16"), ARG, "head_dim is 7");
     assert_int_equal(count_files(), 0);
 }
 
@@ -445,6 +449,34 @@ TEST(test_shapes) {
     assert_ok(dpi_model_shape_find("llama-3-8b", &s, ERR));
     assert_true(s.n_layer == 32 && s.n_embd == 4096 && s.n_ff == 14336 && s.n_head == 32);
     assert_true(s.n_kv_head == 8 && s.n_vocab == 128256 && !s.tied_output);
+}
+
+/* The other architectures load as what they are said to be: the published sizes, of two layers. */
+TEST(test_made_architectures) {
+    static const struct {
+        const char *shape, *architecture;
+        double parameters; /* of all layers, millions, as published */
+    } cases[] = {{"qwen3-0.6b", "qwen3", 596}, {"gemma-3-270m", "gemma3", 268},
+                 {"phi-4-mini", "phi3", 3836}, {"smollm2-135m", "llama", 134.5}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        dpi_model_shape s = {.struct_size = sizeof s};
+        dpi_model *model = NULL;
+        dpi_model_info info;
+        assert_ok(dpi_model_shape_find(cases[i].shape, &s, ERR));
+        const int64_t n_layer = s.n_layer, n_vocab = s.n_vocab;
+        s.n_layer = 2, s.n_vocab = 320;
+        assert_ok(make(&s, NULL, 1, "m", "Q4_0"));
+        assert_ok(dpi_model_open(at("m"), NULL, &model, ERR));
+        dpi_model_info_init(&info);
+        assert_ok(dpi_model_info_get(model, &info, ERR));
+        assert_string_equal(info.architecture, cases[i].architecture);
+        const double outside = (double)(s.n_embd * 321ll);
+        const double all = ((double)info.n_params - outside) / 2 * (double)n_layer +
+                           (double)(n_vocab + 1) * s.n_embd;
+        assert_true(fabs(all / (1e6 * cases[i].parameters) - 1) < .005);
+        dpi_model_close(model);
+        remove(at("m"));
+    }
 }
 
 /* Each allocation failing once: an error, and nothing stays behind. */

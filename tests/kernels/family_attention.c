@@ -3,24 +3,27 @@
 
 #include "tests/kernels/family.h"
 
-/* One value of attention by its definition: softmax in double. q [dk], k [n, dk], v: a column of
- * [n, dv]. */
-static float attended(const float *q, const float *k, const float *v, int32_t n, int32_t dk,
-                      int32_t dv, float scale) {
+/* One value of attention by its definition: softmax in double over positions from `first` on. q
+ * [dk], k [n, dk], v: a column of [n, dv]. cap 0: none. */
+static float attended(const float *q, const float *k, const float *v, int32_t first, int32_t n,
+                      int32_t dk, int32_t dv, float scale, float cap) {
     double sum = 0, weight = 0;
-    for (int32_t a = 0; a < n; a++) {
+    for (int32_t a = first; a < n; a++) {
         double s = 0;
         for (int32_t b = 0; b < dk; b++)
             s += (double)q[b] * (double)k[a * dk + b];
-        sum += exp(s * (double)scale) * (double)v[a * dv];
-        weight += exp(s * (double)scale);
+        s *= (double)scale;
+        s = cap > 0 ? (double)cap * tanh(s / (double)cap) : s;
+        sum += exp(s) * (double)v[a * dv];
+        weight += exp(s);
     }
     return (float)(sum / weight);
 }
 
 /* Three blocks of online softmax; the reference is also held against plain softmax in double. K
  * [n, dk] goes into blocks whose places that no position has hold NaN, which must not matter. */
-static void check_attend(checker *c, bool is_f16, int32_t dk, int32_t dv, int32_t last) {
+static void check_attend(checker *c, bool is_f16, int32_t dk, int32_t dv, int32_t last,
+                         int32_t first, float cap) {
     enum { N_Q = 15, BLOCKS = 3, MAX = 128 };
     const int32_t n = (BLOCKS - 1) * DPI_KV_BLOCK + last;
     const int64_t n_blocked = (int64_t)BLOCKS * DPI_KV_BLOCK * dk;
@@ -36,7 +39,7 @@ static void check_attend(checker *c, bool is_f16, int32_t dk, int32_t dv, int32_
     }
     for (int64_t a = 0; a < n_blocked; a++)
         kb[a] = NAN;
-    for (int32_t a = 0; a < n * dk; a++)
+    for (int32_t a = first * dk; a < n * dk; a++)
         kb[dpi_kv_k_at(a / dk, a % dk, dk)] = k[a];
     c->ref.f32_to_f16(kh, kb, n_blocked);
     float acc[2][N_Q * MAX] = {{0}}, m[2][N_Q], l[2][N_Q] = {{0}};
@@ -46,17 +49,17 @@ static void check_attend(checker *c, bool is_f16, int32_t dk, int32_t dv, int32_
         for (int t = 0; t < 2; t++) {
             const dpi_kernels *f = t ? &c->ref : &c->isa;
             const int64_t at = b * DPI_KV_BLOCK;
-            const int32_t count = b + 1 < BLOCKS ? DPI_KV_BLOCK : last;
+            const int32_t from = b == 0 ? first : 0, count = b + 1 < BLOCKS ? DPI_KV_BLOCK : last;
             if (is_f16)
-                f->attend_f16(acc[t], m[t], l[t], q, kh + at * dk, vh + at * dv, N_Q, count, dk, dv,
-                              scale, kh, vh);
+                f->attend_f16(acc[t], m[t], l[t], q, kh + at * dk, vh + at * dv, N_Q, from, count,
+                              dk, dv, scale, cap, kh, vh);
             else
-                f->attend_f32(acc[t], m[t], l[t], q, kb + at * dk, v + at * dv, N_Q, count, dk, dv,
-                              scale, kb, v);
+                f->attend_f32(acc[t], m[t], l[t], q, kb + at * dk, v + at * dv, N_Q, from, count,
+                              dk, dv, scale, cap, kb, v);
         }
     for (int e = 0; e < N_Q * dv; e++) {
         const int h = e / dv;
-        float exact = attended(q + h * dk, k, v + e % dv, n, dk, dv, scale);
+        float exact = attended(q + h * dk, k, v + e % dv, first, n, dk, dv, scale, cap);
         for (int t = 0; t < 2; t++) {
             float got = acc[t][e] / l[t][h];
             assert_close(&got, &exact, 1, 4, t ? 4 * EPS : 64 * EPS);
@@ -67,9 +70,12 @@ static void check_attend(checker *c, bool is_f16, int32_t dk, int32_t dv, int32_
 
 static void check_sizes(checker *c, bool is_f16) {
     static const int32_t dims[][2] = {{8, 8}, {64, 64}, {50, 34}, {128, 128}};
-    static const int32_t counts[] = {1, 5, 16, 63, 64};
-    for (int i = 0; i < 20; i++)
-        check_attend(c, is_f16, dims[i / 5][0], dims[i / 5][1], counts[i % 5]);
+    static const int32_t counts[] = {1, 5, 16, 63, 64}, firsts[] = {0, 63, 1, 17, 40};
+    for (int i = 0; i < 20; i++) {
+        check_attend(c, is_f16, dims[i / 5][0], dims[i / 5][1], counts[i % 5], 0, 0);
+        check_attend(c, is_f16, dims[i / 5][0], dims[i / 5][1], counts[i % 5], firsts[i % 5],
+                     i % 2 ? 1.5f : 0);
+    }
 }
 
 CHECK(attend_f32) { check_sizes(c, false); }
@@ -79,7 +85,7 @@ enum { HEADS = TIMED_HEADS, DIM = TIMED_HEAD_DIM, N = DPI_KV_BLOCK * DIM };
 #define ZEROS ((float[HEADS]){0})
 
 KERNEL_OF(attend_f32, 4.0 * HEADS * N, 8.0 * N, t->y, ZEROS, ZEROS, t->x, t->x + TIMED_N_IN,
-          t->x + TIMED_N_IN + N, HEADS, DPI_KV_BLOCK, DIM, DIM, 0.125f, t->x + TIMED_N_IN,
-          t->x + TIMED_N_IN + N)
+          t->x + TIMED_N_IN + N, HEADS, 0, DPI_KV_BLOCK, DIM, DIM, 0.125f, 0,
+          t->x + TIMED_N_IN, t->x + TIMED_N_IN + N)
 KERNEL_OF(attend_f16, 4.0 * HEADS * N, 4.0 * N, t->y, ZEROS, ZEROS, t->x, t->f16, t->f16 + N, HEADS,
-          DPI_KV_BLOCK, DIM, DIM, 0.125f, t->f16, t->f16 + N)
+          0, DPI_KV_BLOCK, DIM, DIM, 0.125f, 0, t->f16, t->f16 + N)

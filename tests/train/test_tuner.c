@@ -203,6 +203,16 @@ TEST(test_refused) {
     REFUSES(o.lr_floor = .5, "learning rates");
 }
 
+/* What the graph does not have is not trained without it. */
+TEST(test_other_architecture) {
+    dpi_model *model = NULL;
+    require_data("arch/qwen3-A.gguf");
+    assert_ok(dpi_model_open(data_path("arch/qwen3-A.gguf"), NULL, &model, ERR));
+    const dpi_tuner_options o = options_of(model);
+    assert_refused_tuner(&o, DPI_STATUS_UNSUPPORTED, "architecture 'qwen3', only llama can be");
+    dpi_model_close(model);
+}
+
 /* All weights: the same steps and sums. */
 TEST(test_full) {
     full = 1;
