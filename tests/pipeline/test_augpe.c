@@ -356,8 +356,10 @@ TEST(test_report) {
     assert_true(n_wrong(half, NULL, NULL, NULL) >= 3);
     OWN_ARRAY(char) none = change(whole, "n_rounds", 3, '0');
     assert_no_report(none, DPI_STATUS_ARG, "n_rounds");
-    OWN_ARRAY(char) other_key = change(whole, "progr", 0, 'e');
-    assert_int_equal(n_wrong(other_key, NULL, NULL, NULL), 1);
+    OWN_ARRAY(char) other_key = change(whole, "statemen", 0, 'x'); /* another one, and one less */
+    assert_int_equal(n_wrong(other_key, NULL, NULL, NULL), 2);
+    OWN_ARRAY(char) no_program = change(whole, "progr", 0, 'e');
+    assert_no_report(no_program, DPI_STATUS_FORMAT, "program");
     OWN_ARRAY(char) no_key = change(whole, "comple", 0, 'x');
     assert_no_report(no_key, DPI_STATUS_FORMAT, "complete");
     assert_no_report("{\"format\": \"dpinfer augpe\", \"version\": 1}", DPI_STATUS_FORMAT,

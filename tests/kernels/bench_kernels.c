@@ -1,4 +1,4 @@
-/* kernels.c - every kernel of kernels.def alone: how fast it is, and what share of the
+/* bench_kernels.c - every kernel of kernels.def alone: how fast it is, and what share of the
  * machine's limits that is, measured in the same run.
  *
  *   dpinfer-bench-kernels [-t THREADS] [-o md|csv|json|jsonl] [-i ISA,...] [-r ROWS,...] [-k WORD]
