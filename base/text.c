@@ -41,3 +41,9 @@ void dpi_text_add(dpi_text *text, const char *format, ...) {
     va_end(values);
     text->n_bytes += (size_t)n;
 }
+
+bool dpi_is_one_of(const char *const *list, const char *text) {
+    while (*list && strcmp(*list, text) != 0)
+        list++;
+    return *list != NULL;
+}

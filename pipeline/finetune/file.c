@@ -130,11 +130,8 @@ void dpi_finetune_put_claim(dpi_gguf_builder *w, const dpi_finetune *f, const ch
 /* What is said of tensors. */
 static bool is_of_tensors(const char *key) {
     static const char *const keys[] = {KEY "trained", KEY "tensors_sha256", KEY "rank",
-                                       KEY "alpha", KEY "numbers"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (strcmp(key, keys[i]) == 0)
-            return true;
-    return false;
+                                       KEY "alpha", KEY "numbers", NULL};
+    return dpi_is_one_of(keys, key);
 }
 
 bool dpi_finetune_is_claimed(const dpi_gguf *file) {
@@ -258,15 +255,9 @@ static bool is_known(const char *key, bool merged) {
         "trained", "private", "label", "epsilon", "delta", "sigma", "sampling", "expected", "clip",
         "units", "steps", "max_per_unit", "histogram_scale", "record_kind", "randomness",
         "adjacency", "accountant", "model", "tensors_sha256", "template", "instruction", "labels",
-        "attributes", "label_counts"};
-    static const char *const of_merged[] = {"rank", "alpha", "numbers"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (strcmp(key, keys[i]) == 0)
-            return true;
-    for (size_t i = 0; merged && i < sizeof of_merged / sizeof *of_merged; i++)
-        if (strcmp(key, of_merged[i]) == 0)
-            return true;
-    return false;
+        "attributes", "label_counts", NULL};
+    static const char *const of_merged[] = {"rank", "alpha", "numbers", NULL};
+    return dpi_is_one_of(keys, key) || (merged && dpi_is_one_of(of_merged, key));
 }
 
 /* A claim says nothing that this program does not read. */

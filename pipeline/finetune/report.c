@@ -9,6 +9,7 @@
 
 #include "base/format.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "dpinfer/model.h"
 #include "pipeline/finetune/finetune.h"
 #include "pipeline/journal/json_text.h"
@@ -141,12 +142,6 @@ int32_t dpi_finetune_report_is(const char *text, size_t n_bytes) {
     return is;
 }
 
-static bool is_one_of(const char *const *keys, const char *key) {
-    while (*keys && strcmp(*keys, key) != 0)
-        keys++;
-    return *keys != NULL;
-}
-
 static bool is_number_of_claim(const char *key) {
     for (int i = 0; i < N_NUMBERS; i++)
         if (strcmp(numbers[i].key, key) == 0)
@@ -175,7 +170,7 @@ static dpi_status check_keys(json_t *root, dpi_error *err) {
         const char *key;
         json_t *value;
         json_object_foreach(objects[i].object, key, value)
-            if (keys ? !is_one_of(keys, key) : !is_number_of_claim(key))
+            if (keys ? !dpi_is_one_of(keys, key) : !is_number_of_claim(key))
                 return dpi_fail(err, DPI_STATUS_FORMAT, "%s has the unknown key '%.60s'",
                                 objects[i].name, key);
     }

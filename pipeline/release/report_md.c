@@ -22,11 +22,9 @@ void dpi_report_markdown_text(dpi_text *f, const char *text) {
 static bool is_bound(const char *key) {
     static const char *const bounds[] = {"epsilon", "rho", "eta", "rho_token", "rho_total",
                                          "svt_epsilon", "rho_svt", "rho_round", "epsilon_total",
-                                         "epsilon_word", "epsilon_document", "epsilon_finite"};
-    for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
-        if (strcmp(key, bounds[i]) == 0)
-            return true;
-    return false;
+                                         "epsilon_word", "epsilon_document", "epsilon_finite",
+                                         NULL};
+    return dpi_is_one_of(bounds, key);
 }
 
 void dpi_report_value(const char *key, const json_t *value, char *text, size_t size) {
