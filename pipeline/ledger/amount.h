@@ -3,6 +3,7 @@
 #define DPI_LEDGER_AMOUNT_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "dpinfer/claim.h"
@@ -17,6 +18,12 @@ static inline int64_t dpi_ledger_amount_up(double divergence) {
 /* A budget: rounded down. Budgets are at most 1e6 and some, below 2^62 units. */
 static inline int64_t dpi_ledger_amount_down(double divergence) {
     return (int64_t)floor(divergence * DPI_LEDGER_ONE);
+}
+
+/* Whether two amounts are the same but for the last places, in which mathematical libraries may
+ * differ. */
+static inline bool dpi_ledger_amount_is(double found, double wanted) {
+    return fabs(found - wanted) <= 2e-9 * fabs(wanted) + 1;
 }
 
 /* Order, budget and charge of a run that costs `cost`, computed from the dataset's epsilon and

@@ -301,15 +301,13 @@ static dpi_status settle(const dpi_report *r, dpi_claim *claim, dpi_error *err) 
     return settle_ledger(claim, err);
 }
 
-static bool is_amount(double x, double y) { return fabs(x - y) <= 2e-9 * fabs(y) + 1; }
-
 /* When the charge of the report was made, from the list that it has; NULL: it has none. */
 static const char *date_of_charge(const dpi_report *r, const dpi_claim_ledger *l) {
     const json_t *c;
     size_t i;
     json_array_foreach(r->added.charges, i, c) {
         const double after = json_number_value(json_object_get(c, "after")) * DPI_LEDGER_ONE;
-        if (is_amount(after, (double)l->before + (double)l->charge))
+        if (dpi_ledger_amount_is(after, (double)l->before + (double)l->charge))
             return json_string_value(json_object_get(c, "date"));
     }
     return NULL;
@@ -328,7 +326,8 @@ dpi_status dpi_report_find_charge(const dpi_report *r, dpi_ledger *ledger, dpi_e
     do {
         DPI_TRY(dpi_ledger_charge_next(ledger, l->dataset, c.id, &c, err));
         if (c.id > 0 && c.counted && c.before == l->before &&
-            is_amount((double)c.amount, (double)l->charge) && (!date || strcmp(date, c.date) == 0))
+            dpi_ledger_amount_is((double)c.amount, (double)l->charge) &&
+            (!date || strcmp(date, c.date) == 0))
             return DPI_STATUS_OK;
     } while (c.id > 0);
     return dpi_fail(err, DPI_STATUS_STATE,
