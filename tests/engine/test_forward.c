@@ -54,15 +54,30 @@ static const int32_t *golden_tokens(void) {
     return tokens;
 }
 
-/* golden/NAME.KIND.f32, of n floats. */
-static float *read_golden(const char *name, const char *kind, size_t n) {
-    char path[128];
+/* The floats [n] of a file PATH.KIND.f32. */
+static float *read_floats(const char *path, const char *kind, size_t n) {
+    char name[160];
     size_t n_bytes;
-    snprintf(path, sizeof path, "golden/%s.%s.f32", name, kind);
-    require_data(path);
-    float *golden = (float *)(void *)read_file(data_path(path), &n_bytes);
-    assert_int_equal(n_bytes, n * sizeof *golden);
-    return golden;
+    snprintf(name, sizeof name, "%s.%s.f32", path, kind);
+    float *x = (float *)(void *)read_file(data_path(name), &n_bytes);
+    assert_int_equal(n_bytes, n * sizeof *x);
+    return x;
+}
+
+/* golden/NAME.KIND.f32. */
+static float *read_golden(const char *name, const char *kind, size_t n) {
+    char path[96], file[128];
+    snprintf(path, sizeof path, "golden/%s", name);
+    snprintf(file, sizeof file, "%s.%s.f32", path, kind);
+    require_data(file);
+    return read_floats(path, kind, n);
+}
+
+/* How far llama.cpp is from the golden logits on the same file; `peer` [n] is freed. */
+static double error_of_peer(float *peer, const float *golden, size_t n) {
+    const double error = nmse(peer, golden, n);
+    free(peer);
+    return error;
 }
 
 static dpi_model *open_golden(const char *name) {
@@ -88,12 +103,9 @@ static void check_golden(const char *name, double exact_limit, bool has_llamacpp
         if (ways[i].is_thin || !is_thin())
             check_run(name, model, tokens, N, ways[i].n_prompt, 1, ways[i].prefill, golden,
                       exact_limit);
-    double limit = 1e-6;
-    if (has_llamacpp) { /* be at least as close as llama.cpp on the same file */
-        float *peer = read_golden(name, "llamacpp", N_LOGITS);
-        limit = nmse(peer, golden, N_LOGITS);
-        free(peer);
-    }
+    const double limit = /* at least as close as llama.cpp */
+        has_llamacpp ? error_of_peer(read_golden(name, "llamacpp", N_LOGITS), golden, N_LOGITS)
+                     : 1e-6;
     check_run(name, model, tokens, N, N, 0, DPI_PREFILL_AUTO, golden, limit);
     free(golden);
     dpi_model_close(model);
@@ -147,16 +159,6 @@ TEST(test_golden_prompt) {
     dpi_model_close(model);
 }
 
-/* The floats of a file PATH.KIND.f32. */
-static float *read_floats(const char *path, const char *kind, int32_t n_tokens) {
-    char name[160];
-    size_t n_bytes;
-    snprintf(name, sizeof name, "%s.%s.f32", path, kind);
-    float *x = (float *)(void *)read_file(data_path(name), &n_bytes);
-    assert_int_equal(n_bytes, (size_t)n_tokens * 512 * sizeof *x);
-    return x;
-}
-
 /* Files of others: PATH.gguf; of PATH and `text`, .tokens and .exact.f32, and of what is quantised
  * .llamacpp.f32, than which the usual path is to be no farther from the exact logits. */
 static void check_file(const char *path, const char *text) {
@@ -168,15 +170,13 @@ static void check_file(const char *path, const char *text) {
     snprintf(of_text, sizeof of_text, "%s%s", path, text);
     snprintf(name, sizeof name, "%s.tokens", of_text);
     const int32_t n = read_tokens(name, tokens);
-    float *golden = read_floats(of_text, "exact", n);
+    float *golden = read_floats(of_text, "exact", (size_t)n * 512);
     for (int32_t n_prompt = 1; n_prompt <= n; n_prompt += n - 1)
         check_run(path, model, tokens, n, n_prompt, 1, DPI_PREFILL_AUTO, golden, 1e-11);
-    double limit = 1e-6;
-    if (strstr(path, "-Q-")) {
-        float *peer = read_floats(of_text, "llamacpp", n);
-        limit = nmse(peer, golden, N_LOGITS);
-        free(peer);
-    }
+    const double limit =
+        strstr(path, "-Q-")
+            ? error_of_peer(read_floats(of_text, "llamacpp", (size_t)n * 512), golden, N_LOGITS)
+            : 1e-6;
     check_run(path, model, tokens, n, n, 0, DPI_PREFILL_AUTO, golden, limit);
     free(golden);
     dpi_model_close(model);
