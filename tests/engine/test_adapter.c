@@ -307,6 +307,12 @@ static void assert_refused_file(dpi_status wanted, const char *message) {
 #define REFUSED_TENSORS(status, message, ...)                                                      \
     REFUSED("adapter", "lora", 1, status, message, __VA_ARGS__)
 
+TEST(test_other_architecture) {
+    require_data("arch/qwen3-A.gguf");
+    write_adapter_of(data_path("arch/qwen3-A.gguf"));
+    assert_refused_file(DPI_STATUS_UNSUPPORTED, "is 'qwen3', that of the model is 'llama'");
+}
+
 TEST(test_refused) {
     static float x[64 * 2000];
     static const char q[] = "blk.0.attn_q.weight";
@@ -314,8 +320,6 @@ TEST(test_refused) {
     REFUSED("adapter", "ia3", 1, FORMAT, "adapter.type is 'ia3'", );
     REFUSED("adapter", "lora", -1, FORMAT, "adapter.lora.alpha", );
     REFUSED_TENSORS(FORMAT, "without tensors", );
-    write_adapter_of(data_path("arch/qwen3-A.gguf"));
-    assert_refused_file(DPI_STATUS_UNSUPPORTED, "is 'qwen3', that of the model is 'llama'");
     REFUSED_TENSORS(UNSUPPORTED, "alora", build_u32(&b, "adapter.alora.invocation_tokens", 1));
     REFUSED_TENSORS(UNSUPPORTED, "adapter.lora.dropout", build_u32(&b, "adapter.lora.dropout", 1));
     static const char *const names[] = {
