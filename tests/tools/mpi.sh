@@ -142,12 +142,12 @@ rank_0_stands() { [ -s pid.0 ] && [ -s pid.$((n - 1)) ] && state_is T "$(cat pid
 # dies RANK CALL N RANKS ARGS: a run of so many ranks, of which one is killed while rank 0 stands
 # just before its N-th call of that name. After that mpirun (Open MPI 4.1.4) now and then waits for
 # ever for a lock of PMIx's, with no rank left (1 of some 50 times): it gets two minutes. What rank
-# 0 has to say takes milliseconds: mpirun kills it after four seconds, which it sleeps.
+# 0 has to say takes milliseconds: mpirun kills it after ten seconds, which it sleeps.
 dies() {
     local rank=$1 n=$4 left looks=0
     last="rank $rank of $n dies: ${*:5}"
     rm -f pid.[0-9] on
-    OMPI_MCA_odls_base_sigkill_timeout=$((1 + 3 * rank)) DPI_KILL_SIGNAL=$(kill -l STOP) \
+    OMPI_MCA_odls_base_sigkill_timeout=$((1 + 9 * rank)) DPI_KILL_SIGNAL=$(kill -l STOP) \
         DPI_KILL_CALL=$2 DPI_KILL_AT=$3 DPI_KILL_UNTIL=on \
         timeout -s KILL 120 mpirun -n "$n" --oversubscribe ./stops.sh "${@:5}" \
         >out 2>err </dev/null &
