@@ -75,15 +75,15 @@ dpi_status dpi_arch_of(const dpi_gguf *gguf, const dpi_arch **arch, dpi_error *e
     return *arch ? DPI_STATUS_OK : refuse(gguf, text, err);
 }
 
-int64_t dpi_extent_of(const dpi_config *c, dpi_extent extent) {
+int64_t dpi_extent_of(const dpi_shape *s, dpi_extent extent) {
     switch (extent) {
-    case DPI_EXTENT_EMBD: return c->n_embd;
-    case DPI_EXTENT_FF: return c->n_ff;
-    case DPI_EXTENT_Q: return (int64_t)c->n_head * c->head_dim;
-    case DPI_EXTENT_K: return (int64_t)c->n_kv_head * c->head_dim;
-    case DPI_EXTENT_V: return (int64_t)c->n_kv_head * c->head_dim_v;
-    case DPI_EXTENT_ATT: return (int64_t)c->n_head * c->head_dim_v;
-    case DPI_EXTENT_HEAD: return c->head_dim;
+    case DPI_EXTENT_EMBD: return s->n_embd;
+    case DPI_EXTENT_FF: return s->n_ff;
+    case DPI_EXTENT_Q: return (int64_t)s->n_head * s->head_dim;
+    case DPI_EXTENT_K: return (int64_t)s->n_kv_head * s->head_dim;
+    case DPI_EXTENT_V: return (int64_t)s->n_kv_head * s->head_dim_v;
+    case DPI_EXTENT_ATT: return (int64_t)s->n_head * s->head_dim_v;
+    case DPI_EXTENT_HEAD: return s->head_dim;
     case DPI_EXTENT_NONE: break;
     }
     return 1;

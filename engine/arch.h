@@ -25,7 +25,19 @@ typedef enum dpi_extent {
 
 typedef struct dpi_config dpi_config; /* config.h */
 
-int64_t dpi_extent_of(const dpi_config *config, dpi_extent extent);
+/* The sizes of a layer. Keys are those of the architecture, which may give a number for each
+ * layer. */
+typedef struct dpi_shape {
+    int32_t n_embd;     /* embedding_length */
+    int32_t n_ff;       /* feed_forward_length */
+    int32_t n_head;     /* attention.head_count */
+    int32_t n_kv_head;  /* attention.head_count_kv; divides n_head */
+    int32_t head_dim;   /* attention.key_length, or n_embd / n_head */
+    int32_t head_dim_v; /* attention.value_length, or n_embd / n_head */
+    int32_t n_rot;      /* rope.dimension_count, or head_dim; even, <= head_dim */
+} dpi_shape;
+
+int64_t dpi_extent_of(const dpi_shape *shape, dpi_extent extent);
 
 /* A tensor of every layer: blk.N.NAME.weight. A matrix may have a bias [n_out] beside it,
  * blk.N.NAME.bias. Matrices of one name follow each other in the table and are one tensor of the

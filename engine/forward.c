@@ -26,31 +26,37 @@ static void output(dpi_pass *p, const dpi_matrix *w, dpi_rows in, const float *p
         dpi_pass_add_linear(p, p->s->work.x, w, in);
 }
 
+/* The room of an array, for rows of n columns. */
+static dpi_rows rows_of(dpi_rows room, int64_t n) { return (dpi_rows){room.at, n}; }
+
 /* x += w_o attention(q, K, V). Query heads share the KV heads. */
 static void attention(dpi_pass *p, int32_t index) {
     const dpi_layer *l = &p->s->model->layers[index];
     const dpi_work *a = &p->s->work;
-    const dpi_linear q = {a->q, &l->wq};          /* [rows, n_head * head_dim] */
-    const dpi_linear k = {a->k, &l->wk};          /* [rows, n_kv_head * head_dim] */
-    const dpi_linear v = {a->v, &l->wv};          /* [rows, n_kv_head * head_dim_v] */
-    const dpi_rows in = input(p, l->attn_norm);   /* [rows, n_embd] */
-    dpi_pass_project(p, &q, &k, &v, in);          /* q, k and v = w in */
+    const dpi_rows q = rows_of(a->q, l->wq.n_out);    /* [rows, n_head * head_dim] */
+    const dpi_rows k = rows_of(a->k, l->wk.n_out);    /* [rows, n_kv_head * head_dim] */
+    const dpi_rows v = rows_of(a->v, l->wv.n_out);    /* [rows, n_kv_head * head_dim_v] */
+    const dpi_rows att = rows_of(a->att, l->wo.n_in); /* [rows, n_head * head_dim_v] */
+    const dpi_rows in = input(p, l->attn_norm);       /* [rows, n_embd] */
+    const dpi_linear to_q = {q, &l->wq}, to_k = {k, &l->wk}, to_v = {v, &l->wv};
+    dpi_pass_project(p, &to_q, &to_k, &to_v, in); /* q, k and v = w in */
     if (l->q_norm)
-        dpi_pass_norm_heads(p, a->q, a->k, l->q_norm, l->k_norm);
+        dpi_pass_norm_heads(p, q, k, l->q_norm, l->k_norm);
     if (l->rotation != DPI_ROTATION_NONE)
-        dpi_pass_rope(p, a->q, a->k, l->rotation); /* by each row's position, in place */
-    dpi_pass_cache(p, index, a->k, a->v);     /* K, V [positions, ..] of each sequence */
-    dpi_pass_attend(p, a->att, index, a->q);  /* in l->window; att [rows, n_head * head_dim_v] */
-    output(p, &l->wo, a->att, l->post_attn_norm); /* x [rows, n_embd] */
+        dpi_pass_rope(p, q, k, l->rotation); /* by each row's position, in place */
+    dpi_pass_cache(p, index, k, v);          /* K, V [positions, ..] of each sequence */
+    dpi_pass_attend(p, att, index, q);       /* over the positions of l->window */
+    output(p, &l->wo, att, l->post_attn_norm); /* x [rows, n_embd] */
 }
 
 /* x += w_down (act(w_gate in) * (w_up in)), act SiLU or GELU */
 static void feed_forward(dpi_pass *p, int32_t index) {
     const dpi_layer *l = &p->s->model->layers[index];
     const dpi_work *a = &p->s->work;
-    const dpi_rows in = input(p, l->ffn_norm);            /* [rows, n_embd] */
-    dpi_pass_gated(p, a->gate, &l->w_gate, &l->w_up, in); /* gate [rows, n_ff] */
-    output(p, &l->w_down, a->gate, l->post_ffn_norm);     /* x [rows, n_embd] */
+    const dpi_rows in = input(p, l->ffn_norm);               /* [rows, n_embd] */
+    const dpi_rows gate = rows_of(a->gate, l->w_gate.n_out); /* [rows, n_ff] */
+    dpi_pass_gated(p, gate, &l->w_gate, &l->w_up, in);
+    output(p, &l->w_down, gate, l->post_ffn_norm); /* x [rows, n_embd] */
 }
 
 /* The tokens whose logits are wanted; NULL: all. */
@@ -73,6 +79,7 @@ static void transformer(dpi_pass *p, const void *context) {
     const dpi_model *m = p->s->model;
     dpi_pass_embed(p, p->s->work.x, &m->embedding); /* x [rows, n_embd] */
     for (int32_t i = 0; i < m->config.n_layer; i++) {
+        p->shape = &m->config.shapes[i];
         attention(p, i);
         feed_forward(p, i);
     }

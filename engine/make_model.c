@@ -229,7 +229,7 @@ static plan *add(planner *p, const char *name, int64_t n_in, int64_t n_rows) {
 
 static void add_layer(planner *p, int32_t index) {
     const dpi_model_shape *s = p->shape;
-    const dpi_config c = {.n_embd = s->n_embd, .n_ff = s->n_ff, .n_head = s->n_head,
+    const dpi_shape c = {.n_embd = s->n_embd, .n_ff = s->n_ff, .n_head = s->n_head,
                           .n_kv_head = s->n_kv_head, .head_dim = head_dim_of(s),
                           .head_dim_v = head_dim_of(s)};
     const dpi_arch_tensor *t = p->arch->tensors, *end = t + p->arch->n_tensors;

@@ -88,12 +88,12 @@ static void *tensor_of(const dpi_model *m, int32_t layer, const dpi_arch_tensor 
  * the other. */
 static dpi_status bind_parts(const binding *b, int32_t layer, const dpi_arch_tensor *t,
                              int32_t n_parts, dpi_error *err) {
-    const dpi_config *c = &b->m->config;
-    const int64_t n_in = dpi_extent_of(c, t->n_in);
+    const dpi_shape *shape = &b->m->config.shapes[layer];
+    const int64_t n_in = dpi_extent_of(shape, t->n_in);
     dpi_matrix whole = {0};
     int64_t n_out = 0, row = 0;
     for (int32_t i = 0; i < n_parts; i++)
-        n_out += dpi_extent_of(c, t[i].n_out);
+        n_out += dpi_extent_of(shape, t[i].n_out);
     DPI_TRY(bind_matrix(b, dpi_arch_tensor_name(t, layer, "weight").text, n_out, n_in, true, &whole,
                         err));
     DPI_TRY(bind_vector(b, dpi_arch_tensor_name(t, layer, "bias").text, n_out, false, &whole.bias,
@@ -101,7 +101,7 @@ static dpi_status bind_parts(const binding *b, int32_t layer, const dpi_arch_ten
     for (int32_t i = 0; i < n_parts; i++) {
         dpi_matrix *w = tensor_of(b->m, layer, &t[i]);
         *w = whole;
-        w->n_out = dpi_extent_of(c, t[i].n_out);
+        w->n_out = dpi_extent_of(shape, t[i].n_out);
         w->rows += (uint64_t)row * dpi_type_row_bytes(w->type, n_in);
         w->bias = whole.bias ? whole.bias + row : NULL;
         row += w->n_out;
@@ -128,7 +128,8 @@ static dpi_status bind_layer(const binding *b, int32_t layer, dpi_error *err) {
             DPI_TRY(bind_parts(b, layer, t, n, err));
         else
             DPI_TRY(bind_vector(b, dpi_arch_tensor_name(t, layer, "weight").text,
-                                dpi_extent_of(c, t->n_in), true, tensor_of(b->m, layer, t), err));
+                                dpi_extent_of(&c->shapes[layer], t->n_in), true,
+                                tensor_of(b->m, layer, t), err));
     }
     return DPI_STATUS_OK;
 }
@@ -188,10 +189,11 @@ uint64_t dpi_model_mark(const dpi_model *m) {
     uint64_t hash = dpi_hash(DPI_HASH_INIT, m->output_norm, (size_t)c->n_embd * sizeof(float));
     for (int32_t i = 0; i < c->n_layer * c->arch->n_tensors; i++) {
         const dpi_arch_tensor *norm = &t[i % c->arch->n_tensors];
-        const float *const *weights = tensor_of(m, i / c->arch->n_tensors, norm);
+        const int32_t layer = i / c->arch->n_tensors;
+        const float *const *weights = tensor_of(m, layer, norm);
         if (!norm->n_out)
             hash = dpi_hash(hash, *weights,
-                            (size_t)dpi_extent_of(c, norm->n_in) * sizeof(float));
+                            (size_t)dpi_extent_of(&c->shapes[layer], norm->n_in) * sizeof(float));
     }
     return hash;
 }

@@ -109,7 +109,7 @@ static void place_work(dpi_session *s, layout *l) {
         w->low = place_rows(s, l, DPI_ADAPTER_PLACES * (uint64_t)s->model->adapters->max_rank);
     w->scratch = place(l, threads * DPI_TILE_OUT, max_in, sizeof(float));
     w->head = place(l, threads * DPI_TILE_OUT, rows, sizeof(float));
-    w->ml = place(l, threads, 2 * (uint64_t)(c->n_head / c->n_kv_head), sizeof(float));
+    w->ml = place(l, threads, 2 * (uint64_t)c->n_head, sizeof(float));
     s->shares = place(l, 2 * threads, 1, sizeof *s->shares);
 }
 
