@@ -152,16 +152,13 @@ dpi_status dpi_session_memory(const dpi_model *model, const dpi_session_options 
     apply(&s, model, &o);
     layout l = {NULL, 0, false};
     lay_out(&s, &l);
-    uint64_t blocks = ((uint64_t)n_tokens + DPI_KV_BLOCK - 1) / DPI_KV_BLOCK * (uint64_t)o.n_seq;
-    if (o.n_seq > 2) /* sequence 0 and one other have blocks of their own */
-        blocks -= (uint64_t)(n_prefix / DPI_KV_BLOCK) * (uint64_t)(o.n_seq - 2);
-    uint64_t bytes;
-    if (l.overflow || !dpi_kv_sizes(&s.kv, &model->config, o.n_seq, o.n_ctx, o.kv_type) ||
-        !dpi_mul_u64(blocks, s.kv.block_bytes, &bytes) ||
-        !dpi_add_u64(bytes, l.used + sizeof s, &bytes))
-        return dpi_fail(err, DPI_STATUS_LIMIT, "the size of the session overflows");
-    *n_bytes = bytes;
-    return DPI_STATUS_OK;
+    dpi_status status = dpi_kv_init(&s.kv, &model->config, 0, o.n_ctx, o.kv_type, err);
+    if (status == DPI_STATUS_OK &&
+        (l.overflow || !dpi_kv_bytes(&s.kv, o.n_seq, n_tokens, n_prefix, n_bytes) ||
+         !dpi_add_u64(*n_bytes, l.used + sizeof s, n_bytes)))
+        status = dpi_fail(err, DPI_STATUS_LIMIT, "the size of the session overflows");
+    dpi_kv_free(&s.kv);
+    return status;
 }
 
 /* ---- Creation -------------------------------------------------------------------------------- */
@@ -246,20 +243,25 @@ dpi_status dpi_session_prefill(dpi_session *s, int32_t seq, const int32_t *token
     for (size_t i = 0; i < n_tokens; i++)
         DPI_TRY(check_token(s, tokens[i], err));
     dpi_kv_seq *kv = &s->kv.seqs[seq];
-    DPI_TRY(dpi_kv_reserve(&s->kv, seq, kv->length + (int32_t)n_tokens, err));
+    DPI_TRY(dpi_kv_reserve(&s->kv, seq, DPI_KV_ALL, kv->length + (int32_t)n_tokens, err));
     s->rest.n_rows = 0;
     s->read_seq = -1;
     int64_t n_vocab = s->model->n_vocab;
     for (size_t done = 0; done < n_tokens;) {
-        if (s->cancel && s->cancel(s->cancel_user)) {
-            dpi_session_reset(s, seq);
-            return dpi_fail(err, DPI_STATUS_CANCELLED, "cancelled while reading a prompt");
-        }
+        dpi_status status = DPI_STATUS_OK;
+        if (s->cancel && s->cancel(s->cancel_user))
+            status = dpi_fail(err, DPI_STATUS_CANCELLED, "cancelled while reading a prompt");
         /* Up to the next multiple of DPI_CHUNK, so that a position always has the same row. */
         int32_t first = kv->length % DPI_CHUNK;
         size_t left = n_tokens - done, room = (size_t)(DPI_CHUNK - first);
         dpi_batch batch = {
             .first = first, .n_rows = (int32_t)(left < room ? left : room), .is_prompt = 1};
+        if (status == DPI_STATUS_OK)
+            status = dpi_kv_reserve(&s->kv, seq, DPI_KV_WINDOW, kv->length + batch.n_rows, err);
+        if (status != DPI_STATUS_OK) {
+            dpi_session_reset(s, seq);
+            return status;
+        }
         for (int32_t r = 0; r < batch.n_rows; r++) {
             s->row_seq[r] = seq;
             s->row_pos[r] = kv->length + r;
@@ -270,7 +272,7 @@ dpi_status dpi_session_prefill(dpi_session *s, int32_t seq, const int32_t *token
         batch.head_first = all_logits ? 0 : batch.n_rows - 1;
         batch.n_head = all_logits || left <= room ? batch.n_rows - batch.head_first : 0;
         dpi_forward(s, &batch);
-        kv->length += batch.n_rows;
+        dpi_kv_advance(&s->kv, seq, batch.n_rows);
         s->n_read = batch.n_head;
         s->ready[seq] = done + (size_t)batch.n_rows == n_tokens;
         done += (size_t)batch.n_rows;
@@ -308,7 +310,8 @@ dpi_status dpi_session_step_partial(dpi_session *s, int32_t n_rows, const int32_
     if (n_logits < 0 || n_logits > n_rows)
         return dpi_fail(err, DPI_STATUS_ARG, "n_logits must be 0 to the step's n_rows");
     for (int32_t r = 0; r < n_rows; r++)
-        DPI_TRY(dpi_kv_reserve(&s->kv, seqs[r], s->kv.seqs[seqs[r]].length + 1, err));
+        for (dpi_kv_kind kind = 0; kind < DPI_KV_KINDS; kind++)
+            DPI_TRY(dpi_kv_reserve(&s->kv, seqs[r], kind, s->kv.seqs[seqs[r]].length + 1, err));
     for (int32_t r = 0; r < n_rows; r++) {
         s->row_seq[r] = seqs[r];
         s->row_pos[r] = s->kv.seqs[seqs[r]].length;
@@ -319,7 +322,7 @@ dpi_status dpi_session_step_partial(dpi_session *s, int32_t n_rows, const int32_
     s->read_seq = -1;
     dpi_forward(s, &batch);
     for (int32_t r = 0; r < n_rows; r++) {
-        s->kv.seqs[seqs[r]].length++;
+        dpi_kv_advance(&s->kv, seqs[r], 1);
         s->ready[seqs[r]] = r < n_logits;
     }
     s->rest = batch;
@@ -358,6 +361,29 @@ dpi_status dpi_session_logits_at(dpi_session *s, int32_t first_row, int32_t n_ro
     return DPI_STATUS_OK;
 }
 
+dpi_status dpi_session_pin(dpi_session *s, int32_t seq, int32_t n_tokens, dpi_error *err) {
+    if (seq < 0 || seq >= s->n_seq)
+        return dpi_fail(err, DPI_STATUS_ARG, "pin of sequence %d, must be one of the session's",
+                        (int)seq);
+    if (n_tokens < 1 || n_tokens > s->n_ctx || n_tokens < s->kv.seqs[seq].length)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "pin of fewer tokens than the sequence holds, or more than the context");
+    int32_t *pins = s->kv.seqs[seq].pins, i = 0;
+    while (i < DPI_PINS_MAX && pins[i] != 0 && pins[i] != n_tokens)
+        i++;
+    if (i == DPI_PINS_MAX)
+        return dpi_fail(err, DPI_STATUS_LIMIT, "pin of a sequence that has %d of them",
+                        (int)DPI_PINS_MAX);
+    pins[i] = n_tokens;
+    return DPI_STATUS_OK;
+}
+
+int32_t dpi_session_forkable(const dpi_session *s, int32_t from, int32_t n_tokens) {
+    const int32_t length = dpi_session_length(s, from);
+    const int32_t most = n_tokens < length ? n_tokens : length;
+    return most < 1 ? 0 : dpi_kv_forkable(&s->kv, from, most);
+}
+
 dpi_status dpi_session_fork(dpi_session *s, int32_t from, int32_t to, int32_t n_tokens,
                             dpi_error *err) {
     const int32_t n_all = s->kv.n_seq;
@@ -368,6 +394,9 @@ dpi_status dpi_session_fork(dpi_session *s, int32_t from, int32_t to, int32_t n_
     if (n_tokens < 1 || n_tokens > s->kv.seqs[from].length)
         return dpi_fail(err, DPI_STATUS_ARG,
                         "fork of more tokens than the sequence holds, or none");
+    if (dpi_kv_forkable(&s->kv, from, n_tokens) < n_tokens)
+        return dpi_fail(err, DPI_STATUS_STATE,
+                        "fork of a sequence that has grown, and was not pinned there");
     dpi_session_reset(s, to);
     DPI_TRY(dpi_kv_fork(&s->kv, from, to, n_tokens, err));
     if (from >= s->n_seq || to >= s->n_seq) /* one that only holds tokens */

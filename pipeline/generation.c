@@ -102,10 +102,20 @@ static dpi_status share_prefix(dpi_generation *g, dpi_error *err) {
         from = g->first;
         n = n_first;
     }
-    g->n_read = (size_t)n;
     const int32_t seq = g->options.first_seq;
+    n = dpi_session_forkable(g->options.session, seq + from, n);
+    g->n_read = (size_t)n;
     return n ? dpi_session_fork(g->options.session, seq + from, seq + g->slot, n, err)
              : DPI_STATUS_OK;
+}
+
+/* The public prompt and the first reference are those that others begin with. */
+static dpi_status pin_prefix(dpi_generation *g, size_t n, dpi_error *err) {
+    const int32_t seq = g->options.first_seq + g->slot;
+    const size_t n_prefix = g->options.n_prefix < n ? g->options.n_prefix : n;
+    if ((g->slot > 0 && g->first > 0) || n_prefix == 0 || n_prefix < g->n_read)
+        return DPI_STATUS_OK;
+    return dpi_session_pin(g->options.session, seq, (int32_t)n_prefix, err);
 }
 
 /* A prompt that a sequence of the caller's holds. Neither number is named: it may be a record's. */
@@ -128,6 +138,7 @@ static dpi_status fork_beginning(dpi_generation *g, int32_t held, size_t n, dpi_
         return dpi_fail(err, DPI_STATUS_STATE,
                         "a sequence of prompt_seqs does not hold as many tokens as n_held says");
     n_held = (size_t)n_held < n ? n_held : (int32_t)n - 1;
+    n_held = dpi_session_forkable(session, held, n_held);
     if (n_held > 0)
         DPI_TRY(dpi_session_fork(session, held, g->options.first_seq + g->slot, n_held, err));
     g->n_read = (size_t)n_held;
@@ -146,8 +157,10 @@ static dpi_status read_piece(dpi_generation *g, dpi_error *err) {
     const int32_t held = g->options.prompt_seqs ? g->options.prompt_seqs[g->slot] : -1;
     if (held >= 0 && !g->options.n_held)
         return fork_prompt(g, held, n, err);
-    if (g->n_read == 0)
+    if (g->n_read == 0) {
         DPI_TRY(begin_prompt(g, held, n, err));
+        DPI_TRY(pin_prefix(g, n, err));
+    }
     size_t left = n - g->n_read;
     left = n_piece > 0 && left > n_piece ? n_piece : left;
     DPI_TRY(dpi_session_prefill(g->options.session, g->options.first_seq + g->slot,

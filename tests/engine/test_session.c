@@ -225,18 +225,19 @@ TEST(test_wiped) {
     dpi_session_reset(s, 1);
     for (int32_t i = 0; i < model->n_vocab; i++)
         assert_true(logits[i] == 0);
-    assert_int_equal(s->kv.seqs[1].n_blocks, 0);
+    assert_int_equal(s->kv.seqs[1].lists[DPI_KV_ALL].n, 0);
     dpi_session_free(s);
 }
 
-static int64_t distinct_blocks(const dpi_session *s) {
+static int64_t distinct_blocks(const dpi_session *s, dpi_kv_kind kind) {
     int64_t n = 0;
     for (int32_t i = 0; i < s->n_seq; i++)
-        for (int32_t b = 0; b < s->kv.seqs[i].n_blocks; b++) {
-            bool seen = false;
+        for (int32_t b = 0; b < s->kv.seqs[i].lists[kind].n; b++) {
+            const unsigned char *block = s->kv.seqs[i].lists[kind].blocks[b];
+            bool seen = block == NULL;
             for (int32_t j = 0; j < i; j++)
-                seen |= b < s->kv.seqs[j].n_blocks &&
-                        s->kv.seqs[j].blocks[b] == s->kv.seqs[i].blocks[b];
+                seen |= b < s->kv.seqs[j].lists[kind].n &&
+                        s->kv.seqs[j].lists[kind].blocks[b] == block;
             n += !seen;
         }
     return n;
@@ -258,7 +259,7 @@ TEST(test_fork) {
     assert_ok(dpi_session_fork(s, 0, 1, FORK, ERR));
     assert_int_equal(dpi_session_length(s, 1), FORK);
     assert_null(dpi_session_logits(s, 1));
-    assert_int_equal(distinct_blocks(s), 4); /* 64 + 64 shared, 19 of 32 copied */
+    assert_int_equal(distinct_blocks(s, DPI_KV_ALL), 4); /* 64 + 64 shared, 19 of 32 copied */
     assert_ok(dpi_session_fork(s, 0, 2, N, ERR));
     assert_same_logits(s, 0, s, 2);
     assert_ok(dpi_session_step(s, 2, (int32_t[]){0, 1}, (int32_t[]){5, 6}, ERR));
@@ -315,20 +316,71 @@ TEST(test_memory) {
     o.n_seq = 3, o.n_threads = 2;
     assert_ok(dpi_session_memory(model, &o, 130, 0, &bytes, ERR));
     dpi_session *s = open_session(model, &o, 3, 0);
-    const uint64_t held = sizeof *s + s->memory_bytes, block = s->kv.block_bytes;
+    const uint64_t held = sizeof *s + s->memory_bytes, block = s->kv.block_bytes[DPI_KV_ALL];
     for (int32_t i = 0; i < 3; i++)
         prefill(s, i, ascending, 130);
-    assert_int_equal(held + (uint64_t)distinct_blocks(s) * block, bytes);
+    assert_int_equal(held + (uint64_t)distinct_blocks(s, DPI_KV_ALL) * block, bytes);
     assert_ok(dpi_session_memory(model, &o, 130, 100, &bytes, ERR));
     dpi_session_reset(s, 2);
     assert_ok(dpi_session_fork(s, 1, 2, 100, ERR));
     prefill(s, 2, ascending, 30);
-    assert_int_equal(sizeof *s + s->memory_bytes + (uint64_t)distinct_blocks(s) * block, bytes);
+    assert_int_equal(held + (uint64_t)distinct_blocks(s, DPI_KV_ALL) * block, bytes);
     assert_error(dpi_session_memory(model, &o, 130, 131, &bytes, ERR), ARG,
                  "n_prefix is 131, must be 0..130");
     dpi_session_free(s);
     assert_error(dpi_session_memory(model, &o, 513, 0, &bytes, ERR), ARG,
                  "n_tokens is 513, must be 0..512");
+}
+
+/* Layers with a window hold what later rows see, and what pins need; dpi_session_memory bounds
+ * it. */
+TEST(test_windows) {
+    enum { WINDOW = 70, PIN = 140, N_SEQ = 3, BEGIN = 200, END = 400 };
+    dpi_model *windowed = tiny_open_windowed(model->n_vocab, WINDOW);
+    dpi_session *s = open_session(windowed, NULL, N_SEQ, 0);
+    dpi_session *alone = open_session(windowed, NULL, 1, 0);
+    dpi_session_options o;
+    uint64_t most;
+    dpi_session_options_init(&o);
+    o.n_seq = N_SEQ, o.n_threads = dpi_session_n_threads(s);
+    assert_ok(dpi_session_pin(s, 0, PIN, ERR));
+    prefill(s, 0, ascending, BEGIN);
+    assert_int_equal(dpi_session_forkable(s, 0, PIN + 30), PIN + 30); /* blocks are whole */
+    assert_error(dpi_session_pin(s, 0, BEGIN - 1, ERR), ARG, "fewer tokens than");
+    assert_error(dpi_session_pin(s, 0, 513, ERR), ARG, "more than the context");
+    assert_error(dpi_session_pin(s, N_SEQ, 1, ERR), ARG, "sequence 3");
+    assert_ok(dpi_session_pin(s, 0, END, ERR));
+    assert_error(dpi_session_pin(s, 0, END + 1, ERR), LIMIT, "has 2 of them");
+    for (int32_t n = BEGIN; n < END; n++)
+        step(s, 0, drawn[n - BEGIN]);
+    const dpi_kv_list *list = &s->kv.seqs[0].lists[DPI_KV_WINDOW];
+    assert_int_equal(distinct_blocks(s, DPI_KV_ALL), 7);
+    assert_int_equal(distinct_blocks(s, DPI_KV_WINDOW), 4); /* two of the pin, two of the window */
+    assert_null(list->blocks[0]);
+    assert_null(list->blocks[3]);
+    assert_int_equal(dpi_session_forkable(s, 0, END), END);
+    assert_int_equal(dpi_session_forkable(s, 0, END - WINDOW), PIN);
+    assert_int_equal(dpi_session_forkable(s, 0, WINDOW - 10), 0);
+    assert_int_equal(dpi_session_forkable(s, 0, 1000), END);
+    assert_error(dpi_session_fork(s, 0, 1, WINDOW - 10, ERR), STATE, "was not pinned there");
+    prefill(alone, 0, ascending, PIN);
+    for (int32_t seq = 1; seq < N_SEQ; seq++)
+        assert_ok(dpi_session_fork(s, 0, seq, PIN, ERR));
+    assert_ok(dpi_session_memory(windowed, &o, END, PIN, &most, ERR));
+    for (int32_t n = PIN; n < END; n++) {
+        step(s, 1, drawn[n % 200]), step(s, 2, drawn[n % 199]);
+        step(alone, 0, drawn[n % 200]);
+        const uint64_t held = sizeof *s + s->memory_bytes +
+            (uint64_t)distinct_blocks(s, DPI_KV_ALL) * s->kv.block_bytes[DPI_KV_ALL] +
+            (uint64_t)distinct_blocks(s, DPI_KV_WINDOW) * s->kv.block_bytes[DPI_KV_WINDOW];
+        assert_true(held <= most);
+        assert_same_logits(s, 1, alone, 0);
+    }
+    dpi_session_reset(s, 0);
+    assert_int_equal(distinct_blocks(s, DPI_KV_WINDOW), 4);
+    dpi_session_free(s);
+    dpi_session_free(alone);
+    dpi_model_close(windowed);
 }
 
 /* Opens, creates, computes. OpenMP and OpenBLAS allocate outside of our reach, so one thread and no
