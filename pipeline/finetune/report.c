@@ -13,10 +13,11 @@
 #include "dpinfer/model.h"
 #include "pipeline/finetune/finetune.h"
 #include "pipeline/journal/json_text.h"
+#include "pipeline/release/compare.h"
 #include "pipeline/release/hash.h"
 
 static const char FORMAT[] = "dpinfer texts of an adapter";
-enum { VERSION = 1 };
+enum { VERSION = 2 };
 
 /* The numbers of a claim that its epsilon follows from, and what else is public. */
 typedef struct number {
@@ -89,12 +90,15 @@ static json_t *parameters_of(const dpi_finetune_claim *c) {
     return NULL;
 }
 
-/* epsilon null: none. */
+/* null: none. */
+static json_t *real_or_null(double epsilon) {
+    return isfinite(epsilon) ? json_real(epsilon) : json_null();
+}
+
 static json_t *statement_of(const dpi_finetune_claim *c) {
-    return json_pack("{s:s, s:o, s:f, s:s, s:s}", "guarantee",
-                     guarantee_of(c), "epsilon",
-                     isfinite(c->epsilon) ? json_real(c->epsilon) : json_null(), "delta", c->delta,
-                     "adjacency", DPI_FINETUNE_ADJACENCY, "by", BY);
+    return json_pack("{s:s, s:o, s:f, s:s, s:s}", "guarantee", guarantee_of(c), "epsilon",
+                     real_or_null(c->epsilon), "delta", c->delta, "adjacency",
+                     DPI_FINETUNE_ADJACENCY, "by", BY);
 }
 
 /* How texts stand in the output: a line each, or with an empty line between. */
@@ -104,6 +108,15 @@ static json_t *texts_of(const dpi_finetune_texts *t, json_t *output) {
     return json_pack("{s:i, s:s, s:I, s:f, s:f, s:f, s:o}", "number", (int)t->n_texts, "form",
                      t->jsonl ? JSONL : PLAIN, "bytes", (json_int_t)t->n_bytes, "temp", t->temp,
                      "top_p", t->top_p, "min_p", t->min_p, "output", output);
+}
+
+/* What follows from a claim; the objects, which are stolen, are believed. NULL: out of memory. */
+static json_t *report_of(const dpi_finetune_claim *c, const char *program, json_t *adapter,
+                         json_t *texts) {
+    return json_pack("{s:s, s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "format", FORMAT, "version",
+                     VERSION, "program", program, "label", dpi_finetune_label(c), "model",
+                     c->model_name, "adapter", adapter, "parameters", parameters_of(c),
+                     "statement", statement_of(c), "texts", texts);
 }
 
 dpi_status dpi_finetune_report(const dpi_finetune_claim *c, const dpi_finetune_texts *texts,
@@ -119,11 +132,8 @@ dpi_status dpi_finetune_report(const dpi_finetune_claim *c, const dpi_finetune_t
         }
     }
     snprintf(program, sizeof program, "dpinfer %s", dpi_version());
-    json_t *report = json_pack("{s:s, s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "format", FORMAT,
-                               "version", VERSION, "program", program, "label",
-                               dpi_finetune_label(c), "model", c->model_name, "adapter", adapter,
-                               "parameters", parameters_of(c), "statement", statement_of(c),
-                               "texts", texts_of(texts, output ? output : json_null()));
+    json_t *report =
+        report_of(c, program, adapter, texts_of(texts, output ? output : json_null()));
     size_t n_bytes;
     *json = report ? dpi_json_text(report, JSON_INDENT(2) | JSON_REAL_PRECISION(17), &n_bytes)
                    : NULL;
@@ -140,41 +150,6 @@ int32_t dpi_finetune_report_is(const char *text, size_t n_bytes) {
     const bool is = format && strcmp(format, FORMAT) == 0;
     json_decref(root);
     return is;
-}
-
-static bool is_number_of_claim(const char *key) {
-    for (int i = 0; i < N_NUMBERS; i++)
-        if (strcmp(numbers[i].key, key) == 0)
-            return true;
-    return false;
-}
-
-/* A report says nothing that is not read. */
-static dpi_status check_keys(json_t *root, dpi_error *err) {
-    static const char *const own[] = {"format",  "version",    "program",   "label", "model",
-                                      "adapter", "parameters", "statement", "texts", NULL};
-    static const char *const of_statement[] = {"guarantee", "epsilon", "delta", "adjacency", "by",
-                                               NULL};
-    static const char *const of_texts[] = {"number", "form",  "bytes",  "temp",
-                                           "top_p",  "min_p", "output", NULL};
-    const struct {
-        const char *name;
-        json_t *object;
-        const char *const *keys; /* NULL: the numbers of a claim */
-    } objects[] = {{"the report", root, own},
-                   {"statement", json_object_get(root, "statement"), of_statement},
-                   {"texts", json_object_get(root, "texts"), of_texts},
-                   {"parameters", json_object_get(root, "parameters"), NULL}};
-    for (size_t i = 0; i < sizeof objects / sizeof *objects; i++) {
-        const char *const *keys = objects[i].keys;
-        const char *key;
-        json_t *value;
-        json_object_foreach(objects[i].object, key, value)
-            if (keys ? !dpi_is_one_of(keys, key) : !is_number_of_claim(key))
-                return dpi_fail(err, DPI_STATUS_FORMAT, "%s has the unknown key '%.60s'",
-                                objects[i].name, key);
-    }
-    return DPI_STATUS_OK;
 }
 
 static dpi_status fail_key(const char *key, dpi_error *err) {
@@ -198,66 +173,6 @@ static dpi_status read_claim(const json_t *root, dpi_finetune_claim *c, dpi_erro
         put(c, n, x);
     }
     return dpi_finetune_epsilon(c, &c->epsilon, err);
-}
-
-/* A field more; NULL: out of memory. */
-static dpi_verified_field *add_field(dpi_verification *v, const char *path, int32_t verdict) {
-    dpi_verified_field *grown = realloc(v->fields, (v->n_fields + 1) * sizeof *grown);
-    if (!grown)
-        return NULL;
-    v->fields = grown;
-    dpi_verified_field *f = &grown[v->n_fields++];
-    *f = (dpi_verified_field){.verdict = verdict};
-    snprintf(f->path, sizeof f->path, "%s", path);
-    v->n_ok += verdict == DPI_VERDICT_OK;
-    v->n_wrong += verdict == DPI_VERDICT_WRONG;
-    return f;
-}
-
-static bool add_number(dpi_verification *v, const char *path, double recorded, double computed,
-                       int32_t verdict) {
-    dpi_verified_field *f = add_field(v, path, verdict);
-    if (f)
-        dpi_format(f->recorded, sizeof f->recorded, "%.10g", recorded),
-            dpi_format(f->computed, sizeof f->computed, "%.10g", computed);
-    return f != NULL;
-}
-
-/* What is shown of a text from a file has no byte that could steer a terminal. */
-static void show(char *to, size_t size, const char *text) {
-    snprintf(to, size, "%s", text ? text : "(none)");
-    for (; *to; to++)
-        *to = (unsigned char)*to < 0x20 || (unsigned char)*to > 0x7e ? '?' : *to;
-}
-
-static bool add_text(dpi_verification *v, const char *path, const char *recorded,
-                     const char *computed) {
-    const bool same = recorded && strcmp(recorded, computed) == 0;
-    dpi_verified_field *f = add_field(v, path, same ? DPI_VERDICT_OK : DPI_VERDICT_WRONG);
-    if (f)
-        show(f->recorded, sizeof f->recorded, recorded),
-            snprintf(f->computed, sizeof f->computed, "%s", same ? "the same" : computed);
-    return f != NULL;
-}
-
-/* A text that is not computed; one that was left out does not hold. */
-static bool add_given(dpi_verification *v, const char *path, const char *recorded) {
-    dpi_verified_field *f =
-        add_field(v, path, recorded ? DPI_VERDICT_GIVEN : DPI_VERDICT_WRONG);
-    if (f)
-        show(f->recorded, sizeof f->recorded, recorded),
-            snprintf(f->computed, sizeof f->computed, "a text");
-    return f != NULL;
-}
-
-/* The hash of a file that an object of the report has. */
-static dpi_status check_file(dpi_verification *v, const char *path, const json_t *object,
-                             const char *file, int64_t *n_bytes, bool *added, dpi_error *err) {
-    char hex[DPI_HASH_HEX + 1];
-    if (!dpi_hash_file(file, hex, n_bytes))
-        return dpi_fail(err, DPI_STATUS_IO, "cannot read %s", file);
-    *added &= add_text(v, path, json_string_value(json_object_get(object, "sha256")), hex);
-    return DPI_STATUS_OK;
 }
 
 static dpi_status count_lines(const char *path, int64_t *n, dpi_error *err) {
@@ -291,51 +206,61 @@ static dpi_status check_texts(const json_t *texts, dpi_error *err) {
 }
 
 /* How many texts there are, as the output has them: of lines, or of what stands between texts that
- * have so many bytes. The first reports do not say in which form they are. */
-static dpi_status check_number(dpi_verification *v, const json_t *texts, const char *output,
-                               int64_t n_bytes, bool *added, dpi_error *err) {
-    const json_t *count = json_object_get(texts, "number");
-    const json_t *named = json_object_get(texts, "form"), *sum = json_object_get(texts, "bytes");
-    const char *form = json_string_value(named);
-    const int64_t of_texts = json_integer_value(sum);
-    const double recorded = json_number_value(count);
-    if (!json_is_integer(count) || recorded < 0 || recorded > INT32_MAX)
-        return fail_key("texts.number", err);
-    if (named && (!form || (strcmp(form, JSONL) != 0 && strcmp(form, PLAIN) != 0)))
-        return fail_key("texts.form", err);
-    if (!named != !sum || (sum && !json_is_integer(sum)) || of_texts < 0)
-        return fail_key("texts.bytes", err);
-    if (!output || !form) {
-        *added &= add_number(v, "texts.number", recorded, recorded, DPI_VERDICT_GIVEN);
-        return DPI_STATUS_OK;
-    }
-    int64_t computed = n_bytes > 0 ? n_bytes - of_texts + 1 : 0;
+ * have so many bytes. */
+static dpi_status count_texts(json_t *texts, const char *output, dpi_error *err) {
+    const char *form = json_string_value(json_object_get(texts, "form"));
+    const int64_t n_bytes =
+        json_integer_value(json_object_get(json_object_get(texts, "output"), "n_bytes"));
+    int64_t n = n_bytes - json_integer_value(json_object_get(texts, "bytes")) + 1;
+    n = n_bytes > 0 ? n : 0;
     if (strcmp(form, JSONL) == 0)
-        DPI_TRY(count_lines(output, &computed, err));
-    *added &= add_number(v, "texts.number", recorded, (double)computed,
-                         json_integer_value(count) == computed ? DPI_VERDICT_OK
-                                                                : DPI_VERDICT_WRONG);
-    return DPI_STATUS_OK;
+        DPI_TRY(count_lines(output, &n, err));
+    return json_object_set_new(texts, "number", json_integer(n)) == 0
+               ? DPI_STATUS_OK
+               : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
 }
 
-/* Numbers and model are those of the claim in the adapter's file. */
-static dpi_status check_adapter(dpi_verification *v, const dpi_finetune_claim *c,
-                                const char *model, const char *path, bool *added,
-                                dpi_error *err) {
-    dpi_finetune_claim own;
-    double recorded;
-    int32_t intact;
-    char name[64];
-    dpi_finetune_claim_init(&own);
-    DPI_TRY(dpi_finetune_read_claim(path, &own, &recorded, &intact, err));
-    for (int i = 0; i < N_NUMBERS; i++) {
-        const double x = get(c, &numbers[i]), y = get(&own, &numbers[i]);
-        snprintf(name, sizeof name, "parameters.%s", numbers[i].key);
-        *added &= add_number(v, name, x, y,
-                             x < y || x > y ? DPI_VERDICT_WRONG : DPI_VERDICT_OK);
+/* The section of the texts, with what the output says of it; output NULL: as it is recorded. */
+static dpi_status read_texts(const json_t *recorded, const char *output, json_t **texts,
+                             dpi_error *err) {
+    const json_t *count = json_object_get(recorded, "number");
+    const json_t *sum = json_object_get(recorded, "bytes");
+    const char *form = json_string_value(json_object_get(recorded, "form"));
+    json_t *hash;
+    DPI_TRY(check_texts(recorded, err));
+    if (!json_is_integer(count) || json_integer_value(count) < 0 ||
+        json_integer_value(count) > INT32_MAX)
+        return fail_key("texts.number", err);
+    if (!form || (strcmp(form, JSONL) != 0 && strcmp(form, PLAIN) != 0))
+        return fail_key("texts.form", err);
+    if (!json_is_integer(sum) || json_integer_value(sum) < 0)
+        return fail_key("texts.bytes", err);
+    *texts = json_deep_copy(recorded);
+    if (!*texts)
+        return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
+    dpi_status status = output ? dpi_hash_one(output, &hash, err) : DPI_STATUS_OK;
+    if (status == DPI_STATUS_OK && output) {
+        status = json_object_set_new(*texts, "output", hash) == 0
+                     ? count_texts(*texts, output, err)
+                     : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
     }
-    *added &= add_text(v, "model", model, own.model_name);
-    *added &= add_text(v, "adapter.tensors", intact ? "intact" : "changed", "intact");
+    if (status != DPI_STATUS_OK)
+        json_decref(*texts);
+    return status;
+}
+
+/* The hash of the adapter, and with its file the claim in it; NULL: as they are recorded. */
+static dpi_status read_adapter(json_t *recorded, const char *path, dpi_finetune_claim *c,
+                               int32_t *intact, json_t **adapter, dpi_error *err) {
+    double epsilon;
+    *intact = 1;
+    if (!dpi_hash_is_file(recorded))
+        return fail_key("adapter", err);
+    if (path)
+        DPI_TRY(dpi_finetune_read_claim(path, c, &epsilon, intact, err));
+    if (path)
+        return dpi_hash_one(path, adapter, err);
+    *adapter = json_incref(recorded);
     return DPI_STATUS_OK;
 }
 
@@ -345,80 +270,66 @@ int32_t dpi_finetune_holds(const dpi_finetune_claim *c, double recorded) {
            (recorded >= c->epsilon * (1 - 1e-9) && recorded <= c->epsilon * (1 + 1e-3));
 }
 
-static bool add_epsilon(dpi_verification *v, const char *path, double recorded,
-                        const dpi_finetune_claim *c) {
-    return add_number(v, path, recorded, c->epsilon,
-                      dpi_finetune_holds(c, recorded) ? DPI_VERDICT_OK : DPI_VERDICT_WRONG);
+static bool is_bound(const char *path) {
+    return strcmp(path, "statement.epsilon") == 0 || strcmp(path, "epsilon") == 0;
 }
 
-static bool add_check(dpi_verification *v, const dpi_finetune_claim *c) {
+/* Of texts. */
+static bool is_given(const dpi_verification *v, const char *path) {
+    static const char *const of_output[] = {"texts.number", "texts.output.sha256",
+                                            "texts.output.n_bytes", NULL};
+    if (strncmp(path, "statement.", 10) == 0 || strcmp(path, "label") == 0)
+        return false;
+    if (strncmp(path, "parameters.", 11) == 0 || strcmp(path, "model") == 0 ||
+        strncmp(path, "adapter.", 8) == 0)
+        return !v->model_hashed;
+    return !v->output_hashed || !dpi_is_one_of(of_output, path);
+}
+
+/* That the numbers of a claim fit each other. */
+static dpi_status add_check(dpi_verification *v, const dpi_finetune_claim *c, dpi_error *err) {
     static const char fits[] = "numbers that fit each other";
     char why[DPI_FINETUNE_WHY];
     dpi_finetune_check_claim(c, why);
-    return add_text(v, "claim", why[0] ? why : fits, fits);
-}
-
-/* What is said of the claim. */
-static bool add_statement(dpi_verification *v, const json_t *root, const dpi_finetune_claim *c) {
-    const json_t *statement = json_object_get(root, "statement");
-    const json_t *epsilon = json_object_get(statement, "epsilon");
-    const double recorded = json_is_null(epsilon) ? (double)INFINITY : json_number_value(epsilon);
-    const double delta = json_number_value(json_object_get(statement, "delta"));
-    const struct {
-        const char *path;
-        const json_t *value;
-        const char *wanted;
-    } words[] = {
-        {"statement.guarantee", json_object_get(statement, "guarantee"), guarantee_of(c)},
-        {"statement.adjacency", json_object_get(statement, "adjacency"), DPI_FINETUNE_ADJACENCY},
-        {"statement.by", json_object_get(statement, "by"), BY},
-        {"label", json_object_get(root, "label"), dpi_finetune_label(c)},
-    };
-    bool added = add_epsilon(v, "statement.epsilon", recorded, c) & add_check(v, c);
-    added &= add_number(v, "statement.delta", delta, c->delta,
-                        delta < c->delta || delta > c->delta ? DPI_VERDICT_WRONG : DPI_VERDICT_OK);
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        added &= add_text(v, words[i].path, json_string_value(words[i].value), words[i].wanted);
-    return added;
+    return dpi_compare_add(v, "claim", why[0] ? DPI_VERDICT_WRONG : DPI_VERDICT_OK,
+                           why[0] ? why : fits, fits, err);
 }
 
 static dpi_status verify(json_t *root, const char *adapter_path, const char *output_path,
                          dpi_verification *v, dpi_error *err) {
-    const json_t *epsilon = json_object_get(json_object_get(root, "statement"), "epsilon");
-    const json_t *texts = json_object_get(root, "texts");
     const char *model = json_string_value(json_object_get(root, "model"));
-    dpi_finetune_claim c;
-    int64_t n_bytes = 0;
-    bool added = true;
-    dpi_finetune_claim_init(&c);
-    DPI_TRY(check_keys(root, err));
-    DPI_TRY(read_claim(root, &c, err));
-    DPI_TRY(check_texts(texts, err));
-    if (!dpi_hash_is_file(json_object_get(root, "adapter")))
-        return fail_key("adapter", err);
-    if (!json_is_number(epsilon) && !json_is_null(epsilon))
-        return fail_key("statement.epsilon", err);
-    for (int i = 0; i < N_NUMBERS && !adapter_path; i++) {
-        const double x = get(&c, &numbers[i]);
-        added &= add_number(v, numbers[i].key, x, x, DPI_VERDICT_GIVEN);
-    }
-    added &= add_statement(v, root, &c);
-    if (adapter_path) {
-        DPI_TRY(check_file(v, "adapter.sha256", json_object_get(root, "adapter"), adapter_path,
-                           &n_bytes, &added, err));
-        DPI_TRY(check_adapter(v, &c, model, adapter_path, &added, err));
-    } else {
-        added &= add_given(v, "model", model);
-    }
-    if (output_path)
-        DPI_TRY(check_file(v, "texts.output.sha256", json_object_get(texts, "output"), output_path,
-                           &n_bytes, &added, err));
-    DPI_TRY(check_number(v, texts, output_path, n_bytes, &added, err));
-    v->is_private = dpi_finetune_is_private(&c);
+    json_t *adapter = NULL, *texts = NULL;
+    dpi_finetune_claim said, c;
+    int32_t intact;
+    dpi_finetune_claim_init(&said);
+    DPI_TRY(read_claim(root, &said, err));
+    if (!model || strlen(model) >= sizeof said.model_name)
+        return fail_key("model", err);
+    snprintf(said.model_name, sizeof said.model_name, "%s", model);
+    c = said;
+    DPI_TRY(read_texts(json_object_get(root, "texts"), output_path, &texts, err));
+    dpi_status status =
+        read_adapter(json_object_get(root, "adapter"), adapter_path, &c, &intact, &adapter, err);
+    json_t *computed = status != DPI_STATUS_OK
+                           ? json_incref(texts)
+                           : report_of(&c, json_string_value(json_object_get(root, "program")),
+                                       adapter, json_incref(texts));
+    json_decref(texts);
+    if (status == DPI_STATUS_OK && !computed)
+        status = dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the report");
+    v->is_private = dpi_finetune_is_private(&said);
     v->model_hashed = adapter_path != NULL, v->output_hashed = output_path != NULL;
-    snprintf(v->label, sizeof v->label, "%s", dpi_finetune_label(&c));
-    return added ? DPI_STATUS_OK
-                 : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the fields of the report");
+    snprintf(v->label, sizeof v->label, "%s", dpi_finetune_label(&said));
+    if (status == DPI_STATUS_OK)
+        status = dpi_compare(root, computed, &(dpi_compare_rules){is_given, is_bound}, v, err);
+    json_decref(computed);
+    if (status == DPI_STATUS_OK)
+        status = add_check(v, &said, err);
+    if (status == DPI_STATUS_OK && adapter_path)
+        status = dpi_compare_add(v, "adapter.tensors",
+                                 intact ? DPI_VERDICT_OK : DPI_VERDICT_WRONG,
+                                 intact ? "intact" : "changed", "intact", err);
+    return status;
 }
 
 dpi_status dpi_finetune_report_verify(const char *text, size_t n_bytes, const char *adapter_path,
@@ -434,31 +345,46 @@ dpi_status dpi_finetune_report_verify(const char *text, size_t n_bytes, const ch
 
 /* ---- The claim of an adapter ----------------------------------------------------------------- */
 
-static bool add_claim(dpi_verification *v, const dpi_finetune_claim *c,
-                      const dpi_finetune_said *said) {
-    bool added = true;
-    for (int i = 0; i < N_NUMBERS; i++) {
-        const double x = get(c, &numbers[i]);
-        added &= add_number(v, numbers[i].key, x, x, DPI_VERDICT_GIVEN);
-    }
-    added &= add_given(v, "model", c->model_name);
-    added &= add_epsilon(v, "epsilon", said->epsilon, c) & add_check(v, c);
-    added &= add_text(v, "adjacency", said->adjacency, DPI_FINETUNE_ADJACENCY);
-    added &= add_text(v, "accountant", said->accountant, DPI_FINETUNE_ACCOUNTANT);
-    added &= add_text(v, "private", said->is_private ? "true" : "false",
-                      dpi_finetune_is_private(c) ? "true" : "false");
-    added &= add_text(v, "label", said->label, dpi_finetune_label(c));
-    return added & add_text(v, "tensors_sha256", said->hash, said->tensors);
+/* The claim as its file has it, and as it follows from its numbers. */
+static json_t *claim_of(const dpi_finetune_claim *c, const dpi_finetune_said *said) {
+    json_t *o = parameters_of(c);
+    json_t *rest = json_pack("{s:s, s:o, s:s, s:s, s:b, s:s, s:s}", "model", c->model_name,
+                             "epsilon", real_or_null(said->epsilon), "adjacency", said->adjacency,
+                             "accountant", said->accountant, "private", said->is_private, "label",
+                             said->label, "tensors_sha256", said->hash);
+    const bool ok = o && rest && json_object_update(o, rest) == 0;
+    json_decref(rest);
+    if (ok)
+        return o;
+    json_decref(o);
+    return NULL;
 }
 
-dpi_status dpi_finetune_verify(const char *path, dpi_verification *result, dpi_error *err) {
+static bool is_number(const dpi_verification *v, const char *path) {
+    (void)v;
+    for (int i = 0; i < N_NUMBERS; i++)
+        if (strcmp(path, numbers[i].key) == 0)
+            return true;
+    return strcmp(path, "model") == 0;
+}
+
+dpi_status dpi_finetune_verify(const char *path, dpi_verification *v, dpi_error *err) {
     dpi_finetune_claim c;
-    dpi_finetune_said said;
+    dpi_finetune_said said, follows = {0};
     dpi_finetune_claim_init(&c);
     DPI_TRY(dpi_finetune_read_said(path, &c, &said, err));
-    result->is_private = dpi_finetune_is_private(&c);
-    snprintf(result->label, sizeof result->label, "%s", dpi_finetune_label(&c));
-    return add_claim(result, &c, &said)
-               ? DPI_STATUS_OK
-               : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the fields of the claim");
+    v->is_private = dpi_finetune_is_private(&c);
+    follows.epsilon = c.epsilon, follows.is_private = v->is_private != 0;
+    snprintf(v->label, sizeof v->label, "%s", dpi_finetune_label(&c));
+    snprintf(follows.label, sizeof follows.label, "%s", dpi_finetune_label(&c));
+    snprintf(follows.adjacency, sizeof follows.adjacency, "%s", DPI_FINETUNE_ADJACENCY);
+    snprintf(follows.accountant, sizeof follows.accountant, "%s", DPI_FINETUNE_ACCOUNTANT);
+    snprintf(follows.hash, sizeof follows.hash, "%s", said.tensors);
+    json_t *recorded = claim_of(&c, &said), *computed = claim_of(&c, &follows);
+    dpi_status status =
+        recorded && computed
+            ? dpi_compare(recorded, computed, &(dpi_compare_rules){is_number, is_bound}, v, err)
+            : dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the fields of the claim");
+    json_decref(recorded), json_decref(computed);
+    return status == DPI_STATUS_OK ? add_check(v, &c, err) : status;
 }
