@@ -57,6 +57,19 @@ TEST(test_gradient_rich) {
     }
 }
 
+/* What a window does not see costs nothing: per pair of positions two products, three times. */
+TEST(test_flops) {
+    static const int32_t begins[] = {0, 5, 17};
+    dpi_graph_shape shape = rich_shape(&dpi_arch_gemma3);
+    OWN(graph_case) c = random_graph(&shape, 0, 1, begins, 2);
+    const double windowed = dpi_graph_flops(&shape, &c->row);
+    shape.layers = NULL;
+    int n_hidden = 0; /* of the first layer, whose window is 9 */
+    for (int t = 9; t < 12; t++)
+        n_hidden += t + 1 - 9;
+    assert_near(dpi_graph_flops(&shape, &c->row) - windowed, 6. * n_hidden * 4 * (6 + 4), 0);
+}
+
 /* Packed examples do not see each other: the logits of each are those that it has alone. */
 TEST(test_packed_alone) {
     static const int32_t begins[] = {0, 1, 8, MAX_POSITIONS};
