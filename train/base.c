@@ -5,17 +5,19 @@
 
 #include "base/mem.h"
 #include "base/status.h"
-#include "engine/model.h"
 #include "kernels/weight_types.h"
 #include "train/lora.h"
+#include "train/tensors.h"
 
 static dpi_status check(const dpi_model *m, int32_t context, dpi_error *err) {
     if (m->vocab_only)
         return dpi_fail(err, DPI_STATUS_ARG, "the model was opened without its weights");
-    if (m->config.arch != &dpi_arch_llama)
+    const dpi_arch_tensor *unknown = dpi_graph_unknown(m->config.arch);
+    if (unknown)
         return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
-                        "training: the base model is of architecture '%s', only %s can be trained",
-                        m->config.arch->name, dpi_arch_llama.name);
+                        "training: the base model is of architecture '%s', whose layers have a "
+                        "tensor that training does not know, %s",
+                        m->config.arch->name, unknown->name);
     return dpi_check_range("context", context, 1, m->config.n_ctx_max, err);
 }
 
@@ -31,23 +33,30 @@ static void read_biases(const dpi_model *m, int64_t layer_size, float *to) {
     }
 }
 
-static dpi_status make_tables(const dpi_model *m, int32_t context, int64_t layer_size,
+static dpi_status make_tables(const dpi_model *m, int32_t context, dpi_graph_shape *s,
                               dpi_base_tables *tables, dpi_error *err) {
     const bool biased = dpi_model_has_biases(m);
-    const size_t n_biases = (size_t)(m->config.n_layer * layer_size);
+    const int64_t n_biases = dpi_graph_bias_size(s);
+    const size_t n_layer = (size_t)s->n_layer, half = (size_t)s->n_rot / 2;
     *tables = (dpi_base_tables){
-        .frequencies = dpi_calloc((size_t)m->config.n_rot / 2, sizeof *tables->frequencies),
-        .biases = biased ? dpi_calloc(n_biases, sizeof *tables->biases) : NULL};
-    if (!tables->frequencies || (biased && !tables->biases))
+        .frequencies = dpi_calloc((size_t)s->n_rotations * half, sizeof *tables->frequencies),
+        .layers = dpi_calloc(n_layer, sizeof *tables->layers),
+        .biases = biased ? dpi_calloc(n_layer * (size_t)n_biases, sizeof *tables->biases) : NULL};
+    if (!tables->frequencies || !tables->layers || (biased && !tables->biases))
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the tables of a training");
-    dpi_model_frequencies(m, DPI_ROTATION_ALL, context, tables->frequencies);
+    for (int32_t r = 0; r < s->n_rotations; r++)
+        s->magnitudes[r] = dpi_model_frequencies(m, (dpi_rotation)r, context,
+                                                 tables->frequencies + (size_t)r * half);
+    for (int32_t l = 0; l < s->n_layer; l++)
+        tables->layers[l] = (dpi_graph_layer){m->layers[l].window, m->layers[l].rotation};
     if (biased)
-        read_biases(m, layer_size, tables->biases);
+        read_biases(m, n_biases, tables->biases);
+    s->frequencies = tables->frequencies, s->layers = tables->layers, s->biases = tables->biases;
     return DPI_STATUS_OK;
 }
 
 void dpi_base_tables_free(dpi_base_tables *tables) {
-    free(tables->frequencies), free(tables->biases);
+    free(tables->frequencies), free(tables->layers), free(tables->biases);
     *tables = (dpi_base_tables){0};
 }
 
@@ -55,7 +64,8 @@ dpi_status dpi_base_shape(const dpi_model *m, int32_t context, dpi_base_tables *
                           dpi_graph_shape *shape, dpi_error *err) {
     const dpi_config *c = &m->config;
     DPI_TRY(check(m, context, err));
-    *shape = (dpi_graph_shape){.n_layer = c->n_layer,
+    *shape = (dpi_graph_shape){.arch = c->arch,
+                               .n_layer = c->n_layer,
                                .dim = c->n_embd,
                                .n_head = c->n_head,
                                .n_kv_head = c->n_kv_head,
@@ -67,11 +77,17 @@ dpi_status dpi_base_shape(const dpi_model *m, int32_t context, dpi_base_tables *
                                .head_dim_v = c->head_dim_v,
                                .n_rot = c->n_rot,
                                .rms_eps = c->rms_eps,
-                               .rope_base = c->rope_freq_base,
-                               .rope_magnitude = c->rope_magnitude};
-    DPI_TRY(make_tables(m, context, dpi_graph_bias_size(shape), tables, err));
-    shape->frequencies = tables->frequencies, shape->biases = tables->biases;
-    return DPI_STATUS_OK;
+                               .n_rotations = dpi_model_rotations(m),
+                               .embedding_scale = c->embedding_scale,
+                               .residual_scale = c->residual_scale,
+                               .logit_scale = c->logit_scale,
+                               .attention_scale = c->attention_scale,
+                               .attention_cap = c->attention_cap,
+                               .final_cap = c->final_cap,
+                               .temperature_scale = (float)c->temperature_scale,
+                               .n_ctx_original = c->n_ctx_original,
+                               .output_bias = m->output.bias};
+    return make_tables(m, context, shape, tables, err);
 }
 
 static bool is_float(const dpi_matrix *w) {
@@ -107,15 +123,22 @@ static void read_rows(const void *model, int32_t layer, int32_t matrix, int64_t 
 
 dpi_graph_base dpi_base_of(const dpi_model *m) { return (dpi_graph_base){read_rows, m}; }
 
+static const float *layer_vector(const dpi_model *m, int32_t layer, const dpi_arch_tensor *t) {
+    const float *vector;
+    memcpy(&vector, (const unsigned char *)&m->layers[layer] + t->at, sizeof vector);
+    return vector;
+}
+
 void dpi_base_norms(const dpi_model *m, const dpi_graph_shape *s, float *params) {
-    const size_t norm = (size_t)s->dim * sizeof *params;
     dpi_graph_layout at;
     dpi_graph_layout_of(s, &at);
-    memcpy(params + at.output_norm, m->output_norm, norm);
-    for (int32_t l = 0; l < s->n_layer; l++) {
-        float *layer = params + at.layers + l * at.layer_size;
-        memcpy(layer + at.attn_norm, m->layers[l].attn_norm, norm);
-        memcpy(layer + at.ffn_norm, m->layers[l].ffn_norm, norm);
+    memcpy(params + at.output_norm, m->output_norm, (size_t)s->dim * sizeof *params);
+    for (int32_t i = 0; i < s->arch->n_tensors; i++) {
+        const dpi_arch_tensor *norm = &s->arch->tensors[i];
+        const dpi_train_tensor t = dpi_train_layer_tensor(s, norm);
+        for (int32_t l = 0; !norm->n_out && l < s->n_layer; l++)
+            memcpy(params + at.layers + l * at.layer_size + t.offset, layer_vector(m, l, norm),
+                   (size_t)t.n_in * sizeof *params);
     }
 }
 

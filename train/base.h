@@ -10,12 +10,14 @@
 /* What a shape points to; zeroed before its first use. */
 typedef struct dpi_base_tables {
     double *frequencies;
+    dpi_graph_layer *layers;
     float *biases; /* zeros where only other matrices have some; NULL: the model has none */
 } dpi_base_tables;
 
 /* The shape of a model whose rows have at most `context` positions. *tables is filled in, must
  * outlive the shape, and is the caller's to free, also after a failure; lora and blas are NULL.
- * Errors: ARG (context; no weights), MEMORY. */
+ * Errors: ARG (context; no weights), UNSUPPORTED (layers have a tensor that the graph has no place
+ * for, by name), MEMORY. */
 DPI_MUST_CHECK dpi_status dpi_base_shape(const dpi_model *model, int32_t context,
                                          dpi_base_tables *tables, dpi_graph_shape *shape,
                                          dpi_error *err);

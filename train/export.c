@@ -5,7 +5,7 @@
 
 static void metadata(dpi_gguf_builder *w, const dpi_train_config *config,
                      const dpi_graph_shape *s) {
-    dpi_gguf_put_string(w, "general.architecture", "llama");
+    dpi_gguf_put_string(w, "general.architecture", s->arch->name);
     dpi_gguf_put_string(w, "general.name", config->name);
     dpi_gguf_put_u32(w, "general.file_type", 0); /* all F32 */
     if (config->sampling_top_k > 0)

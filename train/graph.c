@@ -2,6 +2,7 @@
 #include "train/graph.h"
 
 #include "dpinfer.h"
+#include "train/tensors.h"
 
 static int64_t next(int64_t *end, int64_t size) {
     int64_t begin = *end;
@@ -19,23 +20,50 @@ dpi_graph_widths dpi_graph_widths_of(const dpi_graph_shape *s) {
     return w;
 }
 
+/* Tells the layout where a tensor of a layer begins, and a norm's length. False: the graph has no
+ * place for it. */
+static bool place(dpi_graph_layout *l, const dpi_arch_tensor *tensor, int64_t at, int64_t n) {
+    const dpi_graph_norm norm = {at, (int32_t)n};
+    switch (tensor->at) {
+    case offsetof(dpi_layer, attn_norm): l->attn_norm = norm; return true;
+    case offsetof(dpi_layer, wq): l->wqkv = at; return true;
+    case offsetof(dpi_layer, q_norm): l->q_norm = norm; return true;
+    case offsetof(dpi_layer, k_norm): l->k_norm = norm; return true;
+    case offsetof(dpi_layer, wo): l->wo = at; return true;
+    case offsetof(dpi_layer, post_attn_norm): l->post_attn_norm = norm; return true;
+    case offsetof(dpi_layer, ffn_norm): l->ffn_norm = norm; return true;
+    case offsetof(dpi_layer, w_gate): l->w_gate_up = at; return true;
+    case offsetof(dpi_layer, w_down): l->w_down = at; return true;
+    case offsetof(dpi_layer, post_ffn_norm): l->post_ffn_norm = norm; return true;
+    case offsetof(dpi_layer, wk): /* behind the one before it */
+    case offsetof(dpi_layer, wv):
+    case offsetof(dpi_layer, w_up): return true;
+    default: return false;
+    }
+}
+
+const dpi_arch_tensor *dpi_graph_unknown(const dpi_arch *arch) {
+    dpi_graph_layout unused;
+    for (const dpi_arch_tensor *t = arch->tensors; t < arch->tensors + arch->n_tensors; t++)
+        if (!place(&unused, t, 0, 0))
+            return t;
+    return NULL;
+}
+
 void dpi_graph_layout_of(const dpi_graph_shape *s, dpi_graph_layout *layout) {
-    const dpi_graph_widths wide = dpi_graph_widths_of(s);
-    const int64_t dim = s->dim;
-    const int64_t width = s->base ? 0 : dim; /* of matrices: those of a base are not here */
-    int64_t end = 0, in_layer = 0;
-    dpi_graph_layout l;
-    l.attn_norm = next(&in_layer, dim);
-    l.wqkv = next(&in_layer, wide.qkv * width);
-    l.wo = next(&in_layer, wide.att * width);
-    l.ffn_norm = next(&in_layer, dim);
-    l.w_gate_up = next(&in_layer, 2 * s->ffn * width);
-    l.w_down = next(&in_layer, s->ffn * width);
-    l.layer_size = in_layer;
+    const int64_t width = s->base ? 0 : s->dim; /* of matrices: those of a base are not here */
+    int64_t end = 0;
+    dpi_graph_layout l = {0};
+    for (int32_t i = 0; i < s->arch->n_tensors; i++) {
+        const dpi_arch_tensor *tensor = &s->arch->tensors[i];
+        const dpi_train_tensor t = dpi_train_layer_tensor(s, tensor);
+        place(&l, tensor, t.offset, t.n_in);
+        l.layer_size = t.offset + (s->base && t.n_rows ? 0 : dpi_train_tensor_size(&t));
+    }
     l.embedding = next(&end, s->n_vocab * width);
     l.output = s->tied ? l.embedding : next(&end, s->n_vocab * width);
-    l.output_norm = next(&end, dim);
-    l.layers = next(&end, in_layer * s->n_layer);
+    l.output_norm = next(&end, s->dim);
+    l.layers = next(&end, l.layer_size * s->n_layer);
     l.n_params = end;
     *layout = l;
 }
@@ -55,15 +83,21 @@ const dpi_graph *dpi_graph_best(void) {
     return &dpi_graph_f32;
 }
 
+/* Of an example of n positions, in a window: each with those that it sees. */
+static double pairs_of(double n, double window) {
+    const double wide = window > 0 && window < n ? window : n;
+    return wide * (wide + 1) / 2 + (n - wide) * wide;
+}
+
 double dpi_graph_flops(const dpi_graph_shape *s, const dpi_row *row) {
     const dpi_graph_widths wide = dpi_graph_widths_of(s);
     double dim = s->dim, layer = (wide.qkv + wide.att + 3.0 * s->ffn) * dim;
     double products = row->n * s->n_layer * layer, pairs = 0;
     for (int32_t t = 0; t < row->n; t++)
         products += row->weights[t] < 0 || row->weights[t] > 0 ? dim * s->n_vocab : 0;
-    for (int32_t i = 0; i < row->n_segments; i++) {
-        double n = row->begins[i + 1] - row->begins[i];
-        pairs += n * (n + 1) / 2;
-    }
-    return 3 * 2 * (products + (double)(wide.q + wide.att) * s->n_layer * pairs);
+    for (int32_t l = 0; l < s->n_layer; l++)
+        for (int32_t i = 0; i < row->n_segments; i++)
+            pairs += pairs_of(row->begins[i + 1] - row->begins[i],
+                              s->layers ? s->layers[l].window : 0);
+    return 3 * 2 * (products + (double)(wide.q + wide.att) * pairs);
 }

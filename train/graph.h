@@ -1,5 +1,8 @@
-/* graph.h - the LLaMA graph as it is trained: where each parameter lies, what a packed row is,
- * and the loss of a row with its gradient. Internal.
+/* graph.h - a model of LLaMA's kind as it is trained: where each parameter lies, what a packed row
+ * is, and the loss of a row with its gradient. Internal.
+ *
+ * What an architecture (engine/arch.h) has beyond LLaMA's is told by its table of tensors, and by
+ * members of the shape that are 0 where there is nothing (engine/config.h has their meaning).
  *
  * A row is computed by one thread from end to end and writes a gradient of its own; the trainer
  * (trainer.c) runs rows in parallel and adds their gradients in a fixed order. So no sum
@@ -7,9 +10,9 @@
  * gradients belong: a row that holds one example gives that example's gradient, to be clipped
  * before it is added.
  *
- * The arithmetic is written once (ops.h, attention.h, graph_tmpl.h), in the type `real`, and
- * compiled as graph_*.c: f32 for each instruction set, and f64, in which finite differences are
- * checked.
+ * The arithmetic is written once (ops.h, attention.h, work.h, graph_tmpl.h), in the type `real`,
+ * and compiled as graph_*.c: f32 for each instruction set, and f64, in which finite differences
+ * are checked.
  */
 #ifndef DPI_TRAIN_GRAPH_H
 #define DPI_TRAIN_GRAPH_H
@@ -17,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/model.h"
 #include "kernels/gemm.h"
 
 typedef struct dpi_lora dpi_lora; /* lora.h */
@@ -33,17 +37,33 @@ typedef struct dpi_graph_base {
 
 enum { DPI_GRAPH_EMBEDDING = 7, DPI_GRAPH_OUTPUT = 8 }; /* behind the matrices of a layer */
 
+/* What a layer has of its own. */
+typedef struct dpi_graph_layer {
+    int32_t window; /* a position sees so many, its own included; 0: all before it */
+    dpi_rotation rotation;
+} dpi_graph_layer;
+
 typedef struct dpi_graph_shape {
+    const dpi_arch *arch; /* the tensors of a layer, the gate, the pairs that turn together */
     int32_t n_layer, dim, n_head, n_kv_head, ffn, n_vocab;
     int32_t context; /* the most positions of a row */
     int32_t tied;    /* 1: the output head is the embedding */
     int32_t head_dim, head_dim_v; /* of q and k, and of v; 0: dim / n_head */
     int32_t n_rot; /* dimensions of a head that are rotated, its first ones; even; 0: all */
     float rms_eps, rope_base;
-    const double *frequencies; /* [n_rot / 2] radians per position; NULL: of rope_base. Not owned */
-    double rope_magnitude; /* of rotated queries and keys; 0: 1 */
+    int32_t n_rotations;       /* 0: 1 */
+    const double *frequencies; /* [n_rotations, n_rot / 2] radians per position; NULL: of rope_base.
+                                  Not owned */
+    double magnitudes[DPI_ROTATIONS]; /* of rotated queries and keys; 0: 1 */
+    const dpi_graph_layer *layers; /* [n_layer]; NULL: no windows, and one rotation. Not owned */
+    float embedding_scale, residual_scale, logit_scale; /* 0: 1 */
+    float attention_scale;                              /* 0: 1 / sqrt(head_dim) */
+    float attention_cap, final_cap;                     /* 0: none */
+    float temperature_scale;                            /* of scores, by position; 0: none */
+    int32_t n_ctx_original;                             /* with temperature_scale */
     const float *biases; /* [n_layer, dpi_graph_bias_size]: what is added to each product of a
                             layer; never trained. NULL: none. Not owned */
+    const float *output_bias; /* [n_vocab], the same of the head. NULL: none. Not owned */
     const dpi_lora *lora; /* what is trained in place of the weights; NULL: the weights. Not
                              owned */
     const dpi_graph_base *base; /* the matrices; NULL: in params. Needs lora. Not owned */
@@ -60,6 +80,12 @@ typedef struct dpi_graph_widths {
 
 dpi_graph_widths dpi_graph_widths_of(const dpi_graph_shape *shape);
 
+/* The weights of a norm, in a layer from its beginning. */
+typedef struct dpi_graph_norm {
+    int64_t at;
+    int32_t n; /* 0: the architecture has none there */
+} dpi_graph_norm;
+
 /* Offsets into the flat array of parameters, in reals; with a base those of norms alone. Matrices
  * are [n_out, n_in], row-major, as in GGUF; those that share an input lie one after the other and
  * are computed as one. */
@@ -70,16 +96,21 @@ typedef struct dpi_graph_layout {
     int64_t layers;      /* the first layer */
     int64_t layer_size;  /* from one layer to the next */
     /* In a layer, from its beginning: */
-    int64_t attn_norm; /* [dim] */
-    int64_t wqkv;      /* [qkv, dim]: q, k, v */
-    int64_t wo;        /* [dim, att] */
-    int64_t ffn_norm;  /* [dim] */
-    int64_t w_gate_up; /* [2 ffn, dim]: gate, up */
-    int64_t w_down;    /* [dim, ffn] */
+    dpi_graph_norm attn_norm;      /* [dim] before attention */
+    int64_t wqkv;                  /* [qkv, dim]: q, k, v */
+    dpi_graph_norm q_norm, k_norm; /* [head] of each head, or of all of them as one vector */
+    int64_t wo;                    /* [dim, att] */
+    dpi_graph_norm post_attn_norm; /* [dim] of what attention adds */
+    dpi_graph_norm ffn_norm;       /* [dim] before the feed-forward */
+    int64_t w_gate_up;             /* [2 ffn, dim]: gate, up */
+    int64_t w_down;                /* [dim, ffn] */
+    dpi_graph_norm post_ffn_norm;  /* [dim] of what the feed-forward adds */
     int64_t n_params;
 } dpi_graph_layout;
 
 void dpi_graph_layout_of(const dpi_graph_shape *shape, dpi_graph_layout *layout);
+/* A tensor of a layer that the graph has no place for; NULL: it has all of the architecture. */
+const dpi_arch_tensor *dpi_graph_unknown(const dpi_arch *arch);
 /* Numbers of a layer's biases: as many as its matrices have rows, in their order (lora.h). */
 int64_t dpi_graph_bias_size(const dpi_graph_shape *shape);
 
@@ -107,7 +138,7 @@ typedef struct dpi_graph {
      * adapters, of which gradient [lora->n_params] is. */
     double (*loss)(const dpi_graph_shape *shape, const void *params, const dpi_row *row,
                    double scale, void *gradient, void *work);
-    /* Logits [n, n_vocab] of every position. */
+    /* Logits [n, n_vocab] of every position, with their scale and their cap. */
     void (*logits)(const dpi_graph_shape *shape, const void *params, const dpi_row *row,
                    void *logits, void *work);
 } dpi_graph;

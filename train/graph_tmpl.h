@@ -2,147 +2,36 @@
  * it with GRAPH_NAME, the dpi_graph to define. Internal. */
 #include <stdbool.h>
 
-#include "train/attention.h"
-#include "train/graph.h"
-#include "train/lora.h"
-
-enum {
-    HEAD_ROWS = 64,       /* rows whose logits are in the cache at a time */
-    BASE_HEAD_ROWS = 256, /* with a base: each time its weights are made again */
-    TILE_REALS = 1 << 20  /* most weights of a base that are f32 at a time */
-};
+#include "train/work.h"
 
 /* ---- Work space ------------------------------------------------------------------------------ */
 
-/* What the backward pass of a layer needs of the forward pass. */
-typedef struct activations {
-    real *x;      /* [context, dim] input of the layer */
-    real *r1;     /* [context] of the first norm */
-    real *n1;     /* [context, dim] normalised */
-    real *qkv;    /* [context, qkv], rotated */
-    real *att;    /* [context, att] output of attention */
-    real *lse;    /* [context, n_head] */
-    real *middle; /* [context, dim] x + attention */
-    real *r2;     /* [context] */
-    real *n2;     /* [context, dim] */
-    real *gu;     /* [context, 2 ffn] */
-    real *h;      /* [context, ffn] */
-} activations;
-
-/* Views of one array; layers' activations one after the other. */
-typedef struct work {
-    real *cs; /* [context, n_rot]: cosines and sines */
-    activations first;
-    int64_t layer_size;
-    real *x;      /* [context, dim] output of the last layer */
-    real *r;      /* [context] of the last norm */
-    real *norm;   /* [context, dim] the last norm, rows that have a loss only */
-    real *dnorm;  /* [context, dim] */
-    real *packed; /* [context] weights of those rows */
-    int32_t *rows, *targets; /* [context] which rows they are, and their targets */
-    real *logits; /* [head_rows, n_vocab] */
-    real *blocks; /* [2, ATTN_BLOCK, context] */
-    real *dx;     /* [context, dim] */
-    real *dn;     /* [context, the larger of dim and att] */
-    real *dqkv;   /* as qkv */
-    real *dh;     /* [context, ffn] */
-    real *low;    /* [2, context, rank] where adapters are trained */
-    real *unused; /* [dim] gradients of norms that are not trained */
-    real *tile;   /* [tile_reals] with a base */
-    size_t size;  /* of all, in reals */
-} work;
-
-static int32_t head_rows(const dpi_graph_shape *s) {
-    const int32_t most = s->base ? BASE_HEAD_ROWS : HEAD_ROWS;
-    return s->context < most ? s->context : most;
-}
-static int64_t tile_reals(const dpi_graph_shape *s) {
-    const dpi_graph_widths wide = dpi_graph_widths_of(s);
-    const int64_t sizes[] = {s->dim, s->n_vocab, s->ffn, wide.q, wide.att};
-    int64_t rows = 0;
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        rows = sizes[i] > rows ? sizes[i] : rows;
-    const int64_t most = s->dim * rows; /* of the largest matrix */
-    return most < TILE_REALS ? most : TILE_REALS;
-}
-static int32_t n_rot_of(const dpi_graph_shape *s) {
-    return s->n_rot ? s->n_rot : dpi_graph_widths_of(s).head;
-}
-static int32_t qkv_of(const dpi_graph_shape *s) { return dpi_graph_widths_of(s).qkv; }
-static int32_t att_of(const dpi_graph_shape *s) { return dpi_graph_widths_of(s).att; }
-
-/* The next n reals of `base` (NULL: only counts), beginning on a cache line. */
-static real *place(real *base, size_t *used, int64_t n) {
-    const size_t line = 64 / sizeof(real);
-    real *p = base ? base + *used : NULL;
-    *used += ((size_t)n + line - 1) / line * line;
-    return p;
+static work map(const dpi_graph_shape *s, void *base) {
+    dpi_graph_layout at;
+    dpi_graph_layout_of(s, &at);
+    return work_map(s, &at, base);
 }
 
-static work work_map(const dpi_graph_shape *s, real *base) {
-    int64_t n = s->context, dim = s->dim, qkv = qkv_of(s), att = att_of(s), ffn = s->ffn;
-    size_t used = 0;
-    work w = {.cs = place(base, &used, n * n_rot_of(s))};
-    w.x = place(base, &used, n * dim);
-    w.r = place(base, &used, n);
-    w.norm = place(base, &used, n * dim);
-    w.dnorm = place(base, &used, n * dim);
-    w.packed = place(base, &used, n);
-    /* A real has at least the size of an int32. */
-    w.rows = (int32_t *)(void *)place(base, &used, n);
-    w.targets = (int32_t *)(void *)place(base, &used, n);
-    w.logits = place(base, &used, (int64_t)head_rows(s) * s->n_vocab);
-    w.blocks = place(base, &used, 2 * ATTN_BLOCK * n);
-    w.dx = place(base, &used, n * dim);
-    w.dn = place(base, &used, n * (att > dim ? att : dim));
-    w.dqkv = place(base, &used, n * qkv);
-    w.dh = place(base, &used, n * ffn);
-    w.low = place(base, &used, s->lora ? 2 * n * s->lora->rank : 0);
-    w.unused = place(base, &used, s->lora ? dim : 0);
-    w.tile = place(base, &used, s->base ? tile_reals(s) : 0);
-    size_t before = used;
-    w.first.x = place(base, &used, n * dim);
-    w.first.r1 = place(base, &used, n);
-    w.first.n1 = place(base, &used, n * dim);
-    w.first.qkv = place(base, &used, n * qkv);
-    w.first.att = place(base, &used, n * att);
-    w.first.lse = place(base, &used, n * s->n_head);
-    w.first.middle = place(base, &used, n * dim);
-    w.first.r2 = place(base, &used, n);
-    w.first.n2 = place(base, &used, n * dim);
-    w.first.gu = place(base, &used, n * 2 * ffn);
-    w.first.h = place(base, &used, n * ffn);
-    w.layer_size = (int64_t)(used - before);
-    w.size = before + (size_t)(w.layer_size * s->n_layer);
-    return w;
-}
-
-static activations layer_activations(const work *w, int32_t layer) {
-    int64_t skip = layer * w->layer_size;
-    activations a = w->first;
-    a.x += skip, a.r1 += skip, a.n1 += skip, a.qkv += skip, a.att += skip, a.lse += skip;
-    a.middle += skip, a.r2 += skip, a.n2 += skip, a.gu += skip, a.h += skip;
-    return a;
-}
-
-static size_t work_size(const dpi_graph_shape *shape) { return work_map(shape, NULL).size; }
+static size_t work_size(const dpi_graph_shape *shape) { return map(shape, NULL).size; }
 
 /* Angles as the engine has them (session.c): position / base^(2 i / n_rot), in double. */
 static void work_init(const dpi_graph_shape *shape, void *base) {
-    const double magnitude = shape->rope_magnitude > 0 ? shape->rope_magnitude : 1;
-    int32_t n_rot = n_rot_of(shape);
-    real *cs = work_map(shape, base).cs;
-    for (int32_t t = 0; t < shape->context; t++)
-        for (int32_t i = 0; i < n_rot; i += 2, cs += 2) {
-            double angle = t * (shape->frequencies
-                                    ? shape->frequencies[i / 2]
-                                    : pow((double)shape->rope_base, -(double)i / n_rot));
-            cs[0] = (real)(magnitude * cos(angle));
-            cs[1] = (real)(magnitude * sin(angle));
-        }
+    const int32_t n_rot = n_rot_of(shape);
+    real *cs = map(shape, base).cs;
+    for (int32_t r = 0; r < n_rotations_of(shape); r++) {
+        const double magnitude = shape->magnitudes[r] > 0 ? shape->magnitudes[r] : 1;
+        for (int32_t t = 0; t < shape->context; t++)
+            for (int32_t i = 0; i < n_rot; i += 2, cs += 2) {
+                double angle = t * (shape->frequencies
+                                        ? shape->frequencies[(r * n_rot + i) / 2]
+                                        : pow((double)shape->rope_base, -(double)i / n_rot));
+                cs[0] = (real)(magnitude * cos(angle));
+                cs[1] = (real)(magnitude * sin(angle));
+            }
+    }
 }
 
-/* ---- Forward --------------------------------------------------------------------------------- */
+/* ---- A pass ---------------------------------------------------------------------------------- */
 
 /* Everything a pass is about. */
 typedef struct pass {
@@ -154,6 +43,23 @@ typedef struct pass {
     const real *adapters; /* [lora->n_params]; NULL: the weights are trained */
     work w;
 } pass;
+
+static activations activations_of(const pass *p, int32_t layer) {
+    activations a;
+    map_layer(p->s, &p->at, p->w.layers + layer * p->w.layer_size, &a);
+    return a;
+}
+
+static int64_t offset_of(const pass *p, int32_t layer) {
+    return p->at.layers + layer * p->at.layer_size;
+}
+
+static dpi_graph_layer layer_of(const pass *p, int32_t layer) {
+    return p->s->layers ? p->s->layers[layer] : (dpi_graph_layer){0};
+}
+
+/* Numbers of the residual stream. */
+static int64_t stream_size(const pass *p) { return (int64_t)p->row->n * p->s->dim; }
 
 /* ---- Products with weights ------------------------------------------------------------------- */
 
@@ -167,7 +73,7 @@ typedef struct matrices {
 static matrices matrices_of(const pass *p, int32_t layer, int32_t first) {
     const dpi_graph_shape *s = p->s;
     const dpi_graph_layout *at = &p->at;
-    const int64_t offset = at->layers + layer * at->layer_size;
+    const int64_t offset = offset_of(p, layer);
     const int32_t dim = s->dim, ffn = s->ffn, qkv = qkv_of(s);
     switch (first) {
     case DPI_LORA_Q: return (matrices){layer, first, 3, dim, qkv, offset + at->wqkv, 0};
@@ -210,8 +116,8 @@ static bool next_tile(const pass *p, const matrices *m, tile *t) {
     return true;
 }
 
-/* Of adapter a [rank, n_in], b [n_out, rank] of a layer: y [n, n_out] += s (x A^T) B^T, whose rows
- * are `stride` apart. */
+/* Of adapter a [rank, n_in], b [n_adapted, rank] of a layer: y [n, n_adapted] += s (x A^T) B^T. Its
+ * rows are `stride` apart. */
 static void add_adapter(const pass *p, int32_t layer, const dpi_lora_matrix *m, real *y,
                         int32_t stride, const real *x) {
     const dpi_lora *lora = p->s->lora;
@@ -219,7 +125,7 @@ static void add_adapter(const pass *p, int32_t layer, const dpi_lora_matrix *m, 
     const int32_t n = p->row->n, rank = lora->rank, n_in = (int32_t)m->n_in;
     GEMM(p->s->blas, DPI_BLAS_PLAIN, DPI_BLAS_TRANSPOSED, n, rank, n_in, 1, x, n_in,
          of_layer + m->a, n_in, 0, p->w.low, rank);
-    GEMM(p->s->blas, DPI_BLAS_PLAIN, DPI_BLAS_TRANSPOSED, n, (int32_t)m->n_out, rank,
+    GEMM(p->s->blas, DPI_BLAS_PLAIN, DPI_BLAS_TRANSPOSED, n, (int32_t)m->n_adapted, rank,
          (real)lora->scale, p->w.low, rank, of_layer + m->b, rank, 1, y, stride);
 }
 
@@ -237,21 +143,21 @@ static void linear(const pass *p, int32_t layer, int32_t first, real *y, const r
                     m.n_out);
 }
 
-/* Rows of the embedding. */
-static void embed(const pass *p) {
+/* x = embedding_scale times the rows of the embedding. */
+static void embed(const pass *p, real *x) {
     const dpi_graph_shape *s = p->s;
-    if (!s->base) {
-        op_embed(p->w.first.x, p->params + p->at.embedding, p->row->tokens, p->row->n, s->dim);
-        return;
-    }
-    for (int32_t t = 0; t < p->row->n; t++)
+    if (!s->base)
+        op_embed(x, p->params + p->at.embedding, p->row->tokens, p->row->n, s->dim);
+    for (int32_t t = 0; s->base && t < p->row->n; t++)
         s->base->rows(s->base->model, 0, DPI_GRAPH_EMBEDDING, p->row->tokens[t], 1,
-                      (float *)(void *)(p->w.first.x + (int64_t)t * s->dim));
+                      (float *)(void *)(x + (int64_t)t * s->dim));
+    op_scale(x, x, scale_or_1(s->embedding_scale), stream_size(p));
 }
 
 /* ---- Layers ---------------------------------------------------------------------------------- */
 
-static attn_head head_of(const pass *p, const activations *a, int32_t segment, int32_t head) {
+static attn_head head_of(const pass *p, int32_t layer, const activations *a, int32_t segment,
+                         int32_t head) {
     const dpi_graph_shape *s = p->s;
     const dpi_graph_widths w = dpi_graph_widths_of(s);
     int32_t group = head / (s->n_head / s->n_kv_head), begin = p->row->begins[segment];
@@ -265,52 +171,98 @@ static attn_head head_of(const pass *p, const activations *a, int32_t segment, i
                        .head_dim = w.head,
                        .head_dim_v = w.head_v,
                        .out_stride = w.att,
-                       .scale = 1 / SQRT((real)w.head)};
+                       .scale = s->attention_scale > 0 ? (real)s->attention_scale
+                                                       : 1 / SQRT((real)w.head),
+                       .cap = (real)s->attention_cap,
+                       .window = layer_of(p, layer).window,
+                       .temperature = (real)s->temperature_scale,
+                       .n_original = s->n_ctx_original};
 }
 
 /* Queries and keys lie side by side: rotated (sign 1) or turned back (-1) as one. */
-static void rope_qk(const pass *p, real *qkv, real sign) {
+static void rope_qk(const pass *p, int32_t layer, real *qkv, real sign) {
     const dpi_graph_shape *s = p->s;
-    op_rope(qkv, qkv_of(s), p->w.cs, p->row->begins, p->row->n_segments, s->n_head + s->n_kv_head,
-            dpi_graph_widths_of(s).head, n_rot_of(s), sign);
+    const int32_t n_rot = n_rot_of(s), rotation = (int32_t)layer_of(p, layer).rotation;
+    const op_pairs pairs = s->arch->rotates_halves ? (op_pairs){n_rot / 2, 1, n_rot / 2}
+                                                   : (op_pairs){n_rot / 2, 2, 1};
+    if (rotation != DPI_ROTATION_NONE)
+        op_rope(qkv, qkv_of(s), p->w.cs + (int64_t)rotation * s->context * n_rot, p->row->begins,
+                p->row->n_segments, s->n_head + s->n_kv_head, dpi_graph_widths_of(s).head, pairs,
+                sign);
 }
 
-static void attention_forward(const pass *p, const activations *a) {
+/* q and k by their norms: of each head, or of all of them as one. What they were is kept. */
+static void norm_qk(const pass *p, int32_t layer, const activations *a) {
+    const dpi_graph_widths w = dpi_graph_widths_of(p->s);
+    const dpi_graph_norm q = p->at.q_norm, k = p->at.k_norm;
+    const real *of_layer = p->params + offset_of(p, layer);
+    for (int64_t t = 0; q.n && t < p->row->n; t++) {
+        real *to = a->qkv + t * w.qkv, *from = a->qk + t * (w.q + w.k);
+        memcpy(from, to, (size_t)(w.q + w.k) * sizeof *to);
+        op_rmsnorm(to, a->rq + t * (w.q / q.n), from, of_layer + q.at, w.q / q.n, q.n,
+                   p->s->rms_eps);
+        op_rmsnorm(to + w.q, a->rk + t * (w.k / k.n), from + w.q, of_layer + k.at, w.k / k.n, k.n,
+                   p->s->rms_eps);
+    }
+}
+
+static void attention_forward(const pass *p, int32_t layer, const activations *a) {
     const dpi_graph_shape *s = p->s;
     for (int32_t segment = 0; segment < p->row->n_segments; segment++)
         for (int32_t head = 0; head < s->n_head; head++) {
-            attn_head h = head_of(p, a, segment, head);
+            attn_head h = head_of(p, layer, a, segment, head);
             int64_t begin = p->row->begins[segment];
             attn_forward(&h, a->att + begin * h.out_stride + head * h.head_dim_v,
                          a->lse + begin * s->n_head + head, s->n_head, p->w.blocks);
         }
 }
 
+/* What a block computes with: x, normalised where a norm stands before it, to `in`. */
+static void input(const pass *p, int32_t layer, dpi_graph_norm norm, real *in, real *r,
+                  const real *x) {
+    if (norm.n)
+        op_rmsnorm(in, r, x, p->params + offset_of(p, layer) + norm.at, p->row->n, norm.n,
+                   p->s->rms_eps);
+}
+
+/* to = x + residual_scale w in, normalised before where a norm stands after the block: then what
+ * the block adds is kept in `added`. */
+static void output(const pass *p, int32_t layer, int32_t matrix, real *to, const real *x,
+                   const real *in, dpi_graph_norm norm, real *added, real *r) {
+    const int64_t n = stream_size(p);
+    if (!norm.n && !has_residual_scale(p->s)) {
+        memcpy(to, x, (size_t)n * sizeof *to);
+        linear(p, layer, matrix, to, in, 1);
+        return;
+    }
+    real *y = norm.n ? added : p->w.added;
+    linear(p, layer, matrix, y, in, 0);
+    if (norm.n)
+        op_rmsnorm(to, r, y, p->params + offset_of(p, layer) + norm.at, p->row->n, norm.n,
+                   p->s->rms_eps);
+    op_add_scaled(to, x, norm.n ? to : y, norm.n ? 1 : scale_or_1(p->s->residual_scale), n);
+}
+
 /* From a.x to `out`, the input of the next layer. */
 static void layer_forward(const pass *p, int32_t layer, real *out) {
-    const dpi_graph_shape *s = p->s;
     const dpi_graph_layout *at = &p->at;
-    const real *w = p->params + at->layers + layer * at->layer_size;
-    activations a = layer_activations(&p->w, layer);
-    int32_t n = p->row->n, dim = s->dim;
-    size_t bytes = (size_t)n * (size_t)dim * sizeof(real);
-    op_rmsnorm(a.n1, a.r1, a.x, w + at->attn_norm, n, dim, s->rms_eps);
+    const activations a = activations_of(p, layer);
+    input(p, layer, at->attn_norm, a.n1, a.r1, a.x);
     linear(p, layer, DPI_LORA_Q, a.qkv, a.n1, 0);
-    rope_qk(p, a.qkv, 1);
-    attention_forward(p, &a);
-    memcpy(a.middle, a.x, bytes);
-    linear(p, layer, DPI_LORA_O, a.middle, a.att, 1);
-    op_rmsnorm(a.n2, a.r2, a.middle, w + at->ffn_norm, n, dim, s->rms_eps);
+    norm_qk(p, layer, &a);
+    rope_qk(p, layer, a.qkv, 1);
+    attention_forward(p, layer, &a);
+    output(p, layer, DPI_LORA_O, a.middle, a.x, a.att, at->post_attn_norm, a.attended, a.r_att);
+    input(p, layer, at->ffn_norm, a.n2, a.r2, a.middle);
     linear(p, layer, DPI_LORA_GATE, a.gu, a.n2, 0);
-    op_swiglu(a.h, a.gu, n, s->ffn);
-    memcpy(out, a.middle, bytes);
-    linear(p, layer, DPI_LORA_DOWN, out, a.h, 1);
+    (p->s->arch->has_gelu ? op_geglu : op_swiglu)(a.h, a.gu, p->row->n, p->s->ffn);
+    output(p, layer, DPI_LORA_DOWN, out, a.middle, a.h, at->post_ffn_norm, a.fed, a.r_ffn);
 }
 
 static void forward(const pass *p) {
-    embed(p);
+    embed(p, activations_of(p, 0).x);
     for (int32_t l = 0; l < p->s->n_layer; l++)
-        layer_forward(p, l, l + 1 < p->s->n_layer ? layer_activations(&p->w, l + 1).x : p->w.x);
+        layer_forward(p, l, l + 1 < p->s->n_layer ? activations_of(p, l + 1).x : p->w.x);
 }
 
 /* ---- The head: norm, logits, loss ------------------------------------------------------------ */
@@ -336,6 +288,30 @@ static void head_logits(const pass *p, real *y, const real *x, int32_t rows) {
     const matrices m = matrices_of(p, 0, DPI_GRAPH_OUTPUT);
     for (tile t = {0}; next_tile(p, &m, &t);)
         op_linear(p->s->blas, y + t.column, m.n_out, x, t.weights, rows, m.n_in, t.rows, 0);
+    if (p->s->output_bias)
+        op_add_bias(y, p->s->output_bias, rows, m.n_out);
+}
+
+/* The scale and the cap of a row of logits; their derivative is kept. */
+static void bend(const pass *p, real *y) {
+    op_soft_cap(y, p->w.slope, p->s->n_vocab, scale_or_1(p->s->logit_scale),
+                (real)p->s->final_cap);
+}
+
+/* Loss of rows of logits, which become its gradient: `from` is their place among the gathered. */
+static double logits_loss(const pass *p, int32_t from, int32_t rows, double scale) {
+    const int32_t n_vocab = p->s->n_vocab, *targets = p->w.targets + from;
+    double loss = 0;
+    if (!bends_logits(p->s))
+        return op_cross_entropy(p->w.logits, targets, p->w.packed + from, rows, n_vocab, scale);
+    for (int32_t t = 0; t < rows; t++) {
+        real *y = p->w.logits + (int64_t)t * n_vocab;
+        bend(p, y);
+        loss += op_cross_entropy(y, targets + t, p->w.packed + from + t, 1, n_vocab, scale);
+        for (int32_t i = 0; i < n_vocab; i++)
+            y[i] *= p->w.slope[i];
+    }
+    return loss;
 }
 
 /* Loss of the n gathered rows. With a gradient: of the output matrix, and of the rows in dnorm. */
@@ -347,8 +323,7 @@ static double head_loss(const pass *p, int32_t n, double scale) {
         int32_t rows = n - from < most ? n - from : most;
         const real *x = p->w.norm + (int64_t)from * s->dim;
         head_logits(p, p->w.logits, x, rows);
-        loss += op_cross_entropy(p->w.logits, p->w.targets + from, p->w.packed + from, rows,
-                                 s->n_vocab, scale);
+        loss += logits_loss(p, from, rows, scale);
         if (!p->gradient)
             continue;
         const matrices m = matrices_of(p, 0, DPI_GRAPH_OUTPUT);
@@ -377,7 +352,7 @@ static void adapter_backward(const pass *p, int32_t layer, const dpi_lora_matrix
     const dpi_lora *lora = p->s->lora;
     const real scale = (real)lora->scale, *of_layer = p->adapters + layer * lora->layer_size;
     const int32_t n = p->row->n, rank = lora->rank, n_in = (int32_t)m->n_in;
-    const int32_t n_out = (int32_t)m->n_out;
+    const int32_t n_out = (int32_t)m->n_adapted;
     real *gradient = p->gradient + layer * lora->layer_size;
     real *u = p->w.low, *du = u + (int64_t)p->s->context * rank;
     GEMM(blas, DPI_BLAS_PLAIN, DPI_BLAS_TRANSPOSED, n, rank, n_in, 1, x, n_in, of_layer + m->a,
@@ -410,13 +385,14 @@ static void linear_backward(const pass *p, int32_t layer, int32_t first, real *d
             adapter_backward(p, layer, a, dx, dy + column, m.n_out, x);
 }
 
-static void attention_backward(const pass *p, const activations *a, const real *datt) {
+static void attention_backward(const pass *p, int32_t layer, const activations *a,
+                               const real *datt) {
     const dpi_graph_shape *s = p->s;
     int32_t width = qkv_of(s);
     memset(p->w.dqkv, 0, (size_t)p->row->n * (size_t)width * sizeof(real));
     for (int32_t segment = 0; segment < p->row->n_segments; segment++)
         for (int32_t head = 0; head < s->n_head; head++) {
-            attn_head h = head_of(p, a, segment, head);
+            attn_head h = head_of(p, layer, a, segment, head);
             int64_t begin = p->row->begins[segment];
             int64_t out = begin * h.out_stride + head * h.head_dim_v;
             const real *lse = a->lse + begin * s->n_head + head;
@@ -426,40 +402,82 @@ static void attention_backward(const pass *p, const activations *a, const real *
         }
 }
 
+/* w.dqkv: from the gradient by normalised q and k to that by what the product gave. */
+static void norm_qk_backward(const pass *p, int32_t layer, const activations *a) {
+    const dpi_graph_widths w = dpi_graph_widths_of(p->s);
+    const dpi_graph_norm q = p->at.q_norm, k = p->at.k_norm;
+    const int64_t offset = offset_of(p, layer);
+    const size_t n_bytes = (size_t)(w.q + w.k) * sizeof(real);
+    for (int64_t t = 0; q.n && t < p->row->n; t++) {
+        real *d = p->w.dqkv + t * w.qkv, *by = p->w.dqk;
+        const real *from = a->qk + t * (w.q + w.k);
+        memcpy(by, d, n_bytes);
+        memset(d, 0, n_bytes);
+        op_rmsnorm_grad(d, norm_gradient(p, offset + q.at), by, from, p->params + offset + q.at,
+                        a->rq + t * (w.q / q.n), w.q / q.n, q.n);
+        op_rmsnorm_grad(d + w.q, norm_gradient(p, offset + k.at), by + w.q, from + w.q,
+                        p->params + offset + k.at, a->rk + t * (w.k / k.n), w.k / k.n, k.n);
+    }
+}
+
+/* w.dx += the gradient through the input of a block, of which w.dn is that by the input itself. */
+static void input_backward(const pass *p, int32_t layer, dpi_graph_norm norm, const real *x,
+                           const real *r) {
+    const int64_t offset = offset_of(p, layer) + norm.at;
+    if (norm.n)
+        op_rmsnorm_grad(p->w.dx, norm_gradient(p, offset), p->w.dn, x, p->params + offset, r,
+                        p->row->n, norm.n);
+    else
+        op_add_scaled(p->w.dx, p->w.dx, p->w.dn, 1, stream_size(p));
+}
+
+/* The gradient by what a block adds, of which w.dx is that by x. */
+static const real *output_backward(const pass *p, int32_t layer, dpi_graph_norm norm,
+                                   const real *added, const real *r) {
+    const int64_t offset = offset_of(p, layer) + norm.at, n = stream_size(p);
+    if (!norm.n && !has_residual_scale(p->s))
+        return p->w.dx;
+    if (norm.n) {
+        memset(p->w.added, 0, (size_t)n * sizeof *p->w.added);
+        op_rmsnorm_grad(p->w.added, norm_gradient(p, offset), p->w.dx, added, p->params + offset, r,
+                        p->row->n, norm.n);
+    } else {
+        op_scale(p->w.added, p->w.dx, scale_or_1(p->s->residual_scale), n);
+    }
+    return p->w.added;
+}
+
 /* w.dx: from the gradient of the layer's output to that of its input. */
 static void layer_backward(const pass *p, int32_t layer) {
-    const dpi_graph_shape *s = p->s;
     const dpi_graph_layout *at = &p->at;
-    int64_t offset = at->layers + layer * at->layer_size;
-    const real *w = p->params + offset;
-    activations a = layer_activations(&p->w, layer);
-    real *dx = p->w.dx, *dn = p->w.dn;
-    int32_t n = p->row->n, dim = s->dim;
-    linear_backward(p, layer, DPI_LORA_DOWN, p->w.dh, dx, a.h);
-    op_swiglu_grad(a.gu, p->w.dh, n, s->ffn);
-    linear_backward(p, layer, DPI_LORA_GATE, dn, a.gu, a.n2);
-    op_rmsnorm_grad(dx, norm_gradient(p, offset + at->ffn_norm), dn, a.middle, w + at->ffn_norm,
-                    a.r2, n, dim);
-    linear_backward(p, layer, DPI_LORA_O, dn, dx, a.att);
-    attention_backward(p, &a, dn);
-    rope_qk(p, p->w.dqkv, -1);
-    linear_backward(p, layer, DPI_LORA_Q, dn, p->w.dqkv, a.n1);
-    op_rmsnorm_grad(dx, norm_gradient(p, offset + at->attn_norm), dn, a.x, w + at->attn_norm, a.r1,
-                    n, dim);
+    const activations a = activations_of(p, layer);
+    const real *added = output_backward(p, layer, at->post_ffn_norm, a.fed, a.r_ffn);
+    linear_backward(p, layer, DPI_LORA_DOWN, p->w.dh, added, a.h);
+    (p->s->arch->has_gelu ? op_geglu_grad : op_swiglu_grad)(a.gu, p->w.dh, p->row->n, p->s->ffn);
+    linear_backward(p, layer, DPI_LORA_GATE, p->w.dn, a.gu, a.n2);
+    input_backward(p, layer, at->ffn_norm, a.middle, a.r2);
+    added = output_backward(p, layer, at->post_attn_norm, a.attended, a.r_att);
+    linear_backward(p, layer, DPI_LORA_O, p->w.dn, added, a.att);
+    attention_backward(p, layer, &a, p->w.dn);
+    rope_qk(p, layer, p->w.dqkv, -1);
+    norm_qk_backward(p, layer, &a);
+    linear_backward(p, layer, DPI_LORA_Q, p->w.dn, p->w.dqkv, a.n1);
+    input_backward(p, layer, at->attn_norm, a.x, a.r1);
 }
 
 /* What the operators add to instead of writing begins at zero. */
 static void clear_gradient(const pass *p) {
     const dpi_graph_layout *at = &p->at;
+    const dpi_graph_norm norms[] = {at->attn_norm, at->q_norm,   at->k_norm,
+                                    at->post_attn_norm, at->ffn_norm, at->post_ffn_norm};
     size_t dim = (size_t)p->s->dim, table = dim * (size_t)p->s->n_vocab * sizeof(real);
     memset(p->gradient + at->embedding, 0, table);
     memset(p->gradient + at->output, 0, table);
     memset(p->gradient + at->output_norm, 0, dim * sizeof(real));
-    for (int32_t l = 0; l < p->s->n_layer; l++) {
-        real *g = p->gradient + at->layers + l * at->layer_size;
-        memset(g + at->attn_norm, 0, dim * sizeof(real));
-        memset(g + at->ffn_norm, 0, dim * sizeof(real));
-    }
+    for (int32_t l = 0; l < p->s->n_layer; l++)
+        for (size_t i = 0; i < sizeof norms / sizeof *norms; i++)
+            memset(p->gradient + offset_of(p, l) + norms[i].at, 0,
+                   (size_t)norms[i].n * sizeof(real));
 }
 
 /* dnorm [n, dim], of the gathered rows, to w.dx, of all rows, through the last norm. */
@@ -478,8 +496,9 @@ static void norm_backward(const pass *p, int32_t n) {
 
 static pass begin_pass(const dpi_graph_shape *s, const void *params, const dpi_row *row,
                        void *gradient, void *base) {
-    pass p = {.s = s, .row = row, .params = params, .gradient = gradient, .w = work_map(s, base)};
+    pass p = {.s = s, .row = row, .params = params, .gradient = gradient};
     dpi_graph_layout_of(s, &p.at);
+    p.w = work_map(s, &p.at, base);
     p.adapters = s->lora ? p.params + p.at.n_params : NULL;
     forward(&p);
     op_rmsnorm(p.w.norm, p.w.r, p.w.x, p.params + p.at.output_norm, row->n, s->dim, s->rms_eps);
@@ -498,8 +517,10 @@ static double loss(const dpi_graph_shape *s, const void *params, const dpi_row *
     norm_backward(&p, n);
     for (int32_t l = s->n_layer - 1; l >= 0; l--)
         layer_backward(&p, l);
-    if (!p.adapters)
+    if (!p.adapters) {
+        op_scale(p.w.dx, p.w.dx, scale_or_1(s->embedding_scale), stream_size(&p));
         op_embed_grad(p.gradient + p.at.embedding, p.w.dx, row->tokens, row->n, s->dim);
+    }
     return sum;
 }
 
@@ -507,6 +528,8 @@ static void logits(const dpi_graph_shape *s, const void *params, const dpi_row *
                    void *base) {
     pass p = begin_pass(s, params, row, NULL, base);
     head_logits(&p, out, p.w.norm, row->n);
+    for (int64_t t = 0; bends_logits(s) && t < row->n; t++)
+        bend(&p, (real *)out + t * s->n_vocab);
 }
 
 const dpi_graph GRAPH_NAME = {.real_size = sizeof(real), .work_size = work_size,

@@ -3,23 +3,40 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/status.h"
 #include "train/random.h"
 #include "train/tensors.h"
 
-const char *dpi_lora_name(int32_t matrix) { return dpi_arch_matrix(&dpi_arch_llama, matrix)->name; }
+dpi_status dpi_lora_check_targets(const dpi_arch *arch, uint32_t targets, dpi_error *err) {
+    DPI_TRY(dpi_check_range("targets", targets, 1, DPI_LORA_ALL, err));
+    for (int32_t i = 0, n; i < DPI_LORA_MATRICES; i += n) {
+        const dpi_arch_tensor *t = dpi_arch_matrix(arch, i);
+        n = dpi_arch_parts(arch, t);
+        const uint32_t all = (1u << n) - 1, found = targets >> i & all;
+        if (found != 0 && found != all)
+            return dpi_fail(err, DPI_STATUS_ARG,
+                            "targets: found some of the %d matrices that are one tensor, %s, of "
+                            "this model: allowed are all of them or none", n, t->name);
+    }
+    return DPI_STATUS_OK;
+}
 
 void dpi_lora_of(const dpi_graph_shape *s, int32_t rank, float alpha, uint32_t targets,
                  dpi_lora *lora) {
-    *lora = (dpi_lora){.rank = rank, .scale = alpha / (float)rank};
+    *lora = (dpi_lora){.arch = s->arch, .rank = rank, .scale = alpha / (float)rank};
+    int32_t n_behind = 0; /* matrices that have the adapter of one before them */
     for (int32_t i = 0; i < DPI_LORA_MATRICES; i++) {
         dpi_lora_matrix *m = &lora->matrix[i];
-        const dpi_train_tensor t = dpi_train_layer_tensor(s, dpi_arch_matrix(&dpi_arch_llama, i));
-        *m = (dpi_lora_matrix){t.offset, t.n_in, t.n_rows, -1, -1};
-        if (!(targets >> i & 1))
+        const dpi_arch_tensor *tensor = dpi_arch_matrix(s->arch, i);
+        const dpi_train_tensor t = dpi_train_layer_tensor(s, tensor);
+        *m = (dpi_lora_matrix){t.offset, t.n_in, t.n_rows, 0, -1, -1};
+        if (n_behind-- > 0 || !(targets >> i & 1))
             continue;
+        n_behind = dpi_arch_parts(s->arch, tensor) - 1;
+        m->n_adapted = dpi_train_file_tensor(s, tensor).n_rows;
         m->a = lora->layer_size;
         m->b = m->a + rank * m->n_in;
-        lora->layer_size = m->b + rank * m->n_out;
+        lora->layer_size = m->b + rank * m->n_adapted;
     }
     lora->n_params = lora->layer_size * s->n_layer;
 }

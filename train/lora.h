@@ -22,14 +22,17 @@ enum {
     DPI_LORA_ALL = (1 << DPI_LORA_MATRICES) - 1
 };
 
-/* Offsets in numbers. */
+/* Offsets in numbers. Matrices that are one tensor of the file have one adapter, that of the first
+ * of them. */
 typedef struct dpi_lora_matrix {
     int64_t weights;     /* of W, from the layer's begin in the parameters */
     int64_t n_in, n_out;
+    int64_t n_adapted;   /* rows of B: n_out, and that of the matrices behind it in its tensor */
     int64_t a, b;        /* of A and B, from the layer's begin in the adapters; -1: no adapter */
 } dpi_lora_matrix;
 
 struct dpi_lora {
+    const dpi_arch *arch;
     int32_t rank;
     float scale; /* alpha / rank */
     dpi_lora_matrix matrix[DPI_LORA_MATRICES];
@@ -37,12 +40,14 @@ struct dpi_lora {
     int64_t n_params;   /* of all layers */
 };
 
-/* rank >= 1, alpha > 0, targets in 1..DPI_LORA_ALL: the caller has checked them. */
+/* Whether `targets` are in 1..DPI_LORA_ALL, and have all matrices of a tensor of the file or none.
+ * Errors: ARG. */
+DPI_MUST_CHECK dpi_status dpi_lora_check_targets(const dpi_arch *arch, uint32_t targets,
+                                                 dpi_error *err);
+
+/* rank >= 1, alpha > 0, checked targets. */
 void dpi_lora_of(const dpi_graph_shape *shape, int32_t rank, float alpha, uint32_t targets,
                  dpi_lora *lora);
-
-/* "attn_q", as in the names of tensors. Static. */
-const char *dpi_lora_name(int32_t matrix);
 
 /* A that is normal with deviation 1 / sqrt(n_in), B of zeros: the model begins as it was. */
 void dpi_lora_init(const dpi_lora *lora, int32_t n_layer, uint64_t seed, float *adapters);

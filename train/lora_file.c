@@ -6,17 +6,19 @@
 
 void dpi_lora_visit(const dpi_lora *lora, int32_t n_layer, const float *adapters,
                     dpi_lora_visit_fn *visit, void *user) {
-    char name[64];
+    char name[80];
     for (int32_t l = 0; l < n_layer; l++)
         for (int32_t i = 0; i < DPI_LORA_MATRICES; i++) {
             const dpi_lora_matrix *m = &lora->matrix[i];
+            const dpi_tensor_name tensor =
+                dpi_arch_tensor_name(dpi_arch_matrix(lora->arch, i), l, "weight");
             const float *layer = adapters + l * lora->layer_size;
             if (m->a < 0)
                 continue;
-            snprintf(name, sizeof name, "blk.%d.%s.weight.lora_a", l, dpi_lora_name(i));
+            snprintf(name, sizeof name, "%s.lora_a", tensor.text);
             visit(user, name, m->n_in, lora->rank, layer + m->a);
-            snprintf(name, sizeof name, "blk.%d.%s.weight.lora_b", l, dpi_lora_name(i));
-            visit(user, name, lora->rank, m->n_out, layer + m->b);
+            snprintf(name, sizeof name, "%s.lora_b", tensor.text);
+            visit(user, name, lora->rank, m->n_adapted, layer + m->b);
         }
 }
 
@@ -33,7 +35,7 @@ static void put_data(void *user, const char *name, int64_t n_columns, int64_t n_
 }
 
 void dpi_lora_put_keys(dpi_gguf_builder *w, const dpi_lora *lora, const char *name) {
-    dpi_gguf_put_string(w, "general.architecture", "llama");
+    dpi_gguf_put_string(w, "general.architecture", lora->arch->name);
     dpi_gguf_put_string(w, "general.type", "adapter");
     dpi_gguf_put_string(w, "general.name", name);
     dpi_gguf_put_string(w, "adapter.type", "lora");

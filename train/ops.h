@@ -19,11 +19,13 @@ typedef double real;
 #define GEMM(blas, ...) (blas)->dgemm(DPI_BLAS_ROW_MAJOR, __VA_ARGS__)
 #define SQRT sqrt
 #define LOG log
+#define TANH tanh
 #else
 typedef float real;
 #define GEMM(blas, ...) (blas)->sgemm(DPI_BLAS_ROW_MAJOR, __VA_ARGS__)
 #define SQRT sqrtf
 #define LOG logf
+#define TANH tanhf
 #endif
 
 /* ---- exp ----------------------------------------------------------------------------------- */
@@ -120,38 +122,56 @@ static inline void op_rmsnorm_grad(real *dx, real *dw, const real *dy, const rea
 
 /* ---- RoPE ---------------------------------------------------------------------------------- */
 
-/* Rotates the adjacent pairs of the first n_rot dimensions of n_head heads of each row by the angle
- * of the row's position, in place: the engine's convention for GGUF files of LLaMA (kernels.def,
- * rope). Cosines and sines [context, n_rot / 2, 2]. sign -1 turns back: the gradient. */
+/* Which dimensions of a head turn together: n pairs (step i, step i + apart). */
+typedef struct op_pairs {
+    int32_t n, step, apart;
+} op_pairs;
+
+/* Rotates the pairs of n_head heads of each row by the angle of the row's position, in place.
+ * Cosines and sines [context, pairs.n, 2]. sign -1 turns back; with cosines and sines that have a
+ * magnitude, too, it is the gradient. */
 static inline void op_rope(real *x, int32_t stride, const real *cs, const int32_t *begins,
-                           int32_t n_segments, int32_t n_head, int32_t head_dim, int32_t n_rot,
+                           int32_t n_segments, int32_t n_head, int32_t head_dim, op_pairs pairs,
                            real sign) {
     for (int32_t s = 0; s < n_segments; s++)
         for (int32_t t = begins[s]; t < begins[s + 1]; t++) {
-            const real *c = cs + (int64_t)(t - begins[s]) * n_rot;
+            const real *c = cs + (int64_t)(t - begins[s]) * 2 * pairs.n;
             for (int32_t h = 0; h < n_head; h++) {
-                real *v = x + (int64_t)t * stride + h * head_dim;
-                for (int32_t i = 0; i < n_rot; i += 2) {
-                    real a = v[i], b = v[i + 1], sine = sign * c[i + 1];
-                    v[i] = a * c[i] - b * sine;
-                    v[i + 1] = a * sine + b * c[i];
+                real *v = x + (int64_t)t * stride + h * head_dim, *w = v + pairs.apart;
+                for (int32_t i = 0; i < pairs.n; i++) {
+                    real a = v[pairs.step * i], b = w[pairs.step * i];
+                    real cosine = c[2 * i], sine = sign * c[2 * i + 1];
+                    v[pairs.step * i] = a * cosine - b * sine;
+                    w[pairs.step * i] = a * sine + b * cosine;
                 }
             }
         }
 }
 
-/* ---- SwiGLU -------------------------------------------------------------------------------- */
+/* ---- The gate of the feed-forward ---------------------------------------------------------- */
 
-/* h [rows, n] = silu(gate) up, silu(z) = z / (1 + exp(-z)); gate and up are the halves of each
- * row of gu [rows, 2 n]. */
+/* act(z) = z s(z) with s(z) = 1 / (1 + exp(-u(z))): SiLU where u(z) = z; GELU, in its tanh form,
+ * where u(z) = 2 sqrt(2 / pi) (z + .044715 z^3). */
+static inline real op_gelu_inner(real z) {
+    return (real)1.5957691216057308 * (z + (real)0.044715 * z * z * z);
+}
+static inline real op_gelu_slope(real z) {
+    return (real)1.5957691216057308 * (1 + (real)0.134145 * z * z);
+}
+
+/* h [rows, n] = act(gate) up; gate and up are the halves of each row of gu [rows, 2 n]. */
 static inline void op_swiglu(real *h, const real *gu, int32_t rows, int32_t n) {
     for (int32_t t = 0; t < rows; t++, gu += 2 * n, h += n)
         for (int32_t i = 0; i < n; i++)
             h[i] = gu[i] / (1 + op_exp(-gu[i])) * gu[n + i];
 }
+static inline void op_geglu(real *h, const real *gu, int32_t rows, int32_t n) {
+    for (int32_t t = 0; t < rows; t++, gu += 2 * n, h += n)
+        for (int32_t i = 0; i < n; i++)
+            h[i] = gu[i] / (1 + op_exp(-op_gelu_inner(gu[i]))) * gu[n + i];
+}
 
-/* gu becomes its own gradient: with s = 1 / (1 + exp(-gate)),
- * dgate = dh up s (1 + gate (1 - s)), dup = dh gate s. */
+/* gu becomes its own gradient: dgate = dh up s (1 + gate (1 - s) u'(gate)), dup = dh gate s. */
 static inline void op_swiglu_grad(real *gu, const real *dh, int32_t rows, int32_t n) {
     for (int32_t t = 0; t < rows; t++, gu += 2 * n, dh += n)
         for (int32_t i = 0; i < n; i++) {
@@ -159,6 +179,26 @@ static inline void op_swiglu_grad(real *gu, const real *dh, int32_t rows, int32_
             gu[i] = dh[i] * up * s * (1 + gate * (1 - s));
             gu[n + i] = dh[i] * gate * s;
         }
+}
+static inline void op_geglu_grad(real *gu, const real *dh, int32_t rows, int32_t n) {
+    for (int32_t t = 0; t < rows; t++, gu += 2 * n, dh += n)
+        for (int32_t i = 0; i < n; i++) {
+            real gate = gu[i], up = gu[n + i], s = 1 / (1 + op_exp(-op_gelu_inner(gate)));
+            gu[i] = dh[i] * up * s * (1 + gate * (1 - s) * op_gelu_slope(gate));
+            gu[n + i] = dh[i] * gate * s;
+        }
+}
+
+/* ---- Scales and sums ----------------------------------------------------------------------- */
+
+/* y [n] = x + scale z; y = scale x. y may be x or z. */
+static inline void op_add_scaled(real *y, const real *x, const real *z, real scale, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        y[i] = x[i] + scale * z[i];
+}
+static inline void op_scale(real *y, const real *x, real scale, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        y[i] = scale * x[i];
 }
 
 /* ---- Embedding ----------------------------------------------------------------------------- */
@@ -195,6 +235,15 @@ static inline real op_exp_row(real *x, int32_t n, real scale, real *max) {
     }
     *max = m;
     return sum;
+}
+
+/* x[i] = cap tanh(scale x[i] / cap); cap 0: scale x[i]. slope[i] is its derivative by x[i]. */
+static inline void op_soft_cap(real *x, real *slope, int32_t n, real scale, real cap) {
+    for (int32_t i = 0; i < n; i++) {
+        const real bent = cap > 0 ? TANH(scale * x[i] / cap) : 0;
+        x[i] = cap > 0 ? cap * bent : scale * x[i];
+        slope[i] = scale * (1 - bent * bent);
+    }
 }
 
 /* Returns the sum over rows of weight * (log sum exp(logits) - logits[target]). The logits

@@ -8,9 +8,7 @@
 #include "gguf/gguf.h"
 #include "kernels/weight_types.h"
 
-int32_t dpi_train_tensor_count(const dpi_graph_shape *s) {
-    return 2 + !s->tied + s->n_layer * dpi_arch_llama.n_tensors;
-}
+/* ---- Where they lie -------------------------------------------------------------------------- */
 
 /* Tensors of a layer lie one after the other; with a base matrices take no room (graph.h). */
 dpi_train_tensor dpi_train_layer_tensor(const dpi_graph_shape *s, const dpi_arch_tensor *wanted) {
@@ -18,7 +16,7 @@ dpi_train_tensor dpi_train_layer_tensor(const dpi_graph_shape *s, const dpi_arch
     const dpi_shape c = {.n_embd = s->dim, .n_ff = s->ffn, .n_head = s->n_head,
                          .n_kv_head = s->n_kv_head, .head_dim = w.head, .head_dim_v = w.head_v};
     dpi_train_tensor t = {0};
-    for (const dpi_arch_tensor *a = dpi_arch_llama.tensors; a <= wanted; a++) {
+    for (const dpi_arch_tensor *a = s->arch->tensors; a <= wanted; a++) {
         if (!s->base || t.n_rows == 0)
             t.offset += dpi_train_tensor_size(&t);
         t.n_in = dpi_extent_of(&c, a->n_in);
@@ -27,29 +25,77 @@ dpi_train_tensor dpi_train_layer_tensor(const dpi_graph_shape *s, const dpi_arch
     return t;
 }
 
-static dpi_train_tensor of_layer(const dpi_graph_shape *s, const dpi_graph_layout *at,
-                                 int32_t layer, int32_t index) {
-    const dpi_arch_tensor *a = &dpi_arch_llama.tensors[index];
-    const dpi_tensor_name name = dpi_arch_tensor_name(a, layer, "weight");
-    dpi_train_tensor t = dpi_train_layer_tensor(s, a);
-    t.offset += at->layers + layer * at->layer_size;
-    snprintf(t.name, sizeof t.name, "%s", name.text);
+dpi_train_tensor dpi_train_file_tensor(const dpi_graph_shape *s, const dpi_arch_tensor *first) {
+    dpi_train_tensor t = dpi_train_layer_tensor(s, first);
+    for (int32_t i = 1; i < dpi_arch_parts(s->arch, first); i++)
+        t.n_rows += dpi_train_layer_tensor(s, first + i).n_rows;
     return t;
 }
 
-dpi_train_tensor dpi_train_tensor_at(const dpi_graph_shape *s, int32_t index) {
+/* The entry with which the index-th tensor of a layer begins in the table; its end: there are
+ * fewer. */
+static const dpi_arch_tensor *entry_of(const dpi_arch *arch, int32_t index) {
+    const dpi_arch_tensor *t = arch->tensors;
+    while (t < arch->tensors + arch->n_tensors && index-- > 0)
+        t += dpi_arch_parts(arch, t);
+    return t;
+}
+
+static int32_t count_in_layer(const dpi_arch *arch) {
+    int32_t n = 0;
+    while (entry_of(arch, n) < arch->tensors + arch->n_tensors)
+        n++;
+    return n;
+}
+
+static dpi_train_tensor of_layer(const dpi_graph_shape *s, int32_t layer, int32_t index) {
+    const dpi_arch_tensor *entry = entry_of(s->arch, index);
+    dpi_train_tensor t = dpi_train_file_tensor(s, entry);
     dpi_graph_layout at;
     dpi_graph_layout_of(s, &at);
-    const dpi_train_tensor first[] = {
-        {"token_embd.weight", at.embedding, s->dim, s->n_vocab},
-        {"output_norm.weight", at.output_norm, s->dim, 0},
-        {"output.weight", at.output, s->dim, s->n_vocab},
-    };
-    int32_t n_first = 2 + !s->tied;
-    if (index < n_first)
-        return first[index];
-    return of_layer(s, &at, (index - n_first) / dpi_arch_llama.n_tensors,
-                    (index - n_first) % dpi_arch_llama.n_tensors);
+    t.offset += at.layers + layer * at.layer_size;
+    snprintf(t.name, sizeof t.name, "%s", dpi_arch_tensor_name(entry, layer, "weight").text);
+    return t;
+}
+
+/* Those of no layer; of a tied head there is one less. */
+static int32_t first_of(const dpi_graph_shape *s, dpi_train_tensor first[3]) {
+    dpi_graph_layout at;
+    dpi_graph_layout_of(s, &at);
+    first[0] = (dpi_train_tensor){"token_embd.weight", at.embedding, s->dim, s->n_vocab};
+    first[1] = (dpi_train_tensor){"output_norm.weight", at.output_norm, s->dim, 0};
+    first[2] = (dpi_train_tensor){"output.weight", at.output, s->dim, s->n_vocab};
+    return 2 + !s->tied;
+}
+
+int32_t dpi_train_tensor_count(const dpi_graph_shape *s) {
+    return 2 + !s->tied + s->n_layer * count_in_layer(s->arch);
+}
+
+dpi_train_tensor dpi_train_tensor_at(const dpi_graph_shape *s, int32_t index) {
+    dpi_train_tensor first[3];
+    const int32_t n_first = first_of(s, first), n = count_in_layer(s->arch);
+    return index < n_first ? first[index]
+                           : of_layer(s, (index - n_first) / n, (index - n_first) % n);
+}
+
+bool dpi_train_tensor_find(const dpi_graph_shape *s, const char *name, dpi_train_tensor *found) {
+    dpi_train_tensor first[3];
+    const int32_t n_first = first_of(s, first), n = count_in_layer(s->arch);
+    int32_t layer = -1;
+    for (int32_t i = 0; i < n_first; i++)
+        if (strcmp(first[i].name, name) == 0) {
+            *found = first[i];
+            return true;
+        }
+    if (sscanf(name, "blk.%6d.", &layer) != 1 || layer < 0 || layer >= s->n_layer)
+        return false;
+    for (int32_t i = 0; i < n; i++)
+        if (strcmp(dpi_arch_tensor_name(entry_of(s->arch, i), layer, "weight").text, name) == 0) {
+            *found = of_layer(s, layer, i);
+            return true;
+        }
+    return false;
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */
@@ -77,13 +123,10 @@ static dpi_status read_tensor(const dpi_gguf *file, const dpi_train_tensor *want
 /* What is not trained would be passed over. */
 static dpi_status refuse_others(const dpi_gguf *file, const dpi_graph_shape *shape,
                                 dpi_error *err) {
-    const int32_t n = dpi_train_tensor_count(shape);
     for (int64_t i = 0; i < dpi_gguf_tensor_count(file); i++) {
         const char *name = dpi_gguf_tensor_at(file, i)->name;
-        int32_t k = 0;
-        while (k < n && strcmp(dpi_train_tensor_at(shape, k).name, name) != 0)
-            k++;
-        if (k == n)
+        dpi_train_tensor found;
+        if (!dpi_train_tensor_find(shape, name, &found))
             return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
                             "%s: tensor %s is none of the model that is trained",
                             dpi_gguf_name(file), name);
@@ -97,10 +140,10 @@ dpi_status dpi_train_tensors_read(const char *path, const dpi_graph_shape *shape
     DPI_TRY(dpi_gguf_open(path, true, &file, err));
     const dpi_arch *arch = NULL;
     dpi_status status = dpi_arch_of(file, &arch, err);
-    if (status == DPI_STATUS_OK && arch != &dpi_arch_llama)
+    if (status == DPI_STATUS_OK && arch != shape->arch)
         status = dpi_fail(err, DPI_STATUS_UNSUPPORTED,
-                          "%s: general.architecture is '%s', only %s can be trained",
-                          dpi_gguf_name(file), arch->name, dpi_arch_llama.name);
+                          "%s: general.architecture is '%s', that of the model in training is '%s'",
+                          dpi_gguf_name(file), arch->name, shape->arch->name);
     for (int32_t i = 0; status == DPI_STATUS_OK && i < dpi_train_tensor_count(shape); i++) {
         dpi_train_tensor wanted = dpi_train_tensor_at(shape, i);
         status = read_tensor(file, &wanted, params, err);

@@ -18,12 +18,17 @@ static inline int64_t dpi_train_tensor_size(const dpi_train_tensor *t) {
 }
 
 int32_t dpi_train_tensor_count(const dpi_graph_shape *shape);
-/* A tensor of a layer, of the table of arch.h: its sides, and its offset from the layer's begin. It
- * has no name. */
+/* An entry of the architecture's table: its sides, and its offset from the layer's begin. It has no
+ * name. */
 dpi_train_tensor dpi_train_layer_tensor(const dpi_graph_shape *shape,
                                         const dpi_arch_tensor *tensor);
+/* The tensor of the file that begins with this entry, which may be of several: their rows. */
+dpi_train_tensor dpi_train_file_tensor(const dpi_graph_shape *shape,
+                                       const dpi_arch_tensor *tensor);
 /* index 0..count-1, in the order of a file. */
 dpi_train_tensor dpi_train_tensor_at(const dpi_graph_shape *shape, int32_t index);
+/* That of a name. False: no tensor of this name is trained. */
+bool dpi_train_tensor_find(const dpi_graph_shape *shape, const char *name, dpi_train_tensor *found);
 
 /* The tensors of a GGUF file of any weight type into params [n_params], to start from. Their names
  * and shapes must be those of `shape`. Errors: IO, FORMAT (the tensor, what it is and must be),

@@ -64,6 +64,7 @@ static dpi_status no_memory(dpi_error *err) {
 static void set_shape(dpi_train *t) {
     const dpi_train_config *c = &t->config;
     t->shape = (dpi_graph_shape){
+        .arch = &dpi_arch_llama,
         .n_layer = c->n_layer, .dim = c->dim, .n_head = c->n_head, .n_kv_head = c->n_kv_head,
         .ffn = c->ffn, .n_vocab = t->vocab.n, .context = c->context, .tied = c->tied,
         .rms_eps = 1e-5f, .rope_base = (float)c->rope_theta,
@@ -177,10 +178,10 @@ static void init_params(dpi_train *t) {
     init_norm(t->params + at->output_norm, s->dim);
     for (int32_t l = 0; l < s->n_layer; l++) {
         float *w = t->params + at->layers + l * at->layer_size;
-        init_norm(w + at->attn_norm, s->dim);
+        init_norm(w + at->attn_norm.at, s->dim);
         init_matrix(w + at->wqkv, at->wo - at->wqkv, wide, &state);
-        init_matrix(w + at->wo, at->ffn_norm - at->wo, wide * share, &state);
-        init_norm(w + at->ffn_norm, s->dim);
+        init_matrix(w + at->wo, at->ffn_norm.at - at->wo, wide * share, &state);
+        init_norm(w + at->ffn_norm.at, s->dim);
         init_matrix(w + at->w_gate_up, at->w_down - at->w_gate_up, wide, &state);
         init_matrix(w + at->w_down, at->layer_size - at->w_down, down * share, &state);
     }
@@ -365,9 +366,9 @@ static void update(dpi_train *t, double scale, const dpi_train_progress *p) {
     step_range(t, &a, scale, end, dim, 0);
     for (int32_t l = 0; l < t->shape.n_layer; l++) {
         int64_t layer = at->layers + l * at->layer_size;
-        step_range(t, &a, scale, layer + at->attn_norm, dim, 0);
-        step_range(t, &a, scale, layer + at->wqkv, at->ffn_norm - at->wqkv, c->weight_decay);
-        step_range(t, &a, scale, layer + at->ffn_norm, dim, 0);
+        step_range(t, &a, scale, layer + at->attn_norm.at, dim, 0);
+        step_range(t, &a, scale, layer + at->wqkv, at->ffn_norm.at - at->wqkv, c->weight_decay);
+        step_range(t, &a, scale, layer + at->ffn_norm.at, dim, 0);
         step_range(t, &a, scale, layer + at->w_gate_up, at->layer_size - at->w_gate_up,
                    c->weight_decay);
     }

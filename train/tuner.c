@@ -59,7 +59,7 @@ static dpi_status check_real(const char *name, double value, double above, doubl
 static dpi_status check(const dpi_tuner_options *o, dpi_error *err) {
     if (!o->full) {
         DPI_TRY(dpi_check_range("rank", o->rank, 1, 1024, err));
-        DPI_TRY(dpi_check_range("targets", o->targets, 1, DPI_LORA_ALL, err));
+        DPI_TRY(dpi_lora_check_targets(o->model->config.arch, o->targets, err));
         DPI_TRY(check_real("alpha", o->alpha, 0, 1e6, err));
     }
     DPI_TRY(dpi_check_range("share", o->share, 1, DPI_POISSON_ONE, err));
@@ -202,7 +202,7 @@ dpi_status dpi_tuner_memory_of(const dpi_tuner_options *options, dpi_tuner_memor
     const dpi_status status = measure_shape(&t, err);
     const bool biased = t.tables.biases;
     dpi_base_tables_free(&t.tables);
-    t.shape.frequencies = NULL, t.shape.biases = NULL;
+    t.shape.frequencies = NULL, t.shape.layers = NULL, t.shape.biases = NULL;
     if (status != DPI_STATUS_OK)
         return status;
     t.options.n_threads = dpi_process_threads(options->n_threads);

@@ -18,14 +18,7 @@ typedef struct whole {
 
 /* False: the tensor is not trained. */
 static bool find(const dpi_finetune *f, const char *tensor, dpi_train_tensor *found) {
-    const dpi_graph_shape *shape = dpi_tuner_shape(f->tuner);
-    const int32_t n = dpi_train_tensor_count(shape);
-    for (int32_t i = 0; i < n; i++) {
-        *found = dpi_train_tensor_at(shape, i);
-        if (strcmp(found->name, tensor) == 0)
-            return true;
-    }
-    return false;
+    return dpi_train_tensor_find(dpi_tuner_shape(f->tuner), tensor, found);
 }
 
 static bool is_trained(void *user, const char *tensor) {
@@ -67,7 +60,7 @@ static void hash_head(struct sha256_ctx *hash, const dpi_gguf_tensor *t, uint32_
 /* Of a file that nothing but its names is known of. */
 static bool may_be_trained(const char *tensor) {
     const char *dot = strrchr(tensor, '.');
-    return strcmp(tensor, "rope_freqs.weight") != 0 && !(dot && strcmp(dot, ".bias") == 0);
+    return strncmp(tensor, "rope_", 5) != 0 && !(dot && strcmp(dot, ".bias") == 0);
 }
 
 int64_t dpi_finetune_hash_whole(const dpi_gguf *file, char hex[DPI_FINETUNE_HEX + 1]) {

@@ -4,6 +4,7 @@
 
 #include "engine/model.h"
 #include "engine/session.h"
+#include "tests/support/golden.h"
 #include "tests/support/nmse.h"
 #include "tests/support/support.h"
 #include "tests/support/tiny_model.h"
@@ -32,13 +33,6 @@ static inline float *floats(size_t n) {
     float *x = malloc(n * sizeof *x);
     assert_non_null(x);
     return x;
-}
-
-/* The model of a shared file. */
-static inline dpi_model *open_shared(const char *relative) {
-    dpi_model *model = NULL;
-    assert_ok(dpi_model_open(data_path(relative), NULL, &model, ERR));
-    return model;
 }
 
 /* The oracle's logits as floats. */

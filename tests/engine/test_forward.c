@@ -37,31 +37,10 @@ static void check_run(const char *what, const dpi_model *model, const int32_t *t
 
 enum { N = 64, N_LOGITS = N * 512 };
 
-/* Ids of a shared file, at most N; how many there are. */
-static int32_t read_tokens(const char *path, int32_t tokens[N]) {
-    size_t n_bytes;
-    char *text = read_file(data_path(path), &n_bytes), *p = text, *end;
-    int32_t n = 0;
-    for (long v = strtol(p, &end, 10); end != p && n < N; v = strtol(p = end, &end, 10))
-        tokens[n++] = (int32_t)v;
-    free(text);
-    return n;
-}
-
 static const int32_t *golden_tokens(void) {
     static int32_t tokens[N];
-    assert_int_equal(read_tokens("golden/tokens64.txt", tokens), N);
+    assert_int_equal(read_tokens("golden/tokens64.txt", tokens, N), N);
     return tokens;
-}
-
-/* The floats [n] of a file PATH.KIND.f32. */
-static float *read_floats(const char *path, const char *kind, size_t n) {
-    char name[160];
-    size_t n_bytes;
-    snprintf(name, sizeof name, "%s.%s.f32", path, kind);
-    float *x = (float *)(void *)read_file(data_path(name), &n_bytes);
-    assert_int_equal(n_bytes, n * sizeof *x);
-    return x;
 }
 
 /* golden/NAME.KIND.f32. */
@@ -169,7 +148,7 @@ static void check_file(const char *path, const char *text) {
     dpi_model *model = open_shared(name);
     snprintf(of_text, sizeof of_text, "%s%s", path, text);
     snprintf(name, sizeof name, "%s.tokens", of_text);
-    const int32_t n = read_tokens(name, tokens);
+    const int32_t n = read_tokens(name, tokens, N);
     float *golden = read_floats(of_text, "exact", (size_t)n * 512);
     for (int32_t n_prompt = 1; n_prompt <= n; n_prompt += n - 1)
         check_run(path, model, tokens, n, n_prompt, 1, DPI_PREFILL_AUTO, golden, 1e-11);

@@ -96,8 +96,9 @@ static inline int32_t label_of_row(const dpi_instructions *in, const dpi_row *ro
 /* The loss of tokens [first, n) by the engine's exact logits. */
 static inline double engine_loss(const dpi_model *m, const int32_t *tokens, size_t first,
                                  size_t n) {
-    enum { N_VOCAB = 320, MOST = 64 };
-    static float logits[MOST * N_VOCAB];
+    enum { MOST = 32, N_VOCAB_MOST = 512 };
+    static float logits[MOST * N_VOCAB_MOST];
+    const int32_t n_vocab = m->n_vocab;
     DEFAULTS(dpi_session_options, o);
     double loss = 0;
     o.exact = 1;
@@ -105,9 +106,9 @@ static inline double engine_loss(const dpi_model *m, const int32_t *tokens, size
     assert_ok(dpi_session_prefill(s, 0, tokens, n, logits, ERR));
     dpi_session_free(s);
     for (size_t t = first; t < n; t++) {
-        const float *row = logits + (t - 1) * N_VOCAB;
+        const float *row = logits + (t - 1) * (size_t)n_vocab;
         double sum = 0;
-        for (int y = 0; y < N_VOCAB; y++)
+        for (int y = 0; y < n_vocab; y++)
             sum += exp((double)row[y]);
         loss += log(sum) - (double)row[tokens[t]];
     }

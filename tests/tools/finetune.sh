@@ -326,6 +326,26 @@ check "the tensors of v and down" test "$(grep -aoE 'blk.0.[a-z_]+.weight.lora_a
 run logits m.gguf --tokens before --lora tv.gguf; check "an adapter of two" test "$rc" -ne 3
 refuse 2 "--targets: found 'w'" $tune --sigma 2 --targets v,w -o x.gguf
 
+# ---- Other architectures ------------------------------------------------------------------------
+# What is written has the base's architecture, and texts are drawn with it. What needs the shared
+# data is skipped when it is absent.
+arch=${DPI_DATA:-$here/../../../shared/data}/arch
+for name in qwen3 gemma3 phi3; do
+    base=$arch/$name-A.gguf of_base="${alone/m.gguf/$arch/$name-A.gguf} --units 8 --sigma 2"
+    [ -f "$base" ] || { echo "left out: no $base"; continue; }
+    works $of_base -o $name.gguf --merge $name-merged.gguf -q
+    verifies $name.gguf PRIVATE; verifies $name-merged.gguf PRIVATE
+    works generate "$base" --lora $name.gguf --num 3 -n 4 --jsonl; expect_out '"private":true'
+    exact "$base" with --lora $name.gguf; exact $name-merged.gguf merged
+    python_check "$name, merged" <<'P'
+a, b = floats("with.f32"), floats("merged.f32")
+assert sum((x - y) ** 2 for x, y in zip(a, b)) < 1e-11 * sum(x * x for x in a)
+P
+    refuse 3 "is '$name', that of the model is 'llama'" generate m.gguf --lora $name.gguf -n 4
+    [ $name != phi3 ] || refuse 2 "one tensor, attn_qkv, of this model" $of_base -o x.gguf \
+        --targets q
+done
+
 # ---- The report of texts, and its verification --------------------------------------------------
 texts="generate m.gguf --lora ah.gguf --num 6 -n 4"
 works $texts -o rt.jsonl --report rt.json --seed 2

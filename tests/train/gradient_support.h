@@ -86,7 +86,8 @@ OWNED(graph_case, close_graph)
 
 /* Two layers, for rows of up to n positions. */
 static inline dpi_graph_shape small_shape(int32_t n, int32_t tied) {
-    dpi_graph_shape s = {.n_layer = 2, .dim = 8, .n_head = 4, .n_kv_head = 2};
+    dpi_graph_shape s = {.arch = &dpi_arch_llama, .n_layer = 2, .dim = 8, .n_head = 4};
+    s.n_kv_head = 2;
     s.ffn = 10, s.n_vocab = VOCAB, s.context = n, s.tied = tied;
     s.rms_eps = 1e-2f, s.rope_base = 100, s.blas = &one_thread;
     return s;

@@ -126,8 +126,8 @@ static float *base_params(const graph_case *c, const dpi_graph_shape *shape, con
     for (int32_t l = 0; l < shape->n_layer; l++) {
         float *to = of_base + at.layers + l * at.layer_size;
         const float *from = params + c->at.layers + l * c->at.layer_size;
-        memcpy(to + at.attn_norm, from + c->at.attn_norm, dim);
-        memcpy(to + at.ffn_norm, from + c->at.ffn_norm, dim);
+        memcpy(to + at.attn_norm.at, from + c->at.attn_norm.at, dim);
+        memcpy(to + at.ffn_norm.at, from + c->at.ffn_norm.at, dim);
     }
     memcpy(of_base + at.n_params, params + c->at.n_params, (size_t)c->n_trained * sizeof(float));
     return of_base;

@@ -264,7 +264,8 @@ TEST(test_starts_from_file) {
 /* ---- Examples -------------------------------------------------------------------------------- */
 
 static dpi_graph_shape shape_of(int32_t dim, int32_t tied) {
-    dpi_graph_shape s = {.n_layer = 2, .dim = dim, .n_head = 4, .n_kv_head = 2, .ffn = 40};
+    dpi_graph_shape s = {.arch = &dpi_arch_llama, .n_layer = 2, .dim = dim, .n_head = 4};
+    s.n_kv_head = 2, s.ffn = 40;
     s.n_vocab = N_VOCAB, s.context = 64, s.tied = tied, s.rms_eps = 1e-5f, s.rope_base = 500;
     return s;
 }

@@ -203,14 +203,19 @@ TEST(test_refused) {
     REFUSES(o.lr_floor = .5, "learning rates");
 }
 
-/* What the graph does not have is not trained without it. */
-TEST(test_other_architecture) {
-    dpi_model *model = NULL;
-    require_data("arch/qwen3-A.gguf");
-    assert_ok(dpi_model_open(data_path("arch/qwen3-A.gguf"), NULL, &model, ERR));
-    const dpi_tuner_options o = options_of(model);
-    assert_refused_tuner(&o, DPI_STATUS_UNSUPPORTED, "architecture 'qwen3', only llama can be");
-    dpi_model_close(model);
+/* A tensor of layers that the graph has no place for would be left out: it is refused by name. */
+TEST(test_unknown_tensor) {
+    static const dpi_arch_tensor tensors[] = {
+        {"attn_norm", DPI_EXTENT_EMBD, DPI_EXTENT_NONE, offsetof(dpi_layer, attn_norm), 0},
+        {"attn_twist", DPI_EXTENT_EMBD, DPI_EXTENT_NONE, sizeof(dpi_layer), 0},
+    };
+    const dpi_arch other = {.name = "other", .tensors = tensors, .n_tensors = 2};
+    OWN(base) b = open_base(0);
+    dpi_tuner_options o = options_of(b->model);
+    b->model->config.arch = &other, o.full = 1;
+    assert_refused_tuner(&o, DPI_STATUS_UNSUPPORTED, "'other', whose layers have a tensor that "
+                                                     "training does not know, attn_twist");
+    b->model->config.arch = &dpi_arch_llama;
 }
 
 /* All weights: the same steps and sums. */
