@@ -125,13 +125,14 @@ static void store_k(const dpi_session *s, void *cache, int32_t at, const float *
 void dpi_pass_cache(dpi_pass *p, int32_t layer, dpi_rows k, dpi_rows v) {
     const dpi_session *s = p->s;
     const dpi_config *c = &s->model->config;
+    const int32_t nth = s->model->layers[layer].nth;
     dpi_pass_meet(p); /* only where nothing has been done to q and k */
     items mine = items_of(p);
     for (int64_t i = mine.begin; i < mine.end; i += mine.step) {
         int32_t seq = s->row_seq[row_of(p, i)], pos = s->row_pos[row_of(p, i)];
         int32_t block = pos / DPI_KV_BLOCK, at = pos % DPI_KV_BLOCK, head = head_of(p, i);
-        store_k(s, dpi_kv_k(&s->kv, seq, block, layer, head), at, heads_at(p, k, i), c->head_dim);
-        store_v(s, dpi_kv_v(&s->kv, seq, block, layer, head), at, heads_at(p, v, i),
+        store_k(s, dpi_kv_k(&s->kv, seq, block, nth, head), at, heads_at(p, k, i), c->head_dim);
+        store_v(s, dpi_kv_v(&s->kv, seq, block, nth, head), at, heads_at(p, v, i),
                 c->head_dim_v);
     }
     /* In a step an item reads only what its own thread has cached. */
@@ -165,6 +166,7 @@ static void attend(const dpi_pass *p, dpi_rows y, int32_t layer, dpi_rows q_rows
     const float *q = heads_at(p, q_rows, item);
     float *att = heads_at(p, y, item);
     float *m = s->work.ml + (int64_t)p->thread * 2 * n_q, *l = m + n_q;
+    const int32_t nth = s->model->layers[layer].nth;
     const float scale = scale_at(c, length - 1);
     const int32_t first = first_of(p, layer, row_of(p, item));
     const int32_t next_first = first_of(p, layer, row_of(p, next));
@@ -177,16 +179,16 @@ static void attend(const dpi_pass *p, dpi_rows y, int32_t layer, dpi_rows q_rows
          at += DPI_KV_BLOCK, block++) {
         const int32_t skipped = first > at ? first - at : 0;
         int32_t n = length - at < DPI_KV_BLOCK ? length - at : DPI_KV_BLOCK;
-        void *k = dpi_kv_k(&s->kv, seq, block, layer, head);
-        void *v = dpi_kv_v(&s->kv, seq, block, layer, head);
+        void *k = dpi_kv_k(&s->kv, seq, block, nth, head);
+        void *v = dpi_kv_v(&s->kv, seq, block, nth, head);
         void *next_k = k, *next_v = v; /* of a prompt: its rows share blocks, which stay in cache */
         if (!p->batch->is_prompt) {
             bool more = at + n < length;
             int32_t then = more ? seq : s->row_seq[row_of(p, next)];
             int32_t h = more ? head : head_of(p, next);
             int32_t b = more ? block + 1 : next_first / DPI_KV_BLOCK;
-            next_k = dpi_kv_k(&s->kv, then, b, layer, h);
-            next_v = dpi_kv_v(&s->kv, then, b, layer, h);
+            next_k = dpi_kv_k(&s->kv, then, b, nth, h);
+            next_v = dpi_kv_v(&s->kv, then, b, nth, h);
         }
         if (s->kv.type == DPI_KV_F32)
             s->kernels.attend_f32(att, m, l, q, k, v, n_q, skipped, n, c->head_dim, c->head_dim_v,

@@ -26,22 +26,48 @@ static void output(dpi_pass *p, const dpi_matrix *w, dpi_rows in, const float *p
         dpi_pass_add_linear(p, p->s->work.x, w, in);
 }
 
-/* x += w_o attention(q, K, V). Query heads share the KV heads. */
+/* x += w_o attention(q, K, V). Query heads share the KV heads. Where queries come with gates, these
+ * are what attention gives times sigmoid(gate). */
 static void attention(dpi_pass *p, int32_t index) {
     const dpi_layer *l = &p->s->model->layers[index];
     const dpi_work *a = &p->s->work;
-    const dpi_linear q = {a->q, &l->wq};          /* [rows, n_head * head_dim] */
+    const bool gated = p->s->model->config.arch->has_gated_queries;
+    const dpi_linear q = {gated ? a->qg : a->q,   /* [rows, n_head * (2, if gated) * head_dim] */
+                          gated ? &l->wqg : &l->wq};
     const dpi_linear k = {a->k, &l->wk};          /* [rows, n_kv_head * head_dim] */
     const dpi_linear v = {a->v, &l->wv};          /* [rows, n_kv_head * head_dim_v] */
     const dpi_rows in = input(p, l->attn_norm);   /* [rows, n_embd] */
     dpi_pass_project(p, &q, &k, &v, in);          /* q, k and v = w in */
+    if (gated)
+        dpi_pass_copy_queries(p, a->q, a->qg);    /* q [rows, n_head * head_dim] */
     if (l->q_norm)
         dpi_pass_norm_heads(p, a->q, a->k, l->q_norm, l->k_norm);
     if (l->rotation != DPI_ROTATION_NONE)
         dpi_pass_rope(p, a->q, a->k, l->rotation); /* by each row's position, in place */
     dpi_pass_cache(p, index, a->k, a->v);     /* K, V [positions, ..] of each sequence */
     dpi_pass_attend(p, a->att, index, a->q);  /* in l->window; att [rows, n_head * head_dim_v] */
+    if (gated)
+        dpi_pass_gate_heads(p, a->att, a->qg);
     output(p, &l->wo, a->att, l->post_attn_norm); /* x [rows, n_embd] */
+}
+
+/* x += w_values (silu(z) * norm(S^T q)), with S the state of the layer, into which each row writes
+ * its value at its key. */
+static void delta_net(dpi_pass *p, int32_t index) {
+    const dpi_layer *l = &p->s->model->layers[index];
+    const dpi_work *a = &p->s->work;
+    const dpi_linear u = {a->u, &l->w_keys};   /* [rows, 2 n_k_head dim + n_v_head dim_v] q, k, v */
+    const dpi_linear z = {a->z, &l->w_z};         /* [rows, n_v_head * dim_v] */
+    const dpi_linear beta = {a->beta, &l->w_beta};    /* [rows, n_v_head] */
+    const dpi_linear decay = {a->decay, &l->w_decay}; /* [rows, n_v_head] */
+    const dpi_rows in = input(p, l->attn_norm);   /* [rows, n_embd] */
+    dpi_pass_project_all(p, (const dpi_linear *const[]){&u, &z, &beta, &decay}, 4, in);
+    dpi_pass_filter(p, a->u, index);              /* over the last n_tap positions */
+    dpi_pass_gates(p, a->beta, a->decay, index);
+    dpi_pass_norm_keys(p, a->u);                  /* q and k */
+    dpi_pass_delta(p, a->o, a->u, a->beta, a->decay, index); /* o [rows, n_v_head * dim_v] */
+    dpi_pass_gate_normed(p, a->z, a->o, l->value_norm);
+    output(p, &l->w_values, a->z, NULL);          /* x [rows, n_embd] */
 }
 
 /* x += w_down (act(w_gate in) * (w_up in)), act SiLU or GELU */
@@ -73,7 +99,7 @@ static void transformer(dpi_pass *p, const void *context) {
     const dpi_model *m = p->s->model;
     dpi_pass_embed(p, p->s->work.x, &m->embedding); /* x [rows, n_embd] */
     for (int32_t i = 0; i < m->config.n_layer; i++) {
-        attention(p, i);
+        (m->layers[i].kind == DPI_LAYER_DELTA ? delta_net : attention)(p, i);
         feed_forward(p, i);
     }
     if (p->batch->n_head > 0)

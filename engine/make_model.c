@@ -232,11 +232,12 @@ static void add_layer(planner *p, int32_t index) {
     const dpi_config c = {.n_embd = s->n_embd, .n_ff = s->n_ff, .n_head = s->n_head,
                           .n_kv_head = s->n_kv_head, .head_dim = head_dim_of(s),
                           .head_dim_v = head_dim_of(s)};
-    const dpi_arch_tensor *t = p->arch->tensors, *end = t + p->arch->n_tensors;
+    const dpi_arch_table *table = &p->arch->layers[DPI_LAYER_ATTENTION];
+    const dpi_arch_tensor *t = table->tensors, *end = t + table->n_tensors;
     for (int32_t n = 1; t < end; t += n) {
         int64_t n_rows = 0;
-        n = dpi_arch_parts(p->arch, t);
-        for (int32_t i = 0; t->n_out && i < n; i++)
+        n = dpi_arch_parts(table, t);
+        for (int32_t i = 0; !t->is_array && i < n; i++)
             n_rows += dpi_extent_of(&c, t[i].n_out);
         add(p, dpi_arch_tensor_name(t, index, "weight").text, dpi_extent_of(&c, t->n_in), n_rows);
     }
@@ -281,8 +282,8 @@ static dpi_status make(dpi_conversion *c, const dpi_model_shape *wanted, const c
         status = dpi_synthetic_vocab_put(c->builder, shape.n_vocab, err);
     dpi_gguf_close(vocab);
     planner p = {.recipe = c->recipe, .shape = &shape, .arch = dpi_arch_find(name_of(&shape))};
-    p.plans = dpi_calloc((size_t)(shape.n_layer * p.arch->n_tensors + OTHERS),
-                         sizeof *p.plans);
+    const int32_t per_layer = p.arch->layers[DPI_LAYER_ATTENTION].n_tensors;
+    p.plans = dpi_calloc((size_t)(shape.n_layer * per_layer + OTHERS), sizeof *p.plans);
     if (status == DPI_STATUS_OK && !p.plans)
         status = dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a list of tensors");
     if (status == DPI_STATUS_OK) {

@@ -87,6 +87,8 @@ static void place_work(dpi_session *s, layout *l) {
     uint64_t n_o = (uint64_t)c->n_head * (uint64_t)c->head_dim_v;
     uint64_t max_in = n_embd > n_ff ? n_embd : n_ff;
     max_in = max_in > n_o ? max_in : n_o;
+    const uint64_t n_values = (uint64_t)dpi_extent_of(c, DPI_EXTENT_VALUES);
+    max_in = max_in > n_values ? max_in : n_values;
     w->max_in = (int64_t)max_in;
     uint64_t max_blocks = max_in / DPI_Q8_BLOCK + 1;
     w->x = place_rows(s, l, n_embd);
@@ -96,6 +98,13 @@ static void place_work(dpi_session *s, layout *l) {
     w->k = place_rows(s, l, (uint64_t)c->n_kv_head * (uint64_t)c->head_dim);
     w->v = place_rows(s, l, (uint64_t)c->n_kv_head * (uint64_t)c->head_dim_v);
     w->att = place_rows(s, l, n_o);
+    if (c->arch->has_gated_queries)
+        w->qg = place_rows(s, l, (uint64_t)dpi_extent_of(c, DPI_EXTENT_QG));
+    w->u = place_rows(s, l, (uint64_t)dpi_extent_of(c, DPI_EXTENT_KEYS));
+    w->z = place_rows(s, l, n_values);
+    w->o = place_rows(s, l, n_values);
+    w->beta = place_rows(s, l, (uint64_t)c->delta.n_v_head);
+    w->decay = place_rows(s, l, (uint64_t)c->delta.n_v_head);
     w->out = place_rows(s, l, n_embd);
     w->gate = place_rows(s, l, n_ff);
     w->up = place_rows(s, l, n_ff);
@@ -155,9 +164,13 @@ dpi_status dpi_session_memory(const dpi_model *model, const dpi_session_options 
     uint64_t blocks = ((uint64_t)n_tokens + DPI_KV_BLOCK - 1) / DPI_KV_BLOCK * (uint64_t)o.n_seq;
     if (o.n_seq > 2) /* sequence 0 and one other have blocks of their own */
         blocks -= (uint64_t)(n_prefix / DPI_KV_BLOCK) * (uint64_t)(o.n_seq - 2);
-    uint64_t bytes;
+    /* Each has a state, and the one that others were forked from a mark. */
+    const uint64_t states = n_tokens > 0 ? (uint64_t)o.n_seq + (o.n_seq > 2 && n_prefix > 0) : 0;
+    uint64_t bytes, state_bytes;
     if (l.overflow || !dpi_kv_sizes(&s.kv, &model->config, o.n_seq, o.n_ctx, o.kv_type) ||
         !dpi_mul_u64(blocks, s.kv.block_bytes, &bytes) ||
+        !dpi_mul_u64(states, s.kv.state_bytes, &state_bytes) ||
+        !dpi_add_u64(bytes, state_bytes, &bytes) ||
         !dpi_add_u64(bytes, l.used + sizeof s, &bytes))
         return dpi_fail(err, DPI_STATUS_LIMIT, "the size of the session overflows");
     *n_bytes = bytes;
@@ -369,6 +382,10 @@ dpi_status dpi_session_fork(dpi_session *s, int32_t from, int32_t to, int32_t n_
         return dpi_fail(err, DPI_STATUS_ARG,
                         "fork of more tokens than the sequence holds, or none");
     dpi_session_reset(s, to);
+    if (dpi_kv_forkable(&s->kv, from, n_tokens) < n_tokens)
+        return dpi_fail(err, DPI_STATUS_STATE,
+                        "fork of a part of a sequence with a recurrent state, must be all of it or "
+                        "what dpi_session_mark marked");
     DPI_TRY(dpi_kv_fork(&s->kv, from, to, n_tokens, err));
     if (from >= s->n_seq || to >= s->n_seq) /* one that only holds tokens */
         return DPI_STATUS_OK;
@@ -376,6 +393,17 @@ dpi_status dpi_session_fork(dpi_session *s, int32_t from, int32_t to, int32_t n_
     if (s->ready[to])
         memcpy(logits_of(s, to), logits_of(s, from), (size_t)s->model->n_vocab * sizeof(float));
     return DPI_STATUS_OK;
+}
+
+int32_t dpi_session_forkable(const dpi_session *s, int32_t from, int32_t n_tokens) {
+    return from < 0 || from >= s->kv.n_seq ? -1 : dpi_kv_forkable(&s->kv, from, n_tokens);
+}
+
+dpi_status dpi_session_mark(dpi_session *s, int32_t seq, dpi_error *err) {
+    if (seq < 0 || seq >= s->kv.n_seq)
+        return dpi_fail(err, DPI_STATUS_ARG, "mark of sequence %d, must be one of the session's",
+                        (int)seq);
+    return dpi_kv_mark(&s->kv, seq, err);
 }
 
 const float *dpi_session_logits(const dpi_session *s, int32_t seq) {

@@ -6,14 +6,17 @@
 #include "train/random.h"
 #include "train/tensors.h"
 
-const char *dpi_lora_name(int32_t matrix) { return dpi_arch_matrix(&dpi_arch_llama, matrix)->name; }
+const char *dpi_lora_name(int32_t matrix) {
+    return dpi_arch_matrix(&dpi_arch_llama.layers[DPI_LAYER_ATTENTION], matrix)->name;
+}
 
 void dpi_lora_of(const dpi_graph_shape *s, int32_t rank, float alpha, uint32_t targets,
                  dpi_lora *lora) {
     *lora = (dpi_lora){.rank = rank, .scale = alpha / (float)rank};
     for (int32_t i = 0; i < DPI_LORA_MATRICES; i++) {
         dpi_lora_matrix *m = &lora->matrix[i];
-        const dpi_train_tensor t = dpi_train_layer_tensor(s, dpi_arch_matrix(&dpi_arch_llama, i));
+        const dpi_train_tensor t = dpi_train_layer_tensor(
+            s, dpi_arch_matrix(&dpi_arch_llama.layers[DPI_LAYER_ATTENTION], i));
         *m = (dpi_lora_matrix){t.offset, t.n_in, t.n_rows, -1, -1};
         if (!(targets >> i & 1))
             continue;

@@ -8,8 +8,11 @@
 #include "gguf/gguf.h"
 #include "kernels/weight_types.h"
 
+/* Those of every layer. */
+static const dpi_arch_table *const table = &dpi_arch_llama.layers[DPI_LAYER_ATTENTION];
+
 int32_t dpi_train_tensor_count(const dpi_graph_shape *s) {
-    return 2 + !s->tied + s->n_layer * dpi_arch_llama.n_tensors;
+    return 2 + !s->tied + s->n_layer * table->n_tensors;
 }
 
 /* Tensors of a layer lie one after the other; with a base matrices take no room (graph.h). */
@@ -18,18 +21,18 @@ dpi_train_tensor dpi_train_layer_tensor(const dpi_graph_shape *s, const dpi_arch
     const dpi_config c = {.n_embd = s->dim, .n_ff = s->ffn, .n_head = s->n_head,
                           .n_kv_head = s->n_kv_head, .head_dim = w.head, .head_dim_v = w.head_v};
     dpi_train_tensor t = {0};
-    for (const dpi_arch_tensor *a = dpi_arch_llama.tensors; a <= wanted; a++) {
+    for (const dpi_arch_tensor *a = table->tensors; a <= wanted; a++) {
         if (!s->base || t.n_rows == 0)
             t.offset += dpi_train_tensor_size(&t);
         t.n_in = dpi_extent_of(&c, a->n_in);
-        t.n_rows = a->n_out ? dpi_extent_of(&c, a->n_out) : 0;
+        t.n_rows = !a->is_array ? dpi_extent_of(&c, a->n_out) : 0;
     }
     return t;
 }
 
 static dpi_train_tensor of_layer(const dpi_graph_shape *s, const dpi_graph_layout *at,
                                  int32_t layer, int32_t index) {
-    const dpi_arch_tensor *a = &dpi_arch_llama.tensors[index];
+    const dpi_arch_tensor *a = &table->tensors[index];
     const dpi_tensor_name name = dpi_arch_tensor_name(a, layer, "weight");
     dpi_train_tensor t = dpi_train_layer_tensor(s, a);
     t.offset += at->layers + layer * at->layer_size;
@@ -48,8 +51,8 @@ dpi_train_tensor dpi_train_tensor_at(const dpi_graph_shape *s, int32_t index) {
     int32_t n_first = 2 + !s->tied;
     if (index < n_first)
         return first[index];
-    return of_layer(s, &at, (index - n_first) / dpi_arch_llama.n_tensors,
-                    (index - n_first) % dpi_arch_llama.n_tensors);
+    return of_layer(s, &at, (index - n_first) / table->n_tensors,
+                    (index - n_first) % table->n_tensors);
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */

@@ -331,6 +331,58 @@ TEST(test_memory) {
                  "n_tokens is 513, must be 0..512");
 }
 
+/* A recurrent state cannot go back but to a mark; from there, and from the end, others go on with
+ * the bits that they have alone. It is counted as memory, and wiped. */
+TEST(test_recurrent) {
+    enum { N = 130, MARK = 100, KEPT = 3 };
+    static const int32_t forkable[][2] = {{200, N}, {N, N}, {N - 1, MARK}, {MARK, MARK},
+                                          {MARK - 1, 0}};
+    uint64_t bytes;
+    dpi_session_options o;
+    require_data("arch/qwen35-A.gguf");
+    dpi_model *recurrent = open_shared("arch/qwen35-A.gguf");
+    dpi_session_options_init(&o);
+    o.n_threads = 2, o.n_kept = 1;
+    dpi_session *s = open_session(recurrent, &o, 3, 0);
+    dpi_session *alone = open_session(recurrent, NULL, 1, 0);
+    prefill(s, 0, drawn, N);
+    prefill(s, 1, ascending, MARK);
+    assert_ok(dpi_session_mark(s, 1, ERR));
+    assert_error(dpi_session_mark(s, 4, ERR), ARG, "sequence 4");
+    prefill(s, 1, ascending + MARK, N - MARK);
+    for (size_t i = 0; i < sizeof forkable / sizeof *forkable; i++)
+        assert_int_equal(dpi_session_forkable(s, 1, forkable[i][0]), forkable[i][1]);
+    assert_int_equal(dpi_session_forkable(s, 4, 1), -1);
+    assert_error(dpi_session_fork(s, 1, 2, N - 1, ERR), STATE, "recurrent state");
+    assert_ok(dpi_session_fork(s, 1, 2, MARK, ERR));
+    prefill(s, 2, drawn, N - MARK);
+    o.n_seq = 3;
+    assert_ok(dpi_session_memory(recurrent, &o, N, MARK, &bytes, ERR));
+    assert_int_equal(bytes, sizeof *s + s->memory_bytes +
+                                (uint64_t)distinct_blocks(s) * s->kv.block_bytes +
+                                4 * s->kv.state_bytes);
+    /* 3 delta nets: 3 positions of 2 * 2 * 32 + 4 * 32 inputs, 4 heads of 32 * 32 */
+    assert_int_equal(s->kv.state_bytes, 3 * (3 * 256 + 4 * 32 * 32) * sizeof(float));
+    assert_ok(dpi_session_fork(s, 1, KEPT, N, ERR));
+    assert_int_equal(dpi_session_forkable(s, KEPT, MARK), 0); /* it has no mark of its own */
+    prefill(alone, 0, ascending, MARK);
+    prefill(alone, 0, drawn, N - MARK);
+    assert_same_logits(s, 2, alone, 0);
+    step(s, 1, 7);
+    dpi_session_reset(s, 1);
+    assert_null(s->kv.seqs[1].state);
+    assert_null(s->kv.seqs[1].marked);
+    assert_ok(dpi_session_fork(s, KEPT, 1, N, ERR));
+    step(s, 1, 5);
+    dpi_session_reset(alone, 0);
+    prefill(alone, 0, ascending, N);
+    step(alone, 0, 5);
+    assert_same_logits(s, 1, alone, 0);
+    dpi_session_free(s);
+    dpi_session_free(alone);
+    dpi_model_close(recurrent);
+}
+
 /* Opens, creates, computes. OpenMP and OpenBLAS allocate outside of our reach, so one thread and no
  * BLAS. */
 static dpi_status whole_way(dpi_error *err) {

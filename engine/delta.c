@@ -1,0 +1,188 @@
+/* delta.c - the operations of a pass by delta nets, and the gates of the attention beside them
+ * (pass.h).
+ *
+ * A row changes the state of its sequence. So a thread computes columns of its own for all rows,
+ * one after the other: what a row finds is what the rows before it left, whether they came in the
+ * same pass or in another one, and no column of the state depends on another one's.
+ *
+ * Source: Yang, Kautz and Hatamizadeh, "Gated Delta Networks", 2024. */
+#include <math.h>
+#include <string.h>
+
+#include "engine/pass.h"
+
+/* ---- Gates of attention ---------------------------------------------------------------------- */
+
+void dpi_pass_copy_queries(dpi_pass *p, dpi_rows q, dpi_rows qg) {
+    const int64_t dim = p->s->model->config.head_dim;
+    int64_t begin, end;
+    dpi_pass_meet(p);
+    dpi_pass_share(p, p->n_rows * (q.n / dim), &begin, &end);
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t head = i / p->n_rows, r = i % p->n_rows;
+        memcpy(dpi_pass_row(p, q, r) + head * dim, dpi_pass_row(p, qg, r) + 2 * head * dim,
+               (size_t)dim * sizeof *q.at);
+    }
+    p->has_written = true;
+}
+
+static float sigmoid(float x) { return 1 / (1 + expf(-x)); }
+
+void dpi_pass_gate_heads(dpi_pass *p, dpi_rows y, dpi_rows qg) {
+    const int64_t dim = p->s->model->config.head_dim;
+    int64_t begin, end;
+    dpi_pass_columns(p, y.n, &begin, &end);
+    for (int64_t r = 0; r < p->n_rows; r++)
+        for (int64_t i = begin; i < end; i++)
+            dpi_pass_row(p, y, r)[i] *= sigmoid(dpi_pass_row(p, qg, r)[i / dim * dim + dim + i]);
+    p->has_written = true;
+}
+
+/* ---- What goes into the state ---------------------------------------------------------------- */
+
+enum { BLOCK = DPI_Q8_BLOCK }; /* columns that are computed at a time */
+
+/* The end of the block from `at` on: up to `end`, the next multiple of BLOCK, and the end of a head
+ * of n. A thread's share begins at such a multiple: no other one's blocks depend on it. */
+static int64_t block_end(int64_t at, int64_t end, int64_t n) {
+    const int64_t head_end = (at / n + 1) * n, next = (at / BLOCK + 1) * BLOCK;
+    const int64_t stop = next < head_end ? next : head_end;
+    return stop < end ? stop : end;
+}
+
+static const dpi_layer *layer_of(const dpi_pass *p, int32_t layer) {
+    return &p->s->model->layers[layer];
+}
+
+/* Of row r's sequence what the layer keeps. */
+static dpi_state state_of(const dpi_pass *p, int32_t layer, int64_t r) {
+    return dpi_kv_state(&p->s->kv, p->s->row_seq[r], layer_of(p, layer)->nth);
+}
+
+/* The inputs before that of position t are in the state, that of position i at i % (n_tap - 1). */
+static void filter(const dpi_pass *p, const dpi_layer *l, float *past, int32_t t, float *x,
+                   int64_t begin, int64_t end, int64_t n) {
+    static const float ones[BLOCK] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+                                      1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    const int32_t n_tap = p->s->model->config.delta.n_tap, n_past = n_tap - 1;
+    for (int64_t at = begin, stop; at < end; at = stop) {
+        float y[BLOCK];
+        stop = block_end(at, end, n);
+        for (int64_t i = at; i < stop; i++) {
+            const float *w = l->filter + i * n_tap;
+            y[i - at] = w[n_past] * x[i];
+            for (int32_t k = 0; k < n_past; k++)
+                y[i - at] += w[k] * past[(t + k) % n_past * n + i];
+        }
+        memcpy(past + t % n_past * n + at, x + at, (size_t)(stop - at) * sizeof *x);
+        p->s->kernels.swiglu(y, ones, stop - at);
+        memcpy(x + at, y, (size_t)(stop - at) * sizeof *x);
+    }
+}
+
+void dpi_pass_filter(dpi_pass *p, dpi_rows u, int32_t layer) {
+    int64_t begin, end;
+    dpi_pass_meet(p);
+    dpi_pass_columns(p, u.n, &begin, &end);
+    for (int64_t r = 0; r < p->n_rows; r++)
+        filter(p, layer_of(p, layer), state_of(p, layer, r).past, p->s->row_pos[r],
+               dpi_pass_row(p, u, r), begin, end, u.n);
+    p->has_written = true;
+}
+
+static double softplus(double x) { return x > 30 ? x : log1p(exp(x)); }
+
+void dpi_pass_gates(dpi_pass *p, dpi_rows beta, dpi_rows decay, int32_t layer) {
+    const dpi_layer *l = layer_of(p, layer);
+    int64_t begin, end;
+    dpi_pass_meet(p);
+    dpi_pass_share(p, p->n_rows * beta.n, &begin, &end);
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t r = i / beta.n, head = i % beta.n;
+        float *b = dpi_pass_row(p, beta, r) + head, *g = dpi_pass_row(p, decay, r) + head;
+        *b = sigmoid(*b);
+        *g = (float)exp((double)l->rate[head] *
+                        softplus((double)*g + (double)l->decay_bias[head]));
+    }
+    p->has_written = true;
+}
+
+void dpi_pass_norm_keys(dpi_pass *p, dpi_rows u) {
+    const dpi_config *c = &p->s->model->config;
+    const int64_t n_head = c->delta.n_k_head, dim = c->delta.dim;
+    int64_t begin, end;
+    dpi_pass_meet(p);
+    dpi_pass_share(p, p->n_rows * 2 * n_head, &begin, &end);
+    for (int64_t i = begin; i < end; i++) {
+        float *x = dpi_pass_row(p, u, i / (2 * n_head)) + i % (2 * n_head) * dim, sum = 0;
+        const bool is_query = i % (2 * n_head) < n_head;
+        p->s->kernels.sum_squares(&sum, x, dim);
+        const double by = 1 / sqrt((double)sum + (double)c->rms_eps);
+        for (int64_t k = 0; k < dim; k++)
+            x[k] *= (float)(is_query ? by / sqrt((double)dim) : by);
+    }
+    p->has_written = true;
+}
+
+/* ---- The state ------------------------------------------------------------------------------- */
+
+/* S = g S + k (b (v - (g S)^T k))^T and o = S^T q in n columns of S [dim, dim_v]. */
+static void update(float *restrict state, const float *q, const float *k, const float *v,
+                   float *restrict o, float g, float b, int64_t dim, int64_t dim_v, int64_t n) {
+    float found[BLOCK] = {0}, sum[BLOCK] = {0};
+    for (int64_t i = 0; i < dim; i++)
+        for (int64_t j = 0; j < n; j++) {
+            state[i * dim_v + j] *= g;
+            found[j] += k[i] * state[i * dim_v + j];
+        }
+    for (int64_t j = 0; j < n; j++)
+        found[j] = b * (v[j] - found[j]);
+    for (int64_t i = 0; i < dim; i++)
+        for (int64_t j = 0; j < n; j++) {
+            state[i * dim_v + j] += k[i] * found[j];
+            sum[j] += q[i] * state[i * dim_v + j];
+        }
+    memcpy(o, sum, (size_t)n * sizeof *o);
+}
+
+void dpi_pass_delta(dpi_pass *p, dpi_rows o, dpi_rows u, dpi_rows beta, dpi_rows decay,
+                    int32_t layer) {
+    const dpi_config *c = &p->s->model->config;
+    const int64_t n_k_head = c->delta.n_k_head, dim = c->delta.dim, dim_v = c->delta.dim_v;
+    int64_t begin, end;
+    dpi_pass_meet(p);
+    dpi_pass_columns(p, o.n, &begin, &end);
+    for (int64_t r = 0; r < p->n_rows; r++) {
+        float *state = state_of(p, layer, r).s;
+        const float *q = dpi_pass_row(p, u, r), *k = q + n_k_head * dim, *v = k + n_k_head * dim;
+        for (int64_t at = begin, stop; at < end; at = stop) {
+            const int64_t head = at / dim_v, k_head = head % n_k_head;
+            stop = block_end(at, end, dim_v);
+            update(state + head * dim * dim_v + at % dim_v, q + k_head * dim, k + k_head * dim,
+                   v + at, dpi_pass_row(p, o, r) + at, dpi_pass_row(p, decay, r)[head],
+                   dpi_pass_row(p, beta, r)[head], dim, dim_v, stop - at);
+        }
+    }
+    p->has_written = true;
+}
+
+void dpi_pass_gate_normed(dpi_pass *p, dpi_rows z, dpi_rows o, const float *weight) {
+    const dpi_config *c = &p->s->model->config;
+    const dpi_kernels *kernels = &p->s->kernels;
+    const int64_t dim = c->delta.dim_v;
+    int64_t begin, end;
+    dpi_pass_meet(p);
+    dpi_pass_columns(p, z.n, &begin, &end);
+    for (int64_t r = 0; r < p->n_rows; r++)
+        for (int64_t at = begin, stop; at < end; at = stop) {
+            const float *x = dpi_pass_row(p, o, r), *head = x + at / dim * dim;
+            float normed[BLOCK], sum = 0;
+            stop = block_end(at, end, dim);
+            kernels->sum_squares(&sum, head, dim);
+            kernels->scale(normed, x + at, weight + at % dim,
+                           (float)(1 / sqrt((double)sum / (double)dim + (double)c->rms_eps)),
+                           stop - at);
+            kernels->swiglu(dpi_pass_row(p, z, r) + at, normed, stop - at);
+        }
+    p->has_written = true;
+}
