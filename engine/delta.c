@@ -126,21 +126,28 @@ void dpi_pass_norm_keys(dpi_pass *p, dpi_rows u) {
 
 /* ---- The state ------------------------------------------------------------------------------- */
 
-/* S = g S + k (b (v - (g S)^T k))^T and o = S^T q in n columns of S [dim, dim_v]. */
-static void update(float *restrict state, const float *q, const float *k, const float *v,
-                   float *restrict o, float g, float b, int64_t dim, int64_t dim_v, int64_t n) {
+/* What a row does to a block of columns. */
+typedef struct row {
+    const float *q, *k; /* [dim] */
+    const float *v;     /* [n] */
+    float beta, decay;
+} row;
+
+/* S = g S + k (b (v - (g S)^T k))^T and o = S^T q for columns S [dim, n]. */
+static inline void update(float *restrict s, float *restrict o, const row *x, int64_t dim,
+                          int64_t n) {
     float found[BLOCK] = {0}, sum[BLOCK] = {0};
     for (int64_t i = 0; i < dim; i++)
         for (int64_t j = 0; j < n; j++) {
-            state[i * dim_v + j] *= g;
-            found[j] += k[i] * state[i * dim_v + j];
+            s[i * n + j] *= x->decay;
+            found[j] += x->k[i] * s[i * n + j];
         }
     for (int64_t j = 0; j < n; j++)
-        found[j] = b * (v[j] - found[j]);
+        found[j] = x->beta * (x->v[j] - found[j]);
     for (int64_t i = 0; i < dim; i++)
         for (int64_t j = 0; j < n; j++) {
-            state[i * dim_v + j] += k[i] * found[j];
-            sum[j] += q[i] * state[i * dim_v + j];
+            s[i * n + j] += x->k[i] * found[j];
+            sum[j] += x->q[i] * s[i * n + j];
         }
     memcpy(o, sum, (size_t)n * sizeof *o);
 }
@@ -152,15 +159,18 @@ void dpi_pass_delta(dpi_pass *p, dpi_rows o, dpi_rows u, dpi_rows beta, dpi_rows
     int64_t begin, end;
     dpi_pass_meet(p);
     dpi_pass_columns(p, o.n, &begin, &end);
-    for (int64_t r = 0; r < p->n_rows; r++) {
-        float *state = state_of(p, layer, r).s;
-        const float *q = dpi_pass_row(p, u, r), *k = q + n_k_head * dim, *v = k + n_k_head * dim;
-        for (int64_t at = begin, stop; at < end; at = stop) {
-            const int64_t head = at / dim_v, k_head = head % n_k_head;
-            stop = block_end(at, end, dim_v);
-            update(state + head * dim * dim_v + at % dim_v, q + k_head * dim, k + k_head * dim,
-                   v + at, dpi_pass_row(p, o, r) + at, dpi_pass_row(p, decay, r)[head],
-                   dpi_pass_row(p, beta, r)[head], dim, dim_v, stop - at);
+    for (int64_t at = begin, stop; at < end; at = stop) {
+        const int64_t head = at / dim_v, k_head = head % n_k_head;
+        stop = block_end(at, end, dim_v);
+        for (int64_t r = 0; r < p->n_rows; r++) {
+            float *s = state_of(p, layer, r).s + at * dim, *y = dpi_pass_row(p, o, r) + at;
+            const float *q = dpi_pass_row(p, u, r), *k = q + n_k_head * dim;
+            const row x = {q + k_head * dim, k + k_head * dim, k + n_k_head * dim + at,
+                           dpi_pass_row(p, beta, r)[head], dpi_pass_row(p, decay, r)[head]};
+            if (stop - at == BLOCK)
+                update(s, y, &x, dim, BLOCK); /* the usual case, in registers */
+            else
+                update(s, y, &x, dim, stop - at);
         }
     }
     p->has_written = true;

@@ -32,7 +32,7 @@ typedef struct dpi_kv_seq {
 typedef struct dpi_state {
     float *past; /* [n_tap - 1, 2 n_k_head dim + n_v_head dim_v] inputs of the filter, that of
                     position i at i % (n_tap - 1) */
-    float *s;    /* [n_v_head, dim, dim_v] */
+    float *s;    /* [n_v_head, dim, dim_v], in blocks of columns (delta.c) */
 } dpi_state;
 
 typedef struct dpi_kv_cache {

@@ -385,19 +385,21 @@ TEST(test_recurrent) {
 
 /* Opens, creates, computes. OpenMP and OpenBLAS allocate outside of our reach, so one thread and no
  * BLAS. */
-static dpi_status whole_way(dpi_error *err) {
+static dpi_status whole_way(const void *bytes, size_t n_bytes, dpi_error *err) {
     dpi_model *m = NULL;
     dpi_session *s = NULL;
     dpi_session_options o;
     dpi_session_options_init(&o);
     o.n_seq = 2, o.n_threads = 1, o.prefill = DPI_PREFILL_KERNELS;
-    dpi_status status = dpi_model_open_buffer(image, n_image, NULL, &m, err);
+    dpi_status status = dpi_model_open_buffer(bytes, n_bytes, NULL, &m, err);
     if (status == DPI_STATUS_OK)
         status = dpi_session_create(m, &o, &s, err);
     if (status == DPI_STATUS_OK)
         status = dpi_session_prefill(s, 0, ascending, 63, NULL, err);
     for (int i = 0; i < 2 && status == DPI_STATUS_OK; i++) /* the second needs another KV block */
         status = dpi_session_step(s, 1, &(int32_t){0}, ascending, err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_session_mark(s, 0, err);
     if (status == DPI_STATUS_OK)
         status = dpi_session_fork(s, 0, 1, 65, err); /* one block is shared, one copied */
     dpi_session_free(s);
@@ -407,9 +409,20 @@ static dpi_status whole_way(dpi_error *err) {
 
 TEST(test_allocation_failures) {
     int64_t n = 1;
-    while (fails(n, whole_way(ERR), "memory"))
+    while (fails(n, whole_way(image, n_image, ERR), "memory"))
         n++;
     assert_true(n > 11);
+}
+
+TEST(test_recurrent_allocation_failures) {
+    size_t n_bytes;
+    int64_t n = 1;
+    require_data("arch/qwen35-A.gguf");
+    char *recurrent = read_file(data_path("arch/qwen35-A.gguf"), &n_bytes);
+    while (fails(n, whole_way(recurrent, n_bytes, ERR), "memory"))
+        n++;
+    assert_true(n > 11);
+    free(recurrent);
 }
 
 TEST(test_vocab_only) {
