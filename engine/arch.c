@@ -74,23 +74,23 @@ dpi_status dpi_arch_of(const dpi_gguf *gguf, const dpi_arch **arch, dpi_error *e
     return *arch ? DPI_STATUS_OK : refuse(gguf, text, err);
 }
 
-int64_t dpi_extent_of(const dpi_config *c, dpi_extent extent) {
+int64_t dpi_extent_of(const dpi_shape *s, dpi_extent extent) {
     switch (extent) {
-    case DPI_EXTENT_EMBD: return c->n_embd;
-    case DPI_EXTENT_FF: return c->n_ff;
-    case DPI_EXTENT_Q: return (int64_t)c->n_head * c->head_dim;
-    case DPI_EXTENT_K: return (int64_t)c->n_kv_head * c->head_dim;
-    case DPI_EXTENT_V: return (int64_t)c->n_kv_head * c->head_dim_v;
-    case DPI_EXTENT_ATT: return (int64_t)c->n_head * c->head_dim_v;
-    case DPI_EXTENT_HEAD: return c->head_dim;
-    case DPI_EXTENT_QG: return 2 * (int64_t)c->n_head * c->head_dim;
-    case DPI_EXTENT_TAPS: return c->delta.n_tap;
+    case DPI_EXTENT_EMBD: return s->n_embd;
+    case DPI_EXTENT_FF: return s->n_ff;
+    case DPI_EXTENT_Q: return (int64_t)s->n_head * s->head_dim;
+    case DPI_EXTENT_K: return (int64_t)s->n_kv_head * s->head_dim;
+    case DPI_EXTENT_V: return (int64_t)s->n_kv_head * s->head_dim_v;
+    case DPI_EXTENT_ATT: return (int64_t)s->n_head * s->head_dim_v;
+    case DPI_EXTENT_HEAD: return s->head_dim;
+    case DPI_EXTENT_QG: return 2 * (int64_t)s->n_head * s->head_dim;
+    case DPI_EXTENT_TAPS: return s->delta.n_tap;
     case DPI_EXTENT_KEYS:
-        return 2 * (int64_t)c->delta.n_k_head * c->delta.dim +
-               dpi_extent_of(c, DPI_EXTENT_VALUES);
-    case DPI_EXTENT_VALUES: return (int64_t)c->delta.n_v_head * c->delta.dim_v;
-    case DPI_EXTENT_V_HEADS: return c->delta.n_v_head;
-    case DPI_EXTENT_DIM_V: return c->delta.dim_v;
+        return 2 * (int64_t)s->delta.n_k_head * s->delta.dim +
+               dpi_extent_of(s, DPI_EXTENT_VALUES);
+    case DPI_EXTENT_VALUES: return (int64_t)s->delta.n_v_head * s->delta.dim_v;
+    case DPI_EXTENT_V_HEADS: return s->delta.n_v_head;
+    case DPI_EXTENT_DIM_V: return s->delta.dim_v;
     case DPI_EXTENT_NONE: break;
     }
     return 1;

@@ -22,7 +22,7 @@ typedef enum dpi_extent {
     DPI_EXTENT_ATT,  /* n_head * head_dim_v */
     DPI_EXTENT_HEAD, /* head_dim */
     DPI_EXTENT_QG,   /* 2 * n_head * head_dim: of each head the query, then a gate */
-    /* of a delta net: config.h, delta */
+    /* of a delta net */
     DPI_EXTENT_TAPS,    /* n_tap */
     DPI_EXTENT_KEYS,    /* 2 * n_k_head * dim + n_v_head * dim_v: queries, keys, values */
     DPI_EXTENT_VALUES,  /* n_v_head * dim_v */
@@ -32,7 +32,27 @@ typedef enum dpi_extent {
 
 typedef struct dpi_config dpi_config; /* config.h */
 
-int64_t dpi_extent_of(const dpi_config *config, dpi_extent extent);
+/* The sizes of a layer. Keys are those of the architecture, which may give a number for each
+ * layer. */
+typedef struct dpi_shape {
+    int32_t n_embd;     /* embedding_length */
+    int32_t n_ff;       /* feed_forward_length */
+    int32_t n_head;     /* attention.head_count */
+    int32_t n_kv_head;  /* attention.head_count_kv; divides n_head */
+    int32_t head_dim;   /* attention.key_length, or n_embd / n_head */
+    int32_t head_dim_v; /* attention.value_length, or n_embd / n_head */
+    int32_t n_rot;      /* rope.dimension_count, or head_dim; even, <= head_dim */
+    /* Of a delta net; else 0. */
+    struct {
+        int32_t n_tap;    /* ssm.conv_kernel: positions that the filter sees */
+        int32_t n_k_head; /* ssm.group_count; divides n_v_head */
+        int32_t n_v_head; /* ssm.time_step_rank */
+        int32_t dim;      /* ssm.state_size: of a query and of a key */
+        int32_t dim_v;    /* ssm.inner_size / n_v_head: of a value */
+    } delta;
+} dpi_shape;
+
+int64_t dpi_extent_of(const dpi_shape *shape, dpi_extent extent);
 
 /* A tensor of every layer of a kind: blk.N.NAME.weight. A matrix may have a bias [n_out] beside it,
  * blk.N.NAME.bias. Matrices of one name follow each other in the table and are one tensor of the
@@ -68,7 +88,7 @@ typedef struct dpi_arch {
      * nothing. Errors: FORMAT, UNSUPPORTED, by key. */
     dpi_status (*read)(const dpi_gguf *gguf, dpi_config *config, dpi_error *err);
     bool rotates_halves;  /* pairs of dimensions are (j, n_rot / 2 + j), else (2j, 2j + 1) */
-    bool has_gated_queries; /* each head's query comes with a gate of its result: wqg (model.h) */
+    bool has_gated_queries; /* each head's query comes with a gate of its result */
     bool has_gelu;        /* the gate of the feed-forward; else SiLU */
     bool norms_all_heads; /* attn_q_norm, attn_k_norm: of all heads as one vector */
     bool needs_output;    /* no tied head */

@@ -20,11 +20,11 @@ typedef struct items {
 /* Heads of its own where all threads get as many, so that most of what a thread reads it has
  * computed itself. Else items go round, since later rows of a prompt have more to attend to. */
 static items items_of(const dpi_pass *p) {
-    const dpi_config *c = &p->s->model->config;
-    int64_t n = (int64_t)p->n_rows * c->n_kv_head;
+    const int32_t n_kv_head = p->shape->n_kv_head;
+    const int64_t n = (int64_t)p->n_rows * n_kv_head;
     items own = {.step = 1, .own_heads = true};
     dpi_pass_share(p, n, &own.begin, &own.end);
-    return c->n_kv_head % p->n_threads == 0 ? own : (items){p->thread, n, p->n_threads, false};
+    return n_kv_head % p->n_threads == 0 ? own : (items){p->thread, n, p->n_threads, false};
 }
 
 static int32_t head_of(const dpi_pass *p, int64_t item) { return (int32_t)(item / p->n_rows); }
@@ -32,7 +32,7 @@ static int32_t row_of(const dpi_pass *p, int64_t item) { return (int32_t)(item %
 
 /* Of an array of n_head heads, the first of those of an item. */
 static float *heads_at(const dpi_pass *p, dpi_rows x, int64_t item) {
-    int64_t per_item = x.n / p->s->model->config.n_kv_head;
+    int64_t per_item = x.n / p->shape->n_kv_head;
     return dpi_pass_row(p, x, row_of(p, item)) + head_of(p, item) * per_item;
 }
 
@@ -41,7 +41,8 @@ static float *heads_at(const dpi_pass *p, dpi_rows x, int64_t item) {
 /* One item's heads of x. `squares` NULL: each head by itself, else the sum of those of the row. */
 static void norm_heads(const dpi_pass *p, dpi_rows x, int64_t item, const float *weight,
                        const float *squares) {
-    const dpi_config *c = &p->s->model->config;
+    const dpi_shape *c = p->shape;
+    const double eps = (double)p->s->model->config.rms_eps;
     const dpi_kernels *k = &p->s->kernels;
     const int64_t per_item = x.n / c->n_kv_head;
     const double n = squares ? (double)x.n : (double)c->head_dim;
@@ -54,7 +55,7 @@ static void norm_heads(const dpi_pass *p, dpi_rows x, int64_t item, const float 
             k->sum_squares(&sum, head + i, c->head_dim);
         const double mean = (double)(squares ? *squares : sum) / n;
         k->scale(head + i, head + i, squares ? weight + i : weight,
-                 (float)(1 / sqrt(mean + (double)c->rms_eps)), c->head_dim);
+                 (float)(1 / sqrt(mean + eps)), c->head_dim);
     }
 }
 
@@ -86,14 +87,15 @@ void dpi_pass_norm_heads(dpi_pass *p, dpi_rows q, dpi_rows k, const float *q_wei
 void dpi_pass_rope(dpi_pass *p, dpi_rows q, dpi_rows k, dpi_rotation rotation) {
     const dpi_session *s = p->s;
     const dpi_config *c = &s->model->config;
+    const dpi_shape *h = p->shape;
     void (*rotate)(float *, const float *, int32_t, int32_t, int32_t) =
         c->arch->rotates_halves ? s->kernels.rope_halves : s->kernels.rope;
     dpi_pass_meet(p);
     items mine = items_of(p);
     for (int64_t i = mine.begin; i < mine.end; i += mine.step) {
         const float *cs = dpi_pass_row(p, s->work.cs, row_of(p, i)) + (int32_t)rotation * c->n_rot;
-        rotate(heads_at(p, q, i), cs, c->n_head / c->n_kv_head, c->head_dim, c->n_rot);
-        rotate(heads_at(p, k, i), cs, 1, c->head_dim, c->n_rot);
+        rotate(heads_at(p, q, i), cs, h->n_head / h->n_kv_head, h->head_dim, h->n_rot);
+        rotate(heads_at(p, k, i), cs, 1, h->head_dim, h->n_rot);
     }
 }
 
@@ -124,15 +126,14 @@ static void store_k(const dpi_session *s, void *cache, int32_t at, const float *
 
 void dpi_pass_cache(dpi_pass *p, int32_t layer, dpi_rows k, dpi_rows v) {
     const dpi_session *s = p->s;
-    const dpi_config *c = &s->model->config;
-    const int32_t nth = s->model->layers[layer].nth;
+    const dpi_shape *c = p->shape;
     dpi_pass_meet(p); /* only where nothing has been done to q and k */
     items mine = items_of(p);
     for (int64_t i = mine.begin; i < mine.end; i += mine.step) {
         int32_t seq = s->row_seq[row_of(p, i)], pos = s->row_pos[row_of(p, i)];
         int32_t block = pos / DPI_KV_BLOCK, at = pos % DPI_KV_BLOCK, head = head_of(p, i);
-        store_k(s, dpi_kv_k(&s->kv, seq, block, nth, head), at, heads_at(p, k, i), c->head_dim);
-        store_v(s, dpi_kv_v(&s->kv, seq, block, nth, head), at, heads_at(p, v, i),
+        store_k(s, dpi_kv_k(&s->kv, seq, block, layer, head), at, heads_at(p, k, i), c->head_dim);
+        store_v(s, dpi_kv_v(&s->kv, seq, block, layer, head), at, heads_at(p, v, i),
                 c->head_dim_v);
     }
     /* In a step an item reads only what its own thread has cached. */
@@ -160,14 +161,14 @@ static float scale_at(const dpi_config *c, int32_t position) {
 static void attend(const dpi_pass *p, dpi_rows y, int32_t layer, dpi_rows q_rows, int64_t item,
                    int64_t next) {
     dpi_session *s = p->s;
-    const dpi_config *c = &s->model->config;
+    const dpi_config *config = &s->model->config;
+    const dpi_shape *c = p->shape;
     int32_t head = head_of(p, item), n_q = c->n_head / c->n_kv_head;
     int32_t seq = s->row_seq[row_of(p, item)], length = s->row_pos[row_of(p, item)] + 1;
     const float *q = heads_at(p, q_rows, item);
     float *att = heads_at(p, y, item);
     float *m = s->work.ml + (int64_t)p->thread * 2 * n_q, *l = m + n_q;
-    const int32_t nth = s->model->layers[layer].nth;
-    const float scale = scale_at(c, length - 1);
+    const float scale = scale_at(config, length - 1);
     const int32_t first = first_of(p, layer, row_of(p, item));
     const int32_t next_first = first_of(p, layer, row_of(p, next));
     memset(att, 0, (size_t)n_q * (size_t)c->head_dim_v * sizeof *att);
@@ -179,23 +180,23 @@ static void attend(const dpi_pass *p, dpi_rows y, int32_t layer, dpi_rows q_rows
          at += DPI_KV_BLOCK, block++) {
         const int32_t skipped = first > at ? first - at : 0;
         int32_t n = length - at < DPI_KV_BLOCK ? length - at : DPI_KV_BLOCK;
-        void *k = dpi_kv_k(&s->kv, seq, block, nth, head);
-        void *v = dpi_kv_v(&s->kv, seq, block, nth, head);
+        void *k = dpi_kv_k(&s->kv, seq, block, layer, head);
+        void *v = dpi_kv_v(&s->kv, seq, block, layer, head);
         void *next_k = k, *next_v = v; /* of a prompt: its rows share blocks, which stay in cache */
         if (!p->batch->is_prompt) {
             bool more = at + n < length;
             int32_t then = more ? seq : s->row_seq[row_of(p, next)];
             int32_t h = more ? head : head_of(p, next);
             int32_t b = more ? block + 1 : next_first / DPI_KV_BLOCK;
-            next_k = dpi_kv_k(&s->kv, then, b, nth, h);
-            next_v = dpi_kv_v(&s->kv, then, b, nth, h);
+            next_k = dpi_kv_k(&s->kv, then, b, layer, h);
+            next_v = dpi_kv_v(&s->kv, then, b, layer, h);
         }
         if (s->kv.type == DPI_KV_F32)
             s->kernels.attend_f32(att, m, l, q, k, v, n_q, skipped, n, c->head_dim, c->head_dim_v,
-                                  scale, c->attention_cap, next_k, next_v);
+                                  scale, config->attention_cap, next_k, next_v);
         else
             s->kernels.attend_f16(att, m, l, q, k, v, n_q, skipped, n, c->head_dim, c->head_dim_v,
-                                  scale, c->attention_cap, next_k, next_v);
+                                  scale, config->attention_cap, next_k, next_v);
     }
     for (int32_t h = 0; h < n_q; h++) {
         float by = 1 / l[h];

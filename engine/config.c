@@ -45,6 +45,33 @@ static dpi_status optional(const dpi_gguf *gguf, const dpi_config *c, const char
     return DPI_STATUS_OK;
 }
 
+/* A member of the shapes, `at` bytes from their begin: one number for all layers, or an array with
+ * one for each. Absent: they stay as they are. */
+static dpi_status each(const dpi_gguf *gguf, dpi_config *c, const char *key, int32_t max, size_t at,
+                       bool is_needed, dpi_error *err) {
+    const full_key full = key_of(c, key);
+    const dpi_gguf_kv *kv = dpi_gguf_find(gguf, full.text);
+    const bool is_array = kv && kv->type == DPI_GGUF_ARRAY;
+    int32_t all = 0;
+    if (is_array && kv->n_items < (uint64_t)c->n_layer)
+        return dpi_fail(err, DPI_STATUS_FORMAT, "%s: %s has %llu items, must have one for each of "
+                        "the %d layers", dpi_gguf_name(gguf), full.text,
+                        (unsigned long long)kv->n_items, (int)c->n_layer);
+    if (!is_array && is_needed)
+        DPI_TRY(required(gguf, c, key, max, &all, err));
+    else if (!is_array)
+        DPI_TRY(optional(gguf, c, key, max, &all, err));
+    for (int32_t l = 0; l < c->n_layer; l++) {
+        const int32_t n = is_array ? dpi_gguf_item_i32(kv, (uint64_t)l) : all;
+        if (is_array && (n < 1 || n > max))
+            return dpi_fail(err, DPI_STATUS_FORMAT, "%s: %s[%d] is %d, must be 1..%d",
+                            dpi_gguf_name(gguf), full.text, (int)l, (int)n, (int)max);
+        if (n > 0)
+            memcpy((unsigned char *)&c->shapes[l] + at, &n, sizeof n);
+    }
+    return DPI_STATUS_OK;
+}
+
 dpi_status dpi_config_number(const dpi_gguf *gguf, const dpi_config *c, const char *key,
                              double min, double max, double *out, bool *found, dpi_error *err) {
     return dpi_gguf_get_float(gguf, key_of(c, key).text, min, max, out, found, err);
@@ -241,6 +268,54 @@ static dpi_status refuse_unsupported(const dpi_gguf *gguf, dpi_config *c, dpi_er
     return DPI_STATUS_OK;
 }
 
+static void raise(int32_t *most, int32_t n) { *most = n > *most ? n : *most; }
+
+static void find_most(dpi_config *c) {
+    for (int32_t l = 0; l < c->n_layer; l++) {
+        const dpi_shape *s = &c->shapes[l];
+        raise(&c->n_ff, s->n_ff), raise(&c->n_head, s->n_head);
+        raise(&c->n_kv_head, s->n_kv_head), raise(&c->n_rot, s->n_rot);
+        raise(&c->head_dim, s->head_dim), raise(&c->head_dim_v, s->head_dim_v);
+    }
+}
+
+/* One length of heads for all layers. */
+static dpi_status read_heads(const dpi_gguf *gguf, dpi_config *c, dpi_error *err) {
+    const int32_t n_head = c->shapes[0].n_head;
+    bool is_known = c->n_embd % n_head == 0; /* else both keys must be there */
+    for (int32_t l = 0; l < c->n_layer; l++)
+        is_known &= c->shapes[l].n_head == n_head;
+    c->head_dim = c->head_dim_v = is_known ? c->n_embd / n_head : 0;
+    DPI_TRY(optional(gguf, c, "attention.key_length", 1 << 12, &c->head_dim, err));
+    DPI_TRY(optional(gguf, c, "attention.value_length", 1 << 12, &c->head_dim_v, err));
+    if (c->head_dim == 0 || c->head_dim_v == 0)
+        return dpi_fail(err, DPI_STATUS_FORMAT,
+                        "%s: embedding_length %d is not a multiple of head_count %d, the same in "
+                        "all layers, and attention.key_length or value_length is missing",
+                        dpi_gguf_name(gguf), (int)c->n_embd, (int)n_head);
+    for (int32_t l = 0; l < c->n_layer; l++)
+        c->shapes[l].head_dim = c->head_dim, c->shapes[l].head_dim_v = c->head_dim_v;
+    return DPI_STATUS_OK;
+}
+
+static dpi_status read_shapes(const dpi_gguf *gguf, dpi_config *c, dpi_error *err) {
+    DPI_TRY(each(gguf, c, "feed_forward_length", 1 << 22, offsetof(dpi_shape, n_ff), true, err));
+    DPI_TRY(each(gguf, c, "attention.head_count", 1 << 12, offsetof(dpi_shape, n_head), true, err));
+    for (int32_t l = 0; l < c->n_layer; l++)
+        c->shapes[l].n_embd = c->n_embd, c->shapes[l].n_kv_head = c->shapes[l].n_head;
+    DPI_TRY(each(gguf, c, "attention.head_count_kv", 1 << 12, offsetof(dpi_shape, n_kv_head), false,
+                 err));
+    for (int32_t l = 0; l < c->n_layer; l++)
+        if (c->shapes[l].n_head % c->shapes[l].n_kv_head)
+            return dpi_fail(err, DPI_STATUS_FORMAT,
+                            "%s: attention.head_count is %d, not a multiple of head_count_kv %d",
+                            dpi_gguf_name(gguf), (int)c->shapes[l].n_head,
+                            (int)c->shapes[l].n_kv_head);
+    DPI_TRY(read_heads(gguf, c, err));
+    find_most(c);
+    return DPI_STATUS_OK;
+}
+
 dpi_status dpi_config_read(const dpi_gguf *gguf, dpi_config *config, dpi_error *err) {
     dpi_config c;
     memset(&c, 0, sizeof c);
@@ -248,26 +323,7 @@ dpi_status dpi_config_read(const dpi_gguf *gguf, dpi_config *config, dpi_error *
     DPI_TRY(required(gguf, &c, "block_count", DPI_LAYERS_MAX, &c.n_layer, err));
     DPI_TRY(required(gguf, &c, "context_length", INT32_MAX, &c.n_ctx_train, err));
     DPI_TRY(required(gguf, &c, "embedding_length", 1 << 20, &c.n_embd, err));
-    DPI_TRY(required(gguf, &c, "feed_forward_length", 1 << 22, &c.n_ff, err));
-    DPI_TRY(required(gguf, &c, "attention.head_count", 1 << 12, &c.n_head, err));
-    c.n_kv_head = c.n_head;
-    DPI_TRY(optional(gguf, &c, "attention.head_count_kv", c.n_head, &c.n_kv_head, err));
-    if (c.n_head % c.n_kv_head)
-        return dpi_fail(err, DPI_STATUS_FORMAT,
-                        "%s: attention.head_count is %d, not a multiple of head_count_kv %d",
-                        dpi_gguf_name(gguf), (int)c.n_head, (int)c.n_kv_head);
-    c.head_dim = c.n_embd / c.n_head;
-    c.head_dim_v = c.head_dim;
-    if (c.head_dim == 0 || c.n_embd % c.n_head) /* then both lengths must be given */
-        c.head_dim = c.head_dim_v = 0;
-    DPI_TRY(optional(gguf, &c, "attention.key_length", 1 << 12, &c.head_dim, err));
-    DPI_TRY(optional(gguf, &c, "attention.value_length", 1 << 12, &c.head_dim_v, err));
-    if (c.head_dim == 0 || c.head_dim_v == 0)
-        return dpi_fail(err, DPI_STATUS_FORMAT,
-                        "%s: embedding_length %d is not a multiple of head_count %d, and "
-                        "attention.key_length or value_length is missing",
-                        dpi_gguf_name(gguf), (int)c.n_embd, (int)c.n_head);
-
+    DPI_TRY(read_shapes(gguf, &c, err));
     double eps = 0;
     bool found = false;
     const char *key = "attention.layer_norm_rms_epsilon";
@@ -279,9 +335,12 @@ dpi_status dpi_config_read(const dpi_gguf *gguf, dpi_config *config, dpi_error *
     c.embedding_scale = c.residual_scale = c.logit_scale = 1;
     c.attention_scale = 1.0f / sqrtf((float)c.head_dim);
     DPI_TRY(read_rope(gguf, &c, err));
+    for (int32_t l = 0; l < c.n_layer; l++)
+        c.shapes[l].n_rot = c.n_rot;
     DPI_TRY(refuse_unsupported(gguf, &c, err));
     if (c.arch->read)
         DPI_TRY(c.arch->read(gguf, &c, err));
+    find_most(&c);
     *config = c;
     return DPI_STATUS_OK;
 }

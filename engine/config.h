@@ -5,18 +5,14 @@
 #include "engine/arch.h"
 
 /* Keys are those of the architecture: block_count is llama.block_count in a file of llama. */
-enum { DPI_LAYERS_MAX = 4096 };
+enum { DPI_LAYERS_MAX = 1024 };
 
 struct dpi_config {
     const dpi_arch *arch; /* general.architecture */
     int32_t n_layer;     /* block_count */
     int32_t n_embd;      /* embedding_length */
-    int32_t n_ff;        /* feed_forward_length */
-    int32_t n_head;      /* attention.head_count */
-    int32_t n_kv_head;   /* attention.head_count_kv; divides n_head */
-    int32_t head_dim;    /* attention.key_length, or n_embd / n_head */
-    int32_t head_dim_v;  /* attention.value_length, or n_embd / n_head */
-    int32_t n_rot;       /* rope.dimension_count, or head_dim; even, <= head_dim */
+    int32_t n_ff, n_head, n_kv_head, head_dim, head_dim_v, n_rot; /* the most of any layer */
+    dpi_shape shapes[DPI_LAYERS_MAX]; /* of the layers */
     int32_t n_ctx_train; /* context_length */
     float rms_eps;       /* attention.layer_norm_rms_epsilon */
     float rope_freq_base;
@@ -51,14 +47,6 @@ struct dpi_config {
     int32_t still_period; /* every so-manieth layer does not rotate; 0: all do */
     uint8_t kind[DPI_LAYERS_MAX]; /* of the layers: a dpi_layer_kind */
     int32_t n_left_out; /* blocks behind those of the layers which mean nothing for text */
-    /* Of layers that are delta nets. */
-    struct {
-        int32_t n_tap;    /* ssm.conv_kernel: positions that the filter sees */
-        int32_t n_k_head; /* ssm.group_count; divides n_v_head */
-        int32_t n_v_head; /* ssm.time_step_rank */
-        int32_t dim;      /* ssm.state_size: of a query and of a key */
-        int32_t dim_v;    /* ssm.inner_size / n_v_head: of a value */
-    } delta;
     int32_t n_ctx_max; /* positions beyond which the model would need a feature that is missing */
 };
 

@@ -14,7 +14,7 @@
 /* ---- Gates of attention ---------------------------------------------------------------------- */
 
 void dpi_pass_copy_queries(dpi_pass *p, dpi_rows q, dpi_rows qg) {
-    const int64_t dim = p->s->model->config.head_dim;
+    const int64_t dim = p->shape->head_dim;
     int64_t begin, end;
     dpi_pass_meet(p);
     dpi_pass_share(p, p->n_rows * (q.n / dim), &begin, &end);
@@ -29,7 +29,7 @@ void dpi_pass_copy_queries(dpi_pass *p, dpi_rows q, dpi_rows qg) {
 static float sigmoid(float x) { return 1 / (1 + expf(-x)); }
 
 void dpi_pass_gate_heads(dpi_pass *p, dpi_rows y, dpi_rows qg) {
-    const int64_t dim = p->s->model->config.head_dim;
+    const int64_t dim = p->shape->head_dim;
     int64_t begin, end;
     dpi_pass_columns(p, y.n, &begin, &end);
     for (int64_t r = 0; r < p->n_rows; r++)
@@ -50,13 +50,9 @@ static int64_t block_end(int64_t at, int64_t end, int64_t n) {
     return stop < end ? stop : end;
 }
 
-static const dpi_layer *layer_of(const dpi_pass *p, int32_t layer) {
-    return &p->s->model->layers[layer];
-}
-
-/* Of row r's sequence what the layer keeps. */
+/* What the layer keeps of row r's sequence. */
 static dpi_state state_of(const dpi_pass *p, int32_t layer, int64_t r) {
-    return dpi_kv_state(&p->s->kv, p->s->row_seq[r], layer_of(p, layer)->nth);
+    return dpi_kv_state(&p->s->kv, p->s->row_seq[r], layer);
 }
 
 /* The inputs before that of position t are in the state, that of position i at i % (n_tap - 1). */
@@ -64,7 +60,7 @@ static void filter(const dpi_pass *p, const dpi_layer *l, float *past, int32_t t
                    int64_t begin, int64_t end, int64_t n) {
     static const float ones[BLOCK] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
                                       1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-    const int32_t n_tap = p->s->model->config.delta.n_tap, n_past = n_tap - 1;
+    const int32_t n_tap = p->shape->delta.n_tap, n_past = n_tap - 1;
     for (int64_t at = begin, stop; at < end; at = stop) {
         float y[BLOCK];
         stop = block_end(at, end, n);
@@ -85,7 +81,7 @@ void dpi_pass_filter(dpi_pass *p, dpi_rows u, int32_t layer) {
     dpi_pass_meet(p);
     dpi_pass_columns(p, u.n, &begin, &end);
     for (int64_t r = 0; r < p->n_rows; r++)
-        filter(p, layer_of(p, layer), state_of(p, layer, r).past, p->s->row_pos[r],
+        filter(p, &p->s->model->layers[layer], state_of(p, layer, r).past, p->s->row_pos[r],
                dpi_pass_row(p, u, r), begin, end, u.n);
     p->has_written = true;
 }
@@ -93,7 +89,7 @@ void dpi_pass_filter(dpi_pass *p, dpi_rows u, int32_t layer) {
 static double softplus(double x) { return x > 30 ? x : log1p(exp(x)); }
 
 void dpi_pass_gates(dpi_pass *p, dpi_rows beta, dpi_rows decay, int32_t layer) {
-    const dpi_layer *l = layer_of(p, layer);
+    const dpi_layer *l = &p->s->model->layers[layer];
     int64_t begin, end;
     dpi_pass_meet(p);
     dpi_pass_share(p, p->n_rows * beta.n, &begin, &end);
@@ -108,7 +104,8 @@ void dpi_pass_gates(dpi_pass *p, dpi_rows beta, dpi_rows decay, int32_t layer) {
 }
 
 void dpi_pass_norm_keys(dpi_pass *p, dpi_rows u) {
-    const dpi_config *c = &p->s->model->config;
+    const dpi_shape *c = p->shape;
+    const double eps = (double)p->s->model->config.rms_eps;
     const int64_t n_head = c->delta.n_k_head, dim = c->delta.dim;
     int64_t begin, end;
     dpi_pass_meet(p);
@@ -117,7 +114,7 @@ void dpi_pass_norm_keys(dpi_pass *p, dpi_rows u) {
         float *x = dpi_pass_row(p, u, i / (2 * n_head)) + i % (2 * n_head) * dim, sum = 0;
         const bool is_query = i % (2 * n_head) < n_head;
         p->s->kernels.sum_squares(&sum, x, dim);
-        const double by = 1 / sqrt((double)sum + (double)c->rms_eps);
+        const double by = 1 / sqrt((double)sum + eps);
         for (int64_t k = 0; k < dim; k++)
             x[k] *= (float)(is_query ? by / sqrt((double)dim) : by);
     }
@@ -154,7 +151,7 @@ static inline void update(float *restrict s, float *restrict o, const row *x, in
 
 void dpi_pass_delta(dpi_pass *p, dpi_rows o, dpi_rows u, dpi_rows beta, dpi_rows decay,
                     int32_t layer) {
-    const dpi_config *c = &p->s->model->config;
+    const dpi_shape *c = p->shape;
     const int64_t n_k_head = c->delta.n_k_head, dim = c->delta.dim, dim_v = c->delta.dim_v;
     int64_t begin, end;
     dpi_pass_meet(p);
@@ -177,9 +174,9 @@ void dpi_pass_delta(dpi_pass *p, dpi_rows o, dpi_rows u, dpi_rows beta, dpi_rows
 }
 
 void dpi_pass_gate_normed(dpi_pass *p, dpi_rows z, dpi_rows o, const float *weight) {
-    const dpi_config *c = &p->s->model->config;
+    const double eps = (double)p->s->model->config.rms_eps;
     const dpi_kernels *kernels = &p->s->kernels;
-    const int64_t dim = c->delta.dim_v;
+    const int64_t dim = p->shape->delta.dim_v;
     int64_t begin, end;
     dpi_pass_meet(p);
     dpi_pass_columns(p, z.n, &begin, &end);
@@ -190,7 +187,7 @@ void dpi_pass_gate_normed(dpi_pass *p, dpi_rows z, dpi_rows o, const float *weig
             stop = block_end(at, end, dim);
             kernels->sum_squares(&sum, head, dim);
             kernels->scale(normed, x + at, weight + at % dim,
-                           (float)(1 / sqrt((double)sum / (double)dim + (double)c->rms_eps)),
+                           (float)(1 / sqrt((double)sum / (double)dim + eps)),
                            stop - at);
             kernels->swiglu(dpi_pass_row(p, z, r) + at, normed, stop - at);
         }

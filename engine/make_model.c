@@ -256,7 +256,7 @@ static const dpi_arch_table *table_of(const dpi_arch *arch, int32_t layer) {
 
 static void add_layer(planner *p, int32_t index) {
     const dpi_model_shape *s = p->shape;
-    const dpi_config c = {.n_embd = s->n_embd, .n_ff = s->n_ff, .n_head = s->n_head,
+    const dpi_shape c = {.n_embd = s->n_embd, .n_ff = s->n_ff, .n_head = s->n_head,
                           .n_kv_head = s->n_kv_head, .head_dim = head_dim_of(s),
                           .head_dim_v = head_dim_of(s),
                           .delta = {4, s->n_delta_k_head, s->n_delta_v_head, s->delta_dim,

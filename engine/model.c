@@ -93,12 +93,12 @@ static void *tensor_of(const dpi_model *m, int32_t layer, const dpi_arch_tensor 
  * the other. */
 static dpi_status bind_parts(const binding *b, int32_t layer, const dpi_arch_tensor *t,
                              int32_t n_parts, dpi_error *err) {
-    const dpi_config *c = &b->m->config;
-    const int64_t n_in = dpi_extent_of(c, t->n_in);
+    const dpi_shape *shape = &b->m->config.shapes[layer];
+    const int64_t n_in = dpi_extent_of(shape, t->n_in);
     dpi_matrix whole = {0};
     int64_t n_out = 0, row = 0;
     for (int32_t i = 0; i < n_parts; i++)
-        n_out += dpi_extent_of(c, t[i].n_out);
+        n_out += dpi_extent_of(shape, t[i].n_out);
     DPI_TRY(bind_matrix(b, dpi_arch_tensor_name(t, layer, "weight").text, n_out, n_in, true, &whole,
                         err));
     DPI_TRY(bind_vector(b, dpi_arch_tensor_name(t, layer, "bias").text, n_out, false, &whole.bias,
@@ -106,7 +106,7 @@ static dpi_status bind_parts(const binding *b, int32_t layer, const dpi_arch_ten
     for (int32_t i = 0; i < n_parts; i++) {
         dpi_matrix *w = tensor_of(b->m, layer, &t[i]);
         *w = whole;
-        w->n_out = dpi_extent_of(c, t[i].n_out);
+        w->n_out = dpi_extent_of(shape, t[i].n_out);
         w->rows += (uint64_t)row * dpi_type_row_bytes(w->type, n_in);
         w->bias = whole.bias ? whole.bias + row : NULL;
         row += w->n_out;
@@ -121,12 +121,10 @@ static dpi_rotation rotation_of(const dpi_config *c, int32_t layer) {
                                                            : DPI_ROTATION_ALL;
 }
 
-static dpi_status bind_layer(const binding *b, int32_t layer, int32_t n_of_kind[DPI_LAYER_KINDS],
-                             dpi_error *err) {
+static dpi_status bind_layer(const binding *b, int32_t layer, dpi_error *err) {
     const dpi_config *c = &b->m->config;
     const dpi_arch_table *table = dpi_config_table(c, layer);
-    b->m->layers[layer].kind = (dpi_layer_kind)c->kind[layer];
-    b->m->layers[layer].nth = n_of_kind[c->kind[layer]]++;
+    const dpi_shape *shape = &c->shapes[layer];
     b->m->layers[layer].window = c->has_window[layer] ? c->window : 0;
     b->m->layers[layer].rotation = rotation_of(c, layer);
     int32_t n = 1;
@@ -134,7 +132,7 @@ static dpi_status bind_layer(const binding *b, int32_t layer, int32_t n_of_kind[
         n = dpi_arch_parts(table, t);
         if (t->is_array)
             DPI_TRY(bind_array(b, dpi_arch_tensor_name(t, layer, "weight").text,
-                               dpi_extent_of(c, t->n_in), dpi_extent_of(c, t->n_out), true,
+                               dpi_extent_of(shape, t->n_in), dpi_extent_of(shape, t->n_out), true,
                                tensor_of(b->m, layer, t), err));
         else
             DPI_TRY(bind_parts(b, layer, t, n, err));
@@ -199,7 +197,8 @@ uint64_t dpi_model_mark(const dpi_model *m) {
         for (int32_t i = 0; i < table->n_tensors; i++) {
             const dpi_arch_tensor *t = &table->tensors[i];
             const float *const *weights = tensor_of(m, l, t);
-            const int64_t n = dpi_extent_of(c, t->n_in) * dpi_extent_of(c, t->n_out);
+            const dpi_shape *shape = &c->shapes[l];
+            const int64_t n = dpi_extent_of(shape, t->n_in) * dpi_extent_of(shape, t->n_out);
             if (t->is_array)
                 hash = dpi_hash(hash, *weights, (size_t)n * sizeof(float));
         }
@@ -281,9 +280,8 @@ static dpi_status bind_all(const binding *b, dpi_error *err) {
     if (m->config.arch->has_output_bias)
         DPI_TRY(bind_vector(b, "output.bias", m->n_vocab, false, &m->output.bias, err));
     DPI_TRY(bind_rotation(b, err));
-    int32_t n_of_kind[DPI_LAYER_KINDS] = {0};
     for (int32_t i = 0; i < m->config.n_layer; i++)
-        DPI_TRY(bind_layer(b, i, n_of_kind, err));
+        DPI_TRY(bind_layer(b, i, err));
     return refuse_unbound(b, err);
 }
 

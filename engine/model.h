@@ -33,9 +33,8 @@ typedef enum dpi_rotation {
  * has none. */
 typedef struct dpi_layer {
     const float *attn_norm; /* [n_embd] */
-    dpi_matrix wq;          /* [n_head * head_dim, n_embd] */
-    dpi_matrix wqg;         /* [n_head * 2 * head_dim, n_embd] of each head q and its gate, in place
-                               of wq */
+    dpi_matrix wq;          /* [n_head * head_dim, n_embd]; where queries are gated [n_head * 2 *
+                               head_dim, n_embd], of each head the query, then its gate */
     dpi_matrix wk;          /* [n_kv_head * head_dim, n_embd] */
     dpi_matrix wv;          /* [n_kv_head * head_dim_v, n_embd] */
     const float *q_norm;    /* [head_dim], or [n_head * head_dim]: arch.h */
@@ -47,7 +46,7 @@ typedef struct dpi_layer {
     dpi_matrix w_up;        /* [n_ff, n_embd] */
     dpi_matrix w_down;      /* [n_embd, n_ff] */
     const float *post_ffn_norm; /* [n_embd] of what the feed-forward adds */
-    /* Of a delta net; config.h has its numbers. */
+    /* Of a delta net. */
     dpi_matrix w_keys;      /* [2 n_k_head dim + n_v_head dim_v, n_embd] queries, keys, values */
     dpi_matrix w_z;         /* [n_v_head * dim_v, n_embd] */
     dpi_matrix w_beta;      /* [n_v_head, n_embd] */
@@ -57,8 +56,6 @@ typedef struct dpi_layer {
     const float *decay_bias; /* [n_v_head] */
     const float *value_norm; /* [dim_v] */
     dpi_matrix w_values;    /* [n_embd, n_v_head * dim_v] */
-    dpi_layer_kind kind;
-    int32_t nth;            /* among the layers of its kind */
     int32_t window;         /* positions that a row sees, its own included; 0: all before it */
     dpi_rotation rotation;
 } dpi_layer;

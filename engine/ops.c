@@ -220,7 +220,8 @@ void dpi_pass_project_all(dpi_pass *p, const dpi_linear *const *products, int32_
 void dpi_pass_gated(dpi_pass *p, dpi_rows y, const dpi_matrix *w_gate, const dpi_matrix *w_up,
                     dpi_rows x) {
     const dpi_kernels *k = &p->s->kernels;
-    const dpi_linear gate = {.y = y, .w = w_gate}, up = {.y = p->s->work.up, .w = w_up};
+    const dpi_linear gate = {.y = y, .w = w_gate};
+    const dpi_linear up = {.y = {p->s->work.up.at, y.n}, .w = w_up};
     linear_of_all(p, (const dpi_linear *const[]){&gate, &up}, 2, x, place_by_columns);
     dpi_pass_meet(p);
     int64_t begin, end;

@@ -25,6 +25,7 @@ typedef struct dpi_pass {
     const dpi_batch *batch;
     int32_t first, n_rows; /* the rows that operations compute, in every array of activations */
     int32_t thread, n_threads;
+    const dpi_shape *shape; /* of the layer that is computed */
     dpi_spin spin;
     bool has_written; /* what other threads read, since they last met */
     int32_t n_tiled;  /* operations in tiles that this thread has begun */

@@ -79,6 +79,16 @@ static dpi_rows place_rows(const dpi_session *s, layout *l, uint64_t n) {
     return (dpi_rows){place(l, (uint64_t)s->max_rows, n, sizeof(float)), (int64_t)n};
 }
 
+/* Of any layer. */
+static uint64_t most(const dpi_config *c, dpi_extent extent) {
+    int64_t n = 0;
+    for (int32_t i = 0; i < c->n_layer; i++) {
+        const int64_t of_layer = dpi_extent_of(&c->shapes[i], extent);
+        n = of_layer > n ? of_layer : n;
+    }
+    return (uint64_t)n;
+}
+
 static void place_work(dpi_session *s, layout *l) {
     const dpi_config *c = &s->model->config;
     dpi_work *w = &s->work;
@@ -87,7 +97,7 @@ static void place_work(dpi_session *s, layout *l) {
     uint64_t n_o = (uint64_t)c->n_head * (uint64_t)c->head_dim_v;
     uint64_t max_in = n_embd > n_ff ? n_embd : n_ff;
     max_in = max_in > n_o ? max_in : n_o;
-    const uint64_t n_values = (uint64_t)dpi_extent_of(c, DPI_EXTENT_VALUES);
+    const uint64_t n_values = most(c, DPI_EXTENT_VALUES);
     max_in = max_in > n_values ? max_in : n_values;
     w->max_in = (int64_t)max_in;
     uint64_t max_blocks = max_in / DPI_Q8_BLOCK + 1;
@@ -99,12 +109,12 @@ static void place_work(dpi_session *s, layout *l) {
     w->v = place_rows(s, l, (uint64_t)c->n_kv_head * (uint64_t)c->head_dim_v);
     w->att = place_rows(s, l, n_o);
     if (c->arch->has_gated_queries)
-        w->qg = place_rows(s, l, (uint64_t)dpi_extent_of(c, DPI_EXTENT_QG));
-    w->u = place_rows(s, l, (uint64_t)dpi_extent_of(c, DPI_EXTENT_KEYS));
+        w->qg = place_rows(s, l, most(c, DPI_EXTENT_QG));
+    w->u = place_rows(s, l, most(c, DPI_EXTENT_KEYS));
     w->z = place_rows(s, l, n_values);
     w->o = place_rows(s, l, n_values);
-    w->beta = place_rows(s, l, (uint64_t)c->delta.n_v_head);
-    w->decay = place_rows(s, l, (uint64_t)c->delta.n_v_head);
+    w->beta = place_rows(s, l, most(c, DPI_EXTENT_V_HEADS));
+    w->decay = place_rows(s, l, most(c, DPI_EXTENT_V_HEADS));
     w->out = place_rows(s, l, n_embd);
     w->gate = place_rows(s, l, n_ff);
     w->up = place_rows(s, l, n_ff);
@@ -118,7 +128,7 @@ static void place_work(dpi_session *s, layout *l) {
         w->low = place_rows(s, l, DPI_ADAPTER_PLACES * (uint64_t)s->model->adapters->max_rank);
     w->scratch = place(l, threads * DPI_TILE_OUT, max_in, sizeof(float));
     w->head = place(l, threads * DPI_TILE_OUT, rows, sizeof(float));
-    w->ml = place(l, threads, 2 * (uint64_t)(c->n_head / c->n_kv_head), sizeof(float));
+    w->ml = place(l, threads, 2 * (uint64_t)c->n_head, sizeof(float));
     s->shares = place(l, 2 * threads, 1, sizeof *s->shares);
 }
 
@@ -161,20 +171,13 @@ dpi_status dpi_session_memory(const dpi_model *model, const dpi_session_options 
     apply(&s, model, &o);
     layout l = {NULL, 0, false};
     lay_out(&s, &l);
-    uint64_t blocks = ((uint64_t)n_tokens + DPI_KV_BLOCK - 1) / DPI_KV_BLOCK * (uint64_t)o.n_seq;
-    if (o.n_seq > 2) /* sequence 0 and one other have blocks of their own */
-        blocks -= (uint64_t)(n_prefix / DPI_KV_BLOCK) * (uint64_t)(o.n_seq - 2);
-    /* Each has a state, and the one that others were forked from a mark. */
-    const uint64_t states = n_tokens > 0 ? (uint64_t)o.n_seq + (o.n_seq > 2 && n_prefix > 0) : 0;
-    uint64_t bytes, state_bytes;
-    if (l.overflow || !dpi_kv_sizes(&s.kv, &model->config, o.n_seq, o.n_ctx, o.kv_type) ||
-        !dpi_mul_u64(blocks, s.kv.block_bytes, &bytes) ||
-        !dpi_mul_u64(states, s.kv.state_bytes, &state_bytes) ||
-        !dpi_add_u64(bytes, state_bytes, &bytes) ||
-        !dpi_add_u64(bytes, l.used + sizeof s, &bytes))
-        return dpi_fail(err, DPI_STATUS_LIMIT, "the size of the session overflows");
-    *n_bytes = bytes;
-    return DPI_STATUS_OK;
+    dpi_status status = dpi_kv_init(&s.kv, &model->config, 0, o.n_ctx, o.kv_type, err);
+    if (status == DPI_STATUS_OK &&
+        (l.overflow || !dpi_kv_bytes(&s.kv, o.n_seq, n_tokens, n_prefix, n_bytes) ||
+         !dpi_add_u64(*n_bytes, l.used + sizeof s, n_bytes)))
+        status = dpi_fail(err, DPI_STATUS_LIMIT, "the size of the session overflows");
+    dpi_kv_free(&s.kv);
+    return status;
 }
 
 /* ---- Creation -------------------------------------------------------------------------------- */
@@ -259,20 +262,27 @@ dpi_status dpi_session_prefill(dpi_session *s, int32_t seq, const int32_t *token
     for (size_t i = 0; i < n_tokens; i++)
         DPI_TRY(check_token(s, tokens[i], err));
     dpi_kv_seq *kv = &s->kv.seqs[seq];
-    DPI_TRY(dpi_kv_reserve(&s->kv, seq, kv->length + (int32_t)n_tokens, err));
+    DPI_TRY(dpi_kv_reserve(&s->kv, seq, DPI_KV_ALL, kv->length + (int32_t)n_tokens, err));
     s->rest.n_rows = 0;
     s->read_seq = -1;
     int64_t n_vocab = s->model->n_vocab;
     for (size_t done = 0; done < n_tokens;) {
-        if (s->cancel && s->cancel(s->cancel_user)) {
-            dpi_session_reset(s, seq);
-            return dpi_fail(err, DPI_STATUS_CANCELLED, "cancelled while reading a prompt");
-        }
+        dpi_status status = DPI_STATUS_OK;
+        if (s->cancel && s->cancel(s->cancel_user))
+            status = dpi_fail(err, DPI_STATUS_CANCELLED, "cancelled while reading a prompt");
         /* Up to the next multiple of DPI_CHUNK, so that a position always has the same row. */
         int32_t first = kv->length % DPI_CHUNK;
+        const int32_t until_pin = dpi_kv_until_pin(&s->kv, seq);
         size_t left = n_tokens - done, room = (size_t)(DPI_CHUNK - first);
+        room = room < (size_t)until_pin ? room : (size_t)until_pin;
         dpi_batch batch = {
             .first = first, .n_rows = (int32_t)(left < room ? left : room), .is_prompt = 1};
+        if (status == DPI_STATUS_OK)
+            status = dpi_kv_reserve(&s->kv, seq, DPI_KV_WINDOW, kv->length + batch.n_rows, err);
+        if (status != DPI_STATUS_OK) {
+            dpi_session_reset(s, seq);
+            return status;
+        }
         for (int32_t r = 0; r < batch.n_rows; r++) {
             s->row_seq[r] = seq;
             s->row_pos[r] = kv->length + r;
@@ -283,7 +293,7 @@ dpi_status dpi_session_prefill(dpi_session *s, int32_t seq, const int32_t *token
         batch.head_first = all_logits ? 0 : batch.n_rows - 1;
         batch.n_head = all_logits || left <= room ? batch.n_rows - batch.head_first : 0;
         dpi_forward(s, &batch);
-        kv->length += batch.n_rows;
+        dpi_kv_advance(&s->kv, seq, batch.n_rows);
         s->n_read = batch.n_head;
         s->ready[seq] = done + (size_t)batch.n_rows == n_tokens;
         done += (size_t)batch.n_rows;
@@ -321,7 +331,8 @@ dpi_status dpi_session_step_partial(dpi_session *s, int32_t n_rows, const int32_
     if (n_logits < 0 || n_logits > n_rows)
         return dpi_fail(err, DPI_STATUS_ARG, "n_logits must be 0 to the step's n_rows");
     for (int32_t r = 0; r < n_rows; r++)
-        DPI_TRY(dpi_kv_reserve(&s->kv, seqs[r], s->kv.seqs[seqs[r]].length + 1, err));
+        for (dpi_kv_kind kind = 0; kind < DPI_KV_KINDS; kind++)
+            DPI_TRY(dpi_kv_reserve(&s->kv, seqs[r], kind, s->kv.seqs[seqs[r]].length + 1, err));
     for (int32_t r = 0; r < n_rows; r++) {
         s->row_seq[r] = seqs[r];
         s->row_pos[r] = s->kv.seqs[seqs[r]].length;
@@ -332,7 +343,7 @@ dpi_status dpi_session_step_partial(dpi_session *s, int32_t n_rows, const int32_
     s->read_seq = -1;
     dpi_forward(s, &batch);
     for (int32_t r = 0; r < n_rows; r++) {
-        s->kv.seqs[seqs[r]].length++;
+        dpi_kv_advance(&s->kv, seqs[r], 1);
         s->ready[seqs[r]] = r < n_logits;
     }
     s->rest = batch;
@@ -371,6 +382,22 @@ dpi_status dpi_session_logits_at(dpi_session *s, int32_t first_row, int32_t n_ro
     return DPI_STATUS_OK;
 }
 
+dpi_status dpi_session_pin(dpi_session *s, int32_t seq, int32_t n_tokens, dpi_error *err) {
+    if (seq < 0 || seq >= s->n_seq)
+        return dpi_fail(err, DPI_STATUS_ARG, "pin of sequence %d, must be one of the session's",
+                        (int)seq);
+    if (n_tokens < 1 || n_tokens > s->n_ctx || n_tokens < s->kv.seqs[seq].length)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "pin of fewer tokens than the sequence holds, or more than the context");
+    return dpi_kv_pin(&s->kv, seq, n_tokens, err);
+}
+
+int32_t dpi_session_forkable(const dpi_session *s, int32_t from, int32_t n_tokens) {
+    const int32_t length = dpi_session_length(s, from);
+    const int32_t most = n_tokens < length ? n_tokens : length;
+    return most < 1 ? 0 : dpi_kv_forkable(&s->kv, from, most);
+}
+
 dpi_status dpi_session_fork(dpi_session *s, int32_t from, int32_t to, int32_t n_tokens,
                             dpi_error *err) {
     const int32_t n_all = s->kv.n_seq;
@@ -381,11 +408,10 @@ dpi_status dpi_session_fork(dpi_session *s, int32_t from, int32_t to, int32_t n_
     if (n_tokens < 1 || n_tokens > s->kv.seqs[from].length)
         return dpi_fail(err, DPI_STATUS_ARG,
                         "fork of more tokens than the sequence holds, or none");
-    dpi_session_reset(s, to);
     if (dpi_kv_forkable(&s->kv, from, n_tokens) < n_tokens)
         return dpi_fail(err, DPI_STATUS_STATE,
-                        "fork of a part of a sequence with a recurrent state, must be all of it or "
-                        "what dpi_session_mark marked");
+                        "fork of a sequence that has grown, and was not pinned there");
+    dpi_session_reset(s, to);
     DPI_TRY(dpi_kv_fork(&s->kv, from, to, n_tokens, err));
     if (from >= s->n_seq || to >= s->n_seq) /* one that only holds tokens */
         return DPI_STATUS_OK;
@@ -393,17 +419,6 @@ dpi_status dpi_session_fork(dpi_session *s, int32_t from, int32_t to, int32_t n_
     if (s->ready[to])
         memcpy(logits_of(s, to), logits_of(s, from), (size_t)s->model->n_vocab * sizeof(float));
     return DPI_STATUS_OK;
-}
-
-int32_t dpi_session_forkable(const dpi_session *s, int32_t from, int32_t n_tokens) {
-    return from < 0 || from >= s->kv.n_seq ? -1 : dpi_kv_forkable(&s->kv, from, n_tokens);
-}
-
-dpi_status dpi_session_mark(dpi_session *s, int32_t seq, dpi_error *err) {
-    if (seq < 0 || seq >= s->kv.n_seq)
-        return dpi_fail(err, DPI_STATUS_ARG, "mark of sequence %d, must be one of the session's",
-                        (int)seq);
-    return dpi_kv_mark(&s->kv, seq, err);
 }
 
 const float *dpi_session_logits(const dpi_session *s, int32_t seq) {

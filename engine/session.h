@@ -17,7 +17,8 @@ typedef struct dpi_rows {
     int64_t n;
 } dpi_rows;
 
-/* The work space of a pass. Rows: those of a batch, at most max_rows. */
+/* The work space of a pass. Rows: those of a batch, at most max_rows. Sizes are the most of any
+ * layer. */
 typedef struct dpi_work {
     dpi_rows x;       /* [rows, n_embd] the residual stream */
     dpi_rows squares; /* [rows, dpi_n_tiles(n_embd)] sums of squares of x, tile by tile */
@@ -42,7 +43,7 @@ typedef struct dpi_work {
     float *scratch;   /* [n_threads, DPI_TILE_OUT, max_in] weights on their way to a kernel */
     float *head;      /* [n_threads, rows, DPI_TILE_OUT] logits, or what adapters add, on their
                          way */
-    float *ml;        /* [n_threads, 2, n_head / n_kv_head] softmax maxima and sums */
+    float *ml;        /* [n_threads, 2, n_head] softmax maxima and sums */
     int64_t max_in;   /* the longest row of any weight matrix */
 } dpi_work;
 

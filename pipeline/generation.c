@@ -46,7 +46,6 @@ struct dpi_generation {
     int32_t n_active;
     const float **logits; /* [n_references] NULL for null slots */
     int64_t *sums; /* spread: [DPI_SUMS_HEADER + n_vocab], private */
-    bool is_recurrent;    /* the model has a recurrent state */
     bool begun;           /* the sampler's text is this one */
     bool current;         /* the logits are those after the last token */
     bool drawn;           /* `token` is drawn, and not yet told */
@@ -110,6 +109,16 @@ static dpi_status share_prefix(dpi_generation *g, dpi_error *err) {
              : DPI_STATUS_OK;
 }
 
+/* The public prompt and the first reference are those that others begin with. */
+static dpi_status pin_prefix(dpi_generation *g, size_t n, dpi_error *err) {
+    const int32_t seq = g->options.first_seq + g->slot;
+    const size_t n_prefix = g->options.n_prefix < n ? g->options.n_prefix : n;
+    if (g->n_references == 0 || (g->slot > 0 && g->first > 0) || n_prefix == 0 ||
+        n_prefix < g->n_read)
+        return DPI_STATUS_OK;
+    return dpi_session_pin(g->options.session, seq, (int32_t)n_prefix, err);
+}
+
 /* A prompt that a sequence of the caller's holds. Neither number is named: it may be a record's. */
 static dpi_status fork_prompt(dpi_generation *g, int32_t held, size_t n, dpi_error *err) {
     dpi_session *session = g->options.session;
@@ -143,30 +152,22 @@ static dpi_status begin_prompt(dpi_generation *g, int32_t held, size_t n, dpi_er
     return g->slot > 0 ? share_prefix(g, err) : DPI_STATUS_OK;
 }
 
-/* Where the others will begin with what the first reference has computed: a recurrent state is kept
- * there, as it cannot go back. 0: nowhere. */
-static size_t place_of_mark(const dpi_generation *g, size_t n) {
-    const bool is_shared = g->is_recurrent && g->slot > 0 && g->first == 0 && g->n_references > 1;
-    return is_shared && g->options.n_prefix < n ? g->options.n_prefix : 0;
-}
-
 static dpi_status read_piece(dpi_generation *g, dpi_error *err) {
     size_t n, n_piece = (size_t)g->options.n_piece;
     const int32_t *tokens = prompt_of(g, g->slot, &n);
     const int32_t held = g->options.prompt_seqs ? g->options.prompt_seqs[g->slot] : -1;
     if (held >= 0 && !g->options.n_held)
         return fork_prompt(g, held, n, err);
-    if (g->n_read == 0)
+    if (g->n_read == 0) {
         DPI_TRY(begin_prompt(g, held, n, err));
+        DPI_TRY(pin_prefix(g, n, err));
+    }
     size_t left = n - g->n_read;
     left = n_piece > 0 && left > n_piece ? n_piece : left;
-    const size_t mark = place_of_mark(g, n);
-    left = g->n_read < mark && left > mark - g->n_read ? mark - g->n_read : left;
-    const int32_t seq = g->options.first_seq + g->slot;
-    DPI_TRY(dpi_session_prefill(g->options.session, seq, tokens + g->n_read, left, NULL, err));
+    DPI_TRY(dpi_session_prefill(g->options.session, g->options.first_seq + g->slot,
+                                tokens + g->n_read, left, NULL, err));
     g->n_read += left;
-    return mark > 0 && g->n_read == mark ? dpi_session_mark(g->options.session, seq, err)
-                                         : DPI_STATUS_OK;
+    return DPI_STATUS_OK;
 }
 
 /* The prompt of the current slot, or a piece of it. After a failure its sequence is empty again. */
@@ -534,7 +535,6 @@ static dpi_status check_fit(dpi_generation *g, dpi_error *err) {
         return dpi_fail(err, DPI_STATUS_ARG, "the sampler's n_vocab is %d, must be the model's %d",
                         (int)s->n_vocab, (int)info.n_vocab);
     g->n_vocab = info.n_vocab;
-    g->is_recurrent = info.n_recurrent > 0;
     g->n_tokens = s->n_tokens;
     return check_public(g, err);
 }

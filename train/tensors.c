@@ -18,8 +18,8 @@ int32_t dpi_train_tensor_count(const dpi_graph_shape *s) {
 /* Tensors of a layer lie one after the other; with a base matrices take no room (graph.h). */
 dpi_train_tensor dpi_train_layer_tensor(const dpi_graph_shape *s, const dpi_arch_tensor *wanted) {
     const dpi_graph_widths w = dpi_graph_widths_of(s);
-    const dpi_config c = {.n_embd = s->dim, .n_ff = s->ffn, .n_head = s->n_head,
-                          .n_kv_head = s->n_kv_head, .head_dim = w.head, .head_dim_v = w.head_v};
+    const dpi_shape c = {.n_embd = s->dim, .n_ff = s->ffn, .n_head = s->n_head,
+                         .n_kv_head = s->n_kv_head, .head_dim = w.head, .head_dim_v = w.head_v};
     dpi_train_tensor t = {0};
     for (const dpi_arch_tensor *a = table->tensors; a <= wanted; a++) {
         if (!s->base || t.n_rows == 0)

@@ -6,7 +6,7 @@
 
 static const dpi_arch_tensor attention[] = {
     DPI_ATTN_NORM,
-    DPI_MATRIX("attn_q", EMBD, QG, wqg, 0),
+    DPI_MATRIX("attn_q", EMBD, QG, wq, 0),
     DPI_MATRIX("attn_k", EMBD, K, wk, 1),
     DPI_MATRIX("attn_v", EMBD, V, wv, 2),
     DPI_HEAD_NORMS,
@@ -64,18 +64,18 @@ static dpi_status check_multiple(const dpi_gguf *gguf, const char *key, int32_t 
                     dpi_gguf_name(gguf), key, (int)value, of_key, (int)of);
 }
 
-static dpi_status read_delta(const dpi_gguf *gguf, dpi_config *c, dpi_error *err) {
+static dpi_status read_delta(const dpi_gguf *gguf, dpi_shape *s, dpi_error *err) {
     enum { TAPS_MOST = 64, DIM_MOST = 1 << 12, HEADS_MOST = 1 << 12, VALUES_MOST = 1 << 22 };
     int32_t n_values = 0;
-    DPI_TRY(count(gguf, KEY(TAPS), 2, TAPS_MOST, &c->delta.n_tap, err));
-    DPI_TRY(count(gguf, KEY(DIM), 1, DIM_MOST, &c->delta.dim, err));
-    DPI_TRY(count(gguf, KEY(K_HEADS), 1, HEADS_MOST, &c->delta.n_k_head, err));
-    DPI_TRY(count(gguf, KEY(V_HEADS), 1, HEADS_MOST, &c->delta.n_v_head, err));
+    DPI_TRY(count(gguf, KEY(TAPS), 2, TAPS_MOST, &s->delta.n_tap, err));
+    DPI_TRY(count(gguf, KEY(DIM), 1, DIM_MOST, &s->delta.dim, err));
+    DPI_TRY(count(gguf, KEY(K_HEADS), 1, HEADS_MOST, &s->delta.n_k_head, err));
+    DPI_TRY(count(gguf, KEY(V_HEADS), 1, HEADS_MOST, &s->delta.n_v_head, err));
     DPI_TRY(count(gguf, KEY(VALUES), 1, VALUES_MOST, &n_values, err));
-    DPI_TRY(check_multiple(gguf, KEY(V_HEADS), c->delta.n_v_head, KEY(K_HEADS), c->delta.n_k_head,
+    DPI_TRY(check_multiple(gguf, KEY(V_HEADS), s->delta.n_v_head, KEY(K_HEADS), s->delta.n_k_head,
                            err));
-    DPI_TRY(check_multiple(gguf, KEY(VALUES), n_values, KEY(V_HEADS), c->delta.n_v_head, err));
-    c->delta.dim_v = n_values / c->delta.n_v_head;
+    DPI_TRY(check_multiple(gguf, KEY(VALUES), n_values, KEY(V_HEADS), s->delta.n_v_head, err));
+    s->delta.dim_v = n_values / s->delta.n_v_head;
     return DPI_STATUS_OK;
 }
 
@@ -91,6 +91,8 @@ static dpi_status leave_out(const dpi_gguf *gguf, dpi_config *c, dpi_error *err)
 static dpi_status read_kinds(const dpi_gguf *gguf, dpi_config *c, dpi_error *err) {
     const dpi_gguf_kv *recurrent = NULL;
     int64_t interval = 4;
+    dpi_shape shape = {0};
+    DPI_TRY(read_delta(gguf, &shape, err));
     DPI_TRY(dpi_gguf_get_array(gguf, KEY(RECURRENT), DPI_GGUF_BOOL, &recurrent, err));
     DPI_TRY(dpi_gguf_get_int(gguf, KEY(INTERVAL), 1, DPI_LAYERS_MAX, &interval, NULL, err));
     if (recurrent && recurrent->n_items != (uint64_t)c->n_layer &&
@@ -103,6 +105,8 @@ static dpi_status read_kinds(const dpi_gguf *gguf, dpi_config *c, dpi_error *err
         const bool is_delta = recurrent ? dpi_gguf_item_bool(recurrent, (uint64_t)l)
                                         : (l + 1) % interval != 0;
         c->kind[l] = is_delta ? DPI_LAYER_DELTA : DPI_LAYER_ATTENTION;
+        if (is_delta)
+            c->shapes[l].delta = shape.delta;
     }
     return DPI_STATUS_OK;
 }
@@ -114,7 +118,6 @@ static dpi_status read(const dpi_gguf *gguf, dpi_config *c, dpi_error *err) {
                         dpi_gguf_name(gguf), KEY("attention.value_length"), (int)c->head_dim_v,
                         KEY("attention.key_length"), (int)c->head_dim);
     DPI_TRY(leave_out(gguf, c, err));
-    DPI_TRY(read_delta(gguf, c, err));
     return read_kinds(gguf, c, err);
 }
 

@@ -63,8 +63,8 @@ DPI_API void dpi_session_free(dpi_session *session);
  * than n_seq, n_threads and n_ctx (which only decides the rotations of models with
  * rope_factors_long), the tokens given to it by prefill and those given by step; their bits do not
  * depend on other sequences or on the thread count (docs/spec.md section 3).
- * Errors: ARG, LIMIT (context full: nothing is appended), MEMORY (nothing is appended),
- * CANCELLED (the sequence is reset). */
+ * Errors: ARG, LIMIT (context full: nothing is appended), MEMORY (nothing is appended; where layers
+ * have windows the sequence may be reset), CANCELLED (the sequence is reset). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_session_prefill(dpi_session *session, int32_t seq,
                                                       const int32_t *tokens, size_t n_tokens,
                                                       float *all_logits, dpi_error *err);
@@ -97,22 +97,24 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_session_logits_at(dpi_session *session, in
  * had been given to it in the same way, without computing them again: whole KV blocks are shared,
  * the rest is copied. What happens to one of the two later does not touch the other. `to` has no
  * logits until its next prefill or step, unless it got all tokens of `from`, and `from` has some.
- * Errors: ARG (from == to, out of range, more tokens than `from` holds), STATE (fewer than
- * dpi_session_forkable says), MEMORY (`to` is empty). */
+ *
+ * Where layers have a sliding window, a sequence gives back what no later token sees; a recurrent
+ * state (dpi_model_info.n_recurrent) cannot go back. Then a sequence can be forked as long as it
+ * is, and at its pins.
+ * Errors: ARG (from == to, out of range, more tokens than `from` holds), STATE (fewer tokens are
+ * forkable), MEMORY (`to` is empty). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_session_fork(dpi_session *session, int32_t from, int32_t to,
                                                    int32_t n_tokens, dpi_error *err);
 
-/* The most tokens, at most n_tokens, that dpi_session_fork can take of `from`: n_tokens, or as many
- * as it holds. In models with a recurrent state (dpi_model_info.n_recurrent) that state is known
- * after all tokens and after a mark alone: then all of them, or those before the mark, or 0. -1:
- * out of range. */
+/* Says that the first n_tokens tokens of `seq` are going to be forked when it is longer. At most
+ * DPI_PINS_MAX lengths, which a reset forgets. n_tokens is no less than the sequence holds, and no
+ * more than the context. Errors: ARG, LIMIT (too many), MEMORY. */
+enum { DPI_PINS_MAX = 2 };
+DPI_API DPI_MUST_CHECK dpi_status dpi_session_pin(dpi_session *session, int32_t seq,
+                                                  int32_t n_tokens, dpi_error *err);
+/* How many of the first n_tokens tokens of `from` can be forked now: the most that is at most
+ * n_tokens; 0: none. */
 DPI_API int32_t dpi_session_forkable(const dpi_session *session, int32_t from, int32_t n_tokens);
-
-/* Marks the tokens that `seq` holds now: others may begin with them later. The last mark counts; a
- * fork takes none over, and a reset ends it. It costs memory for a recurrent state, and is nothing
- * in models without one. Errors: ARG, MEMORY (there is no mark). */
-DPI_API DPI_MUST_CHECK dpi_status dpi_session_mark(dpi_session *session, int32_t seq,
-                                                   dpi_error *err);
 
 /* Logits [n_vocab] after the last token of `seq`; NULL if it has none or is out of range. After
  * dpi_session_logits_at only those of its ids. The session's; valid until the next
@@ -142,8 +144,9 @@ DPI_API int32_t dpi_session_isa(const dpi_session *session);
 
 /* Bytes that a session with these options needs when every one of the n_seq sequences holds
  * n_tokens tokens, of which the first n_prefix (0..n_tokens) came to all but sequence 0 by
- * dpi_session_fork from one of them, which has a mark there: caches, recurrent states, logits and
- * work space, without the weights and what the n_kept others hold. */
+ * dpi_session_fork from one of them: caches, states, logits and work space, without the weights and
+ * what the n_kept others hold. Where layers have windows or recurrent states it is the most that
+ * the growing sequences may need. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_session_memory(const dpi_model *model,
                                                      const dpi_session_options *options,
                                                      int32_t n_tokens, int32_t n_prefix,

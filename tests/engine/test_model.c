@@ -182,8 +182,32 @@ TEST(test_tensor_shapes) {
     REFUSED("", "output_norm.weight", 31, DPI_STATUS_FORMAT,
             "output_norm.weight has shape [31, 1, 1, 1]", );
     REFUSED("llama.block_count", "", 0, DPI_STATUS_FORMAT,
-            "block_count is 4000, but the file has only 11 tensors",
-            build_u32(&b, "llama.block_count", 4000));
+            "block_count is 1000, but the file has only 11 tensors",
+            build_u32(&b, "llama.block_count", 1000));
+}
+
+/* A number for each layer. */
+static void build_numbers(gguf_build *b, const char *key, int32_t number, size_t n) {
+    build_array(b, key, DPI_GGUF_I32, &number, n, sizeof number);
+}
+
+TEST(test_numbers_of_layers) {
+    const char *const n_ff = "llama.feed_forward_length", *const heads = ints[4].key;
+    dpi_model *loaded = NULL;
+    gguf_build built;
+    begin(&built, n_ff);
+    build_numbers(&built, n_ff, 64, 1);
+    build_numbers(&built, "llama.attention.head_count_kv", 2, 1);
+    add_tensors(&built, "", 0);
+    assert_ok(open_built(&built, NULL, &loaded));
+    dpi_model_close(loaded);
+    REFUSED(n_ff, "", 0, DPI_STATUS_FORMAT, "feed_forward_length[0] is 0, must be 1..",
+            build_numbers(&b, n_ff, 0, 1));
+    REFUSED(heads, "", 0, DPI_STATUS_FORMAT,
+            "head_count has 0 items, must have one for each of the 1 layers",
+            build_numbers(&b, heads, 2, 0));
+    REFUSED(n_ff, "", 0, DPI_STATUS_FORMAT, "tensor blk.0.ffn_gate.weight has shape",
+            build_numbers(&b, n_ff, 32, 1));
 }
 
 /* A golden file with one more key, or one more tensor of a number; NULL: without. */

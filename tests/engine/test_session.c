@@ -225,20 +225,33 @@ TEST(test_wiped) {
     dpi_session_reset(s, 1);
     for (int32_t i = 0; i < model->n_vocab; i++)
         assert_true(logits[i] == 0);
-    assert_int_equal(s->kv.seqs[1].n_blocks, 0);
+    assert_int_equal(s->kv.seqs[1].lists[DPI_KV_ALL].n, 0);
     dpi_session_free(s);
 }
 
-static int64_t distinct_blocks(const dpi_session *s) {
+static int64_t distinct_blocks(const dpi_session *s, dpi_kv_kind kind) {
     int64_t n = 0;
     for (int32_t i = 0; i < s->n_seq; i++)
-        for (int32_t b = 0; b < s->kv.seqs[i].n_blocks; b++) {
-            bool seen = false;
+        for (int32_t b = 0; b < s->kv.seqs[i].lists[kind].n; b++) {
+            const unsigned char *block = s->kv.seqs[i].lists[kind].blocks[b];
+            bool seen = block == NULL;
             for (int32_t j = 0; j < i; j++)
-                seen |= b < s->kv.seqs[j].n_blocks &&
-                        s->kv.seqs[j].blocks[b] == s->kv.seqs[i].blocks[b];
+                seen |= b < s->kv.seqs[j].lists[kind].n &&
+                        s->kv.seqs[j].lists[kind].blocks[b] == block;
             n += !seen;
         }
+    return n;
+}
+
+static uint64_t held_bytes(const dpi_session *s) {
+    uint64_t n = sizeof *s + s->memory_bytes;
+    for (dpi_kv_kind kind = 0; kind < DPI_KV_KINDS; kind++)
+        n += (uint64_t)distinct_blocks(s, kind) * s->kv.block_bytes[kind];
+    for (int32_t i = 0; i < s->n_seq; i++) {
+        n += s->kv.seqs[i].state ? s->kv.state_bytes : 0;
+        for (int32_t k = 0; k < DPI_PINS_MAX; k++)
+            n += s->kv.seqs[i].pinned[k] ? s->kv.state_bytes : 0;
+    }
     return n;
 }
 
@@ -258,7 +271,7 @@ TEST(test_fork) {
     assert_ok(dpi_session_fork(s, 0, 1, FORK, ERR));
     assert_int_equal(dpi_session_length(s, 1), FORK);
     assert_null(dpi_session_logits(s, 1));
-    assert_int_equal(distinct_blocks(s), 4); /* 64 + 64 shared, 19 of 32 copied */
+    assert_int_equal(distinct_blocks(s, DPI_KV_ALL), 4); /* 64 + 64 shared, 19 of 32 copied */
     assert_ok(dpi_session_fork(s, 0, 2, N, ERR));
     assert_same_logits(s, 0, s, 2);
     assert_ok(dpi_session_step(s, 2, (int32_t[]){0, 1}, (int32_t[]){5, 6}, ERR));
@@ -315,15 +328,14 @@ TEST(test_memory) {
     o.n_seq = 3, o.n_threads = 2;
     assert_ok(dpi_session_memory(model, &o, 130, 0, &bytes, ERR));
     dpi_session *s = open_session(model, &o, 3, 0);
-    const uint64_t held = sizeof *s + s->memory_bytes, block = s->kv.block_bytes;
     for (int32_t i = 0; i < 3; i++)
         prefill(s, i, ascending, 130);
-    assert_int_equal(held + (uint64_t)distinct_blocks(s) * block, bytes);
+    assert_int_equal(held_bytes(s), bytes);
     assert_ok(dpi_session_memory(model, &o, 130, 100, &bytes, ERR));
     dpi_session_reset(s, 2);
     assert_ok(dpi_session_fork(s, 1, 2, 100, ERR));
     prefill(s, 2, ascending, 30);
-    assert_int_equal(sizeof *s + s->memory_bytes + (uint64_t)distinct_blocks(s) * block, bytes);
+    assert_int_equal(held_bytes(s), bytes);
     assert_error(dpi_session_memory(model, &o, 130, 131, &bytes, ERR), ARG,
                  "n_prefix is 131, must be 0..130");
     dpi_session_free(s);
@@ -331,12 +343,12 @@ TEST(test_memory) {
                  "n_tokens is 513, must be 0..512");
 }
 
-/* A recurrent state cannot go back but to a mark; from there, and from the end, others go on with
+/* A recurrent state cannot go back but to a pin; from there, and from the end, others go on with
  * the bits that they have alone. It is counted as memory, and wiped. */
 TEST(test_recurrent) {
-    enum { N = 130, MARK = 100, KEPT = 3 };
-    static const int32_t forkable[][2] = {{200, N}, {N, N}, {N - 1, MARK}, {MARK, MARK},
-                                          {MARK - 1, 0}};
+    enum { N = 130, PIN = 100, KEPT = 3 };
+    static const int32_t forkable[][2] = {{200, N}, {N, N}, {N - 1, PIN}, {PIN, PIN},
+                                          {PIN - 1, 0}};
     uint64_t bytes;
     dpi_session_options o;
     require_data("arch/qwen35-A.gguf");
@@ -346,32 +358,30 @@ TEST(test_recurrent) {
     dpi_session *s = open_session(recurrent, &o, 3, 0);
     dpi_session *alone = open_session(recurrent, NULL, 1, 0);
     prefill(s, 0, drawn, N);
-    prefill(s, 1, ascending, MARK);
-    assert_ok(dpi_session_mark(s, 1, ERR));
-    assert_error(dpi_session_mark(s, 4, ERR), ARG, "sequence 4");
-    prefill(s, 1, ascending + MARK, N - MARK);
+    prefill(s, 1, ascending, 10);
+    assert_ok(dpi_session_pin(s, 0, N, ERR));
+    assert_ok(dpi_session_pin(s, 1, PIN, ERR));
+    prefill(s, 1, ascending + 10, N - 10);
     for (size_t i = 0; i < sizeof forkable / sizeof *forkable; i++)
         assert_int_equal(dpi_session_forkable(s, 1, forkable[i][0]), forkable[i][1]);
-    assert_int_equal(dpi_session_forkable(s, 4, 1), -1);
-    assert_error(dpi_session_fork(s, 1, 2, N - 1, ERR), STATE, "recurrent state");
-    assert_ok(dpi_session_fork(s, 1, 2, MARK, ERR));
-    prefill(s, 2, drawn, N - MARK);
+    assert_int_equal(dpi_session_forkable(s, 4, 1), 0);
+    assert_error(dpi_session_fork(s, 1, 2, N - 1, ERR), STATE, "was not pinned there");
+    assert_ok(dpi_session_fork(s, 1, 2, PIN, ERR));
+    prefill(s, 2, drawn, N - PIN);
     o.n_seq = 3;
-    assert_ok(dpi_session_memory(recurrent, &o, N, MARK, &bytes, ERR));
-    assert_int_equal(bytes, sizeof *s + s->memory_bytes +
-                                (uint64_t)distinct_blocks(s) * s->kv.block_bytes +
-                                4 * s->kv.state_bytes);
+    assert_ok(dpi_session_memory(recurrent, &o, N, PIN, &bytes, ERR));
+    assert_int_equal(bytes, held_bytes(s));
     /* 3 delta nets: 3 positions of 2 * 2 * 32 + 4 * 32 inputs, 4 heads of 32 * 32 */
     assert_int_equal(s->kv.state_bytes, 3 * (3 * 256 + 4 * 32 * 32) * sizeof(float));
     assert_ok(dpi_session_fork(s, 1, KEPT, N, ERR));
-    assert_int_equal(dpi_session_forkable(s, KEPT, MARK), 0); /* it has no mark of its own */
-    prefill(alone, 0, ascending, MARK);
-    prefill(alone, 0, drawn, N - MARK);
+    assert_int_equal(dpi_session_forkable(s, KEPT, PIN), 0); /* it has no pin of its own */
+    prefill(alone, 0, ascending, PIN);
+    prefill(alone, 0, drawn, N - PIN);
     assert_same_logits(s, 2, alone, 0);
     step(s, 1, 7);
     dpi_session_reset(s, 1);
     assert_null(s->kv.seqs[1].state);
-    assert_null(s->kv.seqs[1].marked);
+    assert_null(s->kv.seqs[1].pinned[0]);
     assert_ok(dpi_session_fork(s, KEPT, 1, N, ERR));
     step(s, 1, 5);
     dpi_session_reset(alone, 0);
@@ -381,6 +391,54 @@ TEST(test_recurrent) {
     dpi_session_free(s);
     dpi_session_free(alone);
     dpi_model_close(recurrent);
+}
+
+/* Layers with a window hold what later rows see, and what pins need; dpi_session_memory bounds
+ * it. */
+TEST(test_windows) {
+    enum { WINDOW = 70, PIN = 140, N_SEQ = 3, BEGIN = 200, END = 400 };
+    dpi_model *windowed = tiny_open_windowed(model->n_vocab, WINDOW);
+    dpi_session *s = open_session(windowed, NULL, N_SEQ, 0);
+    dpi_session *alone = open_session(windowed, NULL, 1, 0);
+    dpi_session_options o;
+    uint64_t most;
+    dpi_session_options_init(&o);
+    o.n_seq = N_SEQ, o.n_threads = dpi_session_n_threads(s);
+    assert_ok(dpi_session_pin(s, 0, PIN, ERR));
+    prefill(s, 0, ascending, BEGIN);
+    assert_int_equal(dpi_session_forkable(s, 0, PIN + 30), PIN + 30); /* blocks are whole */
+    assert_error(dpi_session_pin(s, 0, BEGIN - 1, ERR), ARG, "fewer tokens than");
+    assert_error(dpi_session_pin(s, 0, 513, ERR), ARG, "more than the context");
+    assert_error(dpi_session_pin(s, N_SEQ, 1, ERR), ARG, "sequence 3");
+    assert_ok(dpi_session_pin(s, 0, END, ERR));
+    assert_error(dpi_session_pin(s, 0, END + 1, ERR), LIMIT, "has 2 of them");
+    for (int32_t n = BEGIN; n < END; n++)
+        step(s, 0, drawn[n - BEGIN]);
+    const dpi_kv_list *list = &s->kv.seqs[0].lists[DPI_KV_WINDOW];
+    assert_int_equal(distinct_blocks(s, DPI_KV_ALL), 7);
+    assert_int_equal(distinct_blocks(s, DPI_KV_WINDOW), 4); /* two of the pin, two of the window */
+    assert_null(list->blocks[0]);
+    assert_null(list->blocks[3]);
+    assert_int_equal(dpi_session_forkable(s, 0, END), END);
+    assert_int_equal(dpi_session_forkable(s, 0, END - WINDOW), PIN);
+    assert_int_equal(dpi_session_forkable(s, 0, WINDOW - 10), 0);
+    assert_int_equal(dpi_session_forkable(s, 0, 1000), END);
+    assert_error(dpi_session_fork(s, 0, 1, WINDOW - 10, ERR), STATE, "was not pinned there");
+    prefill(alone, 0, ascending, PIN);
+    for (int32_t seq = 1; seq < N_SEQ; seq++)
+        assert_ok(dpi_session_fork(s, 0, seq, PIN, ERR));
+    assert_ok(dpi_session_memory(windowed, &o, END, PIN, &most, ERR));
+    for (int32_t n = PIN; n < END; n++) {
+        step(s, 1, drawn[n % 200]), step(s, 2, drawn[n % 199]);
+        step(alone, 0, drawn[n % 200]);
+        assert_true(held_bytes(s) <= most);
+        assert_same_logits(s, 1, alone, 0);
+    }
+    dpi_session_reset(s, 0);
+    assert_int_equal(distinct_blocks(s, DPI_KV_WINDOW), 4);
+    dpi_session_free(s);
+    dpi_session_free(alone);
+    dpi_model_close(windowed);
 }
 
 /* Opens, creates, computes. OpenMP and OpenBLAS allocate outside of our reach, so one thread and no
@@ -399,7 +457,7 @@ static dpi_status whole_way(const void *bytes, size_t n_bytes, dpi_error *err) {
     for (int i = 0; i < 2 && status == DPI_STATUS_OK; i++) /* the second needs another KV block */
         status = dpi_session_step(s, 1, &(int32_t){0}, ascending, err);
     if (status == DPI_STATUS_OK)
-        status = dpi_session_mark(s, 0, err);
+        status = dpi_session_pin(s, 0, 65, err);
     if (status == DPI_STATUS_OK)
         status = dpi_session_fork(s, 0, 1, 65, err); /* one block is shared, one copied */
     dpi_session_free(s);

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "tests/pipeline/generation_lanes.h"
+#include "tests/support/tiny_model.h"
 
 SETUP { lanes_setup(); }
 TEARDOWN { lanes_teardown(); }
@@ -47,9 +48,9 @@ static int32_t on_token(void *user, int32_t token) {
     listener *l = user;
     if (l->poisons)
         poison(l);
-    const dpi_kv_seq *a = &l->session->kv.seqs[1], *b = &l->session->kv.seqs[3];
+    const dpi_kv_list *a = l->session->kv.seqs[1].lists, *b = l->session->kv.seqs[3].lists;
     l->n_shared = 0;
-    while (l->n_shared < a->n_blocks && l->n_shared < b->n_blocks &&
+    while (l->n_shared < a->n && l->n_shared < b->n &&
            a->blocks[l->n_shared] == b->blocks[l->n_shared])
         l->n_shared++;
     assert_true(l->n < l->x->n);
@@ -132,7 +133,7 @@ TEST(test_only_candidates) {
 }
 
 /* Prompts that begin alike: the same text whatever is shared, and full blocks are held once. */
-TEST(test_prefix) {
+static void check_prefix(size_t n_most) { /* of n_prefix, where something is shared */
     static const size_t n_prefix[] = {0, 1, 2, 63, 64, 65, 70, 71, 1000};
     dpi_session *s = open_session(model, NULL, LANE, N_CTX);
     text x;
@@ -146,10 +147,22 @@ TEST(test_prefix) {
         listener l = {0};
         x.n_prefix = n_prefix[i];
         expect_whole(s, &x, &l);
-        assert_int_equal(l.n_shared, n_prefix[i] >= 64);
+        assert_int_equal(l.n_shared, n_prefix[i] >= 64 && n_prefix[i] <= n_most);
     }
     free_text(&x);
     dpi_session_free(s);
+}
+
+TEST(test_prefix) { check_prefix(SIZE_MAX); }
+
+/* The first prompts have grown beyond their windows when the others are forked from them. */
+TEST(test_prefix_windows) {
+    enum { WINDOW = 8 };
+    dpi_model *whole = model;
+    model = tiny_open_windowed(whole->n_vocab, WINDOW);
+    check_prefix(70); /* those that begin alike */
+    dpi_model_close(model);
+    model = whole;
 }
 
 /* tau = 0 without references: the most likely token every time. */

@@ -122,9 +122,9 @@ TEST(test_held_by_mistake) {
     dpi_session_free(s);
 }
 
-/* A recurrent state cannot go back: the first reference marks where the others begin, in whatever
- * pieces it is read. A sequence that holds more than a prompt's beginning is of no use then, and
- * changes nothing. */
+/* A recurrent state cannot go back: the first reference keeps that from where the others begin, in
+ * whatever pieces it is read. A sequence that holds more than a prompt's beginning is of no use
+ * then, and changes nothing. */
 TEST(test_recurrent) {
     int32_t held[LANE], n_held[LANE];
     dpi_model *const usual = model;
@@ -147,7 +147,7 @@ TEST(test_recurrent) {
         lane l = begin_with(&x, &o);
         while (!dpi_session_logits(s, MAX_REF))
             advance_lanes(&l, 1, s, &(uint64_t){1});
-        assert_int_equal(first->blocks[0] == last->blocks[0], part < 4);
+        assert_int_equal(first->lists->blocks[0] == last->lists->blocks[0], part < 4);
         finish_lanes(&l, 1, s);
     }
     dpi_session_free(s);

@@ -204,3 +204,21 @@ void tiny_write(const tiny_spec *spec, uint64_t seed, const char *path) {
     write_file(path, image, n_bytes);
     free(image);
 }
+
+dpi_model *tiny_open_windowed(int32_t n_vocab, int32_t window) {
+    char dir[256];
+    dpi_model *made = NULL;
+    dpi_model_shape shape;
+    dpi_write_options o;
+    make_dir(dir, sizeof dir);
+    dpi_write_options_init(&o);
+    o.type = "F32";
+    dpi_model_shape_init(&shape);
+    shape.architecture = "gemma3", shape.window = window;
+    shape.n_layer = 7, shape.n_embd = 64, shape.n_ff = 32, shape.n_head = 2, shape.n_kv_head = 1;
+    shape.n_vocab = n_vocab, shape.n_ctx_train = 512, shape.rope_freq_base = 10000;
+    assert_ok(dpi_model_make(&shape, NULL, 5, path_in(dir, "m.gguf"), &o, ERR));
+    assert_ok(dpi_model_open(path_in(dir, "m.gguf"), NULL, &made, ERR));
+    remove_dir(dir);
+    return made;
+}

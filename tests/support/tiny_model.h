@@ -33,4 +33,7 @@ void tiny_write(const tiny_spec *spec, uint64_t seed, const char *path);
  * letters and made-up words up to n_vocab. */
 void tiny_vocab(gguf_build *b, int32_t n_vocab);
 
+/* A gemma3 of 7 layers, of which 6 have that window. */
+dpi_model *tiny_open_windowed(int32_t n_vocab, int32_t window);
+
 #endif
