@@ -13,10 +13,11 @@
 #include "pipeline/claim.h"
 #include "pipeline/journal/json_text.h"
 #include "pipeline/ledger/amount.h"
+#include "pipeline/release/compare.h"
 #include "pipeline/release/hash.h"
 
 static const char FORMAT[] = "dpinfer augpe";
-enum { VERSION = 1, REPORT_BYTES_MAX = 1 << 20 };
+enum { VERSION = 2, REPORT_BYTES_MAX = 1 << 20 };
 
 static dpi_status no_memory(dpi_error *err) {
     return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for a report");
@@ -40,24 +41,26 @@ static json_t *parameters_of(const dpi_augpe_claim *c) {
                      c->grammar[0] ? c->grammar : NULL);
 }
 
+/* Amounts are Renyi divergences of the order. */
 static json_t *ledger_of(const dpi_claim_ledger *l) {
+    const double one = DPI_LEDGER_ONE;
     if (!l->dataset[0])
         return json_null();
-    return json_pack("{s:s, s:f, s:f, s:i, s:i, s:I, s:I, s:I}", "dataset", l->dataset, "epsilon",
-                     l->epsilon, "delta", l->delta, "scope", l->scope, "order", l->order, "budget",
-                     (json_int_t)l->budget, "charge", (json_int_t)l->charge, "before",
-                     (json_int_t)l->before);
+    return json_pack("{s:s, s:f, s:f, s:s, s:i, s:f, s:f, s:f}", "dataset", l->dataset, "epsilon",
+                     l->epsilon, "delta", l->delta, "scope", dpi_scope_name(l->scope), "order",
+                     l->order, "budget", (double)l->budget / one, "charge",
+                     (double)l->charge / one, "before", (double)l->before / one);
 }
 
 /* The sections that follow from a claim; `files` and `output`, which are stolen, are believed. */
-static json_t *report_of(const dpi_augpe_claim *c, json_t *files, json_t *output, bool complete,
-                         dpi_error *err) {
+static json_t *report_of(const dpi_augpe_claim *c, const char *program, json_t *files,
+                         json_t *output, bool complete, dpi_error *err) {
     char *statement = NULL;
     json_t *report = NULL;
     if (dpi_augpe_statement(c, &statement, err) == DPI_STATUS_OK)
         report = json_pack("{s:s, s:i, s:s, s:b, s:o, s:{s:I, s:f, s:f, s:f, s:b}, s:o, s:O, s:O, "
                            "s:s}",
-                           "format", FORMAT, "version", VERSION, "program", dpi_version(),
+                           "format", FORMAT, "version", VERSION, "program", program,
                            "complete", complete, "parameters", parameters_of(c), "realised",
                            "variance", (json_int_t)c->variance, "rho_round", c->rho_round,
                            "rho_total", c->rho_total, "epsilon_total", c->epsilon_total,
@@ -88,7 +91,7 @@ dpi_status dpi_augpe_report(const dpi_augpe_claim *c, const dpi_model *model,
         json_decref(files);
         return status;
     }
-    json_t *report = report_of(c, files, output, complete != 0, err);
+    json_t *report = report_of(c, dpi_version(), files, output, complete != 0, err);
     if (!report)
         return DPI_STATUS_MEMORY;
     *text = dpi_json_text(report, JSON_INDENT(2) | JSON_REAL_PRECISION(17), &n_bytes);
@@ -152,19 +155,19 @@ static bool read_parameters(json_t *root, dpi_augpe_claim *c) {
 static dpi_status read_ledger(json_t *root, dpi_augpe_claim *c, dpi_error *err) {
     const json_t *ledger = json_object_get(root, "ledger");
     dpi_claim_ledger *l = &c->ledger;
-    const char *dataset;
-    json_int_t budget, before;
+    const char *dataset, *scope;
+    double before;
     dpi_cost cost;
     if (json_is_null(ledger))
         return DPI_STATUS_OK;
-    if (json_unpack((json_t *)(uintptr_t)ledger, "{s:s, s:F, s:F, s:i, s:i, s:I, s:I}", "dataset",
-                    &dataset, "epsilon", &l->epsilon, "delta", &l->delta, "scope", &l->scope,
-                    "order", &l->order, "budget", &budget, "before", &before) != 0 ||
+    if (json_unpack((json_t *)(uintptr_t)ledger, "{s:s, s:F, s:F, s:s, s:i, s:F}", "dataset",
+                    &dataset, "epsilon", &l->epsilon, "delta", &l->delta, "scope", &scope,
+                    "order", &l->order, "before", &before) != 0 ||
         strlen(dataset) == 0 || strlen(dataset) > DPI_DATASET_NAME_MAX ||
-        !dpi_scope_name(l->scope) || budget < 0 || before < 0)
+        (l->scope = find_name(dpi_scope_name, scope)) < 0 || !(before >= 0 && before <= 2e6))
         return dpi_fail(err, DPI_STATUS_FORMAT, "the section 'ledger' is missing or malformed");
     snprintf(l->dataset, sizeof l->dataset, "%s", dataset);
-    l->budget = budget, l->before = before;
+    l->before = llrint(before * DPI_LEDGER_ONE);
     dpi_cost_init(&cost);
     DPI_TRY(dpi_cost_add(&cost, DPI_COST_ZCDP, c->n_rounds, c->rho_round, 0, err));
     if (!dpi_augpe_is_private(c))
@@ -188,88 +191,18 @@ static dpi_status read_report(json_t *root, dpi_augpe_claim *c, dpi_error *err) 
 
 /* ---- Comparing ------------------------------------------------------------------------------- */
 
-enum { FIELDS_MAX = 64 };
-
-static void show(const json_t *value, char *text, size_t size) {
-    size_t n;
-    char *dump = value ? dpi_json_text(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_COMPACT |
-                                                  JSON_REAL_PRECISION(15), &n)
-                       : NULL;
-    snprintf(text, size, "%s", dump ? dump : "(none)");
-    for (char *at = text; *at; at++) /* jansson escapes all other control characters */
-        *at = *at == 0x7f ? '?' : *at;
-    free(dump);
-}
-
-/* Reals, and the budget that is the ledger's, may differ by what another mathematical library makes
- * of them. */
-static bool is_same(const char *key, const json_t *a, const json_t *b) {
-    if (key && strcmp(key, "budget") == 0 && json_is_integer(a) && json_is_integer(b))
-        return dpi_ledger_amount_is(json_number_value(a), json_number_value(b));
-    if (json_is_real(b) && json_is_number(a)) {
-        const double x = json_number_value(a), y = json_real_value(b);
-        return fabs(x - y) <= 2e-9 * fabs(y);
-    }
-    return a && b && json_equal(a, b);
-}
-
-static void add_field(dpi_verification *v, const char *section, const char *key,
-                      const json_t *recorded, const json_t *computed, bool given) {
-    dpi_verified_field *f = &v->fields[v->n_fields];
-    if (v->n_fields == FIELDS_MAX)
-        return;
-    v->n_fields++;
-    snprintf(f->path, sizeof f->path, "%s%s%s", section, key ? "." : "", key ? key : "");
-    show(recorded, f->recorded, sizeof f->recorded);
-    const bool same = is_same(key, recorded, computed);
-    if (same && json_is_string(computed))
-        snprintf(f->computed, sizeof f->computed, "the same");
-    else
-        show(computed, f->computed, sizeof f->computed);
-    f->verdict = !same ? DPI_VERDICT_WRONG : given ? DPI_VERDICT_GIVEN : DPI_VERDICT_OK;
-    v->n_ok += f->verdict == DPI_VERDICT_OK;
-    v->n_wrong += f->verdict == DPI_VERDICT_WRONG;
-}
-
-/* Of a ledger: what is computed from the rest. */
-static bool follows(const char *key) {
-    return strcmp(key, "charge") == 0 || strcmp(key, "budget") == 0 || strcmp(key, "order") == 0;
-}
-
-/* Each key of an object, else the whole. What is there and should not be is wrong. */
-static void add_section(dpi_verification *v, const char *name, json_t *recorded, json_t *computed,
-                        bool given) {
-    const char *key;
-    json_t *value;
-    if (!json_is_object(computed)) {
-        add_field(v, name, NULL, recorded, computed, given);
-        return;
-    }
-    json_object_foreach(computed, key, value)
-        add_field(v, name, key, json_object_get(recorded, key), value,
-                  given && !follows(key));
-    json_object_foreach(recorded, key, value)
-        if (!json_object_get(computed, key))
-            add_field(v, name, "(another key)", value, NULL, false);
-}
-
-static void compare(dpi_verification *v, json_t *recorded, const json_t *computed) {
-    static const char *const sections[] = {"complete",    "parameters", "realised", "ledger",
-                                           "model_files", "output",     "statement"};
-    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
-        const char *name = sections[i];
-        const bool given = strcmp(name, "model_files") == 0 ? !v->model_hashed
-                           : strcmp(name, "output") == 0
-                               ? !v->output_hashed
-                               : strcmp(name, "realised") != 0 && strcmp(name, "statement") != 0;
-        add_section(v, name, json_object_get(recorded, name), json_object_get(computed, name),
-                    given);
-    }
-    const char *key;
-    json_t *value;
-    json_object_foreach(recorded, key, value)
-        if (!json_object_get(computed, key))
-            add_field(v, "(another section)", NULL, value, NULL, false);
+/* What the claim says, and what only the operator can vouch for. */
+static bool is_given(const dpi_verification *v, const char *path) {
+    static const char *const computed[] = {"realised.", "statement", "ledger.charge",
+                                           "ledger.budget", "ledger.order"};
+    if (strncmp(path, "model_files", 11) == 0)
+        return !v->model_hashed;
+    if (strncmp(path, "output", 6) == 0)
+        return !v->output_hashed;
+    for (size_t i = 0; i < sizeof computed / sizeof *computed; i++)
+        if (strncmp(path, computed[i], strlen(computed[i])) == 0)
+            return false;
+    return true;
 }
 
 /* What only the operator can vouch for is copied where no file says it; what has no such form is
@@ -323,22 +256,20 @@ static dpi_status verify(json_t *root, const char *model_path, const char *outpu
         return dpi_fail(err, DPI_STATUS_FORMAT, "the section 'complete' or 'program' is missing or "
                                                 "malformed");
     DPI_TRY(hash_files(root, model_path, output_path, &files, &output, err));
-    json_t *computed =
-        report_of(&claim, files, output, json_is_true(json_object_get(root, "complete")), err);
+    json_t *computed = report_of(&claim, json_string_value(json_object_get(root, "program")), files,
+                                 output, json_is_true(json_object_get(root, "complete")), err);
     if (!computed)
         return DPI_STATUS_MEMORY;
     *v = (dpi_verification){.struct_size = sizeof *v, .is_private = dpi_augpe_is_private(&claim),
                             .model_hashed = model_path != NULL,
-                            .output_hashed = output_path != NULL,
-                            .fields = calloc(FIELDS_MAX, sizeof *v->fields)};
+                            .output_hashed = output_path != NULL};
     snprintf(v->label, sizeof v->label, "%s",
              v->is_private ? "PRIVATE" : "NOT PRIVATE: --seed was given");
-    if (v->fields)
-        compare(v, root, computed);
+    dpi_status status =
+        dpi_compare(root, computed, &(dpi_compare_rules){is_given, NULL}, v, err);
     json_decref(computed);
-    if (!v->fields)
-        return no_memory(err);
-    const dpi_status status = ledger ? find_charge(ledger, &claim.ledger, err) : DPI_STATUS_OK;
+    if (status == DPI_STATUS_OK && ledger)
+        status = find_charge(ledger, &claim.ledger, err);
     if (status != DPI_STATUS_OK)
         dpi_verification_free(v);
     return status;

@@ -10,13 +10,10 @@
 #include "base/format.h"
 #include "base/status.h"
 #include "pipeline/claim.h"
+#include "pipeline/release/compare.h"
 #include "pipeline/release/hash.h"
 #include "pipeline/ledger/amount.h"
 #include "pipeline/release/report.h"
-
-void dpi_verification_init(dpi_verification *result) {
-    *result = (dpi_verification){.struct_size = sizeof *result};
-}
 
 enum { REPORT_BYTES_MAX = 1 << 20 };
 
@@ -128,56 +125,12 @@ dpi_status dpi_report_parse(const char *name, const char *text, size_t n_bytes, 
 
 /* ---- Comparing ------------------------------------------------------------------------------- */
 
-typedef struct comparison {
-    dpi_verification *result;
-    size_t capacity;
-    bool failed; /* out of memory */
-} comparison;
-
-/* One line of a value, without what would steer a terminal. False if out of memory. */
-static bool show(const json_t *value, char *text, size_t size) {
-    size_t n;
-    if (!value) {
-        snprintf(text, size, "(none)");
-    } else if (json_is_real(value)) {
-        for (int digits = 15; digits <= 17; digits++) {
-            dpi_format(text, size, "%.*g", digits, json_real_value(value));
-            if (dpi_strtod(text, NULL) == json_real_value(value))
-                break;
-        }
-    } else {
-        char *dump = dpi_json_text(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_COMPACT, &n);
-        if (!dump)
-            return false;
-        snprintf(text, size, "%s", dump);
-        if (n >= size)
-            memcpy(text + size - 4, "...", 4);
-        for (char *at = text; *at; at++) /* jansson escapes all other control characters */
-            *at = *at == 0x7f ? '?' : *at;
-        free(dump);
-    }
-    return true;
-}
-
-/* Reals may differ by what another mathematical library, or the end of a search, makes of them. A
- * report of an older version has no key for what it did not know: null says that it was not
- * used. */
-static bool is_same(const json_t *a, const json_t *b) {
-    if (!a && json_is_null(b))
-        return true;
-    if (json_is_real(b) && json_is_number(a)) {
-        double x = json_number_value(a), y = json_real_value(b);
-        return x == y || fabs(x - y) <= 2e-9 * fabs(y);
-    }
-    return a && b && json_equal(a, b);
-}
-
 /* Sections that are not computed but believed. */
-static bool is_given(const comparison *c, const char *path) {
+static bool is_given(const dpi_verification *v, const char *path) {
     if (strncmp(path, "model.files", 11) == 0)
-        return !c->result->model_hashed;
+        return !v->model_hashed;
     if (strcmp(path, "output.sha256") == 0 || strcmp(path, "output.n_bytes") == 0)
-        return !c->result->output_hashed;
+        return !v->output_hashed;
     if (strcmp(path, "output.texts") == 0 || strcmp(path, "output.tokens_most") == 0)
         return false;
     if (strncmp(path, "output", 6) == 0 || strncmp(path, "meta.", 5) == 0 ||
@@ -185,95 +138,6 @@ static bool is_given(const comparison *c, const char *path) {
         return true;
     return strcmp(path, "complete") == 0 || strncmp(path, "parameters.", 11) == 0 ||
            strncmp(path, "software.", 9) == 0 || strncmp(path, "model.", 6) == 0;
-}
-
-static dpi_verified_field *add_field(comparison *c) {
-    dpi_verification *v = c->result;
-    if (v->n_fields == c->capacity) {
-        size_t capacity = c->capacity ? 2 * c->capacity : 64;
-        dpi_verified_field *grown = realloc(v->fields, capacity * sizeof *grown);
-        if (!grown) {
-            c->failed = true;
-            return NULL;
-        }
-        v->fields = grown;
-        c->capacity = capacity;
-    }
-    return &v->fields[v->n_fields++];
-}
-
-/* A report of an earlier version says "-0.0 %" of a budget of which nothing was spent. */
-static bool is_same_but_sign(const json_t *recorded, const json_t *expected) {
-    static const char none[] = "Before this run -0.0 %";
-    const char *a = json_string_value(recorded), *b = json_string_value(expected);
-    const char *at = a && b ? strstr(a, none) : NULL;
-    const size_t n = at ? (size_t)(strchr(at, '-') - a) : 0;
-    return at && strncmp(a, b, n) == 0 && strcmp(a + n + 1, b + n) == 0;
-}
-
-static void compare_leaf(comparison *c, const char *path, const json_t *recorded,
-                         const json_t *expected) {
-    dpi_verified_field *f = add_field(c);
-    if (!f)
-        return;
-    snprintf(f->path, sizeof f->path, "%s", path);
-    if (!show(recorded, f->recorded, sizeof f->recorded) ||
-        !show(expected, f->computed, sizeof f->computed))
-        c->failed = true;
-    const bool same = is_same(recorded, expected) || is_same_but_sign(recorded, expected);
-    f->verdict = !same               ? DPI_VERDICT_WRONG
-                 : is_given(c, path) ? DPI_VERDICT_GIVEN
-                                     : DPI_VERDICT_OK;
-    if (f->verdict == DPI_VERDICT_OK && json_is_string(expected))
-        snprintf(f->computed, sizeof f->computed, "the same");
-    c->result->n_wrong += f->verdict == DPI_VERDICT_WRONG;
-    c->result->n_ok += f->verdict == DPI_VERDICT_OK;
-}
-
-static void compare(comparison *c, const char *path, const json_t *recorded,
-                    const json_t *expected);
-
-/* A key that may be anything, behind the path. */
-static void compare_key(comparison *c, const char *path, const char *key, const json_t *recorded,
-                        const json_t *expected) {
-    char longer[128];
-    snprintf(longer, sizeof longer, "%s%s%.40s", path, path[0] ? "." : "", key);
-    for (char *at = longer; *at; at++)
-        if ((unsigned char)*at < 0x20 || (unsigned char)*at >= 0x7f)
-            *at = '?';
-    compare(c, longer, recorded, expected);
-}
-
-static void compare(comparison *c, const char *path, const json_t *recorded,
-                    const json_t *expected) {
-    const char *key;
-    json_t *value;
-    if (json_is_object(recorded) && json_is_object(expected)) {
-        json_object_foreach((json_t *)expected, key, value)
-            compare_key(c, path, key, json_object_get(recorded, key), value);
-        json_object_foreach((json_t *)recorded, key, value)
-            if (!json_object_get(expected, key))
-                compare_key(c, path, key, value, NULL);
-    } else if (json_is_array(recorded) && json_is_array(expected)) {
-        size_t n = json_array_size(recorded), m = json_array_size(expected);
-        for (size_t i = 0; i < (n > m ? n : m); i++) {
-            char longer[160];
-            snprintf(longer, sizeof longer, "%s[%zu]", path, i);
-            compare(c, longer, json_array_get(recorded, i), json_array_get(expected, i));
-        }
-    } else {
-        compare_leaf(c, path, recorded, expected);
-    }
-}
-
-static void refuse_output(comparison *c) {
-    dpi_verified_field *f = add_field(c);
-    if (!f)
-        return;
-    *f = (dpi_verified_field){.path = "output", .recorded = "numbers of texts, tokens or labels",
-                              .computed = "none that these parameters allow",
-                              .verdict = DPI_VERDICT_WRONG};
-    c->result->n_wrong++;
 }
 
 /* ---- Computing a second time ----------------------------------------------------------------- */
@@ -411,19 +275,12 @@ dpi_status dpi_report_verify(const dpi_report *r, const char *model_path, const 
                                  .output_hashed = output_path != NULL,
                                  .is_private = dpi_claim_is_private(&claim)};
     dpi_claim_label(&claim, result->label, sizeof result->label);
-    comparison c = {.result = result};
-    compare(&c, "", r->recorded, expected);
+    dpi_status status =
+        dpi_compare(r->recorded, expected, &(dpi_compare_rules){is_given, NULL}, result, err);
     json_decref(expected);
-    if (!dpi_report_output_fits(&r->added, &claim))
-        refuse_output(&c);
-    if (!c.failed)
-        return DPI_STATUS_OK;
-    dpi_verification_free(result);
-    return dpi_fail(err, DPI_STATUS_MEMORY, "out of memory for the fields of the report");
-}
-
-void dpi_verification_free(dpi_verification *result) {
-    free(result->fields);
-    result->fields = NULL;
-    result->n_fields = 0;
+    if (status == DPI_STATUS_OK && !dpi_report_output_fits(&r->added, &claim))
+        status = dpi_compare_add(result, "output", DPI_VERDICT_WRONG,
+                                 "numbers of texts, tokens or labels",
+                                 "none that these parameters allow", err);
+    return status;
 }

@@ -362,7 +362,7 @@ TEST(test_report) {
     assert_no_report(no_program, DPI_STATUS_FORMAT, "program");
     OWN_ARRAY(char) no_key = change(whole, "comple", 0, 'x');
     assert_no_report(no_key, DPI_STATUS_FORMAT, "complete");
-    assert_no_report("{\"format\": \"dpinfer augpe\", \"version\": 1}", DPI_STATUS_FORMAT,
+    assert_no_report("{\"format\": \"dpinfer augpe\", \"version\": 2}", DPI_STATUS_FORMAT,
                      "parameters");
     assert_no_report("[]", DPI_STATUS_FORMAT, "no report");
 }
