@@ -90,7 +90,7 @@ static void read_prompt(const batch *b, int32_t i) {
     n = dpi_session_forkable(b->s, b->slots[j], n);
     if (n > 0)
         assert_ok(dpi_session_fork(b->s, b->slots[j], slot, n, ERR));
-    const int32_t n_pinned = n + random_below(b->seed, q->n_prompt - n);
+    const int32_t n_pinned = n + random_below(b->seed, 1 + (q->n_prompt - n) / 3);
     if (n_pinned > 0)
         assert_ok(dpi_session_pin(b->s, slot, n_pinned, ERR));
     assert_ok(dpi_session_prefill(b->s, slot, q->prompt + n, (size_t)(q->n_prompt - n), NULL, ERR));
