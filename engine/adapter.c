@@ -63,17 +63,18 @@ static dpi_status check_base(const dpi_model *m, const dpi_gguf *file, dpi_error
 /* Which matrix a tensor is of, the first of those whose rows it has: "blk.3.attn_q.weight.lora_a";
  * *is_b: B of it. False: of none. */
 static bool find_matrix(const dpi_model *m, const char *name, int32_t *index, bool *is_b) {
-    const dpi_arch *arch = m->config.arch;
     char wanted[80];
-    int32_t layer = 0, end = 0;
-    if (sscanf(name, "blk.%6d%n", &layer, &end) != 1 || layer < 0 || layer >= m->config.n_layer)
+    int32_t layer = 0;
+    if (sscanf(name, "blk.%6d", &layer) != 1)
         return false;
-    for (int32_t i = 0; i < 2 * arch->n_matrices; i++) {
-        const dpi_arch_tensor *t = dpi_arch_matrix(arch, i / 2);
+    for (int32_t i = 0; i < 2 * m->n_products; i++) {
+        const dpi_product *p = &m->products[i / 2];
+        if (!p->tensor || p->layer != layer)
+            continue;
         snprintf(wanted, sizeof wanted, "%s.lora_%c",
-                 dpi_arch_tensor_name(t, layer, "weight").text, i % 2 ? 'b' : 'a');
+                 dpi_arch_tensor_name(p->tensor, layer, "weight").text, i % 2 ? 'b' : 'a');
         if (strcmp(name, wanted) == 0) {
-            *index = layer * arch->n_matrices + i / 2;
+            *index = i / 2;
             *is_b = i % 2;
             return true;
         }
@@ -87,12 +88,16 @@ typedef struct pair {
 } pair;
 
 static dpi_status refuse_tensor(const dpi_model *m, const dpi_gguf_tensor *t, dpi_error *err) {
-    const dpi_arch *arch = m->config.arch;
+    int32_t layer = 0; /* what others have is like it */
+    if (sscanf(t->name, "blk.%6d", &layer) != 1 || layer < 0 || layer >= m->config.n_layer)
+        layer = 0;
+    const dpi_arch_table *table = dpi_config_table(&m->config, layer);
     char names[128] = "";
-    for (int32_t i = 0; i < arch->n_matrices; i += dpi_arch_parts(arch, dpi_arch_matrix(arch, i))) {
+    for (int32_t i = 0; i < table->n_matrices;
+         i += dpi_arch_parts(table, dpi_arch_matrix(table, i))) {
         const size_t n = strlen(names);
         snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "",
-                 dpi_arch_matrix(arch, i)->name);
+                 dpi_arch_matrix(table, i)->name);
     }
     return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
                     "%s: tensor %s: an adapter may be of %s, of layers 0..%d", t->file, t->name,
@@ -149,8 +154,8 @@ static dpi_status read_tensor(const dpi_gguf_tensor *t, float *to, dpi_error *er
 
 /* How many matrices a pair is of, from the i-th of the model on, and their rows together. */
 static int32_t parts_of(dpi_model *m, int32_t i, int64_t *n_out) {
-    const dpi_arch *arch = m->config.arch;
-    const int32_t n = dpi_arch_parts(arch, dpi_arch_matrix(arch, i % arch->n_matrices));
+    const dpi_product *p = &m->products[i];
+    const int32_t n = dpi_arch_parts(dpi_config_table(&m->config, p->layer), p->tensor);
     *n_out = 0;
     for (int32_t k = 0; k < n; k++)
         *n_out += dpi_model_matrix(m, i + k)->n_out;
@@ -175,7 +180,6 @@ static dpi_status check_pairs(dpi_model *m, const pair *pairs, int32_t n_matrice
 /* Numbers of all pairs, one after the other; each matrix knows its adapter. */
 static dpi_status fill(dpi_model *m, const pair *pairs, int32_t n_matrices, double alpha,
                        float scale, dpi_error *err) {
-    const dpi_arch *arch = m->config.arch;
     dpi_adapters *all = m->adapters;
     uint64_t n = 0;
     DPI_TRY(check_pairs(m, pairs, n_matrices, &n, err));
@@ -202,8 +206,7 @@ static dpi_status fill(dpi_model *m, const pair *pairs, int32_t n_matrices, doub
         for (int32_t k = 0; k < n_parts; k++, adapter++) {
             dpi_matrix *w = dpi_model_matrix(m, i + k);
             *adapter = (dpi_adapter){.a = a, .b = next, .rank = (int32_t)rank, .scale = by,
-                                     .place = dpi_arch_matrix(arch, (i + k) % arch->n_matrices)
-                                                  ->place};
+                                     .place = m->products[i + k].tensor->place};
             w->adapter = adapter;
             next += rank * w->n_out;
         }
@@ -213,7 +216,7 @@ static dpi_status fill(dpi_model *m, const pair *pairs, int32_t n_matrices, doub
 
 static dpi_status read_file(dpi_model *m, const dpi_gguf *file, const char *path, float scale,
                             dpi_error *err) {
-    const int32_t n_matrices = m->config.n_layer * m->config.arch->n_matrices;
+    const int32_t n_matrices = m->n_products - 1; /* none of the output head */
     double alpha;
     dpi_str name = {"", 0};
     DPI_TRY(check_kind(file, m->config.arch, &alpha, err));
@@ -257,8 +260,7 @@ const dpi_adapter *dpi_adapter_of(const dpi_model *m, const char *tensor) {
     snprintf(name, sizeof name, "%s.lora_a", tensor);
     if (!find_matrix(m, name, &index, &is_b))
         return NULL;
-    const int32_t per_layer = m->config.arch->n_matrices;
-    return dpi_layer_matrix(m, index / per_layer, index % per_layer)->adapter;
+    return m->products[index].w->adapter;
 }
 
 const char *dpi_model_adapter(const dpi_model *m) { return m->adapters ? m->adapters->path : NULL; }

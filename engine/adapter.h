@@ -8,7 +8,7 @@
 
 #include "dpinfer/model.h"
 
-enum { DPI_ADAPTER_RANK_MAX = 1024, DPI_ADAPTER_PLACES = 3 };
+enum { DPI_ADAPTER_RANK_MAX = 1024, DPI_ADAPTER_PLACES = 4 };
 
 /* Of one matrix. */
 typedef struct dpi_adapter {
@@ -29,7 +29,7 @@ typedef struct dpi_adapters {
 
 /* Reads the file, checks it against the model and hangs the adapters into its matrices. The model
  * owns *adapters. Errors: IO, FORMAT (no adapter; a shape; half of a pair), UNSUPPORTED (of another
- * architecture or another tensor than the seven matrices of a layer, by name), NUMERIC (a number
+ * architecture or another tensor than the matrices of a layer, by name), NUMERIC (a number
  * that is not finite), MEMORY; FORMAT also where DPI_ADAPTER_BASE names another model. */
 DPI_MUST_CHECK dpi_status dpi_adapters_open(dpi_model *model, const char *path, float scale,
                                             dpi_error *err);

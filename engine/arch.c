@@ -9,7 +9,7 @@
 static const dpi_arch *const archs[] = {
     &dpi_arch_llama,   &dpi_arch_qwen2,    &dpi_arch_qwen3,   &dpi_arch_gemma2,
     &dpi_arch_gemma3,  &dpi_arch_phi3,     &dpi_arch_smollm3, &dpi_arch_granite,
-    &dpi_arch_olmo2,   &dpi_arch_mistral3, &dpi_arch_vaultgemma,
+    &dpi_arch_olmo2,   &dpi_arch_mistral3, &dpi_arch_vaultgemma, &dpi_arch_qwen35,
 };
 
 enum { N_ARCHS = sizeof archs / sizeof *archs };
@@ -30,7 +30,6 @@ static const struct {
     {"modern-bert", "", "encoders"},
     {"t5", "", "encoders"},
     {"gemma-embedding", "", "encoders"},
-    {"qwen35", "", "layers with a recurrent state"},
     {"qwen3next", "", "layers with a recurrent state"},
     {"mamba", "", "layers with a recurrent state"},
     {"gemma4", "", "layers that differ in their heads"},
@@ -84,21 +83,29 @@ int64_t dpi_extent_of(const dpi_shape *s, dpi_extent extent) {
     case DPI_EXTENT_V: return (int64_t)s->n_kv_head * s->head_dim_v;
     case DPI_EXTENT_ATT: return (int64_t)s->n_head * s->head_dim_v;
     case DPI_EXTENT_HEAD: return s->head_dim;
+    case DPI_EXTENT_QG: return 2 * (int64_t)s->n_head * s->head_dim;
+    case DPI_EXTENT_TAPS: return s->delta.n_tap;
+    case DPI_EXTENT_KEYS:
+        return 2 * (int64_t)s->delta.n_k_head * s->delta.dim +
+               dpi_extent_of(s, DPI_EXTENT_VALUES);
+    case DPI_EXTENT_VALUES: return (int64_t)s->delta.n_v_head * s->delta.dim_v;
+    case DPI_EXTENT_V_HEADS: return s->delta.n_v_head;
+    case DPI_EXTENT_DIM_V: return s->delta.dim_v;
     case DPI_EXTENT_NONE: break;
     }
     return 1;
 }
 
-const dpi_arch_tensor *dpi_arch_matrix(const dpi_arch *arch, int32_t i) {
-    const dpi_arch_tensor *t = arch->tensors;
-    while (!t->n_out || i-- > 0)
+const dpi_arch_tensor *dpi_arch_matrix(const dpi_arch_table *table, int32_t i) {
+    const dpi_arch_tensor *t = table->tensors;
+    while (t->is_array || i-- > 0)
         t++;
     return t;
 }
 
-int32_t dpi_arch_parts(const dpi_arch *arch, const dpi_arch_tensor *tensor) {
+int32_t dpi_arch_parts(const dpi_arch_table *table, const dpi_arch_tensor *tensor) {
     int32_t n = 1;
-    const dpi_arch_tensor *end = arch->tensors + arch->n_tensors;
+    const dpi_arch_tensor *end = table->tensors + table->n_tensors;
     while (tensor + n < end && strcmp(tensor[n].name, tensor->name) == 0)
         n++;
     return n;
@@ -107,6 +114,7 @@ int32_t dpi_arch_parts(const dpi_arch *arch, const dpi_arch_tensor *tensor) {
 dpi_tensor_name dpi_arch_tensor_name(const dpi_arch_tensor *tensor, int32_t layer,
                                      const char *suffix) {
     dpi_tensor_name name;
-    snprintf(name.text, sizeof name.text, "blk.%d.%s.%s", (int)layer, tensor->name, suffix);
+    snprintf(name.text, sizeof name.text, "blk.%d.%s%s%s", (int)layer, tensor->name,
+             tensor->is_bare ? "" : ".", tensor->is_bare ? "" : suffix);
     return name;
 }

@@ -21,6 +21,13 @@ typedef enum dpi_extent {
     DPI_EXTENT_V,    /* n_kv_head * head_dim_v */
     DPI_EXTENT_ATT,  /* n_head * head_dim_v */
     DPI_EXTENT_HEAD, /* head_dim */
+    DPI_EXTENT_QG,   /* 2 * n_head * head_dim: of each head the query, then a gate */
+    /* of a delta net */
+    DPI_EXTENT_TAPS,    /* n_tap */
+    DPI_EXTENT_KEYS,    /* 2 * n_k_head * dim + n_v_head * dim_v: queries, keys, values */
+    DPI_EXTENT_VALUES,  /* n_v_head * dim_v */
+    DPI_EXTENT_V_HEADS, /* n_v_head */
+    DPI_EXTENT_DIM_V,   /* dim_v */
 } dpi_extent;
 
 typedef struct dpi_config dpi_config; /* config.h */
@@ -35,29 +42,53 @@ typedef struct dpi_shape {
     int32_t head_dim;   /* attention.key_length, or n_embd / n_head */
     int32_t head_dim_v; /* attention.value_length, or n_embd / n_head */
     int32_t n_rot;      /* rope.dimension_count, or head_dim; even, <= head_dim */
+    /* Of a delta net; else 0. */
+    struct {
+        int32_t n_tap;    /* ssm.conv_kernel: positions that the filter sees */
+        int32_t n_k_head; /* ssm.group_count; divides n_v_head */
+        int32_t n_v_head; /* ssm.time_step_rank */
+        int32_t dim;      /* ssm.state_size: of a query and of a key */
+        int32_t dim_v;    /* ssm.inner_size / n_v_head: of a value */
+    } delta;
 } dpi_shape;
 
 int64_t dpi_extent_of(const dpi_shape *shape, dpi_extent extent);
 
-/* A tensor of every layer: blk.N.NAME.weight. A matrix may have a bias [n_out] beside it,
+/* A tensor of every layer of a kind: blk.N.NAME.weight. A matrix may have a bias [n_out] beside it,
  * blk.N.NAME.bias. Matrices of one name follow each other in the table and are one tensor of the
- * file, whose rows are those of the first, then those of the next. */
+ * file, whose rows are those of the first, then those of the next. Arrays are what no product
+ * reads: vectors, and filters [n_out, n_in]. */
 typedef struct dpi_arch_tensor {
     const char *name;
     dpi_extent n_in, n_out; /* n_out NONE: a vector */
-    size_t at;              /* in a dpi_layer (model.h): a dpi_matrix, or a pointer to the vector */
+    size_t at;              /* in a dpi_layer (model.h): a dpi_matrix, or a pointer to the array */
     int32_t place;          /* of a matrix: among those that share its input */
+    bool is_array;
+    bool is_bare; /* the file calls it blk.N.NAME, without an ending */
 } dpi_arch_tensor;
 
-typedef struct dpi_arch {
-    const char *name;               /* general.architecture; its keys are NAME.KEY */
+/* What mixes the tokens of a layer. */
+typedef enum dpi_layer_kind {
+    DPI_LAYER_ATTENTION,
+    DPI_LAYER_DELTA, /* a delta net: a state of fixed size in place of a KV cache */
+    DPI_LAYER_KINDS,
+} dpi_layer_kind;
+
+/* The tensors of layers of one kind. */
+typedef struct dpi_arch_table {
     const dpi_arch_tensor *tensors; /* [n_tensors], in the order of a file and of a pass */
     int32_t n_tensors, n_matrices;
-    const char *const *keys; /* for dpi_gguf_check_keys */
+} dpi_arch_table;
+
+typedef struct dpi_arch {
+    const char *name;                      /* general.architecture; its keys are NAME.KEY */
+    dpi_arch_table layers[DPI_LAYER_KINDS]; /* of no tensors: it has no layer of the kind */
+    const char *const *keys;               /* for dpi_gguf_check_keys */
     /* Sets in the config what the layers have beyond LLaMA's, after all common keys are read. NULL:
      * nothing. Errors: FORMAT, UNSUPPORTED, by key. */
     dpi_status (*read)(const dpi_gguf *gguf, dpi_config *config, dpi_error *err);
     bool rotates_halves;  /* pairs of dimensions are (j, n_rot / 2 + j), else (2j, 2j + 1) */
+    bool has_gated_queries; /* each head's query comes with a gate of its result */
     bool has_gelu;        /* the gate of the feed-forward; else SiLU */
     bool norms_all_heads; /* attn_q_norm, attn_k_norm: of all heads as one vector */
     bool needs_output;    /* no tied head */
@@ -74,12 +105,13 @@ DPI_MUST_CHECK dpi_status dpi_arch_of(const dpi_gguf *gguf, const dpi_arch **arc
 const dpi_arch *dpi_arch_find(const char *name);
 
 /* The i-th tensor of a layer that is a matrix; i < n_matrices. */
-const dpi_arch_tensor *dpi_arch_matrix(const dpi_arch *arch, int32_t i);
+const dpi_arch_tensor *dpi_arch_matrix(const dpi_arch_table *table, int32_t i);
 
 /* How many entries from this one on, the first of its name, are one tensor of the file. */
-int32_t dpi_arch_parts(const dpi_arch *arch, const dpi_arch_tensor *tensor);
+int32_t dpi_arch_parts(const dpi_arch_table *table, const dpi_arch_tensor *tensor);
 
-/* "blk.3.attn_q.bias": what a file calls a tensor of a layer; `suffix` is "weight" or "bias". */
+/* "blk.3.attn_q.bias": what a file calls a tensor of a layer; `suffix` is "weight" or "bias", and
+ * not part of a bare name. */
 typedef struct dpi_tensor_name {
     char text[64];
 } dpi_tensor_name;
@@ -88,6 +120,6 @@ dpi_tensor_name dpi_arch_tensor_name(const dpi_arch_tensor *tensor, int32_t laye
 
 extern const dpi_arch dpi_arch_llama, dpi_arch_qwen2, dpi_arch_qwen3, dpi_arch_gemma2,
     dpi_arch_gemma3, dpi_arch_vaultgemma, dpi_arch_phi3, dpi_arch_smollm3, dpi_arch_granite,
-    dpi_arch_olmo2, dpi_arch_mistral3;
+    dpi_arch_olmo2, dpi_arch_mistral3, dpi_arch_qwen35;
 
 #endif

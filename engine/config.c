@@ -235,6 +235,17 @@ dpi_status dpi_config_read_caps(const dpi_gguf *gguf, dpi_config *c, dpi_error *
     return DPI_STATUS_OK;
 }
 
+const dpi_arch_table *dpi_config_table(const dpi_config *c, int32_t layer) {
+    return &c->arch->layers[c->kind[layer]];
+}
+
+int32_t dpi_config_count_layers(const dpi_config *c, dpi_layer_kind kind) {
+    int32_t n = 0;
+    for (int32_t l = 0; l < c->n_layer; l++)
+        n += c->kind[l] == kind;
+    return n;
+}
+
 /* ---- The whole ------------------------------------------------------------------------------- */
 
 /* Features that would change the logits and are not implemented: never ignored. */

@@ -45,6 +45,8 @@ struct dpi_config {
     float window_rope_base; /* of layers with a window, which then turn without scaling; 0: as all
                                others */
     int32_t still_period; /* every so-manieth layer does not rotate; 0: all do */
+    uint8_t kind[DPI_LAYERS_MAX]; /* of the layers: a dpi_layer_kind */
+    int32_t n_left_out; /* blocks behind those of the layers which mean nothing for text */
     int32_t n_ctx_max; /* positions beyond which the model would need a feature that is missing */
 };
 
@@ -62,6 +64,11 @@ dpi_status dpi_config_read_windows(const dpi_gguf *gguf, dpi_config *config, int
                                    int32_t period, dpi_error *err);
 /* Soft caps; the defaults are what the config has. */
 dpi_status dpi_config_read_caps(const dpi_gguf *gguf, dpi_config *config, dpi_error *err);
+
+/* How many layers are of a kind. */
+int32_t dpi_config_count_layers(const dpi_config *config, dpi_layer_kind kind);
+/* The tensors of a layer. */
+const dpi_arch_table *dpi_config_table(const dpi_config *config, int32_t layer);
 
 /* What frequency `radians` (per position) is divided by under Llama 3's scaling. Source: the
  * rope_scaling of Llama 3.1's published configuration. */

@@ -29,24 +29,52 @@ static void output(dpi_pass *p, const dpi_matrix *w, dpi_rows in, const float *p
 /* The room of an array, for rows of n columns. */
 static dpi_rows rows_of(dpi_rows room, int64_t n) { return (dpi_rows){room.at, n}; }
 
-/* x += w_o attention(q, K, V). Query heads share the KV heads. */
+/* x += w_o attention(q, K, V). Query heads share the KV heads. Where queries come with gates, these
+ * are what attention gives times sigmoid(gate). */
 static void attention(dpi_pass *p, int32_t index) {
     const dpi_layer *l = &p->s->model->layers[index];
     const dpi_work *a = &p->s->work;
-    const dpi_rows q = rows_of(a->q, l->wq.n_out);    /* [rows, n_head * head_dim] */
+    const bool gated = p->s->model->config.arch->has_gated_queries;
+    const dpi_rows qg = rows_of(a->qg, l->wq.n_out);  /* [rows, n_head * 2 * head_dim] */
+    const dpi_rows q = rows_of(a->q, l->wq.n_out / (1 + gated)); /* [rows, n_head * head_dim] */
     const dpi_rows k = rows_of(a->k, l->wk.n_out);    /* [rows, n_kv_head * head_dim] */
     const dpi_rows v = rows_of(a->v, l->wv.n_out);    /* [rows, n_kv_head * head_dim_v] */
     const dpi_rows att = rows_of(a->att, l->wo.n_in); /* [rows, n_head * head_dim_v] */
     const dpi_rows in = input(p, l->attn_norm);       /* [rows, n_embd] */
-    const dpi_linear to_q = {q, &l->wq}, to_k = {k, &l->wk}, to_v = {v, &l->wv};
+    const dpi_linear to_q = {gated ? qg : q, &l->wq}, to_k = {k, &l->wk}, to_v = {v, &l->wv};
     dpi_pass_project(p, &to_q, &to_k, &to_v, in); /* q, k and v = w in */
+    if (gated)
+        dpi_pass_copy_queries(p, q, qg);
     if (l->q_norm)
         dpi_pass_norm_heads(p, q, k, l->q_norm, l->k_norm);
     if (l->rotation != DPI_ROTATION_NONE)
         dpi_pass_rope(p, q, k, l->rotation); /* by each row's position, in place */
     dpi_pass_cache(p, index, k, v);          /* K, V [positions, ..] of each sequence */
     dpi_pass_attend(p, att, index, q);       /* over the positions of l->window */
+    if (gated)
+        dpi_pass_gate_heads(p, att, qg);
     output(p, &l->wo, att, l->post_attn_norm); /* x [rows, n_embd] */
+}
+
+/* x += w_values (silu(z) * norm(S^T q)), with S the state of the layer, into which each row writes
+ * its value at its key. */
+static void delta_net(dpi_pass *p, int32_t index) {
+    const dpi_layer *l = &p->s->model->layers[index];
+    const dpi_work *a = &p->s->work;
+    const dpi_rows u = rows_of(a->u, l->w_keys.n_out); /* [rows, 2 n_k_head dim + n_v_head dim_v] */
+    const dpi_rows z = rows_of(a->z, l->w_z.n_out), o = rows_of(a->o, l->w_z.n_out);
+    const dpi_rows beta = rows_of(a->beta, l->w_beta.n_out);    /* [rows, n_v_head] */
+    const dpi_rows decay = rows_of(a->decay, l->w_decay.n_out); /* [rows, n_v_head] */
+    const dpi_rows in = input(p, l->attn_norm);                 /* [rows, n_embd] */
+    const dpi_linear to_u = {u, &l->w_keys}, to_z = {z, &l->w_z};
+    const dpi_linear to_beta = {beta, &l->w_beta}, to_decay = {decay, &l->w_decay};
+    dpi_pass_project_all(p, (const dpi_linear *const[]){&to_u, &to_z, &to_beta, &to_decay}, 4, in);
+    dpi_pass_filter(p, u, index);           /* q, k and v: over the last n_tap positions */
+    dpi_pass_gates(p, beta, decay, index);
+    dpi_pass_norm_keys(p, u);               /* q and k */
+    dpi_pass_delta(p, o, u, beta, decay, index);  /* o [rows, n_v_head * dim_v] */
+    dpi_pass_gate_normed(p, z, o, l->value_norm); /* z, as large */
+    output(p, &l->w_values, z, NULL);       /* x [rows, n_embd] */
 }
 
 /* x += w_down (act(w_gate in) * (w_up in)), act SiLU or GELU */
@@ -80,7 +108,7 @@ static void transformer(dpi_pass *p, const void *context) {
     dpi_pass_embed(p, p->s->work.x, &m->embedding); /* x [rows, n_embd] */
     for (int32_t i = 0; i < m->config.n_layer; i++) {
         p->shape = &m->config.shapes[i];
-        attention(p, i);
+        (m->config.kind[i] == DPI_LAYER_DELTA ? delta_net : attention)(p, i);
         feed_forward(p, i);
     }
     if (p->batch->n_head > 0)

@@ -70,6 +70,7 @@ dpi_status dpi_model_info_get(const dpi_model *model, dpi_model_info *info, dpi_
     info->n_ff = c->n_ff;
     info->n_head = c->n_head;
     info->n_kv_head = c->n_kv_head;
+    info->n_recurrent = dpi_config_count_layers(c, DPI_LAYER_DELTA);
     info->head_dim = c->head_dim;
     info->head_dim_v = c->head_dim_v;
     info->n_rot = c->n_rot;

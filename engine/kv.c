@@ -34,6 +34,16 @@ static bool place_layer(dpi_kv_cache *kv, const dpi_shape *shape, bool has_windo
            *end <= PTRDIFF_MAX;
 }
 
+/* Appends a delta net to the state. n_tap <= 2^6, dim <= 2^12, all values <= 2^22 of at most 2^10
+ * layers: it stays under 2^64. */
+static void place_state(dpi_kv_cache *kv, const dpi_shape *shape, dpi_kv_layer *l) {
+    const uint64_t n_values = (uint64_t)dpi_extent_of(shape, DPI_EXTENT_VALUES);
+    l->past_at = kv->state_bytes / sizeof(float);
+    l->s_at = l->past_at + (uint64_t)(shape->delta.n_tap - 1) *
+                               (uint64_t)dpi_extent_of(shape, DPI_EXTENT_KEYS);
+    kv->state_bytes = (l->s_at + (uint64_t)shape->delta.dim * n_values) * sizeof(float);
+}
+
 dpi_status dpi_kv_init(dpi_kv_cache *kv, const dpi_config *config, int32_t n_seq, int32_t n_ctx,
                        int32_t type, dpi_error *err) {
     *kv = (dpi_kv_cache){.type = type,
@@ -48,7 +58,9 @@ dpi_status dpi_kv_init(dpi_kv_cache *kv, const dpi_config *config, int32_t n_seq
     if (!kv->layers || (n_seq && !kv->seqs))
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for the sequences");
     for (int32_t l = 0; l < config->n_layer; l++)
-        if (!place_layer(kv, &config->shapes[l], config->has_window[l], &kv->layers[l]))
+        if (config->kind[l] == DPI_LAYER_DELTA)
+            place_state(kv, &config->shapes[l], &kv->layers[l]);
+        else if (!place_layer(kv, &config->shapes[l], config->has_window[l], &kv->layers[l]))
             return dpi_fail(err, DPI_STATUS_LIMIT, "KV cache: block size overflows");
     return DPI_STATUS_OK;
 }
@@ -71,7 +83,10 @@ static int32_t first_seen(const dpi_kv_cache *kv, int32_t kind, int32_t length) 
 
 bool dpi_kv_bytes(const dpi_kv_cache *kv, int32_t n_seq, int32_t n_tokens, int32_t n_prefix,
                   uint64_t *n_bytes) {
-    *n_bytes = 0;
+    /* Each has a state, and one is pinned in the two that others are forked from. */
+    const uint64_t states = (uint64_t)n_seq + (n_prefix > 0 && n_seq > 1 ? 2 : 0);
+    if (!dpi_mul_u64(n_tokens > 0 ? states : 0, kv->state_bytes, n_bytes))
+        return false;
     for (int32_t kind = 0; kind < DPI_KV_KINDS; kind++) {
         const uint64_t others = n_seq > 2 ? (uint64_t)n_seq - 2 : 0;
         uint64_t blocks = (uint64_t)blocks_for(n_tokens), bytes;
@@ -94,6 +109,12 @@ static bool make_table(const dpi_kv_cache *kv, dpi_kv_list *list) {
     if (!list->blocks)
         list->blocks = dpi_calloc((size_t)kv->max_blocks, sizeof *list->blocks);
     return list->blocks != NULL;
+}
+
+static bool make_state(const dpi_kv_cache *kv, unsigned char **state) {
+    if (!*state && kv->state_bytes > 0)
+        *state = dpi_calloc(1, kv->state_bytes);
+    return *state || kv->state_bytes == 0;
 }
 
 static bool add_block(const dpi_kv_cache *kv, dpi_kv_kind kind, dpi_kv_list *list) {
@@ -119,15 +140,55 @@ static dpi_status no_memory(const dpi_kv_cache *kv, int32_t kind, dpi_error *err
                     (unsigned long long)kv->block_bytes[kind]);
 }
 
+static dpi_status no_state(const dpi_kv_cache *kv, dpi_error *err) {
+    return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a recurrent state of %llu bytes",
+                    (unsigned long long)kv->state_bytes);
+}
+
 dpi_status dpi_kv_reserve(dpi_kv_cache *kv, int32_t seq, dpi_kv_kind kind, int32_t length,
                           dpi_error *err) {
     dpi_kv_list *list = &kv->seqs[seq].lists[kind];
+    if (!make_state(kv, &kv->seqs[seq].state))
+        return no_state(kv, err);
     if (kv->block_bytes[kind] == 0)
         return DPI_STATUS_OK;
     bool ok = make_table(kv, list);
     while (ok && (int64_t)list->n * DPI_KV_BLOCK < length)
         ok = add_block(kv, kind, list);
     return ok ? DPI_STATUS_OK : no_memory(kv, kind, err);
+}
+
+/* ---- Pins ------------------------------------------------------------------------------------ */
+
+/* The state after a pin's tokens, if these are all. */
+static void keep_state(const dpi_kv_cache *kv, const dpi_kv_seq *s) {
+    for (int32_t i = 0; i < DPI_PINS_MAX; i++)
+        if (s->pinned[i] && s->pins[i] == s->length)
+            memcpy(s->pinned[i], s->state, kv->state_bytes);
+}
+
+dpi_status dpi_kv_pin(dpi_kv_cache *kv, int32_t seq, int32_t n_tokens, dpi_error *err) {
+    dpi_kv_seq *s = &kv->seqs[seq];
+    int32_t i = 0;
+    while (i < DPI_PINS_MAX && s->pins[i] != 0 && s->pins[i] != n_tokens)
+        i++;
+    if (i == DPI_PINS_MAX)
+        return dpi_fail(err, DPI_STATUS_LIMIT, "pin of a sequence that has %d of them",
+                        (int)DPI_PINS_MAX);
+    if (!make_state(kv, &s->pinned[i]))
+        return no_state(kv, err);
+    s->pins[i] = n_tokens;
+    keep_state(kv, s);
+    return DPI_STATUS_OK;
+}
+
+int32_t dpi_kv_until_pin(const dpi_kv_cache *kv, int32_t seq) {
+    const dpi_kv_seq *s = &kv->seqs[seq];
+    int32_t n = kv->n_ctx - s->length;
+    for (int32_t i = 0; kv->state_bytes > 0 && i < DPI_PINS_MAX; i++)
+        if (s->pins[i] > s->length && s->pins[i] - s->length < n)
+            n = s->pins[i] - s->length;
+    return n;
 }
 
 /* Whether a fork at one of the pins needs block b. */
@@ -143,6 +204,7 @@ void dpi_kv_advance(dpi_kv_cache *kv, int32_t seq, int32_t n) {
     dpi_kv_seq *s = &kv->seqs[seq];
     dpi_kv_list *list = &s->lists[DPI_KV_WINDOW];
     s->length += n;
+    keep_state(kv, s);
     const int32_t first = first_seen(kv, DPI_KV_WINDOW, s->length) / DPI_KV_BLOCK;
     for (; list->n_old < list->n && list->n_old < first; list->n_old++)
         if (!is_pinned(kv, s, list->n_old))
@@ -151,9 +213,17 @@ void dpi_kv_advance(dpi_kv_cache *kv, int32_t seq, int32_t n) {
 
 /* ---- Forks ----------------------------------------------------------------------------------- */
 
+/* The state after the first n_tokens tokens; NULL: it is not known. */
+static const unsigned char *state_after(const dpi_kv_seq *s, int32_t n_tokens) {
+    const unsigned char *state = n_tokens == s->length ? s->state : NULL;
+    for (int32_t i = 0; i < DPI_PINS_MAX; i++)
+        state = s->pins[i] == n_tokens && s->pinned[i] ? s->pinned[i] : state;
+    return state;
+}
+
 static bool is_forkable(const dpi_kv_cache *kv, const dpi_kv_seq *s, int32_t n_tokens) {
     const dpi_kv_list *list = &s->lists[DPI_KV_WINDOW];
-    bool has_all = true;
+    bool has_all = kv->state_bytes == 0 || state_after(s, n_tokens);
     for (int32_t b = first_seen(kv, DPI_KV_WINDOW, n_tokens) / DPI_KV_BLOCK;
          list->blocks && b < blocks_for(n_tokens); b++)
         has_all &= list->blocks[b] != NULL;
@@ -218,7 +288,10 @@ dpi_status dpi_kv_fork(dpi_kv_cache *kv, int32_t from, int32_t to, int32_t n_tok
                        dpi_error *err) {
     const dpi_kv_seq *f = &kv->seqs[from];
     dpi_kv_seq *t = &kv->seqs[to];
-    dpi_status status = DPI_STATUS_OK;
+    dpi_status status =
+        make_state(kv, &t->state) ? DPI_STATUS_OK : no_state(kv, err);
+    if (status == DPI_STATUS_OK && t->state)
+        memcpy(t->state, state_after(f, n_tokens), kv->state_bytes);
     for (dpi_kv_kind kind = 0; status == DPI_STATUS_OK && kind < DPI_KV_KINDS; kind++)
         status = fork_list(kv, kind, &f->lists[kind], &t->lists[kind], n_tokens, err);
     if (status == DPI_STATUS_OK)
@@ -235,5 +308,8 @@ void dpi_kv_reset(dpi_kv_cache *kv, int32_t seq) {
             give_back(kv, kind, &s->lists[kind], b);
         free(s->lists[kind].blocks);
     }
+    dpi_wipe_free(s->state, kv->state_bytes);
+    for (int32_t i = 0; i < DPI_PINS_MAX; i++)
+        dpi_wipe_free(s->pinned[i], kv->state_bytes);
     memset(s, 0, sizeof *s);
 }

@@ -11,32 +11,36 @@
 
 #include "base/mem.h"
 #include "base/status.h"
-#include "engine/config.h"
 #include "engine/make_vocab.h"
+#include "engine/model.h"
 #include "gguf/convert.h"
 
 void dpi_model_shape_init(dpi_model_shape *shape) {
     *shape = (dpi_model_shape){.struct_size = sizeof *shape};
 }
 
+#define DENSE(...) {0, __VA_ARGS__, 0, 0, 0} /* without delta nets */
+
 static const struct {
     const char *name;
     dpi_model_shape shape;
 } shapes[] = {
     /* n_layer, n_embd, n_ff, n_head, n_kv_head, n_vocab, n_ctx_train, tied, rope base,
-     * architecture, head_dim, n_rot, window */
-    {"tinyllama-1.1b", {0, 22, 2048, 5632, 32, 4, 32000, 2048, 0, 10000, "llama", 0, 0, 0}},
-    {"llama-3.2-1b", {0, 16, 2048, 8192, 32, 8, 128256, 131072, 1, 500000, "llama", 0, 0, 0}},
-    {"llama-3.2-3b", {0, 28, 3072, 8192, 24, 8, 128256, 131072, 1, 500000, "llama", 0, 0, 0}},
-    {"llama-3-8b", {0, 32, 4096, 14336, 32, 8, 128256, 8192, 0, 500000, "llama", 0, 0, 0}},
-    {"smollm2-135m", {0, 30, 576, 1536, 9, 3, 49152, 8192, 1, 100000, "llama", 0, 0, 0}},
-    {"qwen3-0.6b", {0, 28, 1024, 3072, 16, 8, 151936, 40960, 1, 1e6f, "qwen3", 128, 0, 0}},
-    {"qwen3-1.7b", {0, 28, 2048, 6144, 16, 8, 151936, 40960, 1, 1e6f, "qwen3", 128, 0, 0}},
-    {"qwen3-4b", {0, 36, 2560, 9728, 32, 8, 151936, 40960, 1, 1e6f, "qwen3", 128, 0, 0}},
-    {"gemma-3-270m", {0, 18, 640, 2048, 4, 1, 262144, 32768, 1, 1e6f, "gemma3", 256, 0, 512}},
-    {"gemma-3-1b", {0, 26, 1152, 6912, 4, 1, 262144, 32768, 1, 1e6f, "gemma3", 256, 0, 512}},
-    {"gemma-3-4b", {0, 34, 2560, 10240, 8, 4, 262144, 131072, 1, 1e6f, "gemma3", 256, 0, 1024}},
-    {"phi-4-mini", {0, 32, 3072, 8192, 24, 8, 200064, 131072, 1, 10000, "phi3", 0, 96, 0}},
+     * architecture, head_dim, n_rot, window, heads and dimension of delta nets */
+    {"tinyllama-1.1b", DENSE(22, 2048, 5632, 32, 4, 32000, 2048, 0, 10000, "llama", 0, 0, 0)},
+    {"llama-3.2-1b", DENSE(16, 2048, 8192, 32, 8, 128256, 131072, 1, 500000, "llama", 0, 0, 0)},
+    {"llama-3.2-3b", DENSE(28, 3072, 8192, 24, 8, 128256, 131072, 1, 500000, "llama", 0, 0, 0)},
+    {"llama-3-8b", DENSE(32, 4096, 14336, 32, 8, 128256, 8192, 0, 500000, "llama", 0, 0, 0)},
+    {"smollm2-135m", DENSE(30, 576, 1536, 9, 3, 49152, 8192, 1, 100000, "llama", 0, 0, 0)},
+    {"qwen3-0.6b", DENSE(28, 1024, 3072, 16, 8, 151936, 40960, 1, 1e6f, "qwen3", 128, 0, 0)},
+    {"qwen3-1.7b", DENSE(28, 2048, 6144, 16, 8, 151936, 40960, 1, 1e6f, "qwen3", 128, 0, 0)},
+    {"qwen3-4b", DENSE(36, 2560, 9728, 32, 8, 151936, 40960, 1, 1e6f, "qwen3", 128, 0, 0)},
+    {"qwen3.5-0.8b",
+     {0, 24, 1024, 3584, 8, 2, 248320, 262144, 1, 1e7f, "qwen35", 256, 64, 0, 16, 16, 128}},
+    {"gemma-3-270m", DENSE(18, 640, 2048, 4, 1, 262144, 32768, 1, 1e6f, "gemma3", 256, 0, 512)},
+    {"gemma-3-1b", DENSE(26, 1152, 6912, 4, 1, 262144, 32768, 1, 1e6f, "gemma3", 256, 0, 512)},
+    {"gemma-3-4b", DENSE(34, 2560, 10240, 8, 4, 262144, 131072, 1, 1e6f, "gemma3", 256, 0, 1024)},
+    {"phi-4-mini", DENSE(32, 3072, 8192, 24, 8, 200064, 131072, 1, 10000, "phi3", 0, 96, 0)},
 };
 
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
@@ -75,13 +79,29 @@ static int32_t head_dim_of(const dpi_model_shape *s) {
 /* Of the others a shape does not say enough. */
 static dpi_status check_architecture(const dpi_model_shape *s, dpi_error *err) {
     static const dpi_arch *const made[] = {&dpi_arch_llama, &dpi_arch_qwen2, &dpi_arch_qwen3,
-                                           &dpi_arch_gemma3, &dpi_arch_phi3};
+                                           &dpi_arch_qwen35, &dpi_arch_gemma3, &dpi_arch_phi3};
     for (size_t i = 0; i < sizeof made / sizeof *made; i++)
         if (strcmp(name_of(s), made[i]->name) == 0)
             return DPI_STATUS_OK;
     return dpi_fail(err, DPI_STATUS_ARG,
-                    "architecture is '%.32s', must be llama, qwen2, qwen3, gemma3 or phi3",
+                    "architecture is '%.32s', must be llama, qwen2, qwen3, qwen35, gemma3 or phi3",
                     name_of(s));
+}
+
+static bool has_delta_nets(const dpi_model_shape *s) {
+    return strcmp(name_of(s), dpi_arch_qwen35.name) == 0;
+}
+
+static dpi_status check_delta_nets(const dpi_model_shape *s, dpi_error *err) {
+    const int32_t least = has_delta_nets(s), most = has_delta_nets(s) ? 1 << 10 : 0;
+    DPI_TRY(dpi_check_range("n_delta_k_head", s->n_delta_k_head, least, most, err));
+    DPI_TRY(dpi_check_range("n_delta_v_head", s->n_delta_v_head, least, most, err));
+    DPI_TRY(dpi_check_range("delta_dim", s->delta_dim, least, most, err));
+    if (has_delta_nets(s) && s->n_delta_v_head % s->n_delta_k_head)
+        return dpi_fail(err, DPI_STATUS_ARG,
+                        "n_delta_v_head is %d, not a multiple of n_delta_k_head, which is %d",
+                        (int)s->n_delta_v_head, (int)s->n_delta_k_head);
+    return DPI_STATUS_OK;
 }
 
 static dpi_status check_shape(const dpi_model_shape *s, dpi_error *err) {
@@ -98,6 +118,7 @@ static dpi_status check_shape(const dpi_model_shape *s, dpi_error *err) {
         return dpi_fail(err, DPI_STATUS_ARG, "rope_freq_base is %g, must be 1..1e12",
                         (double)s->rope_freq_base);
     DPI_TRY(check_architecture(s, err));
+    DPI_TRY(check_delta_nets(s, err));
     DPI_TRY(dpi_check_range("head_dim", s->head_dim, 0, 4096, err));
     DPI_TRY(dpi_check_range("n_rot", s->n_rot, 0, head_dim_of(s), err));
     DPI_TRY(dpi_check_range("window", s->window, 0, 1 << 24, err));
@@ -227,18 +248,30 @@ static plan *add(planner *p, const char *name, int64_t n_in, int64_t n_rows) {
     return t;
 }
 
+/* Of four layers the first three are delta nets, where the architecture has any. */
+static const dpi_arch_table *table_of(const dpi_arch *arch, int32_t layer) {
+    const dpi_arch_table *delta = &arch->layers[DPI_LAYER_DELTA];
+    return delta->n_tensors > 0 && layer % 4 < 3 ? delta : &arch->layers[DPI_LAYER_ATTENTION];
+}
+
 static void add_layer(planner *p, int32_t index) {
     const dpi_model_shape *s = p->shape;
     const dpi_shape c = {.n_embd = s->n_embd, .n_ff = s->n_ff, .n_head = s->n_head,
                           .n_kv_head = s->n_kv_head, .head_dim = head_dim_of(s),
-                          .head_dim_v = head_dim_of(s)};
-    const dpi_arch_tensor *t = p->arch->tensors, *end = t + p->arch->n_tensors;
+                          .head_dim_v = head_dim_of(s),
+                          .delta = {4, s->n_delta_k_head, s->n_delta_v_head, s->delta_dim,
+                                    s->delta_dim}};
+    const dpi_arch_table *table = table_of(p->arch, index);
+    const dpi_arch_tensor *t = table->tensors, *end = t + table->n_tensors;
     for (int32_t n = 1; t < end; t += n) {
         int64_t n_rows = 0;
-        n = dpi_arch_parts(p->arch, t);
+        n = dpi_arch_parts(table, t);
         for (int32_t i = 0; t->n_out && i < n; i++)
             n_rows += dpi_extent_of(&c, t[i].n_out);
-        add(p, dpi_arch_tensor_name(t, index, "weight").text, dpi_extent_of(&c, t->n_in), n_rows);
+        plan *made = add(p, dpi_arch_tensor_name(t, index, "weight").text,
+                         dpi_extent_of(&c, t->n_in), n_rows);
+        if (t->at == offsetof(dpi_layer, rate)) /* a state decays */
+            made->mean = -made->mean;
     }
 }
 
@@ -281,8 +314,10 @@ static dpi_status make(dpi_conversion *c, const dpi_model_shape *wanted, const c
         status = dpi_synthetic_vocab_put(c->builder, shape.n_vocab, err);
     dpi_gguf_close(vocab);
     planner p = {.recipe = c->recipe, .shape = &shape, .arch = dpi_arch_find(name_of(&shape))};
-    p.plans = dpi_calloc((size_t)(shape.n_layer * p.arch->n_tensors + OTHERS),
-                         sizeof *p.plans);
+    size_t n = OTHERS;
+    for (int32_t i = 0; i < shape.n_layer; i++)
+        n += (size_t)table_of(p.arch, i)->n_tensors;
+    p.plans = dpi_calloc(n, sizeof *p.plans);
     if (status == DPI_STATUS_OK && !p.plans)
         status = dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a list of tensors");
     if (status == DPI_STATUS_OK) {

@@ -61,22 +61,27 @@ static dpi_status bind_matrix(const binding *b, const char *name, int64_t n_out,
     return DPI_STATUS_OK;
 }
 
-/* An f32 copy of a vector of n elements; *out = NULL if it is optional and absent. */
-static dpi_status bind_vector(const binding *b, const char *name, int64_t n, bool required,
-                              const float **out, dpi_error *err) {
+/* An f32 copy of an array [n_out, n_in]; *out = NULL if it is optional and absent. */
+static dpi_status bind_array(const binding *b, const char *name, int64_t n_in, int64_t n_out,
+                             bool required, const float **out, dpi_error *err) {
     const dpi_gguf_tensor *t;
     *out = NULL;
     DPI_TRY(find_tensor(b, name, required, &t, err));
     if (!t)
         return DPI_STATUS_OK;
-    DPI_TRY(check_shape(t, n, 1, err));
-    float *copy = dpi_calloc((size_t)n, sizeof *copy);
+    DPI_TRY(check_shape(t, n_in, n_out, err));
+    float *copy = dpi_calloc((size_t)(n_in * n_out), sizeof *copy);
     if (!copy)
         return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for tensor %s", name);
-    dpi_type_find(t->type)->dequantize(t->data, copy, n);
+    dpi_type_find(t->type)->dequantize(t->data, copy, n_in * n_out);
     b->m->vectors[b->m->n_vectors++] = copy; /* room was made in bind_weights */
     *out = copy;
     return DPI_STATUS_OK;
+}
+
+static dpi_status bind_vector(const binding *b, const char *name, int64_t n, bool required,
+                              const float **out, dpi_error *err) {
+    return bind_array(b, name, n, 1, required, out, err);
 }
 
 /* Where a layer has it. */
@@ -118,18 +123,19 @@ static dpi_rotation rotation_of(const dpi_config *c, int32_t layer) {
 
 static dpi_status bind_layer(const binding *b, int32_t layer, dpi_error *err) {
     const dpi_config *c = &b->m->config;
-    const dpi_arch *arch = c->arch;
+    const dpi_arch_table *table = dpi_config_table(c, layer);
+    const dpi_shape *shape = &c->shapes[layer];
     b->m->layers[layer].window = c->has_window[layer] ? c->window : 0;
     b->m->layers[layer].rotation = rotation_of(c, layer);
     int32_t n = 1;
-    for (const dpi_arch_tensor *t = arch->tensors; t < arch->tensors + arch->n_tensors; t += n) {
-        n = dpi_arch_parts(arch, t);
-        if (t->n_out)
-            DPI_TRY(bind_parts(b, layer, t, n, err));
+    for (const dpi_arch_tensor *t = table->tensors; t < table->tensors + table->n_tensors; t += n) {
+        n = dpi_arch_parts(table, t);
+        if (t->is_array)
+            DPI_TRY(bind_array(b, dpi_arch_tensor_name(t, layer, "weight").text,
+                               dpi_extent_of(shape, t->n_in), dpi_extent_of(shape, t->n_out), true,
+                               tensor_of(b->m, layer, t), err));
         else
-            DPI_TRY(bind_vector(b, dpi_arch_tensor_name(t, layer, "weight").text,
-                                dpi_extent_of(&c->shapes[layer], t->n_in), true,
-                                tensor_of(b->m, layer, t), err));
+            DPI_TRY(bind_parts(b, layer, t, n, err));
     }
     return DPI_STATUS_OK;
 }
@@ -185,40 +191,51 @@ double dpi_model_frequencies(const dpi_model *m, dpi_rotation rotation, int32_t 
 
 uint64_t dpi_model_mark(const dpi_model *m) {
     const dpi_config *c = &m->config;
-    const dpi_arch_tensor *t = c->arch->tensors;
     uint64_t hash = dpi_hash(DPI_HASH_INIT, m->output_norm, (size_t)c->n_embd * sizeof(float));
-    for (int32_t i = 0; i < c->n_layer * c->arch->n_tensors; i++) {
-        const dpi_arch_tensor *norm = &t[i % c->arch->n_tensors];
-        const int32_t layer = i / c->arch->n_tensors;
-        const float *const *weights = tensor_of(m, layer, norm);
-        if (!norm->n_out)
-            hash = dpi_hash(hash, *weights,
-                            (size_t)dpi_extent_of(&c->shapes[layer], norm->n_in) * sizeof(float));
+    for (int32_t l = 0; l < c->n_layer; l++) {
+        const dpi_arch_table *table = dpi_config_table(c, l);
+        for (int32_t i = 0; i < table->n_tensors; i++) {
+            const dpi_arch_tensor *t = &table->tensors[i];
+            const float *const *weights = tensor_of(m, l, t);
+            const dpi_shape *shape = &c->shapes[l];
+            const int64_t n = dpi_extent_of(shape, t->n_in) * dpi_extent_of(shape, t->n_out);
+            if (t->is_array)
+                hash = dpi_hash(hash, *weights, (size_t)n * sizeof(float));
+        }
     }
     return hash;
 }
 
 dpi_matrix *dpi_layer_matrix(const dpi_model *m, int32_t layer, int32_t i) {
-    return tensor_of(m, layer, dpi_arch_matrix(m->config.arch, i));
+    return tensor_of(m, layer, dpi_arch_matrix(dpi_config_table(&m->config, layer), i));
 }
 
 dpi_matrix *dpi_model_matrix(dpi_model *m, int32_t i) {
-    const int32_t per_layer = m->config.arch->n_matrices, n = m->config.n_layer * per_layer;
-    if (i >= n)
-        return i > n ? NULL : m->tied_output ? &m->embedding : &m->output;
-    return dpi_layer_matrix(m, i / per_layer, i % per_layer);
+    return i < m->n_products ? m->products[i].w : NULL;
 }
 
 bool dpi_model_has_biases(const dpi_model *m) {
     bool has = false;
-    for (int32_t l = 0; l < m->config.n_layer; l++)
-        for (int32_t i = 0; i < m->config.arch->n_matrices; i++)
-            has |= dpi_layer_matrix(m, l, i)->bias != NULL;
+    for (int32_t i = 0; i < m->n_products; i++)
+        has |= m->products[i].tensor && m->products[i].w->bias;
     return has;
 }
 
-/* Which matrix comes after which, and how many weights they have. */
-static void link_matrices(dpi_model *m) {
+/* The products, which matrix comes after which, and how many weights they have. */
+static dpi_status link_matrices(dpi_model *m, dpi_error *err) {
+    const dpi_config *c = &m->config;
+    size_t n = 1;
+    for (int32_t l = 0; l < c->n_layer; l++)
+        n += (size_t)dpi_config_table(c, l)->n_matrices;
+    m->products = dpi_calloc(n, sizeof *m->products);
+    if (!m->products)
+        return dpi_fail(err, DPI_STATUS_MEMORY, "no memory for a list of matrices");
+    for (int32_t l = 0; l < c->n_layer; l++)
+        for (int32_t i = 0; i < dpi_config_table(c, l)->n_matrices; i++)
+            m->products[m->n_products++] =
+                (dpi_product){dpi_layer_matrix(m, l, i),
+                              dpi_arch_matrix(dpi_config_table(c, l), i), l};
+    m->products[m->n_products++] = (dpi_product){.w = m->tied_output ? &m->embedding : &m->output};
     m->n_weights = 0;
     for (int32_t i = 0; dpi_model_matrix(m, i); i++) {
         dpi_matrix *w = dpi_model_matrix(m, i);
@@ -226,13 +243,21 @@ static void link_matrices(dpi_model *m) {
         m->n_weights += w->n_out * w->n_in;
     }
     m->embedding.next = dpi_model_matrix(m, 0);
+    return DPI_STATUS_OK;
+}
+
+/* Of a block that mean nothing for text: those of multi-token prediction, behind the layers. */
+static bool is_left_out(const dpi_model *m, const char *name) {
+    int block = -1;
+    return sscanf(name, "blk.%6d.", &block) == 1 && block >= m->config.n_layer &&
+           block < m->config.n_layer + m->config.n_left_out;
 }
 
 static dpi_status refuse_unbound(const binding *b, dpi_error *err) {
     const dpi_gguf *gguf = b->m->gguf;
     for (int64_t i = 0; i < dpi_gguf_tensor_count(gguf); i++) {
         const dpi_gguf_tensor *t = dpi_gguf_tensor_at(gguf, i);
-        if (!b->is_bound[i])
+        if (!b->is_bound[i] && !is_left_out(b->m, t->name))
             return dpi_fail_at(err, DPI_STATUS_UNSUPPORTED, t->offset,
                                "%s: tensor %s is unknown: a %s of %d layers has none of this name",
                                t->file, t->name, b->m->config.arch->name,
@@ -278,9 +303,7 @@ static dpi_status bind_weights(dpi_model *m, dpi_error *err) {
             ? bind_all(&b, err)
             : dpi_fail(err, DPI_STATUS_MEMORY, "no memory for %d layers", (int)c->n_layer);
     free(b.is_bound);
-    if (status == DPI_STATUS_OK)
-        link_matrices(m);
-    return status;
+    return status == DPI_STATUS_OK ? link_matrices(m, err) : status;
 }
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -381,6 +404,7 @@ void dpi_model_close(dpi_model *m) {
     free(m->vectors);
     dpi_packed_free(m->packed);
     dpi_adapters_free(m->adapters);
+    free(m->products);
     free(m->layers);
     dpi_vocab_free(m->vocab);
     dpi_gguf_close(m->gguf);

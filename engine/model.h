@@ -33,7 +33,8 @@ typedef enum dpi_rotation {
  * has none. */
 typedef struct dpi_layer {
     const float *attn_norm; /* [n_embd] */
-    dpi_matrix wq;          /* [n_head * head_dim, n_embd] */
+    dpi_matrix wq;          /* [n_head * head_dim, n_embd]; where queries are gated [n_head * 2 *
+                               head_dim, n_embd], of each head the query, then its gate */
     dpi_matrix wk;          /* [n_kv_head * head_dim, n_embd] */
     dpi_matrix wv;          /* [n_kv_head * head_dim_v, n_embd] */
     const float *q_norm;    /* [head_dim], or [n_head * head_dim]: arch.h */
@@ -45,9 +46,26 @@ typedef struct dpi_layer {
     dpi_matrix w_up;        /* [n_ff, n_embd] */
     dpi_matrix w_down;      /* [n_embd, n_ff] */
     const float *post_ffn_norm; /* [n_embd] of what the feed-forward adds */
+    /* Of a delta net. */
+    dpi_matrix w_keys;      /* [2 n_k_head dim + n_v_head dim_v, n_embd] queries, keys, values */
+    dpi_matrix w_z;         /* [n_v_head * dim_v, n_embd] */
+    dpi_matrix w_beta;      /* [n_v_head, n_embd] */
+    dpi_matrix w_decay;     /* [n_v_head, n_embd] */
+    const float *filter;    /* [2 n_k_head dim + n_v_head dim_v, n_tap] */
+    const float *rate;      /* [n_v_head] */
+    const float *decay_bias; /* [n_v_head] */
+    const float *value_norm; /* [dim_v] */
+    dpi_matrix w_values;    /* [n_embd, n_v_head * dim_v] */
     int32_t window;         /* positions that a row sees, its own included; 0: all before it */
     dpi_rotation rotation;
 } dpi_layer;
+
+/* A matrix that a pass multiplies with. */
+typedef struct dpi_product {
+    dpi_matrix *w;
+    const dpi_arch_tensor *tensor; /* NULL: the output head */
+    int32_t layer;
+} dpi_product;
 
 struct dpi_model {
     dpi_gguf *gguf;
@@ -65,16 +83,18 @@ struct dpi_model {
     const float *rope_long, *rope_short; /* the same for contexts above n_ctx_original, and others;
                                             NULL: none */
     dpi_layer *layers;        /* [n_layer] */
+    dpi_product *products;    /* [n_products] in the order of a pass, the output head last */
+    int32_t n_products;
     dpi_adapters *adapters;   /* NULL: none */
     dpi_packed *packed;       /* NULL: every matrix is read as it is */
     float **vectors;          /* every owned vector, for freeing */
     int32_t n_vectors;
 };
 
-/* The i-th matrix of a layer, in the order of arch.h. */
+/* The i-th matrix of a layer, in the order of its table. */
 dpi_matrix *dpi_layer_matrix(const dpi_model *m, int32_t layer, int32_t i);
 
-/* The i-th matrix that a pass multiplies with, in its order, the output head last; NULL beyond. The
+/* Of the products the i-th matrix; NULL beyond. The
  * embedding is only looked up, unless it is the output head as well. */
 dpi_matrix *dpi_model_matrix(dpi_model *m, int32_t i);
 

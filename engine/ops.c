@@ -174,11 +174,22 @@ static tile_place place_by_columns(const dpi_pass *p, const dpi_linear *const *l
     return (tile_place){i < all ? 0 : 1, first + i % all, all - i % all};
 }
 
+/* One product after the other. */
+static tile_place place_in_order(const dpi_pass *p, const dpi_linear *const *l, int64_t i) {
+    tile_place at = {0};
+    (void)p;
+    for (; i >= n_tiles(l[at.which]->w); at.which++)
+        i -= n_tiles(l[at.which]->w);
+    at.tile = i;
+    at.n = n_tiles(l[at.which]->w) - i;
+    return at;
+}
+
 /* Several products of one input. */
 static void linear_of_all(dpi_pass *p, const dpi_linear *const *l, int32_t n_l, dpi_rows x,
                           tile_place (*place)(const dpi_pass *, const dpi_linear *const *,
                                              int64_t)) {
-    const dpi_matrix *w[3];
+    const dpi_matrix *w[4];
     int64_t n_all = 0;
     for (int32_t k = 0; k < n_l; k++) {
         w[k] = l[k]->w;
@@ -200,6 +211,10 @@ static void linear_of_all(dpi_pass *p, const dpi_linear *const *l, int32_t n_l, 
 void dpi_pass_project(dpi_pass *p, const dpi_linear *q, const dpi_linear *k, const dpi_linear *v,
                       dpi_rows x) {
     linear_of_all(p, (const dpi_linear *const[]){q, k, v}, 3, x, place_by_heads);
+}
+
+void dpi_pass_project_all(dpi_pass *p, const dpi_linear *const *products, int32_t n, dpi_rows x) {
+    linear_of_all(p, products, n, x, place_in_order);
 }
 
 void dpi_pass_gated(dpi_pass *p, dpi_rows y, const dpi_matrix *w_gate, const dpi_matrix *w_up,

@@ -39,7 +39,7 @@ typedef void dpi_pass_fn(dpi_pass *p, const void *context);
 void dpi_pass_run(dpi_session *s, const dpi_batch *batch, int64_t n_products, dpi_pass_fn *run,
                   const void *context);
 
-/* ---- Operations (ops.c, attention.c) --------------------------------------------------------- */
+/* ---- Operations (ops.c, attention.c, delta.c) ------------------------------------------------ */
 
 /* x = embedding_scale * embedding of each row's token [rows, n_embd]; cosines and sines of each
  * row's position. */
@@ -57,6 +57,9 @@ typedef struct dpi_linear {
 /* q = w_q x and so on, in the order of heads. */
 void dpi_pass_project(dpi_pass *p, const dpi_linear *q, const dpi_linear *k, const dpi_linear *v,
                       dpi_rows x);
+
+/* The same for n products of one input, at most 4. */
+void dpi_pass_project_all(dpi_pass *p, const dpi_linear *const *products, int32_t n, dpi_rows x);
 
 /* x += residual_scale * (w in). x is the residual stream. */
 void dpi_pass_add_linear(dpi_pass *p, dpi_rows x, const dpi_matrix *w, dpi_rows in);
@@ -83,6 +86,30 @@ void dpi_pass_cache(dpi_pass *p, int32_t layer, dpi_rows k, dpi_rows v);
 /* y = softmax(attention_scale q K^T) V over positions up to the row's own: all, or the last of a
  * layer with a window. Scores have their cap and their scale by position, where the config does. */
 void dpi_pass_attend(dpi_pass *p, dpi_rows y, int32_t layer, dpi_rows q);
+
+/* q [rows, n_head * head_dim] = the queries in qg [rows, n_head, 2, head_dim], where each has its
+ * gate behind it. */
+void dpi_pass_copy_queries(dpi_pass *p, dpi_rows q, dpi_rows qg);
+/* y = y * sigmoid(gates of qg), by element. */
+void dpi_pass_gate_heads(dpi_pass *p, dpi_rows y, dpi_rows qg);
+
+/* Of a delta net u holds queries and keys [n_k_head, dim] and values [n_v_head, dim_v].
+ * u = silu(filter * u): a weighted sum over each row and the n_tap - 1 positions before it. */
+void dpi_pass_filter(dpi_pass *p, dpi_rows u, int32_t layer);
+
+/* beta = sigmoid(beta); decay = exp(rate * log(1 + exp(decay + decay_bias))); by value head. */
+void dpi_pass_gates(dpi_pass *p, dpi_rows beta, dpi_rows decay, int32_t layer);
+
+/* q = q / |q| / sqrt(dim), k = k / |k|, by head. */
+void dpi_pass_norm_keys(dpi_pass *p, dpi_rows u);
+
+/* The delta rule: S = decay S, S += k (beta (v - S^T k))^T, o = S^T q, for the state S [dim, dim_v]
+ * of each value head j, whose query and key are those of head j % n_k_head. */
+void dpi_pass_delta(dpi_pass *p, dpi_rows o, dpi_rows u, dpi_rows beta, dpi_rows decay,
+                    int32_t layer);
+
+/* z = silu(z) * (o / sqrt(mean(o^2) + eps) * weight), by value head. */
+void dpi_pass_gate_normed(dpi_pass *p, dpi_rows z, dpi_rows o, const float *weight);
 
 /* From here on only the rows of which logits are wanted. */
 void dpi_pass_select_head(dpi_pass *p);

@@ -79,6 +79,16 @@ static dpi_rows place_rows(const dpi_session *s, layout *l, uint64_t n) {
     return (dpi_rows){place(l, (uint64_t)s->max_rows, n, sizeof(float)), (int64_t)n};
 }
 
+/* Of any layer. */
+static uint64_t most(const dpi_config *c, dpi_extent extent) {
+    int64_t n = 0;
+    for (int32_t i = 0; i < c->n_layer; i++) {
+        const int64_t of_layer = dpi_extent_of(&c->shapes[i], extent);
+        n = of_layer > n ? of_layer : n;
+    }
+    return (uint64_t)n;
+}
+
 static void place_work(dpi_session *s, layout *l) {
     const dpi_config *c = &s->model->config;
     dpi_work *w = &s->work;
@@ -87,6 +97,8 @@ static void place_work(dpi_session *s, layout *l) {
     uint64_t n_o = (uint64_t)c->n_head * (uint64_t)c->head_dim_v;
     uint64_t max_in = n_embd > n_ff ? n_embd : n_ff;
     max_in = max_in > n_o ? max_in : n_o;
+    const uint64_t n_values = most(c, DPI_EXTENT_VALUES);
+    max_in = max_in > n_values ? max_in : n_values;
     w->max_in = (int64_t)max_in;
     uint64_t max_blocks = max_in / DPI_Q8_BLOCK + 1;
     w->x = place_rows(s, l, n_embd);
@@ -96,6 +108,13 @@ static void place_work(dpi_session *s, layout *l) {
     w->k = place_rows(s, l, (uint64_t)c->n_kv_head * (uint64_t)c->head_dim);
     w->v = place_rows(s, l, (uint64_t)c->n_kv_head * (uint64_t)c->head_dim_v);
     w->att = place_rows(s, l, n_o);
+    if (c->arch->has_gated_queries)
+        w->qg = place_rows(s, l, most(c, DPI_EXTENT_QG));
+    w->u = place_rows(s, l, most(c, DPI_EXTENT_KEYS));
+    w->z = place_rows(s, l, n_values);
+    w->o = place_rows(s, l, n_values);
+    w->beta = place_rows(s, l, most(c, DPI_EXTENT_V_HEADS));
+    w->decay = place_rows(s, l, most(c, DPI_EXTENT_V_HEADS));
     w->out = place_rows(s, l, n_embd);
     w->gate = place_rows(s, l, n_ff);
     w->up = place_rows(s, l, n_ff);
@@ -253,7 +272,9 @@ dpi_status dpi_session_prefill(dpi_session *s, int32_t seq, const int32_t *token
             status = dpi_fail(err, DPI_STATUS_CANCELLED, "cancelled while reading a prompt");
         /* Up to the next multiple of DPI_CHUNK, so that a position always has the same row. */
         int32_t first = kv->length % DPI_CHUNK;
+        const int32_t until_pin = dpi_kv_until_pin(&s->kv, seq);
         size_t left = n_tokens - done, room = (size_t)(DPI_CHUNK - first);
+        room = room < (size_t)until_pin ? room : (size_t)until_pin;
         dpi_batch batch = {
             .first = first, .n_rows = (int32_t)(left < room ? left : room), .is_prompt = 1};
         if (status == DPI_STATUS_OK)
@@ -368,14 +389,7 @@ dpi_status dpi_session_pin(dpi_session *s, int32_t seq, int32_t n_tokens, dpi_er
     if (n_tokens < 1 || n_tokens > s->n_ctx || n_tokens < s->kv.seqs[seq].length)
         return dpi_fail(err, DPI_STATUS_ARG,
                         "pin of fewer tokens than the sequence holds, or more than the context");
-    int32_t *pins = s->kv.seqs[seq].pins, i = 0;
-    while (i < DPI_PINS_MAX && pins[i] != 0 && pins[i] != n_tokens)
-        i++;
-    if (i == DPI_PINS_MAX)
-        return dpi_fail(err, DPI_STATUS_LIMIT, "pin of a sequence that has %d of them",
-                        (int)DPI_PINS_MAX);
-    pins[i] = n_tokens;
-    return DPI_STATUS_OK;
+    return dpi_kv_pin(&s->kv, seq, n_tokens, err);
 }
 
 int32_t dpi_session_forkable(const dpi_session *s, int32_t from, int32_t n_tokens) {

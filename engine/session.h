@@ -24,9 +24,13 @@ typedef struct dpi_work {
     dpi_rows squares; /* [rows, dpi_n_tiles(n_embd)] sums of squares of x, tile by tile */
     dpi_rows norm;    /* [rows, n_embd] x, normalised */
     dpi_rows q;       /* [rows, n_head * head_dim] queries */
+    dpi_rows qg;      /* [rows, n_head * 2 * head_dim] of each head the query and its gate */
     dpi_rows k;       /* [rows, n_kv_head * head_dim] keys */
     dpi_rows v;       /* [rows, n_kv_head * head_dim_v] values */
     dpi_rows att;     /* [rows, n_head * head_dim_v] what attention gives */
+    dpi_rows u;       /* [rows, 2 n_k_head dim + n_v_head dim_v] of a delta net q, k and v */
+    dpi_rows z, o;    /* [rows, n_v_head * dim_v] its gate; what its state gives */
+    dpi_rows beta, decay; /* [rows, n_v_head] */
     dpi_rows out;     /* [rows, n_embd] what a product adds to x */
     dpi_rows out_squares; /* its squares, where it is normalised */
     dpi_rows qk_squares; /* [rows, 2] sums of squares of q and of k */

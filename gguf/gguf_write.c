@@ -194,6 +194,7 @@ static arch_key key_of(const dpi_model_shape *s, const char *key) {
 }
 
 void dpi_gguf_put_shape(dpi_gguf_builder *w, const dpi_model_shape *s, float rms_eps) {
+    enum { TAPS = 4 }; /* of all published models */
     const int32_t head_dim = s->head_dim ? s->head_dim : s->n_embd / s->n_head;
     const struct {
         const char *key;
@@ -210,6 +211,11 @@ void dpi_gguf_put_shape(dpi_gguf_builder *w, const dpi_model_shape *s, float rms
         {"attention.sliding_window", s->window},
         {"rope.dimension_count", s->n_rot ? s->n_rot : head_dim},
         {"vocab_size", s->n_vocab},
+        {"ssm.conv_kernel", s->delta_dim ? TAPS : 0},
+        {"ssm.state_size", s->delta_dim},
+        {"ssm.group_count", s->n_delta_k_head},
+        {"ssm.time_step_rank", s->n_delta_v_head},
+        {"ssm.inner_size", s->n_delta_v_head * s->delta_dim},
     };
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (counts[i].value)

@@ -64,7 +64,8 @@ static uint32_t with_smaller_blocks(uint32_t type) {
 
 const dpi_type *dpi_recipe_type(const dpi_recipe *recipe, const char *tensor, int32_t n_dims,
                                 int64_t n_in, int32_t n_layer, bool tied) {
-    if (n_dims < 2 || !ends_with(tensor, ".weight") || ends_with(tensor, "_norm.weight"))
+    if (n_dims < 2 || !ends_with(tensor, ".weight") || ends_with(tensor, "_norm.weight") ||
+        ends_with(tensor, ".ssm_conv1d.weight")) /* a filter, which no product reads */
         return NULL;
     uint32_t type = needs_more(tensor, n_layer, tied) ? recipe->more : recipe->type;
     while (n_in % dpi_type_find(type)->block != 0)

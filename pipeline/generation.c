@@ -113,7 +113,8 @@ static dpi_status share_prefix(dpi_generation *g, dpi_error *err) {
 static dpi_status pin_prefix(dpi_generation *g, size_t n, dpi_error *err) {
     const int32_t seq = g->options.first_seq + g->slot;
     const size_t n_prefix = g->options.n_prefix < n ? g->options.n_prefix : n;
-    if ((g->slot > 0 && g->first > 0) || n_prefix == 0 || n_prefix < g->n_read)
+    if (g->n_references == 0 || (g->slot > 0 && g->first > 0) || n_prefix == 0 ||
+        n_prefix < g->n_read)
         return DPI_STATUS_OK;
     return dpi_session_pin(g->options.session, seq, (int32_t)n_prefix, err);
 }

@@ -47,9 +47,13 @@ static dpi_status cache_bytes(const dpi_model *model, const dpi_session_options 
 dpi_status kept_count(const dpi_model *model, const dpi_session_options *session, int64_t n_bytes,
                       int64_t n_records, int32_t *n_kept, dpi_error *err) {
     int64_t least = 0;
-    const dpi_status status = cache_bytes(model, session, 1, &least, err);
+    dpi_model_info info;
+    dpi_model_info_init(&info);
+    dpi_status status = dpi_model_info_get(model, &info, err);
+    if (status == DPI_STATUS_OK)
+        status = cache_bytes(model, session, 1, &least, err);
     *n_kept = 0;
-    if (status != DPI_STATUS_OK || least <= 0)
+    if (status != DPI_STATUS_OK || least <= 0 || info.n_recurrent > 0)
         return status;
     int64_t n = n_bytes / least;
     n = n < n_records ? n : n_records;

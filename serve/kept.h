@@ -22,7 +22,8 @@ typedef struct record_name {
     size_t index;
 } record_name;
 
-/* How many prompts of records a session may keep in n_bytes of caches, at most n_records; and what
+/* How many prompts of records a session may keep in n_bytes of caches, at most n_records, and none
+ * where the model has a recurrent state, which is that behind the question; and what
  * sequences of it they are: dpi_session_options.n_kept. `session` is that of the answers. Errors:
  * those of dpi_session_memory. */
 dpi_status kept_count(const dpi_model *model, const dpi_session_options *session, int64_t n_bytes,

@@ -19,6 +19,8 @@ static void add_info(facts *f, const dpi_model_info *info) {
     facts_int(f, "n_ff", "n_ff", info->n_ff);
     facts_int(f, "n_head", "n_head", info->n_head);
     facts_int(f, "n_kv_head", "n_kv_head", info->n_kv_head);
+    if (info->n_recurrent > 0)
+        facts_int(f, "n_recurrent", "n_recurrent", info->n_recurrent);
     facts_int(f, "head_dim", "head_dim", info->head_dim);
     facts_int(f, "head_dim_v", "head_dim_v", info->head_dim_v);
     facts_int(f, "n_rot", "n_rot", info->n_rot);

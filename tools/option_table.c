@@ -238,7 +238,8 @@ const option_spec option_rows[N_OPTIONS] = {
         .help = "what the adapter is multiplied with"},
     [OPT_SHAPE] = {.name = "shape", .type = OPT_ENUM, .commands = CMD_MAKE_MODEL, .arg = "NAME",
         .choices = "tinyllama-1.1b|llama-3.2-1b|llama-3.2-3b|llama-3-8b|smollm2-135m|qwen3-0.6b|"
-                   "qwen3-1.7b|qwen3-4b|gemma-3-270m|gemma-3-1b|gemma-3-4b|phi-4-mini|custom",
+                   "qwen3-1.7b|qwen3-4b|qwen3.5-0.8b|gemma-3-270m|gemma-3-1b|gemma-3-4b|"
+                   "phi-4-mini|custom",
         .def = "custom", .help = "shape of the model"},
     [OPT_TYPE] = {.name = "type", .type = OPT_ENUM, .commands = CMD_MAKE_MODEL, .arg = "TYPE",
         .choices = WRITABLE_TYPES, .def = "Q8_0", .help = "type of the weights"},

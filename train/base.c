@@ -18,6 +18,11 @@ static dpi_status check(const dpi_model *m, int32_t context, dpi_error *err) {
                         "training: the base model is of architecture '%s', whose layers have a "
                         "tensor that training does not know, %s",
                         m->config.arch->name, unknown->name);
+    for (int32_t l = 1; l < m->config.n_layer; l++)
+        if (memcmp(&m->config.shapes[l], &m->config.shapes[0], sizeof *m->config.shapes) != 0)
+            return dpi_fail(err, DPI_STATUS_UNSUPPORTED,
+                            "training: layer %d of the base model has another number of heads, or "
+                            "another width, than layer 0: allowed is one for all", (int)l);
     return dpi_check_range("context", context, 1, m->config.n_ctx_max, err);
 }
 
@@ -133,8 +138,8 @@ void dpi_base_norms(const dpi_model *m, const dpi_graph_shape *s, float *params)
     dpi_graph_layout at;
     dpi_graph_layout_of(s, &at);
     memcpy(params + at.output_norm, m->output_norm, (size_t)s->dim * sizeof *params);
-    for (int32_t i = 0; i < s->arch->n_tensors; i++) {
-        const dpi_arch_tensor *norm = &s->arch->tensors[i];
+    for (int32_t i = 0; i < dpi_train_table(s->arch)->n_tensors; i++) {
+        const dpi_arch_tensor *norm = &dpi_train_table(s->arch)->tensors[i];
         const dpi_train_tensor t = dpi_train_layer_tensor(s, norm);
         for (int32_t l = 0; !norm->n_out && l < s->n_layer; l++)
             memcpy(params + at.layers + l * at.layer_size + t.offset, layer_vector(m, l, norm),

@@ -44,18 +44,20 @@ static bool place(dpi_graph_layout *l, const dpi_arch_tensor *tensor, int64_t at
 
 const dpi_arch_tensor *dpi_graph_unknown(const dpi_arch *arch) {
     dpi_graph_layout unused;
-    for (const dpi_arch_tensor *t = arch->tensors; t < arch->tensors + arch->n_tensors; t++)
+    const dpi_arch_table *table = dpi_train_table(arch);
+    for (const dpi_arch_tensor *t = table->tensors; t < table->tensors + table->n_tensors; t++)
         if (!place(&unused, t, 0, 0))
             return t;
-    return NULL;
+    const dpi_arch_table *delta = &arch->layers[DPI_LAYER_DELTA];
+    return delta->n_tensors > 0 ? &delta->tensors[1] : NULL; /* the first one that others lack */
 }
 
 void dpi_graph_layout_of(const dpi_graph_shape *s, dpi_graph_layout *layout) {
     const int64_t width = s->base ? 0 : s->dim; /* of matrices: those of a base are not here */
     int64_t end = 0;
     dpi_graph_layout l = {0};
-    for (int32_t i = 0; i < s->arch->n_tensors; i++) {
-        const dpi_arch_tensor *tensor = &s->arch->tensors[i];
+    for (int32_t i = 0; i < dpi_train_table(s->arch)->n_tensors; i++) {
+        const dpi_arch_tensor *tensor = &dpi_train_table(s->arch)->tensors[i];
         const dpi_train_tensor t = dpi_train_layer_tensor(s, tensor);
         place(&l, tensor, t.offset, t.n_in);
         l.layer_size = t.offset + (s->base && t.n_rows ? 0 : dpi_train_tensor_size(&t));

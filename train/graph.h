@@ -37,6 +37,11 @@ typedef struct dpi_graph_base {
 
 enum { DPI_GRAPH_EMBEDDING = 7, DPI_GRAPH_OUTPUT = 8 }; /* behind the matrices of a layer */
 
+/* The tensors of a layer: those with attention are trained. */
+static inline const dpi_arch_table *dpi_train_table(const dpi_arch *arch) {
+    return &arch->layers[DPI_LAYER_ATTENTION];
+}
+
 /* What a layer has of its own. */
 typedef struct dpi_graph_layer {
     int32_t window; /* a position sees so many, its own included; 0: all before it */

@@ -10,8 +10,8 @@
 dpi_status dpi_lora_check_targets(const dpi_arch *arch, uint32_t targets, dpi_error *err) {
     DPI_TRY(dpi_check_range("targets", targets, 1, DPI_LORA_ALL, err));
     for (int32_t i = 0, n; i < DPI_LORA_MATRICES; i += n) {
-        const dpi_arch_tensor *t = dpi_arch_matrix(arch, i);
-        n = dpi_arch_parts(arch, t);
+        const dpi_arch_tensor *t = dpi_arch_matrix(dpi_train_table(arch), i);
+        n = dpi_arch_parts(dpi_train_table(arch), t);
         const uint32_t all = (1u << n) - 1, found = targets >> i & all;
         if (found != 0 && found != all)
             return dpi_fail(err, DPI_STATUS_ARG,
@@ -27,12 +27,12 @@ void dpi_lora_of(const dpi_graph_shape *s, int32_t rank, float alpha, uint32_t t
     int32_t n_behind = 0; /* matrices that have the adapter of one before them */
     for (int32_t i = 0; i < DPI_LORA_MATRICES; i++) {
         dpi_lora_matrix *m = &lora->matrix[i];
-        const dpi_arch_tensor *tensor = dpi_arch_matrix(s->arch, i);
+        const dpi_arch_tensor *tensor = dpi_arch_matrix(dpi_train_table(s->arch), i);
         const dpi_train_tensor t = dpi_train_layer_tensor(s, tensor);
         *m = (dpi_lora_matrix){t.offset, t.n_in, t.n_rows, 0, -1, -1};
         if (n_behind-- > 0 || !(targets >> i & 1))
             continue;
-        n_behind = dpi_arch_parts(s->arch, tensor) - 1;
+        n_behind = dpi_arch_parts(dpi_train_table(s->arch), tensor) - 1;
         m->n_adapted = dpi_train_file_tensor(s, tensor).n_rows;
         m->a = lora->layer_size;
         m->b = m->a + rank * m->n_in;

@@ -11,7 +11,7 @@ void dpi_lora_visit(const dpi_lora *lora, int32_t n_layer, const float *adapters
         for (int32_t i = 0; i < DPI_LORA_MATRICES; i++) {
             const dpi_lora_matrix *m = &lora->matrix[i];
             const dpi_tensor_name tensor =
-                dpi_arch_tensor_name(dpi_arch_matrix(lora->arch, i), l, "weight");
+                dpi_arch_tensor_name(dpi_arch_matrix(dpi_train_table(lora->arch), i), l, "weight");
             const float *layer = adapters + l * lora->layer_size;
             if (m->a < 0)
                 continue;

@@ -16,7 +16,7 @@ dpi_train_tensor dpi_train_layer_tensor(const dpi_graph_shape *s, const dpi_arch
     const dpi_shape c = {.n_embd = s->dim, .n_ff = s->ffn, .n_head = s->n_head,
                          .n_kv_head = s->n_kv_head, .head_dim = w.head, .head_dim_v = w.head_v};
     dpi_train_tensor t = {0};
-    for (const dpi_arch_tensor *a = s->arch->tensors; a <= wanted; a++) {
+    for (const dpi_arch_tensor *a = dpi_train_table(s->arch)->tensors; a <= wanted; a++) {
         if (!s->base || t.n_rows == 0)
             t.offset += dpi_train_tensor_size(&t);
         t.n_in = dpi_extent_of(&c, a->n_in);
@@ -27,7 +27,7 @@ dpi_train_tensor dpi_train_layer_tensor(const dpi_graph_shape *s, const dpi_arch
 
 dpi_train_tensor dpi_train_file_tensor(const dpi_graph_shape *s, const dpi_arch_tensor *first) {
     dpi_train_tensor t = dpi_train_layer_tensor(s, first);
-    for (int32_t i = 1; i < dpi_arch_parts(s->arch, first); i++)
+    for (int32_t i = 1; i < dpi_arch_parts(dpi_train_table(s->arch), first); i++)
         t.n_rows += dpi_train_layer_tensor(s, first + i).n_rows;
     return t;
 }
@@ -35,15 +35,17 @@ dpi_train_tensor dpi_train_file_tensor(const dpi_graph_shape *s, const dpi_arch_
 /* The entry with which the index-th tensor of a layer begins in the table; its end: there are
  * fewer. */
 static const dpi_arch_tensor *entry_of(const dpi_arch *arch, int32_t index) {
-    const dpi_arch_tensor *t = arch->tensors;
-    while (t < arch->tensors + arch->n_tensors && index-- > 0)
-        t += dpi_arch_parts(arch, t);
+    const dpi_arch_table *table = dpi_train_table(arch);
+    const dpi_arch_tensor *t = table->tensors;
+    while (t < table->tensors + table->n_tensors && index-- > 0)
+        t += dpi_arch_parts(table, t);
     return t;
 }
 
 static int32_t count_in_layer(const dpi_arch *arch) {
+    const dpi_arch_table *table = dpi_train_table(arch);
     int32_t n = 0;
-    while (entry_of(arch, n) < arch->tensors + arch->n_tensors)
+    while (entry_of(arch, n) < table->tensors + table->n_tensors)
         n++;
     return n;
 }

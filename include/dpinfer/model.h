@@ -38,6 +38,7 @@ typedef struct dpi_model_options {
 typedef struct dpi_model_info {
     size_t struct_size;
     int32_t n_layer, n_embd, n_ff, n_head, n_kv_head;
+    int32_t n_recurrent; /* layers with a recurrent state, of fixed size, in place of attention */
     int32_t head_dim;   /* of q and k: {arch}.attention.key_length, or n_embd / n_head */
     int32_t head_dim_v; /* of v: {arch}.attention.value_length, or n_embd / n_head */
     int32_t n_rot;      /* dimensions of a head that are rotated */
@@ -69,8 +70,8 @@ DPI_API void dpi_model_options_init(dpi_model_options *options);
 DPI_API void dpi_model_info_init(dpi_model_info *info);
 
 /* Opens a GGUF v2 or v3 file of a dense model whose general.architecture is llama, qwen2, qwen3,
- * gemma2, gemma3, phi3, smollm3, granite, olmo2, mistral3 or vaultgemma. `options` may be NULL for
- * the defaults.
+ * qwen35, gemma2, gemma3, phi3, smollm3, granite, olmo2, mistral3 or vaultgemma. `options` may be
+ * NULL for the defaults.
  * On success *model belongs to the caller, who closes it after every session on it. A mapped
  * file must not be truncated while the model is open (SIGBUS): use_mmap = 0 avoids that.
  * Errors: IO, FORMAT (with offset), UNSUPPORTED (a type or architecture, by name), MEMORY;

@@ -98,8 +98,9 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_session_logits_at(dpi_session *session, in
  * the rest is copied. What happens to one of the two later does not touch the other. `to` has no
  * logits until its next prefill or step, unless it got all tokens of `from`, and `from` has some.
  *
- * Where layers have a sliding window, a sequence gives back what no later token sees. It can be
- * forked as long as it is, and at its pins.
+ * Where layers have a sliding window, a sequence gives back what no later token sees; a recurrent
+ * state (dpi_model_info.n_recurrent) cannot go back. Then a sequence can be forked as long as it
+ * is, and at its pins.
  * Errors: ARG (from == to, out of range, more tokens than `from` holds), STATE (fewer tokens are
  * forkable), MEMORY (`to` is empty). */
 DPI_API DPI_MUST_CHECK dpi_status dpi_session_fork(dpi_session *session, int32_t from, int32_t to,
@@ -107,7 +108,7 @@ DPI_API DPI_MUST_CHECK dpi_status dpi_session_fork(dpi_session *session, int32_t
 
 /* Says that the first n_tokens tokens of `seq` are going to be forked when it is longer. At most
  * DPI_PINS_MAX lengths, which a reset forgets. n_tokens is no less than the sequence holds, and no
- * more than the context. Errors: ARG, LIMIT (too many). */
+ * more than the context. Errors: ARG, LIMIT (too many), MEMORY. */
 enum { DPI_PINS_MAX = 2 };
 DPI_API DPI_MUST_CHECK dpi_status dpi_session_pin(dpi_session *session, int32_t seq,
                                                   int32_t n_tokens, dpi_error *err);
@@ -143,9 +144,9 @@ DPI_API int32_t dpi_session_isa(const dpi_session *session);
 
 /* Bytes that a session with these options needs when every one of the n_seq sequences holds
  * n_tokens tokens, of which the first n_prefix (0..n_tokens) came to all but sequence 0 by
- * dpi_session_fork from one of them: caches, logits and work space, without the weights and what
- * the n_kept others hold. Where layers have windows it is the most that the growing sequences may
- * need. */
+ * dpi_session_fork from one of them: caches, states, logits and work space, without the weights and
+ * what the n_kept others hold. Where layers have windows or recurrent states it is the most that
+ * the growing sequences may need. */
 DPI_API DPI_MUST_CHECK dpi_status dpi_session_memory(const dpi_model *model,
                                                      const dpi_session_options *options,
                                                      int32_t n_tokens, int32_t n_prefix,

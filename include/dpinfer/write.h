@@ -58,10 +58,14 @@ typedef struct dpi_model_shape {
     int32_t n_ctx_train;
     int32_t tied_output; /* 1: the output head is the embedding matrix */
     float rope_freq_base;
-    const char *architecture; /* llama (NULL: the same), qwen2, qwen3, gemma3 or phi3; static */
+    const char *architecture; /* llama (NULL: the same), qwen2, qwen3, qwen35, gemma3 or phi3;
+                                 static */
     int32_t head_dim;         /* even; 0: n_embd / n_head */
     int32_t n_rot;            /* rotated dimensions of a head, even; 0: all */
     int32_t window;           /* of layers that have one (gemma3); 0: none has */
+    /* Of qwen35, else 0: of four layers three are delta nets with so many heads of keys and of
+     * values (a multiple), of delta_dim each. */
+    int32_t n_delta_k_head, n_delta_v_head, delta_dim;
 } dpi_model_shape;
 
 DPI_API void dpi_model_shape_init(dpi_model_shape *shape);

@@ -173,7 +173,8 @@ TEST(test_golden_files) {
         "arch/gemma2-27b-A",    "arch/smollm3-A",       "arch/granite-A",
         "arch/olmo2-A",         "arch/olmo3-A",         "arch/phi3-A",
         "arch/phi3-longrope-A", "arch/phi3-Q-Q4_K_M",   "arch/phi3-Q-Q8_0",
-        "arch/mistral3-A",      "arch/vaultgemma-A",
+        "arch/mistral3-A",      "arch/vaultgemma-A",    "arch/qwen35-A",
+        "arch/qwen35-Q-Q4_K_M",
     };
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
         check_file(paths[i], "");

@@ -140,7 +140,7 @@ TEST(test_missing_architectures) {
         {"qwen3moe", "mixtures of experts"},
         {"bert", "encoders"},
         {"gemma4", "layers that differ in their heads"},
-        {"qwen35", "layers with a recurrent state"},
+        {"qwen3next", "layers with a recurrent state"},
         {"qwen2vl", "pictures"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -212,11 +212,19 @@ TEST(test_numbers_of_layers) {
 
 /* A golden file with one more key, or one more tensor of a number; NULL: without. */
 static void write_with(const char *path, const dpi_gguf *golden, const char *key,
-                       const char *tensor) {
+                       const char *tensor, uint32_t n_left_out) {
+    static const char count[] = "qwen35.block_count";
     dpi_gguf_builder *w;
     assert_ok(dpi_gguf_builder_create(path, -1, &w, ERR));
-    for (int64_t i = 0; i < dpi_gguf_kv_count(golden); i++)
-        dpi_gguf_put_kv(w, dpi_gguf_kv_at(golden, i));
+    for (int64_t i = 0; i < dpi_gguf_kv_count(golden); i++) {
+        const dpi_gguf_kv *kv = dpi_gguf_kv_at(golden, i);
+        if (n_left_out > 0 && strcmp(kv->key, count) == 0)
+            dpi_gguf_put_u32(w, count, (uint32_t)dpi_gguf_item_i32(kv, 0) + n_left_out);
+        else
+            dpi_gguf_put_kv(w, kv);
+    }
+    if (n_left_out > 0)
+        dpi_gguf_put_u32(w, "qwen35.nextn_predict_layers", n_left_out);
     if (key)
         dpi_gguf_put_f32(w, key, 2);
     for (int64_t i = 0; i < dpi_gguf_tensor_count(golden); i++) {
@@ -266,6 +274,9 @@ TEST(test_unknown) {
         {NULL, "blk.0.ffn_gate.weight", false, "arch/phi3-A"},
         {NULL, "blk.0.post_ffw_norm.weight", false, "arch/vaultgemma-A"},
         {NULL, "output.bias", false, "arch/smollm3-A"},
+        {NULL, "blk.0.attn_q.weight", false, "arch/qwen35-A"}, /* of another kind of layer */
+        {NULL, "blk.3.ssm_a", false, "arch/qwen35-A"},
+        {NULL, "blk.4.nextn.eh_proj.weight", false, "arch/qwen35-A"},
     };
     char dir[256];
     dpi_write_options options;
@@ -282,7 +293,7 @@ TEST(test_unknown) {
         assert_ok(dpi_gguf_open(data_path(path), true, &golden, ERR));
         snprintf(path, sizeof path, "%s/%zu.gguf", dir, i);
         snprintf(written, sizeof written, "%s/%zu.q.gguf", dir, i);
-        write_with(path, golden, cases[i].key, cases[i].tensor);
+        write_with(path, golden, cases[i].key, cases[i].tensor, 0);
         const char *name = cases[i].key ? cases[i].key : cases[i].tensor;
         if (cases[i].is_known) {
             assert_ok(dpi_model_open(path, NULL, &model, ERR));
@@ -293,6 +304,41 @@ TEST(test_unknown) {
         dpi_model_close(model);
         dpi_gguf_close(golden);
     }
+    remove_dir(dir);
+}
+
+/* Blocks of multi-token prediction are no layers; what is behind them is unknown. */
+TEST(test_left_out_blocks) {
+    static const struct {
+        uint32_t n;
+        const char *tensor;
+        bool is_known;
+    } cases[] = {{1, "blk.4.nextn.eh_proj.weight", true},
+                 {2, "blk.5.attn_q.weight", true},
+                 {1, "blk.5.nextn.eh_proj.weight", false},
+                 {1, "blk.3.nextn.eh_proj.weight", false}};
+    char dir[256], path[300];
+    dpi_gguf *golden;
+    require_data("arch/qwen35-A.gguf");
+    assert_ok(dpi_gguf_open(data_path("arch/qwen35-A.gguf"), true, &golden, ERR));
+    make_dir(dir, sizeof dir);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        dpi_model *model = NULL;
+        snprintf(path, sizeof path, "%s/%zu.gguf", dir, i);
+        write_with(path, golden, NULL, cases[i].tensor, cases[i].n);
+        if (cases[i].is_known) {
+            dpi_model_info info;
+            dpi_model_info_init(&info);
+            assert_ok(dpi_model_open(path, NULL, &model, ERR));
+            assert_ok(dpi_model_info_get(model, &info, ERR));
+            assert_int_equal(info.n_layer, 4);
+            assert_int_equal(info.n_recurrent, 3);
+        } else {
+            assert_error(dpi_model_open(path, NULL, &model, ERR), UNSUPPORTED, cases[i].tensor);
+        }
+        dpi_model_close(model);
+    }
+    dpi_gguf_close(golden);
     remove_dir(dir);
 }
 
@@ -328,7 +374,29 @@ static void add_bad_pattern(gguf_build *b) {
 
 static void add_bad_cap(gguf_build *b) { build_f32(b, "gemma2.attn_logit_softcapping", -1); }
 
+static uint32_t n_value_heads; /* of add_delta_net; 0: no key */
+
+static void add_delta_net(gguf_build *b) {
+    static const char *const names[] = {"conv_kernel", "state_size", "group_count", "inner_size",
+                                        "time_step_rank"};
+    for (size_t i = 0; i < sizeof names / sizeof *names - (n_value_heads == 0); i++) {
+        char key[64];
+        snprintf(key, sizeof key, "qwen35.ssm.%s", names[i]);
+        build_u32(b, key, i < 4 ? 2 : n_value_heads);
+    }
+    build_array(b, "qwen35.attention.recurrent_layers", DPI_GGUF_BOOL, "\1\1\1", 3, 1);
+}
+
 TEST(test_keys_of_architectures) {
+    static const char *const messages[] = {
+        "key qwen35.ssm.time_step_rank is missing",
+        "time_step_rank is 1, must be a multiple of qwen35.ssm.group_count, 2",
+        "layers has 3 items, must have one for each of the 1 layers",
+        "time_step_rank is 3, must be a multiple of qwen35.ssm.group_count, 2",
+        "inner_size is 2, must be a multiple of qwen35.ssm.time_step_rank, 4"};
+    for (n_value_heads = 0; n_value_heads < sizeof messages / sizeof *messages; n_value_heads++)
+        check_arch_key("qwen35", "", messages[n_value_heads], add_delta_net);
+    check_arch_key("qwen35", "", "key qwen35.ssm.conv_kernel is missing", NULL);
     check_arch_key("granite", "granite.logit_scale", "key granite.logit_scale is missing", NULL);
     check_arch_key("granite", "granite.block_count", "granite.block_count is missing", NULL);
     check_arch_key("olmo2", "", "pattern has 3 items, must have one for each of the 1 layers",

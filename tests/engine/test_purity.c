@@ -87,8 +87,12 @@ static void read_prompt(const batch *b, int32_t i) {
     while (j < i && n + 1 < q->n_prompt && n < other->n_prompt && q->prompt[n] == other->prompt[n])
         n++;
     n = n > 1 && random_below(b->seed, 2) ? 1 + random_below(b->seed, n) : n;
+    n = dpi_session_forkable(b->s, b->slots[j], n);
     if (n > 0)
         assert_ok(dpi_session_fork(b->s, b->slots[j], slot, n, ERR));
+    const int32_t n_pinned = n + random_below(b->seed, 1 + (q->n_prompt - n) / 3);
+    if (n_pinned > 0)
+        assert_ok(dpi_session_pin(b->s, slot, n_pinned, ERR));
     assert_ok(dpi_session_prefill(b->s, slot, q->prompt + n, (size_t)(q->n_prompt - n), NULL, ERR));
 }
 
@@ -311,7 +315,8 @@ TEST(test_purity_architectures) {
     static const char *const files[] = {
         "arch/gemma3-Q-Q4_K_M.gguf", "arch/gemma2-A.gguf",   "arch/olmo3-A.gguf",
         "arch/phi3-Q-Q8_0.gguf",     "arch/smollm3-A.gguf",  "arch/granite-A.gguf",
-        "arch/qwen3-Q-Q4_K_M.gguf",  "arch/mistral3-A.gguf", "arch/vaultgemma-A.gguf"};
+        "arch/qwen3-Q-Q4_K_M.gguf",  "arch/mistral3-A.gguf", "arch/vaultgemma-A.gguf",
+        "arch/qwen35-A.gguf",        "arch/qwen35-Q-Q4_K_M.gguf"};
     const tiny_spec spec = {.n_vocab = 512};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         require_data(files[i]); /* before a file is chosen, which the next test would have */

@@ -243,6 +243,18 @@ static int64_t distinct_blocks(const dpi_session *s, dpi_kv_kind kind) {
     return n;
 }
 
+static uint64_t held_bytes(const dpi_session *s) {
+    uint64_t n = sizeof *s + s->memory_bytes;
+    for (dpi_kv_kind kind = 0; kind < DPI_KV_KINDS; kind++)
+        n += (uint64_t)distinct_blocks(s, kind) * s->kv.block_bytes[kind];
+    for (int32_t i = 0; i < s->n_seq; i++) {
+        n += s->kv.seqs[i].state ? s->kv.state_bytes : 0;
+        for (int32_t k = 0; k < DPI_PINS_MAX; k++)
+            n += s->kv.seqs[i].pinned[k] ? s->kv.state_bytes : 0;
+    }
+    return n;
+}
+
 /* A fork goes its own way: whatever becomes of the two, each has the bits it has alone. */
 TEST(test_fork) {
     enum { N = 160, FORK = 147, OTHER = 77 }; /* 2 blocks, a group of 16 and 3 more */
@@ -316,20 +328,69 @@ TEST(test_memory) {
     o.n_seq = 3, o.n_threads = 2;
     assert_ok(dpi_session_memory(model, &o, 130, 0, &bytes, ERR));
     dpi_session *s = open_session(model, &o, 3, 0);
-    const uint64_t held = sizeof *s + s->memory_bytes, block = s->kv.block_bytes[DPI_KV_ALL];
     for (int32_t i = 0; i < 3; i++)
         prefill(s, i, ascending, 130);
-    assert_int_equal(held + (uint64_t)distinct_blocks(s, DPI_KV_ALL) * block, bytes);
+    assert_int_equal(held_bytes(s), bytes);
     assert_ok(dpi_session_memory(model, &o, 130, 100, &bytes, ERR));
     dpi_session_reset(s, 2);
     assert_ok(dpi_session_fork(s, 1, 2, 100, ERR));
     prefill(s, 2, ascending, 30);
-    assert_int_equal(held + (uint64_t)distinct_blocks(s, DPI_KV_ALL) * block, bytes);
+    assert_int_equal(held_bytes(s), bytes);
     assert_error(dpi_session_memory(model, &o, 130, 131, &bytes, ERR), ARG,
                  "n_prefix is 131, must be 0..130");
     dpi_session_free(s);
     assert_error(dpi_session_memory(model, &o, 513, 0, &bytes, ERR), ARG,
                  "n_tokens is 513, must be 0..512");
+}
+
+/* A recurrent state cannot go back but to a pin; from there, and from the end, others go on with
+ * the bits that they have alone. It is counted as memory, and wiped. */
+TEST(test_recurrent) {
+    enum { N = 130, PIN = 100, KEPT = 3 };
+    static const int32_t forkable[][2] = {{200, N}, {N, N}, {N - 1, PIN}, {PIN, PIN},
+                                          {PIN - 1, 0}};
+    uint64_t bytes;
+    dpi_session_options o;
+    require_data("arch/qwen35-A.gguf");
+    dpi_model *recurrent = open_shared("arch/qwen35-A.gguf");
+    dpi_session_options_init(&o);
+    o.n_threads = 2, o.n_kept = 1;
+    dpi_session *s = open_session(recurrent, &o, 3, 0);
+    dpi_session *alone = open_session(recurrent, NULL, 1, 0);
+    prefill(s, 0, drawn, N);
+    prefill(s, 1, ascending, 10);
+    assert_ok(dpi_session_pin(s, 0, N, ERR));
+    assert_ok(dpi_session_pin(s, 1, PIN, ERR));
+    prefill(s, 1, ascending + 10, N - 10);
+    for (size_t i = 0; i < sizeof forkable / sizeof *forkable; i++)
+        assert_int_equal(dpi_session_forkable(s, 1, forkable[i][0]), forkable[i][1]);
+    assert_int_equal(dpi_session_forkable(s, 4, 1), 0);
+    assert_error(dpi_session_fork(s, 1, 2, N - 1, ERR), STATE, "was not pinned there");
+    assert_ok(dpi_session_fork(s, 1, 2, PIN, ERR));
+    prefill(s, 2, drawn, N - PIN);
+    o.n_seq = 3;
+    assert_ok(dpi_session_memory(recurrent, &o, N, PIN, &bytes, ERR));
+    assert_int_equal(bytes, held_bytes(s));
+    /* 3 delta nets: 3 positions of 2 * 2 * 32 + 4 * 32 inputs, 4 heads of 32 * 32 */
+    assert_int_equal(s->kv.state_bytes, 3 * (3 * 256 + 4 * 32 * 32) * sizeof(float));
+    assert_ok(dpi_session_fork(s, 1, KEPT, N, ERR));
+    assert_int_equal(dpi_session_forkable(s, KEPT, PIN), 0); /* it has no pin of its own */
+    prefill(alone, 0, ascending, PIN);
+    prefill(alone, 0, drawn, N - PIN);
+    assert_same_logits(s, 2, alone, 0);
+    step(s, 1, 7);
+    dpi_session_reset(s, 1);
+    assert_null(s->kv.seqs[1].state);
+    assert_null(s->kv.seqs[1].pinned[0]);
+    assert_ok(dpi_session_fork(s, KEPT, 1, N, ERR));
+    step(s, 1, 5);
+    dpi_session_reset(alone, 0);
+    prefill(alone, 0, ascending, N);
+    step(alone, 0, 5);
+    assert_same_logits(s, 1, alone, 0);
+    dpi_session_free(s);
+    dpi_session_free(alone);
+    dpi_model_close(recurrent);
 }
 
 /* Layers with a window hold what later rows see, and what pins need; dpi_session_memory bounds
@@ -370,10 +431,7 @@ TEST(test_windows) {
     for (int32_t n = PIN; n < END; n++) {
         step(s, 1, drawn[n % 200]), step(s, 2, drawn[n % 199]);
         step(alone, 0, drawn[n % 200]);
-        const uint64_t held = sizeof *s + s->memory_bytes +
-            (uint64_t)distinct_blocks(s, DPI_KV_ALL) * s->kv.block_bytes[DPI_KV_ALL] +
-            (uint64_t)distinct_blocks(s, DPI_KV_WINDOW) * s->kv.block_bytes[DPI_KV_WINDOW];
-        assert_true(held <= most);
+        assert_true(held_bytes(s) <= most);
         assert_same_logits(s, 1, alone, 0);
     }
     dpi_session_reset(s, 0);
@@ -385,19 +443,21 @@ TEST(test_windows) {
 
 /* Opens, creates, computes. OpenMP and OpenBLAS allocate outside of our reach, so one thread and no
  * BLAS. */
-static dpi_status whole_way(dpi_error *err) {
+static dpi_status whole_way(const void *bytes, size_t n_bytes, dpi_error *err) {
     dpi_model *m = NULL;
     dpi_session *s = NULL;
     dpi_session_options o;
     dpi_session_options_init(&o);
     o.n_seq = 2, o.n_threads = 1, o.prefill = DPI_PREFILL_KERNELS;
-    dpi_status status = dpi_model_open_buffer(image, n_image, NULL, &m, err);
+    dpi_status status = dpi_model_open_buffer(bytes, n_bytes, NULL, &m, err);
     if (status == DPI_STATUS_OK)
         status = dpi_session_create(m, &o, &s, err);
     if (status == DPI_STATUS_OK)
         status = dpi_session_prefill(s, 0, ascending, 63, NULL, err);
     for (int i = 0; i < 2 && status == DPI_STATUS_OK; i++) /* the second needs another KV block */
         status = dpi_session_step(s, 1, &(int32_t){0}, ascending, err);
+    if (status == DPI_STATUS_OK)
+        status = dpi_session_pin(s, 0, 65, err);
     if (status == DPI_STATUS_OK)
         status = dpi_session_fork(s, 0, 1, 65, err); /* one block is shared, one copied */
     dpi_session_free(s);
@@ -407,9 +467,20 @@ static dpi_status whole_way(dpi_error *err) {
 
 TEST(test_allocation_failures) {
     int64_t n = 1;
-    while (fails(n, whole_way(ERR), "memory"))
+    while (fails(n, whole_way(image, n_image, ERR), "memory"))
         n++;
     assert_true(n > 11);
+}
+
+TEST(test_recurrent_allocation_failures) {
+    size_t n_bytes;
+    int64_t n = 1;
+    require_data("arch/qwen35-A.gguf");
+    char *recurrent = read_file(data_path("arch/qwen35-A.gguf"), &n_bytes);
+    while (fails(n, whole_way(recurrent, n_bytes, ERR), "memory"))
+        n++;
+    assert_true(n > 11);
+    free(recurrent);
 }
 
 TEST(test_vocab_only) {

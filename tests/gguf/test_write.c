@@ -414,15 +414,20 @@ TEST(test_make_vocab) {
 }
 
 TEST(test_make_refuses) {
-    dpi_model_shape s[6];
-    static const char *const messages[] = {
+    enum { N = 9 };
+    dpi_model_shape s[N];
+    static const char *const messages[N] = {
         "even multiple of n_head", "multiple of n_kv_head", "n_layer is 0, must be 1..4096",
-        "n_vocab is 259",          "rope_freq_base",        "struct_size is 4"};
-    for (int i = 0; i < 6; i++)
+        "n_vocab is 259",          "rope_freq_base",        "struct_size is 4",
+        "delta_dim is 8, must be 0..0", "n_delta_k_head is 0, must be 1..1024",
+        "n_delta_v_head is 3, not a multiple of n_delta_k_head, which is 2"};
+    for (int i = 0; i < N; i++)
         s[i] = small_shape();
+    s[6].delta_dim = s[8].delta_dim = 8, s[7].architecture = s[8].architecture = "qwen35";
+    s[8].n_delta_k_head = 2, s[8].n_delta_v_head = 3;
     s[0].n_head = 5, s[1].n_kv_head = 4, s[2].n_layer = 0, s[3].n_vocab = 259;
     s[4].rope_freq_base = NAN, s[5].struct_size = 4;
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < N; i++)
         assert_error(make(&s[i], NULL, 1, "m", "F16"), ARG, messages[i]);
     s[0] = small_shape();
     assert_error(make(&s[0], NULL, 1, "m", "IQ4_NL"), ARG, "type 'IQ4_NL'");
@@ -451,27 +456,29 @@ TEST(test_shapes) {
     assert_true(s.n_kv_head == 8 && s.n_vocab == 128256 && !s.tied_output);
 }
 
-/* The other architectures load as what they are said to be: the published sizes, of two layers. */
+/* The other architectures load as what they are said to be: the published sizes, of so many layers
+ * that each kind has its share. */
 TEST(test_made_architectures) {
     static const struct {
         const char *shape, *architecture;
-        double parameters; /* of all layers, millions, as published */
+        double parameters; /* of all layers, millions, as published; qwen35: by its matrices */
     } cases[] = {{"qwen3-0.6b", "qwen3", 596}, {"gemma-3-270m", "gemma3", 268},
-                 {"phi-4-mini", "phi3", 3836}, {"smollm2-135m", "llama", 134.5}};
+                 {"phi-4-mini", "phi3", 3836}, {"smollm2-135m", "llama", 134.5},
+                 {"qwen3.5-0.8b", "qwen35", 752}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         dpi_model_shape s = {.struct_size = sizeof s};
         dpi_model *model = NULL;
         dpi_model_info info;
         assert_ok(dpi_model_shape_find(cases[i].shape, &s, ERR));
         const int64_t n_layer = s.n_layer, n_vocab = s.n_vocab;
-        s.n_layer = 2, s.n_vocab = 320;
+        s.n_layer = 4, s.n_vocab = 320;
         assert_ok(make(&s, NULL, 1, "m", "Q4_0"));
         assert_ok(dpi_model_open(at("m"), NULL, &model, ERR));
         dpi_model_info_init(&info);
         assert_ok(dpi_model_info_get(model, &info, ERR));
         assert_string_equal(info.architecture, cases[i].architecture);
         const double outside = (double)(s.n_embd * 321ll);
-        const double all = ((double)info.n_params - outside) / 2 * (double)n_layer +
+        const double all = ((double)info.n_params - outside) / 4 * (double)n_layer +
                            (double)(n_vocab + 1) * s.n_embd;
         assert_true(fabs(all / (1e6 * cases[i].parameters) - 1) < .005);
         dpi_model_close(model);

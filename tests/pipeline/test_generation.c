@@ -122,6 +122,40 @@ TEST(test_held_by_mistake) {
     dpi_session_free(s);
 }
 
+/* A recurrent state cannot go back: the first reference keeps that from where the others begin, in
+ * whatever pieces it is read. A sequence that holds more than a prompt's beginning is of no use
+ * then, and changes nothing. */
+TEST(test_recurrent) {
+    int32_t held[LANE], n_held[LANE];
+    dpi_model *const usual = model;
+    text x;
+    require_data("arch/qwen35-A.gguf");
+    assert_ok(dpi_model_open(data_path("arch/qwen35-A.gguf"), NULL, &model, ERR));
+    copy_text(&x, &texts[0]);
+    x.options.n_vocab = model->n_vocab, x.options.top_k = 30;
+    x.n_prompt[MAX_REF] = 90; /* 70 in common with that of the first reference */
+    write_by_hand(&x);
+    dpi_session *s = open_lanes(2, 2);
+    for (int part = 0; part <= 4; part++) {
+        dpi_generation_options o = options_of(&x, s, 0);
+        const dpi_kv_seq *first = &s->kv.seqs[1], *last = &s->kv.seqs[MAX_REF];
+        o.n_piece = part % 2 ? 7 : 0;
+        if (part > 0) {
+            hold_prompts(s, &x, part, part < 4, held, n_held);
+            o.prompt_seqs = held, o.n_held = n_held;
+        }
+        lane l = begin_with(&x, &o);
+        while (!dpi_session_logits(s, MAX_REF))
+            advance_lanes(&l, 1, s, &(uint64_t){1});
+        assert_int_equal(first->lists->blocks[0] == last->lists->blocks[0], part < 4);
+        finish_lanes(&l, 1, s);
+    }
+    dpi_session_free(s);
+    free_text(&x);
+    dpi_model_close(model);
+    model = usual;
+}
+
 /* Bits for the end-of-generation token at the draw number `at`. */
 typedef struct ender {
     const dpi_sampler *sampler;

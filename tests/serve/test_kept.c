@@ -103,6 +103,19 @@ TEST(has_a_bound) {
     close_kept();
 }
 
+/* A recurrent state is that behind a question: nothing would be found. */
+TEST(keeps_no_recurrent_state) {
+    dpi_model *recurrent = NULL;
+    dpi_session_options o;
+    int32_t n = -1;
+    require_data("arch/qwen35-A.gguf");
+    assert_ok(dpi_model_open(data_path("arch/qwen35-A.gguf"), NULL, &recurrent, ERR));
+    dpi_session_options_init(&o);
+    assert_ok(kept_count(recurrent, &o, 1 << 30, 4, &n, ERR));
+    assert_int_equal(n, 0);
+    dpi_model_close(recurrent);
+}
+
 SETUP {
     for (int i = 0; i < N; i++)
         tokens[i] = 3 + i;

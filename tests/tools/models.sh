@@ -178,4 +178,17 @@ END
 fails 1 logits "$model" --tokens "$tokens" -o nowhere/x; expect_err "cannot write nowhere/x"
 fails 1 logits "$model" --tokens "$tokens" -o /dev/full; expect_err "No space left"
 
+# ---- layers with a recurrent state -------------------------------------------------------------
+recurrent=$data/arch/qwen35-A.gguf
+works inspect "$recurrent"; expect_line out '^ *n_recurrent +3$'
+from_records() { # ARGS: the same texts, however they are computed
+    works run "$recurrent" "$refs" --rho 1 -B 4 -n 8 --template none --seed 1 \
+        --private-prompt 'Like this: {reference}' --public-prompt 'Like this:' --overwrite \
+        -o texts "$@"
+}
+from_records -t 1 --parallel 1; expect_err "rho, spent"; cp texts alone
+from_records -t 2 --parallel 3; expect_same texts alone
+fails 2 finetune "$recurrent" "$refs" --epsilon 8 --units 16 -o x.gguf
+expect_err "architecture 'qwen35'"
+
 finish

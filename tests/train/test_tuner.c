@@ -206,10 +206,11 @@ TEST(test_refused) {
 /* A tensor of layers that the graph has no place for would be left out: it is refused by name. */
 TEST(test_unknown_tensor) {
     static const dpi_arch_tensor tensors[] = {
-        {"attn_norm", DPI_EXTENT_EMBD, DPI_EXTENT_NONE, offsetof(dpi_layer, attn_norm), 0},
-        {"attn_twist", DPI_EXTENT_EMBD, DPI_EXTENT_NONE, sizeof(dpi_layer), 0},
+        {.name = "attn_norm", .n_in = DPI_EXTENT_EMBD, .at = offsetof(dpi_layer, attn_norm)},
+        {.name = "attn_twist", .n_in = DPI_EXTENT_EMBD, .at = sizeof(dpi_layer)},
     };
-    const dpi_arch other = {.name = "other", .tensors = tensors, .n_tensors = 2};
+    const dpi_arch other = {.name = "other",
+                            .layers[DPI_LAYER_ATTENTION] = {.tensors = tensors, .n_tensors = 2}};
     OWN(base) b = open_base(0);
     dpi_tuner_options o = options_of(b->model);
     b->model->config.arch = &other, o.full = 1;
