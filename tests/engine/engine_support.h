@@ -41,6 +41,19 @@ static inline dpi_model *open_shared(const char *relative) {
     return model;
 }
 
+/* The keys of a file. */
+static inline void build_metadata(gguf_build *b, const dpi_gguf *from) {
+    for (int64_t i = 0; i < dpi_gguf_kv_count(from); i++) {
+        const dpi_gguf_kv *kv = dpi_gguf_kv_at(from, i);
+        build_key(b, kv->key, (uint32_t)kv->type);
+        if (kv->type == DPI_GGUF_ARRAY) {
+            build_put_u32(b, (uint32_t)kv->item_type);
+            build_put_u64(b, kv->n_items);
+        }
+        build_put(b, kv->data, kv->n_bytes);
+    }
+}
+
 /* The oracle's logits as floats. */
 static inline float *exact_logits(const tiny_spec *spec, const dpi_model *model,
                                   const int32_t *tokens, int32_t n) {
