@@ -96,17 +96,52 @@ const dpi_arch_tensor *dpi_arch_matrix(const dpi_arch *arch, int32_t i) {
     return t;
 }
 
-int32_t dpi_arch_parts(const dpi_arch *arch, const dpi_arch_tensor *tensor) {
+static const char *name_of(const dpi_arch_tensor *t, bool joined) {
+    return joined ? t->joined : t->name;
+}
+
+static int32_t count(const dpi_arch *arch, const dpi_arch_tensor *t, bool joined) {
     int32_t n = 1;
     const dpi_arch_tensor *end = arch->tensors + arch->n_tensors;
-    while (tensor + n < end && strcmp(tensor[n].name, tensor->name) == 0)
+    while (t + n < end && t->n_out && t[n].n_out &&
+           strcmp(name_of(&t[n], joined), name_of(t, joined)) == 0)
         n++;
     return n;
 }
 
+int32_t dpi_arch_parts(const dpi_arch *arch, const dpi_arch_tensor *tensor) {
+    return count(arch, tensor, false);
+}
+
+int32_t dpi_arch_joined(const dpi_arch *arch, const dpi_arch_tensor *tensor) {
+    return count(arch, tensor, true);
+}
+
+static dpi_tensor_name of_layer(const char *name, int32_t layer, const char *suffix) {
+    dpi_tensor_name whole;
+    snprintf(whole.text, sizeof whole.text, "blk.%d.%s.%s", (int)layer, name, suffix);
+    return whole;
+}
+
 dpi_tensor_name dpi_arch_tensor_name(const dpi_arch_tensor *tensor, int32_t layer,
                                      const char *suffix) {
-    dpi_tensor_name name;
-    snprintf(name.text, sizeof name.text, "blk.%d.%s.%s", (int)layer, tensor->name, suffix);
-    return name;
+    return of_layer(tensor->name, layer, suffix);
+}
+
+dpi_tensor_name dpi_arch_joined_name(const dpi_arch_tensor *tensor, int32_t layer,
+                                     const char *suffix) {
+    return of_layer(tensor->joined, layer, suffix);
+}
+
+int32_t dpi_arch_matrix_of(const dpi_arch *arch, const char *tensor, int32_t *layer, int32_t *n) {
+    if (sscanf(tensor, "blk.%6d", layer) != 1)
+        return -1;
+    for (int32_t i = 0; i < 2 * arch->n_matrices; i++) {
+        const dpi_arch_tensor *t = dpi_arch_matrix(arch, i / 2);
+        if (strcmp(tensor, of_layer(name_of(t, i % 2), *layer, "weight").text) == 0) {
+            *n = count(arch, t, i % 2);
+            return i / 2;
+        }
+    }
+    return -1;
 }

@@ -29,9 +29,10 @@ int64_t dpi_extent_of(const dpi_config *config, dpi_extent extent);
 
 /* A tensor of every layer: blk.N.NAME.weight. A matrix may have a bias [n_out] beside it,
  * blk.N.NAME.bias. Matrices of one name follow each other in the table and are one tensor of the
- * file, whose rows are those of the first, then those of the next. */
+ * file, whose rows are those of the first, then those of the next. Those that have `joined` in
+ * common may be one, too, of that name: it counts where the file has it. */
 typedef struct dpi_arch_tensor {
-    const char *name;
+    const char *name, *joined; /* joined: of a matrix */
     dpi_extent n_in, n_out; /* n_out NONE: a vector */
     size_t at;              /* in a dpi_layer (model.h): a dpi_matrix, or a pointer to the vector */
     int32_t place;          /* of a matrix: among those that share its input */
@@ -64,14 +65,22 @@ const dpi_arch *dpi_arch_find(const char *name);
 /* The i-th tensor of a layer that is a matrix; i < n_matrices. */
 const dpi_arch_tensor *dpi_arch_matrix(const dpi_arch *arch, int32_t i);
 
-/* How many entries from this one on, the first of its name, are one tensor of the file. */
+/* How many entries from this one on, the first of its name, are one tensor of the file; and how
+ * many may be. */
 int32_t dpi_arch_parts(const dpi_arch *arch, const dpi_arch_tensor *tensor);
+int32_t dpi_arch_joined(const dpi_arch *arch, const dpi_arch_tensor *tensor);
+
+/* Whose rows a tensor of a file has, "blk.3.attn_qkv.weight": the matrix i of layer *layer, and as
+ * many from it on as *n says. -1: it is no matrix of a layer. */
+int32_t dpi_arch_matrix_of(const dpi_arch *arch, const char *tensor, int32_t *layer, int32_t *n);
 
 /* "blk.3.attn_q.bias": what a file calls a tensor of a layer; `suffix` is "weight" or "bias". */
 typedef struct dpi_tensor_name {
     char text[64];
 } dpi_tensor_name;
 dpi_tensor_name dpi_arch_tensor_name(const dpi_arch_tensor *tensor, int32_t layer,
+                                     const char *suffix);
+dpi_tensor_name dpi_arch_joined_name(const dpi_arch_tensor *tensor, int32_t layer,
                                      const char *suffix);
 
 extern const dpi_arch dpi_arch_llama, dpi_arch_qwen2, dpi_arch_qwen3, dpi_arch_gemma2,

@@ -87,17 +87,16 @@ static void *tensor_of(const dpi_model *m, int32_t layer, const dpi_arch_tensor 
 /* The matrices of one tensor of the file: its rows, and those of its bias, are theirs one after
  * the other. */
 static dpi_status bind_parts(const binding *b, int32_t layer, const dpi_arch_tensor *t,
-                             int32_t n_parts, dpi_error *err) {
+                             int32_t n_parts, dpi_tensor_name weight, dpi_tensor_name bias,
+                             dpi_error *err) {
     const dpi_config *c = &b->m->config;
     const int64_t n_in = dpi_extent_of(c, t->n_in);
     dpi_matrix whole = {0};
     int64_t n_out = 0, row = 0;
     for (int32_t i = 0; i < n_parts; i++)
         n_out += dpi_extent_of(c, t[i].n_out);
-    DPI_TRY(bind_matrix(b, dpi_arch_tensor_name(t, layer, "weight").text, n_out, n_in, true, &whole,
-                        err));
-    DPI_TRY(bind_vector(b, dpi_arch_tensor_name(t, layer, "bias").text, n_out, false, &whole.bias,
-                        err));
+    DPI_TRY(bind_matrix(b, weight.text, n_out, n_in, true, &whole, err));
+    DPI_TRY(bind_vector(b, bias.text, n_out, false, &whole.bias, err));
     for (int32_t i = 0; i < n_parts; i++) {
         dpi_matrix *w = tensor_of(b->m, layer, &t[i]);
         *w = whole;
@@ -105,6 +104,23 @@ static dpi_status bind_parts(const binding *b, int32_t layer, const dpi_arch_ten
         w->rows += (uint64_t)row * dpi_type_row_bytes(w->type, n_in);
         w->bias = whole.bias ? whole.bias + row : NULL;
         row += w->n_out;
+    }
+    return DPI_STATUS_OK;
+}
+
+/* Those from t on that may be one tensor. */
+static dpi_status bind_matrices(const binding *b, int32_t layer, const dpi_arch_tensor *t,
+                                dpi_error *err) {
+    const dpi_arch *arch = b->m->config.arch;
+    const dpi_arch_tensor *end = t + dpi_arch_joined(arch, t);
+    const dpi_tensor_name joined = dpi_arch_joined_name(t, layer, "weight");
+    if (dpi_gguf_tensor_find(b->m->gguf, joined.text))
+        return bind_parts(b, layer, t, (int32_t)(end - t), joined,
+                          dpi_arch_joined_name(t, layer, "bias"), err);
+    for (int32_t n; t < end; t += n) {
+        n = dpi_arch_parts(arch, t);
+        DPI_TRY(bind_parts(b, layer, t, n, dpi_arch_tensor_name(t, layer, "weight"),
+                           dpi_arch_tensor_name(t, layer, "bias"), err));
     }
     return DPI_STATUS_OK;
 }
@@ -123,9 +139,9 @@ static dpi_status bind_layer(const binding *b, int32_t layer, dpi_error *err) {
     b->m->layers[layer].rotation = rotation_of(c, layer);
     int32_t n = 1;
     for (const dpi_arch_tensor *t = arch->tensors; t < arch->tensors + arch->n_tensors; t += n) {
-        n = dpi_arch_parts(arch, t);
+        n = dpi_arch_joined(arch, t);
         if (t->n_out)
-            DPI_TRY(bind_parts(b, layer, t, n, err));
+            DPI_TRY(bind_matrices(b, layer, t, err));
         else
             DPI_TRY(bind_vector(b, dpi_arch_tensor_name(t, layer, "weight").text,
                                 dpi_extent_of(c, t->n_in), true, tensor_of(b->m, layer, t), err));
@@ -205,6 +221,25 @@ dpi_matrix *dpi_model_matrix(dpi_model *m, int32_t i) {
     if (i >= n)
         return i > n ? NULL : m->tied_output ? &m->embedding : &m->output;
     return dpi_layer_matrix(m, i / per_layer, i % per_layer);
+}
+
+int32_t dpi_model_find(const dpi_model *m, const char *tensor, int32_t *n) {
+    int32_t layer;
+    const int32_t i = dpi_arch_matrix_of(m->config.arch, tensor, &layer, n);
+    return i < 0 || layer < 0 || layer >= m->config.n_layer
+               ? -1 : layer * m->config.arch->n_matrices + i;
+}
+
+int32_t dpi_model_row(const dpi_model *m, const char *tensor, int64_t *row) {
+    const int32_t per_layer = m->config.arch->n_matrices;
+    int32_t n = 0, i = dpi_model_find(m, tensor, &n);
+    for (; i >= 0 && n > 1; n--, i++) {
+        const int64_t n_out = dpi_layer_matrix(m, i / per_layer, i % per_layer)->n_out;
+        if (*row < n_out)
+            break;
+        *row -= n_out;
+    }
+    return i;
 }
 
 bool dpi_model_has_biases(const dpi_model *m) {

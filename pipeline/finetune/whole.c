@@ -16,9 +16,18 @@ typedef struct whole {
     char name[64];
 } whole;
 
-/* False: the tensor is not trained. */
-static bool find(const dpi_finetune *f, const char *tensor, dpi_train_tensor *found) {
+/* What is trained of a row of a tensor of the base's file, of which it is *row. False: nothing. */
+static bool find(const dpi_finetune *f, const char *tensor, int64_t *row,
+                 dpi_train_tensor *found) {
     const dpi_graph_shape *shape = dpi_tuner_shape(f->tuner);
+    const dpi_arch *arch = f->options.model->config.arch;
+    const int32_t matrix = dpi_model_row(f->options.model, tensor, row);
+    dpi_tensor_name name = {""};
+    if (matrix >= 0) {
+        name = dpi_arch_tensor_name(dpi_arch_matrix(arch, matrix % arch->n_matrices),
+                                    matrix / arch->n_matrices, "weight");
+        tensor = name.text;
+    }
     const int32_t n = dpi_train_tensor_count(shape);
     for (int32_t i = 0; i < n; i++) {
         *found = dpi_train_tensor_at(shape, i);
@@ -30,7 +39,7 @@ static bool find(const dpi_finetune *f, const char *tensor, dpi_train_tensor *fo
 
 static bool is_trained(void *user, const char *tensor) {
     dpi_train_tensor found;
-    return find(((const whole *)user)->f, tensor, &found);
+    return find(((const whole *)user)->f, tensor, &(int64_t){0}, &found);
 }
 
 /* What the type cannot hold is its largest number: a training that is paid for has a model. */
@@ -39,7 +48,7 @@ static void put_row(void *user, const char *tensor, int64_t row, float *weights,
     const dpi_gguf_tensor *t = dpi_gguf_tensor_find(f->options.model->gguf, tensor);
     const float most = t && t->type == DPI_TYPE_F16 ? 65504 : 0x1.fep127f; /* of BF16 */
     dpi_train_tensor found;
-    if (!find(f, tensor, &found))
+    if (!find(f, tensor, &row, &found))
         return;
     const float *trained = dpi_tuner_adapters(f->tuner) + found.offset + row * n;
     for (int64_t i = 0; i < n; i++)

@@ -3,6 +3,7 @@
 #include "dpinfer/write.h"
 #include "gguf/gguf.h"
 #include "kernels/weight_types.h"
+#include "tests/engine/engine_support.h"
 #include "tests/pipeline/finetune_support.h"
 
 static dpi_model *open_model(const char *path, const char *adapter) {
@@ -58,9 +59,19 @@ static void check_claim(const dpi_finetune *f, const char *path, int32_t merged)
     assert_true(c.rank == own->rank && c.alpha == own->alpha && c.sigma == own->sigma);
 }
 
-static void check_base(const tiny_spec *spec, int32_t full) {
+static void join(const char *path) {
+    gguf_build b;
+    build_joined(&b, path);
+    write_file(path, b.data, b.n_bytes);
+    build_free(&b);
+}
+
+static void check_base(const tiny_spec *spec, int32_t full, bool joined) {
     const char *base = path_in(dir, "base.gguf");
+    const int n_biased = joined ? 5 : 7;
     write_base(spec, base);
+    if (joined)
+        join(base);
     OWN(dpi_model) trained = open_model(base, NULL);
     OWN(dpi_records) records = read_records("texts.csv", "text\none\ntwo\nthree\nfour\n", NULL);
     dpi_finetune_options o = say_options(records);
@@ -72,7 +83,7 @@ static void check_base(const tiny_spec *spec, int32_t full) {
     steps(f, o.n_steps);
     const char *path = write_whole(f, base), *adapter = path_in(dir, "adapter.gguf");
     check_claim(f, path, !full);
-    assert_int_equal(same_biases(base, path), spec->bias ? 7 * spec->n_layer : 0);
+    assert_int_equal(same_biases(base, path), spec->bias ? n_biased * spec->n_layer : 0);
     OWN(dpi_model) whole = open_model(path, NULL);
     const double after = trained_loss(f), found = loss_of_seven(whole);
     const double rounding = spec->type == DPI_TYPE_F32 ? 1e-4 : 1e-2; /* what is written */
@@ -90,15 +101,16 @@ static void check_base(const tiny_spec *spec, int32_t full) {
 TEST(test_bases) {
     for (int32_t full = 0; full < 2; full++) {
         tiny_spec spec = tiny_default();
-        check_base(&spec, full);
+        check_base(&spec, full, false);
         spec.type = full ? DPI_TYPE_F16 : DPI_TYPE_Q8_0;
-        check_base(&spec, full);
+        check_base(&spec, full, false);
         spec.type = DPI_TYPE_F32, spec.bias = 1;
-        check_base(&spec, full);
+        check_base(&spec, full, false);
+        check_base(&spec, full, true);
         spec.n_rot = 8;
-        check_base(&spec, full);
+        check_base(&spec, full, false);
         spec.head_dim = 24, spec.head_dim_v = 40;
-        check_base(&spec, full);
+        check_base(&spec, full, false);
     }
 }
 
