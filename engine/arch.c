@@ -6,11 +6,8 @@
 #include "base/status.h"
 #include "engine/config.h"
 
-static const dpi_arch *const archs[] = {
-    &dpi_arch_llama,   &dpi_arch_qwen2,    &dpi_arch_qwen3,   &dpi_arch_gemma2,
-    &dpi_arch_gemma3,  &dpi_arch_phi3,     &dpi_arch_smollm3, &dpi_arch_granite,
-    &dpi_arch_olmo2,   &dpi_arch_mistral3, &dpi_arch_vaultgemma,
-};
+#define ADDRESS(name) &dpi_arch_##name,
+static const dpi_arch *const archs[] = {DPI_ARCHS(ADDRESS)};
 
 enum { N_ARCHS = sizeof archs / sizeof *archs };
 

@@ -1,9 +1,10 @@
 /* arch.h - architectures as data: the tensors of a layer, the keys, and what its pass has beyond
  * LLaMA's. Internal.
  *
- * An architecture is one dpi_arch, in a file of engine/arch/, and its line in arch.c. Whoever walks
- * the tensors of a layer walks its table: the loader, adapters, packing, training, models that are
- * made up. What a file holds beyond the table is refused by name, as it could change logits. */
+ * An architecture is one dpi_arch, in a file of engine/arch/, and its name in DPI_ARCHS. Whoever
+ * walks the tensors of a layer walks its table: the loader, adapters, packing, training, models
+ * that are made up. What a file holds beyond the table is refused by name, as it could change
+ * logits. */
 #ifndef DPI_ARCH_H
 #define DPI_ARCH_H
 
@@ -83,8 +84,12 @@ dpi_tensor_name dpi_arch_tensor_name(const dpi_arch_tensor *tensor, int32_t laye
 dpi_tensor_name dpi_arch_joined_name(const dpi_arch_tensor *tensor, int32_t layer,
                                      const char *suffix);
 
-extern const dpi_arch dpi_arch_llama, dpi_arch_qwen2, dpi_arch_qwen3, dpi_arch_gemma2,
-    dpi_arch_gemma3, dpi_arch_vaultgemma, dpi_arch_phi3, dpi_arch_smollm3, dpi_arch_granite,
-    dpi_arch_olmo2, dpi_arch_mistral3;
+/* All of them: NAME is dpi_arch_NAME, of engine/arch/NAME.c. */
+#define DPI_ARCHS(ARCH)                                                                            \
+    ARCH(llama) ARCH(qwen2) ARCH(qwen3) ARCH(gemma2) ARCH(gemma3) ARCH(phi3) ARCH(smollm3)         \
+    ARCH(granite) ARCH(olmo2) ARCH(mistral3) ARCH(vaultgemma)
+
+#define DPI_ARCH_DECLARED(name) extern const dpi_arch dpi_arch_##name;
+DPI_ARCHS(DPI_ARCH_DECLARED)
 
 #endif
